@@ -1,0 +1,31 @@
+# make demo   fit the sepsis data, write demo-output/
+# make test   run every test
+# Both install what is missing first; neither asks anything.
+
+R ?= R
+RSCRIPT ?= Rscript
+
+.PHONY: demo test install document check
+
+demo:
+	$(RSCRIPT) tools/setup.R demo
+	$(R) CMD INSTALL --no-test-load .
+	$(RSCRIPT) tools/demo.R
+
+test:
+	$(RSCRIPT) tools/setup.R test
+	$(R) CMD INSTALL --no-test-load .
+	$(RSCRIPT) tools/test.R
+
+install:
+	$(RSCRIPT) tools/setup.R
+	$(R) CMD INSTALL .
+
+# NAMESPACE and man/, from the comments in R/ (needs roxygen2)
+document:
+	$(RSCRIPT) -e 'roxygen2::roxygenise()'
+
+# the source package, checked without errors, warnings or notes
+check:
+	$(RSCRIPT) tools/setup.R test
+	bash tools/check.sh

@@ -1,0 +1,367 @@
+# Checks of arguments. Each returns its argument, invisibly and in the type that
+# its name promises, or raises a `tall_error_input` that names the argument, what
+# it must be and what it is.
+
+# A finite number, as double.
+check_number <- function(
+  x,
+  min = -Inf,
+  max = Inf,
+  positive = FALSE,
+  allow_null = FALSE,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (allow_null && is.null(x)) {
+    return(invisible(NULL))
+  }
+  ok <- is_number(x) &&
+    is.finite(x) &&
+    x >= min &&
+    x <= max &&
+    (!positive || x > 0)
+  if (!ok) {
+    what <- paste(c("a", if (positive) "positive", "number"), collapse = " ")
+    expected <- paste0(what, range_text(min, max), or_null(allow_null))
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  invisible(as.double(x))
+}
+
+# A whole number, as double: counts of rows may exceed the largest integer.
+check_count <- function(
+  x,
+  min = 1,
+  max = Inf,
+  allow_null = FALSE,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (allow_null && is.null(x)) {
+    return(invisible(NULL))
+  }
+  ok <- is_number(x) && is.finite(x) && x == round(x) && x >= min && x <= max
+  if (!ok) {
+    expected <- paste0(
+      "a whole number",
+      range_text(min, max),
+      or_null(allow_null)
+    )
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  invisible(as.double(x))
+}
+
+# TRUE or FALSE.
+check_flag <- function(x, arg = caller_arg(x), call = caller_env()) {
+  if (!is.logical(x) || length(x) != 1 || is.na(x)) {
+    abort_expected(x, "TRUE or FALSE", arg = arg, call = call)
+  }
+  invisible(as.logical(x))
+}
+
+check_string <- function(
+  x,
+  allow_null = FALSE,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (allow_null && is.null(x)) {
+    return(invisible(NULL))
+  }
+  if (!is.character(x) || length(x) != 1 || is.na(x)) {
+    expected <- paste0("a string", or_null(allow_null))
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  invisible(as.character(x))
+}
+
+# One of `choices`; an argument left at its default, which is all of them, is
+# the first.
+check_choice <- function(
+  x,
+  choices,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (identical(x, choices)) {
+    return(invisible(choices[[1]]))
+  }
+  if (!is.character(x) || length(x) != 1 || !x %in% choices) {
+    expected <- paste0(
+      if (length(choices) > 1) "one of ",
+      quote_all(choices, last = "or")
+    )
+    abort_expected(x, expected, did_you_mean(x, choices), arg = arg, call = call)
+  }
+  invisible(x)
+}
+
+# NULL, or a whole number as set.seed() takes it.
+check_seed <- function(x, arg = caller_arg(x), call = caller_env()) {
+  check_count(x, min = -Inf, allow_null = TRUE, arg = arg, call = call)
+  limit <- .Machine$integer.max
+  check_count(x, -limit, limit, allow_null = TRUE, arg = arg, call = call)
+}
+
+# Finite numbers, as doubles with their names. `size`: the lengths allowed.
+check_numeric_vector <- function(
+  x,
+  size = NULL,
+  positive = FALSE,
+  allow_null = FALSE,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (allow_null && is.null(x)) {
+    return(invisible(NULL))
+  }
+  if (!is_plain_numeric(x) || length(dim(x)) > 1) {
+    expected <- paste0("a numeric vector", or_null(allow_null))
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  check_size(x, size, arg = arg, call = call)
+  check_finite(x, arg = arg, call = call)
+  if (positive && any(x <= 0)) {
+    abort_value(x, which(x <= 0)[[1]], "be positive", arg = arg, call = call)
+  }
+  invisible(stats::setNames(as.double(x), names(x)))
+}
+
+# A numeric matrix with finite entries and at least one row and one column. It
+# is returned as it came: `x` may be too large to copy.
+check_matrix <- function(
+  x,
+  n_row = NULL,
+  n_col = NULL,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (!is.matrix(x) || !is_plain_numeric(x)) {
+    hint <- if (is.data.frame(x)) {
+      "Make one with `model.matrix()` or `as.matrix()`."
+    }
+    abort_expected(x, "a numeric matrix", hint, arg = arg, call = call)
+  }
+  if (nrow(x) == 0 || ncol(x) == 0) {
+    expected <- "a matrix with at least one row and one column"
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  wrong <- (!is.null(n_row) && nrow(x) != n_row) ||
+    (!is.null(n_col) && ncol(x) != n_col)
+  if (wrong) {
+    shape <- c(
+      if (!is.null(n_row)) count_noun(n_row, "row"),
+      if (!is.null(n_col)) count_noun(n_col, "column")
+    )
+    expected <- paste("a matrix of", paste(shape, collapse = " and "))
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  check_finite(x, arg = arg, call = call)
+  invisible(x)
+}
+
+# No NA, NaN or Inf. The usual case allocates nothing.
+check_finite <- function(x, arg = caller_arg(x), call = caller_env()) {
+  if (!all_finite(x)) {
+    bad <- first_nonfinite(x)
+    abort_value(x, bad, "be finite", arg = arg, call = call)
+  }
+  invisible(x)
+}
+
+# `x` has one of the lengths in `size` (NULL: any but zero).
+check_size <- function(
+  x,
+  size = NULL,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (is.null(size) && length(x) == 0) {
+    abort_expected(x, "a vector with at least one value", arg = arg, call = call)
+  }
+  if (!is.null(size) && !length(x) %in% size) {
+    size <- unique(size)
+    wanted <- paste(format_count(size), collapse = " or ")
+    noun <- if (identical(as.double(size), 1)) "value" else "values"
+    has <- length(x)
+    abort_input(
+      "{.arg {arg}} must have {wanted} {noun}, not {format_count(has)}.",
+      argument = arg,
+      expected = paste(wanted, noun),
+      value = x,
+      call = call
+    )
+  }
+  invisible(x)
+}
+
+# `y` has as many values (rows) as `x` has rows (values).
+check_same_rows <- function(
+  x,
+  y,
+  arg = caller_arg(x),
+  arg_y = caller_arg(y),
+  call = caller_env()
+) {
+  if (NROW(x) != NROW(y)) {
+    has_x <- rows_text(x)
+    has_y <- rows_text(y)
+    abort_input(
+      "{.arg {arg}} has {has_x} but {.arg {arg_y}} has {has_y}.",
+      argument = arg_y,
+      expected = NROW(x),
+      value = NROW(y),
+      call = call
+    )
+  }
+  invisible(y)
+}
+
+# A spec made by one of the constructors of a family:
+# check_spec(kernel, "tall_kernel", "kernel_*()").
+check_spec <- function(
+  x,
+  class,
+  constructor,
+  allow_null = FALSE,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (allow_null && is.null(x)) {
+    return(invisible(NULL))
+  }
+  if (!inherits(x, class)) {
+    hint <- if (is.function(x)) {
+      "Call the function: what it returns is wanted here."
+    }
+    expected <- paste0("made by `", constructor, "`", or_null(allow_null))
+    abort_expected(x, expected, hint, arg = arg, call = call)
+  }
+  invisible(x)
+}
+
+# All of `x` (names given by a user) are among `known`.
+check_known <- function(
+  x,
+  known,
+  what = "name",
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  unknown <- setdiff(x, known)
+  if (length(unknown) > 0) {
+    listed <- quote_all(unknown)
+    what <- paste0(what, if (length(unknown) > 1) "s")
+    hint <- did_you_mean(unknown[[1]], known) %||%
+      paste0("Known: ", quote_all(known), ".")
+    abort_input(
+      c("{.arg {arg}} has the unknown {what} {listed}.", i = escape_cli(hint)),
+      argument = arg,
+      expected = known,
+      value = unknown,
+      call = call
+    )
+  }
+  invisible(x)
+}
+
+# ---- helpers ---------------------------------------------------------------
+
+is_plain_numeric <- function(x) {
+  is.numeric(x) && !is.object(x)
+}
+
+is_number <- function(x) {
+  is_plain_numeric(x) && length(x) == 1 && is.null(dim(x))
+}
+
+# A sum is finite only if its terms are, and needs no memory; it may overflow
+# although they are.
+all_finite <- function(x) {
+  if (is.double(x)) {
+    is.finite(sum(x)) || is.na(first_nonfinite(x))
+  } else {
+    !anyNA(x)
+  }
+}
+
+# Index of the first, NA if there is none; one column at a time.
+first_nonfinite <- function(x) {
+  n_row <- NROW(x)
+  for (j in seq_len(NCOL(x))) {
+    column <- if (is.matrix(x)) x[, j] else x
+    bad <- which(!is.finite(column))
+    if (length(bad) > 0) {
+      return((j - 1) * n_row + bad[[1]])
+    }
+  }
+  NA
+}
+
+# "`y` must be finite, but value 3 is NA." or "`y` must be finite, not NA."
+abort_value <- function(x, index, must, arg, call) {
+  where <- if (length(x) == 1) {
+    NULL
+  } else if (is.matrix(x)) {
+    row <- (index - 1) %% nrow(x) + 1
+    column <- (index - 1) %/% nrow(x) + 1
+    name <- colnames(x)[column]
+    name <- if (!is.null(name)) paste0(" (`", name, "`)")
+    paste0("row ", format_count(row), ", column ", column, name)
+  } else {
+    paste("value", format_count(index))
+  }
+  shown <- format_number(x[[index]])
+  but <- if (is.null(where)) "not" else paste("but", where, "is")
+  abort_input(
+    "{.arg {arg}} must {must}, {but} {shown}.",
+    argument = arg,
+    expected = must,
+    value = x[[index]],
+    index = index,
+    call = call
+  )
+}
+
+range_text <- function(min, max) {
+  if (is.finite(min) && is.finite(max)) {
+    paste(" between", format_count(min), "and", format_count(max))
+  } else if (is.finite(min)) {
+    paste(" of at least", format_count(min))
+  } else if (is.finite(max)) {
+    paste(" of at most", format_count(max))
+  } else {
+    ""
+  }
+}
+
+or_null <- function(allow_null) {
+  if (allow_null) " or NULL" else ""
+}
+
+rows_text <- function(x) {
+  noun <- if (length(dim(x)) > 1) "row" else "value"
+  count_noun(NROW(x), noun)
+}
+
+# "a", "b" and "c"
+quote_all <- function(x, last = "and") {
+  x <- paste0("\"", x, "\"")
+  n <- length(x)
+  if (n == 1) {
+    return(x)
+  }
+  paste(paste(x[-n], collapse = ", "), last, x[[n]])
+}
+
+did_you_mean <- function(x, choices) {
+  if (!rlang::is_string(x)) {
+    return(NULL)
+  }
+  distance <- utils::adist(x, choices, ignore.case = TRUE, partial = FALSE)
+  if (min(distance) > max(1, nchar(x) %/% 3)) {
+    return(NULL)
+  }
+  paste0("Did you mean \"", choices[[which.min(distance)]], "\"?")
+}

@@ -1,0 +1,362 @@
+# Every condition this package raises, in one place. Nothing else in R/ names a
+# condition class: errors go through abort_input(), abort_tall() and
+# abort_status(), warnings through warn_tall() and warn_status().
+
+#' Conditions raised by tallbayes
+#'
+#' Every error has the class `tall_error`, every warning `tall_warning`, and
+#' below it one of the classes listed here, so that a program can catch exactly
+#' what it can deal with:
+#' `tryCatch(..., tall_error_improper = function(e) ...)`.
+#'
+#' @section Errors:
+#' * `tall_error_input`: an argument is not what it must be. The condition has
+#'   the fields `argument` (its name), `expected` and `value`.
+#' * `tall_error_unsupported`: parts that are fine on their own cannot work
+#'   together, or a model cannot do what is asked of it.
+#' * `tall_error_improper`: the posterior has no finite mode or is not proper,
+#'   as with separated classes under a flat prior.
+#' * `tall_error_recipe`: the settings chosen without tuning do not suit this
+#'   posterior.
+#' * `tall_error_data`: a data set is not on this machine, or is not what it
+#'   should be.
+#' * `tall_error_stale`: a model lost its data, as after [readRDS()].
+#' * `tall_error_nonfinite`, `tall_error_escaped`, `tall_error_callback`,
+#'   `tall_error_memory`, `tall_error_argument`, `tall_error_singular`: the
+#'   computation had to stop. The condition has the fields `status`, `chain`,
+#'   `iteration`, `coordinate` and `value`, `NULL` where there is none.
+#'
+#' @section Warnings:
+#' * `tall_warning_interrupted`: the run was interrupted and returns the draws
+#'   made so far.
+#' * `tall_warning_nonfinite`, `tall_warning_escaped` and so on, one for each
+#'   way to stop: a chain stopped early and the draws until then are kept; the
+#'   fields are those of the error.
+#' * `tall_warning_bias`: the estimated bias of the draws is not small.
+#' * `tall_warning_prior`: the kernel is not accurate under this prior.
+#' * `tall_warning_recipe`: the settings chosen without tuning may not suit
+#'   this posterior.
+#' * `tall_warning_mode`: the search for the mode did not converge.
+#'
+#' @name tall_conditions
+#' @keywords internal
+NULL
+
+# `message` is a cli message, read in the caller's frame; fields go into `...`.
+abort_tall <- function(
+  kind,
+  message,
+  ...,
+  call = caller_env(),
+  .envir = parent.frame()
+) {
+  kind <- match.arg(kind, error_kinds)
+  cli::cli_abort(
+    message,
+    ...,
+    class = c(paste0("tall_error_", kind), "tall_error"),
+    call = call,
+    .envir = .envir
+  )
+}
+
+warn_tall <- function(
+  kind,
+  message,
+  ...,
+  call = caller_env(),
+  .envir = parent.frame()
+) {
+  kind <- match.arg(kind, warning_kinds)
+  cli::cli_warn(
+    message,
+    ...,
+    class = c(paste0("tall_warning_", kind), "tall_warning"),
+    call = call,
+    .envir = .envir
+  )
+}
+
+# For messages of their own wording; checkers use abort_expected().
+abort_input <- function(
+  message,
+  ...,
+  argument = NULL,
+  expected = NULL,
+  value = NULL,
+  call = caller_env(),
+  .envir = parent.frame()
+) {
+  abort_tall(
+    "input",
+    message,
+    ...,
+    argument = argument,
+    expected = expected,
+    value = value,
+    call = call,
+    .envir = .envir
+  )
+}
+
+# "`arg` must be <expected>, not <what x is>." `expected` is plain text, `hint`
+# and `seen` likewise.
+abort_expected <- function(
+  x,
+  expected,
+  hint = NULL,
+  seen = describe(x),
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  abort_input(
+    c("{.arg {arg}} must be {expected}, not {seen}.", i = escape_cli(hint)),
+    argument = arg,
+    expected = expected,
+    value = x,
+    call = call
+  )
+}
+
+# ---- what the C core reports ---------------------------------------------
+
+# In the order of `enum tb_status` in src/core/status.h. `because` completes
+# "Chain 2 stopped at iteration 1,204: ".
+status_table <- list(
+  ok = NULL,
+  nonfinite = list(
+    because = "{what} became {shown}.",
+    hint = "The step size is too large for this posterior: make it smaller,
+            or use {.fn kernel_mala}, which cannot run away."
+  ),
+  escaped = list(
+    because = "its draws left the region that holds the posterior.",
+    hint = "The step size is too large for the tails of this posterior: make
+            it smaller, or use {.fn kernel_mala}, which cannot run away."
+  ),
+  callback = list(
+    because = "a function of the model failed.",
+    hint = NULL
+  ),
+  memory = list(
+    because = "there is not enough memory.",
+    hint = NULL
+  ),
+  unsupported = list(
+    because = "the model does not provide what is needed here.",
+    hint = NULL
+  ),
+  argument = list(
+    because = "the core was given a parameter that it cannot use.",
+    hint = "This is a fault in tallbayes; please report it."
+  ),
+  singular = list(
+    because = "a matrix is not positive definite.",
+    hint = "Columns that depend on each other under a flat prior do this: drop
+            one of them, or give a proper prior such as {.fn prior_normal}."
+  )
+)
+
+error_kinds <- c(
+  "input",
+  "improper",
+  "recipe",
+  "data",
+  "stale",
+  names(status_table)[-1]
+)
+
+warning_kinds <- c(
+  "interrupted",
+  "bias",
+  "prior",
+  "recipe",
+  "mode",
+  names(status_table)[-1]
+)
+
+# `status`: the code or its name. Returns the name.
+status_name <- function(status) {
+  if (is.character(status)) {
+    return(match.arg(status, names(status_table)))
+  }
+  if (!status %in% (seq_along(status_table) - 1L)) {
+    rlang::abort(paste("Unknown status", status), .internal = TRUE)
+  }
+  names(status_table)[[status + 1L]]
+}
+
+# Do nothing when all is well, else say what happened and where. `coordinate`
+# is the name of a coordinate, `detail` one more line of plain text.
+abort_status <- function(
+  status,
+  chain = NULL,
+  iteration = NULL,
+  coordinate = NULL,
+  value = NULL,
+  detail = NULL,
+  parent = NULL,
+  call = caller_env()
+) {
+  signal_status(
+    abort_tall,
+    status_name(status),
+    chain,
+    iteration,
+    coordinate,
+    value,
+    detail,
+    parent,
+    call
+  )
+}
+
+# The same for a chain that stopped while its draws are kept.
+warn_status <- function(
+  status,
+  chain = NULL,
+  iteration = NULL,
+  coordinate = NULL,
+  value = NULL,
+  detail = NULL,
+  parent = NULL,
+  call = caller_env()
+) {
+  signal_status(
+    warn_tall,
+    status_name(status),
+    chain,
+    iteration,
+    coordinate,
+    value,
+    detail,
+    parent,
+    call
+  )
+}
+
+signal_status <- function(
+  signal,
+  status,
+  chain,
+  iteration,
+  coordinate,
+  value,
+  detail,
+  parent,
+  call
+) {
+  if (status == "ok") {
+    return(invisible())
+  }
+  entry <- status_table[[status]]
+  who <- if (is.null(chain)) {
+    "The computation stopped"
+  } else {
+    paste("Chain", chain, "stopped")
+  }
+  when <- if (!is.null(iteration)) {
+    paste(" at iteration", format_count(iteration))
+  }
+  what <- if (is.null(coordinate)) {
+    "the state"
+  } else {
+    paste0("`", coordinate, "`")
+  }
+  shown <- if (is.null(value)) "non-finite" else format_number(value)
+  signal(
+    status,
+    c(
+      paste0("{who}{when}: ", entry$because),
+      x = escape_cli(detail),
+      i = entry$hint
+    ),
+    status = status,
+    chain = chain,
+    iteration = iteration,
+    coordinate = coordinate,
+    value = value,
+    parent = parent,
+    call = call
+  )
+}
+
+# ---- wording ---------------------------------------------------------------
+
+# What `x` is, to stand after "not": `the string "a"`, `the number -1`,
+# `a numeric vector of 3 values`, `a <tall_mode>`.
+describe <- function(x) {
+  if (is.null(x)) {
+    return("NULL")
+  }
+  if (is.function(x)) {
+    return("a function")
+  }
+  if (is.data.frame(x)) {
+    return(paste("a data frame with", count_noun(nrow(x), "row")))
+  }
+  if (is.factor(x)) {
+    return(paste("a factor with", count_noun(nlevels(x), "level")))
+  }
+  if (is.object(x)) {
+    return(paste0("a <", class(x)[[1]], ">"))
+  }
+  if (is.list(x)) {
+    return(paste("a list of", count_noun(length(x), "element")))
+  }
+  if (!is.atomic(x)) {
+    return(paste0("a <", typeof(x), ">"))
+  }
+  type <- switch(
+    typeof(x),
+    double = ,
+    integer = "numeric",
+    typeof(x)
+  )
+  if (is.matrix(x)) {
+    return(sprintf(
+      "a %s matrix of %s and %s",
+      type,
+      count_noun(nrow(x), "row"),
+      count_noun(ncol(x), "column")
+    ))
+  }
+  if (length(x) != 1) {
+    article <- if (type == "integer") "an" else "a"
+    return(paste(article, type, "vector of", count_noun(length(x), "value")))
+  }
+  describe_scalar(x)
+}
+
+describe_scalar <- function(x) {
+  if (is.character(x) && !is.na(x)) {
+    shown <- if (nchar(x) > 40) paste0(substr(x, 1, 37), "...") else x
+    return(paste0("the string \"", shown, "\""))
+  }
+  if (is.numeric(x) && is.finite(x)) {
+    return(paste("the number", format_number(x)))
+  }
+  format(unname(x))
+}
+
+# 1,204
+format_count <- function(n) {
+  format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
+}
+
+format_number <- function(x) {
+  format(unname(x), digits = 7, trim = TRUE)
+}
+
+# "1 row", "1,000 rows"
+count_noun <- function(n, noun) {
+  paste0(format_count(n), " ", noun, if (n != 1) "s")
+}
+
+# Plain text that cli must not read as markup; NULL stays NULL.
+escape_cli <- function(x) {
+  if (is.null(x)) {
+    return(NULL)
+  }
+  gsub("}", "}}", gsub("{", "{{", x, fixed = TRUE), fixed = TRUE)
+}

@@ -1,0 +1,183 @@
+# Priors of coefficients. A constructor returns an inert spec; prior_resolve()
+# turns specs into one kind, location and scale for each coefficient, which is
+# what the C core reads. A new prior of this family is one line in `prior_kinds`,
+# one constructor, and its density in src/models/.
+
+# `code` as in enum tb_prior_kind (src/models); `title` heads what is printed.
+prior_kinds <- list(
+  flat = list(code = 0L, title = "flat"),
+  normal = list(code = 1L, title = "normal"),
+  laplace = list(code = 2L, title = "Laplace")
+)
+
+#' Priors of coefficients
+#'
+#' Independent priors of the coefficients of a model, such as [model_glm()].
+#'
+#' @param location (numeric vector) The centre of the prior: one value for all
+#'   coefficients, or one value for each.
+#' @param scale (positive numeric vector) The scale of the prior, one value for
+#'   all coefficients or one for each: the standard deviation of a normal prior,
+#'   and the \eqn{s} in the Laplace density
+#'   \eqn{\exp(-|\theta - \mu| / s) / (2 s)}{exp(-|theta - mu| / s) / (2 s)},
+#'   whose standard deviation is \eqn{\sqrt{2} s}{sqrt(2) s}.
+#' @param autoscale (`TRUE` or `FALSE`) Divide the scale of a coefficient by the
+#'   standard deviation of its column, and multiply it by the standard deviation
+#'   of the response in a Gaussian model, as rstanarm does? By default the scale
+#'   is used as given. A constant column, such as the intercept's, counts as
+#'   having standard deviation 1.
+#'
+#' @details
+#' `prior_flat()` adds nothing to the log posterior. The posterior may then not
+#' exist, for instance when a column separates the two classes of a logistic
+#' regression; this is detected and reported, never sampled.
+#'
+#' The Laplace prior is not differentiable at its centre, where its gradient is
+#' taken as zero. Methods without a Metropolis step are accurate under it when
+#' its scale is larger than the posterior standard deviation, as it is in tall
+#' data; otherwise a warning says so.
+#'
+#' @template return-prior
+#' @section Conditions:
+#' `tall_error_input` if an argument is not as described, or if there are
+#' neither one value nor as many as there are coefficients.
+#' @examples
+#' prior_normal(0, 2.5)
+#' prior_normal(0, c(10, 1, 1))
+#' prior_laplace(scale = 0.5, autoscale = TRUE)
+#' @name priors
+NULL
+
+#' @rdname priors
+#' @export
+prior_normal <- function(location = 0, scale = 2.5, autoscale = FALSE) {
+  new_prior("normal", location, scale, autoscale)
+}
+
+#' @rdname priors
+#' @export
+prior_laplace <- function(location = 0, scale = 1, autoscale = FALSE) {
+  new_prior("laplace", location, scale, autoscale)
+}
+
+#' @rdname priors
+#' @export
+prior_flat <- function() {
+  new_prior("flat", location = 0, scale = 1, autoscale = FALSE)
+}
+
+new_prior <- function(
+  kind,
+  location,
+  scale,
+  autoscale,
+  call = caller_env()
+) {
+  location <- check_numeric_vector(location, call = call)
+  scale <- check_numeric_vector(scale, positive = TRUE, call = call)
+  if (length(location) > 1 && length(scale) > 1) {
+    check_same_rows(location, scale, call = call)
+  }
+  structure(
+    list(
+      kind = kind,
+      location = location,
+      scale = scale,
+      autoscale = check_flag(autoscale, call = call)
+    ),
+    class = c(paste0("tall_prior_", kind), "tall_prior")
+  )
+}
+
+#' @export
+print.tall_prior <- function(x, ...) {
+  cat("<tall_prior> ", prior_kinds[[x$kind]]$title, "\n", sep = "")
+  if (x$kind != "flat") {
+    cat("location: ", values_text(x$location), "\n", sep = "")
+    note <- if (x$autoscale) " (divided by the standard deviation of the column)"
+    cat("scale:    ", values_text(x$scale), note, "\n", sep = "")
+  }
+  invisible(x)
+}
+
+# At most six values.
+values_text <- function(x) {
+  shown <- paste(vapply(utils::head(x, 6), format_number, ""), collapse = ", ")
+  if (length(x) > 6) {
+    shown <- paste0(shown, ", ... with ", length(x) - 6, " more")
+  }
+  shown
+}
+
+# Kind, location and scale of every coefficient, each of length n_dim. `prior`
+# covers every column; `prior_intercept`, if not NULL, only a column named
+# "(Intercept)", which `prior` then leaves alone.
+#
+# names          names of the columns, or NULL
+# n_dim          number of columns
+# column_sd      their standard deviations; used by autoscale = TRUE only, so a
+#                function of no argument is welcome
+# response_sd    that of the response in a Gaussian model, else 1
+prior_resolve <- function(
+  prior,
+  prior_intercept = NULL,
+  names = NULL,
+  n_dim = length(names),
+  column_sd = rep(1, n_dim),
+  response_sd = 1,
+  call = caller_env()
+) {
+  check_spec(prior, "tall_prior", "prior_*()", call = call)
+  check_spec(
+    prior_intercept,
+    "tall_prior",
+    "prior_*()",
+    allow_null = TRUE,
+    call = call
+  )
+  intercept <- if (is.null(prior_intercept)) {
+    integer()
+  } else {
+    which(names == "(Intercept)")
+  }
+  others <- setdiff(seq_len(n_dim), intercept)
+  out <- list(
+    kind = integer(n_dim),
+    location = numeric(n_dim),
+    scale = rep(1, n_dim)
+  )
+  out <- prior_fill(out, prior, others, column_sd, response_sd, call)
+  prior_fill(out, prior_intercept, intercept, column_sd, response_sd, call)
+}
+
+# Write the entries of `prior` at the columns `at`.
+prior_fill <- function(
+  out,
+  prior,
+  at,
+  column_sd,
+  response_sd,
+  call,
+  arg = caller_arg(prior)
+) {
+  n <- length(at)
+  if (n == 0) {
+    return(out)
+  }
+  out$kind[at] <- prior_kinds[[prior$kind]]$code
+  for (field in c("location", "scale")) {
+    check_size(
+      prior[[field]],
+      c(1, n),
+      arg = paste0(arg, "$", field),
+      call = call
+    )
+    out[[field]][at] <- prior[[field]]
+  }
+  if (prior$autoscale) {
+    divisor <- if (is.function(column_sd)) column_sd()[at] else column_sd[at]
+    divisor[divisor == 0] <- 1
+    out$scale[at] <- out$scale[at] * response_sd / divisor
+  }
+  out
+}

@@ -1,0 +1,28 @@
+#' tallbayes: Bayesian posteriors of tall data
+#'
+#' Samples posteriors of models with very many observations by
+#' stochastic-gradient Markov chain Monte Carlo. A run is put together from
+#' five parts, each made by a small constructor:
+#'
+#' * a **model** (`model_*()`), which holds the data and the prior,
+#' * a **gradient estimator** (`gradient_*()`),
+#' * a **subsampling scheme** (`subsample_*()`),
+#' * a **kernel** (`kernel_*()`), which moves the chain,
+#' * a **schedule** (`schedule_*()`) for the step size.
+#'
+#' [sg_sample()] runs any combination; [tall_glm()] fits a generalised linear
+#' model from a formula with nothing to tune. The result is a `tall_fit`, whose
+#' draws are a [posterior::draws_array][posterior::as_draws_array].
+#'
+#' @section Options:
+#' * `mc.cores`: the default of `cores` wherever chains run.
+#'
+#' @section Environment variables:
+#' * `TALLBAYES_DATA`: a folder that [tall_data()] searches first.
+#'
+#' @useDynLib tallbayes, .registration = TRUE
+#' @importFrom rlang %||%
+#' @importFrom rlang caller_arg
+#' @importFrom rlang caller_env
+#' @keywords internal
+"_PACKAGE"

@@ -1,0 +1,4 @@
+library(testthat)
+library(tallbayes)
+
+test_check("tallbayes")

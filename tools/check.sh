@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds the source package and runs R CMD check on it, in check/. Anything
+# other than "Status: OK" fails.
+set -euo pipefail
+
+R=${R:-R}
+root=$(cd "$(dirname "$0")/.." && pwd)
+out=$root/check
+rm -rf "$out"
+mkdir "$out"
+cd "$out"
+
+# The clock of the network is not part of the package.
+export _R_CHECK_SYSTEM_CLOCK_=0
+
+"$R" CMD build "$root"
+tarball=$(ls tallbayes_*.tar.gz)
+"$R" CMD check --no-manual "$tarball" || true
+
+status=$(grep '^Status:' tallbayes.Rcheck/00check.log || echo "Status: none")
+if [ "$status" != "Status: OK" ]; then
+  for log in tallbayes.Rcheck/00install.out tallbayes.Rcheck/tests/*.fail; do
+    if [ -f "$log" ]; then
+      echo "---- $log"
+      tail -n 60 "$log"
+    fi
+  done
+  echo "R CMD check: $status (must be OK)"
+  exit 1
+fi
+echo "R CMD check: no errors, no warnings, no notes"

@@ -1,0 +1,111 @@
+# Installs the packages that are missing. From the root of the package:
+#   Rscript tools/setup.R          what `make install` needs (Imports)
+#   Rscript tools/setup.R demo     and the plots
+#   Rscript tools/setup.R test     and everything that the tests use
+# On Debian and Ubuntu, as root, ready-built packages are used where they are
+# recent enough; anything else comes from the CRAN mirror that R is set to use.
+
+# Packages of a field of DESCRIPTION: the version wanted ("0": any), by name.
+wanted <- function(field) {
+  entries <- strsplit(read.dcf("DESCRIPTION", field)[[1]], ",")[[1]]
+  entries <- trimws(gsub("\\s+", " ", entries))
+  entries <- entries[!grepl("^R( |$)", entries)]
+  version <- ifelse(
+    grepl(">=", entries),
+    sub(".*>= *([^)]*)\\).*", "\\1", entries),
+    "0"
+  )
+  stats::setNames(trimws(version), sub(" *\\(.*", "", entries))
+}
+
+is_there <- function(name, version) {
+  tryCatch(
+    utils::packageVersion(name) >= version,
+    error = function(e) FALSE
+  )
+}
+
+missing_of <- function(packages) {
+  ok <- mapply(is_there, names(packages), packages)
+  packages[!ok]
+}
+
+# The first library that can be written to; R_LIBS_USER is made if need be.
+writable_library <- function() {
+  user <- strsplit(Sys.getenv("R_LIBS_USER"), .Platform$path.sep)[[1]]
+  library <- .libPaths()[[1]]
+  if (file.access(library, 2) != 0 && length(user) > 0) {
+    library <- path.expand(user[[1]])
+    dir.create(library, recursive = TRUE, showWarnings = FALSE)
+    .libPaths(c(library, .libPaths()))
+  }
+  library
+}
+
+# Debian's packages are for Debian's R, so another R leaves them alone.
+can_use_apt <- function() {
+  nzchar(Sys.which("apt-get")) &&
+    identical(Sys.info()[["effective_user"]], "root") &&
+    startsWith(R.home(), "/usr/lib/R")
+}
+
+install_by_apt <- function(names) {
+  Sys.setenv(DEBIAN_FRONTEND = "noninteractive")
+  options <- c("-y", "-q", "-o", "DPkg::Lock::Timeout=600")
+  apt <- function(...) {
+    system2("apt-get", c(options, ...), stdout = FALSE, stdin = NULL)
+  }
+  apt("update")
+  debs <- paste0("r-cran-", tolower(names))
+  known <- vapply(
+    debs,
+    function(deb) {
+      shown <- suppressWarnings(
+        system2("apt-cache", c("show", deb), stdout = TRUE, stderr = FALSE)
+      )
+      length(shown) > 0
+    },
+    TRUE
+  )
+  if (any(known)) {
+    apt("install", "--no-install-recommends", debs[known])
+  }
+}
+
+install_from_cran <- function(names) {
+  if (getOption("repos")[["CRAN"]] == "@CRAN@") {
+    utils::chooseCRANmirror(graphics = FALSE, ind = 1)
+  }
+  utils::install.packages(names, lib = writable_library(), quiet = TRUE)
+}
+
+goal <- c(commandArgs(trailingOnly = TRUE), "install")[[1]]
+packages <- wanted("Imports")
+if (goal == "demo") {
+  packages <- c(packages, wanted("Suggests")[c("bayesplot", "ggplot2")])
+}
+if (goal == "test") {
+  packages <- c(packages, wanted("Suggests"))
+}
+
+writable_library()
+absent <- missing_of(packages)
+if (length(absent) > 0 && can_use_apt()) {
+  cat("Installing", names(absent), "(Debian packages)\n")
+  install_by_apt(names(absent))
+  absent <- missing_of(absent)
+}
+if (length(absent) > 0) {
+  cat("Installing", names(absent), "(CRAN)\n")
+  install_from_cran(names(absent))
+  absent <- missing_of(absent)
+}
+if (length(absent) > 0) {
+  cat(
+    "Could not install ",
+    paste0(names(absent), " (>= ", absent, ")", collapse = ", "),
+    "; please install by hand and try again.\n",
+    sep = ""
+  )
+  quit(status = 1)
+}
