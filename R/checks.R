@@ -1,6 +1,6 @@
-# Checks of arguments. Each returns its argument, invisibly and in the type that
-# its name promises, or raises a `tall_error_input` that names the argument, what
-# it must be and what it is.
+# Checks of arguments. Each returns its argument, invisibly and in the type
+# that its name promises, or raises a `tall_error_input` that names the
+# argument, what it must be and what it is.
 
 # A finite number, as double.
 check_number <- function(
@@ -92,7 +92,8 @@ check_choice <- function(
       if (length(choices) > 1) "one of ",
       quote_all(choices, last = "or")
     )
-    abort_expected(x, expected, did_you_mean(x, choices), arg = arg, call = call)
+    hint <- did_you_mean(x, choices)
+    abort_expected(x, expected, hint, arg = arg, call = call)
   }
   invisible(x)
 }
@@ -178,7 +179,8 @@ check_size <- function(
   call = caller_env()
 ) {
   if (is.null(size) && length(x) == 0) {
-    abort_expected(x, "a vector with at least one value", arg = arg, call = call)
+    expected <- "a vector with at least one value"
+    abort_expected(x, expected, arg = arg, call = call)
   }
   if (!is.null(size) && !length(x) %in% size) {
     size <- unique(size)

@@ -1,9 +1,9 @@
 # Priors of coefficients. A constructor returns an inert spec; prior_resolve()
 # turns specs into one kind, location and scale for each coefficient, which is
-# what the C core reads. A new prior of this family is one line in `prior_kinds`,
-# one constructor, and its density in src/models/.
+# what the C core reads. A new prior of this family is one entry of
+# `prior_kinds`, one constructor, and its density in src/models/prior.c.
 
-# `code` as in enum tb_prior_kind (src/models); `title` heads what is printed.
+# `code` as in enum tb_prior_kind (src/models/prior.h); `title` heads what is printed.
 prior_kinds <- list(
   flat = list(code = 0L, title = "flat"),
   normal = list(code = 1L, title = "normal"),
@@ -94,7 +94,9 @@ print.tall_prior <- function(x, ...) {
   cat("<tall_prior> ", prior_kinds[[x$kind]]$title, "\n", sep = "")
   if (x$kind != "flat") {
     cat("location: ", values_text(x$location), "\n", sep = "")
-    note <- if (x$autoscale) " (divided by the standard deviation of the column)"
+    note <- if (x$autoscale) {
+      " (divided by the standard deviation of the column)"
+    }
     cat("scale:    ", values_text(x$scale), note, "\n", sep = "")
   }
   invisible(x)

@@ -53,7 +53,7 @@ install_by_apt <- function(names) {
   Sys.setenv(DEBIAN_FRONTEND = "noninteractive")
   options <- c("-y", "-q", "-o", "DPkg::Lock::Timeout=600")
   apt <- function(...) {
-    system2("apt-get", c(options, ...), stdout = FALSE, stdin = NULL)
+    system2("apt-get", c(options, ...), stdout = FALSE, stdin = "/dev/null")
   }
   apt("update")
   debs <- paste0("r-cran-", tolower(names))

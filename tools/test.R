@@ -4,13 +4,19 @@
 Sys.setenv(NOT_CRAN = "true")
 filter <- commandArgs(trailingOnly = TRUE)
 
+# One line per file: a spinner would fill a log.
+reporter <- testthat::ProgressReporter$new(
+  show_praise = FALSE,
+  update_interval = Inf
+)
+
 results <- tryCatch(
   as.data.frame(testthat::test_dir(
     "tests/testthat",
     package = "tallbayes",
     load_package = "installed",
     filter = if (length(filter) > 0) filter[[1]],
-    reporter = testthat::ProgressReporter$new(show_praise = FALSE),
+    reporter = reporter,
     stop_on_failure = FALSE
   )),
   error = function(e) {

@@ -55,7 +55,10 @@ test_that("each status reads well", {
   expect_snapshot(abort_status("argument"), error = TRUE)
   expect_snapshot(abort_status("singular"), error = TRUE)
   failure <- simpleError("log of a negative number")
-  expect_snapshot(abort_status("callback", 1, 7, parent = failure), error = TRUE)
+  expect_snapshot(
+    abort_status("callback", 1, 7, parent = failure),
+    error = TRUE
+  )
 })
 
 test_that("an unknown kind or status is a fault of ours", {
