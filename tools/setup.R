@@ -88,7 +88,7 @@ if (goal == "test") {
   packages <- c(packages, wanted("Suggests"))
 }
 
-writable_library()
+invisible(writable_library())
 absent <- missing_of(packages)
 if (length(absent) > 0 && can_use_apt()) {
   cat("Installing", names(absent), "(Debian packages)\n")
