@@ -1,0 +1,166 @@
+/* exp, log(1 + exp) and the logistic function of arrays. The reductions are
+ * those of W. J. Cody and W. Waite (1980), Software manual for the elementary
+ * functions.
+ *
+ *   exp(x)        x = k log 2 + r, |r| <= log(2) / 2; Taylor to r^13 (the
+ *                 remainder is below 2^-58), then 2^k in two factors, so that
+ *                 subnormal results are rounded once
+ *   log1p(a)      0 <= a <= 1: 2 atanh(s), s = a / (2 + a), from sqrt(2) - 1
+ *                 on log(2) + 2 atanh((a - 1) / (a + 3)); |s| < 0.172, series
+ *                 to s^21
+ *   logistic(x)   with a = exp(-|x|): 1 / (1 + a) or a / (1 + a), so that
+ *                 small results keep their relative accuracy
+ *   softplus(x)   max(x, 0) + log1p(a)
+ *
+ * Errors are below 2 ulp for exp and 4 ulp for the others (measured: core-check
+ * compares them with long double), with or without fused multiply-adds. +-Inf
+ * and overflow give the limits, NaN stays NaN. v_out may be v_x.
+ *
+ * Meant to be called from TB_CLONES functions; see core/vector.h. */
+#ifndef TB_CORE_VMATH_H
+#define TB_CORE_VMATH_H
+
+#include "core/vector.h"
+
+#include <math.h>
+#include <string.h>
+
+#ifdef TB_VECTOR
+
+/* mask ? a : b, lane by lane (C has no ?: for vectors) */
+#define TB_V_SELECT(mask, a, b)                                               \
+  ((tb_v4d) (((mask) & (tb_v4i) (a)) | (~(mask) & (tb_v4i) (b))))
+#define TB_V_ALL(x) ((tb_v4d) { (x), (x), (x), (x) })
+#define TB_V_ROUND  0x1.8p52 /* adding it rounds to an integer, in the low bits */
+
+TB_INLINE void tb_v4_exp(tb_v4d* p_x) {
+  tb_v4d x = *p_x;
+  /* beyond these the result is Inf and 0; NaN fails both comparisons */
+  x = TB_V_SELECT(x > 711.0, TB_V_ALL(711.0), x);
+  x = TB_V_SELECT(x < -747.0, TB_V_ALL(-747.0), x);
+
+  const tb_v4d k = (x * 0x1.71547652b82fep0 + TB_V_ROUND) - TB_V_ROUND;
+  /* log 2 in two parts; the first has 32 bits, so that k times it is exact */
+  const tb_v4d r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
+
+  /* Taylor; pairs first: a Horner chain would wait for its own results */
+  const tb_v4d r2 = r * r, r4 = r2 * r2;
+  const tb_v4d c2 = r * (1.0 / 6) + 0.5;
+  const tb_v4d c4 = r * (1.0 / 120) + 1.0 / 24;
+  const tb_v4d c6 = r * (1.0 / 5040) + 1.0 / 720;
+  const tb_v4d c8 = r * (1.0 / 362880) + 1.0 / 40320;
+  const tb_v4d c10 = r * (1.0 / 39916800) + 1.0 / 3628800;
+  const tb_v4d c12 = r * (1.0 / 6227020800.0) + 1.0 / 479001600;
+  const tb_v4d low = r2 * c4 + c2;
+  const tb_v4d middle = r2 * c8 + c6;
+  const tb_v4d high = r2 * c12 + c10;
+  const tb_v4d p = 1.0 + (r + r2 * (low + r4 * (middle + r4 * high)));
+
+  const tb_v4d half = k * 0.5 + TB_V_ROUND;
+  const tb_v4d rest = (k - (half - TB_V_ROUND)) + TB_V_ROUND;
+  const tb_v4d scale_half = (tb_v4d) (((tb_v4u) half + 1023u) << 52);
+  const tb_v4d scale_rest = (tb_v4d) (((tb_v4u) rest + 1023u) << 52);
+  *p_x = p * scale_half * scale_rest;
+}
+
+/* x -> log1p(x), 0 <= x <= 1 */
+TB_INLINE void tb_v4_log1p_unit(tb_v4d* p_x) {
+  const tb_v4d a = *p_x;
+  const tb_v4i large = a > 0.41421356237309503;
+  /* twice the numerator: 2 a is exact where a / 2 would be subnormal */
+  const tb_v4d top = TB_V_SELECT(large, (a - 1.0) + (a - 1.0), a + a);
+  const tb_v4d bottom = TB_V_SELECT(large, a + 3.0, a + 2.0);
+  const tb_v4d s2 = top / bottom; /* 2 s */
+  const tb_v4d z = 0.25 * s2 * s2, z2 = z * z, z4 = z2 * z2;
+
+  /* z (1/3 + z/5 + ... + z^9/21) */
+  const tb_v4d c0 = z * (1.0 / 5) + 1.0 / 3;
+  const tb_v4d c2 = z * (1.0 / 9) + 1.0 / 7;
+  const tb_v4d c4 = z * (1.0 / 13) + 1.0 / 11;
+  const tb_v4d c6 = z * (1.0 / 17) + 1.0 / 15;
+  const tb_v4d c8 = z * (1.0 / 21) + 1.0 / 19;
+  const tb_v4d series =
+    z * ((z2 * c2 + c0) + z4 * ((z2 * c6 + c4) + z4 * c8));
+
+  const tb_v4d shift = TB_V_SELECT(large, TB_V_ALL(0x1.62e42fefa39efp-1),
+                                   TB_V_ALL(0.0));
+  *p_x = shift + (s2 + s2 * series);
+}
+
+TB_INLINE void tb_v4_logistic(tb_v4d* p_x) {
+  const tb_v4d x = *p_x;
+  const tb_v4i positive = x >= 0.0;
+  tb_v4d a = TB_V_SELECT(positive, -x, x);
+  tb_v4_exp(&a);
+  *p_x = TB_V_SELECT(positive, TB_V_ALL(1.0), a) / (1.0 + a);
+}
+
+TB_INLINE void tb_v4_softplus(tb_v4d* p_x) {
+  const tb_v4d x = *p_x;
+  const tb_v4i positive = x > 0.0;
+  tb_v4d a = TB_V_SELECT(positive, -x, x);
+  tb_v4_exp(&a);
+  tb_v4_log1p_unit(&a);
+  *p_x = TB_V_SELECT(positive, x, TB_V_ALL(0.0)) + a;
+}
+
+/* The last n % 4 numbers go through a padded vector, so that a number's result
+ * does not depend on its place in the array. */
+#define TB_V_OVER_ARRAY(map)                                                  \
+  size_t k = 0;                                                               \
+  for (; k + 4 <= n; k += 4) {                                                \
+    tb_v4d x = *(const tb_v4d*) (v_x + k);                                    \
+    map(&x);                                                                  \
+    *(tb_v4d*) (v_out + k) = x;                                               \
+  }                                                                           \
+  if (k < n) {                                                                \
+    tb_v4d x = TB_V_ALL(0.0);                                                 \
+    memcpy(&x, v_x + k, (n - k) * sizeof(double));                            \
+    map(&x);                                                                  \
+    memcpy(v_out + k, &x, (n - k) * sizeof(double));                          \
+  }
+
+#else /* no vector extensions: the C library's */
+
+TB_INLINE void tb_scalar_exp(double* p_x) {
+  *p_x = exp(*p_x);
+}
+
+TB_INLINE void tb_scalar_logistic(double* p_x) {
+  const double x = *p_x, a = exp(-fabs(x));
+  *p_x = (x >= 0 ? 1 : a) / (1 + a);
+}
+
+TB_INLINE void tb_scalar_softplus(double* p_x) {
+  const double x = *p_x;
+  *p_x = (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+#define tb_v4_exp      tb_scalar_exp
+#define tb_v4_logistic tb_scalar_logistic
+#define tb_v4_softplus tb_scalar_softplus
+
+#define TB_V_OVER_ARRAY(map)                                                  \
+  for (size_t k = 0; k < n; ++k) {                                            \
+    double x = v_x[k];                                                        \
+    map(&x);                                                                  \
+    v_out[k] = x;                                                             \
+  }
+
+#endif
+
+TB_INLINE void tb_vexp(const double* v_x, double* v_out, size_t n) {
+  TB_V_OVER_ARRAY(tb_v4_exp)
+}
+
+/* 1 / (1 + exp(-x)) */
+TB_INLINE void tb_vlogistic(const double* v_x, double* v_out, size_t n) {
+  TB_V_OVER_ARRAY(tb_v4_logistic)
+}
+
+/* log(1 + exp(x)) */
+TB_INLINE void tb_vsoftplus(const double* v_x, double* v_out, size_t n) {
+  TB_V_OVER_ARRAY(tb_v4_softplus)
+}
+
+#endif

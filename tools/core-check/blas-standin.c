@@ -1,0 +1,165 @@
+/* The few BLAS and LAPACK routines the core calls, by their definitions and
+ * in all their variants: a standalone build needs no library. Column-major,
+ * Fortran names; not for speed. */
+#include <math.h>
+#include <stddef.h>
+
+#define AT(v, lead, i, j) (v)[(size_t) (i) + (size_t) (j) * (size_t) (lead)]
+
+static double element(const char* trans,
+                      const double* v,
+                      int lead,
+                      int i,
+                      int j) {
+  return *trans == 'N' ? AT(v, lead, i, j) : AT(v, lead, j, i);
+}
+
+void dgemm_(const char* transa,
+            const char* transb,
+            const int* m,
+            const int* n,
+            const int* k,
+            const double* alpha,
+            const double* a,
+            const int* lda,
+            const double* b,
+            const int* ldb,
+            const double* beta,
+            double* c,
+            const int* ldc);
+void dgemm_(const char* transa,
+            const char* transb,
+            const int* m,
+            const int* n,
+            const int* k,
+            const double* alpha,
+            const double* a,
+            const int* lda,
+            const double* b,
+            const int* ldb,
+            const double* beta,
+            double* c,
+            const int* ldc) {
+  for (int j = 0; j < *n; ++j) {
+    for (int i = 0; i < *m; ++i) {
+      double sum = 0;
+      for (int l = 0; l < *k; ++l) {
+        sum += element(transa, a, *lda, i, l) * element(transb, b, *ldb, l, j);
+      }
+      double* p = &AT(c, *ldc, i, j);
+      /* beta = 0 overwrites, whatever was there */
+      *p = *alpha * sum + (*beta == 0 ? 0 : *beta * *p);
+    }
+  }
+}
+
+void dsyrk_(const char* uplo,
+            const char* trans,
+            const int* n,
+            const int* k,
+            const double* alpha,
+            const double* a,
+            const int* lda,
+            const double* beta,
+            double* c,
+            const int* ldc);
+void dsyrk_(const char* uplo,
+            const char* trans,
+            const int* n,
+            const int* k,
+            const double* alpha,
+            const double* a,
+            const int* lda,
+            const double* beta,
+            double* c,
+            const int* ldc) {
+  for (int j = 0; j < *n; ++j) {
+    const int from = *uplo == 'U' ? 0 : j, to = *uplo == 'U' ? j + 1 : *n;
+    for (int i = from; i < to; ++i) {
+      double sum = 0;
+      for (int l = 0; l < *k; ++l) {
+        sum += element(trans, a, *lda, i, l) * element(trans, a, *lda, j, l);
+      }
+      double* p = &AT(c, *ldc, i, j);
+      *p = *alpha * sum + (*beta == 0 ? 0 : *beta * *p);
+    }
+  }
+}
+
+void dtrsm_(const char* side,
+            const char* uplo,
+            const char* transa,
+            const char* diag,
+            const int* m,
+            const int* n,
+            const double* alpha,
+            const double* a,
+            const int* lda,
+            double* b,
+            const int* ldb);
+void dtrsm_(const char* side,
+            const char* uplo,
+            const char* transa,
+            const char* diag,
+            const int* m,
+            const int* n,
+            const double* alpha,
+            const double* a,
+            const int* lda,
+            double* b,
+            const int* ldb) {
+  const int is_left = *side == 'L';
+  const int n_order = is_left ? *m : *n, n_system = is_left ? *n : *m;
+  /* X op(A) = B is op(A)^T X^T = B^T: solve T x = b with T = op(A) on the
+   * left, op(A)^T on the right */
+  const char* trans = (*transa == 'N') == is_left ? "N" : "T";
+  const int is_lower = (*uplo == 'L') == (*trans == 'N');
+  for (int s = 0; s < n_system; ++s) {
+    for (int step = 0; step < n_order; ++step) {
+      const int i = is_lower ? step : n_order - 1 - step;
+      double* p = is_left ? &AT(b, *ldb, i, s) : &AT(b, *ldb, s, i);
+      double sum = *alpha * *p;
+      for (int before = 0; before < step; ++before) {
+        const int j = is_lower ? before : n_order - 1 - before;
+        const double x = is_left ? AT(b, *ldb, j, s) : AT(b, *ldb, s, j);
+        sum -= element(trans, a, *lda, i, j) * x;
+      }
+      *p = *diag == 'U' ? sum : sum / AT(a, *lda, i, i);
+    }
+  }
+}
+
+void dpotrf_(const char* uplo,
+             const int* n,
+             double* a,
+             const int* lda,
+             int* info);
+void dpotrf_(const char* uplo,
+             const int* n,
+             double* a,
+             const int* lda,
+             int* info) {
+  const int is_lower = *uplo == 'L';
+#define FACTOR(i, j)                                                          \
+  (*(is_lower ? &AT(a, *lda, (i), (j)) : &AT(a, *lda, (j), (i))))
+  *info = 0;
+  for (int j = 0; j < *n; ++j) {
+    for (int i = j; i < *n; ++i) {
+      double sum = FACTOR(i, j);
+      for (int k = 0; k < j; ++k) {
+        sum -= FACTOR(i, k) * FACTOR(j, k);
+      }
+      if (i == j) {
+        if (!(sum > 0)) {
+          *info = j + 1;
+          return;
+        }
+        sum = sqrt(sum);
+      } else {
+        sum /= FACTOR(j, j);
+      }
+      FACTOR(i, j) = sum;
+    }
+  }
+#undef FACTOR
+}

@@ -1,0 +1,63 @@
+/* The harness: a test file is a table of {description, function}; a function
+ * states what must hold through CHECK and CHECK_CLOSE. */
+#ifndef TB_CHECK_H
+#define TB_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct check {
+  size_t n_failed; /* statements of this test that did not hold */
+};
+
+struct check_case {
+  const char* description;
+  void (*run)(struct check* p_check);
+};
+
+/* Tables, one per file, ended by a NULL description. */
+extern const struct check_case check_core[];
+extern const struct check_case check_data[];
+extern const struct check_case check_schedules[];
+extern const struct check_case check_subsampling[];
+
+/* Report a statement that does not hold (the first few of a test). */
+void check_fail(struct check* p_check,
+                const char* file,
+                int line,
+                const char* format,
+                ...);
+
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      check_fail(p_check, __FILE__, __LINE__, "%s", #condition);              \
+    }                                                                         \
+  } while (0)
+
+/* |a - b| <= tolerance; NaN fails */
+#define CHECK_CLOSE(a, b, tolerance)                                          \
+  do {                                                                        \
+    const double a_ = (a), b_ = (b), tolerance_ = (tolerance);                \
+    if (!(check_distance(a_, b_) <= tolerance_)) {                            \
+      check_fail(p_check, __FILE__, __LINE__,                                 \
+                 "%s = %.17g, expected %.17g +- %.3g", #a, a_, b_,            \
+                 tolerance_);                                                 \
+    }                                                                         \
+  } while (0)
+
+double check_distance(double a, double b);
+
+/* (X - df) / sqrt(2 df) of Pearson's X: about standard normal, so that 5 is
+ * beyond chance */
+double check_chi_square(const double* v_observed,
+                        const double* v_expected,
+                        size_t n);
+
+/* Call run(v_context[k]) for k = 0..n-1 at the same time, one thread each. */
+bool check_parallel(void (*run)(void*), void** v_context, size_t n);
+
+/* calloc that ends the program when there is no memory */
+void* check_alloc(size_t n, size_t n_byte);
+
+#endif
