@@ -12,9 +12,9 @@
  *                 small results keep their relative accuracy
  *   softplus(x)   max(x, 0) + log1p(a)
  *
- * Errors are below 2 ulp for exp and 4 ulp for the others (measured: core-check
- * compares them with long double), with or without fused multiply-adds. +-Inf
- * and overflow give the limits, NaN stays NaN. v_out may be v_x.
+ * Errors are below 2 ulp for exp and 4 ulp for the others, with or without
+ * fused multiply-adds (core-check: at most 1.0, 2.3 and 2.6 against long
+ * double). +-Inf and overflow give the limits, NaN stays NaN. v_out may be v_x.
  *
  * Meant to be called from TB_CLONES functions; see core/vector.h. */
 #ifndef TB_CORE_VMATH_H
@@ -31,7 +31,8 @@
 #define TB_V_SELECT(mask, a, b)                                               \
   ((tb_v4d) (((mask) & (tb_v4i) (a)) | (~(mask) & (tb_v4i) (b))))
 #define TB_V_ALL(x) ((tb_v4d) { (x), (x), (x), (x) })
-#define TB_V_ROUND  0x1.8p52 /* adding it rounds to an integer, in the low bits */
+/* adding it rounds to an integer, which is then in the low bits */
+#define TB_V_ROUND 0x1.8p52
 
 TB_INLINE void tb_v4_exp(tb_v4d* p_x) {
   tb_v4d x = *p_x;

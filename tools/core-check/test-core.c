@@ -4,6 +4,7 @@
 #include "core/frame.h"
 #include "core/rng.h"
 #include "core/vmath.h"
+#include "core/ziggurat-tables.h"
 
 #include <float.h>
 #include <math.h>
@@ -256,6 +257,59 @@ static void normal_law(struct check* p_check) {
   free(v);
 }
 
+/* Layers of equal area under the curve, and rectangles that fit in it. */
+static void normal_tables(struct check* p_check) {
+  const double r = TB_ZIGGURAT_EDGE;
+  const double area =
+    r * exp(-0.5 * r * r) + sqrt(2 * 3.14159265358979324) * normal_cdf(-r);
+  double edge = area / exp(-0.5 * r * r);
+  CHECK(tb_ziggurat_height[256] == 1);
+  for (size_t i = 0; i < 256; ++i) {
+    const double next =
+      i == 255 ? 0 : ldexp(tb_ziggurat_layer[i + 1].scale, 52);
+    CHECK_CLOSE(ldexp(tb_ziggurat_layer[i].scale, 52), edge, 1e-12);
+    CHECK_CLOSE(tb_ziggurat_height[i], exp(-0.5 * edge * edge), 1e-13);
+    CHECK_CLOSE((double) tb_ziggurat_layer[i].inside * 0x1p-52, next / edge,
+                1e-15);
+    if (i > 0) {
+      const double height = tb_ziggurat_height[i + 1] - tb_ziggurat_height[i];
+      CHECK_CLOSE(edge * height, area, 1e-13);
+    }
+    edge = next;
+  }
+}
+
+/* beyond the last layer's edge: the law of |z| given |z| > r */
+static void normal_tail(struct check* p_check) {
+  enum { n_block = 10000, n_most = 20000 };
+  double* v = check_alloc(n_block, sizeof(double));
+  double* v_tail = check_alloc(n_most, sizeof(double));
+  size_t n_tail = 0, n_right = 0;
+  struct tb_rng rng;
+  tb_rng_init(&rng, 13, 0, TB_STREAM_noise);
+  for (size_t b = 0; b < 4000; ++b) {
+    tb_rng_fill_norm(&rng, v, n_block);
+    for (size_t k = 0; k < n_block; ++k) {
+      if (fabs(v[k]) > TB_ZIGGURAT_EDGE && n_tail < n_most) {
+        v_tail[n_tail++] = fabs(v[k]);
+        n_right += v[k] > 0;
+      }
+    }
+  }
+  const double beyond = normal_cdf(-TB_ZIGGURAT_EDGE), n = (double) n_tail;
+  CHECK_CLOSE(n, 2 * beyond * 4e7, 5 * sqrt(2 * beyond * 4e7));
+  CHECK_CLOSE((double) n_right, n / 2, 5 * sqrt(n / 4));
+  qsort(v_tail, n_tail, sizeof(double), compare_doubles);
+  double distance = 0;
+  for (size_t k = 0; k < n_tail; ++k) {
+    const double p = 1 - normal_cdf(-v_tail[k]) / beyond;
+    distance = fmax(distance, fabs(p - ((double) k + 0.5) / n));
+  }
+  CHECK(sqrt(n) * distance < 2.6);
+  free(v);
+  free(v_tail);
+}
+
 static void normal_fill(struct check* p_check) {
   struct tb_rng a, b;
   double v[10000];
@@ -441,6 +495,12 @@ static void frame_make(struct frame* p, size_t n, bool is_diagonal) {
       }
     }
   }
+  for (size_t i = 0; i < n && !is_diagonal; ++i) {
+    for (size_t j = 0; j < i; ++j) { /* nobody may look there */
+      p->v_chol[j * n + i] = NAN;
+      p->v_map[i * n + j] = NAN;
+    }
+  }
   p->frame = (struct tb_frame) { .n_dim = n,
                                  .is_diagonal = is_diagonal,
                                  .v_center = p->v_center,
@@ -448,15 +508,18 @@ static void frame_make(struct frame* p, size_t n, bool is_diagonal) {
                                  .v_chol = p->v_chol };
 }
 
-static double frame_entry(const struct frame* p,
-                          const double* v,
-                          size_t i,
-                          size_t j) {
-  const size_t n = p->frame.n_dim;
+static double map_entry(const struct frame* p, size_t i, size_t j) {
   if (p->frame.is_diagonal) {
-    return i == j ? v[i] : 0;
+    return i == j ? p->v_map[i] : 0;
   }
-  return v[i * n + j];
+  return j >= i ? p->v_map[i * p->frame.n_dim + j] : 0;
+}
+
+static double chol_entry(const struct frame* p, size_t i, size_t j) {
+  if (p->frame.is_diagonal) {
+    return i == j ? p->v_chol[i] : 0;
+  }
+  return j <= i ? p->v_chol[i * p->frame.n_dim + j] : 0;
 }
 
 static void frame_laws(struct check* p_check) {
@@ -475,7 +538,7 @@ static void frame_laws(struct check* p_check) {
       for (size_t i = 0; i < n; ++i) {
         double sum = f.v_center[i];
         for (size_t j = 0; j < n; ++j) {
-          sum += frame_entry(&f, f.v_map, i, j) * v_phi[j];
+          sum += map_entry(&f, i, j) * v_phi[j];
         }
         CHECK_CLOSE(v_theta[i], sum, 1e-12);
         CHECK_CLOSE(v_back[i], v_phi[i], 1e-12);
@@ -486,7 +549,7 @@ static void frame_laws(struct check* p_check) {
       for (size_t j = 0; j < n; ++j) {
         double sum = 0;
         for (size_t i = 0; i < n; ++i) {
-          sum += frame_entry(&f, f.v_map, i, j) * v_g[i];
+          sum += map_entry(&f, i, j) * v_g[i];
         }
         CHECK_CLOSE(v_pulled[j], sum, 1e-12);
         CHECK_CLOSE(v_back[j], v_g[j], 1e-12); /* L M^T = I */
@@ -500,7 +563,7 @@ static void frame_laws(struct check* p_check) {
         tb_frame_pull_gradient(&f.frame, v_theta, v_back);
         for (size_t i = 0; i < n; ++i) {
           CHECK_CLOSE(v_back[i], i == k, 1e-12);
-          CHECK_CLOSE(v_theta[i], frame_entry(&f, f.v_chol, i, k), 1e-15);
+          CHECK_CLOSE(v_theta[i], chol_entry(&f, i, k), 1e-15);
         }
       }
       free(f.v_center);
@@ -516,7 +579,9 @@ const struct check_case check_core[] = {
   { "rng: streams are disjoint and depend on the seed alone", rng_streams },
   { "rng: uniforms are open and uniform", rng_uniforms },
   { "rng: bounded integers are unbiased", rng_integers },
-  { "rng: normals follow the normal law, tails included", normal_law },
+  { "rng: ziggurat layers have equal areas", normal_tables },
+  { "rng: normals follow the normal law", normal_law },
+  { "rng: normals beyond the last layer", normal_tail },
   { "rng: filling is repeated drawing", normal_fill },
   { "vmath: errors are bounded", vmath_errors },
   { "vmath: limits, NaN", vmath_limits },

@@ -182,6 +182,11 @@ static void dense_overflow(struct check* p_check) {
   CHECK(tb_store_dense_create(&store, 2, SIZE_MAX / 8) == TB_STATUS_memory);
   CHECK(tb_store_dense_create(&store, (size_t) 1 << 32, (size_t) 1 << 32) ==
         TB_STATUS_memory);
+  /* sizes that wrap to something small */
+  CHECK(tb_store_dense_create(&store, SIZE_MAX / 8 + 2, 1) ==
+        TB_STATUS_memory);
+  CHECK(tb_store_dense_create(&store, SIZE_MAX / 80 + 2, 10) ==
+        TB_STATUS_memory);
   store.type->destroy(&store); /* nothing there: no harm */
   CHECK(tb_big_alloc(SIZE_MAX) == NULL);
   CHECK(tb_big_alloc(SIZE_MAX - 64) == NULL);
