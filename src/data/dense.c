@@ -125,11 +125,12 @@ TB_INLINE void rows_find(const struct tb_store* p_store,
 
 #define PREFETCH(k) TB_PREFETCH(v_next[k] + j);
 
-/* How many columns of the next rows dot asks for; add asks for the rest. Two
- * lines of eight rows are about what a core can have on its way at once. Wide
- * rows need no such care: their dot lasts long enough. */
+/* How many columns of the next rows dot asks for; add asks for the rest. A
+ * line of each of eight rows, and of their responses, which the model asks for
+ * next, is about what a core can have on its way at once. Short rows are done
+ * with that, and wide ones need no such care: their dot lasts long enough. */
 TB_INLINE size_t columns_ahead(size_t n) {
-  return n > 16 * LINE ? n : 2 * LINE;
+  return n <= 2 * LINE || n > 16 * LINE ? n : LINE;
 }
 
 /* ---- dot ---- */
