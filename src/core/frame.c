@@ -61,6 +61,19 @@ void tb_frame_to_parameter(const struct tb_frame* p_frame,
 }
 
 TB_CLONES
+void tb_frame_map(const struct tb_frame* p_frame,
+                  const double* v_phi,
+                  double* v_theta) {
+  const size_t n = p_frame->n_dim;
+  for (size_t i = 0; i < n; ++i) {
+    v_theta[i] =
+      p_frame->is_diagonal
+        ? p_frame->v_map[i] * v_phi[i]
+        : row_dot(p_frame->v_map + i * n + i, v_phi + i, n - i);
+  }
+}
+
+TB_CLONES
 void tb_frame_to_sampler(const struct tb_frame* p_frame,
                          const double* v_theta,
                          double* v_phi) {

@@ -1,0 +1,436 @@
+# What one does with a fit.
+
+#' Summarise a fit
+#'
+#' @param object,x ([`tall_fit`][tall_fit], or its summary) The fit.
+#' @param probs (numeric vector) Quantiles to show.
+#' @param digits (whole number) Significant digits to print.
+#' @param ... Unused.
+#'
+#' @details
+#' R-hat and the effective sample sizes say whether the chains agree and how many
+#' independent draws they are worth. They cannot see the bias of a chain that
+#' converged to the wrong distribution, as a stochastic-gradient chain with too
+#' large a step does. `sd_bias` can: it is the estimated relative bias of the
+#' posterior standard deviation, from the identity \eqn{E[(\theta_j - E\theta_j)
+#' g_j] = -1}{E[(theta_j - E theta_j) g_j] = -1}, which holds under the exact
+#' posterior and is off by the relative bias of the variance under another; the
+#' gradients that drove the chain are reused. `sd_bias_se` is its standard error,
+#' from block means. The estimate is first-order in the step size and does not see
+#' bias of the mean. It is `NA` for Metropolis kernels, which are exact.
+#'
+#' @return An object of class `tall_summary`: a list whose element `table` is a
+#'   data frame with a row for each variable: `mean`, `sd`, quantiles, `mcse_mean`,
+#'   `rhat`, `ess_bulk`, `ess_tail` (see [posterior::summarise_draws()]), `sd_bias`,
+#'   `sd_bias_se`. With `keep = "none"` only means, standard deviations and bias.
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' summary(fit)
+#' @export
+summary.tall_fit <- function(object, probs = c(0.05, 0.5, 0.95), ...) {
+  probs <- check_numeric_vector(probs)
+  structure(
+    list(
+      table = summary_table(object, probs),
+      fit = object[setdiff(names(object), c("draws", "gradients", "saved"))],
+      n_draws = if (!is.null(object$draws)) posterior::ndraws(object$draws)
+    ),
+    class = "tall_summary"
+  )
+}
+
+summary_table <- function(fit, probs) {
+  table <- if (is.null(fit$draws)) {
+    moment_table(fit)
+  } else if (!is.null(fit$weights)) {
+    weighted_table(fit, probs)
+  } else if (posterior::niterations(fit$draws) < 4) {
+    short_table(fit, probs)
+  } else {
+    as.data.frame(posterior::summarise_draws(
+      fit$draws,
+      mean = mean,
+      sd = stats::sd,
+      quantiles = function(x) posterior::quantile2(x, probs = probs),
+      mcse_mean = posterior::mcse_mean,
+      rhat = posterior::rhat,
+      ess_bulk = posterior::ess_bulk,
+      ess_tail = posterior::ess_tail
+    ))
+  }
+  bias <- fit$bias
+  at <- match(table$variable, bias$variable)
+  table$sd_bias <- if (is.null(bias)) NA_real_ else bias$sd_bias[at]
+  table$sd_bias_se <- if (is.null(bias)) NA_real_ else bias$sd_bias_se[at]
+  table
+}
+
+# Chains kept no draws.
+moment_table <- function(fit) {
+  total <- Reduce(merge_moments, fit$moments)
+  data.frame(
+    variable = fit$variables,
+    mean = total$mean,
+    sd = sqrt(total$square / (total$n - 1))
+  )
+}
+
+short_table <- function(fit, probs) {
+  draws <- posterior::as_draws_matrix(fit$draws)
+  data.frame(
+    variable = fit$variables,
+    mean = colMeans(draws),
+    sd = apply(draws, 2, stats::sd)
+  )
+}
+
+# Decaying step sizes: averages weighted by them.
+weighted_table <- function(fit, probs) {
+  draws <- posterior::subset_draws(fit$draws, variable = fit$variables)
+  draws <- matrix(draws, ncol = length(fit$variables))
+  w <- as.numeric(fit$weights)
+  w <- w / sum(w)
+  mean <- colSums(draws * w)
+  quantiles <- apply(draws, 2, weighted_quantile, w = w, probs = probs)
+  quantiles <- matrix(quantiles, length(probs))
+  rownames(quantiles) <- paste0("q", 100 * probs)
+  data.frame(
+    variable = fit$variables,
+    mean = mean,
+    sd = sqrt(colSums(sweep(draws, 2, mean)^2 * w)),
+    t(quantiles),
+    ess_weights = 1 / sum(w^2)
+  )
+}
+
+weighted_quantile <- function(x, w, probs) {
+  at <- order(x)
+  stats::approx(cumsum(w[at]) - w[at] / 2, x[at], probs, rule = 2)$y
+}
+
+#' @rdname summary.tall_fit
+#' @export
+print.tall_summary <- function(x, digits = 3, ...) {
+  print_header(x$fit, x$n_draws)
+  table <- x$table
+  rownames(table) <- table$variable
+  table$variable <- NULL
+  ess <- intersect(c("ess_bulk", "ess_tail", "ess_weights"), names(table))
+  table[ess] <- round(table[ess])
+  if (all(is.na(table$sd_bias))) {
+    table$sd_bias <- table$sd_bias_se <- NULL
+  } else {
+    table$sd_bias <- paste0(
+      formatC(100 * table$sd_bias, digits = 1, format = "f", flag = "+"),
+      "% (",
+      formatC(100 * table$sd_bias_se, digits = 1, format = "f"),
+      ")"
+    )
+    table$sd_bias_se <- NULL
+  }
+  shown <- utils::head(table, 30)
+  numbers <- vapply(shown, is.numeric, TRUE)
+  shown[numbers] <- lapply(shown[numbers], signif, digits = digits + 1)
+  print(shown, digits = digits)
+  if (nrow(table) > 30) {
+    cat("# ... with ", nrow(table) - 30, " more variables\n", sep = "")
+  }
+  print_footer(x$fit)
+  invisible(x)
+}
+
+#' @export
+print.tall_fit <- function(x, digits = 3, ...) {
+  n_draws <- if (!is.null(x$draws)) posterior::ndraws(x$draws)
+  print_header(x, n_draws)
+  table <- if (is.null(x$draws)) {
+    moment_table(x)
+  } else {
+    short_table(x, numeric())
+  }
+  rownames(table) <- table$variable
+  shown <- utils::head(table[c("mean", "sd")], 10)
+  print(signif(shown, digits + 1), digits = digits)
+  if (nrow(table) > 10) {
+    cat("# ... with ", nrow(table) - 10, " more variables\n", sep = "")
+  }
+  print_footer(x, brief = TRUE)
+  invisible(x)
+}
+
+print_header <- function(fit, n_draws) {
+  if (!is.null(fit$formula)) {
+    cat("Formula: ", deparse1(fit$formula), "\n", sep = "")
+  }
+  if (!is.null(fit$family)) {
+    cat("Family:  ", fit$family$name, " (", fit$family$link, ")\n", sep = "")
+  }
+  cat("Data:    ", count_noun(fit$n_data, "observation"), "\n", sep = "")
+  cat("Draws:   ")
+  if (is.null(n_draws)) {
+    cat("none kept\n")
+  } else {
+    alive <- sum(fit$chains$status == "ok")
+    cat(
+      format_count(n_draws),
+      " from ",
+      count_noun(max(1, alive), "chain"),
+      "\n",
+      sep = ""
+    )
+  }
+  cat("Sampler: ", sampler_text(fit), "\n\n", sep = "")
+}
+
+sampler_text <- function(fit) {
+  exact <- kernel_is_metropolis(fit$kernel)
+  kernel <- if (exact) {
+    paste0(
+      "MALA, full gradient (exact), acceptance ",
+      format(mean(fit$chains$acceptance, na.rm = TRUE), digits = 2)
+    )
+  } else {
+    size <- if (is.null(fit$subsample)) {
+      "all rows"
+    } else {
+      count_noun(batch_rows(fit$subsample$args$size, fit$n_data), "row")
+    }
+    integrator <- if (fit$kernel$args$integrator == "euler") {
+      "SGLD"
+    } else {
+      "Leimkuhler-Matthews"
+    }
+    estimator <- c(
+      simple = "plain gradients",
+      cv = "control variates",
+      full = "full gradients"
+    )[[fit$gradient$name]]
+    paste0(
+      integrator,
+      if (fit$kernel$args$variant == "corrected") " (corrected)",
+      ", ",
+      estimator,
+      ", minibatches of ",
+      size
+    )
+  }
+  paste0(kernel, if (fit$is_whitened) ", whitened" else "")
+}
+
+print_footer <- function(fit, brief = FALSE) {
+  cat("\n")
+  cat(
+    "Time: ",
+    format(sum(fit$time), digits = 2),
+    " s (preparation ",
+    format(fit$time[["preparation"]], digits = 2),
+    " s); ",
+    format(fit$passes, digits = 3),
+    " passes over the data; seed ",
+    format(fit$seed, scientific = FALSE),
+    ".\n",
+    sep = ""
+  )
+  stopped <- fit$chains$status != "ok"
+  if (any(stopped)) {
+    cat(
+      sum(stopped),
+      " of ",
+      length(stopped),
+      " chains stopped early",
+      if (!all(stopped)) " and are left out",
+      ".\n",
+      sep = ""
+    )
+  }
+  print_bias_note(fit, brief)
+}
+
+# One line on what R-hat cannot see.
+print_bias_note <- function(fit, brief) {
+  bias <- fit$bias
+  if (is.null(bias)) {
+    return(invisible())
+  }
+  worst <- which.max(abs(bias$sd_bias))
+  text <- paste0(
+    formatC(100 * bias$sd_bias[[worst]], digits = 1, format = "f", flag = "+"),
+    "% (se ",
+    formatC(100 * bias$sd_bias_se[[worst]], digits = 1, format = "f"),
+    ") for ",
+    bias$variable[[worst]]
+  )
+  significant <- abs(bias$sd_bias[[worst]]) > 3 * bias$sd_bias_se[[worst]]
+  if (abs(bias$sd_bias[[worst]]) > 0.05 && significant) {
+    cat("Warning: the posterior sds are biased, by up to ", text, ".\n", sep = "")
+    cat("  A smaller step size or larger minibatches lessen it.\n")
+  } else {
+    cat("Estimated bias of the posterior sds: at most ", text, ".\n", sep = "")
+  }
+  if (!brief) {
+    cat("sd_bias: relative bias of sd (standard error), see ?summary.tall_fit.\n")
+  }
+}
+
+# ---- estimates ---------------------------------------------------------------
+
+#' Methods for fits
+#'
+#' @param object ([`tall_fit`][tall_fit]) The fit.
+#' @param ... Unused.
+#'
+#' @return `coef()`: posterior means, a named vector. `vcov()`: the posterior
+#'   covariance matrix of the draws. `nobs()`: the number of observations.
+#'   `formula()` and `family()`: as given to [tall_glm()].
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' coef(fit)
+#' vcov(fit)
+#' nobs(fit)
+#' @name fit-methods
+NULL
+
+#' @rdname fit-methods
+#' @importFrom stats coef
+#' @export
+coef.tall_fit <- function(object, ...) {
+  table <- if (is.null(object$draws)) {
+    moment_table(object)
+  } else if (!is.null(object$weights)) {
+    weighted_table(object, 0.5)
+  } else {
+    short_table(object, numeric())
+  }
+  stats::setNames(table$mean, table$variable)
+}
+
+#' @rdname fit-methods
+#' @importFrom stats vcov
+#' @export
+vcov.tall_fit <- function(object, ...) {
+  draws <- draws_matrix(object)
+  if (!is.null(object$weights)) {
+    w <- as.numeric(object$weights)
+    return(stats::cov.wt(draws, w / sum(w))$cov)
+  }
+  stats::cov(draws)
+}
+
+#' @rdname fit-methods
+#' @importFrom stats nobs
+#' @export
+nobs.tall_fit <- function(object, ...) {
+  object$n_data
+}
+
+# Draws x variables, a plain matrix.
+draws_matrix <- function(fit, call = caller_env()) {
+  check_has_draws(fit, call)
+  draws <- unclass(fit$draws)[, , fit$variables, drop = FALSE]
+  matrix(
+    draws,
+    ncol = length(fit$variables),
+    dimnames = list(NULL, fit$variables)
+  )
+}
+
+check_has_draws <- function(fit, call) {
+  if (is.null(fit$draws)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "The fit kept no draws.",
+        i = "Run again with {.code keep = \"draws\"}."
+      ),
+      call = call
+    )
+  }
+}
+
+# ---- draws formats of posterior ----------------------------------------------
+
+#' @exportS3Method posterior::as_draws
+as_draws.tall_fit <- function(x, ...) {
+  check_has_draws(x, caller_env())
+  x$draws
+}
+
+#' @exportS3Method posterior::as_draws_array
+as_draws_array.tall_fit <- function(x, ...) {
+  as_draws.tall_fit(x)
+}
+
+#' @exportS3Method posterior::as_draws_matrix
+as_draws_matrix.tall_fit <- function(x, ...) {
+  posterior::as_draws_matrix(as_draws.tall_fit(x))
+}
+
+#' @exportS3Method posterior::as_draws_df
+as_draws_df.tall_fit <- function(x, ...) {
+  posterior::as_draws_df(as_draws.tall_fit(x))
+}
+
+#' @exportS3Method posterior::as_draws_list
+as_draws_list.tall_fit <- function(x, ...) {
+  posterior::as_draws_list(as_draws.tall_fit(x))
+}
+
+#' @exportS3Method posterior::as_draws_rvars
+as_draws_rvars.tall_fit <- function(x, ...) {
+  posterior::as_draws_rvars(as_draws.tall_fit(x))
+}
+
+#' @export
+as.array.tall_fit <- function(x, ...) {
+  draws <- as_draws.tall_fit(x)
+  array(draws, dim(draws), list(
+    iteration = NULL,
+    chain = paste0("chain:", seq_len(dim(draws)[[2]])),
+    variable = dimnames(draws)[[3]]
+  ))
+}
+
+# ---- pictures ----------------------------------------------------------------
+
+#' Plot a fit
+#'
+#' @param x ([`tall_fit`][tall_fit]) The fit.
+#' @param type (string) `"trace"`, `"dens"` (densities by chain) or `"intervals"`
+#'   (50 and 90 percent intervals).
+#' @param variables (string vector or `NULL`) Which variables; `NULL`: the first
+#'   eight.
+#' @param ... Passed on to [bayesplot::mcmc_trace()],
+#'   [bayesplot::mcmc_dens_overlay()] or [bayesplot::mcmc_intervals()].
+#'
+#' @return A ggplot object.
+#' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' plot(fit)
+#' plot(fit, "intervals")
+#' @export
+plot.tall_fit <- function(
+  x,
+  type = c("trace", "dens", "intervals"),
+  variables = NULL,
+  ...
+) {
+  type <- check_choice(type, c("trace", "dens", "intervals"))
+  rlang::check_installed("bayesplot", "to plot a fit")
+  if (is.null(variables)) {
+    variables <- utils::head(x$variables, 8)
+    if (length(x$variables) > 8) {
+      cli::cli_inform(
+        "Showing the first 8 of {length(x$variables)} variables; choose with
+         {.arg variables}."
+      )
+    }
+  }
+  check_known(variables, x$variables, "variable")
+  draws <- as.array(x)[, , variables, drop = FALSE]
+  switch(
+    type,
+    trace = bayesplot::mcmc_trace(draws, ...),
+    dens = bayesplot::mcmc_dens_overlay(draws, ...),
+    intervals = bayesplot::mcmc_intervals(draws, ...)
+  )
+}

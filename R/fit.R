@@ -1,0 +1,448 @@
+# tall_fit: what a run leaves. Draws, the specs that made them, how each chain
+# went, and what is needed to go on.
+
+#' Fits
+#'
+#' What [sg_sample()] and [tall_glm()] return.
+#'
+#' @details
+#' A `tall_fit` is a list with, among others,
+#'
+#' * `draws`: a [posterior::draws_array] of iterations x chains x variables,
+#'   on the natural scale (`NULL` with `keep = "none"`); with a decaying schedule
+#'   its draws carry weights. Chains that stopped early are not in it but in
+#'   `stopped`, a list of matrices.
+#' * `gradients`: an array of the same shape, the estimated gradient of the log
+#'   posterior at each draw, when it was kept.
+#' * `kernel`, `gradient`, `subsample`, `schedule`: the specs that made it;
+#'   `recipe`: what the recipe found.
+#' * `chains`: a data frame with a row for each chain: `status`, `draws`,
+#'   `acceptance`, `passes` over the data, rows of a minibatch (`batch`),
+#'   `step_size`, `escaped` draws.
+#' * `bias`: a data frame with the estimated relative bias of each posterior sd and
+#'   its standard error (see [summary.tall_fit()]).
+#' * `mode`, `seed`, `time` (seconds), `passes` (over the data, all chains).
+#'
+#' The methods of \pkg{posterior} work on it: `posterior::as_draws(fit)`,
+#' `posterior::summarise_draws(fit)`.
+#'
+#' @name tall_fit
+#' @aliases tall_fit
+#' @seealso [summary.tall_fit()], [plot.tall_fit()], [sg_resume()]
+NULL
+
+new_fit <- function(plan, control, segment, time, progress = NULL) {
+  model <- plan$model
+  if (is.null(progress)) {
+    progress <- list(warmup_done = 0, sampled = 0, iterations_before = 0)
+  }
+  fit <- structure(
+    list(
+      draws = NULL,
+      gradients = NULL,
+      stopped = list(),
+      model = model,
+      model_label = model$label,
+      family = model$family,
+      prior = model$prior,
+      variables = model$variables,
+      n_data = model$n_data,
+      fingerprint = model$fingerprint,
+      whitening = model$whitening,
+      is_whitened = model_is_whitened(model),
+      kernel = plan$kernel,
+      gradient = plan$gradient,
+      subsample = light_subsample(plan$subsample),
+      schedule = plan$schedule,
+      steps = plan$steps,
+      escape = plan$escape,
+      recipe = plan$recipe,
+      mode = plan$mode,
+      control = control,
+      seed = control$seed,
+      time = time,
+      progress = progress,
+      bias_blocks = list(),
+      moments = list()
+    ),
+    class = "tall_fit"
+  )
+  add_segment(fit, segment)
+}
+
+# A recipe's weights are found again when they are needed; N numbers of a user's
+# own are kept, because nothing else has them.
+light_subsample <- function(subsample) {
+  if (inherits(subsample, "tall_subsample_weighted") &&
+    !is.null(attr(subsample, "type"))) {
+    subsample$args$weights <- attr(subsample, "type")
+  }
+  subsample
+}
+
+# Append what a segment made.
+add_segment <- function(fit, segment) {
+  reports <- segment$reports
+  status <- vapply(reports, function(r) r$status, 0)
+  kept <- vapply(reports, function(r) r$n_kept, 0)
+  fit <- add_draws(fit, segment, status, kept)
+  fit$saved <- lapply(reports, function(r) r$saved)
+  fit$bias_blocks <- c(fit$bias_blocks, segment_bias(fit, reports))
+  if (identical(fit$control$keep, "none")) {
+    fit$moments <- combine_moments(fit$moments, reports)
+  }
+  fit$chains <- chain_table(fit, segment, status, kept)
+  fit$passes <- sum(fit$chains$passes) + passes_before(fit)
+  fit$bias <- bias_table(fit)
+  # where the chains stand, for sg_resume()
+  n_step <- if (any(status == 0)) {
+    min(vapply(reports[status == 0], function(r) r$n_step, 0))
+  } else {
+    min(vapply(reports, function(r) r$n_step, 0))
+  }
+  warmed <- min(n_step, segment$n_warmup)
+  fit$progress$warmup_done <- fit$progress$warmup_done + warmed
+  fit$progress$sampled <- fit$progress$sampled + (n_step - warmed)
+  fit
+}
+
+passes_before <- function(fit) {
+  found <- if (is.null(fit$mode)) 0 else fit$mode$passes
+  pilot <- if (is.null(fit$recipe$pilot_rows)) {
+    0
+  } else {
+    fit$recipe$pilot_rows / fit$n_data
+  }
+  found + pilot
+}
+
+# ---- draws -------------------------------------------------------------------
+
+add_draws <- function(fit, segment, status, kept) {
+  buffers <- segment$buffers
+  if (is.null(buffers$draw)) {
+    return(fit)
+  }
+  n_chain <- length(kept)
+  alive <- if (any(status == 0)) which(status == 0) else seq_len(n_chain)
+  n <- min(kept[alive])
+  shape <- function(x, k) array(x, c(segment$n_keep, n_chain, k))
+  cut <- function(x, k) shape(x, k)[seq_len(n), alive, , drop = FALSE]
+  names <- fit$variables
+  all <- shape(buffers$draw, length(names))
+  for (chain in setdiff(seq_len(n_chain), alive)) {
+    rows <- seq_len(kept[[chain]])
+    partial <- matrix(all[rows, chain, ], length(rows), length(names))
+    colnames(partial) <- names
+    fit$stopped[[paste0("chain", chain)]] <- partial
+  }
+  draws <- cut(buffers$draw, length(names))
+  dimnames(draws) <- list(NULL, NULL, names)
+  fit$draws <- bind_draws(fit$draws, draws)
+  if (!is.null(buffers$gradient)) {
+    gradients <- cut(buffers$gradient, length(names))
+    dimnames(gradients) <- list(NULL, NULL, names)
+    fit$gradients <- bind_arrays(fit$gradients, gradients)
+  }
+  fit$sizes <- bind_arrays(fit$sizes, cut(buffers$size, 1))
+  if (!is.null(buffers$log_posterior)) {
+    fit$log_posterior <- bind_arrays(
+      fit$log_posterior,
+      cut(buffers$log_posterior, 1)
+    )
+  }
+  if (!is.null(buffers$weight)) {
+    fit$weights <- bind_arrays(fit$weights, cut(buffers$weight, 1))
+    fit$draws <- posterior::weight_draws(
+      posterior::subset_draws(fit$draws, variable = names),
+      as.numeric(fit$weights)
+    )
+  }
+  fit
+}
+
+bind_draws <- function(before, after) {
+  names <- dimnames(after)[[3]]
+  if (!is.null(before)) {
+    after <- bind_arrays(unclass(before)[, , names, drop = FALSE], after)
+  }
+  dimnames(after) <- list(NULL, NULL, names)
+  posterior::as_draws_array(after)
+}
+
+# Arrays of iterations x chains x variables, one after the other.
+bind_arrays <- function(before, after) {
+  if (is.null(before)) {
+    return(after)
+  }
+  shape <- dim(after)
+  shape[[1]] <- dim(before)[[1]] + dim(after)[[1]]
+  out <- array(NA_real_, shape)
+  rows <- seq_len(dim(before)[[1]])
+  out[rows, , ] <- before
+  out[dim(before)[[1]] + seq_len(dim(after)[[1]]), , ] <- after
+  dimnames(out) <- list(NULL, NULL, dimnames(after)[[3]])
+  out
+}
+
+# Running moments (Chan, Golub & LeVeque 1983), chain by chain.
+combine_moments <- function(before, reports) {
+  after <- lapply(reports, function(r) {
+    k <- (length(r$moments) - 1) / 2
+    list(
+      n = r$moments[[1]],
+      mean = r$moments[1 + seq_len(k)],
+      square = r$moments[1 + k + seq_len(k)]
+    )
+  })
+  if (length(before) == 0) {
+    return(after)
+  }
+  Map(merge_moments, before, after)
+}
+
+merge_moments <- function(a, b) {
+  n <- a$n + b$n
+  if (n == 0) {
+    return(a)
+  }
+  shift <- b$mean - a$mean
+  list(
+    n = n,
+    mean = a$mean + shift * b$n / n,
+    square = a$square + b$square + shift^2 * a$n * b$n / n
+  )
+}
+
+# ---- how the chains went -----------------------------------------------------
+
+chain_table <- function(fit, segment, status, kept) {
+  reports <- segment$reports
+  field <- function(name) vapply(reports, function(r) r[[name]], 0)
+  before <- fit$chains
+  proposed <- field("n_propose")
+  data.frame(
+    chain = seq_along(reports),
+    status = vapply(status, status_name, ""),
+    draws = kept + if (is.null(before)) 0 else before$draws,
+    acceptance = ifelse(proposed > 0, field("n_accept") / proposed, NA),
+    passes = field("n_row") / fit$n_data,
+    step_size = field("step_size"),
+    escaped = field("n_escape"),
+    beyond = ifelse(
+      field("n_compared") > 0,
+      field("n_beyond") / field("n_compared"),
+      NA
+    )
+  )
+}
+
+# ---- bias of the standard deviations (spec section 7) -----------------------
+
+# Block means of theta_j g_j - mean(theta_j) g_j, with the terms in a block:
+# a list of one matrix (blocks x n_dim) and counts for each chain of a segment.
+segment_bias <- function(fit, reports) {
+  d <- length(fit$variables)
+  lapply(Filter(function(r) !is.null(r$bias), reports), function(r) {
+    sums <- matrix(r$bias, 1 + 3 * d)
+    sums <- sums[, sums[1, ] > 0, drop = FALSE]
+    count <- sums[1, ]
+    theta <- rowSums(sums[1 + seq_len(d), , drop = FALSE]) / sum(count)
+    gradient <- sums[1 + d + seq_len(d), , drop = FALSE]
+    product <- sums[1 + 2 * d + seq_len(d), , drop = FALSE]
+    list(
+      count = count,
+      product = t(product - theta * gradient) / count
+    )
+  })
+}
+
+# Under the posterior E[(theta_j - mean) g_j] = -1. With step-size bias and
+# gradient noise it is -(1 + b), b the relative bias of the variance, to first
+# order; the sd's is b / 2. Blind to bias of the mean.
+bias_table <- function(fit) {
+  blocks <- Filter(function(b) length(b$count) > 0, fit$bias_blocks)
+  if (length(blocks) == 0) {
+    return(NULL)
+  }
+  count <- unlist(lapply(blocks, function(b) b$count))
+  product <- do.call(rbind, lapply(blocks, function(b) b$product))
+  share <- count / sum(count)
+  mean <- colSums(product * share)
+  residual <- sweep(product, 2, mean)
+  se <- sqrt(colSums(residual^2 * share) / max(1, length(count) - 1))
+  data.frame(
+    variable = fit$variables,
+    sd_bias = -(1 + mean) / 2,
+    sd_bias_se = se / 2
+  )
+}
+
+# ---- going on ----------------------------------------------------------------
+
+#' Go on with a run
+#'
+#' Continues every chain as if it had never stopped: the draws are those a longer
+#' run would have given.
+#'
+#' @param fit ([`tall_fit`][tall_fit]) A fit, also one that was interrupted, or saved
+#'   and read again.
+#' @param iter (whole number or `NULL`) Iterations to add. `NULL`: those an
+#'   interrupted run still lacks.
+#' @param model (`tall_model` or `NULL`) The model, needed when the fit comes from
+#'   a file and did not keep its data: the same one, made again.
+#' @param cores,refresh As in [sg_sample()].
+#'
+#' @return The fit with the new draws after the old ones.
+#' @section Conditions:
+#' `tall_error_stale` if the model is gone and none is given; `tall_error_input` if
+#' the given model has other data; `tall_error_unsupported` if a chain had stopped
+#' for a reason that would stop it again.
+#' @examples
+#' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
+#' y <- rbinom(1000, 1, plogis(0.5 + x[, "age"]))
+#' model <- model_glm(x, y, family = "bernoulli")
+#' fit <- sg_sample(model, kernel_sgld(0.001), iter = 500, seed = 1)
+#' fit <- sg_resume(fit, iter = 500)
+#' @export
+sg_resume <- function(
+  fit,
+  iter = NULL,
+  model = NULL,
+  cores = getOption("mc.cores", 1L),
+  refresh = getOption("tallbayes.refresh", 1)
+) {
+  check_spec(fit, "tall_fit", "sg_sample()")
+  iter <- check_count(iter, allow_null = TRUE)
+  fit$control$cores <- check_count(cores)
+  fit$control$refresh <- check_number(refresh, min = 0)
+  stopped <- which(fit$chains$status != "ok")
+  if (length(stopped) > 0) {
+    abort_tall(
+      "unsupported",
+      c(
+        "Chain {stopped[[1]]} stopped and cannot go on.",
+        i = "Run again with a smaller step size."
+      )
+    )
+  }
+  work <- remaining_steps(fit, iter)
+  plan <- resume_plan(fit, model)
+  n_every <- fit$control$thin * fit$steps
+  started <- proc.time()[["elapsed"]]
+  segment <- run_segment(
+    plan,
+    fit$control,
+    n_warmup = work$n_warmup,
+    n_sampling = work$n_sampling,
+    n_phase = fit$progress$sampled %% n_every,
+    saved = fit$saved
+  )
+  fit$model <- plan$model
+  fit$progress$iterations_before <-
+    fit$progress$warmup_done + floor(fit$progress$sampled / fit$steps)
+  fit$control$iter <- max(
+    fit$control$iter,
+    fit$progress$iterations_before +
+      work$n_warmup +
+      ceiling(work$n_sampling / fit$steps)
+  )
+  rows_before <- fit$chains$passes
+  fit <- add_segment(fit, segment)
+  fit$chains$passes <- fit$chains$passes
+  fit$passes <- sum(fit$chains$passes) + passes_before(fit)
+  fit$time[["sampling"]] <-
+    fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
+  warn_segment(fit, segment, rlang::current_env())
+  fit
+}
+
+# Steps still to make for `iter` more iterations, or for those that are missing.
+remaining_steps <- function(fit, iter, call = caller_env()) {
+  control <- fit$control
+  warmup_left <- control$warmup - fit$progress$warmup_done
+  if (is.null(iter)) {
+    total <- (control$iter - control$warmup) * fit$steps
+    n_sampling <- total - fit$progress$sampled
+    if (warmup_left + n_sampling <= 0) {
+      abort_input(
+        "{.arg iter} must be given: this run made all its
+         {format_count(control$iter)} iterations.",
+        argument = "iter",
+        call = call
+      )
+    }
+    return(list(n_warmup = warmup_left, n_sampling = n_sampling))
+  }
+  n_warmup <- min(iter, warmup_left)
+  list(n_warmup = n_warmup, n_sampling = (iter - n_warmup) * fit$steps)
+}
+
+resume_plan <- function(fit, model, call = caller_env()) {
+  if (is.null(model)) {
+    model <- fit_model(fit, call)
+  } else {
+    check_model(model, call = call)
+    if (!identical(model$fingerprint, fit$fingerprint)) {
+      abort_input(
+        c(
+          "{.arg model} must be the one that made the fit, not one with other
+           data or another prior.",
+          x = "The fit has {count_noun(fit$n_data, 'observation')} and
+               {count_noun(length(fit$variables), 'variable')}; the model
+               {count_noun(model$n_data, 'observation')} and
+               {count_noun(model$n_dim, 'variable')}."
+        ),
+        argument = "model",
+        call = call
+      )
+    }
+  }
+  if (fit$is_whitened && !model_is_whitened(model)) {
+    model <- whiten_model(model, fit$mode, in_place = FALSE, call = call)
+  }
+  plan <- new_plan(
+    model,
+    fit$kernel,
+    fit$gradient,
+    fit$subsample,
+    fit$schedule,
+    mode = fit$mode,
+    steps = fit$steps,
+    escape = fit$escape,
+    recipe = fit$recipe
+  )
+  plan$init <- matrix(0, model$n_dim, fit$control$chains)
+  plan
+}
+
+# The model of a fit: still alive, or made again from the data it kept.
+fit_model <- function(fit, call) {
+  if (!is.null(fit$model) && model_is_alive(fit$model)) {
+    return(fit$model)
+  }
+  rebuilt <- rebuild_model(fit)
+  if (is.null(rebuilt)) {
+    abort_tall(
+      "stale",
+      c(
+        "The fit has lost its model, as it does in a file.",
+        i = "Make the model again with {.code {fit$model_label}()} and give it
+             as {.arg model}."
+      ),
+      argument = "model",
+      call = call
+    )
+  }
+  rebuilt
+}
+
+# NULL where the fit did not keep its data.
+rebuild_model <- function(fit) {
+  UseMethod("rebuild_model")
+}
+
+#' @export
+rebuild_model.default <- function(fit) {
+  NULL
+}

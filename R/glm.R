@@ -1,0 +1,416 @@
+# tall_glm(): the front end for a formula and a data frame.
+
+#' Bayesian generalised linear models for tall data
+#'
+#' Fits a generalised linear model by stochastic-gradient MCMC, with nothing to
+#' tune: type a formula, get a posterior.
+#'
+#' @param formula (formula) As in [stats::glm()]: factors, interactions and
+#'   [offset()] are fine.
+#' @param data (data frame) The data.
+#' @param family (family object, function or string) [gaussian()] with known
+#'   `sigma`, [binomial()] with a 0/1, logical or two-level factor response,
+#'   [poisson()].
+#' @param prior (`tall_prior`) The [prior][priors] of the coefficients.
+#' @param prior_intercept (`tall_prior`) The prior of the intercept, the value of
+#'   the linear predictor where all covariates are zero (columns are not centred).
+#' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in `data`.
+#' @param sigma (positive number) The residual standard deviation of a Gaussian
+#'   model, known.
+#' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a kernel
+#'   the recipe described there finds all settings.
+#' @param iter,warmup,thin,chains,cores,seed,init,keep,refresh As in [sg_sample()].
+#' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
+#'   `predict()` without `newdata` works and the fit can be resumed after it was
+#'   saved and read again?
+#'
+#' @details
+#' Covariates are used as they are, whatever their scale: sampling takes place in
+#' whitened coordinates. The default priors are normal with standard deviation
+#' 2.5, divided by the standard deviation of the column for the coefficients, and
+#' 10 for the intercept.
+#'
+#' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
+#' @section Conditions:
+#' Those of [sg_sample()] and [model_glm()]; `tall_error_input` for a formula or
+#' data that cannot be used.
+#' @seealso [summary.tall_fit()], [plot.tall_fit()], [predict.tall_glm()],
+#'   [sg_resume()]
+#' @examples
+#' fit <- tall_glm(
+#'   am ~ wt + factor(cyl),
+#'   data = mtcars,
+#'   family = binomial(),
+#'   seed = 1
+#' )
+#' fit
+#' summary(fit)
+#' predict(fit, data.frame(wt = 3, cyl = 6), type = "response")
+#' @export
+tall_glm <- function(
+  formula,
+  data,
+  family = gaussian(),
+  prior = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_intercept = prior_normal(0, 10),
+  weights = NULL,
+  subset = NULL,
+  na.action = stats::na.omit,
+  offset = NULL,
+  sigma = 1,
+  kernel = NULL,
+  gradient = NULL,
+  subsample = NULL,
+  schedule = schedule_constant(),
+  iter = 2000,
+  warmup = floor(iter / 2),
+  thin = 1,
+  chains = 4,
+  cores = getOption("mc.cores", 1L),
+  seed = NULL,
+  init = NULL,
+  keep = "draws",
+  keep_data = TRUE,
+  refresh = getOption("tallbayes.refresh", 1)
+) {
+  if (!inherits(formula, "formula")) {
+    abort_expected(formula, "a formula")
+  }
+  if (!missing(data) && !is.data.frame(data)) {
+    abort_expected(data, "a data frame")
+  }
+  check_flag(keep_data)
+  family <- resolve_family(family, rlang::current_env())
+  frame_call <- match.call()
+  at <- match(
+    c("formula", "data", "weights", "subset", "na.action", "offset"),
+    names(frame_call),
+    0
+  )
+  frame_call <- frame_call[c(1, at)]
+  frame_call$na.action <- na.action
+  frame_call$drop.unused.levels <- TRUE
+  frame_call[[1]] <- quote(stats::model.frame)
+  frame <- eval(frame_call, parent.frame())
+  parts <- frame_parts(frame, family, rlang::current_env())
+  model <- build_glm(
+    parts$x,
+    parts$y,
+    family$name,
+    prior,
+    prior_intercept,
+    parts$weights,
+    parts$offset,
+    sigma,
+    call = rlang::current_env()
+  )
+  parts$x <- NULL
+  fit <- sample_model(
+    model,
+    kernel,
+    gradient,
+    subsample,
+    schedule,
+    iter = iter,
+    warmup = warmup,
+    thin = thin,
+    chains = chains,
+    cores = cores,
+    seed = seed,
+    init = init,
+    keep = keep,
+    refresh = refresh,
+    in_place = TRUE,
+    call = rlang::current_env()
+  )
+  fit$call <- match.call()
+  fit$formula <- formula
+  fit$terms <- attr(frame, "terms")
+  fit$xlevels <- stats::.getXlevels(fit$terms, frame)
+  fit$contrasts <- parts$contrasts
+  fit$response_levels <- parts$levels
+  fit$sigma <- if (family$name == "gaussian") sigma
+  fit$prior_specs <- list(prior = prior, prior_intercept = prior_intercept)
+  fit$na_action <- attr(frame, "na.action")
+  fit$frame <- if (keep_data) frame
+  class(fit) <- c("tall_glm", "tall_fit")
+  fit
+}
+
+# Design matrix, response, weights and offset of a model frame.
+frame_parts <- function(frame, family, call) {
+  if (nrow(frame) == 0) {
+    abort_input(
+      "{.arg data} must have at least one complete row, not 0.",
+      argument = "data",
+      value = 0,
+      call = call
+    )
+  }
+  check_factors(frame, call)
+  terms <- attr(frame, "terms")
+  response <- stats::model.response(frame, "any")
+  if (is.null(response)) {
+    abort_input(
+      "{.arg formula} must have a response on its left-hand side.",
+      argument = "formula",
+      call = call
+    )
+  }
+  y <- frame_response(response, family, call)
+  x <- stats::model.matrix(terms, frame)
+  contrasts <- attr(x, "contrasts")
+  attr(x, "assign") <- attr(x, "contrasts") <- NULL
+  rownames(x) <- NULL
+  if (ncol(x) == 0) {
+    abort_input(
+      "{.arg formula} must have at least one term or an intercept.",
+      argument = "formula",
+      call = call
+    )
+  }
+  list(
+    x = x,
+    y = y$values,
+    levels = y$levels,
+    weights = stats::model.weights(frame),
+    offset = stats::model.offset(frame),
+    contrasts = contrasts
+  )
+}
+
+check_factors <- function(frame, call) {
+  response <- attr(attr(frame, "terms"), "response")
+  for (k in setdiff(seq_along(frame), response)) {
+    column <- frame[[k]]
+    if (is.character(column)) {
+      column <- factor(column)
+    }
+    if (is.factor(column) && nlevels(column) < 2) {
+      name <- names(frame)[[k]]
+      abort_input(
+        "{.arg {name}} must have at least two levels, not
+         {nlevels(column)} ({.val {levels(column)}}).",
+        argument = name,
+        expected = 2,
+        value = nlevels(column),
+        call = call
+      )
+    }
+  }
+}
+
+# 0/1 from a factor or logical, as stats::glm: the first level is 0.
+frame_response <- function(response, family, call) {
+  if (is.matrix(response)) {
+    abort_expected(
+      response,
+      "a vector",
+      arg = "response",
+      call = call
+    )
+  }
+  levels <- NULL
+  if (family$name %in% c("bernoulli", "binomial") && is.factor(response)) {
+    levels <- levels(response)
+    if (length(levels) != 2) {
+      abort_input(
+        "The response must have two levels, not {length(levels)}.",
+        argument = "formula",
+        expected = 2,
+        value = length(levels),
+        call = call
+      )
+    }
+    response <- as.double(response == levels[[2]])
+  }
+  if (!is.numeric(response) && !is.logical(response)) {
+    abort_expected(
+      response,
+      "numeric, logical or a factor with two levels",
+      arg = "response",
+      call = call
+    )
+  }
+  list(values = as.double(response), levels = levels)
+}
+
+#' @export
+rebuild_model.tall_glm <- function(fit) {
+  if (is.null(fit$frame)) {
+    return(NULL)
+  }
+  parts <- frame_parts(fit$frame, fit$family, caller_env())
+  build_glm(
+    parts$x,
+    parts$y,
+    fit$family$name,
+    fit$prior_specs$prior,
+    fit$prior_specs$prior_intercept,
+    parts$weights,
+    parts$offset,
+    if (is.null(fit$sigma)) 1 else fit$sigma
+  )
+}
+
+#' @rdname fit-methods
+#' @importFrom stats formula
+#' @export
+formula.tall_glm <- function(x, ...) {
+  x$formula
+}
+
+#' @rdname fit-methods
+#' @param x ([`tall_fit`][tall_fit]) The fit.
+#' @importFrom stats family
+#' @export
+family.tall_glm <- function(object, ...) {
+  object$family$object
+}
+
+#' Predictions
+#'
+#' Posterior means of the linear predictor or of the expected response.
+#'
+#' @param object (`tall_glm`) The fit, from [tall_glm()].
+#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of the
+#'   fit, if it kept them.
+#' @param type (string) `"link"`: the linear predictor; `"response"`: its inverse
+#'   link, averaged over the posterior draws.
+#' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well?
+#' @param draws (whole number or `NULL`) Use that many draws, evenly spaced; `NULL`:
+#'   all.
+#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the fit's
+#'   was given as an argument rather than in the formula.
+#' @param ... Unused.
+#'
+#' @details
+#' Works through blocks of rows: the memory it needs does not grow with rows x
+#' draws.
+#'
+#' @return A numeric vector with a value for each row; with `se.fit = TRUE` a list
+#'   of `fit` and `se.fit`.
+#' @section Conditions:
+#' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
+#' `tall_error_stale` if there are no data.
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' predict(fit, data.frame(wt = c(2, 3)), type = "response", se.fit = TRUE)
+#' @importFrom stats predict
+#' @export
+predict.tall_glm <- function(
+  object,
+  newdata = NULL,
+  type = c("link", "response"),
+  se.fit = FALSE,
+  draws = NULL,
+  offset = NULL,
+  ...
+) {
+  type <- check_choice(type, c("link", "response"))
+  check_flag(se.fit)
+  new <- prediction_rows(object, newdata, offset)
+  theta <- draws_matrix(object)
+  draws <- check_count(draws, max = nrow(theta), allow_null = TRUE)
+  weights <- rep(1, nrow(theta))
+  if (!is.null(object$weights)) {
+    weights <- as.numeric(object$weights)
+  }
+  if (!is.null(draws)) {
+    rows <- unique(round(seq(1, nrow(theta), length.out = draws)))
+    theta <- theta[rows, , drop = FALSE]
+    weights <- weights[rows]
+  }
+  weights <- weights / sum(weights)
+  inverse <- if (type == "link") identity else object$family$object$linkinv
+  n <- nrow(new$x)
+  mean <- sd <- numeric(n)
+  block <- max(1, floor(2^22 / nrow(theta)))
+  for (start in seq(1, n, by = block)) {
+    rows <- start:min(n, start + block - 1)
+    eta <- tcrossprod(new$x[rows, , drop = FALSE], theta) + new$offset[rows]
+    value <- inverse(eta)
+    mean[rows] <- drop(value %*% weights)
+    if (se.fit) {
+      sd[rows] <- sqrt(drop((value - mean[rows])^2 %*% weights))
+    }
+  }
+  names(mean) <- rownames(new$x)
+  if (se.fit) list(fit = mean, se.fit = sd) else mean
+}
+
+# Design matrix and offset of new rows, or of the fit's own.
+prediction_rows <- function(fit, newdata, offset, call = caller_env()) {
+  if (is.null(newdata)) {
+    if (is.null(fit$frame)) {
+      abort_tall(
+        "stale",
+        c(
+          "The fit did not keep its data: {.arg newdata} is needed.",
+          i = "Fit with {.code keep_data = TRUE} to keep them."
+        ),
+        argument = "newdata",
+        call = call
+      )
+    }
+    frame <- fit$frame
+    terms <- fit$terms
+  } else {
+    if (!is.data.frame(newdata)) {
+      abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+    }
+    terms <- stats::delete.response(fit$terms)
+    frame <- prediction_frame(fit, terms, newdata, call)
+  }
+  x <- stats::model.matrix(terms, frame, contrasts.arg = fit$contrasts)
+  own <- stats::model.offset(frame)
+  given <- check_numeric_vector(
+    offset,
+    size = c(1, nrow(x)),
+    allow_null = TRUE,
+    arg = "offset",
+    call = call
+  )
+  total <- rep(0, nrow(x))
+  total <- total + if (is.null(own)) 0 else own
+  total <- total + if (is.null(given)) 0 else given
+  list(x = x, offset = total)
+}
+
+prediction_frame <- function(fit, terms, newdata, call) {
+  missing <- setdiff(all.vars(terms), names(newdata))
+  if (length(missing) > 0) {
+    abort_input(
+      "{.arg newdata} must have the column{?s} {.val {missing}}.",
+      argument = "newdata",
+      expected = missing,
+      call = call
+    )
+  }
+  for (name in names(fit$xlevels)) {
+    if (!name %in% names(newdata)) {
+      next
+    }
+    levels <- unique(as.character(newdata[[name]]))
+    unknown <- setdiff(levels[!is.na(levels)], fit$xlevels[[name]])
+    if (length(unknown) > 0) {
+      abort_input(
+        c(
+          "{.arg newdata} has the new level{?s} {.val {unknown}} of
+           {.field {name}}.",
+          i = "The fit knows {.val {fit$xlevels[[name]]}}."
+        ),
+        argument = "newdata",
+        expected = fit$xlevels[[name]],
+        value = unknown,
+        call = call
+      )
+    }
+  }
+  stats::model.frame(
+    terms,
+    newdata,
+    xlev = fit$xlevels,
+    na.action = stats::na.pass
+  )
+}

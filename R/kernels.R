@@ -1,0 +1,150 @@
+# Kernels: how a chain moves. One constructor for each member of
+# src/kernels/registry.c.
+
+#' Langevin kernels
+#'
+#' `kernel_sgld()` is stochastic gradient Langevin dynamics: a Langevin step
+#' along an estimate of the gradient, without a Metropolis correction.
+#' `kernel_mala()` is the Metropolis-adjusted Langevin algorithm: exact, at the
+#' price of a full pass over the data in every step.
+#'
+#' @param step_size (positive number; for `kernel_sgld()` also a vector with one
+#'   value for each coordinate) The variance \eqn{h} of the injected noise; a
+#'   drift of \eqn{h/2} times the gradient of the log posterior, which is summed
+#'   (not averaged) over the data.
+#' @param variant (string) `"vanilla"`, or `"corrected"`: take the estimated
+#'   variance of the gradient noise out of the injected noise.
+#' @param integrator (string) `"euler"` or `"leimkuhler-matthews"`, see below.
+#' @param noise_smoothing (number in (0, 1\]) The weight \eqn{\beta} of the newest
+#'   minibatch in the running average of the gradient noise's variance.
+#' @param adapt (`TRUE` or `FALSE`) Tune the step size during warmup towards an
+#'   acceptance rate of 0.574, then freeze it?
+#'
+#' @details
+#' With \eqn{\hat g}{g} the estimated gradient of the log posterior and
+#' \eqn{\xi}{xi} standard normal,
+#'
+#' * Euler (Welling & Teh, 2011, eq. 4): \eqn{\theta + \frac h2 \hat g + \sqrt h
+#'   \xi_t}{theta + (h/2) g + sqrt(h) xi_t}. On a Gaussian with precision
+#'   \eqn{\lambda} and exact gradients its variance is
+#'   \eqn{1 / (\lambda (1 - h \lambda / 4))}.
+#' * Leimkuhler-Matthews (2013, eq. 1.5): \eqn{\theta + \frac h2 \hat g +
+#'   \frac{\sqrt h}2 (\xi_t + \xi_{t+1})}{theta + (h/2) g + (sqrt(h)/2) (xi_t +
+#'   xi_{t+1})}. On that Gaussian its variance is exactly \eqn{1 / \lambda}.
+#' * MALA (Roberts & Tweedie, 1996): the Euler step as a proposal, accepted with
+#'   the Metropolis probability.
+#'
+#' `"corrected"` (Mauri & Zanella, 2024, section 2.3) scales \eqn{\xi}{xi} by
+#' \eqn{\sqrt{\max(0, 1 - h \tau^2 / 4)}}{sqrt(max(0, 1 - h tau^2 / 4))} in each
+#' coordinate, \eqn{\tau^2}{tau^2} the variance of \eqn{\hat g}{g}: the average
+#' of the variances within the minibatches, with the factor \eqn{N/\sqrt n} that
+#' the paper's Algorithm 3 leaves out (see [sg_sample()]). The Leimkuhler-Matthews
+#' form divides by \eqn{4 - h} instead of 4 where the coordinates are whitened.
+#'
+#' @return A spec of class `tall_kernel` for [sg_sample()].
+#' @section Conditions:
+#' `tall_error_input` if an argument is not as described; a step size of zero is
+#' refused, because the chain would not move.
+#' @references
+#' Welling & Teh (2011). Bayesian learning via stochastic gradient Langevin
+#' dynamics. *ICML*.
+#'
+#' Leimkuhler & Matthews (2013). Rational construction of stochastic numerical
+#' methods for molecular sampling. *Applied Mathematics Research eXpress* 2013,
+#' 34-56.
+#'
+#' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
+#' Barker dynamics. *AISTATS*.
+#'
+#' Roberts & Tweedie (1996). Exponential convergence of Langevin distributions
+#' and their discrete approximations. *Bernoulli* 2, 341-363.
+#' @examples
+#' kernel_sgld(1e-4)
+#' kernel_sgld(1e-4, variant = "corrected", integrator = "leimkuhler-matthews")
+#' kernel_mala(1e-3)
+#' @name kernels
+NULL
+
+sgld_variants <- c("vanilla", "corrected")
+sgld_integrators <- c("euler", "leimkuhler-matthews")
+
+#' @rdname kernels
+#' @export
+kernel_sgld <- function(
+  step_size,
+  variant = c("vanilla", "corrected"),
+  integrator = c("euler", "leimkuhler-matthews"),
+  noise_smoothing = 0.1
+) {
+  step_size <- check_numeric_vector(step_size, positive = TRUE)
+  variant <- check_choice(variant, sgld_variants)
+  new_spec(
+    "kernel",
+    "sgld",
+    step_size = step_size,
+    variant = variant,
+    integrator = check_choice(integrator, sgld_integrators),
+    noise_smoothing = if (variant != "vanilla") {
+      check_smoothing(noise_smoothing)
+    }
+  )
+}
+
+#' @rdname kernels
+#' @export
+kernel_mala <- function(step_size, adapt = FALSE) {
+  new_spec(
+    "kernel",
+    "mala",
+    step_size = check_number(step_size, positive = TRUE),
+    adapt = check_flag(adapt)
+  )
+}
+
+check_smoothing <- function(
+  noise_smoothing,
+  arg = "noise_smoothing",
+  call = caller_env()
+) {
+  check_number(
+    noise_smoothing,
+    max = 1,
+    positive = TRUE,
+    arg = arg,
+    call = call
+  )
+}
+
+# One step size, or one for each coordinate.
+check_step_size <- function(step_size, context, call) {
+  check_size(step_size, c(1, context$n_dim), arg = "step_size", call = call)
+}
+
+#' @export
+compile_spec.tall_kernel_sgld <- function(
+  spec,
+  context,
+  call = caller_env()
+) {
+  args <- spec$args
+  check_step_size(args$step_size, context, call)
+  member(
+    "sgld",
+    list(
+      step_size = args$step_size,
+      variant = match(args$variant, sgld_variants) - 1,
+      integrator = match(args$integrator, sgld_integrators) - 1,
+      noise_smoothing = args$noise_smoothing,
+      precision = if (context$is_whitened) 1 else 0
+    )
+  )
+}
+
+# What a kernel needs of the estimator; see `enum tb_kernel_flag`.
+kernel_is_metropolis <- function(kernel) {
+  inherits(kernel, "tall_kernel_mala")
+}
+
+kernel_uses_variance <- function(kernel) {
+  identical(kernel$args$variant, "corrected")
+}

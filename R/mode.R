@@ -1,0 +1,492 @@
+# The mode of the log posterior, and the checks that it is one.
+
+#' Find the mode of a posterior
+#'
+#' @param model (`tall_model`) The model, from [model_glm()] or another
+#'   `model_*()`.
+#' @param method (string) `"newton"` (Newton's method with step halving, for
+#'   models with a Hessian), `"lbfgs"` ([stats::optim()]), or `"auto"`: the first
+#'   that the model can do.
+#' @param init (numeric vector of n_dim values, or `NULL`) Where to start; `NULL`
+#'   is zero.
+#' @param max_iter (whole number) The most iterations.
+#' @param cores (whole number) Threads to use.
+#'
+#' @details
+#' Newton's method first runs on an evenly spaced tenth of the rows of a large
+#' data set, which costs little and ends close to the mode of all rows.
+#'
+#' Improper posteriors are refused. Under a flat prior, the classes of a logistic
+#' regression may be separated: the likelihood then rises without end, the
+#' linear predictor grows past 30, and the error names the columns at fault. A
+#' Hessian without a Cholesky factor means columns that depend on each other.
+#'
+#' With a Laplace prior of scale \eqn{s}, \eqn{|\theta_j|} is rounded to
+#' \eqn{\sqrt{\theta_j^2 + \epsilon_j^2}}{sqrt(theta_j^2 + eps_j^2)}, \eqn{\epsilon_j}
+#' the standard deviation the likelihood alone gives; the posterior that is
+#' sampled is not altered. The Hessian counts the prior as \eqn{1 / (2 s^2)}.
+#'
+#' @return An object of class `tall_mode`: a list with
+#'
+#' * `estimate` (named numeric vector): the mode \eqn{\hat\theta}{theta-hat};
+#' * `log_posterior`, `gradient_norm` (numbers): there;
+#' * `hessian` (matrix): the Hessian of the log posterior, negative definite;
+#' * `passes` (number): passes over the data used;
+#' * `iterations`, `converged`, `method`.
+#'
+#' [vcov()] gives the inverse of minus the Hessian, `coef()` the estimate.
+#' @section Conditions:
+#' `tall_error_improper` if the posterior is not proper or has no finite mode;
+#' `tall_error_unsupported` if the model cannot do `method`;
+#' `tall_warning_mode` if the search did not converge.
+#' @examples
+#' x <- cbind("(Intercept)" = 1, age = rnorm(500))
+#' y <- rbinom(500, 1, plogis(0.5 + x[, "age"]))
+#' mode <- find_mode(model_glm(x, y, family = "bernoulli"))
+#' mode
+#' vcov(mode)
+#' @export
+find_mode <- function(
+  model,
+  method = c("auto", "newton", "lbfgs"),
+  init = NULL,
+  max_iter = 100,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_model(model)
+  method <- check_choice(method, c("auto", "newton", "lbfgs"))
+  init <- check_numeric_vector(init, size = model$n_dim, allow_null = TRUE)
+  max_iter <- check_count(max_iter)
+  cores <- check_count(cores)
+  has_curvature <- model_info(model)$has_curvature
+  if (method == "newton" && !has_curvature) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {model$label}()} has no Hessian, which Newton's method needs.",
+        i = "Use {.code method = \"lbfgs\"}."
+      )
+    )
+  }
+  if (method == "auto") {
+    method <- if (has_curvature) "newton" else "lbfgs"
+  }
+  start <- if (is.null(init)) numeric(model$n_dim) else as.double(init)
+  mode <- if (method == "newton") {
+    mode_newton(model, start, max_iter, cores)
+  } else {
+    mode_lbfgs(model, start, max_iter, has_curvature, cores)
+  }
+  if (!mode$converged) {
+    warn_tall(
+      "mode",
+      c(
+        "The search for the mode did not converge in {mode$iterations}
+         iterations.",
+        x = "The norm of the gradient is {format_number(mode$gradient_norm)}.",
+        i = "Raise {.arg max_iter}, or give {.arg init}."
+      )
+    )
+  }
+  mode
+}
+
+# The mode found with the defaults, remembered in the model.
+model_mode <- function(model, cores = 1) {
+  if (is.null(model$cache$mode)) {
+    model$cache$mode <- find_mode(model, cores = cores)
+  }
+  model$cache$mode
+}
+
+# theta and the Cholesky factor (lower) of -Hessian there, from whatever `at` is
+mode_point <- function(model, at, needs_chol = TRUE, call = caller_env()) {
+  if (is.null(at)) {
+    at <- model_mode(model)
+  }
+  if (inherits(at, "tall_mode")) {
+    check_size(at$estimate, model$n_dim, arg = "at", call = call)
+    return(list(theta = as.double(at$estimate), chol = at$chol))
+  }
+  theta <- check_numeric_vector(at, size = model$n_dim, arg = "at", call = call)
+  theta <- as.double(theta)
+  list(theta = theta, chol = if (needs_chol) point_chol(model, theta, call))
+}
+
+point_chol <- function(model, theta, call) {
+  if (!model_info(model)$has_curvature) {
+    abort_tall(
+      "unsupported",
+      "{.code {model$label}()} has no Hessian, which these weights need.",
+      call = call
+    )
+  }
+  lower_chol(curvature(model, theta)$hessian, model, call)
+}
+
+# Log posterior, gradient and minus Hessian at theta.
+curvature <- function(
+  model,
+  theta,
+  index = NULL,
+  round = NULL,
+  cores = 1,
+  call = caller_env()
+) {
+  weight <- if (is.null(index)) 1 else model$n_data / length(index)
+  out <- .Call(
+    ffi_model_curvature,
+    model$pointer,
+    as.double(theta),
+    if (!is.null(index)) as.double(index),
+    as.double(weight),
+    if (!is.null(round)) as.double(round),
+    as.integer(cores)
+  )
+  abort_status(out$status, call = call)
+  out
+}
+
+# Lower Cholesky factor of minus the Hessian, or an error that names the
+# columns that depend on each other. Scaled to unit diagonal first: what is
+# singular must not depend on units.
+lower_chol <- function(hessian, model, call = caller_env()) {
+  scale <- sqrt(pmax(diag(hessian), 0))
+  if (all(is.finite(hessian)) && all(scale > 0)) {
+    correlation <- hessian / outer(scale, scale)
+    root <- suppressWarnings(chol(correlation, pivot = TRUE, tol = 1e-13))
+    rank <- attr(root, "rank")
+    if (rank == nrow(hessian)) {
+      return(t(chol(correlation)) * scale)
+    }
+    dependent <- attr(root, "pivot")[-seq_len(rank)]
+  } else {
+    dependent <- which(!(scale > 0))
+  }
+  names <- quote_columns(model$variables[dependent])
+  abort_tall(
+    "improper",
+    c(
+      "The posterior is not proper: the columns depend on each other.",
+      x = "{cli::qty(length(dependent))}{names} {?is a/are} linear
+           combination{?/s} of the other columns, or zero everywhere.",
+      i = "{cli::qty(length(dependent))}Drop {?it/them}, or give a proper prior
+           such as {.code prior_normal()}."
+    ),
+    columns = model$variables[dependent],
+    call = call
+  )
+}
+
+quote_columns <- function(names) {
+  shown <- paste0("`", utils::head(names, 5), "`", collapse = ", ")
+  if (length(names) > 5) {
+    shown <- paste0(shown, " and ", length(names) - 5, " more")
+  }
+  shown
+}
+
+# ---- Newton ------------------------------------------------------------------
+
+mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
+  laplace <- which(model$prior$kind == prior_kinds$laplace$code)
+  passes <- 0
+  iterations <- 0
+  round <- NULL
+  subsample <- newton_rows(model)
+  stages <- c(if (!is.null(subsample)) "rows", "all")
+  state <- list(theta = start)
+  for (stage in stages) {
+    index <- if (stage == "rows") subsample
+    share <- if (stage == "rows") length(index) / model$n_data else 1
+    if (length(laplace) > 0) {
+      round <- laplace_rounding(model, state$theta, laplace, index, cores, call)
+      passes <- passes + share
+    }
+    state <- newton_stage(model, state$theta, index, round, max_iter, cores, call)
+    passes <- passes + share * state$n_evaluation
+    iterations <- iterations + state$iterations
+    if (stage == "rows" && !state$converged) {
+      # too few rows for a mode of their own: let all rows decide
+      state$theta <- if (all(is.finite(state$theta))) state$theta else start
+    }
+  }
+  if (length(laplace) > 0) {
+    # the prior's curvature for whitening: 1 / (2 s^2), spec of Laplace priors
+    final <- curvature(model, state$theta, cores = cores, call = call)
+    hessian <- final$hessian
+    at <- cbind(laplace, laplace)
+    hessian[at] <- hessian[at] + 1 / (2 * model$prior$scale[laplace]^2)
+    passes <- passes + 1
+  } else {
+    hessian <- state$hessian
+  }
+  new_mode(
+    model,
+    estimate = state$theta,
+    log_posterior = state$log_posterior,
+    gradient = state$gradient,
+    minus_hessian = hessian,
+    passes = passes,
+    iterations = iterations,
+    converged = state$converged,
+    method = "newton",
+    call = call
+  )
+}
+
+# An evenly spaced tenth of the rows, when that is still plenty.
+newton_rows <- function(model) {
+  n <- floor(model$n_data / 10)
+  if (n < max(5000, 50 * model$n_dim)) {
+    return(NULL)
+  }
+  floor(seq(1, model$n_data, length.out = n))
+}
+
+# epsilon_j: the sd that the likelihood alone gives, kept finite by the prior.
+laplace_rounding <- function(model, theta, laplace, index, cores, call) {
+  hessian <- curvature(model, theta, index, cores = cores, call = call)$hessian
+  at <- cbind(laplace, laplace)
+  hessian[at] <- hessian[at] + 1 / (2 * model$prior$scale[laplace]^2)
+  sd <- sqrt(diag(chol2inv(t(lower_chol(hessian, model, call)))))
+  round <- numeric(model$n_dim)
+  round[laplace] <- sd[laplace]
+  round
+}
+
+newton_stage <- function(model, theta, index, round, max_iter, cores, call) {
+  here <- curvature(model, theta, index, round, cores, call)
+  n_evaluation <- 1
+  decrement <- Inf
+  converged <- FALSE
+  for (iteration in seq_len(max_iter)) {
+    if (!is.finite(here$log_posterior)) {
+      abort_no_mode(model, theta, call)
+    }
+    root <- if (is.null(index)) {
+      lower_chol(here$hessian, model, call)
+    } else {
+      tryCatch(lower_chol(here$hessian, model, call), tall_error = identity)
+    }
+    if (!is.matrix(root)) {
+      break # a subsample may be singular where all rows are not
+    }
+    step <- drop(backsolve(t(root), forwardsolve(root, here$gradient)))
+    previous <- decrement
+    decrement <- sum(step * here$gradient)
+    # quadratic convergence, or nothing left to gain in double precision
+    done <- decrement < 1e-10 && (decrement < 0.05 * previous ||
+      decrement < 1e-20 * (1 + abs(here$log_posterior)))
+    if (done) {
+      converged <- TRUE
+      break
+    }
+    check_separation(model, theta, step, here, previous, decrement, index, call)
+    scale <- 1
+    repeat {
+      there <- curvature(model, theta + scale * step, index, round, cores, call)
+      n_evaluation <- n_evaluation + 1
+      rise <- there$log_posterior - here$log_posterior
+      tolerance <- 1e-12 * (1 + abs(here$log_posterior))
+      if (is.finite(rise) && rise >= -tolerance) {
+        break
+      }
+      scale <- scale / 2
+      if (scale < 1e-10) {
+        break
+      }
+    }
+    if (scale < 1e-10) {
+      converged <- decrement < 1e-6
+      break
+    }
+    theta <- theta + scale * step
+    here <- there
+  }
+  list(
+    theta = theta,
+    log_posterior = here$log_posterior,
+    gradient = here$gradient,
+    hessian = here$hessian,
+    converged = converged,
+    iterations = iteration,
+    n_evaluation = n_evaluation
+  )
+}
+
+# Under a flat prior, a likelihood that still rises while the linear predictor
+# is past 30 has no maximum: Newton's decrement falls by a constant factor
+# (1/e) where it should fall quadratically.
+check_separation <- function(
+  model,
+  theta,
+  step,
+  here,
+  previous,
+  decrement,
+  index,
+  call
+) {
+  flat <- model$prior$kind == prior_kinds$flat$code
+  slow <- is.finite(previous) && decrement > 0.1 * previous
+  if (!is.null(index) || !any(flat) || !slow) {
+    return(invisible())
+  }
+  largest <- .Call(ffi_model_largest_predictor, model$pointer, theta)
+  if (!is.finite(largest) || largest <= 30) {
+    return(invisible())
+  }
+  sd <- 1 / sqrt(pmax(diag(here$hessian), .Machine$double.xmin))
+  moves <- abs(step) / max(abs(step))
+  at <- which(flat & (moves > 0.1 | sd > 1e3 * stats::median(sd)))
+  names <- quote_columns(model$variables[at])
+  abort_tall(
+    "improper",
+    c(
+      "The posterior is not proper: the likelihood rises without end.",
+      x = "{names} {cli::qty(length(at))}separate{?s/} the outcomes, and the
+           prior is flat.",
+      i = "Give a proper prior such as {.code prior_normal()}."
+    ),
+    columns = model$variables[at],
+    call = call
+  )
+}
+
+abort_no_mode <- function(model, theta, call) {
+  abort_tall(
+    "improper",
+    c(
+      "The log posterior is not finite at the starting point.",
+      i = "Give {.arg init}, or check the scale of the columns."
+    ),
+    call = call
+  )
+}
+
+# ---- L-BFGS ------------------------------------------------------------------
+
+mode_lbfgs <- function(
+  model,
+  start,
+  max_iter,
+  has_curvature,
+  cores,
+  call = caller_env()
+) {
+  passes <- 0
+  memory <- list(theta = NULL)
+  evaluate <- function(theta) {
+    if (!identical(theta, memory$theta)) {
+      passes <<- passes + 1
+      memory <<- c(list(theta = theta), model_evaluate(model, theta))
+    }
+    memory
+  }
+  fit <- stats::optim(
+    start,
+    fn = function(theta) -evaluate(theta)$log_density,
+    gr = function(theta) -drop(evaluate(theta)$gradient),
+    method = "L-BFGS-B",
+    control = list(maxit = max_iter, factr = 10, pgtol = 0)
+  )
+  final <- evaluate(fit$par)
+  new_mode(
+    model,
+    estimate = fit$par,
+    log_posterior = final$log_density,
+    gradient = drop(final$gradient),
+    minus_hessian = if (has_curvature) {
+      curvature(model, fit$par, cores = cores, call = call)$hessian
+    },
+    passes = passes + has_curvature,
+    iterations = unname(fit$counts[[1]]),
+    converged = fit$convergence == 0,
+    method = "lbfgs",
+    call = call
+  )
+}
+
+# ---- the object --------------------------------------------------------------
+
+new_mode <- function(
+  model,
+  estimate,
+  log_posterior,
+  gradient,
+  minus_hessian,
+  passes,
+  iterations,
+  converged,
+  method,
+  call
+) {
+  chol <- if (!is.null(minus_hessian)) lower_chol(minus_hessian, model, call)
+  if (!is.null(minus_hessian)) {
+    dimnames(minus_hessian) <- list(model$variables, model$variables)
+  }
+  structure(
+    list(
+      estimate = stats::setNames(estimate, model$variables),
+      log_posterior = log_posterior,
+      gradient_norm = sqrt(sum(gradient^2)),
+      hessian = if (!is.null(minus_hessian)) -minus_hessian,
+      chol = chol,
+      passes = passes,
+      iterations = iterations,
+      converged = converged,
+      method = method,
+      fingerprint = model$fingerprint
+    ),
+    class = "tall_mode"
+  )
+}
+
+#' @export
+print.tall_mode <- function(x, ...) {
+  cat("<tall_mode> by ", x$method, sep = "")
+  cat(
+    if (x$converged) ", " else ", NOT converged, ",
+    count_noun(x$iterations, "iteration"),
+    ", ",
+    format(x$passes, digits = 3),
+    " passes over the data\n",
+    sep = ""
+  )
+  cat(
+    "  log posterior ",
+    format_number(x$log_posterior),
+    ", gradient norm ",
+    format(x$gradient_norm, digits = 2),
+    "\n",
+    sep = ""
+  )
+  shown <- utils::head(x$estimate, 10)
+  table <- rbind(
+    estimate = shown,
+    sd = if (!is.null(x$chol)) utils::head(sqrt(diag(vcov(x))), 10)
+  )
+  print(t(table), digits = 4)
+  more <- length(x$estimate) - length(shown)
+  if (more > 0) {
+    cat("  ... with", more, "more\n")
+  }
+  invisible(x)
+}
+
+#' @export
+coef.tall_mode <- function(object, ...) {
+  object$estimate
+}
+
+#' @importFrom stats vcov
+#' @export
+vcov.tall_mode <- function(object, ...) {
+  if (is.null(object$chol)) {
+    abort_tall("unsupported", "This mode was found without a Hessian.")
+  }
+  out <- chol2inv(t(object$chol))
+  dimnames(out) <- list(names(object$estimate), names(object$estimate))
+  out
+}

@@ -1,0 +1,404 @@
+# Models: data, likelihood and prior behind an external pointer. One constructor
+# for each member of src/models/registry.c.
+#
+# `cache` remembers what is expensive to find and depends on the model alone
+# (its mode); it is an environment, so copies of the R object share it.
+new_model <- function(name, params, variables, ..., label, call = caller_env()) {
+  pointer <- .Call(ffi_model_create, name, params)
+  if (is.integer(pointer)) {
+    abort_status(pointer, call = call)
+  }
+  model <- structure(
+    list(
+      name = name,
+      label = label,
+      pointer = pointer,
+      variables = variables,
+      ...,
+      cache = new.env(parent = emptyenv())
+    ),
+    class = c(paste0("tall_model_", name), "tall_model")
+  )
+  info <- model_info(model)
+  model$n_data <- info$n_data
+  model$n_dim <- info$n_dim
+  model$fingerprint <- info$fingerprint
+  model
+}
+
+# Flags and sizes that the core knows.
+model_info <- function(model) {
+  .Call(ffi_model_info, model$pointer)
+}
+
+model_is_alive <- function(model) {
+  .Call(ffi_model_is_alive, model$pointer)
+}
+
+# A model whose data are there.
+check_model <- function(model, arg = "model", call = caller_env()) {
+  check_spec(model, "tall_model", "model_*()", arg = arg, call = call)
+  if (!model_is_alive(model)) {
+    abort_tall(
+      "stale",
+      c(
+        "{.arg {arg}} has lost its data.",
+        x = "A model cannot be saved: its data live outside R's memory.",
+        i = "Make it again with {.code {model$label}()}."
+      ),
+      argument = arg,
+      call = call
+    )
+  }
+  invisible(model)
+}
+
+# Log density (K) and gradient (n_dim x K) at the columns of theta.
+model_evaluate <- function(
+  model,
+  theta,
+  parts = c("posterior", "likelihood", "prior"),
+  index = NULL,
+  weight = 1
+) {
+  code <- c(likelihood = 1L, prior = 2L, posterior = 3L)[[match.arg(parts)]]
+  .Call(
+    ffi_model_gradient,
+    model$pointer,
+    as.double(theta),
+    if (!is.null(index)) as.double(index),
+    as.double(weight),
+    code
+  )
+}
+
+#' Generalised linear models
+#'
+#' The posterior of the coefficients of a generalised linear model with canonical
+#' link, from a design matrix. [tall_glm()] builds one from a formula.
+#'
+#' @param x (numeric matrix, n_data x n_dim) The covariates. Columns are used as
+#'   they are: none is added, centred or scaled. `x` is copied once, row by row,
+#'   into memory that the chains share.
+#' @param y (numeric vector of n_data values) The response: any number
+#'   (`"gaussian"`), 0 or 1 (`"bernoulli"`), a proportion in \[0, 1\] with the
+#'   number of trials in `weights` (`"binomial"`), or a count (`"poisson"`).
+#' @param family (string or family object) `"gaussian"`, `"bernoulli"`,
+#'   `"binomial"` or `"poisson"`, or [stats::gaussian()], [stats::binomial()],
+#'   [stats::poisson()], with their canonical links.
+#' @param prior (`tall_prior`) The [prior][priors] of every coefficient.
+#' @param prior_intercept (`tall_prior` or `NULL`) The prior of a column named
+#'   `(Intercept)`; `NULL`: that of the others.
+#' @param weights (positive numeric vector of n_data values, or `NULL`)
+#'   Observation weights: they multiply the log likelihood; trials for
+#'   `"binomial"`.
+#' @param offset (numeric vector of n_data values, or `NULL`) Added to the linear
+#'   predictor.
+#' @param sigma (positive number) The residual standard deviation, known, for
+#'   `"gaussian"`.
+#'
+#' @details
+#' The gradient of an observation is \eqn{g_i(\theta) = r_i x_i} with the scalar
+#' \eqn{r_i = w_i (y_i - \mu_i) / \phi}{r_i = w_i (y_i - mu_i) / phi}, \eqn{\phi =
+#' \sigma^2}{phi = sigma^2} for `"gaussian"` and 1 otherwise. Memory: 8 bytes for
+#' each value of `x`, rows padded to 64 bytes where that costs at most 3 percent,
+#' and 8 bytes a row for each of response, stored scalar, weights and offset.
+#'
+#' A model lives outside R's memory. It is lost when the R object is saved and
+#' read again; using it then is an error of class `tall_error_stale`.
+#'
+#' @return A `tall_model` for [sg_sample()] and [find_mode()].
+#' @section Conditions:
+#' `tall_error_input` names the argument and value at fault: missing or infinite
+#' values, a response outside the family's range, lengths that differ.
+#' @examples
+#' x <- cbind("(Intercept)" = 1, age = rnorm(500))
+#' y <- rbinom(500, 1, plogis(0.5 + x[, "age"]))
+#' model <- model_glm(x, y, family = "bernoulli")
+#' model
+#' @export
+model_glm <- function(
+  x,
+  y,
+  family = "bernoulli",
+  prior = prior_normal(0, 2.5),
+  prior_intercept = NULL,
+  weights = NULL,
+  offset = NULL,
+  sigma = 1
+) {
+  build_glm(x, y, family, prior, prior_intercept, weights, offset, sigma)
+}
+
+# model_glm() for callers whose users typed something else: `call` is theirs.
+build_glm <- function(
+  x,
+  y,
+  family,
+  prior,
+  prior_intercept,
+  weights,
+  offset,
+  sigma,
+  call = caller_env()
+) {
+  family <- resolve_family(family, call)
+  x <- check_matrix(x, arg = "x", call = call)
+  storage.mode(x) <- "double"
+  n_data <- nrow(x)
+  y <- check_response(y, family, call)
+  check_same_rows(x, y, arg = "x", arg_y = "y", call = call)
+  weights <- check_numeric_vector(
+    weights,
+    size = n_data,
+    positive = TRUE,
+    allow_null = TRUE,
+    arg = "weights",
+    call = call
+  )
+  offset <- check_numeric_vector(
+    offset,
+    size = n_data,
+    allow_null = TRUE,
+    arg = "offset",
+    call = call
+  )
+  sigma <- check_number(sigma, positive = TRUE, arg = "sigma", call = call)
+  variables <- column_names(x)
+  resolved <- prior_resolve(
+    prior,
+    prior_intercept,
+    names = colnames(x),
+    n_dim = ncol(x),
+    column_sd = function() .Call(ffi_column_sds, x),
+    response_sd = if (family$name == "gaussian") stats::sd(y) else 1,
+    call = call
+  )
+  new_model(
+    "glm",
+    list(
+      x = x,
+      y = y,
+      family = family$code,
+      weights = weights,
+      offset = offset,
+      sigma = sigma,
+      prior_kind = as.double(resolved$kind),
+      prior_location = resolved$location,
+      prior_scale = resolved$scale
+    ),
+    variables = variables,
+    family = family,
+    prior = resolved,
+    sigma = if (family$name == "gaussian") sigma,
+    label = "model_glm",
+    call = call
+  )
+}
+
+glm_families <- list(
+  gaussian = list(code = 0, link = "identity"),
+  bernoulli = list(code = 1, link = "logit"),
+  binomial = list(code = 1, link = "logit"),
+  poisson = list(code = 2, link = "log")
+)
+
+# list(name, code, link, object) from a string, function or family object
+resolve_family <- function(family, call) {
+  if (is.function(family)) {
+    family <- family()
+  }
+  if (inherits(family, "family")) {
+    name <- family$family
+    link <- family$link
+    if (!name %in% names(glm_families)) {
+      abort_input(
+        c(
+          "{.arg family} must be one of {.val {names(glm_families)}}, not
+           {.val {name}}."
+        ),
+        argument = "family",
+        expected = names(glm_families),
+        value = name,
+        call = call
+      )
+    }
+  } else {
+    name <- check_choice(family, names(glm_families), arg = "family", call = call)
+    link <- glm_families[[name]]$link
+  }
+  known <- glm_families[[name]]$link
+  if (link != known) {
+    abort_input(
+      c(
+        "{.arg family} must have the link {.val {known}}, not {.val {link}}.",
+        i = "Links there are: identity (gaussian), logit (bernoulli,
+             binomial), log (poisson)."
+      ),
+      argument = "family",
+      expected = known,
+      value = link,
+      call = call
+    )
+  }
+  object <- switch(
+    name,
+    gaussian = stats::gaussian(),
+    poisson = stats::poisson(),
+    stats::binomial()
+  )
+  list(name = name, code = glm_families[[name]]$code, link = link, object = object)
+}
+
+check_response <- function(y, family, call) {
+  if (is.logical(y)) {
+    y <- as.double(y)
+  }
+  y <- check_numeric_vector(y, arg = "y", call = call)
+  bad <- switch(
+    family$name,
+    gaussian = integer(),
+    bernoulli = which(y != 0 & y != 1),
+    binomial = which(y < 0 | y > 1),
+    poisson = which(y < 0 | y != round(y))
+  )
+  if (length(bad) > 0) {
+    must <- switch(
+      family$name,
+      bernoulli = "be 0 or 1 for family \"bernoulli\"",
+      binomial = "lie in [0, 1] for family \"binomial\"",
+      poisson = "be a count for family \"poisson\""
+    )
+    abort_value(y, bad[[1]], must, arg = "y", call = call)
+  }
+  unname(y)
+}
+
+# Names for the columns: their own, or x1, x2, ...
+column_names <- function(x) {
+  names <- colnames(x)
+  if (is.null(names)) {
+    return(paste0("x", seq_len(ncol(x))))
+  }
+  blank <- is.na(names) | names == ""
+  names[blank] <- paste0("x", which(blank))
+  make.unique(names)
+}
+
+#' Mean of a normal distribution with known covariance
+#'
+#' A conjugate model: the posterior is normal with a known mean and covariance,
+#' so that a sampler can be judged exactly.
+#'
+#' @param x (numeric matrix, n_data x n_dim) The observations.
+#' @param covariance (numeric matrix, n_dim x n_dim) Their known covariance
+#'   \eqn{\Sigma_x}.
+#' @param prior_mean (numeric vector) Prior mean \eqn{\mu_0}: one value, or n_dim.
+#' @param prior_covariance (numeric matrix, n_dim x n_dim) Prior covariance
+#'   \eqn{\Lambda_0}.
+#'
+#' @details
+#' \eqn{x_i \mid \theta \sim N(\theta, \Sigma_x)}, \eqn{\theta \sim N(\mu_0,
+#' \Lambda_0)} (Putcha, Nemeth & Fearnhead, 2023, appendix C.1). The posterior has
+#' precision \eqn{N \Sigma_x^{-1} + \Lambda_0^{-1}}.
+#'
+#' @return A `tall_model` for [sg_sample()]; its elements `posterior_mean` and
+#'   `posterior_covariance` are the exact answer.
+#' @section Conditions:
+#' `tall_error_input` if an argument is not as described, or a covariance is not
+#' positive definite.
+#' @references
+#' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
+#' gradient Langevin dynamics. *AISTATS*.
+#' @examples
+#' model <- model_gaussian(matrix(rnorm(200), 100), diag(2))
+#' model$posterior_mean
+#' @export
+model_gaussian <- function(
+  x,
+  covariance,
+  prior_mean = 0,
+  prior_covariance = diag(1e3, ncol(x))
+) {
+  x <- check_matrix(x)
+  storage.mode(x) <- "double"
+  n_dim <- ncol(x)
+  precision <- check_covariance(covariance, n_dim)
+  prior_precision <- check_covariance(prior_covariance, n_dim)
+  prior_mean <- check_numeric_vector(prior_mean, size = c(1, n_dim))
+  prior_mean <- rep_len(unname(prior_mean), n_dim)
+  posterior_covariance <- solve(nrow(x) * precision + prior_precision)
+  posterior_mean <- drop(
+    posterior_covariance %*%
+      (precision %*% colSums(x) + prior_precision %*% prior_mean)
+  )
+  variables <- column_names(x)
+  dimnames(posterior_covariance) <- list(variables, variables)
+  new_model(
+    "gaussian",
+    list(
+      x = x,
+      precision = as.double(precision),
+      prior_precision = as.double(prior_precision),
+      prior_mean = prior_mean,
+      log_det = as.double(determinant(precision)$modulus),
+      largest = max(eigen(precision, TRUE, TRUE)$values),
+      largest_prior = max(eigen(prior_precision, TRUE, TRUE)$values)
+    ),
+    variables = variables,
+    posterior_mean = stats::setNames(posterior_mean, variables),
+    posterior_covariance = posterior_covariance,
+    label = "model_gaussian"
+  )
+}
+
+# Inverse of a covariance matrix.
+check_covariance <- function(
+  x,
+  n_dim,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  check_matrix(x, n_row = n_dim, n_col = n_dim, arg = arg, call = call)
+  root <- if (isSymmetric(unname(x))) try(chol(x), silent = TRUE)
+  if (!is.matrix(root)) {
+    abort_expected(
+      x,
+      "a symmetric positive definite matrix",
+      seen = "one that is not",
+      arg = arg,
+      call = call
+    )
+  }
+  chol2inv(root)
+}
+
+#' @export
+print.tall_model <- function(x, ...) {
+  cat("<tall_model> ", x$label, "()", sep = "")
+  if (!is.null(x$family)) {
+    cat(": ", x$family$name, " (", x$family$link, ")", sep = "")
+  }
+  cat("\n")
+  cat(
+    "  ",
+    count_noun(x$n_data, "observation"),
+    ", ",
+    count_noun(x$n_dim, "parameter"),
+    "\n",
+    sep = ""
+  )
+  if (!model_is_alive(x)) {
+    cat("  its data are lost (read back from a file)\n")
+  } else {
+    bytes <- structure(model_info(x)$memory, class = "object_size")
+    cat("  ", format(bytes, units = "auto"), " of data\n", sep = "")
+  }
+  invisible(x)
+}
+
+#' @importFrom stats nobs
+#' @export
+nobs.tall_model <- function(object, ...) {
+  object$n_data
+}

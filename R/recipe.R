@@ -1,0 +1,271 @@
+# The recipe: settings found for a model, so that its user tunes nothing. All
+# numbers stand here, once.
+recipe_settings <- list(
+  step_size = 0.2,       # h, whitened coordinates
+  steps = 25,            # steps in an iteration: draws nearly independent
+  min_size = 32,         # smallest minibatch
+  rows_per_dim = 2.5,    # n = 2.5 (d - 1): noise share h (d - 1) / (4 n) = 2 %
+  noise_share = 0.02,    # h tau_j^2 / 4 at most, in the worst coordinate
+  pilot_steps = 300,
+  full_share = 1 / 4,    # n >= N / 4: full gradient and Metropolis
+  max_dense = 1000,      # more parameters: scales only
+  mala_step = 1.65^2,    # h = 1.65^2 d^(-1/3), then adapted
+  escape = function(d) 4 * d + 100,
+  max_drop = 2,          # log density lost by a step of one sd; normal: 0.5
+  laplace_kappa = 1      # sd over scale of a Laplace prior
+)
+
+plan_recipe <- function(
+  model,
+  gradient,
+  subsample,
+  schedule,
+  control,
+  in_place,
+  call
+) {
+  check_recipe(model, gradient, subsample, schedule, call)
+  s <- recipe_settings
+  d <- model$n_dim
+  mode <- find_mode_for(model, control, call)
+  kappa <- laplace_kappa(model, mode)
+  white <- whiten_model(model, mode, in_place, call)
+  drop <- check_normal(white, mode, call)
+  recipe <- list(kappa = kappa, drop = drop, mode_passes = mode$passes)
+
+  size <- max(s$min_size, ceiling(s$rows_per_dim * (d - 1)))
+  exact <- kappa > s$laplace_kappa || size >= s$full_share * model$n_data
+  if (!exact) {
+    plan <- recipe_langevin(white, mode, size, recipe)
+    plan <- recipe_pilot(plan, control, call)
+    exact <- plan$recipe$size >= s$full_share * model$n_data
+  }
+  if (exact) {
+    plan <- recipe_mala(white, mode, recipe)
+  }
+  plan
+}
+
+# With a gradient, scheme or schedule but no kernel, nobody could say what runs.
+check_recipe <- function(model, gradient, subsample, schedule, call) {
+  given <- c("gradient", "subsample", "schedule")[c(
+    !is.null(gradient),
+    !is.null(subsample),
+    !schedule_is_constant(schedule)
+  )]
+  if (length(given) > 0) {
+    abort_input(
+      c(
+        "{.arg {given}} need{?s/} a {.arg kernel}: without one the recipe
+         chooses all parts.",
+        i = "Give for instance {.code kernel = kernel_sgld(step_size)}."
+      ),
+      argument = given[[1]],
+      call = call
+    )
+  }
+  if (!model_info(model)$has_whiten) {
+    abort_tall(
+      "unsupported",
+      c(
+        "There is no recipe without tuning for {.code {model$label}()}.",
+        i = "Give a {.arg kernel}, for instance
+             {.code kernel_sgld(step_size)}."
+      ),
+      call = call
+    )
+  }
+}
+
+find_mode_for <- function(model, control, call) {
+  if (is.null(model$cache$mode)) {
+    model$cache$mode <- withCallingHandlers(
+      find_mode(model, cores = control$cores),
+      tall_error = function(e) {
+        e$call <- call
+        rlang::cnd_signal(e)
+      }
+    )
+  }
+  model$cache$mode
+}
+
+# ---- coordinates -------------------------------------------------------------
+
+# The model in phi = L'(theta - theta-hat); L L' = -Hessian, or its diagonal
+# when there are very many parameters.
+whiten_model <- function(model, mode, in_place, call = caller_env()) {
+  is_diagonal <- model$n_dim > recipe_settings$max_dense
+  center <- as.double(mode$estimate)
+  chol <- if (is_diagonal) sqrt(-diag(mode$hessian)) else mode$chol
+  pointer <- .Call(
+    ffi_model_whiten,
+    model$pointer,
+    center,
+    as.double(chol),
+    is_diagonal,
+    in_place
+  )
+  if (is.integer(pointer)) {
+    abort_status(pointer, call = call)
+  }
+  model$pointer <- pointer
+  model$whitening <- list(center = center, chol = chol, is_diagonal = is_diagonal)
+  model$cache <- new.env(parent = emptyenv())
+  model
+}
+
+# Directions, in phi, of one posterior sd of each parameter (the others following
+# at their conditional means): columns, of length 1.
+sd_directions <- function(model) {
+  chol <- model$whitening$chol
+  if (model$whitening$is_diagonal) {
+    return(NULL)
+  }
+  # theta = c + L^{-T} phi: row j of L^{-T} is the gradient of theta_j
+  inverse <- backsolve(t(chol), diag(nrow(chol)))
+  t(inverse / sqrt(rowSums(inverse^2)))
+}
+
+# How much log density a step of one posterior sd loses, at most: 0.5 for a
+# normal posterior. Warn when it is far from that.
+check_normal <- function(model, mode, call) {
+  directions <- sd_directions(model)
+  if (is.null(directions)) {
+    return(NA_real_)
+  }
+  points <- cbind(directions, -directions, 0)
+  log_lik <- .Call(ffi_model_log_lik_many, model$pointer, as.double(points))
+  log_prior <- model_evaluate(model, points, "prior")$log_density
+  density <- log_lik + log_prior
+  n <- model$n_dim
+  drop <- density[[2 * n + 1]] - density[seq_len(2 * n)]
+  drop[!is.finite(drop)] <- Inf
+  worst <- pmax(drop[seq_len(n)], drop[n + seq_len(n)])
+  far <- order(worst, decreasing = TRUE)
+  far <- far[worst[far] > recipe_settings$max_drop]
+  if (length(far) > 0) {
+    names <- quote_columns(model$variables[far])
+    lost <- format(worst[[far[[1]]]], digits = 2)
+    warn_tall(
+      "recipe",
+      c(
+        "The posterior of {names} is far from normal at its mode.",
+        x = "A step of one standard deviation loses {lost} of log density
+             where a normal posterior loses 0.5: an outcome that (almost)
+             never occurs with {cli::qty(length(far))}{?this column/these
+             columns} does that.",
+        i = "Give a narrower prior, or sample exactly with
+             {.code kernel_mala()}."
+      ),
+      columns = model$variables[far],
+      call = call
+    )
+  }
+  max(worst)
+}
+
+# Largest ratio of likelihood sd to Laplace scale.
+laplace_kappa <- function(model, mode) {
+  laplace <- which(model$prior$kind == prior_kinds$laplace$code)
+  if (length(laplace) == 0) {
+    return(0)
+  }
+  max(sqrt(diag(vcov(mode)))[laplace] / model$prior$scale[laplace])
+}
+
+# ---- the two plans -----------------------------------------------------------
+
+recipe_langevin <- function(model, mode, size, recipe) {
+  s <- recipe_settings
+  step_size <- s$step_size / largest_curvature(model)
+  recipe$size <- size
+  recipe$step_size <- step_size
+  new_plan(
+    model,
+    kernel_sgld(
+      step_size,
+      variant = "corrected",
+      integrator = "leimkuhler-matthews"
+    ),
+    gradient_cv(at = mode),
+    subsample_weighted(size, "leverage"),
+    schedule_constant(),
+    mode = mode,
+    steps = ceiling(s$steps * s$step_size / step_size),
+    escape = s$escape(model$n_dim),
+    recipe = recipe
+  )
+}
+
+# 1 after full whitening; the largest eigenvalue of the scaled Hessian, by power
+# iteration on gradients, when only the scales were adjusted.
+largest_curvature <- function(model, n_iter = 30) {
+  if (!model$whitening$is_diagonal) {
+    return(1)
+  }
+  v <- rep(1 / sqrt(model$n_dim), model$n_dim)
+  origin <- model_evaluate(model, numeric(model$n_dim))$gradient
+  value <- 1
+  for (k in seq_len(n_iter)) {
+    w <- (origin - model_evaluate(model, 1e-3 * v)$gradient) / 1e-3
+    value <- sqrt(sum(w^2))
+    v <- drop(w) / value
+  }
+  max(1, 1.05 * value)
+}
+
+# Measure the gradient noise and enlarge the minibatch where it is too much.
+recipe_pilot <- function(plan, control, call) {
+  s <- recipe_settings
+  n_data <- plan$model$n_data
+  pilot_control <- utils::modifyList(
+    control,
+    list(chains = 1, thin = s$pilot_steps, keep = "none", refresh = 0)
+  )
+  weights <- run_context(plan, control)$weights("leverage", call)
+  for (attempt in 1:2) {
+    plan$subsample <- subsample_weighted(plan$recipe$size, weights)
+    pilot <- plan
+    pilot$steps <- 1
+    pilot$init <- matrix(0, plan$model$n_dim, 1)
+    noise <- run_segment(
+      pilot,
+      pilot_control,
+      n_warmup = 50,
+      n_sampling = s$pilot_steps,
+      keeps_noise = TRUE,
+      call = call
+    )$reports[[1]]$noise
+    share <- plan$recipe$step_size / 4 * max(noise[-1]) / noise[[1]]
+    plan$recipe$noise_share <- share
+    if (!is.finite(share) || share <= s$noise_share * 1.1) {
+      break
+    }
+    plan$recipe$size <- ceiling(plan$recipe$size * share / s$noise_share)
+    plan$recipe$noise_share <- s$noise_share
+    plan$subsample <- subsample_weighted(plan$recipe$size, weights)
+    if (plan$recipe$size >= s$full_share * n_data) {
+      break
+    }
+  }
+  plan$recipe$pilot_rows <- plan$recipe$size * s$pilot_steps
+  plan
+}
+
+recipe_mala <- function(model, mode, recipe) {
+  s <- recipe_settings
+  d <- model$n_dim
+  recipe$size <- model$n_data
+  new_plan(
+    model,
+    kernel_mala(s$mala_step * d^(-1 / 3) / largest_curvature(model), adapt = TRUE),
+    gradient_full(),
+    NULL,
+    schedule_constant(),
+    mode = mode,
+    # its relaxation time grows as d^(1/3)
+    steps = ceiling(5 * d^(1 / 3)),
+    recipe = recipe
+  )
+}

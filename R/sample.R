@@ -1,0 +1,662 @@
+# sg_sample(): one run. A plan (what will run, in which coordinates) is made
+# from the arguments, then executed in slices, then turned into a fit.
+
+#' Sample from the posterior of tall data
+#'
+#' Runs a model x a gradient estimator x a subsampling scheme x a kernel x a
+#' schedule. Without a kernel nothing needs tuning: the settings are found for
+#' the model (see *The recipe*).
+#'
+#' @param model (`tall_model`) The model, from [model_glm()] or another
+#'   `model_*()`.
+#' @param kernel (`tall_kernel` or `NULL`) How chains move: [kernel_sgld()],
+#'   [kernel_mala()]. It runs exactly as given, in the model's own coordinates.
+#'   `NULL`: the recipe.
+#' @param gradient (`tall_gradient` or `NULL`) How the gradient is estimated.
+#'   `NULL`: [gradient_full()] for Metropolis kernels, else [gradient_cv()].
+#' @param subsample (`tall_subsample` or `NULL`) How minibatches are drawn. `NULL`:
+#'   Hessian-weighted minibatches of \eqn{\max(32, 2.5 (d - 1))} rows where the
+#'   model can weigh its rows, else uniform ones.
+#' @param schedule (`tall_schedule`) How the step size changes.
+#' @param iter (whole number) Iterations of each chain, warmup included.
+#' @param warmup (whole number) Iterations that are discarded.
+#' @param thin (whole number) Keep every so manyth iteration.
+#' @param chains (whole number) Chains.
+#' @param cores (whole number) Threads: chains run side by side on one copy of
+#'   the data. The draws do not depend on it.
+#' @param seed (whole number or `NULL`) Seed of the random numbers. `NULL` takes one
+#'   from R's generator, so that [set.seed()] alone makes a run reproducible.
+#' @param init (numeric vector of n_dim values, n_dim x chains matrix, or `NULL`)
+#'   Starting points, in the parameters. `NULL`: draws from the normal
+#'   approximation at the mode.
+#' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at each
+#'   draw as well, for later post-processing; or `"none"`: only running means and
+#'   standard deviations.
+#' @param refresh (number) 0 is silent; otherwise a progress bar appears on what
+#'   takes longer than two seconds.
+#'
+#' @section Units:
+#' The gradient is that of the log posterior, summed over the data. Step sizes are
+#' variances of the injected noise. `iter` counts warmup and comes before thinning:
+#' (iter - warmup) / thin draws of each chain are kept.
+#'
+#' @section The recipe:
+#' For a generalised linear model: the mode \eqn{\hat\theta} by Newton's method;
+#' coordinates \eqn{\phi = L^T (\theta - \hat\theta)}{phi = L'(theta - theta-hat)}
+#' with \eqn{L L^T = -\nabla^2 \log \pi(\hat\theta)}, in which the posterior is near
+#' standard normal; Leimkuhler-Matthews dynamics with \eqn{h = 0.2}, control
+#' variates at the mode, leverage weights and minibatches of \eqn{n = \max(32,
+#' \lceil 2.5 (d - 1) \rceil)} rows. A pilot run measures the gradient noise
+#' \eqn{\tau_j^2}; where \eqn{h \tau_j^2 / 4} exceeds 2 percent, \eqn{n} grows in
+#' proportion. Where \eqn{n \ge N / 4}, the full gradient is used with a Metropolis
+#' correction ([kernel_mala()], adapted), which is exact. After warmup one iteration
+#' is 25 steps of the dynamics, so that draws are nearly independent. With more
+#' than 1,000 parameters only the scales are adjusted.
+#'
+#' The recipe makes a whitened copy of the model's data; [tall_glm()] works in
+#' place. It warns when the posterior is far from normal at the mode.
+#'
+#' @return A [`tall_fit`][tall_fit].
+#' @section Conditions:
+#' `tall_error_input` for arguments that are not as described, `tall_error_unsupported`
+#' for parts that cannot work together, `tall_error_improper` if the posterior is
+#' not proper, `tall_error_nonfinite` if a chain cannot start. A chain whose state
+#' stops being finite ends with a `tall_warning_nonfinite` and leaves the draws
+#' until then; an interrupt (Ctrl-C) gives a `tall_warning_interrupted` and all draws
+#' so far.
+#' @seealso [sg_resume()] to go on; [tall_glm()] for formulas.
+#' @examples
+#' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
+#' y <- rbinom(1000, 1, plogis(0.5 + x[, "age"]))
+#' model <- model_glm(x, y, family = "bernoulli")
+#' fit <- sg_sample(model, seed = 1)
+#' fit
+#'
+#' fit <- sg_sample(
+#'   model,
+#'   kernel_sgld(0.001),
+#'   gradient = gradient_cv(),
+#'   subsample = subsample_uniform(100),
+#'   seed = 1
+#' )
+#' @export
+sg_sample <- function(
+  model,
+  kernel = NULL,
+  gradient = NULL,
+  subsample = NULL,
+  schedule = schedule_constant(),
+  iter = 2000,
+  warmup = floor(iter / 2),
+  thin = 1,
+  chains = 4,
+  cores = getOption("mc.cores", 1L),
+  seed = NULL,
+  init = NULL,
+  keep = "draws",
+  refresh = getOption("tallbayes.refresh", 1)
+) {
+  check_model(model)
+  sample_model(
+    model,
+    kernel,
+    gradient,
+    subsample,
+    schedule,
+    iter = iter,
+    warmup = warmup,
+    thin = thin,
+    chains = chains,
+    cores = cores,
+    seed = seed,
+    init = init,
+    keep = keep,
+    refresh = refresh
+  )
+}
+
+# sg_sample() for callers whose users typed something else (`call` is theirs).
+# in_place: the model is ours, its rows may be rewritten.
+sample_model <- function(
+  model,
+  kernel,
+  gradient,
+  subsample,
+  schedule,
+  iter,
+  warmup,
+  thin,
+  chains,
+  cores,
+  seed,
+  init,
+  keep,
+  refresh,
+  in_place = FALSE,
+  call = caller_env()
+) {
+  started <- proc.time()[["elapsed"]]
+  control <- check_control(
+    iter,
+    warmup,
+    thin,
+    chains,
+    cores,
+    seed,
+    keep,
+    refresh,
+    call
+  )
+  check_members(kernel, gradient, subsample, schedule, call)
+  init <- check_init(init, model, control$chains, call)
+  plan <- if (is.null(kernel)) {
+    plan_recipe(model, gradient, subsample, schedule, control, in_place, call)
+  } else {
+    plan_explicit(model, kernel, gradient, subsample, schedule, control, call)
+  }
+  plan$init <- plan_init(plan, init, control)
+  prepared <- proc.time()[["elapsed"]]
+  segment <- run_segment(
+    plan,
+    control,
+    n_warmup = control$warmup,
+    n_sampling = (control$iter - control$warmup) * plan$steps,
+    call = call
+  )
+  finished <- proc.time()[["elapsed"]]
+  fit <- new_fit(
+    plan,
+    control,
+    segment,
+    time = c(preparation = prepared - started, sampling = finished - prepared)
+  )
+  warn_segment(fit, segment, call)
+  fit
+}
+
+# ---- arguments ---------------------------------------------------------------
+
+check_control <- function(
+  iter,
+  warmup,
+  thin,
+  chains,
+  cores,
+  seed,
+  keep,
+  refresh,
+  call
+) {
+  iter <- check_count(iter, arg = "iter", call = call)
+  warmup <- check_count(warmup, min = 0, arg = "warmup", call = call)
+  thin <- check_count(thin, arg = "thin", call = call)
+  if (iter <= warmup) {
+    abort_input(
+      "{.arg iter} must be larger than {.arg warmup}, {format_count(warmup)},
+       not {format_count(iter)}.",
+      argument = "iter",
+      expected = warmup + 1,
+      value = iter,
+      call = call
+    )
+  }
+  if (iter - warmup < thin) {
+    abort_input(
+      "{.arg thin} must be at most {.code iter - warmup},
+       {format_count(iter - warmup)}, not {format_count(thin)}.",
+      argument = "thin",
+      expected = iter - warmup,
+      value = thin,
+      call = call
+    )
+  }
+  seed <- check_seed(seed, arg = "seed", call = call)
+  if (is.null(seed)) {
+    seed <- sample.int(.Machine$integer.max, 1)
+  }
+  list(
+    iter = iter,
+    warmup = warmup,
+    thin = thin,
+    chains = check_count(chains, arg = "chains", call = call),
+    cores = check_count(cores, arg = "cores", call = call),
+    seed = seed,
+    keep = check_keep(keep, call),
+    refresh = check_number(refresh, min = 0, arg = "refresh", call = call)
+  )
+}
+
+check_keep <- function(keep, call) {
+  if (!is.character(keep) || length(keep) == 0) {
+    abort_expected(
+      keep,
+      "\"draws\", c(\"draws\", \"gradients\") or \"none\"",
+      arg = "keep",
+      call = call
+    )
+  }
+  check_known(keep, c("draws", "gradients", "none"), arg = "keep", call = call)
+  if ("none" %in% keep && length(keep) > 1) {
+    abort_input(
+      "{.arg keep} must be {.val none} alone, or name what to keep.",
+      argument = "keep",
+      value = keep,
+      call = call
+    )
+  }
+  if (identical(keep, "none")) "none" else union("draws", keep)
+}
+
+check_members <- function(kernel, gradient, subsample, schedule, call) {
+  check_spec(
+    kernel,
+    "tall_kernel",
+    "kernel_*()",
+    allow_null = TRUE,
+    arg = "kernel",
+    call = call
+  )
+  check_spec(
+    gradient,
+    "tall_gradient",
+    "gradient_*()",
+    allow_null = TRUE,
+    arg = "gradient",
+    call = call
+  )
+  check_spec(
+    subsample,
+    "tall_subsample",
+    "subsample_*()",
+    allow_null = TRUE,
+    arg = "subsample",
+    call = call
+  )
+  check_spec(
+    schedule,
+    "tall_schedule",
+    "schedule_*()",
+    arg = "schedule",
+    call = call
+  )
+}
+
+# n_dim x chains, in the parameters; NULL stays.
+check_init <- function(init, model, chains, call) {
+  if (is.null(init)) {
+    return(NULL)
+  }
+  if (is.matrix(init)) {
+    check_matrix(
+      init,
+      n_row = model$n_dim,
+      n_col = chains,
+      arg = "init",
+      call = call
+    )
+  } else {
+    init <- check_numeric_vector(
+      init,
+      size = model$n_dim,
+      arg = "init",
+      call = call
+    )
+  }
+  matrix(as.double(init), model$n_dim, chains)
+}
+
+# ---- plans -------------------------------------------------------------------
+
+# A kernel as given, in the model's own coordinates.
+plan_explicit <- function(
+  model,
+  kernel,
+  gradient,
+  subsample,
+  schedule,
+  control,
+  call
+) {
+  is_metropolis <- kernel_is_metropolis(kernel)
+  if (is.null(gradient)) {
+    gradient <- if (is_metropolis) gradient_full() else gradient_cv()
+  }
+  if (gradient_is_full(gradient)) {
+    if (!is.null(subsample)) {
+      abort_tall(
+        "unsupported",
+        c(
+          "{.fn gradient_full} uses all rows: {.arg subsample} has no use.",
+          i = "Leave {.arg subsample} out, or use {.fn gradient_cv}."
+        ),
+        call = call
+      )
+    }
+  } else if (is_metropolis) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn kernel_mala} needs the exact gradient and log posterior, which
+         {.code gradient_{gradient$name}()} does not give.",
+        i = "Use {.fn gradient_full}, or {.fn kernel_sgld}."
+      ),
+      call = call
+    )
+  } else if (is.null(subsample)) {
+    subsample <- default_subsample(model)
+  }
+  if (is_metropolis && !schedule_is_constant(schedule)) {
+    abort_tall(
+      "unsupported",
+      "{.fn kernel_mala} takes no schedule but {.fn schedule_constant}: an
+       exact kernel needs no decay.",
+      call = call
+    )
+  }
+  new_plan(
+    model,
+    kernel,
+    gradient,
+    subsample,
+    schedule,
+    mode = if (inherits(gradient$args$at, "tall_mode")) gradient$args$at
+  )
+}
+
+default_size <- function(model) {
+  min(model$n_data, max(32, ceiling(2.5 * (model$n_dim - 1))))
+}
+
+default_subsample <- function(model) {
+  info <- model_info(model)
+  if (info$has_weights && info$has_curvature) {
+    subsample_weighted(default_size(model), "hessian")
+  } else {
+    subsample_uniform(default_size(model))
+  }
+}
+
+# steps: kernel steps in an iteration after warmup. escape: a draw with a larger
+# squared norm (in whitened coordinates) is far out.
+new_plan <- function(
+  model,
+  kernel,
+  gradient,
+  subsample,
+  schedule,
+  mode = NULL,
+  steps = 1,
+  escape = 0,
+  recipe = NULL
+) {
+  list(
+    model = model,
+    kernel = kernel,
+    gradient = gradient,
+    subsample = subsample,
+    schedule = schedule,
+    mode = mode,
+    steps = steps,
+    escape = escape,
+    recipe = recipe
+  )
+}
+
+model_is_whitened <- function(model) {
+  !is.null(model$whitening)
+}
+
+# What compile_spec() may ask.
+run_context <- function(plan, control) {
+  model <- plan$model
+  is_whitened <- model_is_whitened(model)
+  reference <- function(spec, call) {
+    at <- if (is.null(spec$args$at)) plan_mode(plan) else spec$args$at
+    mode_point(model, at, needs_chol = FALSE, call = call)$theta
+  }
+  list(
+    n_data = model$n_data,
+    n_dim = model$n_dim,
+    is_whitened = is_whitened,
+    to_sampler = function(theta) {
+      drop(.Call(ffi_model_to_sampler, model$pointer, as.double(theta)))
+    },
+    reference = reference,
+    # in whitened coordinates, at their origin, Sigma is the identity
+    weights = function(type, call) {
+      if (is_whitened) {
+        origin <- numeric(model$n_dim)
+        weights <- model_weights(model, type, origin, NULL, control$cores, call)
+        return(0.99 * weights / sum(weights) + 0.01 / model$n_data)
+      }
+      at <- plan$gradient$args$at
+      subsampling_weights(
+        model,
+        if (is.null(at)) plan_mode(plan) else at,
+        type,
+        cores = control$cores
+      )
+    }
+  )
+}
+
+plan_mode <- function(plan) {
+  if (is.null(plan$mode)) model_mode(plan$model) else plan$mode
+}
+
+# Starting points in sampler coordinates, n_dim x chains.
+plan_init <- function(plan, init, control) {
+  model <- plan$model
+  if (!is.null(init)) {
+    return(.Call(ffi_model_to_sampler, model$pointer, init))
+  }
+  noise <- vapply(
+    seq_len(control$chains) - 1L,
+    function(chain) {
+      .Call(ffi_rng_norm, core_seed(control), chain, stream_init, model$n_dim)
+    },
+    numeric(model$n_dim)
+  )
+  noise <- matrix(noise, model$n_dim)
+  if (model_is_whitened(model)) {
+    return(noise)
+  }
+  mode <- plan_mode(plan)
+  if (is.null(mode$chol)) {
+    return(matrix(mode$estimate, model$n_dim, control$chains))
+  }
+  mode$estimate + backsolve(t(mode$chol), noise)
+}
+
+# As in `enum tb_stream`
+stream_init <- 4L
+
+# The seed as a count: R's may be negative.
+core_seed <- function(control) {
+  control$seed + 2^31
+}
+
+# ---- running -----------------------------------------------------------------
+
+# A stretch of a run: n_warmup and n_sampling kernel steps of every chain, from
+# the plan's starting points or from saved states.
+run_segment <- function(
+  plan,
+  control,
+  n_warmup,
+  n_sampling,
+  n_phase = 0,
+  saved = NULL,
+  keeps_noise = FALSE,
+  label = "Sampling",
+  call = caller_env()
+) {
+  context <- run_context(plan, control)
+  model <- plan$model
+  n_every <- control$thin * plan$steps
+  n_keep <- floor((n_phase + n_sampling) / n_every)
+  buffers <- make_buffers(model, control, plan, n_keep)
+  is_metropolis <- kernel_is_metropolis(plan$kernel)
+  spec <- list(
+    kernel = compile_spec(plan$kernel, context, call),
+    gradient = compile_spec(plan$gradient, context, call),
+    subsample = compile_spec(plan$subsample, context, call),
+    schedule = compile_spec(plan$schedule, context, call),
+    n_chain = control$chains,
+    n_warmup = as.double(n_warmup),
+    n_sampling = as.double(n_sampling),
+    n_every = n_every,
+    n_phase = as.double(n_phase),
+    seed = core_seed(control),
+    likelihood_scale = 1,
+    escape = plan$escape,
+    n_escape_max = 10,
+    n_bias_block = if (is_metropolis || model$n_dim > 1e4) 0 else bias_blocks,
+    n_bias_every = min(5, plan$steps),
+    keeps_moments = as.double(identical(control$keep, "none")),
+    keeps_noise = as.double(keeps_noise),
+    init = as.double(plan$init)
+  )
+  run <- .Call(
+    ffi_run_create,
+    model$pointer,
+    spec,
+    buffers,
+    saved,
+    as.integer(control$cores)
+  )
+  if (is.integer(run)) {
+    abort_status(run, call = call)
+  }
+  on.exit(.Call(ffi_run_destroy, run))
+  interrupted <- advance_run(run, control, label)
+  reports <- .Call(ffi_run_report, run)
+  list(
+    buffers = buffers,
+    reports = reports,
+    interrupted = interrupted,
+    n_warmup = n_warmup,
+    n_sampling = n_sampling,
+    n_phase = n_phase,
+    n_every = n_every,
+    n_keep = n_keep
+  )
+}
+
+# How many blocks the bias estimate takes its standard error from.
+bias_blocks <- 20
+
+# R vectors that the core writes to; NULL where nothing is kept.
+make_buffers <- function(model, control, plan, n_keep) {
+  n <- n_keep * control$chains
+  keeps_draws <- "draws" %in% control$keep
+  info <- model_info(model)
+  filled <- function(k) rep(NA_real_, n * k)
+  list(
+    n_keep = as.double(n_keep),
+    draw = if (keeps_draws) filled(info$n_natural),
+    unconstrained = if (keeps_draws && !is.null(model$constrained)) {
+      filled(info$n_dim)
+    },
+    gradient = if ("gradients" %in% control$keep) filled(info$n_dim),
+    size = filled(1),
+    weight = if (!schedule_is_constant(plan$schedule)) filled(1),
+    log_posterior = if (kernel_is_metropolis(plan$kernel)) filled(1)
+  )
+}
+
+# Advance in slices of 0.15 s, with a progress bar. TRUE when interrupted.
+advance_run <- function(run, control, label) {
+  n_step <- 16
+  outcome <- 0L
+  shows <- control$refresh > 0
+  total <- .Call(ffi_run_progress, run)[[2]]
+  if (shows) {
+    bar <- cli::cli_progress_bar(label, total = total, .envir = environment())
+  }
+  interrupted <- FALSE
+  tryCatch(
+    while (outcome == 0L) {
+      before <- proc.time()[["elapsed"]]
+      outcome <- .Call(ffi_run_advance, run, n_step, as.integer(control$cores))
+      elapsed <- proc.time()[["elapsed"]] - before
+      if (shows) {
+        cli::cli_progress_update(
+          set = .Call(ffi_run_progress, run)[[1]],
+          id = bar
+        )
+      }
+      n_step <- next_slice(n_step, elapsed)
+    },
+    interrupt = function(condition) interrupted <<- TRUE
+  )
+  if (shows) {
+    cli::cli_progress_done(id = bar)
+  }
+  interrupted || outcome == 2L
+}
+
+# Steps for a slice of about 0.15 s, growing at most fourfold at a time.
+next_slice <- function(n_step, elapsed, target = 0.15) {
+  factor <- if (elapsed < target / 4) 4 else target / elapsed
+  max(1, floor(n_step * factor))
+}
+
+# Say what went wrong in a segment whose draws are kept.
+warn_segment <- function(fit, segment, call) {
+  status <- vapply(segment$reports, function(r) r$status, 0)
+  failed <- which(status != 0)
+  if (length(failed) > 0) {
+    chain <- failed[[1]]
+    report <- segment$reports[[chain]]
+    never_moved <- report$n_step == 0
+    signal <- if (all(status != 0) && never_moved) abort_status else warn_status
+    others <- if (length(failed) > 1) {
+      paste0(
+        length(failed),
+        " of ",
+        length(status),
+        " chains stopped; the first is shown."
+      )
+    }
+    signal(
+      report$status,
+      chain = chain,
+      iteration = step_iteration(report$n_step + 1, segment, fit),
+      coordinate = coordinate_name(fit, report$coordinate),
+      value = report$value,
+      detail = others,
+      call = call
+    )
+  }
+  if (segment$interrupted) {
+    kept <- if (is.null(fit$draws)) 0 else dim(fit$draws)[[1]]
+    warn_tall(
+      "interrupted",
+      c(
+        "The run was interrupted: {format_count(kept)} draw{?s} of each chain
+         {cli::qty(kept)}{?was/were} made.",
+        i = "Go on with {.code sg_resume(fit)}."
+      ),
+      call = call
+    )
+  }
+}
+
+# The iteration (counting from 1, warmup included) that a step belongs to.
+step_iteration <- function(step, segment, fit) {
+  sampled <- max(0, step - segment$n_warmup)
+  before <- fit$progress$iterations_before
+  if (sampled == 0) {
+    return(before + step)
+  }
+  before + segment$n_warmup + ceiling(sampled / fit$steps)
+}
+
+coordinate_name <- function(fit, index) {
+  if (fit$is_whitened) {
+    paste0("whitened coordinate ", index)
+  } else {
+    fit$variables[[index]]
+  }
+}

@@ -1,0 +1,64 @@
+/* Random numbers: xoshiro256++ (Blackman & Vigna 2021, ACM TOMS 47:36), one
+ * stream per (chain, purpose), separated by jumps of 2^128 (purpose) and 2^192
+ * (chain) draws; bounded integers by Lemire (2019, ACM TOMACS 29:3), without
+ * modulo bias; normals by the ziggurat of Marsaglia & Tsang (2000, JSS 5:8)
+ * with 256 layers, taking 52 fresh bits for the abscissa (so that the
+ * low-bit correlation of the 2000 program is absent) and the exact tail. */
+#ifndef TB_CORE_RNG_H
+#define TB_CORE_RNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tb_rng {
+  uint64_t s[4];
+};
+
+/* Purposes of the streams a chain owns. The minibatch and the noise have
+ * separate streams: changing the kernel does not change the rows visited. */
+enum tb_stream {
+  TB_STREAM_batch = 0,
+  TB_STREAM_noise = 1,
+  TB_STREAM_model = 2,
+  TB_STREAM_accept = 3,
+  TB_STREAM_count = 4,
+  TB_STREAM_init = 4 /* starting points, drawn before the chain exists */
+};
+
+/* Stream of `purpose` in `chain` for this seed. */
+void tb_rng_init(struct tb_rng* p_rng,
+                 uint64_t seed,
+                 size_t chain,
+                 enum tb_stream purpose);
+
+static inline uint64_t tb_rng_rotl(uint64_t x, int k) {
+  return (x << k) | (x >> (64 - k));
+}
+
+/* 64 uniform bits. */
+static inline uint64_t tb_rng_bits(struct tb_rng* p_rng) {
+  uint64_t* s = p_rng->s;
+  const uint64_t result = tb_rng_rotl(s[0] + s[3], 23) + s[0];
+  const uint64_t t = s[1] << 17;
+  s[2] ^= s[0];
+  s[3] ^= s[1];
+  s[1] ^= s[2];
+  s[0] ^= s[3];
+  s[2] ^= t;
+  s[3] = tb_rng_rotl(s[3], 45);
+  return result;
+}
+
+/* Uniform on (0, 1): never 0, never 1. */
+static inline double tb_rng_unif(struct tb_rng* p_rng) {
+  return ((double) (tb_rng_bits(p_rng) >> 12) + 0.5) * 0x1p-52;
+}
+
+/* Uniform on {0, ..., n - 1}, n >= 1. */
+size_t tb_rng_index(struct tb_rng* p_rng, size_t n);
+
+/* One standard normal; v_out[0..n-1] standard normals. */
+double tb_rng_norm(struct tb_rng* p_rng);
+void tb_rng_fill_norm(struct tb_rng* p_rng, double* v_out, size_t n);
+
+#endif

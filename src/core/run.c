@@ -1,0 +1,721 @@
+/* The run loop: layout of its two allocations, the step, the recorder. */
+#include "core/run.h"
+
+#include "core/clip.h"
+#include "core/clones.h"
+#include "gradients/gradient.h"
+#include "kernels/kernel.h"
+#include "schedules/schedule.h"
+#include "subsampling/subsample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a chain owns besides the part its kernel sees.
+ *
+ *   variable      shape                      saved
+ *   chain         the kernel's view          partly (struct saved)
+ *   p_saved       theta, gradient, variance, yes, as one piece of n_saved bytes
+ *                 kernel and estimator state
+ *   v_parameter   n_dim, scratch             no
+ *   v_natural     n_natural, scratch         no
+ *   v_pushed      n_dim, scratch             no
+ *   v_origin      n_dim                      no: restarts with each run
+ *   v_norm2       n_dim, ||M_j||^2           no: 1 without a frame
+ *   v_bias, v_moments, v_noise               no: each run has its own
+ */
+struct chain_slot {
+  struct tb_chain chain;
+  struct tb_report report;
+  char* p_saved;
+  double* v_parameter;
+  double* v_natural;
+  double* v_pushed;
+  double* v_origin;
+  double* v_norm2;
+  double* v_bias;
+  double* v_moments;
+  double* v_noise;
+};
+
+struct tb_run {
+  struct tb_run_spec spec; /* names and parameters in it are gone */
+  struct tb_target target;
+  struct tb_kernel kernel;
+  struct tb_estimator estimator;
+  struct tb_scheme scheme;
+  struct tb_schedule schedule;
+  size_t n_total;  /* steps of this run */
+  size_t n_saved;  /* bytes at p_saved */
+  struct chain_slot* v_slot;
+  void* p_chains;  /* second allocation: the chains' arrays */
+};
+
+/* the fixed part of a saved chain */
+struct saved {
+  uint64_t format;
+  uint64_t n_byte;
+  uint64_t iteration;
+  uint64_t n_batch;
+  uint64_t has_variance;
+  double log_posterior;
+  double step_scale;
+  struct tb_rng v_rng[TB_STREAM_count];
+  struct tb_counts counts;
+};
+
+#define SAVED_FORMAT UINT64_C(0x7462303031) /* "tb001" */
+
+enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
+                                 const double* v_theta,
+                                 double* v_gradient,
+                                 double* p_log_posterior) {
+  return p_chain->p_target->p_estimator->type->estimate(
+    p_chain, v_theta, v_gradient, p_log_posterior);
+}
+
+/* ------------------------------------------------------------------ layout */
+
+/* Hands out aligned pieces; with a NULL base it only counts. */
+struct arena {
+  char* p_base;
+  size_t n_used;
+};
+
+static void* arena_take(struct arena* p_arena, size_t n_byte) {
+  void* p = p_arena->p_base == NULL ? NULL : p_arena->p_base + p_arena->n_used;
+  p_arena->n_used += tb_align(n_byte);
+  return p;
+}
+
+static double* arena_doubles(struct arena* p_arena, size_t n) {
+  return n == 0 ? NULL : arena_take(p_arena, n * sizeof(double));
+}
+
+/* The chains' part; needs the initialised members. */
+static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
+  const struct tb_run_spec* p_spec = &p_run->spec;
+  const struct tb_model* p_model = p_spec->p_model;
+  const size_t n_dim = p_model->n_dim, n_natural = p_model->n_natural;
+  const bool wants_variance =
+    (p_run->kernel.flags & TB_KERNEL_VARIANCE) || p_spec->keeps_noise;
+  const size_t n_kernel =
+    p_run->kernel.type->state_size == NULL
+      ? 0
+      : p_run->kernel.type->state_size(&p_run->kernel, n_dim);
+  const size_t n_estimator =
+    p_run->estimator.type->state_size == NULL
+      ? 0
+      : p_run->estimator.type->state_size(&p_run->estimator, p_model);
+  const bool has_scheme = p_run->scheme.type != NULL;
+  const size_t n_batch = tb_max(TB_CHUNK, p_run->scheme.n_size_max);
+  const size_t n_work = p_model->type->workspace_size == NULL
+                          ? 0
+                          : p_model->type->workspace_size(p_model, n_batch);
+  const size_t n_vector = tb_align(n_dim * sizeof(double));
+
+  p_run->n_saved = n_vector * (wants_variance ? 3 : 2) + tb_align(n_kernel) +
+                   tb_align(n_estimator);
+  for (size_t c = 0; c < p_spec->n_chain; ++c) {
+    struct chain_slot unused;
+    struct chain_slot* p_slot =
+      p_arena->p_base == NULL ? &unused : &p_run->v_slot[c];
+    struct tb_chain* p_chain = &p_slot->chain;
+    p_slot->p_saved = arena_take(p_arena, p_run->n_saved);
+    p_slot->v_parameter = arena_doubles(p_arena, n_dim);
+    p_slot->v_natural = arena_doubles(p_arena, n_natural);
+    p_slot->v_pushed = arena_doubles(p_arena, n_dim);
+    p_slot->v_origin = arena_doubles(p_arena, n_dim);
+    p_slot->v_norm2 = arena_doubles(p_arena, n_dim);
+    p_slot->v_bias =
+      arena_doubles(p_arena, p_spec->n_bias_block * (1 + 3 * n_dim));
+    p_slot->v_moments =
+      arena_doubles(p_arena, p_spec->keeps_moments ? 1 + 2 * n_natural : 0);
+    p_slot->v_noise =
+      arena_doubles(p_arena, p_spec->keeps_noise ? 1 + n_dim : 0);
+    p_chain->p_estimator_scratch = arena_doubles(p_arena, n_dim);
+    p_chain->work.p_scratch = arena_take(p_arena, n_work);
+    p_chain->p_scheme_state =
+      has_scheme
+        ? arena_take(p_arena, p_run->scheme.type->state_size(&p_run->scheme))
+        : NULL;
+    if (p_arena->p_base == NULL) {
+      continue;
+    }
+    char* p = p_slot->p_saved;
+    p_chain->v_theta = (double*) p;
+    p_chain->v_gradient = (double*) (p += n_vector);
+    p += n_vector;
+    if (wants_variance) {
+      p_chain->v_variance = (double*) p;
+      p += n_vector;
+    }
+    p_chain->p_kernel_state = p;
+    p_chain->p_estimator_state = p + tb_align(n_kernel);
+  }
+}
+
+struct member_sizes {
+  size_t n_kernel, n_estimator, n_scheme, n_schedule;
+};
+
+static enum tb_status run_find_members(struct tb_run* p_run) {
+  const struct tb_run_spec* p_spec = &p_run->spec;
+  p_run->kernel.type = tb_kernel_find(p_spec->kernel.name);
+  p_run->estimator.type = tb_estimator_find(p_spec->estimator.name);
+  p_run->schedule.type = tb_schedule_find(p_spec->schedule.name);
+  if (p_spec->scheme.name != NULL) {
+    p_run->scheme.type = tb_scheme_find(p_spec->scheme.name);
+    if (p_run->scheme.type == NULL) {
+      return TB_STATUS_argument;
+    }
+  }
+  const bool needs_scheme =
+    p_run->estimator.type != NULL &&
+    !(p_run->estimator.type->flags & TB_ESTIMATOR_FULL);
+  return p_run->kernel.type == NULL || p_run->estimator.type == NULL ||
+             p_run->schedule.type == NULL ||
+             (needs_scheme && p_run->scheme.type == NULL)
+           ? TB_STATUS_argument
+           : TB_STATUS_ok;
+}
+
+static struct member_sizes run_member_sizes(const struct tb_run* p_run) {
+  const struct tb_run_spec* p_spec = &p_run->spec;
+  const struct tb_model* p_model = p_spec->p_model;
+  struct member_sizes sizes = { 0 };
+  if (p_run->kernel.type->self_size != NULL) {
+    sizes.n_kernel =
+      p_run->kernel.type->self_size(&p_spec->kernel.params, p_model->n_dim);
+  }
+  if (p_run->estimator.type->self_size != NULL) {
+    sizes.n_estimator = p_run->estimator.type->self_size(p_model);
+  }
+  if (p_run->scheme.type != NULL && p_run->scheme.type->self_size != NULL) {
+    sizes.n_scheme =
+      p_run->scheme.type->self_size(&p_spec->scheme.params, p_model->n_data);
+  }
+  if (p_run->schedule.type->self_size != NULL) {
+    sizes.n_schedule =
+      p_run->schedule.type->self_size(&p_spec->schedule.params);
+  }
+  return sizes;
+}
+
+/* The members' shared parts live in an allocation of their own size, the
+ * chains in a second: their layout is known only once the members are. */
+static enum tb_status run_init_members(struct tb_run* p_run, int n_threads) {
+  const struct tb_run_spec* p_spec = &p_run->spec;
+  struct tb_model* p_model = p_spec->p_model;
+  enum tb_status status = TB_STATUS_ok;
+
+  p_run->scheme.n_data = p_model->n_data;
+  if (p_run->kernel.type->init != NULL) {
+    status = p_run->kernel.type->init(
+      &p_run->kernel, p_model->n_dim, &p_spec->kernel.params);
+  }
+  if (status == TB_STATUS_ok && p_run->schedule.type->init != NULL) {
+    status =
+      p_run->schedule.type->init(&p_run->schedule, &p_spec->schedule.params);
+  }
+  if (status == TB_STATUS_ok && p_run->scheme.type != NULL) {
+    status = p_run->scheme.type->init(
+      &p_run->scheme, p_model, &p_spec->scheme.params);
+  }
+  if (status == TB_STATUS_ok && p_run->estimator.type->init != NULL) {
+    status = p_run->estimator.type->init(
+      &p_run->estimator, p_model, &p_spec->estimator.params, n_threads);
+  }
+  return status;
+}
+
+static void run_init_chain(struct tb_run* p_run, size_t c) {
+  const struct tb_run_spec* p_spec = &p_run->spec;
+  struct tb_chain* p_chain = &p_run->v_slot[c].chain;
+  p_chain->p_target = &p_run->target;
+  p_chain->n_dim = p_spec->p_model->n_dim;
+  p_chain->log_posterior = NAN;
+  p_chain->step_scale = 1;
+  p_chain->is_warmup = p_spec->n_warmup > 0;
+  for (int k = 0; k < TB_STREAM_count; ++k) {
+    tb_rng_init(&p_chain->v_rng[k], p_spec->seed, c, (enum tb_stream) k);
+  }
+  p_chain->work.p_rng = &p_chain->v_rng[TB_STREAM_model];
+  memcpy(p_chain->v_theta,
+         p_spec->v_init + c * p_chain->n_dim,
+         p_chain->n_dim * sizeof(double));
+}
+
+enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
+                             int n_threads,
+                             struct tb_run** pp_run) {
+  struct tb_run draft = { .spec = *p_spec };
+  enum tb_status status = run_find_members(&draft);
+  *pp_run = NULL;
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  const struct member_sizes sizes = run_member_sizes(&draft);
+  if (sizes.n_scheme > SIZE_MAX / 2) {
+    return TB_STATUS_memory; /* a table that no memory could hold */
+  }
+  struct arena arena = { NULL, 0 };
+  arena_take(&arena, sizeof(struct tb_run));
+  arena_take(&arena, p_spec->n_chain * sizeof(struct chain_slot));
+  arena_take(&arena, sizes.n_kernel);
+  arena_take(&arena, sizes.n_estimator);
+  arena_take(&arena, sizes.n_scheme);
+  arena_take(&arena, sizes.n_schedule);
+  const size_t n_members = arena.n_used;
+
+  char* p_members = calloc(1, n_members);
+  if (p_members == NULL) {
+    return TB_STATUS_memory;
+  }
+  struct tb_run* p_run = (struct tb_run*) p_members;
+  *p_run = draft;
+  arena = (struct arena){ p_members, 0 };
+  arena_take(&arena, sizeof(struct tb_run));
+  p_run->v_slot = arena_take(&arena, p_spec->n_chain * sizeof(struct chain_slot));
+  p_run->kernel.p_self = arena_take(&arena, sizes.n_kernel);
+  p_run->estimator.p_self = arena_take(&arena, sizes.n_estimator);
+  p_run->scheme.p_self = arena_take(&arena, sizes.n_scheme);
+  p_run->schedule.p_self = arena_take(&arena, sizes.n_schedule);
+  status = run_init_members(p_run, n_threads);
+  if (status != TB_STATUS_ok) {
+    free(p_members);
+    return status;
+  }
+  p_run->target = (struct tb_target){
+    .p_model = p_spec->p_model,
+    .p_estimator = &p_run->estimator,
+    .p_scheme = &p_run->scheme,
+    .p_kernel = &p_run->kernel,
+    .p_schedule = &p_run->schedule,
+    .likelihood_scale = p_spec->likelihood_scale
+  };
+  p_run->n_total = p_spec->n_warmup + p_spec->n_sampling;
+
+  struct arena chains = { NULL, 0 };
+  run_lay_out_chains(p_run, &chains);
+  p_run->p_chains = calloc(1, chains.n_used + 64);
+  if (p_run->p_chains == NULL) {
+    free(p_members);
+    return TB_STATUS_memory;
+  }
+  chains = (struct arena){
+    (char*) tb_align((size_t) (uintptr_t) p_run->p_chains), 0
+  };
+  run_lay_out_chains(p_run, &chains);
+  for (size_t c = 0; c < p_spec->n_chain; ++c) {
+    run_init_chain(p_run, c);
+  }
+  *pp_run = p_run;
+  return TB_STATUS_ok;
+}
+
+void tb_run_destroy(struct tb_run* p_run) {
+  if (p_run != NULL) {
+    free(p_run->p_chains);
+    free(p_run);
+  }
+}
+
+/* -------------------------------------------------------------------- step */
+
+/* ||v||^2, vectorised: also the test for NaN and Inf. */
+static TB_CLONES double squared_norm(const double* v, size_t n) {
+  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  size_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    s0 += v[j] * v[j];
+    s1 += v[j + 1] * v[j + 1];
+    s2 += v[j + 2] * v[j + 2];
+    s3 += v[j + 3] * v[j + 3];
+  }
+  for (; j < n; ++j) {
+    s0 += v[j] * v[j];
+  }
+  return (s0 + s1) + (s2 + s3);
+}
+
+/* Name the coordinate at fault: the first that is not finite, else the
+ * largest. */
+static void report_coordinate(struct chain_slot* p_slot) {
+  const struct tb_chain* p_chain = &p_slot->chain;
+  size_t at = 0;
+  for (size_t j = 0; j < p_chain->n_dim; ++j) {
+    if (!isfinite(p_chain->v_theta[j])) {
+      at = j;
+      break;
+    }
+    if (fabs(p_chain->v_theta[j]) > fabs(p_chain->v_theta[at])) {
+      at = j;
+    }
+  }
+  p_slot->report.coordinate = at;
+  p_slot->report.value = p_chain->v_theta[at];
+}
+
+static enum tb_status slot_check(struct chain_slot* p_slot,
+                                 const struct tb_run_spec* p_spec) {
+  struct tb_chain* p_chain = &p_slot->chain;
+  const double norm2 = squared_norm(p_chain->v_theta, p_chain->n_dim);
+  if (!isfinite(norm2)) {
+    report_coordinate(p_slot);
+    return TB_STATUS_nonfinite;
+  }
+  if (p_spec->escape > 0 && norm2 > p_spec->escape) {
+    p_chain->counts.n_escape += 1;
+    if (p_chain->counts.n_escape >= (double) p_spec->n_escape_max) {
+      report_coordinate(p_slot);
+      return TB_STATUS_escaped;
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static void slot_start_sampling(struct chain_slot* p_slot) {
+  struct tb_counts* p_counts = &p_slot->chain.counts;
+  p_slot->chain.is_warmup = false;
+  p_counts->n_accept = p_counts->n_propose = p_counts->n_outside = 0;
+  p_counts->n_beyond = p_counts->n_compared = p_counts->n_escape = 0;
+}
+
+/* The chain's position as unconstrained parameters, in v_parameter. */
+static const double* slot_parameter(struct chain_slot* p_slot) {
+  const struct tb_model* p_model = p_slot->chain.p_target->p_model;
+  if (p_model->p_frame == NULL) {
+    return p_slot->chain.v_theta;
+  }
+  tb_frame_to_parameter(
+    p_model->p_frame, p_slot->chain.v_theta, p_slot->v_parameter);
+  return p_slot->v_parameter;
+}
+
+/* The gradient there, with respect to the parameters, in v_pushed. */
+static const double* slot_gradient(struct chain_slot* p_slot) {
+  const struct tb_model* p_model = p_slot->chain.p_target->p_model;
+  if (p_model->p_frame == NULL) {
+    return p_slot->chain.v_gradient;
+  }
+  tb_frame_push_gradient(
+    p_model->p_frame, p_slot->chain.v_gradient, p_slot->v_pushed);
+  return p_slot->v_pushed;
+}
+
+/* ||M_j||^2 of every row of the frame's map, one direction at a time. */
+static void slot_row_norms(struct chain_slot* p_slot) {
+  const struct tb_frame* p_frame = p_slot->chain.p_target->p_model->p_frame;
+  const size_t n_dim = p_slot->chain.n_dim;
+  double* v_unit = p_slot->v_pushed;
+  for (size_t j = 0; j < n_dim; ++j) {
+    p_slot->v_norm2[j] = p_frame == NULL ? 1 : 0;
+  }
+  for (size_t k = 0; p_frame != NULL && !p_frame->is_diagonal && k < n_dim; ++k) {
+    memset(v_unit, 0, n_dim * sizeof(double));
+    v_unit[k] = 1;
+    tb_frame_map(p_frame, v_unit, p_slot->v_parameter);
+    for (size_t j = 0; j < n_dim; ++j) {
+      p_slot->v_norm2[j] += p_slot->v_parameter[j] * p_slot->v_parameter[j];
+    }
+  }
+  for (size_t j = 0; p_frame != NULL && p_frame->is_diagonal && j < n_dim; ++j) {
+    p_slot->v_norm2[j] = p_frame->v_map[j] * p_frame->v_map[j];
+  }
+}
+
+/* A term of the bias estimate (spec 7), block by block. Without a frame it is
+ * theta_j g_j. With one, theta_j = M_j phi, and the term is taken along M_j in
+ * phi, (M_j phi)(M_j g) / ||M_j||^2: its mean is -1 too under the posterior,
+ * it gives the bias of Var(theta_j) also where the biases of the phi differ,
+ * and its variance does not grow with the condition number. */
+static void slot_add_bias(struct chain_slot* p_slot,
+                          const struct tb_run* p_run,
+                          size_t n_sampled) {
+  const size_t n_dim = p_slot->chain.n_dim;
+  const size_t block =
+    n_sampled * p_run->spec.n_bias_block / p_run->spec.n_sampling;
+  double* v_sum = p_slot->v_bias + block * (1 + 3 * n_dim);
+  const struct tb_frame* p_frame = p_run->spec.p_model->p_frame;
+  const double* v_theta = slot_parameter(p_slot);
+  const double* v_gradient = p_slot->chain.v_gradient;
+  if (p_frame != NULL) {
+    tb_frame_map(p_frame, v_gradient, p_slot->v_pushed);
+    v_gradient = p_slot->v_pushed;
+  }
+  *v_sum++ += 1;
+  for (size_t j = 0; j < n_dim; ++j) {
+    const double t = v_theta[j] - p_slot->v_origin[j];
+    const double g = v_gradient[j] / p_slot->v_norm2[j];
+    v_sum[j] += t;
+    v_sum[n_dim + j] += g;
+    v_sum[2 * n_dim + j] += t * g;
+  }
+}
+
+static void slot_add_noise(struct chain_slot* p_slot) {
+  if (p_slot->chain.has_variance) {
+    p_slot->v_noise[0] += 1;
+    for (size_t j = 0; j < p_slot->chain.n_dim; ++j) {
+      p_slot->v_noise[1 + j] += p_slot->chain.v_variance[j];
+    }
+  }
+}
+
+static void slot_add_moments(double* v_moments,
+                             const double* v_natural,
+                             size_t n_natural) {
+  const double n = v_moments[0] += 1;
+  double* v_mean = v_moments + 1;
+  double* v_square = v_mean + n_natural;
+  for (size_t j = 0; j < n_natural; ++j) {
+    const double shift = v_natural[j] - v_mean[j];
+    v_mean[j] += shift / n;
+    v_square[j] += shift * (v_natural[j] - v_mean[j]);
+  }
+}
+
+static void put(double* v_array,
+                const double* v_from,
+                size_t n,
+                size_t n_keep,
+                size_t n_chain,
+                size_t draw,
+                size_t chain) {
+  for (size_t j = 0; v_array != NULL && j < n; ++j) {
+    v_array[draw + n_keep * (chain + n_chain * j)] = v_from[j];
+  }
+}
+
+static void slot_record(struct chain_slot* p_slot,
+                        const struct tb_run* p_run,
+                        size_t c,
+                        const struct tb_recorder* p_recorder) {
+  const struct tb_model* p_model = p_run->spec.p_model;
+  const struct tb_chain* p_chain = &p_slot->chain;
+  const size_t n_keep = p_recorder->n_keep, n_chain = p_run->spec.n_chain;
+  const size_t k = p_slot->report.n_kept;
+  const double size = (double) p_chain->n_batch;
+
+  if (p_recorder->v_draw != NULL || p_recorder->v_unconstrained != NULL ||
+      p_slot->v_moments != NULL) {
+    const double* v_parameter = slot_parameter(p_slot);
+    const double* v_natural = v_parameter;
+    if (p_model->type->constrain != NULL) {
+      p_model->type->constrain(p_model, v_parameter, p_slot->v_natural);
+      v_natural = p_slot->v_natural;
+    }
+    put(p_recorder->v_draw, v_natural, p_model->n_natural, n_keep, n_chain, k, c);
+    put(p_recorder->v_unconstrained, v_parameter, p_model->n_dim, n_keep,
+        n_chain, k, c);
+    if (p_slot->v_moments != NULL) {
+      slot_add_moments(p_slot->v_moments, v_natural, p_model->n_natural);
+    }
+  }
+  if (p_recorder->v_gradient != NULL) {
+    put(p_recorder->v_gradient, slot_gradient(p_slot), p_model->n_dim, n_keep,
+        n_chain, k, c);
+  }
+  put(p_recorder->v_size, &size, 1, n_keep, n_chain, k, c);
+  put(p_recorder->v_weight, &p_chain->step_scale, 1, n_keep, n_chain, k, c);
+  put(p_recorder->v_log_posterior, &p_chain->log_posterior, 1, n_keep, n_chain,
+      k, c);
+  p_slot->report.n_kept += 1;
+}
+
+/* One step, and what follows from it. */
+static void slot_advance(struct tb_run* p_run,
+                         size_t c,
+                         const struct tb_recorder* p_recorder) {
+  const struct tb_run_spec* p_spec = &p_run->spec;
+  struct chain_slot* p_slot = &p_run->v_slot[c];
+  struct tb_chain* p_chain = &p_slot->chain;
+  struct tb_report* p_report = &p_slot->report;
+  const size_t step = p_report->n_step;
+
+  if (step == p_spec->n_warmup) {
+    slot_start_sampling(p_slot);
+    memcpy(p_slot->v_origin,
+           slot_parameter(p_slot),
+           p_chain->n_dim * sizeof(double));
+    if (p_slot->v_bias != NULL) {
+      slot_row_norms(p_slot);
+    }
+  }
+  const bool is_sampling = step >= p_spec->n_warmup;
+  const size_t n_sampled = is_sampling ? step - p_spec->n_warmup : 0;
+  p_chain->step_scale =
+    p_run->schedule.type->scale(&p_run->schedule, p_chain->iteration);
+
+  p_report->status = p_run->kernel.type->step(p_chain);
+  if (p_report->status == TB_STATUS_ok) {
+    p_report->status = slot_check(p_slot, p_spec);
+  }
+  if (p_report->status != TB_STATUS_ok) {
+    return;
+  }
+  p_chain->iteration += 1;
+  p_report->n_step += 1;
+  p_report->is_done = p_report->n_step == p_run->n_total;
+  if (!is_sampling) {
+    return;
+  }
+  if (p_slot->v_bias != NULL && n_sampled % p_spec->n_bias_every == 0) {
+    slot_add_bias(p_slot, p_run, n_sampled);
+  }
+  if (p_slot->v_noise != NULL) {
+    slot_add_noise(p_slot);
+  }
+  if ((p_spec->n_phase + n_sampled + 1) % p_spec->n_every == 0) {
+    slot_record(p_slot, p_run, c, p_recorder);
+  }
+}
+
+enum tb_status tb_run_start(struct tb_run* p_run) {
+  const bool is_metropolis = p_run->kernel.flags & TB_KERNEL_METROPOLIS;
+  for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
+    struct chain_slot* p_slot = &p_run->v_slot[c];
+    struct tb_chain* p_chain = &p_slot->chain;
+    enum tb_status status = TB_STATUS_ok;
+    if (p_run->estimator.type->start != NULL) {
+      status = p_run->estimator.type->start(p_chain);
+    }
+    if (status == TB_STATUS_ok) {
+      status = tb_chain_gradient(p_chain,
+                                 p_chain->v_theta,
+                                 p_chain->v_gradient,
+                                 is_metropolis ? &p_chain->log_posterior : NULL);
+    }
+    if (status == TB_STATUS_ok &&
+        (!isfinite(squared_norm(p_chain->v_gradient, p_chain->n_dim)) ||
+         (is_metropolis && !isfinite(p_chain->log_posterior)))) {
+      report_coordinate(p_slot);
+      status = TB_STATUS_nonfinite;
+    }
+    if (status == TB_STATUS_ok && p_run->kernel.type->start != NULL) {
+      status = p_run->kernel.type->start(p_chain);
+    }
+    p_slot->report.status = status;
+    if (status != TB_STATUS_ok) {
+      return status;
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+enum tb_status tb_run_refresh(struct tb_run* p_run, int n_threads) {
+  return p_run->estimator.type->refresh == NULL
+           ? TB_STATUS_ok
+           : p_run->estimator.type->refresh(
+               &p_run->estimator, p_run->spec.p_model, n_threads);
+}
+
+void tb_run_advance(struct tb_run* p_run,
+                    size_t n_step,
+                    int n_threads,
+                    const struct tb_recorder* p_recorder) {
+  const size_t n_chain = p_run->spec.n_chain;
+  /* models that call R stay on the main thread */
+  if (p_run->spec.p_model->type->flags & TB_MODEL_MAIN_THREAD) {
+    n_threads = 1;
+  }
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads) schedule(dynamic, 1)          \
+  if (n_threads > 1)
+#endif
+  for (size_t c = 0; c < n_chain; ++c) {
+    struct tb_report* p_report = &p_run->v_slot[c].report;
+    for (size_t k = 0; k < n_step; ++k) {
+      if (p_report->is_done || p_report->status != TB_STATUS_ok) {
+        break;
+      }
+      slot_advance(p_run, c, p_recorder);
+    }
+  }
+  (void) n_threads;
+}
+
+/* ----------------------------------------------------------------- reports */
+
+size_t tb_run_n_chain(const struct tb_run* p_run) {
+  return p_run->spec.n_chain;
+}
+
+size_t tb_run_n_total(const struct tb_run* p_run) { return p_run->n_total; }
+
+size_t tb_run_n_bias_block(const struct tb_run* p_run) {
+  return p_run->spec.n_bias_block;
+}
+
+struct tb_report tb_run_report(const struct tb_run* p_run, size_t chain) {
+  return p_run->v_slot[chain].report;
+}
+
+const struct tb_chain* tb_run_chain(const struct tb_run* p_run, size_t chain) {
+  return &p_run->v_slot[chain].chain;
+}
+
+const struct tb_target* tb_run_target(const struct tb_run* p_run) {
+  return &p_run->target;
+}
+
+const double* tb_run_bias(const struct tb_run* p_run, size_t chain) {
+  return p_run->v_slot[chain].v_bias;
+}
+
+const double* tb_run_moments(const struct tb_run* p_run, size_t chain) {
+  return p_run->v_slot[chain].v_moments;
+}
+
+const double* tb_run_noise(const struct tb_run* p_run, size_t chain) {
+  return p_run->v_slot[chain].v_noise;
+}
+
+/* ------------------------------------------------------------ save and load */
+
+size_t tb_run_saved_size(const struct tb_run* p_run) {
+  return sizeof(struct saved) + p_run->n_saved;
+}
+
+void tb_run_save(const struct tb_run* p_run, size_t chain, void* p_out) {
+  const struct chain_slot* p_slot = &p_run->v_slot[chain];
+  const struct tb_chain* p_chain = &p_slot->chain;
+  struct saved saved = { .format = SAVED_FORMAT,
+                         .n_byte = p_run->n_saved,
+                         .iteration = p_chain->iteration,
+                         .n_batch = p_chain->n_batch,
+                         .has_variance = p_chain->has_variance,
+                         .log_posterior = p_chain->log_posterior,
+                         .step_scale = p_chain->step_scale,
+                         .counts = p_chain->counts };
+  memcpy(saved.v_rng, p_chain->v_rng, sizeof(saved.v_rng));
+  memcpy(p_out, &saved, sizeof(saved));
+  memcpy((char*) p_out + sizeof(saved), p_slot->p_saved, p_run->n_saved);
+}
+
+enum tb_status tb_run_load(struct tb_run* p_run,
+                           size_t chain,
+                           const void* p_in,
+                           size_t n_byte) {
+  struct chain_slot* p_slot = &p_run->v_slot[chain];
+  struct tb_chain* p_chain = &p_slot->chain;
+  struct saved saved;
+  if (n_byte != tb_run_saved_size(p_run)) {
+    return TB_STATUS_argument;
+  }
+  memcpy(&saved, p_in, sizeof(saved));
+  if (saved.format != SAVED_FORMAT || saved.n_byte != p_run->n_saved) {
+    return TB_STATUS_argument;
+  }
+  p_chain->iteration = saved.iteration;
+  p_chain->n_batch = saved.n_batch;
+  p_chain->has_variance = saved.has_variance != 0;
+  p_chain->log_posterior = saved.log_posterior;
+  p_chain->step_scale = saved.step_scale;
+  p_chain->counts = saved.counts;
+  memcpy(p_chain->v_rng, saved.v_rng, sizeof(saved.v_rng));
+  memcpy(p_slot->p_saved, (const char*) p_in + sizeof(saved), p_run->n_saved);
+  return TB_STATUS_ok;
+}

@@ -1,0 +1,112 @@
+/* Doors to the parts of the core that are useful, or tested, alone. */
+#include "ffi-args.h"
+
+#include "gradients/gradient.h"
+#include "subsampling/subsample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* standard deviation of each column (divisor N - 1) */
+SEXP ffi_column_sds(SEXP x) {
+  const int n_col = Rf_ncols(x);
+  const R_xlen_t n_row = Rf_nrows(x);
+  const double* v = REAL(x);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, n_col));
+  for (int j = 0; j < n_col; ++j) {
+    const double* v_col = v + (R_xlen_t) j * n_row;
+    double sum = 0, square = 0;
+    for (R_xlen_t i = 0; i < n_row; ++i) {
+      sum += v_col[i];
+    }
+    const double mean = sum / (double) n_row;
+    for (R_xlen_t i = 0; i < n_row; ++i) {
+      square += (v_col[i] - mean) * (v_col[i] - mean);
+    }
+    REAL(out)[j] = n_row > 1 ? sqrt(square / (double) (n_row - 1)) : 0;
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+static struct tb_rng parse_stream(SEXP seed, SEXP chain, SEXP purpose) {
+  struct tb_rng rng;
+  tb_rng_init(&rng, (uint64_t) Rf_asReal(seed), (size_t) Rf_asInteger(chain),
+              (enum tb_stream) Rf_asInteger(purpose));
+  return rng;
+}
+
+/* n standard normals of a stream */
+SEXP ffi_rng_norm(SEXP seed, SEXP chain, SEXP purpose, SEXP n) {
+  struct tb_rng rng = parse_stream(seed, chain, purpose);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) Rf_asReal(n)));
+  tb_rng_fill_norm(&rng, REAL(out), (size_t) Rf_xlength(out));
+  UNPROTECT(1);
+  return out;
+}
+
+/* n uniform integers 1..size of a stream */
+SEXP ffi_rng_index(SEXP seed, SEXP chain, SEXP purpose, SEXP n, SEXP size) {
+  struct tb_rng rng = parse_stream(seed, chain, purpose);
+  const size_t bound = (size_t) Rf_asReal(size);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) Rf_asReal(n)));
+  for (R_xlen_t i = 0; i < Rf_xlength(out); ++i) {
+    REAL(out)[i] = 1 + (double) tb_rng_index(&rng, bound);
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* n minibatches of a scheme at theta: list(index, multiplier), n_max x n */
+SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) {
+  static const char* const v_name[] = { "index", "multiplier" };
+  const struct tb_model* p_model = ffi_model(model);
+  const struct tb_member member = ffi_member(scheme);
+  const double* v_theta = ffi_doubles(theta, p_model->n_dim, "theta");
+  const size_t n_draw = (size_t) Rf_asReal(n);
+  struct tb_scheme one = { .type = tb_scheme_find(member.name),
+                           .n_data = p_model->n_data };
+  if (one.type == NULL) {
+    ffi_fault(member.name);
+  }
+  if (one.type->self_size != NULL) {
+    const size_t n_self = one.type->self_size(&member.params, p_model->n_data);
+    one.p_self = R_alloc(n_self + 64, 1);
+    memset(one.p_self, 0, n_self);
+  }
+  if (one.type->init(&one, p_model, &member.params) != TB_STATUS_ok) {
+    ffi_fault("scheme parameters");
+  }
+  const size_t n_state = one.type->state_size(&one);
+  const struct tb_target target = { .p_model = p_model, .p_scheme = &one,
+                                    .likelihood_scale = 1 };
+  struct tb_chain chain = { .p_target = &target, .n_dim = p_model->n_dim };
+  chain.p_scheme_state = R_alloc(n_state + 64, 1);
+  memset(chain.p_scheme_state, 0, n_state);
+  tb_rng_init(&chain.v_rng[TB_STREAM_batch], (uint64_t) Rf_asReal(seed), 0,
+              TB_STREAM_batch);
+
+  const int n_max = (int) one.n_size_max;
+  SEXP out = PROTECT(ffi_named_list(v_name, 2));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, n_max, (int) n_draw));
+  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, n_max, (int) n_draw));
+  double* v_index = REAL(VECTOR_ELT(out, 0));
+  double* v_multiplier = REAL(VECTOR_ELT(out, 1));
+  for (size_t t = 0; t < n_draw; ++t) {
+    struct tb_batch batch;
+    one.type->draw(&chain, v_theta, &batch);
+    for (size_t k = 0; k < (size_t) n_max; ++k) {
+      const bool is_in = k < batch.n_batch;
+      v_index[t * (size_t) n_max + k] =
+        !is_in ? NA_REAL
+               : 1 + (double) (batch.v_index == NULL ? batch.start + k
+                                                     : batch.v_index[k]);
+      v_multiplier[t * (size_t) n_max + k] =
+        !is_in ? NA_REAL
+               : batch.v_weight == NULL ? batch.weight : batch.v_weight[k];
+    }
+  }
+  UNPROTECT(1);
+  return out;
+}

@@ -1,0 +1,332 @@
+/* Doors to models: make one, ask it. Shapes: theta is n_dim x K, column-major,
+ * in the model's sampler coordinates. */
+#include "ffi-args.h"
+
+#include "core/clip.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void model_finalize(SEXP ptr) {
+  struct tb_model* p_model = R_ExternalPtrAddr(ptr);
+  if (p_model != NULL) {
+    if (p_model->p_self != NULL) {
+      p_model->type->destroy(p_model);
+    }
+    free(p_model);
+    R_ClearExternalPtr(ptr);
+  }
+}
+
+/* An external pointer with its finalizer and nothing behind it yet. */
+static SEXP model_pointer(void) {
+  SEXP ptr = PROTECT(R_MakeExternalPtr(NULL, Rf_install("tall_model"), R_NilValue));
+  R_RegisterCFinalizerEx(ptr, model_finalize, TRUE);
+  UNPROTECT(1);
+  return ptr;
+}
+
+static struct tb_model* model_attach(SEXP ptr) {
+  struct tb_model* p_model = calloc(1, sizeof(*p_model));
+  R_SetExternalPtrAddr(ptr, p_model);
+  return p_model;
+}
+
+/* Scratch for calls on the main thread, in R's memory. */
+static struct tb_workspace model_workspace(const struct tb_model* p_model,
+                                           size_t n_batch) {
+  struct tb_workspace work = { NULL, NULL };
+  if (p_model->type->workspace_size != NULL) {
+    const size_t n_byte = p_model->type->workspace_size(p_model, n_batch);
+    work.p_scratch = R_alloc(n_byte + 64, 1);
+  }
+  work.p_rng = (struct tb_rng*) R_alloc(1, sizeof(struct tb_rng));
+  tb_rng_init(work.p_rng, 1, 0, TB_STREAM_model);
+  return work;
+}
+
+/* All rows, or those numbered from 1 in `index`. */
+static struct tb_batch model_batch(const struct tb_model* p_model,
+                                   SEXP index,
+                                   double weight) {
+  struct tb_batch batch = { .n_batch = p_model->n_data, .weight = weight };
+  if (index != R_NilValue) {
+    const size_t n = (size_t) Rf_xlength(index);
+    const double* v_from = ffi_doubles(index, n, "index");
+    size_t* v_index = (size_t*) R_alloc(n + 1, sizeof(size_t));
+    for (size_t k = 0; k < n; ++k) {
+      v_index[k] = (size_t) v_from[k] - 1;
+    }
+    batch.n_batch = n;
+    batch.v_index = v_index;
+  }
+  return batch;
+}
+
+static SEXP status_out(enum tb_status status) {
+  return Rf_ScalarInteger((int) status);
+}
+
+/* pointer, or the status as an integer */
+SEXP ffi_model_create(SEXP name, SEXP params) {
+  const struct tb_model_type* type = tb_model_find(ffi_string(name, "name"));
+  const struct tb_params parsed = ffi_params(params);
+  if (type == NULL) {
+    ffi_fault("no such model");
+  }
+  SEXP ptr = PROTECT(model_pointer());
+  struct tb_model* p_model = model_attach(ptr);
+  enum tb_status status = TB_STATUS_memory;
+  if (p_model != NULL) {
+    p_model->type = type;
+    status = type->create(p_model, &parsed);
+  }
+  UNPROTECT(1);
+  return status == TB_STATUS_ok ? ptr : status_out(status);
+}
+
+SEXP ffi_model_is_alive(SEXP model) {
+  return Rf_ScalarLogical(TYPEOF(model) == EXTPTRSXP &&
+                          R_ExternalPtrAddr(model) != NULL);
+}
+
+SEXP ffi_model_info(SEXP model) {
+  static const char* const v_name[] = {
+    "n_data",  "n_dim",    "n_natural",   "memory",      "fingerprint",
+    "scalar",  "random",   "main_thread", "has_curvature", "has_weights",
+    "has_log_lik", "has_whiten", "lipschitz_prior", "is_framed"
+  };
+  const struct tb_model* p = ffi_model(model);
+  const struct tb_model_type* type = p->type;
+  const size_t n = sizeof(v_name) / sizeof(v_name[0]);
+  char fingerprint[32];
+  SEXP out = PROTECT(ffi_named_list(v_name, n));
+  snprintf(fingerprint, sizeof(fingerprint), "%016llx",
+           (unsigned long long) p->fingerprint);
+  SET_VECTOR_ELT(out, 0, Rf_ScalarReal((double) p->n_data));
+  SET_VECTOR_ELT(out, 1, Rf_ScalarReal((double) p->n_dim));
+  SET_VECTOR_ELT(out, 2, Rf_ScalarReal((double) p->n_natural));
+  SET_VECTOR_ELT(
+    out, 3, Rf_ScalarReal(type->memory == NULL ? NA_REAL : (double) type->memory(p)));
+  SET_VECTOR_ELT(out, 4, Rf_mkString(fingerprint));
+  SET_VECTOR_ELT(out, 5, Rf_ScalarLogical((type->flags & TB_MODEL_SCALAR) != 0));
+  SET_VECTOR_ELT(out, 6, Rf_ScalarLogical((type->flags & TB_MODEL_RANDOM) != 0));
+  SET_VECTOR_ELT(
+    out, 7, Rf_ScalarLogical((type->flags & TB_MODEL_MAIN_THREAD) != 0));
+  SET_VECTOR_ELT(out, 8, Rf_ScalarLogical(type->curvature != NULL));
+  SET_VECTOR_ELT(out, 9, Rf_ScalarLogical(type->weights != NULL));
+  SET_VECTOR_ELT(out, 10, Rf_ScalarLogical(type->log_lik != NULL));
+  SET_VECTOR_ELT(out, 11, Rf_ScalarLogical(type->whiten != NULL));
+  SET_VECTOR_ELT(
+    out, 12,
+    Rf_ScalarReal(type->lipschitz_prior == NULL ? NA_REAL
+                                                : type->lipschitz_prior(p)));
+  SET_VECTOR_ELT(out, 13, Rf_ScalarLogical(p->p_frame != NULL));
+  UNPROTECT(1);
+  return out;
+}
+
+/* log posterior (K) and gradient (n_dim x K) over all rows, or over `index`
+ * with the multiplier `weight`; parts: 1 likelihood, 2 prior, 3 both */
+SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP parts) {
+  static const char* const v_name[] = { "log_density", "gradient" };
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim;
+  const size_t n_point = (size_t) Rf_xlength(theta) / n_dim;
+  const double* v_theta = ffi_doubles(theta, n_point * n_dim, "theta");
+  const struct tb_batch all =
+    model_batch(p_model, index, Rf_asReal(weight));
+  const int which = Rf_asInteger(parts);
+  const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
+  SEXP out = PROTECT(ffi_named_list(v_name, 2));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) n_point));
+  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
+  double* v_density = REAL(VECTOR_ELT(out, 0));
+  double* v_gradient = REAL(VECTOR_ELT(out, 1));
+
+  for (size_t p = 0; p < n_point; ++p) {
+    double* v_to = v_gradient + p * n_dim;
+    const struct tb_sums sums = { .v_gradient = v_to,
+                                  .p_log_lik = &v_density[p] };
+    v_density[p] = 0;
+    memset(v_to, 0, n_dim * sizeof(double));
+    if (which & 2) {
+      p_model->type->prior(
+        p_model, &work, v_theta + p * n_dim, v_to, &v_density[p]);
+    }
+    for (size_t first = 0; (which & 1) && first < all.n_batch; first += TB_CHUNK) {
+      struct tb_batch part = all;
+      part.n_batch = tb_min(TB_CHUNK, all.n_batch - first);
+      part.start = first;
+      part.v_index = all.v_index == NULL ? NULL : all.v_index + first;
+      p_model->type->gradient(
+        p_model, &work, v_theta + p * n_dim, &part, NULL, &sums);
+      R_CheckUserInterrupt();
+    }
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* log p(y_i | theta) of the rows `index` (all when NULL), length(index) x K */
+SEXP ffi_model_log_lik(SEXP model, SEXP theta, SEXP index) {
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim;
+  const size_t n_point = (size_t) Rf_xlength(theta) / n_dim;
+  const double* v_theta = ffi_doubles(theta, n_point * n_dim, "theta");
+  const struct tb_batch batch = model_batch(p_model, index, 1);
+  const struct tb_workspace work = model_workspace(p_model, batch.n_batch);
+  SEXP out = PROTECT(
+    Rf_allocMatrix(REALSXP, (int) batch.n_batch, (int) n_point));
+  for (size_t p = 0; p < n_point; ++p) {
+    p_model->type->log_lik(p_model, &work, v_theta + p * n_dim, &batch,
+                           REAL(out) + p * batch.n_batch);
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* list(status, log_posterior, gradient, hessian): -Hessian, see model.h */
+SEXP ffi_model_curvature(SEXP model,
+                         SEXP theta,
+                         SEXP index,
+                         SEXP weight,
+                         SEXP round,
+                         SEXP n_threads) {
+  static const char* const v_name[] = {
+    "status", "log_posterior", "gradient", "hessian"
+  };
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim;
+  const double* v_theta = ffi_doubles(theta, n_dim, "theta");
+  const double* v_round = ffi_doubles(round, n_dim, "round");
+  const struct tb_batch batch =
+    model_batch(p_model, index, Rf_asReal(weight));
+  const int n_threads_ = Rf_asInteger(n_threads);
+  SEXP out = PROTECT(ffi_named_list(v_name, 4));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 1));
+  SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, (R_xlen_t) n_dim));
+  SET_VECTOR_ELT(out, 3, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_dim));
+  const enum tb_status status =
+    p_model->type->curvature(p_model,
+                             v_theta,
+                             &batch,
+                             v_round,
+                             REAL(VECTOR_ELT(out, 1)),
+                             REAL(VECTOR_ELT(out, 2)),
+                             REAL(VECTOR_ELT(out, 3)),
+                             n_threads_);
+  SET_VECTOR_ELT(out, 0, status_out(status));
+  UNPROTECT(1);
+  return out;
+}
+
+/* N unnormalised weights, or the status as an integer */
+SEXP ffi_model_weights(SEXP model, SEXP type, SEXP theta, SEXP chol, SEXP n_threads) {
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim;
+  const double* v_theta = ffi_doubles(theta, n_dim, "theta");
+  const double* v_chol = ffi_doubles(chol, n_dim * n_dim, "chol");
+  const int which = Rf_asInteger(type);
+  const int n_threads_ = Rf_asInteger(n_threads);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) p_model->n_data));
+  const enum tb_status status =
+    p_model->type->weights(p_model, (enum tb_weight_type) which, v_theta,
+                           v_chol, REAL(out), n_threads_);
+  UNPROTECT(1);
+  return status == TB_STATUS_ok ? out : status_out(status);
+}
+
+/* log likelihood at K points, or the status as an integer */
+SEXP ffi_model_log_lik_many(SEXP model, SEXP theta) {
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_point = (size_t) Rf_xlength(theta) / p_model->n_dim;
+  const double* v_theta =
+    ffi_doubles(theta, n_point * p_model->n_dim, "theta");
+  if (p_model->type->log_lik_many == NULL) {
+    return status_out(TB_STATUS_unsupported);
+  }
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) n_point));
+  const enum tb_status status =
+    p_model->type->log_lik_many(p_model, v_theta, n_point, REAL(out));
+  UNPROTECT(1);
+  return status == TB_STATUS_ok ? out : status_out(status);
+}
+
+/* largest |x_i^T theta|; NA when the model has no linear predictor */
+SEXP ffi_model_largest_predictor(SEXP model, SEXP theta) {
+  const struct tb_model* p_model = ffi_model(model);
+  const double* v_theta = ffi_doubles(theta, p_model->n_dim, "theta");
+  return Rf_ScalarReal(
+    p_model->type->largest_predictor == NULL
+      ? NA_REAL
+      : p_model->type->largest_predictor(p_model, v_theta));
+}
+
+/* A whitened model: the same one rewritten in place, or a copy. Pointer, or
+ * the status as an integer. */
+SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in_place) {
+  struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim;
+  const bool is_diagonal = Rf_asLogical(diagonal) == TRUE;
+  const bool is_in_place = Rf_asLogical(in_place) == TRUE;
+  const double* v_center = ffi_doubles(center, n_dim, "center");
+  const double* v_chol =
+    ffi_doubles(chol, is_diagonal ? n_dim : n_dim * n_dim, "chol");
+  enum tb_status status = TB_STATUS_ok;
+  SEXP out = PROTECT(is_in_place ? model : model_pointer());
+
+  if (!is_in_place) {
+    struct tb_model* p_copy = model_attach(out);
+    if (p_copy == NULL) {
+      status = TB_STATUS_memory;
+    } else {
+      p_copy->type = p_model->type;
+      status = p_model->type->copy(p_model, p_copy);
+      p_model = p_copy;
+    }
+  }
+  if (status == TB_STATUS_ok) {
+    status = p_model->type->whiten(p_model, v_center, v_chol, is_diagonal);
+  }
+  UNPROTECT(1);
+  return status == TB_STATUS_ok ? out : status_out(status);
+}
+
+/* sampler coordinates -> parameters, columns */
+SEXP ffi_model_to_parameter(SEXP model, SEXP phi) {
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim;
+  const size_t n_point = (size_t) Rf_xlength(phi) / n_dim;
+  const double* v_phi = ffi_doubles(phi, n_point * n_dim, "phi");
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
+  for (size_t p = 0; p < n_point; ++p) {
+    if (p_model->p_frame == NULL) {
+      memcpy(REAL(out) + p * n_dim, v_phi + p * n_dim, n_dim * sizeof(double));
+    } else {
+      tb_frame_to_parameter(
+        p_model->p_frame, v_phi + p * n_dim, REAL(out) + p * n_dim);
+    }
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* parameters -> sampler coordinates, columns */
+SEXP ffi_model_to_sampler(SEXP model, SEXP theta) {
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim;
+  const size_t n_point = (size_t) Rf_xlength(theta) / n_dim;
+  const double* v_theta = ffi_doubles(theta, n_point * n_dim, "theta");
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
+  for (size_t p = 0; p < n_point; ++p) {
+    if (p_model->p_frame == NULL) {
+      memcpy(REAL(out) + p * n_dim, v_theta + p * n_dim, n_dim * sizeof(double));
+    } else {
+      tb_frame_to_sampler(
+        p_model->p_frame, v_theta + p * n_dim, REAL(out) + p * n_dim);
+    }
+  }
+  UNPROTECT(1);
+  return out;
+}

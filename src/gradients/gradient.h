@@ -1,0 +1,65 @@
+/* The estimator family: how the gradient of the log posterior is estimated
+ * from a minibatch. spec: unbiased for g whatever the scheme. */
+#ifndef TB_GRADIENTS_GRADIENT_H
+#define TB_GRADIENTS_GRADIENT_H
+
+#include "core/chain.h"
+
+enum tb_estimator_flag {
+  TB_ESTIMATOR_FULL = 1u << 0,          /* uses every row: no scheme needed */
+  TB_ESTIMATOR_LOG_POSTERIOR = 1u << 1, /* gives log pi with the gradient */
+  TB_ESTIMATOR_VARIANCE = 1u << 2,      /* reports s_j^2 */
+  TB_ESTIMATOR_REFERENCE = 1u << 3      /* needs a reference point `at` */
+};
+
+struct tb_estimator_type {
+  const char* name;
+  const char* citation;
+  unsigned flags;
+
+  /* bytes of the part the chains share, and its making; NULL: none.
+   * `p_model` may be written here (stored scalars) and nowhere else. */
+  size_t (*self_size)(const struct tb_model* p_model);
+  enum tb_status (*init)(struct tb_estimator* p_estimator,
+                         struct tb_model* p_model,
+                         const struct tb_params* p_params,
+                         int n_threads);
+
+  /* Called before every slice, on the main thread: put back what another run
+   * on the same model may have changed. NULL: nothing to put back. */
+  enum tb_status (*refresh)(struct tb_estimator* p_estimator,
+                            struct tb_model* p_model,
+                            int n_threads);
+
+  /* bytes of a chain's own state (kept when a run is saved): plain bytes,
+   * without pointers; NULL: none */
+  size_t (*state_size)(const struct tb_estimator* p_estimator,
+                       const struct tb_model* p_model);
+  enum tb_status (*start)(struct tb_chain* p_chain);
+
+  /* required: the estimate at v_theta; see tb_chain_gradient() */
+  enum tb_status (*estimate)(struct tb_chain* p_chain,
+                             const double* v_theta,
+                             double* v_gradient,
+                             double* p_log_posterior);
+};
+
+struct tb_estimator {
+  const struct tb_estimator_type* type;
+  void* p_self; /* self_size() bytes, in the run's arena */
+};
+
+/* Minibatch variance of the estimate, coordinate by coordinate, from the sums
+ * of u_i = c_i a_i over the minibatch (spec 5):
+ *   s_j^2 = finite n/(n - 1) [sum u_ij^2 - (sum u_ij)^2 / n].
+ * v_square comes in as sum u_ij^2 and goes out as s_j^2. */
+void tb_estimator_variance(const struct tb_batch* p_batch,
+                           const double* v_sum,
+                           double* v_square,
+                           size_t n_dim);
+
+/* registry.c */
+extern const struct tb_estimator_type* const tb_estimator_registry[];
+const struct tb_estimator_type* tb_estimator_find(const char* name);
+
+#endif

@@ -1,0 +1,75 @@
+#include "gradients/minibatch.h"
+
+#include "subsampling/subsample.h"
+
+#include <string.h>
+
+void tb_estimator_variance(const struct tb_batch* p_batch,
+                           const double* v_sum,
+                           double* v_square,
+                           size_t n_dim) {
+  const double n = (double) p_batch->n_batch;
+  const double factor = p_batch->finite * n / (n - 1);
+  for (size_t j = 0; j < n_dim; ++j) {
+    const double s = factor * (v_square[j] - v_sum[j] * v_sum[j] / n);
+    v_square[j] = s > 0 ? s : 0;
+  }
+}
+
+enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
+                                     const double* v_theta,
+                                     const struct tb_reference* p_reference,
+                                     const double* v_base,
+                                     struct tb_batch* p_batch,
+                                     double* v_scalar,
+                                     double* v_gradient) {
+  const struct tb_target* p_target = p_chain->p_target;
+  const struct tb_model* p_model = p_target->p_model;
+  const double scale = p_target->likelihood_scale;
+  const size_t n_dim = p_chain->n_dim;
+  double* v_sum = p_chain->p_estimator_scratch;
+  enum tb_status status;
+
+  status = p_target->p_scheme->type->draw(p_chain, v_theta, p_batch);
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  const bool has_variance =
+    p_chain->v_variance != NULL && p_batch->n_batch > 1;
+  const struct tb_sums sums = {
+    .v_gradient = v_sum,
+    .v_square = has_variance ? p_chain->v_variance : NULL,
+    .v_scalar = v_scalar
+  };
+  memset(v_sum, 0, n_dim * sizeof(double));
+  if (has_variance) {
+    memset(p_chain->v_variance, 0, n_dim * sizeof(double));
+  }
+  status = p_model->type->gradient(
+    p_model, &p_chain->work, v_theta, p_batch, p_reference, &sums);
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  if (has_variance) {
+    tb_estimator_variance(p_batch, v_sum, p_chain->v_variance, n_dim);
+    for (size_t j = 0; scale != 1 && j < n_dim; ++j) {
+      p_chain->v_variance[j] *= scale * scale;
+    }
+  }
+  p_chain->has_variance = has_variance;
+  p_chain->n_batch = p_batch->n_batch;
+  p_chain->counts.n_row += (double) p_batch->n_batch;
+
+  status =
+    p_model->type->prior(p_model, &p_chain->work, v_theta, v_gradient, NULL);
+  if (v_base == NULL) {
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_gradient[j] += scale * v_sum[j];
+    }
+  } else {
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_gradient[j] += scale * (v_base[j] + v_sum[j]);
+    }
+  }
+  return status;
+}

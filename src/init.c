@@ -1,0 +1,61 @@
+/* The doors, in alphabetical order, and nothing else. */
+#define R_NO_REMAP
+#include <R.h>
+#include <R_ext/Rdynload.h>
+#include <R_ext/Visibility.h>
+#include <Rinternals.h>
+
+SEXP ffi_column_sds(SEXP);
+SEXP ffi_model_create(SEXP, SEXP);
+SEXP ffi_model_curvature(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_model_gradient(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_model_info(SEXP);
+SEXP ffi_model_is_alive(SEXP);
+SEXP ffi_model_largest_predictor(SEXP, SEXP);
+SEXP ffi_model_log_lik(SEXP, SEXP, SEXP);
+SEXP ffi_model_log_lik_many(SEXP, SEXP);
+SEXP ffi_model_to_parameter(SEXP, SEXP);
+SEXP ffi_model_to_sampler(SEXP, SEXP);
+SEXP ffi_model_weights(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_model_whiten(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_rng_index(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_rng_norm(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_run_advance(SEXP, SEXP, SEXP);
+SEXP ffi_run_create(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_run_destroy(SEXP);
+SEXP ffi_run_progress(SEXP);
+SEXP ffi_run_report(SEXP);
+SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
+
+#define DOOR(name, n_arg) { #name, (DL_FUNC) &name, n_arg }
+
+static const R_CallMethodDef v_door[] = {
+  DOOR(ffi_column_sds, 1),
+  DOOR(ffi_model_create, 2),
+  DOOR(ffi_model_curvature, 6),
+  DOOR(ffi_model_gradient, 5),
+  DOOR(ffi_model_info, 1),
+  DOOR(ffi_model_is_alive, 1),
+  DOOR(ffi_model_largest_predictor, 2),
+  DOOR(ffi_model_log_lik, 3),
+  DOOR(ffi_model_log_lik_many, 2),
+  DOOR(ffi_model_to_parameter, 2),
+  DOOR(ffi_model_to_sampler, 2),
+  DOOR(ffi_model_weights, 5),
+  DOOR(ffi_model_whiten, 5),
+  DOOR(ffi_rng_index, 5),
+  DOOR(ffi_rng_norm, 4),
+  DOOR(ffi_run_advance, 3),
+  DOOR(ffi_run_create, 5),
+  DOOR(ffi_run_destroy, 1),
+  DOOR(ffi_run_progress, 1),
+  DOOR(ffi_run_report, 1),
+  DOOR(ffi_subsample_draw, 5),
+  { NULL, NULL, 0 }
+};
+
+void attribute_visible R_init_tallbayes(DllInfo* dll) {
+  R_registerRoutines(dll, NULL, v_door, NULL, NULL);
+  R_useDynamicSymbols(dll, FALSE);
+  R_forceSymbols(dll, TRUE);
+}

@@ -1,0 +1,52 @@
+/* The kernel family: how a chain moves. A kernel reads the chain (position,
+ * gradient there, its variance), moves v_theta, and asks for the gradient at
+ * the new position, so that position and gradient always belong together. */
+#ifndef TB_KERNELS_KERNEL_H
+#define TB_KERNELS_KERNEL_H
+
+#include "core/chain.h"
+
+enum tb_kernel_flag {
+  TB_KERNEL_METROPOLIS = 1u << 0, /* needs the log posterior with the gradient */
+  TB_KERNEL_VARIANCE = 1u << 1,   /* needs the minibatch variance s_j^2 */
+  TB_KERNEL_CONSTANT_STEP = 1u << 2 /* takes no schedule but the constant one */
+};
+
+struct tb_kernel_info {
+  double step_size; /* in use now, after adaptation */
+};
+
+struct tb_kernel_type {
+  const char* name;
+  const char* citation;
+  unsigned flags; /* of the family member with all its options */
+
+  /* shared part: parsed parameters; bytes and making */
+  size_t (*self_size)(const struct tb_params* p_params, size_t n_dim);
+  enum tb_status (*init)(struct tb_kernel* p_kernel,
+                         size_t n_dim,
+                         const struct tb_params* p_params);
+
+  /* bytes a chain owns: plain bytes, without pointers, kept when saved */
+  size_t (*state_size)(const struct tb_kernel* p_kernel, size_t n_dim);
+  /* after theta and its gradient are in place; NULL: nothing to set up */
+  enum tb_status (*start)(struct tb_chain* p_chain);
+
+  /* required: one step */
+  enum tb_status (*step)(struct tb_chain* p_chain);
+
+  /* what to report; NULL: nothing */
+  void (*info)(const struct tb_chain* p_chain, struct tb_kernel_info* p_info);
+};
+
+struct tb_kernel {
+  const struct tb_kernel_type* type;
+  unsigned flags; /* type->flags narrowed by the options, set in init */
+  void* p_self;
+};
+
+/* registry.c */
+extern const struct tb_kernel_type* const tb_kernel_registry[];
+const struct tb_kernel_type* tb_kernel_find(const char* name);
+
+#endif

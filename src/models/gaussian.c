@@ -1,0 +1,416 @@
+/* Mean of a normal with known covariance, conjugate: every posterior quantity
+ * has a closed form, which is what this model is for.
+ *
+ *   x_i | theta ~ N(theta, S),  theta ~ N(m_0, L_0),  P = S^{-1}
+ *   g_i = P (x_i - theta),  H_i = -P,  g_0 = -L_0^{-1} (theta - m_0)
+ *
+ * Putcha, Nemeth & Fearnhead (2023), appendix C.1. The rows are stored as
+ * z_i = P (x_i - xbar), so that g_i = z_i - P (theta - xbar) costs one row.
+ *
+ *   symbol       variable     shape             owner
+ *   z_i          store        n_data x n_dim    gaussian
+ *   P, L_0^{-1}  v_precision, n_dim x n_dim     gaussian
+ *                v_prior
+ *   m_0, xbar    v_location,  n_dim             gaussian
+ *                v_center
+ *   (x_i-xbar)^T P (x_i-xbar)  v_square  n_data  gaussian
+ */
+#include "core/clip.h"
+#include "data/store.h"
+#include "models/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gaussian {
+  struct tb_store store;
+  double* v_precision;
+  double* v_prior;
+  double* v_location;
+  double* v_center;
+  double* v_square;
+  double log_det; /* of P */
+  double largest, largest_prior; /* eigenvalues of P and of L_0^{-1} */
+};
+
+#define BLOCK TB_STORE_BLOCK
+
+/* v_out = A v for a symmetric A */
+static void multiply(size_t n, const double* v_a, const double* v, double* v_out) {
+  for (size_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (size_t j = 0; j < n; ++j) {
+      sum += v_a[i * n + j] * v[j];
+    }
+    v_out[i] = sum;
+  }
+}
+
+static size_t gaussian_workspace_size(const struct tb_model* p_model,
+                                      size_t n_batch) {
+  const struct gaussian* p = p_model->p_self;
+  (void) n_batch;
+  return 4 * p->store.n_padded * sizeof(double);
+}
+
+static enum tb_status gaussian_prior(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     double* v_gradient,
+                                     double* p_log_prior) {
+  const struct gaussian* p = p_model->p_self;
+  const size_t n = p_model->n_dim;
+  double* v_shift = p_work->p_scratch;
+  for (size_t j = 0; j < n; ++j) {
+    v_shift[j] = p->v_location[j] - v_theta[j];
+  }
+  multiply(n, p->v_prior, v_shift, v_gradient);
+  for (size_t j = 0; p_log_prior != NULL && j < n; ++j) {
+    *p_log_prior -= 0.5 * v_shift[j] * v_gradient[j];
+  }
+  return TB_STATUS_ok;
+}
+
+static inline size_t row_of(const struct tb_batch* p_batch, size_t k) {
+  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
+}
+
+static inline double weight_of(const struct tb_batch* p_batch, size_t k) {
+  return p_batch->v_weight == NULL ? p_batch->weight : p_batch->v_weight[k];
+}
+
+static struct tb_rows rows_of(const struct tb_batch* p_batch, size_t first) {
+  const size_t n_left = p_batch->n_batch - first;
+  struct tb_rows rows = { .n_row = tb_min(BLOCK, n_left) };
+  rows.n_next = tb_min(BLOCK, n_left - rows.n_row);
+  rows.start = p_batch->start + first;
+  if (p_batch->v_index != NULL) {
+    rows.v_index = p_batch->v_index + first;
+    rows.v_next = rows.v_index + rows.n_row;
+  }
+  return rows;
+}
+
+/* log p(x_i | theta), given t = theta - xbar and m = P t:
+ * -(k_i - 2 z_i^T t + t^T m) / 2 */
+static void log_lik_rows(const struct gaussian* p,
+                         const struct tb_batch* p_batch,
+                         size_t first,
+                         const double* v_shift,
+                         double quadratic,
+                         double* v_out) {
+  const struct tb_rows rows = rows_of(p_batch, first);
+  p->store.type->dot(&p->store, &rows, v_shift, v_out);
+  for (size_t k = 0; k < rows.n_row; ++k) {
+    const double square = p->v_square[row_of(p_batch, first + k)];
+    v_out[k] = v_out[k] - 0.5 * (square + quadratic);
+  }
+}
+
+static enum tb_status gaussian_gradient(const struct tb_model* p_model,
+                                        const struct tb_workspace* p_work,
+                                        const double* v_theta,
+                                        const struct tb_batch* p_batch,
+                                        const struct tb_reference* p_reference,
+                                        const struct tb_sums* p_sums) {
+  const struct gaussian* p = p_model->p_self;
+  const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
+  double* v_shift = p_work->p_scratch;
+  double* v_mean = v_shift + n_padded;
+  double* v_sum = v_mean + n_padded;
+  double* v_square = v_sum + n_padded;
+  double weight = 0, weight2 = 0;
+
+  memset(v_shift, 0, 4 * n_padded * sizeof(double));
+  for (size_t j = 0; j < n; ++j) {
+    v_shift[j] = v_theta[j] - p->v_center[j];
+  }
+  multiply(n, p->v_precision, v_shift, v_mean);
+
+  if (p_sums->p_log_lik != NULL) {
+    double quadratic = 0;
+    for (size_t j = 0; j < n; ++j) {
+      quadratic += v_shift[j] * v_mean[j];
+    }
+    for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+      double v_log_lik[BLOCK];
+      log_lik_rows(p, p_batch, b, v_shift, quadratic, v_log_lik);
+      for (size_t k = 0; k < tb_min(BLOCK, p_batch->n_batch - b); ++k) {
+        *p_sums->p_log_lik += weight_of(p_batch, b + k) * v_log_lik[k];
+      }
+    }
+  }
+  if (p_sums->v_gradient == NULL && p_sums->v_square == NULL) {
+    return TB_STATUS_ok;
+  }
+
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const double c = weight_of(p_batch, k);
+    weight += c;
+    weight2 += c * c;
+  }
+  if (p_reference != NULL) {
+    /* g_i(theta) - g_i(reference) = P (reference - theta), whatever the row */
+    double* v_step = v_sum;
+    for (size_t j = 0; j < n; ++j) {
+      v_step[j] = p_reference->v_theta[j] - v_theta[j];
+    }
+    multiply(n, p->v_precision, v_step, v_mean);
+    for (size_t j = 0; j < n; ++j) {
+      if (p_sums->v_gradient != NULL) {
+        p_sums->v_gradient[j] += weight * v_mean[j];
+      }
+      if (p_sums->v_square != NULL) {
+        p_sums->v_square[j] += weight2 * v_mean[j] * v_mean[j];
+      }
+    }
+    return TB_STATUS_ok;
+  }
+
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = rows_of(p_batch, b);
+    double v_u[BLOCK];
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      v_u[k] = weight_of(p_batch, b + k);
+    }
+    p->store.type->add_square(&p->store, &rows, v_u, v_sum, v_square);
+  }
+  for (size_t j = 0; p_sums->v_gradient != NULL && j < n; ++j) {
+    p_sums->v_gradient[j] += v_sum[j] - weight * v_mean[j];
+  }
+  if (p_sums->v_square != NULL) {
+    /* sum c^2 (z - m)^2 = sum c^2 z^2 - 2 m sum c^2 z + m^2 sum c^2 */
+    memset(v_sum, 0, n_padded * sizeof(double));
+    for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+      const struct tb_rows rows = rows_of(p_batch, b);
+      double v_u[BLOCK];
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        const double c = weight_of(p_batch, b + k);
+        v_u[k] = c * c;
+      }
+      p->store.type->add(&p->store, &rows, v_u, v_sum);
+    }
+    for (size_t j = 0; j < n; ++j) {
+      p_sums->v_square[j] += v_square[j] - 2 * v_mean[j] * v_sum[j] +
+                             weight2 * v_mean[j] * v_mean[j];
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status gaussian_log_lik(const struct tb_model* p_model,
+                                       const struct tb_workspace* p_work,
+                                       const double* v_theta,
+                                       const struct tb_batch* p_batch,
+                                       double* v_out) {
+  const struct gaussian* p = p_model->p_self;
+  const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
+  double* v_shift = p_work->p_scratch;
+  double* v_mean = v_shift + n_padded;
+  double quadratic = 0;
+  memset(v_shift, 0, n_padded * sizeof(double));
+  for (size_t j = 0; j < n; ++j) {
+    v_shift[j] = v_theta[j] - p->v_center[j];
+  }
+  multiply(n, p->v_precision, v_shift, v_mean);
+  for (size_t j = 0; j < n; ++j) {
+    quadratic += v_shift[j] * v_mean[j];
+  }
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    log_lik_rows(p, p_batch, b, v_shift, quadratic, v_out + b);
+    for (size_t k = 0; k < tb_min(BLOCK, p_batch->n_batch - b); ++k) {
+      v_out[b + k] += 0.5 * p->log_det - 0.91893853320467274178 * (double) n;
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status gaussian_curvature(const struct tb_model* p_model,
+                                         const double* v_theta,
+                                         const struct tb_batch* p_batch,
+                                         const double* v_round,
+                                         double* p_log_posterior,
+                                         double* v_gradient,
+                                         double* v_hessian,
+                                         int n_threads) {
+  const struct gaussian* p = p_model->p_self;
+  const size_t n = p_model->n_dim;
+  (void) v_round;
+  (void) n_threads;
+  double* v_scratch = calloc(4 * p->store.n_padded + n, sizeof(double));
+  if (v_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  const struct tb_workspace work = { .p_scratch = v_scratch };
+  double* v_sum = v_scratch + 4 * p->store.n_padded;
+  const struct tb_sums sums = { .v_gradient = v_sum,
+                                .p_log_lik = p_log_posterior };
+  double weight = 0;
+  *p_log_posterior = 0;
+  gaussian_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
+  gaussian_prior(p_model, &work, v_theta, v_gradient, p_log_posterior);
+  for (size_t j = 0; j < n; ++j) {
+    v_gradient[j] += v_sum[j];
+  }
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    weight += weight_of(p_batch, k);
+  }
+  for (size_t k = 0; k < n * n; ++k) {
+    v_hessian[k] = weight * p->v_precision[k] + p->v_prior[k];
+  }
+  free(v_scratch);
+  return TB_STATUS_ok;
+}
+
+/* H_i = -P for every row: hessian and leverage weights are uniform */
+static enum tb_status gaussian_weights(const struct tb_model* p_model,
+                                       enum tb_weight_type type,
+                                       const double* v_theta,
+                                       const double* v_chol,
+                                       double* v_out,
+                                       int n_threads) {
+  const struct gaussian* p = p_model->p_self;
+  const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
+  (void) v_chol;
+  (void) n_threads;
+  if (type != TB_WEIGHT_gradient) {
+    for (size_t i = 0; i < p_model->n_data; ++i) {
+      v_out[i] = type == TB_WEIGHT_lipschitz ? p->largest : 1;
+    }
+    return TB_STATUS_ok;
+  }
+  double* v_scratch = calloc(3 * n_padded, sizeof(double));
+  if (v_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  double *v_mean = v_scratch, *v_shift = v_mean + n_padded,
+         *v_row = v_shift + n_padded;
+  for (size_t j = 0; j < n; ++j) {
+    v_shift[j] = v_theta[j] - p->v_center[j];
+  }
+  multiply(n, p->v_precision, v_shift, v_mean);
+  for (size_t i = 0; i < p_model->n_data; ++i) {
+    const double* v = p->store.type->block(&p->store, i, 1, v_row);
+    double sum = 0;
+    for (size_t j = 0; j < n; ++j) {
+      sum += (v[j] - v_mean[j]) * (v[j] - v_mean[j]);
+    }
+    v_out[i] = sqrt(sum);
+  }
+  free(v_scratch);
+  return TB_STATUS_ok;
+}
+
+static double gaussian_lipschitz_prior(const struct tb_model* p_model) {
+  const struct gaussian* p = p_model->p_self;
+  return p->largest_prior;
+}
+
+static size_t gaussian_memory(const struct tb_model* p_model) {
+  const struct gaussian* p = p_model->p_self;
+  return p->store.type->memory(&p->store) + p_model->n_data * sizeof(double);
+}
+
+static void gaussian_destroy(struct tb_model* p_model) {
+  struct gaussian* p = p_model->p_self;
+  if (p == NULL) {
+    return;
+  }
+  if (p->store.type != NULL) {
+    p->store.type->destroy(&p->store);
+  }
+  tb_big_free(p->v_square, p_model->n_data * sizeof(double));
+  free(p->v_precision);
+  free(p);
+  p_model->p_self = NULL;
+}
+
+/* Parameters: "x" (n_data x n_dim), "precision", "prior_precision" (n_dim x
+ * n_dim), "prior_mean" (n_dim), "log_det", "largest", "largest_prior" (numbers,
+ * from R's eigenvalues). */
+static enum tb_status gaussian_create(struct tb_model* p_model,
+                                      const struct tb_params* p_params) {
+  const struct tb_param* p_x = tb_params_find(p_params, "x");
+  const struct tb_param* p_precision = tb_params_find(p_params, "precision");
+  const struct tb_param* p_prior = tb_params_find(p_params, "prior_precision");
+  const struct tb_param* p_mean = tb_params_find(p_params, "prior_mean");
+  if (p_x == NULL || p_precision == NULL || p_prior == NULL ||
+      p_mean == NULL || p_x->n_row == 0) {
+    return TB_STATUS_argument;
+  }
+  const size_t n_data = p_x->n_row, n = p_x->n_value / n_data;
+  if (p_precision->n_value != n * n || p_prior->n_value != n * n ||
+      p_mean->n_value != n) {
+    return TB_STATUS_argument;
+  }
+  struct gaussian* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_model->p_self = p;
+  p_model->n_data = n_data;
+  p_model->n_dim = n;
+  p_model->n_natural = n;
+  p_model->p_frame = NULL;
+  p->log_det = tb_params_number(p_params, "log_det", 0);
+  p->largest = tb_params_number(p_params, "largest", NAN);
+  p->largest_prior = tb_params_number(p_params, "largest_prior", NAN);
+
+  enum tb_status status = tb_store_dense_create(&p->store, n_data, n);
+  p->v_precision = calloc(2 * n * n + 3 * n + p->store.n_padded, sizeof(double));
+  p->v_square = tb_big_alloc(n_data * sizeof(double));
+  if (status != TB_STATUS_ok || p->v_precision == NULL || p->v_square == NULL) {
+    gaussian_destroy(p_model);
+    return status == TB_STATUS_ok ? TB_STATUS_memory : status;
+  }
+  p->v_prior = p->v_precision + n * n;
+  p->v_location = p->v_prior + n * n;
+  p->v_center = p->v_location + n;
+  double* v_row = p->v_center + n;
+  double* v_z = v_row + n;
+  memcpy(p->v_precision, p_precision->v_value, n * n * sizeof(double));
+  memcpy(p->v_prior, p_prior->v_value, n * n * sizeof(double));
+  memcpy(p->v_location, p_mean->v_value, n * sizeof(double));
+
+  for (size_t j = 0; j < n; ++j) {
+    double sum = 0;
+    for (size_t i = 0; i < n_data; ++i) {
+      sum += p_x->v_value[j * n_data + i];
+    }
+    p->v_center[j] = sum / (double) n_data;
+  }
+  uint64_t hash = (uint64_t) n_data;
+  for (size_t i = 0; i < n_data; ++i) {
+    double square = 0;
+    for (size_t j = 0; j < n; ++j) {
+      v_row[j] = p_x->v_value[j * n_data + i] - p->v_center[j];
+    }
+    multiply(n, p->v_precision, v_row, v_z);
+    for (size_t j = 0; j < n; ++j) {
+      square += v_row[j] * v_z[j];
+    }
+    p->v_square[i] = square;
+    p->store.type->write(&p->store, i, 1, v_z);
+    uint64_t word;
+    memcpy(&word, &square, sizeof(word));
+    hash = tb_rng_rotl((hash ^ word) * UINT64_C(0x9E3779B97F4A7C15), 29);
+  }
+  p_model->fingerprint = hash;
+  return TB_STATUS_ok;
+}
+
+const struct tb_model_type tb_model_gaussian = {
+  .name = "gaussian",
+  .citation = "Putcha, Nemeth & Fearnhead (2023), appendix C.1",
+  .create = gaussian_create,
+  .destroy = gaussian_destroy,
+  .prior = gaussian_prior,
+  .gradient = gaussian_gradient,
+  .workspace_size = gaussian_workspace_size,
+  .log_lik = gaussian_log_lik,
+  .curvature = gaussian_curvature,
+  .weights = gaussian_weights,
+  .lipschitz_prior = gaussian_lipschitz_prior,
+  .memory = gaussian_memory,
+};

@@ -1,0 +1,1084 @@
+/* Generalised linear models with canonical link and known scale.
+ *
+ *   y_i | theta ~ family with eta_i = x_i^T theta + offset_i
+ *   g_i(theta)  = r_i x_i,   r_i = w_i (y_i - mean(eta_i)) / scale
+ *   H_i         = -c_i x_i x_i^T,  c_i = w_i mean'(eta_i) / scale
+ *
+ *   family      mean(eta)      log p(y | eta), without its constant   scale
+ *   gaussian    eta            -(y - eta)^2 / 2                       sigma^2
+ *   bernoulli   1/(1+e^-eta)   y eta - log(1 + e^eta)                 1
+ *   poisson     e^eta          y eta - e^eta                          1
+ *
+ * McCullagh & Nelder (1989), Generalized Linear Models. The stored scalar
+ * r_i of control variates: Baker, Fearnhead, Fox & Nemeth (2019), section 3.
+ *
+ *   symbol     variable          shape              owner
+ *   x_i        store             n_data x n_padded  glm
+ *   y_i, r_i   v_obs[i*k], +1    n_data x k         glm; k = 2 + the columns
+ *   w_i, o_i   .. + k_weight,                       that are there
+ *              .. + k_offset
+ *   phi        v_theta           n_dim              caller; phi = theta without
+ *                                                   a frame
+ *
+ * y, the stored scalar, weight and offset of a row lie side by side, so that a
+ * minibatch pays one cache line for them. */
+#include "core/blas.h"
+#include "core/clip.h"
+#include "core/clones.h"
+#include "core/vmath.h"
+#include "data/store.h"
+#include "models/model.h"
+#include "models/prior.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum glm_family {
+  GLM_gaussian = 0,
+  GLM_bernoulli = 1,
+  GLM_poisson = 2,
+  GLM_family_count = 3
+};
+
+/* columns of v_obs that are always there */
+enum { OBS_y = 0, OBS_scalar = 1, OBS_fixed = 2 };
+
+#define BLOCK TB_STORE_BLOCK
+
+struct glm {
+  enum glm_family family;
+  double precision; /* 1 / scale */
+  struct tb_store store;
+  double* v_obs;
+  size_t n_obs_col;
+  size_t k_weight; /* 0: no such column */
+  size_t k_offset;
+  struct tb_prior prior;
+  struct tb_frame frame;
+  double* v_frame; /* memory of the frame: center, map, chol */
+  size_t n_frame;
+};
+
+/* a chain's scratch */
+struct glm_scratch {
+  double* v_theta;     /* n_padded, zero beyond n_dim */
+  double* v_reference; /* n_padded */
+  double* v_sum;       /* n_padded */
+  double* v_square;    /* n_padded */
+};
+
+/* the scalar side of a block of rows */
+struct glm_block {
+  size_t n_row;
+  double v_eta[BLOCK];
+  double v_y[BLOCK];
+  double v_weight[BLOCK]; /* w_i / scale */
+};
+
+/* ---------------------------------------------------------------- scalars */
+
+static TB_CLONES void glm_mean(enum glm_family family,
+                               size_t n,
+                               const double* v_eta,
+                               double* v_mean) {
+  switch (family) {
+  case GLM_bernoulli:
+    tb_vlogistic(v_eta, v_mean, n);
+    break;
+  case GLM_poisson:
+    tb_vexp(v_eta, v_mean, n);
+    break;
+  default:
+    memcpy(v_mean, v_eta, n * sizeof(double));
+  }
+}
+
+/* r_i of a block */
+static void glm_residual(const struct glm* p_glm,
+                         const struct glm_block* p_block,
+                         double* v_r) {
+  double v_mean[BLOCK];
+  glm_mean(p_glm->family, p_block->n_row, p_block->v_eta, v_mean);
+  for (size_t k = 0; k < p_block->n_row; ++k) {
+    v_r[k] = p_block->v_weight[k] * (p_block->v_y[k] - v_mean[k]);
+  }
+}
+
+/* log p(y_i | eta_i) without its constant */
+static TB_CLONES void glm_log_lik_block(enum glm_family family,
+                                        const struct glm_block* p_block,
+                                        double* v_out) {
+  double v_cumulant[BLOCK];
+  const size_t n = p_block->n_row;
+  switch (family) {
+  case GLM_bernoulli:
+    tb_vsoftplus(p_block->v_eta, v_cumulant, n);
+    break;
+  case GLM_poisson:
+    tb_vexp(p_block->v_eta, v_cumulant, n);
+    break;
+  default:
+    for (size_t k = 0; k < n; ++k) {
+      const double e = p_block->v_y[k] - p_block->v_eta[k];
+      v_out[k] = -0.5 * p_block->v_weight[k] * e * e;
+    }
+    return;
+  }
+  for (size_t k = 0; k < n; ++k) {
+    /* 0 * Inf: an impossible y = 0 term is 0 */
+    const double linear =
+      p_block->v_y[k] == 0 ? 0 : p_block->v_y[k] * p_block->v_eta[k];
+    v_out[k] = p_block->v_weight[k] * (linear - v_cumulant[k]);
+  }
+}
+
+/* mean'(eta) w / scale */
+static void glm_curvature_block(const struct glm* p_glm,
+                                const struct glm_block* p_block,
+                                double* v_out) {
+  double v_mean[BLOCK];
+  glm_mean(p_glm->family, p_block->n_row, p_block->v_eta, v_mean);
+  for (size_t k = 0; k < p_block->n_row; ++k) {
+    const double m = v_mean[k];
+    const double slope = p_glm->family == GLM_bernoulli ? m * (1 - m)
+                         : p_glm->family == GLM_poisson ? m
+                                                        : 1;
+    v_out[k] = p_block->v_weight[k] * slope;
+  }
+}
+
+/* ------------------------------------------------------------------- rows */
+
+static inline const double* glm_obs(const struct glm* p_glm, size_t row) {
+  return p_glm->v_obs + row * p_glm->n_obs_col;
+}
+
+static inline size_t batch_row(const struct tb_batch* p_batch, size_t k) {
+  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
+}
+
+static inline double batch_weight(const struct tb_batch* p_batch, size_t k) {
+  return p_batch->v_weight == NULL ? p_batch->weight : p_batch->v_weight[k];
+}
+
+/* Rows first..first+n_row-1 of the batch, and those to prefetch. */
+static struct tb_rows glm_rows(const struct tb_batch* p_batch, size_t first) {
+  const size_t n_left = p_batch->n_batch - first;
+  struct tb_rows rows = { .n_row = tb_min(BLOCK, n_left) };
+  rows.n_next = tb_min(BLOCK, n_left - rows.n_row);
+  if (p_batch->v_index == NULL) {
+    rows.start = p_batch->start + first;
+  } else {
+    rows.v_index = p_batch->v_index + first;
+    rows.v_next = rows.v_index + rows.n_row;
+  }
+  return rows;
+}
+
+/* Linear predictors, responses and weights of a block. */
+static void glm_load(const struct glm* p_glm,
+                     const struct tb_rows* p_rows,
+                     const double* v_theta,
+                     struct glm_block* p_block) {
+  p_block->n_row = p_rows->n_row;
+  p_glm->store.type->dot(&p_glm->store, p_rows, v_theta, p_block->v_eta);
+  if (p_rows->v_index != NULL) {
+    for (size_t k = 0; k < p_rows->n_next; ++k) {
+      TB_PREFETCH(glm_obs(p_glm, p_rows->v_next[k]));
+    }
+  }
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const double* v_row = glm_obs(
+      p_glm, p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k]);
+    p_block->v_y[k] = v_row[OBS_y];
+    p_block->v_weight[k] = p_glm->precision;
+    if (p_glm->k_weight) {
+      p_block->v_weight[k] *= v_row[p_glm->k_weight];
+    }
+    if (p_glm->k_offset) {
+      p_block->v_eta[k] += v_row[p_glm->k_offset];
+    }
+  }
+}
+
+static struct glm_scratch glm_scratch_at(const struct glm* p_glm, void* p) {
+  const size_t n = p_glm->store.n_padded;
+  double* v = p;
+  return (struct glm_scratch){ v, v + n, v + 2 * n, v + 3 * n };
+}
+
+static size_t glm_workspace_size(const struct tb_model* p_model,
+                                 size_t n_batch) {
+  const struct glm* p_glm = p_model->p_self;
+  (void) n_batch;
+  return 4 * p_glm->store.n_padded * sizeof(double);
+}
+
+static void pad(double* v_to, const double* v_from, size_t n, size_t n_padded) {
+  memcpy(v_to, v_from, n * sizeof(double));
+  for (size_t j = n; j < n_padded; ++j) {
+    v_to[j] = 0;
+  }
+}
+
+/* r_i of the reference for a block of rows, from where it is stored */
+static void glm_reference(const struct glm* p_glm,
+                          const struct tb_rows* p_rows,
+                          const struct tb_reference* p_reference,
+                          const double* v_padded,
+                          double* v_out) {
+  if (p_reference->v_scalar == NULL) {
+    struct glm_block block;
+    glm_load(p_glm, p_rows, v_padded, &block);
+    glm_residual(p_glm, &block, v_out);
+    return;
+  }
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const size_t row =
+      p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
+    v_out[k] = p_reference->v_scalar[row * p_reference->stride];
+  }
+}
+
+static enum tb_status glm_gradient(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   const double* v_theta,
+                                   const struct tb_batch* p_batch,
+                                   const struct tb_reference* p_reference,
+                                   const struct tb_sums* p_sums) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_padded = p_store->n_padded;
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  const bool wants_square = p_sums->v_square != NULL;
+  const bool wants_gradient = p_sums->v_gradient != NULL || wants_square;
+  double log_lik = 0;
+
+  pad(scratch.v_theta, v_theta, p_model->n_dim, n_padded);
+  if (p_reference != NULL && p_reference->v_scalar == NULL) {
+    pad(scratch.v_reference, p_reference->v_theta, p_model->n_dim, n_padded);
+  }
+  memset(scratch.v_sum, 0, n_padded * sizeof(double));
+  memset(scratch.v_square, 0, n_padded * sizeof(double));
+
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = glm_rows(p_batch, b);
+    struct glm_block block;
+    double v_u[BLOCK];
+
+    glm_load(p_glm, &rows, scratch.v_theta, &block);
+    if (p_sums->p_log_lik != NULL) {
+      double v_log_lik[BLOCK];
+      glm_log_lik_block(p_glm->family, &block, v_log_lik);
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        log_lik += batch_weight(p_batch, b + k) * v_log_lik[k];
+      }
+    }
+    if (!wants_gradient && p_sums->v_scalar == NULL) {
+      continue;
+    }
+    glm_residual(p_glm, &block, v_u);
+    if (p_sums->v_scalar != NULL) {
+      memcpy(p_sums->v_scalar + b, v_u, rows.n_row * sizeof(double));
+    }
+    if (!wants_gradient) {
+      continue;
+    }
+    if (p_reference != NULL) {
+      double v_r[BLOCK];
+      glm_reference(p_glm, &rows, p_reference, scratch.v_reference, v_r);
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        v_u[k] -= v_r[k];
+      }
+    }
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      v_u[k] *= batch_weight(p_batch, b + k);
+    }
+    if (wants_square) {
+      p_store->type->add_square(
+        p_store, &rows, v_u, scratch.v_sum, scratch.v_square);
+    } else {
+      p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
+    }
+  }
+
+  for (size_t j = 0; p_sums->v_gradient != NULL && j < p_model->n_dim; ++j) {
+    p_sums->v_gradient[j] += scratch.v_sum[j];
+  }
+  for (size_t j = 0; wants_square && j < p_model->n_dim; ++j) {
+    p_sums->v_square[j] += scratch.v_square[j];
+  }
+  if (p_sums->p_log_lik != NULL) {
+    *p_sums->p_log_lik += log_lik;
+  }
+  return TB_STATUS_ok;
+}
+
+/* The constant of log p(y | eta) that the sampler leaves out. With weights a
+ * gaussian row has variance scale / w and a binomial one w trials, as in
+ * stats::glm. */
+static double glm_log_constant(const struct glm* p_glm,
+                               double y,
+                               double weight) {
+  const double w = weight / p_glm->precision;
+  switch (p_glm->family) {
+  case GLM_poisson:
+    return -w * lgamma(y + 1);
+  case GLM_bernoulli:
+    return w == 1 ? 0
+                  : lgamma(w + 1) - lgamma(w * y + 1) - lgamma(w * (1 - y) + 1);
+  default:
+    return 0.5 * log(weight) - 0.91893853320467274178;
+  }
+}
+
+static enum tb_status glm_log_lik(const struct tb_model* p_model,
+                                  const struct tb_workspace* p_work,
+                                  const double* v_theta,
+                                  const struct tb_batch* p_batch,
+                                  double* v_out) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  pad(scratch.v_theta, v_theta, p_model->n_dim, p_glm->store.n_padded);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = glm_rows(p_batch, b);
+    struct glm_block block;
+    glm_load(p_glm, &rows, scratch.v_theta, &block);
+    glm_log_lik_block(p_glm->family, &block, v_out + b);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      v_out[b + k] +=
+        glm_log_constant(p_glm, block.v_y[k], block.v_weight[k]);
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+/* ------------------------------------------------------------------ prior */
+
+static enum tb_status glm_prior(const struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
+                                const double* v_theta,
+                                double* v_gradient,
+                                double* p_log_prior) {
+  const struct glm* p_glm = p_model->p_self;
+  double log_prior;
+  if (p_model->p_frame == NULL) {
+    log_prior = tb_prior_gradient(&p_glm->prior, v_theta, v_gradient);
+  } else {
+    const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+    tb_frame_to_parameter(p_model->p_frame, v_theta, scratch.v_theta);
+    log_prior =
+      tb_prior_gradient(&p_glm->prior, scratch.v_theta, scratch.v_sum);
+    tb_frame_pull_gradient(p_model->p_frame, scratch.v_sum, v_gradient);
+  }
+  if (p_log_prior != NULL) {
+    *p_log_prior += log_prior;
+  }
+  return TB_STATUS_ok;
+}
+
+static double glm_lipschitz_prior(const struct tb_model* p_model) {
+  const struct glm* p_glm = p_model->p_self;
+  return p_model->p_frame == NULL ? tb_prior_lipschitz(&p_glm->prior) : NAN;
+}
+
+/* ------------------------------------------------------------ full passes */
+
+static enum tb_status glm_store_scalar(struct tb_model* p_model,
+                                       const double* v_theta,
+                                       double* v_sum,
+                                       int n_threads) {
+  struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_padded = p_store->n_padded;
+  const size_t n_chunk = tb_n_chunk(p_model->n_data);
+  double* v_theta_padded = calloc(n_padded * (n_chunk + 1), sizeof(double));
+  if (v_theta_padded == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_part = v_theta_padded + n_padded;
+  memcpy(v_theta_padded, v_theta, p_model->n_dim * sizeof(double));
+  (void) n_threads;
+
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+#endif
+  for (size_t c = 0; c < n_chunk; ++c) {
+    const size_t start = c * TB_CHUNK;
+    const struct tb_batch batch = {
+      .n_batch = tb_min(TB_CHUNK, p_model->n_data - start), .start = start
+    };
+    for (size_t b = 0; b < batch.n_batch; b += BLOCK) {
+      const struct tb_rows rows = glm_rows(&batch, b);
+      struct glm_block block;
+      double v_r[BLOCK];
+      glm_load(p_glm, &rows, v_theta_padded, &block);
+      glm_residual(p_glm, &block, v_r);
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        p_glm->v_obs[(start + b + k) * p_glm->n_obs_col + OBS_scalar] = v_r[k];
+      }
+      p_store->type->add(p_store, &rows, v_r, v_part + c * n_padded);
+    }
+  }
+  for (size_t c = 0; c < n_chunk; ++c) {
+    for (size_t j = 0; j < p_model->n_dim; ++j) {
+      v_sum[j] += v_part[c * n_padded + j];
+    }
+  }
+  free(v_theta_padded);
+  return TB_STATUS_ok;
+}
+
+static struct tb_reference glm_stored_scalar(const struct tb_model* p_model) {
+  const struct glm* p_glm = p_model->p_self;
+  return (struct tb_reference){ .v_scalar = p_glm->v_obs + OBS_scalar,
+                                .stride = p_glm->n_obs_col };
+}
+
+/* One chunk of the curvature pass: log likelihood, gradient, and the rows
+ * times sqrt(c_i w_i) for the product S^T S = -Hessian. */
+static void glm_curvature_rows(const struct glm* p_glm,
+                               const double* v_theta,
+                               const struct tb_batch* p_batch,
+                               size_t first,
+                               size_t n,
+                               double* p_log_lik,
+                               double* v_gradient,
+                               double* v_scaled) {
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_padded = p_store->n_padded;
+  const struct tb_batch part = {
+    .n_batch = n,
+    .v_index = p_batch->v_index == NULL ? NULL : p_batch->v_index + first,
+    .start = p_batch->start + first
+  };
+  for (size_t b = 0; b < n; b += BLOCK) {
+    const struct tb_rows rows = glm_rows(&part, b);
+    struct glm_block block;
+    double v_r[BLOCK], v_log_lik[BLOCK], v_w[BLOCK];
+    glm_load(p_glm, &rows, v_theta, &block);
+    glm_log_lik_block(p_glm->family, &block, v_log_lik);
+    glm_residual(p_glm, &block, v_r);
+    glm_curvature_block(p_glm, &block, v_w);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      const double c = batch_weight(p_batch, first + b + k);
+      *p_log_lik += c * v_log_lik[k];
+      v_r[k] *= c;
+      v_w[k] = sqrt(c * v_w[k]);
+    }
+    p_store->type->add(p_store, &rows, v_r, v_gradient);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      double* v_to = v_scaled + (b + k) * n_padded;
+      const double* v_row =
+        p_store->type->block(p_store, batch_row(&part, b + k), 1, v_to);
+      for (size_t j = 0; j < n_padded; ++j) {
+        v_to[j] = v_w[k] * v_row[j];
+      }
+    }
+  }
+}
+
+static enum tb_status glm_curvature(const struct tb_model* p_model,
+                                    const double* v_theta,
+                                    const struct tb_batch* p_batch,
+                                    const double* v_round,
+                                    double* p_log_posterior,
+                                    double* v_gradient,
+                                    double* v_hessian,
+                                    int n_threads) {
+  enum { ROWS = 512, PARTS = 16 }; /* ROWS * PARTS rows per product */
+  const struct glm* p_glm = p_model->p_self;
+  const size_t n_dim = p_model->n_dim;
+  const size_t n_padded = p_glm->store.n_padded;
+  const size_t n_group = (size_t) ROWS * PARTS;
+  const size_t n_double =
+    n_padded * (1 + PARTS) + PARTS + 3 * n_dim + n_group * n_padded;
+  double* v_scratch = calloc(n_double, sizeof(double));
+  if (v_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_padded = v_scratch;
+  double* v_part = v_padded + n_padded;
+  double* v_log_lik = v_part + (size_t) PARTS * n_padded;
+  double* v_theta_full = v_log_lik + PARTS;
+  double* v_prior = v_theta_full + n_dim;
+  double* v_round_off = v_prior + n_dim;
+  double* v_scaled = v_round_off + n_dim;
+  double log_posterior = 0;
+  (void) n_threads;
+
+  memcpy(v_padded, v_theta, n_dim * sizeof(double));
+  memset(v_gradient, 0, n_dim * sizeof(double));
+  memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
+
+  for (size_t first = 0; first < p_batch->n_batch; first += n_group) {
+    const size_t n_here = tb_min(n_group, p_batch->n_batch - first);
+    const size_t n_part = (n_here + ROWS - 1) / ROWS;
+    memset(v_part, 0, (size_t) PARTS * n_padded * sizeof(double));
+    memset(v_log_lik, 0, PARTS * sizeof(double));
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+#endif
+    for (size_t p = 0; p < n_part; ++p) {
+      glm_curvature_rows(p_glm,
+                         v_padded,
+                         p_batch,
+                         first + p * ROWS,
+                         tb_min(ROWS, n_here - p * ROWS),
+                         &v_log_lik[p],
+                         v_part + p * n_padded,
+                         v_scaled + p * ROWS * n_padded);
+    }
+    for (size_t p = 0; p < n_part; ++p) {
+      log_posterior += v_log_lik[p];
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_gradient[j] += v_part[p * n_padded + j];
+      }
+    }
+    tb_syrk(n_dim, n_here, v_scaled, n_padded, v_hessian, n_dim);
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    for (size_t i = 0; i < j; ++i) {
+      v_hessian[i * n_dim + j] = v_hessian[j * n_dim + i];
+    }
+  }
+
+  if (p_model->p_frame != NULL) {
+    /* the prior lives in theta; only its gradient is mapped: modes are sought
+     * before the rows are whitened */
+    free(v_scratch);
+    return TB_STATUS_unsupported;
+  }
+  log_posterior += tb_prior_curvature(
+    &p_glm->prior, v_theta, v_round, v_prior, v_hessian, n_dim);
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_gradient[j] += v_prior[j];
+  }
+  *p_log_posterior = log_posterior;
+  free(v_scratch);
+  return TB_STATUS_ok;
+}
+
+/* Euclidean norms of n rows of a row-major block */
+static TB_CLONES void row_norms(const double* v_block,
+                                size_t n_row,
+                                size_t n_col,
+                                size_t n_lead,
+                                double* v_out) {
+  for (size_t k = 0; k < n_row; ++k) {
+    const double* v = v_block + k * n_lead;
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    size_t j = 0;
+    for (; j + 4 <= n_col; j += 4) {
+      s0 += v[j] * v[j];
+      s1 += v[j + 1] * v[j + 1];
+      s2 += v[j + 2] * v[j + 2];
+      s3 += v[j + 3] * v[j + 3];
+    }
+    for (; j < n_col; ++j) {
+      s0 += v[j] * v[j];
+    }
+    v_out[k] = sqrt((s0 + s1) + (s2 + s3));
+  }
+}
+
+/* Unnormalised weights (preferential subsampling, section 4; leverage: the
+ * same argument in whitened coordinates):
+ *   gradient |r_i| ||x_i||          hessian  w_i ||x_i|| sqrt(x_i^T Sigma x_i)
+ *   leverage w_i x_i^T Sigma x_i    lipschitz  max w ||x_i||^2
+ * With L L^T = Sigma^{-1}, x^T Sigma x = ||L^{-1} x||^2: one triangular solve
+ * of the rows, O(N d^2), where the paper pays O(N d^3). */
+static enum tb_status glm_weights(const struct tb_model* p_model,
+                                  enum tb_weight_type type,
+                                  const double* v_theta,
+                                  const double* v_chol,
+                                  double* v_out,
+                                  int n_threads) {
+  enum { ROWS = 4096 };
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_dim = p_model->n_dim;
+  const size_t n_padded = p_store->n_padded;
+  const bool wants_sigma =
+    type == TB_WEIGHT_hessian || type == TB_WEIGHT_leverage;
+  (void) n_threads;
+
+  if (type == TB_WEIGHT_lipschitz && p_glm->family == GLM_poisson) {
+    return TB_STATUS_unsupported;
+  }
+  double* v_scratch =
+    calloc(n_padded + (size_t) ROWS * (n_padded + 2), sizeof(double));
+  if (v_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_padded = v_scratch;
+  double* v_norm = v_padded + n_padded;
+  double* v_sigma_norm = v_norm + ROWS;
+  double* v_rows = v_sigma_norm + ROWS;
+  if (v_theta != NULL) {
+    memcpy(v_padded, v_theta, n_dim * sizeof(double));
+  }
+
+  for (size_t start = 0; start < p_model->n_data; start += ROWS) {
+    const size_t n_row = tb_min(ROWS, p_model->n_data - start);
+    const struct tb_batch batch = { .n_batch = n_row, .start = start };
+    const double* v_block =
+      p_store->type->block(p_store, start, n_row, v_rows);
+    row_norms(v_block, n_row, n_dim, n_padded, v_norm);
+    if (wants_sigma && v_chol != NULL) {
+      memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
+      tb_trsm_lower(n_dim, n_row, v_chol, n_dim, v_rows, n_padded);
+      row_norms(v_rows, n_row, n_dim, n_padded, v_sigma_norm);
+    } else {
+      memcpy(v_sigma_norm, v_norm, n_row * sizeof(double));
+    }
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+#endif
+    for (size_t b = 0; b < n_row; b += BLOCK) {
+      const struct tb_rows rows = glm_rows(&batch, b);
+      struct glm_block block;
+      double v_scalar[BLOCK];
+      glm_load(p_glm, &rows, v_padded, &block);
+      if (type == TB_WEIGHT_gradient) {
+        glm_residual(p_glm, &block, v_scalar);
+      } else {
+        glm_curvature_block(p_glm, &block, v_scalar);
+      }
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        const double norm = v_norm[b + k], sigma_norm = v_sigma_norm[b + k];
+        double weight = 0;
+        switch (type) {
+        case TB_WEIGHT_gradient:
+          weight = fabs(v_scalar[k]) * norm;
+          break;
+        case TB_WEIGHT_hessian:
+          weight = fabs(v_scalar[k]) * norm * sigma_norm;
+          break;
+        case TB_WEIGHT_leverage:
+          weight = fabs(v_scalar[k]) * sigma_norm * sigma_norm;
+          break;
+        default:
+          weight = block.v_weight[k] * norm * norm *
+                   (p_glm->family == GLM_bernoulli ? 0.25 : 1.0);
+        }
+        v_out[start + b + k] = weight;
+      }
+    }
+  }
+  free(v_scratch);
+  return TB_STATUS_ok;
+}
+
+static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
+                                       const double* v_theta,
+                                       size_t n_point,
+                                       double* v_out) {
+  enum { ROWS = 1024 };
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_padded = p_store->n_padded;
+  double* v_scratch =
+    malloc((size_t) ROWS * (n_padded + n_point) * sizeof(double) + 64);
+  if (v_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_rows = v_scratch;
+  double* v_eta = v_scratch + (size_t) ROWS * n_padded; /* ROWS x n_point */
+  memset(v_out, 0, n_point * sizeof(double));
+
+  for (size_t start = 0; start < p_model->n_data; start += ROWS) {
+    const size_t n_row = tb_min(ROWS, p_model->n_data - start);
+    const double* v_block =
+      p_store->type->block(p_store, start, n_row, v_rows);
+    tb_gemm_tn(n_row, n_point, p_model->n_dim, v_block, n_padded, v_theta,
+               p_model->n_dim, v_eta, ROWS);
+    for (size_t p = 0; p < n_point; ++p) {
+      double sum = 0;
+      for (size_t b = 0; b < n_row; b += BLOCK) {
+        struct glm_block block = { .n_row = tb_min(BLOCK, n_row - b) };
+        double v_log_lik[BLOCK];
+        for (size_t k = 0; k < block.n_row; ++k) {
+          const double* v_obs = glm_obs(p_glm, start + b + k);
+          block.v_y[k] = v_obs[OBS_y];
+          block.v_eta[k] = v_eta[p * ROWS + b + k] +
+                           (p_glm->k_offset ? v_obs[p_glm->k_offset] : 0);
+          block.v_weight[k] =
+            p_glm->precision * (p_glm->k_weight ? v_obs[p_glm->k_weight] : 1);
+        }
+        glm_log_lik_block(p_glm->family, &block, v_log_lik);
+        for (size_t k = 0; k < block.n_row; ++k) {
+          sum += v_log_lik[k];
+        }
+      }
+      v_out[p] += sum;
+    }
+  }
+  free(v_scratch);
+  return TB_STATUS_ok;
+}
+
+static double glm_largest_predictor(const struct tb_model* p_model,
+                                    const double* v_theta) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  double* v_padded = calloc(p_store->n_padded, sizeof(double));
+  double largest = 0;
+  if (v_padded == NULL) {
+    return NAN;
+  }
+  memcpy(v_padded, v_theta, p_model->n_dim * sizeof(double));
+  for (size_t start = 0; start < p_model->n_data; start += BLOCK) {
+    const struct tb_rows rows = {
+      .n_row = tb_min(BLOCK, p_model->n_data - start), .start = start
+    };
+    double v_eta[BLOCK];
+    p_store->type->dot(p_store, &rows, v_padded, v_eta);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      largest = fmax(largest, fabs(v_eta[k]));
+    }
+  }
+  free(v_padded);
+  return largest;
+}
+
+/* -------------------------------------------------------------- whitening */
+
+static enum tb_status glm_reserve_offset(struct glm* p_glm, size_t n_data) {
+  if (p_glm->k_offset) {
+    return TB_STATUS_ok;
+  }
+  const size_t n_old = p_glm->n_obs_col;
+  const size_t n_new = n_old + 1;
+  double* v_obs = tb_big_alloc(n_data * n_new * sizeof(double));
+  if (v_obs == NULL) {
+    return TB_STATUS_memory;
+  }
+  for (size_t i = 0; i < n_data; ++i) {
+    memcpy(v_obs + i * n_new, p_glm->v_obs + i * n_old, n_old * sizeof(double));
+    v_obs[i * n_new + n_old] = 0;
+  }
+  tb_big_free(p_glm->v_obs, n_data * n_old * sizeof(double));
+  p_glm->v_obs = v_obs;
+  p_glm->n_obs_col = n_new;
+  p_glm->k_offset = n_old;
+  return TB_STATUS_ok;
+}
+
+/* M = L^{-T}, row-major upper, from L, row-major lower: row i of M is column i
+ * of L^{-1}, solved forward. */
+static void invert_lower(size_t n, const double* v_chol, double* v_map) {
+  memset(v_map, 0, n * n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) {
+    double* v_row = v_map + i * n;
+    v_row[i] = 1 / v_chol[i * n + i];
+    for (size_t k = i + 1; k < n; ++k) {
+      double sum = 0;
+      for (size_t j = i; j < k; ++j) {
+        sum += v_chol[k * n + j] * v_row[j];
+      }
+      v_row[k] = -sum / v_chol[k * n + k];
+    }
+  }
+}
+
+static enum tb_status glm_frame_create(struct glm* p_glm,
+                                       size_t n_dim,
+                                       const double* v_center,
+                                       const double* v_chol,
+                                       bool is_diagonal) {
+  const size_t n_map = is_diagonal ? n_dim : n_dim * n_dim;
+  const size_t n_frame = n_dim + 2 * n_map;
+  double* v = malloc(n_frame * sizeof(double));
+  if (v == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_map = v + n_dim;
+  double* v_lower = v_map + n_map;
+  memcpy(v, v_center, n_dim * sizeof(double));
+  if (is_diagonal) {
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_lower[j] = v_chol[j];
+      v_map[j] = 1 / v_chol[j];
+    }
+  } else {
+    for (size_t i = 0; i < n_dim; ++i) {
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_lower[i * n_dim + j] = j <= i ? v_chol[j * n_dim + i] : 0;
+      }
+    }
+    invert_lower(n_dim, v_lower, v_map);
+  }
+  p_glm->v_frame = v;
+  p_glm->n_frame = n_frame;
+  p_glm->frame = (struct tb_frame){ .n_dim = n_dim,
+                                    .is_diagonal = is_diagonal,
+                                    .v_center = v,
+                                    .v_map = v_map,
+                                    .v_chol = v_lower };
+  return TB_STATUS_ok;
+}
+
+static enum tb_status glm_whiten(struct tb_model* p_model,
+                                 const double* v_center,
+                                 const double* v_chol,
+                                 bool is_diagonal) {
+  enum { ROWS = 1024 };
+  struct glm* p_glm = p_model->p_self;
+  struct tb_store* p_store = &p_glm->store;
+  const size_t n_dim = p_model->n_dim;
+  const size_t n_padded = p_store->n_padded;
+  enum tb_status status;
+
+  if (p_model->p_frame != NULL || p_store->type->write == NULL) {
+    return TB_STATUS_unsupported;
+  }
+  double* v_rows =
+    malloc(((size_t) ROWS * n_padded + n_padded) * sizeof(double));
+  if (v_rows == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_padded = v_rows + (size_t) ROWS * n_padded;
+  status = glm_reserve_offset(p_glm, p_model->n_data);
+  if (status == TB_STATUS_ok) {
+    status = glm_frame_create(p_glm, n_dim, v_center, v_chol, is_diagonal);
+  }
+  if (status != TB_STATUS_ok) {
+    free(v_rows);
+    return status;
+  }
+
+  pad(v_padded, v_center, n_dim, n_padded);
+  for (size_t start = 0; start < p_model->n_data; start += ROWS) {
+    const size_t n_row = tb_min(ROWS, p_model->n_data - start);
+    for (size_t b = 0; b < n_row; b += BLOCK) {
+      const struct tb_rows rows = { .n_row = tb_min(BLOCK, n_row - b),
+                                    .start = start + b };
+      double v_eta[BLOCK];
+      p_store->type->dot(p_store, &rows, v_padded, v_eta);
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        p_glm->v_obs[(start + b + k) * p_glm->n_obs_col + p_glm->k_offset] +=
+          v_eta[k];
+      }
+    }
+    const double* v_block =
+      p_store->type->block(p_store, start, n_row, v_rows);
+    memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
+    if (is_diagonal) {
+      for (size_t k = 0; k < n_row; ++k) {
+        for (size_t j = 0; j < n_dim; ++j) {
+          v_rows[k * n_padded + j] *= p_glm->frame.v_map[j];
+        }
+      }
+    } else {
+      tb_trsm_lower(n_dim, n_row, v_chol, n_dim, v_rows, n_padded);
+    }
+    p_store->type->write(p_store, start, n_row, v_rows);
+  }
+  free(v_rows);
+  p_model->p_frame = &p_glm->frame;
+  return TB_STATUS_ok;
+}
+
+/* ------------------------------------------------------------------- life */
+
+static void glm_destroy(struct tb_model* p_model) {
+  struct glm* p_glm = p_model->p_self;
+  if (p_glm == NULL) {
+    return;
+  }
+  if (p_glm->store.type != NULL) {
+    p_glm->store.type->destroy(&p_glm->store);
+  }
+  tb_big_free(p_glm->v_obs,
+              p_model->n_data * p_glm->n_obs_col * sizeof(double));
+  tb_prior_destroy(&p_glm->prior);
+  free(p_glm->v_frame);
+  free(p_glm);
+  p_model->p_self = NULL;
+  p_model->p_frame = NULL;
+}
+
+/* A 64-bit fingerprint of arrays of doubles: multiply-rotate, in order. */
+static uint64_t hash_doubles(uint64_t hash, const double* v, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    uint64_t word;
+    memcpy(&word, &v[i], sizeof(word));
+    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    hash = tb_rng_rotl(hash, 29);
+  }
+  return hash;
+}
+
+/* column-major matrix -> rows of the store, block by block */
+static void glm_fill_rows(struct tb_store* p_store,
+                          const double* v_x,
+                          double* v_rows,
+                          size_t n_rows_at_once) {
+  const size_t n_padded = p_store->n_padded;
+  for (size_t start = 0; start < p_store->n_row; start += n_rows_at_once) {
+    const size_t n_row = tb_min(n_rows_at_once, p_store->n_row - start);
+    for (size_t j = 0; j < p_store->n_col; ++j) {
+      const double* v_col = v_x + j * p_store->n_row + start;
+      for (size_t k = 0; k < n_row; ++k) {
+        v_rows[k * n_padded + j] = v_col[k];
+      }
+    }
+    p_store->type->write(p_store, start, n_row, v_rows);
+  }
+}
+
+static enum tb_status glm_create(struct tb_model* p_model,
+                                 const struct tb_params* p_params) {
+  enum { ROWS = 256 };
+  const struct tb_param* p_x = tb_params_find(p_params, "x");
+  const struct tb_param* p_y = tb_params_find(p_params, "y");
+  const struct tb_param* p_weights = tb_params_find(p_params, "weights");
+  const struct tb_param* p_offset = tb_params_find(p_params, "offset");
+  const double family = tb_params_number(p_params, "family", -1);
+  const double sigma = tb_params_number(p_params, "sigma", 1);
+
+  if (p_x == NULL || p_y == NULL || p_x->n_row == 0 ||
+      p_x->n_row != p_y->n_value || !(family >= 0) ||
+      family >= GLM_family_count || !(sigma > 0) ||
+      (p_weights != NULL && p_weights->n_value != p_x->n_row) ||
+      (p_offset != NULL && p_offset->n_value != p_x->n_row)) {
+    return TB_STATUS_argument;
+  }
+  const size_t n_data = p_x->n_row;
+  const size_t n_dim = p_x->n_value / n_data;
+  struct glm* p_glm = calloc(1, sizeof(*p_glm));
+  if (p_glm == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_model->p_self = p_glm;
+  p_model->n_data = n_data;
+  p_model->n_dim = n_dim;
+  p_model->n_natural = n_dim;
+  p_model->p_frame = NULL;
+  p_glm->family = (enum glm_family) family;
+  p_glm->precision = p_glm->family == GLM_gaussian ? 1 / (sigma * sigma) : 1;
+
+  p_glm->n_obs_col = OBS_fixed;
+  if (p_weights != NULL) {
+    p_glm->k_weight = p_glm->n_obs_col++;
+  }
+  if (p_offset != NULL) {
+    p_glm->k_offset = p_glm->n_obs_col++;
+  }
+  enum tb_status status = tb_prior_create(&p_glm->prior, p_params, n_dim);
+  if (status == TB_STATUS_ok) {
+    status = tb_store_dense_create(&p_glm->store, n_data, n_dim);
+  }
+  double* v_rows = NULL;
+  if (status == TB_STATUS_ok) {
+    p_glm->v_obs = tb_big_alloc(n_data * p_glm->n_obs_col * sizeof(double));
+    v_rows = calloc((size_t) ROWS * p_glm->store.n_padded, sizeof(double));
+    if (p_glm->v_obs == NULL || v_rows == NULL) {
+      status = TB_STATUS_memory;
+    }
+  }
+  if (status != TB_STATUS_ok) {
+    free(v_rows);
+    glm_destroy(p_model);
+    return status;
+  }
+
+  glm_fill_rows(&p_glm->store, p_x->v_value, v_rows, ROWS);
+  free(v_rows);
+  for (size_t i = 0; i < n_data; ++i) {
+    double* v_row = p_glm->v_obs + i * p_glm->n_obs_col;
+    v_row[OBS_y] = p_y->v_value[i];
+    v_row[OBS_scalar] = 0;
+    if (p_weights != NULL) {
+      v_row[p_glm->k_weight] = p_weights->v_value[i];
+    }
+    if (p_offset != NULL) {
+      v_row[p_glm->k_offset] = p_offset->v_value[i];
+    }
+  }
+  uint64_t hash = hash_doubles((uint64_t) n_data, &family, 1);
+  hash = hash_doubles(hash, &sigma, 1);
+  hash = hash_doubles(hash, p_glm->prior.v_kind, 3 * n_dim);
+  hash = hash_doubles(hash, p_x->v_value, p_x->n_value);
+  hash = hash_doubles(hash, p_y->v_value, n_data);
+  if (p_weights != NULL) {
+    hash = hash_doubles(hash, p_weights->v_value, n_data);
+  }
+  if (p_offset != NULL) {
+    hash = hash_doubles(hash, p_offset->v_value, n_data);
+  }
+  p_model->fingerprint = hash;
+  return TB_STATUS_ok;
+}
+
+static enum tb_status glm_copy(const struct tb_model* p_model,
+                               struct tb_model* p_out) {
+  const struct glm* p_glm = p_model->p_self;
+  const size_t n_obs = p_model->n_data * p_glm->n_obs_col;
+  if (p_model->p_frame != NULL) {
+    return TB_STATUS_unsupported;
+  }
+  *p_out = *p_model;
+  struct glm* p_copy = calloc(1, sizeof(*p_copy));
+  p_out->p_self = p_copy;
+  if (p_copy == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_copy->family = p_glm->family;
+  p_copy->precision = p_glm->precision;
+  p_copy->n_obs_col = p_glm->n_obs_col;
+  p_copy->k_weight = p_glm->k_weight;
+  p_copy->k_offset = p_glm->k_offset;
+  enum tb_status status = tb_prior_copy(&p_glm->prior, &p_copy->prior);
+  if (status == TB_STATUS_ok) {
+    status = tb_store_dense_create(
+      &p_copy->store, p_glm->store.n_row, p_glm->store.n_col);
+  }
+  if (status == TB_STATUS_ok) {
+    p_copy->v_obs = tb_big_alloc(n_obs * sizeof(double));
+    status = p_copy->v_obs == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+  }
+  if (status != TB_STATUS_ok) {
+    glm_destroy(p_out);
+    return status;
+  }
+  memcpy(p_copy->v_obs, p_glm->v_obs, n_obs * sizeof(double));
+  p_copy->store.type->write(
+    &p_copy->store,
+    0,
+    p_glm->store.n_row,
+    p_glm->store.type->block(&p_glm->store, 0, p_glm->store.n_row, NULL));
+  return TB_STATUS_ok;
+}
+
+static size_t glm_memory(const struct tb_model* p_model) {
+  const struct glm* p_glm = p_model->p_self;
+  return p_glm->store.type->memory(&p_glm->store) +
+         p_model->n_data * p_glm->n_obs_col * sizeof(double) +
+         p_glm->n_frame * sizeof(double);
+}
+
+const struct tb_model_type tb_model_glm = {
+  .name = "glm",
+  .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
+  .flags = TB_MODEL_SCALAR,
+  .create = glm_create,
+  .destroy = glm_destroy,
+  .prior = glm_prior,
+  .gradient = glm_gradient,
+  .workspace_size = glm_workspace_size,
+  .log_lik = glm_log_lik,
+  .store_scalar = glm_store_scalar,
+  .stored_scalar = glm_stored_scalar,
+  .curvature = glm_curvature,
+  .weights = glm_weights,
+  .lipschitz_prior = glm_lipschitz_prior,
+  .largest_predictor = glm_largest_predictor,
+  .log_lik_many = glm_log_lik_many,
+  .constrain = NULL,
+  .memory = glm_memory,
+  .whiten = glm_whiten,
+  .copy = glm_copy,
+};

@@ -1,0 +1,199 @@
+/* The model family: what a posterior must be able to say about itself.
+ *
+ *   log pi(theta) = log p(theta) + sum_i log p(y_i | theta) + const
+ *   g(theta) = g_0(theta) + sum_i g_i(theta)       (gradients of the LOG
+ *   posterior; g_0: the prior and every term that needs no data)
+ *
+ * A model is a const table of functions and an opaque `p_self` that the
+ * threads share and never change while a run advances. What a chain needs to
+ * write is its own workspace. Every function takes blocks of rows: dispatch is
+ * once per minibatch, never per row.
+ *
+ * Coordinates: functions take the SAMPLER coordinates (phi when the model
+ * has a frame, theta otherwise). */
+#ifndef TB_MODELS_MODEL_H
+#define TB_MODELS_MODEL_H
+
+#include "core/frame.h"
+#include "core/param.h"
+#include "core/rng.h"
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rows and their multipliers c_i. */
+struct tb_batch {
+  size_t n_batch;
+  const size_t* v_index;  /* n_batch row numbers; NULL: start, start + 1, ... */
+  size_t start;           /* used when v_index is NULL */
+  const double* v_weight; /* n_batch multipliers; NULL: all equal `weight` */
+  double weight;
+  double finite;          /* factor of the noise variance: 1 with replacement,
+                             1 - n/N without, 0 for all rows */
+};
+
+/* The point that control variates subtract. */
+struct tb_reference {
+  const double* v_theta;  /* n_dim, sampler coordinates */
+  const double* v_scalar; /* r_i at v_scalar[i * stride]; NULL: none stored */
+  size_t stride;
+};
+
+/* What one pass over rows adds up. A NULL member is not wanted; those given
+ * are ADDED to, except v_scalar, which is set.
+ * With a_i = g_i(theta), or g_i(theta) - g_i(reference): */
+struct tb_sums {
+  double* v_gradient; /* n_dim: sum_i c_i a_i */
+  double* v_square;   /* n_dim: sum_i (c_i a_ij)^2 */
+  double* p_log_lik;  /* sum_i c_i log p(y_i | theta) */
+  double* v_scalar;   /* n_batch: r_i(theta), TB_MODEL_SCALAR only */
+};
+
+/* What a chain lends to the model for one call. */
+struct tb_workspace {
+  void* p_scratch;       /* workspace_size() bytes, this chain's alone */
+  struct tb_rng* p_rng;  /* the model's own stream, TB_STREAM_model */
+};
+
+enum tb_model_flag {
+  TB_MODEL_SCALAR = 1u << 0,      /* g_i = r_i x_i: one stored scalar a row */
+  TB_MODEL_MAIN_THREAD = 1u << 1, /* calls R: chains run one after another */
+  TB_MODEL_RANDOM = 1u << 2,      /* draws from its own stream */
+  TB_MODEL_NOISY = 1u << 3        /* injects gradient noise, reports its sd */
+};
+
+enum tb_weight_type {
+  TB_WEIGHT_gradient = 0, /* ||g_i|| */
+  TB_WEIGHT_hessian = 1,  /* sqrt(tr(H_i Sigma H_i^T)) */
+  TB_WEIGHT_lipschitz = 2,/* L_i */
+  TB_WEIGHT_leverage = 3, /* |w_i| x_i^T Sigma x_i */
+  TB_WEIGHT_count = 4
+};
+
+struct tb_model;
+
+struct tb_model_type {
+  const char* name;
+  const char* citation;
+  unsigned flags;
+
+  /* ---- required ---- */
+
+  /* Build p_model->p_self (and n_data, n_dim, n_natural) from the parameters.
+   * On failure everything is released and p_self is NULL. */
+  enum tb_status (*create)(struct tb_model* p_model,
+                           const struct tb_params* p_params);
+  void (*destroy)(struct tb_model* p_model);
+
+  /* g_0: SETS v_gradient (n_dim); adds log p(theta) to *p_log_prior if not
+   * NULL. */
+  enum tb_status (*prior)(const struct tb_model* p_model,
+                          const struct tb_workspace* p_work,
+                          const double* v_theta,
+                          double* v_gradient,
+                          double* p_log_prior);
+
+  /* The pass over rows; see struct tb_sums. p_reference may be NULL. */
+  enum tb_status (*gradient)(const struct tb_model* p_model,
+                             const struct tb_workspace* p_work,
+                             const double* v_theta,
+                             const struct tb_batch* p_batch,
+                             const struct tb_reference* p_reference,
+                             const struct tb_sums* p_sums);
+
+  /* ---- optional: NULL where a model cannot ---- */
+
+  /* bytes of scratch a chain needs for minibatches of up to n_batch rows */
+  size_t (*workspace_size)(const struct tb_model* p_model, size_t n_batch);
+
+  /* log p(y_i | theta) of each row of the batch into v_out (n_batch) */
+  enum tb_status (*log_lik)(const struct tb_model* p_model,
+                            const struct tb_workspace* p_work,
+                            const double* v_theta,
+                            const struct tb_batch* p_batch,
+                            double* v_out);
+
+  /* Store r_i(theta) of every row inside the model, add sum_i g_i(theta) to
+   * v_sum; the place is then read through stored_scalar(). */
+  enum tb_status (*store_scalar)(struct tb_model* p_model,
+                                 const double* v_theta,
+                                 double* v_sum,
+                                 int n_threads);
+  struct tb_reference (*stored_scalar)(const struct tb_model* p_model);
+
+  /* log posterior, gradient and -Hessian over the rows of the batch (their
+   * multiplier c_i included) plus the prior; v_hessian is n_dim x n_dim, full.
+   * v_round (n_dim, or NULL) rounds off the kinks of a prior that has any:
+   * |t| becomes sqrt(t^2 + round^2). */
+  enum tb_status (*curvature)(const struct tb_model* p_model,
+                              const double* v_theta,
+                              const struct tb_batch* p_batch,
+                              const double* v_round,
+                              double* p_log_posterior,
+                              double* v_gradient,
+                              double* v_hessian,
+                              int n_threads);
+
+  /* Unnormalised subsampling weights of every row into v_out (n_data).
+   * v_chol: lower Cholesky factor (column-major) of -Hessian, the inverse of
+   * Sigma; NULL where the type does not need it. */
+  enum tb_status (*weights)(const struct tb_model* p_model,
+                            enum tb_weight_type type,
+                            const double* v_theta,
+                            const double* v_chol,
+                            double* v_out,
+                            int n_threads);
+
+  /* Lipschitz constant of g_0; NaN where there is none */
+  double (*lipschitz_prior)(const struct tb_model* p_model);
+
+  /* largest |x_i^T theta| over the rows: grows without end when the classes
+   * are separated */
+  double (*largest_predictor)(const struct tb_model* p_model,
+                              const double* v_theta);
+
+  /* log likelihood at each of n_point columns of v_theta (n_dim x n_point) */
+  enum tb_status (*log_lik_many)(const struct tb_model* p_model,
+                                 const double* v_theta,
+                                 size_t n_point,
+                                 double* v_out);
+
+  /* parameters (after the frame) -> natural scale, n_natural numbers;
+   * NULL: they are natural already */
+  void (*constrain)(const struct tb_model* p_model,
+                    const double* v_theta,
+                    double* v_natural);
+
+  /* bytes held by the data store */
+  size_t (*memory)(const struct tb_model* p_model);
+
+  /* Change the coordinates to phi: rewrite the rows IN PLACE. v_chol: n_dim x
+   * n_dim, column-major lower L, or the n_dim diagonal of it. */
+  enum tb_status (*whiten)(struct tb_model* p_model,
+                           const double* v_center,
+                           const double* v_chol,
+                           bool is_diagonal);
+
+  /* an independent copy, for a whitened twin; p_out is filled whole */
+  enum tb_status (*copy)(const struct tb_model* p_model,
+                         struct tb_model* p_out);
+};
+
+struct tb_model {
+  const struct tb_model_type* type;
+  size_t n_data;
+  size_t n_dim;     /* coordinates the sampler moves */
+  size_t n_natural; /* variables the user sees */
+  const struct tb_frame* p_frame; /* NULL: identity */
+  uint64_t fingerprint;           /* of the data, to recognise them again */
+  uint64_t n_stored;              /* how often store_scalar() was called */
+  void* p_self;
+};
+
+/* registry.c: every model of the library, NULL-terminated */
+extern const struct tb_model_type* const tb_model_registry[];
+const struct tb_model_type* tb_model_find(const char* name);
+
+#endif

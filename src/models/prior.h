@@ -1,0 +1,56 @@
+/* Independent priors of the coordinates, shared by the models.
+ *
+ *   kind             log p(t) + const          gradient
+ *   flat             0                         0
+ *   normal(m, s)     -(t - m)^2 / (2 s^2)      -(t - m) / s^2
+ *   laplace(m, s)    -|t - m| / s              -sign(t - m) / s, sign(0) = 0
+ */
+#ifndef TB_MODELS_PRIOR_H
+#define TB_MODELS_PRIOR_H
+
+#include "core/param.h"
+#include "core/status.h"
+
+#include <stddef.h>
+
+enum tb_prior_kind {
+  TB_PRIOR_flat = 0,
+  TB_PRIOR_normal = 1,
+  TB_PRIOR_laplace = 2,
+  TB_PRIOR_count = 3
+};
+
+struct tb_prior {
+  size_t n_dim;
+  double* v_kind;     /* n_dim, enum tb_prior_kind */
+  double* v_location; /* n_dim */
+  double* v_scale;    /* n_dim; one block of memory, at v_kind */
+};
+
+/* From the parameters "prior_kind", "prior_location", "prior_scale". */
+enum tb_status tb_prior_create(struct tb_prior* p_prior,
+                               const struct tb_params* p_params,
+                               size_t n_dim);
+enum tb_status tb_prior_copy(const struct tb_prior* p_prior,
+                             struct tb_prior* p_out);
+void tb_prior_destroy(struct tb_prior* p_prior);
+
+/* SETS v_gradient; returns the log density, without its constant. */
+double tb_prior_gradient(const struct tb_prior* p_prior,
+                         const double* v_theta,
+                         double* v_gradient);
+
+/* The same with |t| rounded to sqrt(t^2 + round^2) (v_round may be NULL), and
+ * the diagonal of -Hessian ADDED to v_hessian (n_dim x n_dim). The Laplace
+ * curvature counts only where it is rounded. */
+double tb_prior_curvature(const struct tb_prior* p_prior,
+                          const double* v_theta,
+                          const double* v_round,
+                          double* v_gradient,
+                          double* v_hessian,
+                          size_t n_lead);
+
+/* largest curvature; NaN if a coordinate has no Lipschitz gradient */
+double tb_prior_lipschitz(const struct tb_prior* p_prior);
+
+#endif

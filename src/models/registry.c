@@ -1,0 +1,21 @@
+#include "models/model.h"
+
+#include <string.h>
+
+extern const struct tb_model_type tb_model_gaussian;
+extern const struct tb_model_type tb_model_glm;
+
+const struct tb_model_type* const tb_model_registry[] = {
+  &tb_model_gaussian,
+  &tb_model_glm,
+  NULL,
+};
+
+const struct tb_model_type* tb_model_find(const char* name) {
+  for (size_t k = 0; tb_model_registry[k] != NULL; ++k) {
+    if (strcmp(tb_model_registry[k]->name, name) == 0) {
+      return tb_model_registry[k];
+    }
+  }
+  return NULL;
+}
