@@ -12,8 +12,11 @@
 #'   on the natural scale (`NULL` with `keep = "none"`); with a decaying schedule
 #'   its draws carry weights. Chains that stopped early are not in it but in
 #'   `stopped`, a list of matrices.
+#' * `unconstrained`: the draws of the parameters as they were sampled (`log_sigma`),
+#'   where these differ from `draws`;
 #' * `gradients`: an array of the same shape, the estimated gradient of the log
-#'   posterior at each draw, when it was kept.
+#'   posterior with respect to the parameters as sampled, at each draw, when it was
+#'   kept.
 #' * `kernel`, `gradient`, `subsample`, `schedule`: the specs that made it;
 #'   `recipe`: what the recipe found.
 #' * `chains`: a data frame with a row for each chain: `status`, `draws`,
@@ -46,6 +49,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       family = model$family,
       prior = model$prior,
       variables = model$variables,
+      coordinates = model$coordinates,
       n_data = model$n_data,
       fingerprint = model$fingerprint,
       whitening = model$whitening,
@@ -93,7 +97,7 @@ add_segment <- function(fit, segment) {
   }
   fit$chains <- chain_table(fit, segment, status, kept)
   fit$passes <- sum(fit$chains$passes) + passes_before(fit)
-  fit$bias <- bias_table(fit)
+  fit["bias"] <- list(bias_table(fit))
   # where the chains stand, for sg_resume()
   n_step <- if (any(status == 0)) {
     min(vapply(reports[status == 0], function(r) r$n_step, 0))
@@ -139,9 +143,15 @@ add_draws <- function(fit, segment, status, kept) {
   draws <- cut(buffers$draw, length(names))
   dimnames(draws) <- list(NULL, NULL, names)
   fit$draws <- bind_draws(fit$draws, draws)
+  coordinates <- fit$coordinates
+  if (!is.null(buffers$unconstrained)) {
+    unconstrained <- cut(buffers$unconstrained, length(coordinates))
+    dimnames(unconstrained) <- list(NULL, NULL, coordinates)
+    fit$unconstrained <- bind_arrays(fit$unconstrained, unconstrained)
+  }
   if (!is.null(buffers$gradient)) {
-    gradients <- cut(buffers$gradient, length(names))
-    dimnames(gradients) <- list(NULL, NULL, names)
+    gradients <- cut(buffers$gradient, length(coordinates))
+    dimnames(gradients) <- list(NULL, NULL, coordinates)
     fit$gradients <- bind_arrays(fit$gradients, gradients)
   }
   fit$sizes <- bind_arrays(fit$sizes, cut(buffers$size, 1))
@@ -242,7 +252,7 @@ chain_table <- function(fit, segment, status, kept) {
 # Block means of theta_j g_j - mean(theta_j) g_j, with the terms in a block:
 # a list of one matrix (blocks x n_dim) and counts for each chain of a segment.
 segment_bias <- function(fit, reports) {
-  d <- length(fit$variables)
+  d <- length(fit$coordinates)
   lapply(Filter(function(r) !is.null(r$bias), reports), function(r) {
     sums <- matrix(r$bias, 1 + 3 * d)
     sums <- sums[, sums[1, ] > 0, drop = FALSE]

@@ -8,15 +8,19 @@
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
 #'   [offset()] are fine.
 #' @param data (data frame) The data.
-#' @param family (family object, function or string) [gaussian()] with known
-#'   `sigma`, [binomial()] with a 0/1, logical or two-level factor response,
-#'   [poisson()].
+#' @param family (family object, function or string) [gaussian()], [binomial()] with
+#'   a 0/1, logical or two-level factor response, [poisson()]; with their canonical
+#'   links.
 #' @param prior (`tall_prior`) The [prior][priors] of the coefficients.
-#' @param prior_intercept (`tall_prior`) The prior of the intercept, the value of
-#'   the linear predictor where all covariates are zero (columns are not centred).
+#' @param prior_intercept (`tall_prior`) The prior of the intercept: of the linear
+#'   predictor where all covariates are at their means, as in rstanarm. The draws
+#'   of `(Intercept)` are those of the formula's own intercept. With `autoscale` in
+#'   a Gaussian model it is centred at the mean of the response.
+#' @param prior_aux (`tall_prior`) The prior of `sigma` in a Gaussian model:
+#'   [prior_exponential()] or [prior_flat()].
 #' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in `data`.
-#' @param sigma (positive number) The residual standard deviation of a Gaussian
-#'   model, known.
+#' @param sigma (positive number or `NULL`) The residual standard deviation of a
+#'   Gaussian model, if it is known; `NULL`: it is a parameter.
 #' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a kernel
 #'   the recipe described there finds all settings.
 #' @param iter,warmup,thin,chains,cores,seed,init,keep,refresh As in [sg_sample()].
@@ -26,9 +30,11 @@
 #'
 #' @details
 #' Covariates are used as they are, whatever their scale: sampling takes place in
-#' whitened coordinates. The default priors are normal with standard deviation
-#' 2.5, divided by the standard deviation of the column for the coefficients, and
-#' 10 for the intercept.
+#' whitened coordinates. The default priors are rstanarm's: normal with standard
+#' deviation 2.5, divided by that of the column, for coefficients; normal with
+#' standard deviation 2.5 for the intercept at the means; in a Gaussian model both
+#' are multiplied by the standard deviation of the response, and `sigma` is
+#' exponential with that as its mean.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
 #' @section Conditions:
@@ -50,14 +56,15 @@
 tall_glm <- function(
   formula,
   data,
-  family = gaussian(),
+  family = stats::gaussian(),
   prior = prior_normal(0, 2.5, autoscale = TRUE),
-  prior_intercept = prior_normal(0, 10),
+  prior_intercept = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_aux = prior_exponential(autoscale = TRUE),
   weights = NULL,
   subset = NULL,
   na.action = stats::na.omit,
   offset = NULL,
-  sigma = 1,
+  sigma = NULL,
   kernel = NULL,
   gradient = NULL,
   subsample = NULL,
@@ -102,6 +109,8 @@ tall_glm <- function(
     parts$weights,
     parts$offset,
     sigma,
+    prior_aux,
+    centers = TRUE,
     call = rlang::current_env()
   )
   parts$x <- NULL
@@ -129,8 +138,13 @@ tall_glm <- function(
   fit$xlevels <- stats::.getXlevels(fit$terms, frame)
   fit$contrasts <- parts$contrasts
   fit$response_levels <- parts$levels
-  fit$sigma <- if (family$name == "gaussian") sigma
-  fit$prior_specs <- list(prior = prior, prior_intercept = prior_intercept)
+  fit$n_coef <- model$n_coef
+  fit["sigma"] <- list(sigma)
+  fit$prior_specs <- list(
+    prior = prior,
+    prior_intercept = prior_intercept,
+    prior_aux = prior_aux
+  )
   fit$na_action <- attr(frame, "na.action")
   fit$frame <- if (keep_data) frame
   class(fit) <- c("tall_glm", "tall_fit")
@@ -249,7 +263,9 @@ rebuild_model.tall_glm <- function(fit) {
     fit$prior_specs$prior_intercept,
     parts$weights,
     parts$offset,
-    if (is.null(fit$sigma)) 1 else fit$sigma
+    fit$sigma,
+    fit$prior_specs$prior_aux,
+    centers = TRUE
   )
 }
 
@@ -310,7 +326,7 @@ predict.tall_glm <- function(
   type <- check_choice(type, c("link", "response"))
   check_flag(se.fit)
   new <- prediction_rows(object, newdata, offset)
-  theta <- draws_matrix(object)
+  theta <- coefficient_draws(object)
   draws <- check_count(draws, max = nrow(theta), allow_null = TRUE)
   weights <- rep(1, nrow(theta))
   if (!is.null(object$weights)) {
@@ -337,6 +353,11 @@ predict.tall_glm <- function(
   }
   names(mean) <- rownames(new$x)
   if (se.fit) list(fit = mean, se.fit = sd) else mean
+}
+
+# Draws of the coefficients alone.
+coefficient_draws <- function(fit, call = caller_env()) {
+  draws_matrix(fit, call)[, seq_len(fit$n_coef), drop = FALSE]
 }
 
 # Design matrix and offset of new rows, or of the fit's own.

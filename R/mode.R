@@ -28,7 +28,8 @@
 #'
 #' @return An object of class `tall_mode`: a list with
 #'
-#' * `estimate` (named numeric vector): the mode \eqn{\hat\theta}{theta-hat};
+#' * `estimate` (named numeric vector): the mode \eqn{\hat\theta}{theta-hat}, of
+#'   `log_sigma` where `sigma` is a parameter;
 #' * `log_posterior`, `gradient_norm` (numbers): there;
 #' * `hessian` (matrix): the Hessian of the log posterior, negative definite;
 #' * `passes` (number): passes over the data used;
@@ -71,7 +72,7 @@ find_mode <- function(
   if (method == "auto") {
     method <- if (has_curvature) "newton" else "lbfgs"
   }
-  start <- if (is.null(init)) numeric(model$n_dim) else as.double(init)
+  start <- if (is.null(init)) model_start(model) else as.double(init)
   mode <- if (method == "newton") {
     mode_newton(model, start, max_iter, cores)
   } else {
@@ -89,6 +90,10 @@ find_mode <- function(
     )
   }
   mode
+}
+
+model_start <- function(model) {
+  if (is.null(model$start)) numeric(model$n_dim) else model$start
 }
 
 # The mode found with the defaults, remembered in the model.
@@ -147,10 +152,22 @@ curvature <- function(
   out
 }
 
+# With log sigma apart from the coefficients: at the mode their cross terms are
+# twice the prior's gradient, next to nothing, and away from it minus the full
+# Hessian need not be positive definite.
+split_sigma <- function(hessian, model) {
+  if (isTRUE(model$samples_sigma)) {
+    d <- model$n_dim
+    hessian[d, -d] <- hessian[-d, d] <- 0
+  }
+  hessian
+}
+
 # Lower Cholesky factor of minus the Hessian, or an error that names the
 # columns that depend on each other. Scaled to unit diagonal first: what is
 # singular must not depend on units.
 lower_chol <- function(hessian, model, call = caller_env()) {
+  hessian <- split_sigma(hessian, model)
   scale <- sqrt(pmax(diag(hessian), 0))
   if (all(is.finite(hessian)) && all(scale > 0)) {
     correlation <- hessian / outer(scale, scale)
@@ -424,11 +441,11 @@ new_mode <- function(
 ) {
   chol <- if (!is.null(minus_hessian)) lower_chol(minus_hessian, model, call)
   if (!is.null(minus_hessian)) {
-    dimnames(minus_hessian) <- list(model$variables, model$variables)
+    dimnames(minus_hessian) <- list(model$coordinates, model$coordinates)
   }
   structure(
     list(
-      estimate = stats::setNames(estimate, model$variables),
+      estimate = stats::setNames(estimate, model$coordinates),
       log_posterior = log_posterior,
       gradient_norm = sqrt(sum(gradient^2)),
       hessian = if (!is.null(minus_hessian)) -minus_hessian,

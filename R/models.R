@@ -20,6 +20,9 @@ new_model <- function(name, params, variables, ..., label, call = caller_env()) 
     class = c(paste0("tall_model_", name), "tall_model")
   )
   info <- model_info(model)
+  if (is.null(model$coordinates)) {
+    model$coordinates <- variables
+  }
   model$n_data <- info$n_data
   model$n_dim <- info$n_dim
   model$fingerprint <- info$fingerprint
@@ -94,13 +97,17 @@ model_evaluate <- function(
 #'   `"binomial"`.
 #' @param offset (numeric vector of n_data values, or `NULL`) Added to the linear
 #'   predictor.
-#' @param sigma (positive number) The residual standard deviation, known, for
-#'   `"gaussian"`.
+#' @param sigma (positive number or `NULL`) The residual standard deviation for
+#'   `"gaussian"`, if it is known; `NULL`: it is a parameter, `sigma`.
+#' @param prior_aux (`tall_prior`) The prior of `sigma`: [prior_exponential()] or
+#'   [prior_flat()].
 #'
 #' @details
 #' The gradient of an observation is \eqn{g_i(\theta) = r_i x_i} with the scalar
 #' \eqn{r_i = w_i (y_i - \mu_i) / \phi}{r_i = w_i (y_i - mu_i) / phi}, \eqn{\phi =
-#' \sigma^2}{phi = sigma^2} for `"gaussian"` and 1 otherwise. Memory: 8 bytes for
+#' \sigma^2}{phi = sigma^2} for `"gaussian"` and 1 otherwise. A `sigma` that is a
+#' parameter is sampled as its logarithm, with the Jacobian in the prior, and
+#' reported as the last variable. Memory: 8 bytes for
 #' each value of `x`, rows padded to 64 bytes where that costs at most 3 percent,
 #' and 8 bytes a row for each of response, stored scalar, weights and offset.
 #'
@@ -125,12 +132,24 @@ model_glm <- function(
   prior_intercept = NULL,
   weights = NULL,
   offset = NULL,
-  sigma = 1
+  sigma = NULL,
+  prior_aux = prior_exponential(autoscale = TRUE)
 ) {
-  build_glm(x, y, family, prior, prior_intercept, weights, offset, sigma)
+  build_glm(
+    x,
+    y,
+    family,
+    prior,
+    prior_intercept,
+    weights,
+    offset,
+    sigma,
+    prior_aux
+  )
 }
 
 # model_glm() for callers whose users typed something else: `call` is theirs.
+# centers: the intercept's prior is on the predictor at the covariates' means.
 build_glm <- function(
   x,
   y,
@@ -140,6 +159,8 @@ build_glm <- function(
   weights,
   offset,
   sigma,
+  prior_aux,
+  centers = FALSE,
   call = caller_env()
 ) {
   family <- resolve_family(family, call)
@@ -163,17 +184,29 @@ build_glm <- function(
     arg = "offset",
     call = call
   )
-  sigma <- check_number(sigma, positive = TRUE, arg = "sigma", call = call)
-  variables <- column_names(x)
+  sigma <- check_number(
+    sigma,
+    positive = TRUE,
+    allow_null = TRUE,
+    arg = "sigma",
+    call = call
+  )
+  is_gaussian <- family$name == "gaussian"
+  samples_sigma <- is_gaussian && is.null(sigma)
+  coefficients <- column_names(x)
+  check_spec(prior_aux, "tall_prior", "prior_*()", arg = "prior_aux", call = call)
   resolved <- prior_resolve(
     prior,
     prior_intercept,
     names = colnames(x),
     n_dim = ncol(x),
     column_sd = function() .Call(ffi_column_sds, x),
-    response_sd = if (family$name == "gaussian") stats::sd(y) else 1,
+    response_sd = if (is_gaussian) response_sd(y) else 1,
+    response_mean = if (is_gaussian) mean(y) else 0,
+    aux = if (samples_sigma) prior_aux,
     call = call
   )
+  functional <- if (centers) center_functional(x, samples_sigma)
   new_model(
     "glm",
     list(
@@ -182,18 +215,44 @@ build_glm <- function(
       family = family$code,
       weights = weights,
       offset = offset,
-      sigma = sigma,
+      sigma = if (is.null(sigma)) 1 else sigma,
+      sample_sigma = as.double(samples_sigma),
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
-      prior_scale = resolved$scale
+      prior_scale = resolved$scale,
+      prior_at = functional$at,
+      prior_functional = functional$weights
     ),
-    variables = variables,
+    variables = c(coefficients, if (samples_sigma) "sigma"),
+    coordinates = c(coefficients, if (samples_sigma) "log_sigma"),
+    n_coef = ncol(x),
     family = family,
     prior = resolved,
-    sigma = if (family$name == "gaussian") sigma,
+    prior_functional = functional,
+    sigma = sigma,
+    samples_sigma = samples_sigma,
+    start = if (samples_sigma) c(numeric(ncol(x)), log(response_sd(y))),
     label = "model_glm",
     call = call
   )
+}
+
+# Never zero: it divides.
+response_sd <- function(y) {
+  sd <- if (length(y) > 1) stats::sd(y) else 0
+  if (sd > 0) sd else 1
+}
+
+# The predictor at the mean of the covariates: 1 for the intercept, column means
+# elsewhere; `at` counts from 0. NULL without an intercept.
+center_functional <- function(x, samples_sigma) {
+  at <- which(colnames(x) == "(Intercept)")
+  if (length(at) != 1) {
+    return(NULL)
+  }
+  weights <- colMeans(x)
+  weights[[at]] <- 1
+  list(at = at - 1, weights = unname(c(weights, if (samples_sigma) 0)))
 }
 
 glm_families <- list(

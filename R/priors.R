@@ -7,7 +7,10 @@
 prior_kinds <- list(
   flat = list(code = 0L, title = "flat"),
   normal = list(code = 1L, title = "normal"),
-  laplace = list(code = 2L, title = "Laplace")
+  laplace = list(code = 2L, title = "Laplace"),
+  # of a positive parameter, sampled on the log scale
+  log_flat = list(code = 3L, title = "flat"),
+  exponential = list(code = 4L, title = "exponential")
 )
 
 #' Priors of coefficients
@@ -28,6 +31,9 @@ prior_kinds <- list(
 #'   having standard deviation 1.
 #'
 #' @details
+#' `prior_exponential()` is for scales such as the residual standard deviation of a
+#' Gaussian model.
+#'
 #' `prior_flat()` adds nothing to the log posterior. The posterior may then not
 #' exist, for instance when a column separates the two classes of a logistic
 #' regression; this is detected and reported, never sampled.
@@ -36,6 +42,10 @@ prior_kinds <- list(
 #' taken as zero. Methods without a Metropolis step are accurate under it when
 #' its scale is larger than the posterior standard deviation, as it is in tall
 #' data; otherwise a warning says so.
+#'
+#' @param rate (positive number) The rate of the exponential prior: one over its
+#'   mean. With `autoscale = TRUE` it is divided by the standard deviation of the
+#'   response.
 #'
 #' @template return-prior
 #' @section Conditions:
@@ -66,6 +76,19 @@ prior_flat <- function() {
   new_prior("flat", location = 0, scale = 1, autoscale = FALSE)
 }
 
+#' @rdname priors
+#' @export
+prior_exponential <- function(rate = 1, autoscale = FALSE) {
+  structure(
+    list(
+      kind = "exponential",
+      rate = check_number(rate, positive = TRUE),
+      autoscale = check_flag(autoscale)
+    ),
+    class = c("tall_prior_exponential", "tall_prior")
+  )
+}
+
 new_prior <- function(
   kind,
   location,
@@ -92,7 +115,12 @@ new_prior <- function(
 #' @export
 print.tall_prior <- function(x, ...) {
   cat("<tall_prior> ", prior_kinds[[x$kind]]$title, "\n", sep = "")
-  if (x$kind != "flat") {
+  if (x$kind == "exponential") {
+    note <- if (x$autoscale) {
+      " (divided by the standard deviation of the response)"
+    }
+    cat("rate: ", format_number(x$rate), note, "\n", sep = "")
+  } else if (x$kind != "flat") {
     cat("location: ", values_text(x$location), "\n", sep = "")
     note <- if (x$autoscale) {
       " (divided by the standard deviation of the column)"
@@ -120,6 +148,8 @@ values_text <- function(x) {
 # column_sd      their standard deviations; used by autoscale = TRUE only, so a
 #                function of no argument is welcome
 # response_sd    that of the response in a Gaussian model, else 1
+# response_mean  its mean, else 0: where an autoscaled intercept is centred
+# aux            the prior of a sampled sigma, appended as one more coordinate
 prior_resolve <- function(
   prior,
   prior_intercept = NULL,
@@ -127,9 +157,12 @@ prior_resolve <- function(
   n_dim = length(names),
   column_sd = rep(1, n_dim),
   response_sd = 1,
+  response_mean = 0,
+  aux = NULL,
   call = caller_env()
 ) {
   check_spec(prior, "tall_prior", "prior_*()", call = call)
+  check_coefficient_prior(prior, call)
   check_spec(
     prior_intercept,
     "tall_prior",
@@ -149,7 +182,66 @@ prior_resolve <- function(
     scale = rep(1, n_dim)
   )
   out <- prior_fill(out, prior, others, column_sd, response_sd, call)
-  prior_fill(out, prior_intercept, intercept, column_sd, response_sd, call)
+  if (length(intercept) > 0) {
+    check_coefficient_prior(prior_intercept, call)
+    out <- prior_fill(
+      out,
+      prior_intercept,
+      intercept,
+      column_sd,
+      response_sd,
+      call
+    )
+    if (prior_intercept$autoscale) {
+      out$location[intercept] <- out$location[intercept] + response_mean
+    }
+  }
+  append_aux(out, aux, response_sd, call)
+}
+
+check_coefficient_prior <- function(
+  prior,
+  call,
+  arg = caller_arg(prior)
+) {
+  if (inherits(prior, "tall_prior_exponential")) {
+    abort_input(
+      c(
+        "{.arg {arg}} must be a prior of coefficients, not
+         {.code prior_exponential()}.",
+        i = "It is a prior of scales: give it as {.arg prior_aux}."
+      ),
+      argument = arg,
+      value = prior,
+      call = call
+    )
+  }
+}
+
+# The prior of log sigma, Jacobian included.
+append_aux <- function(out, aux, response_sd, call) {
+  if (is.null(aux)) {
+    return(out)
+  }
+  kind <- if (aux$kind == "flat") "log_flat" else aux$kind
+  if (!kind %in% c("log_flat", "exponential")) {
+    abort_input(
+      "{.arg prior_aux} must be {.code prior_exponential()} or
+       {.code prior_flat()}, not {.code prior_{aux$kind}()}.",
+      argument = "prior_aux",
+      value = aux,
+      call = call
+    )
+  }
+  scale <- 1
+  if (kind == "exponential") {
+    scale <- (if (aux$autoscale) response_sd else 1) / aux$rate
+  }
+  list(
+    kind = c(out$kind, prior_kinds[[kind]]$code),
+    location = c(out$location, 0),
+    scale = c(out$scale, scale)
+  )
 }
 
 # Write the entries of `prior` at the columns `at`.

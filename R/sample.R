@@ -27,7 +27,7 @@
 #' @param seed (whole number or `NULL`) Seed of the random numbers. `NULL` takes one
 #'   from R's generator, so that [set.seed()] alone makes a run reproducible.
 #' @param init (numeric vector of n_dim values, n_dim x chains matrix, or `NULL`)
-#'   Starting points, in the parameters. `NULL`: draws from the normal
+#'   Starting points, in the parameters (`log_sigma` for `sigma`). `NULL`: draws from the normal
 #'   approximation at the mode.
 #' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at each
 #'   draw as well, for later post-processing; or `"none"`: only running means and
@@ -555,7 +555,7 @@ make_buffers <- function(model, control, plan, n_keep) {
   list(
     n_keep = as.double(n_keep),
     draw = if (keeps_draws) filled(info$n_natural),
-    unconstrained = if (keeps_draws && !is.null(model$constrained)) {
+    unconstrained = if (keeps_draws && model_is_constrained(model)) {
       filled(info$n_dim)
     },
     gradient = if ("gradients" %in% control$keep) filled(info$n_dim),
@@ -563,6 +563,11 @@ make_buffers <- function(model, control, plan, n_keep) {
     weight = if (!schedule_is_constant(plan$schedule)) filled(1),
     log_posterior = if (kernel_is_metropolis(plan$kernel)) filled(1)
   )
+}
+
+# Do the variables differ from the coordinates?
+model_is_constrained <- function(model) {
+  !identical(model$variables, model$coordinates)
 }
 
 # Advance in slices of 0.15 s, with a progress bar. TRUE when interrupted.

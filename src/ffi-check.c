@@ -2,6 +2,8 @@
 #include "ffi-args.h"
 
 #include "gradients/gradient.h"
+#include "kernels/kernel.h"
+#include "schedules/schedule.h"
 #include "subsampling/subsample.h"
 
 #include <math.h>
@@ -109,4 +111,41 @@ SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) 
   }
   UNPROTECT(1);
   return out;
+}
+
+/* Names of the members of a registry, a NULL-terminated array of tables. */
+#define REGISTRY_NAMES(registry)                                              \
+  do {                                                                        \
+    R_xlen_t n = 0;                                                           \
+    while (registry[n] != NULL) {                                             \
+      ++n;                                                                    \
+    }                                                                         \
+    SEXP out = PROTECT(Rf_allocVector(STRSXP, n));                            \
+    for (R_xlen_t k = 0; k < n; ++k) {                                        \
+      SET_STRING_ELT(out, k, Rf_mkChar(registry[k]->name));                   \
+    }                                                                         \
+    UNPROTECT(1);                                                             \
+    return out;                                                               \
+  } while (0)
+
+/* Members of a family: "model", "gradient", "subsample", "kernel",
+ * "schedule". */
+SEXP ffi_registry(SEXP family) {
+  const char* name = ffi_string(family, "family");
+  if (strcmp(name, "model") == 0) {
+    REGISTRY_NAMES(tb_model_registry);
+  }
+  if (strcmp(name, "gradient") == 0) {
+    REGISTRY_NAMES(tb_estimator_registry);
+  }
+  if (strcmp(name, "subsample") == 0) {
+    REGISTRY_NAMES(tb_scheme_registry);
+  }
+  if (strcmp(name, "kernel") == 0) {
+    REGISTRY_NAMES(tb_kernel_registry);
+  }
+  if (strcmp(name, "schedule") == 0) {
+    REGISTRY_NAMES(tb_schedule_registry);
+  }
+  ffi_fault(name);
 }

@@ -1,4 +1,5 @@
-/* Generalised linear models with canonical link and known scale.
+/* Generalised linear models with canonical link; scale known, or that of a
+ * gaussian sampled as s = log sigma, the last coordinate.
  *
  *   y_i | theta ~ family with eta_i = x_i^T theta + offset_i
  *   g_i(theta)  = r_i x_i,   r_i = w_i (y_i - mean(eta_i)) / scale
@@ -9,13 +10,19 @@
  *   bernoulli   1/(1+e^-eta)   y eta - log(1 + e^eta)                 1
  *   poisson     e^eta          y eta - e^eta                          1
  *
- * McCullagh & Nelder (1989), Generalized Linear Models. The stored scalar
- * r_i of control variates: Baker, Fearnhead, Fox & Nemeth (2019), section 3.
+ * With sigma sampled, e_i = y_i - eta_i, g_i = (r_i x_i, t_i), r_i = w_i e_i
+ * e^{-2s}, t_i = r_i e_i - 1, and
+ *   -H_i = [ w_i e^{-2s} x_i x_i^T   2 r_i x_i ; 2 r_i x_i^T   2 r_i e_i ].
+ *
+ * McCullagh & Nelder (1989), Generalized Linear Models. The stored scalars
+ * r_i (and t_i) of control variates: Baker, Fearnhead, Fox & Nemeth (2019),
+ * section 3.
  *
  *   symbol     variable          shape              owner
  *   x_i        store             n_data x n_padded  glm
  *   y_i, r_i   v_obs[i*k], +1    n_data x k         glm; k = 2 + the columns
- *   w_i, o_i   .. + k_weight,                       that are there
+ *   t_i        .. + 2                               that are there
+ *   w_i, o_i   .. + k_weight,
  *              .. + k_offset
  *   phi        v_theta           n_dim              caller; phi = theta without
  *                                                   a frame
@@ -41,14 +48,17 @@ enum glm_family {
   GLM_family_count = 3
 };
 
-/* columns of v_obs that are always there */
+/* columns of v_obs that are always there; t_i follows r_i */
 enum { OBS_y = 0, OBS_scalar = 1, OBS_fixed = 2 };
 
 #define BLOCK TB_STORE_BLOCK
 
 struct glm {
   enum glm_family family;
-  double precision; /* 1 / scale */
+  double precision; /* 1 / scale, where it is known */
+  bool has_sigma;   /* sampled: the last coordinate is its log */
+  size_t n_coef;    /* columns of x */
+  size_t n_scalar;  /* stored for each row: r_i, and t_i with has_sigma */
   struct tb_store store;
   double* v_obs;
   size_t n_obs_col;
@@ -62,10 +72,18 @@ struct glm {
 
 /* a chain's scratch */
 struct glm_scratch {
-  double* v_theta;     /* n_padded, zero beyond n_dim */
-  double* v_reference; /* n_padded */
-  double* v_sum;       /* n_padded */
-  double* v_square;    /* n_padded */
+  double* v_theta;     /* glm_width(), zero beyond the coefficients */
+  double* v_reference; /* glm_width(), and so below */
+  double* v_sum;
+  double* v_square;
+};
+
+/* where a pass takes place */
+struct glm_point {
+  const double* v_coef; /* n_padded, zero beyond n_coef */
+  double log_sigma;     /* 0 unless it is sampled */
+  double precision;     /* 1 / scale there */
+  double slope;         /* d log_sigma / d its coordinate: 1 without a frame */
 };
 
 /* the scalar side of a block of rows */
@@ -94,14 +112,19 @@ static TB_CLONES void glm_mean(enum glm_family family,
   }
 }
 
-/* r_i of a block */
+/* r_i of a block, and t_i where sigma is sampled (v_t may be NULL) */
 static void glm_residual(const struct glm* p_glm,
                          const struct glm_block* p_block,
-                         double* v_r) {
+                         double* v_r,
+                         double* v_t) {
   double v_mean[BLOCK];
   glm_mean(p_glm->family, p_block->n_row, p_block->v_eta, v_mean);
   for (size_t k = 0; k < p_block->n_row; ++k) {
-    v_r[k] = p_block->v_weight[k] * (p_block->v_y[k] - v_mean[k]);
+    const double e = p_block->v_y[k] - v_mean[k];
+    v_r[k] = p_block->v_weight[k] * e;
+    if (v_t != NULL) {
+      v_t[k] = v_r[k] * e - 1;
+    }
   }
 }
 
@@ -179,10 +202,11 @@ static struct tb_rows glm_rows(const struct tb_batch* p_batch, size_t first) {
 /* Linear predictors, responses and weights of a block. */
 static void glm_load(const struct glm* p_glm,
                      const struct tb_rows* p_rows,
-                     const double* v_theta,
+                     const struct glm_point* p_point,
                      struct glm_block* p_block) {
   p_block->n_row = p_rows->n_row;
-  p_glm->store.type->dot(&p_glm->store, p_rows, v_theta, p_block->v_eta);
+  p_glm->store.type->dot(
+    &p_glm->store, p_rows, p_point->v_coef, p_block->v_eta);
   if (p_rows->v_index != NULL) {
     for (size_t k = 0; k < p_rows->n_next; ++k) {
       TB_PREFETCH(glm_obs(p_glm, p_rows->v_next[k]));
@@ -192,7 +216,7 @@ static void glm_load(const struct glm* p_glm,
     const double* v_row = glm_obs(
       p_glm, p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k]);
     p_block->v_y[k] = v_row[OBS_y];
-    p_block->v_weight[k] = p_glm->precision;
+    p_block->v_weight[k] = p_point->precision;
     if (p_glm->k_weight) {
       p_block->v_weight[k] *= v_row[p_glm->k_weight];
     }
@@ -202,8 +226,13 @@ static void glm_load(const struct glm* p_glm,
   }
 }
 
+/* room for a padded row, or for all coordinates */
+static size_t glm_width(const struct glm* p_glm) {
+  return tb_max(p_glm->store.n_padded, p_glm->n_coef + 1);
+}
+
 static struct glm_scratch glm_scratch_at(const struct glm* p_glm, void* p) {
-  const size_t n = p_glm->store.n_padded;
+  const size_t n = glm_width(p_glm);
   double* v = p;
   return (struct glm_scratch){ v, v + n, v + 2 * n, v + 3 * n };
 }
@@ -212,7 +241,7 @@ static size_t glm_workspace_size(const struct tb_model* p_model,
                                  size_t n_batch) {
   const struct glm* p_glm = p_model->p_self;
   (void) n_batch;
-  return 4 * p_glm->store.n_padded * sizeof(double);
+  return 4 * glm_width(p_glm) * sizeof(double);
 }
 
 static void pad(double* v_to, const double* v_from, size_t n, size_t n_padded) {
@@ -222,22 +251,50 @@ static void pad(double* v_to, const double* v_from, size_t n, size_t n_padded) {
   }
 }
 
-/* r_i of the reference for a block of rows, from where it is stored */
+/* Coefficients into v_padded, scale from the last coordinate. */
+static struct glm_point glm_point_at(const struct tb_model* p_model,
+                                     const double* v_theta,
+                                     double* v_padded) {
+  const struct glm* p_glm = p_model->p_self;
+  struct glm_point point = { v_padded, 0, p_glm->precision, 1 };
+  pad(v_padded, v_theta, p_glm->n_coef, p_glm->store.n_padded);
+  if (p_glm->has_sigma) {
+    const struct tb_frame* p_frame = p_model->p_frame;
+    const size_t j = p_glm->n_coef;
+    point.log_sigma = v_theta[j];
+    if (p_frame != NULL) {
+      /* the frame does not mix log sigma with the coefficients */
+      point.slope =
+        p_frame->v_map[p_frame->is_diagonal ? j : j * p_frame->n_dim + j];
+      point.log_sigma = p_frame->v_center[j] + point.slope * v_theta[j];
+    }
+    point.precision = exp(-2 * point.log_sigma);
+  }
+  return point;
+}
+
+/* r_i and t_i of the reference for a block of rows, from where they are */
 static void glm_reference(const struct glm* p_glm,
                           const struct tb_rows* p_rows,
                           const struct tb_reference* p_reference,
-                          const double* v_padded,
-                          double* v_out) {
+                          const struct glm_point* p_point,
+                          double* v_r,
+                          double* v_t) {
   if (p_reference->v_scalar == NULL) {
     struct glm_block block;
-    glm_load(p_glm, p_rows, v_padded, &block);
-    glm_residual(p_glm, &block, v_out);
+    glm_load(p_glm, p_rows, p_point, &block);
+    glm_residual(p_glm, &block, v_r, v_t);
     return;
   }
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     const size_t row =
       p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
-    v_out[k] = p_reference->v_scalar[row * p_reference->stride];
+    const double* v_scalar =
+      p_reference->v_scalar + row * p_reference->stride;
+    v_r[k] = v_scalar[0];
+    if (v_t != NULL) {
+      v_t[k] = v_scalar[1];
+    }
   }
 }
 
@@ -253,11 +310,15 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
   const bool wants_square = p_sums->v_square != NULL;
   const bool wants_gradient = p_sums->v_gradient != NULL || wants_square;
-  double log_lik = 0;
+  const bool needs_residual = wants_gradient || p_sums->v_scalar != NULL;
+  const struct glm_point point =
+    glm_point_at(p_model, v_theta, scratch.v_theta);
+  struct glm_point reference = point;
+  double log_lik = 0, sum_t = 0, square_t = 0;
 
-  pad(scratch.v_theta, v_theta, p_model->n_dim, n_padded);
   if (p_reference != NULL && p_reference->v_scalar == NULL) {
-    pad(scratch.v_reference, p_reference->v_theta, p_model->n_dim, n_padded);
+    reference =
+      glm_point_at(p_model, p_reference->v_theta, scratch.v_reference);
   }
   memset(scratch.v_sum, 0, n_padded * sizeof(double));
   memset(scratch.v_square, 0, n_padded * sizeof(double));
@@ -265,35 +326,50 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = glm_rows(p_batch, b);
     struct glm_block block;
-    double v_u[BLOCK];
+    double v_u[BLOCK], v_t_buffer[BLOCK];
+    double* v_t = p_glm->has_sigma ? v_t_buffer : NULL;
 
-    glm_load(p_glm, &rows, scratch.v_theta, &block);
+    glm_load(p_glm, &rows, &point, &block);
     if (p_sums->p_log_lik != NULL) {
       double v_log_lik[BLOCK];
       glm_log_lik_block(p_glm->family, &block, v_log_lik);
       for (size_t k = 0; k < rows.n_row; ++k) {
-        log_lik += batch_weight(p_batch, b + k) * v_log_lik[k];
+        log_lik +=
+          batch_weight(p_batch, b + k) * (v_log_lik[k] - point.log_sigma);
       }
     }
-    if (!wants_gradient && p_sums->v_scalar == NULL) {
+    if (!needs_residual) {
       continue;
     }
-    glm_residual(p_glm, &block, v_u);
-    if (p_sums->v_scalar != NULL) {
-      memcpy(p_sums->v_scalar + b, v_u, rows.n_row * sizeof(double));
+    glm_residual(p_glm, &block, v_u, v_t);
+    for (size_t k = 0; p_sums->v_scalar != NULL && k < rows.n_row; ++k) {
+      double* v_scalar = p_sums->v_scalar + (b + k) * p_glm->n_scalar;
+      v_scalar[0] = v_u[k];
+      if (v_t != NULL) {
+        v_scalar[1] = v_t[k];
+      }
     }
     if (!wants_gradient) {
       continue;
     }
     if (p_reference != NULL) {
-      double v_r[BLOCK];
-      glm_reference(p_glm, &rows, p_reference, scratch.v_reference, v_r);
+      double v_r[BLOCK], v_s[BLOCK];
+      glm_reference(p_glm, &rows, p_reference, &reference, v_r,
+                    v_t == NULL ? NULL : v_s);
       for (size_t k = 0; k < rows.n_row; ++k) {
         v_u[k] -= v_r[k];
+        if (v_t != NULL) {
+          v_t[k] -= v_s[k];
+        }
       }
     }
     for (size_t k = 0; k < rows.n_row; ++k) {
       v_u[k] *= batch_weight(p_batch, b + k);
+    }
+    for (size_t k = 0; v_t != NULL && k < rows.n_row; ++k) {
+      const double t = batch_weight(p_batch, b + k) * v_t[k];
+      sum_t += t;
+      square_t += t * t;
     }
     if (wants_square) {
       p_store->type->add_square(
@@ -303,11 +379,17 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
     }
   }
 
-  for (size_t j = 0; p_sums->v_gradient != NULL && j < p_model->n_dim; ++j) {
+  for (size_t j = 0; p_sums->v_gradient != NULL && j < p_glm->n_coef; ++j) {
     p_sums->v_gradient[j] += scratch.v_sum[j];
   }
-  for (size_t j = 0; wants_square && j < p_model->n_dim; ++j) {
+  for (size_t j = 0; wants_square && j < p_glm->n_coef; ++j) {
     p_sums->v_square[j] += scratch.v_square[j];
+  }
+  if (p_glm->has_sigma && p_sums->v_gradient != NULL) {
+    p_sums->v_gradient[p_glm->n_coef] += point.slope * sum_t;
+  }
+  if (p_glm->has_sigma && wants_square) {
+    p_sums->v_square[p_glm->n_coef] += point.slope * point.slope * square_t;
   }
   if (p_sums->p_log_lik != NULL) {
     *p_sums->p_log_lik += log_lik;
@@ -321,7 +403,7 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
 static double glm_log_constant(const struct glm* p_glm,
                                double y,
                                double weight) {
-  const double w = weight / p_glm->precision;
+  const double w = weight; /* the scale is 1 but for a gaussian */
   switch (p_glm->family) {
   case GLM_poisson:
     return -w * lgamma(y + 1);
@@ -340,11 +422,12 @@ static enum tb_status glm_log_lik(const struct tb_model* p_model,
                                   double* v_out) {
   const struct glm* p_glm = p_model->p_self;
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  pad(scratch.v_theta, v_theta, p_model->n_dim, p_glm->store.n_padded);
+  const struct glm_point point =
+    glm_point_at(p_model, v_theta, scratch.v_theta);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = glm_rows(p_batch, b);
     struct glm_block block;
-    glm_load(p_glm, &rows, scratch.v_theta, &block);
+    glm_load(p_glm, &rows, &point, &block);
     glm_log_lik_block(p_glm->family, &block, v_out + b);
     for (size_t k = 0; k < rows.n_row; ++k) {
       v_out[b + k] +=
@@ -393,12 +476,14 @@ static enum tb_status glm_store_scalar(struct tb_model* p_model,
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_padded = p_store->n_padded;
   const size_t n_chunk = tb_n_chunk(p_model->n_data);
-  double* v_theta_padded = calloc(n_padded * (n_chunk + 1), sizeof(double));
+  double* v_theta_padded = calloc(n_padded + n_chunk * (n_padded + 1), sizeof(double));
   if (v_theta_padded == NULL) {
     return TB_STATUS_memory;
   }
   double* v_part = v_theta_padded + n_padded;
-  memcpy(v_theta_padded, v_theta, p_model->n_dim * sizeof(double));
+  double* v_part_t = v_part + n_chunk * n_padded;
+  const struct glm_point point =
+    glm_point_at(p_model, v_theta, v_theta_padded);
   (void) n_threads;
 
 #ifdef _OPENMP
@@ -412,18 +497,26 @@ static enum tb_status glm_store_scalar(struct tb_model* p_model,
     for (size_t b = 0; b < batch.n_batch; b += BLOCK) {
       const struct tb_rows rows = glm_rows(&batch, b);
       struct glm_block block;
-      double v_r[BLOCK];
-      glm_load(p_glm, &rows, v_theta_padded, &block);
-      glm_residual(p_glm, &block, v_r);
+      double v_r[BLOCK], v_t[BLOCK];
+      glm_load(p_glm, &rows, &point, &block);
+      glm_residual(p_glm, &block, v_r, v_t);
       for (size_t k = 0; k < rows.n_row; ++k) {
-        p_glm->v_obs[(start + b + k) * p_glm->n_obs_col + OBS_scalar] = v_r[k];
+        double* v_row = p_glm->v_obs + (start + b + k) * p_glm->n_obs_col;
+        v_row[OBS_scalar] = v_r[k];
+        if (p_glm->has_sigma) {
+          v_row[OBS_scalar + 1] = v_t[k];
+          v_part_t[c] += v_t[k];
+        }
       }
       p_store->type->add(p_store, &rows, v_r, v_part + c * n_padded);
     }
   }
   for (size_t c = 0; c < n_chunk; ++c) {
-    for (size_t j = 0; j < p_model->n_dim; ++j) {
+    for (size_t j = 0; j < p_glm->n_coef; ++j) {
       v_sum[j] += v_part[c * n_padded + j];
+    }
+    if (p_glm->has_sigma) {
+      v_sum[p_glm->n_coef] += point.slope * v_part_t[c];
     }
   }
   free(v_theta_padded);
@@ -436,14 +529,21 @@ static struct tb_reference glm_stored_scalar(const struct tb_model* p_model) {
                                 .stride = p_glm->n_obs_col };
 }
 
+/* scalar sums of a chunk of the curvature pass, with c_i */
+struct glm_part {
+  double log_lik;
+  double t;      /* sum of t_i */
+  double weight; /* sum of c_i */
+};
+
 /* One chunk of the curvature pass: log likelihood, gradient, and the rows
  * times sqrt(c_i w_i) for the product S^T S = -Hessian. */
 static void glm_curvature_rows(const struct glm* p_glm,
-                               const double* v_theta,
+                               const struct glm_point* p_point,
                                const struct tb_batch* p_batch,
                                size_t first,
                                size_t n,
-                               double* p_log_lik,
+                               struct glm_part* p_part,
                                double* v_gradient,
                                double* v_scaled) {
   const struct tb_store* p_store = &p_glm->store;
@@ -456,14 +556,16 @@ static void glm_curvature_rows(const struct glm* p_glm,
   for (size_t b = 0; b < n; b += BLOCK) {
     const struct tb_rows rows = glm_rows(&part, b);
     struct glm_block block;
-    double v_r[BLOCK], v_log_lik[BLOCK], v_w[BLOCK];
-    glm_load(p_glm, &rows, v_theta, &block);
+    double v_r[BLOCK], v_t[BLOCK], v_log_lik[BLOCK], v_w[BLOCK];
+    glm_load(p_glm, &rows, p_point, &block);
     glm_log_lik_block(p_glm->family, &block, v_log_lik);
-    glm_residual(p_glm, &block, v_r);
+    glm_residual(p_glm, &block, v_r, v_t);
     glm_curvature_block(p_glm, &block, v_w);
     for (size_t k = 0; k < rows.n_row; ++k) {
       const double c = batch_weight(p_batch, first + b + k);
-      *p_log_lik += c * v_log_lik[k];
+      p_part->log_lik += c * (v_log_lik[k] - p_point->log_sigma);
+      p_part->t += c * v_t[k];
+      p_part->weight += c;
       v_r[k] *= c;
       v_w[k] = sqrt(c * v_w[k]);
     }
@@ -489,26 +591,27 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
                                     int n_threads) {
   enum { ROWS = 512, PARTS = 16 }; /* ROWS * PARTS rows per product */
   const struct glm* p_glm = p_model->p_self;
-  const size_t n_dim = p_model->n_dim;
+  const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
   const size_t n_padded = p_glm->store.n_padded;
   const size_t n_group = (size_t) ROWS * PARTS;
-  const size_t n_double =
-    n_padded * (1 + PARTS) + PARTS + 3 * n_dim + n_group * n_padded;
-  double* v_scratch = calloc(n_double, sizeof(double));
+  struct glm_part v_sums[PARTS];
+  struct glm_part total = { 0 };
+  (void) n_threads;
+
+  if (p_model->p_frame != NULL) {
+    /* modes are sought before the rows are whitened */
+    return TB_STATUS_unsupported;
+  }
+  double* v_scratch = calloc(
+    n_padded * (1 + PARTS) + n_dim + n_group * n_padded, sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
-  double* v_padded = v_scratch;
-  double* v_part = v_padded + n_padded;
-  double* v_log_lik = v_part + (size_t) PARTS * n_padded;
-  double* v_theta_full = v_log_lik + PARTS;
-  double* v_prior = v_theta_full + n_dim;
-  double* v_round_off = v_prior + n_dim;
-  double* v_scaled = v_round_off + n_dim;
-  double log_posterior = 0;
-  (void) n_threads;
+  double* v_part = v_scratch + n_padded;
+  double* v_prior = v_part + (size_t) PARTS * n_padded;
+  double* v_scaled = v_prior + n_dim;
+  const struct glm_point point = glm_point_at(p_model, v_theta, v_scratch);
 
-  memcpy(v_padded, v_theta, n_dim * sizeof(double));
   memset(v_gradient, 0, n_dim * sizeof(double));
   memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
 
@@ -516,46 +619,50 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
     const size_t n_here = tb_min(n_group, p_batch->n_batch - first);
     const size_t n_part = (n_here + ROWS - 1) / ROWS;
     memset(v_part, 0, (size_t) PARTS * n_padded * sizeof(double));
-    memset(v_log_lik, 0, PARTS * sizeof(double));
+    memset(v_sums, 0, sizeof(v_sums));
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(n_threads) schedule(static)
 #endif
     for (size_t p = 0; p < n_part; ++p) {
       glm_curvature_rows(p_glm,
-                         v_padded,
+                         &point,
                          p_batch,
                          first + p * ROWS,
                          tb_min(ROWS, n_here - p * ROWS),
-                         &v_log_lik[p],
+                         &v_sums[p],
                          v_part + p * n_padded,
                          v_scaled + p * ROWS * n_padded);
     }
     for (size_t p = 0; p < n_part; ++p) {
-      log_posterior += v_log_lik[p];
-      for (size_t j = 0; j < n_dim; ++j) {
+      total.log_lik += v_sums[p].log_lik;
+      total.t += v_sums[p].t;
+      total.weight += v_sums[p].weight;
+      for (size_t j = 0; j < n_coef; ++j) {
         v_gradient[j] += v_part[p * n_padded + j];
       }
     }
-    tb_syrk(n_dim, n_here, v_scaled, n_padded, v_hessian, n_dim);
+    tb_syrk(n_coef, n_here, v_scaled, n_padded, v_hessian, n_dim);
+  }
+  if (p_glm->has_sigma) {
+    /* sum 2 r_i x_i = 2 g, sum 2 r_i e_i = 2 sum (t_i + 1) */
+    double* v_last = v_hessian + n_coef * n_dim;
+    for (size_t j = 0; j < n_coef; ++j) {
+      v_last[j] = 2 * v_gradient[j];
+    }
+    v_last[n_coef] = 2 * (total.t + total.weight);
+    v_gradient[n_coef] = total.t;
   }
   for (size_t j = 0; j < n_dim; ++j) {
     for (size_t i = 0; i < j; ++i) {
       v_hessian[i * n_dim + j] = v_hessian[j * n_dim + i];
     }
   }
-
-  if (p_model->p_frame != NULL) {
-    /* the prior lives in theta; only its gradient is mapped: modes are sought
-     * before the rows are whitened */
-    free(v_scratch);
-    return TB_STATUS_unsupported;
-  }
-  log_posterior += tb_prior_curvature(
-    &p_glm->prior, v_theta, v_round, v_prior, v_hessian, n_dim);
+  *p_log_posterior =
+    total.log_lik + tb_prior_curvature(&p_glm->prior, v_theta, v_round,
+                                       v_prior, v_hessian, n_dim);
   for (size_t j = 0; j < n_dim; ++j) {
     v_gradient[j] += v_prior[j];
   }
-  *p_log_posterior = log_posterior;
   free(v_scratch);
   return TB_STATUS_ok;
 }
@@ -585,10 +692,48 @@ static TB_CLONES void row_norms(const double* v_block,
 
 /* Unnormalised weights (preferential subsampling, section 4; leverage: the
  * same argument in whitened coordinates):
- *   gradient |r_i| ||x_i||          hessian  w_i ||x_i|| sqrt(x_i^T Sigma x_i)
- *   leverage w_i x_i^T Sigma x_i    lipschitz  max w ||x_i||^2
- * With L L^T = Sigma^{-1}, x^T Sigma x = ||L^{-1} x||^2: one triangular solve
- * of the rows, O(N d^2), where the paper pays O(N d^3). */
+ *   gradient  ||g_i||                  hessian  sqrt(tr(H_i Sigma H_i^T))
+ *   leverage  ||L^{-1} H_i L^{-T}||_F  lipschitz  max w ||x_i||^2
+ * where H_i = -w_i x_i x_i^T these are |r_i| ||x_i||, w_i ||x_i|| sqrt(q_i) and
+ * w_i q_i, q_i = x_i^T Sigma x_i. With L L^T = Sigma^{-1}, q_i = ||L^{-1}
+ * x_i||^2: one triangular solve of the rows, O(N d^2), where the paper pays
+ * O(N d^3). A sampled sigma adds its own row and column of H_i (variance v,
+ * uncorrelated with the coefficients). */
+struct glm_weight {
+  double norm;       /* ||x_i|| */
+  double sigma_norm; /* sqrt(q_i) */
+  double w;          /* curvature w_i */
+  double weight;     /* observation weight / scale */
+  double r, t;
+  double v;          /* variance of log sigma; 0 when it is known */
+};
+
+static double glm_weight_of(const struct glm* p_glm,
+                            enum tb_weight_type type,
+                            const struct glm_weight* p) {
+  const double norm2 = p->norm * p->norm, q = p->sigma_norm * p->sigma_norm;
+  const double t2 = p_glm->has_sigma ? p->t * p->t : 0;
+  const double s = 2 * (p->t + 1); /* -H_i of log sigma: 2 r e */
+  switch (type) {
+  case TB_WEIGHT_gradient:
+    return sqrt(p->r * p->r * norm2 + t2);
+  case TB_WEIGHT_hessian:
+    if (!p_glm->has_sigma) {
+      return p->w * p->norm * p->sigma_norm;
+    }
+    return sqrt(p->w * p->w * norm2 * q +
+                4 * p->r * p->r * (norm2 * p->v + q) + s * s * p->v);
+  case TB_WEIGHT_leverage:
+    if (!p_glm->has_sigma) {
+      return p->w * q;
+    }
+    return sqrt(p->w * p->w * q * q + 8 * p->r * p->r * q * p->v +
+                s * s * p->v * p->v);
+  default:
+    return p->weight * norm2 * (p_glm->family == GLM_bernoulli ? 0.25 : 1.0);
+  }
+}
+
 static enum tb_status glm_weights(const struct tb_model* p_model,
                                   enum tb_weight_type type,
                                   const double* v_theta,
@@ -598,38 +743,43 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
   enum { ROWS = 4096 };
   const struct glm* p_glm = p_model->p_self;
   const struct tb_store* p_store = &p_glm->store;
-  const size_t n_dim = p_model->n_dim;
+  const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
   const size_t n_padded = p_store->n_padded;
   const bool wants_sigma =
     type == TB_WEIGHT_hessian || type == TB_WEIGHT_leverage;
   (void) n_threads;
 
-  if (type == TB_WEIGHT_lipschitz && p_glm->family == GLM_poisson) {
+  if (type == TB_WEIGHT_lipschitz &&
+      (p_glm->family == GLM_poisson || p_glm->has_sigma)) {
     return TB_STATUS_unsupported;
   }
   double* v_scratch =
-    calloc(n_padded + (size_t) ROWS * (n_padded + 2), sizeof(double));
+    calloc(n_padded + n_dim + (size_t) ROWS * (n_padded + 2), sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
-  double* v_padded = v_scratch;
-  double* v_norm = v_padded + n_padded;
+  double* v_origin = v_scratch + n_padded;
+  double* v_norm = v_origin + n_dim;
   double* v_sigma_norm = v_norm + ROWS;
   double* v_rows = v_sigma_norm + ROWS;
-  if (v_theta != NULL) {
-    memcpy(v_padded, v_theta, n_dim * sizeof(double));
-  }
+  const struct glm_point point = glm_point_at(
+    p_model, v_theta == NULL ? v_origin : v_theta, v_scratch);
+  /* of the coordinate of log sigma */
+  const double root =
+    v_chol == NULL ? 1 : v_chol[n_dim * n_dim - 1];
+  const double v = p_glm->has_sigma ? point.slope * point.slope / (root * root)
+                                    : 0;
 
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
     const size_t n_row = tb_min(ROWS, p_model->n_data - start);
     const struct tb_batch batch = { .n_batch = n_row, .start = start };
     const double* v_block =
       p_store->type->block(p_store, start, n_row, v_rows);
-    row_norms(v_block, n_row, n_dim, n_padded, v_norm);
+    row_norms(v_block, n_row, n_coef, n_padded, v_norm);
     if (wants_sigma && v_chol != NULL) {
       memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
-      tb_trsm_lower(n_dim, n_row, v_chol, n_dim, v_rows, n_padded);
-      row_norms(v_rows, n_row, n_dim, n_padded, v_sigma_norm);
+      tb_trsm_lower(n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
+      row_norms(v_rows, n_row, n_coef, n_padded, v_sigma_norm);
     } else {
       memcpy(v_sigma_norm, v_norm, n_row * sizeof(double));
     }
@@ -639,31 +789,16 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
     for (size_t b = 0; b < n_row; b += BLOCK) {
       const struct tb_rows rows = glm_rows(&batch, b);
       struct glm_block block;
-      double v_scalar[BLOCK];
-      glm_load(p_glm, &rows, v_padded, &block);
-      if (type == TB_WEIGHT_gradient) {
-        glm_residual(p_glm, &block, v_scalar);
-      } else {
-        glm_curvature_block(p_glm, &block, v_scalar);
-      }
+      double v_r[BLOCK], v_t[BLOCK], v_w[BLOCK];
+      glm_load(p_glm, &rows, &point, &block);
+      glm_residual(p_glm, &block, v_r, v_t);
+      glm_curvature_block(p_glm, &block, v_w);
       for (size_t k = 0; k < rows.n_row; ++k) {
-        const double norm = v_norm[b + k], sigma_norm = v_sigma_norm[b + k];
-        double weight = 0;
-        switch (type) {
-        case TB_WEIGHT_gradient:
-          weight = fabs(v_scalar[k]) * norm;
-          break;
-        case TB_WEIGHT_hessian:
-          weight = fabs(v_scalar[k]) * norm * sigma_norm;
-          break;
-        case TB_WEIGHT_leverage:
-          weight = fabs(v_scalar[k]) * sigma_norm * sigma_norm;
-          break;
-        default:
-          weight = block.v_weight[k] * norm * norm *
-                   (p_glm->family == GLM_bernoulli ? 0.25 : 1.0);
-        }
-        v_out[start + b + k] = weight;
+        const struct glm_weight one = { v_norm[b + k], v_sigma_norm[b + k],
+                                        v_w[k],        block.v_weight[k],
+                                        v_r[k],        v_t[k],
+                                        v };
+        v_out[start + b + k] = glm_weight_of(p_glm, type, &one);
       }
     }
   }
@@ -680,22 +815,25 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_padded = p_store->n_padded;
   double* v_scratch =
-    malloc((size_t) ROWS * (n_padded + n_point) * sizeof(double) + 64);
+    malloc(((size_t) ROWS * (n_padded + n_point) + n_padded) * sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
   double* v_rows = v_scratch;
   double* v_eta = v_scratch + (size_t) ROWS * n_padded; /* ROWS x n_point */
+  double* v_padded = v_eta + (size_t) ROWS * n_point;
   memset(v_out, 0, n_point * sizeof(double));
 
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
     const size_t n_row = tb_min(ROWS, p_model->n_data - start);
     const double* v_block =
       p_store->type->block(p_store, start, n_row, v_rows);
-    tb_gemm_tn(n_row, n_point, p_model->n_dim, v_block, n_padded, v_theta,
+    tb_gemm_tn(n_row, n_point, p_glm->n_coef, v_block, n_padded, v_theta,
                p_model->n_dim, v_eta, ROWS);
     for (size_t p = 0; p < n_point; ++p) {
-      double sum = 0;
+      const struct glm_point point =
+        glm_point_at(p_model, v_theta + p * p_model->n_dim, v_padded);
+      double sum = -(double) n_row * point.log_sigma;
       for (size_t b = 0; b < n_row; b += BLOCK) {
         struct glm_block block = { .n_row = tb_min(BLOCK, n_row - b) };
         double v_log_lik[BLOCK];
@@ -705,7 +843,7 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
           block.v_eta[k] = v_eta[p * ROWS + b + k] +
                            (p_glm->k_offset ? v_obs[p_glm->k_offset] : 0);
           block.v_weight[k] =
-            p_glm->precision * (p_glm->k_weight ? v_obs[p_glm->k_weight] : 1);
+            point.precision * (p_glm->k_weight ? v_obs[p_glm->k_weight] : 1);
         }
         glm_log_lik_block(p_glm->family, &block, v_log_lik);
         for (size_t k = 0; k < block.n_row; ++k) {
@@ -728,7 +866,7 @@ static double glm_largest_predictor(const struct tb_model* p_model,
   if (v_padded == NULL) {
     return NAN;
   }
-  memcpy(v_padded, v_theta, p_model->n_dim * sizeof(double));
+  memcpy(v_padded, v_theta, p_glm->n_coef * sizeof(double));
   for (size_t start = 0; start < p_model->n_data; start += BLOCK) {
     const struct tb_rows rows = {
       .n_row = tb_min(BLOCK, p_model->n_data - start), .start = start
@@ -849,7 +987,7 @@ static enum tb_status glm_whiten(struct tb_model* p_model,
     return status;
   }
 
-  pad(v_padded, v_center, n_dim, n_padded);
+  pad(v_padded, v_center, p_glm->n_coef, n_padded);
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
     const size_t n_row = tb_min(ROWS, p_model->n_data - start);
     for (size_t b = 0; b < n_row; b += BLOCK) {
@@ -867,12 +1005,13 @@ static enum tb_status glm_whiten(struct tb_model* p_model,
     memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
     if (is_diagonal) {
       for (size_t k = 0; k < n_row; ++k) {
-        for (size_t j = 0; j < n_dim; ++j) {
+        for (size_t j = 0; j < p_glm->n_coef; ++j) {
           v_rows[k * n_padded + j] *= p_glm->frame.v_map[j];
         }
       }
     } else {
-      tb_trsm_lower(n_dim, n_row, v_chol, n_dim, v_rows, n_padded);
+      tb_trsm_lower(
+        p_glm->n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
     }
     p_store->type->write(p_store, start, n_row, v_rows);
   }
@@ -947,7 +1086,9 @@ static enum tb_status glm_create(struct tb_model* p_model,
     return TB_STATUS_argument;
   }
   const size_t n_data = p_x->n_row;
-  const size_t n_dim = p_x->n_value / n_data;
+  const bool has_sigma = tb_params_number(p_params, "sample_sigma", 0) != 0;
+  const size_t n_coef = p_x->n_value / n_data;
+  const size_t n_dim = n_coef + has_sigma;
   struct glm* p_glm = calloc(1, sizeof(*p_glm));
   if (p_glm == NULL) {
     return TB_STATUS_memory;
@@ -960,7 +1101,12 @@ static enum tb_status glm_create(struct tb_model* p_model,
   p_glm->family = (enum glm_family) family;
   p_glm->precision = p_glm->family == GLM_gaussian ? 1 / (sigma * sigma) : 1;
 
-  p_glm->n_obs_col = OBS_fixed;
+  p_glm->has_sigma = has_sigma;
+  p_glm->n_coef = n_coef;
+  p_glm->n_scalar = 1 + has_sigma;
+  p_model->n_scalar = p_glm->n_scalar;
+
+  p_glm->n_obs_col = OBS_fixed + has_sigma;
   if (p_weights != NULL) {
     p_glm->k_weight = p_glm->n_obs_col++;
   }
@@ -969,7 +1115,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
   }
   enum tb_status status = tb_prior_create(&p_glm->prior, p_params, n_dim);
   if (status == TB_STATUS_ok) {
-    status = tb_store_dense_create(&p_glm->store, n_data, n_dim);
+    status = tb_store_dense_create(&p_glm->store, n_data, n_coef);
   }
   double* v_rows = NULL;
   if (status == TB_STATUS_ok) {
@@ -990,7 +1136,9 @@ static enum tb_status glm_create(struct tb_model* p_model,
   for (size_t i = 0; i < n_data; ++i) {
     double* v_row = p_glm->v_obs + i * p_glm->n_obs_col;
     v_row[OBS_y] = p_y->v_value[i];
-    v_row[OBS_scalar] = 0;
+    for (size_t k = 0; k < p_glm->n_scalar; ++k) {
+      v_row[OBS_scalar + k] = 0;
+    }
     if (p_weights != NULL) {
       v_row[p_glm->k_weight] = p_weights->v_value[i];
     }
@@ -1000,7 +1148,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
   }
   uint64_t hash = hash_doubles((uint64_t) n_data, &family, 1);
   hash = hash_doubles(hash, &sigma, 1);
-  hash = hash_doubles(hash, p_glm->prior.v_kind, 3 * n_dim);
+  hash = hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
   hash = hash_doubles(hash, p_x->v_value, p_x->n_value);
   hash = hash_doubles(hash, p_y->v_value, n_data);
   if (p_weights != NULL) {
@@ -1028,6 +1176,9 @@ static enum tb_status glm_copy(const struct tb_model* p_model,
   }
   p_copy->family = p_glm->family;
   p_copy->precision = p_glm->precision;
+  p_copy->has_sigma = p_glm->has_sigma;
+  p_copy->n_coef = p_glm->n_coef;
+  p_copy->n_scalar = p_glm->n_scalar;
   p_copy->n_obs_col = p_glm->n_obs_col;
   p_copy->k_weight = p_glm->k_weight;
   p_copy->k_offset = p_glm->k_offset;
@@ -1051,6 +1202,17 @@ static enum tb_status glm_copy(const struct tb_model* p_model,
     p_glm->store.n_row,
     p_glm->store.type->block(&p_glm->store, 0, p_glm->store.n_row, NULL));
   return TB_STATUS_ok;
+}
+
+/* log sigma -> sigma */
+static void glm_constrain(const struct tb_model* p_model,
+                          const double* v_theta,
+                          double* v_natural) {
+  const struct glm* p_glm = p_model->p_self;
+  memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
+  if (p_glm->has_sigma) {
+    v_natural[p_glm->n_coef] = exp(v_theta[p_glm->n_coef]);
+  }
 }
 
 static size_t glm_memory(const struct tb_model* p_model) {
@@ -1077,7 +1239,7 @@ const struct tb_model_type tb_model_glm = {
   .lipschitz_prior = glm_lipschitz_prior,
   .largest_predictor = glm_largest_predictor,
   .log_lik_many = glm_log_lik_many,
-  .constrain = NULL,
+  .constrain = glm_constrain,
   .memory = glm_memory,
   .whiten = glm_whiten,
   .copy = glm_copy,

@@ -37,7 +37,8 @@ struct tb_batch {
 /* The point that control variates subtract. */
 struct tb_reference {
   const double* v_theta;  /* n_dim, sampler coordinates */
-  const double* v_scalar; /* r_i at v_scalar[i * stride]; NULL: none stored */
+  const double* v_scalar; /* r_i at v_scalar[i * stride], n_scalar numbers; NULL:
+                             none stored */
   size_t stride;
 };
 
@@ -48,7 +49,7 @@ struct tb_sums {
   double* v_gradient; /* n_dim: sum_i c_i a_i */
   double* v_square;   /* n_dim: sum_i (c_i a_ij)^2 */
   double* p_log_lik;  /* sum_i c_i log p(y_i | theta) */
-  double* v_scalar;   /* n_batch: r_i(theta), TB_MODEL_SCALAR only */
+  double* v_scalar;   /* n_batch x n_scalar: r_i(theta), TB_MODEL_SCALAR only */
 };
 
 /* What a chain lends to the model for one call. */
@@ -58,7 +59,7 @@ struct tb_workspace {
 };
 
 enum tb_model_flag {
-  TB_MODEL_SCALAR = 1u << 0,      /* g_i = r_i x_i: one stored scalar a row */
+  TB_MODEL_SCALAR = 1u << 0,      /* g_i = r_i x_i: n_scalar numbers a row */
   TB_MODEL_MAIN_THREAD = 1u << 1, /* calls R: chains run one after another */
   TB_MODEL_RANDOM = 1u << 2,      /* draws from its own stream */
   TB_MODEL_NOISY = 1u << 3        /* injects gradient noise, reports its sd */
@@ -186,6 +187,7 @@ struct tb_model {
   size_t n_data;
   size_t n_dim;     /* coordinates the sampler moves */
   size_t n_natural; /* variables the user sees */
+  size_t n_scalar;  /* numbers that hold g_i, TB_MODEL_SCALAR only */
   const struct tb_frame* p_frame; /* NULL: identity */
   uint64_t fingerprint;           /* of the data, to recognise them again */
   uint64_t n_stored;              /* how often store_scalar() was called */

@@ -7,7 +7,7 @@
 static double sign_of(double x) { return (double) (x > 0) - (double) (x < 0); }
 
 static enum tb_status prior_allocate(struct tb_prior* p_prior, size_t n_dim) {
-  double* v = malloc((3 * n_dim + 1) * sizeof(double));
+  double* v = calloc(5 * n_dim + 1, sizeof(double));
   if (v == NULL) {
     return TB_STATUS_memory;
   }
@@ -15,6 +15,9 @@ static enum tb_status prior_allocate(struct tb_prior* p_prior, size_t n_dim) {
   p_prior->v_kind = v;
   p_prior->v_location = v + n_dim;
   p_prior->v_scale = v + 2 * n_dim;
+  p_prior->v_functional = v + 3 * n_dim;
+  p_prior->v_precision = v + 4 * n_dim;
+  p_prior->at = n_dim;
   return TB_STATUS_ok;
 }
 
@@ -41,6 +44,23 @@ enum tb_status tb_prior_create(struct tb_prior* p_prior,
            v_param[k]->v_value,
            n_dim * sizeof(double));
   }
+  const struct tb_param* p_functional =
+    tb_params_find(p_params, "prior_functional");
+  if (p_functional != NULL && p_functional->n_value == n_dim) {
+    p_prior->at = (size_t) tb_params_number(p_params, "prior_at", 0);
+    memcpy(
+      p_prior->v_functional, p_functional->v_value, n_dim * sizeof(double));
+  }
+  p_prior->is_normal = 1;
+  for (size_t j = 0; j < n_dim; ++j) {
+    const double scale = p_prior->v_scale[j];
+    const enum tb_prior_kind kind = (enum tb_prior_kind) p_prior->v_kind[j];
+    if (kind == TB_PRIOR_normal && j != p_prior->at) {
+      p_prior->v_precision[j] = 1 / (scale * scale);
+    } else if (kind != TB_PRIOR_flat || j == p_prior->at) {
+      p_prior->is_normal = 0;
+    }
+  }
   return TB_STATUS_ok;
 }
 
@@ -48,7 +68,9 @@ enum tb_status tb_prior_copy(const struct tb_prior* p_prior,
                              struct tb_prior* p_out) {
   enum tb_status status = prior_allocate(p_out, p_prior->n_dim);
   if (status == TB_STATUS_ok) {
-    memcpy(p_out->v_kind, p_prior->v_kind, 3 * p_prior->n_dim * sizeof(double));
+    memcpy(p_out->v_kind, p_prior->v_kind, 5 * p_prior->n_dim * sizeof(double));
+    p_out->at = p_prior->at;
+    p_out->is_normal = p_prior->is_normal;
   }
   return status;
 }
@@ -58,27 +80,74 @@ void tb_prior_destroy(struct tb_prior* p_prior) {
   p_prior->v_kind = NULL;
 }
 
+/* theta_j, or a^T theta */
+static double prior_argument(const struct tb_prior* p_prior,
+                             size_t j,
+                             const double* v_theta) {
+  if (j != p_prior->at) {
+    return v_theta[j];
+  }
+  double sum = 0;
+  for (size_t k = 0; k < p_prior->n_dim; ++k) {
+    sum += p_prior->v_functional[k] * v_theta[k];
+  }
+  return sum;
+}
+
+/* log density, slope and curvature (-second derivative) of one coordinate's
+ * prior at t, with |t| rounded by `round`; without its kink's curvature when
+ * that is 0 */
+struct prior_value {
+  double log_density, slope, curvature;
+};
+
+static struct prior_value prior_at(const struct tb_prior* p_prior,
+                                   size_t j,
+                                   double argument,
+                                   double round) {
+  const double scale = p_prior->v_scale[j];
+  const double t = argument - p_prior->v_location[j];
+  switch ((enum tb_prior_kind) p_prior->v_kind[j]) {
+  case TB_PRIOR_normal:
+    return (struct prior_value){ -0.5 * (t / scale) * (t / scale),
+                                 -t / (scale * scale),
+                                 1 / (scale * scale) };
+  case TB_PRIOR_laplace: {
+    if (!(round > 0)) {
+      return (struct prior_value){ -fabs(t) / scale, -sign_of(t) / scale, 0 };
+    }
+    const double length = sqrt(t * t + round * round);
+    return (struct prior_value){
+      -length / scale,
+      -t / (length * scale),
+      round * round / (length * length * length * scale)
+    };
+  }
+  case TB_PRIOR_log_flat:
+    return (struct prior_value){ argument, 1, 0 };
+  case TB_PRIOR_log_exponential: {
+    const double u = exp(argument) / scale;
+    return (struct prior_value){ argument - u, 1 - u, u };
+  }
+  default:
+    return (struct prior_value){ 0, 0, 0 };
+  }
+}
+
 double tb_prior_gradient(const struct tb_prior* p_prior,
                          const double* v_theta,
                          double* v_gradient) {
-  double log_density = 0;
-  for (size_t j = 0; j < p_prior->n_dim; ++j) {
-    const double scale = p_prior->v_scale[j];
-    const double t = v_theta[j] - p_prior->v_location[j];
-    switch ((enum tb_prior_kind) p_prior->v_kind[j]) {
-    case TB_PRIOR_normal:
-      v_gradient[j] = -t / (scale * scale);
-      log_density -= 0.5 * (t / scale) * (t / scale);
-      break;
-    case TB_PRIOR_laplace:
-      v_gradient[j] = -sign_of(t) / scale;
-      log_density -= fabs(t) / scale;
-      break;
-    default:
-      v_gradient[j] = 0;
-    }
+  double sum = 0;
+  if (!p_prior->is_normal) {
+    return tb_prior_curvature(p_prior, v_theta, NULL, v_gradient, NULL, 0);
   }
-  return log_density;
+  /* the usual case, in every step of a chain: no branch, no division */
+  for (size_t j = 0; j < p_prior->n_dim; ++j) {
+    const double t = v_theta[j] - p_prior->v_location[j];
+    v_gradient[j] = -t * p_prior->v_precision[j];
+    sum += t * v_gradient[j];
+  }
+  return 0.5 * sum;
 }
 
 double tb_prior_curvature(const struct tb_prior* p_prior,
@@ -87,21 +156,29 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
                           double* v_gradient,
                           double* v_hessian,
                           size_t n_lead) {
-  double log_density = tb_prior_gradient(p_prior, v_theta, v_gradient);
-  for (size_t j = 0; j < p_prior->n_dim; ++j) {
-    const double scale = p_prior->v_scale[j];
-    double* p_diagonal = &v_hessian[j * n_lead + j];
-    if ((enum tb_prior_kind) p_prior->v_kind[j] == TB_PRIOR_normal) {
-      *p_diagonal += 1 / (scale * scale);
+  const size_t n_dim = p_prior->n_dim;
+  double log_density = 0;
+  memset(v_gradient, 0, n_dim * sizeof(double));
+  for (size_t j = 0; j < n_dim; ++j) {
+    const struct prior_value value =
+      prior_at(p_prior,
+               j,
+               prior_argument(p_prior, j, v_theta),
+               v_round == NULL ? 0 : v_round[j]);
+    log_density += value.log_density;
+    if (j != p_prior->at) {
+      v_gradient[j] += value.slope;
+      if (v_hessian != NULL) {
+        v_hessian[j * n_lead + j] += value.curvature;
+      }
+      continue;
     }
-    if ((enum tb_prior_kind) p_prior->v_kind[j] == TB_PRIOR_laplace &&
-        v_round != NULL && v_round[j] > 0) {
-      const double t = v_theta[j] - p_prior->v_location[j];
-      const double length = sqrt(t * t + v_round[j] * v_round[j]);
-      v_gradient[j] = -t / (length * scale);
-      log_density += (fabs(t) - length) / scale;
-      *p_diagonal +=
-        v_round[j] * v_round[j] / (length * length * length * scale);
+    const double* v_a = p_prior->v_functional;
+    for (size_t k = 0; k < n_dim; ++k) {
+      v_gradient[k] += value.slope * v_a[k];
+      for (size_t i = 0; v_hessian != NULL && i < n_dim; ++i) {
+        v_hessian[k * n_lead + i] += value.curvature * v_a[k] * v_a[i];
+      }
     }
   }
   return log_density;
@@ -115,11 +192,11 @@ double tb_prior_lipschitz(const struct tb_prior* p_prior) {
     case TB_PRIOR_normal:
       largest = fmax(largest, 1 / (scale * scale));
       break;
-    case TB_PRIOR_laplace:
-      return NAN;
-    default:
+    case TB_PRIOR_flat:
       break;
+    default:
+      return NAN;
     }
   }
-  return largest;
+  return p_prior->at < p_prior->n_dim ? NAN : largest;
 }

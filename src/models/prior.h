@@ -4,6 +4,15 @@
  *   flat             0                         0
  *   normal(m, s)     -(t - m)^2 / (2 s^2)      -(t - m) / s^2
  *   laplace(m, s)    -|t - m| / s              -sign(t - m) / s, sign(0) = 0
+ *
+ * of a coordinate t = log u of a positive u, Jacobian included:
+ *
+ *   log_flat         t                         1                 (u flat)
+ *   log_exponential  t - e^t / s               1 - e^t / s       (E u = s)
+ *
+ * One coordinate, the intercept of a regression, may have its prior on a
+ * linear functional a^T theta instead: the predictor at the mean of the
+ * covariates, as users of rstanarm expect.
  */
 #ifndef TB_MODELS_PRIOR_H
 #define TB_MODELS_PRIOR_H
@@ -17,17 +26,26 @@ enum tb_prior_kind {
   TB_PRIOR_flat = 0,
   TB_PRIOR_normal = 1,
   TB_PRIOR_laplace = 2,
-  TB_PRIOR_count = 3
+  TB_PRIOR_log_flat = 3,
+  TB_PRIOR_log_exponential = 4,
+  TB_PRIOR_count = 5
 };
 
 struct tb_prior {
   size_t n_dim;
   double* v_kind;     /* n_dim, enum tb_prior_kind */
   double* v_location; /* n_dim */
-  double* v_scale;    /* n_dim; one block of memory, at v_kind */
+  double* v_scale;    /* n_dim */
+  double* v_functional; /* n_dim: a */
+  double* v_precision;  /* n_dim: 1/s^2 of a normal, 0 where flat; one block of
+                           memory, at v_kind */
+  size_t at;            /* the coordinate whose prior is on a^T theta; n_dim:
+                           none */
+  int is_normal;        /* every coordinate's own prior is normal or flat */
 };
 
-/* From the parameters "prior_kind", "prior_location", "prior_scale". */
+/* From the parameters "prior_kind", "prior_location", "prior_scale" (n_dim
+ * each) and, optional, "prior_at" (counted from 0) and "prior_functional". */
 enum tb_status tb_prior_create(struct tb_prior* p_prior,
                                const struct tb_params* p_params,
                                size_t n_dim);
@@ -41,7 +59,7 @@ double tb_prior_gradient(const struct tb_prior* p_prior,
                          double* v_gradient);
 
 /* The same with |t| rounded to sqrt(t^2 + round^2) (v_round may be NULL), and
- * the diagonal of -Hessian ADDED to v_hessian (n_dim x n_dim). The Laplace
+ * -Hessian ADDED to v_hessian (n_dim x n_dim, or NULL). The Laplace
  * curvature counts only where it is rounded. */
 double tb_prior_curvature(const struct tb_prior* p_prior,
                           const double* v_theta,
