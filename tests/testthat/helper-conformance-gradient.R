@@ -1,0 +1,253 @@
+# The laws of a gradient estimator, by enumerating every minibatch of a small
+# data set: no Monte Carlo. test-conformance-gradient.R applies them to every
+# entry of conformance_gradients(), under every way of drawing in
+# enumerations(), on every model of enumeration_models().
+
+# make: at (a point) -> the spec. has_reference: equals the full gradient there.
+conformance_gradients <- function() {
+  list(
+    simple = list(
+      name = "simple",
+      make = function(at) gradient_simple(),
+      uses_rows = TRUE,
+      has_reference = FALSE
+    ),
+    cv = list(
+      name = "cv",
+      make = function(at) gradient_cv(at),
+      uses_rows = TRUE,
+      has_reference = TRUE
+    ),
+    full = list(
+      name = "full",
+      make = function(at) gradient_full(),
+      uses_rows = FALSE,
+      has_reference = TRUE
+    )
+  )
+}
+
+enumeration_models <- function() {
+  models <- list(
+    bernoulli = entry_glm(
+      "bernoulli",
+      prior = prior_laplace(0, 0.5),
+      weighted = TRUE,
+      n_data = 5,
+      n_dim = 2
+    )$model,
+    poisson = entry_glm(
+      "poisson",
+      prior = prior_normal(0.5, 0.7),
+      shifted = TRUE,
+      n_data = 5,
+      n_dim = 2
+    )$model,
+    gaussian = entry_gaussian(n_data = 5, n_dim = 2)$model
+  )
+  glm <- models$poisson
+  models$whitened <- whitened_twin(
+    glm,
+    c(0.2, -0.1),
+    matrix(c(2, 1, 0, 0.5), 2),
+    is_diagonal = FALSE
+  )
+  models
+}
+
+# Every minibatch of n of the N rows: a list of index, multiplier and
+# probability, and the factor of the noise variance.
+enumerations <- function(n_data) {
+  tuples <- function(n) {
+    as.matrix(expand.grid(rep(list(seq_len(n_data)), n)))
+  }
+  weighted <- function(n, p) {
+    index <- tuples(n)
+    list(
+      index = index,
+      multiplier = matrix(1 / (n * p[index]), ncol = n),
+      probability = apply(matrix(p[index], ncol = n), 1, prod),
+      finite = 1,
+      selection = p
+    )
+  }
+  without <- function(n) {
+    index <- t(utils::combn(n_data, n))
+    list(
+      index = index,
+      multiplier = matrix(n_data / n, nrow(index), n),
+      probability = rep(1 / nrow(index), nrow(index)),
+      finite = 1 - n / n_data
+    )
+  }
+  uneven <- seq_len(n_data)^2
+  list(
+    "one row" = weighted(1, rep(1 / n_data, n_data)),
+    "with replacement" = weighted(2, rep(1 / n_data, n_data)),
+    "without replacement" = without(3),
+    "weighted" = weighted(2, uneven / sum(uneven))
+  )
+}
+
+# A kernel that stays where it is: R refuses a step of zero, the core does not.
+kernel_still <- function(kernel = kernel_sgld(1)) {
+  kernel$args$step_size <- 0
+  kernel
+}
+
+test_control <- function(
+  iter = 1,
+  warmup = 0,
+  chains = 1,
+  keep = c("draws", "gradients"),
+  seed = 1
+) {
+  list(
+    iter = iter,
+    warmup = warmup,
+    thin = 1,
+    chains = chains,
+    cores = 1,
+    seed = seed,
+    keep = keep,
+    refresh = 0
+  )
+}
+
+# The estimate at theta (parameters) from one minibatch of `scheme`, and its
+# reported variance s_j^2 (sampler coordinates; NA: none).
+estimate_once <- function(model, gradient, scheme, theta, seed = 1) {
+  plan <- new_plan(
+    model,
+    kernel_still(),
+    gradient,
+    scheme,
+    schedule_constant()
+  )
+  plan$init <- .Call(ffi_model_to_sampler, model$pointer, as.double(theta))
+  segment <- run_segment(
+    plan,
+    test_control(seed = seed),
+    n_warmup = 0,
+    n_sampling = 1,
+    keeps_noise = TRUE
+  )
+  noise <- segment$reports[[1]]$noise
+  list(
+    theta = segment$buffers$draw,
+    gradient = segment$buffers$gradient,
+    variance = if (noise[[1]] == 1) noise[-1] else rep(NA, model$n_dim)
+  )
+}
+
+# The gradient in the parameters, where the recorder reports it.
+full_gradient <- function(model, theta) {
+  phi <- .Call(ffi_model_to_sampler, model$pointer, as.double(theta))
+  g <- drop(model_evaluate(model, phi)$gradient)
+  to_parameter_gradient(model, g)
+}
+
+to_parameter_gradient <- function(model, g) {
+  if (model_is_whitened(model)) drop(model$whitening$chol %*% g) else g
+}
+
+to_sampler_gradient <- function(model, g) {
+  if (model_is_whitened(model)) {
+    drop(forwardsolve(model$whitening$chol, g))
+  } else {
+    g
+  }
+}
+
+# Estimate (sampler coordinates) and variance of every minibatch: matrices with
+# a row for each.
+enumerate <- function(model, gradient, all, theta) {
+  one <- lapply(seq_len(nrow(all$index)), function(k) {
+    scheme <- subsample_fixed(all$index[k, ], all$multiplier[k, ], all$finite)
+    estimate_once(model, gradient, scheme, theta)
+  })
+  list(
+    gradient = t(vapply(
+      one,
+      function(o) to_sampler_gradient(model, o$gradient),
+      numeric(model$n_dim)
+    )),
+    variance = t(vapply(one, function(o) o$variance, numeric(model$n_dim))),
+    moved = any(vapply(one, function(o) max(abs(o$theta - theta)), 0) > 1e-12)
+  )
+}
+
+# V = E||g-hat - g||^2 by the formulas of section 2 of the specification, from
+# a_i (n_data x n_dim).
+pseudo_variance_of <- function(a, all) {
+  n_data <- nrow(a)
+  n <- ncol(all$index)
+  if (is.null(all$selection)) {
+    centred <- sweep(a, 2, colMeans(a))
+    n_data^2 / n * (1 - n / n_data) / (n_data - 1) * sum(centred^2)
+  } else {
+    (sum(rowSums(a^2) / all$selection) - sum(colSums(a)^2)) / n
+  }
+}
+
+# g_i(theta) of every row, sampler coordinates.
+row_gradients <- function(model, theta) {
+  phi <- .Call(ffi_model_to_sampler, model$pointer, as.double(theta))
+  t(vapply(
+    seq_len(model$n_data),
+    function(i) {
+      drop(model_evaluate(model, phi, "likelihood", index = i)$gradient)
+    },
+    numeric(model$n_dim)
+  ))
+}
+
+law_unbiased <- function(entry, model, all) {
+  at <- c(0.4, -0.3)
+  theta <- c(-0.6, 0.9)
+  spec <- entry$make(at)
+  found <- enumerate(model, spec, all, theta)
+  expect_false(found$moved)
+  g <- to_sampler_gradient(model, full_gradient(model, theta))
+  mean <- colSums(found$gradient * all$probability)
+  expect_close(mean, g, "mean of the estimate")
+
+  error <- sweep(found$gradient, 2, g)
+  truth <- colSums(error^2 * all$probability)
+  a <- row_gradients(model, theta)
+  if (entry$has_reference) {
+    a <- a - row_gradients(model, at)
+  }
+  expect_close(sum(truth), pseudo_variance_of(a, all), "pseudo-variance")
+  if (ncol(all$index) == 1) {
+    expect_true(all(is.na(found$variance)))
+  } else {
+    reported <- colSums(found$variance * all$probability)
+    expect_close(reported, truth, "mean of the reported variance")
+  }
+}
+
+law_centred <- function(entry, model) {
+  at <- c(0.4, -0.3)
+  g <- full_gradient(model, at)
+  schemes <- list(
+    subsample_uniform(1),
+    subsample_uniform(3),
+    subsample_uniform(2, replace = FALSE),
+    subsample_weighted(3, c(1, 2, 3, 4, 50))
+  )
+  for (scheme in schemes) {
+    for (seed in 1:3) {
+      found <- estimate_once(model, entry$make(at), scheme, at, seed)
+      expect_close(found$gradient, g, "estimate at the reference point")
+      expect_true(all(is.na(found$variance) | found$variance < 1e-20))
+    }
+  }
+}
+
+law_exact <- function(entry, model) {
+  theta <- c(-0.6, 0.9)
+  found <- estimate_once(model, entry$make(theta), NULL, theta)
+  expect_close(found$gradient, full_gradient(model, theta), "full gradient")
+  expect_identical(found$variance, c(0, 0))
+}

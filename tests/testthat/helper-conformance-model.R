@@ -1,0 +1,436 @@
+# The laws of a model, written once; test-conformance-model.R applies them to
+# every entry of conformance_models(). An entry has
+#
+#   name          the registered member
+#   model         a tall_model
+#   log_lik       theta -> log p(y_i | theta) of every row, from R's densities
+#   log_prior     theta -> log p(theta), up to a constant
+#   row_gradient  theta -> n_data x n_dim, by the formula
+#   row_hessian   theta -> n_data matrices: -H_i
+#   lipschitz     L_i of every row; NULL: none
+#   lipschitz_prior
+#   point         () -> a random theta
+
+conformance_models <- function() {
+  trials <- c(1, 3, 2, 5)
+  list(
+    "glm, gaussian" = entry_glm(
+      "gaussian",
+      prior = prior_normal(c(0.2, 0, -1), c(2, 1, 0.5)),
+      weighted = TRUE,
+      shifted = TRUE,
+      sigma = 0.7
+    ),
+    "glm, bernoulli" = entry_glm("bernoulli", prior = prior_normal(0, 2)),
+    "glm, bernoulli, weighted" = entry_glm(
+      "bernoulli",
+      prior = prior_flat(),
+      weighted = TRUE,
+      n_data = 40
+    ),
+    "glm, binomial" = entry_glm(
+      "binomial",
+      prior = prior_normal(1, 2),
+      trials = trials,
+      shifted = TRUE
+    ),
+    "glm, poisson" = entry_glm(
+      "poisson",
+      prior = prior_laplace(0.1, 0.3),
+      weighted = TRUE,
+      shifted = TRUE
+    ),
+    "glm, wide rows" = entry_glm(
+      "bernoulli",
+      prior = prior_normal(0, 1),
+      n_data = 70,
+      n_dim = 17
+    ),
+    "glm, several chunks" = entry_glm(
+      "poisson",
+      prior = prior_normal(0, 1),
+      n_data = 9001,
+      n_dim = 2
+    ),
+    "gaussian" = entry_gaussian(),
+    "gaussian, one coordinate" = entry_gaussian(n_data = 9, n_dim = 1)
+  )
+}
+
+entry_glm <- function(
+  family,
+  prior,
+  weighted = FALSE,
+  shifted = FALSE,
+  trials = NULL,
+  sigma = 1,
+  n_data = 23,
+  n_dim = 3,
+  seed = 11
+) {
+  withr::local_seed(seed)
+  x <- matrix(stats::rnorm(n_data * n_dim), n_data) / sqrt(n_dim)
+  offset <- if (shifted) stats::rnorm(n_data) / 2
+  weights <- if (weighted) stats::runif(n_data, 0.5, 2)
+  if (!is.null(trials)) {
+    weights <- rep_len(trials, n_data)
+  }
+  w <- if (is.null(weights)) rep(1, n_data) else weights
+  shift <- if (is.null(offset)) 0 else offset
+  p <- stats::plogis(x[, 1])
+  y <- switch(
+    family,
+    gaussian = stats::rnorm(n_data),
+    bernoulli = stats::rbinom(n_data, 1, p),
+    binomial = stats::rbinom(n_data, w, p) / w,
+    poisson = stats::rpois(n_data, 2)
+  )
+  eta <- function(theta) drop(x %*% theta) + shift
+  scale <- if (family == "gaussian") sigma^2 else 1
+  mu <- switch(
+    family,
+    gaussian = identity,
+    poisson = exp,
+    stats::plogis
+  )
+  curve <- function(theta) {
+    m <- mu(eta(theta))
+    w / scale * switch(family, gaussian = 1 + 0 * m, poisson = m, m * (1 - m))
+  }
+  list(
+    name = "glm",
+    model = model_glm(
+      x,
+      y,
+      family = family,
+      prior = prior,
+      weights = weights,
+      offset = offset,
+      sigma = sigma
+    ),
+    log_lik = function(theta) {
+      m <- mu(eta(theta))
+      switch(
+        family,
+        gaussian = stats::dnorm(y, m, sigma / sqrt(w), log = TRUE),
+        bernoulli = w * stats::dbinom(y, 1, m, log = TRUE),
+        binomial = stats::dbinom(round(w * y), w, m, log = TRUE),
+        poisson = w * stats::dpois(y, m, log = TRUE)
+      )
+    },
+    log_prior = function(theta) prior_density(prior, theta),
+    row_gradient = function(theta) w * (y - mu(eta(theta))) / scale * x,
+    row_hessian = function(theta) {
+      v <- curve(theta)
+      lapply(seq_len(n_data), function(i) v[[i]] * tcrossprod(x[i, ]))
+    },
+    lipschitz = switch(
+      family,
+      gaussian = w * rowSums(x^2) / scale,
+      poisson = NULL,
+      w * rowSums(x^2) / 4
+    ),
+    lipschitz_prior = switch(
+      prior$kind,
+      flat = 0,
+      normal = max(1 / prior$scale^2),
+      laplace = NA
+    ),
+    point = function() stats::runif(n_dim, -1, 1)
+  )
+}
+
+prior_density <- function(prior, theta) {
+  t <- (theta - prior$location) / prior$scale
+  switch(prior$kind, flat = 0, normal = -sum(t^2) / 2, laplace = -sum(abs(t)))
+}
+
+entry_gaussian <- function(n_data = 19, n_dim = 3, seed = 12) {
+  withr::local_seed(seed)
+  x <- matrix(stats::rnorm(n_data * n_dim), n_data) + 2
+  spd <- function() {
+    crossprod(matrix(stats::rnorm(n_dim^2), n_dim)) + diag(n_dim)
+  }
+  covariance <- spd()
+  prior_covariance <- spd()
+  prior_mean <- stats::rnorm(n_dim)
+  precision <- solve(covariance)
+  quadratic <- function(centred, p) rowSums((centred %*% p) * centred)
+  list(
+    name = "gaussian",
+    model = model_gaussian(x, covariance, prior_mean, prior_covariance),
+    log_lik = function(theta) {
+      centred <- sweep(x, 2, theta)
+      constant <- determinant(2 * pi * covariance)$modulus
+      -0.5 * (quadratic(centred, precision) + as.numeric(constant))
+    },
+    log_prior = function(theta) {
+      -0.5 * quadratic(t(theta - prior_mean), solve(prior_covariance))
+    },
+    row_gradient = function(theta) sweep(x, 2, theta) %*% precision,
+    row_hessian = function(theta) rep(list(precision), n_data),
+    lipschitz = rep(max(eigen(precision)$values), n_data),
+    lipschitz_prior = max(eigen(solve(prior_covariance))$values),
+    point = function() stats::runif(n_dim, -3, 3)
+  )
+}
+
+# ---- laws ------------------------------------------------------------------------
+
+density_of <- function(model, parts = "posterior") {
+  function(theta) model_evaluate(model, theta, parts)$log_density
+}
+
+gradient_of <- function(model, parts = "posterior") {
+  function(theta) drop(model_evaluate(model, theta, parts)$gradient)
+}
+
+law_gradient <- function(entry) {
+  model <- entry$model
+  for (k in 1:3) {
+    theta <- entry$point()
+    for (parts in c("posterior", "likelihood", "prior")) {
+      f <- density_of(model, parts)
+      g <- gradient_of(model, parts)(theta)
+      expect_derivative(
+        g,
+        central_difference(f, theta),
+        abs(f(theta)) + max(abs(g)),
+        paste("gradient of the", parts)
+      )
+    }
+    expect_close(
+      gradient_of(model, "likelihood")(theta),
+      colSums(entry$row_gradient(theta)),
+      "gradient by its formula"
+    )
+  }
+}
+
+law_curvature <- function(entry) {
+  model <- entry$model
+  for (k in 1:3) {
+    theta <- entry$point()
+    out <- curvature(model, theta)
+    g <- gradient_of(model)
+    expect_close(out$log_posterior, density_of(model)(theta), "log posterior")
+    expect_close(out$gradient, g(theta), "gradient")
+    expect_derivative(
+      -out$hessian,
+      central_difference(g, theta),
+      max(abs(g(theta))) + max(abs(out$hessian)),
+      "Hessian"
+    )
+    expect_identical(out$hessian, t(out$hessian))
+    round <- rep(0.2, model$n_dim)
+    rounded <- curvature(model, theta, round = round)
+    expect_derivative(
+      rounded$gradient,
+      central_difference(
+        function(theta) curvature(model, theta, round = round)$log_posterior,
+        theta
+      ),
+      abs(rounded$log_posterior) + max(abs(rounded$gradient)),
+      "rounded gradient"
+    )
+    expect_derivative(
+      -rounded$hessian,
+      central_difference(
+        function(theta) curvature(model, theta, round = round)$gradient,
+        theta
+      ),
+      max(abs(rounded$gradient)) + max(abs(rounded$hessian)),
+      "rounded Hessian"
+    )
+  }
+}
+
+law_density <- function(entry) {
+  model <- entry$model
+  points <- replicate(4, entry$point())
+  points <- matrix(points, model$n_dim)
+  ours <- model_evaluate(model, points)$log_density
+  parts <- model_evaluate(model, points, "likelihood")$log_density +
+    model_evaluate(model, points, "prior")$log_density
+  theirs <- apply(points, 2, function(theta) {
+    sum(entry$log_lik(theta)) + entry$log_prior(theta)
+  })
+  expect_close(ours, parts, "likelihood plus prior")
+  # constants may be left out, but the same one everywhere
+  expect_close(ours - ours[[1]], theirs - theirs[[1]], "log density")
+}
+
+law_rows <- function(entry) {
+  model <- entry$model
+  n <- model$n_data
+  theta <- entry$point()
+  # more than one block of rows, repeated ones among them, out of order
+  index <- c(sample(n, min(n, 20)), 1, n, 1)
+  some <- model_evaluate(model, theta, "likelihood", index, weight = 2.5)
+  expect_close(
+    some$gradient,
+    2.5 * colSums(entry$row_gradient(theta)[index, , drop = FALSE]),
+    "gradient of some rows"
+  )
+  rows <- lapply(list(seq_len(n), 1:4, 5:n), function(index) {
+    model_evaluate(model, theta, "likelihood", index)
+  })
+  expect_close(
+    rows[[1]]$gradient,
+    rows[[2]]$gradient + rows[[3]]$gradient,
+    "gradient of the rows in two parts"
+  )
+  expect_close(
+    rows[[1]]$log_density,
+    rows[[2]]$log_density + rows[[3]]$log_density,
+    "log likelihood of the rows in two parts"
+  )
+  all <- model_evaluate(model, theta, "likelihood")
+  expect_close(all$gradient, rows[[1]]$gradient, "gradient of all rows")
+}
+
+law_log_lik <- function(entry) {
+  model <- entry$model
+  points <- matrix(replicate(2, entry$point()), model$n_dim)
+  expected <- apply(points, 2, entry$log_lik)
+  ours <- .Call(ffi_model_log_lik, model$pointer, points, NULL)
+  expect_close(ours, expected, "log likelihood of each row")
+  index <- c(model$n_data, 2, 2)
+  some <- .Call(ffi_model_log_lik, model$pointer, points, index)
+  expect_close(some, expected[index, ], "log likelihood of some rows")
+}
+
+law_log_lik_many <- function(entry) {
+  model <- entry$model
+  points <- matrix(replicate(5, entry$point()), model$n_dim)
+  many <- .Call(ffi_model_log_lik_many, model$pointer, as.double(points))
+  if (is.integer(many)) {
+    expect_identical(status_name(many), "unsupported")
+    testthat::skip(paste(entry$name, "has no log_lik_many()"))
+  }
+  one <- model_evaluate(model, points, "likelihood")$log_density
+  expect_close(many, one, "log likelihood at many points")
+}
+
+law_weights <- function(entry) {
+  model <- entry$model
+  theta <- entry$point()
+  sigma <- solve(curvature(model, theta)$hessian)
+  hessians <- entry$row_hessian(theta)
+  trace <- function(a) sum(diag(a))
+  expected <- list(
+    gradient = sqrt(rowSums(entry$row_gradient(theta)^2)),
+    hessian = vapply(hessians, function(h) {
+      sqrt(trace(h %*% sigma %*% t(h)))
+    }, 0),
+    leverage = vapply(hessians, function(h) trace(h %*% sigma), 0),
+    lipschitz = entry$lipschitz,
+    uniform = rep(1, model$n_data)
+  )
+  for (type in weight_types) {
+    compute <- function(defensive) {
+      subsampling_weights(model, theta, type, defensive = defensive)
+    }
+    if (is.null(expected[[type]])) {
+      expect_error(compute(0), class = "tall_error_unsupported")
+      next
+    }
+    p <- expected[[type]] / sum(expected[[type]])
+    expect_close(compute(0), p, paste("weights of type", type))
+    expect_close(
+      compute(0.25),
+      0.75 * p + 0.25 / model$n_data,
+      paste("defensive weights of type", type)
+    )
+  }
+}
+
+law_lipschitz <- function(entry) {
+  if (is.null(entry$lipschitz)) {
+    testthat::skip(paste(entry$name, "has no Lipschitz constants"))
+  }
+  model <- entry$model
+  theta <- entry$point()
+  ours <- model_weights(model, "lipschitz", theta, NULL, 1L)
+  expect_close(ours, entry$lipschitz, "Lipschitz constants")
+  for (k in 1:5) {
+    other <- entry$point()
+    change <- entry$row_gradient(theta) - entry$row_gradient(other)
+    slope <- sqrt(rowSums(change^2)) / sqrt(sum((theta - other)^2))
+    expect_lte(max(slope / ours), 1 + 1e-12)
+  }
+  prior <- model_info(model)$lipschitz_prior
+  expect_identical(is.na(prior), is.na(entry$lipschitz_prior))
+  if (!is.na(prior)) {
+    expect_close(prior, entry$lipschitz_prior, "Lipschitz constant of g_0")
+  }
+}
+
+# phi = L'(theta - center): densities equal up to a constant, gradients mapped.
+law_whitened <- function(entry, is_diagonal) {
+  model <- entry$model
+  if (!model_info(model)$has_whiten) {
+    testthat::skip(paste(entry$name, "cannot be whitened"))
+  }
+  d <- model$n_dim
+  center <- entry$point()
+  minus_hessian <- curvature(model, center)$hessian
+  chol <- if (is_diagonal) {
+    diag(sqrt(diag(minus_hessian)), d)
+  } else {
+    t(chol(minus_hessian))
+  }
+  before <- model_evaluate(model, center)
+  twin <- whitened_twin(model, center, chol, is_diagonal)
+  expect_identical(model_evaluate(model, center), before)
+
+  phi <- matrix(stats::rnorm(4 * d), d)
+  theta <- center + backsolve(t(chol), phi)
+  expect_close(.Call(ffi_model_to_parameter, twin$pointer, phi), theta, "theta")
+  expect_close(.Call(ffi_model_to_sampler, twin$pointer, theta), phi, "phi")
+  white <- model_evaluate(twin, phi)
+  plain <- model_evaluate(model, theta)
+  shift <- white$log_density - plain$log_density
+  expect_close(shift, rep(shift[[1]], 4), "Jacobian")
+  expect_close(
+    white$gradient,
+    forwardsolve(chol, plain$gradient),
+    "gradient in phi"
+  )
+  expect_close(
+    .Call(ffi_model_log_lik, twin$pointer, phi, NULL),
+    apply(theta, 2, entry$log_lik),
+    "log likelihood of each row"
+  )
+  expect_close(
+    .Call(ffi_model_log_lik_many, twin$pointer, as.double(phi)),
+    model_evaluate(twin, phi, "likelihood")$log_density,
+    "log likelihood at many points"
+  )
+  if (!is_diagonal) {
+    expect_close(
+      model_weights(twin, "leverage", numeric(d), NULL, 1L),
+      model_weights(model, "leverage", center, as.double(chol), 1L),
+      "leverage"
+    )
+  }
+}
+
+whitened_twin <- function(model, center, chol, is_diagonal) {
+  twin <- model
+  twin$pointer <- .Call(
+    ffi_model_whiten,
+    model$pointer,
+    as.double(center),
+    as.double(if (is_diagonal) diag(chol) else chol),
+    is_diagonal,
+    FALSE
+  )
+  twin$whitening <- list(
+    center = center,
+    chol = chol,
+    is_diagonal = is_diagonal
+  )
+  twin$cache <- new.env(parent = emptyenv())
+  twin
+}
