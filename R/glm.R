@@ -8,9 +8,10 @@
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
 #'   [offset()] are fine.
 #' @param data (data frame) The data.
-#' @param family (family object, function or string) [gaussian()], [binomial()] with
-#'   a 0/1, logical or two-level factor response, [poisson()]; with their canonical
-#'   links.
+#' @param family (family object, function or string) [gaussian()], [binomial()],
+#'   [poisson()], with their canonical links. A binomial response is 0/1, logical, a
+#'   factor with two levels, `cbind(successes, failures)`, or a proportion with the
+#'   number of trials as `weights`, as in [stats::glm()].
 #' @param prior (`tall_prior`) The [prior][priors] of the coefficients.
 #' @param prior_intercept (`tall_prior`) The prior of the intercept: of the linear
 #'   predictor where all covariates are at their means, as in rstanarm. The draws
@@ -187,7 +188,7 @@ frame_parts <- function(frame, family, call) {
     x = x,
     y = y$values,
     levels = y$levels,
-    weights = stats::model.weights(frame),
+    weights = frame_weights(frame, y$trials),
     offset = stats::model.offset(frame),
     contrasts = contrasts
   )
@@ -214,18 +215,15 @@ check_factors <- function(frame, call) {
   }
 }
 
-# 0/1 from a factor or logical, as stats::glm: the first level is 0.
+# list(values, levels, trials), as stats::glm: a factor or logical is 0 at its
+# first level; cbind(successes, failures) is a proportion of trials.
 frame_response <- function(response, family, call) {
-  if (is.matrix(response)) {
-    abort_expected(
-      response,
-      "a vector",
-      arg = "response",
-      call = call
-    )
-  }
+  is_binomial <- family$name %in% c("bernoulli", "binomial")
   levels <- NULL
-  if (family$name %in% c("bernoulli", "binomial") && is.factor(response)) {
+  if (is.matrix(response)) {
+    return(counts_response(response, is_binomial, call))
+  }
+  if (is_binomial && is.factor(response)) {
     levels <- levels(response)
     if (length(levels) != 2) {
       abort_input(
@@ -239,14 +237,61 @@ frame_response <- function(response, family, call) {
     response <- as.double(response == levels[[2]])
   }
   if (!is.numeric(response) && !is.logical(response)) {
+    expected <- paste0(
+      "numeric",
+      if (is_binomial) ", logical or a factor with two levels"
+    )
+    hint <- if (is.character(response)) {
+      "Make it a factor with `factor()`."
+    }
+    abort_expected(response, expected, hint, arg = "response", call = call)
+  }
+  list(values = as.double(response), levels = levels, trials = NULL)
+}
+
+# cbind(successes, failures)
+counts_response <- function(response, is_binomial, call) {
+  if (!is_binomial || ncol(response) != 2 || !is.numeric(response)) {
     abort_expected(
       response,
-      "numeric, logical or a factor with two levels",
+      if (is_binomial) {
+        "a vector or cbind(successes, failures)"
+      } else {
+        "a numeric vector"
+      },
       arg = "response",
       call = call
     )
   }
-  list(values = as.double(response), levels = levels)
+  storage.mode(response) <- "double"
+  check_finite(response, arg = "response", call = call)
+  bad <- which(response < 0 | response != round(response))
+  if (length(bad) > 0) {
+    abort_value(response, bad[[1]], "be a count", arg = "response", call = call)
+  }
+  trials <- rowSums(response)
+  if (any(trials == 0)) {
+    abort_value(
+      trials,
+      which(trials == 0)[[1]],
+      "have at least one trial in each row",
+      arg = "response",
+      call = call
+    )
+  }
+  list(values = response[, 1] / trials, levels = NULL, trials = trials)
+}
+
+# Weights of the likelihood: those given times the trials.
+frame_weights <- function(frame, trials) {
+  weights <- stats::model.weights(frame)
+  if (is.null(trials)) {
+    weights
+  } else if (is.null(weights)) {
+    trials
+  } else {
+    weights * trials
+  }
 }
 
 #' @export
