@@ -5,16 +5,32 @@
 #' @param model (`tall_model`) The model, from [model_glm()] or another
 #'   `model_*()`.
 #' @param method (string) `"newton"` (Newton's method with step halving, for
-#'   models with a Hessian), `"lbfgs"` ([stats::optim()]), or `"auto"`: the first
-#'   that the model can do.
+#'   models with a Hessian), `"lbfgs"` ([stats::optim()]), `"adam"` or `"sgd"` (by
+#'   minibatches, drawn with R's generator), or `"auto"`: Newton's method where the
+#'   model can, else L-BFGS.
 #' @param init (numeric vector of n_dim values, or `NULL`) Where to start; `NULL`
 #'   is zero.
-#' @param max_iter (whole number) The most iterations.
+#' @param max_iter (whole number) The most iterations; with `"adam"` and `"sgd"`
+#'   their number.
+#' @param batch_size (positive number) Rows in a minibatch of `"adam"` and `"sgd"`,
+#'   drawn without replacement; a number below 1 is a fraction of the data.
+#' @param learning_rate (positive number or `NULL`) \eqn{h_0} below. `NULL`: 0.01 for
+#'   `"adam"`, 0.1 / n_data for `"sgd"`, whose gradient is summed over the data.
+#' @param decay (positive number or `NULL`) \eqn{k_0} below; `NULL`: a constant rate.
+#' @param beta (two numbers) ADAM's memories of the gradient and of its square.
 #' @param cores (whole number) Threads to use.
 #'
 #' @details
 #' Newton's method first runs on an evenly spaced tenth of the rows of a large
 #' data set, which costs little and ends close to the mode of all rows.
+#'
+#' `"sgd"` makes the steps \eqn{\theta + h_k \hat g}{theta + h_k g} with
+#' \eqn{\hat g}{g} the minibatch gradient of the log posterior (no factor one half)
+#' and \eqn{h_k = h_0 / (1 + k / k_0)}{h_k = h_0 / (1 + k / k_0)}. `"adam"` (Kingma &
+#' Ba, 2015) divides its running mean by the root of that of its square. Neither
+#' ends at the mode exactly: `distance` says how far it is in posterior standard
+#' deviations, \eqn{\sqrt{g^T \hat\Sigma g}}{sqrt(g' Sigma g)} at the end. Control
+#' variates stay unbiased about any point.
 #'
 #' Improper posteriors are refused. Under a flat prior, the classes of a logistic
 #' regression may be separated: the likelihood then rises without end, the
@@ -33,13 +49,18 @@
 #' * `log_posterior`, `gradient_norm` (numbers): there;
 #' * `hessian` (matrix): the Hessian of the log posterior, negative definite;
 #' * `passes` (number): passes over the data used;
-#' * `iterations`, `converged`, `method`.
+#' * `iterations`, `converged`, `method`;
+#' * `trace` (data frame): `iteration`, `passes`, `log_posterior`, `gradient_norm`
+#'   along the search, for [plot()][plot.tall_mode()];
+#' * `distance` (number): see below, for `"adam"` and `"sgd"`.
 #'
 #' [vcov()] gives the inverse of minus the Hessian, `coef()` the estimate.
 #' @section Conditions:
 #' `tall_error_improper` if the posterior is not proper or has no finite mode;
 #' `tall_error_unsupported` if the model cannot do `method`;
 #' `tall_warning_mode` if the search did not converge.
+#' @references
+#' Kingma & Ba (2015). Adam: a method for stochastic optimization. *ICLR*.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(500))
 #' y <- rbinom(500, 1, plogis(0.5 + x[, "age"]))
@@ -49,13 +70,17 @@
 #' @export
 find_mode <- function(
   model,
-  method = c("auto", "newton", "lbfgs"),
+  method = c("auto", "newton", "lbfgs", "adam", "sgd"),
   init = NULL,
-  max_iter = 100,
+  max_iter = if (method %in% c("adam", "sgd")) 5000 else 100,
+  batch_size = 500,
+  learning_rate = NULL,
+  decay = max_iter / 10,
+  beta = c(0.9, 0.999),
   cores = getOption("mc.cores", 1L)
 ) {
   check_model(model)
-  method <- check_choice(method, c("auto", "newton", "lbfgs"))
+  method <- check_choice(method, c("auto", "newton", "lbfgs", "adam", "sgd"))
   init <- check_numeric_vector(init, size = model$n_dim, allow_null = TRUE)
   max_iter <- check_count(max_iter)
   cores <- check_count(cores)
@@ -73,11 +98,23 @@ find_mode <- function(
     method <- if (has_curvature) "newton" else "lbfgs"
   }
   start <- if (is.null(init)) model_start(model) else as.double(init)
-  mode <- if (method == "newton") {
-    mode_newton(model, start, max_iter, cores)
-  } else {
-    mode_lbfgs(model, start, max_iter, has_curvature, cores)
-  }
+  mode <- switch(
+    method,
+    newton = mode_newton(model, start, max_iter, cores),
+    lbfgs = mode_lbfgs(model, start, max_iter, has_curvature, cores),
+    mode_stochastic(
+      model,
+      start,
+      method,
+      max_iter,
+      check_batch_size(batch_size, "batch_size"),
+      check_number(learning_rate, positive = TRUE, allow_null = TRUE) %||%
+        if (method == "adam") 0.01 else 0.1 / model$n_data,
+      check_number(decay, positive = TRUE, allow_null = TRUE),
+      check_beta(beta),
+      cores
+    )
+  )
   if (!mode$converged) {
     warn_tall(
       "mode",
@@ -85,11 +122,28 @@ find_mode <- function(
         "The search for the mode did not converge in {mode$iterations}
          iterations.",
         x = "The norm of the gradient is {format_number(mode$gradient_norm)}.",
-        i = "Raise {.arg max_iter}, or give {.arg init}."
+        i = if (method %in% c("adam", "sgd")) {
+          "Raise {.arg max_iter}, or change {.arg learning_rate}."
+        } else {
+          "Raise {.arg max_iter}, or give {.arg init}."
+        }
       )
     )
   }
   mode
+}
+
+check_beta <- function(beta, arg = caller_arg(beta), call = caller_env()) {
+  beta <- check_numeric_vector(beta, size = 2, arg = arg, call = call)
+  if (any(beta < 0 | beta >= 1)) {
+    abort_expected(
+      beta,
+      "two numbers of at least 0 and below 1",
+      arg = arg,
+      call = call
+    )
+  }
+  beta
 }
 
 model_start <- function(model) {
@@ -210,6 +264,7 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
   passes <- 0
   iterations <- 0
   round <- NULL
+  trace <- NULL
   subsample <- newton_rows(model)
   stages <- c(if (!is.null(subsample)) "rows", "all")
   state <- list(theta = start)
@@ -221,6 +276,17 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
       passes <- passes + share
     }
     state <- newton_stage(model, state$theta, index, round, max_iter, cores, call)
+    steps <- state$steps
+    trace <- rbind(
+      trace,
+      data.frame(
+        iteration = iterations + seq_len(nrow(steps)),
+        passes = passes + share * steps[, 1],
+        # a subsample's log posterior is of another function: its curve ends
+        log_posterior = if (stage == "all") steps[, 2] else NA_real_,
+        gradient_norm = steps[, 3]
+      )
+    )
     passes <- passes + share * state$n_evaluation
     iterations <- iterations + state$iterations
     if (stage == "rows" && !state$converged) {
@@ -238,7 +304,7 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
   } else {
     hessian <- state$hessian
   }
-  new_mode(
+  mode <- new_mode(
     model,
     estimate = state$theta,
     log_posterior = state$log_posterior,
@@ -250,6 +316,8 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
     method = "newton",
     call = call
   )
+  mode$trace <- trace
+  mode
 }
 
 # An evenly spaced tenth of the rows, when that is still plenty.
@@ -275,12 +343,17 @@ laplace_rounding <- function(model, theta, laplace, index, cores, call) {
 newton_stage <- function(model, theta, index, round, max_iter, cores, call) {
   here <- curvature(model, theta, index, round, cores, call)
   n_evaluation <- 1
+  steps <- NULL
   decrement <- Inf
   converged <- FALSE
   for (iteration in seq_len(max_iter)) {
     if (!is.finite(here$log_posterior)) {
       abort_no_mode(model, theta, call)
     }
+    steps <- rbind(
+      steps,
+      c(n_evaluation, here$log_posterior, sqrt(sum(here$gradient^2)))
+    )
     root <- if (is.null(index)) {
       lower_chol(here$hessian, model, call)
     } else {
@@ -328,7 +401,8 @@ newton_stage <- function(model, theta, index, round, max_iter, cores, call) {
     hessian = here$hessian,
     converged = converged,
     iterations = iteration,
-    n_evaluation = n_evaluation
+    n_evaluation = n_evaluation,
+    steps = steps
   )
 }
 
@@ -394,10 +468,17 @@ mode_lbfgs <- function(
 ) {
   passes <- 0
   memory <- list(theta = NULL)
+  trace <- list()
   evaluate <- function(theta) {
     if (!identical(theta, memory$theta)) {
       passes <<- passes + 1
       memory <<- c(list(theta = theta), model_evaluate(model, theta))
+      trace[[length(trace) + 1]] <<- data.frame(
+        iteration = passes,
+        passes = passes,
+        log_posterior = memory$log_density,
+        gradient_norm = sqrt(sum(memory$gradient^2))
+      )
     }
     memory
   }
@@ -409,7 +490,7 @@ mode_lbfgs <- function(
     control = list(maxit = max_iter, factr = 10, pgtol = 0)
   )
   final <- evaluate(fit$par)
-  new_mode(
+  mode <- new_mode(
     model,
     estimate = fit$par,
     log_posterior = final$log_density,
@@ -423,6 +504,8 @@ mode_lbfgs <- function(
     method = "lbfgs",
     call = call
   )
+  mode$trace <- do.call(rbind, trace)
+  mode
 }
 
 # ---- the object --------------------------------------------------------------
@@ -476,6 +559,9 @@ print.tall_mode <- function(x, ...) {
     format_number(x$log_posterior),
     ", gradient norm ",
     format(x$gradient_norm, digits = 2),
+    if (!is.null(x$distance)) {
+      paste0(" (", format(x$distance, digits = 2), " posterior sd from the mode)")
+    },
     "\n",
     sep = ""
   )

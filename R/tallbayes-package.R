@@ -24,5 +24,6 @@
 #' @importFrom rlang %||%
 #' @importFrom rlang caller_arg
 #' @importFrom rlang caller_env
+#' @importFrom rlang .data
 #' @keywords internal
 "_PACKAGE"

@@ -1,0 +1,145 @@
+# Modes by minibatches: ADAM and stochastic gradient ascent. For models without
+# a Hessian, and for data of which a full pass costs too much.
+
+# As find_mode() lays them out; see there for the update equations.
+mode_stochastic <- function(
+  model,
+  start,
+  method,
+  max_iter,
+  batch_size,
+  learning_rate,
+  decay,
+  beta,
+  cores,
+  call = caller_env()
+) {
+  n_data <- model$n_data
+  size <- min(n_data, batch_rows(batch_size, n_data))
+  weight <- n_data / size
+  step <- switch(
+    method,
+    adam = adam_rule(learning_rate, decay, beta),
+    sgd = sgd_rule(learning_rate, decay)
+  )
+  theta <- start
+  every <- max(1, floor(max_iter / 200))
+  trace <- matrix(NA_real_, floor(max_iter / every), 4)
+  running <- NA_real_
+  for (k in seq_len(max_iter)) {
+    index <- sample.int(n_data, size, useHash = size <= n_data / 2)
+    here <- model_evaluate(model, theta, "posterior", index, weight)
+    gradient <- drop(here$gradient)
+    if (!all(is.finite(gradient))) {
+      abort_status(
+        "nonfinite",
+        iteration = k,
+        coordinate = model$coordinates[[which(!is.finite(gradient))[[1]]]],
+        value = gradient[!is.finite(gradient)][[1]],
+        detail = "The learning rate is too large: the search ran away.",
+        call = call
+      )
+    }
+    theta <- theta + step(gradient, k)
+    running <- if (k == 1) {
+      here$log_density
+    } else {
+      0.9 * running + 0.1 * here$log_density
+    }
+    if (k %% every == 0) {
+      trace[k / every, ] <- c(
+        k,
+        k * size / n_data,
+        running,
+        sqrt(sum(gradient^2))
+      )
+    }
+  }
+  trace <- as.data.frame(trace)
+  names(trace) <- c("iteration", "passes", "log_posterior", "gradient_norm")
+  final <- model_evaluate(model, theta)
+  has_curvature <- model_info(model)$has_curvature
+  mode <- new_mode(
+    model,
+    estimate = theta,
+    log_posterior = final$log_density,
+    gradient = drop(final$gradient),
+    minus_hessian = if (has_curvature) {
+      curvature(model, theta, cores = cores, call = call)$hessian
+    },
+    passes = max_iter * size / n_data + 1 + has_curvature,
+    iterations = max_iter,
+    converged = TRUE,
+    method = method,
+    call = call
+  )
+  mode$trace <- trace
+  mode$distance <- mode_distance(mode, drop(final$gradient))
+  mode$converged <- is.na(mode$distance) || mode$distance < sqrt(model$n_dim)
+  mode
+}
+
+# How far from the mode, in posterior standard deviations: sqrt(g' Sigma g).
+mode_distance <- function(mode, gradient) {
+  if (is.null(mode$chol)) {
+    return(NA_real_)
+  }
+  sqrt(sum(forwardsolve(mode$chol, gradient)^2))
+}
+
+# h_k = h_0 / (1 + k / k_0); constant without k_0
+learning_rate_at <- function(learning_rate, decay, k) {
+  learning_rate / (1 + if (is.null(decay)) 0 else k / decay)
+}
+
+adam_rule <- function(learning_rate, decay, beta, epsilon = 1e-8) {
+  first <- second <- 0
+  function(gradient, k) {
+    first <<- beta[[1]] * first + (1 - beta[[1]]) * gradient
+    second <<- beta[[2]] * second + (1 - beta[[2]]) * gradient^2
+    learning_rate_at(learning_rate, decay, k) *
+      (first / (1 - beta[[1]]^k)) /
+      (sqrt(second / (1 - beta[[2]]^k)) + epsilon)
+  }
+}
+
+sgd_rule <- function(learning_rate, decay) {
+  function(gradient, k) {
+    learning_rate_at(learning_rate, decay, k) * gradient
+  }
+}
+
+#' Plot the search for a mode
+#'
+#' @param x ([`tall_mode`][find_mode()]) A mode.
+#' @param type (string) `"log_posterior"` or `"gradient_norm"`, against passes over
+#'   the data. For ADAM and SGD the log posterior is a running average of its
+#'   minibatch estimates.
+#' @param ... Unused.
+#'
+#' @return A ggplot object.
+#' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
+#' x <- cbind(1, rnorm(500))
+#' model <- model_glm(x, rbinom(500, 1, 0.5), family = "bernoulli")
+#' mode <- find_mode(model, "adam", learning_rate = 0.02, max_iter = 500)
+#' plot(mode)
+#' @export
+plot.tall_mode <- function(x, type = c("log_posterior", "gradient_norm"), ...) {
+  type <- check_choice(type, c("log_posterior", "gradient_norm"))
+  rlang::check_installed("ggplot2", "to plot a mode")
+  if (is.null(x$trace)) {
+    abort_tall("unsupported", "This mode has no trace.")
+  }
+  trace <- data.frame(passes = x$trace$passes, value = x$trace[[type]])
+  label <- c(log_posterior = "log posterior", gradient_norm = "gradient norm")
+  plot <- ggplot2::ggplot(
+    trace,
+    ggplot2::aes(x = .data[["passes"]], y = .data[["value"]])
+  ) +
+    ggplot2::geom_line() +
+    ggplot2::labs(x = "passes over the data", y = label[[type]])
+  if (type == "gradient_norm") {
+    plot <- plot + ggplot2::scale_y_log10()
+  }
+  plot
+}
