@@ -86,8 +86,7 @@ short_table <- function(fit, probs) {
 
 # Decaying step sizes: averages weighted by them.
 weighted_table <- function(fit, probs) {
-  draws <- posterior::subset_draws(fit$draws, variable = fit$variables)
-  draws <- matrix(draws, ncol = length(fit$variables))
+  draws <- draws_matrix(fit)
   w <- as.numeric(fit$weights)
   w <- w / sum(w)
   mean <- colSums(draws * w)

@@ -191,7 +191,7 @@ bind_arrays <- function(before, after) {
   rows <- seq_len(dim(before)[[1]])
   out[rows, , ] <- before
   out[dim(before)[[1]] + seq_len(dim(after)[[1]]), , ] <- after
-  dimnames(out) <- list(NULL, NULL, dimnames(after)[[3]])
+  dimnames(out) <- dimnames(after)
   out
 }
 

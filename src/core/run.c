@@ -59,6 +59,7 @@ struct saved {
   uint64_t iteration;
   uint64_t n_batch;
   uint64_t has_variance;
+  uint64_t is_warmup;
   double log_posterior;
   double step_scale;
   struct tb_rng v_rng[TB_STREAM_count];
@@ -536,7 +537,9 @@ static void slot_advance(struct tb_run* p_run,
   const size_t step = p_report->n_step;
 
   if (step == p_spec->n_warmup) {
-    slot_start_sampling(p_slot);
+    if (p_chain->is_warmup) { /* not when sampling is resumed */
+      slot_start_sampling(p_slot);
+    }
     memcpy(p_slot->v_origin,
            slot_parameter(p_slot),
            p_chain->n_dim * sizeof(double));
@@ -574,6 +577,7 @@ static void slot_advance(struct tb_run* p_run,
 }
 
 enum tb_status tb_run_start(struct tb_run* p_run) {
+  enum tb_status first = TB_STATUS_ok;
   const bool is_metropolis = p_run->kernel.flags & TB_KERNEL_METROPOLIS;
   for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
     struct chain_slot* p_slot = &p_run->v_slot[c];
@@ -598,11 +602,11 @@ enum tb_status tb_run_start(struct tb_run* p_run) {
       status = p_run->kernel.type->start(p_chain);
     }
     p_slot->report.status = status;
-    if (status != TB_STATUS_ok) {
-      return status;
+    if (first == TB_STATUS_ok) {
+      first = status;
     }
   }
-  return TB_STATUS_ok;
+  return first;
 }
 
 enum tb_status tb_run_refresh(struct tb_run* p_run, int n_threads) {
@@ -687,6 +691,7 @@ void tb_run_save(const struct tb_run* p_run, size_t chain, void* p_out) {
                          .iteration = p_chain->iteration,
                          .n_batch = p_chain->n_batch,
                          .has_variance = p_chain->has_variance,
+                         .is_warmup = p_chain->is_warmup,
                          .log_posterior = p_chain->log_posterior,
                          .step_scale = p_chain->step_scale,
                          .counts = p_chain->counts };
@@ -712,6 +717,7 @@ enum tb_status tb_run_load(struct tb_run* p_run,
   p_chain->iteration = saved.iteration;
   p_chain->n_batch = saved.n_batch;
   p_chain->has_variance = saved.has_variance != 0;
+  p_chain->is_warmup = saved.is_warmup != 0;
   p_chain->log_posterior = saved.log_posterior;
   p_chain->step_scale = saved.step_scale;
   p_chain->counts = saved.counts;

@@ -69,7 +69,8 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
                              struct tb_run** pp_run);
 void tb_run_destroy(struct tb_run* p_run);
 
-/* Before the first slice: the starting points' gradients. */
+/* Before the first slice: the gradients at the starting points, of every
+ * chain; the first failure is returned, all are in the reports. */
 enum tb_status tb_run_start(struct tb_run* p_run);
 
 /* Up to n_step more steps of every chain that can go on. */

@@ -326,6 +326,16 @@ static void gaussian_destroy(struct tb_model* p_model) {
   p_model->p_self = NULL;
 }
 
+/* 64 bits by which the data are recognised again */
+static uint64_t hash_param(uint64_t hash, const struct tb_param* p_param) {
+  for (size_t i = 0; i < p_param->n_value; ++i) {
+    uint64_t word;
+    memcpy(&word, &p_param->v_value[i], sizeof(word));
+    hash = tb_rng_rotl((hash ^ word) * UINT64_C(0x9E3779B97F4A7C15), 29);
+  }
+  return hash;
+}
+
 /* Parameters: "x" (n_data x n_dim), "precision", "prior_precision" (n_dim x
  * n_dim), "prior_mean" (n_dim), "log_det", "largest", "largest_prior" (numbers,
  * from R's eigenvalues). */
@@ -380,7 +390,6 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
     }
     p->v_center[j] = sum / (double) n_data;
   }
-  uint64_t hash = (uint64_t) n_data;
   for (size_t i = 0; i < n_data; ++i) {
     double square = 0;
     for (size_t j = 0; j < n; ++j) {
@@ -392,11 +401,11 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
     }
     p->v_square[i] = square;
     p->store.type->write(&p->store, i, 1, v_z);
-    uint64_t word;
-    memcpy(&word, &square, sizeof(word));
-    hash = tb_rng_rotl((hash ^ word) * UINT64_C(0x9E3779B97F4A7C15), 29);
   }
-  p_model->fingerprint = hash;
+  uint64_t hash = hash_param((uint64_t) n_data, p_x);
+  hash = hash_param(hash, p_precision);
+  hash = hash_param(hash, p_prior);
+  p_model->fingerprint = hash_param(hash, p_mean);
   return TB_STATUS_ok;
 }
 

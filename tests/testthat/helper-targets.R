@@ -102,10 +102,15 @@ expect_mean <- function(per_chain, truth, label = "mean") {
   )
 }
 
+# Draws, iterations x chains x variables, without the weights among them.
+plain_draws <- function(fit) {
+  unclass(fit$draws)[, , fit$variables, drop = FALSE]
+}
+
 # Averages over each chain of f(draws), draws iterations x variables; `weight`
 # (iterations x chains) as a decaying schedule leaves it.
 chain_means <- function(fit, f, weight = fit$weights) {
-  draws <- unclass(fit$draws)[, , fit$variables, drop = FALSE]
+  draws <- plain_draws(fit)
   n <- dim(draws)[[1]]
   out <- lapply(seq_len(dim(draws)[[2]]), function(chain) {
     values <- f(matrix(draws[, chain, ], n))

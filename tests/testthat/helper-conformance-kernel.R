@@ -1,0 +1,408 @@
+# The laws of a kernel; test-conformance-kernel.R applies them to every entry of
+# conformance_kernels(). An entry has
+#
+#   name       the registered member
+#   make       step size -> the spec
+#   gradient   the estimator it runs with here; `subsample` likewise
+#   is_exact   does a Metropolis step correct the discretisation?
+#   adapts     does it change its step size in warmup?
+
+conformance_kernels <- function() {
+  langevin <- function(variant, integrator) {
+    list(
+      name = "sgld",
+      variant = variant,
+      integrator = integrator,
+      make = function(step_size) kernel_sgld(step_size, variant, integrator),
+      gradient = gradient_simple(),
+      subsample = subsample_uniform(5),
+      is_exact = FALSE,
+      adapts = FALSE
+    )
+  }
+  metropolis <- function(adapt) {
+    list(
+      name = "mala",
+      make = function(step_size) kernel_mala(step_size, adapt = adapt),
+      gradient = gradient_full(),
+      subsample = NULL,
+      is_exact = TRUE,
+      adapts = adapt
+    )
+  }
+  out <- list()
+  for (variant in sgld_variants) {
+    for (integrator in sgld_integrators) {
+      label <- paste("sgld,", variant, integrator)
+      out[[label]] <- langevin(variant, integrator)
+    }
+  }
+  out[["mala"]] <- metropolis(FALSE)
+  out[["mala, adapted"]] <- metropolis(TRUE)
+  out
+}
+
+kernel_model <- function() {
+  entry_glm("bernoulli", prior = prior_normal(0, 1), n_data = 30)$model
+}
+
+# A short run with everything that may vary in it.
+short_run <- function(
+  entry,
+  model = kernel_model(),
+  ...,
+  schedule = schedule_constant(),
+  iter = 60,
+  warmup = 20,
+  thin = 1,
+  chains = 3,
+  seed = 5
+) {
+  sg_sample(
+    model,
+    entry$make(0.05),
+    entry$gradient,
+    entry$subsample,
+    schedule,
+    iter = iter,
+    warmup = warmup,
+    thin = thin,
+    chains = chains,
+    seed = seed,
+    keep = c("draws", "gradients"),
+    refresh = 0,
+    ...
+  )
+}
+
+# What a run leaves that must not depend on how it was run.
+outcome <- function(fit) {
+  list(
+    draws = plain_draws(fit),
+    gradients = fit$gradients,
+    sizes = fit$sizes,
+    log_posterior = fit$log_posterior,
+    weights = fit$weights,
+    saved = fit$saved
+  )
+}
+
+expect_same_outcome <- function(fit, expected) {
+  actual <- outcome(fit)
+  expected <- outcome(expected)
+  for (part in names(expected)) {
+    same <- identical(actual[[part]], expected[[part]])
+    testthat::expect(same, paste(part, "of the two runs differ"))
+  }
+}
+
+schedules_of <- function(entry) {
+  out <- list(constant = schedule_constant())
+  if (!entry$is_exact) {
+    out$decay <- schedule_decay(a = 2, b = 3, gamma = 0.5)
+  }
+  out
+}
+
+law_seed <- function(entry) {
+  fit <- short_run(entry)
+  expect_true(all(is.finite(plain_draws(fit))))
+  expect_same_outcome(short_run(entry), fit)
+  other <- short_run(entry, seed = 6)
+  same <- plain_draws(other) == plain_draws(fit)
+  expect_false(any(same))
+  # chains have streams of their own
+  draws <- plain_draws(fit)
+  expect_false(any(draws[, 1, ] == draws[, 2, ]))
+
+  withr::local_seed(77)
+  first <- short_run(entry, seed = NULL)
+  set.seed(77)
+  expect_same_outcome(short_run(entry, seed = NULL), first)
+}
+
+law_cores <- function(entry) {
+  fit <- short_run(entry)
+  for (cores in 2:4) {
+    expect_same_outcome(short_run(entry, cores = cores), fit)
+  }
+}
+
+# A chain's draws do not depend on how many others run beside it.
+law_chains <- function(entry) {
+  model <- kernel_model()
+  init <- numeric(model$n_dim)
+  three <- short_run(entry, model, init = init)
+  one <- short_run(entry, model, init = init, chains = 1)
+  expect_identical(
+    plain_draws(three)[, 1, ],
+    plain_draws(one)[, 1, ]
+  )
+}
+
+law_slices <- function(entry) {
+  fit <- short_run(entry)
+  for (size in c(1, 3, 1000)) {
+    local_function("next_slice", function(n_step, elapsed) size)
+    expect_same_outcome(short_run(entry), fit)
+  }
+}
+
+law_input <- function(entry) {
+  model <- kernel_model()
+  at <- c(0.1, 0.2, 0.3)
+  init <- matrix(c(1, 2, 3) / 10, 3, 3)
+  entry$gradient <- if (entry$is_exact) gradient_full() else gradient_cv(at)
+  parts <- list(
+    kernel = entry$make(0.05),
+    gradient = entry$gradient,
+    subsample = entry$subsample,
+    init = init,
+    at = at
+  )
+  before <- serialize(parts, NULL)
+  density <- model_evaluate(model, at)
+  fit <- short_run(entry, model, init = init)
+  expect_identical(serialize(parts, NULL), before)
+  expect_identical(model_evaluate(model, at), density)
+  copy <- serialize(fit$draws, NULL)
+  sg_resume(fit, iter = 5, refresh = 0)
+  expect_identical(serialize(fit$draws, NULL), copy)
+}
+
+# Stopping after `iter` iterations, and going on: as if never stopped. Also
+# through a file, with the model made again.
+law_resume <- function(entry) {
+  schedules <- schedules_of(entry)
+  for (schedule in schedules) {
+    for (thin in c(1, 7)) {
+      model <- kernel_model()
+      whole <- short_run(entry, model, schedule = schedule, iter = 83, thin = thin)
+      part <- short_run(entry, model, schedule = schedule, iter = 47, thin = thin)
+      resumed <- sg_resume(part, iter = 36, refresh = 0)
+      expect_same_outcome(resumed, whole)
+
+      file <- withr::local_tempfile()
+      saveRDS(part, file)
+      reread <- readRDS(file)
+      expect_error(
+        sg_resume(reread, iter = 36, refresh = 0),
+        class = "tall_error_stale"
+      )
+      again <- sg_resume(reread, iter = 36, model = kernel_model(), refresh = 0)
+      expect_same_outcome(again, whole)
+
+      # twice, once with other threads
+      twice <- sg_resume(part, iter = 10, refresh = 0)
+      twice <- sg_resume(twice, iter = 26, cores = 2, refresh = 0)
+      expect_same_outcome(twice, whole)
+    }
+  }
+}
+
+# An interrupt between two slices, in warmup or after it.
+law_interrupt <- function(entry) {
+  for (schedule in schedules_of(entry)) {
+    whole <- short_run(entry, schedule = schedule, thin = 3)
+    for (slices in c(0, 2, 5)) {
+      fit <- interrupted_run(entry, slices, schedule = schedule, thin = 3)
+      expect_same_outcome(sg_resume(fit, refresh = 0), whole)
+      n_kept <- if (is.null(fit$draws)) 0 else dim(fit$draws)[[1]]
+      # slices of 16, then 6 steps each; 20 of them warmup
+      expect_equal(n_kept, max(0, (16 + 6 * slices - 20) %/% 3))
+    }
+  }
+}
+
+interrupted_run <- function(entry, slices, ...) {
+  done <- 0
+  local_function("next_slice", function(n_step, elapsed) {
+    if (done == slices) {
+      interrupt <- structure(list(), class = c("interrupt", "condition"))
+      stop(interrupt)
+    }
+    done <<- done + 1
+    6
+  })
+  expect_warning(
+    fit <- short_run(entry, ...),
+    class = "tall_warning_interrupted"
+  )
+  fit
+}
+
+# A step that throws the state out ends in a warning, with the draws before it.
+law_diverging <- function(entry) {
+  model <- entry_glm(
+    "poisson",
+    prior = prior_flat(),
+    n_data = 30
+  )$model
+  run <- function(step_size) {
+    sg_sample(
+      model,
+      entry$make(step_size),
+      entry$gradient,
+      entry$subsample,
+      iter = 300,
+      warmup = 0,
+      chains = 2,
+      seed = 1,
+      init = numeric(3),
+      refresh = 0
+    )
+  }
+  if (entry$is_exact) {
+    # every proposal is rejected: the chain stays, and says so
+    fit <- run(1e10)
+    expect_true(all(is.finite(plain_draws(fit))))
+    expect_true(all(fit$chains$status == "ok"))
+    expect_lt(max(fit$chains$acceptance), 0.01)
+    return(invisible())
+  }
+  caught <- NULL
+  fit <- withCallingHandlers(
+    run(0.8),
+    tall_warning_nonfinite = function(w) {
+      caught <<- w
+      rlang::cnd_muffle(w)
+    }
+  )
+  expect_s3_class(caught, "tall_warning_nonfinite")
+  expect_true(any(fit$chains$status == "nonfinite"))
+  kept <- fit$chains$draws[fit$chains$status == "nonfinite"]
+  expect_true(all(kept < 300))
+  expect_true(all(is.finite(plain_draws(fit))))
+  expect_true(all(is.finite(unlist(fit$stopped))))
+  expect_error(
+    sg_resume(fit, iter = 5, refresh = 0),
+    class = "tall_error_unsupported"
+  )
+}
+
+law_bad_start <- function(entry) {
+  model <- entry_glm("poisson", prior = prior_flat(), n_data = 30)$model
+  expect_error(
+    sg_sample(
+      model,
+      entry$make(0.1),
+      entry$gradient,
+      entry$subsample,
+      iter = 10,
+      init = rep(1e5, 3),
+      refresh = 0
+    ),
+    class = "tall_error_nonfinite"
+  )
+}
+
+# One chain that cannot start does not stop the others, nor stay unseen.
+law_bad_chain <- function(entry) {
+  model <- entry_glm("poisson", prior = prior_flat(), n_data = 30)$model
+  start <- cbind(rep(1e5, 3), 0, 0)
+  run <- function() short_run(entry, model, init = start)
+  expect_warning(fit <- run(), class = "tall_warning_nonfinite")
+  expect_identical(fit$chains$status, c("nonfinite", "ok", "ok"))
+  start <- start[, c(2, 1, 3)]
+  expect_warning(swapped <- run(), class = "tall_warning_nonfinite")
+  expect_identical(swapped$chains$status, c("ok", "nonfinite", "ok"))
+  # the third chain is the same in both
+  expect_identical(plain_draws(fit)[, 2, ], plain_draws(swapped)[, 2, ])
+}
+
+law_still <- function(entry) {
+  model <- kernel_model()
+  make <- entry$make
+  entry$make <- function(step_size) kernel_still(make(step_size))
+  init <- matrix(stats::rnorm(9), 3)
+  fit <- short_run(entry, model, init = init)
+  for (k in c(1, 40)) {
+    expect_identical(t(unname(plain_draws(fit)[k, , ])), init)
+  }
+}
+
+# ---- laws on a normal target ---------------------------------------------------
+
+# Second moments of Langevin dynamics on N(mean, P^-1), exactly, step by step:
+#
+#   x' = A x + (h/2) e + u,  A = I - (h/2) P,  Var e = C + sum_jk V_jk D_jk / 2
+#   u = S sqrt(h) xi, or S sqrt(h)/2 (xi + xi'),  S^2 = I - share
+#
+# because a minibatch gradient of a normal target is linear in x with noise of
+# a variance C(x) quadratic in x, whose mean is known from V = Var x alone. The
+# corrected variants take share_j = h tau_j^2 / (4 - h precision), tau_j^2 the
+# jth variance of e (Euler: precision 0). Returns weights h_t and V_t.
+normal_covariance <- function(
+  precision,
+  step_sizes,
+  noise,
+  integrator = "euler",
+  variant = "vanilla",
+  known_precision = 0,
+  start = 0 * precision
+) {
+  d <- nrow(precision)
+  is_lm <- integrator != "euler"
+  v <- start
+  out <- vector("list", length(step_sizes))
+  scale <- rep(1, d)
+  # Leimkuhler-Matthews: Cov(x, xi), xi the noise shared with the next step
+  cross <- matrix(0, d, d)
+  for (t in seq_along(step_sizes)) {
+    h <- step_sizes[[t]]
+    a <- diag(d) - h / 2 * precision
+    c <- noise(v)
+    if (variant == "corrected") {
+      divisor <- if (is_lm) 4 - h * known_precision else 4
+      scale <- sqrt(pmax(0, 1 - h * diag(c) / divisor))
+    }
+    s <- diag(scale, d)
+    if (is_lm) {
+      both <- sqrt(h) / 2 * a %*% cross %*% s
+      v <- a %*% v %*% a + h^2 / 4 * c + h / 2 * s^2 + both + t(both)
+      cross <- sqrt(h) / 2 * s
+    } else {
+      v <- a %*% v %*% a + h^2 / 4 * c + h * s^2
+    }
+    out[[t]] <- v
+  }
+  out
+}
+
+no_noise <- function(v) 0 * v
+
+# E C(x) over x ~ (mean, V), C(x) = Var of the estimate of a minibatch of n rows
+# at x: quadratic in x, so its second differences give it exactly.
+minibatch_noise <- function(model, mean, n, p = NULL, replace = TRUE, at = NULL) {
+  d <- length(mean)
+  n_data <- model$n_data
+  if (is.null(p)) {
+    p <- rep(1 / n_data, n_data)
+  }
+  base <- if (is.null(at)) 0 else row_gradients(model, at)
+  variance <- function(x) {
+    a <- row_gradients(model, x) - base
+    if (replace) {
+      (crossprod(a / p, a) - tcrossprod(colSums(a))) / n
+    } else {
+      n_data^2 / n * (1 - n / n_data) * stats::cov(a)
+    }
+  }
+  unit <- function(j) mean + (seq_len(d) == j)
+  c0 <- variance(mean)
+  second <- lapply(seq_len(d), function(j) {
+    lapply(seq_len(d), function(k) {
+      both <- mean + (seq_len(d) == j) + (seq_len(d) == k)
+      variance(both) - variance(unit(j)) - variance(unit(k)) + c0
+    })
+  })
+  function(v) {
+    out <- c0
+    for (j in seq_len(d)) {
+      for (k in seq_len(d)) {
+        out <- out + v[j, k] / 2 * second[[j]][[k]]
+      }
+    }
+    out
+  }
+}

@@ -1,0 +1,438 @@
+kernels <- conformance_kernels()
+
+test_that("every registered kernel has an entry", {
+  expect_covered("kernel", unique(vapply(kernels, function(e) e$name, "")))
+})
+
+for (label in names(kernels)) {
+  entry <- kernels[[label]]
+  says <- function(law) paste0(label, ": ", law)
+
+  test_that(says("the seed is all that decides"), {
+    law_seed(entry)
+  })
+
+  test_that(says("draws do not depend on the number of threads"), {
+    law_cores(entry)
+  })
+
+  test_that(says("draws do not depend on the number of chains"), {
+    law_chains(entry)
+  })
+
+  test_that(says("draws do not depend on the length of slices"), {
+    law_slices(entry)
+  })
+
+  test_that(says("specs, starting points, models and fits stay as they are"), {
+    law_input(entry)
+  })
+
+  test_that(says("a resumed run is the run that never stopped"), {
+    law_resume(entry)
+  })
+
+  test_that(says("an interrupted run, resumed, is the whole one"), {
+    law_interrupt(entry)
+  })
+
+  test_that(says("a step size far too large is caught and told"), {
+    law_diverging(entry)
+  })
+
+  test_that(says("a start without a finite density is an error"), {
+    law_bad_start(entry)
+  })
+
+  test_that(says("a chain that cannot start leaves the others alone"), {
+    law_bad_chain(entry)
+  })
+
+  if (!entry$adapts) {
+    test_that(says("a step size of zero does not move"), {
+      law_still(entry)
+    })
+  }
+}
+
+test_that("recipes resume as if never stopped, also from a file", {
+  withr::local_seed(8)
+  n <- 6000
+  x <- cbind("(Intercept)" = 1, a = rnorm(n))
+  y <- rbinom(n, 1, plogis(0.3 * x[, 2]))
+  langevin <- function() model_glm(x, y)
+  metropolis <- function() model_glm(x[1:60, ], y[1:60])
+  for (build in list(langevin, metropolis)) {
+    run <- function(iter) {
+      sg_sample(
+        build(),
+        iter = iter,
+        warmup = 30,
+        chains = 2,
+        seed = 1,
+        refresh = 0
+      )
+    }
+    whole <- run(60)
+    part <- run(45)
+    expect_same_outcome(sg_resume(part, iter = 15, refresh = 0), whole)
+    file <- withr::local_tempfile()
+    saveRDS(part, file)
+    resumed <- sg_resume(
+      readRDS(file),
+      iter = 15,
+      model = build(),
+      refresh = 0
+    )
+    expect_same_outcome(resumed, whole)
+    expect_same_outcome(run(60), whole)
+  }
+})
+
+test_that("a model with other data or another prior cannot resume a fit", {
+  fits <- list(
+    glm = list(
+      model_glm(matrix(1:4 / 4, 4), c(0, 1, 0, 1)),
+      model_glm(matrix(2:5 / 4, 4), c(0, 1, 0, 1)),
+      model_glm(matrix(1:4 / 4, 4), c(1, 1, 0, 1)),
+      model_glm(matrix(1:4 / 4, 4), c(0, 1, 0, 1), prior = prior_normal(0, 1))
+    ),
+    gaussian = list(
+      model_gaussian(matrix(1:4 / 4, 4), diag(1)),
+      model_gaussian(matrix(2:5 / 4, 4), diag(1)),
+      model_gaussian(matrix(1:4 / 4, 4), diag(2, 1)),
+      model_gaussian(matrix(1:4 / 4, 4), diag(1), prior_mean = 1),
+      model_gaussian(matrix(1:4 / 4, 4), diag(1), prior_covariance = diag(1))
+    )
+  )
+  for (models in fits) {
+    fit <- sg_sample(
+      models[[1]],
+      kernel_mala(0.1),
+      iter = 10,
+      seed = 1,
+      refresh = 0
+    )
+    for (other in models[-1]) {
+      expect_error(
+        sg_resume(fit, iter = 5, model = other, refresh = 0),
+        class = "tall_error_input"
+      )
+    }
+  }
+})
+
+# ---- the update, draw by draw -----------------------------------------------------
+
+# The noise of a chain is its stream: theta is computed again in R.
+test_that("langevin steps are the formulas, under every schedule", {
+  entry <- entry_glm("bernoulli", prior = prior_normal(0, 1), n_data = 20)
+  d <- entry$model$n_dim
+  h <- c(0.3, 0.1, 0.2)
+  start <- c(0.5, -0.5, 1)
+  n <- 30
+  for (integrator in sgld_integrators) {
+    for (schedule in list(schedule_constant(), schedule_decay(2, 3, 0.7))) {
+      fit <- sg_sample(
+        entry$model,
+        kernel_sgld(h, integrator = integrator),
+        gradient_full(),
+        schedule = schedule,
+        iter = n,
+        warmup = 0,
+        chains = 1,
+        seed = 1,
+        init = start,
+        refresh = 0
+      )
+      xi <- .Call(ffi_rng_norm, 1 + 2^31, 0L, 1L, (n + 1) * d)
+      xi <- matrix(xi, d)
+      factor <- if (schedule$name == "constant") {
+        rep(1, n)
+      } else {
+        2 * (3 + seq_len(n) - 1)^-0.7
+      }
+      theta <- start
+      for (t in seq_len(n)) {
+        noise <- if (integrator == "euler") {
+          xi[, t + 1]
+        } else {
+          (xi[, t] + xi[, t + 1]) / 2
+        }
+        step <- h * factor[[t]]
+        theta <- theta +
+          step / 2 * gradient_of(entry$model)(theta) +
+          sqrt(step) * noise
+        expect_close(plain_draws(fit)[t, 1, ], theta, "draw")
+      }
+    }
+  }
+})
+
+# ---- stationary variance ------------------------------------------------------------
+
+lambda <- c(0.5, 1, 2)
+
+long_run <- function(
+  model,
+  kernel,
+  gradient,
+  subsample = NULL,
+  iter = 8000,
+  warmup = 200,
+  chains = 40,
+  ...
+) {
+  sg_sample(
+    model,
+    kernel,
+    gradient,
+    subsample,
+    iter = iter,
+    warmup = warmup,
+    chains = chains,
+    cores = 2,
+    seed = 9,
+    init = numeric(model$n_dim),
+    refresh = 0,
+    ...
+  )
+}
+
+test_that("exact gradients: Euler has 1/(l (1 - h l/4)), LM has 1/l", {
+  skip_on_cran()
+  model <- target_normal(lambda)
+  h <- 1.2
+  for (variant in sgld_variants) {
+    euler <- kernel_sgld(h, variant)
+    fit <- long_run(model, euler, gradient_full())
+    expect_posterior(
+      fit,
+      numeric(3),
+      diag(1 / (lambda * (1 - h * lambda / 4))),
+      paste(variant, "euler")
+    )
+    lm <- kernel_sgld(h, variant, "leimkuhler-matthews")
+    fit <- long_run(model, lm, gradient_full())
+    expect_posterior(fit, numeric(3), diag(1 / lambda), paste(variant, "LM"))
+  }
+})
+
+test_that("exact gradients: a step size for each coordinate is its own", {
+  skip_on_cran()
+  model <- target_normal(lambda)
+  h <- c(0.2, 1.5, 0.9)
+  fit <- long_run(model, kernel_sgld(h), gradient_full())
+  truth <- diag(1 / (lambda * (1 - h * lambda / 4)))
+  expect_posterior(fit, numeric(3), truth, "euler")
+})
+
+# With minibatch noise tau^2 (the same everywhere; see target_normal()) the
+# variance grows by (h^2/4) tau^2 / (1 - a^2), a = 1 - h l/2, that is by
+# h tau^2 / (l (4 - h l)); unit precision: 1 + h tau^2/(4 - h) for LM.
+noisy_variance <- function(h, lambda, tau2, integrator) {
+  exact <- if (integrator == "euler") {
+    1 / (lambda * (1 - h * lambda / 4))
+  } else {
+    1 / lambda
+  }
+  exact + h * tau2 / (lambda * (4 - h * lambda))
+}
+
+test_that("gradient noise adds h tau^2/(l (4 - h l)) to vanilla kernels", {
+  skip_on_cran()
+  h <- 1
+  n <- 10
+  model <- target_normal(lambda, spread = 8, n_data = 50)
+  schemes <- list(
+    with = subsample_uniform(n),
+    without = subsample_uniform(n, replace = FALSE)
+  )
+  for (drawn in names(schemes)) {
+    # without replacement: (N^2/n) (1 - n/N) times the variance with N - 1
+    shrink <- if (drawn == "with") 1 else (1 - n / 50) * 50 / 49
+    tau2 <- lambda^2 * 8 / n * shrink
+    for (integrator in sgld_integrators) {
+      fit <- long_run(
+        model,
+        kernel_sgld(h, integrator = integrator),
+        gradient_simple(),
+        schemes[[drawn]]
+      )
+      truth <- noisy_variance(h, lambda, tau2, integrator)
+      products <- chain_means(fit, function(x) x^2)
+      for (j in 1:3) {
+        expect_mean(products[, j], truth[[j]], paste(drawn, integrator, j))
+      }
+    }
+  }
+})
+
+test_that("corrected kernels take the gradient noise out again", {
+  skip_on_cran()
+  h <- 1
+  n <- 20
+  model <- target_normal(c(1, 1), spread = 20, n_data = 200)
+  # tau^2 = 1: vanilla kernels are 25 and 33 percent too wide
+  expect_variance <- function(model, integrator, truth) {
+    fit <- long_run(
+      model,
+      kernel_sgld(h, "corrected", integrator, noise_smoothing = 0.01),
+      gradient_simple(),
+      subsample_uniform(n),
+      # the average of the noise forgets its first values
+      warmup = 1000
+    )
+    squares <- chain_means(fit, function(x) x^2)
+    for (j in 1:2) {
+      expect_mean(squares[, j], truth, paste("corrected", integrator))
+    }
+  }
+  expect_variance(model, "euler", 1 / (1 - h / 4))
+  # in coordinates not known to have precision 1, the divisor is 4
+  lm <- "leimkuhler-matthews"
+  expect_variance(model, lm, 1 - h / 4 + h / (4 - h))
+  # in whitened coordinates it is 4 - h, and nothing is left
+  model$whitening <- list(center = c(0, 0), chol = diag(2), is_diagonal = FALSE)
+  expect_variance(model, lm, 1)
+})
+
+test_that("the step size recorded as beyond tolerance is that of the noise", {
+  model <- target_normal(c(1, 1), spread = 20, n_data = 200)
+  beyond <- function(h) {
+    fit <- sg_sample(
+      model,
+      kernel_sgld(h, "corrected"),
+      gradient_simple(),
+      subsample_uniform(20),
+      iter = 400,
+      chains = 1,
+      seed = 1,
+      init = c(0, 0),
+      refresh = 0
+    )
+    fit$chains$beyond
+  }
+  # tau^2 = 1: the tolerance h tau^2 / 4 = 1 is at h = 4, where Euler diverges
+  # only slowly
+  expect_identical(beyond(1), 0)
+  expect_gt(beyond(3.9), 0.1)
+  expect_lt(beyond(3.9), 0.9)
+})
+
+# ---- Metropolis kernels ---------------------------------------------------------------
+
+exact_kernels <- Filter(function(e) e$is_exact, kernels)
+
+test_that("exact kernels leave a correlated normal invariant", {
+  skip_on_cran()
+  target <- target_correlated()
+  for (label in names(exact_kernels)) {
+    for (h in c(0.3, 2)) {
+      fit <- long_run(
+        target$model,
+        exact_kernels[[label]]$make(h * 0.3),
+        gradient_full(),
+        iter = 4000,
+        warmup = 500
+      )
+      truth <- solve(target$precision)
+      expect_posterior(fit, target$mean, truth, paste(label, h))
+    }
+  }
+})
+
+test_that("exact kernels leave a logistic posterior invariant", {
+  skip_on_cran()
+  entry <- entry_glm(
+    "bernoulli",
+    prior = prior_laplace(0, 1),
+    n_data = 12,
+    n_dim = 2
+  )
+  # the posterior on a grid: an integral, not a simulation
+  axis <- seq(-9, 9, length.out = 721)
+  grid <- as.matrix(expand.grid(axis, axis))
+  density <- .Call(
+    ffi_model_log_lik_many,
+    entry$model$pointer,
+    as.double(t(grid))
+  )
+  density <- density + apply(abs(grid), 1, function(t) -sum(t))
+  w <- exp(density - max(density))
+  w <- w / sum(w)
+  mean <- colSums(grid * w)
+  centred <- sweep(grid, 2, mean)
+  truth <- crossprod(centred * w, centred)
+  for (label in names(exact_kernels)) {
+    fit <- long_run(
+      entry$model,
+      exact_kernels[[label]]$make(1.5),
+      gradient_full(),
+      iter = 4000,
+      warmup = 500
+    )
+    expect_posterior(fit, mean, truth, label)
+  }
+})
+
+test_that("exact kernels are reversible: as many moves there as back", {
+  skip_on_cran()
+  target <- target_normal(1)
+  breaks <- c(-Inf, -1, -0.2, 0.4, 1.2, Inf)
+  for (label in names(exact_kernels)) {
+    fit <- long_run(
+      target,
+      exact_kernels[[label]]$make(2),
+      gradient_full(),
+      iter = 4000
+    )
+    draws <- plain_draws(fit)[, , 1]
+    n <- nrow(draws)
+    from <- cut(draws[-n, ], breaks)
+    to <- cut(draws[-1, ], breaks)
+    moves <- unclass(table(from, to))
+    net <- moves - t(moves)
+    at <- upper.tri(net)
+    z <- net[at] / sqrt((moves + t(moves))[at])
+    # ten nearly normal numbers; moves cancel in part, so their sd is below 1
+    expect_lt(max(abs(z)), -qnorm(p_least / 2))
+  }
+})
+
+test_that("mala accepts with the Metropolis-Hastings probability", {
+  skip_on_cran()
+  h <- 2.5
+  target <- target_normal(1)
+  fit <- long_run(target, kernel_mala(h), gradient_full(), iter = 4000)
+  # the same for x ~ N(0, 1), y ~ q(x, .), on a grid in R's own densities
+  axis <- seq(-8, 8, length.out = 801)
+  q <- function(from, to) dnorm(to, from * (1 - h / 2), sqrt(h))
+  flow <- function(x, y) dnorm(x) * q(x, y)
+  rate <- sum(outer(axis, axis, function(x, y) {
+    pmin(flow(x, y), flow(y, x))
+  })) * diff(axis[1:2])^2
+  draws <- plain_draws(fit)[, , 1]
+  moved <- colMeans(draws[-1, ] != draws[-nrow(draws), ])
+  expect_mean(moved, rate, "acceptance")
+  expect_mean(fit$chains$acceptance, rate, "reported acceptance")
+})
+
+test_that("mala adapts its step towards an acceptance of 0.574", {
+  skip_on_cran()
+  target <- target_correlated()
+  rates <- vapply(c(1e-4, 1, 100), function(h) {
+    fit <- long_run(
+      target$model,
+      kernel_mala(h, adapt = TRUE),
+      gradient_full(),
+      iter = 3000,
+      warmup = 2000,
+      chains = 8
+    )
+    expect_identical(length(unique(fit$chains$step_size)), 8L)
+    mean(fit$chains$acceptance)
+  }, 0)
+  # dual averaging over 2,000 steps is within a few percent
+  expect_true(all(abs(rates - 0.574) < 0.08))
+})
