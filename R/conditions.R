@@ -37,6 +37,7 @@
 #' * `tall_warning_recipe`: the settings chosen without tuning may not suit
 #'   this posterior.
 #' * `tall_warning_mode`: the search for the mode did not converge.
+#' * `tall_warning_monitor`: a monitor failed; the run went on.
 #'
 #' @name tall_conditions
 #' @keywords internal
@@ -172,6 +173,7 @@ warning_kinds <- c(
   "prior",
   "recipe",
   "mode",
+  "monitor",
   names(status_table)[-1]
 )
 

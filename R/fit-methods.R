@@ -28,7 +28,7 @@
 #' summary(fit)
 #' @export
 summary.tall_fit <- function(object, probs = c(0.05, 0.5, 0.95), ...) {
-  probs <- check_numeric_vector(probs)
+  probs <- check_probs(probs)
   structure(
     list(
       table = summary_table(object, probs),
@@ -37,6 +37,15 @@ summary.tall_fit <- function(object, probs = c(0.05, 0.5, 0.95), ...) {
     ),
     class = "tall_summary"
   )
+}
+
+check_probs <- function(probs, call = caller_env()) {
+  probs <- check_numeric_vector(probs, call = call)
+  bad <- which(probs < 0 | probs > 1)
+  if (length(bad) > 0) {
+    abort_value(probs, bad[[1]], "lie in [0, 1]", arg = "probs", call = call)
+  }
+  probs
 }
 
 summary_table <- function(fit, probs) {
@@ -73,6 +82,21 @@ moment_table <- function(fit) {
     mean = total$mean,
     sd = sqrt(total$square / (total$n - 1))
   )
+}
+
+moment_covariance <- function(fit, call = caller_env()) {
+  total <- Reduce(merge_moments, fit$moments)
+  if (is.null(total$product)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "The fit kept neither draws nor their covariance.",
+        i = "Run again with {.code keep = c(\"none\", \"covariance\")}."
+      ),
+      call = call
+    )
+  }
+  total$product / (total$n - 1)
 }
 
 short_table <- function(fit, probs) {
@@ -307,6 +331,9 @@ coef.tall_fit <- function(object, ...) {
 #' @importFrom stats vcov
 #' @export
 vcov.tall_fit <- function(object, ...) {
+  if (is.null(object$draws) && length(object$moments) > 0) {
+    return(moment_covariance(object))
+  }
   draws <- draws_matrix(object)
   if (!is.null(object$weights)) {
     w <- as.numeric(object$weights)
@@ -350,38 +377,57 @@ check_has_draws <- function(fit, call) {
 
 #' @exportS3Method posterior::as_draws
 as_draws.tall_fit <- function(x, ...) {
-  check_has_draws(x, caller_env())
-  x$draws
+  fit_draws(x)
+}
+
+fit_draws <- function(fit, call = caller_env()) {
+  check_has_draws(fit, call)
+  fit$draws
 }
 
 #' @exportS3Method posterior::as_draws_array
 as_draws_array.tall_fit <- function(x, ...) {
-  as_draws.tall_fit(x)
+  fit_draws(x)
 }
 
 #' @exportS3Method posterior::as_draws_matrix
 as_draws_matrix.tall_fit <- function(x, ...) {
-  posterior::as_draws_matrix(as_draws.tall_fit(x))
+  posterior::as_draws_matrix(fit_draws(x))
 }
 
 #' @exportS3Method posterior::as_draws_df
 as_draws_df.tall_fit <- function(x, ...) {
-  posterior::as_draws_df(as_draws.tall_fit(x))
+  posterior::as_draws_df(fit_draws(x))
 }
 
 #' @exportS3Method posterior::as_draws_list
 as_draws_list.tall_fit <- function(x, ...) {
-  posterior::as_draws_list(as_draws.tall_fit(x))
+  posterior::as_draws_list(fit_draws(x))
 }
 
 #' @exportS3Method posterior::as_draws_rvars
 as_draws_rvars.tall_fit <- function(x, ...) {
-  posterior::as_draws_rvars(as_draws.tall_fit(x))
+  posterior::as_draws_rvars(fit_draws(x))
 }
 
 #' @export
 as.array.tall_fit <- function(x, ...) {
-  draws <- as_draws.tall_fit(x)
+  draws_array(x)
+}
+
+#' @export
+as.matrix.tall_fit <- function(x, ...) {
+  draws_matrix(x)
+}
+
+#' @export
+as.data.frame.tall_fit <- function(x, ...) {
+  as.data.frame(draws_matrix(x), ...)
+}
+
+# A plain array with the names that bayesplot reads.
+draws_array <- function(fit, call = caller_env()) {
+  draws <- unclass(fit_draws(fit, call))[, , fit$variables, drop = FALSE]
   array(draws, dim(draws), list(
     iteration = NULL,
     chain = paste0("chain:", seq_len(dim(draws)[[2]])),
@@ -394,8 +440,8 @@ as.array.tall_fit <- function(x, ...) {
 #' Plot a fit
 #'
 #' @param x ([`tall_fit`][tall_fit]) The fit.
-#' @param type (string) `"trace"`, `"dens"` (densities by chain) or `"intervals"`
-#'   (50 and 90 percent intervals).
+#' @param type (string) `"trace"`, `"dens"` (densities by chain), `"intervals"`
+#'   (50 and 90 percent intervals) or `"monitor"` (see [monitors]).
 #' @param variables (string vector or `NULL`) Which variables; `NULL`: the first
 #'   eight.
 #' @param ... Passed on to [bayesplot::mcmc_trace()],
@@ -409,11 +455,14 @@ as.array.tall_fit <- function(x, ...) {
 #' @export
 plot.tall_fit <- function(
   x,
-  type = c("trace", "dens", "intervals"),
+  type = c("trace", "dens", "intervals", "monitor"),
   variables = NULL,
   ...
 ) {
-  type <- check_choice(type, c("trace", "dens", "intervals"))
+  type <- check_choice(type, c("trace", "dens", "intervals", "monitor"))
+  if (type == "monitor") {
+    return(plot_monitor(x))
+  }
   rlang::check_installed("bayesplot", "to plot a fit")
   if (is.null(variables)) {
     variables <- utils::head(x$variables, 8)
@@ -425,7 +474,7 @@ plot.tall_fit <- function(
     }
   }
   check_known(variables, x$variables, "variable")
-  draws <- as.array(x)[, , variables, drop = FALSE]
+  draws <- draws_array(x)[, , variables, drop = FALSE]
   switch(
     type,
     trace = bayesplot::mcmc_trace(draws, ...),

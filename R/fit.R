@@ -24,6 +24,7 @@
 #'   `step_size`, `escaped` draws.
 #' * `bias`: a data frame with the estimated relative bias of each posterior sd and
 #'   its standard error (see [summary.tall_fit()]).
+#' * `monitor`: a data frame, see [monitors];
 #' * `mode`, `seed`, `time` (seconds), `passes` (over the data, all chains).
 #'
 #' The methods of \pkg{posterior} work on it: `posterior::as_draws(fit)`,
@@ -66,6 +67,8 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       seed = control$seed,
       time = time,
       progress = progress,
+      monitor = NULL,
+      monitor_state = list(),
       bias_blocks = list(),
       moments = list()
     ),
@@ -92,8 +95,12 @@ add_segment <- function(fit, segment) {
   fit <- add_draws(fit, segment, status, kept)
   fit$saved <- lapply(reports, function(r) r$saved)
   fit$bias_blocks <- c(fit$bias_blocks, segment_bias(fit, reports))
-  if (identical(fit$control$keep, "none")) {
-    fit$moments <- combine_moments(fit$moments, reports)
+  if ("none" %in% fit$control$keep) {
+    fit$moments <- combine_moments(fit$moments, reports, fit$variables)
+  }
+  if (!is.null(segment$monitor)) {
+    fit$monitor <- rbind(fit$monitor, segment$monitor$table)
+    fit$monitor_state <- segment$monitor$state
   }
   fit$chains <- chain_table(fit, segment, status, kept)
   fit$passes <- sum(fit$chains$passes) + passes_before(fit)
@@ -196,13 +203,17 @@ bind_arrays <- function(before, after) {
 }
 
 # Running moments (Chan, Golub & LeVeque 1983), chain by chain.
-combine_moments <- function(before, reports) {
+combine_moments <- function(before, reports, variables) {
+  k <- length(variables)
   after <- lapply(reports, function(r) {
-    k <- (length(r$moments) - 1) / 2
+    product <- r$moments[-seq_len(1 + 2 * k)]
     list(
       n = r$moments[[1]],
       mean = r$moments[1 + seq_len(k)],
-      square = r$moments[1 + k + seq_len(k)]
+      square = r$moments[1 + k + seq_len(k)],
+      product = if (length(product) > 0) {
+        matrix(product, k, dimnames = list(variables, variables))
+      }
     )
   })
   if (length(before) == 0) {
@@ -220,7 +231,10 @@ merge_moments <- function(a, b) {
   list(
     n = n,
     mean = a$mean + shift * b$n / n,
-    square = a$square + b$square + shift^2 * a$n * b$n / n
+    square = a$square + b$square + shift^2 * a$n * b$n / n,
+    product = if (!is.null(a$product)) {
+      a$product + b$product + tcrossprod(shift) * a$n * b$n / n
+    }
   )
 }
 
@@ -346,7 +360,10 @@ sg_resume <- function(
     n_warmup = work$n_warmup,
     n_sampling = work$n_sampling,
     n_phase = fit$progress$sampled %% n_every,
-    saved = fit$saved
+    saved = fit$saved,
+    monitor_state = fit$monitor_state,
+    iterations_before = fit$progress$warmup_done +
+      floor(fit$progress$sampled / fit$steps)
   )
   fit$model <- plan$model
   fit$progress$iterations_before <-
@@ -357,10 +374,7 @@ sg_resume <- function(
       work$n_warmup +
       ceiling(work$n_sampling / fit$steps)
   )
-  rows_before <- fit$chains$passes
   fit <- add_segment(fit, segment)
-  fit$chains$passes <- fit$chains$passes
-  fit$passes <- sum(fit$chains$passes) + passes_before(fit)
   fit$time[["sampling"]] <-
     fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
   warn_segment(fit, segment, rlang::current_env())
@@ -398,10 +412,13 @@ resume_plan <- function(fit, model, call = caller_env()) {
         c(
           "{.arg model} must be the one that made the fit, not one with other
            data or another prior.",
-          x = "The fit has {count_noun(fit$n_data, 'observation')} and
-               {count_noun(length(fit$variables), 'variable')}; the model
-               {count_noun(model$n_data, 'observation')} and
-               {count_noun(model$n_dim, 'variable')}."
+          x = if (model$n_data != fit$n_data ||
+            model$n_dim != length(fit$coordinates)) {
+            "The fit has {count_noun(fit$n_data, 'observation')} and
+             {count_noun(length(fit$coordinates), 'parameter')}, the model has
+             {count_noun(model$n_data, 'observation')} and
+             {count_noun(model$n_dim, 'parameter')}."
+          }
         ),
         argument = "model",
         call = call
@@ -437,8 +454,12 @@ fit_model <- function(fit, call) {
       "stale",
       c(
         "The fit has lost its model, as it does in a file.",
-        i = "Make the model again with {.code {fit$model_label}()} and give it
-             as {.arg model}."
+        i = if (inherits(fit, "tall_glm")) {
+          "A fit that was made with {.code keep_data = TRUE} can go on."
+        } else {
+          "Make the model again with {.code {fit$model_label}()} and give it
+           as {.arg model}."
+        }
       ),
       argument = "model",
       call = call

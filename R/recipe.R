@@ -27,7 +27,7 @@ plan_recipe <- function(
   check_recipe(model, gradient, subsample, schedule, call)
   s <- recipe_settings
   d <- model$n_dim
-  mode <- find_mode_for(model, control, call)
+  mode <- model_mode(model, control$cores, call)
   kappa <- laplace_kappa(model, mode)
   white <- whiten_model(model, mode, in_place, call)
   drop <- check_normal(white, mode, call)
@@ -75,19 +75,6 @@ check_recipe <- function(model, gradient, subsample, schedule, call) {
       call = call
     )
   }
-}
-
-find_mode_for <- function(model, control, call) {
-  if (is.null(model$cache$mode)) {
-    model$cache$mode <- withCallingHandlers(
-      find_mode(model, cores = control$cores),
-      tall_error = function(e) {
-        e$call <- call
-        rlang::cnd_signal(e)
-      }
-    )
-  }
-  model$cache$mode
 }
 
 # ---- coordinates -------------------------------------------------------------
@@ -221,7 +208,13 @@ recipe_pilot <- function(plan, control, call) {
   n_data <- plan$model$n_data
   pilot_control <- utils::modifyList(
     control,
-    list(chains = 1, thin = s$pilot_steps, keep = "none", refresh = 0)
+    list(
+      chains = 1,
+      thin = s$pilot_steps,
+      keep = "none",
+      monitor = NULL,
+      refresh = 0
+    )
   )
   weights <- run_context(plan, control)$weights("leverage", call)
   for (attempt in 1:2) {

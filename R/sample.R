@@ -31,7 +31,9 @@
 #'   approximation at the mode.
 #' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at each
 #'   draw as well, for later post-processing; or `"none"`: only running means and
-#'   standard deviations.
+#'   standard deviations, with `c("none", "covariance")` the covariance too.
+#' @param monitor (list or `NULL`) What to watch while the chains run, see
+#'   [monitors].
 #' @param refresh (number) 0 is silent; otherwise a progress bar appears on what
 #'   takes longer than two seconds.
 #'
@@ -94,6 +96,7 @@ sg_sample <- function(
   seed = NULL,
   init = NULL,
   keep = "draws",
+  monitor = NULL,
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   check_model(model)
@@ -111,6 +114,7 @@ sg_sample <- function(
     seed = seed,
     init = init,
     keep = keep,
+    monitor = monitor,
     refresh = refresh
   )
 }
@@ -132,6 +136,7 @@ sample_model <- function(
   init,
   keep,
   refresh,
+  monitor = NULL,
   in_place = FALSE,
   call = caller_env()
 ) {
@@ -148,13 +153,14 @@ sample_model <- function(
     call
   )
   check_members(kernel, gradient, subsample, schedule, call)
+  control["monitor"] <- list(check_monitor(monitor, model, call))
   init <- check_init(init, model, control$chains, call)
   plan <- if (is.null(kernel)) {
     plan_recipe(model, gradient, subsample, schedule, control, in_place, call)
   } else {
     plan_explicit(model, kernel, gradient, subsample, schedule, control, call)
   }
-  plan$init <- plan_init(plan, init, control)
+  plan$init <- plan_init(plan, init, control, call)
   prepared <- proc.time()[["elapsed"]]
   segment <- run_segment(
     plan,
@@ -235,16 +241,17 @@ check_keep <- function(keep, call) {
       call = call
     )
   }
-  check_known(keep, c("draws", "gradients", "none"), arg = "keep", call = call)
-  if ("none" %in% keep && length(keep) > 1) {
+  check_known(keep, c("draws", "gradients", "none", "covariance"), arg = "keep", call = call)
+  if ("none" %in% keep && any(c("draws", "gradients") %in% keep)) {
     abort_input(
-      "{.arg keep} must be {.val none} alone, or name what to keep.",
+      "{.arg keep} must be {.val none} without {.val draws} or
+       {.val gradients}, or name what to keep.",
       argument = "keep",
       value = keep,
       call = call
     )
   }
-  if (identical(keep, "none")) "none" else union("draws", keep)
+  if ("none" %in% keep) keep else union("draws", setdiff(keep, "covariance"))
 }
 
 check_members <- function(kernel, gradient, subsample, schedule, call) {
@@ -411,7 +418,7 @@ run_context <- function(plan, control) {
   model <- plan$model
   is_whitened <- model_is_whitened(model)
   reference <- function(spec, call) {
-    at <- if (is.null(spec$args$at)) plan_mode(plan) else spec$args$at
+    at <- spec$args$at %||% plan_mode(plan, control, call)
     mode_point(model, at, needs_chol = FALSE, call = call)$theta
   }
   list(
@@ -429,23 +436,22 @@ run_context <- function(plan, control) {
         weights <- model_weights(model, type, origin, NULL, control$cores, call)
         return(0.99 * weights / sum(weights) + 0.01 / model$n_data)
       }
-      at <- plan$gradient$args$at
-      subsampling_weights(
-        model,
-        if (is.null(at)) plan_mode(plan) else at,
-        type,
-        cores = control$cores
-      )
+      at <- plan$gradient$args$at %||% plan_mode(plan, control, call)
+      find_weights(model, at, type, cores = control$cores, call = call)
     }
   )
 }
 
-plan_mode <- function(plan) {
-  if (is.null(plan$mode)) model_mode(plan$model) else plan$mode
+plan_mode <- function(plan, control, call) {
+  if (is.null(plan$mode)) {
+    model_mode(plan$model, control$cores, call)
+  } else {
+    plan$mode
+  }
 }
 
 # Starting points in sampler coordinates, n_dim x chains.
-plan_init <- function(plan, init, control) {
+plan_init <- function(plan, init, control, call) {
   model <- plan$model
   if (!is.null(init)) {
     return(.Call(ffi_model_to_sampler, model$pointer, init))
@@ -461,7 +467,7 @@ plan_init <- function(plan, init, control) {
   if (model_is_whitened(model)) {
     return(noise)
   }
-  mode <- plan_mode(plan)
+  mode <- plan_mode(plan, control, call)
   if (is.null(mode$chol)) {
     return(matrix(mode$estimate, model$n_dim, control$chains))
   }
@@ -488,6 +494,8 @@ run_segment <- function(
   n_phase = 0,
   saved = NULL,
   keeps_noise = FALSE,
+  monitor_state = list(),
+  iterations_before = 0,
   label = "Sampling",
   call = caller_env()
 ) {
@@ -513,7 +521,8 @@ run_segment <- function(
     n_escape_max = 10,
     n_bias_block = if (is_metropolis || model$n_dim > 1e4) 0 else bias_blocks,
     n_bias_every = min(5, plan$steps),
-    keeps_moments = as.double(identical(control$keep, "none")),
+    keeps_moments = as.double("none" %in% control$keep),
+    keeps_covariance = as.double("covariance" %in% control$keep),
     keeps_noise = as.double(keeps_noise),
     init = as.double(plan$init)
   )
@@ -529,17 +538,63 @@ run_segment <- function(
     abort_status(run, call = call)
   }
   on.exit(.Call(ffi_run_destroy, run))
-  interrupted <- advance_run(run, control, label)
+  if (is.null(saved)) {
+    check_started(.Call(ffi_run_report, run), model, call)
+  }
+  monitor <- if (!is.null(control$monitor)) {
+    recorder <- monitor_recorder(control$monitor, model, monitor_state)
+    recorder$points <- monitor_points(
+      control$monitor$every,
+      plan,
+      n_warmup,
+      n_sampling,
+      iterations_before
+    )
+    recorder
+  }
+  interrupted <- advance_run(run, control, label, monitor)
   reports <- .Call(ffi_run_report, run)
   list(
     buffers = buffers,
     reports = reports,
     interrupted = interrupted,
+    monitor = if (!is.null(monitor)) monitor$result(),
     n_warmup = n_warmup,
     n_sampling = n_sampling,
     n_phase = n_phase,
     n_every = n_every,
     n_keep = n_keep
+  )
+}
+
+# Every chain has a gradient where it starts.
+check_started <- function(reports, model, call) {
+  status <- vapply(reports, function(r) r$status, 0)
+  failed <- which(status != 0)
+  if (length(failed) == 0) {
+    return(invisible())
+  }
+  chain <- failed[[1]]
+  report <- reports[[chain]]
+  if (status_name(report$status) != "nonfinite") {
+    abort_status(report$status, chain = chain, call = call)
+  }
+  name <- coordinate_name(model, report$coordinate)
+  abort_tall(
+    "nonfinite",
+    c(
+      "Chain {chain} cannot start: the log posterior or its gradient is not
+       finite there.",
+      x = "The largest coordinate of the starting point is
+           {.code {name}} = {format_number(report$value)}.",
+      i = "Give {.arg init} closer to the mode, or leave it out."
+    ),
+    status = "nonfinite",
+    chain = chain,
+    iteration = 0,
+    coordinate = name,
+    value = report$value,
+    call = call
   )
 }
 
@@ -570,10 +625,13 @@ model_is_constrained <- function(model) {
   !identical(model$variables, model$coordinates)
 }
 
-# Advance in slices of 0.15 s, with a progress bar. TRUE when interrupted.
-advance_run <- function(run, control, label) {
+# Advance in slices of 0.15 s, with a progress bar; a slice ends early where a
+# monitor is due. TRUE when interrupted.
+advance_run <- function(run, control, label, monitor = NULL) {
   n_step <- 16
   outcome <- 0L
+  made <- 0
+  due <- 1
   shows <- control$refresh > 0
   total <- .Call(ffi_run_progress, run)[[2]]
   if (shows) {
@@ -582,16 +640,29 @@ advance_run <- function(run, control, label) {
   interrupted <- FALSE
   tryCatch(
     while (outcome == 0L) {
+      left <- monitor$points$step[due] - made
+      slice <- if (length(left) == 1 && !is.na(left)) min(n_step, left) else n_step
       before <- proc.time()[["elapsed"]]
-      outcome <- .Call(ffi_run_advance, run, n_step, as.integer(control$cores))
+      outcome <- .Call(ffi_run_advance, run, slice, as.integer(control$cores))
       elapsed <- proc.time()[["elapsed"]] - before
+      made <- made + slice
+      if (identical(slice, left)) {
+        monitor$at(
+          monitor$points$iteration[[due]],
+          monitor$points$is_warmup[[due]],
+          .Call(ffi_run_position, run)
+        )
+        due <- due + 1
+      }
       if (shows) {
         cli::cli_progress_update(
           set = .Call(ffi_run_progress, run)[[1]],
           id = bar
         )
       }
-      n_step <- next_slice(n_step, elapsed)
+      if (slice == n_step) {
+        n_step <- next_slice(n_step, elapsed)
+      }
     },
     interrupt = function(condition) interrupted <<- TRUE
   )
@@ -609,6 +680,7 @@ next_slice <- function(n_step, elapsed, target = 0.15) {
 
 # Say what went wrong in a segment whose draws are kept.
 warn_segment <- function(fit, segment, call) {
+  warn_monitor(segment$monitor$problems, call)
   status <- vapply(segment$reports, function(r) r$status, 0)
   failed <- which(status != 0)
   if (length(failed) > 0) {
@@ -628,7 +700,7 @@ warn_segment <- function(fit, segment, call) {
       report$status,
       chain = chain,
       iteration = step_iteration(report$n_step + 1, segment, fit),
-      coordinate = coordinate_name(fit, report$coordinate),
+      coordinate = coordinate_name(fit$model, report$coordinate),
       value = report$value,
       detail = others,
       call = call
@@ -658,10 +730,10 @@ step_iteration <- function(step, segment, fit) {
   before + segment$n_warmup + ceiling(sampled / fit$steps)
 }
 
-coordinate_name <- function(fit, index) {
-  if (fit$is_whitened) {
-    paste0("whitened coordinate ", index)
+coordinate_name <- function(model, index) {
+  if (model_is_whitened(model)) {
+    paste("whitened coordinate", index)
   } else {
-    fit$variables[[index]]
+    model$coordinates[[index]]
   }
 }

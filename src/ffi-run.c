@@ -48,6 +48,7 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
     .n_bias_block = ffi_count(spec, "n_bias_block"),
     .n_bias_every = ffi_count(spec, "n_bias_every"),
     .keeps_moments = ffi_number(spec, "keeps_moments") != 0,
+    .keeps_covariance = ffi_number(spec, "keeps_covariance") != 0,
     .keeps_noise = ffi_number(spec, "keeps_noise") != 0
   };
   out.v_init = ffi_doubles(init, out.n_chain * p_model->n_dim, "init");
@@ -220,11 +221,34 @@ SEXP ffi_run_report(SEXP run) {
       one, 7, copy_doubles(tb_run_bias(p->p_run, c), n_block * (1 + 3 * n_dim)));
     SET_VECTOR_ELT(
       one, 8,
-      copy_doubles(tb_run_moments(p->p_run, c), 1 + 2 * p_model->n_natural));
+      copy_doubles(tb_run_moments(p->p_run, c), tb_run_n_moments(p->p_run)));
     SET_VECTOR_ELT(one, 9, copy_doubles(tb_run_noise(p->p_run, c), 1 + n_dim));
     for (R_xlen_t k = 0; k < 10; ++k) {
       SET_VECTOR_ELT(one, 10 + k, Rf_ScalarReal(v_count[k]));
     }
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* where the chains are: list(parameter, variable, alive), columns are chains */
+SEXP ffi_run_position(SEXP run) {
+  static const char* const v_name[] = { "parameter", "variable", "alive" };
+  const struct ffi_run* p = run_of(run);
+  const struct tb_model* p_model = tb_run_target(p->p_run)->p_model;
+  const size_t n_chain = tb_run_n_chain(p->p_run);
+  SEXP out = PROTECT(ffi_named_list(v_name, 3));
+  SET_VECTOR_ELT(
+    out, 0, Rf_allocMatrix(REALSXP, (int) p_model->n_dim, (int) n_chain));
+  SET_VECTOR_ELT(
+    out, 1, Rf_allocMatrix(REALSXP, (int) p_model->n_natural, (int) n_chain));
+  SET_VECTOR_ELT(out, 2, Rf_allocVector(LGLSXP, (R_xlen_t) n_chain));
+  for (size_t c = 0; c < n_chain; ++c) {
+    tb_run_position(p->p_run, c,
+                    REAL(VECTOR_ELT(out, 0)) + c * p_model->n_dim,
+                    REAL(VECTOR_ELT(out, 1)) + c * p_model->n_natural);
+    LOGICAL(VECTOR_ELT(out, 2))[c] =
+      tb_run_report(p->p_run, c).status == TB_STATUS_ok;
   }
   UNPROTECT(1);
   return out;

@@ -24,6 +24,7 @@ SEXP ffi_rng_norm(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_advance(SEXP, SEXP, SEXP);
 SEXP ffi_run_create(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_destroy(SEXP);
+SEXP ffi_run_position(SEXP);
 SEXP ffi_run_progress(SEXP);
 SEXP ffi_run_report(SEXP);
 SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -50,6 +51,7 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_run_advance, 3),
   DOOR(ffi_run_create, 5),
   DOOR(ffi_run_destroy, 1),
+  DOOR(ffi_run_position, 1),
   DOOR(ffi_run_progress, 1),
   DOOR(ffi_run_report, 1),
   DOOR(ffi_subsample_draw, 5),

@@ -20,6 +20,7 @@
  *                 kernel and estimator state
  *   v_parameter   n_dim, scratch             no
  *   v_natural     n_natural, scratch         no
+ *   v_shift       n_natural, scratch         no
  *   v_pushed      n_dim, scratch             no
  *   v_origin      n_dim                      no: restarts with each run
  *   v_norm2       n_dim, ||M_j||^2           no: 1 without a frame
@@ -31,6 +32,7 @@ struct chain_slot {
   char* p_saved;
   double* v_parameter;
   double* v_natural;
+  double* v_shift;
   double* v_pushed;
   double* v_origin;
   double* v_norm2;
@@ -94,6 +96,13 @@ static double* arena_doubles(struct arena* p_arena, size_t n) {
   return n == 0 ? NULL : arena_take(p_arena, n * sizeof(double));
 }
 
+/* doubles at v_moments */
+static size_t moments_size(const struct tb_run_spec* p_spec, size_t n) {
+  return !p_spec->keeps_moments ? 0
+         : p_spec->keeps_covariance ? 1 + 2 * n + n * n
+                                    : 1 + 2 * n;
+}
+
 /* The chains' part; needs the initialised members. */
 static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
   const struct tb_run_spec* p_spec = &p_run->spec;
@@ -126,13 +135,15 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
     p_slot->p_saved = arena_take(p_arena, p_run->n_saved);
     p_slot->v_parameter = arena_doubles(p_arena, n_dim);
     p_slot->v_natural = arena_doubles(p_arena, n_natural);
+    p_slot->v_shift =
+      arena_doubles(p_arena, p_spec->keeps_moments ? n_natural : 0);
     p_slot->v_pushed = arena_doubles(p_arena, n_dim);
     p_slot->v_origin = arena_doubles(p_arena, n_dim);
     p_slot->v_norm2 = arena_doubles(p_arena, n_dim);
     p_slot->v_bias =
       arena_doubles(p_arena, p_spec->n_bias_block * (1 + 3 * n_dim));
     p_slot->v_moments =
-      arena_doubles(p_arena, p_spec->keeps_moments ? 1 + 2 * n_natural : 0);
+      arena_doubles(p_arena, moments_size(p_spec, n_natural));
     p_slot->v_noise =
       arena_doubles(p_arena, p_spec->keeps_noise ? 1 + n_dim : 0);
     p_chain->p_estimator_scratch = arena_doubles(p_arena, n_dim);
@@ -465,16 +476,26 @@ static void slot_add_noise(struct chain_slot* p_slot) {
   }
 }
 
+/* Welford (1962), Technometrics 4:419; v_shift is scratch. */
 static void slot_add_moments(double* v_moments,
                              const double* v_natural,
-                             size_t n_natural) {
+                             size_t n_natural,
+                             bool keeps_covariance,
+                             double* v_shift) {
   const double n = v_moments[0] += 1;
   double* v_mean = v_moments + 1;
   double* v_square = v_mean + n_natural;
+  double* v_product = v_square + n_natural;
   for (size_t j = 0; j < n_natural; ++j) {
-    const double shift = v_natural[j] - v_mean[j];
-    v_mean[j] += shift / n;
-    v_square[j] += shift * (v_natural[j] - v_mean[j]);
+    v_shift[j] = v_natural[j] - v_mean[j];
+    v_mean[j] += v_shift[j] / n;
+    v_square[j] += v_shift[j] * (v_natural[j] - v_mean[j]);
+  }
+  for (size_t j = 0; keeps_covariance && j < n_natural; ++j) {
+    const double after = v_natural[j] - v_mean[j];
+    for (size_t k = 0; k < n_natural; ++k) {
+      v_product[j * n_natural + k] += v_shift[k] * after;
+    }
   }
 }
 
@@ -512,7 +533,8 @@ static void slot_record(struct chain_slot* p_slot,
     put(p_recorder->v_unconstrained, v_parameter, p_model->n_dim, n_keep,
         n_chain, k, c);
     if (p_slot->v_moments != NULL) {
-      slot_add_moments(p_slot->v_moments, v_natural, p_model->n_natural);
+      slot_add_moments(p_slot->v_moments, v_natural, p_model->n_natural,
+                       p_run->spec.keeps_covariance, p_slot->v_shift);
     }
   }
   if (p_recorder->v_gradient != NULL) {
@@ -671,6 +693,28 @@ const double* tb_run_bias(const struct tb_run* p_run, size_t chain) {
 
 const double* tb_run_moments(const struct tb_run* p_run, size_t chain) {
   return p_run->v_slot[chain].v_moments;
+}
+
+size_t tb_run_n_moments(const struct tb_run* p_run) {
+  return moments_size(&p_run->spec, p_run->spec.p_model->n_natural);
+}
+
+void tb_run_position(const struct tb_run* p_run,
+                     size_t chain,
+                     double* v_parameter,
+                     double* v_natural) {
+  const struct tb_model* p_model = p_run->spec.p_model;
+  const double* v_theta = p_run->v_slot[chain].chain.v_theta;
+  if (p_model->p_frame != NULL) {
+    tb_frame_to_parameter(p_model->p_frame, v_theta, v_parameter);
+  } else {
+    memcpy(v_parameter, v_theta, p_model->n_dim * sizeof(double));
+  }
+  if (p_model->type->constrain != NULL) {
+    p_model->type->constrain(p_model, v_parameter, v_natural);
+  } else {
+    memcpy(v_natural, v_parameter, p_model->n_natural * sizeof(double));
+  }
 }
 
 const double* tb_run_noise(const struct tb_run* p_run, size_t chain) {

@@ -34,6 +34,7 @@ struct tb_run_spec {
   size_t n_bias_block; /* blocks of the bias estimate; 0: none */
   size_t n_bias_every; /* steps between its terms */
   bool keeps_moments;  /* running mean and variance of the natural draws */
+  bool keeps_covariance; /* and their covariance; with keeps_moments only */
   bool keeps_noise;    /* running mean of the minibatch variance */
   const double* v_init;/* n_dim x n_chain, sampler coordinates */
 };
@@ -92,8 +93,15 @@ struct tb_target const* tb_run_target(const struct tb_run* p_run);
 /* n_bias_block x (1 + 3 n_dim): count, sums of t, g, t g (centred at the start
  * of sampling), per block; NULL if not wanted */
 const double* tb_run_bias(const struct tb_run* p_run, size_t chain);
-/* count, then n_natural means, then n_natural sums of squared deviations */
+/* count, then n_natural means, then n_natural sums of squared deviations; with
+ * keeps_covariance then n_natural x n_natural sums of their products */
 const double* tb_run_moments(const struct tb_run* p_run, size_t chain);
+size_t tb_run_n_moments(const struct tb_run* p_run);
+/* where a chain is: n_dim parameters and n_natural variables */
+void tb_run_position(const struct tb_run* p_run,
+                     size_t chain,
+                     double* v_parameter,
+                     double* v_natural);
 /* count, then n_dim sums of the minibatch variance */
 const double* tb_run_noise(const struct tb_run* p_run, size_t chain);
 
