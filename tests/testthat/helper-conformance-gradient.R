@@ -43,15 +43,16 @@ enumeration_models <- function() {
       n_data = 5,
       n_dim = 2
     )$model,
+    sigma = entry_sigma(prior_exponential(1), n_data = 5, n_dim = 1)$model,
     gaussian = entry_gaussian(n_data = 5, n_dim = 2)$model
   )
-  glm <- models$poisson
-  models$whitened <- whitened_twin(
-    glm,
-    c(0.2, -0.1),
-    matrix(c(2, 1, 0, 0.5), 2),
-    is_diagonal = FALSE
-  )
+  center <- c(0.2, -0.1)
+  chol <- matrix(c(2, 1, 0, 0.5), 2)
+  models$whitened <- whitened_twin(models$poisson, center, chol, FALSE)
+  # log sigma stays apart
+  chol[2, 1] <- 0
+  models$`sigma, whitened` <- whitened_twin(models$sigma, center, chol, FALSE)
+  models$scaled <- whitened_twin(models$bernoulli, center, chol, TRUE)
   models
 }
 
@@ -133,8 +134,13 @@ estimate_once <- function(model, gradient, scheme, theta, seed = 1) {
     keeps_noise = TRUE
   )
   noise <- segment$reports[[1]]$noise
+  buffers <- segment$buffers
   list(
-    theta = segment$buffers$draw,
+    theta = if (is.null(buffers$unconstrained)) {
+      buffers$draw
+    } else {
+      buffers$unconstrained
+    },
     gradient = segment$buffers$gradient,
     variance = if (noise[[1]] == 1) noise[-1] else rep(NA, model$n_dim)
   )

@@ -56,11 +56,12 @@ short_run <- function(
   warmup = 20,
   thin = 1,
   chains = 3,
-  seed = 5
+  seed = 5,
+  step_size = 0.05
 ) {
   sg_sample(
     model,
-    entry$make(0.05),
+    entry$make(step_size),
     entry$gradient,
     entry$subsample,
     schedule,
@@ -79,6 +80,7 @@ short_run <- function(
 outcome <- function(fit) {
   list(
     draws = plain_draws(fit),
+    unconstrained = fit$unconstrained,
     gradients = fit$gradients,
     sizes = fit$sizes,
     log_posterior = fit$log_posterior,
@@ -331,7 +333,7 @@ law_still <- function(entry) {
 # because a minibatch gradient of a normal target is linear in x with noise of
 # a variance C(x) quadratic in x, whose mean is known from V = Var x alone. The
 # corrected variants take share_j = h tau_j^2 / (4 - h precision), tau_j^2 the
-# jth variance of e (Euler: precision 0). Returns weights h_t and V_t.
+# jth variance of e (Euler: precision 0). Returns V after every step.
 normal_covariance <- function(
   precision,
   step_sizes,

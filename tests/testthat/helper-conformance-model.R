@@ -8,7 +8,8 @@
 #   row_gradient  theta -> n_data x n_dim, by the formula
 #   row_hessian   theta -> n_data matrices: -H_i
 #   lipschitz     L_i of every row; NULL: none
-#   lipschitz_prior
+#   lipschitz_prior   the constant of g_0; NA: none
+#   blocks        columns of L that are kept apart: chol is block diagonal
 #   point         () -> a random theta
 
 conformance_models <- function() {
@@ -52,6 +53,9 @@ conformance_models <- function() {
       n_data = 9001,
       n_dim = 2
     ),
+    "glm, sampled sigma" = entry_sigma(prior_exponential(2)),
+    "glm, sampled sigma, flat" = entry_sigma(prior_flat()),
+    "glm, centred intercept" = entry_centred(),
     "gaussian" = entry_gaussian(),
     "gaussian, one coordinate" = entry_gaussian(n_data = 9, n_dim = 1)
   )
@@ -143,6 +147,113 @@ entry_glm <- function(
 prior_density <- function(prior, theta) {
   t <- (theta - prior$location) / prior$scale
   switch(prior$kind, flat = 0, normal = -sum(t^2) / 2, laplace = -sum(abs(t)))
+}
+
+# log sigma is the last coordinate; its prior has the Jacobian of sigma.
+entry_sigma <- function(prior_aux, n_data = 21, n_dim = 2, seed = 13) {
+  withr::local_seed(seed)
+  x <- matrix(stats::rnorm(n_data * n_dim), n_data)
+  y <- stats::rnorm(n_data, x[, 1], 2)
+  weights <- stats::runif(n_data, 0.5, 2)
+  offset <- stats::rnorm(n_data) / 3
+  prior <- prior_normal(0.3, 1.5)
+  error <- function(theta) {
+    y - drop(x %*% theta[seq_len(n_dim)]) - offset
+  }
+  sigma <- function(theta) exp(theta[[n_dim + 1]])
+  list(
+    name = "glm",
+    model = model_glm(
+      x,
+      y,
+      family = "gaussian",
+      prior = prior,
+      weights = weights,
+      offset = offset,
+      prior_aux = prior_aux
+    ),
+    log_lik = function(theta) {
+      sd <- sigma(theta) / sqrt(weights)
+      stats::dnorm(error(theta), 0, sd, log = TRUE)
+    },
+    log_prior = function(theta) {
+      aux <- if (prior_aux$kind == "flat") {
+        0
+      } else {
+        stats::dexp(sigma(theta), prior_aux$rate, log = TRUE)
+      }
+      prior_density(prior, theta[seq_len(n_dim)]) + aux + theta[[n_dim + 1]]
+    },
+    row_gradient = function(theta) {
+      e <- error(theta)
+      r <- weights * e / sigma(theta)^2
+      cbind(r * x, r * e - 1)
+    },
+    row_hessian = function(theta) {
+      e <- error(theta)
+      v <- weights / sigma(theta)^2
+      lapply(seq_len(n_data), function(i) {
+        across <- 2 * v[[i]] * e[[i]] * x[i, ]
+        rbind(
+          cbind(v[[i]] * tcrossprod(x[i, ]), across),
+          c(across, 2 * v[[i]] * e[[i]]^2)
+        )
+      })
+    },
+    lipschitz = NULL,
+    lipschitz_prior = NA,
+    blocks = n_dim + 1,
+    point = function() c(stats::runif(n_dim, -1, 1), stats::runif(1, 0, 1))
+  )
+}
+
+# The intercept's prior is on the predictor at the means of the covariates.
+entry_centred <- function(n_data = 25, seed = 14) {
+  withr::local_seed(seed)
+  x <- cbind(a = stats::rnorm(n_data, 2), "(Intercept)" = 1, b = 1:n_data / 5)
+  y <- stats::rbinom(n_data, 1, 0.5)
+  at <- colMeans(x)
+  model <- build_glm(
+    x,
+    y,
+    "bernoulli",
+    prior_normal(0, 1.5),
+    prior_normal(0.5, 3),
+    weights = NULL,
+    offset = NULL,
+    sigma = NULL,
+    prior_aux = prior_flat(),
+    centers = TRUE
+  )
+  p <- function(theta) stats::plogis(drop(x %*% theta))
+  list(
+    name = "glm",
+    model = model,
+    log_lik = function(theta) stats::dbinom(y, 1, p(theta), log = TRUE),
+    log_prior = function(theta) {
+      prior_density(prior_normal(0, 1.5), theta[c(1, 3)]) +
+        prior_density(prior_normal(0.5, 3), sum(at * theta))
+    },
+    row_gradient = function(theta) (y - p(theta)) * x,
+    row_hessian = function(theta) {
+      v <- p(theta) * (1 - p(theta))
+      lapply(seq_len(n_data), function(i) v[[i]] * tcrossprod(x[i, ]))
+    },
+    lipschitz = rowSums(x^2) / 4,
+    # there is one, but the model does not work it out
+    lipschitz_prior = NA,
+    point = function() stats::runif(3, -0.5, 0.5)
+  )
+}
+
+# The curvature that Sigma is the inverse of: without its cross terms.
+apart <- function(hessian, blocks) {
+  if (is.null(blocks)) {
+    return(hessian)
+  }
+  hessian[blocks, -blocks] <- 0
+  hessian[-blocks, blocks] <- 0
+  hessian
 }
 
 entry_gaussian <- function(n_data = 19, n_dim = 3, seed = 12) {
@@ -315,7 +426,7 @@ law_log_lik_many <- function(entry) {
 law_weights <- function(entry) {
   model <- entry$model
   theta <- entry$point()
-  sigma <- solve(curvature(model, theta)$hessian)
+  sigma <- solve(apart(curvature(model, theta)$hessian, entry$blocks))
   hessians <- entry$row_hessian(theta)
   trace <- function(a) sum(diag(a))
   expected <- list(
@@ -323,7 +434,11 @@ law_weights <- function(entry) {
     hessian = vapply(hessians, function(h) {
       sqrt(trace(h %*% sigma %*% t(h)))
     }, 0),
-    leverage = vapply(hessians, function(h) trace(h %*% sigma), 0),
+    # in whitened coordinates H_i is L^-1 H_i L^-T: its Frobenius norm, which
+    # is tr(H_i Sigma) where H_i has rank one
+    leverage = vapply(hessians, function(h) {
+      sqrt(trace(h %*% sigma %*% h %*% sigma))
+    }, 0),
     lipschitz = entry$lipschitz,
     uniform = rep(1, model$n_data)
   )
@@ -374,7 +489,7 @@ law_whitened <- function(entry, is_diagonal) {
   }
   d <- model$n_dim
   center <- entry$point()
-  minus_hessian <- curvature(model, center)$hessian
+  minus_hessian <- apart(curvature(model, center)$hessian, entry$blocks)
   chol <- if (is_diagonal) {
     diag(sqrt(diag(minus_hessian)), d)
   } else {

@@ -89,6 +89,23 @@ test_that("recipes resume as if never stopped, also from a file", {
   }
 })
 
+test_that("any model resumes as if never stopped", {
+  entry <- kernels[[1]]
+  builders <- list(
+    function() entry_sigma(prior_exponential(1))$model,
+    function() entry_centred()$model,
+    function() entry_gaussian()$model
+  )
+  for (build in builders) {
+    whole <- short_run(entry, build(), iter = 83, step_size = 0.005)
+    part <- short_run(entry, build(), iter = 47, step_size = 0.005)
+    expect_same_outcome(sg_resume(part, iter = 36, refresh = 0), whole)
+    part <- unserialize(serialize(part, NULL))
+    resumed <- sg_resume(part, iter = 36, model = build(), refresh = 0)
+    expect_same_outcome(resumed, whole)
+  }
+})
+
 test_that("a model with other data or another prior cannot resume a fit", {
   fits <- list(
     glm = list(

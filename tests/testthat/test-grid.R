@@ -1,0 +1,234 @@
+# Every model x gradient estimator x subsampling scheme x kernel x schedule on
+# posteriors known in closed form. What a chain's moments should be is known
+# exactly, step-size bias and gradient noise included (normal_covariance()); it
+# starts at the posterior mean and 40 independent chains give the Monte Carlo
+# error (expect_mean()).
+
+grid_problems <- function() {
+  list(gaussian = target_correlated(), glm = target_linear())
+}
+
+# Schemes for n of the 60 rows of a problem.
+grid_schemes <- function(n = 20) {
+  uneven <- rep(c(1, 2, 4), 20)
+  list(
+    with = list(
+      name = "uniform",
+      spec = subsample_uniform(n),
+      noise = list(n = n)
+    ),
+    without = list(
+      name = "uniform",
+      spec = subsample_uniform(n, replace = FALSE),
+      noise = list(n = n, replace = FALSE)
+    ),
+    weighted = list(
+      name = "weighted",
+      spec = subsample_weighted(n, uneven),
+      noise = list(n = n, p = uneven / sum(uneven))
+    )
+  )
+}
+
+problems <- grid_problems()
+kernels <- conformance_kernels()
+gradients <- conformance_gradients()
+schemes <- grid_schemes()
+schedules <- list(
+  constant = list(
+    spec = schedule_constant(),
+    factor = function(t) rep(1, length(t))
+  ),
+  decay = list(
+    spec = schedule_decay(a = 2, b = 30, gamma = 0.2),
+    factor = function(t) 2 * (30 + t)^-0.2
+  )
+)
+step_size <- 0.25
+
+test_that("the grid has every member of every family", {
+  name_of <- function(entries) unique(vapply(entries, function(e) e$name, ""))
+  expect_setequal(names(problems), registered("model"))
+  expect_covered("kernel", name_of(kernels))
+  expect_covered("gradient", name_of(gradients))
+  # "fixed" is one minibatch for ever, which no chain can sample from
+  expect_setequal(c(name_of(schemes), "fixed"), registered("subsample"))
+  expect_setequal(names(schedules), registered("schedule"))
+})
+
+grid_run <- function(
+  problem,
+  kernel,
+  gradient,
+  scheme,
+  schedule,
+  iter = 1050,
+  warmup = 50,
+  chains = 40
+) {
+  sg_sample(
+    problem$model,
+    kernel$make(step_size),
+    gradient$make(problem$mean + c(0.5, -0.3)),
+    scheme$spec,
+    schedule$spec,
+    iter = iter,
+    warmup = warmup,
+    chains = chains,
+    cores = 2,
+    seed = 31,
+    init = problem$mean,
+    refresh = 0
+  )
+}
+
+grid_noise <- function(problem, gradient, scheme) {
+  if (!gradient$uses_rows) {
+    return(no_noise)
+  }
+  at <- if (gradient$has_reference) problem$mean + c(0.5, -0.3)
+  do.call(
+    minibatch_noise,
+    c(list(problem$model, problem$mean, at = at), scheme$noise)
+  )
+}
+
+# The average of Var(theta_t) over the kept steps, weighted as the draws are.
+grid_covariance <- function(problem, kernel, noise, schedule, iter, warmup) {
+  if (kernel$is_exact) {
+    return(solve(problem$precision))
+  }
+  factor <- schedule$factor(seq_len(iter) - 1)
+  steps <- normal_covariance(
+    problem$precision,
+    step_size * factor,
+    noise,
+    kernel$integrator,
+    kernel$variant
+  )
+  kept <- seq(warmup + 1, iter)
+  share <- factor[kept] / sum(factor[kept])
+  Reduce(`+`, Map(`*`, steps[kept], share))
+}
+
+# Why a combination cannot run; NULL: it can.
+grid_obstacle <- function(kernel, gradient, scheme, schedule) {
+  if (!gradient$uses_rows && !is.null(scheme)) {
+    "all rows leave nothing to a scheme"
+  } else if (kernel$is_exact && gradient$uses_rows) {
+    "a Metropolis step needs the exact density"
+  } else if (kernel$is_exact && schedule$spec$name != "constant") {
+    "a Metropolis step needs no decay"
+  }
+}
+
+for (case in names(problems)) {
+  problem <- problems[[case]]
+  for (gradient in gradients) {
+    for (drawn in c(names(schemes), "none")) {
+      scheme <- schemes[[drawn]]
+      if (is.null(scheme) && gradient$uses_rows) {
+        next # the default scheme is one of the others
+      }
+      for (label in names(kernels)) {
+        for (pace in names(schedules)) {
+          kernel <- kernels[[label]]
+          schedule <- schedules[[pace]]
+          title <- paste(case, gradient$name, drawn, label, pace, sep = " / ")
+          obstacle <- grid_obstacle(kernel, gradient, scheme, schedule)
+
+          if (!is.null(obstacle)) {
+            test_that(paste0(title, ": refused, ", obstacle), {
+              expect_error(
+                grid_run(problem, kernel, gradient, scheme, schedule, 20, 10, 1),
+                class = "tall_error_unsupported"
+              )
+            })
+            next
+          }
+          test_that(paste0(title, ": the moments are those known"), {
+            skip_on_cran()
+            fit <- grid_run(problem, kernel, gradient, scheme, schedule)
+            truth <- grid_covariance(
+              problem,
+              kernel,
+              grid_noise(problem, gradient, scheme),
+              schedule,
+              iter = 1050,
+              warmup = 50
+            )
+            expect_posterior(fit, problem$mean, truth, title)
+          })
+        }
+      }
+    }
+  }
+}
+
+test_that("defaults: a scheme for estimators that need one, cv, or all rows", {
+  model <- problems$glm$model
+  run <- function(...) {
+    sg_sample(model, ..., iter = 10, chains = 1, seed = 1, refresh = 0)
+  }
+  fit <- run(kernel_sgld(0.01))
+  expect_identical(fit$gradient$name, "cv")
+  expect_identical(fit$subsample$name, "weighted")
+  fit <- run(kernel_mala(0.01))
+  expect_identical(fit$gradient$name, "full")
+  expect_null(fit$subsample)
+  fit <- sg_sample(
+    problems$gaussian$model,
+    kernel_sgld(0.01),
+    iter = 10,
+    chains = 1,
+    refresh = 0
+  )
+  expect_s3_class(fit, "tall_fit")
+})
+
+test_that("without a kernel only the recipe chooses, where there is one", {
+  expect_error(
+    sg_sample(problems$glm$model, gradient = gradient_simple(), refresh = 0),
+    class = "tall_error_input"
+  )
+  expect_error(
+    sg_sample(problems$glm$model, schedule = schedule_decay(), refresh = 0),
+    class = "tall_error_input"
+  )
+  expect_error(
+    sg_sample(problems$gaussian$model, refresh = 0),
+    class = "tall_error_unsupported"
+  )
+})
+
+test_that("the recipe has the moments of the posterior", {
+  skip_on_cran()
+  # conjugate, so whitened exactly: no bias but that of step size and noise,
+  # which corrected Leimkuhler-Matthews steps take out
+  target <- target_linear(n_data = 4000, seed = 5)
+  fit <- sg_sample(
+    target$model,
+    iter = 450,
+    warmup = 50,
+    chains = 40,
+    cores = 2,
+    seed = 6,
+    refresh = 0
+  )
+  expect_identical(fit$kernel$name, "sgld")
+  expect_posterior(fit, target$mean, solve(target$precision), "langevin")
+  expect_lt(max(abs(fit$bias$sd_bias / fit$bias$sd_bias_se)), 5.7)
+
+  target <- target_linear()
+  fit <- sg_sample(
+    target$model,
+    iter = 550,
+    warmup = 250,
+    chains = 40,
+    cores = 2,
+    seed = 6,
+    refresh = 0
+  )
+  expect_identical(fit$kernel$name, "mala")
+  expect_posterior(fit, target$mean, solve(target$precision), "metropolis")
+})
