@@ -2,6 +2,17 @@
 # that its name promises, or raises a `tall_error_input` that names the
 # argument, what it must be and what it is.
 
+# An argument without default is there.
+check_given <- function(x, arg = caller_arg(x), call = caller_env()) {
+  if (missing(x)) {
+    abort_input(
+      "{.arg {arg}} must be given: it has no default.",
+      argument = arg,
+      call = call
+    )
+  }
+}
+
 # A finite number, as double.
 check_number <- function(
   x,
@@ -12,6 +23,7 @@ check_number <- function(
   arg = caller_arg(x),
   call = caller_env()
 ) {
+  check_given(x, arg = arg, call = call)
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
@@ -114,6 +126,7 @@ check_numeric_vector <- function(
   arg = caller_arg(x),
   call = caller_env()
 ) {
+  check_given(x, arg = arg, call = call)
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
@@ -138,6 +151,7 @@ check_matrix <- function(
   arg = caller_arg(x),
   call = caller_env()
 ) {
+  check_given(x, arg = arg, call = call)
   if (!is.matrix(x) || !is_plain_numeric(x)) {
     hint <- if (is.data.frame(x)) {
       "Make one with `model.matrix()` or `as.matrix()`."
@@ -230,6 +244,7 @@ check_spec <- function(
   arg = caller_arg(x),
   call = caller_env()
 ) {
+  check_given(x, arg = arg, call = call)
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
@@ -302,18 +317,14 @@ first_nonfinite <- function(x) {
 }
 
 # "`y` must be finite, but value 3 is NA." or "`y` must be finite, not NA."
-abort_value <- function(x, index, must, arg, call) {
-  where <- if (length(x) == 1) {
-    NULL
-  } else if (is.matrix(x)) {
-    row <- (index - 1) %% nrow(x) + 1
-    column <- (index - 1) %/% nrow(x) + 1
-    name <- colnames(x)[column]
-    name <- if (!is.null(name)) paste0(" (`", name, "`)")
-    paste0("row ", format_count(row), ", column ", column, name)
-  } else {
-    paste("value", format_count(index))
-  }
+abort_value <- function(
+  x,
+  index,
+  must,
+  arg,
+  call,
+  where = value_place(x, index)
+) {
   shown <- format_number(x[[index]])
   but <- if (is.null(where)) "not" else paste("but", where, "is")
   abort_input(
@@ -324,6 +335,20 @@ abort_value <- function(x, index, must, arg, call) {
     index = index,
     call = call
   )
+}
+
+value_place <- function(x, index) {
+  if (length(x) == 1) {
+    NULL
+  } else if (is.matrix(x)) {
+    row <- (index - 1) %% nrow(x) + 1
+    column <- (index - 1) %/% nrow(x) + 1
+    name <- colnames(x)[column]
+    name <- if (!is.null(name)) paste0(" (`", name, "`)")
+    paste0("row ", format_count(row), ", column ", column, name)
+  } else {
+    paste("value", format_count(index))
+  }
 }
 
 range_text <- function(min, max) {

@@ -99,8 +99,13 @@ tall_glm <- function(
   frame_call$na.action <- na.action
   frame_call$drop.unused.levels <- TRUE
   frame_call[[1]] <- quote(stats::model.frame)
-  frame <- eval(frame_call, parent.frame())
-  parts <- frame_parts(frame, family, rlang::current_env())
+  caller <- parent.frame()
+  call <- rlang::current_env()
+  frame <- tryCatch(
+    eval(frame_call, caller),
+    error = function(e) abort_frame(e, formula, frame_call, caller, call)
+  )
+  parts <- frame_parts(frame, family, call)
   model <- build_glm(
     parts$x,
     parts$y,
@@ -112,7 +117,8 @@ tall_glm <- function(
     sigma,
     prior_aux,
     centers = TRUE,
-    call = rlang::current_env()
+    arg_y = response_name(frame),
+    call = call
   )
   parts$x <- NULL
   fit <- sample_model(
@@ -131,7 +137,7 @@ tall_glm <- function(
     keep = keep,
     refresh = refresh,
     in_place = TRUE,
-    call = rlang::current_env()
+    call = call
   )
   fit$call <- match.call()
   fit$formula <- formula
@@ -152,6 +158,38 @@ tall_glm <- function(
   fit
 }
 
+# What model.frame() could not do, in the words of tall_glm()'s arguments.
+abort_frame <- function(error, formula, frame_call, caller, call) {
+  said <- conditionMessage(error)
+  quoted <- regmatches(said, regexec("'\\((weights|offset)\\)'", said))[[1]]
+  if (length(quoted) == 2) {
+    arg <- quoted[[2]]
+    given <- try(
+      eval(frame_call[[arg]], eval(frame_call$data, caller), caller),
+      silent = TRUE
+    )
+    abort_input(
+      "{.arg {arg}} must be a numeric vector with a value for each row of
+       {.arg data}, not {describe(given)}.",
+      argument = arg,
+      parent = error,
+      call = call
+    )
+  }
+  abort_input(
+    "{.arg formula} and {.arg data} do not make a model frame.",
+    argument = "formula",
+    value = formula,
+    parent = error,
+    call = call
+  )
+}
+
+# What the formula calls the response.
+response_name <- function(frame) {
+  deparse1(attr(attr(frame, "terms"), "variables")[[2]])
+}
+
 # Design matrix, response, weights and offset of a model frame.
 frame_parts <- function(frame, family, call) {
   if (nrow(frame) == 0) {
@@ -162,7 +200,7 @@ frame_parts <- function(frame, family, call) {
       call = call
     )
   }
-  check_factors(frame, call)
+  check_covariates(frame, call)
   terms <- attr(frame, "terms")
   response <- stats::model.response(frame, "any")
   if (is.null(response)) {
@@ -172,7 +210,7 @@ frame_parts <- function(frame, family, call) {
       call = call
     )
   }
-  y <- frame_response(response, family, call)
+  y <- frame_response(response, family, response_name(frame), call)
   x <- stats::model.matrix(terms, frame)
   contrasts <- attr(x, "contrasts")
   attr(x, "assign") <- attr(x, "contrasts") <- NULL
@@ -194,15 +232,36 @@ frame_parts <- function(frame, family, call) {
   )
 }
 
-check_factors <- function(frame, call) {
+# Factors vary and nothing is missing: after model.matrix() one could no longer
+# name the variable.
+check_covariates <- function(frame, call) {
   response <- attr(attr(frame, "terms"), "response")
-  for (k in setdiff(seq_along(frame), response)) {
+  own <- names(frame) %in% c("(weights)", "(offset)")
+  for (k in setdiff(seq_along(frame)[!own], response)) {
     column <- frame[[k]]
+    name <- names(frame)[[k]]
     if (is.character(column)) {
       column <- factor(column)
     }
+    is_plain <- is_plain_numeric(column)
+    if (if (is_plain) !all_finite(column) else anyNA(column)) {
+      bad <- if (is_plain) {
+        first_nonfinite(column)
+      } else {
+        which(is.na(column))[[1]]
+      }
+      # rows as `data` numbers them: some may have been left out
+      row <- attr(frame, "row.names")[[(bad - 1) %% nrow(frame) + 1]]
+      abort_value(
+        column,
+        bad,
+        if (is_plain) "be finite" else "not be missing",
+        arg = name,
+        call = call,
+        where = paste("row", if (is.numeric(row)) format_count(row) else row)
+      )
+    }
     if (is.factor(column) && nlevels(column) < 2) {
-      name <- names(frame)[[k]]
       abort_input(
         "{.arg {name}} must have at least two levels, not
          {nlevels(column)} ({.val {levels(column)}}).",
@@ -217,18 +276,18 @@ check_factors <- function(frame, call) {
 
 # list(values, levels, trials), as stats::glm: a factor or logical is 0 at its
 # first level; cbind(successes, failures) is a proportion of trials.
-frame_response <- function(response, family, call) {
+frame_response <- function(response, family, name, call) {
   is_binomial <- family$name %in% c("bernoulli", "binomial")
   levels <- NULL
   if (is.matrix(response)) {
-    return(counts_response(response, is_binomial, call))
+    return(counts_response(response, is_binomial, name, call))
   }
   if (is_binomial && is.factor(response)) {
     levels <- levels(response)
     if (length(levels) != 2) {
       abort_input(
-        "The response must have two levels, not {length(levels)}.",
-        argument = "formula",
+        "{.arg {name}} must have two levels, not {length(levels)}.",
+        argument = name,
         expected = 2,
         value = length(levels),
         call = call
@@ -244,13 +303,13 @@ frame_response <- function(response, family, call) {
     hint <- if (is.character(response)) {
       "Make it a factor with `factor()`."
     }
-    abort_expected(response, expected, hint, arg = "response", call = call)
+    abort_expected(response, expected, hint, arg = name, call = call)
   }
   list(values = as.double(response), levels = levels, trials = NULL)
 }
 
 # cbind(successes, failures)
-counts_response <- function(response, is_binomial, call) {
+counts_response <- function(response, is_binomial, name, call) {
   if (!is_binomial || ncol(response) != 2 || !is.numeric(response)) {
     abort_expected(
       response,
@@ -259,15 +318,15 @@ counts_response <- function(response, is_binomial, call) {
       } else {
         "a numeric vector"
       },
-      arg = "response",
+      arg = name,
       call = call
     )
   }
   storage.mode(response) <- "double"
-  check_finite(response, arg = "response", call = call)
+  check_finite(response, arg = name, call = call)
   bad <- which(response < 0 | response != round(response))
   if (length(bad) > 0) {
-    abort_value(response, bad[[1]], "be a count", arg = "response", call = call)
+    abort_value(response, bad[[1]], "be a count", arg = name, call = call)
   }
   trials <- rowSums(response)
   if (any(trials == 0)) {
@@ -275,7 +334,7 @@ counts_response <- function(response, is_binomial, call) {
       trials,
       which(trials == 0)[[1]],
       "have at least one trial in each row",
-      arg = "response",
+      arg = name,
       call = call
     )
   }
@@ -462,8 +521,8 @@ prediction_frame <- function(fit, terms, newdata, call) {
     if (length(unknown) > 0) {
       abort_input(
         c(
-          "{.arg newdata} has the new level{?s} {.val {unknown}} of
-           {.field {name}}.",
+          "{.arg newdata} has the new level{cli::qty(length(unknown))}{?s}
+           {.val {unknown}} of {.field {name}}.",
           i = "The fit knows {.val {fit$xlevels[[name]]}}."
         ),
         argument = "newdata",

@@ -76,7 +76,7 @@ kernel_sgld <- function(
   integrator = c("euler", "leimkuhler-matthews"),
   noise_smoothing = 0.1
 ) {
-  step_size <- check_numeric_vector(step_size, positive = TRUE)
+  step_size <- check_step_sizes(step_size)
   variant <- check_choice(variant, sgld_variants)
   new_spec(
     "kernel",
@@ -99,6 +99,15 @@ kernel_mala <- function(step_size, adapt = FALSE) {
     step_size = check_number(step_size, positive = TRUE),
     adapt = check_flag(adapt)
   )
+}
+
+# A positive number, or one for each coordinate.
+check_step_sizes <- function(step_size, call = caller_env()) {
+  if (!missing(step_size) && length(step_size) > 1) {
+    check_numeric_vector(step_size, positive = TRUE, call = call)
+  } else {
+    check_number(step_size, positive = TRUE, call = call)
+  }
 }
 
 check_smoothing <- function(

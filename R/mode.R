@@ -94,25 +94,53 @@ find_mode <- function(
       )
     )
   }
+  settings <- if (method %in% c("adam", "sgd")) {
+    list(
+      batch_size = check_batch_size(batch_size, "batch_size"),
+      learning_rate = check_number(
+        learning_rate,
+        positive = TRUE,
+        allow_null = TRUE
+      ) %||%
+        if (method == "adam") 0.01 else 0.1 / model$n_data,
+      decay = check_number(decay, positive = TRUE, allow_null = TRUE),
+      beta = check_beta(beta)
+    )
+  }
+  search_mode(model, method, init, max_iter, cores, settings)
+}
+
+# find_mode() once its arguments are known to be good; `settings` are those of
+# mode_stochastic().
+search_mode <- function(
+  model,
+  method = "auto",
+  init = NULL,
+  max_iter = 100,
+  cores = 1,
+  settings = NULL,
+  call = caller_env()
+) {
+  has_curvature <- model_info(model)$has_curvature
   if (method == "auto") {
     method <- if (has_curvature) "newton" else "lbfgs"
   }
   start <- if (is.null(init)) model_start(model) else as.double(init)
   mode <- switch(
     method,
-    newton = mode_newton(model, start, max_iter, cores),
-    lbfgs = mode_lbfgs(model, start, max_iter, has_curvature, cores),
+    newton = mode_newton(model, start, max_iter, cores, call),
+    lbfgs = mode_lbfgs(model, start, max_iter, has_curvature, cores, call),
     mode_stochastic(
       model,
       start,
       method,
       max_iter,
-      check_batch_size(batch_size, "batch_size"),
-      check_number(learning_rate, positive = TRUE, allow_null = TRUE) %||%
-        if (method == "adam") 0.01 else 0.1 / model$n_data,
-      check_number(decay, positive = TRUE, allow_null = TRUE),
-      check_beta(beta),
-      cores
+      settings$batch_size,
+      settings$learning_rate,
+      settings$decay,
+      settings$beta,
+      cores,
+      call
     )
   )
   if (!mode$converged) {
@@ -120,14 +148,15 @@ find_mode <- function(
       "mode",
       c(
         "The search for the mode did not converge in {mode$iterations}
-         iterations.",
+         iteration{?s}.",
         x = "The norm of the gradient is {format_number(mode$gradient_norm)}.",
         i = if (method %in% c("adam", "sgd")) {
           "Raise {.arg max_iter}, or change {.arg learning_rate}."
         } else {
-          "Raise {.arg max_iter}, or give {.arg init}."
+          "Raise {.arg max_iter} of {.fn find_mode}, or give {.arg init}."
         }
-      )
+      ),
+      call = call
     )
   }
   mode
@@ -151,9 +180,9 @@ model_start <- function(model) {
 }
 
 # The mode found with the defaults, remembered in the model.
-model_mode <- function(model, cores = 1) {
+model_mode <- function(model, cores = 1, call = caller_env()) {
   if (is.null(model$cache$mode)) {
-    model$cache$mode <- find_mode(model, cores = cores)
+    model$cache$mode <- search_mode(model, cores = cores, call = call)
   }
   model$cache$mode
 }
@@ -161,7 +190,7 @@ model_mode <- function(model, cores = 1) {
 # theta and the Cholesky factor (lower) of -Hessian there, from whatever `at` is
 mode_point <- function(model, at, needs_chol = TRUE, call = caller_env()) {
   if (is.null(at)) {
-    at <- model_mode(model)
+    at <- model_mode(model, call = call)
   }
   if (inherits(at, "tall_mode")) {
     check_size(at$estimate, model$n_dim, arg = "at", call = call)
@@ -250,11 +279,11 @@ lower_chol <- function(hessian, model, call = caller_env()) {
 }
 
 quote_columns <- function(names) {
-  shown <- paste0("`", utils::head(names, 5), "`", collapse = ", ")
+  shown <- paste0("`", utils::head(names, 5), "`")
   if (length(names) > 5) {
-    shown <- paste0(shown, " and ", length(names) - 5, " more")
+    shown <- c(shown, paste(length(names) - 5, "more"))
   }
-  shown
+  cli::ansi_collapse(shown, last = " and ")
 }
 
 # ---- Newton ------------------------------------------------------------------
@@ -406,6 +435,10 @@ newton_stage <- function(model, theta, index, round, max_iter, cores, call) {
   )
 }
 
+has_flat_prior <- function(model) {
+  any(model$prior$kind == prior_kinds$flat$code)
+}
+
 # Under a flat prior, a likelihood that still rises while the linear predictor
 # is past 30 has no maximum: Newton's decrement falls by a constant factor
 # (1/e) where it should fall quadratically.
@@ -490,6 +523,13 @@ mode_lbfgs <- function(
     control = list(maxit = max_iter, factr = 10, pgtol = 0)
   )
   final <- evaluate(fit$par)
+  if (has_curvature && has_flat_prior(model)) {
+    # Newton's method knows a likelihood that rises without end
+    largest <- .Call(ffi_model_largest_predictor, model$pointer, fit$par)
+    if (!is.finite(largest) || largest > 10) {
+      newton_stage(model, fit$par, NULL, NULL, max_iter, cores, call)
+    }
+  }
   mode <- new_mode(
     model,
     estimate = fit$par,

@@ -150,6 +150,7 @@ model_glm <- function(
 
 # model_glm() for callers whose users typed something else: `call` is theirs.
 # centers: the intercept's prior is on the predictor at the covariates' means.
+# arg_y: what they call the response.
 build_glm <- function(
   x,
   y,
@@ -161,14 +162,15 @@ build_glm <- function(
   sigma,
   prior_aux,
   centers = FALSE,
+  arg_y = "y",
   call = caller_env()
 ) {
   family <- resolve_family(family, call)
   x <- check_matrix(x, arg = "x", call = call)
   storage.mode(x) <- "double"
   n_data <- nrow(x)
-  y <- check_response(y, family, call)
-  check_same_rows(x, y, arg = "x", arg_y = "y", call = call)
+  y <- check_response(y, family, arg_y, call)
+  check_same_rows(x, y, arg = "x", arg_y = arg_y, call = call)
   weights <- check_numeric_vector(
     weights,
     size = n_data,
@@ -265,17 +267,15 @@ glm_families <- list(
 # list(name, code, link, object) from a string, function or family object
 resolve_family <- function(family, call) {
   if (is.function(family)) {
-    family <- family()
+    family <- tryCatch(family(), error = function(e) family)
   }
   if (inherits(family, "family")) {
     name <- family$family
     link <- family$link
     if (!name %in% names(glm_families)) {
+      known <- quote_all(names(glm_families), last = "or")
       abort_input(
-        c(
-          "{.arg family} must be one of {.val {names(glm_families)}}, not
-           {.val {name}}."
-        ),
+        "{.arg family} must be one of {known}, not {.val {name}}.",
         argument = "family",
         expected = names(glm_families),
         value = name,
@@ -309,11 +309,12 @@ resolve_family <- function(family, call) {
   list(name = name, code = glm_families[[name]]$code, link = link, object = object)
 }
 
-check_response <- function(y, family, call) {
+check_response <- function(y, family, arg, call) {
+  check_given(y, arg = arg, call = call)
   if (is.logical(y)) {
     y <- as.double(y)
   }
-  y <- check_numeric_vector(y, arg = "y", call = call)
+  y <- check_numeric_vector(y, arg = arg, call = call)
   bad <- switch(
     family$name,
     gaussian = integer(),
@@ -328,7 +329,7 @@ check_response <- function(y, family, call) {
       binomial = "lie in [0, 1] for family \"binomial\"",
       poisson = "be a count for family \"poisson\""
     )
-    abort_value(y, bad[[1]], must, arg = "y", call = call)
+    abort_value(y, bad[[1]], must, arg = arg, call = call)
   }
   unname(y)
 }

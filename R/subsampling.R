@@ -189,11 +189,31 @@ subsampling_weights <- function(
   type <- check_choice(type, weight_types)
   defensive <- check_number(defensive, min = 0, max = 1)
   cores <- check_count(cores)
+  find_weights(model, at, type, defensive, cores)
+}
+
+# subsampling_weights() once its arguments are known to be good.
+find_weights <- function(
+  model,
+  at,
+  type,
+  defensive = 0.01,
+  cores = 1,
+  call = caller_env()
+) {
   if (type == "uniform") {
     return(rep(1 / model$n_data, model$n_data))
   }
-  point <- mode_point(model, at, needs_chol = type %in% c("leverage", "hessian"))
-  weights <- model_weights(model, type, point$theta, point$chol, cores)
+  needs_chol <- type %in% c("leverage", "hessian")
+  point <- mode_point(model, at, needs_chol, call)
+  weights <- model_weights(
+    model,
+    type,
+    point$theta,
+    point$chol,
+    cores,
+    call
+  )
   weights <- weights / sum(weights)
   (1 - defensive) * weights + defensive / model$n_data
 }
@@ -204,7 +224,7 @@ model_weights <- function(model, type, theta, chol, cores, call = caller_env()) 
     abort_tall(
       "unsupported",
       c(
-        "{.code {model$label}} does not provide subsampling weights.",
+        "{.code {model$label}()} does not provide subsampling weights.",
         i = "Use {.fn subsample_uniform}, or give numbers."
       ),
       call = call
@@ -220,10 +240,13 @@ model_weights <- function(model, type, theta, chol, cores, call = caller_env()) 
   )
   if (is.integer(out)) {
     if (type == "lipschitz" && status_name(out) == "unsupported") {
+      family <- if (!is.null(model$family)) {
+        paste0(" of family \"", model$family$name, "\"")
+      }
       abort_tall(
         "unsupported",
         c(
-          "{.code {model$label}} has no global Lipschitz constants.",
+          "{.code {model$label}()}{family} has no global Lipschitz constants.",
           i = "Use weights of type {.val leverage} or {.val hessian}."
         ),
         call = call
