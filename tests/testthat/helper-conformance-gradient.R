@@ -257,3 +257,32 @@ law_exact <- function(entry, model) {
   expect_close(found$gradient, full_gradient(model, theta), "full gradient")
   expect_identical(found$variance, c(0, 0))
 }
+
+# The estimate and its variance from the rows that a scheme draws: the second
+# minibatch of the stream, after that at the starting point.
+#   s_j^2 = f sum_i (u_ij - mean u_j)^2 n/(n-1), u_i = c_i a_i,
+# f = 1 with replacement, 1 - n/N without (spec, section 5).
+law_drawn <- function(entry, scheme, model) {
+  at <- rep(0.2, model$n_dim)
+  theta <- seq(-0.5, 1, length.out = model$n_dim)
+  spec <- entry$make(at)
+  found <- estimate_once(model, spec, scheme$spec, theta, seed = 8)
+  seed <- core_seed(list(seed = 8))
+  drawn <- draw_batches(model, scheme$spec, 2, seed, spec)
+  index <- drawn$index[, 2]
+  multiplier <- drawn$multiplier[, 2]
+  n <- length(index)
+  a <- row_gradients(model, theta)
+  base <- model_evaluate(model, theta, "prior")$gradient
+  if (entry$has_reference) {
+    a <- a - row_gradients(model, at)
+    base <- base + model_evaluate(model, at, "likelihood")$gradient
+  }
+  u <- multiplier * a[index, , drop = FALSE]
+  expect_close(found$gradient, base + colSums(u), "estimate")
+  if (n > 1) {
+    finite <- if (scheme$repeats) 1 else 1 - n / model$n_data
+    s2 <- finite * n * apply(u, 2, stats::var)
+    expect_close(found$variance, s2, "reported variance")
+  }
+}

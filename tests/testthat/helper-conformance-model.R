@@ -286,7 +286,7 @@ entry_gaussian <- function(n_data = 19, n_dim = 3, seed = 12) {
   )
 }
 
-# ---- laws ------------------------------------------------------------------------
+# ---- laws --------------------------------------------------------------------
 
 density_of <- function(model, parts = "posterior") {
   function(theta) model_evaluate(model, theta, parts)$log_density

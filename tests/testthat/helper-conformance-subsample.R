@@ -72,12 +72,18 @@ conformance_subsamples <- function(model = subsample_model()) {
 }
 
 # Minibatches as matrices, a column each.
-draw_batches <- function(model, spec, n, seed = 1) {
+draw_batches <- function(
+  model,
+  spec,
+  n,
+  seed = 1,
+  gradient = gradient_simple()
+) {
   control <- test_control()
   plan <- new_plan(
     model,
     kernel_sgld(1),
-    gradient_simple(),
+    gradient,
     spec,
     schedule_constant()
   )

@@ -34,7 +34,7 @@ local_function <- function(name, value, frame = parent.frame()) {
   invisible(before)
 }
 
-# ---- differences ---------------------------------------------------------------
+# ---- differences -------------------------------------------------------------
 
 # Jacobian of f by central differences, a row for each coordinate of x. The
 # step eps^(1/3) balances truncation, O(step^2), against rounding, O(eps/step).
@@ -79,7 +79,7 @@ expect_close <- function(actual, expected, label = "value", tolerance = 1e-10) {
   )
 }
 
-# ---- Monte Carlo ---------------------------------------------------------------
+# ---- Monte Carlo -------------------------------------------------------------
 
 # Chains are independent, so an average over each chain is an independent,
 # nearly normal number, and their t test against the truth needs no estimate of
@@ -153,7 +153,7 @@ expect_frequencies <- function(counts, probability, label = "frequencies") {
   )
 }
 
-# ---- conjugate targets -----------------------------------------------------------
+# ---- conjugate targets -------------------------------------------------------
 
 # A normal mean whose posterior has precision diag(lambda), to 1e-9, and mean
 # `center`; the rows have population variance `spread` in every coordinate. The
@@ -188,7 +188,10 @@ target_linear <- function(n_data = 60, seed = 2) {
       sigma = sigma,
       prior = prior_normal(location, scale)
     ),
-    mean = solve(precision, crossprod(x, y) / sigma^2 + location / scale^2)[, 1],
+    mean = drop(solve(
+      precision,
+      crossprod(x, y) / sigma^2 + location / scale^2
+    )),
     precision = precision
   )
 }

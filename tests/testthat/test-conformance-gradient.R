@@ -30,6 +30,17 @@ for (entry in estimators) {
   }
 }
 
+test_that("estimate and variance are the formulas on the rows drawn", {
+  model <- subsample_model()
+  for (entry in Filter(function(e) e$uses_rows, estimators)) {
+    for (scheme in conformance_subsamples(model)) {
+      if (scheme$name != "fixed") {
+        law_drawn(entry, scheme, model)
+      }
+    }
+  }
+})
+
 test_that("the reference point defaults to the mode", {
   model <- models$poisson
   mode <- find_mode(model)

@@ -44,7 +44,7 @@ for (label in names(kernels)) {
     law_bad_start(entry)
   })
 
-  test_that(says("a chain that cannot start leaves the others alone"), {
+  test_that(says("a chain that cannot start is named"), {
     law_bad_chain(entry)
   })
 
@@ -139,7 +139,7 @@ test_that("a model with other data or another prior cannot resume a fit", {
   }
 })
 
-# ---- the update, draw by draw -----------------------------------------------------
+# ---- the update, draw by draw ------------------------------------------------
 
 # The noise of a chain is its stream: theta is computed again in R.
 test_that("langevin steps are the formulas, under every schedule", {
@@ -186,7 +186,7 @@ test_that("langevin steps are the formulas, under every schedule", {
   }
 })
 
-# ---- stationary variance ------------------------------------------------------------
+# ---- stationary variance -----------------------------------------------------
 
 lambda <- c(0.5, 1, 2)
 
@@ -337,7 +337,7 @@ test_that("the step size recorded as beyond tolerance is that of the noise", {
   expect_lt(beyond(3.9), 0.9)
 })
 
-# ---- Metropolis kernels ---------------------------------------------------------------
+# ---- Metropolis kernels ------------------------------------------------------
 
 exact_kernels <- Filter(function(e) e$is_exact, kernels)
 

@@ -140,7 +140,7 @@ for (case in names(problems)) {
           if (!is.null(obstacle)) {
             test_that(paste0(title, ": refused, ", obstacle), {
               expect_error(
-                grid_run(problem, kernel, gradient, scheme, schedule, 20, 10, 1),
+                grid_run(problem, kernel, gradient, scheme, schedule),
                 class = "tall_error_unsupported"
               )
             })
