@@ -67,6 +67,8 @@ summary_table <- function(fit, probs) {
       ess_tail = posterior::ess_tail
     ))
   }
+  # plain numbers, without posterior's printing
+  table[-1] <- lapply(table[-1], as.double)
   bias <- fit$bias
   at <- match(table$variable, bias$variable)
   table$sd_bias <- if (is.null(bias)) NA_real_ else bias$sd_bias[at]

@@ -524,10 +524,10 @@ mode_lbfgs <- function(
   )
   final <- evaluate(fit$par)
   if (has_curvature && has_flat_prior(model)) {
-    # Newton's method knows a likelihood that rises without end
+    # Newton's method, from the start, knows a likelihood that rises without end
     largest <- .Call(ffi_model_largest_predictor, model$pointer, fit$par)
     if (!is.finite(largest) || largest > 10) {
-      newton_stage(model, fit$par, NULL, NULL, max_iter, cores, call)
+      newton_stage(model, start, NULL, NULL, max_iter, cores, call)
     }
   }
   mode <- new_mode(
