@@ -6,6 +6,8 @@
 #include <Rinternals.h>
 
 SEXP ffi_column_sds(SEXP);
+SEXP ffi_link_cumulant(SEXP, SEXP);
+SEXP ffi_link_mean(SEXP, SEXP);
 SEXP ffi_model_create(SEXP, SEXP);
 SEXP ffi_model_curvature(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_gradient(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -33,6 +35,8 @@ SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 
 static const R_CallMethodDef v_door[] = {
   DOOR(ffi_column_sds, 1),
+  DOOR(ffi_link_cumulant, 2),
+  DOOR(ffi_link_mean, 2),
   DOOR(ffi_model_create, 2),
   DOOR(ffi_model_curvature, 6),
   DOOR(ffi_model_gradient, 5),
