@@ -3,11 +3,13 @@
 #' Data sets of the papers
 #'
 #' Reads one of the data sets on which the methods of this package were
-#' published. They are too large for the package, so the file is looked for in
-#' the folder named by the environment variable `TALLBAYES_DATA` and then in
-#' `tools::R_user_dir("tallbayes", "cache")`; if it is in neither, the error
-#' says which file to put where. What was read is compared with a checksum of
-#' the parsed content.
+#' published. They are too large for the package, or may not be passed on, so
+#' the file is looked for in the folder named by the environment variable
+#' `TALLBAYES_DATA` and then in `tools::R_user_dir("tallbayes", "cache")`. If it
+#' is in neither, the archive of the original source is downloaded, where there
+#' is one and `download` allows it, and kept in the second folder; otherwise the
+#' error says which file to put where. Whatever was read, and wherever it came
+#' from, is compared with a checksum of the parsed content.
 #'
 #' @param name (string) The data set:
 #'   * `"sepsis"`: 110,204 hospital admissions with sepsis; age, sex, number of
@@ -19,15 +21,46 @@
 #'   * `"covertype"`: 581,012 forest cells; ten cartographic variables,
 #'     indicators of four wilderness areas and forty soil types, and the cover
 #'     type 1 to 7. File `covertype.csv.xz`.
+#'   * `"arrhythmia"`: 452 patients; 279 measurements `v1` to `v279` (age, sex,
+#'     height, weight, electrocardiogram) and the `class` of arrhythmia, 1
+#'     (none) to 16. File `arrhythmia.csv.xz`.
+#'   * `"movielens"`: 100,000 ratings, 1 to 5, of 1,682 films (`item`) by 943
+#'     users, with the time in seconds since 1970. In their order, rows 1 to
+#'     20,000 are the test part of the split `u1`, the others its training part.
+#'     File `movielens-100k.tsv.xz`.
+#'   * `"meg"`: ten channels of a magnetoencephalogram at 17,730 time points, in
+#'     raw units. File `meg10.csv.xz`; no public archive.
+#'   * `"newsgroups"`: the counts of 1,000 words in 18,745 documents of twenty
+#'     newsgroups, as three tables. Files `newsgroups-w1000-counts.tsv.xz`,
+#'     `newsgroups-w1000-docs.tsv.xz` and `newsgroups-w1000-vocab.tsv.xz`; no
+#'     public archive.
+#' @param download (TRUE or FALSE) May a data set that is not on this machine be
+#'   downloaded from its source? By default in interactive sessions only; the
+#'   option `tallbayes.download` sets another default. Nothing is ever asked.
 #'
 #' @return A data frame with one row per observation, in the order of the
-#'   source. There are no missing values.
+#'   source. Only `"arrhythmia"` has missing values, in the columns `v11` to
+#'   `v15`.
+#'
+#'   For `"newsgroups"`, a list of three data frames: `counts` has the columns
+#'   `doc`, `word` and `count`, with one row for each word of each document;
+#'   `docs` has `doc`, `split` ("train" or "test") and `group` 1 to 20, sorted
+#'   by group within each split; `vocab` has `word`, `term` (its first form) and
+#'   `members` (all forms, separated by spaces).
+#' @section Files:
+#' In place of the files named above, either folder may hold the archive of the
+#' source under its own name, such as `covertype.zip`: that is what a download
+#' leaves in the second. It is moved there only when it has arrived in full and
+#' its content was found to be right, so that a download that breaks off leaves
+#' nothing behind.
 #' @section Conditions:
-#' `tall_error_input` for an unknown name; `tall_error_data` if the file is not
-#' on this machine, or if its columns, its number of rows or its checksum differ
-#' from those of the data set.
+#' `tall_error_input` for an unknown name; `tall_error_data` if the data set is
+#' not on this machine, if a download fails, or if the columns, the number of
+#' rows or the checksum of what was read differ from those of the data set. It
+#' has the field `file` and, for a file that is not right, `expected` and
+#' `found`.
 #' @section Sources and licences:
-#' All three are from the UCI Machine Learning Repository under CC BY 4.0.
+#' From the UCI Machine Learning Repository under CC BY 4.0:
 #' * Sepsis Survival Minimal Clinical Records, \doi{10.24432/C53C8N}; Chicco and
 #'   Jurman (2020), *Scientific Reports* 10:17156; records of Knoop et al.
 #'   (2017), *PLoS ONE* 12(11):e0187990.
@@ -36,19 +69,62 @@
 #' * Covertype, J. A. Blackard (1998), \doi{10.24432/C50K5N}; Blackard and Dean
 #'   (1999), *Computers and Electronics in Agriculture* 24(3):131-151. Copyright
 #'   Jock A. Blackard and Colorado State University.
+#' * Arrhythmia, Guvenir, Acar, Muderrisoglu and Quinlan (1997),
+#'   \doi{10.24432/C5BS32}; Guvenir et al. (1997), *Computers in Cardiology*
+#'   24:433-436.
+#'
+#' Under terms of their own:
+#' * MovieLens 100K, GroupLens; Harper and Konstan (2015), *ACM TiiS* 5(4):19,
+#'   \doi{10.1145/2827872}. For research; not to be passed on, nor used
+#'   commercially, without permission. A download prints the terms.
+#' * MEG data for studies using independent component analysis, Helsinki
+#'   University of Technology; Vigario et al. (1998), *NIPS* 10. No licence is
+#'   known: for research, not to be passed on.
+#' * 20 Newsgroups, K. Lang (1995), in the reduction to 1,000 words by B. Marlin
+#'   (PMTK, `20news_w1000`). The newsgroups are under CC BY 4.0 at UCI,
+#'   \doi{10.24432/C5C323}; the reduction came without a licence.
 #' @examples
 #' head(tall_data("sepsis_sample"))
 #' @export
-tall_data <- function(name) {
+tall_data <- function(
+  name,
+  download = getOption("tallbayes.download", rlang::is_interactive())
+) {
   name <- check_choice(name, names(data_sets))
-  set <- data_sets[[name]]
-  path <- data_find(set) %||% abort_no_data(name, set)
-  data_check(data_read(path, set), path, set)
+  download <- check_flag(download)
+  data_get(name, data_sets[[name]], download)
 }
 
-# What to know of each: `types` has a name and a type for every column;
-# `checksum` is data_checksum() of the data frame; `bundled` files come with the
-# package.
+# ---- the registry ----------------------------------------------------------
+
+# A table is a file: `types` has a name and a type for every column, `checksum`
+# is data_checksum() of the data frame, `na` the strings that stand for NA.
+table_entry <- function(
+  file,
+  types,
+  n_row,
+  checksum,
+  sep = ",",
+  header = TRUE,
+  na = character()
+) {
+  list(
+    file = file,
+    types = types,
+    n_row = n_row,
+    checksum = checksum,
+    sep = sep,
+    header = header,
+    na = na
+  )
+}
+
+# The archive of the source, a zip file, and the file in it that is the table;
+# archives have one table. `header`: does that file name its columns?
+archive_entry <- function(url, member, header = TRUE) {
+  list(url = url, file = basename(url), member = member, header = header)
+}
+
 sepsis_types <- c(
   age_years = "integer",
   sex_0male_1female = "integer",
@@ -56,147 +132,479 @@ sepsis_types <- c(
   hospital_outcome_1alive_0dead = "integer"
 )
 
+covertype_names <- c(
+  "elevation",
+  "aspect",
+  "slope",
+  "horizontal_distance_hydrology",
+  "vertical_distance_hydrology",
+  "horizontal_distance_roadways",
+  "hillshade_9am",
+  "hillshade_noon",
+  "hillshade_3pm",
+  "horizontal_distance_fire_points",
+  paste0("wilderness_", 1:4),
+  paste0("soil_", 1:40),
+  "cover_type"
+)
+
+# `bundled` files come with the package; `sample` is a set that does; `terms`
+# are printed before a download. Without an `archive` there is none.
 data_sets <- list(
   sepsis = list(
     title = "Sepsis Survival Minimal Clinical Records",
-    file = "sepsis.csv.xz",
-    header = TRUE,
-    types = sepsis_types,
-    n_row = 110204,
-    checksum = "9e7bd52db31b1bb969bbc1d0c7f76a4e",
     source = "UCI Machine Learning Repository, doi:10.24432/C53C8N",
     licence = "CC BY 4.0",
+    tables = list(table_entry(
+      file = "sepsis.csv.xz",
+      types = sepsis_types,
+      n_row = 110204,
+      checksum = "9e7bd52db31b1bb969bbc1d0c7f76a4e"
+    )),
+    archive = archive_entry(
+      paste0(
+        "https://archive.ics.uci.edu/static/public/827/",
+        "sepsis+survival+minimal+clinical+records.zip"
+      ),
+      "s41598-020-73558-3_sepsis_survival_primary_cohort.csv"
+    ),
     sample = "sepsis_sample"
   ),
   sepsis_sample = list(
     title = "Sepsis Survival Minimal Clinical Records (5,000 rows)",
-    file = "sepsis-sample.csv.xz",
-    header = TRUE,
-    types = sepsis_types,
-    n_row = 5000,
-    checksum = "1b46c88ac30f53ad706bedf1ecb00de9",
     source = "UCI Machine Learning Repository, doi:10.24432/C53C8N",
     licence = "CC BY 4.0",
+    tables = list(table_entry(
+      file = "sepsis-sample.csv.xz",
+      types = sepsis_types,
+      n_row = 5000,
+      checksum = "1b46c88ac30f53ad706bedf1ecb00de9"
+    )),
     bundled = TRUE
   ),
   casp = list(
     title = "Physicochemical Properties of Protein Tertiary Structure",
-    file = "casp.csv.xz",
-    header = TRUE,
-    types = c(
-      RMSD = "numeric",
-      F1 = "numeric",
-      F2 = "numeric",
-      F3 = "numeric",
-      F4 = "numeric",
-      F5 = "numeric",
-      F6 = "numeric",
-      F7 = "numeric",
-      F8 = "integer",
-      F9 = "numeric"
-    ),
-    n_row = 45730,
-    checksum = "87482fddb362965c9ce3c62fdaab135a",
     source = "UCI Machine Learning Repository, doi:10.24432/C5QW3H",
-    licence = "CC BY 4.0"
+    licence = "CC BY 4.0",
+    tables = list(table_entry(
+      file = "casp.csv.xz",
+      types = c(
+        RMSD = "numeric",
+        F1 = "numeric",
+        F2 = "numeric",
+        F3 = "numeric",
+        F4 = "numeric",
+        F5 = "numeric",
+        F6 = "numeric",
+        F7 = "numeric",
+        F8 = "integer",
+        F9 = "numeric"
+      ),
+      n_row = 45730,
+      checksum = "87482fddb362965c9ce3c62fdaab135a"
+    )),
+    archive = archive_entry(
+      paste0(
+        "https://archive.ics.uci.edu/static/public/265/",
+        "physicochemical+properties+of+protein+tertiary+structure.zip"
+      ),
+      "CASP.csv"
+    )
   ),
   covertype = list(
     title = "Covertype",
-    file = "covertype.csv.xz",
-    header = FALSE,
-    types = stats::setNames(
-      rep("integer", 55),
-      c(
-        "elevation",
-        "aspect",
-        "slope",
-        "horizontal_distance_hydrology",
-        "vertical_distance_hydrology",
-        "horizontal_distance_roadways",
-        "hillshade_9am",
-        "hillshade_noon",
-        "hillshade_3pm",
-        "horizontal_distance_fire_points",
-        paste0("wilderness_", 1:4),
-        paste0("soil_", 1:40),
-        "cover_type"
-      )
-    ),
-    n_row = 581012,
-    checksum = "75192cae9736085225c37edb1dc14164",
     source = "UCI Machine Learning Repository, doi:10.24432/C50K5N",
-    licence = "CC BY 4.0"
+    licence = "CC BY 4.0",
+    tables = list(table_entry(
+      file = "covertype.csv.xz",
+      types = stats::setNames(rep("integer", 55), covertype_names),
+      n_row = 581012,
+      checksum = "75192cae9736085225c37edb1dc14164",
+      header = FALSE
+    )),
+    archive = archive_entry(
+      "https://archive.ics.uci.edu/static/public/31/covertype.zip",
+      "covtype.data.gz",
+      header = FALSE
+    )
+  ),
+  arrhythmia = list(
+    title = "Arrhythmia",
+    source = "UCI Machine Learning Repository, doi:10.24432/C5BS32",
+    licence = "CC BY 4.0",
+    tables = list(table_entry(
+      file = "arrhythmia.csv.xz",
+      types = stats::setNames(
+        rep(c("integer", "numeric", "integer"), c(159, 120, 1)),
+        c(paste0("v", 1:279), "class")
+      ),
+      n_row = 452,
+      checksum = "5bfbcfeb1baae951c560adc8bd980559",
+      header = FALSE,
+      na = "?"
+    )),
+    archive = archive_entry(
+      "https://archive.ics.uci.edu/static/public/5/arrhythmia.zip",
+      "arrhythmia.data",
+      header = FALSE
+    )
+  ),
+  movielens = list(
+    title = "MovieLens 100K",
+    source = "GroupLens, https://grouplens.org/datasets/movielens/100k/",
+    licence = "terms of GroupLens",
+    tables = list(table_entry(
+      file = "movielens-100k.tsv.xz",
+      types = c(
+        user = "integer",
+        item = "integer",
+        rating = "integer",
+        timestamp = "integer"
+      ),
+      n_row = 100000,
+      checksum = "12fe5a88a91d87739dea32b6c8eaecc9",
+      sep = "\t"
+    )),
+    archive = archive_entry(
+      "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+      "u.data",
+      header = FALSE
+    ),
+    terms = c(
+      "MovieLens 100K is used under the terms of GroupLens:",
+      "*" = "Do not state or imply that GroupLens or the University of
+             Minnesota endorse you.",
+      "*" = "Acknowledge the data set in publications: Harper and Konstan
+             (2015), doi:10.1145/2827872.",
+      "*" = "Do not pass it on without separate permission.",
+      "*" = "Do not use it for commercial or revenue-bearing purposes without
+             permission.",
+      i = "In full: {.url
+           https://files.grouplens.org/datasets/movielens/ml-100k-README.txt}"
+    )
+  ),
+  meg = list(
+    title = "MEG data for studies using independent component analysis",
+    source = "Brain Research Unit, Helsinki University of Technology",
+    licence = "no licence known",
+    tables = list(table_entry(
+      file = "meg10.csv.xz",
+      types = stats::setNames(rep("numeric", 10), paste0("ch", 1:10)),
+      n_row = 17730,
+      checksum = "43519b13e037f7e788eca1d3c90e9714"
+    ))
+  ),
+  newsgroups = list(
+    title = "20 Newsgroups, 1,000 words",
+    source = "PMTK data collection, 20news_w1000",
+    licence = "no licence known for the reduction",
+    tables = list(
+      counts = table_entry(
+        file = "newsgroups-w1000-counts.tsv.xz",
+        types = c(doc = "integer", word = "integer", count = "integer"),
+        n_row = 546379,
+        checksum = "3ef9bf367b85eb402bde0319521b1e86",
+        sep = "\t"
+      ),
+      docs = table_entry(
+        file = "newsgroups-w1000-docs.tsv.xz",
+        types = c(doc = "integer", split = "character", group = "integer"),
+        n_row = 18745,
+        checksum = "4e401f94b2ed5f24310af17567f68330",
+        sep = "\t"
+      ),
+      vocab = table_entry(
+        file = "newsgroups-w1000-vocab.tsv.xz",
+        types = c(word = "integer", term = "character", members = "character"),
+        n_row = 1000,
+        checksum = "3b7b207a6a46074d58e7369a90325ce6",
+        sep = "\t"
+      )
+    )
   )
 )
+
+# ---- find, else download ---------------------------------------------------
+
+# The data frame of a set of one table, the named list of those of more.
+data_get <- function(name, set, download) {
+  paths <- data_find(set)
+  tables <- if (!anyNA(paths)) {
+    Map(function(path, table) data_load(path, table, set), paths, set$tables)
+  } else if (download && !is.null(set$archive)) {
+    list(data_download(name, set))
+  } else {
+    abort_no_data(name, set, paths)
+  }
+  if (is.null(names(set$tables))) {
+    tables[[1]]
+  } else {
+    stats::setNames(tables, names(set$tables))
+  }
+}
 
 # The folders searched, first match wins.
 data_folders <- function() {
   given <- Sys.getenv("TALLBAYES_DATA")
-  c(if (nzchar(given)) given, tools::R_user_dir("tallbayes", "cache"))
+  c(if (nzchar(given)) given, data_cache())
 }
 
-# Path of the file, NULL if it is nowhere.
+data_cache <- function() {
+  tools::R_user_dir("tallbayes", "cache")
+}
+
+# For each table the path of its file or of the archive, NA if there is neither.
 data_find <- function(set) {
   folders <- if (isTRUE(set$bundled)) {
     system.file("extdata", package = "tallbayes")
   } else {
     data_folders()
   }
-  paths <- file.path(folders, set$file)
-  paths <- paths[file.exists(paths)]
-  if (length(paths) > 0) paths[[1]]
+  find_one <- function(table) {
+    files <- c(table$file, set$archive$file)
+    paths <- file.path(rep(folders, each = length(files)), files)
+    paths <- paths[file.exists(paths) & !dir.exists(paths)]
+    c(paths, NA_character_)[[1]]
+  }
+  vapply(set$tables, find_one, "", USE.NAMES = FALSE)
 }
 
-data_read <- function(path, set) {
+# Everything happens in R's temporary folder, which goes with the session; the
+# cache sees only an archive that is complete and was found to be right.
+data_download <- function(name, set) {
+  url <- set$archive$url
+  if (!is.null(set$terms)) {
+    cli::cli_inform(set$terms)
+  }
+  cli::cli_inform("Downloading {.val {name}} from {.url {url}}.")
+  folder <- tempfile("tall-download-")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  path <- file.path(folder, set$archive$file)
   refuse <- function(e) {
     abort_tall(
       "data",
-      c("{.file {path}} cannot be read as {.val {set$title}}."),
+      c(
+        "The download of {.val {name}} failed.",
+        x = "{.url {url}} did not arrive in full; nothing of it was kept.",
+        i = "Try again, or put {.file {set$archive$file}} into
+             {.file {data_cache()}}."
+      ),
       parent = e,
-      file = path,
+      file = url,
       call = quote(tall_data())
     )
   }
-  tryCatch(
-    {
-      types <- unname(set$types)
-      data <- utils::read.csv(path, header = set$header, colClasses = types)
-      if (!set$header && ncol(data) == length(types)) {
-        names(data) <- names(set$types)
-      }
-      data
-    },
-    error = refuse,
-    warning = refuse
-  )
+  tryCatch(fetch_file(url, path), error = refuse, warning = refuse)
+  data <- data_load(path, set$tables[[1]], set, shown = url)
+  data_keep(path)
+  data
 }
 
-data_check <- function(data, path, set) {
-  wrong <- if (!identical(names(data), names(set$types))) {
-    wanted <- paste(names(set$types), collapse = ", ")
-    paste0("Its columns must be ", wanted, ".")
-  } else if (nrow(data) != set$n_row) {
-    sprintf(
-      "It must have %s, not %s.",
-      count_noun(set$n_row, "row"),
-      format_count(nrow(data))
-    )
-  } else if (data_checksum(data) != set$checksum) {
-    "The checksum of its content is not the one expected."
+# In pieces, for the sake of the progress bar. libcurl is what notices a
+# transfer that ends too early. R's limit of 60 seconds for the whole transfer
+# is too short for a slow line.
+fetch_file <- function(url, path) {
+  old <- options(timeout = max(1800, getOption("timeout")))
+  on.exit(options(old))
+  total <- if (cli::is_dynamic_tty()) remote_size(url) else NA
+  from <- url(url, "rb", method = "libcurl")
+  on.exit(close(from), add = TRUE)
+  to <- file(path, "wb")
+  on.exit(close(to), add = TRUE)
+  bar <- cli::cli_progress_bar(type = "download", total = total)
+  repeat {
+    piece <- readBin(from, raw(), 2^16)
+    if (length(piece) == 0) {
+      break
+    }
+    writeBin(piece, to)
+    cli::cli_progress_update(length(piece), id = bar)
   }
-  if (!is.null(wrong)) {
+  cli::cli_progress_done(id = bar)
+}
+
+# In bytes, NA if the server does not say.
+remote_size <- function(url) {
+  headers <- tryCatch(
+    curlGetHeaders(url, timeout = 20L),
+    error = function(e) character(),
+    warning = function(e) character()
+  )
+  pattern <- "^content-length: *([0-9]+)\\s*$"
+  sizes <- grep(pattern, headers, ignore.case = TRUE, value = TRUE)
+  if (length(sizes) == 0) {
+    return(NA_real_)
+  }
+  as.numeric(sub(pattern, "\\1", sizes[[length(sizes)]], ignore.case = TRUE))
+}
+
+# Into the cache by a copy next to the target and a rename, which is all or
+# nothing.
+data_keep <- function(path) {
+  cache <- data_cache()
+  dir.create(cache, recursive = TRUE, showWarnings = FALSE)
+  part <- tempfile("part-", cache)
+  on.exit(unlink(part))
+  target <- file.path(cache, basename(path))
+  kept <- suppressWarnings(file.copy(path, part) && file.rename(part, target))
+  if (!kept) {
     abort_tall(
       "data",
       c(
-        "{.file {path}} is not {.val {set$title}}.",
-        x = escape_cli(wrong),
-        i = "The original is at {set$source}."
+        "{.file {basename(path)}} cannot be written to {.file {cache}}.",
+        i = "The environment variable {.envvar R_USER_CACHE_DIR} can name
+             another place for caches."
       ),
-      file = path,
+      file = target,
       call = quote(tall_data())
     )
   }
+  invisible(target)
+}
+
+# ---- read and check --------------------------------------------------------
+
+# `path`: the file of the table, or the archive. `shown` is its name in errors.
+data_load <- function(path, table, set, shown = path) {
+  header <- table$header
+  file <- path
+  if (identical(basename(path), set$archive$file)) {
+    folder <- tempfile("tall-archive-")
+    on.exit(unlink(folder, recursive = TRUE))
+    member <- set$archive$member
+    file <- data_reading(archive_member(path, member, folder), shown, set)
+    if (is.null(file)) {
+      expected <- paste("an archive that holds", member)
+      data_refuse(shown, set, expected, "one without it")
+    }
+    header <- set$archive$header
+  }
+  columns <- data_reading(table_columns(file, table, header), shown, set)
+  check_columns(columns, names(table$types), header, shown, set)
+  data <- data_reading(table_rows(file, table, header), shown, set)
+  if (nrow(data) != table$n_row) {
+    rows <- c(count_noun(table$n_row, "row"), count_noun(nrow(data), "row"))
+    data_refuse(shown, set, rows[[1]], rows[[2]])
+  }
+  checksum <- data_checksum(data)
+  if (checksum != table$checksum) {
+    expected <- paste("content with the checksum", table$checksum)
+    data_refuse(shown, set, expected, checksum)
+  }
   data
+}
+
+# Names in a file with a header, else only their number can be compared.
+check_columns <- function(columns, wanted, header, shown, set) {
+  sizes <- c(length(wanted), length(columns))
+  if (sizes[[1]] != sizes[[2]]) {
+    sizes <- vapply(sizes, count_noun, "", "column")
+    data_refuse(shown, set, sizes[[1]], sizes[[2]])
+  }
+  wrong <- if (header) which(columns != wanted)
+  if (length(wrong) > 0) {
+    first <- wrong[[1]]
+    expected <- paste0("`", wanted[[first]], "` as column ", first)
+    data_refuse(shown, set, expected, paste0("`", columns[[first]], "`"))
+  }
+}
+
+# Names of the columns, or the fields of the first row.
+table_columns <- function(path, table, header) {
+  con <- file(path, "rt")
+  on.exit(close(con))
+  first <- readLines(con, 1, warn = FALSE)
+  quote <- if (header) "\"" else ""
+  scan(text = first, what = "", sep = table$sep, quote = quote, quiet = TRUE)
+}
+
+# scan() is what read.csv() ends in, without the copies made on the way.
+# file() reads gzip and xz, whatever the name.
+table_rows <- function(path, table, header) {
+  con <- file(path, "rt")
+  on.exit(close(con))
+  columns <- scan(
+    con,
+    what = lapply(table$types, vector, length = 0),
+    sep = table$sep,
+    quote = "",
+    skip = if (header) 1 else 0,
+    na.strings = table$na,
+    multi.line = FALSE,
+    quiet = TRUE
+  )
+  structure(
+    columns,
+    class = "data.frame",
+    row.names = .set_row_names(length(columns[[1]]))
+  )
+}
+
+# Extracts the file of that name, in whatever folder of the archive or of an
+# archive in it. NULL if there is none.
+archive_member <- function(path, member, folder) {
+  entries <- utils::unzip(path, list = TRUE)$Name
+  extract <- function(entry) {
+    utils::unzip(path, entry, exdir = folder, junkpaths = TRUE)
+    file.path(folder, basename(entry))
+  }
+  found <- entries[basename(entries) == member]
+  if (length(found) > 0) {
+    return(extract(found[[1]]))
+  }
+  inner <- grep("[.]zip$", entries, ignore.case = TRUE, value = TRUE)
+  for (i in seq_along(inner)) {
+    file <- archive_member(extract(inner[[i]]), member, file.path(folder, i))
+    if (!is.null(file)) {
+      return(file)
+    }
+  }
+  NULL
+}
+
+# What goes wrong in `expr`, warnings included, means that the file is damaged
+# or something else.
+data_reading <- function(expr, shown, set) {
+  refuse <- function(e) {
+    abort_tall(
+      "data",
+      c(
+        "{.file {shown}} cannot be read as {.val {set$title}}.",
+        i = data_hint(shown)
+      ),
+      parent = e,
+      file = shown,
+      expected = set$title,
+      found = conditionMessage(e),
+      call = quote(tall_data())
+    )
+  }
+  tryCatch(expr, error = refuse, warning = refuse)
+}
+
+data_refuse <- function(shown, set, expected, found) {
+  abort_tall(
+    "data",
+    c(
+      "{.file {shown}} is not {.val {set$title}}.",
+      x = "Expected {expected}, found {found}.",
+      i = data_hint(shown),
+      i = "The original is at {set$source}."
+    ),
+    file = shown,
+    expected = expected,
+    found = found,
+    call = quote(tall_data())
+  )
+}
+
+data_hint <- function(shown) {
+  if (grepl("^[a-z]+://", shown)) {
+    "Nothing of the download was kept."
+  } else {
+    "It may be damaged, cut off or altered: delete or replace it."
+  }
 }
 
 # MD5 of the parsed values, so that it does not depend on how a file was
@@ -209,7 +617,8 @@ data_checksum <- function(data) {
     if (is.integer(x)) {
       writeBin(x, file, endian = "little")
     } else {
-      writeBin(charToRaw(paste(sprintf("%.12g", x), collapse = "\n")), file)
+      text <- if (is.character(x)) enc2utf8(x) else sprintf("%.12g", x)
+      writeBin(charToRaw(paste(text, collapse = "\n")), file)
     }
     unname(tools::md5sum(file))
   }
@@ -218,28 +627,51 @@ data_checksum <- function(data) {
   unname(tools::md5sum(file))
 }
 
-abort_no_data <- function(name, set) {
+# ---- not there -------------------------------------------------------------
+
+abort_no_data <- function(name, set, paths) {
   folders <- data_folders()
-  where <- if (nzchar(Sys.getenv("TALLBAYES_DATA"))) {
+  files <- vapply(set$tables, function(table) table$file, "", USE.NAMES = FALSE)
+  files <- files[is.na(paths)]
+  archive <- set$archive
+  how <- if (is.null(archive)) {
+    "It cannot be downloaded: there is no public archive of it."
+  } else {
+    "{.code tall_data(\"{name}\", download = TRUE)} downloads it from
+     {.url {archive$url}}."
+  }
+  put <- if (is.null(archive)) {
+    "Put {cli::qty(length(files))}{?it/them} there: {set$title}, {set$source}
+     ({set$licence})."
+  } else {
+    "Or put {.or {.file {c(files, archive$file)}}} there: {set$title},
+     {set$source} ({set$licence})."
+  }
+  given <- Sys.getenv("TALLBAYES_DATA")
+  where <- if (!nzchar(given)) {
+    "The environment variable {.envvar TALLBAYES_DATA} can name another
+     folder."
+  } else if (dir.exists(given)) {
     "The first folder is that of the environment variable
      {.envvar TALLBAYES_DATA}."
   } else {
-    "The environment variable {.envvar TALLBAYES_DATA} can name another
-     folder."
+    "The environment variable {.envvar TALLBAYES_DATA} names the first folder,
+     which does not exist."
   }
   abort_tall(
     "data",
     c(
       "The data set {.val {name}} is not on this machine.",
-      x = "There is no file {.file {set$file}} in {.file {folders}}.",
-      i = "Put it there: {set$title}, {set$source} ({set$licence}).",
+      x = "There is no file {.or {.file {files}}} in {.or {.file {folders}}}.",
+      i = how,
+      i = put,
       i = where,
       i = if (!is.null(set$sample)) {
         "{.code tall_data(\"{set$sample}\")} is a sample that comes with the
          package."
       }
     ),
-    file = set$file,
+    file = files,
     folders = folders,
     call = quote(tall_data())
   )
