@@ -69,6 +69,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       progress = progress,
       monitor = NULL,
       monitor_state = list(),
+      noise = NULL,
       bias_blocks = list(),
       moments = list()
     ),
@@ -105,6 +106,7 @@ add_segment <- function(fit, segment) {
   fit$chains <- chain_table(fit, segment, status, kept)
   fit$passes <- sum(fit$chains$passes) + passes_before(fit)
   fit["bias"] <- list(bias_table(fit))
+  fit["noise"] <- list(add_noise(fit$noise, reports, fit$coordinates))
   # where the chains stand, for sg_resume()
   n_step <- if (any(status == 0)) {
     min(vapply(reports[status == 0], function(r) r$n_step, 0))
@@ -202,6 +204,23 @@ bind_arrays <- function(before, after) {
   out
 }
 
+# Gradient noise seen along the run, in the sampler's coordinates: sums over the
+# looks at it, of its variance and of the probability that a proposal was beyond
+# what the kernel tolerates.
+add_noise <- function(before, reports, coordinates) {
+  d <- length(coordinates)
+  for (report in Filter(function(r) !is.null(r$noise), reports)) {
+    sums <- report$noise
+    here <- list(
+      looks = sums[[1]],
+      variance = stats::setNames(sums[1 + seq_len(d)], coordinates),
+      beyond = stats::setNames(sums[1 + d + seq_len(d)], coordinates)
+    )
+    before <- if (is.null(before)) here else Map(`+`, before, here)
+  }
+  before
+}
+
 # Running moments (Chan, Golub & LeVeque 1983), chain by chain.
 combine_moments <- function(before, reports, variables) {
   k <- length(variables)
@@ -252,12 +271,7 @@ chain_table <- function(fit, segment, status, kept) {
     acceptance = ifelse(proposed > 0, field("n_accept") / proposed, NA),
     passes = field("n_row") / fit$n_data,
     step_size = field("step_size"),
-    escaped = field("n_escape"),
-    beyond = ifelse(
-      field("n_compared") > 0,
-      field("n_beyond") / field("n_compared"),
-      NA
-    )
+    escaped = field("n_escape")
   )
 }
 

@@ -227,10 +227,11 @@ recipe_pilot <- function(plan, control, call) {
       pilot_control,
       n_warmup = 50,
       n_sampling = s$pilot_steps,
-      keeps_noise = TRUE,
+      noise_every = 1,
       call = call
     )$reports[[1]]$noise
-    share <- plan$recipe$step_size / 4 * max(noise[-1]) / noise[[1]]
+    tau2 <- noise[1 + seq_len(plan$model$n_dim)] / noise[[1]]
+    share <- plan$recipe$step_size / 4 * max(tau2)
     plan$recipe$noise_share <- share
     if (!is.finite(share) || share <= s$noise_share * 1.1) {
       break

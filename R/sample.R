@@ -493,7 +493,7 @@ run_segment <- function(
   n_sampling,
   n_phase = 0,
   saved = NULL,
-  keeps_noise = FALSE,
+  noise_every = 20,
   monitor_state = list(),
   iterations_before = 0,
   label = "Sampling",
@@ -523,7 +523,7 @@ run_segment <- function(
     n_bias_every = min(5, plan$steps),
     keeps_moments = as.double("none" %in% control$keep),
     keeps_covariance = as.double("covariance" %in% control$keep),
-    keeps_noise = as.double(keeps_noise),
+    n_noise_every = if (is_metropolis) 0 else noise_every,
     init = as.double(plan$init)
   )
   run <- .Call(

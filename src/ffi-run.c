@@ -49,7 +49,7 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
     .n_bias_every = ffi_count(spec, "n_bias_every"),
     .keeps_moments = ffi_number(spec, "keeps_moments") != 0,
     .keeps_covariance = ffi_number(spec, "keeps_covariance") != 0,
-    .keeps_noise = ffi_number(spec, "keeps_noise") != 0
+    .n_noise_every = ffi_count(spec, "n_noise_every")
   };
   out.v_init = ffi_doubles(init, out.n_chain * p_model->n_dim, "init");
   if (out.v_init == NULL || out.n_every == 0 || out.n_bias_every == 0) {
@@ -178,7 +178,7 @@ SEXP ffi_run_report(SEXP run) {
     "status", "coordinate", "value", "n_kept", "n_step",
     "theta", "saved", "bias", "moments", "noise",
     "n_row", "n_full", "n_accept", "n_propose", "n_outside",
-    "n_beyond", "n_compared", "n_escape", "step_size", "is_done"
+    "n_escape", "step_size", "is_done"
   };
   const size_t n_name = sizeof(v_name) / sizeof(v_name[0]);
   const struct ffi_run* p = run_of(run);
@@ -204,8 +204,7 @@ SEXP ffi_run_report(SEXP run) {
     };
     const double v_count[] = { p_counts->n_row,     p_counts->n_full,
                                p_counts->n_accept,  p_counts->n_propose,
-                               p_counts->n_outside, p_counts->n_beyond,
-                               p_counts->n_compared, p_counts->n_escape,
+                               p_counts->n_outside, p_counts->n_escape,
                                info.step_size,      (double) report.is_done };
     SEXP one = ffi_named_list(v_name, n_name);
     SET_VECTOR_ELT(out, (R_xlen_t) c, one);
@@ -222,8 +221,8 @@ SEXP ffi_run_report(SEXP run) {
     SET_VECTOR_ELT(
       one, 8,
       copy_doubles(tb_run_moments(p->p_run, c), tb_run_n_moments(p->p_run)));
-    SET_VECTOR_ELT(one, 9, copy_doubles(tb_run_noise(p->p_run, c), 1 + n_dim));
-    for (R_xlen_t k = 0; k < 10; ++k) {
+    SET_VECTOR_ELT(one, 9, copy_doubles(tb_run_noise(p->p_run, c), 1 + 2 * n_dim));
+    for (R_xlen_t k = 0; k < 8; ++k) {
       SET_VECTOR_ELT(one, 10 + k, Rf_ScalarReal(v_count[k]));
     }
   }

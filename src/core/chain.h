@@ -31,8 +31,6 @@ struct tb_counts {
   double n_accept;    /* accepted proposals (Metropolis kernels) */
   double n_propose;   /* proposals */
   double n_outside;   /* proposals outside the support of the prior */
-  double n_beyond;    /* coordinate-steps beyond the noise tolerance */
-  double n_compared;  /* coordinate-steps compared with it */
   double n_escape;    /* draws far outside the expected region */
 };
 
@@ -48,6 +46,7 @@ struct tb_chain {
   double* v_theta;
   double* v_gradient;
   double* v_variance;
+  bool wants_variance;  /* the next estimate should report its variance */
   bool has_variance;    /* v_variance is of the last minibatch */
   double log_posterior; /* at v_theta, if the estimator gives it */
   size_t n_batch;       /* rows in the last minibatch */

@@ -109,7 +109,7 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
   const struct tb_model* p_model = p_spec->p_model;
   const size_t n_dim = p_model->n_dim, n_natural = p_model->n_natural;
   const bool wants_variance =
-    (p_run->kernel.flags & TB_KERNEL_VARIANCE) || p_spec->keeps_noise;
+    (p_run->kernel.flags & TB_KERNEL_VARIANCE) || p_spec->n_noise_every > 0;
   const size_t n_kernel =
     p_run->kernel.type->state_size == NULL
       ? 0
@@ -145,7 +145,7 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
     p_slot->v_moments =
       arena_doubles(p_arena, moments_size(p_spec, n_natural));
     p_slot->v_noise =
-      arena_doubles(p_arena, p_spec->keeps_noise ? 1 + n_dim : 0);
+      arena_doubles(p_arena, p_spec->n_noise_every > 0 ? 1 + 2 * n_dim : 0);
     p_chain->p_estimator_scratch = arena_doubles(p_arena, n_dim);
     p_chain->work.p_scratch = arena_take(p_arena, n_work);
     p_chain->p_scheme_state =
@@ -370,6 +370,18 @@ static void report_coordinate(struct chain_slot* p_slot) {
   p_slot->report.value = p_chain->v_theta[at];
 }
 
+/* Name the coordinate whose gradient is not a number. */
+static void report_gradient(struct chain_slot* p_slot) {
+  const double* v_gradient = p_slot->chain.v_gradient;
+  for (size_t j = 0; j < p_slot->chain.n_dim; ++j) {
+    if (isnan(v_gradient[j])) {
+      p_slot->report.coordinate = j;
+      p_slot->report.value = v_gradient[j];
+      return;
+    }
+  }
+}
+
 static enum tb_status slot_check(struct chain_slot* p_slot,
                                  const struct tb_run_spec* p_spec) {
   struct tb_chain* p_chain = &p_slot->chain;
@@ -392,7 +404,7 @@ static void slot_start_sampling(struct chain_slot* p_slot) {
   struct tb_counts* p_counts = &p_slot->chain.counts;
   p_slot->chain.is_warmup = false;
   p_counts->n_accept = p_counts->n_propose = p_counts->n_outside = 0;
-  p_counts->n_beyond = p_counts->n_compared = p_counts->n_escape = 0;
+  p_counts->n_escape = 0;
 }
 
 /* The chain's position as unconstrained parameters, in v_parameter. */
@@ -467,11 +479,20 @@ static void slot_add_bias(struct chain_slot* p_slot,
   }
 }
 
+/* The gradient noise at this step, and what it does to the kernel. */
 static void slot_add_noise(struct chain_slot* p_slot) {
-  if (p_slot->chain.has_variance) {
-    p_slot->v_noise[0] += 1;
-    for (size_t j = 0; j < p_slot->chain.n_dim; ++j) {
-      p_slot->v_noise[1 + j] += p_slot->chain.v_variance[j];
+  struct tb_chain* p_chain = &p_slot->chain;
+  const struct tb_kernel_type* type = p_chain->p_target->p_kernel->type;
+  const size_t n_dim = p_chain->n_dim;
+  if (!p_chain->has_variance) {
+    return;
+  }
+  p_slot->v_noise[0] += 1;
+  for (size_t j = 0; j < n_dim; ++j) {
+    const double variance = p_chain->v_variance[j];
+    p_slot->v_noise[1 + j] += variance;
+    if (type->beyond != NULL) {
+      p_slot->v_noise[1 + n_dim + j] += type->beyond(p_chain, j, variance);
     }
   }
 }
@@ -574,7 +595,16 @@ static void slot_advance(struct tb_run* p_run,
   p_chain->step_scale =
     p_run->schedule.type->scale(&p_run->schedule, p_chain->iteration);
 
+  /* by the count that goes on when a run is resumed: a pass with squares may
+   * round its sums differently */
+  const bool looks_at_noise =
+    p_slot->v_noise != NULL && p_chain->iteration % p_spec->n_noise_every == 0;
+  p_chain->wants_variance =
+    looks_at_noise || (p_run->kernel.flags & TB_KERNEL_VARIANCE);
   p_report->status = p_run->kernel.type->step(p_chain);
+  if (p_report->status == TB_STATUS_nonfinite) {
+    report_gradient(p_slot);
+  }
   if (p_report->status == TB_STATUS_ok) {
     p_report->status = slot_check(p_slot, p_spec);
   }
@@ -590,7 +620,7 @@ static void slot_advance(struct tb_run* p_run,
   if (p_slot->v_bias != NULL && n_sampled % p_spec->n_bias_every == 0) {
     slot_add_bias(p_slot, p_run, n_sampled);
   }
-  if (p_slot->v_noise != NULL) {
+  if (looks_at_noise && is_sampling) {
     slot_add_noise(p_slot);
   }
   if ((p_spec->n_phase + n_sampled + 1) % p_spec->n_every == 0) {
@@ -605,6 +635,7 @@ enum tb_status tb_run_start(struct tb_run* p_run) {
     struct chain_slot* p_slot = &p_run->v_slot[c];
     struct tb_chain* p_chain = &p_slot->chain;
     enum tb_status status = TB_STATUS_ok;
+    p_chain->wants_variance = p_run->kernel.flags & TB_KERNEL_VARIANCE;
     if (p_run->estimator.type->start != NULL) {
       status = p_run->estimator.type->start(p_chain);
     }

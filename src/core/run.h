@@ -35,7 +35,7 @@ struct tb_run_spec {
   size_t n_bias_every; /* steps between its terms */
   bool keeps_moments;  /* running mean and variance of the natural draws */
   bool keeps_covariance; /* and their covariance; with keeps_moments only */
-  bool keeps_noise;    /* running mean of the minibatch variance */
+  size_t n_noise_every; /* steps between looks at the gradient noise; 0: none */
   const double* v_init;/* n_dim x n_chain, sampler coordinates */
 };
 
@@ -102,7 +102,8 @@ void tb_run_position(const struct tb_run* p_run,
                      size_t chain,
                      double* v_parameter,
                      double* v_natural);
-/* count, then n_dim sums of the minibatch variance */
+/* count, then n_dim sums of the minibatch variance, then n_dim sums of the
+ * probability that a proposal is beyond what this noise lets the kernel do */
 const double* tb_run_noise(const struct tb_run* p_run, size_t chain);
 
 /* A chain as plain bytes, to go on later as if never stopped. */

@@ -1,5 +1,6 @@
 #include "gradients/minibatch.h"
 
+#include "core/clip.h"
 #include "subsampling/subsample.h"
 
 #include <string.h>
@@ -16,51 +17,42 @@ void tb_estimator_variance(const struct tb_batch* p_batch,
   }
 }
 
-enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
-                                     const double* v_theta,
-                                     const struct tb_reference* p_reference,
-                                     const double* v_base,
-                                     struct tb_batch* p_batch,
-                                     double* v_scalar,
-                                     double* v_gradient) {
+bool tb_minibatch_begin(struct tb_chain* p_chain,
+                        const struct tb_batch* p_batch) {
+  const size_t n_byte = p_chain->n_dim * sizeof(double);
+  const bool has_variance = p_chain->wants_variance && p_batch->n_batch > 1;
+  memset(p_chain->p_estimator_scratch, 0, n_byte);
+  if (has_variance) {
+    memset(p_chain->v_variance, 0, n_byte);
+  }
+  p_chain->has_variance = has_variance;
+  return has_variance;
+}
+
+enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
+                                const double* v_theta,
+                                const double* v_base,
+                                const struct tb_batch* p_batch,
+                                double* v_gradient) {
   const struct tb_target* p_target = p_chain->p_target;
   const struct tb_model* p_model = p_target->p_model;
   const double scale = p_target->likelihood_scale;
   const size_t n_dim = p_chain->n_dim;
-  double* v_sum = p_chain->p_estimator_scratch;
-  enum tb_status status;
+  const double* v_sum = p_chain->p_estimator_scratch;
 
-  status = p_target->p_scheme->type->draw(p_chain, v_theta, p_batch);
-  if (status != TB_STATUS_ok) {
-    return status;
-  }
-  const bool has_variance =
-    p_chain->v_variance != NULL && p_batch->n_batch > 1;
-  const struct tb_sums sums = {
-    .v_gradient = v_sum,
-    .v_square = has_variance ? p_chain->v_variance : NULL,
-    .v_scalar = v_scalar
-  };
-  memset(v_sum, 0, n_dim * sizeof(double));
-  if (has_variance) {
-    memset(p_chain->v_variance, 0, n_dim * sizeof(double));
-  }
-  status = p_model->type->gradient(
-    p_model, &p_chain->work, v_theta, p_batch, p_reference, &sums);
-  if (status != TB_STATUS_ok) {
-    return status;
-  }
-  if (has_variance) {
+  if (p_chain->has_variance) {
     tb_estimator_variance(p_batch, v_sum, p_chain->v_variance, n_dim);
     for (size_t j = 0; scale != 1 && j < n_dim; ++j) {
       p_chain->v_variance[j] *= scale * scale;
     }
   }
-  p_chain->has_variance = has_variance;
   p_chain->n_batch = p_batch->n_batch;
   p_chain->counts.n_row += (double) p_batch->n_batch;
+  if (p_batch->finite == 0 && p_batch->n_batch == p_model->n_data) {
+    p_chain->counts.n_full += 1;
+  }
 
-  status =
+  const enum tb_status status =
     p_model->type->prior(p_model, &p_chain->work, v_theta, v_gradient, NULL);
   if (v_base == NULL) {
     for (size_t j = 0; j < n_dim; ++j) {
@@ -71,5 +63,60 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
       v_gradient[j] += scale * (v_base[j] + v_sum[j]);
     }
   }
+  return status;
+}
+
+enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
+                                     const double* v_theta,
+                                     const struct tb_reference* p_reference,
+                                     const double* v_base,
+                                     struct tb_batch* p_batch,
+                                     double* v_scalar,
+                                     double* v_gradient) {
+  const struct tb_target* p_target = p_chain->p_target;
+  const struct tb_model* p_model = p_target->p_model;
+  enum tb_status status =
+    p_target->p_scheme->type->draw(p_chain, v_theta, p_batch);
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  const bool has_variance = tb_minibatch_begin(p_chain, p_batch);
+  const struct tb_sums sums = {
+    .v_gradient = p_chain->p_estimator_scratch,
+    .v_square = has_variance ? p_chain->v_variance : NULL,
+    .v_scalar = v_scalar
+  };
+  status = p_model->type->gradient(
+    p_model, &p_chain->work, v_theta, p_batch, p_reference, &sums);
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  return tb_minibatch_end(p_chain, v_theta, v_base, p_batch, v_gradient);
+}
+
+enum tb_status tb_full_pass(struct tb_chain* p_chain,
+                            const double* v_theta,
+                            double* v_scalar,
+                            double* v_sum) {
+  const struct tb_model* p_model = p_chain->p_target->p_model;
+  enum tb_status status = TB_STATUS_ok;
+  memset(v_sum, 0, p_chain->n_dim * sizeof(double));
+  for (size_t start = 0; start < p_model->n_data && status == TB_STATUS_ok;
+       start += TB_CHUNK) {
+    const struct tb_batch batch = {
+      .n_batch = tb_min(TB_CHUNK, p_model->n_data - start),
+      .start = start,
+      .weight = 1
+    };
+    const struct tb_sums sums = {
+      .v_gradient = v_sum,
+      .v_scalar =
+        v_scalar == NULL ? NULL : v_scalar + start * p_model->n_scalar
+    };
+    status = p_model->type->gradient(
+      p_model, &p_chain->work, v_theta, &batch, NULL, &sums);
+  }
+  p_chain->counts.n_row += (double) p_model->n_data;
+  p_chain->counts.n_full += 1;
   return status;
 }

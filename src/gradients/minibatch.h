@@ -8,7 +8,7 @@
 /* v_gradient = g_0(theta) + s [ v_base + sum_{i in S} c_i a_i ], with a_i =
  * g_i(theta) - reference (p_reference may be NULL, v_base too), s the
  * likelihood scale. The rows come back in p_batch. The chain's v_variance
- * receives s_j^2 when it is there and the minibatch has two rows or more. */
+ * receives s_j^2 when the chain wants it and the minibatch has two rows or more. */
 enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
                                      const double* v_theta,
                                      const struct tb_reference* p_reference,
@@ -16,5 +16,23 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
                                      struct tb_batch* p_batch,
                                      double* v_scalar,
                                      double* v_gradient);
+
+/* The same in two halves, for estimators that make the sums themselves. Begin:
+ * the chain's scratch, and its v_variance if true is returned, are 0, ready for
+ * sum c_i a_ij and sum (c_i a_ij)^2. */
+bool tb_minibatch_begin(struct tb_chain* p_chain,
+                        const struct tb_batch* p_batch);
+enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
+                                const double* v_theta,
+                                const double* v_base,
+                                const struct tb_batch* p_batch,
+                                double* v_gradient);
+
+/* v_sum = sum_i g_i(theta) over all rows, counted as a pass of the chain;
+ * v_scalar (NULL, or n_data x n_scalar): r_i(theta) of every row */
+enum tb_status tb_full_pass(struct tb_chain* p_chain,
+                            const double* v_theta,
+                            double* v_scalar,
+                            double* v_sum);
 
 #endif

@@ -35,6 +35,11 @@ struct tb_kernel_type {
   /* required: one step */
   enum tb_status (*step)(struct tb_chain* p_chain);
 
+  /* Probability that the next proposal of coordinate j is beyond what the
+   * kernel tolerates of a gradient with this noise variance; NULL: no such
+   * limit. */
+  double (*beyond)(const struct tb_chain* p_chain, size_t j, double variance);
+
   /* what to report; NULL: nothing */
   void (*info)(const struct tb_chain* p_chain, struct tb_kernel_info* p_info);
 };

@@ -3,10 +3,12 @@
 #include <string.h>
 
 extern const struct tb_kernel_type tb_kernel_mala;
+extern const struct tb_kernel_type tb_kernel_sgbd;
 extern const struct tb_kernel_type tb_kernel_sgld;
 
 const struct tb_kernel_type* const tb_kernel_registry[] = {
   &tb_kernel_mala,
+  &tb_kernel_sgbd,
   &tb_kernel_sgld,
   NULL,
 };

@@ -6,31 +6,39 @@
  *                        Leimkuhler & Matthews (2013), AMRX 2013:34, eq. 1.5
  *
  * h is the variance of the injected noise; g estimates the gradient of the log
- * posterior, summed over the data. The corrected variants take the minibatch
- * noise tau^2 out of the injected noise (Mauri & Zanella 2024, section 2.3):
+ * posterior, summed over the data. The variants scale xi by
  *
- *   euler                xi scaled by sqrt(max(0, 1 - h tau^2 / 4))
- *   leimkuhler-matthews  xi scaled by sqrt(max(0, 1 - h tau^2 / (4 - h k)))
+ *   vanilla    1
+ *   corrected  sqrt(max(0, 1 - h tau^2 / 4)); with leimkuhler-matthews
+ *              sqrt(max(0, 1 - h tau^2 / (4 - h k)))
+ *              Mauri & Zanella (2024), section 2.3
+ *   extreme    0: stochastic gradient ascent
+ *   modified   max(0, 1 - h tau^2 / 8)
+ *              Vollmer, Zygalakis & Teh (2016), JMLR 17:159
  *
  * where k is the precision of the coordinate: 1 after whitening, otherwise
- * taken as 0, its value for small steps. tau^2 is an exponential average of
- * the minibatch variances,
- *
- *   t2 <- (1 - beta) t2 + beta s^2,   tau^2 = t2 / (1 - (1 - beta)^m).
+ * taken as 0, its value for small steps; tau^2: kernels/noise.h.
  *
  *   symbol   variable     shape        owner
  *   h        step         1 or n_dim   sgld
  *   xi_t     v_noise      n_dim        chain's kernel state
- *   t2       v_average    n_dim        chain's kernel state (corrected)
+ *   tau^2    v_average    n_dim        chain's kernel state
  */
 #include "kernels/kernel.h"
+#include "kernels/noise.h"
 #include "kernels/step.h"
 
 #include <math.h>
 #include <string.h>
 
 enum sgld_integrator { SGLD_euler = 0, SGLD_leimkuhler_matthews = 1 };
-enum sgld_variant { SGLD_vanilla = 0, SGLD_corrected = 1 };
+
+enum sgld_variant {
+  SGLD_vanilla = 0,
+  SGLD_corrected = 1,
+  SGLD_extreme = 2,
+  SGLD_modified = 3
+};
 
 struct sgld {
   struct tb_step step;
@@ -42,7 +50,7 @@ struct sgld {
 
 /* Followed by v_noise[n_dim], v_next[n_dim] and v_average[n_dim]. */
 struct sgld_state {
-  double remaining; /* (1 - beta)^m */
+  struct tb_noise noise;
 };
 
 static double* state_noise(struct sgld_state* p_state) {
@@ -72,8 +80,10 @@ static enum tb_status sgld_init(struct tb_kernel* p_kernel,
   p_sgld->variant = (enum sgld_variant) tb_params_number(p_params, "variant", 0);
   p_sgld->smoothing = tb_params_number(p_params, "noise_smoothing", 0.1);
   p_sgld->precision = tb_params_number(p_params, "precision", 0);
-  p_kernel->flags =
-    p_sgld->variant == SGLD_corrected ? TB_KERNEL_VARIANCE : 0;
+  p_kernel->flags = p_sgld->variant == SGLD_corrected ||
+                        p_sgld->variant == SGLD_modified
+                      ? TB_KERNEL_VARIANCE
+                      : 0;
   return TB_STATUS_ok;
 }
 
@@ -84,25 +94,33 @@ static size_t sgld_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
 
 static enum tb_status sgld_start(struct tb_chain* p_chain) {
   struct sgld_state* p_state = p_chain->p_kernel_state;
-  p_state->remaining = 1;
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise],
                    state_noise(p_state),
                    p_chain->n_dim);
   return TB_STATUS_ok;
 }
 
-/* Average the minibatch variance; a minibatch of one row carries it forward. */
-static void sgld_average(const struct sgld* p_sgld,
-                         struct sgld_state* p_state,
-                         const struct tb_chain* p_chain,
-                         double* v_average) {
-  const double beta = p_sgld->smoothing;
-  if (!p_chain->has_variance) {
-    return;
+/* The share of the injected variance that gradient noise of variance tau2
+ * brings already. */
+static double sgld_share(const struct sgld* p_sgld, double h, double tau2) {
+  return p_sgld->integrator == SGLD_leimkuhler_matthews
+           ? h * tau2 / (4 - h * p_sgld->precision)
+           : h * tau2 / 4;
+}
+
+/* standard deviation of the injected noise */
+static double sgld_sd(const struct sgld* p_sgld, double h, double tau2) {
+  switch (p_sgld->variant) {
+  case SGLD_corrected: {
+    const double share = sgld_share(p_sgld, h, tau2);
+    return share < 1 ? sqrt(h * (1 - share)) : 0;
   }
-  p_state->remaining *= 1 - beta;
-  for (size_t j = 0; j < p_chain->n_dim; ++j) {
-    v_average[j] = (1 - beta) * v_average[j] + beta * p_chain->v_variance[j];
+  case SGLD_extreme:
+    return 0;
+  case SGLD_modified:
+    return sqrt(h) * fmax(0, 1 - h * tau2 / 8);
+  default:
+    return sqrt(h);
   }
 }
 
@@ -116,33 +134,45 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
   const double* v_gradient = p_chain->v_gradient;
   double* v_theta = p_chain->v_theta;
   const bool is_lm = p_sgld->integrator == SGLD_leimkuhler_matthews;
-  const bool is_corrected = p_sgld->variant == SGLD_corrected;
+  const bool uses_noise =
+    p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE;
 
-  if (is_corrected) {
-    sgld_average(p_sgld, p_state, p_chain, v_average);
+  if (uses_noise) {
+    tb_noise_add(&p_state->noise, p_sgld->smoothing, p_chain, v_average);
   }
-  const double unbias =
-    p_state->remaining < 1 ? 1 / (1 - p_state->remaining) : 0;
+  const double unbias = tb_noise_unbias(&p_state->noise);
 
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_next, n_dim);
-  for (size_t j = 0; j < n_dim; ++j) {
-    const double h = p_chain->step_scale * tb_step_at(&p_sgld->step, j);
-    const double noise = is_lm ? 0.5 * (v_noise[j] + v_next[j]) : v_next[j];
-    double variance = h;
-    if (is_corrected) {
-      const double tau2 = v_average[j] * unbias;
-      const double share =
-        h * tau2 / (is_lm ? 4 - h * p_sgld->precision : 4);
-      variance = share < 1 ? h * (1 - share) : 0;
-      p_chain->counts.n_beyond += share > 1;
+  if (!uses_noise && p_sgld->step.n_size == 1) {
+    /* nothing differs between coordinates: one root for all */
+    const double h = p_chain->step_scale * p_sgld->step.v_size[0];
+    const double sd = sgld_sd(p_sgld, h, 0) * (is_lm ? 0.5 : 1);
+    const double before = is_lm ? 1 : 0;
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_theta[j] +=
+        0.5 * h * v_gradient[j] + sd * (before * v_noise[j] + v_next[j]);
     }
-    v_theta[j] += 0.5 * h * v_gradient[j] + sqrt(variance) * noise;
+  } else {
+    for (size_t j = 0; j < n_dim; ++j) {
+      const double h = p_chain->step_scale * tb_step_at(&p_sgld->step, j);
+      const double xi = is_lm ? 0.5 * (v_noise[j] + v_next[j]) : v_next[j];
+      v_theta[j] += 0.5 * h * v_gradient[j] +
+                    sgld_sd(p_sgld, h, unbias * v_average[j]) * xi;
+    }
   }
-  if (is_corrected) {
-    p_chain->counts.n_compared += (double) n_dim;
+  if (is_lm) {
+    memcpy(v_noise, v_next, n_dim * sizeof(double));
   }
-  memcpy(v_noise, v_next, n_dim * sizeof(double));
   return tb_chain_gradient(p_chain, v_theta, p_chain->v_gradient, NULL);
+}
+
+/* tau > 2 / sqrt(h): the noise of the gradient alone is too much */
+static double sgld_beyond(const struct tb_chain* p_chain,
+                          size_t j,
+                          double variance) {
+  const struct sgld* p_sgld = p_chain->p_target->p_kernel->p_self;
+  const double h = p_chain->step_scale * tb_step_at(&p_sgld->step, j);
+  return sgld_share(p_sgld, h, variance) > 1;
 }
 
 static void sgld_info(const struct tb_chain* p_chain,
@@ -160,5 +190,6 @@ const struct tb_kernel_type tb_kernel_sgld = {
   .state_size = sgld_state_size,
   .start = sgld_start,
   .step = sgld_step,
+  .beyond = sgld_beyond,
   .info = sgld_info,
 };

@@ -92,7 +92,8 @@ enumerations <- function(n_data) {
 
 # A kernel that stays where it is: R refuses a step of zero, the core does not.
 kernel_still <- function(kernel = kernel_sgld(1)) {
-  kernel$args$step_size <- 0
+  size <- intersect(c("step_size", "sigma"), names(kernel$args))
+  kernel$args[[size]] <- 0
   kernel
 }
 
@@ -131,7 +132,7 @@ estimate_once <- function(model, gradient, scheme, theta, seed = 1) {
     test_control(seed = seed),
     n_warmup = 0,
     n_sampling = 1,
-    keeps_noise = TRUE
+    noise_every = 1
   )
   noise <- segment$reports[[1]]$noise
   buffers <- segment$buffers
@@ -142,7 +143,11 @@ estimate_once <- function(model, gradient, scheme, theta, seed = 1) {
       buffers$unconstrained
     },
     gradient = segment$buffers$gradient,
-    variance = if (noise[[1]] == 1) noise[-1] else rep(NA, model$n_dim)
+    variance = if (noise[[1]] == 1) {
+      noise[1 + seq_len(model$n_dim)]
+    } else {
+      rep(NA, model$n_dim)
+    }
   )
 }
 

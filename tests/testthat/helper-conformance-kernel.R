@@ -31,12 +31,35 @@ conformance_kernels <- function() {
     )
   }
   out <- list()
+  barker <- function(variant, noise, adaptive = FALSE) {
+    list(
+      name = "sgbd",
+      variant = variant,
+      noise = noise,
+      make = function(step_size) {
+        kernel_sgbd(sqrt(step_size), variant, noise, adaptive = adaptive)
+      },
+      gradient = gradient_simple(),
+      subsample = subsample_uniform(5),
+      is_exact = FALSE,
+      adapts = adaptive
+    )
+  }
   for (variant in sgld_variants) {
     for (integrator in sgld_integrators) {
+      if (integrator != "euler" && variant %in% c("extreme", "modified")) {
+        next # refused by the constructor
+      }
       label <- paste("sgld,", variant, integrator)
       out[[label]] <- langevin(variant, integrator)
     }
   }
+  for (variant in sgbd_variants) {
+    for (noise in sgbd_noises) {
+      out[[paste("sgbd,", variant, noise)]] <- barker(variant, noise)
+    }
+  }
+  out[["sgbd, adapted"]] <- barker("vanilla", "bimodal", adaptive = TRUE)
   out[["mala"]] <- metropolis(FALSE)
   out[["mala, adapted"]] <- metropolis(TRUE)
   out
@@ -263,6 +286,13 @@ law_diverging <- function(entry) {
     expect_true(all(is.finite(plain_draws(fit))))
     expect_true(all(fit$chains$status == "ok"))
     expect_lt(max(fit$chains$acceptance), 0.01)
+    return(invisible())
+  }
+  if (entry$name == "sgbd") {
+    # increments do not grow with the gradient: no step size runs away
+    fit <- run(0.8)
+    expect_true(all(fit$chains$status == "ok"))
+    expect_true(all(is.finite(plain_draws(fit))))
     return(invisible())
   }
   caught <- NULL

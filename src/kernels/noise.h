@@ -1,0 +1,40 @@
+/* tau^2, the variance of the gradient noise, as kernels see it: an exponential
+ * average of the minibatch variances s^2 with the bias correction of ADAM,
+ *
+ *   t2 <- (1 - beta) t2 + beta s^2,   tau^2 = t2 / (1 - (1 - beta)^m)
+ *
+ * (Mauri & Zanella 2024, Algorithm 3; variances are averaged and then rooted,
+ * where the authors' program averages roots). A minibatch of one row gives no
+ * s^2: the average is carried forward. */
+#ifndef TB_KERNELS_NOISE_H
+#define TB_KERNELS_NOISE_H
+
+#include "core/chain.h"
+
+/* Part of a kernel's state; v_average is n_dim doubles behind it. */
+struct tb_noise {
+  double is_started;
+  double remaining; /* (1 - beta)^m */
+};
+
+static inline void tb_noise_add(struct tb_noise* p_noise,
+                                double beta,
+                                const struct tb_chain* p_chain,
+                                double* v_average) {
+  if (!p_chain->has_variance) {
+    return;
+  }
+  p_noise->remaining = p_noise->is_started ? p_noise->remaining : 1;
+  p_noise->is_started = 1;
+  p_noise->remaining *= 1 - beta;
+  for (size_t j = 0; j < p_chain->n_dim; ++j) {
+    v_average[j] = (1 - beta) * v_average[j] + beta * p_chain->v_variance[j];
+  }
+}
+
+/* tau_j^2 = tb_noise_unbias() v_average[j]; 0 before the first minibatch */
+static inline double tb_noise_unbias(const struct tb_noise* p_noise) {
+  return p_noise->is_started ? 1 / (1 - p_noise->remaining) : 0;
+}
+
+#endif
