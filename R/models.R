@@ -167,7 +167,7 @@ build_glm <- function(
 ) {
   family <- resolve_family(family, call)
   x <- check_matrix(x, arg = "x", call = call)
-  storage.mode(x) <- "double"
+  x <- as_double_matrix(x)
   n_data <- nrow(x)
   y <- check_response(y, family, arg_y, call)
   check_same_rows(x, y, arg = "x", arg_y = arg_y, call = call)
@@ -237,6 +237,14 @@ build_glm <- function(
     label = "model_glm",
     call = call
   )
+}
+
+# Without the copy that `storage.mode<-` makes of a matrix that is double already.
+as_double_matrix <- function(x) {
+  if (!is.double(x)) {
+    storage.mode(x) <- "double"
+  }
+  x
 }
 
 # Never zero: it divides.
@@ -381,7 +389,7 @@ model_gaussian <- function(
   prior_covariance = diag(1e3, ncol(x))
 ) {
   x <- check_matrix(x)
-  storage.mode(x) <- "double"
+  x <- as_double_matrix(x)
   n_dim <- ncol(x)
   precision <- check_covariance(covariance, n_dim)
   prior_precision <- check_covariance(prior_covariance, n_dim)
