@@ -81,6 +81,7 @@ tall_glm <- function(
   keep_data = TRUE,
   refresh = getOption("tallbayes.refresh", 1)
 ) {
+  check_given(formula)
   if (!inherits(formula, "formula")) {
     abort_expected(formula, "a formula")
   }

@@ -180,7 +180,7 @@ recipe_langevin <- function(model, mode, size, recipe) {
     schedule_constant(),
     mode = mode,
     steps = ceiling(s$steps * s$step_size / step_size),
-    escape = s$escape(model$n_dim),
+    escape = s$escape(model$n_dim) * largest_variance(model, mode),
     recipe = recipe
   )
 }
@@ -191,7 +191,7 @@ largest_curvature <- function(model, n_iter = 30) {
   if (!model$whitening$is_diagonal) {
     return(1)
   }
-  v <- rep(1 / sqrt(model$n_dim), model$n_dim)
+  v <- start_direction(model$n_dim)
   origin <- model_evaluate(model, numeric(model$n_dim))$gradient
   value <- 1
   for (k in seq_len(n_iter)) {
@@ -200,6 +200,29 @@ largest_curvature <- function(model, n_iter = 30) {
     v <- drop(w) / value
   }
   max(1, 1.05 * value)
+}
+
+# Of a direction in the sampler's coordinates, near the mode: 1 after full
+# whitening; with scales alone, correlated columns leave more.
+largest_variance <- function(model, mode, n_iter = 30) {
+  if (!model$whitening$is_diagonal || is.null(mode$chol)) {
+    return(1)
+  }
+  scale <- model$whitening$chol
+  v <- start_direction(model$n_dim)
+  value <- 1
+  for (k in seq_len(n_iter)) {
+    w <- backsolve(t(mode$chol), forwardsolve(mode$chol, scale * v)) * scale
+    value <- sqrt(sum(w^2))
+    v <- drop(w) / value
+  }
+  max(1, value)
+}
+
+# A unit vector that no symmetry makes orthogonal to an eigenvector.
+start_direction <- function(n_dim) {
+  v <- cos(seq_len(n_dim))
+  v / sqrt(sum(v^2))
 }
 
 # Measure the gradient noise and enlarge the minibatch where it is too much.

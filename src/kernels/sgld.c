@@ -72,6 +72,11 @@ static enum tb_status sgld_init(struct tb_kernel* p_kernel,
   if (p_step == NULL || (p_step->n_value != 1 && p_step->n_value != n_dim)) {
     return TB_STATUS_argument;
   }
+  for (size_t j = 0; j < p_step->n_value; ++j) {
+    if (!(p_step->v_value[j] >= 0)) {
+      return TB_STATUS_argument;
+    }
+  }
   double* v_size = (double*) (p_sgld + 1);
   memcpy(v_size, p_step->v_value, p_step->n_value * sizeof(double));
   p_sgld->step = (struct tb_step){ v_size, p_step->n_value };
