@@ -1,0 +1,69 @@
+# Small data sets, models and fits for tests of behaviour.
+
+example_data <- function(n = 300, seed = 1) {
+  withr::with_seed(seed, {
+    data <- data.frame(
+      a = stats::rnorm(n),
+      b = stats::runif(n, 10, 20),
+      g = factor(sample(c("u", "v", "w"), n, TRUE)),
+      exposure = stats::runif(n, 1, 3),
+      w = sample(1:3, n, TRUE)
+    )
+    eta <- -2 + 0.8 * data$a + 0.1 * data$b + 0.5 * (data$g == "v")
+    data$y <- stats::rbinom(n, 1, stats::plogis(eta))
+    data$count <- stats::rpois(n, data$exposure * exp(0.2 * eta))
+    data$z <- 3 * eta + stats::rnorm(n, sd = 2)
+    data
+  })
+}
+
+example_matrix <- function(data = example_data()) {
+  cbind("(Intercept)" = 1, a = data$a, b = data$b - 15)
+}
+
+example_model <- function(family = "bernoulli", ..., data = example_data()) {
+  y <- switch(family, poisson = data$count, gaussian = data$z, data$y)
+  model_glm(example_matrix(data), y, family = family, ...)
+}
+
+# A short run of an explicit kernel: what it samples does not matter.
+quick_fit <- function(model = example_model(), ..., iter = 60, chains = 2, seed = 1) {
+  sg_sample(
+    model,
+    kernel_sgld(1e-3),
+    iter = iter,
+    chains = chains,
+    seed = seed,
+    refresh = 0,
+    ...
+  )
+}
+
+quick_glm <- function(formula = y ~ a + b, data = example_data(), family = stats::binomial(), ..., seed = 1) {
+  tall_glm(formula, data, family, ..., seed = seed, refresh = 0)
+}
+
+# Printed output without its numbers, which are not what a snapshot is for.
+scrub <- function(lines) {
+  lines <- gsub("[-+]?[0-9][0-9,]*([.][0-9]+)?(e[-+]?[0-9]+)?", "#", lines)
+  gsub(" +", " ", sub("^Time: .*", "Time: #", lines))
+}
+
+# Ctrl-C and lost models need a process of their own: the path of a library that
+# holds the package.
+run_child <- function(code, ..., signal_when = NULL) {
+  testthat::skip_if_not_installed("callr")
+  child <- callr::r_bg(code, args = list(...), supervise = TRUE)
+  if (!is.null(signal_when)) {
+    for (k in 1:600) {
+      if (file.exists(signal_when) || !child$is_alive()) {
+        break
+      }
+      Sys.sleep(0.05)
+    }
+    Sys.sleep(0.7)
+    child$interrupt()
+  }
+  child$wait(60000)
+  child$get_result()
+}

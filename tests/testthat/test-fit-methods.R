@@ -1,0 +1,144 @@
+# One fit for all that only looks.
+fit <- quick_glm(y ~ a + b, iter = 400, chains = 2)
+
+test_that("a fit and its summary print", {
+  expect_snapshot(print(fit), transform = scrub)
+  expect_snapshot(print(summary(fit)), transform = scrub)
+  expect_snapshot(print(quick_fit()), transform = scrub)
+  expect_snapshot(print(quick_fit(keep = "none")), transform = scrub)
+})
+
+test_that("the exact kernel says that it is exact", {
+  exact <- quick_glm(data = example_data(60), iter = 40)
+  expect_snapshot(print(exact), transform = scrub)
+  expect_true(all(is.na(summary(exact)$table$sd_bias)))
+})
+
+test_that("long tables are cut", {
+  data <- withr::with_seed(1, matrix(rnorm(400 * 35), 400))
+  model <- model_glm(data, rep(0:1, 200))
+  wide <- suppressWarnings(quick_fit(model, iter = 20))
+  expect_match(capture.output(print(wide)), "25 more variables", all = FALSE)
+  expect_match(
+    capture.output(print(suppressWarnings(summary(wide)))),
+    "5 more variables",
+    all = FALSE
+  )
+})
+
+test_that("a summary has posterior's columns and the bias beside them", {
+  table <- summary(fit)$table
+  expect_identical(
+    names(table),
+    c(
+      "variable", "mean", "sd", "q5", "q50", "q95", "mcse_mean", "rhat",
+      "ess_bulk", "ess_tail", "sd_bias", "sd_bias_se"
+    )
+  )
+  expect_identical(table$variable, c("(Intercept)", "a", "b"))
+  reference <- posterior::summarise_draws(fit)
+  for (column in c("mean", "sd", "q5", "q95", "rhat", "ess_bulk", "ess_tail")) {
+    expect_equal(table[[column]], as.double(reference[[column]]), info = column)
+  }
+  expect_true(all(table$sd_bias_se > 0))
+  expect_named(
+    summary(fit, probs = c(0.1, 0.9))$table[4:5],
+    c("q10", "q90")
+  )
+  for (column in names(table)[-1]) {
+    expect_type(table[[column]], "double")
+    expect_false(is.object(table[[column]]))
+  }
+})
+
+test_that("very short runs can be summarised", {
+  expect_s3_class(summary(quick_fit(iter = 2)), "tall_summary")
+  expect_output(print(summary(quick_fit(iter = 2, chains = 1))))
+})
+
+test_that("coef, vcov and nobs are those of the draws", {
+  draws <- posterior::as_draws_matrix(fit)
+  expect_equal(coef(fit), colMeans(draws))
+  expect_equal(vcov(fit), stats::cov(draws))
+  expect_identical(nobs(fit), 300)
+  expect_identical(dimnames(vcov(fit)), rep(list(fit$variables), 2))
+})
+
+test_that("every format of posterior is there", {
+  expect_s3_class(posterior::as_draws(fit), "draws_array")
+  expect_s3_class(posterior::as_draws_array(fit), "draws_array")
+  expect_s3_class(posterior::as_draws_matrix(fit), "draws_matrix")
+  expect_s3_class(posterior::as_draws_df(fit), "draws_df")
+  expect_s3_class(posterior::as_draws_list(fit), "draws_list")
+  expect_s3_class(posterior::as_draws_rvars(fit), "draws_rvars")
+  expect_identical(posterior::niterations(posterior::as_draws(fit)), 200L)
+  expect_identical(posterior::nchains(posterior::as_draws(fit)), 2L)
+  expect_equal(posterior::ndraws(posterior::as_draws_df(fit)), 400)
+  summary <- posterior::summarise_draws(fit)
+  expect_identical(summary$variable, fit$variables)
+})
+
+test_that("base R's formats hold the same draws", {
+  expect_identical(dim(as.array(fit)), c(200L, 2L, 3L))
+  expect_identical(dim(as.matrix(fit)), c(400L, 3L))
+  expect_identical(as.matrix(fit)[201:400, "b"], unname(as.array(fit)[, 2, "b"]))
+  expect_identical(as.data.frame(fit)$a, unname(as.matrix(fit)[, "a"]))
+  expect_named(as.data.frame(fit), fit$variables)
+})
+
+test_that("bayesplot takes a fit's array", {
+  skip_if_not_installed("bayesplot")
+  expect_s3_class(bayesplot::mcmc_trace(as.array(fit)), "ggplot")
+  expect_s3_class(bayesplot::mcmc_areas(as.matrix(fit)), "ggplot")
+})
+
+test_that("each type of plot is a ggplot of the variables asked for", {
+  skip_if_not_installed("bayesplot")
+  for (type in c("trace", "dens", "intervals")) {
+    expect_s3_class(plot(fit, type), "ggplot")
+    expect_s3_class(plot(fit, type, variables = "a"), "ggplot")
+  }
+  picture <- plot(fit, "trace", variables = c("b", "a"))
+  expect_setequal(as.character(unique(picture$data$parameter)), c("a", "b"))
+  expect_identical(nrow(picture$data), 800L)
+  withr::local_pdf(NULL)
+  expect_silent(print(plot(fit, "dens")))
+})
+
+test_that("plots show eight variables unless told", {
+  skip_if_not_installed("bayesplot")
+  data <- withr::with_seed(1, matrix(rnorm(200 * 10), 200))
+  wide <- quick_fit(model_glm(data, rep(0:1, 100)), iter = 20)
+  expect_snapshot(picture <- plot(wide))
+  expect_identical(nlevels(factor(picture$data$parameter)), 8L)
+  expect_silent(plot(wide, variables = wide$variables))
+})
+
+test_that("plots refuse in words", {
+  expect_snapshot(plot(fit, variables = "aa"), error = TRUE, cnd_class = TRUE)
+  e <- expect_error(plot(fit, "trce"), class = "tall_error_input")
+  expect_match(conditionMessage(e), "Did you mean \"trace\"?", fixed = TRUE)
+})
+
+test_that("summaries refuse in words", {
+  expect_snapshot(summary(fit, probs = 2), error = TRUE, cnd_class = TRUE)
+  expect_snapshot(summary(fit, probs = "a"), error = TRUE)
+})
+
+test_that("a fit without draws says so", {
+  none <- quick_fit(keep = "none")
+  expect_snapshot(posterior::as_draws(none), error = TRUE, cnd_class = TRUE)
+  expect_snapshot(as.matrix(none), error = TRUE)
+  expect_snapshot(vcov(none), error = TRUE)
+  skip_if_not_installed("bayesplot")
+  expect_snapshot(plot(none), error = TRUE)
+})
+
+test_that("a bias that is significant is a warning in what is printed", {
+  biased <- fit
+  biased$bias$sd_bias <- c(0, 0.2, 0)
+  biased$bias$sd_bias_se <- c(0.01, 0.01, 0.01)
+  expect_match(capture.output(print(biased)), "Warning: .*20.0%.* for a", all = FALSE)
+  biased$bias$sd_bias_se[[2]] <- 0.1
+  expect_match(capture.output(print(biased)), "at most \\+20.0%", all = FALSE)
+})

@@ -1,0 +1,389 @@
+data <- example_data()
+
+fast <- function(...) {
+  tall_glm(..., data = data, iter = 40, chains = 2, seed = 1, refresh = 0)
+}
+
+# The posterior under a wide prior is near the maximum likelihood estimate: this
+# is about which model was fitted, not about how well.
+expect_like_glm <- function(fit, reference, sds = 0.5) {
+  coefficients <- stats::coef(reference)
+  actual <- coef(fit)[names(coefficients)]
+  sd <- sqrt(diag(stats::vcov(reference)))
+  testthat::expect_named(actual, names(coefficients))
+  testthat::expect_lt(max(abs(actual - coefficients) / sd), sds)
+}
+
+wide <- prior_normal(0, 100)
+fitted_glm <- function(formula, family, ...) {
+  tall_glm(
+    formula,
+    data,
+    family,
+    prior = wide,
+    prior_intercept = wide,
+    iter = 400,
+    chains = 2,
+    seed = 1,
+    refresh = 0,
+    ...
+  )
+}
+
+test_that("each family fits the model that glm() fits", {
+  fit <- fitted_glm(y ~ a + b, binomial())
+  expect_like_glm(fit, glm(y ~ a + b, binomial(), data))
+  fit <- fitted_glm(count ~ a + b, poisson)
+  expect_like_glm(fit, glm(count ~ a + b, poisson, data))
+  fit <- fitted_glm(z ~ a + b, "gaussian")
+  reference <- lm(z ~ a + b, data)
+  expect_like_glm(fit, reference)
+  expect_lt(abs(coef(fit)[["sigma"]] / sigma(reference) - 1), 0.05)
+  fit <- fitted_glm(z ~ a + b, gaussian(), sigma = 2)
+  expect_like_glm(fit, reference)
+  expect_identical(fit$variables, c("(Intercept)", "a", "b"))
+})
+
+test_that("formulas mean what they mean to glm()", {
+  fit <- fitted_glm(y ~ a * g + log(b), binomial())
+  expect_like_glm(fit, glm(y ~ a * g + log(b), binomial(), data))
+  fit <- fitted_glm(y ~ 0 + g + poly(a, 2), binomial())
+  expect_like_glm(fit, glm(y ~ 0 + g + poly(a, 2), binomial(), data))
+})
+
+test_that("offsets and weights enter as in glm()", {
+  reference <- glm(
+    count ~ a + offset(log(exposure)),
+    poisson(),
+    data,
+    weights = w
+  )
+  in_formula <- tall_glm(
+    count ~ a + offset(log(exposure)),
+    data,
+    poisson(),
+    prior = wide,
+    prior_intercept = wide,
+    weights = w,
+    iter = 400,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
+  expect_like_glm(in_formula, reference)
+  as_argument <- tall_glm(
+    count ~ a,
+    data,
+    poisson(),
+    prior = wide,
+    prior_intercept = wide,
+    weights = w,
+    offset = log(exposure),
+    iter = 400,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
+  expect_equal(coef(as_argument), coef(in_formula))
+})
+
+test_that("subset and na.action select rows", {
+  missing <- data
+  missing$a[3:5] <- NA
+  missing$y[9] <- NA
+  fit <- tall_glm(
+    y ~ a,
+    missing,
+    binomial(),
+    subset = b > 12,
+    iter = 20,
+    refresh = 0
+  )
+  reference <- glm(y ~ a, binomial(), missing, subset = b > 12)
+  expect_equal(nobs(fit), nobs(reference))
+  expect_identical(
+    names(fit$na_action),
+    names(reference$na.action)
+  )
+  excluded <- tall_glm(
+    y ~ a,
+    missing,
+    binomial(),
+    na.action = na.exclude,
+    iter = 20,
+    refresh = 0
+  )
+  expect_identical(nobs(excluded), 296)
+  expect_error(
+    tall_glm(y ~ a, missing, binomial(), na.action = na.fail, refresh = 0),
+    class = "tall_error_input"
+  )
+})
+
+test_that("binary responses come in every form", {
+  data$logical <- data$y == 1
+  data$factor <- factor(data$y, 0:1, c("alive", "dead"))
+  zero_one <- tall_glm(y ~ a, data, binomial(), iter = 20, seed = 1, refresh = 0)
+  for (formula in list(logical ~ a, factor ~ a, cbind(y, 1 - y) ~ a)) {
+    other <- tall_glm(
+      formula,
+      data,
+      binomial(),
+      iter = 20,
+      seed = 1,
+      refresh = 0
+    )
+    expect_equal(coef(other), coef(zero_one), tolerance = 1e-8)
+  }
+  data$dead <- rev(levels(data$factor))[2 - data$y]
+  reversed <- tall_glm(
+    factor(dead, c("dead", "alive")) ~ a,
+    data,
+    binomial(),
+    iter = 20,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(reversed$response_levels, c("dead", "alive"))
+})
+
+test_that("data may be left out, as variables of the formula's environment", {
+  outcome <- data$y
+  age <- data$a
+  fit <- tall_glm(outcome ~ age, family = binomial(), iter = 20, refresh = 0)
+  expect_identical(fit$variables, c("(Intercept)", "age"))
+})
+
+test_that("a fit knows its formula, family and data", {
+  fit <- fast(y ~ a + g, family = binomial())
+  expect_s3_class(fit, c("tall_glm", "tall_fit"), exact = TRUE)
+  expect_identical(formula(fit), y ~ a + g)
+  expect_s3_class(family(fit), "family")
+  expect_identical(family(fit)$link, "logit")
+  expect_identical(nobs(fit), 300)
+  expect_identical(fit$variables, c("(Intercept)", "a", "gv", "gw"))
+  expect_identical(fit$call[[1]], quote(tall_glm))
+})
+
+test_that("the default priors scale with the columns", {
+  fit <- fast(y ~ a + b, family = binomial())
+  sds <- c(sd(data$a), sd(data$b))
+  expect_equal(fit$prior$scale, c(2.5, 2.5 / sds))
+  fit <- fast(z ~ a + b, family = gaussian())
+  expect_equal(fit$prior$scale, c(2.5, 2.5 / sds, 1) * sd(data$z))
+})
+
+test_that("the prior of the intercept is at the covariates' means", {
+  # far from zero on the scale of b, where it would otherwise pull
+  data$far <- data$b + 1000
+  run <- function(formula) {
+    tall_glm(
+      formula,
+      data,
+      binomial(),
+      prior_intercept = prior_normal(0, 0.3),
+      iter = 20,
+      seed = 1,
+      refresh = 0
+    )$mode$estimate
+  }
+  near <- run(y ~ b)
+  far <- run(y ~ far)
+  expect_equal(far[["far"]], near[["b"]], tolerance = 1e-5)
+  expect_equal(
+    far[["(Intercept)"]],
+    near[["(Intercept)"]] - 1000 * near[["b"]],
+    tolerance = 1e-5
+  )
+})
+
+test_that("all arguments of sg_sample() pass", {
+  fit <- fast(
+    y ~ a,
+    family = binomial(),
+    kernel = kernel_sgld(1e-3),
+    gradient = gradient_simple(),
+    subsample = subsample_uniform(20),
+    schedule = schedule_decay(1, 1, 0.1),
+    warmup = 10,
+    thin = 3,
+    keep = c("draws", "gradients")
+  )
+  expect_identical(posterior::niterations(fit$draws), 10L)
+  expect_identical(fit$gradient$name, "simple")
+  expect_identical(dim(fit$gradients), c(10L, 2L, 2L))
+  expect_identical(fit$seed, 1)
+})
+
+test_that("predictions are averages over the draws", {
+  fit <- fast(y ~ a * g + offset(exposure / 10), family = binomial())
+  new <- example_data(20, seed = 9)
+  x <- model.matrix(~ a * g, new)
+  eta <- x %*% t(as.matrix(fit)) + new$exposure / 10
+  expect_equal(predict(fit, new), rowMeans(eta))
+  expect_equal(predict(fit, new, "response"), rowMeans(plogis(eta)))
+  with_se <- predict(fit, new, type = "response", se.fit = TRUE)
+  expect_named(with_se, c("fit", "se.fit"))
+  deviation <- plogis(eta) - rowMeans(plogis(eta))
+  expect_equal(with_se$se.fit, unname(sqrt(rowMeans(deviation^2))))
+  expect_equal(
+    predict(fit, new, draws = 1),
+    drop(x %*% as.matrix(fit)[1, ]) + new$exposure / 10
+  )
+  expect_equal(predict(fit), predict(fit, data))
+})
+
+test_that("predictions do not depend on the blocks they are made in", {
+  fit <- fast(y ~ a, family = binomial())
+  many <- data.frame(a = seq(-3, 3, length.out = 250000))
+  some <- seq(1, 250000, by = 24999)
+  expect_equal(
+    unname(predict(fit, many)[some]),
+    unname(predict(fit, many[some, , drop = FALSE]))
+  )
+})
+
+test_that("predictions take factors by name and missing values through", {
+  fit <- fast(y ~ a + g, family = binomial())
+  new <- data.frame(a = c(0, 1, NA), g = c("w", "u", "v"))
+  out <- predict(fit, new)
+  expect_equal(
+    out[[1]],
+    coef(fit)[["(Intercept)"]] + coef(fit)[["gw"]]
+  )
+  expect_identical(is.na(unname(out)), c(FALSE, FALSE, TRUE))
+  only <- data.frame(a = 1, g = factor("v"))
+  expect_length(predict(fit, only), 1)
+})
+
+test_that("a Gaussian fit predicts without sigma", {
+  fit <- fast(z ~ a, family = gaussian())
+  expect_equal(
+    unname(predict(fit, data.frame(a = 2))),
+    sum(coef(fit)[c("(Intercept)", "a")] * c(1, 2))
+  )
+})
+
+test_that("an offset given as an argument is asked for again", {
+  fit <- tall_glm(
+    count ~ a,
+    data,
+    poisson(),
+    offset = log(exposure),
+    iter = 40,
+    seed = 1,
+    refresh = 0
+  )
+  new <- data[1:3, ]
+  base <- predict(fit, new)
+  expect_equal(predict(fit, new, offset = 1), base + 1)
+  expect_equal(predict(fit, new, offset = 1:3), base + 1:3)
+})
+
+test_that("predictions are refused in words", {
+  fit <- fast(y ~ a + g, family = binomial(), keep_data = FALSE)
+  expect_snapshot(predict(fit), error = TRUE, cnd_class = TRUE)
+  expect_snapshot(predict(fit, 1), error = TRUE)
+  expect_snapshot(predict(fit, data["a"]), error = TRUE)
+  expect_snapshot(predict(fit, data["w"]), error = TRUE)
+  expect_snapshot(predict(fit, data.frame(a = 1, g = "zz")), error = TRUE)
+  expect_snapshot(predict(fit, data, type = "prob"), error = TRUE)
+  expect_snapshot(predict(fit, data, draws = 0), error = TRUE)
+  expect_snapshot(predict(fit, data, offset = 1:3), error = TRUE)
+  expect_snapshot(predict(fit, data, se.fit = NA), error = TRUE)
+})
+
+test_that("formulas that cannot be used are refused in words", {
+  expect_snapshot(tall_glm("y ~ a", data), error = TRUE, cnd_class = TRUE)
+  expect_snapshot(tall_glm(), error = TRUE)
+  expect_snapshot(tall_glm(~a, data, binomial()), error = TRUE)
+  expect_snapshot(tall_glm(y ~ 0, data, binomial()), error = TRUE)
+  expect_snapshot(tall_glm(y ~ nope, data, binomial()), error = TRUE)
+  expect_snapshot(tall_glm(y ~ a, as.matrix(data["a"])), error = TRUE)
+  data$one <- factor("x")
+  expect_snapshot(tall_glm(y ~ a + one, data, binomial()), error = TRUE)
+  expect_snapshot(tall_glm(y ~ a, data[0, ], binomial()), error = TRUE)
+})
+
+test_that("missing and infinite values name their variable", {
+  data$a[5] <- NA
+  data$b[6] <- Inf
+  data$g[7] <- NA
+  expect_snapshot(
+    tall_glm(y ~ a, data, binomial(), na.action = na.pass),
+    error = TRUE,
+    cnd_class = TRUE
+  )
+  # the row is that of `data`, although one before it was left out
+  expect_snapshot(tall_glm(y ~ a + b, data, binomial()), error = TRUE)
+  expect_snapshot(
+    tall_glm(y ~ g, data, binomial(), na.action = na.pass),
+    error = TRUE
+  )
+  data$y[8] <- NA
+  expect_snapshot(
+    tall_glm(y ~ w, data, binomial(), na.action = na.pass),
+    error = TRUE
+  )
+  expect_snapshot(
+    tall_glm(w == 1 ~ 1, data, binomial(), weights = a, na.action = na.pass),
+    error = TRUE
+  )
+  expect_snapshot(
+    tall_glm(w == 1 ~ 1, data, binomial(), offset = b),
+    error = TRUE
+  )
+})
+
+test_that("responses that do not fit the family are refused in words", {
+  expect_snapshot(tall_glm(a ~ b, data, binomial()), error = TRUE)
+  expect_snapshot(tall_glm(a ~ b, data, poisson()), error = TRUE)
+  expect_snapshot(tall_glm(g ~ b, data, binomial()), error = TRUE)
+  expect_snapshot(tall_glm(g ~ b, data, gaussian()), error = TRUE)
+  expect_snapshot(tall_glm(cbind(w, y, w) ~ b, data, binomial()), error = TRUE)
+  expect_snapshot(tall_glm(cbind(a, w) ~ b, data, binomial()), error = TRUE)
+  expect_snapshot(tall_glm(as.character(g) ~ b, data, binomial()), error = TRUE)
+})
+
+test_that("weights and offsets are refused in words", {
+  expect_snapshot(
+    tall_glm(y ~ a, data, binomial(), weights = w - 1),
+    error = TRUE
+  )
+  expect_snapshot(tall_glm(y ~ a, data, binomial(), weights = 1:3), error = TRUE)
+  expect_snapshot(tall_glm(y ~ a, data, binomial(), offset = 1:3), error = TRUE)
+})
+
+test_that("other arguments are refused in tall_glm()'s name", {
+  expect_snapshot(tall_glm(y ~ a, data, "binomal"), error = TRUE)
+  expect_snapshot(tall_glm(y ~ a, data, binomial("probit")), error = TRUE)
+  expect_snapshot(tall_glm(y ~ a, data, binomial(), prior = 1), error = TRUE)
+  expect_snapshot(
+    tall_glm(y ~ a, data, binomial(), prior = prior_normal(0, 1:4)),
+    error = TRUE
+  )
+  expect_snapshot(
+    tall_glm(y ~ a, data, binomial(), iter = 10, warmup = 10),
+    error = TRUE
+  )
+  expect_snapshot(
+    tall_glm(y ~ a, data, binomial(), gradient = gradient_cv()),
+    error = TRUE
+  )
+  expect_snapshot(tall_glm(y ~ a, data, binomial(), seed = "a"), error = TRUE)
+  expect_snapshot(tall_glm(y ~ a, data, binomial(), keep_data = NA), error = TRUE)
+})
+
+test_that("improper posteriors are refused in tall_glm()'s name", {
+  flat <- prior_flat()
+  expect_snapshot(
+    tall_glm(y ~ a + I(2 * a), data, binomial(), prior = flat),
+    error = TRUE,
+    cnd_class = TRUE
+  )
+  data$split <- data$y
+  expect_snapshot(
+    tall_glm(y ~ a + split, data, binomial(), prior = flat),
+    error = TRUE
+  )
+})

@@ -1,0 +1,77 @@
+test_that("kernels print what they are", {
+  expect_snapshot({
+    kernel_sgld(1e-4)
+    kernel_sgld(c(0.1, 0.2), "corrected", "leimkuhler-matthews")
+    kernel_mala(0.5, adapt = TRUE)
+  })
+})
+
+test_that("one step size and equal ones are the same", {
+  model <- example_model()
+  run <- function(kernel) {
+    sg_sample(model, kernel, iter = 40, chains = 1, seed = 1, refresh = 0)
+  }
+  expect_identical(
+    run(kernel_sgld(rep(1e-3, 3)))$draws,
+    run(kernel_sgld(1e-3))$draws
+  )
+  slow <- run(kernel_sgld(c(1e-3, 1e-3, 1e-12)))
+  expect_lt(diff(range(slow$draws[, , "b"])), 1e-3)
+  expect_gt(diff(range(slow$draws[, , "a"])), 1e-3)
+})
+
+test_that("each option of a kernel changes the run", {
+  model <- example_model()
+  run <- function(...) {
+    fit <- sg_sample(
+      model,
+      kernel_sgld(1e-3, ...),
+      subsample = subsample_uniform(10),
+      iter = 40,
+      chains = 1,
+      seed = 1,
+      refresh = 0
+    )
+    c(as.matrix(fit))
+  }
+  runs <- list(
+    run(),
+    run(integrator = "leimkuhler-matthews"),
+    run(variant = "corrected"),
+    run(variant = "corrected", noise_smoothing = 1)
+  )
+  for (i in 2:4) {
+    for (j in seq_len(i - 1)) {
+      expect_false(identical(runs[[i]], runs[[j]]))
+    }
+  }
+})
+
+test_that("step sizes are refused in words", {
+  expect_snapshot(kernel_sgld(), error = TRUE, cnd_class = TRUE)
+  expect_snapshot(kernel_sgld(-1), error = TRUE)
+  expect_snapshot(kernel_sgld(0), error = TRUE)
+  expect_snapshot(kernel_sgld(NaN), error = TRUE)
+  expect_snapshot(kernel_sgld(c(1, -1)), error = TRUE)
+  expect_snapshot(kernel_sgld(c(1, NaN)), error = TRUE)
+  expect_snapshot(kernel_sgld("a"), error = TRUE)
+  expect_snapshot(kernel_mala(), error = TRUE)
+  expect_snapshot(kernel_mala(-1), error = TRUE)
+  expect_snapshot(kernel_mala(NaN), error = TRUE)
+  expect_snapshot(kernel_mala(c(1, 2)), error = TRUE)
+  model <- example_model()
+  expect_snapshot(
+    sg_sample(model, kernel_sgld(c(1, 2)), refresh = 0),
+    error = TRUE
+  )
+})
+
+test_that("unknown variants and integrators are refused in words", {
+  expect_snapshot(kernel_sgld(1, variant = "corected"), error = TRUE)
+  expect_snapshot(kernel_sgld(1, integrator = "rk4"), error = TRUE)
+  expect_snapshot(kernel_mala(1, adapt = 2), error = TRUE)
+  expect_snapshot(
+    kernel_sgld(1, "corrected", noise_smoothing = 2),
+    error = TRUE
+  )
+})

@@ -1,0 +1,247 @@
+data <- example_data()
+x <- example_matrix(data)
+
+# The mode under a flat prior is the maximum likelihood estimate.
+glm_fit <- function(family, ...) {
+  stats::glm.fit(x, ..., family = family, control = list(epsilon = 1e-14))
+}
+
+test_that("the mode under a flat prior is glm()'s, for every family", {
+  cases <- list(
+    bernoulli = list(y = data$y, family = binomial()),
+    poisson = list(y = data$count, family = poisson()),
+    gaussian = list(y = data$z, family = gaussian())
+  )
+  for (name in names(cases)) {
+    case <- cases[[name]]
+    for (method in c("newton", "lbfgs")) {
+      model <- model_glm(
+        x,
+        case$y,
+        name,
+        prior = prior_flat(),
+        sigma = if (name == "gaussian") 2
+      )
+      mode <- find_mode(model, method, max_iter = 1000)
+      expected <- glm_fit(case$family, case$y)$coefficients
+      tolerance <- if (method == "newton") 1e-5 else 1e-4
+      expect_equal(coef(mode), expected, tolerance = tolerance, info = name)
+      expect_true(mode$converged)
+      expect_identical(mode$method, method)
+    }
+  }
+})
+
+test_that("offset and weights enter the mode as they do in glm()", {
+  model <- model_glm(
+    x,
+    data$count,
+    "poisson",
+    prior = prior_flat(),
+    weights = data$w,
+    offset = log(data$exposure)
+  )
+  expected <- glm_fit(
+    poisson(),
+    data$count,
+    weights = data$w,
+    offset = log(data$exposure)
+  )
+  expect_equal(coef(find_mode(model)), expected$coefficients, tolerance = 1e-5)
+
+  share <- data$y * 0.5 + 0.25
+  model <- model_glm(
+    x,
+    share,
+    "binomial",
+    prior = prior_flat(),
+    weights = 4 * data$w
+  )
+  expected <- suppressWarnings(
+    glm_fit(binomial(), share, weights = 4 * data$w)
+  )
+  expect_equal(coef(find_mode(model)), expected$coefficients, tolerance = 1e-5)
+})
+
+test_that("with sigma unknown the mode is that of log sigma", {
+  model <- model_glm(
+    x,
+    data$z,
+    "gaussian",
+    prior = prior_flat(),
+    prior_aux = prior_flat()
+  )
+  mode <- find_mode(model)
+  ols <- stats::lm.fit(x, data$z)
+  expect_named(coef(mode), c("(Intercept)", "a", "b", "log_sigma"))
+  expect_equal(coef(mode)[1:3], ols$coefficients, tolerance = 1e-7)
+  # a prior flat in sigma: its density in log sigma is sigma
+  expect_equal(
+    exp(2 * coef(mode)[["log_sigma"]]),
+    sum(ols$residuals^2) / (nrow(x) - 1),
+    tolerance = 1e-6
+  )
+})
+
+test_that("a normal prior makes it ridge regression", {
+  model <- model_glm(x, data$z, "gaussian", prior_normal(1, 0.1), sigma = 2)
+  precision <- crossprod(x) / 4 + diag(100, 3)
+  expected <- solve(precision, crossprod(x, data$z) / 4 + 100)
+  mode <- find_mode(model)
+  expect_equal(unname(coef(mode)), drop(unname(expected)))
+  expect_equal(unname(vcov(mode)), unname(solve(precision)))
+  expect_equal(unname(mode$hessian), unname(-precision))
+  expect_equal(mode$chol %*% t(mode$chol), unname(precision))
+  expect_lt(mode$gradient_norm, 1e-6)
+})
+
+test_that("a Laplace prior is rounded at its kink, its curvature counted half", {
+  scale <- 0.2
+  model <- model_glm(x, data$y, prior = prior_laplace(0, scale))
+  mode <- find_mode(model)
+  p <- plogis(drop(x %*% coef(mode)))
+  information <- crossprod(x, p * (1 - p) * x)
+  expect_equal(
+    unname(-mode$hessian),
+    unname(information + diag(1 / (2 * scale^2), 3)),
+    tolerance = 1e-6
+  )
+  # the gradient of the rounded density is zero; |t| / sqrt(t^2 + e^2) < 1
+  score <- drop(crossprod(x, data$y - p))
+  expect_true(all(abs(score) < 1 / scale))
+  expect_identical(unname(sign(score)), unname(sign(coef(mode))))
+})
+
+test_that("the mode says what it cost", {
+  model <- example_model()
+  mode <- find_mode(model)
+  expect_gt(mode$passes, 2)
+  expect_lt(mode$passes, 20)
+  # the first stage uses a tenth of the rows, and few passes over all are left
+  tall <- withr::with_seed(1, {
+    x <- cbind(1, matrix(rnorm(60000 * 2), ncol = 2))
+    model_glm(x, rbinom(60000, 1, plogis(x %*% c(1, -1, 0.5))))
+  })
+  tall_mode <- find_mode(tall)
+  expect_true(tall_mode$converged)
+  expect_false(tall_mode$passes == round(tall_mode$passes))
+  expect_lt(tall_mode$passes, 5)
+})
+
+test_that("a start is respected and the mode does not depend on it", {
+  model <- example_model()
+  expect_equal(
+    coef(find_mode(model, init = c(1, -1, 0.2))),
+    coef(find_mode(model)),
+    tolerance = 1e-5
+  )
+  at_mode <- find_mode(model, init = coef(find_mode(model)))
+  expect_lte(at_mode$iterations, 2)
+})
+
+test_that("the default mode is found once for a model", {
+  model <- example_model()
+  first <- model_mode(model)
+  expect_identical(model_mode(model), first)
+  expect_identical(model$cache$mode, first)
+})
+
+test_that("modes print", {
+  expect_snapshot(print(find_mode(example_model())), transform = scrub)
+})
+
+test_that("separation under a flat prior names the columns", {
+  x <- cbind(x, split = data$y)
+  model <- model_glm(x, data$y, prior = prior_flat())
+  for (method in c("newton", "lbfgs")) {
+    e <- expect_error(find_mode(model, method), class = "tall_error_improper")
+    expect_true("split" %in% e$columns)
+  }
+  only <- model_glm(
+    x,
+    data$y,
+    prior = prior_flat(),
+    prior_intercept = prior_normal()
+  )
+  expect_snapshot(find_mode(only), error = TRUE, cnd_class = TRUE)
+  # the call is the user's
+  e <- expect_error(
+    sg_sample(model, kernel_sgld(1e-3), refresh = 0),
+    class = "tall_error_improper"
+  )
+  expect_identical(as.character(e$call[[1]]), "sg_sample")
+  e <- expect_error(sg_sample(model, refresh = 0), class = "tall_error_improper")
+  expect_identical(as.character(e$call[[1]]), "sg_sample")
+  # a proper prior is enough
+  expect_true(find_mode(model_glm(x, data$y))$converged)
+})
+
+test_that("columns that depend on each other are named under a flat prior", {
+  x <- cbind(x, sum = x[, "a"] + x[, "b"])
+  model <- model_glm(x, data$y, prior = prior_flat())
+  e <- expect_error(find_mode(model), class = "tall_error_improper")
+  expect_length(e$columns, 1)
+  expect_true(e$columns %in% c("a", "b", "sum"))
+  zero <- cbind(x[, 1:3], zero = 0)
+  model <- model_glm(zero, data$y, prior = prior_flat())
+  expect_snapshot(find_mode(model), error = TRUE)
+  twice <- cbind(x[, 1:3], constant = 2)
+  model <- model_glm(twice, data$y, prior = prior_flat())
+  expect_error(find_mode(model), class = "tall_error_improper")
+})
+
+test_that("their units do not matter", {
+  scaled <- x %*% diag(c(1, 1e-6, 1e6))
+  model <- model_glm(scaled, data$y, prior = prior_flat())
+  expect_equal(
+    unname(coef(find_mode(model))) * c(1, 1e-6, 1e6),
+    unname(glm_fit(binomial(), data$y)$coefficients),
+    tolerance = 1e-6
+  )
+})
+
+test_that("one constant column is an intercept, and fine", {
+  model <- model_glm(x, data$y, prior = prior_flat())
+  expect_true(find_mode(model)$converged)
+  model <- model_glm(x[, 1, drop = FALSE], data$y, prior = prior_flat())
+  expect_equal(
+    unname(coef(find_mode(model))),
+    qlogis(mean(data$y)),
+    tolerance = 1e-5
+  )
+})
+
+test_that("a normal prior makes dependent columns fine", {
+  x <- cbind(x, again = x[, "a"])
+  mode <- find_mode(model_glm(x, data$y))
+  expect_true(mode$converged)
+  expect_equal(mode$estimate[["a"]], mode$estimate[["again"]], tolerance = 1e-6)
+})
+
+test_that("a search that does not converge warns in words", {
+  model <- example_model()
+  expect_snapshot(
+    invisible(find_mode(model, max_iter = 1)),
+    transform = scrub,
+    cnd_class = TRUE
+  )
+})
+
+test_that("bad arguments are refused in words", {
+  model <- example_model()
+  expect_snapshot(find_mode(), error = TRUE)
+  expect_snapshot(find_mode(x), error = TRUE, cnd_class = TRUE)
+  expect_snapshot(find_mode(model, "newtn"), error = TRUE)
+  expect_snapshot(find_mode(model, init = 1:2), error = TRUE)
+  expect_snapshot(find_mode(model, init = c(1, NA, 1)), error = TRUE)
+  expect_snapshot(find_mode(model, max_iter = 0), error = TRUE)
+  expect_snapshot(find_mode(model, cores = 0), error = TRUE)
+})
+
+test_that("a start without a finite density is refused in words", {
+  expect_snapshot(
+    find_mode(example_model("poisson"), init = c(1000, 0, 0)),
+    error = TRUE,
+    cnd_class = TRUE
+  )
+})

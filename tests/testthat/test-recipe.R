@@ -1,0 +1,160 @@
+tall_model <- function(n = 20000, seed = 1) {
+  withr::with_seed(seed, {
+    x <- cbind(1, matrix(stats::rnorm(n * 3), n))
+    x[, 4] <- 5 + 100 * x[, 4] + 300 * x[, 3]
+    eta <- drop(x %*% c(-1, 0.5, 0.3, 0.002))
+    model_glm(x, stats::rbinom(n, 1, stats::plogis(eta)))
+  })
+}
+
+recipe_fit <- function(model, ..., iter = 200, chains = 2) {
+  sg_sample(model, iter = iter, chains = chains, seed = 1, refresh = 0, ...)
+}
+
+test_that("tall data get Leimkuhler-Matthews, control variates and leverage", {
+  fit <- recipe_fit(tall_model())
+  expect_s3_class(fit$kernel, "tall_kernel_sgld")
+  expect_identical(fit$kernel$args$integrator, "leimkuhler-matthews")
+  expect_identical(fit$kernel$args$variant, "corrected")
+  expect_identical(fit$kernel$args$step_size, recipe_settings$step_size)
+  expect_s3_class(fit$gradient, "tall_gradient_cv")
+  expect_s3_class(fit$subsample, "tall_subsample_weighted")
+  expect_true(fit$is_whitened)
+  expect_identical(fit$steps, recipe_settings$steps)
+  expect_gte(fit$recipe$size, recipe_settings$min_size)
+  expect_lt(fit$recipe$size, 20000 / 4)
+  expect_gt(fit$recipe$drop, 0.4)
+  expect_lt(fit$recipe$drop, 0.6)
+})
+
+test_that("few data get the exact kernel", {
+  fit <- recipe_fit(example_model(data = example_data(100)))
+  expect_s3_class(fit$kernel, "tall_kernel_mala")
+  expect_s3_class(fit$gradient, "tall_gradient_full")
+  expect_true(fit$is_whitened)
+  expect_true(all(fit$chains$acceptance > 0.3))
+  expect_null(fit$bias)
+})
+
+test_that("the recipe leaves the user's model alone", {
+  model <- tall_model()
+  theta <- c(0.1, 0.2, -0.3, 0.001)
+  before <- model_evaluate(model, theta)
+  fit <- recipe_fit(model)
+  expect_identical(model_evaluate(model, theta), before)
+  expect_false(model_is_whitened(model))
+  expect_identical(fit$variables, c("x1", "x2", "x3", "x4"))
+})
+
+test_that("the pilot enlarges minibatches until the noise is small", {
+  # a few rows that matter far more than the others, in one column
+  model <- withr::with_seed(1, {
+    n <- 20000
+    x <- cbind(1, rnorm(n), rare = as.numeric(seq_len(n) <= 25))
+    model_glm(x, rbinom(n, 1, plogis(-1 + 0.5 * x[, 2])), prior = prior_normal())
+  })
+  fit <- suppressWarnings(recipe_fit(model))
+  expect_lte(fit$recipe$noise_share, 1.1 * recipe_settings$noise_share)
+
+  settings <- recipe_settings
+  settings$noise_share <- 1e-3
+  local_function("recipe_settings", settings)
+  strict <- suppressWarnings(recipe_fit(model))
+  expect_gt(strict$recipe$size, fit$recipe$size)
+  settings$noise_share <- 1e-9
+  local_function("recipe_settings", settings)
+  exact <- suppressWarnings(recipe_fit(model, iter = 20))
+  expect_s3_class(exact$kernel, "tall_kernel_mala")
+})
+
+test_that("with very many parameters only the scales are adjusted, and it is right", {
+  settings <- recipe_settings
+  settings$max_dense <- 3
+  local_function("recipe_settings", settings)
+  model <- tall_model()
+  fit <- recipe_fit(model, iter = 1200)
+  expect_true(model_is_whitened(fit$model))
+  expect_true(fit$model$whitening$is_diagonal)
+  # two columns are correlated: the step size has to follow
+  expect_lt(fit$recipe$step_size, 0.75 * settings$step_size)
+  expect_gt(fit$steps, settings$steps)
+  mode <- find_mode(model)
+  sd <- sqrt(diag(vcov(mode)))
+  expect_lt(max(abs(coef(fit) - coef(mode)) / sd), 0.2)
+  expect_lt(max(abs(sqrt(diag(vcov(fit))) / sd - 1)), 0.15)
+})
+
+test_that("parts without a kernel are refused in words", {
+  model <- tall_model()
+  expect_snapshot(
+    sg_sample(model, gradient = gradient_cv()),
+    error = TRUE,
+    cnd_class = TRUE
+  )
+  expect_snapshot(
+    sg_sample(
+      model,
+      subsample = subsample_uniform(10),
+      schedule = schedule_decay()
+    ),
+    error = TRUE
+  )
+})
+
+test_that("a model without a recipe is refused in words", {
+  model <- model_gaussian(example_matrix(), diag(3))
+  expect_snapshot(sg_sample(model), error = TRUE, cnd_class = TRUE)
+})
+
+test_that("a separated indicator under a wide prior is noticed and named", {
+  data <- example_data(2000)
+  data$rare <- as.numeric(seq_len(2000) %in% head(which(data$y == 0), 30))
+  x <- cbind(example_matrix(data), rare = data$rare)
+  model <- model_glm(x, data$y, prior = prior_normal(0, 50))
+  warnings <- list()
+  withCallingHandlers(
+    sg_sample(model, iter = 20, chains = 1, seed = 1, refresh = 0),
+    warning = function(w) {
+      warnings[[length(warnings) + 1]] <<- w
+      invokeRestart("muffleWarning")
+    }
+  )
+  classes <- vapply(warnings, function(w) class(w)[[1]], "")
+  expect_true("tall_warning_recipe" %in% classes)
+  w <- warnings[[which(classes == "tall_warning_recipe")]]
+  expect_identical(w$columns, "rare")
+  expect_match(conditionMessage(w), "`rare`", fixed = TRUE)
+  expect_match(conditionMessage(w), "narrower prior")
+  expect_identical(as.character(w$call[[1]]), "sg_sample")
+})
+
+test_that("the warning reads well", {
+  model <- example_model(data = example_data(2000))
+  white <- whiten_model(model, find_mode(model), in_place = FALSE)
+  settings <- recipe_settings
+  settings$max_drop <- 0.01
+  local_function("recipe_settings", settings)
+  expect_snapshot(
+    invisible(check_normal(white, find_mode(model), NULL)),
+    transform = scrub,
+    cnd_class = TRUE
+  )
+})
+
+test_that("a healthy posterior does not warn", {
+  expect_silent(recipe_fit(tall_model(), iter = 20))
+})
+
+test_that("a Laplace prior that dominates gets the exact kernel", {
+  model <- withr::with_seed(1, {
+    x <- cbind(rnorm(4000), rnorm(4000))
+    model_glm(
+      x,
+      rbinom(4000, 1, plogis(0.1 * x[, 1])),
+      prior = prior_laplace(0, 0.01)
+    )
+  })
+  fit <- recipe_fit(model, iter = 20)
+  expect_gt(fit$recipe$kappa, 1)
+  expect_s3_class(fit$kernel, "tall_kernel_mala")
+})
