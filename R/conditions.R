@@ -37,6 +37,8 @@
 #' * `tall_warning_recipe`: the settings chosen without tuning may not suit
 #'   this posterior.
 #' * `tall_warning_mode`: the search for the mode did not converge.
+#' * `tall_warning_size`: adaptive minibatches are nearly always as large as they
+#'   may be.
 #' * `tall_warning_monitor`: a monitor failed; the run went on.
 #'
 #' @name tall_conditions
@@ -173,6 +175,7 @@ warning_kinds <- c(
   "prior",
   "recipe",
   "mode",
+  "size",
   "monitor",
   names(status_table)[-1]
 )

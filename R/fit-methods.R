@@ -207,39 +207,27 @@ print_header <- function(fit, n_draws) {
   cat("Sampler: ", sampler_text(fit), "\n\n", sep = "")
 }
 
+# What ran, in one line.
 sampler_text <- function(fit) {
-  exact <- kernel_is_metropolis(fit$kernel)
-  kernel <- if (exact) {
-    paste0(
-      "MALA, full gradient (exact), acceptance ",
-      format(mean(fit$chains$acceptance, na.rm = TRUE), digits = 2)
-    )
+  rows <- if (gradient_is_full(fit$gradient) || is.null(fit$sizes)) {
+    NULL
   } else {
-    size <- if (is.null(fit$subsample)) {
-      "all rows"
-    } else {
-      count_noun(batch_rows(fit$subsample$args$size, fit$n_data), "row")
-    }
-    integrator <- if (fit$kernel$args$integrator == "euler") {
-      "SGLD"
-    } else {
-      "Leimkuhler-Matthews"
-    }
-    estimator <- c(
-      simple = "plain gradients",
-      cv = "control variates",
-      full = "full gradients"
-    )[[fit$gradient$name]]
-    paste0(
-      integrator,
-      if (fit$kernel$args$variant == "corrected") " (corrected)",
-      ", ",
-      estimator,
-      ", minibatches of ",
-      size
-    )
+    mean(fit$sizes, na.rm = TRUE)
   }
-  paste0(kernel, if (fit$is_whitened) ", whitened" else "")
+  varies <- !is.null(rows) && min(fit$sizes) < max(fit$sizes)
+  paste0(
+    kernel_text(fit$kernel, fit),
+    ", ",
+    gradient_titles[[fit$gradient$name]],
+    if (!is.null(rows)) {
+      paste0(
+        ", minibatches of ",
+        if (varies) "on average ",
+        count_noun(round(rows), "row")
+      )
+    },
+    if (fit$is_whitened) ", whitened"
+  )
 }
 
 print_footer <- function(fit, brief = FALSE) {
@@ -269,6 +257,21 @@ print_footer <- function(fit, brief = FALSE) {
     )
   }
   print_bias_note(fit, brief)
+  print_noise_note(fit)
+}
+
+# What gradient noise does to the kernel, and kernels that sample something else.
+print_noise_note <- function(fit) {
+  if (kernel_is_extreme(fit$kernel)) {
+    cat("Warning: the extreme variant does not sample the posterior.\n")
+    return(invisible())
+  }
+  if (!is.null(fit$noise) && fit$noise$looks > 0) {
+    beyond <- mean(fit$noise$beyond / fit$noise$looks)
+    if (beyond > 0.01) {
+      cat("Warning: ", noise_advice(beyond), "\n", sep = "")
+    }
+  }
 }
 
 # One line on what R-hat cannot see.
@@ -443,7 +446,9 @@ draws_array <- function(fit, call = caller_env()) {
 #'
 #' @param x ([`tall_fit`][tall_fit]) The fit.
 #' @param type (string) `"trace"`, `"dens"` (densities by chain), `"intervals"`
-#'   (50 and 90 percent intervals) or `"monitor"` (see [monitors]).
+#'   (50 and 90 percent intervals), `"noise"` (gradient noise against what the kernel
+#'   tolerates, see [noise_tolerance()]), `"size"` (rows of the minibatch at each draw) or
+#'   `"monitor"` (see [monitors]).
 #' @param variables (string vector or `NULL`) Which variables; `NULL`: the first
 #'   eight.
 #' @param ... Passed on to [bayesplot::mcmc_trace()],
@@ -457,11 +462,17 @@ draws_array <- function(fit, call = caller_env()) {
 #' @export
 plot.tall_fit <- function(
   x,
-  type = c("trace", "dens", "intervals", "monitor"),
+  type = c("trace", "dens", "intervals", "noise", "size", "monitor"),
   variables = NULL,
   ...
 ) {
-  type <- check_choice(type, c("trace", "dens", "intervals", "monitor"))
+  type <- check_choice(type, c("trace", "dens", "intervals", "noise", "size", "monitor"))
+  if (type == "noise") {
+    return(plot_noise(x))
+  }
+  if (type == "size") {
+    return(plot_size(x))
+  }
   if (type == "monitor") {
     return(plot_monitor(x))
   }

@@ -8,7 +8,14 @@
 #'
 #' @param at (numeric vector of n_dim values, a [`tall_mode`][find_mode()], or
 #'   `NULL`) The reference point \eqn{\hat\theta}{theta-hat} of the control
-#'   variates; `NULL` finds the mode.
+#'   variates; `NULL` finds the mode. For `gradient_saga()`: where its table is
+#'   made; `NULL`: at the starting point of each chain, so that no mode is needed.
+#'
+#' @param memory_limit (positive number) The most bytes that the tables of
+#'   `gradient_saga()` may take, all chains together. The default is 2 GiB.
+#' @param refresh (whole number or `NULL`) Estimates from one move of the
+#'   reference of `gradient_svrg()` to the next; `NULL`: n_data / size, so that the
+#'   minibatches between two moves make one pass over the data.
 #'
 #' @details
 #' With \eqn{g_0} the gradient of the log prior, \eqn{g_i} that of observation
@@ -23,20 +30,47 @@
 #'   g_i(theta-hat) + (1/n) sum_S [g_i(theta) - g_i(theta-hat)]/p_i} (Baker,
 #'   Fearnhead, Fox & Nemeth, 2019, section 3). In a generalised linear model
 #'   one stored number for each row makes it as cheap as the simple estimate.
+#' * `gradient_saga()`: \eqn{g_0(\theta) + A + \frac1n \sum_{i \in S}
+#'   [g_i(\theta) - a_i] / p_i}{g_0(theta) + A + (1/n) sum_S [g_i(theta) - a_i] /
+#'   p_i}, \eqn{A = \sum_i a_i}, after which \eqn{a_i \leftarrow
+#'   g_i(\theta)}{a_i <- g_i(theta)} for the rows drawn (Defazio, Bach &
+#'   Lacoste-Julien, 2014; Baker et al., 2019, section 2.3). A row that was drawn
+#'   twice changes \eqn{A} once.
+#' * `gradient_svrg()`: control variates whose reference moves to the current
+#'   \eqn{\theta} every `refresh` estimates, at the cost of one pass over the
+#'   data (Johnson & Zhang, 2013). There the estimate is the exact gradient.
 #' * `gradient_full()`: the exact gradient, from all rows.
+#'
+#' The tables of `gradient_saga()` belong to a chain, are part of what a fit saves,
+#' and hold one number for each row of a generalised linear model (two with a
+#' sampled `sigma`), \eqn{n\_dim}{n_dim} numbers for each row of other models.
+#' `gradient_svrg()` keeps two vectors: it computes the gradients at its reference
+#' again, in the same visit of a row.
+#'
+#' Counts of passes over the data include those that make a table or move a
+#' reference.
 #'
 #' @return A spec of class `tall_gradient` for [sg_sample()].
 #' @section Conditions:
 #' `tall_error_input` if `at` is not as described or, once the model is known,
-#' has the wrong length.
+#' has the wrong length; `tall_error_unsupported` if the tables of
+#' `gradient_saga()` would take more memory than `memory_limit`.
 #' @references
 #' Baker, Fearnhead, Fox & Nemeth (2019). Control variates for stochastic gradient
 #' MCMC. *Statistics and Computing* 29, 599-615.
+#'
+#' Defazio, Bach & Lacoste-Julien (2014). SAGA: a fast incremental gradient method
+#' with support for non-strongly convex composite objectives. *NeurIPS* 27.
+#'
+#' Johnson & Zhang (2013). Accelerating stochastic gradient descent using predictive
+#' variance reduction. *NeurIPS* 26.
 #'
 #' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
 #' gradient Langevin dynamics. *AISTATS*.
 #' @examples
 #' gradient_cv()
+#' gradient_saga()
+#' gradient_svrg(refresh = 100)
 #' gradient_full()
 #' @name gradients
 NULL
@@ -58,6 +92,25 @@ gradient_cv <- function(at = NULL) {
 
 #' @rdname gradients
 #' @export
+gradient_saga <- function(
+  at = NULL,
+  memory_limit = getOption("tallbayes.memory_limit", 2^31)
+) {
+  if (!inherits(at, "tall_mode")) {
+    at <- check_numeric_vector(at, allow_null = TRUE)
+  }
+  memory_limit <- check_number(memory_limit, positive = TRUE)
+  new_spec("gradient", "saga", at = at, memory_limit = memory_limit)
+}
+
+#' @rdname gradients
+#' @export
+gradient_svrg <- function(refresh = NULL) {
+  new_spec("gradient", "svrg", refresh = check_count(refresh, allow_null = TRUE))
+}
+
+#' @rdname gradients
+#' @export
 gradient_full <- function() {
   new_spec("gradient", "full")
 }
@@ -71,6 +124,62 @@ compile_spec.tall_gradient_cv <- function(
   member("cv", list(at = context$to_sampler(context$reference(spec, call))))
 }
 
+#' @export
+compile_spec.tall_gradient_saga <- function(
+  spec,
+  context,
+  call = caller_env()
+) {
+  check_table_size(spec, context, call)
+  at <- spec$args$at
+  if (!is.null(at)) {
+    at <- context$to_sampler(context$reference(spec, call))
+  }
+  member("saga", list(at = at))
+}
+
+check_table_size <- function(spec, context, call) {
+  n_scalar <- model_info(context$model)$n_scalar
+  has_scalar <- n_scalar > 0
+  per_row <- if (has_scalar) n_scalar else context$n_dim
+  bytes <- 8 * context$n_data * per_row * context$chains
+  limit <- spec$args$memory_limit
+  if (bytes <= limit) {
+    return(invisible())
+  }
+  needed <- format_bytes(bytes)
+  allowed <- format_bytes(limit)
+  abort_tall(
+    "unsupported",
+    c(
+      "{.fn gradient_saga} needs {needed} for its tables, more than the limit of
+       {allowed}.",
+      x = "It stores {count_noun(per_row, 'number')} for each of
+           {count_noun(context$n_data, 'row')}, in {count_noun(context$chains,
+           'chain')}.",
+      i = "Use {.fn gradient_svrg} or {.fn gradient_cv}, which store no table, or
+           raise {.arg memory_limit}."
+    ),
+    bytes = bytes,
+    limit = limit,
+    call = call
+  )
+}
+
+# "1.2 GB"; of 1,000,000,000 bytes
+format_bytes <- function(bytes) {
+  trimws(format(structure(bytes, class = "object_size"), "auto", "SI"))
+}
+
 gradient_is_full <- function(gradient) {
   inherits(gradient, "tall_gradient_full")
 }
+
+# How summaries name them.
+gradient_titles <- c(
+  simple = "plain gradients",
+  cv = "control variates",
+  saga = "SAGA",
+  svrg = "SVRG",
+  full = "full gradients"
+)

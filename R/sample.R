@@ -424,11 +424,15 @@ run_context <- function(plan, control) {
   list(
     n_data = model$n_data,
     n_dim = model$n_dim,
+    chains = control$chains,
+    model = model,
+    gradient = plan$gradient,
     is_whitened = is_whitened,
     to_sampler = function(theta) {
       drop(.Call(ffi_model_to_sampler, model$pointer, as.double(theta)))
     },
     reference = reference,
+    estimator_reference = function(call) reference(plan$gradient, call),
     # in whitened coordinates, at their origin, Sigma is the identity
     weights = function(type, call) {
       if (is_whitened) {
@@ -680,6 +684,7 @@ next_slice <- function(n_step, elapsed, target = 0.15) {
 
 # Say what went wrong in a segment whose draws are kept.
 warn_segment <- function(fit, segment, call) {
+  warn_sizes(fit, segment, call)
   warn_monitor(segment$monitor$problems, call)
   status <- vapply(segment$reports, function(r) r$status, 0)
   failed <- which(status != 0)

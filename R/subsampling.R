@@ -12,27 +12,60 @@
 #'   that selection probabilities are proportional to: a `type` of
 #'   [subsampling_weights()], found at the reference point of the gradient
 #'   estimator, or numbers, which are normalised and otherwise used as they are.
+#' @param threshold (positive number) \eqn{V_0}: the noise, \eqn{E\|\hat g -
+#'   g\|^2}{E||g-hat - g||^2}, that adaptive minibatches allow at most; from
+#'   [noise_threshold()].
+#' @param min_size,max_size (positive number) The least and the most rows in an
+#'   adaptive minibatch; below 1 fractions of the data. `max_size = NULL`: all
+#'   rows, which give the full gradient.
 #'
 #' @details
 #' Weighted minibatches are drawn with replacement by the alias method (Walker,
 #' 1977; Vose, 1991): O(N) once, O(1) for each row. The estimate stays unbiased
 #' because a row that is drawn often counts less: \eqn{1 / (n p_i)}.
 #'
+#' `subsample_adaptive()` (Putcha, Nemeth & Fearnhead, 2023, section 5) draws, with
+#' replacement, \deqn{n(\theta) = \left\lfloor \frac{1}{V_0} \|\theta -
+#' \hat\theta\|^2 \sum_i \frac{L_i^2}{p_i} \right\rfloor + 1}{n(theta) =
+#' floor((1/V_0) ||theta - theta-hat||^2 sum_i L_i^2 / p_i) + 1} rows, at least
+#' `min_size`; where that reaches the number of rows, the full gradient is used.
+#' \eqn{L_i} are the [Lipschitz constants][lipschitz()] and
+#' \eqn{\hat\theta}{theta-hat} is the reference point of [gradient_cv()], the
+#' estimator that it needs. The size depends on \eqn{\theta} alone, so that the
+#' estimate stays unbiased. The sizes used are in the element `sizes` of a fit;
+#' `plot(fit, "size")` draws them.
+#'
+#' `subsample_optimal()` draws with the probabilities of least variance at the
+#' current state, \eqn{p_i \propto \|a_i(\theta)\|}{p_i ~ ||a_i(theta)||}, where
+#' \eqn{a_i} is what the estimator sums over the minibatch (\eqn{g_i(\theta)}, less
+#' its reference); uniformly where all \eqn{a_i} are 0 (section 4.1). Every
+#' minibatch costs a pass over the data, and is counted as one: it is there to
+#' study what fixed weights lose.
+#'
 #' @return A spec of class `tall_subsample` for [sg_sample()].
 #' @section Conditions:
 #' `tall_error_input` if an argument is not as described, or, once the model is
 #' known, if a minibatch without replacement is larger than the data.
+#' `tall_error_unsupported` if adaptive minibatches are asked of an estimator other
+#' than [gradient_cv()] or of a model without Lipschitz constants. A
+#' `tall_warning_size` says when adaptive minibatches are nearly always as large as
+#' they may be.
 #' @references
+#' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
+#' gradient Langevin dynamics. *AISTATS*.
+#'
 #' Walker (1977). An efficient method for generating discrete random variables
 #' with general distributions. *ACM TOMS* 3, 253-256.
 #'
 #' Vose (1991). A linear algorithm for generating random numbers with a given
 #' distribution. *IEEE Transactions on Software Engineering* 17, 972-975.
-#' @seealso [subsampling_weights()]
+#' @seealso [subsampling_weights()], [noise_threshold()], [pseudo_variance()]
 #' @examples
 #' subsample_uniform(100)
 #' subsample_uniform(0.01, replace = FALSE)
 #' subsample_weighted(100, weights = "hessian")
+#' subsample_adaptive(threshold = 50, min_size = 10)
+#' subsample_optimal(100)
 #' @name subsampling
 NULL
 
@@ -50,12 +83,47 @@ subsample_uniform <- function(size, replace = TRUE) {
 #' @rdname subsampling
 #' @export
 subsample_weighted <- function(size, weights = "hessian") {
-  if (is.character(weights)) {
-    weights <- check_choice(weights, weight_types)
-  } else {
-    weights <- check_numeric_vector(weights, positive = TRUE)
-  }
+  weights <- check_weights(weights)
   new_spec("subsample", "weighted", size = check_batch_size(size), weights = weights)
+}
+
+#' @rdname subsampling
+#' @export
+subsample_adaptive <- function(
+  threshold,
+  weights = "hessian",
+  min_size = 1,
+  max_size = NULL
+) {
+  threshold <- check_number(threshold, positive = TRUE)
+  weights <- check_weights(weights)
+  min_size <- check_batch_size(min_size)
+  if (!is.null(max_size)) {
+    max_size <- check_batch_size(max_size)
+  }
+  new_spec(
+    "subsample",
+    "adaptive",
+    threshold = threshold,
+    weights = weights,
+    min_size = min_size,
+    max_size = max_size
+  )
+}
+
+#' @rdname subsampling
+#' @export
+subsample_optimal <- function(size) {
+  new_spec("subsample", "optimal", size = check_batch_size(size))
+}
+
+# A type of weights, or positive numbers.
+check_weights <- function(weights, arg = caller_arg(weights), call = caller_env()) {
+  if (is.character(weights)) {
+    check_choice(weights, weight_types, arg = arg, call = call)
+  } else {
+    check_numeric_vector(weights, positive = TRUE, arg = arg, call = call)
+  }
 }
 
 # A given minibatch every time; for enumeration in tests.
@@ -69,7 +137,11 @@ subsample_fixed <- function(index, multiplier, finite = 1) {
   )
 }
 
-check_batch_size <- function(size, arg = "size", call = caller_env()) {
+check_batch_size <- function(
+  size,
+  arg = caller_arg(size),
+  call = caller_env()
+) {
   size <- check_number(size, positive = TRUE, arg = arg, call = call)
   if (size >= 1 && size != round(size)) {
     abort_expected(
@@ -125,6 +197,120 @@ compile_spec.tall_subsample_weighted <- function(
     check_size(weights, context$n_data, arg = "weights", call = call)
   }
   member("weighted", list(size = size, weights = weights))
+}
+
+#' @export
+compile_spec.tall_subsample_optimal <- function(
+  spec,
+  context,
+  call = caller_env()
+) {
+  member("optimal", list(size = batch_rows(spec$args$size, context$n_data)))
+}
+
+#' @export
+compile_spec.tall_subsample_adaptive <- function(
+  spec,
+  context,
+  call = caller_env()
+) {
+  if (!inherits(context$gradient, "tall_gradient_cv")) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn subsample_adaptive} bounds the noise of {.fn gradient_cv} about its
+         reference point, not that of
+         {.code gradient_{context$gradient$name}()}.",
+        i = "Use {.fn gradient_cv}, or {.fn subsample_weighted} with a fixed size."
+      ),
+      call = call
+    )
+  }
+  rows <- adaptive_range(spec, context$n_data, call)
+  probability <- selection_probabilities(spec, context, call)
+  constants <- model_lipschitz(
+    context$model,
+    hint = "Use {.fn subsample_weighted} with a fixed size.",
+    call = call
+  )
+  member("adaptive", list(
+    at = context$to_sampler(context$estimator_reference(call)),
+    rate = lipschitz_sum(constants, probability) / spec$args$threshold,
+    min_size = rows[[1]],
+    max_size = rows[[2]],
+    weights = probability
+  ))
+}
+
+# The least and the most rows.
+adaptive_range <- function(spec, n_data, call = caller_env()) {
+  least <- batch_rows(spec$args$min_size, n_data)
+  most <- if (is.null(spec$args$max_size)) {
+    n_data
+  } else {
+    min(n_data, batch_rows(spec$args$max_size, n_data))
+  }
+  if (least > most) {
+    abort_input(
+      "{.arg min_size} must be at most {format_count(most)} rows, not
+       {format_count(least)}.",
+      argument = "min_size",
+      expected = most,
+      value = least,
+      call = call
+    )
+  }
+  c(least, most)
+}
+
+# p_i of a scheme with weights; NULL: uniform.
+selection_probabilities <- function(spec, context, call) {
+  weights <- spec$args$weights
+  if (identical(weights, "uniform") || is.null(weights)) {
+    return(NULL)
+  }
+  if (is.character(weights)) {
+    weights <- context$weights(weights, call)
+  } else {
+    check_size(weights, context$n_data, arg = "weights", call = call)
+  }
+  weights / sum(weights)
+}
+
+# sum_i L_i^2 / p_i
+lipschitz_sum <- function(constants, probability) {
+  if (is.null(probability)) {
+    length(constants) * sum(constants^2)
+  } else {
+    sum(constants^2 / probability)
+  }
+}
+
+# Say so when the size of adaptive minibatches does not adapt.
+warn_sizes <- function(fit, segment, call) {
+  if (!inherits(fit$subsample, "tall_subsample_adaptive")) {
+    return(invisible())
+  }
+  sizes <- segment$buffers$size
+  sizes <- sizes[!is.na(sizes)]
+  most <- adaptive_range(fit$subsample, fit$n_data)[[2]]
+  share <- mean(sizes >= most)
+  if (length(sizes) == 0 || share < 0.9) {
+    return(invisible())
+  }
+  shown <- paste0(format(100 * share, digits = 3), "%")
+  warn_tall(
+    "size",
+    c(
+      "{shown} of the adaptive minibatches have {.arg max_size} rows,
+       {format_count(most)}.",
+      i = "Raise {.arg threshold}, now
+           {format_number(fit$subsample$args$threshold)}, or use
+           {.fn gradient_full}."
+    ),
+    share = share,
+    call = call
+  )
 }
 
 # As in `enum tb_weight_type`; "uniform" needs no model.
@@ -219,7 +405,15 @@ find_weights <- function(
 }
 
 # Unnormalised, from the core.
-model_weights <- function(model, type, theta, chol, cores, call = caller_env()) {
+model_weights <- function(
+  model,
+  type,
+  theta,
+  chol,
+  cores,
+  call = caller_env(),
+  hint = "Use weights of type {.val leverage} or {.val hessian}."
+) {
   if (!model_info(model)$has_weights) {
     abort_tall(
       "unsupported",
@@ -247,7 +441,7 @@ model_weights <- function(model, type, theta, chol, cores, call = caller_env()) 
         "unsupported",
         c(
           "{.code {model$label}()}{family} has no global Lipschitz constants.",
-          i = "Use weights of type {.val leverage} or {.val hessian}."
+          i = hint
         ),
         call = call
       )

@@ -1,6 +1,7 @@
 /* Doors to the parts of the core that are useful, or tested, alone. */
 #include "ffi-args.h"
 
+#include "core/clip.h"
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
 #include "schedules/schedule.h"
@@ -86,6 +87,12 @@ SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) 
   struct tb_chain chain = { .p_target = &target, .n_dim = p_model->n_dim };
   chain.p_scheme_state = R_alloc(n_state + 64, 1);
   memset(chain.p_scheme_state, 0, n_state);
+  chain.p_estimator_scratch =
+    R_alloc(p_model->n_dim + 1, sizeof(double));
+  if (p_model->type->workspace_size != NULL) {
+    chain.work.p_scratch =
+      R_alloc(p_model->type->workspace_size(p_model, TB_CHUNK) + 64, 1);
+  }
   tb_rng_init(&chain.v_rng[TB_STREAM_batch], (uint64_t) Rf_asReal(seed), 0,
               TB_STREAM_batch);
 

@@ -3,6 +3,7 @@
 #include "ffi-args.h"
 
 #include "core/clip.h"
+#include "diagnostics/pseudo-variance.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +95,7 @@ SEXP ffi_model_info(SEXP model) {
   static const char* const v_name[] = {
     "n_data",  "n_dim",    "n_natural",   "memory",      "fingerprint",
     "scalar",  "random",   "main_thread", "has_curvature", "has_weights",
-    "has_log_lik", "has_whiten", "lipschitz_prior", "is_framed"
+    "has_log_lik", "has_whiten", "lipschitz_prior", "is_framed", "n_scalar"
   };
   const struct tb_model* p = ffi_model(model);
   const struct tb_model_type* type = p->type;
@@ -122,6 +123,7 @@ SEXP ffi_model_info(SEXP model) {
     Rf_ScalarReal(type->lipschitz_prior == NULL ? NA_REAL
                                                 : type->lipschitz_prior(p)));
   SET_VECTOR_ELT(out, 13, Rf_ScalarLogical(p->p_frame != NULL));
+  SET_VECTOR_ELT(out, 14, Rf_ScalarReal((double) p->n_scalar));
   UNPROTECT(1);
   return out;
 }
@@ -219,6 +221,40 @@ SEXP ffi_model_curvature(SEXP model,
   SET_VECTOR_ELT(out, 0, status_out(status));
   UNPROTECT(1);
   return out;
+}
+
+/* At each column of theta (n_dim x K) the four sums of struct tb_spread, 4 x K,
+ * or the status as an integer. at: the reference, or NULL; probability: N
+ * numbers, or NULL. */
+SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim;
+  const size_t n_point = (size_t) Rf_xlength(theta) / n_dim;
+  const double* v_theta = ffi_doubles(theta, n_point * n_dim, "theta");
+  const double* v_probability =
+    ffi_doubles(probability, p_model->n_data, "probability");
+  const struct tb_reference reference = {
+    .v_theta = ffi_doubles(at, n_dim, "at")
+  };
+  const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
+  double* v_scratch =
+    (double*) R_alloc(2 * n_dim + TB_CHUNK, sizeof(double));
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 4, (int) n_point));
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t p = 0; p < n_point && status == TB_STATUS_ok; ++p) {
+    struct tb_spread spread;
+    status = tb_spread_of(p_model, &work, v_theta + p * n_dim,
+                          reference.v_theta == NULL ? NULL : &reference,
+                          v_probability, v_scratch, &spread);
+    double* v_out = REAL(out) + 4 * p;
+    v_out[0] = spread.square;
+    v_out[1] = spread.weighted;
+    v_out[2] = spread.norm;
+    v_out[3] = spread.total;
+    R_CheckUserInterrupt();
+  }
+  UNPROTECT(1);
+  return status == TB_STATUS_ok ? out : status_out(status);
 }
 
 /* N unnormalised weights, or the status as an integer */

@@ -58,7 +58,8 @@ struct tb_chain {
   void* p_kernel_state;    /* kernel's state_size() bytes */
   void* p_estimator_state; /* estimator's */
   void* p_scheme_state;    /* scheme's */
-  void* p_estimator_scratch;
+  void* p_estimator_scratch; /* n_dim doubles */
+  void* p_estimator_extra;   /* estimator's scratch_size() bytes, not saved */
   struct tb_workspace work;
 };
 

@@ -147,6 +147,12 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
     p_slot->v_noise =
       arena_doubles(p_arena, p_spec->n_noise_every > 0 ? 1 + 2 * n_dim : 0);
     p_chain->p_estimator_scratch = arena_doubles(p_arena, n_dim);
+    p_chain->p_estimator_extra =
+      p_run->estimator.type->scratch_size == NULL
+        ? NULL
+        : arena_take(p_arena,
+                     p_run->estimator.type->scratch_size(
+                       p_model, p_run->scheme.n_size_max));
     p_chain->work.p_scratch = arena_take(p_arena, n_work);
     p_chain->p_scheme_state =
       has_scheme

@@ -12,6 +12,7 @@
 #include "gradients/minibatch.h"
 
 #include "core/clip.h"
+#include "models/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,19 @@ static enum tb_status cv_estimate(struct tb_chain* p_chain,
                                v_gradient);
 }
 
+static enum tb_status cv_square_norms(struct tb_chain* p_chain,
+                                      const double* v_theta,
+                                      double* v_square) {
+  const struct cv* p_cv = p_chain->p_target->p_estimator->p_self;
+  return tb_model_all_square_norms(p_chain->p_target->p_model,
+                                   &p_chain->work,
+                                   v_theta,
+                                   &p_cv->reference,
+                                   v_square,
+                                   NULL,
+                                   p_chain->p_estimator_scratch);
+}
+
 const struct tb_estimator_type tb_estimator_cv = {
   .name = "cv",
   .citation = "Baker, Fearnhead, Fox & Nemeth (2019), Stat. Comput. 29:599",
@@ -119,5 +133,6 @@ const struct tb_estimator_type tb_estimator_cv = {
   .self_size = cv_self_size,
   .init = cv_init,
   .refresh = cv_refresh,
+  .square_norms = cv_square_norms,
   .estimate = cv_estimate,
 };

@@ -37,6 +37,17 @@ struct tb_estimator_type {
                        const struct tb_model* p_model);
   enum tb_status (*start)(struct tb_chain* p_chain);
 
+  /* bytes of a chain's own scratch for minibatches of up to n_batch rows, not
+   * saved; NULL: none */
+  size_t (*scratch_size)(const struct tb_model* p_model, size_t n_batch);
+
+  /* ||a_i||^2 of every row into v_square (n_data), with the a_i(theta) whose
+   * sum the next minibatch estimates; for schemes that weigh rows by them.
+   * NULL: a_i = g_i(theta). The chain's p_estimator_scratch may be used. */
+  enum tb_status (*square_norms)(struct tb_chain* p_chain,
+                                 const double* v_theta,
+                                 double* v_square);
+
   /* required: the estimate at v_theta; see tb_chain_gradient() */
   enum tb_status (*estimate)(struct tb_chain* p_chain,
                              const double* v_theta,

@@ -199,6 +199,45 @@ static enum tb_status gaussian_gradient(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
+/* g_i = z_i - m, m = P (theta - xbar); against a reference P (reference -
+ * theta), whatever the row */
+static enum tb_status gaussian_square_norms(
+  const struct tb_model* p_model,
+  const struct tb_workspace* p_work,
+  const double* v_theta,
+  const struct tb_batch* p_batch,
+  const struct tb_reference* p_reference,
+  double* v_square,
+  double* v_sum) {
+  const struct gaussian* p = p_model->p_self;
+  const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
+  double* v_shift = p_work->p_scratch;
+  double* v_mean = v_shift + n_padded;
+  double* v_row = v_mean + n_padded;
+  const double* v_from =
+    p_reference == NULL ? p->v_center : p_reference->v_theta;
+  for (size_t j = 0; j < n; ++j) {
+    v_shift[j] = v_theta[j] - v_from[j];
+  }
+  multiply(n, p->v_precision, v_shift, v_mean);
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const double* v_z =
+      p_reference != NULL
+        ? NULL
+        : p->store.type->block(&p->store, row_of(p_batch, k), 1, v_row);
+    double square = 0;
+    for (size_t j = 0; j < n; ++j) {
+      const double a = (v_z == NULL ? 0 : v_z[j]) - v_mean[j];
+      square += a * a;
+      if (v_sum != NULL) {
+        v_sum[j] += a;
+      }
+    }
+    v_square[k] = square;
+  }
+  return TB_STATUS_ok;
+}
+
 static enum tb_status gaussian_log_lik(const struct tb_model* p_model,
                                        const struct tb_workspace* p_work,
                                        const double* v_theta,
@@ -418,6 +457,7 @@ const struct tb_model_type tb_model_gaussian = {
   .gradient = gaussian_gradient,
   .workspace_size = gaussian_workspace_size,
   .log_lik = gaussian_log_lik,
+  .square_norms = gaussian_square_norms,
   .curvature = gaussian_curvature,
   .weights = gaussian_weights,
   .lipschitz_prior = gaussian_lipschitz_prior,

@@ -171,6 +171,22 @@ static void glm_curvature_block(const struct glm* p_glm,
   }
 }
 
+/* ||v||^2 */
+static TB_CLONES double square_norm(const double* v, size_t n) {
+  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  size_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    s0 += v[j] * v[j];
+    s1 += v[j + 1] * v[j + 1];
+    s2 += v[j + 2] * v[j + 2];
+    s3 += v[j + 3] * v[j + 3];
+  }
+  for (; j < n; ++j) {
+    s0 += v[j] * v[j];
+  }
+  return (s0 + s1) + (s2 + s3);
+}
+
 /* ------------------------------------------------------------------- rows */
 
 static inline const double* glm_obs(const struct glm* p_glm, size_t row) {
@@ -251,6 +267,17 @@ static void pad(double* v_to, const double* v_from, size_t n, size_t n_padded) {
   }
 }
 
+/* d log_sigma / d its coordinate: the frame does not mix log sigma with the
+ * coefficients */
+static double glm_slope(const struct tb_model* p_model) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_frame* p_frame = p_model->p_frame;
+  const size_t j = p_glm->n_coef;
+  return p_frame == NULL          ? 1
+         : p_frame->is_diagonal ? p_frame->v_map[j]
+                                : p_frame->v_map[j * p_frame->n_dim + j];
+}
+
 /* Coefficients into v_padded, scale from the last coordinate. */
 static struct glm_point glm_point_at(const struct tb_model* p_model,
                                      const double* v_theta,
@@ -263,14 +290,27 @@ static struct glm_point glm_point_at(const struct tb_model* p_model,
     const size_t j = p_glm->n_coef;
     point.log_sigma = v_theta[j];
     if (p_frame != NULL) {
-      /* the frame does not mix log sigma with the coefficients */
-      point.slope =
-        p_frame->v_map[p_frame->is_diagonal ? j : j * p_frame->n_dim + j];
+      point.slope = glm_slope(p_model);
       point.log_sigma = p_frame->v_center[j] + point.slope * v_theta[j];
     }
     point.precision = exp(-2 * point.log_sigma);
   }
   return point;
+}
+
+/* Scalars of the next block: a miss of their own where they do not stand
+ * beside the responses. */
+static inline void glm_prefetch_reference(
+  const struct glm* p_glm,
+  const struct tb_rows* p_rows,
+  const struct tb_reference* p_reference) {
+  if (p_reference->v_scalar != NULL && p_rows->v_index != NULL &&
+      p_reference->v_scalar != p_glm->v_obs + OBS_scalar) {
+    for (size_t k = 0; k < p_rows->n_next; ++k) {
+      TB_PREFETCH(p_reference->v_scalar +
+                  p_rows->v_next[k] * p_reference->stride);
+    }
+  }
 }
 
 /* r_i and t_i of the reference for a block of rows, from where they are */
@@ -354,6 +394,7 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
     }
     if (p_reference != NULL) {
       double v_r[BLOCK], v_s[BLOCK];
+      glm_prefetch_reference(p_glm, &rows, p_reference);
       glm_reference(p_glm, &rows, p_reference, &reference, v_r,
                     v_t == NULL ? NULL : v_s);
       for (size_t k = 0; k < rows.n_row; ++k) {
@@ -393,6 +434,93 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
   }
   if (p_sums->p_log_lik != NULL) {
     *p_sums->p_log_lik += log_lik;
+  }
+  return TB_STATUS_ok;
+}
+
+/* ||g_i - reference||^2 = u_i^2 ||x_i||^2 (+ t_i^2, with sigma sampled) */
+static enum tb_status glm_square_norms(const struct tb_model* p_model,
+                                       const struct tb_workspace* p_work,
+                                       const double* v_theta,
+                                       const struct tb_batch* p_batch,
+                                       const struct tb_reference* p_reference,
+                                       double* v_square,
+                                       double* v_sum) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_padded = p_store->n_padded;
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  const struct glm_point point =
+    glm_point_at(p_model, v_theta, scratch.v_theta);
+  struct glm_point reference = point;
+  double sum_t = 0;
+
+  if (p_reference != NULL && p_reference->v_scalar == NULL) {
+    reference =
+      glm_point_at(p_model, p_reference->v_theta, scratch.v_reference);
+  }
+  memset(scratch.v_sum, 0, n_padded * sizeof(double));
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = glm_rows(p_batch, b);
+    struct glm_block block;
+    double v_u[BLOCK], v_t[BLOCK] = { 0 };
+    glm_load(p_glm, &rows, &point, &block);
+    glm_residual(p_glm, &block, v_u, p_glm->has_sigma ? v_t : NULL);
+    if (p_reference != NULL) {
+      double v_r[BLOCK], v_s[BLOCK] = { 0 };
+      glm_reference(p_glm, &rows, p_reference, &reference, v_r,
+                    p_glm->has_sigma ? v_s : NULL);
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        v_u[k] -= v_r[k];
+        v_t[k] -= v_s[k];
+      }
+    }
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      const double* v_row = p_store->type->block(
+        p_store, batch_row(p_batch, b + k), 1, scratch.v_square);
+      const double t = point.slope * v_t[k];
+      v_square[b + k] =
+        v_u[k] * v_u[k] * square_norm(v_row, p_glm->n_coef) + t * t;
+      sum_t += t;
+    }
+    if (v_sum != NULL) {
+      p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
+    }
+  }
+  for (size_t j = 0; v_sum != NULL && j < p_glm->n_coef; ++j) {
+    v_sum[j] += scratch.v_sum[j];
+  }
+  if (v_sum != NULL && p_glm->has_sigma) {
+    v_sum[p_glm->n_coef] += sum_t;
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status glm_add_scalar(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const struct tb_batch* p_batch,
+                                     const double* v_scalar,
+                                     double* v_sum) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  double sum_t = 0;
+  memset(scratch.v_sum, 0, p_store->n_padded * sizeof(double));
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = glm_rows(p_batch, b);
+    double v_u[BLOCK];
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      const double* v = v_scalar + (b + k) * p_glm->n_scalar;
+      v_u[k] = v[0];
+      sum_t += p_glm->has_sigma ? v[1] : 0;
+    }
+    p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
+  }
+  for (size_t j = 0; j < p_glm->n_coef; ++j) {
+    v_sum[j] += scratch.v_sum[j];
+  }
+  if (p_glm->has_sigma) {
+    v_sum[p_glm->n_coef] += glm_slope(p_model) * sum_t;
   }
   return TB_STATUS_ok;
 }
@@ -668,25 +796,13 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
 }
 
 /* Euclidean norms of n rows of a row-major block */
-static TB_CLONES void row_norms(const double* v_block,
-                                size_t n_row,
-                                size_t n_col,
-                                size_t n_lead,
-                                double* v_out) {
+static void row_norms(const double* v_block,
+                      size_t n_row,
+                      size_t n_col,
+                      size_t n_lead,
+                      double* v_out) {
   for (size_t k = 0; k < n_row; ++k) {
-    const double* v = v_block + k * n_lead;
-    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    size_t j = 0;
-    for (; j + 4 <= n_col; j += 4) {
-      s0 += v[j] * v[j];
-      s1 += v[j + 1] * v[j + 1];
-      s2 += v[j + 2] * v[j + 2];
-      s3 += v[j + 3] * v[j + 3];
-    }
-    for (; j < n_col; ++j) {
-      s0 += v[j] * v[j];
-    }
-    v_out[k] = sqrt((s0 + s1) + (s2 + s3));
+    v_out[k] = sqrt(square_norm(v_block + k * n_lead, n_col));
   }
 }
 
@@ -1234,6 +1350,8 @@ const struct tb_model_type tb_model_glm = {
   .log_lik = glm_log_lik,
   .store_scalar = glm_store_scalar,
   .stored_scalar = glm_stored_scalar,
+  .square_norms = glm_square_norms,
+  .add_scalar = glm_add_scalar,
   .curvature = glm_curvature,
   .weights = glm_weights,
   .lipschitz_prior = glm_lipschitz_prior,

@@ -124,6 +124,25 @@ struct tb_model_type {
                                  int n_threads);
   struct tb_reference (*stored_scalar)(const struct tb_model* p_model);
 
+  /* ||a_k||^2 of each row of the batch into v_square (n_batch), whatever its
+   * multiplier, and sum_k a_k ADDED to v_sum (NULL: not wanted); a_k as in
+   * struct tb_sums. NULL: models/rows.h asks one row at a time. */
+  enum tb_status (*square_norms)(const struct tb_model* p_model,
+                                 const struct tb_workspace* p_work,
+                                 const double* v_theta,
+                                 const struct tb_batch* p_batch,
+                                 const struct tb_reference* p_reference,
+                                 double* v_square,
+                                 double* v_sum);
+
+  /* TB_MODEL_SCALAR: add to v_sum the gradients, whatever their multipliers,
+   * that v_scalar (n_batch x n_scalar) holds of the rows of the batch. */
+  enum tb_status (*add_scalar)(const struct tb_model* p_model,
+                               const struct tb_workspace* p_work,
+                               const struct tb_batch* p_batch,
+                               const double* v_scalar,
+                               double* v_sum);
+
   /* log posterior, gradient and -Hessian over the rows of the batch (their
    * multiplier c_i included) plus the prior; v_hessian is n_dim x n_dim, full.
    * v_round (n_dim, or NULL) rounds off the kinks of a prior that has any:

@@ -3,12 +3,16 @@
 
 #include <string.h>
 
+extern const struct tb_scheme_type tb_scheme_adaptive;
 extern const struct tb_scheme_type tb_scheme_fixed;
+extern const struct tb_scheme_type tb_scheme_optimal;
 extern const struct tb_scheme_type tb_scheme_uniform;
 extern const struct tb_scheme_type tb_scheme_weighted;
 
 const struct tb_scheme_type* const tb_scheme_registry[] = {
+  &tb_scheme_adaptive,
   &tb_scheme_fixed,
+  &tb_scheme_optimal,
   &tb_scheme_uniform,
   &tb_scheme_weighted,
   NULL

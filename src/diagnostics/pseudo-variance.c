@@ -1,0 +1,44 @@
+#include "diagnostics/pseudo-variance.h"
+
+#include "core/clip.h"
+#include "models/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+enum tb_status tb_spread_of(const struct tb_model* p_model,
+                            const struct tb_workspace* p_work,
+                            const double* v_theta,
+                            const struct tb_reference* p_reference,
+                            const double* v_probability,
+                            double* v_scratch,
+                            struct tb_spread* p_spread) {
+  const size_t n_dim = p_model->n_dim;
+  double* v_sum = v_scratch;
+  double* v_row = v_sum + n_dim;
+  double* v_square = v_row + n_dim;
+  enum tb_status status = TB_STATUS_ok;
+  *p_spread = (struct tb_spread){ 0 };
+  memset(v_sum, 0, n_dim * sizeof(double));
+  for (size_t start = 0; start < p_model->n_data && status == TB_STATUS_ok;
+       start += TB_CHUNK) {
+    const struct tb_batch batch = {
+      .n_batch = tb_min(TB_CHUNK, p_model->n_data - start),
+      .start = start,
+      .weight = 1
+    };
+    status = tb_model_square_norms(p_model, p_work, v_theta, &batch,
+                                   p_reference, v_square, v_sum, v_row);
+    for (size_t k = 0; k < batch.n_batch; ++k) {
+      p_spread->square += v_square[k];
+      p_spread->norm += sqrt(v_square[k]);
+      if (v_probability != NULL) {
+        p_spread->weighted += v_square[k] / v_probability[start + k];
+      }
+    }
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    p_spread->total += v_sum[j] * v_sum[j];
+  }
+  return status;
+}

@@ -1,0 +1,35 @@
+/* What rows say one by one, for any model. */
+#ifndef TB_MODELS_ROWS_H
+#define TB_MODELS_ROWS_H
+
+#include "models/model.h"
+
+/* The slot square_norms of the model; without one, its gradient at one row
+ * after the other. v_row: n_dim numbers of scratch. */
+enum tb_status tb_model_square_norms(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     const struct tb_batch* p_batch,
+                                     const struct tb_reference* p_reference,
+                                     double* v_square,
+                                     double* v_sum,
+                                     double* v_row);
+
+/* The same of all rows of the data, v_square: n_data. */
+enum tb_status tb_model_all_square_norms(const struct tb_model* p_model,
+                                         const struct tb_workspace* p_work,
+                                         const double* v_theta,
+                                         const struct tb_reference* p_reference,
+                                         double* v_square,
+                                         double* v_sum,
+                                         double* v_row);
+
+/* v_row = g_i(theta) of row i */
+enum tb_status tb_model_row_gradient(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     size_t i,
+                                     const struct tb_reference* p_reference,
+                                     double* v_row);
+
+#endif
