@@ -49,21 +49,48 @@ scrub <- function(lines) {
   gsub(" +", " ", sub("^Time: .*", "Time: #", lines))
 }
 
-# Ctrl-C and lost models need a process of their own: the path of a library that
-# holds the package.
-run_child <- function(code, ..., signal_when = NULL) {
-  testthat::skip_if_not_installed("callr")
-  child <- callr::r_bg(code, args = list(...), supervise = TRUE)
-  if (!is.null(signal_when)) {
-    for (k in 1:600) {
-      if (file.exists(signal_when) || !child$is_alive()) {
-        break
+# What `code(...)` returns in an R process of its own, which is interrupted (as by
+# Ctrl-C) a moment after the file `signal_when` exists.
+run_child <- function(code, ..., signal_when) {
+  folder <- withr::local_tempdir()
+  file <- function(name) file.path(folder, name)
+  saveRDS(list(code = code, args = list(...)), file("task.rds"))
+  writeLines(
+    c(
+      sprintf("setwd(\"%s\")", folder),
+      "writeLines(as.character(Sys.getpid()), \"pid\")",
+      "task <- readRDS(\"task.rds\")",
+      "out <- tryCatch(do.call(task$code, task$args), error = identity)",
+      "saveRDS(out, \"part.rds\")",
+      "file.rename(\"part.rds\", \"out.rds\")"
+    ),
+    file("task.R")
+  )
+  wait_for <- function(path, seconds) {
+    for (k in seq_len(20 * seconds)) {
+      if (file.exists(path)) {
+        return(TRUE)
       }
       Sys.sleep(0.05)
     }
-    Sys.sleep(0.7)
-    child$interrupt()
+    FALSE
   }
-  child$wait(60000)
-  child$get_result()
+  system2(
+    file.path(R.home("bin"), "Rscript"),
+    c("--vanilla", shQuote(file("task.R"))),
+    stdout = file("stdout"),
+    stderr = file("stderr"),
+    wait = FALSE
+  )
+  if (!wait_for(signal_when, 60)) {
+    stop(paste(readLines(file("stderr")), collapse = "\n"))
+  }
+  pid <- as.integer(readLines(file("pid")))
+  withr::defer(tools::pskill(pid, tools::SIGKILL))
+  Sys.sleep(0.7)
+  tools::pskill(pid, tools::SIGINT)
+  if (!wait_for(file("out.rds"), 60)) {
+    stop("The child did not finish.")
+  }
+  readRDS(file("out.rds"))
 }

@@ -15,6 +15,10 @@ static const struct {
 } v_table[] = {
   { "core", check_core },
   { "data", check_data },
+  { "gradients", check_gradients },
+  { "kernels", check_kernels },
+  { "models", check_models },
+  { "run", check_run },
   { "schedules", check_schedules },
   { "subsampling", check_subsampling },
 };

@@ -1,0 +1,70 @@
+/* Models on made-up data, and runs of one set of members, for the tests. */
+#ifndef TB_FIXTURE_H
+#define TB_FIXTURE_H
+
+#include "check.h"
+
+#include "core/run.h"
+#include "models/model.h"
+
+enum fixture_column {
+  FIXTURE_WEIGHTS = 1u << 0,
+  FIXTURE_OFFSET = 1u << 1,
+  FIXTURE_SIGMA = 1u << 2 /* sampled; family gaussian only */
+};
+
+/* A model, and memory for calling it. */
+struct fixture {
+  struct tb_model model;
+  struct tb_workspace work;
+  struct tb_rng rng;
+};
+
+/* family: 0 gaussian, 1 bernoulli, 2 poisson; normal priors */
+void fixture_glm(struct fixture* p,
+                 size_t n_data,
+                 size_t n_coef,
+                 int family,
+                 unsigned columns);
+void fixture_gaussian(struct fixture* p, size_t n_data, size_t n_dim);
+void fixture_free(struct fixture* p);
+
+/* n_dim numbers near zero, others for each seed */
+void fixture_point(const struct fixture* p, uint64_t seed, double* v_theta);
+
+/* log posterior and gradient over all rows, row by row in order */
+double fixture_gradient(const struct fixture* p,
+                        const double* v_theta,
+                        double* v_gradient);
+
+/* ---- runs ---- */
+
+/* What varies between the runs that are tested. */
+struct fixture_run {
+  const char* kernel;    /* default "sgld" */
+  const char* estimator; /* default "simple" */
+  double step_size;
+  double variant;    /* sgld: 0 vanilla, 1 corrected */
+  double integrator; /* sgld: 0 euler, 1 leimkuhler-matthews */
+  double adapt;      /* mala */
+  double size;       /* rows of a minibatch, with replacement; default 10 */
+  size_t n_chain;
+  size_t n_warmup;
+  size_t n_sampling;
+  uint64_t seed;
+  const double* v_init; /* n_dim x n_chain */
+};
+
+/* tb_run_create(); the estimator's point is zero */
+enum tb_status fixture_run_create(const struct fixture* p,
+                                  const struct fixture_run* p_what,
+                                  struct tb_run** pp_run);
+
+/* created, started, advanced by n_step in slices of n_slice, every draw into
+ * v_draw (n_sampling x n_chain x n_dim) unless NULL */
+enum tb_status fixture_run_go(const struct fixture* p,
+                              const struct fixture_run* p_what,
+                              size_t n_slice,
+                              double* v_draw);
+
+#endif

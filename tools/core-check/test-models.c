@@ -1,0 +1,284 @@
+#include "check.h"
+#include "fixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_DIM_MOST = 24 };
+
+static void registry_finds(struct check* p_check) {
+  for (size_t i = 0; tb_model_registry[i] != NULL; ++i) {
+    const struct tb_model_type* type = tb_model_registry[i];
+    CHECK(tb_model_find(type->name) == type);
+    CHECK(type->create != NULL && type->destroy != NULL &&
+          type->prior != NULL && type->gradient != NULL &&
+          type->citation != NULL);
+  }
+  CHECK(tb_model_find("no such model") == NULL);
+}
+
+/* every kind of fixture, a number each; false beyond the last */
+static bool fixture_next(struct fixture* p, size_t kind) {
+  const size_t v_n_coef[] = { 1, 5, 8, 21 };
+  if (kind < 64) {
+    const int family = (int) (kind % 4);
+    const unsigned columns = (unsigned) (kind / 4 % 4);
+    fixture_glm(p, 131, v_n_coef[kind / 16], family % 3,
+                columns | (family == 3 ? FIXTURE_SIGMA : 0));
+    return true;
+  }
+  if (kind < 68) {
+    fixture_gaussian(p, 131, v_n_coef[kind - 64]);
+    return true;
+  }
+  return false;
+}
+
+/* one pass over a batch is the sum of passes over its rows */
+static void sums_are_sums(struct check* p_check) {
+  struct fixture f;
+  for (size_t kind = 0; fixture_next(&f, kind); ++kind) {
+    const struct tb_model_type* type = f.model.type;
+    const size_t n_dim = f.model.n_dim;
+    double v_theta[N_DIM_MOST], v_all[N_DIM_MOST], v_one[N_DIM_MOST] = { 0 };
+    double v_square[N_DIM_MOST] = { 0 }, v_square_one[N_DIM_MOST] = { 0 };
+    double log_lik = 0, log_lik_one = 0;
+    fixture_point(&f, kind, v_theta);
+    memset(v_all, 0, sizeof v_all);
+
+    enum { n_batch = 90 };
+    size_t v_index[n_batch];
+    double v_weight[n_batch];
+    for (size_t k = 0; k < n_batch; ++k) {
+      v_index[k] = (k * 37 + kind) % 131;
+      v_weight[k] = 0.1 + 0.01 * (double) k;
+    }
+    const struct tb_batch batch = { .n_batch = n_batch,
+                                    .v_index = v_index,
+                                    .v_weight = v_weight };
+    const struct tb_sums sums = { .v_gradient = v_all,
+                                  .v_square = v_square,
+                                  .p_log_lik = &log_lik };
+    CHECK(type->gradient(&f.model, &f.work, v_theta, &batch, NULL, &sums) ==
+          TB_STATUS_ok);
+    for (size_t k = 0; k < n_batch; ++k) {
+      const struct tb_batch single = { .n_batch = 1,
+                                       .start = v_index[k],
+                                       .weight = v_weight[k] };
+      const struct tb_sums more = { .v_gradient = v_one,
+                                    .v_square = v_square_one,
+                                    .p_log_lik = &log_lik_one };
+      type->gradient(&f.model, &f.work, v_theta, &single, NULL, &more);
+    }
+    CHECK_CLOSE(log_lik, log_lik_one, 1e-9 * (1 + fabs(log_lik)));
+    for (size_t j = 0; j < n_dim; ++j) {
+      CHECK_CLOSE(v_all[j], v_one[j], 1e-9 * (1 + fabs(v_one[j])));
+      CHECK_CLOSE(v_square[j], v_square_one[j],
+                  1e-9 * (1 + fabs(v_square_one[j])));
+    }
+    fixture_free(&f);
+  }
+}
+
+/* with a reference: g_i(theta) - g_i(reference), from scalars too */
+static void references_subtract(struct check* p_check) {
+  struct fixture f;
+  for (size_t kind = 0; fixture_next(&f, kind); ++kind) {
+    const struct tb_model_type* type = f.model.type;
+    double v_theta[N_DIM_MOST], v_at[N_DIM_MOST];
+    double v_here[N_DIM_MOST] = { 0 }, v_there[N_DIM_MOST] = { 0 };
+    fixture_point(&f, kind, v_theta);
+    fixture_point(&f, kind + 1000, v_at);
+    const struct tb_batch batch = { .n_batch = 100, .start = 20, .weight = 2 };
+    const struct tb_sums here = { .v_gradient = v_here };
+    const struct tb_sums there = { .v_gradient = v_there };
+    type->gradient(&f.model, &f.work, v_theta, &batch, NULL, &here);
+    type->gradient(&f.model, &f.work, v_at, &batch, NULL, &there);
+
+    struct tb_reference v_reference[2] = { { .v_theta = v_at } };
+    size_t n_reference = 1;
+    if (type->store_scalar != NULL) {
+      double v_sum[N_DIM_MOST] = { 0 }, v_whole[N_DIM_MOST] = { 0 };
+      CHECK(type->store_scalar(&f.model, v_at, v_sum, 1) == TB_STATUS_ok);
+      const struct tb_batch all = { .n_batch = f.model.n_data, .weight = 1 };
+      const struct tb_sums whole = { .v_gradient = v_whole };
+      type->gradient(&f.model, &f.work, v_at, &all, NULL, &whole);
+      for (size_t j = 0; j < f.model.n_dim; ++j) {
+        CHECK_CLOSE(v_sum[j], v_whole[j], 1e-9 * (1 + fabs(v_whole[j])));
+      }
+      v_reference[n_reference] = type->stored_scalar(&f.model);
+      v_reference[n_reference++].v_theta = v_at;
+    }
+    for (size_t r = 0; r < n_reference; ++r) {
+      double v_difference[N_DIM_MOST] = { 0 };
+      const struct tb_sums sums = { .v_gradient = v_difference };
+      type->gradient(&f.model, &f.work, v_theta, &batch, &v_reference[r],
+                     &sums);
+      for (size_t j = 0; j < f.model.n_dim; ++j) {
+        CHECK_CLOSE(v_difference[j], v_here[j] - v_there[j],
+                    1e-9 * (1 + fabs(v_here[j])));
+      }
+    }
+    fixture_free(&f);
+  }
+}
+
+/* lower L, column-major, that does not mix the last `n_apart` coordinates */
+static void make_chol(size_t n, size_t n_apart, double* v_chol) {
+  struct tb_rng rng;
+  tb_rng_init(&rng, n, 0, TB_STREAM_noise);
+  for (size_t j = 0; j < n; ++j) {
+    for (size_t i = j; i < n; ++i) {
+      v_chol[j * n + i] = i == j             ? 1 + tb_rng_unif(&rng)
+                          : i < n - n_apart ? 0.2 * tb_rng_norm(&rng)
+                                             : 0;
+    }
+  }
+}
+
+/* in other coordinates the density is the same, up to no constant at all, and
+ * the gradient is pulled back */
+static void whitening_keeps_the_density(struct check* p_check) {
+  struct fixture f;
+  for (size_t kind = 0; fixture_next(&f, kind); ++kind) {
+    const struct tb_model_type* type = f.model.type;
+    const size_t n_dim = f.model.n_dim;
+    if (type->whiten == NULL) {
+      fixture_free(&f);
+      continue;
+    }
+    for (int is_diagonal = 0; is_diagonal < 2; ++is_diagonal) {
+      double v_theta[N_DIM_MOST], v_center[N_DIM_MOST], v_phi[N_DIM_MOST];
+      double v_raw[N_DIM_MOST], v_white[N_DIM_MOST], v_pulled[N_DIM_MOST];
+      double v_chol[N_DIM_MOST * N_DIM_MOST];
+      fixture_point(&f, kind, v_theta);
+      fixture_point(&f, kind + 500, v_center);
+      const double log_raw = fixture_gradient(&f, v_theta, v_raw);
+      if (is_diagonal) {
+        for (size_t j = 0; j < n_dim; ++j) {
+          v_chol[j] = 1 + 0.1 * (double) j;
+        }
+      } else {
+        make_chol(n_dim, kind < 64 && kind % 4 == 3, v_chol);
+      }
+      struct fixture w = f;
+      CHECK(type->copy(&f.model, &w.model) == TB_STATUS_ok);
+      CHECK(type->whiten(&w.model, v_center, v_chol, is_diagonal) ==
+            TB_STATUS_ok);
+      CHECK(w.model.p_frame != NULL && f.model.p_frame == NULL);
+      tb_frame_to_sampler(w.model.p_frame, v_theta, v_phi);
+      const double log_white = fixture_gradient(&w, v_phi, v_white);
+      CHECK_CLOSE(log_white, log_raw, 1e-9 * (1 + fabs(log_raw)));
+      tb_frame_pull_gradient(w.model.p_frame, v_raw, v_pulled);
+      for (size_t j = 0; j < n_dim; ++j) {
+        CHECK_CLOSE(v_white[j], v_pulled[j], 1e-8 * (1 + fabs(v_pulled[j])));
+      }
+      /* twice is refused, and the original has not changed */
+      CHECK(type->whiten(&w.model, v_center, v_chol, is_diagonal) ==
+            TB_STATUS_unsupported);
+      double v_again[N_DIM_MOST];
+      CHECK(fixture_gradient(&f, v_theta, v_again) == log_raw);
+      CHECK(memcmp(v_again, v_raw, n_dim * sizeof(double)) == 0);
+      type->destroy(&w.model);
+    }
+    fixture_free(&f);
+  }
+}
+
+/* ---- parameters that cannot be used ---- */
+
+static enum tb_status create_without(const char* name,
+                                     const struct tb_params* p_all,
+                                     size_t omit,
+                                     const struct tb_param* p_replacement) {
+  struct tb_param v_param[16];
+  size_t n_param = 0;
+  for (size_t k = 0; k < p_all->n_param; ++k) {
+    if (k != omit) {
+      v_param[n_param++] = p_all->v_param[k];
+    } else if (p_replacement != NULL) {
+      v_param[n_param++] = *p_replacement;
+    }
+  }
+  struct tb_model model = { .type = tb_model_find(name) };
+  const struct tb_params params = { v_param, n_param };
+  const enum tb_status status = model.type->create(&model, &params);
+  if (status == TB_STATUS_ok) {
+    model.type->destroy(&model);
+  } else if (model.p_self != NULL) {
+    return TB_STATUS_ok; /* must be released: not the refusal we want */
+  }
+  return status;
+}
+
+static void glm_refuses(struct check* p_check) {
+  const double v_x[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+  const double v_y[6] = { 0, 1, 0, 1, 0, 1 }, v_one[6] = { 1, 1, 1, 1, 1, 1 };
+  const double family = 1;
+  const struct tb_param v_param[] = {
+    { "x", v_x, 12, 6 },          { "y", v_y, 6, 6 },
+    { "family", &family, 1, 1 },  { "prior_kind", v_one, 2, 2 },
+    { "prior_location", v_one, 2, 2 }, { "prior_scale", v_one, 2, 2 },
+    { "weights", v_one, 6, 6 },   { "offset", v_one, 6, 6 },
+    { "sigma", v_one, 1, 1 }
+  };
+  const struct tb_params all = { v_param, 9 };
+  CHECK(create_without("glm", &all, 99, NULL) == TB_STATUS_ok);
+  for (size_t k = 0; k < 6; ++k) { /* required */
+    CHECK(create_without("glm", &all, k, NULL) == TB_STATUS_argument);
+  }
+  for (size_t k = 6; k < 9; ++k) { /* optional */
+    CHECK(create_without("glm", &all, k, NULL) == TB_STATUS_ok);
+  }
+  const size_t v_shorter[] = { 1, 3, 4, 5, 6, 7 };
+  for (size_t k = 0; k < 6; ++k) {
+    struct tb_param shorter = v_param[v_shorter[k]];
+    shorter.n_value -= 1;
+    shorter.n_row -= 1;
+    CHECK(create_without("glm", &all, v_shorter[k], &shorter) ==
+          TB_STATUS_argument);
+  }
+  const double v_bad_family[] = { -1, 3, NAN, INFINITY };
+  for (size_t k = 0; k < 4; ++k) {
+    const struct tb_param bad = { "family", &v_bad_family[k], 1, 1 };
+    CHECK(create_without("glm", &all, 2, &bad) == TB_STATUS_argument);
+  }
+  const double v_bad_sigma[] = { 0, -1, NAN };
+  for (size_t k = 0; k < 3; ++k) {
+    const struct tb_param bad = { "sigma", &v_bad_sigma[k], 1, 1 };
+    CHECK(create_without("glm", &all, 8, &bad) == TB_STATUS_argument);
+  }
+  const struct tb_param empty = { "x", v_x, 0, 0 };
+  CHECK(create_without("glm", &all, 0, &empty) == TB_STATUS_argument);
+}
+
+static void gaussian_refuses(struct check* p_check) {
+  const double v_x[6] = { 1, 2, 3, 4, 5, 6 };
+  const double v_eye[4] = { 1, 0, 0, 1 };
+  const struct tb_param v_param[] = { { "x", v_x, 6, 3 },
+                                      { "precision", v_eye, 4, 2 },
+                                      { "prior_precision", v_eye, 4, 2 },
+                                      { "prior_mean", v_x, 2, 2 } };
+  const struct tb_params all = { v_param, 4 };
+  CHECK(create_without("gaussian", &all, 99, NULL) == TB_STATUS_ok);
+  for (size_t k = 0; k < 4; ++k) {
+    CHECK(create_without("gaussian", &all, k, NULL) == TB_STATUS_argument);
+  }
+  for (size_t k = 1; k < 4; ++k) {
+    struct tb_param shorter = v_param[k];
+    shorter.n_value = 1;
+    CHECK(create_without("gaussian", &all, k, &shorter) ==
+          TB_STATUS_argument);
+  }
+}
+
+const struct check_case check_models[] = {
+  { "the registry finds every model by name", registry_finds },
+  { "a pass over a batch is the sum over its rows", sums_are_sums },
+  { "a reference is subtracted row by row", references_subtract },
+  { "whitening keeps the density", whitening_keeps_the_density },
+  { "glm refuses parameters it cannot use", glm_refuses },
+  { "gaussian refuses parameters it cannot use", gaussian_refuses },
+  { NULL, NULL }
+};
