@@ -297,7 +297,7 @@ segment_bias <- function(fit, reports) {
 
 # Under the posterior E[(theta_j - mean) g_j] = -1. With step-size bias and
 # gradient noise it is -(1 + b), b the relative bias of the variance, to first
-# order; the sd's is b / 2. Blind to bias of the mean.
+# order; the sd's is sqrt(1 + b) - 1. Blind to bias of the mean.
 bias_table <- function(fit) {
   blocks <- Filter(function(b) length(b$count) > 0, fit$bias_blocks)
   if (length(blocks) == 0) {
@@ -309,10 +309,11 @@ bias_table <- function(fit) {
   mean <- colSums(product * share)
   residual <- sweep(product, 2, mean)
   se <- sqrt(colSums(residual^2 * share) / max(1, length(count) - 1))
+  ratio <- sqrt(pmax(-mean, 0))
   data.frame(
     variable = fit$variables,
-    sd_bias = -(1 + mean) / 2,
-    sd_bias_se = se / 2
+    sd_bias = ratio - 1,
+    sd_bias_se = se / (2 * pmax(ratio, 0.5))
   )
 }
 

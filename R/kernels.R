@@ -271,3 +271,30 @@ kernel_uses_variance <- function(kernel) {
 kernel_is_extreme <- function(kernel) {
   identical(kernel$args$variant, "extreme")
 }
+
+# One line for summaries.
+kernel_text <- function(kernel, fit) {
+  UseMethod("kernel_text")
+}
+
+#' @export
+kernel_text.tall_kernel_sgld <- function(kernel, fit) {
+  name <- if (kernel$args$integrator == "euler") "SGLD" else "Leimkuhler-Matthews"
+  variant_text(name, kernel)
+}
+
+#' @export
+kernel_text.tall_kernel_sgbd <- function(kernel, fit) {
+  variant_text("Barker dynamics", kernel)
+}
+
+#' @export
+kernel_text.tall_kernel_mala <- function(kernel, fit) {
+  acceptance <- mean(fit$chains$acceptance, na.rm = TRUE)
+  paste0("MALA (exact), acceptance ", format(acceptance, digits = 2))
+}
+
+variant_text <- function(name, kernel) {
+  variant <- kernel$args$variant
+  if (variant == "vanilla") name else paste0(name, " (", variant, ")")
+}

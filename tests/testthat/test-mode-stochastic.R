@@ -1,0 +1,69 @@
+test_that("ADAM and SGD end near the mode, and say how near", {
+  withr::local_seed(1)
+  model <- example_model("gaussian", sigma = 2)
+  exact <- find_mode(model)
+  sd <- sqrt(diag(vcov(exact)))
+  runs <- list(
+    adam = list(learning_rate = 0.05, max_iter = 4000),
+    sgd = list(learning_rate = 0.3 / model$n_data, max_iter = 4000)
+  )
+  for (method in names(runs)) {
+    args <- c(list(model, method, batch_size = 50), runs[[method]])
+    mode <- do.call(find_mode, args)
+    expect_lt(max(abs(mode$estimate - exact$estimate) / sd), 1)
+    # the distance that is reported is the distance there is: the model is
+    # quadratic
+    shift <- mode$estimate - exact$estimate
+    distance <- sqrt(drop(shift %*% -exact$hessian %*% shift))
+    expect_equal(mode$distance, distance, tolerance = 1e-6)
+    expect_equal(mode$passes, 4000 * 50 / model$n_data + 2)
+    expect_equal(nrow(mode$trace), 200)
+    expect_gt(mean(tail(mode$trace$log_posterior, 20)), mode$trace$log_posterior[[1]])
+  }
+})
+
+test_that("control variates work about a mode that is not one", {
+  withr::local_seed(2)
+  model <- example_model()
+  mode <- suppressWarnings(find_mode(model, "adam", batch_size = 50, max_iter = 50))
+  fit <- sg_sample(
+    model,
+    kernel_sgld(1e-3),
+    gradient_cv(at = mode),
+    iter = 50,
+    seed = 1,
+    refresh = 0
+  )
+  expect_s3_class(fit, "tall_fit")
+})
+
+test_that("a search that runs away, or is cut short, is told", {
+  withr::local_seed(3)
+  model <- example_model("poisson")
+  expect_error(
+    find_mode(model, "sgd", learning_rate = 1e3, batch_size = 10),
+    class = "tall_error_nonfinite"
+  )
+  expect_warning(
+    find_mode(example_model(), "adam", max_iter = 2, batch_size = 10),
+    class = "tall_warning_mode"
+  )
+})
+
+test_that("bad input is refused", {
+  model <- example_model()
+  expect_error(find_mode(model, "adam", learning_rate = 0), class = "tall_error_input")
+  expect_error(find_mode(model, "adam", beta = c(0.9, 1)), class = "tall_error_input")
+  expect_error(find_mode(model, "adam", batch_size = 1.5), class = "tall_error_input")
+  expect_error(find_mode(model, "sgd", decay = -1), class = "tall_error_input")
+})
+
+test_that("every search has a trace to plot", {
+  skip_if_not_installed("ggplot2")
+  withr::local_seed(4)
+  for (method in c("newton", "lbfgs", "adam")) {
+    mode <- suppressWarnings(find_mode(example_model(), method, batch_size = 50))
+    expect_s3_class(plot(mode), "ggplot")
+    expect_s3_class(plot(mode, "gradient_norm"), "ggplot")
+  }
+})
