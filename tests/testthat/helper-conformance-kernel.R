@@ -199,32 +199,35 @@ law_input <- function(entry) {
 # through a file, with the model made again.
 law_resume <- function(entry) {
   schedules <- schedules_of(entry)
-  for (schedule in schedules) {
-    for (thin in c(1, 7)) {
-      model <- kernel_model()
-      run <- function(iter) {
-        short_run(entry, model, schedule = schedule, iter = iter, thin = thin)
-      }
-      whole <- run(83)
-      part <- run(47)
-      resumed <- sg_resume(part, iter = 36, refresh = 0)
-      expect_same_outcome(resumed, whole)
-
-      file <- withr::local_tempfile()
-      saveRDS(part, file)
-      reread <- readRDS(file)
-      expect_error(
-        sg_resume(reread, iter = 36, refresh = 0),
-        class = "tall_error_stale"
+  for (pace in names(schedules)) {
+    # stopping between two kept draws, too
+    thin <- if (pace == "constant") 7 else 1
+    run <- function(iter, model = kernel_model()) {
+      short_run(
+        entry,
+        model,
+        schedule = schedules[[pace]],
+        iter = iter,
+        thin = thin
       )
-      again <- sg_resume(reread, iter = 36, model = kernel_model(), refresh = 0)
-      expect_same_outcome(again, whole)
-
-      # twice, once with other threads
-      twice <- sg_resume(part, iter = 10, refresh = 0)
-      twice <- sg_resume(twice, iter = 26, cores = 2, refresh = 0)
-      expect_same_outcome(twice, whole)
     }
+    whole <- run(83)
+    part <- run(47)
+    resumed <- sg_resume(part, iter = 36, refresh = 0)
+    expect_same_outcome(resumed, whole)
+
+    reread <- unserialize(serialize(part, NULL))
+    expect_error(
+      sg_resume(reread, iter = 36, refresh = 0),
+      class = "tall_error_stale"
+    )
+    again <- sg_resume(reread, iter = 36, model = kernel_model(), refresh = 0)
+    expect_same_outcome(again, whole)
+
+    # twice, once with other threads
+    twice <- sg_resume(part, iter = 10, refresh = 0)
+    twice <- sg_resume(twice, iter = 26, cores = 2, refresh = 0)
+    expect_same_outcome(twice, whole)
   }
 }
 
@@ -366,7 +369,8 @@ law_still <- function(entry) {
 # because a minibatch gradient of a normal target is linear in x with noise of
 # a variance C(x) quadratic in x, whose mean is known from V = Var x alone. The
 # corrected variants take share_j = h tau_j^2 / (4 - h precision), tau_j^2 the
-# jth variance of e (Euler: precision 0). Returns V after every step.
+# jth variance of e (Euler: precision 0), the modified ones S = 1 - h tau^2 / 8,
+# the extreme ones S = 0. Returns V after every step.
 normal_covariance <- function(
   precision,
   step_sizes,
@@ -380,17 +384,20 @@ normal_covariance <- function(
   is_lm <- integrator != "euler"
   v <- start
   out <- vector("list", length(step_sizes))
-  scale <- rep(1, d)
   # Leimkuhler-Matthews: Cov(x, xi), xi the noise shared with the next step
   cross <- matrix(0, d, d)
   for (t in seq_along(step_sizes)) {
     h <- step_sizes[[t]]
     a <- diag(d) - h / 2 * precision
     c <- noise(v)
-    if (variant == "corrected") {
-      divisor <- if (is_lm) 4 - h * known_precision else 4
-      scale <- sqrt(pmax(0, 1 - h * diag(c) / divisor))
-    }
+    divisor <- if (is_lm) 4 - h * known_precision else 4
+    scale <- switch(
+      variant,
+      vanilla = rep(1, d),
+      corrected = sqrt(pmax(0, 1 - h * diag(c) / divisor)),
+      modified = pmax(0, 1 - h * diag(c) / 8),
+      extreme = rep(0, d)
+    )
     s <- diag(scale, d)
     if (is_lm) {
       both <- sqrt(h) / 2 * a %*% cross %*% s
