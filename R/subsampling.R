@@ -142,6 +142,7 @@ check_batch_size <- function(
   arg = caller_arg(size),
   call = caller_env()
 ) {
+  force(arg) # names the promise, so before `size` is assigned
   size <- check_number(size, positive = TRUE, arg = arg, call = call)
   if (size >= 1 && size != round(size)) {
     abort_expected(
