@@ -51,7 +51,7 @@ check_probs <- function(probs, call = caller_env()) {
 summary_table <- function(fit, probs) {
   table <- if (is.null(fit$draws)) {
     moment_table(fit)
-  } else if (!is.null(fit$weights)) {
+  } else if (!is.null(fit[["weights"]])) {
     weighted_table(fit, probs)
   } else if (posterior::niterations(fit$draws) < 4) {
     short_table(fit, probs)
@@ -113,7 +113,7 @@ short_table <- function(fit, probs) {
 # Decaying step sizes: averages weighted by them.
 weighted_table <- function(fit, probs) {
   draws <- draws_matrix(fit)
-  w <- as.numeric(fit$weights)
+  w <- as.numeric(fit[["weights"]])
   w <- w / sum(w)
   mean <- colSums(draws * w)
   quantiles <- apply(draws, 2, weighted_quantile, w = w, probs = probs)
@@ -324,7 +324,7 @@ NULL
 coef.tall_fit <- function(object, ...) {
   table <- if (is.null(object$draws)) {
     moment_table(object)
-  } else if (!is.null(object$weights)) {
+  } else if (!is.null(object[["weights"]])) {
     weighted_table(object, 0.5)
   } else {
     short_table(object, numeric())
@@ -340,8 +340,8 @@ vcov.tall_fit <- function(object, ...) {
     return(moment_covariance(object))
   }
   draws <- draws_matrix(object)
-  if (!is.null(object$weights)) {
-    w <- as.numeric(object$weights)
+  if (!is.null(object[["weights"]])) {
+    w <- as.numeric(object[["weights"]])
     return(stats::cov.wt(draws, w / sum(w))$cov)
   }
   stats::cov(draws)

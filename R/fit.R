@@ -171,10 +171,10 @@ add_draws <- function(fit, segment, status, kept) {
     )
   }
   if (!is.null(buffers$weight)) {
-    fit$weights <- bind_arrays(fit$weights, cut(buffers$weight, 1))
+    fit[["weights"]] <- bind_arrays(fit[["weights"]], cut(buffers$weight, 1))
     fit$draws <- posterior::weight_draws(
       posterior::subset_draws(fit$draws, variable = names),
-      as.numeric(fit$weights)
+      as.numeric(fit[["weights"]])
     )
   }
   fit
