@@ -303,7 +303,7 @@ warn_sizes <- function(fit, segment, call) {
   warn_tall(
     "size",
     c(
-      "{shown} of the adaptive minibatches have {.arg max_size} rows,
+      "{shown} of the adaptive minibatches have the most rows they may,
        {format_count(most)}.",
       i = "Raise {.arg threshold}, now
            {format_number(fit$subsample$args$threshold)}, or use

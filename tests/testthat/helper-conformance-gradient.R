@@ -4,6 +4,7 @@
 # enumerations(), on every model of enumeration_models().
 
 # make: at (a point) -> the spec. has_reference: equals the full gradient there.
+# keeps_state: what it subtracts depends on the estimates before.
 conformance_gradients <- function() {
   list(
     simple = list(
@@ -17,6 +18,20 @@ conformance_gradients <- function() {
       make = function(at) gradient_cv(at),
       uses_rows = TRUE,
       has_reference = TRUE
+    ),
+    saga = list(
+      name = "saga",
+      make = function(at) gradient_saga(at),
+      uses_rows = TRUE,
+      has_reference = FALSE,
+      keeps_state = TRUE
+    ),
+    svrg = list(
+      name = "svrg",
+      make = function(at) gradient_svrg(refresh = 4),
+      uses_rows = TRUE,
+      has_reference = FALSE,
+      keeps_state = TRUE
     ),
     full = list(
       name = "full",
@@ -290,4 +305,156 @@ law_drawn <- function(entry, scheme, model) {
     s2 <- finite * n * apply(u, 2, stats::var)
     expect_close(found$variance, s2, "reported variance")
   }
+}
+
+# ---- estimators that keep a state --------------------------------------------
+
+keeps_state <- function(entry) isTRUE(entry$keeps_state)
+
+# A chain that has moved for a while: where it is and its saved bytes. After the
+# start and 9 steps a reference that moves every 4 estimates has stayed behind.
+moved_state <- function(model, gradient) {
+  plan <- new_plan(
+    model,
+    kernel_sgld(0.05),
+    gradient,
+    subsample_uniform(3),
+    schedule_constant()
+  )
+  plan$init <- .Call(ffi_model_to_sampler, model$pointer, c(0.4, -0.3))
+  segment <- run_segment(plan, test_control(9), 0, 9, noise_every = 1)
+  report <- segment$reports[[1]]
+  list(phi = report$theta, saved = list(report$saved))
+}
+
+# The estimate that a saved chain makes next, where it is.
+estimate_next <- function(model, gradient, scheme, state) {
+  plan <- new_plan(
+    model,
+    kernel_still(),
+    gradient,
+    scheme,
+    schedule_constant()
+  )
+  plan$init <- state$phi
+  segment <- run_segment(
+    plan,
+    test_control(),
+    n_warmup = 0,
+    n_sampling = 1,
+    saved = state$saved,
+    noise_every = 1
+  )
+  noise <- segment$reports[[1]]$noise
+  list(
+    gradient = to_sampler_gradient(model, drop(segment$buffers$gradient)),
+    variance = if (noise[[1]] == 1) {
+      noise[1 + seq_len(model$n_dim)]
+    } else {
+      rep(NA, model$n_dim)
+    }
+  )
+}
+
+# Unbiased given the table: over every minibatch, duplicates included.
+law_unbiased_given_state <- function(entry, model, all) {
+  gradient <- entry$make(NULL)
+  state <- moved_state(model, gradient)
+  found <- lapply(seq_len(nrow(all$index)), function(k) {
+    scheme <- subsample_fixed(all$index[k, ], all$multiplier[k, ], all$finite)
+    estimate_next(model, gradient, scheme, state)
+  })
+  estimates <- t(vapply(found, function(o) o$gradient, numeric(model$n_dim)))
+  variances <- t(vapply(found, function(o) o$variance, numeric(model$n_dim)))
+  g <- drop(model_evaluate(model, state$phi)$gradient)
+  expect_close(
+    colSums(estimates * all$probability),
+    g,
+    "mean of the estimate given the table"
+  )
+  truth <- colSums(sweep(estimates, 2, g)^2 * all$probability)
+  # a model whose rows all have the same curvature has a_i that do not differ
+  if (model$name != "gaussian" || entry$name != "svrg") {
+    expect_gt(sum(truth), 1e-8)
+  }
+  if (ncol(all$index) > 1) {
+    expect_close(
+      colSums(variances * all$probability),
+      truth,
+      "mean of the reported variance given the table"
+    )
+  }
+}
+
+# SAGA and SVRG written in R: the estimates along a path.
+#   g: theta -> n_data x n_dim; points: a row for each estimate; drawn: index and
+#   multiplier of the minibatches, columns.
+path_of <- list(
+  saga = function(g, prior, points, drawn) {
+    table <- g(points[1, ])
+    t(vapply(seq_len(nrow(points)), function(t) {
+      now <- g(points[t, ])
+      rows <- drawn$index[, t]
+      change <- drawn$multiplier[, t] * (now - table)[rows, , drop = FALSE]
+      out <- prior(points[t, ]) + colSums(table) + colSums(change)
+      table[rows, ] <<- now[rows, ]
+      out
+    }, numeric(ncol(points))))
+  },
+  svrg = function(g, prior, points, drawn, refresh = 4) {
+    at <- points[1, ]
+    used <- 0
+    t(vapply(seq_len(nrow(points)), function(t) {
+      now <- g(points[t, ])
+      if ((t - 1) %% refresh == 0) {
+        at <<- points[t, ]
+        return(prior(points[t, ]) + colSums(now))
+      }
+      used <<- used + 1
+      rows <- drawn$index[, used]
+      table <- g(at)
+      change <- drawn$multiplier[, used] * (now - table)[rows, , drop = FALSE]
+      prior(points[t, ]) + colSums(table) + colSums(change)
+    }, numeric(ncol(points))))
+  }
+)
+
+# Every estimate along a chain, from the rows that its stream draws; passes too.
+law_path <- function(entry, model, scheme, n = 60) {
+  init <- seq(0.5, -0.5, length.out = model$n_dim)
+  gradient <- entry$make(NULL)
+  fit <- sg_sample(
+    model,
+    kernel_sgld(0.02),
+    gradient,
+    scheme,
+    iter = n,
+    warmup = 0,
+    chains = 1,
+    seed = 4,
+    init = init,
+    keep = c("draws", "gradients"),
+    refresh = 0
+  )
+  draws <- if (is.null(fit$unconstrained)) plain_draws(fit) else fit$unconstrained
+  points <- rbind(init, matrix(draws, n))
+  drawn <- draw_batches(model, scheme, n + 1, core_seed(list(seed = 4)), gradient)
+  expected <- path_of[[entry$name]](
+    function(theta) row_gradients(model, theta),
+    function(theta) drop(model_evaluate(model, theta, "prior")$gradient),
+    points,
+    drawn
+  )
+  expect_close(matrix(fit$gradients, n), expected[-1, ], "estimates on the path")
+  size <- nrow(drawn$index)
+  n_data <- model$n_data
+  rows <- switch(
+    entry$name,
+    saga = n_data + (n + 1) * size,
+    svrg = {
+      moves <- sum((seq_len(n + 1) - 1) %% 4 == 0)
+      moves * n_data + (n + 1 - moves) * size
+    }
+  )
+  expect_equal(fit$chains$passes, rows / n_data)
 }

@@ -61,6 +61,30 @@ conformance_subsamples <- function(model = subsample_model()) {
       subsampling_weights(model, mode, "leverage"),
       TRUE
     ),
+    "optimal" = entry(
+      "optimal",
+      subsample_optimal(4),
+      4,
+      {
+        norm <- sqrt(rowSums(row_gradients(model, numeric(model$n_dim))^2))
+        norm / sum(norm)
+      },
+      TRUE
+    ),
+    "adaptive" = entry(
+      "adaptive",
+      adaptive_for(model, mode, "uniform", even, 4),
+      4,
+      even,
+      TRUE
+    ),
+    "adaptive, weighted" = entry(
+      "adaptive",
+      adaptive_for(model, mode, uneven, uneven / sum(uneven), 5),
+      5,
+      uneven / sum(uneven),
+      TRUE
+    ),
     "fixed" = entry(
       "fixed",
       subsample_fixed(c(3, 1, 3), c(2, 8 / 3, 2)),
@@ -71,13 +95,23 @@ conformance_subsamples <- function(model = subsample_model()) {
   )
 }
 
+# The scheme that takes `size` rows at 0, and never more.
+adaptive_for <- function(model, mode, weights, p, size) {
+  bound <- sum(lipschitz(model)[-1]^2 / p) * sum(coef(mode)^2)
+  subsample_adaptive(bound / (size - 0.5), weights, max_size = size)
+}
+
 # Minibatches as matrices, a column each.
 draw_batches <- function(
   model,
   spec,
   n,
   seed = 1,
-  gradient = gradient_simple()
+  gradient = if (inherits(spec, "tall_subsample_adaptive")) {
+    gradient_cv()
+  } else {
+    gradient_simple()
+  }
 ) {
   control <- test_control()
   plan <- new_plan(
