@@ -88,6 +88,13 @@ tall_glm <- function(
   if (!missing(data) && !is.data.frame(data)) {
     abort_expected(data, "a data frame")
   }
+  if (missing(data) && "." %in% all.vars(formula)) {
+    abort_input(
+      "{.arg data} must be given: {.arg formula} has a {.code .}, which stands
+       for its columns.",
+      argument = "data"
+    )
+  }
   check_flag(keep_data)
   family <- resolve_family(family, rlang::current_env())
   frame_call <- match.call()
@@ -140,22 +147,191 @@ tall_glm <- function(
     in_place = TRUE,
     call = call
   )
+  fit <- as_glm_fit(fit, sigma, prior, prior_intercept, prior_aux)
   fit$call <- match.call()
   fit$formula <- formula
   fit$terms <- attr(frame, "terms")
   fit$xlevels <- stats::.getXlevels(fit$terms, frame)
   fit$contrasts <- parts$contrasts
   fit$response_levels <- parts$levels
-  fit$n_coef <- model$n_coef
+  fit$columns <- data_columns(
+    fit$terms,
+    frame_call,
+    if (!missing(data)) data,
+    environment(formula)
+  )
+  fit <- remember_weights(
+    fit,
+    parts$y,
+    if (is.null(parts$trials)) NULL else formula[[2]],
+    frame_call$weights
+  )
+  fit$na_action <- attr(frame, "na.action")
+  fit$frame <- if (keep_data) frame
+  fit
+}
+
+#' @rdname tall_glm
+#'
+#' @param x (numeric matrix, n_data x n_dim) The design matrix, used as it is; a
+#'   column named `(Intercept)` is the intercept.
+#' @param y (vector of n_data values, or matrix of two columns) The response, as in a
+#'   formula.
+#'
+#' @details
+#' `tall_glm.fit()` takes a design matrix instead of a formula, as rstanarm's
+#' `stan_glm.fit()` does. Its fits have the same methods, with a matrix as `newdata`.
+#'
+#' @examples
+#'
+#' x <- cbind("(Intercept)" = 1, wt = mtcars$wt)
+#' fit <- tall_glm.fit(x, mtcars$am, family = binomial(), seed = 1)
+#' predict(fit, x[1:3, ], type = "response")
+#' @export
+tall_glm.fit <- function(
+  x,
+  y,
+  family = stats::gaussian(),
+  prior = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_intercept = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_aux = prior_exponential(autoscale = TRUE),
+  weights = NULL,
+  offset = NULL,
+  sigma = NULL,
+  kernel = NULL,
+  gradient = NULL,
+  subsample = NULL,
+  schedule = schedule_constant(),
+  iter = 2000,
+  warmup = floor(iter / 2),
+  thin = 1,
+  chains = 4,
+  cores = getOption("mc.cores", 1L),
+  seed = NULL,
+  init = NULL,
+  keep = "draws",
+  keep_data = TRUE,
+  refresh = getOption("tallbayes.refresh", 1)
+) {
+  check_flag(keep_data)
+  call <- rlang::current_env()
+  family <- resolve_family(family, call)
+  check_matrix(x)
+  check_given(y)
+  response <- frame_response(y, family, "y", call)
+  check_same_rows(x, y)
+  weights <- check_numeric_vector(
+    weights,
+    size = nrow(x),
+    positive = TRUE,
+    allow_null = TRUE
+  )
+  data <- list(x = x, y = y, weights = weights, offset = offset)
+  model <- matrix_model(
+    data,
+    response,
+    family,
+    prior,
+    prior_intercept,
+    prior_aux,
+    sigma,
+    call
+  )
+  fit <- sample_model(
+    model,
+    kernel,
+    gradient,
+    subsample,
+    schedule,
+    iter = iter,
+    warmup = warmup,
+    thin = thin,
+    chains = chains,
+    cores = cores,
+    seed = seed,
+    init = init,
+    keep = keep,
+    refresh = refresh,
+    in_place = TRUE,
+    call = call
+  )
+  fit <- as_glm_fit(fit, sigma, prior, prior_intercept, prior_aux)
+  fit$call <- match.call()
+  fit$response_levels <- response$levels
+  fit$has_names <- !is.null(colnames(x))
+  fit <- remember_weights(
+    fit,
+    response$values,
+    if (!is.null(response$trials)) quote(trials),
+    if (!is.null(weights)) quote(trials)
+  )
+  fit$data <- if (keep_data) data
+  fit
+}
+
+# What the fits of both front ends have.
+as_glm_fit <- function(fit, sigma, prior, prior_intercept, prior_aux) {
+  fit$n_coef <- fit$model$n_coef
   fit["sigma"] <- list(sigma)
   fit$prior_specs <- list(
     prior = prior,
     prior_intercept = prior_intercept,
     prior_aux = prior_aux
   )
-  fit$na_action <- attr(frame, "na.action")
-  fit$frame <- if (keep_data) frame
   class(fit) <- c("tall_glm", "tall_fit")
+  fit
+}
+
+matrix_model <- function(
+  data,
+  response,
+  family,
+  prior,
+  prior_intercept,
+  prior_aux,
+  sigma,
+  call
+) {
+  weights <- data$weights
+  if (!is.null(response$trials)) {
+    weights <- response$trials * (weights %||% 1)
+  }
+  build_glm(
+    data$x,
+    response$values,
+    family$name,
+    prior,
+    prior_intercept,
+    weights,
+    data$offset,
+    sigma,
+    prior_aux,
+    centers = TRUE,
+    call = call
+  )
+}
+
+# Which variables came from the data: new data must have them. Others, such as
+# the knots of a spline, are found where the formula was written.
+data_columns <- function(terms, frame_call, data, env) {
+  used <- unique(c(
+    all.vars(terms),
+    all.vars(frame_call$weights),
+    all.vars(frame_call$offset)
+  ))
+  if (!is.null(data)) {
+    return(intersect(used, names(data)))
+  }
+  is_column <- vapply(used, function(name) NROW(get0(name, env)) > 1, TRUE)
+  used[is_column]
+}
+
+# Where trials and weights of new rows are to be found. The weights of
+# proportions are trials, as in glm().
+remember_weights <- function(fit, y, counts, weights) {
+  is_trials <- is.null(counts) && are_proportions(y, fit$family)
+  fit$trials_from <- if (is_trials) weights else counts
+  fit$weights_from <- if (!is_trials) weights
   fit
 }
 
@@ -227,6 +403,7 @@ frame_parts <- function(frame, family, call) {
     x = x,
     y = y$values,
     levels = y$levels,
+    trials = y$trials,
     weights = frame_weights(frame, y$trials),
     offset = stats::model.offset(frame),
     contrasts = contrasts
@@ -356,8 +533,20 @@ frame_weights <- function(frame, trials) {
 
 #' @export
 rebuild_model.tall_glm <- function(fit) {
-  if (is.null(fit$frame)) {
+  if (!has_data(fit)) {
     return(NULL)
+  }
+  if (is.null(fit$terms)) {
+    return(matrix_model(
+      fit$data,
+      frame_response(fit$data$y, fit$family, "y", caller_env()),
+      fit$family,
+      fit$prior_specs$prior,
+      fit$prior_specs$prior_intercept,
+      fit$prior_specs$prior_aux,
+      fit$sigma,
+      caller_env()
+    ))
   }
   parts <- frame_parts(fit$frame, fit$family, caller_env())
   build_glm(
@@ -371,172 +560,5 @@ rebuild_model.tall_glm <- function(fit) {
     fit$sigma,
     fit$prior_specs$prior_aux,
     centers = TRUE
-  )
-}
-
-#' @rdname fit-methods
-#' @importFrom stats formula
-#' @export
-formula.tall_glm <- function(x, ...) {
-  x$formula
-}
-
-#' @rdname fit-methods
-#' @param x ([`tall_fit`][tall_fit]) The fit.
-#' @importFrom stats family
-#' @export
-family.tall_glm <- function(object, ...) {
-  object$family$object
-}
-
-#' Predictions
-#'
-#' Posterior means of the linear predictor or of the expected response.
-#'
-#' @param object (`tall_glm`) The fit, from [tall_glm()].
-#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of the
-#'   fit, if it kept them.
-#' @param type (string) `"link"`: the linear predictor; `"response"`: its inverse
-#'   link, averaged over the posterior draws.
-#' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well?
-#' @param draws (whole number or `NULL`) Use that many draws, evenly spaced; `NULL`:
-#'   all.
-#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the fit's
-#'   was given as an argument rather than in the formula.
-#' @param ... Unused.
-#'
-#' @details
-#' Works through blocks of rows: the memory it needs does not grow with rows x
-#' draws.
-#'
-#' @return A numeric vector with a value for each row; with `se.fit = TRUE` a list
-#'   of `fit` and `se.fit`.
-#' @section Conditions:
-#' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
-#' `tall_error_stale` if there are no data.
-#' @examples
-#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
-#' predict(fit, data.frame(wt = c(2, 3)), type = "response", se.fit = TRUE)
-#' @importFrom stats predict
-#' @export
-predict.tall_glm <- function(
-  object,
-  newdata = NULL,
-  type = c("link", "response"),
-  se.fit = FALSE,
-  draws = NULL,
-  offset = NULL,
-  ...
-) {
-  type <- check_choice(type, c("link", "response"))
-  check_flag(se.fit)
-  new <- prediction_rows(object, newdata, offset)
-  theta <- coefficient_draws(object)
-  draws <- check_count(draws, max = nrow(theta), allow_null = TRUE)
-  weights <- rep(1, nrow(theta))
-  if (!is.null(object$weights)) {
-    weights <- as.numeric(object$weights)
-  }
-  if (!is.null(draws)) {
-    rows <- unique(round(seq(1, nrow(theta), length.out = draws)))
-    theta <- theta[rows, , drop = FALSE]
-    weights <- weights[rows]
-  }
-  weights <- weights / sum(weights)
-  inverse <- if (type == "link") identity else object$family$object$linkinv
-  n <- nrow(new$x)
-  mean <- sd <- numeric(n)
-  block <- max(1, floor(2^22 / nrow(theta)))
-  for (start in seq(1, n, by = block)) {
-    rows <- start:min(n, start + block - 1)
-    eta <- tcrossprod(new$x[rows, , drop = FALSE], theta) + new$offset[rows]
-    value <- inverse(eta)
-    mean[rows] <- drop(value %*% weights)
-    if (se.fit) {
-      sd[rows] <- sqrt(drop((value - mean[rows])^2 %*% weights))
-    }
-  }
-  names(mean) <- rownames(new$x)
-  if (se.fit) list(fit = mean, se.fit = sd) else mean
-}
-
-# Draws of the coefficients alone.
-coefficient_draws <- function(fit, call = caller_env()) {
-  draws_matrix(fit, call)[, seq_len(fit$n_coef), drop = FALSE]
-}
-
-# Design matrix and offset of new rows, or of the fit's own.
-prediction_rows <- function(fit, newdata, offset, call = caller_env()) {
-  if (is.null(newdata)) {
-    if (is.null(fit$frame)) {
-      abort_tall(
-        "stale",
-        c(
-          "The fit did not keep its data: {.arg newdata} is needed.",
-          i = "Fit with {.code keep_data = TRUE} to keep them."
-        ),
-        argument = "newdata",
-        call = call
-      )
-    }
-    frame <- fit$frame
-    terms <- fit$terms
-  } else {
-    if (!is.data.frame(newdata)) {
-      abort_expected(newdata, "a data frame", arg = "newdata", call = call)
-    }
-    terms <- stats::delete.response(fit$terms)
-    frame <- prediction_frame(fit, terms, newdata, call)
-  }
-  x <- stats::model.matrix(terms, frame, contrasts.arg = fit$contrasts)
-  own <- stats::model.offset(frame)
-  given <- check_numeric_vector(
-    offset,
-    size = c(1, nrow(x)),
-    allow_null = TRUE,
-    arg = "offset",
-    call = call
-  )
-  total <- rep(0, nrow(x))
-  total <- total + if (is.null(own)) 0 else own
-  total <- total + if (is.null(given)) 0 else given
-  list(x = x, offset = total)
-}
-
-prediction_frame <- function(fit, terms, newdata, call) {
-  missing <- setdiff(all.vars(terms), names(newdata))
-  if (length(missing) > 0) {
-    abort_input(
-      "{.arg newdata} must have the column{?s} {.val {missing}}.",
-      argument = "newdata",
-      expected = missing,
-      call = call
-    )
-  }
-  for (name in names(fit$xlevels)) {
-    if (!name %in% names(newdata)) {
-      next
-    }
-    levels <- unique(as.character(newdata[[name]]))
-    unknown <- setdiff(levels[!is.na(levels)], fit$xlevels[[name]])
-    if (length(unknown) > 0) {
-      abort_input(
-        c(
-          "{.arg newdata} has the new level{cli::qty(length(unknown))}{?s}
-           {.val {unknown}} of {.field {name}}.",
-          i = "The fit knows {.val {fit$xlevels[[name]]}}."
-        ),
-        argument = "newdata",
-        expected = fit$xlevels[[name]],
-        value = unknown,
-        call = call
-      )
-    }
-  }
-  stats::model.frame(
-    terms,
-    newdata,
-    xlev = fit$xlevels,
-    na.action = stats::na.pass
   )
 }

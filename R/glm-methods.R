@@ -1,0 +1,514 @@
+# What users of glm(), rstanarm, brms, posterior, bayesplot and coda type.
+
+# ---- intervals ---------------------------------------------------------------
+
+#' Posterior intervals
+#'
+#' Central intervals of the posterior draws.
+#'
+#' @param object ([`tall_fit`][tall_fit]) The fit.
+#' @param parm,pars,variables (names or numbers) Which variables; all by default.
+#' @param level,prob (number between 0 and 1) Probability of the intervals.
+#' @param ... Unused.
+#'
+#' @return A matrix with a row for each variable and two columns, the quantiles.
+#' @section Conditions:
+#' `tall_error_unsupported` if the fit kept no draws; `tall_error_input` for an
+#' unknown variable.
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' confint(fit)
+#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
+#' rstantools::posterior_interval(fit, prob = 0.5)
+#' @name intervals
+NULL
+
+#' @rdname intervals
+#' @importFrom stats confint
+#' @export
+confint.tall_fit <- function(object, parm = NULL, level = 0.95, ...) {
+  check_no_dots(...)
+  level <- check_prob(level)
+  interval_matrix(object, parm, level, " ", "parm", rlang::current_env())
+}
+
+#' @rdname intervals
+#' @exportS3Method rstantools::posterior_interval
+posterior_interval.tall_fit <- function(
+  object,
+  prob = 0.9,
+  pars = NULL,
+  variables = pars,
+  ...
+) {
+  check_no_dots(...)
+  prob <- check_prob(prob)
+  interval_matrix(object, variables, prob, "", "variables", rlang::current_env())
+}
+
+interval_matrix <- function(fit, variables, prob, space, arg, call) {
+  probs <- interval_probs(prob)
+  out <- fit_quantiles(fit, probs, call)
+  colnames(out) <- percent(probs, space)
+  if (is.null(variables)) {
+    return(out)
+  }
+  if (is.numeric(variables)) {
+    bad <- which(!variables %in% seq_len(nrow(out)))
+    if (length(bad) > 0) {
+      must <- paste("be numbers of variables, 1 to", nrow(out))
+      abort_value(variables, bad[[1]], must, arg = arg, call = call)
+    }
+  } else {
+    check_known(variables, rownames(out), "variable", arg = arg, call = call)
+  }
+  out[variables, , drop = FALSE]
+}
+
+# ---- fitted values and the data ----------------------------------------------
+
+#' Fitted values, residuals, and the data of a fit
+#'
+#' @param object,x,formula (`tall_glm`) The fit, from [tall_glm()], which kept its
+#'   data (`keep_data = TRUE`).
+#' @param type (string) `"response"`: the response (a proportion where there are
+#'   trials) minus the fitted value; `"pearson"`: divided by the root of the variance
+#'   function over the weight; `"deviance"`: the signed root of the contribution to
+#'   the deviance.
+#' @param draws,ndraws (whole number or `NULL`) As in [predict()][predict.tall_glm()].
+#' @param ... Unused.
+#'
+#' @return `fitted()`: the posterior mean of the expected response of each
+#'   observation, as `predict(object, type = "response")`. `residuals()`: a value for
+#'   each observation. With `na.action = na.exclude` rows left out of the fit are
+#'   `NA`. `sigma()`: the posterior mean of the residual standard deviation (1 outside
+#'   Gaussian models). `model.frame()`, `model.matrix()`, `terms()`: what the formula
+#'   made of the data.
+#' @section Conditions:
+#' `tall_error_stale` if the fit did not keep its data; `tall_error_unsupported` for
+#' the frame or terms of a fit that had no formula.
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' head(fitted(fit))
+#' head(residuals(fit, type = "pearson"))
+#' head(model.matrix(fit))
+#' @name fitted-values
+NULL
+
+#' @rdname fitted-values
+#' @importFrom stats fitted
+#' @export
+fitted.tall_glm <- function(object, draws = NULL, ..., ndraws = NULL) {
+  check_no_dots(...)
+  check_has_data(object)
+  stats::predict(object, type = "response", draws = draws, ndraws = ndraws)
+}
+
+#' @rdname fitted-values
+#' @importFrom stats residuals
+#' @export
+residuals.tall_glm <- function(
+  object,
+  type = c("response", "pearson", "deviance"),
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  type <- check_choice(type, c("response", "pearson", "deviance"))
+  check_no_dots(...)
+  response <- own_response(object)
+  # without the rows that na.exclude left out
+  whole <- object
+  whole$na_action <- NULL
+  mu <- stats::predict(whole, type = "response", draws = draws, ndraws = ndraws)
+  weight <- response$trials %||% 1
+  weight <- weight * (response$weight %||% 1)
+  family <- object$family$object
+  y <- response$y
+  out <- switch(
+    type,
+    response = y - mu,
+    pearson = (y - mu) * sqrt(weight / family$variance(mu)),
+    deviance = {
+      deviance <- family$dev.resids(y, mu, rep_len(weight, length(y)))
+      sign(y - mu) * sqrt(pmax(deviance, 0))
+    }
+  )
+  stats::naresid(object$na_action, stats::setNames(out, names(mu)))
+}
+
+#' @rdname fitted-values
+#' @importFrom stats sigma
+#' @export
+sigma.tall_glm <- function(object, ...) {
+  if (object$family$name == "gaussian") fit_sigma(object) else 1
+}
+
+#' @rdname fitted-values
+#' @importFrom stats model.frame
+#' @export
+model.frame.tall_glm <- function(formula, ...) {
+  check_no_dots(...)
+  check_has_formula(formula, "model.frame")
+  check_has_data(formula)
+  formula$frame
+}
+
+#' @rdname fitted-values
+#' @importFrom stats model.matrix
+#' @export
+model.matrix.tall_glm <- function(object, ...) {
+  check_no_dots(...)
+  check_has_data(object)
+  if (is.null(object$terms)) {
+    object$data$x
+  } else {
+    stats::model.matrix(
+      object$terms,
+      object$frame,
+      contrasts.arg = object$contrasts
+    )
+  }
+}
+
+#' @rdname fitted-values
+#' @importFrom stats terms
+#' @export
+terms.tall_glm <- function(x, ...) {
+  check_has_formula(x, "terms")
+  x$terms
+}
+
+check_has_formula <- function(fit, what, call = caller_env()) {
+  if (is.null(fit$terms)) {
+    abort_tall(
+      "unsupported",
+      "{.fn {what}} needs a formula; the fit was made from a matrix by
+       {.fn tall_glm.fit}.",
+      call = call
+    )
+  }
+}
+
+#' @rdname fit-methods
+#' @param x ([`tall_fit`][tall_fit]) The fit.
+#' @importFrom stats formula
+#' @export
+formula.tall_glm <- function(x, ...) {
+  check_has_formula(x, "formula")
+  # with `.` written out
+  stats::formula(x$terms)
+}
+
+#' @rdname fit-methods
+#' @importFrom stats family
+#' @export
+family.tall_glm <- function(object, ...) {
+  object$family$object
+}
+
+#' Fit again with other arguments
+#'
+#' Evaluates the call that made the fit again, changed as told.
+#'
+#' @param object (`tall_glm`) The fit, from [tall_glm()].
+#' @param formula. (formula) Changes to the formula, as in [stats::update.formula()].
+#' @param ... Other arguments of [tall_glm()] to add, change, or (`NULL`) reset.
+#' @param evaluate (`TRUE` or `FALSE`) Evaluate the call, or only return it?
+#'
+#' @return The new fit, or the call.
+#' @seealso [sg_resume()] to add iterations without starting again.
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' update(fit, . ~ . + hp, iter = 1000)
+#' @importFrom stats update
+#' @export
+update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
+  check_flag(evaluate)
+  changed <- object$call
+  if (!missing(formula.)) {
+    changed$formula <- stats::update(formula(object), formula.)
+  }
+  extras <- match.call(expand.dots = FALSE)$...
+  for (name in names(extras)) {
+    # NULL takes the argument out of the call
+    changed[[name]] <- extras[[name]]
+  }
+  if (evaluate) eval(changed, parent.frame()) else changed
+}
+
+# ---- priors ------------------------------------------------------------------
+
+#' The priors of a fit
+#'
+#' The priors as they were used: in numbers, after `autoscale`.
+#'
+#' @param object ([`tall_fit`][tall_fit]) The fit.
+#' @param x (`tall_prior_summary`) What `prior_summary()` returns.
+#' @param digits (whole number) Significant digits to print.
+#' @param ... Unused.
+#'
+#' @return An object of class `tall_prior_summary`: a list of `table`, a data frame
+#'   with a row for each variable (`variable`, `prior`, `location`, `scale`), `specs` (the priors as given to [tall_glm()]) and
+#'   `centred` (is the prior of the intercept that of the linear predictor at the
+#'   covariates' means?). The `scale` of an exponential prior is its mean.
+#' @section Conditions:
+#' `tall_error_unsupported` for a model whose prior is not of this kind.
+#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt + hp, data = mtcars, seed = 1)
+#' rstantools::prior_summary(fit)
+#' @exportS3Method rstantools::prior_summary
+prior_summary.tall_fit <- function(object, ...) {
+  check_no_dots(...)
+  prior <- object$prior
+  if (is.null(prior)) {
+    abort_tall(
+      "unsupported",
+      "{.fn prior_summary} knows the priors of generalised linear models, not
+       that of {.fn {object$model_label}}."
+    )
+  }
+  codes <- vapply(prior_kinds, function(kind) kind$code, 0L)
+  kind <- prior_kinds[match(prior$kind, codes)]
+  title <- vapply(kind, function(k) k$title, "")
+  is_flat <- title == "flat"
+  is_exponential <- title == "exponential"
+  table <- data.frame(
+    variable = object$variables,
+    prior = unname(title),
+    location = ifelse(is_flat | is_exponential, NA, prior$location),
+    scale = ifelse(is_flat, NA, prior$scale)
+  )
+  structure(
+    list(
+      table = table,
+      specs = object$prior_specs,
+      centred = !is.null(object$model$prior_functional)
+    ),
+    class = "tall_prior_summary"
+  )
+}
+
+#' @rdname prior_summary.tall_fit
+#' @export
+print.tall_prior_summary <- function(x, digits = 3, ...) {
+  table <- x$table
+  is_intercept <- table$variable == "(Intercept)"
+  is_aux <- table$prior == "exponential" |
+    (table$variable == "sigma" & seq_along(table$variable) == nrow(table))
+  cat("Priors\n------\n")
+  if (any(is_intercept)) {
+    where <- if (x$centred) " (of the predictor at the covariates' means)"
+    cat("Intercept", where, "\n", sep = "")
+    spec <- x$specs$prior_intercept %||% x$specs$prior
+    print_prior(table[is_intercept, ], spec, digits)
+  }
+  if (any(!is_intercept & !is_aux)) {
+    cat("Coefficients\n")
+    print_prior(table[!is_intercept & !is_aux, ], x$specs$prior, digits)
+  }
+  if (any(is_aux)) {
+    cat("Auxiliary (sigma)\n")
+    print_prior(table[is_aux, ], x$specs$prior_aux, digits)
+  }
+  cat("------\n")
+  invisible(x)
+}
+
+# The prior as given, and as it became.
+print_prior <- function(rows, spec, digits) {
+  adjusted <- isTRUE(spec$autoscale)
+  if (adjusted) {
+    cat("  Specified: ~ ", prior_text(spec, digits), "\n", sep = "")
+  }
+  used <- list(
+    title = rows$prior[[1]],
+    location = rows$location,
+    scale = rows$scale,
+    rate = 1 / rows$scale
+  )
+  lead <- if (adjusted) "  Adjusted:  ~ " else "  ~ "
+  cat(lead, prior_text(used, digits), "\n", sep = "")
+}
+
+prior_text <- function(prior, digits) {
+  title <- prior$title %||% prior_kinds[[prior$kind]]$title
+  values <- function(x) {
+    shown <- vapply(utils::head(x, 6), format, "", digits = digits)
+    shown <- paste0(
+      paste(shown, collapse = ", "),
+      if (length(x) > 6) paste0(", ... with ", length(x) - 6, " more")
+    )
+    if (length(x) > 1) paste0("[", shown, "]") else shown
+  }
+  switch(
+    title,
+    flat = "flat",
+    exponential = paste0("exponential(rate = ", values(prior$rate), ")"),
+    paste0(
+      title,
+      "(location = ",
+      values(prior$location),
+      ", scale = ",
+      values(prior$scale),
+      ")"
+    )
+  )
+}
+
+# ---- counts, as posterior has them -------------------------------------------
+
+#' @exportS3Method posterior::niterations
+niterations.tall_fit <- function(x) {
+  posterior::niterations(fit_draws(x))
+}
+
+#' @exportS3Method posterior::nchains
+nchains.tall_fit <- function(x) {
+  posterior::nchains(fit_draws(x))
+}
+
+#' @exportS3Method posterior::ndraws
+ndraws.tall_fit <- function(x) {
+  posterior::ndraws(fit_draws(x))
+}
+
+#' @exportS3Method posterior::nvariables
+nvariables.tall_fit <- function(x, ...) {
+  length(x$variables)
+}
+
+#' @exportS3Method posterior::variables
+variables.tall_fit <- function(x, ...) {
+  x$variables
+}
+
+#' @exportS3Method rstantools::nsamples
+nsamples.tall_fit <- function(object, ...) {
+  posterior::ndraws(fit_draws(object))
+}
+
+# ---- coda and bayesplot ------------------------------------------------------
+
+#' Draws for coda
+#'
+#' Method for the generic of \pkg{coda}.
+#'
+#' @param x ([`tall_fit`][tall_fit]) The fit.
+#' @param ... Unused.
+#'
+#' @return An `mcmc.list` with an element for each chain; its iterations are numbered
+#'   as in the run, after warmup and thinning.
+#' @examplesIf requireNamespace("coda", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' summary(coda::as.mcmc.list(fit))
+#' @exportS3Method coda::as.mcmc.list
+as.mcmc.list.tall_fit <- function(x, ...) {
+  draws <- draws_array(x)
+  thin <- x$control$thin
+  chains <- lapply(seq_len(dim(draws)[[2]]), function(chain) {
+    values <- draws[, chain, ]
+    dim(values) <- dim(draws)[c(1, 3)]
+    colnames(values) <- x$variables
+    coda::mcmc(values, start = x$control$warmup + thin, thin = thin)
+  })
+  coda::mcmc.list(chains)
+}
+
+#' Pairs of variables
+#'
+#' @param x ([`tall_fit`][tall_fit]) The fit.
+#' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: the first
+#'   six.
+#' @param ... Passed on to [bayesplot::mcmc_pairs()].
+#'
+#' @return What [bayesplot::mcmc_pairs()] returns.
+#' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' pairs(fit)
+#' @importFrom graphics pairs
+#' @export
+pairs.tall_fit <- function(x, pars = NULL, variables = pars, ...) {
+  rlang::check_installed("bayesplot", "to plot a fit")
+  if (is.null(variables)) {
+    variables <- utils::head(x$variables, 6)
+  }
+  check_known(variables, x$variables, "variable")
+  draws <- draws_array(x)[, , variables, drop = FALSE]
+  bayesplot::mcmc_pairs(draws, ...)
+}
+
+#' Posterior predictive checks
+#'
+#' Method for the generic of \pkg{bayesplot}: compares the response with draws of it.
+#'
+#' @param object (`tall_glm`) The fit, from [tall_glm()], which kept its data.
+#' @param type (string) What [bayesplot::pp_check()] draws: the name of a function
+#'   `bayesplot::ppc_*()` without its prefix, such as `"dens_overlay"`, `"stat"`,
+#'   `"bars"`, `"error_binned"`. `NULL`: `"bars"` for responses 0 and 1, else
+#'   `"dens_overlay"`.
+#' @param draws,ndraws (whole number or `NULL`) Draws to compare with: two names for
+#'   one argument. `NULL`: 50, and 400 for `"stat"` and its kin, `"bars"` and
+#'   `"intervals"`.
+#' @param observations (whole number) The most observations to show: a random
+#'   subset of larger data.
+#' @param seed (whole number or `NULL`) Seed of the responses and of the subset.
+#' @param ... Passed on to the function of \pkg{bayesplot}: `stat`, `group`, `x`, …
+#'   with a value for each observation are cut to those shown.
+#'
+#' @return A ggplot object.
+#' @section Conditions:
+#' `tall_error_stale` if the fit did not keep its data; `tall_error_input` for an
+#' unknown type.
+#' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' bayesplot::pp_check(fit, seed = 1)
+#' bayesplot::pp_check(fit, "stat", stat = "sd", seed = 1)
+#' @exportS3Method bayesplot::pp_check
+pp_check.tall_glm <- function(
+  object,
+  type = NULL,
+  draws = NULL,
+  observations = 10000,
+  seed = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_has_data(object)
+  draws <- check_draws(object, draws, ndraws)
+  observations <- check_count(observations)
+  seed <- check_seed(seed)
+  seen <- observed_rows(object, NULL)
+  if (is.null(type)) {
+    is_class <- is_binomial(object) && all(seen$trials == 1)
+    type <- if (is_class) "bars" else "dens_overlay"
+  }
+  plot <- ppc_function(type)
+  if (is.null(draws)) {
+    many <- grepl("^stat|^bars|intervals|ribbon|rootogram|avg|loo", type)
+    draws <- min(if (many) 400 else 50, posterior::ndraws(object$draws))
+  }
+  with_seed(seed, {
+    rows <- seq_len(object$n_data)
+    if (object$n_data > observations) {
+      rows <- sort(sample.int(object$n_data, observations))
+    }
+    shown <- observations_of(seen, rows)
+    chosen <- choose_draws(object, draws, resample = TRUE)
+    yrep <- response_draws(object, shown, chosen)
+  })
+  more <- lapply(list(...), function(value) {
+    if (is.atomic(value) && length(value) == object$n_data) value[rows] else value
+  })
+  do.call(plot, c(list(shown$count, yrep), more))
+}
+
+# The function bayesplot::ppc_<type>.
+ppc_function <- function(type, call = caller_env()) {
+  exported <- getNamespaceExports("bayesplot")
+  known <- grep("^ppc_", exported, value = TRUE)
+  known <- sort(sub("^ppc_", "", known[!grepl("_data$", known)]))
+  check_string(type, arg = "type", call = call)
+  check_known(type, known, "type", arg = "type", call = call)
+  getExportedValue("bayesplot", paste0("ppc_", type))
+}

@@ -1,0 +1,399 @@
+# Pointwise log likelihoods, and what is made of them.
+
+#' Pointwise log likelihood
+#'
+#' Method for the generic of \pkg{rstantools}: as a matrix, or as a function of rows
+#' and draws, which is what tall data need.
+#'
+#' @inheritParams posterior-predict
+#' @param pointwise (`TRUE` or `FALSE`) Return a function instead of a matrix?
+#'
+#' @details
+#' The constants of the densities are included, so that models can be compared.
+#' Observation weights multiply the log likelihood; trials are trials.
+#'
+#' The function form has the arguments `data_i`, a matrix of row numbers with one
+#' column, and `draws`, and carries both in full as attributes `data` and `draws`:
+#' `loo::loo_subsample(f, data = attr(f, "data"), draws = attr(f, "draws"))`.
+#'
+#' @return A matrix with a row for each draw and a column for each observation;
+#'   with `pointwise = TRUE` a function.
+#' @section Conditions:
+#' Those of [posterior_epred()][posterior-predict].
+#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' dim(rstantools::log_lik(fit))
+#'
+#' f <- rstantools::log_lik(fit, pointwise = TRUE)
+#' dim(f(attr(f, "data")[1:2, , drop = FALSE], attr(f, "draws")))
+#' @name log-lik
+NULL
+
+#' @rdname log-lik
+#' @exportS3Method rstantools::log_lik
+log_lik.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  pointwise = FALSE,
+  ...,
+  ndraws = NULL
+) {
+  check_flag(pointwise)
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  if (!pointwise) {
+    check_own_size(object, newdata, draws)
+  }
+  seen <- observed_rows(object, newdata, offset)
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  if (pointwise) {
+    return(log_lik_function(object, seen, chosen))
+  }
+  n <- nrow(seen$x)
+  out <- matrix(0, nrow(chosen$theta), n)
+  each_block(n, nrow(out), size = 2^20, function(rows) {
+    out[, rows] <<- log_lik_block(
+      object,
+      observations_of(seen, rows),
+      chosen$theta,
+      chosen$sigma
+    )
+  })
+  name_columns(out, seen)
+}
+
+# A function of (data_i, draws). loo asks for one row after the other at the
+# posterior mean: that is answered for all rows at the first call.
+log_lik_function <- function(fit, seen, chosen) {
+  draws <- cbind(chosen$theta, chosen$sigma)
+  colnames(draws) <- c(
+    fit$variables[seq_len(fit$n_coef)],
+    if (!is.null(chosen$sigma)) "sigma"
+  )
+  data <- matrix(seq_len(nrow(seen$x)), dimnames = list(NULL, "row"))
+  light <- fit[c("family", "n_coef")]
+  coefficients <- seq_len(fit$n_coef)
+  evaluate <- function(rows, draws) {
+    sigma <- if (ncol(draws) > length(coefficients)) draws[, ncol(draws)]
+    theta <- unname(draws[, coefficients, drop = FALSE])
+    log_lik_block(light, observations_of(seen, rows), theta, unname(sigma))
+  }
+  at <- NULL
+  values <- NULL
+  f <- function(data_i, draws) {
+    if (dim(draws)[[1]] > 1) {
+      return(evaluate(data_i[, 1], draws))
+    }
+    if (!identical(at, draws)) {
+      values <<- drop(evaluate(data[, 1], draws))
+      at <<- draws
+    }
+    values[data_i]
+  }
+  structure(f, data = data, draws = draws)
+}
+
+# Draws x rows.
+log_lik_block <- function(fit, seen, theta, sigma) {
+  eta <- linear_draws(seen, theta)
+  n_draw <- nrow(eta)
+  each <- function(x) rep(x, each = n_draw)
+  if (fit$family$name == "gaussian") {
+    out <- stats::dnorm(each(seen$y), eta, sigma, log = TRUE)
+    dim(out) <- dim(eta)
+  } else {
+    # the door writes over its argument: give it a copy
+    cumulant <- .Call(ffi_link_cumulant, eta + 0, fit$family$code)
+    out <- each(seen$count) * eta - each(seen$trials) * cumulant
+    out <- out + each(log_base(seen, fit$family$name))
+  }
+  if (any(seen$weight != 1)) {
+    out <- each(seen$weight) * out
+  }
+  out
+}
+
+# What does not depend on the parameters.
+log_base <- function(seen, family) {
+  if (family == "poisson") {
+    -lgamma(seen$count + 1)
+  } else {
+    lgamma(seen$trials + 1) -
+      lgamma(seen$count + 1) -
+      lgamma(seen$trials - seen$count + 1)
+  }
+}
+
+# ---- observed responses ------------------------------------------------------
+
+# Rows with their responses: x, offset, y, trials, count = y trials, and weight,
+# which multiplies the log likelihood.
+observed_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
+  new <- prediction_rows(fit, newdata, offset, call)
+  response <- if (is.null(newdata)) {
+    own_response(fit, call)
+  } else {
+    new_response(fit, newdata, call)
+  }
+  n <- nrow(new$x)
+  trials <- rep_len(response$trials %||% 1, n)
+  list(
+    x = new$x,
+    offset = new$offset,
+    y = response$y,
+    trials = trials,
+    count = response$y * trials,
+    weight = rep_len(response$weight %||% 1, n)
+  )
+}
+
+observations_of <- function(seen, rows) {
+  out <- lapply(seen[c("offset", "y", "trials", "count", "weight")], `[`, rows)
+  out$x <- seen$x[rows, , drop = FALSE]
+  out
+}
+
+# list(y, trials, weight); y is a proportion where there are trials.
+own_response <- function(fit, call = caller_env()) {
+  check_has_data(fit, NULL, call)
+  if (is.null(fit$terms)) {
+    found <- frame_response(fit$data$y, fit$family, "y", call)
+    weights <- fit$data$weights
+  } else {
+    found <- frame_response(
+      stats::model.response(fit$frame, "any"),
+      fit$family,
+      response_name(fit$frame),
+      call
+    )
+    weights <- unname(stats::model.weights(fit$frame))
+  }
+  split_weights(unname(found$values), unname(found$trials), weights, fit)
+}
+
+# Weights of proportions are trials, as in glm(); others are weights.
+split_weights <- function(y, trials, weights, fit) {
+  if (is.null(trials) && are_proportions(y, fit$family)) {
+    list(y = y, trials = weights, weight = NULL)
+  } else {
+    list(y = y, trials = trials, weight = weights)
+  }
+}
+
+are_proportions <- function(y, family) {
+  family$name == "binomial" && any(y > 0 & y < 1, na.rm = TRUE)
+}
+
+new_response <- function(fit, newdata, call) {
+  if (is.null(fit$terms)) {
+    abort_input(
+      "{.arg newdata} must be {.code NULL} here: a matrix has no response.",
+      argument = "newdata",
+      call = call
+    )
+  }
+  frame <- prediction_frame(fit, fit$terms, newdata, call)
+  response <- stats::model.response(frame, "any")
+  name <- response_name(frame)
+  if (!is.null(fit$response_levels)) {
+    response <- as.character(response)
+    check_levels(response, fit$response_levels, name, call)
+    response <- factor(response, levels = fit$response_levels)
+  }
+  found <- frame_response(response, fit$family, name, call)
+  trials <- found$trials
+  if (is.null(trials)) {
+    trials <- new_trials(fit, newdata, call)
+  }
+  list(
+    y = found$values,
+    trials = trials,
+    weight = new_weights(fit, newdata, call)
+  )
+}
+
+new_weights <- function(fit, newdata, call) {
+  expression <- fit$weights_from
+  if (is.null(expression)) {
+    return(NULL)
+  }
+  missing <- setdiff(
+    intersect(all.vars(expression), fit$columns),
+    names(newdata)
+  )
+  if (length(missing) > 0) {
+    abort_missing_columns(missing, call)
+  }
+  found <- eval(expression, newdata, environment(fit$formula))
+  check_numeric_vector(
+    found,
+    size = c(1, nrow(newdata)),
+    arg = "weights",
+    call = call
+  )
+}
+
+# ---- leave-one-out cross-validation ------------------------------------------
+
+#' Leave-one-out cross-validation
+#'
+#' Methods for the generics of \pkg{loo}. With tall data the expected log predictive
+#' density is estimated from a random subsample of observations (Magnusson, Andersen,
+#' Jonasson & Vehtari, 2020): its cost does not grow with rows x draws.
+#'
+#' @param x (`tall_glm`) The fit, from [tall_glm()], which kept its data.
+#' @param observations (whole number, integer vector, result of an earlier `loo()`,
+#'   or `NULL`) How many observations to subsample, or which, or those of another
+#'   fit to compare with. `NULL`, or data of at most 1,000 rows: all of them.
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
+#'   two names for one argument. `NULL`: all.
+#' @param cores (whole number) As in [loo::loo()].
+#' @param seed (whole number or `NULL`) Seed of the subsample. `NULL` goes on with R's
+#'   generator.
+#' @param ... Passed on to [loo::loo_subsample()], or to [loo::loo()] where all
+#'   observations are used.
+#'
+#' @details
+#' The log likelihood at the posterior mean serves as the approximation for the
+#' observations that are not in the subsample (`loo_approximation = "plpd"`), with
+#' the difference estimator; pass others through `...`.
+#'
+#' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`, what
+#'   [loo::waic()] returns.
+#' @section Conditions:
+#' `tall_error_stale` if the fit did not keep its data; `tall_error_memory` if all
+#' observations are asked for and rows x draws exceeds 5e7 numbers.
+#' @references
+#' Magnusson, Andersen, Jonasson & Vehtari (2020). Leave-one-out cross-validation
+#' for Bayesian model comparison in large data. *AISTATS*.
+#' @examplesIf requireNamespace("loo", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' loo::loo(fit)
+#' @name loo-tall_glm
+NULL
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo
+loo.tall_glm <- function(
+  x,
+  ...,
+  observations = 400,
+  draws = NULL,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1),
+  seed = NULL
+) {
+  label <- deparse1(substitute(x))
+  check_has_data(x)
+  draws <- check_draws(x, draws, ndraws)
+  seed <- check_seed(seed)
+  observations <- check_observations(observations, x$n_data)
+  out <- if (is.null(observations)) {
+    check_matrix_size(x, x$n_data, draws, NULL)
+    loo_all(x, draws, cores, ...)
+  } else {
+    with_seed(seed, loo_some(x, observations, draws, cores, ...))
+  }
+  attr(out, "model_name") <- label
+  attr(out, "yhash") <- rlang::hash(own_response(x)$y)
+  out
+}
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo_subsample
+loo_subsample.tall_glm <- function(
+  x,
+  ...,
+  observations = 400,
+  draws = NULL,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1),
+  seed = NULL
+) {
+  check_has_data(x)
+  draws <- check_draws(x, draws, ndraws)
+  seed <- check_seed(seed)
+  observations <- check_observations(observations, x$n_data, few = 0)
+  with_seed(seed, loo_some(x, observations, draws, cores, ...))
+}
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::waic
+waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
+  check_has_data(x)
+  draws <- check_draws(x, draws, ndraws)
+  check_matrix_size(x, x$n_data, draws, NULL)
+  loo::waic(log_lik.tall_glm(x, draws = draws), ...)
+}
+
+# NULL: all rows.
+check_observations <- function(
+  observations,
+  n_data,
+  few = 1000,
+  call = caller_env()
+) {
+  if (inherits(observations, "psis_loo_ss")) {
+    return(observations)
+  }
+  if (is.null(observations)) {
+    return(NULL)
+  }
+  if (length(observations) == 1) {
+    observations <- check_count(
+      observations,
+      max = if (few == 0) n_data else Inf,
+      arg = "observations",
+      call = call
+    )
+    return(if (n_data > max(few, observations)) observations)
+  }
+  rows <- check_numeric_vector(observations, arg = "observations", call = call)
+  bad <- which(rows < 1 | rows > n_data | rows != round(rows))
+  if (length(bad) > 0) {
+    abort_value(
+      rows,
+      bad[[1]],
+      paste("be rows of the data, 1 to", format_count(n_data)),
+      arg = "observations",
+      call = call
+    )
+  }
+  as.integer(rows)
+}
+
+loo_all <- function(fit, draws, cores, ...) {
+  values <- log_lik.tall_glm(fit, draws = draws)
+  r_eff <- if (is.null(draws) && is.null(fit[["weights"]])) {
+    shape <- dim(fit$draws)
+    chain <- rep(seq_len(shape[[2]]), each = shape[[1]])
+    loo::relative_eff(exp(values), chain_id = chain)
+  } else {
+    rep(relative_efficiency(fit, nrow(values)), ncol(values))
+  }
+  loo::loo(values, r_eff = r_eff, cores = cores, ...)
+}
+
+loo_some <- function(fit, observations, draws, cores, ...) {
+  f <- log_lik.tall_glm(fit, draws = draws, pointwise = TRUE)
+  loo::loo_subsample(
+    f,
+    data = attr(f, "data"),
+    draws = attr(f, "draws"),
+    observations = observations,
+    r_eff = rep(relative_efficiency(fit, nrow(attr(f, "draws"))), fit$n_data),
+    cores = cores,
+    ...
+  )
+}
+
+# Effective draws over draws, the mean over variables: thinned draws are nearer
+# to independent.
+relative_efficiency <- function(fit, n_used) {
+  draws <- draws_array(fit)
+  ess <- apply(draws, 3, posterior::ess_mean)
+  ess <- mean(ess[is.finite(ess)])
+  if (is.finite(ess)) min(1, ess / n_used) else 1
+}

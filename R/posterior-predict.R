@@ -1,0 +1,424 @@
+# Draws of the linear predictor, the mean and the response: rstantools' generics,
+# with a row for each draw and a column for each observation.
+
+#' Posterior predictive draws
+#'
+#' Methods for the generics of \pkg{rstantools}, as rstanarm and brms have them:
+#' draws of the linear predictor, of its inverse link, and of new responses.
+#'
+#' @param object (`tall_glm`) The fit, from [tall_glm()].
+#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of the
+#'   fit, if it kept them. A matrix for a fit of [tall_glm.fit()].
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
+#'   two names for one argument. `NULL`: all.
+#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the fit's
+#'   was given as an argument rather than in the formula.
+#' @param transform (`TRUE` or `FALSE`) Apply the inverse link?
+#' @param trials (numeric vector or `NULL`) Trials of the new rows in a binomial
+#'   model; `NULL`: those of `cbind(successes, failures)` in `newdata`, or its
+#'   `weights` where the response is a proportion, or 1.
+#' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on with
+#'   R's generator; otherwise its state is what it was before.
+#' @param prob (number between 0 and 1) Probability of the intervals.
+#' @param ... Unused.
+#'
+#' @details
+#' `posterior_epred()` gives probabilities in binomial models, as in rstanarm,
+#' while `posterior_predict()` gives counts: 0 or 1 without trials. `weights` that
+#' are not trials do not enter predictions.
+#'
+#' `predictive_interval()` works through blocks of rows and needs no large matrix;
+#' without `draws` it thins as [predict()][predict.tall_glm()] does.
+#'
+#' Draws of a run with decaying step sizes carry weights; here they are repeated in
+#' proportion to them, so that all rows of a result count the same.
+#'
+#' @return `posterior_linpred()`, `posterior_epred()`, `posterior_predict()`,
+#'   `predictive_error()`: a matrix with a row for each draw and a column for each
+#'   observation. `predictive_interval()`: a matrix with a row for each observation
+#'   and two columns.
+#' @section Conditions:
+#' `tall_error_memory` if `newdata` is `NULL` and rows x draws exceeds 5e7 numbers:
+#' nothing of that size is made unasked. `tall_error_input` if `newdata` or `draws`
+#' are not as described; `tall_error_stale` if the fit did not keep its data.
+#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' new <- data.frame(wt = c(2, 3, 4))
+#' dim(rstantools::posterior_epred(fit, newdata = new))
+#' rstantools::posterior_predict(fit, newdata = new, draws = 5, seed = 1)
+#' rstantools::predictive_interval(fit, newdata = new, seed = 1)
+#' @name posterior-predict
+NULL
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::posterior_linpred
+posterior_linpred.tall_glm <- function(
+  object,
+  transform = FALSE,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_flag(transform)
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  new <- rows_for_matrix(object, newdata, draws, offset)
+  theta <- choose_draws(object, draws, resample = TRUE)$theta
+  out <- if (transform) {
+    mean_draws(object, new, theta)
+  } else {
+    linear_draws(new, theta)
+  }
+  name_columns(out, new)
+}
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::posterior_epred
+posterior_epred.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  new <- rows_for_matrix(object, newdata, draws, offset)
+  theta <- choose_draws(object, draws, resample = TRUE)$theta
+  name_columns(mean_draws(object, new, theta), new)
+}
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::posterior_predict
+posterior_predict.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  trials = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  new <- rows_for_matrix(object, newdata, draws, offset)
+  new$trials <- prediction_trials(object, newdata, trials, nrow(new$x))
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  out <- with_seed(seed, response_draws(object, new, chosen))
+  name_columns(out, new)
+}
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::predictive_error
+predictive_error.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  check_own_size(object, newdata, draws)
+  seen <- observed_rows(object, newdata, offset)
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  yrep <- with_seed(seed, response_draws(object, seen, chosen))
+  name_columns(rep(seen$count, each = nrow(yrep)) - yrep, seen)
+}
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::predictive_interval
+predictive_interval.tall_glm <- function(
+  object,
+  prob = 0.9,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  trials = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  prob <- check_prob(prob)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  new <- prediction_rows(object, newdata, offset)
+  n <- nrow(new$x)
+  trials <- prediction_trials(object, newdata, trials, n)
+  if (is.null(draws)) {
+    draws <- affordable_draws(object, n, most = 1e7)
+  }
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  probs <- interval_probs(prob)
+  out <- matrix(0, n, 2)
+  with_seed(seed, {
+    each_block(n, nrow(chosen$theta), function(rows) {
+      block <- c(rows_of(new, rows), list(trials = trials[rows]))
+      yrep <- response_draws(object, block, chosen)
+      out[rows, ] <<- column_quantiles(yrep, probs)
+    })
+  })
+  dimnames(out) <- list(rownames(new$x), percent(probs, ""))
+  out
+}
+
+#' Bayesian R-squared
+#'
+#' The share of variance that the model explains, for each posterior draw: the
+#' variance of the expected responses over that plus the residual variance (Gelman,
+#' Goodrich, Gabry & Vehtari, 2019).
+#'
+#' @inheritParams posterior-predict
+#'
+#' @details
+#' The residual variance is \eqn{\sigma^2} in Gaussian models, the mean of
+#' \eqn{\mu_i (1 - \mu_i) / n_i} in binomial ones (\eqn{n_i} trials, 1 without), the
+#' mean of \eqn{\mu_i} in Poisson ones. Works through blocks of rows; without `draws`
+#' it thins as [predict()][predict.tall_glm()] does.
+#'
+#' @return A numeric vector with a value for each draw.
+#' @section Conditions:
+#' Those of [posterior_epred()][posterior-predict].
+#' @references
+#' Gelman, Goodrich, Gabry & Vehtari (2019). R-squared for Bayesian regression
+#' models. *The American Statistician* 73.
+#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' summary(rstantools::bayes_R2(fit))
+#' @exportS3Method rstantools::bayes_R2
+bayes_R2.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  new <- prediction_rows(object, newdata, offset)
+  n <- nrow(new$x)
+  if (is.null(draws)) {
+    draws <- affordable_draws(object, n)
+  }
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  trials <- if (is_binomial(object)) {
+    prediction_trials(object, newdata, NULL, n)
+  }
+  n_draw <- nrow(chosen$theta)
+  # sums about the mean of the first block: no cancellation
+  sums <- list(n = 0, mean = numeric(n_draw), square = numeric(n_draw))
+  residual <- numeric(n_draw)
+  each_block(n, n_draw, size = 2^20, function(rows) {
+    mu <- mean_draws(object, rows_of(new, rows), chosen$theta)
+    centre <- rowMeans(mu)
+    block <- list(
+      n = length(rows),
+      mean = centre,
+      square = rowSums((mu - centre)^2)
+    )
+    sums <<- if (sums$n == 0) block else merge_moments(sums, block)
+    residual <<- residual + switch(
+      object$family$name,
+      gaussian = 0,
+      poisson = rowSums(mu),
+      drop((mu * (1 - mu)) %*% (1 / trials[rows]))
+    )
+  })
+  explained <- sums$square / (n - 1)
+  residual <- if (is.null(chosen$sigma)) residual / n else chosen$sigma^2
+  explained / (explained + residual)
+}
+
+# ---- parts -------------------------------------------------------------------
+
+is_binomial <- function(fit) {
+  fit$family$name %in% c("bernoulli", "binomial")
+}
+
+# Refuse before anything of the size of the data is made.
+check_own_size <- function(fit, newdata, draws, call = caller_env()) {
+  if (is.null(newdata)) {
+    check_has_data(fit, "newdata", call)
+    check_matrix_size(fit, fit$n_data, draws, newdata, call)
+  }
+}
+
+rows_for_matrix <- function(
+  fit,
+  newdata,
+  draws,
+  offset,
+  call = caller_env()
+) {
+  check_own_size(fit, newdata, draws, call)
+  prediction_rows(fit, newdata, offset, call)
+}
+
+name_columns <- function(out, new) {
+  names <- rownames(new$x)
+  if (is.null(names)) {
+    names <- seq_len(nrow(new$x))
+  }
+  dimnames(out) <- list(NULL, names)
+  out
+}
+
+# Responses, draws x rows, column by column.
+response_draws <- function(fit, new, chosen) {
+  mu <- mean_draws(fit, new, chosen$theta)
+  n <- length(mu)
+  shape <- dim(mu)
+  draw <- function() {
+    switch(
+      fit$family$name,
+      gaussian = mu + chosen$sigma * stats::rnorm(n),
+      poisson = stats::rpois(n, mu),
+      if (all(new$trials == 1)) {
+        (stats::runif(n) < mu) + 0L
+      } else {
+        stats::rbinom(n, rep(new$trials, each = shape[[1]]), mu)
+      }
+    )
+  }
+  # a missing covariate has been let through: its predictions are missing
+  out <- if (anyNA(mu)) suppressWarnings(draw()) else draw()
+  dim(out) <- shape
+  out
+}
+
+# Trials of new rows: given, of the fit's own data, or from newdata.
+prediction_trials <- function(
+  fit,
+  newdata,
+  trials,
+  n,
+  call = caller_env()
+) {
+  if (!is_binomial(fit)) {
+    if (!is.null(trials)) {
+      abort_input(
+        "{.arg trials} is for binomial models, not for
+         {.val {fit$family$name}}.",
+        argument = "trials",
+        value = trials,
+        call = call
+      )
+    }
+    return(NULL)
+  }
+  if (!is.null(trials)) {
+    trials <- check_numeric_vector(
+      trials,
+      size = c(1, n),
+      positive = TRUE,
+      arg = "trials",
+      call = call
+    )
+  } else if (is.null(newdata)) {
+    trials <- own_response(fit, call)$trials
+  } else {
+    trials <- new_trials(fit, newdata, call)
+  }
+  if (is.null(trials)) {
+    trials <- 1
+  }
+  bad <- which(trials != round(trials))
+  if (length(bad) > 0) {
+    abort_value(trials, bad[[1]], "be whole", arg = "trials", call = call)
+  }
+  rep_len(unname(trials), n)
+}
+
+# NULL: one each.
+new_trials <- function(fit, newdata, call) {
+  if (is.null(fit$trials_from)) {
+    return(NULL)
+  }
+  expression <- fit$trials_from
+  missing <- setdiff(
+    intersect(all.vars(expression), fit$columns),
+    names(newdata)
+  )
+  found <- if (length(missing) == 0 && is.data.frame(newdata)) {
+    try(
+      eval(expression, newdata, environment(fit$formula)),
+      silent = TRUE
+    )
+  }
+  if (is.matrix(found) && ncol(found) == 2) {
+    found <- rowSums(found)
+  }
+  if (!is.numeric(found) || !length(found) %in% c(1, nrow(newdata))) {
+    abort_input(
+      c(
+        "{.arg trials} must be given for {.arg newdata}: it does not have
+         {.code {deparse1(expression)}}."
+      ),
+      argument = "trials",
+      call = call
+    )
+  }
+  found
+}
+
+with_seed <- function(seed, code) {
+  if (!is.null(seed)) {
+    before <- globalenv()$.Random.seed
+    on.exit({
+      if (is.null(before)) {
+        rm(".Random.seed", envir = globalenv())
+      } else {
+        assign(".Random.seed", before, globalenv())
+      }
+    })
+    set.seed(seed)
+  }
+  force(code)
+}
+
+check_prob <- function(prob, arg = caller_arg(prob), call = caller_env()) {
+  ok <- is_number(prob) && is.finite(prob) && prob > 0 && prob < 1
+  if (!ok) {
+    expected <- "a number between 0 and 1, both excluded"
+    abort_expected(prob, expected, arg = arg, call = call)
+  }
+  as.double(prob)
+}
+
+interval_probs <- function(prob) {
+  (1 + c(-1, 1) * prob) / 2
+}
+
+# "5%"
+percent <- function(probs, space = " ") {
+  paste0(format(100 * probs, trim = TRUE, digits = 3, drop0trailing = TRUE), space, "%")
+}
+
+# Columns x two probs, missing where a column is: quantile() without its sort
+# of all and its price for each call.
+column_quantiles <- function(x, probs) {
+  at <- 1 + probs * (nrow(x) - 1)
+  low <- floor(at)
+  high <- ceiling(at)
+  share <- at - low
+  wanted <- unique(c(low, high))
+  out <- matrix(NA_real_, ncol(x), length(probs))
+  for (j in seq_len(ncol(x))) {
+    column <- x[, j]
+    if (!anyNA(column)) {
+      sorted <- sort.int(column, partial = wanted)
+      out[j, ] <- (1 - share) * sorted[low] + share * sorted[high]
+    }
+  }
+  out
+}

@@ -1,0 +1,433 @@
+# predict(), and what every method that predicts shares: which draws, which
+# rows, and how much may be asked for at once.
+
+#' Predictions
+#'
+#' Posterior means of the linear predictor or of the expected response.
+#'
+#' @param object (`tall_glm`) The fit, from [tall_glm()].
+#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of the
+#'   fit, if it kept them. A matrix with the columns of `x` for a fit of
+#'   [tall_glm.fit()].
+#' @param type (string) `"link"`: the linear predictor; `"response"`: its inverse
+#'   link, averaged over the posterior draws (a probability for binomial
+#'   responses).
+#' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well?
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
+#'   two names for one argument. `NULL`: all, for `type = "response"` as far as
+#'   rows x draws stays below 5e7, and 400 at the least.
+#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the fit's
+#'   was given as an argument rather than in the formula. That of the fit's own
+#'   rows is known.
+#' @param ... Unused.
+#'
+#' @details
+#' Means and standard deviations of the linear predictor follow from those of the
+#' draws, at the cost of a row for each row of `newdata`. Those of the response
+#' take rows x draws evaluations, in blocks: the memory they need does not grow with
+#' rows x draws.
+#'
+#' @return A numeric vector with a value for each row, `NA` where a covariate is
+#'   missing; with `se.fit = TRUE` a list of `fit` and `se.fit`. Without `newdata`
+#'   and with `na.action = na.exclude`, rows left out of the fit are `NA`.
+#' @section Conditions:
+#' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
+#' `tall_error_stale` if there are no data.
+#' @seealso [posterior_epred()][posterior-predict] for the draws themselves.
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' predict(fit, data.frame(wt = c(2, 3)), type = "response", se.fit = TRUE)
+#' @importFrom stats predict
+#' @export
+predict.tall_glm <- function(
+  object,
+  newdata = NULL,
+  type = c("link", "response"),
+  se.fit = FALSE,
+  draws = NULL,
+  offset = NULL,
+  ...,
+  ndraws = NULL
+) {
+  type <- check_choice(type, c("link", "response"))
+  check_flag(se.fit)
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  new <- prediction_rows(object, newdata, offset)
+  is_response <- type == "response" && object$family$link != "identity"
+  if (is_response && is.null(draws)) {
+    draws <- affordable_draws(object, nrow(new$x))
+  }
+  chosen <- choose_draws(object, draws)
+  out <- if (is_response) {
+    response_moments(object, new, chosen, se.fit)
+  } else {
+    link_moments(new, chosen, se.fit)
+  }
+  out <- lapply(out, function(value) {
+    names(value) <- rownames(new$x)
+    if (is.null(newdata)) stats::napredict(object$na_action, value) else value
+  })
+  if (se.fit) out else out$fit
+}
+
+# The linear predictor is linear: its moments are those of theta.
+link_moments <- function(new, chosen, se.fit) {
+  centre <- colSums(chosen$theta * chosen$weights)
+  out <- list(fit = drop(new$x %*% centre) + new$offset)
+  if (se.fit) {
+    root <- sqrt(chosen$weights) * sweep(chosen$theta, 2, centre)
+    covariance <- crossprod(root)
+    out$se.fit <- sqrt(pmax(rowSums((new$x %*% covariance) * new$x), 0))
+  }
+  out
+}
+
+# Blocks small enough to stay in the cache.
+response_moments <- function(fit, new, chosen, se.fit) {
+  n <- nrow(new$x)
+  mean <- sd <- numeric(n)
+  each_block(n, nrow(chosen$theta), size = 2^18, function(rows) {
+    value <- mean_draws(fit, rows_of(new, rows), chosen$theta)
+    mean[rows] <<- drop(crossprod(value, chosen$weights))
+    if (se.fit) {
+      # sd / mean is far above the root of the machine's precision
+      square <- drop(crossprod(value^2, chosen$weights))
+      sd[rows] <<- sqrt(pmax(square - mean[rows]^2, 0))
+    }
+  })
+  if (se.fit) list(fit = mean, se.fit = sd) else list(fit = mean)
+}
+
+# f(rows) for blocks of rows that make about `size` numbers with n_draw draws.
+each_block <- function(n, n_draw, f, size = 2^22) {
+  block <- max(1, floor(size / n_draw))
+  for (start in seq(1, n, by = block)) {
+    f(start:min(n, start + block - 1))
+  }
+}
+
+rows_of <- function(new, rows) {
+  list(x = new$x[rows, , drop = FALSE], offset = new$offset[rows])
+}
+
+# Linear predictors, draws x rows: one matrix product, offset included.
+linear_draws <- function(new, theta) {
+  if (all(new$offset == 0, na.rm = TRUE) && !anyNA(new$offset)) {
+    tcrossprod(theta, unname(new$x))
+  } else {
+    tcrossprod(cbind(theta, 1), unname(cbind(new$x, new$offset)))
+  }
+}
+
+# Their inverse link, written over them.
+mean_draws <- function(fit, new, theta) {
+  eta <- linear_draws(new, theta)
+  if (fit$family$link != "identity") {
+    eta <- .Call(ffi_link_mean, eta, fit$family$code)
+  }
+  eta
+}
+
+# ---- which draws -------------------------------------------------------------
+
+# The number of draws asked for, as `draws` or as `ndraws`; NULL: all.
+check_draws <- function(fit, draws, ndraws = NULL, call = caller_env()) {
+  check_has_draws(fit, call)
+  arg <- "draws"
+  if (!is.null(ndraws)) {
+    if (!is.null(draws)) {
+      abort_input(
+        "{.arg draws} and {.arg ndraws} are the same argument: give one.",
+        argument = "ndraws",
+        value = ndraws,
+        call = call
+      )
+    }
+    draws <- ndraws
+    arg <- "ndraws"
+  }
+  available <- posterior::ndraws(fit$draws)
+  draws <- check_count(draws, allow_null = TRUE, arg = arg, call = call)
+  if (!is.null(draws) && draws > available) {
+    abort_input(
+      "{.arg {arg}} must be at most {format_count(available)}, the draws of the
+       fit, not {format_count(draws)}.",
+      argument = arg,
+      expected = available,
+      value = draws,
+      call = call
+    )
+  }
+  draws
+}
+
+# All draws where that costs less than a second, 400 where it costs more.
+affordable_draws <- function(fit, n_row, most = large_matrix, least = 400) {
+  available <- posterior::ndraws(fit$draws)
+  wanted <- max(least, floor(most / max(1, n_row)))
+  if (wanted < available) wanted
+}
+
+# Evenly spaced draws: list(theta, sigma, weights). Draws of a decaying schedule
+# carry weights; with resample = TRUE they are repeated instead, in proportion.
+choose_draws <- function(fit, draws = NULL, resample = FALSE) {
+  all <- draws_matrix(fit)
+  n <- nrow(all)
+  weights <- if (!is.null(fit[["weights"]])) as.numeric(fit[["weights"]])
+  if (resample && !is.null(weights)) {
+    wanted <- if (is.null(draws)) n else draws
+    at <- (seq_len(wanted) - 0.5) / wanted
+    rows <- pmin(n, findInterval(at, cumsum(weights) / sum(weights)) + 1)
+    weights <- NULL
+  } else if (is.null(draws)) {
+    rows <- NULL
+  } else {
+    rows <- floor((seq_len(draws) - 0.5) * n / draws) + 1
+    weights <- weights[rows]
+  }
+  if (!is.null(rows)) {
+    all <- all[rows, , drop = FALSE]
+  }
+  weights <- if (is.null(weights)) rep(1, nrow(all)) else weights
+  coefficients <- seq_len(fit$n_coef)
+  list(
+    theta = unname(all[, coefficients, drop = FALSE]),
+    sigma = sigma_draws(fit, all),
+    weights = weights / sum(weights),
+    rows = rows
+  )
+}
+
+# NULL outside Gaussian models.
+sigma_draws <- function(fit, draws) {
+  if (fit$family$name != "gaussian") {
+    NULL
+  } else if (is.null(fit$sigma)) {
+    unname(draws[, fit$n_coef + 1])
+  } else {
+    rep(fit$sigma, nrow(draws))
+  }
+}
+
+# The most numbers that are made, or evaluated, unasked.
+large_matrix <- 5e7
+
+# Matrices that nobody asked for are refused; those of newdata are asked for.
+check_matrix_size <- function(fit, n_row, draws, newdata, call = caller_env()) {
+  n_draw <- if (is.null(draws)) posterior::ndraws(fit$draws) else draws
+  if (!is.null(newdata) || n_row * n_draw <= large_matrix) {
+    return(invisible())
+  }
+  fits <- floor(large_matrix / n_row)
+  size <- structure(8 * n_row * n_draw, class = "object_size")
+  abort_tall(
+    "memory",
+    c(
+      "{count_noun(n_row, 'row')} x {count_noun(n_draw, 'draw')} are
+       {format_count(n_row * n_draw)} numbers
+       ({format(size, units = 'auto')}).",
+      i = if (fits >= 1) {
+        "Give {.arg newdata}, or at most {.code draws = {fits}}."
+      } else {
+        "Give {.arg newdata}."
+      }
+    ),
+    argument = "draws",
+    value = n_row * n_draw,
+    expected = large_matrix,
+    call = call
+  )
+}
+
+# Arguments that a method does not have: most often misspelt ones.
+check_no_dots <- function(..., call = caller_env()) {
+  if (...length() == 0) {
+    return(invisible())
+  }
+  given <- names(list(...))
+  given <- given[given != ""]
+  abort_input(
+    if (length(given) > 0) {
+      "The argument{cli::qty(length(given))}{?s} {.arg {given}} {?is/are} not
+       used here."
+    } else {
+      "An argument without a name is not used here."
+    },
+    argument = given,
+    call = call
+  )
+}
+
+# ---- which rows --------------------------------------------------------------
+
+# Design matrix and offset of new rows, or of the fit's own.
+prediction_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
+  own <- is.null(newdata)
+  new <- if (own) {
+    own_rows(fit, call)
+  } else if (is.null(fit$terms)) {
+    matrix_rows(fit, newdata, call)
+  } else {
+    frame_rows(fit, newdata, call)
+  }
+  given <- check_numeric_vector(
+    offset,
+    size = c(1, nrow(new$x)),
+    allow_null = TRUE,
+    arg = "offset",
+    call = call
+  )
+  total <- rep(0, nrow(new$x))
+  for (part in list(new$offset, given)) {
+    if (!is.null(part)) {
+      total <- total + part
+    }
+  }
+  new$offset <- total
+  new
+}
+
+own_rows <- function(fit, call) {
+  check_has_data(fit, "newdata", call)
+  if (is.null(fit$terms)) {
+    return(list(x = fit$data$x, offset = fit$data$offset))
+  }
+  x <- stats::model.matrix(fit$terms, fit$frame, contrasts.arg = fit$contrasts)
+  list(x = x, offset = stats::model.offset(fit$frame))
+}
+
+has_data <- function(fit) {
+  !is.null(fit$frame) || !is.null(fit$data)
+}
+
+# arg: what can be given instead of the data, or NULL.
+check_has_data <- function(fit, arg = NULL, call = caller_env()) {
+  if (has_data(fit)) {
+    return(invisible())
+  }
+  abort_tall(
+    "stale",
+    c(
+      if (is.null(arg)) {
+        "The fit did not keep its data."
+      } else {
+        "The fit did not keep its data: {.arg {arg}} is needed."
+      },
+      i = "Fit with {.code keep_data = TRUE} to keep them."
+    ),
+    argument = arg,
+    call = call
+  )
+}
+
+matrix_rows <- function(fit, newdata, call) {
+  x <- newdata
+  if (is.matrix(x) && is_plain_numeric(x) && nrow(x) > 0) {
+    known <- fit$variables[seq_len(fit$n_coef)]
+    named <- !is.null(colnames(x)) && all(known %in% colnames(x))
+    if (named) {
+      x <- x[, known, drop = FALSE]
+    } else if (fit$has_names && !is.null(colnames(x))) {
+      missing <- setdiff(known, colnames(x))
+      abort_missing_columns(missing, call)
+    }
+  }
+  check_matrix(x, n_col = fit$n_coef, arg = "newdata", call = call)
+  list(x = x, offset = NULL)
+}
+
+frame_rows <- function(fit, newdata, call, terms = NULL) {
+  if (!is.data.frame(newdata)) {
+    abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+  }
+  if (is.null(terms)) {
+    terms <- stats::delete.response(fit$terms)
+  }
+  frame <- prediction_frame(fit, terms, newdata, call)
+  x <- stats::model.matrix(
+    stats::delete.response(terms),
+    frame,
+    contrasts.arg = fit$contrasts
+  )
+  list(x = x, offset = stats::model.offset(frame), frame = frame)
+}
+
+prediction_frame <- function(fit, terms, newdata, call) {
+  wanted <- intersect(all.vars(terms), fit$columns)
+  missing <- setdiff(wanted, names(newdata))
+  if (length(missing) > 0) {
+    abort_missing_columns(missing, call)
+  }
+  frame <- tryCatch(
+    stats::model.frame(terms, newdata, na.action = stats::na.pass),
+    error = function(e) {
+      abort_input(
+        "The formula cannot be evaluated in {.arg newdata}.",
+        argument = "newdata",
+        parent = e,
+        call = call
+      )
+    }
+  )
+  for (name in intersect(names(fit$xlevels), names(frame))) {
+    known <- fit$xlevels[[name]]
+    values <- as.character(frame[[name]])
+    check_levels(values, known, name, call)
+    contrasts <- attr(frame[[name]], "contrasts")
+    frame[[name]] <- factor(
+      values,
+      levels = known,
+      ordered = is.ordered(frame[[name]])
+    )
+    attr(frame[[name]], "contrasts") <- contrasts
+  }
+  check_classes(frame, attr(terms, "dataClasses"), names(fit$xlevels), call)
+  frame
+}
+
+abort_missing_columns <- function(missing, call, arg = "newdata") {
+  abort_input(
+    "{.arg {arg}} must have the column{cli::qty(length(missing))}{?s}
+     {.val {missing}}.",
+    argument = arg,
+    expected = missing,
+    call = call
+  )
+}
+
+check_levels <- function(values, known, name, call) {
+  unknown <- setdiff(unique(values[!is.na(values)]), known)
+  if (length(unknown) == 0) {
+    return(invisible())
+  }
+  abort_input(
+    c(
+      "{.arg newdata} has the new level{cli::qty(length(unknown))}{?s}
+       {.val {unknown}} of {.arg {name}}.",
+      i = "The fit knows {.val {known}}."
+    ),
+    argument = "newdata",
+    expected = known,
+    value = unknown,
+    call = call
+  )
+}
+
+# A column that was numeric when the model was fitted still is.
+check_classes <- function(frame, classes, factors, call) {
+  for (name in setdiff(intersect(names(classes), names(frame)), factors)) {
+    column <- frame[[name]]
+    was_number <- classes[[name]] == "numeric" ||
+      startsWith(classes[[name]], "nmatrix")
+    if (was_number && !is.numeric(column) && !is.logical(column)) {
+      abort_input(
+        "{.arg {name}} must be numeric in {.arg newdata}, as in the data of the
+         fit, not {describe(column)}.",
+        argument = "newdata",
+        value = column,
+        call = call
+      )
+    }
+  }
+}
