@@ -1,0 +1,66 @@
+# The vignettes take longer than a check should, so they are run here and their
+# output is committed. From this folder, with the package installed and the full
+# data at hand (see ?tall_data):
+#
+#   Rscript precompile.R
+#
+# *.Rmd.orig -> *.Rmd, pictures in figures/.
+
+vignette_started <- proc.time()[["elapsed"]]
+
+vignette_options <- function(name) {
+  look <- bayesplot::theme_default(base_family = "sans", base_size = 11)
+  options(width = 105, tallbayes.refresh = 0, cli.num_colors = 1, digits = 4)
+  bayesplot::color_scheme_set("viridis")
+  bayesplot::bayesplot_theme_set(look)
+  ggplot2::theme_set(look)
+  knitr::opts_chunk$set(
+    collapse = TRUE,
+    comment = "#>",
+    fig.path = paste0("figures/", name, "-"),
+    fig.width = 7.5,
+    fig.align = "center",
+    dpi = 80,
+    dev = "png",
+    dev.args = list(type = "cairo"),
+    out.width = "100%"
+  )
+}
+
+# The table of a section of bench/results/bias.md, as it stands there.
+bench_table <- function(title) {
+  lines <- bias_lines()
+  from <- which(lines == paste("##", title))
+  to <- c(grep("^## |^Took ", lines), length(lines) + 1)
+  section <- lines[from:(min(to[to > from]) - 1)]
+  cat("", grep("^[|]", section, value = TRUE), "", sep = "\n")
+}
+
+# What its first table says of a problem.
+bench_problem <- function(name) {
+  row <- grep(paste0("^[|] ", name, " "), bias_lines(), value = TRUE)[[1]]
+  cell <- trimws(strsplit(row, "|", fixed = TRUE)[[1]])
+  paste0(
+    "N = ", cell[[3]], ", d = ", cell[[4]], ", ", cell[[5]],
+    " events, condition number ", format(as.numeric(cell[[6]]), big.mark = ","),
+    ", skewness ", cell[[10]]
+  )
+}
+
+bias_lines <- function() {
+  readLines(file.path("..", "bench", "results", "bias.md"))
+}
+
+# source()d by the vignettes for the functions above; run as a script for the rest
+if (sys.nframe() == 0) {
+  arguments <- commandArgs(TRUE)
+  names <- if (length(arguments) > 0) arguments else c("getting-started", "summary")
+  for (name in names) {
+    knitr::knit(
+      paste0(name, ".Rmd.orig"),
+      paste0(name, ".Rmd"),
+      envir = new.env(),
+      quiet = TRUE
+    )
+  }
+}
