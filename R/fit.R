@@ -133,14 +133,15 @@ passes_before <- function(fit) {
 
 add_draws <- function(fit, segment, status, kept) {
   buffers <- segment$buffers
-  if (is.null(buffers$draw)) {
-    return(fit)
-  }
   n_chain <- length(kept)
   alive <- if (any(status == 0)) which(status == 0) else seq_len(n_chain)
   n <- min(kept[alive])
   shape <- function(x, k) array(x, c(segment$n_keep, n_chain, k))
   cut <- function(x, k) shape(x, k)[seq_len(n), alive, , drop = FALSE]
+  fit$sizes <- bind_arrays(fit$sizes, cut(buffers$size, 1))
+  if (is.null(buffers$draw)) {
+    return(fit)
+  }
   names <- fit$variables
   all <- shape(buffers$draw, length(names))
   for (chain in setdiff(seq_len(n_chain), alive)) {
@@ -163,7 +164,6 @@ add_draws <- function(fit, segment, status, kept) {
     dimnames(gradients) <- list(NULL, NULL, coordinates)
     fit$gradients <- bind_arrays(fit$gradients, gradients)
   }
-  fit$sizes <- bind_arrays(fit$sizes, cut(buffers$size, 1))
   if (!is.null(buffers$log_posterior)) {
     fit$log_posterior <- bind_arrays(
       fit$log_posterior,

@@ -244,8 +244,8 @@ check_keep <- function(keep, call) {
   check_known(keep, c("draws", "gradients", "none", "covariance"), arg = "keep", call = call)
   if ("none" %in% keep && any(c("draws", "gradients") %in% keep)) {
     abort_input(
-      "{.arg keep} must be {.val none} without {.val draws} or
-       {.val gradients}, or name what to keep.",
+      "{.arg keep} cannot hold {.val none} together with {.val draws} or
+       {.val gradients}.",
       argument = "keep",
       value = keep,
       call = call
