@@ -2,6 +2,7 @@
 # 110,204 hospital admissions with nothing to tune. Writes demo-output/.
 
 library(tallbayes)
+options(width = 110)
 
 sepsis <- tryCatch(
   tall_data("sepsis"),
@@ -34,7 +35,7 @@ writeLines(summary_lines, "demo-output/summary.txt")
 cat(summary_lines, sep = "\n")
 
 png("demo-output/trace.png", width = 1600, height = 1000, res = 180)
-print(plot(fit, "trace"))
+print(plot(fit, "trace") + bayesplot::theme_default(base_family = "sans"))
 invisible(dev.off())
 
 cat("\nWritten: demo-output/summary.txt, demo-output/trace.png\n")
