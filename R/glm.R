@@ -25,6 +25,8 @@
 #' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a kernel
 #'   the recipe described there finds all settings.
 #' @param iter,warmup,thin,chains,cores,seed,init,keep,refresh As in [sg_sample()].
+#' @param monitor (list or `NULL`) What to watch while the chains run, see [monitors];
+#'   held-out data are data frames.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again?
@@ -78,6 +80,7 @@ tall_glm <- function(
   seed = NULL,
   init = NULL,
   keep = "draws",
+  monitor = NULL,
   keep_data = TRUE,
   refresh = getOption("tallbayes.refresh", 1)
 ) {
@@ -129,6 +132,7 @@ tall_glm <- function(
     call = call
   )
   parts$x <- NULL
+  monitor <- resolve_monitors(monitor, frame, parts, family, sigma, call)
   fit <- sample_model(
     model,
     kernel,
@@ -144,6 +148,7 @@ tall_glm <- function(
     init = init,
     keep = keep,
     refresh = refresh,
+    monitor = monitor,
     in_place = TRUE,
     call = call
   )
@@ -210,6 +215,7 @@ tall_glm.fit <- function(
   seed = NULL,
   init = NULL,
   keep = "draws",
+  monitor = NULL,
   keep_data = TRUE,
   refresh = getOption("tallbayes.refresh", 1)
 ) {
@@ -252,6 +258,7 @@ tall_glm.fit <- function(
     init = init,
     keep = keep,
     refresh = refresh,
+    monitor = monitor,
     in_place = TRUE,
     call = call
   )

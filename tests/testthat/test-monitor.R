@@ -153,3 +153,40 @@ test_that("plot(fit, \"monitor\") draws them", {
     class = "tall_error_unsupported"
   )
 })
+
+test_that("tall_glm() takes held-out data frames", {
+  data <- example_data(n = 400, seed = 2)
+  train <- data[1:300, ]
+  test <- data[301:400, ]
+  fit <- tall_glm(
+    y ~ a + g + offset(log(exposure)),
+    train,
+    stats::binomial(),
+    monitor = list(
+      every = 100,
+      loss = monitor_log_loss(test),
+      rmse = monitor_rmse(test)
+    ),
+    seed = 1,
+    refresh = 0
+  )
+  last <- fit$monitor[fit$monitor$iteration == 2000 & fit$monitor$chain == 1, ]
+  draw <- unclass(fit$draws)[1000, 1, ]
+  x <- stats::model.matrix(~ a + g, test)
+  p <- stats::plogis(drop(x %*% draw) + log(test$exposure))
+  value <- function(name) {
+    last$value[last$monitor == name & last$statistic == "draw"]
+  }
+  expect_equal(value("loss"), -mean(stats::dbinom(test$y, 1, p, log = TRUE)))
+  expect_equal(value("rmse"), sqrt(mean((test$y - p)^2)))
+  expect_error(
+    tall_glm(
+      y ~ a,
+      train,
+      stats::binomial(),
+      monitor = list(every = 10, loss = monitor_log_loss(test["y"])),
+      refresh = 0
+    ),
+    class = "tall_error_input"
+  )
+})
