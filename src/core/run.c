@@ -3,6 +3,7 @@
 
 #include "core/clip.h"
 #include "core/clones.h"
+#include "data/store.h"
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
 #include "schedules/schedule.h"
@@ -52,6 +53,8 @@ struct tb_run {
   size_t n_saved;  /* bytes at p_saved */
   struct chain_slot* v_slot;
   void* p_chains;  /* second allocation: the chains' arrays */
+  size_t n_members_byte; /* of the first, which this struct is in */
+  size_t n_chains_byte;
 };
 
 /* the fixed part of a saved chain */
@@ -287,12 +290,14 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
   arena_take(&arena, sizes.n_schedule);
   const size_t n_members = arena.n_used;
 
-  char* p_members = calloc(1, n_members);
+  /* an alias table or a SAGA table may be as long as the data */
+  char* p_members = tb_big_alloc(n_members);
   if (p_members == NULL) {
     return TB_STATUS_memory;
   }
   struct tb_run* p_run = (struct tb_run*) p_members;
   *p_run = draft;
+  p_run->n_members_byte = n_members;
   arena = (struct arena){ p_members, 0 };
   arena_take(&arena, sizeof(struct tb_run));
   p_run->v_slot = arena_take(&arena, p_spec->n_chain * sizeof(struct chain_slot));
@@ -302,7 +307,7 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
   p_run->schedule.p_self = arena_take(&arena, sizes.n_schedule);
   status = run_init_members(p_run, n_threads);
   if (status != TB_STATUS_ok) {
-    free(p_members);
+    tb_big_free(p_members, n_members);
     return status;
   }
   p_run->target = (struct tb_target){
@@ -317,9 +322,10 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
 
   struct arena chains = { NULL, 0 };
   run_lay_out_chains(p_run, &chains);
-  p_run->p_chains = calloc(1, chains.n_used + 64);
+  p_run->n_chains_byte = chains.n_used + 64;
+  p_run->p_chains = tb_big_alloc(p_run->n_chains_byte);
   if (p_run->p_chains == NULL) {
-    free(p_members);
+    tb_big_free(p_members, n_members);
     return TB_STATUS_memory;
   }
   chains = (struct arena){
@@ -335,8 +341,8 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
 
 void tb_run_destroy(struct tb_run* p_run) {
   if (p_run != NULL) {
-    free(p_run->p_chains);
-    free(p_run);
+    tb_big_free(p_run->p_chains, p_run->n_chains_byte);
+    tb_big_free(p_run, p_run->n_members_byte);
   }
 }
 
