@@ -337,8 +337,8 @@ data_columns <- function(terms, frame_call, data, env) {
 # proportions are trials, as in glm().
 remember_weights <- function(fit, y, counts, weights) {
   is_trials <- is.null(counts) && are_proportions(y, fit$family)
-  fit$trials_from <- if (is_trials) weights else counts
-  fit$weights_from <- if (!is_trials) weights
+  fit$trial_source <- if (is_trials) weights else counts
+  fit$weight_source <- if (!is_trials) weights
   fit
 }
 

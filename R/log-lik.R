@@ -215,7 +215,7 @@ new_response <- function(fit, newdata, call) {
 }
 
 new_weights <- function(fit, newdata, call) {
-  expression <- fit$weights_from
+  expression <- fit$weight_source
   if (is.null(expression)) {
     return(NULL)
   }

@@ -341,10 +341,10 @@ prediction_trials <- function(
 
 # NULL: one each.
 new_trials <- function(fit, newdata, call) {
-  if (is.null(fit$trials_from)) {
+  if (is.null(fit$trial_source)) {
     return(NULL)
   }
-  expression <- fit$trials_from
+  expression <- fit$trial_source
   missing <- setdiff(
     intersect(all.vars(expression), fit$columns),
     names(newdata)

@@ -148,18 +148,7 @@ check_draws <- function(fit, draws, ndraws = NULL, call = caller_env()) {
     arg <- "ndraws"
   }
   available <- posterior::ndraws(fit$draws)
-  draws <- check_count(draws, allow_null = TRUE, arg = arg, call = call)
-  if (!is.null(draws) && draws > available) {
-    abort_input(
-      "{.arg {arg}} must be at most {format_count(available)}, the draws of the
-       fit, not {format_count(draws)}.",
-      argument = arg,
-      expected = available,
-      value = draws,
-      call = call
-    )
-  }
-  draws
+  check_count(draws, max = available, allow_null = TRUE, arg = arg, call = call)
 }
 
 # All draws where that costs less than a second, 400 where it costs more.
