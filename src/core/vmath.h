@@ -11,10 +11,12 @@
  *   logistic(x)   with a = exp(-|x|): 1 / (1 + a) or a / (1 + a), so that
  *                 small results keep their relative accuracy
  *   softplus(x)   max(x, 0) + log1p(a)
+ *   log(x)        x = 2^k (1 + a), 0 <= a < 1: k log 2 + log1p(a), for normal
+ *                 positive numbers only
  *
  * Errors are below 2 ulp for exp and 4 ulp for the others, with or without
  * fused multiply-adds (core-check: at most 1.0, 2.3 and 2.6 against long
- * double). +-Inf and overflow give the limits, NaN stays NaN. v_out may be v_x.
+ * double); those of log are absolute, 4 ulp of max(1, |log x|). +-Inf and overflow give the limits, NaN stays NaN. v_out may be v_x.
  *
  * Meant to be called from TB_CLONES functions; see core/vector.h. */
 #ifndef TB_CORE_VMATH_H
@@ -105,6 +107,19 @@ TB_INLINE void tb_v4_softplus(tb_v4d* p_x) {
   *p_x = TB_V_SELECT(positive, x, TB_V_ALL(0.0)) + a;
 }
 
+/* finite x >= DBL_MIN */
+TB_INLINE void tb_v4_log(tb_v4d* p_x) {
+  const tb_v4u bits = (tb_v4u) *p_x;
+  /* the exponent as a number: its bits below those of 2^52 */
+  const tb_v4u biased = (bits >> 52) | UINT64_C(0x4330000000000000);
+  const tb_v4d k = (tb_v4d) biased - (0x1p52 + 1023.0);
+  const tb_v4u mantissa =
+    (bits & UINT64_C(0x000fffffffffffff)) | UINT64_C(0x3ff0000000000000);
+  tb_v4d a = (tb_v4d) mantissa - 1.0;
+  tb_v4_log1p_unit(&a);
+  *p_x = k * 0x1.62e42fefa39efp-1 + a;
+}
+
 /* The last n % 4 numbers go through a padded vector, so that a number's result
  * does not depend on its place in the array. */
 #define TB_V_OVER_ARRAY(map)                                                  \
@@ -137,7 +152,12 @@ TB_INLINE void tb_scalar_softplus(double* p_x) {
   *p_x = (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
+TB_INLINE void tb_scalar_log(double* p_x) {
+  *p_x = log(*p_x);
+}
+
 #define tb_v4_exp      tb_scalar_exp
+#define tb_v4_log      tb_scalar_log
 #define tb_v4_logistic tb_scalar_logistic
 #define tb_v4_softplus tb_scalar_softplus
 
@@ -152,6 +172,11 @@ TB_INLINE void tb_scalar_softplus(double* p_x) {
 
 TB_INLINE void tb_vexp(const double* v_x, double* v_out, size_t n) {
   TB_V_OVER_ARRAY(tb_v4_exp)
+}
+
+/* log(x), finite x >= DBL_MIN */
+TB_INLINE void tb_vlog(const double* v_x, double* v_out, size_t n) {
+  TB_V_OVER_ARRAY(tb_v4_log)
 }
 
 /* 1 / (1 + exp(-x)) */

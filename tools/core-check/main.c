@@ -15,6 +15,7 @@ static const struct {
 } v_table[] = {
   { "core", check_core },
   { "data", check_data },
+  { "diagnostics", check_diagnostics },
   { "gradients", check_gradients },
   { "kernels", check_kernels },
   { "models", check_models },

@@ -1,0 +1,362 @@
+# Kernel Stein discrepancy, and what it shares with the other diagnostics that
+# need gradients at the draws.
+
+#' Kernel Stein discrepancy
+#'
+#' Measures how far draws are from the posterior by the gradients of its logarithm
+#' alone: unlike R-hat and effective sample sizes it sees that a chain has converged
+#' to a wrong distribution.
+#'
+#' @param draws (numeric matrix of K draws x n_dim, draws object of \pkg{posterior}, or
+#'   [`tall_fit`][tall_fit]) The draws, of unconstrained parameters. Of a fit the
+#'   parameters are taken as they were sampled: `log_sigma`, not `sigma`.
+#' @param gradient (numeric matrix of K x n_dim, `tall_model`, `"kept"` or `NULL`)
+#'   Gradients of the **log posterior** at the draws (not of its negative). A model:
+#'   its exact gradients, one pass over the data for each draw. `"kept"`: those that
+#'   a run with `keep = c("draws", "gradients")` left, for free, but noisy unless it
+#'   ran on full gradients. `NULL`: the model of the fit.
+#' @param c (positive number) The scale of the kernel.
+#' @param beta (number between -1 and 0, exclusive) Its exponent.
+#' @param form (string) `"vector"` or `"coordinate"`, see Details.
+#' @param prefixes (whole numbers or `NULL`) Numbers of draws: the discrepancy of the
+#'   first so many, for each. Draws of several chains are taken iteration by
+#'   iteration.
+#' @param diagonal (`TRUE` or `FALSE`) Keep the terms that compare a draw with itself?
+#'   See the section on noise.
+#' @param covariance (numeric matrix of n_dim x n_dim, or `NULL`) Compare in the
+#'   coordinates \eqn{L^{-1} \theta}{L^-1 theta}, where \eqn{L L^T} is this matrix.
+#' @param cores (whole number) Threads. The result does not depend on it.
+#'
+#' @details
+#' With \eqn{b_k = \nabla \log \pi(\theta_k)}{b_k = grad log pi(theta_k)}, \eqn{u =
+#' \theta_k - \theta_l}{u = theta_k - theta_l}, \eqn{q = c^2 + \|u\|^2}{q = c^2 +
+#' ||u||^2} and the inverse multiquadric kernel \eqn{q^\beta}{q^beta},
+#' \deqn{k_j(k, l) = b_{kj} b_{lj} q^\beta + 2 \beta q^{\beta - 1} u_j (b_{lj} -
+#' b_{kj}) - 2 \beta q^{\beta - 1} - 4 \beta (\beta - 1) q^{\beta - 2} u_j^2,}{k_j(k,
+#' l) = b_kj b_lj q^beta + 2 beta q^(beta-1) u_j (b_lj - b_kj) - 2 beta q^(beta-1) - 4
+#' beta (beta-1) q^(beta-2) u_j^2,}
+#' whose mean over independent draws of the posterior is zero for \eqn{k \neq l}{k !=
+#' l}. The vector form is
+#' \eqn{\sqrt{K^{-2} \sum_{k, l} \sum_j k_j(k, l)}}{sqrt(K^-2 sum_kl sum_j k_j(k,
+#' l))}; the coordinate form \eqn{\sum_j \sqrt{K^{-2} \sum_{k, l} k_j(k,
+#' l)}}{sum_j sqrt(K^-2 sum_kl k_j(k, l))} is eq. 20 of Putcha, Nemeth & Fearnhead
+#' (2023), whose program computes the vector form, from gradients of the negative log
+#' posterior: its terms that are linear in them have the wrong sign.
+#'
+#' The kernel compares distances with \eqn{c}. Posteriors of tall data are narrow:
+#' with \eqn{c = 1} in the units of the parameters the discrepancy is then little
+#' more than the norm of the average gradient. Give `covariance`, for instance the
+#' inverse of the Hessian at the mode, to compare in standard deviations. For K
+#' independent draws of a standard normal in d dimensions its square is then about
+#' 2 d / K with \eqn{\beta = -1/2}.
+#'
+#' The cost is \eqn{3 K^2 d} multiplications through BLAS, in blocks; the memory
+#' beyond a few copies of the draws is constant.
+#'
+#' @section Noisy gradients:
+#' An unbiased estimate \eqn{\hat g}{g-hat} adds \eqn{c^{2 \beta} \,
+#' \mathrm{tr\,Cov}(\hat g) / K}{c^(2 beta) tr Cov(g-hat) / K} to the square of the
+#' vector form, through the terms of a draw with itself; and as later draws depend on
+#' the noise, the others are biased too. `diagonal = FALSE` leaves out
+#' the former and divides by \eqn{K (K - 1)}, which makes the square an unbiased
+#' estimate for independent draws, one that may be negative: the result is then 0.
+#' Discrepancies from noisy gradients are labelled so.
+#'
+#' @return A number, with the attribute `gradient = "noisy"` if it is from noisy
+#'   gradients; with `prefixes` a data frame of `draws`, `ksd` and `gradient`
+#'   (`"exact"`, `"noisy"` or `"given"`). Weights of the draws are used if there are
+#'   any.
+#' @section Conditions:
+#' `tall_error_input` for fewer than two draws, missing values, or gradients that do
+#' not match the draws; `tall_error_unsupported` if the fit kept no gradients;
+#' `tall_error_stale` if the model is gone.
+#' @references
+#' Gorham & Mackey (2017). Measuring sample quality with kernels. *ICML*.
+#'
+#' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
+#' gradient Langevin dynamics. *AISTATS*.
+#' @examples
+#' x <- matrix(rnorm(2000), 1000)
+#' ksd(x, -x)
+#' # too wide, and off centre
+#' ksd(1.5 * x, -1.5 * x)
+#' ksd(x + 0.5, -x - 0.5)
+#' ksd(x, -x, prefixes = c(10, 100, 1000))
+#'
+#' model <- model_gaussian(matrix(rnorm(400), 200), covariance = diag(2))
+#' fit <- sg_sample(model, kernel_sgld(0.005), iter = 500, seed = 1)
+#' ksd(fit, covariance = model$posterior_covariance)
+#' @export
+ksd <- function(
+  draws,
+  gradient = NULL,
+  c = 1,
+  beta = -0.5,
+  form = c("vector", "coordinate"),
+  prefixes = NULL,
+  diagonal = TRUE,
+  covariance = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  points <- diagnostic_points(draws)
+  n <- nrow(points$draws)
+  if (n < 2) {
+    abort_input(
+      "{.arg draws} must have at least 2 draws, not {n}.",
+      argument = "draws",
+      expected = 2,
+      value = n
+    )
+  }
+  check_number(c, positive = TRUE)
+  check_number(beta)
+  if (beta <= -1 || beta >= 0) {
+    abort_value(beta, 1, "lie between -1 and 0, exclusive", "beta", rlang::current_env())
+  }
+  form <- check_choice(form, c("vector", "coordinate"))
+  prefixes <- check_prefixes(prefixes, n)
+  check_flag(diagonal)
+  cores <- check_count(cores)
+  slope <- point_gradients(points, gradient)
+  theta <- t(points$draws)
+  score <- t(slope$values)
+  if (!is.null(covariance)) {
+    root <- covariance_root(covariance, nrow(theta))
+    theta <- backsolve(root, theta, transpose = TRUE)
+    score <- root %*% score
+  }
+  order <- points$order
+  square <- ksd_squares(
+    theta[, order, drop = FALSE],
+    score[, order, drop = FALSE],
+    points$weights[order],
+    as.double(c),
+    as.double(beta),
+    form,
+    diagonal,
+    if (is.null(prefixes)) n else prefixes,
+    cores
+  )
+  value <- colSums(sqrt(pmax(square, 0)))
+  if (is.null(prefixes)) {
+    attr(value, "gradient") <- if (slope$label == "noisy") "noisy"
+    return(value)
+  }
+  data.frame(draws = prefixes, ksd = value, gradient = slope$label)
+}
+
+# Squares of the discrepancy: a row for each coordinate, or one; a column for each
+# prefix. theta, score: n_dim x n_draw.
+ksd_squares <- function(
+  theta,
+  score,
+  weights,
+  c,
+  beta,
+  form,
+  diagonal,
+  prefixes,
+  cores
+) {
+  parts <- .Call(
+    ffi_ksd,
+    theta - rowMeans(theta),
+    score,
+    weights,
+    c,
+    beta,
+    form == "coordinate",
+    as.integer(cores)
+  )
+  added <- if (diagonal) parts$diagonal + parts$below else parts$below
+  added <- matrix(added, ncol = ncol(theta))
+  total <- apply(added, 1, cumsum)
+  total <- t(matrix(total, ncol(theta)))[, prefixes, drop = FALSE]
+  pairs <- cumsum(weights)^2
+  if (!diagonal) {
+    pairs <- pairs - cumsum(weights^2)
+  }
+  sweep(total, 2, pairs[prefixes], "/")
+}
+
+check_prefixes <- function(prefixes, n, call = caller_env()) {
+  if (is.null(prefixes)) {
+    return(NULL)
+  }
+  prefixes <- check_numeric_vector(prefixes, call = call)
+  bad <- which(prefixes != round(prefixes) | prefixes < 2 | prefixes > n)
+  if (length(bad) > 0) {
+    abort_value(
+      prefixes,
+      bad[[1]],
+      paste("be whole numbers between 2 and", format_count(n)),
+      arg = "prefixes",
+      call = call
+    )
+  }
+  unname(prefixes)
+}
+
+# Upper triangular R, R'R = covariance.
+covariance_root <- function(covariance, n_dim, arg = "covariance", call = caller_env()) {
+  check_covariance(covariance, n_dim, arg = arg, call = call)
+  chol(unname(covariance))
+}
+
+# ---- draws and gradients at them ---------------------------------------------
+
+# list(draws, order, weights, fit): draws x coordinates, a plain matrix of the
+# parameters as they were sampled, chain after chain; `order` goes through them
+# iteration by iteration.
+diagnostic_points <- function(draws, arg = "draws", call = caller_env()) {
+  check_given(draws, arg = arg, call = call)
+  if (inherits(draws, "tall_fit")) {
+    check_has_draws(draws, call)
+    theta <- fit_unconstrained(draws)
+    n_chain <- posterior::nchains(draws$draws)
+    weights <- draws$weights
+    fit <- draws
+  } else {
+    fit <- NULL
+    weights <- NULL
+    n_chain <- 1
+    theta <- draws
+    if (posterior::is_draws(draws)) {
+      n_chain <- posterior::nchains(draws)
+      weights <- stats::weights(draws)
+      theta <- unclass(posterior::as_draws_array(draws))
+      theta <- theta[, , posterior::variables(draws), drop = FALSE]
+      theta <- matrix(
+        theta,
+        ncol = dim(theta)[[3]],
+        dimnames = list(NULL, dimnames(theta)[[3]])
+      )
+    } else if (is.data.frame(draws)) {
+      theta <- as.matrix(draws)
+    }
+  }
+  check_matrix(theta, arg = arg, call = call)
+  storage.mode(theta) <- "double"
+  n <- nrow(theta)
+  list(
+    draws = theta,
+    order = as.integer(t(matrix(seq_len(n), ncol = n_chain))),
+    weights = if (is.null(weights)) rep(1, n) else as.double(weights),
+    fit = fit
+  )
+}
+
+# Draws x coordinates of a fit, as they were sampled.
+fit_unconstrained <- function(fit) {
+  if (is.null(fit$unconstrained)) {
+    theta <- draws_matrix(fit)
+    colnames(theta) <- fit$coordinates
+    return(theta)
+  }
+  matrix(
+    fit$unconstrained,
+    ncol = length(fit$coordinates),
+    dimnames = list(NULL, fit$coordinates)
+  )
+}
+
+# list(values, label): gradients of the log posterior at the points, one in each
+# row.
+point_gradients <- function(points, gradient, call = caller_env()) {
+  fit <- points$fit
+  if (is.null(gradient)) {
+    if (is.null(fit)) {
+      abort_input(
+        "{.arg gradient} must be given: {.arg draws} alone do not tell the
+         posterior.",
+        argument = "gradient",
+        call = call
+      )
+    }
+    gradient <- fit_model(fit, call)
+  }
+  if (inherits(gradient, "tall_model")) {
+    check_model(gradient, arg = "gradient", call = call)
+    check_coordinates(points$draws, gradient, call)
+    values <- model_gradients(gradient, points$draws)
+    check_finite(values, arg = "gradient", call = call)
+    return(list(values = values, label = "exact"))
+  }
+  if (is.character(gradient)) {
+    check_choice(gradient, "kept", arg = "gradient", call = call)
+    if (is.null(fit)) {
+      abort_expected(
+        gradient,
+        "a matrix or a model when `draws` is not a fit",
+        arg = "gradient",
+        call = call
+      )
+    }
+    label <- if (fit$gradient$name == "full") "exact" else "noisy"
+    return(list(values = kept_gradients(fit, "`gradient = NULL`", call), label = label))
+  }
+  check_matrix(
+    gradient,
+    n_row = nrow(points$draws),
+    n_col = ncol(points$draws),
+    arg = "gradient",
+    call = call
+  )
+  storage.mode(gradient) <- "double"
+  list(values = gradient, label = "given")
+}
+
+# otherwise: the argument that asks for exact ones
+kept_gradients <- function(fit, otherwise, call) {
+  if (is.null(fit$gradients)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "The fit kept no gradients.",
+        i = "Run again with {.code keep = c(\"draws\", \"gradients\")}.",
+        i = "Or use exact ones ({otherwise}), at the cost of a pass over the data
+             for each draw."
+      ),
+      argument = "gradient",
+      call = call
+    )
+  }
+  matrix(fit$gradients, ncol = length(fit$coordinates))
+}
+
+# The draws are in the parameters that the model is sampled in.
+check_coordinates <- function(theta, model, call) {
+  given <- colnames(theta)
+  is_natural <- !is.null(given) &&
+    identical(given, model$variables) &&
+    !identical(model$variables, model$coordinates)
+  if (ncol(theta) != model$n_dim || is_natural) {
+    wanted <- quote_columns(utils::head(model$coordinates, 5))
+    abort_input(
+      c(
+        "{.arg draws} must be of the {count_noun(model$n_dim, 'parameter')} that
+         the model is sampled in, not of {count_noun(ncol(theta), 'variable')}.",
+        i = if (is_natural) "They are {wanted}. A fit can be given instead."
+      ),
+      argument = "draws",
+      expected = model$coordinates,
+      value = given,
+      call = call
+    )
+  }
+}
+
+# Exact gradients with respect to the parameters at the rows of theta.
+model_gradients <- function(model, theta) {
+  position <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
+  gradient <- model_evaluate(model, position)$gradient
+  if (model_is_whitened(model)) {
+    chol <- model$whitening$chol
+    gradient <- if (model$whitening$is_diagonal) {
+      chol * gradient
+    } else {
+      chol %*% gradient
+    }
+  }
+  t(gradient)
+}

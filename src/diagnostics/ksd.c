@@ -1,0 +1,428 @@
+/* See ksd.h. Summed over coordinates,
+ *
+ *   k(k, l) = K [ b_k.b_l + (2 beta (cross - d) - 4 beta (beta-1) r^2/q) / q ]
+ *   cross   = b_l.x_k + b_k.x_l - b_k.x_k - b_l.x_l,   r^2 = ||u||^2
+ *
+ * whose inner products come from three matrix products for each pair of
+ * blocks, not four: with s the ratio of the sizes of x and b, and y = x + s b,
+ *
+ *   b_l.x_k + b_k.x_l = (y_k.y_l - x_k.x_l - s^2 b_k.b_l) / s
+ *
+ * where the three terms are of one size, so that rounding is that of the
+ * larger inner products. By coordinate, sums over k of the kernel times columns
+ * of x and b are matrix products themselves:
+ *
+ *   sum_k K b_kj b_lj          = b_lj (K' B)_lj
+ *   sum_k W u_j (b_lj - b_kj)  = b_lj (W'X)_lj + x_lj (W'B)_lj
+ *                                - (W'(B.X))_lj - b_lj x_lj (W'1)_l
+ *   sum_k V u_j^2              = (V' X.X)_lj - 2 x_lj (V'X)_lj
+ *                                + x_lj^2 (V'1)_l
+ *
+ * with W = q^(beta-1), V = q^(beta-2). */
+#include "diagnostics/ksd.h"
+
+#include "core/blas.h"
+#include "core/clones.h"
+#include "core/vmath.h"
+
+#include <math.h>
+#include <string.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+/* Draws of a block, and the coordinates multiplied at a time. Three products of
+ * blocks stay in a core's cache, and 64^3 multiplications are few enough for
+ * OpenBLAS not to split them among threads of its own, for which the threads
+ * here would wait. */
+#define BLOCK 64
+
+enum { PRODUCT_draw, PRODUCT_gradient, PRODUCT_sum, N_PRODUCT };
+
+static inline size_t min_size(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+/* numbers of a thread */
+static size_t work_size(const struct tb_ksd* p_ksd) {
+  const size_t n_square = BLOCK * BLOCK;
+  return p_ksd->by_coordinate ? 4 * n_square + 6 * BLOCK * p_ksd->n_dim
+                              : N_PRODUCT * n_square;
+}
+
+size_t tb_ksd_scratch_size(const struct tb_ksd* p_ksd) {
+  const size_t n_array = p_ksd->n_dim * p_ksd->n_draw;
+  return sizeof(double) *
+         ((p_ksd->by_coordinate ? 2 : 1) * n_array + 2 * p_ksd->n_draw +
+          (size_t) p_ksd->n_threads * work_size(p_ksd));
+}
+
+size_t tb_ksd_n_task(const struct tb_ksd* p_ksd) {
+  return (p_ksd->n_draw + BLOCK - 1) / BLOCK;
+}
+
+void tb_ksd_prepare(struct tb_ksd* p_ksd, void* p_scratch) {
+  const size_t n_dim = p_ksd->n_dim, n_draw = p_ksd->n_draw;
+  const size_t n_array = n_dim * n_draw;
+  const double* v_x = p_ksd->v_draw;
+  const double* v_b = p_ksd->v_gradient;
+  p_ksd->v_sum = p_scratch;
+  p_ksd->v_square =
+    p_ksd->v_sum + (p_ksd->by_coordinate ? 2 : 1) * n_array;
+  p_ksd->v_inner = p_ksd->v_square + n_draw;
+  p_ksd->v_work = p_ksd->v_inner + n_draw;
+
+  double size_x = 0, size_b = 0;
+  for (size_t k = 0; k < n_draw; ++k) {
+    double square = 0, inner = 0;
+    for (size_t j = 0; j < n_dim; ++j) {
+      const double x = v_x[k * n_dim + j], b = v_b[k * n_dim + j];
+      square += x * x;
+      inner += x * b;
+      size_b += b * b;
+    }
+    p_ksd->v_square[k] = square;
+    p_ksd->v_inner[k] = inner;
+    size_x += square;
+  }
+  p_ksd->balance = size_x > 0 && size_b > 0 ? sqrt(size_x / size_b) : 1;
+  if (p_ksd->by_coordinate) {
+    for (size_t i = 0; i < n_array; ++i) {
+      p_ksd->v_sum[i] = v_x[i] * v_b[i];
+      p_ksd->v_sum[n_array + i] = v_x[i] * v_x[i];
+    }
+  } else {
+    for (size_t i = 0; i < n_array; ++i) {
+      p_ksd->v_sum[i] = v_x[i] + p_ksd->balance * v_b[i];
+    }
+  }
+}
+
+/* ---- functions of the distance ---- */
+
+/* q -> q^beta, 1 / q. For beta = -1/2 by Newton's iteration for q^(-1/2) from
+ * the exponent (relative error 0.034, squared four times, to rounding). */
+TB_INLINE void kernel_powers(const double* v_q,
+                             double beta,
+                             double* v_kernel,
+                             double* v_inverse,
+                             size_t n) {
+  if (beta != -0.5) {
+    tb_vlog(v_q, v_kernel, n);
+    for (size_t k = 0; k < n; ++k) {
+      v_kernel[k] *= beta;
+    }
+    tb_vexp(v_kernel, v_kernel, n);
+    for (size_t k = 0; k < n; ++k) {
+      v_inverse[k] = 1 / v_q[k];
+    }
+    return;
+  }
+#ifdef TB_VECTOR
+  /* arrays are as long as a block, so the last vector may be filled up */
+  for (size_t k = 0; k < n; k += 4) {
+    const tb_v4d half = 0.5 * *(const tb_v4d*) (v_q + k);
+    tb_v4u bits = *(const tb_v4u*) (v_q + k);
+    bits = UINT64_C(0x5fe6eb50c7b537a9) - (bits >> 1);
+    tb_v4d y = (tb_v4d) bits;
+    for (int step = 0; step < 4; ++step) {
+      y *= 1.5 - half * y * y;
+    }
+    *(tb_v4d*) (v_kernel + k) = y;
+    *(tb_v4d*) (v_inverse + k) = y * y;
+  }
+#else
+  for (size_t k = 0; k < n; ++k) {
+    v_inverse[k] = 1 / v_q[k];
+    v_kernel[k] = sqrt(v_inverse[k]);
+  }
+#endif
+}
+
+/* what depends on the column l alone */
+struct column {
+  double square;
+  double inner;
+};
+
+/* sum_k w_k k(k, l) over n rows */
+TB_CLONES
+static double column_sum(const struct tb_ksd* p_ksd,
+                         size_t start,
+                         size_t n,
+                         const struct column* p_column,
+                         const double* v_xx,
+                         const double* v_bb,
+                         const double* v_yy) {
+  double v_q[BLOCK], v_kernel[BLOCK], v_inverse[BLOCK];
+  const double* v_square = p_ksd->v_square + start;
+  const double* v_inner = p_ksd->v_inner + start;
+  const double* v_weight = p_ksd->v_weight + start;
+  const double c2 = p_ksd->c * p_ksd->c, beta = p_ksd->beta;
+  const double s = p_ksd->balance;
+  const double from_bb = s, from_both = 1 / s;
+  const double twice = 2 * beta, four = 4 * beta * (beta - 1);
+  const double d = (double) p_ksd->n_dim;
+  double sum = 0;
+
+  size_t k = 0;
+#ifdef TB_VECTOR
+  tb_v4d v_part = { 0, 0, 0, 0 };
+  for (; k + 4 <= n; k += 4) {
+    tb_v4d r2 = *(const tb_v4d*) (v_square + k) + p_column->square -
+                2.0 * *(const tb_v4d*) (v_xx + k);
+    /* rounding may make it negative for draws that are equal */
+    r2 = TB_V_SELECT(r2 > 0.0, r2, TB_V_ALL(0.0));
+    *(tb_v4d*) (v_q + k) = c2 + r2;
+  }
+#endif
+  for (; k < n; ++k) {
+    const double r2 = v_square[k] + p_column->square - 2 * v_xx[k];
+    v_q[k] = c2 + (r2 > 0 ? r2 : 0);
+  }
+  for (; k % 4 != 0; ++k) {
+    v_q[k] = c2;
+  }
+  kernel_powers(v_q, beta, v_kernel, v_inverse, k);
+
+  k = 0;
+#ifdef TB_VECTOR
+  for (; k + 4 <= n; k += 4) {
+    const tb_v4d xx = *(const tb_v4d*) (v_xx + k);
+    const tb_v4d bb = *(const tb_v4d*) (v_bb + k);
+    const tb_v4d yy = *(const tb_v4d*) (v_yy + k);
+    const tb_v4d inverse = *(const tb_v4d*) (v_inverse + k);
+    const tb_v4d r2 = *(const tb_v4d*) (v_q + k) - c2;
+    const tb_v4d cross = (yy - xx) * from_both - from_bb * bb -
+                         *(const tb_v4d*) (v_inner + k) - p_column->inner;
+    const tb_v4d bracket =
+      bb + inverse * (twice * (cross - d) - four * r2 * inverse);
+    v_part += *(const tb_v4d*) (v_weight + k) *
+              *(const tb_v4d*) (v_kernel + k) * bracket;
+  }
+  sum = (v_part[0] + v_part[1]) + (v_part[2] + v_part[3]);
+#endif
+  for (; k < n; ++k) {
+    const double r2 = v_q[k] - c2;
+    const double cross = (v_yy[k] - v_xx[k]) * from_both - from_bb * v_bb[k] -
+                         v_inner[k] - p_column->inner;
+    sum += v_weight[k] * v_kernel[k] *
+           (v_bb[k] + v_inverse[k] * (twice * (cross - d) -
+                                      four * r2 * v_inverse[k]));
+  }
+  return sum;
+}
+
+/* Column l of the matrices w_k K, w_k W and w_k V, n rows; in: x_k.x_l. */
+TB_CLONES
+static void column_kernels(const struct tb_ksd* p_ksd,
+                           size_t start,
+                           size_t n,
+                           double square,
+                           const double* v_xx,
+                           double* v_k,
+                           double* v_w,
+                           double* v_v) {
+  double v_q[BLOCK], v_kernel[BLOCK], v_inverse[BLOCK];
+  const double* v_square = p_ksd->v_square + start;
+  const double* v_weight = p_ksd->v_weight + start;
+  const double c2 = p_ksd->c * p_ksd->c;
+  size_t k = 0;
+  for (; k < n; ++k) {
+    const double r2 = v_square[k] + square - 2 * v_xx[k];
+    v_q[k] = c2 + (r2 > 0 ? r2 : 0);
+  }
+  for (; k % 4 != 0; ++k) {
+    v_q[k] = c2;
+  }
+  kernel_powers(v_q, p_ksd->beta, v_kernel, v_inverse, k);
+  for (k = 0; k < n; ++k) {
+    v_k[k] = v_weight[k] * v_kernel[k];
+    v_w[k] = v_k[k] * v_inverse[k];
+    v_v[k] = v_w[k] * v_inverse[k];
+  }
+}
+
+/* ---- tasks ---- */
+
+/* C = A'B of two blocks of draws, n_row x n_column with leading dimension
+ * BLOCK */
+static void block_product(const struct tb_ksd* p_ksd,
+                          const double* v_x,
+                          size_t row,
+                          size_t n_row,
+                          size_t column,
+                          size_t n_column,
+                          double* v_out) {
+  const size_t n_dim = p_ksd->n_dim;
+  for (size_t j = 0; j < n_dim; j += BLOCK) {
+    tb_gemm_tn_scale(n_row, n_column, min_size(BLOCK, n_dim - j),
+                     v_x + row * n_dim + j, n_dim, v_x + column * n_dim + j,
+                     n_dim, j > 0, v_out, BLOCK);
+  }
+}
+
+static void vector_task(const struct tb_ksd* p_ksd,
+                        size_t task,
+                        double* v_work,
+                        double* v_diagonal,
+                        double* v_below) {
+  const size_t column = task * BLOCK;
+  const size_t n_column = min_size(BLOCK, p_ksd->n_draw - column);
+  const double* v_of[N_PRODUCT] = {
+    [PRODUCT_draw] = p_ksd->v_draw,
+    [PRODUCT_gradient] = p_ksd->v_gradient,
+    [PRODUCT_sum] = p_ksd->v_sum,
+  };
+  double* v_product[N_PRODUCT];
+  for (size_t p = 0; p < N_PRODUCT; ++p) {
+    v_product[p] = v_work + p * BLOCK * BLOCK;
+  }
+  memset(v_below + column, 0, n_column * sizeof(double));
+
+  for (size_t row = 0; row <= column; row += BLOCK) {
+    const size_t n_row = min_size(BLOCK, p_ksd->n_draw - row);
+    for (size_t p = 0; p < N_PRODUCT; ++p) {
+      block_product(p_ksd, v_of[p], row, n_row, column, n_column,
+                    v_product[p]);
+    }
+    for (size_t l = 0; l < n_column; ++l) {
+      const struct column here = { p_ksd->v_square[column + l],
+                                   p_ksd->v_inner[column + l] };
+      const size_t n_before = row == column ? l : n_row;
+      v_below[column + l] += column_sum(
+        p_ksd, row, n_before, &here, v_product[PRODUCT_draw] + l * BLOCK,
+        v_product[PRODUCT_gradient] + l * BLOCK,
+        v_product[PRODUCT_sum] + l * BLOCK);
+    }
+  }
+
+  const double c2 = p_ksd->c * p_ksd->c;
+  const double kernel = pow(c2, p_ksd->beta);
+  const double trace = -2 * p_ksd->beta * kernel / c2 * (double) p_ksd->n_dim;
+  for (size_t l = column; l < column + n_column; ++l) {
+    const double w = p_ksd->v_weight[l];
+    const double* v_b = p_ksd->v_gradient + l * p_ksd->n_dim;
+    double square = 0;
+    for (size_t j = 0; j < p_ksd->n_dim; ++j) {
+      square += v_b[j] * v_b[j];
+    }
+    v_below[l] *= 2 * w;
+    v_diagonal[l] = w * w * (kernel * square + trace);
+  }
+}
+
+/* (n_dim x n_column) = A (n_dim x n_row) C (n_row x n_column) */
+static void block_map(const struct tb_ksd* p_ksd,
+                      const double* v_x,
+                      size_t row,
+                      size_t n_row,
+                      const double* v_c,
+                      size_t n_column,
+                      double* v_out) {
+  const size_t n_dim = p_ksd->n_dim;
+  for (size_t j = 0; j < n_dim; j += BLOCK) {
+    tb_gemm(min_size(BLOCK, n_dim - j), n_column, n_row,
+            v_x + row * n_dim + j, n_dim, v_c, BLOCK, v_out + j, n_dim);
+  }
+}
+
+static void coordinate_task(const struct tb_ksd* p_ksd,
+                            size_t task,
+                            double* v_work,
+                            double* v_diagonal,
+                            double* v_below) {
+  const size_t n_dim = p_ksd->n_dim;
+  const size_t column = task * BLOCK;
+  const size_t n_column = min_size(BLOCK, p_ksd->n_draw - column);
+  const size_t n_square = BLOCK * BLOCK, n_map = BLOCK * n_dim;
+  const double* v_bx = p_ksd->v_sum;
+  const double* v_x2 = p_ksd->v_sum + n_dim * p_ksd->n_draw;
+  double* v_xx = v_work;
+  double* v_k = v_xx + n_square;
+  double* v_w = v_k + n_square;
+  double* v_v = v_w + n_square;
+  double* v_kb = v_v + n_square;
+  double* v_wx = v_kb + n_map;
+  double* v_wb = v_wx + n_map;
+  double* v_wbx = v_wb + n_map;
+  double* v_vx = v_wbx + n_map;
+  double* v_vx2 = v_vx + n_map;
+  const double beta = p_ksd->beta, c2 = p_ksd->c * p_ksd->c;
+  memset(v_below + column * n_dim, 0, n_column * n_dim * sizeof(double));
+
+  for (size_t row = 0; row <= column; row += BLOCK) {
+    const size_t n_row = min_size(BLOCK, p_ksd->n_draw - row);
+    block_product(p_ksd, p_ksd->v_draw, row, n_row, column, n_column, v_xx);
+    for (size_t l = 0; l < n_column; ++l) {
+      const size_t n_before = row == column ? l : n_row;
+      const size_t n_after = n_row - n_before, at = l * BLOCK;
+      column_kernels(p_ksd, row, n_before, p_ksd->v_square[column + l],
+                     v_xx + at, v_k + at, v_w + at, v_v + at);
+      memset(v_k + at + n_before, 0, n_after * sizeof(double));
+      memset(v_w + at + n_before, 0, n_after * sizeof(double));
+      memset(v_v + at + n_before, 0, n_after * sizeof(double));
+    }
+    block_map(p_ksd, p_ksd->v_gradient, row, n_row, v_k, n_column, v_kb);
+    block_map(p_ksd, p_ksd->v_draw, row, n_row, v_w, n_column, v_wx);
+    block_map(p_ksd, p_ksd->v_gradient, row, n_row, v_w, n_column, v_wb);
+    block_map(p_ksd, v_bx, row, n_row, v_w, n_column, v_wbx);
+    block_map(p_ksd, p_ksd->v_draw, row, n_row, v_v, n_column, v_vx);
+    block_map(p_ksd, v_x2, row, n_row, v_v, n_column, v_vx2);
+    for (size_t l = 0; l < n_column; ++l) {
+      double w1 = 0, v1 = 0;
+      for (size_t k = 0; k < n_row; ++k) {
+        w1 += v_w[l * BLOCK + k];
+        v1 += v_v[l * BLOCK + k];
+      }
+      const double* v_x = p_ksd->v_draw + (column + l) * n_dim;
+      const double* v_b = p_ksd->v_gradient + (column + l) * n_dim;
+      double* v_to = v_below + (column + l) * n_dim;
+      for (size_t j = 0; j < n_dim; ++j) {
+        const size_t at = l * n_dim + j;
+        const double cross = v_b[j] * v_wx[at] + v_x[j] * v_wb[at] -
+                             v_wbx[at] - v_b[j] * v_x[j] * w1;
+        const double square =
+          v_vx2[at] - 2 * v_x[j] * v_vx[at] + v_x[j] * v_x[j] * v1;
+        v_to[j] += v_b[j] * v_kb[at] + 2 * beta * (cross - w1) -
+                   4 * beta * (beta - 1) * square;
+      }
+    }
+  }
+
+  const double kernel = pow(c2, beta), trace = -2 * beta * kernel / c2;
+  for (size_t l = column; l < column + n_column; ++l) {
+    const double w = p_ksd->v_weight[l];
+    for (size_t j = 0; j < n_dim; ++j) {
+      const double b = p_ksd->v_gradient[l * n_dim + j];
+      v_below[l * n_dim + j] *= 2 * w;
+      v_diagonal[l * n_dim + j] = w * w * (kernel * b * b + trace);
+    }
+  }
+}
+
+void tb_ksd_advance(const struct tb_ksd* p_ksd,
+                    size_t first,
+                    size_t last,
+                    double* v_diagonal,
+                    double* v_below) {
+  const size_t n_work = work_size(p_ksd);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(p_ksd->n_threads) schedule(dynamic, 1)
+#endif
+  /* the longest columns first */
+  for (size_t i = 0; i < last - first; ++i) {
+    const size_t task = last - 1 - i;
+    size_t thread = 0;
+#ifdef _OPENMP
+    thread = (size_t) omp_get_thread_num();
+#endif
+    double* v_work = p_ksd->v_work + thread * n_work;
+    if (p_ksd->by_coordinate) {
+      coordinate_task(p_ksd, task, v_work, v_diagonal, v_below);
+    } else {
+      vector_task(p_ksd, task, v_work, v_diagonal, v_below);
+    }
+  }
+}

@@ -1,0 +1,111 @@
+#include "check.h"
+
+#include "core/rng.h"
+#include "core/vmath.h"
+#include "diagnostics/ksd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The Stein kernel of coordinate j at draws k and l, by its definition. */
+static double stein(const struct tb_ksd* p, size_t k, size_t l, size_t j) {
+  const double* v_x = p->v_draw;
+  const double* v_b = p->v_gradient;
+  const size_t d = p->n_dim;
+  double q = p->c * p->c;
+  for (size_t i = 0; i < d; ++i) {
+    const double u = v_x[k * d + i] - v_x[l * d + i];
+    q += u * u;
+  }
+  const double u = v_x[k * d + j] - v_x[l * d + j];
+  const double dx = 2 * p->beta * u * pow(q, p->beta - 1);
+  return v_b[k * d + j] * v_b[l * d + j] * pow(q, p->beta) -
+         v_b[k * d + j] * dx + v_b[l * d + j] * dx -
+         2 * p->beta * pow(q, p->beta - 1) -
+         4 * p->beta * (p->beta - 1) * u * u * pow(q, p->beta - 2);
+}
+
+static double* normals(size_t n, size_t chain) {
+  double* v = check_alloc(n, sizeof *v);
+  struct tb_rng rng;
+  tb_rng_init(&rng, 1, chain, TB_STREAM_noise);
+  tb_rng_fill_norm(&rng, v, n);
+  return v;
+}
+
+static void ksd_is_definition(struct check* p_check) {
+  const struct {
+    size_t n_draw, n_dim;
+    double beta;
+  } v_case[] = { { 2, 1, -0.5 },  { 5, 3, -0.5 },   { 64, 2, -0.3 },
+                 { 65, 2, -0.5 }, { 131, 5, -0.8 }, { 70, 66, -0.5 } };
+  for (size_t i = 0; i < sizeof v_case / sizeof v_case[0]; ++i) {
+    for (int by_coordinate = 0; by_coordinate < 2; ++by_coordinate) {
+      const size_t n = v_case[i].n_draw, d = v_case[i].n_dim;
+      const size_t n_each = by_coordinate ? d : 1;
+      double* v_x = normals(n * d, 0);
+      double* v_b = normals(n * d, 1);
+      double* v_weight = check_alloc(n, sizeof *v_weight);
+      double* v_diagonal = check_alloc(n * n_each, sizeof *v_diagonal);
+      double* v_below = check_alloc(n * n_each, sizeof *v_below);
+      for (size_t k = 0; k < n; ++k) {
+        v_weight[k] = 1 + (double) (k % 3);
+      }
+      struct tb_ksd ksd = { .n_draw = n, .n_dim = d, .v_draw = v_x,
+                            .v_gradient = v_b, .v_weight = v_weight,
+                            .c = 1.3, .beta = v_case[i].beta,
+                            .by_coordinate = by_coordinate,
+                            .n_threads = 2 };
+      void* p_scratch = check_alloc(tb_ksd_scratch_size(&ksd), 1);
+      tb_ksd_prepare(&ksd, p_scratch);
+      /* in two slices */
+      tb_ksd_advance(&ksd, 0, 1, v_diagonal, v_below);
+      tb_ksd_advance(&ksd, 1, tb_ksd_n_task(&ksd), v_diagonal, v_below);
+      for (size_t l = 0; l < n; ++l) {
+        for (size_t part = 0; part < n_each; ++part) {
+          double same = 0, below = 0;
+          for (size_t j = by_coordinate ? part : 0;
+               j < (by_coordinate ? part + 1 : d); ++j) {
+            same += v_weight[l] * v_weight[l] * stein(&ksd, l, l, j);
+            for (size_t k = 0; k < l; ++k) {
+              below += 2 * v_weight[k] * v_weight[l] * stein(&ksd, k, l, j);
+            }
+          }
+          const double size = (double) (n * d);
+          CHECK_CLOSE(v_diagonal[l * n_each + part], same, 1e-13 * size);
+          CHECK_CLOSE(v_below[l * n_each + part], below, 1e-13 * size * 20);
+        }
+      }
+      free(p_scratch);
+      free(v_below);
+      free(v_diagonal);
+      free(v_weight);
+      free(v_b);
+      free(v_x);
+    }
+  }
+}
+
+TB_INLINE double one_log(double x) {
+  double out;
+  tb_vlog(&x, &out, 1);
+  return out;
+}
+
+static void log_is_accurate(struct check* p_check) {
+  for (double x = 2.3e-308; x < 1e308; x *= 1.37) {
+    const double expected = log(x);
+    CHECK_CLOSE(one_log(x), expected, 1e-15 * fmax(1, fabs(expected)));
+  }
+  for (double x = 0.25; x < 4; x += 1.0 / 1024) {
+    CHECK_CLOSE(one_log(x), log(x), 1e-15);
+  }
+}
+
+const struct check_case check_diagnostics[] = {
+  { "the parts of a Stein discrepancy are those of its definition",
+    ksd_is_definition },
+  { "log of arrays is accurate", log_is_accurate },
+  { NULL, NULL }
+};
