@@ -27,10 +27,10 @@ vignette_options <- function(name) {
   )
 }
 
-# The table of a section of bench/results/bias.md, as it stands there.
-bench_table <- function(title) {
-  lines <- bias_lines()
-  from <- which(lines == paste("##", title))
+# The table of a section of a result in bench/, as it stands there.
+bench_table <- function(title, file = "bias.md") {
+  lines <- bench_lines(file)
+  from <- grep(paste0("^##? ", title), lines)[[1]]
   to <- c(grep("^## |^Took ", lines), length(lines) + 1)
   section <- lines[from:(min(to[to > from]) - 1)]
   cat("", grep("^[|]", section, value = TRUE), "", sep = "\n")
@@ -38,7 +38,7 @@ bench_table <- function(title) {
 
 # What its first table says of a problem.
 bench_problem <- function(name) {
-  row <- grep(paste0("^[|] ", name, " "), bias_lines(), value = TRUE)[[1]]
+  row <- grep(paste0("^[|] ", name, " "), bench_lines("bias.md"), value = TRUE)[[1]]
   cell <- trimws(strsplit(row, "|", fixed = TRUE)[[1]])
   paste0(
     "N = ", cell[[3]], ", d = ", cell[[4]], ", ", cell[[5]],
@@ -47,8 +47,8 @@ bench_problem <- function(name) {
   )
 }
 
-bias_lines <- function() {
-  readLines(file.path("..", "bench", "results", "bias.md"))
+bench_lines <- function(file) {
+  readLines(file.path("..", "bench", "results", file))
 }
 
 # source()d by the vignettes for the functions above; run as a script for the rest
