@@ -158,6 +158,7 @@ law_chains <- function(entry) {
   model <- kernel_model()
   init <- numeric(model$n_dim)
   three <- short_run(entry, model, init = init)
+  expect_false(any(plain_draws(three)[, 2, ] == plain_draws(three)[, 3, ]))
   one <- short_run(entry, model, init = init, chains = 1)
   expect_identical(
     plain_draws(three)[, 1, ],
