@@ -136,8 +136,8 @@ grid_obstacle <- function(kernel, gradient, scheme, schedule) {
   }
 }
 
-# Kernels, estimators and schemes whose moments have no closed form are tested by
-# themselves; here they must run.
+# Kernels, estimators and schemes whose moments have no closed form are tested
+# by themselves; here they must run.
 has_known_moments <- function(kernel, gradient, scheme) {
   kernel$is_exact ||
     kernel$name == "sgld" &&
