@@ -136,7 +136,7 @@ bench_start("bias-compute", "Error at equal compute: logistic, N = 20,000, d = 1
 say("All methods in whitened coordinates, four chains, warmup included. A pass is a
 gradient of every row; MALA and NUTS take one for each step. Error: root mean
 square over the parameters of bias and Monte Carlo error together, against the
-reference. ", if (is.data.frame(nuts)) {
+reference. At most 20,000 draws of a minibatch sampler or MALA are kept. ", if (is.data.frame(nuts)) {
   "NUTS chooses its own number of passes; 150 and 300 iterations of
 warmup, 50 and 400 kept in each chain."
 } else {
