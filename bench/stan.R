@@ -1,0 +1,114 @@
+# Effective draws per second against Stan's NUTS. See README.md.
+#
+#   Rscript bench/stan.R [NUTS iterations]
+script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+threads <- c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
+  # one core for both sides; BLAS reads its number of threads when it is loaded
+  do.call(Sys.setenv, as.list(stats::setNames(rep("1", 2), threads)))
+  Sys.setenv(TALLBAYES_BENCH_CHILD = "1")
+  status <- system2(
+    file.path(R.home("bin"), "Rscript"), c(script, commandArgs(TRUE))
+  )
+  quit(status = status)
+}
+source(file.path(dirname(script), "common.R"))
+iter <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 600
+bench_start("stan", "Effective draws per second: logistic, N = 100,000, d = 20, one core")
+if (!requireNamespace("rstan", quietly = TRUE)) {
+  say("rstan is not installed: skipped.")
+  quit()
+}
+
+n_data <- 1e5
+d <- 20
+set.seed(1)
+x <- matrix(rnorm(n_data * d), n_data)
+y <- as.integer(runif(n_data) < plogis(x %*% seq(-0.5, 0.5, length.out = d)))
+
+code <- "
+data {
+  int<lower=0> N;
+  int<lower=1> D;
+  matrix[N, D] x;
+  int<lower=0, upper=1> y[N];
+}
+parameters {
+  vector[D] beta;
+}
+model {
+  beta ~ normal(0, 2.5);
+  y ~ bernoulli_logit_glm(x, 0, beta);
+}"
+# Debian keeps Boost's headers outside of the package BH
+if (!nzchar(system.file("include", package = "BH")) && dir.exists("/usr/include/boost")) {
+  rstan::rstan_options(boost_lib = "/usr/include")
+}
+compiled <- rstan::stan_model(model_code = code)
+
+least_ess <- function(draws) {
+  draws <- posterior::as_draws_array(draws)
+  draws <- posterior::subset_draws(draws, variable = setdiff(posterior::variables(draws), "lp__"))
+  each <- posterior::summarise_draws(draws, "ess_bulk", "ess_tail")
+  min(each$ess_bulk, each$ess_tail)
+}
+
+ours <- function(seed) {
+  # from the matrix to the draws: model, mode, whitening, weights, pilot, chains
+  seconds <- system.time(
+    fit <- sg_sample(model_glm(x, y, "bernoulli", prior_normal(0, 2.5)), seed = seed)
+  )
+  ess <- least_ess(fit$draws)
+  wall <- seconds[["elapsed"]]
+  cpu <- sum(seconds[c("user.self", "sys.self")])
+  list(
+    fit = fit, ess = ess, wall = wall, cpu = cpu,
+    rate = ess / wall, cpu_rate = ess / cpu
+  )
+}
+
+nuts <- function() {
+  seconds <- system.time(
+    fit <- rstan::sampling(
+      compiled, list(N = n_data, D = d, x = x, y = y),
+      chains = 1, iter = iter, refresh = 0, seed = 1
+    )
+  )
+  ess <- least_ess(as.array(fit))
+  wall <- seconds[["elapsed"]]
+  cpu <- sum(seconds[c("user.self", "sys.self")])
+  list(
+    fit = fit, ess = ess, wall = wall, cpu = cpu,
+    rate = ess / wall, cpu_rate = ess / cpu
+  )
+}
+
+before <- lapply(1:5, ours)
+stan <- nuts()
+after <- lapply(6:10, ours)
+runs <- c(before, after)
+middle <- function(what) median(sapply(runs, function(r) r[[what]]))
+gain <- middle("rate") / stan$rate
+cpu_gain <- middle("cpu_rate") / stan$cpu_rate
+
+say("Least of bulk and tail ESS over the parameters, per second of the whole call\n(warm-up and preprocessing included; Stan's compilation not). Ten default calls of\ntallbayes (4 chains on one core), five before and five after one NUTS chain;\nmedians.\n")
+say_table(data.frame(
+  sampler = c("tallbayes, default", paste0("NUTS, ", iter, " iterations")),
+  "least ESS" = round(c(middle("ess"), stan$ess)),
+  seconds = number(c(middle("wall"), stan$wall)),
+  "ESS / s" = number(c(middle("rate"), stan$rate)),
+  "CPU s" = number(c(middle("cpu"), stan$cpu)),
+  "ESS / CPU s" = number(c(middle("cpu_rate"), stan$cpu_rate)),
+  check.names = FALSE
+))
+say(
+  "Ratio, target >= 300: ", times(gain, 0), ", ", yes_no(gain >= 300),
+  " (in CPU seconds, which other programs on the machine disturb less: ",
+  times(cpu_gain, 0), ").\n"
+)
+
+# that both sampled the same posterior
+a <- posterior::as_draws_matrix(runs[[1]]$fit$draws)
+b <- as.matrix(stan$fit)[, seq_len(d)]
+difference <- (colMeans(a) - colMeans(b)) / apply(b, 2, sd)
+say("Largest difference of means: ", fixed(max(abs(difference))), " posterior sds.")
