@@ -61,7 +61,8 @@ log_lik.tall_glm <- function(
       chosen$sigma
     )
   })
-  name_columns(out, seen)
+  dimnames(out) <- draw_names(seen)
+  out
 }
 
 # A function of (data_i, draws). loo asks for one row after the other at the

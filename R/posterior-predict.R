@@ -71,7 +71,8 @@ posterior_linpred.tall_glm <- function(
   } else {
     linear_draws(new, theta)
   }
-  name_columns(out, new)
+  dimnames(out) <- draw_names(new)
+  out
 }
 
 #' @rdname posterior-predict
@@ -88,7 +89,9 @@ posterior_epred.tall_glm <- function(
   draws <- check_draws(object, draws, ndraws)
   new <- rows_for_matrix(object, newdata, draws, offset)
   theta <- choose_draws(object, draws, resample = TRUE)$theta
-  name_columns(mean_draws(object, new, theta), new)
+  out <- mean_draws(object, new, theta)
+  dimnames(out) <- draw_names(new)
+  out
 }
 
 #' @rdname posterior-predict
@@ -110,7 +113,8 @@ posterior_predict.tall_glm <- function(
   new$trials <- prediction_trials(object, newdata, trials, nrow(new$x))
   chosen <- choose_draws(object, draws, resample = TRUE)
   out <- with_seed(seed, response_draws(object, new, chosen))
-  name_columns(out, new)
+  dimnames(out) <- draw_names(new)
+  out
 }
 
 #' @rdname posterior-predict
@@ -131,7 +135,9 @@ predictive_error.tall_glm <- function(
   seen <- observed_rows(object, newdata, offset)
   chosen <- choose_draws(object, draws, resample = TRUE)
   yrep <- with_seed(seed, response_draws(object, seen, chosen))
-  name_columns(rep(seen$count, each = nrow(yrep)) - yrep, seen)
+  out <- rep(seen$count, each = nrow(yrep)) - yrep
+  dimnames(out) <- draw_names(seen)
+  out
 }
 
 #' @rdname posterior-predict
@@ -264,13 +270,10 @@ rows_for_matrix <- function(
   prediction_rows(fit, newdata, offset, call)
 }
 
-name_columns <- function(out, new) {
-  names <- rownames(new$x)
-  if (is.null(names)) {
-    names <- seq_len(nrow(new$x))
-  }
-  dimnames(out) <- list(NULL, names)
-  out
+# Dimnames of a matrix of draws x rows. They are assigned where the matrix was
+# made: as an argument it would be copied.
+draw_names <- function(new) {
+  list(NULL, rownames(new$x) %||% as.character(seq_len(nrow(new$x))))
 }
 
 # Responses, draws x rows, column by column.

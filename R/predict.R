@@ -113,20 +113,28 @@ rows_of <- function(new, rows) {
 
 # Linear predictors, draws x rows: one matrix product, offset included.
 linear_draws <- function(new, theta) {
-  if (all(new$offset == 0, na.rm = TRUE) && !anyNA(new$offset)) {
-    tcrossprod(theta, unname(new$x))
-  } else {
-    tcrossprod(cbind(theta, 1), unname(cbind(new$x, new$offset)))
-  }
+  pair <- with_offset(new, theta)
+  tcrossprod(pair$theta, pair$x)
 }
 
-# Their inverse link, written over them.
+# Their inverse link, taken while they are in the cache.
 mean_draws <- function(fit, new, theta) {
-  eta <- linear_draws(new, theta)
-  if (fit$family$link != "identity") {
-    eta <- .Call(ffi_link_mean, eta, fit$family$code)
+  if (fit$family$link == "identity") {
+    return(linear_draws(new, theta))
   }
-  eta
+  pair <- with_offset(new, theta)
+  .Call(ffi_link_product, t(pair$theta), t(pair$x), fit$family$code)
+}
+
+# The offset as one more covariate, with coefficient 1.
+with_offset <- function(new, theta) {
+  x <- unname(new$x)
+  storage.mode(x) <- "double"
+  if (anyNA(new$offset) || any(new$offset != 0)) {
+    x <- cbind(x, new$offset)
+    theta <- cbind(theta, 1)
+  }
+  list(x = x, theta = theta)
 }
 
 # ---- which draws -------------------------------------------------------------

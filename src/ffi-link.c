@@ -27,3 +27,16 @@ SEXP ffi_link_mean(SEXP eta, SEXP code) {
 SEXP ffi_link_cumulant(SEXP eta, SEXP code) {
   return apply_map(eta, code, tb_link_cumulant);
 }
+
+/* The means at the linear predictors A' B, a matrix of draws x rows. */
+SEXP ffi_link_product(SEXP a, SEXP b, SEXP code) {
+  const size_t n_dim = (size_t)Rf_nrows(a);
+  const size_t n_draw = (size_t)Rf_ncols(a), n_row = (size_t)Rf_ncols(b);
+  const enum tb_link link = (enum tb_link)Rf_asInteger(code);
+  const double* v_a = ffi_doubles(a, n_dim * n_draw, "a");
+  const double* v_b = ffi_doubles(b, n_dim * n_row, "b");
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_draw, (int)n_row));
+  tb_link_product(link, n_draw, n_row, n_dim, v_a, v_b, REAL(out));
+  UNPROTECT(1);
+  return out;
+}

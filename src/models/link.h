@@ -20,4 +20,14 @@ void tb_link_cumulant(enum tb_link link,
                       double* v_out,
                       size_t n);
 
+/* The means at the linear predictors A' B: v_a is n_dim x n_draw, v_b is
+ * n_dim x n_row, v_out is n_draw x n_row, all column-major. */
+void tb_link_product(enum tb_link link,
+                     size_t n_draw,
+                     size_t n_row,
+                     size_t n_dim,
+                     const double* v_a,
+                     const double* v_b,
+                     double* v_out);
+
 #endif
