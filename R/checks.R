@@ -139,7 +139,11 @@ check_numeric_vector <- function(
   if (positive && any(x <= 0)) {
     abort_value(x, which(x <= 0)[[1]], "be positive", arg = arg, call = call)
   }
-  invisible(stats::setNames(as.double(x), names(x)))
+  out <- as.double(x)
+  if (!is.null(names(x))) {
+    names(out) <- names(x) # a copy, which a long vector without names is spared
+  }
+  invisible(out)
 }
 
 # A numeric matrix with finite entries and at least one row and one column. It

@@ -323,23 +323,36 @@ check_response <- function(y, family, arg, call) {
     y <- as.double(y)
   }
   y <- check_numeric_vector(y, arg = arg, call = call)
-  bad <- switch(
+  is_bad <- switch(
     family$name,
-    gaussian = integer(),
-    bernoulli = which(y != 0 & y != 1),
-    binomial = which(y < 0 | y > 1),
-    poisson = which(y < 0 | y != round(y))
+    gaussian = NULL,
+    bernoulli = function(y) y != 0 & y != 1,
+    binomial = function(y) y < 0 | y > 1,
+    poisson = function(y) y < 0 | y != round(y)
   )
-  if (length(bad) > 0) {
+  bad <- if (!is.null(is_bad)) first_where(y, is_bad)
+  if (!is.null(bad)) {
     must <- switch(
       family$name,
       bernoulli = "be 0 or 1 for family \"bernoulli\"",
       binomial = "lie in [0, 1] for family \"binomial\"",
       poisson = "be a count for family \"poisson\""
     )
-    abort_value(y, bad[[1]], must, arg = arg, call = call)
+    abort_value(y, bad, must, arg = arg, call = call)
   }
   unname(y)
+}
+
+# Index of the first value for which `test` holds, NULL if there is none; in
+# blocks, so that a long vector needs no logical twin.
+first_where <- function(x, test, block = 2^17) {
+  for (start in seq(1, length(x), by = block)) {
+    at <- which(test(x[start:min(length(x), start + block - 1)]))
+    if (length(at) > 0) {
+      return(start - 1 + at[[1]])
+    }
+  }
+  NULL
 }
 
 # Names for the columns: their own, or x1, x2, ...

@@ -225,6 +225,11 @@ start_direction <- function(n_dim) {
   v / sqrt(sum(v^2))
 }
 
+# Weights found before, with their type for fits to keep instead of N numbers.
+leverage_scheme <- function(size, weights) {
+  structure(subsample_weighted(size, weights), type = "leverage")
+}
+
 # Measure the gradient noise and enlarge the minibatch where it is too much.
 recipe_pilot <- function(plan, control, call) {
   s <- recipe_settings
@@ -241,7 +246,7 @@ recipe_pilot <- function(plan, control, call) {
   )
   weights <- run_context(plan, control)$weights("leverage", call)
   for (attempt in 1:2) {
-    plan$subsample <- subsample_weighted(plan$recipe$size, weights)
+    plan$subsample <- leverage_scheme(plan$recipe$size, weights)
     pilot <- plan
     pilot$steps <- 1
     pilot$init <- matrix(0, plan$model$n_dim, 1)
@@ -261,7 +266,7 @@ recipe_pilot <- function(plan, control, call) {
     }
     plan$recipe$size <- ceiling(plan$recipe$size * share / s$noise_share)
     plan$recipe$noise_share <- s$noise_share
-    plan$subsample <- subsample_weighted(plan$recipe$size, weights)
+    plan$subsample <- leverage_scheme(plan$recipe$size, weights)
     if (plan$recipe$size >= s$full_share * n_data) {
       break
     }
