@@ -922,6 +922,27 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
+/* the family's cumulant: eta^2 / 2, log(1 + e^eta) or e^eta */
+static TB_CLONES void glm_cumulant(enum glm_family family,
+                                   size_t n,
+                                   const double* v_eta,
+                                   double* v_out) {
+  switch (family) {
+  case GLM_bernoulli:
+    tb_vsoftplus(v_eta, v_out, n);
+    break;
+  case GLM_poisson:
+    tb_vexp(v_eta, v_out, n);
+    break;
+  default:
+    for (size_t k = 0; k < n; ++k) {
+      v_out[k] = 0.5 * v_eta[k] * v_eta[k];
+    }
+  }
+}
+
+/* Many points at once: the predictors of a block of rows are one matrix
+ * product, and responses, weights and offsets are read once a block. */
 static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
                                        const double* v_theta,
                                        size_t n_point,
@@ -931,13 +952,19 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_padded = p_store->n_padded;
   double* v_scratch =
-    malloc(((size_t) ROWS * (n_padded + n_point) + n_padded) * sizeof(double));
+    malloc(((size_t) ROWS * (n_padded + n_point + 4) + n_padded) *
+           sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
   double* v_rows = v_scratch;
-  double* v_eta = v_scratch + (size_t) ROWS * n_padded; /* ROWS x n_point */
-  double* v_padded = v_eta + (size_t) ROWS * n_point;
+  double* v_eta = v_rows + (size_t) ROWS * n_padded; /* ROWS x n_point */
+  double* v_y = v_eta + (size_t) ROWS * n_point;
+  double* v_weight = v_y + ROWS;
+  double* v_offset = v_weight + ROWS;
+  double* v_cumulant = v_offset + ROWS;
+  double* v_padded = v_cumulant + ROWS;
+  const bool is_gaussian = p_glm->family == GLM_gaussian;
   memset(v_out, 0, n_point * sizeof(double));
 
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
@@ -946,27 +973,29 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
       p_store->type->block(p_store, start, n_row, v_rows);
     tb_gemm_tn(n_row, n_point, p_glm->n_coef, v_block, n_padded, v_theta,
                p_model->n_dim, v_eta, ROWS);
+    for (size_t k = 0; k < n_row; ++k) {
+      const double* v_obs = glm_obs(p_glm, start + k);
+      v_y[k] = v_obs[OBS_y];
+      v_weight[k] = p_glm->k_weight ? v_obs[p_glm->k_weight] : 1;
+      v_offset[k] = p_glm->k_offset ? v_obs[p_glm->k_offset] : 0;
+    }
     for (size_t p = 0; p < n_point; ++p) {
       const struct glm_point point =
         glm_point_at(p_model, v_theta + p * p_model->n_dim, v_padded);
-      double sum = -(double) n_row * point.log_sigma;
-      for (size_t b = 0; b < n_row; b += BLOCK) {
-        struct glm_block block = { .n_row = tb_min(BLOCK, n_row - b) };
-        double v_log_lik[BLOCK];
-        for (size_t k = 0; k < block.n_row; ++k) {
-          const double* v_obs = glm_obs(p_glm, start + b + k);
-          block.v_y[k] = v_obs[OBS_y];
-          block.v_eta[k] = v_eta[p * ROWS + b + k] +
-                           (p_glm->k_offset ? v_obs[p_glm->k_offset] : 0);
-          block.v_weight[k] =
-            point.precision * (p_glm->k_weight ? v_obs[p_glm->k_weight] : 1);
-        }
-        glm_log_lik_block(p_glm->family, &block, v_log_lik);
-        for (size_t k = 0; k < block.n_row; ++k) {
-          sum += v_log_lik[k];
-        }
+      double* v = v_eta + p * ROWS;
+      double sum = 0;
+      for (size_t k = 0; k < n_row; ++k) {
+        /* a gaussian row: -(y - eta)^2 / 2, the cumulant of its residual */
+        v[k] = is_gaussian ? v_y[k] - v[k] - v_offset[k] : v[k] + v_offset[k];
       }
-      v_out[p] += sum;
+      glm_cumulant(p_glm->family, n_row, v, v_cumulant);
+      for (size_t k = 0; k < n_row; ++k) {
+        /* 0 * Inf: the term of a response of 0 is 0 */
+        const double linear =
+          is_gaussian || v_y[k] == 0 ? 0 : v_y[k] * v[k];
+        sum += v_weight[k] * (linear - v_cumulant[k]);
+      }
+      v_out[p] += point.precision * sum - (double) n_row * point.log_sigma;
     }
   }
   free(v_scratch);
