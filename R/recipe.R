@@ -8,6 +8,7 @@ recipe_settings <- list(
   noise_share = 0.02,    # h tau_j^2 / 4 at most, in the worst coordinate
   pilot_steps = 300,
   full_share = 1 / 4,    # n >= N / 4: full gradient and Metropolis
+  small_data = 2000,     # so few rows: likewise, a pass costs next to nothing
   max_dense = 1000,      # more parameters: scales only
   mala_step = 1.65^2,    # h = 1.65^2 d^(-1/3), then adapted
   escape = function(d) 4 * d + 100,
@@ -34,7 +35,9 @@ plan_recipe <- function(
   recipe <- list(kappa = kappa, drop = drop, mode_passes = mode$passes)
 
   size <- max(s$min_size, ceiling(s$rows_per_dim * (d - 1)))
-  exact <- kappa > s$laplace_kappa || size >= s$full_share * model$n_data
+  exact <- kappa > s$laplace_kappa ||
+    size >= s$full_share * model$n_data ||
+    model$n_data <= s$small_data
   if (!exact) {
     plan <- recipe_langevin(white, mode, size, recipe)
     plan <- recipe_pilot(plan, control, call)

@@ -50,7 +50,7 @@
 #' variates at the mode, leverage weights and minibatches of \eqn{n = \max(32,
 #' \lceil 2.5 (d - 1) \rceil)} rows. A pilot run measures the gradient noise
 #' \eqn{\tau_j^2}; where \eqn{h \tau_j^2 / 4} exceeds 2 percent, \eqn{n} grows in
-#' proportion. Where \eqn{n \ge N / 4}, the full gradient is used with a Metropolis
+#' proportion. Where \eqn{n \ge N / 4} or \eqn{N \le 2000}, the full gradient is used with a Metropolis
 #' correction ([kernel_mala()], adapted), which is exact. After warmup one iteration
 #' is 25 steps of the dynamics, so that draws are nearly independent. With more
 #' than 1,000 parameters only the scales are adjusted.

@@ -1,5 +1,5 @@
-# One fit for all that only looks.
-fit <- quick_glm(y ~ a + b, iter = 400, chains = 2)
+# One fit for all that only looks; enough rows for a sampler with bias to show.
+fit <- quick_glm(y ~ a + b, example_data(2500), iter = 400, chains = 2)
 
 test_that("a fit and its summary print", {
   expect_snapshot(print(fit), transform = scrub)
@@ -60,7 +60,7 @@ test_that("coef, vcov and nobs are those of the draws", {
   draws <- posterior::as_draws_matrix(fit)
   expect_equal(coef(fit), colMeans(draws))
   expect_equal(vcov(fit), stats::cov(draws))
-  expect_identical(nobs(fit), 300)
+  expect_identical(nobs(fit), 2500)
   expect_identical(dimnames(vcov(fit)), rep(list(fit$variables), 2))
 })
 
