@@ -119,6 +119,20 @@ problems <- list(
     eta <- x %*% c(0.3, 0.4, -0.4, 0.2, -0.2, 0.1, -0.1, 0.3, 0)
     matrix_problem(x, rpois(5e4, exp(eta)), "poisson")
   },
+  # another package's users report posteriors that are far off here: correlated
+  # covariates on scales from 0.01 to 100, coefficients in (-1, 1)
+  scales = function() {
+    set.seed(6)
+    n <- 1e5
+    d <- 50
+    shared <- rnorm(n)
+    z <- (matrix(rnorm(n * d), n) + shared) / sqrt(2)
+    scale <- 10^runif(d, -2, 2)
+    beta <- runif(d, -1, 1) / scale / sqrt(d)
+    data <- as.data.frame(sweep(z, 2, scale, "*"))
+    data$y <- as.numeric(runif(n) < plogis(0.5 + z %*% (beta * scale)))
+    formula_problem(y ~ ., data, binomial)
+  },
   rare_poisson = function() {
     # about 16 events among 100,000
     set.seed(5)
