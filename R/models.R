@@ -323,15 +323,11 @@ check_response <- function(y, family, arg, call) {
     y <- as.double(y)
   }
   y <- check_numeric_vector(y, arg = arg, call = call)
-  is_bad <- switch(
-    family$name,
-    gaussian = NULL,
-    bernoulli = function(y) y != 0 & y != 1,
-    binomial = function(y) y < 0 | y > 1,
-    poisson = function(y) y < 0 | y != round(y)
-  )
-  bad <- if (!is.null(is_bad)) first_where(y, is_bad)
-  if (!is.null(bad)) {
+  # as in ffi_first_outside()
+  kind <- c(gaussian = 0L, bernoulli = 1L, binomial = 2L, poisson = 3L)
+  kind <- kind[[family$name]]
+  bad <- if (kind > 0) .Call(ffi_first_outside, y, kind) else 0
+  if (bad > 0) {
     must <- switch(
       family$name,
       bernoulli = "be 0 or 1 for family \"bernoulli\"",
@@ -341,18 +337,6 @@ check_response <- function(y, family, arg, call) {
     abort_value(y, bad, must, arg = arg, call = call)
   }
   unname(y)
-}
-
-# Index of the first value for which `test` holds, NULL if there is none; in
-# blocks, so that a long vector needs no logical twin.
-first_where <- function(x, test, block = 2^17) {
-  for (start in seq(1, length(x), by = block)) {
-    at <- which(test(x[start:min(length(x), start + block - 1)]))
-    if (length(at) > 0) {
-      return(start - 1 + at[[1]])
-    }
-  }
-  NULL
 }
 
 # Names for the columns: their own, or x1, x2, ...
