@@ -216,8 +216,8 @@ test_that("a fit is taken in the parameters that were sampled", {
 
 test_that("a whitened fit is taken in its own parameters", {
   data <- withr::with_seed(8, {
-    x <- cbind("(Intercept)" = 1, a = rnorm(2000, 3))
-    list(x = x, y = rbinom(2000, 1, plogis(-1 + 0.3 * x[, 2])))
+    x <- cbind("(Intercept)" = 1, a = rnorm(2500, 3))
+    list(x = x, y = rbinom(2500, 1, plogis(-1 + 0.3 * x[, 2])))
   })
   model <- model_glm(data$x, data$y)
   fit <- sg_sample(model, iter = 100, chains = 2, keep = c("draws", "gradients"), seed = 1, refresh = 0)
