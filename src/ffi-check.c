@@ -125,12 +125,9 @@ SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) 
     for (size_t k = 0; k < (size_t) n_max; ++k) {
       const bool is_in = k < batch.n_batch;
       v_index[t * (size_t) n_max + k] =
-        !is_in ? NA_REAL
-               : 1 + (double) (batch.v_index == NULL ? batch.start + k
-                                                     : batch.v_index[k]);
+        is_in ? 1 + (double) tb_batch_row(&batch, k) : NA_REAL;
       v_multiplier[t * (size_t) n_max + k] =
-        !is_in ? NA_REAL
-               : batch.v_weight == NULL ? batch.weight : batch.v_weight[k];
+        is_in ? tb_batch_weight(&batch, k) : NA_REAL;
     }
   }
   UNPROTECT(1);

@@ -157,10 +157,7 @@ SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP pa
         p_model, &work, v_theta + p * n_dim, v_to, &v_density[p]);
     }
     for (size_t first = 0; (which & 1) && first < all.n_batch; first += TB_CHUNK) {
-      struct tb_batch part = all;
-      part.n_batch = tb_min(TB_CHUNK, all.n_batch - first);
-      part.start = first;
-      part.v_index = all.v_index == NULL ? NULL : all.v_index + first;
+      const struct tb_batch part = tb_batch_part(&all, first, TB_CHUNK);
       p_model->type->gradient(
         p_model, &work, v_theta + p * n_dim, &part, NULL, &sums);
       R_CheckUserInterrupt();

@@ -49,39 +49,29 @@ static inline void tb_syrk(size_t n,
                     &ldc TB_FORTRAN_LENGTH2);
 }
 
-/* C (m x n) = A^T B + scale C, A: k x m, B: k x n; column-major */
-static inline void tb_gemm_tn_scale(size_t m,
-                                    size_t n,
-                                    size_t k,
-                                    const double* v_a,
-                                    size_t n_lead_a,
-                                    const double* v_b,
-                                    size_t n_lead_b,
-                                    double scale,
-                                    double* v_c,
-                                    size_t n_lead_c) {
+/* C (m x n) = op(A) B + scale C, column-major; op(A) is A (m x k) for 'N' and
+ * A^T of a k x m matrix for 'T'. */
+static inline void tb_gemm_scale(char op,
+                                 size_t m,
+                                 size_t n,
+                                 size_t k,
+                                 const double* v_a,
+                                 size_t n_lead_a,
+                                 const double* v_b,
+                                 size_t n_lead_b,
+                                 double scale,
+                                 double* v_c,
+                                 size_t n_lead_c) {
   const int m_ = (int) m, n_ = (int) n, k_ = (int) k, lda = (int) n_lead_a,
             ldb = (int) n_lead_b, ldc = (int) n_lead_c;
   const double one = 1;
-  TB_FORTRAN(dgemm)("T", "N", &m_, &n_, &k_, &one, v_a, &lda, v_b, &ldb,
+  TB_FORTRAN(dgemm)(&op, "N", &m_, &n_, &k_, &one, v_a, &lda, v_b, &ldb,
                     &scale, v_c, &ldc TB_FORTRAN_LENGTH2);
 }
 
-/* C (m x n) = A^T B, A: k x m, B: k x n; column-major */
-static inline void tb_gemm_tn(size_t m,
-                              size_t n,
-                              size_t k,
-                              const double* v_a,
-                              size_t n_lead_a,
-                              const double* v_b,
-                              size_t n_lead_b,
-                              double* v_c,
-                              size_t n_lead_c) {
-  tb_gemm_tn_scale(m, n, k, v_a, n_lead_a, v_b, n_lead_b, 0, v_c, n_lead_c);
-}
-
-/* C (m x n) = A B, A: m x k, B: k x n; column-major */
-static inline void tb_gemm(size_t m,
+/* C (m x n) = op(A) B */
+static inline void tb_gemm(char op,
+                           size_t m,
                            size_t n,
                            size_t k,
                            const double* v_a,
@@ -90,11 +80,7 @@ static inline void tb_gemm(size_t m,
                            size_t n_lead_b,
                            double* v_c,
                            size_t n_lead_c) {
-  const int m_ = (int) m, n_ = (int) n, k_ = (int) k, lda = (int) n_lead_a,
-            ldb = (int) n_lead_b, ldc = (int) n_lead_c;
-  const double one = 1, zero = 0;
-  TB_FORTRAN(dgemm)("N", "N", &m_, &n_, &k_, &one, v_a, &lda, v_b, &ldb, &zero,
-                    v_c, &ldc TB_FORTRAN_LENGTH2);
+  tb_gemm_scale(op, m, n, k, v_a, n_lead_a, v_b, n_lead_b, 0, v_c, n_lead_c);
 }
 
 /* B (n x k) := L^{-1} B, L: n x n lower, column-major */

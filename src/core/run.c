@@ -2,7 +2,7 @@
 #include "core/run.h"
 
 #include "core/clip.h"
-#include "core/clones.h"
+#include "core/norm.h"
 #include "data/store.h"
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
@@ -348,22 +348,6 @@ void tb_run_destroy(struct tb_run* p_run) {
 
 /* -------------------------------------------------------------------- step */
 
-/* ||v||^2, vectorised: also the test for NaN and Inf. */
-static TB_CLONES double squared_norm(const double* v, size_t n) {
-  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-  size_t j = 0;
-  for (; j + 4 <= n; j += 4) {
-    s0 += v[j] * v[j];
-    s1 += v[j + 1] * v[j + 1];
-    s2 += v[j + 2] * v[j + 2];
-    s3 += v[j + 3] * v[j + 3];
-  }
-  for (; j < n; ++j) {
-    s0 += v[j] * v[j];
-  }
-  return (s0 + s1) + (s2 + s3);
-}
-
 /* Name the coordinate at fault: the first that is not finite, else the
  * largest. */
 static void report_coordinate(struct chain_slot* p_slot) {
@@ -397,7 +381,7 @@ static void report_gradient(struct chain_slot* p_slot) {
 static enum tb_status slot_check(struct chain_slot* p_slot,
                                  const struct tb_run_spec* p_spec) {
   struct tb_chain* p_chain = &p_slot->chain;
-  const double norm2 = squared_norm(p_chain->v_theta, p_chain->n_dim);
+  const double norm2 = tb_square_norm(p_chain->v_theta, p_chain->n_dim);
   if (!isfinite(norm2)) {
     report_coordinate(p_slot);
     return TB_STATUS_nonfinite;
@@ -658,7 +642,7 @@ enum tb_status tb_run_start(struct tb_run* p_run) {
                                  is_metropolis ? &p_chain->log_posterior : NULL);
     }
     if (status == TB_STATUS_ok &&
-        (!isfinite(squared_norm(p_chain->v_gradient, p_chain->n_dim)) ||
+        (!isfinite(tb_square_norm(p_chain->v_gradient, p_chain->n_dim)) ||
          (is_metropolis && !isfinite(p_chain->log_posterior)))) {
       report_coordinate(p_slot);
       status = TB_STATUS_nonfinite;

@@ -25,6 +25,10 @@ struct tb_rows {
   const size_t* v_next; /* their numbers; ignored when v_index is NULL */
 };
 
+static inline size_t tb_rows_at(const struct tb_rows* p_rows, size_t k) {
+  return p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
+}
+
 struct tb_store_type {
   const char* name;
 

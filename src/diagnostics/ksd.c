@@ -22,6 +22,7 @@
 #include "diagnostics/ksd.h"
 
 #include "core/blas.h"
+#include "core/clip.h"
 #include "core/clones.h"
 #include "core/vmath.h"
 
@@ -39,10 +40,6 @@
 #define BLOCK 64
 
 enum { PRODUCT_draw, PRODUCT_gradient, PRODUCT_sum, N_PRODUCT };
-
-static inline size_t min_size(size_t a, size_t b) {
-  return a < b ? a : b;
-}
 
 /* numbers of a thread */
 static size_t work_size(const struct tb_ksd* p_ksd) {
@@ -257,9 +254,9 @@ static void block_product(const struct tb_ksd* p_ksd,
                           double* v_out) {
   const size_t n_dim = p_ksd->n_dim;
   for (size_t j = 0; j < n_dim; j += BLOCK) {
-    tb_gemm_tn_scale(n_row, n_column, min_size(BLOCK, n_dim - j),
-                     v_x + row * n_dim + j, n_dim, v_x + column * n_dim + j,
-                     n_dim, j > 0, v_out, BLOCK);
+    tb_gemm_scale('T', n_row, n_column, tb_min(BLOCK, n_dim - j),
+                  v_x + row * n_dim + j, n_dim, v_x + column * n_dim + j,
+                  n_dim, j > 0, v_out, BLOCK);
   }
 }
 
@@ -269,7 +266,7 @@ static void vector_task(const struct tb_ksd* p_ksd,
                         double* v_diagonal,
                         double* v_below) {
   const size_t column = task * BLOCK;
-  const size_t n_column = min_size(BLOCK, p_ksd->n_draw - column);
+  const size_t n_column = tb_min(BLOCK, p_ksd->n_draw - column);
   const double* v_of[N_PRODUCT] = {
     [PRODUCT_draw] = p_ksd->v_draw,
     [PRODUCT_gradient] = p_ksd->v_gradient,
@@ -282,7 +279,7 @@ static void vector_task(const struct tb_ksd* p_ksd,
   memset(v_below + column, 0, n_column * sizeof(double));
 
   for (size_t row = 0; row <= column; row += BLOCK) {
-    const size_t n_row = min_size(BLOCK, p_ksd->n_draw - row);
+    const size_t n_row = tb_min(BLOCK, p_ksd->n_draw - row);
     for (size_t p = 0; p < N_PRODUCT; ++p) {
       block_product(p_ksd, v_of[p], row, n_row, column, n_column,
                     v_product[p]);
@@ -323,7 +320,7 @@ static void block_map(const struct tb_ksd* p_ksd,
                       double* v_out) {
   const size_t n_dim = p_ksd->n_dim;
   for (size_t j = 0; j < n_dim; j += BLOCK) {
-    tb_gemm(min_size(BLOCK, n_dim - j), n_column, n_row,
+    tb_gemm('N', tb_min(BLOCK, n_dim - j), n_column, n_row,
             v_x + row * n_dim + j, n_dim, v_c, BLOCK, v_out + j, n_dim);
   }
 }
@@ -335,7 +332,7 @@ static void coordinate_task(const struct tb_ksd* p_ksd,
                             double* v_below) {
   const size_t n_dim = p_ksd->n_dim;
   const size_t column = task * BLOCK;
-  const size_t n_column = min_size(BLOCK, p_ksd->n_draw - column);
+  const size_t n_column = tb_min(BLOCK, p_ksd->n_draw - column);
   const size_t n_square = BLOCK * BLOCK, n_map = BLOCK * n_dim;
   const double* v_bx = p_ksd->v_sum;
   const double* v_x2 = p_ksd->v_sum + n_dim * p_ksd->n_draw;
@@ -353,7 +350,7 @@ static void coordinate_task(const struct tb_ksd* p_ksd,
   memset(v_below + column * n_dim, 0, n_column * n_dim * sizeof(double));
 
   for (size_t row = 0; row <= column; row += BLOCK) {
-    const size_t n_row = min_size(BLOCK, p_ksd->n_draw - row);
+    const size_t n_row = tb_min(BLOCK, p_ksd->n_draw - row);
     block_product(p_ksd, p_ksd->v_draw, row, n_row, column, n_column, v_xx);
     for (size_t l = 0; l < n_column; ++l) {
       const size_t n_before = row == column ? l : n_row;

@@ -39,17 +39,8 @@ static enum tb_status cv_total(struct cv* p_cv, struct tb_model* p_model) {
   }
   const struct tb_workspace work = { .p_scratch = p_scratch };
   const struct tb_sums sums = { .v_gradient = p_cv->v_total };
-  enum tb_status status = TB_STATUS_ok;
-  for (size_t start = 0; start < p_model->n_data && status == TB_STATUS_ok;
-       start += TB_CHUNK) {
-    const struct tb_batch batch = {
-      .n_batch = tb_min(TB_CHUNK, p_model->n_data - start),
-      .start = start,
-      .weight = 1
-    };
-    status =
-      p_model->type->gradient(p_model, &work, p_cv->v_at, &batch, NULL, &sums);
-  }
+  const enum tb_status status =
+    tb_model_all_gradient(p_model, &work, p_cv->v_at, &sums);
   free(p_scratch);
   return status;
 }

@@ -4,7 +4,7 @@
  */
 #include "gradients/gradient.h"
 
-#include "core/clip.h"
+#include "models/rows.h"
 
 #include <string.h>
 
@@ -21,19 +21,9 @@ static enum tb_status full_estimate(struct tb_chain* p_chain,
     .v_gradient = v_sum,
     .p_log_lik = p_log_posterior == NULL ? NULL : &log_lik
   };
-  enum tb_status status = TB_STATUS_ok;
-
   memset(v_sum, 0, p_chain->n_dim * sizeof(double));
-  for (size_t start = 0; start < p_model->n_data && status == TB_STATUS_ok;
-       start += TB_CHUNK) {
-    const struct tb_batch batch = {
-      .n_batch = tb_min(TB_CHUNK, p_model->n_data - start),
-      .start = start,
-      .weight = 1
-    };
-    status = p_model->type->gradient(
-      p_model, &p_chain->work, v_theta, &batch, NULL, &sums);
-  }
+  enum tb_status status =
+    tb_model_all_gradient(p_model, &p_chain->work, v_theta, &sums);
   if (status != TB_STATUS_ok) {
     return status;
   }

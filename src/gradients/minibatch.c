@@ -1,6 +1,6 @@
 #include "gradients/minibatch.h"
 
-#include "core/clip.h"
+#include "models/rows.h"
 #include "subsampling/subsample.h"
 
 #include <string.h>
@@ -99,23 +99,10 @@ enum tb_status tb_full_pass(struct tb_chain* p_chain,
                             double* v_scalar,
                             double* v_sum) {
   const struct tb_model* p_model = p_chain->p_target->p_model;
-  enum tb_status status = TB_STATUS_ok;
+  const struct tb_sums sums = { .v_gradient = v_sum, .v_scalar = v_scalar };
   memset(v_sum, 0, p_chain->n_dim * sizeof(double));
-  for (size_t start = 0; start < p_model->n_data && status == TB_STATUS_ok;
-       start += TB_CHUNK) {
-    const struct tb_batch batch = {
-      .n_batch = tb_min(TB_CHUNK, p_model->n_data - start),
-      .start = start,
-      .weight = 1
-    };
-    const struct tb_sums sums = {
-      .v_gradient = v_sum,
-      .v_scalar =
-        v_scalar == NULL ? NULL : v_scalar + start * p_model->n_scalar
-    };
-    status = p_model->type->gradient(
-      p_model, &p_chain->work, v_theta, &batch, NULL, &sums);
-  }
+  const enum tb_status status =
+    tb_model_all_gradient(p_model, &p_chain->work, v_theta, &sums);
   p_chain->counts.n_row += (double) p_model->n_data;
   p_chain->counts.n_full += 1;
   return status;

@@ -110,10 +110,6 @@ static enum tb_status saga_start(struct tb_chain* p_chain) {
   return status;
 }
 
-static inline size_t saga_row(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
-}
-
 static enum tb_status saga_scalar_estimate(struct tb_chain* p_chain,
                                            const double* v_theta,
                                            double* v_gradient) {
@@ -135,7 +131,7 @@ static enum tb_status saga_scalar_estimate(struct tb_chain* p_chain,
     return status;
   }
   for (size_t k = 0; k < batch.n_batch; ++k) {
-    double* v_old = v_table + saga_row(&batch, k) * n_scalar;
+    double* v_old = v_table + tb_batch_row(&batch, k) * n_scalar;
     for (size_t s = 0; s < n_scalar; ++s) {
       const double r = v_scalar[k * n_scalar + s];
       v_scalar[k * n_scalar + s] = r - v_old[s];
@@ -166,9 +162,8 @@ static enum tb_status saga_vector_estimate(struct tb_chain* p_chain,
   const bool has_variance = tb_minibatch_begin(p_chain, &batch);
   for (int is_update = 0; is_update < 2; ++is_update) {
     for (size_t k = 0; k < batch.n_batch; ++k) {
-      const size_t i = saga_row(&batch, k);
-      const double c =
-        batch.v_weight == NULL ? batch.weight : batch.v_weight[k];
+      const size_t i = tb_batch_row(&batch, k);
+      const double c = tb_batch_weight(&batch, k);
       double* v_old = v_table + i * n_dim;
       status = tb_model_row_gradient(
         p_model, &p_chain->work, v_theta, i, NULL, v_row);

@@ -16,6 +16,7 @@
  *   (x_i-xbar)^T P (x_i-xbar)  v_square  n_data  gaussian
  */
 #include "core/clip.h"
+#include "core/hash.h"
 #include "data/store.h"
 #include "models/model.h"
 
@@ -72,26 +73,6 @@ static enum tb_status gaussian_prior(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-static inline size_t row_of(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
-}
-
-static inline double weight_of(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_weight == NULL ? p_batch->weight : p_batch->v_weight[k];
-}
-
-static struct tb_rows rows_of(const struct tb_batch* p_batch, size_t first) {
-  const size_t n_left = p_batch->n_batch - first;
-  struct tb_rows rows = { .n_row = tb_min(BLOCK, n_left) };
-  rows.n_next = tb_min(BLOCK, n_left - rows.n_row);
-  rows.start = p_batch->start + first;
-  if (p_batch->v_index != NULL) {
-    rows.v_index = p_batch->v_index + first;
-    rows.v_next = rows.v_index + rows.n_row;
-  }
-  return rows;
-}
-
 /* log p(x_i | theta), given t = theta - xbar and m = P t:
  * -(k_i - 2 z_i^T t + t^T m) / 2 */
 static void log_lik_rows(const struct gaussian* p,
@@ -100,10 +81,10 @@ static void log_lik_rows(const struct gaussian* p,
                          const double* v_shift,
                          double quadratic,
                          double* v_out) {
-  const struct tb_rows rows = rows_of(p_batch, first);
+  const struct tb_rows rows = tb_batch_block(p_batch, first);
   p->store.type->dot(&p->store, &rows, v_shift, v_out);
   for (size_t k = 0; k < rows.n_row; ++k) {
-    const double square = p->v_square[row_of(p_batch, first + k)];
+    const double square = p->v_square[tb_batch_row(p_batch, first + k)];
     v_out[k] = v_out[k] - 0.5 * (square + quadratic);
   }
 }
@@ -137,7 +118,7 @@ static enum tb_status gaussian_gradient(const struct tb_model* p_model,
       double v_log_lik[BLOCK];
       log_lik_rows(p, p_batch, b, v_shift, quadratic, v_log_lik);
       for (size_t k = 0; k < tb_min(BLOCK, p_batch->n_batch - b); ++k) {
-        *p_sums->p_log_lik += weight_of(p_batch, b + k) * v_log_lik[k];
+        *p_sums->p_log_lik += tb_batch_weight(p_batch, b + k) * v_log_lik[k];
       }
     }
   }
@@ -146,7 +127,7 @@ static enum tb_status gaussian_gradient(const struct tb_model* p_model,
   }
 
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const double c = weight_of(p_batch, k);
+    const double c = tb_batch_weight(p_batch, k);
     weight += c;
     weight2 += c * c;
   }
@@ -169,10 +150,10 @@ static enum tb_status gaussian_gradient(const struct tb_model* p_model,
   }
 
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = rows_of(p_batch, b);
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
     double v_u[BLOCK];
     for (size_t k = 0; k < rows.n_row; ++k) {
-      v_u[k] = weight_of(p_batch, b + k);
+      v_u[k] = tb_batch_weight(p_batch, b + k);
     }
     p->store.type->add_square(&p->store, &rows, v_u, v_sum, v_square);
   }
@@ -183,10 +164,10 @@ static enum tb_status gaussian_gradient(const struct tb_model* p_model,
     /* sum c^2 (z - m)^2 = sum c^2 z^2 - 2 m sum c^2 z + m^2 sum c^2 */
     memset(v_sum, 0, n_padded * sizeof(double));
     for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-      const struct tb_rows rows = rows_of(p_batch, b);
+      const struct tb_rows rows = tb_batch_block(p_batch, b);
       double v_u[BLOCK];
       for (size_t k = 0; k < rows.n_row; ++k) {
-        const double c = weight_of(p_batch, b + k);
+        const double c = tb_batch_weight(p_batch, b + k);
         v_u[k] = c * c;
       }
       p->store.type->add(&p->store, &rows, v_u, v_sum);
@@ -224,7 +205,7 @@ static enum tb_status gaussian_square_norms(
     const double* v_z =
       p_reference != NULL
         ? NULL
-        : p->store.type->block(&p->store, row_of(p_batch, k), 1, v_row);
+        : p->store.type->block(&p->store, tb_batch_row(p_batch, k), 1, v_row);
     double square = 0;
     for (size_t j = 0; j < n; ++j) {
       const double a = (v_z == NULL ? 0 : v_z[j]) - v_mean[j];
@@ -293,7 +274,7 @@ static enum tb_status gaussian_curvature(const struct tb_model* p_model,
     v_gradient[j] += v_sum[j];
   }
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    weight += weight_of(p_batch, k);
+    weight += tb_batch_weight(p_batch, k);
   }
   for (size_t k = 0; k < n * n; ++k) {
     v_hessian[k] = weight * p->v_precision[k] + p->v_prior[k];
@@ -365,14 +346,8 @@ static void gaussian_destroy(struct tb_model* p_model) {
   p_model->p_self = NULL;
 }
 
-/* 64 bits by which the data are recognised again */
 static uint64_t hash_param(uint64_t hash, const struct tb_param* p_param) {
-  for (size_t i = 0; i < p_param->n_value; ++i) {
-    uint64_t word;
-    memcpy(&word, &p_param->v_value[i], sizeof(word));
-    hash = tb_rng_rotl((hash ^ word) * UINT64_C(0x9E3779B97F4A7C15), 29);
-  }
-  return hash;
+  return tb_hash_doubles(hash, p_param->v_value, p_param->n_value);
 }
 
 /* Parameters: "x" (n_data x n_dim), "precision", "prior_precision" (n_dim x

@@ -32,6 +32,8 @@
 #include "core/blas.h"
 #include "core/clip.h"
 #include "core/clones.h"
+#include "core/hash.h"
+#include "core/norm.h"
 #include "core/vmath.h"
 #include "data/store.h"
 #include "models/model.h"
@@ -171,48 +173,10 @@ static void glm_curvature_block(const struct glm* p_glm,
   }
 }
 
-/* ||v||^2 */
-static TB_CLONES double square_norm(const double* v, size_t n) {
-  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-  size_t j = 0;
-  for (; j + 4 <= n; j += 4) {
-    s0 += v[j] * v[j];
-    s1 += v[j + 1] * v[j + 1];
-    s2 += v[j + 2] * v[j + 2];
-    s3 += v[j + 3] * v[j + 3];
-  }
-  for (; j < n; ++j) {
-    s0 += v[j] * v[j];
-  }
-  return (s0 + s1) + (s2 + s3);
-}
-
 /* ------------------------------------------------------------------- rows */
 
 static inline const double* glm_obs(const struct glm* p_glm, size_t row) {
   return p_glm->v_obs + row * p_glm->n_obs_col;
-}
-
-static inline size_t batch_row(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
-}
-
-static inline double batch_weight(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_weight == NULL ? p_batch->weight : p_batch->v_weight[k];
-}
-
-/* Rows first..first+n_row-1 of the batch, and those to prefetch. */
-static struct tb_rows glm_rows(const struct tb_batch* p_batch, size_t first) {
-  const size_t n_left = p_batch->n_batch - first;
-  struct tb_rows rows = { .n_row = tb_min(BLOCK, n_left) };
-  rows.n_next = tb_min(BLOCK, n_left - rows.n_row);
-  if (p_batch->v_index == NULL) {
-    rows.start = p_batch->start + first;
-  } else {
-    rows.v_index = p_batch->v_index + first;
-    rows.v_next = rows.v_index + rows.n_row;
-  }
-  return rows;
 }
 
 /* Linear predictors, responses and weights of a block. */
@@ -229,8 +193,7 @@ static void glm_load(const struct glm* p_glm,
     }
   }
   for (size_t k = 0; k < p_rows->n_row; ++k) {
-    const double* v_row = glm_obs(
-      p_glm, p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k]);
+    const double* v_row = glm_obs(p_glm, tb_rows_at(p_rows, k));
     p_block->v_y[k] = v_row[OBS_y];
     p_block->v_weight[k] = p_point->precision;
     if (p_glm->k_weight) {
@@ -327,10 +290,8 @@ static void glm_reference(const struct glm* p_glm,
     return;
   }
   for (size_t k = 0; k < p_rows->n_row; ++k) {
-    const size_t row =
-      p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
     const double* v_scalar =
-      p_reference->v_scalar + row * p_reference->stride;
+      p_reference->v_scalar + tb_rows_at(p_rows, k) * p_reference->stride;
     v_r[k] = v_scalar[0];
     if (v_t != NULL) {
       v_t[k] = v_scalar[1];
@@ -364,7 +325,7 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
   memset(scratch.v_square, 0, n_padded * sizeof(double));
 
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = glm_rows(p_batch, b);
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
     double v_u[BLOCK], v_t_buffer[BLOCK];
     double* v_t = p_glm->has_sigma ? v_t_buffer : NULL;
@@ -375,7 +336,7 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
       glm_log_lik_block(p_glm->family, &block, v_log_lik);
       for (size_t k = 0; k < rows.n_row; ++k) {
         log_lik +=
-          batch_weight(p_batch, b + k) * (v_log_lik[k] - point.log_sigma);
+          tb_batch_weight(p_batch, b + k) * (v_log_lik[k] - point.log_sigma);
       }
     }
     if (!needs_residual) {
@@ -405,10 +366,10 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
       }
     }
     for (size_t k = 0; k < rows.n_row; ++k) {
-      v_u[k] *= batch_weight(p_batch, b + k);
+      v_u[k] *= tb_batch_weight(p_batch, b + k);
     }
     for (size_t k = 0; v_t != NULL && k < rows.n_row; ++k) {
-      const double t = batch_weight(p_batch, b + k) * v_t[k];
+      const double t = tb_batch_weight(p_batch, b + k) * v_t[k];
       sum_t += t;
       square_t += t * t;
     }
@@ -461,7 +422,7 @@ static enum tb_status glm_square_norms(const struct tb_model* p_model,
   }
   memset(scratch.v_sum, 0, n_padded * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = glm_rows(p_batch, b);
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
     double v_u[BLOCK], v_t[BLOCK] = { 0 };
     glm_load(p_glm, &rows, &point, &block);
@@ -477,10 +438,10 @@ static enum tb_status glm_square_norms(const struct tb_model* p_model,
     }
     for (size_t k = 0; k < rows.n_row; ++k) {
       const double* v_row = p_store->type->block(
-        p_store, batch_row(p_batch, b + k), 1, scratch.v_square);
+        p_store, tb_batch_row(p_batch, b + k), 1, scratch.v_square);
       const double t = point.slope * v_t[k];
       v_square[b + k] =
-        v_u[k] * v_u[k] * square_norm(v_row, p_glm->n_coef) + t * t;
+        v_u[k] * v_u[k] * tb_square_norm(v_row, p_glm->n_coef) + t * t;
       sum_t += t;
     }
     if (v_sum != NULL) {
@@ -507,7 +468,7 @@ static enum tb_status glm_add_scalar(const struct tb_model* p_model,
   double sum_t = 0;
   memset(scratch.v_sum, 0, p_store->n_padded * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = glm_rows(p_batch, b);
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
     double v_u[BLOCK];
     for (size_t k = 0; k < rows.n_row; ++k) {
       const double* v = v_scalar + (b + k) * p_glm->n_scalar;
@@ -553,7 +514,7 @@ static enum tb_status glm_log_lik(const struct tb_model* p_model,
   const struct glm_point point =
     glm_point_at(p_model, v_theta, scratch.v_theta);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = glm_rows(p_batch, b);
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
     glm_load(p_glm, &rows, &point, &block);
     glm_log_lik_block(p_glm->family, &block, v_out + b);
@@ -623,7 +584,7 @@ static enum tb_status glm_store_scalar(struct tb_model* p_model,
       .n_batch = tb_min(TB_CHUNK, p_model->n_data - start), .start = start
     };
     for (size_t b = 0; b < batch.n_batch; b += BLOCK) {
-      const struct tb_rows rows = glm_rows(&batch, b);
+      const struct tb_rows rows = tb_batch_block(&batch, b);
       struct glm_block block;
       double v_r[BLOCK], v_t[BLOCK];
       glm_load(p_glm, &rows, &point, &block);
@@ -669,20 +630,13 @@ struct glm_part {
 static void glm_curvature_rows(const struct glm* p_glm,
                                const struct glm_point* p_point,
                                const struct tb_batch* p_batch,
-                               size_t first,
-                               size_t n,
                                struct glm_part* p_part,
                                double* v_gradient,
                                double* v_scaled) {
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_padded = p_store->n_padded;
-  const struct tb_batch part = {
-    .n_batch = n,
-    .v_index = p_batch->v_index == NULL ? NULL : p_batch->v_index + first,
-    .start = p_batch->start + first
-  };
-  for (size_t b = 0; b < n; b += BLOCK) {
-    const struct tb_rows rows = glm_rows(&part, b);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
     double v_r[BLOCK], v_t[BLOCK], v_log_lik[BLOCK], v_w[BLOCK];
     glm_load(p_glm, &rows, p_point, &block);
@@ -690,7 +644,7 @@ static void glm_curvature_rows(const struct glm* p_glm,
     glm_residual(p_glm, &block, v_r, v_t);
     glm_curvature_block(p_glm, &block, v_w);
     for (size_t k = 0; k < rows.n_row; ++k) {
-      const double c = batch_weight(p_batch, first + b + k);
+      const double c = tb_batch_weight(p_batch, b + k);
       p_part->log_lik += c * (v_log_lik[k] - p_point->log_sigma);
       p_part->t += c * v_t[k];
       p_part->weight += c;
@@ -701,7 +655,7 @@ static void glm_curvature_rows(const struct glm* p_glm,
     for (size_t k = 0; k < rows.n_row; ++k) {
       double* v_to = v_scaled + (b + k) * n_padded;
       const double* v_row =
-        p_store->type->block(p_store, batch_row(&part, b + k), 1, v_to);
+        p_store->type->block(p_store, tb_batch_row(p_batch, b + k), 1, v_to);
       for (size_t j = 0; j < n_padded; ++j) {
         v_to[j] = v_w[k] * v_row[j];
       }
@@ -744,19 +698,18 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
   memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
 
   for (size_t first = 0; first < p_batch->n_batch; first += n_group) {
-    const size_t n_here = tb_min(n_group, p_batch->n_batch - first);
-    const size_t n_part = (n_here + ROWS - 1) / ROWS;
+    const struct tb_batch group = tb_batch_part(p_batch, first, n_group);
+    const size_t n_part = (group.n_batch + ROWS - 1) / ROWS;
     memset(v_part, 0, (size_t) PARTS * n_padded * sizeof(double));
     memset(v_sums, 0, sizeof(v_sums));
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(n_threads) schedule(static)
 #endif
     for (size_t p = 0; p < n_part; ++p) {
+      const struct tb_batch part = tb_batch_part(&group, p * ROWS, ROWS);
       glm_curvature_rows(p_glm,
                          &point,
-                         p_batch,
-                         first + p * ROWS,
-                         tb_min(ROWS, n_here - p * ROWS),
+                         &part,
                          &v_sums[p],
                          v_part + p * n_padded,
                          v_scaled + p * ROWS * n_padded);
@@ -769,7 +722,7 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
         v_gradient[j] += v_part[p * n_padded + j];
       }
     }
-    tb_syrk(n_coef, n_here, v_scaled, n_padded, v_hessian, n_dim);
+    tb_syrk(n_coef, group.n_batch, v_scaled, n_padded, v_hessian, n_dim);
   }
   if (p_glm->has_sigma) {
     /* sum 2 r_i x_i = 2 g, sum 2 r_i e_i = 2 sum (t_i + 1) */
@@ -802,7 +755,7 @@ static void row_norms(const double* v_block,
                       size_t n_lead,
                       double* v_out) {
   for (size_t k = 0; k < n_row; ++k) {
-    v_out[k] = sqrt(square_norm(v_block + k * n_lead, n_col));
+    v_out[k] = sqrt(tb_square_norm(v_block + k * n_lead, n_col));
   }
 }
 
@@ -903,7 +856,7 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
 #pragma omp parallel for num_threads(n_threads) schedule(static)
 #endif
     for (size_t b = 0; b < n_row; b += BLOCK) {
-      const struct tb_rows rows = glm_rows(&batch, b);
+      const struct tb_rows rows = tb_batch_block(&batch, b);
       struct glm_block block;
       double v_r[BLOCK], v_t[BLOCK], v_w[BLOCK];
       glm_load(p_glm, &rows, &point, &block);
@@ -971,8 +924,8 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
     const size_t n_row = tb_min(ROWS, p_model->n_data - start);
     const double* v_block =
       p_store->type->block(p_store, start, n_row, v_rows);
-    tb_gemm_tn(n_row, n_point, p_glm->n_coef, v_block, n_padded, v_theta,
-               p_model->n_dim, v_eta, ROWS);
+    tb_gemm('T', n_row, n_point, p_glm->n_coef, v_block, n_padded, v_theta,
+            p_model->n_dim, v_eta, ROWS);
     for (size_t k = 0; k < n_row; ++k) {
       const double* v_obs = glm_obs(p_glm, start + k);
       v_y[k] = v_obs[OBS_y];
@@ -1184,17 +1137,6 @@ static void glm_destroy(struct tb_model* p_model) {
   p_model->p_frame = NULL;
 }
 
-/* A 64-bit fingerprint of arrays of doubles: multiply-rotate, in order. */
-static uint64_t hash_doubles(uint64_t hash, const double* v, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    uint64_t word;
-    memcpy(&word, &v[i], sizeof(word));
-    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-    hash = tb_rng_rotl(hash, 29);
-  }
-  return hash;
-}
-
 /* column-major matrix -> rows of the store, block by block */
 static void glm_fill_rows(struct tb_store* p_store,
                           const double* v_x,
@@ -1291,16 +1233,16 @@ static enum tb_status glm_create(struct tb_model* p_model,
       v_row[p_glm->k_offset] = p_offset->v_value[i];
     }
   }
-  uint64_t hash = hash_doubles((uint64_t) n_data, &family, 1);
-  hash = hash_doubles(hash, &sigma, 1);
-  hash = hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
-  hash = hash_doubles(hash, p_x->v_value, p_x->n_value);
-  hash = hash_doubles(hash, p_y->v_value, n_data);
+  uint64_t hash = tb_hash_doubles((uint64_t) n_data, &family, 1);
+  hash = tb_hash_doubles(hash, &sigma, 1);
+  hash = tb_hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
+  hash = tb_hash_doubles(hash, p_x->v_value, p_x->n_value);
+  hash = tb_hash_doubles(hash, p_y->v_value, n_data);
   if (p_weights != NULL) {
-    hash = hash_doubles(hash, p_weights->v_value, n_data);
+    hash = tb_hash_doubles(hash, p_weights->v_value, n_data);
   }
   if (p_offset != NULL) {
-    hash = hash_doubles(hash, p_offset->v_value, n_data);
+    hash = tb_hash_doubles(hash, p_offset->v_value, n_data);
   }
   p_model->fingerprint = hash;
   return TB_STATUS_ok;

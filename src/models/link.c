@@ -54,15 +54,16 @@ void tb_link_product(enum tb_link link,
     const size_t rest = n_row - start;
     const size_t n_block = rest < n_most ? rest : n_most;
     double* v_block = v_out + start * n_draw;
-    tb_gemm_tn(n_draw,
-               n_block,
-               n_dim,
-               v_a,
-               n_dim,
-               v_b + start * n_dim,
-               n_dim,
-               v_block,
-               n_draw);
+    tb_gemm('T',
+            n_draw,
+            n_block,
+            n_dim,
+            v_a,
+            n_dim,
+            v_b + start * n_dim,
+            n_dim,
+            v_block,
+            n_draw);
     tb_link_mean(link, v_block, v_block, n_block * n_draw);
   }
 }

@@ -18,21 +18,11 @@
 #include "core/param.h"
 #include "core/rng.h"
 #include "core/status.h"
+#include "models/batch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Rows and their multipliers c_i. */
-struct tb_batch {
-  size_t n_batch;
-  const size_t* v_index;  /* n_batch row numbers; NULL: start, start + 1, ... */
-  size_t start;           /* used when v_index is NULL */
-  const double* v_weight; /* n_batch multipliers; NULL: all equal `weight` */
-  double weight;
-  double finite;          /* factor of the noise variance: 1 with replacement,
-                             1 - n/N without, 0 for all rows */
-};
 
 /* The point that control variates subtract. */
 struct tb_reference {

@@ -24,6 +24,13 @@ enum tb_status tb_model_all_square_norms(const struct tb_model* p_model,
                                          double* v_sum,
                                          double* v_row);
 
+/* The sums of p_sums over all rows, each with multiplier 1, chunk by chunk in
+ * order; its v_scalar is of all rows. */
+enum tb_status tb_model_all_gradient(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     const struct tb_sums* p_sums);
+
 /* v_row = g_i(theta) of row i */
 enum tb_status tb_model_row_gradient(const struct tb_model* p_model,
                                      const struct tb_workspace* p_work,

@@ -1,0 +1,24 @@
+/* Fingerprints by which data are recognised again. */
+#ifndef TB_CORE_HASH_H
+#define TB_CORE_HASH_H
+
+#include "core/rng.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* `hash` and the bits of n doubles, in order: multiply, rotate. */
+static inline uint64_t tb_hash_doubles(uint64_t hash,
+                                       const double* v,
+                                       size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    uint64_t word;
+    memcpy(&word, &v[i], sizeof(word));
+    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    hash = tb_rng_rotl(hash, 29);
+  }
+  return hash;
+}
+
+#endif
