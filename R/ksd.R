@@ -349,7 +349,7 @@ check_coordinates <- function(theta, model, call) {
 # Exact gradients with respect to the parameters at the rows of theta.
 model_gradients <- function(model, theta) {
   position <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
-  gradient <- model_evaluate(model, position)$gradient
+  gradient <- model_evaluate(model, position, density = FALSE)$gradient
   if (model_is_whitened(model)) {
     chol <- model$whitening$chol
     gradient <- if (model$whitening$is_diagonal) {

@@ -129,7 +129,8 @@ SEXP ffi_model_info(SEXP model) {
 }
 
 /* log posterior (K) and gradient (n_dim x K) over all rows, or over `index`
- * with the multiplier `weight`; parts: 1 likelihood, 2 prior, 3 both */
+ * with the multiplier `weight`; parts: 1 likelihood, 2 prior, 3 both, + 4 to
+ * leave the log likelihood out of the density */
 SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP parts) {
   static const char* const v_name[] = { "log_density", "gradient" };
   const struct tb_model* p_model = ffi_model(model);
@@ -146,22 +147,24 @@ SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP pa
   double* v_density = REAL(VECTOR_ELT(out, 0));
   double* v_gradient = REAL(VECTOR_ELT(out, 1));
 
-  for (size_t p = 0; p < n_point; ++p) {
-    double* v_to = v_gradient + p * n_dim;
-    const struct tb_sums sums = { .v_gradient = v_to,
-                                  .p_log_lik = &v_density[p] };
-    v_density[p] = 0;
-    memset(v_to, 0, n_dim * sizeof(double));
-    if (which & 2) {
-      p_model->type->prior(
-        p_model, &work, v_theta + p * n_dim, v_to, &v_density[p]);
-    }
-    for (size_t first = 0; (which & 1) && first < all.n_batch; first += TB_CHUNK) {
-      const struct tb_batch part = tb_batch_part(&all, first, TB_CHUNK);
+  memset(v_density, 0, n_point * sizeof(double));
+  memset(v_gradient, 0, n_point * n_dim * sizeof(double));
+  for (size_t p = 0; (which & 2) && p < n_point; ++p) {
+    p_model->type->prior(
+      p_model, &work, v_theta + p * n_dim, v_gradient + p * n_dim,
+      &v_density[p]);
+  }
+  /* all points at one chunk of rows, while it is in the cache */
+  for (size_t first = 0; (which & 1) && first < all.n_batch; first += TB_CHUNK) {
+    const struct tb_batch part = tb_batch_part(&all, first, TB_CHUNK);
+    for (size_t p = 0; p < n_point; ++p) {
+      const struct tb_sums sums = { .v_gradient = v_gradient + p * n_dim,
+                                    .p_log_lik = which & 4 ? NULL
+                                                           : &v_density[p] };
       p_model->type->gradient(
         p_model, &work, v_theta + p * n_dim, &part, NULL, &sums);
-      R_CheckUserInterrupt();
     }
+    R_CheckUserInterrupt();
   }
   UNPROTECT(1);
   return out;

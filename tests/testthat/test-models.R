@@ -199,3 +199,27 @@ test_that("a model that was saved has lost its data, and says so", {
   expect_snapshot(subsampling_weights(model), error = TRUE)
   expect_snapshot(sg_sample(model, kernel_sgld(1)), error = TRUE)
 })
+
+test_that("gradients at many points are those of each, chunk after chunk", {
+  withr::local_seed(1)
+  n <- 20000
+  x <- cbind(1, rnorm(n))
+  y <- rbinom(n, 1, 0.4)
+  model <- model_glm(x, y, "bernoulli", prior = prior_normal(0, 2))
+  theta <- matrix(rnorm(10), 2)
+  eta <- x %*% theta
+  gradient <- crossprod(x, y - plogis(eta)) - theta / 4
+  together <- model_evaluate(model, theta)
+  expect_close(together$gradient, gradient)
+  alone <- vapply(
+    1:5,
+    function(k) model_evaluate(model, theta[, k])$log_density,
+    0
+  )
+  expect_close(together$log_density, alone)
+  expect_close(
+    diff(together$log_density),
+    diff(colSums(y * eta - log1p(exp(eta))) - colSums(theta^2) / 8)
+  )
+  expect_close(model_evaluate(model, theta, density = FALSE)$gradient, gradient)
+})
