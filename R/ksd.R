@@ -53,6 +53,18 @@
 #' The cost is \eqn{3 K^2 d} multiplications through BLAS, in blocks; the memory
 #' beyond a few copies of the draws is constant.
 #'
+#' @section What it is blind to:
+#' Discrepancies see the posterior through its gradients only: weights of modes
+#' that are far apart hardly matter to them, so that draws of one mode out of two
+#' can score well. [ksd()] compares all pairs and vanishes in the limit for the
+#' posterior alone (with \eqn{\beta > -1}), at a cost quadratic in the draws; in
+#' many dimensions its value is mostly the Monte Carlo error of the diagonal, so
+#' that small biases need many draws. [fssd()] is linear in the draws and looks in a
+#' few locations only: a fault of the draws where no location is near goes unseen,
+#' and locations drawn from draws that are themselves wrong are where these draws
+#' are, not where they are missing. Both mix bias with Monte Carlo error: a chain
+#' that moves slowly and one that is biased can have the same discrepancy.
+#'
 #' @section Noisy gradients:
 #' An unbiased estimate \eqn{\hat g}{g-hat} adds \eqn{c^{2 \beta} \,
 #' \mathrm{tr\,Cov}(\hat g) / K}{c^(2 beta) tr Cov(g-hat) / K} to the square of the
@@ -75,6 +87,7 @@
 #'
 #' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
 #' gradient Langevin dynamics. *AISTATS*.
+#' @seealso [fssd()], linear in the draws
 #' @examples
 #' x <- matrix(rnorm(2000), 1000)
 #' ksd(x, -x)
@@ -98,40 +111,20 @@ ksd <- function(
   covariance = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
-  points <- diagnostic_points(draws)
-  n <- nrow(points$draws)
-  if (n < 2) {
-    abort_input(
-      "{.arg draws} must have at least 2 draws, not {n}.",
-      argument = "draws",
-      expected = 2,
-      value = n
-    )
-  }
-  check_number(c, positive = TRUE)
-  check_number(beta)
-  if (beta <= -1 || beta >= 0) {
-    abort_value(beta, 1, "lie between -1 and 0, exclusive", "beta", rlang::current_env())
-  }
+  call <- rlang::current_env()
+  problem <- stein_problem(draws, gradient, c, beta, covariance, call)
   form <- check_choice(form, c("vector", "coordinate"))
+  n <- ncol(problem$theta)
   prefixes <- check_prefixes(prefixes, n)
   check_flag(diagonal)
   cores <- check_count(cores)
-  slope <- point_gradients(points, gradient)
-  theta <- t(points$draws)
-  score <- t(slope$values)
-  if (!is.null(covariance)) {
-    root <- covariance_root(covariance, nrow(theta))
-    theta <- backsolve(root, theta, transpose = TRUE)
-    score <- root %*% score
-  }
-  order <- points$order
+  order <- problem$order
   square <- ksd_squares(
-    theta[, order, drop = FALSE],
-    score[, order, drop = FALSE],
-    points$weights[order],
-    as.double(c),
-    as.double(beta),
+    problem$theta[, order, drop = FALSE],
+    problem$score[, order, drop = FALSE],
+    problem$weights[order],
+    problem$c,
+    problem$beta,
     form,
     diagonal,
     if (is.null(prefixes)) n else prefixes,
@@ -139,10 +132,49 @@ ksd <- function(
   )
   value <- colSums(sqrt(pmax(square, 0)))
   if (is.null(prefixes)) {
-    attr(value, "gradient") <- if (slope$label == "noisy") "noisy"
+    attr(value, "gradient") <- if (problem$label == "noisy") "noisy"
     return(value)
   }
-  data.frame(draws = prefixes, ksd = value, gradient = slope$label)
+  data.frame(draws = prefixes, ksd = value, gradient = problem$label)
+}
+
+# What a Stein discrepancy is made of, checked. theta, score: n_dim x n_draw, chain
+# after chain, in the coordinates of `covariance`, whose root is R'R; `order` goes
+# through them iteration by iteration.
+stein_problem <- function(draws, gradient, c, beta, covariance, call) {
+  points <- diagnostic_points(draws, call = call)
+  n <- nrow(points$draws)
+  if (n < 2) {
+    abort_input(
+      "{.arg draws} must have at least 2 draws, not {n}.",
+      argument = "draws",
+      expected = 2,
+      value = n,
+      call = call
+    )
+  }
+  c <- check_number(c, positive = TRUE, arg = "c", call = call)
+  beta <- check_number(beta, arg = "beta", call = call)
+  if (beta <= -1 || beta >= 0) {
+    abort_value(beta, 1, "lie between -1 and 0, exclusive", "beta", call)
+  }
+  slope <- point_gradients(points, gradient, call)
+  problem <- list(
+    theta = t(points$draws),
+    score = t(slope$values),
+    weights = points$weights,
+    order = points$order,
+    label = slope$label,
+    c = c,
+    beta = beta
+  )
+  if (!is.null(covariance)) {
+    root <- covariance_root(covariance, ncol(points$draws), call = call)
+    problem$root <- root
+    problem$theta <- backsolve(root, problem$theta, transpose = TRUE)
+    problem$score <- root %*% problem$score
+  }
+  problem
 }
 
 # Squares of the discrepancy: a row for each coordinate, or one; a column for each

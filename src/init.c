@@ -7,6 +7,7 @@
 
 SEXP ffi_column_sds(SEXP);
 SEXP ffi_first_outside(SEXP, SEXP);
+SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_ksd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_link_cumulant(SEXP, SEXP);
 SEXP ffi_link_mean(SEXP, SEXP);
@@ -40,6 +41,7 @@ SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 static const R_CallMethodDef v_door[] = {
   DOOR(ffi_column_sds, 1),
   DOOR(ffi_first_outside, 2),
+  DOOR(ffi_fssd, 9),
   DOOR(ffi_ksd, 7),
   DOOR(ffi_link_cumulant, 2),
   DOOR(ffi_link_mean, 2),

@@ -21,10 +21,8 @@
  * with W = q^(beta-1), V = q^(beta-2). */
 #include "diagnostics/ksd.h"
 
-#include "core/blas.h"
 #include "core/clip.h"
-#include "core/clones.h"
-#include "core/vmath.h"
+#include "diagnostics/stein.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,12 +31,7 @@
 #include <omp.h>
 #endif
 
-/* Draws of a block, and the coordinates multiplied at a time. Three products of
- * blocks stay in a core's cache, and 64^3 multiplications are few enough for
- * OpenBLAS not to split them among threads of its own, for which the threads
- * here would wait. */
-#define BLOCK 64
-
+enum { BLOCK = TB_STEIN_BLOCK };
 enum { PRODUCT_draw, PRODUCT_gradient, PRODUCT_sum, N_PRODUCT };
 
 /* numbers of a thread */
@@ -98,45 +91,6 @@ void tb_ksd_prepare(struct tb_ksd* p_ksd, void* p_scratch) {
 
 /* ---- functions of the distance ---- */
 
-/* q -> q^beta, 1 / q. For beta = -1/2 by Newton's iteration for q^(-1/2) from
- * the exponent (relative error 0.034, squared four times, to rounding). */
-TB_INLINE void kernel_powers(const double* v_q,
-                             double beta,
-                             double* v_kernel,
-                             double* v_inverse,
-                             size_t n) {
-  if (beta != -0.5) {
-    tb_vlog(v_q, v_kernel, n);
-    for (size_t k = 0; k < n; ++k) {
-      v_kernel[k] *= beta;
-    }
-    tb_vexp(v_kernel, v_kernel, n);
-    for (size_t k = 0; k < n; ++k) {
-      v_inverse[k] = 1 / v_q[k];
-    }
-    return;
-  }
-#ifdef TB_VECTOR
-  /* arrays are as long as a block, so the last vector may be filled up */
-  for (size_t k = 0; k < n; k += 4) {
-    const tb_v4d half = 0.5 * *(const tb_v4d*) (v_q + k);
-    tb_v4u bits = *(const tb_v4u*) (v_q + k);
-    bits = UINT64_C(0x5fe6eb50c7b537a9) - (bits >> 1);
-    tb_v4d y = (tb_v4d) bits;
-    for (int step = 0; step < 4; ++step) {
-      y *= 1.5 - half * y * y;
-    }
-    *(tb_v4d*) (v_kernel + k) = y;
-    *(tb_v4d*) (v_inverse + k) = y * y;
-  }
-#else
-  for (size_t k = 0; k < n; ++k) {
-    v_inverse[k] = 1 / v_q[k];
-    v_kernel[k] = sqrt(v_inverse[k]);
-  }
-#endif
-}
-
 /* what depends on the column l alone */
 struct column {
   double square;
@@ -181,7 +135,7 @@ static double column_sum(const struct tb_ksd* p_ksd,
   for (; k % 4 != 0; ++k) {
     v_q[k] = c2;
   }
-  kernel_powers(v_q, beta, v_kernel, v_inverse, k);
+  tb_stein_powers(v_q, beta, v_kernel, v_inverse, k);
 
   k = 0;
 #ifdef TB_VECTOR
@@ -233,7 +187,7 @@ static void column_kernels(const struct tb_ksd* p_ksd,
   for (; k % 4 != 0; ++k) {
     v_q[k] = c2;
   }
-  kernel_powers(v_q, p_ksd->beta, v_kernel, v_inverse, k);
+  tb_stein_powers(v_q, p_ksd->beta, v_kernel, v_inverse, k);
   for (k = 0; k < n; ++k) {
     v_k[k] = v_weight[k] * v_kernel[k];
     v_w[k] = v_k[k] * v_inverse[k];
@@ -243,28 +197,12 @@ static void column_kernels(const struct tb_ksd* p_ksd,
 
 /* ---- tasks ---- */
 
-/* C = A'B of two blocks of draws, n_row x n_column with leading dimension
- * BLOCK */
-static void block_product(const struct tb_ksd* p_ksd,
-                          const double* v_x,
-                          size_t row,
-                          size_t n_row,
-                          size_t column,
-                          size_t n_column,
-                          double* v_out) {
-  const size_t n_dim = p_ksd->n_dim;
-  for (size_t j = 0; j < n_dim; j += BLOCK) {
-    tb_gemm_scale('T', n_row, n_column, tb_min(BLOCK, n_dim - j),
-                  v_x + row * n_dim + j, n_dim, v_x + column * n_dim + j,
-                  n_dim, j > 0, v_out, BLOCK);
-  }
-}
-
 static void vector_task(const struct tb_ksd* p_ksd,
                         size_t task,
                         double* v_work,
                         double* v_diagonal,
                         double* v_below) {
+  const size_t n_dim = p_ksd->n_dim;
   const size_t column = task * BLOCK;
   const size_t n_column = tb_min(BLOCK, p_ksd->n_draw - column);
   const double* v_of[N_PRODUCT] = {
@@ -281,8 +219,8 @@ static void vector_task(const struct tb_ksd* p_ksd,
   for (size_t row = 0; row <= column; row += BLOCK) {
     const size_t n_row = tb_min(BLOCK, p_ksd->n_draw - row);
     for (size_t p = 0; p < N_PRODUCT; ++p) {
-      block_product(p_ksd, v_of[p], row, n_row, column, n_column,
-                    v_product[p]);
+      tb_stein_product(n_dim, v_of[p] + row * n_dim, n_row,
+                       v_of[p] + column * n_dim, n_column, v_product[p]);
     }
     for (size_t l = 0; l < n_column; ++l) {
       const struct column here = { p_ksd->v_square[column + l],
@@ -307,21 +245,6 @@ static void vector_task(const struct tb_ksd* p_ksd,
     }
     v_below[l] *= 2 * w;
     v_diagonal[l] = w * w * (kernel * square + trace);
-  }
-}
-
-/* (n_dim x n_column) = A (n_dim x n_row) C (n_row x n_column) */
-static void block_map(const struct tb_ksd* p_ksd,
-                      const double* v_x,
-                      size_t row,
-                      size_t n_row,
-                      const double* v_c,
-                      size_t n_column,
-                      double* v_out) {
-  const size_t n_dim = p_ksd->n_dim;
-  for (size_t j = 0; j < n_dim; j += BLOCK) {
-    tb_gemm('N', tb_min(BLOCK, n_dim - j), n_column, n_row,
-            v_x + row * n_dim + j, n_dim, v_c, BLOCK, v_out + j, n_dim);
   }
 }
 
@@ -351,7 +274,8 @@ static void coordinate_task(const struct tb_ksd* p_ksd,
 
   for (size_t row = 0; row <= column; row += BLOCK) {
     const size_t n_row = tb_min(BLOCK, p_ksd->n_draw - row);
-    block_product(p_ksd, p_ksd->v_draw, row, n_row, column, n_column, v_xx);
+    tb_stein_product(n_dim, p_ksd->v_draw + row * n_dim, n_row,
+                     p_ksd->v_draw + column * n_dim, n_column, v_xx);
     for (size_t l = 0; l < n_column; ++l) {
       const size_t n_before = row == column ? l : n_row;
       const size_t n_after = n_row - n_before, at = l * BLOCK;
@@ -361,12 +285,16 @@ static void coordinate_task(const struct tb_ksd* p_ksd,
       memset(v_w + at + n_before, 0, n_after * sizeof(double));
       memset(v_v + at + n_before, 0, n_after * sizeof(double));
     }
-    block_map(p_ksd, p_ksd->v_gradient, row, n_row, v_k, n_column, v_kb);
-    block_map(p_ksd, p_ksd->v_draw, row, n_row, v_w, n_column, v_wx);
-    block_map(p_ksd, p_ksd->v_gradient, row, n_row, v_w, n_column, v_wb);
-    block_map(p_ksd, v_bx, row, n_row, v_w, n_column, v_wbx);
-    block_map(p_ksd, p_ksd->v_draw, row, n_row, v_v, n_column, v_vx);
-    block_map(p_ksd, v_x2, row, n_row, v_v, n_column, v_vx2);
+    const double* v_xr = p_ksd->v_draw + row * n_dim;
+    const double* v_br = p_ksd->v_gradient + row * n_dim;
+    const double* v_bxr = v_bx + row * n_dim;
+    const double* v_x2r = v_x2 + row * n_dim;
+    tb_stein_map(n_dim, v_br, n_row, v_k, n_column, 0, v_kb);
+    tb_stein_map(n_dim, v_xr, n_row, v_w, n_column, 0, v_wx);
+    tb_stein_map(n_dim, v_br, n_row, v_w, n_column, 0, v_wb);
+    tb_stein_map(n_dim, v_bxr, n_row, v_w, n_column, 0, v_wbx);
+    tb_stein_map(n_dim, v_xr, n_row, v_v, n_column, 0, v_vx);
+    tb_stein_map(n_dim, v_x2r, n_row, v_v, n_column, 0, v_vx2);
     for (size_t l = 0; l < n_column; ++l) {
       double w1 = 0, v1 = 0;
       for (size_t k = 0; k < n_row; ++k) {

@@ -2,6 +2,7 @@
 
 #include "core/rng.h"
 #include "core/vmath.h"
+#include "diagnostics/fssd.h"
 #include "diagnostics/ksd.h"
 
 #include <math.h>
@@ -87,6 +88,102 @@ static void ksd_is_definition(struct check* p_check) {
   }
 }
 
+/* Coordinate i of the witness of draw k at location j, by its definition. */
+static double witness(const struct tb_fssd* p, size_t k, size_t j, size_t i) {
+  const size_t d = p->n_dim;
+  const double* v_x = p->v_draw + k * d;
+  const double* v_v = p->v_location + j * d;
+  double q = p->c * p->c;
+  for (size_t l = 0; l < d; ++l) {
+    q += (v_x[l] - v_v[l]) * (v_x[l] - v_v[l]);
+  }
+  return p->v_gradient[k * d + i] * pow(q, p->beta) +
+         2 * p->beta * pow(q, p->beta - 1) * (v_x[i] - v_v[i]);
+}
+
+/* ||S_j||^2, less D_j without the diagonal */
+static double fssd_part(const struct tb_fssd* p, size_t j, bool has_diagonal) {
+  double total = 0;
+  for (size_t i = 0; i < p->n_dim; ++i) {
+    double sum = 0, square = 0;
+    for (size_t k = 0; k < p->n_draw; ++k) {
+      const double xi = p->v_weight[k] * witness(p, k, j, i);
+      sum += xi;
+      square += xi * xi;
+    }
+    total += sum * sum - (has_diagonal ? 0 : square);
+  }
+  return total;
+}
+
+static void fssd_is_definition(struct check* p_check) {
+  const struct {
+    size_t n_draw, n_dim, n_location;
+    double beta;
+  } v_case[] = { { 2, 1, 1, -0.5 },  { 5, 3, 2, -0.5 },   { 64, 2, 3, -0.3 },
+                 { 65, 2, 65, -0.5 }, { 611, 5, 4, -0.8 }, { 70, 66, 2, -0.5 } };
+  for (size_t c = 0; c < sizeof v_case / sizeof v_case[0]; ++c) {
+    const size_t n = v_case[c].n_draw, d = v_case[c].n_dim;
+    const size_t m = v_case[c].n_location;
+    double* v_x = normals(n * d, 0);
+    double* v_b = normals(n * d, 1);
+    double* v_v = normals(m * d, 2);
+    double* v_weight = check_alloc(n, sizeof *v_weight);
+    double* v_sum = check_alloc(d * m, sizeof *v_sum);
+    double* v_square = check_alloc(m, sizeof *v_square);
+    double* v_slope = check_alloc(d * m, sizeof *v_slope);
+    for (size_t k = 0; k < n; ++k) {
+      v_weight[k] = 1 + (double) (k % 3);
+    }
+    memcpy(v_v, v_x, d * sizeof *v_v); /* a location that is a draw */
+    struct tb_fssd fssd = { .n_draw = n, .n_dim = d, .n_location = m,
+                            .v_draw = v_x, .v_gradient = v_b,
+                            .v_weight = v_weight, .v_location = v_v,
+                            .c = 1.3, .beta = v_case[c].beta,
+                            .n_threads = 2 };
+    void* p_scratch = check_alloc(tb_fssd_scratch_size(&fssd), 1);
+    tb_fssd_prepare(&fssd, p_scratch);
+    tb_fssd_sums(&fssd, v_sum, v_square);
+    for (size_t j = 0; j < m; ++j) {
+      double square = 0;
+      for (size_t i = 0; i < d; ++i) {
+        double sum = 0;
+        for (size_t k = 0; k < n; ++k) {
+          const double xi = v_weight[k] * witness(&fssd, k, j, i);
+          sum += xi;
+          square += xi * xi;
+        }
+        CHECK_CLOSE(v_sum[j * d + i], sum, 1e-13 * (double) (n * d));
+      }
+      CHECK_CLOSE(v_square[j], square, 1e-12 * square);
+    }
+    for (int has_diagonal = 0; has_diagonal < 2; ++has_diagonal) {
+      tb_fssd_slopes(&fssd, v_sum, has_diagonal, v_slope);
+      for (size_t j = 0; j < m; ++j) {
+        const double size = fssd_part(&fssd, j, true) + v_square[j];
+        for (size_t i = 0; i < d; ++i) {
+          const double at = v_v[j * d + i], step = 6e-6;
+          v_v[j * d + i] = at + step;
+          const double up = fssd_part(&fssd, j, has_diagonal);
+          v_v[j * d + i] = at - step;
+          const double down = fssd_part(&fssd, j, has_diagonal);
+          v_v[j * d + i] = at;
+          CHECK_CLOSE(v_slope[j * d + i], (up - down) / (2 * step),
+                      4e-9 * (1 + size));
+        }
+      }
+    }
+    free(p_scratch);
+    free(v_slope);
+    free(v_square);
+    free(v_sum);
+    free(v_weight);
+    free(v_v);
+    free(v_b);
+    free(v_x);
+  }
+}
+
 TB_INLINE double one_log(double x) {
   double out;
   tb_vlog(&x, &out, 1);
@@ -106,6 +203,8 @@ static void log_is_accurate(struct check* p_check) {
 const struct check_case check_diagnostics[] = {
   { "the parts of a Stein discrepancy are those of its definition",
     ksd_is_definition },
+  { "the sums and slopes of a finite set are those of their definition",
+    fssd_is_definition },
   { "log of arrays is accurate", log_is_accurate },
   { NULL, NULL }
 };
