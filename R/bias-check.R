@@ -45,13 +45,7 @@ bias_check <- function(
 ) {
   check_spec(fit, "tall_fit", "sg_sample()")
   check_has_draws(fit, rlang::current_env())
-  if (kernel_is_metropolis(fit$kernel)) {
-    abort_tall(
-      "unsupported",
-      "The fit is by {.code kernel_{fit$kernel$name}()}, which is exact: there
-       is no step-size bias to check."
-    )
-  }
+  factor <- bias_factor(fit$kernel)
   control <- fit$control
   iter <- check_count(iter, allow_null = TRUE) %||%
     (control$iter - control$warmup)
@@ -82,15 +76,38 @@ bias_check <- function(
     time = c(preparation = 0, sampling = elapsed)
   )
   warn_segment(half, segment, rlang::current_env())
-  factor <- if (identical(fit$kernel$args$integrator, "leimkuhler-matthews")) {
-    4 / 3
-  } else {
-    2
-  }
   structure(
     list(table = bias_check_table(fit, half, factor), fit = half),
     class = "tall_bias_check"
   )
+}
+
+# With a bias of order h^k, that of the full step is 2^k / (2^k - 1) times the
+# difference of the means.
+bias_factor <- function(kernel, call = caller_env()) {
+  if (kernel_is_metropolis(kernel)) {
+    abort_tall(
+      "unsupported",
+      "The fit is by {.code kernel_{kernel$name}()}, which is exact: there is no
+       step-size bias to check.",
+      call = call
+    )
+  }
+  if (!kernel$name %in% c("sgld", "baoab")) {
+    abort_tall(
+      "unsupported",
+      c(
+        "The order of the bias of {.code kernel_{kernel$name}()} in its step size is
+         not known: two runs cannot be extrapolated.",
+        i = "Use {.fn kernel_sgld} or {.fn kernel_baoab}, or compare with
+             {.fn kernel_mala}."
+      ),
+      call = call
+    )
+  }
+  is_second_order <- kernel$name == "baoab" ||
+    kernel$args$integrator == "leimkuhler-matthews"
+  if (is_second_order) 4 / 3 else 2
 }
 
 bias_check_table <- function(fit, half, factor) {

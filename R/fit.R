@@ -38,7 +38,12 @@ NULL
 new_fit <- function(plan, control, segment, time, progress = NULL) {
   model <- plan$model
   if (is.null(progress)) {
-    progress <- list(warmup_done = 0, sampled = 0, iterations_before = 0)
+    progress <- list(
+      warmup_done = 0,
+      sampled = 0,
+      collected = 0,
+      iterations_before = 0
+    )
   }
   fit <- structure(
     list(
@@ -114,6 +119,9 @@ add_segment <- function(fit, segment) {
     min(vapply(reports, function(r) r$n_step, 0))
   }
   warmed <- min(n_step, segment$n_warmup)
+  before <- fit$progress$warmup_done + fit$progress$sampled
+  fit$progress$collected <- fit$progress$collected +
+    count_collected(fit$schedule, before + warmed, n_step - warmed)
   fit$progress$warmup_done <- fit$progress$warmup_done + warmed
   fit$progress$sampled <- fit$progress$sampled + (n_step - warmed)
   fit
@@ -374,7 +382,8 @@ sg_resume <- function(
     fit$control,
     n_warmup = work$n_warmup,
     n_sampling = work$n_sampling,
-    n_phase = fit$progress$sampled %% n_every,
+    n_phase = fit$progress$collected %% n_every,
+    n_before = fit$progress$warmup_done + fit$progress$sampled,
     saved = fit$saved,
     monitor_state = fit$monitor_state,
     iterations_before = fit$progress$warmup_done +

@@ -264,12 +264,19 @@ kernel_is_metropolis <- function(kernel) {
 
 kernel_uses_variance <- function(kernel) {
   kernel$args$variant %in% c("corrected", "modified") ||
+    identical(kernel$args$noise_estimate, "minibatch") ||
     isTRUE(kernel$args$adaptive)
 }
 
 # Kernels that leave out the noise do not sample the posterior.
 kernel_is_extreme <- function(kernel) {
   identical(kernel$args$variant, "extreme")
+}
+
+# Is there a size of the gradient noise beyond which the kernel cannot undo it?
+# Those are the members with `beyond` in their table.
+kernel_has_tolerance <- function(kernel) {
+  kernel$name %in% c("sgld", "sgbd", "sghmc")
 }
 
 # One line for summaries.

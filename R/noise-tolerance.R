@@ -19,14 +19,18 @@
 #' The noise is that of the minibatches themselves, looked at every twentieth step
 #' after warmup; with whitened fits it is that of the whitened coordinates.
 #'
+#' For [kernel_sghmc()] the limit is \eqn{\tau \le \sqrt{2 a / \eta}}{tau <= sqrt(2 a /
+#' eta)}, beyond which the gradient's noise is more than the friction \eqn{a} takes up.
+#'
 #' @return An object of class `tall_noise_tolerance`, a data frame with a row for each
 #'   coordinate: `variable`; `tau`, the root mean variance of its gradient noise;
-#'   `step`, \eqn{\sigma} (for Langevin kernels \eqn{\sqrt h}); `tolerance`, the largest
+#'   `step`, \eqn{\sigma} (for Langevin kernels \eqn{\sqrt h}, for [kernel_sghmc()]
+#'   \eqn{\sqrt \eta}{sqrt(eta)}); `tolerance`, the largest
 #'   `tau` that \eqn{\sigma} tolerates (for Barker kernels \eqn{\tau^*}); `beyond`, the
 #'   share of proposals beyond the limit; `largest`, the largest \eqn{\sigma} that keeps
 #'   99 percent of proposals within it at this noise.
 #' @section Conditions:
-#' `tall_error_unsupported` for a Metropolis kernel, which has no such limit.
+#' `tall_error_unsupported` for a kernel that has no such limit.
 #' @references
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
 #' Barker dynamics. *AISTATS*.
@@ -51,13 +55,19 @@ noise_tolerance <- function(fit) {
       "unsupported",
       c(
         "The fit has no record of gradient noise.",
-        i = "Metropolis kernels have none; minibatches of one row show none."
+        i = "Kernels without a limit to the noise have none, Metropolis kernels
+             among them; minibatches of one row show none."
       )
     )
   }
   tau <- sqrt(fit$noise$variance / fit$noise$looks)
   is_barker <- inherits(fit$kernel, "tall_kernel_sgbd")
-  limit <- if (is_barker) fit$kernel$args$constant else 2
+  limit <- switch(
+    fit$kernel$name,
+    sgbd = fit$kernel$args$constant,
+    sgld = 2,
+    sghmc = sqrt(2 * fit$kernel$args$friction)
+  )
   # the 0.99 quantile of an increment over its size
   quantile <- if (!is_barker) {
     1
@@ -72,7 +82,7 @@ noise_tolerance <- function(fit) {
       variable = fit$coordinates,
       tau = unname(tau),
       step = step,
-      tolerance = (if (is_barker) 4 * stats::dnorm(0) else 2) / step,
+      tolerance = (if (is_barker) 4 * stats::dnorm(0) else limit) / step,
       beyond = unname(fit$noise$beyond / fit$noise$looks),
       largest = limit / (quantile * unname(tau))
     ),

@@ -489,13 +489,14 @@ core_seed <- function(control) {
 # ---- running -----------------------------------------------------------------
 
 # A stretch of a run: n_warmup and n_sampling kernel steps of every chain, from
-# the plan's starting points or from saved states.
+# the plan's starting points or from saved states after n_before steps.
 run_segment <- function(
   plan,
   control,
   n_warmup,
   n_sampling,
   n_phase = 0,
+  n_before = 0,
   saved = NULL,
   noise_every = 20,
   monitor_state = list(),
@@ -506,7 +507,9 @@ run_segment <- function(
   context <- run_context(plan, control)
   model <- plan$model
   n_every <- control$thin * plan$steps
-  n_keep <- floor((n_phase + n_sampling) / n_every)
+  n_collected <-
+    count_collected(plan$schedule, n_before + n_warmup, n_sampling)
+  n_keep <- floor((n_phase + n_collected) / n_every)
   buffers <- make_buffers(model, control, plan, n_keep)
   is_metropolis <- kernel_is_metropolis(plan$kernel)
   spec <- list(
@@ -527,7 +530,7 @@ run_segment <- function(
     n_bias_every = min(5, plan$steps),
     keeps_moments = as.double("none" %in% control$keep),
     keeps_covariance = as.double("covariance" %in% control$keep),
-    n_noise_every = if (is_metropolis) 0 else noise_every,
+    n_noise_every = if (kernel_has_tolerance(plan$kernel)) noise_every else 0,
     init = as.double(plan$init)
   )
   run <- .Call(
@@ -619,7 +622,7 @@ make_buffers <- function(model, control, plan, n_keep) {
     },
     gradient = if ("gradients" %in% control$keep) filled(info$n_dim),
     size = filled(1),
-    weight = if (!schedule_is_constant(plan$schedule)) filled(1),
+    weight = if (schedule_is_weighted(plan$schedule)) filled(1),
     log_posterior = if (kernel_is_metropolis(plan$kernel)) filled(1)
   )
 }

@@ -6,6 +6,9 @@
 #' @param a (positive number) The factor at the start, up to \eqn{b^{-\gamma}}.
 #' @param b (positive number) The delay, in steps.
 #' @param gamma (number in (0, 1\]) The rate of decay.
+#' @param length (count) The steps in a cycle: `iter / length` cycles are made.
+#' @param exploration (number in \[0, 1)) The share of each cycle, at its beginning,
+#'   that looks for another mode.
 #'
 #' @details
 #' `schedule_constant()` leaves the kernel's step size as it is.
@@ -14,15 +17,28 @@
 #' averages are then weighted by the step size, and the draws carry these
 #' weights (see [posterior::weight_draws()]).
 #'
+#' `schedule_cyclical()` starts over with large steps in every cycle, to visit
+#' several modes with one chain (Zhang et al., 2020, eq. 1): with \eqn{r} the part of
+#' the cycle that has passed, \eqn{0 \le r < 1}{0 <= r < 1}, it multiplies the step
+#' size by \eqn{(\cos(\pi r) + 1) / 2}{(cos(pi r) + 1) / 2}. While \eqn{r} is below
+#' `exploration` no noise is injected (a kernel that has no noise to leave out, as
+#' [kernel_sgbd()], takes its extreme variant) and **nothing is kept**; every `thin`-th
+#' of the other steps is, all with the same weight, as in the paper. Warmup counts as
+#' part of the cycles; `warmup = 0` is usual.
+#'
 #' @return A spec of class `tall_schedule` for [sg_sample()].
 #' @section Conditions:
 #' `tall_error_input` if an argument is not as described.
 #' @references
 #' Welling & Teh (2011). Bayesian learning via stochastic gradient Langevin
 #' dynamics. *ICML*.
+#'
+#' Zhang, Li, Zhang, Chen & Wilson (2020). Cyclical stochastic gradient MCMC for
+#' Bayesian deep learning. *ICLR*.
 #' @examples
 #' schedule_constant()
 #' schedule_decay(a = 10, b = 1000, gamma = 0.33)
+#' schedule_cyclical(length = 500, exploration = 0.25)
 #' @name schedules
 NULL
 
@@ -42,6 +58,65 @@ schedule_decay <- function(a = 1, b = 1, gamma = 0.33) {
     b = check_number(b, positive = TRUE),
     gamma = check_number(gamma, max = 1, positive = TRUE)
   )
+}
+
+#' @rdname schedules
+#' @export
+schedule_cyclical <- function(length, exploration = 0.5) {
+  length <- check_count(length)
+  exploration <- check_number(exploration, min = 0)
+  if (round(exploration * length) >= length) {
+    abort_input(
+      c(
+        "{.arg exploration} must leave at least one step of each cycle to sample
+         from.",
+        x = "It is {.val {exploration}} of {length} step{?s}."
+      ),
+      argument = "exploration",
+      value = exploration
+    )
+  }
+  new_spec(
+    "schedule",
+    "cyclical",
+    length = length,
+    exploration = exploration
+  )
+}
+
+#' @export
+compile_spec.tall_schedule_cyclical <- function(
+  spec,
+  context,
+  call = caller_env()
+) {
+  member(
+    "cyclical",
+    list(length = spec$args$length, n_explore = count_exploring(spec))
+  )
+}
+
+# The first steps of each cycle, which look for a mode.
+count_exploring <- function(schedule) {
+  round(schedule$args$exploration * schedule$args$length)
+}
+
+# Of n steps after `from`, those whose draws count.
+count_collected <- function(schedule, from, n) {
+  if (!inherits(schedule, "tall_schedule_cyclical")) {
+    return(n)
+  }
+  length <- schedule$args$length
+  n_explore <- count_exploring(schedule)
+  explored <- function(t) {
+    t %/% length * n_explore + pmin(t %% length, n_explore)
+  }
+  n - (explored(from + n) - explored(from))
+}
+
+# Averages of a decaying schedule are weighted by the step size.
+schedule_is_weighted <- function(schedule) {
+  inherits(schedule, "tall_schedule_decay")
 }
 
 schedule_is_constant <- function(schedule) {

@@ -63,10 +63,10 @@ static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
                                          SEXP buffers) {
   const struct tb_model* p_model = p_spec->p_model;
   const size_t n_keep = ffi_count(buffers, "n_keep");
-  const size_t n_needed =
+  const size_t n_most =
     (p_spec->n_phase + p_spec->n_sampling) / p_spec->n_every;
   const size_t n = n_keep * p_spec->n_chain;
-  if (n_keep < n_needed) {
+  if (n_keep > n_most) {
     ffi_fault("buffers");
   }
 #define BUFFER(name, k) ffi_doubles(ffi_element(buffers, name), n * (k), name)

@@ -53,6 +53,7 @@ struct tb_chain {
   double step_scale;
   size_t iteration;     /* steps made so far */
   bool is_warmup;
+  bool is_exploring;    /* the schedule wants no injected noise in this step */
   struct tb_rng v_rng[TB_STREAM_count];
   struct tb_counts counts;
   void* p_kernel_state;    /* kernel's state_size() bytes */

@@ -588,8 +588,12 @@ static void slot_advance(struct tb_run* p_run,
   }
   const bool is_sampling = step >= p_spec->n_warmup;
   const size_t n_sampled = is_sampling ? step - p_spec->n_warmup : 0;
+  const struct tb_schedule* p_schedule = &p_run->schedule;
   p_chain->step_scale =
-    p_run->schedule.type->scale(&p_run->schedule, p_chain->iteration);
+    p_schedule->type->scale(p_schedule, p_chain->iteration);
+  p_chain->is_exploring =
+    p_schedule->type->explores != NULL &&
+    p_schedule->type->explores(p_schedule, p_chain->iteration);
 
   /* by the count that goes on when a run is resumed: a pass with squares may
    * round its sums differently */
@@ -610,17 +614,22 @@ static void slot_advance(struct tb_run* p_run,
   p_chain->iteration += 1;
   p_report->n_step += 1;
   p_report->is_done = p_report->n_step == p_run->n_total;
-  if (!is_sampling) {
+  if (!is_sampling || p_chain->is_exploring) {
     return;
   }
+  p_report->n_collected += 1;
   if (p_slot->v_bias != NULL && n_sampled % p_spec->n_bias_every == 0) {
     slot_add_bias(p_slot, p_run, n_sampled);
   }
-  if (looks_at_noise && is_sampling) {
+  if (looks_at_noise) {
     slot_add_noise(p_slot);
   }
-  if ((p_spec->n_phase + n_sampled + 1) % p_spec->n_every == 0) {
-    slot_record(p_slot, p_run, c, p_recorder);
+  if ((p_spec->n_phase + p_report->n_collected) % p_spec->n_every == 0) {
+    if (p_report->n_kept < p_recorder->n_keep) {
+      slot_record(p_slot, p_run, c, p_recorder);
+    } else {
+      p_report->status = TB_STATUS_argument;
+    }
   }
 }
 

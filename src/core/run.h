@@ -3,8 +3,9 @@
  *   steps  0 .. n_warmup-1                     warmup
  *          n_warmup .. n_warmup+n_sampling-1   sampling
  *
- * The state after every n_every-th sampling step is kept. Nothing a chain does
- * depends on how many threads there are or how long a slice is. */
+ * The state after every n_every-th sampling step is kept; steps in which the
+ * schedule explores do not count. Nothing a chain does depends on how many
+ * threads there are or how long a slice is. */
 #ifndef TB_CORE_RUN_H
 #define TB_CORE_RUN_H
 
@@ -42,7 +43,7 @@ struct tb_run_spec {
 /* Where kept draws go: arrays of R, column-major; NULL: not wanted.
  * draw k of chain c of variable j stands at [k + n_keep (c + n_chain j)]. */
 struct tb_recorder {
-  size_t n_keep;
+  size_t n_keep;           /* room for so many; one more is an error */
   double* v_draw;          /* n_keep x n_chain x n_natural */
   double* v_unconstrained; /* n_keep x n_chain x n_dim */
   double* v_gradient;      /* n_keep x n_chain x n_dim, with respect to the
@@ -56,6 +57,7 @@ struct tb_recorder {
 struct tb_report {
   enum tb_status status;
   size_t n_step;      /* steps made in this run */
+  size_t n_collected; /* sampling steps among them that were not exploring */
   size_t coordinate;  /* the first one that is not finite, or the largest */
   double value;       /* its value */
   size_t n_kept;

@@ -2,14 +2,22 @@
 
 #include <string.h>
 
+extern const struct tb_kernel_type tb_kernel_baoab;
 extern const struct tb_kernel_type tb_kernel_mala;
+extern const struct tb_kernel_type tb_kernel_psgld;
 extern const struct tb_kernel_type tb_kernel_sgbd;
+extern const struct tb_kernel_type tb_kernel_sghmc;
 extern const struct tb_kernel_type tb_kernel_sgld;
+extern const struct tb_kernel_type tb_kernel_sgnht;
 
 const struct tb_kernel_type* const tb_kernel_registry[] = {
+  &tb_kernel_baoab,
   &tb_kernel_mala,
+  &tb_kernel_psgld,
   &tb_kernel_sgbd,
+  &tb_kernel_sghmc,
   &tb_kernel_sgld,
+  &tb_kernel_sgnht,
   NULL,
 };
 

@@ -31,7 +31,6 @@
 #include "kernels/step.h"
 
 #include <math.h>
-#include <string.h>
 
 enum sgbd_variant { SGBD_vanilla = 0, SGBD_corrected = 1, SGBD_extreme = 2 };
 enum sgbd_noise { SGBD_bimodal = 0, SGBD_normal = 1 };
@@ -67,14 +66,8 @@ static enum tb_status sgbd_init(struct tb_kernel* p_kernel,
                                 size_t n_dim,
                                 const struct tb_params* p_params) {
   struct sgbd* p_sgbd = p_kernel->p_self;
-  const struct tb_param* p_sigma = tb_params_find(p_params, "sigma");
-  if (p_sigma == NULL ||
-      (p_sigma->n_value != 1 && p_sigma->n_value != n_dim)) {
-    return TB_STATUS_argument;
-  }
-  double* v_size = (double*) (p_sgbd + 1);
-  memcpy(v_size, p_sigma->v_value, p_sigma->n_value * sizeof(double));
-  p_sgbd->step = (struct tb_step){ v_size, p_sigma->n_value };
+  const enum tb_status status = tb_step_read(
+    &p_sgbd->step, p_params, "sigma", n_dim, (double*) (p_sgbd + 1));
   p_sgbd->variant = (enum sgbd_variant) tb_params_number(p_params, "variant", 0);
   p_sgbd->noise = (enum sgbd_noise) tb_params_number(p_params, "noise", 0);
   p_sgbd->smoothing = tb_params_number(p_params, "noise_smoothing", 0.1);
@@ -83,7 +76,7 @@ static enum tb_status sgbd_init(struct tb_kernel* p_kernel,
   p_kernel->flags = p_sgbd->variant == SGBD_corrected || p_sgbd->adapts
                       ? TB_KERNEL_VARIANCE
                       : 0;
-  return TB_STATUS_ok;
+  return status;
 }
 
 static size_t sgbd_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
@@ -156,6 +149,8 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
   const double scale = sqrt(p_chain->step_scale);
   const bool is_bimodal = p_sgbd->noise == SGBD_bimodal;
+  const enum sgbd_variant variant =
+    p_chain->is_exploring ? SGBD_extreme : p_sgbd->variant;
   double v_w[SGBD_BLOCK], v_u[SGBD_BLOCK], v_a[SGBD_BLOCK];
 
   if (p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE) {
@@ -179,12 +174,12 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
                           : sigma * v_w[k];
       v_a[k] = v_w[k] * v_g[k];
     }
-    if (p_sgbd->variant == SGBD_corrected) {
+    if (variant == SGBD_corrected) {
       for (size_t k = 0; k < n; ++k) {
         v_a[k] = sgbd_corrected(
           v_w[k], v_g[k], unbias * v_average[start + k], p_sgbd->constant);
       }
-    } else if (p_sgbd->variant == SGBD_extreme) {
+    } else if (variant == SGBD_extreme) {
       for (size_t k = 0; k < n; ++k) {
         v_a[k] = sgbd_extreme(v_a[k]);
       }

@@ -68,18 +68,8 @@ static enum tb_status sgld_init(struct tb_kernel* p_kernel,
                                 size_t n_dim,
                                 const struct tb_params* p_params) {
   struct sgld* p_sgld = p_kernel->p_self;
-  const struct tb_param* p_step = tb_params_find(p_params, "step_size");
-  if (p_step == NULL || (p_step->n_value != 1 && p_step->n_value != n_dim)) {
-    return TB_STATUS_argument;
-  }
-  for (size_t j = 0; j < p_step->n_value; ++j) {
-    if (!(p_step->v_value[j] >= 0)) {
-      return TB_STATUS_argument;
-    }
-  }
-  double* v_size = (double*) (p_sgld + 1);
-  memcpy(v_size, p_step->v_value, p_step->n_value * sizeof(double));
-  p_sgld->step = (struct tb_step){ v_size, p_step->n_value };
+  const enum tb_status status = tb_step_read(
+    &p_sgld->step, p_params, "step_size", n_dim, (double*) (p_sgld + 1));
   p_sgld->integrator =
     (enum sgld_integrator) tb_params_number(p_params, "integrator", 0);
   p_sgld->variant = (enum sgld_variant) tb_params_number(p_params, "variant", 0);
@@ -89,7 +79,7 @@ static enum tb_status sgld_init(struct tb_kernel* p_kernel,
                         p_sgld->variant == SGLD_modified
                       ? TB_KERNEL_VARIANCE
                       : 0;
-  return TB_STATUS_ok;
+  return status;
 }
 
 static size_t sgld_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
@@ -114,8 +104,11 @@ static double sgld_share(const struct sgld* p_sgld, double h, double tau2) {
 }
 
 /* standard deviation of the injected noise */
-static double sgld_sd(const struct sgld* p_sgld, double h, double tau2) {
-  switch (p_sgld->variant) {
+static double sgld_sd(const struct sgld* p_sgld,
+                      enum sgld_variant variant,
+                      double h,
+                      double tau2) {
+  switch (variant) {
   case SGLD_corrected: {
     const double share = sgld_share(p_sgld, h, tau2);
     return share < 1 ? sqrt(h * (1 - share)) : 0;
@@ -141,6 +134,8 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
   const bool is_lm = p_sgld->integrator == SGLD_leimkuhler_matthews;
   const bool uses_noise =
     p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE;
+  const enum sgld_variant variant =
+    p_chain->is_exploring ? SGLD_extreme : p_sgld->variant;
 
   if (uses_noise) {
     tb_noise_add(&p_state->noise, p_sgld->smoothing, p_chain, v_average);
@@ -151,7 +146,7 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
   if (!uses_noise && p_sgld->step.n_size == 1) {
     /* nothing differs between coordinates: one root for all */
     const double h = p_chain->step_scale * p_sgld->step.v_size[0];
-    const double sd = sgld_sd(p_sgld, h, 0) * (is_lm ? 0.5 : 1);
+    const double sd = sgld_sd(p_sgld, variant, h, 0) * (is_lm ? 0.5 : 1);
     const double before = is_lm ? 1 : 0;
     for (size_t j = 0; j < n_dim; ++j) {
       v_theta[j] +=
@@ -162,7 +157,7 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
       const double h = p_chain->step_scale * tb_step_at(&p_sgld->step, j);
       const double xi = is_lm ? 0.5 * (v_noise[j] + v_next[j]) : v_next[j];
       v_theta[j] += 0.5 * h * v_gradient[j] +
-                    sgld_sd(p_sgld, h, unbias * v_average[j]) * xi;
+                    sgld_sd(p_sgld, variant, h, unbias * v_average[j]) * xi;
     }
   }
   if (is_lm) {

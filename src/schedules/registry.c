@@ -4,10 +4,12 @@
 #include <string.h>
 
 extern const struct tb_schedule_type tb_schedule_constant;
+extern const struct tb_schedule_type tb_schedule_cyclical;
 extern const struct tb_schedule_type tb_schedule_decay;
 
 const struct tb_schedule_type* const tb_schedule_registry[] = {
   &tb_schedule_constant,
+  &tb_schedule_cyclical,
   &tb_schedule_decay,
   NULL
 };

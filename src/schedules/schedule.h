@@ -5,6 +5,7 @@
 #include "core/param.h"
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct tb_schedule;
@@ -20,6 +21,10 @@ struct tb_schedule_type {
 
   /* factor at step `iteration` = 0, 1, ... */
   double (*scale)(const struct tb_schedule* p_schedule, size_t iteration);
+
+  /* Is this step for finding modes only? Kernels then inject no noise, and
+   * nothing of it is kept. NULL: no step is. */
+  bool (*explores)(const struct tb_schedule* p_schedule, size_t iteration);
 };
 
 struct tb_schedule {

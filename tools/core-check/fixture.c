@@ -146,6 +146,7 @@ enum tb_status fixture_run_create(const struct fixture* p,
   const char* estimator =
     p_what->estimator == NULL ? "simple" : p_what->estimator;
   const double smoothing = 0.1, replace = 1;
+  const double friction = 0.3, diffusion = 0.1, decay = 0.9, epsilon = 1e-5;
   const double size = p_what->size > 0 ? p_what->size : 10;
   double* v_at = check_alloc(n_dim, sizeof(double));
   const struct tb_param v_kernel[] = {
@@ -153,14 +154,21 @@ enum tb_status fixture_run_create(const struct fixture* p,
     { "variant", &p_what->variant, 1, 1 },
     { "integrator", &p_what->integrator, 1, 1 },
     { "noise_smoothing", &smoothing, 1, 1 },
-    { "adapt", &p_what->adapt, 1, 1 }
+    { "adapt", &p_what->adapt, 1, 1 },
+    { "sigma", &p_what->step_size, 1, 1 },
+    { "friction", &friction, 1, 1 },
+    { "leapfrog", &p_what->leapfrog, 1, 1 },
+    { "noise_estimate", &p_what->variant, 1, 1 },
+    { "diffusion", &diffusion, 1, 1 },
+    { "decay", &decay, 1, 1 },
+    { "epsilon", &epsilon, 1, 1 }
   };
   const struct tb_param v_estimator[] = { { "at", v_at, n_dim, n_dim } };
   const struct tb_param v_scheme[] = { { "size", &size, 1, 1 },
                                        { "replace", &replace, 1, 1 } };
   struct tb_run_spec spec = {
     .p_model = (struct tb_model*) &p->model,
-    .kernel = { kernel, { v_kernel, 5 } },
+    .kernel = { kernel, { v_kernel, sizeof v_kernel / sizeof v_kernel[0] } },
     .estimator = { estimator, { v_estimator, 1 } },
     .scheme = { "uniform", { v_scheme, 2 } },
     .schedule = { "constant", { NULL, 0 } },

@@ -44,7 +44,8 @@ struct fixture_run {
   const char* kernel;    /* default "sgld" */
   const char* estimator; /* default "simple" */
   double step_size;
-  double variant;    /* sgld: 0 vanilla, 1 corrected */
+  double variant;    /* sgld, sgbd: 0 vanilla, 1 corrected; sghmc: estimates? */
+  double leapfrog;   /* sghmc */
   double integrator; /* sgld: 0 euler, 1 leimkuhler-matthews */
   double adapt;      /* mala */
   double size;       /* rows of a minibatch, with replacement; default 10 */

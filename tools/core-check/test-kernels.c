@@ -23,6 +23,14 @@ static const struct fixture_run v_kernel[] = {
   { .kernel = "sgld", .integrator = 1 },
   { .kernel = "sgld", .integrator = 0, .variant = 1 },
   { .kernel = "sgld", .integrator = 1, .variant = 1 },
+  { .kernel = "sgbd" },
+  { .kernel = "sgbd", .variant = 1 },
+  { .kernel = "sghmc" },
+  { .kernel = "sghmc", .variant = 1 },
+  { .kernel = "sghmc", .leapfrog = 3 },
+  { .kernel = "sgnht" },
+  { .kernel = "baoab" },
+  { .kernel = "psgld" },
   { .kernel = "mala", .estimator = "full" }
 };
 enum { n_kernel = sizeof v_kernel / sizeof v_kernel[0] };
