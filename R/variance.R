@@ -14,7 +14,9 @@
 #' \|x_i\|^2 / \sigma^2}{w_i ||x_i||^2 / sigma^2} in a linear one with known
 #' \eqn{\sigma}{sigma}, the largest eigenvalue of the precision for
 #' [model_gaussian()] (Putcha, Nemeth & Fearnhead, 2023, appendix C). Poisson
-#' regressions and models with a sampled `sigma` have none.
+#' regressions and models with a sampled `sigma` have none. A normal prior's is the
+#' largest eigenvalue of its precision. The model of a fit without a kernel
+#' (`fit$model`) is in whitened coordinates, and so are its constants.
 #'
 #' @return A numeric vector of n_data + 1 values. The first, named `prior`, is that
 #'   of the prior's gradient: `NA` where there is none, as under a Laplace prior.
@@ -37,10 +39,31 @@ lipschitz <- function(model, cores = getOption("mc.cores", 1L)) {
             {.val hessian} need none.",
     cores = cores
   )
-  prior <- model_info(model)$lipschitz_prior
-  out <- c(if (is.nan(prior)) NA_real_ else prior, constants)
+  out <- c(prior_lipschitz(model), constants)
   names(out) <- c("prior", character(length(constants)))
   out
+}
+
+# Of the prior; NA: none.
+prior_lipschitz <- function(model) {
+  known <- model_info(model)$lipschitz_prior
+  if (!is.nan(known)) {
+    return(known)
+  }
+  kinds <- c(prior_kinds$flat$code, prior_kinds$normal$code)
+  if (!model_is_whitened(model) || !all(model$prior$kind %in% kinds)) {
+    return(NA_real_)
+  }
+  # a full map mixes the coordinates: -Hessian = L^-1 (D + a a' / s^2) L^-T
+  is_normal <- model$prior$kind == prior_kinds$normal$code
+  precision <- ifelse(is_normal, 1 / model$prior$scale^2, 0)
+  root <- diag(sqrt(precision), model$n_dim)
+  functional <- model$prior_functional
+  if (!is.null(functional)) {
+    at <- functional$at + 1
+    root[, at] <- functional$weights * sqrt(precision[[at]])
+  }
+  svd(forwardsolve(model$whitening$chol, root), nu = 0, nv = 0)$d[[1]]^2
 }
 
 # Of the rows. `hint`: what to do for a model without, a cli message.

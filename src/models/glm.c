@@ -552,7 +552,10 @@ static enum tb_status glm_prior(const struct tb_model* p_model,
 
 static double glm_lipschitz_prior(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
-  return p_model->p_frame == NULL ? tb_prior_lipschitz(&p_glm->prior) : NAN;
+  const struct tb_frame* p_frame = p_model->p_frame;
+  return p_frame == NULL        ? tb_prior_lipschitz(&p_glm->prior, NULL)
+         : p_frame->is_diagonal ? tb_prior_lipschitz(&p_glm->prior, p_frame->v_map)
+                                : NAN;
 }
 
 /* ------------------------------------------------------------ full passes */

@@ -156,7 +156,7 @@ struct tb_model_type {
                             double* v_out,
                             int n_threads);
 
-  /* Lipschitz constant of g_0; NaN where there is none */
+  /* Lipschitz constant of g_0; NaN where there is none, or none known */
   double (*lipschitz_prior)(const struct tb_model* p_model);
 
   /* largest |x_i^T theta| over the rows: grows without end when the classes

@@ -1,6 +1,7 @@
 #include "models/prior.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,19 +185,65 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
   return log_density;
 }
 
-double tb_prior_lipschitz(const struct tb_prior* p_prior) {
-  double largest = 0;
+/* 1/s_j^2 of coordinate j where its own prior is normal, in theta_j / m_j */
+static double prior_diagonal(const struct tb_prior* p_prior,
+                             size_t j,
+                             const double* v_map) {
+  const double m = v_map == NULL ? 1 : v_map[j];
+  return p_prior->v_kind[j] == TB_PRIOR_normal && j != p_prior->at
+           ? m * m / (p_prior->v_scale[j] * p_prior->v_scale[j])
+           : 0;
+}
+
+/* b_j = a_j m_j / s of a normal prior on a^T theta */
+static double prior_column(const struct tb_prior* p_prior,
+                           size_t j,
+                           const double* v_map) {
+  const double m = v_map == NULL ? 1 : v_map[j];
+  return p_prior->v_functional[j] * m / p_prior->v_scale[p_prior->at];
+}
+
+/* No eigenvalue of D + b b^T is above x, itself above all d_j, where
+ * sum_j b_j^2 / (x - d_j) <= 1 (Golub 1973, SIAM Review 15:318, section 5). */
+static bool prior_is_below(const struct tb_prior* p_prior,
+                           const double* v_map,
+                           double x) {
+  double sum = 0;
   for (size_t j = 0; j < p_prior->n_dim; ++j) {
-    const double scale = p_prior->v_scale[j];
-    switch ((enum tb_prior_kind) p_prior->v_kind[j]) {
-    case TB_PRIOR_normal:
-      largest = fmax(largest, 1 / (scale * scale));
-      break;
-    case TB_PRIOR_flat:
-      break;
-    default:
+    const double b = prior_column(p_prior, j, v_map);
+    sum += b * b / (x - prior_diagonal(p_prior, j, v_map));
+  }
+  return sum <= 1;
+}
+
+double tb_prior_lipschitz(const struct tb_prior* p_prior, const double* v_map) {
+  double largest = 0, square = 0;
+  for (size_t j = 0; j < p_prior->n_dim; ++j) {
+    if (p_prior->v_kind[j] != TB_PRIOR_normal &&
+        p_prior->v_kind[j] != TB_PRIOR_flat) {
       return NAN;
     }
+    largest = fmax(largest, prior_diagonal(p_prior, j, v_map));
   }
-  return p_prior->at < p_prior->n_dim ? NAN : largest;
+  if (p_prior->at >= p_prior->n_dim ||
+      p_prior->v_kind[p_prior->at] == TB_PRIOR_flat) {
+    return largest;
+  }
+  for (size_t j = 0; j < p_prior->n_dim; ++j) {
+    const double b = prior_column(p_prior, j, v_map);
+    square += b * b;
+  }
+  double low = largest, high = largest + square;
+  while (high - low > 1e-15 * high) {
+    const double middle = low + (high - low) / 2;
+    if (middle <= low || middle >= high) {
+      break; /* neighbours */
+    }
+    if (prior_is_below(p_prior, v_map, middle)) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return high;
 }

@@ -68,7 +68,8 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
                           double* v_hessian,
                           size_t n_lead);
 
-/* largest curvature; NaN if a coordinate has no Lipschitz gradient */
-double tb_prior_lipschitz(const struct tb_prior* p_prior);
+/* The largest eigenvalue of -Hessian in the coordinates theta_j / m_j (v_map:
+ * m, n_dim; NULL: 1); NaN if a coordinate has no Lipschitz gradient. */
+double tb_prior_lipschitz(const struct tb_prior* p_prior, const double* v_map);
 
 #endif

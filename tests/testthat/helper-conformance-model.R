@@ -240,8 +240,9 @@ entry_centred <- function(n_data = 25, seed = 14) {
       lapply(seq_len(n_data), function(i) v[[i]] * tcrossprod(x[i, ]))
     },
     lipschitz = rowSums(x^2) / 4,
-    # there is one, but the model does not work it out
-    lipschitz_prior = NA,
+    lipschitz_prior = max(eigen(
+      diag(c(1, 0, 1) / 1.5^2) + tcrossprod(at) / 3^2
+    )$values),
     point = function() stats::runif(3, -0.5, 0.5)
   )
 }
