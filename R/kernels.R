@@ -17,7 +17,9 @@
 #'   `"extreme"`: inject no noise, which does **not** sample the posterior.
 #' @param integrator (string) `"euler"` or `"leimkuhler-matthews"`, see below.
 #' @param noise_smoothing (number in (0, 1\]) The weight \eqn{\beta} of the newest
-#'   minibatch in the running average of the gradient noise's variance.
+#'   minibatch in the running average of the gradient noise's variance. A gradient
+#'   from all rows has no noise: it is corrected for none, and the average goes on
+#'   after it.
 #' @param adapt (`TRUE` or `FALSE`) Tune the step size during warmup towards an
 #'   acceptance rate of 0.574, then freeze it?
 #'
@@ -49,6 +51,8 @@
 #' @section Conditions:
 #' `tall_error_input` if an argument is not as described; a step size of zero is
 #' refused, because the chain would not move.
+#' When the run starts, `tall_error_unsupported` if a variant needs the variance of
+#' the gradient noise and minibatches have one row.
 #' @references
 #' Welling & Teh (2011). Bayesian learning via stochastic gradient Langevin
 #' dynamics. *ICML*.
@@ -139,7 +143,7 @@ check_step_sizes <- function(step_size, call = caller_env()) {
 #' @param noise (string) `"bimodal"`: increments \eqn{N(\sigma, (0.1 \sigma)^2)}, or
 #'   `"normal"`: \eqn{N(0, \sigma^2)}.
 #' @param noise_smoothing (number in (0, 1\]) The weight of the newest minibatch in the
-#'   running average of the gradient noise's variance.
+#'   running average of the gradient noise's variance, see [kernel_sgld()].
 #' @param constant (positive number) \eqn{K} below.
 #' @param adaptive (`TRUE` or `FALSE`) Set the size of each coordinate's increments during
 #'   warmup to \eqn{K / (q \tau_j)}{K / (q tau_j)}, at most `sigma`, then freeze it?

@@ -360,6 +360,7 @@ plan_explicit <- function(
       call = call
     )
   }
+  check_noise(model, kernel, gradient, subsample, call)
   new_plan(
     model,
     kernel,
@@ -367,6 +368,37 @@ plan_explicit <- function(
     subsample,
     schedule,
     mode = if (inherits(gradient$args$at, "tall_mode")) gradient$args$at
+  )
+}
+
+# What a kernel wants to know of the gradient noise, minibatches must show.
+check_noise <- function(model, kernel, gradient, subsample, call) {
+  if (!kernel_uses_variance(kernel) || gradient_is_full(gradient)) {
+    return(invisible())
+  }
+  largest <- subsample_largest(subsample, model$n_data)
+  if (largest > 1) {
+    return(invisible())
+  }
+  what <- if (isTRUE(kernel$args$adaptive)) {
+    "adaptive = TRUE"
+  } else {
+    paste0("variant = \"", kernel$args$variant, "\"")
+  }
+  instead <- if (isTRUE(kernel$args$adaptive)) "FALSE" else "\"vanilla\""
+  argument <- if (isTRUE(kernel$args$adaptive)) "adaptive" else "variant"
+  abort_tall(
+    "unsupported",
+    c(
+      "{.code kernel_{kernel$name}({what})} needs the variance of the gradient
+       noise, which a minibatch of one row does not show.",
+      i = "Take minibatches of at least 2 rows, or {.code {argument} =
+           {instead}}."
+    ),
+    argument = "subsample",
+    expected = 2,
+    value = largest,
+    call = call
   )
 }
 

@@ -34,6 +34,8 @@
 #' estimator that it needs. The size depends on \eqn{\theta} alone, so that the
 #' estimate stays unbiased. The sizes used are in the element `sizes` of a fit;
 #' `plot(fit, "size")` draws them.
+#' With a corrected kernel take `min_size = 2` or more: one row does not show its
+#' noise, and the correction then takes that of larger minibatches, which is more.
 #'
 #' `subsample_optimal()` draws with the probabilities of least variance at the
 #' current state, \eqn{p_i \propto \|a_i(\theta)\|}{p_i ~ ||a_i(theta)||}, where
@@ -262,6 +264,17 @@ adaptive_range <- function(spec, n_data, call = caller_env()) {
     )
   }
   c(least, most)
+}
+
+# The most rows a minibatch can have.
+subsample_largest <- function(spec, n_data) {
+  if (inherits(spec, "tall_subsample_adaptive")) {
+    return(adaptive_range(spec, n_data)[[2]])
+  }
+  if (inherits(spec, "tall_subsample_fixed")) {
+    return(length(spec$args$index))
+  }
+  batch_rows(spec$args$size, n_data)
 }
 
 # p_i of a scheme with weights; NULL: uniform.

@@ -48,6 +48,7 @@ struct tb_chain {
   double* v_variance;
   bool wants_variance;  /* the next estimate should report its variance */
   bool has_variance;    /* v_variance is of the last minibatch */
+  bool is_exact;        /* the last estimate saw every row: it has no noise */
   double log_posterior; /* at v_theta, if the estimator gives it */
   size_t n_batch;       /* rows in the last minibatch */
   double step_scale;
@@ -65,7 +66,7 @@ struct tb_chain {
 };
 
 /* Ask the estimator for the gradient at v_theta: fills v_gradient (and the
- * chain's v_variance, has_variance, n_batch, counts). p_log_posterior may be
+ * chain's v_variance, has_variance, is_exact, n_batch, counts). p_log_posterior may be
  * NULL; estimators without TB_ESTIMATOR_LOG_POSTERIOR leave it alone. */
 enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
                                  const double* v_theta,

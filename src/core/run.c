@@ -64,6 +64,7 @@ struct saved {
   uint64_t iteration;
   uint64_t n_batch;
   uint64_t has_variance;
+  uint64_t is_exact;
   uint64_t is_warmup;
   double log_posterior;
   double step_scale;
@@ -71,7 +72,7 @@ struct saved {
   struct tb_counts counts;
 };
 
-#define SAVED_FORMAT UINT64_C(0x7462303031) /* "tb001" */
+#define SAVED_FORMAT UINT64_C(0x7462303032) /* "tb002" */
 
 enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
                                  const double* v_theta,
@@ -224,6 +225,14 @@ static struct member_sizes run_member_sizes(const struct tb_run* p_run) {
   return sizes;
 }
 
+/* Does the kernel ask for a variance that no minibatch can show? */
+static bool run_lacks_variance(const struct tb_run* p_run) {
+  const unsigned flags = p_run->estimator.type->flags;
+  return (p_run->kernel.flags & TB_KERNEL_VARIANCE) &&
+         (!(flags & TB_ESTIMATOR_VARIANCE) ||
+          (!(flags & TB_ESTIMATOR_FULL) && p_run->scheme.n_size_max < 2));
+}
+
 /* The members' shared parts live in an allocation of their own size, the
  * chains in a second: their layout is known only once the members are. */
 static enum tb_status run_init_members(struct tb_run* p_run, int n_threads) {
@@ -243,6 +252,9 @@ static enum tb_status run_init_members(struct tb_run* p_run, int n_threads) {
   if (status == TB_STATUS_ok && p_run->scheme.type != NULL) {
     status = p_run->scheme.type->init(
       &p_run->scheme, p_model, &p_spec->scheme.params);
+  }
+  if (status == TB_STATUS_ok && run_lacks_variance(p_run)) {
+    return TB_STATUS_unsupported;
   }
   if (status == TB_STATUS_ok && p_run->estimator.type->init != NULL) {
     status = p_run->estimator.type->init(
@@ -771,6 +783,7 @@ void tb_run_save(const struct tb_run* p_run, size_t chain, void* p_out) {
                          .iteration = p_chain->iteration,
                          .n_batch = p_chain->n_batch,
                          .has_variance = p_chain->has_variance,
+                         .is_exact = p_chain->is_exact,
                          .is_warmup = p_chain->is_warmup,
                          .log_posterior = p_chain->log_posterior,
                          .step_scale = p_chain->step_scale,
@@ -797,6 +810,7 @@ enum tb_status tb_run_load(struct tb_run* p_run,
   p_chain->iteration = saved.iteration;
   p_chain->n_batch = saved.n_batch;
   p_chain->has_variance = saved.has_variance != 0;
+  p_chain->is_exact = saved.is_exact != 0;
   p_chain->is_warmup = saved.is_warmup != 0;
   p_chain->log_posterior = saved.log_posterior;
   p_chain->step_scale = saved.step_scale;

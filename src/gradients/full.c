@@ -2,7 +2,7 @@
  *
  *   g_0(theta) + s sum_i g_i(theta)
  */
-#include "gradients/gradient.h"
+#include "gradients/minibatch.h"
 
 #include "models/rows.h"
 
@@ -39,10 +39,7 @@ static enum tb_status full_estimate(struct tb_chain* p_chain,
   if (p_log_posterior != NULL) {
     *p_log_posterior = log_prior + scale * log_lik;
   }
-  if (p_chain->wants_variance) {
-    memset(p_chain->v_variance, 0, p_chain->n_dim * sizeof(double));
-  }
-  p_chain->has_variance = p_chain->wants_variance;
+  tb_minibatch_exact(p_chain);
   p_chain->n_batch = p_model->n_data;
   p_chain->counts.n_row += (double) p_model->n_data;
   p_chain->counts.n_full += 1;

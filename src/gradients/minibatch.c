@@ -20,13 +20,25 @@ void tb_estimator_variance(const struct tb_batch* p_batch,
 bool tb_minibatch_begin(struct tb_chain* p_chain,
                         const struct tb_batch* p_batch) {
   const size_t n_byte = p_chain->n_dim * sizeof(double);
-  const bool has_variance = p_chain->wants_variance && p_batch->n_batch > 1;
   memset(p_chain->p_estimator_scratch, 0, n_byte);
-  if (has_variance) {
+  if (p_batch->finite == 0) {
+    tb_minibatch_exact(p_chain);
+    return false;
+  }
+  p_chain->is_exact = false;
+  p_chain->has_variance = p_chain->wants_variance && p_batch->n_batch > 1;
+  if (p_chain->has_variance) {
     memset(p_chain->v_variance, 0, n_byte);
   }
-  p_chain->has_variance = has_variance;
-  return has_variance;
+  return p_chain->has_variance;
+}
+
+void tb_minibatch_exact(struct tb_chain* p_chain) {
+  p_chain->is_exact = true;
+  p_chain->has_variance = p_chain->wants_variance;
+  if (p_chain->wants_variance) {
+    memset(p_chain->v_variance, 0, p_chain->n_dim * sizeof(double));
+  }
 }
 
 enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
@@ -40,7 +52,7 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
   const size_t n_dim = p_chain->n_dim;
   const double* v_sum = p_chain->p_estimator_scratch;
 
-  if (p_chain->has_variance) {
+  if (p_chain->has_variance && !p_chain->is_exact) {
     tb_estimator_variance(p_batch, v_sum, p_chain->v_variance, n_dim);
     for (size_t j = 0; scale != 1 && j < n_dim; ++j) {
       p_chain->v_variance[j] *= scale * scale;
@@ -48,9 +60,7 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
   }
   p_chain->n_batch = p_batch->n_batch;
   p_chain->counts.n_row += (double) p_batch->n_batch;
-  if (p_batch->finite == 0 && p_batch->n_batch == p_model->n_data) {
-    p_chain->counts.n_full += 1;
-  }
+  p_chain->counts.n_full += p_chain->is_exact;
 
   const enum tb_status status =
     p_model->type->prior(p_model, &p_chain->work, v_theta, v_gradient, NULL);

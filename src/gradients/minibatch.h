@@ -8,7 +8,8 @@
 /* v_gradient = g_0(theta) + s [ v_base + sum_{i in S} c_i a_i ], with a_i =
  * g_i(theta) - reference (p_reference may be NULL, v_base too), s the
  * likelihood scale. The rows come back in p_batch. The chain's v_variance
- * receives s_j^2 when the chain wants it and the minibatch has two rows or more. */
+ * receives s_j^2 when the chain wants it and the minibatch has two rows or
+ * more, or all of them: then it is 0. */
 enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
                                      const double* v_theta,
                                      const struct tb_reference* p_reference,
@@ -18,8 +19,8 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
                                      double* v_gradient);
 
 /* The same in two halves, for estimators that make the sums themselves. Begin:
- * the chain's scratch, and its v_variance if true is returned, are 0, ready for
- * sum c_i a_ij and sum (c_i a_ij)^2. */
+ * the chain's scratch is 0, ready for sum c_i a_ij; if true is returned
+ * sum (c_i a_ij)^2 is wanted too, in its v_variance, which is 0. */
 bool tb_minibatch_begin(struct tb_chain* p_chain,
                         const struct tb_batch* p_batch);
 enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
@@ -27,6 +28,9 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 const double* v_base,
                                 const struct tb_batch* p_batch,
                                 double* v_gradient);
+
+/* Say that the estimate is the exact gradient, from all rows. */
+void tb_minibatch_exact(struct tb_chain* p_chain);
 
 /* v_sum = sum_i g_i(theta) over all rows, counted as a pass of the chain;
  * v_scalar (NULL, or n_data x n_scalar): r_i(theta) of every row */

@@ -81,7 +81,6 @@ static enum tb_status svrg_refresh(struct tb_chain* p_chain,
   const struct tb_model* p_model = p_target->p_model;
   struct svrg_state* p_state = p_chain->p_estimator_state;
   double* v_total = svrg_total(p_chain);
-  const size_t n_byte = p_chain->n_dim * sizeof(double);
   enum tb_status status = tb_full_pass(p_chain, v_theta, NULL, v_total);
   if (status == TB_STATUS_ok) {
     status =
@@ -90,12 +89,9 @@ static enum tb_status svrg_refresh(struct tb_chain* p_chain,
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
     v_gradient[j] += p_target->likelihood_scale * v_total[j];
   }
-  memmove(svrg_at(p_chain), v_theta, n_byte);
+  memmove(svrg_at(p_chain), v_theta, p_chain->n_dim * sizeof(double));
   p_state->n_left = svrg_period(p_target) - 1;
-  if (p_chain->wants_variance) {
-    memset(p_chain->v_variance, 0, n_byte);
-  }
-  p_chain->has_variance = p_chain->wants_variance;
+  tb_minibatch_exact(p_chain);
   p_chain->n_batch = p_model->n_data;
   return status;
 }

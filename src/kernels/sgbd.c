@@ -156,10 +156,11 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
   if (p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE) {
     tb_noise_add(&p_state->noise, p_sgbd->smoothing, p_chain, v_average);
   }
-  const double unbias = tb_noise_unbias(&p_state->noise);
   if (p_sgbd->adapts && p_chain->is_warmup) {
-    sgbd_adapt(p_sgbd, v_average, unbias, n_dim, v_sigma);
+    sgbd_adapt(
+      p_sgbd, v_average, tb_noise_unbias(&p_state->noise), n_dim, v_sigma);
   }
+  const double unbias = tb_noise_now(&p_state->noise, p_chain);
 
   for (size_t start = 0; start < n_dim; start += SGBD_BLOCK) {
     const size_t n = tb_min(SGBD_BLOCK, n_dim - start);

@@ -140,7 +140,7 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
   if (uses_noise) {
     tb_noise_add(&p_state->noise, p_sgld->smoothing, p_chain, v_average);
   }
-  const double unbias = tb_noise_unbias(&p_state->noise);
+  const double unbias = tb_noise_now(&p_state->noise, p_chain);
 
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_next, n_dim);
   if (!uses_noise && p_sgld->step.n_size == 1) {

@@ -75,3 +75,57 @@ test_that("unknown variants and integrators are refused in words", {
     error = TRUE
   )
 })
+
+test_that("kernels that need a variance refuse minibatches of one row", {
+  model <- example_model()
+  run <- function(kernel, subsample, gradient = NULL) {
+    sg_sample(
+      model,
+      kernel,
+      gradient,
+      subsample,
+      iter = 4,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  one <- subsample_uniform(1)
+  expect_snapshot(
+    run(kernel_sgld(1e-3, "corrected"), one),
+    error = TRUE,
+    cnd_class = TRUE
+  )
+  expect_snapshot(run(kernel_sgbd(0.1, adaptive = TRUE), one), error = TRUE)
+  for (kernel in list(
+    kernel_sgld(1e-3, "corrected"),
+    kernel_sgld(1e-3, "modified"),
+    kernel_sgbd(0.1, "corrected"),
+    kernel_sgbd(0.1, adaptive = TRUE)
+  )) {
+    for (subsample in list(
+      one,
+      subsample_weighted(0.001),
+      subsample_adaptive(1, max_size = 1),
+      subsample_optimal(1)
+    )) {
+      gradients <- list(gradient_cv(), gradient_saga(), gradient_svrg(10))
+      adapts <- inherits(subsample, "tall_subsample_adaptive")
+      for (gradient in gradients[if (adapts) 1 else 1:3]) {
+        expect_error(
+          run(kernel, subsample, gradient),
+          class = "tall_error_unsupported"
+        )
+      }
+    }
+  }
+  expect_s3_class(run(kernel_sgld(1e-3), one), "tall_fit")
+  expect_s3_class(run(kernel_sgbd(0.1, "extreme"), one), "tall_fit")
+  expect_s3_class(
+    run(kernel_sgld(1e-3, "corrected"), NULL, gradient_full()),
+    "tall_fit"
+  )
+  expect_s3_class(
+    run(kernel_sgld(1e-3, "corrected"), subsample_uniform(2)),
+    "tall_fit"
+  )
+})

@@ -21,6 +21,54 @@ test_that("Lipschitz constants follow their formulas, the prior's first", {
   expect_equal(unname(lipschitz(normal)), c(1 / 4, rep(largest, 300)))
 })
 
+test_that("the constant of a normal prior is the largest eigenvalue", {
+  x <- cbind("(Intercept)" = 1, example_matrix()[, 2:3] + 4)
+  y <- example_data()$y
+  # the intercept's prior is on the predictor at the means of the covariates
+  priors <- list(
+    list(prior_normal(0, c(2.5, 0.5)), prior_normal(0, 0.7)),
+    list(prior_normal(0, 2.5), prior_flat()),
+    list(prior_flat(), prior_normal(0, 2))
+  )
+  for (prior in priors) {
+    model <- build_glm(
+      x,
+      y,
+      "bernoulli",
+      prior[[1]],
+      prior[[2]],
+      weights = NULL,
+      offset = NULL,
+      sigma = NULL,
+      prior_aux = prior_flat(),
+      centers = TRUE
+    )
+    of <- function(prior, n) {
+      if (prior$kind == "flat") numeric(n) else rep_len(1 / prior$scale^2, n)
+    }
+    precision <- diag(c(0, of(prior[[1]], 2))) +
+      of(prior[[2]], 1) * tcrossprod(colMeans(x))
+    largest <- function(root) {
+      max(eigen(solve(root, t(solve(root, precision))), TRUE)$values)
+    }
+    expect_equal(lipschitz(model)[["prior"]], largest(diag(3)))
+    mode <- find_mode(model)
+    white <- whiten_model(model, mode, in_place = FALSE)
+    expect_equal(lipschitz(white)[["prior"]], largest(mode$chol))
+    scales <- sqrt(-diag(mode$hessian))
+    white$pointer <- .Call(
+      ffi_model_whiten,
+      model$pointer,
+      as.double(coef(mode)),
+      scales,
+      TRUE,
+      FALSE
+    )
+    white$cache <- new.env(parent = emptyenv())
+    expect_equal(lipschitz(white)[["prior"]], largest(diag(scales)))
+  }
+})
+
 test_that("Lipschitz constants bound the gradients' differences, and are tight", {
   withr::local_seed(3)
   for (model in list(example_model(), example_model("gaussian", sigma = 2))) {
@@ -279,6 +327,61 @@ test_that("adaptive runs resume and do not depend on threads", {
   kernel$subsample <- subsample_adaptive(50)
   law_cores(kernel)
   law_resume(kernel)
+})
+
+# ---- corrected kernels -------------------------------------------------------
+
+# Variance of the draws over that of Euler's scheme with exact gradients, 1 /
+# (lambda (1 - h lambda / 4)), for a linear regression with one skewed
+# covariate, whose rows have unequal curvature; and its standard error.
+euler_ratio <- function(variant, gradient, subsample) {
+  set.seed(1)
+  x <- matrix(exp(rnorm(200)), ncol = 1)
+  y <- rnorm(200, x)
+  model <- model_glm(x, y, "gaussian", sigma = 1, prior = prior_flat())
+  lambda <- sum(x^2)
+  h <- 0.4 / lambda
+  fit <- sg_sample(
+    model,
+    kernel_sgld(h, variant),
+    gradient,
+    subsample,
+    iter = 101000,
+    warmup = 1000,
+    chains = 4,
+    seed = 1,
+    refresh = 0
+  )
+  exact <- 1 / (lambda * (1 - h * lambda / 4))
+  square <- plain_draws(fit)[, , 1] - sum(x * y) / lambda
+  square <- square^2 / exact
+  blocks <- colMeans(matrix(square, 2000))
+  list(
+    ratio = mean(square),
+    se = stats::sd(blocks) / sqrt(length(blocks)),
+    fit = fit
+  )
+}
+
+test_that("corrected SGLD has Euler's variance under adaptive sizes", {
+  skip_on_cran()
+  # sizes between 2 and some 25, the noise of all alike
+  scheme <- subsample_adaptive(1950, "uniform", min_size = 2)
+  corrected <- euler_ratio("corrected", gradient_cv(), scheme)
+  expect_lt(abs(corrected$ratio - 1), 4 * corrected$se)
+  vanilla <- euler_ratio("vanilla", gradient_cv(), scheme)
+  expect_gt(vanilla$ratio, 1 + 8 * vanilla$se)
+  expect_gt(diff(range(corrected$fit$sizes)), 20)
+})
+
+test_that("corrected SGLD has Euler's variance under SVRG", {
+  skip_on_cran()
+  gradient <- gradient_svrg(refresh = 5)
+  scheme <- subsample_uniform(5)
+  corrected <- euler_ratio("corrected", gradient, scheme)
+  expect_lt(abs(corrected$ratio - 1), 4 * corrected$se)
+  vanilla <- euler_ratio("vanilla", gradient, scheme)
+  expect_gt(vanilla$ratio, 1 + 8 * vanilla$se)
 })
 
 test_that("noise_threshold() is the recipe", {

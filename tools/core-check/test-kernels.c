@@ -1,6 +1,7 @@
 #include "check.h"
 #include "fixture.h"
 
+#include "gradients/gradient.h"
 #include "kernels/kernel.h"
 
 #include <math.h>
@@ -122,10 +123,91 @@ static void kernels_refuse(struct check* p_check) {
   }
 }
 
+/* ---- gradient noise ---- */
+
+/* g = 0.3 with noise of variance 1, every other time exact */
+static enum tb_status alternate(struct tb_chain* p_chain,
+                                const double* v_theta,
+                                double* v_gradient,
+                                double* p_log_posterior) {
+  (void) v_theta;
+  (void) p_log_posterior;
+  p_chain->is_exact = p_chain->iteration % 2 == 0;
+  p_chain->has_variance = true;
+  for (size_t j = 0; j < p_chain->n_dim; ++j) {
+    v_gradient[j] = 0.3;
+    p_chain->v_variance[j] = p_chain->is_exact ? 0 : 1;
+  }
+  return TB_STATUS_ok;
+}
+
+/* n_step moves of every coordinate into v_move */
+static void alternate_run(const char* name,
+                          double variant,
+                          size_t n_step,
+                          double* v_move) {
+  const double size = 2, sigma = 4, smoothing = 0.1;
+  const struct tb_param v_param[] = { { "step_size", &size, 1, 1 },
+                                      { "sigma", &sigma, 1, 1 },
+                                      { "variant", &variant, 1, 1 },
+                                      { "noise_smoothing", &smoothing, 1, 1 } };
+  const struct tb_params params = { v_param, 4 };
+  const struct tb_estimator_type type = { .estimate = alternate };
+  const struct tb_estimator estimator = { .type = &type };
+  struct tb_kernel kernel = { .type = tb_kernel_find(name) };
+  const struct tb_target target = { .p_estimator = &estimator,
+                                    .p_kernel = &kernel };
+  double v_theta[N_DIM] = { 0 }, v_gradient[N_DIM], v_variance[N_DIM];
+  struct tb_chain chain = { .p_target = &target,
+                            .n_dim = N_DIM,
+                            .v_theta = v_theta,
+                            .v_gradient = v_gradient,
+                            .v_variance = v_variance,
+                            .step_scale = 1 };
+  kernel.p_self = check_alloc(1, kernel.type->self_size(&params, N_DIM));
+  kernel.type->init(&kernel, N_DIM, &params);
+  chain.p_kernel_state =
+    check_alloc(1, kernel.type->state_size(&kernel, N_DIM));
+  tb_rng_init(&chain.v_rng[TB_STREAM_noise], 3, 0, TB_STREAM_noise);
+  kernel.type->start(&chain);
+  alternate(&chain, v_theta, v_gradient, NULL);
+  for (chain.iteration = 1; chain.iteration <= n_step; ++chain.iteration) {
+    memset(v_theta, 0, sizeof v_theta);
+    kernel.type->step(&chain);
+    memcpy(v_move + (chain.iteration - 1) * N_DIM, v_theta, sizeof v_theta);
+  }
+  free(chain.p_kernel_state);
+  free(kernel.p_self);
+}
+
+/* An exact gradient needs no correction, and says nothing about minibatches.
+ * sgld: tau^2 takes h tau^2 / 4 = 1/2 of the injected variance; sgbd: |w| tau
+ * is about 4, beyond 1.702, so that the sign of the gradient decides. */
+static void exact_needs_no_correction(struct check* p_check) {
+  double v_plain[N_STEP * N_DIM], v_corrected[N_STEP * N_DIM];
+  alternate_run("sgld", 0, N_STEP, v_plain);
+  alternate_run("sgld", 1, N_STEP, v_corrected);
+  for (size_t k = 0; k < N_STEP * N_DIM; ++k) {
+    const bool is_exact = (k / N_DIM) % 2 == 0;
+    CHECK_CLOSE(v_corrected[k] - 0.3,
+                (is_exact ? 1 : sqrt(0.5)) * (v_plain[k] - 0.3), 1e-14);
+  }
+  size_t n_back = 0;
+  alternate_run("sgbd", 0, N_STEP, v_plain);
+  alternate_run("sgbd", 1, N_STEP, v_corrected);
+  for (size_t k = 0; k < N_STEP * N_DIM; ++k) {
+    const bool is_exact = (k / N_DIM) % 2 == 0;
+    CHECK(v_corrected[k] == (is_exact ? v_plain[k] : fabs(v_plain[k])));
+    n_back += is_exact && v_plain[k] < 0;
+  }
+  CHECK(n_back > 0);
+}
+
 const struct check_case check_kernels[] = {
   { "the registry finds every kernel by name", registry_finds },
   { "a step size of zero does not move", zero_does_not_move },
   { "the same seed gives the same draws", same_seed_same_draws },
+  { "an exact gradient needs no correction", exact_needs_no_correction },
   { "kernels refuse step sizes out of range", kernels_refuse },
   { NULL, NULL }
 };
