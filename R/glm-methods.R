@@ -495,7 +495,7 @@ pp_check.tall_glm <- function(
     }
     shown <- observations_of(seen, rows)
     chosen <- choose_draws(object, draws, resample = TRUE)
-    yrep <- response_draws(object, shown, chosen)
+    yrep <- response_draws(object, shown, chosen, cores = 1L)
   })
   more <- lapply(list(...), function(value) {
     if (is.atomic(value) && length(value) == object$n_data) value[rows] else value

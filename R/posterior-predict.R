@@ -20,6 +20,7 @@
 #' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on with
 #'   R's generator; otherwise its state is what it was before.
 #' @param prob (number between 0 and 1) Probability of the intervals.
+#' @param cores (whole number) Threads. The results do not depend on it.
 #' @param ... Unused.
 #'
 #' @details
@@ -59,17 +60,19 @@ posterior_linpred.tall_glm <- function(
   draws = NULL,
   offset = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
   check_flag(transform)
   check_no_dots(...)
+  cores <- check_count(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- rows_for_matrix(object, newdata, draws, offset)
   theta <- choose_draws(object, draws, resample = TRUE)$theta
   out <- if (transform) {
-    mean_draws(object, new, theta)
+    mean_draws(object, new, theta, cores)
   } else {
-    linear_draws(new, theta)
+    linear_draws(new, theta, cores)
   }
   dimnames(out) <- draw_names(new)
   out
@@ -83,13 +86,15 @@ posterior_epred.tall_glm <- function(
   draws = NULL,
   offset = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
+  cores <- check_count(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- rows_for_matrix(object, newdata, draws, offset)
   theta <- choose_draws(object, draws, resample = TRUE)$theta
-  out <- mean_draws(object, new, theta)
+  out <- mean_draws(object, new, theta, cores)
   dimnames(out) <- draw_names(new)
   out
 }
@@ -104,15 +109,17 @@ posterior_predict.tall_glm <- function(
   trials = NULL,
   seed = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
+  cores <- check_count(cores)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
   new <- rows_for_matrix(object, newdata, draws, offset)
   new$trials <- prediction_trials(object, newdata, trials, nrow(new$x))
   chosen <- choose_draws(object, draws, resample = TRUE)
-  out <- with_seed(seed, response_draws(object, new, chosen))
+  out <- with_seed(seed, response_draws(object, new, chosen, cores))
   dimnames(out) <- draw_names(new)
   out
 }
@@ -126,15 +133,17 @@ predictive_error.tall_glm <- function(
   offset = NULL,
   seed = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
+  cores <- check_count(cores)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
   check_own_size(object, newdata, draws)
   seen <- observed_rows(object, newdata, offset)
   chosen <- choose_draws(object, draws, resample = TRUE)
-  yrep <- with_seed(seed, response_draws(object, seen, chosen))
+  yrep <- with_seed(seed, response_draws(object, seen, chosen, cores))
   out <- rep(seen$count, each = nrow(yrep)) - yrep
   dimnames(out) <- draw_names(seen)
   out
@@ -151,9 +160,11 @@ predictive_interval.tall_glm <- function(
   trials = NULL,
   seed = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
+  cores <- check_count(cores)
   prob <- check_prob(prob)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
@@ -169,7 +180,7 @@ predictive_interval.tall_glm <- function(
   with_seed(seed, {
     each_block(n, nrow(chosen$theta), function(rows) {
       block <- c(rows_of(new, rows), list(trials = trials[rows]))
-      yrep <- response_draws(object, block, chosen)
+      yrep <- response_draws(object, block, chosen, cores)
       out[rows, ] <<- column_quantiles(yrep, probs)
     })
   })
@@ -207,9 +218,11 @@ bayes_R2.tall_glm <- function(
   draws = NULL,
   offset = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
+  cores <- check_count(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- prediction_rows(object, newdata, offset)
   n <- nrow(new$x)
@@ -225,7 +238,7 @@ bayes_R2.tall_glm <- function(
   sums <- list(n = 0, mean = numeric(n_draw), square = numeric(n_draw))
   residual <- numeric(n_draw)
   each_block(n, n_draw, size = 2^20, function(rows) {
-    mu <- mean_draws(object, rows_of(new, rows), chosen$theta)
+    mu <- mean_draws(object, rows_of(new, rows), chosen$theta, cores)
     centre <- rowMeans(mu)
     block <- list(
       n = length(rows),
@@ -277,8 +290,8 @@ draw_names <- function(new) {
 }
 
 # Responses, draws x rows, column by column.
-response_draws <- function(fit, new, chosen) {
-  mu <- mean_draws(fit, new, chosen$theta)
+response_draws <- function(fit, new, chosen, cores) {
+  mu <- mean_draws(fit, new, chosen$theta, cores)
   n <- length(mu)
   shape <- dim(mu)
   draw <- function() {

@@ -19,6 +19,7 @@
 #' @param offset (numeric vector or `NULL`) Offset of the new rows, when the fit's
 #'   was given as an argument rather than in the formula. That of the fit's own
 #'   rows is known.
+#' @param cores (whole number) Threads. The results do not depend on it.
 #' @param ... Unused.
 #'
 #' @details
@@ -47,11 +48,13 @@ predict.tall_glm <- function(
   draws = NULL,
   offset = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
   type <- check_choice(type, c("link", "response"))
   check_flag(se.fit)
   check_no_dots(...)
+  cores <- check_count(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- prediction_rows(object, newdata, offset)
   is_response <- type == "response" && object$family$link != "identity"
@@ -60,7 +63,7 @@ predict.tall_glm <- function(
   }
   chosen <- choose_draws(object, draws)
   out <- if (is_response) {
-    response_moments(object, new, chosen, se.fit)
+    response_moments(object, new, chosen, se.fit, cores)
   } else {
     link_moments(new, chosen, se.fit)
   }
@@ -84,11 +87,11 @@ link_moments <- function(new, chosen, se.fit) {
 }
 
 # Blocks small enough to stay in the cache.
-response_moments <- function(fit, new, chosen, se.fit) {
+response_moments <- function(fit, new, chosen, se.fit, cores) {
   n <- nrow(new$x)
   mean <- sd <- numeric(n)
   each_block(n, nrow(chosen$theta), size = 2^18, function(rows) {
-    value <- mean_draws(fit, rows_of(new, rows), chosen$theta)
+    value <- mean_draws(fit, rows_of(new, rows), chosen$theta, cores)
     mean[rows] <<- drop(crossprod(value, chosen$weights))
     if (se.fit) {
       # sd / mean is far above the root of the machine's precision
@@ -111,30 +114,24 @@ rows_of <- function(new, rows) {
   list(x = new$x[rows, , drop = FALSE], offset = new$offset[rows])
 }
 
-# Linear predictors, draws x rows: one matrix product, offset included.
-linear_draws <- function(new, theta) {
-  pair <- with_offset(new, theta)
-  tcrossprod(pair$theta, pair$x)
+# Linear predictors, draws x rows.
+linear_draws <- function(new, theta, cores = 1L) {
+  link_draws(new, theta, 0L, cores)
 }
 
 # Their inverse link, taken while they are in the cache.
-mean_draws <- function(fit, new, theta) {
-  if (fit$family$link == "identity") {
-    return(linear_draws(new, theta))
-  }
-  pair <- with_offset(new, theta)
-  .Call(ffi_link_product, t(pair$theta), t(pair$x), fit$family$code)
+mean_draws <- function(fit, new, theta, cores) {
+  link_draws(new, theta, fit$family$code, cores)
 }
 
-# The offset as one more covariate, with coefficient 1.
-with_offset <- function(new, theta) {
-  x <- unname(new$x)
+# code: of the link, as in `enum tb_link`.
+link_draws <- function(new, theta, code, cores) {
+  x <- new$x
   storage.mode(x) <- "double"
-  if (anyNA(new$offset) || any(new$offset != 0)) {
-    x <- cbind(x, new$offset)
-    theta <- cbind(theta, 1)
+  offset <- if (anyNA(new$offset) || any(new$offset != 0)) {
+    as.double(new$offset)
   }
-  list(x = x, theta = theta)
+  .Call(ffi_link_product, theta, x, offset, code, as.integer(cores))
 }
 
 # ---- which draws -------------------------------------------------------------

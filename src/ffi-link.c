@@ -28,15 +28,27 @@ SEXP ffi_link_cumulant(SEXP eta, SEXP code) {
   return apply_map(eta, code, tb_link_cumulant);
 }
 
-/* The means at the linear predictors A' B, a matrix of draws x rows. */
-SEXP ffi_link_product(SEXP a, SEXP b, SEXP code) {
-  const size_t n_dim = (size_t)Rf_nrows(a);
-  const size_t n_draw = (size_t)Rf_ncols(a), n_row = (size_t)Rf_ncols(b);
-  const enum tb_link link = (enum tb_link)Rf_asInteger(code);
-  const double* v_a = ffi_doubles(a, n_dim * n_draw, "a");
-  const double* v_b = ffi_doubles(b, n_dim * n_row, "b");
+/* The means at the linear predictors theta x' + offset, draws x rows. */
+SEXP ffi_link_product(SEXP theta,
+                      SEXP x,
+                      SEXP offset,
+                      SEXP code,
+                      SEXP n_threads) {
+  const size_t n_draw = (size_t)Rf_nrows(theta), n_row = (size_t)Rf_nrows(x);
+  const size_t n_dim = (size_t)Rf_ncols(theta);
+  struct tb_link_product product = {
+    .link = (enum tb_link)Rf_asInteger(code),
+    .n_draw = n_draw,
+    .n_row = n_row,
+    .n_dim = n_dim,
+    .v_theta = ffi_doubles(theta, n_draw * n_dim, "theta"),
+    .v_x = ffi_doubles(x, n_row * n_dim, "x"),
+    .v_offset = ffi_doubles(offset, n_row, "offset"),
+    .n_threads = Rf_asInteger(n_threads)
+  };
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_draw, (int)n_row));
-  tb_link_product(link, n_draw, n_row, n_dim, v_a, v_b, REAL(out));
+  product.v_out = REAL(out);
+  tb_link_product(&product);
   UNPROTECT(1);
   return out;
 }

@@ -2,8 +2,9 @@
  * those of W. J. Cody and W. Waite (1980), Software manual for the elementary
  * functions.
  *
- *   exp(x)        x = k log 2 + r, |r| <= log(2) / 2; Taylor to r^13 (the
- *                 remainder is below 2^-58), then 2^k in two factors, so that
+ *   exp(x)        x = k log 2 + r, |r| <= log(2) / 2; a minimax polynomial of
+ *                 degree 11 (relative error below 2^-56, from Remez's algorithm
+ *                 on 1 + r + r^2 q(r)), then 2^k in two factors, so that
  *                 subnormal results are rounded once
  *   log1p(a)      0 <= a <= 1: 2 atanh(s), s = a / (2 + a), from sqrt(2) - 1
  *                 on log(2) + 2 atanh((a - 1) / (a + 3)); |s| < 0.172, series
@@ -36,34 +37,49 @@
 /* adding it rounds to an integer, which is then in the low bits */
 #define TB_V_ROUND 0x1.8p52
 
-TB_INLINE void tb_v4_exp(tb_v4d* p_x) {
-  tb_v4d x = *p_x;
-  /* beyond these the result is Inf and 0; NaN fails both comparisons */
-  x = TB_V_SELECT(x > 711.0, TB_V_ALL(711.0), x);
-  x = TB_V_SELECT(x < -747.0, TB_V_ALL(-747.0), x);
-
-  const tb_v4d k = (x * 0x1.71547652b82fep0 + TB_V_ROUND) - TB_V_ROUND;
+/* x -> exp(r), with x = k log 2 + r; *p_bits = k + TB_V_ROUND, which has k in
+ * its low bits */
+TB_INLINE void tb_v4_exp_reduced(tb_v4d* p_x, tb_v4d* p_bits) {
+  const tb_v4d x = *p_x;
+  *p_bits = x * 0x1.71547652b82fep0 + TB_V_ROUND;
+  const tb_v4d k = *p_bits - TB_V_ROUND;
   /* log 2 in two parts; the first has 32 bits, so that k times it is exact */
   const tb_v4d r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
 
-  /* Taylor; pairs first: a Horner chain would wait for its own results */
+  /* pairs first: a Horner chain would wait for its own results */
   const tb_v4d r2 = r * r, r4 = r2 * r2;
-  const tb_v4d c2 = r * (1.0 / 6) + 0.5;
-  const tb_v4d c4 = r * (1.0 / 120) + 1.0 / 24;
-  const tb_v4d c6 = r * (1.0 / 5040) + 1.0 / 720;
-  const tb_v4d c8 = r * (1.0 / 362880) + 1.0 / 40320;
-  const tb_v4d c10 = r * (1.0 / 39916800) + 1.0 / 3628800;
-  const tb_v4d c12 = r * (1.0 / 6227020800.0) + 1.0 / 479001600;
+  const tb_v4d c2 = r * 0x1.55555555554f9p-3 + 0x1.000000000000ap-1;
+  const tb_v4d c4 = r * 0x1.1111111127d6bp-7 + 0x1.555555555089dp-5;
+  const tb_v4d c6 = r * 0x1.a01a0129d2d28p-13 + 0x1.6c16c184239eep-10;
+  const tb_v4d c8 = r * 0x1.71df2678bed42p-19 + 0x1.a0199a1ca46bcp-16;
+  const tb_v4d c10 = r * 0x1.ad7da0b40fd0fp-26 + 0x1.28ad6489f02f5p-22;
   const tb_v4d low = r2 * c4 + c2;
-  const tb_v4d middle = r2 * c8 + c6;
-  const tb_v4d high = r2 * c12 + c10;
-  const tb_v4d p = 1.0 + (r + r2 * (low + r4 * (middle + r4 * high)));
+  const tb_v4d high = r2 * c8 + c6;
+  *p_x = 1.0 + (r + r2 * (low + r4 * (high + r4 * c10)));
+}
 
+TB_INLINE void tb_v4_exp(tb_v4d* p_x) {
+  tb_v4d x = *p_x, bits;
+  /* beyond these the result is Inf and 0; NaN fails both comparisons */
+  x = TB_V_SELECT(x > 711.0, TB_V_ALL(711.0), x);
+  x = TB_V_SELECT(x < -747.0, TB_V_ALL(-747.0), x);
+  tb_v4_exp_reduced(&x, &bits);
+
+  const tb_v4d k = bits - TB_V_ROUND;
   const tb_v4d half = k * 0.5 + TB_V_ROUND;
   const tb_v4d rest = (k - (half - TB_V_ROUND)) + TB_V_ROUND;
   const tb_v4d scale_half = (tb_v4d) (((tb_v4u) half + 1023u) << 52);
   const tb_v4d scale_rest = (tb_v4d) (((tb_v4u) rest + 1023u) << 52);
-  *p_x = p * scale_half * scale_rest;
+  *p_x = x * scale_half * scale_rest;
+}
+
+/* x -> exp(-|x|), which cannot overflow: 2^k is 2^(k + 64) 2^-64 */
+TB_INLINE void tb_v4_exp_negative(tb_v4d* p_x) {
+  tb_v4d x = (tb_v4d) ((tb_v4u) *p_x | UINT64_C(0x8000000000000000)), bits;
+  x = TB_V_SELECT(x < -747.0, TB_V_ALL(-747.0), x);
+  tb_v4_exp_reduced(&x, &bits);
+  const tb_v4d scale = (tb_v4d) (((tb_v4u) bits + (1023u + 64)) << 52);
+  *p_x = x * scale * 0x1p-64;
 }
 
 /* x -> log1p(x), 0 <= x <= 1 */
@@ -93,16 +109,16 @@ TB_INLINE void tb_v4_log1p_unit(tb_v4d* p_x) {
 TB_INLINE void tb_v4_logistic(tb_v4d* p_x) {
   const tb_v4d x = *p_x;
   const tb_v4i positive = x >= 0.0;
-  tb_v4d a = TB_V_SELECT(positive, -x, x);
-  tb_v4_exp(&a);
+  tb_v4d a = x;
+  tb_v4_exp_negative(&a);
   *p_x = TB_V_SELECT(positive, TB_V_ALL(1.0), a) / (1.0 + a);
 }
 
 TB_INLINE void tb_v4_softplus(tb_v4d* p_x) {
   const tb_v4d x = *p_x;
   const tb_v4i positive = x > 0.0;
-  tb_v4d a = TB_V_SELECT(positive, -x, x);
-  tb_v4_exp(&a);
+  tb_v4d a = x;
+  tb_v4_exp_negative(&a);
   tb_v4_log1p_unit(&a);
   *p_x = TB_V_SELECT(positive, x, TB_V_ALL(0.0)) + a;
 }

@@ -20,14 +20,19 @@ void tb_link_cumulant(enum tb_link link,
                       double* v_out,
                       size_t n);
 
-/* The means at the linear predictors A' B: v_a is n_dim x n_draw, v_b is
- * n_dim x n_row, v_out is n_draw x n_row, all column-major. */
-void tb_link_product(enum tb_link link,
-                     size_t n_draw,
-                     size_t n_row,
-                     size_t n_dim,
-                     const double* v_a,
-                     const double* v_b,
-                     double* v_out);
+/* The means at the linear predictors theta x' + offset. A number of v_out is
+ * the same whatever else is asked for, and by how many threads. All matrices
+ * are column-major and the caller's. */
+struct tb_link_product {
+  enum tb_link link;
+  size_t n_draw, n_row, n_dim;
+  const double* v_theta;  /* n_draw x n_dim */
+  const double* v_x;      /* n_row x n_dim */
+  const double* v_offset; /* n_row, or NULL */
+  double* v_out;          /* out: n_draw x n_row */
+  int n_threads;
+};
+
+void tb_link_product(const struct tb_link_product* p_product);
 
 #endif

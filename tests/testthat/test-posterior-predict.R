@@ -14,6 +14,26 @@ test_that("draws of predictor and mean are plain matrix products", {
   }
 })
 
+test_that("predictions do not depend on the number of threads", {
+  for (name in c("weighted", "poisson", "gaussian")) {
+    fit <- method_cases()[[name]]$fit
+    for (f in list(
+      rstantools::posterior_epred,
+      rstantools::posterior_linpred,
+      rstantools::bayes_R2,
+      function(...) predict(..., type = "response", se.fit = TRUE),
+      function(...) rstantools::posterior_predict(..., seed = 1),
+      function(...) rstantools::predictive_interval(..., seed = 1)
+    )) {
+      expect_identical(f(fit, cores = 2), f(fit, cores = 1))
+    }
+  }
+  expect_error(
+    rstantools::posterior_epred(fit, cores = 0),
+    class = "tall_error_input"
+  )
+})
+
 test_that("responses have the mean and variance of their distribution", {
   for (name in names(method_cases())) {
     case <- method_cases()[[name]]

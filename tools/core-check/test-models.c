@@ -1,6 +1,9 @@
 #include "check.h"
 #include "fixture.h"
 
+#include "core/rng.h"
+#include "models/link.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +276,169 @@ static void gaussian_refuses(struct check* p_check) {
   }
 }
 
+/* ---- links ---- */
+
+static double mean_of(enum tb_link link, double eta) {
+  return link == TB_LINK_logit ? 1 / (1 + exp(-eta))
+         : link == TB_LINK_log ? exp(eta)
+                               : eta;
+}
+
+static double cumulant_of(enum tb_link link, double eta) {
+  return link == TB_LINK_logit ? log1p(exp(eta))
+         : link == TB_LINK_log ? exp(eta)
+                               : eta * eta / 2;
+}
+
+static void links_are_their_formulas(struct check* p_check) {
+  enum { n = 101 };
+  double v_eta[n], v_mean[n], v_cumulant[n];
+  for (int link = TB_LINK_identity; link <= TB_LINK_log; ++link) {
+    for (size_t k = 0; k < n; ++k) {
+      v_eta[k] = -10 + 0.2 * (double) k;
+    }
+    tb_link_mean(link, v_eta, v_mean, n);
+    tb_link_cumulant(link, v_eta, v_cumulant, n);
+    for (size_t k = 0; k < n; ++k) {
+      const double mean = mean_of(link, v_eta[k]);
+      const double cumulant = cumulant_of(link, v_eta[k]);
+      CHECK_CLOSE(v_mean[k], mean, 1e-15 * fabs(mean));
+      CHECK_CLOSE(v_cumulant[k], cumulant, 2e-15 * fabs(cumulant));
+    }
+    tb_link_mean(link, v_eta, v_eta, n); /* in place */
+    CHECK(memcmp(v_eta, v_mean, sizeof v_eta) == 0);
+  }
+}
+
+struct product {
+  struct tb_link_product product;
+  double *v_theta, *v_x, *v_offset;
+  size_t n_out;
+};
+
+static void product_make(struct product* p,
+                         enum tb_link link,
+                         size_t n_draw,
+                         size_t n_row,
+                         size_t n_dim,
+                         bool has_offset) {
+  struct tb_rng rng;
+  tb_rng_init(&rng, 77, n_draw, TB_STREAM_noise);
+  p->v_theta = check_alloc(n_draw * n_dim, sizeof(double));
+  p->v_x = check_alloc(n_row * n_dim, sizeof(double));
+  p->v_offset = check_alloc(n_row, sizeof(double));
+  tb_rng_fill_norm(&rng, p->v_theta, n_draw * n_dim);
+  tb_rng_fill_norm(&rng, p->v_x, n_row * n_dim);
+  tb_rng_fill_norm(&rng, p->v_offset, n_row);
+  for (size_t k = 0; k < n_draw * n_dim; ++k) {
+    p->v_theta[k] /= sqrt((double) n_dim);
+  }
+  p->n_out = n_draw * n_row;
+  p->product = (struct tb_link_product) {
+    .link = link,
+    .n_draw = n_draw,
+    .n_row = n_row,
+    .n_dim = n_dim,
+    .v_theta = p->v_theta,
+    .v_x = p->v_x,
+    .v_offset = has_offset ? p->v_offset : NULL,
+    .v_out = check_alloc(p->n_out + 1, sizeof(double)),
+    .n_threads = 1
+  };
+  p->product.v_out[p->n_out] = 7;
+}
+
+static void product_free(struct product* p) {
+  free(p->v_theta);
+  free(p->v_x);
+  free(p->v_offset);
+  free(p->product.v_out);
+}
+
+static double product_at(const struct tb_link_product* p,
+                         size_t draw,
+                         size_t row) {
+  double eta = p->v_offset == NULL ? 0 : p->v_offset[row];
+  for (size_t j = 0; j < p->n_dim; ++j) {
+    eta += p->v_theta[draw + j * p->n_draw] * p->v_x[row + j * p->n_row];
+  }
+  return mean_of(p->link, eta);
+}
+
+/* sizes on both sides of those the product is cut into */
+static void products_are_definition(struct check* p_check) {
+  const struct {
+    size_t n_draw, n_row, n_dim;
+  } v_case[] = { { 1, 1, 1 },    { 11, 3, 4 },    { 12, 4, 2 },
+                 { 95, 63, 1 },  { 96, 64, 119 }, { 97, 65, 120 },
+                 { 13, 66, 121 }, { 961, 5, 3 },  { 100, 66, 250 } };
+  for (size_t i = 0; i < sizeof v_case / sizeof v_case[0]; ++i) {
+    for (int link = TB_LINK_identity; link <= TB_LINK_log; ++link) {
+      struct product made;
+      product_make(&made, link, v_case[i].n_draw, v_case[i].n_row,
+                   v_case[i].n_dim, (i + (size_t) link) % 2 == 0);
+      struct tb_link_product* p = &made.product;
+      tb_link_product(p);
+      for (size_t row = 0; row < p->n_row; ++row) {
+        for (size_t draw = 0; draw < p->n_draw; ++draw) {
+          const double expected = product_at(p, draw, row);
+          CHECK_CLOSE(p->v_out[row * p->n_draw + draw], expected,
+                      1e-13 * (1 + fabs(expected)));
+        }
+      }
+      CHECK(p->v_out[made.n_out] == 7);
+      product_free(&made);
+    }
+  }
+}
+
+/* to the last bit, for every number of threads and every subset of rows */
+static void products_do_not_depend_on_cuts(struct check* p_check) {
+  struct product made;
+  product_make(&made, TB_LINK_logit, 1000, 131, 7, true);
+  struct tb_link_product part = made.product;
+  tb_link_product(&made.product);
+  const size_t n_byte = made.n_out * sizeof(double);
+  part.v_out = check_alloc(made.n_out, sizeof(double));
+  for (int n_threads = 2; n_threads <= 3; ++n_threads) {
+    memset(part.v_out, 0, n_byte);
+    part.n_threads = n_threads;
+    tb_link_product(&part);
+    CHECK(memcmp(part.v_out, made.product.v_out, n_byte) == 0);
+  }
+  part.n_row = 1;
+  double v_row[7];
+  part.v_x = v_row;
+  for (size_t row = 0; row < 131; ++row) {
+    for (size_t j = 0; j < 7; ++j) {
+      v_row[j] = made.v_x[row + 131 * j];
+    }
+    part.v_offset = made.v_offset + row;
+    tb_link_product(&part);
+    CHECK(memcmp(part.v_out, made.product.v_out + row * 1000,
+                 1000 * sizeof(double)) == 0);
+  }
+  free(part.v_out);
+  product_free(&made);
+}
+
+static void product_run(void* p) {
+  tb_link_product(p);
+}
+
+static void products_share_nothing(struct check* p_check) {
+  struct product made;
+  product_make(&made, TB_LINK_logit, 200, 70, 5, false);
+  struct tb_link_product other = made.product;
+  other.v_out = check_alloc(made.n_out, sizeof(double));
+  void* v_context[] = { &made.product, &other };
+  CHECK(check_parallel(product_run, v_context, 2));
+  CHECK(memcmp(made.product.v_out, other.v_out,
+               made.n_out * sizeof(double)) == 0);
+  free(other.v_out);
+  product_free(&made);
+}
+
 const struct check_case check_models[] = {
   { "the registry finds every model by name", registry_finds },
   { "a pass over a batch is the sum over its rows", sums_are_sums },
@@ -280,5 +446,10 @@ const struct check_case check_models[] = {
   { "whitening keeps the density", whitening_keeps_the_density },
   { "glm refuses parameters it cannot use", glm_refuses },
   { "gaussian refuses parameters it cannot use", gaussian_refuses },
+  { "link: means and cumulants are their formulas", links_are_their_formulas },
+  { "link: a product is its definition", products_are_definition },
+  { "link: a product does not depend on how it is cut",
+    products_do_not_depend_on_cuts },
+  { "link: products may run at the same time", products_share_nothing },
   { NULL, NULL }
 };
