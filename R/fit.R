@@ -25,7 +25,15 @@
 #' * `bias`: a data frame with the estimated relative bias of each posterior sd and
 #'   its standard error (see [summary.tall_fit()]).
 #' * `monitor`: a data frame, see [monitors];
-#' * `mode`, `seed`, `time` (seconds), `passes` (over the data, all chains).
+#' * `mode`, `seed`, `time` (seconds);
+#' * `passes` (number): passes over the data, of all chains and of what came before
+#'   them, which `preparation` (named numeric vector) breaks down: finding the `mode`
+#'   (whether this run or the user found it), subsampling `weights` and Lipschitz
+#'   constants, the gradients at the `reference` of control variates, and what the
+#'   `recipe` looked at. A row counts each time it is fetched for a density,
+#'   gradient, Hessian or weight; the tables of [gradient_saga()], the moves of
+#'   [gradient_svrg()]'s reference and the gradient where a chain starts are part of
+#'   `chains$passes`. Monitors are not counted.
 #'
 #' The methods of \pkg{posterior} work on it: `posterior::as_draws(fit)`,
 #' `posterior::summarise_draws(fit)`.
@@ -76,7 +84,8 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       monitor_state = list(),
       noise = NULL,
       bias_blocks = list(),
-      moments = list()
+      moments = list(),
+      preparation = new_ledger()$passes
     ),
     class = "tall_fit"
   )
@@ -109,7 +118,8 @@ add_segment <- function(fit, segment) {
     fit$monitor_state <- segment$monitor$state
   }
   fit$chains <- chain_table(fit, segment, status, kept)
-  fit$passes <- sum(fit$chains$passes) + passes_before(fit)
+  fit$preparation <- add_passes(fit$preparation, segment$passes)
+  fit$passes <- sum(fit$chains$passes) + sum(fit$preparation)
   fit["bias"] <- list(bias_table(fit))
   fit["noise"] <- list(add_noise(fit$noise, reports, fit$coordinates))
   # where the chains stand, for sg_resume()
@@ -127,14 +137,10 @@ add_segment <- function(fit, segment) {
   fit
 }
 
-passes_before <- function(fit) {
-  found <- if (is.null(fit$mode)) 0 else fit$mode$passes
-  pilot <- if (is.null(fit$recipe$pilot_rows)) {
-    0
-  } else {
-    fit$recipe$pilot_rows / fit$n_data
-  }
-  found + pilot
+# A run that goes on makes weights and references again, but uses the same mode.
+add_passes <- function(before, after) {
+  after[["mode"]] <- max(0, after[["mode"]] - before[["mode"]])
+  before + after
 }
 
 # ---- draws -------------------------------------------------------------------
@@ -449,8 +455,10 @@ resume_plan <- function(fit, model, call = caller_env()) {
       )
     }
   }
+  ledger <- new_ledger()
   if (fit$is_whitened && !model_is_whitened(model)) {
     model <- whiten_model(model, fit$mode, in_place = FALSE, call = call)
+    spend(ledger, "recipe", 1)
   }
   plan <- new_plan(
     model,
@@ -461,7 +469,8 @@ resume_plan <- function(fit, model, call = caller_env()) {
     mode = fit$mode,
     steps = fit$steps,
     escape = fit$escape,
-    recipe = fit$recipe
+    recipe = fit$recipe,
+    ledger = ledger
   )
   plan$init <- matrix(0, model$n_dim, fit$control$chains)
   plan

@@ -28,23 +28,27 @@ plan_recipe <- function(
   check_recipe(model, gradient, subsample, schedule, call)
   s <- recipe_settings
   d <- model$n_dim
+  ledger <- new_ledger()
   mode <- model_mode(model, control$cores, call)
+  spend_mode(ledger, mode)
   kappa <- laplace_kappa(model, mode)
   white <- whiten_model(model, mode, in_place, call)
   drop <- check_normal(white, mode, call)
-  recipe <- list(kappa = kappa, drop = drop, mode_passes = mode$passes)
+  # the rows are written anew, and visited once for all points of the check
+  spend(ledger, "recipe", if (is.na(drop)) 1 else 2)
+  recipe <- list(kappa = kappa, drop = drop)
 
   size <- max(s$min_size, ceiling(s$rows_per_dim * (d - 1)))
   exact <- kappa > s$laplace_kappa ||
     size >= s$full_share * model$n_data ||
     model$n_data <= s$small_data
   if (!exact) {
-    plan <- recipe_langevin(white, mode, size, recipe)
+    plan <- recipe_langevin(white, mode, size, recipe, ledger)
     plan <- recipe_pilot(plan, control, call)
     exact <- plan$recipe$size >= s$full_share * model$n_data
   }
   if (exact) {
-    plan <- recipe_mala(white, mode, recipe)
+    plan <- recipe_mala(white, mode, recipe, ledger)
   }
   plan
 }
@@ -166,9 +170,9 @@ laplace_kappa <- function(model, mode) {
 
 # ---- the two plans -----------------------------------------------------------
 
-recipe_langevin <- function(model, mode, size, recipe) {
+recipe_langevin <- function(model, mode, size, recipe, ledger) {
   s <- recipe_settings
-  step_size <- s$step_size / largest_curvature(model)
+  step_size <- s$step_size / largest_curvature(model, ledger)
   recipe$size <- size
   recipe$step_size <- step_size
   new_plan(
@@ -184,16 +188,18 @@ recipe_langevin <- function(model, mode, size, recipe) {
     mode = mode,
     steps = ceiling(s$steps * s$step_size / step_size),
     escape = s$escape(model$n_dim) * largest_variance(model, mode),
-    recipe = recipe
+    recipe = recipe,
+    ledger = ledger
   )
 }
 
 # 1 after full whitening; the largest eigenvalue of the scaled Hessian, by power
 # iteration on gradients, when only the scales were adjusted.
-largest_curvature <- function(model, n_iter = 30) {
+largest_curvature <- function(model, ledger, n_iter = 30) {
   if (!model$whitening$is_diagonal) {
     return(1)
   }
+  spend(ledger, "recipe", 1 + n_iter)
   v <- start_direction(model$n_dim)
   origin <- model_evaluate(model, numeric(model$n_dim))$gradient
   value <- 1
@@ -253,14 +259,16 @@ recipe_pilot <- function(plan, control, call) {
     pilot <- plan
     pilot$steps <- 1
     pilot$init <- matrix(0, plan$model$n_dim, 1)
-    noise <- run_segment(
+    report <- run_segment(
       pilot,
       pilot_control,
       n_warmup = 50,
       n_sampling = s$pilot_steps,
       noise_every = 1,
       call = call
-    )$reports[[1]]$noise
+    )$reports[[1]]
+    spend(plan$ledger, "recipe", report$n_row / n_data)
+    noise <- report$noise
     tau2 <- noise[1 + seq_len(plan$model$n_dim)] / noise[[1]]
     share <- plan$recipe$step_size / 4 * max(tau2)
     plan$recipe$noise_share <- share
@@ -274,23 +282,26 @@ recipe_pilot <- function(plan, control, call) {
       break
     }
   }
-  plan$recipe$pilot_rows <- plan$recipe$size * s$pilot_steps
   plan
 }
 
-recipe_mala <- function(model, mode, recipe) {
+recipe_mala <- function(model, mode, recipe, ledger) {
   s <- recipe_settings
   d <- model$n_dim
   recipe$size <- model$n_data
   new_plan(
     model,
-    kernel_mala(s$mala_step * d^(-1 / 3) / largest_curvature(model), adapt = TRUE),
+    kernel_mala(
+      s$mala_step * d^(-1 / 3) / largest_curvature(model, ledger),
+      adapt = TRUE
+    ),
     gradient_full(),
     NULL,
     schedule_constant(),
     mode = mode,
     # its relaxation time grows as d^(1/3)
     steps = ceiling(5 * d^(1 / 3)),
-    recipe = recipe
+    recipe = recipe,
+    ledger = ledger
   )
 }

@@ -416,7 +416,8 @@ default_subsample <- function(model) {
 }
 
 # steps: kernel steps in an iteration after warmup. escape: a draw with a larger
-# squared norm (in whitened coordinates) is far out.
+# squared norm (in whitened coordinates) is far out. ledger: passes over the data
+# before the chains move, by purpose.
 new_plan <- function(
   model,
   kernel,
@@ -426,7 +427,8 @@ new_plan <- function(
   mode = NULL,
   steps = 1,
   escape = 0,
-  recipe = NULL
+  recipe = NULL,
+  ledger = new_ledger()
 ) {
   list(
     model = model,
@@ -437,8 +439,28 @@ new_plan <- function(
     mode = mode,
     steps = steps,
     escape = escape,
-    recipe = recipe
+    recipe = recipe,
+    ledger = ledger
   )
+}
+
+# Passes over the data for what is not a chain's own step. Shared by the copies of
+# a plan.
+new_ledger <- function() {
+  ledger <- new.env(parent = emptyenv())
+  ledger$passes <- c(mode = 0, weights = 0, reference = 0, recipe = 0)
+  ledger
+}
+
+spend <- function(ledger, what, passes) {
+  ledger$passes[[what]] <- ledger$passes[[what]] + passes
+}
+
+# A mode is found once, however often it is used.
+spend_mode <- function(ledger, at) {
+  if (inherits(at, "tall_mode")) {
+    ledger$passes[["mode"]] <- at$passes
+  }
 }
 
 model_is_whitened <- function(model) {
@@ -451,6 +473,7 @@ run_context <- function(plan, control) {
   is_whitened <- model_is_whitened(model)
   reference <- function(spec, call) {
     at <- spec$args$at %||% plan_mode(plan, control, call)
+    spend_mode(plan$ledger, at)
     mode_point(model, at, needs_chol = FALSE, call = call)$theta
   }
   list(
@@ -464,26 +487,32 @@ run_context <- function(plan, control) {
       drop(.Call(ffi_model_to_sampler, model$pointer, as.double(theta)))
     },
     reference = reference,
+    spend = function(what, passes) spend(plan$ledger, what, passes),
     estimator_reference = function(call) reference(plan$gradient, call),
     # in whitened coordinates, at their origin, Sigma is the identity
     weights = function(type, call) {
+      if (type != "uniform") {
+        spend(plan$ledger, "weights", 1)
+      }
       if (is_whitened) {
         origin <- numeric(model$n_dim)
         weights <- model_weights(model, type, origin, NULL, control$cores, call)
         return(0.99 * weights / sum(weights) + 0.01 / model$n_data)
       }
       at <- plan$gradient$args$at %||% plan_mode(plan, control, call)
+      spend_mode(plan$ledger, at)
+      if (is.numeric(at) && type %in% chol_types) {
+        spend(plan$ledger, "weights", 1) # the Hessian there
+      }
       find_weights(model, at, type, cores = control$cores, call = call)
     }
   )
 }
 
 plan_mode <- function(plan, control, call) {
-  if (is.null(plan$mode)) {
-    model_mode(plan$model, control$cores, call)
-  } else {
-    plan$mode
-  }
+  mode <- plan$mode %||% model_mode(plan$model, control$cores, call)
+  spend_mode(plan$ledger, mode)
+  mode
 }
 
 # Starting points in sampler coordinates, n_dim x chains.
@@ -593,7 +622,10 @@ run_segment <- function(
   }
   interrupted <- advance_run(run, control, label, monitor)
   reports <- .Call(ffi_run_report, run)
+  shared <- .Call(ffi_run_progress, run)[[3]]
+  spend(plan$ledger, "reference", shared / model$n_data)
   list(
+    passes = plan$ledger$passes,
     buffers = buffers,
     reports = reports,
     interrupted = interrupted,

@@ -236,6 +236,7 @@ compile_spec.tall_subsample_adaptive <- function(
     hint = "Use {.fn subsample_weighted} with a fixed size.",
     call = call
   )
+  context$spend("weights", 1)
   member("adaptive", list(
     at = context$to_sampler(context$estimator_reference(call)),
     rate = lipschitz_sum(constants, probability) / spec$args$threshold,
@@ -329,6 +330,7 @@ warn_sizes <- function(fit, segment, call) {
 
 # As in `enum tb_weight_type`; "uniform" needs no model.
 weight_types <- c("leverage", "hessian", "gradient", "lipschitz", "uniform")
+chol_types <- c("leverage", "hessian") # need the Hessian's Cholesky factor
 weight_codes <- c(gradient = 0L, hessian = 1L, lipschitz = 2L, leverage = 3L)
 
 #' Weights for preferential subsampling
@@ -404,8 +406,7 @@ find_weights <- function(
   if (type == "uniform") {
     return(rep(1 / model$n_data, model$n_data))
   }
-  needs_chol <- type %in% c("leverage", "hessian")
-  point <- mode_point(model, at, needs_chol, call)
+  point <- mode_point(model, at, needs_chol = type %in% chol_types, call)
   weights <- model_weights(
     model,
     type,

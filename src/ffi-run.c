@@ -2,6 +2,7 @@
  * external pointer of a run protects the R objects it writes to or reads. */
 #include "ffi-args.h"
 
+#include "gradients/gradient.h"
 #include "kernels/kernel.h"
 
 #include <stdlib.h>
@@ -146,10 +147,11 @@ SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   return Rf_ScalarInteger(answer);
 }
 
-/* steps made, summed over chains, and steps in all */
+/* steps made, summed over chains; steps in all; rows that the chains did not
+ * take themselves, for what they share */
 SEXP ffi_run_progress(SEXP run) {
   const struct ffi_run* p = run_of(run);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, 2));
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, 3));
   const size_t n_chain = tb_run_n_chain(p->p_run);
   double done = 0;
   for (size_t c = 0; c < n_chain; ++c) {
@@ -159,6 +161,7 @@ SEXP ffi_run_progress(SEXP run) {
   }
   REAL(out)[0] = done;
   REAL(out)[1] = (double) (tb_run_n_total(p->p_run) * n_chain);
+  REAL(out)[2] = tb_run_target(p->p_run)->p_estimator->n_row;
   UNPROTECT(1);
   return out;
 }

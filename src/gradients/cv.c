@@ -45,11 +45,13 @@ static enum tb_status cv_total(struct cv* p_cv, struct tb_model* p_model) {
   return status;
 }
 
-static enum tb_status cv_set(struct cv* p_cv,
+static enum tb_status cv_set(struct tb_estimator* p_estimator,
                              struct tb_model* p_model,
                              int n_threads) {
+  struct cv* p_cv = p_estimator->p_self;
   memset(p_cv->v_total, 0, p_model->n_dim * sizeof(double));
   p_cv->reference = (struct tb_reference){ .v_theta = p_cv->v_at };
+  p_estimator->n_row += (double) p_model->n_data;
   if (p_model->type->store_scalar == NULL) {
     return cv_total(p_cv, p_model);
   }
@@ -66,10 +68,10 @@ static enum tb_status cv_set(struct cv* p_cv,
 static enum tb_status cv_refresh(struct tb_estimator* p_estimator,
                                  struct tb_model* p_model,
                                  int n_threads) {
-  struct cv* p_cv = p_estimator->p_self;
+  const struct cv* p_cv = p_estimator->p_self;
   return p_cv->n_stored == p_model->n_stored
            ? TB_STATUS_ok
-           : cv_set(p_cv, p_model, n_threads);
+           : cv_set(p_estimator, p_model, n_threads);
 }
 
 /* Parameter: "at" (n_dim). */
@@ -85,7 +87,7 @@ static enum tb_status cv_init(struct tb_estimator* p_estimator,
   p_cv->v_at = (double*) ((char*) p_cv + tb_align(sizeof(*p_cv)));
   p_cv->v_total = p_cv->v_at + p_model->n_dim;
   memcpy(p_cv->v_at, p_at->v_value, p_model->n_dim * sizeof(double));
-  return cv_set(p_cv, p_model, n_threads);
+  return cv_set(p_estimator, p_model, n_threads);
 }
 
 static enum tb_status cv_estimate(struct tb_chain* p_chain,

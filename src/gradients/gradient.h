@@ -57,6 +57,7 @@ struct tb_estimator_type {
 
 struct tb_estimator {
   const struct tb_estimator_type* type;
+  double n_row; /* rows that the part the chains share has taken so far */
   void* p_self; /* self_size() bytes, in the run's arena */
 };
 

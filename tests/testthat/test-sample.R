@@ -403,3 +403,149 @@ test_that("Ctrl-C returns the draws so far with a warning, and the run goes on",
   expect_identical(out$status, c("ok", "ok"))
   expect_true(out$same)
 })
+
+# ---- passes over the data, counted by hand -----------------------------------
+
+# N = 300 rows, 2 chains of 10 steps, and the gradient where each starts: 11
+# estimates of each chain.
+counted_fit <- function(gradient, subsample, kernel = kernel_sgld(1e-3), ...) {
+  sg_sample(
+    example_model(),
+    kernel,
+    gradient,
+    subsample,
+    iter = 10,
+    warmup = 5,
+    chains = 2,
+    seed = 1,
+    refresh = 0,
+    ...
+  )
+}
+
+expect_passes <- function(fit, chain, mode = 0, weights = 0, reference = 0) {
+  preparation <- c(mode, weights, reference, recipe = 0)
+  names(preparation) <- c("mode", "weights", "reference", "recipe")
+  expect_equal(fit$chains$passes, rep(chain, 2))
+  expect_equal(fit$preparation, preparation)
+  expect_equal(fit$passes, 2 * chain + sum(preparation))
+}
+
+test_that("passes of control variates count mode, reference and weights", {
+  mode <- find_mode(example_model())$passes
+  # 30 of 300 rows, and a pass for the reference
+  plain <- 11 * 0.1
+  uniform <- subsample_uniform(30)
+  expect_passes(
+    counted_fit(gradient_cv(), uniform),
+    plain,
+    mode = mode,
+    reference = 1
+  )
+  at <- c(0, 0.1, 0)
+  fixed <- gradient_cv(at)
+  expect_passes(
+    counted_fit(fixed, uniform, init = at),
+    plain,
+    reference = 1
+  )
+  # weights at a point: its Hessian, and the weights themselves
+  for (case in list(
+    list("hessian", 2),
+    list("leverage", 2),
+    list("gradient", 1),
+    list("lipschitz", 1),
+    list("uniform", 0),
+    list(1:300, 0)
+  )) {
+    fit <- counted_fit(fixed, subsample_weighted(30, case[[1]]), init = at)
+    expect_passes(fit, plain, weights = case[[2]], reference = 1)
+  }
+  # at the mode the Hessian is there already
+  expect_passes(
+    counted_fit(gradient_cv(), subsample_weighted(30)),
+    plain,
+    mode = mode,
+    weights = 1,
+    reference = 1
+  )
+  expect_passes(
+    counted_fit(gradient_simple(), uniform, init = at),
+    plain
+  )
+})
+
+test_that("passes of full gradients, SAGA and SVRG are counted", {
+  at <- c(0, 0.1, 0)
+  uniform <- subsample_uniform(30)
+  expect_passes(counted_fit(gradient_full(), NULL, init = at), 11)
+  # MALA: one evaluation at each proposal, and one where a chain starts
+  expect_passes(
+    counted_fit(NULL, NULL, kernel_mala(0.01), init = at),
+    11
+  )
+  # a pass for the table
+  expect_passes(counted_fit(gradient_saga(), uniform, init = at), 1 + 1.1)
+  # estimates 1, 5 and 9 move the reference, the other 8 take a minibatch
+  expect_passes(
+    counted_fit(gradient_svrg(refresh = 4), uniform, init = at),
+    3 + 8 * 0.1
+  )
+  # N / n = 10: estimates 1 and 11
+  expect_passes(
+    counted_fit(gradient_svrg(), uniform, init = at),
+    2 + 9 * 0.1
+  )
+  # optimal weights look at all rows for each minibatch
+  expect_passes(
+    counted_fit(gradient_simple(), subsample_optimal(30), init = at),
+    11 * 1.1
+  )
+})
+
+test_that("passes of adaptive minibatches are counted, with a cap", {
+  at <- c(0, 0.1, 0)
+  # Hessian and weights at the point, and the Lipschitz constants
+  fit <- suppressWarnings(counted_fit(
+    gradient_cv(at),
+    subsample_adaptive(1e-12, max_size = 60),
+    init = at + 1
+  ))
+  expect_passes(fit, 11 * 0.2, weights = 3, reference = 1)
+  fit <- suppressWarnings(counted_fit(
+    gradient_cv(at),
+    subsample_adaptive(1e-12, "uniform"),
+    init = at + 1
+  ))
+  expect_passes(fit, 11, weights = 1, reference = 1)
+})
+
+test_that("a run that goes on makes its references and weights again", {
+  fit <- counted_fit(gradient_cv(), subsample_weighted(30))
+  mode <- fit$preparation[["mode"]]
+  longer <- sg_resume(fit, 10, refresh = 0)
+  expect_passes(longer, 2.1, mode = mode, weights = 2, reference = 2)
+})
+
+test_that("passes of the recipe are counted", {
+  withr::local_seed(1)
+  x <- cbind(1, stats::rnorm(4000))
+  y <- stats::rbinom(4000, 1, 0.5)
+  fit <- sg_sample(
+    model_glm(x, y, "bernoulli"),
+    iter = 20,
+    warmup = 10,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
+  # 32 rows; 10 iterations of one step, 10 of 25, and the start
+  expect_equal(fit$chains$passes, rep((10 + 10 * 25 + 1) * 32 / 4000, 2))
+  # a reference for the pilot and one for the run; weights once; the rows
+  # whitened, then checked; the pilot's 350 steps and its start
+  expect_equal(
+    fit$preparation[-1],
+    c(weights = 1, reference = 2, recipe = 2 + 351 * 32 / 4000)
+  )
+  expect_equal(fit$preparation[["mode"]], fit$mode$passes)
+})
