@@ -65,7 +65,7 @@ mode_stochastic <- function(
     log_posterior = final$log_density,
     gradient = drop(final$gradient),
     minus_hessian = if (has_curvature) {
-      curvature(model, theta, cores = cores, call = call)$hessian
+      proper_hessian(model, theta, cores = cores, call = call)
     },
     passes = max_iter * size / n_data + 1 + has_curvature,
     iterations = max_iter,

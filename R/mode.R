@@ -209,7 +209,7 @@ point_chol <- function(model, theta, call) {
       call = call
     )
   }
-  lower_chol(curvature(model, theta)$hessian, model, call)
+  lower_chol(proper_hessian(model, theta, call = call), model, call)
 }
 
 # Log posterior, gradient and minus Hessian at theta.
@@ -233,6 +233,23 @@ curvature <- function(
   )
   abort_status(out$status, call = call)
   out
+}
+
+# Minus the Hessian of the log posterior at theta, where a Laplace prior, which has
+# no curvature of its own, counts as 1 / (2 s^2): it is what identifies columns
+# that depend on each other.
+proper_hessian <- function(
+  model,
+  theta,
+  index = NULL,
+  cores = 1,
+  call = caller_env()
+) {
+  hessian <- curvature(model, theta, index, cores = cores, call = call)$hessian
+  laplace <- which(model$prior$kind == prior_kinds$laplace$code)
+  at <- cbind(laplace, laplace)
+  hessian[at] <- hessian[at] + 1 / (2 * model$prior$scale[laplace]^2)
+  hessian
 }
 
 # With log sigma apart from the coefficients: at the mode their cross terms are
@@ -324,11 +341,7 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
     }
   }
   if (length(laplace) > 0) {
-    # the prior's curvature for whitening: 1 / (2 s^2), spec of Laplace priors
-    final <- curvature(model, state$theta, cores = cores, call = call)
-    hessian <- final$hessian
-    at <- cbind(laplace, laplace)
-    hessian[at] <- hessian[at] + 1 / (2 * model$prior$scale[laplace]^2)
+    hessian <- proper_hessian(model, state$theta, cores = cores, call = call)
     passes <- passes + 1
   } else {
     hessian <- state$hessian
@@ -360,9 +373,7 @@ newton_rows <- function(model) {
 
 # epsilon_j: the sd that the likelihood alone gives, kept finite by the prior.
 laplace_rounding <- function(model, theta, laplace, index, cores, call) {
-  hessian <- curvature(model, theta, index, cores = cores, call = call)$hessian
-  at <- cbind(laplace, laplace)
-  hessian[at] <- hessian[at] + 1 / (2 * model$prior$scale[laplace]^2)
+  hessian <- proper_hessian(model, theta, index, cores, call)
   sd <- sqrt(diag(chol2inv(t(lower_chol(hessian, model, call)))))
   round <- numeric(model$n_dim)
   round[laplace] <- sd[laplace]
@@ -536,7 +547,7 @@ mode_lbfgs <- function(
     log_posterior = final$log_density,
     gradient = drop(final$gradient),
     minus_hessian = if (has_curvature) {
-      curvature(model, fit$par, cores = cores, call = call)$hessian
+      proper_hessian(model, fit$par, cores = cores, call = call)
     },
     passes = passes + has_curvature,
     iterations = unname(fit$counts[[1]]),

@@ -112,6 +112,22 @@ test_that("a Laplace prior is rounded at its kink, its curvature counted half", 
   expect_identical(unname(sign(score)), unname(sign(coef(mode))))
 })
 
+test_that("a Laplace prior identifies dependent columns, whatever the search", {
+  withr::local_seed(5)
+  scale <- 2
+  columns <- cbind(x, twice = 2 * x[, 2], none = 0)
+  model <- model_glm(columns, data$y, prior = prior_laplace(0, scale))
+  for (method in c("newton", "lbfgs", "adam", "sgd")) {
+    mode <- suppressWarnings(find_mode(model, method, batch_size = 50, max_iter = 50))
+    p <- plogis(drop(columns %*% coef(mode)))
+    information <- crossprod(columns, p * (1 - p) * columns)
+    expect_close(-unname(mode$hessian), unname(information + diag(1 / (2 * scale^2), 5)))
+  }
+  # and at a point that is given
+  weights <- subsampling_weights(model, at = numeric(5), type = "hessian")
+  expect_true(all(weights > 0))
+})
+
 test_that("the mode says what it cost", {
   model <- example_model()
   mode <- find_mode(model)
