@@ -44,6 +44,71 @@ test_that("the bound is the sum of its parts and moves the right way", {
   expect_close(bound(iter = 0)$start, sqrt(1 + 5 / 100))
 })
 
+test_that("each part is what proposition 1 says, worked out by hand", {
+  m <- 3
+  big <- 5
+  d <- 4
+  # ours is 0.02: theirs
+  h <- 0.01
+  bound <- function(iter, size = 7, center = 0.2) {
+    sgldcv_bound(m, big, d, 2 * h, size, iter, start = 0.5, center = center)
+  }
+  # without gradient noise a step contracts by 1 - m h, and the drift within one
+  # leaves alpha M sqrt(h d) / m
+  exact <- bound(c(0, 1, 1e9), size = 1e12)
+  expect_close(exact$start, sqrt(0.5 + 4 / 3) * c(1, 1 - 0.03, 0))
+  expect_close(exact$discretisation[[3]], 7 * sqrt(2) / 6 * 5 * sqrt(0.04) / 3)
+  # with it: 2 h^2 M^2 / n = 2 * 1e-4 * 25 / 7
+  noise <- 0.005 / 7
+  noisy <- bound(c(0, 1))
+  left <- sqrt(noise + 0.97^2)
+  expect_close(noisy$start, sqrt(0.5 + 4 / 3) * c(1, left))
+  # noise = B^2 / (C + sqrt(A) B), solved for B^2
+  c <- noisy$discretisation[[1]] * (1 - left)
+  p <- noisy$noise[[1]]
+  b <- (p * sqrt(1 - left) + sqrt(p^2 * (1 - left) + 4 * p * c)) / 2
+  expect_close(b^2, noise * (0.2 + 4 / 3))
+})
+
+test_that("the exact law of a chain on a normal posterior stays within the bound", {
+  # theta' = theta - m h (theta - mean) + h xi + sqrt(2 h) zeta in the paper's step
+  # size; E xi^2 = (M^2 / n) (theta - center)^2, the most that lemma 1 allows. In one
+  # dimension the first two moments are known exactly, and W2 is at least the
+  # distance of normals with these moments.
+  law <- function(m, big, h, n, iter, start, center) {
+    mean <- start
+    square <- start^2
+    for (k in seq_len(iter)) {
+      square <- (1 - m * h)^2 * square +
+        h^2 * big^2 / n * (square - 2 * mean * center + center^2) +
+        2 * h
+      mean <- (1 - m * h) * mean
+    }
+    sqrt(mean^2 + (sqrt(square - mean^2) - 1 / sqrt(m))^2)
+  }
+  for (m in c(0.5, 4)) {
+    for (ratio in c(1, 3)) {
+      for (n in c(1, 50)) {
+        for (distance in c(0, 300)) {
+          # of the largest that proposition 1 allows
+          h <- c(0.01, 0.1, 0.9) * 2 * m / (2 * (ratio * m)^2 + m^2)
+          start <- distance / sqrt(m)
+          for (iter in c(1, 20, 400)) {
+            w2 <- vapply(h, law, 0, m = m, big = ratio * m, n = n, iter = iter, start = start, center = 0.7)
+            bound <- vapply(h, function(h) {
+              sgldcv_bound(m, ratio * m, 1, 2 * h, n, iter, start^2, 0.7^2)$bound
+            }, 0)
+            expect_true(all(w2 <= bound))
+          }
+        }
+      }
+    }
+  }
+  # far from the mode the bound is all but reached
+  far <- sgldcv_bound(1, 1, 1, 0.02, 1e6, 100, start = 1e8)$bound
+  expect_lt(far / law(1, 1, 0.01, 1e6, 100, start = 1e4, center = 0), 1.001)
+})
+
 test_that("scaling the parameters scales the bound", {
   # theta -> s theta: m, M by s^-2, squares and h by s^2
   s <- 10
@@ -82,6 +147,51 @@ test_that("a budget meets its error, and both conditions of the theorem", {
     expect_lte(mh, g$error^2 / (64 * r2 * alpha2 * g$d) * (1 + 1e-12))
     expect_lte(found$gradients, found$limit)
   }
+})
+
+test_that("a budget is the least that the theorem's conditions allow", {
+  # derived anew: the start gets half of the error, the discretisation and the
+  # noise a quarter each. With m h <= n / (2 R^2 + n), A >= m h / 2, so that
+  #   (1 - A)^K W2(nu_0)  <= exp(-m h K / 2) W2(nu_0),
+  #   C / A               <= 2 alpha M sqrt(h d) / m,
+  #   B^2 / (C + sqrt(A) B) <= B / sqrt(A) <= 2 sqrt(h M^2 S / (n m)),
+  # S = E|center|^2 + d / m.
+  m <- 200
+  # errors so large that the other bound of (10) is the smaller one, and reference
+  # points so far that minibatches must be large
+  wide <- rbind(
+    grid,
+    expand.grid(error = 40, ratio = c(1, 3), d = c(1, 20), center = c(0, 5000))
+  )
+  for (k in seq_len(nrow(wide))) {
+    g <- wide[k, ]
+    g$center <- 100 * g$center
+    found <- sgldcv_budget(g$error, m, m * g$ratio, g$d, start = 2, center = g$center / m)
+    big <- m * g$ratio
+    target <- g$error / sqrt(m)
+    # h of the paper
+    h <- found$step_size / 2
+    drift <- (target / 4 * m / (2 * big))^2 / (alpha2 * g$d)
+    largest <- m / (2 * big^2 + m^2) # at n = 1
+    expect_close(h, min(drift, largest))
+    s <- (g$center + g$d) / m
+    # h / n <= m / (2 M^2) (1 - m h), so that A >= m h / 2
+    size <- max(1, 4 * h * big^2 * s / (m * (target / 4)^2), 2 * big^2 * h / (m * (1 - m * h)))
+    expect_identical(found$size, ceiling(size * (1 - 1e-12)))
+    w0 <- sqrt(2 + g$d / m)
+    expect_identical(found$iter, ceiling(2 / (m * h) * log(2 * w0 / target)))
+    # corollary 1
+    c1 <- max(2 * g$ratio^2 + 1, 64 * g$ratio^2 * alpha2 * g$d / g$error^2)
+    c2 <- 64 * g$ratio^2 / c1 / g$error^2
+    expect_close(
+      found$limit,
+      (c1 * log(m * 2 + g$d) + c1 * log(4 / g$error^2) + 1) * (c2 * g$center + c2 * g$d + 1)
+    )
+  }
+  # a step beyond what n = 1 allows: m h <= n / (2 R^2 + n) with the least n
+  found <- sgldcv_budget(100, 1, 2, 1, step_size = 0.42)
+  expect_identical(found$size, ceiling(8 * 0.21 / 0.79))
+  expect_lte(0.21, found$size / (8 + found$size))
 })
 
 test_that("one condition of (10) is not enough", {
