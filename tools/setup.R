@@ -50,6 +50,9 @@ can_use_apt <- function() {
 }
 
 install_by_apt <- function(names) {
+  if (length(names) == 0) {
+    return(invisible())
+  }
   Sys.setenv(DEBIAN_FRONTEND = "noninteractive")
   options <- c("-y", "-q", "-o", "DPkg::Lock::Timeout=600")
   apt <- function(...) {
@@ -72,10 +75,25 @@ install_by_apt <- function(names) {
   }
 }
 
-install_from_cran <- function(names) {
+choose_mirror <- function() {
   if (getOption("repos")[["CRAN"]] == "@CRAN@") {
     utils::chooseCRANmirror(graphics = FALSE, ind = 1)
   }
+}
+
+# What packages of CRAN need that is not there yet.
+dependencies_of <- function(names) {
+  needed <- tools::package_dependencies(
+    names,
+    db = utils::available.packages(),
+    recursive = TRUE
+  )
+  setdiff(unique(unlist(needed)), rownames(utils::installed.packages()))
+}
+
+install_from_cran <- function(names) {
+  # compilers on all cores
+  Sys.setenv(MAKEFLAGS = paste0("-j", max(1, parallel::detectCores(), na.rm = TRUE)))
   utils::install.packages(names, lib = writable_library(), quiet = TRUE)
 }
 
@@ -96,6 +114,11 @@ if (length(absent) > 0 && can_use_apt()) {
   absent <- missing_of(absent)
 }
 if (length(absent) > 0) {
+  choose_mirror()
+  if (can_use_apt()) {
+    # what they need need not be compiled
+    install_by_apt(dependencies_of(names(absent)))
+  }
   cat("Installing", names(absent), "(CRAN)\n")
   install_from_cran(names(absent))
   absent <- missing_of(absent)

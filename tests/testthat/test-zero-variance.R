@@ -16,6 +16,11 @@ fake_fit <- function(draws, gradients, model, n_chain = 2) {
   fit
 }
 
+zvcv_estimates <- function(values, draws, gradients, order) {
+  options <- list(polyorder = order, regul_reg = FALSE)
+  as.numeric(ZVCV::zvcv(values, draws, gradients, options = options)$expectation)
+}
+
 correlated_target <- function() {
   target <- target_correlated()
   target$covariance <- solve(target$precision)
@@ -177,9 +182,39 @@ test_that("ZVCV agrees", {
   g <- matrix(fit$gradients, ncol = 2)
   f <- function(x) cbind(exp(x[, 1]), x[, 2]^3)
   for (order in 1:2) {
-    theirs <- ZVCV::zvcv(f(x), x, g, options = list(polyorder = order, regul_reg = FALSE))
+    theirs <- zvcv_estimates(f(x), x, g, order)
     ours <- attr(zero_variance(fit, f, order = order), "estimates")
-    expect_equal(unname(ours), as.numeric(theirs$expectation), tolerance = 1e-8)
+    expect_equal(unname(ours), theirs, tolerance = 1e-8)
+  }
+})
+
+test_that("ZVCV agrees on the parameters as they were sampled", {
+  skip_if_not_installed("ZVCV")
+  data <- withr::with_seed(13, {
+    x <- cbind("(Intercept)" = 1, a = rnorm(300))
+    list(x = x, y = drop(x %*% c(1, 2)) + 0.7 * rnorm(300))
+  })
+  fit <- sg_sample(
+    model_glm(data$x, data$y, family = "gaussian"),
+    kernel_mala(0.002),
+    iter = 400,
+    keep = c("draws", "gradients"),
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
+  # sigma is averaged, log_sigma is what the gradients are of
+  natural <- as.matrix(fit)
+  sampled <- cbind(natural[, 1:2], log(natural[, "sigma"]))
+  g <- matrix(fit$gradients, ncol = 3)
+  for (order in 1:2) {
+    theirs <- zvcv_estimates(natural, sampled, g, order)
+    ours <- attr(zero_variance(fit, order = order), "estimates")
+    expect_equal(unname(ours), theirs, tolerance = 1e-8)
+    # and is not what the draws alone say
+    expect_gt(max(abs(ours - colMeans(natural))), 1e-4)
+    wrong <- zvcv_estimates(natural, natural, g, order)
+    if (order == 2) expect_gt(max(abs(wrong - theirs)), 1e-6)
   }
 })
 
