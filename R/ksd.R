@@ -12,7 +12,8 @@
 #'   parameters are taken as they were sampled: `log_sigma`, not `sigma`.
 #' @param gradient (numeric matrix of K x n_dim, `tall_model`, `"kept"` or `NULL`)
 #'   Gradients of the **log posterior** at the draws (not of its negative). A model:
-#'   its exact gradients, one pass over the data for each draw. `"kept"`: those that
+#'   its exact gradients, one pass over the data for each of at most `max_draws`
+#'   draws. `"kept"`: those that
 #'   a run with `keep = c("draws", "gradients")` left, for free, but noisy unless it
 #'   ran on full gradients. `NULL`: the model of the fit.
 #' @param c (positive number) The scale of the kernel.
@@ -23,6 +24,10 @@
 #'   iteration.
 #' @param diagonal (`TRUE` or `FALSE`) Keep the terms that compare a draw with itself?
 #'   See the section on noise.
+#' @param max_draws (whole number of at least 2, or `Inf`) How many draws exact
+#'   gradients are computed at, each with the arithmetic of a pass over the data: of
+#'   more, evenly spaced ones are taken and a message says so. Gradients that are there
+#'   already (a matrix, `"kept"`) are all used, as are the draws of `prefixes`.
 #' @param covariance (numeric matrix of n_dim x n_dim, or `NULL`) Compare in the
 #'   coordinates \eqn{L^{-1} \theta}{L^-1 theta}, where \eqn{L L^T} is this matrix.
 #' @param cores (whole number) Threads. The result does not depend on it.
@@ -108,11 +113,16 @@ ksd <- function(
   form = c("vector", "coordinate"),
   prefixes = NULL,
   diagonal = TRUE,
+  max_draws = 2000,
   covariance = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
   call <- rlang::current_env()
-  problem <- stein_problem(draws, gradient, c, beta, covariance, call)
+  max_draws <- check_max_draws(max_draws)
+  if (!is.null(prefixes)) {
+    max_draws <- Inf
+  }
+  problem <- stein_problem(draws, gradient, c, beta, covariance, call, max_draws)
   form <- check_choice(form, c("vector", "coordinate"))
   n <- ncol(problem$theta)
   prefixes <- check_prefixes(prefixes, n)
@@ -140,8 +150,16 @@ ksd <- function(
 
 # What a Stein discrepancy is made of, checked. theta, score: n_dim x n_draw, chain
 # after chain, in the coordinates of `covariance`, whose root is R'R; `order` goes
-# through them iteration by iteration.
-stein_problem <- function(draws, gradient, c, beta, covariance, call) {
+# through them iteration by iteration. max_draws: where gradients are to be computed.
+stein_problem <- function(
+  draws,
+  gradient,
+  c,
+  beta,
+  covariance,
+  call,
+  max_draws = Inf
+) {
   points <- diagnostic_points(draws, call = call)
   n <- nrow(points$draws)
   if (n < 2) {
@@ -157,6 +175,9 @@ stein_problem <- function(draws, gradient, c, beta, covariance, call) {
   beta <- check_number(beta, arg = "beta", call = call)
   if (beta <= -1 || beta >= 0) {
     abort_value(beta, 1, "lie between -1 and 0, exclusive", "beta", call)
+  }
+  if (is.null(gradient) || inherits(gradient, "tall_model")) {
+    points <- thin_points(points, max_draws)
   }
   slope <- point_gradients(points, gradient, call)
   problem <- list(
@@ -227,6 +248,33 @@ check_prefixes <- function(prefixes, n, call = caller_env()) {
     )
   }
   unname(prefixes)
+}
+
+check_max_draws <- function(max_draws, arg = caller_arg(max_draws), call = caller_env()) {
+  if (identical(max_draws, Inf)) {
+    return(max_draws)
+  }
+  check_count(max_draws, min = 2, arg = arg, call = call)
+}
+
+# Evenly spaced, in the order of iterations; the last one is among them.
+thin_points <- function(points, max_draws) {
+  n <- nrow(points$draws)
+  if (n <= max_draws) {
+    return(points)
+  }
+  cli::cli_inform(
+    c(
+      i = "Exact gradients at {format_count(max_draws)} of the {format_count(n)}
+           draws, evenly spaced; {.code max_draws = Inf} takes all."
+    ),
+    class = "tall_message_thinned"
+  )
+  kept <- points$order[ceiling(seq_len(max_draws) * (n / max_draws))]
+  points$draws <- points$draws[kept, , drop = FALSE]
+  points$weights <- points$weights[kept]
+  points$order <- seq_len(max_draws)
+  points
 }
 
 # Upper triangular R, R'R = covariance.

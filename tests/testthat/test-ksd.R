@@ -230,6 +230,38 @@ test_that("a whitened fit is taken in its own parameters", {
   expect_identical(ksd(fit, "kept", prefixes = 50)$gradient, "noisy")
 })
 
+test_that("exact gradients are computed at evenly spaced draws", {
+  model <- example_model()
+  fit <- quick_fit(model, iter = 80, warmup = 30, keep = c("draws", "gradients"))
+  # 50 iterations of 2 chains, iteration by iteration
+  theta <- matrix(aperm(plain_draws(fit), c(2, 1, 3)), 100)
+  score <- t(apply(theta, 1, function(at) full_gradient(model, at)))
+  every <- seq(4, 100, 4)
+  expect_message(
+    thinned <- ksd(fit, max_draws = 25),
+    class = "tall_message_thinned"
+  )
+  expect_equal(c(thinned), c(ksd(theta[every, ], score[every, ])))
+  expect_silent(all <- ksd(fit, max_draws = 100))
+  expect_equal(c(all), c(ksd(theta, score)))
+  expect_silent(expect_identical(ksd(fit, max_draws = Inf), all))
+  # gradients that are there already, and prefixes, take all draws
+  expect_silent(kept <- ksd(fit, "kept", max_draws = 2))
+  expect_equal(c(kept), c(ksd(fit, "kept")))
+  expect_silent(parts <- ksd(fit, prefixes = c(7, 100), max_draws = 2))
+  expect_equal(parts$ksd[[2]], c(all))
+  # weights and numbers that do not divide
+  weighted <- posterior::weight_draws(posterior::as_draws_matrix(theta), 1:100)
+  posterior::variables(weighted) <- c(model$coordinates, ".log_weight")
+  few <- suppressMessages(ksd(weighted, model, max_draws = 3))
+  three <- c(34, 67, 100)
+  w <- posterior::as_draws_matrix(theta[three, ])
+  w <- posterior::weight_draws(w, three)
+  expect_equal(c(few), c(ksd(w, score[three, ])))
+  expect_snapshot(thinned <- ksd(fit, max_draws = 25))
+  expect_snapshot(ksd(fit, max_draws = 1), error = TRUE, cnd_class = TRUE)
+})
+
 test_that("bad input is named", {
   x <- matrix(rnorm(20), 10)
   gap <- x
