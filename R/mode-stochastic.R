@@ -26,6 +26,10 @@ mode_stochastic <- function(
   every <- max(1, floor(max_iter / 200))
   trace <- matrix(NA_real_, floor(max_iter / every), 4)
   running <- NA_real_
+  shows <- getOption("tallbayes.refresh", 1) > 0
+  if (shows) {
+    bar <- cli::cli_progress_bar("Searching", total = max_iter)
+  }
   for (k in seq_len(max_iter)) {
     index <- sample.int(n_data, size, useHash = size <= n_data / 2)
     here <- model_evaluate(model, theta, "posterior", index, weight)
@@ -47,6 +51,9 @@ mode_stochastic <- function(
       0.9 * running + 0.1 * here$log_density
     }
     if (k %% every == 0) {
+      if (shows) {
+        cli::cli_progress_update(set = k, id = bar)
+      }
       trace[k / every, ] <- c(
         k,
         k * size / n_data,

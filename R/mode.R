@@ -7,9 +7,9 @@
 #' @param method (string) `"newton"` (Newton's method with step halving, for
 #'   models with a Hessian), `"lbfgs"` ([stats::optim()]), `"adam"` or `"sgd"` (by
 #'   minibatches, drawn with R's generator), or `"auto"`: Newton's method where the
-#'   model can, else L-BFGS.
+#'   model can, `"adam"` for networks, else L-BFGS.
 #' @param init (numeric vector of n_dim values, or `NULL`) Where to start; `NULL`
-#'   is zero.
+#'   is zero, or random weights for [model_network()].
 #' @param max_iter (whole number) The most iterations; with `"adam"` and `"sgd"`
 #'   their number.
 #' @param batch_size (positive number) Rows in a minibatch of `"adam"` and `"sgd"`,
@@ -72,7 +72,7 @@ find_mode <- function(
   model,
   method = c("auto", "newton", "lbfgs", "adam", "sgd"),
   init = NULL,
-  max_iter = if (method %in% c("adam", "sgd")) 5000 else 100,
+  max_iter = if (mode_is_stochastic(method)) 5000 else 100,
   batch_size = 500,
   learning_rate = NULL,
   decay = max_iter / 10,
@@ -81,6 +81,7 @@ find_mode <- function(
 ) {
   check_model(model)
   method <- check_choice(method, c("auto", "newton", "lbfgs", "adam", "sgd"))
+  method <- mode_method(model, method)
   init <- check_numeric_vector(init, size = model$n_dim, allow_null = TRUE)
   max_iter <- check_count(max_iter)
   cores <- check_count(cores)
@@ -94,18 +95,8 @@ find_mode <- function(
       )
     )
   }
-  settings <- if (method %in% c("adam", "sgd")) {
-    list(
-      batch_size = check_batch_size(batch_size, "batch_size"),
-      learning_rate = check_number(
-        learning_rate,
-        positive = TRUE,
-        allow_null = TRUE
-      ) %||%
-        if (method == "adam") 0.01 else 0.1 / model$n_data,
-      decay = check_number(decay, positive = TRUE, allow_null = TRUE),
-      beta = check_beta(beta)
-    )
+  settings <- if (mode_is_stochastic(method)) {
+    stochastic_settings(model, method, batch_size, learning_rate, decay, beta)
   }
   search_mode(model, method, init, max_iter, cores, settings)
 }
@@ -114,17 +105,14 @@ find_mode <- function(
 # mode_stochastic().
 search_mode <- function(
   model,
-  method = "auto",
+  method = mode_method(model),
   init = NULL,
-  max_iter = 100,
+  max_iter = if (mode_is_stochastic(method)) 5000 else 100,
   cores = 1,
-  settings = NULL,
+  settings = stochastic_settings(model, method, decay = max_iter / 10),
   call = caller_env()
 ) {
   has_curvature <- model_info(model)$has_curvature
-  if (method == "auto") {
-    method <- if (has_curvature) "newton" else "lbfgs"
-  }
   start <- if (is.null(init)) model_start(model) else as.double(init)
   mode <- switch(
     method,
@@ -150,7 +138,7 @@ search_mode <- function(
         "The search for the mode did not converge in {mode$iterations}
          iteration{?s}.",
         x = "The norm of the gradient is {format_number(mode$gradient_norm)}.",
-        i = if (method %in% c("adam", "sgd")) {
+        i = if (mode_is_stochastic(method)) {
           "Raise {.arg max_iter}, or change {.arg learning_rate}."
         } else {
           "Raise {.arg max_iter} of {.fn find_mode}, or give {.arg init}."
@@ -160,6 +148,48 @@ search_mode <- function(
     )
   }
   mode
+}
+
+# What "auto" stands for.
+mode_method <- function(model, method = "auto") {
+  if (method != "auto") {
+    method
+  } else if (!is.null(model$mode_method)) {
+    model$mode_method
+  } else if (model_info(model)$has_curvature) {
+    "newton"
+  } else {
+    "lbfgs"
+  }
+}
+
+mode_is_stochastic <- function(method) {
+  method %in% c("adam", "sgd")
+}
+
+# Those of mode_stochastic(), checked.
+stochastic_settings <- function(
+  model,
+  method,
+  batch_size = 500,
+  learning_rate = NULL,
+  decay = NULL,
+  beta = c(0.9, 0.999),
+  call = caller_env()
+) {
+  learning_rate <- check_number(
+    learning_rate,
+    positive = TRUE,
+    allow_null = TRUE,
+    call = call
+  )
+  list(
+    batch_size = check_batch_size(batch_size, "batch_size", call = call),
+    learning_rate = learning_rate %||%
+      if (method == "adam") 0.01 else 0.1 / model$n_data,
+    decay = check_number(decay, positive = TRUE, allow_null = TRUE, call = call),
+    beta = check_beta(beta, call = call)
+  )
 }
 
 check_beta <- function(beta, arg = caller_arg(beta), call = caller_env()) {
@@ -175,8 +205,13 @@ check_beta <- function(beta, arg = caller_arg(beta), call = caller_env()) {
   beta
 }
 
+# A model's own starting point may be random: then it is a function.
 model_start <- function(model) {
-  if (is.null(model$start)) numeric(model$n_dim) else model$start
+  if (is.function(model$start)) {
+    model$start()
+  } else {
+    model$start %||% numeric(model$n_dim)
+  }
 }
 
 # The mode found with the defaults, remembered in the model.

@@ -127,3 +127,22 @@ cpu_seconds <- function(expr) {
   seconds <- system.time(expr, gcFirst = FALSE)
   sum(seconds[c("user.self", "sys.self")])
 }
+
+# A python that has PyTorch and numpy; NULL: none.
+find_torch <- function() {
+  candidates <- Filter(
+    nzchar,
+    c(Sys.getenv("PYTHON"), "/usr/bin/python3", Sys.which("python3"))
+  )
+  for (python in candidates) {
+    status <- suppressWarnings(system2(
+      python,
+      c("-c", shQuote("import torch, numpy")),
+      stdout = FALSE,
+      stderr = FALSE
+    ))
+    if (status == 0) {
+      return(python)
+    }
+  }
+}

@@ -86,15 +86,8 @@ gather <- function(n, with_obs) {
   function() n * .Call("gather_time", 4e6, ahead, with_obs)
 }
 
-python <- Filter(nzchar, c(Sys.getenv("PYTHON"), "/usr/bin/python3", Sys.which("python3")))
-has_torch <- vapply(python, function(p) {
-  suppressWarnings(
-    system2(p, c("-c", shQuote("import torch, numpy")), stdout = FALSE, stderr = FALSE)
-  ) == 0
-}, TRUE)
-python <- python[has_torch]
-if (length(python) > 0) {
-  python <- python[[1]]
+python <- find_torch()
+if (!is.null(python)) {
   files <- tempfile(c("x", "y"))
   writeBin(as.vector(t(x)), files[[1]])
   writeBin(y, files[[2]])

@@ -49,8 +49,28 @@ static inline void tb_syrk(size_t n,
                     &ldc TB_FORTRAN_LENGTH2);
 }
 
-/* C (m x n) = op(A) B + scale C, column-major; op(A) is A (m x k) for 'N' and
- * A^T of a k x m matrix for 'T'. */
+/* C (m x n) = op(A) op(B) + scale C, column-major; op(A) is m x k, op(B) k x n:
+ * the matrix for 'N', its transpose for 'T'. */
+static inline void tb_gemm_op(char op_a,
+                              char op_b,
+                              size_t m,
+                              size_t n,
+                              size_t k,
+                              const double* v_a,
+                              size_t n_lead_a,
+                              const double* v_b,
+                              size_t n_lead_b,
+                              double scale,
+                              double* v_c,
+                              size_t n_lead_c) {
+  const int m_ = (int) m, n_ = (int) n, k_ = (int) k, lda = (int) n_lead_a,
+            ldb = (int) n_lead_b, ldc = (int) n_lead_c;
+  const double one = 1;
+  TB_FORTRAN(dgemm)(&op_a, &op_b, &m_, &n_, &k_, &one, v_a, &lda, v_b, &ldb,
+                    &scale, v_c, &ldc TB_FORTRAN_LENGTH2);
+}
+
+/* C (m x n) = op(A) B + scale C */
 static inline void tb_gemm_scale(char op,
                                  size_t m,
                                  size_t n,
@@ -62,11 +82,8 @@ static inline void tb_gemm_scale(char op,
                                  double scale,
                                  double* v_c,
                                  size_t n_lead_c) {
-  const int m_ = (int) m, n_ = (int) n, k_ = (int) k, lda = (int) n_lead_a,
-            ldb = (int) n_lead_b, ldc = (int) n_lead_c;
-  const double one = 1;
-  TB_FORTRAN(dgemm)(&op, "N", &m_, &n_, &k_, &one, v_a, &lda, v_b, &ldb,
-                    &scale, v_c, &ldc TB_FORTRAN_LENGTH2);
+  tb_gemm_op(op, 'N', m, n, k, v_a, n_lead_a, v_b, n_lead_b, scale, v_c,
+             n_lead_c);
 }
 
 /* C (m x n) = op(A) B */

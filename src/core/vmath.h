@@ -1,6 +1,6 @@
-/* exp, log(1 + exp) and the logistic function of arrays. The reductions are
- * those of W. J. Cody and W. Waite (1980), Software manual for the elementary
- * functions.
+/* exp, log(1 + exp), the logistic function and tanh of arrays. The reductions
+ * are those of W. J. Cody and W. Waite (1980), Software manual for the
+ * elementary functions.
  *
  *   exp(x)        x = k log 2 + r, |r| <= log(2) / 2; a minimax polynomial of
  *                 degree 11 (relative error below 2^-56, from Remez's algorithm
@@ -14,10 +14,14 @@
  *   softplus(x)   max(x, 0) + log1p(a)
  *   log(x)        x = 2^k (1 + a), 0 <= a < 1: k log 2 + log1p(a), for normal
  *                 positive numbers only
+ *   tanh(x)       |u| / (2 + u), u = exp(-2|x|) - 1 = 2^k p(r) + (2^k - 1), with
+ *                 p(r) = exp(r) - 1, so that small results keep their relative
+ *                 accuracy, and the sign of x
  *
  * Errors are below 2 ulp for exp and 4 ulp for the others, with or without
- * fused multiply-adds (core-check: at most 1.0, 2.3 and 2.6 against long
- * double); those of log are absolute, 4 ulp of max(1, |log x|). +-Inf and overflow give the limits, NaN stays NaN. v_out may be v_x.
+ * fused multiply-adds (core-check: at most 1.0, 2.3, 2.6 and 2.5 against long
+ * double); those of log are absolute, 4 ulp of max(1, |log x|). +-Inf and
+ * overflow give the limits, NaN stays NaN. v_out may be v_x.
  *
  * Meant to be called from TB_CLONES functions; see core/vector.h. */
 #ifndef TB_CORE_VMATH_H
@@ -37,9 +41,9 @@
 /* adding it rounds to an integer, which is then in the low bits */
 #define TB_V_ROUND 0x1.8p52
 
-/* x -> exp(r), with x = k log 2 + r; *p_bits = k + TB_V_ROUND, which has k in
- * its low bits */
-TB_INLINE void tb_v4_exp_reduced(tb_v4d* p_x, tb_v4d* p_bits) {
+/* x -> exp(r) - 1, with x = k log 2 + r; *p_bits = k + TB_V_ROUND, which has k
+ * in its low bits */
+TB_INLINE void tb_v4_expm1_reduced(tb_v4d* p_x, tb_v4d* p_bits) {
   const tb_v4d x = *p_x;
   *p_bits = x * 0x1.71547652b82fep0 + TB_V_ROUND;
   const tb_v4d k = *p_bits - TB_V_ROUND;
@@ -55,7 +59,7 @@ TB_INLINE void tb_v4_exp_reduced(tb_v4d* p_x, tb_v4d* p_bits) {
   const tb_v4d c10 = r * 0x1.ad7da0b40fd0fp-26 + 0x1.28ad6489f02f5p-22;
   const tb_v4d low = r2 * c4 + c2;
   const tb_v4d high = r2 * c8 + c6;
-  *p_x = 1.0 + (r + r2 * (low + r4 * (high + r4 * c10)));
+  *p_x = r + r2 * (low + r4 * (high + r4 * c10));
 }
 
 TB_INLINE void tb_v4_exp(tb_v4d* p_x) {
@@ -63,23 +67,36 @@ TB_INLINE void tb_v4_exp(tb_v4d* p_x) {
   /* beyond these the result is Inf and 0; NaN fails both comparisons */
   x = TB_V_SELECT(x > 711.0, TB_V_ALL(711.0), x);
   x = TB_V_SELECT(x < -747.0, TB_V_ALL(-747.0), x);
-  tb_v4_exp_reduced(&x, &bits);
+  tb_v4_expm1_reduced(&x, &bits);
 
   const tb_v4d k = bits - TB_V_ROUND;
   const tb_v4d half = k * 0.5 + TB_V_ROUND;
   const tb_v4d rest = (k - (half - TB_V_ROUND)) + TB_V_ROUND;
   const tb_v4d scale_half = (tb_v4d) (((tb_v4u) half + 1023u) << 52);
   const tb_v4d scale_rest = (tb_v4d) (((tb_v4u) rest + 1023u) << 52);
-  *p_x = x * scale_half * scale_rest;
+  *p_x = (1.0 + x) * scale_half * scale_rest;
 }
 
 /* x -> exp(-|x|), which cannot overflow: 2^k is 2^(k + 64) 2^-64 */
 TB_INLINE void tb_v4_exp_negative(tb_v4d* p_x) {
   tb_v4d x = (tb_v4d) ((tb_v4u) *p_x | UINT64_C(0x8000000000000000)), bits;
   x = TB_V_SELECT(x < -747.0, TB_V_ALL(-747.0), x);
-  tb_v4_exp_reduced(&x, &bits);
+  tb_v4_expm1_reduced(&x, &bits);
   const tb_v4d scale = (tb_v4d) (((tb_v4u) bits + (1023u + 64)) << 52);
-  *p_x = x * scale * 0x1p-64;
+  *p_x = (1.0 + x) * scale * 0x1p-64;
+}
+
+TB_INLINE void tb_v4_tanh(tb_v4d* p_x) {
+  const uint64_t magnitude = UINT64_C(0x7fffffffffffffff);
+  const tb_v4u sign = (tb_v4u) *p_x & ~magnitude;
+  tb_v4d x = (tb_v4d) ((tb_v4u) *p_x & magnitude), bits;
+  /* beyond it the result is 1, and 2^k stays a normal number */
+  x = TB_V_SELECT(x > 20.0, TB_V_ALL(20.0), x) * -2.0;
+  tb_v4_expm1_reduced(&x, &bits);
+  const tb_v4d scale = (tb_v4d) (((tb_v4u) bits + 1023u) << 52);
+  const tb_v4d u = scale * x + (scale - 1.0);
+  const tb_v4d size = u / (2.0 + u); /* its sign is not used */
+  *p_x = (tb_v4d) (((tb_v4u) size & magnitude) | sign);
 }
 
 /* x -> log1p(x), 0 <= x <= 1 */
@@ -172,10 +189,15 @@ TB_INLINE void tb_scalar_log(double* p_x) {
   *p_x = log(*p_x);
 }
 
+TB_INLINE void tb_scalar_tanh(double* p_x) {
+  *p_x = tanh(*p_x);
+}
+
 #define tb_v4_exp      tb_scalar_exp
 #define tb_v4_log      tb_scalar_log
 #define tb_v4_logistic tb_scalar_logistic
 #define tb_v4_softplus tb_scalar_softplus
+#define tb_v4_tanh     tb_scalar_tanh
 
 #define TB_V_OVER_ARRAY(map)                                                  \
   for (size_t k = 0; k < n; ++k) {                                            \
@@ -198,6 +220,10 @@ TB_INLINE void tb_vlog(const double* v_x, double* v_out, size_t n) {
 /* 1 / (1 + exp(-x)) */
 TB_INLINE void tb_vlogistic(const double* v_x, double* v_out, size_t n) {
   TB_V_OVER_ARRAY(tb_v4_logistic)
+}
+
+TB_INLINE void tb_vtanh(const double* v_x, double* v_out, size_t n) {
+  TB_V_OVER_ARRAY(tb_v4_tanh)
 }
 
 /* log(1 + exp(x)) */

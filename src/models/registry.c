@@ -4,10 +4,12 @@
 
 extern const struct tb_model_type tb_model_gaussian;
 extern const struct tb_model_type tb_model_glm;
+extern const struct tb_model_type tb_model_network;
 
 const struct tb_model_type* const tb_model_registry[] = {
   &tb_model_gaussian,
   &tb_model_glm,
+  &tb_model_network,
   NULL,
 };
 

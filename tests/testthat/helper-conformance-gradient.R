@@ -59,7 +59,14 @@ enumeration_models <- function() {
       n_dim = 2
     )$model,
     sigma = entry_sigma(prior_exponential(1), n_data = 5, n_dim = 1)$model,
-    gaussian = entry_gaussian(n_data = 5, n_dim = 2)$model
+    gaussian = entry_gaussian(n_data = 5, n_dim = 2)$model,
+    network = entry_network(
+      "tanh",
+      "gaussian",
+      layers = 2,
+      n_data = 5,
+      n_input = 1
+    )$model
   )
   center <- c(0.2, -0.1)
   chol <- matrix(c(2, 1, 0, 0.5), 2)
@@ -228,9 +235,13 @@ row_gradients <- function(model, theta) {
   ))
 }
 
+# Two points of any dimension: a reference, and somewhere else.
+point_at <- function(model) rep_len(c(0.4, -0.3), model$n_dim)
+point_away <- function(model) rep_len(c(-0.6, 0.9), model$n_dim)
+
 law_unbiased <- function(entry, model, all) {
-  at <- c(0.4, -0.3)
-  theta <- c(-0.6, 0.9)
+  at <- point_at(model)
+  theta <- point_away(model)
   spec <- entry$make(at)
   found <- enumerate(model, spec, all, theta)
   expect_false(found$moved)
@@ -254,7 +265,7 @@ law_unbiased <- function(entry, model, all) {
 }
 
 law_centred <- function(entry, model) {
-  at <- c(0.4, -0.3)
+  at <- point_at(model)
   g <- full_gradient(model, at)
   schemes <- list(
     subsample_uniform(1),
@@ -272,10 +283,10 @@ law_centred <- function(entry, model) {
 }
 
 law_exact <- function(entry, model) {
-  theta <- c(-0.6, 0.9)
+  theta <- point_away(model)
   found <- estimate_once(model, entry$make(theta), NULL, theta)
   expect_close(found$gradient, full_gradient(model, theta), "full gradient")
-  expect_identical(found$variance, c(0, 0))
+  expect_identical(found$variance, numeric(model$n_dim))
 }
 
 # The estimate and its variance from the rows that a scheme draws: the second
@@ -321,7 +332,7 @@ moved_state <- function(model, gradient) {
     subsample_uniform(3),
     schedule_constant()
   )
-  plan$init <- .Call(ffi_model_to_sampler, model$pointer, c(0.4, -0.3))
+  plan$init <- .Call(ffi_model_to_sampler, model$pointer, point_at(model))
   segment <- run_segment(plan, test_control(9), 0, 9, noise_every = 1)
   report <- segment$reports[[1]]
   list(phi = report$theta, saved = list(report$saved))

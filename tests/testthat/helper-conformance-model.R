@@ -6,7 +6,7 @@
 #   log_lik       theta -> log p(y_i | theta) of every row, from R's densities
 #   log_prior     theta -> log p(theta), up to a constant
 #   row_gradient  theta -> n_data x n_dim, by the formula
-#   row_hessian   theta -> n_data matrices: -H_i
+#   row_hessian   theta -> n_data matrices: -H_i; NULL: the model has none
 #   lipschitz     L_i of every row; NULL: none
 #   lipschitz_prior   the constant of g_0; NA: none
 #   blocks        columns of L that are kept apart: chol is block diagonal
@@ -14,7 +14,7 @@
 
 conformance_models <- function() {
   trials <- c(1, 3, 2, 5)
-  list(
+  entries <- list(
     "glm, gaussian" = entry_glm(
       "gaussian",
       prior = prior_normal(c(0.2, 0, -1), c(2, 1, 0.5)),
@@ -59,6 +59,7 @@ conformance_models <- function() {
     "gaussian" = entry_gaussian(),
     "gaussian, one coordinate" = entry_gaussian(n_data = 9, n_dim = 1)
   )
+  c(entries, network_entries())
 }
 
 entry_glm <- function(
@@ -321,6 +322,10 @@ law_gradient <- function(entry) {
 
 law_curvature <- function(entry) {
   model <- entry$model
+  if (is.null(entry$row_hessian)) {
+    expect_false(model_info(model)$has_curvature)
+    testthat::skip(paste(entry$name, "has no Hessian"))
+  }
   for (k in 1:3) {
     theta <- entry$point()
     out <- curvature(model, theta)
@@ -427,22 +432,24 @@ law_log_lik_many <- function(entry) {
 law_weights <- function(entry) {
   model <- entry$model
   theta <- entry$point()
-  sigma <- solve(apart(curvature(model, theta)$hessian, entry$blocks))
-  hessians <- entry$row_hessian(theta)
   trace <- function(a) sum(diag(a))
   expected <- list(
     gradient = sqrt(rowSums(entry$row_gradient(theta)^2)),
-    hessian = vapply(hessians, function(h) {
-      sqrt(trace(h %*% sigma %*% t(h)))
-    }, 0),
-    # in whitened coordinates H_i is L^-1 H_i L^-T: its Frobenius norm, which
-    # is tr(H_i Sigma) where H_i has rank one
-    leverage = vapply(hessians, function(h) {
-      sqrt(trace(h %*% sigma %*% h %*% sigma))
-    }, 0),
     lipschitz = entry$lipschitz,
     uniform = rep(1, model$n_data)
   )
+  if (!is.null(entry$row_hessian)) {
+    sigma <- solve(apart(curvature(model, theta)$hessian, entry$blocks))
+    hessians <- entry$row_hessian(theta)
+    expected$hessian <- vapply(hessians, function(h) {
+      sqrt(trace(h %*% sigma %*% t(h)))
+    }, 0)
+    # in whitened coordinates H_i is L^-1 H_i L^-T: its Frobenius norm, which
+    # is tr(H_i Sigma) where H_i has rank one
+    expected$leverage <- vapply(hessians, function(h) {
+      sqrt(trace(h %*% sigma %*% h %*% sigma))
+    }, 0)
+  }
   for (type in weight_types) {
     compute <- function(defensive) {
       subsampling_weights(model, theta, type, defensive = defensive)

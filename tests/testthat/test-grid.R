@@ -5,7 +5,11 @@
 # error (expect_mean()).
 
 grid_problems <- function() {
-  list(gaussian = target_correlated(), glm = target_linear())
+  list(
+    gaussian = target_correlated(),
+    glm = target_linear(),
+    network = target_network()
+  )
 }
 
 # Schemes for n of the 60 rows of a problem.
@@ -124,7 +128,7 @@ grid_covariance <- function(problem, kernel, noise, schedule, iter, warmup) {
 }
 
 # Why a combination cannot run; NULL: it can.
-grid_obstacle <- function(kernel, gradient, scheme, schedule) {
+grid_obstacle <- function(problem, kernel, gradient, scheme, schedule) {
   if (!gradient$uses_rows && !is.null(scheme)) {
     "all rows leave nothing to a scheme"
   } else if (kernel$is_exact && gradient$uses_rows) {
@@ -133,6 +137,9 @@ grid_obstacle <- function(kernel, gradient, scheme, schedule) {
     "a Metropolis step needs no decay"
   } else if (identical(scheme$name, "adaptive") && gradient$name != "cv") {
     "adaptive sizes bound the noise of control variates"
+  } else if (identical(scheme$name, "adaptive") &&
+    problem$model$name == "network") {
+    "networks have no global Lipschitz constants"
   }
 }
 
@@ -158,7 +165,7 @@ for (case in names(problems)) {
           kernel <- kernels[[label]]
           schedule <- schedules[[pace]]
           title <- paste(case, gradient$name, drawn, label, pace, sep = " / ")
-          obstacle <- grid_obstacle(kernel, gradient, scheme, schedule)
+          obstacle <- grid_obstacle(problem, kernel, gradient, scheme, schedule)
 
           if (!is.null(obstacle)) {
             test_that(paste0(title, ": refused, ", obstacle), {

@@ -118,11 +118,11 @@ test_that("weights of every type are there for a normal mean", {
 # ---- pseudo-variance ---------------------------------------------------------
 
 test_that("exact pseudo-variances are those of the enumerated minibatches", {
-  at <- c(0.4, -0.3)
-  points <- rbind(c(-0.6, 0.9), c(0.1, 0.2), at)
   models <- enumeration_models()
-  for (label in c("bernoulli", "poisson", "sigma", "gaussian")) {
+  for (label in c("bernoulli", "poisson", "sigma", "gaussian", "network")) {
     model <- models[[label]]
+    at <- point_at(model)
+    points <- rbind(point_away(model), rep_len(c(0.1, 0.2), model$n_dim), at)
     uneven <- seq_len(5)^2
     schemes <- list(
       "one row" = subsample_uniform(1),

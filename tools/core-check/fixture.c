@@ -107,6 +107,50 @@ void fixture_gaussian(struct fixture* p, size_t n_data, size_t n_dim) {
   free(v_mean);
 }
 
+void fixture_network(struct fixture* p,
+                     size_t n_data,
+                     int activation,
+                     int likelihood) {
+  const double v_width[] = { 2, 3, likelihood == 2 ? 3 : 1 };
+  const double has_sigma = likelihood == 0, v_code[] = { activation, likelihood };
+  const size_t n_dim =
+    9 + 4 * (size_t) v_width[2] + (likelihood == 0 ? 1 : 0);
+  double* v_x = check_alloc(3 * n_data, sizeof(double));
+  double* v_y = v_x + 2 * n_data;
+  double* v_prior = check_alloc(3 * n_dim, sizeof(double));
+  struct tb_rng rng;
+  tb_rng_init(&rng, 19, 0, TB_STREAM_noise);
+  tb_rng_fill_norm(&rng, v_x, 2 * n_data);
+  for (size_t i = 0; i < n_data; ++i) {
+    const double u = tb_rng_unif(&rng);
+    v_y[i] = likelihood == 0 ? 3 * u : floor((likelihood + 1) * u);
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_prior[j] = 1; /* normal */
+    v_prior[2 * n_dim + j] = 2;
+  }
+  const struct tb_param v_param[] = {
+    { "x", v_x, 2 * n_data, n_data },
+    { "y", v_y, n_data, n_data },
+    { "widths", v_width, 3, 3 },
+    { "activation", v_code, 1, 1 },
+    { "likelihood", v_code + 1, 1, 1 },
+    { "sample_sigma", &has_sigma, 1, 1 },
+    { "prior_kind", v_prior, n_dim, n_dim },
+    { "prior_location", v_prior + n_dim, n_dim, n_dim },
+    { "prior_scale", v_prior + 2 * n_dim, n_dim, n_dim }
+  };
+  const struct tb_params params = { v_param, 9 };
+  memset(p, 0, sizeof *p);
+  p->model.type = tb_model_find("network");
+  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+    abort();
+  }
+  fixture_finish(p);
+  free(v_x);
+  free(v_prior);
+}
+
 void fixture_free(struct fixture* p) {
   p->model.type->destroy(&p->model);
   free(p->work.p_scratch);

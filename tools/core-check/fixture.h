@@ -27,6 +27,12 @@ void fixture_glm(struct fixture* p,
                  int family,
                  unsigned columns);
 void fixture_gaussian(struct fixture* p, size_t n_data, size_t n_dim);
+/* one hidden layer of three units; likelihood: 0 gaussian with sigma sampled,
+ * 1 bernoulli, 2 categorical with three classes */
+void fixture_network(struct fixture* p,
+                     size_t n_data,
+                     int activation,
+                     int likelihood);
 void fixture_free(struct fixture* p);
 
 /* n_dim numbers near zero, others for each seed */

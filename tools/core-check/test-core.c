@@ -339,6 +339,11 @@ static void array_softplus(const double* v_x, double* v_out, size_t n) {
   tb_vsoftplus(v_x, v_out, n);
 }
 
+TB_CLONES
+static void array_tanh(const double* v_x, double* v_out, size_t n) {
+  tb_vtanh(v_x, v_out, n);
+}
+
 static long double exact_exp(long double x) {
   return expl(x);
 }
@@ -411,6 +416,8 @@ static void vmath_errors(struct check* p_check) {
   errors_bounded(p_check, array_exp, exact_exp, -746, 710, 2);
   errors_bounded(p_check, array_logistic, exact_logistic, -746, 100, 4);
   errors_bounded(p_check, array_softplus, exact_softplus, -746, 100, 4);
+  errors_bounded(p_check, array_tanh, tanhl, -25, 25, 4);
+  errors_bounded(p_check, array_tanh, tanhl, -1, 1, 4);
 }
 
 static void vmath_limits(struct check* p_check) {
@@ -418,14 +425,17 @@ static void vmath_limits(struct check* p_check) {
                          -1e308,    DBL_MAX,   -746,   0,    -0.0,
                          709.78271, 709.7828,  -745.1, NAN };
   enum { n = sizeof v_x / sizeof v_x[0] };
-  double v_exp[n], v_logistic[n], v_softplus[n];
+  double v_exp[n], v_logistic[n], v_softplus[n], v_tanh[n];
   array_exp(v_x, v_exp, n);
   array_logistic(v_x, v_logistic, n);
   array_softplus(v_x, v_softplus, n);
+  array_tanh(v_x, v_tanh, n);
   for (size_t k = 0; k + 1 < n; ++k) {
     CHECK(ulp_error(v_exp[k], (long double) exp(v_x[k])) <= 2);
     CHECK(v_logistic[k] >= 0 && v_logistic[k] <= 1);
     CHECK(v_softplus[k] >= 0 && v_softplus[k] >= v_x[k]);
+    CHECK(v_tanh[k] == copysign(v_x[k] == 0 ? 0 : 1, v_x[k]));
+    CHECK(signbit(v_tanh[k]) == signbit(v_x[k]));
     if (fabs(v_x[k]) >= 750) {
       CHECK(v_logistic[k] == (v_x[k] > 0));
       CHECK(v_softplus[k] == fmax(v_x[k], 0));
@@ -435,7 +445,7 @@ static void vmath_limits(struct check* p_check) {
   CHECK(v_exp[8] == 1 && v_exp[9] == 1);
   CHECK(v_logistic[8] == 0.5 && v_logistic[9] == 0.5);
   CHECK(isnan(v_exp[n - 1]) && isnan(v_logistic[n - 1]) &&
-        isnan(v_softplus[n - 1]));
+        isnan(v_softplus[n - 1]) && isnan(v_tanh[n - 1]));
 }
 
 static void vmath_places(struct check* p_check) {

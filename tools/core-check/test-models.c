@@ -35,6 +35,10 @@ static bool fixture_next(struct fixture* p, size_t kind) {
     fixture_gaussian(p, 131, v_n_coef[kind - 64]);
     return true;
   }
+  if (kind < 77) {
+    fixture_network(p, 131, (int) (kind - 68) % 3, (int) (kind - 68) / 3);
+    return true;
+  }
   return false;
 }
 
@@ -121,6 +125,42 @@ static void references_subtract(struct check* p_check) {
       for (size_t j = 0; j < f.model.n_dim; ++j) {
         CHECK_CLOSE(v_difference[j], v_here[j] - v_there[j],
                     1e-9 * (1 + fabs(v_here[j])));
+      }
+    }
+    fixture_free(&f);
+  }
+}
+
+/* squared norms, and the sum beside them, of a batch are those of its rows */
+static void norms_are_norms(struct check* p_check) {
+  struct fixture f;
+  for (size_t kind = 0; fixture_next(&f, kind); ++kind) {
+    const struct tb_model_type* type = f.model.type;
+    const size_t n_dim = f.model.n_dim;
+    double v_theta[N_DIM_MOST], v_at[N_DIM_MOST];
+    fixture_point(&f, kind, v_theta);
+    fixture_point(&f, kind + 1000, v_at);
+    const struct tb_reference reference = { .v_theta = v_at };
+    for (int k = 0; type->square_norms != NULL && k < 2; ++k) {
+      const struct tb_reference* p_reference = k == 0 ? NULL : &reference;
+      const struct tb_batch batch = { .n_batch = 100, .start = 20, .weight = 3 };
+      double v_norm[100], v_sum[N_DIM_MOST] = { 0 }, v_total[N_DIM_MOST] = { 0 };
+      CHECK(type->square_norms(&f.model, &f.work, v_theta, &batch, p_reference,
+                               v_norm, v_sum) == TB_STATUS_ok);
+      for (size_t i = 0; i < 100; ++i) {
+        const struct tb_batch one = { .n_batch = 1, .start = 20 + i,
+                                      .weight = 1 };
+        double v_row[N_DIM_MOST] = { 0 }, norm = 0;
+        const struct tb_sums sums = { .v_gradient = v_row };
+        type->gradient(&f.model, &f.work, v_theta, &one, p_reference, &sums);
+        for (size_t j = 0; j < n_dim; ++j) {
+          norm += v_row[j] * v_row[j];
+          v_total[j] += v_row[j];
+        }
+        CHECK_CLOSE(v_norm[i], norm, 1e-9 * (1 + norm));
+      }
+      for (size_t j = 0; j < n_dim; ++j) {
+        CHECK_CLOSE(v_sum[j], v_total[j], 1e-9 * (1 + fabs(v_total[j])));
       }
     }
     fixture_free(&f);
@@ -439,10 +479,51 @@ static void products_share_nothing(struct check* p_check) {
   product_free(&made);
 }
 
+static void network_refuses(struct check* p_check) {
+  const double v_x[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+  const double v_y[6] = { 0, 1, 2, 1, 0, 1 }, v_width[] = { 2, 3, 3 };
+  const double activation = 0, likelihood = 2, v_one[21] = { 1 };
+  const struct tb_param v_param[] = {
+    { "x", v_x, 12, 6 },
+    { "y", v_y, 6, 6 },
+    { "widths", v_width, 3, 3 },
+    { "activation", &activation, 1, 1 },
+    { "likelihood", &likelihood, 1, 1 },
+    { "prior_kind", v_one, 21, 21 },
+    { "prior_location", v_one, 21, 21 },
+    { "prior_scale", v_one, 21, 21 }
+  };
+  const struct tb_params all = { v_param, 8 };
+  CHECK(create_without("network", &all, 99, NULL) == TB_STATUS_ok);
+  for (size_t k = 0; k < 8; ++k) {
+    CHECK(create_without("network", &all, k, NULL) == TB_STATUS_argument);
+  }
+  const double v_bad_width[][3] = { { 2, 0, 3 },   { 2, 2.5, 3 }, { 3, 3, 3 },
+                                    { 2, -1, 3 },  { 2, NAN, 3 }, { 2, 3, 2 },
+                                    { 2, 3, 2e9 }, { 0, 3, 3 } };
+  for (size_t k = 0; k < 8; ++k) {
+    const struct tb_param bad = { "widths", v_bad_width[k], 3, 3 };
+    CHECK(create_without("network", &all, 2, &bad) == TB_STATUS_argument);
+  }
+  const double v_bad[] = { -1, 3, NAN };
+  for (size_t k = 0; k < 3; ++k) {
+    const struct tb_param bad_activation = { "activation", &v_bad[k], 1, 1 };
+    const struct tb_param bad_likelihood = { "likelihood", &v_bad[k], 1, 1 };
+    CHECK(create_without("network", &all, 3, &bad_activation) ==
+          TB_STATUS_argument);
+    CHECK(create_without("network", &all, 4, &bad_likelihood) ==
+          TB_STATUS_argument);
+  }
+  const double v_bad_y[6] = { 0, 1, 3, 1, 0, 1 };
+  const struct tb_param bad_y = { "y", v_bad_y, 6, 6 };
+  CHECK(create_without("network", &all, 1, &bad_y) == TB_STATUS_argument);
+}
+
 const struct check_case check_models[] = {
   { "the registry finds every model by name", registry_finds },
   { "a pass over a batch is the sum over its rows", sums_are_sums },
   { "a reference is subtracted row by row", references_subtract },
+  { "squared norms are those of rows", norms_are_norms },
   { "whitening keeps the density", whitening_keeps_the_density },
   { "glm refuses parameters it cannot use", glm_refuses },
   { "gaussian refuses parameters it cannot use", gaussian_refuses },
@@ -451,5 +532,6 @@ const struct check_case check_models[] = {
   { "link: a product does not depend on how it is cut",
     products_do_not_depend_on_cuts },
   { "link: products may run at the same time", products_share_nothing },
+  { "network refuses parameters it cannot use", network_refuses },
   { NULL, NULL }
 };

@@ -1,0 +1,592 @@
+/* Fully connected neural networks.
+ *
+ *   f_i = f(x_i; W_1, b_1, .., W_L, b_L)       (models/layers.h)
+ *
+ *   likelihood    log p(y_i | theta)                         d log p / d f
+ *   gaussian      -(y - f)^2 / (2 s^2) - log s - log(2 pi)/2 (y - f) / s^2
+ *   bernoulli     y f - log(1 + e^f)                         y - 1/(1 + e^-f)
+ *   categorical   f_y - log sum_k e^{f_k}                    [k = y] - softmax_k
+ *
+ * with s known, or sampled as t = log s, the last coordinate, of which the
+ * gradient is (y - f)^2 / s^2 - 1. Rows are taken in blocks whose outputs and
+ * errors stay in the cache: scratch does not grow with the data.
+ *
+ * Neal (1996), Bayesian Learning for Neural Networks; the posteriors that
+ * Bieringer, Kasieczka, Steffen & Trabs (2023), AdamMCMC, sample.
+ *
+ *   symbol    variable   shape                owner
+ *   (x_i, 1)  store      n_data x (n_0 + 1)   network
+ *   y_i       v_y        n_data; categorical: network
+ *                        0, .., n_L - 1
+ *   s         precision, sampled: from theta  network
+ *             log_sigma
+ */
+#include "core/clip.h"
+#include "core/clones.h"
+#include "core/hash.h"
+#include "core/vmath.h"
+#include "data/store.h"
+#include "models/layers.h"
+#include "models/model.h"
+#include "models/prior.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum network_likelihood {
+  NETWORK_gaussian = 0,
+  NETWORK_bernoulli = 1,
+  NETWORK_categorical = 2,
+  NETWORK_likelihood_count = 3
+};
+
+struct network {
+  struct tb_layers layers;
+  enum network_likelihood likelihood;
+  bool has_sigma;
+  double log_sigma;  /* where it is known */
+  double sigma_unit; /* of the variable sigma: e^t times it */
+  struct tb_store store;
+  double* v_y;
+  struct tb_prior prior;
+};
+
+/* where a pass takes place */
+struct network_point {
+  const double* v_theta;
+  double log_sigma;
+  double precision; /* 1 / s^2 */
+};
+
+/* a block of rows in a chain's scratch */
+struct network_block {
+  struct tb_tape tape;
+  struct tb_tape other;   /* at the reference */
+  double* v_tape_scratch; /* tb_tape_scratch() */
+  double* v_input;        /* n_block x n_padded, rows gathered */
+  double* v_y;            /* n_block, and so below */
+  double* v_weight;
+  double* v_log_lik;
+  double* v_sum;    /* of exponentials; of squares */
+  double* v_slope;  /* d log p / d log s */
+};
+
+/* ------------------------------------------------------------------ blocks */
+
+enum { BLOCK_ARRAYS = 5 };
+
+static size_t network_workspace_size(const struct tb_model* p_model,
+                                     size_t n_batch) {
+  const struct network* p = p_model->p_self;
+  (void) n_batch;
+  const size_t n_row = p->store.n_padded + BLOCK_ARRAYS;
+  return (2 * tb_tape_size(&p->layers) + tb_tape_scratch(&p->layers) +
+          n_row * p->layers.n_block) *
+         sizeof(double);
+}
+
+static struct network_block network_block_at(const struct network* p,
+                                             double* v) {
+  const size_t n_tape = tb_tape_size(&p->layers), n = p->layers.n_block;
+  struct network_block block = { .tape = tb_tape_at(&p->layers, v),
+                                 .other = tb_tape_at(&p->layers, v + n_tape),
+                                 .v_tape_scratch = v + 2 * n_tape };
+  block.v_input = block.v_tape_scratch + tb_tape_scratch(&p->layers);
+  block.v_y = block.v_input + n * p->store.n_padded;
+  block.v_weight = block.v_y + n;
+  block.v_log_lik = block.v_weight + n;
+  block.v_sum = block.v_log_lik + n;
+  block.v_slope = block.v_sum + n;
+  return block;
+}
+
+/* The rows of a part of a batch, n_block at most. */
+static void network_load(const struct network* p,
+                         const struct tb_batch* p_part,
+                         struct network_block* p_block) {
+  const struct tb_store* p_store = &p->store;
+  const size_t n_row = p_part->n_batch, n_padded = p_store->n_padded;
+  const double* v_input = p_block->v_input;
+  if (p_part->v_index == NULL) {
+    v_input = p_store->type->block(p_store, p_part->start, n_row,
+                                   p_block->v_input);
+  }
+  for (size_t k = 0; k < n_row; ++k) {
+    const size_t i = tb_batch_row(p_part, k);
+    if (p_part->v_index != NULL) {
+      double* v_to = p_block->v_input + k * n_padded;
+      const double* v_row = p_store->type->block(p_store, i, 1, v_to);
+      memmove(v_to, v_row, n_padded * sizeof(double));
+    }
+    p_block->v_y[k] = p->v_y[i];
+    p_block->v_weight[k] = tb_batch_weight(p_part, k);
+  }
+  for (int k = 0; k < 2; ++k) {
+    struct tb_tape* p_tape = k == 0 ? &p_block->tape : &p_block->other;
+    p_tape->v_input = v_input;
+    p_tape->n_row = n_row;
+    p_tape->n_lead = n_padded;
+  }
+}
+
+static struct network_point network_point_at(const struct tb_model* p_model,
+                                             const double* v_theta) {
+  const struct network* p = p_model->p_self;
+  const double log_sigma =
+    p->has_sigma ? v_theta[p_model->n_dim - 1] : p->log_sigma;
+  return (struct network_point){ v_theta, log_sigma, exp(-2 * log_sigma) };
+}
+
+/* -------------------------------------------------------------- likelihood */
+
+/* Each of these: log p(y | f) of n rows, and d log p / d f; f, d: n x n_L */
+
+static void gaussian_rows(const struct network_point* p_point,
+                          const double* v_y,
+                          const double* v_f,
+                          size_t n,
+                          double* v_log_lik,
+                          double* v_error) {
+  const double base = -0.91893853320467274178 - p_point->log_sigma;
+  for (size_t i = 0; i < n; ++i) {
+    const double e = v_y[i] - v_f[i];
+    v_error[i] = p_point->precision * e;
+    v_log_lik[i] = base - 0.5 * e * v_error[i];
+  }
+}
+
+static TB_CLONES void bernoulli_rows(const double* v_y,
+                                     const double* v_f,
+                                     size_t n,
+                                     double* v_log_lik,
+                                     double* v_error) {
+  tb_vsoftplus(v_f, v_log_lik, n);
+  tb_vlogistic(v_f, v_error, n);
+  for (size_t i = 0; i < n; ++i) {
+    /* 0 * Inf: an impossible y = 0 term is 0 */
+    v_log_lik[i] = (v_y[i] == 0 ? 0 : v_y[i] * v_f[i]) - v_log_lik[i];
+    v_error[i] = v_y[i] - v_error[i];
+  }
+}
+
+/* v_sum: n, scratch */
+static TB_CLONES void categorical_rows(const double* v_y,
+                                       const double* v_f,
+                                       size_t n,
+                                       size_t n_class,
+                                       double* v_sum,
+                                       double* v_log_lik,
+                                       double* v_error) {
+  double* v_most = v_log_lik;
+  memcpy(v_most, v_f, n * sizeof(double));
+  for (size_t k = 1; k < n_class; ++k) {
+    for (size_t i = 0; i < n; ++i) {
+      const double f = v_f[k * n + i];
+      v_most[i] = f > v_most[i] ? f : v_most[i];
+    }
+  }
+  for (size_t k = 0; k < n_class; ++k) {
+    for (size_t i = 0; i < n; ++i) {
+      v_error[k * n + i] = v_f[k * n + i] - v_most[i];
+    }
+  }
+  tb_vexp(v_error, v_error, n * n_class);
+  memset(v_sum, 0, n * sizeof(double));
+  for (size_t k = 0; k < n_class; ++k) {
+    for (size_t i = 0; i < n; ++i) {
+      v_sum[i] += v_error[k * n + i];
+    }
+  }
+  for (size_t k = 0; k < n_class; ++k) {
+    for (size_t i = 0; i < n; ++i) {
+      v_error[k * n + i] = -v_error[k * n + i] / v_sum[i];
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const size_t y = (size_t) v_y[i];
+    v_log_lik[i] = v_f[y * n + i] - v_most[i] - log(v_sum[i]);
+    v_error[y * n + i] += 1;
+  }
+}
+
+/* Outputs of a block at a point, what they say of the responses and the errors
+ * at the outputs; p_tape is one of the block's. */
+static void network_evaluate(const struct network* p,
+                             const struct network_point* p_point,
+                             struct network_block* p_block,
+                             struct tb_tape* p_tape) {
+  tb_layers_forward(&p->layers, p_point->v_theta, p_tape);
+  const double* v_f = tb_tape_output(&p->layers, p_tape);
+  double* v_error = tb_tape_error(&p->layers, p_tape);
+  const size_t n = p_tape->n_row;
+  switch (p->likelihood) {
+  case NETWORK_bernoulli:
+    bernoulli_rows(p_block->v_y, v_f, n, p_block->v_log_lik, v_error);
+    break;
+  case NETWORK_categorical:
+    categorical_rows(p_block->v_y, v_f, n, p->layers.v_width[p->layers.n_layer],
+                     p_block->v_sum, p_block->v_log_lik, v_error);
+    break;
+  default:
+    gaussian_rows(p_point, p_block->v_y, v_f, n, p_block->v_log_lik, v_error);
+  }
+}
+
+/* -------------------------------------------------------------- gradients */
+
+/* d log p / d log s = e^2 / s^2 - 1, from the errors e / s^2 */
+static double log_sigma_slope(const struct network_point* p_point,
+                              double error) {
+  return error * error / p_point->precision - 1;
+}
+
+/* The errors of a block run back, at theta and at the reference (NULL: none),
+ * with the multiplier of each row, or 1 */
+static void network_backward(const struct network* p,
+                             const struct network_point* p_point,
+                             const struct network_point* p_at,
+                             bool is_weighted,
+                             struct network_block* p_block) {
+  const size_t n = p_block->tape.n_row;
+  const size_t n_out = p->layers.v_width[p->layers.n_layer];
+  double* v_error = tb_tape_error(&p->layers, &p_block->tape);
+  double* v_other = NULL;
+  if (p_at != NULL) {
+    network_evaluate(p, p_at, p_block, &p_block->other);
+    v_other = tb_tape_error(&p->layers, &p_block->other);
+  }
+  for (size_t i = 0; p->has_sigma && i < n; ++i) {
+    p_block->v_slope[i] =
+      log_sigma_slope(p_point, v_error[i]) -
+      (p_at == NULL ? 0 : log_sigma_slope(p_at, v_other[i]));
+    p_block->v_slope[i] *= is_weighted ? p_block->v_weight[i] : 1;
+  }
+  for (size_t k = 0; is_weighted && k < n_out; ++k) {
+    for (size_t i = 0; i < n; ++i) {
+      v_error[k * n + i] *= p_block->v_weight[i];
+      if (v_other != NULL) {
+        v_other[k * n + i] *= p_block->v_weight[i];
+      }
+    }
+  }
+  tb_layers_backward(&p->layers, p_point->v_theta, &p_block->tape);
+  if (p_at != NULL) {
+    tb_layers_backward(&p->layers, p_at->v_theta, &p_block->other);
+    tb_tape_subtract(&p->layers, &p_block->tape, &p_block->other);
+  }
+}
+
+/* sums of a block into v_gradient and v_square, either may be NULL */
+static void network_add(const struct tb_model* p_model,
+                        struct network_block* p_block,
+                        bool has_other,
+                        double* v_gradient,
+                        double* v_square) {
+  const struct network* p = p_model->p_self;
+  const struct tb_tape* p_other = has_other ? &p_block->other : NULL;
+  const size_t at = p_model->n_dim - 1;
+  if (v_gradient != NULL) {
+    tb_tape_add(&p->layers, &p_block->tape, p_other, v_gradient);
+  }
+  if (v_square != NULL) {
+    tb_tape_add_square(&p->layers, &p_block->tape, p_other,
+                       p_block->v_tape_scratch, v_square);
+  }
+  for (size_t i = 0; p->has_sigma && i < p_block->tape.n_row; ++i) {
+    const double t = p_block->v_slope[i];
+    if (v_gradient != NULL) {
+      v_gradient[at] += t;
+    }
+    if (v_square != NULL) {
+      v_square[at] += t * t;
+    }
+  }
+}
+
+static enum tb_status network_gradient(const struct tb_model* p_model,
+                                       const struct tb_workspace* p_work,
+                                       const double* v_theta,
+                                       const struct tb_batch* p_batch,
+                                       const struct tb_reference* p_reference,
+                                       const struct tb_sums* p_sums) {
+  const struct network* p = p_model->p_self;
+  const bool has_other = p_reference != NULL;
+  const bool wants_gradient =
+    p_sums->v_gradient != NULL || p_sums->v_square != NULL;
+  const struct network_point point = network_point_at(p_model, v_theta);
+  const struct network_point at =
+    has_other ? network_point_at(p_model, p_reference->v_theta) : point;
+  struct network_block block = network_block_at(p, p_work->p_scratch);
+  double log_lik = 0;
+
+  for (size_t b = 0; b < p_batch->n_batch; b += p->layers.n_block) {
+    const struct tb_batch part =
+      tb_batch_part(p_batch, b, p->layers.n_block);
+    network_load(p, &part, &block);
+    network_evaluate(p, &point, &block, &block.tape);
+    for (size_t i = 0; i < block.tape.n_row; ++i) {
+      log_lik += block.v_weight[i] * block.v_log_lik[i];
+    }
+    if (wants_gradient) {
+      network_backward(p, &point, has_other ? &at : NULL, true, &block);
+      network_add(p_model, &block, has_other, p_sums->v_gradient,
+                  p_sums->v_square);
+    }
+  }
+  if (p_sums->p_log_lik != NULL) {
+    *p_sums->p_log_lik += log_lik;
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status network_square_norms(
+  const struct tb_model* p_model,
+  const struct tb_workspace* p_work,
+  const double* v_theta,
+  const struct tb_batch* p_batch,
+  const struct tb_reference* p_reference,
+  double* v_square,
+  double* v_sum) {
+  const struct network* p = p_model->p_self;
+  const bool has_other = p_reference != NULL;
+  const struct network_point point = network_point_at(p_model, v_theta);
+  const struct network_point at =
+    has_other ? network_point_at(p_model, p_reference->v_theta) : point;
+  struct network_block block = network_block_at(p, p_work->p_scratch);
+
+  for (size_t b = 0; b < p_batch->n_batch; b += p->layers.n_block) {
+    const struct tb_batch part =
+      tb_batch_part(p_batch, b, p->layers.n_block);
+    network_load(p, &part, &block);
+    network_evaluate(p, &point, &block, &block.tape);
+    network_backward(p, &point, has_other ? &at : NULL, false, &block);
+    tb_tape_square_norms(&p->layers, &block.tape,
+                         has_other ? &block.other : NULL, block.v_tape_scratch,
+                         v_square + b);
+    for (size_t i = 0; p->has_sigma && i < block.tape.n_row; ++i) {
+      v_square[b + i] += block.v_slope[i] * block.v_slope[i];
+    }
+    if (v_sum != NULL) {
+      network_add(p_model, &block, has_other, v_sum, NULL);
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status network_log_lik(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_theta,
+                                      const struct tb_batch* p_batch,
+                                      double* v_out) {
+  const struct network* p = p_model->p_self;
+  const struct network_point point = network_point_at(p_model, v_theta);
+  struct network_block block = network_block_at(p, p_work->p_scratch);
+  for (size_t b = 0; b < p_batch->n_batch; b += p->layers.n_block) {
+    const struct tb_batch part =
+      tb_batch_part(p_batch, b, p->layers.n_block);
+    network_load(p, &part, &block);
+    network_evaluate(p, &point, &block, &block.tape);
+    memcpy(v_out + b, block.v_log_lik, block.tape.n_row * sizeof(double));
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status network_prior(const struct tb_model* p_model,
+                                    const struct tb_workspace* p_work,
+                                    const double* v_theta,
+                                    double* v_gradient,
+                                    double* p_log_prior) {
+  const struct network* p = p_model->p_self;
+  (void) p_work;
+  const double log_prior = tb_prior_gradient(&p->prior, v_theta, v_gradient);
+  if (p_log_prior != NULL) {
+    *p_log_prior += log_prior;
+  }
+  return TB_STATUS_ok;
+}
+
+/* norms of the gradients; a network has no Hessian worth its price, and no
+ * global Lipschitz constants */
+static enum tb_status network_weights(const struct tb_model* p_model,
+                                      enum tb_weight_type type,
+                                      const double* v_theta,
+                                      const double* v_chol,
+                                      double* v_out,
+                                      int n_threads) {
+  (void) v_chol;
+  (void) n_threads;
+  if (type != TB_WEIGHT_gradient) {
+    return TB_STATUS_unsupported;
+  }
+  const struct tb_workspace work = {
+    .p_scratch = malloc(network_workspace_size(p_model, 0))
+  };
+  if (work.p_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  const struct tb_batch all = { .n_batch = p_model->n_data, .weight = 1 };
+  network_square_norms(p_model, &work, v_theta, &all, NULL, v_out, NULL);
+  for (size_t i = 0; i < p_model->n_data; ++i) {
+    v_out[i] = sqrt(v_out[i]);
+  }
+  free(work.p_scratch);
+  return TB_STATUS_ok;
+}
+
+static double network_lipschitz_prior(const struct tb_model* p_model) {
+  const struct network* p = p_model->p_self;
+  return tb_prior_lipschitz(&p->prior, NULL);
+}
+
+/* log sigma -> sigma */
+static void network_constrain(const struct tb_model* p_model,
+                              const double* v_theta,
+                              double* v_natural) {
+  const struct network* p = p_model->p_self;
+  const size_t at = p_model->n_dim - 1;
+  memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
+  if (p->has_sigma) {
+    v_natural[at] = p->sigma_unit * exp(v_theta[at]);
+  }
+}
+
+/* ------------------------------------------------------------------- life */
+
+static size_t network_memory(const struct tb_model* p_model) {
+  const struct network* p = p_model->p_self;
+  return p->store.type->memory(&p->store) + p_model->n_data * sizeof(double);
+}
+
+static void network_destroy(struct tb_model* p_model) {
+  struct network* p = p_model->p_self;
+  if (p == NULL) {
+    return;
+  }
+  if (p->store.type != NULL) {
+    p->store.type->destroy(&p->store);
+  }
+  tb_big_free(p->v_y, p_model->n_data * sizeof(double));
+  tb_prior_destroy(&p->prior);
+  free(p);
+  p_model->p_self = NULL;
+}
+
+/* (x_i, 1) row by row from a column-major matrix */
+static void network_fill(struct tb_store* p_store,
+                         const double* v_x,
+                         double* v_row) {
+  const size_t n_row = p_store->n_row, n_in = p_store->n_col - 1;
+  memset(v_row, 0, p_store->n_padded * sizeof(double));
+  v_row[n_in] = 1;
+  for (size_t i = 0; i < n_row; ++i) {
+    for (size_t j = 0; j < n_in; ++j) {
+      v_row[j] = v_x[j * n_row + i];
+    }
+    p_store->type->write(p_store, i, 1, v_row);
+  }
+}
+
+/* class numbers 0, .., n_class - 1 only */
+static bool are_classes(const double* v_y, size_t n, size_t n_class) {
+  for (size_t i = 0; i < n; ++i) {
+    if (!(v_y[i] >= 0) || v_y[i] >= (double) n_class ||
+        v_y[i] != floor(v_y[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Parameters: "x" (n_data x n_0), "y" (n_data), "widths" (n_0, .., n_L),
+ * "activation", "likelihood" (numbers of the enums), "sigma", "sample_sigma",
+ * "sigma_unit", and those of the prior. */
+static enum tb_status network_create(struct tb_model* p_model,
+                                     const struct tb_params* p_params) {
+  const struct tb_param* p_x = tb_params_find(p_params, "x");
+  const struct tb_param* p_y = tb_params_find(p_params, "y");
+  const struct tb_param* p_widths = tb_params_find(p_params, "widths");
+  const double activation = tb_params_number(p_params, "activation", -1);
+  const double likelihood = tb_params_number(p_params, "likelihood", -1);
+  const double sigma = tb_params_number(p_params, "sigma", 1);
+  const double unit = tb_params_number(p_params, "sigma_unit", 1);
+  const bool has_sigma = tb_params_number(p_params, "sample_sigma", 0) != 0;
+  struct tb_layers layers;
+
+  if (p_x == NULL || p_y == NULL || p_widths == NULL || p_x->n_row == 0 ||
+      p_x->n_row != p_y->n_value || !(activation >= 0) ||
+      activation >= TB_ACTIVATION_count || !(likelihood >= 0) ||
+      likelihood >= NETWORK_likelihood_count || !(sigma > 0) || !(unit > 0) ||
+      (has_sigma && likelihood != NETWORK_gaussian) ||
+      !tb_layers_create(&layers, (enum tb_activation) activation,
+                        p_widths->v_value, p_widths->n_value)) {
+    return TB_STATUS_argument;
+  }
+  const size_t n_data = p_x->n_row, n_in = layers.v_width[0];
+  const size_t n_out = layers.v_width[layers.n_layer];
+  const bool is_categorical = likelihood == NETWORK_categorical;
+  if (p_x->n_value != n_data * n_in || (!is_categorical && n_out != 1) ||
+      (is_categorical && !are_classes(p_y->v_value, n_data, n_out))) {
+    return TB_STATUS_argument;
+  }
+  struct network* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_model->p_self = p;
+  p_model->n_data = n_data;
+  p_model->n_dim = tb_layers_n_weight(&layers) + has_sigma;
+  p_model->n_natural = p_model->n_dim;
+  p_model->p_frame = NULL;
+  p->layers = layers;
+  p->likelihood = (enum network_likelihood) likelihood;
+  p->has_sigma = has_sigma;
+  p->log_sigma = log(sigma);
+  p->sigma_unit = unit;
+
+  double* v_row = NULL;
+  enum tb_status status =
+    tb_prior_create(&p->prior, p_params, p_model->n_dim);
+  if (status == TB_STATUS_ok) {
+    status = tb_store_dense_create(&p->store, n_data, n_in + 1);
+  }
+  if (status == TB_STATUS_ok) {
+    p->v_y = tb_big_alloc(n_data * sizeof(double));
+    v_row = malloc(p->store.n_padded * sizeof(double));
+    status =
+      p->v_y == NULL || v_row == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+  }
+  if (status != TB_STATUS_ok) {
+    free(v_row);
+    network_destroy(p_model);
+    return status;
+  }
+  network_fill(&p->store, p_x->v_value, v_row);
+  free(v_row);
+  memcpy(p->v_y, p_y->v_value, n_data * sizeof(double));
+
+  const double v_option[] = { activation, likelihood, sigma, unit };
+  uint64_t hash = tb_hash_doubles((uint64_t) n_data, v_option, 4);
+  hash = tb_hash_doubles(hash, p_widths->v_value, p_widths->n_value);
+  hash = tb_hash_doubles(hash, p->prior.v_kind, 3 * p_model->n_dim);
+  hash = tb_hash_doubles(hash, p_x->v_value, p_x->n_value);
+  p_model->fingerprint = tb_hash_doubles(hash, p_y->v_value, n_data);
+  return TB_STATUS_ok;
+}
+
+const struct tb_model_type tb_model_network = {
+  .name = "network",
+  .citation = "Neal (1996), Bayesian Learning for Neural Networks",
+  .create = network_create,
+  .destroy = network_destroy,
+  .prior = network_prior,
+  .gradient = network_gradient,
+  .workspace_size = network_workspace_size,
+  .log_lik = network_log_lik,
+  .square_norms = network_square_norms,
+  .weights = network_weights,
+  .lipschitz_prior = network_lipschitz_prior,
+  .constrain = network_constrain,
+  .memory = network_memory,
+};
