@@ -267,7 +267,7 @@ kernel_is_metropolis <- function(kernel) {
 }
 
 kernel_uses_variance <- function(kernel) {
-  kernel$args$variant %in% c("corrected", "modified") ||
+  isTRUE(kernel$args$variant %in% c("corrected", "modified")) ||
     identical(kernel$args$noise_estimate, "minibatch") ||
     isTRUE(kernel$args$adaptive)
 }
