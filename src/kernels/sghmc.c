@@ -99,7 +99,7 @@ static enum tb_status sghmc_move(struct tb_chain* p_chain, double kick) {
   if (p_self->estimates_noise) {
     tb_noise_add(&p_state->noise, p_self->smoothing, p_chain, v_average);
   }
-  const double unbias = tb_noise_unbias(&p_state->noise);
+  const double unbias = tb_noise_now(&p_state->noise, p_chain);
   const double temperature = p_chain->is_exploring ? 0 : 1;
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_xi, n_dim);
   for (size_t j = 0; j < n_dim; ++j) {

@@ -207,13 +207,15 @@ enum tb_status fixture_run_create(const struct fixture* p,
     { "decay", &decay, 1, 1 },
     { "epsilon", &epsilon, 1, 1 }
   };
-  const struct tb_param v_estimator[] = { { "at", v_at, n_dim, n_dim } };
+  const struct tb_param v_estimator[] = { { "at", v_at, n_dim, n_dim },
+                                          { "refresh", &p_what->refresh, 1,
+                                            1 } };
   const struct tb_param v_scheme[] = { { "size", &size, 1, 1 },
                                        { "replace", &replace, 1, 1 } };
   struct tb_run_spec spec = {
     .p_model = (struct tb_model*) &p->model,
     .kernel = { kernel, { v_kernel, sizeof v_kernel / sizeof v_kernel[0] } },
-    .estimator = { estimator, { v_estimator, 1 } },
+    .estimator = { estimator, { v_estimator, 2 } },
     .scheme = { "uniform", { v_scheme, 2 } },
     .schedule = { "constant", { NULL, 0 } },
     .n_chain = p_what->n_chain,
@@ -224,6 +226,10 @@ enum tb_status fixture_run_create(const struct fixture* p,
     .likelihood_scale = 1,
     .v_init = p_what->v_init
   };
+  if (p_what->scheme != NULL) {
+    spec.scheme = (struct tb_member){ p_what->scheme,
+                                      { p_what->v_scheme, p_what->n_scheme } };
+  }
   if (strcmp(estimator, "full") == 0) {
     spec.scheme.name = NULL;
   }

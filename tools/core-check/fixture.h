@@ -55,6 +55,10 @@ struct fixture_run {
   double integrator; /* sgld: 0 euler, 1 leimkuhler-matthews */
   double adapt;      /* mala */
   double size;       /* rows of a minibatch, with replacement; default 10 */
+  double refresh;    /* svrg */
+  const char* scheme; /* default "uniform" of `size`; else with v_scheme */
+  const struct tb_param* v_scheme;
+  size_t n_scheme;
   size_t n_chain;
   size_t n_warmup;
   size_t n_sampling;

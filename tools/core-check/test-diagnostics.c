@@ -1,9 +1,11 @@
 #include "check.h"
+#include "fixture.h"
 
 #include "core/rng.h"
 #include "core/vmath.h"
 #include "diagnostics/fssd.h"
 #include "diagnostics/ksd.h"
+#include "diagnostics/pseudo-variance.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -200,11 +202,68 @@ static void log_is_accurate(struct check* p_check) {
   }
 }
 
+/* V = [sum ||a_i||^2 / p_i - ||sum a_i||^2] / n, and the sums of its parts,
+ * against the enumeration of all pairs of rows */
+static void spread_is_variance(struct check* p_check) {
+  enum { n_data = 6, n_dim = 3 };
+  const double v_p[n_data] = { 0.1, 0.2, 0.05, 0.3, 0.15, 0.2 };
+  const double v_theta[n_dim] = { 0.4, -0.1, 0.2 }, v_at[n_dim] = { 0.1, 0, 0 };
+  const struct tb_reference at = { .v_theta = v_at };
+  for (int kind = 0; kind < 4; ++kind) {
+    const struct tb_reference* p_reference = kind % 2 ? &at : NULL;
+    struct fixture f;
+    if (kind < 2) {
+      fixture_glm(&f, n_data, n_dim, 2, FIXTURE_WEIGHTS);
+    } else {
+      fixture_gaussian(&f, n_data, n_dim);
+    }
+    double v_a[n_data][n_dim] = { { 0 } }, v_sum[n_dim] = { 0 };
+    double square = 0, norm = 0, total = 0, variance = 0;
+    for (size_t i = 0; i < n_data; ++i) {
+      double own = 0;
+      const struct tb_batch one = { .n_batch = 1, .start = i, .weight = 1 };
+      const struct tb_sums sums = { .v_gradient = v_a[i] };
+      f.model.type->gradient(
+        &f.model, &f.work, v_theta, &one, p_reference, &sums);
+      for (size_t j = 0; j < n_dim; ++j) {
+        own += v_a[i][j] * v_a[i][j];
+        v_sum[j] += v_a[i][j];
+      }
+      square += own;
+      norm += sqrt(own);
+    }
+    for (size_t j = 0; j < n_dim; ++j) {
+      total += v_sum[j] * v_sum[j];
+    }
+    for (size_t i = 0; i < n_data; ++i) {
+      for (size_t k = 0; k < n_data; ++k) {
+        for (size_t j = 0; j < n_dim; ++j) {
+          const double error =
+            0.5 * (v_a[i][j] / v_p[i] + v_a[k][j] / v_p[k]) - v_sum[j];
+          variance += v_p[i] * v_p[k] * error * error;
+        }
+      }
+    }
+    struct tb_spread spread;
+    double* v_scratch = check_alloc(2 * n_dim + TB_CHUNK, sizeof(double));
+    CHECK(tb_spread_of(&f.model, &f.work, v_theta, p_reference, v_p,
+                       v_scratch, &spread) == TB_STATUS_ok);
+    CHECK_CLOSE(spread.square, square, 1e-12 * square);
+    CHECK_CLOSE(spread.norm, norm, 1e-12 * norm);
+    CHECK_CLOSE(spread.total, total, 1e-12 * square * n_data);
+    CHECK_CLOSE((spread.weighted - spread.total) / 2, variance,
+                1e-11 * square * n_data);
+    free(v_scratch);
+    fixture_free(&f);
+  }
+}
+
 const struct check_case check_diagnostics[] = {
   { "the parts of a Stein discrepancy are those of its definition",
     ksd_is_definition },
   { "the sums and slopes of a finite set are those of their definition",
     fssd_is_definition },
+  { "the spread of rows is the variance of estimates", spread_is_variance },
   { "log of arrays is accurate", log_is_accurate },
   { NULL, NULL }
 };

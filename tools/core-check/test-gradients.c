@@ -108,6 +108,161 @@ static void estimates_are_unbiased(struct check* p_check) {
   fixture_free(&f);
 }
 
+/* ---- enumeration ---- */
+
+enum { N_ROW = 4, N_PAIR = N_ROW * N_ROW };
+
+/* The models: one scalar a row, two, none. */
+static void small_model(struct fixture* p, int kind) {
+  if (kind == 2) {
+    fixture_gaussian(p, N_ROW, N_DIM);
+  } else {
+    fixture_glm(p, N_ROW, N_DIM - kind, kind == 0,
+                FIXTURE_WEIGHTS | FIXTURE_OFFSET | (kind ? FIXTURE_SIGMA : 0));
+  }
+}
+
+static const double v_chance[N_ROW] = { 0.1, 0.2, 0.3, 0.4 };
+
+/* The run after n_step steps whose minibatches all are rows i and j, drawn with
+ * replacement with the chances above. */
+static struct tb_run* pair_run(const struct fixture* p,
+                               const char* estimator,
+                               size_t pair,
+                               size_t n_step,
+                               const double* v_theta) {
+  const double v_index[] = { (double) (pair / N_ROW) + 1,
+                             (double) (pair % N_ROW) + 1 };
+  const double v_multiplier[] = { 0.5 / v_chance[pair / N_ROW],
+                                  0.5 / v_chance[pair % N_ROW] };
+  const struct tb_param v_scheme[] = { { "index", v_index, 2, 2 },
+                                       { "multiplier", v_multiplier, 2, 2 } };
+  const struct fixture_run what = { .estimator = estimator,
+                                    .step_size = 1e-2,
+                                    .refresh = 3,
+                                    .scheme = "fixed",
+                                    .v_scheme = v_scheme,
+                                    .n_scheme = 2,
+                                    .n_chain = 1,
+                                    .n_sampling = 10,
+                                    .seed = 5,
+                                    .v_init = v_theta };
+  const struct tb_recorder recorder = { .n_keep = 10 };
+  struct tb_run* p_run;
+  if (fixture_run_create(p, &what, &p_run) == TB_STATUS_ok) {
+    tb_run_start(p_run);
+    tb_run_advance(p_run, n_step, 1, &recorder);
+  }
+  return p_run;
+}
+
+/* Over all minibatches, pairs of a row with itself among them, an estimate
+ * averages to the gradient. SVRG is exact where the chain starts and takes the
+ * minibatch after a step, which is the same for all. */
+static void enumeration_is_unbiased(struct check* p_check) {
+  const char* const v_name[] = { "simple", "cv", "saga", "svrg" };
+  for (int kind = 0; kind < 3; ++kind) {
+    struct fixture f;
+    small_model(&f, kind);
+    double v_theta[N_DIM], v_exact[N_DIM];
+    fixture_point(&f, 9, v_theta);
+    for (size_t e = 0; e < 4; ++e) {
+      double v_mean[N_DIM] = { 0 }, spread = 0;
+      for (size_t pair = 0; pair < N_PAIR; ++pair) {
+        struct tb_run* p_run = pair_run(&f, v_name[e], pair, e == 3, v_theta);
+        const struct tb_chain* p_chain = tb_run_chain(p_run, 0);
+        const double chance =
+          v_chance[pair / N_ROW] * v_chance[pair % N_ROW];
+        fixture_gradient(&f, p_chain->v_theta, v_exact);
+        for (size_t j = 0; j < N_DIM; ++j) {
+          v_mean[j] += chance * p_chain->v_gradient[j];
+          spread += fabs(p_chain->v_gradient[j] - v_exact[j]);
+        }
+        tb_run_destroy(p_run);
+      }
+      for (size_t j = 0; j < N_DIM; ++j) {
+        CHECK_CLOSE(v_mean[j], v_exact[j], 1e-11 * (1 + fabs(v_exact[j])));
+      }
+      CHECK(spread > 1e-3);
+    }
+    fixture_free(&f);
+  }
+}
+
+/* The total of SAGA stays the sum of its table, whatever is drawn; rows that
+ * were drawn have the gradient at the chain's position. */
+static void saga_keeps_its_total(struct check* p_check) {
+  for (int kind = 0; kind < 3; ++kind) {
+    struct fixture f;
+    small_model(&f, kind);
+    const struct tb_model* p_model = &f.model;
+    double v_theta[N_DIM];
+    fixture_point(&f, 9, v_theta);
+    for (size_t pair = 0; pair < N_PAIR; ++pair) {
+      struct tb_run* p_run = pair_run(&f, "saga", pair, 3, v_theta);
+      const struct tb_chain* p_chain = tb_run_chain(p_run, 0);
+      const double* v_total = p_chain->p_estimator_state;
+      const double* v_table = v_total + N_DIM;
+      double v_sum[N_DIM] = { 0 };
+      if (kind < 2) {
+        const struct tb_batch all = { .n_batch = N_ROW, .weight = 1 };
+        p_model->type->add_scalar(p_model, &f.work, &all, v_table, v_sum);
+      }
+      for (size_t i = 0; i < N_ROW; ++i) {
+        double v_row[N_DIM] = { 0 };
+        double v_scalar[2] = { 0 };
+        const struct tb_batch one = { .n_batch = 1, .start = i, .weight = 1 };
+        const struct tb_sums sums = { .v_gradient = v_row,
+                                      .v_scalar = kind < 2 ? v_scalar : NULL };
+        p_model->type->gradient(
+          p_model, &f.work, p_chain->v_theta, &one, NULL, &sums);
+        const size_t n = kind < 2 ? p_model->n_scalar : N_DIM;
+        const double* v_now = kind < 2 ? v_scalar : v_row;
+        const bool is_drawn = i == pair / N_ROW || i == pair % N_ROW;
+        for (size_t k = 0; k < n; ++k) {
+          const double entry = v_table[i * n + k];
+          CHECK((fabs(entry - v_now[k]) <= 1e-12) == is_drawn);
+        }
+        for (size_t j = 0; kind == 2 && j < N_DIM; ++j) {
+          v_sum[j] += v_table[i * N_DIM + j];
+        }
+      }
+      for (size_t j = 0; j < N_DIM; ++j) {
+        CHECK_CLOSE(v_total[j], v_sum[j], 1e-11 * (1 + fabs(v_sum[j])));
+      }
+      tb_run_destroy(p_run);
+    }
+    fixture_free(&f);
+  }
+}
+
+/* SVRG moves its reference every third estimate, to where the chain is: there
+ * the gradient is exact and has no noise. Rows are counted. */
+static void svrg_refreshes(struct check* p_check) {
+  struct fixture f;
+  small_model(&f, 0);
+  double v_theta[N_DIM], v_exact[N_DIM];
+  fixture_point(&f, 9, v_theta);
+  double n_row = 0;
+  for (size_t n_step = 0; n_step < 10; ++n_step) {
+    struct tb_run* p_run = pair_run(&f, "svrg", 1, n_step, v_theta);
+    const struct tb_chain* p_chain = tb_run_chain(p_run, 0);
+    const bool is_refresh = n_step % 3 == 0;
+    double error = 0;
+    n_row += is_refresh ? N_ROW : 2;
+    fixture_gradient(&f, p_chain->v_theta, v_exact);
+    for (size_t j = 0; j < N_DIM; ++j) {
+      error = fmax(error, fabs(p_chain->v_gradient[j] - v_exact[j]));
+    }
+    CHECK(is_refresh ? error < 1e-12 : error > 1e-6);
+    CHECK(p_chain->is_exact == is_refresh);
+    CHECK(p_chain->counts.n_row == n_row);
+    CHECK(p_chain->counts.n_full == (double) (n_step / 3 + 1));
+    tb_run_destroy(p_run);
+  }
+  fixture_free(&f);
+}
+
 static void cv_refuses(struct check* p_check) {
   struct fixture f;
   fixture_glm(&f, 50, N_DIM, 1, 0);
@@ -141,6 +296,9 @@ const struct check_case check_gradients[] = {
   { "full is the gradient", full_is_exact },
   { "cv is exact at its point", cv_is_exact_at_its_point },
   { "estimates are unbiased", estimates_are_unbiased },
+  { "enumerated estimates are unbiased", enumeration_is_unbiased },
+  { "saga keeps its total", saga_keeps_its_total },
+  { "svrg moves its reference", svrg_refreshes },
   { "cv refuses points of another length", cv_refuses },
   { NULL, NULL }
 };

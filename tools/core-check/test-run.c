@@ -12,6 +12,9 @@ static const struct fixture_run v_what[] = {
   { .kernel = "sgld", .step_size = 1e-4, .integrator = 1, .variant = 1 },
   { .kernel = "sgld", .step_size = 1e-4, .estimator = "cv" },
   { .kernel = "sgld", .step_size = 1e-4, .estimator = "full" },
+  { .kernel = "sgld", .step_size = 1e-4, .estimator = "saga" },
+  { .kernel = "sgld", .step_size = 1e-4, .estimator = "svrg", .refresh = 7,
+    .variant = 1 },
   { .kernel = "mala", .step_size = 1e-3, .estimator = "full", .adapt = 1 }
 };
 enum { n_what = sizeof v_what / sizeof v_what[0] };

@@ -1,5 +1,7 @@
 #include "check.h"
 
+#include "fixture.h"
+#include "gradients/gradient.h"
 #include "subsampling/subsample.h"
 #include "subsampling/weighted.h"
 
@@ -288,6 +290,206 @@ static void weighted_refuses(struct check* p_check) {
   drawer_free(&d);
 }
 
+/* ---- adaptive ---- */
+
+enum { A_DIM = 3, A_DATA = 40 };
+
+struct adaptive_case {
+  double rate, least, most;
+  const double* v_weight;
+};
+
+static void adaptive_make(struct drawer* p, const struct adaptive_case* p_case) {
+  static const double v_at[A_DIM] = { 1, 0, -1 };
+  const struct tb_param v_param[] = {
+    { "at", v_at, A_DIM, A_DIM },       { "rate", &p_case->rate, 1, 1 },
+    { "min_size", &p_case->least, 1, 1 }, { "max_size", &p_case->most, 1, 1 },
+    { "weights", p_case->v_weight, A_DATA, A_DATA }
+  };
+  const struct tb_params params = { v_param,
+                                    p_case->v_weight == NULL ? 4 : 5 };
+  memset(p, 0, sizeof *p);
+  p->model.n_data = A_DATA;
+  p->model.n_dim = A_DIM;
+  p->chain.n_dim = A_DIM;
+  p->scheme.type = tb_scheme_find("adaptive");
+  p->scheme.p_self =
+    check_alloc(1, p->scheme.type->self_size(&params, A_DATA));
+  p->status = p->scheme.type->init(&p->scheme, &p->model, &params);
+  p->target.p_model = &p->model;
+  p->target.p_scheme = &p->scheme;
+  p->chain.p_target = &p->target;
+  if (p->status == TB_STATUS_ok) {
+    p->chain.p_scheme_state =
+      check_alloc(1, p->scheme.type->state_size(&p->scheme));
+  }
+  drawer_start(p, 1);
+}
+
+/* n = floor(rate ||theta - at||^2) + 1 between the bounds; all rows, in order
+ * and without noise, at N */
+static void adaptive_sizes(struct check* p_check) {
+  double v_weight[A_DATA];
+  weights_fill(v_weight, A_DATA, 1);
+  double sum = 0;
+  for (size_t i = 0; i < A_DATA; ++i) {
+    sum += v_weight[i];
+  }
+  for (int is_weighted = 0; is_weighted < 2; ++is_weighted) {
+    for (size_t most = 20; most <= A_DATA; most += 20) {
+      const struct adaptive_case one = { 2.5, 3, (double) most,
+                                         is_weighted ? v_weight : NULL };
+      struct drawer d;
+      adaptive_make(&d, &one);
+      CHECK(d.status == TB_STATUS_ok);
+      CHECK(d.scheme.n_size == 3 && d.scheme.n_size_max == most);
+      for (double away = 0; away < 6; away += 0.1) {
+        const double v_theta[A_DIM] = { 1 + away, 0, -1 - away };
+        const double size = floor(2.5 * 2 * away * away) + 1;
+        const size_t n = size < 3 ? 3
+                         : size < (double) most ? (size_t) size : most;
+        struct tb_batch batch;
+        d.scheme.type->draw(&d.chain, v_theta, &batch);
+        /* away^2 is rounded: at a whole number either side will do */
+        CHECK(batch.n_batch == n || fabs(5 * away * away - round(5 * away *
+                                         away)) < 1e-9);
+        if (batch.n_batch == A_DATA) {
+          CHECK(batch.v_index == NULL && batch.weight == 1 &&
+                batch.v_weight == NULL && batch.finite == 0);
+          continue;
+        }
+        CHECK(batch.finite == 1);
+        for (size_t k = 0; k < batch.n_batch; ++k) {
+          const size_t i = tb_batch_row(&batch, k);
+          const double p = is_weighted ? v_weight[i] / sum : 1.0 / A_DATA;
+          CHECK_CLOSE(tb_batch_weight(&batch, k) * (double) batch.n_batch * p,
+                      1, 1e-12);
+        }
+      }
+      const double v_bad[A_DIM] = { NAN, 0, 0 };
+      struct tb_batch batch;
+      d.scheme.type->draw(&d.chain, v_bad, &batch);
+      CHECK(batch.n_batch == most);
+      drawer_free(&d);
+    }
+  }
+}
+
+static void adaptive_law(struct check* p_check) {
+  double v_weight[A_DATA], v_seen[A_DATA] = { 0 }, v_expected[A_DATA];
+  double sum = 0;
+  for (size_t i = 0; i < A_DATA; ++i) {
+    v_weight[i] = 1 + (double) (i % 7);
+    sum += v_weight[i];
+  }
+  const struct adaptive_case one = { 2, 1, A_DATA, v_weight };
+  const double v_theta[A_DIM] = { 2, 1, 0 }; /* n = 7 */
+  struct drawer d;
+  adaptive_make(&d, &one);
+  for (size_t t = 0; t < 20000; ++t) {
+    struct tb_batch batch;
+    d.scheme.type->draw(&d.chain, v_theta, &batch);
+    CHECK(batch.n_batch == 7);
+    for (size_t k = 0; k < 7; ++k) {
+      v_seen[batch.v_index[k]] += 1;
+    }
+  }
+  for (size_t i = 0; i < A_DATA; ++i) {
+    v_expected[i] = 140000 * v_weight[i] / sum;
+  }
+  CHECK(fabs(check_chi_square(v_seen, v_expected, A_DATA)) < 5);
+  drawer_free(&d);
+}
+
+static void adaptive_refuses(struct check* p_check) {
+  const double v_zero[A_DATA] = { 0 };
+  const struct adaptive_case v_bad[] = {
+    { -1, 1, 5, NULL },  { NAN, 1, 5, NULL }, { 1, 0, 5, NULL },
+    { 1, 6, 5, NULL },   { 1, 1, A_DATA + 1, NULL }, { 1, NAN, 5, NULL },
+    { 1, 1, 5, v_zero }
+  };
+  for (size_t k = 0; k < sizeof v_bad / sizeof v_bad[0]; ++k) {
+    struct drawer d;
+    adaptive_make(&d, &v_bad[k]);
+    CHECK(d.status == TB_STATUS_argument);
+    drawer_free(&d);
+  }
+}
+
+/* ---- optimal ---- */
+
+/* p_i ~ ||g_i||, by frequency and by multiplier; uniform where all are 0 */
+static void optimal_law(struct check* p_check) {
+  enum { n_data = 12, n_draw = 20000 };
+  const double size = 3;
+  const struct tb_param param = { "size", &size, 1, 1 };
+  for (int is_cv = 0; is_cv < 2; ++is_cv) {
+    struct fixture f;
+    fixture_glm(&f, n_data, A_DIM, 1, FIXTURE_WEIGHTS);
+    const double v_theta[A_DIM] = { 0.3, -0.2, 0.1 }, v_zero[A_DIM] = { 0 };
+    const struct fixture_run what = { .estimator = is_cv ? "cv" : "simple",
+                                      .scheme = "optimal",
+                                      .v_scheme = &param,
+                                      .n_scheme = 1,
+                                      .n_chain = 1,
+                                      .n_sampling = 1,
+                                      .seed = 3,
+                                      .v_init = v_theta };
+    struct tb_run* p_run;
+    CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_ok);
+    struct tb_chain chain = *tb_run_chain(p_run, 0);
+    const struct tb_scheme* p_scheme = chain.p_target->p_scheme;
+    double v_norm[n_data], total = 0;
+    for (size_t i = 0; i < n_data; ++i) {
+      double v_row[A_DIM] = { 0 }, v_base[A_DIM] = { 0 }, square = 0;
+      const struct tb_batch one = { .n_batch = 1, .start = i, .weight = 1 };
+      struct tb_sums sums = { .v_gradient = v_row };
+      f.model.type->gradient(&f.model, &f.work, v_theta, &one, NULL, &sums);
+      sums.v_gradient = v_base;
+      if (is_cv) {
+        f.model.type->gradient(&f.model, &f.work, v_zero, &one, NULL, &sums);
+      }
+      for (size_t j = 0; j < A_DIM; ++j) {
+        square += (v_row[j] - v_base[j]) * (v_row[j] - v_base[j]);
+      }
+      v_norm[i] = sqrt(square);
+      total += v_norm[i];
+    }
+    double v_seen[n_data] = { 0 }, v_expected[n_data];
+    for (size_t t = 0; t < n_draw; ++t) {
+      struct tb_batch batch;
+      CHECK(p_scheme->type->draw(&chain, v_theta, &batch) == TB_STATUS_ok);
+      for (size_t k = 0; k < 3; ++k) {
+        const size_t i = batch.v_index[k];
+        v_seen[i] += 1;
+        CHECK_CLOSE(batch.v_weight[k] * 3 * v_norm[i] / total, 1, 1e-11);
+      }
+    }
+    CHECK(chain.counts.n_row == (double) n_data * n_draw);
+    for (size_t i = 0; i < n_data; ++i) {
+      v_expected[i] = 3.0 * n_draw * v_norm[i] / total;
+    }
+    CHECK(fabs(check_chi_square(v_seen, v_expected, n_data)) < 5);
+    if (is_cv) {
+      double v_even[n_data] = { 0 };
+      for (size_t t = 0; t < n_draw; ++t) {
+        struct tb_batch batch;
+        p_scheme->type->draw(&chain, v_zero, &batch);
+        for (size_t k = 0; k < 3; ++k) {
+          v_even[batch.v_index[k]] += 1;
+          CHECK_CLOSE(batch.v_weight[k], 4, 1e-14);
+        }
+      }
+      for (size_t i = 0; i < n_data; ++i) {
+        v_expected[i] = 3.0 * n_draw / n_data;
+      }
+      CHECK(fabs(check_chi_square(v_even, v_expected, n_data)) < 5);
+    }
+    tb_run_destroy(p_run);
+    fixture_free(&f);
+  }
+}
+
 /* ---- chains share a scheme ---- */
 
 struct chain_run {
@@ -366,6 +568,10 @@ const struct check_case check_subsampling[] = {
   { "weighted: the alias table is exact", alias_exact },
   { "weighted: frequencies and multipliers", weighted_law },
   { "weighted: refuses weights out of range", weighted_refuses },
+  { "adaptive: sizes follow their formula", adaptive_sizes },
+  { "adaptive: frequencies", adaptive_law },
+  { "adaptive: refuses numbers out of range", adaptive_refuses },
+  { "optimal: frequencies and multipliers", optimal_law },
   { "chains draw the same in parallel", threads_agree },
   { NULL, NULL }
 };
