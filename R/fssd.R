@@ -62,7 +62,7 @@
 #' @references
 #' Jitkrittum, Xu, Szabo, Fukumizu & Gretton (2017). A linear-time kernel
 #' goodness-of-fit test. *NeurIPS*.
-#' @seealso [ksd()]
+#' @seealso [ksd()], [sg_tune()]
 #' @examples
 #' x <- matrix(rnorm(2000), 1000)
 #' fssd(x, -x, seed = 1)

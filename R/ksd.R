@@ -92,7 +92,7 @@
 #'
 #' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
 #' gradient Langevin dynamics. *AISTATS*.
-#' @seealso [fssd()], linear in the draws
+#' @seealso [fssd()], linear in the draws; [sg_tune()]
 #' @examples
 #' x <- matrix(rnorm(2000), 1000)
 #' ksd(x, -x)

@@ -620,7 +620,9 @@ run_segment <- function(
     )
     recorder
   }
+  started <- proc.time()[["elapsed"]]
   interrupted <- advance_run(run, control, label, monitor)
+  seconds <- proc.time()[["elapsed"]] - started
   reports <- .Call(ffi_run_report, run)
   shared <- .Call(ffi_run_progress, run)[[3]]
   spend(plan$ledger, "reference", shared / model$n_data)
@@ -629,6 +631,7 @@ run_segment <- function(
     buffers = buffers,
     reports = reports,
     interrupted = interrupted,
+    seconds = seconds,
     monitor = if (!is.null(monitor)) monitor$result(),
     n_warmup = n_warmup,
     n_sampling = n_sampling,
