@@ -86,11 +86,13 @@ fssd <- function(
   estimate = c("unbiased", "biased"),
   optimise = 0,
   covariance = NULL,
+  max_draws = 2000,
   seed = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
   call <- rlang::current_env()
-  problem <- stein_problem(draws, gradient, c, beta, covariance, call)
+  max_draws <- check_max_draws(max_draws)
+  problem <- stein_problem(draws, gradient, c, beta, covariance, call, max_draws)
   diagonal <- check_choice(estimate, c("unbiased", "biased")) == "biased"
   optimise <- check_count(optimise, min = 0)
   seed <- check_seed(seed)

@@ -199,6 +199,14 @@ test_that("a fit gives its gradients", {
   theta <- matrix(fit$unconstrained, ncol = 3)
   exact <- t(model_evaluate(model, t(theta))$gradient)
   expect_close(fssd(fit, seed = 1), fssd(theta, exact, seed = 1))
+  # at few of the draws, iteration by iteration
+  side_by_side <- as.integer(t(matrix(seq_len(80), ncol = 2)))
+  few <- side_by_side[seq(4, 80, 4)]
+  expect_message(
+    thinned <- fssd(fit, locations = theta[1:3, ], max_draws = 20),
+    class = "tall_message_thinned"
+  )
+  expect_close(thinned, fssd(theta[few, ], exact[few, ], theta[1:3, ]))
   noisy <- fssd(fit, "kept", seed = 1)
   expect_identical(attr(noisy, "gradient"), "noisy")
   expect_close(noisy, fssd(theta, matrix(fit$gradients, ncol = 3), seed = 1))
