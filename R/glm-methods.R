@@ -438,6 +438,112 @@ pairs.tall_fit <- function(x, pars = NULL, variables = pars, ...) {
   bayesplot::mcmc_pairs(draws, ...)
 }
 
+#' Diagnostics for bayesplot
+#'
+#' Methods for the generics of \pkg{bayesplot}, whose results its functions
+#' `mcmc_rhat()`, `mcmc_neff()` and others draw. All of its `mcmc_*()` that take draws
+#' take a fit.
+#'
+#' @param object ([`tall_fit`][tall_fit]) The fit.
+#' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: all.
+#' @param ... Unused.
+#'
+#' @return `rhat()`: a named vector of R-hat. `neff_ratio()`: a named vector of bulk
+#'   effective sample sizes over the number of draws; it can exceed 1. As in
+#'   [summary()][summary.tall_fit], neither can see the bias of a stochastic-gradient
+#'   chain. `log_posterior()`: a data frame of `Chain`, `Iteration` and `Value`, the
+#'   log posterior density of the draws in the coordinates that were sampled, up to a
+#'   constant.
+#' @section Conditions:
+#' `tall_error_unsupported` from `log_posterior()` unless the kernel was a Metropolis
+#' kernel such as [kernel_mala()], since others never evaluate it; from
+#' `nuts_params()` always, since no kernel here is NUTS; from `rhat()` and
+#' `neff_ratio()` if the draws carry weights, or the fit kept none.
+#' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' bayesplot::rhat(fit)
+#' bayesplot::mcmc_neff(bayesplot::neff_ratio(fit))
+#' head(bayesplot::log_posterior(fit))
+#' @name bayesplot-diagnostics
+NULL
+
+#' @rdname bayesplot-diagnostics
+#' @exportS3Method bayesplot::rhat
+rhat.tall_fit <- function(object, pars = NULL, variables = pars, ...) {
+  check_no_dots(...)
+  each_variable(object, variables, posterior::rhat, rlang::current_env())
+}
+
+#' @rdname bayesplot-diagnostics
+#' @exportS3Method bayesplot::neff_ratio
+neff_ratio.tall_fit <- function(object, pars = NULL, variables = pars, ...) {
+  check_no_dots(...)
+  ess <- each_variable(
+    object,
+    variables,
+    posterior::ess_bulk,
+    rlang::current_env()
+  )
+  ess / posterior::ndraws(object$draws)
+}
+
+# f of the iterations x chains of each variable.
+each_variable <- function(fit, variables, f, call) {
+  draws <- draws_array(fit, call)
+  if (!is.null(fit[["weights"]])) {
+    abort_tall(
+      "unsupported",
+      "Draws of a decaying step size carry weights: there is no R-hat or
+       effective sample size of chains.",
+      call = call
+    )
+  }
+  variables <- variables %||% fit$variables
+  check_known(variables, fit$variables, "variable", call = call)
+  vapply(
+    rlang::set_names(variables),
+    function(name) as.double(f(array(draws[, , name], dim(draws)[1:2]))),
+    0
+  )
+}
+
+#' @rdname bayesplot-diagnostics
+#' @exportS3Method bayesplot::log_posterior
+log_posterior.tall_fit <- function(object, ...) {
+  check_no_dots(...)
+  check_has_draws(object)
+  value <- object$log_posterior
+  if (is.null(value)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "The log posterior of the draws is known for Metropolis kernels, not for
+         {.code kernel_{object$kernel$name}()}, which never evaluates it."
+      )
+    )
+  }
+  n <- dim(value)[[1]]
+  chains <- dim(value)[[2]]
+  data.frame(
+    Chain = rep(seq_len(chains), each = n),
+    Iteration = rep(seq_len(n), chains),
+    Value = as.double(value)
+  )
+}
+
+#' @rdname bayesplot-diagnostics
+#' @exportS3Method bayesplot::nuts_params
+nuts_params.tall_fit <- function(object, ...) {
+  abort_tall(
+    "unsupported",
+    c(
+      "{.fn nuts_params} is for NUTS; {.code kernel_{object$kernel$name}()} has
+       no such parameters.",
+      i = "{.fn summary} shows the diagnostics of this run."
+    )
+  )
+}
+
 #' Posterior predictive checks
 #'
 #' Method for the generic of \pkg{bayesplot}: compares the response with draws of it.

@@ -105,8 +105,8 @@ response_moments <- function(fit, new, chosen, se.fit, cores) {
 # f(rows) for blocks of rows that make about `size` numbers with n_draw draws.
 each_block <- function(n, n_draw, f, size = 2^22) {
   block <- max(1, floor(size / n_draw))
-  for (start in seq(1, n, by = block)) {
-    f(start:min(n, start + block - 1))
+  for (start in (seq_len(ceiling(n / block)) - 1) * block) {
+    f(seq(start + 1, min(n, start + block)))
   }
 }
 

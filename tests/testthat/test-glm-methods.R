@@ -109,6 +109,53 @@ test_that("posterior's and coda's generics take a fit", {
   expect_identical(rstantools::nsamples(fit), 400L)
 })
 
+test_that("bayesplot's diagnostics are those of the draws", {
+  skip_if_not_installed("bayesplot")
+  fit <- method_cases()$gaussian$fit
+  table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
+  expect_close(
+    bayesplot::rhat(fit),
+    stats::setNames(table$rhat, table$variable)
+  )
+  expect_close(
+    bayesplot::neff_ratio(fit, pars = "sigma"),
+    c(sigma = table$ess_bulk[table$variable == "sigma"] / 400)
+  )
+  expect_s3_class(bayesplot::mcmc_rhat(bayesplot::rhat(fit)), "ggplot")
+  expect_error(bayesplot::rhat(fit, pars = "b"), class = "tall_error_input")
+  weighted <- fit
+  weighted[["weights"]] <- rep(1, 400)
+  expect_error(bayesplot::rhat(weighted), class = "tall_error_unsupported")
+  expect_error(bayesplot::nuts_params(fit), class = "tall_error_unsupported")
+})
+
+test_that("the log posterior of draws is the model's, up to a constant", {
+  skip_if_not_installed("bayesplot")
+  fit <- method_cases()$gaussian$fit
+  log_posterior <- bayesplot::log_posterior(fit)
+  expect_named(log_posterior, c("Chain", "Iteration", "Value"))
+  expect_identical(nrow(log_posterior), 400L)
+  expect_identical(range(log_posterior$Iteration), c(1L, 100L))
+  model <- rebuild_model(fit)
+  theta <- matrix(fit$unconstrained, 400)
+  exact <- apply(theta, 1, function(at) model_evaluate(model, at)$log_density)
+  expect_lt(stats::sd(log_posterior$Value - exact), 1e-8)
+  expect_gt(stats::sd(exact), 0.1)
+  stochastic <- tall_glm(
+    y ~ a,
+    example_data(60),
+    "bernoulli",
+    kernel = kernel_sgld(1e-3),
+    iter = 40,
+    seed = 1,
+    refresh = 0
+  )
+  expect_error(
+    bayesplot::log_posterior(stochastic),
+    class = "tall_error_unsupported"
+  )
+})
+
 test_that("bayesplot takes a fit", {
   skip_if_not_installed("bayesplot")
   fit <- method_cases()$gaussian$fit

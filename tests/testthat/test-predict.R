@@ -145,3 +145,12 @@ test_that("a matrix is matched by name, else by place", {
   expect_snapshot(predict(fit, unname(x[, 1:2])), error = TRUE)
   expect_snapshot(predict(fit, as.data.frame(x)), error = TRUE)
 })
+
+test_that("no rows have no predictions", {
+  fit <- method_cases()$poisson$fit
+  none <- data.frame(a = numeric())
+  for (type in c("link", "response")) {
+    out <- predict(fit, none, type = type, offset = 0, se.fit = TRUE)
+    expect_identical(unname(out), list(numeric(), numeric()))
+  }
+})
