@@ -107,7 +107,7 @@ tall_glm <- function(
     0
   )
   frame_call <- frame_call[c(1, at)]
-  frame_call$na.action <- na.action
+  frame_call$na.action <- spare_copy(na.action)
   frame_call$drop.unused.levels <- TRUE
   frame_call[[1]] <- quote(stats::model.frame)
   caller <- parent.frame()
@@ -318,6 +318,23 @@ matrix_model <- function(
   )
 }
 
+# na.omit() and its kin copy a frame also where nothing is missing.
+spare_copy <- function(na.action) {
+  is_known <- any(vapply(
+    list("na.omit", "na.exclude", "na.fail"),
+    function(name) {
+      identical(na.action, name) ||
+        identical(na.action, getExportedValue("stats", name))
+    },
+    TRUE
+  ))
+  if (!is_known) {
+    return(na.action)
+  }
+  act <- match.fun(na.action)
+  function(object, ...) if (anyNA(object)) act(object, ...) else object
+}
+
 # Which variables came from the data: new data must have them. Others, such as
 # the knots of a spline, are found where the formula was written.
 data_columns <- function(terms, frame_call, data, env) {
@@ -395,11 +412,8 @@ frame_parts <- function(frame, family, call) {
     )
   }
   y <- frame_response(response, family, response_name(frame), call)
-  x <- stats::model.matrix(terms, frame)
-  contrasts <- attr(x, "contrasts")
-  attr(x, "assign") <- attr(x, "contrasts") <- NULL
-  rownames(x) <- NULL
-  if (ncol(x) == 0) {
+  design <- design_matrix(terms, frame)
+  if (ncol(design$x) == 0) {
     abort_input(
       "{.arg formula} must have at least one term or an intercept.",
       argument = "formula",
@@ -407,14 +421,41 @@ frame_parts <- function(frame, family, call) {
     )
   }
   list(
-    x = x,
+    x = design$x,
     y = y$values,
     levels = y$levels,
     trials = y$trials,
     weights = frame_weights(frame, y$trials),
     offset = stats::model.offset(frame),
-    contrasts = contrasts
+    contrasts = design$contrasts
   )
+}
+
+# model.matrix() by blocks of rows: its row names and its copies are then those
+# of a block. What depends on all rows (levels, bases of poly() or splines) is
+# in the frame already, except the levels of character columns.
+design_matrix <- function(terms, frame, size = 2^20) {
+  is_text <- vapply(frame, is.character, TRUE)
+  frame[is_text] <- lapply(frame[is_text], factor)
+  n <- nrow(frame)
+  # most columns of a design are single columns of the frame
+  n_block <- max(1, floor(size / max(1, length(frame))))
+  block_at <- function(first) {
+    rows <- seq(first, min(n, first + n_block - 1))
+    block <- frame[rows, , drop = FALSE]
+    # without them model.matrix() would evaluate the formula anew
+    attr(block, "terms") <- terms
+    stats::model.matrix(terms, block)
+  }
+  block <- block_at(1)
+  contrasts <- attr(block, "contrasts")
+  x <- matrix(0, n, ncol(block), dimnames = list(NULL, colnames(block)))
+  x[seq_len(nrow(block)), ] <- block
+  for (first in seq_len(ceiling(n / n_block) - 1) * n_block + 1) {
+    block <- block_at(first)
+    x[seq(first, length.out = nrow(block)), ] <- block
+  }
+  list(x = x, contrasts = contrasts)
 }
 
 # Factors vary and nothing is missing: after model.matrix() one could no longer

@@ -386,3 +386,61 @@ test_that("improper posteriors are refused in tall_glm()'s name", {
     error = TRUE
   )
 })
+
+test_that("designs made by blocks of rows are model.matrix()'s", {
+  withr::local_seed(4)
+  n <- 47
+  data <- data.frame(
+    y = rnorm(n),
+    a = rnorm(n),
+    b = runif(n),
+    # most levels are absent from most blocks
+    g = factor(rep(letters[1:6], length.out = n), levels = letters[6:1]),
+    o = factor(sort(rep(1:4, length.out = n)), ordered = TRUE),
+    text = sort(rep(c("u", "v", "w"), length.out = n)),
+    flag = seq_len(n) > 40,
+    e = runif(n)
+  )
+  data$pair <- cbind(data$a, data$b^2)
+  rownames(data) <- paste0("row", seq_len(n))
+  contrasts(data$g) <- stats::contr.sum(6)
+  data$a[c(3, 40)] <- NA
+  for (formula in list(
+    y ~ .,
+    y ~ g * a + o,
+    y ~ text:b + flag,
+    y ~ poly(b, 3) + splines::ns(e, df = 4) + scale(b),
+    y ~ pair + I(b^2) + offset(e) - 1,
+    y ~ g:o - 1,
+    y ~ 1,
+    y ~ b + (b > 0.5) + cut(e, 3)
+  )) {
+    frame <- stats::model.frame(formula, data)
+    terms <- attr(frame, "terms")
+    whole <- stats::model.matrix(terms, frame)
+    for (size in c(1, 5 * length(frame), 1e6)) {
+      made <- design_matrix(terms, frame, size = size)
+      expect_identical(made$contrasts, attr(whole, "contrasts"))
+      expect_identical(dimnames(made$x), list(NULL, colnames(whole)))
+      expect_identical(unname(made$x), matrix(as.vector(whole), nrow(whole)))
+    }
+  }
+})
+
+test_that("frames without missing values are the same without a copy", {
+  data <- data.frame(y = 1:4 + 0, a = c(1, 2, 3, 5), m = c(1, NA, 3, 4))
+  for (action in list(stats::na.omit, stats::na.exclude, "na.omit")) {
+    for (formula in c(y ~ a, y ~ a + m)) {
+      expect_identical(
+        stats::model.frame(formula, data, na.action = spare_copy(action)),
+        stats::model.frame(formula, data, na.action = action)
+      )
+    }
+  }
+  own <- function(object) object[-1, ]
+  expect_identical(spare_copy(own), own)
+  expect_error(
+    stats::model.frame(y ~ m, data, na.action = spare_copy(stats::na.fail)),
+    "missing values"
+  )
+})
