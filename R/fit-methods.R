@@ -190,7 +190,11 @@ print_header <- function(fit, n_draws) {
   if (!is.null(fit$family)) {
     cat("Family:  ", fit$family$name, " (", fit$family$link, ")\n", sep = "")
   }
-  cat("Data:    ", count_noun(fit$n_data, "observation"), "\n", sep = "")
+  if (fit$n_data > 0) {
+    cat("Data:    ", count_noun(fit$n_data, "observation"), "\n", sep = "")
+  } else {
+    cat("Target:  ", density_text(fit$model), "\n", sep = "")
+  }
   cat("Draws:   ")
   if (is.null(n_draws)) {
     cat("none kept\n")
@@ -239,7 +243,8 @@ print_footer <- function(fit, brief = FALSE) {
     format(fit$time[["preparation"]], digits = 2),
     " s); ",
     format(fit$passes, digits = 3),
-    " passes over the data; seed ",
+    if (fit$n_data > 0) " passes over the data" else " gradients",
+    "; seed ",
     format(fit$seed, scientific = FALSE),
     ".\n",
     sep = ""

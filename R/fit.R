@@ -283,7 +283,12 @@ chain_table <- function(fit, segment, status, kept) {
     status = vapply(status, status_name, ""),
     draws = kept + if (is.null(before)) 0 else before$draws,
     acceptance = ifelse(proposed > 0, field("n_accept") / proposed, NA),
-    passes = field("n_row") / fit$n_data,
+    # without rows: evaluations of the gradient
+    passes = if (fit$n_data > 0) {
+      field("n_row") / fit$n_data
+    } else {
+      field("n_full")
+    },
     step_size = field("step_size"),
     escaped = field("n_escape")
   )

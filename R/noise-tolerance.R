@@ -235,7 +235,7 @@ check_tau <- function(tau, arg = caller_arg(tau), call = caller_env()) {
   tau <- check_numeric_vector(tau, arg = arg, call = call)
   if (any(tau < 0)) {
     bad <- which(tau < 0)[[1]]
-    abort_value(tau, bad, "not be negative", arg = arg, call = call)
+    abort_value(tau, bad, "be zero or more", arg = arg, call = call)
   }
   tau
 }

@@ -326,7 +326,25 @@ plan_explicit <- function(
 ) {
   is_metropolis <- kernel_is_metropolis(kernel)
   if (is.null(gradient)) {
-    gradient <- if (is_metropolis) gradient_full() else gradient_cv()
+    gradient <- if (is_metropolis || !model_has_rows(model)) {
+      gradient_full()
+    } else {
+      gradient_cv()
+    }
+  }
+  if (!model_has_rows(model)) {
+    check_rowless(model, gradient, subsample, call)
+  }
+  if (is_metropolis && model_is_noisy(model)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code kernel_{kernel$name}()} needs exact gradients, and those of this
+         {.fn model_density} have noise.",
+        i = "Make the model with {.code gradient_noise = \"none\"}."
+      ),
+      call = call
+    )
   }
   if (gradient_is_full(gradient)) {
     if (!is.null(subsample)) {
@@ -400,6 +418,25 @@ check_noise <- function(model, kernel, gradient, subsample, call) {
     value = largest,
     call = call
   )
+}
+
+# Minibatches are drawn from rows, which this model does not have.
+check_rowless <- function(model, gradient, subsample, call) {
+  arg <- if (!gradient_is_full(gradient)) {
+    "gradient"
+  } else if (!is.null(subsample)) {
+    "subsample"
+  }
+  if (!is.null(arg)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {model$label}()} has no rows to draw minibatches from.",
+        i = "Leave {.arg {arg}} out: the gradient is {.fn gradient_full}'s."
+      ),
+      call = call
+    )
+  }
 }
 
 default_size <- function(model) {
@@ -521,14 +558,19 @@ plan_init <- function(plan, init, control, call) {
   if (!is.null(init)) {
     return(.Call(ffi_model_to_sampler, model$pointer, init))
   }
+  normals <- function(chain) {
+    function(n) .Call(ffi_rng_norm, core_seed(control), chain, stream_init, n)
+  }
+  draw <- model$draw %||% function(normals) normals(model$n_dim)
   noise <- vapply(
     seq_len(control$chains) - 1L,
-    function(chain) {
-      .Call(ffi_rng_norm, core_seed(control), chain, stream_init, model$n_dim)
-    },
+    function(chain) draw(normals(chain)),
     numeric(model$n_dim)
   )
   noise <- matrix(noise, model$n_dim)
+  if (!is.null(model$draw)) {
+    return(noise) # a model that can be drawn from
+  }
   if (model_is_whitened(model)) {
     return(noise)
   }
@@ -625,7 +667,7 @@ run_segment <- function(
   seconds <- proc.time()[["elapsed"]] - started
   reports <- .Call(ffi_run_report, run)
   shared <- .Call(ffi_run_progress, run)[[3]]
-  spend(plan$ledger, "reference", shared / model$n_data)
+  spend(plan$ledger, "reference", shared / max(1, model$n_data))
   list(
     passes = plan$ledger$passes,
     buffers = buffers,

@@ -33,7 +33,8 @@ static struct tb_model* model_attach(SEXP ptr) {
   return p_model;
 }
 
-/* Scratch for calls on the main thread, in R's memory. */
+/* Scratch for calls on the main thread, in R's memory. Injected noise is for
+ * samplers: others get exact gradients. */
 static struct tb_workspace model_workspace(const struct tb_model* p_model,
                                            size_t n_batch) {
   struct tb_workspace work = { NULL, NULL };
@@ -41,8 +42,10 @@ static struct tb_workspace model_workspace(const struct tb_model* p_model,
     const size_t n_byte = p_model->type->workspace_size(p_model, n_batch);
     work.p_scratch = R_alloc(n_byte + 64, 1);
   }
-  work.p_rng = (struct tb_rng*) R_alloc(1, sizeof(struct tb_rng));
-  tb_rng_init(work.p_rng, 1, 0, TB_STREAM_model);
+  if (!(p_model->type->flags & TB_MODEL_NOISY)) {
+    work.p_rng = (struct tb_rng*) R_alloc(1, sizeof(struct tb_rng));
+    tb_rng_init(work.p_rng, 1, 0, TB_STREAM_model);
+  }
   return work;
 }
 

@@ -34,9 +34,13 @@ bool tb_minibatch_begin(struct tb_chain* p_chain,
 }
 
 void tb_minibatch_exact(struct tb_chain* p_chain) {
-  p_chain->is_exact = true;
+  const struct tb_model* p_model = p_chain->p_target->p_model;
+  const bool is_noisy = p_model->type->flags & TB_MODEL_NOISY;
+  p_chain->is_exact = !is_noisy;
   p_chain->has_variance = p_chain->wants_variance;
-  if (p_chain->wants_variance) {
+  if (p_chain->wants_variance && is_noisy) {
+    p_model->type->noise_variance(p_model, p_chain->v_variance);
+  } else if (p_chain->wants_variance) {
     memset(p_chain->v_variance, 0, p_chain->n_dim * sizeof(double));
   }
 }

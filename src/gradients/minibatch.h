@@ -29,7 +29,7 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 const struct tb_batch* p_batch,
                                 double* v_gradient);
 
-/* Say that the estimate is the exact gradient, from all rows. */
+/* Say that the estimate is from all rows: exact, unless the model injects noise. */
 void tb_minibatch_exact(struct tb_chain* p_chain);
 
 /* v_sum = sum_i g_i(theta) over all rows, counted as a pass of the chain;

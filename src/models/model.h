@@ -45,14 +45,15 @@ struct tb_sums {
 /* What a chain lends to the model for one call. */
 struct tb_workspace {
   void* p_scratch;       /* workspace_size() bytes, this chain's alone */
-  struct tb_rng* p_rng;  /* the model's own stream, TB_STREAM_model */
+  struct tb_rng* p_rng;  /* the model's own stream, TB_STREAM_model; NULL asks a
+                            TB_MODEL_NOISY model for its exact gradient */
 };
 
 enum tb_model_flag {
   TB_MODEL_SCALAR = 1u << 0,      /* g_i = r_i x_i: n_scalar numbers a row */
   TB_MODEL_MAIN_THREAD = 1u << 1, /* calls R: chains run one after another */
   TB_MODEL_RANDOM = 1u << 2,      /* draws from its own stream */
-  TB_MODEL_NOISY = 1u << 3        /* injects gradient noise, reports its sd */
+  TB_MODEL_NOISY = 1u << 3        /* injects noise into g_0, reports its variance */
 };
 
 enum tb_weight_type {
@@ -98,6 +99,9 @@ struct tb_model_type {
 
   /* bytes of scratch a chain needs for minibatches of up to n_batch rows */
   size_t (*workspace_size)(const struct tb_model* p_model, size_t n_batch);
+
+  /* TB_MODEL_NOISY: SETS v_variance (n_dim) to that of the injected noise */
+  void (*noise_variance)(const struct tb_model* p_model, double* v_variance);
 
   /* log p(y_i | theta) of each row of the batch into v_out (n_batch) */
   enum tb_status (*log_lik)(const struct tb_model* p_model,

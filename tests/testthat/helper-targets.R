@@ -200,6 +200,17 @@ target_linear <- function(n_data = 60, seed = 2) {
   )
 }
 
+# A density without rows, of two scales.
+target_density <- function() {
+  mean <- c(0.4, -1)
+  sd <- c(0.8, 1.5)
+  list(
+    model = model_density("normal", mean = mean, sd = sd),
+    mean = mean,
+    precision = diag(1 / sd^2)
+  )
+}
+
 # A normal mean with correlated coordinates.
 target_correlated <- function(n_data = 60, seed = 3) {
   withr::local_seed(seed)

@@ -6,6 +6,7 @@
 
 grid_problems <- function() {
   list(
+    density = target_density(),
     gaussian = target_correlated(),
     glm = target_linear(),
     network = target_network()
@@ -129,7 +130,9 @@ grid_covariance <- function(problem, kernel, noise, schedule, iter, warmup) {
 
 # Why a combination cannot run; NULL: it can.
 grid_obstacle <- function(problem, kernel, gradient, scheme, schedule) {
-  if (!gradient$uses_rows && !is.null(scheme)) {
+  if (problem$model$n_data == 0 && gradient$uses_rows) {
+    "there are no rows"
+  } else if (!gradient$uses_rows && !is.null(scheme)) {
     "all rows leave nothing to a scheme"
   } else if (kernel$is_exact && gradient$uses_rows) {
     "a Metropolis step needs the exact density"

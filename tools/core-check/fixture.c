@@ -195,6 +195,7 @@ enum tb_status fixture_run_create(const struct fixture* p,
   double* v_at = check_alloc(n_dim, sizeof(double));
   const struct tb_param v_kernel[] = {
     { "step_size", &p_what->step_size, 1, 1 },
+    { "sigma", &p_what->step_size, 1, 1 },
     { "variant", &p_what->variant, 1, 1 },
     { "integrator", &p_what->integrator, 1, 1 },
     { "noise_smoothing", &smoothing, 1, 1 },

@@ -26,6 +26,7 @@ static const struct fixture_run v_kernel[] = {
   { .kernel = "sgld", .integrator = 1, .variant = 1 },
   { .kernel = "sgbd" },
   { .kernel = "sgbd", .variant = 1 },
+  { .kernel = "sgbd", .variant = 2 },
   { .kernel = "sghmc" },
   { .kernel = "sghmc", .variant = 1 },
   { .kernel = "sghmc", .leapfrog = 3 },
@@ -116,6 +117,12 @@ static void kernels_refuse(struct check* p_check) {
       CHECK(kernel_init(v_name[k], &bad, 1) == TB_STATUS_argument);
     }
   }
+  const struct tb_param sigma = { "sigma", v_step, N_DIM, N_DIM };
+  CHECK(kernel_init("sgbd", &sigma, 1) == TB_STATUS_ok);
+  for (size_t b = 0; b < 2; ++b) {
+    const struct tb_param bad = { "sigma", &v_bad[b], 1, 1 };
+    CHECK(kernel_init("sgbd", &bad, 1) == TB_STATUS_argument);
+  }
   for (size_t n = 1; n <= N_DIM + 1; ++n) {
     const struct tb_param several = { "step_size", v_step, n, n };
     CHECK(kernel_init("sgld", &several, 1) ==
@@ -203,11 +210,57 @@ static void exact_needs_no_correction(struct check* p_check) {
   CHECK(n_back > 0);
 }
 
+/* One step of Barker dynamics from zero, along `slope` in every coordinate. */
+static enum tb_status barker_step(const struct fixture* p,
+                                  double variant,
+                                  double slope,
+                                  double* v_theta) {
+  const double v_init[N_DIM] = { 0 };
+  const struct fixture_run what = { .kernel = "sgbd",
+                                    .estimator = "full",
+                                    .step_size = 0.1,
+                                    .variant = variant,
+                                    .n_chain = 1,
+                                    .n_sampling = 1,
+                                    .v_init = v_init };
+  struct tb_run* p_run;
+  const struct tb_recorder recorder = { .n_keep = 1, .v_draw = v_theta };
+  enum tb_status status = fixture_run_create(p, &what, &p_run);
+  if (status == TB_STATUS_ok && tb_run_start(p_run) == TB_STATUS_ok) {
+    for (size_t j = 0; j < N_DIM; ++j) {
+      tb_run_chain(p_run, 0)->v_gradient[j] = slope;
+    }
+    tb_run_advance(p_run, 1, 1, &recorder);
+    status = tb_run_report(p_run, 0).status;
+  }
+  tb_run_destroy(p_run);
+  return status;
+}
+
+static void infinite_gradients_move_by_their_sign(struct check* p_check) {
+  struct fixture f;
+  double v_theta[N_DIM];
+  fixture_gaussian(&f, 50, N_DIM);
+  for (int variant = 0; variant < 3; ++variant) {
+    for (int sign = -1; sign <= 1; sign += 2) {
+      memset(v_theta, 0, sizeof v_theta);
+      CHECK(barker_step(&f, variant, sign * INFINITY, v_theta) == TB_STATUS_ok);
+      for (size_t j = 0; j < N_DIM; ++j) {
+        CHECK(sign * v_theta[j] > 0.04 && sign * v_theta[j] < 0.16);
+      }
+    }
+    CHECK(barker_step(&f, variant, NAN, v_theta) == TB_STATUS_nonfinite);
+  }
+  fixture_free(&f);
+}
+
 const struct check_case check_kernels[] = {
   { "the registry finds every kernel by name", registry_finds },
   { "a step size of zero does not move", zero_does_not_move },
   { "the same seed gives the same draws", same_seed_same_draws },
   { "an exact gradient needs no correction", exact_needs_no_correction },
   { "kernels refuse step sizes out of range", kernels_refuse },
+  { "Barker dynamics follows the sign of an infinite gradient",
+    infinite_gradients_move_by_their_sign },
   { NULL, NULL }
 };

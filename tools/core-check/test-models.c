@@ -519,6 +519,104 @@ static void network_refuses(struct check* p_check) {
   CHECK(create_without("network", &all, 1, &bad_y) == TB_STATUS_argument);
 }
 
+enum { N_DENSITY = 600, N_LOOK = 200 };
+
+static const double density_part[] = { 1, 2 };
+
+/* "density", n_dim coordinates; `bad` replaces the parameter of its name */
+static enum tb_status density_make(struct tb_model* p_model,
+                                   size_t n_dim,
+                                   double form,
+                                   double noise,
+                                   const struct tb_param* p_bad) {
+  static double v_one[N_DENSITY];
+  for (size_t j = 0; j < N_DENSITY; ++j) {
+    v_one[j] = 0.5;
+  }
+  struct tb_param v_param[] = {
+    { "form", &form, 1, 1 },
+    { "noise", &noise, 1, 1 },
+    { "location", v_one, n_dim, n_dim },
+    { "scale", v_one, n_dim, n_dim },
+    { "shape", v_one, n_dim, n_dim },
+    { "noise_scale", v_one, n_dim, n_dim },
+    { "weights", density_part, 2, 2 },
+    { "means", density_part, 2, 2 },
+    { "sds", density_part, 2, 2 }
+  };
+  const size_t n_part = sizeof v_param / sizeof v_param[0];
+  for (size_t k = 0; p_bad != NULL && k < n_part; ++k) {
+    if (strcmp(v_param[k].name, p_bad->name) == 0) {
+      v_param[k] = *p_bad;
+    }
+  }
+  const struct tb_params params = { v_param, n_part };
+  *p_model = (struct tb_model){ .type = tb_model_find("density") };
+  return p_model->type->create(p_model, &params);
+}
+
+static void density_refuses(struct check* p_check) {
+  struct tb_model model;
+  const double v_bad[] = { 0.5, -1, NAN };
+  for (double form = 0; form < 5; ++form) {
+    CHECK(density_make(&model, 4, form, 1, NULL) == TB_STATUS_ok);
+    model.type->destroy(&model);
+    CHECK(density_make(&model, 3, form, 1, NULL) ==
+          (form == 4 ? TB_STATUS_argument : TB_STATUS_ok));
+    if (model.p_self != NULL) {
+      model.type->destroy(&model);
+    }
+  }
+  const struct tb_param v_wrong[] = {
+    { "scale", v_bad + 1, 1, 1 }, { "scale", v_bad, 2, 2 },
+    { "weights", v_bad, 2, 2 },   { "sds", v_bad + 2, 1, 1 },
+    { "means", v_bad, 1, 1 },     { "form", v_bad + 1, 1, 1 },
+    { "form", v_bad + 2, 1, 1 },  { "noise", v_bad + 1, 1, 1 },
+    { "noise", v_bad + 2, 1, 1 }, { "location", v_bad, 0, 0 }
+  };
+  for (size_t k = 0; k < sizeof v_wrong / sizeof v_wrong[0]; ++k) {
+    CHECK(density_make(&model, 1, 3, 1, &v_wrong[k]) == TB_STATUS_argument);
+    CHECK(model.p_self == NULL);
+  }
+}
+
+/* Noise is added only where a stream is lent, fresh in every call, with the
+ * variance that is reported; the log density never has any. */
+static void density_noise_is_fresh(struct check* p_check) {
+  static double v_theta[N_DENSITY], v_exact[N_DENSITY], v_noisy[N_DENSITY];
+  static double v_variance[N_DENSITY];
+  for (double noise = 0; noise < 3; ++noise) {
+    struct tb_model model;
+    struct tb_rng rng;
+    const struct tb_workspace still = { NULL, NULL }, noisy = { NULL, &rng };
+    double log_exact = 0, log_noisy = 0, sum = 0, square = 0, lagged = 0;
+    tb_rng_init(&rng, 5, 0, TB_STREAM_model);
+    CHECK(density_make(&model, N_DENSITY, 0, noise, NULL) == TB_STATUS_ok);
+    model.type->noise_variance(&model, v_variance);
+    model.type->prior(&model, &still, v_theta, v_exact, &log_exact);
+    double v_before[N_DENSITY] = { 0 };
+    for (size_t look = 0; look < N_LOOK; ++look) {
+      log_noisy = 0;
+      model.type->prior(&model, &noisy, v_theta, v_noisy, &log_noisy);
+      CHECK(log_noisy == log_exact);
+      for (size_t j = 0; j < N_DENSITY; ++j) {
+        const double e = v_noisy[j] - v_exact[j];
+        sum += e;
+        square += e * e;
+        lagged += e * v_before[j];
+        v_before[j] = e;
+      }
+    }
+    const double n = (double) N_DENSITY * N_LOOK, sd = sqrt(v_variance[0]);
+    CHECK_CLOSE(v_variance[0], noise == 0 ? 0 : noise == 1 ? 0.25 : 0.5, 0);
+    CHECK_CLOSE(sum / n, 0, 5 * sd / sqrt(n));
+    CHECK_CLOSE(lagged / n, 0, 5 * sd * sd / sqrt(n));
+    /* the kurtosis is 3 or 6 */
+    CHECK_CLOSE(square / n, sd * sd, 5 * sd * sd * sqrt(5 / n));
+    model.type->destroy(&model);
+  }
+}
+
 const struct check_case check_models[] = {
   { "the registry finds every model by name", registry_finds },
   { "a pass over a batch is the sum over its rows", sums_are_sums },
@@ -533,5 +631,7 @@ const struct check_case check_models[] = {
     products_do_not_depend_on_cuts },
   { "link: products may run at the same time", products_share_nothing },
   { "network refuses parameters it cannot use", network_refuses },
+  { "density refuses parameters it cannot use", density_refuses },
+  { "density adds fresh noise to gradients alone", density_noise_is_fresh },
   { NULL, NULL }
 };
