@@ -54,7 +54,11 @@ bench_lines <- function(file) {
 # source()d by the vignettes for the functions above; run as a script for the rest
 if (sys.nframe() == 0) {
   arguments <- commandArgs(TRUE)
-  names <- if (length(arguments) > 0) arguments else c("getting-started", "summary")
+  names <- if (length(arguments) > 0) {
+    arguments
+  } else {
+    c("getting-started", "summary", "control-variates")
+  }
   for (name in names) {
     knitr::knit(
       paste0(name, ".Rmd.orig"),
