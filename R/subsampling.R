@@ -450,7 +450,12 @@ model_weights <- function(
   if (is.integer(out)) {
     if (type == "lipschitz" && status_name(out) == "unsupported") {
       family <- if (!is.null(model$family)) {
-        paste0(" of family \"", model$family$name, "\"")
+        paste0(
+          " of family \"",
+          model$family$name,
+          "\"",
+          if (isTRUE(model$samples_sigma)) " with a sampled `sigma`"
+        )
       }
       abort_tall(
         "unsupported",
