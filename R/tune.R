@@ -18,7 +18,7 @@
 #'   the kernel's arguments (`step_size`, `sigma`), and `size` for the rows of a
 #'   minibatch.
 #' @param metric (string) What arms are scored by: `"ksd"`, see [ksd()], or `"fssd"`, the
-#'   biased estimate of [fssd()] at locations that are common to all arms.
+#'   biased estimate of [fssd()].
 #' @param budget (positive number) What all arms together may spend on sampling, in units
 #'   of `unit`. Scoring is not part of it. Where iterations differ in cost
 #'   (SVRG, adaptive minibatches, seconds) it may be exceeded somewhat.
@@ -31,7 +31,8 @@
 #' @param points (whole number) Draws that an arm is scored by in each rung, evenly
 #'   spaced. Each costs a pass over the data for its exact gradient.
 #' @param locations (whole number, or numeric matrix of J x n_dim) Test locations of
-#'   `"fssd"`.
+#'   `"fssd"`: so many, drawn from the normal fitted to the draws of each arm, or given.
+#'   Given ones are blind to arms whose draws are all far from them.
 #' @param c,beta The kernel of the discrepancy, see [ksd()].
 #' @param covariance (`"mode"`, numeric matrix of n_dim x n_dim, or `NULL`) The coordinates
 #'   the discrepancy compares draws in, see [ksd()]. `"mode"`: the inverse of the Hessian at the mode,
@@ -50,8 +51,11 @@
 #'
 #' Scores are distances from the posterior, of bias and of slow mixing together: what
 #' is chosen is best for runs of about the length of the last rung. For much longer
-#' runs, smaller steps are better. The draws are scored with exact gradients; see the
-#' section on what discrepancies are blind to.
+#' runs, smaller steps are better. Leave `init` out, so that arms start at a draw of the
+#' normal approximation: an arm that hardly moves from the mode is close to the
+#' posterior as discrepancies see it. In the units of the parameters
+#' (`covariance = NULL`) the score of a narrow posterior is the norm of the average
+#' gradient at the draws, which falls with the number of `points`; the paper scores all draws.
 #'
 #' An arm that stops (its state is no longer finite) is dropped, and reported. Ctrl-C ends the race without a result.
 #'
@@ -328,16 +332,17 @@ make_judge <- function(
   covariance,
   call
 ) {
-  at_mode <- identical(covariance, "mode")
-  mode <- if (at_mode) model_mode(model, control$cores, call)
-  if (at_mode) {
+  if (identical(covariance, "mode")) {
+    mode <- model_mode(model, control$cores, call)
     covariance <- if (!is.null(mode$chol)) chol2inv(t(mode$chol))
   }
   # of two points, so that what is wrong is said before anything runs
   origin <- matrix(0, 2, model$n_dim)
   frame <- stein_problem(origin, origin, c, beta, covariance, call)
-  places <- if (metric == "fssd") {
-    common_locations(locations, frame, mode, control, call)
+  places <- if (is.matrix(locations)) {
+    test_locations(locations, frame, control$seed, call)
+  } else {
+    check_count(locations, arg = "locations", call = call)
   }
   score <- function(theta, weights) {
     gradients <- model_gradients(model, theta)
@@ -351,23 +356,10 @@ make_judge <- function(
   list(score = score, metric = metric, points = points)
 }
 
-# Where FSSD looks at all arms: given, or from the normal at the mode; NULL where
-# there is none, and each arm's own draws must do.
-common_locations <- function(locations, frame, mode, control, call) {
-  if (is.matrix(locations)) {
-    return(test_locations(locations, frame, control$seed, call))
-  }
-  n <- check_count(locations, arg = "locations", call = call)
-  if (is.null(frame$root) || is.null(mode)) {
-    return(n)
-  }
-  center <- backsolve(frame$root, as.double(mode$estimate), transpose = TRUE)
-  center + matrix(core_normals(control$seed, n, length(center)), ncol = n)
-}
-
 judge_problem <- function(metric, problem, places, control) {
   if (metric == "fssd") {
     if (!is.matrix(places)) {
+      # fitted to the arm: from far away draws seem symmetric about fixed ones
       places <- normal_locations(places, problem, control$seed)
     }
     return(sqrt(fssd_square(places, problem, TRUE, control$cores)$value))
