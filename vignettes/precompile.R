@@ -17,6 +17,8 @@ vignette_options <- function(name) {
   knitr::opts_chunk$set(
     collapse = TRUE,
     comment = "#>",
+    # knitr would write the message into the page and go on
+    error = FALSE,
     fig.path = paste0("figures/", name, "-"),
     fig.width = 7.5,
     fig.align = "center",
@@ -57,7 +59,12 @@ if (sys.nframe() == 0) {
   names <- if (length(arguments) > 0) {
     arguments
   } else {
-    c("getting-started", "summary", "control-variates")
+    c(
+      "getting-started",
+      "summary",
+      "control-variates",
+      "preferential-subsampling"
+    )
   }
   for (name in names) {
     knitr::knit(
