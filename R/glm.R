@@ -85,37 +85,18 @@ tall_glm <- function(
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   check_given(formula)
-  if (!inherits(formula, "formula")) {
-    abort_expected(formula, "a formula")
-  }
-  if (!missing(data) && !is.data.frame(data)) {
-    abort_expected(data, "a data frame")
-  }
-  if (missing(data) && "." %in% all.vars(formula)) {
-    abort_input(
-      "{.arg data} must be given: {.arg formula} has a {.code .}, which stands
-       for its columns.",
-      argument = "data"
-    )
-  }
   check_flag(keep_data)
-  family <- resolve_family(family, rlang::current_env())
-  frame_call <- match.call()
-  at <- match(
-    c("formula", "data", "weights", "subset", "na.action", "offset"),
-    names(frame_call),
-    0
-  )
-  frame_call <- frame_call[c(1, at)]
-  frame_call$na.action <- spare_copy(na.action)
-  frame_call$drop.unused.levels <- TRUE
-  frame_call[[1]] <- quote(stats::model.frame)
-  caller <- parent.frame()
   call <- rlang::current_env()
-  frame <- tryCatch(
-    eval(frame_call, caller),
-    error = function(e) abort_frame(e, formula, frame_call, caller, call)
+  family <- resolve_family(family, call)
+  made <- make_frame(
+    match.call(),
+    c("formula", "data", "weights", "subset", "na.action", "offset"),
+    na.action,
+    parent.frame(),
+    call
   )
+  frame <- made$frame
+  frame_call <- made$call
   parts <- frame_parts(frame, family, call)
   model <- build_glm(
     parts$x,
@@ -359,6 +340,45 @@ remember_weights <- function(fit, y, counts, weights) {
   fit
 }
 
+# The model frame of a front end, from its matched call: list(frame, call), the
+# call that made it. wanted: the arguments model.frame() gets; `call` is the
+# front end's environment.
+make_frame <- function(matched, wanted, na.action, caller, call) {
+  formula <- call$formula
+  if (!inherits(formula, "formula")) {
+    abort_expected(formula, "a formula", arg = "formula", call = call)
+  }
+  has_data <- "data" %in% names(matched)
+  if (has_data && !is.data.frame(call$data)) {
+    abort_expected(call$data, "a data frame", arg = "data", call = call)
+  }
+  if (!has_data && "." %in% all.vars(formula)) {
+    abort_input(
+      "{.arg data} must be given: {.arg formula} has a {.code .}, which stands
+       for its columns.",
+      argument = "data",
+      call = call
+    )
+  }
+  frame_call <- matched[c(1, match(wanted, names(matched), 0))]
+  frame_call$na.action <- spare_copy(na.action)
+  frame_call$drop.unused.levels <- TRUE
+  frame_call[[1]] <- quote(stats::model.frame)
+  frame <- tryCatch(
+    eval(frame_call, caller),
+    error = function(e) abort_frame(e, formula, frame_call, caller, call)
+  )
+  if (nrow(frame) == 0) {
+    abort_input(
+      "{.arg data} must have at least one complete row, not 0.",
+      argument = "data",
+      value = 0,
+      call = call
+    )
+  }
+  list(frame = frame, call = frame_call)
+}
+
 # What model.frame() could not do, in the words of tall_glm()'s arguments.
 abort_frame <- function(error, formula, frame_call, caller, call) {
   said <- conditionMessage(error)
@@ -393,14 +413,6 @@ response_name <- function(frame) {
 
 # Design matrix, response, weights and offset of a model frame.
 frame_parts <- function(frame, family, call) {
-  if (nrow(frame) == 0) {
-    abort_input(
-      "{.arg data} must have at least one complete row, not 0.",
-      argument = "data",
-      value = 0,
-      call = call
-    )
-  }
   check_covariates(frame, call)
   terms <- attr(frame, "terms")
   response <- stats::model.response(frame, "any")

@@ -1,7 +1,8 @@
 # Modes by minibatches: ADAM and stochastic gradient ascent. For models without
 # a Hessian, and for data of which a full pass costs too much.
 
-# As find_mode() lays them out; see there for the update equations.
+# As find_mode() lays them out; see there for the update equations. label: of
+# the progress bar; NULL: none.
 mode_stochastic <- function(
   model,
   start,
@@ -12,6 +13,7 @@ mode_stochastic <- function(
   decay,
   beta,
   cores,
+  label = if (getOption("tallbayes.refresh", 1) > 0) "Searching",
   call = caller_env()
 ) {
   n_data <- model$n_data
@@ -26,9 +28,9 @@ mode_stochastic <- function(
   every <- max(1, floor(max_iter / 200))
   trace <- matrix(NA_real_, floor(max_iter / every), 4)
   running <- NA_real_
-  shows <- getOption("tallbayes.refresh", 1) > 0
+  shows <- !is.null(label)
   if (shows) {
-    bar <- cli::cli_progress_bar("Searching", total = max_iter)
+    bar <- cli::cli_progress_bar(label, total = max_iter)
   }
   for (k in seq_len(max_iter)) {
     index <- sample.int(n_data, size, useHash = size <= n_data / 2)

@@ -128,7 +128,7 @@ search_mode <- function(
       settings$decay,
       settings$beta,
       cores,
-      call
+      call = call
     )
   )
   if (!mode$converged) {

@@ -155,6 +155,7 @@ build_network <- function(
     widths = widths,
     activation = activation,
     likelihood = likelihood,
+    family = network_family(likelihood),
     response_levels = response$levels,
     sigma = sigma,
     samples_sigma = samples_sigma,
@@ -165,6 +166,11 @@ build_network <- function(
     label = "model_network",
     call = call
   )
+}
+
+network_family <- function(likelihood) {
+  link <- c(gaussian = "identity", bernoulli = "logit", categorical = "softmax")
+  list(name = likelihood, link = link[[likelihood]])
 }
 
 # With the autoscale of the exponential prior done: that of weights is another.
@@ -341,8 +347,13 @@ network_outputs <- function(fit, theta, x) {
 #' @export
 print.tall_model_network <- function(x, ...) {
   NextMethod()
-  cat("  layers ", widths_text(x$widths), ", ", x$activation, ", ", x$likelihood,
-    " response", sigma_text(x), "\n",
+  cat(
+    "  layers ",
+    widths_text(x$widths),
+    ", ",
+    x$activation,
+    sigma_text(x),
+    "\n",
     sep = ""
   )
   invisible(x)

@@ -1,0 +1,833 @@
+# What one does with a fit of tall_nn().
+
+#' Predictions of a network
+#'
+#' Means, epistemic and total standard deviations, and intervals; draws for the
+#' generics of \pkg{rstantools}.
+#'
+#' @param object (`tall_nn`) The fit, from [tall_nn()].
+#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of the
+#'   fit, if it kept them.
+#' @param prob (number between 0 and 1) Probability of the intervals.
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
+#'   two names for one argument. `NULL`: all.
+#' @param transform (`TRUE` or `FALSE`) Apply the inverse link?
+#' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on with
+#'   R's generator; otherwise its state is what it was before.
+#' @param ... Unused.
+#'
+#' @details
+#' With \eqn{f_d} the network at draw \eqn{d}: `mean` is the mean of the \eqn{f_d},
+#' `sd_epistemic` their standard deviation (Bieringer et al., 2023, section 3), which
+#' is what more data would take away. `sd` is the total predictive standard deviation,
+#' \eqn{\sqrt{\mathrm{sd\_epistemic}^2 + \mathrm{mean}_d\, \sigma_d^2}}{sqrt(sd_epistemic^2
+#' + mean sigma_d^2)}, and `lower` and `upper` the central interval of a new response,
+#' by the exact quantiles of the mixture of the \eqn{N(f_d, \sigma_d^2)}{N(f_d,
+#' sigma_d^2)}. For a Bernoulli response the \eqn{f_d} are probabilities of the second
+#' level, and the interval is theirs; `sd` is \eqn{\sqrt{\mathrm{mean} (1 -
+#' \mathrm{mean})}}{sqrt(mean (1 - mean))}.
+#'
+#' @return `predict()`: a data frame with a row for each row of `newdata` (`NA` where
+#'   a covariate is missing) and the columns `mean`, `sd_epistemic`, `sd`, `lower`,
+#'   `upper`; for a categorical response `class`, the most probable one, and for each
+#'   level `mean.<level>` and `sd_epistemic.<level>`. `posterior_linpred()`,
+#'   `posterior_epred()`, `posterior_predict()`: a matrix with a row for each draw and a
+#'   column for each observation; for a categorical response the first two are arrays
+#'   of draws x observations x levels and the last has the numbers of levels.
+#'   `predictive_interval()`: two columns. `log_lik()`: a matrix of draws x
+#'   observations. `fitted()`: `mean`, or a matrix of probabilities. `residuals()`: the
+#'   response minus `mean`; for a categorical response 1 minus the probability of
+#'   the level that came.
+#' @section Conditions:
+#' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
+#' `tall_error_stale` if there are no data; `tall_error_memory` if `newdata` is
+#' `NULL` and rows x draws exceeds 5e7 numbers.
+#' @references
+#' Bieringer, Kasieczka, Steffen & Trabs (2023). AdamMCMC: combining Metropolis
+#' adjusted Langevin with momentum-based optimization. arXiv:2312.14027.
+#' @examples
+#' data <- data.frame(x = runif(200, -2, 2))
+#' data$y <- sin(2 * data$x) + rnorm(200, sd = 0.1)
+#' fit <- tall_nn(
+#'   y ~ x,
+#'   data,
+#'   hidden = 10,
+#'   train_iter = 500,
+#'   iter = 200,
+#'   chains = 2,
+#'   seed = 1
+#' )
+#' predict(fit, data.frame(x = c(0, 1, 5)), prob = 0.5)
+#' @name predict.tall_nn
+NULL
+
+#' @rdname predict.tall_nn
+#' @export
+predict.tall_nn <- function(
+  object,
+  newdata = NULL,
+  prob = 0.9,
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  prob <- check_prob(prob)
+  draws <- check_draws(object, draws, ndraws)
+  x <- nn_rows(object, newdata)
+  chosen <- choose_draws(object, draws)
+  blocks <- list()
+  each_block(nrow(x), nrow(chosen$theta), size = 2^20, function(rows) {
+    mu <- nn_means(object, x[rows, , drop = FALSE], chosen$theta)
+    blocks[[length(blocks) + 1]] <<- nn_predictions(object, mu, chosen, prob)
+  })
+  out <- do.call(rbind, blocks)
+  rownames(out) <- rownames(x)
+  if (is.null(newdata)) nn_pad(object$na_action, out) else out
+}
+
+# Rows that na.exclude left out of the fit come back as NA.
+nn_pad <- function(na_action, table) {
+  out <- lapply(table, function(column) {
+    stats::napredict(na_action, stats::setNames(column, rownames(table)))
+  })
+  names <- names(out[[1]])
+  out <- as.data.frame(lapply(out, unname), check.names = FALSE)
+  names(out) <- names(table)
+  rownames(out) <- names
+  out
+}
+
+# One row of predict()'s table for each column of mu (draws x rows, or draws x
+# rows x levels).
+nn_predictions <- function(fit, mu, chosen, prob) {
+  if (fit$likelihood == "categorical") {
+    return(class_predictions(fit, mu, chosen$weights))
+  }
+  mean <- drop(crossprod(mu, chosen$weights))
+  centred <- sweep(mu, 2, mean)
+  epistemic <- drop(crossprod(centred^2, chosen$weights))
+  probs <- interval_probs(prob)
+  if (fit$likelihood == "bernoulli") {
+    variance <- mean * (1 - mean)
+    bounds <- column_quantiles(mu, probs)
+  } else {
+    variance <- epistemic + sum(chosen$weights * chosen$sigma^2)
+    bounds <- vapply(
+      probs,
+      function(p) mixture_quantiles(mu, chosen$sigma, chosen$weights, p),
+      numeric(ncol(mu))
+    )
+    bounds <- matrix(bounds, ncol(mu))
+  }
+  data.frame(
+    mean = mean,
+    sd_epistemic = sqrt(epistemic),
+    sd = sqrt(variance),
+    lower = bounds[, 1],
+    upper = bounds[, 2]
+  )
+}
+
+class_predictions <- function(fit, mu, weights) {
+  levels <- fit$response_levels
+  shape <- dim(mu)
+  flat <- matrix(mu, shape[[1]])
+  mean <- drop(crossprod(flat, weights))
+  sd <- sqrt(drop(crossprod(sweep(flat, 2, mean)^2, weights)))
+  mean <- matrix(mean, shape[[2]], dimnames = list(NULL, paste0("mean.", levels)))
+  sd <- matrix(
+    sd,
+    shape[[2]],
+    dimnames = list(NULL, paste0("sd_epistemic.", levels))
+  )
+  best <- max.col(replace(mean, is.na(mean), -1), "first")
+  best[is.na(mean[, 1])] <- NA
+  data.frame(
+    class = factor(levels[best], levels),
+    mean,
+    sd,
+    check.names = FALSE
+  )
+}
+
+# The p-quantile of sum_d w_d N(mu_di, sigma_d^2) for each column i: Newton's
+# method kept inside a bracket.
+mixture_quantiles <- function(mu, sigma, weights, p) {
+  column <- function(x) drop(crossprod(x, weights))
+  width <- stats::qnorm(1e-9) * max(sigma)
+  low <- apply(mu, 2, min) + width
+  high <- apply(mu, 2, max) - width
+  mean <- column(mu)
+  sd <- sqrt(column(mu^2 + sigma^2) - mean^2)
+  at <- mean + stats::qnorm(p) * sd
+  bad <- is.na(at)
+  low[bad] <- high[bad] <- at[bad] <- 0
+  mu[, bad] <- 0
+  for (k in 1:100) {
+    z <- (rep(at, each = nrow(mu)) - mu) / sigma
+    beyond <- column(stats::pnorm(z)) - p
+    low <- ifelse(beyond < 0, at, low)
+    high <- ifelse(beyond > 0, at, high)
+    step <- beyond / column(stats::dnorm(z) / sigma)
+    next_at <- at - step
+    outside <- !is.finite(next_at) | next_at <= low | next_at >= high
+    next_at <- ifelse(outside & beyond != 0, (low + high) / 2, next_at)
+    next_at <- ifelse(beyond == 0, at, next_at)
+    moved <- max(abs(next_at - at)) / max(sigma)
+    at <- next_at
+    if (moved < 1e-9) {
+      break
+    }
+  }
+  at[bad] <- NA
+  at
+}
+
+# ---- rows and draws of them ----------------------------------------------------
+
+# Standardised inputs of new rows, or of the fit's own.
+nn_rows <- function(fit, newdata, call = caller_env()) {
+  if (is.null(newdata)) {
+    check_has_data(fit, "newdata", call)
+    x <- stats::model.matrix(fit$terms, fit$frame, contrasts.arg = fit$contrasts)
+  } else {
+    x <- frame_rows(fit, newdata, call)$x
+  }
+  nn_standardise(nn_inputs(x), fit$scaling)
+}
+
+# Outputs at standardised inputs in the units of the response, or on the scale of
+# the logit; draws x rows, with classes draws x rows x levels.
+nn_linear <- function(fit, x, theta) {
+  out <- network_outputs(fit, theta, unname(x))
+  # gemm may turn a missing input into any kind of NaN
+  out[, !stats::complete.cases(x), ] <- NA
+  if (fit$likelihood == "categorical") {
+    return(out)
+  }
+  dim(out) <- dim(out)[1:2]
+  fit$scaling$y_center + fit$scaling$y_scale * out
+}
+
+nn_means <- function(fit, x, theta) {
+  eta <- nn_linear(fit, x, theta)
+  switch(
+    fit$likelihood,
+    gaussian = eta,
+    bernoulli = stats::plogis(eta),
+    categorical = softmax(eta)
+  )
+}
+
+# Over the third dimension.
+softmax <- function(eta) {
+  shape <- dim(eta)
+  flat <- matrix(eta, ncol = shape[[3]])
+  most <- do.call(pmax, as.data.frame(flat))
+  flat <- exp(flat - most)
+  array(flat / rowSums(flat), shape)
+}
+
+nn_matrix <- function(fit, newdata, draws, f, call = caller_env()) {
+  check_own_size(fit, newdata, draws, call)
+  x <- nn_rows(fit, newdata, call)
+  theta <- choose_draws(fit, draws, resample = TRUE)$theta
+  out <- f(fit, x, theta)
+  names <- draw_names(list(x = x))
+  if (fit$likelihood == "categorical") {
+    names <- c(names, list(fit$response_levels))
+  }
+  dimnames(out) <- names
+  out
+}
+
+#' @rdname predict.tall_nn
+#' @exportS3Method rstantools::posterior_linpred
+posterior_linpred.tall_nn <- function(
+  object,
+  transform = FALSE,
+  newdata = NULL,
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_flag(transform)
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  nn_matrix(object, newdata, draws, if (transform) nn_means else nn_linear)
+}
+
+#' @rdname predict.tall_nn
+#' @exportS3Method rstantools::posterior_epred
+posterior_epred.tall_nn <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  nn_matrix(object, newdata, draws, nn_means)
+}
+
+#' @rdname predict.tall_nn
+#' @exportS3Method rstantools::posterior_predict
+posterior_predict.tall_nn <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  mu <- nn_matrix(object, newdata, draws, nn_means)
+  sigma <- choose_draws(object, draws, resample = TRUE)$sigma
+  out <- with_seed(seed, nn_responses(object, mu, sigma))
+  dimnames(out) <- dimnames(mu)[1:2]
+  out
+}
+
+nn_responses <- function(fit, mu, sigma) {
+  shape <- dim(mu)[1:2]
+  n <- prod(shape)
+  out <- switch(
+    fit$likelihood,
+    gaussian = mu + sigma * stats::rnorm(n),
+    bernoulli = (stats::runif(n) < mu) + 0L,
+    categorical = {
+      u <- stats::runif(n)
+      flat <- matrix(mu, n)
+      below <- numeric(n)
+      class <- integer(n) + 1L
+      for (k in seq_len(ncol(flat) - 1)) {
+        below <- below + flat[, k]
+        class <- class + (u > below)
+      }
+      class
+    }
+  )
+  matrix(out, shape[[1]])
+}
+
+#' @rdname predict.tall_nn
+#' @exportS3Method rstantools::predictive_interval
+predictive_interval.tall_nn <- function(
+  object,
+  prob = 0.9,
+  newdata = NULL,
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  if (object$likelihood != "gaussian") {
+    abort_tall(
+      "unsupported",
+      "{.fn predictive_interval} is for numeric responses, not for
+       {.val {object$likelihood}}."
+    )
+  }
+  table <- predict.tall_nn(object, newdata, prob, draws, ndraws = ndraws)
+  out <- as.matrix(table[c("lower", "upper")])
+  colnames(out) <- percent(interval_probs(prob), "")
+  out
+}
+
+#' @rdname predict.tall_nn
+#' @exportS3Method rstantools::log_lik
+log_lik.tall_nn <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  draws <- check_draws(object, draws, ndraws)
+  y <- nn_observed(object, newdata)
+  eta <- nn_matrix(object, newdata, draws, nn_linear)
+  sigma <- choose_draws(object, draws, resample = TRUE)$sigma
+  each <- rep(y, each = nrow(eta))
+  out <- switch(
+    object$likelihood,
+    gaussian = stats::dnorm(each, eta, sigma, log = TRUE),
+    bernoulli = stats::plogis(eta * (2 * each - 1), log.p = TRUE),
+    categorical = {
+      flat <- matrix(eta, ncol = dim(eta)[[3]])
+      most <- do.call(pmax, as.data.frame(flat))
+      flat[cbind(seq_along(each), each + 1)] -
+        most - log(rowSums(exp(flat - most)))
+    }
+  )
+  matrix(out, nrow(eta), dimnames = dimnames(eta)[1:2])
+}
+
+# Responses of the rows, as the core counts them (classes from 0 on).
+nn_observed <- function(fit, newdata, call = caller_env()) {
+  if (is.null(newdata)) {
+    check_has_data(fit, "newdata", call)
+    frame <- fit$frame
+  } else {
+    if (!is.data.frame(newdata)) {
+      abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+    }
+    frame <- prediction_frame(fit, fit$terms, newdata, call)
+  }
+  name <- response_name(frame)
+  response <- stats::model.response(frame, "any")
+  levels <- fit$response_levels
+  if (!is.null(levels)) {
+    check_levels(as.character(response), levels, name, call)
+    response <- factor(as.character(response), levels)
+  }
+  network_response(response, fit$likelihood, name, call)$values
+}
+
+# ---- as of other models --------------------------------------------------------
+
+#' @rdname predict.tall_nn
+#' @importFrom stats fitted
+#' @export
+fitted.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
+  check_no_dots(...)
+  table <- predict.tall_nn(object, draws = draws, ndraws = ndraws)
+  if (object$likelihood == "categorical") {
+    out <- as.matrix(table[paste0("mean.", object$response_levels)])
+    colnames(out) <- object$response_levels
+    return(out)
+  }
+  stats::setNames(table$mean, rownames(table))
+}
+
+#' @rdname predict.tall_nn
+#' @importFrom stats residuals
+#' @export
+residuals.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
+  check_no_dots(...)
+  y <- nn_observed(object, NULL)
+  whole <- object
+  whole$na_action <- NULL
+  mu <- fitted.tall_nn(whole, draws = draws, ndraws = ndraws)
+  out <- if (object$likelihood == "categorical") {
+    1 - mu[cbind(seq_along(y), y + 1)]
+  } else {
+    y - mu
+  }
+  names(out) <- rownames(object$frame)
+  stats::naresid(object$na_action, out)
+}
+
+#' @rdname predict.tall_nn
+#' @importFrom stats sigma
+#' @export
+sigma.tall_nn <- function(object, ...) {
+  if (object$likelihood != "gaussian") {
+    return(1)
+  }
+  object$sigma %||% mean(draws_matrix(object)[, "sigma"])
+}
+
+#' @rdname predict.tall_nn
+#' @param x,formula (`tall_nn`) The fit.
+#' @importFrom stats formula
+#' @export
+formula.tall_nn <- function(x, ...) {
+  stats::formula(x$terms)
+}
+
+#' @rdname predict.tall_nn
+#' @importFrom stats terms
+#' @export
+terms.tall_nn <- function(x, ...) {
+  x$terms
+}
+
+#' @rdname predict.tall_nn
+#' @importFrom stats model.frame
+#' @export
+model.frame.tall_nn <- function(formula, ...) {
+  check_no_dots(...)
+  check_has_data(formula)
+  formula$frame
+}
+
+#' @rdname predict.tall_nn
+#' @importFrom stats family
+#' @export
+family.tall_nn <- function(object, ...) {
+  if (object$likelihood == "gaussian") {
+    stats::gaussian()
+  } else if (object$likelihood == "bernoulli") {
+    stats::binomial()
+  } else {
+    abort_tall("unsupported", "A categorical response has no {.cls family}.")
+  }
+}
+
+#' @rdname update.tall_glm
+#' @export
+update.tall_nn <- update.tall_glm
+
+# ---- print and summary -----------------------------------------------------------
+
+# How well predictions agree across chains, on some rows of the data: a list of
+# rhat, ess_bulk (a number for each row), error and the share of epistemic variance.
+nn_checked <- function(fit, parts) {
+  if (is.null(fit$draws)) {
+    return(NULL)
+  }
+  n <- nrow(parts$x)
+  rows <- unique(round(seq(1, n, length.out = nn_settings$rows_checked)))
+  theta <- choose_draws(fit)$theta
+  x <- parts$x[rows, , drop = FALSE]
+  mu <- nn_means(fit, x, theta)
+  y <- parts$response$values[rows]
+  shape <- dim(fit$draws)[1:2]
+  first <- matrix(mu, nrow(theta))[, seq_along(rows), drop = FALSE]
+  by_chain <- array(first, c(shape, length(rows)))
+  each <- function(f) {
+    apply(by_chain, 3, function(values) suppressWarnings(f(values)))
+  }
+  list(
+    rhat = if (shape[[1]] > 3) each(posterior::rhat) else NA_real_,
+    ess_bulk = if (shape[[1]] > 3) each(posterior::ess_bulk) else NA_real_,
+    error = nn_error(fit, mu, y),
+    sd_epistemic = mean(apply(first, 2, stats::sd))
+  )
+}
+
+# Root mean squared error of the mean, or share of wrong classes; y standardised.
+nn_error <- function(fit, mu, y) {
+  mean <- apply(mu, seq_along(dim(mu))[-1], mean)
+  switch(
+    fit$likelihood,
+    gaussian = sqrt(mean(
+      (fit$scaling$y_center + fit$scaling$y_scale * y - mean)^2
+    )),
+    bernoulli = mean((mean > 0.5) != (y == 1)),
+    categorical = mean(max.col(mean, "first") - 1 != y)
+  )
+}
+
+#' Summarise a network
+#'
+#' @param object,x (`tall_nn`, or its summary) The fit, from [tall_nn()].
+#' @param digits (whole number) Significant digits to print.
+#' @param ... Unused.
+#'
+#' @details
+#' The weights of a network are not identified: units can be exchanged, and chains
+#' sit in different modes. What can be compared are predictions. R-hat and the
+#' effective sample size are those of the prediction at 200 evenly spaced rows of
+#' the data. An R-hat well above 1.05 says that the chains are in modes that predict
+#' differently, and that more iterations would be needed to go from one to the other;
+#' the spread between them is part of `sd_epistemic`, as it is in an ensemble.
+#' `posterior::summarise_draws(fit)` has the weights.
+#'
+#' @return `summary()`: a list of class `tall_nn_summary` with `rhat` and `ess_bulk`
+#'   (numeric vectors), `sigma` (mean and standard deviation, or `NULL`), `error`: the
+#'   root mean squared error, or the share of wrong classes, on these rows of the
+#'   training data, and `sd_epistemic`, its mean over them.
+#' @examples
+#' data <- data.frame(x = runif(200, -2, 2))
+#' data$y <- data$x^2 + rnorm(200, sd = 0.1)
+#' fit <- tall_nn(y ~ x, data, hidden = 5, train_iter = 300, iter = 100, seed = 1)
+#' summary(fit)
+#' @export
+summary.tall_nn <- function(object, ...) {
+  sigma <- if (object$likelihood == "gaussian" && !is.null(object$draws)) {
+    values <- choose_draws(object)$sigma
+    c(mean = mean(values), sd = stats::sd(values))
+  }
+  structure(
+    c(
+      object$checked,
+      list(
+        sigma = sigma,
+        acceptance = object$chains$acceptance,
+        fit = object[setdiff(
+          names(object),
+          c("draws", "unconstrained", "gradients", "saved", "frame", "modes")
+        )],
+        n_draws = if (!is.null(object$draws)) posterior::ndraws(object$draws)
+      )
+    ),
+    class = "tall_nn_summary"
+  )
+}
+
+#' @rdname summary.tall_nn
+#' @export
+print.tall_nn_summary <- function(x, digits = 3, ...) {
+  print_nn_header(x$fit, x$n_draws)
+  print_nn_lines(x, digits)
+  if (!is.null(x$rhat) && !anyNA(x$rhat)) {
+    shown <- rbind(
+      `R-hat` = stats::quantile(x$rhat, c(0, 0.5, 0.9, 1)),
+      `effective draws` = round(stats::quantile(x$ess_bulk, c(0, 0.5, 0.9, 1)))
+    )
+    colnames(shown) <- c("least", "median", "90 %", "largest")
+    cat("\nPredictions at ", length(x$rhat), " rows of the data:\n", sep = "")
+    print(signif(shown, digits + 1))
+    if (stats::median(x$rhat) > 1.05) {
+      cat(
+        "The chains predict differently (see ?summary.tall_nn); their spread is\n",
+        "part of the epistemic standard deviation.\n",
+        sep = ""
+      )
+    }
+  }
+  print_footer(x$fit, brief = TRUE)
+  invisible(x)
+}
+
+#' @export
+print.tall_nn <- function(x, digits = 3, ...) {
+  small <- summary(x)
+  print_nn_header(x, small$n_draws)
+  print_nn_lines(small, digits)
+  print_footer(x, brief = TRUE)
+  invisible(x)
+}
+
+print_nn_header <- function(fit, n_draws) {
+  response <- if (!is.null(fit$response_levels)) {
+    paste0("; ", length(fit$response_levels), " levels")
+  }
+  cat(
+    "Network: ", widths_text(fit$widths), ", ", fit$activation, ", ",
+    format_count(fit$n_coef), " weights", response, "\n",
+    sep = ""
+  )
+  print_header(fit, n_draws)
+}
+
+print_nn_lines <- function(x, digits) {
+  number <- function(value) format(signif(value, digits))
+  what <- if (x$fit$likelihood == "gaussian") {
+    "root mean squared error "
+  } else {
+    "share of wrong classes "
+  }
+  if (!is.null(x$error)) {
+    cat("On the training data: ", what, number(x$error), ",\n", sep = "")
+    cat("  mean epistemic sd ", number(x$sd_epistemic), sep = "")
+    if (!is.null(x$sigma)) {
+      cat(", noise sd (sigma) ", number(x$sigma[["mean"]]), sep = "")
+    }
+    cat("\n")
+  }
+  accepted <- x$acceptance[!is.na(x$acceptance)]
+  if (length(accepted) > 0) {
+    cat("Accepted: ", paste0(round(100 * accepted), "%", collapse = ", "),
+      " of the proposals of each chain\n",
+      sep = ""
+    )
+  }
+}
+
+# ---- pictures --------------------------------------------------------------------
+
+#' Plot a network
+#'
+#' @param x (`tall_nn`) The fit, from [tall_nn()].
+#' @param type (string) `"calibration"`: how often responses lie in the central
+#'   predictive intervals, against their probability; for classes, how often an
+#'   event of a predicted probability happens. `"prediction"`: mean, epistemic and
+#'   total intervals against the one numeric covariate of the formula. Or any type of
+#'   [plot.tall_fit()].
+#' @param newdata (data frame or `NULL`) Calibration: held-out data, with responses.
+#'   Prediction: where to draw the curves. `NULL`: the data of the fit, for curves
+#'   an even grid over them and a little beyond.
+#' @param prob (number between 0 and 1) Probability of the intervals of
+#'   `"prediction"`.
+#' @param ... Passed on to [plot.tall_fit()].
+#'
+#' @return A ggplot object.
+#' @section Conditions:
+#' `tall_error_unsupported` for `"prediction"` with several covariates.
+#' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
+#' data <- data.frame(x = runif(200, -2, 2))
+#' data$y <- sin(2 * data$x) + rnorm(200, sd = 0.1)
+#' fit <- tall_nn(y ~ x, data, hidden = 5, train_iter = 300, iter = 100, seed = 1)
+#' plot(fit, "prediction")
+#' plot(fit, "calibration")
+#' @export
+plot.tall_nn <- function(
+  x,
+  type = c("calibration", "prediction"),
+  newdata = NULL,
+  prob = 0.9,
+  ...
+) {
+  own <- c("calibration", "prediction")
+  if (!identical(type, own) && !(is.character(type) && type[[1]] %in% own)) {
+    return(NextMethod())
+  }
+  type <- check_choice(type, own)
+  prob <- check_prob(prob)
+  rlang::check_installed("ggplot2", "to plot a fit")
+  if (type == "calibration") {
+    plot_calibration(x, newdata)
+  } else {
+    plot_prediction(x, newdata, prob)
+  }
+}
+
+plot_calibration <- function(fit, newdata) {
+  is_gaussian <- fit$likelihood == "gaussian"
+  table <- if (is_gaussian) {
+    interval_calibration(fit, newdata)
+  } else {
+    class_calibration(fit, newdata)
+  }
+  where <- if (is.null(newdata)) "the training data" else "new data"
+  base <- ggplot2::ggplot(
+    table,
+    ggplot2::aes(.data[["nominal"]], .data[["observed"]])
+  ) +
+    ggplot2::geom_abline(slope = 1, linetype = "dashed", colour = "grey50") +
+    ggplot2::coord_equal(xlim = c(0, 1), ylim = c(0, 1))
+  if (is_gaussian) {
+    base +
+      ggplot2::geom_line(colour = "steelblue", linewidth = 1) +
+      ggplot2::labs(
+        x = "probability of the predictive interval",
+        y = paste("share of responses inside, on", where)
+      )
+  } else {
+    base +
+      ggplot2::geom_pointrange(
+        ggplot2::aes(ymin = .data[["low"]], ymax = .data[["high"]]),
+        colour = "steelblue"
+      ) +
+      ggplot2::labs(
+        x = "predicted probability",
+        y = paste("share of events, on", where)
+      )
+  }
+}
+
+# The predictive distribution function at the response is uniform if all is well.
+interval_calibration <- function(fit, newdata, call = caller_env()) {
+  y <- nn_observed(fit, newdata, call)
+  x <- nn_rows(fit, newdata, call)
+  chosen <- choose_draws(fit)
+  u <- numeric(length(y))
+  each_block(nrow(x), nrow(chosen$theta), size = 2^20, function(rows) {
+    mu <- nn_means(fit, x[rows, , drop = FALSE], chosen$theta)
+    z <- (rep(y[rows], each = nrow(mu)) - mu) / chosen$sigma
+    u[rows] <<- drop(crossprod(stats::pnorm(z), chosen$weights))
+  })
+  nominal <- seq(0, 1, by = 0.02)
+  away <- 2 * abs(u - 0.5)
+  data.frame(
+    nominal = nominal,
+    observed = vapply(nominal, function(p) mean(away <= p, na.rm = TRUE), 0)
+  )
+}
+
+# All levels together, in tenths of the predicted probability; bars of two
+# standard errors.
+class_calibration <- function(fit, newdata, call = caller_env()) {
+  y <- nn_observed(fit, newdata, call)
+  table <- predict.tall_nn(fit, newdata)
+  if (is.null(newdata)) {
+    table <- table[rownames(fit$frame), ]
+  }
+  if (fit$likelihood == "bernoulli") {
+    p <- table$mean
+    event <- y == 1
+  } else {
+    p <- as.matrix(table[paste0("mean.", fit$response_levels)])
+    event <- col(p) == y + 1
+  }
+  bin <- cut(as.numeric(p), seq(0, 1, by = 0.1), include.lowest = TRUE)
+  mean_of <- function(x) as.numeric(tapply(as.numeric(x), bin, mean))
+  n <- as.numeric(table(bin))
+  observed <- mean_of(event)
+  se <- sqrt(observed * (1 - observed) / n)
+  out <- data.frame(
+    nominal = mean_of(p),
+    observed = observed,
+    low = pmax(0, observed - 2 * se),
+    high = pmin(1, observed + 2 * se)
+  )
+  out[n > 0, ]
+}
+
+plot_prediction <- function(fit, newdata, prob, call = caller_env()) {
+  name <- all.vars(stats::delete.response(fit$terms))
+  name <- intersect(name, fit$columns)
+  is_one <- length(name) == 1 &&
+    fit$likelihood != "categorical" &&
+    !name %in% names(fit$xlevels)
+  if (!is_one) {
+    abort_tall(
+      "unsupported",
+      "{.code type = \"prediction\"} needs one numeric covariate and one output;
+       the formula has {length(name)} covariate{?s}.",
+      call = call
+    )
+  }
+  check_has_data(fit, NULL, call)
+  seen <- nn_seen(fit, name)
+  if (is.null(newdata)) {
+    range <- range(seen$x)
+    range <- range + c(-0.1, 0.1) * diff(range)
+    newdata <- data.frame(seq(range[[1]], range[[2]], length.out = 300))
+    names(newdata) <- name
+  }
+  table <- predict.tall_nn(fit, newdata, prob)
+  table$x <- newdata[[name]]
+  z <- stats::qnorm(interval_probs(prob)[[2]])
+  table$inner_low <- table$mean - z * table$sd_epistemic
+  table$inner_high <- table$mean + z * table$sd_epistemic
+  band <- function(low, high, fill) {
+    ggplot2::geom_ribbon(
+      ggplot2::aes(ymin = .data[[low]], ymax = .data[[high]]),
+      fill = fill
+    )
+  }
+  is_gaussian <- fit$likelihood == "gaussian"
+  ggplot2::ggplot(table, ggplot2::aes(x = .data[["x"]])) +
+    (if (is_gaussian) band("lower", "upper", "#d6e4f0")) +
+    (if (is_gaussian) {
+      band("inner_low", "inner_high", "#8fb8d8")
+    } else {
+      band("lower", "upper", "#8fb8d8")
+    }) +
+    ggplot2::geom_point(
+      ggplot2::aes(y = .data[["y"]]),
+      data = seen,
+      size = 0.6,
+      alpha = 0.5
+    ) +
+    ggplot2::geom_line(ggplot2::aes(y = .data[["mean"]]), colour = "#1f4e79") +
+    ggplot2::labs(
+      x = name,
+      y = response_name(fit$frame),
+      subtitle = paste0(
+        percent(prob), " intervals: ",
+        if (is_gaussian) "epistemic (dark), total (light)" else "of the probability"
+      )
+    )
+}
+
+# At most 1,000 of the data, evenly spaced.
+nn_seen <- function(fit, name) {
+  x <- if (name %in% names(fit$frame)) {
+    fit$frame[[name]]
+  } else {
+    # a transformed covariate: as the data had it, where they are still found
+    eval(as.name(name), eval(fit$call$data, environment(fit$formula)))
+  }
+  y <- nn_observed(fit, NULL)
+  rows <- unique(round(seq(1, length(y), length.out = 1000)))
+  data.frame(x = as.numeric(x)[rows], y = y[rows])
+}

@@ -1,0 +1,337 @@
+# tall_nn(): the front end for networks. Standardises, trains a start for every
+# chain by ADAM, samples.
+
+# Settings found for a network, so that its user tunes nothing; all numbers
+# stand here, once.
+nn_settings <- list(
+  batch = 256,             # rows of a minibatch, in training and after it
+  epochs = 40,             # passes of the training
+  min_train = 3000,        # its iterations, at least
+  learning_rate = 0.01,    # at first; divided by 11 in the end
+  rows_checked = 200       # on which predictions are summarised
+)
+
+#' Bayesian neural networks for tall data
+#'
+#' Regression and classification by a fully connected network: type a formula, get
+#' predictions that know what they do not know.
+#'
+#' @param formula (formula) As in [stats::lm()]; factors become indicator columns. A
+#'   numeric response is taken as Gaussian, a logical one or a factor with two levels
+#'   as Bernoulli, a factor with more levels, or strings, as categorical.
+#' @param data (data frame) The data.
+#' @param hidden (whole numbers, or `NULL`) Widths of the hidden layers.
+#' @param activation,prior,prior_aux As in [model_network()]. The prior is that of the
+#'   weights between standardised variables.
+#' @param sigma (positive number or `"sampled"`) The standard deviation of the noise
+#'   of a numeric response, in its own units.
+#' @param subset,na.action As in [stats::lm()]; evaluated in `data`.
+#' @param train_iter (whole number or `NULL`) Iterations of ADAM before the sampling,
+#'   for each chain; `NULL`: 40 passes over the data, and at least 3,000. 0: none.
+#' @param kernel,gradient,subsample,schedule As in [sg_sample()]. `NULL`:
+#'   [kernel_adam_mcmc()] with all rows, its scale adapted in warmup; with another
+#'   kernel that takes minibatches, [gradient_simple()] and 256 rows.
+#' @param iter,warmup,thin,chains,cores,seed,keep,refresh As in [sg_sample()].
+#' @param monitor (list or `NULL`) Functions of the parameters to watch, see
+#'   [monitors].
+#' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
+#'   `predict()` without `newdata` works and the fit can be resumed after it was
+#'   saved and read again?
+#'
+#' @details
+#' Covariates, and a numeric response, are centred and divided by their standard
+#' deviations; predictions and `sigma` come back in the units of the data.
+#'
+#' Every chain starts where ADAM took it from random weights of its own: the
+#' posterior of a network has many modes, and chains in several of them say more
+#' about what the data leave open than one. Weights of different chains cannot be
+#' compared; predictions can. `summary()` therefore shows R-hat and effective sample
+#' sizes of predictions.
+#'
+#' Burn-in and gap of Bieringer et al. (2023, section 3) are `warmup` and `thin`.
+#'
+#' @return A [`tall_fit`][tall_fit] of class `c("tall_nn", "tall_fit")`, with
+#'   `modes`, the [modes][find_mode()] the chains started from, and `scaling`.
+#' @section Conditions:
+#' Those of [sg_sample()] and [model_network()]; `tall_error_input` for a formula or
+#' data that cannot be used.
+#' @references
+#' Bieringer, Kasieczka, Steffen & Trabs (2023). AdamMCMC: combining Metropolis
+#' adjusted Langevin with momentum-based optimization. arXiv:2312.14027.
+#' @seealso [predict.tall_nn()], [plot.tall_nn()], [summary.tall_nn()]
+#' @examples
+#' data <- data.frame(x = runif(200, -2, 2))
+#' data$y <- sin(2 * data$x) + rnorm(200, sd = 0.1)
+#' fit <- tall_nn(
+#'   y ~ x,
+#'   data,
+#'   hidden = 10,
+#'   train_iter = 500,
+#'   iter = 200,
+#'   chains = 2,
+#'   seed = 1
+#' )
+#' fit
+#' predict(fit, data.frame(x = c(0, 1, 5)))
+#' @export
+tall_nn <- function(
+  formula,
+  data,
+  hidden = c(50, 50),
+  activation = c("tanh", "relu", "softplus"),
+  prior = prior_normal(0, 1, autoscale = TRUE),
+  sigma = "sampled",
+  prior_aux = prior_exponential(),
+  subset = NULL,
+  na.action = stats::na.omit,
+  train_iter = NULL,
+  kernel = NULL,
+  gradient = NULL,
+  subsample = NULL,
+  schedule = schedule_constant(),
+  iter = 2000,
+  warmup = floor(iter / 2),
+  thin = max(1, floor((iter - warmup) / 100)),
+  chains = 4,
+  cores = getOption("mc.cores", 1L),
+  seed = NULL,
+  keep = "draws",
+  monitor = NULL,
+  keep_data = TRUE,
+  refresh = getOption("tallbayes.refresh", 1)
+) {
+  check_given(formula)
+  call <- rlang::current_env()
+  activation <- check_choice(activation, names(network_activations))
+  check_flag(keep_data)
+  train_iter <- check_count(train_iter, min = 0, allow_null = TRUE)
+  seed <- check_seed(seed)
+  chains <- check_count(chains)
+  check_members(kernel, gradient, subsample, schedule, call)
+  made <- make_frame(
+    match.call(),
+    c("formula", "data", "subset", "na.action"),
+    na.action,
+    parent.frame(),
+    call
+  )
+  parts <- nn_parts(made$frame, call)
+  model <- nn_model(parts, hidden, activation, prior, sigma, prior_aux, call)
+  started <- proc.time()[["elapsed"]]
+  modes <- with_seed(
+    seed,
+    nn_train(model, train_iter, chains, cores, refresh, call)
+  )
+  trained <- proc.time()[["elapsed"]] - started
+  members <- nn_members(model, kernel, gradient, subsample)
+  fit <- sample_model(
+    model,
+    members$kernel,
+    members$gradient,
+    members$subsample,
+    schedule,
+    iter = iter,
+    warmup = warmup,
+    thin = thin,
+    chains = chains,
+    cores = cores,
+    seed = seed,
+    init = vapply(modes, function(m) m$estimate, numeric(model$n_dim)),
+    keep = keep,
+    refresh = refresh,
+    monitor = monitor,
+    call = call
+  )
+  fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
+  fit <- as_nn_fit(fit, model, parts, hidden, prior, sigma, prior_aux)
+  fit$modes <- modes
+  fit$call <- match.call()
+  fit$formula <- formula
+  fit$terms <- attr(made$frame, "terms")
+  fit$xlevels <- stats::.getXlevels(fit$terms, made$frame)
+  fit$contrasts <- parts$contrasts
+  fit$columns <- data_columns(
+    fit$terms,
+    made$call,
+    if (!missing(data)) data,
+    environment(formula)
+  )
+  fit$na_action <- attr(made$frame, "na.action")
+  fit$frame <- if (keep_data) made$frame
+  fit$checked <- nn_checked(fit, parts)
+  fit
+}
+
+# ---- data --------------------------------------------------------------------
+
+# Inputs and response of a model frame, standardised, with the scaling.
+nn_parts <- function(frame, call) {
+  check_covariates(frame, call)
+  response <- stats::model.response(frame, "any")
+  name <- response_name(frame)
+  if (is.null(response)) {
+    abort_input(
+      "{.arg formula} must have a response on its left-hand side.",
+      argument = "formula",
+      call = call
+    )
+  }
+  if (is.character(response)) {
+    response <- factor(response)
+  }
+  likelihood <- nn_likelihood(response, name, call)
+  design <- design_matrix(attr(frame, "terms"), frame)
+  raw <- nn_inputs(design$x)
+  if (ncol(raw) == 0) {
+    abort_input(
+      "{.arg formula} must have at least one covariate.",
+      argument = "formula",
+      call = call
+    )
+  }
+  found <- network_response(response, likelihood, name, call)
+  scaling <- list(
+    x_center = colMeans(raw),
+    x_scale = .Call(ffi_column_sds, raw),
+    y_center = 0,
+    y_scale = 1
+  )
+  # a constant column says nothing, but predictions may be asked elsewhere
+  scaling$x_scale[scaling$x_scale == 0] <- 1
+  if (likelihood == "gaussian") {
+    scaling$y_center <- mean(found$values)
+    scaling$y_scale <- response_sd(found$values)
+    found$values <- (found$values - scaling$y_center) / scaling$y_scale
+  }
+  list(
+    x = nn_standardise(raw, scaling),
+    response = found,
+    likelihood = likelihood,
+    scaling = scaling,
+    contrasts = design$contrasts
+  )
+}
+
+# A design matrix without its intercept.
+nn_inputs <- function(x) {
+  x <- x[, colnames(x) != "(Intercept)", drop = FALSE]
+  storage.mode(x) <- "double"
+  x
+}
+
+nn_standardise <- function(x, scaling) {
+  sweep(sweep(x, 2, scaling$x_center), 2, scaling$x_scale, "/")
+}
+
+nn_likelihood <- function(response, name, call) {
+  if (is.logical(response)) {
+    "bernoulli"
+  } else if (is.factor(response)) {
+    if (nlevels(response) == 2) "bernoulli" else "categorical"
+  } else if (is_plain_numeric(response) && is.null(dim(response))) {
+    "gaussian"
+  } else {
+    expected <- "a numeric or logical vector, a factor or strings"
+    abort_expected(response, expected, arg = name, call = call)
+  }
+}
+
+nn_model <- function(parts, hidden, activation, prior, sigma, prior_aux, call) {
+  scale <- parts$scaling$y_scale
+  sigma <- check_sigma(sigma, call)
+  build_network(
+    parts$x,
+    parts$response,
+    hidden,
+    activation,
+    parts$likelihood,
+    prior,
+    if (is.null(sigma)) "sampled" else sigma / scale,
+    prior_aux,
+    sigma_unit = scale,
+    arg_layers = "hidden",
+    call = call
+  )
+}
+
+# ---- what runs ---------------------------------------------------------------
+
+# A mode for each chain, from random weights of its own.
+nn_train <- function(model, train_iter, chains, cores, refresh, call) {
+  s <- nn_settings
+  if (is.null(train_iter)) {
+    train_iter <- max(s$min_train, ceiling(s$epochs * model$n_data / s$batch))
+  }
+  lapply(seq_len(chains), function(chain) {
+    start <- model_start(model)
+    if (train_iter == 0) {
+      return(list(estimate = start, passes = 0))
+    }
+    mode_stochastic(
+      model,
+      start,
+      "adam",
+      max_iter = train_iter,
+      batch_size = min(s$batch, model$n_data),
+      learning_rate = s$learning_rate,
+      decay = train_iter / 10,
+      beta = c(0.9, 0.999),
+      cores = cores,
+      label = if (refresh > 0) {
+        paste0("Training chain ", chain, " of ", chains)
+      },
+      call = call
+    )
+  })
+}
+
+nn_members <- function(model, kernel, gradient, subsample) {
+  if (is.null(kernel)) {
+    kernel <- nn_kernel(model)
+  }
+  if (is.null(gradient) && !kernel_is_metropolis(kernel)) {
+    gradient <- gradient_simple()
+  }
+  needs_rows <- !is.null(gradient) && !gradient_is_full(gradient)
+  if (is.null(subsample) && needs_rows) {
+    subsample <- subsample_uniform(min(nn_settings$batch, model$n_data))
+  }
+  list(kernel = kernel, gradient = gradient, subsample = subsample)
+}
+
+# ---- the fit -----------------------------------------------------------------
+
+as_nn_fit <- function(fit, model, parts, hidden, prior, sigma, prior_aux) {
+  class(fit) <- c("tall_nn", "tall_fit")
+  fit$widths <- model$widths
+  fit$activation <- model$activation
+  fit$likelihood <- model$likelihood
+  fit$response_levels <- model$response_levels
+  fit$scaling <- parts$scaling
+  fit$n_coef <- length(model$variables) - model$samples_sigma
+  fit["sigma"] <- list(if (is.numeric(sigma)) sigma)
+  fit["hidden"] <- list(hidden)
+  fit$prior_specs <- list(prior = prior, prior_aux = prior_aux)
+  fit
+}
+
+#' @export
+rebuild_model.tall_nn <- function(fit) {
+  if (!has_data(fit)) {
+    return(NULL)
+  }
+  nn_model(
+    nn_parts(fit$frame, caller_env()),
+    fit$hidden,
+    fit$activation,
+    fit$prior_specs$prior,
+    fit$sigma %||% "sampled",
+    fit$prior_specs$prior_aux,
+    caller_env()
+  )
+}
+
+# The default kernel.
+nn_kernel <- function(model) {
+  kernel_mala(1e-6, adapt = TRUE)
+}
