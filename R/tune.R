@@ -520,7 +520,9 @@ advance_arm <- function(arm, n, control, n_point, call) {
     rlang::interrupt()
   }
   reports <- segment$reports
-  gradients <- sum(vapply(reports, function(r) r$n_row, 0)) # since the start
+  # since the start; a density without data has one "row"
+  rows <- sum(vapply(reports, function(r) r$n_row, 0))
+  gradients <- max(rows, (arm$iterations + n) * length(reports))
   arm$rate <- list(
     gradients = (gradients - arm$gradients) / n,
     # the clock may not have moved
@@ -725,9 +727,11 @@ print.tall_tune <- function(x, ...) {
 # Lines below the tables.
 tune_notes <- function(x) {
   spent <- if (x$unit == "gradients") {
+    passes <- paste0(
+      " (", format(x$spent / x$n_data, digits = 3), " passes over the data)"
+    )
     paste0(
-      format_count(x$spent), " gradient evaluations (",
-      format(x$spent / x$n_data, digits = 3), " passes over the data)"
+      format_count(x$spent), " gradient evaluations", if (x$n_data > 0) passes
     )
   } else {
     paste(format(x$spent, digits = 3), "seconds")

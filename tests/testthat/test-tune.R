@@ -177,6 +177,13 @@ test_that("a model whose draws differ from its coordinates is scored in these", 
   expect_lt(tuned$arms$score[[1]], 0.6)
 })
 
+test_that("a density without data costs one evaluation an iteration", {
+  model <- model_density("normal", gradient_noise = "normal", noise_scale = 1)
+  tuned <- race(kernel_sgbd(1), list(sigma = c(0.05, 0.5)), model = model, budget = 2e4)
+  expect_equal(tuned$spent, 2e4, tolerance = 0.01)
+  expect_identical(tuned$rungs$iterations, tuned$rungs$gradients)
+})
+
 test_that("arms that stop are dropped and reported", {
   model <- model_gaussian(matrix(withr::with_seed(1, rnorm(400)), 200), diag(2))
   grid <- list(step_size = c(1e-3, 1e5, 1e6, 3e-3))
