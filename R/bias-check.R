@@ -88,8 +88,8 @@ bias_factor <- function(kernel, call = caller_env()) {
   if (kernel_is_metropolis(kernel)) {
     abort_tall(
       "unsupported",
-      "The fit is by {.code kernel_{kernel$name}()}, which is exact: there is no
-       step-size bias to check.",
+      "The fit is by {.code kernel_{kernel$name}()}, whose Metropolis step corrects
+       the step size: there is no step-size bias to check.",
       call = call
     )
   }

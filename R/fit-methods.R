@@ -17,7 +17,8 @@
 #' posterior and is off by the relative bias of the variance under another; the
 #' gradients that drove the chain are reused. `sd_bias_se` is its standard error,
 #' from block means. The estimate is first-order in the step size and does not see
-#' bias of the mean. It is `NA` for Metropolis kernels, which are exact.
+#' bias of the mean. It is `NA` for Metropolis kernels: those that are not exact say
+#' so below the table, where the acceptance rate of each chain stands, too.
 #'
 #' @return An object of class `tall_summary`: a list whose element `table` is a
 #'   data frame with a row for each variable: `mean`, `sd`, quantiles, `mcse_mean`,
@@ -195,6 +196,16 @@ print_header <- function(fit, n_draws) {
   } else {
     cat("Target:  ", density_text(fit$model), "\n", sep = "")
   }
+  if (!is.null(fit$lambda)) {
+    cat(
+      "Target:  Gibbs posterior, lambda = ",
+      format_number(fit$lambda),
+      " (Bayes: ",
+      format_count(fit$n_data),
+      ")\n",
+      sep = ""
+    )
+  }
   cat("Draws:   ")
   if (is.null(n_draws)) {
     cat("none kept\n")
@@ -261,6 +272,7 @@ print_footer <- function(fit, brief = FALSE) {
       sep = ""
     )
   }
+  print_metropolis_note(fit)
   print_bias_note(fit, brief)
   print_noise_note(fit)
 }

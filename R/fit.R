@@ -20,8 +20,10 @@
 #' * `kernel`, `gradient`, `subsample`, `schedule`: the specs that made it;
 #'   `recipe`: what the recipe found.
 #' * `chains`: a data frame with a row for each chain: `status`, `draws`,
-#'   `acceptance`, `passes` over the data, rows of a minibatch (`batch`),
-#'   `step_size`, `escaped` draws.
+#'   `acceptance`, `passes` over the data, `step_size`, `escaped` draws; for
+#'   Metropolis kernels the share of proposals `outside` the bounds of the prior and
+#'   the number that were `nonfinite` (no finite log posterior or gradient).
+#' * `lambda`: the inverse temperature of a Gibbs posterior, `NULL` for Bayes.
 #' * `bias`: a data frame with the estimated relative bias of each posterior sd and
 #'   its standard error (see [summary.tall_fit()]).
 #' * `monitor`: a data frame, see [monitors];
@@ -66,6 +68,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       coordinates = model$coordinates,
       n_data = model$n_data,
       fingerprint = model$fingerprint,
+      lambda = model$lambda,
       whitening = model$whitening,
       is_whitened = model_is_whitened(model),
       kernel = plan$kernel,
@@ -290,7 +293,9 @@ chain_table <- function(fit, segment, status, kept) {
       field("n_full")
     },
     step_size = field("step_size"),
-    escaped = field("n_escape")
+    escaped = field("n_escape"),
+    outside = ifelse(proposed > 0, field("n_outside") / proposed, NA),
+    nonfinite = field("n_nonfinite")
   )
 }
 
@@ -461,6 +466,7 @@ resume_plan <- function(fit, model, call = caller_env()) {
     }
   }
   ledger <- new_ledger()
+  model <- temper_model(model, fit$lambda)
   if (fit$is_whitened && !model_is_whitened(model)) {
     model <- whiten_model(model, fit$mode, in_place = FALSE, call = call)
     spend(ledger, "recipe", 1)

@@ -345,6 +345,13 @@ prior_text <- function(prior, digits) {
     title,
     flat = "flat",
     exponential = paste0("exponential(rate = ", values(prior$rate), ")"),
+    uniform = paste0(
+      "uniform(lower = ",
+      values(prior$location - prior$scale),
+      ", upper = ",
+      values(prior$location + prior$scale),
+      ")"
+    ),
     paste0(
       title,
       "(location = ",

@@ -5,11 +5,10 @@
 #'
 #' `kernel_sgld()` is stochastic gradient Langevin dynamics: a Langevin step
 #' along an estimate of the gradient, without a Metropolis correction.
-#' `kernel_mala()` is the Metropolis-adjusted Langevin algorithm: exact, at the
-#' price of a full pass over the data in every step.
+#' [kernel_mala()] is the same with one.
 #'
-#' @param step_size (positive number; for `kernel_sgld()` also a vector with one
-#'   value for each coordinate) The variance \eqn{h} of the injected noise; a
+#' @param step_size (positive number, or a vector with one value for each
+#'   coordinate) The variance \eqn{h} of the injected noise; a
 #'   drift of \eqn{h/2} times the gradient of the log posterior, which is summed
 #'   (not averaged) over the data.
 #' @param variant (string) `"vanilla"`; `"corrected"` or `"modified"`: take the
@@ -20,8 +19,6 @@
 #'   minibatch in the running average of the gradient noise's variance. A gradient
 #'   from all rows has no noise: it is corrected for none, and the average goes on
 #'   after it.
-#' @param adapt (`TRUE` or `FALSE`) Tune the step size during warmup towards an
-#'   acceptance rate of 0.574, then freeze it?
 #'
 #' @details
 #' With \eqn{\hat g}{g} the estimated gradient of the log posterior and
@@ -34,8 +31,6 @@
 #' * Leimkuhler-Matthews (2013, eq. 1.5): \eqn{\theta + \frac h2 \hat g +
 #'   \frac{\sqrt h}2 (\xi_t + \xi_{t+1})}{theta + (h/2) g + (sqrt(h)/2) (xi_t +
 #'   xi_{t+1})}. On that Gaussian its variance is exactly \eqn{1 / \lambda}.
-#' * MALA (Roberts & Tweedie, 1996): the Euler step as a proposal, accepted with
-#'   the Metropolis probability.
 #'
 #' `"corrected"` (Mauri & Zanella, 2024, section 2.3) scales \eqn{\xi}{xi} by
 #' \eqn{\sqrt{\max(0, 1 - h \tau^2 / 4)}}{sqrt(max(0, 1 - h tau^2 / 4))} in each
@@ -63,13 +58,10 @@
 #'
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
 #' Barker dynamics. *AISTATS*.
-#'
-#' Roberts & Tweedie (1996). Exponential convergence of Langevin distributions
-#' and their discrete approximations. *Bernoulli* 2, 341-363.
+#' @seealso [kernel_mala()] for kernels with a Metropolis step
 #' @examples
 #' kernel_sgld(1e-4)
 #' kernel_sgld(1e-4, variant = "corrected", integrator = "leimkuhler-matthews")
-#' kernel_mala(1e-3)
 #' @name kernels
 NULL
 
@@ -106,17 +98,6 @@ kernel_sgld <- function(
     noise_smoothing = if (variant %in% c("corrected", "modified")) {
       check_smoothing(noise_smoothing)
     }
-  )
-}
-
-#' @rdname kernels
-#' @export
-kernel_mala <- function(step_size, adapt = FALSE) {
-  new_spec(
-    "kernel",
-    "mala",
-    step_size = check_number(step_size, positive = TRUE),
-    adapt = check_flag(adapt)
   )
 }
 
@@ -262,10 +243,6 @@ compile_spec.tall_kernel_sgbd <- function(
 }
 
 # What a kernel needs of the estimator; see `enum tb_kernel_flag`.
-kernel_is_metropolis <- function(kernel) {
-  inherits(kernel, "tall_kernel_mala")
-}
-
 kernel_uses_variance <- function(kernel) {
   isTRUE(kernel$args$variant %in% c("corrected", "modified")) ||
     identical(kernel$args$noise_estimate, "minibatch") ||
@@ -297,12 +274,6 @@ kernel_text.tall_kernel_sgld <- function(kernel, fit) {
 #' @export
 kernel_text.tall_kernel_sgbd <- function(kernel, fit) {
   variant_text("Barker dynamics", kernel)
-}
-
-#' @export
-kernel_text.tall_kernel_mala <- function(kernel, fit) {
-  acceptance <- mean(fit$chains$acceptance, na.rm = TRUE)
-  paste0("MALA (exact), acceptance ", format(acceptance, digits = 2))
 }
 
 variant_text <- function(name, kernel) {

@@ -358,6 +358,7 @@ point_gradients <- function(points, gradient, call = caller_env()) {
   if (inherits(gradient, "tall_model")) {
     check_model(gradient, arg = "gradient", call = call)
     check_coordinates(points$draws, gradient, call)
+    gradient <- temper_model(gradient, fit$lambda)
     values <- model_gradients(gradient, points$draws)
     check_finite(values, arg = "gradient", call = call)
     return(list(values = values, label = "exact"))

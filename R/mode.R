@@ -257,6 +257,7 @@ curvature <- function(
   call = caller_env()
 ) {
   weight <- if (is.null(index)) 1 else model$n_data / length(index)
+  weight <- weight * likelihood_scale(model)
   out <- .Call(
     ffi_model_curvature,
     model$pointer,

@@ -67,6 +67,7 @@ model_evaluate <- function(
   density = TRUE
 ) {
   code <- c(likelihood = 1L, prior = 2L, posterior = 3L)[[match.arg(parts)]]
+  weight <- weight * likelihood_scale(model)
   .Call(
     ffi_model_gradient,
     model$pointer,
@@ -75,6 +76,131 @@ model_evaluate <- function(
     as.double(weight),
     code + if (density) 0L else 4L
   )
+}
+
+# ---- Gibbs posteriors --------------------------------------------------------
+
+# The model of a Gibbs posterior: its likelihood to the power lambda / N, in all
+# that asks model_evaluate(), curvature() or likelihood_scale().
+temper_model <- function(model, lambda) {
+  if (is.null(lambda) || lambda == model$n_data) {
+    return(model)
+  }
+  model["lambda"] <- lambda
+  model$cache <- new.env(parent = emptyenv())
+  temper_truth(model)
+}
+
+check_lambda <- function(lambda, model, call = caller_env()) {
+  check_number(
+    lambda,
+    positive = TRUE,
+    allow_null = TRUE,
+    arg = "lambda",
+    call = call
+  )
+  if (!is.null(lambda) && model$n_data == 0) {
+    abort_tall(
+      "unsupported",
+      "{.code {model$label}()} has no observations whose loss {.arg lambda} could
+       multiply.",
+      call = call
+    )
+  }
+  lambda
+}
+
+likelihood_scale <- function(model) {
+  if (is.null(model$lambda)) 1 else model$lambda / model$n_data
+}
+
+# What a model says of its exact posterior.
+temper_truth <- function(model) {
+  UseMethod("temper_truth")
+}
+
+#' @export
+temper_truth.default <- function(model) {
+  model
+}
+
+#' @export
+temper_truth.tall_model_gaussian <- function(model) {
+  names <- names(model$posterior_mean)
+  before <- model$prior_precision
+  pull <- drop(before %*% model$prior_mean)
+  precision <- solve(model$posterior_covariance)
+  data_pull <- drop(precision %*% model$posterior_mean) - pull
+  scale <- likelihood_scale(model)
+  after <- solve(scale * (precision - before) + before)
+  model$posterior_mean <- stats::setNames(
+    drop(after %*% (scale * data_pull + pull)),
+    names
+  )
+  dimnames(after) <- list(names, names)
+  model$posterior_covariance <- after
+  model
+}
+
+# ---- bounds ------------------------------------------------------------------
+
+# Which coordinates have a prior_uniform().
+bounded_coordinates <- function(model) {
+  which(model$prior$kind == prior_kinds$uniform$code)
+}
+
+# What the prior of coordinate j is on: theta_j, or the predictor at the mean of
+# the covariates. theta: n_dim x K.
+prior_argument <- function(model, j, theta) {
+  functional <- model$prior_functional
+  if (!is.null(functional) && functional$at + 1 == j) {
+    drop(crossprod(functional$weights, theta))
+  } else {
+    theta[j, ]
+  }
+}
+
+# Starting points that a user gave.
+check_inside <- function(init, model, call) {
+  for (j in bounded_coordinates(model)) {
+    value <- prior_argument(model, j, init)
+    centre <- model$prior$location[[j]]
+    half <- model$prior$scale[[j]]
+    bad <- which(abs(value - centre) > half)
+    if (length(bad) > 0) {
+      abort_input(
+        c(
+          "{.arg init} must lie within the bounds of the prior,
+           [{format_number(centre - half)}, {format_number(centre + half)}] for
+           {.code {model$coordinates[[j]]}}, not at
+           {format_number(value[[bad[[1]]]])}.",
+          x = "Chain {bad[[1]]} would start where the posterior is zero."
+        ),
+        argument = "init",
+        value = init,
+        call = call
+      )
+    }
+  }
+}
+
+# Starting points of our own (sampler coordinates), moved within the bounds.
+move_inside <- function(init, model) {
+  at <- bounded_coordinates(model)
+  if (length(at) == 0) {
+    return(init)
+  }
+  theta <- .Call(ffi_model_to_parameter, model$pointer, init)
+  functional <- model$prior_functional
+  # the functional last: it takes the other coordinates as they have become
+  for (j in c(setdiff(at, functional$at + 1), intersect(at, functional$at + 1))) {
+    value <- prior_argument(model, j, theta)
+    reach <- 0.99 * model$prior$scale[[j]]
+    centre <- model$prior$location[[j]]
+    to <- pmin(pmax(value, centre - reach), centre + reach)
+    theta[j, ] <- theta[j, ] + to - value
+  }
+  .Call(ffi_model_to_sampler, model$pointer, theta)
 }
 
 #' Generalised linear models
@@ -415,6 +541,8 @@ model_gaussian <- function(
     variables = variables,
     posterior_mean = stats::setNames(posterior_mean, variables),
     posterior_covariance = posterior_covariance,
+    prior_mean = prior_mean,
+    prior_precision = prior_precision,
     label = "model_gaussian"
   )
 }

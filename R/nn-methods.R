@@ -622,13 +622,6 @@ print_nn_lines <- function(x, digits) {
     }
     cat("\n")
   }
-  accepted <- x$acceptance[!is.na(x$acceptance)]
-  if (length(accepted) > 0) {
-    cat("Accepted: ", paste0(round(100 * accepted), "%", collapse = ", "),
-      " of the proposals of each chain\n",
-      sep = ""
-    )
-  }
 }
 
 # ---- pictures --------------------------------------------------------------------

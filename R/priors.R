@@ -10,7 +10,9 @@ prior_kinds <- list(
   laplace = list(code = 2L, title = "Laplace"),
   # of a positive parameter, sampled on the log scale
   log_flat = list(code = 3L, title = "flat"),
-  exponential = list(code = 4L, title = "exponential")
+  exponential = list(code = 4L, title = "exponential"),
+  # location: the middle; scale: half the width
+  uniform = list(code = 5L, title = "uniform")
 )
 
 #' Priors of coefficients
@@ -43,6 +45,15 @@ prior_kinds <- list(
 #' its scale is larger than the posterior standard deviation, as it is in tall
 #' data; otherwise a warning says so.
 #'
+#' `prior_uniform()` is constant on a box and zero outside it. Its gradient does not
+#' see the bounds, so it takes a Metropolis kernel such as [kernel_mala()], which
+#' rejects proposals outside them; other kernels are refused, and without a kernel
+#' the recipe takes an exact one. [find_mode()] looks for the mode of the posterior
+#' without the bounds. The bounds of the intercept of a [tall_glm()] are those of the
+#' predictor at the mean of the covariates.
+#'
+#' @param lower,upper (numeric vectors) The bounds, `lower` below `upper`: one value
+#'   for all coefficients, or one for each.
 #' @param rate (positive number) The rate of the exponential prior: one over its
 #'   mean. With `autoscale = TRUE` it is divided by the standard deviation of the
 #'   response.
@@ -55,6 +66,7 @@ prior_kinds <- list(
 #' prior_normal(0, 2.5)
 #' prior_normal(0, c(10, 1, 1))
 #' prior_laplace(scale = 0.5, autoscale = TRUE)
+#' prior_uniform(-10, 10)
 #' @name priors
 NULL
 
@@ -74,6 +86,30 @@ prior_laplace <- function(location = 0, scale = 1, autoscale = FALSE) {
 #' @export
 prior_flat <- function() {
   new_prior("flat", location = 0, scale = 1, autoscale = FALSE)
+}
+
+#' @rdname priors
+#' @export
+prior_uniform <- function(lower, upper) {
+  lower <- check_numeric_vector(lower)
+  upper <- check_numeric_vector(upper)
+  if (length(lower) > 1 && length(upper) > 1) {
+    check_same_rows(lower, upper)
+  }
+  bad <- which(!(lower < upper))
+  if (length(bad) > 0) {
+    at <- function(x) rep_len(x, max(length(lower), length(upper)))[[bad[[1]]]]
+    abort_input(
+      "{.arg lower} must be below {.arg upper}, not
+       {format_number(at(lower))} against {format_number(at(upper))}.",
+      argument = "lower",
+      value = lower
+    )
+  }
+  prior <- new_prior("uniform", (lower + upper) / 2, (upper - lower) / 2, FALSE)
+  prior$lower <- lower
+  prior$upper <- upper
+  prior
 }
 
 #' @rdname priors
@@ -120,6 +156,9 @@ print.tall_prior <- function(x, ...) {
       " (divided by the standard deviation of the response)"
     }
     cat("rate: ", format_number(x$rate), note, "\n", sep = "")
+  } else if (x$kind == "uniform") {
+    cat("lower: ", values_text(x$lower), "\n", sep = "")
+    cat("upper: ", values_text(x$upper), "\n", sep = "")
   } else if (x$kind != "flat") {
     cat("location: ", values_text(x$location), "\n", sep = "")
     note <- if (x$autoscale) {

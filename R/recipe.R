@@ -39,7 +39,8 @@ plan_recipe <- function(
   recipe <- list(kappa = kappa, drop = drop)
 
   size <- max(s$min_size, ceiling(s$rows_per_dim * (d - 1)))
-  exact <- kappa > s$laplace_kappa ||
+  exact <- length(bounded_coordinates(model)) > 0 ||
+    kappa > s$laplace_kappa ||
     size >= s$full_share * model$n_data ||
     model$n_data <= s$small_data
   if (!exact) {
@@ -131,7 +132,7 @@ check_normal <- function(model, mode, call) {
   points <- cbind(directions, -directions, 0)
   log_lik <- .Call(ffi_model_log_lik_many, model$pointer, as.double(points))
   log_prior <- model_evaluate(model, points, "prior")$log_density
-  density <- log_lik + log_prior
+  density <- likelihood_scale(model) * log_lik + log_prior
   n <- model$n_dim
   drop <- density[[2 * n + 1]] - density[seq_len(2 * n)]
   drop[!is.finite(drop)] <- Inf

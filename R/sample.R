@@ -10,7 +10,8 @@
 #' @param model (`tall_model`) The model, from [model_glm()] or another
 #'   `model_*()`.
 #' @param kernel (`tall_kernel` or `NULL`) How chains move: [kernel_sgld()],
-#'   [kernel_mala()]. It runs exactly as given, in the model's own coordinates.
+#'   [kernel_sgbd()], [kernel_mala()] and others. It runs exactly as given, in
+#'   the model's own coordinates.
 #'   `NULL`: the recipe.
 #' @param gradient (`tall_gradient` or `NULL`) How the gradient is estimated.
 #'   `NULL`: [gradient_full()] for Metropolis kernels, else [gradient_cv()].
@@ -29,6 +30,8 @@
 #' @param init (numeric vector of n_dim values, n_dim x chains matrix, or `NULL`)
 #'   Starting points, in the parameters (`log_sigma` for `sigma`). `NULL`: draws from the normal
 #'   approximation at the mode.
+#' @param lambda (positive number or `NULL`) Inverse temperature of the Gibbs
+#'   posterior, see below. `NULL`: the number of observations, which is Bayes.
 #' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at each
 #'   draw as well, for later post-processing; or `"none"`: only running means and
 #'   standard deviations, with `c("none", "covariance")` the covariance too.
@@ -41,6 +44,14 @@
 #' The gradient is that of the log posterior, summed over the data. Step sizes are
 #' variances of the injected noise. `iter` counts warmup and comes before thinning:
 #' (iter - warmup) / thin draws of each chain are kept.
+#'
+#' @section Gibbs posteriors:
+#' With the mean loss \eqn{L_n(\theta) = -\frac1N \sum_i \log p(y_i \mid
+#' \theta)}{L_n(theta) = -(1/N) sum_i log p(y_i | theta)} and the prior \eqn{p}, what is
+#' sampled is \eqn{p_\lambda(\theta) \propto \exp(-\lambda L_n(\theta))
+#' p(\theta)} (Bieringer et al., 2023, eq. 1): the likelihood to the power
+#' \eqn{\lambda / N}. All of a run follows it: gradients, their noise, the mode
+#' and the recipe; so do [ksd()] and [zero_variance()] of the fit.
 #'
 #' @section The recipe:
 #' For a generalised linear model: the mode \eqn{\hat\theta} by Newton's method;
@@ -95,13 +106,15 @@ sg_sample <- function(
   cores = getOption("mc.cores", 1L),
   seed = NULL,
   init = NULL,
+  lambda = NULL,
   keep = "draws",
   monitor = NULL,
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   check_model(model)
+  lambda <- check_lambda(lambda, model)
   sample_model(
-    model,
+    temper_model(model, lambda),
     kernel,
     gradient,
     subsample,
@@ -155,6 +168,7 @@ sample_model <- function(
   check_members(kernel, gradient, subsample, schedule, call)
   control["monitor"] <- list(check_monitor(monitor, model, call))
   init <- check_init(init, model, control$chains, call)
+  check_kernel_bounds(kernel, model, call)
   plan <- if (is.null(kernel)) {
     plan_recipe(model, gradient, subsample, schedule, control, in_place, call)
   } else {
@@ -309,7 +323,9 @@ check_init <- function(init, model, chains, call) {
       call = call
     )
   }
-  matrix(as.double(init), model$n_dim, chains)
+  init <- matrix(as.double(init), model$n_dim, chains)
+  check_inside(init, model, call)
+  init
 }
 
 # ---- plans -------------------------------------------------------------------
@@ -324,9 +340,12 @@ plan_explicit <- function(
   control,
   call
 ) {
-  is_metropolis <- kernel_is_metropolis(kernel)
+  if (kernel_is_metropolis(kernel)) {
+    check_has_density(kernel, model, call)
+    gradient <- metropolis_gradient(kernel, gradient, subsample, schedule, call)
+  }
   if (is.null(gradient)) {
-    gradient <- if (is_metropolis || !model_has_rows(model)) {
+    gradient <- if (!model_has_rows(model)) {
       gradient_full()
     } else {
       gradient_cv()
@@ -335,7 +354,7 @@ plan_explicit <- function(
   if (!model_has_rows(model)) {
     check_rowless(model, gradient, subsample, call)
   }
-  if (is_metropolis && model_is_noisy(model)) {
+  if (kernel_is_metropolis(kernel) && model_is_noisy(model)) {
     abort_tall(
       "unsupported",
       c(
@@ -357,26 +376,8 @@ plan_explicit <- function(
         call = call
       )
     }
-  } else if (is_metropolis) {
-    abort_tall(
-      "unsupported",
-      c(
-        "{.fn kernel_mala} needs the exact gradient and log posterior, which
-         {.code gradient_{gradient$name}()} does not give.",
-        i = "Use {.fn gradient_full}, or {.fn kernel_sgld}."
-      ),
-      call = call
-    )
   } else if (is.null(subsample)) {
     subsample <- default_subsample(model)
-  }
-  if (is_metropolis && !schedule_is_constant(schedule)) {
-    abort_tall(
-      "unsupported",
-      "{.fn kernel_mala} takes no schedule but {.fn schedule_constant}: an
-       exact kernel needs no decay.",
-      call = call
-    )
   }
   check_noise(model, kernel, gradient, subsample, call)
   new_plan(
@@ -558,6 +559,12 @@ plan_init <- function(plan, init, control, call) {
   if (!is.null(init)) {
     return(.Call(ffi_model_to_sampler, model$pointer, init))
   }
+  move_inside(draw_init(plan, control, call), model)
+}
+
+# From the normal approximation at the mode.
+draw_init <- function(plan, control, call) {
+  model <- plan$model
   normals <- function(chain) {
     function(n) .Call(ffi_rng_norm, core_seed(control), chain, stream_init, n)
   }
@@ -626,7 +633,7 @@ run_segment <- function(
     n_every = n_every,
     n_phase = as.double(n_phase),
     seed = core_seed(control),
-    likelihood_scale = 1,
+    likelihood_scale = likelihood_scale(model),
     escape = plan$escape,
     n_escape_max = 10,
     n_bias_block = if (is_metropolis || model$n_dim > 1e4) 0 else bias_blocks,
@@ -732,7 +739,7 @@ make_buffers <- function(model, control, plan, n_keep) {
     gradient = if ("gradients" %in% control$keep) filled(info$n_dim),
     size = filled(1),
     weight = if (schedule_is_weighted(plan$schedule)) filled(1),
-    log_posterior = if (kernel_is_metropolis(plan$kernel)) filled(1)
+    log_posterior = if (kernel_has_density(plan$kernel)) filled(1)
   )
 }
 

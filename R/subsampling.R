@@ -239,7 +239,8 @@ compile_spec.tall_subsample_adaptive <- function(
   context$spend("weights", 1)
   member("adaptive", list(
     at = context$to_sampler(context$estimator_reference(call)),
-    rate = lipschitz_sum(constants, probability) / spec$args$threshold,
+    rate = likelihood_scale(context$model)^2 *
+      lipschitz_sum(constants, probability) / spec$args$threshold,
     min_size = rows[[1]],
     max_size = rows[[2]],
     weights = probability

@@ -95,7 +95,7 @@ glance.tall_fit <- function(x, ...) {
   as_tibble(data.frame(
     algorithm = paste0(
       x$kernel$name,
-      if (kernel_is_metropolis(x$kernel)) " (exact)"
+      if (kernel_is_exact(x$kernel)) " (exact)"
     ),
     pss = if (is.null(x$draws)) NA_integer_ else posterior::ndraws(x$draws),
     nobs = x$n_data,

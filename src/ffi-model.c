@@ -98,7 +98,8 @@ SEXP ffi_model_info(SEXP model) {
   static const char* const v_name[] = {
     "n_data",  "n_dim",    "n_natural",   "memory",      "fingerprint",
     "scalar",  "random",   "main_thread", "has_curvature", "has_weights",
-    "has_log_lik", "has_whiten", "lipschitz_prior", "is_framed", "n_scalar"
+    "has_log_lik", "has_whiten", "lipschitz_prior", "is_framed", "n_scalar",
+    "has_density"
   };
   const struct tb_model* p = ffi_model(model);
   const struct tb_model_type* type = p->type;
@@ -127,6 +128,8 @@ SEXP ffi_model_info(SEXP model) {
                                                 : type->lipschitz_prior(p)));
   SET_VECTOR_ELT(out, 13, Rf_ScalarLogical(p->p_frame != NULL));
   SET_VECTOR_ELT(out, 14, Rf_ScalarReal((double) p->n_scalar));
+  SET_VECTOR_ELT(
+    out, 15, Rf_ScalarLogical((type->flags & TB_MODEL_NO_DENSITY) == 0));
   UNPROTECT(1);
   return out;
 }

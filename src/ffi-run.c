@@ -181,7 +181,7 @@ SEXP ffi_run_report(SEXP run) {
     "status", "coordinate", "value", "n_kept", "n_step",
     "theta", "saved", "bias", "moments", "noise",
     "n_row", "n_full", "n_accept", "n_propose", "n_outside",
-    "n_escape", "step_size", "is_done"
+    "n_escape", "step_size", "is_done", "n_nonfinite"
   };
   const size_t n_name = sizeof(v_name) / sizeof(v_name[0]);
   const struct ffi_run* p = run_of(run);
@@ -208,7 +208,8 @@ SEXP ffi_run_report(SEXP run) {
     const double v_count[] = { p_counts->n_row,     p_counts->n_full,
                                p_counts->n_accept,  p_counts->n_propose,
                                p_counts->n_outside, p_counts->n_escape,
-                               info.step_size,      (double) report.is_done };
+                               info.step_size,      (double) report.is_done,
+                               p_counts->n_nonfinite };
     SEXP one = ffi_named_list(v_name, n_name);
     SET_VECTOR_ELT(out, (R_xlen_t) c, one);
     for (R_xlen_t k = 0; k < 5; ++k) {
@@ -225,7 +226,7 @@ SEXP ffi_run_report(SEXP run) {
       one, 8,
       copy_doubles(tb_run_moments(p->p_run, c), tb_run_n_moments(p->p_run)));
     SET_VECTOR_ELT(one, 9, copy_doubles(tb_run_noise(p->p_run, c), 1 + 2 * n_dim));
-    for (R_xlen_t k = 0; k < 8; ++k) {
+    for (R_xlen_t k = 0; k < 9; ++k) {
       SET_VECTOR_ELT(one, 10 + k, Rf_ScalarReal(v_count[k]));
     }
   }

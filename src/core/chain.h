@@ -24,6 +24,13 @@ struct tb_target {
   double likelihood_scale; /* lambda / N of a Gibbs posterior; 1: Bayes */
 };
 
+/* lambda, the inverse temperature of the mean loss: N for Bayes; a model
+ * without rows is its own loss */
+static inline double tb_target_lambda(const struct tb_target* p_target) {
+  const size_t n_data = p_target->p_model->n_data;
+  return p_target->likelihood_scale * (n_data > 0 ? (double) n_data : 1);
+}
+
 /* Counters: what a chain has used and met. */
 struct tb_counts {
   double n_row;       /* rows whose gradient was evaluated */
@@ -31,6 +38,7 @@ struct tb_counts {
   double n_accept;    /* accepted proposals (Metropolis kernels) */
   double n_propose;   /* proposals */
   double n_outside;   /* proposals outside the support of the prior */
+  double n_nonfinite; /* proposals whose density or gradient is not finite */
   double n_escape;    /* draws far outside the expected region */
 };
 
@@ -66,8 +74,10 @@ struct tb_chain {
 };
 
 /* Ask the estimator for the gradient at v_theta: fills v_gradient (and the
- * chain's v_variance, has_variance, is_exact, n_batch, counts). p_log_posterior may be
- * NULL; estimators without TB_ESTIMATOR_LOG_POSTERIOR leave it alone. */
+ * chain's v_variance, has_variance, is_exact, n_batch, counts). p_log_posterior
+ * may be NULL; estimators with TB_ESTIMATOR_LOG_POSTERIOR set it to log pi, those with
+ * TB_ESTIMATOR_LOSS to an unbiased estimate from the same minibatch, and others
+ * leave it alone. */
 enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
                                  const double* v_theta,
                                  double* v_gradient,

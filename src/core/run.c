@@ -6,6 +6,7 @@
 #include "data/store.h"
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
+#include "kernels/metropolis.h"
 #include "schedules/schedule.h"
 #include "subsampling/subsample.h"
 
@@ -233,6 +234,19 @@ static bool run_lacks_variance(const struct tb_run* p_run) {
           (!(flags & TB_ESTIMATOR_FULL) && p_run->scheme.n_size_max < 2));
 }
 
+/* Can this kernel, now that its options are known, use this estimator? */
+static enum tb_status run_check_members(const struct tb_run* p_run) {
+  const unsigned kernel = p_run->kernel.flags;
+  const unsigned estimator = p_run->estimator.type->flags;
+  const unsigned model = p_run->spec.p_model->type->flags;
+  const bool is_refused =
+    ((kernel & TB_KERNEL_METROPOLIS) && (model & TB_MODEL_NO_DENSITY)) ||
+    ((kernel & TB_KERNEL_METROPOLIS) && (estimator & TB_ESTIMATOR_MEMORY)) ||
+    ((kernel & TB_KERNEL_FULL_GRADIENT) && !(estimator & TB_ESTIMATOR_FULL)) ||
+    ((kernel & TB_KERNEL_LOSS) && !(estimator & TB_ESTIMATOR_LOSS));
+  return is_refused ? TB_STATUS_unsupported : TB_STATUS_ok;
+}
+
 /* The members' shared parts live in an allocation of their own size, the
  * chains in a second: their layout is known only once the members are. */
 static enum tb_status run_init_members(struct tb_run* p_run, int n_threads) {
@@ -244,6 +258,9 @@ static enum tb_status run_init_members(struct tb_run* p_run, int n_threads) {
   if (p_run->kernel.type->init != NULL) {
     status = p_run->kernel.type->init(
       &p_run->kernel, p_model->n_dim, &p_spec->kernel.params);
+  }
+  if (status == TB_STATUS_ok) {
+    status = run_check_members(p_run);
   }
   if (status == TB_STATUS_ok && p_run->schedule.type->init != NULL) {
     status =
@@ -411,7 +428,8 @@ static enum tb_status slot_check(struct chain_slot* p_slot,
 static void slot_start_sampling(struct chain_slot* p_slot) {
   struct tb_counts* p_counts = &p_slot->chain.counts;
   p_slot->chain.is_warmup = false;
-  p_counts->n_accept = p_counts->n_propose = p_counts->n_outside = 0;
+  p_counts->n_accept = p_counts->n_propose = 0;
+  p_counts->n_outside = p_counts->n_nonfinite = 0;
   p_counts->n_escape = 0;
 }
 
@@ -657,10 +675,10 @@ enum tb_status tb_run_start(struct tb_run* p_run) {
       status = p_run->estimator.type->start(p_chain);
     }
     if (status == TB_STATUS_ok) {
-      status = tb_chain_gradient(p_chain,
-                                 p_chain->v_theta,
-                                 p_chain->v_gradient,
-                                 is_metropolis ? &p_chain->log_posterior : NULL);
+      status = is_metropolis
+                 ? tb_metropolis_start(p_chain)
+                 : tb_chain_gradient(
+                     p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
     }
     if (status == TB_STATUS_ok &&
         (!isfinite(tb_square_norm(p_chain->v_gradient, p_chain->n_dim)) ||

@@ -96,14 +96,14 @@ static enum tb_status cv_estimate(struct tb_chain* p_chain,
                                   double* p_log_posterior) {
   const struct cv* p_cv = p_chain->p_target->p_estimator->p_self;
   struct tb_batch batch;
-  (void) p_log_posterior;
   return tb_minibatch_estimate(p_chain,
                                v_theta,
                                &p_cv->reference,
                                p_cv->v_total,
                                &batch,
                                NULL,
-                               v_gradient);
+                               v_gradient,
+                               p_log_posterior);
 }
 
 static enum tb_status cv_square_norms(struct tb_chain* p_chain,
@@ -122,7 +122,7 @@ static enum tb_status cv_square_norms(struct tb_chain* p_chain,
 const struct tb_estimator_type tb_estimator_cv = {
   .name = "cv",
   .citation = "Baker, Fearnhead, Fox & Nemeth (2019), Stat. Comput. 29:599",
-  .flags = TB_ESTIMATOR_VARIANCE | TB_ESTIMATOR_REFERENCE,
+  .flags = TB_ESTIMATOR_VARIANCE | TB_ESTIMATOR_REFERENCE | TB_ESTIMATOR_LOSS,
   .self_size = cv_self_size,
   .init = cv_init,
   .refresh = cv_refresh,

@@ -9,7 +9,10 @@ enum tb_estimator_flag {
   TB_ESTIMATOR_FULL = 1u << 0,          /* uses every row: no scheme needed */
   TB_ESTIMATOR_LOG_POSTERIOR = 1u << 1, /* gives log pi with the gradient */
   TB_ESTIMATOR_VARIANCE = 1u << 2,      /* reports s_j^2 */
-  TB_ESTIMATOR_REFERENCE = 1u << 3      /* needs a reference point `at` */
+  TB_ESTIMATOR_REFERENCE = 1u << 3,     /* needs a reference point `at` */
+  TB_ESTIMATOR_MEMORY = 1u << 4, /* depends on where the chain has been: not
+                                    for Metropolis kernels */
+  TB_ESTIMATOR_LOSS = 1u << 5    /* gives an unbiased estimate of log pi */
 };
 
 struct tb_estimator_type {

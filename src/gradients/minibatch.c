@@ -49,7 +49,8 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 const double* v_theta,
                                 const double* v_base,
                                 const struct tb_batch* p_batch,
-                                double* v_gradient) {
+                                double* v_gradient,
+                                double* p_log_prior) {
   const struct tb_target* p_target = p_chain->p_target;
   const struct tb_model* p_model = p_target->p_model;
   const double scale = p_target->likelihood_scale;
@@ -67,7 +68,8 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
   p_chain->counts.n_full += p_chain->is_exact;
 
   const enum tb_status status =
-    p_model->type->prior(p_model, &p_chain->work, v_theta, v_gradient, NULL);
+    p_model->type->prior(
+      p_model, &p_chain->work, v_theta, v_gradient, p_log_prior);
   if (v_base == NULL) {
     for (size_t j = 0; j < n_dim; ++j) {
       v_gradient[j] += scale * v_sum[j];
@@ -86,7 +88,8 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
                                      const double* v_base,
                                      struct tb_batch* p_batch,
                                      double* v_scalar,
-                                     double* v_gradient) {
+                                     double* v_gradient,
+                                     double* p_log_posterior) {
   const struct tb_target* p_target = p_chain->p_target;
   const struct tb_model* p_model = p_target->p_model;
   enum tb_status status =
@@ -95,9 +98,12 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
     return status;
   }
   const bool has_variance = tb_minibatch_begin(p_chain, p_batch);
+  const bool wants_loss = p_log_posterior != NULL;
+  double log_lik = 0, log_prior = 0;
   const struct tb_sums sums = {
     .v_gradient = p_chain->p_estimator_scratch,
     .v_square = has_variance ? p_chain->v_variance : NULL,
+    .p_log_lik = wants_loss ? &log_lik : NULL,
     .v_scalar = v_scalar
   };
   status = p_model->type->gradient(
@@ -105,7 +111,16 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
   if (status != TB_STATUS_ok) {
     return status;
   }
-  return tb_minibatch_end(p_chain, v_theta, v_base, p_batch, v_gradient);
+  status = tb_minibatch_end(p_chain,
+                            v_theta,
+                            v_base,
+                            p_batch,
+                            v_gradient,
+                            wants_loss ? &log_prior : NULL);
+  if (wants_loss) {
+    *p_log_posterior = log_prior + p_target->likelihood_scale * log_lik;
+  }
+  return status;
 }
 
 enum tb_status tb_full_pass(struct tb_chain* p_chain,

@@ -9,14 +9,17 @@
  * g_i(theta) - reference (p_reference may be NULL, v_base too), s the
  * likelihood scale. The rows come back in p_batch. The chain's v_variance
  * receives s_j^2 when the chain wants it and the minibatch has two rows or
- * more, or all of them: then it is 0. */
+ * more, or all of them: then it is 0;
+ * *p_log_posterior (or NULL) log p(theta) + s sum_{i in S} c_i log p(y_i | theta),
+ * an unbiased estimate. */
 enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
                                      const double* v_theta,
                                      const struct tb_reference* p_reference,
                                      const double* v_base,
                                      struct tb_batch* p_batch,
                                      double* v_scalar,
-                                     double* v_gradient);
+                                     double* v_gradient,
+                                     double* p_log_posterior);
 
 /* The same in two halves, for estimators that make the sums themselves. Begin:
  * the chain's scratch is 0, ready for sum c_i a_ij; if true is returned
@@ -27,7 +30,8 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 const double* v_theta,
                                 const double* v_base,
                                 const struct tb_batch* p_batch,
-                                double* v_gradient);
+                                double* v_gradient,
+                                double* p_log_prior);
 
 /* Say that the estimate is from all rows: exact, unless the model injects noise. */
 void tb_minibatch_exact(struct tb_chain* p_chain);

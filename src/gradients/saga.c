@@ -126,7 +126,8 @@ static enum tb_status saga_scalar_estimate(struct tb_chain* p_chain,
                                                       saga_total(p_chain),
                                                       &batch,
                                                       v_scalar,
-                                                      v_gradient);
+                                                      v_gradient,
+                                                      NULL);
   if (status != TB_STATUS_ok) {
     return status;
   }
@@ -185,7 +186,8 @@ static enum tb_status saga_vector_estimate(struct tb_chain* p_chain,
     }
     if (!is_update) {
       status =
-        tb_minibatch_end(p_chain, v_theta, v_total, &batch, v_gradient);
+        tb_minibatch_end(
+          p_chain, v_theta, v_total, &batch, v_gradient, NULL);
       if (status != TB_STATUS_ok) {
         return status;
       }
@@ -232,7 +234,7 @@ static enum tb_status saga_square_norms(struct tb_chain* p_chain,
 const struct tb_estimator_type tb_estimator_saga = {
   .name = "saga",
   .citation = "Defazio, Bach & Lacoste-Julien (2014), NeurIPS 27",
-  .flags = TB_ESTIMATOR_VARIANCE,
+  .flags = TB_ESTIMATOR_VARIANCE | TB_ESTIMATOR_MEMORY,
   .self_size = saga_self_size,
   .init = saga_init,
   .state_size = saga_state_size,

@@ -10,14 +10,13 @@ static enum tb_status simple_estimate(struct tb_chain* p_chain,
                                       double* v_gradient,
                                       double* p_log_posterior) {
   struct tb_batch batch;
-  (void) p_log_posterior;
   return tb_minibatch_estimate(
-    p_chain, v_theta, NULL, NULL, &batch, NULL, v_gradient);
+    p_chain, v_theta, NULL, NULL, &batch, NULL, v_gradient, p_log_posterior);
 }
 
 const struct tb_estimator_type tb_estimator_simple = {
   .name = "simple",
   .citation = "Welling & Teh (2011), ICML",
-  .flags = TB_ESTIMATOR_VARIANCE,
+  .flags = TB_ESTIMATOR_VARIANCE | TB_ESTIMATOR_LOSS,
   .estimate = simple_estimate,
 };

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+extern const struct tb_kernel_type tb_kernel_adam_mcmc;
 extern const struct tb_kernel_type tb_kernel_baoab;
+extern const struct tb_kernel_type tb_kernel_barker;
+extern const struct tb_kernel_type tb_kernel_hmc;
 extern const struct tb_kernel_type tb_kernel_mala;
 extern const struct tb_kernel_type tb_kernel_psgld;
 extern const struct tb_kernel_type tb_kernel_sgbd;
@@ -11,7 +14,10 @@ extern const struct tb_kernel_type tb_kernel_sgld;
 extern const struct tb_kernel_type tb_kernel_sgnht;
 
 const struct tb_kernel_type* const tb_kernel_registry[] = {
+  &tb_kernel_adam_mcmc,
   &tb_kernel_baoab,
+  &tb_kernel_barker,
+  &tb_kernel_hmc,
   &tb_kernel_mala,
   &tb_kernel_psgld,
   &tb_kernel_sgbd,

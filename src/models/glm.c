@@ -550,6 +550,21 @@ static enum tb_status glm_prior(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
+static bool glm_is_outside(const struct tb_model* p_model,
+                           const struct tb_workspace* p_work,
+                           const double* v_theta) {
+  const struct glm* p_glm = p_model->p_self;
+  if (!p_glm->prior.is_bounded) {
+    return false;
+  }
+  if (p_model->p_frame != NULL) {
+    const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+    tb_frame_to_parameter(p_model->p_frame, v_theta, scratch.v_theta);
+    v_theta = scratch.v_theta;
+  }
+  return tb_prior_is_outside(&p_glm->prior, v_theta);
+}
+
 static double glm_lipschitz_prior(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
   const struct tb_frame* p_frame = p_model->p_frame;
@@ -1321,6 +1336,7 @@ const struct tb_model_type tb_model_glm = {
   .prior = glm_prior,
   .gradient = glm_gradient,
   .workspace_size = glm_workspace_size,
+  .is_outside = glm_is_outside,
   .log_lik = glm_log_lik,
   .store_scalar = glm_store_scalar,
   .stored_scalar = glm_stored_scalar,

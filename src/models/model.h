@@ -53,7 +53,8 @@ enum tb_model_flag {
   TB_MODEL_SCALAR = 1u << 0,      /* g_i = r_i x_i: n_scalar numbers a row */
   TB_MODEL_MAIN_THREAD = 1u << 1, /* calls R: chains run one after another */
   TB_MODEL_RANDOM = 1u << 2,      /* draws from its own stream */
-  TB_MODEL_NOISY = 1u << 3        /* injects noise into g_0, reports its variance */
+  TB_MODEL_NOISY = 1u << 3,       /* injects noise into g_0, reports its variance */
+  TB_MODEL_NO_DENSITY = 1u << 4   /* leaves p_log_lik alone: not for Metropolis */
 };
 
 enum tb_weight_type {
@@ -102,6 +103,12 @@ struct tb_model_type {
 
   /* TB_MODEL_NOISY: SETS v_variance (n_dim) to that of the injected noise */
   void (*noise_variance)(const struct tb_model* p_model, double* v_variance);
+
+  /* Is theta outside the support of the prior? NULL: it has no bounds. prior()
+   * does not look: outside, its density is that of the formula continued. */
+  bool (*is_outside)(const struct tb_model* p_model,
+                     const struct tb_workspace* p_work,
+                     const double* v_theta);
 
   /* log p(y_i | theta) of each row of the batch into v_out (n_batch) */
   enum tb_status (*log_lik)(const struct tb_model* p_model,

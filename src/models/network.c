@@ -435,6 +435,14 @@ static enum tb_status network_weights(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
+static bool network_is_outside(const struct tb_model* p_model,
+                               const struct tb_workspace* p_work,
+                               const double* v_theta) {
+  const struct network* p = p_model->p_self;
+  (void) p_work;
+  return tb_prior_is_outside(&p->prior, v_theta);
+}
+
 static double network_lipschitz_prior(const struct tb_model* p_model) {
   const struct network* p = p_model->p_self;
   return tb_prior_lipschitz(&p->prior, NULL);
@@ -586,6 +594,7 @@ const struct tb_model_type tb_model_network = {
   .log_lik = network_log_lik,
   .square_norms = network_square_norms,
   .weights = network_weights,
+  .is_outside = network_is_outside,
   .lipschitz_prior = network_lipschitz_prior,
   .constrain = network_constrain,
   .memory = network_memory,

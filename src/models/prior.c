@@ -7,6 +7,11 @@
 
 static double sign_of(double x) { return (double) (x > 0) - (double) (x < 0); }
 
+/* no slope anywhere, bounds or none */
+static bool prior_is_flat(enum tb_prior_kind kind) {
+  return kind == TB_PRIOR_flat || kind == TB_PRIOR_uniform;
+}
+
 static enum tb_status prior_allocate(struct tb_prior* p_prior, size_t n_dim) {
   double* v = calloc(5 * n_dim + 1, sizeof(double));
   if (v == NULL) {
@@ -53,13 +58,17 @@ enum tb_status tb_prior_create(struct tb_prior* p_prior,
       p_prior->v_functional, p_functional->v_value, n_dim * sizeof(double));
   }
   p_prior->is_normal = 1;
+  p_prior->is_bounded = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const double scale = p_prior->v_scale[j];
     const enum tb_prior_kind kind = (enum tb_prior_kind) p_prior->v_kind[j];
     if (kind == TB_PRIOR_normal && j != p_prior->at) {
       p_prior->v_precision[j] = 1 / (scale * scale);
-    } else if (kind != TB_PRIOR_flat || j == p_prior->at) {
+    } else if (!prior_is_flat(kind) || j == p_prior->at) {
       p_prior->is_normal = 0;
+    }
+    if (kind == TB_PRIOR_uniform) {
+      p_prior->is_bounded = 1;
     }
   }
   return TB_STATUS_ok;
@@ -72,6 +81,7 @@ enum tb_status tb_prior_copy(const struct tb_prior* p_prior,
     memcpy(p_out->v_kind, p_prior->v_kind, 5 * p_prior->n_dim * sizeof(double));
     p_out->at = p_prior->at;
     p_out->is_normal = p_prior->is_normal;
+    p_out->is_bounded = p_prior->is_bounded;
   }
   return status;
 }
@@ -185,6 +195,21 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
   return log_density;
 }
 
+bool tb_prior_is_outside(const struct tb_prior* p_prior,
+                         const double* v_theta) {
+  for (size_t j = 0; p_prior->is_bounded && j < p_prior->n_dim; ++j) {
+    if ((enum tb_prior_kind) p_prior->v_kind[j] != TB_PRIOR_uniform) {
+      continue;
+    }
+    const double t =
+      prior_argument(p_prior, j, v_theta) - p_prior->v_location[j];
+    if (fabs(t) > p_prior->v_scale[j]) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* 1/s_j^2 of coordinate j where its own prior is normal, in theta_j / m_j */
 static double prior_diagonal(const struct tb_prior* p_prior,
                              size_t j,
@@ -220,13 +245,13 @@ double tb_prior_lipschitz(const struct tb_prior* p_prior, const double* v_map) {
   double largest = 0, square = 0;
   for (size_t j = 0; j < p_prior->n_dim; ++j) {
     if (p_prior->v_kind[j] != TB_PRIOR_normal &&
-        p_prior->v_kind[j] != TB_PRIOR_flat) {
+        !prior_is_flat((enum tb_prior_kind) p_prior->v_kind[j])) {
       return NAN;
     }
     largest = fmax(largest, prior_diagonal(p_prior, j, v_map));
   }
   if (p_prior->at >= p_prior->n_dim ||
-      p_prior->v_kind[p_prior->at] == TB_PRIOR_flat) {
+      prior_is_flat((enum tb_prior_kind) p_prior->v_kind[p_prior->at])) {
     return largest;
   }
   for (size_t j = 0; j < p_prior->n_dim; ++j) {

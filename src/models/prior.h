@@ -4,6 +4,11 @@
  *   flat             0                         0
  *   normal(m, s)     -(t - m)^2 / (2 s^2)      -(t - m) / s^2
  *   laplace(m, s)    -|t - m| / s              -sign(t - m) / s, sign(0) = 0
+ *   uniform(m, s)    0                         0
+ *
+ * uniform(m, s) is that of the interval [m - s, m + s]. Its density is 0 beyond
+ * it, which only tb_prior_is_outside() says: neither gradient nor curvature see
+ * the ends, and a search for the mode goes past them.
  *
  * of a coordinate t = log u of a positive u, Jacobian included:
  *
@@ -20,6 +25,7 @@
 #include "core/param.h"
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum tb_prior_kind {
@@ -28,7 +34,8 @@ enum tb_prior_kind {
   TB_PRIOR_laplace = 2,
   TB_PRIOR_log_flat = 3,
   TB_PRIOR_log_exponential = 4,
-  TB_PRIOR_count = 5
+  TB_PRIOR_uniform = 5,
+  TB_PRIOR_count = 6
 };
 
 struct tb_prior {
@@ -41,7 +48,9 @@ struct tb_prior {
                            memory, at v_kind */
   size_t at;            /* the coordinate whose prior is on a^T theta; n_dim:
                            none */
-  int is_normal;        /* every coordinate's own prior is normal or flat */
+  int is_normal;        /* every coordinate's own prior is normal, or flat
+                           within bounds or without */
+  int is_bounded;       /* one of them is uniform */
 };
 
 /* From the parameters "prior_kind", "prior_location", "prior_scale" (n_dim
@@ -67,6 +76,9 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
                           double* v_gradient,
                           double* v_hessian,
                           size_t n_lead);
+
+/* Is theta outside the support of the prior? */
+bool tb_prior_is_outside(const struct tb_prior* p_prior, const double* v_theta);
 
 /* The largest eigenvalue of -Hessian in the coordinates theta_j / m_j (v_map:
  * m, n_dim; NULL: 1); NaN if a coordinate has no Lipschitz gradient. */

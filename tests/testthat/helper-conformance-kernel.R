@@ -4,7 +4,9 @@
 #   name       the registered member
 #   make       step size -> the spec
 #   gradient   the estimator it runs with here; `subsample` likewise
-#   is_exact   does a Metropolis step correct the discretisation?
+#   is_metropolis  are its moves proposals?
+#   is_exact   does their acceptance leave the posterior exactly invariant?
+#   needs_full does it take the exact gradient only? `needs_rows`: minibatches only
 #   adapts     does it change its step size in warmup?
 
 conformance_kernels <- function() {
@@ -16,18 +18,32 @@ conformance_kernels <- function() {
       make = function(step_size) kernel_sgld(step_size, variant, integrator),
       gradient = gradient_simple(),
       subsample = subsample_uniform(5),
+      is_metropolis = FALSE,
       is_exact = FALSE,
       adapts = FALSE
     )
   }
-  metropolis <- function(adapt) {
+  metropolis <- function(
+    name,
+    variant,
+    make,
+    rows = FALSE,
+    needs_full = FALSE,
+    needs_rows = FALSE,
+    is_exact = !needs_rows,
+    adapts = FALSE
+  ) {
     list(
-      name = "mala",
-      make = function(step_size) kernel_mala(step_size, adapt = adapt),
-      gradient = gradient_full(),
-      subsample = NULL,
-      is_exact = TRUE,
-      adapts = adapt
+      name = name,
+      variant = variant,
+      make = make,
+      gradient = if (rows || needs_rows) gradient_simple() else gradient_full(),
+      subsample = if (rows || needs_rows) subsample_uniform(5),
+      is_metropolis = TRUE,
+      is_exact = is_exact,
+      needs_full = needs_full,
+      needs_rows = needs_rows,
+      adapts = adapts
     )
   }
   out <- list()
@@ -41,6 +57,7 @@ conformance_kernels <- function() {
       },
       gradient = gradient_simple(),
       subsample = subsample_uniform(5),
+      is_metropolis = FALSE,
       is_exact = FALSE,
       adapts = adaptive
     )
@@ -51,6 +68,7 @@ conformance_kernels <- function() {
       make = make,
       gradient = gradient_simple(),
       subsample = subsample_uniform(5),
+      is_metropolis = FALSE,
       is_exact = FALSE,
       adapts = FALSE
     )
@@ -86,9 +104,100 @@ conformance_kernels <- function() {
     }
   }
   out[["sgbd, adapted"]] <- barker("vanilla", "bimodal", adaptive = TRUE)
-  out[["mala"]] <- metropolis(FALSE)
-  out[["mala, adapted"]] <- metropolis(TRUE)
-  out
+  mala <- function(...) function(h) kernel_mala(h, ...)
+  exact_barker <- function(...) function(h) kernel_barker(sqrt(h), ...)
+  # a trajectory of one step is MALA; of several, no multiple of half a period
+  hmc <- function(...) function(h) kernel_hmc(0.8 * sqrt(h), 3, ...)
+  # the scales of the mean loss' gradient and its square on these targets
+  adam <- function(...) {
+    function(h) {
+      kernel_adam_mcmc(h, 1.2 * sqrt(h), 0.7, beta = c(0.7, 0.9), ...)
+    }
+  }
+  momentum_sd <- c(0.1, 0.02)
+  c(
+    out,
+    list(
+      "mala" = metropolis("mala", "plain", mala()),
+      "mala, directional" = metropolis(
+        "mala",
+        "directional",
+        mala(sigma_direction = 20)
+      ),
+      "mala, adapted" = metropolis(
+        "mala",
+        "plain",
+        mala(adapt = TRUE),
+        adapts = TRUE
+      ),
+      "mala, minibatches" = metropolis("mala", "plain", mala(), rows = TRUE),
+      "mala, minibatch ratio" = metropolis(
+        "mala",
+        "loss",
+        mala(ratio = "minibatch"),
+        needs_rows = TRUE
+      ),
+      "barker" = metropolis("barker", "normal", exact_barker()),
+      "barker, bimodal" = metropolis(
+        "barker",
+        "bimodal",
+        exact_barker("bimodal")
+      ),
+      "barker, adapted" = metropolis(
+        "barker",
+        "normal",
+        exact_barker(adapt = TRUE),
+        adapts = TRUE
+      ),
+      "barker, minibatches" = metropolis(
+        "barker",
+        "normal",
+        exact_barker(),
+        rows = TRUE
+      ),
+      "hmc" = metropolis("hmc", "plain", hmc(), needs_full = TRUE),
+      "hmc, adapted" = metropolis(
+        "hmc",
+        "plain",
+        hmc(adapt = TRUE),
+        needs_full = TRUE,
+        adapts = TRUE
+      ),
+      "adam_mcmc" = metropolis(
+        "adam_mcmc",
+        "practical",
+        adam(),
+        is_exact = FALSE
+      ),
+      "adam_mcmc, adapted" = metropolis(
+        "adam_mcmc",
+        "practical",
+        adam(adapt = TRUE),
+        is_exact = FALSE,
+        adapts = TRUE
+      ),
+      "adam_mcmc, minibatches" = metropolis(
+        "adam_mcmc",
+        "practical",
+        adam(),
+        rows = TRUE,
+        is_exact = FALSE
+      ),
+      "adam_mcmc, exact" = metropolis(
+        "adam_mcmc",
+        "exact",
+        adam(exact = TRUE, momentum_sd = momentum_sd),
+        needs_full = TRUE
+      )
+    )
+  )
+}
+
+# Does the kernel run with this estimator (of conformance_gradients())?
+kernel_takes <- function(kernel, gradient) {
+  !(isTRUE(kernel$needs_full) && gradient$uses_rows) &&
+    !(isTRUE(kernel$needs_rows) && !gradient$uses_rows) &&
+    !(kernel$is_metropolis && keeps_state(gradient))
 }
 
 kernel_model <- function() {
@@ -149,7 +258,7 @@ expect_same_outcome <- function(fit, expected) {
 
 schedules_of <- function(entry) {
   out <- list(constant = schedule_constant())
-  if (!entry$is_exact) {
+  if (!entry$is_metropolis) {
     out$decay <- schedule_decay(a = 2, b = 3, gamma = 0.5)
     out$cyclical <- schedule_cyclical(length = 10, exploration = 0.3)
   }
@@ -205,7 +314,9 @@ law_input <- function(entry) {
   model <- kernel_model()
   at <- c(0.1, 0.2, 0.3)
   init <- matrix(c(1, 2, 3) / 10, 3, 3)
-  entry$gradient <- if (entry$is_exact) gradient_full() else gradient_cv(at)
+  if (!gradient_is_full(entry$gradient)) {
+    entry$gradient <- gradient_cv(at)
+  }
   parts <- list(
     kernel = entry$make(0.05),
     gradient = entry$gradient,
@@ -313,7 +424,7 @@ law_diverging <- function(entry) {
       refresh = 0
     )
   }
-  if (entry$is_exact) {
+  if (entry$is_metropolis) {
     # every proposal is rejected: the chain stays, and says so
     fit <- run(1e10)
     expect_true(all(is.finite(plain_draws(fit))))

@@ -99,8 +99,8 @@ grid_run <- function(
   )
 }
 
-grid_noise <- function(problem, gradient, scheme) {
-  if (!gradient$uses_rows) {
+grid_noise <- function(problem, kernel, gradient, scheme) {
+  if (!gradient$uses_rows || kernel$is_exact) {
     return(no_noise)
   }
   at <- if (gradient$has_reference) problem$mean + c(0.5, -0.3)
@@ -134,9 +134,11 @@ grid_obstacle <- function(problem, kernel, gradient, scheme, schedule) {
     "there are no rows"
   } else if (!gradient$uses_rows && !is.null(scheme)) {
     "all rows leave nothing to a scheme"
-  } else if (kernel$is_exact && gradient$uses_rows) {
-    "a Metropolis step needs the exact density"
-  } else if (kernel$is_exact && schedule$spec$name != "constant") {
+  } else if (!kernel_takes(kernel, gradient)) {
+    "the kernel does not take the estimator"
+  } else if (isTRUE(kernel$needs_rows) && moves_with_state(scheme)) {
+    "the kernel compares two points on the same rows"
+  } else if (kernel$is_metropolis && schedule$spec$name != "constant") {
     "a Metropolis step needs no decay"
   } else if (identical(scheme$name, "adaptive") && gradient$name != "cv") {
     "adaptive sizes bound the noise of control variates"
@@ -144,6 +146,10 @@ grid_obstacle <- function(problem, kernel, gradient, scheme, schedule) {
     problem$model$name == "network") {
     "networks have no global Lipschitz constants"
   }
+}
+
+moves_with_state <- function(scheme) {
+  scheme$name %in% c("adaptive", "optimal")
 }
 
 # Kernels, estimators and schemes whose moments have no closed form are tested
@@ -204,7 +210,7 @@ for (case in names(problems)) {
             truth <- grid_covariance(
               problem,
               kernel,
-              grid_noise(problem, gradient, scheme),
+              grid_noise(problem, kernel, gradient, scheme),
               schedule,
               iter = 850,
               warmup = 50

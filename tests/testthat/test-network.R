@@ -115,8 +115,7 @@ test_that("every kernel and estimator runs on a network", {
   at <- rep(0.1, model$n_dim)
   for (gradient in conformance_gradients()) {
     for (kernel in conformance_kernels()) {
-      exact <- isTRUE(kernel$is_exact)
-      if (exact && gradient$uses_rows) {
+      if (!kernel_takes(kernel, gradient)) {
         next
       }
       fit <- sg_sample(

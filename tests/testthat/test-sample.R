@@ -216,7 +216,7 @@ test_that("keep and init are refused in words", {
 test_that("parts that cannot work together are refused in words", {
   model <- example_model()
   expect_snapshot(
-    sg_sample(model, kernel_mala(0.1), gradient_cv()),
+    sg_sample(model, kernel_mala(0.1), gradient_saga()),
     error = TRUE,
     cnd_class = TRUE
   )

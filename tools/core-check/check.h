@@ -21,6 +21,7 @@ extern const struct check_case check_data[];
 extern const struct check_case check_diagnostics[];
 extern const struct check_case check_gradients[];
 extern const struct check_case check_kernels[];
+extern const struct check_case check_metropolis[];
 extern const struct check_case check_models[];
 extern const struct check_case check_run[];
 extern const struct check_case check_schedules[];

@@ -190,8 +190,10 @@ enum tb_status fixture_run_create(const struct fixture* p,
   const char* estimator =
     p_what->estimator == NULL ? "simple" : p_what->estimator;
   const double smoothing = 0.1, replace = 1;
+  const double v_beta[2] = { 0.7, 0.9 }, v_momentum_sd[2] = { 2, 4 };
   const double friction = 0.3, diffusion = 0.1, decay = 0.9, epsilon = 1e-5;
   const double size = p_what->size > 0 ? p_what->size : 10;
+  const double steps = p_what->steps > 0 ? p_what->steps : 1;
   double* v_at = check_alloc(n_dim, sizeof(double));
   const struct tb_param v_kernel[] = {
     { "step_size", &p_what->step_size, 1, 1 },
@@ -200,6 +202,16 @@ enum tb_status fixture_run_create(const struct fixture* p,
     { "integrator", &p_what->integrator, 1, 1 },
     { "noise_smoothing", &smoothing, 1, 1 },
     { "adapt", &p_what->adapt, 1, 1 },
+    { "sigma_direction", &p_what->sigma_direction, 1, 1 },
+    { "learning_rate", &p_what->learning_rate, 1, 1 },
+    { "beta", p_what->v_beta == NULL ? v_beta : p_what->v_beta, 2, 2 },
+    { "exact", &p_what->exact, 1, 1 },
+    { "momentum_sd",
+      p_what->v_momentum_sd == NULL ? v_momentum_sd : p_what->v_momentum_sd,
+      2,
+      2 },
+    { "ratio", &p_what->ratio, 1, 1 },
+    { "steps", &steps, 1, 1 },
     { "sigma", &p_what->step_size, 1, 1 },
     { "friction", &friction, 1, 1 },
     { "leapfrog", &p_what->leapfrog, 1, 1 },

@@ -53,7 +53,14 @@ struct fixture_run {
   double variant;    /* sgld, sgbd: 0 vanilla, 1 corrected; sghmc: estimates? */
   double leapfrog;   /* sghmc */
   double integrator; /* sgld: 0 euler, 1 leimkuhler-matthews */
-  double adapt;      /* mala */
+  double adapt;      /* Metropolis kernels */
+  double sigma_direction; /* mala, adam_mcmc */
+  double learning_rate;   /* adam_mcmc */
+  double exact;           /* adam_mcmc */
+  const double* v_beta;   /* adam_mcmc: 2; default 0.7, 0.9 */
+  const double* v_momentum_sd; /* adam_mcmc: 2; default 2, 4 */
+  double ratio;           /* 0 full, 1 minibatch */
+  double steps;           /* hmc */
   double size;       /* rows of a minibatch, with replacement; default 10 */
   double refresh;    /* svrg */
   const char* scheme; /* default "uniform" of `size`; else with v_scheme */

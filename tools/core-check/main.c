@@ -18,6 +18,7 @@ static const struct {
   { "diagnostics", check_diagnostics },
   { "gradients", check_gradients },
   { "kernels", check_kernels },
+  { "kernels", check_metropolis },
   { "models", check_models },
   { "run", check_run },
   { "schedules", check_schedules },

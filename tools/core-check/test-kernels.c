@@ -33,7 +33,17 @@ static const struct fixture_run v_kernel[] = {
   { .kernel = "sgnht" },
   { .kernel = "baoab" },
   { .kernel = "psgld" },
-  { .kernel = "mala", .estimator = "full" }
+  { .kernel = "mala", .estimator = "full" },
+  { .kernel = "mala", .estimator = "full", .sigma_direction = 1 },
+  { .kernel = "mala", .estimator = "cv" },
+  { .kernel = "mala", .ratio = 1 },
+  { .kernel = "barker", .estimator = "full" },
+  { .kernel = "barker" },
+  { .kernel = "hmc", .estimator = "full", .steps = 3 },
+  { .kernel = "adam_mcmc", .learning_rate = 1e-4, .estimator = "full" },
+  { .kernel = "adam_mcmc", .learning_rate = 1e-4 },
+  { .kernel = "adam_mcmc", .learning_rate = 1e-4, .exact = 1,
+    .estimator = "full" }
 };
 enum { n_kernel = sizeof v_kernel / sizeof v_kernel[0] };
 

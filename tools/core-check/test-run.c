@@ -15,7 +15,13 @@ static const struct fixture_run v_what[] = {
   { .kernel = "sgld", .step_size = 1e-4, .estimator = "saga" },
   { .kernel = "sgld", .step_size = 1e-4, .estimator = "svrg", .refresh = 7,
     .variant = 1 },
-  { .kernel = "mala", .step_size = 1e-3, .estimator = "full", .adapt = 1 }
+  { .kernel = "mala", .step_size = 1e-3, .estimator = "full", .adapt = 1 },
+  { .kernel = "mala", .step_size = 1e-3, .ratio = 1 },
+  { .kernel = "barker", .step_size = 1e-2, .estimator = "cv", .adapt = 1 },
+  { .kernel = "hmc", .step_size = 1e-2, .estimator = "full", .steps = 2 },
+  { .kernel = "adam_mcmc", .step_size = 1e-2, .learning_rate = 1e-3 },
+  { .kernel = "adam_mcmc", .step_size = 1e-2, .learning_rate = 1e-3,
+    .exact = 1, .estimator = "full" }
 };
 enum { n_what = sizeof v_what / sizeof v_what[0] };
 

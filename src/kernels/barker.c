@@ -1,0 +1,140 @@
+/* The Barker proposal, Metropolis-adjusted (Livingstone & Zanella 2022, JRSS B
+ * 84:496, Algorithms 1 and 2), coordinate by coordinate:
+ *
+ *   w ~ N(0, sigma^2)  (normal)  or  N(sigma, (0.1 sigma)^2)  (bimodal)
+ *   b = +1 with probability 1 / (1 + exp(-w g_j(theta))), else -1
+ *   theta'_j = theta_j + b w
+ *
+ * accepted with probability min(1, ratio),
+ *
+ *   ratio = pi(theta') / pi(theta)
+ *           prod_j [1 + exp(-z_j g_j(theta))] / [1 + exp(z_j g_j(theta'))],
+ *
+ * z = theta' - theta: the density of z_j is that of |w| times the probability
+ * of the sign. A large gradient decides signs, not sizes, so the proposal
+ * suffers less than Langevin's from a step that is too large. With adaptation
+ * sigma is tuned in warmup; see kernels/adapt.h.
+ *
+ *   symbol        variable   shape        owner
+ *   theta', g'    proposal   n_dim        chain's kernel state (scratch)
+ *   sigma         step       1 or n_dim   barker, times adapt's factor
+ */
+#include "kernels/adapt.h"
+#include "kernels/metropolis.h"
+#include "kernels/step.h"
+
+#include <string.h>
+
+enum barker_noise { BARKER_normal = 0, BARKER_bimodal = 1 };
+
+/* spread of the bimodal increments around sigma */
+#define BARKER_SPREAD 0.1
+
+struct barker {
+  struct tb_step step;
+  enum barker_noise noise;
+  bool adapts;
+};
+
+/* Followed by a proposal's v_theta[n_dim] and v_gradient[n_dim]. */
+struct barker_state {
+  struct tb_adapt adapt;
+};
+
+static size_t barker_self_size(const struct tb_params* p_params, size_t n_dim) {
+  (void) p_params;
+  return sizeof(struct barker) + n_dim * sizeof(double);
+}
+
+/* Parameters: "sigma" (1 or n_dim), "noise" (enum above), "adapt" (0/1),
+ * "ratio". */
+static enum tb_status barker_init(struct tb_kernel* p_kernel,
+                                  size_t n_dim,
+                                  const struct tb_params* p_params) {
+  struct barker* p_barker = p_kernel->p_self;
+  double* v_size = (double*) (p_barker + 1);
+  p_barker->noise =
+    (enum barker_noise) tb_params_number(p_params, "noise", BARKER_normal);
+  p_barker->adapts = tb_params_number(p_params, "adapt", 0) != 0;
+  p_kernel->flags = tb_metropolis_flags(p_params);
+  return tb_step_read(&p_barker->step, p_params, "sigma", n_dim, v_size);
+}
+
+static size_t barker_state_size(const struct tb_kernel* p_kernel,
+                                size_t n_dim) {
+  (void) p_kernel;
+  return sizeof(struct barker_state) + 2 * n_dim * sizeof(double);
+}
+
+/* log(1 + exp(x)) */
+static double log1p_exp(double x) {
+  return fmax(x, 0) + log1p(exp(-fabs(x)));
+}
+
+static void barker_propose(struct tb_chain* p_chain, double* v_proposal) {
+  const struct barker* p_barker = p_chain->p_target->p_kernel->p_self;
+  const struct barker_state* p_state = p_chain->p_kernel_state;
+  const double factor = tb_adapt_factor(&p_state->adapt);
+  struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
+  tb_rng_fill_norm(p_rng, v_proposal, p_chain->n_dim);
+  for (size_t j = 0; j < p_chain->n_dim; ++j) {
+    const double sigma = factor * tb_step_at(&p_barker->step, j);
+    const double w = p_barker->noise == BARKER_normal
+                       ? sigma * v_proposal[j]
+                       : sigma * (1 + BARKER_SPREAD * v_proposal[j]);
+    const bool is_up = tb_rng_unif(p_rng) <
+                       1 / (1 + exp(-w * p_chain->v_gradient[j]));
+    v_proposal[j] = p_chain->v_theta[j] + (is_up ? w : -w);
+  }
+}
+
+static enum tb_status barker_step(struct tb_chain* p_chain) {
+  const struct barker* p_barker = p_chain->p_target->p_kernel->p_self;
+  struct barker_state* p_state = p_chain->p_kernel_state;
+  const size_t n_dim = p_chain->n_dim;
+  double* v_theta = (double*) (p_state + 1);
+  struct tb_proposal proposal = { .v_theta = v_theta,
+                                  .v_gradient = v_theta + n_dim };
+
+  enum tb_status status = tb_metropolis_begin(p_chain);
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  barker_propose(p_chain, v_theta);
+  status = tb_metropolis_evaluate(p_chain, &proposal);
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+
+  double log_ratio = 0;
+  for (size_t j = 0; proposal.is_possible && j < n_dim; ++j) {
+    const double z = v_theta[j] - p_chain->v_theta[j];
+    log_ratio += log1p_exp(-z * p_chain->v_gradient[j]) -
+                 log1p_exp(z * proposal.v_gradient[j]);
+  }
+  const double acceptance =
+    tb_metropolis_decide(p_chain, &proposal, log_ratio);
+  if (p_barker->adapts) {
+    tb_adapt_add(&p_state->adapt, p_chain, TB_TARGET_LANGEVIN, acceptance);
+  }
+  return TB_STATUS_ok;
+}
+
+static void barker_info(const struct tb_chain* p_chain,
+                        struct tb_kernel_info* p_info) {
+  const struct barker* p_barker = p_chain->p_target->p_kernel->p_self;
+  const struct barker_state* p_state = p_chain->p_kernel_state;
+  p_info->step_size =
+    tb_step_at(&p_barker->step, 0) * tb_adapt_factor(&p_state->adapt);
+}
+
+const struct tb_kernel_type tb_kernel_barker = {
+  .name = "barker",
+  .citation = "Livingstone & Zanella (2022), JRSS B 84:496",
+  .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
+  .self_size = barker_self_size,
+  .init = barker_init,
+  .state_size = barker_state_size,
+  .step = barker_step,
+  .info = barker_info,
+};

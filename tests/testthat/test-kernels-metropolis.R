@@ -1,0 +1,413 @@
+test_that("Metropolis kernels print what they are", {
+  expect_snapshot({
+    kernel_mala(0.5, sigma_direction = 2)
+    kernel_barker(c(0.1, 0.2), "bimodal")
+    kernel_hmc(0.1, 5)
+    kernel_adam_mcmc(0.01, 0.1, 1, exact = TRUE, momentum_sd = 0.3)
+    kernel_adam_mcmc(0.01, 0.1, ratio = "minibatch")
+  })
+})
+
+test_that("their arguments are refused in words", {
+  expect_snapshot(error = TRUE, kernel_mala(1, sigma_direction = -1))
+  expect_snapshot(error = TRUE, kernel_mala(1, ratio = "full data"))
+  expect_snapshot(error = TRUE, kernel_barker())
+  expect_snapshot(error = TRUE, kernel_barker(0))
+  expect_snapshot(error = TRUE, kernel_hmc(0.1))
+  expect_snapshot(error = TRUE, kernel_hmc(0.1, 0))
+  expect_snapshot(error = TRUE, kernel_adam_mcmc(0.1, 0))
+  expect_snapshot(error = TRUE, kernel_adam_mcmc(0.1, 1, beta = c(0.9, 1)))
+  expect_snapshot(error = TRUE, kernel_adam_mcmc(0.1, 1, delta = 0))
+  expect_snapshot(error = TRUE, kernel_adam_mcmc(0.1, 1, exact = TRUE))
+  expect_snapshot(
+    error = TRUE,
+    kernel_adam_mcmc(0.1, 1, exact = TRUE, momentum_sd = 0)
+  )
+  expect_snapshot(
+    error = TRUE,
+    kernel_adam_mcmc(0.1, 1, exact = TRUE, momentum_sd = 1:3)
+  )
+  expect_snapshot(error = TRUE, kernel_adam_mcmc(0.1, 1, momentum_sd = 1))
+  expect_snapshot(
+    error = TRUE,
+    kernel_adam_mcmc(
+      0.1,
+      1,
+      exact = TRUE,
+      momentum_sd = 1,
+      ratio = "minibatch"
+    )
+  )
+  expect_snapshot(
+    error = TRUE,
+    sg_sample(example_model(), kernel_barker(c(1, 2)), refresh = 0)
+  )
+})
+
+test_that("estimators that will not do are refused in words", {
+  model <- example_model()
+  refuse <- function(...) {
+    expect_snapshot(
+      error = TRUE,
+      cnd_class = TRUE,
+      sg_sample(model, ..., refresh = 0)
+    )
+  }
+  refuse(kernel_hmc(0.1, 5), gradient_cv())
+  refuse(
+    kernel_adam_mcmc(0.1, 1, exact = TRUE, momentum_sd = 1),
+    gradient_simple()
+  )
+  refuse(kernel_barker(0.1), gradient_svrg())
+  refuse(kernel_mala(0.1, ratio = "minibatch"), gradient_full())
+  refuse(
+    kernel_mala(0.1, ratio = "minibatch"),
+    gradient_simple(),
+    subsample_optimal(10)
+  )
+  refuse(kernel_hmc(0.1, 5), schedule = schedule_decay())
+  # a model that cannot say its log density
+  before <- model_info
+  local_function("model_info", function(model) {
+    info <- before(model)
+    info$has_density <- FALSE
+    info
+  })
+  refuse(kernel_barker(0.1))
+})
+
+test_that("fits tell acceptance, proposals without density, and approximation", {
+  poisson <- withr::with_seed(
+    1,
+    entry_glm("poisson", prior = prior_flat(), n_data = 30)$model
+  )
+  run <- function(kernel, model = example_model(), ...) {
+    init <- numeric(3)
+    sg_sample(
+      model,
+      kernel,
+      iter = 100,
+      chains = 2,
+      seed = 1,
+      init = init,
+      refresh = 0,
+      ...
+    )
+  }
+  wild <- run(kernel_mala(1e6), poisson)
+  expect_true(all(wild$chains$nonfinite > 10))
+  expect_true(all(wild$chains$acceptance == 0))
+  fits <- list(
+    wild,
+    run(kernel_adam_mcmc(0.01, 0.1)),
+    run(kernel_barker(0.1, ratio = "minibatch"), gradient = gradient_simple())
+  )
+  for (fit in fits) {
+    expect_snapshot(print(fit), transform = scrub)
+  }
+  expect_snapshot(print(summary(fits[[3]])), transform = scrub)
+  expect_null(fits[[3]]$log_posterior)
+  expect_match(generics::glance(wild)$algorithm, "exact", fixed = TRUE)
+  expect_no_match(generics::glance(fits[[2]])$algorithm, "exact", fixed = TRUE)
+  # more rows than minibatches alone: the loss takes all
+  exact <- run(
+    kernel_barker(0.1),
+    gradient = gradient_simple(),
+    subsample = subsample_uniform(10)
+  )
+  n <- example_model()$n_data
+  expect_equal(exact$chains$passes, rep((101 * (n + 10)) / n, 2))
+})
+
+# ---- acceptance by quadrature ------------------------------------------------
+
+# On N(0, 1) as the mean of n_data observations: the rate of acceptance from the
+# density q(x, y) of proposals, on a grid in R's own functions.
+expect_rate <- function(kernel, q, label, n_data = 50) {
+  fit <- sg_sample(
+    target_normal(1, n_data = n_data),
+    kernel,
+    iter = 4000,
+    warmup = 200,
+    chains = 40,
+    cores = 2,
+    seed = 9,
+    init = 0,
+    refresh = 0
+  )
+  axis <- seq(-9, 9, length.out = 1801)
+  flow <- function(x, y) stats::dnorm(x) * q(x, y)
+  rate <- sum(outer(axis, axis, function(x, y) {
+    pmin(flow(x, y), flow(y, x))
+  })) * diff(axis[1:2])^2
+  expect_mean(fit$chains$acceptance, rate, label)
+}
+
+test_that("proposals are accepted as often as their densities say", {
+  skip_on_cran()
+  directional <- function(x, y) {
+    # u = x / 50, the gradient of the mean loss
+    stats::dnorm(y, x * (1 - 1.5 / 2), sqrt(1.5 + 60^2 * (x / 50)^2))
+  }
+  expect_rate(kernel_mala(1.5, sigma_direction = 60), directional, "mala")
+  barker <- function(size) {
+    function(x, y) size(y - x) / (1 + exp((y - x) * x))
+  }
+  normal <- barker(function(z) 2 * stats::dnorm(z, 0, 1.7))
+  expect_rate(kernel_barker(1.7), normal, "barker")
+  bimodal <- barker(function(z) {
+    stats::dnorm(z, 1.7, 0.17) + stats::dnorm(z, -1.7, 0.17)
+  })
+  expect_rate(kernel_barker(1.7, "bimodal"), bimodal, "bimodal barker")
+})
+
+test_that("trajectories are accepted as often as their energies say", {
+  skip_on_cran()
+  e <- 1.3
+  fit <- sg_sample(
+    target_normal(1),
+    kernel_hmc(e, 3),
+    iter = 4000,
+    warmup = 100,
+    chains = 40,
+    cores = 2,
+    seed = 9,
+    init = 0,
+    refresh = 0
+  )
+  # three leapfrog steps on N(0, 1) are a linear map of (x, p)
+  half <- matrix(c(1, -e / 2, 0, 1), 2)
+  drift <- matrix(c(1, 0, e, 1), 2)
+  step <- half %*% drift %*% half
+  map <- step %*% step %*% step
+  axis <- seq(-7, 7, length.out = 1401)
+  rate <- sum(outer(axis, axis, function(x, p) {
+    x1 <- map[1, 1] * x + map[1, 2] * p
+    p1 <- map[2, 1] * x + map[2, 2] * p
+    stats::dnorm(x) *
+      stats::dnorm(p) *
+      pmin(1, exp((x^2 + p^2 - x1^2 - p1^2) / 2))
+  })) * diff(axis[1:2])^2
+  expect_mean(fit$chains$acceptance, rate, "hmc")
+})
+
+# ---- AdamMCMC ----------------------------------------------------------------
+
+# Standard deviations 0.4188 and 0.5604, correlation 0.5.
+target_adam <- function(n_data = 20) {
+  sd <- c(0.4188, 0.5604)
+  covariance <- outer(sd, sd) * matrix(c(1, 0.5, 0.5, 1), 2)
+  x <- withr::with_seed(1, matrix(stats::rnorm(2 * n_data), n_data))
+  x <- sweep(x, 2, colMeans(x))
+  list(
+    model = model_gaussian(
+      x,
+      n_data * covariance,
+      prior_covariance = diag(1e9, 2)
+    ),
+    covariance = covariance,
+    lambda = n_data
+  )
+}
+
+# Algorithm 1 and Theorem 1 of the paper again, from the formulas: covariance
+# matrices and their inverses in full, for many chains at once. Draws of the last
+# n_keep iterations, chains x 2 x n_keep, and the acceptance rate.
+adam_again <- function(
+  target,
+  gamma,
+  s,
+  s_d,
+  beta,
+  momentum_sd = NULL,
+  n_chain,
+  n_step,
+  n_keep
+) {
+  is_exact <- !is.null(momentum_sd)
+  precision <- solve(target$covariance)
+  d_of <- function(theta) theta %*% precision / target$lambda
+  log_p <- function(theta) -rowSums((theta %*% precision) * theta) / 2
+  draw <- function(sd) matrix(stats::rnorm(2 * n_chain, sd = sd), n_chain)
+  direction <- function(d, m, k) {
+    unbias <- if (is_exact) list(1, 1) else list(1 - beta[1]^k, 1 - beta[2]^k)
+    first <- (beta[1] * m[[1]] + (1 - beta[1]) * d) / unbias[[1]]
+    second <- (beta[2] * m[[2]] + (1 - beta[2]) * d^2) / unbias[[2]]
+    gamma * first / (sqrt(abs(second)) + 1e-8)
+  }
+  log_q <- function(z, u) {
+    # 2 x 2 covariance s^2 I + s_d^2 u u', inverted by its adjugate
+    a <- s^2 + s_d^2 * u[, 1]^2
+    b <- s_d^2 * u[, 1] * u[, 2]
+    c <- s^2 + s_d^2 * u[, 2]^2
+    det <- a * c - b^2
+    square <- c * z[, 1]^2 - 2 * b * z[, 1] * z[, 2] + a * z[, 2]^2
+    -log(det) / 2 - square / det / 2
+  }
+  theta <- draw(1) %*% chol(target$covariance)
+  d <- d_of(theta)
+  m <- if (is_exact) {
+    list(d + draw(momentum_sd[[1]]), d^2 + draw(momentum_sd[[2]]))
+  } else {
+    list(0 * d, 0 * d)
+  }
+  k <- rep(1, n_chain)
+  kept <- array(NA, c(n_chain, 2, n_keep))
+  accepted <- 0
+  for (t in seq_len(n_step)) {
+    u <- direction(d, m, k)
+    tau <- theta - u + draw(s) + s_d * u * stats::rnorm(n_chain)
+    d_tau <- d_of(tau)
+    back <- direction(d_tau, m, k)
+    log_ratio <- log_p(tau) - log_p(theta) +
+      log_q(theta - tau + back, back) - log_q(tau - theta + u, u)
+    if (is_exact) {
+      for (l in 1:2) {
+        distance <- rowSums((m[[l]] - d^l)^2 - (m[[l]] - d_tau^l)^2)
+        log_ratio <- log_ratio + distance / (2 * momentum_sd[[l]]^2)
+      }
+    }
+    moves <- log(stats::runif(n_chain)) < log_ratio
+    theta[moves, ] <- tau[moves, ]
+    d[moves, ] <- d_tau[moves, ]
+    for (l in 1:2) {
+      after <- beta[[l]] * m[[l]] + (1 - beta[[l]]) * d^l
+      if (is_exact) {
+        m[[l]] <- after + draw(sqrt(1 - beta[[l]]^2) * momentum_sd[[l]])
+      } else {
+        m[[l]][moves, ] <- after[moves, ]
+      }
+    }
+    k <- k + moves
+    if (t > n_step - n_keep) {
+      kept[, , t - n_step + n_keep] <- theta
+      accepted <- accepted + mean(moves) / n_keep
+    }
+  }
+  list(draws = kept, acceptance = accepted)
+}
+
+adam_case <- function(exact, s = 0.3) {
+  list(
+    kernel = kernel_adam_mcmc(
+      0.05,
+      s,
+      1,
+      beta = c(0.9, 0.99),
+      exact = exact,
+      momentum_sd = if (exact) c(0.3, 0.3)
+    ),
+    again = function(target, ...) {
+      adam_again(
+        target,
+        0.05,
+        s,
+        1,
+        c(0.9, 0.99),
+        if (exact) c(0.3, 0.3),
+        ...
+      )
+    }
+  )
+}
+
+adam_fit <- function(target, case, iter = 20000, chains = 40) {
+  sg_sample(
+    target$model,
+    case$kernel,
+    iter = iter,
+    warmup = 500,
+    chains = chains,
+    cores = 2,
+    seed = 3,
+    init = c(0, 0),
+    refresh = 0
+  )
+}
+
+test_that("AdamMCMC is the paper's algorithm, exact or not", {
+  skip_on_cran()
+  target <- target_adam()
+  for (exact in c(FALSE, TRUE)) {
+    case <- adam_case(exact)
+    fit <- adam_fit(target, case, iter = 5500)
+    again <- withr::with_seed(
+      2,
+      case$again(target, n_chain = 2000, n_step = 700, n_keep = 400)
+    )
+    label <- paste("exact =", exact)
+    # both are simulations: two-sample comparisons of averages over chains
+    for (j in 1:2) {
+      ours <- chain_means(fit, function(draws) draws[, j]^2)
+      theirs <- rowMeans(again$draws[, j, ]^2)
+      z <- (mean(ours) - mean(theirs)) /
+        sqrt(stats::var(ours) / length(ours) + stats::var(theirs) / 2000)
+      expect_lt(abs(z), 5.5, label = paste(label, "variance", j))
+    }
+    expect_equal(
+      mean(fit$chains$acceptance),
+      again$acceptance,
+      tolerance = 0.01,
+      label = label
+    )
+  }
+})
+
+test_that("C = 1 biases AdamMCMC as documented, the exact form not", {
+  skip_on_cran()
+  target <- target_adam()
+  truth <- diag(target$covariance)
+  sds <- function(exact) {
+    fit <- adam_fit(target, adam_case(exact), iter = 10500)
+    if (exact) {
+      expect_posterior(fit, c(0, 0), target$covariance, "exact")
+    }
+    sqrt(colMeans(chain_means(fit, function(draws) draws^2)))
+  }
+  exact <- sds(TRUE)
+  practical <- sds(FALSE)
+  # the figures of ?kernel_adam_mcmc; the Monte Carlo error is below 0.002
+  expect_equal(exact, sqrt(truth), tolerance = 0.01)
+  expect_equal(practical, c(0.404, 0.540), tolerance = 0.01)
+})
+
+test_that("AdamMCMC tunes its scale in warmup when asked", {
+  target <- target_adam()
+  run <- function(adapt) {
+    sg_sample(
+      target$model,
+      kernel_adam_mcmc(0.5, 2, 1, adapt = adapt),
+      iter = 3000,
+      warmup = 2000,
+      chains = 4,
+      seed = 1,
+      init = c(0, 0),
+      refresh = 0
+    )$chains
+  }
+  still <- run(FALSE)
+  expect_identical(still$step_size, rep(2, 4))
+  tuned <- run(TRUE)
+  expect_true(all(tuned$step_size < 1.5))
+  expect_lt(abs(mean(tuned$acceptance) - 0.574), 0.08)
+  expect_gt(mean(tuned$acceptance), mean(still$acceptance) + 0.1)
+})
+
+test_that("directional noise far larger than the rest stays exact", {
+  skip_on_cran()
+  target <- target_correlated()
+  # sigma_direction |u| is some 1e4 times sqrt(h) in the tails
+  fit <- sg_sample(
+    target$model,
+    kernel_mala(0.3, sigma_direction = 150),
+    iter = 20000,
+    warmup = 500,
+    chains = 40,
+    cores = 2,
+    seed = 9,
+    init = target$mean,
+    refresh = 0
+  )
+  expect_lt(mean(fit$chains$acceptance), 0.5)
+  expect_posterior(fit, target$mean, solve(target$precision), "prolate")
+})
