@@ -418,7 +418,7 @@ sg_resume <- function(
   fit$time[["sampling"]] <-
     fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
   warn_segment(fit, segment, rlang::current_env())
-  fit
+  finish_fit(fit)
 }
 
 # Steps still to make for `iter` more iterations, or for those that are missing.

@@ -107,6 +107,17 @@ check_lambda <- function(lambda, model, call = caller_env()) {
       call = call
     )
   }
+  if (!is.null(lambda) && lambda != model$n_data && isTRUE(model$has_data_free)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {model$label}()} has a part of its likelihood that needs no data:
+         {.arg lambda} does not reach it.",
+        i = "Leave {.arg lambda} out."
+      ),
+      call = call
+    )
+  }
   lambda
 }
 

@@ -66,6 +66,12 @@
 #' is 25 steps of the dynamics, so that draws are nearly independent. With more
 #' than 1,000 parameters only the scales are adjusted.
 #'
+#' The same goes for every model that knows its Hessian. Those that cannot rewrite
+#' their rows are sampled behind a change of coordinates, with minibatches of equally
+#' likely rows and without taking out the 2 percent of noise; where the posterior
+#' is known to be far from normal ([model_ica()]), with [kernel_sgbd()] and \eqn{\sigma
+#' = 0.35}, which no gradient can throw out.
+#'
 #' The recipe makes a whitened copy of the model's data; [tall_glm()] works in
 #' place. It warns when the posterior is far from normal at the mode.
 #'

@@ -428,18 +428,12 @@ model_weights <- function(
   chol,
   cores,
   call = caller_env(),
-  hint = "Use weights of type {.val leverage} or {.val hessian}."
-) {
-  if (!model_info(model)$has_weights) {
-    abort_tall(
-      "unsupported",
-      c(
-        "{.code {model$label}()} does not provide subsampling weights.",
-        i = "Use {.fn subsample_uniform}, or give numbers."
-      ),
-      call = call
-    )
+  hint = if (model_info(model)$has_curvature) {
+    "Use weights of type {.val leverage} or {.val hessian}."
+  } else {
+    "Use weights of type {.val gradient}."
   }
+) {
   out <- .Call(
     ffi_model_weights,
     model$pointer,

@@ -4,6 +4,8 @@
 
 #include "core/clip.h"
 #include "diagnostics/pseudo-variance.h"
+#include "models/framed.h"
+#include "models/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -273,8 +275,8 @@ SEXP ffi_model_weights(SEXP model, SEXP type, SEXP theta, SEXP chol, SEXP n_thre
   const int n_threads_ = Rf_asInteger(n_threads);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) p_model->n_data));
   const enum tb_status status =
-    p_model->type->weights(p_model, (enum tb_weight_type) which, v_theta,
-                           v_chol, REAL(out), n_threads_);
+    tb_model_weights(p_model, (enum tb_weight_type) which, v_theta, v_chol,
+                     REAL(out), n_threads_);
   UNPROTECT(1);
   return status == TB_STATUS_ok ? out : status_out(status);
 }
@@ -305,7 +307,8 @@ SEXP ffi_model_largest_predictor(SEXP model, SEXP theta) {
       : p_model->type->largest_predictor(p_model, v_theta));
 }
 
-/* A whitened model: the same one rewritten in place, or a copy. Pointer, or
+/* A whitened model: the same one rewritten in place, or a copy, or, where a
+ * model cannot rewrite its rows, a frame around it. Pointer, or
  * the status as an integer. */
 SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in_place) {
   struct tb_model* p_model = ffi_model(model);
@@ -316,8 +319,19 @@ SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in
   const double* v_chol =
     ffi_doubles(chol, is_diagonal ? n_dim : n_dim * n_dim, "chol");
   enum tb_status status = TB_STATUS_ok;
-  SEXP out = PROTECT(is_in_place ? model : model_pointer());
+  const bool is_framed = p_model->type->whiten == NULL;
+  SEXP out = PROTECT(is_in_place && !is_framed ? model : model_pointer());
 
+  if (is_framed) {
+    /* the frame's model lives as long as it is needed */
+    R_SetExternalPtrProtected(out, model);
+    struct tb_model* p_frame = model_attach(out);
+    status = p_frame == NULL ? TB_STATUS_memory
+                             : tb_model_frame(p_model, v_center, v_chol,
+                                              is_diagonal, p_frame);
+    UNPROTECT(1);
+    return status == TB_STATUS_ok ? out : status_out(status);
+  }
   if (!is_in_place) {
     struct tb_model* p_copy = model_attach(out);
     if (p_copy == NULL) {

@@ -5,6 +5,7 @@
 #include "core/clones.h"
 #include "core/vector.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 TB_INLINE double row_dot(const double* v_a, const double* v_b, size_t n) {
@@ -124,4 +125,71 @@ void tb_frame_push_gradient(const struct tb_frame* p_frame,
     const double* v_row = p_frame->v_chol + i * n;
     v_theta_gradient[i] = row_dot(v_row, v_phi_gradient, i + 1);
   }
+}
+
+/* ------------------------------------------------------------------ making */
+
+/* M = L^{-T}, row-major upper, from L, row-major lower: row i of M is column i
+ * of L^{-1}, solved forward. */
+static void invert_lower(size_t n, const double* v_chol, double* v_map) {
+  memset(v_map, 0, n * n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) {
+    double* v_row = v_map + i * n;
+    v_row[i] = 1 / v_chol[i * n + i];
+    for (size_t k = i + 1; k < n; ++k) {
+      double sum = 0;
+      for (size_t j = i; j < k; ++j) {
+        sum += v_chol[k * n + j] * v_row[j];
+      }
+      v_row[k] = -sum / v_chol[k * n + k];
+    }
+  }
+}
+
+static size_t frame_size(const struct tb_frame* p_frame) {
+  const size_t n = p_frame->n_dim;
+  return n + 2 * (p_frame->is_diagonal ? n : n * n);
+}
+
+enum tb_status tb_frame_create(struct tb_frame* p_frame,
+                               size_t n_dim,
+                               const double* v_center,
+                               const double* v_chol,
+                               bool is_diagonal) {
+  const size_t n_map = is_diagonal ? n_dim : n_dim * n_dim;
+  struct tb_frame frame = { .n_dim = n_dim, .is_diagonal = is_diagonal };
+  double* v = malloc(frame_size(&frame) * sizeof(double));
+  if (v == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_map = v + n_dim;
+  double* v_lower = v_map + n_map;
+  memcpy(v, v_center, n_dim * sizeof(double));
+  if (is_diagonal) {
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_lower[j] = v_chol[j];
+      v_map[j] = 1 / v_chol[j];
+    }
+  } else {
+    for (size_t i = 0; i < n_dim; ++i) {
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_lower[i * n_dim + j] = j <= i ? v_chol[j * n_dim + i] : 0;
+      }
+    }
+    invert_lower(n_dim, v_lower, v_map);
+  }
+  frame.v_center = v;
+  frame.v_map = v_map;
+  frame.v_chol = v_lower;
+  *p_frame = frame;
+  return TB_STATUS_ok;
+}
+
+void tb_frame_destroy(struct tb_frame* p_frame) {
+  free((void*) p_frame->v_center);
+  *p_frame = (struct tb_frame){ 0 };
+}
+
+size_t tb_frame_memory(const struct tb_frame* p_frame) {
+  return p_frame->v_center == NULL ? 0 : frame_size(p_frame) * sizeof(double);
 }

@@ -13,6 +13,8 @@
 #ifndef TB_CORE_FRAME_H
 #define TB_CORE_FRAME_H
 
+#include "core/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,6 +25,18 @@ struct tb_frame {
   const double* v_map;
   const double* v_chol;
 };
+
+/* From c and L, column-major lower (diagonal: its n_dim numbers). The three
+ * arrays are one block of memory, at v_center. */
+enum tb_status tb_frame_create(struct tb_frame* p_frame,
+                               size_t n_dim,
+                               const double* v_center,
+                               const double* v_chol,
+                               bool is_diagonal);
+/* A frame of zeros has nothing to free. */
+void tb_frame_destroy(struct tb_frame* p_frame);
+/* bytes */
+size_t tb_frame_memory(const struct tb_frame* p_frame);
 
 /* theta = c + M phi (in and out must not overlap; likewise below) */
 void tb_frame_to_parameter(const struct tb_frame* p_frame,

@@ -68,8 +68,6 @@ struct glm {
   size_t k_offset;
   struct tb_prior prior;
   struct tb_frame frame;
-  double* v_frame; /* memory of the frame: center, map, chol */
-  size_t n_frame;
 };
 
 /* a chain's scratch */
@@ -1020,60 +1018,6 @@ static enum tb_status glm_reserve_offset(struct glm* p_glm, size_t n_data) {
   return TB_STATUS_ok;
 }
 
-/* M = L^{-T}, row-major upper, from L, row-major lower: row i of M is column i
- * of L^{-1}, solved forward. */
-static void invert_lower(size_t n, const double* v_chol, double* v_map) {
-  memset(v_map, 0, n * n * sizeof(double));
-  for (size_t i = 0; i < n; ++i) {
-    double* v_row = v_map + i * n;
-    v_row[i] = 1 / v_chol[i * n + i];
-    for (size_t k = i + 1; k < n; ++k) {
-      double sum = 0;
-      for (size_t j = i; j < k; ++j) {
-        sum += v_chol[k * n + j] * v_row[j];
-      }
-      v_row[k] = -sum / v_chol[k * n + k];
-    }
-  }
-}
-
-static enum tb_status glm_frame_create(struct glm* p_glm,
-                                       size_t n_dim,
-                                       const double* v_center,
-                                       const double* v_chol,
-                                       bool is_diagonal) {
-  const size_t n_map = is_diagonal ? n_dim : n_dim * n_dim;
-  const size_t n_frame = n_dim + 2 * n_map;
-  double* v = malloc(n_frame * sizeof(double));
-  if (v == NULL) {
-    return TB_STATUS_memory;
-  }
-  double* v_map = v + n_dim;
-  double* v_lower = v_map + n_map;
-  memcpy(v, v_center, n_dim * sizeof(double));
-  if (is_diagonal) {
-    for (size_t j = 0; j < n_dim; ++j) {
-      v_lower[j] = v_chol[j];
-      v_map[j] = 1 / v_chol[j];
-    }
-  } else {
-    for (size_t i = 0; i < n_dim; ++i) {
-      for (size_t j = 0; j < n_dim; ++j) {
-        v_lower[i * n_dim + j] = j <= i ? v_chol[j * n_dim + i] : 0;
-      }
-    }
-    invert_lower(n_dim, v_lower, v_map);
-  }
-  p_glm->v_frame = v;
-  p_glm->n_frame = n_frame;
-  p_glm->frame = (struct tb_frame){ .n_dim = n_dim,
-                                    .is_diagonal = is_diagonal,
-                                    .v_center = v,
-                                    .v_map = v_map,
-                                    .v_chol = v_lower };
-  return TB_STATUS_ok;
-}
-
 static enum tb_status glm_whiten(struct tb_model* p_model,
                                  const double* v_center,
                                  const double* v_chol,
@@ -1096,7 +1040,8 @@ static enum tb_status glm_whiten(struct tb_model* p_model,
   double* v_padded = v_rows + (size_t) ROWS * n_padded;
   status = glm_reserve_offset(p_glm, p_model->n_data);
   if (status == TB_STATUS_ok) {
-    status = glm_frame_create(p_glm, n_dim, v_center, v_chol, is_diagonal);
+    status =
+      tb_frame_create(&p_glm->frame, n_dim, v_center, v_chol, is_diagonal);
   }
   if (status != TB_STATUS_ok) {
     free(v_rows);
@@ -1149,7 +1094,7 @@ static void glm_destroy(struct tb_model* p_model) {
   tb_big_free(p_glm->v_obs,
               p_model->n_data * p_glm->n_obs_col * sizeof(double));
   tb_prior_destroy(&p_glm->prior);
-  free(p_glm->v_frame);
+  tb_frame_destroy(&p_glm->frame);
   free(p_glm);
   p_model->p_self = NULL;
   p_model->p_frame = NULL;
@@ -1324,7 +1269,7 @@ static size_t glm_memory(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
   return p_glm->store.type->memory(&p_glm->store) +
          p_model->n_data * p_glm->n_obs_col * sizeof(double) +
-         p_glm->n_frame * sizeof(double);
+         tb_frame_memory(&p_glm->frame);
 }
 
 const struct tb_model_type tb_model_glm = {

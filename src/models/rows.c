@@ -1,7 +1,10 @@
 #include "models/rows.h"
 
+#include "core/blas.h"
 #include "core/clip.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum tb_status tb_model_row_gradient(const struct tb_model* p_model,
@@ -84,4 +87,96 @@ enum tb_status tb_model_all_square_norms(const struct tb_model* p_model,
                                    p_reference, v_square + start, v_sum, v_row);
   }
   return status;
+}
+
+/* ----------------------------------------------------------------- weights */
+
+static enum tb_status weights_by_gradients(const struct tb_model* p_model,
+                                           const double* v_theta,
+                                           double* v_out) {
+  const size_t n_work = p_model->type->workspace_size == NULL
+                          ? 0
+                          : p_model->type->workspace_size(p_model, TB_CHUNK);
+  char* p_scratch = calloc(1, tb_align(n_work) + p_model->n_dim * sizeof(double));
+  if (p_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  const struct tb_workspace work = { .p_scratch = p_scratch };
+  const enum tb_status status = tb_model_all_square_norms(
+    p_model, &work, v_theta, NULL, v_out, NULL,
+    (double*) (void*) (p_scratch + tb_align(n_work)));
+  for (size_t i = 0; i < p_model->n_data; ++i) {
+    v_out[i] = sqrt(v_out[i]);
+  }
+  free(p_scratch);
+  return status;
+}
+
+/* v_block (n x n) := its transpose */
+static void transpose(size_t n, double* v_block) {
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const double swap = v_block[i * n + j];
+      v_block[i * n + j] = v_block[j * n + i];
+      v_block[j * n + i] = swap;
+    }
+  }
+}
+
+/* -H_i is the curvature of one row less that of none */
+static enum tb_status weights_by_hessians(const struct tb_model* p_model,
+                                          bool both_sides,
+                                          const double* v_theta,
+                                          const double* v_chol,
+                                          double* v_out) {
+  const size_t n = p_model->n_dim, n_square = n * n;
+  const struct tb_batch none = { .n_batch = 0, .weight = 1 };
+  double* v_none = calloc(2 * n_square + n, sizeof(double));
+  if (v_none == NULL) {
+    return TB_STATUS_memory;
+  }
+  double *v_row = v_none + n_square, *v_gradient = v_row + n_square;
+  double log_posterior;
+  enum tb_status status = p_model->type->curvature(
+    p_model, v_theta, &none, NULL, &log_posterior, v_gradient, v_none, 1);
+  for (size_t i = 0; i < p_model->n_data && status == TB_STATUS_ok; ++i) {
+    const struct tb_batch one = { .n_batch = 1, .start = i, .weight = 1 };
+    status = p_model->type->curvature(
+      p_model, v_theta, &one, NULL, &log_posterior, v_gradient, v_row, 1);
+    for (size_t k = 0; k < n_square; ++k) {
+      v_row[k] -= v_none[k];
+    }
+    tb_trsm_lower(n, n, v_chol, n, v_row, n);
+    if (both_sides) {
+      transpose(n, v_row);
+      tb_trsm_lower(n, n, v_chol, n, v_row, n);
+    }
+    double sum = 0;
+    for (size_t k = 0; k < n_square; ++k) {
+      sum += v_row[k] * v_row[k];
+    }
+    v_out[i] = sqrt(sum);
+  }
+  free(v_none);
+  return status;
+}
+
+enum tb_status tb_model_weights(const struct tb_model* p_model,
+                                enum tb_weight_type type,
+                                const double* v_theta,
+                                const double* v_chol,
+                                double* v_out,
+                                int n_threads) {
+  if (p_model->type->weights != NULL) {
+    return p_model->type->weights(
+      p_model, type, v_theta, v_chol, v_out, n_threads);
+  }
+  if (type == TB_WEIGHT_gradient) {
+    return weights_by_gradients(p_model, v_theta, v_out);
+  }
+  if (type == TB_WEIGHT_lipschitz || p_model->type->curvature == NULL) {
+    return TB_STATUS_unsupported;
+  }
+  return weights_by_hessians(
+    p_model, type == TB_WEIGHT_leverage, v_theta, v_chol, v_out);
 }

@@ -39,4 +39,17 @@ enum tb_status tb_model_row_gradient(const struct tb_model* p_model,
                                      const struct tb_reference* p_reference,
                                      double* v_row);
 
+/* Unnormalised subsampling weights of every row: the model's own slot, or from
+ * its rows' gradients (type gradient) and Hessians (hessian, leverage),
+ *
+ *   ||g_i||,  ||L^{-1} H_i||_F,  ||L^{-1} H_i L^{-T}||_F,
+ *
+ * the latter two at a cost of n_dim^3 a row. Unsupported where neither can. */
+enum tb_status tb_model_weights(const struct tb_model* p_model,
+                                enum tb_weight_type type,
+                                const double* v_theta,
+                                const double* v_chol,
+                                double* v_out,
+                                int n_threads);
+
 #endif

@@ -65,12 +65,14 @@ step_size <- 0.25
 
 test_that("the grid has every member of every family", {
   name_of <- function(entries) unique(vapply(entries, function(e) e$name, ""))
-  expect_setequal(names(problems), registered("model"))
+  # components have no closed form: test-ica.R has an exact sampler for them
+  expect_setequal(c(names(problems), "ica"), registered("model"))
   expect_covered("kernel", name_of(kernels))
   expect_covered("gradient", name_of(gradients))
   # "fixed" is one minibatch for ever, which no chain can sample from
   expect_setequal(c(name_of(schemes), "fixed"), registered("subsample"))
-  expect_setequal(names(schedules), registered("schedule"))
+  # cyclical steps are held against their formula in test-kernels-momentum.R
+  expect_setequal(c(names(schedules), "cyclical"), registered("schedule"))
 })
 
 grid_run <- function(
@@ -254,7 +256,7 @@ test_that("without a kernel only the recipe chooses, where there is one", {
     class = "tall_error_input"
   )
   expect_error(
-    sg_sample(problems$gaussian$model, refresh = 0),
+    sg_sample(problems$density$model, refresh = 0),
     class = "tall_error_unsupported"
   )
 })

@@ -102,8 +102,35 @@ test_that("parts without a kernel are refused in words", {
 })
 
 test_that("a model without a recipe is refused in words", {
-  model <- model_gaussian(example_matrix(), diag(3))
+  model <- model_density("normal")
   expect_snapshot(sg_sample(model), error = TRUE, cnd_class = TRUE)
+})
+
+test_that("a model that cannot rewrite its rows is whitened by a frame", {
+  skip_on_cran()
+  withr::local_seed(5)
+  n <- 8000
+  x <- cbind(rnorm(n, 1, 2), rnorm(n, -1, 50))
+  covariance <- rbind(c(4, 30), c(30, 2500))
+  model <- model_gaussian(x, covariance)
+  fit <- sg_sample(model, chains = 8, seed = 1, refresh = 0)
+  expect_identical(fit$kernel$args$variant, "vanilla")
+  expect_identical(fit$subsample$name, "uniform")
+  # control variates have no noise here: the integrator is exact
+  expect_posterior(
+    fit,
+    model$posterior_mean,
+    model$posterior_covariance,
+    "framed"
+  )
+  whole <- sg_resume(fit, iter = 10, refresh = 0)
+  again <- sg_resume(
+    unserialize(serialize(fit, NULL)),
+    iter = 10,
+    model = model_gaussian(x, covariance),
+    refresh = 0
+  )
+  expect_same_outcome(again, whole)
 })
 
 test_that("a separated indicator under a wide prior is noticed and named", {

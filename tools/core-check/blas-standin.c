@@ -163,3 +163,92 @@ void dpotrf_(const char* uplo,
   }
 #undef FACTOR
 }
+
+/* P A = L U by columns, with partial pivoting; pivots count from 1 */
+void dgetrf_(const int* m,
+             const int* n,
+             double* a,
+             const int* lda,
+             int* pivot,
+             int* info);
+void dgetrf_(const int* m,
+             const int* n,
+             double* a,
+             const int* lda,
+             int* pivot,
+             int* info) {
+  *info = 0;
+  for (int k = 0; k < *n && k < *m; ++k) {
+    int p = k;
+    for (int i = k + 1; i < *m; ++i) {
+      p = fabs(AT(a, *lda, i, k)) > fabs(AT(a, *lda, p, k)) ? i : p;
+    }
+    pivot[k] = p + 1;
+    if (AT(a, *lda, p, k) == 0) {
+      *info = *info == 0 ? k + 1 : *info;
+      continue;
+    }
+    for (int j = 0; j < *n; ++j) {
+      const double swap = AT(a, *lda, k, j);
+      AT(a, *lda, k, j) = AT(a, *lda, p, j);
+      AT(a, *lda, p, j) = swap;
+    }
+    for (int i = k + 1; i < *m; ++i) {
+      AT(a, *lda, i, k) /= AT(a, *lda, k, k);
+      for (int j = k + 1; j < *n; ++j) {
+        AT(a, *lda, i, j) -= AT(a, *lda, i, k) * AT(a, *lda, k, j);
+      }
+    }
+  }
+}
+
+/* the inverse of the matrix that dgetrf_ has factored, one column at a time;
+ * work: n */
+void dgetri_(const int* n,
+             double* a,
+             const int* lda,
+             const int* pivot,
+             double* work,
+             const int* lwork,
+             int* info);
+void dgetri_(const int* n,
+             double* a,
+             const int* lda,
+             const int* pivot,
+             double* work,
+             const int* lwork,
+             int* info) {
+  const int n_ = *n;
+  *info = *lwork < n_ ? -6 : 0;
+  /* U^{-1} in the upper triangle, column by column */
+  for (int j = 0; j < n_; ++j) {
+    AT(a, *lda, j, j) = 1 / AT(a, *lda, j, j);
+    for (int i = 0; i < j; ++i) {
+      double sum = 0;
+      for (int k = i; k < j; ++k) {
+        sum += AT(a, *lda, i, k) * AT(a, *lda, k, j);
+      }
+      AT(a, *lda, i, j) = -sum * AT(a, *lda, j, j);
+    }
+  }
+  /* X L = U^{-1}: columns from the last */
+  for (int j = n_ - 2; j >= 0; --j) {
+    for (int i = j + 1; i < n_; ++i) {
+      work[i] = AT(a, *lda, i, j);
+      AT(a, *lda, i, j) = 0;
+    }
+    for (int k = j + 1; k < n_; ++k) {
+      for (int i = 0; i < n_; ++i) {
+        AT(a, *lda, i, j) -= work[k] * AT(a, *lda, i, k);
+      }
+    }
+  }
+  for (int j = n_ - 1; j >= 0; --j) {
+    const int p = pivot[j] - 1;
+    for (int i = 0; p != j && i < n_; ++i) {
+      const double swap = AT(a, *lda, i, j);
+      AT(a, *lda, i, j) = AT(a, *lda, i, p);
+      AT(a, *lda, i, p) = swap;
+    }
+  }
+}

@@ -107,6 +107,24 @@ void fixture_gaussian(struct fixture* p, size_t n_data, size_t n_dim) {
   free(v_mean);
 }
 
+void fixture_ica(struct fixture* p, size_t n_data, size_t n_source) {
+  double* v_x = check_alloc(n_data * n_source, sizeof(double));
+  const double prior_sd = 0.9;
+  struct tb_rng rng;
+  tb_rng_init(&rng, 20, 0, TB_STREAM_noise);
+  tb_rng_fill_norm(&rng, v_x, n_data * n_source);
+  const struct tb_param v_param[] = { { "x", v_x, n_data * n_source, n_data },
+                                      { "prior_sd", &prior_sd, 1, 1 } };
+  const struct tb_params params = { v_param, 2 };
+  memset(p, 0, sizeof *p);
+  p->model.type = tb_model_find("ica");
+  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+    abort();
+  }
+  fixture_finish(p);
+  free(v_x);
+}
+
 void fixture_network(struct fixture* p,
                      size_t n_data,
                      int activation,

@@ -33,6 +33,8 @@ void fixture_network(struct fixture* p,
                      size_t n_data,
                      int activation,
                      int likelihood);
+/* independent components: n_source^2 parameters */
+void fixture_ica(struct fixture* p, size_t n_data, size_t n_source);
 void fixture_free(struct fixture* p);
 
 /* n_dim numbers near zero, others for each seed */

@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "core/rng.h"
+#include "models/framed.h"
 #include "models/link.h"
 
 #include <math.h>
@@ -37,6 +38,10 @@ static bool fixture_next(struct fixture* p, size_t kind) {
   }
   if (kind < 77) {
     fixture_network(p, 131, (int) (kind - 68) % 3, (int) (kind - 68) / 3);
+    return true;
+  }
+  if (kind < 80) {
+    fixture_ica(p, 131, kind - 75); /* 2 to 4 sources */
     return true;
   }
   return false;
@@ -225,6 +230,99 @@ static void whitening_keeps_the_density(struct check* p_check) {
       CHECK(memcmp(v_again, v_raw, n_dim * sizeof(double)) == 0);
       type->destroy(&w.model);
     }
+    fixture_free(&f);
+  }
+}
+
+/* A frame around a model: gradients, their squares and differences to a
+ * reference are those of its rows, pulled one by one. */
+static void frames_pull_rows(struct check* p_check) {
+  enum { n_batch = 25 };
+  struct fixture f;
+  for (size_t kind = 0; fixture_next(&f, kind); ++kind) {
+    const struct tb_model_type* base = f.model.type;
+    const size_t n_dim = f.model.n_dim;
+    const bool is_diagonal = kind % 2 == 0;
+    double v_theta[N_DIM_MOST], v_at[N_DIM_MOST], v_center[N_DIM_MOST];
+    double v_phi[N_DIM_MOST], v_phi_at[N_DIM_MOST];
+    double v_chol[N_DIM_MOST * N_DIM_MOST];
+    fixture_point(&f, kind, v_theta);
+    fixture_point(&f, kind + 300, v_at);
+    fixture_point(&f, kind + 500, v_center);
+    if (is_diagonal) {
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_chol[j] = 1 + 0.1 * (double) j;
+      }
+    } else {
+      make_chol(n_dim, false, v_chol);
+    }
+    struct fixture w = f;
+    CHECK(tb_model_frame(&f.model, v_center, v_chol, is_diagonal, &w.model) ==
+          TB_STATUS_ok);
+    const struct tb_model_type* type = w.model.type;
+    const size_t n_work = type->workspace_size(&w.model, n_batch);
+    w.work.p_scratch = check_alloc(1, n_work + 64);
+    tb_frame_to_sampler(w.model.p_frame, v_theta, v_phi);
+    tb_frame_to_sampler(w.model.p_frame, v_at, v_phi_at);
+
+    double v_ours[N_DIM_MOST], v_theirs[N_DIM_MOST], v_pulled[N_DIM_MOST];
+    double log_ours = 0, log_theirs = 0;
+    type->prior(&w.model, &w.work, v_phi, v_ours, &log_ours);
+    base->prior(&f.model, &f.work, v_theta, v_theirs, &log_theirs);
+    tb_frame_pull_gradient(w.model.p_frame, v_theirs, v_pulled);
+    CHECK_CLOSE(log_ours, log_theirs, 1e-9 * (1 + fabs(log_theirs)));
+    for (size_t j = 0; j < n_dim; ++j) {
+      CHECK_CLOSE(v_ours[j], v_pulled[j], 1e-8 * (1 + fabs(v_pulled[j])));
+    }
+
+    size_t v_index[n_batch];
+    double v_weight[n_batch];
+    for (size_t k = 0; k < n_batch; ++k) {
+      v_index[k] = (k * 37 + kind) % 131;
+      v_weight[k] = 0.1 + 0.01 * (double) k;
+    }
+    const struct tb_batch batch = { .n_batch = n_batch,
+                                    .v_index = v_index,
+                                    .v_weight = v_weight };
+    const struct tb_reference here = { .v_theta = v_phi_at },
+                              there = { .v_theta = v_at };
+    double v_sum[N_DIM_MOST] = { 0 }, v_square[N_DIM_MOST] = { 0 };
+    double v_want[N_DIM_MOST] = { 0 }, v_want_square[N_DIM_MOST] = { 0 };
+    const struct tb_sums sums = { .v_gradient = v_sum, .v_square = v_square };
+    CHECK(type->gradient(&w.model, &w.work, v_phi, &batch, &here, &sums) ==
+          TB_STATUS_ok);
+    for (size_t k = 0; k < n_batch; ++k) {
+      const struct tb_batch one = { .n_batch = 1,
+                                    .start = v_index[k],
+                                    .weight = v_weight[k] };
+      memset(v_theirs, 0, sizeof v_theirs);
+      const struct tb_sums row = { .v_gradient = v_theirs };
+      base->gradient(&f.model, &f.work, v_theta, &one, &there, &row);
+      tb_frame_pull_gradient(w.model.p_frame, v_theirs, v_pulled);
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_want[j] += v_pulled[j];
+        v_want_square[j] += v_pulled[j] * v_pulled[j];
+      }
+    }
+    for (size_t j = 0; j < n_dim; ++j) {
+      CHECK_CLOSE(v_sum[j], v_want[j], 1e-8 * (1 + fabs(v_want[j])));
+      CHECK_CLOSE(
+        v_square[j], v_want_square[j], 1e-8 * (1 + fabs(v_want_square[j])));
+    }
+    if (type->log_lik != NULL) {
+      double v_log_ours[n_batch], v_log_theirs[n_batch];
+      type->log_lik(&w.model, &w.work, v_phi, &batch, v_log_ours);
+      base->log_lik(&f.model, &f.work, v_theta, &batch, v_log_theirs);
+      for (size_t k = 0; k < n_batch; ++k) {
+        CHECK_CLOSE(v_log_ours[k], v_log_theirs[k],
+                    1e-8 * (1 + fabs(v_log_theirs[k])));
+      }
+    }
+    struct tb_model twice;
+    CHECK(tb_model_frame(&w.model, v_center, v_chol, is_diagonal, &twice) ==
+          TB_STATUS_unsupported);
+    type->destroy(&w.model);
+    free(w.work.p_scratch);
     fixture_free(&f);
   }
 }
@@ -623,6 +721,7 @@ const struct check_case check_models[] = {
   { "a reference is subtracted row by row", references_subtract },
   { "squared norms are those of rows", norms_are_norms },
   { "whitening keeps the density", whitening_keeps_the_density },
+  { "frames pull the gradients of rows", frames_pull_rows },
   { "glm refuses parameters it cannot use", glm_refuses },
   { "gaussian refuses parameters it cannot use", gaussian_refuses },
   { "link: means and cumulants are their formulas", links_are_their_formulas },

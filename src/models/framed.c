@@ -1,0 +1,268 @@
+/* Any model in whitened coordinates: theta = c + M phi (core/frame.h), and the
+ * gradient in phi is M^T times that in theta. Costs two products with a
+ * triangle of n_dim^2 numbers a call, where a model with a `whiten` of its own
+ * pays nothing; second moments, which need every row's gradient in phi, two a
+ * row.
+ *
+ *   symbol  variable    shape  owner
+ *   theta   v_theta     n_dim  scratch
+ *   theta of the reference, v_reference  n_dim  scratch
+ *   g       v_gradient  n_dim  scratch, in theta
+ *           v_pulled    n_dim  scratch, in phi
+ */
+#include "models/framed.h"
+
+#include "core/clip.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct framed {
+  struct tb_model_type type; /* the base's slots where it has them */
+  struct tb_model* p_base;
+  struct tb_frame frame;
+};
+
+struct scratch {
+  double* v_theta;
+  double* v_reference;
+  double* v_gradient;
+  double* v_pulled;
+  struct tb_workspace work; /* the base's */
+};
+
+static struct scratch scratch_at(const struct tb_model* p_model,
+                                 const struct tb_workspace* p_work) {
+  const size_t n_vector = tb_align(p_model->n_dim * sizeof(double));
+  char* p = p_work->p_scratch;
+  return (struct scratch){
+    .v_theta = (double*) (void*) p,
+    .v_reference = (double*) (void*) (p + n_vector),
+    .v_gradient = (double*) (void*) (p + 2 * n_vector),
+    .v_pulled = (double*) (void*) (p + 3 * n_vector),
+    .work = { .p_scratch = p + 4 * n_vector, .p_rng = p_work->p_rng }
+  };
+}
+
+static size_t framed_workspace_size(const struct tb_model* p_model,
+                                    size_t n_batch) {
+  const struct framed* p = p_model->p_self;
+  const struct tb_model_type* type = p->p_base->type;
+  return 4 * tb_align(p_model->n_dim * sizeof(double)) +
+         (type->workspace_size == NULL
+            ? 0
+            : type->workspace_size(p->p_base, n_batch));
+}
+
+/* v_out += M^T v_gradient */
+static void add_pulled(const struct framed* p,
+                       const struct scratch* p_s,
+                       double* v_out) {
+  tb_frame_pull_gradient(&p->frame, p_s->v_gradient, p_s->v_pulled);
+  for (size_t j = 0; v_out != NULL && j < p->frame.n_dim; ++j) {
+    v_out[j] += p_s->v_pulled[j];
+  }
+}
+
+static enum tb_status framed_prior(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   const double* v_phi,
+                                   double* v_gradient,
+                                   double* p_log_prior) {
+  const struct framed* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_model, p_work);
+  tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
+  const enum tb_status status = p->p_base->type->prior(
+    p->p_base, &s.work, s.v_theta, s.v_gradient, p_log_prior);
+  tb_frame_pull_gradient(&p->frame, s.v_gradient, v_gradient);
+  return status;
+}
+
+/* The reference with its point in theta. */
+static const struct tb_reference* base_reference(
+  const struct framed* p,
+  const struct scratch* p_s,
+  const struct tb_reference* p_reference,
+  struct tb_reference* p_out) {
+  if (p_reference == NULL) {
+    return NULL;
+  }
+  *p_out = *p_reference;
+  if (p_reference->v_theta != NULL) {
+    tb_frame_to_parameter(&p->frame, p_reference->v_theta, p_s->v_reference);
+    p_out->v_theta = p_s->v_reference;
+  }
+  return p_out;
+}
+
+/* One row after the other, for the squares of each gradient in phi. */
+static enum tb_status add_row_squares(const struct framed* p,
+                                      const struct scratch* p_s,
+                                      const struct tb_batch* p_batch,
+                                      const struct tb_reference* p_reference,
+                                      double* v_square) {
+  const size_t n_dim = p->frame.n_dim;
+  const struct tb_sums sums = { .v_gradient = p_s->v_gradient };
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t k = 0; k < p_batch->n_batch && status == TB_STATUS_ok; ++k) {
+    const struct tb_batch one = tb_batch_part(p_batch, k, 1);
+    memset(p_s->v_gradient, 0, n_dim * sizeof(double));
+    status = p->p_base->type->gradient(
+      p->p_base, &p_s->work, p_s->v_theta, &one, p_reference, &sums);
+    tb_frame_pull_gradient(&p->frame, p_s->v_gradient, p_s->v_pulled);
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_square[j] += p_s->v_pulled[j] * p_s->v_pulled[j];
+    }
+  }
+  return status;
+}
+
+static enum tb_status framed_gradient(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_phi,
+                                      const struct tb_batch* p_batch,
+                                      const struct tb_reference* p_reference,
+                                      const struct tb_sums* p_sums) {
+  const struct framed* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_model, p_work);
+  struct tb_reference reference;
+  struct tb_sums sums = *p_sums;
+  tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
+  p_reference = base_reference(p, &s, p_reference, &reference);
+  enum tb_status status = TB_STATUS_ok;
+  if (p_sums->v_square != NULL) {
+    status = add_row_squares(p, &s, p_batch, p_reference, p_sums->v_square);
+    sums.v_square = NULL;
+  }
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  if (p_sums->v_gradient != NULL) {
+    memset(s.v_gradient, 0, p_model->n_dim * sizeof(double));
+    sums.v_gradient = s.v_gradient;
+  }
+  status = p->p_base->type->gradient(
+    p->p_base, &s.work, s.v_theta, p_batch, p_reference, &sums);
+  if (p_sums->v_gradient != NULL) {
+    add_pulled(p, &s, p_sums->v_gradient);
+  }
+  return status;
+}
+
+static enum tb_status framed_log_lik(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_phi,
+                                     const struct tb_batch* p_batch,
+                                     double* v_out) {
+  const struct framed* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_model, p_work);
+  tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
+  return p->p_base->type->log_lik(
+    p->p_base, &s.work, s.v_theta, p_batch, v_out);
+}
+
+static enum tb_status framed_add_scalar(const struct tb_model* p_model,
+                                        const struct tb_workspace* p_work,
+                                        const struct tb_batch* p_batch,
+                                        const double* v_scalar,
+                                        double* v_sum) {
+  const struct framed* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_model, p_work);
+  memset(s.v_gradient, 0, p_model->n_dim * sizeof(double));
+  const enum tb_status status = p->p_base->type->add_scalar(
+    p->p_base, &s.work, p_batch, v_scalar, s.v_gradient);
+  add_pulled(p, &s, v_sum);
+  return status;
+}
+
+static enum tb_status framed_store_scalar(struct tb_model* p_model,
+                                          const double* v_phi,
+                                          double* v_sum,
+                                          int n_threads) {
+  const struct framed* p = p_model->p_self;
+  const size_t n_dim = p_model->n_dim;
+  double* v_theta = calloc(3 * n_dim, sizeof(double));
+  if (v_theta == NULL) {
+    return TB_STATUS_memory;
+  }
+  double *v_gradient = v_theta + n_dim, *v_pulled = v_gradient + n_dim;
+  tb_frame_to_parameter(&p->frame, v_phi, v_theta);
+  const enum tb_status status = p->p_base->type->store_scalar(
+    p->p_base, v_theta, v_gradient, n_threads);
+  tb_frame_pull_gradient(&p->frame, v_gradient, v_pulled);
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_sum[j] += v_pulled[j];
+  }
+  free(v_theta);
+  return status;
+}
+
+static struct tb_reference framed_stored_scalar(const struct tb_model* p_model) {
+  const struct framed* p = p_model->p_self;
+  return p->p_base->type->stored_scalar(p->p_base);
+}
+
+static void framed_constrain(const struct tb_model* p_model,
+                             const double* v_theta,
+                             double* v_natural) {
+  const struct framed* p = p_model->p_self;
+  p->p_base->type->constrain(p->p_base, v_theta, v_natural);
+}
+
+static size_t framed_memory(const struct tb_model* p_model) {
+  const struct framed* p = p_model->p_self;
+  return p->p_base->type->memory(p->p_base) + tb_frame_memory(&p->frame);
+}
+
+static void framed_destroy(struct tb_model* p_model) {
+  struct framed* p = p_model->p_self;
+  if (p != NULL) {
+    tb_frame_destroy(&p->frame);
+    free(p);
+  }
+  p_model->p_self = NULL;
+}
+
+enum tb_status tb_model_frame(struct tb_model* p_base,
+                              const double* v_center,
+                              const double* v_chol,
+                              bool is_diagonal,
+                              struct tb_model* p_out) {
+  const struct tb_model_type* base = p_base->type;
+  if (p_base->p_frame != NULL || (base->flags & TB_MODEL_NOISY)) {
+    return TB_STATUS_unsupported;
+  }
+  struct framed* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    return TB_STATUS_memory;
+  }
+  const enum tb_status status = tb_frame_create(
+    &p->frame, p_base->n_dim, v_center, v_chol, is_diagonal);
+  if (status != TB_STATUS_ok) {
+    free(p);
+    return status;
+  }
+  p->p_base = p_base;
+#define SLOT(name) .name = base->name == NULL ? NULL : framed_##name
+  p->type = (struct tb_model_type){
+    .name = base->name,
+    .citation = base->citation,
+    .flags = base->flags,
+    .destroy = framed_destroy,
+    .prior = framed_prior,
+    .gradient = framed_gradient,
+    .workspace_size = framed_workspace_size,
+    SLOT(log_lik),
+    SLOT(store_scalar),
+    SLOT(stored_scalar),
+    SLOT(add_scalar),
+    SLOT(constrain),
+    SLOT(memory)
+  };
+#undef SLOT
+  *p_out = *p_base;
+  p_out->type = &p->type;
+  p_out->p_frame = &p->frame;
+  p_out->p_self = p;
+  return TB_STATUS_ok;
+}

@@ -1,0 +1,425 @@
+/* Independent components: a square unmixing matrix W, sources of the logistic
+ * law (Mauri & Zanella 2024, section 4.4; Welling & Teh 2011, section 5.3):
+ *
+ *   p(x | W) = |det W| prod_k 1 / (4 cosh^2(w_k^T x / 2)),  W_kj ~ N(0, s^2)
+ *   g_i = r_i x_i^T,  r_ik = -tanh(w_k^T x_i / 2)
+ *   g_0 = N W^{-T} - W / s^2     (the determinant needs no data)
+ *
+ * theta is W, column by column: one gemm of a block of rows for W x, one for r
+ * x^T, and one of their squares for the second moments.
+ *
+ *   symbol   variable     shape               owner
+ *   x_i      store        n_data x n_source   ica
+ *   1/s^2    precision                        ica
+ *   x block  v_x          n_source x BLOCK    scratch, column-major
+ *   r        v_r          n_source x BLOCK    scratch
+ *   W^{-1}   v_inverse    n_source^2          scratch
+ */
+#include "core/blas.h"
+#include "core/clip.h"
+#include "core/clones.h"
+#include "core/hash.h"
+#include "core/lapack.h"
+#include "core/vmath.h"
+#include "data/store.h"
+#include "models/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ica {
+  struct tb_store store;
+  size_t n_source;
+  double precision;
+};
+
+/* rows at a time: x, r and their squares stay in the second cache */
+#define BLOCK 256
+
+/* the pieces of a chain's scratch */
+struct scratch {
+  double* v_x;       /* n_source x BLOCK */
+  double* v_r;       /* n_source x BLOCK */
+  double* v_other;   /* n_source x BLOCK: of the reference, or squares of x */
+  double* v_inverse; /* n_source x n_source */
+  double* v_work;    /* n_source */
+  int* v_pivot;      /* n_source */
+};
+
+static size_t scratch_size(size_t n) {
+  return (3 * n * BLOCK + n * n + 2 * n) * sizeof(double);
+}
+
+static struct scratch scratch_at(void* p, size_t n) {
+  struct scratch s;
+  s.v_x = p;
+  s.v_r = s.v_x + n * BLOCK;
+  s.v_other = s.v_r + n * BLOCK;
+  s.v_inverse = s.v_other + n * BLOCK;
+  s.v_work = s.v_inverse + n * n;
+  s.v_pivot = (int*) (void*) (s.v_work + n);
+  return s;
+}
+
+static size_t ica_workspace_size(const struct tb_model* p_model,
+                                 size_t n_batch) {
+  const struct ica* p = p_model->p_self;
+  (void) n_batch;
+  return scratch_size(p->n_source);
+}
+
+static enum tb_status ica_prior(const struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
+                                const double* v_theta,
+                                double* v_gradient,
+                                double* p_log_prior) {
+  const struct ica* p = p_model->p_self;
+  const size_t n = p->n_source;
+  const struct scratch s = scratch_at(p_work->p_scratch, n);
+  const double n_data = (double) p_model->n_data;
+  double log_det;
+  memcpy(s.v_inverse, v_theta, n * n * sizeof(double));
+  const bool is_regular =
+    tb_invert(n, s.v_inverse, s.v_work, s.v_pivot, &log_det);
+  double square = 0;
+  for (size_t j = 0; j < n; ++j) {
+    for (size_t k = 0; k < n; ++k) {
+      const double w = v_theta[j * n + k];
+      square += w * w;
+      v_gradient[j * n + k] =
+        is_regular ? n_data * s.v_inverse[k * n + j] - p->precision * w : NAN;
+    }
+  }
+  if (p_log_prior != NULL) {
+    *p_log_prior += n_data * log_det - 0.5 * p->precision * square;
+  }
+  return TB_STATUS_ok;
+}
+
+/* rows of the batch from `first` on, one a column of v_x; how many */
+static size_t gather(const struct ica* p,
+                     const struct tb_batch* p_batch,
+                     size_t first,
+                     double* v_x) {
+  const size_t n = p->n_source, n_row = tb_min(BLOCK, p_batch->n_batch - first);
+  for (size_t k = 0; k < n_row; ++k) {
+    const size_t row = tb_batch_row(p_batch, first + k);
+    double* v_to = v_x + k * n;
+    const double* v = p->store.type->block(&p->store, row, 1, v_to);
+    if (v != v_to) {
+      memcpy(v_to, v, n * sizeof(double));
+    }
+  }
+  return n_row;
+}
+
+/* v_r (n x n_row) = -tanh(W x / 2) = 1 - 2 logistic(W x) */
+static TB_CLONES void responses(size_t n_number, double* v_r) {
+  tb_vlogistic(v_r, v_r, n_number);
+  for (size_t k = 0; k < n_number; ++k) {
+    v_r[k] = 1 - 2 * v_r[k];
+  }
+}
+
+/* sum of log 1 / (4 cosh^2(s / 2)) = s - 2 softplus(s) over a row's sources */
+static TB_CLONES double row_log_lik(size_t n, double* v_s) {
+  double sum = 0;
+  for (size_t k = 0; k < n; ++k) {
+    sum += v_s[k];
+  }
+  tb_vsoftplus(v_s, v_s, n);
+  for (size_t k = 0; k < n; ++k) {
+    sum -= 2 * v_s[k];
+  }
+  return sum;
+}
+
+/* v_r -= the responses at the reference, stored or computed */
+static void subtract_reference(const struct ica* p,
+                               const struct tb_batch* p_batch,
+                               const struct tb_reference* p_reference,
+                               size_t first,
+                               size_t n_row,
+                               const struct scratch* p_s) {
+  const size_t n = p->n_source;
+  if (p_reference->v_scalar == NULL) {
+    tb_gemm('N', n, n_row, n, p_reference->v_theta, n, p_s->v_x, n,
+            p_s->v_other, n);
+    responses(n * n_row, p_s->v_other);
+  }
+  for (size_t k = 0; k < n_row; ++k) {
+    const double* v_from =
+      p_reference->v_scalar == NULL
+        ? p_s->v_other + k * n
+        : p_reference->v_scalar +
+            tb_batch_row(p_batch, first + k) * p_reference->stride;
+    for (size_t j = 0; j < n; ++j) {
+      p_s->v_r[k * n + j] -= v_from[j];
+    }
+  }
+}
+
+/* v_sum (n x n) += sum_k u_k x_k^T; v_square (n x n) += sum_k (u_k x_k^T)^2 */
+static void add_products(size_t n,
+                         size_t n_row,
+                         const struct scratch* p_s,
+                         double* v_sum,
+                         double* v_square) {
+  if (v_sum != NULL) {
+    tb_gemm_op('N', 'T', n, n, n_row, p_s->v_r, n, p_s->v_x, n, 1, v_sum, n);
+  }
+  if (v_square != NULL) {
+    for (size_t k = 0; k < n * n_row; ++k) {
+      p_s->v_r[k] *= p_s->v_r[k];
+      p_s->v_other[k] = p_s->v_x[k] * p_s->v_x[k];
+    }
+    tb_gemm_op(
+      'N', 'T', n, n, n_row, p_s->v_r, n, p_s->v_other, n, 1, v_square, n);
+  }
+}
+
+static enum tb_status ica_gradient(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   const double* v_theta,
+                                   const struct tb_batch* p_batch,
+                                   const struct tb_reference* p_reference,
+                                   const struct tb_sums* p_sums) {
+  const struct ica* p = p_model->p_self;
+  const size_t n = p->n_source;
+  const struct scratch s = scratch_at(p_work->p_scratch, n);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const size_t n_row = gather(p, p_batch, b, s.v_x);
+    tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
+    if (p_sums->p_log_lik != NULL) {
+      memcpy(s.v_other, s.v_r, n * n_row * sizeof(double));
+      for (size_t k = 0; k < n_row; ++k) {
+        *p_sums->p_log_lik +=
+          tb_batch_weight(p_batch, b + k) * row_log_lik(n, s.v_other + k * n);
+      }
+    }
+    responses(n * n_row, s.v_r);
+    if (p_sums->v_scalar != NULL) {
+      memcpy(p_sums->v_scalar + b * n, s.v_r, n * n_row * sizeof(double));
+    }
+    if (p_reference != NULL) {
+      subtract_reference(p, p_batch, p_reference, b, n_row, &s);
+    }
+    for (size_t k = 0; k < n_row; ++k) {
+      const double c = tb_batch_weight(p_batch, b + k);
+      for (size_t j = 0; j < n; ++j) {
+        s.v_r[k * n + j] *= c;
+      }
+    }
+    add_products(n, n_row, &s, p_sums->v_gradient, p_sums->v_square);
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status ica_add_scalar(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const struct tb_batch* p_batch,
+                                     const double* v_scalar,
+                                     double* v_sum) {
+  const struct ica* p = p_model->p_self;
+  const size_t n = p->n_source;
+  const struct scratch s = scratch_at(p_work->p_scratch, n);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const size_t n_row = gather(p, p_batch, b, s.v_x);
+    memcpy(s.v_r, v_scalar + b * n, n * n_row * sizeof(double));
+    add_products(n, n_row, &s, v_sum, NULL);
+  }
+  return TB_STATUS_ok;
+}
+
+/* ||r_i x_i^T||^2 = ||r_i||^2 ||x_i||^2 */
+static enum tb_status ica_square_norms(const struct tb_model* p_model,
+                                       const struct tb_workspace* p_work,
+                                       const double* v_theta,
+                                       const struct tb_batch* p_batch,
+                                       const struct tb_reference* p_reference,
+                                       double* v_square,
+                                       double* v_sum) {
+  const struct ica* p = p_model->p_self;
+  const size_t n = p->n_source;
+  const struct scratch s = scratch_at(p_work->p_scratch, n);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const size_t n_row = gather(p, p_batch, b, s.v_x);
+    tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
+    responses(n * n_row, s.v_r);
+    if (p_reference != NULL) {
+      subtract_reference(p, p_batch, p_reference, b, n_row, &s);
+    }
+    for (size_t k = 0; k < n_row; ++k) {
+      double r2 = 0, x2 = 0;
+      for (size_t j = 0; j < n; ++j) {
+        r2 += s.v_r[k * n + j] * s.v_r[k * n + j];
+        x2 += s.v_x[k * n + j] * s.v_x[k * n + j];
+      }
+      v_square[b + k] = r2 * x2;
+    }
+    add_products(n, n_row, &s, v_sum, NULL);
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status ica_log_lik(const struct tb_model* p_model,
+                                  const struct tb_workspace* p_work,
+                                  const double* v_theta,
+                                  const struct tb_batch* p_batch,
+                                  double* v_out) {
+  const struct ica* p = p_model->p_self;
+  const size_t n = p->n_source;
+  const struct scratch s = scratch_at(p_work->p_scratch, n);
+  double log_det;
+  memcpy(s.v_inverse, v_theta, n * n * sizeof(double));
+  tb_invert(n, s.v_inverse, s.v_work, s.v_pivot, &log_det);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const size_t n_row = gather(p, p_batch, b, s.v_x);
+    tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
+    for (size_t k = 0; k < n_row; ++k) {
+      v_out[b + k] = log_det + row_log_lik(n, s.v_r + k * n);
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+/* -H = sum_i c_i (1 - r_ik^2)/2 x_i x_i^T for each row k of W, N W^{-1} (x)
+ * W^{-1} with the factors crossed, and the prior */
+static enum tb_status ica_curvature(const struct tb_model* p_model,
+                                    const double* v_theta,
+                                    const struct tb_batch* p_batch,
+                                    const double* v_round,
+                                    double* p_log_posterior,
+                                    double* v_gradient,
+                                    double* v_hessian,
+                                    int n_threads) {
+  const struct ica* p = p_model->p_self;
+  const size_t n = p->n_source, n_dim = n * n;
+  (void) v_round;
+  (void) n_threads;
+  char* p_scratch = calloc(1, scratch_size(n) + n_dim * sizeof(double));
+  if (p_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  const struct tb_workspace work = { .p_scratch = p_scratch };
+  const struct scratch s = scratch_at(p_scratch, n);
+  double* v_block = (double*) (void*) (p_scratch + scratch_size(n));
+  *p_log_posterior = 0;
+  ica_prior(p_model, &work, v_theta, v_gradient, p_log_posterior);
+  const double n_data = (double) p_model->n_data;
+  for (size_t j = 0; j < n; ++j) {
+    for (size_t k = 0; k < n; ++k) {
+      for (size_t m = 0; m < n; ++m) {
+        for (size_t l = 0; l < n; ++l) {
+          v_hessian[(j * n + k) * n_dim + m * n + l] =
+            n_data * (s.v_inverse[l * n + j] * s.v_inverse[k * n + m]);
+        }
+      }
+      v_hessian[(j * n + k) * (n_dim + 1)] += p->precision;
+    }
+  }
+  const struct tb_sums sums = { .v_gradient = v_gradient,
+                                .p_log_lik = p_log_posterior };
+  ica_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const size_t n_row = gather(p, p_batch, b, s.v_x);
+    tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
+    responses(n * n_row, s.v_r);
+    for (size_t k = 0; k < n; ++k) {
+      for (size_t i = 0; i < n_row; ++i) {
+        const double r = s.v_r[i * n + k];
+        const double d = 0.5 * tb_batch_weight(p_batch, b + i) * (1 - r * r);
+        for (size_t j = 0; j < n; ++j) {
+          s.v_other[i * n + j] = d * s.v_x[i * n + j];
+        }
+      }
+      tb_gemm_op(
+        'N', 'T', n, n, n_row, s.v_other, n, s.v_x, n, 0, v_block, n);
+      for (size_t j = 0; j < n; ++j) {
+        for (size_t m = 0; m < n; ++m) {
+          v_hessian[(j * n + k) * n_dim + m * n + k] +=
+            0.5 * (v_block[m * n + j] + v_block[j * n + m]);
+        }
+      }
+    }
+  }
+  free(p_scratch);
+  return TB_STATUS_ok;
+}
+
+static size_t ica_memory(const struct tb_model* p_model) {
+  const struct ica* p = p_model->p_self;
+  return p->store.type->memory(&p->store);
+}
+
+static void ica_destroy(struct tb_model* p_model) {
+  struct ica* p = p_model->p_self;
+  if (p == NULL) {
+    return;
+  }
+  if (p->store.type != NULL) {
+    p->store.type->destroy(&p->store);
+  }
+  free(p);
+  p_model->p_self = NULL;
+}
+
+/* Parameters: "x" (n_data x n_source), "prior_sd". */
+static enum tb_status ica_create(struct tb_model* p_model,
+                                 const struct tb_params* p_params) {
+  const struct tb_param* p_x = tb_params_find(p_params, "x");
+  const double prior_sd = tb_params_number(p_params, "prior_sd", NAN);
+  if (p_x == NULL || p_x->n_row == 0 || !(prior_sd > 0)) {
+    return TB_STATUS_argument;
+  }
+  const size_t n_data = p_x->n_row, n = p_x->n_value / n_data;
+  struct ica* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_model->p_self = p;
+  p_model->n_data = n_data;
+  p_model->n_dim = p_model->n_natural = n * n;
+  p_model->n_scalar = n;
+  p_model->p_frame = NULL;
+  p->n_source = n;
+  p->precision = 1 / (prior_sd * prior_sd);
+  const enum tb_status status = tb_store_dense_create(&p->store, n_data, n);
+  if (status != TB_STATUS_ok) {
+    ica_destroy(p_model);
+    return status;
+  }
+  double* v_row = calloc(p->store.n_padded, sizeof(double));
+  if (v_row == NULL) {
+    ica_destroy(p_model);
+    return TB_STATUS_memory;
+  }
+  for (size_t i = 0; i < n_data; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      v_row[j] = p_x->v_value[j * n_data + i];
+    }
+    p->store.type->write(&p->store, i, 1, v_row);
+  }
+  free(v_row);
+  const uint64_t hash =
+    tb_hash_doubles((uint64_t) n_data, p_x->v_value, p_x->n_value);
+  p_model->fingerprint = tb_hash_doubles(hash, &prior_sd, 1);
+  return TB_STATUS_ok;
+}
+
+const struct tb_model_type tb_model_ica = {
+  .name = "ica",
+  .citation = "Mauri & Zanella (2024), section 4.4",
+  .flags = TB_MODEL_SCALAR,
+  .create = ica_create,
+  .destroy = ica_destroy,
+  .prior = ica_prior,
+  .gradient = ica_gradient,
+  .workspace_size = ica_workspace_size,
+  .log_lik = ica_log_lik,
+  .square_norms = ica_square_norms,
+  .add_scalar = ica_add_scalar,
+  .curvature = ica_curvature,
+  .memory = ica_memory,
+};

@@ -1,0 +1,148 @@
+quick_ica <- function(data, ..., iter = 200, chains = 2, seed = 1) {
+  tall_ica(
+    data$x,
+    init = "identity",
+    iter = iter,
+    chains = chains,
+    seed = seed,
+    refresh = 0,
+    ...
+  )
+}
+
+test_that("the unmixing matrix is found, with its uncertainty", {
+  skip_on_cran()
+  # sources of heavier tails than the model's: its posterior all the same
+  withr::local_seed(6)
+  n <- 6000
+  data <- list(s = matrix(stats::rt(2 * n, 4), n))
+  data$x <- data$s %*% rbind(c(1, 0.6), c(-0.4, 1))
+  fit <- quick_ica(data, iter = 2000, chains = 4)
+  expect_match(kernel_text(fit$kernel, fit), "Barker")
+  exact <- sg_sample(
+    fit$model,
+    kernel_mala(1e-4, adapt = TRUE),
+    gradient_full(),
+    iter = 2500,
+    warmup = 500,
+    chains = 4,
+    cores = 2,
+    seed = 2,
+    refresh = 0
+  )
+  ours <- posterior::summarise_draws(fit$draws)
+  theirs <- posterior::summarise_draws(exact$draws)
+  expect_lt(max(ours$rhat), 1.02)
+  error <- sqrt(1 / ours$ess_bulk + 1 / theirs$ess_bulk)
+  expect_lt(max(abs(ours$mean - theirs$mean) / theirs$sd / error), 4)
+  # Barker steps of 0.35 sds are 1.6 percent too wide, gradient noise adds some
+  expect_lt(max(abs(ours$sd / theirs$sd - 1)), 0.03 + 3 * max(error))
+  # every source is one of the true ones
+  found <- abs(stats::cor(sources(fit, data$x)$mean, data$s))
+  expect_gt(min(apply(found, 1, max)), 0.99)
+  expect_setequal(apply(found, 1, which.max), 1:2)
+})
+
+test_that("mixing and sources are what they say, on the scale of the data", {
+  data <- ica_data()
+  data$x <- sweep(sweep(data$x, 2, c(10, 1, 0.1), "*"), 2, c(5, -2, 0), "+")
+  colnames(data$x) <- c("a", "b", "c")
+  fit <- quick_ica(data)
+  s <- sources(fit, data$x)
+  a <- mixing(fit)
+  expect_identical(rownames(a$mean), c("a", "b", "c"))
+  # x ~ center + A s, exactly if A and s were of one W
+  again <- sweep(s$mean %*% t(a$mean), 2, colMeans(data$x), "+")
+  expect_lt(max(abs(again - data$x) / rep(apply(data$x, 2, sd), each = 1500)), 0.1)
+  draws <- ica_draws(fit)
+  x <- standard_columns(data$x, fit$scaling)[1:2, ]
+  expect_equal(
+    unname(cov(standard_columns(data$x, fit$scaling))),
+    diag(3)
+  )
+  by_draw <- apply(draws, 1, function(w) x %*% t(matrix(w, 3)))
+  expect_equal(as.double(s$mean[1:2, ]), rowMeans(by_draw))
+  expect_equal(as.double(s$sd[1:2, ]), apply(by_draw, 1, sd))
+  expect_identical(
+    sources(fit, as.data.frame(data$x))$mean,
+    sources(fit, data$x)$mean
+  )
+})
+
+test_that("draws with swapped and reflected components are brought in line", {
+  data <- ica_data()
+  fit <- quick_ica(data, chains = 1, keep = c("draws", "gradients"))
+  expect_identical(fit$aligned, 0L)
+  mixed <- fit
+  draws <- ica_draws(fit)
+  gradients <- array(unclass(fit$gradients), dim(draws))
+  turned <- function(a, at, order, sign) {
+    for (i in at) {
+      a[i, , ] <- sign * a[i, order, ]
+    }
+    a
+  }
+  mixed$draws[] <- turned(draws, 1:30, c(3, 1, 2), c(1, -1, -1))
+  mixed$gradients[] <- turned(gradients, 1:30, c(3, 1, 2), c(1, -1, -1))
+  again <- finish_fit(mixed)
+  expect_identical(again$aligned, 30L)
+  expect_equal(again$draws, fit$draws)
+  expect_equal(again$gradients, fit$gradients)
+})
+
+test_that("competing components go to the largest, one place each", {
+  cosine <- rbind(c(0.9, 0.1, 0.3), c(-0.95, 0.2, 0.1), c(0, 0.2, 0.7))
+  expect_identical(match_components(cosine), c(-2, 1, 3))
+})
+
+test_that("resumed draws are aligned, too", {
+  data <- ica_data()
+  fit <- quick_ica(data)
+  longer <- sg_resume(fit, iter = 100, refresh = 0)
+  expect_s3_class(longer, "tall_ica")
+  expect_identical(posterior::niterations(longer$draws), 200L)
+  expect_identical(longer$aligned, 0L)
+})
+
+test_that("fastICA begins the search", {
+  skip_if_not_installed("fastICA")
+  data <- ica_data()
+  withr::local_seed(3)
+  start <- ica_start(scale(data$x), "fastICA")
+  found <- abs(stats::cor(scale(data$x) %*% t(start), data$s))
+  expect_gt(min(apply(found, 1, max)), 0.98)
+  # the sources have the variance of the logistic law
+  expect_equal(
+    apply(scale(data$x) %*% t(start), 2, var),
+    rep(pi^2 / 3, 3),
+    tolerance = 0.01
+  )
+})
+
+test_that("what cannot be unmixed is refused in words", {
+  x <- ica_data()$x
+  expect_snapshot(error = TRUE, {
+    model_ica(x[1:2, ])
+    model_ica(cbind(x, 1))
+    model_ica(x, prior_sd = 0)
+    tall_ica(x, init = matrix(1, 3, 3))
+    tall_ica(x, init = "pca")
+    tall_ica(cbind(x, NA))
+  XX
+  })
+  model <- model_ica(x)
+  expect_error(
+    sg_sample(model, lambda = 10, refresh = 0),
+    class = "tall_error_unsupported"
+  )
+  expect_error(
+    sg_sample(
+      model,
+      kernel_mala(1e-4),
+      init = rep(1, 9),
+      iter = 10,
+      refresh = 0
+    ),
+    class = "tall_error_nonfinite"
+  )
+})
