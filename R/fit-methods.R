@@ -15,10 +15,17 @@
 #' posterior standard deviation, from the identity \eqn{E[(\theta_j - E\theta_j)
 #' g_j] = -1}{E[(theta_j - E theta_j) g_j] = -1}, which holds under the exact
 #' posterior and is off by the relative bias of the variance under another; the
-#' gradients that drove the chain are reused. `sd_bias_se` is its standard error,
-#' from block means. The estimate is first-order in the step size and does not see
-#' bias of the mean. It is `NA` for Metropolis kernels: those that are not exact say
-#' so below the table, where the acceptance rate of each chain stands, too.
+#' gradients that drove the chain are reused. The gradient is turned towards
+#' \eqn{\theta_j}: with \eqn{\hat\Sigma}{S} from the Hessian at the mode it is
+#' \eqn{E[(\theta_j - E\theta_j) (\hat\Sigma g)_j] = -\hat\Sigma_{jj}}{E[(theta_j -
+#' E theta_j) (S g)_j] = -S_jj} that is used. A run in the model's own coordinates that
+#' needed no mode does without, and overstates the bias of single parameters that are
+#' strongly correlated.
+#'
+#' `sd_bias_se` is the standard error of `sd_bias`, from block means. The estimate is
+#' first-order in the step size and does not see bias of the mean. It is `NA` for
+#' Metropolis kernels: those that are not exact say so below the table, where the
+#' acceptance rate of each chain stands, too.
 #'
 #' @return An object of class `tall_summary`: a list whose element `table` is a
 #'   data frame with a row for each variable: `mean`, `sd`, quantiles, `mcse_mean`,

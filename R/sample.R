@@ -628,6 +628,7 @@ run_segment <- function(
   n_keep <- floor((n_phase + n_collected) / n_every)
   buffers <- make_buffers(model, control, plan, n_keep)
   is_metropolis <- kernel_is_metropolis(plan$kernel)
+  bias_map <- if (!is_metropolis) covariance_map(plan)
   spec <- list(
     kernel = compile_spec(plan$kernel, context, call),
     gradient = compile_spec(plan$gradient, context, call),
@@ -643,11 +644,12 @@ run_segment <- function(
     escape = plan$escape,
     n_escape_max = 10,
     n_bias_block = if (is_metropolis || model$n_dim > 1e4) 0 else bias_blocks,
-    n_bias_every = min(5, plan$steps),
+    n_bias_every = if (is.null(bias_map)) min(5, plan$steps) else 5,
     keeps_moments = as.double("none" %in% control$keep),
     keeps_covariance = as.double("covariance" %in% control$keep),
     n_noise_every = if (kernel_has_tolerance(plan$kernel)) noise_every else 0,
-    init = as.double(plan$init)
+    init = as.double(plan$init),
+    bias_map = bias_map
   )
   run <- .Call(
     ffi_run_create,
@@ -725,6 +727,23 @@ check_started <- function(reports, model, call) {
     value = report$value,
     call = call
   )
+}
+
+# Sigma_jk / Sigma_jj, with Sigma minus the inverse Hessian at the mode, for the
+# bias estimate of a run in the model's own coordinates; NULL where no mode was
+# needed, or where a map would cost more than the gradients.
+covariance_map <- function(plan, most = 1000) {
+  model <- plan$model
+  if (model_is_whitened(model) || model$n_dim > most) {
+    return(NULL)
+  }
+  at <- plan$gradient$args$at
+  mode <- if (inherits(at, "tall_mode")) at else plan$mode %||% model$cache$mode
+  if (is.null(mode$chol)) {
+    return(NULL)
+  }
+  covariance <- chol2inv(t(mode$chol))
+  covariance / diag(covariance)
 }
 
 # How many blocks the bias estimate takes its standard error from.

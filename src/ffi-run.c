@@ -52,6 +52,9 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
     .keeps_covariance = ffi_number(spec, "keeps_covariance") != 0,
     .n_noise_every = ffi_count(spec, "n_noise_every")
   };
+  out.v_bias_map = ffi_doubles(ffi_element(spec, "bias_map"),
+                               p_model->n_dim * p_model->n_dim,
+                               "bias_map");
   out.v_init = ffi_doubles(init, out.n_chain * p_model->n_dim, "init");
   if (out.v_init == NULL || out.n_every == 0 || out.n_bias_every == 0) {
     ffi_fault("spec");

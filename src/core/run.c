@@ -2,6 +2,7 @@
 #include "core/run.h"
 
 #include "core/clip.h"
+#include "core/clones.h"
 #include "core/norm.h"
 #include "data/store.h"
 #include "gradients/gradient.h"
@@ -130,6 +131,12 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
                           : p_model->type->workspace_size(p_model, n_batch);
   const size_t n_vector = tb_align(n_dim * sizeof(double));
 
+  double* v_bias_map =
+    arena_doubles(p_arena, p_spec->v_bias_map == NULL ? 0 : n_dim * n_dim);
+  if (p_arena->p_base != NULL && v_bias_map != NULL) {
+    memcpy(v_bias_map, p_spec->v_bias_map, n_dim * n_dim * sizeof(double));
+    p_run->spec.v_bias_map = v_bias_map;
+  }
   p_run->n_saved = n_vector * (wants_variance ? 3 : 2) + tb_align(n_kernel) +
                    tb_align(n_estimator);
   for (size_t c = 0; c < p_spec->n_chain; ++c) {
@@ -476,11 +483,26 @@ static void slot_row_norms(struct chain_slot* p_slot) {
   }
 }
 
-/* A term of the bias estimate (spec 7), block by block. Without a frame it is
- * theta_j g_j. With one, theta_j = M_j phi, and the term is taken along M_j in
- * phi, (M_j phi)(M_j g) / ||M_j||^2: its mean is -1 too under the posterior,
- * it gives the bias of Var(theta_j) also where the biases of the phi differ,
- * and its variance does not grow with the condition number. */
+/* (Sigma g)_j / Sigma_jj */
+static TB_CLONES void bias_direction(const double* v_map,
+                                     const double* v_gradient,
+                                     size_t n_dim,
+                                     double* v_out) {
+  memset(v_out, 0, n_dim * sizeof(double));
+  for (size_t k = 0; k < n_dim; ++k) {
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_out[j] += v_map[k * n_dim + j] * v_gradient[k];
+    }
+  }
+}
+
+/* A term of the bias estimate (spec 7), block by block: theta_j times
+ * (Sigma g)_j / Sigma_jj. Its mean is -1 under the posterior and, with V the
+ * chain's covariance, -(V Sigma^{-1} Sigma)_jj / Sigma_jj in a normal one: the
+ * bias of Var(theta_j), also where directions differ in theirs; its variance
+ * does not grow with the condition number. With a frame Sigma is M M^T,
+ * theta_j = M_j phi and Sigma g_theta = M g. Where Sigma is not known the term
+ * is theta_j g_j, which takes the coordinates for independent. */
 static void slot_add_bias(struct chain_slot* p_slot,
                           const struct tb_run* p_run,
                           size_t n_sampled) {
@@ -493,6 +515,10 @@ static void slot_add_bias(struct chain_slot* p_slot,
   const double* v_gradient = p_slot->chain.v_gradient;
   if (p_frame != NULL) {
     tb_frame_map(p_frame, v_gradient, p_slot->v_pushed);
+    v_gradient = p_slot->v_pushed;
+  } else if (p_run->spec.v_bias_map != NULL) {
+    bias_direction(
+      p_run->spec.v_bias_map, v_gradient, n_dim, p_slot->v_pushed);
     v_gradient = p_slot->v_pushed;
   }
   *v_sum++ += 1;

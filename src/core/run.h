@@ -34,6 +34,10 @@ struct tb_run_spec {
   size_t n_escape_max; /* so many of them end the chain */
   size_t n_bias_block; /* blocks of the bias estimate; 0: none */
   size_t n_bias_every; /* steps between its terms */
+  /* n_dim x n_dim, column-major, Sigma_jk / Sigma_jj with Sigma about the
+   * posterior's covariance, for models without a frame; NULL: not known. The
+   * run copies it. */
+  const double* v_bias_map;
   bool keeps_moments;  /* running mean and variance of the natural draws */
   bool keeps_covariance; /* and their covariance; with keeps_moments only */
   size_t n_noise_every; /* steps between looks at the gradient noise; 0: none */

@@ -31,6 +31,36 @@ test_that("summary and bias_check() see the bias of the standard deviation", {
   expect_output(print(check), "Beyond 2.5 standard errors")
 })
 
+test_that("sd_bias is that of single parameters where they are correlated", {
+  skip_on_cran()
+  correlation <- matrix(c(1, 0.8, 0.8, 1), 2)
+  x <- withr::with_seed(1, matrix(stats::rnorm(100), 50))
+  model <- model_gaussian(
+    sweep(x, 2, colMeans(x)),
+    covariance = 50 * correlation,
+    prior_covariance = diag(1e9, 2)
+  )
+  h <- 0.2
+  fit <- sg_sample(
+    model,
+    kernel_sgld(h, integrator = "euler"),
+    gradient_full(),
+    iter = 2e5,
+    warmup = 1000,
+    thin = 100,
+    chains = 8,
+    seed = 4,
+    refresh = 0
+  )
+  # an Euler chain has the covariance V = Sigma (I - h Sigma^-1 / 4)^-1
+  covariance <- correlation %*% solve(diag(2) - h * solve(correlation) / 4)
+  truth <- sqrt(diag(covariance)) - 1
+  expect_true(all(abs(fit$bias$sd_bias - truth) < 4.5 * fit$bias$sd_bias_se))
+  # theta_j g_j has the mean of V Sigma^-1
+  apart <- sqrt(diag(covariance %*% solve(correlation))) - 1
+  expect_true(all(fit$bias$sd_bias < apart - 6 * fit$bias$sd_bias_se))
+})
+
 test_that("the second run has half the step and as much time", {
   fit <- biased_fit(0.6, iter = 500)
   check <- bias_check(fit, seed = 5, refresh = 0)
