@@ -163,6 +163,12 @@ has_known_moments <- function(kernel, gradient, scheme) {
       (is.null(scheme) || !is.null(scheme$noise))
 }
 
+# A density's gradient is N times a mean loss': momenta of the other problems'
+# scale stick there. test-kernels-metropolis.R has them on their own.
+other_scale <- function(case, kernel) {
+  case == "density" && identical(kernel$variant, "exact")
+}
+
 for (case in names(problems)) {
   problem <- problems[[case]]
   for (gradient in gradients) {
@@ -178,6 +184,9 @@ for (case in names(problems)) {
           title <- paste(case, gradient$name, drawn, label, pace, sep = " / ")
           obstacle <- grid_obstacle(problem, kernel, gradient, scheme, schedule)
 
+          if (is.null(obstacle) && other_scale(case, kernel)) {
+            next
+          }
           if (!is.null(obstacle)) {
             test_that(paste0(title, ": refused, ", obstacle), {
               expect_error(

@@ -411,3 +411,66 @@ test_that("directional noise far larger than the rest stays exact", {
   expect_lt(mean(fit$chains$acceptance), 0.5)
   expect_posterior(fit, target$mean, solve(target$precision), "prolate")
 })
+
+# ---- curved and bimodal densities --------------------------------------------
+
+test_that("exact kernels leave a banana and a mixture invariant", {
+  skip_on_cran()
+  targets <- list(
+    banana = model_density("banana", curvature = 0.5, sd = c(1, 0.7)),
+    mixture = model_density(
+      "mixture",
+      means = c(-0.7, 0.7),
+      sds = 0.6,
+      weights = c(3, 7),
+      dim = 2
+    )
+  )
+  # without rows lambda is 1: u is the gradient itself
+  exact <- list(
+    mala = kernel_mala(0.5),
+    directional = kernel_mala(0.4, sigma_direction = 0.5),
+    barker = kernel_barker(0.9),
+    hmc = kernel_hmc(0.4, 3),
+    adam = kernel_adam_mcmc(
+      0.3,
+      0.6,
+      0.7,
+      beta = c(0.5, 0.8),
+      exact = TRUE,
+      momentum_sd = c(1.5, 3)
+    )
+  )
+  starts <- list(stationary = NULL, elsewhere = c(-1.5, 2))
+  for (name in names(targets)) {
+    for (label in names(exact)) {
+      for (start in names(starts)) {
+        fit <- sg_sample(
+          targets[[name]],
+          exact[[label]],
+          iter = 5000,
+          warmup = if (start == "stationary") 0 else 500,
+          chains = 40,
+          cores = 2,
+          seed = 9,
+          init = starts[[start]],
+          refresh = 0
+        )
+        expect_posterior(
+          fit,
+          targets[[name]]$moments$mean,
+          vcov(targets[[name]]),
+          paste(name, label, start)
+        )
+      }
+    }
+  }
+})
+
+test_that("a density without observations has no lambda", {
+  expect_snapshot(
+    error = TRUE,
+    cnd_class = TRUE,
+    sg_sample(model_density("normal"), kernel_mala(1), lambda = 2)
+  )
+})
