@@ -78,6 +78,15 @@ static enum tb_status framed_prior(const struct tb_model* p_model,
   return status;
 }
 
+static bool framed_is_outside(const struct tb_model* p_model,
+                              const struct tb_workspace* p_work,
+                              const double* v_phi) {
+  const struct framed* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_model, p_work);
+  tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
+  return p->p_base->type->is_outside(p->p_base, &s.work, s.v_theta);
+}
+
 /* The reference with its point in theta. */
 static const struct tb_reference* base_reference(
   const struct framed* p,
@@ -252,6 +261,7 @@ enum tb_status tb_model_frame(struct tb_model* p_base,
     .prior = framed_prior,
     .gradient = framed_gradient,
     .workspace_size = framed_workspace_size,
+    SLOT(is_outside),
     SLOT(log_lik),
     SLOT(store_scalar),
     SLOT(stored_scalar),

@@ -7,6 +7,7 @@
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
 #include "kernels/prolate.h"
+#include "models/framed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -381,6 +382,24 @@ static void impossible_starts_are_refused(struct check* p_check) {
   }
 }
 
+/* the bounds of theta_1 = 0.2 + phi_1 / 4 */
+static void frames_keep_the_bounds(struct check* p_check) {
+  const double v_center[N_DIM] = { 0.2, -1 }, v_chol[N_DIM] = { 4, 1 };
+  const double v_inside[N_DIM] = { 1.1, 9 }, v_outside[N_DIM] = { 1.3, 0 };
+  struct density density = { .log_density = normal_density };
+  struct fixture f = density_fixture(&cut_type, &density);
+  struct tb_model model;
+  CHECK(tb_model_frame(&f.model, v_center, v_chol, true, &model) ==
+        TB_STATUS_ok);
+  const struct tb_workspace work = {
+    .p_scratch = check_alloc(1, model.type->workspace_size(&model, 1))
+  };
+  CHECK(!model.type->is_outside(&model, &work, v_inside));
+  CHECK(model.type->is_outside(&model, &work, v_outside));
+  free(work.p_scratch);
+  model.type->destroy(&model);
+}
+
 /* The current state's density and gradient are remembered. */
 static void one_evaluation_a_step(struct check* p_check) {
   enum { N_STEP = 50 };
@@ -494,6 +513,7 @@ const struct check_case check_metropolis[] = {
   { "impossible proposals are rejected and counted",
     impossible_proposals_are_counted },
   { "impossible starts are refused", impossible_starts_are_refused },
+  { "frames keep the bounds", frames_keep_the_bounds },
   { "a Metropolis step costs one evaluation", one_evaluation_a_step },
   { "members that cannot work with a Metropolis kernel are refused",
     members_are_refused },
