@@ -159,6 +159,17 @@ check_one_monitor <- function(monitor, name, model, call) {
       call = call
     )
   }
+  if (!inherits(newdata, "tall_model") && is.null(model$n_coef)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn monitor_rmse} is for {.fn model_glm}, not for
+         {.code {model$label}()}.",
+        i = "Use {.fn monitor_log_lik}, or a function of the parameters."
+      ),
+      call = call
+    )
+  }
   variables <- if (inherits(newdata, "tall_model")) {
     newdata$variables
   } else {

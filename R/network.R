@@ -10,51 +10,55 @@ network_most_hidden <- 31
 #' Bayesian neural networks
 #'
 #' The posterior of the weights of a fully connected network, from a matrix of
-#' inputs. [tall_nn()] builds one from a formula, standardises, trains and samples.
+#' inputs. [tall_nn()] builds one from a formula, standardises, trains and
+#' samples.
 #'
-#' @param x (numeric matrix, n_data x n_input) The inputs, used as they are: bring
-#'   them to a common scale before. `x` is copied once.
-#' @param y (vector of n_data values) The response: any number (`"gaussian"`), 0 or
-#'   1, or logical (`"bernoulli"`), a factor, or whole numbers from 1 to the number
-#'   of classes (`"categorical"`).
-#' @param layers (whole numbers, or `NULL`) Widths of the hidden layers, from the
-#'   inputs on; `NULL`: none, a linear predictor.
-#' @param activation (string) \eqn{\phi}{phi} of the hidden layers: `"tanh"`, `"relu"`,
-#'   whose derivative at 0 is taken as 0, or `"softplus"`, \eqn{\log(1 + e^z)}.
+#' @param x (numeric matrix, n_data x n_input) The inputs, used as they are:
+#'   bring them to a common scale before. `x` is copied once.
+#' @param y (vector of n_data values) The response: any number (`"gaussian"`), 0
+#'   or 1, or logical (`"bernoulli"`), a factor, or whole numbers from 1 to the
+#'   number of classes (`"categorical"`).
+#' @param layers (whole numbers, or `NULL`) Widths of the hidden layers, from
+#'   the inputs on; `NULL`: none, a linear predictor.
+#' @param activation (string) \eqn{\phi}{phi} of the hidden layers: `"tanh"`,
+#'   `"relu"`, whose derivative at 0 is taken as 0, or `"softplus"`, \eqn{\log(1
+#'   + e^z)}.
 #' @param likelihood (string) `"gaussian"`, `"bernoulli"` or `"categorical"`.
 #' @param prior (`tall_prior`) The [prior][priors] of weights and biases. With
-#'   `autoscale = TRUE` the scale of a weight is divided by the root of the number of
-#'   inputs to its layer, so that what the prior says of the function does not
-#'   depend on the widths (Neal, 1996). A vector of scales has a value for each
-#'   parameter.
-#' @param sigma (positive number or `"sampled"`) The standard deviation of the noise
-#'   of a `"gaussian"` response: known, or a parameter, sampled as its logarithm.
+#'   `autoscale = TRUE` the scale of a weight is divided by the root of the
+#'   number of inputs to its layer, so that what the prior says of the function
+#'   does not depend on the widths (Neal, 1996). A vector of scales has a value
+#'   for each parameter.
+#' @param sigma (positive number or `"sampled"`) The standard deviation of the
+#'   noise of a `"gaussian"` response: known, or a parameter, sampled as its
+#'   logarithm.
 #' @param prior_aux (`tall_prior`) The prior of a sampled `sigma`:
 #'   [prior_exponential()] or [prior_flat()].
 #'
-#' @details
-#' With \eqn{a_0 = x_i}, \eqn{a_l = \phi(W_l a_{l-1} + b_l)}{a_l = phi(W_l a_(l-1) +
-#' b_l)} and \eqn{f = W_L a_{L-1} + b_L}{f = W_L a_(L-1) + b_L}, the response is normal
-#' around \eqn{f}, one with probability \eqn{1 / (1 + e^{-f})}, or of class \eqn{k}
-#' with probability \eqn{e^{f_k} / \sum_j e^{f_j}}{exp(f_k) / sum_j exp(f_j)} (an
-#' output for each class; the prior makes them identifiable).
+#' @details With \eqn{a_0 = x_i}, \eqn{a_l = \phi(W_l a_{l-1} + b_l)}{a_l =
+#'   phi(W_l a_(l-1) + b_l)} and \eqn{f = W_L a_{L-1} + b_L}{f = W_L a_(L-1) +
+#'   b_L}, the response is normal around \eqn{f}, one with probability \eqn{1 /
+#'   (1 + e^{-f})}, or of class \eqn{k} with probability \eqn{e^{f_k} / \sum_j
+#'   e^{f_j}}{exp(f_k) / sum_j exp(f_j)} (an output for each class; the prior
+#'   makes them identifiable).
 #'
-#' The parameters are called `layer1.weight[3,2]` (of the third unit, for the second
-#' input) and `layer1.bias[3]`; `sigma` is the last variable where it is sampled.
-#' Gradients come by backpropagation, a block of rows at a time, through the BLAS R
-#' uses. [gradient_cv()] evaluates the network twice, at \eqn{\theta} and at the
-#' reference; [gradient_saga()] stores n_data x n_dim numbers. Weights of type
-#' `"gradient"` are the only ones of [subsampling_weights()].
+#' The parameters are called `layer1.weight[3,2]` (of the third unit, for the
+#' second input) and `layer1.bias[3]`; `sigma` is the last variable where it is
+#' sampled. Gradients come by backpropagation, a block of rows at a time,
+#' through the BLAS R uses. [gradient_cv()] evaluates the network twice, at
+#' \eqn{\theta} and at the reference; [gradient_saga()] stores n_data x n_dim
+#' numbers. Weights of type `"gradient"` are the only ones of
+#' [subsampling_weights()].
 #'
 #' The posterior of a network has many modes, and zero is a saddle point:
-#' [find_mode()] starts at random weights, drawn with R's generator from \eqn{N(0, 1 /
-#' n_{l-1})}{N(0, 1 / n_(l-1))} (twice that variance with `"relu"`), and uses `"adam"`
-#' unless told otherwise.
+#' [find_mode()] starts at random weights, drawn with R's generator from
+#' \eqn{N(0, 1 / n_{l-1})}{N(0, 1 / n_(l-1))} (twice that variance with
+#' `"relu"`), and uses `"adam"` unless told otherwise.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
-#' @section Conditions:
-#' `tall_error_input` names the argument and value at fault: a layer of width 0, a
-#' response that does not fit the likelihood, missing or infinite values.
+#' @section Conditions: `tall_error_input` names the argument and value at
+#'   fault: a layer of width 0, a response that does not fit the likelihood,
+#'   missing or infinite values.
 #' @references
 #' Neal (1996). *Bayesian Learning for Neural Networks*. Springer.
 #'
@@ -82,7 +86,7 @@ model_network <- function(
   layers = c(50, 50),
   activation = c("tanh", "relu", "softplus"),
   likelihood = c("gaussian", "bernoulli", "categorical"),
-  prior = prior_normal(0, 1, autoscale = TRUE),
+  prior = prior_normal(0, 2, autoscale = TRUE),
   sigma = "sampled",
   prior_aux = prior_exponential(autoscale = TRUE)
 ) {
@@ -121,7 +125,13 @@ build_network <- function(
 ) {
   layers <- check_layers(layers, arg_layers, call)
   sigma <- check_sigma(sigma, call)
-  check_spec(prior_aux, "tall_prior", "prior_*()", arg = "prior_aux", call = call)
+  check_spec(
+    prior_aux,
+    "tall_prior",
+    "prior_*()",
+    arg = "prior_aux",
+    call = call
+  )
   is_gaussian <- likelihood == "gaussian"
   samples_sigma <- is_gaussian && is.null(sigma)
   widths <- c(ncol(x), layers, response$n_out)

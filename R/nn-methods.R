@@ -6,38 +6,38 @@
 #' generics of \pkg{rstantools}.
 #'
 #' @param object (`tall_nn`) The fit, from [tall_nn()].
-#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of the
-#'   fit, if it kept them.
+#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
+#'   the fit, if it kept them.
 #' @param prob (number between 0 and 1) Probability of the intervals.
-#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
-#'   two names for one argument. `NULL`: all.
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
+#'   spaced; two names for one argument. `NULL`: all.
 #' @param transform (`TRUE` or `FALSE`) Apply the inverse link?
-#' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on with
-#'   R's generator; otherwise its state is what it was before.
+#' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on
+#'   with R's generator; otherwise its state is what it was before.
 #' @param ... Unused.
 #'
-#' @details
-#' With \eqn{f_d} the network at draw \eqn{d}: `mean` is the mean of the \eqn{f_d},
-#' `sd_epistemic` their standard deviation (Bieringer et al., 2023, section 3), which
-#' is what more data would take away. `sd` is the total predictive standard deviation,
-#' \eqn{\sqrt{\mathrm{sd\_epistemic}^2 + \mathrm{mean}_d\, \sigma_d^2}}{sqrt(sd_epistemic^2
-#' + mean sigma_d^2)}, and `lower` and `upper` the central interval of a new response,
-#' by the exact quantiles of the mixture of the \eqn{N(f_d, \sigma_d^2)}{N(f_d,
-#' sigma_d^2)}. For a Bernoulli response the \eqn{f_d} are probabilities of the second
-#' level, and the interval is theirs; `sd` is \eqn{\sqrt{\mathrm{mean} (1 -
-#' \mathrm{mean})}}{sqrt(mean (1 - mean))}.
+#' @details With \eqn{f_d} the network at draw \eqn{d}: `mean` is the mean of
+#'   the \eqn{f_d}, `sd_epistemic` their standard deviation (Bieringer et al.,
+#'   2023, section 3), which is what more data would take away. `sd` is the
+#'   total predictive standard deviation, \eqn{\sqrt{\mathrm{sd\_epistemic}^2 +
+#'   \mathrm{mean}_d\, \sigma_d^2}}{sqrt(sd_epistemic^2 + mean sigma_d^2)}, and
+#'   `lower` and `upper` the central interval of a new response, by the exact
+#'   quantiles of the mixture of the \eqn{N(f_d, \sigma_d^2)}{N(f_d,
+#'   sigma_d^2)}. For a Bernoulli response the \eqn{f_d} are probabilities of
+#'   the second level, and the interval is theirs; `sd` is
+#'   \eqn{\sqrt{\mathrm{mean} (1 - \mathrm{mean})}}{sqrt(mean (1 - mean))}.
 #'
-#' @return `predict()`: a data frame with a row for each row of `newdata` (`NA` where
-#'   a covariate is missing) and the columns `mean`, `sd_epistemic`, `sd`, `lower`,
-#'   `upper`; for a categorical response `class`, the most probable one, and for each
-#'   level `mean.<level>` and `sd_epistemic.<level>`. `posterior_linpred()`,
-#'   `posterior_epred()`, `posterior_predict()`: a matrix with a row for each draw and a
-#'   column for each observation; for a categorical response the first two are arrays
-#'   of draws x observations x levels and the last has the numbers of levels.
-#'   `predictive_interval()`: two columns. `log_lik()`: a matrix of draws x
-#'   observations. `fitted()`: `mean`, or a matrix of probabilities. `residuals()`: the
-#'   response minus `mean`; for a categorical response 1 minus the probability of
-#'   the level that came.
+#' @return `predict()`: a data frame with a row for each row of `newdata` (`NA`
+#'   where a covariate is missing) and the columns `mean`, `sd_epistemic`, `sd`,
+#'   `lower`, `upper`; for a categorical response `class`, the most probable
+#'   one, and for each level `mean.<level>` and `sd_epistemic.<level>`.
+#'   `posterior_linpred()`, `posterior_epred()`, `posterior_predict()`: a matrix
+#'   with a row for each draw and a column for each observation; for a
+#'   categorical response the first two are arrays of draws x observations x
+#'   levels and the last has the numbers of levels. `predictive_interval()`: two
+#'   columns. `log_lik()`: a matrix of draws x observations. `fitted()`: `mean`,
+#'   or a matrix of probabilities. `residuals()`: the response minus `mean`; for
+#'   a categorical response 1 minus the probability of the level that came.
 #' @section Conditions:
 #' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
 #' `tall_error_stale` if there are no data; `tall_error_memory` if `newdata` is
@@ -135,7 +135,11 @@ class_predictions <- function(fit, mu, weights) {
   flat <- matrix(mu, shape[[1]])
   mean <- drop(crossprod(flat, weights))
   sd <- sqrt(drop(crossprod(sweep(flat, 2, mean)^2, weights)))
-  mean <- matrix(mean, shape[[2]], dimnames = list(NULL, paste0("mean.", levels)))
+  mean <- matrix(
+    mean,
+    shape[[2]],
+    dimnames = list(NULL, paste0("mean.", levels))
+  )
   sd <- matrix(
     sd,
     shape[[2]],
@@ -184,21 +188,25 @@ mixture_quantiles <- function(mu, sigma, weights, p) {
   at
 }
 
-# ---- rows and draws of them ----------------------------------------------------
+# ---- rows and draws of them --------------------------------------------------
 
 # Standardised inputs of new rows, or of the fit's own.
 nn_rows <- function(fit, newdata, call = caller_env()) {
   if (is.null(newdata)) {
     check_has_data(fit, "newdata", call)
-    x <- stats::model.matrix(fit$terms, fit$frame, contrasts.arg = fit$contrasts)
+    x <- stats::model.matrix(
+      fit$terms,
+      fit$frame,
+      contrasts.arg = fit$contrasts
+    )
   } else {
     x <- frame_rows(fit, newdata, call)$x
   }
   nn_standardise(nn_inputs(x), fit$scaling)
 }
 
-# Outputs at standardised inputs in the units of the response, or on the scale of
-# the logit; draws x rows, with classes draws x rows x levels.
+# Outputs at standardised inputs in the units of the response, or on the scale
+# of the logit; draws x rows, with classes draws x rows x levels.
 nn_linear <- function(fit, x, theta) {
   out <- network_outputs(fit, theta, unname(x))
   # gemm may turn a missing input into any kind of NaN
@@ -388,7 +396,7 @@ nn_observed <- function(fit, newdata, call = caller_env()) {
   network_response(response, fit$likelihood, name, call)$values
 }
 
-# ---- as of other models --------------------------------------------------------
+# ---- as of other models ------------------------------------------------------
 
 #' @rdname predict.tall_nn
 #' @importFrom stats fitted
@@ -473,10 +481,10 @@ family.tall_nn <- function(object, ...) {
 #' @export
 update.tall_nn <- update.tall_glm
 
-# ---- print and summary -----------------------------------------------------------
+# ---- print and summary -------------------------------------------------------
 
 # How well predictions agree across chains, on some rows of the data: a list of
-# rhat, ess_bulk (a number for each row), error and the share of epistemic variance.
+# rhat, ess_bulk (a number for each row), error and the mean epistemic sd.
 nn_checked <- function(fit, parts) {
   if (is.null(fit$draws)) {
     return(NULL)
@@ -501,7 +509,8 @@ nn_checked <- function(fit, parts) {
   )
 }
 
-# Root mean squared error of the mean, or share of wrong classes; y standardised.
+# Root mean squared error of the mean, or share of wrong classes; y is
+# standardised.
 nn_error <- function(fit, mu, y) {
   mean <- apply(mu, seq_along(dim(mu))[-1], mean)
   switch(
@@ -520,23 +529,24 @@ nn_error <- function(fit, mu, y) {
 #' @param digits (whole number) Significant digits to print.
 #' @param ... Unused.
 #'
-#' @details
-#' The weights of a network are not identified: units can be exchanged, and chains
-#' sit in different modes. What can be compared are predictions. R-hat and the
-#' effective sample size are those of the prediction at 200 evenly spaced rows of
-#' the data. An R-hat well above 1.05 says that the chains are in modes that predict
-#' differently, and that more iterations would be needed to go from one to the other;
-#' the spread between them is part of `sd_epistemic`, as it is in an ensemble.
-#' `posterior::summarise_draws(fit)` has the weights.
+#' @details The weights of a network are not identified: units can be exchanged,
+#'   and chains sit in different modes. What can be compared are predictions.
+#'   R-hat and the effective sample size are those of the prediction at 200
+#'   evenly spaced rows of the data. An R-hat well above 1.05 says that the
+#'   chains are in modes that predict differently, and that more iterations
+#'   would be needed to go from one to the other; the spread between them is
+#'   part of `sd_epistemic`, as it is in an ensemble.
+#'   `posterior::summarise_draws(fit)` has the weights.
 #'
-#' @return `summary()`: a list of class `tall_nn_summary` with `rhat` and `ess_bulk`
-#'   (numeric vectors), `sigma` (mean and standard deviation, or `NULL`), `error`: the
-#'   root mean squared error, or the share of wrong classes, on these rows of the
-#'   training data, and `sd_epistemic`, its mean over them.
+#' @return `summary()`: a list of class `tall_nn_summary` with `rhat` and
+#'   `ess_bulk` (numeric vectors), `sigma` (mean and standard deviation, or
+#'   `NULL`), `error`: the root mean squared error, or the share of wrong
+#'   classes, on these rows of the training data, and `sd_epistemic`, its mean
+#'   over them.
 #' @examples
 #' data <- data.frame(x = runif(200, -2, 2))
 #' data$y <- data$x^2 + rnorm(200, sd = 0.1)
-#' fit <- tall_nn(y ~ x, data, hidden = 5, train_iter = 300, iter = 100, seed = 1)
+#' fit <- tall_nn(y ~ x, data, hidden = 5, train_iter = 300, iter = 100)
 #' summary(fit)
 #' @export
 summary.tall_nn <- function(object, ...) {
@@ -576,8 +586,8 @@ print.tall_nn_summary <- function(x, digits = 3, ...) {
     print(signif(shown, digits + 1))
     if (stats::median(x$rhat) > 1.05) {
       cat(
-        "The chains predict differently (see ?summary.tall_nn); their spread is\n",
-        "part of the epistemic standard deviation.\n",
+        "The chains predict differently (see ?summary.tall_nn); their spread\n",
+        "is part of the epistemic standard deviation.\n",
         sep = ""
       )
     }
@@ -624,19 +634,19 @@ print_nn_lines <- function(x, digits) {
   }
 }
 
-# ---- pictures --------------------------------------------------------------------
+# ---- pictures ----------------------------------------------------------------
 
 #' Plot a network
 #'
 #' @param x (`tall_nn`) The fit, from [tall_nn()].
 #' @param type (string) `"calibration"`: how often responses lie in the central
 #'   predictive intervals, against their probability; for classes, how often an
-#'   event of a predicted probability happens. `"prediction"`: mean, epistemic and
-#'   total intervals against the one numeric covariate of the formula. Or any type of
-#'   [plot.tall_fit()].
-#' @param newdata (data frame or `NULL`) Calibration: held-out data, with responses.
-#'   Prediction: where to draw the curves. `NULL`: the data of the fit, for curves
-#'   an even grid over them and a little beyond.
+#'   event of a predicted probability happens. `"prediction"`: mean, epistemic
+#'   and total intervals against the one numeric covariate of the formula. Or
+#'   any type of [plot.tall_fit()].
+#' @param newdata (data frame or `NULL`) Calibration: held-out data, with
+#'   responses. Prediction: where to draw the curves. `NULL`: the data of the
+#'   fit, for curves an even grid over them and a little beyond.
 #' @param prob (number between 0 and 1) Probability of the intervals of
 #'   `"prediction"`.
 #' @param ... Passed on to [plot.tall_fit()].
@@ -647,7 +657,7 @@ print_nn_lines <- function(x, digits) {
 #' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
 #' data <- data.frame(x = runif(200, -2, 2))
 #' data$y <- sin(2 * data$x) + rnorm(200, sd = 0.1)
-#' fit <- tall_nn(y ~ x, data, hidden = 5, train_iter = 300, iter = 100, seed = 1)
+#' fit <- tall_nn(y ~ x, data, hidden = 5, train_iter = 300, iter = 100)
 #' plot(fit, "prediction")
 #' plot(fit, "calibration")
 #' @export
@@ -706,7 +716,8 @@ plot_calibration <- function(fit, newdata) {
   }
 }
 
-# The predictive distribution function at the response is uniform if all is well.
+# The predictive distribution function at the response is uniform if all is
+# well.
 interval_calibration <- function(fit, newdata, call = caller_env()) {
   y <- nn_observed(fit, newdata, call)
   x <- nn_rows(fit, newdata, call)
@@ -806,8 +817,9 @@ plot_prediction <- function(fit, newdata, prob, call = caller_env()) {
       x = name,
       y = response_name(fit$frame),
       subtitle = paste0(
-        percent(prob), " intervals: ",
-        if (is_gaussian) "epistemic (dark), total (light)" else "of the probability"
+        percent(prob),
+        " intervals",
+        if (is_gaussian) ": epistemic (dark), total (light)"
       )
     )
 }

@@ -8,29 +8,32 @@ nn_settings <- list(
   epochs = 40,             # passes of the training
   min_train = 3000,        # its iterations, at least
   learning_rate = 0.01,    # at first; divided by 11 in the end
+  sigma = 0.1,             # MALA's at first, times the root of N
   rows_checked = 200       # on which predictions are summarised
 )
 
 #' Bayesian neural networks for tall data
 #'
-#' Regression and classification by a fully connected network: type a formula, get
-#' predictions that know what they do not know.
+#' Regression and classification by a fully connected network: type a formula,
+#' get predictions that know what they do not know.
 #'
-#' @param formula (formula) As in [stats::lm()]; factors become indicator columns. A
-#'   numeric response is taken as Gaussian, a logical one or a factor with two levels
-#'   as Bernoulli, a factor with more levels, or strings, as categorical.
+#' @param formula (formula) As in [stats::lm()]; factors become indicator
+#'   columns. A numeric response is taken as Gaussian, a logical one or a factor
+#'   with two levels as Bernoulli, a factor with more levels, or strings, as
+#'   categorical.
 #' @param data (data frame) The data.
 #' @param hidden (whole numbers, or `NULL`) Widths of the hidden layers.
-#' @param activation,prior,prior_aux As in [model_network()]. The prior is that of the
-#'   weights between standardised variables.
-#' @param sigma (positive number or `"sampled"`) The standard deviation of the noise
-#'   of a numeric response, in its own units.
+#' @param activation,prior,prior_aux As in [model_network()]. The prior is that
+#'   of the weights between standardised variables.
+#' @param sigma (positive number or `"sampled"`) The standard deviation of the
+#'   noise of a numeric response, in its own units.
 #' @param subset,na.action As in [stats::lm()]; evaluated in `data`.
-#' @param train_iter (whole number or `NULL`) Iterations of ADAM before the sampling,
-#'   for each chain; `NULL`: 40 passes over the data, and at least 3,000. 0: none.
+#' @param train_iter (whole number or `NULL`) Iterations of ADAM before the
+#'   sampling, for each chain; `NULL`: 40 passes over the data, and at least
+#'   3,000. 0: none.
 #' @param kernel,gradient,subsample,schedule As in [sg_sample()]. `NULL`:
-#'   [kernel_adam_mcmc()] with all rows, its scale adapted in warmup; with another
-#'   kernel that takes minibatches, [gradient_simple()] and 256 rows.
+#'   [kernel_mala()] with all rows, its scale adapted in warmup; with
+#'   another kernel that takes minibatches, [gradient_simple()] and 256 rows.
 #' @param iter,warmup,thin,chains,cores,seed,keep,refresh As in [sg_sample()].
 #' @param monitor (list or `NULL`) Functions of the parameters to watch, see
 #'   [monitors].
@@ -44,17 +47,17 @@ nn_settings <- list(
 #'
 #' Every chain starts where ADAM took it from random weights of its own: the
 #' posterior of a network has many modes, and chains in several of them say more
-#' about what the data leave open than one. Weights of different chains cannot be
-#' compared; predictions can. `summary()` therefore shows R-hat and effective sample
-#' sizes of predictions.
+#' about what the data leave open than one. Weights of different chains cannot
+#' be compared; predictions can. `summary()` therefore shows R-hat and effective
+#' sample sizes of predictions.
 #'
-#' Burn-in and gap of Bieringer et al. (2023, section 3) are `warmup` and `thin`.
+#' Burn-in and gap of Bieringer et al. (2023, section 3) are `warmup` and
+#' `thin`.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_nn", "tall_fit")`, with
 #'   `modes`, the [modes][find_mode()] the chains started from, and `scaling`.
-#' @section Conditions:
-#' Those of [sg_sample()] and [model_network()]; `tall_error_input` for a formula or
-#' data that cannot be used.
+#' @section Conditions: Those of [sg_sample()] and [model_network()];
+#'   `tall_error_input` for a formula or data that cannot be used.
 #' @references
 #' Bieringer, Kasieczka, Steffen & Trabs (2023). AdamMCMC: combining Metropolis
 #' adjusted Langevin with momentum-based optimization. arXiv:2312.14027.
@@ -79,7 +82,7 @@ tall_nn <- function(
   data,
   hidden = c(50, 50),
   activation = c("tanh", "relu", "softplus"),
-  prior = prior_normal(0, 1, autoscale = TRUE),
+  prior = prior_normal(0, 2, autoscale = TRUE),
   sigma = "sampled",
   prior_aux = prior_exponential(),
   subset = NULL,
@@ -285,6 +288,12 @@ nn_train <- function(model, train_iter, chains, cores, refresh, call) {
   })
 }
 
+# Exact, and at the same acceptance rate its proposals are twice as wide as those
+# of kernel_adam_mcmc(). A tenth of N^(-1/2) at first; warmup finds the scale.
+nn_kernel <- function(model) {
+  kernel_mala(nn_settings$sigma^2 / model$n_data, adapt = TRUE)
+}
+
 nn_members <- function(model, kernel, gradient, subsample) {
   if (is.null(kernel)) {
     kernel <- nn_kernel(model)
@@ -329,9 +338,4 @@ rebuild_model.tall_nn <- function(fit) {
     fit$prior_specs$prior_aux,
     caller_env()
   )
-}
-
-# The default kernel.
-nn_kernel <- function(model) {
-  kernel_mala(1e-6, adapt = TRUE)
 }

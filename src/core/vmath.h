@@ -14,7 +14,7 @@
  *   softplus(x)   max(x, 0) + log1p(a)
  *   log(x)        x = 2^k (1 + a), 0 <= a < 1: k log 2 + log1p(a), for normal
  *                 positive numbers only
- *   tanh(x)       |u| / (2 + u), u = exp(-2|x|) - 1 = 2^k p(r) + (2^k - 1), with
+ *   tanh(x)       |u| / (2 + u), u = exp(-2|x|) - 1 = 2^k p(r) + (2^k - 1),
  *                 p(r) = exp(r) - 1, so that small results keep their relative
  *                 accuracy, and the sign of x
  *

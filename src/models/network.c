@@ -2,10 +2,10 @@
  *
  *   f_i = f(x_i; W_1, b_1, .., W_L, b_L)       (models/layers.h)
  *
- *   likelihood    log p(y_i | theta)                         d log p / d f
- *   gaussian      -(y - f)^2 / (2 s^2) - log s - log(2 pi)/2 (y - f) / s^2
- *   bernoulli     y f - log(1 + e^f)                         y - 1/(1 + e^-f)
- *   categorical   f_y - log sum_k e^{f_k}                    [k = y] - softmax_k
+ *   likelihood   log p(y_i | theta)                         d log p / d f
+ *   gaussian     -(y - f)^2 / (2 s^2) - log s - log(2 pi)/2 (y - f) / s^2
+ *   bernoulli    y f - log(1 + e^f)                         y - 1/(1 + e^-f)
+ *   categorical  f_y - log sum_k e^{f_k}                    [k = y] - softmax_k
  *
  * with s known, or sampled as t = log s, the last coordinate, of which the
  * gradient is (y - f)^2 / s^2 - 1. Rows are taken in blocks whose outputs and

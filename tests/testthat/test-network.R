@@ -153,6 +153,27 @@ test_that("a proposal whose loss is NaN is a rejection", {
   expect_false(is.finite(density_of(model)(theta)))
 })
 
+test_that("a network's box is seen by Metropolis kernels", {
+  model <- make_network(layers = 2, prior = prior_uniform(-0.3, 0.3), sigma = 1)
+  fit <- sg_sample(
+    model,
+    kernel_mala(0.1),
+    iter = 300,
+    warmup = 0,
+    chains = 2,
+    init = numeric(model$n_dim),
+    refresh = 0,
+    seed = 1
+  )
+  draws <- posterior::as_draws_matrix(fit$draws)
+  expect_lte(max(abs(draws)), 0.3)
+  expect_gt(max(abs(draws)), 0.2)
+  expect_error(
+    sg_sample(model, kernel_sgld(1e-3), gradient_simple(), iter = 4),
+    class = "tall_error_unsupported"
+  )
+})
+
 test_that("arguments that cannot be used are named", {
   x <- matrix(1:6 / 6, 3)
   y <- c(0.1, 0.5, 1)
@@ -161,25 +182,31 @@ test_that("arguments that cannot be used are named", {
   expect_snapshot(error = TRUE, model_network(x, y, "wide"))
   expect_snapshot(error = TRUE, model_network(x, y, 3, "sigmoid"))
   expect_snapshot(error = TRUE, model_network(x, y, 3, likelihood = "poisson"))
-  expect_snapshot(error = TRUE, model_network(x, y, 3, likelihood = "bernoulli"))
-  expect_snapshot(error = TRUE, model_network(x, y, 3, likelihood = "categorical"))
+  binary <- function(y) model_network(x, y, 3, likelihood = "bernoulli")
+  classes <- function(y) model_network(x, y, 3, likelihood = "categorical")
+  expect_snapshot(error = TRUE, binary(y))
+  expect_snapshot(error = TRUE, classes(y))
   expect_snapshot(error = TRUE, model_network(x, c(y, 1), 3))
   expect_snapshot(error = TRUE, model_network(x, c(1, NA, 2), 3))
   expect_snapshot(error = TRUE, model_network(x, c(1, NaN, 2), 3, sigma = 0))
   expect_snapshot(error = TRUE, model_network(x, y, 3, sigma = 0))
-  expect_snapshot(error = TRUE, model_network(x, y, 3, prior_aux = prior_normal()))
-  three <- factor(c("a", "b", "c"))
-  expect_snapshot(error = TRUE, model_network(x, three, 3, likelihood = "bernoulli"))
-  one <- factor(c("a", "a", "a"))
-  expect_snapshot(error = TRUE, model_network(x, one, 3, likelihood = "categorical"))
-  missing <- factor(c("a", NA, "b"))
+  aux <- prior_normal()
+  expect_snapshot(error = TRUE, model_network(x, y, 3, prior_aux = aux))
+  expect_snapshot(error = TRUE, binary(factor(c("a", "b", "c"))))
+  expect_snapshot(error = TRUE, classes(factor(c("a", "a", "a"))))
+  expect_snapshot(error = TRUE, classes(factor(c("a", NA, "b"))))
+  expect_snapshot(error = TRUE, model_network(x, y, rep(2, 40)))
+  model <- make_network(layers = 2)
+  expect_snapshot(error = TRUE, subsampling_weights(model, rep(0, 12)))
+  expect_snapshot(error = TRUE, sg_sample(model))
   expect_snapshot(
     error = TRUE,
-    model_network(x, missing, 3, likelihood = "categorical")
+    sg_sample(
+      model,
+      kernel_mala(1e-4),
+      monitor = list(error = monitor_rmse(x, y))
+    )
   )
-  expect_snapshot(error = TRUE, model_network(x, y, rep(2, 40)))
-  expect_snapshot(error = TRUE, subsampling_weights(make_network(layers = 2), rep(0, 12)))
-  expect_snapshot(error = TRUE, sg_sample(make_network(layers = 2)))
 })
 
 test_that("a network prints its shape", {

@@ -105,7 +105,8 @@ test_that("units of covariates and response do not matter", {
   known <- quick_nn(y ~ x, data, sigma = 0.3)
   expect_identical(sigma(known), 0.3)
   expect_false("sigma" %in% known$variables)
-  expect_close(predict(known)$sd^2 - predict(known)$sd_epistemic^2, rep(0.09, 80))
+  table <- predict(known)
+  expect_close(table$sd^2 - table$sd_epistemic^2, rep(0.09, 80))
 })
 
 test_that("classes have probabilities, and their logs", {
@@ -119,7 +120,11 @@ test_that("classes have probabilities, and their logs", {
     if (name == "categorical") {
       expect_close(apply(epred, 1:2, sum), rep(1, prod(dim(epred)[1:2])))
       y <- as.integer(iris$Species)
-      of_y <- vapply(seq_along(y), function(i) epred[, i, y[[i]]], epred[, 1, 1])
+      of_y <- vapply(
+        seq_along(y),
+        function(i) epred[, i, y[[i]]],
+        epred[, 1, 1]
+      )
       expect_setequal(unique(as.integer(yrep)), 1:3)
       expected <- mean(epred[, , 3])
       actual <- mean(yrep == 3)
@@ -135,7 +140,7 @@ test_that("classes have probabilities, and their logs", {
     expect_lt(abs(actual - expected), 5 * se)
   }
   table <- predict(fits$categorical, iris[c(1, 60, 140), ])
-  expect_identical(as.character(table$class), c("setosa", "versicolor", "virginica"))
+  expect_identical(as.character(table$class), levels(iris$Species))
   shares <- as.matrix(table[paste0("mean.", levels(iris$Species))])
   expect_close(rowSums(shares), rep(1, 3))
   expect_identical(dim(fitted(fits$categorical)), c(150L, 3L))
@@ -146,7 +151,8 @@ test_that("gaussian log densities and responses", {
   data <- wave()
   epred <- rstantools::posterior_epred(fit)
   sigma <- as.numeric(posterior::extract_variable(fit$draws, "sigma"))
-  expected <- stats::dnorm(rep(data$y, each = nrow(epred)), epred, sigma, log = TRUE)
+  y <- rep(data$y, each = nrow(epred))
+  expected <- stats::dnorm(y, epred, sigma, log = TRUE)
   expect_close(rstantools::log_lik(fit), expected)
   yrep <- rstantools::posterior_predict(fit, seed = 3)
   z <- (yrep - epred) / sigma
@@ -283,7 +289,7 @@ test_that("arguments that cannot be used are named", {
   expect_snapshot(error = TRUE, tall_nn(cbind(y, x) ~ group, data))
   expect_snapshot(error = TRUE, tall_nn(y ~ x, as.matrix(data["x"])))
   expect_snapshot(error = TRUE, tall_nn(y ~ x, data, sigma = -1))
-  expect_snapshot(error = TRUE, tall_nn(y ~ x, transform(data, y = NA), iter = 4))
+  expect_snapshot(error = TRUE, tall_nn(y ~ x, transform(data, y = NA)))
   expect_snapshot(error = TRUE, tall_nn(y ~ x, data, train_iter = -1))
   expect_snapshot(error = TRUE, rstantools::predictive_interval(fits$bernoulli))
   expect_snapshot(error = TRUE, predict(fits$gaussian, wave(2), type = "link"))

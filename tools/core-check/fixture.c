@@ -130,7 +130,8 @@ void fixture_network(struct fixture* p,
                      int activation,
                      int likelihood) {
   const double v_width[] = { 2, 3, likelihood == 2 ? 3 : 1 };
-  const double has_sigma = likelihood == 0, v_code[] = { activation, likelihood };
+  const double has_sigma = likelihood == 0;
+  const double v_code[] = { activation, likelihood };
   const size_t n_dim =
     9 + 4 * (size_t) v_width[2] + (likelihood == 0 ? 1 : 0);
   double* v_x = check_alloc(3 * n_data, sizeof(double));

@@ -148,8 +148,10 @@ static void norms_are_norms(struct check* p_check) {
     const struct tb_reference reference = { .v_theta = v_at };
     for (int k = 0; type->square_norms != NULL && k < 2; ++k) {
       const struct tb_reference* p_reference = k == 0 ? NULL : &reference;
-      const struct tb_batch batch = { .n_batch = 100, .start = 20, .weight = 3 };
-      double v_norm[100], v_sum[N_DIM_MOST] = { 0 }, v_total[N_DIM_MOST] = { 0 };
+      const struct tb_batch batch = { .n_batch = 100, .start = 20,
+                                      .weight = 3 };
+      double v_norm[100], v_sum[N_DIM_MOST] = { 0 };
+      double v_total[N_DIM_MOST] = { 0 };
       CHECK(type->square_norms(&f.model, &f.work, v_theta, &batch, p_reference,
                                v_norm, v_sum) == TB_STATUS_ok);
       for (size_t i = 0; i < 100; ++i) {
