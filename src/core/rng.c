@@ -99,6 +99,17 @@ size_t tb_rng_index(struct tb_rng* p_rng, size_t n) {
   return (size_t) high;
 }
 
+/* ---- uniforms ---- */
+
+/* The state lives in registers. */
+void tb_rng_fill_unif(struct tb_rng* p_rng, double* v_out, size_t n) {
+  struct tb_rng rng = *p_rng;
+  for (size_t k = 0; k < n; ++k) {
+    v_out[k] = tb_rng_unif(&rng);
+  }
+  *p_rng = rng;
+}
+
 /* ---- normals ---- */
 
 #define LAYER(bits)    ((size_t) ((bits) & 0xff))

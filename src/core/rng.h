@@ -51,11 +51,15 @@ static inline uint64_t tb_rng_bits(struct tb_rng* p_rng) {
 
 /* Uniform on (0, 1): never 0, never 1. */
 static inline double tb_rng_unif(struct tb_rng* p_rng) {
-  return ((double) (tb_rng_bits(p_rng) >> 12) + 0.5) * 0x1p-52;
+  /* signed: what processors convert in one instruction */
+  return ((double) (int64_t) (tb_rng_bits(p_rng) >> 12) + 0.5) * 0x1p-52;
 }
 
 /* Uniform on {0, ..., n - 1}, n >= 1. */
 size_t tb_rng_index(struct tb_rng* p_rng, size_t n);
+
+/* v_out[0..n-1] uniforms, the same as n calls of tb_rng_unif(). */
+void tb_rng_fill_unif(struct tb_rng* p_rng, double* v_out, size_t n);
 
 /* One standard normal; v_out[0..n-1] standard normals. */
 double tb_rng_norm(struct tb_rng* p_rng);

@@ -33,7 +33,7 @@ static enum tb_status full_estimate(struct tb_chain* p_chain,
     v_theta,
     v_gradient,
     p_log_posterior == NULL ? NULL : &log_prior);
-  for (size_t j = 0; j < p_chain->n_dim; ++j) {
+  for (size_t j = 0; p_model->n_data > 0 && j < p_chain->n_dim; ++j) {
     v_gradient[j] += scale * v_sum[j];
   }
   if (p_log_posterior != NULL) {

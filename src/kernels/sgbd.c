@@ -113,31 +113,121 @@ static void sgbd_adapt(const struct sgbd* p_sgbd,
   }
 }
 
-/* What to feed the logistic function: +-Inf decides. */
-static double sgbd_extreme(double product) {
-  return product > 0 ? INFINITY : product < 0 ? -INFINITY : product;
+/* ---- a move of several coordinates at once ---- */
+
+#ifdef TB_VECTOR
+typedef tb_v4d lanes;
+#define LANES            4
+#define ALL(x)           TB_V_ALL(x)
+#define SELECT(mask, a, b) TB_V_SELECT(mask, a, b)
+#else
+typedef double lanes;
+#define LANES            1
+#define ALL(x)           (x)
+#define SELECT(mask, a, b) ((mask) ? (a) : (b))
+#endif
+
+/* What decides the moves of a block of coordinates. */
+struct sgbd_block {
+  double offset, spread;  /* w = sigma (offset + spread xi) */
+  double scale;           /* of sigma, by the schedule */
+  double constant;        /* K */
+  double unbias;          /* of v_average */
+  const double* v_normal; /* xi */
+  const double* v_unif;
+  const double* v_sigma;
+  const double* v_gradient;
+  const double* v_average;
+};
+
+TB_INLINE void load(lanes* p_to, const double* v_from, size_t n) {
+  *p_to = ALL(0.0);
+  memcpy(p_to, v_from, n * sizeof(double));
 }
 
-static double sgbd_corrected(double w, double g, double tau2, double k) {
-  const double room = k * k - tau2 * w * w;
-  return room > 0 ? w * g * (k / sqrt(room)) : sgbd_extreme(w * g);
-}
-
-/* theta += b w for n coordinates: p = logistic(v_a), b = +1 where u < p.
- * FALSE if a probability is not a number. */
-static TB_CLONES bool sgbd_move(size_t n,
-                                const double* v_a,
-                                const double* v_w,
-                                const double* v_u,
-                                double* v_theta) {
-  double v_p[SGBD_BLOCK];
-  double check = 0;
-  tb_vlogistic(v_a, v_p, n);
-  for (size_t k = 0; k < n; ++k) {
-    v_theta[k] += v_u[k] < v_p[k] ? v_w[k] : -v_w[k];
-    check += v_p[k];
+TB_INLINE void lanes_sqrt(lanes* p_x) {
+  double v[LANES];
+  memcpy(v, p_x, sizeof v);
+  for (int k = 0; k < LANES; ++k) {
+    v[k] = sqrt(v[k]);
   }
-  return !isnan(check);
+  memcpy(p_x, v, sizeof v);
+}
+
+/* +-Inf by its sign, so that the sign decides; 0 and NaN stay. */
+TB_INLINE void lanes_extreme(lanes* p_x) {
+  const lanes x = *p_x;
+  const lanes low = SELECT(x < 0.0, ALL(-INFINITY), x);
+  *p_x = SELECT(x > 0.0, ALL(INFINITY), low);
+}
+
+/* Coordinates k .. k + n - 1, n <= LANES. With e = exp(-w g) the probability of
+ * +w is 1 / (1 + e), so that u < 1 / (1 + e) is u e < 1 - u: no division, and
+ * right at e = 0 and Inf. p_check becomes NaN if an e is. */
+TB_INLINE void move_lanes(const struct sgbd_block* p,
+                          enum sgbd_variant variant,
+                          size_t k,
+                          size_t n,
+                          double* v_theta,
+                          lanes* p_check) {
+  lanes xi, u, sigma, g, theta;
+  load(&xi, p->v_normal + k, n);
+  load(&u, p->v_unif + k, n);
+  load(&sigma, p->v_sigma + k, n);
+  load(&g, p->v_gradient + k, n);
+  load(&theta, v_theta + k, n);
+  const lanes w = sigma * p->scale * (p->offset + p->spread * xi);
+  lanes e = -w * g;
+  if (variant == SGBD_corrected) {
+    lanes tau2, root, extreme = e;
+    load(&tau2, p->v_average + k, n);
+    const lanes room = p->constant * p->constant - p->unbias * tau2 * w * w;
+    root = SELECT(room > 0.0, room, ALL(1.0));
+    lanes_sqrt(&root);
+    lanes_extreme(&extreme);
+    e = SELECT(room > 0.0, e * p->constant / root, extreme);
+  } else if (variant == SGBD_extreme) {
+    lanes_extreme(&e);
+  }
+  tb_v4_exp(&e);
+  *p_check = *p_check + e;
+  theta = theta + SELECT(u * e < 1.0 - u, w, -w);
+  memcpy(v_theta + k, &theta, n * sizeof(double));
+}
+
+TB_INLINE bool move_block(const struct sgbd_block* p,
+                          enum sgbd_variant variant,
+                          size_t n,
+                          double* v_theta) {
+  lanes check = ALL(0.0);
+  double v_check[LANES], sum = 0;
+  size_t k = 0;
+  for (; k + LANES <= n; k += LANES) {
+    move_lanes(p, variant, k, LANES, v_theta, &check);
+  }
+  if (k < n) {
+    move_lanes(p, variant, k, n - k, v_theta, &check);
+  }
+  memcpy(v_check, &check, sizeof v_check);
+  for (int i = 0; i < LANES; ++i) {
+    sum += v_check[i];
+  }
+  return !isnan(sum);
+}
+
+/* theta += b w for n coordinates. FALSE if a probability is not a number. */
+static TB_CLONES bool sgbd_move(const struct sgbd_block* p,
+                                enum sgbd_variant variant,
+                                size_t n,
+                                double* v_theta) {
+  switch (variant) {
+  case SGBD_corrected:
+    return move_block(p, SGBD_corrected, n, v_theta);
+  case SGBD_extreme:
+    return move_block(p, SGBD_extreme, n, v_theta);
+  default:
+    return move_block(p, SGBD_vanilla, n, v_theta);
+  }
 }
 
 static enum tb_status sgbd_step(struct tb_chain* p_chain) {
@@ -147,11 +237,10 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
   double* v_sigma = state_sigma(p_state);
   double* v_average = v_sigma + n_dim;
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
-  const double scale = sqrt(p_chain->step_scale);
   const bool is_bimodal = p_sgbd->noise == SGBD_bimodal;
   const enum sgbd_variant variant =
     p_chain->is_exploring ? SGBD_extreme : p_sgbd->variant;
-  double v_w[SGBD_BLOCK], v_u[SGBD_BLOCK], v_a[SGBD_BLOCK];
+  double v_normal[SGBD_BLOCK], v_unif[SGBD_BLOCK];
 
   if (p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE) {
     tb_noise_add(&p_state->noise, p_sgbd->smoothing, p_chain, v_average);
@@ -160,32 +249,22 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
     sgbd_adapt(
       p_sgbd, v_average, tb_noise_unbias(&p_state->noise), n_dim, v_sigma);
   }
-  const double unbias = tb_noise_now(&p_state->noise, p_chain);
 
+  struct sgbd_block block = { .offset = is_bimodal ? 1 : 0,
+                              .spread = is_bimodal ? SGBD_SPREAD : 1,
+                              .scale = sqrt(p_chain->step_scale),
+                              .constant = p_sgbd->constant,
+                              .unbias = tb_noise_now(&p_state->noise, p_chain),
+                              .v_normal = v_normal,
+                              .v_unif = v_unif };
   for (size_t start = 0; start < n_dim; start += SGBD_BLOCK) {
     const size_t n = tb_min(SGBD_BLOCK, n_dim - start);
-    const double* v_g = p_chain->v_gradient + start;
-    tb_rng_fill_norm(p_rng, v_w, n);
-    for (size_t k = 0; k < n; ++k) {
-      v_u[k] = tb_rng_unif(p_rng);
-    }
-    for (size_t k = 0; k < n; ++k) {
-      const double sigma = scale * v_sigma[start + k];
-      v_w[k] = is_bimodal ? sigma * (1 + SGBD_SPREAD * v_w[k])
-                          : sigma * v_w[k];
-      v_a[k] = v_w[k] * v_g[k];
-    }
-    if (variant == SGBD_corrected) {
-      for (size_t k = 0; k < n; ++k) {
-        v_a[k] = sgbd_corrected(
-          v_w[k], v_g[k], unbias * v_average[start + k], p_sgbd->constant);
-      }
-    } else if (variant == SGBD_extreme) {
-      for (size_t k = 0; k < n; ++k) {
-        v_a[k] = sgbd_extreme(v_a[k]);
-      }
-    }
-    if (!sgbd_move(n, v_a, v_w, v_u, p_chain->v_theta + start)) {
+    tb_rng_fill_norm(p_rng, v_normal, n);
+    tb_rng_fill_unif(p_rng, v_unif, n);
+    block.v_sigma = v_sigma + start;
+    block.v_gradient = p_chain->v_gradient + start;
+    block.v_average = v_average + start;
+    if (!sgbd_move(&block, variant, n, p_chain->v_theta + start)) {
       return TB_STATUS_nonfinite;
     }
   }

@@ -50,10 +50,12 @@ enum density_noise {
 
 struct density;
 
-/* Sets the gradient, returns the log density up to its constant. */
+/* Sets the gradient, returns the log density up to its constant; forms that
+ * can save time may leave that out unless it is wanted. */
 typedef double (*density_terms)(const struct density* p,
                                 size_t n_dim,
                                 const double* v_theta,
+                                bool wants_log,
                                 double* v_gradient);
 
 struct density {
@@ -75,11 +77,15 @@ struct density {
 static double normal_terms(const struct density* p,
                            size_t n_dim,
                            const double* v_theta,
+                           bool wants_log,
                            double* v_gradient) {
   double square = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const double z = (v_theta[j] - p->v_location[j]) * p->v_inverse[j];
     v_gradient[j] = -z * p->v_inverse[j];
+  }
+  for (size_t j = 0; wants_log && j < n_dim; ++j) {
+    const double z = (v_theta[j] - p->v_location[j]) * p->v_inverse[j];
     square += z * z;
   }
   return -0.5 * square;
@@ -106,7 +112,9 @@ static double normal_hazard(double x, double* p_log) {
 static double skew_normal_terms(const struct density* p,
                                 size_t n_dim,
                                 const double* v_theta,
+                                bool wants_log,
                                 double* v_gradient) {
+  (void) wants_log;
   double sum = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const double z = (v_theta[j] - p->v_location[j]) * p->v_inverse[j];
@@ -122,7 +130,9 @@ static double skew_normal_terms(const struct density* p,
 static double student_terms(const struct density* p,
                             size_t n_dim,
                             const double* v_theta,
+                            bool wants_log,
                             double* v_gradient) {
+  (void) wants_log;
   double sum = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const double z = (v_theta[j] - p->v_location[j]) * p->v_inverse[j];
@@ -138,7 +148,9 @@ static double student_terms(const struct density* p,
 static double mixture_terms(const struct density* p,
                             size_t n_dim,
                             const double* v_theta,
+                            bool wants_log,
                             double* v_gradient) {
+  (void) wants_log;
   double sum = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const double z = (v_theta[j] - p->v_location[j]) * p->v_inverse[j];
@@ -162,7 +174,9 @@ static double mixture_terms(const struct density* p,
 static double banana_terms(const struct density* p,
                            size_t n_dim,
                            const double* v_theta,
+                           bool wants_log,
                            double* v_gradient) {
+  (void) wants_log;
   double square = 0;
   for (size_t j = 0; j + 1 < n_dim; j += 2) {
     const double inverse = p->v_inverse[j], root = p->v_inverse[j + 1];
@@ -228,7 +242,8 @@ static enum tb_status density_prior(const struct tb_model* p_model,
                                     double* v_gradient,
                                     double* p_log_prior) {
   const struct density* p = p_model->p_self;
-  const double log_density = p->terms(p, p_model->n_dim, v_theta, v_gradient);
+  const double log_density = p->terms(
+    p, p_model->n_dim, v_theta, p_log_prior != NULL, v_gradient);
   if (p_log_prior != NULL) {
     *p_log_prior += p->log_constant + log_density;
   }
