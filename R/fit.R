@@ -125,6 +125,7 @@ add_segment <- function(fit, segment) {
   fit$passes <- sum(fit$chains$passes) + sum(fit$preparation)
   fit["bias"] <- list(bias_table(fit))
   fit["noise"] <- list(add_noise(fit$noise, reports, fit$coordinates))
+  fit["step_sizes"] <- list(adapted_steps(reports, fit$coordinates))
   # where the chains stand, for sg_resume()
   n_step <- if (any(status == 0)) {
     min(vapply(reports[status == 0], function(r) r$n_step, 0))
@@ -236,6 +237,15 @@ add_noise <- function(before, reports, coordinates) {
     before <- if (is.null(before)) here else Map(`+`, before, here)
   }
   before
+}
+
+# Step sizes that were adapted one by one, chains x coordinates; else NULL.
+adapted_steps <- function(reports, coordinates) {
+  steps <- do.call(rbind, lapply(reports, function(r) r$steps))
+  if (!is.null(steps)) {
+    dimnames(steps) <- list(NULL, coordinates)
+  }
+  steps
 }
 
 # Running moments (Chan, Golub & LeVeque 1983), chain by chain.

@@ -129,7 +129,8 @@ check_step_sizes <- function(step_size, call = caller_env()) {
 #' @param adaptive (`TRUE` or `FALSE`) Set the size of each coordinate's increments during
 #'   warmup to \eqn{K / (q \tau_j)}{K / (q tau_j)}, at most `sigma`, then freeze it?
 #'   \eqn{q} is the 0.99 quantile of an increment over its size, so that 99 percent of
-#'   proposals stay within the noise tolerance.
+#'   proposals stay within the noise tolerance. The sizes found are the element
+#'   `step_sizes` of the fit, chains x coordinates, and in [noise_tolerance()].
 #'
 #' @details
 #' In coordinate \eqn{j}, with the increment \eqn{w} and the gradient estimate
@@ -140,7 +141,10 @@ check_step_sizes <- function(step_size, call = caller_env()) {
 #' * corrected: the same with \eqn{\hat g_j}{g_j} times \eqn{K / \sqrt{K^2 - \tau_j^2
 #'   w^2}}{K / sqrt(K^2 - tau_j^2 w^2)} where \eqn{|w| < K / \tau_j}{|w| < K / tau_j},
 #'   else by the sign of \eqn{w \hat g_j}{w g_j};
-#' * extreme: by that sign.
+#' * extreme: by that sign. As \eqn{\sigma}{sigma} falls the variance of a coordinate tends to
+#'   \eqn{\sigma \tau_j / (4 \phi(0))}{sigma tau_j / (4 phi(0))} times the posterior's: right
+#'   where the noise is just at the tolerance, \eqn{4 \phi(0) / \sigma}{4 phi(0) / sigma},
+#'   and zero without noise.
 #'
 #' \eqn{\tau_j}{tau_j} is the standard deviation of \eqn{\hat g_j}{g_j} with its factor
 #' \eqn{N / \sqrt n}, which Algorithms 3 and 6 of the paper leave out; its average is over

@@ -96,7 +96,7 @@ fit_step <- function(fit) {
   if (inherits(fit$kernel, "tall_kernel_sgbd")) {
     sizes <- fit$kernel$args$sigma
     if (isTRUE(fit$kernel$args$adaptive)) {
-      return(rep_len(mean(fit$chains$step_size), d))
+      return(unname(colMeans(fit$step_sizes)))
     }
     return(rep_len(sizes, d))
   }

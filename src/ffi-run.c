@@ -184,7 +184,7 @@ SEXP ffi_run_report(SEXP run) {
     "status", "coordinate", "value", "n_kept", "n_step",
     "theta", "saved", "bias", "moments", "noise",
     "n_row", "n_full", "n_accept", "n_propose", "n_outside",
-    "n_escape", "step_size", "is_done", "n_nonfinite"
+    "n_escape", "step_size", "is_done", "n_nonfinite", "steps"
   };
   const size_t n_name = sizeof(v_name) / sizeof(v_name[0]);
   const struct ffi_run* p = run_of(run);
@@ -200,7 +200,7 @@ SEXP ffi_run_report(SEXP run) {
     const struct tb_chain* p_chain = tb_run_chain(p->p_run, c);
     const struct tb_counts* p_counts = &p_chain->counts;
     const struct tb_kernel_type* kernel = p_target->p_kernel->type;
-    struct tb_kernel_info info = { NA_REAL };
+    struct tb_kernel_info info = { .step_size = NA_REAL };
     if (kernel->info != NULL) {
       kernel->info(p_chain, &info);
     }
@@ -232,6 +232,7 @@ SEXP ffi_run_report(SEXP run) {
     for (R_xlen_t k = 0; k < 9; ++k) {
       SET_VECTOR_ELT(one, 10 + k, Rf_ScalarReal(v_count[k]));
     }
+    SET_VECTOR_ELT(one, 19, copy_doubles(info.v_step, n_dim));
   }
   UNPROTECT(1);
   return out;

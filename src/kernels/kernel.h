@@ -16,6 +16,7 @@ enum tb_kernel_flag {
 
 struct tb_kernel_info {
   double step_size; /* in use now, after adaptation */
+  const double* v_step; /* n_dim, where coordinates were adapted one by one */
 };
 
 struct tb_kernel_type {

@@ -291,8 +291,10 @@ static double sgbd_beyond(const struct tb_chain* p_chain,
 
 static void sgbd_info(const struct tb_chain* p_chain,
                       struct tb_kernel_info* p_info) {
-  p_info->step_size = sqrt(p_chain->step_scale) *
-                      state_sigma(p_chain->p_kernel_state)[0];
+  const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
+  const double* v_sigma = state_sigma(p_chain->p_kernel_state);
+  p_info->step_size = sqrt(p_chain->step_scale) * v_sigma[0];
+  p_info->v_step = p_sgbd->adapts ? v_sigma : NULL;
 }
 
 const struct tb_kernel_type tb_kernel_sgbd = {

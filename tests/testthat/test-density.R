@@ -298,6 +298,15 @@ test_that("exact gradients: the bias of Barker dynamics is of order sigma^2", {
   expect_equal(bias[[3]] / 0.2^2, 0.131, tolerance = 0.01)
 })
 
+test_that("extreme: the variance tends to sigma tau / (4 phi(0))", {
+  skip_on_cran()
+  for (tau in c(2, 5)) {
+    variance <- barker_sd(0.1, normal_noise(tau, 400), tau, "extreme")^2
+    limit <- 0.1 * tau / (4 * stats::dnorm(0))
+    expect_equal(variance, limit, tolerance = 0.03)
+  }
+})
+
 # The share of draws above a value, coordinate by coordinate.
 shares_above <- function(kernel, scale, q, iter = 22000, dim = 200) {
   fit <- sg_sample(

@@ -143,9 +143,33 @@ test_that("adaptive increments keep to the tolerance and freeze", {
   expect_equal(mean(fit$chains$step_size), 1.702 / (1.233 * tau), tolerance = 0.3)
   moves <- abs(diff(plain_draws(fit)[, 1, 1]))
   ratio <- moves / fit$chains$step_size[[1]]
+  expect_equal(noise_tolerance(fit)$step, mean(fit$step_sizes))
+  expect_identical(fit$step_sizes[, 1], fit$chains$step_size)
   # increments N(sigma, (0.1 sigma)^2) of a sigma that no longer changes
   expect_equal(mean(ratio), 1, tolerance = 0.02)
   expect_equal(stats::sd(ratio), 0.1, tolerance = 0.1)
+})
+
+test_that("each coordinate gets increments of its own size", {
+  model <- model_density(
+    "normal",
+    dim = 3,
+    gradient_noise = "normal",
+    noise_scale = c(0.5, 4, 40)
+  )
+  fit <- sg_sample(
+    model,
+    kernel_sgbd(2, adaptive = TRUE),
+    iter = 400,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
+  steps <- pmin(2, 1.702 / (1.233 * c(0.5, 4, 40)))
+  expect_equal(noise_tolerance(fit)$step, steps)
+  expect_equal(unname(fit$step_sizes), rbind(steps, steps), ignore_attr = TRUE)
+  moves <- apply(abs(diff(plain_draws(fit)[, 1, ])), 2, mean)
+  expect_equal(unname(moves), steps, tolerance = 0.05)
 })
 
 # ---- the diagnostic ----------------------------------------------------------
