@@ -44,42 +44,45 @@ model <- model_glm(as.matrix(train[covariates]), train$y, prior = prior_normal(0
 mode <- find_mode(model)
 sigma <- 7.5e-4
 
-# As a statistician would write it: the minibatch is a data frame, and apply()
-# walks over its rows for the gradient of each observation.
-plain <- function(corrected, iter) {
-  row_gradient <- function(row, theta) {
-    x <- row[1:4]
-    (row[[5]] - plogis(sum(x * theta))) * x - theta / n_data
+# As a statistician would write it, and as the authors of the method did: the
+# minibatch is a data frame, and apply() walks over its rows for the gradient of
+# each observation.
+gradient_of <- function(data, theta) {
+  if (is.data.frame(data)) {
+    x <- as.matrix(data[, names(data) != "y"])
+    y <- data$y
+    return(drop(t(x) %*% (y - 1 / (1 + exp(-x %*% theta)))))
   }
+  x <- data[names(data) != "y"]
+  x * (data[["y"]] - 1 / (1 + exp(-sum(x * theta))))
+}
+plain <- function(corrected, iter) {
+  table <- train[c(covariates, "y")]
   function() {
     theta <- mode$estimate
+    draws <- matrix(NA_real_, iter, 4)
     tau <- rep(0, 4)
     cpu_seconds(for (t in seq_len(iter)) {
-      batch <- train[sample(n_data, n), c(covariates, "y")]
+      batch <- table[sample(n_data, n), ]
       if (corrected) {
-        rows <- t(apply(batch, 1, row_gradient, theta = theta))
-        gradient <- n_data / n * colSums(rows)
+        rows <- t(apply(batch, 1, gradient_of, theta = theta))
+        gradient <- n_data / n * colSums(rows) - theta
         spread <- n_data / sqrt(n) * sqrt((n_data - n) / n_data) * apply(rows, 2, sd)
         tau <- 0.9 * tau + 0.1 * spread
         noise <- tau / (1 - 0.9^t)
       } else {
-        x <- as.matrix(batch[covariates])
-        residual <- batch$y - plogis(drop(x %*% theta))
-        gradient <- n_data / n * drop(crossprod(x, residual)) - theta
+        gradient <- n_data / n * gradient_of(batch, theta) - theta
       }
-      for (j in 1:4) {
-        z <- rnorm(1, sigma, 0.1 * sigma)
-        if (!corrected) {
-          p <- 1 / (1 + exp(-z * gradient[[j]]))
-        } else if (noise[[j]] * abs(z) < 1.702) {
-          scale <- sqrt(1.702^2 / (1.702^2 - noise[[j]]^2 * z^2))
-          p <- 1 / (1 + exp(-z * gradient[[j]] * scale))
-        } else {
-          p <- as.numeric(gradient[[j]] * z > 0)
-        }
-        b <- if (runif(1) < p) 1 else -1
-        theta[[j]] <- theta[[j]] + b * z
+      z <- rnorm(4, sigma, 0.1 * sigma)
+      if (corrected) {
+        room <- 1.702^2 - noise^2 * z^2
+        scale <- ifelse(room > 0, 1.702 / sqrt(pmax(room, 0)), Inf)
+        p <- 1 / (1 + exp(-z * gradient * scale))
+      } else {
+        p <- 1 / (1 + exp(-z * gradient))
       }
+      theta <- theta + z * ifelse(runif(4) < p, 1, -1)
+      draws[t, ] <- theta
     }) / iter
   }
 }
