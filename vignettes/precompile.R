@@ -63,7 +63,8 @@ if (sys.nframe() == 0) {
       "getting-started",
       "summary",
       "control-variates",
-      "preferential-subsampling"
+      "preferential-subsampling",
+      "barker-dynamics"
     )
   }
   for (name in names) {
