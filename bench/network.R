@@ -61,7 +61,9 @@ measure <- function(widths, activation) {
   many <- matrix(theta, length(theta), passes)
   # the package's own choice of rows in a block
   per_row <- 8 * (2 * sum(widths[-1]) + length(widths) - 1)
-  block <- max(16, min(512, 2^18 %/% per_row %/% 8 * 8))
+  solo <- 2^18 %/% max(widths[-1] * (widths[-length(widths)] + 1)) %/% 8 * 8
+  most <- if (solo >= 64) min(512, solo) else 512
+  block <- max(16, min(most, 2^18 %/% per_row %/% 8 * 8))
   functions <- list(
     ours = function() {
       cpu_seconds(tallbayes:::model_evaluate(model, many)) / passes

@@ -12,6 +12,11 @@
  * copies that gemm makes of it. */
 enum { TAPE_BYTES = 1 << 18, BLOCK_LEAST = 16, BLOCK_MOST = 512 };
 
+/* Up to so many multiplications OpenBLAS keeps a gemm in one thread, which
+ * chains that have threads of their own want; not worth blocks below SOLO_LEAST
+ * rows. */
+enum { SOLO_PRODUCTS = 1 << 18, SOLO_LEAST = 64 };
+
 /* numbers of a small buffer on the stack */
 enum { PART = 256 };
 
@@ -31,15 +36,19 @@ int tb_layers_create(struct tb_layers* p_layers,
     }
     p_layers->v_width[l] = (size_t) v_width[l];
   }
+  size_t largest = 1;
   for (size_t l = 1; l < n_width; ++l) {
     const size_t n_out = p_layers->v_width[l];
+    largest = tb_max(largest, n_out * (p_layers->v_width[l - 1] + 1));
     p_layers->n_unit += n_out;
     p_layers->v_offset[l] =
       p_layers->v_offset[l - 1] + n_out * (p_layers->v_width[l - 1] + 1);
   }
   const size_t n_row_bytes =
     (2 * p_layers->n_unit + p_layers->n_layer) * sizeof(double);
-  const size_t n_block = TAPE_BYTES / n_row_bytes / 8 * 8;
+  const size_t n_fit = TAPE_BYTES / n_row_bytes / 8 * 8;
+  const size_t n_solo = SOLO_PRODUCTS / largest / 8 * 8;
+  const size_t n_block = n_solo >= SOLO_LEAST ? tb_min(n_fit, n_solo) : n_fit;
   p_layers->n_block = tb_max(BLOCK_LEAST, tb_min(BLOCK_MOST, n_block));
   return 1;
 }
