@@ -40,6 +40,8 @@
 #' * `tall_warning_size`: adaptive minibatches are nearly always as large as they
 #'   may be.
 #' * `tall_warning_monitor`: a monitor failed; the run went on.
+#' * `tall_warning_ratings`: a factorisation has more factors than users and items, or
+#'   predictions are asked for that the ratings say nothing of.
 #'
 #' @name tall_conditions
 #' @keywords internal
@@ -177,6 +179,7 @@ warning_kinds <- c(
   "mode",
   "size",
   "monitor",
+  "ratings",
   names(status_table)[-1]
 )
 

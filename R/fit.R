@@ -64,7 +64,8 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       model_label = model$label,
       family = model$family,
       prior = model$prior,
-      variables = model$variables,
+      variables = recorded(model$variables, control),
+      every_variable = model$variables,
       coordinates = model$coordinates,
       n_data = model$n_data,
       fingerprint = model$fingerprint,
@@ -95,6 +96,11 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
   add_segment(fit, segment)
 }
 
+# Of the names of all variables (coordinates), those whose draws are kept.
+recorded <- function(names, control) {
+  if (is.null(control$record)) names else names[control$record]
+}
+
 # A recipe's weights are found again when they are needed; N numbers of a user's
 # own are kept, because nothing else has them.
 light_subsample <- function(subsample) {
@@ -114,7 +120,7 @@ add_segment <- function(fit, segment) {
   fit$saved <- lapply(reports, function(r) r$saved)
   fit$bias_blocks <- c(fit$bias_blocks, segment_bias(fit, reports))
   if ("none" %in% fit$control$keep) {
-    fit$moments <- combine_moments(fit$moments, reports, fit$variables)
+    fit$moments <- combine_moments(fit$moments, reports, fit$every_variable)
   }
   if (!is.null(segment$monitor)) {
     fit$monitor <- rbind(fit$monitor, segment$monitor$table)
@@ -171,7 +177,7 @@ add_draws <- function(fit, segment, status, kept) {
   draws <- cut(buffers$draw, length(names))
   dimnames(draws) <- list(NULL, NULL, names)
   fit$draws <- bind_draws(fit$draws, draws)
-  coordinates <- fit$coordinates
+  coordinates <- recorded(fit$coordinates, fit$control)
   if (!is.null(buffers$unconstrained)) {
     unconstrained <- cut(buffers$unconstrained, length(coordinates))
     dimnames(unconstrained) <- list(NULL, NULL, coordinates)
@@ -345,7 +351,7 @@ bias_table <- function(fit) {
   se <- sqrt(colSums(residual^2 * share) / max(1, length(count) - 1))
   ratio <- sqrt(pmax(-mean, 0))
   data.frame(
-    variable = fit$variables,
+    variable = fit$every_variable,
     sd_bias = ratio - 1,
     sd_bias_se = se / (2 * pmax(ratio, 0.5))
   )

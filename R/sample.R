@@ -139,7 +139,8 @@ sg_sample <- function(
 }
 
 # sg_sample() for callers whose users typed something else (`call` is theirs).
-# in_place: the model is ours, its rows may be rewritten.
+# in_place: the model is ours, its rows may be rewritten. record: the numbers of
+# the variables whose draws are kept, NULL: all.
 sample_model <- function(
   model,
   kernel,
@@ -157,6 +158,7 @@ sample_model <- function(
   refresh,
   monitor = NULL,
   in_place = FALSE,
+  record = NULL,
   call = caller_env()
 ) {
   started <- proc.time()[["elapsed"]]
@@ -172,6 +174,7 @@ sample_model <- function(
     call
   )
   check_members(kernel, gradient, subsample, schedule, call)
+  control["record"] <- list(record)
   control["monitor"] <- list(check_monitor(monitor, model, call))
   init <- check_init(init, model, control$chains, call)
   check_kernel_bounds(kernel, model, call)
@@ -354,7 +357,7 @@ plan_explicit <- function(
     gradient <- if (!model_has_rows(model)) {
       gradient_full()
     } else {
-      gradient_cv()
+      model[["gradient"]] %||% gradient_cv()
     }
   }
   if (!model_has_rows(model)) {
@@ -447,6 +450,9 @@ check_rowless <- function(model, gradient, subsample, call) {
 }
 
 default_size <- function(model) {
+  if (!is.null(model[["batch"]])) {
+    return(min(model$n_data, model[["batch"]]))
+  }
   min(model$n_data, max(32, ceiling(2.5 * (model$n_dim - 1))))
 }
 
@@ -614,7 +620,7 @@ run_segment <- function(
   n_phase = 0,
   n_before = 0,
   saved = NULL,
-  noise_every = 20,
+  noise_every = noise_period(plan$model),
   monitor_state = list(),
   iterations_before = 0,
   label = "Sampling",
@@ -746,6 +752,12 @@ covariance_map <- function(plan, most = 1000) {
   covariance / diag(covariance)
 }
 
+# Steps between looks at the gradient noise: they cost some hundred passes over the
+# parameters, which is nothing beside the rows of a model with few of them.
+noise_period <- function(model) {
+  max(20, ceiling(model$n_dim / 500))
+}
+
 # How many blocks the bias estimate takes its standard error from.
 bias_blocks <- 20
 
@@ -755,13 +767,17 @@ make_buffers <- function(model, control, plan, n_keep) {
   keeps_draws <- "draws" %in% control$keep
   info <- model_info(model)
   filled <- function(k) rep(NA_real_, n * k)
+  which <- control$record
+  n_variable <- if (is.null(which)) info$n_natural else length(which)
+  n_dim <- if (is.null(which)) info$n_dim else length(which)
   list(
     n_keep = as.double(n_keep),
-    draw = if (keeps_draws) filled(info$n_natural),
+    which = if (!is.null(which)) as.double(which),
+    draw = if (keeps_draws) filled(n_variable),
     unconstrained = if (keeps_draws && model_is_constrained(model)) {
-      filled(info$n_dim)
+      filled(n_dim)
     },
-    gradient = if ("gradients" %in% control$keep) filled(info$n_dim),
+    gradient = if ("gradients" %in% control$keep) filled(n_dim),
     size = filled(1),
     weight = if (schedule_is_weighted(plan$schedule)) filled(1),
     log_posterior = if (kernel_has_density(plan$kernel)) filled(1)

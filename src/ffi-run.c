@@ -62,7 +62,8 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
   return out;
 }
 
-/* buffers: named list of double vectors or NULL, of n_keep * n_chain * k */
+/* buffers: named list of double vectors or NULL, of n_keep * n_chain * k;
+ * `which`: the numbers of the variables kept, NULL for all */
 static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
                                          SEXP buffers) {
   const struct tb_model* p_model = p_spec->p_model;
@@ -70,15 +71,21 @@ static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
   const size_t n_most =
     (p_spec->n_phase + p_spec->n_sampling) / p_spec->n_every;
   const size_t n = n_keep * p_spec->n_chain;
+  SEXP which = ffi_element(buffers, "which");
+  const size_t n_which = (size_t) Rf_xlength(which);
+  const bool is_all = which == R_NilValue;
   if (n_keep > n_most) {
     ffi_fault("buffers");
   }
 #define BUFFER(name, k) ffi_doubles(ffi_element(buffers, name), n * (k), name)
   return (struct tb_recorder){
     .n_keep = n_keep,
-    .v_draw = BUFFER("draw", p_model->n_natural),
-    .v_unconstrained = BUFFER("unconstrained", p_model->n_dim),
-    .v_gradient = BUFFER("gradient", p_model->n_dim),
+    .v_which = ffi_doubles(which, n_which, "which"),
+    .n_which = n_which,
+    .v_draw = BUFFER("draw", is_all ? p_model->n_natural : n_which),
+    .v_unconstrained =
+      BUFFER("unconstrained", is_all ? p_model->n_dim : n_which),
+    .v_gradient = BUFFER("gradient", is_all ? p_model->n_dim : n_which),
     .v_size = BUFFER("size", 1),
     .v_weight = BUFFER("weight", 1),
     .v_log_posterior = BUFFER("log_posterior", 1)

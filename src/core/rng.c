@@ -183,3 +183,26 @@ void tb_rng_fill_norm(struct tb_rng* p_rng, double* v_out, size_t n) {
   }
   *p_rng = rng;
 }
+
+/* ---- gamma ---- */
+
+/* G. Marsaglia and W. W. Tsang (2000), A simple method for generating gamma
+ * variables, ACM TOMS 26:363: d v with v = (1 + x / sqrt(9 d))^3, d = shape -
+ * 1/3; shapes below 1 through shape + 1 and a power of a uniform. */
+double tb_rng_gamma(struct tb_rng* p_rng, double shape) {
+  if (shape < 1) {
+    const double u = tb_rng_unif(p_rng);
+    return tb_rng_gamma(p_rng, shape + 1) * pow(u, 1 / shape);
+  }
+  const double d = shape - 1.0 / 3;
+  const double c = 1 / sqrt(9 * d);
+  for (;;) {
+    const double x = tb_rng_norm(p_rng);
+    const double root = 1 + c * x;
+    const double v = root * root * root;
+    if (v > 0 &&
+        log(tb_rng_unif(p_rng)) < 0.5 * x * x + d - d * v + d * log(v)) {
+      return d * v;
+    }
+  }
+}

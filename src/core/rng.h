@@ -3,7 +3,8 @@
  * (chain) draws; bounded integers by Lemire (2019, ACM TOMACS 29:3), without
  * modulo bias; normals by the ziggurat of Marsaglia & Tsang (2000, JSS 5:8)
  * with 256 layers, taking 52 fresh bits for the abscissa (so that the
- * low-bit correlation of the 2000 program is absent) and the exact tail. */
+ * low-bit correlation of the 2000 program is absent) and the exact tail; gamma
+ * variables by Marsaglia & Tsang (2000, ACM TOMS 26:363). */
 #ifndef TB_CORE_RNG_H
 #define TB_CORE_RNG_H
 
@@ -60,6 +61,9 @@ size_t tb_rng_index(struct tb_rng* p_rng, size_t n);
 
 /* v_out[0..n-1] uniforms, the same as n calls of tb_rng_unif(). */
 void tb_rng_fill_unif(struct tb_rng* p_rng, double* v_out, size_t n);
+
+/* Gamma(shape, rate 1), shape > 0. */
+double tb_rng_gamma(struct tb_rng* p_rng, double shape);
 
 /* One standard normal; v_out[0..n-1] standard normals. */
 double tb_rng_norm(struct tb_rng* p_rng);

@@ -21,12 +21,13 @@
  *   chain         the kernel's view          partly (struct saved)
  *   p_saved       theta, gradient, variance, yes, as one piece of n_saved bytes
  *                 kernel and estimator state
- *   v_parameter   n_dim, scratch             no
- *   v_natural     n_natural, scratch         no
+ *   v_parameter   n_dim, scratch             no: with a frame only
+ *   v_natural     n_natural, scratch         no: where variables differ
  *   v_shift       n_natural, scratch         no
- *   v_pushed      n_dim, scratch             no
- *   v_origin      n_dim                      no: restarts with each run
- *   v_norm2       n_dim, ||M_j||^2           no: 1 without a frame
+ *   v_pushed      n_dim, scratch             no: with a frame only
+ *   v_origin      n_dim                      no: with v_bias only
+ *   v_norm2       n_dim, ||M_j||^2           no: with v_bias only; 1 without a
+ *                                            frame
  *   v_bias, v_moments, v_noise               no: each run has its own
  */
 struct chain_slot {
@@ -130,6 +131,10 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
                           ? 0
                           : p_model->type->workspace_size(p_model, n_batch);
   const size_t n_vector = tb_align(n_dim * sizeof(double));
+  /* scratch that a model with many parameters should not pay for unused */
+  const size_t n_frame = p_model->p_frame == NULL ? 0 : n_dim;
+  const size_t n_differ = p_model->type->constrain == NULL ? 0 : n_natural;
+  const size_t n_bias = p_spec->n_bias_block == 0 ? 0 : n_dim;
 
   double* v_bias_map =
     arena_doubles(p_arena, p_spec->v_bias_map == NULL ? 0 : n_dim * n_dim);
@@ -145,13 +150,13 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
       p_arena->p_base == NULL ? &unused : &p_run->v_slot[c];
     struct tb_chain* p_chain = &p_slot->chain;
     p_slot->p_saved = arena_take(p_arena, p_run->n_saved);
-    p_slot->v_parameter = arena_doubles(p_arena, n_dim);
-    p_slot->v_natural = arena_doubles(p_arena, n_natural);
+    p_slot->v_parameter = arena_doubles(p_arena, n_frame);
+    p_slot->v_natural = arena_doubles(p_arena, n_differ);
     p_slot->v_shift =
       arena_doubles(p_arena, p_spec->keeps_moments ? n_natural : 0);
-    p_slot->v_pushed = arena_doubles(p_arena, n_dim);
-    p_slot->v_origin = arena_doubles(p_arena, n_dim);
-    p_slot->v_norm2 = arena_doubles(p_arena, n_dim);
+    p_slot->v_pushed = arena_doubles(p_arena, n_frame);
+    p_slot->v_origin = arena_doubles(p_arena, n_bias);
+    p_slot->v_norm2 = arena_doubles(p_arena, n_bias);
     p_slot->v_bias =
       arena_doubles(p_arena, p_spec->n_bias_block * (1 + 3 * n_dim));
     p_slot->v_moments =
@@ -572,15 +577,18 @@ static void slot_add_moments(double* v_moments,
   }
 }
 
+/* v_which: the numbers, from 1, of the n that are kept; NULL: the first n */
 static void put(double* v_array,
                 const double* v_from,
+                const double* v_which,
                 size_t n,
                 size_t n_keep,
                 size_t n_chain,
                 size_t draw,
                 size_t chain) {
   for (size_t j = 0; v_array != NULL && j < n; ++j) {
-    v_array[draw + n_keep * (chain + n_chain * j)] = v_from[j];
+    v_array[draw + n_keep * (chain + n_chain * j)] =
+      v_from[v_which == NULL ? j : (size_t) v_which[j] - 1];
   }
 }
 
@@ -593,6 +601,11 @@ static void slot_record(struct chain_slot* p_slot,
   const size_t n_keep = p_recorder->n_keep, n_chain = p_run->spec.n_chain;
   const size_t k = p_slot->report.n_kept;
   const double size = (double) p_chain->n_batch;
+  const double* v_which = p_recorder->v_which;
+  const size_t n_draw =
+    v_which == NULL ? p_model->n_natural : p_recorder->n_which;
+  const size_t n_parameter =
+    v_which == NULL ? p_model->n_dim : p_recorder->n_which;
 
   if (p_recorder->v_draw != NULL || p_recorder->v_unconstrained != NULL ||
       p_slot->v_moments != NULL) {
@@ -602,8 +615,8 @@ static void slot_record(struct chain_slot* p_slot,
       p_model->type->constrain(p_model, v_parameter, p_slot->v_natural);
       v_natural = p_slot->v_natural;
     }
-    put(p_recorder->v_draw, v_natural, p_model->n_natural, n_keep, n_chain, k, c);
-    put(p_recorder->v_unconstrained, v_parameter, p_model->n_dim, n_keep,
+    put(p_recorder->v_draw, v_natural, v_which, n_draw, n_keep, n_chain, k, c);
+    put(p_recorder->v_unconstrained, v_parameter, v_which, n_parameter, n_keep,
         n_chain, k, c);
     if (p_slot->v_moments != NULL) {
       slot_add_moments(p_slot->v_moments, v_natural, p_model->n_natural,
@@ -611,14 +624,39 @@ static void slot_record(struct chain_slot* p_slot,
     }
   }
   if (p_recorder->v_gradient != NULL) {
-    put(p_recorder->v_gradient, slot_gradient(p_slot), p_model->n_dim, n_keep,
-        n_chain, k, c);
+    put(p_recorder->v_gradient, slot_gradient(p_slot), v_which, n_parameter,
+        n_keep, n_chain, k, c);
   }
-  put(p_recorder->v_size, &size, 1, n_keep, n_chain, k, c);
-  put(p_recorder->v_weight, &p_chain->step_scale, 1, n_keep, n_chain, k, c);
-  put(p_recorder->v_log_posterior, &p_chain->log_posterior, 1, n_keep, n_chain,
-      k, c);
+  put(p_recorder->v_size, &size, NULL, 1, n_keep, n_chain, k, c);
+  put(p_recorder->v_weight, &p_chain->step_scale, NULL, 1, n_keep, n_chain, k,
+      c);
+  put(p_recorder->v_log_posterior, &p_chain->log_posterior, NULL, 1, n_keep,
+      n_chain, k, c);
   p_slot->report.n_kept += 1;
+}
+
+/* The gradient (and log posterior) where the chain stands, made anew. */
+static enum tb_status slot_gradient_anew(struct tb_run* p_run,
+                                         struct tb_chain* p_chain) {
+  return p_run->kernel.flags & TB_KERNEL_METROPOLIS
+           ? tb_metropolis_start(p_chain)
+           : tb_chain_gradient(
+               p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
+}
+
+/* The model's own draw, where one is due: by the count that goes on when a run
+ * is resumed. */
+static enum tb_status slot_gibbs(struct tb_run* p_run,
+                                 struct chain_slot* p_slot) {
+  const struct tb_model* p_model = p_run->spec.p_model;
+  struct tb_chain* p_chain = &p_slot->chain;
+  if (p_model->n_gibbs_every == 0 || p_chain->iteration == 0 ||
+      p_chain->iteration % p_model->n_gibbs_every != 0) {
+    return TB_STATUS_ok;
+  }
+  const enum tb_status status =
+    p_model->type->gibbs(p_model, &p_chain->work, p_chain->v_theta);
+  return status == TB_STATUS_ok ? slot_gradient_anew(p_run, p_chain) : status;
 }
 
 /* One step, and what follows from it. */
@@ -635,12 +673,16 @@ static void slot_advance(struct tb_run* p_run,
     if (p_chain->is_warmup) { /* not when sampling is resumed */
       slot_start_sampling(p_slot);
     }
-    memcpy(p_slot->v_origin,
-           slot_parameter(p_slot),
-           p_chain->n_dim * sizeof(double));
     if (p_slot->v_bias != NULL) {
+      memcpy(p_slot->v_origin,
+             slot_parameter(p_slot),
+             p_chain->n_dim * sizeof(double));
       slot_row_norms(p_slot);
     }
+  }
+  p_report->status = slot_gibbs(p_run, p_slot);
+  if (p_report->status != TB_STATUS_ok) {
+    return;
   }
   const bool is_sampling = step >= p_spec->n_warmup;
   const size_t n_sampled = is_sampling ? step - p_spec->n_warmup : 0;
@@ -701,10 +743,7 @@ enum tb_status tb_run_start(struct tb_run* p_run) {
       status = p_run->estimator.type->start(p_chain);
     }
     if (status == TB_STATUS_ok) {
-      status = is_metropolis
-                 ? tb_metropolis_start(p_chain)
-                 : tb_chain_gradient(
-                     p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
+      status = slot_gradient_anew(p_run, p_chain);
     }
     if (status == TB_STATUS_ok &&
         (!isfinite(tb_square_norm(p_chain->v_gradient, p_chain->n_dim)) ||

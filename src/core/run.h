@@ -48,6 +48,9 @@ struct tb_run_spec {
  * draw k of chain c of variable j stands at [k + n_keep (c + n_chain j)]. */
 struct tb_recorder {
   size_t n_keep;           /* room for so many; one more is an error */
+  const double* v_which;   /* n_which: numbers, from 1, of the variables kept in
+                              the next three instead of all; NULL: all */
+  size_t n_which;
   double* v_draw;          /* n_keep x n_chain x n_natural */
   double* v_unconstrained; /* n_keep x n_chain x n_dim */
   double* v_gradient;      /* n_keep x n_chain x n_dim, with respect to the

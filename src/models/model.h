@@ -182,6 +182,12 @@ struct tb_model_type {
                                  size_t n_point,
                                  double* v_out);
 
+  /* Draws some coordinates of v_theta from their law given the others, with the
+   * chain's stream; the run calls it before every n_gibbs_every-th step. */
+  enum tb_status (*gibbs)(const struct tb_model* p_model,
+                          const struct tb_workspace* p_work,
+                          double* v_theta);
+
   /* parameters (after the frame) -> natural scale, n_natural numbers;
    * NULL: they are natural already */
   void (*constrain)(const struct tb_model* p_model,
@@ -209,6 +215,7 @@ struct tb_model {
   size_t n_dim;     /* coordinates the sampler moves */
   size_t n_natural; /* variables the user sees */
   size_t n_scalar;  /* numbers that hold g_i, TB_MODEL_SCALAR only */
+  size_t n_gibbs_every; /* steps from one gibbs() to the next; 0: none */
   const struct tb_frame* p_frame; /* NULL: identity */
   uint64_t fingerprint;           /* of the data, to recognise them again */
   uint64_t n_stored;              /* how often store_scalar() was called */

@@ -2,18 +2,22 @@
 
 #include <string.h>
 
+extern const struct tb_model_type tb_model_bpmf;
 extern const struct tb_model_type tb_model_density;
 extern const struct tb_model_type tb_model_gaussian;
 extern const struct tb_model_type tb_model_glm;
 extern const struct tb_model_type tb_model_network;
 extern const struct tb_model_type tb_model_ica;
+extern const struct tb_model_type tb_model_pmf;
 
 const struct tb_model_type* const tb_model_registry[] = {
+  &tb_model_bpmf,
   &tb_model_density,
   &tb_model_gaussian,
   &tb_model_glm,
   &tb_model_network,
   &tb_model_ica,
+  &tb_model_pmf,
   NULL,
 };
 

@@ -68,6 +68,9 @@ enumeration_models <- function() {
       n_input = 1
     )$model
   )
+  # whole tables, and rows that share a user or an item
+  models$bpmf <- entry_factors("bpmf", n_data = 5, rank = 1)$model
+  models$pmf <- entry_factors("pmf", n_data = 5, rank = 2)$model
   center <- c(0.2, -0.1)
   chol <- matrix(c(2, 1, 0, 0.5), 2)
   models$whitened <- whitened_twin(models$poisson, center, chol, FALSE)

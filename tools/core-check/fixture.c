@@ -170,6 +170,35 @@ void fixture_network(struct fixture* p,
   free(v_prior);
 }
 
+void fixture_factors(struct fixture* p, size_t n_data, const char* name) {
+  const double n_user = 3, n_item = 2, rank = 2, alpha = 1.5, one = 1, every = 3;
+  double* v_user = check_alloc(3 * n_data, sizeof(double));
+  double* v_item = v_user + n_data;
+  double* v_rating = v_item + n_data;
+  struct tb_rng rng;
+  tb_rng_init(&rng, 23, 0, TB_STREAM_noise);
+  tb_rng_fill_norm(&rng, v_rating, n_data);
+  for (size_t i = 0; i < n_data; ++i) {
+    v_user[i] = (double) (1 + tb_rng_index(&rng, 3));
+    v_item[i] = (double) (1 + tb_rng_index(&rng, 2));
+  }
+  const struct tb_param v_param[] = {
+    { "user", v_user, n_data, n_data }, { "item", v_item, n_data, n_data },
+    { "rating", v_rating, n_data, n_data }, { "n_user", &n_user, 1, 1 },
+    { "n_item", &n_item, 1, 1 }, { "rank", &rank, 1, 1 },
+    { "alpha", &alpha, 1, 1 }, { "a0", &one, 1, 1 }, { "b0", &one, 1, 1 },
+    { "gibbs_every", &every, 1, 1 }
+  };
+  const struct tb_params params = { v_param, 10 };
+  memset(p, 0, sizeof *p);
+  p->model.type = tb_model_find(name);
+  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+    abort();
+  }
+  fixture_finish(p);
+  free(v_user);
+}
+
 void fixture_free(struct fixture* p) {
   p->model.type->destroy(&p->model);
   free(p->work.p_scratch);

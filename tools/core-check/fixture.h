@@ -35,6 +35,8 @@ void fixture_network(struct fixture* p,
                      int likelihood);
 /* independent components: n_source^2 parameters */
 void fixture_ica(struct fixture* p, size_t n_data, size_t n_source);
+/* bpmf or pmf: 3 users, 2 items, rank 2 */
+void fixture_factors(struct fixture* p, size_t n_data, const char* name);
 void fixture_free(struct fixture* p);
 
 /* n_dim numbers near zero, others for each seed */

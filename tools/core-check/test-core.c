@@ -258,6 +258,30 @@ static void normal_law(struct check* p_check) {
 }
 
 /* Layers of equal area under the curve, and rectangles that fit in it. */
+/* mean a, variance a, third central moment 2 a of Gamma(a) */
+static void gamma_law(struct check* p_check) {
+  const double v_shape[] = { 0.3, 1, 4.5, 400 };
+  struct tb_rng rng;
+  tb_rng_init(&rng, 41, 0, TB_STREAM_model);
+  for (size_t s = 0; s < 4; ++s) {
+    enum { n = 200000 };
+    const double a = v_shape[s];
+    double m1 = 0, m2 = 0, m3 = 0;
+    for (size_t k = 0; k < n; ++k) {
+      const double x = tb_rng_gamma(&rng, a);
+      const double z = (x - a) / sqrt(a);
+      CHECK(x > 0);
+      m1 += z / n;
+      m2 += z * z / n;
+      m3 += z * z * z / n;
+    }
+    /* standard errors of the first two are exact; the third's is generous */
+    CHECK(fabs(m1) < 5 / sqrt(n));
+    CHECK(fabs(m2 - 1) < 5 * sqrt((2 + 6 / a) / n));
+    CHECK(fabs(m3 - 2 / sqrt(a)) < 5 * (4 + 30 / (a * sqrt(a))) / sqrt(n));
+  }
+}
+
 static void normal_tables(struct check* p_check) {
   const double r = TB_ZIGGURAT_EDGE;
   const double area =
@@ -589,6 +613,7 @@ const struct check_case check_core[] = {
   { "rng: streams are disjoint and depend on the seed alone", rng_streams },
   { "rng: uniforms are open and uniform", rng_uniforms },
   { "rng: bounded integers are unbiased", rng_integers },
+  { "rng: gamma variables have their moments", gamma_law },
   { "rng: ziggurat layers have equal areas", normal_tables },
   { "rng: normals follow the normal law", normal_law },
   { "rng: normals beyond the last layer", normal_tail },

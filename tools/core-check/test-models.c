@@ -44,6 +44,10 @@ static bool fixture_next(struct fixture* p, size_t kind) {
     fixture_ica(p, 131, kind - 75); /* 2 to 4 sources */
     return true;
   }
+  if (kind < 82) {
+    fixture_factors(p, 131, kind == 80 ? "bpmf" : "pmf");
+    return true;
+  }
   return false;
 }
 

@@ -1,0 +1,676 @@
+/* Matrix factorisation of ratings, two models.
+ *
+ *   R_ij ~ N(m + U_i^T V_j [+ a_i + b_j], 1 / alpha),  m the mean of the ratings
+ *
+ *   bpmf  U_i ~ N(mu_U, diag(lambda_U)^-1), mu_U ~ N(mu_0, diag(lambda_U)^-1),
+ *         and V_j likewise (Mauri & Zanella 2024, section 4.3; after
+ *         Salakhutdinov & Mnih 2008, with diagonal precisions)
+ *   pmf   (U_i, a_i) ~ N(0, diag(lambda_U)^-1), (V_j, b_j) likewise (Baker,
+ *         Fearnhead, Fox & Nemeth 2019, section 5.2)
+ *   both  lambda_k ~ Gamma(a_0, rate b_0), sampled as l = log lambda
+ *
+ * With W numbers in a row (K; K + 1 with a bias, the last), the rating of (i, j)
+ * touches the two rows alone, with r = alpha (R_ij - its mean):
+ *
+ *   d log p / d (U_i, a_i) = r (V_j, 1),   d log p / d (V_j, b_j) = r (U_i, 1)
+ *
+ * These 2 W numbers are its "scalars": a table of them is what SAGA keeps. The
+ * prior, of S_1k = sum_i (U_ik - mu_k), S_2k = sum_i (U_ik - mu_k)^2 over n rows
+ * (mu = 0 and no terms in brackets for pmf):
+ *
+ *   d / d U_ik  = -lambda_k (U_ik - mu_k)
+ *   d / d mu_k  = lambda_k [S_1k - (mu_k - mu_0)]
+ *   d / d l_k   = (n [+ 1]) / 2 + a_0
+ *                 - lambda_k (b_0 + S_2k / 2 [+ (mu_k - mu_0)^2 / 2])
+ *
+ *   symbol     variable   shape, place in theta         owner
+ *   U, a       user       n_user x W, row by row        theta
+ *   V, b       item       n_item x W, after it          theta
+ *   mu_U, mu_V mean       2 x W, bpmf only              theta
+ *   l_U, l_V   log lambda 2 x W, last                   theta
+ *   (i, j, R)  v_rating   n_data                        factors
+ */
+#include "core/clip.h"
+#include "core/clones.h"
+#include "core/hash.h"
+#include "core/vector.h"
+#include "data/store.h"
+#include "models/factors.h"
+#include "models/model.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* log(2 pi) / 2 */
+#define HALF_LOG_2PI 0.91893853320467274178
+
+/* ratings ahead whose rows are fetched */
+#define FACTORS_AHEAD 8
+
+struct rating {
+  uint32_t user;
+  uint32_t item;
+  double value; /* R_ij - m */
+};
+
+struct factors {
+  struct tb_factors_shape shape;
+  size_t n_row[2]; /* users, items */
+  size_t at_row[2], at_mean[2], at_lambda[2]; /* in theta */
+  bool has_mean;
+  double alpha;
+  double mu_0, a_0, b_0;
+  struct rating* v_rating;
+};
+
+enum factors_side { SIDE_user = 0, SIDE_item = 1 };
+
+/* ------------------------------------------------------------ short vectors */
+
+TB_INLINE double dot(const double* v_x, const double* v_y, size_t n) {
+  double sum = 0;
+  size_t k = 0;
+#ifdef TB_VECTOR
+  tb_v4d s = { 0, 0, 0, 0 };
+  for (; k + 4 <= n; k += 4) {
+    s += *(const tb_v4d*) (v_x + k) * *(const tb_v4d*) (v_y + k);
+  }
+  sum = (s[0] + s[1]) + (s[2] + s[3]);
+#endif
+  for (; k < n; ++k) {
+    sum += v_x[k] * v_y[k];
+  }
+  return sum;
+}
+
+/* y += c x */
+TB_INLINE void add_scaled(double c, const double* v_x, size_t n, double* v_y) {
+  size_t k = 0;
+#ifdef TB_VECTOR
+  for (; k + 4 <= n; k += 4) {
+    *(tb_v4d*) (v_y + k) += c * *(const tb_v4d*) (v_x + k);
+  }
+#endif
+  for (; k < n; ++k) {
+    v_y[k] += c * v_x[k];
+  }
+}
+
+TB_INLINE void prefetch_row(const double* v_row, size_t n) {
+  for (size_t k = 0; k < n; k += 8) {
+    TB_PREFETCH(v_row + k);
+  }
+}
+
+/* U^T V [+ a + b] */
+TB_INLINE double mean_of(const struct tb_factors_shape* p_shape,
+                         const double* v_user,
+                         const double* v_item) {
+  const size_t n = p_shape->n_rank;
+  const double product = dot(v_user, v_item, n);
+  return p_shape->has_bias ? product + v_user[n] + v_item[n] : product;
+}
+
+/* y += c (x, 1), the gradient that the other side's row x brings */
+TB_INLINE void add_row(const struct tb_factors_shape* p_shape,
+                       double c,
+                       const double* v_other,
+                       double* v_y) {
+  add_scaled(c, v_other, p_shape->n_rank, v_y);
+  if (p_shape->has_bias) {
+    v_y[p_shape->n_rank] += c;
+  }
+}
+
+TB_CLONES
+void tb_factors_map(const struct tb_factors_shape* p_shape,
+                    const double* v_theta,
+                    const double* v_user,
+                    const double* v_item,
+                    size_t n_pair,
+                    double* v_out) {
+  const double* v_items = v_theta + p_shape->n_user * p_shape->n_width;
+  for (size_t k = 0; k < n_pair; ++k) {
+    const size_t i = (size_t) v_user[k] - 1, j = (size_t) v_item[k] - 1;
+    v_out[k] = mean_of(p_shape,
+                       v_theta + i * p_shape->n_width,
+                       v_items + j * p_shape->n_width);
+  }
+}
+
+/* ------------------------------------------------------------------ ratings */
+
+/* a rating's two rows, and where they stand in theta */
+struct pair {
+  size_t at_user, at_item;
+  const double* v_user;
+  const double* v_item;
+  double value;
+};
+
+TB_INLINE struct pair pair_at(const struct factors* p,
+                              const double* v_theta,
+                              size_t row) {
+  const struct rating* p_rating = &p->v_rating[row];
+  struct pair pair = { .value = p_rating->value };
+  pair.at_user = p_rating->user * p->shape.n_width;
+  pair.at_item = p->at_row[SIDE_item] + p_rating->item * p->shape.n_width;
+  pair.v_user = v_theta + pair.at_user;
+  pair.v_item = v_theta + pair.at_item;
+  return pair;
+}
+
+TB_INLINE void pair_prefetch(const struct factors* p,
+                             const double* v_theta,
+                             const double* v_gradient,
+                             const struct tb_batch* p_batch,
+                             size_t k) {
+  if (k >= p_batch->n_batch) {
+    return;
+  }
+  const size_t n = p->shape.n_width;
+  const struct pair next = pair_at(p, v_theta, tb_batch_row(p_batch, k));
+  prefetch_row(next.v_user, n);
+  prefetch_row(next.v_item, n);
+  prefetch_row(v_gradient + next.at_user, n);
+  prefetch_row(v_gradient + next.at_item, n);
+}
+
+/* R_ij - its mean */
+TB_INLINE double pair_error(const struct factors* p, const struct pair* p_pair) {
+  return p_pair->value - mean_of(&p->shape, p_pair->v_user, p_pair->v_item);
+}
+
+/* log p(R_ij | theta), from the error */
+static double error_log_lik(const struct factors* p, double error) {
+  return 0.5 * (log(p->alpha) - p->alpha * error * error) - HALF_LOG_2PI;
+}
+
+/* g_i(theta): W numbers for the user's row, W for the item's */
+TB_INLINE void pair_scalars(const struct factors* p,
+                            const struct pair* p_pair,
+                            double r,
+                            double* v_out) {
+  const size_t n = p->shape.n_width;
+  memset(v_out, 0, 2 * n * sizeof(double));
+  add_row(&p->shape, r, p_pair->v_item, v_out);
+  add_row(&p->shape, r, p_pair->v_user, v_out + n);
+}
+
+/* a_i, 2 W numbers: g_i(theta), less that at the reference, as it is stored or
+ * computed again (v_other: scratch). */
+TB_INLINE void pair_difference(const struct factors* p,
+                               const struct pair* p_pair,
+                               double r,
+                               size_t row,
+                               const struct tb_reference* p_reference,
+                               double* v_other,
+                               double* v_out) {
+  const size_t n = 2 * p->shape.n_width;
+  pair_scalars(p, p_pair, r, v_out);
+  if (p_reference == NULL) {
+    return;
+  }
+  const double* v_stored = v_other;
+  if (p_reference->v_scalar != NULL) {
+    v_stored = p_reference->v_scalar + row * p_reference->stride;
+  } else {
+    const struct pair at = pair_at(p, p_reference->v_theta, row);
+    pair_scalars(p, &at, p->alpha * pair_error(p, &at), v_other);
+  }
+  for (size_t k = 0; k < n; ++k) {
+    v_out[k] -= v_stored[k];
+  }
+}
+
+static size_t factors_workspace_size(const struct tb_model* p_model,
+                                     size_t n_batch) {
+  const struct factors* p = p_model->p_self;
+  (void) n_batch;
+  return 4 * p->shape.n_width * sizeof(double);
+}
+
+/* The plain estimate: nothing is subtracted, nothing but the gradient wanted. */
+TB_CLONES
+static void factors_gradient_plain(const struct factors* p,
+                                   const double* v_theta,
+                                   const struct tb_batch* p_batch,
+                                   double* v_gradient) {
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const struct pair pair = pair_at(p, v_theta, tb_batch_row(p_batch, k));
+    pair_prefetch(p, v_theta, v_gradient, p_batch, k + FACTORS_AHEAD);
+    const double c =
+      tb_batch_weight(p_batch, k) * p->alpha * pair_error(p, &pair);
+    add_row(&p->shape, c, pair.v_item, v_gradient + pair.at_user);
+    add_row(&p->shape, c, pair.v_user, v_gradient + pair.at_item);
+  }
+}
+
+TB_CLONES
+static enum tb_status factors_gradient(const struct tb_model* p_model,
+                                       const struct tb_workspace* p_work,
+                                       const double* v_theta,
+                                       const struct tb_batch* p_batch,
+                                       const struct tb_reference* p_reference,
+                                       const struct tb_sums* p_sums) {
+  const struct factors* p = p_model->p_self;
+  const size_t n = p->shape.n_width;
+  double* v_gradient = p_sums->v_gradient;
+  double* v_square = p_sums->v_square;
+  double* v_a = p_work->p_scratch;
+  double log_lik = 0;
+
+  if (p_reference == NULL && v_square == NULL && p_sums->v_scalar == NULL &&
+      p_sums->p_log_lik == NULL) {
+    factors_gradient_plain(p, v_theta, p_batch, v_gradient);
+    return TB_STATUS_ok;
+  }
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const size_t row = tb_batch_row(p_batch, k);
+    const double c = tb_batch_weight(p_batch, k);
+    const struct pair pair = pair_at(p, v_theta, row);
+    const double error = pair_error(p, &pair);
+    const double r = p->alpha * error;
+    const size_t v_at[2] = { pair.at_user, pair.at_item };
+
+    if (p_sums->p_log_lik != NULL) {
+      log_lik += c * error_log_lik(p, error);
+    }
+    if (p_sums->v_scalar != NULL) {
+      pair_scalars(p, &pair, r, p_sums->v_scalar + k * p_model->n_scalar);
+    }
+    pair_difference(p, &pair, r, row, p_reference, v_a + 2 * n, v_a);
+    for (size_t side = 0; side < 2; ++side) {
+      const double* v_half = v_a + side * n;
+      if (v_gradient != NULL) {
+        add_scaled(c, v_half, n, v_gradient + v_at[side]);
+      }
+      for (size_t j = 0; v_square != NULL && j < n; ++j) {
+        v_square[v_at[side] + j] += c * c * v_half[j] * v_half[j];
+      }
+    }
+  }
+  if (p_sums->p_log_lik != NULL) {
+    *p_sums->p_log_lik += log_lik;
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status factors_square_norms(
+  const struct tb_model* p_model,
+  const struct tb_workspace* p_work,
+  const double* v_theta,
+  const struct tb_batch* p_batch,
+  const struct tb_reference* p_reference,
+  double* v_square,
+  double* v_sum) {
+  const struct factors* p = p_model->p_self;
+  const size_t n = p->shape.n_width;
+  double* v_a = p_work->p_scratch;
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const size_t row = tb_batch_row(p_batch, k);
+    const struct pair pair = pair_at(p, v_theta, row);
+    const double r = p->alpha * pair_error(p, &pair);
+    pair_difference(p, &pair, r, row, p_reference, v_a + 2 * n, v_a);
+    v_square[k] = dot(v_a, v_a, 2 * n);
+    if (v_sum != NULL) {
+      add_scaled(1, v_a, n, v_sum + pair.at_user);
+      add_scaled(1, v_a + n, n, v_sum + pair.at_item);
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status factors_add_scalar(const struct tb_model* p_model,
+                                         const struct tb_workspace* p_work,
+                                         const struct tb_batch* p_batch,
+                                         const double* v_scalar,
+                                         double* v_sum) {
+  const struct factors* p = p_model->p_self;
+  const size_t n = p->shape.n_width;
+  (void) p_work;
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const struct pair pair = pair_at(p, v_sum, tb_batch_row(p_batch, k));
+    add_scaled(1, v_scalar + 2 * n * k, n, v_sum + pair.at_user);
+    add_scaled(1, v_scalar + 2 * n * k + n, n, v_sum + pair.at_item);
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status factors_log_lik(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_theta,
+                                      const struct tb_batch* p_batch,
+                                      double* v_out) {
+  const struct factors* p = p_model->p_self;
+  (void) p_work;
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const struct pair pair = pair_at(p, v_theta, tb_batch_row(p_batch, k));
+    v_out[k] = error_log_lik(p, pair_error(p, &pair));
+  }
+  return TB_STATUS_ok;
+}
+
+/* -------------------------------------------------------------------- prior */
+
+/* Sums over the rows of a side: S_1 and S_2, one after the other in v_sum (2 W);
+ * with v_gradient, that of the rows, -lambda (U - mu). */
+TB_CLONES
+static void side_sums(const double* v_rows,
+                      size_t n_row,
+                      size_t n_width,
+                      const double* v_mean,
+                      const double* v_lambda,
+                      double* v_gradient,
+                      double* v_sum) {
+  double* v_square = v_sum + n_width;
+  memset(v_sum, 0, 2 * n_width * sizeof(double));
+  for (size_t i = 0; i < n_row; ++i) {
+    const double* v_row = v_rows + i * n_width;
+    double* v_out = v_gradient == NULL ? NULL : v_gradient + i * n_width;
+    size_t k = 0;
+#ifdef TB_VECTOR
+    for (; k + 4 <= n_width; k += 4) {
+      const tb_v4d d =
+        *(const tb_v4d*) (v_row + k) - *(const tb_v4d*) (v_mean + k);
+      *(tb_v4d*) (v_sum + k) += d;
+      *(tb_v4d*) (v_square + k) += d * d;
+      if (v_out != NULL) {
+        *(tb_v4d*) (v_out + k) = -*(const tb_v4d*) (v_lambda + k) * d;
+      }
+    }
+#endif
+    for (; k < n_width; ++k) {
+      const double d = v_row[k] - v_mean[k];
+      v_sum[k] += d;
+      v_square[k] += d * d;
+      if (v_out != NULL) {
+        v_out[k] = -v_lambda[k] * d;
+      }
+    }
+  }
+}
+
+/* What the prior says of lambda_k on one side: lambda_k^shape exp(-lambda_k
+ * rate), Jacobian of log lambda included. */
+struct gamma_law {
+  double shape, rate;
+};
+
+static struct gamma_law side_law(const struct factors* p,
+                                 enum factors_side side,
+                                 double mean,
+                                 double square) {
+  const double d = mean - p->mu_0;
+  return (struct gamma_law){
+    .shape = p->a_0 + 0.5 * (double) (p->n_row[side] + p->has_mean),
+    .rate = p->b_0 + 0.5 * square + (p->has_mean ? 0.5 * d * d : 0)
+  };
+}
+
+/* log p of a side, without its constant; SETS its part of v_gradient. */
+static double side_prior(const struct factors* p,
+                         enum factors_side side,
+                         const double* v_theta,
+                         double* v_scratch,
+                         double* v_gradient) {
+  const size_t n = p->shape.n_width;
+  const double* v_log = v_theta + p->at_lambda[side];
+  const double* v_mean = v_theta + p->at_mean[side];
+  double* v_lambda = v_scratch;
+  double* v_sum = v_scratch + n;
+  double* v_zero = v_scratch + 3 * n;
+  double log_prior = 0;
+
+  if (!p->has_mean) {
+    memset(v_zero, 0, n * sizeof(double));
+    v_mean = v_zero;
+  }
+  for (size_t k = 0; k < n; ++k) {
+    v_lambda[k] = exp(v_log[k]);
+  }
+  side_sums(v_theta + p->at_row[side], p->n_row[side], n, v_mean, v_lambda,
+            v_gradient + p->at_row[side], v_sum);
+  for (size_t k = 0; k < n; ++k) {
+    const struct gamma_law law = side_law(p, side, v_mean[k], v_sum[n + k]);
+    if (p->has_mean) {
+      v_gradient[p->at_mean[side] + k] =
+        v_lambda[k] * (v_sum[k] - (v_mean[k] - p->mu_0));
+    }
+    v_gradient[p->at_lambda[side] + k] = law.shape - law.rate * v_lambda[k];
+    log_prior += law.shape * v_log[k] - law.rate * v_lambda[k];
+  }
+  return log_prior;
+}
+
+static enum tb_status factors_prior(const struct tb_model* p_model,
+                                    const struct tb_workspace* p_work,
+                                    const double* v_theta,
+                                    double* v_gradient,
+                                    double* p_log_prior) {
+  const struct factors* p = p_model->p_self;
+  const double log_prior =
+    side_prior(p, SIDE_user, v_theta, p_work->p_scratch, v_gradient) +
+    side_prior(p, SIDE_item, v_theta, p_work->p_scratch, v_gradient);
+  if (p_log_prior != NULL) {
+    *p_log_prior += log_prior;
+  }
+  return TB_STATUS_ok;
+}
+
+/* log lambda from its full conditional: lambda_k ~ Gamma(shape, rate) */
+static enum tb_status factors_gibbs(const struct tb_model* p_model,
+                                    const struct tb_workspace* p_work,
+                                    double* v_theta) {
+  const struct factors* p = p_model->p_self;
+  const size_t n = p->shape.n_width;
+  double* v_sum = p_work->p_scratch;
+  double* v_mean = v_sum + 2 * n;
+  for (size_t side = 0; side < 2; ++side) {
+    memset(v_mean, 0, n * sizeof(double));
+    if (p->has_mean) {
+      memcpy(v_mean, v_theta + p->at_mean[side], n * sizeof(double));
+    }
+    side_sums(v_theta + p->at_row[side], p->n_row[side], n, v_mean, v_mean,
+              NULL, v_sum);
+    for (size_t k = 0; k < n; ++k) {
+      const struct gamma_law law =
+        side_law(p, (enum factors_side) side, v_mean[k], v_sum[n + k]);
+      v_theta[p->at_lambda[side] + k] =
+        log(tb_rng_gamma(p_work->p_rng, law.shape) / law.rate);
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+/* --------------------------------------------------------------------- rest */
+
+/* norms of the gradients; no Hessian, no global Lipschitz constants */
+static enum tb_status factors_weights(const struct tb_model* p_model,
+                                      enum tb_weight_type type,
+                                      const double* v_theta,
+                                      const double* v_chol,
+                                      double* v_out,
+                                      int n_threads) {
+  (void) v_chol;
+  (void) n_threads;
+  if (type != TB_WEIGHT_gradient) {
+    return TB_STATUS_unsupported;
+  }
+  const struct tb_workspace work = {
+    .p_scratch = malloc(factors_workspace_size(p_model, 0))
+  };
+  if (work.p_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  const struct tb_batch all = { .n_batch = p_model->n_data, .weight = 1 };
+  factors_square_norms(p_model, &work, v_theta, &all, NULL, v_out, NULL);
+  for (size_t i = 0; i < p_model->n_data; ++i) {
+    v_out[i] = sqrt(v_out[i]);
+  }
+  free(work.p_scratch);
+  return TB_STATUS_ok;
+}
+
+static double factors_lipschitz_prior(const struct tb_model* p_model) {
+  (void) p_model;
+  return NAN; /* log lambda is sampled */
+}
+
+/* log lambda -> lambda, the last coordinates */
+static void factors_constrain(const struct tb_model* p_model,
+                              const double* v_theta,
+                              double* v_natural) {
+  const struct factors* p = p_model->p_self;
+  const size_t at = p->at_lambda[SIDE_user];
+  memcpy(v_natural, v_theta, at * sizeof(double));
+  for (size_t j = at; j < p_model->n_dim; ++j) {
+    v_natural[j] = exp(v_theta[j]);
+  }
+}
+
+/* --------------------------------------------------------------------- life */
+
+static size_t factors_memory(const struct tb_model* p_model) {
+  return p_model->n_data * sizeof(struct rating);
+}
+
+static void factors_destroy(struct tb_model* p_model) {
+  struct factors* p = p_model->p_self;
+  if (p == NULL) {
+    return;
+  }
+  tb_big_free(p->v_rating, p_model->n_data * sizeof(struct rating));
+  free(p);
+  p_model->p_self = NULL;
+}
+
+/* numbers from 1 to n_most */
+static bool are_numbers(const struct tb_param* p_param, double n_most) {
+  for (size_t i = 0; i < p_param->n_value; ++i) {
+    const double x = p_param->v_value[i];
+    if (!(x >= 1) || x > n_most || x != floor(x)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void factors_lay_out(struct factors* p, struct tb_model* p_model) {
+  const size_t n = p->shape.n_width;
+  size_t at = 0;
+  for (size_t side = 0; side < 2; ++side) {
+    p->at_row[side] = at;
+    at += p->n_row[side] * n;
+  }
+  for (size_t side = 0; side < 2; ++side) {
+    p->at_mean[side] = at;
+    at += p->has_mean ? n : 0;
+  }
+  for (size_t side = 0; side < 2; ++side) {
+    p->at_lambda[side] = at;
+    at += n;
+  }
+  p_model->n_dim = p_model->n_natural = at;
+  p_model->n_scalar = 2 * n;
+}
+
+/* Parameters: "user", "item" (numbers from 1), "rating" (n_data each), "n_user",
+ * "n_item", "rank", "center" (m), "alpha", "mu0", "a0", "b0", "gibbs_every". */
+static enum tb_status factors_create(struct tb_model* p_model,
+                                     const struct tb_params* p_params,
+                                     bool has_mean) {
+  const struct tb_param* p_user = tb_params_find(p_params, "user");
+  const struct tb_param* p_item = tb_params_find(p_params, "item");
+  const struct tb_param* p_value = tb_params_find(p_params, "rating");
+  const double n_user = tb_params_number(p_params, "n_user", 0);
+  const double n_item = tb_params_number(p_params, "n_item", 0);
+  const double rank = tb_params_number(p_params, "rank", 0);
+  const double alpha = tb_params_number(p_params, "alpha", 0);
+  const double a_0 = tb_params_number(p_params, "a0", 0);
+  const double b_0 = tb_params_number(p_params, "b0", 0);
+  const double center = tb_params_number(p_params, "center", 0);
+
+  if (p_user == NULL || p_item == NULL || p_value == NULL ||
+      p_value->n_value == 0 || p_user->n_value != p_value->n_value ||
+      p_item->n_value != p_value->n_value || !(rank >= 1) || !(alpha > 0) ||
+      !(a_0 > 0) || !(b_0 > 0) || n_user > UINT32_MAX || n_item > UINT32_MAX ||
+      !are_numbers(p_user, n_user) || !are_numbers(p_item, n_item)) {
+    return TB_STATUS_argument;
+  }
+  struct factors* p = calloc(1, sizeof(*p));
+  const size_t n_data = p_value->n_value;
+  struct rating* v_rating = tb_big_alloc(n_data * sizeof(*v_rating));
+  if (p == NULL || v_rating == NULL) {
+    tb_big_free(v_rating, n_data * sizeof(*v_rating));
+    free(p);
+    return TB_STATUS_memory;
+  }
+  p->shape = (struct tb_factors_shape){
+    .n_user = (size_t) n_user,
+    .n_item = (size_t) n_item,
+    .n_rank = (size_t) rank,
+    .n_width = (size_t) rank + !has_mean,
+    .has_bias = !has_mean
+  };
+  p->n_row[SIDE_user] = (size_t) n_user;
+  p->n_row[SIDE_item] = (size_t) n_item;
+  p->has_mean = has_mean;
+  p->alpha = alpha;
+  p->mu_0 = tb_params_number(p_params, "mu0", 0);
+  p->a_0 = a_0;
+  p->b_0 = b_0;
+  p->v_rating = v_rating;
+  for (size_t i = 0; i < n_data; ++i) {
+    v_rating[i] =
+      (struct rating){ .user = (uint32_t) (p_user->v_value[i] - 1),
+                       .item = (uint32_t) (p_item->v_value[i] - 1),
+                       .value = p_value->v_value[i] - center };
+  }
+  p_model->p_self = p;
+  p_model->n_data = n_data;
+  p_model->p_frame = NULL;
+  p_model->n_gibbs_every =
+    (size_t) tb_params_number(p_params, "gibbs_every", 0);
+  factors_lay_out(p, p_model);
+
+  const double v_option[] = { n_user, n_item,  rank, alpha,
+                              center, p->mu_0, a_0,  b_0 };
+  uint64_t hash = tb_hash_doubles(has_mean, v_option, 8);
+  hash = tb_hash_doubles(hash, p_user->v_value, n_data);
+  hash = tb_hash_doubles(hash, p_item->v_value, n_data);
+  p_model->fingerprint = tb_hash_doubles(hash, p_value->v_value, n_data);
+  return TB_STATUS_ok;
+}
+
+static enum tb_status bpmf_create(struct tb_model* p_model,
+                                  const struct tb_params* p_params) {
+  return factors_create(p_model, p_params, true);
+}
+
+static enum tb_status pmf_create(struct tb_model* p_model,
+                                 const struct tb_params* p_params) {
+  return factors_create(p_model, p_params, false);
+}
+
+/* one table but for three entries */
+#define FACTORS_TYPE(name_, citation_, create_)                               \
+  {                                                                           \
+    .name = name_, .citation = citation_, .flags = TB_MODEL_SCALAR,           \
+    .create = create_, .destroy = factors_destroy, .prior = factors_prior,    \
+    .gradient = factors_gradient, .workspace_size = factors_workspace_size,   \
+    .log_lik = factors_log_lik, .square_norms = factors_square_norms,         \
+    .add_scalar = factors_add_scalar, .gibbs = factors_gibbs,                 \
+    .weights = factors_weights, .lipschitz_prior = factors_lipschitz_prior,   \
+    .constrain = factors_constrain, .memory = factors_memory                  \
+  }
+
+const struct tb_model_type tb_model_bpmf =
+  FACTORS_TYPE("bpmf", "Mauri & Zanella (2024), AISTATS", bpmf_create);
+
+const struct tb_model_type tb_model_pmf = FACTORS_TYPE(
+  "pmf",
+  "Baker, Fearnhead, Fox & Nemeth (2019), Stat. Comput. 29:599",
+  pmf_create);
