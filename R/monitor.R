@@ -145,7 +145,7 @@ check_monitor <- function(monitor, model, call) {
 
 check_one_monitor <- function(monitor, name, model, call) {
   arg <- paste0("monitor$", name)
-  if (is.function(monitor)) {
+  if (is.function(monitor) || inherits(monitor, "tall_monitor_ratings")) {
     return(invisible())
   }
   if (!inherits(monitor, "tall_monitor")) {
@@ -269,15 +269,24 @@ monitor_recorder <- function(monitor, model, state = list()) {
   lengths <- list()
   value_of <- function(name, chain, iteration, position, is_warmup) {
     one <- monitor$monitors[[name]]
-    theta <- stats::setNames(position$variable[, chain], model$variables)
+    theta <- function() {
+      stats::setNames(position$variable[, chain], model$variables)
+    }
     key <- paste(name, chain)
     if (is.function(one)) {
-      return(list(draw = user_value(one, theta, name, lengths, function(n) {
+      return(list(draw = user_value(one, theta(), name, lengths, function(n) {
         lengths[[name]] <<- n
       })))
     }
     before <- if (!is_warmup) state[[key]]
-    out <- evaluate_monitor(one, model, position$parameter[, chain], theta, before)
+    # `theta` stays a promise where it is not looked at: it may be long
+    out <- evaluate_monitor(
+      one,
+      model,
+      position$parameter[, chain],
+      theta(),
+      before
+    )
     if (!is_warmup) {
       state[[key]] <<- out$state
     }
@@ -333,6 +342,9 @@ user_value <- function(f, theta, name, lengths, remember) {
 
 monitor_rows <- function(iteration, chain, name, values) {
   values <- Filter(function(v) !is.null(v), values)
+  if (length(values) == 0) {
+    return(NULL)
+  }
   counts <- vapply(values, length, 1L)
   value <- unlist(lapply(values, as.double), use.names = FALSE)
   inner <- unlist(lapply(values, function(v) {

@@ -339,6 +339,24 @@ check_init <- function(init, model, chains, call) {
 
 # ---- plans -------------------------------------------------------------------
 
+# A momentum that was drawn for one theta is not the law's for the theta that a
+# Gibbs draw leaves.
+check_gibbs <- function(kernel, model, call) {
+  if (is.null(model[["gibbs_every"]]) || !isTRUE(kernel$args$exact)) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.code kernel_{kernel$name}(exact = TRUE)} cannot be exact where
+       {.fn {model$label}} draws some parameters itself.",
+      i = "Make the model with {.code gibbs_every = NULL}."
+    ),
+    argument = "gibbs_every",
+    call = call
+  )
+}
+
 # A kernel as given, in the model's own coordinates.
 plan_explicit <- function(
   model,
@@ -349,6 +367,7 @@ plan_explicit <- function(
   control,
   call
 ) {
+  check_gibbs(kernel, model, call)
   if (kernel_is_metropolis(kernel)) {
     check_has_density(kernel, model, call)
     gradient <- metropolis_gradient(kernel, gradient, subsample, schedule, call)
