@@ -24,7 +24,7 @@
  *   v_parameter   n_dim, scratch             no: with a frame only
  *   v_natural     n_natural, scratch         no: where variables differ
  *   v_shift       n_natural, scratch         no
- *   v_pushed      n_dim, scratch             no: with a frame only
+ *   v_pushed      n_dim, scratch             no: with a frame or v_bias only
  *   v_origin      n_dim                      no: with v_bias only
  *   v_norm2       n_dim, ||M_j||^2           no: with v_bias only; 1 without a
  *                                            frame
@@ -154,7 +154,7 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
     p_slot->v_natural = arena_doubles(p_arena, n_differ);
     p_slot->v_shift =
       arena_doubles(p_arena, p_spec->keeps_moments ? n_natural : 0);
-    p_slot->v_pushed = arena_doubles(p_arena, n_frame);
+    p_slot->v_pushed = arena_doubles(p_arena, tb_max(n_frame, n_bias));
     p_slot->v_origin = arena_doubles(p_arena, n_bias);
     p_slot->v_norm2 = arena_doubles(p_arena, n_bias);
     p_slot->v_bias =

@@ -208,6 +208,18 @@ test_that("runs with Gibbs draws do not depend on how they are run", {
   expect_false(identical(other$draws, whole$draws))
 })
 
+test_that("a momentum that must be exact goes with no Gibbs draws", {
+  d <- triplets()
+  model <- model_pmf(d$user, d$item, d$rating, 2, gibbs_every = 3)
+  expect_snapshot(
+    sg_sample(
+      model,
+      kernel_adam_mcmc(0.01, 0.01, exact = TRUE, momentum_sd = 1)
+    ),
+    error = TRUE
+  )
+})
+
 # A Gibbs sampler of all parameters, in plain R: expected ratings of the first
 # pair and logs of the first precisions, averaged over a chain.
 plain_gibbs <- function(d, rank, alpha, mu0, a0, b0, has_bias, n_iter) {
