@@ -64,7 +64,8 @@ if (sys.nframe() == 0) {
       "summary",
       "control-variates",
       "preferential-subsampling",
-      "barker-dynamics"
+      "barker-dynamics",
+      "neural-networks"
     )
   }
   for (name in names) {
