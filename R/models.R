@@ -585,6 +585,9 @@ print.tall_model <- function(x, ...) {
   if (!is.null(x$family)) {
     cat(": ", x$family$name, " (", x$family$link, ")", sep = "")
   }
+  if (!is.null(x$title)) {
+    cat(": ", x$title, sep = "")
+  }
   cat("\n")
   cat(
     "  ",

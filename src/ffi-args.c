@@ -60,6 +60,12 @@ struct tb_params ffi_params(SEXP x) {
     if (value == R_NilValue) {
       continue;
     }
+    if (TYPEOF(value) == EXTPTRSXP) {
+      v_param[n_param++] = (struct tb_param){
+        .name = CHAR(STRING_ELT(names, i)), .v_value = R_ExternalPtrAddr(value)
+      };
+      continue;
+    }
     if (TYPEOF(value) != REALSXP) {
       ffi_fault(CHAR(STRING_ELT(names, i)));
     }

@@ -24,7 +24,8 @@ const char* ffi_string(SEXP x, const char* name);
 /* data pointer of a double vector of n values, or NULL for NULL */
 double* ffi_doubles(SEXP x, size_t n, const char* name);
 
-/* list(name = , params = list(...)) ; params of doubles, NULLs left out */
+/* list(name = , params = list(...)) ; params of doubles, NULLs left out, or an
+ * external pointer, whose address goes to v_value, with n_value 0 */
 struct tb_member ffi_member(SEXP x);
 struct tb_params ffi_params(SEXP x);
 

@@ -83,6 +83,8 @@ SEXP ffi_model_create(SEXP name, SEXP params) {
   SEXP ptr = PROTECT(model_pointer());
   struct tb_model* p_model = model_attach(ptr);
   enum tb_status status = TB_STATUS_memory;
+  /* a user's compiled code is needed as long as the model */
+  R_SetExternalPtrProtected(ptr, ffi_element(params, "table"));
   if (p_model != NULL) {
     p_model->type = type;
     status = type->create(p_model, &parsed);

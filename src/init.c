@@ -26,6 +26,7 @@ SEXP ffi_model_to_parameter(SEXP, SEXP);
 SEXP ffi_model_to_sampler(SEXP, SEXP);
 SEXP ffi_model_weights(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_whiten(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_native_info(SEXP);
 SEXP ffi_network_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_registry(SEXP);
 SEXP ffi_rng_index(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -62,6 +63,7 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_model_to_sampler, 2),
   DOOR(ffi_model_weights, 5),
   DOOR(ffi_model_whiten, 5),
+  DOOR(ffi_native_info, 1),
   DOOR(ffi_network_map, 4),
   DOOR(ffi_registry, 1),
   DOOR(ffi_rng_index, 5),

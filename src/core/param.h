@@ -11,7 +11,8 @@
 
 struct tb_param {
   const char* name;
-  const double* v_value; /* n_value doubles, column-major if a matrix */
+  const double* v_value; /* n_value doubles, column-major if a matrix; with
+                            n_value 0 the address of something else */
   size_t n_value;
   size_t n_row; /* rows if a matrix, n_value otherwise */
 };

@@ -1,5 +1,5 @@
-/* Rows of a minibatch and their multipliers, as schemes hand them out and
- * models go through them. */
+/* Rows of a minibatch and their multipliers, struct tb_batch of tallbayes.h, as
+ * schemes hand them out and models go through them. */
 #ifndef TB_MODELS_BATCH_H
 #define TB_MODELS_BATCH_H
 
@@ -7,25 +7,7 @@
 #include "data/store.h"
 
 #include <stddef.h>
-
-/* Rows and their multipliers c_i. */
-struct tb_batch {
-  size_t n_batch;
-  const size_t* v_index;  /* n_batch row numbers; NULL: start, start + 1, ... */
-  size_t start;           /* used when v_index is NULL */
-  const double* v_weight; /* n_batch multipliers; NULL: all equal `weight` */
-  double weight;
-  double finite;          /* factor of the noise variance: 1 with replacement,
-                             1 - n/N without, 0 for all rows */
-};
-
-static inline size_t tb_batch_row(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
-}
-
-static inline double tb_batch_weight(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_weight == NULL ? p_batch->weight : p_batch->v_weight[k];
-}
+#include <tallbayes.h>
 
 /* At most n_most of its rows, from `first` on. */
 static inline struct tb_batch tb_batch_part(const struct tb_batch* p_batch,

@@ -10,7 +10,10 @@
  * once per minibatch, never per row.
  *
  * Coordinates: functions take the SAMPLER coordinates (phi when the model
- * has a frame, theta otherwise). */
+ * has a frame, theta otherwise).
+ *
+ * Batches, references and sums are those of tallbayes.h, which models of
+ * users include. */
 #ifndef TB_MODELS_MODEL_H
 #define TB_MODELS_MODEL_H
 
@@ -23,24 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* The point that control variates subtract. */
-struct tb_reference {
-  const double* v_theta;  /* n_dim, sampler coordinates */
-  const double* v_scalar; /* r_i at v_scalar[i * stride], n_scalar numbers; NULL:
-                             none stored */
-  size_t stride;
-};
-
-/* What one pass over rows adds up. A NULL member is not wanted; those given
- * are ADDED to, except v_scalar, which is set.
- * With a_i = g_i(theta), or g_i(theta) - g_i(reference): */
-struct tb_sums {
-  double* v_gradient; /* n_dim: sum_i c_i a_i */
-  double* v_square;   /* n_dim: sum_i (c_i a_ij)^2 */
-  double* p_log_lik;  /* sum_i c_i log p(y_i | theta) */
-  double* v_scalar;   /* n_batch x n_scalar: r_i(theta), TB_MODEL_SCALAR only */
-};
+#include <tallbayes.h>
 
 /* What a chain lends to the model for one call. */
 struct tb_workspace {

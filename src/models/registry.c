@@ -9,6 +9,7 @@ extern const struct tb_model_type tb_model_glm;
 extern const struct tb_model_type tb_model_network;
 extern const struct tb_model_type tb_model_ica;
 extern const struct tb_model_type tb_model_pmf;
+extern const struct tb_model_type tb_model_native;
 
 const struct tb_model_type* const tb_model_registry[] = {
   &tb_model_bpmf,
@@ -18,6 +19,7 @@ const struct tb_model_type* const tb_model_registry[] = {
   &tb_model_network,
   &tb_model_ica,
   &tb_model_pmf,
+  &tb_model_native,
   NULL,
 };
 

@@ -108,7 +108,7 @@ conformance_models <- function() {
     "gaussian" = entry_gaussian(),
     "gaussian, one coordinate" = entry_gaussian(n_data = 9, n_dim = 1)
   )
-  c(entries, network_entries(), factors_entries())
+  c(entries, network_entries(), factors_entries(), native_entries())
 }
 
 entry_glm <- function(

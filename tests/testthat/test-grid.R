@@ -66,8 +66,12 @@ step_size <- 0.25
 test_that("the grid has every member of every family", {
   name_of <- function(entries) unique(vapply(entries, function(e) e$name, ""))
   # components and factorisations have no closed form: test-ica.R and
-  # test-factors.R have exact samplers for them
-  expect_setequal(c(names(problems), "ica", "bpmf", "pmf"), registered("model"))
+  # test-factors.R have exact samplers for them; test-native.R holds models of
+  # users against built-in ones
+  expect_setequal(
+    c(names(problems), "ica", "bpmf", "pmf", "native"),
+    registered("model")
+  )
   expect_covered("kernel", name_of(kernels))
   expect_covered("gradient", name_of(gradients))
   # "fixed" is one minibatch for ever, which no chain can sample from

@@ -125,6 +125,212 @@ void fixture_ica(struct fixture* p, size_t n_data, size_t n_source) {
   free(v_x);
 }
 
+/* ---- a user's model: y_i ~ N(x_i^T theta, 1), theta ~ N(0, I) ---- */
+
+static enum tb_status user_prior(const struct tb_native* p_native,
+                                 void* p_scratch,
+                                 const double* v_theta,
+                                 double* v_gradient,
+                                 double* p_log_prior) {
+  (void) p_scratch;
+  for (size_t j = 0; j < p_native->n_dim; ++j) {
+    v_gradient[j] = -v_theta[j];
+    if (p_log_prior != NULL) {
+      *p_log_prior -= 0.5 * v_theta[j] * v_theta[j];
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+/* r_i = y_i - x_i^T theta of a block */
+static void user_errors(const struct tb_native* p_native,
+                        const struct tb_batch* p_batch,
+                        size_t first,
+                        const double* v_padded,
+                        double* v_out) {
+  double v_y[TB_BLOCK];
+  tb_array_dot(
+    tb_array_find(p_native, "x"), p_batch, first, v_padded, v_out);
+  tb_array_take(tb_array_find(p_native, "y"), p_batch, first, v_y);
+  for (size_t k = 0; k < tb_block_size(p_batch, first); ++k) {
+    v_out[k] = v_y[k] - v_out[k];
+  }
+}
+
+static enum tb_status user_gradient(const struct tb_native* p_native,
+                                    void* p_scratch,
+                                    const double* v_theta,
+                                    const struct tb_batch* p_batch,
+                                    const struct tb_reference* p_reference,
+                                    const struct tb_sums* p_sums) {
+  const struct tb_array* p_x = tb_array_find(p_native, "x");
+  const size_t stride = p_x->stride;
+  double *v_padded = p_scratch, *v_other = v_padded + stride;
+  double *v_sum = v_other + stride, *v_square = v_sum + stride;
+  const bool is_stored = p_reference != NULL && p_reference->v_scalar != NULL;
+  tb_array_pad(p_x, v_theta, v_padded);
+  if (p_reference != NULL && !is_stored) {
+    tb_array_pad(p_x, p_reference->v_theta, v_other);
+  }
+  memset(v_sum, 0, 2 * stride * sizeof(double));
+  for (size_t b = 0; b < p_batch->n_batch; b += TB_BLOCK) {
+    double v_r[TB_BLOCK], v_before[TB_BLOCK] = { 0 };
+    user_errors(p_native, p_batch, b, v_padded, v_r);
+    if (is_stored) {
+      tb_reference_take(p_native, p_reference, 1, p_batch, b, v_before);
+    } else if (p_reference != NULL) {
+      user_errors(p_native, p_batch, b, v_other, v_before);
+    }
+    for (size_t k = 0; k < tb_block_size(p_batch, b); ++k) {
+      const double c = tb_batch_weight(p_batch, b + k);
+      if (p_sums->p_log_lik != NULL) {
+        *p_sums->p_log_lik -= 0.5 * c * v_r[k] * v_r[k];
+      }
+      if (p_sums->v_scalar != NULL) {
+        p_sums->v_scalar[b + k] = v_r[k];
+      }
+      v_r[k] = c * (v_r[k] - v_before[k]);
+    }
+    tb_array_add(
+      p_x, p_batch, b, v_r, v_sum, p_sums->v_square == NULL ? NULL : v_square);
+  }
+  const struct tb_sums all = { .v_gradient = p_sums->v_gradient };
+  tb_sums_add(&all, p_native->n_dim, 1, v_sum);
+  for (size_t j = 0; p_sums->v_square != NULL && j < p_native->n_dim; ++j) {
+    p_sums->v_square[j] += v_square[j];
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status user_log_lik(const struct tb_native* p_native,
+                                   void* p_scratch,
+                                   const double* v_theta,
+                                   const struct tb_batch* p_batch,
+                                   double* v_out) {
+  tb_array_pad(tb_array_find(p_native, "x"), v_theta, p_scratch);
+  for (size_t b = 0; b < p_batch->n_batch; b += TB_BLOCK) {
+    double v_r[TB_BLOCK];
+    user_errors(p_native, p_batch, b, p_scratch, v_r);
+    for (size_t k = 0; k < tb_block_size(p_batch, b); ++k) {
+      v_out[b + k] = -0.5 * v_r[k] * v_r[k];
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static size_t user_scratch_size(const struct tb_native* p_native,
+                                size_t n_batch) {
+  (void) n_batch;
+  return 4 * tb_array_find(p_native, "x")->stride * sizeof(double);
+}
+
+/* x x^T and I, one row at a time */
+static enum tb_status user_curvature(const struct tb_native* p_native,
+                                     void* p_scratch,
+                                     const double* v_theta,
+                                     const struct tb_batch* p_batch,
+                                     double* v_hessian) {
+  const size_t n_dim = p_native->n_dim;
+  (void) p_scratch;
+  (void) v_theta;
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_hessian[j * n_dim + j] += 1;
+  }
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const double* v_x = tb_array_row(
+      tb_array_find(p_native, "x"), tb_batch_row(p_batch, k));
+    for (size_t i = 0; i < n_dim * n_dim; ++i) {
+      v_hessian[i] +=
+        tb_batch_weight(p_batch, k) * v_x[i / n_dim] * v_x[i % n_dim];
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status user_create(struct tb_native* p_native) {
+  p_native->p_self = malloc(1);
+  return p_native->p_self == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+}
+
+static void user_destroy(struct tb_native* p_native) {
+  free(p_native->p_self);
+}
+
+static enum tb_status user_add_scalar(const struct tb_native* p_native,
+                                      void* p_scratch,
+                                      const struct tb_batch* p_batch,
+                                      const double* v_scalar,
+                                      double* v_sum) {
+  const struct tb_array* p_x = tb_array_find(p_native, "x");
+  double* v_padded = p_scratch;
+  memset(v_padded, 0, p_x->stride * sizeof(double));
+  for (size_t b = 0; b < p_batch->n_batch; b += TB_BLOCK) {
+    tb_array_add(p_x, p_batch, b, v_scalar + b, v_padded, NULL);
+  }
+  const struct tb_sums sums = { .v_gradient = v_sum };
+  tb_sums_add(&sums, p_native->n_dim, 1, v_padded);
+  return TB_STATUS_ok;
+}
+
+const struct tb_native_type fixture_user = {
+  .version = TALLBAYES_API_VERSION,
+  .name = "user",
+  .prior = user_prior,
+  .gradient = user_gradient,
+  .log_lik = user_log_lik,
+  .create = user_create,
+  .destroy = user_destroy,
+  .scratch_size = user_scratch_size,
+  .curvature = user_curvature,
+  .n_scalar = 1,
+  .add_scalar = user_add_scalar
+};
+
+enum tb_status fixture_native_create(struct tb_model* p_model,
+                                     const struct tb_native_type* p_type,
+                                     size_t n_data,
+                                     size_t n_dim) {
+  double* v_x = check_alloc(n_data * (n_dim + 1), sizeof(double));
+  double* v_y = v_x + n_data * n_dim;
+  const double rows = (double) n_data, dims = (double) n_dim;
+  struct tb_rng rng;
+  tb_rng_init(&rng, 23, 0, TB_STREAM_noise);
+  tb_rng_fill_norm(&rng, v_x, n_data * (n_dim + 1));
+  const struct tb_param v_param[] = {
+    { "table", (const double*) (const void*) p_type, 0, 0 },
+    { "n_dim", &dims, 1, 1 },
+    { "n_data", &rows, 1, 1 },
+    { "x", v_x, n_data * n_dim, n_data },
+    { "y", v_y, n_data, n_data }
+  };
+  const struct tb_params params = { v_param, 5 };
+  memset(p_model, 0, sizeof *p_model);
+  p_model->type = tb_model_find("native");
+  const enum tb_status status = p_model->type->create(p_model, &params);
+  free(v_x);
+  return status;
+}
+
+void fixture_native(struct fixture* p,
+                    size_t n_data,
+                    size_t n_dim,
+                    bool is_minimal) {
+  struct tb_native_type type = fixture_user;
+  if (is_minimal) {
+    type.create = NULL;
+    type.destroy = NULL;
+    type.curvature = NULL;
+    type.n_scalar = 0;
+    type.add_scalar = NULL;
+  }
+  memset(p, 0, sizeof *p);
+  if (fixture_native_create(&p->model, &type, n_data, n_dim) !=
+      TB_STATUS_ok) {
+    abort();
+  }
+  fixture_finish(p);
+}
+
 void fixture_network(struct fixture* p,
                      size_t n_data,
                      int activation,

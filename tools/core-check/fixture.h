@@ -37,6 +37,18 @@ void fixture_network(struct fixture* p,
 void fixture_ica(struct fixture* p, size_t n_data, size_t n_source);
 /* bpmf or pmf: 3 users, 2 items, rank 2 */
 void fixture_factors(struct fixture* p, size_t n_data, const char* name);
+/* A user's table, a regression with known scale; a model of it, and one of any
+ * table with the arrays x (n_data x n_dim) and y. Without what is optional but
+ * scratch if is_minimal. */
+extern const struct tb_native_type fixture_user;
+enum tb_status fixture_native_create(struct tb_model* p_model,
+                                     const struct tb_native_type* p_type,
+                                     size_t n_data,
+                                     size_t n_dim);
+void fixture_native(struct fixture* p,
+                    size_t n_data,
+                    size_t n_dim,
+                    bool is_minimal);
 void fixture_free(struct fixture* p);
 
 /* n_dim numbers near zero, others for each seed */

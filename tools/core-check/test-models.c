@@ -4,6 +4,7 @@
 #include "core/rng.h"
 #include "models/framed.h"
 #include "models/link.h"
+#include "models/native.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,6 +47,10 @@ static bool fixture_next(struct fixture* p, size_t kind) {
   }
   if (kind < 82) {
     fixture_factors(p, 131, kind == 80 ? "bpmf" : "pmf");
+    return true;
+  }
+  if (kind < 90) {
+    fixture_native(p, 131, 3 * (kind - 81), kind % 2); /* 3 to 24 columns */
     return true;
   }
   return false;
@@ -721,6 +726,106 @@ static void density_noise_is_fresh(struct check* p_check) {
   }
 }
 
+/* ---- models of users ---- */
+
+/* A table that was compiled with the header of version 1 must go on working:
+ * who moves a member has to raise TALLBAYES_API_VERSION. (Sizes are in words,
+ * the two numbers of the batch's doubles included.) */
+static void native_layout_is_fixed(struct check* p_check) {
+  enum { word = sizeof(void*) };
+#define AT(type, member, place)                                               \
+  CHECK(offsetof(struct type, member) == (size_t) (place) * word)
+  CHECK(TALLBAYES_API_VERSION == 0x74420001u);
+  AT(tb_native_type, version, 0);
+  AT(tb_native_type, name, 1);
+  AT(tb_native_type, prior, 2);
+  AT(tb_native_type, gradient, 3);
+  AT(tb_native_type, log_lik, 4);
+  AT(tb_native_type, create, 5);
+  AT(tb_native_type, destroy, 6);
+  AT(tb_native_type, scratch_size, 7);
+  AT(tb_native_type, curvature, 8);
+  AT(tb_native_type, constrain, 9);
+  AT(tb_native_type, n_scalar, 10);
+  AT(tb_native_type, add_scalar, 11);
+  CHECK(sizeof(struct tb_native_type) == (size_t) 12 * word);
+  AT(tb_native, n_data, 0);
+  AT(tb_native, n_dim, 1);
+  AT(tb_native, n_array, 2);
+  AT(tb_native, v_array, 3);
+  AT(tb_native, p_tools, 4);
+  AT(tb_native, p_self, 5);
+  AT(tb_array, name, 0);
+  AT(tb_array, n_row, 1);
+  AT(tb_array, n_col, 2);
+  AT(tb_array, stride, 3);
+  AT(tb_array, v_value, 4);
+  AT(tb_array, p_tools, 5);
+  CHECK(sizeof(struct tb_array) == (size_t) 7 * word);
+  AT(tb_tools, dot, 0);
+  AT(tb_tools, add, 1);
+  AT(tb_tools, take, 2);
+  AT(tb_tools, exp, 3);
+  AT(tb_tools, log, 4);
+  AT(tb_tools, logistic, 5);
+  AT(tb_tools, softplus, 6);
+  AT(tb_tools, tanh, 7);
+  AT(tb_batch, n_batch, 0);
+  AT(tb_batch, v_index, 1);
+  AT(tb_batch, start, 2);
+  AT(tb_batch, v_weight, 3);
+  CHECK(offsetof(struct tb_batch, weight) % sizeof(double) == 0);
+  AT(tb_reference, v_theta, 0);
+  AT(tb_reference, v_scalar, 1);
+  AT(tb_reference, stride, 2);
+  AT(tb_sums, v_gradient, 0);
+  AT(tb_sums, v_square, 1);
+  AT(tb_sums, p_log_lik, 2);
+  AT(tb_sums, v_scalar, 3);
+#undef AT
+}
+
+static enum tb_status user_refuses(struct tb_native* p_native) {
+  (void) p_native;
+  return TB_STATUS_argument;
+}
+
+static enum tb_status user_says_anything(struct tb_native* p_native) {
+  (void) p_native;
+  return (enum tb_status) 99;
+}
+
+static void native_refuses(struct check* p_check) {
+  struct tb_native_type v_type[8];
+  struct tb_model model;
+  for (size_t k = 0; k < 8; ++k) {
+    v_type[k] = fixture_user;
+  }
+  v_type[0].version += 1;
+  v_type[1].version = 1;
+  v_type[2].name = NULL;
+  v_type[3].prior = NULL;
+  v_type[4].gradient = NULL;
+  v_type[5].log_lik = NULL;
+  v_type[6].add_scalar = NULL;
+  v_type[7].create = user_refuses;
+  for (size_t k = 0; k < 8; ++k) {
+    CHECK(fixture_native_create(&model, &v_type[k], 9, 2) ==
+          TB_STATUS_argument);
+    CHECK(model.p_self == NULL);
+    CHECK(model.type == tb_model_find("native"));
+  }
+  unsigned version;
+  CHECK(!tb_native_is_readable(&v_type[0], &version) && version == 2);
+  CHECK(!tb_native_is_readable(&v_type[1], &version) && version == 0);
+  CHECK(!tb_native_is_readable(NULL, &version) && version == 0);
+  CHECK(tb_native_is_readable(&fixture_user, &version) && version == 1);
+  CHECK(strcmp(tb_native_missing_slot(&v_type[4]), "gradient") == 0);
+  v_type[7].create = user_says_anything;
+  CHECK(fixture_native_create(&model, &v_type[7], 9, 2) ==
+        TB_STATUS_callback);
+}
+
 const struct check_case check_models[] = {
   { "the registry finds every model by name", registry_finds },
   { "a pass over a batch is the sum over its rows", sums_are_sums },
@@ -736,6 +841,8 @@ const struct check_case check_models[] = {
     products_do_not_depend_on_cuts },
   { "link: products may run at the same time", products_share_nothing },
   { "network refuses parameters it cannot use", network_refuses },
+  { "native: the layout of version 1 is fixed", native_layout_is_fixed },
+  { "native refuses tables it cannot use", native_refuses },
   { "density refuses parameters it cannot use", density_refuses },
   { "density adds fresh noise to gradients alone", density_noise_is_fresh },
   { NULL, NULL }

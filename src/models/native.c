@@ -1,0 +1,428 @@
+/* A user's model: struct tb_native_type of tallbayes.h, behind the slots that
+ * the samplers know. The table may lack optional slots, so each model has a
+ * struct tb_model_type of its own, as frames have (models/framed.c).
+ *
+ *   symbol  variable   shape                   owner
+ *   data    v_store    n_array matrices, each  native; row by row, what
+ *                      n_row x n_padded        v_array shows of them
+ *   r_i     v_stored   n_data x n_scalar       native; of the reference of
+ *                                              control variates
+ *   -H      v_hessian  n_dim x n_dim           caller
+ */
+#include "models/native.h"
+
+#include "core/clip.h"
+#include "core/clones.h"
+#include "core/hash.h"
+#include "core/vmath.h"
+#include "data/store.h"
+#include "models/model.h"
+#include "models/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if TB_BLOCK != TB_STORE_BLOCK
+#error "blocks of users are blocks of the store"
+#endif
+
+struct native {
+  struct tb_model_type type; /* the slots that the user's table has */
+  struct tb_native_type user;
+  struct tb_native view; /* what its functions are given */
+  struct tb_store* v_store;
+  struct tb_array* v_array;
+  char* p_names; /* of the arrays, one after the other */
+  double* v_stored;
+  size_t n_stored_byte;
+};
+
+/* ------------------------------------------------------------------- tools */
+
+static void tool_dot(const struct tb_array* p_array,
+                     const struct tb_batch* p_batch,
+                     size_t first,
+                     const double* v,
+                     double* v_out) {
+  const struct tb_store* p_store = p_array->p_private;
+  const struct tb_rows rows = tb_batch_block(p_batch, first);
+  p_store->type->dot(p_store, &rows, v, v_out);
+}
+
+static void tool_add(const struct tb_array* p_array,
+                     const struct tb_batch* p_batch,
+                     size_t first,
+                     const double* v_u,
+                     double* v_sum,
+                     double* v_square) {
+  const struct tb_store* p_store = p_array->p_private;
+  const struct tb_rows rows = tb_batch_block(p_batch, first);
+  if (v_square == NULL) {
+    p_store->type->add(p_store, &rows, v_u, v_sum);
+  } else {
+    p_store->type->add_square(p_store, &rows, v_u, v_sum, v_square);
+  }
+}
+
+static void tool_take(const double* v_value,
+                      size_t stride,
+                      size_t n_value,
+                      const struct tb_batch* p_batch,
+                      size_t first,
+                      double* v_out) {
+  const struct tb_rows rows = tb_batch_block(p_batch, first);
+  for (size_t k = 0; rows.v_index != NULL && k < rows.n_next; ++k) {
+    TB_PREFETCH(v_value + rows.v_next[k] * stride);
+  }
+  for (size_t k = 0; k < rows.n_row; ++k) {
+    const double* v_row = v_value + tb_rows_at(&rows, k) * stride;
+    for (size_t j = 0; j < n_value; ++j) {
+      v_out[k * n_value + j] = v_row[j];
+    }
+  }
+}
+
+#define TOOL(name)                                                            \
+  static TB_CLONES void tool_##name(                                          \
+    const double* v_x, double* v_out, size_t n) {                             \
+    tb_v##name(v_x, v_out, n);                                                \
+  }
+TOOL(exp)
+TOOL(log)
+TOOL(logistic)
+TOOL(softplus)
+TOOL(tanh)
+#undef TOOL
+
+static const struct tb_tools tools = { .dot = tool_dot,
+                                       .add = tool_add,
+                                       .take = tool_take,
+                                       .exp = tool_exp,
+                                       .log = tool_log,
+                                       .logistic = tool_logistic,
+                                       .softplus = tool_softplus,
+                                       .tanh = tool_tanh };
+
+/* ------------------------------------------------------------------- slots */
+
+/* A user's function may return anything. */
+static enum tb_status known(enum tb_status status) {
+  return (unsigned) status <= (unsigned) TB_STATUS_singular
+           ? status
+           : TB_STATUS_callback;
+}
+
+static size_t native_workspace_size(const struct tb_model* p_model,
+                                    size_t n_batch) {
+  const struct native* p = p_model->p_self;
+  return p->user.scratch_size == NULL
+           ? 0
+           : p->user.scratch_size(&p->view, n_batch);
+}
+
+static enum tb_status native_prior(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   const double* v_theta,
+                                   double* v_gradient,
+                                   double* p_log_prior) {
+  const struct native* p = p_model->p_self;
+  return known(p->user.prior(
+    &p->view, p_work->p_scratch, v_theta, v_gradient, p_log_prior));
+}
+
+static enum tb_status native_gradient(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_theta,
+                                      const struct tb_batch* p_batch,
+                                      const struct tb_reference* p_reference,
+                                      const struct tb_sums* p_sums) {
+  const struct native* p = p_model->p_self;
+  return known(p->user.gradient(
+    &p->view, p_work->p_scratch, v_theta, p_batch, p_reference, p_sums));
+}
+
+static enum tb_status native_log_lik(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     const struct tb_batch* p_batch,
+                                     double* v_out) {
+  const struct native* p = p_model->p_self;
+  return known(
+    p->user.log_lik(&p->view, p_work->p_scratch, v_theta, p_batch, v_out));
+}
+
+static enum tb_status native_add_scalar(const struct tb_model* p_model,
+                                        const struct tb_workspace* p_work,
+                                        const struct tb_batch* p_batch,
+                                        const double* v_scalar,
+                                        double* v_sum) {
+  const struct native* p = p_model->p_self;
+  return known(p->user.add_scalar(
+    &p->view, p_work->p_scratch, p_batch, v_scalar, v_sum));
+}
+
+static void native_constrain(const struct tb_model* p_model,
+                             const double* v_theta,
+                             double* v_natural) {
+  const struct native* p = p_model->p_self;
+  p->user.constrain(&p->view, v_theta, v_natural);
+}
+
+static enum tb_status native_store_scalar(struct tb_model* p_model,
+                                          const double* v_theta,
+                                          double* v_sum,
+                                          int n_threads) {
+  struct native* p = p_model->p_self;
+  (void) n_threads;
+  char* p_scratch = calloc(1, native_workspace_size(p_model, TB_CHUNK) + 1);
+  if (p_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  const struct tb_workspace work = { .p_scratch = p_scratch };
+  const struct tb_sums sums = { .v_gradient = v_sum, .v_scalar = p->v_stored };
+  const enum tb_status status =
+    tb_model_all_gradient(p_model, &work, v_theta, &sums);
+  free(p_scratch);
+  return status;
+}
+
+static struct tb_reference native_stored_scalar(const struct tb_model* p_model) {
+  const struct native* p = p_model->p_self;
+  return (struct tb_reference){ .v_scalar = p->v_stored,
+                                .stride = p->user.n_scalar };
+}
+
+/* The user's function gives the Hessian; the rest is known from the others. A
+ * prior with kinks has none to be rounded here. */
+static enum tb_status native_curvature(const struct tb_model* p_model,
+                                       const double* v_theta,
+                                       const struct tb_batch* p_batch,
+                                       const double* v_round,
+                                       double* p_log_posterior,
+                                       double* v_gradient,
+                                       double* v_hessian,
+                                       int n_threads) {
+  const struct native* p = p_model->p_self;
+  const size_t n_dim = p_model->n_dim;
+  (void) v_round;
+  (void) n_threads;
+  char* p_scratch =
+    calloc(1, native_workspace_size(p_model, p_batch->n_batch) + 1);
+  if (p_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  const struct tb_workspace work = { .p_scratch = p_scratch };
+  const struct tb_sums sums = { .v_gradient = v_gradient,
+                                .p_log_lik = p_log_posterior };
+  *p_log_posterior = 0;
+  memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
+  enum tb_status status =
+    native_prior(p_model, &work, v_theta, v_gradient, p_log_posterior);
+  if (status == TB_STATUS_ok) {
+    status = native_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
+  }
+  if (status == TB_STATUS_ok) {
+    status = known(
+      p->user.curvature(&p->view, p_scratch, v_theta, p_batch, v_hessian));
+  }
+  free(p_scratch);
+  return status;
+}
+
+static size_t native_memory(const struct tb_model* p_model) {
+  const struct native* p = p_model->p_self;
+  size_t n_byte = p->n_stored_byte;
+  for (size_t k = 0; k < p->view.n_array; ++k) {
+    n_byte += p->v_store[k].type->memory(&p->v_store[k]);
+  }
+  return n_byte;
+}
+
+/* ---------------------------------------------------------------- creation */
+
+extern const struct tb_model_type tb_model_native;
+
+static void native_free(struct tb_model* p_model) {
+  struct native* p = p_model->p_self;
+  p_model->type = &tb_model_native;
+  p_model->p_self = NULL;
+  for (size_t k = 0; p->v_store != NULL && k < p->view.n_array; ++k) {
+    if (p->v_store[k].type != NULL) {
+      p->v_store[k].type->destroy(&p->v_store[k]);
+    }
+  }
+  tb_big_free(p->v_stored, p->n_stored_byte);
+  free(p->v_store);
+  free(p->v_array);
+  free(p->p_names);
+  free(p);
+}
+
+static void native_destroy(struct tb_model* p_model) {
+  struct native* p = p_model->p_self;
+  if (p == NULL) {
+    return;
+  }
+  if (p->user.destroy != NULL) {
+    p->user.destroy(&p->view);
+  }
+  native_free(p_model);
+}
+
+/* One array, column-major as R has it, into a store of rows. */
+static enum tb_status array_copy(const struct tb_param* p_from,
+                                 struct tb_store* p_store,
+                                 struct tb_array* p_array) {
+  const size_t n_row = p_from->n_row, n_col = p_from->n_value / n_row;
+  const enum tb_status status = tb_store_dense_create(p_store, n_row, n_col);
+  if (status != TB_STATUS_ok) {
+    p_store->type = NULL;
+    return status;
+  }
+  for (size_t i = 0; i < n_row; ++i) {
+    for (size_t j = 0; j < n_col; ++j) {
+      p_store->v_data[i * p_store->n_padded + j] =
+        p_from->v_value[j * n_row + i];
+    }
+  }
+  *p_array = (struct tb_array){ .n_row = n_row,
+                                .n_col = n_col,
+                                .stride = p_store->n_padded,
+                                .v_value = p_store->v_data,
+                                .p_tools = &tools,
+                                .p_private = p_store };
+  return TB_STATUS_ok;
+}
+
+/* All of v_from, with names of their own: R's may go before the model does. */
+static enum tb_status arrays_copy(struct native* p,
+                                  const struct tb_param* v_from,
+                                  size_t n_array) {
+  size_t n_byte = 1;
+  for (size_t k = 0; k < n_array; ++k) {
+    n_byte += strlen(v_from[k].name) + 1;
+  }
+  p->v_store = calloc(n_array, sizeof(*p->v_store));
+  p->v_array = calloc(n_array, sizeof(*p->v_array));
+  p->p_names = malloc(n_byte);
+  if (p->v_store == NULL || p->v_array == NULL || p->p_names == NULL) {
+    return TB_STATUS_memory;
+  }
+  p->view.n_array = n_array;
+  p->view.v_array = p->v_array;
+  char* p_name = p->p_names;
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t k = 0; k < n_array && status == TB_STATUS_ok; ++k) {
+    const size_t n_name = strlen(v_from[k].name) + 1;
+    status = array_copy(&v_from[k], &p->v_store[k], &p->v_array[k]);
+    memcpy(p_name, v_from[k].name, n_name);
+    p->v_array[k].name = p_name;
+    p_name += n_name;
+  }
+  return status;
+}
+
+static struct tb_model_type type_of(const struct tb_native_type* p_user) {
+  struct tb_model_type type = tb_model_native;
+  if (p_user->curvature != NULL) {
+    type.curvature = native_curvature;
+  }
+  if (p_user->constrain != NULL) {
+    type.constrain = native_constrain;
+  }
+  if (p_user->n_scalar > 0) {
+    type.flags |= TB_MODEL_SCALAR;
+    type.store_scalar = native_store_scalar;
+    type.stored_scalar = native_stored_scalar;
+    type.add_scalar = native_add_scalar;
+  }
+  return type;
+}
+
+enum { PARAM_table = 0, PARAM_n_dim, PARAM_n_data, PARAM_first_array };
+
+/* Parameters, in this order: "table", the address of a struct tb_native_type;
+ * "n_dim"; "n_data"; and the arrays, by the user's names. */
+static enum tb_status native_create(struct tb_model* p_model,
+                                    const struct tb_params* p_params) {
+  if (p_params->n_param <= PARAM_first_array) {
+    return TB_STATUS_argument;
+  }
+  const struct tb_param* v_param = p_params->v_param;
+  const struct tb_native_type* p_user =
+    (const void*) v_param[PARAM_table].v_value;
+  const size_t n_dim = (size_t) v_param[PARAM_n_dim].v_value[0];
+  const size_t n_data = (size_t) v_param[PARAM_n_data].v_value[0];
+  unsigned version;
+  if (n_dim == 0 || n_data == 0 || !tb_native_is_readable(p_user, &version) ||
+      tb_native_missing_slot(p_user) != NULL) {
+    return TB_STATUS_argument;
+  }
+  struct native* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_model->p_self = p;
+  p->user = *p_user;
+  p->type = type_of(p_user);
+  p->view = (struct tb_native){ .n_data = n_data,
+                                .n_dim = n_dim,
+                                .p_tools = &tools };
+  const size_t n_array = p_params->n_param - PARAM_first_array;
+  const struct tb_param* v_array = v_param + PARAM_first_array;
+  enum tb_status status = arrays_copy(p, v_array, n_array);
+  if (status == TB_STATUS_ok && p->user.n_scalar > 0) {
+    p->n_stored_byte = n_data * p->user.n_scalar * sizeof(double);
+    p->v_stored = tb_big_alloc(p->n_stored_byte);
+    status = p->v_stored == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+  }
+  if (status == TB_STATUS_ok && p->user.create != NULL) {
+    status = known(p->user.create(&p->view));
+  }
+  if (status != TB_STATUS_ok) {
+    native_free(p_model);
+    return status;
+  }
+  p_model->type = &p->type;
+  p_model->n_data = n_data;
+  p_model->n_dim = p_model->n_natural = n_dim;
+  p_model->n_scalar = p->user.n_scalar;
+  p_model->p_frame = NULL;
+  p_model->fingerprint = (uint64_t) n_dim;
+  for (size_t k = 0; k < n_array; ++k) {
+    p_model->fingerprint = tb_hash_doubles(
+      p_model->fingerprint, v_array[k].v_value, v_array[k].n_value);
+  }
+  return TB_STATUS_ok;
+}
+
+/* ------------------------------------------------------------------ checks */
+
+bool tb_native_is_readable(const struct tb_native_type* p_type,
+                           unsigned* p_version) {
+  const unsigned magic = TALLBAYES_API_VERSION >> 16;
+  const bool is_table = p_type != NULL && p_type->version >> 16 == magic;
+  *p_version = is_table ? p_type->version & 0xffffu : 0;
+  return is_table && p_type->version == TALLBAYES_API_VERSION;
+}
+
+const char* tb_native_missing_slot(const struct tb_native_type* p_type) {
+  return p_type->name == NULL       ? "name"
+         : p_type->prior == NULL    ? "prior"
+         : p_type->gradient == NULL ? "gradient"
+         : p_type->log_lik == NULL  ? "log_lik"
+         : p_type->n_scalar > 0 && p_type->add_scalar == NULL ? "add_scalar"
+                                                              : NULL;
+}
+
+const struct tb_model_type tb_model_native = {
+  .name = "native",
+  .citation = "tallbayes.h",
+  .create = native_create,
+  .destroy = native_destroy,
+  .prior = native_prior,
+  .gradient = native_gradient,
+  .workspace_size = native_workspace_size,
+  .log_lik = native_log_lik,
+  .memory = native_memory,
+};

@@ -1,0 +1,243 @@
+logistic_data <- function(n_data = 3000, n_dim = 5, seed = 1) {
+  withr::local_seed(seed)
+  x <- cbind(1, matrix(stats::rnorm(n_data * (n_dim - 1)), n_data))
+  colnames(x) <- letters[seq_len(n_dim)]
+  eta <- drop(x %*% seq(-1, 1, length.out = n_dim))
+  list(x = x, y = stats::rbinom(n_data, 1, stats::plogis(eta)))
+}
+
+# The built-in model and its twin in C.
+logistic_twins <- function(data = logistic_data()) {
+  list(
+    ours = native_logistic(data$x, data$y),
+    built_in = model_glm(data$x, data$y, "bernoulli", prior_normal(0, 2.5))
+  )
+}
+
+test_that("logistic.c has the gradient of model_glm()", {
+  skip_without_compiler()
+  twins <- logistic_twins()
+  withr::local_seed(2)
+  theta <- matrix(stats::rnorm(20), 5)
+  ours <- model_evaluate(twins$ours, theta)
+  theirs <- model_evaluate(twins$built_in, theta)
+  expect_close(ours$gradient, theirs$gradient, tolerance = 1e-13)
+  expect_close(ours$log_density, theirs$log_density, tolerance = 1e-13)
+  at <- theta[, 1]
+  for (type in c("gradient", "hessian", "leverage")) {
+    expect_close(
+      subsampling_weights(twins$ours, at, type),
+      subsampling_weights(twins$built_in, at, type)
+    )
+  }
+  modes <- lapply(twins, find_mode, method = "newton")
+  expect_close(modes$ours$estimate, modes$built_in$estimate)
+  expect_close(modes$ours$chol, modes$built_in$chol)
+})
+
+test_that("logistic.c has the draws of model_glm(), by every estimator", {
+  skip_without_compiler()
+  twins <- logistic_twins()
+  mode <- find_mode(twins$built_in)
+  settings <- list(
+    simple = list(kernel_sgld(1e-4), gradient_simple()),
+    corrected = list(kernel_sgld(1e-4, variant = "corrected"), gradient_cv(mode)),
+    cv = list(kernel_sgld(1e-4), gradient_cv(mode)),
+    saga = list(kernel_sgld(1e-4), gradient_saga()),
+    svrg = list(kernel_sgld(1e-4), gradient_svrg(refresh = 20)),
+    barker = list(kernel_sgbd(0.02), gradient_simple()),
+    mala = list(kernel_mala(1e-3), gradient_full())
+  )
+  for (name in names(settings)) {
+    fits <- lapply(twins, function(model) {
+      sg_sample(
+        model,
+        settings[[name]][[1]],
+        settings[[name]][[2]],
+        if (name != "mala") subsample_uniform(50),
+        iter = 200,
+        chains = 2,
+        cores = if (identical(model, twins$ours)) 2 else 1,
+        init = mode$estimate,
+        seed = 4,
+        refresh = 0
+      )
+    })
+    expect_close(fits$ours$draws, fits$built_in$draws, name, tolerance = 1e-9)
+  }
+})
+
+test_that("robust.c is sampled without tuning, as exactly as by MALA", {
+  skip_on_cran()
+  skip_without_compiler()
+  withr::local_seed(5)
+  n <- 8000
+  x <- cbind(1, matrix(stats::rnorm(2 * n), n))
+  y <- drop(x %*% c(1, -2, 0.5)) + 0.7 * stats::rt(n, 4)
+  model <- native_robust(x, y)
+  fit <- sg_sample(model, iter = 4000, chains = 4, cores = 2, seed = 1, refresh = 0)
+  expect_match(kernel_text(fit$kernel, fit), "Leimkuhler")
+  exact <- sg_sample(
+    model,
+    kernel_mala(1e-4, adapt = TRUE),
+    gradient_full(),
+    iter = 4500,
+    warmup = 500,
+    init = find_mode(model)$estimate,
+    chains = 4,
+    cores = 2,
+    seed = 2,
+    refresh = 0
+  )
+  ours <- posterior::summarise_draws(fit$draws)
+  theirs <- posterior::summarise_draws(exact$draws)
+  expect_identical(ours$variable, c("x1", "x2", "x3", "sigma"))
+  error <- sqrt(1 / ours$ess_bulk + 1 / theirs$ess_bulk)
+  expect_lt(max(abs(ours$mean - theirs$mean) / theirs$sd / error), 4)
+  # 2 percent of noise at most, sds of so many draws
+  spread <- sqrt(0.5 / ours$ess_bulk + 0.5 / theirs$ess_bulk)
+  expect_lt(max(abs(ours$sd / theirs$sd - 1) - 0.02 - 4 * spread), 0)
+  expect_close(
+    exp(plain_draws(fit)[, , "sigma"] * 0 + fit$unconstrained[, , "log_sigma"]),
+    plain_draws(fit)[, , "sigma"]
+  )
+})
+
+test_that("with nothing optional, models are sampled, resumed and watched", {
+  skip_without_compiler()
+  withr::local_seed(6)
+  x <- matrix(stats::rnorm(600, 2), 300)
+  model <- native_mean(x)
+  expect_identical(model$variables, c("mu[1]", "mu[2]"))
+  mean <- colSums(x) / 301
+  expect_close(find_mode(model)$estimate, mean, tolerance = 1e-6)
+  expect_error(sg_sample(model), class = "tall_error_unsupported")
+  run <- function(cores, ...) {
+    sg_sample(
+      model,
+      kernel_sgld(1e-3),
+      ...,
+      chains = 10,
+      cores = cores,
+      seed = 3,
+      refresh = 0
+    )
+  }
+  fit <- run(2, gradient_saga(), subsample_uniform(30), iter = 1500, warmup = 500)
+  again <- run(1, gradient_saga(), subsample_uniform(30), iter = 1500, warmup = 500)
+  expect_identical(fit$draws, again$draws)
+  means <- chain_means(fit, identity)
+  expect_mean(means[, 1], mean[[1]])
+  expect_mean(means[, 2], mean[[2]])
+  half <- run(2, gradient_cv(mean), subsample_uniform(30), iter = 300, warmup = 100)
+  whole <- run(2, gradient_cv(mean), subsample_uniform(30), iter = 500, warmup = 100)
+  expect_identical(sg_resume(half, iter = 200, refresh = 0)$draws, whole$draws)
+  watched <- run(
+    1,
+    gradient_simple(),
+    subsample_weighted(30, weights = "gradient"),
+    iter = 200,
+    monitor = list(every = 50, log_lik = monitor_log_lik(model))
+  )
+  expect_gt(nrow(watched$monitor), 0)
+})
+
+test_that("arrays come as they are: names, shapes and order", {
+  expect_identical(
+    check_named_init(list(a = 1, b = c(2, 3), w = diag(2))),
+    c(a = 1, "b[1]" = 2, "b[2]" = 3, "w[1,1]" = 1, "w[2,1]" = 0,
+      "w[1,2]" = 0, "w[2,2]" = 1)
+  )
+  expect_identical(check_named_init(c(a = 1L, b = 2L)), c(a = 1, b = 2))
+})
+
+test_that("C++ can make a table, and what it made is destroyed with the model", {
+  skip_without_compiler()
+  path <- native_fixture("native-cpp.cpp")
+  compiled <- compile_native(path)
+  if (is.character(compiled)) {
+    skip(paste("C++ does not compile here:", compiled))
+  }
+  withr::local_seed(7)
+  x <- matrix(stats::rnorm(60), 20)
+  ours <- native_mean(x, call_native(path, "native_cpp_table"))
+  theirs <- native_mean(x)
+  theta <- stats::rnorm(3)
+  expect_identical(model_evaluate(ours, theta), model_evaluate(theirs, theta))
+  expect_identical(call_native(path, "native_cpp_alive"), 1L)
+  rm(ours)
+  gc()
+  expect_identical(call_native(path, "native_cpp_alive"), 0L)
+})
+
+test_that("a model that was saved is stale", {
+  skip_without_compiler()
+  file <- withr::local_tempfile()
+  saveRDS(native_mean(diag(3)), file)
+  model <- readRDS(file)
+  expect_error(find_mode(model), class = "tall_error_stale")
+  expect_error(
+    model_native(model$table, diag(3), c(a = 0)),
+    class = "tall_error_input"
+  )
+})
+
+test_that("a status that nobody knows stops the chain, not R", {
+  skip_without_compiler()
+  model <- native_mean(diag(3), native_table(8L))
+  expect_error(
+    sg_sample(
+      model,
+      kernel_sgld(1e-3),
+      gradient_simple(),
+      subsample_uniform(2),
+      iter = 10,
+      init = numeric(3),
+      refresh = 0
+    ),
+    class = "tall_error_callback"
+  )
+})
+
+test_that("tables, data and parameters that cannot be used are refused", {
+  skip_without_compiler()
+  table <- native_table()
+  nowhere <- call_native(native_fixture("native.c"), "native_nowhere")
+  x <- diag(2)
+  expect_snapshot(error = TRUE, {
+    model_native("a.so", x, c(a = 0))
+    model_native(nowhere, x, c(a = 0))
+    model_native(native_table(1L), x, c(a = 0))
+    model_native(native_table(2L), x, c(a = 0))
+    model_native(native_table(3L), x, c(a = 0))
+    model_native(native_table(4L), x, c(a = 0))
+    model_native(native_table(5L), x, c(a = 0))
+    model_native(native_table(6L), x, c(a = 0))
+    model_native(native_table(7L), x, c(a = 0, b = 0))
+    model_native(table, init = c(a = 0))
+    model_native(table, "a", c(a = 0))
+    model_native(table, list(x), c(a = 0))
+    model_native(table, data.frame(x), c(a = 0))
+    model_native(table, list(x = x, y = 1:3), c(a = 0))
+    model_native(table, list(x = x, y = c("a", "b")), c(a = 0))
+    model_native(table, matrix(NA_real_, 2, 2), c(a = 0))
+    model_native(table, x)
+    model_native(table, x, c(0, 0))
+    model_native(table, x, c(a = 0, a = 1))
+    model_native(table, x, list(a = "zero"))
+    model_native(table, x, list(a = c(0, NaN)))
+    model_native(table, x, c(a = 0), constants = list(data = 1))
+    model_native(table, x, c(a = 0), variables = "b")
+    model_native(
+      native_example("robust"),
+      list(x = x, y = 1:2),
+      c(a = 0, b = 0, log_sigma = 0)
+    )
+    native_robust(cbind(x, 1), 1:2, df = -1)
+  })
+})
+
+test_that("a model prints its table's name", {
+  skip_without_compiler()
+  expect_snapshot(native_mean(diag(3)))
+})
