@@ -24,7 +24,7 @@
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
 #' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a kernel
 #'   the recipe described there finds all settings.
-#' @param iter,warmup,thin,chains,cores,seed,init,keep,refresh As in [sg_sample()].
+#' @inheritParams sg_sample
 #' @param monitor (list or `NULL`) What to watch while the chains run, see [monitors];
 #'   held-out data are data frames.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
@@ -114,24 +114,8 @@ tall_glm <- function(
   )
   parts$x <- NULL
   monitor <- resolve_monitors(monitor, frame, parts, family, sigma, call)
-  fit <- sample_model(
-    model,
-    kernel,
-    gradient,
-    subsample,
-    schedule,
-    iter = iter,
-    warmup = warmup,
-    thin = thin,
-    chains = chains,
-    cores = cores,
-    seed = seed,
-    init = init,
-    keep = keep,
-    refresh = refresh,
-    monitor = monitor,
-    in_place = TRUE,
-    call = call
+  fit <- rlang::inject(
+    sample_model(model, !!!run_arguments(call), in_place = TRUE, call = call)
   )
   fit <- as_glm_fit(fit, sigma, prior, prior_intercept, prior_aux)
   fit$call <- match.call()
@@ -224,24 +208,8 @@ tall_glm.fit <- function(
     sigma,
     call
   )
-  fit <- sample_model(
-    model,
-    kernel,
-    gradient,
-    subsample,
-    schedule,
-    iter = iter,
-    warmup = warmup,
-    thin = thin,
-    chains = chains,
-    cores = cores,
-    seed = seed,
-    init = init,
-    keep = keep,
-    refresh = refresh,
-    monitor = monitor,
-    in_place = TRUE,
-    call = call
+  fit <- rlang::inject(
+    sample_model(model, !!!run_arguments(call), in_place = TRUE, call = call)
   )
   fit <- as_glm_fit(fit, sigma, prior, prior_intercept, prior_aux)
   fit$call <- match.call()

@@ -171,6 +171,11 @@ format_bytes <- function(bytes) {
   trimws(format(structure(bytes, class = "object_size"), "auto", "SI"))
 }
 
+# What its table in src/gradients/ says: see `enum tb_estimator_flag`.
+gradient_info <- function(gradient) {
+  .Call(ffi_gradient_info, gradient$name)
+}
+
 gradient_is_full <- function(gradient) {
   inherits(gradient, "tall_gradient_full")
 }

@@ -86,20 +86,8 @@ tall_ica <- function(
     gradient <- gradient_cv(at = mode)
   }
   model$cache$mode <- mode
-  fit <- sg_sample(
-    model,
-    kernel,
-    gradient,
-    subsample,
-    iter = iter,
-    warmup = warmup,
-    thin = thin,
-    chains = chains,
-    cores = cores,
-    seed = seed,
-    refresh = refresh,
-    ...
-  )
+  run <- run_arguments(rlang::current_env(), except = "init")
+  fit <- rlang::inject(sg_sample(model, !!!run, ...))
   fit$scaling <- scaling
   fit$reference <- matrix(mode$estimate, ncol(x))
   class(fit) <- c("tall_ica", "tall_fit")

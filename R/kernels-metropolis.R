@@ -282,12 +282,12 @@ compile_spec.tall_metropolis <- function(
 }
 
 kernel_is_metropolis <- function(kernel) {
-  inherits(kernel, "tall_metropolis")
+  kernel_info(kernel)$is_metropolis
 }
 
 # Does it accept by the log posterior of minibatches?
 kernel_uses_loss <- function(kernel) {
-  identical(kernel$args$ratio, "minibatch")
+  kernel_info(kernel)$uses_loss
 }
 
 # Is the posterior exactly invariant, with the estimators the kernel may use?
@@ -338,20 +338,24 @@ check_kernel_bounds <- function(kernel, model, call) {
   )
 }
 
+check_schedule <- function(kernel, schedule, call) {
+  if (schedule_is_constant(schedule) || kernel_info(kernel)$takes_schedule) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    "{.fn kernel_{kernel$name}} takes no schedule but {.fn schedule_constant}: an
+     exact kernel needs no decay.",
+    call = call
+  )
+}
+
 # The estimator of a Metropolis kernel, or the reason why there is none.
-metropolis_gradient <- function(kernel, gradient, subsample, schedule, call) {
+metropolis_gradient <- function(kernel, gradient, subsample, call) {
   if (is.null(gradient)) {
     gradient <- if (kernel_uses_loss(kernel)) gradient_cv() else gradient_full()
   }
   name <- paste0("kernel_", kernel$name)
-  if (!schedule_is_constant(schedule)) {
-    abort_tall(
-      "unsupported",
-      "{.fn {name}} takes no schedule but {.fn schedule_constant}: an
-       exact kernel needs no decay.",
-      call = call
-    )
-  }
   if (gradient_is_full(gradient)) {
     check_has_minibatch(kernel, name, call)
   } else {
@@ -375,14 +379,14 @@ check_has_minibatch <- function(kernel, name, call) {
 }
 
 check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
-  reason <- if (kernel$name == "hmc") {
-    "{.fn {name}} needs the exact gradient in every step of a trajectory"
-  } else if (isTRUE(kernel$args$exact)) {
-    "{.code {name}(exact = TRUE)} needs the exact gradient, which the law of its
-     momenta is centred at"
-  }
   given <- paste0("gradient_", gradient$name)
-  if (!is.null(reason)) {
+  if (kernel_info(kernel)$needs_full_gradient) {
+    reason <- if (isTRUE(kernel$args$exact)) {
+      "{.code {name}(exact = TRUE)} needs the exact gradient, which the law of its
+       momenta is centred at"
+    } else {
+      "{.fn {name}} needs the exact gradient in every step of a trajectory"
+    }
     abort_tall(
       "unsupported",
       c(
@@ -393,7 +397,7 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
       call = call
     )
   }
-  if (gradient$name %in% c("saga", "svrg")) {
+  if (gradient_info(gradient)$has_memory) {
     abort_tall(
       "unsupported",
       c(
@@ -405,8 +409,8 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
       call = call
     )
   }
-  moves <- c("tall_subsample_adaptive", "tall_subsample_optimal")
-  if (kernel_uses_loss(kernel) && inherits(subsample, moves)) {
+  if (kernel_uses_loss(kernel) && !is.null(subsample) &&
+    subsample_info(subsample)$looks_at_state) {
     abort_tall(
       "unsupported",
       c(

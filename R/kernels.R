@@ -246,22 +246,17 @@ compile_spec.tall_kernel_sgbd <- function(
   member("sgbd", args)
 }
 
-# What a kernel needs of the estimator; see `enum tb_kernel_flag`.
-kernel_uses_variance <- function(kernel) {
-  isTRUE(kernel$args$variant %in% c("corrected", "modified")) ||
-    identical(kernel$args$noise_estimate, "minibatch") ||
-    isTRUE(kernel$args$adaptive)
+# What a kernel asks of the rest of a run, as its table in src/kernels/ says: see
+# `enum tb_kernel_flag`. Options count, sizes do not.
+kernel_info <- function(kernel) {
+  n_dim <- max(1, lengths(kernel$args))
+  compiled <- compile_spec(kernel, list(n_dim = n_dim, is_whitened = FALSE))
+  .Call(ffi_kernel_info, compiled, n_dim)
 }
 
 # Kernels that leave out the noise do not sample the posterior.
 kernel_is_extreme <- function(kernel) {
   identical(kernel$args$variant, "extreme")
-}
-
-# Is there a size of the gradient noise beyond which the kernel cannot undo it?
-# Those are the members with `beyond` in their table.
-kernel_has_tolerance <- function(kernel) {
-  kernel$name %in% c("sgld", "sgbd", "sghmc")
 }
 
 # One line for summaries.

@@ -127,24 +127,10 @@ tall_nn <- function(
   )
   trained <- proc.time()[["elapsed"]] - started
   members <- nn_members(model, kernel, gradient, subsample)
-  fit <- sample_model(
-    model,
-    members$kernel,
-    members$gradient,
-    members$subsample,
-    schedule,
-    iter = iter,
-    warmup = warmup,
-    thin = thin,
-    chains = chains,
-    cores = cores,
-    seed = seed,
-    init = vapply(modes, function(m) m$estimate, numeric(model$n_dim)),
-    keep = keep,
-    refresh = refresh,
-    monitor = monitor,
-    call = call
-  )
+  run <- run_arguments(call)
+  run[names(members)] <- members
+  run$init <- vapply(modes, function(m) m$estimate, numeric(model$n_dim))
+  fit <- rlang::inject(sample_model(model, !!!run, call = call))
   fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
   fit <- as_nn_fit(fit, model, parts, hidden, prior, sigma, prior_aux)
   fit$modes <- modes

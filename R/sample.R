@@ -119,23 +119,17 @@ sg_sample <- function(
 ) {
   check_model(model)
   lambda <- check_lambda(lambda, model)
-  sample_model(
-    temper_model(model, lambda),
-    kernel,
-    gradient,
-    subsample,
-    schedule,
-    iter = iter,
-    warmup = warmup,
-    thin = thin,
-    chains = chains,
-    cores = cores,
-    seed = seed,
-    init = init,
-    keep = keep,
-    monitor = monitor,
-    refresh = refresh
-  )
+  call <- rlang::current_env()
+  model <- temper_model(model, lambda)
+  rlang::inject(sample_model(model, !!!run_arguments(call), call = call))
+}
+
+# The arguments of sample_model() that its caller has under the same names in its
+# frame, `call`: symbols, so that nothing is evaluated before it is checked.
+run_arguments <- function(call, except = NULL) {
+  own <- c("model", "in_place", "call", except)
+  names <- intersect(setdiff(names(formals(sample_model)), own), ls(call))
+  stats::setNames(rlang::syms(names), names)
 }
 
 # sg_sample() for callers whose users typed something else (`call` is theirs).
@@ -368,9 +362,10 @@ plan_explicit <- function(
   call
 ) {
   check_gibbs(kernel, model, call)
+  check_schedule(kernel, schedule, call)
   if (kernel_is_metropolis(kernel)) {
     check_has_density(kernel, model, call)
-    gradient <- metropolis_gradient(kernel, gradient, subsample, schedule, call)
+    gradient <- metropolis_gradient(kernel, gradient, subsample, call)
   }
   if (is.null(gradient)) {
     gradient <- if (!model_has_rows(model)) {
@@ -420,7 +415,7 @@ plan_explicit <- function(
 
 # What a kernel wants to know of the gradient noise, minibatches must show.
 check_noise <- function(model, kernel, gradient, subsample, call) {
-  if (!kernel_uses_variance(kernel) || gradient_is_full(gradient)) {
+  if (!kernel_info(kernel)$uses_variance || gradient_is_full(gradient)) {
     return(invisible())
   }
   largest <- subsample_largest(subsample, model$n_data)
@@ -652,8 +647,8 @@ run_segment <- function(
     count_collected(plan$schedule, n_before + n_warmup, n_sampling)
   n_keep <- floor((n_phase + n_collected) / n_every)
   buffers <- make_buffers(model, control, plan, n_keep)
-  is_metropolis <- kernel_is_metropolis(plan$kernel)
-  bias_map <- if (!is_metropolis) covariance_map(plan)
+  asks <- kernel_info(plan$kernel)
+  bias_map <- if (!asks$is_metropolis) covariance_map(plan)
   spec <- list(
     kernel = compile_spec(plan$kernel, context, call),
     gradient = compile_spec(plan$gradient, context, call),
@@ -668,11 +663,11 @@ run_segment <- function(
     likelihood_scale = likelihood_scale(model),
     escape = plan$escape,
     n_escape_max = 10,
-    n_bias_block = if (is_metropolis || model$n_dim > 1e4) 0 else bias_blocks,
+    n_bias_block = if (asks$is_metropolis || model$n_dim > 1e4) 0 else bias_blocks,
     n_bias_every = if (is.null(bias_map)) min(5, plan$steps) else 5,
     keeps_moments = as.double("none" %in% control$keep),
     keeps_covariance = as.double("covariance" %in% control$keep),
-    n_noise_every = if (kernel_has_tolerance(plan$kernel)) noise_every else 0,
+    n_noise_every = if (asks$has_tolerance) noise_every else 0,
     init = as.double(plan$init),
     bias_map = bias_map
   )

@@ -268,6 +268,11 @@ adaptive_range <- function(spec, n_data, call = caller_env()) {
   c(least, most)
 }
 
+# What its table in src/subsampling/ says: see `enum tb_scheme_flag`.
+subsample_info <- function(subsample) {
+  .Call(ffi_subsample_info, subsample$name)
+}
+
 # The most rows a minibatch can have.
 subsample_largest <- function(spec, n_data) {
   if (inherits(spec, "tall_subsample_adaptive")) {

@@ -134,6 +134,70 @@ SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) 
   return out;
 }
 
+static SEXP named_flags(const char* const* v_name, const bool* v_flag, int n) {
+  SEXP out = PROTECT(ffi_named_list(v_name, (size_t) n));
+  for (int k = 0; k < n; ++k) {
+    SET_VECTOR_ELT(out, k, Rf_ScalarLogical(v_flag[k]));
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* What an estimator is, see gradients/gradient.h. */
+SEXP ffi_gradient_info(SEXP name) {
+  static const char* const v_name[] = { "has_memory" };
+  const char* member = ffi_string(name, "name");
+  const struct tb_estimator_type* type = tb_estimator_find(member);
+  if (type == NULL) {
+    ffi_fault(member);
+  }
+  const bool v_flag[] = { type->flags & TB_ESTIMATOR_MEMORY };
+  return named_flags(v_name, v_flag, 1);
+}
+
+/* What a kernel with these options asks of the rest of a run, see
+ * kernels/kernel.h. n_dim: any that its parameters fit. */
+SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
+  static const char* const v_name[] = {
+    "is_metropolis", "uses_variance",       "takes_schedule",
+    "uses_loss",     "needs_full_gradient", "has_tolerance"
+  };
+  const struct tb_member member = ffi_member(kernel);
+  const size_t n = (size_t) Rf_asReal(n_dim);
+  struct tb_kernel one = { .type = tb_kernel_find(member.name) };
+  if (one.type == NULL) {
+    ffi_fault(member.name);
+  }
+  one.flags = one.type->flags;
+  if (one.type->self_size != NULL) {
+    const size_t n_self = one.type->self_size(&member.params, n);
+    one.p_self = R_alloc(n_self + 64, 1);
+    memset(one.p_self, 0, n_self);
+  }
+  if (one.type->init(&one, n, &member.params) != TB_STATUS_ok) {
+    ffi_fault("kernel parameters");
+  }
+  const bool v_flag[] = { one.flags & TB_KERNEL_METROPOLIS,
+                          one.flags & TB_KERNEL_VARIANCE,
+                          !(one.flags & TB_KERNEL_CONSTANT_STEP),
+                          one.flags & TB_KERNEL_LOSS,
+                          one.flags & TB_KERNEL_FULL_GRADIENT,
+                          one.type->beyond != NULL };
+  return named_flags(v_name, v_flag, 6);
+}
+
+/* What a scheme is, see subsampling/subsample.h. */
+SEXP ffi_subsample_info(SEXP name) {
+  static const char* const v_name[] = { "looks_at_state" };
+  const char* member = ffi_string(name, "name");
+  const struct tb_scheme_type* type = tb_scheme_find(member);
+  if (type == NULL) {
+    ffi_fault(member);
+  }
+  const bool v_flag[] = { type->flags & TB_SCHEME_STATE_DEPENDENT };
+  return named_flags(v_name, v_flag, 1);
+}
+
 /* Names of the members of a registry, a NULL-terminated array of tables. */
 #define REGISTRY_NAMES(registry)                                              \
   do {                                                                        \

@@ -9,6 +9,8 @@ SEXP ffi_column_sds(SEXP);
 SEXP ffi_factors_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_first_outside(SEXP, SEXP);
 SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_gradient_info(SEXP);
+SEXP ffi_kernel_info(SEXP, SEXP);
 SEXP ffi_ksd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_link_cumulant(SEXP, SEXP);
 SEXP ffi_link_mean(SEXP, SEXP);
@@ -38,6 +40,7 @@ SEXP ffi_run_position(SEXP);
 SEXP ffi_run_progress(SEXP);
 SEXP ffi_run_report(SEXP);
 SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_subsample_info(SEXP);
 
 #define DOOR(name, n_arg) { #name, (DL_FUNC) &name, n_arg }
 
@@ -46,6 +49,8 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_factors_map, 4),
   DOOR(ffi_first_outside, 2),
   DOOR(ffi_fssd, 9),
+  DOOR(ffi_gradient_info, 1),
+  DOOR(ffi_kernel_info, 2),
   DOOR(ffi_ksd, 7),
   DOOR(ffi_link_cumulant, 2),
   DOOR(ffi_link_mean, 2),
@@ -75,6 +80,7 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_run_progress, 1),
   DOOR(ffi_run_report, 1),
   DOOR(ffi_subsample_draw, 5),
+  DOOR(ffi_subsample_info, 1),
   { NULL, NULL, 0 }
 };
 
