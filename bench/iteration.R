@@ -3,17 +3,7 @@
 #
 #   Rscript bench/iteration.R [rounds]
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
-threads <- c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
-  # BLAS reads its number of threads when it is loaded
-  do.call(Sys.setenv, as.list(stats::setNames(rep("1", 3), threads)))
-  Sys.setenv(TALLBAYES_BENCH_CHILD = "1")
-  status <- system2(
-    file.path(R.home("bin"), "Rscript"), c(script, commandArgs(TRUE))
-  )
-  quit(status = status)
-}
-source(file.path(dirname(script), "common.R"))
+source(file.path(dirname(script), "one-core.R"))
 rounds <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 9
 compile_c("gather.c")
 bench_start("iteration", "Time of an iteration: logistic, N = 581,012, d = 55, one core")

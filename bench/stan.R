@@ -2,17 +2,7 @@
 #
 #   Rscript bench/stan.R [NUTS iterations]
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
-threads <- c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
-  # one core for both sides; BLAS reads its number of threads when it is loaded
-  do.call(Sys.setenv, as.list(stats::setNames(rep("1", 2), threads)))
-  Sys.setenv(TALLBAYES_BENCH_CHILD = "1")
-  status <- system2(
-    file.path(R.home("bin"), "Rscript"), c(script, commandArgs(TRUE))
-  )
-  quit(status = status)
-}
-source(file.path(dirname(script), "common.R"))
+source(file.path(dirname(script), "one-core.R"))
 iter <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 600
 bench_start("stan", "Effective draws per second: logistic, N = 100,000, d = 20, one core")
 if (!requireNamespace("rstan", quietly = TRUE)) {
