@@ -110,13 +110,7 @@ static enum tb_status cv_square_norms(struct tb_chain* p_chain,
                                       const double* v_theta,
                                       double* v_square) {
   const struct cv* p_cv = p_chain->p_target->p_estimator->p_self;
-  return tb_model_all_square_norms(p_chain->p_target->p_model,
-                                   &p_chain->work,
-                                   v_theta,
-                                   &p_cv->reference,
-                                   v_square,
-                                   NULL,
-                                   p_chain->p_estimator_scratch);
+  return tb_minibatch_square_norms(p_chain, v_theta, &p_cv->reference, v_square);
 }
 
 const struct tb_estimator_type tb_estimator_cv = {

@@ -123,6 +123,19 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
   return status;
 }
 
+enum tb_status tb_minibatch_square_norms(struct tb_chain* p_chain,
+                                         const double* v_theta,
+                                         const struct tb_reference* p_reference,
+                                         double* v_square) {
+  return tb_model_all_square_norms(p_chain->p_target->p_model,
+                                   &p_chain->work,
+                                   v_theta,
+                                   p_reference,
+                                   v_square,
+                                   NULL,
+                                   p_chain->p_estimator_scratch);
+}
+
 enum tb_status tb_full_pass(struct tb_chain* p_chain,
                             const double* v_theta,
                             double* v_scalar,

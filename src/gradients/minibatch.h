@@ -36,6 +36,12 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
 /* Say that the estimate is from all rows: exact, unless the model injects noise. */
 void tb_minibatch_exact(struct tb_chain* p_chain);
 
+/* ||g_i(theta) - reference||^2 of every row into v_square (n_data). */
+enum tb_status tb_minibatch_square_norms(struct tb_chain* p_chain,
+                                         const double* v_theta,
+                                         const struct tb_reference* p_reference,
+                                         double* v_square);
+
 /* v_sum = sum_i g_i(theta) over all rows, counted as a pass of the chain;
  * v_scalar (NULL, or n_data x n_scalar): r_i(theta) of every row */
 enum tb_status tb_full_pass(struct tb_chain* p_chain,

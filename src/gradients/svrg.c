@@ -17,7 +17,6 @@
 #include "gradients/minibatch.h"
 
 #include "core/clip.h"
-#include "models/rows.h"
 #include "subsampling/subsample.h"
 
 #include <string.h>
@@ -122,13 +121,7 @@ static enum tb_status svrg_square_norms(struct tb_chain* p_chain,
                                         const double* v_theta,
                                         double* v_square) {
   const struct tb_reference reference = { .v_theta = svrg_at(p_chain) };
-  return tb_model_all_square_norms(p_chain->p_target->p_model,
-                                   &p_chain->work,
-                                   v_theta,
-                                   &reference,
-                                   v_square,
-                                   NULL,
-                                   p_chain->p_estimator_scratch);
+  return tb_minibatch_square_norms(p_chain, v_theta, &reference, v_square);
 }
 
 const struct tb_estimator_type tb_estimator_svrg = {

@@ -3,6 +3,7 @@
 
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
+#include "kernels/noise.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -264,11 +265,30 @@ static void infinite_gradients_move_by_their_sign(struct check* p_check) {
   fixture_free(&f);
 }
 
+static void exact_estimates_have_no_noise(struct check* p_check) {
+  double v_variance[] = { 4 }, v_average[] = { 0 };
+  struct tb_noise noise = { 0 };
+  struct tb_chain chain = { .n_dim = 1, .v_variance = v_variance };
+  chain.has_variance = true;
+  CHECK(tb_noise_now(&noise, &chain) == 0);
+  tb_noise_add(&noise, 0.25, &chain, v_average);
+  CHECK(tb_noise_now(&noise, &chain) * v_average[0] == 4);
+  /* all rows: no noise now, and none is averaged in */
+  chain.is_exact = true;
+  v_variance[0] = 0;
+  tb_noise_add(&noise, 0.25, &chain, v_average);
+  CHECK(tb_noise_now(&noise, &chain) == 0);
+  chain.is_exact = false;
+  CHECK(tb_noise_now(&noise, &chain) * v_average[0] == 4);
+}
+
 const struct check_case check_kernels[] = {
   { "the registry finds every kernel by name", registry_finds },
   { "a step size of zero does not move", zero_does_not_move },
   { "the same seed gives the same draws", same_seed_same_draws },
   { "an exact gradient needs no correction", exact_needs_no_correction },
+  { "an estimate from all rows has no noise, and adds none to the average",
+    exact_estimates_have_no_noise },
   { "kernels refuse step sizes out of range", kernels_refuse },
   { "Barker dynamics follows the sign of an infinite gradient",
     infinite_gradients_move_by_their_sign },
