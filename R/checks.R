@@ -49,6 +49,7 @@ check_count <- function(
   arg = caller_arg(x),
   call = caller_env()
 ) {
+  check_given(x, arg = arg, call = call)
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }

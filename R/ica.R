@@ -321,6 +321,7 @@ reorder_components <- function(draws, order) {
 sources <- function(object, newdata) {
   check_spec(object, "tall_ica", "tall_ica()")
   check_has_draws(object, rlang::current_env())
+  check_given(newdata)
   if (is.data.frame(newdata)) {
     newdata <- as.matrix(newdata)
   }

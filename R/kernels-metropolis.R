@@ -3,7 +3,8 @@
 #' Metropolis-adjusted kernels
 #'
 #' A proposal that is accepted or rejected, so that the posterior (or the Gibbs
-#' posterior, see `lambda` of [sg_sample()]) is sampled exactly. `kernel_mala()`
+#' posterior, see `lambda` of [sg_sample()]) is sampled exactly; `ratio =
+#' "minibatch"` and AdamMCMC as published are approximate. `kernel_mala()`
 #' proposes by a Langevin step, `kernel_barker()` by Barker's, `kernel_hmc()` by
 #' a Hamiltonian trajectory and `kernel_adam_mcmc()` by a step of ADAM.
 #'

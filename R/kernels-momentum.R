@@ -9,9 +9,9 @@
 #' the least bias of averages over positions. `kernel_psgld()` is Langevin
 #' dynamics in which every coordinate finds a scale of its own.
 #'
-#' @param step_size (positive number; but for `kernel_sgnht()` also a vector with one
-#'   value for each coordinate) \eqn{\eta}{eta} or \eqn{h} below. The gradient is that
-#'   of the log posterior, which is summed (not averaged) over the data.
+#' @param step_size (positive number or, except for `kernel_sgnht()`, a vector with
+#'   one value for each coordinate) \eqn{\eta}{eta} or \eqn{h} below. The gradient is
+#'   that of the log posterior, which is summed (not averaged) over the data.
 #' @param friction (positive number) The momentum lost in a step: for
 #'   `kernel_sghmc()` the share \eqn{a \le 1}{a <= 1}; for `kernel_baoab()` all but
 #'   the factor \eqn{c = \exp(-}{c = exp(-}`friction`\eqn{)}{)}, `Inf` for \eqn{c =
@@ -81,6 +81,10 @@
 #' kernel_sgnht(1e-5)
 #' kernel_baoab(1e-4, friction = 0.5)
 #' kernel_psgld(1e-3)
+#'
+#' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
+#' model <- model_glm(x, rbinom(1000, 1, plogis(x[, "age"])))
+#' sg_sample(model, kernel_sghmc(1e-4), subsample = subsample_uniform(50), seed = 1)
 #' @name kernels-momentum
 NULL
 

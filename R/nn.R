@@ -108,8 +108,11 @@ tall_nn <- function(
   activation <- check_choice(activation, names(network_activations))
   check_flag(keep_data)
   train_iter <- check_count(train_iter, min = 0, allow_null = TRUE)
-  seed <- check_seed(seed)
-  chains <- check_count(chains)
+  # before the training, which takes its time; it shares the seed that is printed
+  control <- rlang::inject(
+    check_control(!!!run_arguments(call, check_control), call = call)
+  )
+  seed <- control$seed
   check_members(kernel, gradient, subsample, schedule, call)
   made <- make_frame(
     match.call(),
@@ -123,7 +126,7 @@ tall_nn <- function(
   started <- proc.time()[["elapsed"]]
   modes <- with_seed(
     seed,
-    nn_train(model, train_iter, chains, cores, refresh, call)
+    nn_train(model, train_iter, control, call)
   )
   trained <- proc.time()[["elapsed"]] - started
   members <- nn_members(model, kernel, gradient, subsample)
@@ -132,6 +135,9 @@ tall_nn <- function(
   run$init <- vapply(modes, function(m) m$estimate, numeric(model$n_dim))
   fit <- rlang::inject(sample_model(model, !!!run, call = call))
   fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
+  passes <- sum(vapply(modes, function(m) m$passes, 0))
+  fit$preparation[["mode"]] <- fit$preparation[["mode"]] + passes
+  fit$passes <- fit$passes + passes
   fit <- as_nn_fit(fit, model, parts, hidden, prior, sigma, prior_aux)
   fit$modes <- modes
   fit$call <- match.call()
@@ -246,12 +252,12 @@ nn_model <- function(parts, hidden, activation, prior, sigma, prior_aux, call) {
 # ---- what runs ---------------------------------------------------------------
 
 # A mode for each chain, from random weights of its own.
-nn_train <- function(model, train_iter, chains, cores, refresh, call) {
+nn_train <- function(model, train_iter, control, call) {
   s <- nn_settings
   if (is.null(train_iter)) {
     train_iter <- max(s$min_train, ceiling(s$epochs * model$n_data / s$batch))
   }
-  lapply(seq_len(chains), function(chain) {
+  lapply(seq_len(control$chains), function(chain) {
     start <- model_start(model)
     if (train_iter == 0) {
       return(list(estimate = start, passes = 0))
@@ -265,9 +271,9 @@ nn_train <- function(model, train_iter, chains, cores, refresh, call) {
       learning_rate = s$learning_rate,
       decay = train_iter / 10,
       beta = c(0.9, 0.999),
-      cores = cores,
-      label = if (refresh > 0) {
-        paste0("Training chain ", chain, " of ", chains)
+      cores = control$cores,
+      label = if (control$refresh > 0) {
+        paste0("Training chain ", chain, " of ", control$chains)
       },
       call = call
     )

@@ -124,11 +124,12 @@ sg_sample <- function(
   rlang::inject(sample_model(model, !!!run_arguments(call), call = call))
 }
 
-# The arguments of sample_model() that its caller has under the same names in its
-# frame, `call`: symbols, so that nothing is evaluated before it is checked.
-run_arguments <- function(call, except = NULL) {
+# The arguments of sample_model(), or of another function `f`, that its caller has
+# under the same names in its frame, `call`: symbols, so that nothing is evaluated
+# before it is checked.
+run_arguments <- function(call, f = sample_model, except = NULL) {
   own <- c("model", "in_place", "call", except)
-  names <- intersect(setdiff(names(formals(sample_model)), own), ls(call))
+  names <- intersect(setdiff(names(formals(f)), own), ls(call))
   stats::setNames(rlang::syms(names), names)
 }
 
@@ -363,6 +364,7 @@ plan_explicit <- function(
 ) {
   check_gibbs(kernel, model, call)
   check_schedule(kernel, schedule, call)
+  check_collected(schedule, control, call)
   if (kernel_is_metropolis(kernel)) {
     check_has_density(kernel, model, call)
     gradient <- metropolis_gradient(kernel, gradient, subsample, call)
@@ -422,26 +424,37 @@ check_noise <- function(model, kernel, gradient, subsample, call) {
   if (largest > 1) {
     return(invisible())
   }
-  what <- if (isTRUE(kernel$args$adaptive)) {
-    "adaptive = TRUE"
-  } else {
-    paste0("variant = \"", kernel$args$variant, "\"")
-  }
-  instead <- if (isTRUE(kernel$args$adaptive)) "FALSE" else "\"vanilla\""
-  argument <- if (isTRUE(kernel$args$adaptive)) "adaptive" else "variant"
+  option <- noise_option(kernel)
   abort_tall(
     "unsupported",
     c(
-      "{.code kernel_{kernel$name}({what})} needs the variance of the gradient
-       noise, which a minibatch of one row does not show.",
-      i = "Take minibatches of at least 2 rows, or {.code {argument} =
-           {instead}}."
+      "{.code kernel_{kernel$name}({option$given})} needs the variance of the
+       gradient noise, which a minibatch of one row does not show.",
+      i = "Take minibatches of at least 2 rows, or {.code {option$instead}}."
     ),
     argument = "subsample",
     expected = 2,
     value = largest,
     call = call
   )
+}
+
+# The argument by which a kernel asks for that variance, and how not to.
+noise_option <- function(kernel) {
+  args <- kernel$args
+  if (isTRUE(args$adaptive)) {
+    list(given = "adaptive = TRUE", instead = "adaptive = FALSE")
+  } else if (!is.null(args$noise_estimate)) {
+    list(
+      given = paste0("noise_estimate = \"", args$noise_estimate, "\""),
+      instead = "noise_estimate = \"none\""
+    )
+  } else {
+    list(
+      given = paste0("variant = \"", args$variant, "\""),
+      instead = "variant = \"vanilla\""
+    )
+  }
 }
 
 # Minibatches are drawn from rows, which this model does not have.

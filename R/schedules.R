@@ -114,6 +114,29 @@ count_collected <- function(schedule, from, n) {
   n - (explored(from + n) - explored(from))
 }
 
+# Something must be left to keep.
+check_collected <- function(schedule, control, call) {
+  made <- control$iter - control$warmup
+  n <- count_collected(schedule, control$warmup, made)
+  if (n >= control$thin) {
+    return(invisible())
+  }
+  abort_input(
+    c(
+      "{.arg iter} must leave a draw to keep: of the
+       {count_noun(made, 'iteration')} after warmup, {format_count(n)} {?is/are}
+       outside the exploration of {.fn schedule_cyclical}.",
+      x = "Each cycle of {count_noun(schedule$args$length, 'step')} begins with
+           {format_count(count_exploring(schedule))} that explore.",
+      i = "Make {.arg iter} larger, or {.arg length} of the schedule smaller."
+    ),
+    argument = "iter",
+    expected = control$thin,
+    value = n,
+    call = call
+  )
+}
+
 # Averages of a decaying schedule are weighted by the step size.
 schedule_is_weighted <- function(schedule) {
   inherits(schedule, "tall_schedule_decay")

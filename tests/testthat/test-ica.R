@@ -128,8 +128,9 @@ test_that("what cannot be unmixed is refused in words", {
     tall_ica(x, init = matrix(1, 3, 3))
     tall_ica(x, init = "pca")
     tall_ica(cbind(x, NA))
-  XX
   })
+  fit <- quick_ica(ica_data(), iter = 10, chains = 1)
+  expect_error(sources(fit), "`newdata` must be given")
   model <- model_ica(x)
   expect_error(
     sg_sample(model, lambda = 10, refresh = 0),

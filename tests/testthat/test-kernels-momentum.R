@@ -358,6 +358,14 @@ test_that("momentum kernels refuse what they cannot use", {
   expect_error(schedule_cyclical(10, 0.96), class = "tall_error_input")
   expect_error(schedule_cyclical(0), class = "tall_error_input")
   model <- target_normal(precision)
+  expect_snapshot(error = TRUE, {
+    sg_sample(
+      model,
+      kernel_sghmc(0.01, noise_estimate = "minibatch"),
+      gradient_simple(),
+      subsample_uniform(1)
+    )
+  })
   fit <- sg_sample(
     model,
     kernel_sgnht(0.01),

@@ -129,3 +129,25 @@ test_that("kernels that need a variance refuse minibatches of one row", {
     "tall_fit"
   )
 })
+
+test_that("what a kernel asks of a run comes from its table, options counted", {
+  kernels <- list(
+    kernel_sgld(0.1),
+    kernel_sgld(c(0.1, 0.2, 0.3), variant = "corrected"),
+    kernel_sgbd(c(0.1, 0.2), adaptive = TRUE),
+    kernel_sghmc(0.1, noise_estimate = "minibatch"),
+    kernel_baoab(0.1),
+    kernel_mala(0.1),
+    kernel_mala(0.1, ratio = "minibatch"),
+    kernel_hmc(0.1, 3),
+    kernel_adam_mcmc(0.1, 0.1),
+    kernel_adam_mcmc(0.1, 0.1, exact = TRUE, momentum_sd = 1)
+  )
+  asks <- function(what) vapply(kernels, function(k) kernel_info(k)[[what]], NA)
+  expect_identical(which(asks("uses_variance")), 2:4)
+  expect_identical(which(asks("has_tolerance")), 1:4)
+  expect_identical(which(asks("is_metropolis")), 6:10)
+  expect_identical(which(!asks("takes_schedule")), 6:10)
+  expect_identical(which(asks("uses_loss")), 7L)
+  expect_identical(which(asks("needs_full_gradient")), c(8L, 10L))
+})

@@ -183,6 +183,28 @@ test_that("every chain starts where ADAM took it, from weights of its own", {
   expect_identical(before, withr::with_seed(8, stats::runif(1)))
 })
 
+test_that("the seed of a fit makes its training, too, whose passes count", {
+  withr::local_seed(3)
+  fit <- quick_nn(seed = NULL, iter = 10)
+  again <- quick_nn(seed = fit$seed, iter = 10)
+  expect_identical(fit$modes, again$modes)
+  expect_identical(fit$draws, again$draws)
+  training <- sum(vapply(fit$modes, function(m) m$passes, 0))
+  expect_gt(training, 200)
+  expect_equal(
+    fit$passes,
+    sum(fit$chains$passes) + training,
+    tolerance = 1e-12
+  )
+})
+
+test_that("a run that cannot be made is refused before the training", {
+  withr::local_seed(3)
+  before <- .Random.seed
+  expect_error(quick_nn(seed = NULL, iter = 10, warmup = 20), "larger than")
+  expect_identical(.Random.seed, before)
+})
+
 test_that("other kernels take minibatches", {
   fit <- quick_nn(kernel = kernel_sgld(1e-5))
   expect_identical(fit$gradient$name, "simple")

@@ -40,3 +40,14 @@ test_that("schedules are refused in words", {
   expect_snapshot(schedule_decay(1, 1, 2), error = TRUE)
   expect_snapshot(schedule_decay(1, 1, NaN), error = TRUE)
 })
+
+test_that("a run that explores all the time is refused", {
+  schedule <- schedule_cyclical(100, exploration = 0.9)
+  run <- function(iter, ...) {
+    quick_fit(schedule = schedule, iter = iter, warmup = 0, ..., chains = 1)
+  }
+  expect_snapshot(run(20), error = TRUE, cnd_class = TRUE)
+  expect_error(run(91, thin = 2), class = "tall_error_input")
+  expect_length(run(92, thin = 2)$draws[, , 1], 1)
+  expect_error(schedule_cyclical(), "`length` must be given")
+})
