@@ -158,3 +158,25 @@ test_that("moments of two stretches merge into those of both", {
   both <- merge_moments(moments(1:7), moments(8:20))
   expect_equal(both[c("n", "mean", "square")], moments(1:20))
 })
+
+test_that("a run that goes on knows whether its last gradient was exact", {
+  run <- function(iter) {
+    sg_sample(
+      example_model(),
+      kernel_sgld(1e-3, variant = "corrected"),
+      gradient_svrg(refresh = 2),
+      subsample_uniform(5),
+      iter = iter,
+      warmup = 0,
+      chains = 1,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  whole <- as.matrix(run(20))
+  # one of the two stops where SVRG saw all rows
+  for (n in 10:11) {
+    parts <- sg_resume(run(n), 20 - n, refresh = 0)
+    expect_identical(as.matrix(parts), whole)
+  }
+})
