@@ -124,8 +124,9 @@ check_collected <- function(schedule, control, call) {
   abort_input(
     c(
       "{.arg iter} must leave a draw to keep: of the
-       {count_noun(made, 'iteration')} after warmup, {format_count(n)} {?is/are}
-       outside the exploration of {.fn schedule_cyclical}.",
+       {count_noun(made, 'iteration')} after warmup, {format_count(n)}
+       {cli::qty(n)}{?is/are} outside the exploration of
+       {.fn schedule_cyclical}.",
       x = "Each cycle of {count_noun(schedule$args$length, 'step')} begins with
            {format_count(count_exploring(schedule))} that explore.",
       i = "Make {.arg iter} larger, or {.arg length} of the schedule smaller."
