@@ -45,6 +45,14 @@ void tb_minibatch_exact(struct tb_chain* p_chain) {
   }
 }
 
+/* What an estimate leaves behind besides the gradient. */
+static void minibatch_count(struct tb_chain* p_chain,
+                            const struct tb_batch* p_batch) {
+  p_chain->n_batch = p_batch->n_batch;
+  p_chain->counts.n_row += (double) p_batch->n_batch;
+  p_chain->counts.n_full += p_chain->is_exact;
+}
+
 enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 const double* v_theta,
                                 const double* v_base,
@@ -63,9 +71,7 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
       p_chain->v_variance[j] *= scale * scale;
     }
   }
-  p_chain->n_batch = p_batch->n_batch;
-  p_chain->counts.n_row += (double) p_batch->n_batch;
-  p_chain->counts.n_full += p_chain->is_exact;
+  minibatch_count(p_chain, p_batch);
 
   const enum tb_status status =
     p_model->type->prior(
@@ -82,6 +88,28 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
   return status;
 }
 
+/* Where nothing is subtracted, scaled or asked of the noise, the rows' terms go
+ * on top of the prior's: with very many parameters two passes over them, and the
+ * room of a third vector in the cache, are worth sparing. */
+static enum tb_status minibatch_in_place(struct tb_chain* p_chain,
+                                         const double* v_theta,
+                                         const struct tb_batch* p_batch,
+                                         double* v_gradient) {
+  const struct tb_model* p_model = p_chain->p_target->p_model;
+  const struct tb_sums sums = { .v_gradient = v_gradient };
+  p_chain->is_exact = p_chain->has_variance = false;
+  if (p_batch->finite == 0) {
+    tb_minibatch_exact(p_chain);
+  }
+  minibatch_count(p_chain, p_batch);
+  const enum tb_status status =
+    p_model->type->prior(p_model, &p_chain->work, v_theta, v_gradient, NULL);
+  return status == TB_STATUS_ok
+           ? p_model->type->gradient(
+               p_model, &p_chain->work, v_theta, p_batch, NULL, &sums)
+           : status;
+}
+
 enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
                                      const double* v_theta,
                                      const struct tb_reference* p_reference,
@@ -96,6 +124,12 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
     p_target->p_scheme->type->draw(p_chain, v_theta, p_batch);
   if (status != TB_STATUS_ok) {
     return status;
+  }
+  const bool is_plain = p_reference == NULL && v_base == NULL &&
+                        v_scalar == NULL && p_log_posterior == NULL;
+  if (is_plain && !p_chain->wants_variance &&
+      p_target->likelihood_scale == 1) {
+    return minibatch_in_place(p_chain, v_theta, p_batch, v_gradient);
   }
   const bool has_variance = tb_minibatch_begin(p_chain, p_batch);
   const bool wants_loss = p_log_posterior != NULL;
