@@ -151,6 +151,9 @@ check_one_monitor <- function(monitor, name, model, call) {
   if (!inherits(monitor, "tall_monitor")) {
     abort_expected(monitor, "a function or monitor_*()", arg = arg, call = call)
   }
+  if (inherits(monitor, "tall_monitor_perplexity")) {
+    return(check_monitor_perplexity(monitor, model, arg, call))
+  }
   newdata <- monitor$newdata
   if (is.data.frame(newdata)) {
     abort_input(

@@ -176,6 +176,11 @@ SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP pa
     }
     R_CheckUserInterrupt();
   }
+  for (size_t p = 0;
+       (which & 1) && (p_model->type->flags & TB_MODEL_NO_DENSITY) && p < n_point;
+       ++p) {
+    v_density[p] = NA_REAL;
+  }
   UNPROTECT(1);
   return out;
 }

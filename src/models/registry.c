@@ -6,6 +6,7 @@ extern const struct tb_model_type tb_model_bpmf;
 extern const struct tb_model_type tb_model_density;
 extern const struct tb_model_type tb_model_gaussian;
 extern const struct tb_model_type tb_model_glm;
+extern const struct tb_model_type tb_model_lda;
 extern const struct tb_model_type tb_model_network;
 extern const struct tb_model_type tb_model_ica;
 extern const struct tb_model_type tb_model_pmf;
@@ -16,6 +17,7 @@ const struct tb_model_type* const tb_model_registry[] = {
   &tb_model_density,
   &tb_model_gaussian,
   &tb_model_glm,
+  &tb_model_lda,
   &tb_model_network,
   &tb_model_ica,
   &tb_model_pmf,

@@ -65,11 +65,11 @@ step_size <- 0.25
 
 test_that("the grid has every member of every family", {
   name_of <- function(entries) unique(vapply(entries, function(e) e$name, ""))
-  # components and factorisations have no closed form: test-ica.R and
-  # test-factors.R have exact samplers for them; test-native.R holds models of
-  # users against built-in ones
+  # components, factorisations and topics have no closed form: test-ica.R and
+  # test-factors.R have exact samplers, test-topics.R enumerates; test-native.R
+  # holds models of users against built-in ones
   expect_setequal(
-    c(names(problems), "ica", "bpmf", "pmf", "native"),
+    c(names(problems), "ica", "bpmf", "pmf", "lda", "native"),
     registered("model")
   )
   expect_covered("kernel", name_of(kernels))

@@ -331,6 +331,43 @@ void fixture_native(struct fixture* p,
   fixture_finish(p);
 }
 
+void fixture_lda(struct fixture* p, size_t n_data) {
+  double* v_start = check_alloc(n_data + 1, sizeof(double));
+  double* v_word = check_alloc(10 * n_data, sizeof(double));
+  double* v_count = v_word + 5 * n_data;
+  const double v_shape[] = { 3, 6 }, alpha = 0.4, beta = 0.8;
+  const double burn = 2, sweeps = 4;
+  struct tb_rng rng;
+  size_t n_cell = 0;
+  tb_rng_init(&rng, 21, 0, TB_STREAM_noise);
+  for (size_t d = 0; d < n_data; ++d) {
+    for (size_t w = 0; w <= d % 5; ++w, ++n_cell) {
+      v_word[n_cell] = (double) (w + d % 2);
+      v_count[n_cell] = (double) (1 + tb_rng_index(&rng, 3));
+    }
+    v_start[d + 1] = (double) n_cell;
+  }
+  const struct tb_param v_param[] = {
+    { "start", v_start, n_data + 1, n_data + 1 },
+    { "word", v_word, n_cell, n_cell },
+    { "count", v_count, n_cell, n_cell },
+    { "shape", v_shape, 2, 2 },
+    { "alpha", &alpha, 1, 1 },
+    { "beta", &beta, 1, 1 },
+    { "burn", &burn, 1, 1 },
+    { "sweeps", &sweeps, 1, 1 }
+  };
+  const struct tb_params params = { v_param, 8 };
+  memset(p, 0, sizeof *p);
+  p->model.type = tb_model_find("lda");
+  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+    abort();
+  }
+  fixture_finish(p);
+  free(v_start);
+  free(v_word);
+}
+
 void fixture_network(struct fixture* p,
                      size_t n_data,
                      int activation,

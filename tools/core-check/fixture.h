@@ -49,6 +49,8 @@ void fixture_native(struct fixture* p,
                     size_t n_data,
                     size_t n_dim,
                     bool is_minimal);
+/* topics: documents of 1 to 5 words of 6, three topics, 18 parameters */
+void fixture_lda(struct fixture* p, size_t n_data);
 void fixture_free(struct fixture* p);
 
 /* n_dim numbers near zero, others for each seed */

@@ -3,6 +3,7 @@
 
 #include "core/rng.h"
 #include "models/framed.h"
+#include "models/lda.h"
 #include "models/link.h"
 #include "models/native.h"
 
@@ -826,7 +827,136 @@ static void native_refuses(struct check* p_check) {
         TB_STATUS_callback);
 }
 
+enum { N_LDA = 18, N_DOCUMENT = 20 };
+
+/* gradient and squares of one batch; the stream starts anew */
+static void lda_pass(struct fixture* p,
+                     const double* v_theta,
+                     const struct tb_batch* p_batch,
+                     const struct tb_reference* p_reference,
+                     double* v_gradient,
+                     double* v_square) {
+  const struct tb_sums sums = { .v_gradient = v_gradient, .v_square = v_square };
+  memset(v_gradient, 0, N_LDA * sizeof(double));
+  memset(v_square, 0, N_LDA * sizeof(double));
+  tb_rng_init(&p->rng, 1, 0, TB_STREAM_model);
+  p->model.type->gradient(&p->model, &p->work, v_theta, p_batch, p_reference,
+                          &sums);
+}
+
+/* Batches with repeated documents, far from their words too: squares and
+ * references are those of the documents one by one. */
+static void lda_squares_are_squares(struct check* p_check) {
+  struct fixture f;
+  fixture_lda(&f, N_DOCUMENT);
+  double v_theta[N_LDA], v_at[N_LDA];
+  fixture_point(&f, 1, v_theta);
+  fixture_point(&f, 2, v_at);
+  const struct tb_reference reference = { .v_theta = v_at };
+  const size_t v_index[] = { 3, 19, 3, 0, 7 };
+  const double v_weight[] = { 1, 2.5, 0.3, 4, 1 };
+  for (int has_reference = 0; has_reference < 2; ++has_reference) {
+    const struct tb_reference* p_at = has_reference ? &reference : NULL;
+    const struct tb_batch all = { .n_batch = 5, .v_index = v_index,
+                                  .v_weight = v_weight };
+    double v_sum[N_LDA], v_square[N_LDA], v_by_row[2 * N_LDA] = { 0 };
+    lda_pass(&f, v_theta, &all, p_at, v_sum, v_square);
+    /* the same stream, document after document */
+    tb_rng_init(&f.rng, 1, 0, TB_STREAM_model);
+    for (size_t k = 0; k < 5; ++k) {
+      const struct tb_batch one = tb_batch_part(&all, k, 1);
+      double v_row[N_LDA] = { 0 };
+      const struct tb_sums sums = { .v_gradient = v_row };
+      f.model.type->gradient(&f.model, &f.work, v_theta, &one, p_at, &sums);
+      for (size_t j = 0; j < N_LDA; ++j) {
+        v_by_row[j] += v_row[j];
+        v_by_row[N_LDA + j] += v_row[j] * v_row[j];
+      }
+    }
+    for (size_t j = 0; j < N_LDA; ++j) {
+      CHECK_CLOSE(v_sum[j], v_by_row[j], 1e-9 * (1 + fabs(v_by_row[j])));
+      CHECK_CLOSE(v_square[j], v_by_row[N_LDA + j],
+                  1e-9 * (1 + fabs(v_by_row[N_LDA + j])));
+    }
+  }
+  fixture_free(&f);
+}
+
+/* Without a stream an estimate is the same whenever and in whatever parts it is
+ * made; at the reference differences vanish. */
+static void lda_references_do_not_move(struct check* p_check) {
+  struct fixture f;
+  fixture_lda(&f, N_DOCUMENT);
+  double v_theta[N_LDA], v_first[N_LDA], v_parts[N_LDA], v_square[N_LDA];
+  fixture_point(&f, 3, v_theta);
+  const struct tb_reference here = { .v_theta = v_theta };
+  const struct tb_batch all = { .n_batch = N_DOCUMENT, .weight = 1 };
+  lda_pass(&f, v_theta, &all, &here, v_first, v_square);
+  for (size_t j = 0; j < N_LDA; ++j) {
+    CHECK(v_first[j] == 0 && v_square[j] == 0);
+  }
+  f.work.p_rng = NULL;
+  lda_pass(&f, v_theta, &all, NULL, v_first, v_square);
+  memset(v_parts, 0, sizeof v_parts);
+  for (size_t d = 0; d < N_DOCUMENT; d += 7) {
+    const struct tb_batch part = tb_batch_part(&all, d, 7);
+    const struct tb_sums sums = { .v_gradient = v_parts };
+    f.model.type->gradient(&f.model, &f.work, v_theta, &part, NULL, &sums);
+  }
+  for (size_t j = 0; j < N_LDA; ++j) {
+    CHECK_CLOSE(v_parts[j], v_first[j], 1e-9 * (1 + fabs(v_first[j])));
+  }
+  double v_out[3 * N_DOCUMENT];
+  CHECK(tb_lda_proportions(&f.model, v_theta, 3, 5, 1, v_out) == TB_STATUS_ok);
+  for (size_t d = 0; d < N_DOCUMENT; ++d) {
+    CHECK_CLOSE(v_out[3 * d] + v_out[3 * d + 1] + v_out[3 * d + 2], 1, 1e-12);
+  }
+  fixture_free(&f);
+}
+
+static void lda_refuses(struct check* p_check) {
+  const double v_start[] = { 0, 2, 3 }, v_word[] = { 0, 1, 1 };
+  const double v_count[] = { 1, 2, 1 }, v_shape[] = { 2, 2 }, one = 1;
+  const struct tb_param v_param[] = {
+    { "start", v_start, 3, 3 }, { "word", v_word, 3, 3 },
+    { "count", v_count, 3, 3 }, { "shape", v_shape, 2, 2 },
+    { "alpha", &one, 1, 1 },    { "beta", &one, 1, 1 },
+    { "burn", &one, 1, 1 },     { "sweeps", &one, 1, 1 }
+  };
+  const struct tb_params all = { v_param, 8 };
+  CHECK(create_without("lda", &all, 99, NULL) == TB_STATUS_ok);
+  for (size_t k = 0; k < 8; ++k) {
+    CHECK(create_without("lda", &all, k, NULL) == TB_STATUS_argument);
+  }
+  const double v_bad[][3] = { { 0, 0, 3 }, { 1, 2, 3 },  { 0, 2, 4 },
+                              { 0, 2, 2 }, { 0, -1, 1 }, { 0, 1, 2 },
+                              { NAN, 1, 1 }, { 0, 0.5, 1 } };
+  for (size_t k = 0; k < 3; ++k) {
+    const struct tb_param start = { "start", v_bad[k], 3, 3 };
+    CHECK(create_without("lda", &all, 0, &start) == TB_STATUS_argument);
+  }
+  for (size_t k = 4; k < 8; ++k) {
+    const struct tb_param word = { "word", v_bad[k], 3, 3 };
+    const struct tb_param count = { "count", v_bad[k], 3, 3 };
+    CHECK(create_without("lda", &all, 1, &word) == TB_STATUS_argument);
+    CHECK(create_without("lda", &all, 2, &count) == TB_STATUS_argument);
+  }
+  const double v_few[] = { 1, 2 }, zero = 0, half = 0.5;
+  const struct tb_param v_wrong[] = { { "shape", v_few, 2, 2 },
+                                      { "alpha", &zero, 1, 1 },
+                                      { "beta", &zero, 1, 1 },
+                                      { "burn", &half, 1, 1 },
+                                      { "sweeps", &zero, 1, 1 } };
+  for (size_t k = 0; k < 5; ++k) {
+    CHECK(create_without("lda", &all, 3 + k, &v_wrong[k]) ==
+          TB_STATUS_argument);
+  }
+}
+
 const struct check_case check_models[] = {
+  { "lda: squares are those of documents", lda_squares_are_squares },
+  { "lda: references do not move", lda_references_do_not_move },
+  { "lda refuses parameters it cannot use", lda_refuses },
   { "the registry finds every model by name", registry_finds },
   { "a pass over a batch is the sum over its rows", sums_are_sums },
   { "a reference is subtracted row by row", references_subtract },

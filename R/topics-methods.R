@@ -1,0 +1,436 @@
+# What one does with topics: their words, those of documents, perplexity.
+
+# draws x (n_topic x n_word), |theta|
+topics_draws <- function(fit, draws = NULL, call = caller_env()) {
+  check_has_draws(fit, call)
+  all <- draws_matrix(fit, call)
+  if (!is.null(draws)) {
+    rows <- floor((seq_len(draws) - 0.5) * nrow(all) / draws) + 1
+    all <- all[rows, , drop = FALSE]
+  }
+  unclass(all)
+}
+
+# K x W
+word_probabilities <- function(theta, n_topic) {
+  theta <- matrix(theta, n_topic)
+  theta / rowSums(theta)
+}
+
+#' Words of topics
+#'
+#' The most probable words of every topic, with their posterior means and
+#' standard deviations.
+#'
+#' @param fit (`tall_topics`) A fit of [tall_topics()].
+#' @param n (whole number) How many words of each topic.
+#'
+#' @return `top_terms()`: a data frame with `n` rows for each topic and the
+#' columns
+#'   `topic`, `term`, `mean`, `sd` (of the word's probability in the topic).
+#'   `topic_terms()`: a list of two matrices, `mean` and `sd`, topics x words.
+#' @section Conditions:
+#' `tall_error_input` if `fit` is not from [tall_topics()];
+#' `tall_error_unsupported` for a fit without draws.
+#' @examples
+#' dtm <- matrix(rpois(1000, 1), 100, dimnames = list(NULL, letters[1:10]))
+#' fit <- tall_topics(dtm, k = 2, train_iter = 200, iter = 200, seed = 1)
+#' top_terms(fit, 3)
+#' @export
+top_terms <- function(fit, n = 10) {
+  check_spec(fit, "tall_topics", "tall_topics()")
+  n <- check_count(n, max = length(fit$vocabulary))
+  moments <- topic_terms(fit)
+  rows <- lapply(seq_len(fit$n_topic), function(k) {
+    at <- order(moments$mean[k, ], decreasing = TRUE)[seq_len(n)]
+    data.frame(
+      topic = k,
+      term = fit$vocabulary[at],
+      mean = unname(moments$mean[k, at]),
+      sd = unname(moments$sd[k, at])
+    )
+  })
+  do.call(rbind, rows)
+}
+
+#' @rdname top_terms
+#' @export
+topic_terms <- function(fit) {
+  check_spec(fit, "tall_topics", "tall_topics()")
+  theta <- topics_draws(fit)
+  n <- nrow(theta)
+  sum <- square <- 0
+  for (draw in seq_len(n)) {
+    phi <- word_probabilities(theta[draw, ], fit$n_topic)
+    sum <- sum + phi
+    square <- square + phi^2
+  }
+  mean <- sum / n
+  variance <- pmax(0, square / n - mean^2) * n / max(1, n - 1)
+  names <- list(paste0("topic", seq_len(fit$n_topic)), fit$vocabulary)
+  dim(variance) <- dim(mean)
+  dimnames(mean) <- dimnames(variance) <- names
+  list(mean = mean, sd = sqrt(variance))
+}
+
+#' Topics of documents
+#'
+#' @param object (`tall_topics`) The fit, from [tall_topics()].
+#' @param newdata (as `dtm` of [tall_topics()]) Documents. Columns with names
+#'   are matched by them; words that the model does not know are left out.
+#' @param draws (whole number) Average over that many draws of the topics,
+#'   evenly spaced.
+#' @param seed (whole number) Seed of the Gibbs samplers.
+#' @param ... Unused.
+#'
+#' @return A matrix with a row for each document and a column for each topic:
+#' the
+#'   posterior means of the document's topic proportions, which sum to 1. A
+#'   document without (known) words has the prior's, all equal.
+#' @section Conditions:
+#' `tall_error_input` for documents that cannot be used;
+#' `tall_error_unsupported` for a fit without draws.
+#' @examples
+#' dtm <- matrix(rpois(1000, 1), 100, dimnames = list(NULL, letters[1:10]))
+#' fit <- tall_topics(dtm, k = 2, train_iter = 200, iter = 200, seed = 1)
+#' predict(fit, dtm[1:3, ])
+#' @export
+predict.tall_topics <- function(object, newdata, draws = 10, seed = 1, ...) {
+  check_no_dots(...)
+  check_given(newdata)
+  theta <- topics_draws(object, check_draws_most(object, draws))
+  call <- rlang::current_env()
+  documents <- known_documents(newdata, object, FALSE, "newdata", call)
+  model <- folding_model(object, documents)
+  sum <- 0
+  for (draw in seq_len(nrow(theta))) {
+    sum <- sum + topic_proportions(model, theta[draw, ], seed)
+  }
+  out <- matrix(1 / object$n_topic, documents$n_doc, object$n_topic)
+  out[documents$kept, ] <- t(sum / nrow(theta))
+  names <- rep("", documents$n_doc)
+  names[documents$kept] <- documents$names
+  dimnames(out) <- list(names, paste0("topic", seq_len(object$n_topic)))
+  out
+}
+
+# At most those there are.
+check_draws_most <- function(fit, draws, call = caller_env()) {
+  check_has_draws(fit, call)
+  draws <- check_count(draws, arg = "draws", call = call)
+  min(draws, posterior::ndraws(fit$draws))
+}
+
+# A model that knows documents, to infer their topics from given words.
+folding_model <- function(model, documents) {
+  priors <- model$priors %||% c(alpha = model$alpha, beta = model$beta)
+  build_lda(
+    documents,
+    model$n_topic,
+    priors[["alpha"]],
+    priors[["beta"]],
+    gibbs_sweeps = 1
+  )
+}
+
+# K x documents
+topic_proportions <- function(model, theta, seed) {
+  sweeps <- topics_settings$fold_sweeps
+  out <- .Call(
+    ffi_topics_proportions,
+    model$pointer,
+    as.double(theta),
+    ceiling(sweeps / 2),
+    sweeps,
+    as.double(seed)
+  )
+  if (is.integer(out)) {
+    abort_status(out)
+  }
+  out
+}
+
+# ---- perplexity --------------------------------------------------------------
+
+#' Perplexity of held-out documents
+#'
+#' How well topics predict words of documents they have not seen: the perplexity
+#' of one half of each document given the other half (document completion).
+#'
+#' @param fit (`tall_topics`) A fit of [tall_topics()].
+#' @param newdata (as `dtm` of [tall_topics()]) Held-out documents. Those with
+#'   fewer than two words are left out.
+#' @param draws (whole number) Average over that many draws of the topics,
+#'   evenly spaced.
+#' @param seed (whole number) Seed of the halves and of the Gibbs samplers.
+#'
+#' @details
+#' The tokens of a document are split at random. From the first half (rounded
+#' up) come the topic proportions, \eqn{\hat\eta_d}{eta_d}, by Gibbs sampling
+#' with the topics of one draw; the second half is scored:
+#' \deqn{\exp\left(-\frac1{|T|} \sum_{(d,w) \in T} \log \frac1S \sum_s \sum_k
+#' \hat\eta^{(s)}_{dk} \phi^{(s)}_{kw}\right)}{exp(-mean log mean_s sum_k eta_dk
+#' phi_kw)} over the tokens \eqn{T} of second halves and the draws \eqn{s}. Less
+#' is better; a model that knows nothing has the size of the vocabulary.
+#'
+#' @return A number.
+#' @section Conditions:
+#' `tall_error_input` for documents that cannot be used;
+#' `tall_error_unsupported` for a fit without draws.
+#' @references
+#' Wallach, Murray, Salakhutdinov & Mimno (2009). Evaluation methods for topic
+#' models. *ICML*.
+#' @seealso [monitor_perplexity()] during a run.
+#' @examples
+#' dtm <- matrix(rpois(1000, 1), 100, dimnames = list(NULL, letters[1:10]))
+#' fit <- tall_topics(dtm, k = 2, train_iter = 200, iter = 200, seed = 1)
+#' perplexity(fit, dtm)
+#' @export
+perplexity <- function(fit, newdata, draws = 20, seed = 1) {
+  check_spec(fit, "tall_topics", "tall_topics()")
+  check_given(newdata)
+  theta <- topics_draws(fit, check_draws_most(fit, draws))
+  halves <- document_halves(newdata, fit, seed, "newdata", rlang::current_env())
+  sum <- 0
+  for (draw in seq_len(nrow(theta))) {
+    sum <- sum + completion_probabilities(halves, theta[draw, ], seed)
+  }
+  completion_perplexity(halves, sum / nrow(theta))
+}
+
+# list(model, doc, word, count): a model of first halves, and the cells of the
+# second.
+document_halves <- function(newdata, model, seed, arg, call) {
+  documents <- known_documents(newdata, model, FALSE, arg, call)
+  n_doc <- length(documents$start) - 1
+  doc <- rep(seq_len(n_doc), diff(documents$start))
+  token <- rep(seq_along(doc), documents$count)
+  lot <- with_seed(seed, stats::runif(length(token)))
+  token <- token[order(doc[token], lot)]
+  size <- tabulate(doc[token], n_doc)
+  rank <- sequence(size)
+  is_first <- rank <= ceiling(size / 2)[doc[token]]
+  first <- tabulate(token[is_first], length(doc))
+  second <- tabulate(token[!is_first], length(doc))
+  usable <- which(tabulate(doc[second > 0], n_doc) > 0)
+  if (length(usable) == 0) {
+    abort_input(
+      "{.arg {arg}} must have at least one document of two or more words.",
+      argument = arg,
+      call = call
+    )
+  }
+  keep <- doc %in% usable
+  given <- data.frame(
+    doc = match(doc[keep], usable),
+    word = documents$word[keep] + 1,
+    count = first[keep]
+  )
+  scored <- second > 0
+  list(
+    model = folding_model(model, as_documents(given, documents$vocabulary)),
+    doc = match(doc[scored], usable),
+    word = documents$word[scored] + 1,
+    count = second[scored]
+  )
+}
+
+# sum_k eta_dk phi_kw of every cell of the second halves
+completion_probabilities <- function(halves, theta, seed) {
+  phi <- word_probabilities(theta, halves$model$n_topic)
+  eta <- topic_proportions(halves$model, theta, seed)
+  colSums(eta[, halves$doc] * phi[, halves$word])
+}
+
+completion_perplexity <- function(halves, probability) {
+  exp(-sum(halves$count * log(probability)) / sum(halves$count))
+}
+
+#' @rdname perplexity
+#' @details
+#' `monitor_perplexity()` watches it during a run: for the draw at an iteration,
+#' and with probabilities averaged over the draws since the end of warmup. See
+#' [monitors].
+#' @export
+monitor_perplexity <- function(newdata, seed = 1) {
+  check_given(newdata)
+  structure(
+    list(
+      name = "perplexity",
+      newdata = newdata,
+      seed = check_count(seed, min = 0),
+      cache = new.env(parent = emptyenv())
+    ),
+    class = c("tall_monitor_perplexity", "tall_monitor")
+  )
+}
+
+check_monitor_perplexity <- function(monitor, model, arg, call) {
+  if (model$name != "lda") {
+    abort_tall(
+      "unsupported",
+      "{.fn monitor_perplexity} is for topic models, not for
+       {.code {model$label}()}.",
+      argument = arg,
+      call = call
+    )
+  }
+  monitor$cache$halves <-
+    document_halves(monitor$newdata, model, monitor$seed, arg, call)
+}
+
+#' @export
+evaluate_monitor.tall_monitor_perplexity <- function(
+  monitor,
+  model,
+  parameter,
+  theta,
+  state
+) {
+  halves <- monitor$cache$halves
+  p <- completion_probabilities(halves, theta, monitor$seed)
+  state <- add_to_mean(state, p)
+  list(
+    draw = completion_perplexity(halves, p),
+    ergodic = completion_perplexity(halves, state$mean),
+    state = state
+  )
+}
+
+# ---- printing ----------------------------------------------------------------
+
+#' @export
+print.tall_topics <- function(x, digits = 3, ...) {
+  print_topics_header(x)
+  if (is.null(x$draws)) {
+    cat("No draws were kept: topics cannot be shown.\n")
+  } else {
+    print_topics_table(summary(x, n = 7)$topics, digits)
+  }
+  print_perplexity(x)
+  print_footer(x, brief = TRUE)
+  invisible(x)
+}
+
+#' Summarise topics
+#'
+#' @param object (`tall_topics`) The fit, from [tall_topics()].
+#' @param n (whole number) How many words of each topic.
+#' @param x (`tall_topics_summary`) A summary.
+#' @param digits (whole number) Digits to print.
+#' @param ... Unused.
+#'
+#' @details
+#' How much a topic is used in documents is what
+#' [predict()][predict.tall_topics] says. `rhat` and `ess` are the worst
+#' of the probabilities of the topic's `n` first words.
+#'
+#' @return A list of class `tall_topics_summary` with `topics`, a data frame of
+#' `topic`,
+#'   `terms`, `ess`, `rhat`.
+#' @examples
+#' dtm <- matrix(rpois(1000, 1), 100, dimnames = list(NULL, letters[1:10]))
+#' fit <- tall_topics(dtm, k = 2, train_iter = 200, iter = 200, seed = 1)
+#' summary(fit, n = 3)
+#' @export
+summary.tall_topics <- function(object, n = 7, ...) {
+  check_no_dots(...)
+  check_has_draws(object, rlang::current_env())
+  n <- min(check_count(n), length(object$vocabulary))
+  top <- top_terms(object, n)
+  worst <- topic_diagnostics(object, top)
+  terms <- tapply(top$term, top$topic, paste, collapse = " ")
+  structure(
+    list(
+      topics = data.frame(
+        topic = seq_len(object$n_topic),
+        terms = as.character(terms),
+        ess = worst$ess,
+        rhat = worst$rhat
+      ),
+      fit = object[setdiff(
+        names(object),
+        c("draws", "unconstrained", "gradients", "saved", "model")
+      )]
+    ),
+    class = "tall_topics_summary"
+  )
+}
+
+# The worst R-hat and effective sample size of the probabilities of top terms.
+topic_diagnostics <- function(fit, top) {
+  theta <- unclass(fit$draws)
+  shape <- dim(theta)[1:2]
+  k <- fit$n_topic
+  found <- vapply(seq_len(k), function(topic) {
+    at <- seq(topic, by = k, length.out = length(fit$vocabulary))
+    total <- rowSums(theta[, , at, drop = FALSE], dims = 2)
+    words <- at[match(top$term[top$topic == topic], fit$vocabulary)]
+    values <- vapply(words, function(word) {
+      p <- matrix(theta[, , word], shape[[1]]) / total
+      c(posterior::ess_bulk(p), posterior::rhat(p))
+    }, numeric(2))
+    c(min(values[1, ]), max(values[2, ]))
+  }, numeric(2))
+  list(ess = found[1, ], rhat = found[2, ])
+}
+
+#' @rdname summary.tall_topics
+#' @export
+print.tall_topics_summary <- function(x, digits = 3, ...) {
+  print_topics_header(x$fit)
+  print_topics_table(x$topics, digits)
+  print_perplexity(x$fit)
+  cat(
+    "ess, rhat: the worst of the words shown. Topics have no order, and\n",
+    "other modes may have other topics: neither number can see that.\n",
+    sep = ""
+  )
+  print_footer(x$fit, brief = TRUE)
+  invisible(x)
+}
+
+print_topics_header <- function(fit) {
+  cat(
+    "Topics:  ", fit$n_topic,
+    ", of ", count_noun(length(fit$vocabulary), "word"),
+    "; ", count_noun(fit$n_token, "token"), " in ",
+    count_noun(fit$n_data, "document"), "\n",
+    sep = ""
+  )
+  cat(
+    "Priors:  alpha ", format_number(fit$priors[["alpha"]]),
+    " (topics of a document), beta ", format_number(fit$priors[["beta"]]),
+    " (words of a topic)\n",
+    sep = ""
+  )
+  n_draws <- sum(fit$chains$draws)
+  cat("Draws:   ", format_count(n_draws), " from ",
+    count_noun(nrow(fit$chains), "chain"), "\n",
+    sep = ""
+  )
+  cat("Sampler: ", sampler_text(fit), "\n\n", sep = "")
+}
+
+print_topics_table <- function(topics, digits) {
+  room <- max(20, getOption("width") - 24)
+  topics$terms <- formatC(substr(topics$terms, 1, room), flag = "-", width = -1)
+  topics$ess <- round(topics$ess)
+  topics$rhat <- round(topics$rhat, digits)
+  names(topics)[[2]] <- "most probable words"
+  print(topics, row.names = FALSE, right = FALSE)
+}
+
+print_perplexity <- function(fit) {
+  table <- fit$monitor
+  table <- table[table$statistic == "ergodic" & table$monitor == "perplexity", ]
+  if (!is.null(table) && nrow(table) > 0) {
+    value <- mean(table$value[table$iteration == max(table$iteration)])
+    cat(
+      "\nPerplexity of held-out halves of documents: ",
+      format(value, digits = 4),
+      " (knowing nothing: ", format_count(length(fit$vocabulary)), ")\n",
+      sep = ""
+    )
+  }
+}

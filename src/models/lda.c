@@ -1,0 +1,560 @@
+/* Latent Dirichlet allocation in expanded-mean coordinates (Patterson & Teh
+ * 2013, section 4; without their Riemannian metric: Baker, Fearnhead, Fox &
+ * Nemeth 2019, section 5.3):
+ *
+ *   theta_kw ~ Gamma(beta, 1),  topic k = theta_k. / sum_w theta_kw
+ *   eta_d ~ Dirichlet(alpha),  z ~ eta_d,  word ~ topic z   for every token
+ *   g_0  = (beta - 1) / theta_kw - 1
+ *   g_d  = E_z[n_dkw / theta_kw - n_dk / sum_v theta_kv]
+ *
+ * with eta_d summed out. A row is a document. E_z has no closed form: it is the
+ * mean over a few sweeps of a Gibbs sampler,
+ *
+ *   P(z_i = k | the other z) = theta_kw a_k / sum_j theta_jw a_j,
+ *   a_k = (n_dk without token i + alpha) / sum_v theta_kv,
+ *
+ * after a burn-in that each visit begins anew: the estimate of g_d is biased, by
+ * what the burn-in has not forgotten. What is averaged is not the z drawn but
+ * their conditional probabilities: the same mean with less variance, and n_dkw
+ * / theta_kw becomes a sum of a_k / sum_j theta_jw a_j, which stays finite where
+ * theta_kw goes to 0.
+ *
+ * Reflection. theta must stay positive, and Patterson & Teh replace it by its
+ * absolute value after every step. Here a chain runs on the even extension
+ * pi(|theta|): gradients are taken at |theta| and multiplied by sign(theta),
+ * constrain() gives |theta|. For a kernel that treats theta and -theta alike the
+ * two chains are one in law: a step from -theta is minus the step from theta. So
+ * no kernel needs to know, and one with a Metropolis correction would be exact.
+ *
+ * The reference of control variates: a document's Gibbs samplers at theta and at
+ * the reference use the same random numbers, so that the difference has less
+ * noise, and none at the reference itself. The sum over all documents at the
+ * reference (a workspace without a stream) takes LONG_RUN times as many sweeps,
+ * from a stream that belongs to the document.
+ *
+ *   symbol        variable   shape                owner
+ *   n_dw          v_count    n_cell               lda
+ *   w of a cell   v_word     n_cell               lda
+ *   cells of d    v_start    n_data + 1           lda
+ *   theta         v_theta    n_topic x n_word     caller; a word's topics side
+ *                                                 by side
+ *   1/sum theta_k v_inverse  n_topic              scratch, of a point
+ *   z             v_z        n_token_max          scratch
+ *   E n_dkw / theta_kw   v_cell   n_topic x n_cell_max   scratch, of a point
+ *   E n_dk        v_topic    n_topic              scratch, of a point
+ */
+#include "models/lda.h"
+
+#include "core/clip.h"
+#include "core/clones.h"
+#include "core/hash.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lda {
+  size_t n_topic;
+  size_t n_word;
+  size_t n_burn;  /* sweeps that a visit discards */
+  size_t n_sweep; /* and those it averages over */
+  double alpha;
+  double beta;
+  size_t n_cell_max;  /* of a document: different words */
+  size_t n_token_max; /* and words */
+  size_t* v_start;
+  uint32_t* v_word;
+  uint32_t* v_count;
+};
+
+#define LONG_RUN 10
+
+/* ------------------------------------------------------------------ scratch */
+
+/* theta, and what a document's Gibbs sampler finds there */
+struct point {
+  const double* v_theta;
+  double* v_inverse;
+  double* v_cell;
+  double* v_topic;
+};
+
+struct scratch {
+  struct point here;
+  struct point there; /* the reference */
+  double* v_a;        /* n_topic */
+  double* v_tally;    /* n_topic: n_dk */
+  double* v_sum;      /* n_topic: prefix sums of the probabilities */
+  double* v_total;    /* 4 x n_topic: sums over the documents of a batch */
+  uint32_t* v_z;
+};
+
+static size_t point_length(const struct lda* p) {
+  return p->n_topic * (p->n_cell_max + 2);
+}
+
+static struct point point_at(const struct lda* p, double* v) {
+  struct point point = { .v_inverse = v, .v_topic = v + p->n_topic };
+  point.v_cell = v + 2 * p->n_topic;
+  return point;
+}
+
+static size_t lda_workspace_size(const struct tb_model* p_model,
+                                 size_t n_batch) {
+  const struct lda* p = p_model->p_self;
+  (void) n_batch;
+  return (2 * point_length(p) + 7 * p->n_topic) * sizeof(double) +
+         p->n_token_max * sizeof(uint32_t);
+}
+
+static struct scratch scratch_at(const struct lda* p, void* p_scratch) {
+  struct scratch s;
+  double* v = p_scratch;
+  s.here = point_at(p, v);
+  s.there = point_at(p, v + point_length(p));
+  s.v_a = v + 2 * point_length(p);
+  s.v_tally = s.v_a + p->n_topic;
+  s.v_sum = s.v_tally + p->n_topic;
+  s.v_total = s.v_sum + p->n_topic;
+  s.v_z = (uint32_t*) (void*) (s.v_total + 4 * p->n_topic);
+  return s;
+}
+
+/* ------------------------------------------------------------ one document */
+
+/* 1 / sum_w |theta_kw| of every topic */
+static TB_CLONES void point_load(const struct lda* p,
+                                 const double* v_theta,
+                                 struct point* p_point) {
+  const size_t n = p->n_topic;
+  double* restrict v = p_point->v_inverse;
+  p_point->v_theta = v_theta;
+  memset(v, 0, n * sizeof(double));
+  for (size_t w = 0; w < p->n_word; ++w) {
+    for (size_t k = 0; k < n; ++k) {
+      v[k] += fabs(v_theta[w * n + k]);
+    }
+  }
+  for (size_t k = 0; k < n; ++k) {
+    v[k] = 1 / v[k];
+  }
+}
+
+/* A topic with probability proportional to |theta_kw| a_k; *p_scale: the
+ * inverse of the sum of these. */
+static inline size_t draw_topic(size_t n,
+                                const double* v_theta,
+                                const double* v_a,
+                                double* restrict v_sum,
+                                struct tb_rng* p_rng,
+                                double* p_scale) {
+  double sum = 0;
+  for (size_t k = 0; k < n; ++k) {
+    sum += fabs(v_theta[k]) * v_a[k];
+    v_sum[k] = sum;
+  }
+  *p_scale = 1 / sum;
+  const double u = sum * tb_rng_unif(p_rng);
+  size_t z = 0;
+  for (size_t k = 0; k + 1 < n; ++k) {
+    z += v_sum[k] <= u;
+  }
+  return z;
+}
+
+/* Sweep over the tokens of document d; the first puts them in, one after the
+ * other. What `weight` > 0 adds to v_cell: weight / theta_kw times the
+ * conditional probabilities. */
+static TB_CLONES void sweep(const struct lda* p,
+                            size_t d,
+                            bool is_first,
+                            double weight,
+                            struct tb_rng* p_rng,
+                            const struct scratch* p_s,
+                            const struct point* p_point) {
+  const size_t n = p->n_topic, first = p->v_start[d];
+  double* v_a = p_s->v_a;
+  double* v_tally = p_s->v_tally;
+  uint32_t* p_z = p_s->v_z;
+  for (size_t c = first; c < p->v_start[d + 1]; ++c) {
+    const double* v_theta = p_point->v_theta + p->v_word[c] * n;
+    double* restrict v_cell = p_point->v_cell + (c - first) * n;
+    for (uint32_t i = 0; i < p->v_count[c]; ++i, ++p_z) {
+      double scale;
+      if (!is_first) {
+        v_tally[*p_z] -= 1;
+        v_a[*p_z] = (v_tally[*p_z] + p->alpha) * p_point->v_inverse[*p_z];
+      }
+      const size_t z =
+        draw_topic(n, v_theta, v_a, p_s->v_sum, p_rng, &scale);
+      if (weight > 0) {
+        const double share = weight * scale;
+        for (size_t k = 0; k < n; ++k) {
+          v_cell[k] += share * v_a[k];
+        }
+      }
+      v_tally[z] += 1;
+      v_a[z] = (v_tally[z] + p->alpha) * p_point->v_inverse[z];
+      *p_z = (uint32_t) z;
+    }
+  }
+}
+
+/* E_z of document d at a point: its v_cell and v_topic are set */
+static void expect_topics(const struct lda* p,
+                          size_t d,
+                          size_t n_burn,
+                          size_t n_sweep,
+                          struct tb_rng* p_rng,
+                          const struct scratch* p_s,
+                          const struct point* p_point) {
+  const size_t n = p->n_topic, first = p->v_start[d];
+  const size_t n_cell = p->v_start[d + 1] - first;
+  memset(p_point->v_cell, 0, n * n_cell * sizeof(double));
+  memset(p_point->v_topic, 0, n * sizeof(double));
+  for (size_t k = 0; k < n; ++k) {
+    p_s->v_tally[k] = 0;
+    p_s->v_a[k] = p->alpha * p_point->v_inverse[k];
+  }
+  const double weight = 1 / (double) n_sweep;
+  for (size_t t = 0; t <= n_burn + n_sweep; ++t) {
+    sweep(p, d, t == 0, t > n_burn ? weight : 0, p_rng, p_s, p_point);
+  }
+  for (size_t c = 0; c < n_cell; ++c) {
+    const double* v_theta = p_point->v_theta + p->v_word[first + c] * n;
+    for (size_t k = 0; k < n; ++k) {
+      p_point->v_topic[k] += fabs(v_theta[k]) * p_point->v_cell[c * n + k];
+    }
+  }
+}
+
+/* The same at theta and at the reference, with the same random numbers. No
+ * stream: a long run from the document's own. */
+static void visit(const struct tb_model* p_model,
+                  size_t d,
+                  struct tb_rng* p_rng,
+                  bool has_reference,
+                  const struct scratch* p_s) {
+  const struct lda* p = p_model->p_self;
+  struct tb_rng own, twin;
+  size_t n_sweep = p->n_sweep;
+  if (p_rng == NULL) {
+    tb_rng_init(&own, p_model->fingerprint + d, 0, TB_STREAM_model);
+    p_rng = &own;
+    n_sweep *= LONG_RUN;
+  }
+  twin = *p_rng;
+  expect_topics(p, d, p->n_burn, n_sweep, p_rng, p_s, &p_s->here);
+  if (has_reference) {
+    expect_topics(p, d, p->n_burn, n_sweep, &twin, p_s, &p_s->there);
+  }
+}
+
+/* ------------------------------------------------------------------- passes */
+
+static inline double square(double x) { return x * x; }
+
+/* What a document adds for its own words; its topics' totals, which go to all
+ * words, are left to add_totals(). */
+static void add_cells(const struct lda* p,
+                      size_t d,
+                      double c,
+                      bool has_reference,
+                      const struct scratch* p_s,
+                      const struct tb_sums* p_sums) {
+  const size_t n = p->n_topic;
+  for (size_t i = p->v_start[d]; i < p->v_start[d + 1]; ++i) {
+    const size_t at = p->v_word[i] * n, cell = (i - p->v_start[d]) * n;
+    for (size_t k = 0; k < n; ++k) {
+      const double side = copysign(c, p_s->here.v_theta[at + k]);
+      const double total = side * p_s->here.v_topic[k] * p_s->here.v_inverse[k];
+      double own = side * p_s->here.v_cell[cell + k], all = total;
+      if (has_reference) {
+        const double other = copysign(c, p_s->there.v_theta[at + k]);
+        own -= other * p_s->there.v_cell[cell + k];
+        all -= other * p_s->there.v_topic[k] * p_s->there.v_inverse[k];
+      }
+      if (p_sums->v_gradient != NULL) {
+        p_sums->v_gradient[at + k] += own;
+      }
+      if (p_sums->v_square != NULL) {
+        p_sums->v_square[at + k] += square(own - all) - square(all);
+      }
+    }
+  }
+}
+
+/* u_k = c E n_dk / sum_w theta_kw at theta and t_k at the reference, over the
+ * documents: sum u, sum t, sum u^2 + t^2, sum u t */
+static void collect_totals(const struct lda* p,
+                           double c,
+                           bool has_reference,
+                           const struct scratch* p_s) {
+  const size_t n = p->n_topic;
+  double* v = p_s->v_total;
+  for (size_t k = 0; k < n; ++k) {
+    const double u = c * p_s->here.v_topic[k] * p_s->here.v_inverse[k];
+    const double t =
+      has_reference ? c * p_s->there.v_topic[k] * p_s->there.v_inverse[k] : 0;
+    v[k] += u;
+    v[n + k] += t;
+    v[2 * n + k] += u * u + t * t;
+    v[3 * n + k] += u * t;
+  }
+}
+
+static TB_CLONES void add_totals(const struct lda* p,
+                                 bool has_reference,
+                                 const struct scratch* p_s,
+                                 const struct tb_sums* p_sums) {
+  const size_t n = p->n_topic;
+  const double* v = p_s->v_total;
+  for (size_t w = 0; w < p->n_word; ++w) {
+    for (size_t k = 0; k < n; ++k) {
+      const size_t at = w * n + k;
+      const double side = copysign(1, p_s->here.v_theta[at]);
+      const double other =
+        has_reference ? copysign(1, p_s->there.v_theta[at]) : 0;
+      if (p_sums->v_gradient != NULL) {
+        p_sums->v_gradient[at] -= side * v[k] - other * v[n + k];
+      }
+      if (p_sums->v_square != NULL) {
+        p_sums->v_square[at] += v[2 * n + k] - 2 * side * other * v[3 * n + k];
+      }
+    }
+  }
+}
+
+static enum tb_status lda_gradient(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   const double* v_theta,
+                                   const struct tb_batch* p_batch,
+                                   const struct tb_reference* p_reference,
+                                   const struct tb_sums* p_sums) {
+  const struct lda* p = p_model->p_self;
+  const bool has_reference = p_reference != NULL;
+  struct scratch s = scratch_at(p, p_work->p_scratch);
+  point_load(p, v_theta, &s.here);
+  if (has_reference) {
+    point_load(p, p_reference->v_theta, &s.there);
+  }
+  memset(s.v_total, 0, 4 * p->n_topic * sizeof(double));
+  for (size_t b = 0; b < p_batch->n_batch; ++b) {
+    const size_t d = tb_batch_row(p_batch, b);
+    const double c = tb_batch_weight(p_batch, b);
+    visit(p_model, d, p_work->p_rng, has_reference, &s);
+    add_cells(p, d, c, has_reference, &s, p_sums);
+    collect_totals(p, c, has_reference, &s);
+  }
+  add_totals(p, has_reference, &s, p_sums);
+  return TB_STATUS_ok;
+}
+
+/* The log density of Gamma(beta, 1) without its constant. */
+static enum tb_status lda_prior(const struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
+                                const double* v_theta,
+                                double* v_gradient,
+                                double* p_log_prior) {
+  const struct lda* p = p_model->p_self;
+  const double shape = p->beta - 1;
+  (void) p_work;
+  for (size_t j = 0; j < p_model->n_dim; ++j) {
+    const double slope =
+      shape == 0 ? -1 : shape / fabs(v_theta[j]) - 1;
+    v_gradient[j] = copysign(1, v_theta[j]) * slope;
+  }
+  if (p_log_prior != NULL) {
+    for (size_t j = 0; j < p_model->n_dim; ++j) {
+      const double t = fabs(v_theta[j]);
+      *p_log_prior += (shape == 0 ? 0 : shape * log(t)) - t;
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static void lda_constrain(const struct tb_model* p_model,
+                          const double* v_theta,
+                          double* v_natural) {
+  for (size_t j = 0; j < p_model->n_dim; ++j) {
+    v_natural[j] = fabs(v_theta[j]);
+  }
+}
+
+enum tb_status tb_lda_proportions(const struct tb_model* p_model,
+                                  const double* v_topics,
+                                  size_t n_burn,
+                                  size_t n_sweep,
+                                  uint64_t seed,
+                                  double* v_out) {
+  const struct lda* p = p_model->p_self;
+  const size_t n = p->n_topic;
+  void* p_scratch = malloc(lda_workspace_size(p_model, 0));
+  if (p_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  struct scratch s = scratch_at(p, p_scratch);
+  point_load(p, v_topics, &s.here);
+  for (size_t d = 0; d < p_model->n_data; ++d) {
+    struct tb_rng rng;
+    tb_rng_init(&rng, seed + d, 0, TB_STREAM_model);
+    expect_topics(p, d, n_burn, n_sweep, &rng, &s, &s.here);
+    double total = (double) n * p->alpha;
+    for (size_t k = 0; k < n; ++k) {
+      total += s.here.v_topic[k];
+    }
+    for (size_t k = 0; k < n; ++k) {
+      v_out[d * n + k] = (s.here.v_topic[k] + p->alpha) / total;
+    }
+  }
+  free(p_scratch);
+  return TB_STATUS_ok;
+}
+
+size_t tb_lda_n_topic(const struct tb_model* p_model) {
+  const struct lda* p = p_model->p_self;
+  return p->n_topic;
+}
+
+/* --------------------------------------------------------------------- life */
+
+static size_t lda_memory(const struct tb_model* p_model) {
+  const struct lda* p = p_model->p_self;
+  return (p_model->n_data + 1) * sizeof(size_t) +
+         2 * p->v_start[p_model->n_data] * sizeof(uint32_t);
+}
+
+static void lda_destroy(struct tb_model* p_model) {
+  struct lda* p = p_model->p_self;
+  if (p == NULL) {
+    return;
+  }
+  free(p->v_start);
+  free(p->v_word);
+  free(p->v_count);
+  free(p);
+  p_model->p_self = NULL;
+}
+
+static bool is_whole(double x, double min, double below) {
+  return x >= min && x < below && x == floor(x);
+}
+
+/* Documents one after the other, words and counts whole numbers in range. */
+static bool are_cells(const struct tb_param* p_start,
+                      const struct tb_param* p_word,
+                      const struct tb_param* p_count,
+                      double n_word) {
+  const size_t n_data = p_start->n_value - 1;
+  if (p_word->n_value != p_count->n_value || p_start->v_value[0] != 0 ||
+      p_start->v_value[n_data] != (double) p_word->n_value) {
+    return false;
+  }
+  for (size_t d = 0; d < n_data; ++d) {
+    if (!is_whole(p_start->v_value[d + 1], p_start->v_value[d] + 1, 0x1p53)) {
+      return false; /* a document without words among them */
+    }
+  }
+  for (size_t c = 0; c < p_word->n_value; ++c) {
+    if (!is_whole(p_word->v_value[c], 0, n_word) ||
+        !is_whole(p_count->v_value[c], 1, 0x1p31)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* the arrays, and the largest document */
+static enum tb_status lda_fill(struct lda* p,
+                               size_t n_data,
+                               const double* v_start,
+                               const double* v_word,
+                               const double* v_count) {
+  const size_t n_cell = (size_t) v_start[n_data];
+  p->v_start = malloc((n_data + 1) * sizeof(size_t));
+  p->v_word = malloc(n_cell * sizeof(uint32_t));
+  p->v_count = malloc(n_cell * sizeof(uint32_t));
+  if (p->v_start == NULL || p->v_word == NULL || p->v_count == NULL) {
+    return TB_STATUS_memory;
+  }
+  p->v_start[0] = 0;
+  for (size_t d = 0; d < n_data; ++d) {
+    size_t n_token = 0;
+    p->v_start[d + 1] = (size_t) v_start[d + 1];
+    for (size_t c = p->v_start[d]; c < p->v_start[d + 1]; ++c) {
+      p->v_word[c] = (uint32_t) v_word[c];
+      p->v_count[c] = (uint32_t) v_count[c];
+      n_token += p->v_count[c];
+    }
+    p->n_cell_max = tb_max(p->n_cell_max, p->v_start[d + 1] - p->v_start[d]);
+    p->n_token_max = tb_max(p->n_token_max, n_token);
+  }
+  return TB_STATUS_ok;
+}
+
+/* Parameters: "start" (n_data + 1), "word" and "count" (n_cell): the words of
+ * document d, numbered from 0, are start[d], .., start[d + 1] - 1; "shape"
+ * (n_topic, n_word), "alpha", "beta", "burn", "sweeps". */
+static enum tb_status lda_create(struct tb_model* p_model,
+                                 const struct tb_params* p_params) {
+  const struct tb_param* p_start = tb_params_find(p_params, "start");
+  const struct tb_param* p_word = tb_params_find(p_params, "word");
+  const struct tb_param* p_count = tb_params_find(p_params, "count");
+  const struct tb_param* p_shape = tb_params_find(p_params, "shape");
+  const double alpha = tb_params_number(p_params, "alpha", NAN);
+  const double beta = tb_params_number(p_params, "beta", NAN);
+  const double n_burn = tb_params_number(p_params, "burn", NAN);
+  const double n_sweep = tb_params_number(p_params, "sweeps", NAN);
+  if (p_start == NULL || p_word == NULL || p_count == NULL ||
+      p_shape == NULL || p_start->n_value < 2 || p_shape->n_value != 2 ||
+      !is_whole(p_shape->v_value[0], 2, 0x1p31) ||
+      !is_whole(p_shape->v_value[1], 1, 0x1p31) || !(alpha > 0) ||
+      !(beta > 0) || !is_whole(n_burn, 0, 0x1p31) ||
+      !is_whole(n_sweep, 1, 0x1p31) ||
+      !are_cells(p_start, p_word, p_count, p_shape->v_value[1])) {
+    return TB_STATUS_argument;
+  }
+  struct lda* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_model->p_self = p;
+  p_model->n_data = p_start->n_value - 1;
+  p->n_topic = (size_t) p_shape->v_value[0];
+  p->n_word = (size_t) p_shape->v_value[1];
+  p->n_burn = (size_t) n_burn;
+  p->n_sweep = (size_t) n_sweep;
+  p->alpha = alpha;
+  p->beta = beta;
+  p_model->n_dim = p_model->n_natural = p->n_topic * p->n_word;
+  p_model->n_scalar = 0;
+  p_model->p_frame = NULL;
+  const enum tb_status status =
+    lda_fill(p, p_model->n_data, p_start->v_value, p_word->v_value,
+             p_count->v_value);
+  if (status != TB_STATUS_ok) {
+    lda_destroy(p_model);
+    return status;
+  }
+  const double v_option[] = { alpha, beta, n_burn, n_sweep };
+  uint64_t hash = tb_hash_doubles((uint64_t) p->n_topic, v_option, 4);
+  hash = tb_hash_doubles(hash, p_start->v_value, p_start->n_value);
+  hash = tb_hash_doubles(hash, p_word->v_value, p_word->n_value);
+  p_model->fingerprint =
+    tb_hash_doubles(hash, p_count->v_value, p_count->n_value);
+  return TB_STATUS_ok;
+}
+
+const struct tb_model_type tb_model_lda = {
+  .name = "lda",
+  .citation = "Patterson & Teh (2013), NIPS 26; Baker, Fearnhead, Fox & Nemeth "
+              "(2019), section 5.3",
+  .flags = TB_MODEL_RANDOM | TB_MODEL_NO_DENSITY,
+  .create = lda_create,
+  .destroy = lda_destroy,
+  .prior = lda_prior,
+  .gradient = lda_gradient,
+  .workspace_size = lda_workspace_size,
+  .constrain = lda_constrain,
+  .memory = lda_memory,
+};
