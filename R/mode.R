@@ -597,6 +597,11 @@ mode_lbfgs <- function(
     mode$converged <- mode$converged || sum(decrement^2) / 2 < 1e-8
   }
   mode$trace <- do.call(rbind, trace)
+  if (is.null(mode$chol)) {
+    # the same where there is no Hessian: what is left of the gradient is rounding
+    most <- max(mode$trace$gradient_norm)
+    mode$converged <- mode$converged || mode$gradient_norm < 1e-10 * most
+  }
   mode
 }
 
