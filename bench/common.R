@@ -76,11 +76,14 @@ percent <- function(x, digits = 1) paste0(fixed(100 * x, digits), " %")
 times <- function(x, digits = 2) paste0(fixed(x, digits), " x")
 yes_no <- function(x) ifelse(x, "yes", "**no**")
 
-# Compile a C file of this folder in a temporary one and load it.
+# Compile a C file, of this folder if there is no such path, in a temporary one
+# and load it.
 compile_c <- function(file, flags = "-O3", libs = "") {
   folder <- tempfile("bench")
   dir.create(folder)
-  file.copy(file.path(bench_folder(), file), folder)
+  path <- if (file.exists(file)) file else file.path(bench_folder(), file)
+  file <- basename(file)
+  file.copy(path, folder)
   writeLines(
     c(paste("PKG_CFLAGS =", flags), paste("PKG_LIBS =", libs)),
     file.path(folder, "Makevars")
