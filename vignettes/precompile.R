@@ -65,7 +65,8 @@ if (sys.nframe() == 0) {
       "control-variates",
       "preferential-subsampling",
       "barker-dynamics",
-      "neural-networks"
+      "neural-networks",
+      "your-own-model"
     )
   }
   for (name in names) {
