@@ -32,6 +32,8 @@
 #' * `tall_warning_nonfinite`, `tall_warning_escaped` and so on, one for each
 #'   way to stop: a chain stopped early and the draws until then are kept; the
 #'   fields are those of the error.
+#' * `tall_warning_gradient`: the gradients of a [model_custom()] come from central
+#'   differences.
 #' * `tall_warning_bias`: the estimated bias of the draws is not small.
 #' * `tall_warning_prior`: the kernel is not accurate under this prior.
 #' * `tall_warning_recipe`: the settings chosen without tuning may not suit
@@ -159,6 +161,10 @@ status_table <- list(
     because = "a matrix is not positive definite.",
     hint = "Columns that depend on each other under a flat prior do this: drop
             one of them, or give a proper prior such as {.fn prior_normal}."
+  ),
+  interrupted = list(
+    because = "it was interrupted.",
+    hint = NULL
   )
 )
 
@@ -172,8 +178,8 @@ error_kinds <- c(
 )
 
 warning_kinds <- c(
-  "interrupted",
   "bias",
+  "gradient",
   "prior",
   "recipe",
   "mode",

@@ -153,12 +153,14 @@ print.tall_summary <- function(x, digits = 3, ...) {
   if (all(is.na(table$sd_bias))) {
     table$sd_bias <- table$sd_bias_se <- NULL
   } else {
+    has_none <- is.na(table$sd_bias)
     table$sd_bias <- paste0(
       formatC(100 * table$sd_bias, digits = 1, format = "f", flag = "+"),
       "% (",
       formatC(100 * table$sd_bias_se, digits = 1, format = "f"),
       ")"
     )
+    table$sd_bias[has_none] <- ""
     table$sd_bias_se <- NULL
   }
   shown <- utils::head(table, 30)

@@ -67,6 +67,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       variables = recorded(model$variables, control),
       every_variable = model$variables,
       coordinates = model$coordinates,
+      variable_of = model$variable_of,
       n_data = model$n_data,
       fingerprint = model$fingerprint,
       lambda = model$lambda,
@@ -350,11 +351,15 @@ bias_table <- function(fit) {
   residual <- sweep(product, 2, mean)
   se <- sqrt(colSums(residual^2 * share) / max(1, length(count) - 1))
   ratio <- sqrt(pmax(-mean, 0))
-  data.frame(
-    variable = fit$every_variable,
+  # the shares of a simplex have no coordinates of their own
+  at <- fit$variable_of %||% seq_along(ratio)
+  table <- data.frame(
+    variable = fit$every_variable[at],
     sd_bias = ratio - 1,
     sd_bias_se = se / (2 * pmax(ratio, 0.5))
   )
+  table <- table[!is.na(at), ]
+  if (nrow(table) > 0) table
 }
 
 # ---- going on ----------------------------------------------------------------

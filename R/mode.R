@@ -271,6 +271,11 @@ curvature <- function(
   out
 }
 
+# Passes over the rows for one Hessian.
+curvature_passes <- function(model) {
+  model$curvature_passes %||% 1
+}
+
 # Minus the Hessian of the log posterior at theta, where a Laplace prior, which has
 # no curvature of its own, counts as 1 / (2 s^2): it is what identifies columns
 # that depend on each other.
@@ -316,7 +321,7 @@ lower_chol <- function(hessian, model, call = caller_env()) {
   } else {
     dependent <- which(!(scale > 0))
   }
-  names <- quote_columns(model$variables[dependent])
+  names <- quote_columns(model$coordinates[dependent])
   abort_tall(
     "improper",
     c(
@@ -353,6 +358,7 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
   for (stage in stages) {
     index <- if (stage == "rows") subsample
     share <- if (stage == "rows") length(index) / model$n_data else 1
+    each <- share * curvature_passes(model)
     if (length(laplace) > 0) {
       round <- laplace_rounding(model, state$theta, laplace, index, cores, call)
       passes <- passes + share
@@ -363,13 +369,13 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
       trace,
       data.frame(
         iteration = iterations + seq_len(nrow(steps)),
-        passes = passes + share * steps[, 1],
+        passes = passes + each * steps[, 1],
         # a subsample's log posterior is of another function: its curve ends
         log_posterior = if (stage == "all") steps[, 2] else NA_real_,
         gradient_norm = steps[, 3]
       )
     )
-    passes <- passes + share * state$n_evaluation
+    passes <- passes + each * state$n_evaluation
     iterations <- iterations + state$iterations
     if (stage == "rows" && !state$converged) {
       # too few rows for a mode of their own: let all rows decide
@@ -585,7 +591,7 @@ mode_lbfgs <- function(
     minus_hessian = if (has_curvature) {
       proper_hessian(model, fit$par, cores = cores, call = call)
     },
-    passes = passes + has_curvature,
+    passes = passes + if (has_curvature) curvature_passes(model) else 0,
     iterations = unname(fit$counts[[1]]),
     converged = fit$convergence == 0,
     method = "lbfgs",

@@ -5,6 +5,11 @@
 # (its mode); it is an environment, so copies of the R object share it.
 new_model <- function(name, params, variables, ..., label, call = caller_env()) {
   pointer <- .Call(ffi_model_create, name, params)
+  wrap_model(pointer, name, variables, ..., label = label, call = call)
+}
+
+# What a door returned, a pointer or a status, as a model.
+wrap_model <- function(pointer, name, variables, ..., label, call) {
   if (is.integer(pointer)) {
     abort_status(pointer, call = call)
   }

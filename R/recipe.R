@@ -140,7 +140,7 @@ check_normal <- function(model, mode, call) {
   far <- order(worst, decreasing = TRUE)
   far <- far[worst[far] > recipe_settings$max_drop]
   if (length(far) > 0) {
-    names <- quote_columns(model$variables[far])
+    names <- quote_columns(model$coordinates[far])
     lost <- format(worst[[far[[1]]]], digits = 2)
     warn_tall(
       "recipe",

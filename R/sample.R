@@ -711,7 +711,8 @@ run_segment <- function(
     recorder
   }
   started <- proc.time()[["elapsed"]]
-  interrupted <- advance_run(run, control, label, monitor)
+  take_errors(model) # of other runs
+  outcome <- advance_run(run, control, label, monitor, model)
   seconds <- proc.time()[["elapsed"]] - started
   reports <- .Call(ffi_run_report, run)
   shared <- .Call(ffi_run_progress, run)[[3]]
@@ -720,7 +721,8 @@ run_segment <- function(
     passes = plan$ledger$passes,
     buffers = buffers,
     reports = reports,
-    interrupted = interrupted,
+    interrupted = outcome$interrupted,
+    errors = stats::setNames(take_errors(model), outcome$stopped),
     seconds = seconds,
     monitor = if (!is.null(monitor)) monitor$result(),
     n_warmup = n_warmup,
@@ -817,8 +819,9 @@ model_is_constrained <- function(model) {
 }
 
 # Advance in slices of 0.15 s, with a progress bar; a slice ends early where a
-# monitor is due. TRUE when interrupted.
-advance_run <- function(run, control, label, monitor = NULL) {
+# monitor is due. Was it interrupted, and which chains did errors of a user's
+# functions stop, in the order of these errors?
+advance_run <- function(run, control, label, monitor = NULL, model = NULL) {
   n_step <- 16
   outcome <- 0L
   made <- 0
@@ -829,13 +832,22 @@ advance_run <- function(run, control, label, monitor = NULL) {
     bar <- cli::cli_progress_bar(label, total = total, .envir = environment())
   }
   interrupted <- FALSE
+  stopped <- NULL
   tryCatch(
     while (outcome == 0L) {
       left <- monitor$points$step[due] - made
       slice <- if (length(left) == 1 && !is.na(left)) min(n_step, left) else n_step
       before <- proc.time()[["elapsed"]]
-      outcome <- .Call(ffi_run_advance, run, slice, as.integer(control$cores))
+      # an error of a user's function is caught by the core, which stops its
+      # chain; the handler keeps R from printing it
+      outcome <- tryCatch(
+        .Call(ffi_run_advance, run, slice, as.integer(control$cores)),
+        tall_error_callback = identity
+      )
       elapsed <- proc.time()[["elapsed"]] - before
+      if (length(model$state$errors) > length(stopped)) {
+        stopped <- union(stopped, chains_with(run, "callback"))
+      }
       made <- made + slice
       if (identical(slice, left)) {
         monitor$at(
@@ -860,7 +872,16 @@ advance_run <- function(run, control, label, monitor = NULL) {
   if (shows) {
     cli::cli_progress_done(id = bar)
   }
-  interrupted || outcome == 2L
+  list(interrupted = interrupted || outcome == 2L, stopped = stopped)
+}
+
+chains_with <- function(run, status) {
+  names <- vapply(
+    .Call(ffi_run_report, run),
+    function(report) status_name(report$status),
+    ""
+  )
+  which(names == status)
 }
 
 # Steps for a slice of about 0.15 s, growing at most fourfold at a time.
@@ -880,6 +901,7 @@ warn_segment <- function(fit, segment, call) {
     report <- segment$reports[[chain]]
     never_moved <- report$n_step == 0
     signal <- if (all(status != 0) && never_moved) abort_status else warn_status
+    error <- segment$errors[[as.character(chain)]]
     others <- if (length(failed) > 1) {
       paste0(
         length(failed),
@@ -895,6 +917,7 @@ warn_segment <- function(fit, segment, call) {
       coordinate = coordinate_name(fit$model, report$coordinate),
       value = report$value,
       detail = others,
+      parent = error,
       call = call
     )
   }

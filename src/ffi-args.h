@@ -34,4 +34,15 @@ struct tb_model* ffi_model(SEXP x);
 
 SEXP ffi_named_list(const char* const* v_name, size_t n);
 
+/* ffi-model.c: an external pointer with its finalizer and nothing behind it
+ * yet; a zeroed model behind it, or NULL. */
+SEXP ffi_model_pointer(void);
+struct tb_model* ffi_model_attach(SEXP ptr);
+
+/* ffi-custom.c: let a jump out of a user's function, which waited until the core
+ * had returned, go on; does not return if there is one. The second lets
+ * interrupts go on and forgets errors, which the core has reported. */
+void ffi_continue(SEXP model);
+void ffi_continue_interrupt(SEXP model);
+
 #endif

@@ -21,15 +21,14 @@ static void model_finalize(SEXP ptr) {
   }
 }
 
-/* An external pointer with its finalizer and nothing behind it yet. */
-static SEXP model_pointer(void) {
+SEXP ffi_model_pointer(void) {
   SEXP ptr = PROTECT(R_MakeExternalPtr(NULL, Rf_install("tall_model"), R_NilValue));
   R_RegisterCFinalizerEx(ptr, model_finalize, TRUE);
   UNPROTECT(1);
   return ptr;
 }
 
-static struct tb_model* model_attach(SEXP ptr) {
+struct tb_model* ffi_model_attach(SEXP ptr) {
   struct tb_model* p_model = calloc(1, sizeof(*p_model));
   R_SetExternalPtrAddr(ptr, p_model);
   return p_model;
@@ -80,8 +79,8 @@ SEXP ffi_model_create(SEXP name, SEXP params) {
   if (type == NULL) {
     ffi_fault("no such model");
   }
-  SEXP ptr = PROTECT(model_pointer());
-  struct tb_model* p_model = model_attach(ptr);
+  SEXP ptr = PROTECT(ffi_model_pointer());
+  struct tb_model* p_model = ffi_model_attach(ptr);
   enum tb_status status = TB_STATUS_memory;
   /* a user's compiled code is needed as long as the model */
   R_SetExternalPtrProtected(ptr, ffi_element(params, "table"));
@@ -159,21 +158,25 @@ SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP pa
 
   memset(v_density, 0, n_point * sizeof(double));
   memset(v_gradient, 0, n_point * n_dim * sizeof(double));
-  for (size_t p = 0; (which & 2) && p < n_point; ++p) {
-    p_model->type->prior(
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t p = 0; (which & 2) && p < n_point && status == TB_STATUS_ok;
+       ++p) {
+    status = p_model->type->prior(
       p_model, &work, v_theta + p * n_dim, v_gradient + p * n_dim,
       &v_density[p]);
   }
+  ffi_continue(model);
   /* all points at one chunk of rows, while it is in the cache */
   for (size_t first = 0; (which & 1) && first < all.n_batch; first += TB_CHUNK) {
     const struct tb_batch part = tb_batch_part(&all, first, TB_CHUNK);
-    for (size_t p = 0; p < n_point; ++p) {
+    for (size_t p = 0; p < n_point && status == TB_STATUS_ok; ++p) {
       const struct tb_sums sums = { .v_gradient = v_gradient + p * n_dim,
                                     .p_log_lik = which & 4 ? NULL
                                                            : &v_density[p] };
-      p_model->type->gradient(
+      status = p_model->type->gradient(
         p_model, &work, v_theta + p * n_dim, &part, NULL, &sums);
     }
+    ffi_continue(model);
     R_CheckUserInterrupt();
   }
   for (size_t p = 0;
@@ -198,6 +201,7 @@ SEXP ffi_model_log_lik(SEXP model, SEXP theta, SEXP index) {
   for (size_t p = 0; p < n_point; ++p) {
     p_model->type->log_lik(p_model, &work, v_theta + p * n_dim, &batch,
                            REAL(out) + p * batch.n_batch);
+    ffi_continue(model);
   }
   UNPROTECT(1);
   return out;
@@ -233,6 +237,7 @@ SEXP ffi_model_curvature(SEXP model,
                              REAL(VECTOR_ELT(out, 2)),
                              REAL(VECTOR_ELT(out, 3)),
                              n_threads_);
+  ffi_continue(model);
   SET_VECTOR_ELT(out, 0, status_out(status));
   UNPROTECT(1);
   return out;
@@ -266,6 +271,7 @@ SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
     v_out[1] = spread.weighted;
     v_out[2] = spread.norm;
     v_out[3] = spread.total;
+    ffi_continue(model);
     R_CheckUserInterrupt();
   }
   UNPROTECT(1);
@@ -284,6 +290,7 @@ SEXP ffi_model_weights(SEXP model, SEXP type, SEXP theta, SEXP chol, SEXP n_thre
   const enum tb_status status =
     tb_model_weights(p_model, (enum tb_weight_type) which, v_theta, v_chol,
                      REAL(out), n_threads_);
+  ffi_continue(model);
   UNPROTECT(1);
   return status == TB_STATUS_ok ? out : status_out(status);
 }
@@ -327,12 +334,12 @@ SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in
     ffi_doubles(chol, is_diagonal ? n_dim : n_dim * n_dim, "chol");
   enum tb_status status = TB_STATUS_ok;
   const bool is_framed = p_model->type->whiten == NULL;
-  SEXP out = PROTECT(is_in_place && !is_framed ? model : model_pointer());
+  SEXP out = PROTECT(is_in_place && !is_framed ? model : ffi_model_pointer());
 
   if (is_framed) {
     /* the frame's model lives as long as it is needed */
     R_SetExternalPtrProtected(out, model);
-    struct tb_model* p_frame = model_attach(out);
+    struct tb_model* p_frame = ffi_model_attach(out);
     status = p_frame == NULL ? TB_STATUS_memory
                              : tb_model_frame(p_model, v_center, v_chol,
                                               is_diagonal, p_frame);
@@ -340,7 +347,7 @@ SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in
     return status == TB_STATUS_ok ? out : status_out(status);
   }
   if (!is_in_place) {
-    struct tb_model* p_copy = model_attach(out);
+    struct tb_model* p_copy = ffi_model_attach(out);
     if (p_copy == NULL) {
       status = TB_STATUS_memory;
     } else {

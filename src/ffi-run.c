@@ -127,6 +127,7 @@ SEXP ffi_run_create(SEXP model, SEXP spec, SEXP buffers, SEXP saved, SEXP n_thre
     /* a failure here is the chain's, told by ffi_run_report() */
     tb_run_start(p->p_run);
   }
+  ffi_continue(model);
   UNPROTECT(2);
   return status == TB_STATUS_ok ? ptr : Rf_ScalarInteger(status);
 }
@@ -141,8 +142,11 @@ SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   struct ffi_run* p = run_of(run);
   const size_t n = (size_t) Rf_asReal(n_step);
   const int n_threads_ = Rf_asInteger(n_threads);
+  SEXP model = CAR(R_ExternalPtrProtected(run));
   tb_run_refresh(p->p_run, n_threads_);
   tb_run_advance(p->p_run, n, n_threads_, &p->recorder);
+  /* an error of a user's function has stopped its chain, the others go on */
+  ffi_continue_interrupt(model);
 
   int answer = 1;
   for (size_t c = 0; c < tb_run_n_chain(p->p_run); ++c) {

@@ -62,7 +62,8 @@ enum tb_status {
   TB_STATUS_memory = 4,      /* an allocation failed */
   TB_STATUS_unsupported = 5, /* the optional slot that is needed is NULL */
   TB_STATUS_argument = 6,    /* a parameter is missing or out of range */
-  TB_STATUS_singular = 7     /* a matrix is not positive definite */
+  TB_STATUS_singular = 7,    /* a matrix is not positive definite */
+  TB_STATUS_interrupted = 8  /* a function of R was interrupted: not for C */
 };
 
 /* ---- what functions are given ------------------------------------------- */

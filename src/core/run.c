@@ -58,6 +58,7 @@ struct tb_run {
   void* p_chains;  /* second allocation: the chains' arrays */
   size_t n_members_byte; /* of the first, which this struct is in */
   size_t n_chains_byte;
+  char* p_undo; /* TB_MODEL_MAIN_THREAD: slots and chains before a slice */
 };
 
 /* the fixed part of a saved chain */
@@ -292,6 +293,11 @@ static enum tb_status run_init_members(struct tb_run* p_run, int n_threads) {
   return status;
 }
 
+/* bytes of what a slice changes: the slots and the chains */
+static size_t undo_size(const struct tb_run* p_run) {
+  return p_run->spec.n_chain * sizeof(struct chain_slot) + p_run->n_chains_byte;
+}
+
 static void run_init_chain(struct tb_run* p_run, size_t c) {
   const struct tb_run_spec* p_spec = &p_run->spec;
   struct tb_chain* p_chain = &p_run->v_slot[c].chain;
@@ -376,12 +382,20 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
   for (size_t c = 0; c < p_spec->n_chain; ++c) {
     run_init_chain(p_run, c);
   }
+  if (p_spec->p_model->type->flags & TB_MODEL_MAIN_THREAD) {
+    p_run->p_undo = tb_big_alloc(undo_size(p_run));
+    if (p_run->p_undo == NULL) {
+      tb_run_destroy(p_run);
+      return TB_STATUS_memory;
+    }
+  }
   *pp_run = p_run;
   return TB_STATUS_ok;
 }
 
 void tb_run_destroy(struct tb_run* p_run) {
   if (p_run != NULL) {
+    tb_big_free(p_run->p_undo, undo_size(p_run));
     tb_big_free(p_run->p_chains, p_run->n_chains_byte);
     tb_big_free(p_run, p_run->n_members_byte);
   }
@@ -769,14 +783,47 @@ enum tb_status tb_run_refresh(struct tb_run* p_run, int n_threads) {
                &p_run->estimator, p_run->spec.p_model, n_threads);
 }
 
+/* Keep what a slice will change, or put it back. */
+static void run_keep(struct tb_run* p_run) {
+  const size_t n_slot = p_run->spec.n_chain * sizeof(struct chain_slot);
+  memcpy(p_run->p_undo, p_run->v_slot, n_slot);
+  memcpy(p_run->p_undo + n_slot, p_run->p_chains, p_run->n_chains_byte);
+}
+
+static void run_undo(struct tb_run* p_run) {
+  const size_t n_slot = p_run->spec.n_chain * sizeof(struct chain_slot);
+  memcpy(p_run->v_slot, p_run->p_undo, n_slot);
+  memcpy(p_run->p_chains, p_run->p_undo + n_slot, p_run->n_chains_byte);
+}
+
+/* A model that calls R: chains one after another on the main thread. An
+ * interrupt may come in the middle of a step: then the slice was not made. */
+static void run_advance_serial(struct tb_run* p_run,
+                               size_t n_step,
+                               const struct tb_recorder* p_recorder) {
+  run_keep(p_run);
+  for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
+    const struct tb_report* p_report = &p_run->v_slot[c].report;
+    for (size_t k = 0; k < n_step && !p_report->is_done &&
+                       p_report->status == TB_STATUS_ok;
+         ++k) {
+      slot_advance(p_run, c, p_recorder);
+    }
+    if (p_report->status == TB_STATUS_interrupted) {
+      run_undo(p_run);
+      return;
+    }
+  }
+}
+
 void tb_run_advance(struct tb_run* p_run,
                     size_t n_step,
                     int n_threads,
                     const struct tb_recorder* p_recorder) {
   const size_t n_chain = p_run->spec.n_chain;
-  /* models that call R stay on the main thread */
-  if (p_run->spec.p_model->type->flags & TB_MODEL_MAIN_THREAD) {
-    n_threads = 1;
+  if (p_run->p_undo != NULL) {
+    run_advance_serial(p_run, n_step, p_recorder);
+    return;
   }
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(n_threads) schedule(dynamic, 1)          \

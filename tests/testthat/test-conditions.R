@@ -1,5 +1,5 @@
 test_that("the status table mirrors enum tb_status", {
-  header <- test_path("..", "..", "src", "core", "status.h")
+  header <- test_path("..", "..", "inst", "include", "tallbayes.h")
   skip_if_not(file.exists(header), "the sources are not here")
   lines <- grep("TB_STATUS_[a-z]+ = ", readLines(header), value = TRUE)
   pattern <- ".*TB_STATUS_([a-z]+) = ([0-9]+).*"

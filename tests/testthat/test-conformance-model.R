@@ -2,7 +2,9 @@ models <- conformance_models()
 
 test_that("every registered model has an entry", {
   skip_without_compiler()
-  expect_covered("model", unique(vapply(models, function(e) e$name, "")))
+  name <- unique(vapply(models, function(e) e$name, ""))
+  # a user's own model has a door instead of a registered name
+  expect_covered("model", setdiff(name, "custom"))
 })
 
 for (label in names(models)) {

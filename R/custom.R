@@ -1,0 +1,758 @@
+# model_custom(): a log likelihood and a prior written in R. src/ffi-custom.c
+# calls what custom_engine() makes of them; here are the checks, the words for
+# what goes wrong, and where gradients come from.
+
+#' A model of your own
+#'
+#' The posterior of parameters under a log likelihood and a prior that are
+#' functions of R. Everything works on it that works on the models of the package.
+#'
+#' @param log_lik (function) `log_lik(theta, batch)`: the log likelihood of each row
+#'   of `batch`, a numeric vector. `theta` is a named list of arrays as in `init`,
+#'   `batch` some rows of `data`, in its form.
+#' @param log_prior (function) `log_prior(theta)`: the log density of the prior, one
+#'   number, up to a constant, on the natural scale: Jacobians of `transform` are
+#'   added by the package. `function(theta) 0` is flat.
+#' @param data (data frame, matrix, vector or named list) The data. The first
+#'   dimension of it, of each column or of each element of the list, is the
+#'   observation.
+#' @param init (named list of numeric arrays) A value of the parameters, on the
+#'   natural scale: it gives their names and shapes, and is where the search for the
+#'   mode starts.
+#' @param grad_log_lik (function or `NULL`) `grad_log_lik(theta, batch)`: the
+#'   derivatives of the log likelihood of each row in the natural parameters, an n x
+#'   d matrix (columns in the order of `unlist(init)`), or a list as `init` whose
+#'   arrays have the rows as an additional first dimension. `NULL`: central
+#'   differences.
+#' @param grad_log_prior (function or `NULL`) `grad_log_prior(theta)`: the gradient of
+#'   `log_prior`, a vector of d numbers or a list as `init`. `NULL`: as above.
+#' @param transform (named list of strings, or `NULL`) The constrained parameters:
+#'   `"positive"`, `"unit"` (between 0 and 1) or `"simplex"` (positive, of sum 1). All
+#'   others are unconstrained.
+#' @param check (flag) Compare gradients with finite differences once, and look at
+#'   the log likelihood of every row at `init`.
+#'
+#' @details
+#' What is sampled are unconstrained coordinates: \eqn{\log \sigma}{log sigma} for
+#' `"positive"`, the logit for `"unit"`, and for `"simplex"` the \eqn{K - 1} logits of
+#' the shares broken off a stick one after the other, as in Stan; with the Jacobian
+#' in the prior. Draws are on the natural scale, named as \pkg{posterior} does
+#' (`sigma`, `beta[1]`, `B[1,2]`); those of the coordinates (`log_sigma`,
+#' `logit_p`, `stick_w[1]`) are kept beside them.
+#'
+#' Central differences cost two calls of `log_lik` for each coordinate and gradient.
+#' The Hessian, for up to 100 coordinates, is found by central differences of the
+#' gradient: 2 d + 1 passes over the data.
+#'
+#' The functions of R are called on the main thread: chains run one after another.
+#' An error in one of them stops its chain and keeps the draws until then. They must
+#' not draw random numbers.
+#'
+#' @return A `tall_model` for [sg_sample()] and [find_mode()].
+#' @section Conditions:
+#' `tall_error_input` if a function fails at `init`, returns something of the wrong
+#' length or type, or a gradient disagrees with finite differences; if parts of
+#' `data` differ in their first dimension, `init` has no names or a value outside the
+#' range of its `transform`. `tall_warning_gradient` if gradients come from central
+#' differences. Later a function that fails is a `tall_error_callback`, or in a
+#' run a `tall_warning_callback` with the iteration and the place.
+#' @examples
+#' y <- rnorm(500, 3, 2)
+#' model <- model_custom(
+#'   log_lik = function(theta, batch) {
+#'     dnorm(batch$y, theta$mu, theta$sigma, log = TRUE)
+#'   },
+#'   log_prior = function(theta) {
+#'     dnorm(theta$mu, 0, 10, log = TRUE) - theta$sigma
+#'   },
+#'   data = data.frame(y = y),
+#'   init = list(mu = 0, sigma = 1),
+#'   grad_log_lik = function(theta, batch) {
+#'     z <- (batch$y - theta$mu) / theta$sigma
+#'     list(mu = z / theta$sigma, sigma = (z^2 - 1) / theta$sigma)
+#'   },
+#'   grad_log_prior = function(theta) list(mu = -theta$mu / 100, sigma = -1),
+#'   transform = list(sigma = "positive")
+#' )
+#' model
+#' fit <- sg_sample(
+#'   model,
+#'   kernel_sgld(0.005),
+#'   subsample = subsample_uniform(50),
+#'   chains = 2,
+#'   seed = 1
+#' )
+#' fit
+#' @export
+model_custom <- function(
+  log_lik,
+  log_prior,
+  data,
+  init,
+  grad_log_lik = NULL,
+  grad_log_prior = NULL,
+  transform = NULL,
+  check = TRUE
+) {
+  call <- rlang::current_env()
+  check_function(log_lik, c("theta", "batch"))
+  check_function(log_prior, "theta")
+  check_function(grad_log_lik, c("theta", "batch"), allow_null = TRUE)
+  check_function(grad_log_prior, "theta", allow_null = TRUE)
+  check <- check_flag(check)
+  data <- custom_data(data, call)
+  init <- check_custom_init(init, call)
+  kind <- check_transform(transform, init, call)
+  functions <- list(
+    log_lik = log_lik,
+    log_prior = log_prior,
+    grad_log_lik = grad_log_lik,
+    grad_log_prior = grad_log_prior
+  )
+  state <- new.env(parent = emptyenv())
+  state$failed <- FALSE
+  state$building <- call
+  state$errors <- list()
+  engine <- custom_engine(functions, init, state)
+  free <- unconstrain(init, kind)
+  pointer <- .Call(
+    ffi_model_custom,
+    c(
+      engine,
+      list(
+        state = state,
+        data = data$value,
+        init = init,
+        n_data = as.double(data$n),
+        kind = as.double(match(kind, custom_kinds) - 1),
+        n_free = as.double(lengths(free)),
+        hash = custom_hash(data$value, init, kind, functions),
+        n_byte = as.double(utils::object.size(data$value))
+      )
+    )
+  )
+  model <- wrap_model(
+    pointer,
+    "custom",
+    variables = custom_names(init),
+    coordinates = custom_coordinates(init, kind),
+    start = unlist(free, use.names = FALSE),
+    variable_of = custom_variable_of(init, kind),
+    mode_method = "lbfgs",
+    curvature_passes = 2 * length(unlist(free)) + 1,
+    init = init,
+    kind = kind,
+    functions = functions,
+    state = state,
+    label = "model_custom",
+    call = call
+  )
+  check_custom(model, check, call)
+  warn_differences(model, call)
+  state$building <- NULL
+  model
+}
+
+custom_kinds <- c("real", "positive", "unit", "simplex")
+
+# ---- arguments ---------------------------------------------------------------
+
+# A function that takes these arguments by position.
+check_function <- function(
+  x,
+  takes,
+  allow_null = FALSE,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  check_given(x, arg = arg, call = call)
+  if (allow_null && is.null(x)) {
+    return(invisible(NULL))
+  }
+  expected <- paste0("a function of ", paste(takes, collapse = " and "))
+  if (!is.function(x)) {
+    abort_expected(x, paste0(expected, or_null(allow_null)), arg = arg, call = call)
+  }
+  known <- names(formals(args(x)))
+  if (!is.null(known) && !"..." %in% known && length(known) < length(takes)) {
+    abort_expected(
+      x,
+      expected,
+      seen = paste("a function of", count_noun(length(known), "argument")),
+      arg = arg,
+      call = call
+    )
+  }
+  invisible(x)
+}
+
+# list(value, n): the data as batches are cut from them, and the observations.
+custom_data <- function(data, call) {
+  check_given(data, arg = "data", call = call)
+  if (is.data.frame(data)) {
+    data <- as.data.frame(data)
+    names <- names(data)
+    value <- structure(
+      lapply(names, function(name) {
+        custom_part(data[[name]], paste0("data$", name), call)
+      }),
+      names = names,
+      class = "data.frame",
+      row.names = .set_row_names(nrow(data))
+    )
+    n <- nrow(data)
+  } else if (is.list(data) && !is.object(data)) {
+    names <- names(data)
+    if (length(data) == 0 || is.null(names) || any(names == "")) {
+      abort_input(
+        "{.arg data} must have a name for each element of the list.",
+        argument = "data",
+        call = call
+      )
+    }
+    value <- lapply(stats::setNames(names, names), function(name) {
+      custom_part(data[[name]], paste0("data$", name), call)
+    })
+    sizes <- vapply(value, NROW, 0)
+    n <- sizes[[1]]
+    other <- which(sizes != n)
+    if (length(other) > 0) {
+      at <- other[[1]]
+      abort_input(
+        c(
+          "The parts of {.arg data} must have the same first dimension, the
+           observations.",
+          x = "{.code {names[[1]]}} has {rows_text(value[[1]])},
+               {.code {names[[at]]}} has {rows_text(value[[at]])}."
+        ),
+        argument = "data",
+        expected = n,
+        value = sizes[[at]],
+        call = call
+      )
+    }
+  } else {
+    value <- custom_part(data, "data", call)
+    n <- NROW(value)
+  }
+  if (n == 0) {
+    abort_expected(
+      data,
+      "at least one observation",
+      seen = "none",
+      arg = "data",
+      call = call
+    )
+  }
+  list(value = value, n = n)
+}
+
+# An array without names of its rows, which batches would have to copy.
+custom_part <- function(x, arg, call) {
+  ok <- is.atomic(x) && typeof(x) %in% c("double", "integer", "logical", "character")
+  if (!ok) {
+    abort_expected(
+      x,
+      "numbers, logicals, strings or a factor",
+      arg = arg,
+      call = call
+    )
+  }
+  if (is.null(dim(x))) {
+    names(x) <- NULL
+  } else if (!is.null(dimnames(x))) {
+    dimnames(x)[1] <- list(NULL)
+  }
+  x
+}
+
+check_custom_init <- function(init, call) {
+  check_given(init, arg = "init", call = call)
+  if (!is.list(init) || is.object(init) || length(init) == 0) {
+    abort_expected(
+      init,
+      "a named list of numeric arrays, one for each parameter",
+      arg = "init",
+      call = call
+    )
+  }
+  names <- names(init)
+  if (is.null(names) || anyNA(names) || any(names == "")) {
+    abort_input(
+      c(
+        "{.arg init} must have a name for each parameter.",
+        i = "For instance {.code list(beta = numeric(3), sigma = 1)}."
+      ),
+      argument = "init",
+      call = call
+    )
+  }
+  if (anyDuplicated(names)) {
+    abort_input(
+      "{.arg init} has {.code {names[duplicated(names)][[1]]}} twice.",
+      argument = "init",
+      call = call
+    )
+  }
+  for (name in names) {
+    value <- init[[name]]
+    arg <- paste0("init$", name)
+    if (!is_plain_numeric(value)) {
+      abort_expected(value, "a numeric array", arg = arg, call = call)
+    }
+    check_size(value, arg = arg, call = call)
+    check_finite(value, arg = arg, call = call)
+    storage.mode(init[[name]]) <- "double"
+  }
+  init
+}
+
+# The kind of each parameter, in the order of init.
+check_transform <- function(transform, init, call) {
+  kind <- stats::setNames(rep("real", length(init)), names(init))
+  if (is.null(transform)) {
+    return(kind)
+  }
+  given <- names(transform)
+  if (length(transform) > 0 && (is.null(given) || any(given == ""))) {
+    abort_expected(
+      transform,
+      "a named list such as list(sigma = \"positive\")",
+      arg = "transform",
+      call = call
+    )
+  }
+  check_known(given, names(init), "parameter", arg = "transform", call = call)
+  for (name in given) {
+    arg <- paste0("transform$", name)
+    kind[[name]] <-
+      check_choice(transform[[name]], custom_kinds[-1], arg = arg, call = call)
+    check_in_range(init[[name]], kind[[name]], paste0("init$", name), call)
+  }
+  kind
+}
+
+check_in_range <- function(value, kind, arg, call) {
+  if (kind == "simplex") {
+    ok <- length(value) > 1 && all(value > 0) && abs(sum(value) - 1) < 1e-8
+    if (!ok) {
+      abort_expected(
+        value,
+        "two or more positive numbers of sum 1 for the transform \"simplex\"",
+        seen = values_text(value),
+        arg = arg,
+        call = call
+      )
+    }
+    return(invisible())
+  }
+  bad <- which(value <= 0 | (kind == "unit" & value >= 1))
+  if (length(bad) > 0) {
+    must <- if (kind == "unit") "lie between 0 and 1" else "be positive"
+    must <- paste0(must, " for the transform \"", kind, "\"")
+    abort_value(value, bad[[1]], must, arg = arg, call = call)
+  }
+}
+
+# ---- names and coordinates ---------------------------------------------------
+
+# sigma, beta[1], B[1,2]
+custom_names <- function(init) {
+  unlist(lapply(names(init), function(name) element_names(name, init[[name]])))
+}
+
+element_names <- function(name, value) {
+  dim <- dim(value) %||% length(value)
+  if (is.null(dim(value)) && length(value) == 1) {
+    return(name)
+  }
+  at <- arrayInd(seq_along(value), dim)
+  paste0(name, "[", apply(at, 1, paste, collapse = ","), "]")
+}
+
+custom_coordinates <- function(init, kind) {
+  prefix <- c(real = "", positive = "log_", unit = "logit_", simplex = "stick_")
+  unlist(lapply(names(init), function(name) {
+    value <- init[[name]]
+    label <- paste0(prefix[[kind[[name]]]], name)
+    if (kind[[name]] == "simplex") {
+      paste0(label, "[", seq_len(length(value) - 1), "]")
+    } else {
+      element_names(label, value)
+    }
+  }))
+}
+
+# Of each coordinate the variable that it is a function of; NA: of none alone.
+custom_variable_of <- function(init, kind) {
+  last <- cumsum(lengths(init))
+  unlist(lapply(names(init), function(name) {
+    n <- length(init[[name]])
+    if (kind[[name]] == "simplex") {
+      rep(NA_integer_, n - 1)
+    } else {
+      last[[name]] - n + seq_len(n)
+    }
+  }))
+}
+
+# The inverse of tb_transform_constrain(), a list.
+unconstrain <- function(theta, kind) {
+  free <- lapply(names(kind), function(name) {
+    x <- as.double(theta[[name]])
+    switch(
+      kind[[name]],
+      real = x,
+      positive = log(x),
+      unit = stats::qlogis(x),
+      simplex = {
+        n_free <- length(x) - 1
+        rest <- rev(cumsum(rev(x)))[seq_len(n_free)]
+        z <- x[seq_len(n_free)] / rest
+        stats::qlogis(z) + log(n_free - seq_len(n_free) + 1)
+      }
+    )
+  })
+  stats::setNames(free, names(kind))
+}
+
+# What tells one model from another, as numbers.
+custom_hash <- function(data, init, kind, functions) {
+  code <- lapply(functions, function(f) if (!is.null(f)) deparse(body(f)))
+  text <- rlang::hash(list(data, lapply(init, dim), lengths(init), kind, code))
+  at <- seq(1, nchar(text), by = 8)
+  as.double(paste0("0x", substring(text, at, at + 7)))
+}
+
+# ---- what C calls ------------------------------------------------------------
+
+# Functions that return doubles of the right length, or fail in words.
+custom_engine <- function(functions, init, state) {
+  n_natural <- sum(lengths(init))
+  log_lik <- functions$log_lik
+  log_prior <- functions$log_prior
+  list(
+    log_lik = function(theta, batch) {
+      value <- withCallingHandlers(
+        log_lik(theta, batch),
+        error = function(e) custom_fail(state, "log_lik", theta, parent = e)
+      )
+      n <- n_rows_of(batch)
+      if (!is.double(value) || length(value) != n) {
+        value <- custom_numbers(value, n, state, "log_lik", theta)
+      }
+      value
+    },
+    rows = custom_rows(functions$grad_log_lik, init, state),
+    sum = NULL,
+    log_prior = function(theta) {
+      value <- withCallingHandlers(
+        log_prior(theta),
+        error = function(e) custom_fail(state, "log_prior", theta, parent = e)
+      )
+      if (!is.double(value) || length(value) != 1) {
+        value <- custom_numbers(value, 1, state, "log_prior", theta)
+      }
+      value
+    },
+    prior_gradient = custom_prior_gradient(functions$grad_log_prior, init, state)
+  )
+}
+
+n_rows_of <- function(batch) {
+  if (is.list(batch)) NROW(.subset2(batch, 1)) else NROW(batch)
+}
+
+# The user's gradients of rows as a matrix n x n_natural.
+custom_rows <- function(grad_log_lik, init, state) {
+  if (is.null(grad_log_lik)) {
+    return(NULL)
+  }
+  n_natural <- sum(lengths(init))
+  sizes <- lengths(init)
+  function(theta, batch) {
+    value <- withCallingHandlers(
+      grad_log_lik(theta, batch),
+      error = function(e) custom_fail(state, "grad_log_lik", theta, parent = e)
+    )
+    n <- n_rows_of(batch)
+    if (is.list(value)) {
+      return(custom_flatten(value, n * sizes, state, "grad_log_lik", theta, n))
+    }
+    is_line <- is.null(dim(value)) && (n == 1 || n_natural == 1) &&
+      length(value) == n * n_natural
+    if (!is.numeric(value) ||
+      !(is_line || identical(dim(value), c(n, n_natural)))) {
+      custom_fail(
+        state,
+        "grad_log_lik",
+        theta,
+        reason = paste0(
+          "it returned ", describe(value), " where a matrix of ",
+          count_noun(n, "row"), " and ", count_noun(n_natural, "column"),
+          " is wanted, or a list of arrays as in `init`"
+        )
+      )
+    }
+    if (is.double(value)) value else as.double(value)
+  }
+}
+
+custom_prior_gradient <- function(grad_log_prior, init, state) {
+  if (is.null(grad_log_prior)) {
+    return(NULL)
+  }
+  n_natural <- sum(lengths(init))
+  sizes <- lengths(init)
+  function(theta) {
+    value <- withCallingHandlers(
+      grad_log_prior(theta),
+      error = function(e) custom_fail(state, "grad_log_prior", theta, parent = e)
+    )
+    if (is.list(value)) {
+      value <- custom_flatten(value, sizes, state, "grad_log_prior", theta)
+    }
+    if (!is.double(value) || length(value) != n_natural) {
+      value <- custom_numbers(value, n_natural, state, "grad_log_prior", theta)
+    }
+    value
+  }
+}
+
+# A list with the names of init, `sizes` numbers in each, as one vector.
+custom_flatten <- function(value, sizes, state, name, theta, n = NULL) {
+  names <- names(sizes)
+  rows <- if (!is.null(n)) paste(" for", count_noun(n, "row"))
+  for (part in names) {
+    one <- value[[part]]
+    if (!is.numeric(one) || length(one) != sizes[[part]]) {
+      custom_fail(
+        state,
+        name,
+        theta,
+        reason = paste0(
+          "its element `", part, "` is ", describe(one), " where ",
+          count_noun(sizes[[part]], "number"), " are wanted", rows
+        )
+      )
+    }
+  }
+  as.double(unlist(value[names], use.names = FALSE))
+}
+
+# What is not a vector of n doubles: integers and logicals are, else words.
+custom_numbers <- function(value, n, state, name, theta) {
+  if ((is.numeric(value) || is.logical(value)) && length(value) == n) {
+    return(as.double(value))
+  }
+  what <- if (name == "log_lik") " (one for each row of the batch)"
+  custom_fail(
+    state,
+    name,
+    theta,
+    reason = paste0(
+      "it returned ", describe(value), " where ", count_noun(n, "number"),
+      what, if (n == 1) " is" else " are", " wanted"
+    )
+  )
+}
+
+# A user's function failed: with an error of its own, or for a reason of ours.
+custom_fail <- function(state, name, theta, parent = NULL, reason = NULL) {
+  reason <- reason %||% conditionMessage(parent)
+  place <- theta_text(theta)
+  building <- state$building
+  if (!is.null(building)) {
+    abort_input(
+      c("{.fn {name}} failed: {reason}.", x = "It was called at {place}."),
+      argument = name,
+      parent = parent,
+      call = building
+    )
+  }
+  state$failed <- TRUE
+  error <- tryCatch(
+    abort_tall(
+      "callback",
+      c("{.fn {name}} failed: {reason}.", x = "It was called at {place}."),
+      status = "callback",
+      argument = name,
+      theta = theta,
+      reason = reason,
+      parent = parent,
+      call = NULL
+    ),
+    error = identity
+  )
+  state$errors <- c(state$errors, list(error))
+  stop(error)
+}
+
+# "mu = 0.2, beta[1] = -1, ..."
+theta_text <- function(theta) {
+  values <- unlist(theta, use.names = FALSE)
+  shown <- utils::head(values, 5)
+  text <- paste(
+    utils::head(custom_names(theta), 5),
+    "=",
+    format(shown, digits = 4, trim = TRUE),
+    collapse = ", "
+  )
+  paste0(text, if (length(values) > 5) ", ...")
+}
+
+# The errors since the last time, oldest first.
+take_errors <- function(model) {
+  errors <- model$state$errors
+  if (length(errors) > 0) {
+    model$state$errors <- list()
+  }
+  errors
+}
+
+# ---- checks at the start -----------------------------------------------------
+
+check_custom <- function(model, check, call) {
+  rows <- spread_rows(model$n_data, if (check) model$n_data else 2)
+  check_log_lik_values(model, rows, call)
+  theta <- model$start
+  density <- model_evaluate(model, theta, "prior")$log_density
+  if (!is.finite(density)) {
+    abort_input(
+      c(
+        "{.fn log_prior} must be finite at {.arg init}, not {density}.",
+        i = "Give an {.arg init} that the prior allows."
+      ),
+      argument = "log_prior",
+      value = density,
+      call = call
+    )
+  }
+  # away from init, whose zeros may hide what is wrong
+  at <- theta + 0.1 * cos(seq_along(theta))
+  rows <- spread_rows(model$n_data, 20)
+  evaluate <- function(part) {
+    function(theta) model_evaluate(model, theta, part, index = rows)
+  }
+  if (!check || !is.finite(evaluate("posterior")(at)$log_density)) {
+    evaluate("posterior")(theta) # shapes alone
+    return(invisible())
+  }
+  if (!is.null(model$functions$grad_log_lik)) {
+    check_derivative(evaluate("likelihood"), at, "grad_log_lik", model, call)
+  }
+  if (!is.null(model$functions$grad_log_prior)) {
+    check_derivative(evaluate("prior"), at, "grad_log_prior", model, call)
+  }
+}
+
+# At most n of the rows, evenly spaced.
+spread_rows <- function(n_data, n) {
+  unique(floor(seq(1, n_data, length.out = min(n, n_data))))
+}
+
+# Every row has a finite log likelihood at init.
+check_log_lik_values <- function(model, rows, call) {
+  for (first in seq(1, length(rows), by = 1e5)) {
+    part <- rows[first:min(length(rows), first + 1e5 - 1)]
+    value <- .Call(
+      ffi_model_log_lik,
+      model$pointer,
+      model$start,
+      as.double(part)
+    )
+    bad <- which(!is.finite(value))
+    if (length(bad) > 0) {
+      row <- part[[bad[[1]]]]
+      shown <- value[[bad[[1]]]]
+      abort_input(
+        c(
+          "{.fn log_lik} must be finite at {.arg init} for every row, but
+           it is {shown} for row {format_count(row)}.",
+          i = "Are there missing values in {.arg data}, or is {.arg init} out of
+               the range of the likelihood?"
+        ),
+        argument = "log_lik",
+        value = shown,
+        index = row,
+        call = call
+      )
+    }
+  }
+}
+
+# The gradient that the model uses against central differences of the density.
+# Differences of a sum of size D carry an error of about D eps^(2/3) / h.
+check_derivative <- function(evaluate, at, name, model, call) {
+  here <- evaluate(at)
+  ours <- drop(here$gradient)
+  h <- .Machine$double.eps^(1 / 3) * pmax(1, abs(at))
+  numeric <- vapply(seq_along(at), function(j) {
+    e <- replace(numeric(length(at)), j, h[[j]])
+    change <- evaluate(at + e)$log_density - evaluate(at - e)$log_density
+    change / (2 * h[[j]])
+  }, 0)
+  scale <- max(abs(ours), abs(numeric), abs(here$log_density), 1)
+  wrong <- which(!is.finite(ours) | abs(ours - numeric) > 1e-4 * scale)
+  if (length(wrong) > 0) {
+    j <- wrong[which.max(abs(ours - numeric)[wrong])]
+    coordinate <- model$coordinates[[j]]
+    abort_input(
+      c(
+        "{.fn {name}} disagrees with finite differences.",
+        x = "Its derivative in {.code {coordinate}}, transforms
+             included, is {format_number(ours[[j]])}; differences give
+             {format_number(numeric[[j]])}.",
+        i = "Correct it, leave it out, or switch this off with
+             {.code check = FALSE}."
+      ),
+      argument = name,
+      expected = numeric[[j]],
+      value = ours[[j]],
+      coordinate = coordinate,
+      call = call
+    )
+  }
+}
+
+warn_differences <- function(model, call) {
+  if (!is.null(model$functions$grad_log_lik)) {
+    return(invisible())
+  }
+  n <- 2 * model$n_dim
+  warn_tall(
+    "gradient",
+    c(
+      "Gradients come from central differences: {n} calls of {.fn log_lik} for
+       each.",
+      i = "Give {.arg grad_log_lik}."
+    ),
+    call = call
+  )
+}
+
+# ---- what is printed ---------------------------------------------------------
+
+#' @export
+print.tall_model_custom <- function(x, ...) {
+  NextMethod()
+  constrained <- x$kind[x$kind != "real"]
+  if (length(constrained) > 0) {
+    cat(
+      "  ",
+      paste(names(constrained), unname(constrained), collapse = ", "),
+      "\n",
+      sep = ""
+    )
+  }
+  cat("  gradients: ", custom_gradient_text(x), "\n", sep = "")
+  invisible(x)
+}
+
+custom_gradient_text <- function(model) {
+  if (is.null(model$functions$grad_log_lik)) {
+    "central differences"
+  } else {
+    "grad_log_lik()"
+  }
+}

@@ -1,0 +1,751 @@
+/* Models whose log likelihood and prior are functions of R.
+ *
+ * The core calls the slots below like those of any model; they call R, and what
+ * goes wrong there must not jump through the core. Every call into R is one body
+ * under R_UnwindProtect(): a jump ends in protected_call(), which returns a
+ * status, and the door that entered the core lets the jump go on
+ * (ffi_continue()) once the core has returned. Errors of the user's functions
+ * have been worded and noted in `state` by R/custom.R; any other jump is an
+ * interrupt. All of this happens on the main thread, so the model may note that
+ * a jump waits.
+ *
+ * Coordinates: free y in the core; the user's functions see the natural x
+ * (models/transform.h). Gradients of rows come from one of
+ *
+ *   rows   rows(theta, batch): n x n_natural, by the user's grad_log_lik
+ *   sum    sum(theta, batch, c): n_natural numbers, sum_i c_i dl_i / dx, by
+ *          automatic differentiation; row by row where squares are wanted
+ *   none   central differences of log_lik in y
+ *
+ *   symbol   variable     shape                      owner
+ *   y        v_theta      n_dim                      the core
+ *   c_i      v_weight     n_batch                    R vector of the body
+ *   a_i      v_row        n_batch x n_dim            R_alloc, of the body
+ */
+#include "ffi-args.h"
+
+#include "core/hash.h"
+#include "models/transform.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Hessians by differences of gradients up to so many coordinates */
+#define MAX_CURVATURE 100
+
+struct custom {
+  struct tb_model_type type; /* `curvature` depends on n_dim */
+  size_t n_part;
+  struct tb_transform_part* v_part;
+  double n_byte;
+  enum tb_status jump; /* that waits: callback or interrupted */
+  /* R objects, kept by the external pointer */
+  SEXP token, state, data, init;
+  SEXP log_lik, rows, sum, log_prior, prior_gradient;
+};
+
+/* -------------------------------------------------------------- calls of R */
+
+static void on_jump(void* p_home, Rboolean jump) {
+  if (jump) {
+    longjmp(*(jmp_buf*) p_home, 1);
+  }
+}
+
+static enum tb_status protected_call(struct custom* p,
+                                     SEXP (*body)(void*),
+                                     void* p_data) {
+  jmp_buf home;
+  const void* p_top = vmaxget();
+  if (setjmp(home) == 0) {
+    R_UnwindProtect(body, p_data, on_jump, &home, p->token);
+    vmaxset(p_top);
+    return TB_STATUS_ok;
+  }
+  vmaxset(p_top);
+  SEXP failed = Rf_install("failed");
+  const bool is_error =
+    Rf_asLogical(Rf_findVarInFrame(p->state, failed)) == TRUE;
+  Rf_defineVar(failed, Rf_ScalarLogical(FALSE), p->state);
+  p->jump = is_error ? TB_STATUS_callback : TB_STATUS_interrupted;
+  return p->jump;
+}
+
+/* The custom model below any frames, NULL where there is none. */
+static struct custom* custom_of(SEXP model);
+
+void ffi_continue(SEXP model) {
+  struct custom* p = custom_of(model);
+  if (p != NULL && p->jump != TB_STATUS_ok) {
+    p->jump = TB_STATUS_ok;
+    R_ContinueUnwind(p->token);
+  }
+}
+
+void ffi_continue_interrupt(SEXP model) {
+  struct custom* p = custom_of(model);
+  if (p != NULL && p->jump == TB_STATUS_callback) {
+    p->jump = TB_STATUS_ok;
+  }
+  ffi_continue(model);
+}
+
+/* n doubles, the value of a call; R/custom.R has checked it */
+static const double* call_doubles(SEXP call, size_t n) {
+  SEXP value = Rf_eval(call, R_GlobalEnv);
+  return ffi_doubles(value, n, "the value of a user's function");
+}
+
+/* ------------------------------------------------- what the functions take */
+
+/* theta: the list `init` with other numbers */
+static SEXP make_theta(const struct custom* p, const double* v_free) {
+  size_t n_natural = 0;
+  for (size_t k = 0; k < p->n_part; ++k) {
+    n_natural += p->v_part[k].n_natural;
+  }
+  double* v_natural = (double*) R_alloc(n_natural, sizeof(double));
+  tb_transform_constrain(p->v_part, p->n_part, v_free, v_natural);
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) p->n_part));
+  SHALLOW_DUPLICATE_ATTRIB(out, p->init);
+  for (size_t k = 0; k < p->n_part; ++k) {
+    const size_t n = p->v_part[k].n_natural;
+    SEXP one = Rf_allocVector(REALSXP, (R_xlen_t) n);
+    SET_VECTOR_ELT(out, (R_xlen_t) k, one);
+    memcpy(REAL(one), v_natural, n * sizeof(double));
+    SHALLOW_DUPLICATE_ATTRIB(one, VECTOR_ELT(p->init, (R_xlen_t) k));
+    v_natural += n;
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+#define GATHER(access)                                                        \
+  for (size_t m = 0; m < n_column; ++m) {                                     \
+    for (size_t k = 0; k < n; ++k) {                                          \
+      access(out)[m * n + k] =                                                \
+        access(x)[m * n_row + tb_batch_row(p_batch, k)];                      \
+    }                                                                         \
+  }
+
+/* The rows of an array whose first dimension is the observation. */
+static SEXP take_array(SEXP x, size_t n_row, const struct tb_batch* p_batch) {
+  const size_t n = p_batch->n_batch;
+  const size_t n_column = (size_t) Rf_xlength(x) / n_row;
+  SEXP out = PROTECT(Rf_allocVector(TYPEOF(x), (R_xlen_t) (n * n_column)));
+  switch (TYPEOF(x)) {
+  case REALSXP:
+    GATHER(REAL)
+    break;
+  case INTSXP:
+    GATHER(INTEGER)
+    break;
+  case LGLSXP:
+    GATHER(LOGICAL)
+    break;
+  default: /* R/custom.R lets no other type through */
+    for (size_t m = 0; m < n_column; ++m) {
+      for (size_t k = 0; k < n; ++k) {
+        SET_STRING_ELT(
+          out, (R_xlen_t) (m * n + k),
+          STRING_ELT(x, (R_xlen_t) (m * n_row + tb_batch_row(p_batch, k))));
+      }
+    }
+  }
+  /* levels, class, dim; dimnames and names of rows have gone in R/custom.R */
+  SHALLOW_DUPLICATE_ATTRIB(out, x);
+  SEXP dim = Rf_getAttrib(x, R_DimSymbol);
+  if (dim != R_NilValue) {
+    SEXP names = PROTECT(Rf_getAttrib(x, R_DimNamesSymbol));
+    Rf_setAttrib(out, R_DimNamesSymbol, R_NilValue);
+    dim = PROTECT(Rf_duplicate(dim));
+    INTEGER(dim)[0] = (int) n;
+    Rf_setAttrib(out, R_DimSymbol, dim);
+    Rf_setAttrib(out, R_DimNamesSymbol, names);
+    UNPROTECT(2);
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* The batch, in the form of the data: an array, or a list (a data frame is one)
+ * of arrays. */
+static SEXP make_batch(const struct custom* p,
+                       size_t n_row,
+                       const struct tb_batch* p_batch) {
+  if (TYPEOF(p->data) != VECSXP) {
+    return take_array(p->data, n_row, p_batch);
+  }
+  const R_xlen_t n_column = Rf_xlength(p->data);
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, n_column));
+  SHALLOW_DUPLICATE_ATTRIB(out, p->data);
+  for (R_xlen_t k = 0; k < n_column; ++k) {
+    SET_VECTOR_ELT(out, k, take_array(VECTOR_ELT(p->data, k), n_row, p_batch));
+  }
+  if (Rf_inherits(out, "data.frame")) {
+    SEXP names = PROTECT(Rf_allocVector(INTSXP, 2));
+    INTEGER(names)[0] = NA_INTEGER;
+    INTEGER(names)[1] = -(int) p_batch->n_batch;
+    Rf_setAttrib(out, R_RowNamesSymbol, names);
+    UNPROTECT(1);
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+static SEXP make_weights(const struct tb_batch* p_batch) {
+  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t) p_batch->n_batch);
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    REAL(out)[k] = tb_batch_weight(p_batch, k);
+  }
+  return out;
+}
+
+/* ------------------------------------------------------------ log likelihood */
+
+/* l_i of the rows of the batch; the caller protects what it keeps */
+static SEXP call_log_lik(const struct custom* p,
+                         const double* v_theta,
+                         SEXP batch,
+                         size_t n_batch) {
+  SEXP theta = PROTECT(make_theta(p, v_theta));
+  SEXP call = PROTECT(Rf_lang3(p->log_lik, theta, batch));
+  SEXP out = Rf_eval(call, R_GlobalEnv);
+  ffi_doubles(out, n_batch, "the value of log_lik");
+  UNPROTECT(2);
+  return out;
+}
+
+/* ------------------------------------------------------------------ gradients */
+
+/* h of a central difference: the rounding error of the difference and the
+ * third derivative's share are about equal */
+static double difference_step(double y) {
+  return cbrt(2.2e-16) * fmax(1, fabs(y));
+}
+
+/* v_out (n) := (f(y + h e_j) - f(y - h e_j)) / 2h of the log likelihoods */
+static void difference_log_lik(const struct custom* p,
+                               double* v_at,
+                               size_t j,
+                               SEXP batch,
+                               size_t n,
+                               double* v_out) {
+  const double y = v_at[j], h = difference_step(y);
+  v_at[j] = y + h;
+  SEXP above = PROTECT(call_log_lik(p, v_at, batch, n));
+  v_at[j] = y - h;
+  SEXP below = PROTECT(call_log_lik(p, v_at, batch, n));
+  v_at[j] = y;
+  for (size_t k = 0; k < n; ++k) {
+    v_out[k] = (REAL(above)[k] - REAL(below)[k]) / (2 * h);
+  }
+  UNPROTECT(2);
+}
+
+static double* copy_point(const double* v_theta, size_t n_dim) {
+  double* v_at = (double*) R_alloc(n_dim, sizeof(double));
+  memcpy(v_at, v_theta, n_dim * sizeof(double));
+  return v_at;
+}
+
+/* sum(theta, batch, c) in the natural parameters */
+static const double* call_sum(const struct tb_model* p_model,
+                              SEXP theta,
+                              SEXP batch,
+                              SEXP weights) {
+  const struct custom* p = p_model->p_self;
+  SEXP call = PROTECT(Rf_lang4(p->sum, theta, batch, weights));
+  const double* v = call_doubles(call, p_model->n_natural);
+  UNPROTECT(1);
+  return v;
+}
+
+static const double* call_rows(const struct tb_model* p_model,
+                               SEXP theta,
+                               SEXP batch,
+                               size_t n) {
+  const struct custom* p = p_model->p_self;
+  SEXP call = PROTECT(Rf_lang3(p->rows, theta, batch));
+  const double* v = call_doubles(call, n * p_model->n_natural);
+  UNPROTECT(1);
+  return v;
+}
+
+/* v_sum (n_dim) += sign sum_k c_k g_k(y) */
+static void add_sum(const struct tb_model* p_model,
+                    const double* v_theta,
+                    const struct tb_batch* p_batch,
+                    SEXP batch,
+                    SEXP weights,
+                    double sign,
+                    double* v_sum) {
+  const struct custom* p = p_model->p_self;
+  const size_t n_dim = p_model->n_dim, n = p_batch->n_batch;
+  if (p->sum == R_NilValue && p->rows == R_NilValue) {
+    double* v_at = copy_point(v_theta, n_dim);
+    double* v_slope = (double*) R_alloc(n, sizeof(double));
+    for (size_t j = 0; j < n_dim; ++j) {
+      difference_log_lik(p, v_at, j, batch, n, v_slope);
+      for (size_t k = 0; k < n; ++k) {
+        v_sum[j] += sign * REAL(weights)[k] * v_slope[k];
+      }
+    }
+    return;
+  }
+  double* v_natural = (double*) R_alloc(p_model->n_natural, sizeof(double));
+  double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
+  SEXP theta = PROTECT(make_theta(p, v_theta));
+  if (p->rows == R_NilValue) {
+    memcpy(v_natural, call_sum(p_model, theta, batch, weights),
+           p_model->n_natural * sizeof(double));
+  } else {
+    const double* v_row = call_rows(p_model, theta, batch, n);
+    for (size_t j = 0; j < p_model->n_natural; ++j) {
+      v_natural[j] = 0;
+      for (size_t k = 0; k < n; ++k) {
+        v_natural[j] += REAL(weights)[k] * v_row[j * n + k];
+      }
+    }
+  }
+  tb_transform_pull(p->v_part, p->n_part, v_theta, v_natural, v_pulled);
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_sum[j] += sign * v_pulled[j];
+  }
+  UNPROTECT(1);
+}
+
+/* v_row (n x n_dim, row-major) += sign g_k(y) */
+static void add_rows(const struct tb_model* p_model,
+                     const double* v_theta,
+                     const struct tb_batch* p_batch,
+                     SEXP batch,
+                     double sign,
+                     double* v_row) {
+  const struct custom* p = p_model->p_self;
+  const size_t n_dim = p_model->n_dim, n = p_batch->n_batch;
+  const size_t n_natural = p_model->n_natural;
+  if (p->sum == R_NilValue && p->rows == R_NilValue) {
+    double* v_at = copy_point(v_theta, n_dim);
+    double* v_slope = (double*) R_alloc(n, sizeof(double));
+    for (size_t j = 0; j < n_dim; ++j) {
+      difference_log_lik(p, v_at, j, batch, n, v_slope);
+      for (size_t k = 0; k < n; ++k) {
+        v_row[k * n_dim + j] += sign * v_slope[k];
+      }
+    }
+    return;
+  }
+  double* v_natural = (double*) R_alloc(n_natural, sizeof(double));
+  double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
+  SEXP theta = PROTECT(make_theta(p, v_theta));
+  const double* v_all =
+    p->rows == R_NilValue ? NULL : call_rows(p_model, theta, batch, n);
+  for (size_t k = 0; k < n; ++k) {
+    if (v_all != NULL) {
+      for (size_t j = 0; j < n_natural; ++j) {
+        v_natural[j] = v_all[j * n + k];
+      }
+    } else {
+      struct tb_batch one = tb_batch_part(p_batch, k, 1);
+      one.v_weight = NULL;
+      one.weight = 1;
+      SEXP row = PROTECT(make_batch(p, p_model->n_data, &one));
+      SEXP weight = PROTECT(make_weights(&one));
+      memcpy(v_natural, call_sum(p_model, theta, row, weight),
+             n_natural * sizeof(double));
+      UNPROTECT(2);
+    }
+    tb_transform_pull(p->v_part, p->n_part, v_theta, v_natural, v_pulled);
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_row[k * n_dim + j] += sign * v_pulled[j];
+    }
+  }
+  UNPROTECT(1);
+}
+
+/* Both, of a_k = g_k(y) or g_k(y) - g_k(reference), into zeroed arrays. */
+struct request {
+  const struct tb_model* p_model;
+  const double* v_theta;
+  const struct tb_batch* p_batch;
+  const struct tb_reference* p_reference;
+  const struct tb_sums* p_sums; /* NULL: rows are wanted */
+  double* v_row;
+  double* v_out;                /* log likelihoods, or the prior's gradient */
+  double* p_log_density;
+};
+
+static double* zeros(size_t n) {
+  double* v = (double*) R_alloc(n + 1, sizeof(double));
+  memset(v, 0, n * sizeof(double));
+  return v;
+}
+
+/* a_k of every row */
+static void take_rows(const struct request* p_r, SEXP batch, double* v_row) {
+  add_rows(p_r->p_model, p_r->v_theta, p_r->p_batch, batch, 1, v_row);
+  if (p_r->p_reference != NULL) {
+    add_rows(
+      p_r->p_model, p_r->p_reference->v_theta, p_r->p_batch, batch, -1, v_row);
+  }
+}
+
+/* Results are added only once nothing can fail any more. */
+static SEXP gradient_body(void* p_data) {
+  const struct request* p_r = p_data;
+  const struct tb_model* p_model = p_r->p_model;
+  const struct custom* p = p_model->p_self;
+  const struct tb_sums* p_sums = p_r->p_sums;
+  const size_t n_dim = p_model->n_dim, n = p_r->p_batch->n_batch;
+  SEXP batch = PROTECT(make_batch(p, p_model->n_data, p_r->p_batch));
+  SEXP weights = PROTECT(make_weights(p_r->p_batch));
+  const double* v_weight = REAL(weights);
+  double *v_sum = zeros(n_dim), *v_square = NULL, log_lik = 0;
+
+  if (p_sums->v_square != NULL) {
+    double* v_row = zeros(n * n_dim);
+    v_square = zeros(n_dim);
+    take_rows(p_r, batch, v_row);
+    for (size_t k = 0; k < n; ++k) {
+      for (size_t j = 0; j < n_dim; ++j) {
+        const double a = v_weight[k] * v_row[k * n_dim + j];
+        v_sum[j] += a;
+        v_square[j] += a * a;
+      }
+    }
+  } else if (p_sums->v_gradient != NULL) {
+    add_sum(p_model, p_r->v_theta, p_r->p_batch, batch, weights, 1, v_sum);
+    if (p_r->p_reference != NULL) {
+      add_sum(p_model, p_r->p_reference->v_theta, p_r->p_batch, batch, weights,
+              -1, v_sum);
+    }
+  }
+  if (p_sums->p_log_lik != NULL) {
+    SEXP value = PROTECT(call_log_lik(p, p_r->v_theta, batch, n));
+    for (size_t k = 0; k < n; ++k) {
+      log_lik += v_weight[k] * REAL(value)[k];
+    }
+    UNPROTECT(1);
+    *p_sums->p_log_lik += log_lik;
+  }
+  for (size_t j = 0; p_sums->v_gradient != NULL && j < n_dim; ++j) {
+    p_sums->v_gradient[j] += v_sum[j];
+  }
+  for (size_t j = 0; v_square != NULL && j < n_dim; ++j) {
+    p_sums->v_square[j] += v_square[j];
+  }
+  UNPROTECT(2);
+  return R_NilValue;
+}
+
+static enum tb_status custom_gradient(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_theta,
+                                      const struct tb_batch* p_batch,
+                                      const struct tb_reference* p_reference,
+                                      const struct tb_sums* p_sums) {
+  struct request request = { .p_model = p_model,
+                             .v_theta = v_theta,
+                             .p_batch = p_batch,
+                             .p_reference = p_reference,
+                             .p_sums = p_sums };
+  (void) p_work;
+  return p_batch->n_batch == 0
+           ? TB_STATUS_ok
+           : protected_call(p_model->p_self, gradient_body, &request);
+}
+
+static SEXP square_norms_body(void* p_data) {
+  const struct request* p_r = p_data;
+  const size_t n_dim = p_r->p_model->n_dim, n = p_r->p_batch->n_batch;
+  SEXP batch = PROTECT(
+    make_batch(p_r->p_model->p_self, p_r->p_model->n_data, p_r->p_batch));
+  double* v_row = zeros(n * n_dim);
+  take_rows(p_r, batch, v_row);
+  for (size_t k = 0; k < n; ++k) {
+    p_r->v_row[k] = 0;
+    for (size_t j = 0; j < n_dim; ++j) {
+      const double a = v_row[k * n_dim + j];
+      p_r->v_row[k] += a * a;
+      if (p_r->v_out != NULL) {
+        p_r->v_out[j] += a;
+      }
+    }
+  }
+  UNPROTECT(1);
+  return R_NilValue;
+}
+
+static enum tb_status custom_square_norms(const struct tb_model* p_model,
+                                          const struct tb_workspace* p_work,
+                                          const double* v_theta,
+                                          const struct tb_batch* p_batch,
+                                          const struct tb_reference* p_reference,
+                                          double* v_square,
+                                          double* v_sum) {
+  struct request request = { .p_model = p_model,
+                             .v_theta = v_theta,
+                             .p_batch = p_batch,
+                             .p_reference = p_reference,
+                             .v_row = v_square,
+                             .v_out = v_sum };
+  (void) p_work;
+  return protected_call(p_model->p_self, square_norms_body, &request);
+}
+
+/* ----------------------------------------------------------- the other slots */
+
+static double call_log_prior(const struct custom* p, const double* v_theta) {
+  SEXP theta = PROTECT(make_theta(p, v_theta));
+  SEXP call = PROTECT(Rf_lang2(p->log_prior, theta));
+  const double out = call_doubles(call, 1)[0];
+  UNPROTECT(2);
+  return out;
+}
+
+static SEXP prior_body(void* p_data) {
+  const struct request* p_r = p_data;
+  const struct tb_model* p_model = p_r->p_model;
+  const struct custom* p = p_model->p_self;
+  const size_t n_dim = p_model->n_dim;
+  double* v_gradient = (double*) R_alloc(n_dim, sizeof(double));
+  if (p->prior_gradient != R_NilValue) {
+    SEXP theta = PROTECT(make_theta(p, p_r->v_theta));
+    SEXP call = PROTECT(Rf_lang2(p->prior_gradient, theta));
+    tb_transform_pull(p->v_part, p->n_part, p_r->v_theta,
+                      call_doubles(call, p_model->n_natural), v_gradient);
+    UNPROTECT(2);
+  } else {
+    double* v_at = copy_point(p_r->v_theta, n_dim);
+    for (size_t j = 0; j < n_dim; ++j) {
+      const double y = v_at[j], h = difference_step(y);
+      v_at[j] = y + h;
+      const double above = call_log_prior(p, v_at);
+      v_at[j] = y - h;
+      v_gradient[j] = (above - call_log_prior(p, v_at)) / (2 * h);
+      v_at[j] = y;
+    }
+  }
+  tb_transform_add_jacobian(p->v_part, p->n_part, p_r->v_theta, v_gradient);
+  if (p_r->p_log_density != NULL) {
+    double* v_natural =
+      (double*) R_alloc(p_model->n_natural, sizeof(double));
+    *p_r->p_log_density +=
+      call_log_prior(p, p_r->v_theta) +
+      tb_transform_constrain(p->v_part, p->n_part, p_r->v_theta, v_natural);
+  }
+  memcpy(p_r->v_out, v_gradient, n_dim * sizeof(double));
+  return R_NilValue;
+}
+
+static enum tb_status custom_prior(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   const double* v_theta,
+                                   double* v_gradient,
+                                   double* p_log_prior) {
+  struct request request = { .p_model = p_model,
+                             .v_theta = v_theta,
+                             .v_out = v_gradient,
+                             .p_log_density = p_log_prior };
+  (void) p_work;
+  return protected_call(p_model->p_self, prior_body, &request);
+}
+
+static SEXP log_lik_body(void* p_data) {
+  const struct request* p_r = p_data;
+  const struct custom* p = p_r->p_model->p_self;
+  const size_t n = p_r->p_batch->n_batch;
+  SEXP batch = PROTECT(make_batch(p, p_r->p_model->n_data, p_r->p_batch));
+  SEXP value = call_log_lik(p, p_r->v_theta, batch, n);
+  memcpy(p_r->v_out, REAL(value), n * sizeof(double));
+  UNPROTECT(1);
+  return R_NilValue;
+}
+
+static enum tb_status custom_log_lik(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     const struct tb_batch* p_batch,
+                                     double* v_out) {
+  struct request request = { .p_model = p_model,
+                             .v_theta = v_theta,
+                             .p_batch = p_batch,
+                             .v_out = v_out };
+  (void) p_work;
+  return protected_call(p_model->p_self, log_lik_body, &request);
+}
+
+/* The gradient of the log posterior over the rows of the batch, SET. */
+static enum tb_status posterior_gradient(const struct tb_model* p_model,
+                                         const double* v_theta,
+                                         const struct tb_batch* p_batch,
+                                         double* p_log_posterior,
+                                         double* v_gradient) {
+  const struct tb_sums sums = { .v_gradient = v_gradient,
+                                .p_log_lik = p_log_posterior };
+  const enum tb_status status =
+    custom_prior(p_model, NULL, v_theta, v_gradient, p_log_posterior);
+  return status != TB_STATUS_ok
+           ? status
+           : custom_gradient(p_model, NULL, v_theta, p_batch, NULL, &sums);
+}
+
+/* -Hessian by central differences of the gradient, made symmetric: 2 n_dim
+ * more passes over the rows. */
+static enum tb_status custom_curvature(const struct tb_model* p_model,
+                                       const double* v_theta,
+                                       const struct tb_batch* p_batch,
+                                       const double* v_round,
+                                       double* p_log_posterior,
+                                       double* v_gradient,
+                                       double* v_hessian,
+                                       int n_threads) {
+  const size_t n = p_model->n_dim;
+  (void) v_round; /* of Laplace priors, which this model does not know */
+  (void) n_threads;
+  double* v_at = malloc(3 * n * sizeof(double));
+  if (v_at == NULL) {
+    return TB_STATUS_memory;
+  }
+  double *v_above = v_at + n, *v_below = v_above + n;
+  memcpy(v_at, v_theta, n * sizeof(double));
+  *p_log_posterior = 0;
+  enum tb_status status = posterior_gradient(
+    p_model, v_theta, p_batch, p_log_posterior, v_gradient);
+  for (size_t j = 0; j < n && status == TB_STATUS_ok; ++j) {
+    const double y = v_at[j], h = 10 * difference_step(y);
+    v_at[j] = y + h;
+    status = posterior_gradient(p_model, v_at, p_batch, NULL, v_above);
+    if (status == TB_STATUS_ok) {
+      v_at[j] = y - h;
+      status = posterior_gradient(p_model, v_at, p_batch, NULL, v_below);
+    }
+    v_at[j] = y;
+    for (size_t k = 0; k < n; ++k) {
+      v_hessian[j * n + k] = (v_below[k] - v_above[k]) / (2 * h);
+    }
+  }
+  for (size_t j = 0; j < n; ++j) {
+    for (size_t k = 0; k < j; ++k) {
+      const double mean = 0.5 * (v_hessian[j * n + k] + v_hessian[k * n + j]);
+      v_hessian[j * n + k] = v_hessian[k * n + j] = mean;
+    }
+  }
+  free(v_at);
+  return status;
+}
+
+static void custom_constrain(const struct tb_model* p_model,
+                             const double* v_theta,
+                             double* v_natural) {
+  const struct custom* p = p_model->p_self;
+  tb_transform_constrain(p->v_part, p->n_part, v_theta, v_natural);
+}
+
+static size_t custom_memory(const struct tb_model* p_model) {
+  const struct custom* p = p_model->p_self;
+  return (size_t) p->n_byte;
+}
+
+static void custom_destroy(struct tb_model* p_model) {
+  struct custom* p = p_model->p_self;
+  if (p != NULL) {
+    free(p->v_part);
+    free(p);
+    p_model->p_self = NULL;
+  }
+}
+
+static const struct tb_model_type tb_model_custom = {
+  .name = "custom",
+  .citation = "",
+  .flags = TB_MODEL_MAIN_THREAD,
+  .destroy = custom_destroy,
+  .prior = custom_prior,
+  .gradient = custom_gradient,
+  .log_lik = custom_log_lik,
+  .square_norms = custom_square_norms,
+  .constrain = custom_constrain,
+  .memory = custom_memory,
+};
+
+/* No other model calls R, but a frame does what its model does, and protects
+ * the pointer of it. */
+static struct custom* custom_of(SEXP model) {
+  const struct tb_model* p_model = ffi_model(model);
+  if (!(p_model->type->flags & TB_MODEL_MAIN_THREAD)) {
+    return NULL;
+  }
+  while (p_model->type->destroy != custom_destroy) {
+    model = R_ExternalPtrProtected(model);
+    p_model = ffi_model(model);
+  }
+  return p_model->p_self;
+}
+
+/* spec: list(n_data, data, init, kind, n_free, hash, n_byte, state, log_lik,
+ * rows, sum, log_prior, prior_gradient), functions or NULL, as R/custom.R makes
+ * it. Pointer, or the status as an integer. */
+SEXP ffi_model_custom(SEXP spec) {
+  SEXP init = ffi_element(spec, "init");
+  const size_t n_part = (size_t) Rf_xlength(init);
+  const double* v_kind =
+    ffi_doubles(ffi_element(spec, "kind"), n_part, "kind");
+  const double* v_free =
+    ffi_doubles(ffi_element(spec, "n_free"), n_part, "n_free");
+  const size_t n_data = ffi_count(spec, "n_data");
+  const double n_byte = ffi_number(spec, "n_byte");
+  SEXP hash = ffi_element(spec, "hash");
+  const double* v_hash =
+    ffi_doubles(hash, (size_t) Rf_xlength(hash), "hash");
+
+  SEXP ptr = PROTECT(ffi_model_pointer());
+  SEXP token = PROTECT(R_MakeUnwindCont());
+  R_SetExternalPtrProtected(ptr, Rf_list2(spec, token));
+  struct tb_model* p_model = ffi_model_attach(ptr);
+  struct custom* p = calloc(1, sizeof(*p));
+  struct tb_transform_part* v_part = calloc(n_part, sizeof(*v_part));
+  if (p_model == NULL || p == NULL || v_part == NULL) {
+    free(p);
+    free(v_part);
+    UNPROTECT(2);
+    return Rf_ScalarInteger(TB_STATUS_memory);
+  }
+  *p = (struct custom){
+    .type = tb_model_custom,
+    .n_part = n_part,
+    .v_part = v_part,
+    .n_byte = n_byte,
+    .token = token,
+    .state = ffi_element(spec, "state"),
+    .data = ffi_element(spec, "data"),
+    .init = init,
+    .log_lik = ffi_element(spec, "log_lik"),
+    .rows = ffi_element(spec, "rows"),
+    .sum = ffi_element(spec, "sum"),
+    .log_prior = ffi_element(spec, "log_prior"),
+    .prior_gradient = ffi_element(spec, "prior_gradient")
+  };
+  p_model->type = &p->type;
+  p_model->p_self = p;
+  p_model->n_data = n_data;
+  for (size_t k = 0; k < n_part; ++k) {
+    v_part[k] = (struct tb_transform_part){
+      .kind = (enum tb_transform) v_kind[k],
+      .n_natural = (size_t) Rf_xlength(VECTOR_ELT(init, (R_xlen_t) k)),
+      .n_free = (size_t) v_free[k]
+    };
+    p_model->n_dim += v_part[k].n_free;
+    p_model->n_natural += v_part[k].n_natural;
+  }
+  if (p_model->n_dim <= MAX_CURVATURE) {
+    p->type.curvature = custom_curvature;
+  }
+  p_model->fingerprint =
+    tb_hash_doubles(n_data, v_hash, (size_t) Rf_xlength(hash));
+  UNPROTECT(2);
+  return ptr;
+}

@@ -1,0 +1,406 @@
+test_that("draws are those of the same model in C, whatever runs", {
+  data <- logistic_data()
+  built_in <- model_glm(data$x, data$y, prior = prior_normal(0, 2))
+  own <- logistic_custom(data$x, data$y)
+  at <- c(0.4, -0.2)
+  for (kernel in conformance_kernels()) {
+    for (gradient in conformance_gradients()) {
+      if (!kernel_takes(kernel, gradient)) {
+        next
+      }
+      run <- function(model) {
+        sg_sample(
+          model,
+          kernel$make(0.05),
+          gradient$make(at),
+          if (gradient$uses_rows) subsample_uniform(6),
+          iter = 12,
+          warmup = 4,
+          chains = 2,
+          init = at,
+          keep = c("draws", "gradients"),
+          seed = 3,
+          refresh = 0
+        )
+      }
+      expected <- run(built_in)
+      fit <- run(own)
+      label <- paste(kernel$name, kernel$variant, gradient$name)
+      expect_close(fit$draws, expected$draws, label, tolerance = 1e-8)
+      expect_close(fit$gradients, expected$gradients, label, tolerance = 1e-8)
+    }
+  }
+})
+
+test_that("weighted, optimal and gradient-weighted minibatches are the same", {
+  data <- logistic_data()
+  built_in <- model_glm(data$x, data$y, prior = prior_normal(0, 2))
+  own <- logistic_custom(data$x, data$y)
+  at <- c(0.4, -0.2)
+  schemes <- list(
+    subsample_weighted(6, rep(1:3, 20)),
+    subsample_weighted(6, "gradient"),
+    subsample_optimal(6)
+  )
+  for (scheme in schemes) {
+    run <- function(model) {
+      sg_sample(
+        model,
+        kernel_sgld(0.05, "corrected"),
+        gradient_cv(at),
+        scheme,
+        iter = 12,
+        chains = 2,
+        init = at,
+        seed = 3,
+        refresh = 0
+      )$draws
+    }
+    expect_close(run(own), run(built_in), scheme$name, tolerance = 1e-8)
+  }
+})
+
+test_that("the mode is that of Newton's method, its Hessian counted", {
+  data <- logistic_data()
+  expected <- find_mode(model_glm(data$x, data$y, prior = prior_normal(0, 2)))
+  model <- logistic_custom(data$x, data$y)
+  for (method in c("lbfgs", "newton")) {
+    mode <- find_mode(model, method)
+    expect_close(mode$estimate, expected$estimate, method, tolerance = 1e-6)
+    expect_close(vcov(mode), vcov(expected), method, tolerance = 1e-6)
+  }
+  evaluations <- nrow(find_mode(model, "lbfgs")$trace)
+  expect_identical(find_mode(model, "lbfgs")$passes, evaluations + 5)
+})
+
+test_that("the recipe samples a model with transforms", {
+  skip_on_cran()
+  withr::local_seed(12)
+  n <- 2500
+  y <- stats::rexp(n, 2)
+  model <- model_custom(
+    function(theta, batch) log(theta$rate) - theta$rate * batch,
+    # Gamma(3, 1), so that the posterior is Gamma(3 + n, 1 + sum(y))
+    function(theta) 2 * log(theta$rate) - theta$rate,
+    y,
+    list(rate = 1),
+    function(theta, batch) 1 / theta$rate - batch,
+    function(theta) 2 / theta$rate - 1,
+    list(rate = "positive")
+  )
+  fit <- sg_sample(model, iter = 300, warmup = 50, chains = 8, seed = 2, refresh = 0)
+  expect_identical(fit$kernel$name, "sgld")
+  expect_identical(dimnames(fit$draws)$variable, "rate")
+  expect_identical(dimnames(fit$unconstrained)[[3]], "log_rate")
+  expect_close(log(unclass(fit$draws)), fit$unconstrained)
+  shape <- 3 + n
+  mean <- shape / (1 + sum(y))
+  draws <- unclass(fit$draws)[, , 1]
+  expect_mean(colMeans(draws), mean, "mean")
+  expect_mean(colMeans((draws - mean)^2), mean^2 / shape, "variance")
+})
+
+test_that("a run that goes on is the run that was not stopped", {
+  data <- logistic_data()
+  model <- logistic_custom(data$x, data$y)
+  run <- function(iter) {
+    sg_sample(
+      model,
+      kernel_sghmc(0.05, friction = 0.5),
+      gradient_saga(),
+      subsample_uniform(6),
+      iter = iter,
+      warmup = 5,
+      chains = 2,
+      init = c(0, 0),
+      seed = 5,
+      refresh = 0
+    )
+  }
+  path <- withr::local_tempfile()
+  saveRDS(run(10), path)
+  again <- sg_resume(
+    readRDS(path),
+    10,
+    model = logistic_custom(data$x, data$y),
+    refresh = 0
+  )
+  expect_identical(unclass(again$draws), unclass(run(20)$draws))
+  expect_error(
+    sg_resume(
+      readRDS(path),
+      10,
+      model = logistic_custom(data$x, 1 - data$y),
+      refresh = 0
+    ),
+    class = "tall_error_input"
+  )
+})
+
+test_that("an error in a run stops its chain, keeps draws and says where", {
+  data <- logistic_data()
+  count <- 0
+  fails <- function(theta, batch) {
+    count <<- count + 1
+    if (count == 121) stop("out of {luck}")
+    logistic_rows(theta, batch)
+  }
+  model <- logistic_custom(data$x, data$y, fails, check = FALSE)
+  count <- 0
+  warning <- NULL
+  fit <- withCallingHandlers(
+    sg_sample(
+      model,
+      kernel_sgld(0.01),
+      gradient_simple(),
+      subsample_uniform(6),
+      iter = 100,
+      warmup = 10,
+      chains = 3,
+      init = c(0, 0),
+      seed = 1,
+      refresh = 0
+    ),
+    tall_warning_callback = function(w) {
+      warning <<- w
+      invokeRestart("muffleWarning")
+    }
+  )
+  failed <- warning$chain
+  expect_identical(which(fit$chains$status == "callback"), failed)
+  expect_identical(dim(fit$draws), c(90L, 2L, 2L))
+  stopped <- fit$stopped[[paste0("chain", failed)]]
+  expect_identical(nrow(stopped), as.integer(warning$iteration) - 11L)
+  error <- warning$parent
+  expect_s3_class(error, "tall_error_callback")
+  expect_match(conditionMessage(error), "grad_log_lik.*out of \\{luck\\}")
+  # the draw before it, from which the step was made
+  expect_lt(max(abs(error$theta$beta - stopped[nrow(stopped), ])), 1)
+  expect_error(sg_resume(fit, 10), class = "tall_error_unsupported")
+})
+
+test_that("an error elsewhere is the user's, worded, and leaves the model alive", {
+  data <- logistic_data()
+  broken <- FALSE
+  fails <- function(theta, batch) {
+    if (broken) stop("no luck")
+    logistic_rows(theta, batch)
+  }
+  model <- logistic_custom(data$x, data$y, fails)
+  calls <- list(
+    function() find_mode(model),
+    function() subsampling_weights(model, c(0, 0), "gradient"),
+    function() sg_sample(model, kernel_sgld(0.01), chains = 1, refresh = 0),
+    function() model_evaluate(model, c(0, 0)),
+    function() curvature(model, c(0, 0))
+  )
+  for (call in calls) {
+    broken <- TRUE
+    error <- expect_error(call(), "no luck", class = "tall_error_callback")
+    expect_identical(names(error$theta), "beta")
+    broken <- FALSE
+    expect_true(all(is.finite(model_evaluate(model, c(0, 0))$gradient)))
+  }
+})
+
+test_that("an interrupt takes back the slice and lets the run go on", {
+  data <- logistic_data()
+  at <- Inf
+  count <- 0
+  stops <- function(theta, batch) {
+    count <<- count + 1
+    if (count == at) {
+      # what Ctrl-C does
+      rlang::interrupt()
+    }
+    logistic_rows(theta, batch)
+  }
+  model <- logistic_custom(data$x, data$y, stops)
+  run <- function() {
+    sg_sample(
+      model,
+      kernel_sghmc(0.05, friction = 0.5),
+      gradient_simple(),
+      subsample_uniform(6),
+      iter = 200,
+      warmup = 0,
+      chains = 2,
+      init = c(0, 0),
+      seed = 5,
+      refresh = 0
+    )
+  }
+  whole <- run()
+  count <- 0
+  at <- 100
+  expect_warning(part <- run(), class = "tall_warning_interrupted")
+  expect_true(all(part$chains$status == "ok"))
+  n <- nrow(part$draws)
+  expect_lt(n, 200)
+  at <- Inf
+  rest <- sg_resume(part, refresh = 0)
+  expect_identical(unclass(rest$draws), unclass(whole$draws))
+})
+
+test_that("draws on the natural scale are named as posterior names them", {
+  entry <- entry_custom_transforms()
+  model <- entry$model
+  expect_identical(
+    model$variables,
+    c("mu[1]", "mu[2]", "sigma", "p", "w[1]", "w[2]", "w[3]")
+  )
+  expect_identical(
+    model$coordinates,
+    c("mu[1]", "mu[2]", "log_sigma", "logit_p", "stick_w[1]", "stick_w[2]")
+  )
+  expect_identical(custom_names(list(B = matrix(0, 2, 2)))[[3]], "B[1,2]")
+  # init comes back from the coordinates it was turned into
+  fit <- sg_sample(
+    model,
+    kernel_sgld(1e-12),
+    gradient_simple(),
+    subsample_uniform(4),
+    iter = 2,
+    warmup = 0,
+    chains = 1,
+    init = model$start,
+    seed = 1,
+    refresh = 0
+  )
+  expect_close(
+    fit$draws[1, 1, ],
+    c(0, 0, 1.5, 0.4, 0.2, 0.3, 0.5),
+    tolerance = 1e-4
+  )
+})
+
+test_that("ksd and zero variance take gradients in the coordinates", {
+  entry <- entry_custom_transforms()
+  fit <- sg_sample(
+    entry$model,
+    kernel_mala(0.02),
+    iter = 300,
+    chains = 2,
+    seed = 1,
+    keep = c("draws", "gradients"),
+    refresh = 0
+  )
+  expect_true(is.finite(ksd(fit)))
+  better <- zero_variance(fit)
+  expect_identical(posterior::variables(better), entry$model$variables)
+  expect_true(all(is.finite(better)))
+})
+
+test_that("data may be a matrix, a vector, a data frame or a list", {
+  x <- matrix(c(1:6, 2.5, 0), 4, dimnames = list(letters[1:4], c("u", "v")))
+  seen <- NULL
+  look <- function(data, f) {
+    model_custom(
+      function(theta, batch) {
+        seen <<- batch
+        f(batch) * theta$a
+      },
+      function(theta) -theta$a^2,
+      data,
+      list(a = 1),
+      function(theta, batch) f(batch),
+      function(theta) -2 * theta$a
+    )
+  }
+  batch_of <- function(model, index) {
+    .Call(ffi_model_log_lik, model$pointer, 1, index)
+    seen
+  }
+  expect_identical(
+    batch_of(look(x, function(b) b[, "v"]), c(3, 1, 3)),
+    unname(x[c(3, 1, 3), ]) + matrix(0, 3, 2, dimnames = list(NULL, c("u", "v")))
+  )
+  expect_identical(batch_of(look(x[, 1], identity), 2), 2)
+  frame <- data.frame(
+    v = x[, 2],
+    f = factor(c("p", "q", "p", "q")),
+    s = c("a", "b", "c", "d")
+  )
+  frame$m <- unname(x)
+  taken <- frame[c(4, 2), ]
+  rownames(taken) <- NULL
+  expect_identical(batch_of(look(frame, function(b) b$v), c(4, 2)), taken)
+  listed <- list(v = x[, 2], a = array(1:24, 4:2))
+  expect_identical(
+    batch_of(look(listed, function(b) b$v), c(4, 2))$a,
+    listed$a[c(4, 2), , ]
+  )
+})
+
+test_that("bad input is refused in words", {
+  data <- logistic_data()
+  ll <- function(theta, batch) batch * theta$a
+  lp <- function(theta) 0
+  own <- function(...) {
+    arguments <- list(
+      log_lik = ll,
+      log_prior = lp,
+      data = c(1, 2, 3),
+      init = list(a = 1),
+      grad_log_lik = function(theta, batch) batch,
+      grad_log_prior = function(theta) 0
+    )
+    given <- list(...)
+    arguments[names(given)] <- given
+    do.call(model_custom, arguments)
+  }
+  expect_s3_class(own(), "tall_model")
+  expect_snapshot(error = TRUE, {
+    own(log_lik = function(theta, batch) 1)
+    own(log_lik = function(theta, batch) "a")
+    own(log_lik = function(theta, batch) nonsense)
+    own(log_lik = function(theta) 1)
+    own(data = c(1, NA, 3))
+    own(data = list(u = 1:3, v = matrix(0, 4, 2)))
+    own(data = list(1, 2))
+    own(data = list(u = list(1)))
+    own(init = list(1))
+    own(init = list(a = "b"))
+    own(grad_log_lik = function(theta, batch) cbind(batch, batch))
+    own(grad_log_lik = function(theta, batch) list(b = batch))
+    own(grad_log_lik = function(theta, batch) 2 * batch)
+    own(grad_log_prior = function(theta) c(0, 0))
+    own(grad_log_prior = function(theta) list(a = 1))
+    own(log_prior = function(theta) -Inf)
+    own(transform = list(b = "positive"))
+    own(transform = list(a = "negative"))
+    own(transform = list(a = "unit"))
+    own(transform = list(a = "simplex"))
+    own(init = list(a = -1), transform = list(a = "positive"))
+  })
+  expect_s3_class(
+    own(grad_log_lik = function(theta, batch) 2 * batch, check = FALSE),
+    "tall_model"
+  )
+})
+
+test_that("central differences warn, and agree with the formula", {
+  data <- logistic_data()
+  expect_warning(
+    model <- logistic_custom(data$x, data$y, NULL, NULL),
+    class = "tall_warning_gradient"
+  )
+  exact <- logistic_custom(data$x, data$y)
+  at <- c(0.3, -1)
+  expect_close(
+    model_evaluate(model, at)$gradient,
+    model_evaluate(exact, at)$gradient,
+    tolerance = 1e-7
+  )
+  expect_close(
+    subsampling_weights(model, at, "gradient"),
+    subsampling_weights(exact, at, "gradient"),
+    tolerance = 1e-7
+  )
+})
+
+test_that("a model prints what it is", {
+  data <- logistic_data()
+  expect_snapshot(print(logistic_custom(data$x, data$y)))
+  expect_snapshot(print(entry_custom_transforms()$model))
+})
