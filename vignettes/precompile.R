@@ -66,7 +66,8 @@ if (sys.nframe() == 0) {
       "preferential-subsampling",
       "barker-dynamics",
       "neural-networks",
-      "your-own-model"
+      "your-own-model",
+      "latent-structure"
     )
   }
   for (name in names) {
