@@ -2,8 +2,8 @@
 
 native_compiled <- new.env()
 
-# Compile a file once, by R CMD SHLIB, and load it: the library, or a string, why
-# not.
+# Compile a file once, by R CMD SHLIB, and load it: the library, or why not, a
+# string.
 compile_native <- function(path) {
   file <- basename(path)
   if (is.null(native_compiled[[file]])) {
@@ -70,10 +70,17 @@ native_logistic <- function(x, y, prior_sd = 2.5) {
   )
 }
 
-native_robust <- function(x, y, df = 4, prior_sd = 2.5, prior_scale = 1) {
+native_robust <- function(
+  x,
+  y,
+  df = 4,
+  prior_sd = 2.5,
+  prior_scale = 1,
+  pointer = native_example("robust")
+) {
   names <- column_names(x)
   model_native(
-    native_example("robust"),
+    pointer,
     data = list(x = x, y = y),
     init = stats::setNames(numeric(ncol(x) + 1), c(names, "log_sigma")),
     constants = list(df = df, prior_sd = prior_sd, prior_scale = prior_scale),

@@ -41,7 +41,10 @@ test_that("logistic.c has the draws of model_glm(), by every estimator", {
   mode <- find_mode(twins$built_in)
   settings <- list(
     simple = list(kernel_sgld(1e-4), gradient_simple()),
-    corrected = list(kernel_sgld(1e-4, variant = "corrected"), gradient_cv(mode)),
+    corrected = list(
+      kernel_sgld(1e-4, variant = "corrected"),
+      gradient_cv(mode)
+    ),
     cv = list(kernel_sgld(1e-4), gradient_cv(mode)),
     saga = list(kernel_sgld(1e-4), gradient_saga()),
     svrg = list(kernel_sgld(1e-4), gradient_svrg(refresh = 20)),
@@ -75,7 +78,14 @@ test_that("robust.c is sampled without tuning, as exactly as by MALA", {
   x <- cbind(1, matrix(stats::rnorm(2 * n), n))
   y <- drop(x %*% c(1, -2, 0.5)) + 0.7 * stats::rt(n, 4)
   model <- native_robust(x, y)
-  fit <- sg_sample(model, iter = 4000, chains = 4, cores = 2, seed = 1, refresh = 0)
+  fit <- sg_sample(
+    model,
+    iter = 4000,
+    chains = 4,
+    cores = 2,
+    seed = 1,
+    refresh = 0
+  )
   expect_match(kernel_text(fit$kernel, fit), "Leimkuhler")
   exact <- sg_sample(
     model,
@@ -98,9 +108,44 @@ test_that("robust.c is sampled without tuning, as exactly as by MALA", {
   spread <- sqrt(0.5 / ours$ess_bulk + 0.5 / theirs$ess_bulk)
   expect_lt(max(abs(ours$sd / theirs$sd - 1) - 0.02 - 4 * spread), 0)
   expect_close(
-    exp(plain_draws(fit)[, , "sigma"] * 0 + fit$unconstrained[, , "log_sigma"]),
+    exp(fit$unconstrained[, , "log_sigma"]),
     plain_draws(fit)[, , "sigma"]
   )
+})
+
+test_that("robust.c draws the same with stored scalars and without", {
+  skip_without_compiler()
+  lines <- readLines(system.file("examples", "robust.c", package = "tallbayes"))
+  lines <- lines[!grepl("^  [.](n_scalar|add_scalar) =", lines)]
+  lines <- sub("robust_model", "robust_vectors", lines, fixed = TRUE)
+  path <- file.path(withr::local_tempdir(), "robust-vectors.c")
+  # a function is left over
+  quiet <- "#pragma GCC diagnostic ignored \"-Wunused-function\""
+  writeLines(c(quiet, lines), path)
+  withr::local_seed(8)
+  x <- cbind(1, stats::rnorm(400))
+  y <- x[, 1] - x[, 2] + stats::rt(400, 4)
+  scalars <- native_robust(x, y)
+  vectors <- native_robust(x, y, pointer = call_native(path, "robust_vectors"))
+  expect_identical(model_info(scalars)$n_scalar, 2)
+  expect_identical(model_info(vectors)$n_scalar, 0)
+  mode <- find_mode(scalars)
+  for (gradient in list(gradient_cv(mode), gradient_saga(mode))) {
+    fits <- lapply(list(scalars, vectors), function(model) {
+      sg_sample(
+        model,
+        kernel_sgld(1e-3, variant = "corrected"),
+        gradient,
+        subsample_uniform(20),
+        iter = 300,
+        chains = 2,
+        init = mode$estimate,
+        seed = 9,
+        refresh = 0
+      )
+    })
+    expect_close(fits[[1]]$draws, fits[[2]]$draws, tolerance = 1e-9)
+  }
 })
 
 test_that("with nothing optional, models are sampled, resumed and watched", {
@@ -123,14 +168,15 @@ test_that("with nothing optional, models are sampled, resumed and watched", {
       refresh = 0
     )
   }
-  fit <- run(2, gradient_saga(), subsample_uniform(30), iter = 1500, warmup = 500)
-  again <- run(1, gradient_saga(), subsample_uniform(30), iter = 1500, warmup = 500)
+  rows <- subsample_uniform(30)
+  fit <- run(2, gradient_saga(), rows, iter = 1500, warmup = 500)
+  again <- run(1, gradient_saga(), rows, iter = 1500, warmup = 500)
   expect_identical(fit$draws, again$draws)
   means <- chain_means(fit, identity)
   expect_mean(means[, 1], mean[[1]])
   expect_mean(means[, 2], mean[[2]])
-  half <- run(2, gradient_cv(mean), subsample_uniform(30), iter = 300, warmup = 100)
-  whole <- run(2, gradient_cv(mean), subsample_uniform(30), iter = 500, warmup = 100)
+  half <- run(2, gradient_cv(mean), rows, iter = 300, warmup = 100)
+  whole <- run(2, gradient_cv(mean), rows, iter = 500, warmup = 100)
   expect_identical(sg_resume(half, iter = 200, refresh = 0)$draws, whole$draws)
   watched <- run(
     1,
@@ -151,7 +197,7 @@ test_that("arrays come as they are: names, shapes and order", {
   expect_identical(check_named_init(c(a = 1L, b = 2L)), c(a = 1, b = 2))
 })
 
-test_that("C++ can make a table, and what it made is destroyed with the model", {
+test_that("C++ can make a table; what it made goes with the model", {
   skip_without_compiler()
   path <- native_fixture("native-cpp.cpp")
   compiled <- compile_native(path)
