@@ -252,16 +252,6 @@ check_named_init <- function(init, arg = "init", call = caller_env()) {
   unlist(unname(out))
 }
 
-# "s", or "b[1]", "b[2]", ..., or "w[1,1]", "w[2,1]", ...
-element_names <- function(name, value) {
-  if (length(value) == 1 && is.null(dim(value))) {
-    return(name)
-  }
-  shape <- dim(value) %||% length(value)
-  index <- arrayInd(seq_along(value), shape)
-  paste0(name, "[", apply(index, 1, paste, collapse = ","), "]")
-}
-
 check_variables <- function(variables, start, table, call = caller_env()) {
   if (!table$has_constrain) {
     if (!is.null(variables)) {
