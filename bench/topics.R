@@ -129,3 +129,9 @@ compare <- function(n_doc) {
   )
 }
 say_table(do.call(rbind, lapply(c(1000, 4000, 11256), compare)))
+say(
+  "Control variates do not pay here, unlike in the paper (on Wikipedia, which is not\n",
+  "public). Where theta has crossed zero, the gradient changes its sign and that of the\n",
+  "reference does not: there the noise grows instead of falling. At a mode many\n",
+  "coordinates are zero, where gradients are largest."
+)
