@@ -213,7 +213,7 @@ custom_data <- function(data, call) {
     value <- lapply(stats::setNames(names, names), function(name) {
       custom_part(data[[name]], paste0("data$", name), call)
     })
-    sizes <- vapply(value, NROW, 0)
+    sizes <- vapply(data, NROW, 0)
     n <- sizes[[1]]
     other <- which(sizes != n)
     if (length(other) > 0) {
@@ -222,8 +222,8 @@ custom_data <- function(data, call) {
         c(
           "The parts of {.arg data} must have the same first dimension, the
            observations.",
-          x = "{.code {names[[1]]}} has {rows_text(value[[1]])},
-               {.code {names[[at]]}} has {rows_text(value[[at]])}."
+          x = "{.code {names[[1]]}} has {rows_text(data[[1]])},
+               {.code {names[[at]]}} has {rows_text(data[[at]])}."
         ),
         argument = "data",
         expected = n,
@@ -233,7 +233,7 @@ custom_data <- function(data, call) {
     }
   } else {
     value <- custom_part(data, "data", call)
-    n <- NROW(value)
+    n <- NROW(data)
   }
   if (n == 0) {
     abort_expected(
@@ -247,7 +247,9 @@ custom_data <- function(data, call) {
   list(value = value, n = n)
 }
 
-# An array without names of its rows, which batches would have to copy.
+# As C takes rows from it: without names of rows, which batches would have to copy,
+# and with the observation as the last dimension, so that a row is one stretch of
+# memory.
 custom_part <- function(x, arg, call) {
   ok <- is.atomic(x) && typeof(x) %in% c("double", "integer", "logical", "character")
   if (!ok) {
@@ -258,12 +260,16 @@ custom_part <- function(x, arg, call) {
       call = call
     )
   }
-  if (is.null(dim(x))) {
+  k <- length(dim(x))
+  if (k == 0) {
     names(x) <- NULL
-  } else if (!is.null(dimnames(x))) {
-    dimnames(x)[1] <- list(NULL)
+    return(x)
   }
-  x
+  if (!is.null(dimnames(x))) {
+    dimnames(x)[1] <- list(NULL)
+    names(dimnames(x)) <- NULL
+  }
+  aperm(x, c(seq_len(k)[-1], 1))
 }
 
 check_custom_init <- function(init, call) {

@@ -122,51 +122,66 @@ static SEXP make_theta(const struct custom* p, const double* v_free) {
   return out;
 }
 
-#define GATHER(access)                                                        \
-  for (size_t m = 0; m < n_column; ++m) {                                     \
+/* rows first: each is one stretch of memory */
+#define GATHER(type, access)                                                  \
+  {                                                                           \
+    const type* v_x = access(x);                                              \
+    type* v_out = access(out);                                                \
     for (size_t k = 0; k < n; ++k) {                                          \
-      access(out)[m * n + k] =                                                \
-        access(x)[m * n_row + tb_batch_row(p_batch, k)];                      \
+      const size_t from = tb_batch_row(p_batch, k) * n_column;                \
+      for (size_t m = 0; m < n_column; ++m) {                                 \
+        v_out[m * n + k] = v_x[from + m];                                     \
+      }                                                                       \
     }                                                                         \
   }
 
-/* The rows of an array whose first dimension is the observation. */
+/* Rows of an array whose first dimension is the observation; x has it last. */
 static SEXP take_array(SEXP x, size_t n_row, const struct tb_batch* p_batch) {
   const size_t n = p_batch->n_batch;
   const size_t n_column = (size_t) Rf_xlength(x) / n_row;
   SEXP out = PROTECT(Rf_allocVector(TYPEOF(x), (R_xlen_t) (n * n_column)));
   switch (TYPEOF(x)) {
   case REALSXP:
-    GATHER(REAL)
+    GATHER(double, REAL)
     break;
   case INTSXP:
-    GATHER(INTEGER)
+    GATHER(int, INTEGER)
     break;
   case LGLSXP:
-    GATHER(LOGICAL)
+    GATHER(int, LOGICAL)
     break;
   default: /* R/custom.R lets no other type through */
-    for (size_t m = 0; m < n_column; ++m) {
-      for (size_t k = 0; k < n; ++k) {
-        SET_STRING_ELT(
-          out, (R_xlen_t) (m * n + k),
-          STRING_ELT(x, (R_xlen_t) (m * n_row + tb_batch_row(p_batch, k))));
+    for (size_t k = 0; k < n; ++k) {
+      const size_t from = tb_batch_row(p_batch, k) * n_column;
+      for (size_t m = 0; m < n_column; ++m) {
+        SET_STRING_ELT(out, (R_xlen_t) (m * n + k),
+                       STRING_ELT(x, (R_xlen_t) (from + m)));
       }
     }
   }
-  /* levels, class, dim; dimnames and names of rows have gone in R/custom.R */
-  SHALLOW_DUPLICATE_ATTRIB(out, x);
   SEXP dim = Rf_getAttrib(x, R_DimSymbol);
-  if (dim != R_NilValue) {
-    SEXP names = PROTECT(Rf_getAttrib(x, R_DimNamesSymbol));
-    Rf_setAttrib(out, R_DimNamesSymbol, R_NilValue);
-    dim = PROTECT(Rf_duplicate(dim));
-    INTEGER(dim)[0] = (int) n;
-    Rf_setAttrib(out, R_DimSymbol, dim);
-    Rf_setAttrib(out, R_DimNamesSymbol, names);
-    UNPROTECT(2);
+  if (dim == R_NilValue) {
+    SHALLOW_DUPLICATE_ATTRIB(out, x); /* levels and class */
+    UNPROTECT(1);
+    return out;
   }
-  UNPROTECT(1);
+  const R_xlen_t n_dim = Rf_xlength(dim);
+  SEXP shape = PROTECT(Rf_allocVector(INTSXP, n_dim));
+  INTEGER(shape)[0] = (int) n;
+  for (R_xlen_t k = 1; k < n_dim; ++k) {
+    INTEGER(shape)[k] = INTEGER(dim)[k - 1];
+  }
+  Rf_setAttrib(out, R_DimSymbol, shape);
+  SEXP names = Rf_getAttrib(x, R_DimNamesSymbol);
+  if (names != R_NilValue) {
+    SEXP turned = PROTECT(Rf_allocVector(VECSXP, n_dim));
+    for (R_xlen_t k = 1; k < n_dim; ++k) {
+      SET_VECTOR_ELT(turned, k, VECTOR_ELT(names, k - 1));
+    }
+    Rf_setAttrib(out, R_DimNamesSymbol, turned);
+    UNPROTECT(1);
+  }
+  UNPROTECT(2);
   return out;
 }
 
@@ -197,8 +212,9 @@ static SEXP make_batch(const struct custom* p,
 
 static SEXP make_weights(const struct tb_batch* p_batch) {
   SEXP out = Rf_allocVector(REALSXP, (R_xlen_t) p_batch->n_batch);
+  double* v_out = REAL(out);
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    REAL(out)[k] = tb_batch_weight(p_batch, k);
+    v_out[k] = tb_batch_weight(p_batch, k);
   }
   return out;
 }
@@ -239,8 +255,9 @@ static void difference_log_lik(const struct custom* p,
   v_at[j] = y - h;
   SEXP below = PROTECT(call_log_lik(p, v_at, batch, n));
   v_at[j] = y;
+  const double *v_above = REAL(above), *v_below = REAL(below);
   for (size_t k = 0; k < n; ++k) {
-    v_out[k] = (REAL(above)[k] - REAL(below)[k]) / (2 * h);
+    v_out[k] = (v_above[k] - v_below[k]) / (2 * h);
   }
   UNPROTECT(2);
 }
@@ -284,13 +301,14 @@ static void add_sum(const struct tb_model* p_model,
                     double* v_sum) {
   const struct custom* p = p_model->p_self;
   const size_t n_dim = p_model->n_dim, n = p_batch->n_batch;
+  const double* v_weight = REAL(weights);
   if (p->sum == R_NilValue && p->rows == R_NilValue) {
     double* v_at = copy_point(v_theta, n_dim);
     double* v_slope = (double*) R_alloc(n, sizeof(double));
     for (size_t j = 0; j < n_dim; ++j) {
       difference_log_lik(p, v_at, j, batch, n, v_slope);
       for (size_t k = 0; k < n; ++k) {
-        v_sum[j] += sign * REAL(weights)[k] * v_slope[k];
+        v_sum[j] += sign * v_weight[k] * v_slope[k];
       }
     }
     return;
@@ -306,7 +324,7 @@ static void add_sum(const struct tb_model* p_model,
     for (size_t j = 0; j < p_model->n_natural; ++j) {
       v_natural[j] = 0;
       for (size_t k = 0; k < n; ++k) {
-        v_natural[j] += REAL(weights)[k] * v_row[j * n + k];
+        v_natural[j] += v_weight[k] * v_row[j * n + k];
       }
     }
   }
@@ -424,11 +442,10 @@ static SEXP gradient_body(void* p_data) {
     }
   }
   if (p_sums->p_log_lik != NULL) {
-    SEXP value = PROTECT(call_log_lik(p, p_r->v_theta, batch, n));
+    const double* v_value = REAL(call_log_lik(p, p_r->v_theta, batch, n));
     for (size_t k = 0; k < n; ++k) {
-      log_lik += v_weight[k] * REAL(value)[k];
+      log_lik += v_weight[k] * v_value[k];
     }
-    UNPROTECT(1);
     *p_sums->p_log_lik += log_lik;
   }
   for (size_t j = 0; p_sums->v_gradient != NULL && j < n_dim; ++j) {
