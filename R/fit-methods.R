@@ -233,7 +233,7 @@ print_header <- function(fit, n_draws) {
 
 # What ran, in one line.
 sampler_text <- function(fit) {
-  rows <- if (gradient_is_full(fit$gradient) || is.null(fit$sizes)) {
+  rows <- if (gradient_is_full(fit$gradient) || length(fit$sizes) == 0) {
     NULL
   } else {
     mean(fit$sizes, na.rm = TRUE)

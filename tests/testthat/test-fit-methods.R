@@ -134,6 +134,13 @@ test_that("a fit without draws says so", {
   expect_snapshot(plot(none), error = TRUE)
 })
 
+test_that("a run that stopped before its first draw can be printed", {
+  none <- fit
+  none$sizes <- none$sizes[0, , , drop = FALSE]
+  expect_identical(nchar(sampler_text(none)) > 0, TRUE)
+  expect_false(grepl("NA|NaN", sampler_text(none)))
+})
+
 test_that("a bias that is significant is a warning in what is printed", {
   biased <- fit
   biased$bias$sd_bias <- c(0, 0.2, 0)
