@@ -17,7 +17,8 @@ export _R_CHECK_SYSTEM_CLOCK_=0
 tarball=$(ls tallbayes_*.tar.gz)
 # The size that is noted is that of code and documents: Debian's R compiles with
 # debugging symbols, three quarters of the shared object.
-"$R" CMD check --no-manual --install-args=--strip "$tarball" || true
+echo 'CFLAGS += -g0' >"$out/Makevars"
+R_MAKEVARS_USER=$out/Makevars "$R" CMD check --no-manual "$tarball" || true
 
 status=$(grep '^Status:' tallbayes.Rcheck/00check.log || echo "Status: none")
 if [ "$status" != "Status: OK" ]; then
