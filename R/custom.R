@@ -109,6 +109,24 @@ model_custom <- function(
     grad_log_lik = grad_log_lik,
     grad_log_prior = grad_log_prior
   )
+  model <- build_custom(functions, data$value, data$n, init, kind, call = call)
+  check_custom(model, check, call)
+  warn_differences(model, call)
+  model$state$building <- NULL
+  model
+}
+
+# The model of arguments that have been checked. A worker makes it again from what
+# custom_parts() takes out of it, with NULL for `call`: nobody is building it there.
+build_custom <- function(
+  functions,
+  data,
+  n_data,
+  init,
+  kind,
+  hash = custom_hash(data, init, kind, functions),
+  call = NULL
+) {
   state <- new.env(parent = emptyenv())
   state$failed <- FALSE
   state$building <- call
@@ -121,17 +139,17 @@ model_custom <- function(
       engine,
       list(
         state = state,
-        data = data$value,
+        data = data,
         init = init,
-        n_data = as.double(data$n),
+        n_data = as.double(n_data),
         kind = as.double(match(kind, custom_kinds) - 1),
         n_free = as.double(lengths(free)),
-        hash = custom_hash(data$value, init, kind, functions),
-        n_byte = as.double(utils::object.size(data$value))
+        hash = hash,
+        n_byte = as.double(utils::object.size(data))
       )
     )
   )
-  model <- wrap_model(
+  wrap_model(
     pointer,
     "custom",
     variables = custom_names(init),
@@ -147,10 +165,15 @@ model_custom <- function(
     label = "model_custom",
     call = call
   )
-  check_custom(model, check, call)
-  warn_differences(model, call)
-  state$building <- NULL
-  model
+}
+
+# The arguments of build_custom(), to be sent elsewhere.
+custom_parts <- function(model) {
+  spec <- .Call(ffi_custom_spec, model$pointer)
+  c(
+    list(functions = model$functions, kind = model$kind),
+    spec[c("data", "n_data", "init", "hash")]
+  )
 }
 
 custom_kinds <- c("real", "positive", "unit", "simplex")

@@ -42,7 +42,7 @@ struct custom {
   double n_byte;
   enum tb_status jump; /* that waits: callback or interrupted */
   /* R objects, kept by the external pointer */
-  SEXP token, state, data, init;
+  SEXP token, spec, state, data, init;
   SEXP log_lik, rows, sum, log_prior, prior_gradient;
 };
 
@@ -703,6 +703,15 @@ static struct custom* custom_of(SEXP model) {
   return p_model->p_self;
 }
 
+/* What ffi_model_custom() was given. */
+SEXP ffi_custom_spec(SEXP model) {
+  struct custom* p = custom_of(model);
+  if (p == NULL) {
+    ffi_fault("a model that is not custom");
+  }
+  return p->spec;
+}
+
 /* spec: list(n_data, data, init, kind, n_free, hash, n_byte, state, log_lik,
  * rows, sum, log_prior, prior_gradient), functions or NULL, as R/custom.R makes
  * it. Pointer, or the status as an integer. */
@@ -737,6 +746,7 @@ SEXP ffi_model_custom(SEXP spec) {
     .v_part = v_part,
     .n_byte = n_byte,
     .token = token,
+    .spec = spec,
     .state = ffi_element(spec, "state"),
     .data = ffi_element(spec, "data"),
     .init = init,

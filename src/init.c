@@ -6,6 +6,7 @@
 #include <Rinternals.h>
 
 SEXP ffi_column_sds(SEXP);
+SEXP ffi_custom_spec(SEXP);
 SEXP ffi_factors_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_first_outside(SEXP, SEXP);
 SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -48,6 +49,7 @@ SEXP ffi_topics_proportions(SEXP, SEXP, SEXP, SEXP, SEXP);
 
 static const R_CallMethodDef v_door[] = {
   DOOR(ffi_column_sds, 1),
+  DOOR(ffi_custom_spec, 1),
   DOOR(ffi_factors_map, 4),
   DOOR(ffi_first_outside, 2),
   DOOR(ffi_fssd, 9),
