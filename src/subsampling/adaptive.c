@@ -123,9 +123,7 @@ static enum tb_status adaptive_draw(struct tb_chain* p_chain,
                                 .weight = (double) n_data / (double) n,
                                 .finite = 1 };
   if (p_self->v_record == NULL) {
-    for (size_t k = 0; k < n; ++k) {
-      v_index[k] = tb_rng_index(p_rng, n_data);
-    }
+    tb_rng_fill_index(p_rng, v_index, n, n_data);
     return TB_STATUS_ok;
   }
   tb_alias_draw(p_self->v_record, n_data, p_rng, n, v_index, v_weight);
