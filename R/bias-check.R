@@ -93,7 +93,8 @@ bias_factor <- function(kernel, call = caller_env()) {
       call = call
     )
   }
-  if (!kernel$name %in% c("sgld", "baoab")) {
+  order <- bias_order(kernel)
+  if (is.na(order)) {
     abort_tall(
       "unsupported",
       c(
@@ -105,9 +106,7 @@ bias_factor <- function(kernel, call = caller_env()) {
       call = call
     )
   }
-  is_second_order <- kernel$name == "baoab" ||
-    kernel$args$integrator == "leimkuhler-matthews"
-  if (is_second_order) 4 / 3 else 2
+  2^order / (2^order - 1)
 }
 
 bias_check_table <- function(fit, half, factor) {

@@ -189,6 +189,23 @@ compile_spec.tall_kernel_psgld <- function(
 }
 
 #' @export
+bias_order.tall_kernel_baoab <- function(kernel) {
+  2
+}
+
+# Beyond it the gradient's noise is more than the friction takes up.
+#' @export
+kernel_tolerance.tall_kernel_sghmc <- function(kernel, fit) {
+  limit <- sqrt(2 * kernel$args$friction)
+  list(
+    sizes = sqrt(kernel$args$step_size),
+    limit = limit,
+    tolerance = limit,
+    quantile = 1
+  )
+}
+
+#' @export
 kernel_text.tall_kernel_sghmc <- function(kernel, fit) {
   if (kernel$args$noise_estimate == "none") {
     "SGHMC"

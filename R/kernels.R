@@ -259,6 +259,66 @@ kernel_is_extreme <- function(kernel) {
   identical(kernel$args$variant, "extreme")
 }
 
+# The order k of the bias h^k in the step size h, NA where it is not known.
+bias_order <- function(kernel) {
+  UseMethod("bias_order")
+}
+
+#' @export
+bias_order.default <- function(kernel) {
+  NA_real_
+}
+
+#' @export
+bias_order.tall_kernel_sgld <- function(kernel) {
+  if (kernel$args$integrator == "leimkuhler-matthews") 2 else 1
+}
+
+# What a step tolerates of gradient noise, NULL where there is no limit (and the
+# kernel's C table has no `beyond`), else
+#   sizes      sigma, one or n_dim numbers
+#   limit      the largest sigma tau
+#   tolerance  the same to be shown; the exact one where `limit` is not
+#   quantile   the 0.99 quantile of an increment over sigma
+kernel_tolerance <- function(kernel, fit) {
+  UseMethod("kernel_tolerance")
+}
+
+#' @export
+kernel_tolerance.default <- function(kernel, fit) {
+  NULL
+}
+
+#' @export
+kernel_tolerance.tall_kernel_sgld <- function(kernel, fit) {
+  list(
+    sizes = sqrt(kernel$args$step_size),
+    limit = 2,
+    tolerance = 2,
+    quantile = 1
+  )
+}
+
+#' @export
+kernel_tolerance.tall_kernel_sgbd <- function(kernel, fit) {
+  args <- kernel$args
+  list(
+    # as the last state of the chains has it
+    sizes = if (isTRUE(args$adaptive)) {
+      unname(colMeans(fit$step_sizes))
+    } else {
+      args$sigma
+    },
+    limit = args$constant,
+    tolerance = 4 * stats::dnorm(0),
+    quantile = if (args$noise == "bimodal") {
+      1 + 0.1 * stats::qnorm(0.99)
+    } else {
+      stats::qnorm(0.995)
+    }
+  )
+}
+
 # One line for summaries.
 kernel_text <- function(kernel, fit) {
   UseMethod("kernel_text")

@@ -60,47 +60,20 @@ noise_tolerance <- function(fit) {
       )
     )
   }
-  tau <- sqrt(fit$noise$variance / fit$noise$looks)
-  is_barker <- inherits(fit$kernel, "tall_kernel_sgbd")
-  limit <- switch(
-    fit$kernel$name,
-    sgbd = fit$kernel$args$constant,
-    sgld = 2,
-    sghmc = sqrt(2 * fit$kernel$args$friction)
-  )
-  # the 0.99 quantile of an increment over its size
-  quantile <- if (!is_barker) {
-    1
-  } else if (fit$kernel$args$noise == "bimodal") {
-    1 + 0.1 * stats::qnorm(0.99)
-  } else {
-    stats::qnorm(0.995)
-  }
-  step <- fit_step(fit)
+  tau <- unname(sqrt(fit$noise$variance / fit$noise$looks))
+  what <- kernel_tolerance(fit$kernel, fit)
+  step <- rep_len(what$sizes, length(fit$coordinates))
   structure(
     data.frame(
       variable = fit$coordinates,
-      tau = unname(tau),
+      tau = tau,
       step = step,
-      tolerance = (if (is_barker) 4 * stats::dnorm(0) else limit) / step,
+      tolerance = what$tolerance / step,
       beyond = unname(fit$noise$beyond / fit$noise$looks),
-      largest = limit / (quantile * unname(tau))
+      largest = what$limit / (what$quantile * tau)
     ),
     class = c("tall_noise_tolerance", "data.frame")
   )
-}
-
-# sigma of each coordinate, as the last state of the chains has it.
-fit_step <- function(fit) {
-  d <- length(fit$coordinates)
-  if (inherits(fit$kernel, "tall_kernel_sgbd")) {
-    sizes <- fit$kernel$args$sigma
-    if (isTRUE(fit$kernel$args$adaptive)) {
-      return(unname(colMeans(fit$step_sizes)))
-    }
-    return(rep_len(sizes, d))
-  }
-  rep_len(sqrt(fit$kernel$args$step_size), d)
 }
 
 #' @export

@@ -459,6 +459,20 @@ law_diverging <- function(entry) {
   )
 }
 
+# A kernel whose steps are held against the gradient noise has a tolerance.
+law_tolerance <- function(entry) {
+  fit <- short_run(entry)
+  if (is.null(fit$noise) || fit$noise$looks == 0) {
+    expect_error(noise_tolerance(fit), class = "tall_error_unsupported")
+    return(invisible())
+  }
+  table <- noise_tolerance(fit)
+  expect_identical(table$variable, fit$coordinates)
+  expect_true(all(table$tau > 0 & table$step > 0 & table$tolerance > 0))
+  # nothing is beyond a limit that is far away
+  expect_identical(table$beyond > 0.99, table$step > 2 * table$largest)
+}
+
 law_bad_start <- function(entry) {
   # some minibatch must hold a row whose mean overflows: not left to chance
   withr::local_seed(1)

@@ -40,6 +40,10 @@ for (label in names(kernels)) {
     law_diverging(entry)
   })
 
+  test_that(says("its tolerance of gradient noise is known, if it has one"), {
+    law_tolerance(entry)
+  })
+
   test_that(says("a start without a finite density is an error"), {
     law_bad_start(entry)
   })
