@@ -555,11 +555,12 @@ nuts_params.tall_fit <- function(object, ...) {
 #'
 #' Method for the generic of \pkg{bayesplot}: compares the response with draws of it.
 #'
-#' @param object (`tall_glm`) The fit, from [tall_glm()], which kept its data.
+#' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
+#'   [tall_nn()], which kept its data.
 #' @param type (string) What [bayesplot::pp_check()] draws: the name of a function
 #'   `bayesplot::ppc_*()` without its prefix, such as `"dens_overlay"`, `"stat"`,
-#'   `"bars"`, `"error_binned"`. `NULL`: `"bars"` for responses 0 and 1, else
-#'   `"dens_overlay"`.
+#'   `"bars"`, `"error_binned"`. `NULL`: `"bars"` for responses 0 and 1 and for
+#'   classes, which are counted from 1, else `"dens_overlay"`.
 #' @param draws,ndraws (whole number or `NULL`) Draws to compare with: two names for
 #'   one argument. `NULL`: 50, and 400 for `"stat"` and its kin, `"bars"` and
 #'   `"intervals"`.
@@ -591,29 +592,45 @@ pp_check.tall_glm <- function(
   draws <- check_draws(object, draws, ndraws)
   observations <- check_count(observations)
   seed <- check_seed(seed)
-  seen <- observed_rows(object, NULL)
   if (is.null(type)) {
-    is_class <- is_binomial(object) && all(seen$trials == 1)
-    type <- if (is_class) "bars" else "dens_overlay"
+    type <- if (has_few_values(object)) "bars" else "dens_overlay"
   }
   plot <- ppc_function(type)
   if (is.null(draws)) {
     many <- grepl("^stat|^bars|intervals|ribbon|rootogram|avg|loo", type)
     draws <- min(if (many) 400 else 50, posterior::ndraws(object$draws))
   }
+  n <- object$n_data
   with_seed(seed, {
-    rows <- seq_len(object$n_data)
-    if (object$n_data > observations) {
-      rows <- sort(sample.int(object$n_data, observations))
-    }
-    shown <- observations_of(seen, rows)
-    chosen <- choose_draws(object, draws, resample = TRUE)
-    yrep <- response_draws(object, shown, chosen, cores = 1L)
+    rows <- if (n > observations) sort(sample.int(n, observations)) else seq_len(n)
+    shown <- replicated_responses(object, rows, draws)
   })
   more <- lapply(list(...), function(value) {
-    if (is.atomic(value) && length(value) == object$n_data) value[rows] else value
+    if (is.atomic(value) && length(value) == n) value[rows] else value
   })
-  do.call(plot, c(list(shown$count, yrep), more))
+  do.call(plot, c(list(shown$y, shown$yrep), more))
+}
+
+# Responses that are 0 or 1, or the numbers of classes?
+has_few_values <- function(fit) {
+  UseMethod("has_few_values")
+}
+
+#' @export
+has_few_values.tall_glm <- function(fit) {
+  is_binomial(fit) && all(own_response(fit)$trials %||% 1 == 1)
+}
+
+# Responses of some of the fit's own rows, y, and as many from each draw, yrep.
+replicated_responses <- function(fit, rows, draws) {
+  UseMethod("replicated_responses")
+}
+
+#' @export
+replicated_responses.tall_glm <- function(fit, rows, draws) {
+  seen <- observations_of(observed_rows(fit, NULL), rows)
+  chosen <- choose_draws(fit, draws, resample = TRUE)
+  list(y = seen$count, yrep = response_draws(fit, seen, chosen, cores = 1L))
 }
 
 # The function bayesplot::ppc_<type>.

@@ -65,35 +65,52 @@ log_lik.tall_glm <- function(
   out
 }
 
-# A function of (data_i, draws). loo asks for one row after the other at the
-# posterior mean: that is answered for all rows at the first call.
 log_lik_function <- function(fit, seen, chosen) {
+  light <- fit[c("family", "n_coef")]
+  loo_function(
+    fit,
+    nrow(seen$x),
+    chosen,
+    function(rows, theta, sigma) {
+      log_lik_block(light, observations_of(seen, rows), theta, sigma)
+    }
+  )
+}
+
+# f(rows, theta, sigma) as a function of (data_i, draws). For its approximation loo
+# asks for one row after the other at few draws: that is answered for all rows at
+# the first call.
+loo_function <- function(fit, n, chosen, f) {
   draws <- cbind(chosen$theta, chosen$sigma)
+  coefficients <- seq_len(fit$n_coef)
   colnames(draws) <- c(
-    fit$variables[seq_len(fit$n_coef)],
+    fit$variables[coefficients],
     if (!is.null(chosen$sigma)) "sigma"
   )
-  data <- matrix(seq_len(nrow(seen$x)), dimnames = list(NULL, "row"))
-  light <- fit[c("family", "n_coef")]
-  coefficients <- seq_len(fit$n_coef)
   evaluate <- function(rows, draws) {
     sigma <- if (ncol(draws) > length(coefficients)) draws[, ncol(draws)]
     theta <- unname(draws[, coefficients, drop = FALSE])
-    log_lik_block(light, observations_of(seen, rows), theta, unname(sigma))
+    f(rows, theta, unname(sigma))
   }
   at <- NULL
   values <- NULL
-  f <- function(data_i, draws) {
-    if (dim(draws)[[1]] > 1) {
+  out <- function(data_i, draws) {
+    n_draw <- dim(draws)[[1]]
+    is_few <- n_draw == 1 || (n_draw <= 20 && n_draw * n <= 1e7)
+    if (!is_few) {
       return(evaluate(data_i[, 1], draws))
     }
     if (!identical(at, draws)) {
-      values <<- drop(evaluate(data[, 1], draws))
+      values <<- matrix(0, n_draw, n)
+      each_block(n, n_draw, size = 2^20, function(rows) {
+        values[, rows] <<- evaluate(rows, draws)
+      })
       at <<- draws
     }
-    values[data_i]
+    values[, data_i[, 1], drop = n_draw == 1]
   }
-  structure(f, data = data, draws = draws)
+  data <- matrix(seq_len(n), dimnames = list(NULL, "row"))
+  structure(out, data = data, draws = draws)
 }
 
 # Draws x rows.
@@ -244,7 +261,8 @@ new_weights <- function(fit, newdata, call) {
 #' density is estimated from a random subsample of observations (Magnusson, Andersen,
 #' Jonasson & Vehtari, 2020): its cost does not grow with rows x draws.
 #'
-#' @param x (`tall_glm`) The fit, from [tall_glm()], which kept its data.
+#' @param x (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or [tall_nn()],
+#'   which kept its data.
 #' @param observations (whole number, integer vector, result of an earlier `loo()`,
 #'   or `NULL`) How many observations to subsample, or which, or those of another
 #'   fit to compare with. `NULL`, or data of at most 1,000 rows: all of them.
@@ -259,7 +277,9 @@ new_weights <- function(fit, newdata, call) {
 #' @details
 #' The log likelihood at the posterior mean serves as the approximation for the
 #' observations that are not in the subsample (`loo_approximation = "plpd"`), with
-#' the difference estimator; pass others through `...`.
+#' the difference estimator; pass others through `...`. The mean of a network's
+#' weights is no network: for [tall_nn()] it is the log predictive density over 10
+#' draws (`"lpd"`) that serves.
 #'
 #' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`, what
 #'   [loo::waic()] returns.
@@ -298,9 +318,13 @@ loo.tall_glm <- function(
     with_seed(seed, loo_some(x, observations, draws, cores, ...))
   }
   attr(out, "model_name") <- label
-  attr(out, "yhash") <- rlang::hash(own_response(x)$y)
+  attr(out, "yhash") <- rlang::hash(fit_response(x))
   out
 }
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo
+loo.tall_nn <- loo.tall_glm
 
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::loo_subsample
@@ -321,12 +345,46 @@ loo_subsample.tall_glm <- function(
 }
 
 #' @rdname loo-tall_glm
+#' @exportS3Method loo::loo_subsample
+loo_subsample.tall_nn <- loo_subsample.tall_glm
+
+#' @rdname loo-tall_glm
 #' @exportS3Method loo::waic
 waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   check_matrix_size(x, x$n_data, draws, NULL)
-  loo::waic(log_lik.tall_glm(x, draws = draws), ...)
+  loo::waic(log_lik_of(x, draws), ...)
+}
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::waic
+waic.tall_nn <- waic.tall_glm
+
+# The generic is rstantools', which may not be there.
+log_lik_of <- function(fit, draws, pointwise = FALSE) {
+  f <- if (inherits(fit, "tall_nn")) log_lik.tall_nn else log_lik.tall_glm
+  f(fit, draws = draws, pointwise = pointwise)
+}
+
+# The fit's own responses.
+fit_response <- function(fit) {
+  UseMethod("fit_response")
+}
+
+#' @export
+fit_response.tall_glm <- function(fit) {
+  own_response(fit)$y
+}
+
+# How loo_subsample() approximates the observations it leaves out.
+loo_approximation <- function(fit) {
+  UseMethod("loo_approximation")
+}
+
+#' @export
+loo_approximation.tall_glm <- function(fit) {
+  list(loo_approximation = "plpd")
 }
 
 # NULL: all rows.
@@ -366,7 +424,7 @@ check_observations <- function(
 }
 
 loo_all <- function(fit, draws, cores, ...) {
-  values <- log_lik.tall_glm(fit, draws = draws)
+  values <- log_lik_of(fit, draws)
   r_eff <- if (is.null(draws) && is.null(fit[["weights"]])) {
     shape <- dim(fit$draws)
     chain <- rep(seq_len(shape[[2]]), each = shape[[1]])
@@ -378,23 +436,30 @@ loo_all <- function(fit, draws, cores, ...) {
 }
 
 loo_some <- function(fit, observations, draws, cores, ...) {
-  f <- log_lik.tall_glm(fit, draws = draws, pointwise = TRUE)
-  loo::loo_subsample(
+  f <- log_lik_of(fit, draws, pointwise = TRUE)
+  arguments <- list(
     f,
     data = attr(f, "data"),
     draws = attr(f, "draws"),
     observations = observations,
     r_eff = rep(relative_efficiency(fit, nrow(attr(f, "draws"))), fit$n_data),
-    cores = cores,
-    ...
+    cores = cores
+  )
+  defaults <- loo_approximation(fit)
+  given <- list(...)
+  do.call(
+    loo::loo_subsample,
+    c(arguments, defaults[setdiff(names(defaults), names(given))], given)
   )
 }
 
-# Effective draws over draws, the mean over variables: thinned draws are nearer
-# to independent.
+# Effective draws over draws, the mean over variables (for a network, over
+# predictions): thinned draws are nearer to independent.
 relative_efficiency <- function(fit, n_used) {
-  draws <- draws_array(fit)
-  ess <- apply(draws, 3, posterior::ess_mean)
+  ess <- fit$checked$ess_bulk
+  if (is.null(ess)) {
+    ess <- apply(draws_array(fit), 3, posterior::ess_mean)
+  }
   ess <- mean(ess[is.finite(ess)])
   if (is.finite(ess)) min(1, ess / n_used) else 1
 }

@@ -14,6 +14,8 @@
 #' @param transform (`TRUE` or `FALSE`) Apply the inverse link?
 #' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on
 #'   with R's generator; otherwise its state is what it was before.
+#' @param pointwise (`TRUE` or `FALSE`) Return a function of rows and draws
+#'   instead of a matrix?
 #' @param ... Unused.
 #'
 #' @details With \eqn{f_d} the network at draw \eqn{d}: `mean` is the mean of
@@ -35,7 +37,10 @@
 #'   with a row for each draw and a column for each observation; for a
 #'   categorical response the first two are arrays of draws x observations x
 #'   levels and the last has the numbers of levels. `predictive_interval()`: two
-#'   columns. `log_lik()`: a matrix of draws x observations. `fitted()`: `mean`,
+#'   columns. `log_lik()`: a matrix of draws x observations, or with `pointwise =
+#'   TRUE` a function as [log-lik] has it. `predictive_error()`: the response
+#'   minus `posterior_predict()`. `bayes_R2()`: a number for each draw, as for
+#'   [tall_glm()][bayes_R2.tall_glm]. `fitted()`: `mean`,
 #'   or a matrix of probabilities. `residuals()`: the response minus `mean`; for
 #'   a categorical response 1 minus the probability of the level that came.
 #' @section Conditions:
@@ -352,17 +357,38 @@ log_lik.tall_nn <- function(
   object,
   newdata = NULL,
   draws = NULL,
+  pointwise = FALSE,
   ...,
   ndraws = NULL
 ) {
+  check_flag(pointwise)
   check_no_dots(...)
   draws <- check_draws(object, draws, ndraws)
+  if (!pointwise) {
+    check_own_size(object, newdata, draws)
+  }
   y <- nn_observed(object, newdata)
-  eta <- nn_matrix(object, newdata, draws, nn_linear)
-  sigma <- choose_draws(object, draws, resample = TRUE)$sigma
-  each <- rep(y, each = nrow(eta))
+  x <- nn_rows(object, newdata)
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  if (pointwise) {
+    # without the frame
+    light <- object[c("likelihood", "scaling", "widths", "activation")]
+    f <- function(rows, theta, sigma) {
+      nn_log_lik(light, x[rows, , drop = FALSE], y[rows], theta, sigma)
+    }
+    return(loo_function(object, nrow(x), chosen, f))
+  }
+  out <- nn_log_lik(object, x, y, chosen$theta, chosen$sigma)
+  dimnames(out) <- draw_names(list(x = x))
+  out
+}
+
+# Draws x rows; sigma is NULL where it is not sampled, or not there.
+nn_log_lik <- function(fit, x, y, theta, sigma) {
+  eta <- nn_linear(fit, x, theta)
+  each <- rep(y, each = nrow(theta))
   out <- switch(
-    object$likelihood,
+    fit$likelihood,
     gaussian = stats::dnorm(each, eta, sigma, log = TRUE),
     bernoulli = stats::plogis(eta * (2 * each - 1), log.p = TRUE),
     categorical = {
@@ -372,7 +398,7 @@ log_lik.tall_nn <- function(
         most - log(rowSums(exp(flat - most)))
     }
   )
-  matrix(out, nrow(eta), dimnames = dimnames(eta)[1:2])
+  matrix(out, nrow(theta))
 }
 
 # Responses of the rows, as the core counts them (classes from 0 on).
@@ -394,6 +420,98 @@ nn_observed <- function(fit, newdata, call = caller_env()) {
     response <- factor(as.character(response), levels)
   }
   network_response(response, fit$likelihood, name, call)$values
+}
+
+# ---- checks ------------------------------------------------------------------
+
+#' @export
+fit_response.tall_nn <- function(fit) {
+  nn_observed(fit, NULL)
+}
+
+# The mean of the weights is no network.
+#' @export
+loo_approximation.tall_nn <- function(fit) {
+  list(loo_approximation = "lpd", loo_approximation_draws = 10)
+}
+
+#' @rdname predict.tall_nn
+#' @exportS3Method rstantools::predictive_error
+predictive_error.tall_nn <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  check_is_number(object, "predictive_error")
+  yrep <- posterior_predict.tall_nn(object, newdata, draws, seed, ndraws = ndraws)
+  rep(nn_observed(object, newdata), each = nrow(yrep)) - yrep
+}
+
+#' @rdname predict.tall_nn
+#' @exportS3Method rstantools::bayes_R2
+bayes_R2.tall_nn <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  check_is_number(object, "bayes_R2")
+  draws <- check_draws(object, draws, ndraws)
+  x <- nn_rows(object, newdata)
+  n <- nrow(x)
+  if (is.null(draws)) {
+    draws <- affordable_draws(object, n)
+  }
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  spread <- mean_spread(n, nrow(chosen$theta), function(rows) {
+    nn_means(object, x[rows, , drop = FALSE], chosen$theta)
+  })
+  # the mean of mu (1 - mu), which is mean mu less mean mu^2
+  residual <- if (is.null(chosen$sigma)) {
+    spread$mean * (1 - spread$mean) - spread$square / n
+  } else {
+    chosen$sigma^2
+  }
+  explained <- spread$square / (n - 1)
+  explained / (explained + residual)
+}
+
+check_is_number <- function(fit, f, call = caller_env()) {
+  if (fit$likelihood == "categorical") {
+    abort_tall(
+      "unsupported",
+      "{.fn {f}} is for numeric and binary responses, not for classes.",
+      call = call
+    )
+  }
+}
+
+#' @rdname pp_check.tall_glm
+#' @exportS3Method bayesplot::pp_check
+pp_check.tall_nn <- pp_check.tall_glm
+
+#' @export
+has_few_values.tall_nn <- function(fit) {
+  fit$likelihood != "gaussian"
+}
+
+# Classes count from 1.
+#' @export
+replicated_responses.tall_nn <- function(fit, rows, draws) {
+  x <- nn_rows(fit, NULL)[rows, , drop = FALSE]
+  chosen <- choose_draws(fit, draws, resample = TRUE)
+  mu <- nn_means(fit, x, chosen$theta)
+  first <- as.integer(fit$likelihood == "categorical")
+  list(
+    y = nn_observed(fit, NULL)[rows] + first,
+    yrep = nn_responses(fit, mu, chosen$sigma)
+  )
 }
 
 # ---- as of other models ------------------------------------------------------

@@ -234,11 +234,28 @@ bayes_R2.tall_glm <- function(
     prediction_trials(object, newdata, NULL, n)
   }
   n_draw <- nrow(chosen$theta)
-  # sums about the mean of the first block: no cancellation
-  sums <- list(n = 0, mean = numeric(n_draw), square = numeric(n_draw))
   residual <- numeric(n_draw)
-  each_block(n, n_draw, size = 2^20, function(rows) {
+  spread <- mean_spread(n, n_draw, function(rows) {
     mu <- mean_draws(object, rows_of(new, rows), chosen$theta, cores)
+    residual <<- residual + switch(
+      object$family$name,
+      gaussian = 0,
+      poisson = rowSums(mu),
+      drop((mu * (1 - mu)) %*% (1 / trials[rows]))
+    )
+    mu
+  })
+  explained <- spread$square / (n - 1)
+  residual <- if (is.null(chosen$sigma)) residual / n else chosen$sigma^2
+  explained / (explained + residual)
+}
+
+# Mean of f(rows) over n rows, and the sum of squares about it, for each draw: block
+# by block about the block's mean, without cancellation.
+mean_spread <- function(n, n_draw, f) {
+  sums <- list(n = 0, mean = numeric(n_draw), square = numeric(n_draw))
+  each_block(n, n_draw, size = 2^20, function(rows) {
+    mu <- f(rows)
     centre <- rowMeans(mu)
     block <- list(
       n = length(rows),
@@ -246,16 +263,8 @@ bayes_R2.tall_glm <- function(
       square = rowSums((mu - centre)^2)
     )
     sums <<- if (sums$n == 0) block else merge_moments(sums, block)
-    residual <<- residual + switch(
-      object$family$name,
-      gaussian = 0,
-      poisson = rowSums(mu),
-      drop((mu * (1 - mu)) %*% (1 / trials[rows]))
-    )
   })
-  explained <- sums$square / (n - 1)
-  residual <- if (is.null(chosen$sigma)) residual / n else chosen$sigma^2
-  explained / (explained + residual)
+  sums
 }
 
 # ---- parts -------------------------------------------------------------------

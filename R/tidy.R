@@ -31,7 +31,8 @@ generics::glance
 #'   largest `rhat`, the smallest `ess_bulk` and `ess_tail`, `sd_bias` (the estimated
 #'   bias of a posterior standard deviation that is largest in size, see
 #'   [summary.tall_fit()]), `passes` over the data and `seconds`. What needs draws is
-#'   `NA` for a fit that kept none.
+#'   `NA` for a fit that kept none. For [tall_nn()] `rhat` and `ess_bulk` are those of
+#'   predictions, as in its summary: weights are not identified.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' tidy(fit, conf.int = TRUE)
@@ -86,9 +87,9 @@ tidy.tall_fit <- function(
 #' @export
 glance.tall_fit <- function(x, ...) {
   check_no_dots(...)
-  table <- summary_table(x, 0.5)
+  table <- x$checked %||% summary_table(x, 0.5)
   worst <- function(column, f) {
-    values <- table[[column]]
+    values <- as.double(table[[column]])
     values <- values[is.finite(values)]
     if (length(values) > 0) f(values) else NA_real_
   }
