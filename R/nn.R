@@ -132,7 +132,9 @@ tall_nn <- function(
   members <- nn_members(model, kernel, gradient, subsample)
   run <- run_arguments(call)
   run[names(members)] <- members
-  run$init <- vapply(modes, function(m) m$estimate, numeric(model$n_dim))
+  starts <- vapply(modes, function(m) m$estimate, numeric(model$n_dim))
+  # the training does not see the bounds of a prior
+  run$init <- move_inside(matrix(starts, model$n_dim), model)
   fit <- rlang::inject(sample_model(model, !!!run, call = call))
   fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
   passes <- sum(vapply(modes, function(m) m$passes, 0))

@@ -316,3 +316,24 @@ test_that("arguments that cannot be used are named", {
   expect_snapshot(error = TRUE, rstantools::predictive_interval(fits$bernoulli))
   expect_snapshot(error = TRUE, predict(fits$gaussian, wave(2), type = "link"))
 })
+
+test_that("a network starts within the bounds of its prior", {
+  withr::local_seed(4)
+  data <- data.frame(x = runif(300, -2, 2))
+  data$y <- 3 * data$x + rnorm(300, sd = 0.1)
+  fit <- tall_nn(
+    y ~ x,
+    data,
+    hidden = 3,
+    prior = prior_uniform(-0.4, 0.4),
+    train_iter = 500,
+    iter = 100,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
+  weights <- draws_matrix(fit)[, seq_len(fit$n_coef)]
+  expect_true(all(abs(weights) <= 0.4))
+  trained <- vapply(fit$modes, function(m) max(abs(m$estimate)), 0)
+  expect_gt(max(trained), 0.4)
+})
