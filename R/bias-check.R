@@ -66,7 +66,8 @@ bias_check <- function(
     control,
     n_warmup = 2 * control$warmup,
     n_sampling = iter * plan$steps,
-    label = "Half the step size"
+    label = "Half the step size",
+    on_futures = use_futures(plan$model, control)
   )
   elapsed <- proc.time()[["elapsed"]] - started
   half <- new_fit(

@@ -21,6 +21,8 @@
 #' * `tall_error_data`: a data set is not on this machine, or is not what it
 #'   should be.
 #' * `tall_error_stale`: a model lost its data, as after [readRDS()].
+#' * `tall_error_worker`: a worker of the plan of the package \pkg{future} failed; the
+#'   condition has the field `chain`.
 #' * `tall_error_nonfinite`, `tall_error_escaped`, `tall_error_callback`,
 #'   `tall_error_memory`, `tall_error_argument`, `tall_error_singular`: the
 #'   computation had to stop. The condition has the fields `status`, `chain`,
@@ -44,6 +46,10 @@
 #' * `tall_warning_monitor`: a monitor failed; the run went on.
 #' * `tall_warning_ratings`: a factorisation has more factors than users and items, or
 #'   predictions are asked for that the ratings say nothing of.
+#'
+#' @section Messages:
+#' * `tall_message_cores`: chains run one after another although `cores` or a plan of the
+#'   package \pkg{future} asks for more.
 #'
 #' @name tall_conditions
 #' @keywords internal
@@ -174,6 +180,7 @@ error_kinds <- c(
   "recipe",
   "data",
   "stale",
+  "worker",
   names(status_table)[-1]
 )
 

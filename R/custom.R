@@ -44,9 +44,10 @@
 #' The Hessian, for up to 100 coordinates, is found by central differences of the
 #' gradient: 2 d + 1 passes over the data.
 #'
-#' The functions of R are called on the main thread: chains run one after another.
-#' An error in one of them stops its chain and keeps the draws until then. They must
-#' not draw random numbers.
+#' R runs in one thread, so chains run one after another, or side by side on a plan of
+#' the package \pkg{future}: see *Chains on workers* in [sg_sample()].
+#' An error in one of the functions stops its chain and keeps the draws until then.
+#' They must not draw random numbers.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions:

@@ -424,7 +424,8 @@ sg_resume <- function(
     saved = fit$saved,
     monitor_state = fit$monitor_state,
     iterations_before = fit$progress$warmup_done +
-      floor(fit$progress$sampled / fit$steps)
+      floor(fit$progress$sampled / fit$steps),
+    on_futures = use_futures(plan$model, fit$control)
   )
   fit$model <- plan$model
   fit$progress$iterations_before <-

@@ -265,17 +265,18 @@ held_out_parts <- function(data, frame, parts, family, call) {
 # ---- evaluation ----------------------------------------------------------------
 
 # A stateful evaluator of all monitors: $at(iteration, is_warmup, position) and
-# $result(), list(table, problems, state).
-monitor_recorder <- function(monitor, model, state = list()) {
+# $result(), list(table, problems, state). The first column of a position is that of
+# chain n_first + 1.
+monitor_recorder <- function(monitor, model, state = list(), n_first = 0) {
   rows <- list()
   problems <- list()
   lengths <- list()
-  value_of <- function(name, chain, iteration, position, is_warmup) {
+  value_of <- function(name, column, iteration, position, is_warmup) {
     one <- monitor$monitors[[name]]
     theta <- function() {
-      stats::setNames(position$variable[, chain], model$variables)
+      stats::setNames(position$variable[, column], model$variables)
     }
-    key <- paste(name, chain)
+    key <- paste(name, n_first + column)
     if (is.function(one)) {
       return(list(draw = user_value(one, theta(), name, lengths, function(n) {
         lengths[[name]] <<- n
@@ -286,7 +287,7 @@ monitor_recorder <- function(monitor, model, state = list()) {
     out <- evaluate_monitor(
       one,
       model,
-      position$parameter[, chain],
+      position$parameter[, column],
       theta(),
       before
     )
@@ -296,10 +297,11 @@ monitor_recorder <- function(monitor, model, state = list()) {
     list(draw = out$draw, ergodic = if (!is_warmup) out$ergodic)
   }
   at <- function(iteration, is_warmup, position) {
-    for (chain in which(position$alive)) {
+    for (column in which(position$alive)) {
+      chain <- n_first + column
       for (name in names(monitor$monitors)) {
         values <- tryCatch(
-          value_of(name, chain, iteration, position, is_warmup),
+          value_of(name, column, iteration, position, is_warmup),
           error = function(e) {
             if (is.null(problems[[name]])) {
               problems[[name]] <<- list(
@@ -453,6 +455,9 @@ warn_monitor <- function(problems, call) {
 # Steps (of this segment, counted from 1) after which monitors are evaluated, with
 # the iteration each belongs to.
 monitor_points <- function(every, plan, n_warmup, n_sampling, before) {
+  if (is.null(every)) {
+    return(NULL)
+  }
   iterations <- n_warmup + floor(n_sampling / plan$steps)
   at <- seq_len(iterations)
   at <- at[(before + at) %% every == 0]

@@ -93,21 +93,29 @@ check_recipe <- function(model, gradient, subsample, schedule, call) {
 # when there are very many parameters.
 whiten_model <- function(model, mode, in_place, call = caller_env()) {
   is_diagonal <- model$n_dim > recipe_settings$max_dense
-  center <- as.double(mode$estimate)
   chol <- if (is_diagonal) sqrt(-diag(mode$hessian)) else mode$chol
+  whitening <- list(
+    center = as.double(mode$estimate),
+    chol = chol,
+    is_diagonal = is_diagonal
+  )
+  frame_model(model, whitening, in_place, call)
+}
+
+frame_model <- function(model, whitening, in_place = TRUE, call = caller_env()) {
   pointer <- .Call(
     ffi_model_whiten,
     model$pointer,
-    center,
-    as.double(chol),
-    is_diagonal,
+    whitening$center,
+    as.double(whitening$chol),
+    whitening$is_diagonal,
     in_place
   )
   if (is.integer(pointer)) {
     abort_status(pointer, call = call)
   }
   model$pointer <- pointer
-  model$whitening <- list(center = center, chol = chol, is_diagonal = is_diagonal)
+  model$whitening <- whitening
   model$cache <- new.env(parent = emptyenv())
   model
 }

@@ -24,7 +24,8 @@
 #' @param thin (whole number) Keep every so manyth iteration.
 #' @param chains (whole number) Chains.
 #' @param cores (whole number) Threads: chains run side by side on one copy of
-#'   the data. The draws do not depend on it.
+#'   the data. The draws do not depend on it. Models whose functions are R's
+#'   ([model_custom()]) cannot run in threads: see *Chains on workers*.
 #' @param seed (whole number or `NULL`) Seed of the random numbers. `NULL` takes one
 #'   from R's generator, so that [set.seed()] alone makes a run reproducible.
 #' @param init (numeric vector of n_dim values, n_dim x chains matrix, or `NULL`)
@@ -75,11 +76,26 @@
 #' The recipe makes a whitened copy of the model's data; [tall_glm()] works in
 #' place. It warns when the posterior is far from normal at the mode.
 #'
+#' @section Chains on workers:
+#' R runs in one thread, so the chains of a [model_custom()] run one after another,
+#' whatever `cores` is. They run side by side, each as a future, when a plan of the
+#' package \pkg{future} says where: `future::plan("multisession", workers = 4)` on this
+#' machine, others on a cluster or by a scheduler. The draws are the same for the
+#' same `seed`. Data and functions are sent to each worker, with what the functions
+#' find in the workspace; what the functions assign elsewhere stays there. A worker
+#' finds the gradients at the reference of control variates by itself: one more pass
+#' over the data for each chain, which `passes` counts.
+#' An interrupt keeps the draws that all chains have made, to the last twentieth of
+#' the run, where workers are on this machine; else the call ends without a fit.
+#' Monitors run in the workers; one that holds a model of compiled code keeps the
+#' chains here. Short runs that look for settings ([sg_tune()], the recipe's pilot)
+#' stay here, too.
+#'
 #' @return A [`tall_fit`][tall_fit].
 #' @section Conditions:
-#' `tall_error_input` for arguments that are not as described, `tall_error_unsupported`
-#' for parts that cannot work together, `tall_error_improper` if the posterior is
-#' not proper, `tall_error_nonfinite` if a chain cannot start. A chain whose state
+#' `tall_error_input` for arguments that are not as described, `tall_error_worker` if a
+#' worker fails, `tall_error_unsupported` for parts that cannot work together,
+#' `tall_error_improper` if the posterior is not proper, `tall_error_nonfinite` if a chain cannot start. A chain whose state
 #' stops being finite ends with a `tall_warning_nonfinite` and leaves the draws
 #' until then; an interrupt (Ctrl-C) gives a `tall_warning_interrupted` and all draws
 #' so far.
@@ -185,6 +201,7 @@ sample_model <- function(
     control,
     n_warmup = control$warmup,
     n_sampling = (control$iter - control$warmup) * plan$steps,
+    on_futures = use_futures(model, control),
     call = call
   )
   finished <- proc.time()[["elapsed"]]
@@ -638,7 +655,8 @@ core_seed <- function(control) {
 # ---- running -----------------------------------------------------------------
 
 # A stretch of a run: n_warmup and n_sampling kernel steps of every chain, from
-# the plan's starting points or from saved states after n_before steps.
+# the plan's starting points or from saved states after n_before steps. on_futures:
+# by workers, see futures.R.
 run_segment <- function(
   plan,
   control,
@@ -651,6 +669,7 @@ run_segment <- function(
   monitor_state = list(),
   iterations_before = 0,
   label = "Sampling",
+  on_futures = FALSE,
   call = caller_env()
 ) {
   context <- run_context(plan, control)
@@ -659,7 +678,6 @@ run_segment <- function(
   n_collected <-
     count_collected(plan$schedule, n_before + n_warmup, n_sampling)
   n_keep <- floor((n_phase + n_collected) / n_every)
-  buffers <- make_buffers(model, control, plan, n_keep)
   asks <- kernel_info(plan$kernel)
   bias_map <- if (!asks$is_metropolis) covariance_map(plan)
   spec <- list(
@@ -668,6 +686,7 @@ run_segment <- function(
     subsample = compile_spec(plan$subsample, context, call),
     schedule = compile_spec(plan$schedule, context, call),
     n_chain = control$chains,
+    n_first = 0,
     n_warmup = as.double(n_warmup),
     n_sampling = as.double(n_sampling),
     n_every = n_every,
@@ -684,64 +703,107 @@ run_segment <- function(
     init = as.double(plan$init),
     bias_map = bias_map
   )
-  run <- .Call(
-    ffi_run_create,
-    model$pointer,
-    spec,
-    buffers,
-    saved,
-    as.integer(control$cores)
-  )
-  if (is.integer(run)) {
-    abort_status(run, call = call)
-  }
-  on.exit(.Call(ffi_run_destroy, run))
-  if (is.null(saved)) {
-    check_started(.Call(ffi_run_report, run), model, call)
-  }
-  monitor <- if (!is.null(control$monitor)) {
-    recorder <- monitor_recorder(control$monitor, model, monitor_state)
-    recorder$points <- monitor_points(
+  job <- list(
+    spec = spec,
+    saved = saved,
+    sizes = buffer_sizes(model, control, plan, n_keep),
+    monitor = control$monitor,
+    monitor_state = monitor_state,
+    points = monitor_points(
       control$monitor$every,
       plan,
       n_warmup,
       n_sampling,
       iterations_before
-    )
-    recorder
+    ),
+    cores = control$cores,
+    refresh = control$refresh,
+    label = label
+  )
+  started <- proc.time()[["elapsed"]]
+  run <- if (on_futures) {
+    run_on_futures(job, model, call)
+  } else {
+    run_chains(job, model, call)
   }
+  spend(plan$ledger, "reference", run$shared / max(1, model$n_data))
+  c(
+    run[c("buffers", "reports", "interrupted", "errors", "monitor")],
+    list(
+      passes = plan$ledger$passes,
+      seconds = run$seconds %||% (proc.time()[["elapsed"]] - started),
+      n_warmup = n_warmup,
+      n_sampling = n_sampling,
+      n_phase = n_phase,
+      n_every = n_every,
+      n_keep = n_keep
+    )
+  )
+}
+
+# The chains of a job, in threads. Their numbers begin after spec$n_first.
+run_chains <- function(job, model, call) {
+  spec <- job$spec
+  buffers <- make_buffers(job$sizes, spec$n_chain)
+  run <- .Call(
+    ffi_run_create,
+    model$pointer,
+    spec,
+    buffers,
+    job$saved,
+    as.integer(job$cores)
+  )
+  if (is.integer(run)) {
+    abort_status(run, call = call)
+  }
+  on.exit(.Call(ffi_run_destroy, run))
+  if (is.null(job$saved)) {
+    check_started(.Call(ffi_run_report, run), model, spec$n_first, call)
+  }
+  monitor <- if (!is.null(job$monitor)) {
+    monitor_recorder(job$monitor, model, job$monitor_state, spec$n_first)
+  }
+  checkpoints <- checkpoint_recorder(job, run, monitor)
+  stops <- list(
+    step = sort(unique(c(job$points$step, checkpoints$step))),
+    at = function(step) {
+      due <- match(step, job$points$step)
+      if (!is.na(due)) {
+        monitor$at(
+          job$points$iteration[[due]],
+          job$points$is_warmup[[due]],
+          .Call(ffi_run_position, run)
+        )
+      }
+      if (step %in% checkpoints$step) {
+        checkpoints$at(step)
+      }
+    }
+  )
   started <- proc.time()[["elapsed"]]
   take_errors(model) # of other runs
-  outcome <- advance_run(run, control, label, monitor, model)
-  seconds <- proc.time()[["elapsed"]] - started
-  reports <- .Call(ffi_run_report, run)
-  shared <- .Call(ffi_run_progress, run)[[3]]
-  spend(plan$ledger, "reference", shared / max(1, model$n_data))
+  outcome <- advance_run(run, job, stops, model)
   list(
-    passes = plan$ledger$passes,
+    seconds = proc.time()[["elapsed"]] - started,
     buffers = buffers,
-    reports = reports,
+    reports = .Call(ffi_run_report, run),
     interrupted = outcome$interrupted,
     errors = stats::setNames(take_errors(model), outcome$stopped),
-    seconds = seconds,
+    shared = .Call(ffi_run_progress, run)[[3]],
     monitor = if (!is.null(monitor)) monitor$result(),
-    n_warmup = n_warmup,
-    n_sampling = n_sampling,
-    n_phase = n_phase,
-    n_every = n_every,
-    n_keep = n_keep
+    checkpoints = checkpoints$result()
   )
 }
 
 # Every chain has a gradient where it starts.
-check_started <- function(reports, model, call) {
+check_started <- function(reports, model, n_first, call) {
   status <- vapply(reports, function(r) r$status, 0)
   failed <- which(status != 0)
   if (length(failed) == 0) {
     return(invisible())
   }
-  chain <- failed[[1]]
-  report <- reports[[chain]]
+  report <- reports[[failed[[1]]]]
+  chain <- n_first + failed[[1]]
   if (status_name(report$status) != "nonfinite") {
     abort_status(report$status, chain = chain, call = call)
   }
@@ -790,26 +852,33 @@ noise_period <- function(model) {
 # How many blocks the bias estimate takes its standard error from.
 bias_blocks <- 20
 
-# R vectors that the core writes to; NULL where nothing is kept.
-make_buffers <- function(model, control, plan, n_keep) {
-  n <- n_keep * control$chains
+# What is kept of a chain: the sizes of the vectors that the core writes to, NULL
+# where nothing is kept.
+buffer_sizes <- function(model, control, plan, n_keep) {
   keeps_draws <- "draws" %in% control$keep
   info <- model_info(model)
-  filled <- function(k) rep(NA_real_, n * k)
   which <- control$record
   n_variable <- if (is.null(which)) info$n_natural else length(which)
   n_dim <- if (is.null(which)) info$n_dim else length(which)
   list(
     n_keep = as.double(n_keep),
     which = if (!is.null(which)) as.double(which),
-    draw = if (keeps_draws) filled(n_variable),
-    unconstrained = if (keeps_draws && model_is_constrained(model)) {
-      filled(n_dim)
-    },
-    gradient = if ("gradients" %in% control$keep) filled(n_dim),
-    size = filled(1),
-    weight = if (schedule_is_weighted(plan$schedule)) filled(1),
-    log_posterior = if (kernel_has_density(plan$kernel)) filled(1)
+    numbers = list(
+      draw = if (keeps_draws) n_variable,
+      unconstrained = if (keeps_draws && model_is_constrained(model)) n_dim,
+      gradient = if ("gradients" %in% control$keep) n_dim,
+      size = 1,
+      weight = if (schedule_is_weighted(plan$schedule)) 1,
+      log_posterior = if (kernel_has_density(plan$kernel)) 1
+    )
+  )
+}
+
+make_buffers <- function(sizes, n_chain) {
+  n <- sizes$n_keep * n_chain
+  c(
+    sizes[c("n_keep", "which")],
+    lapply(sizes$numbers, function(k) if (!is.null(k)) rep(NA_real_, n * k))
   )
 }
 
@@ -818,30 +887,30 @@ model_is_constrained <- function(model) {
   !identical(model$variables, model$coordinates)
 }
 
-# Advance in slices of 0.15 s, with a progress bar; a slice ends early where a
-# monitor is due. Was it interrupted, and which chains did errors of a user's
-# functions stop, in the order of these errors?
-advance_run <- function(run, control, label, monitor = NULL, model = NULL) {
+# Advance in slices of 0.15 s, with a progress bar; a slice ends early where a stop
+# is due. Was it interrupted, by the user or by the file job$halt, and which chains
+# did errors of a user's functions stop, in the order of these errors?
+advance_run <- function(run, job, stops, model) {
   n_step <- 16
   outcome <- 0L
   made <- 0
   due <- 1
-  shows <- control$refresh > 0
+  shows <- job$refresh > 0
   total <- .Call(ffi_run_progress, run)[[2]]
   if (shows) {
-    bar <- cli::cli_progress_bar(label, total = total, .envir = environment())
+    bar <- cli::cli_progress_bar(job$label, total = total, .envir = environment())
   }
   interrupted <- FALSE
   stopped <- NULL
   tryCatch(
     while (outcome == 0L) {
-      left <- monitor$points$step[due] - made
+      left <- stops$step[due] - made
       slice <- if (length(left) == 1 && !is.na(left)) min(n_step, left) else n_step
       before <- proc.time()[["elapsed"]]
       # an error of a user's function is caught by the core, which stops its
       # chain; the handler keeps R from printing it
       outcome <- tryCatch(
-        .Call(ffi_run_advance, run, slice, as.integer(control$cores)),
+        .Call(ffi_run_advance, run, slice, as.integer(job$cores)),
         tall_error_callback = identity
       )
       elapsed <- proc.time()[["elapsed"]] - before
@@ -850,11 +919,7 @@ advance_run <- function(run, control, label, monitor = NULL, model = NULL) {
       }
       made <- made + slice
       if (identical(slice, left)) {
-        monitor$at(
-          monitor$points$iteration[[due]],
-          monitor$points$is_warmup[[due]],
-          .Call(ffi_run_position, run)
-        )
+        stops$at(stops$step[[due]])
         due <- due + 1
       }
       if (shows) {
@@ -866,13 +931,20 @@ advance_run <- function(run, control, label, monitor = NULL, model = NULL) {
       if (slice == n_step) {
         n_step <- next_slice(n_step, elapsed)
       }
+      if (outcome == 0L && !is.null(job$halt) && file.exists(job$halt)) {
+        interrupted <- TRUE
+        break
+      }
     },
     interrupt = function(condition) interrupted <<- TRUE
   )
   if (shows) {
     cli::cli_progress_done(id = bar)
   }
-  list(interrupted = interrupted || outcome == 2L, stopped = stopped)
+  list(
+    interrupted = interrupted || outcome == 2L,
+    stopped = if (!is.null(stopped)) job$spec$n_first + stopped
+  )
 }
 
 chains_with <- function(run, status) {
@@ -926,8 +998,8 @@ warn_segment <- function(fit, segment, call) {
     warn_tall(
       "interrupted",
       c(
-        "The run was interrupted: {format_count(kept)} draw{?s} of each chain
-         {cli::qty(kept)}{?was/were} made.",
+        "The run was interrupted: {format_count(kept)} {cli::qty(kept)}draw{?s} of
+         each chain {?was/were} made.",
         i = "Go on with {.code sg_resume(fit)}."
       ),
       call = call

@@ -38,6 +38,7 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
     .scheme = ffi_member(ffi_element(spec, "subsample")),
     .schedule = ffi_member(ffi_element(spec, "schedule")),
     .n_chain = ffi_count(spec, "n_chain"),
+    .n_first = ffi_count(spec, "n_first"),
     .n_warmup = ffi_count(spec, "n_warmup"),
     .n_sampling = ffi_count(spec, "n_sampling"),
     .n_every = ffi_count(spec, "n_every"),

@@ -307,7 +307,8 @@ static void run_init_chain(struct tb_run* p_run, size_t c) {
   p_chain->step_scale = 1;
   p_chain->is_warmup = p_spec->n_warmup > 0;
   for (int k = 0; k < TB_STREAM_count; ++k) {
-    tb_rng_init(&p_chain->v_rng[k], p_spec->seed, c, (enum tb_stream) k);
+    tb_rng_init(
+      &p_chain->v_rng[k], p_spec->seed, p_spec->n_first + c, (enum tb_stream) k);
   }
   p_chain->work.p_rng = &p_chain->v_rng[TB_STREAM_model];
   memcpy(p_chain->v_theta,

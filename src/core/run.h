@@ -24,6 +24,8 @@ struct tb_run_spec {
   struct tb_member scheme; /* name NULL: none (estimators of all rows) */
   struct tb_member schedule;
   size_t n_chain;
+  size_t n_first;    /* chains before them in other runs: their random numbers
+                        are those of chains n_first, n_first + 1, ... */
   size_t n_warmup;   /* steps */
   size_t n_sampling; /* steps after them */
   size_t n_every;    /* sampling steps to a kept draw */

@@ -1,0 +1,333 @@
+# Chains of a model that calls R, side by side: each is a future, which makes the
+# model again where it runs and sends back plain R objects.
+
+# Are chains of this model to run on the plan of the package future? Says so where
+# `cores` asks for what it cannot have.
+use_futures <- function(model, control) {
+  if (!model_info(model)$main_thread || control$chains == 1) {
+    return(FALSE)
+  }
+  has_plan <- rlang::is_installed("future") &&
+    !inherits(future::plan("next"), c("sequential", "uniprocess"))
+  stays <- if (has_plan) staying_monitor(control$monitor)
+  if (has_plan && is.null(stays)) {
+    return(TRUE)
+  }
+  if (control$cores > 1 || has_plan) {
+    inform_one_by_one(model, control, stays)
+  }
+  FALSE
+}
+
+inform_one_by_one <- function(model, control, stays) {
+  workers <- min(control$cores, control$chains)
+  cli::cli_inform(
+    c(
+      "Chains run one after another: {.code {model$label}()} calls functions of R,
+       which runs in one thread.",
+      i = if (!is.null(stays)) {
+        "They cannot run as futures because {.code monitor${stays}} holds a model
+         that cannot be sent to them."
+      } else {
+        "To run them side by side:
+         {.code future::plan(\"multisession\", workers = {workers})}."
+      }
+    ),
+    class = "tall_message_cores"
+  )
+}
+
+# The name of the first monitor that holds a model of compiled code, or NULL.
+staying_monitor <- function(monitor) {
+  stays <- vapply(monitor$monitors, function(one) {
+    holds_model(one) && !inherits(one$newdata, "tall_model_custom")
+  }, TRUE)
+  if (any(stays)) names(which(stays))[[1]]
+}
+
+holds_model <- function(monitor) {
+  inherits(monitor, "tall_monitor") && inherits(monitor$newdata, "tall_model")
+}
+
+# As run_chains(), one future a chain. An interrupt asks the workers, through a file
+# that they see if they are on this machine, to send what they have.
+run_on_futures <- function(job, model, call) {
+  # what travels is what the user gave: the limit is for what travels by accident
+  rlang::local_options(future.globals.maxSize = Inf)
+  job$halt <- tempfile("halt")
+  on.exit(unlink(job$halt))
+  sizes <- job$sizes
+  crew <- new_crew(job, model, environment(), call)
+  tryCatch(
+    crew$work(),
+    interrupt = function(e) {
+      file.create(job$halt)
+      crew$work(patience = 10)
+    }
+  )
+  results <- crew$results()
+  for (result in results) {
+    if (inherits(result, "error")) {
+      stop(result)
+    }
+  }
+  join_chains(cut_chains(results), sizes)
+}
+
+# $work() until all chains have come back, at most `patience` seconds; $results()
+new_crew <- function(job, model, frame, call) {
+  n_chain <- job$spec$n_chain
+  n_worker <- future::nbrOfWorkers()
+  found <- travelling_globals(model$functions, job$monitor)
+  job$model <- pack_model(model)
+  job["monitor"] <- list(pack_monitor(job$monitor))
+  job$call <- rlang::error_call(call)
+  futures <- results <- vector("list", n_chain)
+  bar <- if (job$refresh > 0) {
+    cli::cli_progress_bar(
+      paste0(job$label, " (chains)"),
+      total = n_chain,
+      .envir = frame
+    )
+  }
+  is_running <- function(chain) !is.null(futures[[chain]]) && is.null(results[[chain]])
+  send <- function(chain) {
+    work <- list(.tall_work = work_chain, .tall_job = job_of_chain(job, chain))
+    futures[[chain]] <<- future::future(
+      quote(.tall_work(.tall_job)),
+      substitute = FALSE,
+      globals = c(found$globals, work),
+      packages = found$packages
+    )
+  }
+  collect <- function(chain) {
+    results[[chain]] <<- future::value(futures[[chain]])
+    if (isTRUE(results[[chain]]$interrupted)) {
+      file.create(job$halt)
+    }
+    if (!is.null(bar)) {
+      cli::cli_progress_update(1, id = bar)
+    }
+  }
+  look <- function() {
+    for (chain in seq_len(n_chain)) {
+      running <- sum(vapply(seq_len(n_chain), is_running, TRUE))
+      from_worker(chain, call, {
+        if (is.null(futures[[chain]]) && running < n_worker) {
+          send(chain)
+        }
+        if (is_running(chain) && future::resolved(futures[[chain]])) {
+          collect(chain)
+        }
+      })
+    }
+    any(vapply(results, is.null, TRUE))
+  }
+  work <- function(patience = Inf) {
+    started <- proc.time()[["elapsed"]]
+    while (look()) {
+      if (proc.time()[["elapsed"]] - started > patience) {
+        rlang::interrupt()
+      }
+      Sys.sleep(0.05)
+    }
+  }
+  list(work = work, results = function() results)
+}
+
+# Errors of the chains come back as values; what is signalled is the worker's.
+from_worker <- function(chain, call, expr) {
+  tryCatch(expr, error = function(e) {
+    abort_tall(
+      "worker",
+      c(
+        "The worker of chain {chain} failed.",
+        i = "See {.code future::plan()}; without a plan, chains run here, one after
+             another."
+      ),
+      chain = chain,
+      parent = e,
+      call = call
+    )
+  })
+}
+
+# ---- what travels ------------------------------------------------------------
+
+# list(globals, packages): what the user's functions find in the workspace and in
+# packages. What they find in their own environments travels with them.
+travelling_globals <- function(functions, monitor) {
+  own <- Filter(is.function, c(functions, monitor$monitors))
+  names(own) <- paste0(".tall_", seq_along(own))
+  found <- future::getGlobalsAndPackages(
+    as.call(c(quote(list), lapply(names(own), as.name))),
+    envir = list2env(own, parent = globalenv())
+  )
+  globals <- found$globals
+  here <- vapply(names(globals), function(name) {
+    identical(globals[[name]], get0(name, globalenv()))
+  }, TRUE)
+  list(globals = unclass(globals)[here], packages = found$packages)
+}
+
+pack_model <- function(model) {
+  list(
+    parts = custom_parts(model),
+    lambda = model$lambda,
+    whitening = model$whitening
+  )
+}
+
+unpack_model <- function(packed) {
+  model <- rlang::inject(build_custom(!!!packed$parts))
+  model["lambda"] <- list(packed$lambda)
+  if (is.null(packed$whitening)) model else frame_model(model, packed$whitening)
+}
+
+pack_monitor <- function(monitor) {
+  if (is.null(monitor)) {
+    return(NULL)
+  }
+  monitor$monitors <- lapply(monitor$monitors, function(one) {
+    if (holds_model(one)) {
+      one$packed <- pack_model(one$newdata)
+      one$newdata <- NULL
+    }
+    one
+  })
+  monitor
+}
+
+unpack_monitor <- function(monitor) {
+  if (is.null(monitor)) {
+    return(NULL)
+  }
+  monitor$monitors <- lapply(monitor$monitors, function(one) {
+    if (inherits(one, "tall_monitor") && !is.null(one$packed)) {
+      one$newdata <- unpack_model(one$packed)
+    }
+    one
+  })
+  monitor
+}
+
+job_of_chain <- function(job, chain) {
+  spec <- job$spec
+  n_dim <- length(spec$init) / spec$n_chain
+  job$spec$init <- spec$init[(chain - 1) * n_dim + seq_len(n_dim)]
+  job$spec$n_chain <- 1
+  job$spec$n_first <- chain - 1
+  job$saved <- job$saved[chain]
+  keys <- paste(names(job$monitor$monitors), chain)
+  job$monitor_state <- job$monitor_state[intersect(keys, names(job$monitor_state))]
+  job$refresh <- 0
+  job$cores <- 1
+  job
+}
+
+# What a worker does; an error is a value of it.
+work_chain <- function(job) {
+  tryCatch(
+    {
+      job["monitor"] <- list(unpack_monitor(job$monitor))
+      run_chains(job, unpack_model(job$model), job$call)
+    },
+    error = identity
+  )
+}
+
+# ---- interrupts --------------------------------------------------------------
+
+# A worker keeps how its chain stood at a few steps, which are the same in all
+# workers, so that after an interrupt all chains can be cut to the same length.
+# $step, $at(step), $result(), a list of list(step, report, monitor)
+checkpoint_recorder <- function(job, run, monitor, most = 20, bytes = 2e7) {
+  kept <- list()
+  at <- function(step) {
+    kept[[length(kept) + 1]] <<- list(
+      step = step,
+      report = .Call(ffi_run_report, run)[[1]],
+      monitor = if (!is.null(monitor)) monitor$result()
+    )
+  }
+  step <- NULL
+  if (!is.null(job$halt)) {
+    at(0)
+    total <- job$spec$n_warmup + job$spec$n_sampling
+    size <- as.double(utils::object.size(kept))
+    n <- max(1, min(most, floor(bytes / size)))
+    step <- unique(ceiling(total * seq_len(n) / n))
+  }
+  list(step = step, at = at, result = function() kept)
+}
+
+# Where one was interrupted: all chains as they stood at the last checkpoint that
+# each of them has come to, those that had failed before it as they are.
+cut_chains <- function(results) {
+  report <- function(result) result$reports[[1]]
+  is_well <- vapply(results, function(result) report(result)$status == 0, TRUE)
+  interrupted <- vapply(results, function(result) result$interrupted, TRUE)
+  if (!any(interrupted & is_well)) {
+    return(results)
+  }
+  reached <- vapply(results[is_well], function(result) {
+    max(vapply(result$checkpoints, function(point) point$step, 0))
+  }, 0)
+  lapply(results, function(result) {
+    if (report(result)$status != 0 && report(result)$n_step <= min(reached)) {
+      return(result)
+    }
+    at <- vapply(result$checkpoints, function(point) point$step, 0)
+    point <- result$checkpoints[[match(min(reached), at)]]
+    result$reports <- list(point$report)
+    result["monitor"] <- list(point$monitor)
+    result$errors <- list()
+    result$interrupted <- TRUE
+    result
+  })
+}
+
+# ---- what comes back ---------------------------------------------------------
+
+# As if run_chains() had run them all.
+join_chains <- function(results, sizes) {
+  n_chain <- length(results)
+  all <- function(name) lapply(results, function(result) result[[name]])
+  buffers <- make_buffers(sizes, 0)
+  for (name in names(sizes$numbers)) {
+    k <- sizes$numbers[[name]]
+    if (!is.null(k)) {
+      parts <- lapply(all("buffers"), function(b) b[[name]])
+      parts <- array(unlist(parts), c(sizes$n_keep, k, n_chain))
+      buffers[[name]] <- as.double(aperm(parts, c(1, 3, 2)))
+    }
+  }
+  list(
+    buffers = buffers,
+    reports = unlist(all("reports"), recursive = FALSE),
+    interrupted = any(unlist(all("interrupted"))),
+    errors = unlist(all("errors"), recursive = FALSE),
+    shared = sum(unlist(all("shared"))),
+    monitor = join_monitors(all("monitor"))
+  )
+}
+
+# In the order of time, then of chains, as monitor_recorder() has it.
+join_monitors <- function(results) {
+  if (is.null(results[[1]])) {
+    return(NULL)
+  }
+  table <- do.call(rbind, lapply(results, function(result) result$table))
+  if (!is.null(table)) {
+    table <- table[order(table$iteration, table$chain), ]
+    rownames(table) <- NULL
+  }
+  problems <- unlist(lapply(results, function(result) result$problems), FALSE)
+  when <- vapply(problems, function(problem) problem$iteration, 0)
+  problems <- problems[order(when)]
+  list(
+    table = table,
+    problems = problems[!duplicated(names(problems))],
+    state = unlist(lapply(results, function(result) result$state), FALSE)
+  )
+}
