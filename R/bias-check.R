@@ -1,33 +1,35 @@
 #' Check a fit for step-size bias
 #'
 #' Runs the sampler of a fit again with half its step size and extrapolates: the
-#' bias of posterior means and standard deviations that R-hat and effective sample
-#' sizes cannot see.
+#' bias of posterior means and standard deviations that R-hat and effective
+#' sample sizes cannot see.
 #'
-#' @param fit ([`tall_fit`][tall_fit]) The fit, from a kernel without Metropolis step.
-#' @param iter (whole number or `NULL`) Iterations of each chain after warmup, each
-#'   of twice as many steps; `NULL`: as many as the fit had.
-#' @param seed (whole number or `NULL`) Seed of the second run; `NULL` takes one from
-#'   R's generator.
+#' @param fit ([`tall_fit`][tall_fit]) The fit, from a kernel without Metropolis
+#'   step.
+#' @param iter (whole number or `NULL`) Iterations of each chain after warmup,
+#'   each of twice as many steps; `NULL`: as many as the fit had.
+#' @param seed (whole number or `NULL`) Seed of the second run; `NULL` takes one
+#'   from R's generator.
 #' @param model,cores,refresh As in [sg_resume()].
 #'
-#' @details
-#' An Euler step of size \eqn{h} biases expectations by \eqn{c h + O(h^2)}, a
-#' Leimkuhler-Matthews step by \eqn{c h^2 + O(h^3)}. With \eqn{m_h} the estimate at
-#' step size \eqn{h}, its bias is therefore about \eqn{2 (m_h - m_{h/2})}{2 (m_h -
-#' m_(h/2))} or \eqn{\frac43 (m_h - m_{h/2})}{4/3 (m_h - m_(h/2))}. Gradient noise
-#' adds a bias of the variance that is of first order in \eqn{h} for both, so for
-#' Leimkuhler-Matthews the estimate for a standard deviation is a lower bound where
-#' noise dominates; `sd_bias` in the summary sees both parts. The standard errors
-#' come from the Monte Carlo error of both runs: a bias below twice its standard
-#' error cannot be told from zero, and a longer fit is needed to see it.
+#' @details An Euler step of size \eqn{h} biases expectations by \eqn{c h +
+#' O(h^2)}, a Leimkuhler-Matthews step by \eqn{c h^2 + O(h^3)}. With \eqn{m_h}
+#' the estimate at step size \eqn{h}, its bias is therefore about \eqn{2 (m_h -
+#' m_{h/2})}{2 (m_h - m_(h/2))} or \eqn{\frac43 (m_h - m_{h/2})}{4/3 (m_h -
+#' m_(h/2))}. Gradient noise adds a bias of the variance that is of first order
+#' in \eqn{h} for both, so for Leimkuhler-Matthews the estimate for a standard
+#' deviation is a lower bound where noise dominates; `sd_bias` in the summary
+#' sees both parts. The standard errors come from the Monte Carlo error of both
+#' runs: a bias below twice its standard error cannot be told from zero, and a
+#' longer fit is needed to see it.
 #'
-#' @return An object of class `tall_bias_check`: a list with `table`, a data frame of
-#'   `variable`, `mean_bias` (in posterior standard deviations), `mean_bias_se`,
-#'   `sd_bias` (relative) and `sd_bias_se`; and `fit`, the second run.
-#' @section Conditions:
-#' `tall_error_unsupported` for a fit by a Metropolis kernel, which has no such bias,
-#' or without draws; `tall_error_stale` if the model is gone.
+#' @return An object of class `tall_bias_check`: a list with `table`, a data
+#'   frame of `variable`, `mean_bias` (in posterior standard deviations),
+#'   `mean_bias_se`, `sd_bias` (relative) and `sd_bias_se`; and `fit`, the
+#'   second run.
+#' @section Conditions: `tall_error_unsupported` for a fit by a Metropolis
+#' kernel, which has no such bias, or without draws; `tall_error_stale` if the
+#' model is gone.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
 #' y <- rbinom(1000, 1, plogis(0.5 + x[, "age"]))
@@ -89,8 +91,8 @@ bias_factor <- function(kernel, call = caller_env()) {
   if (kernel_is_metropolis(kernel)) {
     abort_tall(
       "unsupported",
-      "The fit is by {.code kernel_{kernel$name}()}, whose Metropolis step corrects
-       the step size: there is no step-size bias to check.",
+      "The fit is by {.code kernel_{kernel$name}()}, whose Metropolis step
+       corrects the step size: there is no step-size bias to check.",
       call = call
     )
   }
@@ -99,8 +101,8 @@ bias_factor <- function(kernel, call = caller_env()) {
     abort_tall(
       "unsupported",
       c(
-        "The order of the bias of {.code kernel_{kernel$name}()} in its step size is
-         not known: two runs cannot be extrapolated.",
+        "The order of the bias of {.code kernel_{kernel$name}()} in its step
+         size is not known: two runs cannot be extrapolated.",
         i = "Use {.fn kernel_sgld} or {.fn kernel_baoab}, or compare with
              {.fn kernel_mala}."
       ),

@@ -34,18 +34,18 @@
 #' * `tall_warning_nonfinite`, `tall_warning_escaped` and so on, one for each
 #'   way to stop: a chain stopped early and the draws until then are kept; the
 #'   fields are those of the error.
-#' * `tall_warning_gradient`: the gradients of a [model_custom()] come from central
-#'   differences.
+#' * `tall_warning_gradient`: the gradients of a [model_custom()] come from
+#'   central differences.
 #' * `tall_warning_bias`: the estimated bias of the draws is not small.
 #' * `tall_warning_prior`: the kernel is not accurate under this prior.
 #' * `tall_warning_recipe`: the settings chosen without tuning may not suit
 #'   this posterior.
 #' * `tall_warning_mode`: the search for the mode did not converge.
-#' * `tall_warning_size`: adaptive minibatches are nearly always as large as they
-#'   may be.
+#' * `tall_warning_size`: adaptive minibatches are nearly always as large as
+#'   they may be.
 #' * `tall_warning_monitor`: a monitor failed; the run went on.
-#' * `tall_warning_ratings`: a factorisation has more factors than users and items, or
-#'   predictions are asked for that the ratings say nothing of.
+#' * `tall_warning_ratings`: a factorisation has more factors than users and
+#'   items, or predictions are asked for that the ratings say nothing of.
 #'
 #' @section Messages:
 #' * `tall_message_cores`: chains run one after another although `cores` or a plan of the

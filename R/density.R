@@ -3,52 +3,54 @@
 
 #' Densities to try samplers on
 #'
-#' Targets with known moments and without data, whose gradients can be given noise
-#' on purpose: what a sampler makes of gradient noise, skewness or heavy tails can
-#' then be measured against the truth.
+#' Targets with known moments and without data, whose gradients can be given
+#' noise on purpose: what a sampler makes of gradient noise, skewness or heavy
+#' tails can then be measured against the truth.
 #'
 #' @param name (string) The density of every coordinate:
 #'   * `"normal"`: parameters `mean = 0` and `sd = 1`;
-#'   * `"skew-normal"` (Azzalini, 1985): \eqn{2 \phi(z) \Phi(\alpha z) / \omega}{2
-#'     phi(z) Phi(alpha z) / omega}, \eqn{z = (\theta - \xi) / \omega}{z = (theta -
-#'     xi) / omega}; parameters `shape` (\eqn{\alpha}{alpha}), `location = 0`
-#'     (\eqn{\xi}{xi}) and `scale = 1` (\eqn{\omega}{omega});
+#'   * `"skew-normal"` (Azzalini, 1985): \eqn{2 \phi(z) \Phi(\alpha z) /
+#'     \omega}{2 phi(z) Phi(alpha z) / omega}, \eqn{z = (\theta - \xi) /
+#'     \omega}{z = (theta - xi) / omega}; parameters `shape`
+#'     (\eqn{\alpha}{alpha}), `location = 0` (\eqn{\xi}{xi}) and `scale = 1`
+#'     (\eqn{\omega}{omega});
 #'   * `"student"`: Student's t; parameters `df`, `location = 0`, `scale = 1`;
-#'   * `"mixture"`: of normals; parameters `means`, `sds = 1` and `weights = 1`, one
-#'     value for each component (or one for all), the same in every coordinate;
-#'     weights are divided by their sum;
-#'   * `"banana"`: pairs of coordinates, \eqn{\theta_1 \sim N(0, s_1^2)}{theta_1 ~
-#'     N(0, s_1^2)} and \eqn{\theta_2 \mid \theta_1 \sim N(b (\theta_1^2 - s_1^2),
-#'     s_2^2)}{theta_2 | theta_1 ~ N(b (theta_1^2 - s_1^2), s_2^2)} (after Haario,
-#'     Saksman & Tamminen, 1999); parameters `curvature = 1` (\eqn{b}) and `sd = c(1,
-#'     1)`.
-#' @param ... The parameters of that density, by their full names, and `dim` (whole
-#'   number), the number of coordinates. Parameters have one value, or one for each
-#'   coordinate (`curvature` one for each pair); without `dim` there are as many
-#'   coordinates as the longest of them has values (`"banana"`: at least two).
+#'   * `"mixture"`: of normals; parameters `means`, `sds = 1` and `weights = 1`,
+#'     one value for each component (or one for all), the same in every
+#'     coordinate; weights are divided by their sum;
+#'   * `"banana"`: pairs of coordinates, \eqn{\theta_1 \sim N(0, s_1^2)}{theta_1
+#'     ~ N(0, s_1^2)} and \eqn{\theta_2 \mid \theta_1 \sim N(b (\theta_1^2 -
+#'     s_1^2), s_2^2)}{theta_2 | theta_1 ~ N(b (theta_1^2 - s_1^2), s_2^2)}
+#'     (after Haario, Saksman & Tamminen, 1999); parameters `curvature = 1`
+#'     (\eqn{b}) and `sd = c(1, 1)`.
+#' @param ... The parameters of that density, by their full names, and `dim`
+#'   (whole number), the number of coordinates. Parameters have one value, or
+#'   one for each coordinate (`curvature` one for each pair); without `dim`
+#'   there are as many coordinates as the longest of them has values
+#'   (`"banana"`: at least two).
 #' @param gradient_noise (string) Law of the noise that is added, fresh and
 #'   independent in each coordinate, to every gradient a sampler asks for.
-#' @param noise_scale (non-negative number, or one for each coordinate) Its scale:
-#'   the standard deviation of `"normal"` noise; that of `"laplace"` noise is
-#'   \eqn{\sqrt 2}{sqrt(2)} times as large, and `"cauchy"` noise has none.
+#' @param noise_scale (non-negative number, or one for each coordinate) Its
+#'   scale: the standard deviation of `"normal"` noise; that of `"laplace"`
+#'   noise is \eqn{\sqrt 2}{sqrt(2)} times as large, and `"cauchy"` noise has
+#'   none.
 #'
-#' @details
-#' The coordinates (of `"banana"`: the pairs) are independent, and all coordinates
-#' are uncorrelated. The log density is normalised and exact. Only gradients carry
-#' noise, and only those that drive a chain: [ksd()] and [find_mode()] see the exact
-#' ones.
+#' @details The coordinates (of `"banana"`: the pairs) are independent, and all
+#' coordinates are uncorrelated. The log density is normalised and exact. Only
+#' gradients carry noise, and only those that drive a chain: [ksd()] and
+#' [find_mode()] see the exact ones.
 #'
-#' There are no rows, so the gradient is always [gradient_full()]'s, which is the
-#' default for this model. It reports the variance of the noise to the corrected
-#' variants of [kernel_sgld()] and [kernel_sgbd()]: \eqn{s^2}, \eqn{2 s^2}, and for
-#' Cauchy noise, nominally, \eqn{s^2}, with \eqn{s} the `noise_scale`. Metropolis
-#' kernels need `gradient_noise = "none"`. Without `init`, chains start at
-#' independent draws from the density.
+#' There are no rows, so the gradient is always [gradient_full()]'s, which is
+#' the default for this model. It reports the variance of the noise to the
+#' corrected variants of [kernel_sgld()] and [kernel_sgbd()]: \eqn{s^2}, \eqn{2
+#' s^2}, and for Cauchy noise, nominally, \eqn{s^2}, with \eqn{s} the
+#' `noise_scale`. Metropolis kernels need `gradient_noise = "none"`. Without
+#' `init`, chains start at independent draws from the density.
 #'
-#' @return A `tall_model` for [sg_sample()]. Its element `moments` is a list of the exact
-#'   `mean` and `sd` of every coordinate, `NA` where there is none and `Inf` where
-#'   it diverges (Student's t with few degrees of freedom); [vcov()] gives the
-#'   covariance matrix.
+#' @return A `tall_model` for [sg_sample()]. Its element `moments` is a list of
+#'   the exact `mean` and `sd` of every coordinate, `NA` where there is none and
+#'   `Inf` where it diverges (Student's t with few degrees of freedom); [vcov()]
+#'   gives the covariance matrix.
 #' @section Conditions:
 #' `tall_error_input` if an argument is not as described; a parameter that the
 #' density does not have is refused, and so is `noise_scale` without
@@ -90,7 +92,8 @@ model_density <- function(
   form <- do.call(density_forms[[name]], c(parameters, list(call = call)))
   n_dim <- length(form$location)
   noise_scale <- check_noise_scale(noise_scale, gradient_noise, n_dim, call)
-  variables <- if (n_dim == 1) "theta" else paste0("theta[", seq_len(n_dim), "]")
+  each <- paste0("theta[", seq_len(n_dim), "]")
+  variables <- if (n_dim == 1) "theta" else each
   new_model(
     "density",
     c(
@@ -117,9 +120,9 @@ model_density <- function(
 gradient_noises <- c("none", "normal", "laplace", "cauchy")
 
 # Each takes its parameters and gives `location`, `scale` and `shape` of every
-# coordinate as the core wants them, `moments`, `start` (where its density is not
-# zero to rounding) and `draw`: one draw, from a function that gives n standard
-# normals. In the order of v_form in src/models/density.c.
+# coordinate as the core wants them, `moments`, `start` (where its density is
+# not zero to rounding) and `draw`: one draw, from a function that gives n
+# standard normals. In the order of v_form in src/models/density.c.
 density_forms <- list(
   normal = function(mean = 0, sd = 1, dim = NULL, call) {
     check_positive(sd, "sd", call)
@@ -292,8 +295,8 @@ check_positive <- function(x, arg, call) {
   check_numeric_vector(x, positive = TRUE, arg = arg, call = call)
 }
 
-# Numeric vectors of one value or of as many as there are coordinates, all brought
-# to that length: `dim`, or the longest.
+# Numeric vectors of one value or of as many as there are coordinates, all
+# brought to that length: `dim`, or the longest.
 density_vectors <- function(values, dim, call, unit = "coordinate") {
   for (arg in unique(names(values))) {
     check_numeric_vector(values[[arg]], arg = arg, call = call)

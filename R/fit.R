@@ -8,34 +8,35 @@
 #' @details
 #' A `tall_fit` is a list with, among others,
 #'
-#' * `draws`: a [posterior::draws_array] of iterations x chains x variables,
-#'   on the natural scale (`NULL` with `keep = "none"`); with a decaying schedule
+#' * `draws`: a [posterior::draws_array] of iterations x chains x variables, on
+#'   the natural scale (`NULL` with `keep = "none"`); with a decaying schedule
 #'   its draws carry weights. Chains that stopped early are not in it but in
 #'   `stopped`, a list of matrices.
-#' * `unconstrained`: the draws of the parameters as they were sampled (`log_sigma`),
-#'   where these differ from `draws`;
+#' * `unconstrained`: the draws of the parameters as they were sampled
+#'   (`log_sigma`), where these differ from `draws`;
 #' * `gradients`: an array of the same shape, the estimated gradient of the log
-#'   posterior with respect to the parameters as sampled, at each draw, when it was
-#'   kept.
+#'   posterior with respect to the parameters as sampled, at each draw, when it
+#'   was kept.
 #' * `kernel`, `gradient`, `subsample`, `schedule`: the specs that made it;
 #'   `recipe`: what the recipe found.
 #' * `chains`: a data frame with a row for each chain: `status`, `draws`,
 #'   `acceptance`, `passes` over the data, `step_size`, `escaped` draws; for
-#'   Metropolis kernels the share of proposals `outside` the bounds of the prior and
-#'   the number that were `nonfinite` (no finite log posterior or gradient).
+#'   Metropolis kernels the share of proposals `outside` the bounds of the prior
+#'   and the number that were `nonfinite` (no finite log posterior or gradient).
 #' * `lambda`: the inverse temperature of a Gibbs posterior, `NULL` for Bayes.
-#' * `bias`: a data frame with the estimated relative bias of each posterior sd and
-#'   its standard error (see [summary.tall_fit()]).
+#' * `bias`: a data frame with the estimated relative bias of each posterior sd
+#'   and its standard error (see [summary.tall_fit()]).
 #' * `monitor`: a data frame, see [monitors];
 #' * `mode`, `seed`, `time` (seconds);
-#' * `passes` (number): passes over the data, of all chains and of what came before
-#'   them, which `preparation` (named numeric vector) breaks down: finding the `mode`
-#'   (whether this run or the user found it), subsampling `weights` and Lipschitz
-#'   constants, the gradients at the `reference` of control variates, and what the
-#'   `recipe` looked at. A row counts each time it is fetched for a density,
-#'   gradient, Hessian or weight; the tables of [gradient_saga()], the moves of
-#'   [gradient_svrg()]'s reference and the gradient where a chain starts are part of
-#'   `chains$passes`. Monitors are not counted.
+#' * `passes` (number): passes over the data, of all chains and of what came
+#'   before them, which `preparation` (named numeric vector) breaks down:
+#'   finding the `mode` (whether this run or the user found it), subsampling
+#'   `weights` and Lipschitz constants, the gradients at the `reference` of
+#'   control variates, and what the `recipe` looked at. A row counts each time
+#'   it is fetched for a density, gradient, Hessian or weight; the tables of
+#'   [gradient_saga()], the moves of [gradient_svrg()]'s reference and the
+#'   gradient where a chain starts are part of `chains$passes`. Monitors are not
+#'   counted.
 #'
 #' The methods of \pkg{posterior} work on it: `posterior::as_draws(fit)`,
 #' `posterior::summarise_draws(fit)`.
@@ -366,22 +367,22 @@ bias_table <- function(fit) {
 
 #' Go on with a run
 #'
-#' Continues every chain as if it had never stopped: the draws are those a longer
-#' run would have given.
+#' Continues every chain as if it had never stopped: the draws are those a
+#' longer run would have given.
 #'
-#' @param fit ([`tall_fit`][tall_fit]) A fit, also one that was interrupted, or saved
-#'   and read again.
+#' @param fit ([`tall_fit`][tall_fit]) A fit, also one that was interrupted, or
+#'   saved and read again.
 #' @param iter (whole number or `NULL`) Iterations to add. `NULL`: those an
 #'   interrupted run still lacks.
-#' @param model (`tall_model` or `NULL`) The model, needed when the fit comes from
-#'   a file and did not keep its data: the same one, made again.
+#' @param model (`tall_model` or `NULL`) The model, needed when the fit comes
+#'   from a file and did not keep its data: the same one, made again.
 #' @param cores,refresh As in [sg_sample()].
 #'
 #' @return The fit with the new draws after the old ones.
-#' @section Conditions:
-#' `tall_error_stale` if the model is gone and none is given; `tall_error_input` if
-#' the given model has other data; `tall_error_unsupported` if a chain had stopped
-#' for a reason that would stop it again.
+#' @section Conditions: `tall_error_stale` if the model is gone and none is
+#' given; `tall_error_input` if the given model has other data;
+#' `tall_error_unsupported` if a chain had stopped for a reason that would stop
+#' it again.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
 #' y <- rbinom(1000, 1, plogis(0.5 + x[, "age"]))

@@ -1,64 +1,66 @@
-# Finite set Stein discrepancy: what ksd.R measures over all pairs of draws, seen
-# from a few locations.
+# Finite set Stein discrepancy: what ksd.R measures over all pairs of draws,
+# seen from a few locations.
 
 #' Finite set Stein discrepancy
 #'
-#' Measures how far draws are from the posterior, by the gradients of its logarithm,
-#' at a few test locations: its cost is linear in the draws, where that of [ksd()] is
-#' quadratic.
+#' Measures how far draws are from the posterior, by the gradients of its
+#' logarithm, at a few test locations: its cost is linear in the draws, where
+#' that of [ksd()] is quadratic.
 #'
 #' @inheritParams ksd
-#' @param locations (whole number, or numeric matrix of J x n_dim) The number of test
-#'   locations, which are then drawn from the normal distribution with the mean and
-#'   the covariance of the draws; or the locations.
+#' @param locations (whole number, or numeric matrix of J x n_dim) The number of
+#'   test locations, which are then drawn from the normal distribution with the
+#'   mean and the covariance of the draws; or the locations.
 #' @param estimate (string) `"unbiased"`: an estimate of the **square** of the
-#'   discrepancy, without bias for independent draws and locations that do not depend
-#'   on them, which may be negative. `"biased"`: the root of the square with the terms of a draw with
-#'   itself, as [ksd()] has them; never negative.
-#' @param optimise (whole number) Steps of gradient ascent (by
-#'   L-BFGS, [stats::optim()]) that move the locations to where the discrepancy is
+#'   discrepancy, without bias for independent draws and locations that do not
+#'   depend on them, which may be negative. `"biased"`: the root of the square
+#'   with the terms of a draw with itself, as [ksd()] has them; never negative.
+#' @param optimise (whole number) Steps of gradient ascent (by L-BFGS,
+#'   [stats::optim()]) that move the locations to where the discrepancy is
 #'   largest; 0: leave them where they are.
-#' @param seed (whole number or `NULL`) Seed for drawing locations. `NULL` takes one from
-#'   R's generator.
+#' @param seed (whole number or `NULL`) Seed for drawing locations. `NULL` takes
+#'   one from R's generator.
 #'
-#' @details
-#' With \eqn{b_k = \nabla \log \pi(\theta_k)}{b_k = grad log pi(theta_k)}, a location
-#' \eqn{v}, \eqn{u = \theta_k - v}{u = theta_k - v}, \eqn{q = c^2 + \|u\|^2}{q = c^2 +
+#' @details With \eqn{b_k = \nabla \log \pi(\theta_k)}{b_k = grad log
+#' pi(theta_k)}, a location \eqn{v}, \eqn{u = \theta_k - v}{u = theta_k - v},
+#' \eqn{q = c^2 + \|u\|^2}{q = c^2 +
 #' ||u||^2} and the inverse multiquadric kernel \eqn{q^\beta}{q^beta},
-#' \deqn{\xi(\theta_k, v) = b_k q^\beta + 2 \beta q^{\beta - 1} u}{xi(theta_k, v) = b_k
-#' q^beta + 2 beta q^(beta-1) u}
-#' has mean zero for draws of the posterior (Jitkrittum et al., 2017, section 3). The
-#' square of the discrepancy is the mean over locations and coordinates of
-#' \eqn{E[\xi_i(\theta, v_j)]^2}{E[xi_i(theta, v_j)]^2}; with \eqn{S_j} the sum of
-#' \eqn{\xi(\theta_k, v_j)}{xi(theta_k, v_j)} over the K draws it is estimated by
-#' \deqn{\frac{1}{d J} \sum_j \frac{\|S_j\|^2}{K^2}, \qquad \frac{1}{d J} \sum_j
-#' \frac{\|S_j\|^2 - \sum_k \|\xi(\theta_k, v_j)\|^2}{K (K - 1)},}{sum_j ||S_j||^2 / (d J
-#' K^2) and sum_j (||S_j||^2 - sum_k ||xi(theta_k, v_j)||^2) / (d J K (K - 1)),}
-#' biased and unbiased (their eq. 2).
+#' \deqn{\xi(\theta_k, v) = b_k q^\beta + 2 \beta q^{\beta - 1} u}{xi(theta_k,
+#' v) = b_k q^beta + 2 beta q^(beta-1) u} has mean zero for draws of the
+#' posterior (Jitkrittum et al., 2017, section 3). The square of the discrepancy
+#' is the mean over locations and coordinates of \eqn{E[\xi_i(\theta,
+#' v_j)]^2}{E[xi_i(theta, v_j)]^2}; with \eqn{S_j} the sum of \eqn{\xi(\theta_k,
+#' v_j)}{xi(theta_k, v_j)} over the K draws it is estimated by \deqn{\frac{1}{d
+#' J} \sum_j \frac{\|S_j\|^2}{K^2}, \qquad \frac{1}{d J} \sum_j
+#' \frac{\|S_j\|^2 - \sum_k \|\xi(\theta_k, v_j)\|^2}{K (K - 1)},}{sum_j
+#' ||S_j||^2 / (d J K^2) and sum_j (||S_j||^2 - sum_k ||xi(theta_k, v_j)||^2) /
+#' (d J K (K - 1)),} biased and unbiased (their eq. 2).
 #'
-#' Optimised locations are where draws and posterior differ most, which shows how
-#' they differ. On the draws that they were optimised for the discrepancy is then too
-#' large; give the locations found on one half of the draws to a call with the other.
-#' The paper optimises the power of a test, which is not the same.
+#' Optimised locations are where draws and posterior differ most, which shows
+#' how they differ. On the draws that they were optimised for the discrepancy is
+#' then too large; give the locations found on one half of the draws to a call
+#' with the other. The paper optimises the power of a test, which is not the
+#' same.
 #'
-#' As with [ksd()], the kernel compares distances with \eqn{c}: give `covariance` for
-#' posteriors that are much narrower or wider. The cost is \eqn{4 K J d}
-#' multiplications through BLAS, \eqn{10 K J d} for each step of ascent; the memory
-#' beyond a few copies of the draws does not grow with \eqn{K J}.
+#' As with [ksd()], the kernel compares distances with \eqn{c}: give
+#' `covariance` for posteriors that are much narrower or wider. The cost is
+#' \eqn{4 K J d} multiplications through BLAS, \eqn{10 K J d} for each step of
+#' ascent; the memory beyond a few copies of the draws does not grow with \eqn{K
+#' J}.
 #'
 #' @inheritSection ksd What it is blind to
-#' @section Noisy gradients:
-#' Noise of gradient estimates, if independent of the draws, does not bias
-#' `"unbiased"`; it adds the noise's variance over K to the square of `"biased"`.
-#' Discrepancies from noisy gradients are labelled so.
+#' @section Noisy gradients: Noise of gradient estimates, if independent of the
+#' draws, does not bias `"unbiased"`; it adds the noise's variance over K to the
+#' square of `"biased"`. Discrepancies from noisy gradients are labelled so.
 #'
-#' @return A number: the square for `"unbiased"`, the root for `"biased"`. Attributes:
-#'   `gradient = "noisy"` if it is from noisy gradients; `locations`, J x n_dim, if they
-#'   were optimised. Weights of the draws are used if there are any.
-#' @section Conditions:
-#' `tall_error_input` for fewer than two draws, missing values, or gradients or locations
-#' that do not match the draws; `tall_error_unsupported` if the fit kept no gradients;
-#' `tall_error_stale` if the model is gone.
+#' @return A number: the square for `"unbiased"`, the root for `"biased"`.
+#'   Attributes: `gradient = "noisy"` if it is from noisy gradients;
+#'   `locations`, J x n_dim, if they were optimised. Weights of the draws are
+#'   used if there are any.
+#' @section Conditions: `tall_error_input` for fewer than two draws, missing
+#' values, or gradients or locations that do not match the draws;
+#' `tall_error_unsupported` if the fit kept no gradients; `tall_error_stale` if
+#' the model is gone.
 #' @references
 #' Jitkrittum, Xu, Szabo, Fukumizu & Gretton (2017). A linear-time kernel
 #' goodness-of-fit test. *NeurIPS*.
@@ -73,7 +75,8 @@
 #' # where the draws and the posterior differ most
 #' half <- 1:500
 #' wide <- 1.5 * x
-#' found <- fssd(wide[half, ], -wide[half, ], locations = 2, optimise = 50, seed = 1)
+#' train <- wide[half, ]
+#' found <- fssd(train, -train, locations = 2, optimise = 50, seed = 1)
 #' attr(found, "locations")
 #' fssd(wide[-half, ], -wide[-half, ], locations = attr(found, "locations"))
 #' @export
@@ -92,7 +95,15 @@ fssd <- function(
 ) {
   call <- rlang::current_env()
   max_draws <- check_max_draws(max_draws)
-  problem <- stein_problem(draws, gradient, c, beta, covariance, call, max_draws)
+  problem <- stein_problem(
+    draws,
+    gradient,
+    c,
+    beta,
+    covariance,
+    call,
+    max_draws
+  )
   diagonal <- check_choice(estimate, c("unbiased", "biased")) == "biased"
   optimise <- check_count(optimise, min = 0)
   seed <- check_seed(seed)
@@ -115,8 +126,9 @@ fssd <- function(
   value
 }
 
-# list(value, slope): the square of the discrepancy seen from the locations, n_dim x
-# J in the coordinates of the problem, and its derivatives with respect to them.
+# list(value, slope): the square of the discrepancy seen from the locations,
+# n_dim x J in the coordinates of the problem, and its derivatives with respect
+# to them.
 fssd_square <- function(places, problem, diagonal, cores, wants_slope = FALSE) {
   center <- rowMeans(problem$theta)
   weights <- problem$weights
@@ -164,8 +176,9 @@ test_locations <- function(locations, problem, seed, call) {
   normal_locations(n, problem, seed)
 }
 
-# Draws of the normal with the draws' mean and covariance: sums of centred draws with
-# normal coefficients, which needs no factor of a covariance that may be singular.
+# Draws of the normal with the draws' mean and covariance: sums of centred draws
+# with normal coefficients, which needs no factor of a covariance that may be
+# singular.
 normal_locations <- function(n, problem, seed) {
   share <- problem$weights / sum(problem$weights)
   center <- drop(problem$theta %*% share)
@@ -190,7 +203,13 @@ ascend_locations <- function(places, problem, diagonal, n_step, cores) {
   # optim() asks for the value and the slope at a point one after the other
   look <- function(at) {
     if (!identical(seen$at, at)) {
-      here <- fssd_square(matrix(at, shape[[1]]), problem, diagonal, cores, TRUE)
+      here <- fssd_square(
+        matrix(at, shape[[1]]),
+        problem,
+        diagonal,
+        cores,
+        TRUE
+      )
       seen <<- c(list(at = at), here)
     }
     seen

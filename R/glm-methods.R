@@ -7,7 +7,8 @@
 #' Central intervals of the posterior draws.
 #'
 #' @param object ([`tall_fit`][tall_fit]) The fit.
-#' @param parm,pars,variables (names or numbers) Which variables; all by default.
+#' @param parm,pars,variables (names or numbers) Which variables; all by
+#'   default.
 #' @param level,prob (number between 0 and 1) Probability of the intervals.
 #' @param ... Unused.
 #'
@@ -43,7 +44,14 @@ posterior_interval.tall_fit <- function(
 ) {
   check_no_dots(...)
   prob <- check_prob(prob)
-  interval_matrix(object, variables, prob, "", "variables", rlang::current_env())
+  interval_matrix(
+    object,
+    variables,
+    prob,
+    "",
+    "variables",
+    rlang::current_env()
+  )
 }
 
 interval_matrix <- function(fit, variables, prob, space, arg, call) {
@@ -69,24 +77,24 @@ interval_matrix <- function(fit, variables, prob, space, arg, call) {
 
 #' Fitted values, residuals, and the data of a fit
 #'
-#' @param object,x,formula (`tall_glm`) The fit, from [tall_glm()], which kept its
-#'   data (`keep_data = TRUE`).
+#' @param object,x,formula (`tall_glm`) The fit, from [tall_glm()], which kept
+#'   its data (`keep_data = TRUE`).
 #' @param type (string) `"response"`: the response (a proportion where there are
-#'   trials) minus the fitted value; `"pearson"`: divided by the root of the variance
-#'   function over the weight; `"deviance"`: the signed root of the contribution to
-#'   the deviance.
-#' @param draws,ndraws (whole number or `NULL`) As in [predict()][predict.tall_glm()].
+#'   trials) minus the fitted value; `"pearson"`: divided by the root of the
+#'   variance function over the weight; `"deviance"`: the signed root of the
+#'   contribution to the deviance.
+#' @param draws,ndraws (whole number or `NULL`) As in
+#'   [predict()][predict.tall_glm()].
 #' @param ... Unused.
 #'
 #' @return `fitted()`: the posterior mean of the expected response of each
-#'   observation, as `predict(object, type = "response")`. `residuals()`: a value for
-#'   each observation. With `na.action = na.exclude` rows left out of the fit are
-#'   `NA`. `sigma()`: the posterior mean of the residual standard deviation (1 outside
-#'   Gaussian models). `model.frame()`, `model.matrix()`, `terms()`: what the formula
-#'   made of the data.
-#' @section Conditions:
-#' `tall_error_stale` if the fit did not keep its data; `tall_error_unsupported` for
-#' the frame or terms of a fit that had no formula.
+#'   observation, as `predict(object, type = "response")`. `residuals()`: a
+#'   value for each observation. With `na.action = na.exclude` rows left out of
+#'   the fit are `NA`. `sigma()`: the posterior mean of the residual standard
+#'   deviation (1 outside Gaussian models). `model.frame()`, `model.matrix()`,
+#'   `terms()`: what the formula made of the data.
+#' @section Conditions: `tall_error_stale` if the fit did not keep its data;
+#' `tall_error_unsupported` for the frame or terms of a fit that had no formula.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' head(fitted(fit))
@@ -212,7 +220,8 @@ family.tall_glm <- function(object, ...) {
 #' Evaluates the call that made the fit again, changed as told.
 #'
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
-#' @param formula. (formula) Changes to the formula, as in [stats::update.formula()].
+#' @param formula. (formula) Changes to the formula, as in
+#'   [stats::update.formula()].
 #' @param ... Other arguments of [tall_glm()] to add, change, or (`NULL`) reset.
 #' @param evaluate (`TRUE` or `FALSE`) Evaluate the call, or only return it?
 #'
@@ -248,10 +257,11 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
 #' @param digits (whole number) Significant digits to print.
 #' @param ... Unused.
 #'
-#' @return An object of class `tall_prior_summary`: a list of `table`, a data frame
-#'   with a row for each variable (`variable`, `prior`, `location`, `scale`), `specs` (the priors as given to [tall_glm()]) and
-#'   `centred` (is the prior of the intercept that of the linear predictor at the
-#'   covariates' means?). The `scale` of an exponential prior is its mean.
+#' @return An object of class `tall_prior_summary`: a list of `table`, a data
+#'   frame with a row for each variable (`variable`, `prior`, `location`,
+#'   `scale`), `specs` (the priors as given to [tall_glm()]) and `centred` (is
+#'   the prior of the intercept that of the linear predictor at the covariates'
+#'   means?). The `scale` of an exponential prior is its mean.
 #' @section Conditions:
 #' `tall_error_unsupported` for a model whose prior is not of this kind.
 #' @examplesIf requireNamespace("rstantools", quietly = TRUE)
@@ -404,8 +414,8 @@ nsamples.tall_fit <- function(object, ...) {
 #' @param x ([`tall_fit`][tall_fit]) The fit.
 #' @param ... Unused.
 #'
-#' @return An `mcmc.list` with an element for each chain; its iterations are numbered
-#'   as in the run, after warmup and thinning.
+#' @return An `mcmc.list` with an element for each chain; its iterations are
+#'   numbered as in the run, after warmup and thinning.
 #' @examplesIf requireNamespace("coda", quietly = TRUE)
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' summary(coda::as.mcmc.list(fit))
@@ -425,8 +435,8 @@ as.mcmc.list.tall_fit <- function(x, ...) {
 #' Pairs of variables
 #'
 #' @param x ([`tall_fit`][tall_fit]) The fit.
-#' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: the first
-#'   six.
+#' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: the
+#'   first six.
 #' @param ... Passed on to [bayesplot::mcmc_pairs()].
 #'
 #' @return What [bayesplot::mcmc_pairs()] returns.
@@ -448,24 +458,24 @@ pairs.tall_fit <- function(x, pars = NULL, variables = pars, ...) {
 #' Diagnostics for bayesplot
 #'
 #' Methods for the generics of \pkg{bayesplot}, whose results its functions
-#' `mcmc_rhat()`, `mcmc_neff()` and others draw. All of its `mcmc_*()` that take draws
-#' take a fit.
+#' `mcmc_rhat()`, `mcmc_neff()` and others draw. All of its `mcmc_*()` that take
+#' draws take a fit.
 #'
 #' @param object ([`tall_fit`][tall_fit]) The fit.
 #' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: all.
 #' @param ... Unused.
 #'
-#' @return `rhat()`: a named vector of R-hat. `neff_ratio()`: a named vector of bulk
-#'   effective sample sizes over the number of draws; it can exceed 1. As in
-#'   [summary()][summary.tall_fit], neither can see the bias of a stochastic-gradient
-#'   chain. `log_posterior()`: a data frame of `Chain`, `Iteration` and `Value`, the
-#'   log posterior density of the draws in the coordinates that were sampled, up to a
-#'   constant.
-#' @section Conditions:
-#' `tall_error_unsupported` from `log_posterior()` unless the kernel was a Metropolis
-#' kernel such as [kernel_mala()], since others never evaluate it; from
-#' `nuts_params()` always, since no kernel here is NUTS; from `rhat()` and
-#' `neff_ratio()` if the draws carry weights, or the fit kept none.
+#' @return `rhat()`: a named vector of R-hat. `neff_ratio()`: a named vector of
+#'   bulk effective sample sizes over the number of draws; it can exceed 1. As
+#'   in [summary()][summary.tall_fit], neither can see the bias of a
+#'   stochastic-gradient chain. `log_posterior()`: a data frame of `Chain`,
+#'   `Iteration` and `Value`, the log posterior density of the draws in the
+#'   coordinates that were sampled, up to a constant.
+#' @section Conditions: `tall_error_unsupported` from `log_posterior()` unless
+#' the kernel was a Metropolis kernel such as [kernel_mala()], since others
+#' never evaluate it; from `nuts_params()` always, since no kernel here is NUTS;
+#' from `rhat()` and `neff_ratio()` if the draws carry weights, or the fit kept
+#' none.
 #' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' bayesplot::rhat(fit)
@@ -553,27 +563,27 @@ nuts_params.tall_fit <- function(object, ...) {
 
 #' Posterior predictive checks
 #'
-#' Method for the generic of \pkg{bayesplot}: compares the response with draws of it.
+#' Method for the generic of \pkg{bayesplot}: compares the response with draws
+#' of it.
 #'
 #' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
 #'   [tall_nn()], which kept its data.
-#' @param type (string) What [bayesplot::pp_check()] draws: the name of a function
-#'   `bayesplot::ppc_*()` without its prefix, such as `"dens_overlay"`, `"stat"`,
-#'   `"bars"`, `"error_binned"`. `NULL`: `"bars"` for responses 0 and 1 and for
-#'   classes, which are counted from 1, else `"dens_overlay"`.
-#' @param draws,ndraws (whole number or `NULL`) Draws to compare with: two names for
-#'   one argument. `NULL`: 50, and 400 for `"stat"` and its kin, `"bars"` and
-#'   `"intervals"`.
+#' @param type (string) What [bayesplot::pp_check()] draws: the name of a
+#'   function `bayesplot::ppc_*()` without its prefix, such as `"dens_overlay"`,
+#'   `"stat"`, `"bars"`, `"error_binned"`. `NULL`: `"bars"` for responses 0 and
+#'   1 and for classes, which are counted from 1, else `"dens_overlay"`.
+#' @param draws,ndraws (whole number or `NULL`) Draws to compare with: two names
+#'   for one argument. `NULL`: 50, and 400 for `"stat"` and its kin, `"bars"`
+#'   and `"intervals"`.
 #' @param observations (whole number) The most observations to show: a random
 #'   subset of larger data.
 #' @param seed (whole number or `NULL`) Seed of the responses and of the subset.
-#' @param ... Passed on to the function of \pkg{bayesplot}: `stat`, `group`, `x`, …
-#'   with a value for each observation are cut to those shown.
+#' @param ... Passed on to the function of \pkg{bayesplot}: `stat`, `group`,
+#'   `x`, … with a value for each observation are cut to those shown.
 #'
 #' @return A ggplot object.
-#' @section Conditions:
-#' `tall_error_stale` if the fit did not keep its data; `tall_error_input` for an
-#' unknown type.
+#' @section Conditions: `tall_error_stale` if the fit did not keep its data;
+#' `tall_error_input` for an unknown type.
 #' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
 #' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
 #' bayesplot::pp_check(fit, seed = 1)
@@ -602,7 +612,10 @@ pp_check.tall_glm <- function(
   }
   n <- object$n_data
   with_seed(seed, {
-    rows <- if (n > observations) sort(sample.int(n, observations)) else seq_len(n)
+    rows <- seq_len(n)
+    if (n > observations) {
+      rows <- sort(sample.int(n, observations))
+    }
     shown <- replicated_responses(object, rows, draws)
   })
   more <- lapply(list(...), function(value) {

@@ -9,35 +9,35 @@
 #'   [offset()] are fine.
 #' @param data (data frame) The data.
 #' @param family (family object, function or string) [gaussian()], [binomial()],
-#'   [poisson()], with their canonical links. A binomial response is 0/1, logical, a
-#'   factor with two levels, `cbind(successes, failures)`, or a proportion with the
-#'   number of trials as `weights`, as in [stats::glm()].
+#'   [poisson()], with their canonical links. A binomial response is 0/1,
+#'   logical, a factor with two levels, `cbind(successes, failures)`, or a
+#'   proportion with the number of trials as `weights`, as in [stats::glm()].
 #' @param prior (`tall_prior`) The [prior][priors] of the coefficients.
-#' @param prior_intercept (`tall_prior`) The prior of the intercept: of the linear
-#'   predictor where all covariates are at their means, as in rstanarm. The draws
-#'   of `(Intercept)` are those of the formula's own intercept. With `autoscale` in
-#'   a Gaussian model it is centred at the mean of the response.
+#' @param prior_intercept (`tall_prior`) The prior of the intercept: of the
+#'   linear predictor where all covariates are at their means, as in rstanarm.
+#'   The draws of `(Intercept)` are those of the formula's own intercept. With
+#'   `autoscale` in a Gaussian model it is centred at the mean of the response.
 #' @param prior_aux (`tall_prior`) The prior of `sigma` in a Gaussian model:
 #'   [prior_exponential()] or [prior_flat()].
-#' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in `data`.
+#' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in
+#'   `data`.
 #' @param sigma (positive number or `NULL`) The residual standard deviation of a
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
-#' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a kernel
-#'   the recipe described there finds all settings.
+#' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a
+#'   kernel the recipe described there finds all settings.
 #' @inheritParams sg_sample
-#' @param monitor (list or `NULL`) What to watch while the chains run, see [monitors];
-#'   held-out data are data frames.
+#' @param monitor (list or `NULL`) What to watch while the chains run, see
+#'   [monitors]; held-out data are data frames.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again?
 #'
-#' @details
-#' Covariates are used as they are, whatever their scale: sampling takes place in
-#' whitened coordinates. The default priors are rstanarm's: normal with standard
-#' deviation 2.5, divided by that of the column, for coefficients; normal with
-#' standard deviation 2.5 for the intercept at the means; in a Gaussian model both
-#' are multiplied by the standard deviation of the response, and `sigma` is
-#' exponential with that as its mean.
+#' @details Covariates are used as they are, whatever their scale: sampling
+#' takes place in whitened coordinates. The default priors are rstanarm's:
+#' normal with standard deviation 2.5, divided by that of the column, for
+#' coefficients; normal with standard deviation 2.5 for the intercept at the
+#' means; in a Gaussian model both are multiplied by the standard deviation of
+#' the response, and `sigma` is exponential with that as its mean.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
 #' @section Conditions:
@@ -145,12 +145,12 @@ tall_glm <- function(
 #'
 #' @param x (numeric matrix, n_data x n_dim) The design matrix, used as it is; a
 #'   column named `(Intercept)` is the intercept.
-#' @param y (vector of n_data values, or matrix of two columns) The response, as in a
-#'   formula.
+#' @param y (vector of n_data values, or matrix of two columns) The response, as
+#'   in a formula.
 #'
-#' @details
-#' `tall_glm.fit()` takes a design matrix instead of a formula, as rstanarm's
-#' `stan_glm.fit()` does. Its fits have the same methods, with a matrix as `newdata`.
+#' @details `tall_glm.fit()` takes a design matrix instead of a formula, as
+#' rstanarm's `stan_glm.fit()` does. Its fits have the same methods, with a
+#' matrix as `newdata`.
 #'
 #' @examples
 #'

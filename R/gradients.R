@@ -9,43 +9,44 @@
 #' @param at (numeric vector of n_dim values, a [`tall_mode`][find_mode()], or
 #'   `NULL`) The reference point \eqn{\hat\theta}{theta-hat} of the control
 #'   variates; `NULL` finds the mode. For `gradient_saga()`: where its table is
-#'   made; `NULL`: at the starting point of each chain, so that no mode is needed.
+#'   made; `NULL`: at the starting point of each chain, so that no mode is
+#'   needed.
 #'
 #' @param memory_limit (positive number) The most bytes that the tables of
 #'   `gradient_saga()` may take, all chains together. The default is 2 GiB.
 #' @param refresh (whole number or `NULL`) Estimates from one move of the
-#'   reference of `gradient_svrg()` to the next; `NULL`: n_data / size, so that the
-#'   minibatches between two moves make one pass over the data.
+#'   reference of `gradient_svrg()` to the next; `NULL`: n_data / size, so that
+#'   the minibatches between two moves make one pass over the data.
 #'
 #' @details
 #' With \eqn{g_0} the gradient of the log prior, \eqn{g_i} that of observation
 #' \eqn{i}'s log likelihood, \eqn{S} the minibatch and \eqn{p_i} the selection
 #' probabilities of [subsampling][subsample_uniform()],
 #'
-#' * `gradient_simple()`: \eqn{g_0(\theta) + \frac1n \sum_{i \in S} g_i(\theta) /
-#'   p_i}{g_0(theta) + (1/n) sum_S g_i(theta)/p_i} (Welling & Teh, 2011; Putcha,
-#'   Nemeth & Fearnhead, 2023, eq. 8).
+#' * `gradient_simple()`: \eqn{g_0(\theta) + \frac1n \sum_{i \in S} g_i(\theta)
+#'   / p_i}{g_0(theta) + (1/n) sum_S g_i(theta)/p_i} (Welling & Teh, 2011;
+#'   Putcha, Nemeth & Fearnhead, 2023, eq. 8).
 #' * `gradient_cv()`: \eqn{g_0(\theta) + \sum_i g_i(\hat\theta) + \frac1n
 #'   \sum_{i \in S} [g_i(\theta) - g_i(\hat\theta)] / p_i}{g_0(theta) + sum_i
 #'   g_i(theta-hat) + (1/n) sum_S [g_i(theta) - g_i(theta-hat)]/p_i} (Baker,
 #'   Fearnhead, Fox & Nemeth, 2019, section 3). In a generalised linear model
 #'   one stored number for each row makes it as cheap as the simple estimate.
 #' * `gradient_saga()`: \eqn{g_0(\theta) + A + \frac1n \sum_{i \in S}
-#'   [g_i(\theta) - a_i] / p_i}{g_0(theta) + A + (1/n) sum_S [g_i(theta) - a_i] /
-#'   p_i}, \eqn{A = \sum_i a_i}, after which \eqn{a_i \leftarrow
+#'   [g_i(\theta) - a_i] / p_i}{g_0(theta) + A + (1/n) sum_S [g_i(theta) - a_i]
+#'   / p_i}, \eqn{A = \sum_i a_i}, after which \eqn{a_i \leftarrow
 #'   g_i(\theta)}{a_i <- g_i(theta)} for the rows drawn (Defazio, Bach &
-#'   Lacoste-Julien, 2014; Baker et al., 2019, section 2.3). A row that was drawn
-#'   twice changes \eqn{A} once.
+#'   Lacoste-Julien, 2014; Baker et al., 2019, section 2.3). A row that was
+#'   drawn twice changes \eqn{A} once.
 #' * `gradient_svrg()`: control variates whose reference moves to the current
 #'   \eqn{\theta} every `refresh` estimates, at the cost of one pass over the
 #'   data (Johnson & Zhang, 2013). There the estimate is the exact gradient.
 #' * `gradient_full()`: the exact gradient, from all rows.
 #'
-#' The tables of `gradient_saga()` belong to a chain, are part of what a fit saves,
-#' and hold one number for each row of a generalised linear model (two with a
-#' sampled `sigma`), \eqn{n\_dim}{n_dim} numbers for each row of other models.
-#' `gradient_svrg()` keeps two vectors: it computes the gradients at its reference
-#' again, in the same visit of a row.
+#' The tables of `gradient_saga()` belong to a chain, are part of what a fit
+#' saves, and hold one number for each row of a generalised linear model (two
+#' with a sampled `sigma`), \eqn{n\_dim}{n_dim} numbers for each row of other
+#' models. `gradient_svrg()` keeps two vectors: it computes the gradients at its
+#' reference again, in the same visit of a row.
 #'
 #' Counts of passes over the data include those that make a table or move a
 #' reference.
@@ -55,15 +56,15 @@
 #' `tall_error_input` if `at` is not as described or, once the model is known,
 #' has the wrong length; `tall_error_unsupported` if the tables of
 #' `gradient_saga()` would take more memory than `memory_limit`.
-#' @references
-#' Baker, Fearnhead, Fox & Nemeth (2019). Control variates for stochastic gradient
-#' MCMC. *Statistics and Computing* 29, 599-615.
+#' @references Baker, Fearnhead, Fox & Nemeth (2019). Control variates for
+#' stochastic gradient MCMC. *Statistics and Computing* 29, 599-615.
 #'
-#' Defazio, Bach & Lacoste-Julien (2014). SAGA: a fast incremental gradient method
-#' with support for non-strongly convex composite objectives. *NeurIPS* 27.
+#' Defazio, Bach & Lacoste-Julien (2014). SAGA: a fast incremental gradient
+#' method with support for non-strongly convex composite objectives.
+#' *NeurIPS* 27.
 #'
-#' Johnson & Zhang (2013). Accelerating stochastic gradient descent using predictive
-#' variance reduction. *NeurIPS* 26.
+#' Johnson & Zhang (2013). Accelerating stochastic gradient descent using
+#' predictive variance reduction. *NeurIPS* 26.
 #'
 #' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
 #' gradient Langevin dynamics. *AISTATS*.
@@ -106,7 +107,11 @@ gradient_saga <- function(
 #' @rdname gradients
 #' @export
 gradient_svrg <- function(refresh = NULL) {
-  new_spec("gradient", "svrg", refresh = check_count(refresh, allow_null = TRUE))
+  new_spec(
+    "gradient",
+    "svrg",
+    refresh = check_count(refresh, allow_null = TRUE)
+  )
 }
 
 #' @rdname gradients
@@ -157,8 +162,8 @@ check_table_size <- function(spec, context, call) {
       x = "It stores {count_noun(per_row, 'number')} for each of
            {count_noun(context$n_data, 'row')}, in {count_noun(context$chains,
            'chain')}.",
-      i = "Use {.fn gradient_svrg} or {.fn gradient_cv}, which store no table, or
-           raise {.arg memory_limit}."
+      i = "Use {.fn gradient_svrg} or {.fn gradient_cv}, which store no table,
+           or raise {.arg memory_limit}."
     ),
     bytes = bytes,
     limit = limit,

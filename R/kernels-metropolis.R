@@ -345,8 +345,8 @@ check_schedule <- function(kernel, schedule, call) {
   }
   abort_tall(
     "unsupported",
-    "{.fn kernel_{kernel$name}} takes no schedule but {.fn schedule_constant}: an
-     exact kernel needs no decay.",
+    "{.fn kernel_{kernel$name}} takes no schedule but {.fn schedule_constant}:
+     an exact kernel needs no decay.",
     call = call
   )
 }
@@ -383,8 +383,8 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
   given <- paste0("gradient_", gradient$name)
   if (kernel_info(kernel)$needs_full_gradient) {
     reason <- if (isTRUE(kernel$args$exact)) {
-      "{.code {name}(exact = TRUE)} needs the exact gradient, which the law of its
-       momenta is centred at"
+      "{.code {name}(exact = TRUE)} needs the exact gradient, which the law of
+       its momenta is centred at"
     } else {
       "{.fn {name}} needs the exact gradient in every step of a trajectory"
     }

@@ -15,10 +15,10 @@
 #'   estimated variance of the gradient noise out of the injected noise;
 #'   `"extreme"`: inject no noise, which does **not** sample the posterior.
 #' @param integrator (string) `"euler"` or `"leimkuhler-matthews"`, see below.
-#' @param noise_smoothing (number in (0, 1\]) The weight \eqn{\beta} of the newest
-#'   minibatch in the running average of the gradient noise's variance. A gradient
-#'   from all rows has no noise: it is corrected for none, and the average goes on
-#'   after it.
+#' @param noise_smoothing (number in (0, 1\]) The weight \eqn{\beta} of the
+#'   newest minibatch in the running average of the gradient noise's variance. A
+#'   gradient from all rows has no noise: it is corrected for none, and the
+#'   average goes on after it.
 #'
 #' @details
 #' With \eqn{\hat g}{g} the estimated gradient of the log posterior and
@@ -36,18 +36,17 @@
 #' \eqn{\sqrt{\max(0, 1 - h \tau^2 / 4)}}{sqrt(max(0, 1 - h tau^2 / 4))} in each
 #' coordinate, \eqn{\tau^2}{tau^2} the variance of \eqn{\hat g}{g}: the average
 #' of the variances within the minibatches, with the factor \eqn{N/\sqrt n} that
-#' the paper's Algorithm 3 leaves out. The Leimkuhler-Matthews
-#' form divides by \eqn{4 - h} instead of 4 where the coordinates are whitened.
-#' `"modified"` (Vollmer, Zygalakis & Teh, 2016) scales \eqn{\xi}{xi} by \eqn{\max(0,
-#' 1 - h \tau^2 / 8)}{max(0, 1 - h tau^2 / 8)}, so that the noise adds up to \eqn{h +
+#' the paper's Algorithm 3 leaves out. The Leimkuhler-Matthews form divides by
+#' \eqn{4 - h} instead of 4 where the coordinates are whitened. `"modified"`
+#' (Vollmer, Zygalakis & Teh, 2016) scales \eqn{\xi}{xi} by \eqn{\max(0, 1 - h
+#' \tau^2 / 8)}{max(0, 1 - h tau^2 / 8)}, so that the noise adds up to \eqn{h +
 #' O(h^3)}.
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()].
-#' @section Conditions:
-#' `tall_error_input` if an argument is not as described; a step size of zero is
-#' refused, because the chain would not move.
-#' When the run starts, `tall_error_unsupported` if a variant needs the variance of
-#' the gradient noise and minibatches have one row.
+#' @section Conditions: `tall_error_input` if an argument is not as described; a
+#' step size of zero is refused, because the chain would not move. When the run
+#' starts, `tall_error_unsupported` if a variant needs the variance of the
+#' gradient noise and minibatches have one row.
 #' @references
 #' Welling & Teh (2011). Bayesian learning via stochastic gradient Langevin
 #' dynamics. *ICML*.
@@ -112,53 +111,57 @@ check_step_sizes <- function(step_size, call = caller_env()) {
 
 #' Barker kernels
 #'
-#' `kernel_sgbd()` is stochastic gradient Barker dynamics: every coordinate moves by
-#' a random increment whose sign, not whose size, depends on the gradient, so that
-#' no gradient can throw the chain out.
+#' `kernel_sgbd()` is stochastic gradient Barker dynamics: every coordinate
+#' moves by a random increment whose sign, not whose size, depends on the
+#' gradient, so that no gradient can throw the chain out.
 #'
-#' @param sigma (positive number, or a vector with one value for each coordinate) The
-#'   size of an increment.
-#' @param variant (string) `"vanilla"`; `"corrected"`: undo what gradient noise does to
-#'   the probability of the sign; `"extreme"`: always along the gradient, which does
-#'   **not** sample the posterior.
-#' @param noise (string) `"bimodal"`: increments \eqn{N(\sigma, (0.1 \sigma)^2)}, or
-#'   `"normal"`: \eqn{N(0, \sigma^2)}.
-#' @param noise_smoothing (number in (0, 1\]) The weight of the newest minibatch in the
-#'   running average of the gradient noise's variance, see [kernel_sgld()].
+#' @param sigma (positive number, or a vector with one value for each
+#'   coordinate) The size of an increment.
+#' @param variant (string) `"vanilla"`; `"corrected"`: undo what gradient noise
+#'   does to the probability of the sign; `"extreme"`: always along the
+#'   gradient, which does **not** sample the posterior.
+#' @param noise (string) `"bimodal"`: increments \eqn{N(\sigma, (0.1
+#'   \sigma)^2)}, or `"normal"`: \eqn{N(0, \sigma^2)}.
+#' @param noise_smoothing (number in (0, 1\]) The weight of the newest minibatch
+#'   in the running average of the gradient noise's variance, see
+#'   [kernel_sgld()].
 #' @param constant (positive number) \eqn{K} below.
-#' @param adaptive (`TRUE` or `FALSE`) Set the size of each coordinate's increments during
-#'   warmup to \eqn{K / (q \tau_j)}{K / (q tau_j)}, at most `sigma`, then freeze it?
-#'   \eqn{q} is the 0.99 quantile of an increment over its size, so that 99 percent of
-#'   proposals stay within the noise tolerance. The sizes found are the element
-#'   `step_sizes` of the fit, chains x coordinates, and in [noise_tolerance()].
+#' @param adaptive (`TRUE` or `FALSE`) Set the size of each coordinate's
+#'   increments during warmup to \eqn{K / (q \tau_j)}{K / (q tau_j)}, at most
+#'   `sigma`, then freeze it? \eqn{q} is the 0.99 quantile of an increment over
+#'   its size, so that 99 percent of proposals stay within the noise tolerance.
+#'   The sizes found are the element `step_sizes` of the fit, chains x
+#'   coordinates, and in [noise_tolerance()].
 #'
-#' @details
-#' In coordinate \eqn{j}, with the increment \eqn{w} and the gradient estimate
-#' \eqn{\hat g_j}{g_j} (Mauri & Zanella, 2024, Algorithms 1 to 6): \eqn{\theta_j + b w},
-#' with \eqn{b = 1} with probability
+#' @details In coordinate \eqn{j}, with the increment \eqn{w} and the gradient
+#' estimate \eqn{\hat g_j}{g_j} (Mauri & Zanella, 2024, Algorithms 1 to 6):
+#' \eqn{\theta_j + b w}, with \eqn{b = 1} with probability
 #'
 #' * vanilla: \eqn{p = 1 / (1 + \exp(-w \hat g_j))}{p = 1 / (1 + exp(-w g_j))};
-#' * corrected: the same with \eqn{\hat g_j}{g_j} times \eqn{K / \sqrt{K^2 - \tau_j^2
-#'   w^2}}{K / sqrt(K^2 - tau_j^2 w^2)} where \eqn{|w| < K / \tau_j}{|w| < K / tau_j},
-#'   else by the sign of \eqn{w \hat g_j}{w g_j};
-#' * extreme: by that sign. As \eqn{\sigma}{sigma} falls the variance of a coordinate tends to
-#'   \eqn{\sigma \tau_j / (4 \phi(0))}{sigma tau_j / (4 phi(0))} times the posterior's: right
-#'   where the noise is just at the tolerance, \eqn{4 \phi(0) / \sigma}{4 phi(0) / sigma},
-#'   and zero without noise.
+#' * corrected: the same with \eqn{\hat g_j}{g_j} times \eqn{K / \sqrt{K^2 -
+#'   \tau_j^2 w^2}}{K / sqrt(K^2 - tau_j^2 w^2)} where \eqn{|w| < K /
+#'   \tau_j}{|w| < K / tau_j}, else by the sign of \eqn{w \hat g_j}{w g_j};
+#' * extreme: by that sign. As \eqn{\sigma}{sigma} falls the variance of a
+#'   coordinate tends to \eqn{\sigma \tau_j / (4 \phi(0))}{sigma tau_j / (4
+#'   phi(0))} times the posterior's: right where the noise is just at the
+#'   tolerance, \eqn{4 \phi(0) / \sigma}{4 phi(0) / sigma}, and zero without
+#'   noise.
 #'
-#' \eqn{\tau_j}{tau_j} is the standard deviation of \eqn{\hat g_j}{g_j} with its factor
-#' \eqn{N / \sqrt n}, which Algorithms 3 and 6 of the paper leave out; its average is over
-#' variances, where the authors' program averages standard deviations. The correction is
-#' only approximately unbiased below the tolerance: near it the variance is up to 6.6
-#' percent too large with \eqn{K = 1.702} (best over all \eqn{w}), less with \eqn{K = 4
-#' \phi(0) = 1.596} (exact slope at zero).
+#' \eqn{\tau_j}{tau_j} is the standard deviation of \eqn{\hat g_j}{g_j} with its
+#' factor \eqn{N / \sqrt n}, which Algorithms 3 and 6 of the paper leave out;
+#' its average is over variances, where the authors' program averages standard
+#' deviations. The correction is only approximately unbiased below the
+#' tolerance: near it the variance is up to 6.6 percent too large with \eqn{K
+#' = 1.702} (best over all \eqn{w}), less with \eqn{K = 4 \phi(0) = 1.596}
+#' (exact slope at zero).
 #'
-#' A schedule multiplies \eqn{\sigma^2}, as it does the step size of [kernel_sgld()].
+#' A schedule multiplies \eqn{\sigma^2}, as it does the step size of
+#' [kernel_sgld()].
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()].
-#' @section Conditions:
-#' `tall_error_input` if an argument is not as described; when the run starts,
-#' `tall_error_unsupported` if a variance is needed and minibatches have one row.
+#' @section Conditions: `tall_error_input` if an argument is not as described;
+#' when the run starts, `tall_error_unsupported` if a variance is needed and
+#' minibatches have one row.
 #' @references
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
 #' Barker dynamics. *AISTATS*.
@@ -246,8 +249,8 @@ compile_spec.tall_kernel_sgbd <- function(
   member("sgbd", args)
 }
 
-# What a kernel asks of the rest of a run, as its table in src/kernels/ says: see
-# `enum tb_kernel_flag`. Options count, sizes do not.
+# What a kernel asks of the rest of a run, as its table in src/kernels/ says:
+# see `enum tb_kernel_flag`. Options count, sizes do not.
 kernel_info <- function(kernel) {
   n_dim <- max(1, lengths(kernel$args))
   compiled <- compile_spec(kernel, list(n_dim = n_dim, is_whitened = FALSE))
@@ -326,7 +329,8 @@ kernel_text <- function(kernel, fit) {
 
 #' @export
 kernel_text.tall_kernel_sgld <- function(kernel, fit) {
-  name <- if (kernel$args$integrator == "euler") "SGLD" else "Leimkuhler-Matthews"
+  is_euler <- kernel$args$integrator == "euler"
+  name <- if (is_euler) "SGLD" else "Leimkuhler-Matthews"
   variant_text(name, kernel)
 }
 

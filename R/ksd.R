@@ -3,90 +3,92 @@
 
 #' Kernel Stein discrepancy
 #'
-#' Measures how far draws are from the posterior by the gradients of its logarithm
-#' alone: unlike R-hat and effective sample sizes it sees that a chain has converged
-#' to a wrong distribution.
+#' Measures how far draws are from the posterior by the gradients of its
+#' logarithm alone: unlike R-hat and effective sample sizes it sees that a chain
+#' has converged to a wrong distribution.
 #'
-#' @param draws (numeric matrix of K draws x n_dim, draws object of \pkg{posterior}, or
-#'   [`tall_fit`][tall_fit]) The draws, of unconstrained parameters. Of a fit the
-#'   parameters are taken as they were sampled: `log_sigma`, not `sigma`.
-#' @param gradient (numeric matrix of K x n_dim, `tall_model`, `"kept"` or `NULL`)
-#'   Gradients of the **log posterior** at the draws (not of its negative). A model:
-#'   its exact gradients, one pass over the data for each of at most `max_draws`
-#'   draws. `"kept"`: those that
-#'   a run with `keep = c("draws", "gradients")` left, for free, but noisy unless it
-#'   ran on full gradients. `NULL`: the model of the fit.
+#' @param draws (numeric matrix of K draws x n_dim, draws object of
+#'   \pkg{posterior}, or [`tall_fit`][tall_fit]) The draws, of unconstrained
+#'   parameters. Of a fit the parameters are taken as they were sampled:
+#'   `log_sigma`, not `sigma`.
+#' @param gradient (numeric matrix of K x n_dim, `tall_model`, `"kept"` or
+#'   `NULL`) Gradients of the **log posterior** at the draws (not of its
+#'   negative). A model: its exact gradients, one pass over the data for each of
+#'   at most `max_draws` draws. `"kept"`: those that a run with `keep =
+#'   c("draws", "gradients")` left, for free, but noisy unless it ran on full
+#'   gradients. `NULL`: the model of the fit.
 #' @param c (positive number) The scale of the kernel.
 #' @param beta (number between -1 and 0, exclusive) Its exponent.
 #' @param form (string) `"vector"` or `"coordinate"`, see Details.
-#' @param prefixes (whole numbers or `NULL`) Numbers of draws: the discrepancy of the
-#'   first so many, for each. Draws of several chains are taken iteration by
-#'   iteration.
-#' @param diagonal (`TRUE` or `FALSE`) Keep the terms that compare a draw with itself?
-#'   See the section on noise.
+#' @param prefixes (whole numbers or `NULL`) Numbers of draws: the discrepancy
+#'   of the first so many, for each. Draws of several chains are taken iteration
+#'   by iteration.
+#' @param diagonal (`TRUE` or `FALSE`) Keep the terms that compare a draw with
+#'   itself? See the section on noise.
 #' @param max_draws (whole number of at least 2, or `Inf`) How many draws exact
-#'   gradients are computed at, each with the arithmetic of a pass over the data: of
-#'   more, evenly spaced ones are taken and a message says so. Gradients that are there
-#'   already (a matrix, `"kept"`) are all used, as are the draws of `prefixes`.
+#'   gradients are computed at, each with the arithmetic of a pass over the
+#'   data: of more, evenly spaced ones are taken and a message says so.
+#'   Gradients that are there already (a matrix, `"kept"`) are all used, as are
+#'   the draws of `prefixes`.
 #' @param covariance (numeric matrix of n_dim x n_dim, or `NULL`) Compare in the
-#'   coordinates \eqn{L^{-1} \theta}{L^-1 theta}, where \eqn{L L^T} is this matrix.
+#'   coordinates \eqn{L^{-1} \theta}{L^-1 theta}, where \eqn{L L^T} is this
+#'   matrix.
 #' @param cores (whole number) Threads. The result does not depend on it.
 #'
-#' @details
-#' With \eqn{b_k = \nabla \log \pi(\theta_k)}{b_k = grad log pi(theta_k)}, \eqn{u =
-#' \theta_k - \theta_l}{u = theta_k - theta_l}, \eqn{q = c^2 + \|u\|^2}{q = c^2 +
+#' @details With \eqn{b_k = \nabla \log \pi(\theta_k)}{b_k = grad log
+#' pi(theta_k)}, \eqn{u = \theta_k - \theta_l}{u = theta_k - theta_l}, \eqn{q =
+#' c^2 + \|u\|^2}{q = c^2 +
 #' ||u||^2} and the inverse multiquadric kernel \eqn{q^\beta}{q^beta},
 #' \deqn{k_j(k, l) = b_{kj} b_{lj} q^\beta + 2 \beta q^{\beta - 1} u_j (b_{lj} -
-#' b_{kj}) - 2 \beta q^{\beta - 1} - 4 \beta (\beta - 1) q^{\beta - 2} u_j^2,}{k_j(k,
-#' l) = b_kj b_lj q^beta + 2 beta q^(beta-1) u_j (b_lj - b_kj) - 2 beta q^(beta-1) - 4
-#' beta (beta-1) q^(beta-2) u_j^2,}
-#' whose mean over independent draws of the posterior is zero for \eqn{k \neq l}{k !=
-#' l}. The vector form is
-#' \eqn{\sqrt{K^{-2} \sum_{k, l} \sum_j k_j(k, l)}}{sqrt(K^-2 sum_kl sum_j k_j(k,
-#' l))}; the coordinate form \eqn{\sum_j \sqrt{K^{-2} \sum_{k, l} k_j(k,
-#' l)}}{sum_j sqrt(K^-2 sum_kl k_j(k, l))} is eq. 20 of Putcha, Nemeth & Fearnhead
-#' (2023), whose program computes the vector form, from gradients of the negative log
-#' posterior: its terms that are linear in them have the wrong sign.
+#' b_{kj}) - 2 \beta q^{\beta - 1} - 4 \beta (\beta - 1) q^{\beta - 2}
+#' u_j^2,}{k_j(k, l) = b_kj b_lj q^beta + 2 beta q^(beta-1) u_j (b_lj - b_kj) -
+#' 2 beta q^(beta-1) - 4 beta (beta-1) q^(beta-2) u_j^2,} whose mean over
+#' independent draws of the posterior is zero for \eqn{k \neq l}{k != l}. The
+#' vector form is \eqn{\sqrt{K^{-2} \sum_{k, l} \sum_j k_j(k, l)}}{sqrt(K^-2
+#' sum_kl sum_j k_j(k, l))}; the coordinate form \eqn{\sum_j \sqrt{K^{-2}
+#' \sum_{k, l} k_j(k, l)}}{sum_j sqrt(K^-2 sum_kl k_j(k, l))} is eq. 20 of
+#' Putcha, Nemeth & Fearnhead (2023), whose program computes the vector form,
+#' from gradients of the negative log posterior: its terms that are linear in
+#' them have the wrong sign.
 #'
-#' The kernel compares distances with \eqn{c}. Posteriors of tall data are narrow:
-#' with \eqn{c = 1} in the units of the parameters the discrepancy is then little
-#' more than the norm of the average gradient. Give `covariance`, for instance the
-#' inverse of the Hessian at the mode, to compare in standard deviations. For K
-#' independent draws of a standard normal in d dimensions its square is then about
-#' 2 d / K with \eqn{\beta = -1/2}.
+#' The kernel compares distances with \eqn{c}. Posteriors of tall data are
+#' narrow: with \eqn{c = 1} in the units of the parameters the discrepancy is
+#' then little more than the norm of the average gradient. Give `covariance`,
+#' for instance the inverse of the Hessian at the mode, to compare in standard
+#' deviations. For K independent draws of a standard normal in d dimensions its
+#' square is then about 2 d / K with \eqn{\beta = -1/2}.
 #'
 #' The cost is \eqn{3 K^2 d} multiplications through BLAS, in blocks; the memory
 #' beyond a few copies of the draws is constant.
 #'
-#' @section What it is blind to:
-#' Discrepancies see the posterior through its gradients only: weights of modes
-#' that are far apart hardly matter to them, so that draws of one mode out of two
-#' can score well. [ksd()] compares all pairs and vanishes in the limit for the
-#' posterior alone (with \eqn{\beta > -1}), at a cost quadratic in the draws; in
-#' many dimensions its value is mostly the Monte Carlo error of the diagonal, so
-#' that small biases need many draws. [fssd()] is linear in the draws and looks in a
-#' few locations only: a fault of the draws where no location is near goes unseen,
-#' and locations drawn from draws that are themselves wrong are where these draws
-#' are, not where they are missing. Both mix bias with Monte Carlo error: a chain
-#' that moves slowly and one that is biased can have the same discrepancy.
+#' @section What it is blind to: Discrepancies see the posterior through its
+#' gradients only: weights of modes that are far apart hardly matter to them, so
+#' that draws of one mode out of two can score well. [ksd()] compares all pairs
+#' and vanishes in the limit for the posterior alone (with \eqn{\beta > -1}), at
+#' a cost quadratic in the draws; in many dimensions its value is mostly the
+#' Monte Carlo error of the diagonal, so that small biases need many draws.
+#' [fssd()] is linear in the draws and looks in a few locations only: a fault of
+#' the draws where no location is near goes unseen, and locations drawn from
+#' draws that are themselves wrong are where these draws are, not where they are
+#' missing. Both mix bias with Monte Carlo error: a chain that moves slowly and
+#' one that is biased can have the same discrepancy.
 #'
-#' @section Noisy gradients:
-#' An unbiased estimate \eqn{\hat g}{g-hat} adds \eqn{c^{2 \beta} \,
-#' \mathrm{tr\,Cov}(\hat g) / K}{c^(2 beta) tr Cov(g-hat) / K} to the square of the
-#' vector form, through the terms of a draw with itself; and as later draws depend on
-#' the noise, the others are biased too. `diagonal = FALSE` leaves out
-#' the former and divides by \eqn{K (K - 1)}, which makes the square an unbiased
-#' estimate for independent draws, one that may be negative: the result is then 0.
-#' Discrepancies from noisy gradients are labelled so.
+#' @section Noisy gradients: An unbiased estimate \eqn{\hat g}{g-hat} adds
+#' \eqn{c^{2 \beta} \, \mathrm{tr\,Cov}(\hat g) / K}{c^(2 beta) tr Cov(g-hat) /
+#' K} to the square of the vector form, through the terms of a draw with itself;
+#' and as later draws depend on the noise, the others are biased too. `diagonal
+#' = FALSE` leaves out the former and divides by \eqn{K (K - 1)}, which makes
+#' the square an unbiased estimate for independent draws, one that may be
+#' negative: the result is then 0. Discrepancies from noisy gradients are
+#' labelled so.
 #'
 #' @return A number, with the attribute `gradient = "noisy"` if it is from noisy
 #'   gradients; with `prefixes` a data frame of `draws`, `ksd` and `gradient`
-#'   (`"exact"`, `"noisy"` or `"given"`). Weights of the draws are used if there are
-#'   any.
-#' @section Conditions:
-#' `tall_error_input` for fewer than two draws, missing values, or gradients that do
-#' not match the draws; `tall_error_unsupported` if the fit kept no gradients;
-#' `tall_error_stale` if the model is gone.
+#'   (`"exact"`, `"noisy"` or `"given"`). Weights of the draws are used if there
+#'   are any.
+#' @section Conditions: `tall_error_input` for fewer than two draws, missing
+#' values, or gradients that do not match the draws; `tall_error_unsupported` if
+#' the fit kept no gradients; `tall_error_stale` if the model is gone.
 #' @references
 #' Gorham & Mackey (2017). Measuring sample quality with kernels. *ICML*.
 #'
@@ -122,7 +124,15 @@ ksd <- function(
   if (!is.null(prefixes)) {
     max_draws <- Inf
   }
-  problem <- stein_problem(draws, gradient, c, beta, covariance, call, max_draws)
+  problem <- stein_problem(
+    draws,
+    gradient,
+    c,
+    beta,
+    covariance,
+    call,
+    max_draws
+  )
   form <- check_choice(form, c("vector", "coordinate"))
   n <- ncol(problem$theta)
   prefixes <- check_prefixes(prefixes, n)
@@ -148,9 +158,10 @@ ksd <- function(
   data.frame(draws = prefixes, ksd = value, gradient = problem$label)
 }
 
-# What a Stein discrepancy is made of, checked. theta, score: n_dim x n_draw, chain
-# after chain, in the coordinates of `covariance`, whose root is R'R; `order` goes
-# through them iteration by iteration. max_draws: where gradients are to be computed.
+# What a Stein discrepancy is made of, checked. theta, score: n_dim x n_draw,
+# chain after chain, in the coordinates of `covariance`, whose root is R'R;
+# `order` goes through them iteration by iteration. max_draws: where gradients
+# are to be computed.
 stein_problem <- function(
   draws,
   gradient,
@@ -198,8 +209,8 @@ stein_problem <- function(
   problem
 }
 
-# Squares of the discrepancy: a row for each coordinate, or one; a column for each
-# prefix. theta, score: n_dim x n_draw.
+# Squares of the discrepancy: a row for each coordinate, or one; a column for
+# each prefix. theta, score: n_dim x n_draw.
 ksd_squares <- function(
   theta,
   score,
@@ -250,7 +261,11 @@ check_prefixes <- function(prefixes, n, call = caller_env()) {
   unname(prefixes)
 }
 
-check_max_draws <- function(max_draws, arg = caller_arg(max_draws), call = caller_env()) {
+check_max_draws <- function(
+  max_draws,
+  arg = caller_arg(max_draws),
+  call = caller_env()
+) {
   if (identical(max_draws, Inf)) {
     return(max_draws)
   }
@@ -278,7 +293,12 @@ thin_points <- function(points, max_draws) {
 }
 
 # Upper triangular R, R'R = covariance.
-covariance_root <- function(covariance, n_dim, arg = "covariance", call = caller_env()) {
+covariance_root <- function(
+  covariance,
+  n_dim,
+  arg = "covariance",
+  call = caller_env()
+) {
   check_covariance(covariance, n_dim, arg = arg, call = call)
   chol(unname(covariance))
 }
@@ -374,7 +394,8 @@ point_gradients <- function(points, gradient, call = caller_env()) {
       )
     }
     label <- if (fit$gradient$name == "full") "exact" else "noisy"
-    return(list(values = kept_gradients(fit, "`gradient = NULL`", call), label = label))
+    values <- kept_gradients(fit, "`gradient = NULL`", call)
+    return(list(values = values, label = label))
   }
   check_matrix(
     gradient,
@@ -395,8 +416,8 @@ kept_gradients <- function(fit, otherwise, call) {
       c(
         "The fit kept no gradients.",
         i = "Run again with {.code keep = c(\"draws\", \"gradients\")}.",
-        i = "Or use exact ones ({otherwise}), at the cost of a pass over the data
-             for each draw."
+        i = "Or use exact ones ({otherwise}), at the cost of a pass over the
+             data for each draw."
       ),
       argument = "gradient",
       call = call
@@ -416,8 +437,11 @@ check_coordinates <- function(theta, model, call) {
     abort_input(
       c(
         "{.arg draws} must be of the {count_noun(model$n_dim, 'parameter')} that
-         the model is sampled in, not of {count_noun(ncol(theta), 'variable')}.",
-        i = if (is_natural) "They are {wanted}. A fit can be given instead."
+         the model is sampled in, not of
+         {count_noun(ncol(theta), 'variable')}.",
+        i = if (is_natural) {
+          "They are {wanted}. A fit can be given instead."
+        }
       ),
       argument = "draws",
       expected = model$coordinates,

@@ -2,8 +2,8 @@
 
 #' Pointwise log likelihood
 #'
-#' Method for the generic of \pkg{rstantools}: as a matrix, or as a function of rows
-#' and draws, which is what tall data need.
+#' Method for the generic of \pkg{rstantools}: as a matrix, or as a function of
+#' rows and draws, which is what tall data need.
 #'
 #' @inheritParams posterior-predict
 #' @param pointwise (`TRUE` or `FALSE`) Return a function instead of a matrix?
@@ -12,9 +12,10 @@
 #' The constants of the densities are included, so that models can be compared.
 #' Observation weights multiply the log likelihood; trials are trials.
 #'
-#' The function form has the arguments `data_i`, a matrix of row numbers with one
-#' column, and `draws`, and carries both in full as attributes `data` and `draws`:
-#' `loo::loo_subsample(f, data = attr(f, "data"), draws = attr(f, "draws"))`.
+#' The function form has the arguments `data_i`, a matrix of row numbers with
+#' one column, and `draws`, and carries both in full as attributes `data` and
+#' `draws`: `loo::loo_subsample(f, data = attr(f, "data"), draws = attr(f,
+#' "draws"))`.
 #'
 #' @return A matrix with a row for each draw and a column for each observation;
 #'   with `pointwise = TRUE` a function.
@@ -77,9 +78,9 @@ log_lik_function <- function(fit, seen, chosen) {
   )
 }
 
-# f(rows, theta, sigma) as a function of (data_i, draws). For its approximation loo
-# asks for one row after the other at few draws: that is answered for all rows at
-# the first call.
+# f(rows, theta, sigma) as a function of (data_i, draws). For its approximation
+# loo asks for one row after the other at few draws: that is answered for all
+# rows at the first call.
 loo_function <- function(fit, n, chosen, f) {
   draws <- cbind(chosen$theta, chosen$sigma)
   coefficients <- seq_len(fit$n_coef)
@@ -257,38 +258,38 @@ new_weights <- function(fit, newdata, call) {
 
 #' Leave-one-out cross-validation
 #'
-#' Methods for the generics of \pkg{loo}. With tall data the expected log predictive
-#' density is estimated from a random subsample of observations (Magnusson, Andersen,
-#' Jonasson & Vehtari, 2020): its cost does not grow with rows x draws.
+#' Methods for the generics of \pkg{loo}. With tall data the expected log
+#' predictive density is estimated from a random subsample of observations
+#' (Magnusson, Andersen, Jonasson & Vehtari, 2020): its cost does not grow with
+#' rows x draws.
 #'
 #' @param x (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or [tall_nn()],
 #'   which kept its data.
-#' @param observations (whole number, integer vector, result of an earlier `loo()`,
-#'   or `NULL`) How many observations to subsample, or which, or those of another
-#'   fit to compare with. `NULL`, or data of at most 1,000 rows: all of them.
-#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
-#'   two names for one argument. `NULL`: all.
+#' @param observations (whole number, integer vector, result of an earlier
+#'   `loo()`, or `NULL`) How many observations to subsample, or which, or those
+#'   of another fit to compare with. `NULL`, or data of at most 1,000 rows: all
+#'   of them.
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
+#'   spaced; two names for one argument. `NULL`: all.
 #' @param cores (whole number) As in [loo::loo()].
-#' @param seed (whole number or `NULL`) Seed of the subsample. `NULL` goes on with R's
-#'   generator.
+#' @param seed (whole number or `NULL`) Seed of the subsample. `NULL` goes on
+#'   with R's generator.
 #' @param ... Passed on to [loo::loo_subsample()], or to [loo::loo()] where all
 #'   observations are used.
 #'
-#' @details
-#' The log likelihood at the posterior mean serves as the approximation for the
-#' observations that are not in the subsample (`loo_approximation = "plpd"`), with
-#' the difference estimator; pass others through `...`. The mean of a network's
-#' weights is no network: for [tall_nn()] it is the log predictive density over 10
-#' draws (`"lpd"`) that serves.
+#' @details The log likelihood at the posterior mean serves as the approximation
+#' for the observations that are not in the subsample (`loo_approximation =
+#' "plpd"`), with the difference estimator; pass others through `...`. The mean
+#' of a network's weights is no network: for [tall_nn()] it is the log
+#' predictive density over 10 draws (`"lpd"`) that serves.
 #'
-#' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`, what
-#'   [loo::waic()] returns.
-#' @section Conditions:
-#' `tall_error_stale` if the fit did not keep its data; `tall_error_memory` if all
-#' observations are asked for and rows x draws exceeds 5e7 numbers.
-#' @references
-#' Magnusson, Andersen, Jonasson & Vehtari (2020). Leave-one-out cross-validation
-#' for Bayesian model comparison in large data. *AISTATS*.
+#' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`,
+#'   what [loo::waic()] returns.
+#' @section Conditions: `tall_error_stale` if the fit did not keep its data;
+#' `tall_error_memory` if all observations are asked for and rows x draws
+#' exceeds 5e7 numbers.
+#' @references Magnusson, Andersen, Jonasson & Vehtari (2020). Leave-one-out
+#' cross-validation for Bayesian model comparison in large data. *AISTATS*.
 #' @examplesIf requireNamespace("loo", quietly = TRUE)
 #' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
 #' loo::loo(fit)

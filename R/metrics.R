@@ -7,22 +7,20 @@
 #'
 #' @param draws (numeric matrix of draws x variables, draws object of
 #'   \pkg{posterior}, or [`tall_fit`][tall_fit]) The draws.
-#' @param mean (numeric vector) Mean \eqn{\mu} of the posterior. With names, in any
-#'   order.
+#' @param mean (numeric vector) Mean \eqn{\mu} of the posterior. With names, in
+#'   any order.
 #' @param covariance (numeric matrix) Its covariance \eqn{\Sigma}.
 #'
-#' @details
-#' With \eqn{m} and \eqn{S} the mean and covariance of the draws in d dimensions,
-#' \deqn{KL(N(m, S) \| N(\mu, \Sigma)) = \frac12 \left[\mathrm{tr}(\Sigma^{-1} S) +
-#' (m - \mu)^T \Sigma^{-1} (m - \mu) - d + \log\frac{|\Sigma|}{|S|}\right].}{
-#' KL(N(m, S) || N(mu, Sigma)) = 1/2 [tr(Sigma^-1 S) + (m - mu)' Sigma^-1 (m - mu) - d +
-#' log(|Sigma| / |S|)].}
-#' Of n independent draws of the posterior it is about \eqn{d (d + 3) / (4 n)}.
+#' @details With \eqn{m} and \eqn{S} the mean and covariance of the draws in d
+#' dimensions, \deqn{KL(N(m, S) \| N(\mu, \Sigma)) = \frac12
+#' \left[\mathrm{tr}(\Sigma^{-1} S) + (m - \mu)^T \Sigma^{-1} (m - \mu) - d +
+#' \log\frac{|\Sigma|}{|S|}\right].}{ KL(N(m, S) || N(mu, Sigma)) = 1/2
+#' [tr(Sigma^-1 S) + (m - mu)' Sigma^-1 (m - mu) - d + log(|Sigma| / |S|)].} Of
+#' n independent draws of the posterior it is about \eqn{d (d + 3) / (4 n)}.
 #'
 #' @return A number.
-#' @section Conditions:
-#' `tall_error_input` if the shapes do not match, or if there are not more draws than
-#' variables.
+#' @section Conditions: `tall_error_input` if the shapes do not match, or if
+#' there are not more draws than variables.
 #' @references
 #' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
 #' gradient Langevin dynamics. *AISTATS*.
@@ -78,8 +76,8 @@ draws_moments <- function(draws, arg = "draws", call = caller_env()) {
   list(n = nrow(points$draws), mean = moments$center, covariance = moments$cov)
 }
 
-# Where each of the d names `wanted` is among `given`; as they come where names are
-# others or there are none.
+# Where each of the d names `wanted` is among `given`; as they come where names
+# are others or there are none.
 variable_order <- function(wanted, given, d) {
   if (is.null(wanted) || is.null(given) || !setequal(wanted, given)) {
     return(seq_len(d))
@@ -92,16 +90,16 @@ variable_order <- function(wanted, given, d) {
 #' Errors of posterior means and variances against known ones.
 #'
 #' @inheritParams kl_gaussian
-#' @param mean,sd (numeric vectors) The exact posterior means and standard deviations.
-#' @param divisor (string) What errors of the variance are divided by: the variance, or
-#'   the `"sd"` as in the paper, which makes the result depend on the unit of the
-#'   variable.
+#' @param mean,sd (numeric vectors) The exact posterior means and standard
+#'   deviations.
+#' @param divisor (string) What errors of the variance are divided by: the
+#'   variance, or the `"sd"` as in the paper, which makes the result depend on
+#'   the unit of the variable.
 #'
-#' @details
-#' \eqn{|\bar\theta_j - E \theta_j| / \mathrm{sd}_j}{|mean_j - E theta_j| / sd_j} and
-#' \eqn{|\hat v_j - \mathrm{sd}_j^2| / \mathrm{sd}_j^2}{|v_j - sd_j^2| / sd_j^2}
-#' (Mauri & Zanella, 2024, eq. 40, where the latter is divided by
-#' \eqn{\mathrm{sd}_j}{sd_j}).
+#' @details \eqn{|\bar\theta_j - E \theta_j| / \mathrm{sd}_j}{|mean_j - E
+#' theta_j| / sd_j} and \eqn{|\hat v_j - \mathrm{sd}_j^2| /
+#' \mathrm{sd}_j^2}{|v_j - sd_j^2| / sd_j^2} (Mauri & Zanella, 2024, eq. 40,
+#' where the latter is divided by \eqn{\mathrm{sd}_j}{sd_j}).
 #'
 #' @return A data frame of `variable`, `mean` and `variance`.
 #' @section Conditions:
@@ -135,32 +133,34 @@ standardised_bias <- function(draws, mean, sd, divisor = c("variance", "sd")) {
 #' Log-loss and root mean squared error of held-out data, of single draws or of
 #' averages over them.
 #'
-#' @param object For predictions of your own: a numeric vector, or a matrix with a row
-#'   for each draw and a column for each held-out observation; for `log_loss()`
-#'   probabilities that the response is 1. Or a [`tall_fit`][tall_fit].
-#' @param y (numeric vector) The held-out responses; for `log_loss()` 0 or 1. Not
-#'   with a fit.
-#' @param newdata (`tall_model` or data frame) For a fit: the held-out data, a model
-#'   made from them with the same columns, or for [tall_glm()] a data frame with the
-#'   response. `rmse()` takes the data frame only.
-#' @param statistic (string) `"ergodic"`: one value, of predictions averaged over the
-#'   draws. `"draw"`: a value for each draw.
-#' @param range (two numbers or `NULL`) The range that predictions are clipped to.
+#' @param object For predictions of your own: a numeric vector, or a matrix with
+#'   a row for each draw and a column for each held-out observation; for
+#'   `log_loss()` probabilities that the response is 1. Or a
+#'   [`tall_fit`][tall_fit].
+#' @param y (numeric vector) The held-out responses; for `log_loss()` 0 or 1.
+#'   Not with a fit.
+#' @param newdata (`tall_model` or data frame) For a fit: the held-out data, a
+#'   model made from them with the same columns, or for [tall_glm()] a data
+#'   frame with the response. `rmse()` takes the data frame only.
+#' @param statistic (string) `"ergodic"`: one value, of predictions averaged
+#'   over the draws. `"draw"`: a value for each draw.
+#' @param range (two numbers or `NULL`) The range that predictions are clipped
+#'   to.
 #' @param ... Unused.
 #'
-#' @details
-#' With \eqn{T} the held-out observations and \eqn{p_i} the probability that the model
-#' gives to what was observed, \eqn{p_i = \hat p_i^{y_i} (1 - \hat p_i)^{1 -
-#' y_i}}{p_i = phat_i^y_i (1 - phat_i)^(1 - y_i)} for a response of 0 or 1, log-loss
-#' is \eqn{-\frac{1}{|T|} \sum_{i \in T} \log p_i}{-mean_i log p_i}, ergodic with the
-#' averages of the \eqn{p_i} (Mauri & Zanella, 2024, eq. 41, where the minus must
-#' stand before both of its terms). Root mean squared errors clip the predictions of
-#' each draw, then average them (eqs. 42 and 43).
+#' @details With \eqn{T} the held-out observations and \eqn{p_i} the probability
+#' that the model gives to what was observed, \eqn{p_i = \hat p_i^{y_i} (1 -
+#' \hat p_i)^{1 - y_i}}{p_i = phat_i^y_i (1 - phat_i)^(1 - y_i)} for a response
+#' of 0 or 1, log-loss is \eqn{-\frac{1}{|T|} \sum_{i \in T} \log p_i}{-mean_i
+#' log p_i}, ergodic with the averages of the \eqn{p_i} (Mauri & Zanella, 2024,
+#' eq. 41, where the minus must stand before both of its terms). Root mean
+#' squared errors clip the predictions of each draw, then average them (eqs. 42
+#' and 43).
 #'
 #' Along a run, [monitor_log_loss()] and [monitor_rmse()] do the same.
 #'
-#' @return A number, or for `statistic = "draw"` one for each draw, chain after chain.
-#'   Infinite where something impossible was observed.
+#' @return A number, or for `statistic = "draw"` one for each draw, chain after
+#'   chain. Infinite where something impossible was observed.
 #' @section Conditions:
 #' `tall_error_input` if shapes do not match, probabilities leave \[0, 1\] or
 #' the held-out data do not fit the model.
@@ -172,7 +172,8 @@ standardised_bias <- function(draws, mean, sd, divisor = c("variance", "sd")) {
 #' rmse(rbind(c(1.2, 6), c(1.4, 4)), y = c(1, 5), range = c(1, 5))
 #'
 #' test <- 1:10
-#' fit <- tall_glm(am ~ wt, data = mtcars[-test, ], family = binomial(), seed = 1)
+#' train <- mtcars[-test, ]
+#' fit <- tall_glm(am ~ wt, data = train, family = binomial(), seed = 1)
 #' log_loss(fit, newdata = mtcars[test, ])
 #' @name losses
 NULL
@@ -196,7 +197,13 @@ log_loss.default <- function(object, y, statistic = c("ergodic", "draw"), ...) {
   bad <- which(p < 0 | p > 1)
   if (length(bad) > 0) {
     shown <- if (is.matrix(object)) p else drop(p)
-    abort_value(shown, bad[[1]], "lie in [0, 1]", "object", rlang::current_env())
+    abort_value(
+      shown,
+      bad[[1]],
+      "lie in [0, 1]",
+      "object",
+      rlang::current_env()
+    )
   }
   one <- rep(y == 1, each = nrow(p))
   observed <- ifelse(one, p, 1 - p)
@@ -209,7 +216,12 @@ log_loss.default <- function(object, y, statistic = c("ergodic", "draw"), ...) {
 
 #' @rdname losses
 #' @export
-log_loss.tall_fit <- function(object, newdata, statistic = c("ergodic", "draw"), ...) {
+log_loss.tall_fit <- function(
+  object,
+  newdata,
+  statistic = c("ergodic", "draw"),
+  ...
+) {
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   points <- diagnostic_points(object, arg = "object")
   held_out <- test_model(object, newdata)
@@ -311,8 +323,8 @@ check_range <- function(range, call = caller_env()) {
   )
   if (!is.null(range) && range[[1]] >= range[[2]]) {
     abort_input(
-      "{.arg range} must be two increasing numbers, not {format_number(range[[1]])}
-       and {format_number(range[[2]])}.",
+      "{.arg range} must be two increasing numbers, not
+       {format_number(range[[1]])} and {format_number(range[[2]])}.",
       argument = "range",
       value = range,
       call = call

@@ -121,9 +121,9 @@ sgd_rule <- function(learning_rate, decay) {
 #' Plot the search for a mode
 #'
 #' @param x ([`tall_mode`][find_mode()]) A mode.
-#' @param type (string) `"log_posterior"` or `"gradient_norm"`, against passes over
-#'   the data. For ADAM and SGD the log posterior is a running average of its
-#'   minibatch estimates.
+#' @param type (string) `"log_posterior"` or `"gradient_norm"`, against passes
+#'   over the data. For ADAM and SGD the log posterior is a running average of
+#'   its minibatch estimates.
 #' @param ... Unused.
 #'
 #' @return A ggplot object.

@@ -5,18 +5,21 @@
 #' @param model (`tall_model`) The model, from [model_glm()] or another
 #'   `model_*()`.
 #' @param method (string) `"newton"` (Newton's method with step halving, for
-#'   models with a Hessian), `"lbfgs"` ([stats::optim()]), `"adam"` or `"sgd"` (by
-#'   minibatches, drawn with R's generator), or `"auto"`: Newton's method where the
-#'   model can, `"adam"` for networks, else L-BFGS.
-#' @param init (numeric vector of n_dim values, or `NULL`) Where to start; `NULL`
-#'   is zero, or random weights for [model_network()].
+#'   models with a Hessian), `"lbfgs"` ([stats::optim()]), `"adam"` or `"sgd"`
+#'   (by minibatches, drawn with R's generator), or `"auto"`: Newton's method
+#'   where the model can, `"adam"` for networks, else L-BFGS.
+#' @param init (numeric vector of n_dim values, or `NULL`) Where to start;
+#'   `NULL` is zero, or random weights for [model_network()].
 #' @param max_iter (whole number) The most iterations; with `"adam"` and `"sgd"`
 #'   their number.
-#' @param batch_size (positive number) Rows in a minibatch of `"adam"` and `"sgd"`,
-#'   drawn without replacement; a number below 1 is a fraction of the data.
-#' @param learning_rate (positive number or `NULL`) \eqn{h_0} below. `NULL`: 0.01 for
-#'   `"adam"`, 0.1 / n_data for `"sgd"`, whose gradient is summed over the data.
-#' @param decay (positive number or `NULL`) \eqn{k_0} below; `NULL`: a constant rate.
+#' @param batch_size (positive number) Rows in a minibatch of `"adam"` and
+#'   `"sgd"`, drawn without replacement; a number below 1 is a fraction of the
+#'   data.
+#' @param learning_rate (positive number or `NULL`) \eqn{h_0} below.
+#'   `NULL`: 0.01 for `"adam"`, 0.1 / n_data for `"sgd"`, whose gradient is
+#'   summed over the data.
+#' @param decay (positive number or `NULL`) \eqn{k_0} below; `NULL`: a constant
+#'   rate.
 #' @param beta (two numbers) ADAM's memories of the gradient and of its square.
 #' @param cores (whole number) Threads to use.
 #'
@@ -25,22 +28,23 @@
 #' data set, which costs little and ends close to the mode of all rows.
 #'
 #' `"sgd"` makes the steps \eqn{\theta + h_k \hat g}{theta + h_k g} with
-#' \eqn{\hat g}{g} the minibatch gradient of the log posterior (no factor one half)
-#' and \eqn{h_k = h_0 / (1 + k / k_0)}{h_k = h_0 / (1 + k / k_0)}. `"adam"` (Kingma &
-#' Ba, 2015) divides its running mean by the root of that of its square. Neither
-#' ends at the mode exactly: `distance` says how far it is in posterior standard
-#' deviations, \eqn{\sqrt{g^T \hat\Sigma g}}{sqrt(g' Sigma g)} at the end. Control
-#' variates stay unbiased about any point.
+#' \eqn{\hat g}{g} the minibatch gradient of the log posterior (no factor one
+#' half) and \eqn{h_k = h_0 / (1 + k / k_0)}{h_k = h_0 / (1 + k / k_0)}.
+#' `"adam"` (Kingma & Ba, 2015) divides its running mean by the root of that of
+#' its square. Neither ends at the mode exactly: `distance` says how far it is
+#' in posterior standard deviations, \eqn{\sqrt{g^T \hat\Sigma g}}{sqrt(g' Sigma
+#' g)} at the end. Control variates stay unbiased about any point.
 #'
-#' Improper posteriors are refused. Under a flat prior, the classes of a logistic
-#' regression may be separated: the likelihood then rises without end, the
-#' linear predictor grows past 30, and the error names the columns at fault. A
-#' Hessian without a Cholesky factor means columns that depend on each other.
+#' Improper posteriors are refused. Under a flat prior, the classes of a
+#' logistic regression may be separated: the likelihood then rises without end,
+#' the linear predictor grows past 30, and the error names the columns at fault.
+#' A Hessian without a Cholesky factor means columns that depend on each other.
 #'
 #' With a Laplace prior of scale \eqn{s}, \eqn{|\theta_j|} is rounded to
-#' \eqn{\sqrt{\theta_j^2 + \epsilon_j^2}}{sqrt(theta_j^2 + eps_j^2)}, \eqn{\epsilon_j}
-#' the standard deviation the likelihood alone gives; the posterior that is
-#' sampled is not altered. The Hessian counts the prior as \eqn{1 / (2 s^2)}.
+#' \eqn{\sqrt{\theta_j^2 + \epsilon_j^2}}{sqrt(theta_j^2 + eps_j^2)},
+#' \eqn{\epsilon_j} the standard deviation the likelihood alone gives; the
+#' posterior that is sampled is not altered. The Hessian counts the prior as
+#' \eqn{1 / (2 s^2)}.
 #'
 #' @return An object of class `tall_mode`: a list with
 #'
@@ -50,8 +54,8 @@
 #' * `hessian` (matrix): the Hessian of the log posterior, negative definite;
 #' * `passes` (number): passes over the data used;
 #' * `iterations`, `converged`, `method`;
-#' * `trace` (data frame): `iteration`, `passes`, `log_posterior`, `gradient_norm`
-#'   along the search, for [plot()][plot.tall_mode()];
+#' * `trace` (data frame): `iteration`, `passes`, `log_posterior`,
+#'   `gradient_norm` along the search, for [plot()][plot.tall_mode()];
 #' * `distance` (number): see below, for `"adam"` and `"sgd"`.
 #'
 #' [vcov()] gives the inverse of minus the Hessian, `coef()` the estimate.
@@ -187,7 +191,12 @@ stochastic_settings <- function(
     batch_size = check_batch_size(batch_size, "batch_size", call = call),
     learning_rate = learning_rate %||%
       if (method == "adam") 0.01 else 0.1 / model$n_data,
-    decay = check_number(decay, positive = TRUE, allow_null = TRUE, call = call),
+    decay = check_number(
+      decay,
+      positive = TRUE,
+      allow_null = TRUE,
+      call = call
+    ),
     beta = check_beta(beta, call = call)
   )
 }
@@ -276,9 +285,9 @@ curvature_passes <- function(model) {
   model$curvature_passes %||% 1
 }
 
-# Minus the Hessian of the log posterior at theta, where a Laplace prior, which has
-# no curvature of its own, counts as 1 / (2 s^2): it is what identifies columns
-# that depend on each other.
+# Minus the Hessian of the log posterior at theta, where a Laplace prior, which
+# has no curvature of its own, counts as 1 / (2 s^2): it is what identifies
+# columns that depend on each other.
 proper_hessian <- function(
   model,
   theta,
@@ -363,7 +372,15 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
       round <- laplace_rounding(model, state$theta, laplace, index, cores, call)
       passes <- passes + share
     }
-    state <- newton_stage(model, state$theta, index, round, max_iter, cores, call)
+    state <- newton_stage(
+      model,
+      state$theta,
+      index,
+      round,
+      max_iter,
+      cores,
+      call
+    )
     steps <- state$steps
     trace <- rbind(
       trace,
@@ -604,7 +621,8 @@ mode_lbfgs <- function(
   }
   mode$trace <- do.call(rbind, trace)
   if (is.null(mode$chol)) {
-    # the same where there is no Hessian: what is left of the gradient is rounding
+    # the same where there is no Hessian: what is left of the gradient is
+    # rounding
     most <- max(mode$trace$gradient_norm)
     mode$converged <- mode$converged || mode$gradient_norm < 1e-10 * most
   }
@@ -663,7 +681,11 @@ print.tall_mode <- function(x, ...) {
     ", gradient norm ",
     format(x$gradient_norm, digits = 2),
     if (!is.null(x$distance)) {
-      paste0(" (", format(x$distance, digits = 2), " posterior sd from the mode)")
+      paste0(
+        " (",
+        format(x$distance, digits = 2),
+        " posterior sd from the mode)"
+      )
     },
     "\n",
     sep = ""

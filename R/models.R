@@ -3,7 +3,14 @@
 #
 # `cache` remembers what is expensive to find and depends on the model alone
 # (its mode); it is an environment, so copies of the R object share it.
-new_model <- function(name, params, variables, ..., label, call = caller_env()) {
+new_model <- function(
+  name,
+  params,
+  variables,
+  ...,
+  label,
+  call = caller_env()
+) {
   pointer <- .Call(ffi_model_create, name, params)
   wrap_model(pointer, name, variables, ..., label = label, call = call)
 }
@@ -62,7 +69,8 @@ check_model <- function(model, arg = "model", call = caller_env()) {
 }
 
 # Log density (K) and gradient (n_dim x K) at the columns of theta. Without
-# `density`, which costs a third of it, the former is not that of the likelihood.
+# `density`, which costs a third of it, the former is not that of the
+# likelihood.
 model_evaluate <- function(
   model,
   theta,
@@ -107,17 +115,18 @@ check_lambda <- function(lambda, model, call = caller_env()) {
   if (!is.null(lambda) && model$n_data == 0) {
     abort_tall(
       "unsupported",
-      "{.code {model$label}()} has no observations whose loss {.arg lambda} could
-       multiply.",
+      "{.code {model$label}()} has no observations whose loss {.arg lambda}
+       could multiply.",
       call = call
     )
   }
-  if (!is.null(lambda) && lambda != model$n_data && isTRUE(model$has_data_free)) {
+  is_tempered <- !is.null(lambda) && lambda != model$n_data
+  if (is_tempered && isTRUE(model$has_data_free)) {
     abort_tall(
       "unsupported",
       c(
-        "{.code {model$label}()} has a part of its likelihood that needs no data:
-         {.arg lambda} does not reach it.",
+        "{.code {model$label}()} has a part of its likelihood that needs no
+         data: {.arg lambda} does not reach it.",
         i = "Leave {.arg lambda} out."
       ),
       call = call
@@ -209,7 +218,8 @@ move_inside <- function(init, model) {
   theta <- .Call(ffi_model_to_parameter, model$pointer, init)
   functional <- model$prior_functional
   # the functional last: it takes the other coordinates as they have become
-  for (j in c(setdiff(at, functional$at + 1), intersect(at, functional$at + 1))) {
+  last <- functional$at + 1
+  for (j in c(setdiff(at, last), intersect(at, last))) {
     value <- prior_argument(model, j, theta)
     reach <- 0.99 * model$prior$scale[[j]]
     centre <- model$prior$location[[j]]
@@ -221,8 +231,8 @@ move_inside <- function(init, model) {
 
 #' Generalised linear models
 #'
-#' The posterior of the coefficients of a generalised linear model with canonical
-#' link, from a design matrix. [tall_glm()] builds one from a formula.
+#' The posterior of the coefficients of a generalised linear model with
+#' canonical link, from a design matrix. [tall_glm()] builds one from a formula.
 #'
 #' @param x (numeric matrix, n_data x n_dim) The covariates. Columns are used as
 #'   they are: none is added, centred or scaled. `x` is copied once, row by row,
@@ -239,21 +249,20 @@ move_inside <- function(init, model) {
 #' @param weights (positive numeric vector of n_data values, or `NULL`)
 #'   Observation weights: they multiply the log likelihood; trials for
 #'   `"binomial"`.
-#' @param offset (numeric vector of n_data values, or `NULL`) Added to the linear
-#'   predictor.
+#' @param offset (numeric vector of n_data values, or `NULL`) Added to the
+#'   linear predictor.
 #' @param sigma (positive number or `NULL`) The residual standard deviation for
 #'   `"gaussian"`, if it is known; `NULL`: it is a parameter, `sigma`.
-#' @param prior_aux (`tall_prior`) The prior of `sigma`: [prior_exponential()] or
-#'   [prior_flat()].
+#' @param prior_aux (`tall_prior`) The prior of `sigma`: [prior_exponential()]
+#'   or [prior_flat()].
 #'
-#' @details
-#' The gradient of an observation is \eqn{g_i(\theta) = r_i x_i} with the scalar
-#' \eqn{r_i = w_i (y_i - \mu_i) / \phi}{r_i = w_i (y_i - mu_i) / phi}, \eqn{\phi =
-#' \sigma^2}{phi = sigma^2} for `"gaussian"` and 1 otherwise. A `sigma` that is a
-#' parameter is sampled as its logarithm, with the Jacobian in the prior, and
-#' reported as the last variable. Memory: 8 bytes for
-#' each value of `x`, rows padded to 64 bytes where that costs at most 3 percent,
-#' and 8 bytes a row for each of response, stored scalar, weights and offset.
+#' @details The gradient of an observation is \eqn{g_i(\theta) = r_i x_i} with
+#' the scalar \eqn{r_i = w_i (y_i - \mu_i) / \phi}{r_i = w_i (y_i - mu_i) /
+#' phi}, \eqn{\phi = \sigma^2}{phi = sigma^2} for `"gaussian"` and 1 otherwise.
+#' A `sigma` that is a parameter is sampled as its logarithm, with the Jacobian
+#' in the prior, and reported as the last variable. Memory: 8 bytes for each
+#' value of `x`, rows padded to 64 bytes where that costs at most 3 percent, and
+#' 8 bytes a row for each of response, stored scalar, weights and offset.
 #'
 #' A model lives outside R's memory. It is lost when the R object is saved and
 #' read again; using it then is an error of class `tall_error_stale`.
@@ -340,7 +349,13 @@ build_glm <- function(
   is_gaussian <- family$name == "gaussian"
   samples_sigma <- is_gaussian && is.null(sigma)
   coefficients <- column_names(x)
-  check_spec(prior_aux, "tall_prior", "prior_*()", arg = "prior_aux", call = call)
+  check_spec(
+    prior_aux,
+    "tall_prior",
+    "prior_*()",
+    arg = "prior_aux",
+    call = call
+  )
   resolved <- prior_resolve(
     prior,
     prior_intercept,
@@ -383,7 +398,8 @@ build_glm <- function(
   )
 }
 
-# Without the copy that `storage.mode<-` makes of a matrix that is double already.
+# Without the copy that `storage.mode<-` makes of a matrix that is double
+# already.
 as_double_matrix <- function(x) {
   if (!is.double(x)) {
     storage.mode(x) <- "double"
@@ -435,7 +451,12 @@ resolve_family <- function(family, call) {
       )
     }
   } else {
-    name <- check_choice(family, names(glm_families), arg = "family", call = call)
+    name <- check_choice(
+      family,
+      names(glm_families),
+      arg = "family",
+      call = call
+    )
     link <- glm_families[[name]]$link
   }
   known <- glm_families[[name]]$link
@@ -458,7 +479,12 @@ resolve_family <- function(family, call) {
     poisson = stats::poisson(),
     stats::binomial()
   )
-  list(name = name, code = glm_families[[name]]$code, link = link, object = object)
+  list(
+    name = name,
+    code = glm_families[[name]]$code,
+    link = link,
+    object = object
+  )
 }
 
 check_response <- function(y, family, arg, call) {
@@ -502,14 +528,14 @@ column_names <- function(x) {
 #' @param x (numeric matrix, n_data x n_dim) The observations.
 #' @param covariance (numeric matrix, n_dim x n_dim) Their known covariance
 #'   \eqn{\Sigma_x}.
-#' @param prior_mean (numeric vector) Prior mean \eqn{\mu_0}: one value, or n_dim.
+#' @param prior_mean (numeric vector) Prior mean \eqn{\mu_0}: one value, or
+#'   n_dim.
 #' @param prior_covariance (numeric matrix, n_dim x n_dim) Prior covariance
 #'   \eqn{\Lambda_0}.
 #'
-#' @details
-#' \eqn{x_i \mid \theta \sim N(\theta, \Sigma_x)}, \eqn{\theta \sim N(\mu_0,
-#' \Lambda_0)} (Putcha, Nemeth & Fearnhead, 2023, appendix C.1). The posterior has
-#' precision \eqn{N \Sigma_x^{-1} + \Lambda_0^{-1}}.
+#' @details \eqn{x_i \mid \theta \sim N(\theta, \Sigma_x)}, \eqn{\theta \sim
+#' N(\mu_0, \Lambda_0)} (Putcha, Nemeth & Fearnhead, 2023, appendix C.1). The
+#' posterior has precision \eqn{N \Sigma_x^{-1} + \Lambda_0^{-1}}.
 #'
 #' @return A `tall_model` for [sg_sample()]; its elements `posterior_mean` and
 #'   `posterior_covariance` are the exact answer.

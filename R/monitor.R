@@ -8,35 +8,36 @@
 #' @param newdata (`tall_model` or data frame) Held-out data: a model made from
 #'   them with the same columns, or, for [tall_glm()], a data frame.
 #'
-#' @details
-#' Monitors are given as `monitor = list(every = 100, loss = monitor_log_loss(test),
-#' mine = function(theta) ...)`: `every` is in iterations, warmup included; the
-#' others have names of your choice. A function of your own receives the variables
-#' of one chain, a named vector on the natural scale, and returns a number, or a
-#' vector whose length does not change. If it fails or its length changes, the run
-#' goes on, the value is `NA`, and a warning says when it was first so.
+#' @details Monitors are given as `monitor = list(every = 100, loss =
+#' monitor_log_loss(test), mine = function(theta) ...)`: `every` is in
+#' iterations, warmup included; the others have names of your choice. A function
+#' of your own receives the variables of one chain, a named vector on the
+#' natural scale, and returns a number, or a vector whose length does not
+#' change. If it fails or its length changes, the run goes on, the value is
+#' `NA`, and a warning says when it was first so.
 #'
-#' With \eqn{T} the held-out rows, a built-in monitor gives a value for the draw at
-#' iteration \eqn{t}, and one for the ergodic average since the end of warmup:
+#' With \eqn{T} the held-out rows, a built-in monitor gives a value for the draw
+#' at iteration \eqn{t}, and one for the ergodic average since the end of
+#' warmup:
 #'
 #' * `monitor_log_loss()`: \eqn{-\frac1{|T|} \sum_{i \in T} \log p(y_i \mid
-#'   \theta_t)}{-mean_i log p(y_i | theta_t)}, and the same with the average over the
-#'   draws of \eqn{p(y_i \mid \theta_t)}{p(y_i | theta_t)}: for a Bernoulli response
-#'   the log-loss of ergodic averages (Mauri & Zanella, 2024, eq. 41, with the minus
-#'   before both of its terms).
+#'   \theta_t)}{-mean_i log p(y_i | theta_t)}, and the same with the average
+#'   over the draws of \eqn{p(y_i \mid \theta_t)}{p(y_i | theta_t)}: for a
+#'   Bernoulli response the log-loss of ergodic averages (Mauri & Zanella, 2024,
+#'   eq. 41, with the minus before both of its terms).
 #' * `monitor_log_lik()`: \eqn{\frac1{|T|} \sum_{i \in T} \log p(y_i \mid
 #'   \theta_t)}{mean_i log p(y_i | theta_t)}, and the same at the average of the
 #'   draws (eqs. 44 and 45).
 #' * `monitor_rmse()`: the root mean squared error of the predicted means of a
-#'   generalised linear model, clipped to `range` when it is given, and that of their
-#'   averages (eqs. 42 and 43).
+#'   generalised linear model, clipped to `range` when it is given, and that of
+#'   their averages (eqs. 42 and 43).
 #'
-#' @return A spec of class `tall_monitor`. A fit has its values in `fit$monitor`, a
-#'   data frame of `iteration`, `chain`, `monitor`, `statistic` (`"draw"` or
-#'   `"ergodic"`) and `value`; `plot(fit, "monitor")` draws them.
-#' @section Conditions:
-#' `tall_error_input` for a list that is not as described or held-out data that do
-#' not fit the model; `tall_warning_monitor` when a monitor fails.
+#' @return A spec of class `tall_monitor`. A fit has its values in
+#'   `fit$monitor`, a data frame of `iteration`, `chain`, `monitor`, `statistic`
+#'   (`"draw"` or `"ergodic"`) and `value`; `plot(fit, "monitor")` draws them.
+#' @section Conditions: `tall_error_input` for a list that is not as described
+#' or held-out data that do not fit the model; `tall_warning_monitor` when a
+#' monitor fails.
 #' @references
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
 #' Barker dynamics. *AISTATS*.
@@ -70,9 +71,10 @@ monitor_log_lik <- function(newdata) {
 }
 
 #' @rdname monitors
-#' @param x (numeric matrix or data frame) Held-out covariates, with the columns of
-#'   the model; for [tall_glm()] a data frame with response and covariates.
-#' @param y (numeric vector or `NULL`) Their responses; `NULL` with a data frame.
+#' @param x (numeric matrix or data frame) Held-out covariates, with the columns
+#'   of the model; for [tall_glm()] a data frame with response and covariates.
+#' @param y (numeric vector or `NULL`) Their responses; `NULL` with a data
+#'   frame.
 #' @param range (two numbers or `NULL`) The range predictions are clipped to.
 #' @export
 monitor_rmse <- function(x, y = NULL, range = NULL) {
@@ -104,11 +106,18 @@ print.tall_monitor <- function(x, ...) {
   } else {
     nrow(x$newdata)
   }
-  cat("<tall_monitor> ", x$name, " on ", count_noun(rows, "row"), "\n", sep = "")
+  cat(
+    "<tall_monitor> ",
+    x$name,
+    " on ",
+    count_noun(rows, "row"),
+    "\n",
+    sep = ""
+  )
   invisible(x)
 }
 
-# ---- arguments -----------------------------------------------------------------
+# ---- arguments ---------------------------------------------------------------
 
 # NULL, or list(every, monitors): the list a user gives, checked.
 check_monitor <- function(monitor, model, call) {
@@ -259,10 +268,15 @@ held_out_parts <- function(data, frame, parts, family, call) {
   x <- stats::model.matrix(terms, new, contrasts.arg = parts$contrasts)
   attr(x, "assign") <- attr(x, "contrasts") <- NULL
   rownames(x) <- NULL
-  list(x = x, y = y$values, weights = y$trials, offset = stats::model.offset(new))
+  list(
+    x = x,
+    y = y$values,
+    weights = y$trials,
+    offset = stats::model.offset(new)
+  )
 }
 
-# ---- evaluation ----------------------------------------------------------------
+# ---- evaluation --------------------------------------------------------------
 
 # A stateful evaluator of all monitors: $at(iteration, is_warmup, position) and
 # $result(), list(table, problems, state). The first column of a position is that of
@@ -313,7 +327,12 @@ monitor_recorder <- function(monitor, model, state = list(), n_first = 0) {
             list(draw = NA_real_)
           }
         )
-        rows[[length(rows) + 1]] <<- monitor_rows(iteration, chain, name, values)
+        rows[[length(rows) + 1]] <<- monitor_rows(
+          iteration,
+          chain,
+          name,
+          values
+        )
       }
     }
   }
@@ -368,8 +387,8 @@ monitor_rows <- function(iteration, chain, name, values) {
   )
 }
 
-# list(draw, ergodic, state): the value at theta, that of the average so far, and
-# the running sums.
+# list(draw, ergodic, state): the value at theta, that of the average so far,
+# and the running sums.
 evaluate_monitor <- function(monitor, model, parameter, theta, state) {
   UseMethod("evaluate_monitor")
 }
@@ -382,7 +401,9 @@ evaluate_monitor.tall_monitor_log_loss <- function(
   theta,
   state
 ) {
-  log_p <- drop(.Call(ffi_model_log_lik, monitor$newdata$pointer, parameter, NULL))
+  log_p <- drop(
+    .Call(ffi_model_log_lik, monitor$newdata$pointer, parameter, NULL)
+  )
   state <- add_to_mean(state, exp(log_p))
   list(draw = -mean(log_p), ergodic = -mean(log(state$mean)), state = state)
 }
@@ -419,7 +440,9 @@ evaluate_monitor.tall_monitor_rmse <- function(
     mean <- pmin(pmax(mean, monitor$range[[1]]), monitor$range[[2]])
   }
   state <- add_to_mean(state, mean)
-  rmse <- function(prediction) sqrt(sum((monitor$y - prediction)^2) / length(eta))
+  rmse <- function(prediction) {
+    sqrt(sum((monitor$y - prediction)^2) / length(eta))
+  }
   list(draw = rmse(mean), ergodic = rmse(state$mean), state = state)
 }
 
@@ -452,8 +475,8 @@ warn_monitor <- function(problems, call) {
   }
 }
 
-# Steps (of this segment, counted from 1) after which monitors are evaluated, with
-# the iteration each belongs to.
+# Steps (of this segment, counted from 1) after which monitors are evaluated,
+# with the iteration each belongs to.
 monitor_points <- function(every, plan, n_warmup, n_sampling, before) {
   if (is.null(every)) {
     return(NULL)
@@ -491,6 +514,8 @@ plot_monitor <- function(fit) {
   ) +
     ggplot2::geom_line(na.rm = TRUE) +
     ggplot2::facet_wrap(ggplot2::vars(.data[["monitor"]]), scales = "free_y") +
-    ggplot2::scale_linetype_manual(values = c(draw = "dotted", ergodic = "solid")) +
+    ggplot2::scale_linetype_manual(
+      values = c(draw = "dotted", ergodic = "solid")
+    ) +
     ggplot2::labs(y = NULL)
 }

@@ -37,12 +37,12 @@
 #'   with a row for each draw and a column for each observation; for a
 #'   categorical response the first two are arrays of draws x observations x
 #'   levels and the last has the numbers of levels. `predictive_interval()`: two
-#'   columns. `log_lik()`: a matrix of draws x observations, or with `pointwise =
-#'   TRUE` a function as [log-lik] has it. `predictive_error()`: the response
+#'   columns. `log_lik()`: a matrix of draws x observations, or with `pointwise
+#'   = TRUE` a function as [log-lik] has it. `predictive_error()`: the response
 #'   minus `posterior_predict()`. `bayes_R2()`: a number for each draw, as for
-#'   [tall_glm()][bayes_R2.tall_glm]. `fitted()`: `mean`,
-#'   or a matrix of probabilities. `residuals()`: the response minus `mean`; for
-#'   a categorical response 1 minus the probability of the level that came.
+#'   [tall_glm()][bayes_R2.tall_glm]. `fitted()`: `mean`, or a matrix of
+#'   probabilities. `residuals()`: the response minus `mean`; for a categorical
+#'   response 1 minus the probability of the level that came.
 #' @section Conditions:
 #' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
 #' `tall_error_stale` if there are no data; `tall_error_memory` if `newdata` is
@@ -447,7 +447,13 @@ predictive_error.tall_nn <- function(
 ) {
   check_no_dots(...)
   check_is_number(object, "predictive_error")
-  yrep <- posterior_predict.tall_nn(object, newdata, draws, seed, ndraws = ndraws)
+  yrep <- posterior_predict.tall_nn(
+    object,
+    newdata,
+    draws,
+    seed,
+    ndraws = ndraws
+  )
   rep(nn_observed(object, newdata), each = nrow(yrep)) - yrep
 }
 

@@ -108,7 +108,8 @@ tall_nn <- function(
   activation <- check_choice(activation, names(network_activations))
   check_flag(keep_data)
   train_iter <- check_count(train_iter, min = 0, allow_null = TRUE)
-  # before the training, which takes its time; it shares the seed that is printed
+  # before the training, which takes its time; it shares the seed that is
+  # printed
   control <- rlang::inject(
     check_control(!!!run_arguments(call, check_control), call = call)
   )
@@ -282,8 +283,9 @@ nn_train <- function(model, train_iter, control, call) {
   })
 }
 
-# Exact, and at the same acceptance rate its proposals are twice as wide as those
-# of kernel_adam_mcmc(). A tenth of N^(-1/2) at first; warmup finds the scale.
+# Exact, and at the same acceptance rate its proposals are twice as wide as
+# those of kernel_adam_mcmc(). A tenth of N^(-1/2) at first; warmup finds the
+# scale.
 nn_kernel <- function(model) {
   kernel_mala(nn_settings$sigma^2 / model$n_data, adapt = TRUE)
 }

@@ -2,33 +2,35 @@
 
 #' Noise tolerance of a fit
 #'
-#' How often gradient noise was larger than the kernel can make up for, coordinate
-#' by coordinate.
+#' How often gradient noise was larger than the kernel can make up for,
+#' coordinate by coordinate.
 #'
-#' @param fit ([`tall_fit`][tall_fit]) A fit by [kernel_sgld()] or [kernel_sgbd()].
+#' @param fit ([`tall_fit`][tall_fit]) A fit by [kernel_sgld()] or
+#'   [kernel_sgbd()].
 #'
-#' @details
-#' With \eqn{\tau} the standard deviation of the estimated gradient in a coordinate, a
-#' Langevin step of variance \eqn{h = \sigma^2} tolerates \eqn{\tau \le 2 / \sigma}{tau
-#' <= 2 / sigma}: beyond it the noise of the gradient alone exceeds the noise that the
-#' step should inject. A Barker increment \eqn{w} tolerates \eqn{\tau \le K /
-#' |w|}{tau <= K / |w|}, \eqn{K = 1.702}; Proposition 3 of Mauri & Zanella (2024) gives
-#' the exact limit for small gradients, \eqn{\tau^* = 4 \phi(0) / |w| \approx 1.596 /
-#' |w|}{tau* = 4 phi(0) / |w| = 1.596 / |w|}.
+#' @details With \eqn{\tau} the standard deviation of the estimated gradient in
+#' a coordinate, a Langevin step of variance \eqn{h = \sigma^2} tolerates
+#' \eqn{\tau \le 2 / \sigma}{tau <= 2 / sigma}: beyond it the noise of the
+#' gradient alone exceeds the noise that the step should inject. A Barker
+#' increment \eqn{w} tolerates \eqn{\tau \le K /
+#' |w|}{tau <= K / |w|}, \eqn{K = 1.702}; Proposition 3 of Mauri & Zanella
+#' (2024) gives the exact limit for small gradients, \eqn{\tau^* = 4 \phi(0) / |w|
+#' \approx 1.596 / |w|}{tau* = 4 phi(0) / |w| = 1.596 / |w|}.
 #'
-#' The noise is that of the minibatches themselves, looked at every twentieth step
-#' after warmup; with whitened fits it is that of the whitened coordinates.
+#' The noise is that of the minibatches themselves, looked at every twentieth
+#' step after warmup; with whitened fits it is that of the whitened coordinates.
 #'
-#' For [kernel_sghmc()] the limit is \eqn{\tau \le \sqrt{2 a / \eta}}{tau <= sqrt(2 a /
-#' eta)}, beyond which the gradient's noise is more than the friction \eqn{a} takes up.
+#' For [kernel_sghmc()] the limit is \eqn{\tau \le \sqrt{2 a / \eta}}{tau <=
+#' sqrt(2 a / eta)}, beyond which the gradient's noise is more than the friction
+#' \eqn{a} takes up.
 #'
-#' @return An object of class `tall_noise_tolerance`, a data frame with a row for each
-#'   coordinate: `variable`; `tau`, the root mean variance of its gradient noise;
-#'   `step`, \eqn{\sigma} (for Langevin kernels \eqn{\sqrt h}, for [kernel_sghmc()]
-#'   \eqn{\sqrt \eta}{sqrt(eta)}); `tolerance`, the largest
-#'   `tau` that \eqn{\sigma} tolerates (for Barker kernels \eqn{\tau^*}); `beyond`, the
-#'   share of proposals beyond the limit; `largest`, the largest \eqn{\sigma} that keeps
-#'   99 percent of proposals within it at this noise.
+#' @return An object of class `tall_noise_tolerance`, a data frame with a row
+#'   for each coordinate: `variable`; `tau`, the root mean variance of its
+#'   gradient noise; `step`, \eqn{\sigma} (for Langevin kernels \eqn{\sqrt h},
+#'   for [kernel_sghmc()] \eqn{\sqrt \eta}{sqrt(eta)}); `tolerance`, the largest
+#'   `tau` that \eqn{\sigma} tolerates (for Barker kernels \eqn{\tau^*});
+#'   `beyond`, the share of proposals beyond the limit; `largest`, the largest
+#'   \eqn{\sigma} that keeps 99 percent of proposals within it at this noise.
 #' @section Conditions:
 #' `tall_error_unsupported` for a kernel that has no such limit.
 #' @references
@@ -135,23 +137,25 @@ plot_noise <- function(fit, call = caller_env()) {
 
 #' Probabilities of Barker dynamics
 #'
-#' The probability that a coordinate moves by \eqn{+z} rather than \eqn{-z}, given the
-#' gradient as estimated, or on average over the noise of that estimate.
+#' The probability that a coordinate moves by \eqn{+z} rather than \eqn{-z},
+#' given the gradient as estimated, or on average over the noise of that
+#' estimate.
 #'
 #' @param gradient (numeric vector) The estimated gradient \eqn{\hat g}{g}.
 #' @param delta (numeric vector) The exact gradient.
 #' @param z (numeric vector) The increment.
-#' @param tau (non-negative numeric vector) The standard deviation of the gradient noise.
+#' @param tau (non-negative numeric vector) The standard deviation of the
+#'   gradient noise.
 #' @param variant (string) As in [kernel_sgbd()].
 #' @param constant (positive number) \eqn{K}, as there.
 #'
-#' @details
-#' The arguments are recycled to a common length. `sgbd_expected_probability()` is the
-#' mean of `sgbd_probability()` over \eqn{\hat g \sim N(\delta, \tau^2)}{g ~ N(delta,
-#' tau^2)}, by quadrature. Mauri & Zanella (2024): for `"vanilla"` it is within 0.019 of
-#' \eqn{p(c \delta, z)}{p(c delta, z)}, \eqn{c = 1.702 / \sqrt{1.702^2 + z^2 \tau^2}}
-#' (Proposition 2); for `"corrected"` within 0.019 of \eqn{p(\delta, z)}{p(delta, z)} when
-#' \eqn{\tau < 1.702 / |z|} (Corollary 1).
+#' @details The arguments are recycled to a common length.
+#' `sgbd_expected_probability()` is the mean of `sgbd_probability()` over
+#' \eqn{\hat g \sim N(\delta, \tau^2)}{g ~ N(delta, tau^2)}, by quadrature.
+#' Mauri & Zanella (2024): for `"vanilla"` it is within 0.019 of \eqn{p(c
+#' \delta, z)}{p(c delta, z)}, \eqn{c = 1.702 / \sqrt{1.702^2 + z^2 \tau^2}}
+#' (Proposition 2); for `"corrected"` within 0.019 of \eqn{p(\delta,
+#' z)}{p(delta, z)} when \eqn{\tau < 1.702 / |z|} (Corollary 1).
 #'
 #' @return A numeric vector of probabilities.
 #' @section Conditions:

@@ -1,5 +1,5 @@
-# Draws of the linear predictor, the mean and the response: rstantools' generics,
-# with a row for each draw and a column for each observation.
+# Draws of the linear predictor, the mean and the response: rstantools'
+# generics, with a row for each draw and a column for each observation.
 
 #' Posterior predictive draws
 #'
@@ -7,41 +7,40 @@
 #' draws of the linear predictor, of its inverse link, and of new responses.
 #'
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
-#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of the
-#'   fit, if it kept them. A matrix for a fit of [tall_glm.fit()].
-#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
-#'   two names for one argument. `NULL`: all.
-#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the fit's
-#'   was given as an argument rather than in the formula.
+#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
+#'   the fit, if it kept them. A matrix for a fit of [tall_glm.fit()].
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
+#'   spaced; two names for one argument. `NULL`: all.
+#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the
+#'   fit's was given as an argument rather than in the formula.
 #' @param transform (`TRUE` or `FALSE`) Apply the inverse link?
 #' @param trials (numeric vector or `NULL`) Trials of the new rows in a binomial
 #'   model; `NULL`: those of `cbind(successes, failures)` in `newdata`, or its
 #'   `weights` where the response is a proportion, or 1.
-#' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on with
-#'   R's generator; otherwise its state is what it was before.
+#' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on
+#'   with R's generator; otherwise its state is what it was before.
 #' @param prob (number between 0 and 1) Probability of the intervals.
 #' @param cores (whole number) Threads. The results do not depend on it.
 #' @param ... Unused.
 #'
-#' @details
-#' `posterior_epred()` gives probabilities in binomial models, as in rstanarm,
-#' while `posterior_predict()` gives counts: 0 or 1 without trials. `weights` that
-#' are not trials do not enter predictions.
+#' @details `posterior_epred()` gives probabilities in binomial models, as in
+#' rstanarm, while `posterior_predict()` gives counts: 0 or 1 without trials.
+#' `weights` that are not trials do not enter predictions.
 #'
-#' `predictive_interval()` works through blocks of rows and needs no large matrix;
-#' without `draws` it thins as [predict()][predict.tall_glm()] does.
+#' `predictive_interval()` works through blocks of rows and needs no large
+#' matrix; without `draws` it thins as [predict()][predict.tall_glm()] does.
 #'
-#' Draws of a run with decaying step sizes carry weights; here they are repeated in
-#' proportion to them, so that all rows of a result count the same.
+#' Draws of a run with decaying step sizes carry weights; here they are repeated
+#' in proportion to them, so that all rows of a result count the same.
 #'
 #' @return `posterior_linpred()`, `posterior_epred()`, `posterior_predict()`,
-#'   `predictive_error()`: a matrix with a row for each draw and a column for each
-#'   observation. `predictive_interval()`: a matrix with a row for each observation
-#'   and two columns.
-#' @section Conditions:
-#' `tall_error_memory` if `newdata` is `NULL` and rows x draws exceeds 5e7 numbers:
-#' nothing of that size is made unasked. `tall_error_input` if `newdata` or `draws`
-#' are not as described; `tall_error_stale` if the fit did not keep its data.
+#'   `predictive_error()`: a matrix with a row for each draw and a column for
+#'   each observation. `predictive_interval()`: a matrix with a row for each
+#'   observation and two columns.
+#' @section Conditions: `tall_error_memory` if `newdata` is `NULL` and rows x
+#' draws exceeds 5e7 numbers: nothing of that size is made unasked.
+#' `tall_error_input` if `newdata` or `draws` are not as described;
+#' `tall_error_stale` if the fit did not keep its data.
 #' @examplesIf requireNamespace("rstantools", quietly = TRUE)
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' new <- data.frame(wt = c(2, 3, 4))
@@ -191,16 +190,15 @@ predictive_interval.tall_glm <- function(
 #' Bayesian R-squared
 #'
 #' The share of variance that the model explains, for each posterior draw: the
-#' variance of the expected responses over that plus the residual variance (Gelman,
-#' Goodrich, Gabry & Vehtari, 2019).
+#' variance of the expected responses over that plus the residual variance
+#' (Gelman, Goodrich, Gabry & Vehtari, 2019).
 #'
 #' @inheritParams posterior-predict
 #'
-#' @details
-#' The residual variance is \eqn{\sigma^2} in Gaussian models, the mean of
-#' \eqn{\mu_i (1 - \mu_i) / n_i} in binomial ones (\eqn{n_i} trials, 1 without), the
-#' mean of \eqn{\mu_i} in Poisson ones. Works through blocks of rows; without `draws`
-#' it thins as [predict()][predict.tall_glm()] does.
+#' @details The residual variance is \eqn{\sigma^2} in Gaussian models, the mean
+#' of \eqn{\mu_i (1 - \mu_i) / n_i} in binomial ones (\eqn{n_i} trials, 1
+#' without), the mean of \eqn{\mu_i} in Poisson ones. Works through blocks of
+#' rows; without `draws` it thins as [predict()][predict.tall_glm()] does.
 #'
 #' @return A numeric vector with a value for each draw.
 #' @section Conditions:
@@ -250,8 +248,8 @@ bayes_R2.tall_glm <- function(
   explained / (explained + residual)
 }
 
-# Mean of f(rows) over n rows, and the sum of squares about it, for each draw: block
-# by block about the block's mean, without cancellation.
+# Mean of f(rows) over n rows, and the sum of squares about it, for each draw:
+# block by block about the block's mean, without cancellation.
 mean_spread <- function(n, n_draw, f) {
   sums <- list(n = 0, mean = numeric(n_draw), square = numeric(n_draw))
   each_block(n, n_draw, size = 2^20, function(rows) {
@@ -426,7 +424,11 @@ interval_probs <- function(prob) {
 
 # "5%"
 percent <- function(probs, space = " ") {
-  paste0(format(100 * probs, trim = TRUE, digits = 3, drop0trailing = TRUE), space, "%")
+  paste0(
+    format(100 * probs, trim = TRUE, digits = 3, drop0trailing = TRUE),
+    space,
+    "%"
+  )
 }
 
 # Columns x two probs, missing where a column is: quantile() without its sort

@@ -6,31 +6,31 @@
 #' Posterior means of the linear predictor or of the expected response.
 #'
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
-#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of the
-#'   fit, if it kept them. A matrix with the columns of `x` for a fit of
+#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
+#'   the fit, if it kept them. A matrix with the columns of `x` for a fit of
 #'   [tall_glm.fit()].
-#' @param type (string) `"link"`: the linear predictor; `"response"`: its inverse
-#'   link, averaged over the posterior draws (a probability for binomial
+#' @param type (string) `"link"`: the linear predictor; `"response"`: its
+#'   inverse link, averaged over the posterior draws (a probability for binomial
 #'   responses).
 #' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well?
-#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
-#'   two names for one argument. `NULL`: all, for `type = "response"` as far as
-#'   rows x draws stays below 5e7, and 400 at the least.
-#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the fit's
-#'   was given as an argument rather than in the formula. That of the fit's own
-#'   rows is known.
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
+#'   spaced; two names for one argument. `NULL`: all, for `type = "response"` as
+#'   far as rows x draws stays below 5e7, and 400 at the least.
+#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the
+#'   fit's was given as an argument rather than in the formula. That of the
+#'   fit's own rows is known.
 #' @param cores (whole number) Threads. The results do not depend on it.
 #' @param ... Unused.
 #'
-#' @details
-#' Means and standard deviations of the linear predictor follow from those of the
-#' draws, at the cost of a row for each row of `newdata`. Those of the response
-#' take rows x draws evaluations, in blocks: the memory they need does not grow with
-#' rows x draws.
+#' @details Means and standard deviations of the linear predictor follow from
+#' those of the draws, at the cost of a row for each row of `newdata`. Those of
+#' the response take rows x draws evaluations, in blocks: the memory they need
+#' does not grow with rows x draws.
 #'
 #' @return A numeric vector with a value for each row, `NA` where a covariate is
-#'   missing; with `se.fit = TRUE` a list of `fit` and `se.fit`. Without `newdata`
-#'   and with `na.action = na.exclude`, rows left out of the fit are `NA`.
+#'   missing; with `se.fit = TRUE` a list of `fit` and `se.fit`. Without
+#'   `newdata` and with `na.action = na.exclude`, rows left out of the fit are
+#'   `NA`.
 #' @section Conditions:
 #' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
 #' `tall_error_stale` if there are no data.

@@ -3,7 +3,8 @@
 # what the C core reads. A new prior of this family is one entry of
 # `prior_kinds`, one constructor, and its density in src/models/prior.c.
 
-# `code` as in enum tb_prior_kind (src/models/prior.h); `title` heads what is printed.
+# `code` as in enum tb_prior_kind (src/models/prior.h); `title` heads what is
+# printed.
 prior_kinds <- list(
   flat = list(code = 0L, title = "flat"),
   normal = list(code = 1L, title = "normal"),
@@ -32,9 +33,8 @@ prior_kinds <- list(
 #'   is used as given. A constant column, such as the intercept's, counts as
 #'   having standard deviation 1.
 #'
-#' @details
-#' `prior_exponential()` is for scales such as the residual standard deviation of a
-#' Gaussian model.
+#' @details `prior_exponential()` is for scales such as the residual standard
+#' deviation of a Gaussian model.
 #'
 #' `prior_flat()` adds nothing to the log posterior. The posterior may then not
 #' exist, for instance when a column separates the two classes of a logistic
@@ -45,18 +45,18 @@ prior_kinds <- list(
 #' its scale is larger than the posterior standard deviation, as it is in tall
 #' data; otherwise a warning says so.
 #'
-#' `prior_uniform()` is constant on a box and zero outside it. Its gradient does not
-#' see the bounds, so it takes a Metropolis kernel such as [kernel_mala()], which
-#' rejects proposals outside them; other kernels are refused, and without a kernel
-#' the recipe takes an exact one. [find_mode()] looks for the mode of the posterior
-#' without the bounds. The bounds of the intercept of a [tall_glm()] are those of the
-#' predictor at the mean of the covariates.
+#' `prior_uniform()` is constant on a box and zero outside it. Its gradient does
+#' not see the bounds, so it takes a Metropolis kernel such as [kernel_mala()],
+#' which rejects proposals outside them; other kernels are refused, and without
+#' a kernel the recipe takes an exact one. [find_mode()] looks for the mode of
+#' the posterior without the bounds. The bounds of the intercept of a
+#' [tall_glm()] are those of the predictor at the mean of the covariates.
 #'
-#' @param lower,upper (numeric vectors) The bounds, `lower` below `upper`: one value
-#'   for all coefficients, or one for each.
+#' @param lower,upper (numeric vectors) The bounds, `lower` below `upper`: one
+#'   value for all coefficients, or one for each.
 #' @param rate (positive number) The rate of the exponential prior: one over its
-#'   mean. With `autoscale = TRUE` it is divided by the standard deviation of the
-#'   response.
+#'   mean. With `autoscale = TRUE` it is divided by the standard deviation of
+#'   the response.
 #'
 #' @template return-prior
 #' @section Conditions:

@@ -102,7 +102,12 @@ whiten_model <- function(model, mode, in_place, call = caller_env()) {
   frame_model(model, whitening, in_place, call)
 }
 
-frame_model <- function(model, whitening, in_place = TRUE, call = caller_env()) {
+frame_model <- function(
+  model,
+  whitening,
+  in_place = TRUE,
+  call = caller_env()
+) {
   pointer <- .Call(
     ffi_model_whiten,
     model$pointer,
@@ -120,8 +125,8 @@ frame_model <- function(model, whitening, in_place = TRUE, call = caller_env()) 
   model
 }
 
-# Directions, in phi, of one posterior sd of each parameter (the others following
-# at their conditional means): columns, of length 1.
+# Directions, in phi, of one posterior sd of each parameter (the others
+# following at their conditional means): columns, of length 1.
 sd_directions <- function(model) {
   chol <- model$whitening$chol
   if (model$whitening$is_diagonal) {

@@ -7,8 +7,8 @@
 #' @param b (positive number) The delay, in steps.
 #' @param gamma (number in (0, 1\]) The rate of decay.
 #' @param length (count) The steps in a cycle: `iter / length` cycles are made.
-#' @param exploration (number in \[0, 1)) The share of each cycle, at its beginning,
-#'   that looks for another mode.
+#' @param exploration (number in \[0, 1)) The share of each cycle, at its
+#'   beginning, that looks for another mode.
 #'
 #' @details
 #' `schedule_constant()` leaves the kernel's step size as it is.
@@ -18,13 +18,14 @@
 #' weights (see [posterior::weight_draws()]).
 #'
 #' `schedule_cyclical()` starts over with large steps in every cycle, to visit
-#' several modes with one chain (Zhang et al., 2020, eq. 1): with \eqn{r} the part of
-#' the cycle that has passed, \eqn{0 \le r < 1}{0 <= r < 1}, it multiplies the step
-#' size by \eqn{(\cos(\pi r) + 1) / 2}{(cos(pi r) + 1) / 2}. While \eqn{r} is below
-#' `exploration` no noise is injected (a kernel that has no noise to leave out, as
-#' [kernel_sgbd()], takes its extreme variant) and **nothing is kept**; every `thin`-th
-#' of the other steps is, all with the same weight, as in the paper. Warmup counts as
-#' part of the cycles; `warmup = 0` is usual.
+#' several modes with one chain (Zhang et al., 2020, eq. 1): with \eqn{r} the
+#' part of the cycle that has passed, \eqn{0 \le r < 1}{0 <= r < 1}, it
+#' multiplies the step size by \eqn{(\cos(\pi r) + 1) / 2}{(cos(pi r) + 1) / 2}.
+#' While \eqn{r} is below `exploration` no noise is injected (a kernel that has
+#' no noise to leave out, as [kernel_sgbd()], takes its extreme variant)
+#' and **nothing is kept**; every `thin`-th of the other steps is, all with the
+#' same weight, as in the paper. Warmup counts as part of the cycles; `warmup =
+#' 0` is usual.
 #'
 #' @return A spec of class `tall_schedule` for [sg_sample()].
 #' @section Conditions:

@@ -24,8 +24,8 @@
 #' 1977; Vose, 1991): O(N) once, O(1) for each row. The estimate stays unbiased
 #' because a row that is drawn often counts less: \eqn{1 / (n p_i)}.
 #'
-#' `subsample_adaptive()` (Putcha, Nemeth & Fearnhead, 2023, section 5) draws, with
-#' replacement, \deqn{n(\theta) = \left\lfloor \frac{1}{V_0} \|\theta -
+#' `subsample_adaptive()` (Putcha, Nemeth & Fearnhead, 2023, section 5) draws,
+#' with replacement, \deqn{n(\theta) = \left\lfloor \frac{1}{V_0} \|\theta -
 #' \hat\theta\|^2 \sum_i \frac{L_i^2}{p_i} \right\rfloor + 1}{n(theta) =
 #' floor((1/V_0) ||theta - theta-hat||^2 sum_i L_i^2 / p_i) + 1} rows, at least
 #' `min_size`; where that reaches the number of rows, the full gradient is used.
@@ -33,25 +33,24 @@
 #' \eqn{\hat\theta}{theta-hat} is the reference point of [gradient_cv()], the
 #' estimator that it needs. The size depends on \eqn{\theta} alone, so that the
 #' estimate stays unbiased. The sizes used are in the element `sizes` of a fit;
-#' `plot(fit, "size")` draws them.
-#' With a corrected kernel take `min_size = 2` or more: one row does not show its
-#' noise, and the correction then takes that of larger minibatches, which is more.
+#' `plot(fit, "size")` draws them. With a corrected kernel take `min_size = 2`
+#' or more: one row does not show its noise, and the correction then takes that
+#' of larger minibatches, which is more.
 #'
 #' `subsample_optimal()` draws with the probabilities of least variance at the
 #' current state, \eqn{p_i \propto \|a_i(\theta)\|}{p_i ~ ||a_i(theta)||}, where
-#' \eqn{a_i} is what the estimator sums over the minibatch (\eqn{g_i(\theta)}, less
-#' its reference); uniformly where all \eqn{a_i} are 0 (section 4.1). Every
+#' \eqn{a_i} is what the estimator sums over the minibatch (\eqn{g_i(\theta)},
+#' less its reference); uniformly where all \eqn{a_i} are 0 (section 4.1). Every
 #' minibatch costs a pass over the data, and is counted as one: it is there to
 #' study what fixed weights lose.
 #'
 #' @return A spec of class `tall_subsample` for [sg_sample()].
-#' @section Conditions:
-#' `tall_error_input` if an argument is not as described, or, once the model is
-#' known, if a minibatch without replacement is larger than the data.
-#' `tall_error_unsupported` if adaptive minibatches are asked of an estimator other
-#' than [gradient_cv()] or of a model without Lipschitz constants. A
-#' `tall_warning_size` says when adaptive minibatches are nearly always as large as
-#' they may be.
+#' @section Conditions: `tall_error_input` if an argument is not as described,
+#' or, once the model is known, if a minibatch without replacement is larger
+#' than the data. `tall_error_unsupported` if adaptive minibatches are asked of
+#' an estimator other than [gradient_cv()] or of a model without Lipschitz
+#' constants. A `tall_warning_size` says when adaptive minibatches are nearly
+#' always as large as they may be.
 #' @references
 #' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
 #' gradient Langevin dynamics. *AISTATS*.
@@ -86,7 +85,12 @@ subsample_uniform <- function(size, replace = TRUE) {
 #' @export
 subsample_weighted <- function(size, weights = "hessian") {
   weights <- check_weights(weights)
-  new_spec("subsample", "weighted", size = check_batch_size(size), weights = weights)
+  new_spec(
+    "subsample",
+    "weighted",
+    size = check_batch_size(size),
+    weights = weights
+  )
 }
 
 #' @rdname subsampling
@@ -120,7 +124,11 @@ subsample_optimal <- function(size) {
 }
 
 # A type of weights, or positive numbers.
-check_weights <- function(weights, arg = caller_arg(weights), call = caller_env()) {
+check_weights <- function(
+  weights,
+  arg = caller_arg(weights),
+  call = caller_env()
+) {
   if (is.character(weights)) {
     check_choice(weights, weight_types, arg = arg, call = call)
   } else {
@@ -221,10 +229,11 @@ compile_spec.tall_subsample_adaptive <- function(
     abort_tall(
       "unsupported",
       c(
-        "{.fn subsample_adaptive} bounds the noise of {.fn gradient_cv} about its
-         reference point, not that of
+        "{.fn subsample_adaptive} bounds the noise of {.fn gradient_cv} about
+         its reference point, not that of
          {.code gradient_{context$gradient$name}()}.",
-        i = "Use {.fn gradient_cv}, or {.fn subsample_weighted} with a fixed size."
+        i = "Use {.fn gradient_cv}, or {.fn subsample_weighted} with a fixed
+             size."
       ),
       call = call
     )
@@ -349,10 +358,10 @@ weight_codes <- c(gradient = 0L, hessian = 1L, lipschitz = 2L, leverage = 3L)
 #' @param at (`tall_mode`, numeric vector of n_dim values, or `NULL`) The point
 #'   \eqn{\hat\theta}{theta-hat}; `NULL` finds the mode.
 #' @param type (string) See below.
-#' @param defensive (number in \[0, 1)) The share \eqn{\lambda}{lambda} of uniform
-#'   weights mixed in: \eqn{(1 - \lambda) p_i + \lambda / N}{(1 - lambda) p_i +
-#'   lambda / N}. It keeps every probability positive; a row with probability
-#'   zero would bias the estimate.
+#' @param defensive (number in \[0, 1)) The share \eqn{\lambda}{lambda} of
+#'   uniform weights mixed in: \eqn{(1 - \lambda) p_i + \lambda / N}{(1 -
+#'   lambda) p_i + lambda / N}. It keeps every probability positive; a row with
+#'   probability zero would bias the estimate.
 #' @param cores (whole number) Threads to use.
 #'
 #' @details
@@ -361,18 +370,19 @@ weight_codes <- c(gradient = 0L, hessian = 1L, lipschitz = 2L, leverage = 3L)
 #' Hessian of the log posterior, \eqn{w_i} the curvature (\eqn{H_i = - w_i x_i
 #' x_i^T} in a generalised linear model),
 #'
-#' * `"leverage"`: \eqn{w_i x_i^T \hat\Sigma x_i}{w_i x_i' Sigma x_i}: least noise
-#'   after whitening.
-#' * `"hessian"`: \eqn{\sqrt{tr(H_i \hat\Sigma H_i^T)}}{sqrt(tr(H_i Sigma H_i'))}:
-#'   least noise of the control-variate gradient in the parameters (Putcha, Nemeth
-#'   & Fearnhead, 2023, section 4.2).
+#' * `"leverage"`: \eqn{w_i x_i^T \hat\Sigma x_i}{w_i x_i' Sigma x_i}: least
+#'   noise after whitening.
+#' * `"hessian"`: \eqn{\sqrt{tr(H_i \hat\Sigma H_i^T)}}{sqrt(tr(H_i Sigma
+#'   H_i'))}: least noise of the control-variate gradient in the parameters
+#'   (Putcha, Nemeth & Fearnhead, 2023, section 4.2).
 #' * `"gradient"`: \eqn{\|g_i(\hat\theta)\|}{||g_i(theta-hat)||}: least noise of
 #'   the simple gradient.
 #' * `"lipschitz"`: the Lipschitz constants \eqn{L_i}.
 #' * `"uniform"`.
 #'
-#' Leverage and Hessian weights of a generalised linear model take one triangular
-#' solve of the rows, \eqn{O(N d^2)}; the paper's formula costs \eqn{O(N d^3)}.
+#' Leverage and Hessian weights of a generalised linear model take one
+#' triangular solve of the rows, \eqn{O(N d^2)}; the paper's formula costs
+#' \eqn{O(N d^3)}.
 #'
 #' @return A numeric vector of n_data positive weights that sum to 1.
 #' @section Conditions:

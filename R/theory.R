@@ -4,73 +4,72 @@
 
 #' Error and cost of SGLD with control variates, in theory
 #'
-#' For a strongly log-concave posterior: a bound on the Wasserstein distance of a
-#' chain to the posterior, and settings that keep it below a given error, with a cost
-#' that does not depend on the number of observations.
+#' For a strongly log-concave posterior: a bound on the Wasserstein distance of
+#' a chain to the posterior, and settings that keep it below a given error, with
+#' a cost that does not depend on the number of observations.
 #'
-#' @param convexity,smoothness (positive numbers) The constants \eqn{m \le M} of the
-#'   log posterior: its negative Hessian has eigenvalues between them.
+#' @param convexity,smoothness (positive numbers) The constants \eqn{m \le M} of
+#'   the log posterior: its negative Hessian has eigenvalues between them.
 #' @param n_dim (whole number) Parameters, \eqn{d}.
 #' @param step_size (positive number or `NULL`) Step size \eqn{h} as in
-#'   [kernel_sgld()], the variance of the injected noise. `sgldcv_budget()` chooses one
-#'   for `NULL`.
+#'   [kernel_sgld()], the variance of the injected noise. `sgldcv_budget()`
+#'   chooses one for `NULL`.
 #' @param size (whole number) Rows of a minibatch, \eqn{n}.
 #' @param iter (whole numbers) Iterations, \eqn{K}.
-#' @param start,center (numbers) Mean squared distances to the posterior mean of the
-#'   starting point, \eqn{E\|\theta_0 - \bar\theta\|^2}{E||theta_0 - theta-bar||^2},
-#'   and of the reference point of the control variates,
+#' @param start,center (numbers) Mean squared distances to the posterior mean of
+#'   the starting point, \eqn{E\|\theta_0 - \bar\theta\|^2}{E||theta_0 -
+#'   theta-bar||^2}, and of the reference point of the control variates,
 #'   \eqn{E\|\hat\theta - \bar\theta\|^2}{E||theta-hat - theta-bar||^2}.
-#' @param error (positive number) The error wanted, \eqn{\epsilon_0}, on a scale that
-#'   does not depend on units: \eqn{W_2 \le \epsilon_0 / \sqrt{m}}{W2 <= epsilon_0 /
-#'   sqrt(m)}, while posterior standard deviations are at most \eqn{1/\sqrt{m}}{1 /
-#'   sqrt(m)}.
+#' @param error (positive number) The error wanted, \eqn{\epsilon_0}, on a scale
+#'   that does not depend on units: \eqn{W_2 \le \epsilon_0 / \sqrt{m}}{W2 <=
+#'   epsilon_0 / sqrt(m)}, while posterior standard deviations are at most
+#'   \eqn{1/\sqrt{m}}{1 / sqrt(m)}.
 #'
-#' @details
-#' Proposition 1: with \eqn{h' = h / 2 < 2m / (2M^2 + m^2)},
-#' \deqn{W_2(\nu_K, \pi) \le (1 - A)^K W_2(\nu_0, \pi) + \frac{C}{A} + \frac{B^2}{C +
-#' \sqrt{A} B},}{W2(nu_K, pi) <= (1 - A)^K W2(nu_0, pi) + C/A + B^2 / (C + sqrt(A) B),}
-#' \deqn{A = 1 - \sqrt{2 h'^2 M^2 / n + (1 - m h')^2}, \quad B^2 = \frac{2 h'^2
-#' M^2}{n} \left[E\|\hat\theta - \bar\theta\|^2 + \frac{d}{m}\right], \quad C =
-#' \alpha M \sqrt{h'^3 d},}{A = 1 - sqrt(2 h'^2 M^2 / n + (1 - m h')^2), B^2 = 2 h'^2
-#' M^2 / n [E||theta-hat - theta-bar||^2 + d/m], C = alpha M sqrt(h'^3 d),}
-#' \eqn{\alpha = 7 \sqrt{2} / 6}, and \eqn{W_2^2(\nu_0, \pi) \le E\|\theta_0 -
-#' \bar\theta\|^2 + d/m}{W2^2(nu_0, pi) <= E||theta_0 - theta-bar||^2 + d/m}.
+#' @details Proposition 1: with \eqn{h' = h / 2 < 2m / (2M^2 + m^2)},
+#' \deqn{W_2(\nu_K, \pi) \le (1 - A)^K W_2(\nu_0, \pi) + \frac{C}{A} +
+#' \frac{B^2}{C + \sqrt{A} B},}{W2(nu_K, pi) <= (1 - A)^K W2(nu_0, pi) + C/A +
+#' B^2 / (C + sqrt(A) B),} \deqn{A = 1 - \sqrt{2 h'^2 M^2 / n + (1 - m h')^2},
+#' \quad B^2 = \frac{2 h'^2 M^2}{n} \left[E\|\hat\theta - \bar\theta\|^2 +
+#' \frac{d}{m}\right], \quad C = \alpha M \sqrt{h'^3 d},}{A = 1 - sqrt(2 h'^2
+#' M^2 / n + (1 - m h')^2), B^2 = 2 h'^2 M^2 / n [E||theta-hat - theta-bar||^2 +
+#' d/m], C = alpha M sqrt(h'^3 d),} \eqn{\alpha = 7 \sqrt{2} / 6}, and
+#' \eqn{W_2^2(\nu_0, \pi) \le E\|\theta_0 - \bar\theta\|^2 + d/m}{W2^2(nu_0, pi)
+#' <= E||theta_0 - theta-bar||^2 + d/m}.
 #'
-#' Theorem 1 and corollary 1: the error is met with \eqn{R = M / m} and
-#' \deqn{h' = \frac{\beta}{m}, \quad \beta = \min\left\{\frac{1}{2R^2 + 1},
+#' Theorem 1 and corollary 1: the error is met with \eqn{R = M / m} and \deqn{h'
+#' = \frac{\beta}{m}, \quad \beta = \min\left\{\frac{1}{2R^2 + 1},
 #' \frac{\epsilon_0^2}{64 R^2 \alpha^2 d}\right\}, \quad n \ge \frac{64 R^2
 #' \beta}{\epsilon_0^2} (m E\|\hat\theta - \bar\theta\|^2 + d), \quad K \ge
-#' \frac{1}{\beta} \log\left[\frac{4}{\epsilon_0^2} (m E\|\theta_0 - \bar\theta\|^2 +
-#' d)\right].}{h' = beta / m, beta = min{1 / (2R^2 + 1), epsilon_0^2 / (64 R^2 alpha^2
-#' d)}, n >= 64 R^2 beta / epsilon_0^2 (m E||theta-hat - theta-bar||^2 + d), K >= 1 /
-#' beta log[4 / epsilon_0^2 (m E||theta_0 - theta-bar||^2 + d)].}
-#' A step size of your own must meet both bounds of (10), \eqn{m h' \le n / (2R^2 +
-#' n)} and \eqn{m h' \le \epsilon_0^2 / (64 R^2 \alpha^2 d)}{m h' <= epsilon_0^2 / (64
-#' R^2 alpha^2 d)}, and that of proposition 1, and needs \eqn{n \ge 64 h' M^2
-#' [E\|\hat\theta - \bar\theta\|^2 + d/m] / \epsilon_0^2}{n >= 64 h' M^2
-#' [E||theta-hat - theta-bar||^2 + d/m] / epsilon_0^2}.
+#' \frac{1}{\beta} \log\left[\frac{4}{\epsilon_0^2} (m E\|\theta_0 -
+#' \bar\theta\|^2 + d)\right].}{h' = beta / m, beta = min{1 / (2R^2 + 1),
+#' epsilon_0^2 / (64 R^2 alpha^2 d)}, n >= 64 R^2 beta / epsilon_0^2 (m
+#' E||theta-hat - theta-bar||^2 + d), K >= 1 / beta log[4 / epsilon_0^2 (m
+#' E||theta_0 - theta-bar||^2 + d)].} A step size of your own must meet both
+#' bounds of (10), \eqn{m h' \le n / (2R^2 + n)} and \eqn{m h' \le \epsilon_0^2
+#' / (64 R^2 \alpha^2 d)}{m h' <= epsilon_0^2 / (64 R^2 alpha^2 d)}, and that of
+#' proposition 1, and needs \eqn{n \ge 64 h' M^2 [E\|\hat\theta -
+#' \bar\theta\|^2 + d/m] / \epsilon_0^2}{n >= 64 h' M^2 [E||theta-hat -
+#' theta-bar||^2 + d/m] / epsilon_0^2}.
 #'
 #' Corrections to the paper: its body prints \eqn{2 h^2 M / n} in \eqn{A}, and a
-#' maximum where condition (10), \eqn{\beta} (and a minimum in \eqn{C_1}) must have the
-#' other, since both bounds are used. Its step size is half of ours.
+#' maximum where condition (10), \eqn{\beta} (and a minimum in \eqn{C_1}) must
+#' have the other, since both bounds are used. Its step size is half of ours.
 #'
-#' The theory takes \eqn{M \ge \sum_{i \ge 0} L_i}{M >= sum_i L_i} with minibatches
-#' drawn in proportion to the Lipschitz constants \eqn{L_i}, and is worst-case: actual
-#' errors are far smaller. For uniform minibatches use \eqn{\sqrt{N \sum L_i^2}}{sqrt(N
-#' sum L_i^2)} in the place of the sum.
+#' The theory takes \eqn{M \ge \sum_{i \ge 0} L_i}{M >= sum_i L_i} with
+#' minibatches drawn in proportion to the Lipschitz constants \eqn{L_i}, and is
+#' worst-case: actual errors are far smaller. For uniform minibatches use
+#' \eqn{\sqrt{N \sum L_i^2}}{sqrt(N sum L_i^2)} in the place of the sum.
 #'
-#' @return `sgldcv_bound()`: a data frame with a row for each of `iter`: `bound` on
-#'   \eqn{W_2}, and its parts `start`, `discretisation` and `noise`.
+#' @return `sgldcv_bound()`: a data frame with a row for each of `iter`: `bound`
+#'   on \eqn{W_2}, and its parts `start`, `discretisation` and `noise`.
 #'
-#'   `sgldcv_budget()`: a list of `step_size` (ours), `size`, `iter`, `gradients`
-#'   (`size` x `iter`), and `limit`, the bound of corollary 1 on `gradients` for the
-#'   step size it chooses (`NA` for one of your own).
-#' @section Conditions:
-#' `tall_error_input` for constants out of range or a step size that is too large,
-#' with the largest one possible.
-#' @references
-#' Baker, Fearnhead, Fox & Nemeth (2019). Control variates for stochastic gradient
-#' MCMC. *Statistics and Computing* 29, 599-615.
+#'   `sgldcv_budget()`: a list of `step_size` (ours), `size`, `iter`,
+#'   `gradients` (`size` x `iter`), and `limit`, the bound of corollary 1 on
+#'   `gradients` for the step size it chooses (`NA` for one of your own).
+#' @section Conditions: `tall_error_input` for constants out of range or a step
+#' size that is too large, with the largest one possible.
+#' @references Baker, Fearnhead, Fox & Nemeth (2019). Control variates for
+#' stochastic gradient MCMC. *Statistics and Computing* 29, 599-615.
 #' @examples
 #' # the cost does not grow with N: m and M do, start and center fall
 #' budget <- function(n) {
@@ -199,7 +198,12 @@ largest_step <- function(convexity, smoothness) {
   4 * convexity / (2 * smoothness^2 + convexity^2)
 }
 
-check_step <- function(step_size, largest, strict = FALSE, call = caller_env()) {
+check_step <- function(
+  step_size,
+  largest,
+  strict = FALSE,
+  call = caller_env()
+) {
   if (if (strict) step_size >= largest else step_size > largest) {
     must <- if (strict) "below" else "at most"
     abort_input(

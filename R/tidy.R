@@ -17,22 +17,23 @@ generics::glance
 #'   `sigma`.
 #' @param conf.int (`TRUE` or `FALSE`) Posterior intervals as well?
 #' @param conf.level (number between 0 and 1) Their probability.
-#' @param exponentiate (`TRUE` or `FALSE`) Exponentiate estimates and intervals of
-#'   coefficients (odds ratios, rate ratios)? The standard error is then multiplied
-#'   by the estimate.
+#' @param exponentiate (`TRUE` or `FALSE`) Exponentiate estimates and intervals
+#'   of coefficients (odds ratios, rate ratios)? The standard error is then
+#'   multiplied by the estimate.
 #' @param ... Unused.
 #'
 #' @return `tidy()`: a tibble with a row for each variable: `term`, `estimate`
-#'   (posterior mean), `std.error` (posterior standard deviation), with `conf.int =
-#'   TRUE` also `conf.low` and `conf.high` (quantiles).
+#'   (posterior mean), `std.error` (posterior standard deviation), with
+#'   `conf.int = TRUE` also `conf.low` and `conf.high` (quantiles).
 #'
-#'   `glance()`: a tibble of one row: `algorithm`, `pss` (posterior sample size),
-#'   `nobs`, `sigma` (posterior mean, or as given; `NA` where there is none), the
-#'   largest `rhat`, the smallest `ess_bulk` and `ess_tail`, `sd_bias` (the estimated
-#'   bias of a posterior standard deviation that is largest in size, see
-#'   [summary.tall_fit()]), `passes` over the data and `seconds`. What needs draws is
-#'   `NA` for a fit that kept none. For [tall_nn()] `rhat` and `ess_bulk` are those of
-#'   predictions, as in its summary: weights are not identified.
+#'   `glance()`: a tibble of one row: `algorithm`, `pss` (posterior sample
+#'   size), `nobs`, `sigma` (posterior mean, or as given; `NA` where there is
+#'   none), the largest `rhat`, the smallest `ess_bulk` and `ess_tail`,
+#'   `sd_bias` (the estimated bias of a posterior standard deviation that is
+#'   largest in size, see [summary.tall_fit()]), `passes` over the data and
+#'   `seconds`. What needs draws is `NA` for a fit that kept none. For
+#'   [tall_nn()] `rhat` and `ess_bulk` are those of predictions, as in its
+#'   summary: weights are not identified.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' tidy(fit, conf.int = TRUE)

@@ -6,20 +6,21 @@
 #'   `model_*()`.
 #' @param cores (whole number) Threads to use.
 #'
-#' @details
-#' \eqn{L_i} is the smallest known constant with \eqn{\|g_i(\theta) -
-#' g_i(\theta')\| \le L_i \|\theta - \theta'\|}{||g_i(theta) - g_i(theta')|| <= L_i
+#' @details \eqn{L_i} is the smallest known constant with \eqn{\|g_i(\theta) -
+#' g_i(\theta')\| \le L_i \|\theta - \theta'\|}{||g_i(theta) - g_i(theta')|| <=
+#' L_i
 #' ||theta - theta'||} for all \eqn{\theta, \theta'}{theta, theta'}:
 #' \eqn{w_i \|x_i\|^2 / 4}{w_i ||x_i||^2 / 4} in a logistic regression, \eqn{w_i
 #' \|x_i\|^2 / \sigma^2}{w_i ||x_i||^2 / sigma^2} in a linear one with known
 #' \eqn{\sigma}{sigma}, the largest eigenvalue of the precision for
 #' [model_gaussian()] (Putcha, Nemeth & Fearnhead, 2023, appendix C). Poisson
-#' regressions and models with a sampled `sigma` have none. A normal prior's is the
-#' largest eigenvalue of its precision. The model of a fit without a kernel
+#' regressions and models with a sampled `sigma` have none. A normal prior's is
+#' the largest eigenvalue of its precision. The model of a fit without a kernel
 #' (`fit$model`) is in whitened coordinates, and so are its constants.
 #'
-#' @return A numeric vector of n_data + 1 values. The first, named `prior`, is that
-#'   of the prior's gradient: `NA` where there is none, as under a Laplace prior.
+#' @return A numeric vector of n_data + 1 values. The first, named `prior`, is
+#'   that of the prior's gradient: `NA` where there is none, as under a Laplace
+#'   prior.
 #' @section Conditions:
 #' `tall_error_unsupported` if the model has no global Lipschitz constants.
 #' @references
@@ -80,32 +81,33 @@ model_lipschitz <- function(model, hint, cores = 1, call = caller_env()) {
 
 #' A noise threshold for adaptive minibatches
 #'
-#' Finds \eqn{V_0} for [subsample_adaptive()] from pilot chains with minibatches of
-#' a fixed size.
+#' Finds \eqn{V_0} for [subsample_adaptive()] from pilot chains with minibatches
+#' of a fixed size.
 #'
 #' @param model (`tall_model`) The model, from [model_glm()] or another
 #'   `model_*()`; it must have [Lipschitz constants][lipschitz()].
-#' @param kernel (`tall_kernel`) How the pilot chains move: the kernel of the run
-#'   to come.
+#' @param kernel (`tall_kernel`) How the pilot chains move: the kernel of the
+#'   run to come.
 #' @param size (positive number) Rows in a minibatch of the pilot; below 1 a
 #'   fraction of the data.
 #' @param weights (string or positive numeric vector) As in
 #'   [subsample_adaptive()].
 #' @param chains (whole number) Pilot chains.
 #' @param at (numeric vector of n_dim values, a [`tall_mode`][find_mode()], or
-#'   `NULL`) The reference point \eqn{\hat\theta}{theta-hat}; `NULL` finds the mode.
+#'   `NULL`) The reference point \eqn{\hat\theta}{theta-hat}; `NULL` finds the
+#'   mode.
 #' @param probability (number between 0 and 1) Which quantile of the squared
 #'   distance from \eqn{\hat\theta}{theta-hat}.
-#' @param ... Further arguments of [sg_sample()]: `iter`, `warmup`, `seed` and so
-#'   on.
+#' @param ... Further arguments of [sg_sample()]: `iter`, `warmup`, `seed` and
+#'   so on.
 #'
-#' @details
-#' The recipe of Putcha, Nemeth & Fearnhead (2023, section 5): for each chain the
-#' 95th percentile \eqn{q} of \eqn{\|\theta - \hat\theta\|^2}{||theta -
-#' theta-hat||^2} goes into \eqn{V = (q / n) \sum_i L_i^2 / p_i}{V = (q/n) sum_i
-#' L_i^2 / p_i}; \eqn{V_0} is the largest. With the same weights, the size that
-#' [subsample_adaptive()] then takes at \eqn{\theta} is about \eqn{n \|\theta -
-#' \hat\theta\|^2 / q}{n ||theta - theta-hat||^2 / q}.
+#' @details The recipe of Putcha, Nemeth & Fearnhead (2023, section 5): for each
+#' chain the 95th percentile \eqn{q} of \eqn{\|\theta -
+#' \hat\theta\|^2}{||theta - theta-hat||^2} goes into \eqn{V = (q / n) \sum_i
+#' L_i^2 / p_i}{V = (q/n) sum_i L_i^2 / p_i}; \eqn{V_0} is the largest. With the
+#' same weights, the size that [subsample_adaptive()] then takes at \eqn{\theta}
+#' is about \eqn{n \|\theta - \hat\theta\|^2 / q}{n ||theta - theta-hat||^2 /
+#' q}.
 #'
 #' @return A positive number.
 #' @section Conditions:
@@ -117,10 +119,11 @@ model_lipschitz <- function(model, hint, cores = 1, call = caller_env()) {
 #' @examples
 #' x <- cbind(1, rnorm(500))
 #' model <- model_glm(x, rbinom(500, 1, 0.5), family = "bernoulli")
-#' threshold <- noise_threshold(model, kernel_sgld(1e-3), 10, chains = 2, seed = 1)
+#' kernel <- kernel_sgld(1e-3)
+#' threshold <- noise_threshold(model, kernel, 10, chains = 2, seed = 1)
 #' fit <- sg_sample(
 #'   model,
-#'   kernel_sgld(1e-3),
+#'   kernel,
 #'   gradient_cv(),
 #'   subsample_adaptive(threshold),
 #'   iter = 500,
@@ -189,31 +192,31 @@ squared_distance <- function(fit, at) {
 #' @param gradient (`tall_gradient`) The estimator, see [gradients].
 #' @param subsample (`tall_subsample` or `NULL`) How minibatches are drawn, see
 #'   [subsampling]; `NULL` with [gradient_full()] only.
-#' @param method (string) `"exact"`: the formulas below, one pass over the data for
-#'   each point; `"monte_carlo"`: the mean over replicated minibatches.
+#' @param method (string) `"exact"`: the formulas below, one pass over the data
+#'   for each point; `"monte_carlo"`: the mean over replicated minibatches.
 #' @param replicates (whole number) How many of them.
-#' @param seed (whole number or `NULL`) Seed of the minibatches; `NULL` takes one
-#'   from R's generator.
+#' @param seed (whole number or `NULL`) Seed of the minibatches; `NULL` takes
+#'   one from R's generator.
 #' @param cores (whole number) Threads to use.
 #'
-#' @details
-#' With \eqn{a_i = g_i(\theta)} for [gradient_simple()], \eqn{a_i = g_i(\theta) -
-#' g_i(\hat\theta)}{a_i = g_i(theta) - g_i(theta-hat)} for the others (Putcha,
-#' Nemeth & Fearnhead, 2023, section 3 and 4),
+#' @details With \eqn{a_i = g_i(\theta)} for [gradient_simple()], \eqn{a_i =
+#' g_i(\theta) - g_i(\hat\theta)}{a_i = g_i(theta) - g_i(theta-hat)} for the
+#' others (Putcha, Nemeth & Fearnhead, 2023, section 3 and 4),
 #'
 #' * with replacement: \eqn{V = \frac1n [\sum_i \|a_i\|^2 / p_i - \|\sum_i
 #'   a_i\|^2]}{V = (1/n) [sum_i ||a_i||^2 / p_i - ||sum_i a_i||^2]};
 #' * uniform without replacement: \eqn{V = \frac{N^2}{n} (1 - \frac nN)
-#'   \frac{1}{N-1} \sum_i \|a_i - \bar a\|^2}{V = (N^2/n) (1 - n/N) 1/(N-1) sum_i
+#'   \frac{1}{N-1} \sum_i \|a_i - \bar a\|^2}{V = (N^2/n) (1 - n/N) 1/(N-1)
+#'   sum_i
 #'   ||a_i - mean a||^2}.
 #'
-#' The second goes to 0 as \eqn{n \to N}{n -> N}, the first does not: near a full
-#' batch it is sampling *without* replacement that wins, whatever the weights
-#' (section 5.3.1 of the paper has it the other way round).
+#' The second goes to 0 as \eqn{n \to N}{n -> N}, the first does not: near a
+#' full batch it is sampling *without* replacement that wins, whatever the
+#' weights (section 5.3.1 of the paper has it the other way round).
 #'
-#' The reference \eqn{\hat\theta}{theta-hat} is `at`, or the mode where it is `NULL`.
-#' For [gradient_saga()] and [gradient_svrg()] the result holds when the table was
-#' made, or the reference last moved, there.
+#' The reference \eqn{\hat\theta}{theta-hat} is `at`, or the mode where it is
+#' `NULL`. For [gradient_saga()] and [gradient_svrg()] the result holds when the
+#' table was made, or the reference last moved, there.
 #'
 #' @return A numeric vector, one number for each row of `theta`; 0 for
 #'   [gradient_full()].
@@ -254,8 +257,8 @@ pseudo_variance <- function(
   }
   if (is.null(subsample)) {
     abort_input(
-      "{.arg subsample} must be given: {.code gradient_{gradient$name}()} needs a
-       minibatch.",
+      "{.arg subsample} must be given: {.code gradient_{gradient$name}()} needs
+       a minibatch.",
       argument = "subsample"
     )
   }
@@ -289,7 +292,12 @@ check_points <- function(
   if (is.matrix(theta)) {
     return(check_matrix(theta, n_col = model$n_dim, arg = arg, call = call))
   }
-  theta <- check_numeric_vector(theta, size = model$n_dim, arg = arg, call = call)
+  theta <- check_numeric_vector(
+    theta,
+    size = model$n_dim,
+    arg = arg,
+    call = call
+  )
   matrix(theta, 1)
 }
 
@@ -321,7 +329,8 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
     uniform = if (subsample$args$replace) {
       (weighted - total) / n
     } else {
-      n_data^2 / n * (1 - n / n_data) / max(1, n_data - 1) * (square - total / n_data)
+      n_data^2 / n * (1 - n / n_data) / max(1, n_data - 1) *
+        (square - total / n_data)
     },
     weighted = (weighted - total) / n,
     optimal = (sums[3, ]^2 - total) / n,

@@ -1,61 +1,62 @@
-# Zero-variance control variates: after a run, for free where gradients were kept.
+# Zero-variance control variates: after a run, for free where gradients were
+# kept.
 
 #' Zero-variance control variates
 #'
-#' Takes Monte Carlo error out of posterior expectations after a run, by regression on
-#' functions of the gradients whose posterior mean is known to be zero.
+#' Takes Monte Carlo error out of posterior expectations after a run, by
+#' regression on functions of the gradients whose posterior mean is known to be
+#' zero.
 #'
 #' @param fit ([`tall_fit`][tall_fit]) The fit.
-#' @param f (function) What to average: of the matrix of draws (draws x variables, on
-#'   the natural scale), it returns a vector or matrix with a value or a row for each
-#'   draw. `identity`: the variables themselves.
+#' @param f (function) What to average: of the matrix of draws (draws x
+#'   variables, on the natural scale), it returns a vector or matrix with a
+#'   value or a row for each draw. `identity`: the variables themselves.
 #' @param order (1 or 2) Degree of the polynomial.
-#' @param gradient (string) `"kept"`: the gradients of a run with `keep = c("draws",
-#'   "gradients")`, for free. `"full"`: exact ones, a pass over the data for each draw.
-#' @param model (`tall_model` or `NULL`) The model for `"full"`, when the fit has lost
-#'   its own.
+#' @param gradient (string) `"kept"`: the gradients of a run with `keep =
+#'   c("draws", "gradients")`, for free. `"full"`: exact ones, a pass over the
+#'   data for each draw.
+#' @param model (`tall_model` or `NULL`) The model for `"full"`, when the fit
+#'   has lost its own.
 #'
-#' @details
-#' With \eqn{z = -\frac12 \nabla \log \pi(\theta)}{z = -1/2 grad log pi(theta)} in the
-#' parameters as they were sampled (`log_sigma` for `sigma`), these have mean zero
-#' under the posterior: \eqn{z_j} (order 1), and \eqn{-\frac12 + \theta_j z_j}{-1/2 +
-#' theta_j z_j} and \eqn{\theta_j z_k + \theta_k z_j}{theta_j z_k + theta_k z_j} (order
-#' 2). With \eqn{w} the vector of them, draws of \eqn{f} become
-#' \deqn{\hat f = f + a^T w, \quad a = -\mathrm{Var}(w)^{-1} \mathrm{Cov}(w,
-#' f),}{f-hat = f + a'w, a = -Var(w)^-1 Cov(w, f),}
-#' which is regression with an intercept. (Baker et al., 2019, print \eqn{a} without
-#' its minus, and the quadratic terms without \eqn{-\frac12}{-1/2}.) For a normal
-#' posterior and exact gradients order 1 leaves means without any error, and order 2
-#' variances.
+#' @details With \eqn{z = -\frac12 \nabla \log \pi(\theta)}{z = -1/2 grad log
+#' pi(theta)} in the parameters as they were sampled (`log_sigma` for `sigma`),
+#' these have mean zero under the posterior: \eqn{z_j} (order 1), and
+#' \eqn{-\frac12 + \theta_j z_j}{-1/2 + theta_j z_j} and \eqn{\theta_j z_k +
+#' \theta_k z_j}{theta_j z_k + theta_k z_j} (order 2). With \eqn{w} the vector
+#' of them, draws of \eqn{f} become \deqn{\hat f = f + a^T w, \quad a
+#' = -\mathrm{Var}(w)^{-1} \mathrm{Cov}(w, f),}{f-hat = f + a'w, a = -Var(w)^-1
+#' Cov(w, f),} which is regression with an intercept. (Baker et al., 2019, print
+#' \eqn{a} without its minus, and the quadratic terms without
+#' \eqn{-\frac12}{-1/2}.) For a normal posterior and exact gradients order 1
+#' leaves means without any error, and order 2 variances.
 #'
 #' Below 10 draws for each column the covariance of the columns, scaled to unit
-#' variance, is shrunk towards the identity by the formula of Ledoit & Wolf (2004),
-#' and a message says so.
+#' variance, is shrunk towards the identity by the formula of Ledoit & Wolf
+#' (2004), and a message says so.
 #'
-#' It removes Monte Carlo error, not the bias of a step size or of gradient noise: the
-#' means of \eqn{w} under the law that the chain samples are not quite zero. With
-#' noisy gradients the reduction is smaller, as the noise is part of \eqn{z} (Baker et
-#' al., 2019, theorem 2); control variates ([gradient_cv()]) keep most of it.
+#' It removes Monte Carlo error, not the bias of a step size or of gradient
+#' noise: the means of \eqn{w} under the law that the chain samples are not
+#' quite zero. With noisy gradients the reduction is smaller, as the noise is
+#' part of \eqn{z} (Baker et al., 2019, theorem 2); control variates
+#' ([gradient_cv()]) keep most of it.
 #'
-#' @return A [posterior::draws_matrix] of the values of `f`, with the variables of the
-#'   fit in order for `identity`. Its column means are the estimates. Attributes:
-#'   `estimates`, a named vector (weighted when the draws are);
-#'   `variance_ratio`, the variance of what is left over that of \eqn{f}, for each
-#'   (`NA` where \eqn{f} is constant); `method`, `"least squares"` or
+#' @return A [posterior::draws_matrix] of the values of `f`, with the variables
+#'   of the fit in order for `identity`. Its column means are the estimates.
+#'   Attributes: `estimates`, a named vector (weighted when the draws are);
+#'   `variance_ratio`, the variance of what is left over that of \eqn{f}, for
+#'   each (`NA` where \eqn{f} is constant); `method`, `"least squares"` or
 #'   `"Ledoit-Wolf"`.
-#' @section Conditions:
-#' `tall_error_unsupported` if the fit kept no gradients, or order 2 has too many
-#' columns; `tall_error_input` if `f` does not return a value for each draw;
-#' `tall_error_stale` if the model is gone.
-#' @references
-#' Baker, Fearnhead, Fox & Nemeth (2019). Control variates for stochastic gradient
-#' MCMC. *Statistics and Computing* 29, 599-615.
+#' @section Conditions: `tall_error_unsupported` if the fit kept no gradients,
+#' or order 2 has too many columns; `tall_error_input` if `f` does not return a
+#' value for each draw; `tall_error_stale` if the model is gone.
+#' @references Baker, Fearnhead, Fox & Nemeth (2019). Control variates for
+#' stochastic gradient MCMC. *Statistics and Computing* 29, 599-615.
 #'
-#' Mira, Solgi & Imparato (2013). Zero variance Markov chain Monte Carlo for Bayesian
-#' estimators. *Statistics and Computing* 23, 653-662.
+#' Mira, Solgi & Imparato (2013). Zero variance Markov chain Monte Carlo for
+#' Bayesian estimators. *Statistics and Computing* 23, 653-662.
 #'
-#' Ledoit & Wolf (2004). A well-conditioned estimator for large-dimensional covariance
-#' matrices. *Journal of Multivariate Analysis* 88, 365-411.
+#' Ledoit & Wolf (2004). A well-conditioned estimator for large-dimensional
+#' covariance matrices. *Journal of Multivariate Analysis* 88, 365-411.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
 #' y <- rbinom(1000, 1, plogis(0.5 + x[, "age"]))
@@ -125,7 +126,12 @@ check_order <- function(order, call = caller_env()) {
 # A named matrix with a row for each draw.
 function_values <- function(f, draws, call) {
   if (!is.function(f)) {
-    abort_expected(f, "a function of the matrix of draws", arg = "f", call = call)
+    abort_expected(
+      f,
+      "a function of the matrix of draws",
+      arg = "f",
+      call = call
+    )
   }
   values <- f(draws)
   n <- nrow(draws)
@@ -185,7 +191,8 @@ stein_columns <- function(theta, gradient, order, call) {
   )
 }
 
-# values - columns b, b the regression coefficients (so a = -b); weights sum to 1.
+# values - columns b, b the regression coefficients (so a = -b); weights sum
+# to 1.
 regress_out <- function(values, columns, weights) {
   n <- nrow(columns)
   about_mean <- function(x) sweep(x, 2, colSums(x * weights))
