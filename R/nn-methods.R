@@ -607,21 +607,29 @@ update.tall_nn <- update.tall_glm
 
 # ---- print and summary -------------------------------------------------------
 
+# The rows on which chains are compared, standardised; `parts` as nn_parts() has
+# them.
+nn_check_rows <- function(parts) {
+  n <- nrow(parts$x)
+  rows <- unique(round(seq(1, n, length.out = nn_settings$rows_checked)))
+  list(
+    x = parts$x[rows, , drop = FALSE],
+    y = parts$response$values[rows]
+  )
+}
+
 # How well predictions agree across chains, on some rows of the data: a list of
 # rhat, ess_bulk (a number for each row), error and the mean epistemic sd.
-nn_checked <- function(fit, parts) {
+nn_checked <- function(fit) {
   if (is.null(fit$draws)) {
     return(NULL)
   }
-  n <- nrow(parts$x)
-  rows <- unique(round(seq(1, n, length.out = nn_settings$rows_checked)))
   theta <- choose_draws(fit)$theta
-  x <- parts$x[rows, , drop = FALSE]
-  mu <- nn_means(fit, x, theta)
-  y <- parts$response$values[rows]
+  mu <- nn_means(fit, fit$check_rows$x, theta)
+  y <- fit$check_rows$y
   shape <- dim(fit$draws)[1:2]
-  first <- matrix(mu, nrow(theta))[, seq_along(rows), drop = FALSE]
-  by_chain <- array(first, c(shape, length(rows)))
+  first <- matrix(mu, nrow(theta))[, seq_along(y), drop = FALSE]
+  by_chain <- array(first, c(shape, length(y)))
   each <- function(f) {
     apply(by_chain, 3, function(values) suppressWarnings(f(values)))
   }

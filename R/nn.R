@@ -17,8 +17,8 @@ nn_settings <- list(
 #' Regression and classification by a fully connected network: type a formula,
 #' get predictions that know what they do not know.
 #'
-#' @param formula (formula) As in [stats::lm()]; factors become indicator
-#'   columns. A numeric response is taken as Gaussian, a logical one or a factor
+#' @param formula (formula) As in [stats::lm()], but without [offset()]; factors
+#'   become indicator columns. A numeric response is taken as Gaussian, a logical one or a factor
 #'   with two levels as Bernoulli, a factor with more levels, or strings, as
 #'   categorical.
 #' @param data (data frame) The data.
@@ -39,7 +39,8 @@ nn_settings <- list(
 #'   [monitors].
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
-#'   saved and read again?
+#'   saved and read again? The 200 rows whose predictions `summary()` compares
+#'   across chains stay in any case.
 #'
 #' @details
 #' Covariates, and a numeric response, are centred and divided by their standard
@@ -57,7 +58,8 @@ nn_settings <- list(
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_nn", "tall_fit")`, with
 #'   `modes`, the [modes][find_mode()] the chains started from, and `scaling`.
 #' @section Conditions: Those of [sg_sample()] and [model_network()];
-#'   `tall_error_input` for a formula or data that cannot be used.
+#'   `tall_error_input` for a formula or data that cannot be used,
+#'   `tall_error_unsupported` for an offset.
 #' @references
 #' Bieringer, Kasieczka, Steffen & Trabs (2023). AdamMCMC: combining Metropolis
 #' adjusted Langevin with momentum-based optimization. arXiv:2312.14027.
@@ -156,8 +158,8 @@ tall_nn <- function(
   )
   fit$na_action <- attr(made$frame, "na.action")
   fit$frame <- if (keep_data) made$frame
-  fit$checked <- nn_checked(fit, parts)
-  fit
+  fit$check_rows <- nn_check_rows(parts)
+  finish_fit(fit)
 }
 
 # ---- data --------------------------------------------------------------------
@@ -165,6 +167,7 @@ tall_nn <- function(
 # Inputs and response of a model frame, standardised, with the scaling.
 nn_parts <- function(frame, call) {
   check_covariates(frame, call)
+  check_no_offset(frame, call)
   response <- stats::model.response(frame, "any")
   name <- response_name(frame)
   if (is.null(response)) {
@@ -207,6 +210,21 @@ nn_parts <- function(frame, call) {
     likelihood = likelihood,
     scaling = scaling,
     contrasts = design$contrasts
+  )
+}
+
+check_no_offset <- function(frame, call) {
+  if (is.null(stats::model.offset(frame))) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.fn tall_nn} takes no {.fn offset} in {.arg formula}.",
+      i = "Subtract it from a numeric response, or make it a covariate."
+    ),
+    argument = "formula",
+    call = call
   )
 }
 
@@ -317,6 +335,12 @@ as_nn_fit <- function(fit, model, parts, hidden, prior, sigma, prior_aux) {
   fit["sigma"] <- list(if (is.numeric(sigma)) sigma)
   fit["hidden"] <- list(hidden)
   fit$prior_specs <- list(prior = prior, prior_aux = prior_aux)
+  fit
+}
+
+#' @export
+finish_fit.tall_nn <- function(fit) {
+  fit["checked"] <- list(nn_checked(fit))
   fit
 }
 
