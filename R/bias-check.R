@@ -48,6 +48,13 @@ bias_check <- function(
   check_spec(fit, "tall_fit", "sg_sample()")
   check_has_draws(fit, rlang::current_env())
   factor <- bias_factor(fit$kernel)
+  if (!is.null(fit[["weights"]])) {
+    abort_tall(
+      "unsupported",
+      "The step size of the fit decays, and its bias with it: there is no one
+       step size to halve."
+    )
+  }
   control <- fit$control
   iter <- check_count(iter, allow_null = TRUE) %||%
     (control$iter - control$warmup)

@@ -178,13 +178,8 @@ print.tall_summary <- function(x, digits = 3, ...) {
 print.tall_fit <- function(x, digits = 3, ...) {
   n_draws <- if (!is.null(x$draws)) posterior::ndraws(x$draws)
   print_header(x, n_draws)
-  table <- if (is.null(x$draws)) {
-    moment_table(x)
-  } else {
-    short_table(x, numeric())
-  }
-  rownames(table) <- table$variable
-  shown <- utils::head(table[c("mean", "sd")], 10)
+  table <- data.frame(fit_moments(x), row.names = x$variables)
+  shown <- utils::head(table, 10)
   print(signif(shown, digits + 1), digits = digits)
   if (nrow(table) > 10) {
     cat("# ... with ", nrow(table) - 10, " more variables\n", sep = "")
@@ -219,11 +214,13 @@ print_header <- function(fit, n_draws) {
   if (is.null(n_draws)) {
     cat("none kept\n")
   } else {
+    # with none that ran to its end, all are kept
     alive <- sum(fit$chains$status == "ok")
+    kept <- if (alive > 0) alive else nrow(fit$chains)
     cat(
       format_count(n_draws),
       " from ",
-      count_noun(max(1, alive), "chain"),
+      count_noun(kept, "chain"),
       "\n",
       sep = ""
     )
@@ -303,7 +300,7 @@ print_noise_note <- function(fit) {
 # One line on what R-hat cannot see.
 print_bias_note <- function(fit, brief) {
   bias <- fit$bias
-  if (is.null(bias)) {
+  if (!any(is.finite(bias$sd_bias))) {
     return(invisible())
   }
   worst <- which.max(abs(bias$sd_bias))
@@ -348,14 +345,7 @@ NULL
 #' @importFrom stats coef
 #' @export
 coef.tall_fit <- function(object, ...) {
-  table <- if (is.null(object$draws)) {
-    moment_table(object)
-  } else if (!is.null(object[["weights"]])) {
-    weighted_table(object, 0.5)
-  } else {
-    short_table(object, numeric())
-  }
-  stats::setNames(table$mean, table$variable)
+  stats::setNames(fit_moments(object)$mean, object$variables)
 }
 
 #' @rdname fit-methods

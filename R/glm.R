@@ -96,7 +96,6 @@ tall_glm <- function(
     call
   )
   frame <- made$frame
-  frame_call <- made$call
   parts <- frame_parts(frame, family, call)
   model <- build_glm(
     parts$x,
@@ -113,29 +112,21 @@ tall_glm <- function(
     call = call
   )
   parts$x <- NULL
-  monitor <- resolve_monitors(monitor, frame, parts, family, sigma, call)
+  source <- frame_source(
+    made,
+    formula,
+    family,
+    parts,
+    if (!missing(data)) data
+  )
+  monitor <- resolve_monitors(monitor, source, sigma, call)
   fit <- rlang::inject(
     sample_model(model, !!!run_arguments(call), in_place = TRUE, call = call)
   )
   fit <- as_glm_fit(fit, sigma, prior, prior_intercept, prior_aux)
   fit$call <- match.call()
-  fit$formula <- formula
-  fit$terms <- attr(frame, "terms")
-  fit$xlevels <- stats::.getXlevels(fit$terms, frame)
-  fit$contrasts <- parts$contrasts
-  fit$response_levels <- parts$levels
-  fit$columns <- data_columns(
-    fit$terms,
-    frame_call,
-    if (!missing(data)) data,
-    environment(formula)
-  )
-  fit <- remember_weights(
-    fit,
-    parts$y,
-    if (is.null(parts$trials)) NULL else formula[[2]],
-    frame_call$weights
-  )
+  source$family <- NULL
+  fit[names(source)] <- source
   fit$na_action <- attr(frame, "na.action")
   fit$frame <- if (keep_data) frame
   fit
@@ -215,11 +206,12 @@ tall_glm.fit <- function(
   fit$call <- match.call()
   fit$response_levels <- response$levels
   fit$has_names <- !is.null(colnames(x))
-  fit <- remember_weights(
+  fit <- remember_sources(
     fit,
     response$values,
-    if (!is.null(response$trials)) quote(trials),
-    if (!is.null(weights)) quote(trials)
+    counts = if (!is.null(response$trials)) quote(trials),
+    weights = if (!is.null(weights)) quote(trials),
+    offset = if (!is.null(offset)) quote(offset)
   )
   fit$data <- if (keep_data) data
   fit
@@ -299,12 +291,35 @@ data_columns <- function(terms, frame_call, data, env) {
   used[is_column]
 }
 
-# Where trials and weights of new rows are to be found. The weights of
+# How rows of new data are read as those of a model frame were. Lists with these
+# elements, fits among them, go to prediction_frame(), test_parts() and new_*().
+frame_source <- function(made, formula, family, parts, data) {
+  terms <- attr(made$frame, "terms")
+  source <- list(
+    family = family,
+    formula = formula,
+    terms = terms,
+    xlevels = stats::.getXlevels(terms, made$frame),
+    contrasts = parts$contrasts,
+    response_levels = parts$levels,
+    columns = data_columns(terms, made$call, data, environment(formula))
+  )
+  remember_sources(
+    source,
+    parts$y,
+    counts = if (!is.null(parts$trials)) formula[[2]],
+    weights = made$call$weights,
+    offset = made$call$offset
+  )
+}
+
+# Where trials, weights and offsets of new rows are to be found. The weights of
 # proportions are trials, as in glm().
-remember_weights <- function(fit, y, counts, weights) {
+remember_sources <- function(fit, y, counts, weights, offset) {
   is_trials <- is.null(counts) && are_proportions(y, fit$family)
   fit$trial_source <- if (is_trials) weights else counts
   fit$weight_source <- if (!is_trials) weights
+  fit$offset_source <- offset
   fit
 }
 

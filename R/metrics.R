@@ -290,14 +290,13 @@ rmse.tall_glm <- function(
     weights <- as.double(object$weights)
   }
   weights <- weights / sum(weights)
-  offset <- if (is.null(parts$offset)) 0 else parts$offset
   n_row <- nrow(parts$x)
   block <- max(1, floor(2^22 / n_row))
   loss <- numeric(nrow(theta))
   average <- numeric(n_row)
   for (start in seq(1, nrow(theta), by = block)) {
     at <- start:min(nrow(theta), start + block - 1)
-    eta <- tcrossprod(parts$x, theta[at, , drop = FALSE]) + offset
+    eta <- tcrossprod(parts$x, theta[at, , drop = FALSE]) + parts$offset
     value <- clip(object$family$object$linkinv(eta), range)
     loss[at] <- sqrt(colMeans((value - parts$y)^2))
     average <- average + drop(value %*% weights[at])
@@ -353,7 +352,7 @@ test_model <- function(fit, newdata, call = caller_env()) {
       fit$family$name,
       prior_flat(),
       NULL,
-      parts$weights,
+      parts$trials,
       parts$offset,
       fit$sigma,
       prior_flat(),
@@ -378,36 +377,56 @@ test_model <- function(fit, newdata, call = caller_env()) {
   newdata
 }
 
-# Design matrix, response, weights and offset of held-out rows of tall_glm().
-test_parts <- function(fit, newdata, call) {
+# Design matrix, response, trials and offset of held-out rows, as the fit's own
+# were read; `source` is a fit of tall_glm() or a frame_source(). omit: leave rows
+# with missing values out instead of refusing them.
+test_parts <- function(source, newdata, call, omit = FALSE) {
   check_given(newdata, arg = "newdata", call = call)
-  if (!inherits(fit, "tall_glm") || !is.data.frame(newdata)) {
-    expected <- if (inherits(fit, "tall_glm")) {
-      "a data frame"
-    } else {
+  if (is.null(source$terms) || !is.data.frame(newdata)) {
+    expected <- if (is.null(source$terms)) {
       "a model of the held-out data"
+    } else {
+      "a data frame"
     }
     abort_expected(newdata, expected, arg = "newdata", call = call)
   }
-  frame <- prediction_frame(fit, fit$terms, newdata, call)
-  if (!is.null(fit$response_levels)) {
-    frame[[1]] <- factor(frame[[1]], levels = fit$response_levels)
+  frame <- prediction_frame(source, source$terms, newdata, call)
+  # of all rows: what follows leaves some out
+  offset <- add_offsets(
+    nrow(frame),
+    stats::model.offset(frame),
+    new_offset(source, newdata, call)
+  )
+  trials <- new_trials(source, newdata, call)
+  if (omit) {
+    complete <- stats::complete.cases(frame, offset)
+    frame <- frame[complete, , drop = FALSE]
+    attr(frame, "terms") <- source$terms
+    offset <- offset[complete]
+    trials <- if (length(trials) > 1) trials[complete] else trials
+  }
+  if (!is.null(source$response_levels)) {
+    frame[[1]] <- factor(frame[[1]], levels = source$response_levels)
   }
   name <- response_name(frame)
   check_covariates(frame, call)
   y <- frame_response(
     stats::model.response(frame, "any"),
-    fit$family,
+    source$family,
     name,
     call
   )
   check_finite(y$values, arg = name, call = call)
-  x <- stats::model.matrix(fit$terms, frame, contrasts.arg = fit$contrasts)
+  x <- stats::model.matrix(
+    source$terms,
+    frame,
+    contrasts.arg = source$contrasts
+  )
   list(
     x = unname_rows(x),
     y = y$values,
-    weights = y$trials,
-    offset = stats::model.offset(frame),
+    trials = if (!is.null(trials)) rep_len(as.double(trials), nrow(frame)),
+    offset = offset,
     name = name
   )
 }

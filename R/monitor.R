@@ -209,7 +209,7 @@ check_one_monitor <- function(monitor, name, model, call) {
 
 # Held-out data frames of monitors, in the terms of a formula: models and
 # matrices.
-resolve_monitors <- function(monitor, frame, parts, family, sigma, call) {
+resolve_monitors <- function(monitor, source, sigma, call) {
   if (!is.list(monitor)) {
     return(monitor) # NULL, or refused later
   }
@@ -217,7 +217,7 @@ resolve_monitors <- function(monitor, frame, parts, family, sigma, call) {
     if (!inherits(one, "tall_monitor") || !is.data.frame(one$newdata)) {
       return(one)
     }
-    held_out <- held_out_parts(one$newdata, frame, parts, family, call)
+    held_out <- held_out_parts(source, one$newdata, call)
     if (inherits(one, "tall_monitor_rmse")) {
       one$newdata <- held_out$x
       one$y <- held_out$y
@@ -226,10 +226,10 @@ resolve_monitors <- function(monitor, frame, parts, family, sigma, call) {
       one$newdata <- build_glm(
         held_out$x,
         held_out$y,
-        family$name,
+        source$family$name,
         prior_flat(),
         NULL,
-        held_out$weights,
+        held_out$trials,
         held_out$offset,
         sigma,
         prior_flat(),
@@ -240,16 +240,10 @@ resolve_monitors <- function(monitor, frame, parts, family, sigma, call) {
   })
 }
 
-held_out_parts <- function(data, frame, parts, family, call) {
-  terms <- attr(frame, "terms")
-  new <- tryCatch(
-    stats::model.frame(
-      terms,
-      data,
-      xlev = stats::.getXlevels(terms, frame),
-      na.action = stats::na.omit
-    ),
-    error = function(e) {
+held_out_parts <- function(source, data, call) {
+  tryCatch(
+    test_parts(source, data, call, omit = TRUE),
+    tall_error_input = function(e) {
       abort_input(
         c(
           "A monitor's held-out data do not fit the formula.",
@@ -259,20 +253,6 @@ held_out_parts <- function(data, frame, parts, family, call) {
         call = call
       )
     }
-  )
-  response <- stats::model.response(new, "any")
-  if (!is.null(parts$levels)) {
-    response <- factor(response, parts$levels)
-  }
-  y <- frame_response(response, family, response_name(frame), call)
-  x <- stats::model.matrix(terms, new, contrasts.arg = parts$contrasts)
-  attr(x, "assign") <- attr(x, "contrasts") <- NULL
-  rownames(x) <- NULL
-  list(
-    x = x,
-    y = y$values,
-    weights = y$trials,
-    offset = stats::model.offset(new)
   )
 }
 

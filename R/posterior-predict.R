@@ -364,34 +364,43 @@ prediction_trials <- function(
 
 # NULL: one each.
 new_trials <- function(fit, newdata, call) {
-  if (is.null(fit$trial_source)) {
-    return(NULL)
-  }
-  expression <- fit$trial_source
-  missing <- setdiff(
-    intersect(all.vars(expression), fit$columns),
-    names(newdata)
-  )
-  found <- if (length(missing) == 0 && is.data.frame(newdata)) {
-    try(
-      eval(expression, newdata, environment(fit$formula)),
-      silent = TRUE
-    )
-  }
+  found <- eval_source(fit, fit$trial_source, newdata)
   if (is.matrix(found) && ncol(found) == 2) {
     found <- rowSums(found)
   }
-  if (!is.numeric(found) || !length(found) %in% c(1, nrow(newdata))) {
-    abort_input(
-      c(
-        "{.arg trials} must be given for {.arg newdata}: it does not have
-         {.code {deparse1(expression)}}."
-      ),
-      argument = "trials",
-      call = call
-    )
+  check_source(found, fit$trial_source, newdata, "trials", call)
+}
+
+# NULL: none, or in the formula.
+new_offset <- function(fit, newdata, call) {
+  found <- eval_source(fit, fit$offset_source, newdata)
+  found <- check_source(found, fit$offset_source, newdata, "offset", call)
+  if (is.null(found)) NULL else rep_len(as.double(found), nrow(newdata))
+}
+
+# An argument of the fit in new data; NULL where it cannot be had.
+eval_source <- function(fit, source, newdata) {
+  missing <- setdiff(intersect(all.vars(source), fit$columns), names(newdata))
+  if (is.null(source) || length(missing) > 0 || !is.data.frame(newdata)) {
+    return(NULL)
   }
-  found
+  tryCatch(
+    eval(source, newdata, environment(fit$formula)),
+    error = function(e) NULL
+  )
+}
+
+check_source <- function(found, source, newdata, arg, call) {
+  is_right <- is.numeric(found) && length(found) %in% c(1, nrow(newdata))
+  if (is.null(source) || is_right) {
+    return(found)
+  }
+  abort_input(
+    "{.arg {arg}} must be given for {.arg newdata}: it does not have
+     {.code {deparse1(source)}}.",
+    argument = arg,
+    call = call
+  )
 }
 
 with_seed <- function(seed, code) {

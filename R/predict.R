@@ -17,8 +17,8 @@
 #'   spaced; two names for one argument. `NULL`: all, for `type = "response"` as
 #'   far as rows x draws stays below 5e7, and 400 at the least.
 #' @param offset (numeric vector or `NULL`) Offset of the new rows, when the
-#'   fit's was given as an argument rather than in the formula. That of the
-#'   fit's own rows is known.
+#'   fit's was given as an argument rather than in the formula. `NULL`: that
+#'   argument, evaluated in `newdata`; that of the fit's own rows is known.
 #' @param cores (whole number) Threads. The results do not depend on it.
 #' @param ... Unused.
 #'
@@ -272,14 +272,21 @@ prediction_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
     arg = "offset",
     call = call
   )
-  total <- rep(0, nrow(new$x))
-  for (part in list(new$offset, given)) {
+  if (is.null(given) && !own) {
+    given <- new_offset(fit, newdata, call)
+  }
+  new$offset <- add_offsets(nrow(new$x), new$offset, given)
+  new
+}
+
+add_offsets <- function(n, ...) {
+  total <- rep(0, n)
+  for (part in list(...)) {
     if (!is.null(part)) {
       total <- total + part
     }
   }
-  new$offset <- total
-  new
+  total
 }
 
 own_rows <- function(fit, call) {

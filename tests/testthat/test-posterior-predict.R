@@ -88,7 +88,7 @@ test_that("trials of new rows come from the response, the weights or the call", 
 test_that("missing covariates give missing draws", {
   for (name in c("bernoulli", "poisson", "gaussian")) {
     fit <- method_cases()[[name]]$fit
-    new <- data.frame(a = c(0, NA), b = 15, g = "u")
+    new <- data.frame(a = c(0, NA), b = 15, g = "u", exposure = 1)
     expect_silent(yrep <- rstantools::posterior_predict(fit, new, seed = 1))
     expect_identical(unname(colSums(is.na(yrep))), c(0, 400))
     interval <- rstantools::predictive_interval(fit, newdata = new, seed = 1)
@@ -160,7 +160,7 @@ test_that("what nobody asked for is refused", {
 
 test_that("bad arguments are refused in words", {
   fit <- method_cases()$cbind$fit
-  new <- data.frame(a = 0, b = 15)
+  new <- data.frame(a = 0, b = 15, exposure = 1)
   predict_new <- rstantools::posterior_predict
   expect_snapshot(predict_new(fit, new), error = TRUE, cnd_class = TRUE)
   expect_snapshot(predict_new(fit, new, trials = 2.5), error = TRUE)

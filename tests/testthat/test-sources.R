@@ -1,0 +1,128 @@
+# What was given to a fit as an argument is found again in new data.
+
+test_that("an offset given as an argument is that of new data", {
+  skip_if_not_installed("rstantools")
+  withr::local_seed(1)
+  data <- data.frame(x = rnorm(3000), exposure = rexp(3000) + 0.5)
+  data$y <- rpois(3000, data$exposure * exp(0.3 + 0.5 * data$x))
+  fit <- function(formula, offset = NULL) {
+    rlang::inject(tall_glm(
+      formula,
+      data = data,
+      offset = !!offset,
+      family = poisson(),
+      monitor = list(
+        every = 50,
+        loss = monitor_log_loss(data),
+        lik = monitor_log_lik(data),
+        rmse = monitor_rmse(data)
+      ),
+      iter = 200,
+      seed = 1,
+      refresh = 0
+    ))
+  }
+  given <- fit(y ~ x, quote(log(exposure)))
+  inside <- fit(y ~ x + offset(log(exposure)))
+  new <- data[1:50, ]
+  expect_identical(plain_draws(given), plain_draws(inside))
+  for (f in list(
+    function(fit) predict(fit, new, type = "response"),
+    function(fit) rstantools::log_lik(fit, newdata = new),
+    function(fit) rstantools::posterior_predict(fit, new, seed = 1),
+    function(fit) log_loss(fit, new),
+    function(fit) rmse(fit, new),
+    function(fit) fit$monitor
+  )) {
+    expect_equal(f(given), f(inside))
+  }
+  # one's own takes its place
+  expect_equal(
+    predict(given, new, offset = 0),
+    predict(inside, transform(new, exposure = 1))
+  )
+  expect_error(predict(given, data["x"]), class = "tall_error_input")
+  expect_error(log_loss(given, data[c("x", "y")]), class = "tall_error_input")
+  # nor can a matrix have one
+  x <- cbind(1, data$x)
+  matrix_fit <- tall_glm.fit(
+    x,
+    data$y,
+    family = poisson(),
+    offset = log(data$exposure),
+    iter = 100,
+    seed = 1,
+    refresh = 0
+  )
+  expect_error(predict(matrix_fit, x[1:2, ]), class = "tall_error_input")
+  expect_length(predict(matrix_fit, x[1:2, ], offset = c(0, 1)), 2)
+})
+
+test_that("the trials of proportions are those of new data", {
+  withr::local_seed(2)
+  data <- data.frame(x = rnorm(2500), trials = sample(1:9, 2500, TRUE))
+  data$yes <- rbinom(2500, data$trials, plogis(data$x))
+  data$no <- data$trials - data$yes
+  # held-out rows with something missing are left out by monitors
+  held_out <- data
+  held_out$x[1:20] <- NA
+  fit <- function(formula, weights = NULL) {
+    rlang::inject(tall_glm(
+      formula,
+      data = data,
+      weights = !!weights,
+      family = binomial(),
+      monitor = list(every = 50, loss = monitor_log_loss(held_out)),
+      iter = 200,
+      seed = 1,
+      refresh = 0
+    ))
+  }
+  proportions <- fit(yes / trials ~ x, quote(trials))
+  counts <- fit(cbind(yes, no) ~ x)
+  expect_equal(log_loss(proportions, data), log_loss(counts, data))
+  expect_equal(proportions$monitor, counts$monitor)
+  expect_equal(
+    utils::tail(counts$monitor$value, 1),
+    log_loss(counts, held_out[-(1:20), ]),
+    tolerance = 0.01
+  )
+})
+
+test_that("fits with weighted draws and those that ran away are printed", {
+  withr::local_seed(3)
+  x <- cbind(1, rnorm(500))
+  model <- model_glm(x, rpois(500, exp(x %*% c(1, 0.5))), family = "poisson")
+  fit <- sg_sample(
+    model,
+    kernel_sgld(1e-4),
+    schedule = schedule_decay(a = 1, b = 10, gamma = 0.5),
+    iter = 200,
+    seed = 1,
+    refresh = 0
+  )
+  shown <- utils::capture.output(print(fit))
+  expect_match(shown, "x2", all = FALSE, fixed = TRUE)
+  weights <- as.numeric(fit[["weights"]])
+  draws <- draws_matrix(fit)
+  expect_equal(
+    unname(coef(fit)),
+    unname(colSums(draws * weights) / sum(weights))
+  )
+  expect_error(bias_check(fit), class = "tall_error_unsupported")
+
+  away <- suppressWarnings(sg_sample(
+    model,
+    kernel_sgld(10),
+    iter = 100,
+    warmup = 0,
+    seed = 1,
+    refresh = 0
+  ))
+  shown <- utils::capture.output({
+    print(away)
+    print(summary(away))
+  })
+  expect_match(shown, "from 4 chains", all = FALSE, fixed = TRUE)
+  expect_match(shown, "4 of 4 chains stopped", all = FALSE, fixed = TRUE)
+})
