@@ -332,7 +332,10 @@ print_bias_note <- function(fit, brief) {
 #'
 #' @return `coef()`: posterior means, a named vector. `vcov()`: the posterior
 #'   covariance matrix of the draws. `nobs()`: the number of observations.
-#'   `formula()` and `family()`: as given to [tall_glm()].
+#'   `formula()` and `family()`: those of [tall_glm()] or [tall_nn()].
+#' @section Conditions:
+#' `tall_error_unsupported` where a fit was not made from a formula: then there
+#' are no `fitted()`, `residuals()`, `formula()`, `family()` or `update()`.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' coef(fit)
@@ -368,6 +371,49 @@ vcov.tall_fit <- function(object, ...) {
 #' @export
 nobs.tall_fit <- function(object, ...) {
   object$n_data
+}
+
+# What only fits from a formula have: stats' defaults would give NULL, or an
+# error about something else.
+#' @rdname fit-methods
+#' @export
+fitted.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "fitted")
+}
+
+#' @rdname fit-methods
+#' @export
+residuals.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "residuals")
+}
+
+#' @rdname fit-methods
+#' @param x ([`tall_fit`][tall_fit]) The fit.
+#' @export
+formula.tall_fit <- function(x, ...) {
+  abort_no_formula(x, "formula")
+}
+
+#' @rdname fit-methods
+#' @export
+family.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "family")
+}
+
+#' @rdname fit-methods
+#' @importFrom stats update
+#' @export
+update.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "update")
+}
+
+abort_no_formula <- function(fit, f, call = caller_env()) {
+  abort_tall(
+    "unsupported",
+    "{.fn {f}} is for fits of {.fn tall_glm} and {.fn tall_nn}, not for one of
+     {.code {fit$model$label}()}.",
+    call = call
+  )
 }
 
 # Draws x variables, a plain matrix.

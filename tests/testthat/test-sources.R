@@ -126,3 +126,18 @@ test_that("fits with weighted draws and those that ran away are printed", {
   expect_match(shown, "from 4 chains", all = FALSE, fixed = TRUE)
   expect_match(shown, "4 of 4 chains stopped", all = FALSE, fixed = TRUE)
 })
+
+test_that("fits without a formula refuse what needs one", {
+  fit <- sg_sample(
+    model_density("normal"),
+    kernel_mala(0.5),
+    iter = 20,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
+  for (f in list(fitted, residuals, formula, family, update)) {
+    e <- expect_error(f(fit), class = "tall_error_unsupported")
+    expect_match(conditionMessage(e), "model_density", fixed = TRUE)
+  }
+})
