@@ -23,7 +23,7 @@ word_probabilities <- function(theta, n_topic) {
 #' standard deviations.
 #'
 #' @param fit (`tall_topics`) A fit of [tall_topics()].
-#' @param n (whole number) How many words of each topic.
+#' @param n (whole number) How many words of each topic, at most.
 #'
 #' @return `top_terms()`: a data frame with `n` rows for each topic and the
 #' columns
@@ -39,7 +39,7 @@ word_probabilities <- function(theta, n_topic) {
 #' @export
 top_terms <- function(fit, n = 10) {
   check_spec(fit, "tall_topics", "tall_topics()")
-  n <- check_count(n, max = length(fit$vocabulary))
+  n <- min(check_count(n), length(fit$vocabulary))
   moments <- topic_terms(fit)
   rows <- lapply(seq_len(fit$n_topic), function(k) {
     at <- order(moments$mean[k, ], decreasing = TRUE)[seq_len(n)]
@@ -315,7 +315,7 @@ print.tall_topics <- function(x, digits = 3, ...) {
 #' Summarise topics
 #'
 #' @param object (`tall_topics`) The fit, from [tall_topics()].
-#' @param n (whole number) How many words of each topic.
+#' @param n (whole number) How many words of each topic, at most.
 #' @param x (`tall_topics_summary`) A summary.
 #' @param digits (whole number) Digits to print.
 #' @param ... Unused.

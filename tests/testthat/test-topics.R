@@ -255,6 +255,8 @@ test_that("topics that are known are found, and those of documents", {
   expect_lt(ours, 1.12 * best)
   watched <- fit$monitor[fit$monitor$statistic == "ergodic", "value"]
   expect_equal(watched[[length(watched)]], ours, tolerance = 0.02)
+  # of few words, all
+  expect_identical(nrow(top_terms(fit, 1e3)), 36L)
   top <- top_terms(fit, 4)
   sets <- tapply(top$term, top$topic, function(t) paste(sort(t), collapse = ""))
   expect_setequal(sets, c("abcd", "efgh", "ijkl"))
