@@ -140,8 +140,9 @@ standardised_bias <- function(draws, mean, sd, divisor = c("variance", "sd")) {
 #' @param y (numeric vector) The held-out responses; for `log_loss()` 0 or 1.
 #'   Not with a fit.
 #' @param newdata (`tall_model` or data frame) For a fit: the held-out data, a
-#'   model made from them with the same columns, or for [tall_glm()] a data
-#'   frame with the response. `rmse()` takes the data frame only.
+#'   model made from them with the same columns, or for [tall_glm()] and
+#'   [tall_nn()] a data frame with the response. `rmse()` takes the data frame
+#'   only.
 #' @param statistic (string) `"ergodic"`: one value, of predictions averaged
 #'   over the draws. `"draw"`: a value for each draw.
 #' @param range (two numbers or `NULL`) The range that predictions are clipped
@@ -371,6 +372,15 @@ test_model <- function(fit, newdata, call = caller_env()) {
       argument = "newdata",
       expected = fit$variables,
       value = newdata$variables,
+      call = call
+    )
+  }
+  if (newdata$n_data == 0) {
+    abort_tall(
+      "unsupported",
+      "{.code {newdata$label}()} has no observations whose loss could be
+       taken.",
+      argument = "newdata",
       call = call
     )
   }

@@ -6,7 +6,8 @@
 #' draws and for ergodic averages, or functions of your own.
 #'
 #' @param newdata (`tall_model` or data frame) Held-out data: a model made from
-#'   them with the same columns, or, for [tall_glm()], a data frame.
+#'   them with the same columns, or, for [tall_glm()] and [tall_nn()], a data
+#'   frame.
 #'
 #' @details Monitors are given as `monitor = list(every = 100, loss =
 #' monitor_log_loss(test), mine = function(theta) ...)`: `every` is in
@@ -29,8 +30,8 @@
 #'   \theta_t)}{mean_i log p(y_i | theta_t)}, and the same at the average of the
 #'   draws (eqs. 44 and 45).
 #' * `monitor_rmse()`: the root mean squared error of the predicted means of a
-#'   generalised linear model, clipped to `range` when it is given, and that of
-#'   their averages (eqs. 42 and 43).
+#'   generalised linear model or a network, clipped to `range` when it is given,
+#'   and that of their averages (eqs. 42 and 43).
 #'
 #' @return A spec of class `tall_monitor`. A fit has its values in
 #'   `fit$monitor`, a data frame of `iteration`, `chain`, `monitor`, `statistic`
@@ -72,7 +73,8 @@ monitor_log_lik <- function(newdata) {
 
 #' @rdname monitors
 #' @param x (numeric matrix or data frame) Held-out covariates, with the columns
-#'   of the model; for [tall_glm()] a data frame with response and covariates.
+#'   of the model; for [tall_glm()] and [tall_nn()] a data frame with response
+#'   and covariates.
 #' @param y (numeric vector or `NULL`) Their responses; `NULL` with a data
 #'   frame.
 #' @param range (two numbers or `NULL`) The range predictions are clipped to.
@@ -154,7 +156,8 @@ check_monitor <- function(monitor, model, call) {
 
 check_one_monitor <- function(monitor, name, model, call) {
   arg <- paste0("monitor$", name)
-  if (is.function(monitor) || inherits(monitor, "tall_monitor_ratings")) {
+  ready <- c("tall_monitor_ratings", "tall_monitor_network")
+  if (is.function(monitor) || inherits(monitor, ready)) {
     return(invisible())
   }
   if (!inherits(monitor, "tall_monitor")) {
@@ -240,9 +243,9 @@ resolve_monitors <- function(monitor, source, sigma, call) {
   })
 }
 
-held_out_parts <- function(source, data, call) {
+held_out_parts <- function(source, data, call, read = test_parts) {
   tryCatch(
-    test_parts(source, data, call, omit = TRUE),
+    read(source, data, call, omit = TRUE),
     tall_error_input = function(e) {
       abort_input(
         c(

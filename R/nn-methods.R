@@ -371,8 +371,7 @@ log_lik.tall_nn <- function(
   x <- nn_rows(object, newdata)
   chosen <- choose_draws(object, draws, resample = TRUE)
   if (pointwise) {
-    # without the frame
-    light <- object[c("likelihood", "scaling", "widths", "activation")]
+    light <- nn_network(object)
     f <- function(rows, theta, sigma) {
       nn_log_lik(light, x[rows, , drop = FALSE], y[rows], theta, sigma)
     }
@@ -412,14 +411,166 @@ nn_observed <- function(fit, newdata, call = caller_env()) {
     }
     frame <- prediction_frame(fit, fit$terms, newdata, call)
   }
+  nn_response_values(frame, fit, call)
+}
+
+nn_response_values <- function(frame, source, call) {
   name <- response_name(frame)
   response <- stats::model.response(frame, "any")
-  levels <- fit$response_levels
+  levels <- source$response_levels
   if (!is.null(levels)) {
     check_levels(as.character(response), levels, name, call)
     response <- factor(as.character(response), levels)
   }
-  network_response(response, fit$likelihood, name, call)$values
+  network_response(response, source$likelihood, name, call)$values
+}
+
+# ---- losses ------------------------------------------------------------------
+
+#' @rdname losses
+#' @export
+log_loss.tall_nn <- function(
+  object,
+  newdata,
+  statistic = c("ergodic", "draw"),
+  ...
+) {
+  check_given(newdata)
+  if (!is.data.frame(newdata)) {
+    return(NextMethod())
+  }
+  statistic <- check_choice(statistic, c("ergodic", "draw"))
+  test <- nn_test_rows(object, newdata)
+  chosen <- choose_draws(object)
+  sum <- numeric(nrow(chosen$theta))
+  average <- numeric(nrow(test$x))
+  each_block(nrow(test$x), length(sum), size = 2^20, function(rows) {
+    log_p <- nn_log_lik(
+      object,
+      test$x[rows, , drop = FALSE],
+      test$y[rows],
+      chosen$theta,
+      chosen$sigma
+    )
+    sum <<- sum + rowSums(log_p)
+    average[rows] <<- drop(crossprod(exp(log_p), chosen$weights))
+  })
+  if (statistic == "draw") -sum / length(average) else -mean(log(average))
+}
+
+#' @rdname losses
+#' @export
+rmse.tall_nn <- function(
+  object,
+  newdata,
+  statistic = c("ergodic", "draw"),
+  range = NULL,
+  ...
+) {
+  check_is_number(object, "rmse")
+  statistic <- check_choice(statistic, c("ergodic", "draw"))
+  range <- check_range(range)
+  test <- nn_test_rows(object, newdata)
+  chosen <- choose_draws(object)
+  square <- numeric(nrow(chosen$theta))
+  average <- numeric(nrow(test$x))
+  each_block(nrow(test$x), length(square), size = 2^20, function(rows) {
+    x <- test$x[rows, , drop = FALSE]
+    mu <- clip(nn_means(object, x, chosen$theta), range)
+    square <<- square + rowSums(sweep(mu, 2, test$y[rows])^2)
+    average[rows] <<- drop(crossprod(mu, chosen$weights))
+  })
+  if (statistic == "draw") {
+    sqrt(square / length(average))
+  } else {
+    sqrt(mean((average - test$y)^2))
+  }
+}
+
+# Held-out rows: x as the network reads it, y in the units of the data. `source`
+# is a fit, or what nn_source() gives; omit: leave rows with missing values out.
+nn_test_rows <- function(
+  source,
+  newdata,
+  call = caller_env(),
+  omit = FALSE
+) {
+  check_given(newdata, arg = "newdata", call = call)
+  if (!is.data.frame(newdata)) {
+    abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+  }
+  frame <- prediction_frame(source, source$terms, newdata, call)
+  if (omit) {
+    complete <- stats::complete.cases(frame)
+    frame <- frame[complete, , drop = FALSE]
+    newdata <- newdata[complete, , drop = FALSE]
+    attr(frame, "terms") <- source$terms
+  }
+  check_covariates(frame, call)
+  list(
+    x = nn_rows(source, newdata, call),
+    y = nn_response_values(frame, source, call)
+  )
+}
+
+# Held-out data frames of monitors, standardised as the data.
+resolve_nn_monitors <- function(monitor, source, call) {
+  if (!is.list(monitor)) {
+    return(monitor) # NULL, or refused later
+  }
+  lapply(monitor, function(one) {
+    if (!inherits(one, "tall_monitor") || !is.data.frame(one$newdata)) {
+      return(one)
+    }
+    if (one$name == "rmse") {
+      check_is_number(source, "monitor_rmse", call)
+    }
+    test <- held_out_parts(source, one$newdata, call, read = nn_test_rows)
+    structure(
+      list(
+        name = one$name,
+        newdata = test$x,
+        y = test$y,
+        range = one$range,
+        network = nn_network(source)
+      ),
+      class = c("tall_monitor_network", "tall_monitor")
+    )
+  })
+}
+
+#' @export
+evaluate_monitor.tall_monitor_network <- function(
+  monitor,
+  model,
+  parameter,
+  theta,
+  state
+) {
+  network <- monitor$network
+  y <- monitor$y
+  weights <- function(at) t(at[seq_len(network$n_coef)])
+  if (monitor$name == "rmse") {
+    mu <- clip(nn_means(network, monitor$newdata, weights(parameter)), monitor$range)
+    state <- add_to_mean(state, drop(mu))
+    error <- function(mu) sqrt(mean((mu - y)^2))
+    return(list(draw = error(mu), ergodic = error(state$mean), state = state))
+  }
+  log_p <- function(at) {
+    sigma <- if (network$likelihood == "gaussian") {
+      network$sigma %||%
+        (network$scaling$y_scale * exp(at[[network$n_coef + 1]]))
+    }
+    drop(nn_log_lik(network, monitor$newdata, y, weights(at), sigma))
+  }
+  here <- log_p(parameter)
+  if (monitor$name == "log_loss") {
+    state <- add_to_mean(state, exp(here))
+    ergodic <- -mean(log(state$mean))
+    return(list(draw = -mean(here), ergodic = ergodic, state = state))
+  }
+  state <- add_to_mean(state, parameter)
+  list(draw = mean(here), ergodic = mean(log_p(state$mean)), state = state)
 }
 
 # ---- checks ------------------------------------------------------------------
@@ -586,6 +737,19 @@ model.frame.tall_nn <- function(formula, ...) {
   check_no_dots(...)
   check_has_data(formula)
   formula$frame
+}
+
+#' @rdname predict.tall_nn
+#' @importFrom stats model.matrix
+#' @export
+model.matrix.tall_nn <- function(object, ...) {
+  check_no_dots(...)
+  check_has_data(object)
+  stats::model.matrix(
+    object$terms,
+    object$frame,
+    contrasts.arg = object$contrasts
+  )
 }
 
 #' @rdname predict.tall_nn
@@ -795,16 +959,25 @@ print_nn_lines <- function(x, digits) {
 #' @export
 plot.tall_nn <- function(
   x,
-  type = c("calibration", "prediction"),
+  type = c(
+    "calibration",
+    "prediction",
+    "trace",
+    "dens",
+    "intervals",
+    "noise",
+    "size",
+    "monitor"
+  ),
   newdata = NULL,
   prob = 0.9,
   ...
 ) {
   own <- c("calibration", "prediction")
-  if (!identical(type, own) && !(is.character(type) && type[[1]] %in% own)) {
+  type <- check_choice(type, c(own, eval(formals(plot.tall_fit)$type)))
+  if (!type %in% own) {
     return(NextMethod())
   }
-  type <- check_choice(type, own)
   prob <- check_prob(prob)
   rlang::check_installed("ggplot2", "to plot a fit")
   if (type == "calibration") {

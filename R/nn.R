@@ -35,8 +35,8 @@ nn_settings <- list(
 #'   [kernel_mala()] with all rows, its scale adapted in warmup; with
 #'   another kernel that takes minibatches, [gradient_simple()] and 256 rows.
 #' @param iter,warmup,thin,chains,cores,seed,keep,refresh As in [sg_sample()].
-#' @param monitor (list or `NULL`) Functions of the parameters to watch, see
-#'   [monitors].
+#' @param monitor (list or `NULL`) What to watch while the chains run, see
+#'   [monitors]; held-out data are data frames.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again? The 200 rows whose predictions `summary()` compares
@@ -126,6 +126,16 @@ tall_nn <- function(
   )
   parts <- nn_parts(made$frame, call)
   model <- nn_model(parts, hidden, activation, prior, sigma, prior_aux, call)
+  source <- nn_source(
+    made,
+    formula,
+    model,
+    parts,
+    sigma,
+    if (!missing(data)) data
+  )
+  monitor <- resolve_nn_monitors(monitor, source, call)
+  check_monitor(monitor, model, call)
   started <- proc.time()[["elapsed"]]
   modes <- with_seed(
     seed,
@@ -143,19 +153,12 @@ tall_nn <- function(
   passes <- sum(vapply(modes, function(m) m$passes, 0))
   fit$preparation[["mode"]] <- fit$preparation[["mode"]] + passes
   fit$passes <- fit$passes + passes
-  fit <- as_nn_fit(fit, model, parts, hidden, prior, sigma, prior_aux)
+  class(fit) <- c("tall_nn", "tall_fit")
+  fit[names(source)] <- source
+  fit["hidden"] <- list(hidden)
+  fit$prior_specs <- list(prior = prior, prior_aux = prior_aux)
   fit$modes <- modes
   fit$call <- match.call()
-  fit$formula <- formula
-  fit$terms <- attr(made$frame, "terms")
-  fit$xlevels <- stats::.getXlevels(fit$terms, made$frame)
-  fit$contrasts <- parts$contrasts
-  fit$columns <- data_columns(
-    fit$terms,
-    made$call,
-    if (!missing(data)) data,
-    environment(formula)
-  )
   fit$na_action <- attr(made$frame, "na.action")
   fit$frame <- if (keep_data) made$frame
   fit$check_rows <- nn_check_rows(parts)
@@ -324,18 +327,36 @@ nn_members <- function(model, kernel, gradient, subsample) {
 
 # ---- the fit -----------------------------------------------------------------
 
-as_nn_fit <- function(fit, model, parts, hidden, prior, sigma, prior_aux) {
-  class(fit) <- c("tall_nn", "tall_fit")
-  fit$widths <- model$widths
-  fit$activation <- model$activation
-  fit$likelihood <- model$likelihood
-  fit$response_levels <- model$response_levels
-  fit$scaling <- parts$scaling
-  fit$n_coef <- length(model$variables) - model$samples_sigma
-  fit["sigma"] <- list(if (is.numeric(sigma)) sigma)
-  fit["hidden"] <- list(hidden)
-  fit$prior_specs <- list(prior = prior, prior_aux = prior_aux)
-  fit
+# What predictions need of a fit, and how rows of new data are read: elements of
+# the fit, gathered before it is there for the monitors.
+nn_source <- function(made, formula, model, parts, sigma, data) {
+  terms <- attr(made$frame, "terms")
+  list(
+    formula = formula,
+    terms = terms,
+    xlevels = stats::.getXlevels(terms, made$frame),
+    contrasts = parts$contrasts,
+    response_levels = model$response_levels,
+    columns = data_columns(terms, made$call, data, environment(formula)),
+    widths = model$widths,
+    activation = model$activation,
+    likelihood = model$likelihood,
+    scaling = parts$scaling,
+    n_coef = length(model$variables) - model$samples_sigma,
+    sigma = if (is.numeric(sigma)) sigma
+  )
+}
+
+# What the network's outputs need.
+nn_network <- function(source) {
+  source[c(
+    "widths",
+    "activation",
+    "likelihood",
+    "scaling",
+    "n_coef",
+    "sigma"
+  )]
 }
 
 #' @export

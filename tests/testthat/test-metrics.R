@@ -131,4 +131,7 @@ test_that("bad input is named", {
   fit <- sg_sample(model, kernel_sgld(0.1), iter = 20, chains = 1, seed = 1, refresh = 0)
   expect_snapshot(error = TRUE, log_loss(fit, mtcars))
   expect_snapshot(error = TRUE, log_loss(fit, target_normal(c(1, 2, 3))))
+  target <- model_density("banana")
+  fit <- sg_sample(target, kernel_mala(0.1), iter = 20, seed = 1, refresh = 0)
+  expect_snapshot(error = TRUE, log_loss(fit, target))
 })

@@ -137,3 +137,108 @@ test_that("glance() has R-hat and effective draws of predictions", {
   expect_identical(row$ess_bulk, min(summary(fit)$ess_bulk))
   expect_identical(row$nobs, 1500)
 })
+
+test_that("losses on held-out data are those of the matrices of draws", {
+  skip_if_not_installed("rstantools")
+  found <- the_fits()
+  rows <- c(5, 300, 700, 1100, 1400)
+  new <- lapply(found, function(fit) fit$call[[3]][rows, ])
+  for (name in names(found)) {
+    fit <- found[[name]]
+    values <- rstantools::log_lik(fit, newdata = new[[name]])
+    expect_close(log_loss(fit, new[[name]]), -mean(log(colMeans(exp(values)))))
+    each <- log_loss(fit, new[[name]], "draw")
+    expect_close(each, unname(-rowMeans(values)))
+    if (name == "categorical") {
+      expect_error(rmse(fit, new[[name]]), class = "tall_error_unsupported")
+      next
+    }
+    mu <- rstantools::posterior_epred(fit, newdata = new[[name]])
+    y <- if (name == "bernoulli") new$bernoulli$yes == "b" else new[[name]]$y
+    range <- c(0.2, 0.6)
+    expect_close(rmse(fit, new[[name]]), rmse(unname(mu), y + 0))
+    expect_close(
+      rmse(fit, new[[name]], "draw", range),
+      rmse(unname(mu), y + 0, "draw", range)
+    )
+  }
+  expect_error(rmse(found$gaussian), class = "tall_error_input")
+  expect_error(rmse(found$gaussian, 1:3), class = "tall_error_input")
+  missing <- replace(new$gaussian, 1, NA)
+  expect_error(rmse(found$gaussian, missing), class = "tall_error_input")
+})
+
+test_that("monitors of networks take data frames", {
+  withr::local_seed(2)
+  data <- data.frame(x = runif(120, -2, 2), g = c("a", "b", "c"))
+  data$y <- 40 + 10 * sin(2 * data$x) + rnorm(120)
+  data$yes <- factor(ifelse(data$y > 40, "high", "low"))
+  test <- data[101:120, ]
+  run <- function(formula, monitor, ..., train_iter = 200) {
+    tall_nn(
+      formula,
+      data[1:100, ],
+      hidden = 3,
+      train_iter = train_iter,
+      iter = 30,
+      warmup = 20,
+      thin = 1,
+      chains = 1,
+      seed = 4,
+      monitor = c(list(every = 1), monitor),
+      refresh = 0,
+      ...
+    )
+  }
+  watched <- list(
+    rmse = monitor_rmse(test, range = c(0, 50)),
+    lik = monitor_log_lik(test),
+    loss = monitor_log_loss(test)
+  )
+  value <- function(fit, name, statistic) {
+    table <- fit$monitor
+    keep <- table$monitor == name & table$statistic == statistic
+    utils::tail(table$value[keep], 10)
+  }
+  fits <- list(
+    run(y ~ x + g, watched),
+    run(y ~ x + g, watched, sigma = 2),
+    run(yes ~ x + g, watched),
+    run(g ~ x, watched[-1])
+  )
+  for (fit in fits) {
+    values <- log_loss(fit, test, "draw")
+    expect_close(value(fit, "loss", "draw"), values)
+    expect_close(value(fit, "lik", "draw"), -values)
+    last <- value(fit, "loss", "ergodic")[[10]]
+    expect_close(last, log_loss(fit, test))
+    if (fit$likelihood != "categorical") {
+      draws <- rmse(fit, test, "draw", range = c(0, 50))
+      expect_close(value(fit, "rmse", "draw"), draws)
+      last <- value(fit, "rmse", "ergodic")[[10]]
+      expect_close(last, rmse(fit, test, range = c(0, 50)))
+    }
+  }
+  # at the average of the draws, log sigma among them
+  fit <- fits[[1]]
+  average <- fit
+  average$draws <- fit$draws[1, , ]
+  mean <- apply(unclass(fit$unconstrained), 3, mean)
+  weights <- seq_len(fit$n_coef)
+  sigma <- fit$scaling$y_scale * exp(mean[-weights])
+  average$draws[] <- c(mean[weights], sigma)
+  expect_close(value(fit, "lik", "ergodic")[[10]], -log_loss(average, test))
+
+  more <- sg_resume(fit, 5, refresh = 0)
+  expect_identical(sum(more$monitor$monitor == "loss"), 20L + 2L * 15L)
+
+  # refused before the training
+  bad <- list(loss = monitor_log_loss(test["y"]))
+  withr::defer(setTimeLimit())
+  setTimeLimit(elapsed = 60, transient = TRUE)
+  expect_error(run(y ~ x, bad, train_iter = 1e9), class = "tall_error_input")
+  expect_error(
+    run(g ~ x, list(rmse = monitor_rmse(test))),
+    class = "tall_error_unsupported"
+  )
+})

@@ -289,8 +289,22 @@ test_that("summaries are about predictions", {
   expect_close(found$error, error)
 })
 
+test_that("the design of a network is that of its formula", {
+  data <- wave()
+  expect_equal(
+    model.matrix(fits$gaussian),
+    stats::model.matrix(y ~ x + group, data),
+    ignore_attr = "contrasts"
+  )
+})
+
 test_that("pictures can be drawn", {
   skip_if_not_installed("ggplot2")
+  expect_error(
+    plot(fits$gaussian, "foo"),
+    "calibration.*prediction.*trace",
+    class = "tall_error_input"
+  )
   for (fit in fits) {
     expect_s3_class(plot(fit), "ggplot")
   }
