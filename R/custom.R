@@ -289,11 +289,12 @@ custom_part <- function(x, arg, call) {
     names(x) <- NULL
     return(x)
   }
-  if (!is.null(dimnames(x))) {
-    dimnames(x)[1] <- list(NULL)
-    names(dimnames(x)) <- NULL
+  out <- .Call(ffi_batch_turn, x)
+  names <- unname(dimnames(x))[-1]
+  if (length(names) > 0 && !all(vapply(names, is.null, TRUE))) {
+    dimnames(out) <- c(names, list(NULL))
   }
-  aperm(x, c(seq_len(k)[-1], 1))
+  out
 }
 
 check_custom_init <- function(init, call) {
@@ -456,96 +457,62 @@ custom_hash <- function(data, init, kind, functions) {
 
 # ---- what C calls ------------------------------------------------------------
 
-# Functions that return doubles of the right length, or fail in words.
+# The user's functions as they are; C calls `fail` on their errors, `shape` on what is
+# no vector of doubles of the right length (or matrix, or list of such vectors).
 custom_engine <- function(functions, init, state) {
-  n_natural <- sum(lengths(init))
-  log_lik <- functions$log_lik
-  log_prior <- functions$log_prior
   list(
-    log_lik = function(theta, batch) {
-      value <- withCallingHandlers(
-        log_lik(theta, batch),
-        error = function(e) custom_fail(state, "log_lik", theta, parent = e)
-      )
-      n <- n_rows_of(batch)
-      if (!is.double(value) || length(value) != n) {
-        value <- custom_numbers(value, n, state, "log_lik", theta)
-      }
-      value
-    },
-    rows = custom_rows(functions$grad_log_lik, init, state),
+    log_lik = functions$log_lik,
+    rows = functions$grad_log_lik,
     sum = NULL,
-    log_prior = function(theta) {
-      value <- withCallingHandlers(
-        log_prior(theta),
-        error = function(e) custom_fail(state, "log_prior", theta, parent = e)
-      )
-      if (!is.double(value) || length(value) != 1) {
-        value <- custom_numbers(value, 1, state, "log_prior", theta)
-      }
-      value
+    log_prior = functions$log_prior,
+    prior_gradient = functions$grad_log_prior,
+    fail = function(name, theta, parent) {
+      custom_fail(state, name, theta, parent = parent)
     },
-    prior_gradient = custom_prior_gradient(functions$grad_log_prior, init, state)
+    shape = function(name, value, n, theta) {
+      switch(
+        name,
+        grad_log_lik = custom_rows(value, n, init, state, theta),
+        grad_log_prior = custom_prior_gradient(value, init, state, theta),
+        custom_numbers(value, n, state, name, theta)
+      )
+    }
   )
 }
 
-n_rows_of <- function(batch) {
-  if (is.list(batch)) NROW(.subset2(batch, 1)) else NROW(batch)
-}
-
-# The user's gradients of rows as a matrix n x n_natural.
-custom_rows <- function(grad_log_lik, init, state) {
-  if (is.null(grad_log_lik)) {
-    return(NULL)
-  }
-  n_natural <- sum(lengths(init))
+# The user's gradients of n rows as a matrix n x n_natural.
+custom_rows <- function(value, n, init, state, theta) {
+  name <- "grad_log_lik"
   sizes <- lengths(init)
-  function(theta, batch) {
-    value <- withCallingHandlers(
-      grad_log_lik(theta, batch),
-      error = function(e) custom_fail(state, "grad_log_lik", theta, parent = e)
-    )
-    n <- n_rows_of(batch)
-    if (is.list(value)) {
-      return(custom_flatten(value, n * sizes, state, "grad_log_lik", theta, n))
-    }
-    is_line <- is.null(dim(value)) && (n == 1 || n_natural == 1) &&
-      length(value) == n * n_natural
-    if (!is.numeric(value) ||
-      !(is_line || identical(dim(value), c(n, n_natural)))) {
-      custom_fail(
-        state,
-        "grad_log_lik",
-        theta,
-        reason = paste0(
-          "it returned ", describe(value), " where a matrix of ",
-          count_noun(n, "row"), " and ", count_noun(n_natural, "column"),
-          " is wanted, or a list of arrays as in `init`"
-        )
+  n_natural <- sum(sizes)
+  if (is.list(value)) {
+    return(custom_flatten(value, n * sizes, state, name, theta, n))
+  }
+  is_line <- is.null(dim(value)) && (n == 1 || n_natural == 1) &&
+    length(value) == n * n_natural
+  is_wanted <- is.numeric(value) &&
+    (is_line || isTRUE(all.equal(dim(value), c(n, n_natural))))
+  if (!is_wanted) {
+    custom_fail(
+      state,
+      name,
+      theta,
+      reason = paste0(
+        "it returned ", describe(value), " where a matrix of ",
+        count_noun(n, "row"), " and ", count_noun(n_natural, "column"),
+        " is wanted, or a list of arrays as in `init`"
       )
-    }
-    if (is.double(value)) value else as.double(value)
+    )
   }
+  as.double(value)
 }
 
-custom_prior_gradient <- function(grad_log_prior, init, state) {
-  if (is.null(grad_log_prior)) {
-    return(NULL)
-  }
-  n_natural <- sum(lengths(init))
+custom_prior_gradient <- function(value, init, state, theta) {
   sizes <- lengths(init)
-  function(theta) {
-    value <- withCallingHandlers(
-      grad_log_prior(theta),
-      error = function(e) custom_fail(state, "grad_log_prior", theta, parent = e)
-    )
-    if (is.list(value)) {
-      value <- custom_flatten(value, sizes, state, "grad_log_prior", theta)
-    }
-    if (!is.double(value) || length(value) != n_natural) {
-      value <- custom_numbers(value, n_natural, state, "grad_log_prior", theta)
-    }
-    value
+  if (is.list(value)) {
+    custom_flatten(value, sizes, state, "grad_log_prior", theta)
+  } else {
+    custom_numbers(value, sum(sizes), state, "grad_log_prior", theta)
   }
 }
 

@@ -5,9 +5,13 @@
  * under R_UnwindProtect(): a jump ends in protected_call(), which returns a
  * status, and the door that entered the core lets the jump go on
  * (ffi_continue()) once the core has returned. Errors of the user's functions
- * have been worded and noted in `state` by R/custom.R; any other jump is an
- * interrupt. All of this happens on the main thread, so the model may note that
- * a jump waits.
+ * are worded and noted in `state` by R/custom.R, which a calling handler around
+ * the body asks for; any other jump is an interrupt. All of this happens on the
+ * main thread, so the model may note that a jump waits.
+ *
+ * The user's functions are called without any function of R around them. What
+ * they return is used as it is where it has the plain form; else R/custom.R makes
+ * that of it, or says why it cannot.
  *
  * Coordinates: free y in the core; the user's functions see the natural x
  * (models/transform.h). Gradients of rows come from one of
@@ -22,9 +26,10 @@
  *   c_i      v_weight     n_batch                    R vector of the body
  *   a_i      v_row        n_batch x n_dim            R_alloc, of the body
  */
-#include "ffi-args.h"
+#include "ffi-batch.h"
 
 #include "core/hash.h"
+#include "core/norm.h"
 #include "models/transform.h"
 
 #include <math.h>
@@ -41,9 +46,12 @@ struct custom {
   struct tb_transform_part* v_part;
   double n_byte;
   enum tb_status jump; /* that waits: callback or interrupted */
+  const char* running; /* the user's function, NULL: none */
+  SEXP theta;          /* where it is called */
   /* R objects, kept by the external pointer */
-  SEXP token, spec, state, data, init;
-  SEXP log_lik, rows, sum, log_prior, prior_gradient;
+  SEXP token, spec, state, data, init, batches;
+  SEXP functions; /* environment in which the user's are called, by name */
+  SEXP rows, sum, prior_gradient, fail, shape;
 };
 
 /* -------------------------------------------------------------- calls of R */
@@ -54,17 +62,44 @@ static void on_jump(void* p_home, Rboolean jump) {
   }
 }
 
+/* An error in a user's function: R/custom.R words it and jumps. Others, such as
+ * those it has worded, are left to other handlers. */
+static SEXP on_error(SEXP condition, void* p_data) {
+  struct custom* p = p_data;
+  if (p->running != NULL && !Rf_inherits(condition, "tall_error")) {
+    SEXP name = PROTECT(Rf_mkString(p->running));
+    SEXP call = PROTECT(Rf_lang4(p->fail, name, p->theta, condition));
+    p->running = NULL;
+    Rf_eval(call, R_GlobalEnv);
+    UNPROTECT(2);
+  }
+  return R_NilValue;
+}
+
+struct guarded {
+  struct custom* p;
+  SEXP (*body)(void*);
+  void* p_data;
+};
+
+static SEXP guarded_body(void* p_data) {
+  const struct guarded* p = p_data;
+  return R_withCallingErrorHandler(p->body, p->p_data, on_error, p->p);
+}
+
 static enum tb_status protected_call(struct custom* p,
                                      SEXP (*body)(void*),
                                      void* p_data) {
   jmp_buf home;
+  struct guarded guarded = { p, body, p_data };
   const void* p_top = vmaxget();
   if (setjmp(home) == 0) {
-    R_UnwindProtect(body, p_data, on_jump, &home, p->token);
+    R_UnwindProtect(guarded_body, &guarded, on_jump, &home, p->token);
     vmaxset(p_top);
     return TB_STATUS_ok;
   }
   vmaxset(p_top);
+  p->running = NULL;
   SEXP failed = Rf_install("failed");
   const bool is_error =
     Rf_asLogical(Rf_findVarInFrame(p->state, failed)) == TRUE;
@@ -98,6 +133,97 @@ static const double* call_doubles(SEXP call, size_t n) {
   return ffi_doubles(value, n, "the value of a user's function");
 }
 
+/* The value of a user's function at theta and, unless it is NULL, batch. */
+static SEXP call_user(struct custom* p,
+                      const char* name,
+                      SEXP theta,
+                      SEXP batch) {
+  SEXP call = PROTECT(batch == NULL
+                        ? Rf_lang2(Rf_install(name), theta)
+                        : Rf_lang3(Rf_install(name), theta, batch));
+  p->running = name;
+  p->theta = theta;
+  SEXP out = Rf_eval(call, p->functions);
+  p->running = NULL;
+  if (batch != NULL) {
+    SETCADDR(call, R_NilValue); /* it counts as a reference: see ffi_batch() */
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* The n doubles that R/custom.R makes of a value without the plain form. */
+static SEXP shaped(struct custom* p,
+                   const char* name,
+                   SEXP value,
+                   size_t n_row,
+                   size_t n,
+                   SEXP theta) {
+  PROTECT(value);
+  SEXP kind = PROTECT(Rf_mkString(name));
+  SEXP rows = PROTECT(Rf_ScalarReal((double) n_row));
+  SEXP call = PROTECT(Rf_lang5(p->shape, kind, value, rows, theta));
+  SEXP out = Rf_eval(call, R_GlobalEnv);
+  ffi_doubles(out, n, "the value of a user's function");
+  UNPROTECT(4);
+  return out;
+}
+
+/* A vector of n doubles, whatever its attributes. */
+static SEXP call_vector(struct custom* p,
+                        const char* name,
+                        SEXP theta,
+                        SEXP batch,
+                        size_t n) {
+  SEXP out = call_user(p, name, theta, batch);
+  return TYPEOF(out) == REALSXP && (size_t) Rf_xlength(out) == n
+           ? out
+           : shaped(p, name, out, n, n, theta);
+}
+
+/* Is it a matrix of so many rows and columns, or a vector that stands for one? */
+static bool is_matrix(SEXP value, size_t n_row, size_t n_column) {
+  SEXP dim = Rf_getAttrib(value, R_DimSymbol);
+  if (TYPEOF(value) != REALSXP ||
+      (size_t) Rf_xlength(value) != n_row * n_column) {
+    return false;
+  }
+  return dim == R_NilValue
+           ? n_row == 1 || n_column == 1
+           : Rf_xlength(dim) == 2 && (size_t) INTEGER(dim)[0] == n_row;
+}
+
+/* A list as `init` whose elements have n_row numbers for each of theirs, one
+ * after the other; NULL where it is anything else. */
+static double* flat_list(const struct custom* p,
+                         SEXP value,
+                         size_t n_row,
+                         size_t n) {
+  SEXP names = Rf_getAttrib(value, R_NamesSymbol);
+  SEXP wanted = Rf_getAttrib(p->init, R_NamesSymbol);
+  if (TYPEOF(value) != VECSXP || TYPEOF(names) != STRSXP) {
+    return NULL;
+  }
+  double* v_out = (double*) R_alloc(n + 1, sizeof(double));
+  double* v_next = v_out;
+  for (size_t k = 0; k < p->n_part; ++k) {
+    const size_t n_part = n_row * p->v_part[k].n_natural;
+    SEXP part = R_NilValue;
+    for (R_xlen_t m = 0; m < Rf_xlength(names) && part == R_NilValue; ++m) {
+      if (strcmp(CHAR(STRING_ELT(names, m)),
+                 CHAR(STRING_ELT(wanted, (R_xlen_t) k))) == 0) {
+        part = VECTOR_ELT(value, m);
+      }
+    }
+    if (TYPEOF(part) != REALSXP || (size_t) Rf_xlength(part) != n_part) {
+      return NULL;
+    }
+    memcpy(v_next, REAL(part), n_part * sizeof(double));
+    v_next += n_part;
+  }
+  return v_out;
+}
+
 /* ------------------------------------------------- what the functions take */
 
 /* theta: the list `init` with other numbers */
@@ -122,92 +248,11 @@ static SEXP make_theta(const struct custom* p, const double* v_free) {
   return out;
 }
 
-/* rows first: each is one stretch of memory */
-#define GATHER(type, access)                                                  \
-  {                                                                           \
-    const type* v_x = access(x);                                              \
-    type* v_out = access(out);                                                \
-    for (size_t k = 0; k < n; ++k) {                                          \
-      const size_t from = tb_batch_row(p_batch, k) * n_column;                \
-      for (size_t m = 0; m < n_column; ++m) {                                 \
-        v_out[m * n + k] = v_x[from + m];                                     \
-      }                                                                       \
-    }                                                                         \
-  }
-
-/* Rows of an array whose first dimension is the observation; x has it last. */
-static SEXP take_array(SEXP x, size_t n_row, const struct tb_batch* p_batch) {
-  const size_t n = p_batch->n_batch;
-  const size_t n_column = (size_t) Rf_xlength(x) / n_row;
-  SEXP out = PROTECT(Rf_allocVector(TYPEOF(x), (R_xlen_t) (n * n_column)));
-  switch (TYPEOF(x)) {
-  case REALSXP:
-    GATHER(double, REAL)
-    break;
-  case INTSXP:
-    GATHER(int, INTEGER)
-    break;
-  case LGLSXP:
-    GATHER(int, LOGICAL)
-    break;
-  default: /* R/custom.R lets no other type through */
-    for (size_t k = 0; k < n; ++k) {
-      const size_t from = tb_batch_row(p_batch, k) * n_column;
-      for (size_t m = 0; m < n_column; ++m) {
-        SET_STRING_ELT(out, (R_xlen_t) (m * n + k),
-                       STRING_ELT(x, (R_xlen_t) (from + m)));
-      }
-    }
-  }
-  SEXP dim = Rf_getAttrib(x, R_DimSymbol);
-  if (dim == R_NilValue) {
-    SHALLOW_DUPLICATE_ATTRIB(out, x); /* levels and class */
-    UNPROTECT(1);
-    return out;
-  }
-  const R_xlen_t n_dim = Rf_xlength(dim);
-  SEXP shape = PROTECT(Rf_allocVector(INTSXP, n_dim));
-  INTEGER(shape)[0] = (int) n;
-  for (R_xlen_t k = 1; k < n_dim; ++k) {
-    INTEGER(shape)[k] = INTEGER(dim)[k - 1];
-  }
-  Rf_setAttrib(out, R_DimSymbol, shape);
-  SEXP names = Rf_getAttrib(x, R_DimNamesSymbol);
-  if (names != R_NilValue) {
-    SEXP turned = PROTECT(Rf_allocVector(VECSXP, n_dim));
-    for (R_xlen_t k = 1; k < n_dim; ++k) {
-      SET_VECTOR_ELT(turned, k, VECTOR_ELT(names, k - 1));
-    }
-    Rf_setAttrib(out, R_DimNamesSymbol, turned);
-    UNPROTECT(1);
-  }
-  UNPROTECT(2);
-  return out;
-}
-
-/* The batch, in the form of the data: an array, or a list (a data frame is one)
- * of arrays. */
+/* The batch, in the form of the data. */
 static SEXP make_batch(const struct custom* p,
                        size_t n_row,
                        const struct tb_batch* p_batch) {
-  if (TYPEOF(p->data) != VECSXP) {
-    return take_array(p->data, n_row, p_batch);
-  }
-  const R_xlen_t n_column = Rf_xlength(p->data);
-  SEXP out = PROTECT(Rf_allocVector(VECSXP, n_column));
-  SHALLOW_DUPLICATE_ATTRIB(out, p->data);
-  for (R_xlen_t k = 0; k < n_column; ++k) {
-    SET_VECTOR_ELT(out, k, take_array(VECTOR_ELT(p->data, k), n_row, p_batch));
-  }
-  if (Rf_inherits(out, "data.frame")) {
-    SEXP names = PROTECT(Rf_allocVector(INTSXP, 2));
-    INTEGER(names)[0] = NA_INTEGER;
-    INTEGER(names)[1] = -(int) p_batch->n_batch;
-    Rf_setAttrib(out, R_RowNamesSymbol, names);
-    UNPROTECT(1);
-  }
-  UNPROTECT(1);
-  return out;
+  return ffi_batch(p->data, n_row, p->batches, p_batch);
 }
 
 static SEXP make_weights(const struct tb_batch* p_batch) {
@@ -222,15 +267,13 @@ static SEXP make_weights(const struct tb_batch* p_batch) {
 /* ------------------------------------------------------------ log likelihood */
 
 /* l_i of the rows of the batch; the caller protects what it keeps */
-static SEXP call_log_lik(const struct custom* p,
+static SEXP call_log_lik(struct custom* p,
                          const double* v_theta,
                          SEXP batch,
                          size_t n_batch) {
   SEXP theta = PROTECT(make_theta(p, v_theta));
-  SEXP call = PROTECT(Rf_lang3(p->log_lik, theta, batch));
-  SEXP out = Rf_eval(call, R_GlobalEnv);
-  ffi_doubles(out, n_batch, "the value of log_lik");
-  UNPROTECT(2);
+  SEXP out = call_vector(p, "log_lik", theta, batch, n_batch);
+  UNPROTECT(1);
   return out;
 }
 
@@ -243,7 +286,7 @@ static double difference_step(double y) {
 }
 
 /* v_out (n) := (f(y + h e_j) - f(y - h e_j)) / 2h of the log likelihoods */
-static void difference_log_lik(const struct custom* p,
+static void difference_log_lik(struct custom* p,
                                double* v_at,
                                size_t j,
                                SEXP batch,
@@ -280,15 +323,23 @@ static const double* call_sum(const struct tb_model* p_model,
   return v;
 }
 
+/* n x n_natural by columns, the user's gradients of rows */
 static const double* call_rows(const struct tb_model* p_model,
                                SEXP theta,
                                SEXP batch,
                                size_t n) {
-  const struct custom* p = p_model->p_self;
-  SEXP call = PROTECT(Rf_lang3(p->rows, theta, batch));
-  const double* v = call_doubles(call, n * p_model->n_natural);
+  struct custom* p = p_model->p_self;
+  const size_t n_natural = p_model->n_natural;
+  SEXP value = PROTECT(call_user(p, "grad_log_lik", theta, batch));
+  const double* v_out = is_matrix(value, n, n_natural)
+                          ? REAL(value)
+                          : flat_list(p, value, n, n * n_natural);
+  if (v_out == NULL) {
+    v_out =
+      REAL(shaped(p, "grad_log_lik", value, n, n * n_natural, theta));
+  }
   UNPROTECT(1);
-  return v;
+  return v_out;
 }
 
 /* v_sum (n_dim) += sign sum_k c_k g_k(y) */
@@ -299,7 +350,7 @@ static void add_sum(const struct tb_model* p_model,
                     SEXP weights,
                     double sign,
                     double* v_sum) {
-  const struct custom* p = p_model->p_self;
+  struct custom* p = p_model->p_self;
   const size_t n_dim = p_model->n_dim, n = p_batch->n_batch;
   const double* v_weight = REAL(weights);
   if (p->sum == R_NilValue && p->rows == R_NilValue) {
@@ -321,12 +372,7 @@ static void add_sum(const struct tb_model* p_model,
            p_model->n_natural * sizeof(double));
   } else {
     const double* v_row = call_rows(p_model, theta, batch, n);
-    for (size_t j = 0; j < p_model->n_natural; ++j) {
-      v_natural[j] = 0;
-      for (size_t k = 0; k < n; ++k) {
-        v_natural[j] += v_weight[k] * v_row[j * n + k];
-      }
-    }
+    tb_column_sums(v_row, n, p_model->n_natural, v_weight, v_natural);
   }
   tb_transform_pull(p->v_part, p->n_part, v_theta, v_natural, v_pulled);
   for (size_t j = 0; j < n_dim; ++j) {
@@ -342,7 +388,7 @@ static void add_rows(const struct tb_model* p_model,
                      SEXP batch,
                      double sign,
                      double* v_row) {
-  const struct custom* p = p_model->p_self;
+  struct custom* p = p_model->p_self;
   const size_t n_dim = p_model->n_dim, n = p_batch->n_batch;
   const size_t n_natural = p_model->n_natural;
   if (p->sum == R_NilValue && p->rows == R_NilValue) {
@@ -415,7 +461,7 @@ static void take_rows(const struct request* p_r, SEXP batch, double* v_row) {
 static SEXP gradient_body(void* p_data) {
   const struct request* p_r = p_data;
   const struct tb_model* p_model = p_r->p_model;
-  const struct custom* p = p_model->p_self;
+  struct custom* p = p_model->p_self;
   const struct tb_sums* p_sums = p_r->p_sums;
   const size_t n_dim = p_model->n_dim, n = p_r->p_batch->n_batch;
   SEXP batch = PROTECT(make_batch(p, p_model->n_data, p_r->p_batch));
@@ -515,26 +561,41 @@ static enum tb_status custom_square_norms(const struct tb_model* p_model,
 
 /* ----------------------------------------------------------- the other slots */
 
-static double call_log_prior(const struct custom* p, const double* v_theta) {
+static double call_log_prior(struct custom* p, const double* v_theta) {
   SEXP theta = PROTECT(make_theta(p, v_theta));
-  SEXP call = PROTECT(Rf_lang2(p->log_prior, theta));
-  const double out = call_doubles(call, 1)[0];
-  UNPROTECT(2);
-  return out;
+  SEXP value = call_vector(p, "log_prior", theta, NULL, 1);
+  UNPROTECT(1);
+  return REAL(value)[0];
+}
+
+/* n_natural numbers, the user's gradient of the prior */
+static const double* call_prior_gradient(struct custom* p,
+                                         SEXP theta,
+                                         size_t n) {
+  const char* name = "grad_log_prior";
+  SEXP value = PROTECT(call_user(p, name, theta, NULL));
+  const double* v_out = TYPEOF(value) == REALSXP && (size_t) Rf_xlength(value) == n
+                          ? REAL(value)
+                          : flat_list(p, value, 1, n);
+  if (v_out == NULL) {
+    v_out = REAL(shaped(p, name, value, n, n, theta));
+  }
+  UNPROTECT(1);
+  return v_out;
 }
 
 static SEXP prior_body(void* p_data) {
   const struct request* p_r = p_data;
   const struct tb_model* p_model = p_r->p_model;
-  const struct custom* p = p_model->p_self;
+  struct custom* p = p_model->p_self;
   const size_t n_dim = p_model->n_dim;
   double* v_gradient = (double*) R_alloc(n_dim, sizeof(double));
   if (p->prior_gradient != R_NilValue) {
     SEXP theta = PROTECT(make_theta(p, p_r->v_theta));
-    SEXP call = PROTECT(Rf_lang2(p->prior_gradient, theta));
     tb_transform_pull(p->v_part, p->n_part, p_r->v_theta,
-                      call_doubles(call, p_model->n_natural), v_gradient);
-    UNPROTECT(2);
+                      call_prior_gradient(p, theta, p_model->n_natural),
+                      v_gradient);
+    UNPROTECT(1);
   } else {
     double* v_at = copy_point(p_r->v_theta, n_dim);
     for (size_t j = 0; j < n_dim; ++j) {
@@ -573,7 +634,7 @@ static enum tb_status custom_prior(const struct tb_model* p_model,
 
 static SEXP log_lik_body(void* p_data) {
   const struct request* p_r = p_data;
-  const struct custom* p = p_r->p_model->p_self;
+  struct custom* p = p_r->p_model->p_self;
   const size_t n = p_r->p_batch->n_batch;
   SEXP batch = PROTECT(make_batch(p, p_r->p_model->n_data, p_r->p_batch));
   SEXP value = call_log_lik(p, p_r->v_theta, batch, n);
@@ -712,9 +773,13 @@ SEXP ffi_custom_spec(SEXP model) {
   return p->spec;
 }
 
+static void bind(SEXP functions, const char* name, SEXP spec, const char* from) {
+  Rf_defineVar(Rf_install(name), ffi_element(spec, from), functions);
+}
+
 /* spec: list(n_data, data, init, kind, n_free, hash, n_byte, state, log_lik,
- * rows, sum, log_prior, prior_gradient), functions or NULL, as R/custom.R makes
- * it. Pointer, or the status as an integer. */
+ * rows, sum, log_prior, prior_gradient, fail, shape), functions or NULL, as
+ * R/custom.R makes it. Pointer, or the status as an integer. */
 SEXP ffi_model_custom(SEXP spec) {
   SEXP init = ffi_element(spec, "init");
   const size_t n_part = (size_t) Rf_xlength(init);
@@ -730,14 +795,20 @@ SEXP ffi_model_custom(SEXP spec) {
 
   SEXP ptr = PROTECT(ffi_model_pointer());
   SEXP token = PROTECT(R_MakeUnwindCont());
-  R_SetExternalPtrProtected(ptr, Rf_list2(spec, token));
+  SEXP batches = PROTECT(Rf_allocVector(VECSXP, 2));
+  SEXP functions = PROTECT(R_NewEnv(R_GlobalEnv, FALSE, 0));
+  R_SetExternalPtrProtected(ptr, Rf_list4(spec, token, batches, functions));
+  bind(functions, "log_lik", spec, "log_lik");
+  bind(functions, "grad_log_lik", spec, "rows");
+  bind(functions, "log_prior", spec, "log_prior");
+  bind(functions, "grad_log_prior", spec, "prior_gradient");
   struct tb_model* p_model = ffi_model_attach(ptr);
   struct custom* p = calloc(1, sizeof(*p));
   struct tb_transform_part* v_part = calloc(n_part, sizeof(*v_part));
   if (p_model == NULL || p == NULL || v_part == NULL) {
     free(p);
     free(v_part);
-    UNPROTECT(2);
+    UNPROTECT(4);
     return Rf_ScalarInteger(TB_STATUS_memory);
   }
   *p = (struct custom){
@@ -749,12 +820,14 @@ SEXP ffi_model_custom(SEXP spec) {
     .spec = spec,
     .state = ffi_element(spec, "state"),
     .data = ffi_element(spec, "data"),
+    .batches = batches,
+    .functions = functions,
     .init = init,
-    .log_lik = ffi_element(spec, "log_lik"),
     .rows = ffi_element(spec, "rows"),
     .sum = ffi_element(spec, "sum"),
-    .log_prior = ffi_element(spec, "log_prior"),
-    .prior_gradient = ffi_element(spec, "prior_gradient")
+    .prior_gradient = ffi_element(spec, "prior_gradient"),
+    .fail = ffi_element(spec, "fail"),
+    .shape = ffi_element(spec, "shape")
   };
   p_model->type = &p->type;
   p_model->p_self = p;
@@ -773,6 +846,6 @@ SEXP ffi_model_custom(SEXP spec) {
   }
   p_model->fingerprint =
     tb_hash_doubles(n_data, v_hash, (size_t) Rf_xlength(hash));
-  UNPROTECT(2);
+  UNPROTECT(4);
   return ptr;
 }

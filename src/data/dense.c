@@ -85,6 +85,20 @@ void* tb_big_alloc(size_t n_byte) {
 #endif
 }
 
+void tb_big_advise(void* p, size_t n_byte) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  const uintptr_t first =
+    ((uintptr_t) p + HUGE_PAGE - 1) & ~(uintptr_t) (HUGE_PAGE - 1);
+  const uintptr_t end = (uintptr_t) p + n_byte;
+  if (is_huge(n_byte)) {
+    (void) madvise((void*) first, end - first, MADV_HUGEPAGE);
+  }
+#else
+  (void) p;
+  (void) n_byte;
+#endif
+}
+
 void tb_big_free(void* p, size_t n_byte) {
   (void) n_byte;
 #ifdef __linux__

@@ -332,6 +332,153 @@ test_that("data may be a matrix, a vector, a data frame or a list", {
   )
 })
 
+test_that("rows come in their places, however many and wherever from", {
+  n <- 700
+  x <- matrix(as.double(seq_len(n * 9)), n)
+  data <- list(x = x, k = seq_len(n), l = seq_len(n) %% 3 == 0, m = x[, 1:3] > 1000)
+  seen <- NULL
+  model <- model_custom(
+    function(theta, batch) {
+      seen <<- batch
+      batch$k * theta$a
+    },
+    function(theta) 0,
+    data,
+    list(a = 1),
+    function(theta, batch) as.double(batch$k),
+    function(theta) 0
+  )
+  withr::local_seed(7)
+  for (size in c(1, 7, 8, 9, 64, 500, 500, 333)) {
+    at <- sample(n, size, TRUE)
+    .Call(ffi_model_log_lik, model$pointer, 1, as.double(at))
+    taken <- list(
+      x = x[at, , drop = FALSE],
+      k = at,
+      l = data$l[at],
+      m = data$m[at, , drop = FALSE]
+    )
+    expect_identical(seen, taken)
+  }
+  expect_identical(custom_parts(model)$data$x, t(x))
+})
+
+test_that("a batch that a function keeps, whole or in part, stays as it was", {
+  data <- logistic_data()
+  held <- whole <- copies <- list()
+  change <- function(batch) {
+    batch$y[] <- 0
+    batch$x[1, ] <- NA
+    batch
+  }
+  keeps <- function(theta, batch) {
+    k <- length(copies) + 1
+    copies[[k]] <<- batch$x + 0
+    if (k %% 3 == 1) held[[k]] <<- batch$x
+    if (k %% 3 == 2) whole[[k]] <<- batch
+    change(batch)
+    logistic_rows(theta, batch)
+  }
+  run <- function(model) {
+    sg_sample(
+      model,
+      kernel_sgld(0.01),
+      gradient_simple(),
+      subsample_uniform(6),
+      iter = 30,
+      warmup = 0,
+      chains = 1,
+      init = c(0, 0),
+      seed = 1,
+      refresh = 0
+    )$draws
+  }
+  model <- logistic_custom(data$x, data$y, keeps, check = FALSE)
+  held <- whole <- copies <- list()
+  draws <- run(model)
+  expect_identical(draws, run(logistic_custom(data$x, data$y)))
+  expect_identical(length(unique(copies)), length(copies))
+  for (k in seq_along(copies)) {
+    kept <- if (k %% 3 == 1) held[[k]] else if (k %% 3 == 2) whole[[k]]$x
+    if (!is.null(kept)) expect_identical(kept, copies[[k]])
+  }
+})
+
+test_that("batches that nobody keeps are written over", {
+  data <- logistic_data()
+  places <- character()
+  looks <- function(theta, batch) {
+    places <<- c(places, rlang::obj_address(batch$x))
+    logistic_rows(theta, batch)
+  }
+  model <- logistic_custom(data$x, data$y, looks, check = FALSE)
+  places <- character()
+  for (k in 1:20) {
+    model_evaluate(model, c(0, 0), index = 1:6 + k)
+  }
+  expect_lt(length(unique(places)), 5)
+})
+
+test_that("values of other types and forms are what they say", {
+  own <- function(value, prior_value) {
+    model_custom(
+      function(theta, batch) -batch * theta$a - batch * sum(theta$b),
+      function(theta) -3L * as.integer(sum(theta$b)),
+      c(1, 2, 3),
+      list(a = 2, b = c(1, 5)),
+      function(theta, batch) value(-batch),
+      function(theta) prior_value(c(0, -3, -3)),
+      check = FALSE
+    )
+  }
+  forms <- list(
+    matrix = function(v) cbind(v, v, v),
+    integers = function(v) matrix(as.integer(c(v, v, v)), length(v)),
+    list = function(v) list(a = v, b = cbind(v, v)),
+    "other order" = function(v) list(b = c(v, v), more = "x", a = v),
+    "integer list" = function(v) list(a = as.integer(v), b = cbind(v, v))
+  )
+  prior_forms <- list(
+    vector = identity,
+    integers = as.integer,
+    list = function(v) list(a = v[[1]], b = v[2:3]),
+    "other order" = function(v) list(b = as.integer(v[2:3]), a = v[[1]]),
+    names = function(v) c(x = v[[1]], y = v[[2]], z = v[[3]]),
+    row = function(v) matrix(v, 1)
+  )
+  expect_gradient <- function(model, label) {
+    here <- model_evaluate(model, c(2, 1, 5), index = c(1, 3, 3))
+    expect_identical(drop(here$gradient), c(-7, -10, -10), info = label)
+    expect_identical(here$log_density, -7 * 8 - 18, info = label)
+    expect_identical(drop(model_evaluate(model, c(2, 1, 5), index = 2)$gradient),
+      c(-2, -5, -5),
+      info = label
+    )
+  }
+  for (name in names(forms)) {
+    expect_gradient(own(forms[[name]], identity), name)
+  }
+  for (name in names(prior_forms)) {
+    expect_gradient(own(forms$matrix, prior_forms[[name]]), paste("prior", name))
+  }
+})
+
+test_that("an error that a function catches itself is no error", {
+  data <- logistic_data()
+  catches <- function(theta, batch) {
+    tryCatch(stop("never mind"), error = identity)
+    try(log("a"), silent = TRUE)
+    logistic_rows(theta, batch)
+  }
+  model <- logistic_custom(data$x, data$y, catches)
+  exact <- logistic_custom(data$x, data$y)
+  expect_identical(
+    model_evaluate(model, c(1, 2)),
+    model_evaluate(exact, c(1, 2))
+  )
+  expect_length(model$state$errors, 0)
+})
+
 test_that("bad input is refused in words", {
   data <- logistic_data()
   ll <- function(theta, batch) batch * theta$a

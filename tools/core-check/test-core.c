@@ -2,6 +2,7 @@
 
 #include "core/clones.h"
 #include "core/frame.h"
+#include "core/norm.h"
 #include "core/rng.h"
 #include "core/vmath.h"
 #include "core/ziggurat-tables.h"
@@ -607,6 +608,29 @@ static void frame_laws(struct check* p_check) {
   }
 }
 
+/* ---- norms and sums ---- */
+
+static void column_sums(struct check* p_check) {
+  enum { MOST = 67, COLUMNS = 3 };
+  double v[MOST * COLUMNS], v_weight[MOST], v_out[COLUMNS];
+  for (size_t n = 0; n <= MOST; ++n) {
+    for (size_t k = 0; k < n; ++k) {
+      v_weight[k] = 1 + (double) k;
+      for (size_t j = 0; j < COLUMNS; ++j) {
+        v[j * n + k] = (double) (j + 1) * (double) (k % 5);
+      }
+    }
+    tb_column_sums(v, n, COLUMNS, v_weight, v_out);
+    for (size_t j = 0; j < COLUMNS; ++j) {
+      double sum = 0;
+      for (size_t k = 0; k < n; ++k) {
+        sum += v_weight[k] * v[j * n + k];
+      }
+      CHECK_CLOSE(v_out[j], sum, 0); /* whole numbers: any order is exact */
+    }
+  }
+}
+
 const struct check_case check_core[] = {
   { "rng: xoshiro256++ and SplitMix64 test vectors", rng_vectors },
   { "rng: jumps are 2^128 and 2^192 draws", rng_jumps },
@@ -618,6 +642,7 @@ const struct check_case check_core[] = {
   { "rng: normals follow the normal law", normal_law },
   { "rng: normals beyond the last layer", normal_tail },
   { "rng: filling is repeated drawing", normal_fill },
+  { "norm: column sums, whatever the length", column_sums },
   { "vmath: errors are bounded", vmath_errors },
   { "vmath: limits, NaN", vmath_limits },
   { "vmath: a result does not depend on its place", vmath_places },
