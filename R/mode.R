@@ -335,7 +335,7 @@ lower_chol <- function(hessian, model, call = caller_env()) {
     "improper",
     c(
       "The posterior is not proper: the columns depend on each other.",
-      x = "{cli::qty(length(dependent))}{names} {?is a/are} linear
+      x = "{names} {cli::qty(length(dependent))}{?is a/are} linear
            combination{?/s} of the other columns, or zero everywhere.",
       i = "{cli::qty(length(dependent))}Drop {?it/them}, or give a proper prior
            such as {.code prior_normal()}."
