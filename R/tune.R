@@ -714,7 +714,8 @@ print.tall_tune <- function(x, ...) {
       rung = rung$rung[[1]],
       arms = nrow(rung),
       stopped = sum(rung$status != "ok"),
-      iterations = stats::median(rung$iterations),
+      # of the best arm; those that stopped made few
+      iterations = rung$iterations[order(rung$score)][[1]],
       best = min(rung$score, na.rm = TRUE),
       median = stats::median(rung$score, na.rm = TRUE)
     )

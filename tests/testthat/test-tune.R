@@ -244,6 +244,11 @@ test_that("it prints, summarises and plots", {
   tuned <- race(kernel_sgbd(1), list(sigma = sigmas[1:6], size = c(16, 64)))
   expect_snapshot(tuned, transform = scrub)
   expect_snapshot(summary(tuned), transform = scrub)
+  # of rungs where most arms stopped, the iterations of the best
+  table <- data.frame(rung = 1, status = c("nonfinite", "nonfinite", "ok"))
+  other <- tuned
+  other$rungs <- cbind(table, iterations = c(6, 7, 200), score = c(NA, NA, 3))
+  expect_output(print(other), "1 +3 +2 +200 +3 +3")
   skip_if_not_installed("ggplot2")
   picture <- plot(tuned)
   expect_s3_class(picture, "ggplot")
