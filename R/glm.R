@@ -6,7 +6,7 @@
 #' tune: type a formula, get a posterior.
 #'
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
-#'   [offset()] are fine.
+#'   [offset()] are fine; group-level terms such as `(1 | g)` are refused.
 #' @param data (data frame) The data.
 #' @param family (family object, function or string) [gaussian()], [binomial()],
 #'   [poisson()], with their canonical links. A binomial response is 0/1,
@@ -20,7 +20,7 @@
 #' @param prior_aux (`tall_prior`) The prior of `sigma` in a Gaussian model:
 #'   [prior_exponential()] or [prior_flat()].
 #' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in
-#'   `data`.
+#'   `data`. A row of weight 0 is left out, as one with missing values.
 #' @param sigma (positive number or `NULL`) The residual standard deviation of a
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
 #' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a
@@ -182,13 +182,12 @@ tall_glm.fit <- function(
   check_given(y)
   response <- frame_response(y, family, "y", call)
   check_same_rows(x, y)
-  weights <- check_numeric_vector(
-    weights,
-    size = nrow(x),
-    positive = TRUE,
-    allow_null = TRUE
-  )
+  weights <- check_numeric_vector(weights, size = nrow(x), allow_null = TRUE)
   data <- list(x = x, y = y, weights = weights, offset = offset)
+  if (any(weights == 0) && all(weights >= 0)) {
+    data <- weighted_rows(data, call)
+    response <- frame_response(data$y, family, "y", call)
+  }
   model <- matrix_model(
     data,
     response,
@@ -215,6 +214,27 @@ tall_glm.fit <- function(
   )
   fit$data <- if (keep_data) data
   fit
+}
+
+# Of tall_glm.fit()'s data: rows of weight 0 do not count.
+weighted_rows <- function(data, call) {
+  keep <- which(data$weights != 0)
+  if (length(keep) == 0) {
+    abort_all_zero(call)
+  }
+  check_numeric_vector(
+    data$offset,
+    size = length(data$weights),
+    allow_null = TRUE,
+    arg = "offset",
+    call = call
+  )
+  list(
+    x = data$x[keep, , drop = FALSE],
+    y = if (is.matrix(data$y)) data$y[keep, ] else data$y[keep],
+    weights = data$weights[keep],
+    offset = data$offset[keep]
+  )
 }
 
 # What the fits of both front ends have.
@@ -331,6 +351,7 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
   if (!inherits(formula, "formula")) {
     abort_expected(formula, "a formula", arg = "formula", call = call)
   }
+  check_no_bars(formula, call)
   has_data <- "data" %in% names(matched)
   if (has_data && !is.data.frame(call$data)) {
     abort_expected(call$data, "a data frame", arg = "data", call = call)
@@ -359,7 +380,82 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
       call = call
     )
   }
+  frame <- drop_weightless(frame, na.action, call)
   list(frame = frame, call = frame_call)
+}
+
+# (1 | g) would be read as a logical column.
+check_no_bars <- function(formula, call) {
+  bar <- find_bar(formula[[length(formula)]])
+  if (is.null(bar)) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.arg formula} has the term {.code ({deparse1(bar)})}: group-level terms
+       are not fitted here.",
+      i = "Make the groups a factor, or write the model for
+           {.fn model_custom}. A logical \"or\" is {.code I(a | b)}."
+    ),
+    argument = "formula",
+    value = formula,
+    call = call
+  )
+}
+
+# The first `|` that is not inside a function such as I(), or NULL.
+find_bar <- function(term) {
+  name <- if (is.call(term)) as.character(term[[1]])[[1]] else ""
+  if (name %in% c("|", "||")) {
+    return(term)
+  }
+  if (name %in% c("+", "-", "*", "/", ":", "^", "%in%", "(")) {
+    found <- lapply(as.list(term)[-1], find_bar)
+    return(Find(Negate(is.null), found))
+  }
+  NULL
+}
+
+# A row of weight 0 does not count: it is left out as one with missing values.
+drop_weightless <- function(frame, na.action, call) {
+  weights <- stats::model.weights(frame)
+  out <- which(weights == 0)
+  # negative ones are refused later, by their number
+  if (!is.numeric(weights) || length(out) == 0 || any(weights < 0)) {
+    return(frame)
+  }
+  if (length(out) == nrow(frame)) {
+    abort_all_zero(call)
+  }
+  before <- attr(frame, "na.action")
+  # as row numbers of the data
+  row <- seq_len(nrow(frame) + length(before))
+  row <- if (is.null(before)) row else row[-as.integer(before)]
+  left_out <- c(
+    before,
+    stats::setNames(row[out], attr(frame, "row.names")[out])
+  )
+  excludes <- inherits(before, "exclude") ||
+    identical(na.action, stats::na.exclude) ||
+    identical(na.action, "na.exclude")
+  terms <- attr(frame, "terms")
+  frame <- frame[-out, , drop = FALSE]
+  attr(frame, "terms") <- terms
+  attr(frame, "na.action") <- structure(
+    left_out[order(left_out)],
+    class = if (excludes) "exclude" else "omit"
+  )
+  frame
+}
+
+abort_all_zero <- function(call) {
+  abort_input(
+    "{.arg weights} must be positive for at least one row: all are 0.",
+    argument = "weights",
+    value = 0,
+    call = call
+  )
 }
 
 # What model.frame() could not do, in the words of tall_glm()'s arguments.

@@ -346,7 +346,7 @@ test_that("responses that do not fit the family are refused in words", {
 
 test_that("weights and offsets are refused in words", {
   expect_snapshot(
-    tall_glm(y ~ a, data, binomial(), weights = w - 1),
+    tall_glm(y ~ a, data, binomial(), weights = w - 2),
     error = TRUE
   )
   expect_snapshot(tall_glm(y ~ a, data, binomial(), weights = 1:3), error = TRUE)
@@ -443,4 +443,64 @@ test_that("frames without missing values are the same without a copy", {
     stats::model.frame(y ~ m, data, na.action = spare_copy(stats::na.fail)),
     "missing values"
   )
+})
+
+test_that("rows of weight 0 are left out", {
+  data <- example_data(n = 60)
+  data$w <- rep(c(2, 0, 1), 20)
+  data$a[[4]] <- NA
+  fit <- function(...) {
+    tall_glm(y ~ a, ..., weights = w, family = binomial(), seed = 1, refresh = 0)
+  }
+  all <- fit(data)
+  some <- fit(data[data$w > 0, ])
+  expect_identical(all$draws, some$draws)
+  expect_identical(nobs(all), 39)
+  reference <- stats::glm(y ~ a, binomial(), data, weights = w)
+  expect_identical(nobs(all), nobs(reference) + 0)
+  expect_identical(names(fitted(all)), names(fitted(some)))
+  # na.exclude has NA for them
+  padded <- residuals(fit(data, na.action = stats::na.exclude))
+  expect_length(padded, 60)
+  expect_identical(unname(which(is.na(padded))), sort(c(4L, which(data$w == 0))))
+  expect_equal(padded[!is.na(padded)], residuals(all))
+
+  x <- cbind("(Intercept)" = 1, a = seq(-1, 1, length.out = 60))
+  matrix_fit <- function(rows, y = data$y) {
+    tall_glm.fit(
+      x[rows, ],
+      if (is.matrix(y)) y[rows, ] else y[rows],
+      binomial(),
+      weights = data$w[rows],
+      offset = seq_len(60)[rows] / 60,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  counts <- cbind(data$y, 1 - data$y)
+  for (y in list(data$y, factor(data$y), counts)) {
+    expect_identical(
+      matrix_fit(1:60, y)$draws,
+      matrix_fit(which(data$w > 0), y)$draws
+    )
+  }
+  expect_snapshot(error = TRUE, {
+    tall_glm(y ~ a, data, binomial(), weights = 0 * w)
+    tall_glm.fit(x, data$y, binomial(), weights = 0 * data$w)
+  })
+})
+
+test_that("group-level terms are refused", {
+  data <- transform(example_data(n = 60), g = rep(1:3, 20))
+  expect_snapshot(error = TRUE, tall_glm(y ~ a + (1 | g), data, binomial()))
+  for (formula in list(y ~ (a | g), y ~ a:b + (1 + a || g), y ~ 1 | g)) {
+    expect_error(
+      tall_glm(formula, data, binomial()),
+      class = "tall_error_unsupported"
+    )
+    expect_error(tall_nn(formula, data), class = "tall_error_unsupported")
+  }
+  # R's own `or`
+  or <- tall_glm(y ~ I(a > 0 | b > 0), data, binomial(), iter = 4, refresh = 0)
+  expect_identical(or$variables[[2]], "I(a > 0 | b > 0)TRUE")
 })
