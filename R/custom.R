@@ -50,6 +50,8 @@
 #' They must not draw random numbers.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
+#' @seealso [predict()][predict.tall_fit] with a function of your own,
+#'   [loo()][loo-tall_glm]; [model_native()] for models in C.
 #' @section Conditions:
 #' `tall_error_input` if a function fails at `init`, returns something of the wrong
 #' length or type, or a gradient disagrees with finite differences; if parts of
@@ -211,14 +213,14 @@ check_function <- function(
 }
 
 # list(value, n): the data as batches are cut from them, and the observations.
-custom_data <- function(data, call) {
-  check_given(data, arg = "data", call = call)
+custom_data <- function(data, call, arg = "data") {
+  check_given(data, arg = arg, call = call)
   if (is.data.frame(data)) {
     data <- as.data.frame(data)
     names <- names(data)
     value <- structure(
       lapply(names, function(name) {
-        custom_part(data[[name]], paste0("data$", name), call)
+        custom_part(data[[name]], paste0(arg, "$", name), call)
       }),
       names = names,
       class = "data.frame",
@@ -229,13 +231,13 @@ custom_data <- function(data, call) {
     names <- names(data)
     if (length(data) == 0 || is.null(names) || any(names == "")) {
       abort_input(
-        "{.arg data} must have a name for each element of the list.",
-        argument = "data",
+        "{.arg {arg}} must have a name for each element of the list.",
+        argument = arg,
         call = call
       )
     }
     value <- lapply(stats::setNames(names, names), function(name) {
-      custom_part(data[[name]], paste0("data$", name), call)
+      custom_part(data[[name]], paste0(arg, "$", name), call)
     })
     sizes <- vapply(data, NROW, 0)
     n <- sizes[[1]]
@@ -244,19 +246,19 @@ custom_data <- function(data, call) {
       at <- other[[1]]
       abort_input(
         c(
-          "The parts of {.arg data} must have the same first dimension, the
+          "The parts of {.arg {arg}} must have the same first dimension, the
            observations.",
           x = "{.code {names[[1]]}} has {rows_text(data[[1]])},
                {.code {names[[at]]}} has {rows_text(data[[at]])}."
         ),
-        argument = "data",
+        argument = arg,
         expected = n,
         value = sizes[[at]],
         call = call
       )
     }
   } else {
-    value <- custom_part(data, "data", call)
+    value <- custom_part(data, arg, call)
     n <- NROW(data)
   }
   if (n == 0) {
@@ -264,7 +266,7 @@ custom_data <- function(data, call) {
       data,
       "at least one observation",
       seen = "none",
-      arg = "data",
+      arg = arg,
       call = call
     )
   }
@@ -478,6 +480,10 @@ custom_engine <- function(functions, init, state) {
       )
     }
   )
+}
+
+n_rows_of <- function(batch) {
+  if (is.list(batch)) NROW(.subset2(batch, 1)) else NROW(batch)
 }
 
 # The user's gradients of n rows as a matrix n x n_natural.

@@ -12,6 +12,10 @@
 #' The constants of the densities are included, so that models can be compared.
 #' Observation weights multiply the log likelihood; trials are trials.
 #'
+#' For a fit of [sg_sample()] it is the model's own log likelihood, constants as the
+#' model has them, and `newdata` is a model of the same parameters made from other
+#' data. Models of functions in R are called once for each draw and block of rows.
+#'
 #' The function form has the arguments `data_i`, a matrix of row numbers with
 #' one column, and `draws`, and carries both in full as attributes `data` and
 #' `draws`: `loo::loo_subsample(f, data = attr(f, "data"), draws = attr(f,
@@ -263,8 +267,8 @@ new_weights <- function(fit, newdata, call) {
 #' (Magnusson, Andersen, Jonasson & Vehtari, 2020): its cost does not grow with
 #' rows x draws.
 #'
-#' @param x (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or [tall_nn()],
-#'   which kept its data.
+#' @param x (`tall_glm`, `tall_nn` or [`tall_fit`][tall_fit]) The fit, from
+#'   [tall_glm()] or [tall_nn()], which kept its data, or from [sg_sample()].
 #' @param observations (whole number, integer vector, result of an earlier
 #'   `loo()`, or `NULL`) How many observations to subsample, or which, or those
 #'   of another fit to compare with. `NULL`, or data of at most 1,000 rows: all
@@ -285,8 +289,8 @@ new_weights <- function(fit, newdata, call) {
 #'
 #' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`,
 #'   what [loo::waic()] returns.
-#' @section Conditions: `tall_error_stale` if the fit did not keep its data;
-#' `tall_error_memory` if all observations are asked for and rows x draws
+#' @section Conditions: `tall_error_stale` if the fit did not keep its data or has
+#' lost its model; `tall_error_memory` if all observations are asked for and rows x draws
 #' exceeds 5e7 numbers.
 #' @references Magnusson, Andersen, Jonasson & Vehtari (2020). Leave-one-out
 #' cross-validation for Bayesian model comparison in large data. *AISTATS*.
@@ -319,13 +323,20 @@ loo.tall_glm <- function(
     with_seed(seed, loo_some(x, observations, draws, cores, ...))
   }
   attr(out, "model_name") <- label
-  attr(out, "yhash") <- rlang::hash(fit_response(x))
+  response <- fit_response(x)
+  if (!is.null(response)) {
+    attr(out, "yhash") <- rlang::hash(response)
+  }
   out
 }
 
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::loo
 loo.tall_nn <- loo.tall_glm
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo
+loo.tall_fit <- loo.tall_glm
 
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::loo_subsample
@@ -350,6 +361,10 @@ loo_subsample.tall_glm <- function(
 loo_subsample.tall_nn <- loo_subsample.tall_glm
 
 #' @rdname loo-tall_glm
+#' @exportS3Method loo::loo_subsample
+loo_subsample.tall_fit <- loo_subsample.tall_glm
+
+#' @rdname loo-tall_glm
 #' @exportS3Method loo::waic
 waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
   check_has_data(x)
@@ -362,15 +377,30 @@ waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
 #' @exportS3Method loo::waic
 waic.tall_nn <- waic.tall_glm
 
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::waic
+waic.tall_fit <- waic.tall_glm
+
 # The generic is rstantools', which may not be there.
 log_lik_of <- function(fit, draws, pointwise = FALSE) {
-  f <- if (inherits(fit, "tall_nn")) log_lik.tall_nn else log_lik.tall_glm
+  f <- if (inherits(fit, "tall_nn")) {
+    log_lik.tall_nn
+  } else if (inherits(fit, "tall_glm")) {
+    log_lik.tall_glm
+  } else {
+    log_lik.tall_fit
+  }
   f(fit, draws = draws, pointwise = pointwise)
 }
 
-# The fit's own responses.
+# The fit's own responses; NULL where the model does not tell them from other data.
 fit_response <- function(fit) {
   UseMethod("fit_response")
+}
+
+#' @export
+fit_response.tall_fit <- function(fit) {
+  NULL
 }
 
 #' @export
@@ -384,7 +414,7 @@ loo_approximation <- function(fit) {
 }
 
 #' @export
-loo_approximation.tall_glm <- function(fit) {
+loo_approximation.tall_fit <- function(fit) {
   list(loo_approximation = "plpd")
 }
 
@@ -438,6 +468,15 @@ loo_all <- function(fit, draws, cores, ...) {
 
 loo_some <- function(fit, observations, draws, cores, ...) {
   f <- log_lik_of(fit, draws, pointwise = TRUE)
+  ahead <- attr(f, "ahead")
+  is_drawn <- length(observations) == 1
+  if (!is.null(ahead) && is.numeric(observations) && is.null(list(...)$estimator)) {
+    # the sample that loo would draw, so that its rows are evaluated together
+    if (is_drawn) {
+      observations <- order(stats::runif(fit$n_data))[seq_len(observations)]
+    }
+    ahead(observations)
+  }
   arguments <- list(
     f,
     data = attr(f, "data"),
@@ -448,10 +487,21 @@ loo_some <- function(fit, observations, draws, cores, ...) {
   )
   defaults <- loo_approximation(fit)
   given <- list(...)
-  do.call(
-    loo::loo_subsample,
-    c(arguments, defaults[setdiff(names(defaults), names(given))], given)
-  )
+  run <- function() {
+    do.call(
+      loo::loo_subsample,
+      c(arguments, defaults[setdiff(names(defaults), names(given))], given)
+    )
+  }
+  if (!is_drawn) {
+    return(run())
+  }
+  # of a given sample, loo says what it takes it for
+  withCallingHandlers(run(), message = function(m) {
+    if (grepl("sampling with replacement assumed", conditionMessage(m))) {
+      invokeRestart("muffleMessage")
+    }
+  })
 }
 
 # Effective draws over draws, the mean over variables (for a network, over

@@ -167,7 +167,22 @@ affordable_draws <- function(fit, n_row, most = large_matrix, least = 400) {
 # carry weights; with resample = TRUE they are repeated instead, in proportion.
 choose_draws <- function(fit, draws = NULL, resample = FALSE) {
   all <- draws_matrix(fit)
-  n <- nrow(all)
+  chosen <- choose_rows(fit, draws, resample)
+  if (!is.null(chosen$rows)) {
+    all <- all[chosen$rows, , drop = FALSE]
+  }
+  coefficients <- seq_len(fit$n_coef)
+  list(
+    theta = unname(all[, coefficients, drop = FALSE]),
+    sigma = sigma_draws(fit, all),
+    weights = chosen$weights / sum(chosen$weights),
+    rows = chosen$rows
+  )
+}
+
+# list(rows, weights): which of all draws, NULL for all.
+choose_rows <- function(fit, draws = NULL, resample = FALSE) {
+  n <- posterior::ndraws(fit$draws)
   weights <- if (!is.null(fit[["weights"]])) as.numeric(fit[["weights"]])
   if (resample && !is.null(weights)) {
     wanted <- if (is.null(draws)) n else draws
@@ -180,17 +195,10 @@ choose_draws <- function(fit, draws = NULL, resample = FALSE) {
     rows <- floor((seq_len(draws) - 0.5) * n / draws) + 1
     weights <- weights[rows]
   }
-  if (!is.null(rows)) {
-    all <- all[rows, , drop = FALSE]
+  if (is.null(weights)) {
+    weights <- rep(1, if (is.null(rows)) n else length(rows))
   }
-  weights <- if (is.null(weights)) rep(1, nrow(all)) else weights
-  coefficients <- seq_len(fit$n_coef)
-  list(
-    theta = unname(all[, coefficients, drop = FALSE]),
-    sigma = sigma_draws(fit, all),
-    weights = weights / sum(weights),
-    rows = rows
-  )
+  list(rows = rows, weights = weights)
 }
 
 # NULL outside Gaussian models.
@@ -306,6 +314,9 @@ has_data <- function(fit) {
 check_has_data <- function(fit, arg = NULL, call = caller_env()) {
   if (has_data(fit)) {
     return(invisible())
+  }
+  if (!inherits(fit, c("tall_glm", "tall_nn"))) {
+    return(invisible(fit_model(fit, call)))
   }
   abort_tall(
     "stale",

@@ -272,3 +272,21 @@ SEXP ffi_batch(SEXP data,
   }
   return out;
 }
+
+/* Rows numbered from 1 in `index` of data of n_row. */
+SEXP ffi_batch_rows(SEXP data, SEXP n_row, SEXP index) {
+  const size_t n = (size_t) Rf_xlength(index), n_most = (size_t) Rf_asReal(n_row);
+  const double* v_from = ffi_doubles(index, n, "index");
+  size_t* v_index = (size_t*) R_alloc(n + 1, sizeof(size_t));
+  for (size_t k = 0; k < n; ++k) {
+    v_index[k] = (size_t) v_from[k] - 1;
+    if (v_index[k] >= n_most) {
+      ffi_fault("index");
+    }
+  }
+  const struct tb_batch batch = { .n_batch = n, .v_index = v_index };
+  SEXP cache = PROTECT(Rf_allocVector(VECSXP, 2));
+  SEXP out = ffi_batch(data, n_most, cache, &batch);
+  UNPROTECT(1);
+  return out;
+}

@@ -5,6 +5,7 @@
 #include <R_ext/Visibility.h>
 #include <Rinternals.h>
 
+SEXP ffi_batch_rows(SEXP, SEXP, SEXP);
 SEXP ffi_batch_turn(SEXP);
 SEXP ffi_column_sds(SEXP);
 SEXP ffi_custom_spec(SEXP);
@@ -49,6 +50,7 @@ SEXP ffi_topics_proportions(SEXP, SEXP, SEXP, SEXP, SEXP);
 #define DOOR(name, n_arg) { #name, (DL_FUNC) &name, n_arg }
 
 static const R_CallMethodDef v_door[] = {
+  DOOR(ffi_batch_rows, 3),
   DOOR(ffi_batch_turn, 1),
   DOOR(ffi_column_sds, 1),
   DOOR(ffi_custom_spec, 1),

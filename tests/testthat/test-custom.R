@@ -242,6 +242,135 @@ test_that("an interrupt takes back the slice and lets the run go on", {
   expect_identical(unclass(rest$draws), unclass(whole$draws))
 })
 
+test_that("everything around a run does what it does with the model in C", {
+  skip_on_cran()
+  data <- logistic_data(3000)
+  built_in <- model_glm(data$x, data$y, prior = prior_normal(0, 2))
+  own <- logistic_custom(data$x, data$y)
+  at <- c(0.9, 0)
+  cv <- gradient_cv(at)
+  minibatch <- subsample_uniform(50)
+  held_out <- list(
+    model_glm(data$x[1:30, ], data$y[1:30]),
+    logistic_custom(data$x[1:30, ], data$y[1:30])
+  )
+  run <- function(model) {
+    is_own <- inherits(model, "tall_model_custom")
+    sg_sample(
+      model,
+      kernel_sgld(1e-3),
+      cv,
+      minibatch,
+      iter = 60,
+      chains = 2,
+      init = at,
+      seed = 1,
+      monitor = list(
+        every = 10,
+        held_out = monitor_log_lik(held_out[[1 + is_own]]),
+        loss = monitor_log_loss(held_out[[1 + is_own]]),
+        mine = function(theta) theta[[1]]
+      ),
+      keep = c("draws", "gradients"),
+      refresh = 0
+    )
+  }
+  grid <- list(step_size = 10^(-5:-3), size = c(20, 60))
+  tune <- function(metric) {
+    function(model) {
+      race <- sg_tune(
+        model,
+        kernel_sgld,
+        grid,
+        metric,
+        budget = 2e5,
+        gradient = cv,
+        subsample = minibatch,
+        covariance = diag(2) / 500,
+        init = at,
+        seed = 1,
+        refresh = 0
+      )
+      race$rungs[c("arm", "iterations", "gradients", "score", "survived")]
+    }
+  }
+  calls <- list(
+    pseudo_variance = function(m) {
+      list(
+        pseudo_variance(m, c(1, 0.1), cv, minibatch),
+        pseudo_variance(m, c(1, 0.1), cv, minibatch, "monte_carlo", 50, seed = 1)
+      )
+    },
+    adam = function(m) withr::with_seed(1, find_mode(m, "adam")$estimate),
+    ksd = tune("ksd"),
+    fssd = tune("fssd"),
+    fit = function(m) {
+      fit <- run(m)
+      bias <- bias_check(fit, seed = 3, refresh = 0)
+      list(
+        fit$monitor$value,
+        withr::with_seed(1, fssd(fit)),
+        ksd(fit),
+        zero_variance(fit),
+        zero_variance(fit, gradient = "full"),
+        noise_tolerance(fit)[-1],
+        bias$table[-1],
+        log_loss(fit, held_out[[1 + inherits(m, "tall_model_custom")]])
+      )
+    }
+  )
+  # the coordinates have other names
+  numbers <- function(x) as.numeric(unlist(x))
+  for (name in names(calls)) {
+    expect_close(
+      numbers(calls[[name]](own)),
+      numbers(calls[[name]](built_in)),
+      name,
+      tolerance = 1e-6
+    )
+  }
+  for (call in list(
+    function() lipschitz(own),
+    function() noise_threshold(own, kernel_sgbd(0.01), 50, at = at),
+    function() subsampling_weights(own, at, "lipschitz"),
+    function() sg_sample(own, kernel_sgld(1e-3), subsample = subsample_adaptive(1)),
+    function() rstantools::prior_summary(run(own)),
+    function() fitted(run(own))
+  )) {
+    expect_error(call(), class = "tall_error_unsupported")
+  }
+})
+
+test_that("a fit from a file prints, and its model says that it is gone", {
+  data <- logistic_data()
+  fit <- sg_sample(
+    logistic_custom(data$x, data$y),
+    kernel_sgld(0.01),
+    iter = 40,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
+  path <- withr::local_tempfile()
+  saveRDS(fit, path)
+  again <- readRDS(path)
+  expect_identical(
+    utils::capture.output(print(again)),
+    utils::capture.output(print(fit))
+  )
+  expect_identical(summary(again)$table, summary(fit)$table)
+  expect_output(print(again$model), "its data are lost")
+  for (call in list(
+    function() find_mode(again$model),
+    function() sg_sample(again$model, kernel_sgld(0.01)),
+    function() sg_resume(again, 10),
+    function() ksd(again),
+    function() bias_check(again)
+  )) {
+    expect_error(call(), class = "tall_error_stale")
+  }
+})
+
 test_that("draws on the natural scale are named as posterior names them", {
   entry <- entry_custom_transforms()
   model <- entry$model
