@@ -80,7 +80,8 @@ tall_ica <- function(
   scaling <- ica_scaling(x, standardise)
   x <- standard_columns(x, scaling)
   model <- model_ica(x, prior_sd)
-  start <- ica_start(x, init)
+  seed <- check_seed(seed)
+  start <- with_seed(seed, ica_start(x, init))
   mode <- find_mode(model, method = "lbfgs", init = as.double(start), max_iter = 1000)
   if (!is.null(kernel) && is.null(gradient)) {
     gradient <- gradient_cv(at = mode)

@@ -9,7 +9,8 @@
 #'   (by minibatches, drawn with R's generator), or `"auto"`: Newton's method
 #'   where the model can, `"adam"` for networks, else L-BFGS.
 #' @param init (numeric vector of n_dim values, or `NULL`) Where to start;
-#'   `NULL` is zero, or random weights for [model_network()].
+#'   `NULL` is the model's own start: zero for most, drawn with R's generator for
+#'   [model_network()], [model_lda()], [model_bpmf()] and [model_pmf()].
 #' @param max_iter (whole number) The most iterations; with `"adam"` and `"sgd"`
 #'   their number.
 #' @param batch_size (positive number) Rows in a minibatch of `"adam"` and
@@ -34,6 +35,10 @@
 #' its square. Neither ends at the mode exactly: `distance` says how far it is
 #' in posterior standard deviations, \eqn{\sqrt{g^T \hat\Sigma g}}{sqrt(g' Sigma
 #' g)} at the end. Control variates stay unbiased about any point.
+#'
+#' Runs that need a mode and are given none search for it as `find_mode(model)`
+#' does, with random numbers of a fixed seed: that mode depends on the model
+#' alone, not on `seed`, and R's generator stays as it is.
 #'
 #' Improper posteriors are refused. Under a flat prior, the classes of a
 #' logistic regression may be separated: the likelihood then rises without end,
@@ -223,13 +228,20 @@ model_start <- function(model) {
   }
 }
 
-# The mode found with the defaults, remembered in the model.
+# The mode found with the defaults, remembered in the model. A search may draw
+# its start and its minibatches: always the same ones, so that what is remembered
+# depends on the model alone, and not on the run that was the first to ask.
 model_mode <- function(model, cores = 1, call = caller_env()) {
   if (is.null(model$cache$mode)) {
-    model$cache$mode <- search_mode(model, cores = cores, call = call)
+    model$cache$mode <- with_seed(
+      mode_seed,
+      search_mode(model, cores = cores, call = call)
+    )
   }
   model$cache$mode
 }
+
+mode_seed <- 1L
 
 # theta and the Cholesky factor (lower) of -Hessian there, from whatever `at` is
 mode_point <- function(model, at, needs_chol = TRUE, call = caller_env()) {

@@ -403,6 +403,9 @@ check_source <- function(found, source, newdata, arg, call) {
   )
 }
 
+# Run `code` with the generator seeded, and put back as it was after; NULL: with
+# the generator as it is. The kinds are R's defaults, whatever the user's are:
+# the same seed, the same numbers.
 with_seed <- function(seed, code) {
   if (!is.null(seed)) {
     before <- globalenv()$.Random.seed
@@ -413,7 +416,12 @@ with_seed <- function(seed, code) {
         assign(".Random.seed", before, globalenv())
       }
     })
-    set.seed(seed)
+    set.seed(
+      seed,
+      kind = "Mersenne-Twister",
+      normal.kind = "Inversion",
+      sample.kind = "Rejection"
+    )
   }
   force(code)
 }

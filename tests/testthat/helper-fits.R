@@ -43,6 +43,22 @@ quick_glm <- function(formula = y ~ a + b, data = example_data(), family = stats
   tall_glm(formula, data, family, ..., seed = seed, refresh = 0)
 }
 
+# What of(seed) returns depends on its seed alone, and R's generator stays as it
+# was, whatever its state and kind are.
+expect_seeded <- function(of) {
+  withr::local_preserve_seed()
+  run <- function(state, seed, kind = "Mersenne-Twister") {
+    set.seed(state, kind = kind)
+    before <- .Random.seed
+    value <- suppressWarnings(of(seed), classes = "tall_warning")
+    testthat::expect_identical(.Random.seed, before)
+    value
+  }
+  first <- run(10, 1)
+  testthat::expect_false(identical(run(11, 2), first))
+  testthat::expect_identical(run(12, 1, "L'Ecuyer-CMRG"), first)
+}
+
 # Printed output without its numbers, which are not what a snapshot is for.
 scrub <- function(lines) {
   lines <- gsub("[-+]?[0-9][0-9,]*([.][0-9]+)?(e[-+]?[0-9]+)?", "#", lines)

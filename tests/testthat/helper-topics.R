@@ -62,17 +62,21 @@ entry_lda <- function(
       numeric(length(theta))
     ))
   }
-  list(
-    name = "lda",
-    # E_z is a mean over Gibbs sweeps: exact sums do not hold to rounding
-    is_estimated = "its gradient is estimated by Gibbs sampling",
-    model = model_lda(
+  model <- function(gibbs_sweeps) {
+    model_lda(
       tiny_frame(),
       topics = n_topic,
       alpha = alpha,
       beta = beta,
       gibbs_sweeps = gibbs_sweeps
-    ),
+    )
+  }
+  list(
+    name = "lda",
+    # E_z is a mean over Gibbs sweeps: exact sums do not hold to rounding
+    is_estimated = "its gradient is estimated by Gibbs sampling",
+    model = model(gibbs_sweeps),
+    runs = model(5),
     log_lik = function(theta) {
       vapply(
         tiny_documents,

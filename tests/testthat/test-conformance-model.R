@@ -48,6 +48,10 @@ for (label in names(models)) {
     law_whitened(entry, is_diagonal = FALSE)
     law_whitened(entry, is_diagonal = TRUE)
   })
+
+  test_that(says("a seed is all that is random in a run"), {
+    law_seed(entry)
+  })
 }
 
 test_that("a posterior of rows seen twice is that of rows with weight two", {

@@ -228,3 +228,21 @@ test_that("what cannot be fitted is refused in words", {
   fit <- toy_fit(iter = 20)
   expect_snapshot(error = TRUE, predict(fit, clip = c(2, 4)))
 })
+
+test_that("a seed is all that is random, the reference of cv included", {
+  expect_seeded(function(seed) {
+    fit <- tall_factorize(
+      rating ~ user + item,
+      train,
+      rank = 2,
+      newdata = test,
+      gradient = gradient_cv(),
+      iter = 40,
+      thin = 1,
+      chains = 1,
+      seed = seed,
+      refresh = 0
+    )
+    fit[c("draws", "monitor")]
+  })
+})

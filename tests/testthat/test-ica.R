@@ -147,3 +147,12 @@ test_that("what cannot be unmixed is refused in words", {
     class = "tall_error_nonfinite"
   )
 })
+
+test_that("a seed is all that is random, the start by fastICA included", {
+  skip_if_not_installed("fastICA")
+  x <- ica_data(500, 3)$x
+  expect_seeded(function(seed) {
+    fit <- tall_ica(x, iter = 40, chains = 1, seed = seed, refresh = 0)
+    fit[c("draws", "reference")]
+  })
+})

@@ -107,6 +107,20 @@ test_that("the same seed gives the same table, whatever the cores", {
   expect_identical(of(seed = NULL), drawn)
 })
 
+test_that("a seed is all that is random where the mode is found by minibatches", {
+  data <- example_data(60)
+  expect_seeded(function(seed) {
+    tuned <- race(
+      kernel_sgld(1),
+      list(step_size = 10^(-6:-4)),
+      model = model_network(example_matrix(data)[, -1], data$z, layers = 2),
+      budget = 2e4,
+      seed = seed
+    )
+    tuned$rungs[names(tuned$rungs) != "seconds"]
+  })
+})
+
 test_that("the winner samples better than a grid's ends, by both metrics", {
   model <- tune_model()
   truth <- find_mode(model)
