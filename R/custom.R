@@ -22,8 +22,8 @@
 #' @param grad_log_lik (function or `NULL`) `grad_log_lik(theta, batch)`: the
 #'   derivatives of the log likelihood of each row in the natural parameters, an n x
 #'   d matrix (columns in the order of `unlist(init)`), or a list as `init` whose
-#'   arrays have the rows as an additional first dimension. `NULL`: central
-#'   differences.
+#'   arrays have the rows as an additional first dimension. `NULL`: automatic
+#'   differentiation, see below.
 #' @param grad_log_prior (function or `NULL`) `grad_log_prior(theta)`: the gradient of
 #'   `log_prior`, a vector of d numbers or a list as `init`. `NULL`: as above.
 #' @param transform (named list of strings, or `NULL`) The constrained parameters:
@@ -31,6 +31,9 @@
 #'   others are unconstrained.
 #' @param check (flag) Compare gradients with finite differences once, and look at
 #'   the log likelihood of every row at `init`.
+#' @param autodiff (flag) Differentiate automatically what has no gradient, if
+#'   the package \pkg{RTMB} (2.0 or later) is installed. Otherwise: central
+#'   differences.
 #'
 #' @details
 #' What is sampled are unconstrained coordinates: \eqn{\log \sigma}{log sigma} for
@@ -39,6 +42,23 @@
 #' in the prior. Draws are on the natural scale, named as \pkg{posterior} does
 #' (`sigma`, `beta[1]`, `B[1,2]`); those of the coordinates (`log_sigma`,
 #' `logit_p`, `stick_w[1]`) are kept beside them.
+#'
+#' Automatic differentiation records what `log_lik` does with its arguments on a
+#' tape of \pkg{RTMB}, once for each size of minibatch (sizes are rounded up by at
+#' most an eighth, with rows of weight 0); from then on no R code runs for a
+#' gradient, which makes it the fastest way in R. The function is called as ever
+#' for values. Copies of it, and of the functions of yours that it calls, find
+#' \pkg{RTMB}'s versions of [dnorm()], [plogis()], [ifelse()], [apply()] and
+#' others: \pkg{RTMB} need not be attached. What cannot be recorded are `if` and
+#' `ifelse()` on parameters, and functions that \pkg{RTMB} does not know, such as
+#' [digamma()].
+#'
+#' Tapes read numbers, logicals and factors: a parameter may be picked by them, as
+#' in `theta$alpha[batch$group]`. A model that uses its data in another way
+#' (strings; a column that is compared, as in `ifelse(batch$x > 0, ...)`) is taped
+#' again for each minibatch, which costs about a millisecond; `print()` says so.
+#' Often a column that is made beforehand avoids it. Gradients of single rows, for
+#' [gradient_saga()] or weights by gradients, come from a tape of one row.
 #'
 #' Central differences cost two calls of `log_lik` for each coordinate and gradient.
 #' The Hessian, for up to 100 coordinates, is found by central differences of the
@@ -53,12 +73,13 @@
 #' @seealso [predict()][predict.tall_fit] with a function of your own,
 #'   [loo()][loo-tall_glm]; [model_native()] for models in C.
 #' @section Conditions:
-#' `tall_error_input` if a function fails at `init`, returns something of the wrong
-#' length or type, or a gradient disagrees with finite differences; if parts of
-#' `data` differ in their first dimension, `init` has no names or a value outside the
-#' range of its `transform`. `tall_warning_gradient` if gradients come from central
-#' differences. Later a function that fails is a `tall_error_callback`, or in a
-#' run a `tall_warning_callback` with the iteration and the place.
+#' `tall_error_input` if a function fails at `init`, returns something of the
+#' wrong length or type, cannot be differentiated, or a gradient disagrees with
+#' finite differences; if parts of `data` differ in their first dimension, `init`
+#' has no names or a value outside the range of its `transform`.
+#' `tall_warning_gradient` if gradients come from central differences. Later a
+#' function that fails is a `tall_error_callback`, or in a run a
+#' `tall_warning_callback` with the iteration and the place.
 #' @examples
 #' y <- rnorm(500, 3, 2)
 #' model <- model_custom(
@@ -95,7 +116,8 @@ model_custom <- function(
   grad_log_lik = NULL,
   grad_log_prior = NULL,
   transform = NULL,
-  check = TRUE
+  check = TRUE,
+  autodiff = TRUE
 ) {
   call <- rlang::current_env()
   check_function(log_lik, c("theta", "batch"))
@@ -103,6 +125,7 @@ model_custom <- function(
   check_function(grad_log_lik, c("theta", "batch"), allow_null = TRUE)
   check_function(grad_log_prior, "theta", allow_null = TRUE)
   check <- check_flag(check)
+  autodiff <- check_flag(autodiff)
   data <- custom_data(data, call)
   init <- check_custom_init(init, call)
   kind <- check_transform(transform, init, call)
@@ -112,9 +135,10 @@ model_custom <- function(
     grad_log_lik = grad_log_lik,
     grad_log_prior = grad_log_prior
   )
-  model <- build_custom(functions, data$value, data$n, init, kind, call = call)
+  plan <- plan_custom(functions, data$value, data$n, init, kind, autodiff, call)
+  model <- build_custom(functions, data$value, data$n, init, kind, plan, call = call)
   check_custom(model, check, call)
-  warn_differences(model, call)
+  warn_differences(model, autodiff, call)
   model$state$building <- NULL
   model
 }
@@ -127,6 +151,7 @@ build_custom <- function(
   n_data,
   init,
   kind,
+  plan,
   hash = custom_hash(data, init, kind, functions),
   call = NULL
 ) {
@@ -135,6 +160,8 @@ build_custom <- function(
   state$building <- call
   state$errors <- list()
   engine <- custom_engine(functions, init, state)
+  tapes <- autodiff_engine(functions, data, n_data, init, kind, plan, state)
+  engine[names(tapes)] <- tapes
   free <- unconstrain(init, kind)
   pointer <- .Call(
     ffi_model_custom,
@@ -164,6 +191,7 @@ build_custom <- function(
     init = init,
     kind = kind,
     functions = functions,
+    plan = plan,
     state = state,
     label = "model_custom",
     call = call
@@ -174,7 +202,7 @@ build_custom <- function(
 custom_parts <- function(model) {
   spec <- .Call(ffi_custom_spec, model$pointer)
   c(
-    list(functions = model$functions, kind = model$kind),
+    list(functions = model$functions, kind = model$kind, plan = model$plan),
     spec[c("data", "n_data", "init", "hash")]
   )
 }
@@ -718,8 +746,8 @@ check_derivative <- function(evaluate, at, name, model, call) {
   }
 }
 
-warn_differences <- function(model, call) {
-  if (!is.null(model$functions$grad_log_lik)) {
+warn_differences <- function(model, autodiff, call) {
+  if (model$plan$log_lik != "differences") {
     return(invisible())
   }
   n <- 2 * model$n_dim
@@ -728,7 +756,12 @@ warn_differences <- function(model, call) {
     c(
       "Gradients come from central differences: {n} calls of {.fn log_lik} for
        each.",
-      i = "Give {.arg grad_log_lik}."
+      i = if (autodiff) {
+        "Give {.arg grad_log_lik}, or install the package {.pkg RTMB} for automatic
+         differentiation."
+      } else {
+        "Give {.arg grad_log_lik}."
+      }
     ),
     call = call
   )
@@ -753,9 +786,15 @@ print.tall_model_custom <- function(x, ...) {
 }
 
 custom_gradient_text <- function(model) {
-  if (is.null(model$functions$grad_log_lik)) {
-    "central differences"
-  } else {
-    "grad_log_lik()"
-  }
+  switch(
+    model$plan$log_lik,
+    "function" = "grad_log_lik()",
+    tape = "automatic differentiation",
+    retape = paste0(
+      "automatic differentiation, taped again for each minibatch (",
+      model$plan$constants,
+      ")"
+    ),
+    differences = "central differences"
+  )
 }

@@ -18,7 +18,9 @@
 #' \approx 1.596 / |w|}{tau* = 4 phi(0) / |w| = 1.596 / |w|}.
 #'
 #' The noise is that of the minibatches themselves, looked at every twentieth
-#' step after warmup; with whitened fits it is that of the whitened coordinates.
+#' step after warmup (every hundredth, where a [model_custom()] is
+#' differentiated automatically); with whitened fits it is that of the whitened
+#' coordinates.
 #'
 #' For [kernel_sghmc()] the limit is \eqn{\tau \le \sqrt{2 a / \eta}}{tau <=
 #' sqrt(2 a / eta)}, beyond which the gradient's noise is more than the friction

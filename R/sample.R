@@ -844,9 +844,11 @@ covariance_map <- function(plan, most = 1000) {
 }
 
 # Steps between looks at the gradient noise: they cost some hundred passes over the
-# parameters, which is nothing beside the rows of a model with few of them.
+# parameters, which is nothing beside the rows of a model with few of them. Tapes
+# give gradients of rows one by one.
 noise_period <- function(model) {
-  max(20, ceiling(model$n_dim / 500))
+  usual <- if (is_taped_model(model)) 100 else 20
+  max(usual, ceiling(model$n_dim / 500))
 }
 
 # How many blocks the bias estimate takes its standard error from.

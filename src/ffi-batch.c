@@ -34,7 +34,8 @@
 
 #define GATHER(name, type)                                                    \
   static void name(const type* v_x, size_t n_column,                          \
-                   const struct tb_batch* p_batch, type* v_out) {             \
+                   const struct tb_batch* p_batch, size_t n_stride,           \
+                   type* v_out) {                                             \
     const size_t n = p_batch->n_batch;                                        \
     const size_t n_fetch = tb_min(n_column * sizeof(type), MAX_FETCH);        \
     size_t k = 0;                                                             \
@@ -56,7 +57,7 @@
         v_row[r] = v_x + tb_batch_row(p_batch, k + r) * n_column;             \
       }                                                                       \
       for (size_t m = 0; m < n_column; ++m) {                                 \
-        type* v = v_out + m * n + k;                                          \
+        type* v = v_out + m * n_stride + k;                                   \
         const type a = v_row[0][m], b = v_row[1][m], c = v_row[2][m],         \
                    d = v_row[3][m], e = v_row[4][m], f = v_row[5][m],         \
                    g = v_row[6][m], h = v_row[7][m];                          \
@@ -67,13 +68,21 @@
     for (; k < n; ++k) {                                                      \
       const type* v_row = v_x + tb_batch_row(p_batch, k) * n_column;          \
       for (size_t m = 0; m < n_column; ++m) {                                 \
-        v_out[m * n + k] = v_row[m];                                          \
+        v_out[m * n_stride + k] = v_row[m];                                   \
       }                                                                       \
     }                                                                         \
   }
 
 GATHER(gather_doubles, double)
 GATHER(gather_integers, int)
+
+void ffi_batch_doubles(const double* v_x,
+                       size_t n_column,
+                       const struct tb_batch* p_batch,
+                       size_t n_stride,
+                       double* v_out) {
+  gather_doubles(v_x, n_column, p_batch, n_stride, v_out);
+}
 
 static void gather_strings(SEXP x,
                            size_t n_column,
@@ -94,15 +103,16 @@ static void gather(SEXP x,
                    size_t n_column,
                    const struct tb_batch* p_batch,
                    SEXP out) {
+  const size_t n = p_batch->n_batch;
   switch (TYPEOF(x)) {
   case REALSXP:
-    gather_doubles(REAL(x), n_column, p_batch, REAL(out));
+    gather_doubles(REAL(x), n_column, p_batch, n, REAL(out));
     break;
   case INTSXP:
-    gather_integers(INTEGER(x), n_column, p_batch, INTEGER(out));
+    gather_integers(INTEGER(x), n_column, p_batch, n, INTEGER(out));
     break;
   case LGLSXP:
-    gather_integers(LOGICAL(x), n_column, p_batch, LOGICAL(out));
+    gather_integers(LOGICAL(x), n_column, p_batch, n, LOGICAL(out));
     break;
   default:
     gather_strings(x, n_column, p_batch, out);

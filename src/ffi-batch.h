@@ -12,4 +12,11 @@ SEXP ffi_batch(SEXP data,
                SEXP cache,
                const struct tb_batch* p_batch);
 
+/* v_out, columns n_stride apart: rows of v_x, which stand one after the other. */
+void ffi_batch_doubles(const double* v_x,
+                       size_t n_column,
+                       const struct tb_batch* p_batch,
+                       size_t n_stride,
+                       double* v_out);
+
 #endif

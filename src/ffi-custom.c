@@ -17,8 +17,10 @@
  * (models/transform.h). Gradients of rows come from one of
  *
  *   rows   rows(theta, batch): n x n_natural, by the user's grad_log_lik
+ *   tape   automatic differentiation without R (ffi-tape.h); row by row where
+ *          squares are wanted
  *   sum    sum(theta, batch, c): n_natural numbers, sum_i c_i dl_i / dx, by
- *          automatic differentiation; row by row where squares are wanted
+ *          automatic differentiation in R, with `rows` where squares are wanted
  *   none   central differences of log_lik in y
  *
  *   symbol   variable     shape                      owner
@@ -27,6 +29,7 @@
  *   a_i      v_row        n_batch x n_dim            R_alloc, of the body
  */
 #include "ffi-batch.h"
+#include "ffi-tape.h"
 
 #include "core/hash.h"
 #include "core/norm.h"
@@ -46,6 +49,7 @@ struct custom {
   struct tb_transform_part* v_part;
   double n_byte;
   enum tb_status jump; /* that waits: callback or interrupted */
+  struct tapes *p_tape, *p_prior_tape; /* or NULL */
   const char* running; /* the user's function, NULL: none */
   SEXP theta;          /* where it is called */
   /* R objects, kept by the external pointer */
@@ -87,14 +91,15 @@ static SEXP guarded_body(void* p_data) {
   return R_withCallingErrorHandler(p->body, p->p_data, on_error, p->p);
 }
 
-static enum tb_status protected_call(struct custom* p,
-                                     SEXP (*body)(void*),
-                                     void* p_data) {
+/* A body that calls none of the user's functions itself: tapes word the errors
+ * of theirs. */
+static enum tb_status unwind_call(struct custom* p,
+                                  SEXP (*body)(void*),
+                                  void* p_data) {
   jmp_buf home;
-  struct guarded guarded = { p, body, p_data };
   const void* p_top = vmaxget();
   if (setjmp(home) == 0) {
-    R_UnwindProtect(guarded_body, &guarded, on_jump, &home, p->token);
+    R_UnwindProtect(body, p_data, on_jump, &home, p->token);
     vmaxset(p_top);
     return TB_STATUS_ok;
   }
@@ -106,6 +111,13 @@ static enum tb_status protected_call(struct custom* p,
   Rf_defineVar(failed, Rf_ScalarLogical(FALSE), p->state);
   p->jump = is_error ? TB_STATUS_callback : TB_STATUS_interrupted;
   return p->jump;
+}
+
+static enum tb_status protected_call(struct custom* p,
+                                     SEXP (*body)(void*),
+                                     void* p_data) {
+  struct guarded guarded = { p, body, p_data };
+  return unwind_call(p, guarded_body, &guarded);
 }
 
 /* The custom model below any frames, NULL where there is none. */
@@ -226,14 +238,20 @@ static double* flat_list(const struct custom* p,
 
 /* ------------------------------------------------- what the functions take */
 
-/* theta: the list `init` with other numbers */
-static SEXP make_theta(const struct custom* p, const double* v_free) {
+/* x, R_alloc */
+static double* natural_of(const struct custom* p, const double* v_free) {
   size_t n_natural = 0;
   for (size_t k = 0; k < p->n_part; ++k) {
     n_natural += p->v_part[k].n_natural;
   }
   double* v_natural = (double*) R_alloc(n_natural, sizeof(double));
   tb_transform_constrain(p->v_part, p->n_part, v_free, v_natural);
+  return v_natural;
+}
+
+/* theta: the list `init` with other numbers */
+static SEXP make_theta(const struct custom* p, const double* v_free) {
+  const double* v_natural = natural_of(p, v_free);
   SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) p->n_part));
   SHALLOW_DUPLICATE_ATTRIB(out, p->init);
   for (size_t k = 0; k < p->n_part; ++k) {
@@ -353,7 +371,7 @@ static void add_sum(const struct tb_model* p_model,
   struct custom* p = p_model->p_self;
   const size_t n_dim = p_model->n_dim, n = p_batch->n_batch;
   const double* v_weight = REAL(weights);
-  if (p->sum == R_NilValue && p->rows == R_NilValue) {
+  if (p->rows == R_NilValue) {
     double* v_at = copy_point(v_theta, n_dim);
     double* v_slope = (double*) R_alloc(n, sizeof(double));
     for (size_t j = 0; j < n_dim; ++j) {
@@ -367,7 +385,7 @@ static void add_sum(const struct tb_model* p_model,
   double* v_natural = (double*) R_alloc(p_model->n_natural, sizeof(double));
   double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
   SEXP theta = PROTECT(make_theta(p, v_theta));
-  if (p->rows == R_NilValue) {
+  if (p->sum != R_NilValue) {
     memcpy(v_natural, call_sum(p_model, theta, batch, weights),
            p_model->n_natural * sizeof(double));
   } else {
@@ -381,7 +399,7 @@ static void add_sum(const struct tb_model* p_model,
   UNPROTECT(1);
 }
 
-/* v_row (n x n_dim, row-major) += sign g_k(y) */
+/* v_row (n x n_dim, row-major) += sign g_k(y); tapes do not read batch */
 static void add_rows(const struct tb_model* p_model,
                      const double* v_theta,
                      const struct tb_batch* p_batch,
@@ -391,7 +409,20 @@ static void add_rows(const struct tb_model* p_model,
   struct custom* p = p_model->p_self;
   const size_t n_dim = p_model->n_dim, n = p_batch->n_batch;
   const size_t n_natural = p_model->n_natural;
-  if (p->sum == R_NilValue && p->rows == R_NilValue) {
+  if (p->p_tape != NULL) {
+    const double* v_x = natural_of(p, v_theta);
+    double* v_natural = (double*) R_alloc(n_natural, sizeof(double));
+    double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
+    for (size_t k = 0; k < n; ++k) {
+      tapes_row(p->p_tape, p_batch, k, v_x, v_natural);
+      tb_transform_pull(p->v_part, p->n_part, v_theta, v_natural, v_pulled);
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_row[k * n_dim + j] += sign * v_pulled[j];
+      }
+    }
+    return;
+  }
+  if (p->rows == R_NilValue) {
     double* v_at = copy_point(v_theta, n_dim);
     double* v_slope = (double*) R_alloc(n, sizeof(double));
     for (size_t j = 0; j < n_dim; ++j) {
@@ -405,22 +436,10 @@ static void add_rows(const struct tb_model* p_model,
   double* v_natural = (double*) R_alloc(n_natural, sizeof(double));
   double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
   SEXP theta = PROTECT(make_theta(p, v_theta));
-  const double* v_all =
-    p->rows == R_NilValue ? NULL : call_rows(p_model, theta, batch, n);
+  const double* v_all = call_rows(p_model, theta, batch, n);
   for (size_t k = 0; k < n; ++k) {
-    if (v_all != NULL) {
-      for (size_t j = 0; j < n_natural; ++j) {
-        v_natural[j] = v_all[j * n + k];
-      }
-    } else {
-      struct tb_batch one = tb_batch_part(p_batch, k, 1);
-      one.v_weight = NULL;
-      one.weight = 1;
-      SEXP row = PROTECT(make_batch(p, p_model->n_data, &one));
-      SEXP weight = PROTECT(make_weights(&one));
-      memcpy(v_natural, call_sum(p_model, theta, row, weight),
-             n_natural * sizeof(double));
-      UNPROTECT(2);
+    for (size_t j = 0; j < n_natural; ++j) {
+      v_natural[j] = v_all[j * n + k];
     }
     tb_transform_pull(p->v_part, p->n_part, v_theta, v_natural, v_pulled);
     for (size_t j = 0; j < n_dim; ++j) {
@@ -457,6 +476,31 @@ static void take_rows(const struct request* p_r, SEXP batch, double* v_row) {
   }
 }
 
+/* v_sum (n_dim) += sum_k c_k a_k by a tape */
+static void add_sum_of_tape(const struct request* p_r, double* v_sum) {
+  const struct custom* p = p_r->p_model->p_self;
+  const size_t n_dim = p_r->p_model->n_dim;
+  const size_t n_natural = p_r->p_model->n_natural;
+  const double* v_y[2] = { p_r->v_theta, NULL };
+  const double *v_x = natural_of(p, p_r->v_theta), *v_other = NULL;
+  double* v_natural = (double*) R_alloc(2 * n_natural, sizeof(double));
+  double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
+  if (p_r->p_reference != NULL) {
+    v_y[1] = p_r->p_reference->v_theta;
+    v_other = natural_of(p, v_y[1]);
+  }
+  tapes_sum_two(
+    p->p_tape, p_r->p_batch, v_x, v_natural, v_other, v_natural + n_natural);
+  for (size_t m = 0; m < 2 && v_y[m] != NULL; ++m) {
+    const double sign = m == 0 ? 1 : -1;
+    tb_transform_pull(
+      p->v_part, p->n_part, v_y[m], v_natural + m * n_natural, v_pulled);
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_sum[j] += sign * v_pulled[j];
+    }
+  }
+}
+
 /* Results are added only once nothing can fail any more. */
 static SEXP gradient_body(void* p_data) {
   const struct request* p_r = p_data;
@@ -464,7 +508,11 @@ static SEXP gradient_body(void* p_data) {
   struct custom* p = p_model->p_self;
   const struct tb_sums* p_sums = p_r->p_sums;
   const size_t n_dim = p_model->n_dim, n = p_r->p_batch->n_batch;
-  SEXP batch = PROTECT(make_batch(p, p_model->n_data, p_r->p_batch));
+  SEXP batch = R_NilValue;
+  if (p->p_tape == NULL || p_sums->p_log_lik != NULL) {
+    batch = make_batch(p, p_model->n_data, p_r->p_batch);
+  }
+  PROTECT(batch);
   SEXP weights = PROTECT(make_weights(p_r->p_batch));
   const double* v_weight = REAL(weights);
   double *v_sum = zeros(n_dim), *v_square = NULL, log_lik = 0;
@@ -480,6 +528,8 @@ static SEXP gradient_body(void* p_data) {
         v_square[j] += a * a;
       }
     }
+  } else if (p_sums->v_gradient != NULL && p->p_tape != NULL) {
+    add_sum_of_tape(p_r, v_sum);
   } else if (p_sums->v_gradient != NULL) {
     add_sum(p_model, p_r->v_theta, p_r->p_batch, batch, weights, 1, v_sum);
     if (p_r->p_reference != NULL) {
@@ -515,17 +565,25 @@ static enum tb_status custom_gradient(const struct tb_model* p_model,
                              .p_batch = p_batch,
                              .p_reference = p_reference,
                              .p_sums = p_sums };
+  struct custom* p = p_model->p_self;
   (void) p_work;
-  return p_batch->n_batch == 0
-           ? TB_STATUS_ok
-           : protected_call(p_model->p_self, gradient_body, &request);
+  if (p_batch->n_batch == 0) {
+    return TB_STATUS_ok;
+  }
+  return p->p_tape != NULL && p_sums->p_log_lik == NULL
+           ? unwind_call(p, gradient_body, &request)
+           : protected_call(p, gradient_body, &request);
 }
 
 static SEXP square_norms_body(void* p_data) {
   const struct request* p_r = p_data;
   const size_t n_dim = p_r->p_model->n_dim, n = p_r->p_batch->n_batch;
-  SEXP batch = PROTECT(
-    make_batch(p_r->p_model->p_self, p_r->p_model->n_data, p_r->p_batch));
+  const struct custom* p = p_r->p_model->p_self;
+  SEXP batch = R_NilValue;
+  if (p->p_tape == NULL) {
+    batch = make_batch(p, p_r->p_model->n_data, p_r->p_batch);
+  }
+  PROTECT(batch);
   double* v_row = zeros(n * n_dim);
   take_rows(p_r, batch, v_row);
   for (size_t k = 0; k < n; ++k) {
@@ -596,6 +654,14 @@ static SEXP prior_body(void* p_data) {
                       call_prior_gradient(p, theta, p_model->n_natural),
                       v_gradient);
     UNPROTECT(1);
+  } else if (p->p_prior_tape != NULL) {
+    const struct tb_batch once = { .n_batch = 1, .weight = 1 };
+    double* v_natural =
+      (double*) R_alloc(p_model->n_natural, sizeof(double));
+    tapes_sum(
+      p->p_prior_tape, &once, natural_of(p, p_r->v_theta), v_natural);
+    tb_transform_pull(
+      p->v_part, p->n_part, p_r->v_theta, v_natural, v_gradient);
   } else {
     double* v_at = copy_point(p_r->v_theta, n_dim);
     for (size_t j = 0; j < n_dim; ++j) {
@@ -628,8 +694,11 @@ static enum tb_status custom_prior(const struct tb_model* p_model,
                              .v_theta = v_theta,
                              .v_out = v_gradient,
                              .p_log_density = p_log_prior };
+  struct custom* p = p_model->p_self;
   (void) p_work;
-  return protected_call(p_model->p_self, prior_body, &request);
+  return p->p_prior_tape != NULL && p_log_prior == NULL
+           ? unwind_call(p, prior_body, &request)
+           : protected_call(p, prior_body, &request);
 }
 
 static SEXP log_lik_body(void* p_data) {
@@ -731,6 +800,8 @@ static size_t custom_memory(const struct tb_model* p_model) {
 static void custom_destroy(struct tb_model* p_model) {
   struct custom* p = p_model->p_self;
   if (p != NULL) {
+    tapes_free(p->p_tape);
+    tapes_free(p->p_prior_tape);
     free(p->v_part);
     free(p);
     p_model->p_self = NULL;
@@ -778,8 +849,9 @@ static void bind(SEXP functions, const char* name, SEXP spec, const char* from) 
 }
 
 /* spec: list(n_data, data, init, kind, n_free, hash, n_byte, state, log_lik,
- * rows, sum, log_prior, prior_gradient, fail, shape), functions or NULL, as
- * R/custom.R makes it. Pointer, or the status as an integer. */
+ * rows, sum, log_prior, prior_gradient, tape, prior_tape, fail, shape),
+ * functions, tapes or NULL, as R/custom.R makes it. Pointer, or the status as an
+ * integer. */
 SEXP ffi_model_custom(SEXP spec) {
   SEXP init = ffi_element(spec, "init");
   const size_t n_part = (size_t) Rf_xlength(init);
@@ -846,6 +918,16 @@ SEXP ffi_model_custom(SEXP spec) {
   }
   p_model->fingerprint =
     tb_hash_doubles(n_data, v_hash, (size_t) Rf_xlength(hash));
+  SEXP tape = ffi_element(spec, "tape");
+  SEXP prior_tape = ffi_element(spec, "prior_tape");
+  if (tape != R_NilValue) {
+    p->p_tape = tapes_new(tape, p->data, n_data, p_model->n_natural);
+  }
+  if (prior_tape != R_NilValue) {
+    p->p_prior_tape = tapes_new(prior_tape, R_NilValue, 1, p_model->n_natural);
+  }
   UNPROTECT(4);
-  return ptr;
+  const bool has_all = (tape == R_NilValue || p->p_tape != NULL) &&
+                       (prior_tape == R_NilValue || p->p_prior_tape != NULL);
+  return has_all ? ptr : Rf_ScalarInteger(TB_STATUS_memory);
 }

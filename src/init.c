@@ -45,6 +45,7 @@ SEXP ffi_run_progress(SEXP);
 SEXP ffi_run_report(SEXP);
 SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_subsample_info(SEXP);
+SEXP ffi_tape_run(SEXP, SEXP, SEXP);
 SEXP ffi_topics_proportions(SEXP, SEXP, SEXP, SEXP, SEXP);
 
 #define DOOR(name, n_arg) { #name, (DL_FUNC) &name, n_arg }
@@ -90,6 +91,7 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_run_report, 1),
   DOOR(ffi_subsample_draw, 5),
   DOOR(ffi_subsample_info, 1),
+  DOOR(ffi_tape_run, 3),
   DOOR(ffi_topics_proportions, 5),
   { NULL, NULL, 0 }
 };

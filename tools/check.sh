@@ -13,6 +13,13 @@ cd "$out"
 # The clock of the network is not part of the package.
 export _R_CHECK_SYSTEM_CLOCK_=0
 
+# RTMB may be missing (tools/setup.R); a note of that, and of nothing else, is fine.
+missing=
+if ! Rscript -e 'quit(status = !requireNamespace("RTMB", quietly = TRUE))'; then
+  missing=RTMB
+  export _R_CHECK_FORCE_SUGGESTS_=false
+fi
+
 "$R" CMD build "$root"
 tarball=$(ls tallbayes_*.tar.gz)
 # The size that is noted is that of code and documents: Debian's R compiles with
@@ -21,6 +28,12 @@ echo 'CFLAGS += -g0' >"$out/Makevars"
 R_MAKEVARS_USER=$out/Makevars "$R" CMD check --no-manual "$tarball" || true
 
 status=$(grep '^Status:' tallbayes.Rcheck/00check.log || echo "Status: none")
+if [ -n "$missing" ] && [ "$status" = "Status: 1 NOTE" ] &&
+  grep -q "^Package suggested but not available for checking: .$missing.$" \
+    tallbayes.Rcheck/00check.log; then
+  echo "Without $missing."
+  status="Status: OK"
+fi
 if [ "$status" != "Status: OK" ]; then
   for log in tallbayes.Rcheck/00install.out tallbayes.Rcheck/tests/*.fail; do
     if [ -f "$log" ]; then

@@ -7,7 +7,11 @@
 
 # Packages of a field of DESCRIPTION: the version wanted ("0": any), by name.
 wanted <- function(field) {
-  entries <- strsplit(read.dcf("DESCRIPTION", field)[[1]], ",")[[1]]
+  versions_in(read.dcf("DESCRIPTION", field)[[1]])
+}
+
+versions_in <- function(text) {
+  entries <- strsplit(text, ",")[[1]]
   entries <- trimws(gsub("\\s+", " ", entries))
   entries <- entries[!grepl("^R( |$)", entries)]
   version <- ifelse(
@@ -97,13 +101,47 @@ install_from_cran <- function(names) {
   utils::install.packages(names, lib = writable_library(), quiet = TRUE)
 }
 
+# Automatic differentiation, which the package can do without: its tests are
+# skipped then. It is written in C++17, which R before 4.3 does not ask for by
+# itself, and needs a newer TMB than Debian 12 has.
+install_rtmb <- function(version) {
+  if (is_there("RTMB", version)) {
+    return(invisible())
+  }
+  cat("Installing RTMB (CRAN; some minutes)\n")
+  makevars <- tempfile("Makevars")
+  own <- tools::makevars_user()
+  writeLines(
+    c(
+      unlist(lapply(own, readLines)),
+      if (getRversion() < "4.3") "CXX = $(CXX17) $(CXX17STD)"
+    ),
+    makevars
+  )
+  Sys.setenv(R_MAKEVARS_USER = makevars)
+  on.exit(Sys.unsetenv("R_MAKEVARS_USER"))
+  try({
+    choose_mirror()
+    if (can_use_apt()) {
+      install_by_apt(dependencies_of("RTMB"))
+    }
+    known <- utils::available.packages()["RTMB", c("Imports", "LinkingTo")]
+    needs <- versions_in(paste(known, collapse = ", "))
+    install_from_cran(c(names(missing_of(needs)), "RTMB"))
+  })
+  if (!is_there("RTMB", version)) {
+    cat("RTMB is not there: tests of automatic differentiation are skipped.\n")
+  }
+}
+
 goal <- c(commandArgs(trailingOnly = TRUE), "install")[[1]]
 packages <- wanted("Imports")
 if (goal == "demo") {
   packages <- c(packages, wanted("Suggests")[c("bayesplot", "ggplot2")])
 }
 if (goal == "test") {
-  packages <- c(packages, wanted("Suggests"))
+  suggested <- wanted("Suggests")
+  packages <- c(packages, suggested[names(suggested) != "RTMB"])
 }
 
 invisible(writable_library())
@@ -131,4 +169,7 @@ if (length(absent) > 0) {
     sep = ""
   )
   quit(status = 1)
+}
+if (goal == "test") {
+  install_rtmb(suggested[["RTMB"]])
 }

@@ -1,5 +1,6 @@
 # Models written in R, and their conformance entries: a regression whose gradients
-# are given as a matrix, and one of everything that a transform does.
+# are given as a matrix, and one of everything that a transform does; and both with
+# gradients by automatic differentiation.
 
 # A logistic regression as a user writes it; by default with its gradients.
 logistic_custom <- function(
@@ -36,18 +37,32 @@ logistic_data <- function(n = 60, d = 2, seed = 4) {
 }
 
 custom_entries <- function() {
-  list(
-    "custom, gradients of rows" = entry_custom_logistic(),
-    "custom, transforms" = entry_custom_transforms()
+  c(
+    list(
+      "custom, gradients of rows" = entry_custom_logistic(),
+      "custom, transforms" = entry_custom_transforms()
+    ),
+    if (has_rtmb()) {
+      list(
+        "custom, tape" = entry_custom_logistic("tape"),
+        "custom, tape of integers" = entry_custom_transforms("tape"),
+        "custom, taped again" = entry_custom_transforms("retape")
+      )
+    }
   )
 }
 
-entry_custom_logistic <- function() {
+entry_custom_logistic <- function(gradients = "function") {
   data <- logistic_data()
   x <- data$x
+  model <- if (gradients == "function") {
+    logistic_custom(x, data$y)
+  } else {
+    logistic_custom(x, data$y, NULL, NULL)
+  }
   list(
     name = "custom",
-    model = logistic_custom(x, data$y),
+    model = model,
     log_lik = function(theta) {
       stats::dbinom(data$y, 1, stats::plogis(drop(x %*% theta)), log = TRUE)
     },
@@ -69,7 +84,7 @@ entry_custom_logistic <- function() {
 
 # A normal with two means, a coin, and a die that has one of three faces; a
 # gradient that is a list. Coordinates: mu, log sigma, logit p, two sticks.
-entry_custom_transforms <- function() {
+entry_custom_transforms <- function(gradients = "function") {
   withr::local_seed(8)
   n <- 40
   data <- data.frame(
@@ -79,6 +94,9 @@ entry_custom_transforms <- function() {
   )
   data$face <- sample(3L, n, TRUE, c(0.5, 0.2, 0.3))
   group <- as.integer(data$group)
+  if (gradients == "retape") {
+    data$group <- as.character(data$group)
+  }
   natural <- function(t) {
     z <- stats::plogis(t[5:6] - log(2:1))
     list(
@@ -90,7 +108,8 @@ entry_custom_transforms <- function() {
     )
   }
   log_lik <- function(theta, batch) {
-    stats::dnorm(batch$x, theta$mu[batch$group], theta$sigma, log = TRUE) +
+    group <- if (is.character(batch$group)) match(batch$group, letters) else batch$group
+    stats::dnorm(batch$x, theta$mu[group], theta$sigma, log = TRUE) +
       stats::dbinom(batch$coin, 1, theta$p, log = TRUE) +
       log(theta$w[batch$face])
   }
@@ -103,7 +122,7 @@ entry_custom_transforms <- function() {
       },
       data = data,
       init = list(mu = c(0, 0), sigma = 1.5, p = 0.4, w = c(0.2, 0.3, 0.5)),
-      grad_log_lik = function(theta, batch) {
+      grad_log_lik = if (gradients == "function") function(theta, batch) {
         e <- batch$x - theta$mu[batch$group]
         list(
           mu = e / theta$sigma^2 * outer(as.integer(batch$group), 1:2, "=="),
@@ -112,7 +131,7 @@ entry_custom_transforms <- function() {
           w = outer(batch$face, 1:3, "==") / theta$w[batch$face]
         )
       },
-      grad_log_prior = function(theta) {
+      grad_log_prior = if (gradients == "function") function(theta) {
         list(mu = -theta$mu, sigma = -1, p = 1 / theta$p, w = c(0, 1 / theta$w[[2]], 0))
       },
       transform = list(sigma = "positive", p = "unit", w = "simplex")
