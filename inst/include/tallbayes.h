@@ -134,7 +134,7 @@ struct tb_tools {
 
 /* A matrix or vector that came from R, copied row by row: element (i, j) is
  * v_value[i * stride + j]. stride is n_col or a little more; what is beyond
- * n_col is zero. */
+ * n_col is zero in a matrix, and the package's own in a vector. */
 struct tb_array {
   const char* name;
   size_t n_row;

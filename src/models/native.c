@@ -5,9 +5,13 @@
  *   symbol  variable   shape                   owner
  *   data    v_store    n_array matrices, each  native; row by row, what
  *                      n_row x n_padded        v_array shows of them
- *   r_i     v_stored   n_data x n_scalar       native; of the reference of
- *                                              control variates
+ *   y_i,    v_beside   n_data x                native; of the reference of
+ *   r_i                (1 + n_scalar)          control variates
  *   -H      v_hessian  n_dim x n_dim           caller
+ *
+ * The numbers stored of a row stand beside the first array that has one number
+ * for each observation, most often the response, so that both come with one line
+ * of memory; y_i is missing where there is no such array.
  */
 #include "models/native.h"
 
@@ -33,11 +37,19 @@ struct native {
   struct tb_store* v_store;
   struct tb_array* v_array;
   char* p_names; /* of the arrays, one after the other */
-  double* v_stored;
-  size_t n_stored_byte;
+  double* v_beside;    /* NULL: nothing is stored */
+  size_t n_beside;     /* numbers a row */
+  size_t n_beside_byte;
 };
 
 /* ------------------------------------------------------------------- tools */
+
+/* p_private: the store; NULL: one number a row, with others beside it. */
+static double beside(const struct tb_array* p_array,
+                     const struct tb_rows* p_rows,
+                     size_t k) {
+  return p_array->v_value[tb_rows_at(p_rows, k) * p_array->stride];
+}
 
 static void tool_dot(const struct tb_array* p_array,
                      const struct tb_batch* p_batch,
@@ -46,7 +58,13 @@ static void tool_dot(const struct tb_array* p_array,
                      double* v_out) {
   const struct tb_store* p_store = p_array->p_private;
   const struct tb_rows rows = tb_batch_block(p_batch, first);
-  p_store->type->dot(p_store, &rows, v, v_out);
+  if (p_store != NULL) {
+    p_store->type->dot(p_store, &rows, v, v_out);
+    return;
+  }
+  for (size_t k = 0; k < rows.n_row; ++k) {
+    v_out[k] = beside(p_array, &rows, k) * v[0];
+  }
 }
 
 static void tool_add(const struct tb_array* p_array,
@@ -57,6 +75,16 @@ static void tool_add(const struct tb_array* p_array,
                      double* v_square) {
   const struct tb_store* p_store = p_array->p_private;
   const struct tb_rows rows = tb_batch_block(p_batch, first);
+  for (size_t k = 0; p_store == NULL && k < rows.n_row; ++k) {
+    const double u = v_u[k] * beside(p_array, &rows, k);
+    v_sum[0] += u;
+    if (v_square != NULL) {
+      v_square[0] += u * u;
+    }
+  }
+  if (p_store == NULL) {
+    return;
+  }
   if (v_square == NULL) {
     p_store->type->add(p_store, &rows, v_u, v_sum);
   } else {
@@ -168,28 +196,43 @@ static void native_constrain(const struct tb_model* p_model,
   p->user.constrain(&p->view, v_theta, v_natural);
 }
 
+static struct tb_reference native_stored_scalar(const struct tb_model* p_model) {
+  const struct native* p = p_model->p_self;
+  return (struct tb_reference){ .v_scalar = p->v_beside + p->n_beside -
+                                            p->user.n_scalar,
+                                .stride = p->n_beside };
+}
+
+/* Chunk by chunk: users give the numbers of a batch one after the other. */
 static enum tb_status native_store_scalar(struct tb_model* p_model,
                                           const double* v_theta,
                                           double* v_sum,
                                           int n_threads) {
   struct native* p = p_model->p_self;
+  const size_t n_scalar = p->user.n_scalar;
+  const size_t n_work = tb_align(native_workspace_size(p_model, TB_CHUNK));
+  double* v_place = p->v_beside + p->n_beside - n_scalar;
   (void) n_threads;
-  char* p_scratch = calloc(1, native_workspace_size(p_model, TB_CHUNK) + 1);
+  char* p_scratch = calloc(1, n_work + TB_CHUNK * n_scalar * sizeof(double));
   if (p_scratch == NULL) {
     return TB_STATUS_memory;
   }
+  double* v_scalar = (double*) (void*) (p_scratch + n_work);
   const struct tb_workspace work = { .p_scratch = p_scratch };
-  const struct tb_sums sums = { .v_gradient = v_sum, .v_scalar = p->v_stored };
-  const enum tb_status status =
-    tb_model_all_gradient(p_model, &work, v_theta, &sums);
+  const struct tb_sums sums = { .v_gradient = v_sum, .v_scalar = v_scalar };
+  const struct tb_batch all = { .n_batch = p_model->n_data, .weight = 1 };
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t start = 0; start < all.n_batch && status == TB_STATUS_ok;
+       start += TB_CHUNK) {
+    const struct tb_batch part = tb_batch_part(&all, start, TB_CHUNK);
+    status = native_gradient(p_model, &work, v_theta, &part, NULL, &sums);
+    for (size_t k = 0; k < part.n_batch; ++k) {
+      memcpy(v_place + (start + k) * p->n_beside, v_scalar + k * n_scalar,
+             n_scalar * sizeof(double));
+    }
+  }
   free(p_scratch);
   return status;
-}
-
-static struct tb_reference native_stored_scalar(const struct tb_model* p_model) {
-  const struct native* p = p_model->p_self;
-  return (struct tb_reference){ .v_scalar = p->v_stored,
-                                .stride = p->user.n_scalar };
 }
 
 /* The user's function gives the Hessian; the rest is known from the others. A
@@ -231,9 +274,10 @@ static enum tb_status native_curvature(const struct tb_model* p_model,
 
 static size_t native_memory(const struct tb_model* p_model) {
   const struct native* p = p_model->p_self;
-  size_t n_byte = p->n_stored_byte;
+  size_t n_byte = p->n_beside_byte;
   for (size_t k = 0; k < p->view.n_array; ++k) {
-    n_byte += p->v_store[k].type->memory(&p->v_store[k]);
+    const struct tb_store* p_store = &p->v_store[k];
+    n_byte += p_store->type == NULL ? 0 : p_store->type->memory(p_store);
   }
   return n_byte;
 }
@@ -251,7 +295,7 @@ static void native_free(struct tb_model* p_model) {
       p->v_store[k].type->destroy(&p->v_store[k]);
     }
   }
-  tb_big_free(p->v_stored, p->n_stored_byte);
+  tb_big_free(p->v_beside, p->n_beside_byte);
   free(p->v_store);
   free(p->v_array);
   free(p->p_names);
@@ -294,6 +338,44 @@ static enum tb_status array_copy(const struct tb_param* p_from,
   return TB_STATUS_ok;
 }
 
+/* One number a row, with room for the numbers that are stored of it. */
+static void array_copy_beside(struct native* p,
+                              const struct tb_param* p_from,
+                              struct tb_array* p_array) {
+  for (size_t i = 0; i < p_from->n_row; ++i) {
+    p->v_beside[i * p->n_beside] = p_from->v_value[i];
+  }
+  *p_array = (struct tb_array){ .n_row = p_from->n_row,
+                                .n_col = 1,
+                                .stride = p->n_beside,
+                                .v_value = p->v_beside,
+                                .p_tools = &tools };
+}
+
+/* Number of the array with one number for each observation that the stored ones
+ * stand beside; n_array: there is none. */
+static size_t host_array(const struct native* p,
+                         const struct tb_param* v_from,
+                         size_t n_array) {
+  const size_t n_data = p->view.n_data;
+  for (size_t k = 0; p->user.n_scalar > 0 && k < n_array; ++k) {
+    if (v_from[k].n_row == n_data && v_from[k].n_value == n_data) {
+      return k;
+    }
+  }
+  return n_array;
+}
+
+static enum tb_status beside_create(struct native* p, bool has_host) {
+  if (p->user.n_scalar == 0) {
+    return TB_STATUS_ok;
+  }
+  p->n_beside = p->user.n_scalar + has_host;
+  p->n_beside_byte = p->view.n_data * p->n_beside * sizeof(double);
+  p->v_beside = tb_big_alloc(p->n_beside_byte);
+  return p->v_beside == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+}
+
 /* All of v_from, with names of their own: R's may go before the model does. */
 static enum tb_status arrays_copy(struct native* p,
                                   const struct tb_param* v_from,
@@ -311,10 +393,15 @@ static enum tb_status arrays_copy(struct native* p,
   p->view.n_array = n_array;
   p->view.v_array = p->v_array;
   char* p_name = p->p_names;
-  enum tb_status status = TB_STATUS_ok;
+  const size_t host = host_array(p, v_from, n_array);
+  enum tb_status status = beside_create(p, host < n_array);
   for (size_t k = 0; k < n_array && status == TB_STATUS_ok; ++k) {
     const size_t n_name = strlen(v_from[k].name) + 1;
-    status = array_copy(&v_from[k], &p->v_store[k], &p->v_array[k]);
+    if (k == host) {
+      array_copy_beside(p, &v_from[k], &p->v_array[k]);
+    } else {
+      status = array_copy(&v_from[k], &p->v_store[k], &p->v_array[k]);
+    }
     memcpy(p_name, v_from[k].name, n_name);
     p->v_array[k].name = p_name;
     p_name += n_name;
@@ -371,11 +458,6 @@ static enum tb_status native_create(struct tb_model* p_model,
   const size_t n_array = p_params->n_param - PARAM_first_array;
   const struct tb_param* v_array = v_param + PARAM_first_array;
   enum tb_status status = arrays_copy(p, v_array, n_array);
-  if (status == TB_STATUS_ok && p->user.n_scalar > 0) {
-    p->n_stored_byte = n_data * p->user.n_scalar * sizeof(double);
-    p->v_stored = tb_big_alloc(p->n_stored_byte);
-    status = p->v_stored == NULL ? TB_STATUS_memory : TB_STATUS_ok;
-  }
   if (status == TB_STATUS_ok && p->user.create != NULL) {
     status = known(p->user.create(&p->view));
   }

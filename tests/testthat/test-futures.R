@@ -118,6 +118,26 @@ test_that("functions find what they use of the workspace and of packages", {
   expect_identical(unclass(by_workers$draws), unclass(here$draws))
 })
 
+test_that("workers differentiate a model automatically as well", {
+  skip_if_not_installed("RTMB", "2.0")
+  local_workers()
+  data <- logistic_data()
+  model <- logistic_custom(data$x, data$y, NULL, NULL)
+  run <- function() {
+    run_custom(
+      model,
+      chains = 2,
+      gradient = gradient_cv(c(0.1, 0.1)),
+      keep = c("draws", "gradients")
+    )
+  }
+  by_workers <- run()
+  future::plan("sequential")
+  here <- run()
+  expect_identical(unclass(by_workers$draws), unclass(here$draws))
+  expect_identical(by_workers$gradients, here$gradients)
+})
+
 test_that("a run goes on from session to workers and back", {
   local_workers()
   data <- logistic_data()

@@ -113,6 +113,51 @@ test_that("robust.c is sampled without tuning, as exactly as by MALA", {
   )
 })
 
+test_that("numbers stored of rows stand beside a vector, or alone", {
+  skip_without_compiler()
+  withr::local_seed(21)
+  x <- matrix(stats::rnorm(202), 101)
+  draws <- function(model, gradient) {
+    sg_sample(
+      model,
+      kernel_sgld(1e-3, variant = "corrected"),
+      gradient,
+      subsample_uniform(9),
+      iter = 40,
+      chains = 2,
+      init = rep(0.5, model$n_dim),
+      keep = c("draws", "gradients"),
+      seed = 1,
+      refresh = 0
+    )[c("draws", "gradients")]
+  }
+  data <- list("two means" = x, "one mean" = x[, 1, drop = FALSE])
+  for (name in names(data)) {
+    at <- rep(0.1, ncol(data[[name]]))
+    kind <- if (name == "two means") 9L else 10L
+    stored <- native_mean(data[[name]], native_table(kind))
+    plain <- native_mean(data[[name]])
+    expect_identical(model_info(stored)$n_scalar, as.double(ncol(data[[name]])))
+    for (gradient in list(gradient_cv(at), gradient_saga(at), gradient_simple())) {
+      found <- draws(stored, gradient)
+      expected <- draws(plain, gradient)
+      label <- paste(name, gradient$name)
+      expect_close(found$draws, expected$draws, label, tolerance = 1e-12)
+      expect_close(found$gradients, expected$gradients, label, tolerance = 1e-12)
+    }
+    theta <- matrix(stats::rnorm(2 * ncol(data[[name]])), ncol(data[[name]]))
+    expect_close(
+      model_evaluate(stored, theta)$gradient,
+      model_evaluate(plain, theta)$gradient,
+      name,
+      tolerance = 1e-12
+    )
+  }
+  u <- seq_len(101) * x[, 1]
+  added <- call_native(native_fixture("native.c"), "native_added")
+  expect_close(added, c(sum(u), sum(u^2)), tolerance = 1e-12)
+})
+
 test_that("robust.c draws the same with stored scalars and without", {
   skip_without_compiler()
   lines <- readLines(system.file("examples", "robust.c", package = "tallbayes"))
