@@ -79,6 +79,9 @@ new_crew <- function(job, model, frame, call) {
   n_chain <- job$spec$n_chain
   n_worker <- future::nbrOfWorkers()
   found <- travelling_globals(model$functions, job$monitor)
+  # no random numbers are drawn, future may check that; making a tape draws some
+  has_tape <- any(c("tape", "retape") %in% unlist(model$plan))
+  seed <- if (has_tape) NULL else FALSE
   job$model <- pack_model(model)
   job["monitor"] <- list(pack_monitor(job$monitor))
   job$call <- rlang::error_call(call)
@@ -97,7 +100,8 @@ new_crew <- function(job, model, frame, call) {
       quote(.tall_work(.tall_job)),
       substitute = FALSE,
       globals = c(found$globals, work),
-      packages = found$packages
+      packages = found$packages,
+      seed = seed
     )
   }
   collect <- function(chain) {
