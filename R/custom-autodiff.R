@@ -541,7 +541,7 @@ retaped_rows <- function(log_lik, theta, batch) {
   n <- NROW(if (is.list(batch)) batch[[1]] else batch)
   f <- function(x) log_lik(as_theta(x, theta), batch)
   if (n <= 2 * length(x)) {
-    return(as.double(make_tape(f, x)$jacobian(x)))
+    return(make_tape(f, x)$jacobian(x))
   }
   # sum_k w_k dl_k / dx is linear in w: as many sweeps as parameters, not as
   # rows
@@ -549,7 +549,7 @@ retaped_rows <- function(log_lik, theta, batch) {
     function(w) RTMB::MakeTape(function(x) sum(w * f(x)), x)$jacfun()(x),
     numeric(n)
   )
-  as.double(t(in_weights$jacobian(numeric(n))))
+  t(in_weights$jacobian(numeric(n)))
 }
 
 # ---- functions that RTMB has versions of -------------------------------------

@@ -201,6 +201,11 @@ test_that("a model is taped again for what a tape cannot read, and says so", {
     list(by_count, exact(function(batch) batch$count > 3))
   )
   for (pair in pairs) {
+    expect_close(
+      subsampling_weights(pair[[1]], c(0.5, -1), "gradient"),
+      subsampling_weights(pair[[2]], c(0.5, -1), "gradient"),
+      tolerance = 1e-12
+    )
     expect_same_gradient(pair[[1]], pair[[2]], c(0.5, -1), c(1:9, 9, 9))
     run <- function(model) {
       sg_sample(
@@ -221,9 +226,10 @@ test_that("a model is taped again for what a tape cannot read, and says so", {
     for (rows in list(1:3, 1:30)) {
       theta <- list(mu = c(0.5, -1))
       batch <- data[rows, ]
-      expect_close(
-        retaped_rows(mask_function(pair[[1]]$functions$log_lik), theta, batch),
-        pair[[2]]$functions$grad_log_lik(theta, batch)
+      masked <- mask_function(pair[[1]]$functions$log_lik)
+      expect_equal(
+        retaped_rows(masked, theta, batch),
+        unname(pair[[2]]$functions$grad_log_lik(theta, batch))
       )
     }
   }
