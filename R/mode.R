@@ -51,6 +51,13 @@
 #' posterior that is sampled is not altered. The Hessian counts the prior as
 #' \eqn{1 / (2 s^2)}.
 #'
+#' Under [prior_uniform()] Newton's method and L-BFGS find the mode within the
+#' bounds; `"adam"` and `"sgd"` do not see them. The Hessian then counts a prior
+#' of half-width \eqn{w} as \eqn{-3 / w^2}, that of its variance, and a
+#' parameter at a bound with slope \eqn{g} as \eqn{-g^2}, that of the
+#' exponential distribution away from there; `gradient_norm` is that of the
+#' others.
+#'
 #' @return An object of class `tall_mode`: a list with
 #'
 #' * `estimate` (named numeric vector): the mode \eqn{\hat\theta}{theta-hat}, of
@@ -58,7 +65,8 @@
 #' * `log_posterior`, `gradient_norm` (numbers): there;
 #' * `hessian` (matrix): the Hessian of the log posterior, negative definite;
 #' * `passes` (number): passes over the data used;
-#' * `iterations`, `converged`, `method`;
+#' * `iterations`, `converged`, `method`, and `at_bound`: names of parameters at
+#'   a bound of their prior;
 #' * `trace` (data frame): `iteration`, `passes`, `log_posterior`,
 #'   `gradient_norm` along the search, for [plot()][plot.tall_mode()];
 #' * `distance` (number): see below, for `"adam"` and `"sgd"`.
@@ -111,7 +119,8 @@ find_mode <- function(
 }
 
 # find_mode() once its arguments are known to be good; `settings` are those of
-# mode_stochastic().
+# mode_stochastic(). stands_in: where there is no mode but a posterior, is a point
+# to start and scale by welcome?
 search_mode <- function(
   model,
   method = mode_method(model),
@@ -119,44 +128,74 @@ search_mode <- function(
   max_iter = if (mode_is_stochastic(method)) 5000 else 100,
   cores = 1,
   settings = stochastic_settings(model, method, decay = max_iter / 10),
+  stands_in = FALSE,
   call = caller_env()
 ) {
   has_curvature <- model_info(model)$has_curvature
   start <- if (is.null(init)) model_start(model) else as.double(init)
-  mode <- switch(
-    method,
-    newton = mode_newton(model, start, max_iter, cores, call),
-    lbfgs = mode_lbfgs(model, start, max_iter, has_curvature, cores, call),
-    mode_stochastic(
-      model,
-      start,
+  search <- function() {
+    switch(
       method,
-      max_iter,
-      settings$batch_size,
-      settings$learning_rate,
-      settings$decay,
-      settings$beta,
-      cores,
-      call = call
-    )
-  )
-  if (!mode$converged) {
-    warn_tall(
-      "mode",
-      c(
-        "The search for the mode did not converge in {mode$iterations}
-         iteration{?s}.",
-        x = "The norm of the gradient is {format_number(mode$gradient_norm)}.",
-        i = if (mode_is_stochastic(method)) {
-          "Raise {.arg max_iter}, or change {.arg learning_rate}."
-        } else {
-          "Raise {.arg max_iter} of {.fn find_mode}, or give {.arg init}."
-        }
-      ),
-      call = call
+      newton = mode_newton(model, start, max_iter, cores, call),
+      lbfgs = mode_lbfgs(model, start, max_iter, has_curvature, cores, call),
+      mode_stochastic(
+        model,
+        start,
+        method,
+        max_iter,
+        settings$batch_size,
+        settings$learning_rate,
+        settings$decay,
+        settings$beta,
+        cores,
+        call = call
+      )
     )
   }
+  if (mode_is_stochastic(method) || !can_lose_sigma(model)) {
+    mode <- search()
+  } else {
+    mode <- tryCatch(search(), tall_error_improper = identity)
+    if (has_lost_sigma(mode, model, if (stands_in) Inf else max_iter)) {
+      centre <- gaussian_centre(model, stands_in, cores, call)
+      if (!is.null(centre)) {
+        return(centre)
+      }
+    }
+    if (inherits(mode, "error")) {
+      rlang::cnd_signal(mode)
+    }
+  }
+  if (!mode$converged) {
+    warn_no_convergence(mode, method, max_iter, call)
+  }
   mode
+}
+
+warn_no_convergence <- function(mode, method, max_iter, call) {
+  n <- count_noun(mode$iterations, "iteration")
+  ended <- mode$iterations < max_iter
+  warn_tall(
+    "mode",
+    c(
+      if (ended) {
+        "The search for the mode ended after {n}: no step raised the log
+         posterior, though its gradient is not zero."
+      } else {
+        "The search for the mode did not converge in {n}."
+      },
+      x = "The norm of the gradient is {format_number(mode$gradient_norm)}.",
+      i = if (mode_is_stochastic(method)) {
+        "Raise {.arg max_iter}, or change {.arg learning_rate}."
+      } else if (ended) {
+        "Give {.arg init}, bring the parameters to one scale, or check that the
+         gradient is that of the density."
+      } else {
+        "Raise {.arg max_iter} of {.fn find_mode}, or give {.arg init}."
+      }
+    ),
+    call = call
+  )
 }
 
 # What "auto" stands for.
@@ -235,7 +274,7 @@ model_mode <- function(model, cores = 1, call = caller_env()) {
   if (is.null(model$cache$mode)) {
     model$cache$mode <- with_seed(
       mode_seed,
-      search_mode(model, cores = cores, call = call)
+      search_mode(model, cores = cores, stands_in = TRUE, call = call)
     )
   }
   model$cache$mode
@@ -375,6 +414,8 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
   trace <- NULL
   subsample <- newton_rows(model)
   stages <- c(if (!is.null(subsample)) "rows", "all")
+  box <- mode_box(model)
+  start <- box_inside(box, start)
   state <- list(theta = start)
   for (stage in stages) {
     index <- if (stage == "rows") subsample
@@ -391,7 +432,8 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
       round,
       max_iter,
       cores,
-      call
+      call,
+      box
     )
     steps <- state$steps
     trace <- rbind(
@@ -427,6 +469,7 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
     iterations = iterations,
     converged = state$converged,
     method = "newton",
+    box = box,
     call = call
   )
   mode$trace <- trace
@@ -451,7 +494,16 @@ laplace_rounding <- function(model, theta, laplace, index, cores, call) {
   round
 }
 
-newton_stage <- function(model, theta, index, round, max_iter, cores, call) {
+newton_stage <- function(
+  model,
+  theta,
+  index,
+  round,
+  max_iter,
+  cores,
+  call,
+  box = mode_box(model)
+) {
   here <- curvature(model, theta, index, round, cores, call)
   n_evaluation <- 1
   steps <- NULL
@@ -465,15 +517,10 @@ newton_stage <- function(model, theta, index, round, max_iter, cores, call) {
       steps,
       c(n_evaluation, here$log_posterior, sqrt(sum(here$gradient^2)))
     )
-    root <- if (is.null(index)) {
-      lower_chol(here$hessian, model, call)
-    } else {
-      tryCatch(lower_chol(here$hessian, model, call), tall_error = identity)
+    step <- newton_step(model, theta, here, is.null(index), box, call)
+    if (is.null(step)) {
+      break
     }
-    if (!is.matrix(root)) {
-      break # a subsample may be singular where all rows are not
-    }
-    step <- drop(backsolve(t(root), forwardsolve(root, here$gradient)))
     previous <- decrement
     decrement <- sum(step * here$gradient)
     # quadratic convergence, or nothing left to gain in double precision
@@ -515,6 +562,25 @@ newton_stage <- function(model, theta, index, round, max_iter, cores, call) {
     n_evaluation = n_evaluation,
     steps = steps
   )
+}
+
+# NULL: none to be had, because a subsample is singular where all rows are not.
+newton_step <- function(model, theta, here, is_last, box, call) {
+  if (!is.null(box)) {
+    here$hessian <- split_sigma(here$hessian, model)
+    step <- box_step(box, theta, here)
+    if (!is.null(step) || !is_last) {
+      return(step)
+    }
+  }
+  root <- if (is_last) {
+    lower_chol(here$hessian, model, call)
+  } else {
+    tryCatch(lower_chol(here$hessian, model, call), tall_error = identity)
+  }
+  if (is.matrix(root)) {
+    drop(backsolve(t(root), forwardsolve(root, here$gradient)))
+  }
 }
 
 has_flat_prior <- function(model) {
@@ -584,6 +650,7 @@ mode_lbfgs <- function(
   passes <- 0
   memory <- list(theta = NULL)
   trace <- list()
+  box <- mode_box(model)
   evaluate <- function(theta) {
     if (!identical(theta, memory$theta)) {
       passes <<- passes + 1
@@ -597,13 +664,28 @@ mode_lbfgs <- function(
     }
     memory
   }
-  fit <- stats::optim(
-    start,
-    fn = function(theta) -evaluate(theta)$log_density,
-    gr = function(theta) -drop(evaluate(theta)$gradient),
-    method = "L-BFGS-B",
-    control = list(maxit = max_iter, factr = 10, pgtol = 0)
-  )
+  fit <- if (is.null(box)) {
+    stats::optim(
+      start,
+      fn = function(theta) -evaluate(theta)$log_density,
+      gr = function(theta) -drop(evaluate(theta)$gradient),
+      method = "L-BFGS-B",
+      control = list(maxit = max_iter, factr = 10, pgtol = 0)
+    )
+  } else {
+    stats::optim(
+      box_from(box, box_inside(box, start)),
+      fn = function(u) -evaluate(box_to(box, u))$log_density,
+      gr = function(u) {
+        -box_gradient(box, drop(evaluate(box_to(box, u))$gradient))
+      },
+      method = "L-BFGS-B",
+      lower = box$lower,
+      upper = box$upper,
+      control = list(maxit = max_iter, factr = 10, pgtol = 0)
+    )
+  }
+  fit$par <- if (is.null(box)) fit$par else box_to(box, fit$par)
   final <- evaluate(fit$par)
   if (has_curvature && has_flat_prior(model)) {
     # Newton's method, from the start, knows a likelihood that rises without end
@@ -624,11 +706,13 @@ mode_lbfgs <- function(
     iterations = unname(fit$counts[[1]]),
     converged = fit$convergence == 0,
     method = "lbfgs",
+    box = box,
     call = call
   )
   if (!is.null(mode$chol)) {
     # a line search may fail at the last digits: what a Newton step would gain
-    decrement <- forwardsolve(mode$chol, drop(final$gradient))
+    rest <- box_rest(box, fit$par, drop(final$gradient))
+    decrement <- forwardsolve(mode$chol, rest)
     mode$converged <- mode$converged || sum(decrement^2) / 2 < 1e-8
   }
   mode$trace <- do.call(rbind, trace)
@@ -653,8 +737,14 @@ new_mode <- function(
   iterations,
   converged,
   method,
+  box = NULL,
   call
 ) {
+  if (!is.null(minus_hessian)) {
+    minus_hessian <- bounded_hessian(box, minus_hessian, estimate, gradient)
+  }
+  at_bound <- if (!is.null(box)) box_active(box, estimate, gradient)
+  gradient <- box_rest(box, estimate, gradient)
   chol <- if (!is.null(minus_hessian)) lower_chol(minus_hessian, model, call)
   if (!is.null(minus_hessian)) {
     dimnames(minus_hessian) <- list(model$coordinates, model$coordinates)
@@ -670,6 +760,7 @@ new_mode <- function(
       iterations = iterations,
       converged = converged,
       method = method,
+      at_bound = model$coordinates[at_bound],
       fingerprint = model$fingerprint
     ),
     class = "tall_mode"
@@ -711,6 +802,9 @@ print.tall_mode <- function(x, ...) {
   more <- length(x$estimate) - length(shown)
   if (more > 0) {
     cat("  ... with", more, "more\n")
+  }
+  if (length(x$at_bound) > 0) {
+    cat("  at a bound of the prior: ", quote_columns(x$at_bound), "\n", sep = "")
   }
   invisible(x)
 }

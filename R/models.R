@@ -185,6 +185,16 @@ prior_argument <- function(model, j, theta) {
   }
 }
 
+# Which columns of theta are beyond the bounds.
+is_outside <- function(model, theta) {
+  out <- logical(ncol(theta))
+  for (j in bounded_coordinates(model)) {
+    away <- abs(prior_argument(model, j, theta) - model$prior$location[[j]])
+    out <- out | away > model$prior$scale[[j]]
+  }
+  out
+}
+
 # Starting points that a user gave.
 check_inside <- function(init, model, call) {
   for (j in bounded_coordinates(model)) {
@@ -209,8 +219,10 @@ check_inside <- function(init, model, call) {
   }
 }
 
-# Starting points of our own (sampler coordinates), moved within the bounds.
-move_inside <- function(init, model) {
+# Starting points of our own (sampler coordinates), moved within the bounds:
+# to the nearest point, or first as in a mirror, which keeps their distance from
+# a bound that the posterior leans against.
+move_inside <- function(init, model, reflect = FALSE) {
   at <- bounded_coordinates(model)
   if (length(at) == 0) {
     return(init)
@@ -223,7 +235,14 @@ move_inside <- function(init, model) {
     value <- prior_argument(model, j, theta)
     reach <- 0.99 * model$prior$scale[[j]]
     centre <- model$prior$location[[j]]
-    to <- pmin(pmax(value, centre - reach), centre + reach)
+    to <- value
+    if (reflect) {
+      half <- model$prior$scale[[j]]
+      beyond <- pmax(abs(value - centre) - half, 0)
+      to <- value - 2 * sign(value - centre) * beyond
+      reach <- max(reach, (1 - 1e-9) * half)
+    }
+    to <- pmin(pmax(to, centre - reach), centre + reach)
     theta[j, ] <- theta[j, ] + to - value
   }
   .Call(ffi_model_to_sampler, model$pointer, theta)

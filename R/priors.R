@@ -48,9 +48,9 @@ prior_kinds <- list(
 #' `prior_uniform()` is constant on a box and zero outside it. Its gradient does
 #' not see the bounds, so it takes a Metropolis kernel such as [kernel_mala()],
 #' which rejects proposals outside them; other kernels are refused, and without
-#' a kernel the recipe takes an exact one. [find_mode()] looks for the mode of
-#' the posterior without the bounds. The bounds of the intercept of a
-#' [tall_glm()] are those of the predictor at the mean of the covariates.
+#' a kernel the recipe takes an exact one. [find_mode()] looks for the mode within
+#' the bounds. Those of the intercept of a [tall_glm()] are bounds of the
+#' predictor at the mean of the covariates.
 #'
 #' @param lower,upper (numeric vectors) The bounds, `lower` below `upper`: one
 #'   value for all coefficients, or one for each.

@@ -141,7 +141,8 @@ sd_directions <- function(model) {
 # normal posterior. Warn when it is far from that.
 check_normal <- function(model, mode, call) {
   directions <- sd_directions(model)
-  if (is.null(directions)) {
+  # of a point that stands in for a mode no shape is known
+  if (is.null(directions) || mode$method == "given sigma") {
     return(NA_real_)
   }
   points <- cbind(directions, -directions, 0)
@@ -149,6 +150,9 @@ check_normal <- function(model, mode, call) {
   n <- model$n_dim
   drop <- density[[2 * n + 1]] - density[seq_len(2 * n)]
   drop[!is.finite(drop)] <- Inf
+  # bounds are known, and kept by an exact kernel
+  theta <- .Call(ffi_model_to_parameter, model$pointer, points)
+  drop[is_outside(model, theta)[seq_len(2 * n)]] <- 0
   worst <- pmax(drop[seq_len(n)], drop[n + seq_len(n)])
   far <- order(worst, decreasing = TRUE)
   far <- far[worst[far] > recipe_settings$max_drop]
@@ -160,9 +164,7 @@ check_normal <- function(model, mode, call) {
       c(
         "The posterior of {names} is far from normal at its mode.",
         x = "A step of one standard deviation loses {lost} of log density
-             where a normal posterior loses 0.5: an outcome that (almost)
-             never occurs with {cli::qty(length(far))}{?this column/these
-             columns} does that.",
+             where a normal posterior loses 0.5{far_reason(model, far)}.",
         i = "Give a narrower prior, or sample exactly with
              {.code kernel_mala()}."
       ),
@@ -171,6 +173,21 @@ check_normal <- function(model, mode, call) {
     )
   }
   max(worst)
+}
+
+# What makes a posterior skewed, where that is known.
+far_reason <- function(model, far) {
+  if (!inherits(model, "tall_model_glm")) {
+    ""
+  } else if (model$family$name == "gaussian") {
+    ": few rows for the columns do that"
+  } else {
+    paste(
+      ": an outcome that (almost) never occurs with",
+      if (length(far) == 1) "this column" else "these columns",
+      "does that"
+    )
+  }
 }
 
 # Log posterior at many points, in one pass over the data where the model can.

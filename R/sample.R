@@ -615,7 +615,7 @@ plan_init <- function(plan, init, control, call) {
   if (!is.null(init)) {
     return(.Call(ffi_model_to_sampler, model$pointer, init))
   }
-  move_inside(draw_init(plan, control, call), model)
+  move_inside(draw_init(plan, control, call), model, reflect = TRUE)
 }
 
 # From the normal approximation at the mode.

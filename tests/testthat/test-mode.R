@@ -264,3 +264,17 @@ test_that("a start without a finite density is refused in words", {
     cnd_class = TRUE
   )
 })
+
+test_that("a search that cannot go on does not ask for more iterations", {
+  # whose gradient is that of another density
+  wrong <- model_custom(
+    log_lik = function(theta, batch) -(batch$y - theta$mu)^2 / 2,
+    log_prior = function(theta) 0,
+    data = list(y = as.numeric(1:10)),
+    init = list(mu = 0),
+    grad_log_lik = function(theta, batch) list(mu = batch$y + 3 - theta$mu),
+    grad_log_prior = function(theta) list(mu = 0),
+    check = FALSE
+  )
+  expect_warning(find_mode(wrong, init = 5.5), "no step raised")
+})
