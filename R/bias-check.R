@@ -58,7 +58,7 @@ bias_check <- function(
   control <- fit$control
   iter <- check_count(iter, allow_null = TRUE) %||%
     (control$iter - control$warmup)
-  control$cores <- check_count(cores)
+  control$cores <- check_cores(cores)
   control$refresh <- check_number(refresh, min = 0)
   control$seed <- check_seed(seed) %||% sample.int(.Machine$integer.max, 1)
   control$iter <- control$warmup + iter

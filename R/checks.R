@@ -65,6 +65,18 @@ check_count <- function(
   invisible(as.double(x))
 }
 
+# Threads, or workers. A process has no use for more than `most`, and what asks
+# for more need not be an integer of R or C.
+check_cores <- function(
+  x,
+  most = 1024,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  check_count(x, arg = arg, call = call)
+  invisible(min(as.double(x), most))
+}
+
 # TRUE or FALSE.
 check_flag <- function(x, arg = caller_arg(x), call = caller_env()) {
   if (!is.logical(x) || length(x) != 1 || is.na(x)) {

@@ -399,7 +399,7 @@ sg_resume <- function(
 ) {
   check_spec(fit, "tall_fit", "sg_sample()")
   iter <- check_count(iter, allow_null = TRUE)
-  fit$control$cores <- check_count(cores)
+  fit$control$cores <- check_cores(cores)
   fit$control$refresh <- check_number(refresh, min = 0)
   stopped <- which(fit$chains$status != "ok")
   if (length(stopped) > 0) {

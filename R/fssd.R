@@ -107,7 +107,7 @@ fssd <- function(
   diagonal <- check_choice(estimate, c("unbiased", "biased")) == "biased"
   optimise <- check_count(optimise, min = 0)
   seed <- check_seed(seed)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   places <- test_locations(locations, problem, seed, call)
   if (optimise > 0) {
     places <- ascend_locations(places, problem, diagonal, optimise, cores)

@@ -137,7 +137,7 @@ ksd <- function(
   n <- ncol(problem$theta)
   prefixes <- check_prefixes(prefixes, n)
   check_flag(diagonal)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   order <- problem$order
   square <- ksd_squares(
     problem$theta[, order, drop = FALSE],

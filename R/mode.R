@@ -101,7 +101,7 @@ find_mode <- function(
   method <- mode_method(model, method)
   init <- check_numeric_vector(init, size = model$n_dim, allow_null = TRUE)
   max_iter <- check_count(max_iter)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   has_curvature <- model_info(model)$has_curvature
   if (method == "newton" && !has_curvature) {
     abort_tall(

@@ -64,7 +64,7 @@ posterior_linpred.tall_glm <- function(
 ) {
   check_flag(transform)
   check_no_dots(...)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- rows_for_matrix(object, newdata, draws, offset)
   theta <- choose_draws(object, draws, resample = TRUE)$theta
@@ -89,7 +89,7 @@ posterior_epred.tall_glm <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- rows_for_matrix(object, newdata, draws, offset)
   theta <- choose_draws(object, draws, resample = TRUE)$theta
@@ -112,7 +112,7 @@ posterior_predict.tall_glm <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
   new <- rows_for_matrix(object, newdata, draws, offset)
@@ -136,7 +136,7 @@ predictive_error.tall_glm <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
   check_own_size(object, newdata, draws)
@@ -163,7 +163,7 @@ predictive_interval.tall_glm <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   prob <- check_prob(prob)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
@@ -220,7 +220,7 @@ bayes_R2.tall_glm <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(...)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- prediction_rows(object, newdata, offset)
   n <- nrow(new$x)

@@ -54,7 +54,7 @@ predict.tall_glm <- function(
   type <- check_choice(type, c("link", "response"))
   check_flag(se.fit)
   check_no_dots(...)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- prediction_rows(object, newdata, offset)
   is_response <- type == "response" && object$family$link != "identity"

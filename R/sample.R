@@ -260,7 +260,7 @@ check_control <- function(
     warmup = warmup,
     thin = thin,
     chains = check_count(chains, arg = "chains", call = call),
-    cores = check_count(cores, arg = "cores", call = call),
+    cores = check_cores(cores, arg = "cores", call = call),
     seed = seed,
     keep = check_keep(keep, call),
     refresh = check_number(refresh, min = 0, arg = "refresh", call = call)

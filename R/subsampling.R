@@ -406,7 +406,7 @@ subsampling_weights <- function(
   check_model(model)
   type <- check_choice(type, weight_types)
   defensive <- check_number(defensive, min = 0, max = 1)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   find_weights(model, at, type, defensive, cores)
 }
 

@@ -449,6 +449,7 @@ tall_topics <- function(
   call <- rlang::current_env()
   train_iter <- check_count(train_iter, min = 0, allow_null = TRUE)
   seed <- check_seed(seed)
+  cores <- check_cores(cores)
   check_members(kernel, gradient, subsample, schedule_constant(), call)
   documents <- as_documents(dtm, vocabulary)
   model <- build_lda(

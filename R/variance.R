@@ -33,7 +33,7 @@
 #' @export
 lipschitz <- function(model, cores = getOption("mc.cores", 1L)) {
   check_model(model)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   constants <- model_lipschitz(
     model,
     hint = "{.fn subsampling_weights} of type {.val leverage} or
@@ -251,7 +251,7 @@ pseudo_variance <- function(
   method <- check_choice(method, c("exact", "monte_carlo"))
   replicates <- check_count(replicates)
   seed <- check_seed(seed)
-  cores <- check_count(cores)
+  cores <- check_cores(cores)
   if (gradient_is_full(gradient)) {
     return(numeric(nrow(theta)))
   }

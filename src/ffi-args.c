@@ -2,6 +2,13 @@
 
 #include <string.h>
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
 void NORET ffi_fault_at(const char* file, int line, const char* message) {
   Rf_error("internal error in tallbayes (%s:%d): %s", file, line, message);
 }
@@ -86,6 +93,41 @@ struct tb_member ffi_member(SEXP x) {
   }
   return (struct tb_member){ ffi_string(ffi_element(x, "name"), "name"),
                              ffi_params(ffi_element(x, "params")) };
+}
+
+/* Windows has no forks. */
+static long process_id(void) {
+#ifdef _WIN32
+  return 0;
+#else
+  return (long) getpid();
+#endif
+}
+
+/* The process that loaded the library; set once, before there are threads. */
+static long home;
+
+void ffi_threads_init(void) { home = process_id(); }
+
+/* Threads beyond the processors gain nothing, and where a system refuses to
+ * start them the runtime ends the process. Some more are allowed, so that small
+ * machines can test what threads do. */
+static int most_threads(void) {
+#ifdef _OPENMP
+  return 4 * omp_get_num_procs();
+#else
+  return 1;
+#endif
+}
+
+/* A fork has the runtime's memory of its threads, but not the threads: a
+ * parallel region would wait for them for ever. */
+int ffi_threads(SEXP x) {
+  const int n_wanted = Rf_asInteger(x), n_most = most_threads();
+  if (n_wanted == NA_INTEGER || n_wanted < 1) {
+    ffi_fault("threads");
+  }
+  return process_id() != home ? 1 : n_wanted < n_most ? n_wanted : n_most;
 }
 
 struct tb_model* ffi_model(SEXP x) {

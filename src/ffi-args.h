@@ -29,6 +29,12 @@ double* ffi_doubles(SEXP x, size_t n, const char* name);
 struct tb_member ffi_member(SEXP x);
 struct tb_params ffi_params(SEXP x);
 
+/* Threads to use where the user allows so many; see ffi-args.c. Every number of
+ * threads in the core comes from here. ffi_threads_init(): when the library is
+ * loaded. */
+int ffi_threads(SEXP x);
+void ffi_threads_init(void);
+
 /* the model behind an external pointer; an error when it is NULL */
 struct tb_model* ffi_model(SEXP x);
 

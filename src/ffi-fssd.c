@@ -31,7 +31,7 @@ SEXP ffi_fssd(SEXP draws,
     .v_location = ffi_doubles(locations, n_dim * n_location, "locations"),
     .c = Rf_asReal(c),
     .beta = Rf_asReal(beta),
-    .n_threads = Rf_asInteger(n_threads)
+    .n_threads = ffi_threads(n_threads)
   };
   SEXP out = PROTECT(ffi_named_list(v_name, 3));
   SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_location));

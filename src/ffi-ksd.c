@@ -27,7 +27,7 @@ SEXP ffi_ksd(SEXP draws,
     .c = Rf_asReal(c),
     .beta = Rf_asReal(beta),
     .by_coordinate = Rf_asLogical(by_coordinate) == TRUE,
-    .n_threads = Rf_asInteger(n_threads)
+    .n_threads = ffi_threads(n_threads)
   };
   SEXP out = PROTECT(ffi_named_list(v_name, 2));
   for (int i = 0; i < 2; ++i) {

@@ -44,7 +44,7 @@ SEXP ffi_link_product(SEXP theta,
     .v_theta = ffi_doubles(theta, n_draw * n_dim, "theta"),
     .v_x = ffi_doubles(x, n_row * n_dim, "x"),
     .v_offset = ffi_doubles(offset, n_row, "offset"),
-    .n_threads = Rf_asInteger(n_threads)
+    .n_threads = ffi_threads(n_threads)
   };
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_draw, (int)n_row));
   product.v_out = REAL(out);

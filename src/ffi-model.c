@@ -223,7 +223,7 @@ SEXP ffi_model_curvature(SEXP model,
   const double* v_round = ffi_doubles(round, n_dim, "round");
   const struct tb_batch batch =
     model_batch(p_model, index, Rf_asReal(weight));
-  const int n_threads_ = Rf_asInteger(n_threads);
+  const int n_threads_ = ffi_threads(n_threads);
   SEXP out = PROTECT(ffi_named_list(v_name, 4));
   SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 1));
   SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, (R_xlen_t) n_dim));
@@ -285,7 +285,7 @@ SEXP ffi_model_weights(SEXP model, SEXP type, SEXP theta, SEXP chol, SEXP n_thre
   const double* v_theta = ffi_doubles(theta, n_dim, "theta");
   const double* v_chol = ffi_doubles(chol, n_dim * n_dim, "chol");
   const int which = Rf_asInteger(type);
-  const int n_threads_ = Rf_asInteger(n_threads);
+  const int n_threads_ = ffi_threads(n_threads);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) p_model->n_data));
   const enum tb_status status =
     tb_model_weights(p_model, (enum tb_weight_type) which, v_theta, v_chol,

@@ -100,7 +100,7 @@ SEXP ffi_run_create(SEXP model, SEXP spec, SEXP buffers, SEXP saved, SEXP n_thre
   struct tb_model* p_model = ffi_model(model);
   const struct tb_run_spec parsed = parse_spec(p_model, spec);
   const struct tb_recorder recorder = parse_recorder(&parsed, buffers);
-  const int n_threads_ = Rf_asInteger(n_threads);
+  const int n_threads_ = ffi_threads(n_threads);
   for (R_xlen_t c = 0; c < Rf_xlength(saved); ++c) {
     if (TYPEOF(VECTOR_ELT(saved, c)) != RAWSXP) {
       ffi_fault("saved");
@@ -142,7 +142,7 @@ static void check_interrupt(void* data) {
 SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   struct ffi_run* p = run_of(run);
   const size_t n = (size_t) Rf_asReal(n_step);
-  const int n_threads_ = Rf_asInteger(n_threads);
+  const int n_threads_ = ffi_threads(n_threads);
   SEXP model = CAR(R_ExternalPtrProtected(run));
   tb_run_refresh(p->p_run, n_threads_);
   tb_run_advance(p->p_run, n, n_threads_, &p->recorder);

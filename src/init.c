@@ -1,9 +1,8 @@
-/* The doors, in alphabetical order, and nothing else. */
-#define R_NO_REMAP
-#include <R.h>
+/* The doors, in alphabetical order. */
+#include "ffi-args.h"
+
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>
-#include <Rinternals.h>
 
 SEXP ffi_batch_rows(SEXP, SEXP, SEXP);
 SEXP ffi_batch_turn(SEXP);
@@ -100,4 +99,5 @@ void attribute_visible R_init_tallbayes(DllInfo* dll) {
   R_registerRoutines(dll, NULL, v_door, NULL, NULL);
   R_useDynamicSymbols(dll, FALSE);
   R_forceSymbols(dll, TRUE);
+  ffi_threads_init();
 }

@@ -65,6 +65,17 @@ scrub <- function(lines) {
   gsub(" +", " ", sub("^Time: .*", "Time: #", lines))
 }
 
+# The value of `code` in a fork of this process, which must finish in time.
+in_fork <- function(code, seconds = 60) {
+  job <- parallel::mcparallel(code)
+  found <- parallel::mccollect(job, wait = FALSE, timeout = seconds)
+  if (is.null(found)) {
+    tools::pskill(job$pid, tools::SIGKILL)
+    stop("The fork did not finish.")
+  }
+  found[[1]]
+}
+
 # What `code(...)` returns in an R process of its own, which is interrupted (as by
 # Ctrl-C) a moment after the file `signal_when` exists.
 run_child <- function(code, ..., signal_when) {

@@ -60,6 +60,38 @@ test_that("a count is refused in words", {
   expect_snapshot(check_count(chains), error = TRUE)
 })
 
+test_that("cores are a count, of which nobody has very many", {
+  expect_identical(check_cores(2L), 2)
+  expect_identical(check_cores(1e10), 1024)
+  cores <- 1.5
+  expect_snapshot(check_cores(cores), error = TRUE)
+  cores <- Inf
+  expect_snapshot(check_cores(cores), error = TRUE)
+})
+
+test_that("no argument `cores` is too large for the core", {
+  model <- example_model()
+  x <- matrix(sin(1:40), 20)
+  many <- 1e10
+  expect_silent(find_mode(model, cores = many))
+  expect_silent(subsampling_weights(model, cores = many))
+  expect_silent(lipschitz(model, cores = many))
+  expect_silent(ksd(x, -x, cores = many))
+  expect_silent(fssd(x, -x, seed = 1, cores = many))
+  expect_silent(
+    pseudo_variance(
+      model,
+      numeric(3),
+      subsample = subsample_uniform(5),
+      cores = many
+    )
+  )
+  fit <- quick_glm(cores = many)
+  expect_silent(predict(fit, type = "response", cores = many))
+  again <- suppressMessages(sg_resume(quick_fit(model), 10, cores = many))
+  expect_s3_class(again, "tall_fit")
+})
+
 test_that("a seed is refused in words", {
   seed <- "a"
   expect_snapshot(check_seed(seed), error = TRUE)

@@ -53,11 +53,36 @@ test_that("set.seed() makes a run reproducible, and seed overrides it", {
   )
 })
 
+test_that("a fork of a process that has used threads uses one", {
+  skip_on_os("windows")
+  model <- example_model()
+  x <- matrix(sin(1:600), 300)
+  work <- function() {
+    fit <- quick_fit(model, chains = 4, cores = 2)
+    list(
+      draws = fit$draws,
+      hessian = find_mode(model, cores = 2)$hessian,
+      weights = subsampling_weights(model, type = "leverage", cores = 2),
+      ksd = ksd(x, -x, cores = 2),
+      fssd = fssd(x, -x, seed = 1, cores = 2)
+    )
+  }
+  here <- work()
+  expect_identical(in_fork(work()), here)
+  expect_identical(in_fork(in_fork(work())), here)
+  fit <- quick_glm(cores = 2)
+  expect_identical(
+    in_fork(predict(fit, type = "response", cores = 2)),
+    predict(fit, type = "response", cores = 2)
+  )
+})
+
 test_that("draws do not depend on cores", {
   model <- example_model()
   one <- quick_fit(model, chains = 4, cores = 1)
   expect_identical(quick_fit(model, chains = 4, cores = 2)$draws, one$draws)
   expect_identical(quick_fit(model, chains = 4, cores = 9)$draws, one$draws)
+  expect_identical(quick_fit(model, chains = 4, cores = 1e10)$draws, one$draws)
   # nor on the other chains
   expect_identical(
     unclass(quick_fit(model, chains = 2)$draws)[, , "b"],
