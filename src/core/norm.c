@@ -1,21 +1,32 @@
 #include "core/norm.h"
 
 #include "core/clones.h"
+#include "core/vector.h"
 
+/* Four vectors at once: a sum waits for the one before it. */
 TB_CLONES
 double tb_square_norm(const double* v, size_t n) {
-  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  double sum = 0;
   size_t j = 0;
+#ifdef TB_VECTOR
+  tb_v4d v_sum[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
+  for (; j + 16 <= n; j += 16) {
+    const tb_v4d* v_x = (const tb_v4d*) (v + j);
+    v_sum[0] += v_x[0] * v_x[0];
+    v_sum[1] += v_x[1] * v_x[1];
+    v_sum[2] += v_x[2] * v_x[2];
+    v_sum[3] += v_x[3] * v_x[3];
+  }
   for (; j + 4 <= n; j += 4) {
-    s0 += v[j] * v[j];
-    s1 += v[j + 1] * v[j + 1];
-    s2 += v[j + 2] * v[j + 2];
-    s3 += v[j + 3] * v[j + 3];
+    v_sum[0] += *(const tb_v4d*) (v + j) * *(const tb_v4d*) (v + j);
   }
+  const tb_v4d s = (v_sum[0] + v_sum[1]) + (v_sum[2] + v_sum[3]);
+  sum = (s[0] + s[1]) + (s[2] + s[3]);
+#endif
   for (; j < n; ++j) {
-    s0 += v[j] * v[j];
+    sum += v[j] * v[j];
   }
-  return (s0 + s1) + (s2 + s3);
+  return sum;
 }
 
 TB_CLONES

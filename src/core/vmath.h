@@ -77,6 +77,16 @@ TB_INLINE void tb_v4_exp(tb_v4d* p_x) {
   *p_x = (1.0 + x) * scale_half * scale_rest;
 }
 
+/* x -> exp(x), kept within exp(-708) and exp(708): for comparisons that nothing
+ * beyond these can change */
+TB_INLINE void tb_v4_exp_bounded(tb_v4d* p_x) {
+  tb_v4d x = *p_x, bits;
+  x = TB_V_SELECT(x > 708.0, TB_V_ALL(708.0), x);
+  x = TB_V_SELECT(x < -708.0, TB_V_ALL(-708.0), x);
+  tb_v4_expm1_reduced(&x, &bits);
+  *p_x = (1.0 + x) * (tb_v4d) (((tb_v4u) bits + 1023u) << 52);
+}
+
 /* x -> exp(-|x|), which cannot overflow: 2^k is 2^(k + 64) 2^-64 */
 TB_INLINE void tb_v4_exp_negative(tb_v4d* p_x) {
   tb_v4d x = (tb_v4d) ((tb_v4u) *p_x | UINT64_C(0x8000000000000000)), bits;
@@ -175,6 +185,11 @@ TB_INLINE void tb_scalar_exp(double* p_x) {
   *p_x = exp(*p_x);
 }
 
+TB_INLINE void tb_scalar_exp_bounded(double* p_x) {
+  const double x = *p_x;
+  *p_x = exp(x > 708 ? 708 : x < -708 ? -708 : x);
+}
+
 TB_INLINE void tb_scalar_logistic(double* p_x) {
   const double x = *p_x, a = exp(-fabs(x));
   *p_x = (x >= 0 ? 1 : a) / (1 + a);
@@ -193,11 +208,12 @@ TB_INLINE void tb_scalar_tanh(double* p_x) {
   *p_x = tanh(*p_x);
 }
 
-#define tb_v4_exp      tb_scalar_exp
-#define tb_v4_log      tb_scalar_log
-#define tb_v4_logistic tb_scalar_logistic
-#define tb_v4_softplus tb_scalar_softplus
-#define tb_v4_tanh     tb_scalar_tanh
+#define tb_v4_exp         tb_scalar_exp
+#define tb_v4_exp_bounded tb_scalar_exp_bounded
+#define tb_v4_log         tb_scalar_log
+#define tb_v4_logistic    tb_scalar_logistic
+#define tb_v4_softplus    tb_scalar_softplus
+#define tb_v4_tanh        tb_scalar_tanh
 
 #define TB_V_OVER_ARRAY(map)                                                  \
   for (size_t k = 0; k < n; ++k) {                                            \

@@ -20,8 +20,8 @@
  *
  *   symbol    variable    shape        owner
  *   sigma     step        1 or n_dim   sgbd
- *   sigma_j   v_sigma     n_dim        chain's kernel state
- *   tau^2     v_average   n_dim        chain's kernel state
+ *   tau^2     v_average   n_dim        chain's kernel state, if it is needed
+ *   sigma_j   v_sigma     n_dim        chain's kernel state, with adaptation
  */
 #include "core/clip.h"
 #include "core/clones.h"
@@ -50,7 +50,9 @@ struct sgbd {
   bool adapts;
 };
 
-/* Followed by v_sigma[n_dim] and v_average[n_dim]. */
+/* Followed by v_average[n_dim] where the variance of the gradient is needed, and
+ * by v_sigma[n_dim] where it is adapted: with very many parameters an array that
+ * says one number again and again costs time in every step. */
 struct sgbd_state {
   struct tb_noise noise;
 };
@@ -80,19 +82,33 @@ static enum tb_status sgbd_init(struct tb_kernel* p_kernel,
 }
 
 static size_t sgbd_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void) p_kernel;
-  return sizeof(struct sgbd_state) + 2 * n_dim * sizeof(double);
+  const struct sgbd* p_sgbd = p_kernel->p_self;
+  const bool uses_noise = p_kernel->flags & TB_KERNEL_VARIANCE;
+  return sizeof(struct sgbd_state) +
+         ((size_t) uses_noise + p_sgbd->adapts) * n_dim * sizeof(double);
 }
 
-static double* state_sigma(struct sgbd_state* p_state) {
+static double* state_average(struct sgbd_state* p_state) {
   return (double*) (p_state + 1);
+}
+
+/* sigma_j of every coordinate, or of all of them */
+static struct tb_step state_sigma(const struct tb_chain* p_chain) {
+  const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
+  return p_sgbd->adapts
+           ? (struct tb_step){ state_average(p_chain->p_kernel_state) +
+                                 p_chain->n_dim,
+                               p_chain->n_dim }
+           : p_sgbd->step;
 }
 
 static enum tb_status sgbd_start(struct tb_chain* p_chain) {
   const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
-  double* v_sigma = state_sigma(p_chain->p_kernel_state);
-  for (size_t j = 0; j < p_chain->n_dim; ++j) {
-    v_sigma[j] = tb_step_at(&p_sgbd->step, j);
+  if (p_sgbd->adapts) {
+    double* v_sigma = state_average(p_chain->p_kernel_state) + p_chain->n_dim;
+    for (size_t j = 0; j < p_chain->n_dim; ++j) {
+      v_sigma[j] = tb_step_at(&p_sgbd->step, j);
+    }
   }
   return TB_STATUS_ok;
 }
@@ -130,7 +146,6 @@ typedef double lanes;
 /* What decides the moves of a block of coordinates. */
 struct sgbd_block {
   double offset, spread;  /* w = sigma (offset + spread xi) */
-  double scale;           /* of sigma, by the schedule */
   double constant;        /* K */
   double unbias;          /* of v_average */
   const double* v_normal; /* xi */
@@ -163,7 +178,8 @@ TB_INLINE void lanes_extreme(lanes* p_x) {
 
 /* Coordinates k .. k + n - 1, n <= LANES. With e = exp(-w g) the probability of
  * +w is 1 / (1 + e), so that u < 1 / (1 + e) is u e < 1 - u: no division, and
- * right at e = 0 and Inf. p_check becomes NaN if an e is. */
+ * as u and 1 - u are 2^-53 at least, right for e beyond the bounds of the
+ * exponential. p_check becomes NaN if an e is. */
 TB_INLINE void move_lanes(const struct sgbd_block* p,
                           enum sgbd_variant variant,
                           size_t k,
@@ -176,7 +192,7 @@ TB_INLINE void move_lanes(const struct sgbd_block* p,
   load(&sigma, p->v_sigma + k, n);
   load(&g, p->v_gradient + k, n);
   load(&theta, v_theta + k, n);
-  const lanes w = sigma * p->scale * (p->offset + p->spread * xi);
+  const lanes w = sigma * (p->offset + p->spread * xi);
   lanes e = -w * g;
   if (variant == SGBD_corrected) {
     lanes tau2, root, extreme = e;
@@ -189,7 +205,7 @@ TB_INLINE void move_lanes(const struct sgbd_block* p,
   } else if (variant == SGBD_extreme) {
     lanes_extreme(&e);
   }
-  tb_v4_exp(&e);
+  tb_v4_exp_bounded(&e);
   *p_check = *p_check + e;
   theta = theta + SELECT(u * e < 1.0 - u, w, -w);
   memcpy(v_theta + k, &theta, n * sizeof(double));
@@ -234,36 +250,46 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
   const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
   struct sgbd_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_sigma = state_sigma(p_state);
-  double* v_average = v_sigma + n_dim;
+  double* v_average = state_average(p_state);
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
   const bool is_bimodal = p_sgbd->noise == SGBD_bimodal;
   const enum sgbd_variant variant =
     p_chain->is_exploring ? SGBD_extreme : p_sgbd->variant;
-  double v_normal[SGBD_BLOCK], v_unif[SGBD_BLOCK];
+  const bool uses_noise =
+    p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE;
+  double v_normal[SGBD_BLOCK], v_unif[SGBD_BLOCK], v_same[SGBD_BLOCK];
 
-  if (p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE) {
+  if (uses_noise) {
     tb_noise_add(&p_state->noise, p_sgbd->smoothing, p_chain, v_average);
   }
   if (p_sgbd->adapts && p_chain->is_warmup) {
-    sgbd_adapt(
-      p_sgbd, v_average, tb_noise_unbias(&p_state->noise), n_dim, v_sigma);
+    sgbd_adapt(p_sgbd, v_average, tb_noise_unbias(&p_state->noise), n_dim,
+               v_average + n_dim);
+  }
+  const struct tb_step sigma = state_sigma(p_chain);
+  for (size_t k = 0; k < SGBD_BLOCK; ++k) {
+    v_same[k] = sigma.v_size[0];
   }
 
-  struct sgbd_block block = { .offset = is_bimodal ? 1 : 0,
-                              .spread = is_bimodal ? SGBD_SPREAD : 1,
-                              .scale = sqrt(p_chain->step_scale),
+  const double scale = sqrt(p_chain->step_scale);
+  struct sgbd_block block = { .offset = is_bimodal ? scale : 0,
+                              .spread = is_bimodal ? SGBD_SPREAD * scale : scale,
                               .constant = p_sgbd->constant,
                               .unbias = tb_noise_now(&p_state->noise, p_chain),
                               .v_normal = v_normal,
-                              .v_unif = v_unif };
+                              .v_unif = v_unif,
+                              .v_sigma = v_same };
   for (size_t start = 0; start < n_dim; start += SGBD_BLOCK) {
     const size_t n = tb_min(SGBD_BLOCK, n_dim - start);
     tb_rng_fill_norm(p_rng, v_normal, n);
     tb_rng_fill_unif(p_rng, v_unif, n);
-    block.v_sigma = v_sigma + start;
     block.v_gradient = p_chain->v_gradient + start;
-    block.v_average = v_average + start;
+    if (sigma.n_size > 1) {
+      block.v_sigma = sigma.v_size + start;
+    }
+    if (uses_noise) {
+      block.v_average = v_average + start;
+    }
     if (!sgbd_move(&block, variant, n, p_chain->v_theta + start)) {
       return TB_STATUS_nonfinite;
     }
@@ -277,8 +303,8 @@ static double sgbd_beyond(const struct tb_chain* p_chain,
                           size_t j,
                           double variance) {
   const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
-  const double sigma = sqrt(p_chain->step_scale) *
-                       state_sigma(p_chain->p_kernel_state)[j];
+  const struct tb_step step = state_sigma(p_chain);
+  const double sigma = sqrt(p_chain->step_scale) * tb_step_at(&step, j);
   const double reach = sigma * sqrt(variance);
   if (!(reach > 0)) {
     return 0;
@@ -292,9 +318,9 @@ static double sgbd_beyond(const struct tb_chain* p_chain,
 static void sgbd_info(const struct tb_chain* p_chain,
                       struct tb_kernel_info* p_info) {
   const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
-  const double* v_sigma = state_sigma(p_chain->p_kernel_state);
-  p_info->step_size = sqrt(p_chain->step_scale) * v_sigma[0];
-  p_info->v_step = p_sgbd->adapts ? v_sigma : NULL;
+  const struct tb_step sigma = state_sigma(p_chain);
+  p_info->step_size = sqrt(p_chain->step_scale) * sigma.v_size[0];
+  p_info->v_step = p_sgbd->adapts ? sigma.v_size : NULL;
 }
 
 const struct tb_kernel_type tb_kernel_sgbd = {

@@ -46,7 +46,8 @@
 /* log(2 pi) / 2 */
 #define HALF_LOG_2PI 0.91893853320467274178
 
-/* ratings ahead whose rows are fetched */
+/* ratings ahead whose rows are fetched; twice as far ahead, the ratings, which
+ * say what rows they are */
 #define FACTORS_AHEAD 8
 
 struct rating {
@@ -167,6 +168,9 @@ TB_INLINE void pair_prefetch(const struct factors* p,
                              const double* v_gradient,
                              const struct tb_batch* p_batch,
                              size_t k) {
+  if (k + FACTORS_AHEAD < p_batch->n_batch) {
+    TB_PREFETCH(&p->v_rating[tb_batch_row(p_batch, k + FACTORS_AHEAD)]);
+  }
   if (k >= p_batch->n_batch) {
     return;
   }

@@ -355,6 +355,11 @@ static void array_exp(const double* v_x, double* v_out, size_t n) {
 }
 
 TB_CLONES
+static void array_exp_bounded(const double* v_x, double* v_out, size_t n) {
+  TB_V_OVER_ARRAY(tb_v4_exp_bounded)
+}
+
+TB_CLONES
 static void array_logistic(const double* v_x, double* v_out, size_t n) {
   tb_vlogistic(v_x, v_out, n);
 }
@@ -439,6 +444,7 @@ static void errors_bounded(struct check* p_check,
 
 static void vmath_errors(struct check* p_check) {
   errors_bounded(p_check, array_exp, exact_exp, -746, 710, 2);
+  errors_bounded(p_check, array_exp_bounded, exact_exp, -708, 708, 2);
   errors_bounded(p_check, array_logistic, exact_logistic, -746, 100, 4);
   errors_bounded(p_check, array_softplus, exact_softplus, -746, 100, 4);
   errors_bounded(p_check, array_tanh, tanhl, -25, 25, 4);
@@ -450,13 +456,16 @@ static void vmath_limits(struct check* p_check) {
                          -1e308,    DBL_MAX,   -746,   0,    -0.0,
                          709.78271, 709.7828,  -745.1, NAN };
   enum { n = sizeof v_x / sizeof v_x[0] };
-  double v_exp[n], v_logistic[n], v_softplus[n], v_tanh[n];
+  double v_exp[n], v_bounded[n], v_logistic[n], v_softplus[n], v_tanh[n];
   array_exp(v_x, v_exp, n);
+  array_exp_bounded(v_x, v_bounded, n);
   array_logistic(v_x, v_logistic, n);
   array_softplus(v_x, v_softplus, n);
   array_tanh(v_x, v_tanh, n);
   for (size_t k = 0; k + 1 < n; ++k) {
     CHECK(ulp_error(v_exp[k], (long double) exp(v_x[k])) <= 2);
+    const double bounded = exp(fmin(fmax(v_x[k], -708), 708));
+    CHECK(ulp_error(v_bounded[k], (long double) bounded) <= 2);
     CHECK(v_logistic[k] >= 0 && v_logistic[k] <= 1);
     CHECK(v_softplus[k] >= 0 && v_softplus[k] >= v_x[k]);
     CHECK(v_tanh[k] == copysign(v_x[k] == 0 ? 0 : 1, v_x[k]));
@@ -469,7 +478,8 @@ static void vmath_limits(struct check* p_check) {
   }
   CHECK(v_exp[8] == 1 && v_exp[9] == 1);
   CHECK(v_logistic[8] == 0.5 && v_logistic[9] == 0.5);
-  CHECK(isnan(v_exp[n - 1]) && isnan(v_logistic[n - 1]) &&
+  CHECK(isnan(v_exp[n - 1]) && isnan(v_bounded[n - 1]) &&
+        isnan(v_logistic[n - 1]) &&
         isnan(v_softplus[n - 1]) && isnan(v_tanh[n - 1]));
 }
 
@@ -487,6 +497,27 @@ static void vmath_places(struct check* p_check) {
       CHECK(memcmp(v_y, v_all + start, n * sizeof(double)) == 0);
       CHECK(v_y[n] == 7);
     }
+  }
+}
+
+/* ---- norms ---- */
+
+static void norm_sums(struct check* p_check) {
+  double v[40];
+  for (int k = 0; k < 40; ++k) {
+    v[k] = k + 1;
+  }
+  for (size_t n = 0; n <= 39; ++n) {
+    const double x = (double) n;
+    CHECK(tb_square_norm(v, n) == x * (x + 1) * (2 * x + 1) / 6);
+  }
+  for (size_t at = 0; at < 40; ++at) {
+    const double kept = v[at];
+    v[at] = NAN;
+    CHECK(isnan(tb_square_norm(v, 40)));
+    v[at] = -INFINITY;
+    CHECK(tb_square_norm(v, 40) == INFINITY);
+    v[at] = kept;
   }
 }
 
@@ -646,6 +677,7 @@ const struct check_case check_core[] = {
   { "vmath: errors are bounded", vmath_errors },
   { "vmath: limits, NaN", vmath_limits },
   { "vmath: a result does not depend on its place", vmath_places },
+  { "norm: sums of squares, every length and place", norm_sums },
   { "frame: maps, adjoints and round trips", frame_laws },
   { NULL, NULL }
 };
