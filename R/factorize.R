@@ -147,7 +147,7 @@ tall_factorize <- function(
     seed = seed,
     init = if (!is.character(init)) init,
     keep = if (keep == "none") "none" else "draws",
-    record = if (keep %in% c("snapshots", "hyper")) hyper_variables(built),
+    variables = if (keep %in% c("snapshots", "hyper")) hyper_variables(built),
     monitor = rating_monitors(look, monitor, every, call),
     refresh = refresh,
     call = call
@@ -305,7 +305,7 @@ warn_unrated <- function(users, items, call) {
     warn_tall(
       "ratings",
       c(
-        "{what} of {.arg newdata} have no ratings in the data.",
+        "{.arg newdata} has {what} without ratings in the data.",
         i = "Their factors are those of the prior."
       ),
       users = users,
@@ -365,11 +365,11 @@ build_named_factors <- function(name, ratings, rank, given, init, call) {
   )
 }
 
-# The numbers of the means and precisions.
+# The means and precisions, which come last.
 hyper_variables <- function(model) {
   s <- model$shape
   rows <- (s[["n_user"]] + s[["n_item"]]) * (s[["rank"]] + s[["bias"]])
-  seq(rows + 1, model$n_dim)
+  model$variables[seq(rows + 1, model$n_dim)]
 }
 
 # ---- looking at the run --------------------------------------------------------

@@ -18,7 +18,7 @@
 #' @param kernel,gradient,subsample The parts of the run; without a kernel they are
 #'   chosen as [sg_sample()] does.
 #' @inheritParams sg_sample
-#' @param ... More arguments of [sg_sample()].
+#' @param ... More arguments of [sg_sample()]: `schedule`, `lambda`, `keep`, `monitor`.
 #'
 #' @details
 #' With an unmixing matrix \eqn{W} of rows \eqn{w_k} (Mauri & Zanella, 2024, section
@@ -41,8 +41,8 @@
 #'   columns are correlated, the elements of an unmixing matrix of the columns
 #'   themselves are, too.
 #' @section Conditions:
-#' `tall_error_input` if there are fewer rows than columns, a column is constant, or
-#' `init` is singular; `rlib_error_package_not_found` if \pkg{fastICA} is wanted and
+#' `tall_error_input` if there are fewer rows than columns, a column is constant or
+#' determined by others, or `init` is singular; `rlib_error_package_not_found` if \pkg{fastICA} is wanted and
 #' not installed.
 #' @references
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
@@ -75,20 +75,37 @@ tall_ica <- function(
   ...
 ) {
   check_given(x)
+  call <- rlang::current_env()
+  more <- check_more(list(...), call)
+  # before the search, which takes its time and shares the seed that is printed
+  control <- rlang::inject(check_control(
+    !!!run_arguments(call, check_control),
+    keep = more$keep %||% "draws",
+    call = call
+  ))
+  seed <- control$seed
+  check_members(
+    kernel,
+    gradient,
+    subsample,
+    more$schedule %||% schedule_constant(),
+    call
+  )
   standardise <- check_choice(standardise, ica_standards)
   x <- check_components(x)
   scaling <- ica_scaling(x, standardise)
   x <- standard_columns(x, scaling)
   model <- model_ica(x, prior_sd)
-  seed <- check_seed(seed)
-  start <- with_seed(seed, ica_start(x, init))
+  check_lambda(more$lambda, model)
+  check_monitor(more$monitor, model, call)
+  start <- with_seed(seed, ica_start(x, init, call))
   mode <- find_mode(model, method = "lbfgs", init = as.double(start), max_iter = 1000)
   if (!is.null(kernel) && is.null(gradient)) {
     gradient <- gradient_cv(at = mode)
   }
   model$cache$mode <- mode
-  run <- run_arguments(rlang::current_env(), except = "init")
-  fit <- rlang::inject(sg_sample(model, !!!run, ...))
+  run <- run_arguments(call, except = "init")
+  fit <- rlang::inject(sg_sample(model, !!!run, !!!more))
   fit$scaling <- scaling
   fit$reference <- matrix(mode$estimate, ncol(x))
   class(fit) <- c("tall_ica", "tall_fit")
@@ -143,29 +160,47 @@ check_components <- function(x, arg = "x", call = caller_env()) {
       call = call
     )
   }
+  # a direction without variance: W grows there until the prior stops it
+  size <- eigen(stats::cor(x), symmetric = TRUE, only.values = TRUE)$values
+  if (size[[length(size)]] < length(size) * .Machine$double.eps) {
+    abort_input(
+      c(
+        "{.arg {arg}} must have linearly independent columns.",
+        i = "Leave out those that others determine."
+      ),
+      argument = arg,
+      call = call
+    )
+  }
   x
+}
+
+# Those of sg_sample() that tall_ica() does not have itself.
+check_more <- function(more, call) {
+  if (length(more) > 0 && (is.null(names(more)) || any(names(more) == ""))) {
+    abort_input(
+      "Arguments in {.arg ...} must have names.",
+      argument = "...",
+      call = call
+    )
+  }
+  # components are aligned as wholes
+  own <- c("model", "variables", names(formals(tall_ica)))
+  known <- setdiff(names(formals(sg_sample)), own)
+  if (length(more) > 0) {
+    check_known(names(more), known, "argument", arg = "...", call = call)
+  }
+  more
 }
 
 ica_standards <- c("sphere", "scale", "none")
 
 # Columns are standardised by x -> L^-1 (x - center).
-ica_scaling <- function(x, standardise, call = caller_env()) {
+ica_scaling <- function(x, standardise) {
   k <- ncol(x)
   scale <- switch(
     standardise,
-    sphere = tryCatch(
-      t(chol(stats::cov(x))),
-      error = function(e) {
-        abort_input(
-          c(
-            "{.arg x} must have linearly independent columns.",
-            i = "Leave out those that others determine."
-          ),
-          argument = "x",
-          call = call
-        )
-      }
-    ),
+    sphere = t(chol(stats::cov(x))),
     scale = diag(.Call(ffi_column_sds, x), k),
     none = diag(k)
   )
@@ -183,6 +218,11 @@ standard_columns <- function(x, scaling) {
 # An unmixing matrix to begin with.
 ica_start <- function(x, init, call = caller_env()) {
   k <- ncol(x)
+  # nothing to unmix; fastICA takes no single column
+  if (k == 1 && is.character(init)) {
+    check_choice(init, c("fastICA", "identity"), arg = "init", call = call)
+    return(diag(1))
+  }
   if (identical(init, "fastICA")) {
     rlang::check_installed("fastICA", "to begin the search", call = call)
     found <- fastICA::fastICA(x, k)

@@ -308,10 +308,18 @@ covariance_root <- function(
 # list(draws, order, weights, fit): draws x coordinates, a plain matrix of the
 # parameters as they were sampled, chain after chain; `order` goes through them
 # iteration by iteration.
-diagnostic_points <- function(draws, arg = "draws", call = caller_env()) {
+diagnostic_points <- function(
+  draws,
+  arg = "draws",
+  call = caller_env(),
+  needs_all = TRUE
+) {
   check_given(draws, arg = arg, call = call)
   if (inherits(draws, "tall_fit")) {
     check_has_draws(draws, call)
+    if (needs_all) {
+      check_has_all(draws, call)
+    }
     theta <- fit_unconstrained(draws)
     n_chain <- posterior::nchains(draws$draws)
     weights <- draws$weights
@@ -350,14 +358,30 @@ diagnostic_points <- function(draws, arg = "draws", call = caller_env()) {
 fit_unconstrained <- function(fit) {
   if (is.null(fit$unconstrained)) {
     theta <- draws_matrix(fit)
-    colnames(theta) <- fit$coordinates
+    colnames(theta) <- recorded(fit$coordinates, fit$control)
     return(theta)
   }
+  coordinates <- recorded(fit$coordinates, fit$control)
   matrix(
     fit$unconstrained,
-    ncol = length(fit$coordinates),
-    dimnames = list(NULL, fit$coordinates)
+    ncol = length(coordinates),
+    dimnames = list(NULL, coordinates)
   )
+}
+
+# For what needs whole states.
+check_has_all <- function(fit, call) {
+  if (!is.null(fit$control$record)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "The fit kept draws of {format_count(length(fit$control$record))} of its
+         {count_noun(length(fit$coordinates), 'parameter')}: all are needed here.",
+        i = "Run again and keep all."
+      ),
+      call = call
+    )
+  }
 }
 
 # list(values, label): gradients of the log posterior at the points, one in each
@@ -423,7 +447,7 @@ kept_gradients <- function(fit, otherwise, call) {
       call = call
     )
   }
-  matrix(fit$gradients, ncol = length(fit$coordinates))
+  matrix(fit$gradients, ncol = length(recorded(fit$coordinates, fit$control)))
 }
 
 # The draws are in the parameters that the model is sampled in.

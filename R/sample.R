@@ -36,6 +36,8 @@
 #' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at each
 #'   draw as well, for later post-processing; or `"none"`: only running means and
 #'   standard deviations, with `c("none", "covariance")` the covariance too.
+#' @param variables (strings or `NULL`) Names of the variables whose draws (and
+#'   gradients) are kept, where there are too many to keep all. `NULL`: all.
 #' @param monitor (list or `NULL`) What to watch while the chains run, see
 #'   [monitors].
 #' @param refresh (number) 0 is silent; otherwise a progress bar appears on what
@@ -130,6 +132,7 @@ sg_sample <- function(
   init = NULL,
   lambda = NULL,
   keep = "draws",
+  variables = NULL,
   monitor = NULL,
   refresh = getOption("tallbayes.refresh", 1)
 ) {
@@ -150,8 +153,7 @@ run_arguments <- function(call, f = sample_model, except = NULL) {
 }
 
 # sg_sample() for callers whose users typed something else (`call` is theirs).
-# in_place: the model is ours, its rows may be rewritten. record: the numbers of
-# the variables whose draws are kept, NULL: all.
+# in_place: the model is ours, its rows may be rewritten.
 sample_model <- function(
   model,
   kernel,
@@ -169,7 +171,7 @@ sample_model <- function(
   refresh,
   monitor = NULL,
   in_place = FALSE,
-  record = NULL,
+  variables = NULL,
   call = caller_env()
 ) {
   started <- proc.time()[["elapsed"]]
@@ -185,7 +187,7 @@ sample_model <- function(
     call
   )
   check_members(kernel, gradient, subsample, schedule, call)
-  control["record"] <- list(record)
+  control["record"] <- list(check_recorded(variables, model, control$keep, call))
   control["monitor"] <- list(check_monitor(monitor, model, call))
   init <- check_init(init, model, control$chains, call)
   check_kernel_bounds(kernel, model, call)
@@ -287,6 +289,44 @@ check_keep <- function(keep, call) {
     )
   }
   if ("none" %in% keep) keep else union("draws", setdiff(keep, "covariance"))
+}
+
+# The numbers of the variables whose draws are kept; NULL: all.
+check_recorded <- function(variables, model, keep, call) {
+  if (is.null(variables)) {
+    return(NULL)
+  }
+  if (!is.character(variables) || length(variables) == 0 || anyNA(variables)) {
+    abort_expected(
+      variables,
+      "names of variables or NULL",
+      arg = "variables",
+      call = call
+    )
+  }
+  if ("none" %in% keep) {
+    abort_input(
+      "{.arg variables} must be {.code NULL} where {.arg keep} is {.val none}: there
+       are no draws.",
+      argument = "variables",
+      value = variables,
+      call = call
+    )
+  }
+  if (length(model$variables) != length(model$coordinates)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {model$label}()} has other variables than parameters: draws of some
+         of them cannot be kept alone.",
+        i = "Leave {.arg variables} out."
+      ),
+      argument = "variables",
+      call = call
+    )
+  }
+  check_known(variables, model$variables, "variable", arg = "variables", call = call)
+  sort(match(unique(variables), model$variables))
 }
 
 check_members <- function(kernel, gradient, subsample, schedule, call) {

@@ -30,6 +30,10 @@
 #' \eqn{-\frac12}{-1/2}.) For a normal posterior and exact gradients order 1
 #' leaves means without any error, and order 2 variances.
 #'
+#' With very many parameters no run has draws enough for all their gradients, nor
+#' memory. What depends on few of them is served by theirs: keep draws and gradients
+#' of these alone, with `variables` of [sg_sample()].
+#'
 #' Below 10 draws for each column the covariance of the columns, scaled to unit
 #' variance, is shrunk towards the identity by the formula of Ledoit & Wolf
 #' (2004), and a message says so.
@@ -87,7 +91,7 @@ zero_variance <- function(
   check_spec(fit, "tall_fit", "sg_sample()")
   order <- check_order(order)
   gradient <- check_choice(gradient, c("kept", "full"))
-  points <- diagnostic_points(fit, arg = "fit")
+  points <- diagnostic_points(fit, arg = "fit", needs_all = gradient == "full")
   values <- function_values(f, draws_matrix(fit), call)
   slope <- if (gradient == "kept") {
     kept_gradients(fit, "`gradient = \"full\"`", call)

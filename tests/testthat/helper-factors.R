@@ -1,5 +1,14 @@
 # Factorisations by their formulas, in plain R.
 
+triplets <- function(n = 40, n_user = 6, n_item = 5, seed = 2) {
+  withr::local_seed(seed)
+  data.frame(
+    user = c(n_user, sample(n_user, n - 1, TRUE)),
+    item = c(n_item, sample(n_item, n - 1, TRUE)),
+    rating = sample(1:5, n, TRUE)
+  )
+}
+
 # theta as lists: user, item (rows x width), mu (width x 2 or NULL), log_lambda
 # (width x 2).
 split_factors <- function(theta, n_user, n_item, rank, has_bias) {

@@ -1,12 +1,3 @@
-triplets <- function(n = 40, n_user = 6, n_item = 5, seed = 2) {
-  withr::local_seed(seed)
-  data.frame(
-    user = c(n_user, sample(n_user, n - 1, TRUE)),
-    item = c(n_item, sample(n_item, n - 1, TRUE)),
-    rating = sample(1:5, n, TRUE)
-  )
-}
-
 test_that("parameters are named side by side, rows first", {
   d <- data.frame(user = c("b", "a"), item = c(1, 2), rating = 1:2)
   bpmf <- model_bpmf(d$user, d$item, d$rating, rank = 2)

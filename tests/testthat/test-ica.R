@@ -95,6 +95,19 @@ test_that("competing components go to the largest, one place each", {
   expect_identical(match_components(cosine), c(-2, 1, 3))
 })
 
+test_that("components are matched by direction, not by length", {
+  withr::local_seed(8)
+  reference <- diag(3) + matrix(runif(9, -0.2, 0.2), 3)
+  # a long row that leans towards the place of a short one
+  turned <- rbind(
+    5 * (reference[2, ] + 0.5 * reference[3, ]),
+    0.1 * (reference[3, ] + 0.1 * reference[1, ]),
+    -2 * reference[1, ]
+  )
+  order <- component_order(array(turned, c(1, 3, 3)), solve(reference))
+  expect_identical(drop(order), c(-3, 1, 2))
+})
+
 test_that("resumed draws are aligned, too", {
   data <- ica_data()
   fit <- quick_ica(data)
@@ -119,15 +132,71 @@ test_that("fastICA begins the search", {
   )
 })
 
+test_that("seed alone makes a fit reproducible, the search included", {
+  skip_if_not_installed("fastICA")
+  data <- ica_data(400)
+  run <- function(seed = NULL) {
+    tall_ica(data$x, iter = 20, chains = 1, seed = seed, refresh = 0)$draws
+  }
+  first <- run(7)
+  withr::with_seed(1, expect_identical(run(7), first))
+  before <- withr::with_seed(2, run())
+  expect_identical(withr::with_seed(2, run()), before)
+})
+
+test_that("one column is its own component", {
+  x <- ica_data()$x[, 1, drop = FALSE]
+  fit <- tall_ica(x, iter = 100, chains = 1, seed = 1, refresh = 0)
+  expect_identical(fit$aligned, 0L)
+  s <- sources(fit, x)$mean
+  expect_gt(abs(cor(s, x)), 0.999)
+})
+
+test_that("arguments are checked before the search for the mode", {
+  x <- ica_data()$x
+  # the search would stop where it begins
+  nowhere <- matrix(1, 3, 3)
+  expect_error(tall_ica(x, init = nowhere), "singular")
+  for (wrong in list(
+    list(iter = 0),
+    list(thin = 1e6),
+    list(seed = "a"),
+    list(kernel = 1),
+    list(gradient = 1),
+    list(subsample = 1),
+    list(refresh = -1),
+    list(keep = "drows"),
+    list(schedule = 1),
+    list(monitor = 1),
+    list(prior_sd = 0)
+  )) {
+    expect_error(
+      rlang::inject(tall_ica(x, init = nowhere, !!!wrong)),
+      paste0("`", names(wrong), "`"),
+      class = "tall_error_input"
+    )
+  }
+  expect_error(
+    tall_ica(x, init = nowhere, lambda = 3),
+    class = "tall_error_unsupported"
+  )
+  expect_error(
+    tall_ica(x, init = nowhere, variables = "W[1,1]"),
+    class = "tall_error_input"
+  )
+})
+
 test_that("what cannot be unmixed is refused in words", {
   x <- ica_data()$x
   expect_snapshot(error = TRUE, {
     model_ica(x[1:2, ])
     model_ica(cbind(x, 1))
+    model_ica(cbind(x, x[, 1] - 2 * x[, 3]))
     model_ica(x, prior_sd = 0)
     tall_ica(x, init = matrix(1, 3, 3))
     tall_ica(x, init = "pca")
     tall_ica(cbind(x, NA))
+    tall_ica(x, itr = 10)
   })
   fit <- quick_ica(ica_data(), iter = 10, chains = 1)
   expect_error(sources(fit), "`newdata` must be given")

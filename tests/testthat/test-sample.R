@@ -148,6 +148,49 @@ test_that("whitened gradients come back in the parameters", {
   expect_equal(matrix(fit$gradients, ncol = 3), t(expected), tolerance = 1e-6)
 })
 
+test_that("variables keeps draws and gradients of some variables of the same run", {
+  d <- triplets()
+  model <- model_pmf(d$user, d$item, d$rating, 2)
+  run <- function(variables = NULL, iter = 20) {
+    sg_sample(
+      model,
+      kernel_sgbd(0.05),
+      iter = iter,
+      warmup = 10,
+      chains = 2,
+      seed = 1,
+      keep = c("draws", "gradients"),
+      variables = variables,
+      refresh = 0
+    )
+  }
+  all <- run()
+  some <- c("user[2,1]", "item_bias[3]", "lambda_user[1]")
+  fit <- run(rev(some))
+  expect_identical(posterior::variables(fit$draws), some)
+  expect_identical(
+    unname(plain_draws(fit)),
+    unname(plain_draws(all)[, , some, drop = FALSE])
+  )
+  kept <- c("user[2,1]", "item_bias[3]", "log_lambda_user[1]")
+  expect_identical(fit$gradients, all$gradients[, , kept, drop = FALSE])
+  expect_identical(fit$unconstrained, all$unconstrained[, , kept, drop = FALSE])
+  expect_identical(sg_resume(run(some, 15), 5, refresh = 0)$draws, fit$draws)
+  expect_identical(coef(fit), coef(all)[some])
+  # what needs whole states says so
+  expect_snapshot(error = TRUE, ksd(fit))
+  expect_error(
+    zero_variance(fit, gradient = "full"),
+    class = "tall_error_unsupported"
+  )
+  expect_snapshot(error = TRUE, run("user[1,3]"))
+  expect_snapshot(error = TRUE, run(1:3))
+  expect_snapshot(
+    error = TRUE,
+    sg_sample(model, kernel_sgbd(0.05), variables = some, keep = "none")
+  )
+})
+
 test_that("keep = \"none\" keeps means and standard deviations", {
   model <- example_model()
   all <- quick_fit(model)

@@ -218,6 +218,32 @@ test_that("ZVCV agrees on the parameters as they were sampled", {
   }
 })
 
+test_that("gradients of some parameters serve what depends on them", {
+  # the first of two correlated variables, by its own gradient
+  target <- correlated_target()
+  n <- 400
+  withr::local_seed(4)
+  z <- matrix(rnorm(n * 2), n) %*% chol(target$covariance)
+  fit <- fake_fit(
+    sweep(z, 2, target$mean, "+"),
+    -z %*% target$precision,
+    target$model
+  )
+  part <- fit
+  part$variables <- fit$variables[1]
+  part$control$record <- 1L
+  part$draws <- fit$draws[, , 1]
+  part$gradients <- fit$gradients[, , 1, drop = FALSE]
+  out <- zero_variance(part)
+  draws <- as.numeric(part$draws)
+  slope <- -as.numeric(part$gradients) / 2
+  expected <- mean(draws) - cov(draws, slope) / var(slope) * mean(slope)
+  expect_close(attr(out, "estimates"), expected)
+  ratio <- 1 - cor(draws, slope)^2
+  expect_close(attr(out, "variance_ratio"), ratio)
+  expect_identical(posterior::variables(out), fit$variables[1])
+})
+
 test_that("bad input is named", {
   model <- target_normal(c(1, 2))
   fit <- sg_sample(model, kernel_sgld(0.1), iter = 20, chains = 1, seed = 1, refresh = 0)
