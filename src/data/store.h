@@ -80,6 +80,13 @@ struct tb_store {
   size_t n_byte;   /* allocated */
 };
 
+/* A store that was never created has no type, and nothing to free. */
+static inline void tb_store_destroy(struct tb_store* p_store) {
+  if (p_store->type != NULL) {
+    p_store->type->destroy(p_store);
+  }
+}
+
 /* Zero-filled dense store. Rows are padded to 64 bytes where that costs at
  * most 3 % of memory. */
 enum tb_status tb_store_dense_create(struct tb_store* p_store,

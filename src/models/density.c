@@ -58,8 +58,15 @@ typedef double (*density_terms)(const struct density* p,
                                 bool wants_log,
                                 double* v_gradient);
 
+/* What product_terms() goes through. */
+typedef double (*density_at)(const struct density* p,
+                             size_t j,
+                             double z,
+                             double* p_slope);
+
 struct density {
   density_terms terms;
+  density_at at;
   enum density_noise noise;
   double log_constant;
   double* v_location;
@@ -109,43 +116,50 @@ static double normal_hazard(double x, double* p_log) {
   return fraction;
 }
 
-static double skew_normal_terms(const struct density* p,
-                                size_t n_dim,
-                                const double* v_theta,
-                                bool wants_log,
-                                double* v_gradient) {
-  (void) wants_log;
-  double sum = 0;
-  for (size_t j = 0; j < n_dim; ++j) {
-    const double z = (v_theta[j] - p->v_location[j]) * p->v_inverse[j];
-    const double a = p->v_shape[j];
-    double log_tail;
-    const double hazard = normal_hazard(a * z, &log_tail);
-    v_gradient[j] = (a * hazard - z) * p->v_inverse[j];
-    sum += log_tail - 0.5 * z * z;
-  }
-  return sum;
+/* Coordinate by coordinate: log density at z, and its slope there. */
+
+static double skew_normal_at(const struct density* p,
+                             size_t j,
+                             double z,
+                             double* p_slope) {
+  const double a = p->v_shape[j];
+  double log_tail;
+  *p_slope = a * normal_hazard(a * z, &log_tail) - z;
+  return log_tail - 0.5 * z * z;
 }
 
-static double student_terms(const struct density* p,
-                            size_t n_dim,
-                            const double* v_theta,
-                            bool wants_log,
-                            double* v_gradient) {
-  (void) wants_log;
-  double sum = 0;
-  for (size_t j = 0; j < n_dim; ++j) {
-    const double z = (v_theta[j] - p->v_location[j]) * p->v_inverse[j];
-    const double a = p->v_shape[j];
-    v_gradient[j] = -(a + 1) * z / (a + z * z) * p->v_inverse[j];
-    sum -= 0.5 * (a + 1) * log1p(z * z / a);
-  }
-  return sum;
+static double student_at(const struct density* p,
+                         size_t j,
+                         double z,
+                         double* p_slope) {
+  const double a = p->v_shape[j];
+  *p_slope = -(a + 1) * z / (a + z * z);
+  return -0.5 * (a + 1) * log1p(z * z / a);
 }
 
 /* The largest component is taken out first: far from all of them the others
  * underflow, and it alone decides. */
-static double mixture_terms(const struct density* p,
+static double mixture_at(const struct density* p,
+                         size_t j,
+                         double z,
+                         double* p_slope) {
+  double most = -INFINITY, total = 0, slope = 0;
+  (void) j;
+  for (size_t k = 0; k < p->n_component; ++k) {
+    const double u = (z - p->v_mean[k]) * p->v_root[k];
+    most = fmax(most, p->v_weight[k] - 0.5 * u * u);
+  }
+  for (size_t k = 0; k < p->n_component; ++k) {
+    const double u = (z - p->v_mean[k]) * p->v_root[k];
+    const double share = exp(p->v_weight[k] - 0.5 * u * u - most);
+    total += share;
+    slope -= share * u * p->v_root[k];
+  }
+  *p_slope = slope / total;
+  return most + log(total);
+}
+
+static double product_terms(const struct density* p,
                             size_t n_dim,
                             const double* v_theta,
                             bool wants_log,
@@ -154,19 +168,9 @@ static double mixture_terms(const struct density* p,
   double sum = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const double z = (v_theta[j] - p->v_location[j]) * p->v_inverse[j];
-    double most = -INFINITY, total = 0, slope = 0;
-    for (size_t k = 0; k < p->n_component; ++k) {
-      const double u = (z - p->v_mean[k]) * p->v_root[k];
-      most = fmax(most, p->v_weight[k] - 0.5 * u * u);
-    }
-    for (size_t k = 0; k < p->n_component; ++k) {
-      const double u = (z - p->v_mean[k]) * p->v_root[k];
-      const double share = exp(p->v_weight[k] - 0.5 * u * u - most);
-      total += share;
-      slope -= share * u * p->v_root[k];
-    }
-    v_gradient[j] = slope / total * p->v_inverse[j];
-    sum += most + log(total);
+    double slope;
+    sum += p->at(p, j, z, &slope);
+    v_gradient[j] = slope * p->v_inverse[j];
   }
   return sum;
 }
@@ -310,12 +314,12 @@ static double log_constant(const struct density* p, size_t n_dim) {
   for (size_t j = 0; j < n_dim; ++j) {
     const double a = p->v_shape[j];
     sum += log(p->v_inverse[j]);
-    if (p->terms == student_terms) {
+    if (p->at == student_at) {
       sum += lgamma(0.5 * (a + 1)) - lgamma(0.5 * a) - 0.5 * log(a * PI);
     } else {
       sum -= LOG_SQRT_2PI;
     }
-    if (p->terms == skew_normal_terms) {
+    if (p->at == skew_normal_at) {
       sum += LOG_2;
     }
   }
@@ -350,9 +354,14 @@ static struct density* density_alloc(size_t n_dim, size_t n_component) {
  * "weights", "means", "sds" (n_component each). */
 static enum tb_status density_create(struct tb_model* p_model,
                                      const struct tb_params* p_params) {
-  static const density_terms v_form[] = { normal_terms, skew_normal_terms,
-                                          student_terms, mixture_terms,
-                                          banana_terms };
+  static const struct {
+    density_terms terms;
+    density_at at;
+  } v_form[] = { { normal_terms, NULL },
+                 { product_terms, skew_normal_at },
+                 { product_terms, student_at },
+                 { product_terms, mixture_at },
+                 { banana_terms, NULL } };
   const size_t n_form = sizeof(v_form) / sizeof(v_form[0]);
   static const char* const v_name[n_vector] = { "location", "scale", "shape",
                                                 "noise_scale" };
@@ -367,8 +376,9 @@ static enum tb_status density_create(struct tb_model* p_model,
       !all_positive(v_vector[1]->v_value, n_dim)) {
     return TB_STATUS_argument;
   }
-  const density_terms terms = v_form[(size_t) form];
-  const bool is_mixture = terms == mixture_terms;
+  const density_terms terms = v_form[(size_t) form].terms;
+  const density_at at = v_form[(size_t) form].at;
+  const bool is_mixture = at == mixture_at;
   const size_t n_component =
     is_mixture ? find_equals(p_params, v_part, n_part, v_parts) : 0;
   if ((terms == banana_terms && n_dim % 2 != 0) ||
@@ -387,6 +397,7 @@ static enum tb_status density_create(struct tb_model* p_model,
   p_model->n_natural = n_dim;
   p_model->p_frame = NULL;
   p->terms = terms;
+  p->at = at;
   p->noise = (enum density_noise) noise;
 
   uint64_t hash = tb_hash_doubles((uint64_t) form, &noise, 1);

@@ -491,33 +491,6 @@ static enum tb_status factors_gibbs(const struct tb_model* p_model,
 
 /* --------------------------------------------------------------------- rest */
 
-/* norms of the gradients; no Hessian, no global Lipschitz constants */
-static enum tb_status factors_weights(const struct tb_model* p_model,
-                                      enum tb_weight_type type,
-                                      const double* v_theta,
-                                      const double* v_chol,
-                                      double* v_out,
-                                      int n_threads) {
-  (void) v_chol;
-  (void) n_threads;
-  if (type != TB_WEIGHT_gradient) {
-    return TB_STATUS_unsupported;
-  }
-  const struct tb_workspace work = {
-    .p_scratch = malloc(factors_workspace_size(p_model, 0))
-  };
-  if (work.p_scratch == NULL) {
-    return TB_STATUS_memory;
-  }
-  const struct tb_batch all = { .n_batch = p_model->n_data, .weight = 1 };
-  factors_square_norms(p_model, &work, v_theta, &all, NULL, v_out, NULL);
-  for (size_t i = 0; i < p_model->n_data; ++i) {
-    v_out[i] = sqrt(v_out[i]);
-  }
-  free(work.p_scratch);
-  return TB_STATUS_ok;
-}
-
 static double factors_lipschitz_prior(const struct tb_model* p_model) {
   (void) p_model;
   return NAN; /* log lambda is sampled */
@@ -667,7 +640,7 @@ static enum tb_status pmf_create(struct tb_model* p_model,
     .gradient = factors_gradient, .workspace_size = factors_workspace_size,   \
     .log_lik = factors_log_lik, .square_norms = factors_square_norms,         \
     .add_scalar = factors_add_scalar, .gibbs = factors_gibbs,                 \
-    .weights = factors_weights, .lipschitz_prior = factors_lipschitz_prior,   \
+    .lipschitz_prior = factors_lipschitz_prior,                               \
     .constrain = factors_constrain, .memory = factors_memory                  \
   }
 

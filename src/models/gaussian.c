@@ -337,9 +337,7 @@ static void gaussian_destroy(struct tb_model* p_model) {
   if (p == NULL) {
     return;
   }
-  if (p->store.type != NULL) {
-    p->store.type->destroy(&p->store);
-  }
+  tb_store_destroy(&p->store);
   tb_big_free(p->v_square, p_model->n_data * sizeof(double));
   free(p->v_precision);
   free(p);

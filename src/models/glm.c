@@ -1088,9 +1088,7 @@ static void glm_destroy(struct tb_model* p_model) {
   if (p_glm == NULL) {
     return;
   }
-  if (p_glm->store.type != NULL) {
-    p_glm->store.type->destroy(&p_glm->store);
-  }
+  tb_store_destroy(&p_glm->store);
   tb_big_free(p_glm->v_obs,
               p_model->n_data * p_glm->n_obs_col * sizeof(double));
   tb_prior_destroy(&p_glm->prior);

@@ -160,6 +160,23 @@ static void subtract_reference(const struct ica* p,
   }
 }
 
+/* The rows of the batch from `first` on into v_x and their responses, less those
+ * at a reference, into v_r; how many. */
+static size_t respond(const struct ica* p,
+                      const double* v_theta,
+                      const struct tb_batch* p_batch,
+                      const struct tb_reference* p_reference,
+                      size_t first,
+                      const struct scratch* p_s) {
+  const size_t n = p->n_source, n_row = gather(p, p_batch, first, p_s->v_x);
+  tb_gemm('N', n, n_row, n, v_theta, n, p_s->v_x, n, p_s->v_r, n);
+  responses(n * n_row, p_s->v_r);
+  if (p_reference != NULL) {
+    subtract_reference(p, p_batch, p_reference, first, n_row, p_s);
+  }
+  return n_row;
+}
+
 /* v_sum (n x n) += sum_k u_k x_k^T; v_square (n x n) += sum_k (u_k x_k^T)^2 */
 static void add_products(size_t n,
                          size_t n_row,
@@ -244,12 +261,7 @@ static enum tb_status ica_square_norms(const struct tb_model* p_model,
   const size_t n = p->n_source;
   const struct scratch s = scratch_at(p_work->p_scratch, n);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const size_t n_row = gather(p, p_batch, b, s.v_x);
-    tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
-    responses(n * n_row, s.v_r);
-    if (p_reference != NULL) {
-      subtract_reference(p, p_batch, p_reference, b, n_row, &s);
-    }
+    const size_t n_row = respond(p, v_theta, p_batch, p_reference, b, &s);
     for (size_t k = 0; k < n_row; ++k) {
       double r2 = 0, x2 = 0;
       for (size_t j = 0; j < n; ++j) {
@@ -323,9 +335,7 @@ static enum tb_status ica_curvature(const struct tb_model* p_model,
                                 .p_log_lik = p_log_posterior };
   ica_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const size_t n_row = gather(p, p_batch, b, s.v_x);
-    tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
-    responses(n * n_row, s.v_r);
+    const size_t n_row = respond(p, v_theta, p_batch, NULL, b, &s);
     for (size_t k = 0; k < n; ++k) {
       for (size_t i = 0; i < n_row; ++i) {
         const double r = s.v_r[i * n + k];
@@ -358,9 +368,7 @@ static void ica_destroy(struct tb_model* p_model) {
   if (p == NULL) {
     return;
   }
-  if (p->store.type != NULL) {
-    p->store.type->destroy(&p->store);
-  }
+  tb_store_destroy(&p->store);
   free(p);
   p_model->p_self = NULL;
 }

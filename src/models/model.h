@@ -146,7 +146,8 @@ struct tb_model_type {
   /* Unnormalised subsampling weights of every row into v_out (n_data).
    * v_chol: lower Cholesky factor (column-major) of -Hessian, the inverse of
    * Sigma; NULL where the type does not need it. NULL slot: models/rows.h goes
-   * row by row. */
+   * row by row, by the norms of gradients and, where there is a curvature, by
+   * Hessians. */
   enum tb_status (*weights)(const struct tb_model* p_model,
                             enum tb_weight_type type,
                             const double* v_theta,

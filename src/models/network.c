@@ -407,34 +407,6 @@ static enum tb_status network_prior(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* norms of the gradients; a network has no Hessian worth its price, and no
- * global Lipschitz constants */
-static enum tb_status network_weights(const struct tb_model* p_model,
-                                      enum tb_weight_type type,
-                                      const double* v_theta,
-                                      const double* v_chol,
-                                      double* v_out,
-                                      int n_threads) {
-  (void) v_chol;
-  (void) n_threads;
-  if (type != TB_WEIGHT_gradient) {
-    return TB_STATUS_unsupported;
-  }
-  const struct tb_workspace work = {
-    .p_scratch = malloc(network_workspace_size(p_model, 0))
-  };
-  if (work.p_scratch == NULL) {
-    return TB_STATUS_memory;
-  }
-  const struct tb_batch all = { .n_batch = p_model->n_data, .weight = 1 };
-  network_square_norms(p_model, &work, v_theta, &all, NULL, v_out, NULL);
-  for (size_t i = 0; i < p_model->n_data; ++i) {
-    v_out[i] = sqrt(v_out[i]);
-  }
-  free(work.p_scratch);
-  return TB_STATUS_ok;
-}
-
 static bool network_is_outside(const struct tb_model* p_model,
                                const struct tb_workspace* p_work,
                                const double* v_theta) {
@@ -472,9 +444,7 @@ static void network_destroy(struct tb_model* p_model) {
   if (p == NULL) {
     return;
   }
-  if (p->store.type != NULL) {
-    p->store.type->destroy(&p->store);
-  }
+  tb_store_destroy(&p->store);
   tb_big_free(p->v_y, p_model->n_data * sizeof(double));
   tb_prior_destroy(&p->prior);
   free(p);
@@ -593,7 +563,6 @@ const struct tb_model_type tb_model_network = {
   .workspace_size = network_workspace_size,
   .log_lik = network_log_lik,
   .square_norms = network_square_norms,
-  .weights = network_weights,
   .is_outside = network_is_outside,
   .lipschitz_prior = network_lipschitz_prior,
   .constrain = network_constrain,
