@@ -145,11 +145,14 @@ predict_draw <- function(theta, batch, fun, call) {
 }
 
 # Draws on the natural scale as a user's functions take them: a list of one for each.
-natural_draws <- function(fit, draws) {
+natural_draws <- function(fit, draws, call = caller_env()) {
   all <- draws_matrix(fit)
   rows <- choose_rows(fit, draws, resample = TRUE)$rows
   init <- fit$model$init
   is_custom <- inherits(fit$model, "tall_model_custom")
+  if (is_custom) {
+    check_has_all(fit, call)
+  }
   part <- if (is_custom) factor(rep(seq_along(init), lengths(init)))
   lapply(if (is.null(rows)) seq_len(nrow(all)) else rows, function(k) {
     if (!is_custom) {
@@ -229,7 +232,7 @@ log_lik.tall_fit <- function(
   if (!pointwise) {
     check_matrix_size(object, model$n_data, draws, newdata)
   }
-  theta <- fit_unconstrained(object)
+  theta <- fit_unconstrained(object, call = call)
   rows <- choose_rows(object, draws, resample = TRUE)$rows
   if (!is.null(rows)) {
     theta <- theta[rows, , drop = FALSE]

@@ -317,10 +317,7 @@ diagnostic_points <- function(
   check_given(draws, arg = arg, call = call)
   if (inherits(draws, "tall_fit")) {
     check_has_draws(draws, call)
-    if (needs_all) {
-      check_has_all(draws, call)
-    }
-    theta <- fit_unconstrained(draws)
+    theta <- fit_unconstrained(draws, needs_all, call)
     n_chain <- posterior::nchains(draws$draws)
     weights <- draws$weights
     fit <- draws
@@ -355,7 +352,10 @@ diagnostic_points <- function(
 }
 
 # Draws x coordinates of a fit, as they were sampled.
-fit_unconstrained <- function(fit) {
+fit_unconstrained <- function(fit, needs_all = TRUE, call = caller_env()) {
+  if (needs_all) {
+    check_has_all(fit, call)
+  }
   if (is.null(fit$unconstrained)) {
     theta <- draws_matrix(fit)
     colnames(theta) <- recorded(fit$coordinates, fit$control)

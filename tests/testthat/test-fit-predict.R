@@ -142,6 +142,32 @@ test_that("predictions work for other models, and for fits from a file", {
   expect_error(rstantools::log_lik(again), class = "tall_error_stale")
 })
 
+test_that("a model written in R predicts from whole draws only", {
+  data <- logistic_data(50)
+  run <- function(model) {
+    sg_sample(
+      model,
+      kernel_sgld(0.005),
+      gradient_simple(),
+      subsample_uniform(20),
+      iter = 20,
+      chains = 1,
+      init = c(0.8, 0),
+      seed = 1,
+      variables = model$variables[[2]],
+      refresh = 0
+    )
+  }
+  new <- list(x = data$x[1:3, ])
+  own <- run(logistic_custom(data$x, data$y))
+  expect_error(predict(own, new, probability), class = "tall_error_unsupported")
+  # another model's function is given what there is
+  built_in <- run(model_glm(data$x, data$y, prior = prior_normal(0, 2)))
+  second <- function(theta, newdata) rep(theta[["x2"]], 3)
+  found <- predict(built_in, new, second, summary = FALSE)
+  expect_identical(found[, 1], unname(draws_matrix(built_in)[, 1]))
+})
+
 test_that("what is wrong with a prediction is said", {
   fits <- both_fits()
   own <- function(...) predict(fits$own, ...)

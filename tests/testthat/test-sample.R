@@ -179,10 +179,12 @@ test_that("variables keeps draws and gradients of some variables of the same run
   expect_identical(coef(fit), coef(all)[some])
   # what needs whole states says so
   expect_snapshot(error = TRUE, ksd(fit))
-  expect_error(
-    zero_variance(fit, gradient = "full"),
-    class = "tall_error_unsupported"
-  )
+  for (whole in list(
+    function(fit) zero_variance(fit, gradient = "full"),
+    fit_unconstrained
+  )) {
+    expect_error(whole(fit), class = "tall_error_unsupported")
+  }
   expect_snapshot(error = TRUE, run("user[1,3]"))
   expect_snapshot(error = TRUE, run(1:3))
   expect_snapshot(
