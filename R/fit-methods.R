@@ -238,8 +238,9 @@ sampler_text <- function(fit) {
   varies <- !is.null(rows) && min(fit$sizes) < max(fit$sizes)
   paste0(
     kernel_text(fit$kernel, fit),
+    metropolis_text(fit),
     ", ",
-    gradient_titles[[fit$gradient$name]],
+    gradient_text(fit$gradient),
     if (!is.null(rows)) {
       paste0(
         ", minibatches of ",

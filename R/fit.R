@@ -103,16 +103,6 @@ recorded <- function(names, control) {
   if (is.null(control$record)) names else names[control$record]
 }
 
-# A recipe's weights are found again when they are needed; N numbers of a user's
-# own are kept, because nothing else has them.
-light_subsample <- function(subsample) {
-  if (inherits(subsample, "tall_subsample_weighted") &&
-    !is.null(attr(subsample, "type"))) {
-    subsample$args$weights <- attr(subsample, "type")
-  }
-  subsample
-}
-
 # Append what a segment made.
 add_segment <- function(fit, segment) {
   reports <- segment$reports

@@ -185,11 +185,32 @@ gradient_is_full <- function(gradient) {
   inherits(gradient, "tall_gradient_full")
 }
 
-# How summaries name them.
-gradient_titles <- c(
-  simple = "plain gradients",
-  cv = "control variates",
-  saga = "SAGA",
-  svrg = "SVRG",
-  full = "full gradients"
-)
+# How summaries name an estimator.
+gradient_text <- function(gradient) {
+  UseMethod("gradient_text")
+}
+
+#' @export
+gradient_text.default <- function(gradient) {
+  paste(gradient$name, "gradients")
+}
+
+#' @export
+gradient_text.tall_gradient_simple <- function(gradient) {
+  "plain gradients"
+}
+
+#' @export
+gradient_text.tall_gradient_cv <- function(gradient) {
+  "control variates"
+}
+
+#' @export
+gradient_text.tall_gradient_saga <- function(gradient) {
+  "SAGA"
+}
+
+#' @export
+gradient_text.tall_gradient_svrg <- function(gradient) {
+  "SVRG"
+}

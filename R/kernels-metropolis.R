@@ -427,19 +427,34 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
 
 # ---- texts -------------------------------------------------------------------
 
-metropolis_titles <- c(
-  mala = "MALA",
-  barker = "Barker",
-  hmc = "HMC",
-  adam_mcmc = "AdamMCMC"
-)
+#' @export
+kernel_text.tall_kernel_mala <- function(kernel, fit) {
+  "MALA"
+}
 
 #' @export
-kernel_text.tall_metropolis <- function(kernel, fit) {
+kernel_text.tall_kernel_barker <- function(kernel, fit) {
+  "Barker"
+}
+
+#' @export
+kernel_text.tall_kernel_hmc <- function(kernel, fit) {
+  "HMC"
+}
+
+#' @export
+kernel_text.tall_kernel_adam_mcmc <- function(kernel, fit) {
+  "AdamMCMC"
+}
+
+# What follows the name of a kernel with a Metropolis step.
+metropolis_text <- function(fit) {
+  if (!kernel_is_metropolis(fit$kernel)) {
+    return("")
+  }
   acceptance <- mean(fit$chains$acceptance, na.rm = TRUE)
   paste0(
-    metropolis_titles[[kernel$name]],
-    if (kernel_is_exact(kernel)) " (exact)" else " (approximate)",
+    if (kernel_is_exact(fit$kernel)) " (exact)" else " (approximate)",
     ", acceptance ",
     format(acceptance, digits = 2)
   )

@@ -322,9 +322,14 @@ kernel_tolerance.tall_kernel_sgbd <- function(kernel, fit) {
   )
 }
 
-# One line for summaries.
+# How summaries name a kernel.
 kernel_text <- function(kernel, fit) {
   UseMethod("kernel_text")
+}
+
+#' @export
+kernel_text.default <- function(kernel, fit) {
+  kernel$name
 }
 
 #' @export

@@ -1006,7 +1006,7 @@ next_slice <- function(n_step, elapsed, target = 0.15) {
 
 # Say what went wrong in a segment whose draws are kept.
 warn_segment <- function(fit, segment, call) {
-  warn_sizes(fit, segment, call)
+  warn_sizes(fit$subsample, segment$buffers$size, fit$n_data, call)
   warn_monitor(segment$monitor$problems, call)
   status <- vapply(segment$reports, function(r) r$status, 0)
   failed <- which(status != 0)

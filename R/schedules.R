@@ -102,17 +102,15 @@ count_exploring <- function(schedule) {
   round(schedule$args$exploration * schedule$args$length)
 }
 
-# Of n steps after `from`, those whose draws count.
+# Of n steps after `from`, those whose draws count: all but the ones that explore,
+# as the table in src/schedules/ says.
 count_collected <- function(schedule, from, n) {
-  if (!inherits(schedule, "tall_schedule_cyclical")) {
-    return(n)
-  }
-  length <- schedule$args$length
-  n_explore <- count_exploring(schedule)
-  explored <- function(t) {
-    t %/% length * n_explore + pmin(t %% length, n_explore)
-  }
-  n - (explored(from + n) - explored(from))
+  .Call(
+    ffi_schedule_collected,
+    compile_spec(schedule, list()),
+    as.double(from),
+    as.double(n)
+  )
 }
 
 # Something must be left to keep.
@@ -127,10 +125,9 @@ check_collected <- function(schedule, control, call) {
       "{.arg iter} must leave a draw to keep: of the
        {count_noun(made, 'iteration')} after warmup, {format_count(n)}
        {cli::qty(n)}{?is/are} outside the exploration of
-       {.fn schedule_cyclical}.",
-      x = "Each cycle of {count_noun(schedule$args$length, 'step')} begins with
-           {format_count(count_exploring(schedule))} that explore.",
-      i = "Make {.arg iter} larger, or {.arg length} of the schedule smaller."
+       {.fn schedule_{schedule$name}}.",
+      x = exploring_text(schedule),
+      i = "Make {.arg iter} larger, or let the schedule explore less."
     ),
     argument = "iter",
     expected = control$thin,
@@ -139,9 +136,46 @@ check_collected <- function(schedule, control, call) {
   )
 }
 
-# Averages of a decaying schedule are weighted by the step size.
+# When a schedule explores, where it can be said in a sentence.
+exploring_text <- function(schedule) {
+  UseMethod("exploring_text")
+}
+
+#' @export
+exploring_text.default <- function(schedule) {
+  NULL
+}
+
+#' @export
+exploring_text.tall_schedule_cyclical <- function(schedule) {
+  paste0(
+    "Each cycle of ",
+    count_noun(schedule$args$length, "step"),
+    " begins with ",
+    format_count(count_exploring(schedule)),
+    " that explore."
+  )
+}
+
+# Are averages weighted by the step size? Where that changes they are, unless the
+# schedule says otherwise.
 schedule_is_weighted <- function(schedule) {
-  inherits(schedule, "tall_schedule_decay")
+  UseMethod("schedule_is_weighted")
+}
+
+#' @export
+schedule_is_weighted.default <- function(schedule) {
+  TRUE
+}
+
+#' @export
+schedule_is_weighted.tall_schedule_constant <- function(schedule) {
+  FALSE
+}
+
+#' @export
+schedule_is_weighted.tall_schedule_cyclical <- function(schedule) {
+  FALSE
 }
 
 schedule_is_constant <- function(schedule) {

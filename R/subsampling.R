@@ -284,13 +284,43 @@ subsample_info <- function(subsample) {
 
 # The most rows a minibatch can have.
 subsample_largest <- function(spec, n_data) {
-  if (inherits(spec, "tall_subsample_adaptive")) {
-    return(adaptive_range(spec, n_data)[[2]])
+  UseMethod("subsample_largest")
+}
+
+#' @export
+subsample_largest.default <- function(spec, n_data) {
+  size <- spec$args$size
+  if (is.null(size)) n_data else batch_rows(size, n_data)
+}
+
+#' @export
+subsample_largest.tall_subsample_adaptive <- function(spec, n_data) {
+  adaptive_range(spec, n_data)[[2]]
+}
+
+#' @export
+subsample_largest.tall_subsample_fixed <- function(spec, n_data) {
+  length(spec$args$index)
+}
+
+# A scheme as fits keep it: without N numbers that can be found again.
+light_subsample <- function(subsample) {
+  UseMethod("light_subsample")
+}
+
+#' @export
+light_subsample.default <- function(subsample) {
+  subsample
+}
+
+# A recipe's weights are found again when they are needed; those of a user are
+# kept, because nothing else has them.
+#' @export
+light_subsample.tall_subsample_weighted <- function(subsample) {
+  if (!is.null(attr(subsample, "type"))) {
+    subsample$args$weights <- attr(subsample, "type")
   }
-  if (inherits(spec, "tall_subsample_fixed")) {
-    return(length(spec$args$index))
-  }
-  batch_rows(spec$args$size, n_data)
+  subsample
 }
 
 # p_i of a scheme with weights; NULL: uniform.
@@ -316,14 +346,21 @@ lipschitz_sum <- function(constants, probability) {
   }
 }
 
-# Say so when the size of adaptive minibatches does not adapt.
-warn_sizes <- function(fit, segment, call) {
-  if (!inherits(fit$subsample, "tall_subsample_adaptive")) {
-    return(invisible())
-  }
-  sizes <- segment$buffers$size
+# What the sizes of a segment's minibatches say.
+warn_sizes <- function(subsample, sizes, n_data, call) {
+  UseMethod("warn_sizes")
+}
+
+#' @export
+warn_sizes.default <- function(subsample, sizes, n_data, call) {
+  invisible()
+}
+
+# Adaptive ones that do not adapt.
+#' @export
+warn_sizes.tall_subsample_adaptive <- function(subsample, sizes, n_data, call) {
   sizes <- sizes[!is.na(sizes)]
-  most <- adaptive_range(fit$subsample, fit$n_data)[[2]]
+  most <- subsample_largest(subsample, n_data)
   share <- mean(sizes >= most)
   if (length(sizes) == 0 || share < 0.9) {
     return(invisible())
@@ -335,7 +372,7 @@ warn_sizes <- function(fit, segment, call) {
       "{shown} of the adaptive minibatches have the most rows they may,
        {format_count(most)}.",
       i = "Raise {.arg threshold}, now
-           {format_number(fit$subsample$args$threshold)}, or use
+           {format_number(subsample$args$threshold)}, or use
            {.fn gradient_full}."
     ),
     share = share,

@@ -174,7 +174,8 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
     one.p_self = R_alloc(n_self + 64, 1);
     memset(one.p_self, 0, n_self);
   }
-  if (one.type->init(&one, n, &member.params) != TB_STATUS_ok) {
+  if (one.type->init != NULL &&
+      one.type->init(&one, n, &member.params) != TB_STATUS_ok) {
     ffi_fault("kernel parameters");
   }
   const bool v_flag[] = { one.flags & TB_KERNEL_METROPOLIS,
@@ -196,6 +197,34 @@ SEXP ffi_subsample_info(SEXP name) {
   }
   const bool v_flag[] = { type->flags & TB_SCHEME_STATE_DEPENDENT };
   return named_flags(v_name, v_flag, 1);
+}
+
+/* Of n steps after `from`, those that do not explore (schedules/schedule.h). */
+SEXP ffi_schedule_collected(SEXP schedule, SEXP from, SEXP n) {
+  const struct tb_member member = ffi_member(schedule);
+  const size_t n_from = (size_t) Rf_asReal(from);
+  const size_t n_step = (size_t) Rf_asReal(n);
+  struct tb_schedule one = { .type = tb_schedule_find(member.name) };
+  if (one.type == NULL) {
+    ffi_fault(member.name);
+  }
+  if (one.type->explores == NULL) {
+    return Rf_ScalarReal((double) n_step);
+  }
+  if (one.type->self_size != NULL) {
+    const size_t n_self = one.type->self_size(&member.params);
+    one.p_self = R_alloc(n_self + 64, 1);
+    memset(one.p_self, 0, n_self);
+  }
+  if (one.type->init != NULL &&
+      one.type->init(&one, &member.params) != TB_STATUS_ok) {
+    ffi_fault("schedule parameters");
+  }
+  size_t n_collected = 0;
+  for (size_t t = n_from; t < n_from + n_step; ++t) {
+    n_collected += !one.type->explores(&one, t);
+  }
+  return Rf_ScalarReal((double) n_collected);
 }
 
 /* Names of the members of a registry, a NULL-terminated array of tables. */

@@ -42,6 +42,7 @@ SEXP ffi_run_destroy(SEXP);
 SEXP ffi_run_position(SEXP);
 SEXP ffi_run_progress(SEXP);
 SEXP ffi_run_report(SEXP);
+SEXP ffi_schedule_collected(SEXP, SEXP, SEXP);
 SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_subsample_info(SEXP);
 SEXP ffi_tape_run(SEXP, SEXP, SEXP);
@@ -88,6 +89,7 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_run_position, 1),
   DOOR(ffi_run_progress, 1),
   DOOR(ffi_run_report, 1),
+  DOOR(ffi_schedule_collected, 3),
   DOOR(ffi_subsample_draw, 5),
   DOOR(ffi_subsample_info, 1),
   DOOR(ffi_tape_run, 3),
