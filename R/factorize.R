@@ -734,9 +734,10 @@ print_factorize_header <- function(x) {
 }
 
 kept_text <- function(x) {
-  draws <- if (!is.null(x$draws)) {
+  n_draws <- x$n_draws %||% if (!is.null(x$draws)) posterior::ndraws(x$draws)
+  draws <- if (!is.null(n_draws)) {
     paste0(
-      count_noun(posterior::ndraws(x$draws), "draw"),
+      count_noun(n_draws, "draw"),
       " of ",
       count_noun(length(x$variables), "parameter")
     )
@@ -799,9 +800,11 @@ summary.tall_factorize <- function(object, ...) {
     between <- apply(matrix(means, ncol = length(states)), 1, stats::var)
     sqrt(1 + between / within)
   }
+  fit <- object[setdiff(names(object), c("draws", "saved"))]
+  fit$n_draws <- if (!is.null(object$draws)) posterior::ndraws(object$draws)
   structure(
     list(
-      fit = object[setdiff(names(object), c("draws", "saved"))],
+      fit = fit,
       errors = held_out_errors(object),
       rhat = rhat
     ),

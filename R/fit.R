@@ -511,7 +511,7 @@ fit_model <- function(fit, call) {
       "stale",
       c(
         "The fit has lost its model, as it does in a file.",
-        i = if (inherits(fit, "tall_glm")) {
+        i = if (inherits(fit, c("tall_glm", "tall_nn", "tall_ica"))) {
           "A fit that was made with {.code keep_data = TRUE} can go on."
         } else {
           "Make the model again with {.code {fit$model_label}()} and give it

@@ -2,48 +2,53 @@
 
 #' Independent components
 #'
-#' `tall_ica()` finds the posterior of an unmixing matrix: independent sources of
-#' which the columns of a matrix are linear mixtures. `model_ica()` is the model
-#' alone, for [sg_sample()].
+#' `tall_ica()` finds the posterior of an unmixing matrix: independent sources
+#' of which the columns of a matrix are linear mixtures. `model_ica()` is the
+#' model alone, for [sg_sample()].
 #'
-#' @param x (numeric matrix or data frame, n_data x K) The observations, a row each.
+#' @param x (numeric matrix or data frame, n_data x K) The observations, a row
+#'   each.
 #' @param prior_sd (positive number) The prior of every element of the unmixing
 #'   matrix is \eqn{N(0, s^2)}.
 #' @param init (string, or K x K matrix) Where the search for the mode begins:
-#'   `"fastICA"`, by the package of that name; `"identity"`; or an unmixing matrix.
-#' @param standardise (string) What to do with the columns first, after centring:
-#'   `"sphere"`, make them uncorrelated with variance one by the Cholesky factor of
-#'   their covariance; `"scale"`, divide them by their standard deviations (the paper);
-#'   or `"none"`, not even centre. [sources()] and [mixing()] take it into account.
-#' @param kernel,gradient,subsample The parts of the run; without a kernel they are
-#'   chosen as [sg_sample()] does.
+#'   `"fastICA"`, by the package of that name; `"identity"`; or an unmixing
+#'   matrix.
+#' @param standardise (string) What to do with the columns first, after
+#'   centring: `"sphere"`, make them uncorrelated with variance one by the
+#'   Cholesky factor of their covariance; `"scale"`, divide them by their
+#'   standard deviations (the paper); or `"none"`, not even centre. [sources()]
+#'   and [mixing()] take it into account.
+#' @param kernel,gradient,subsample The parts of the run; without a kernel they
+#'   are chosen as [sg_sample()] does.
 #' @inheritParams sg_sample
-#' @param ... More arguments of [sg_sample()]: `schedule`, `lambda`, `keep`, `monitor`.
+#' @param keep_data (`TRUE` or `FALSE`) Keep `x` in the fit, so that a fit read
+#'   from a file can go on?
+#' @param ... More arguments of [sg_sample()]: `schedule`, `lambda`, `keep`,
+#'   `monitor`.
 #'
-#' @details
-#' With an unmixing matrix \eqn{W} of rows \eqn{w_k} (Mauri & Zanella, 2024, section
-#' 4.4) \deqn{p(x \mid W) = |\det W| \prod_k \frac1{4 \cosh^2(w_k^\top x / 2)}, \quad
-#' W_{kj} \sim N(0, s^2):}{p(x | W) = |det W| prod_k 1 / (4 cosh^2(w_k'x / 2)), W_kj
-#' ~ N(0, s^2):} sources with the logistic law. The gradient is \eqn{N W^{-\top} -
-#' \sum_i \tanh(W x_i / 2) x_i^\top - W / s^2}{N W^-T - sum_i tanh(W x_i / 2) x_i' -
-#' W / s^2}; the determinant needs no data and is never estimated.
+#' @details With an unmixing matrix \eqn{W} of rows \eqn{w_k} (Mauri & Zanella,
+#' 2024, section 4.4) \deqn{p(x \mid W) = |\det W| \prod_k \frac1{4
+#' \cosh^2(w_k^\top x / 2)}, \quad W_{kj} \sim N(0, s^2):}{p(x | W) = |det W|
+#' prod_k 1 / (4 cosh^2(w_k'x / 2)), W_kj ~ N(0, s^2):} sources with the
+#' logistic law. The gradient is \eqn{N W^{-\top} - \sum_i \tanh(W x_i / 2)
+#' x_i^\top - W / s^2}{N W^-T - sum_i tanh(W x_i / 2) x_i' - W / s^2}; the
+#' determinant needs no data and is never estimated.
 #'
-#' The posterior does not change when rows of \eqn{W} are swapped or change sign.
-#' Every draw is therefore aligned with the matrix at the mode before anything is
-#' averaged: with \eqn{C = W \hat W^{-1}}, its rows scaled to length one, each row of
-#' \eqn{W} takes the place of its largest \eqn{|C_{kj}|}, the largest of all first
-#' where two compete, and the sign of that element. `fit$aligned` counts the draws
-#' that this changed.
+#' The posterior does not change when rows of \eqn{W} are swapped or change
+#' sign. Every draw is therefore aligned with the matrix at the mode before
+#' anything is averaged: with \eqn{C = W \hat W^{-1}}, its rows scaled to length
+#' one, each row of \eqn{W} takes the place of its largest \eqn{|C_{kj}|}, the
+#' largest of all first where two compete, and the sign of that element.
+#' `fit$aligned` counts the draws that this changed.
 #'
-#' @return `model_ica()`: a `tall_model`. `tall_ica()`: a [`tall_fit`][tall_fit] of
-#'   class `c("tall_ica", "tall_fit")` with the variables `W[1,1]`, `W[2,1]`, ...,
-#'   the unmixing matrix of the standardised columns. Sphered ones mix best: where
-#'   columns are correlated, the elements of an unmixing matrix of the columns
-#'   themselves are, too.
-#' @section Conditions:
-#' `tall_error_input` if there are fewer rows than columns, a column is constant or
-#' determined by others, or `init` is singular; `rlib_error_package_not_found` if \pkg{fastICA} is wanted and
-#' not installed.
+#' @return `model_ica()`: a `tall_model`. `tall_ica()`: a [`tall_fit`][tall_fit]
+#'   of class `c("tall_ica", "tall_fit")` with the variables `W[1,1]`, `W[2,1]`,
+#'   ..., the unmixing matrix of the standardised columns. Sphered ones mix
+#'   best: where columns are correlated, the elements of an unmixing matrix of
+#'   the columns themselves are, too.
+#' @section Conditions: `tall_error_input` if there are fewer rows than columns,
+#' a column is constant or determined by others, or `init` is singular;
+#' `rlib_error_package_not_found` if \pkg{fastICA} is wanted and not installed.
 #' @references
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
 #' Barker dynamics. *AISTATS*.
@@ -72,9 +77,11 @@ tall_ica <- function(
   cores = getOption("mc.cores", 1L),
   seed = NULL,
   refresh = getOption("tallbayes.refresh", 1),
-  ...
+  ...,
+  keep_data = TRUE
 ) {
   check_given(x)
+  check_flag(keep_data)
   call <- rlang::current_env()
   more <- check_more(list(...), call)
   # before the search, which takes its time and shares the seed that is printed
@@ -92,6 +99,7 @@ tall_ica <- function(
     call
   )
   standardise <- check_choice(standardise, ica_standards)
+  given <- x
   x <- check_components(x)
   scaling <- ica_scaling(x, standardise)
   x <- standard_columns(x, scaling)
@@ -99,17 +107,32 @@ tall_ica <- function(
   check_lambda(more$lambda, model)
   check_monitor(more$monitor, model, call)
   start <- with_seed(seed, ica_start(x, init, call))
-  mode <- find_mode(model, method = "lbfgs", init = as.double(start), max_iter = 1000)
+  mode <- find_mode(
+    model,
+    method = "lbfgs",
+    init = as.double(start),
+    max_iter = 1000
+  )
   if (!is.null(kernel) && is.null(gradient)) {
     gradient <- gradient_cv(at = mode)
   }
   model$cache$mode <- mode
   run <- run_arguments(call, except = "init")
   fit <- rlang::inject(sg_sample(model, !!!run, !!!more))
+  fit$data <- if (keep_data) list(x = given, prior_sd = prior_sd)
   fit$scaling <- scaling
   fit$reference <- matrix(mode$estimate, ncol(x))
   class(fit) <- c("tall_ica", "tall_fit")
   finish_fit(fit)
+}
+
+#' @export
+rebuild_model.tall_ica <- function(fit) {
+  if (is.null(fit$data)) {
+    return(NULL)
+  }
+  x <- standard_columns(check_components(fit$data$x), fit$scaling)
+  model_ica(x, fit$data$prior_sd)
 }
 
 #' @rdname tall_ica
@@ -233,7 +256,9 @@ ica_start <- function(x, init, call = caller_env()) {
     return(diag(k))
   }
   if (is.character(init)) {
-    return(check_choice(init, c("fastICA", "identity"), arg = "init", call = call))
+    return(
+      check_choice(init, c("fastICA", "identity"), arg = "init", call = call)
+    )
   }
   init <- check_matrix(init, n_row = k, n_col = k, arg = "init", call = call)
   if (rcond(init) < .Machine$double.eps) {
@@ -338,20 +363,19 @@ reorder_components <- function(draws, order) {
 #' matrix that makes observations of them.
 #'
 #' @param object (`tall_ica`) A fit of [tall_ica()].
-#' @param newdata (numeric matrix or data frame with K columns) Observations, on the
-#'   scale of the data of the fit.
+#' @param newdata (numeric matrix or data frame with K columns) Observations, on
+#'   the scale of the data of the fit.
 #'
-#' @details
-#' Sources are \eqn{s = W x} of the standardised observations, linear in the draws:
-#' their posterior means and standard deviations follow from those of \eqn{W} at a
-#' cost that does not depend on the number of draws. The mixing matrix is \eqn{W^{-1}}
-#' of every draw, in the units of the data: \eqn{x \approx}{x ~} `center` \eqn{+ A s}.
+#' @details Sources are \eqn{s = W x} of the standardised observations, linear
+#' in the draws: their posterior means and standard deviations follow from those
+#' of \eqn{W} at a cost that does not depend on the number of draws. The mixing
+#' matrix is \eqn{W^{-1}} of every draw, in the units of the data: \eqn{x
+#' \approx}{x ~} `center` \eqn{+ A s}.
 #'
-#' @return A list of two matrices, `mean` and `sd`: n x K for `sources()`, K x K with a
-#'   column for each source for `mixing()`.
-#' @section Conditions:
-#' `tall_error_input` if `newdata` has other columns; `tall_error_unsupported` for a
-#' fit without draws.
+#' @return A list of two matrices, `mean` and `sd`: n x K for `sources()`, K x K
+#'   with a column for each source for `mixing()`.
+#' @section Conditions: `tall_error_input` if `newdata` has other columns;
+#' `tall_error_unsupported` for a fit without draws.
 #' @examples
 #' s <- matrix(rlogis(4000), ncol = 2)
 #' x <- s %*% rbind(c(1, 0.5), c(-0.3, 1))

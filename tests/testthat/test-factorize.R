@@ -200,6 +200,7 @@ test_that("prints say what was fitted and how well", {
   lines <- capture.output(print(summary(fit)))
   expect_match(lines, "R-hat", all = FALSE)
   expect_match(lines, "ergodic", all = FALSE)
+  expect_match(lines, "Kept: +[0-9]+ draws of", all = FALSE)
   lines <- capture.output(print(summary(toy_fit(newdata = NULL, keep = "none"))))
   expect_match(lines, "running means", all = FALSE)
   expect_s3_class(plot(fit, "monitor"), "ggplot")

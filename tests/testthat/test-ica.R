@@ -108,6 +108,22 @@ test_that("components are matched by direction, not by length", {
   expect_identical(drop(order), c(-3, 1, 2))
 })
 
+test_that("a fit read from a file goes on with the data it kept", {
+  withr::local_seed(9)
+  data <- list(x = matrix(rlogis(900), ncol = 2) %*% rbind(c(1, 0.5), c(-0.3, 1)))
+  fit <- quick_ica(data)
+  file <- withr::local_tempfile()
+  saveRDS(fit, file)
+  longer <- sg_resume(readRDS(file), iter = 50, refresh = 0)
+  expect_identical(
+    plain_draws(longer),
+    plain_draws(sg_resume(fit, iter = 50, refresh = 0))
+  )
+  saveRDS(quick_ica(data, keep_data = FALSE), file)
+  e <- expect_error(sg_resume(readRDS(file), 50), class = "tall_error_stale")
+  expect_match(conditionMessage(e), "keep_data", fixed = TRUE)
+})
+
 test_that("resumed draws are aligned, too", {
   data <- ica_data()
   fit <- quick_ica(data)
