@@ -630,8 +630,11 @@ late_overload <- function(name) {
 
 is_taped <- function(x) inherits(x, "advector")
 
-# What RTMB has not, or not with all arguments.
+# What RTMB has not, not with all arguments, or only element by element.
 own_overloads <- list(
+  "^" = function(e1, e2) {
+    if (is_taped(e1) && identical(e2, 2)) e1 * e1 else base::`^`(e1, e2)
+  },
   unlist = function(x, recursive = TRUE, use.names = TRUE) {
     if (is.list(x) && any(vapply(x, is_taped, NA))) {
       return(do.call(late_overload("c"), unname(x)))
@@ -675,7 +678,12 @@ own_overloads <- list(
     if (!lower.tail) {
       z <- -z
     }
-    if (log.p) -RTMB::logspace_add(0 * z, -z) else 1 / (1 + exp(-z))
+    if (log.p) {
+      # without overflow on either side
+      (z - abs(z)) / 2 - log1p(exp(-abs(z)))
+    } else {
+      1 / (1 + exp(-z))
+    }
   }
 )
 

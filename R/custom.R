@@ -46,9 +46,9 @@
 #' Automatic differentiation records what `log_lik` does with its arguments on a
 #' tape of \pkg{RTMB}, once for each size of minibatch (sizes are rounded up by at
 #' most an eighth, with rows of weight 0); from then on no R code runs for a
-#' gradient, which makes it the fastest way in R. The function is called as ever
-#' for values. Copies of it, and of the functions of yours that it calls, find
-#' \pkg{RTMB}'s versions of [dnorm()], [plogis()], [ifelse()], [apply()] and
+#' gradient, which is usually faster than one written in R. The function is called
+#' as ever for values. Copies of it, and of the functions of yours that it calls,
+#' find \pkg{RTMB}'s versions of [dnorm()], [plogis()], [ifelse()], [apply()] and
 #' others: \pkg{RTMB} need not be attached. What cannot be recorded are `if` and
 #' `ifelse()` on parameters, and functions that \pkg{RTMB} does not know, such as
 #' [digamma()].

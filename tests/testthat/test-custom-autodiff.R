@@ -288,6 +288,8 @@ test_that("RTMB's functions are found, the user's and R left alone", {
     function(x) log10(x) + log2(x) + base::log(x, 3),
     function(x) lchoose(3 + x, 2),
     function(x) stats::plogis(x, 1, 2, lower.tail = FALSE),
+    function(x) stats::plogis(c(-1e3, 0, 1e3) * x[[1]], log.p = TRUE),
+    function(x) x^2 + x^3 + 2^x,
     function(x) c(1, unlist(list(x, x)))
   )
   for (f in own) {
