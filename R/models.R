@@ -47,12 +47,28 @@ model_info <- function(model) {
 }
 
 model_is_alive <- function(model) {
-  .Call(ffi_model_is_alive, model$pointer)
+  isTRUE(.Call(ffi_model_is_alive, model$pointer))
+}
+
+model_is_unloaded <- function(model) {
+  is.na(.Call(ffi_model_is_alive, model$pointer))
 }
 
 # A model whose data are there.
 check_model <- function(model, arg = "model", call = caller_env()) {
   check_spec(model, "tall_model", "model_*()", arg = arg, call = call)
+  if (model_is_unloaded(model)) {
+    abort_tall(
+      "stale",
+      c(
+        "{.arg {arg}} has lost its compiled functions.",
+        x = "Their library was unloaded, or loaded again.",
+        i = "Make it again with {.code {model$label}()}."
+      ),
+      argument = arg,
+      call = call
+    )
+  }
   if (!model_is_alive(model)) {
     abort_tall(
       "stale",
@@ -647,7 +663,9 @@ print.tall_model <- function(x, ...) {
     "\n",
     sep = ""
   )
-  if (!model_is_alive(x)) {
+  if (model_is_unloaded(x)) {
+    cat("  its compiled functions are lost (unloaded)\n")
+  } else if (!model_is_alive(x)) {
     cat("  its data are lost (read back from a file)\n")
   } else {
     bytes <- structure(model_info(x)$memory, class = "object_size")

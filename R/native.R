@@ -40,8 +40,10 @@
 #' needs as little memory. Subsampling weights come from rows' gradients and
 #' Hessians.
 #'
-#' The table is copied, and `pointer` is kept for as long as the model lives; do not
-#' `dyn.unload()` a library before its models are gone. Like every model it is lost
+#' The table is copied, and `pointer` is kept for as long as the model lives. Where the
+#' library was unloaded, or loaded again after it was compiled anew, the models made
+#' before are lost: on Linux and macOS using one is a `tall_error_stale`, elsewhere do
+#' not `dyn.unload()` a library before its models are gone. Like every model it is lost
 #' when the R object is saved and read again.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].

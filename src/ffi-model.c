@@ -92,9 +92,16 @@ SEXP ffi_model_create(SEXP name, SEXP params) {
   return status == TB_STATUS_ok ? ptr : status_out(status);
 }
 
+/* NA: its data are there, but not its functions */
 SEXP ffi_model_is_alive(SEXP model) {
-  return Rf_ScalarLogical(TYPEOF(model) == EXTPTRSXP &&
-                          R_ExternalPtrAddr(model) != NULL);
+  const struct tb_model* p_model =
+    TYPEOF(model) == EXTPTRSXP ? R_ExternalPtrAddr(model) : NULL;
+  if (p_model == NULL) {
+    return Rf_ScalarLogical(FALSE);
+  }
+  const struct tb_model_type* type = p_model->type;
+  return Rf_ScalarLogical(
+    type->is_usable == NULL || type->is_usable(p_model) ? TRUE : NA_LOGICAL);
 }
 
 SEXP ffi_model_info(SEXP model) {

@@ -223,6 +223,11 @@ static size_t framed_memory(const struct tb_model* p_model) {
   return p->p_base->type->memory(p->p_base) + tb_frame_memory(&p->frame);
 }
 
+static bool framed_is_usable(const struct tb_model* p_model) {
+  const struct framed* p = p_model->p_self;
+  return p->p_base->type->is_usable(p->p_base);
+}
+
 static void framed_destroy(struct tb_model* p_model) {
   struct framed* p = p_model->p_self;
   if (p != NULL) {
@@ -267,7 +272,8 @@ enum tb_status tb_model_frame(struct tb_model* p_base,
     SLOT(stored_scalar),
     SLOT(add_scalar),
     SLOT(constrain),
-    SLOT(memory)
+    SLOT(memory),
+    SLOT(is_usable)
   };
 #undef SLOT
   *p_out = *p_base;

@@ -184,6 +184,9 @@ struct tb_model_type {
   /* bytes held by the data store */
   size_t (*memory)(const struct tb_model* p_model);
 
+  /* Can its functions still be called? NULL: always. */
+  bool (*is_usable)(const struct tb_model* p_model);
+
   /* Change the coordinates to phi: rewrite the rows IN PLACE. v_chol: n_dim x
    * n_dim, column-major lower L, or the n_dim diagonal of it. */
   enum tb_status (*whiten)(struct tb_model* p_model,

@@ -13,6 +13,10 @@
  * for each observation, most often the response, so that both come with one line
  * of memory; y_i is missing where there is no such array.
  */
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* dladdr() */
+#endif
+
 #include "models/native.h"
 
 #include "core/clip.h"
@@ -23,16 +27,32 @@
 #include "models/model.h"
 #include "models/rows.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(__linux__) || defined(__APPLE__)
+#define HAS_DLADDR
+#include <dlfcn.h>
+#endif
 
 #if TB_BLOCK != TB_STORE_BLOCK
 #error "blocks of users are blocks of the store"
 #endif
 
+/* The beginning of a function, to see whether it is still there. */
+struct mark {
+  const unsigned char* p_code;
+  size_t n_byte;
+  unsigned char v_byte[16];
+};
+
+enum { N_MARK = 8 };
+
 struct native {
   struct tb_model_type type; /* the slots that the user's table has */
   struct tb_native_type user;
+  struct mark v_mark[N_MARK]; /* of the user's functions */
   struct tb_native view; /* what its functions are given */
   struct tb_store* v_store;
   struct tb_array* v_array;
@@ -282,6 +302,69 @@ static size_t native_memory(const struct tb_model* p_model) {
   return n_byte;
 }
 
+/* -------------------------------------------------------------- the library */
+
+/* The library of a table may be unloaded, or loaded again after it was compiled
+ * anew, while its models live. Their pointers then lead nowhere, or into the
+ * middle of something else. */
+#ifdef HAS_DLADDR
+static bool is_mapped(const void* p_code) {
+  Dl_info info;
+  return dladdr(p_code, &info) != 0;
+}
+
+static void mark_set(struct mark* p_mark, void (*function)(void)) {
+  enum { PAGE = 4096 };
+  const unsigned char* p_code = NULL;
+  memcpy(&p_code, &function, sizeof(p_code));
+  if (p_code == NULL || !is_mapped(p_code)) {
+    return; /* no library's: nothing can be known of it */
+  }
+  p_mark->p_code = p_code;
+  p_mark->n_byte =
+    tb_min(sizeof(p_mark->v_byte), PAGE - (uintptr_t) p_code % PAGE);
+  memcpy(p_mark->v_byte, p_code, p_mark->n_byte);
+}
+
+static bool mark_holds(const struct mark* p_mark) {
+  return p_mark->p_code == NULL ||
+         (is_mapped(p_mark->p_code) &&
+          memcmp(p_mark->p_code, p_mark->v_byte, p_mark->n_byte) == 0);
+}
+#else
+static void mark_set(struct mark* p_mark, void (*function)(void)) {
+  (void) p_mark;
+  (void) function;
+}
+
+static bool mark_holds(const struct mark* p_mark) {
+  (void) p_mark;
+  return true;
+}
+#endif
+
+static void marks_set(struct native* p) {
+  void (*const v_function[N_MARK])(void) = {
+    (void (*)(void)) p->user.prior,      (void (*)(void)) p->user.gradient,
+    (void (*)(void)) p->user.log_lik,    (void (*)(void)) p->user.destroy,
+    (void (*)(void)) p->user.curvature,  (void (*)(void)) p->user.scratch_size,
+    (void (*)(void)) p->user.add_scalar, (void (*)(void)) p->user.constrain
+  };
+  for (size_t k = 0; k < N_MARK; ++k) {
+    mark_set(&p->v_mark[k], v_function[k]);
+  }
+}
+
+static bool native_is_usable(const struct tb_model* p_model) {
+  const struct native* p = p_model->p_self;
+  for (size_t k = 0; k < N_MARK; ++k) {
+    if (!mark_holds(&p->v_mark[k])) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /* ---------------------------------------------------------------- creation */
 
 extern const struct tb_model_type tb_model_native;
@@ -307,7 +390,7 @@ static void native_destroy(struct tb_model* p_model) {
   if (p == NULL) {
     return;
   }
-  if (p->user.destroy != NULL) {
+  if (p->user.destroy != NULL && native_is_usable(p_model)) {
     p->user.destroy(&p->view);
   }
   native_free(p_model);
@@ -451,6 +534,7 @@ static enum tb_status native_create(struct tb_model* p_model,
   }
   p_model->p_self = p;
   p->user = *p_user;
+  marks_set(p);
   p->type = type_of(p_user);
   p->view = (struct tb_native){ .n_data = n_data,
                                 .n_dim = n_dim,
@@ -507,4 +591,5 @@ const struct tb_model_type tb_model_native = {
   .workspace_size = native_workspace_size,
   .log_lik = native_log_lik,
   .memory = native_memory,
+  .is_usable = native_is_usable,
 };

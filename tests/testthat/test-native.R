@@ -332,3 +332,53 @@ test_that("a model prints its table's name", {
   skip_without_compiler()
   expect_snapshot(native_mean(diag(3)))
 })
+
+test_that("a model outlives its library without calling it", {
+  skip_without_compiler()
+  skip_on_os("windows")
+  folder <- withr::local_tempdir()
+  path <- file.path(folder, "leaves.c")
+  lines <- readLines(system.file("examples", "logistic.c", package = "tallbayes"))
+  lines <- sub("logistic_model", "leaves_model", lines, fixed = TRUE)
+  include <- system.file("include", package = "tallbayes")
+  build <- function(lines) {
+    writeLines(lines, path)
+    withr::with_envvar(
+      c(PKG_CPPFLAGS = paste0("-I'", include, "'")),
+      withr::with_dir(
+        folder,
+        tools::Rcmd(c("SHLIB", "--preclean", "leaves.c"), stdout = "log", stderr = "log")
+      )
+    )
+    dyn.load(sub("[.]c$", .Platform$dynlib.ext, path))
+  }
+  unload <- function() dyn.unload(sub("[.]c$", .Platform$dynlib.ext, path))
+  withr::local_seed(3)
+  x <- matrix(stats::rnorm(400), 200)
+  y <- as.double(stats::runif(200) < 0.5)
+  make <- function(library) {
+    pointer <- .Call(getNativeSymbolInfo("leaves_model", library)$address)
+    model_native(pointer, list(x = x, y = y), c(a = 0, b = 0), list(prior_sd = 2))
+  }
+  model <- make(build(lines))
+  fit <- sg_sample(model, iter = 20, chains = 1, seed = 1, refresh = 0)
+  unload()
+  expect_lost <- function() {
+    expect_error(find_mode(model), "compiled functions", class = "tall_error_stale")
+    expect_error(sg_resume(fit, 10, refresh = 0), class = "tall_error_stale")
+  }
+  expect_lost()
+  expect_output(print(model), "compiled functions are lost")
+  # other code, most likely at the same place
+  one <- "square += v_theta[j] * v_theta[j];"
+  other <- "square += v_theta[j] > 9 ? v_theta[j] / v_gradient[j] : v_theta[j] * v_theta[j];"
+  again <- make(build(sub(one, other, lines, fixed = TRUE)))
+  expect_lost()
+  expect_true(all(is.finite(find_mode(again)$estimate)))
+  rm(model, fit)
+  gc() # destroy() of the first library is not called
+  expect_true(model_is_alive(again))
+  rm(again)
+  gc()
+  unload()
+})
