@@ -57,7 +57,8 @@
 #' (`covariance = NULL`) the score of a narrow posterior is the norm of the average
 #' gradient at the draws, which falls with the number of `points`; the paper scores all draws.
 #'
-#' An arm that stops (its state is no longer finite) is dropped, and reported. Ctrl-C ends the race without a result.
+#' An arm that stops (its state is no longer finite) is dropped, and reported. Ctrl-C
+#' ends the race with the result of the last whole rung, in the first one without.
 #'
 #' @inheritSection ksd What it is blind to
 #' @return An object of class `tall_tune`, a list with
@@ -69,7 +70,8 @@
 #'   `gradients` and `seconds`; `score`, `NA` for arms that stopped; `survived`: does it
 #'   enter the next rung, or win?; `status`, `"ok"` or why it stopped;
 #' * `arms`: a data frame with the last row of each arm, best first;
-#' * `spent` (in units of `unit`), `scoring` (passes over the data), `seconds` (in all).
+#' * `spent` (in units of `unit`), `scoring` (passes over the data), `seconds` (in all);
+#' * `interrupted`: the rung that Ctrl-C cut off and that is left out, if any.
 #'
 #' `print()`, `summary()`, which shows all arms, and `plot()` work on it.
 #' @section Conditions:
@@ -77,7 +79,7 @@
 #' unknown columns, a budget that does not allow 20 iterations of each arm in the first
 #' rung. `tall_error_unsupported` for a kernel that adapts its own step size and for
 #' parts that cannot work together. `tall_error_nonfinite` if every arm stopped: it says
-#' where.
+#' where. `tall_warning_interrupted` after Ctrl-C.
 #' @references
 #' Coullon, South & Nemeth (2023). Efficient and generalizable tuning strategies for
 #' stochastic gradient MCMC. *Statistics and Computing* 33, 66.
@@ -137,6 +139,7 @@ sg_tune <- function(
     metric, model, control, points, locations, c, beta, covariance, call
   )
   race <- run_race(arms, judge, control, budget, unit, eta, call)
+  warn_race(race, call)
   new_tune(race, arms, grid, judge, list(
     budget = budget,
     unit = unit,
@@ -145,6 +148,18 @@ sg_tune <- function(
     seed = control$seed,
     seconds = proc.time()[["elapsed"]] - started
   ))
+}
+
+warn_race <- function(race, call) {
+  if (is.null(race$interrupted)) {
+    return(invisible())
+  }
+  warn_tall(
+    "interrupted",
+    "The race was interrupted in rung {race$interrupted}: its result is that of rung
+     {race$interrupted - 1}.",
+    call = call
+  )
 }
 
 # ---- arms --------------------------------------------------------------------
@@ -228,7 +243,10 @@ arm_subsample <- function(subsample, size, model, kernel, gradient, call) {
   if (is.null(size)) {
     return(subsample)
   }
-  if (kernel_is_metropolis(kernel) || gradient_is_full(gradient)) {
+  if (kernel_is_metropolis(kernel)) {
+    gradient <- metropolis_gradient(kernel, gradient, subsample, call)
+  }
+  if (gradient_is_full(gradient)) {
     abort_tall(
       "unsupported",
       c(
@@ -384,7 +402,8 @@ judge_problem <- function(metric, problem, places, control) {
 tune_least <- 20
 tune_probe <- 4
 
-# list(rungs, spent, scored): the table, and what was spent.
+# list(rungs, best, scored, interrupted): the table, the number of the best arm, the
+# passes of scoring, and the rung that an interrupt cut off, NULL: none.
 run_race <- function(arms, judge, control, budget, unit, eta, call) {
   n_rung <- max(1, floor(log(length(arms), eta) + 1e-9))
   sizes <- rung_sizes(length(arms), n_rung, eta)
@@ -393,15 +412,29 @@ run_race <- function(arms, judge, control, budget, unit, eta, call) {
   check_budget(arms, control, budget, unit, n_rung, call)
   rungs <- list()
   scored <- 0
+  interrupted <- NULL
   for (rung in seq_len(n_rung)) {
     share <- budget / n_rung / length(arms)
     # the probe is part of the first rung
     before <- if (rung == 1) 0 else vapply(arms, arm_cost, 0, unit)
-    arms <- Map(function(arm, from) {
-      arm <- spend_share(arm, from + share, unit, judge, control, call)
-      bar$step()
-      score_arm(arm, judge)
-    }, arms, before)
+    is_whole <- tryCatch(
+      {
+        arms <- Map(function(arm, from) {
+          arm <- spend_share(arm, from + share, unit, judge, control, call)
+          bar$step()
+          score_arm(arm, judge)
+        }, arms, before)
+        TRUE
+      },
+      interrupt = function(condition) FALSE
+    )
+    if (!is_whole && rung == 1) {
+      rlang::interrupt() # nothing to choose by
+    }
+    if (!is_whole) {
+      interrupted <- rung
+      break
+    }
     scored <- scored + sum(vapply(arms, function(arm) arm$scored, 0))
     n_keep <- if (rung < n_rung) sizes[[rung + 1]] else 1
     arms <- rank_arms(arms, n_keep)
@@ -414,7 +447,12 @@ run_race <- function(arms, judge, control, budget, unit, eta, call) {
   }
   bar$done()
   rungs <- do.call(rbind, rungs)
-  list(rungs = rungs, best = arms[[1]]$index, scored = scored)
+  list(
+    rungs = rungs,
+    best = arms[[1]]$index,
+    scored = scored,
+    interrupted = interrupted
+  )
 }
 
 # Arms in each rung, when none of them stops.
@@ -687,7 +725,8 @@ new_tune <- function(race, arms, grid, judge, about) {
         tuned = names(grid),
         metric = judge$metric,
         spent = sum(last[[about$unit]]),
-        scoring = race$scored
+        scoring = race$scored,
+        interrupted = race$interrupted
       ),
       about
     ),
@@ -739,6 +778,9 @@ tune_notes <- function(x) {
   }
   c(
     paste0("Sampling took ", spent, ", scoring ", format_count(x$scoring), " passes."),
+    if (!is.null(x$interrupted)) {
+      paste0("The race was interrupted in rung ", x$interrupted, ", which is left out.")
+    },
     edge_notes(x)
   )
 }

@@ -297,3 +297,64 @@ test_that("bad input is named", {
     tune(kernel, c(grid, list(size = 10)), subsample = adaptive)
   )
 })
+
+test_that("minibatches of Metropolis kernels can be tuned where they have some", {
+  grid <- list(step_size = c(1e-3, 1e-2), size = c(20, 80))
+  for (gradient in list(gradient_simple(), gradient_cv())) {
+    tuned <- race(kernel_mala, grid, gradient = gradient)
+    expect_identical(tuned$subsample$args$size, tuned$best$size)
+    first <- tuned$rungs[tuned$rungs$rung == 1, ]
+    # gradients of minibatches, densities of all rows
+    expect_true(all(first$gradients > first$iterations * first$size))
+  }
+  losses <- race(
+    function(learning_rate) {
+      kernel_adam_mcmc(learning_rate, sigma = 0.01, ratio = "minibatch")
+    },
+    list(learning_rate = c(1e-3, 1e-2), size = c(20, 80))
+  )
+  expect_identical(losses$subsample$args$size, losses$best$size)
+  expect_error(race(kernel_mala, grid), class = "tall_error_unsupported")
+})
+
+test_that("an interrupt ends the race with the rungs that are whole", {
+  data <- logistic_data(300)
+  count <- 0
+  at <- Inf
+  stops <- function(theta, batch) {
+    count <<- count + 1
+    if (count == at) rlang::interrupt() # what Ctrl-C does
+    logistic_rows(theta, batch)
+  }
+  model <- logistic_custom(data$x, data$y, stops)
+  run <- function() {
+    count <<- 0
+    sg_tune(
+      model,
+      kernel_sgld,
+      list(step_size = 10^seq(-5, -2, length.out = 9)),
+      budget = 3e4,
+      gradient = gradient_simple(),
+      subsample = subsample_uniform(10),
+      points = 10,
+      init = c(0.5, 0),
+      covariance = NULL,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  whole <- run()
+  total <- count
+  at <- round(0.8 * total)
+  expect_warning(part <- run(), class = "tall_warning_interrupted")
+  expect_identical(part$interrupted, 2L)
+  first <- whole$rungs[whole$rungs$rung == 1, names(whole$rungs) != "seconds"]
+  expect_identical(part$rungs[names(part$rungs) != "seconds"], first)
+  best <- first$step_size[[1]]
+  expect_identical(part$best$step_size, best)
+  expect_identical(part$kernel$args$step_size, best)
+  expect_output(print(part), "interrupted in rung 2")
+  expect_output(print(summary(part)), "interrupted in rung 2")
+  at <- round(0.2 * total)
+  expect_identical(tryCatch(run(), interrupt = function(e) "stopped"), "stopped")
+})
