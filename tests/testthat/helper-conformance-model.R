@@ -671,7 +671,7 @@ whitened_twin <- function(model, center, chol, is_diagonal) {
 # With a seed, a run depends on nothing else that is random, and leaves R's
 # generator as it was: not where the model was never used before, nor where a run
 # with another seed has left it a mode. The step is small enough for any target.
-law_seed <- function(entry) {
+law_model_seed <- function(entry) {
   withr::local_preserve_seed()
   model <- entry$runs %||% entry$model
   run <- function(state, seed, kernel) {

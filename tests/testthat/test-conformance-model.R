@@ -50,7 +50,7 @@ for (label in names(models)) {
   })
 
   test_that(says("a seed is all that is random in a run"), {
-    law_seed(entry)
+    law_model_seed(entry)
   })
 }
 
