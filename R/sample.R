@@ -798,7 +798,7 @@ run_chains <- function(job, model, call) {
   }
   on.exit(.Call(ffi_run_destroy, run))
   if (is.null(job$saved)) {
-    check_started(.Call(ffi_run_report, run), model, spec$n_first, call)
+    check_started(.Call(ffi_run_status, run), model, spec$n_first, call)
   }
   monitor <- if (!is.null(job$monitor)) {
     monitor_recorder(job$monitor, model, job$monitor_state, spec$n_first)
@@ -835,14 +835,13 @@ run_chains <- function(job, model, call) {
   )
 }
 
-# Every chain has a gradient where it starts.
-check_started <- function(reports, model, n_first, call) {
-  status <- vapply(reports, function(r) r$status, 0)
-  failed <- which(status != 0)
+# Every chain has a gradient where it starts. found: what ffi_run_status() says.
+check_started <- function(found, model, n_first, call) {
+  failed <- which(found$status != 0)
   if (length(failed) == 0) {
     return(invisible())
   }
-  report <- reports[[failed[[1]]]]
+  report <- lapply(found, function(x) x[[failed[[1]]]])
   chain <- n_first + failed[[1]]
   if (status_name(report$status) != "nonfinite") {
     abort_status(report$status, chain = chain, call = call)
@@ -990,12 +989,8 @@ advance_run <- function(run, job, stops, model) {
 }
 
 chains_with <- function(run, status) {
-  names <- vapply(
-    .Call(ffi_run_report, run),
-    function(report) status_name(report$status),
-    ""
-  )
-  which(names == status)
+  found <- .Call(ffi_run_status, run)$status
+  which(vapply(found, status_name, "") == status)
 }
 
 # Steps for a slice of about 0.15 s, growing at most fourfold at a time.

@@ -190,7 +190,27 @@ static SEXP copy_doubles(const double* v, size_t n) {
   return out;
 }
 
-/* How the chains stand: a list per chain. */
+/* Which chains have stopped, and where: list(status, coordinate, value), a number
+ * for each chain; a coordinate beyond n_dim is none. */
+SEXP ffi_run_status(SEXP run) {
+  static const char* const v_name[] = { "status", "coordinate", "value" };
+  const struct ffi_run* p = run_of(run);
+  const size_t n_chain = tb_run_n_chain(p->p_run);
+  SEXP out = PROTECT(ffi_named_list(v_name, 3));
+  for (R_xlen_t k = 0; k < 3; ++k) {
+    SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t) n_chain));
+  }
+  for (size_t c = 0; c < n_chain; ++c) {
+    const struct tb_report report = tb_run_report(p->p_run, c);
+    REAL(VECTOR_ELT(out, 0))[c] = (double) report.status;
+    REAL(VECTOR_ELT(out, 1))[c] = (double) report.coordinate + 1;
+    REAL(VECTOR_ELT(out, 2))[c] = report.value;
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* How the chains stand, with all that is kept of them: a list per chain. */
 SEXP ffi_run_report(SEXP run) {
   static const char* const v_name[] = {
     "status", "coordinate", "value", "n_kept", "n_step",

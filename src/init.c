@@ -42,6 +42,7 @@ SEXP ffi_run_destroy(SEXP);
 SEXP ffi_run_position(SEXP);
 SEXP ffi_run_progress(SEXP);
 SEXP ffi_run_report(SEXP);
+SEXP ffi_run_status(SEXP);
 SEXP ffi_schedule_collected(SEXP, SEXP, SEXP);
 SEXP ffi_subsample_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_subsample_info(SEXP);
@@ -89,6 +90,7 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_run_position, 1),
   DOOR(ffi_run_progress, 1),
   DOOR(ffi_run_report, 1),
+  DOOR(ffi_run_status, 1),
   DOOR(ffi_schedule_collected, 3),
   DOOR(ffi_subsample_draw, 5),
   DOOR(ffi_subsample_info, 1),
