@@ -134,13 +134,14 @@ abort_expected <- function(
 # ---- what the C core reports ---------------------------------------------
 
 # In the order of `enum tb_status` in src/core/status.h. `because` completes
-# "Chain 2 stopped at iteration 1,204: ".
+# "Chain 2 stopped at iteration 1,204: ". Where it is known which coordinate became
+# not finite, status_entry() says so instead.
 status_table <- list(
   ok = NULL,
   nonfinite = list(
-    because = "{what} became {shown}.",
-    hint = "The step size is too large for this posterior: make it smaller,
-            or use {.fn kernel_mala}, which cannot run away."
+    because = "the model reported a value that is not finite.",
+    hint = "Smaller steps may keep the chain from such points. With a model that
+            returns NaN there, kernels that accept or reject go on."
   ),
   escaped = list(
     because = "its draws left the region that holds the posterior.",
@@ -207,6 +208,19 @@ status_name <- function(status) {
   names(status_table)[[status + 1L]]
 }
 
+# list(because, hint), with the former as plain text.
+status_entry <- function(status, coordinate = NULL, value = NULL) {
+  if (status != "nonfinite" || is.null(coordinate)) {
+    return(status_table[[status]])
+  }
+  shown <- if (is.null(value)) "non-finite" else format_number(value)
+  list(
+    because = paste0("`", coordinate, "` became ", shown, "."),
+    hint = "The step size is too large for this posterior: make it smaller,
+            or use {.fn kernel_mala}, which cannot run away."
+  )
+}
+
 # Do nothing when all is well, else say what happened and where. `coordinate`
 # is the name of a coordinate, `detail` one more line of plain text.
 abort_status <- function(
@@ -270,7 +284,8 @@ signal_status <- function(
   if (status == "ok") {
     return(invisible())
   }
-  entry <- status_table[[status]]
+  entry <- status_entry(status, coordinate, value)
+  because <- entry$because
   who <- if (is.null(chain)) {
     "The computation stopped"
   } else {
@@ -279,18 +294,13 @@ signal_status <- function(
   when <- if (!is.null(iteration)) {
     paste(" at iteration", format_count(iteration))
   }
-  what <- if (is.null(coordinate)) {
-    "the state"
-  } else {
-    paste0("`", coordinate, "`")
-  }
-  shown <- if (is.null(value)) "non-finite" else format_number(value)
+  of_chain <- status != "nonfinite" || !is.null(chain) || !is.null(coordinate)
   signal(
     status,
     c(
-      paste0("{who}{when}: ", entry$because),
+      "{who}{when}: {because}",
       x = escape_cli(detail),
-      i = entry$hint
+      i = if (of_chain) entry$hint
     ),
     status = status,
     chain = chain,

@@ -686,12 +686,7 @@ spread_rows <- function(n_data, n) {
 check_log_lik_values <- function(model, rows, call) {
   for (first in seq(1, length(rows), by = 1e5)) {
     part <- rows[first:min(length(rows), first + 1e5 - 1)]
-    value <- .Call(
-      ffi_model_log_lik,
-      model$pointer,
-      model$start,
-      as.double(part)
-    )
+    value <- row_log_lik(model, model$start, part, call)
     bad <- which(!is.finite(value))
     if (length(bad) > 0) {
       row <- part[[bad[[1]]]]

@@ -242,16 +242,16 @@ log_lik.tall_fit <- function(
   }
   out <- matrix(0, nrow(theta), model$n_data)
   each_block(model$n_data, nrow(theta), size = 2^20, function(rows) {
-    out[, rows] <<- model_log_lik(model, theta, rows)
+    out[, rows] <<- model_log_lik(model, theta, rows, call)
   })
   dimnames(out) <- list(NULL, as.character(seq_len(model$n_data)))
   out
 }
 
 # Draws x rows; theta: draws x coordinates.
-model_log_lik <- function(model, theta, rows) {
+model_log_lik <- function(model, theta, rows, call = caller_env()) {
   at <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
-  t(.Call(ffi_model_log_lik, model$pointer, at, as.double(rows)))
+  t(row_log_lik(model, at, rows, call))
 }
 
 # As loo_function(), which see; `ahead` evaluates rows that will be asked for, one

@@ -403,7 +403,12 @@ point_gradients <- function(points, gradient, call = caller_env()) {
     check_model(gradient, arg = "gradient", call = call)
     check_coordinates(points$draws, gradient, call)
     gradient <- temper_model(gradient, fit$lambda)
-    values <- model_gradients(gradient, points$draws)
+    values <- model_gradients(
+      gradient,
+      points$draws,
+      needs_finite = FALSE,
+      call = call
+    )
     check_finite(values, arg = "gradient", call = call)
     return(list(values = values, label = "exact"))
   }
@@ -476,9 +481,20 @@ check_coordinates <- function(theta, model, call) {
 }
 
 # Exact gradients with respect to the parameters at the rows of theta.
-model_gradients <- function(model, theta) {
+model_gradients <- function(
+  model,
+  theta,
+  needs_finite = TRUE,
+  call = caller_env()
+) {
   position <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
-  gradient <- model_evaluate(model, position, density = FALSE)$gradient
+  gradient <- model_evaluate(
+    model,
+    position,
+    density = FALSE,
+    needs_finite = needs_finite,
+    call = call
+  )$gradient
   if (model_is_whitened(model)) {
     chol <- model$whitening$chol
     gradient <- if (model$whitening$is_diagonal) {

@@ -235,12 +235,7 @@ log_loss.tall_fit <- function(
   average <- numeric(n_row)
   for (start in seq(1, ncol(theta), by = block)) {
     at <- start:min(ncol(theta), start + block - 1)
-    log_p <- .Call(
-      ffi_model_log_lik,
-      held_out$pointer,
-      as.double(theta[, at]),
-      NULL
-    )
+    log_p <- row_log_lik(held_out, theta[, at], call = rlang::current_env())
     loss[at] <- -colMeans(log_p)
     average <- average + drop(exp(log_p) %*% weights[at])
   }

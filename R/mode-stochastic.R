@@ -34,7 +34,15 @@ mode_stochastic <- function(
   }
   for (k in seq_len(max_iter)) {
     index <- sample.int(n_data, size, useHash = size <= n_data / 2)
-    here <- model_evaluate(model, theta, "posterior", index, weight)
+    here <- model_evaluate(
+      model,
+      theta,
+      "posterior",
+      index,
+      weight,
+      needs_finite = FALSE,
+      call = call
+    )
     gradient <- drop(here$gradient)
     if (!all(is.finite(gradient))) {
       abort_status(
@@ -66,7 +74,7 @@ mode_stochastic <- function(
   }
   trace <- as.data.frame(trace)
   names(trace) <- c("iteration", "passes", "log_posterior", "gradient_norm")
-  final <- model_evaluate(model, theta)
+  final <- model_evaluate(model, theta, call = call)
   has_curvature <- model_info(model)$has_curvature
   mode <- new_mode(
     model,

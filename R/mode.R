@@ -307,13 +307,16 @@ point_chol <- function(model, theta, call) {
   lower_chol(proper_hessian(model, theta, call = call), model, call)
 }
 
-# Log posterior, gradient and minus Hessian at theta.
+# Log posterior, gradient and minus Hessian at theta. Where the model says that a
+# value is not finite, there is an error, or a log posterior of NaN where
+# `needs_finite` is FALSE.
 curvature <- function(
   model,
   theta,
   index = NULL,
   round = NULL,
   cores = 1,
+  needs_finite = TRUE,
   call = caller_env()
 ) {
   weight <- if (is.null(index)) 1 else model$n_data / length(index)
@@ -327,7 +330,11 @@ curvature <- function(
     if (!is.null(round)) as.double(round),
     as.integer(cores)
   )
-  abort_status(out$status, call = call)
+  if (!needs_finite && status_name(out$status) == "nonfinite") {
+    out$log_posterior <- NaN
+  } else {
+    abort_status(out$status, call = call)
+  }
   out
 }
 
@@ -504,7 +511,10 @@ newton_stage <- function(
   call,
   box = mode_box(model)
 ) {
-  here <- curvature(model, theta, index, round, cores, call)
+  look <- function(theta) {
+    curvature(model, theta, index, round, cores, needs_finite = FALSE, call)
+  }
+  here <- look(theta)
   n_evaluation <- 1
   steps <- NULL
   decrement <- Inf
@@ -533,7 +543,7 @@ newton_stage <- function(
     check_separation(model, theta, step, here, previous, decrement, index, call)
     scale <- 1
     repeat {
-      there <- curvature(model, theta + scale * step, index, round, cores, call)
+      there <- look(theta + scale * step)
       n_evaluation <- n_evaluation + 1
       rise <- there$log_posterior - here$log_posterior
       tolerance <- 1e-12 * (1 + abs(here$log_posterior))
@@ -654,7 +664,9 @@ mode_lbfgs <- function(
   evaluate <- function(theta) {
     if (!identical(theta, memory$theta)) {
       passes <<- passes + 1
-      memory <<- c(list(theta = theta), model_evaluate(model, theta))
+      found <- model_evaluate(model, theta, needs_finite = FALSE, call = call)
+      check_search(found, passes == 1, model, theta, call)
+      memory <<- c(list(theta = theta), found)
       trace[[length(trace) + 1]] <<- data.frame(
         iteration = passes,
         passes = passes,
@@ -723,6 +735,27 @@ mode_lbfgs <- function(
     mode$converged <- mode$converged || mode$gradient_norm < 1e-10 * most
   }
   mode
+}
+
+# A line search cannot step back from a value that is not finite.
+check_search <- function(found, is_first, model, theta, call) {
+  if (is.finite(found$log_density) && all_finite(found$gradient)) {
+    return(invisible())
+  }
+  if (is_first) {
+    abort_no_mode(model, theta, call)
+  }
+  abort_tall(
+    "nonfinite",
+    c(
+      "The search for the mode came to a point where the log posterior or its
+       gradient is not finite.",
+      i = "Give {.arg init} closer to the mode, or use
+           {.code find_mode(method = \"adam\")}."
+    ),
+    status = "nonfinite",
+    call = call
+  )
 }
 
 # ---- the object --------------------------------------------------------------

@@ -86,18 +86,21 @@ check_model <- function(model, arg = "model", call = caller_env()) {
 
 # Log density (K) and gradient (n_dim x K) at the columns of theta. Without
 # `density`, which costs a third of it, the former is not that of the
-# likelihood.
+# likelihood. Where the model says that a value is not finite, there is an error,
+# or NaN for all values of that point where `needs_finite` is FALSE.
 model_evaluate <- function(
   model,
   theta,
   parts = c("posterior", "likelihood", "prior"),
   index = NULL,
   weight = 1,
-  density = TRUE
+  density = TRUE,
+  needs_finite = TRUE,
+  call = caller_env()
 ) {
   code <- c(likelihood = 1L, prior = 2L, posterior = 3L)[[match.arg(parts)]]
   weight <- weight * likelihood_scale(model)
-  .Call(
+  out <- .Call(
     ffi_model_gradient,
     model$pointer,
     as.double(theta),
@@ -105,6 +108,25 @@ model_evaluate <- function(
     as.double(weight),
     code + if (density) 0L else 4L
   )
+  if (needs_finite || status_name(out$status) != "nonfinite") {
+    abort_status(out$status, call = call)
+  }
+  out[c("log_density", "gradient")]
+}
+
+# log p(y_i | theta) of the rows (NULL: all), length(rows) x K, at the columns of
+# theta, sampler coordinates.
+row_log_lik <- function(model, theta, rows = NULL, call = caller_env()) {
+  out <- .Call(
+    ffi_model_log_lik,
+    model$pointer,
+    as.double(theta),
+    if (!is.null(rows)) as.double(rows)
+  )
+  if (is.integer(out)) {
+    abort_status(out, call = call)
+  }
+  out
 }
 
 # ---- Gibbs posteriors --------------------------------------------------------

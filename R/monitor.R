@@ -384,9 +384,7 @@ evaluate_monitor.tall_monitor_log_loss <- function(
   theta,
   state
 ) {
-  log_p <- drop(
-    .Call(ffi_model_log_lik, monitor$newdata$pointer, parameter, NULL)
-  )
+  log_p <- drop(row_log_lik(monitor$newdata, parameter))
   state <- add_to_mean(state, exp(log_p))
   list(draw = -mean(log_p), ergodic = -mean(log(state$mean)), state = state)
 }
@@ -400,7 +398,7 @@ evaluate_monitor.tall_monitor_log_lik <- function(
   state
 ) {
   log_p <- function(at) {
-    mean(.Call(ffi_model_log_lik, monitor$newdata$pointer, at, NULL))
+    mean(row_log_lik(monitor$newdata, at))
   }
   state <- add_to_mean(state, parameter)
   list(draw = log_p(parameter), ergodic = log_p(state$mean), state = state)

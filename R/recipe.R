@@ -194,7 +194,7 @@ far_reason <- function(model, far) {
 density_at <- function(model, points) {
   log_lik <- .Call(ffi_model_log_lik_many, model$pointer, as.double(points))
   if (is.integer(log_lik)) {
-    return(model_evaluate(model, points)$log_density)
+    return(model_evaluate(model, points, needs_finite = FALSE)$log_density)
   }
   likelihood_scale(model) * log_lik +
     model_evaluate(model, points, "prior")$log_density

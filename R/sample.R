@@ -1008,6 +1008,7 @@ warn_segment <- function(fit, segment, call) {
   if (length(failed) > 0) {
     chain <- failed[[1]]
     report <- segment$reports[[chain]]
+    at <- report_place(report, fit$model)
     never_moved <- report$n_step == 0
     signal <- if (all(status != 0) && never_moved) abort_status else warn_status
     error <- segment$errors[[as.character(chain)]]
@@ -1023,8 +1024,8 @@ warn_segment <- function(fit, segment, call) {
       report$status,
       chain = chain,
       iteration = step_iteration(report$n_step + 1, segment, fit),
-      coordinate = coordinate_name(fit$model, report$coordinate),
-      value = report$value,
+      coordinate = at$coordinate,
+      value = at$value,
       detail = others,
       parent = error,
       call = call
@@ -1052,6 +1053,18 @@ step_iteration <- function(step, segment, fit) {
     return(before + step)
   }
   before + segment$n_warmup + ceiling(sampled / fit$steps)
+}
+
+# list(coordinate, value) at fault in a chain that stopped, NULL where there is
+# none.
+report_place <- function(report, model) {
+  if (report$coordinate > model$n_dim) {
+    return(list(coordinate = NULL, value = NULL))
+  }
+  list(
+    coordinate = coordinate_name(model, report$coordinate),
+    value = report$value
+  )
 }
 
 coordinate_name <- function(model, index) {

@@ -363,7 +363,7 @@ make_judge <- function(
     check_count(locations, arg = "locations", call = call)
   }
   score <- function(theta, weights) {
-    gradients <- model_gradients(model, theta)
+    gradients <- model_gradients(model, theta, needs_finite = FALSE)
     if (!all_finite(gradients)) {
       return(NA_real_)
     }
@@ -585,8 +585,7 @@ note_status <- function(arm, reports) {
   }
   report <- reports[[chain[[1]]]]
   arm$status <- status_name(report$status)
-  arm$coordinate <- coordinate_name(arm$plan$model, report$coordinate)
-  arm$value <- report$value
+  arm[c("coordinate", "value")] <- report_place(report, arm$plan$model)
   arm$stopped_at <- arm$iterations + report$n_step + 1
   arm
 }
@@ -686,12 +685,11 @@ check_survivors <- function(arms, rung, call) {
 
 # "sigma = 3: `age` became Inf at iteration 12"
 stop_text <- function(arm) {
+  because <- status_entry(arm$status, arm$coordinate, arm$value)$because
   paste0(
     arm$label,
-    ": `",
-    arm$coordinate,
-    "` became ",
-    format_number(arm$value),
+    ": ",
+    sub("[.]$", "", because),
     " at iteration ",
     format_count(arm$stopped_at)
   )

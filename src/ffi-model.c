@@ -144,11 +144,27 @@ SEXP ffi_model_info(SEXP model) {
   return out;
 }
 
-/* log posterior (K) and gradient (n_dim x K) over all rows, or over `index`
- * with the multiplier `weight`; parts: 1 likelihood, 2 prior, 3 both, + 4 to
- * leave the log likelihood out of the density */
+/* What a model says of a point. A value that is not finite is the point's own,
+ * others are asked all the same; anything else ends the call. */
+static void note_status(enum tb_status status,
+                        enum tb_status* p_point,
+                        enum tb_status* p_all) {
+  if (status != TB_STATUS_ok) {
+    *p_point = status;
+    *p_all = status;
+  }
+}
+
+static bool can_go_on(enum tb_status status) {
+  return status == TB_STATUS_ok || status == TB_STATUS_nonfinite;
+}
+
+/* list(status, log_density (K), gradient (n_dim x K)) over all rows, or over
+ * `index` with the multiplier `weight`; parts: 1 likelihood, 2 prior, 3 both, + 4
+ * to leave the log likelihood out of the density. Where the model says that a
+ * value is not finite, those of the point are NaN. */
 SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP parts) {
-  static const char* const v_name[] = { "log_density", "gradient" };
+  static const char* const v_name[] = { "status", "log_density", "gradient" };
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
   const size_t n_point = (size_t) Rf_xlength(theta) / n_dim;
@@ -157,45 +173,65 @@ SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP pa
     model_batch(p_model, index, Rf_asReal(weight));
   const int which = Rf_asInteger(parts);
   const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
-  SEXP out = PROTECT(ffi_named_list(v_name, 2));
-  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) n_point));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
-  double* v_density = REAL(VECTOR_ELT(out, 0));
-  double* v_gradient = REAL(VECTOR_ELT(out, 1));
+  enum tb_status* v_status =
+    (enum tb_status*) R_alloc(n_point + 1, sizeof(enum tb_status));
+  SEXP out = PROTECT(ffi_named_list(v_name, 3));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) n_point));
+  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
+  double* v_density = REAL(VECTOR_ELT(out, 1));
+  double* v_gradient = REAL(VECTOR_ELT(out, 2));
 
   memset(v_density, 0, n_point * sizeof(double));
   memset(v_gradient, 0, n_point * n_dim * sizeof(double));
   enum tb_status status = TB_STATUS_ok;
-  for (size_t p = 0; (which & 2) && p < n_point && status == TB_STATUS_ok;
-       ++p) {
-    status = p_model->type->prior(
-      p_model, &work, v_theta + p * n_dim, v_gradient + p * n_dim,
-      &v_density[p]);
+  for (size_t p = 0; p < n_point; ++p) {
+    v_status[p] = TB_STATUS_ok;
+  }
+  for (size_t p = 0; (which & 2) && p < n_point && can_go_on(status); ++p) {
+    note_status(p_model->type->prior(
+                  p_model, &work, v_theta + p * n_dim, v_gradient + p * n_dim,
+                  &v_density[p]),
+                &v_status[p], &status);
   }
   ffi_continue(model);
   /* all points at one chunk of rows, while it is in the cache */
-  for (size_t first = 0; (which & 1) && first < all.n_batch; first += TB_CHUNK) {
+  for (size_t first = 0;
+       (which & 1) && first < all.n_batch && can_go_on(status);
+       first += TB_CHUNK) {
     const struct tb_batch part = tb_batch_part(&all, first, TB_CHUNK);
-    for (size_t p = 0; p < n_point && status == TB_STATUS_ok; ++p) {
+    for (size_t p = 0; p < n_point && can_go_on(status); ++p) {
       const struct tb_sums sums = { .v_gradient = v_gradient + p * n_dim,
                                     .p_log_lik = which & 4 ? NULL
                                                            : &v_density[p] };
-      status = p_model->type->gradient(
-        p_model, &work, v_theta + p * n_dim, &part, NULL, &sums);
+      if (v_status[p] == TB_STATUS_ok) {
+        note_status(p_model->type->gradient(
+                      p_model, &work, v_theta + p * n_dim, &part, NULL, &sums),
+                    &v_status[p], &status);
+      }
     }
     ffi_continue(model);
     R_CheckUserInterrupt();
   }
-  for (size_t p = 0;
-       (which & 1) && (p_model->type->flags & TB_MODEL_NO_DENSITY) && p < n_point;
-       ++p) {
-    v_density[p] = NA_REAL;
+  const bool has_density =
+    !(which & 1) || !(p_model->type->flags & TB_MODEL_NO_DENSITY);
+  for (size_t p = 0; p < n_point; ++p) {
+    if (!has_density) {
+      v_density[p] = NA_REAL;
+    }
+    if (v_status[p] == TB_STATUS_nonfinite) {
+      v_density[p] = R_NaN;
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_gradient[p * n_dim + j] = R_NaN;
+      }
+    }
   }
+  SET_VECTOR_ELT(out, 0, status_out(status));
   UNPROTECT(1);
   return out;
 }
 
-/* log p(y_i | theta) of the rows `index` (all when NULL), length(index) x K */
+/* log p(y_i | theta) of the rows `index` (all when NULL), length(index) x K, or
+ * the status as an integer */
 SEXP ffi_model_log_lik(SEXP model, SEXP theta, SEXP index) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
@@ -205,13 +241,14 @@ SEXP ffi_model_log_lik(SEXP model, SEXP theta, SEXP index) {
   const struct tb_workspace work = model_workspace(p_model, batch.n_batch);
   SEXP out = PROTECT(
     Rf_allocMatrix(REALSXP, (int) batch.n_batch, (int) n_point));
-  for (size_t p = 0; p < n_point; ++p) {
-    p_model->type->log_lik(p_model, &work, v_theta + p * n_dim, &batch,
-                           REAL(out) + p * batch.n_batch);
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t p = 0; p < n_point && status == TB_STATUS_ok; ++p) {
+    status = p_model->type->log_lik(p_model, &work, v_theta + p * n_dim, &batch,
+                                    REAL(out) + p * batch.n_batch);
     ffi_continue(model);
   }
   UNPROTECT(1);
-  return out;
+  return status == TB_STATUS_ok ? out : status_out(status);
 }
 
 /* list(status, log_posterior, gradient, hessian): -Hessian, see model.h */

@@ -144,6 +144,7 @@ SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   const size_t n = (size_t) Rf_asReal(n_step);
   const int n_threads_ = ffi_threads(n_threads);
   SEXP model = CAR(R_ExternalPtrProtected(run));
+  /* a failure here is the chains', too */
   tb_run_refresh(p->p_run, n_threads_);
   tb_run_advance(p->p_run, n, n_threads_, &p->recorder);
   /* an error of a user's function has stopped its chain, the others go on */

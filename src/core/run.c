@@ -306,6 +306,8 @@ static void run_init_chain(struct tb_run* p_run, size_t c) {
   p_chain->log_posterior = NAN;
   p_chain->step_scale = 1;
   p_chain->is_warmup = p_spec->n_warmup > 0;
+  p_run->v_slot[c].report.coordinate = p_chain->n_dim;
+  p_run->v_slot[c].report.value = NAN;
   for (int k = 0; k < TB_STREAM_count; ++k) {
     tb_rng_init(
       &p_chain->v_rng[k], p_spec->seed, p_spec->n_first + c, (enum tb_stream) k);
@@ -422,10 +424,17 @@ static void report_coordinate(struct chain_slot* p_slot) {
   p_slot->report.value = p_chain->v_theta[at];
 }
 
-/* Name the coordinate whose gradient is not a number. */
-static void report_gradient(struct chain_slot* p_slot) {
-  const double* v_gradient = p_slot->chain.v_gradient;
-  for (size_t j = 0; j < p_slot->chain.n_dim; ++j) {
+/* Name the first coordinate that is not finite, or else whose gradient is not a
+ * number. None, if the model said so of a point and gave no numbers. */
+static void report_nonfinite(struct chain_slot* p_slot) {
+  const struct tb_chain* p_chain = &p_slot->chain;
+  const double* v_theta = p_chain->v_theta;
+  const double* v_gradient = p_chain->v_gradient;
+  if (!isfinite(tb_square_norm(v_theta, p_chain->n_dim))) {
+    report_coordinate(p_slot);
+    return;
+  }
+  for (size_t j = 0; j < p_chain->n_dim; ++j) {
     if (isnan(v_gradient[j])) {
       p_slot->report.coordinate = j;
       p_slot->report.value = v_gradient[j];
@@ -716,7 +725,7 @@ static void slot_advance(struct tb_run* p_run,
     looks_at_noise || (p_run->kernel.flags & TB_KERNEL_VARIANCE);
   p_report->status = p_run->kernel.type->step(p_chain);
   if (p_report->status == TB_STATUS_nonfinite) {
-    report_gradient(p_slot);
+    report_nonfinite(p_slot);
   }
   if (p_report->status == TB_STATUS_ok) {
     p_report->status = slot_check(p_slot, p_spec);
@@ -763,8 +772,10 @@ enum tb_status tb_run_start(struct tb_run* p_run) {
     if (status == TB_STATUS_ok &&
         (!isfinite(tb_square_norm(p_chain->v_gradient, p_chain->n_dim)) ||
          (is_metropolis && !isfinite(p_chain->log_posterior)))) {
-      report_coordinate(p_slot);
       status = TB_STATUS_nonfinite;
+    }
+    if (status == TB_STATUS_nonfinite) {
+      report_coordinate(p_slot);
     }
     if (status == TB_STATUS_ok && p_run->kernel.type->start != NULL) {
       status = p_run->kernel.type->start(p_chain);
@@ -778,10 +789,18 @@ enum tb_status tb_run_start(struct tb_run* p_run) {
 }
 
 enum tb_status tb_run_refresh(struct tb_run* p_run, int n_threads) {
-  return p_run->estimator.type->refresh == NULL
-           ? TB_STATUS_ok
-           : p_run->estimator.type->refresh(
-               &p_run->estimator, p_run->spec.p_model, n_threads);
+  const enum tb_status status =
+    p_run->estimator.type->refresh == NULL
+      ? TB_STATUS_ok
+      : p_run->estimator.type->refresh(
+          &p_run->estimator, p_run->spec.p_model, n_threads);
+  for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
+    struct tb_report* p_report = &p_run->v_slot[c].report;
+    if (p_report->status == TB_STATUS_ok && !p_report->is_done) {
+      p_report->status = status;
+    }
+  }
+  return status;
 }
 
 /* Keep what a slice will change, or put it back. */

@@ -67,8 +67,9 @@ struct tb_report {
   enum tb_status status;
   size_t n_step;      /* steps made in this run */
   size_t n_collected; /* sampling steps among them that were not exploring */
-  size_t coordinate;  /* the first one that is not finite, or the largest */
-  double value;       /* its value */
+  size_t coordinate;  /* the first one that is not finite, or the largest; n_dim:
+                         none is at fault */
+  double value;       /* its value, NaN for none */
   size_t n_kept;
   bool is_done;
 };
@@ -91,7 +92,8 @@ void tb_run_advance(struct tb_run* p_run,
                     int n_threads,
                     const struct tb_recorder* p_recorder);
 
-/* Put back what other runs on the same model may have changed. */
+/* Put back what other runs on the same model may have changed. A failure stops
+ * every chain, and is in their reports. */
 enum tb_status tb_run_refresh(struct tb_run* p_run, int n_threads);
 
 size_t tb_run_n_chain(const struct tb_run* p_run);

@@ -97,6 +97,29 @@ native_table <- function(kind = 0L) {
   call_native(native_fixture("native.c"), "native_table", kind)
 }
 
+# The mean of normal rows in two dimensions, both about 2 and 20 rows; functions
+# return `code` where the first parameter is above an edge of theirs.
+native_edgy <- function(
+  prior = Inf,
+  gradient = Inf,
+  log_lik = Inf,
+  code = 1,
+  x = matrix(sin(1:40) + 2, 20)
+) {
+  edge <- function(x) min(x, .Machine$double.xmax)
+  model_native(
+    call_native(native_fixture("native.c"), "native_edgy"),
+    x,
+    c(a = 0, b = 0),
+    constants = list(
+      edge_prior = edge(prior),
+      edge_gradient = edge(gradient),
+      edge_log_lik = edge(log_lik),
+      code = code
+    )
+  )
+}
+
 # ---- conformance -------------------------------------------------------------
 
 native_entries <- function() {

@@ -290,6 +290,159 @@ test_that("a status that nobody knows stops the chain, not R", {
   )
 })
 
+test_that("what a model says of a point is heard wherever it is asked", {
+  skip_without_compiler()
+  points <- cbind(c(0, 0), c(3, 0), c(1, 0))
+  plain <- model_evaluate(native_edgy(), points)
+  parts <- list(prior = "prior", gradient = "likelihood")
+  for (part in names(parts)) {
+    model <- do.call(native_edgy, stats::setNames(list(2.5), part))
+    for (asked in c("posterior", parts[[part]])) {
+      expect_error(
+        model_evaluate(model, points, asked),
+        class = "tall_error_nonfinite"
+      )
+    }
+    found <- model_evaluate(model, points, needs_finite = FALSE)
+    expect_identical(found$log_density[-2], plain$log_density[-2])
+    expect_identical(found$gradient[, -2], plain$gradient[, -2])
+    expect_true(all(is.nan(c(found$log_density[[2]], found$gradient[, 2]))))
+    failing <- do.call(native_edgy, stats::setNames(list(2.5, 4), c(part, "code")))
+    for (needs_finite in c(TRUE, FALSE)) {
+      expect_error(
+        model_evaluate(failing, points, needs_finite = needs_finite),
+        class = "tall_error_memory"
+      )
+    }
+  }
+  model <- native_edgy(gradient = 2.5, log_lik = 1)
+  draws <- t(points)
+  colnames(draws) <- c("a", "b")
+  expect_snapshot(ksd(draws, model), error = TRUE)
+  fit <- suppressMessages(sg_sample(
+    model,
+    kernel_sgld(1e-3),
+    gradient_full(),
+    iter = 20,
+    chains = 1,
+    init = c(1.9, 1.9),
+    seed = 1,
+    refresh = 0
+  ))
+  expect_snapshot(rstantools::log_lik(fit), error = TRUE)
+  expect_snapshot(log_loss(fit, model), error = TRUE)
+  expect_error(
+    row_log_lik(native_edgy(log_lik = 2.5, code = 4), points),
+    class = "tall_error_memory"
+  )
+})
+
+test_that("searches for a mode step back from what is not finite, or say so", {
+  skip_without_compiler()
+  mode <- c(a = 2 / 1.05, b = 2 / 1.05)
+  x <- matrix(2, 20, 2)
+  # the first step of Newton's method goes to 2 * mode
+  found <- find_mode(native_edgy(gradient = 3, x = x), "newton")
+  expect_equal(found$estimate, mode, tolerance = 1e-5)
+  expect_true(found$converged)
+  search <- function(method, edge) {
+    find_mode(native_edgy(gradient = edge, x = x), method)
+  }
+  expect_snapshot(search("lbfgs", 0.5), error = TRUE)
+  expect_snapshot(search("lbfgs", -1), error = TRUE)
+  expect_error(search("newton", -1), class = "tall_error_improper")
+  expect_error(search("adam", 0.01), class = "tall_error_nonfinite")
+})
+
+test_that("a chain at a point that is not finite says that the model is", {
+  skip_without_compiler()
+  run <- function(kernel, init = c(0, 0), ..., edge = 1.5) {
+    sg_sample(
+      native_edgy(gradient = edge),
+      kernel,
+      ...,
+      iter = 200,
+      warmup = 0,
+      chains = 1,
+      init = init,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  expect_snapshot(fit <- run(kernel_mala(0.05)))
+  expect_snapshot(
+    fit <- run(kernel_sgld(1e-2), gradient = gradient_full())
+  )
+  expect_snapshot(run(kernel_mala(0.05), init = c(3, -7)), error = TRUE)
+  warning <- expect_warning(
+    run(kernel_mala(0.05)),
+    class = "tall_warning_nonfinite"
+  )
+  expect_null(warning$coordinate)
+  expect_null(warning$value)
+  # a step that runs away is another matter
+  warning <- expect_warning(
+    run(kernel_sgld(10), gradient = gradient_full(), edge = Inf),
+    class = "tall_warning_nonfinite"
+  )
+  expect_true(warning$coordinate %in% c("a", "b"))
+  expect_snapshot(
+    sg_tune(
+      native_edgy(gradient = 0.1),
+      kernel_sgld(1),
+      list(step_size = c(0.01, 0.02)),
+      gradient = gradient_full(),
+      budget = 1e5,
+      covariance = NULL,
+      init = c(0, 0),
+      seed = 1,
+      refresh = 0
+    ),
+    error = TRUE
+  )
+})
+
+test_that("what is stored of rows, and cannot be put back, stops the chains", {
+  skip_without_compiler()
+  switch_failures <- function(on) {
+    call_native(native_fixture("native.c"), "native_switch", on)
+  }
+  withr::defer(switch_failures(FALSE))
+  model <- native_edgy()
+  # the looks at the chains leave other numbers with the model
+  look <- function(draw) {
+    switch_failures(FALSE)
+    sg_sample(
+      model,
+      kernel_sgld(1e-3),
+      gradient_cv(at = c(1, 1)),
+      subsample_uniform(5),
+      iter = 10,
+      chains = 1,
+      seed = 1,
+      refresh = 0
+    )
+    switch_failures(TRUE)
+    0
+  }
+  expect_warning(
+    fit <- sg_sample(
+      model,
+      kernel_sgld(1e-3),
+      gradient_cv(at = c(0, 0)),
+      subsample_uniform(5),
+      iter = 40,
+      warmup = 0,
+      chains = 2,
+      monitor = list(look = look, every = 10),
+      seed = 1,
+      refresh = 0
+    ),
+    class = "tall_warning_memory"
+  )
+  expect_identical(dim(fit$draws)[[1]], 10L)
+})
+
 test_that("tables, data and parameters that cannot be used are refused", {
   skip_without_compiler()
   table <- native_table()
