@@ -22,6 +22,10 @@
 #' needed no mode does without, and overstates the bias of single parameters that are
 #' strongly correlated.
 #'
+#' Where an R-hat exceeds 1.05, or a bulk effective sample size is below 100 for
+#' each chain, the last line that is printed says so. `print()` of a fit looks at
+#' 50 variables at most, evenly spaced.
+#'
 #' `sd_bias_se` is the standard error of `sd_bias`, from block means. The estimate is
 #' first-order in the step size and does not see bias of the mean. It is `NA` for
 #' Metropolis kernels: those that are not exact say so below the table, where the
@@ -171,6 +175,7 @@ print.tall_summary <- function(x, digits = 3, ...) {
     cat("# ... with ", nrow(table) - 30, " more variables\n", sep = "")
   }
   print_footer(x$fit)
+  print_agreement_note(x$table, n_alive(x$fit))
   invisible(x)
 }
 
@@ -185,6 +190,7 @@ print.tall_fit <- function(x, digits = 3, ...) {
     cat("# ... with ", nrow(table) - 10, " more variables\n", sep = "")
   }
   print_footer(x, brief = TRUE)
+  print_agreement_note(agreement_table(x), n_alive(x))
   invisible(x)
 }
 

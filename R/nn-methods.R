@@ -831,7 +831,8 @@ nn_error <- function(fit, mu, y) {
 #'   evenly spaced rows of the data. An R-hat well above 1.05 says that the
 #'   chains are in modes that predict differently, and that more iterations
 #'   would be needed to go from one to the other; the spread between them is
-#'   part of `sd_epistemic`, as it is in an ensemble.
+#'   part of `sd_epistemic`, as it is in an ensemble. A last line says so where
+#'   it exceeds 1.05 at a tenth of the rows or more.
 #'   `posterior::summarise_draws(fit)` has the weights.
 #'
 #' @return `summary()`: a list of class `tall_nn_summary` with `rhat` and
@@ -880,15 +881,9 @@ print.tall_nn_summary <- function(x, digits = 3, ...) {
     colnames(shown) <- c("least", "median", "90 %", "largest")
     cat("\nPredictions at ", length(x$rhat), " rows of the data:\n", sep = "")
     print(signif(shown, digits + 1))
-    if (stats::median(x$rhat) > 1.05) {
-      cat(
-        "The chains predict differently (see ?summary.tall_nn); their spread\n",
-        "is part of the epistemic standard deviation.\n",
-        sep = ""
-      )
-    }
   }
   print_footer(x$fit, brief = TRUE)
+  print_prediction_note(x)
   invisible(x)
 }
 
@@ -898,6 +893,7 @@ print.tall_nn <- function(x, digits = 3, ...) {
   print_nn_header(x, small$n_draws)
   print_nn_lines(small, digits)
   print_footer(x, brief = TRUE)
+  print_prediction_note(x$checked)
   invisible(x)
 }
 
