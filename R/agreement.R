@@ -1,5 +1,5 @@
-# Do the chains agree, and are there draws enough? Said in one line where a fit is
-# printed, because summaries of chains that do not agree mean little.
+# Do the chains agree, and are there draws enough? Said in one line where a fit
+# is printed, because summaries of chains that do not agree mean little.
 
 agreement_settings <- list(
   rhat = 1.05,   # more: chains are in different places
@@ -7,8 +7,8 @@ agreement_settings <- list(
   most = 50      # variables that print() looks at; summary() looks at all
 )
 
-# R-hat and bulk effective sample size of variables, evenly spaced where they are
-# many; NULL where these say nothing: draws with weights, or hardly any.
+# R-hat and bulk effective sample size of variables, evenly spaced where they
+# are many; NULL where these say nothing: draws with weights, or hardly any.
 agreement_table <- function(fit) {
   if (is.null(fit$draws) || !is.null(fit[["weights"]]) ||
     posterior::niterations(fit$draws) < 4) {
@@ -61,8 +61,8 @@ print_agreement_note <- function(table, n_chain) {
   }
 }
 
-# Of a network's predictions, at some rows of the data: `checked` as nn_checked()
-# has it.
+# Of a network's predictions, at some rows of the data: `checked` as
+# nn_checked() has it.
 print_prediction_note <- function(checked) {
   rhat <- checked$rhat[is.finite(checked$rhat)]
   apart <- mean(rhat > agreement_settings$rhat)

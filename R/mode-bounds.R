@@ -1,7 +1,7 @@
 # Modes within the bounds of prior_uniform().
 
-# The box of the bounded coordinates, in coordinates u that it is a box in: those
-# of the model, but the predictor at the covariates' means in place of an
+# The box of the bounded coordinates, in coordinates u that it is a box in:
+# those of the model, but the predictor at the covariates' means in place of an
 # intercept whose prior is on that. NULL without bounds.
 mode_box <- function(model) {
   bounded <- bounded_coordinates(model)

@@ -1,9 +1,10 @@
-# Gaussian models whose sigma is a parameter, where the coefficients can fit every
-# response. The density of coefficients and log sigma together then rises without
-# end as sigma falls. The posterior may be proper all the same: with as many
-# columns as rows the coefficients that fit so well are few, and integrated over
-# them the density falls. A run needs a point to start from and scales to move by:
-# they are taken at the most probable sigma with the coefficients integrated out.
+# Gaussian models whose sigma is a parameter, where the coefficients can fit
+# every response. The density of coefficients and log sigma together then rises
+# without end as sigma falls. The posterior may be proper all the same: with as
+# many columns as rows the coefficients that fit so well are few, and integrated
+# over them the density falls. A run needs a point to start from and scales to
+# move by: they are taken at the most probable sigma with the coefficients
+# integrated out.
 
 can_lose_sigma <- function(model) {
   inherits(model, "tall_model_glm") && isTRUE(model$samples_sigma)
@@ -19,10 +20,11 @@ has_lost_sigma <- function(mode, model, max_iter) {
     mode$estimate[[d]] < model_start(model)[[d]] - log(1e9)
 }
 
-# Coefficients at their mean given that sigma, with their curvature there, and log
-# sigma with its variance: a mode in all but name. Errors say what is improper,
-# or that there is no mode where a point that stands in is not welcome. NULL if
-# the coefficients cannot fit every response: the trouble is another.
+# Coefficients at their mean given that sigma, with their curvature there, and
+# log sigma with its variance: a mode in all but name. Errors say what is
+# improper, or that there is no mode where a point that stands in is not
+# welcome. NULL if the coefficients cannot fit every response: the trouble is
+# another.
 gaussian_centre <- function(model, stands_in, cores, call) {
   parts <- gaussian_parts(model, cores, call)
   if (!parts$fits_all) {
@@ -89,15 +91,16 @@ normal_prior <- function(model) {
   )
 }
 
-# What the posterior is made of: a quadratic form in the coefficients given sigma,
-# with G = X'WX,
+# What the posterior is made of: a quadratic form in the coefficients given
+# sigma, with G = X'WX,
 #   precision(s)  of the coefficients, G / sigma^2 + P, at log sigma s
 #   mean(s)       of the coefficients
 #   log_density(s)  of log sigma, the coefficients integrated out
 #   low           the least log sigma that the data can show
 #   fits_all      do the coefficients that fit best leave residuals of 0?
-# With M = G / sigma0^2 + P = L L' and L^-1 (G / sigma0^2) L^-T = Q diag(share) Q'
-# the precision is L Q diag(share t + 1 - share) Q' L', t = sigma0^2 / sigma^2.
+# With M = G / sigma0^2 + P = L L' and L^-1 (G / sigma0^2) L^-T =
+# Q diag(share) Q' the precision is L Q diag(share t + 1 - share) Q' L',
+# t = sigma0^2 / sigma^2.
 gaussian_parts <- function(model, cores, call) {
   p <- model$n_coef
   own <- seq_len(p)
@@ -200,7 +203,7 @@ sigma_posterior <- function(parts, model, call) {
   list(
     log_mode = s[[which.max(density)]],
     sd = sqrt(sum(w * (s - mean)^2)),
-    interval = exp(s[c(which(cumsum(w) > 0.05)[[1]], which(cumsum(w) > 0.95)[[1]])])
+    interval = exp(s[findInterval(c(0.05, 0.95), cumsum(w)) + 1])
   )
 }
 
@@ -208,8 +211,8 @@ abort_exact_fit <- function(call) {
   abort_tall(
     "improper",
     c(
-      "The posterior is not proper: the columns fit the response exactly, and its
-       density rises without end as {.field sigma} falls to 0.",
+      "The posterior is not proper: the columns fit the response exactly, and
+       its density rises without end as {.field sigma} falls to 0.",
       i = "Is the response constant, or a function of the columns? With known
            noise give {.arg sigma}."
     ),

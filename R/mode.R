@@ -837,7 +837,8 @@ print.tall_mode <- function(x, ...) {
     cat("  ... with", more, "more\n")
   }
   if (length(x$at_bound) > 0) {
-    cat("  at a bound of the prior: ", quote_columns(x$at_bound), "\n", sep = "")
+    names <- quote_columns(x$at_bound)
+    cat("  at a bound of the prior: ", names, "\n", sep = "")
   }
   invisible(x)
 }

@@ -551,7 +551,8 @@ evaluate_monitor.tall_monitor_network <- function(
   y <- monitor$y
   weights <- function(at) t(at[seq_len(network$n_coef)])
   if (monitor$name == "rmse") {
-    mu <- clip(nn_means(network, monitor$newdata, weights(parameter)), monitor$range)
+    mu <- nn_means(network, monitor$newdata, weights(parameter))
+    mu <- clip(mu, monitor$range)
     state <- add_to_mean(state, drop(mu))
     error <- function(mu) sqrt(mean((mu - y)^2))
     return(list(draw = error(mu), ergodic = error(state$mean), state = state))

@@ -18,9 +18,9 @@ nn_settings <- list(
 #' get predictions that know what they do not know.
 #'
 #' @param formula (formula) As in [stats::lm()], but without [offset()]; factors
-#'   become indicator columns. A numeric response is taken as Gaussian, a logical one or a factor
-#'   with two levels as Bernoulli, a factor with more levels, or strings, as
-#'   categorical.
+#'   become indicator columns. A numeric response is taken as Gaussian, a
+#'   logical one or a factor with two levels as Bernoulli, a factor with more
+#'   levels, or strings, as categorical.
 #' @param data (data frame) The data.
 #' @param hidden (whole numbers, or `NULL`) Widths of the hidden layers.
 #' @param activation,prior,prior_aux As in [model_network()]. The prior is that

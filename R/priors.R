@@ -48,8 +48,8 @@ prior_kinds <- list(
 #' `prior_uniform()` is constant on a box and zero outside it. Its gradient does
 #' not see the bounds, so it takes a Metropolis kernel such as [kernel_mala()],
 #' which rejects proposals outside them; other kernels are refused, and without
-#' a kernel the recipe takes an exact one. [find_mode()] looks for the mode within
-#' the bounds. Those of the intercept of a [tall_glm()] are bounds of the
+#' a kernel the recipe takes an exact one. [find_mode()] looks for the mode
+#' within the bounds. Those of the intercept of a [tall_glm()] are bounds of the
 #' predictor at the mean of the covariates.
 #'
 #' @param lower,upper (numeric vectors) The bounds, `lower` below `upper`: one

@@ -4,7 +4,7 @@ agreeing_fit <- function(...) {
   tall_glm(mpg ~ wt, mtcars, ..., iter = 1000, seed = 1, refresh = 0)
 }
 
-test_that("chains that do not agree are told, and where they agree nothing is", {
+test_that("chains that do not agree are told", {
   fit <- agreeing_fit()
   note <- "do not agree|few effective draws"
   for (x in list(fit, summary(fit))) {
@@ -13,7 +13,7 @@ test_that("chains that do not agree are told, and where they agree nothing is", 
   apart <- fit
   shift <- unclass(apart$draws)[, 1, "sigma"] + 5
   apart$draws[, 1, "sigma"] <- shift
-  rhat <- posterior::rhat(posterior::extract_variable_matrix(apart$draws, "sigma"))
+  rhat <- posterior::rhat(as.array(apart)[, , "sigma"])
   said <- paste("R-hat up to", format(rhat, digits = 3), "for sigma")
   expect_output(print(apart), said, fixed = TRUE)
   expect_output(print(summary(apart)), said, fixed = TRUE)
@@ -21,7 +21,7 @@ test_that("chains that do not agree are told, and where they agree nothing is", 
   # the same place, but few of them
   few <- fit
   few$draws[, , "wt"] <- unclass(fit$draws)[rep(1:25, each = 20), , "wt"]
-  ess <- posterior::ess_bulk(posterior::extract_variable_matrix(few$draws, "wt"))
+  ess <- posterior::ess_bulk(as.array(few)[, , "wt"])
   expect_lt(ess, 400)
   said <- paste("few effective draws,", floor(ess), "for wt")
   expect_output(print(few), said, fixed = TRUE)

@@ -1,4 +1,4 @@
-# What a member needs that only has a table in C and a constructor: nothing more.
+# A member that has a table in C and a constructor needs nothing more.
 
 test_that("members without methods have defaults", {
   scheme <- new_spec("subsample", "mine", rate = 3)
