@@ -209,13 +209,17 @@ status_name <- function(status) {
 }
 
 # list(because, hint), with the former as plain text.
-status_entry <- function(status, coordinate = NULL, value = NULL) {
+status_entry <- function(status, coordinate = NULL, value = NULL, parent = NULL) {
   if (status != "nonfinite" || is.null(coordinate)) {
     return(status_table[[status]])
   }
   shown <- if (is.null(value)) "non-finite" else format_number(value)
   list(
-    because = paste0("`", coordinate, "` became ", shown, "."),
+    because = paste0(
+      # with a cause, it is the gradient that is not finite
+      if (!is.null(parent)) "the gradient in ",
+      "`", coordinate, "` became ", shown, "."
+    ),
     hint = "The step size is too large for this posterior: make it smaller,
             or use {.fn kernel_mala}, which cannot run away."
   )
@@ -284,7 +288,7 @@ signal_status <- function(
   if (status == "ok") {
     return(invisible())
   }
-  entry <- status_entry(status, coordinate, value)
+  entry <- status_entry(status, coordinate, value, parent)
   because <- entry$because
   who <- if (is.null(chain)) {
     "The computation stopped"
@@ -300,7 +304,8 @@ signal_status <- function(
     c(
       "{who}{when}: {because}",
       x = escape_cli(detail),
-      i = if (of_chain) entry$hint
+      # not where the cause is shown
+      i = if (of_chain && is.null(parent)) entry$hint
     ),
     status = status,
     chain = chain,

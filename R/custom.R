@@ -79,7 +79,10 @@
 #' has no names or a value outside the range of its `transform`.
 #' `tall_warning_gradient` if gradients come from central differences. Later a
 #' function that fails is a `tall_error_callback`, or in a run a
-#' `tall_warning_callback` with the iteration and the place.
+#' `tall_warning_callback` with the iteration and the place. A gradient that is `NA` or
+#' `NaN` stops its chain with a `tall_warning_nonfinite` that has such an error as its
+#' parent; Metropolis kernels reject proposals where a density is, with a
+#' `tall_warning_callback`. `-Inf` is a density of zero.
 #' @examples
 #' y <- rnorm(500, 3, 2)
 #' model <- model_custom(
@@ -159,6 +162,7 @@ build_custom <- function(
   state$failed <- FALSE
   state$building <- call
   state$errors <- list()
+  state$undefined <- list()
   engine <- custom_engine(functions, init, state)
   tapes <- autodiff_engine(functions, data, n_data, init, kind, plan, state)
   engine[names(tapes)] <- tapes
@@ -499,6 +503,7 @@ custom_engine <- function(functions, init, state) {
     fail = function(name, theta, parent) {
       custom_fail(state, name, theta, parent = parent)
     },
+    undefined = function(name, theta) custom_undefined(state, name, theta),
     shape = function(name, value, n, theta) {
       switch(
         name,
@@ -591,9 +596,9 @@ custom_numbers <- function(value, n, state, name, theta) {
 # A user's function failed: with an error of its own, or for a reason of ours.
 custom_fail <- function(state, name, theta, parent = NULL, reason = NULL) {
   reason <- reason %||% conditionMessage(parent)
-  place <- theta_text(theta)
   building <- state$building
   if (!is.null(building)) {
+    place <- theta_text(theta)
     abort_input(
       c("{.fn {name}} failed: {reason}.", x = "It was called at {place}."),
       argument = name,
@@ -602,7 +607,14 @@ custom_fail <- function(state, name, theta, parent = NULL, reason = NULL) {
     )
   }
   state$failed <- TRUE
-  error <- tryCatch(
+  error <- callback_error(name, theta, reason, parent)
+  state$errors <- c(state$errors, list(error))
+  stop(error)
+}
+
+callback_error <- function(name, theta, reason, parent = NULL) {
+  place <- theta_text(theta)
+  tryCatch(
     abort_tall(
       "callback",
       c("{.fn {name}} failed: {reason}.", x = "It was called at {place}."),
@@ -615,8 +627,23 @@ custom_fail <- function(state, name, theta, parent = NULL, reason = NULL) {
     ),
     error = identity
   )
-  state$errors <- c(state$errors, list(error))
-  stop(error)
+}
+
+# What was noted last, for a model of functions in R.
+last_undefined <- function(model) {
+  errors <- take_errors(model, "undefined")
+  if (length(errors) > 0) errors[[length(errors)]]
+}
+
+# A density or gradient was not a number. Kept as an error for the chain that stops
+# of it; a Metropolis kernel merely rejects such a proposal.
+custom_undefined <- function(state, name, theta) {
+  last <- state$undefined[length(state$undefined)]
+  is_new <- length(last) == 0 || !identical(last[[1]]$theta, theta)
+  if (is_new && length(state$undefined) < 100) {
+    error <- callback_error(name, theta, "it, or its derivative, is NA or NaN")
+    state$undefined <- c(state$undefined, list(error))
+  }
 }
 
 # "mu = 0.2, beta[1] = -1, ..."
@@ -632,11 +659,11 @@ theta_text <- function(theta) {
   paste0(text, if (length(values) > 5) ", ...")
 }
 
-# The errors since the last time, oldest first.
-take_errors <- function(model) {
-  errors <- model$state$errors
+# The errors since the last time, oldest first; kind: "errors" or "undefined".
+take_errors <- function(model, kind = "errors") {
+  errors <- model$state[[kind]]
   if (length(errors) > 0) {
-    model$state$errors <- list()
+    model$state[[kind]] <- list()
   }
   errors
 }

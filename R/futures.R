@@ -311,6 +311,7 @@ join_chains <- function(results, sizes) {
     reports = unlist(all("reports"), recursive = FALSE),
     interrupted = any(unlist(all("interrupted"))),
     errors = unlist(all("errors"), recursive = FALSE),
+    rejected = Reduce(`%||%`, all("rejected")),
     shared = sum(unlist(all("shared"))),
     monitor = join_monitors(all("monitor"))
   )

@@ -643,6 +643,7 @@ abort_no_mode <- function(model, theta, call) {
       "The log posterior is not finite at the starting point.",
       i = "Give {.arg init}, or check the scale of the columns."
     ),
+    parent = last_undefined(model),
     call = call
   )
 }
@@ -754,6 +755,7 @@ check_search <- function(found, is_first, model, theta, call) {
            {.code find_mode(method = \"adam\")}."
     ),
     status = "nonfinite",
+    parent = last_undefined(model),
     call = call
   )
 }

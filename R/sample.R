@@ -768,7 +768,7 @@ run_segment <- function(
   }
   spend(plan$ledger, "reference", run$shared / max(1, model$n_data))
   c(
-    run[c("buffers", "reports", "interrupted", "errors", "monitor")],
+    run[c("buffers", "reports", "interrupted", "errors", "rejected", "monitor")],
     list(
       passes = plan$ledger$passes,
       seconds = run$seconds %||% (proc.time()[["elapsed"]] - started),
@@ -785,6 +785,8 @@ run_segment <- function(
 run_chains <- function(job, model, call) {
   spec <- job$spec
   buffers <- make_buffers(job$sizes, spec$n_chain)
+  take_errors(model) # of other runs
+  take_errors(model, "undefined")
   run <- .Call(
     ffi_run_create,
     model$pointer,
@@ -821,14 +823,14 @@ run_chains <- function(job, model, call) {
     }
   )
   started <- proc.time()[["elapsed"]]
-  take_errors(model) # of other runs
   outcome <- advance_run(run, job, stops, model)
   list(
     seconds = proc.time()[["elapsed"]] - started,
     buffers = buffers,
     reports = .Call(ffi_run_report, run),
     interrupted = outcome$interrupted,
-    errors = stats::setNames(take_errors(model), outcome$stopped),
+    errors = outcome$errors,
+    rejected = outcome$rejected,
     shared = .Call(ffi_run_progress, run)[[3]],
     monitor = if (!is.null(monitor)) monitor$result(),
     checkpoints = checkpoints$result()
@@ -861,6 +863,7 @@ check_started <- function(found, model, n_first, call) {
     iteration = 0,
     coordinate = name,
     value = report$value,
+    parent = last_undefined(model),
     call = call
   )
 }
@@ -929,8 +932,9 @@ model_is_constrained <- function(model) {
 }
 
 # Advance in slices of 0.15 s, with a progress bar; a slice ends early where a stop
-# is due. Was it interrupted, by the user or by the file job$halt, and which chains
-# did errors of a user's functions stop, in the order of these errors?
+# is due. list(interrupted, errors, rejected): was it, by the user or by the file
+# job$halt; the errors of a user's functions that stopped chains, named by them; the
+# first that had proposals rejected.
 advance_run <- function(run, job, stops, model) {
   n_step <- 16
   outcome <- 0L
@@ -942,7 +946,8 @@ advance_run <- function(run, job, stops, model) {
     bar <- cli::cli_progress_bar(job$label, total = total, .envir = environment())
   }
   interrupted <- FALSE
-  stopped <- NULL
+  errors <- list()
+  rejected <- NULL
   tryCatch(
     while (outcome == 0L) {
       left <- stops$step[due] - made
@@ -955,9 +960,9 @@ advance_run <- function(run, job, stops, model) {
         tall_error_callback = identity
       )
       elapsed <- proc.time()[["elapsed"]] - before
-      if (length(model$state$errors) > length(stopped)) {
-        stopped <- union(stopped, chains_with(run, "callback"))
-      }
+      found <- sort_errors(names(errors), run, model, job$spec$n_first)
+      errors <- c(errors, found$errors)
+      rejected <- rejected %||% found$rejected
       made <- made + slice
       if (identical(slice, left)) {
         stops$at(stops$step[[due]])
@@ -984,8 +989,30 @@ advance_run <- function(run, job, stops, model) {
   }
   list(
     interrupted = interrupted || outcome == 2L,
-    stopped = if (!is.null(stopped)) job$spec$n_first + stopped
+    errors = errors,
+    rejected = rejected
   )
+}
+
+# Those of a slice. Each stopped a chain in it, in their order, except those of a
+# Metropolis kernel, for which a density that is not a number is one of zero.
+sort_errors <- function(stopped, run, model, n_first) {
+  errors <- list()
+  rejected <- NULL
+  for (kind in c("errors", "undefined")) {
+    new <- take_errors(model, kind)
+    if (length(new) > 0) {
+      status <- if (kind == "errors") "callback" else "nonfinite"
+      chains <- as.character(n_first + chains_with(run, status))
+      chains <- setdiff(chains, stopped)
+      if (length(chains) == length(new)) {
+        errors[chains] <- new
+      } else if (kind == "undefined") {
+        rejected <- new[[1]]
+      }
+    }
+  }
+  list(errors = errors, rejected = rejected)
 }
 
 chains_with <- function(run, status) {
@@ -1003,6 +1030,18 @@ next_slice <- function(n_step, elapsed, target = 0.15) {
 warn_segment <- function(fit, segment, call) {
   warn_sizes(fit$subsample, segment$buffers$size, fit$n_data, call)
   warn_monitor(segment$monitor$problems, call)
+  if (!is.null(segment$rejected)) {
+    warn_tall(
+      "callback",
+      c(
+        "Proposals were rejected because a function of the model is not a number
+         there.",
+        i = "Where the density is zero, {.code -Inf} says so without a warning."
+      ),
+      parent = segment$rejected,
+      call = call
+    )
+  }
   status <- vapply(segment$reports, function(r) r$status, 0)
   failed <- which(status != 0)
   if (length(failed) > 0) {

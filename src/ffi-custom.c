@@ -55,7 +55,7 @@ struct custom {
   /* R objects, kept by the external pointer */
   SEXP token, spec, state, data, init, batches;
   SEXP functions; /* environment in which the user's are called, by name */
-  SEXP rows, sum, prior_gradient, fail, shape;
+  SEXP rows, sum, prior_gradient, fail, shape, undefined;
 };
 
 /* -------------------------------------------------------------- calls of R */
@@ -501,6 +501,30 @@ static void add_sum_of_tape(const struct request* p_r, double* v_sum) {
   }
 }
 
+/* Some of the n numbers that a user's function gave, or their derivatives, are
+ * none, although theta is finite: R/custom.R notes which function, and where. */
+static void note_undefined(struct custom* p,
+                           const char* name,
+                           const double* v,
+                           size_t n,
+                           const double* v_theta,
+                           size_t n_dim) {
+  bool is_undefined = false;
+  for (size_t j = 0; j < n; ++j) {
+    is_undefined = is_undefined || isnan(v[j]);
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    is_undefined = is_undefined && isfinite(v_theta[j]);
+  }
+  if (is_undefined) {
+    SEXP theta = PROTECT(make_theta(p, v_theta));
+    SEXP what = PROTECT(Rf_mkString(name));
+    SEXP call = PROTECT(Rf_lang3(p->undefined, what, theta));
+    Rf_eval(call, R_GlobalEnv);
+    UNPROTECT(3);
+  }
+}
+
 /* Results are added only once nothing can fail any more. */
 static SEXP gradient_body(void* p_data) {
   const struct request* p_r = p_data;
@@ -537,11 +561,16 @@ static SEXP gradient_body(void* p_data) {
               -1, v_sum);
     }
   }
+  note_undefined(p, p->rows == R_NilValue || p->sum != R_NilValue
+                      ? "log_lik"
+                      : "grad_log_lik",
+                 v_sum, n_dim, p_r->v_theta, n_dim);
   if (p_sums->p_log_lik != NULL) {
     const double* v_value = REAL(call_log_lik(p, p_r->v_theta, batch, n));
     for (size_t k = 0; k < n; ++k) {
       log_lik += v_weight[k] * v_value[k];
     }
+    note_undefined(p, "log_lik", &log_lik, 1, p_r->v_theta, n_dim);
     *p_sums->p_log_lik += log_lik;
   }
   for (size_t j = 0; p_sums->v_gradient != NULL && j < n_dim; ++j) {
@@ -673,12 +702,17 @@ static SEXP prior_body(void* p_data) {
       v_at[j] = y;
     }
   }
+  note_undefined(
+    p, p->prior_gradient == R_NilValue ? "log_prior" : "grad_log_prior",
+    v_gradient, n_dim, p_r->v_theta, n_dim);
   tb_transform_add_jacobian(p->v_part, p->n_part, p_r->v_theta, v_gradient);
   if (p_r->p_log_density != NULL) {
     double* v_natural =
       (double*) R_alloc(p_model->n_natural, sizeof(double));
+    const double log_prior = call_log_prior(p, p_r->v_theta);
+    note_undefined(p, "log_prior", &log_prior, 1, p_r->v_theta, n_dim);
     *p_r->p_log_density +=
-      call_log_prior(p, p_r->v_theta) +
+      log_prior +
       tb_transform_constrain(p->v_part, p->n_part, p_r->v_theta, v_natural);
   }
   memcpy(p_r->v_out, v_gradient, n_dim * sizeof(double));
@@ -899,7 +933,8 @@ SEXP ffi_model_custom(SEXP spec) {
     .sum = ffi_element(spec, "sum"),
     .prior_gradient = ffi_element(spec, "prior_gradient"),
     .fail = ffi_element(spec, "fail"),
-    .shape = ffi_element(spec, "shape")
+    .shape = ffi_element(spec, "shape"),
+    .undefined = ffi_element(spec, "undefined")
   };
   p_model->type = &p->type;
   p_model->p_self = p;

@@ -461,6 +461,19 @@ static enum tb_status slot_check(struct chain_slot* p_slot,
   return TB_STATUS_ok;
 }
 
+/* A user's function that is undefined stops the chain where it was called, not
+ * one step later: the place is told. */
+static enum tb_status slot_check_gradient(struct chain_slot* p_slot) {
+  const struct tb_chain* p_chain = &p_slot->chain;
+  for (size_t j = 0; j < p_chain->n_dim; ++j) {
+    if (isnan(p_chain->v_gradient[j])) {
+      report_nonfinite(p_slot);
+      return TB_STATUS_nonfinite;
+    }
+  }
+  return TB_STATUS_ok;
+}
+
 static void slot_start_sampling(struct chain_slot* p_slot) {
   struct tb_counts* p_counts = &p_slot->chain.counts;
   p_slot->chain.is_warmup = false;
@@ -729,6 +742,9 @@ static void slot_advance(struct tb_run* p_run,
   }
   if (p_report->status == TB_STATUS_ok) {
     p_report->status = slot_check(p_slot, p_spec);
+  }
+  if (p_report->status == TB_STATUS_ok && p_run->p_undo != NULL) {
+    p_report->status = slot_check_gradient(p_slot);
   }
   if (p_report->status != TB_STATUS_ok) {
     return;

@@ -179,6 +179,126 @@ test_that("an error in a run stops its chain, keeps draws and says where", {
   expect_error(sg_resume(fit, 10), class = "tall_error_unsupported")
 })
 
+test_that("a function that returns no numbers, or too few, is told with its place", {
+  data <- logistic_data()
+  count <- 0
+  at <- Inf
+  later <- function(bad) {
+    function(theta, batch) {
+      count <<- count + 1
+      if (count == at) bad(batch) else logistic_rows(theta, batch)
+    }
+  }
+  run <- function(bad) {
+    at <<- Inf
+    model <- logistic_custom(data$x, data$y, later(bad), check = FALSE)
+    count <<- 0
+    at <<- 160
+    warning <- NULL
+    fit <- withCallingHandlers(
+      sg_sample(
+        model,
+        kernel_sgld(0.01),
+        gradient_simple(),
+        subsample_uniform(6),
+        iter = 100,
+        warmup = 10,
+        chains = 2,
+        init = c(0, 0),
+        seed = 1,
+        refresh = 0
+      ),
+      warning = function(w) {
+        warning <<- w
+        invokeRestart("muffleWarning")
+      }
+    )
+    list(fit = fit, warning = warning)
+  }
+  bad <- list(
+    "one number" = function(batch) 1,
+    "wrong shape" = function(batch) t(batch$x),
+    "wrong length" = function(batch) list(beta = batch$x[-1, ]),
+    "nothing" = function(batch) NULL,
+    "NA" = function(batch) NA * batch$x,
+    "a NaN" = function(batch) replace(batch$x, 3, NaN)
+  )
+  for (name in names(bad)) {
+    found <- run(bad[[name]])
+    w <- found$warning
+    kind <- if (name %in% c("NA", "a NaN")) "nonfinite" else "callback"
+    expect_s3_class(w, paste0("tall_warning_", kind))
+    status <- found$fit$chains$status
+    expect_setequal(unique(status), c("ok", kind))
+    failed <- which(status == kind)
+    expect_identical(w$chain, failed, info = name)
+    expect_identical(dim(found$fit$draws), c(90L, 1L, 2L), info = name)
+    stopped <- found$fit$stopped[[1]]
+    expect_identical(nrow(stopped), as.integer(w$iteration) - 11L, info = name)
+    expect_s3_class(w$parent, "tall_error_callback")
+    expect_match(conditionMessage(w$parent), "`grad_log_lik()`", fixed = TRUE)
+    # one step on from the last draw
+    last <- stopped[nrow(stopped), ]
+    expect_lt(max(abs(w$parent$theta$beta - last)), 1)
+    expect_false(identical(w$parent$theta$beta, unname(last)))
+  }
+  expect_match(
+    conditionMessage(run(bad[["NA"]])$warning),
+    "gradient in `beta\\[1\\]` became NA.*`grad_log_lik\\(\\)` failed: it, or its"
+  )
+})
+
+test_that("proposals where the likelihood is no number are rejected in words", {
+  data <- logistic_data()
+  bounded <- function(value, is_out = function(beta) beta[[1]] < 0.5) {
+    model_custom(
+      function(theta, batch) {
+        eta <- drop(batch$x %*% theta$beta)
+        out <- batch$y * eta - log1p(exp(eta))
+        if (is_out(theta$beta)) value + out else out
+      },
+      function(theta) 0,
+      data,
+      list(beta = c(1, 0)),
+      logistic_rows,
+      function(theta) c(0, 0),
+      check = FALSE
+    )
+  }
+  run <- function(value) {
+    sg_sample(
+      bounded(value),
+      kernel_mala(0.2),
+      iter = 200,
+      warmup = 0,
+      chains = 2,
+      init = c(0.7, 0),
+      seed = 1,
+      refresh = 0
+    )
+  }
+  expect_warning(fit <- run(NaN), class = "tall_warning_callback")
+  expect_true(all(fit$chains$status == "ok"))
+  expect_gt(sum(fit$chains$nonfinite), 0)
+  expect_gt(min(fit$draws[, , "beta[1]"]), 0.5)
+  expect_no_warning(same <- run(-Inf))
+  expect_identical(unclass(same$draws), unclass(fit$draws))
+  error <- expect_error(
+    find_mode(bounded(NaN), init = c(0, 0)),
+    class = "tall_error_improper"
+  )
+  expect_s3_class(error$parent, "tall_error_callback")
+  error <- expect_error(
+    find_mode(bounded(NaN, function(beta) beta[[1]] > 0.1), init = c(0, 0)),
+    class = "tall_error_nonfinite"
+  )
+  expect_gt(error$parent$theta$beta[[1]], 0.1)
+  expect_error(
+    sg_sample(bounded(NaN), kernel_mala(0.2), init = c(0, 0), refresh = 0),
+    class = "tall_error_nonfinite"
+  )
+})
+
 test_that("an error elsewhere is the user's, worded, and leaves the model alive", {
   data <- logistic_data()
   broken <- FALSE
@@ -244,6 +364,7 @@ test_that("an interrupt takes back the slice and lets the run go on", {
 
 test_that("everything around a run does what it does with the model in C", {
   skip_on_cran()
+  withr::local_options(tallbayes.refresh = 0)
   data <- logistic_data(3000)
   built_in <- model_glm(data$x, data$y, prior = prior_normal(0, 2))
   own <- logistic_custom(data$x, data$y)

@@ -204,6 +204,69 @@ test_that("an error in a worker stops its chain alone and is told as ever", {
   )
 })
 
+test_that("rejected proposals, and gradients that are no numbers, are told as ever", {
+  local_workers()
+  data <- logistic_data()
+  rows <- logistic_rows
+  undefined <- function(theta, batch) {
+    if (theta$beta[[2]] > 0.62) batch$x + NA else rows(theta, batch)
+  }
+  model <- logistic_custom(data$x, data$y, undefined, check = FALSE)
+  bounded <- model_custom(
+    function(theta, batch) {
+      if (theta$beta[[2]] > 0.62) batch$y + NaN else 0 * batch$y
+    },
+    function(theta) -sum(theta$beta^2) / 2,
+    data,
+    list(beta = c(0, 0)),
+    function(theta, batch) 0 * batch$x,
+    function(theta) -theta$beta
+  )
+  run <- function() {
+    warnings <- list()
+    fits <- withCallingHandlers(
+      list(
+        sg_sample(
+          model,
+          kernel_sgld(0.01),
+          gradient_simple(),
+          subsample_uniform(20),
+          iter = 100,
+          warmup = 10,
+          chains = 3,
+          init = c(0, 0),
+          seed = 6,
+          refresh = 0
+        ),
+        sg_sample(
+          bounded,
+          kernel_mala(0.2),
+          iter = 60,
+          chains = 2,
+          init = c(0, 0),
+          seed = 1,
+          refresh = 0
+        )
+      ),
+      warning = function(w) {
+        warnings <<- c(warnings, list(w))
+        invokeRestart("muffleWarning")
+      }
+    )
+    list(fits = lapply(fits, without_time), said = lapply(warnings, function(w) {
+      list(class(w)[[1]], w$chain, w$iteration, w$parent$theta)
+    }))
+  }
+  by_workers <- run()
+  future::plan("sequential")
+  here <- run()
+  expect_identical(by_workers, here)
+  expect_identical(
+    vapply(here$said, function(w) w[[1]], ""),
+    c("tall_warning_nonfinite", "tall_warning_callback")
+  )
+})
+
 test_that("a chain that cannot start is told by its number", {
   local_workers()
   data <- logistic_data()
