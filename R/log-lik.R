@@ -127,8 +127,7 @@ log_lik_block <- function(fit, seen, theta, sigma) {
     out <- stats::dnorm(each(seen$y), eta, sigma, log = TRUE)
     dim(out) <- dim(eta)
   } else {
-    # the door writes over its argument: give it a copy
-    cumulant <- .Call(ffi_link_cumulant, eta + 0, fit$family$code)
+    cumulant <- .Call(ffi_link_cumulant, eta, fit$family$code)
     out <- each(seen$count) * eta - each(seen$trials) * cumulant
     out <- out + each(log_base(seen, fit$family$name))
   }

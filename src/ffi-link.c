@@ -3,29 +3,17 @@
 
 #include "models/link.h"
 
-typedef void link_map(enum tb_link, const double*, double*, size_t);
-
-/* Works on eta itself unless somebody else has it too: matrices of draws are
- * large. Callers assign the result over their eta. */
-static SEXP apply_map(SEXP eta, SEXP code, link_map* map) {
+/* the cumulant, log(1 + exp(eta)) for a binomial response; with the shape of
+ * eta */
+SEXP ffi_link_cumulant(SEXP eta, SEXP code) {
   const enum tb_link link = (enum tb_link)Rf_asInteger(code);
-  if (TYPEOF(eta) != REALSXP) {
-    ffi_fault("eta");
-  }
-  SEXP out = PROTECT(MAYBE_SHARED(eta) ? Rf_duplicate(eta) : eta);
-  map(link, REAL(out), REAL(out), (size_t)Rf_xlength(out));
+  const size_t n = (size_t)Rf_xlength(eta);
+  const double* v_eta = ffi_doubles(eta, n, "eta");
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
+  tb_link_cumulant(link, v_eta, REAL(out), n);
+  Rf_setAttrib(out, R_DimSymbol, Rf_getAttrib(eta, R_DimSymbol));
   UNPROTECT(1);
   return out;
-}
-
-/* the mean of the response */
-SEXP ffi_link_mean(SEXP eta, SEXP code) {
-  return apply_map(eta, code, tb_link_mean);
-}
-
-/* the cumulant: log(1 + exp(eta)) for a binomial response */
-SEXP ffi_link_cumulant(SEXP eta, SEXP code) {
-  return apply_map(eta, code, tb_link_cumulant);
 }
 
 /* The means at the linear predictors theta x' + offset, draws x rows. */

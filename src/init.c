@@ -15,7 +15,6 @@ SEXP ffi_gradient_info(SEXP);
 SEXP ffi_kernel_info(SEXP, SEXP);
 SEXP ffi_ksd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_link_cumulant(SEXP, SEXP);
-SEXP ffi_link_mean(SEXP, SEXP);
 SEXP ffi_link_product(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_create(SEXP, SEXP);
 SEXP ffi_model_curvature(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -63,7 +62,6 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_kernel_info, 2),
   DOOR(ffi_ksd, 7),
   DOOR(ffi_link_cumulant, 2),
-  DOOR(ffi_link_mean, 2),
   DOOR(ffi_link_product, 5),
   DOOR(ffi_model_create, 2),
   DOOR(ffi_model_curvature, 6),
