@@ -216,7 +216,8 @@ squared_distance <- function(fit, at) {
 #'
 #' The reference \eqn{\hat\theta}{theta-hat} is `at`, or the mode where it is
 #' `NULL`. For [gradient_saga()] and [gradient_svrg()] the result holds when the
-#' table was made, or the reference last moved, there.
+#' table was made, or the reference last moved, there. Other estimators are
+#' measured as they are, by `"monte_carlo"` only.
 #'
 #' @return A numeric vector, one number for each row of `theta`; 0 for
 #'   [gradient_full()].
@@ -262,7 +263,9 @@ pseudo_variance <- function(
       argument = "subsample"
     )
   }
-  if (!inherits(gradient, c("tall_gradient_simple", "tall_gradient_cv"))) {
+  call <- rlang::current_env()
+  # with a table or a reference that was just made
+  if (inherits(gradient, c("tall_gradient_saga", "tall_gradient_svrg"))) {
     gradient <- gradient_cv(gradient$args$at)
   }
   call <- rlang::current_env()
@@ -271,6 +274,7 @@ pseudo_variance <- function(
   } else {
     variance_monte_carlo(
       model,
+    check_has_formula(gradient, call)
       theta,
       gradient,
       subsample,
@@ -305,6 +309,20 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
   plan <- new_plan(model, NULL, gradient, subsample, schedule_constant())
   context <- run_context(plan, list(chains = 1, cores = cores))
   scheme <- compile_spec(subsample, context, call)
+check_has_formula <- function(gradient, call) {
+  if (!inherits(gradient, c("tall_gradient_simple", "tall_gradient_cv"))) {
+    abort_tall(
+      "unsupported",
+      c(
+        "There is no formula for {.code gradient_{gradient$name}()}.",
+        i = "Use {.code method = \"monte_carlo\"}."
+      ),
+      argument = "gradient",
+      call = call
+    )
+  }
+}
+
   n_data <- model$n_data
   at <- if (inherits(gradient, "tall_gradient_cv")) {
     context$reference(gradient, call)

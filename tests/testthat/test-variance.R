@@ -217,6 +217,32 @@ test_that("what wins: weights at small n, no replacement as n goes to N", {
   expect_lt(at_mode, 1e-20)
 })
 
+test_that("an estimator of another hand is used as it is", {
+  model <- example_model()
+  theta <- coef(find_mode(model)) + 0.2
+  scheme <- subsample_uniform(20)
+  other <- new_spec("gradient", "other", at = theta)
+  registerS3method(
+    "compile_spec",
+    "tall_gradient_other",
+    function(spec, context, call) list(name = "simple", params = list()),
+    envir = asNamespace("tallbayes")
+  )
+  measured <- function(gradient, ...) {
+    pseudo_variance(model, theta, gradient, scheme, ...)
+  }
+  # control variates about theta itself would have none
+  expect_identical(
+    measured(other, method = "monte_carlo", seed = 1),
+    measured(gradient_simple(), method = "monte_carlo", seed = 1)
+  )
+  expect_snapshot(measured(other), error = TRUE, cnd_class = TRUE)
+  for (gradient in list(gradient_saga(at = theta), gradient_cv(theta))) {
+    expect_lt(measured(gradient), 1e-20)
+    expect_lt(measured(gradient, method = "monte_carlo", seed = 1), 1e-20)
+  }
+})
+
 test_that("pseudo_variance() refuses in words", {
   model <- example_model()
   expect_snapshot(pseudo_variance(model, 1:2), error = TRUE)
