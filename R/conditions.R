@@ -157,7 +157,7 @@ status_table <- list(
     hint = NULL
   ),
   unsupported = list(
-    because = "the model does not provide what is needed here.",
+    because = "what was given does not provide what is needed here.",
     hint = NULL
   ),
   argument = list(

@@ -97,6 +97,7 @@ find_mode <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_model(model)
+  check_not_whitened(model)
   method <- check_choice(method, c("auto", "newton", "lbfgs", "adam", "sgd"))
   method <- mode_method(model, method)
   init <- check_numeric_vector(init, size = model$n_dim, allow_null = TRUE)
@@ -271,6 +272,7 @@ model_start <- function(model) {
 # its start and its minibatches: always the same ones, so that what is remembered
 # depends on the model alone, and not on the run that was the first to ask.
 model_mode <- function(model, cores = 1, call = caller_env()) {
+  check_not_whitened(model, call)
   if (is.null(model$cache$mode)) {
     model$cache$mode <- with_seed(
       mode_seed,
@@ -284,12 +286,17 @@ mode_seed <- 1L
 
 # theta and the Cholesky factor (lower) of -Hessian there, from whatever `at` is
 mode_point <- function(model, at, needs_chol = TRUE, call = caller_env()) {
+  if (needs_chol) {
+    check_has_hessian(model, call) # before the search for a mode
+  }
   if (is.null(at)) {
     at <- model_mode(model, call = call)
   }
   if (inherits(at, "tall_mode")) {
     check_size(at$estimate, model$n_dim, arg = "at", call = call)
-    return(list(theta = as.double(at$estimate), chol = at$chol))
+    theta <- as.double(at$estimate)
+    chol <- if (needs_chol) at$chol %||% point_chol(model, theta, call)
+    return(list(theta = theta, chol = chol))
   }
   theta <- check_numeric_vector(at, size = model$n_dim, arg = "at", call = call)
   theta <- as.double(theta)
@@ -297,14 +304,23 @@ mode_point <- function(model, at, needs_chol = TRUE, call = caller_env()) {
 }
 
 point_chol <- function(model, theta, call) {
+  lower_chol(proper_hessian(model, theta, call = call), model, call)
+}
+
+# For weights by it.
+check_has_hessian <- function(model, call) {
   if (!model_info(model)$has_curvature) {
+    check_not_whitened(model, call)
     abort_tall(
       "unsupported",
-      "{.code {model$label}()} has no Hessian, which these weights need.",
+      c(
+        "{.code {model$label}()} has no Hessian, which these weights need.",
+        i = "Use weights of type {.val gradient}."
+      ),
+      argument = "weights",
       call = call
     )
   }
-  lower_chol(proper_hessian(model, theta, call = call), model, call)
 }
 
 # Log posterior, gradient and minus Hessian at theta. Where the model says that a

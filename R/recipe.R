@@ -73,6 +73,7 @@ check_recipe <- function(model, gradient, subsample, schedule, call) {
       call = call
     )
   }
+  check_not_whitened(model, call)
   info <- model_info(model)
   if (!info$has_curvature) {
     abort_tall(
@@ -88,6 +89,24 @@ check_recipe <- function(model, gradient, subsample, schedule, call) {
 }
 
 # ---- coordinates -------------------------------------------------------------
+
+# The model of a fit without a kernel is no model of the parameters any more.
+check_not_whitened <- function(model, call = caller_env()) {
+  if (model_is_whitened(model)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "This model is in the whitened coordinates of the fit that it is from,
+         not in its parameters.",
+        i = "Make the model again with {.code {model$label}()}. The mode is the
+             fit's: {.code fit$mode}."
+      ),
+      argument = "model",
+      call = call
+    )
+  }
+  invisible(model)
+}
 
 # The model in phi = L'(theta - theta-hat); L L' = -Hessian, or its diagonal
 # when there are very many parameters.

@@ -477,11 +477,24 @@ check_noise <- function(model, kernel, gradient, subsample, call) {
   if (!kernel_info(kernel)$uses_variance || gradient_is_full(gradient)) {
     return(invisible())
   }
+  option <- noise_option(kernel)
+  if (!gradient_info(gradient)$has_variance) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code kernel_{kernel$name}({option$given})} needs the variance of the
+         gradient noise, which {.code gradient_{gradient$name}()} does not
+         report.",
+        i = "Use {.fn gradient_cv}, or {.code {option$instead}}."
+      ),
+      argument = "gradient",
+      call = call
+    )
+  }
   largest <- subsample_largest(subsample, model$n_data)
   if (largest > 1) {
     return(invisible())
   }
-  option <- noise_option(kernel)
   abort_tall(
     "unsupported",
     c(

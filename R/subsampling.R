@@ -441,6 +441,7 @@ subsampling_weights <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_model(model)
+  check_not_whitened(model)
   type <- check_choice(type, weight_types)
   defensive <- check_number(defensive, min = 0, max = 1)
   cores <- check_cores(cores)
@@ -472,6 +473,15 @@ find_weights <- function(
   (1 - defensive) * weights + defensive / model$n_data
 }
 
+# The types of weights that a model has which has no Lipschitz constants.
+weights_left <- function(model) {
+  if (model_info(model)$has_curvature) {
+    "{.val leverage} or {.val hessian}"
+  } else {
+    "{.val gradient}"
+  }
+}
+
 # Unnormalised, from the core.
 model_weights <- function(
   model,
@@ -480,11 +490,7 @@ model_weights <- function(
   chol,
   cores,
   call = caller_env(),
-  hint = if (model_info(model)$has_curvature) {
-    "Use weights of type {.val leverage} or {.val hessian}."
-  } else {
-    "Use weights of type {.val gradient}."
-  }
+  hint = paste0("Use weights of type ", weights_left(model), ".")
 ) {
   out <- .Call(
     ffi_model_weights,
@@ -512,6 +518,9 @@ model_weights <- function(
         ),
         call = call
       )
+    }
+    if (type %in% chol_types) {
+      check_has_hessian(model, call)
     }
     abort_status(out, call = call)
   }

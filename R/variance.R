@@ -36,8 +36,11 @@ lipschitz <- function(model, cores = getOption("mc.cores", 1L)) {
   cores <- check_cores(cores)
   constants <- model_lipschitz(
     model,
-    hint = "{.fn subsampling_weights} of type {.val leverage} or
-            {.val hessian} need none.",
+    hint = paste(
+      "{.fn subsampling_weights} of type",
+      weights_left(model),
+      "need none."
+    ),
     cores = cores
   )
   out <- c(prior_lipschitz(model), constants)
@@ -142,6 +145,7 @@ noise_threshold <- function(
   ...
 ) {
   check_model(model)
+  check_not_whitened(model)
   check_spec(kernel, "tall_kernel", "kernel_*()")
   size <- check_batch_size(size)
   weights <- check_weights(weights)
@@ -246,6 +250,7 @@ pseudo_variance <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_model(model)
+  check_not_whitened(model)
   theta <- check_points(theta, model)
   check_spec(gradient, "tall_gradient", "gradient_*()")
   check_spec(subsample, "tall_subsample", "subsample_*()", allow_null = TRUE)
@@ -268,13 +273,12 @@ pseudo_variance <- function(
   if (inherits(gradient, c("tall_gradient_saga", "tall_gradient_svrg"))) {
     gradient <- gradient_cv(gradient$args$at)
   }
-  call <- rlang::current_env()
   if (method == "exact") {
+    check_has_formula(gradient, call)
     variance_exact(model, theta, gradient, subsample, cores, call)
   } else {
     variance_monte_carlo(
       model,
-    check_has_formula(gradient, call)
       theta,
       gradient,
       subsample,
@@ -305,10 +309,6 @@ check_points <- function(
   matrix(theta, 1)
 }
 
-variance_exact <- function(model, theta, gradient, subsample, cores, call) {
-  plan <- new_plan(model, NULL, gradient, subsample, schedule_constant())
-  context <- run_context(plan, list(chains = 1, cores = cores))
-  scheme <- compile_spec(subsample, context, call)
 check_has_formula <- function(gradient, call) {
   if (!inherits(gradient, c("tall_gradient_simple", "tall_gradient_cv"))) {
     abort_tall(
@@ -323,6 +323,10 @@ check_has_formula <- function(gradient, call) {
   }
 }
 
+variance_exact <- function(model, theta, gradient, subsample, cores, call) {
+  plan <- new_plan(model, NULL, gradient, subsample, schedule_constant())
+  context <- run_context(plan, list(chains = 1, cores = cores))
+  scheme <- compile_spec(subsample, context, call)
   n_data <- model$n_data
   at <- if (inherits(gradient, "tall_gradient_cv")) {
     context$reference(gradient, call)

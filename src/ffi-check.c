@@ -145,14 +145,15 @@ static SEXP named_flags(const char* const* v_name, const bool* v_flag, int n) {
 
 /* What an estimator is, see gradients/gradient.h. */
 SEXP ffi_gradient_info(SEXP name) {
-  static const char* const v_name[] = { "has_memory" };
+  static const char* const v_name[] = { "has_memory", "has_variance" };
   const char* member = ffi_string(name, "name");
   const struct tb_estimator_type* type = tb_estimator_find(member);
   if (type == NULL) {
     ffi_fault(member);
   }
-  const bool v_flag[] = { type->flags & TB_ESTIMATOR_MEMORY };
-  return named_flags(v_name, v_flag, 1);
+  const bool v_flag[] = { type->flags & TB_ESTIMATOR_MEMORY,
+                          type->flags & TB_ESTIMATOR_VARIANCE };
+  return named_flags(v_name, v_flag, 2);
 }
 
 /* What a kernel with these options asks of the rest of a run, see

@@ -76,6 +76,21 @@ test_that("unknown variants and integrators are refused in words", {
   )
 })
 
+test_that("kernels that need a variance refuse estimators that report none", {
+  info <- function(gradient) list(has_memory = FALSE, has_variance = FALSE)
+  local_function("gradient_info", info)
+  expect_snapshot(
+    sg_sample(
+      example_model(),
+      kernel_sgld(1e-3, "corrected"),
+      gradient_simple(),
+      subsample_uniform(10)
+    ),
+    error = TRUE,
+    cnd_class = TRUE
+  )
+})
+
 test_that("kernels that need a variance refuse minibatches of one row", {
   model <- example_model()
   run <- function(kernel, subsample, gradient = NULL) {

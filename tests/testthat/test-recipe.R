@@ -106,6 +106,50 @@ test_that("a model without a recipe is refused in words", {
   expect_snapshot(sg_sample(model), error = TRUE, cnd_class = TRUE)
 })
 
+test_that("what needs a model of the parameters refuses that of a fit", {
+  fit <- recipe_fit(tall_model(), iter = 20)
+  expect_true(model_is_whitened(fit$model))
+  expect_snapshot(error = TRUE, {
+    sg_sample(fit$model)
+    sg_sample(fit$model, kernel_sgld(1e-3))
+    find_mode(fit$model)
+    subsampling_weights(fit$model)
+  })
+  framed <- sg_sample(
+    model_gaussian(matrix(sin(1:9000), 3000) + 1:3, diag(3)),
+    iter = 20,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
+  expect_snapshot(sg_sample(framed$model), error = TRUE)
+  expect_snapshot(
+    sg_sample(
+      framed$model,
+      kernel_sgld(1e-3),
+      gradient_simple(),
+      subsample_weighted(5)
+    ),
+    error = TRUE
+  )
+  kernel <- kernel_sgld(1e-3)
+  scheme <- subsample_uniform(10)
+  for (model in list(fit$model, framed$model)) {
+    theta <- numeric(model$n_dim)
+    asks <- list(
+      function() find_mode(model, "lbfgs"),
+      function() find_mode(model, "adam"),
+      function() subsampling_weights(model, theta, "gradient"),
+      function() noise_threshold(model, kernel, 10, iter = 10),
+      function() pseudo_variance(model, theta, gradient_simple(), scheme),
+      function() sg_tune(model, kernel, list(step_size = 1:2), budget = 1e5)
+    )
+    for (ask in asks) {
+      expect_error(ask(), "whitened", class = "tall_error_unsupported")
+    }
+  }
+})
+
 test_that("a model that cannot rewrite its rows is whitened by a frame", {
   skip_on_cran()
   withr::local_seed(5)

@@ -114,6 +114,38 @@ test_that("weights are refused in words", {
   )
 })
 
+test_that("weights that a model does not have are refused, before a search", {
+  lda <- model_lda(tiny_frame(), topics = 2)
+  network <- model_network(example_matrix(), example_data()$z, layers = 2)
+  for (model in list(lda, network)) {
+    for (type in c("leverage", "hessian")) {
+      for (at in list(NULL, abs(model_start(model)))) {
+        expect_error(
+          subsampling_weights(model, at, type),
+          "has no Hessian, which these weights need",
+          class = "tall_error_unsupported"
+        )
+      }
+    }
+    expect_null(model$cache$mode)
+    # what is recommended instead is there
+    weights <- subsampling_weights(model, abs(model_start(model)), "gradient")
+    expect_true(all(weights > 0))
+    expect_equal(sum(weights), 1)
+  }
+  expect_snapshot(subsampling_weights(lda), error = TRUE)
+  expect_snapshot(lipschitz(lda), error = TRUE)
+  expect_snapshot(
+    sg_sample(
+      network,
+      kernel_sgld(1e-6),
+      gradient_simple(),
+      subsample_weighted(5)
+    ),
+    error = TRUE
+  )
+})
+
 test_that("subsampling_weights() refuses in words", {
   model <- example_model()
   expect_snapshot(subsampling_weights(), error = TRUE)
