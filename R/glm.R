@@ -42,7 +42,7 @@
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
 #' @section Conditions:
 #' Those of [sg_sample()] and [model_glm()]; `tall_error_input` for a formula or
-#' data that cannot be used.
+#' data that cannot be used, `tall_error_unsupported` for group-level terms.
 #' @seealso [summary.tall_fit()], [plot.tall_fit()], [predict.tall_glm()],
 #'   [sg_resume()]
 #' @examples

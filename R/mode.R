@@ -45,6 +45,12 @@
 #' the linear predictor grows past 30, and the error names the columns at fault.
 #' A Hessian without a Cholesky factor means columns that depend on each other.
 #'
+#' Where the coefficients of a Gaussian model can fit every response, as with as
+#' many columns as rows, the density rises without end as a sampled `sigma` falls
+#' to 0. If the posterior is improper, too, the error says so; if it is proper, it
+#' has no mode all the same, and runs start and scale at the most probable
+#' `sigma` with the coefficients integrated out.
+#'
 #' With a Laplace prior of scale \eqn{s}, \eqn{|\theta_j|} is rounded to
 #' \eqn{\sqrt{\theta_j^2 + \epsilon_j^2}}{sqrt(theta_j^2 + eps_j^2)},
 #' \eqn{\epsilon_j} the standard deviation the likelihood alone gives; the

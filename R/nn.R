@@ -59,7 +59,7 @@ nn_settings <- list(
 #'   `modes`, the [modes][find_mode()] the chains started from, and `scaling`.
 #' @section Conditions: Those of [sg_sample()] and [model_network()];
 #'   `tall_error_input` for a formula or data that cannot be used,
-#'   `tall_error_unsupported` for an offset.
+#'   `tall_error_unsupported` for an offset or group-level terms.
 #' @references
 #' Bieringer, Kasieczka, Steffen & Trabs (2023). AdamMCMC: combining Metropolis
 #' adjusted Langevin with momentum-based optimization. arXiv:2312.14027.
