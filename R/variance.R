@@ -274,7 +274,7 @@ pseudo_variance <- function(
     gradient <- gradient_cv(gradient$args$at)
   }
   if (method == "exact") {
-    check_has_formula(gradient, call)
+    check_exact_variance(gradient, call)
     variance_exact(model, theta, gradient, subsample, cores, call)
   } else {
     variance_monte_carlo(
@@ -309,7 +309,7 @@ check_points <- function(
   matrix(theta, 1)
 }
 
-check_has_formula <- function(gradient, call) {
+check_exact_variance <- function(gradient, call) {
   if (!inherits(gradient, c("tall_gradient_simple", "tall_gradient_cv"))) {
     abort_tall(
       "unsupported",
