@@ -590,7 +590,7 @@ mask_function <- function(f, overloads = tape_overloads(), done = new.env()) {
 
 # Of everything that its code and its defaults mention.
 names_in <- function(f) {
-  is_given <- function(x) !identical(x, quote(expr = ))
+  is_given <- function(x) !rlang::is_missing(x)
   code <- c(list(body(f)), Filter(is_given, as.list(formals(f))))
   unique(unlist(lapply(code, all.names)))
 }
@@ -630,8 +630,42 @@ late_overload <- function(name) {
 
 is_taped <- function(x) inherits(x, "advector")
 
+tape_outer <- function(X, Y, FUN = "*", ...) {
+  if (!is_taped(X) && !is_taped(Y)) {
+    return(base::outer(X, Y, FUN, ...))
+  }
+  n <- c(length(X), length(Y))
+  value <- match.fun(FUN)(rep(X, times = n[[2]]), rep(Y, each = n[[1]]), ...)
+  dim(value) <- n
+  value
+}
+
+tape_plogis <- function(
+  q,
+  location = 0,
+  scale = 1,
+  lower.tail = TRUE,
+  log.p = FALSE
+) {
+  if (!is_taped(q) && !is_taped(location) && !is_taped(scale)) {
+    return(stats::plogis(q, location, scale, lower.tail, log.p))
+  }
+  z <- (q - location) / scale
+  if (!lower.tail) {
+    z <- -z
+  }
+  if (log.p) {
+    # without overflow on either side
+    (z - abs(z)) / 2 - log1p(exp(-abs(z)))
+  } else {
+    1 / (1 + exp(-z))
+  }
+}
+
 # What RTMB has not, not with all arguments, or only element by element.
 own_overloads <- list(
+  outer = tape_outer,
+  plogis = tape_plogis,
   "^" = function(e1, e2) {
     if (is_taped(e1) && identical(e2, 2)) e1 * e1 else base::`^`(e1, e2)
   },
@@ -644,15 +678,6 @@ own_overloads <- list(
   vapply = function(X, FUN, FUN.VALUE, ..., USE.NAMES = TRUE) {
     RTMB::sapply(X, FUN, ..., USE.NAMES = USE.NAMES)
   },
-  outer = function(X, Y, FUN = "*", ...) {
-    if (!is_taped(X) && !is_taped(Y)) {
-      return(base::outer(X, Y, FUN, ...))
-    }
-    n <- c(length(X), length(Y))
-    value <- match.fun(FUN)(rep(X, times = n[[2]]), rep(Y, each = n[[1]]), ...)
-    dim(value) <- n
-    value
-  },
   log = function(x, base = exp(1)) {
     if (missing(base)) base::log(x) else base::log(x) / base::log(base)
   },
@@ -663,27 +688,6 @@ own_overloads <- list(
       return(base::lchoose(n, k))
     }
     lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-  },
-  plogis = function(
-    q,
-    location = 0,
-    scale = 1,
-    lower.tail = TRUE,
-    log.p = FALSE
-  ) {
-    if (!is_taped(q) && !is_taped(location) && !is_taped(scale)) {
-      return(stats::plogis(q, location, scale, lower.tail, log.p))
-    }
-    z <- (q - location) / scale
-    if (!lower.tail) {
-      z <- -z
-    }
-    if (log.p) {
-      # without overflow on either side
-      (z - abs(z)) / 2 - log1p(exp(-abs(z)))
-    } else {
-      1 / (1 + exp(-z))
-    }
   }
 )
 
