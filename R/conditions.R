@@ -16,8 +16,6 @@
 #'   together, or a model cannot do what is asked of it.
 #' * `tall_error_improper`: the posterior has no finite mode or is not proper,
 #'   as with separated classes under a flat prior.
-#' * `tall_error_recipe`: the settings chosen without tuning do not suit this
-#'   posterior.
 #' * `tall_error_data`: a data set is not on this machine, or is not what it
 #'   should be.
 #' * `tall_error_stale`: a model lost its data, as after [readRDS()].
@@ -36,8 +34,8 @@
 #'   fields are those of the error.
 #' * `tall_warning_gradient`: the gradients of a [model_custom()] come from
 #'   central differences.
-#' * `tall_warning_bias`: the estimated bias of the draws is not small.
-#' * `tall_warning_prior`: the kernel is not accurate under this prior.
+#' * `tall_warning_prior`: a Laplace prior is too narrow for a kernel that does
+#'   not accept or reject.
 #' * `tall_warning_recipe`: the settings chosen without tuning may not suit
 #'   this posterior.
 #' * `tall_warning_mode`: the search for the mode did not converge.
@@ -178,7 +176,6 @@ status_table <- list(
 error_kinds <- c(
   "input",
   "improper",
-  "recipe",
   "data",
   "stale",
   "worker",
@@ -186,7 +183,6 @@ error_kinds <- c(
 )
 
 warning_kinds <- c(
-  "bias",
   "gradient",
   "prior",
   "recipe",

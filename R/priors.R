@@ -41,9 +41,11 @@ prior_kinds <- list(
 #' regression; this is detected and reported, never sampled.
 #'
 #' The Laplace prior is not differentiable at its centre, where its gradient is
-#' taken as zero. Methods without a Metropolis step are accurate under it when
-#' its scale is larger than the posterior standard deviation, as it is in tall
-#' data; otherwise a warning says so.
+#' taken as zero. Kernels without a Metropolis step are accurate under it when
+#' its scale is larger than the standard deviation that the data alone give, as
+#' it is in tall data. Otherwise a run says so in a `tall_warning_prior`, if it
+#' has had a mode and its Hessian to tell; without a kernel the recipe takes an
+#' exact one.
 #'
 #' `prior_uniform()` is constant on a box and zero outside it. Its gradient does
 #' not see the bounds, so it takes a Metropolis kernel such as [kernel_mala()],
@@ -61,7 +63,8 @@ prior_kinds <- list(
 #' @template return-prior
 #' @section Conditions:
 #' `tall_error_input` if an argument is not as described, or if there are
-#' neither one value nor as many as there are coefficients.
+#' neither one value nor as many as there are coefficients;
+#' `tall_warning_prior` from a run, see above.
 #' @examples
 #' prior_normal(0, 2.5)
 #' prior_normal(0, c(10, 1, 1))

@@ -13,7 +13,7 @@ recipe_settings <- list(
   mala_step = 1.65^2,    # h = 1.65^2 d^(-1/3), then adapted
   escape = function(d) 4 * d + 100,
   max_drop = 2,          # log density lost by a step of one sd; normal: 0.5
-  laplace_kappa = 1,     # sd over scale of a Laplace prior
+  laplace_kappa = 1,     # sd of the data over scale of a Laplace prior
   barker_sigma = 0.35    # where Langevin steps are not safe: sd bias 1.6 %
 )
 
@@ -219,13 +219,53 @@ density_at <- function(model, points) {
     model_evaluate(model, points, "prior")$log_density
 }
 
-# Largest ratio of likelihood sd to Laplace scale.
-laplace_kappa <- function(model, mode) {
+# Of each coordinate with a Laplace prior (by its number, as name), the ratio of
+# the sd without that prior to its scale. In the Hessian of the mode the prior
+# counts as 1 / (2 s^2).
+laplace_ratios <- function(model, mode) {
   laplace <- which(model$prior$kind == prior_kinds$laplace$code)
   if (length(laplace) == 0) {
-    return(0)
+    return(numeric())
   }
-  max(sqrt(diag(vcov(mode)))[laplace] / model$prior$scale[laplace])
+  scale <- model$prior$scale[laplace]
+  with_prior <- diag(vcov(mode))[laplace]
+  precision <- pmax(1 / with_prior - 1 / (2 * scale^2), 0)
+  stats::setNames(1 / sqrt(precision) / scale, laplace)
+}
+
+laplace_kappa <- function(model, mode) {
+  max(0, laplace_ratios(model, mode))
+}
+
+# At the kink of a narrow Laplace prior, steps without acceptance are not
+# accurate. Said where the run has had a mode to know by.
+warn_laplace <- function(plan, model, call) {
+  at <- plan$gradient$args$at
+  mode <- if (inherits(at, "tall_mode")) at else plan$mode %||% model$cache$mode
+  if (kernel_is_metropolis(plan$kernel) || is.null(mode$chol)) {
+    return(invisible())
+  }
+  ratio <- laplace_ratios(model, mode)
+  ratio <- sort(ratio[ratio > recipe_settings$laplace_kappa], decreasing = TRUE)
+  if (length(ratio) == 0) {
+    return(invisible())
+  }
+  worst <- as.integer(names(ratio))
+  names <- quote_columns(model$coordinates[worst])
+  warn_tall(
+    "prior",
+    c(
+      "{.code kernel_{plan$kernel$name}()} may not be accurate under the Laplace
+       prior of {names}.",
+      x = "Its scale is {format_number(model$prior$scale[[worst[[1]]]])}; the data
+           alone give a standard deviation {format(ratio[[1]], digits = 2)} times
+           as large.",
+      i = "{.fn kernel_mala} is exact, as is a run without a {.arg kernel}."
+    ),
+    columns = model$variables[worst],
+    ratio = unname(ratio),
+    call = call
+  )
 }
 
 # ---- the two plans -----------------------------------------------------------

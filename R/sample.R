@@ -97,7 +97,9 @@
 #' @section Conditions:
 #' `tall_error_input` for arguments that are not as described, `tall_error_worker` if a
 #' worker fails, `tall_error_unsupported` for parts that cannot work together,
-#' `tall_error_improper` if the posterior is not proper, `tall_error_nonfinite` if a chain cannot start. A chain whose state
+#' `tall_error_improper` if the posterior is not proper, `tall_error_nonfinite` if a chain cannot start.
+#' `tall_warning_prior` if a Laplace prior is narrow for a kernel that does not
+#' accept or reject, see [priors]. A chain whose state
 #' stops being finite ends with a `tall_warning_nonfinite` and leaves the draws
 #' until then; an interrupt (Ctrl-C) gives a `tall_warning_interrupted` and all draws
 #' so far.
@@ -214,6 +216,7 @@ sample_model <- function(
     time = c(preparation = prepared - started, sampling = finished - prepared)
   )
   warn_segment(fit, segment, call)
+  warn_laplace(plan, model, call)
   fit
 }
 

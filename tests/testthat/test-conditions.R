@@ -65,3 +65,37 @@ test_that("an unknown kind or status is a fault of ours", {
   expect_error(abort_tall("foo", "bar"), "should be one of")
   expect_error(status_name(99), "Unknown status")
 })
+
+# The first arguments, where they are strings, of all calls of `door` in the
+# package.
+kinds_raised <- function(door) {
+  walk <- function(x) {
+    if (!is.call(x)) {
+      return(if (is.pairlist(x)) unlist(lapply(as.list(x), walk)))
+    }
+    own <- identical(x[[1]], as.name(door)) && length(x) > 1 &&
+      is.character(x[[2]])
+    c(if (own) x[[2]], unlist(lapply(as.list(x)[-1], walk)))
+  }
+  namespace <- asNamespace("tallbayes")
+  functions <- Filter(is.function, mget(ls(namespace), envir = namespace))
+  unique(unlist(lapply(functions, function(f) walk(body(f)))))
+}
+
+test_that("every kind of condition is raised somewhere, and documented", {
+  own <- function(kinds) setdiff(kinds, names(status_table))
+  # abort_input() is a door of its own
+  expect_setequal(own(kinds_raised("abort_tall")), own(error_kinds))
+  expect_setequal(own(kinds_raised("warn_tall")), own(warning_kinds))
+
+  source <- test_path("..", "..", "R", "conditions.R")
+  skip_if_not(file.exists(source), "the sources are not here")
+  lines <- grep("^#'", readLines(source), value = TRUE)
+  documented <- function(prefix) {
+    found <- regmatches(lines, gregexpr(paste0(prefix, "_[a-z]+"), lines))
+    sub(paste0(prefix, "_"), "", unlist(found), fixed = TRUE)
+  }
+  # of the ways to stop, a chain's own are named and the rest is "and so on"
+  expect_setequal(own(documented("tall_error")), own(error_kinds))
+  expect_setequal(own(documented("tall_warning")), own(warning_kinds))
+})

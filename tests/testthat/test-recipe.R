@@ -225,7 +225,47 @@ test_that("a Laplace prior that dominates gets the exact kernel", {
       prior = prior_laplace(0, 0.01)
     )
   })
-  fit <- recipe_fit(model, iter = 20)
+  expect_silent(fit <- recipe_fit(model, iter = 20))
   expect_gt(fit$recipe$kappa, 1)
   expect_s3_class(fit$kernel, "tall_kernel_mala")
+})
+
+test_that("a narrow Laplace prior is told of where a kernel does not accept", {
+  # sd 0.1 without the prior of `a`, which is independent of the other
+  x <- cbind(a = rep(c(1, -1), 50), b = rep(1, 100))
+  y <- 0.3 * x[, "a"] + sin(1:100)
+  model <- function(scale) {
+    prior <- prior_laplace(0, c(scale, 10))
+    model_glm(x, y, "gaussian", prior = prior, sigma = 1)
+  }
+  narrow <- model(0.05)
+  expect_equal(laplace_ratios(narrow, find_mode(narrow)), c(`1` = 2, `2` = 0.01))
+  run <- function(model, kernel, ...) {
+    sg_sample(model, kernel, ..., iter = 40, chains = 1, seed = 1, refresh = 0)
+  }
+  kernel <- kernel_sgld(1e-3)
+  expect_snapshot(fit <- run(narrow, kernel))
+  warning <- expect_warning(run(narrow, kernel), class = "tall_warning_prior")
+  expect_identical(warning$columns, "a")
+  expect_equal(warning$ratio, 2)
+  expect_silent(run(model(0.11), kernel))
+  expect_silent(run(narrow, kernel_mala(1e-3)))
+  expect_silent(run(narrow, NULL))
+  # nobody has looked for a mode
+  fresh <- model(0.05)
+  expect_silent(run(fresh, kernel, gradient_full(), init = c(0, 0)))
+  warning <- expect_warning(
+    tall_glm(
+      y ~ 0 + a,
+      data.frame(a = x[, "a"], y = y),
+      gaussian(),
+      prior = prior_laplace(0, 0.01),
+      kernel = kernel,
+      iter = 40,
+      chains = 1,
+      seed = 1,
+      refresh = 0
+    ),
+    class = "tall_warning_prior"
+  )
 })
