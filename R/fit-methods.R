@@ -26,6 +26,10 @@
 #' each chain, the last line that is printed says so. `print()` of a fit looks at
 #' 50 variables at most, evenly spaced.
 #'
+#' A chain that has not yet been everywhere has too little spread, a negative
+#' `sd_bias`: it needs more or larger steps, not smaller ones. Where draws are too few
+#' for the estimate, the line below the table says so.
+#'
 #' `sd_bias_se` is the standard error of `sd_bias`, from block means. The estimate is
 #' first-order in the step size and does not see bias of the mean. It is `NA` for
 #' Metropolis kernels: those that are not exact say so below the table, where the
@@ -158,12 +162,7 @@ print.tall_summary <- function(x, digits = 3, ...) {
     table$sd_bias <- table$sd_bias_se <- NULL
   } else {
     has_none <- is.na(table$sd_bias)
-    table$sd_bias <- paste0(
-      formatC(100 * table$sd_bias, digits = 1, format = "f", flag = "+"),
-      "% (",
-      formatC(100 * table$sd_bias_se, digits = 1, format = "f"),
-      ")"
-    )
+    table$sd_bias <- bias_text(table$sd_bias, table$sd_bias_se, label = "")
     table$sd_bias[has_none] <- ""
     table$sd_bias_se <- NULL
   }
@@ -304,30 +303,78 @@ print_noise_note <- function(fit) {
   }
 }
 
-# One line on what R-hat cannot see.
+# One line on what R-hat cannot see. Too much spread is the step size's doing; too
+# little is that of a chain which has not been everywhere yet, and which a smaller
+# step would make worse.
 print_bias_note <- function(fit, brief) {
   bias <- fit$bias
-  if (!any(is.finite(bias$sd_bias))) {
+  bias <- bias[is.finite(bias$sd_bias) & is.finite(bias$sd_bias_se), ]
+  if (NROW(bias) == 0) {
     return(invisible())
   }
-  worst <- which.max(abs(bias$sd_bias))
-  text <- paste0(
-    formatC(100 * bias$sd_bias[[worst]], digits = 1, format = "f", flag = "+"),
-    "% (se ",
-    formatC(100 * bias$sd_bias_se[[worst]], digits = 1, format = "f"),
-    ") for ",
-    bias$variable[[worst]]
-  )
-  significant <- abs(bias$sd_bias[[worst]]) > 3 * bias$sd_bias_se[[worst]]
-  if (abs(bias$sd_bias[[worst]]) > 0.05 && significant) {
-    cat("Warning: the posterior sds are biased, by up to ", text, ".\n", sep = "")
-    cat("  A smaller step size or larger minibatches lessen it.\n")
-  } else {
-    cat("Estimated bias of the posterior sds: at most ", text, ".\n", sep = "")
-  }
+  cat(bias_note(bias$sd_bias, bias$sd_bias_se, bias$variable), sep = "\n")
   if (!brief) {
-    cat("sd_bias: relative bias of sd (standard error), see ?summary.tall_fit.\n")
+    cat(
+      "sd_bias: relative bias of sd (standard error), see ?summary.tall_fit.\n"
+    )
   }
+}
+
+# What matters, and what can be told: 5 percent and three standard errors, and a
+# standard error of a quarter.
+bias_note <- function(value, se, variable) {
+  told <- abs(value) > 0.05 & abs(value) > 3 * se
+  most <- which(told & value > 0)
+  least <- which(told & value < 0)
+  if (length(most) > 0) {
+    at <- most[[which.max(value[most])]]
+    return(c(
+      paste0(
+        "Warning: the posterior sds are biased, by up to ",
+        bias_text(value[[at]], se[[at]]),
+        " for ",
+        variable[[at]],
+        "."
+      ),
+      "  A smaller step size or larger minibatches lessen it."
+    ))
+  }
+  if (length(least) > 0) {
+    at <- least[[which.min(value[least])]]
+    return(c(
+      paste0(
+        "Warning: draws have less spread than the posterior, by ",
+        bias_text(value[[at]], se[[at]]),
+        " for ",
+        variable[[at]],
+        "."
+      ),
+      "  The run is too short for its step size: run longer, or take larger steps."
+    ))
+  }
+  clear <- which(se <= 0.25)
+  if (length(clear) == 0) {
+    return("The run is too short to tell the bias of the posterior sds.")
+  }
+  at <- clear[[which.max(abs(value[clear]))]]
+  paste0(
+    "Estimated bias of the posterior sds: at most ",
+    bias_text(value[[at]], se[[at]]),
+    " for ",
+    variable[[at]],
+    "."
+  )
+}
+
+# "+2.6% (se 1.1)"
+bias_text <- function(value, se, label = "se ") {
+  paste0(percent_text(value, "+"), "% (", label, percent_text(se), ")")
+}
+
+# Numbers beyond a thousand percent say no more than that.
+percent_text <- function(x, flag = "") {
+  text <- formatC(100 * x, digits = 1, format = "f", flag = flag)
+  ifelse(is.finite(x) & abs(x) > 10, paste0(">", substr(flag, 1, 1), "1000"), text)
 }
 
 # ---- estimates ---------------------------------------------------------------

@@ -149,3 +149,25 @@ test_that("a bias that is significant is a warning in what is printed", {
   biased$bias$sd_bias_se[[2]] <- 0.1
   expect_match(capture.output(print(biased)), "at most \\+20.0%", all = FALSE)
 })
+
+test_that("the note on bias gives advice that helps", {
+  variable <- c("a", "b", "c")
+  note <- function(value, se) paste(bias_note(value, se, variable), collapse = " ")
+  # too large a step
+  large <- note(c(0.2, -0.4, 3), c(0.01, 0.01, 0.2))
+  expect_match(large, "+300.0% (se 20.0) for c", fixed = TRUE)
+  expect_match(large, "smaller step size", fixed = TRUE)
+  # too short a run
+  short <- note(c(0.02, -0.4, -0.2), c(0.01, 0.01, 0.01))
+  expect_match(short, "less spread than the posterior, by -40.0%", fixed = TRUE)
+  expect_match(short, "run longer", fixed = TRUE)
+  # nothing to tell, within what can be told
+  fine <- note(c(0.02, -0.03, 0.9), c(0.01, 0.02, 0.8))
+  expect_match(fine, "at most -3.0% (se 2.0) for b", fixed = TRUE)
+  none <- note(c(0.2, -1, 0.9), c(0.5, 2e5, 0.8))
+  expect_match(none, "too short to tell", fixed = TRUE)
+  expect_identical(
+    bias_text(c(164.4, -1, NA), c(25, 2e5, NA), label = ""),
+    c(">+1000% (>1000)", "-100.0% (>1000)", "NA% (NA)")
+  )
+})
