@@ -10,7 +10,8 @@
 #'
 #' @details
 #' The constants of the densities are included, so that models can be compared.
-#' Observation weights multiply the log likelihood; trials are trials.
+#' Observation weights multiply the log likelihood; trials are trials. In Gaussian
+#' models they divide the variance, as in [stats::glm()].
 #'
 #' For a fit of [sg_sample()] it is the model's own log likelihood, constants as the
 #' model has them, and `newdata` is a model of the same parameters made from other
@@ -124,13 +125,14 @@ log_lik_block <- function(fit, seen, theta, sigma) {
   n_draw <- nrow(eta)
   each <- function(x) rep(x, each = n_draw)
   if (fit$family$name == "gaussian") {
-    out <- stats::dnorm(each(seen$y), eta, sigma, log = TRUE)
+    sd <- sigma / each(sqrt(seen$weight))
+    out <- stats::dnorm(each(seen$y), eta, sd, log = TRUE)
     dim(out) <- dim(eta)
-  } else {
-    cumulant <- .Call(ffi_link_cumulant, eta, fit$family$code)
-    out <- each(seen$count) * eta - each(seen$trials) * cumulant
-    out <- out + each(log_base(seen, fit$family$name))
+    return(out)
   }
+  cumulant <- .Call(ffi_link_cumulant, eta, fit$family$code)
+  out <- each(seen$count) * eta - each(seen$trials) * cumulant
+  out <- out + each(log_base(seen, fit$family$name))
   if (any(seen$weight != 1)) {
     out <- each(seen$weight) * out
   }
@@ -151,7 +153,7 @@ log_base <- function(seen, family) {
 # ---- observed responses ------------------------------------------------------
 
 # Rows with their responses: x, offset, y, trials, count = y trials, and weight,
-# which multiplies the log likelihood.
+# of the log likelihood or, in Gaussian models, of the precision.
 observed_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
   new <- prediction_rows(fit, newdata, offset, call)
   response <- if (is.null(newdata)) {

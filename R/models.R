@@ -304,8 +304,8 @@ move_inside <- function(init, model, reflect = FALSE) {
 #' @param prior_intercept (`tall_prior` or `NULL`) The prior of a column named
 #'   `(Intercept)`; `NULL`: that of the others.
 #' @param weights (positive numeric vector of n_data values, or `NULL`)
-#'   Observation weights: they multiply the log likelihood; trials for
-#'   `"binomial"`.
+#'   Observation weights: they multiply the log likelihood, or for `"gaussian"`
+#'   divide the variance \eqn{\sigma^2}{sigma^2}; trials for `"binomial"`.
 #' @param offset (numeric vector of n_data values, or `NULL`) Added to the
 #'   linear predictor.
 #' @param sigma (positive number or `NULL`) The residual standard deviation for

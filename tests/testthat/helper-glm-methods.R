@@ -59,8 +59,10 @@ make_method_cases <- function() {
     known = list(
       fit = here_glm(z ~ a, sigma = 2, weights = w, iter = 200),
       y = data$z,
-      density = function(y, mu, sigma) stats::dnorm(y, mu, sigma, log = TRUE),
-      weight = data$w
+      density = function(y, mu, sigma) {
+        sd <- sigma / sqrt(rep(data$w, each = nrow(mu)))
+        stats::dnorm(y, mu, sd, log = TRUE)
+      }
     )
   )
 }

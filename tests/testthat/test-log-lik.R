@@ -145,3 +145,24 @@ test_that("responses and weights of new rows are missed in words", {
   fit <- tall_glm.fit(x, example_data()$y, "bernoulli", iter = 100, seed = 1, refresh = 0)
   expect_snapshot(rstantools::log_lik(fit, x), error = TRUE)
 })
+
+test_that("log likelihoods with weights are those that are sampled", {
+  withr::local_seed(5)
+  data <- data.frame(x = rnorm(40), w = runif(40, 0.2, 3))
+  data$y <- 1 + data$x + rnorm(40) / sqrt(data$w)
+  fit <- tall_glm(
+    y ~ x,
+    data,
+    weights = w,
+    prior = prior_flat(),
+    prior_intercept = prior_flat(),
+    prior_aux = prior_flat(),
+    iter = 100,
+    seed = 1,
+    refresh = 0
+  )
+  # up to a constant the log posterior of the draws, on the scale of log sigma
+  total <- rowSums(rstantools::log_lik(fit))
+  target <- as.double(fit$log_posterior) - log(draws_matrix(fit)[, "sigma"])
+  expect_lt(diff(range(total - target)), 1e-8 * diff(range(total)))
+})
