@@ -19,8 +19,8 @@
 #' * `tall_error_data`: a data set is not on this machine, or is not what it
 #'   should be.
 #' * `tall_error_stale`: a model lost its data, as after [readRDS()].
-#' * `tall_error_worker`: a worker of the plan of the package \pkg{future} failed; the
-#'   condition has the field `chain`.
+#' * `tall_error_worker`: a worker of the plan of the package \pkg{future}
+#'   failed; the condition has the field `chain`.
 #' * `tall_error_nonfinite`, `tall_error_escaped`, `tall_error_callback`,
 #'   `tall_error_memory`, `tall_error_argument`, `tall_error_singular`: the
 #'   computation had to stop. The condition has the fields `status`, `chain`,
@@ -46,8 +46,8 @@
 #'   items, or predictions are asked for that the ratings say nothing of.
 #'
 #' @section Messages:
-#' * `tall_message_cores`: chains run one after another although `cores` or a plan of the
-#'   package \pkg{future} asks for more.
+#' * `tall_message_cores`: chains run one after another although `cores` or a
+#'   plan of the package \pkg{future} asks for more.
 #'
 #' @name tall_conditions
 #' @keywords internal
@@ -132,8 +132,8 @@ abort_expected <- function(
 # ---- what the C core reports ---------------------------------------------
 
 # In the order of `enum tb_status` in src/core/status.h. `because` completes
-# "Chain 2 stopped at iteration 1,204: ". Where it is known which coordinate became
-# not finite, status_entry() says so instead.
+# "Chain 2 stopped at iteration 1,204: ". Where it is known which coordinate
+# became not finite, status_entry() says so instead.
 status_table <- list(
   ok = NULL,
   nonfinite = list(
@@ -205,7 +205,12 @@ status_name <- function(status) {
 }
 
 # list(because, hint), with the former as plain text.
-status_entry <- function(status, coordinate = NULL, value = NULL, parent = NULL) {
+status_entry <- function(
+  status,
+  coordinate = NULL,
+  value = NULL,
+  parent = NULL
+) {
   if (status != "nonfinite" || is.null(coordinate)) {
     return(status_table[[status]])
   }

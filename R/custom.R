@@ -5,84 +5,85 @@
 #' A model of your own
 #'
 #' The posterior of parameters under a log likelihood and a prior that are
-#' functions of R. Everything works on it that works on the models of the package.
+#' functions of R. Everything works on it that works on the models of the
+#' package.
 #'
-#' @param log_lik (function) `log_lik(theta, batch)`: the log likelihood of each row
-#'   of `batch`, a numeric vector. `theta` is a named list of arrays as in `init`,
-#'   `batch` some rows of `data`, in its form.
-#' @param log_prior (function) `log_prior(theta)`: the log density of the prior, one
-#'   number, up to a constant, on the natural scale: Jacobians of `transform` are
-#'   added by the package. `function(theta) 0` is flat.
+#' @param log_lik (function) `log_lik(theta, batch)`: the log likelihood of each
+#'   row of `batch`, a numeric vector. `theta` is a named list of arrays as in
+#'   `init`, `batch` some rows of `data`, in its form.
+#' @param log_prior (function) `log_prior(theta)`: the log density of the prior,
+#'   one number, up to a constant, on the natural scale: Jacobians of
+#'   `transform` are added by the package. `function(theta) 0` is flat.
 #' @param data (data frame, matrix, vector or named list) The data. The first
 #'   dimension of it, of each column or of each element of the list, is the
 #'   observation.
 #' @param init (named list of numeric arrays) A value of the parameters, on the
-#'   natural scale: it gives their names and shapes, and is where the search for the
-#'   mode starts.
+#'   natural scale: it gives their names and shapes, and is where the search for
+#'   the mode starts.
 #' @param grad_log_lik (function or `NULL`) `grad_log_lik(theta, batch)`: the
-#'   derivatives of the log likelihood of each row in the natural parameters, an n x
-#'   d matrix (columns in the order of `unlist(init)`), or a list as `init` whose
-#'   arrays have the rows as an additional first dimension. `NULL`: automatic
-#'   differentiation, see below.
-#' @param grad_log_prior (function or `NULL`) `grad_log_prior(theta)`: the gradient of
-#'   `log_prior`, a vector of d numbers or a list as `init`. `NULL`: as above.
-#' @param transform (named list of strings, or `NULL`) The constrained parameters:
-#'   `"positive"`, `"unit"` (between 0 and 1) or `"simplex"` (positive, of sum 1). All
-#'   others are unconstrained.
-#' @param check (flag) Compare gradients with finite differences once, and look at
-#'   the log likelihood of every row at `init`.
+#'   derivatives of the log likelihood of each row in the natural parameters, an
+#'   n x d matrix (columns in the order of `unlist(init)`), or a list as `init`
+#'   whose arrays have the rows as an additional first dimension. `NULL`:
+#'   automatic differentiation, see below.
+#' @param grad_log_prior (function or `NULL`) `grad_log_prior(theta)`: the
+#'   gradient of `log_prior`, a vector of d numbers or a list as `init`. `NULL`:
+#'   as above.
+#' @param transform (named list of strings, or `NULL`) The constrained
+#'   parameters: `"positive"`, `"unit"` (between 0 and 1) or `"simplex"`
+#'   (positive, of sum 1). All others are unconstrained.
+#' @param check (flag) Compare gradients with finite differences once, and look
+#'   at the log likelihood of every row at `init`.
 #' @param autodiff (flag) Differentiate automatically what has no gradient, if
 #'   the package \pkg{RTMB} (2.0 or later) is installed. Otherwise: central
 #'   differences.
 #'
-#' @details
-#' What is sampled are unconstrained coordinates: \eqn{\log \sigma}{log sigma} for
-#' `"positive"`, the logit for `"unit"`, and for `"simplex"` the \eqn{K - 1} logits of
-#' the shares broken off a stick one after the other, as in Stan; with the Jacobian
-#' in the prior. Draws are on the natural scale, named as \pkg{posterior} does
-#' (`sigma`, `beta[1]`, `B[1,2]`); those of the coordinates (`log_sigma`,
-#' `logit_p`, `stick_w[1]`) are kept beside them.
+#' @details What is sampled are unconstrained coordinates: \eqn{\log \sigma}{log
+#' sigma} for `"positive"`, the logit for `"unit"`, and for `"simplex"` the
+#' \eqn{K - 1} logits of the shares broken off a stick one after the other, as
+#' in Stan; with the Jacobian in the prior. Draws are on the natural scale,
+#' named as \pkg{posterior} does (`sigma`, `beta[1]`, `B[1,2]`); those of the
+#' coordinates (`log_sigma`, `logit_p`, `stick_w[1]`) are kept beside them.
 #'
 #' Automatic differentiation records what `log_lik` does with its arguments on a
-#' tape of \pkg{RTMB}, once for each size of minibatch (sizes are rounded up by at
-#' most an eighth, with rows of weight 0); from then on no R code runs for a
-#' gradient, which is usually faster than one written in R. The function is called
-#' as ever for values. Copies of it, and of the functions of yours that it calls,
-#' find \pkg{RTMB}'s versions of [dnorm()], [plogis()], [ifelse()], [apply()] and
-#' others: \pkg{RTMB} need not be attached. What cannot be recorded are `if` and
-#' `ifelse()` on parameters, and functions that \pkg{RTMB} does not know, such as
-#' [digamma()].
+#' tape of \pkg{RTMB}, once for each size of minibatch (sizes are rounded up by
+#' at most an eighth, with rows of weight 0); from then on no R code runs for a
+#' gradient, which is usually faster than one written in R. The function is
+#' called as ever for values. Copies of it, and of the functions of yours that
+#' it calls, find \pkg{RTMB}'s versions of [dnorm()], [plogis()], [ifelse()],
+#' [apply()] and others: \pkg{RTMB} need not be attached. What cannot be
+#' recorded are `if` and `ifelse()` on parameters, and functions that \pkg{RTMB}
+#' does not know, such as [digamma()].
 #'
-#' Tapes read numbers, logicals and factors: a parameter may be picked by them, as
-#' in `theta$alpha[batch$group]`. A model that uses its data in another way
-#' (strings; a column that is compared, as in `ifelse(batch$x > 0, ...)`) is taped
-#' again for each minibatch, which costs about a millisecond; `print()` says so.
-#' Often a column that is made beforehand avoids it. Gradients of single rows, for
-#' [gradient_saga()] or weights by gradients, come from a tape of one row.
+#' Tapes read numbers, logicals and factors: a parameter may be picked by them,
+#' as in `theta$alpha[batch$group]`. A model that uses its data in another way
+#' (strings; a column that is compared, as in `ifelse(batch$x > 0, ...)`) is
+#' taped again for each minibatch, which costs about a millisecond; `print()`
+#' says so. Often a column that is made beforehand avoids it. Gradients of
+#' single rows, for [gradient_saga()] or weights by gradients, come from a tape
+#' of one row.
 #'
-#' Central differences cost two calls of `log_lik` for each coordinate and gradient.
-#' The Hessian, for up to 100 coordinates, is found by central differences of the
-#' gradient: 2 d + 1 passes over the data.
+#' Central differences cost two calls of `log_lik` for each coordinate and
+#' gradient. The Hessian, for up to 100 coordinates, is found by central
+#' differences of the gradient: 2 d + 1 passes over the data.
 #'
-#' R runs in one thread, so chains run one after another, or side by side on a plan of
-#' the package \pkg{future}: see *Chains on workers* in [sg_sample()].
-#' An error in one of the functions stops its chain and keeps the draws until then.
-#' They must not draw random numbers.
+#' R runs in one thread, so chains run one after another, or side by side on a
+#' plan of the package \pkg{future}: see *Chains on workers* in [sg_sample()].
+#' An error in one of the functions stops its chain and keeps the draws until
+#' then. They must not draw random numbers.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @seealso [predict()][predict.tall_fit] with a function of your own,
 #'   [loo()][loo-tall_glm]; [model_native()] for models in C.
-#' @section Conditions:
-#' `tall_error_input` if a function fails at `init`, returns something of the
-#' wrong length or type, cannot be differentiated, or a gradient disagrees with
-#' finite differences; if parts of `data` differ in their first dimension, `init`
-#' has no names or a value outside the range of its `transform`.
-#' `tall_warning_gradient` if gradients come from central differences. Later a
-#' function that fails is a `tall_error_callback`, or in a run a
-#' `tall_warning_callback` with the iteration and the place. A gradient that is `NA` or
-#' `NaN` stops its chain with a `tall_warning_nonfinite` that has such an error as its
-#' parent; Metropolis kernels reject proposals where a density is, with a
-#' `tall_warning_callback`. `-Inf` is a density of zero.
+#' @section Conditions: `tall_error_input` if a function fails at `init`,
+#' returns something of the wrong length or type, cannot be differentiated, or a
+#' gradient disagrees with finite differences; if parts of `data` differ in
+#' their first dimension, `init` has no names or a value outside the range of
+#' its `transform`. `tall_warning_gradient` if gradients come from central
+#' differences. Later a function that fails is a `tall_error_callback`, or in a
+#' run a `tall_warning_callback` with the iteration and the place. A gradient
+#' that is `NA` or `NaN` stops its chain with a `tall_warning_nonfinite` that
+#' has such an error as its parent; Metropolis kernels reject proposals where a
+#' density is, with a `tall_warning_callback`. `-Inf` is a density of zero.
 #' @examples
 #' y <- rnorm(500, 3, 2)
 #' model <- model_custom(
@@ -139,15 +140,24 @@ model_custom <- function(
     grad_log_prior = grad_log_prior
   )
   plan <- plan_custom(functions, data$value, data$n, init, kind, autodiff, call)
-  model <- build_custom(functions, data$value, data$n, init, kind, plan, call = call)
+  model <- build_custom(
+    functions,
+    data$value,
+    data$n,
+    init,
+    kind,
+    plan,
+    call = call
+  )
   check_custom(model, check, call)
   warn_differences(model, autodiff, call)
   model$state$building <- NULL
   model
 }
 
-# The model of arguments that have been checked. A worker makes it again from what
-# custom_parts() takes out of it, with NULL for `call`: nobody is building it there.
+# The model of arguments that have been checked. A worker makes it again from
+# what custom_parts() takes out of it, with NULL for `call`: nobody is building
+# it there.
 build_custom <- function(
   functions,
   data,
@@ -229,7 +239,12 @@ check_function <- function(
   }
   expected <- paste0("a function of ", paste(takes, collapse = " and "))
   if (!is.function(x)) {
-    abort_expected(x, paste0(expected, or_null(allow_null)), arg = arg, call = call)
+    abort_expected(
+      x,
+      paste0(expected, or_null(allow_null)),
+      arg = arg,
+      call = call
+    )
   }
   known <- names(formals(args(x)))
   if (!is.null(known) && !"..." %in% known && length(known) < length(takes)) {
@@ -305,11 +320,16 @@ custom_data <- function(data, call, arg = "data") {
   list(value = value, n = n)
 }
 
-# As C takes rows from it: without names of rows, which batches would have to copy,
-# and with the observation as the last dimension, so that a row is one stretch of
-# memory.
+# As C takes rows from it: without names of rows, which batches would have to
+# copy, and with the observation as the last dimension, so that a row is one
+# stretch of memory.
 custom_part <- function(x, arg, call) {
-  ok <- is.atomic(x) && typeof(x) %in% c("double", "integer", "logical", "character")
+  ok <- is.atomic(x) && typeof(x) %in% c(
+    "double",
+    "integer",
+    "logical",
+    "character"
+  )
   if (!ok) {
     abort_expected(
       x,
@@ -491,8 +511,9 @@ custom_hash <- function(data, init, kind, functions) {
 
 # ---- what C calls ------------------------------------------------------------
 
-# The user's functions as they are; C calls `fail` on their errors, `shape` on what is
-# no vector of doubles of the right length (or matrix, or list of such vectors).
+# The user's functions as they are; C calls `fail` on their errors, `shape` on
+# what is no vector of doubles of the right length (or matrix, or list of such
+# vectors).
 custom_engine <- function(functions, init, state) {
   list(
     log_lik = functions$log_lik,
@@ -635,8 +656,8 @@ last_undefined <- function(model) {
   if (length(errors) > 0) errors[[length(errors)]]
 }
 
-# A density or gradient was not a number. Kept as an error for the chain that stops
-# of it; a Metropolis kernel merely rejects such a proposal.
+# A density or gradient was not a number. Kept as an error for the chain that
+# stops of it; a Metropolis kernel merely rejects such a proposal.
 custom_undefined <- function(state, name, theta) {
   last <- state$undefined[length(state$undefined)]
   is_new <- length(last) == 0 || !identical(last[[1]]$theta, theta)
@@ -779,8 +800,8 @@ warn_differences <- function(model, autodiff, call) {
       "Gradients come from central differences: {n} calls of {.fn log_lik} for
        each.",
       i = if (autodiff) {
-        "Give {.arg grad_log_lik}, or install the package {.pkg RTMB} for automatic
-         differentiation."
+        "Give {.arg grad_log_lik}, or install the package {.pkg RTMB} for
+         automatic differentiation."
       } else {
         "Give {.arg grad_log_lik}."
       }

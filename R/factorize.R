@@ -2,61 +2,62 @@
 
 #' Predict ratings by Bayesian matrix factorisation
 #'
-#' Samples a factorisation of ratings from a formula and a data frame, and predicts
-#' other ratings while it runs.
+#' Samples a factorisation of ratings from a formula and a data frame, and
+#' predicts other ratings while it runs.
 #'
-#' @param formula (formula) `rating ~ user + item`: the names of three columns, in this
-#'   order, or expressions such as `factor(user)`.
-#' @param data (data frame) The ratings, a row for each; see [model_bpmf()] for ids.
+#' @param formula (formula) `rating ~ user + item`: the names of three columns,
+#'   in this order, or expressions such as `factor(user)`.
+#' @param data (data frame) The ratings, a row for each; see [model_bpmf()] for
+#'   ids.
 #' @param rank (whole number) The number of factors.
-#' @param newdata (data frame or `NULL`) Pairs whose ratings are predicted during the
-#'   run, with the columns of user and item; with that of the ratings the run also
-#'   shows its root mean squared error.
-#' @param ... Passed on to [model_bpmf()] or [model_pmf()]: `alpha`, `mu0`, `a0`,
-#'   `b0`, `gibbs_every`.
-#' @param model (string) `"bpmf"`: factors with sampled means; `"pmf"`: factors and
-#'   biases.
-#' @param kernel,gradient,subsample,schedule The parts of the run, see [sg_sample()].
-#'   Gradient and minibatches default to [gradient_simple()] and a hundredth of the
-#'   ratings (at least 32), without replacement.
+#' @param newdata (data frame or `NULL`) Pairs whose ratings are predicted
+#'   during the run, with the columns of user and item; with that of the ratings
+#'   the run also shows its root mean squared error.
+#' @param ... Passed on to [model_bpmf()] or [model_pmf()]: `alpha`, `mu0`,
+#'   `a0`, `b0`, `gibbs_every`.
+#' @param model (string) `"bpmf"`: factors with sampled means; `"pmf"`: factors
+#'   and biases.
+#' @param kernel,gradient,subsample,schedule The parts of the run, see
+#'   [sg_sample()]. Gradient and minibatches default to [gradient_simple()] and
+#'   a hundredth of the ratings (at least 32), without replacement.
 #' @param iter,warmup,thin,chains,cores,seed,refresh As in [sg_sample()].
 #' @param init (string, numeric vector, matrix or `NULL`) `"default"` or
 #'   `"authors"`, see [model_bpmf()], or starting points as in [sg_sample()].
-#' @param every (whole number) Iterations from one look at `newdata` to the next.
+#' @param every (whole number) Iterations from one look at `newdata` to the
+#'   next.
 #' @param clip (`TRUE`, `FALSE` or two numbers) Are the predictions of each draw
 #'   clipped to the range of the ratings, or to the range given, before they are
 #'   averaged? Averages of unclipped ones are kept as well.
-#' @param keep (string) What is kept of the parameters. `"snapshots"`: draws of the
-#'   means and precisions of the factors, and some whole states, from which other
-#'   pairs are predicted; `"hyper"`: no states; `"none"`: running means and standard
-#'   deviations only; `"all"`: every draw of every parameter, which is large.
-#' @param snapshots (whole number) The most states to keep, over all chains, evenly
-#'   spread after warmup: 8 bytes for each parameter.
-#' @param monitor (list or `NULL`) More to watch: functions as in [monitors], evaluated
-#'   at the same iterations.
+#' @param keep (string) What is kept of the parameters. `"snapshots"`: draws of
+#'   the means and precisions of the factors, and some whole states, from which
+#'   other pairs are predicted; `"hyper"`: no states; `"none"`: running means
+#'   and standard deviations only; `"all"`: every draw of every parameter, which
+#'   is large.
+#' @param snapshots (whole number) The most states to keep, over all chains,
+#'   evenly spread after warmup: 8 bytes for each parameter.
+#' @param monitor (list or `NULL`) More to watch: functions as in [monitors],
+#'   evaluated at the same iterations.
 #'
-#' @details
-#' The default kernel is vanilla stochastic gradient Barker dynamics with the step size
-#' that Mauri & Zanella (2024) chose for ratings from 1 to 5 with `alpha = 3`. For
-#' ratings on another scale give an `alpha` that fits, one over the variance of a
-#' rating about its mean, and try step sizes: `plot(fit, "monitor")` shows what they do
-#' to the error.
+#' @details The default kernel is vanilla stochastic gradient Barker dynamics
+#' with the step size that Mauri & Zanella (2024) chose for ratings from 1 to 5
+#' with `alpha = 3`. For ratings on another scale give an `alpha` that fits, one
+#' over the variance of a rating about its mean, and try step sizes: `plot(fit,
+#' "monitor")` shows what they do to the error.
 #'
-#' With \eqn{\tilde R^{(t)}}{R(t)} the predictions of the draw at iteration \eqn{t},
-#' clipped, and \eqn{T} the rows of `newdata`, the monitor `rmse` has the statistics
-#' `draw`, \eqn{\sqrt{|T|^{-1} \sum_T (R - \tilde R^{(t)})^2}}{sqrt(mean_T (R -
-#' R(t))^2)}, and, after warmup, `ergodic`, the same for the average of the
-#' predictions so far (eqs. 42 and 43).
+#' With \eqn{\tilde R^{(t)}}{R(t)} the predictions of the draw at iteration
+#' \eqn{t}, clipped, and \eqn{T} the rows of `newdata`, the monitor `rmse` has
+#' the statistics `draw`, \eqn{\sqrt{|T|^{-1} \sum_T (R - \tilde
+#' R^{(t)})^2}}{sqrt(mean_T (R - R(t))^2)}, and, after warmup, `ergodic`, the
+#' same for the average of the predictions so far (eqs. 42 and 43).
 #'
-#' Users and items of `newdata` without a rating in `data` are parameters that only
-#' the prior knows; a warning says so.
+#' Users and items of `newdata` without a rating in `data` are parameters that
+#' only the prior knows; a warning says so.
 #'
-#' @return A [`tall_fit`][tall_fit] of class `tall_factorize`. [predict()] gives the
-#'   predictions, `fit$monitor` the errors along the run.
-#' @section Conditions:
-#' `tall_error_input` for a formula or columns that are not as described, missing
-#' ratings or ids, and those of [sg_sample()]; `tall_warning_ratings` for users or
-#' items without ratings.
+#' @return A [`tall_fit`][tall_fit] of class `tall_factorize`. [predict()] gives
+#'   the predictions, `fit$monitor` the errors along the run.
+#' @section Conditions: `tall_error_input` for a formula or columns that are not
+#' as described, missing ratings or ids, and those of [sg_sample()];
+#' `tall_warning_ratings` for users or items without ratings.
 #' @references
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
 #' Barker dynamics. *AISTATS*.
@@ -128,7 +129,11 @@ tall_factorize <- function(
     built,
     held_out,
     range,
-    snapshots = if (keep == "snapshots") max(1, floor(snapshots / chains)) else 0
+    snapshots = if (keep == "snapshots") {
+      max(1, floor(snapshots / chains))
+    } else {
+      0
+    }
   )
   fit <- sample_model(
     built,
@@ -198,7 +203,11 @@ rating_columns <- function(parts, data, call) {
   values <- lapply(c("user", "item", "rating"), function(part) {
     evaluate_part(parts, part, data, "data", call)
   })
-  args <- vapply(c("user", "item", "rating"), function(p) deparse1(parts[[p]]), "")
+  args <- vapply(
+    c("user", "item", "rating"),
+    function(p) deparse1(parts[[p]]),
+    ""
+  )
   check_ratings(values[[1]], values[[2]], values[[3]], args, call)
 }
 
@@ -222,9 +231,9 @@ evaluate_part <- function(parts, part, data, arg, call) {
   )
 }
 
-# The pairs to predict during the run: list(frame, user, item (row numbers), rating
-# (NULL: not given), data: the ratings of the fit, with rows for users and items
-# that are new).
+# The pairs to predict during the run: list(frame, user, item (row numbers),
+# rating (NULL: not given), data: the ratings of the fit, with rows for users
+# and items that are new).
 new_pairs <- function(parts, newdata, ratings, call) {
   out <- list(user = numeric(), item = numeric(), data = ratings)
   if (is.null(newdata)) {
@@ -263,8 +272,8 @@ pair_frame <- function(parts, newdata, call) {
   stats::setNames(as.data.frame(out), names)
 }
 
-# ids (as check_ids() makes them) with rows for those of x that they lack, and the
-# rows of x.
+# ids (as check_ids() makes them) with rows for those of x that they lack, and
+# the rows of x.
 extend_ids <- function(ids, x, arg, call) {
   if (is.null(ids$labels)) {
     if (is.character(x) || is.factor(x)) {
@@ -290,7 +299,13 @@ extend_ids <- function(ids, x, arg, call) {
 check_labels <- function(x, arg, call) {
   x <- as.character(x)
   if (anyNA(x)) {
-    abort_value(x, which(is.na(x))[[1]], "not be missing", arg = arg, call = call)
+    abort_value(
+      x,
+      which(is.na(x))[[1]],
+      "not be missing",
+      arg = arg,
+      call = call
+    )
   }
   x
 }
@@ -350,7 +365,9 @@ build_named_factors <- function(name, ratings, rank, given, init, call) {
   if (length(given) > 0) {
     check_known(names(given), known, "argument", arg = "...", call = call)
   }
-  value <- function(arg) if (arg %in% names(given)) given[[arg]] else defaults[[arg]]
+  value <- function(arg) {
+    if (arg %in% names(given)) given[[arg]] else defaults[[arg]]
+  }
   build_factors(
     name,
     ratings,
@@ -372,7 +389,7 @@ hyper_variables <- function(model) {
   model$variables[seq(rows + 1, model$n_dim)]
 }
 
-# ---- looking at the run --------------------------------------------------------
+# ---- looking at the run ------------------------------------------------------
 
 new_rating_monitor <- function(model, held_out, range, snapshots) {
   structure(
@@ -391,7 +408,8 @@ new_rating_monitor <- function(model, held_out, range, snapshots) {
 
 # The list for sample_model(); NULL: nothing to look at.
 rating_monitors <- function(look, monitor, every, call) {
-  if (!is.null(monitor) && (!is.list(monitor) || inherits(monitor, "tall_monitor"))) {
+  is_one <- !is.list(monitor) || inherits(monitor, "tall_monitor")
+  if (!is.null(monitor) && is_one) {
     abort_expected(
       monitor,
       "a list such as list(mine = function(theta) ...)",
@@ -488,35 +506,34 @@ held_out_baseline <- function(held_out, center) {
   if (!is.null(held_out$rating)) sqrt(mean((held_out$rating - center)^2))
 }
 
-# ---- predictions ---------------------------------------------------------------
+# ---- predictions -------------------------------------------------------------
 
 #' Predict ratings
 #'
 #' @param object (`tall_factorize`) The fit, from [tall_factorize()].
-#' @param newdata (data frame or `NULL`) Pairs to predict, with the columns of user and
-#'   item. `NULL`: those that were given to [tall_factorize()], whose predictions were
-#'   averaged over the whole run.
-#' @param interval (flag) Add `lower` and `upper`, the limits of an interval for a new
-#'   rating?
+#' @param newdata (data frame or `NULL`) Pairs to predict, with the columns of
+#'   user and item. `NULL`: those that were given to [tall_factorize()], whose
+#'   predictions were averaged over the whole run.
+#' @param interval (flag) Add `lower` and `upper`, the limits of an interval for
+#'   a new rating?
 #' @param level (number between 0 and 1) Its probability.
-#' @param clip (`TRUE`, `FALSE`, two numbers or `NULL`) Are predictions of each draw
-#'   clipped before they are averaged? `NULL`: as in the fit. For the pairs of the run
-#'   either as in the fit, or not at all.
+#' @param clip (`TRUE`, `FALSE`, two numbers or `NULL`) Are predictions of each
+#'   draw clipped before they are averaged? `NULL`: as in the fit. For the pairs
+#'   of the run either as in the fit, or not at all.
 #' @param ... Unused.
 #'
-#' @details
-#' Other pairs than those of the run are predicted from the states that were kept,
-#' `keep = "snapshots"` or `"all"`. The interval is that of a normal distribution with
-#' the mean and variance of the (unclipped) expected rating, \eqn{1 / \alpha}{1 /
-#' alpha} added to the variance, clipped in the end.
+#' @details Other pairs than those of the run are predicted from the states that
+#' were kept, `keep = "snapshots"` or `"all"`. The interval is that of a normal
+#' distribution with the mean and variance of the (unclipped) expected rating,
+#' \eqn{1 / \alpha}{1 / alpha} added to the variance, clipped in the end.
 #'
-#' A user or item that was not in the data gets factors from the prior at each state,
-#' drawn with R's generator, and a warning says so: its predictions are those of the
-#' average user (item), as wide as the prior.
+#' A user or item that was not in the data gets factors from the prior at each
+#' state, drawn with R's generator, and a warning says so: its predictions are
+#' those of the average user (item), as wide as the prior.
 #'
-#' @return A data frame with a row for each pair, in their order: user and item, `mean`
-#'   (posterior mean of the expected rating) and `sd` (its posterior standard
-#'   deviation, without the noise of a rating), and the interval.
+#' @return A data frame with a row for each pair, in their order: user and item,
+#'   `mean` (posterior mean of the expected rating) and `sd` (its posterior
+#'   standard deviation, without the noise of a rating), and the interval.
 #' @section Conditions:
 #' `tall_error_unsupported` if the fit kept nothing to predict from;
 #' `tall_warning_ratings` for users and items without ratings.
@@ -595,7 +612,9 @@ run_predictions <- function(fit, clip, call) {
       call = call
     )
   }
-  pool <- function(what) Reduce(merge_moments, lapply(states, function(s) s[[what]]))
+  pool <- function(what) {
+    Reduce(merge_moments, lapply(states, function(s) s[[what]]))
+  }
   list(
     frame = fit$newdata,
     plain = pool("plain"),
@@ -636,7 +655,9 @@ pair_predictions <- function(fit, newdata, range, call) {
   )
   new <- lapply(unseen, function(u) u$new)
   index <- Map(
-    function(row, new, n) ifelse(row$index > n, n + match(row$index, new), row$index),
+    function(row, new, n) {
+      ifelse(row$index > n, n + match(row$index, new), row$index)
+    },
     rows,
     new,
     shape[c("n_user", "n_item")]
@@ -709,7 +730,7 @@ with_new_rows <- function(theta, shape, n_new) {
   )
 }
 
-# ---- printing ------------------------------------------------------------------
+# ---- printing ----------------------------------------------------------------
 
 #' @export
 print.tall_factorize <- function(x, digits = 3, ...) {
@@ -724,8 +745,14 @@ print_factorize_header <- function(x) {
   cat("Formula: ", deparse1(x$formula), "\n", sep = "")
   cat("Data:    ", ratings_text(x), "\n", sep = "")
   cat(
-    "Model:   ", model, " of rank ", format_count(x$shape[["rank"]]), ", alpha ",
-    format_number(x$alpha), "; ", count_noun(length(x$coordinates), "parameter"),
+    "Model:   ",
+    model,
+    " of rank ",
+    format_count(x$shape[["rank"]]),
+    ", alpha ",
+    format_number(x$alpha),
+    "; ",
+    count_noun(length(x$coordinates), "parameter"),
     "\n",
     sep = ""
   )
@@ -759,7 +786,11 @@ held_out_errors <- function(fit) {
   table <- fit$monitor[fit$monitor$monitor == "rmse", ]
   is_draw <- table$statistic == "draw" & table$iteration > fit$control$warmup
   chains <- sub("rmse ", "", names(states))
-  draw <- vapply(chains, function(c) mean(table$value[is_draw & table$chain == c]), 0)
+  draw <- vapply(
+    chains,
+    function(c) mean(table$value[is_draw & table$chain == c]),
+    0
+  )
   rating <- fit$control$monitor$monitors$rmse$rating
   rmse <- function(m) sqrt(mean((rating - m$mean)^2))
   pooled <- Reduce(merge_moments, lapply(states, function(s) s$clipped))
@@ -792,7 +823,11 @@ print_held_out <- function(x, digits) {
 #' @export
 summary.tall_factorize <- function(object, ...) {
   states <- rating_states(object)
-  means <- vapply(states, function(s) s$plain$mean, numeric(NROW(object$newdata)))
+  means <- vapply(
+    states,
+    function(s) s$plain$mean,
+    numeric(NROW(object$newdata))
+  )
   rhat <- if (length(states) > 1 && NROW(object$newdata) > 0) {
     within <- Reduce(`+`, lapply(states, function(s) {
       s$plain$square / max(1, s$plain$n - 1)

@@ -3,12 +3,14 @@
 
 #' Bayesian matrix factorisation
 #'
-#' The posterior of a factorisation of ratings, from (user, item, rating) triplets.
-#' [tall_factorize()] builds one from a formula, samples it and predicts.
+#' The posterior of a factorisation of ratings, from (user, item, rating)
+#' triplets. [tall_factorize()] builds one from a formula, samples it and
+#' predicts.
 #'
-#' @param user,item (n_data ids) Who rated what: positive whole numbers, which are
-#'   row numbers (1 to the largest; a number without ratings has factors that only
-#'   the prior knows), or factors or strings, whose levels are the rows.
+#' @param user,item (n_data ids) Who rated what: positive whole numbers, which
+#'   are row numbers (1 to the largest; a number without ratings has factors
+#'   that only the prior knows), or factors or strings, whose levels are the
+#'   rows.
 #' @param rating (numeric vector of n_data values) The ratings. The mean of all
 #'   ratings is subtracted. A pair may come more than once: each rating counts.
 #' @param rank (whole number) K, the number of factors.
@@ -16,61 +18,60 @@
 #' @param mu0 (number) The prior mean of the factors' means.
 #' @param a0,b0 (positive numbers) Shape and rate of the gamma prior of the
 #'   precisions of the factors.
-#' @param init (string) Where chains start. `"default"`: factors (and biases) from
-#'   \eqn{N(0, 0.1^2)}, means 0 and precisions 1. `"authors"`: what the papers'
-#'   programs do. `model_bpmf()`: \eqn{\log \lambda_U \sim N(-0.1, 1)}{log lambda_U ~
-#'   N(-0.1, 1)}, \eqn{\log \lambda_V \sim N(-0.1, 0.1^2)}{log lambda_V ~ N(-0.1,
-#'   0.1^2)}, means from \eqn{N(0, 1)} and factors from \eqn{N(\mu, I)}{N(mu, I)};
-#'   `model_pmf()`: factors 0.35, biases 0.05, precisions 2.
-#' @param gibbs_every (whole number or `NULL`) Draw the precisions from their exact
-#'   conditional law every so many iterations, besides what the kernel makes of
-#'   them; `NULL`: leave them to the kernel.
+#' @param init (string) Where chains start. `"default"`: factors (and biases)
+#'   from \eqn{N(0, 0.1^2)}, means 0 and precisions 1. `"authors"`: what the
+#'   papers' programs do. `model_bpmf()`: \eqn{\log \lambda_U \sim
+#'   N(-0.1, 1)}{log lambda_U ~ N(-0.1, 1)}, \eqn{\log \lambda_V \sim
+#'   N(-0.1, 0.1^2)}{log lambda_V ~ N(-0.1, 0.1^2)}, means from \eqn{N(0, 1)}
+#'   and factors from \eqn{N(\mu, I)}{N(mu, I)}; `model_pmf()`: factors 0.35,
+#'   biases 0.05, precisions 2.
+#' @param gibbs_every (whole number or `NULL`) Draw the precisions from their
+#'   exact conditional law every so many iterations, besides what the kernel
+#'   makes of them; `NULL`: leave them to the kernel.
 #'
-#' @details
-#' With \eqn{m} the mean of the ratings, `model_bpmf()` (Mauri & Zanella, 2024,
-#' section 4.3; after Salakhutdinov & Mnih, 2008, with diagonal precisions) has
-#' \deqn{R_{ij} \sim N(m + U_i^T V_j, 1 / \alpha), \quad U_i \sim N(\mu_U,
-#' \Lambda_U^{-1}), \quad \mu_U \sim N(\mu_0, \Lambda_U^{-1})}{R_ij ~ N(m + U_i' V_j,
-#' 1 / alpha), U_i ~ N(mu_U, 1 / lambda_U), mu_U ~ N(mu_0, 1 / lambda_U)}
-#' and the same for \eqn{V}; `model_pmf()` (Baker, Fearnhead, Fox & Nemeth, 2019,
-#' section 5.2) has biases and no means,
-#' \deqn{R_{ij} \sim N(m + U_i^T V_j + a_i + b_j, 1 / \alpha), \quad (U_i, a_i) \sim
-#' N(0, \Lambda_U^{-1}), \quad (V_j, b_j) \sim N(0, \Lambda_V^{-1}).}{R_ij ~ N(m +
-#' U_i' V_j + a_i + b_j, 1 / alpha), (U_i, a_i) ~ N(0, 1 / lambda_U), (V_j, b_j) ~
-#' N(0, 1 / lambda_V).}
-#' In both \eqn{\Lambda} is the diagonal of \eqn{\lambda_k \sim
-#' \mathrm{Gamma}(a_0, b_0)}{lambda_k ~ Gamma(a0, b0)}, sampled as its logarithm.
+#' @details With \eqn{m} the mean of the ratings, `model_bpmf()` (Mauri &
+#' Zanella, 2024, section 4.3; after Salakhutdinov & Mnih, 2008, with diagonal
+#' precisions) has \deqn{R_{ij} \sim N(m + U_i^T V_j, 1 / \alpha), \quad U_i
+#' \sim N(\mu_U, \Lambda_U^{-1}), \quad \mu_U \sim N(\mu_0,
+#' \Lambda_U^{-1})}{R_ij ~ N(m + U_i' V_j, 1 / alpha), U_i ~ N(mu_U, 1 /
+#' lambda_U), mu_U ~ N(mu_0, 1 / lambda_U)} and the same for \eqn{V};
+#' `model_pmf()` (Baker, Fearnhead, Fox & Nemeth, 2019, section 5.2) has biases
+#' and no means, \deqn{R_{ij} \sim N(m + U_i^T V_j + a_i + b_j, 1 / \alpha),
+#' \quad (U_i, a_i) \sim N(0, \Lambda_U^{-1}), \quad (V_j, b_j) \sim N(0,
+#' \Lambda_V^{-1}).}{R_ij ~ N(m + U_i' V_j + a_i + b_j, 1 / alpha), (U_i, a_i) ~
+#' N(0, 1 / lambda_U), (V_j, b_j) ~ N(0, 1 / lambda_V).} In both \eqn{\Lambda}
+#' is the diagonal of \eqn{\lambda_k \sim \mathrm{Gamma}(a_0, b_0)}{lambda_k ~
+#' Gamma(a0, b0)}, sampled as its logarithm.
 #'
-#' The variables are called `user[i,k]`, `item[j,k]`, `mu_user[k]`, `lambda_user[k]`
-#' and so on, `user_bias[i]` and `item_bias[j]` where there are biases, with `i` and
-#' `j` the numbers or levels given. Single factors mean little: a rotation of both
-#' sides changes them and not the ratings.
+#' The variables are called `user[i,k]`, `item[j,k]`, `mu_user[k]`,
+#' `lambda_user[k]` and so on, `user_bias[i]` and `item_bias[j]` where there are
+#' biases, with `i` and `j` the numbers or levels given. Single factors mean
+#' little: a rotation of both sides changes them and not the ratings.
 #'
-#' A rating's gradient touches two rows: a minibatch costs what its ratings cost, and
-#' an iteration little more than drawing its noise. [gradient_saga()] stores \eqn{2
-#' K} numbers a rating (\eqn{2 K + 2} with biases). The default is
-#' [gradient_simple()] with a hundredth of the ratings; [gradient_cv()] looks for a
-#' mode first, one of many. A Gibbs draw of the precisions is exact; it uses another
-#' minibatch for the gradient where it leads.
+#' A rating's gradient touches two rows: a minibatch costs what its ratings
+#' cost, and an iteration little more than drawing its noise. [gradient_saga()]
+#' stores \eqn{2 K} numbers a rating (\eqn{2 K + 2} with biases). The default is
+#' [gradient_simple()] with a hundredth of the ratings; [gradient_cv()] looks
+#' for a mode first, one of many. A Gibbs draw of the precisions is exact; it
+#' uses another minibatch for the gradient where it leads.
 #'
-#' The paper on control variates has `b0 = 300`; its program departs from this model
-#' (the prior acts on the last factor only, and the gamma law is given a scale where
-#' its comments say rate).
+#' The paper on control variates has `b0 = 300`; its program departs from this
+#' model (the prior acts on the last factor only, and the gamma law is given a
+#' scale where its comments say rate).
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
-#' @section Conditions:
-#' `tall_error_input` names the argument and value at fault: a missing rating, ids that
-#' are neither positive whole numbers nor factors, a rank of 0.
-#' `tall_warning_ratings` where `rank` is larger than both dimensions.
-#' @references
-#' Baker, Fearnhead, Fox & Nemeth (2019). Control variates for stochastic gradient
-#' MCMC. *Statistics and Computing* 29, 599-615.
+#' @section Conditions: `tall_error_input` names the argument and value at
+#' fault: a missing rating, ids that are neither positive whole numbers nor
+#' factors, a rank of 0. `tall_warning_ratings` where `rank` is larger than both
+#' dimensions.
+#' @references Baker, Fearnhead, Fox & Nemeth (2019). Control variates for
+#' stochastic gradient MCMC. *Statistics and Computing* 29, 599-615.
 #'
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
 #' Barker dynamics. *AISTATS*.
 #'
-#' Salakhutdinov & Mnih (2008). Bayesian probabilistic matrix factorization using
-#' Markov chain Monte Carlo. *ICML*.
+#' Salakhutdinov & Mnih (2008). Bayesian probabilistic matrix factorization
+#' using Markov chain Monte Carlo. *ICML*.
 #' @seealso [tall_factorize()]
 #' @examples
 #' user <- rep(1:30, each = 10)
@@ -149,7 +150,9 @@ build_factors <- function(
   call = caller_env()
 ) {
   rank <- check_count(rank, arg = "rank", call = call)
-  positive <- function(x, arg) check_number(x, positive = TRUE, arg = arg, call = call)
+  positive <- function(x, arg) {
+    check_number(x, positive = TRUE, arg = arg, call = call)
+  }
   alpha <- positive(alpha, "alpha")
   a0 <- positive(a0, "a0")
   b0 <- positive(b0, "b0")
@@ -168,13 +171,18 @@ build_factors <- function(
       c(
         "{.arg rank} is {format_count(rank)}, more than there are users,
          {format_count(n[[1]])}, or items, {format_count(n[[2]])}.",
-        i = "No matrix of these sizes has a rank above {format_count(min(n))}: more
-             factors cost time and add nothing."
+        i = "No matrix of these sizes has a rank above {format_count(min(n))}:
+             more factors cost time and add nothing."
       ),
       call = call
     )
   }
-  shape <- c(n_user = n[[1]], n_item = n[[2]], rank = rank, bias = name == "pmf")
+  shape <- c(
+    n_user = n[[1]],
+    n_item = n[[2]],
+    rank = rank,
+    bias = name == "pmf"
+  )
   names <- factor_names(name, ratings, rank)
   draw <- factor_start(name, shape, init)
   center <- mean(ratings$rating)
@@ -240,8 +248,8 @@ check_ratings <- function(
 # So many more numbers than ids: they are no row numbers.
 sparse_ids <- 10
 
-# list(index, labels, n): row numbers as doubles, what they are called (NULL: the
-# numbers themselves), rows.
+# list(index, labels, n): row numbers as doubles, what they are called (NULL:
+# the numbers themselves), rows.
 check_ids <- function(x, arg, call) {
   if (is.character(x)) {
     x <- factor(x)
@@ -312,7 +320,9 @@ factor_names <- function(name, ratings, rank) {
       paste0(side, "[", rep(id, each = rank), ",", rep(factors, n), "]"),
       rank
     )
-    as.vector(if (has_bias) rbind(out, paste0(side, "_bias[", id, "]")) else out)
+    as.vector(
+      if (has_bias) rbind(out, paste0(side, "_bias[", id, "]")) else out
+    )
   }
   each <- function(what) {
     unlist(lapply(c("user", "item"), function(side) {
@@ -359,7 +369,13 @@ factor_start <- function(name, shape, init) {
 # U_i' V_j (+ a_i + b_j) of pairs (row numbers) at the columns of theta: pairs x
 # draws. Add the center.
 factor_means <- function(shape, theta, user, item) {
-  .Call(ffi_factors_map, as.double(shape), theta, as.double(user), as.double(item))
+  .Call(
+    ffi_factors_map,
+    as.double(shape),
+    theta,
+    as.double(user),
+    as.double(item)
+  )
 }
 
 #' @export

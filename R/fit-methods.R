@@ -7,38 +7,38 @@
 #' @param digits (whole number) Significant digits to print.
 #' @param ... Unused.
 #'
-#' @details
-#' R-hat and the effective sample sizes say whether the chains agree and how many
-#' independent draws they are worth. They cannot see the bias of a chain that
-#' converged to the wrong distribution, as a stochastic-gradient chain with too
-#' large a step does. `sd_bias` can: it is the estimated relative bias of the
-#' posterior standard deviation, from the identity \eqn{E[(\theta_j - E\theta_j)
-#' g_j] = -1}{E[(theta_j - E theta_j) g_j] = -1}, which holds under the exact
-#' posterior and is off by the relative bias of the variance under another; the
-#' gradients that drove the chain are reused. The gradient is turned towards
-#' \eqn{\theta_j}: with \eqn{\hat\Sigma}{S} from the Hessian at the mode it is
-#' \eqn{E[(\theta_j - E\theta_j) (\hat\Sigma g)_j] = -\hat\Sigma_{jj}}{E[(theta_j -
-#' E theta_j) (S g)_j] = -S_jj} that is used. A run in the model's own coordinates that
-#' needed no mode does without, and overstates the bias of single parameters that are
-#' strongly correlated.
+#' @details R-hat and the effective sample sizes say whether the chains agree
+#' and how many independent draws they are worth. They cannot see the bias of a
+#' chain that converged to the wrong distribution, as a stochastic-gradient
+#' chain with too large a step does. `sd_bias` can: it is the estimated relative
+#' bias of the posterior standard deviation, from the identity
+#' \eqn{E[(\theta_j - E\theta_j) g_j] = -1}{E[(theta_j - E theta_j) g_j] = -1},
+#' which holds under the exact posterior and is off by the relative bias of the
+#' variance under another; the gradients that drove the chain are reused. The
+#' gradient is turned towards \eqn{\theta_j}: with \eqn{\hat\Sigma}{S} from the
+#' Hessian at the mode it is \eqn{E[(\theta_j - E\theta_j) (\hat\Sigma g)_j]
+#' = -\hat\Sigma_{jj}}{E[(theta_j - E theta_j) (S g)_j] = -S_jj} that is used. A
+#' run in the model's own coordinates that needed no mode does without, and
+#' overstates the bias of single parameters that are strongly correlated.
 #'
 #' Where an R-hat exceeds 1.05, or a bulk effective sample size is below 100 for
-#' each chain, the last line that is printed says so. `print()` of a fit looks at
-#' 50 variables at most, evenly spaced.
+#' each chain, the last line that is printed says so. `print()` of a fit looks
+#' at 50 variables at most, evenly spaced.
 #'
 #' A chain that has not yet been everywhere has too little spread, a negative
-#' `sd_bias`: it needs more or larger steps, not smaller ones. Where draws are too few
-#' for the estimate, the line below the table says so.
+#' `sd_bias`: it needs more or larger steps, not smaller ones. Where draws are
+#' too few for the estimate, the line below the table says so.
 #'
-#' `sd_bias_se` is the standard error of `sd_bias`, from block means. The estimate is
-#' first-order in the step size and does not see bias of the mean. It is `NA` for
-#' Metropolis kernels: those that are not exact say so below the table, where the
-#' acceptance rate of each chain stands, too.
+#' `sd_bias_se` is the standard error of `sd_bias`, from block means. The
+#' estimate is first-order in the step size and does not see bias of the mean.
+#' It is `NA` for Metropolis kernels: those that are not exact say so below the
+#' table, where the acceptance rate of each chain stands, too.
 #'
 #' @return An object of class `tall_summary`: a list whose element `table` is a
-#'   data frame with a row for each variable: `mean`, `sd`, quantiles, `mcse_mean`,
-#'   `rhat`, `ess_bulk`, `ess_tail` (see [posterior::summarise_draws()]), `sd_bias`,
-#'   `sd_bias_se`. With `keep = "none"` only means, standard deviations and bias.
+#'   data frame with a row for each variable: `mean`, `sd`, quantiles,
+#'   `mcse_mean`, `rhat`, `ess_bulk`, `ess_tail` (see
+#'   [posterior::summarise_draws()]), `sd_bias`, `sd_bias_se`. With `keep =
+#'   "none"` only means, standard deviations and bias.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' summary(fit)
@@ -289,7 +289,8 @@ print_footer <- function(fit, brief = FALSE) {
   print_noise_note(fit)
 }
 
-# What gradient noise does to the kernel, and kernels that sample something else.
+# What gradient noise does to the kernel, and kernels that sample something
+# else.
 print_noise_note <- function(fit) {
   if (kernel_is_extreme(fit$kernel)) {
     cat("Warning: the extreme variant does not sample the posterior.\n")
@@ -303,9 +304,9 @@ print_noise_note <- function(fit) {
   }
 }
 
-# One line on what R-hat cannot see. Too much spread is the step size's doing; too
-# little is that of a chain which has not been everywhere yet, and which a smaller
-# step would make worse.
+# One line on what R-hat cannot see. Too much spread is the step size's doing;
+# too little is that of a chain which has not been everywhere yet, and which a
+# smaller step would make worse.
 print_bias_note <- function(fit, brief) {
   bias <- fit$bias
   bias <- bias[is.finite(bias$sd_bias) & is.finite(bias$sd_bias_se), ]
@@ -349,7 +350,7 @@ bias_note <- function(value, se, variable) {
         variable[[at]],
         "."
       ),
-      "  The run is too short for its step size: run longer, or take larger steps."
+      "  The run is too short for its step size: run longer or take larger steps."
     ))
   }
   clear <- which(se <= 0.25)
@@ -374,7 +375,11 @@ bias_text <- function(value, se, label = "se ") {
 # Numbers beyond a thousand percent say no more than that.
 percent_text <- function(x, flag = "") {
   text <- formatC(100 * x, digits = 1, format = "f", flag = flag)
-  ifelse(is.finite(x) & abs(x) > 10, paste0(">", substr(flag, 1, 1), "1000"), text)
+  ifelse(
+    is.finite(x) & abs(x) > 10,
+    paste0(">", substr(flag, 1, 1), "1000"),
+    text
+  )
 }
 
 # ---- estimates ---------------------------------------------------------------
@@ -562,9 +567,9 @@ draws_array <- function(fit, call = caller_env()) {
 #'
 #' @param x ([`tall_fit`][tall_fit]) The fit.
 #' @param type (string) `"trace"`, `"dens"` (densities by chain), `"intervals"`
-#'   (50 and 90 percent intervals), `"noise"` (gradient noise against what the kernel
-#'   tolerates, see [noise_tolerance()]), `"size"` (rows of the minibatch at each draw) or
-#'   `"monitor"` (see [monitors]).
+#'   (50 and 90 percent intervals), `"noise"` (gradient noise against what the
+#'   kernel tolerates, see [noise_tolerance()]), `"size"` (rows of the minibatch
+#'   at each draw) or `"monitor"` (see [monitors]).
 #' @param variables (string vector or `NULL`) Which variables; `NULL`: the first
 #'   eight.
 #' @param ... Passed on to [bayesplot::mcmc_trace()],
@@ -582,7 +587,10 @@ plot.tall_fit <- function(
   variables = NULL,
   ...
 ) {
-  type <- check_choice(type, c("trace", "dens", "intervals", "noise", "size", "monitor"))
+  type <- check_choice(
+    type,
+    c("trace", "dens", "intervals", "noise", "size", "monitor")
+  )
   if (type == "noise") {
     return(plot_noise(x))
   }

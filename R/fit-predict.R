@@ -1,40 +1,39 @@
-# Predictions and log likelihoods of fits of any model: by a function of the user's,
-# by the model's own.
+# Predictions and log likelihoods of fits of any model: by a function of the
+# user's, by the model's own.
 
 #' Predictions of your own model
 #'
-#' What a function of the parameters makes of new data, over the posterior: means,
-#' standard deviations and intervals, or the draws.
+#' What a function of the parameters makes of new data, over the posterior:
+#' means, standard deviations and intervals, or the draws.
 #'
 #' @param object ([`tall_fit`][tall_fit]) The fit, from [sg_sample()].
-#' @param newdata (data frame, matrix, vector, named list, or `NULL`) Where to predict,
-#'   in the form of the `data` of [model_custom()]: its first dimension is the
-#'   observation. What `fun` does not use may be missing. `NULL`: the data of the
-#'   model.
-#' @param fun (function) `fun(theta, newdata)`: a number for each row of `newdata`.
-#'   `theta` is what [model_custom()]'s `log_lik` takes, a named list of arrays; for
-#'   other models the named vector of the variables. `newdata` comes in blocks of
-#'   rows: a number may depend on its own row only.
+#' @param newdata (data frame, matrix, vector, named list, or `NULL`) Where to
+#'   predict, in the form of the `data` of [model_custom()]: its first dimension
+#'   is the observation. What `fun` does not use may be missing. `NULL`: the
+#'   data of the model.
+#' @param fun (function) `fun(theta, newdata)`: a number for each row of
+#'   `newdata`. `theta` is what [model_custom()]'s `log_lik` takes, a named list
+#'   of arrays; for other models the named vector of the variables. `newdata`
+#'   comes in blocks of rows: a number may depend on its own row only.
 #' @param prob (number between 0 and 1) Probability of the intervals.
-#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly spaced;
-#'   two names for one argument. `NULL`: all, as far as rows x draws stays below 5e7,
-#'   and 400 at the least.
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
+#'   spaced; two names for one argument. `NULL`: all, as far as rows x draws
+#'   stays below 5e7, and 400 at the least.
 #' @param summary (`TRUE` or `FALSE`) A table, or the draws?
 #' @param ... Unused.
 #'
 #' @details Draws of a run with decaying step sizes carry weights; here they are
 #' repeated in proportion to them.
 #'
-#' @return A data frame with a row for each row of `newdata` and the columns `mean`,
-#'   `sd`, `lower` and `upper`, the latter two the bounds of the central interval;
-#'   with `summary = FALSE` a matrix with a row for each draw and a column for each
-#'   row of `newdata`. `NA` where `fun` returns it.
-#' @section Conditions:
-#' `tall_error_input` if `fun` does not return a number for each row or `newdata` is not
-#' as described; `tall_error_callback` if it fails, with the error as parent;
-#' `tall_error_stale` if `newdata` is `NULL` and the fit has lost its model;
-#' `tall_error_memory` if `summary = FALSE` and rows x draws exceeds 5e7 numbers
-#' unasked.
+#' @return A data frame with a row for each row of `newdata` and the columns
+#'   `mean`, `sd`, `lower` and `upper`, the latter two the bounds of the central
+#'   interval; with `summary = FALSE` a matrix with a row for each draw and a
+#'   column for each row of `newdata`. `NA` where `fun` returns it.
+#' @section Conditions: `tall_error_input` if `fun` does not return a number for
+#' each row or `newdata` is not as described; `tall_error_callback` if it fails,
+#' with the error as parent; `tall_error_stale` if `newdata` is `NULL` and the
+#' fit has lost its model; `tall_error_memory` if `summary = FALSE` and rows x
+#' draws exceeds 5e7 numbers unasked.
 #' @seealso [log_lik()][log-lik], [loo()][loo-tall_glm]
 #' @examples
 #' x <- rnorm(500)
@@ -133,7 +132,11 @@ predict_draw <- function(theta, batch, fun, call) {
       c(
         "{.fn fun} must return a number for each row of {.arg newdata}:
          {count_noun(n, 'number')}, not {describe(value)}.",
-        x = paste0("It was called at ", escape_cli(theta_text(as.list(theta))), ".")
+        x = paste0(
+          "It was called at ",
+          escape_cli(theta_text(as.list(theta))),
+          "."
+        )
       ),
       argument = "fun",
       expected = n,
@@ -144,7 +147,8 @@ predict_draw <- function(theta, batch, fun, call) {
   as.double(value)
 }
 
-# Draws on the natural scale as a user's functions take them: a list of one for each.
+# Draws on the natural scale as a user's functions take them: a list of one for
+# each.
 natural_draws <- function(fit, draws, call = caller_env()) {
   all <- draws_matrix(fit)
   rows <- choose_rows(fit, draws, resample = TRUE)$rows
@@ -254,8 +258,8 @@ model_log_lik <- function(model, theta, rows, call = caller_env()) {
   t(row_log_lik(model, at, rows, call))
 }
 
-# As loo_function(), which see; `ahead` evaluates rows that will be asked for, one
-# after the other, at all draws.
+# As loo_function(), which see; `ahead` evaluates rows that will be asked for,
+# one after the other, at all draws.
 model_log_lik_function <- function(model, theta) {
   known <- NULL
   values <- NULL

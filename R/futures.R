@@ -1,8 +1,8 @@
-# Chains of a model that calls R, side by side: each is a future, which makes the
-# model again where it runs and sends back plain R objects.
+# Chains of a model that calls R, side by side: each is a future, which makes
+# the model again where it runs and sends back plain R objects.
 
-# Are chains of this model to run on the plan of the package future? Says so where
-# `cores` asks for what it cannot have.
+# Are chains of this model to run on the plan of the package future? Says so
+# where `cores` asks for what it cannot have.
 use_futures <- function(model, control) {
   if (!model_info(model)$main_thread || control$chains == 1) {
     return(FALSE)
@@ -23,11 +23,11 @@ inform_one_by_one <- function(model, control, stays) {
   workers <- min(control$cores, control$chains)
   cli::cli_inform(
     c(
-      "Chains run one after another: {.code {model$label}()} calls functions of R,
-       which runs in one thread.",
+      "Chains run one after another: {.code {model$label}()} calls functions of
+       R, which runs in one thread.",
       i = if (!is.null(stays)) {
-        "They cannot run as futures because {.code monitor${stays}} holds a model
-         that cannot be sent to them."
+        "They cannot run as futures because {.code monitor${stays}} holds a
+         model that cannot be sent to them."
       } else {
         "To run them side by side:
          {.code future::plan(\"multisession\", workers = {workers})}."
@@ -49,10 +49,11 @@ holds_model <- function(monitor) {
   inherits(monitor, "tall_monitor") && inherits(monitor$newdata, "tall_model")
 }
 
-# As run_chains(), one future a chain. An interrupt asks the workers, through a file
-# that they see if they are on this machine, to send what they have.
+# As run_chains(), one future a chain. An interrupt asks the workers, through a
+# file that they see if they are on this machine, to send what they have.
 run_on_futures <- function(job, model, call) {
-  # what travels is what the user gave: the limit is for what travels by accident
+  # what travels is what the user gave: the limit is for what travels by
+  # accident
   rlang::local_options(future.globals.maxSize = Inf)
   job$halt <- tempfile("halt")
   on.exit(unlink(job$halt))
@@ -74,7 +75,8 @@ run_on_futures <- function(job, model, call) {
   join_chains(cut_chains(results), sizes)
 }
 
-# $work() until all chains have come back, at most `patience` seconds; $results()
+# $work() until all chains have come back, at most `patience` seconds;
+# $results()
 new_crew <- function(job, model, frame, call) {
   n_chain <- job$spec$n_chain
   n_worker <- future::nbrOfWorkers()
@@ -93,7 +95,9 @@ new_crew <- function(job, model, frame, call) {
       .envir = frame
     )
   }
-  is_running <- function(chain) !is.null(futures[[chain]]) && is.null(results[[chain]])
+  is_running <- function(chain) {
+    !is.null(futures[[chain]]) && is.null(results[[chain]])
+  }
   send <- function(chain) {
     work <- list(.tall_work = work_chain, .tall_job = job_of_chain(job, chain))
     futures[[chain]] <<- future::future(
@@ -146,8 +150,8 @@ from_worker <- function(chain, call, expr) {
       "worker",
       c(
         "The worker of chain {chain} failed.",
-        i = "See {.code future::plan()}; without a plan, chains run here, one after
-             another."
+        i = "See {.code future::plan()}; without a plan, chains run here, one
+             after another."
       ),
       chain = chain,
       parent = e,
@@ -158,8 +162,8 @@ from_worker <- function(chain, call, expr) {
 
 # ---- what travels ------------------------------------------------------------
 
-# list(globals, packages): what the user's functions find in the workspace and in
-# packages. What they find in their own environments travels with them.
+# list(globals, packages): what the user's functions find in the workspace and
+# in packages. What they find in their own environments travels with them.
 travelling_globals <- function(functions, monitor) {
   own <- Filter(is.function, c(functions, monitor$monitors))
   names(own) <- paste0(".tall_", seq_along(own))
@@ -223,7 +227,8 @@ job_of_chain <- function(job, chain) {
   job$spec$n_first <- chain - 1
   job$saved <- job$saved[chain]
   keys <- paste(names(job$monitor$monitors), chain)
-  job$monitor_state <- job$monitor_state[intersect(keys, names(job$monitor_state))]
+  before <- job$monitor_state
+  job$monitor_state <- before[intersect(keys, names(before))]
   job$refresh <- 0
   job$cores <- 1
   job
@@ -265,8 +270,8 @@ checkpoint_recorder <- function(job, run, monitor, most = 20, bytes = 2e7) {
   list(step = step, at = at, result = function() kept)
 }
 
-# Where one was interrupted: all chains as they stood at the last checkpoint that
-# each of them has come to, those that had failed before it as they are.
+# Where one was interrupted: all chains as they stood at the last checkpoint
+# that each of them has come to, those that had failed before it as they are.
 cut_chains <- function(results) {
   report <- function(result) result$reports[[1]]
   is_well <- vapply(results, function(result) report(result)$status == 0, TRUE)

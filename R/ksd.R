@@ -376,8 +376,8 @@ check_has_all <- function(fit, call) {
       "unsupported",
       c(
         "The fit kept draws of {format_count(length(fit$control$record))} of its
-         {count_noun(length(fit$coordinates), 'parameter')}: all are needed here.",
-        i = "Run again and keep all."
+         {count_noun(length(fit$coordinates), 'parameter')}: all are needed
+        here.", i = "Run again and keep all."
       ),
       call = call
     )

@@ -8,14 +8,14 @@
 #' @inheritParams posterior-predict
 #' @param pointwise (`TRUE` or `FALSE`) Return a function instead of a matrix?
 #'
-#' @details
-#' The constants of the densities are included, so that models can be compared.
-#' Observation weights multiply the log likelihood; trials are trials. In Gaussian
-#' models they divide the variance, as in [stats::glm()].
+#' @details The constants of the densities are included, so that models can be
+#' compared. Observation weights multiply the log likelihood; trials are trials.
+#' In Gaussian models they divide the variance, as in [stats::glm()].
 #'
-#' For a fit of [sg_sample()] it is the model's own log likelihood, constants as the
-#' model has them, and `newdata` is a model of the same parameters made from other
-#' data. Models of functions in R are called once for each draw and block of rows.
+#' For a fit of [sg_sample()] it is the model's own log likelihood, constants as
+#' the model has them, and `newdata` is a model of the same parameters made from
+#' other data. Models of functions in R are called once for each draw and block
+#' of rows.
 #'
 #' The function form has the arguments `data_i`, a matrix of row numbers with
 #' one column, and `draws`, and carries both in full as attributes `data` and
@@ -290,9 +290,9 @@ new_weights <- function(fit, newdata, call) {
 #'
 #' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`,
 #'   what [loo::waic()] returns.
-#' @section Conditions: `tall_error_stale` if the fit did not keep its data or has
-#' lost its model; `tall_error_memory` if all observations are asked for and rows x draws
-#' exceeds 5e7 numbers.
+#' @section Conditions: `tall_error_stale` if the fit did not keep its data or
+#' has lost its model; `tall_error_memory` if all observations are asked for and
+#' rows x draws exceeds 5e7 numbers.
 #' @references Magnusson, Andersen, Jonasson & Vehtari (2020). Leave-one-out
 #' cross-validation for Bayesian model comparison in large data. *AISTATS*.
 #' @examplesIf requireNamespace("loo", quietly = TRUE)
@@ -394,7 +394,8 @@ log_lik_of <- function(fit, draws, pointwise = FALSE) {
   f(fit, draws = draws, pointwise = pointwise)
 }
 
-# The fit's own responses; NULL where the model does not tell them from other data.
+# The fit's own responses; NULL where the model does not tell them from other
+# data.
 fit_response <- function(fit) {
   UseMethod("fit_response")
 }
@@ -471,7 +472,8 @@ loo_some <- function(fit, observations, draws, cores, ...) {
   f <- log_lik_of(fit, draws, pointwise = TRUE)
   ahead <- attr(f, "ahead")
   is_drawn <- length(observations) == 1
-  if (!is.null(ahead) && is.numeric(observations) && is.null(list(...)$estimator)) {
+  is_plain <- is.numeric(observations) && is.null(list(...)$estimator)
+  if (!is.null(ahead) && is_plain) {
     # the sample that loo would draw, so that its rows are evaluated together
     if (is_drawn) {
       observations <- order(stats::runif(fit$n_data))[seq_len(observations)]

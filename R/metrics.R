@@ -383,8 +383,8 @@ test_model <- function(fit, newdata, call = caller_env()) {
 }
 
 # Design matrix, response, trials and offset of held-out rows, as the fit's own
-# were read; `source` is a fit of tall_glm() or a frame_source(). omit: leave rows
-# with missing values out instead of refusing them.
+# were read; `source` is a fit of tall_glm() or a frame_source(). omit: leave
+# rows with missing values out instead of refusing them.
 test_parts <- function(source, newdata, call, omit = FALSE) {
   check_given(newdata, arg = "newdata", call = call)
   if (is.null(source$terms) || !is.data.frame(newdata)) {

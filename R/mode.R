@@ -9,8 +9,8 @@
 #'   (by minibatches, drawn with R's generator), or `"auto"`: Newton's method
 #'   where the model can, `"adam"` for networks, else L-BFGS.
 #' @param init (numeric vector of n_dim values, or `NULL`) Where to start;
-#'   `NULL` is the model's own start: zero for most, drawn with R's generator for
-#'   [model_network()], [model_lda()], [model_bpmf()] and [model_pmf()].
+#'   `NULL` is the model's own start: zero for most, drawn with R's generator
+#'   for [model_network()], [model_lda()], [model_bpmf()] and [model_pmf()].
 #' @param max_iter (whole number) The most iterations; with `"adam"` and `"sgd"`
 #'   their number.
 #' @param batch_size (positive number) Rows in a minibatch of `"adam"` and
@@ -46,10 +46,10 @@
 #' A Hessian without a Cholesky factor means columns that depend on each other.
 #'
 #' Where the coefficients of a Gaussian model can fit every response, as with as
-#' many columns as rows, the density rises without end as a sampled `sigma` falls
-#' to 0. If the posterior is improper, too, the error says so; if it is proper, it
-#' has no mode all the same, and runs start and scale at the most probable
-#' `sigma` with the coefficients integrated out.
+#' many columns as rows, the density rises without end as a sampled `sigma`
+#' falls to 0. If the posterior is improper, too, the error says so; if it is
+#' proper, it has no mode all the same, and runs start and scale at the most
+#' probable `sigma` with the coefficients integrated out.
 #'
 #' With a Laplace prior of scale \eqn{s}, \eqn{|\theta_j|} is rounded to
 #' \eqn{\sqrt{\theta_j^2 + \epsilon_j^2}}{sqrt(theta_j^2 + eps_j^2)},
@@ -126,8 +126,8 @@ find_mode <- function(
 }
 
 # find_mode() once its arguments are known to be good; `settings` are those of
-# mode_stochastic(). stands_in: where there is no mode but a posterior, is a point
-# to start and scale by welcome?
+# mode_stochastic(). stands_in: where there is no mode but a posterior, is a
+# point to start and scale by welcome?
 search_mode <- function(
   model,
   method = mode_method(model),
@@ -275,8 +275,9 @@ model_start <- function(model) {
 }
 
 # The mode found with the defaults, remembered in the model. A search may draw
-# its start and its minibatches: always the same ones, so that what is remembered
-# depends on the model alone, and not on the run that was the first to ask.
+# its start and its minibatches: always the same ones, so that what is
+# remembered depends on the model alone, and not on the run that was the first
+# to ask.
 model_mode <- function(model, cores = 1, call = caller_env()) {
   check_not_whitened(model, call)
   if (is.null(model$cache$mode)) {
@@ -329,8 +330,8 @@ check_has_hessian <- function(model, call) {
   }
 }
 
-# Log posterior, gradient and minus Hessian at theta. Where the model says that a
-# value is not finite, there is an error, or a log posterior of NaN where
+# Log posterior, gradient and minus Hessian at theta. Where the model says that
+# a value is not finite, there is an error, or a log posterior of NaN where
 # `needs_finite` is FALSE.
 curvature <- function(
   model,

@@ -86,8 +86,8 @@ check_model <- function(model, arg = "model", call = caller_env()) {
 
 # Log density (K) and gradient (n_dim x K) at the columns of theta. Without
 # `density`, which costs a third of it, the former is not that of the
-# likelihood. Where the model says that a value is not finite, there is an error,
-# or NaN for all values of that point where `needs_finite` is FALSE.
+# likelihood. Where the model says that a value is not finite, there is an
+# error, or NaN for all values of that point where `needs_finite` is FALSE.
 model_evaluate <- function(
   model,
   theta,
@@ -114,8 +114,8 @@ model_evaluate <- function(
   out[c("log_density", "gradient")]
 }
 
-# log p(y_i | theta) of the rows (NULL: all), length(rows) x K, at the columns of
-# theta, sampler coordinates.
+# log p(y_i | theta) of the rows (NULL: all), length(rows) x K, at the columns
+# of theta, sampler coordinates.
 row_log_lik <- function(model, theta, rows = NULL, call = caller_env()) {
   out <- .Call(
     ffi_model_log_lik,

@@ -262,8 +262,8 @@ held_out_parts <- function(source, data, call, read = test_parts) {
 # ---- evaluation --------------------------------------------------------------
 
 # A stateful evaluator of all monitors: $at(iteration, is_warmup, position) and
-# $result(), list(table, problems, state). The first column of a position is that of
-# chain n_first + 1.
+# $result(), list(table, problems, state). The first column of a position is
+# that of chain n_first + 1.
 monitor_recorder <- function(monitor, model, state = list(), n_first = 0) {
   rows <- list()
   problems <- list()

@@ -3,55 +3,56 @@
 #' Your own model in C or C++
 #'
 #' A posterior whose functions you have written in C or C++ against the header
-#' `tallbayes.h` and compiled. It runs in threads, at the speed of the models that
-#' are built in.
+#' `tallbayes.h` and compiled. It runs in threads, at the speed of the models
+#' that are built in.
 #'
-#' @param pointer (external pointer) The address of a `struct tb_native_type`, made
-#'   in your compiled code by `R_MakeExternalPtr()` or, with Rcpp, `Rcpp::XPtr`
-#'   (without a finalizer: `XPtr<...>(&type, false)`).
-#' @param data (numeric matrix, or named list of numeric vectors and matrices) The
-#'   observations: a row, or an element of a vector, each. A matrix alone is named
-#'   `"data"`. All of it is copied once, row by row, into memory that the chains
-#'   share.
-#' @param init (named numeric vector, or named list of numeric arrays) Where chains
-#'   and the search for the mode begin. It also says how many parameters there are
-#'   and what they are called: `list(b = c(0, 0), s = 1)` makes `b[1]`, `b[2]` and
-#'   `s`.
-#' @param constants (named list of numeric vectors and matrices) What does not belong
-#'   to one observation: hyperparameters, knots, ... Found in C like the data, by
-#'   name.
+#' @param pointer (external pointer) The address of a `struct tb_native_type`,
+#'   made in your compiled code by `R_MakeExternalPtr()` or, with Rcpp,
+#'   `Rcpp::XPtr` (without a finalizer: `XPtr<...>(&type, false)`).
+#' @param data (numeric matrix, or named list of numeric vectors and matrices)
+#'   The observations: a row, or an element of a vector, each. A matrix alone is
+#'   named `"data"`. All of it is copied once, row by row, into memory that the
+#'   chains share.
+#' @param init (named numeric vector, or named list of numeric arrays) Where
+#'   chains and the search for the mode begin. It also says how many parameters
+#'   there are and what they are called: `list(b = c(0, 0), s = 1)` makes
+#'   `b[1]`, `b[2]` and `s`.
+#' @param constants (named list of numeric vectors and matrices) What does not
+#'   belong to one observation: hyperparameters, knots, ... Found in C like the
+#'   data, by name.
 #' @param variables (character vector, or `NULL`) What the parameters are called
-#'   after the table's `constrain()`, such as `sigma` for a sampled `log_sigma`: to
-#'   be given if, and only if, the table has one.
+#'   after the table's `constrain()`, such as `sigma` for a sampled `log_sigma`:
+#'   to be given if, and only if, the table has one.
 #'
-#' @details
-#' `system.file("include", "tallbayes.h", package = "tallbayes")` documents the table
-#' and every function; `system.file("examples", package = "tallbayes")` has two
-#' complete models, `robust.c` (a regression with Student's t errors) and `logistic.c`,
-#' each with an R script. Compile with `R CMD SHLIB` (add the header's folder to
-#' `PKG_CPPFLAGS`), with `Rcpp::sourceCpp()` and `// [[Rcpp::depends(tallbayes)]]`, or
-#' in a package with `LinkingTo: tallbayes`.
+#' @details `system.file("include", "tallbayes.h", package = "tallbayes")`
+#' documents the table and every function; `system.file("examples", package =
+#' "tallbayes")` has two complete models, `robust.c` (a regression with
+#' Student's t errors) and `logistic.c`, each with an R script. Compile with `R
+#' CMD SHLIB` (add the header's folder to `PKG_CPPFLAGS`), with
+#' `Rcpp::sourceCpp()` and `// [[Rcpp::depends(tallbayes)]]`, or in a package
+#' with `LinkingTo: tallbayes`.
 #'
-#' Required are `prior`, `gradient` and `log_lik`. With `curvature`, the model is
-#' sampled without tuning, behind a change of coordinates; without, give
-#' [sg_sample()] a kernel. [find_mode()] goes by L-BFGS, as the posterior need not be
-#' log-concave; where it is, `method = "newton"` is faster. With `n_scalar` and
-#' `add_scalar`, control variates store a few numbers a row and [gradient_saga()]
-#' needs as little memory. Subsampling weights come from rows' gradients and
-#' Hessians.
+#' Required are `prior`, `gradient` and `log_lik`. With `curvature`, the model
+#' is sampled without tuning, behind a change of coordinates; without, give
+#' [sg_sample()] a kernel. [find_mode()] goes by L-BFGS, as the posterior need
+#' not be log-concave; where it is, `method = "newton"` is faster. With
+#' `n_scalar` and `add_scalar`, control variates store a few numbers a row and
+#' [gradient_saga()] needs as little memory. Subsampling weights come from rows'
+#' gradients and Hessians.
 #'
-#' The table is copied, and `pointer` is kept for as long as the model lives. Where the
-#' library was unloaded, or loaded again after it was compiled anew, the models made
-#' before are lost: on Linux and macOS using one is a `tall_error_stale`, elsewhere do
-#' not `dyn.unload()` a library before its models are gone. Like every model it is lost
-#' when the R object is saved and read again.
+#' The table is copied, and `pointer` is kept for as long as the model lives.
+#' Where the library was unloaded, or loaded again after it was compiled anew,
+#' the models made before are lost: on Linux and macOS using one is a
+#' `tall_error_stale`, elsewhere do not `dyn.unload()` a library before its
+#' models are gone. Like every model it is lost when the R object is saved and
+#' read again.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
-#' @section Conditions:
-#' `tall_error_input` if `pointer` is no pointer to a table, if the table was compiled
-#' for another version of `tallbayes.h` or lacks a required function (which is named),
-#' if `data` is not numeric, not finite or of parts with different numbers of rows, if
-#' `init` has no names, or if the table's `create()` refuses the data.
+#' @section Conditions: `tall_error_input` if `pointer` is no pointer to a
+#' table, if the table was compiled for another version of `tallbayes.h` or
+#' lacks a required function (which is named), if `data` is not numeric, not
+#' finite or of parts with different numbers of rows, if `init` has no names, or
+#' if the table's `create()` refuses the data.
 #' @seealso `vignette("your-own-model")`
 #' @examples
 #' \dontrun{
@@ -122,8 +123,8 @@ check_table <- function(pointer, arg = "pointer", call = caller_env()) {
     abort_input(
       c(
         "{.arg {arg}} does not point to a {.code struct tb_native_type}.",
-        i = "Its first member must be {.code TALLBAYES_API_VERSION}. A pointer that
-             was saved with R and read again points nowhere."
+        i = "Its first member must be {.code TALLBAYES_API_VERSION}. A pointer
+             that was saved with R and read again points nowhere."
       ),
       argument = arg,
       call = call
@@ -143,7 +144,8 @@ check_table <- function(pointer, arg = "pointer", call = caller_env()) {
     )
   }
   if (!is.null(table$missing)) {
-    why <- if (table$missing == "add_scalar") " as its `n_scalar` is not 0" else ""
+    is_needed <- table$missing == "add_scalar"
+    why <- if (is_needed) " as its `n_scalar` is not 0" else ""
     abort_input(
       "{.arg {arg}} points to a table without {.code {table$missing}}, which is
        required{why}.",
@@ -218,8 +220,8 @@ check_together <- function(data, constants, call = caller_env()) {
   both <- intersect(names(constants), names(data))
   if (length(both) > 0) {
     abort_input(
-      "{.arg constants} must have other names than {.arg data}, but {.val {both}}
-       {?is/are} in both.",
+      "{.arg constants} must have other names than {.arg data}, but {.val
+       {both}} {?is/are} in both.",
       argument = "constants",
       value = both,
       call = call

@@ -14,8 +14,8 @@
 #' gradient alone exceeds the noise that the step should inject. A Barker
 #' increment \eqn{w} tolerates \eqn{\tau \le K /
 #' |w|}{tau <= K / |w|}, \eqn{K = 1.702}; Proposition 3 of Mauri & Zanella
-#' (2024) gives the exact limit for small gradients, \eqn{\tau^* = 4 \phi(0) / |w|
-#' \approx 1.596 / |w|}{tau* = 4 phi(0) / |w| = 1.596 / |w|}.
+#' (2024) gives the exact limit for small gradients, \eqn{\tau^* = 4 \phi(0) /
+#' |w| \approx 1.596 / |w|}{tau* = 4 phi(0) / |w| = 1.596 / |w|}.
 #'
 #' The noise is that of the minibatches themselves, looked at every twentieth
 #' step after warmup (every hundredth, where a [model_custom()] is

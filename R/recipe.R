@@ -257,8 +257,8 @@ warn_laplace <- function(plan, model, call) {
     c(
       "{.code kernel_{plan$kernel$name}()} may not be accurate under the Laplace
        prior of {names}.",
-      x = "Its scale is {format_number(model$prior$scale[[worst[[1]]]])}; the data
-           alone give a standard deviation {format(ratio[[1]], digits = 2)} times
+      x = "Its scale is {format_number(model$prior$scale[[worst[[1]]]])}; the
+           data alone give a standard deviation {format(ratio[[1]], digits = 2)} times
            as large.",
       i = "{.fn kernel_mala} is exact, as is a run without a {.arg kernel}."
     ),

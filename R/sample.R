@@ -15,9 +15,9 @@
 #'   `NULL`: the recipe.
 #' @param gradient (`tall_gradient` or `NULL`) How the gradient is estimated.
 #'   `NULL`: [gradient_full()] for Metropolis kernels, else [gradient_cv()].
-#' @param subsample (`tall_subsample` or `NULL`) How minibatches are drawn. `NULL`:
-#'   Hessian-weighted minibatches of \eqn{\max(32, 2.5 (d - 1))} rows where the
-#'   model can weigh its rows, else uniform ones.
+#' @param subsample (`tall_subsample` or `NULL`) How minibatches are drawn.
+#'   `NULL`: Hessian-weighted minibatches of \eqn{\max(32, 2.5 (d - 1))} rows
+#'   where the model can weigh its rows, else uniform ones.
 #' @param schedule (`tall_schedule`) How the step size changes.
 #' @param iter (whole number) Iterations of each chain, warmup included.
 #' @param warmup (whole number) Iterations that are discarded.
@@ -26,16 +26,18 @@
 #' @param cores (whole number) Threads: chains run side by side on one copy of
 #'   the data. The draws do not depend on it. Models whose functions are R's
 #'   ([model_custom()]) cannot run in threads: see *Chains on workers*.
-#' @param seed (whole number or `NULL`) Seed of the random numbers. `NULL` takes one
-#'   from R's generator, so that [set.seed()] alone makes a run reproducible.
-#' @param init (numeric vector of n_dim values, n_dim x chains matrix, or `NULL`)
-#'   Starting points, in the parameters (`log_sigma` for `sigma`). `NULL`: draws from the normal
-#'   approximation at the mode.
+#' @param seed (whole number or `NULL`) Seed of the random numbers. `NULL` takes
+#'   one from R's generator, so that [set.seed()] alone makes a run
+#'   reproducible.
+#' @param init (numeric vector of n_dim values, n_dim x chains matrix, or
+#'   `NULL`) Starting points, in the parameters (`log_sigma` for `sigma`).
+#'   `NULL`: draws from the normal approximation at the mode.
 #' @param lambda (positive number or `NULL`) Inverse temperature of the Gibbs
 #'   posterior, see below. `NULL`: the number of observations, which is Bayes.
-#' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at each
-#'   draw as well, for later post-processing; or `"none"`: only running means and
-#'   standard deviations, with `c("none", "covariance")` the covariance too.
+#' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at
+#'   each draw as well, for later post-processing; or `"none"`: only running
+#'   means and standard deviations, with `c("none", "covariance")` the
+#'   covariance too.
 #' @param variables (strings or `NULL`) Names of the variables whose draws (and
 #'   gradients) are kept, where there are too many to keep all. `NULL`: all.
 #' @param monitor (list or `NULL`) What to watch while the chains run, see
@@ -43,66 +45,66 @@
 #' @param refresh (number) 0 is silent; otherwise a progress bar appears on what
 #'   takes longer than two seconds.
 #'
-#' @section Units:
-#' The gradient is that of the log posterior, summed over the data. Step sizes are
-#' variances of the injected noise. `iter` counts warmup and comes before thinning:
-#' (iter - warmup) / thin draws of each chain are kept.
+#' @section Units: The gradient is that of the log posterior, summed over the
+#' data. Step sizes are variances of the injected noise. `iter` counts warmup
+#' and comes before thinning: (iter - warmup) / thin draws of each chain are
+#' kept.
 #'
-#' @section Gibbs posteriors:
-#' With the mean loss \eqn{L_n(\theta) = -\frac1N \sum_i \log p(y_i \mid
-#' \theta)}{L_n(theta) = -(1/N) sum_i log p(y_i | theta)} and the prior \eqn{p}, what is
-#' sampled is \eqn{p_\lambda(\theta) \propto \exp(-\lambda L_n(\theta))
-#' p(\theta)} (Bieringer et al., 2023, eq. 1): the likelihood to the power
-#' \eqn{\lambda / N}. All of a run follows it: gradients, their noise, the mode
-#' and the recipe; so do [ksd()] and [zero_variance()] of the fit.
+#' @section Gibbs posteriors: With the mean loss \eqn{L_n(\theta) = -\frac1N
+#' \sum_i \log p(y_i \mid \theta)}{L_n(theta) = -(1/N) sum_i log p(y_i | theta)}
+#' and the prior \eqn{p}, what is sampled is \eqn{p_\lambda(\theta) \propto
+#' \exp(-\lambda L_n(\theta)) p(\theta)} (Bieringer et al., 2023, eq. 1): the
+#' likelihood to the power \eqn{\lambda / N}. All of a run follows it:
+#' gradients, their noise, the mode and the recipe; so do [ksd()] and
+#' [zero_variance()] of the fit.
 #'
-#' @section The recipe:
-#' For a generalised linear model: the mode \eqn{\hat\theta} by Newton's method;
-#' coordinates \eqn{\phi = L^T (\theta - \hat\theta)}{phi = L'(theta - theta-hat)}
-#' with \eqn{L L^T = -\nabla^2 \log \pi(\hat\theta)}, in which the posterior is near
-#' standard normal; Leimkuhler-Matthews dynamics with \eqn{h = 0.2}, control
-#' variates at the mode, leverage weights and minibatches of \eqn{n = \max(32,
-#' \lceil 2.5 (d - 1) \rceil)} rows. A pilot run measures the gradient noise
-#' \eqn{\tau_j^2}; where \eqn{h \tau_j^2 / 4} exceeds 2 percent, \eqn{n} grows in
-#' proportion. Where \eqn{n \ge N / 4} or \eqn{N \le 2000}, the full gradient is used with a Metropolis
-#' correction ([kernel_mala()], adapted), which is exact. After warmup one iteration
-#' is 25 steps of the dynamics, so that draws are nearly independent. With more
-#' than 1,000 parameters only the scales are adjusted.
+#' @section The recipe: For a generalised linear model: the mode
+#' \eqn{\hat\theta} by Newton's method; coordinates \eqn{\phi = L^T (\theta -
+#' \hat\theta)}{phi = L'(theta - theta-hat)} with \eqn{L L^T = -\nabla^2 \log
+#' \pi(\hat\theta)}, in which the posterior is near standard normal;
+#' Leimkuhler-Matthews dynamics with \eqn{h = 0.2}, control variates at the
+#' mode, leverage weights and minibatches of \eqn{n = \max(32, \lceil 2.5 (d
+#' - 1) \rceil)} rows. A pilot run measures the gradient noise \eqn{\tau_j^2};
+#' where \eqn{h \tau_j^2 / 4} exceeds 2 percent, \eqn{n} grows in proportion.
+#' Where \eqn{n \ge N / 4} or \eqn{N \le 2000}, the full gradient is used with a
+#' Metropolis correction ([kernel_mala()], adapted), which is exact. After
+#' warmup one iteration is 25 steps of the dynamics, so that draws are nearly
+#' independent. With more than 1,000 parameters only the scales are adjusted.
 #'
-#' The same goes for every model that knows its Hessian. Those that cannot rewrite
-#' their rows are sampled behind a change of coordinates, with minibatches of equally
-#' likely rows and without taking out the 2 percent of noise; where the posterior
-#' is known to be far from normal ([model_ica()]), with [kernel_sgbd()] and \eqn{\sigma
-#' = 0.35}, which no gradient can throw out.
+#' The same goes for every model that knows its Hessian. Those that cannot
+#' rewrite their rows are sampled behind a change of coordinates, with
+#' minibatches of equally likely rows and without taking out the 2 percent of
+#' noise; where the posterior is known to be far from normal ([model_ica()]),
+#' with [kernel_sgbd()] and \eqn{\sigma = 0.35}, which no gradient can throw
+#' out.
 #'
 #' The recipe makes a whitened copy of the model's data; [tall_glm()] works in
 #' place. It warns when the posterior is far from normal at the mode.
 #'
-#' @section Chains on workers:
-#' R runs in one thread, so the chains of a [model_custom()] run one after another,
-#' whatever `cores` is. They run side by side, each as a future, when a plan of the
-#' package \pkg{future} says where: `future::plan("multisession", workers = 4)` on this
-#' machine, others on a cluster or by a scheduler. The draws are the same for the
-#' same `seed`. Data and functions are sent to each worker, with what the functions
-#' find in the workspace; what the functions assign elsewhere stays there. A worker
-#' finds the gradients at the reference of control variates by itself: one more pass
-#' over the data for each chain, which `passes` counts.
-#' An interrupt keeps the draws that all chains have made, to the last twentieth of
-#' the run, where workers are on this machine; else the call ends without a fit.
-#' Monitors run in the workers; one that holds a model of compiled code keeps the
-#' chains here. Short runs that look for settings ([sg_tune()], the recipe's pilot)
+#' @section Chains on workers: R runs in one thread, so the chains of a
+#' [model_custom()] run one after another, whatever `cores` is. They run side by
+#' side, each as a future, when a plan of the package \pkg{future} says where:
+#' `future::plan("multisession", workers = 4)` on this machine, others on a
+#' cluster or by a scheduler. The draws are the same for the same `seed`. Data
+#' and functions are sent to each worker, with what the functions find in the
+#' workspace; what the functions assign elsewhere stays there. A worker finds
+#' the gradients at the reference of control variates by itself: one more pass
+#' over the data for each chain, which `passes` counts. An interrupt keeps the
+#' draws that all chains have made, to the last twentieth of the run, where
+#' workers are on this machine; else the call ends without a fit. Monitors run
+#' in the workers; one that holds a model of compiled code keeps the chains
+#' here. Short runs that look for settings ([sg_tune()], the recipe's pilot)
 #' stay here, too.
 #'
 #' @return A [`tall_fit`][tall_fit].
-#' @section Conditions:
-#' `tall_error_input` for arguments that are not as described, `tall_error_worker` if a
-#' worker fails, `tall_error_unsupported` for parts that cannot work together,
-#' `tall_error_improper` if the posterior is not proper, `tall_error_nonfinite` if a chain cannot start.
+#' @section Conditions: `tall_error_input` for arguments that are not as
+#' described, `tall_error_worker` if a worker fails, `tall_error_unsupported`
+#' for parts that cannot work together, `tall_error_improper` if the posterior
+#' is not proper, `tall_error_nonfinite` if a chain cannot start.
 #' `tall_warning_prior` if a Laplace prior is narrow for a kernel that does not
-#' accept or reject, see [priors]. A chain whose state
-#' stops being finite ends with a `tall_warning_nonfinite` and leaves the draws
-#' until then; an interrupt (Ctrl-C) gives a `tall_warning_interrupted` and all draws
-#' so far.
+#' accept or reject, see [priors]. A chain whose state stops being finite ends
+#' with a `tall_warning_nonfinite` and leaves the draws until then; an interrupt
+#' (Ctrl-C) gives a `tall_warning_interrupted` and all draws so far.
 #' @seealso [sg_resume()] to go on; [tall_glm()] for formulas.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
@@ -145,9 +147,9 @@ sg_sample <- function(
   rlang::inject(sample_model(model, !!!run_arguments(call), call = call))
 }
 
-# The arguments of sample_model(), or of another function `f`, that its caller has
-# under the same names in its frame, `call`: symbols, so that nothing is evaluated
-# before it is checked.
+# The arguments of sample_model(), or of another function `f`, that its caller
+# has under the same names in its frame, `call`: symbols, so that nothing is
+# evaluated before it is checked.
 run_arguments <- function(call, f = sample_model, except = NULL) {
   own <- c("model", "in_place", "call", except)
   names <- intersect(setdiff(names(formals(f)), own), ls(call))
@@ -189,7 +191,9 @@ sample_model <- function(
     call
   )
   check_members(kernel, gradient, subsample, schedule, call)
-  control["record"] <- list(check_recorded(variables, model, control$keep, call))
+  control["record"] <- list(
+    check_recorded(variables, model, control$keep, call)
+  )
   control["monitor"] <- list(check_monitor(monitor, model, call))
   init <- check_init(init, model, control$chains, call)
   check_kernel_bounds(kernel, model, call)
@@ -281,7 +285,12 @@ check_keep <- function(keep, call) {
       call = call
     )
   }
-  check_known(keep, c("draws", "gradients", "none", "covariance"), arg = "keep", call = call)
+  check_known(
+    keep,
+    c("draws", "gradients", "none", "covariance"),
+    arg = "keep",
+    call = call
+  )
   if ("none" %in% keep && any(c("draws", "gradients") %in% keep)) {
     abort_input(
       "{.arg keep} cannot hold {.val none} together with {.val draws} or
@@ -309,8 +318,8 @@ check_recorded <- function(variables, model, keep, call) {
   }
   if ("none" %in% keep) {
     abort_input(
-      "{.arg variables} must be {.code NULL} where {.arg keep} is {.val none}: there
-       are no draws.",
+      "{.arg variables} must be {.code NULL} where {.arg keep} is {.val none}:
+       there are no draws.",
       argument = "variables",
       value = variables,
       call = call
@@ -320,15 +329,21 @@ check_recorded <- function(variables, model, keep, call) {
     abort_tall(
       "unsupported",
       c(
-        "{.code {model$label}()} has other variables than parameters: draws of some
-         of them cannot be kept alone.",
+        "{.code {model$label}()} has other variables than parameters: draws of
+         some of them cannot be kept alone.",
         i = "Leave {.arg variables} out."
       ),
       argument = "variables",
       call = call
     )
   }
-  check_known(variables, model$variables, "variable", arg = "variables", call = call)
+  check_known(
+    variables,
+    model$variables,
+    "variable",
+    arg = "variables",
+    call = call
+  )
   sort(match(unique(variables), model$variables))
 }
 
@@ -566,8 +581,8 @@ default_subsample <- function(model) {
 }
 
 # steps: kernel steps in an iteration after warmup. escape: a draw with a larger
-# squared norm (in whitened coordinates) is far out. ledger: passes over the data
-# before the chains move, by purpose.
+# squared norm (in whitened coordinates) is far out. ledger: passes over the
+# data before the chains move, by purpose.
 new_plan <- function(
   model,
   kernel,
@@ -594,8 +609,8 @@ new_plan <- function(
   )
 }
 
-# Passes over the data for what is not a chain's own step. Shared by the copies of
-# a plan.
+# Passes over the data for what is not a chain's own step. Shared by the copies
+# of a plan.
 new_ledger <- function() {
   ledger <- new.env(parent = emptyenv())
   ledger$passes <- c(mode = 0, weights = 0, reference = 0, recipe = 0)
@@ -711,8 +726,8 @@ core_seed <- function(control) {
 # ---- running -----------------------------------------------------------------
 
 # A stretch of a run: n_warmup and n_sampling kernel steps of every chain, from
-# the plan's starting points or from saved states after n_before steps. on_futures:
-# by workers, see futures.R.
+# the plan's starting points or from saved states after n_before steps.
+# on_futures: by workers, see futures.R.
 run_segment <- function(
   plan,
   control,
@@ -751,7 +766,11 @@ run_segment <- function(
     likelihood_scale = likelihood_scale(model),
     escape = plan$escape,
     n_escape_max = 10,
-    n_bias_block = if (asks$is_metropolis || model$n_dim > 1e4) 0 else bias_blocks,
+    n_bias_block = if (asks$is_metropolis || model$n_dim > 1e4) {
+      0
+    } else {
+      bias_blocks
+    },
     n_bias_every = if (is.null(bias_map)) min(5, plan$steps) else 5,
     keeps_moments = as.double("none" %in% control$keep),
     keeps_covariance = as.double("covariance" %in% control$keep),
@@ -784,7 +803,14 @@ run_segment <- function(
   }
   spend(plan$ledger, "reference", run$shared / max(1, model$n_data))
   c(
-    run[c("buffers", "reports", "interrupted", "errors", "rejected", "monitor")],
+    run[c(
+      "buffers",
+      "reports",
+      "interrupted",
+      "errors",
+      "rejected",
+      "monitor"
+    )],
     list(
       passes = plan$ledger$passes,
       seconds = run$seconds %||% (proc.time()[["elapsed"]] - started),
@@ -901,9 +927,9 @@ covariance_map <- function(plan, most = 1000) {
   covariance / diag(covariance)
 }
 
-# Steps between looks at the gradient noise: they cost some hundred passes over the
-# parameters, which is nothing beside the rows of a model with few of them. Tapes
-# give gradients of rows one by one.
+# Steps between looks at the gradient noise: they cost some hundred passes over
+# the parameters, which is nothing beside the rows of a model with few of them.
+# Tapes give gradients of rows one by one.
 noise_period <- function(model) {
   usual <- if (is_taped_model(model)) 100 else 20
   max(usual, ceiling(model$n_dim / 500))
@@ -912,8 +938,8 @@ noise_period <- function(model) {
 # How many blocks the bias estimate takes its standard error from.
 bias_blocks <- 20
 
-# What is kept of a chain: the sizes of the vectors that the core writes to, NULL
-# where nothing is kept.
+# What is kept of a chain: the sizes of the vectors that the core writes to,
+# NULL where nothing is kept.
 buffer_sizes <- function(model, control, plan, n_keep) {
   keeps_draws <- "draws" %in% control$keep
   info <- model_info(model)
@@ -947,10 +973,10 @@ model_is_constrained <- function(model) {
   !identical(model$variables, model$coordinates)
 }
 
-# Advance in slices of 0.15 s, with a progress bar; a slice ends early where a stop
-# is due. list(interrupted, errors, rejected): was it, by the user or by the file
-# job$halt; the errors of a user's functions that stopped chains, named by them; the
-# first that had proposals rejected.
+# Advance in slices of 0.15 s, with a progress bar; a slice ends early where a
+# stop is due. list(interrupted, errors, rejected): was it, by the user or by
+# the file job$halt; the errors of a user's functions that stopped chains, named
+# by them; the first that had proposals rejected.
 advance_run <- function(run, job, stops, model) {
   n_step <- 16
   outcome <- 0L
@@ -959,7 +985,11 @@ advance_run <- function(run, job, stops, model) {
   shows <- job$refresh > 0
   total <- .Call(ffi_run_progress, run)[[2]]
   if (shows) {
-    bar <- cli::cli_progress_bar(job$label, total = total, .envir = environment())
+    bar <- cli::cli_progress_bar(
+      job$label,
+      total = total,
+      .envir = environment()
+    )
   }
   interrupted <- FALSE
   errors <- list()
@@ -967,7 +997,8 @@ advance_run <- function(run, job, stops, model) {
   tryCatch(
     while (outcome == 0L) {
       left <- stops$step[due] - made
-      slice <- if (length(left) == 1 && !is.na(left)) min(n_step, left) else n_step
+      is_known <- length(left) == 1 && !is.na(left)
+      slice <- if (is_known) min(n_step, left) else n_step
       before <- proc.time()[["elapsed"]]
       # an error of a user's function is caught by the core, which stops its
       # chain; the handler keeps R from printing it
@@ -1010,8 +1041,8 @@ advance_run <- function(run, job, stops, model) {
   )
 }
 
-# Those of a slice. Each stopped a chain in it, in their order, except those of a
-# Metropolis kernel, for which a density that is not a number is one of zero.
+# Those of a slice. Each stopped a chain in it, in their order, except those of
+# a Metropolis kernel, for which a density that is not a number is one of zero.
 sort_errors <- function(stopped, run, model, n_first) {
   errors <- list()
   rejected <- NULL
@@ -1091,8 +1122,8 @@ warn_segment <- function(fit, segment, call) {
     warn_tall(
       "interrupted",
       c(
-        "The run was interrupted: {format_count(kept)} {cli::qty(kept)}draw{?s} of
-         each chain {?was/were} made.",
+        "The run was interrupted: {format_count(kept)} {cli::qty(kept)}draw{?s}
+         of each chain {?was/were} made.",
         i = "Go on with {.code sg_resume(fit)}."
       ),
       call = call

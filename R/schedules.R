@@ -102,8 +102,8 @@ count_exploring <- function(schedule) {
   round(schedule$args$exploration * schedule$args$length)
 }
 
-# Of n steps after `from`, those whose draws count: all but the ones that explore,
-# as the table in src/schedules/ says.
+# Of n steps after `from`, those whose draws count: all but the ones that
+# explore, as the table in src/schedules/ says.
 count_collected <- function(schedule, from, n) {
   .Call(
     ffi_schedule_collected,
@@ -157,8 +157,8 @@ exploring_text.tall_schedule_cyclical <- function(schedule) {
   )
 }
 
-# Are averages weighted by the step size? Where that changes they are, unless the
-# schedule says otherwise.
+# Are averages weighted by the step size? Where that changes they are, unless
+# the schedule says otherwise.
 schedule_is_weighted <- function(schedule) {
   UseMethod("schedule_is_weighted")
 }

@@ -1,88 +1,94 @@
 # sg_tune(): step sizes and minibatch sizes by successive halving. An arm is one
-# row of the grid: a plan as sg_sample() would make it, and the saved state of its
-# chains, from which every rung goes on.
+# row of the grid: a plan as sg_sample() would make it, and the saved state of
+# its chains, from which every rung goes on.
 
 #' Tune step sizes and minibatch sizes
 #'
-#' Runs a kernel with many step sizes, and minibatch sizes, for a short while, drops
-#' those whose draws are furthest from the posterior, and lets the others go on with
-#' the time that is saved: MAMBA, successive halving by a Stein discrepancy (Coullon,
-#' South & Nemeth, 2023).
+#' Runs a kernel with many step sizes, and minibatch sizes, for a short while,
+#' drops those whose draws are furthest from the posterior, and lets the others
+#' go on with the time that is saved: MAMBA, successive halving by a Stein
+#' discrepancy (Coullon, South & Nemeth, 2023).
 #'
 #' @inheritParams sg_sample
-#' @param kernel (`tall_kernel`, or a function that returns one) What is tuned: a
-#'   kernel whose arguments named in `grid` are replaced, or a function of them, such
-#'   as `kernel_sgld` or `function(scale) kernel_sgbd(scale * sds)`.
-#' @param grid (data frame, or named list of vectors) The arms. A data frame has a row
-#'   for each; of a list all combinations are tried. The names are those of
-#'   the kernel's arguments (`step_size`, `sigma`), and `size` for the rows of a
-#'   minibatch.
-#' @param metric (string) What arms are scored by: `"ksd"`, see [ksd()], or `"fssd"`, the
-#'   biased estimate of [fssd()].
-#' @param budget (positive number) What all arms together may spend on sampling, in units
-#'   of `unit`. Scoring is not part of it. Where iterations differ in cost
-#'   (SVRG, adaptive minibatches, seconds) it may be exceeded somewhat.
-#' @param unit (string) `"gradients"`: evaluations of the gradient of **one row's** log
-#'   likelihood, so that a minibatch of n rows costs n; the result is reproducible.
-#'   `"seconds"`: elapsed time.
+#' @param kernel (`tall_kernel`, or a function that returns one) What is tuned:
+#'   a kernel whose arguments named in `grid` are replaced, or a function of
+#'   them, such as `kernel_sgld` or `function(scale) kernel_sgbd(scale * sds)`.
+#' @param grid (data frame, or named list of vectors) The arms. A data frame has
+#'   a row for each; of a list all combinations are tried. The names are those
+#'   of the kernel's arguments (`step_size`, `sigma`), and `size` for the rows
+#'   of a minibatch.
+#' @param metric (string) What arms are scored by: `"ksd"`, see [ksd()], or
+#'   `"fssd"`, the biased estimate of [fssd()].
+#' @param budget (positive number) What all arms together may spend on sampling,
+#'   in units of `unit`. Scoring is not part of it. Where iterations differ in
+#'   cost (SVRG, adaptive minibatches, seconds) it may be exceeded somewhat.
+#' @param unit (string) `"gradients"`: evaluations of the gradient of **one
+#'   row's** log likelihood, so that a minibatch of n rows costs n; the result
+#'   is reproducible. `"seconds"`: elapsed time.
 #' @param eta (number above 1) Of each rung one arm in `eta` goes on.
-#' @param gradient,subsample,schedule As in [sg_sample()]; a column `size` of the grid
-#'   replaces the size of `subsample`.
-#' @param points (whole number) Draws that an arm is scored by in each rung, evenly
-#'   spaced. Each costs a pass over the data for its exact gradient.
-#' @param locations (whole number, or numeric matrix of J x n_dim) Test locations of
-#'   `"fssd"`: so many, drawn from the normal fitted to the draws of each arm, or given.
-#'   Given ones are blind to arms whose draws are all far from them.
+#' @param gradient,subsample,schedule As in [sg_sample()]; a column `size` of
+#'   the grid replaces the size of `subsample`.
+#' @param points (whole number) Draws that an arm is scored by in each rung,
+#'   evenly spaced. Each costs a pass over the data for its exact gradient.
+#' @param locations (whole number, or numeric matrix of J x n_dim) Test
+#'   locations of `"fssd"`: so many, drawn from the normal fitted to the draws
+#'   of each arm, or given. Given ones are blind to arms whose draws are all far
+#'   from them.
 #' @param c,beta The kernel of the discrepancy, see [ksd()].
-#' @param covariance (`"mode"`, numeric matrix of n_dim x n_dim, or `NULL`) The coordinates
-#'   the discrepancy compares draws in, see [ksd()]. `"mode"`: the inverse of the Hessian at the mode,
-#'   so that distances are in posterior standard deviations (models of more than 1,000
-#'   parameters are left as they are). `NULL`: the parameters, as in the paper.
+#' @param covariance (`"mode"`, numeric matrix of n_dim x n_dim, or `NULL`) The
+#'   coordinates the discrepancy compares draws in, see [ksd()]. `"mode"`: the
+#'   inverse of the Hessian at the mode, so that distances are in posterior
+#'   standard deviations (models of more than 1,000 parameters are left as they
+#'   are). `NULL`: the parameters, as in the paper.
 #' @param chains (whole number) Chains of each arm, scored together.
 #'
-#' @details
-#' With A arms there are \eqn{R = \max(1, \lfloor \log_\eta A \rfloor)}{R = max(1,
-#' floor(log_eta(A)))} rungs. Each spends the R-th part of the budget, in equal shares
-#' of its arms; then the \eqn{\lfloor A_r / \eta \rfloor}{floor(A_r / eta)} best of its
-#' \eqn{A_r} arms, at least one, enter the next, where each goes on from where it
-#' stopped. After the last rung the best arm is chosen. An arm is scored by draws of
-#' the current rung only, so that the way from the starting point counts less and
-#' less. All arms start at the same points and use the same random numbers.
+#' @details With A arms there are \eqn{R = \max(1, \lfloor \log_\eta A
+#' \rfloor)}{R = max(1, floor(log_eta(A)))} rungs. Each spends the R-th part of
+#' the budget, in equal shares of its arms; then the \eqn{\lfloor A_r / \eta
+#' \rfloor}{floor(A_r / eta)} best of its \eqn{A_r} arms, at least one, enter
+#' the next, where each goes on from where it stopped. After the last rung the
+#' best arm is chosen. An arm is scored by draws of the current rung only, so
+#' that the way from the starting point counts less and less. All arms start at
+#' the same points and use the same random numbers.
 #'
-#' Scores are distances from the posterior, of bias and of slow mixing together: what
-#' is chosen is best for runs of about the length of the last rung. For much longer
-#' runs, smaller steps are better. Leave `init` out, so that arms start at a draw of the
-#' normal approximation: an arm that hardly moves from the mode is close to the
-#' posterior as discrepancies see it. In the units of the parameters
-#' (`covariance = NULL`) the score of a narrow posterior is the norm of the average
-#' gradient at the draws, which falls with the number of `points`; the paper scores all draws.
+#' Scores are distances from the posterior, of bias and of slow mixing together:
+#' what is chosen is best for runs of about the length of the last rung. For
+#' much longer runs, smaller steps are better. Leave `init` out, so that arms
+#' start at a draw of the normal approximation: an arm that hardly moves from
+#' the mode is close to the posterior as discrepancies see it. In the units of
+#' the parameters (`covariance = NULL`) the score of a narrow posterior is the
+#' norm of the average gradient at the draws, which falls with the number of
+#' `points`; the paper scores all draws.
 #'
-#' An arm that stops (its state is no longer finite) is dropped, and reported. Ctrl-C
-#' ends the race with the result of the last whole rung, in the first one without.
+#' An arm that stops (its state is no longer finite) is dropped, and reported.
+#' Ctrl-C ends the race with the result of the last whole rung, in the first one
+#' without.
 #'
 #' @inheritSection ksd What it is blind to
 #' @return An object of class `tall_tune`, a list with
 #' * `kernel`, `gradient`, `subsample`, `schedule`: the best arm, ready for
 #'   [sg_sample()];
 #' * `best`: its row of the grid;
-#' * `rungs`: a data frame with a row for each rung and arm in it: `rung`, `arm`, the
-#'   columns of the grid, and, since the start of the arm, `iterations` of each chain,
-#'   `gradients` and `seconds`; `score`, `NA` for arms that stopped; `survived`: does it
-#'   enter the next rung, or win?; `status`, `"ok"` or why it stopped;
+#' * `rungs`: a data frame with a row for each rung and arm in it: `rung`,
+#'   `arm`, the columns of the grid, and, since the start of the arm,
+#'   `iterations` of each chain, `gradients` and `seconds`; `score`, `NA` for
+#'   arms that stopped; `survived`: does it enter the next rung, or win?;
+#'   `status`, `"ok"` or why it stopped;
 #' * `arms`: a data frame with the last row of each arm, best first;
-#' * `spent` (in units of `unit`), `scoring` (passes over the data), `seconds` (in all);
+#' * `spent` (in units of `unit`), `scoring` (passes over the data), `seconds`
+#'   (in all);
 #' * `interrupted`: the rung that Ctrl-C cut off and that is left out, if any.
 #'
 #' `print()`, `summary()`, which shows all arms, and `plot()` work on it.
-#' @section Conditions:
-#' `tall_error_input` for arguments that are not as described: a grid of one arm or with
-#' unknown columns, a budget that does not allow 20 iterations of each arm in the first
-#' rung. `tall_error_unsupported` for a kernel that adapts its own step size and for
-#' parts that cannot work together. `tall_error_nonfinite` if every arm stopped: it says
-#' where. `tall_warning_interrupted` after Ctrl-C.
-#' @references
-#' Coullon, South & Nemeth (2023). Efficient and generalizable tuning strategies for
-#' stochastic gradient MCMC. *Statistics and Computing* 33, 66.
+#' @section Conditions: `tall_error_input` for arguments that are not as
+#' described: a grid of one arm or with unknown columns, a budget that does not
+#' allow 20 iterations of each arm in the first rung. `tall_error_unsupported`
+#' for a kernel that adapts its own step size and for parts that cannot work
+#' together. `tall_error_nonfinite` if every arm stopped: it says where.
+#' `tall_warning_interrupted` after Ctrl-C.
+#' @references Coullon, South & Nemeth (2023). Efficient and generalizable
+#' tuning strategies for stochastic gradient MCMC. *Statistics and Computing*
+#' 33, 66.
 #' @seealso [ksd()], [fssd()], [noise_tolerance()]
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
@@ -156,8 +162,8 @@ warn_race <- function(race, call) {
   }
   warn_tall(
     "interrupted",
-    "The race was interrupted in rung {race$interrupted}: its result is that of rung
-     {race$interrupted - 1}.",
+    "The race was interrupted in rung {race$interrupted}: its result is that of
+     rung {race$interrupted - 1}.",
     call = call
   )
 }
@@ -179,9 +185,17 @@ check_grid <- function(grid, kernel, call) {
       call = call
     )
   }
-  known <- names(formals(if (is.function(kernel)) kernel else constructor(kernel)))
+  known <- names(
+    formals(if (is.function(kernel)) kernel else constructor(kernel))
+  )
   if (!"..." %in% known) {
-    check_known(names(grid), c(known, "size"), "column", arg = "grid", call = call)
+    check_known(
+      names(grid),
+      c(known, "size"),
+      "column",
+      arg = "grid",
+      call = call
+    )
   }
   if (!is.data.frame(grid)) {
     grid <- expand.grid(grid, KEEP.OUT.ATTRS = FALSE, stringsAsFactors = FALSE)
@@ -202,7 +216,11 @@ check_grid <- function(grid, kernel, call) {
 
 # The function that made a spec.
 constructor <- function(spec) {
-  get(constructor_name(spec), envir = asNamespace("tallbayes"), mode = "function")
+  get(
+    constructor_name(spec),
+    envir = asNamespace("tallbayes"),
+    mode = "function"
+  )
 }
 
 constructor_name <- function(spec) {
@@ -210,8 +228,8 @@ constructor_name <- function(spec) {
   paste0(family, "_", gsub("-", "_", spec$name))
 }
 
-# The kernel of an arm. Arguments that a variant has no use for are NULL in a spec:
-# another variant then takes their defaults.
+# The kernel of an arm. Arguments that a variant has no use for are NULL in a
+# spec: another variant then takes their defaults.
 arm_kernel <- function(kernel, args, call) {
   if (is.function(kernel)) {
     made <- eval(rlang::call2("kernel", !!!args), list(kernel = kernel), call)
@@ -220,17 +238,20 @@ arm_kernel <- function(kernel, args, call) {
     )
   }
   args <- utils::modifyList(Filter(Negate(is.null), kernel$args), args)
-  eval(rlang::call2(constructor_name(kernel), !!!args), asNamespace("tallbayes"))
+  eval(
+    rlang::call2(constructor_name(kernel), !!!args),
+    asNamespace("tallbayes")
+  )
 }
 
 check_tunable <- function(kernel, call) {
   if (isTRUE(kernel$args$adapt) || isTRUE(kernel$args$adaptive)) {
+    option <- intersect(c("adapt", "adaptive"), names(kernel$args))
     abort_tall(
       "unsupported",
       c(
-        "{.code {constructor_name(kernel)}()} with {.code {intersect(c('adapt',
-         'adaptive'), names(kernel$args))} = TRUE} sets its own step size: there is
-         nothing to tune.",
+        "{.code {constructor_name(kernel)}()} with {.code {option} = TRUE} sets
+         its own step size: there is nothing to tune.",
         i = "Leave that out, or sample with it as it is."
       ),
       call = call
@@ -316,7 +337,8 @@ make_arms <- function(model, kernel, grid, parts, control, init, call) {
   })
 }
 
-# Weights are found once for all arms and rungs, not at the start of each stretch.
+# Weights are found once for all arms and rungs, not at the start of each
+# stretch.
 share_weights <- function(arms, control, call) {
   plan <- arms[[1]]$plan
   type <- plan$subsample$args$weights
@@ -398,12 +420,13 @@ judge_problem <- function(metric, problem, places, control) {
 
 # ---- running -----------------------------------------------------------------
 
-# Least iterations of each arm in the first rung, and those that measure its cost.
+# Least iterations of each arm in the first rung, and those that measure its
+# cost.
 tune_least <- 20
 tune_probe <- 4
 
-# list(rungs, best, scored, interrupted): the table, the number of the best arm, the
-# passes of scoring, and the rung that an interrupt cut off, NULL: none.
+# list(rungs, best, scored, interrupted): the table, the number of the best arm,
+# the passes of scoring, and the rung that an interrupt cut off, NULL: none.
 run_race <- function(arms, judge, control, budget, unit, eta, call) {
   n_rung <- max(1, floor(log(length(arms), eta) + 1e-9))
   sizes <- rung_sizes(length(arms), n_rung, eta)
@@ -480,10 +503,16 @@ arm_cost <- function(arm, unit) {
   arm[[unit]]
 }
 
-# The start, which may cost a pass, then a few iterations, which tell the cost of
-# the others.
+# The start, which may cost a pass, then a few iterations, which tell the cost
+# of the others.
 probe_arm <- function(arm, control, call) {
-  advance_arm(advance_arm(arm, 1, control, 1, call), tune_probe, control, 1, call)
+  advance_arm(
+    advance_arm(arm, 1, control, 1, call),
+    tune_probe,
+    control,
+    1,
+    call
+  )
 }
 
 check_budget <- function(arms, control, budget, unit, n_rung, call) {
@@ -497,7 +526,11 @@ check_budget <- function(arms, control, budget, unit, n_rung, call) {
   # the probe, its start, and what is rounded off
   least <- rate * (tune_least + tune_probe + 3) * length(arms) * n_rung
   if (budget < least) {
-    shown <- format(signif(1.005 * least, 3), scientific = FALSE, big.mark = ",")
+    shown <- format(
+      signif(1.005 * least, 3),
+      scientific = FALSE,
+      big.mark = ","
+    )
     given <- format_number(budget)
     what <- if (unit == "gradients") "gradient evaluations" else "seconds"
     abort_input(
@@ -514,8 +547,9 @@ check_budget <- function(arms, control, budget, unit, n_rung, call) {
   }
 }
 
-# Go on until the arm has cost `limit` in all. Costs are foreseen from those of the
-# last stretch, at most ten times as far as the arm has come: iterations may differ.
+# Go on until the arm has cost `limit` in all. Costs are foreseen from those of
+# the last stretch, at most ten times as far as the arm has come: iterations may
+# differ.
 spend_share <- function(arm, limit, unit, judge, control, call) {
   arm["draws"] <- list(NULL)
   for (stretch in 1:12) {
@@ -536,8 +570,8 @@ spend_share <- function(arm, limit, unit, judge, control, call) {
   arm
 }
 
-# n more iterations of each chain. Adds at least n_point draws, in all, if there are
-# as many.
+# n more iterations of each chain. Adds at least n_point draws, in all, if there
+# are as many.
 advance_arm <- function(arm, n, control, n_point, call) {
   if (arm$status != "ok") {
     return(arm)
@@ -571,7 +605,9 @@ advance_arm <- function(arm, n, control, n_point, call) {
   arm$saved <- lapply(reports, function(r) r$saved)
   arm <- note_status(arm, reports)
   at <- arm$iterations + control$thin * seq_len(segment$n_keep)
-  arm$iterations <- arm$iterations + min(vapply(reports, function(r) r$n_step, 0))
+  arm$iterations <- arm$iterations + min(
+    vapply(reports, function(r) r$n_step, 0)
+  )
   arm$draws <- add_segment_draws(arm$draws, segment, arm$plan$model, at)
   arm
 }
@@ -590,8 +626,8 @@ note_status <- function(arm, reports) {
   arm
 }
 
-# list(at, theta, weights): iterations, and arrays of iterations x chains x variables,
-# as sampled.
+# list(at, theta, weights): iterations, and arrays of iterations x chains x
+# variables, as sampled.
 add_segment_draws <- function(before, segment, model, at) {
   buffers <- segment$buffers
   shape <- function(x, k) {
@@ -664,7 +700,10 @@ check_survivors <- function(arms, rung, call) {
   if (any(vapply(arms, function(arm) arm$survived, TRUE))) {
     return(invisible())
   }
-  shown <- utils::head(arms[order(vapply(arms, function(arm) arm$index, 0L))], 5)
+  shown <- utils::head(
+    arms[order(vapply(arms, function(arm) arm$index, 0L))],
+    5
+  )
   where <- vapply(shown, function(arm) escape_cli(stop_text(arm)), "")
   more <- length(arms) - length(shown)
   abort_tall(
@@ -775,9 +814,19 @@ tune_notes <- function(x) {
     paste(format(x$spent, digits = 3), "seconds")
   }
   c(
-    paste0("Sampling took ", spent, ", scoring ", format_count(x$scoring), " passes."),
+    paste0(
+      "Sampling took ",
+      spent,
+      ", scoring ",
+      format_count(x$scoring),
+      " passes."
+    ),
     if (!is.null(x$interrupted)) {
-      paste0("The race was interrupted in rung ", x$interrupted, ", which is left out.")
+      paste0(
+        "The race was interrupted in rung ",
+        x$interrupted,
+        ", which is left out."
+      )
     },
     edge_notes(x)
   )
@@ -814,7 +863,8 @@ print.summary.tall_tune <- function(x, ...) {
     "Arms by ", toupper(x$metric), ", those that came furthest first\n\n",
     sep = ""
   )
-  shown <- x$arms[c("rung", x$tuned, "iterations", "gradients", "score", "status")]
+  columns <- c("rung", x$tuned, "iterations", "gradients", "score", "status")
+  shown <- x$arms[columns]
   for (name in x$tuned) {
     if (is.list(shown[[name]])) {
       shown[[name]] <- vapply(shown[[name]], arg_text, "")
@@ -830,8 +880,8 @@ print.summary.tall_tune <- function(x, ...) {
 
 #' Plot a tuning race
 #'
-#' The scores of all arms against what was tuned, rung by rung; arms that went on are
-#' filled.
+#' The scores of all arms against what was tuned, rung by rung; arms that went
+#' on are filled.
 #'
 #' @param x (`tall_tune`) What [sg_tune()] returned.
 #' @param ... Not used.
@@ -879,7 +929,12 @@ plot.tall_tune <- function(x, ...) {
       colour = NULL,
       shape = NULL,
       caption = if (any(is_far)) {
-        paste(count_noun(sum(is_far), "score"), "above", format_number(signif(limit, 2)), "drawn there")
+        paste(
+          count_noun(sum(is_far), "score"),
+          "above",
+          format_number(signif(limit, 2)),
+          "drawn there"
+        )
       }
     )
   if (axis != "arm" && all(table[[axis]] > 0)) {

@@ -30,9 +30,9 @@
 #' \eqn{-\frac12}{-1/2}.) For a normal posterior and exact gradients order 1
 #' leaves means without any error, and order 2 variances.
 #'
-#' With very many parameters no run has draws enough for all their gradients, nor
-#' memory. What depends on few of them is served by theirs: keep draws and gradients
-#' of these alone, with `variables` of [sg_sample()].
+#' With very many parameters no run has draws enough for all their gradients,
+#' nor memory. What depends on few of them is served by theirs: keep draws and
+#' gradients of these alone, with `variables` of [sg_sample()].
 #'
 #' Below 10 draws for each column the covariance of the columns, scaled to unit
 #' variance, is shrunk towards the identity by the formula of Ledoit & Wolf
