@@ -525,6 +525,12 @@ static void note_undefined(struct custom* p,
   }
 }
 
+/* the user's function that gradients of rows come from */
+static const char* likelihood_name(const struct custom* p) {
+  return p->rows == R_NilValue || p->sum != R_NilValue ? "log_lik"
+                                                       : "grad_log_lik";
+}
+
 /* Results are added only once nothing can fail any more. */
 static SEXP gradient_body(void* p_data) {
   const struct request* p_r = p_data;
@@ -561,10 +567,7 @@ static SEXP gradient_body(void* p_data) {
               -1, v_sum);
     }
   }
-  note_undefined(p, p->rows == R_NilValue || p->sum != R_NilValue
-                      ? "log_lik"
-                      : "grad_log_lik",
-                 v_sum, n_dim, p_r->v_theta, n_dim);
+  note_undefined(p, likelihood_name(p), v_sum, n_dim, p_r->v_theta, n_dim);
   if (p_sums->p_log_lik != NULL) {
     const double* v_value = REAL(call_log_lik(p, p_r->v_theta, batch, n));
     for (size_t k = 0; k < n; ++k) {
@@ -644,6 +647,37 @@ static enum tb_status custom_square_norms(const struct tb_model* p_model,
                              .v_out = v_sum };
   (void) p_work;
   return protected_call(p_model->p_self, square_norms_body, &request);
+}
+
+static SEXP row_gradients_body(void* p_data) {
+  const struct request* p_r = p_data;
+  SEXP batch = R_NilValue;
+  const struct custom* p = p_r->p_model->p_self;
+  if (p->p_tape == NULL) {
+    batch = make_batch(p, p_r->p_model->n_data, p_r->p_batch);
+  }
+  PROTECT(batch);
+  const size_t n = p_r->p_batch->n_batch * p_r->p_model->n_dim;
+  double* v_row = zeros(n);
+  take_rows(p_r, batch, v_row);
+  note_undefined(p_r->p_model->p_self, likelihood_name(p), v_row, n,
+                 p_r->v_theta, p_r->p_model->n_dim);
+  memcpy(p_r->v_row, v_row, n * sizeof(double));
+  UNPROTECT(1);
+  return R_NilValue;
+}
+
+static enum tb_status custom_row_gradients(const struct tb_model* p_model,
+                                           const struct tb_workspace* p_work,
+                                           const double* v_theta,
+                                           const struct tb_batch* p_batch,
+                                           double* v_row) {
+  struct request request = { .p_model = p_model,
+                             .v_theta = v_theta,
+                             .p_batch = p_batch,
+                             .v_row = v_row };
+  (void) p_work;
+  return protected_call(p_model->p_self, row_gradients_body, &request);
 }
 
 /* ----------------------------------------------------------- the other slots */
@@ -851,6 +885,7 @@ static const struct tb_model_type tb_model_custom = {
   .gradient = custom_gradient,
   .log_lik = custom_log_lik,
   .square_norms = custom_square_norms,
+  .row_gradients = custom_row_gradients,
   .constrain = custom_constrain,
   .memory = custom_memory,
 };

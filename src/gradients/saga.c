@@ -16,6 +16,8 @@
  *                       n_data x n_dim
  *            v_scalar   n_size_max x n_scalar  chain's estimator state: r_i of
  *                       (0 without scalars)    the minibatch
+ *            v_row      block x n_dim          the same without scalars: g_i of a
+ *                                              block of rows
  */
 #include "gradients/minibatch.h"
 
@@ -37,6 +39,14 @@ static bool saga_has_scalar(const struct tb_model* p_model) {
 /* numbers a row of the table */
 static size_t saga_stride(const struct tb_model* p_model) {
   return saga_has_scalar(p_model) ? p_model->n_scalar : p_model->n_dim;
+}
+
+/* Numbers at v_row, unless one row has more. */
+#define MAX_BLOCK ((size_t) 1 << 16)
+
+/* Rows whose gradients are taken together, at most n_most. */
+static size_t saga_block(size_t n_dim, size_t n_most) {
+  return tb_max(1, tb_min(n_most, MAX_BLOCK / n_dim));
 }
 
 static double* saga_total(const struct tb_chain* p_chain) {
@@ -82,7 +92,18 @@ static size_t saga_scratch_size(const struct tb_model* p_model,
                                 size_t n_batch) {
   return saga_has_scalar(p_model)
            ? n_batch * p_model->n_scalar * sizeof(double)
-           : p_model->n_dim * sizeof(double);
+           : saga_block(p_model->n_dim, tb_max(n_batch, TB_CHUNK)) *
+               p_model->n_dim * sizeof(double);
+}
+
+/* the block of all rows that begins at `start` */
+static struct tb_batch saga_rows(const struct tb_model* p_model, size_t start) {
+  return (struct tb_batch){
+    .n_batch = tb_min(saga_block(p_model->n_dim, TB_CHUNK),
+                      p_model->n_data - start),
+    .start = start,
+    .weight = 1
+  };
 }
 
 static enum tb_status saga_start(struct tb_chain* p_chain) {
@@ -97,12 +118,14 @@ static enum tb_status saga_start(struct tb_chain* p_chain) {
     return tb_full_pass(p_chain, v_at, v_table, v_total);
   }
   memset(v_total, 0, n_dim * sizeof(double));
-  for (size_t i = 0; i < p_model->n_data && status == TB_STATUS_ok; ++i) {
-    double* v_row = v_table + i * n_dim;
-    status = tb_model_row_gradient(
-      p_model, &p_chain->work, v_at, i, NULL, v_row);
-    for (size_t j = 0; j < n_dim; ++j) {
-      v_total[j] += v_row[j];
+  for (size_t i = 0; i < p_model->n_data && status == TB_STATUS_ok;) {
+    const struct tb_batch rows = saga_rows(p_model, i);
+    status = tb_model_row_gradients(
+      p_model, &p_chain->work, v_at, &rows, v_table + i * n_dim);
+    for (const size_t end = i + rows.n_batch; i < end; ++i) {
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_total[j] += v_table[i * n_dim + j];
+      }
     }
   }
   p_chain->counts.n_row += (double) p_model->n_data;
@@ -144,7 +167,8 @@ static enum tb_status saga_scalar_estimate(struct tb_chain* p_chain,
 }
 
 /* Whole gradients in the table. All differences are taken before the table
- * changes: a row that comes twice counts twice in the estimate. */
+ * changes: a row that comes twice counts twice in the estimate. Gradients of a
+ * minibatch that is one block are not taken again for the table. */
 static enum tb_status saga_vector_estimate(struct tb_chain* p_chain,
                                            const double* v_theta,
                                            double* v_gradient) {
@@ -154,33 +178,39 @@ static enum tb_status saga_vector_estimate(struct tb_chain* p_chain,
   double* v_total = saga_total(p_chain);
   double* v_table = saga_table(p_chain);
   double* v_sum = p_chain->p_estimator_scratch;
-  double* v_row = p_chain->p_estimator_extra;
+  double* v_rows = p_chain->p_estimator_extra;
   struct tb_batch batch;
   enum tb_status status = p_target->p_scheme->type->draw(p_chain, v_theta, &batch);
   if (status != TB_STATUS_ok) {
     return status;
   }
+  const size_t n_block = saga_block(n_dim, batch.n_batch);
   const bool has_variance = tb_minibatch_begin(p_chain, &batch);
   for (int is_update = 0; is_update < 2; ++is_update) {
-    for (size_t k = 0; k < batch.n_batch; ++k) {
-      const size_t i = tb_batch_row(&batch, k);
-      const double c = tb_batch_weight(&batch, k);
-      double* v_old = v_table + i * n_dim;
-      status = tb_model_row_gradient(
-        p_model, &p_chain->work, v_theta, i, NULL, v_row);
+    for (size_t first = 0; first < batch.n_batch; first += n_block) {
+      const struct tb_batch part = tb_batch_part(&batch, first, n_block);
+      if (!is_update || n_block < batch.n_batch) {
+        status = tb_model_row_gradients(
+          p_model, &p_chain->work, v_theta, &part, v_rows);
+      }
       if (status != TB_STATUS_ok) {
         return status;
       }
-      for (size_t j = 0; j < n_dim; ++j) {
-        const double a = v_row[j] - v_old[j];
-        if (is_update) {
-          v_total[j] += a;
-          v_old[j] = v_row[j];
-          continue;
-        }
-        v_sum[j] += c * a;
-        if (has_variance) {
-          p_chain->v_variance[j] += c * c * a * a;
+      for (size_t k = 0; k < part.n_batch; ++k) {
+        const double c = tb_batch_weight(&part, k);
+        const double* v_row = v_rows + k * n_dim;
+        double* v_old = v_table + tb_batch_row(&part, k) * n_dim;
+        for (size_t j = 0; j < n_dim; ++j) {
+          const double a = v_row[j] - v_old[j];
+          if (is_update) {
+            v_total[j] += a;
+            v_old[j] = v_row[j];
+            continue;
+          }
+          v_sum[j] += c * a;
+          if (has_variance) {
+            p_chain->v_variance[j] += c * c * a * a;
+          }
         }
       }
     }
@@ -219,13 +249,18 @@ static enum tb_status saga_square_norms(struct tb_chain* p_chain,
     return tb_model_all_square_norms(p_model, &p_chain->work, v_theta,
                                      &reference, v_square, NULL, v_row);
   }
-  for (size_t i = 0; i < p_model->n_data && status == TB_STATUS_ok; ++i) {
-    status = tb_model_row_gradient(
-      p_model, &p_chain->work, v_theta, i, NULL, v_row);
-    v_square[i] = 0;
-    for (size_t j = 0; j < p_chain->n_dim; ++j) {
-      const double a = v_row[j] - v_table[i * p_chain->n_dim + j];
-      v_square[i] += a * a;
+  double* v_rows = p_chain->p_estimator_extra;
+  const size_t n_dim = p_chain->n_dim;
+  for (size_t i = 0; i < p_model->n_data && status == TB_STATUS_ok;) {
+    const struct tb_batch rows = saga_rows(p_model, i);
+    status = tb_model_row_gradients(
+      p_model, &p_chain->work, v_theta, &rows, v_rows);
+    for (size_t k = 0; k < rows.n_batch; ++k, ++i) {
+      v_square[i] = 0;
+      for (size_t j = 0; j < n_dim; ++j) {
+        const double a = v_rows[k * n_dim + j] - v_table[i * n_dim + j];
+        v_square[i] += a * a;
+      }
     }
   }
   return status;

@@ -122,6 +122,15 @@ struct tb_model_type {
                                  double* v_square,
                                  double* v_sum);
 
+  /* g_i(theta) of each row of the batch, whatever its multiplier, into v_row
+   * (n_batch x n_dim, a row of it each), SET. NULL: models/rows.h asks one row
+   * at a time. */
+  enum tb_status (*row_gradients)(const struct tb_model* p_model,
+                                  const struct tb_workspace* p_work,
+                                  const double* v_theta,
+                                  const struct tb_batch* p_batch,
+                                  double* v_row);
+
   /* TB_MODEL_SCALAR: add to v_sum the gradients, whatever their multipliers,
    * that v_scalar (n_batch x n_scalar) holds of the rows of the batch. */
   enum tb_status (*add_scalar)(const struct tb_model* p_model,

@@ -7,17 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum tb_status tb_model_row_gradient(const struct tb_model* p_model,
-                                     const struct tb_workspace* p_work,
-                                     const double* v_theta,
-                                     size_t i,
-                                     const struct tb_reference* p_reference,
-                                     double* v_row) {
+/* v_row = g_i(theta) of row i, less that of the reference */
+static enum tb_status row_gradient(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   const double* v_theta,
+                                   size_t i,
+                                   const struct tb_reference* p_reference,
+                                   double* v_row) {
   const struct tb_batch one = { .n_batch = 1, .start = i, .weight = 1 };
   const struct tb_sums sums = { .v_gradient = v_row };
   memset(v_row, 0, p_model->n_dim * sizeof(double));
   return p_model->type->gradient(
     p_model, p_work, v_theta, &one, p_reference, &sums);
+}
+
+enum tb_status tb_model_row_gradients(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_theta,
+                                      const struct tb_batch* p_batch,
+                                      double* v_row) {
+  enum tb_status status = TB_STATUS_ok;
+  if (p_model->type->row_gradients != NULL) {
+    return p_model->type->row_gradients(
+      p_model, p_work, v_theta, p_batch, v_row);
+  }
+  for (size_t k = 0; k < p_batch->n_batch && status == TB_STATUS_ok; ++k) {
+    status = row_gradient(p_model, p_work, v_theta, tb_batch_row(p_batch, k),
+                          NULL, v_row + k * p_model->n_dim);
+  }
+  return status;
 }
 
 /* Every row with multiplier 1. */
@@ -58,7 +76,7 @@ enum tb_status tb_model_square_norms(const struct tb_model* p_model,
       p_model, p_work, v_theta, p_batch, p_reference, v_square, v_sum);
   }
   for (size_t k = 0; k < p_batch->n_batch && status == TB_STATUS_ok; ++k) {
-    status = tb_model_row_gradient(
+    status = row_gradient(
       p_model, p_work, v_theta, tb_batch_row(p_batch, k), p_reference, v_row);
     v_square[k] = 0;
     for (size_t j = 0; j < p_model->n_dim; ++j) {

@@ -31,13 +31,13 @@ enum tb_status tb_model_all_gradient(const struct tb_model* p_model,
                                      const double* v_theta,
                                      const struct tb_sums* p_sums);
 
-/* v_row = g_i(theta) of row i */
-enum tb_status tb_model_row_gradient(const struct tb_model* p_model,
-                                     const struct tb_workspace* p_work,
-                                     const double* v_theta,
-                                     size_t i,
-                                     const struct tb_reference* p_reference,
-                                     double* v_row);
+/* The slot row_gradients of the model; without one, its gradient at one row
+ * after the other. */
+enum tb_status tb_model_row_gradients(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_theta,
+                                      const struct tb_batch* p_batch,
+                                      double* v_row);
 
 /* Unnormalised subsampling weights of every row: the model's own slot, or from
  * its rows' gradients (type gradient) and Hessians (hessian, leverage),

@@ -672,6 +672,38 @@ test_that("batches that nobody keeps are written over", {
   expect_lt(length(unique(places)), 5)
 })
 
+test_that("the rows of a minibatch are asked for together", {
+  data <- logistic_data(200)
+  sizes <- integer()
+  counts <- function(theta, batch) {
+    sizes <<- c(sizes, length(batch$y))
+    logistic_rows(theta, batch)
+  }
+  model <- logistic_custom(data$x, data$y, counts)
+  run <- function(gradient, subsample = subsample_uniform(6)) {
+    sizes <<- integer()
+    sg_sample(
+      model,
+      kernel_sgld(0.01),
+      gradient,
+      subsample,
+      iter = 10,
+      warmup = 0,
+      chains = 1,
+      init = c(0, 0),
+      seed = 1,
+      refresh = 0
+    )
+    sizes
+  }
+  # the table, then the gradient where the chain starts and after each step
+  expect_identical(run(gradient_saga()), c(200L, rep(6L, 11)))
+  expect_identical(run(gradient_simple()), rep(6L, 11))
+  expect_identical(run(gradient_cv(c(1, 1))), c(200L, rep(6L, 22)))
+  optimal <- run(gradient_saga(), subsample_optimal(6))
+  expect_identical(sort(unique(optimal)), c(6L, 200L))
+})
+
 test_that("values of other types and forms are what they say", {
   own <- function(value, prior_value) {
     model_custom(
