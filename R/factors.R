@@ -55,9 +55,12 @@
 #' for a mode first, one of many. A Gibbs draw of the precisions is exact; it
 #' uses another minibatch for the gradient where it leads.
 #'
-#' The paper on control variates has `b0 = 300`; its program departs from this
-#' model (the prior acts on the last factor only, and the gamma law is given a
-#' scale where its comments say rate).
+#' The paper on control variates has `b0 = 300`. The default of `model_pmf()` is
+#' that of `model_bpmf()`: about the mean of the ratings, 300 is a prior of
+#' factors far too large, and on MovieLens 100k averaged predictions have an
+#' rMSE of 1.035 with it, 0.950 with 5. The paper's program departs from this
+#' model (ratings are not centred, the prior acts on the last factor only, and
+#' the gamma law is given a scale where its comments say rate).
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: `tall_error_input` names the argument and value at
