@@ -50,6 +50,7 @@ struct custom {
   double n_byte;
   enum tb_status jump; /* that waits: callback or interrupted */
   struct tapes *p_tape, *p_prior_tape; /* or NULL */
+  struct ffi_pack* p_pack;             /* or NULL */
   const char* running; /* the user's function, NULL: none */
   SEXP theta;          /* where it is called */
   /* R objects, kept by the external pointer */
@@ -270,7 +271,7 @@ static SEXP make_theta(const struct custom* p, const double* v_free) {
 static SEXP make_batch(const struct custom* p,
                        size_t n_row,
                        const struct tb_batch* p_batch) {
-  return ffi_batch(p->data, n_row, p->batches, p_batch);
+  return ffi_batch(p->data, n_row, p->p_pack, p->batches, p_batch);
 }
 
 static SEXP make_weights(const struct tb_batch* p_batch) {
@@ -862,7 +863,7 @@ static void custom_constrain(const struct tb_model* p_model,
 
 static size_t custom_memory(const struct tb_model* p_model) {
   const struct custom* p = p_model->p_self;
-  return (size_t) p->n_byte;
+  return (size_t) p->n_byte + ffi_pack_memory(p->p_pack);
 }
 
 static void custom_destroy(struct tb_model* p_model) {
@@ -870,6 +871,7 @@ static void custom_destroy(struct tb_model* p_model) {
   if (p != NULL) {
     tapes_free(p->p_tape);
     tapes_free(p->p_prior_tape);
+    ffi_pack_destroy(p->p_pack);
     free(p->v_part);
     free(p);
     p_model->p_self = NULL;
@@ -990,14 +992,17 @@ SEXP ffi_model_custom(SEXP spec) {
     tb_hash_doubles(n_data, v_hash, (size_t) Rf_xlength(hash));
   SEXP tape = ffi_element(spec, "tape");
   SEXP prior_tape = ffi_element(spec, "prior_tape");
+  const bool has_pack = ffi_pack_create(p->data, n_data, &p->p_pack);
   if (tape != R_NilValue) {
-    p->p_tape = tapes_new(tape, p->data, n_data, p_model->n_natural);
+    p->p_tape =
+      tapes_new(tape, p->data, p->p_pack, n_data, p_model->n_natural);
   }
   if (prior_tape != R_NilValue) {
-    p->p_prior_tape = tapes_new(prior_tape, R_NilValue, 1, p_model->n_natural);
+    p->p_prior_tape =
+      tapes_new(prior_tape, R_NilValue, NULL, 1, p_model->n_natural);
   }
   UNPROTECT(4);
-  const bool has_all = (tape == R_NilValue || p->p_tape != NULL) &&
+  const bool has_all = has_pack && (tape == R_NilValue || p->p_tape != NULL) &&
                        (prior_tape == R_NilValue || p->p_prior_tape != NULL);
   return has_all ? ptr : Rf_ScalarInteger(TB_STATUS_memory);
 }

@@ -48,11 +48,14 @@ struct tape {
 struct part {
   SEXP x;
   size_t n_column;
+  size_t packed; /* its column of the pack; as many as there are: none */
 };
 
 struct tapes {
   SEXP make;
+  const struct ffi_pack* p_pack; /* of the data, or NULL */
   size_t n_data, n_natural;
+  size_t n_packed_input;
   size_t n_part, n_column, n_most; /* columns of all parts, rows of a tape */
   struct part* v_part;
   struct tape* v_tape; /* by the number of rows */
@@ -67,7 +70,11 @@ void tapes_free(struct tapes* p) {
   }
 }
 
-struct tapes* tapes_new(SEXP spec, SEXP data, size_t n_data, size_t n_natural) {
+struct tapes* tapes_new(SEXP spec,
+                        SEXP data,
+                        const struct ffi_pack* p_pack,
+                        size_t n_data,
+                        size_t n_natural) {
   SEXP make = ffi_element(spec, "make"), inputs = ffi_element(spec, "inputs");
   const size_t n_part = (size_t) Rf_xlength(inputs);
   const double* v_input = ffi_doubles(inputs, n_part, "inputs");
@@ -81,6 +88,7 @@ struct tapes* tapes_new(SEXP spec, SEXP data, size_t n_data, size_t n_natural) {
     return NULL;
   }
   *p = (struct tapes){ .make = make,
+                      .p_pack = p_pack,
                       .n_data = n_data,
                       .n_natural = n_natural,
                       .n_part = n_part,
@@ -91,8 +99,12 @@ struct tapes* tapes_new(SEXP spec, SEXP data, size_t n_data, size_t n_natural) {
     if (TYPEOF(data) == VECSXP) {
       x = VECTOR_ELT(data, (R_xlen_t) v_input[j]);
     }
-    v_part[j] = (struct part){ x, (size_t) Rf_xlength(x) / n_data };
+    v_part[j] = (struct part){
+      x, (size_t) Rf_xlength(x) / n_data,
+      ffi_pack_column(p_pack, n_part == 0 ? 0 : (size_t) v_input[j])
+    };
     p->n_column += v_part[j].n_column;
+    p->n_packed_input += v_part[j].packed < ffi_pack_n_column(p_pack);
   }
   const size_t n_fit = MAX_READ / (p->n_column + 1);
   p->n_most = n_fit > MAX_ROW ? MAX_ROW : n_fit < MIN_ROW ? MIN_ROW : n_fit;
@@ -197,10 +209,26 @@ static void fill(const struct tapes* p,
                  const struct tb_batch* p_batch,
                  size_t n_row) {
   const size_t n = p_batch->n_batch;
+  const size_t n_packed = ffi_pack_n_column(p->p_pack);
   double* v_out = p_tape->v_in + p->n_natural;
+  double** v_packed = (double**) R_alloc(n_packed + 1, sizeof(double*));
+  memset(v_packed, 0, n_packed * sizeof(double*));
   for (size_t j = 0; j < p->n_part; ++j) {
     const struct part* p_part = &p->v_part[j];
-    if (TYPEOF(p_part->x) == REALSXP) {
+    if (p_part->packed < n_packed) {
+      v_packed[p_part->packed] = v_out;
+    }
+    v_out += p_part->n_column * n_row;
+  }
+  if (p->n_packed_input > 0) {
+    ffi_pack_take(p->p_pack, p_batch, v_packed);
+  }
+  v_out = p_tape->v_in + p->n_natural;
+  for (size_t j = 0; j < p->n_part; ++j) {
+    const struct part* p_part = &p->v_part[j];
+    if (p_part->packed < n_packed) {
+      /* done */
+    } else if (TYPEOF(p_part->x) == REALSXP) {
       ffi_batch_doubles(REAL(p_part->x),
                         p_part->n_column,
                         p_batch,

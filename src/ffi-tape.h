@@ -3,14 +3,19 @@
 #ifndef TB_FFI_TAPE_H
 #define TB_FFI_TAPE_H
 
-#include "ffi-args.h"
+#include "ffi-batch.h"
 
 /* The tapes of one function, one for each number of rows. */
 struct tapes;
 
-/* spec: list(make, inputs), as R/custom-autodiff.R makes it; data: as rows are
- * taken from it, NULL for a function without rows. NULL: out of memory. */
-struct tapes* tapes_new(SEXP spec, SEXP data, size_t n_data, size_t n_natural);
+/* spec: list(make, inputs), as R/custom-autodiff.R makes it; data, and its pack or
+ * NULL: as rows are taken from it, NULL for a function without rows. NULL: out of
+ * memory. */
+struct tapes* tapes_new(SEXP spec,
+                        SEXP data,
+                        const struct ffi_pack* p_pack,
+                        size_t n_data,
+                        size_t n_natural);
 void tapes_free(struct tapes* p);
 
 /* v_out (n_natural), SET: sum_k c_k dl_k / dx at v_x. */

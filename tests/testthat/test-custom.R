@@ -616,6 +616,71 @@ test_that("rows come in their places, however many and wherever from", {
   expect_identical(custom_parts(model)$data$x, t(x))
 })
 
+test_that("vectors of doubles are taken together, those of others beside them", {
+  n <- 600
+  data <- data.frame(
+    u = as.double(seq_len(n)),
+    k = rev(seq_len(n)),
+    v = seq_len(n) / 7,
+    s = as.character(seq_len(n)),
+    d = as.Date("2020-01-01") + seq_len(n)
+  )
+  data$m <- matrix(as.double(seq_len(2 * n)), n)
+  seen <- NULL
+  own <- function(data) {
+    model_custom(
+      function(theta, batch) {
+        seen <<- batch
+        batch$v * theta$a
+      },
+      function(theta) 0,
+      data,
+      list(a = 1),
+      function(theta, batch) batch$v,
+      function(theta) 0
+    )
+  }
+  withr::local_seed(7)
+  for (form in list(data, as.list(data))) {
+    model <- own(form)
+    for (size in c(1, 7, 8, 17, 500)) {
+      at <- sample(n, size, TRUE)
+      .Call(ffi_model_log_lik, model$pointer, 1, as.double(at))
+      taken <- data[at, ]
+      rownames(taken) <- NULL
+      expect_identical(seen, if (is.data.frame(form)) taken else as.list(taken))
+    }
+  }
+  # three vectors of doubles once more
+  copied <- model_info(own(data))$memory - model_info(own(data[-1]))$memory
+  expect_gte(copied, 2 * 8 * n)
+})
+
+test_that("tapes read some vectors of the data, in any order", {
+  skip_if_not_installed("RTMB", "2.0")
+  withr::local_seed(3)
+  data <- data.frame(z = stats::rnorm(90), k = sample(3L, 90, TRUE))
+  data[c("x", "unused", "y")] <- matrix(stats::rnorm(270), 90)
+  model <- model_custom(
+    function(theta, batch) {
+      -0.5 * (batch$y - theta$a * batch$x - batch$k * exp(theta$b * batch$z))^2
+    },
+    function(theta) -theta$a^2 - theta$b^2,
+    data,
+    list(a = 0.5, b = 0.2)
+  )
+  rows <- c(5, 88, 5, 31)
+  batch <- data[rows, ]
+  bent <- batch$k * exp(-0.3 * batch$z)
+  e <- batch$y - 0.7 * batch$x - bent
+  found <- model_evaluate(model, c(0.7, -0.3), "likelihood", index = rows)
+  expect_close(
+    drop(found$gradient),
+    c(sum(e * batch$x), sum(e * bent * batch$z)),
+    tolerance = 1e-12
+  )
+})
+
 test_that("a batch that a function keeps, whole or in part, stays as it was", {
   data <- logistic_data()
   held <- whole <- copies <- list()
