@@ -66,8 +66,9 @@
 #' gradient. The Hessian, for up to 100 coordinates, is found by central
 #' differences of the gradient: 2 d + 1 passes over the data.
 #'
-#' So that a minibatch comes from few places of memory, matrices are copied once, row by
-#' row, and vectors of doubles, such as columns of a data frame, side by side.
+#' So that a minibatch comes from few places of memory, matrices are copied
+#' once, row by row, and vectors of doubles, such as columns of a data frame,
+#' side by side.
 #'
 #' R runs in one thread, so chains run one after another, or side by side on a
 #' plan of the package \pkg{future}: see *Chains on workers* in [sg_sample()].
