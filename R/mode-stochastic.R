@@ -2,7 +2,7 @@
 # a Hessian, and for data of which a full pass costs too much.
 
 # As find_mode() lays them out; see there for the update equations. label: of
-# the progress bar; NULL: none.
+# the progress bar, see search_label(); NULL: none.
 mode_stochastic <- function(
   model,
   start,
@@ -13,7 +13,7 @@ mode_stochastic <- function(
   decay,
   beta,
   cores,
-  label = if (getOption("tallbayes.refresh", 1) > 0) "Searching",
+  label,
   call = caller_env()
 ) {
   n_data <- model$n_data
@@ -94,6 +94,11 @@ mode_stochastic <- function(
   mode$distance <- mode_distance(mode, drop(final$gradient))
   mode$converged <- is.na(mode$distance) || mode$distance < sqrt(model$n_dim)
   mode
+}
+
+# Whose bar a run shows when its `refresh` says so.
+search_label <- function(refresh) {
+  if (refresh > 0) "Searching"
 }
 
 # How far from the mode, in posterior standard deviations: sqrt(g' Sigma g).

@@ -23,6 +23,8 @@
 #'   rate.
 #' @param beta (two numbers) ADAM's memories of the gradient and of its square.
 #' @param cores (whole number) Threads to use.
+#' @param refresh (number) 0 is silent; otherwise a progress bar appears when
+#'   `"adam"` or `"sgd"` takes longer than two seconds.
 #'
 #' @details
 #' Newton's method first runs on an evenly spaced tenth of the rows of a large
@@ -100,7 +102,8 @@ find_mode <- function(
   learning_rate = NULL,
   decay = max_iter / 10,
   beta = c(0.9, 0.999),
-  cores = getOption("mc.cores", 1L)
+  cores = getOption("mc.cores", 1L),
+  refresh = getOption("tallbayes.refresh", 1)
 ) {
   check_model(model)
   check_not_whitened(model)
@@ -109,6 +112,7 @@ find_mode <- function(
   init <- check_numeric_vector(init, size = model$n_dim, allow_null = TRUE)
   max_iter <- check_count(max_iter)
   cores <- check_cores(cores)
+  refresh <- check_number(refresh, min = 0)
   has_curvature <- model_info(model)$has_curvature
   if (method == "newton" && !has_curvature) {
     abort_tall(
@@ -122,7 +126,7 @@ find_mode <- function(
   settings <- if (mode_is_stochastic(method)) {
     stochastic_settings(model, method, batch_size, learning_rate, decay, beta)
   }
-  search_mode(model, method, init, max_iter, cores, settings)
+  search_mode(model, method, init, max_iter, cores, refresh, settings)
 }
 
 # find_mode() once its arguments are known to be good; `settings` are those of
@@ -134,6 +138,7 @@ search_mode <- function(
   init = NULL,
   max_iter = if (mode_is_stochastic(method)) 5000 else 100,
   cores = 1,
+  refresh = getOption("tallbayes.refresh", 1),
   settings = stochastic_settings(model, method, decay = max_iter / 10),
   stands_in = FALSE,
   call = caller_env()
@@ -155,7 +160,8 @@ search_mode <- function(
         settings$decay,
         settings$beta,
         cores,
-        call = call
+        search_label(refresh),
+        call
       )
     )
   }
@@ -278,12 +284,23 @@ model_start <- function(model) {
 # its start and its minibatches: always the same ones, so that what is
 # remembered depends on the model alone, and not on the run that was the first
 # to ask.
-model_mode <- function(model, cores = 1, call = caller_env()) {
+model_mode <- function(
+  model,
+  cores = 1,
+  refresh = getOption("tallbayes.refresh", 1),
+  call = caller_env()
+) {
   check_not_whitened(model, call)
   if (is.null(model$cache$mode)) {
     model$cache$mode <- with_seed(
       mode_seed,
-      search_mode(model, cores = cores, stands_in = TRUE, call = call)
+      search_mode(
+        model,
+        cores = cores,
+        refresh = refresh,
+        stands_in = TRUE,
+        call = call
+      )
     )
   }
   model$cache$mode

@@ -30,7 +30,7 @@ plan_recipe <- function(
   s <- recipe_settings
   d <- model$n_dim
   ledger <- new_ledger()
-  mode <- model_mode(model, control$cores, call)
+  mode <- model_mode(model, control$cores, control$refresh, call)
   spend_mode(ledger, mode)
   kappa <- laplace_kappa(model, mode)
   white <- whiten_model(model, mode, in_place, call)

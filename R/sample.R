@@ -675,7 +675,8 @@ run_context <- function(plan, control) {
 }
 
 plan_mode <- function(plan, control, call) {
-  mode <- plan$mode %||% model_mode(plan$model, control$cores, call)
+  mode <- plan$mode %||%
+    model_mode(plan$model, control$cores, control$refresh, call)
   spend_mode(plan$ledger, mode)
   mode
 }

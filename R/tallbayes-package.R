@@ -16,6 +16,10 @@
 #'
 #' @section Options:
 #' * `mc.cores`: the default of `cores` wherever chains run.
+#' * `tallbayes.refresh`: the default of `refresh`, 1 without it; 0 shows no
+#'   progress bars, also where a function has no such argument.
+#' * `tallbayes.download`: may [tall_data()] download?
+#' * `tallbayes.memory_limit`: bytes that [gradient_saga()] may take.
 #'
 #' @section Environment variables:
 #' * `TALLBAYES_DATA`: a folder that [tall_data()] searches first.

@@ -373,7 +373,7 @@ make_judge <- function(
   call
 ) {
   if (identical(covariance, "mode")) {
-    mode <- model_mode(model, control$cores, call)
+    mode <- model_mode(model, control$cores, control$refresh, call)
     covariance <- if (!is.null(mode$chol)) chol2inv(t(mode$chol))
   }
   # of two points, so that what is wrong is said before anything runs

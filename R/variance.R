@@ -155,7 +155,11 @@ noise_threshold <- function(
     model,
     hint = "Use {.fn subsample_weighted}, which needs none."
   )
-  gradient <- gradient_cv(if (is.null(at)) model_mode(model) else at)
+  if (is.null(at)) {
+    refresh <- list(...)$refresh %||% getOption("tallbayes.refresh", 1)
+    at <- model_mode(model, refresh = check_number(refresh, min = 0))
+  }
+  gradient <- gradient_cv(at)
   spec <- if (identical(weights, "uniform")) {
     subsample_uniform(size)
   } else {
@@ -168,7 +172,7 @@ noise_threshold <- function(
   largest <- max(apply(distance, 2, stats::quantile, probs = probability))
   context <- run_context(
     new_plan(model, kernel, gradient, spec, schedule_constant()),
-    list(chains = chains, cores = 1)
+    list(chains = chains, cores = 1, refresh = 0)
   )
   p <- selection_probabilities(spec, context, rlang::current_env())
   largest * lipschitz_sum(constants, p) / batch_rows(size, model$n_data)
@@ -325,7 +329,14 @@ check_exact_variance <- function(gradient, call) {
 
 variance_exact <- function(model, theta, gradient, subsample, cores, call) {
   plan <- new_plan(model, NULL, gradient, subsample, schedule_constant())
-  context <- run_context(plan, list(chains = 1, cores = cores))
+  context <- run_context(
+    plan,
+    list(
+      chains = 1,
+      cores = cores,
+      refresh = getOption("tallbayes.refresh", 1)
+    )
+  )
   scheme <- compile_spec(subsample, context, call)
   n_data <- model$n_data
   at <- if (inherits(gradient, "tall_gradient_cv")) {

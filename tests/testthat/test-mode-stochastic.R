@@ -67,3 +67,102 @@ test_that("every search has a trace to plot", {
     expect_s3_class(plot(mode, "gradient_norm"), "ggplot")
   }
 })
+
+test_that("refresh decides whether a search for a mode shows a bar", {
+  # a bar that is made writes a line, whether or not it would be seen
+  withr::local_options(cli.progress_handlers_only = "logger")
+  withr::local_seed(5)
+  x <- matrix(rnorm(60), 30)
+  network <- function() {
+    model_network(x, x[, 1] + rnorm(30, sd = 0.1), layers = 2)
+  }
+  run <- function(refresh) {
+    list(
+      find_mode = function() {
+        find_mode(network(), max_iter = 20, refresh = refresh)
+      },
+      sg_sample = function() {
+        sg_sample(
+          network(),
+          kernel_sgld(1e-6),
+          gradient_cv(),
+          subsample_uniform(10),
+          iter = 4,
+          chains = 1,
+          seed = 1,
+          refresh = refresh
+        )
+      },
+      sg_tune = function() {
+        sg_tune(
+          network(),
+          kernel_sgld(1e-6),
+          list(step_size = c(1e-6, 1e-7)),
+          budget = 1e5,
+          gradient = gradient_simple(),
+          subsample = subsample_uniform(10),
+          seed = 1,
+          refresh = refresh
+        )
+      },
+      tall_nn = function() {
+        tall_nn(
+          mpg ~ wt,
+          mtcars,
+          hidden = 2,
+          train_iter = 20,
+          iter = 4,
+          chains = 1,
+          seed = 1,
+          refresh = refresh
+        )
+      },
+      tall_factorize = function() {
+        tall_factorize(
+          rating ~ user + item,
+          data.frame(user = c(1, 1, 2, 2), item = c(1, 2, 1, 2), rating = 1:4),
+          rank = 1,
+          kernel = kernel_sgld(1e-6),
+          gradient = gradient_cv(),
+          iter = 4,
+          thin = 1,
+          chains = 1,
+          seed = 1,
+          refresh = refresh
+        )
+      },
+      tall_ica = function() {
+        tall_ica(
+          x,
+          init = "identity",
+          iter = 4,
+          chains = 1,
+          seed = 1,
+          refresh = refresh
+        )
+      }
+    )
+  }
+  lines <- function(f) {
+    utils::capture.output(suppressWarnings(invisible(f())))
+  }
+  for (name in names(run(0))) {
+    expect_identical(lines(run(0)[[name]]), character(), info = name)
+  }
+  # the option says it where there is no argument
+  searched <- lines(function() pseudo_variance(
+    network(),
+    numeric(10),
+    gradient_cv(),
+    subsample_uniform(10)
+  ))
+  expect_true(any(grepl("created", searched)))
+  withr::local_options(tallbayes.refresh = 0)
+  expect_identical(lines(run(0)$find_mode), character())
+  for (name in names(run(1))) {
+    made <- sum(grepl("created", lines(run(1)[[name]])))
+    # a search and the chains, or one of them
+    least <- if (name %in% c("sg_sample", "tall_nn")) 2 else 1
+    expect_gte(made, least)
+  }
+})
