@@ -38,8 +38,10 @@
 #' sign. Every draw is therefore aligned with the matrix at the mode before
 #' anything is averaged: with \eqn{C = W \hat W^{-1}}, its rows scaled to length
 #' one, each row of \eqn{W} takes the place of its largest \eqn{|C_{kj}|}, the
-#' largest of all first where two compete, and the sign of that element.
-#' `fit$aligned` counts the draws that this changed.
+#' largest of all first where two compete, and the sign of that element. So are
+#' the matrices that `keep = "none"` averages, and those that monitors see then.
+#' `fit$aligned` counts the draws that this changed, where draws are kept. The
+#' estimate of the bias of standard deviations takes each chain as it ran.
 #'
 #' @return `model_ica()`: a `tall_model`. `tall_ica()`: a [`tall_fit`][tall_fit]
 #'   of class `c("tall_ica", "tall_fit")` with the variables `W[1,1]`, `W[2,1]`,
@@ -116,12 +118,17 @@ tall_ica <- function(
   if (!is.null(kernel) && is.null(gradient)) {
     gradient <- gradient_cv(at = mode)
   }
+  reference <- matrix(mode$estimate, ncol(x))
+  if ("none" %in% control$keep) {
+    # no draws will be there to align: the core has to
+    model <- build_ica(x, prior_sd, reference)
+  }
   model$cache$mode <- mode
   run <- run_arguments(call, except = "init")
   fit <- rlang::inject(sg_sample(model, !!!run, !!!more))
   fit$data <- if (keep_data) list(x = given, prior_sd = prior_sd)
   fit$scaling <- scaling
-  fit$reference <- matrix(mode$estimate, ncol(x))
+  fit$reference <- reference
   class(fit) <- c("tall_ica", "tall_fit")
   finish_fit(fit)
 }
@@ -132,18 +139,28 @@ rebuild_model.tall_ica <- function(fit) {
     return(NULL)
   }
   x <- standard_columns(check_components(fit$data$x), fit$scaling)
-  model_ica(x, fit$data$prior_sd)
+  build_ica(
+    x,
+    fit$data$prior_sd,
+    if ("none" %in% fit$control$keep) fit$reference
+  )
 }
 
 #' @rdname tall_ica
 #' @export
 model_ica <- function(x, prior_sd = 1) {
   x <- check_components(x)
-  prior_sd <- check_number(prior_sd, positive = TRUE)
+  build_ica(x, check_number(prior_sd, positive = TRUE))
+}
+
+# reference: the unmixing matrix that variables are aligned with.
+build_ica <- function(x, prior_sd, reference = NULL) {
   k <- ncol(x)
   new_model(
     "ica",
-    list(x = x, prior_sd = prior_sd),
+    c(list(x = x, prior_sd = prior_sd), if (!is.null(reference)) {
+      list(reference = reference)
+    }),
     variables = paste0("W[", row(diag(k)), ",", col(diag(k)), "]"),
     n_source = k,
     prior = NULL,

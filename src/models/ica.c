@@ -8,9 +8,15 @@
  * theta is W, column by column: one gemm of a block of rows for W x, one for r
  * x^T, and one of their squares for the second moments.
  *
+ * The posterior does not change when rows of W are swapped or change sign. With
+ * a reference R, variables are those of W aligned with it: C = W R^{-1}, its
+ * rows scaled to length one; each row of W takes the place of its largest
+ * |C_kj|, the largest of all first where two compete, and the sign of C_kj.
+ *
  *   symbol   variable     shape               owner
  *   x_i      store        n_data x n_source   ica
  *   1/s^2    precision                        ica
+ *   R^{-1}   v_aligns     n_source^2          ica, NULL without a reference
  *   x block  v_x          n_source x BLOCK    scratch, column-major
  *   r        v_r          n_source x BLOCK    scratch
  *   W^{-1}   v_inverse    n_source^2          scratch
@@ -32,6 +38,7 @@ struct ica {
   struct tb_store store;
   size_t n_source;
   double precision;
+  double* v_aligns;
 };
 
 /* rows at a time: x, r and their squares stay in the second cache */
@@ -358,6 +365,65 @@ static enum tb_status ica_curvature(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
+/* the largest |C_kj| left; taken rows and columns are NAN */
+static size_t largest_cosine(const double* v_cosine, size_t n_number) {
+  size_t at = n_number;
+  for (size_t i = 0; i < n_number; ++i) {
+    if (!isnan(v_cosine[i]) &&
+        (at == n_number || fabs(v_cosine[i]) > fabs(v_cosine[at]))) {
+      at = i;
+    }
+  }
+  return at;
+}
+
+/* v_natural: first C, then W aligned */
+static void ica_constrain(const struct tb_model* p_model,
+                          const double* v_theta,
+                          double* v_natural) {
+  const struct ica* p = p_model->p_self;
+  const size_t n = p->n_source, n_dim = n * n;
+  if (p->v_aligns == NULL) {
+    memcpy(v_natural, v_theta, n_dim * sizeof(double));
+    return;
+  }
+  double* v_sign = malloc(n * sizeof(double));
+  size_t* v_place = malloc(n * sizeof(size_t));
+  bool is_ok = v_sign != NULL && v_place != NULL;
+  if (is_ok) {
+    tb_gemm('N', n, n, n, v_theta, n, p->v_aligns, n, v_natural, n);
+    for (size_t k = 0; k < n; ++k) {
+      double square = 0;
+      for (size_t j = 0; j < n; ++j) {
+        square += v_natural[j * n + k] * v_natural[j * n + k];
+      }
+      for (size_t j = 0; j < n; ++j) {
+        v_natural[j * n + k] /= sqrt(square);
+      }
+    }
+  }
+  for (size_t step = 0; is_ok && step < n; ++step) {
+    const size_t at = largest_cosine(v_natural, n_dim);
+    is_ok = at < n_dim;
+    if (is_ok) {
+      const size_t row = at % n, column = at / n;
+      v_place[row] = column;
+      v_sign[row] = v_natural[at] < 0 ? -1 : 1;
+      for (size_t j = 0; j < n; ++j) {
+        v_natural[j * n + row] = v_natural[column * n + j] = NAN;
+      }
+    }
+  }
+  for (size_t j = 0; j < n; ++j) {
+    for (size_t k = 0; k < n; ++k) {
+      const size_t row = is_ok ? v_place[k] : k;
+      v_natural[j * n + row] = is_ok ? v_sign[k] * v_theta[j * n + k] : NAN;
+    }
+  }
+  free(v_sign);
+  free(v_place);
+}
+
 static size_t ica_memory(const struct tb_model* p_model) {
   const struct ica* p = p_model->p_self;
   return p->store.type->memory(&p->store);
@@ -369,19 +435,44 @@ static void ica_destroy(struct tb_model* p_model) {
     return;
   }
   tb_store_destroy(&p->store);
+  free(p->v_aligns);
   free(p);
   p_model->p_self = NULL;
 }
 
-/* Parameters: "x" (n_data x n_source), "prior_sd". */
+/* SETS v_aligns to the inverse of the reference */
+static enum tb_status invert_reference(struct ica* p, const double* v_reference) {
+  const size_t n = p->n_source;
+  double log_det;
+  p->v_aligns = malloc(n * n * sizeof(double));
+  double* v_work = malloc(n * sizeof(double));
+  int* v_pivot = malloc(n * sizeof(int));
+  enum tb_status status = TB_STATUS_memory;
+  if (p->v_aligns != NULL && v_work != NULL && v_pivot != NULL) {
+    memcpy(p->v_aligns, v_reference, n * n * sizeof(double));
+    status = tb_invert(n, p->v_aligns, v_work, v_pivot, &log_det)
+               ? TB_STATUS_ok
+               : TB_STATUS_singular;
+  }
+  free(v_work);
+  free(v_pivot);
+  return status;
+}
+
+/* Parameters: "x" (n_data x n_source), "prior_sd"; "reference" (n_source x
+ * n_source) where variables are to be aligned with one. */
 static enum tb_status ica_create(struct tb_model* p_model,
                                  const struct tb_params* p_params) {
   const struct tb_param* p_x = tb_params_find(p_params, "x");
+  const struct tb_param* p_reference = tb_params_find(p_params, "reference");
   const double prior_sd = tb_params_number(p_params, "prior_sd", NAN);
   if (p_x == NULL || p_x->n_row == 0 || !(prior_sd > 0)) {
     return TB_STATUS_argument;
   }
   const size_t n_data = p_x->n_row, n = p_x->n_value / n_data;
+  if (p_reference != NULL && p_reference->n_value != n * n) {
+    return TB_STATUS_argument;
+  }
   struct ica* p = calloc(1, sizeof(*p));
   if (p == NULL) {
     return TB_STATUS_memory;
@@ -393,7 +484,10 @@ static enum tb_status ica_create(struct tb_model* p_model,
   p_model->p_frame = NULL;
   p->n_source = n;
   p->precision = 1 / (prior_sd * prior_sd);
-  const enum tb_status status = tb_store_dense_create(&p->store, n_data, n);
+  enum tb_status status = tb_store_dense_create(&p->store, n_data, n);
+  if (status == TB_STATUS_ok && p_reference != NULL) {
+    status = invert_reference(p, p_reference->v_value);
+  }
   if (status != TB_STATUS_ok) {
     ica_destroy(p_model);
     return status;
@@ -413,6 +507,10 @@ static enum tb_status ica_create(struct tb_model* p_model,
   const uint64_t hash =
     tb_hash_doubles((uint64_t) n_data, p_x->v_value, p_x->n_value);
   p_model->fingerprint = tb_hash_doubles(hash, &prior_sd, 1);
+  if (p_reference != NULL) {
+    p_model->fingerprint =
+      tb_hash_doubles(p_model->fingerprint, p_reference->v_value, n * n);
+  }
   return TB_STATUS_ok;
 }
 
@@ -429,5 +527,6 @@ const struct tb_model_type tb_model_ica = {
   .square_norms = ica_square_norms,
   .add_scalar = ica_add_scalar,
   .curvature = ica_curvature,
+  .constrain = ica_constrain,
   .memory = ica_memory,
 };

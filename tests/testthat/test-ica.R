@@ -90,6 +90,97 @@ test_that("draws with swapped and reflected components are brought in line", {
   expect_equal(again$gradients, fit$gradients)
 })
 
+test_that("averages without draws are those of aligned matrices", {
+  data <- ica_data()
+  draws <- quick_ica(data, chains = 4)
+  reference <- draws$reference
+  # every chain begins, and stays, at another of the matrices that are alike
+  turned <- list(
+    reference,
+    -reference,
+    reference[3:1, ],
+    c(1, -1, -1) * reference[c(3, 1, 2), ]
+  )
+  run <- function(model, keep) {
+    sg_sample(
+      model,
+      kernel_mala(1e-4),
+      gradient_full(),
+      iter = 60,
+      warmup = 10,
+      chains = 4,
+      seed = 1,
+      init = vapply(turned, as.double, numeric(9)),
+      keep = keep,
+      refresh = 0
+    )
+  }
+  x <- standard_columns(data$x, draws$scaling)
+  kept <- run(model_ica(x), "draws")
+  kept$reference <- reference
+  class(kept) <- class(draws)
+  kept <- finish_fit(kept)
+  expect_identical(kept$aligned, 150L)
+  model <- build_ica(x, 1, reference)
+  averaged <- run(model, c("none", "covariance"))
+  expect_equal(coef(averaged), coef(kept))
+  expect_equal(vcov(averaged), vcov(kept))
+  # a model that does not align is another one
+  expect_false(model$fingerprint == model_ica(x)$fingerprint)
+  # competing rows: the rule of match_components()
+  w <- rbind(c(0.9, 0.1, 0.3), c(-0.95, 0.2, 0.1), c(0, 0.2, 0.7))
+  still <- sg_sample(
+    build_ica(x, 1, diag(3)),
+    kernel_mala(1e-300),
+    gradient_full(),
+    iter = 2,
+    warmup = 1,
+    chains = 1,
+    init = as.double(w),
+    keep = "none",
+    seed = 1,
+    refresh = 0
+  )
+  order <- component_order(array(w, c(1, 3, 3)), diag(3))
+  aligned <- drop(reorder_components(array(w, c(1, 3, 3)), order))
+  expect_equal(unname(coef(still)), as.double(aligned))
+})
+
+test_that("keep = \"none\" aligns, also when it goes on from a file", {
+  data <- ica_data()
+  draws <- quick_ica(data)
+  fit <- quick_ica(data, keep = "none")
+  expect_equal(coef(fit), coef(draws))
+  expect_equal(sqrt(diag(vcov(draws))), summary(fit)$table$sd, ignore_attr = TRUE)
+  aligns <- function(model) {
+    around <- sg_sample(
+      model,
+      kernel_mala(1e-6),
+      gradient_full(),
+      iter = 2,
+      warmup = 1,
+      chains = 1,
+      init = -as.double(fit$reference),
+      keep = "none",
+      seed = 1,
+      refresh = 0
+    )
+    sum(coef(around) * fit$reference) > 0
+  }
+  # the run's model has coordinates of its own, one made again has not
+  expect_true(aligns(rebuild_model(fit)))
+  expect_false(aligns(rebuild_model(draws)))
+  file <- withr::local_tempfile()
+  saveRDS(fit, file)
+  longer <- sg_resume(readRDS(file), iter = 50, refresh = 0)
+  expect_equal(coef(longer), coef(sg_resume(draws, iter = 50, refresh = 0)))
+  other <- model_ica(standard_columns(data$x, fit$scaling))
+  expect_error(
+    sg_resume(fit, iter = 5, model = other, refresh = 0),
+    class = "tall_error_input"
+  )
+})
+
 test_that("competing components go to the largest, one place each", {
   cosine <- rbind(c(0.9, 0.1, 0.3), c(-0.95, 0.2, 0.1), c(0, 0.2, 0.7))
   expect_identical(match_components(cosine), c(-2, 1, 3))

@@ -953,10 +953,47 @@ static void lda_refuses(struct check* p_check) {
   }
 }
 
+/* theta is -W with its rows swapped, W the reference */
+static void ica_aligns(struct check* p_check) {
+  const double v_x[] = { 1, -2, 0.5, 3, 0.3, -1, 2, 0.7 }, one = 1;
+  const double v_reference[] = { 2, 0.5, -1, 1 };
+  const double v_theta[] = { -0.5, -2, -1, 1 };
+  const struct tb_param v_param[] = { { "x", v_x, 8, 4 },
+                                      { "prior_sd", &one, 1, 1 },
+                                      { "reference", v_reference, 4, 2 } };
+  const struct tb_params all = { v_param, 3 };
+  for (size_t k = 0; k < 4; ++k) {
+    CHECK(create_without("ica", &all, k, NULL) ==
+          (k < 2 ? TB_STATUS_argument : TB_STATUS_ok));
+  }
+  const double v_singular[] = { 1, 1, 1, 1 };
+  const struct tb_param singular = { "reference", v_singular, 4, 2 };
+  const struct tb_param few = { "reference", v_singular, 2, 2 };
+  CHECK(create_without("ica", &all, 2, &singular) == TB_STATUS_singular);
+  CHECK(create_without("ica", &all, 2, &few) == TB_STATUS_argument);
+  for (size_t n_param = 2; n_param < 4; ++n_param) {
+    const struct tb_params params = { v_param, n_param };
+    struct tb_model model;
+    memset(&model, 0, sizeof model);
+    model.type = tb_model_find("ica");
+    CHECK(model.type->create(&model, &params) == TB_STATUS_ok);
+    double v_natural[4];
+    model.type->constrain(&model, v_theta, v_natural);
+    for (size_t j = 0; j < 4; ++j) {
+      CHECK(v_natural[j] == (n_param == 2 ? v_theta[j] : v_reference[j]));
+    }
+    const double v_nan[] = { NAN, 1, 2, 3 };
+    model.type->constrain(&model, v_nan, v_natural);
+    CHECK(isnan(v_natural[0]));
+    model.type->destroy(&model);
+  }
+}
+
 const struct check_case check_models[] = {
   { "lda: squares are those of documents", lda_squares_are_squares },
   { "lda: references do not move", lda_references_do_not_move },
   { "lda refuses parameters it cannot use", lda_refuses },
+  { "ica: variables are aligned with a reference", ica_aligns },
   { "the registry finds every model by name", registry_finds },
   { "a pass over a batch is the sum over its rows", sums_are_sums },
   { "a reference is subtracted row by row", references_subtract },
