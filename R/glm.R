@@ -20,7 +20,8 @@
 #' @param prior_aux (`tall_prior`) The prior of `sigma` in a Gaussian model:
 #'   [prior_exponential()] or [prior_flat()].
 #' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in
-#'   `data`. A row of weight 0 is left out, as one with missing values.
+#'   `data`. Weights are at least 0; a row of weight 0 is left out, as one with
+#'   missing values.
 #' @param sigma (positive number or `NULL`) The residual standard deviation of a
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
 #' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a
@@ -183,8 +184,9 @@ tall_glm.fit <- function(
   response <- frame_response(y, family, "y", call)
   check_same_rows(x, y)
   weights <- check_numeric_vector(weights, size = nrow(x), allow_null = TRUE)
+  check_row_weights(weights)
   data <- list(x = x, y = y, weights = weights, offset = offset)
-  if (any(weights == 0) && all(weights >= 0)) {
+  if (any(weights == 0)) {
     data <- weighted_rows(data, call)
     response <- frame_response(data$y, family, "y", call)
   }
@@ -420,9 +422,10 @@ find_bar <- function(term) {
 # A row of weight 0 does not count: it is left out as one with missing values.
 drop_weightless <- function(frame, na.action, call) {
   weights <- stats::model.weights(frame)
+  check_numeric_vector(weights, allow_null = TRUE, call = call)
+  check_row_weights(weights, row.names(frame), call)
   out <- which(weights == 0)
-  # negative ones are refused later, by their number
-  if (!is.numeric(weights) || length(out) == 0 || any(weights < 0)) {
+  if (length(out) == 0) {
     return(frame)
   }
   if (length(out) == nrow(frame)) {
@@ -447,6 +450,26 @@ drop_weightless <- function(frame, na.action, call) {
     class = if (excludes) "exclude" else "omit"
   )
   frame
+}
+
+# rows: their names, where some were left out.
+check_row_weights <- function(weights, rows = NULL, call = caller_env()) {
+  bad <- which(weights < 0)
+  if (length(bad) > 0) {
+    first <- bad[[1]]
+    abort_value(
+      weights,
+      first,
+      "be at least 0",
+      arg = "weights",
+      call = call,
+      where = if (is.null(rows)) {
+        value_place(weights, first)
+      } else {
+        paste("row", rows[[first]])
+      }
+    )
+  }
 }
 
 abort_all_zero <- function(call) {

@@ -251,12 +251,14 @@ new_weights <- function(fit, newdata, call) {
     abort_missing_columns(missing, call)
   }
   found <- eval(expression, newdata, environment(fit$formula))
-  check_numeric_vector(
+  found <- check_numeric_vector(
     found,
     size = c(1, nrow(newdata)),
     arg = "weights",
     call = call
   )
+  check_row_weights(found, call = call)
+  found
 }
 
 # ---- leave-one-out cross-validation ------------------------------------------

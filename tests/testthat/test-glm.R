@@ -353,6 +353,38 @@ test_that("weights and offsets are refused in words", {
   expect_snapshot(tall_glm(y ~ a, data, binomial(), offset = 1:3), error = TRUE)
 })
 
+test_that("weights may be 0, not negative, and the message says so", {
+  data <- example_data(n = 60)
+  data$w <- rep(c(2, 0, 1), 20)
+  data$w[[50]] <- -3
+  data$a[1:9] <- NA
+  # rows as the data number them, the trials of counts not multiplied in
+  expect_snapshot(error = TRUE, {
+    tall_glm(y ~ a, data, binomial(), weights = w)
+    tall_glm(cbind(y, 2 - y) ~ a, data, binomial(), weights = w)
+    tall_glm(y ~ a, data, binomial(), weights = as.character(w))
+    tall_glm(y ~ a, data, binomial(), weights = 1 / a, na.action = na.pass)
+  })
+  x <- cbind(1, seq_len(60))
+  expect_snapshot(error = TRUE, {
+    tall_glm.fit(x, data$y, binomial(), weights = data$w)
+    model_glm(x, data$y, weights = data$w)
+    model_glm(x, data$y, weights = data$w + 3)
+  })
+  fit <- tall_glm(
+    y ~ b,
+    data[1:48, ],
+    binomial(),
+    weights = w,
+    iter = 20,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(nobs(fit), 32)
+  expect_snapshot(rstantools::log_lik(fit, newdata = data), error = TRUE)
+})
+
 test_that("other arguments are refused in tall_glm()'s name", {
   expect_snapshot(tall_glm(y ~ a, data, "binomal"), error = TRUE)
   expect_snapshot(tall_glm(y ~ a, data, binomial("probit")), error = TRUE)
