@@ -8,6 +8,10 @@
 #' that of [ksd()] is quadratic.
 #'
 #' @inheritParams ksd
+#' @param prefixes (whole numbers or `NULL`) Numbers of draws: the discrepancy
+#'   of the first so many, for each, seen from the same locations. Draws of
+#'   several chains are taken iteration by iteration. Locations that are drawn
+#'   or optimised are those of all draws.
 #' @param locations (whole number, or numeric matrix of J x n_dim) The number of
 #'   test locations, which are then drawn from the normal distribution with the
 #'   mean and the covariance of the draws; or the locations.
@@ -53,10 +57,11 @@
 #' draws, does not bias `"unbiased"`; it adds the noise's variance over K to the
 #' square of `"biased"`. Discrepancies from noisy gradients are labelled so.
 #'
-#' @return A number: the square for `"unbiased"`, the root for `"biased"`.
-#'   Attributes: `gradient = "noisy"` if it is from noisy gradients;
-#'   `locations`, J x n_dim, if they were optimised. Weights of the draws are
-#'   used if there are any.
+#' @return A number: the square for `"unbiased"`, the root for `"biased"`, with
+#'   the attribute `gradient = "noisy"` if it is from noisy gradients; with
+#'   `prefixes` a data frame of `draws`, `fssd` and `gradient` (`"exact"`,
+#'   `"noisy"` or `"given"`). Optimised locations are its attribute `locations`,
+#'   J x n_dim. Weights of the draws are used if there are any.
 #' @section Conditions: `tall_error_input` for fewer than two draws, missing
 #' values, or gradients or locations that do not match the draws;
 #' `tall_error_unsupported` if the fit kept no gradients; `tall_error_stale` if
@@ -71,6 +76,7 @@
 #' # too wide, and off centre
 #' fssd(1.5 * x, -1.5 * x, seed = 1)
 #' fssd(x + 0.5, -x - 0.5, seed = 1)
+#' fssd(x, -x, prefixes = c(10, 100, 1000), seed = 1)
 #'
 #' # where the draws and the posterior differ most
 #' half <- 1:500
@@ -88,6 +94,7 @@ fssd <- function(
   beta = -0.5,
   estimate = c("unbiased", "biased"),
   optimise = 0,
+  prefixes = NULL,
   covariance = NULL,
   max_draws = 2000,
   seed = NULL,
@@ -95,6 +102,9 @@ fssd <- function(
 ) {
   call <- rlang::current_env()
   max_draws <- check_max_draws(max_draws)
+  if (!is.null(prefixes)) {
+    max_draws <- Inf
+  }
   problem <- stein_problem(
     draws,
     gradient,
@@ -106,17 +116,30 @@ fssd <- function(
   )
   diagonal <- check_choice(estimate, c("unbiased", "biased")) == "biased"
   optimise <- check_count(optimise, min = 0)
+  prefixes <- check_prefixes(prefixes, ncol(problem$theta))
   seed <- check_seed(seed)
   cores <- check_cores(cores)
   places <- test_locations(locations, problem, seed, call)
   if (optimise > 0) {
     places <- ascend_locations(places, problem, diagonal, optimise, cores)
   }
-  value <- fssd_square(places, problem, diagonal, cores)$value
+  value <- if (is.null(prefixes)) {
+    fssd_square(places, problem, diagonal, cores)$value
+  } else {
+    fssd_squares(places, problem, diagonal, prefixes, cores)
+  }
   if (diagonal) {
     value <- sqrt(value)
   }
-  attr(value, "gradient") <- if (problem$label == "noisy") "noisy"
+  if (is.null(prefixes)) {
+    attr(value, "gradient") <- if (problem$label == "noisy") "noisy"
+  } else {
+    value <- data.frame(
+      draws = prefixes,
+      fssd = value,
+      gradient = problem$label
+    )
+  }
   if (optimise > 0) {
     if (!is.null(problem$root)) {
       places <- crossprod(problem$root, places)
@@ -131,12 +154,51 @@ fssd <- function(
 # to them.
 fssd_square <- function(places, problem, diagonal, cores, wants_slope = FALSE) {
   center <- rowMeans(problem$theta)
-  weights <- problem$weights
-  parts <- .Call(
+  parts <- fssd_sums(places, problem, center, diagonal, cores, wants_slope)
+  n <- length(problem$weights)
+  scale <- length(places) * prefix_pairs(problem$weights, diagonal)[[n]]
+  list(
+    value = fssd_total(parts, diagonal) / scale,
+    slope = if (wants_slope) parts$slope / scale
+  )
+}
+
+# The square of each prefix of the draws: what is summed over them is what is
+# summed over a shorter prefix and over the draws since.
+fssd_squares <- function(places, problem, diagonal, prefixes, cores) {
+  center <- rowMeans(problem$theta)
+  ends <- sort(unique(prefixes))
+  starts <- c(0, ends[-length(ends)]) + 1
+  sums <- list(sum = 0, square = 0)
+  total <- numeric(length(ends))
+  for (k in seq_along(ends)) {
+    draws <- problem$order[starts[[k]]:ends[[k]]]
+    piece <- problem
+    piece$theta <- problem$theta[, draws, drop = FALSE]
+    piece$score <- problem$score[, draws, drop = FALSE]
+    piece$weights <- problem$weights[draws]
+    parts <- fssd_sums(places, piece, center, diagonal, cores)
+    sums <- Map(`+`, sums, parts[names(sums)])
+    total[[k]] <- fssd_total(sums, diagonal)
+  }
+  pairs <- prefix_pairs(problem$weights[problem$order], diagonal)
+  total[match(prefixes, ends)] / (length(places) * pairs[prefixes])
+}
+
+# list(sum, square, slope): S, D and the slope of src/diagnostics/fssd.h.
+fssd_sums <- function(
+  places,
+  problem,
+  center,
+  diagonal,
+  cores,
+  wants_slope = FALSE
+) {
+  .Call(
     ffi_fssd,
     problem$theta - center,
     problem$score,
-    weights,
+    problem$weights,
     places - center,
     problem$c,
     problem$beta,
@@ -144,17 +206,10 @@ fssd_square <- function(places, problem, diagonal, cores, wants_slope = FALSE) {
     wants_slope,
     as.integer(cores)
   )
-  total <- sum(parts$sum^2)
-  pairs <- sum(weights)^2
-  if (!diagonal) {
-    total <- total - sum(parts$square)
-    pairs <- pairs - sum(weights^2)
-  }
-  scale <- length(places) * pairs
-  list(
-    value = total / scale,
-    slope = if (wants_slope) parts$slope / scale
-  )
+}
+
+fssd_total <- function(sums, diagonal) {
+  sum(sums$sum^2) - if (diagonal) 0 else sum(sums$square)
 }
 
 # n_dim x J, in the coordinates of the problem.

@@ -236,11 +236,12 @@ ksd_squares <- function(
   added <- matrix(added, ncol = ncol(theta))
   total <- apply(added, 1, cumsum)
   total <- t(matrix(total, ncol(theta)))[, prefixes, drop = FALSE]
-  pairs <- cumsum(weights)^2
-  if (!diagonal) {
-    pairs <- pairs - cumsum(weights^2)
-  }
-  sweep(total, 2, pairs[prefixes], "/")
+  sweep(total, 2, prefix_pairs(weights, diagonal)[prefixes], "/")
+}
+
+# For each prefix of the draws, the weight of their pairs.
+prefix_pairs <- function(weights, diagonal) {
+  cumsum(weights)^2 - if (diagonal) 0 else cumsum(weights^2)
 }
 
 check_prefixes <- function(prefixes, n, call = caller_env()) {

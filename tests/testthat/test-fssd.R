@@ -180,6 +180,45 @@ test_that("weights count draws", {
   )
 })
 
+test_that("prefixes are those of as many draws, seen from the same places", {
+  p <- fssd_points(150, 3, 4)
+  at <- c(128, 2, 63, 150, 64, 65, 2)
+  for (estimate in c("biased", "unbiased")) {
+    table <- fssd(p$x, p$b, p$v, estimate = estimate, prefixes = at)
+    one <- vapply(at, function(n) {
+      fssd(p$x[1:n, ], p$b[1:n, ], p$v, estimate = estimate)
+    }, 0)
+    expect_close(table$fssd, one)
+    expect_identical(table$draws, at)
+    expect_identical(unique(table$gradient), "given")
+  }
+  # locations are those of all draws
+  s <- diag(3:1)
+  drawn <- fssd(p$x, p$b, prefixes = c(10, 150), covariance = s, seed = 3)
+  expect_close(drawn$fssd[[2]], fssd(p$x, p$b, covariance = s, seed = 3))
+  found <- fssd(p$x, p$b, p$v, prefixes = c(20, 150), optimise = 5)
+  whole <- fssd(p$x, p$b, p$v, optimise = 5)
+  expect_identical(attr(found, "locations"), attr(whole, "locations"))
+  expect_close(found$fssd[[2]], whole)
+  colnames(p$x) <- c("a", "b", "c")
+  times <- rep(1:3, 50)
+  draws <- posterior::weight_draws(posterior::as_draws_matrix(p$x), times)
+  again <- rep(1:60, times[1:60])
+  for (estimate in c("biased", "unbiased")) {
+    expected <- if (estimate == "biased") {
+      fssd(p$x[again, ], p$b[again, ], p$v, estimate = estimate)
+    } else {
+      problem <- stein_problem(p$x[1:60, ], p$b[1:60, ], 1, -0.5, NULL, NULL)
+      problem$weights <- times[1:60] + 0
+      fssd_square(t(p$v), problem, FALSE, 1)$value
+    }
+    expect_close(
+      fssd(draws, p$b, p$v, estimate = estimate, prefixes = 60)$fssd,
+      expected
+    )
+  }
+})
+
 test_that("a fit gives its gradients", {
   data <- withr::with_seed(7, {
     x <- cbind("(Intercept)" = 1, a = rnorm(200))
@@ -207,6 +246,13 @@ test_that("a fit gives its gradients", {
     class = "tall_message_thinned"
   )
   expect_close(thinned, fssd(theta[few, ], exact[few, ], theta[1:3, ]))
+  # prefixes go through the chains side by side, and take all draws
+  first <- side_by_side[1:30]
+  expect_silent(
+    part <- fssd(fit, locations = theta[1:3, ], prefixes = 30, max_draws = 2)
+  )
+  expect_close(part$fssd, fssd(theta[first, ], exact[first, ], theta[1:3, ]))
+  expect_identical(part$gradient, "exact")
   noisy <- fssd(fit, "kept", seed = 1)
   expect_identical(attr(noisy, "gradient"), "noisy")
   expect_close(noisy, fssd(theta, matrix(fit$gradients, ncol = 3), seed = 1))
@@ -222,4 +268,5 @@ test_that("bad input is named", {
   expect_snapshot(error = TRUE, fssd(x, -x, estimate = "unbiasd"))
   expect_snapshot(error = TRUE, fssd(x, -x, optimise = -1))
   expect_snapshot(error = TRUE, fssd(x, -x, c = 0))
+  expect_snapshot(error = TRUE, fssd(x, -x, prefixes = c(5, 11)))
 })
