@@ -752,6 +752,9 @@ run_segment <- function(
   n_keep <- floor((n_phase + n_collected) / n_every)
   asks <- kernel_info(plan$kernel)
   bias_map <- if (!asks$is_metropolis) covariance_map(plan)
+  # not of an even model: below zero its variables go against its coordinates
+  has_bias <- !asks$is_metropolis && model$n_dim <= 1e4 &&
+    !model_info(model)$is_even
   spec <- list(
     kernel = compile_spec(plan$kernel, context, call),
     gradient = compile_spec(plan$gradient, context, call),
@@ -767,11 +770,7 @@ run_segment <- function(
     likelihood_scale = likelihood_scale(model),
     escape = plan$escape,
     n_escape_max = 10,
-    n_bias_block = if (asks$is_metropolis || model$n_dim > 1e4) {
-      0
-    } else {
-      bias_blocks
-    },
+    n_bias_block = if (has_bias) bias_blocks else 0,
     n_bias_every = if (is.null(bias_map)) min(5, plan$steps) else 5,
     keeps_moments = as.double("none" %in% control$keep),
     keeps_covariance = as.double("covariance" %in% control$keep),

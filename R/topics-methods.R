@@ -121,7 +121,8 @@ check_draws_most <- function(fit, draws, call = caller_env()) {
   min(draws, posterior::ndraws(fit$draws))
 }
 
-# A model that knows documents, to infer their topics from given words.
+# A model of other documents with the words, topics and priors of a model or
+# fit.
 folding_model <- function(model, documents) {
   priors <- model$priors %||% c(alpha = model$alpha, beta = model$beta)
   build_lda(

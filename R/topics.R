@@ -6,8 +6,9 @@ topics_settings <- list(
   epochs = 10,           # passes of the search for a mode
   min_train = 2000,      # its iterations, at least
   learning_rate = 0.1,   # of ADAM, at first
-  step_size = 1.1,       # of SGLD, times the number of documents
-  largest_step = 1e-3,
+  sigma = 0.15,          # of SGBD, in posterior sds as if topics were known
+  noise_smoothing = 0.01,
+  few = 2000,            # documents that say how large topics are
   fold_sweeps = 20       # Gibbs sweeps for documents that are not of the data
 )
 
@@ -30,19 +31,33 @@ topics_settings <- list(
 #'   gradient averages, after half as many (rounded up) that it does not.
 #' @param vocabulary (string vector or `NULL`) The words; `NULL`: names of the
 #'   columns, or the words of the data frame.
+#' @param coordinates (string) What chains move in: `"natural"`, \eqn{\log
+#'   \theta_{kw}}{log theta_kw}, or `"mean"`, \eqn{\theta_{kw}}{theta_kw}
+#'   reflected at zero. Variables are \eqn{\theta}{theta} in both.
 #'
 #' @details
 #' Topic \eqn{k} has the word probabilities \eqn{\theta_{kw} / \sum_v
 #' \theta_{kv}}{theta_kw / sum_v theta_kv} with \eqn{\theta_{kw} \sim
-#' \mathrm{Gamma}(\beta, 1)}{theta_kw ~ Gamma(beta, 1)}, the expanded-mean
-#' coordinates of Patterson & Teh (2013). A row is a document \eqn{d}, its
-#' gradient \deqn{g_{d,kw} = E_z\left[\frac{n_{dkw}}{\theta_{kw}} -
+#' \mathrm{Gamma}(\beta, 1)}{theta_kw ~ Gamma(beta, 1)}. A row is a document
+#' \eqn{d}; with its topic proportions summed out its gradient is \deqn{g_{d,kw}
+#' = E_z\left[\frac{n_{dkw}}{\theta_{kw}} -
 #' \frac{n_{dk\cdot}}{\theta_{k\cdot}}\right], \quad g_{0,kw} = \frac{\beta -
-#' 1}{\theta_{kw}} - 1,}{g_dkw = E_z[n_dkw / theta_kw - n_dk. / theta_k.], g_0kw
-#' = (beta - 1) / theta_kw - 1,} where \eqn{n_{dkw}}{n_dkw} counts the tokens of
-#' word \eqn{w} with topic \eqn{k}, and the topic proportions of the document
-#' are summed out. Patterson & Teh precondition by \eqn{\theta}{theta}; like
-#' Baker et al. (2019, section 5.3) the kernels here do not.
+#' 1}{\theta_{kw}} - 1,}{g_dkw = E_z[n_dkw / theta_kw
+#' - n_dk. / theta_k.], g_0kw = (beta - 1) / theta_kw - 1,} where
+#' \eqn{n_{dkw}}{n_dkw} counts the tokens of word \eqn{w} with topic \eqn{k}.
+#' These are gradients in \eqn{\theta}{theta}, the expanded mean of Patterson &
+#' Teh (2013). In \eqn{\log\theta}{log theta}, their expanded natural
+#' parameters, they are multiplied by \eqn{\theta_{kw}}{theta_kw}, and \eqn{g_0}
+#' becomes \eqn{\beta - \theta_{kw}}{beta - theta_kw}. Patterson & Teh
+#' precondition by \eqn{\theta}{theta}; like Baker et al. (2019, section 5.3)
+#' the kernels here do not, but they take a step size for each coordinate.
+#'
+#' **Which coordinates.** In natural coordinates nothing is singular where a
+#' word hardly belongs to a topic, and [gradient_cv()] takes most of the noise
+#' out. Langevin kernels need care there: a document that says a rare word very
+#' often can push its \eqn{\log\theta}{log theta} so far up that the next step
+#' throws the chain out. [kernel_sgbd()] cannot be thrown out. In mean
+#' coordinates frequent words move very slowly beside rare ones.
 #'
 #' **Gradients are biased.** \eqn{E_z} is the mean over a few sweeps of a Gibbs
 #' sampler that begins anew at every visit. What its burn-in has not forgotten
@@ -51,10 +66,11 @@ topics_settings <- list(
 #' topics drawn (the same mean, less noise). With control variates the samplers
 #' at \eqn{\theta}{theta} and at the reference use the same random numbers.
 #'
-#' **Reflection.** \eqn{\theta}{theta} is positive. Chains run on
-#' \eqn{\pi(|\theta|)}{ pi(|theta|)}, which for a kernel with symmetric noise is
-#' the same in law as taking the absolute value after every step. Variables are
-#' \eqn{|\theta|}{|theta|}.
+#' **Reflection.** In mean coordinates chains run on
+#' \eqn{\pi(|\theta|)}{pi(|theta|)}, which for a kernel with symmetric noise is the same in law as
+#' taking the absolute value after every step. Gradients change their sign with
+#' \eqn{\theta_{kw}}{theta_kw}, those at a reference point and in a table too:
+#' they are taken in the orthant where the chain is.
 #'
 #' The log likelihood of a document has no closed form: Metropolis kernels and
 #' monitors that need it are refused. A SAGA table holds n_data x n_dim numbers,
@@ -85,13 +101,21 @@ model_lda <- function(
   topics,
   alpha = 0.1,
   beta = 1,
-  gibbs_sweeps = 5,
-  vocabulary = NULL
+  gibbs_sweeps = 2,
+  vocabulary = NULL,
+  coordinates = c("natural", "mean")
 ) {
   check_given(dtm)
+  coordinates <- check_choice(coordinates, names(lda_coordinates))
   documents <- as_documents(dtm, vocabulary)
-  build_lda(documents, topics, alpha, beta, gibbs_sweeps)
+  build_lda(documents, topics, alpha, beta, gibbs_sweeps, coordinates)
 }
+
+# theta -> the coordinates; the order is that of src/models/lda.c
+lda_coordinates <- list(
+  natural = list(prefix = "log_theta", from = log),
+  mean = list(prefix = "signed_theta", from = identity)
+)
 
 # model_lda() from documents; `call` and the name of `topics` are the caller's.
 build_lda <- function(
@@ -100,14 +124,17 @@ build_lda <- function(
   alpha,
   beta,
   gibbs_sweeps,
+  coordinates = "natural",
   arg_topics = "topics",
   call = caller_env()
 ) {
+  vocabulary <- documents$vocabulary
+  most <- floor(.Machine$integer.max / length(vocabulary))
   k <- check_count(topics, min = 2, arg = arg_topics, call = call)
+  check_count(k, max = most, arg = arg_topics, call = call)
   alpha <- check_number(alpha, positive = TRUE, arg = "alpha", call = call)
   beta <- check_number(beta, positive = TRUE, arg = "beta", call = call)
   sweeps <- check_count(gibbs_sweeps, arg = "gibbs_sweeps", call = call)
-  vocabulary <- documents$vocabulary
   place <- paste0("[", seq_len(k), ",", rep(vocabulary, each = k), "]")
   share <- tabulate_words(documents) / sum(documents$count)
   new_model(
@@ -119,11 +146,12 @@ build_lda <- function(
         alpha = alpha,
         beta = beta,
         burn = as.double(ceiling(sweeps / 2)),
-        sweeps = as.double(sweeps)
+        sweeps = as.double(sweeps),
+        coordinates = match(coordinates, names(lda_coordinates)) - 1
       )
     ),
     variables = paste0("theta", place),
-    coordinates = paste0("signed_theta", place),
+    coordinates = paste0(lda_coordinates[[coordinates]]$prefix, place),
     n_topic = k,
     vocabulary = vocabulary,
     alpha = alpha,
@@ -131,7 +159,9 @@ build_lda <- function(
     gibbs_sweeps = sweeps,
     n_token = sum(documents$count),
     mode_method = "adam",
-    start = function() topics_start(k, share, beta),
+    start = function() {
+      lda_coordinates[[coordinates]]$from(topics_start(k, share, beta))
+    },
     label = "model_lda",
     call = call
   )
@@ -143,6 +173,12 @@ topics_start <- function(k, share, beta) {
   base <- beta * n_word * (0.9 * share + 0.1 / n_word)
   as.double(matrix(base, k, n_word, byrow = TRUE) *
     matrix(stats::rgamma(k * n_word, 2, 2), k))
+}
+
+# Tokens of each.
+document_sizes <- function(documents) {
+  doc <- rep(seq_len(length(documents$start) - 1), diff(documents$start))
+  as.double(rowsum(documents$count, doc))
 }
 
 tabulate_words <- function(documents) {
@@ -184,8 +220,8 @@ as_documents <- function(
   n_empty <- n_doc - length(kept)
   if (says_dropped && n_empty > 0) {
     cli::cli_inform(
-      "Dropped {format_count(n_empty)} document{?s} without words, of
-       {format_count(n_doc)}."
+      "Dropped {format_count(n_empty)} {cli::qty(n_empty)}document{?s} without
+       words, of {format_count(n_doc)}."
     )
   }
   list(
@@ -225,7 +261,24 @@ document_cells <- function(dtm, vocabulary, arg, call) {
     check_size(vocabulary, n_word, arg = "vocabulary", call = call)
     cells$vocabulary <- as.character(vocabulary)
   }
+  of <- if (is.null(vocabulary)) arg else "vocabulary"
+  check_words(cells$vocabulary, of, call)
   cells
+}
+
+# Words that can name variables; `arg` has them.
+check_words <- function(words, arg, call) {
+  bad <- which(is.na(words) | duplicated(words))
+  if (length(bad) > 0) {
+    abort_input(
+      "The words of {.arg {arg}} must not be missing and must differ: word
+       {bad[[1]]} is {.val {words[[bad[[1]]]]}}.",
+      argument = arg,
+      index = bad[[1]],
+      value = words[[bad[[1]]]],
+      call = call
+    )
+  }
 }
 
 matrix_cells <- function(i, j, value, dim, names) {
@@ -365,8 +418,8 @@ known_documents <- function(newdata, model, says_dropped, arg, call) {
 say_unknown <- function(words) {
   if (length(words) > 0) {
     cli::cli_inform(
-      "Left out {format_count(length(words))} word{?s} that the model does not
-       know."
+      "Left out {format_count(length(words))} {cli::qty(words)}word{?s} that
+       the model does not know."
     )
   }
 }
@@ -382,11 +435,11 @@ say_unknown <- function(words) {
 #' @param newdata (as `dtm`, or `NULL`) Held-out documents: their
 #'   [perplexity][perplexity()] is watched during the run.
 #' @param train_iter (whole number or `NULL`) Iterations of ADAM that look for a
-#'   mode, where chains start. `NULL`: 10 passes over the documents, and at
-#'   least 2,000.
-#' @param kernel,gradient,subsample The parts of the run. `NULL`:
-#'   [kernel_sgld()] with `step_size` 1.1 / n_data (at most 1e-3),
-#'   [gradient_simple()] and 50 documents.
+#'   mode. `NULL`: 10 passes over the documents, and at least 2,000. 0: chains
+#'   start, and control variates refer to, topics drawn at random.
+#' @param kernel,gradient,subsample The parts of the run, in the coordinates
+#'   \eqn{\log\theta}{log theta}. `NULL`: [kernel_sgbd()], [gradient_cv()] and
+#'   50 documents; see Details.
 #' @param chains (whole number) Chains.
 #' @inheritParams sg_sample
 #' @param ... More arguments of [sg_sample()].
@@ -399,10 +452,23 @@ say_unknown <- function(words) {
 #' other modes. Do not compare topic numbers of two fits: match them by their
 #' words.
 #'
-#' Control variates are not the default here. At a mode many
-#' \eqn{\theta_{kw}}{theta_kw} are zero, where gradients are larger than at any
-#' typical point: subtracting them adds noise. About the mean of a first run they
-#' predicted as well as plain gradients on 20 Newsgroups, not better.
+#' **The default run.** Chains move in \eqn{x = \log\theta}{x = log theta} by
+#' [kernel_sgbd()], the corrected variant with adapting steps. Were the topics
+#' of all words known, \eqn{\theta_{kw}}{theta_kw} would have a Gamma law of
+#' shape \eqn{s_{kw} = \theta_{kw} (1 + n_k / \theta_{k\cdot})}{s_kw = theta_kw
+#' (1 + n_k / theta_k.)}, for \eqn{n_k}{n_k} words of topic \eqn{k}; steps begin
+#' at \eqn{0.15 / \sqrt{s_{kw}}}{0.15 / sqrt(s_kw)}, and chains at draws from
+#' these laws. ADAM finds a mode, a first run from there the mean of
+#' \eqn{\theta}{theta}, and control variates refer to this mean. The first run
+#' is as long as the search; both count as preparation.
+#'
+#' Barker dynamics, because a single document that says one rare word a hundred
+#' times gives gradients by which Langevin dynamics is thrown out in
+#' \eqn{\log\theta}{log theta}. Where they hold, [kernel_sgld()] with steps
+#' \eqn{h / (s_{kw} + 50)}{h / (s_kw + 50)}, \eqn{h} about 0.02, does as well.
+#'
+#' **Convergence.** Perplexity settles long before single probabilities do: look
+#' at R-hat, which is printed, and take a larger `iter` where it matters.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_topics", "tall_fit")`. See
 #'   [top_terms()], [predict()][predict.tall_topics] for the topics of
@@ -427,7 +493,7 @@ tall_topics <- function(
   k,
   alpha = 0.1,
   beta = 1,
-  gibbs_sweeps = 5,
+  gibbs_sweeps = 2,
   newdata = NULL,
   vocabulary = NULL,
   train_iter = NULL,
@@ -462,25 +528,34 @@ tall_topics <- function(
     call = call
   )
   if (!is.null(newdata)) {
+    document_halves(newdata, model, 1, "newdata", call)
     monitor <- c(monitor, list(perplexity = monitor_perplexity(newdata)))
     monitor$every <- monitor$every %||% max(1, floor(iter / 40))
   }
   started <- proc.time()[["elapsed"]]
-  mode <- with_seed(seed, topics_mode(model, train_iter, cores, refresh, call))
+  plan <- with_seed(seed, topics_plan(
+    model,
+    documents,
+    train_iter,
+    list(kernel = kernel, gradient = gradient, subsample = subsample),
+    chains = check_count(chains),
+    cores = check_count(cores),
+    refresh = refresh,
+    call = call
+  ))
   trained <- proc.time()[["elapsed"]] - started
-  members <- topics_members(model, kernel, gradient, subsample)
   fit <- sg_sample(
     model,
-    members$kernel,
-    members$gradient,
-    members$subsample,
+    plan$kernel,
+    plan$gradient,
+    plan$subsample,
     iter = iter,
     warmup = warmup,
     thin = thin,
     chains = chains,
     cores = cores,
     seed = seed,
-    init = abs(mode$estimate),
+    init = plan$init,
     monitor = monitor,
     refresh = refresh,
     ...
@@ -495,40 +570,124 @@ tall_topics <- function(
   fit
 }
 
-topics_mode <- function(model, train_iter, cores, refresh, call) {
+# What sg_sample() needs: starting points and the parts that were not given.
+topics_plan <- function(
+  model,
+  documents,
+  train_iter,
+  given,
+  chains,
+  cores,
+  refresh,
+  call
+) {
   s <- topics_settings
   if (is.null(train_iter)) {
     train_iter <- max(s$min_train, ceiling(s$epochs * model$n_data / s$batch))
   }
-  start <- model_start(model)
-  if (train_iter == 0) {
-    return(list(estimate = start))
-  }
-  mode_stochastic(
-    model,
-    start,
-    "adam",
-    max_iter = train_iter,
-    batch_size = min(s$batch, model$n_data),
-    learning_rate = s$learning_rate,
-    decay = train_iter / 10,
-    beta = c(0.9, 0.999),
-    cores = cores,
-    label = if (refresh > 0) "Searching",
-    call = call
-  )
-}
-
-topics_members <- function(model, kernel, gradient, subsample) {
-  s <- topics_settings
-  if (is.null(kernel)) {
-    kernel <- kernel_sgld(min(s$largest_step, s$step_size / model$n_data))
-  }
-  if (is.null(gradient)) {
-    gradient <- gradient_simple()
-  }
+  at <- topics_mode(model, train_iter, cores, refresh, call)
+  shape <- topic_shapes(model, documents, at)
+  gradient <- given$gradient
+  subsample <- given$subsample
   if (is.null(subsample) && !gradient_is_full(gradient)) {
     subsample <- subsample_uniform(min(s$batch, model$n_data))
   }
-  list(kernel = kernel, gradient = gradient, subsample = subsample)
+  if (is.null(gradient)) {
+    if (train_iter > 1) {
+      at <- topics_mean(model, at, shape, subsample, train_iter, refresh)
+    }
+    gradient <- gradient_cv(at)
+  }
+  list(
+    kernel = given$kernel %||% topics_kernel(shape, gradient, subsample),
+    gradient = gradient,
+    subsample = subsample,
+    init = replicate(chains, draw_topics(at, shape))
+  )
+}
+
+# The mode, as log theta, with the totals that it has exactly.
+topics_mode <- function(model, train_iter, cores, refresh, call) {
+  s <- topics_settings
+  at <- model_start(model)
+  if (train_iter > 0) {
+    at <- mode_stochastic(
+      model,
+      at,
+      "adam",
+      max_iter = train_iter,
+      batch_size = min(s$batch, model$n_data),
+      learning_rate = s$learning_rate,
+      decay = train_iter / 10,
+      beta = c(0.9, 0.999),
+      cores = cores,
+      label = if (refresh > 0) "Searching",
+      call = call
+    )$estimate
+  }
+  total <- rowSums(matrix(exp(at), model$n_topic))
+  as.double(at - log(total / (model$beta * length(model$vocabulary))))
+}
+
+# log of the mean of theta over the second half of a first run from the mode.
+topics_mean <- function(model, mode, shape, subsample, iter, refresh) {
+  gradient <- gradient_cv(mode)
+  first <- sg_sample(
+    model,
+    topics_kernel(shape, gradient, subsample),
+    gradient,
+    subsample,
+    iter = iter,
+    chains = 1,
+    seed = sample.int(.Machine$integer.max, 1),
+    init = draw_topics(mode, shape),
+    keep = "none",
+    refresh = refresh
+  )
+  log(unname(stats::coef(first)))
+}
+
+# Barker dynamics: no burst of noise, of a document that says one word a hundred
+# times, can throw it out; in log theta one would throw Langevin dynamics out.
+topics_kernel <- function(shape, gradient, subsample) {
+  s <- topics_settings
+  sigma <- s$sigma / sqrt(shape)
+  size <- subsample$args$size
+  if (gradient_is_full(gradient) || identical(size, 1)) {
+    return(kernel_sgbd(sigma))
+  }
+  kernel_sgbd(
+    sigma,
+    variant = "corrected",
+    noise_smoothing = s$noise_smoothing,
+    adaptive = TRUE
+  )
+}
+
+sample_documents <- function(documents, most) {
+  n <- length(documents$start) - 1
+  kept <- if (n > most) sort(sample.int(n, most)) else seq_len(n)
+  size <- diff(documents$start)[kept]
+  cell <- sequence(size, documents$start[kept] + 1)
+  documents$start <- c(0, cumsum(size))
+  documents$word <- documents$word[cell]
+  documents$count <- documents$count[cell]
+  documents
+}
+
+# Given the topics of all tokens and theta_k., theta_kw has the law
+# Gamma(beta + n_kw, 1 + n_k / theta_k.): these shapes, which at a mode in
+# log theta are the rate times theta_kw.
+topic_shapes <- function(model, documents, mode) {
+  few <- sample_documents(documents, topics_settings$few)
+  theta <- exp(mode)
+  share <- topic_proportions(folding_model(model, few), theta, seed = 1)
+  n_topic <- drop(share %*% document_sizes(few))
+  n_topic <- n_topic * model$n_token / sum(n_topic)
+  theta * (1 + n_topic / rowSums(matrix(theta, model$n_topic)))
+}
+
+# From the posterior as if these topics were known.
+draw_topics <- function(center, shape) {
+  center + log(stats::rgamma(length(shape), shape)) - log(shape)
 }

@@ -342,6 +342,11 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
   at <- if (inherits(gradient, "tall_gradient_cv")) {
     context$reference(gradient, call)
   }
+  if (model_info(model)$is_even) {
+    # as chains do: see tb_chain_gradient() in src/core/chain.h
+    theta <- abs(theta)
+    at <- if (!is.null(at)) abs(at)
+  }
   p <- selection_probabilities(subsample, context, call)
   sums <- .Call(
     ffi_model_spread,

@@ -109,7 +109,7 @@ SEXP ffi_model_info(SEXP model) {
     "n_data",  "n_dim",    "n_natural",   "memory",      "fingerprint",
     "scalar",  "random",   "main_thread", "has_curvature", "has_weights",
     "has_log_lik", "has_whiten", "lipschitz_prior", "is_framed", "n_scalar",
-    "has_density"
+    "has_density", "is_even"
   };
   const struct tb_model* p = ffi_model(model);
   const struct tb_model_type* type = p->type;
@@ -140,6 +140,7 @@ SEXP ffi_model_info(SEXP model) {
   SET_VECTOR_ELT(out, 14, Rf_ScalarReal((double) p->n_scalar));
   SET_VECTOR_ELT(
     out, 15, Rf_ScalarLogical((type->flags & TB_MODEL_NO_DENSITY) == 0));
+  SET_VECTOR_ELT(out, 16, Rf_ScalarLogical(p->is_even));
   UNPROTECT(1);
   return out;
 }

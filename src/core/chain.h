@@ -70,14 +70,20 @@ struct tb_chain {
   void* p_scheme_state;    /* scheme's */
   void* p_estimator_scratch; /* n_dim doubles */
   void* p_estimator_extra;   /* estimator's scratch_size() bytes, not saved */
+  double* v_folded;          /* n_dim, scratch: |theta|; NULL: not even */
   struct tb_workspace work;
 };
 
 /* Ask the estimator for the gradient at v_theta: fills v_gradient (and the
  * chain's v_variance, has_variance, is_exact, n_batch, counts). p_log_posterior
- * may be NULL; estimators with TB_ESTIMATOR_LOG_POSTERIOR set it to log pi, those with
- * TB_ESTIMATOR_LOSS to an unbiased estimate from the same minibatch, and others
- * leave it alone. */
+ * may be NULL; estimators with TB_ESTIMATOR_LOG_POSTERIOR set it to log pi, those
+ * with TB_ESTIMATOR_LOSS to an unbiased estimate from the same minibatch, and
+ * others leave it alone.
+ *
+ * Of an even model, g_j(-theta_j) = -g_j(theta_j): the estimator, and through it
+ * the scheme, sees |theta|, and its estimate gets the signs of theta. So what is
+ * subtracted, of a reference point or from a table, changes its sign with what it
+ * is subtracted from, in whatever orthant the chain is. */
 enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
                                  const double* v_theta,
                                  double* v_gradient,

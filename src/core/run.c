@@ -82,8 +82,18 @@ enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
                                  const double* v_theta,
                                  double* v_gradient,
                                  double* p_log_posterior) {
-  return p_chain->p_target->p_estimator->type->estimate(
-    p_chain, v_theta, v_gradient, p_log_posterior);
+  const struct tb_target* p_target = p_chain->p_target;
+  const double* v_at = v_theta;
+  if (p_chain->v_folded != NULL) {
+    tb_model_fold(p_target->p_model, v_theta, p_chain->v_folded);
+    v_at = p_chain->v_folded;
+  }
+  const enum tb_status status = p_target->p_estimator->type->estimate(
+    p_chain, v_at, v_gradient, p_log_posterior);
+  for (size_t j = 0; v_at != v_theta && j < p_chain->n_dim; ++j) {
+    v_gradient[j] *= copysign(1, v_theta[j]);
+  }
+  return status;
 }
 
 /* ------------------------------------------------------------------ layout */
@@ -135,6 +145,7 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
   /* scratch that a model with many parameters should not pay for unused */
   const size_t n_frame = p_model->p_frame == NULL ? 0 : n_dim;
   const size_t n_differ = p_model->type->constrain == NULL ? 0 : n_natural;
+  const size_t n_folded = p_model->is_even ? n_dim : 0;
   const size_t n_bias = p_spec->n_bias_block == 0 ? 0 : n_dim;
 
   double* v_bias_map =
@@ -165,6 +176,7 @@ static void run_lay_out_chains(struct tb_run* p_run, struct arena* p_arena) {
     p_slot->v_noise =
       arena_doubles(p_arena, p_spec->n_noise_every > 0 ? 1 + 2 * n_dim : 0);
     p_chain->p_estimator_scratch = arena_doubles(p_arena, n_dim);
+    p_chain->v_folded = arena_doubles(p_arena, n_folded);
     p_chain->p_estimator_extra =
       p_run->estimator.type->scratch_size == NULL
         ? NULL

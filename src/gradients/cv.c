@@ -86,7 +86,7 @@ static enum tb_status cv_init(struct tb_estimator* p_estimator,
   }
   p_cv->v_at = (double*) ((char*) p_cv + tb_align(sizeof(*p_cv)));
   p_cv->v_total = p_cv->v_at + p_model->n_dim;
-  memcpy(p_cv->v_at, p_at->v_value, p_model->n_dim * sizeof(double));
+  tb_model_fold(p_model, p_at->v_value, p_cv->v_at);
   return cv_set(p_estimator, p_model, n_threads);
 }
 

@@ -110,6 +110,10 @@ static enum tb_status saga_start(struct tb_chain* p_chain) {
   const struct saga* p_saga = p_chain->p_target->p_estimator->p_self;
   const struct tb_model* p_model = p_chain->p_target->p_model;
   const double* v_at = p_saga->v_at == NULL ? p_chain->v_theta : p_saga->v_at;
+  if (p_chain->v_folded != NULL) {
+    tb_model_fold(p_model, v_at, p_chain->v_folded);
+    v_at = p_chain->v_folded;
+  }
   double* v_total = saga_total(p_chain);
   double* v_table = saga_table(p_chain);
   const size_t n_dim = p_chain->n_dim;

@@ -1,13 +1,16 @@
-/* Latent Dirichlet allocation in expanded-mean coordinates (Patterson & Teh
- * 2013, section 4; without their Riemannian metric: Baker, Fearnhead, Fox &
- * Nemeth 2019, section 5.3):
+/* Latent Dirichlet allocation (Patterson & Teh 2013, section 4, without their
+ * Riemannian metric: Baker, Fearnhead, Fox & Nemeth 2019, section 5.3):
  *
  *   theta_kw ~ Gamma(beta, 1),  topic k = theta_k. / sum_w theta_kw
  *   eta_d ~ Dirichlet(alpha),  z ~ eta_d,  word ~ topic z   for every token
- *   g_0  = (beta - 1) / theta_kw - 1
- *   g_d  = E_z[n_dkw / theta_kw - n_dk / sum_v theta_kv]
  *
- * with eta_d summed out. A row is a document. E_z has no closed form: it is the
+ * with eta_d summed out. A row is a document. The coordinates x are one of
+ *
+ *   natural   theta = exp(x)   g_0 = beta - theta
+ *   mean      theta = |x|      g_0 = sign(x) [(beta - 1) / theta - 1]
+ *   both      g_d = d theta / dx . E_z[n_dkw / theta_kw - n_dk / sum_v theta_kv]
+ *
+ * (their expanded natural and expanded mean). E_z has no closed form: it is the
  * mean over a few sweeps of a Gibbs sampler,
  *
  *   P(z_i = k | the other z) = theta_kw a_k / sum_j theta_jw a_j,
@@ -20,11 +23,12 @@
  * theta_kw goes to 0.
  *
  * Reflection. theta must stay positive, and Patterson & Teh replace it by its
- * absolute value after every step. Here a chain runs on the even extension
- * pi(|theta|): gradients are taken at |theta| and multiplied by sign(theta),
- * constrain() gives |theta|. For a kernel that treats theta and -theta alike the
- * two chains are one in law: a step from -theta is minus the step from theta. So
- * no kernel needs to know, and one with a Metropolis correction would be exact.
+ * absolute value after every step. In mean coordinates a chain runs on the even
+ * extension pi(|x|) instead: g(-x) = -g(x), constrain() gives |x|. For a kernel
+ * that treats x and -x alike the two chains are one in law: a step from -x is
+ * minus the step from x. So no kernel needs to know, momentum or not, and one
+ * with a Metropolis correction would be exact. What estimators remember from
+ * other orthants they fold (tb_chain_gradient()).
  *
  * The reference of control variates: a document's Gibbs samplers at theta and at
  * the reference use the same random numbers, so that the difference has less
@@ -36,8 +40,10 @@
  *   n_dw          v_count    n_cell               lda
  *   w of a cell   v_word     n_cell               lda
  *   cells of d    v_start    n_data + 1           lda
- *   theta         v_theta    n_topic x n_word     caller; a word's topics side
+ *   x             v_x        n_topic x n_word     caller; a word's topics side
  *                                                 by side
+ *   theta         v_theta    n_topic x n_word     scratch, of a point
+ *   d theta / dx  v_slope    n_topic x n_word     v_theta or v_sign, scratch
  *   1/sum theta_k v_inverse  n_topic              scratch, of a point
  *   z             v_z        n_token_max          scratch
  *   E n_dkw / theta_kw   v_cell   n_topic x n_cell_max   scratch, of a point
@@ -48,12 +54,20 @@
 #include "core/clip.h"
 #include "core/clones.h"
 #include "core/hash.h"
+#include "core/vmath.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum coordinates {
+  COORDINATES_natural,
+  COORDINATES_mean,
+  COORDINATES_count
+};
+
 struct lda {
+  enum coordinates coordinates;
   size_t n_topic;
   size_t n_word;
   size_t n_burn;  /* sweeps that a visit discards */
@@ -73,7 +87,9 @@ struct lda {
 
 /* theta, and what a document's Gibbs sampler finds there */
 struct point {
-  const double* v_theta;
+  double* v_theta;
+  double* v_sign;
+  const double* v_slope; /* one of these: d theta / dx */
   double* v_inverse;
   double* v_cell;
   double* v_topic;
@@ -85,17 +101,20 @@ struct scratch {
   double* v_a;        /* n_topic */
   double* v_tally;    /* n_topic: n_dk */
   double* v_sum;      /* n_topic: prefix sums of the probabilities */
-  double* v_total;    /* 4 x n_topic: sums over the documents of a batch */
+  double* v_total;    /* 5 x n_topic: sums over the documents of a batch */
   uint32_t* v_z;
 };
 
 static size_t point_length(const struct lda* p) {
-  return p->n_topic * (p->n_cell_max + 2);
+  return p->n_topic * (2 * p->n_word + p->n_cell_max + 2);
 }
 
 static struct point point_at(const struct lda* p, double* v) {
-  struct point point = { .v_inverse = v, .v_topic = v + p->n_topic };
-  point.v_cell = v + 2 * p->n_topic;
+  const size_t n_dim = p->n_topic * p->n_word;
+  struct point point = { .v_theta = v, .v_sign = v + n_dim };
+  point.v_inverse = v + 2 * n_dim;
+  point.v_topic = point.v_inverse + p->n_topic;
+  point.v_cell = point.v_topic + p->n_topic;
   return point;
 }
 
@@ -103,7 +122,7 @@ static size_t lda_workspace_size(const struct tb_model* p_model,
                                  size_t n_batch) {
   const struct lda* p = p_model->p_self;
   (void) n_batch;
-  return (2 * point_length(p) + 7 * p->n_topic) * sizeof(double) +
+  return (2 * point_length(p) + 8 * p->n_topic) * sizeof(double) +
          p->n_token_max * sizeof(uint32_t);
 }
 
@@ -116,23 +135,48 @@ static struct scratch scratch_at(const struct lda* p, void* p_scratch) {
   s.v_tally = s.v_a + p->n_topic;
   s.v_sum = s.v_tally + p->n_topic;
   s.v_total = s.v_sum + p->n_topic;
-  s.v_z = (uint32_t*) (void*) (s.v_total + 4 * p->n_topic);
+  s.v_z = (uint32_t*) (void*) (s.v_total + 5 * p->n_topic);
   return s;
 }
 
 /* ------------------------------------------------------------ one document */
 
-/* 1 / sum_w |theta_kw| of every topic */
-static TB_CLONES void point_load(const struct lda* p,
-                                 const double* v_theta,
-                                 struct point* p_point) {
+static TB_CLONES void to_theta(const struct lda* p,
+                               const double* restrict v_x,
+                               double* restrict v_theta) {
+  const size_t n_dim = p->n_topic * p->n_word;
+  if (p->coordinates == COORDINATES_natural) {
+    tb_vexp(v_x, v_theta, n_dim);
+    return;
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_theta[j] = fabs(v_x[j]);
+  }
+}
+
+/* theta and d theta / dx at x */
+static void load_theta(const struct lda* p,
+                       const double* v_x,
+                       struct point* p_point) {
+  to_theta(p, v_x, p_point->v_theta);
+  p_point->v_slope = p_point->v_theta;
+  if (p->coordinates == COORDINATES_mean) {
+    p_point->v_slope = p_point->v_sign;
+    for (size_t j = 0; j < p->n_topic * p->n_word; ++j) {
+      p_point->v_sign[j] = copysign(1, v_x[j]);
+    }
+  }
+}
+
+/* 1 / sum_w theta_kw of every topic */
+static TB_CLONES void load_totals(const struct lda* p,
+                                  const struct point* p_point) {
   const size_t n = p->n_topic;
   double* restrict v = p_point->v_inverse;
-  p_point->v_theta = v_theta;
   memset(v, 0, n * sizeof(double));
   for (size_t w = 0; w < p->n_word; ++w) {
     for (size_t k = 0; k < n; ++k) {
-      v[k] += fabs(v_theta[w * n + k]);
+      v[k] += p_point->v_theta[w * n + k];
     }
   }
   for (size_t k = 0; k < n; ++k) {
@@ -140,7 +184,7 @@ static TB_CLONES void point_load(const struct lda* p,
   }
 }
 
-/* A topic with probability proportional to |theta_kw| a_k; *p_scale: the
+/* A topic with probability proportional to theta_kw a_k; *p_scale: the
  * inverse of the sum of these. */
 static inline size_t draw_topic(size_t n,
                                 const double* v_theta,
@@ -150,7 +194,7 @@ static inline size_t draw_topic(size_t n,
                                 double* p_scale) {
   double sum = 0;
   for (size_t k = 0; k < n; ++k) {
-    sum += fabs(v_theta[k]) * v_a[k];
+    sum += v_theta[k] * v_a[k];
     v_sum[k] = sum;
   }
   *p_scale = 1 / sum;
@@ -223,7 +267,7 @@ static void expect_topics(const struct lda* p,
   for (size_t c = 0; c < n_cell; ++c) {
     const double* v_theta = p_point->v_theta + p->v_word[first + c] * n;
     for (size_t k = 0; k < n; ++k) {
-      p_point->v_topic[k] += fabs(v_theta[k]) * p_point->v_cell[c * n + k];
+      p_point->v_topic[k] += v_theta[k] * p_point->v_cell[c * n + k];
     }
   }
 }
@@ -266,11 +310,11 @@ static void add_cells(const struct lda* p,
   for (size_t i = p->v_start[d]; i < p->v_start[d + 1]; ++i) {
     const size_t at = p->v_word[i] * n, cell = (i - p->v_start[d]) * n;
     for (size_t k = 0; k < n; ++k) {
-      const double side = copysign(c, p_s->here.v_theta[at + k]);
+      const double side = c * p_s->here.v_slope[at + k];
       const double total = side * p_s->here.v_topic[k] * p_s->here.v_inverse[k];
       double own = side * p_s->here.v_cell[cell + k], all = total;
       if (has_reference) {
-        const double other = copysign(c, p_s->there.v_theta[at + k]);
+        const double other = c * p_s->there.v_slope[at + k];
         own -= other * p_s->there.v_cell[cell + k];
         all -= other * p_s->there.v_topic[k] * p_s->there.v_inverse[k];
       }
@@ -285,7 +329,7 @@ static void add_cells(const struct lda* p,
 }
 
 /* u_k = c E n_dk / sum_w theta_kw at theta and t_k at the reference, over the
- * documents: sum u, sum t, sum u^2 + t^2, sum u t */
+ * documents: sum u, sum t, sum u^2, sum u t, sum t^2 */
 static void collect_totals(const struct lda* p,
                            double c,
                            bool has_reference,
@@ -298,8 +342,9 @@ static void collect_totals(const struct lda* p,
       has_reference ? c * p_s->there.v_topic[k] * p_s->there.v_inverse[k] : 0;
     v[k] += u;
     v[n + k] += t;
-    v[2 * n + k] += u * u + t * t;
+    v[2 * n + k] += u * u;
     v[3 * n + k] += u * t;
+    v[4 * n + k] += t * t;
   }
 }
 
@@ -312,14 +357,15 @@ static TB_CLONES void add_totals(const struct lda* p,
   for (size_t w = 0; w < p->n_word; ++w) {
     for (size_t k = 0; k < n; ++k) {
       const size_t at = w * n + k;
-      const double side = copysign(1, p_s->here.v_theta[at]);
-      const double other =
-        has_reference ? copysign(1, p_s->there.v_theta[at]) : 0;
+      const double side = p_s->here.v_slope[at];
+      const double other = has_reference ? p_s->there.v_slope[at] : 0;
       if (p_sums->v_gradient != NULL) {
         p_sums->v_gradient[at] -= side * v[k] - other * v[n + k];
       }
       if (p_sums->v_square != NULL) {
-        p_sums->v_square[at] += v[2 * n + k] - 2 * side * other * v[3 * n + k];
+        p_sums->v_square[at] += side * side * v[2 * n + k] -
+                                2 * side * other * v[3 * n + k] +
+                                other * other * v[4 * n + k];
       }
     }
   }
@@ -327,18 +373,20 @@ static TB_CLONES void add_totals(const struct lda* p,
 
 static enum tb_status lda_gradient(const struct tb_model* p_model,
                                    const struct tb_workspace* p_work,
-                                   const double* v_theta,
+                                   const double* v_x,
                                    const struct tb_batch* p_batch,
                                    const struct tb_reference* p_reference,
                                    const struct tb_sums* p_sums) {
   const struct lda* p = p_model->p_self;
   const bool has_reference = p_reference != NULL;
   struct scratch s = scratch_at(p, p_work->p_scratch);
-  point_load(p, v_theta, &s.here);
+  load_theta(p, v_x, &s.here);
+  load_totals(p, &s.here);
   if (has_reference) {
-    point_load(p, p_reference->v_theta, &s.there);
+    load_theta(p, p_reference->v_theta, &s.there);
+    load_totals(p, &s.there);
   }
-  memset(s.v_total, 0, 4 * p->n_topic * sizeof(double));
+  memset(s.v_total, 0, 5 * p->n_topic * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; ++b) {
     const size_t d = tb_batch_row(p_batch, b);
     const double c = tb_batch_weight(p_batch, b);
@@ -350,35 +398,41 @@ static enum tb_status lda_gradient(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* The log density of Gamma(beta, 1) without its constant. */
+/* Gamma(beta, 1), with the Jacobian, without the constant */
 static enum tb_status lda_prior(const struct tb_model* p_model,
                                 const struct tb_workspace* p_work,
-                                const double* v_theta,
+                                const double* v_x,
                                 double* v_gradient,
                                 double* p_log_prior) {
   const struct lda* p = p_model->p_self;
+  const bool is_natural = p->coordinates == COORDINATES_natural;
   const double shape = p->beta - 1;
+  double* v_theta = v_gradient; /* what is there is used up in place */
   (void) p_work;
-  for (size_t j = 0; j < p_model->n_dim; ++j) {
-    const double slope =
-      shape == 0 ? -1 : shape / fabs(v_theta[j]) - 1;
-    v_gradient[j] = copysign(1, v_theta[j]) * slope;
-  }
+  to_theta(p, v_x, v_theta);
   if (p_log_prior != NULL) {
     for (size_t j = 0; j < p_model->n_dim; ++j) {
-      const double t = fabs(v_theta[j]);
-      *p_log_prior += (shape == 0 ? 0 : shape * log(t)) - t;
+      const double log_power = is_natural   ? p->beta * v_x[j]
+                               : shape == 0 ? 0
+                                            : shape * log(v_theta[j]);
+      *p_log_prior += log_power - v_theta[j];
+    }
+  }
+  for (size_t j = 0; j < p_model->n_dim; ++j) {
+    if (is_natural) {
+      v_gradient[j] = p->beta - v_theta[j];
+    } else {
+      const double slope = shape == 0 ? -1 : shape / v_theta[j] - 1;
+      v_gradient[j] = copysign(1, v_x[j]) * slope;
     }
   }
   return TB_STATUS_ok;
 }
 
 static void lda_constrain(const struct tb_model* p_model,
-                          const double* v_theta,
+                          const double* v_x,
                           double* v_natural) {
-  for (size_t j = 0; j < p_model->n_dim; ++j) {
-    v_natural[j] = fabs(v_theta[j]);
-  }
+  to_theta(p_model->p_self, v_x, v_natural);
 }
 
 enum tb_status tb_lda_proportions(const struct tb_model* p_model,
@@ -394,7 +448,8 @@ enum tb_status tb_lda_proportions(const struct tb_model* p_model,
     return TB_STATUS_memory;
   }
   struct scratch s = scratch_at(p, p_scratch);
-  point_load(p, v_topics, &s.here);
+  memcpy(s.here.v_theta, v_topics, n * p->n_word * sizeof(double));
+  load_totals(p, &s.here);
   for (size_t d = 0; d < p_model->n_data; ++d) {
     struct tb_rng rng;
     tb_rng_init(&rng, seed + d, 0, TB_STREAM_model);
@@ -505,12 +560,14 @@ static enum tb_status lda_create(struct tb_model* p_model,
   const double beta = tb_params_number(p_params, "beta", NAN);
   const double n_burn = tb_params_number(p_params, "burn", NAN);
   const double n_sweep = tb_params_number(p_params, "sweeps", NAN);
+  const double coordinates = tb_params_number(p_params, "coordinates", NAN);
   if (p_start == NULL || p_word == NULL || p_count == NULL ||
       p_shape == NULL || p_start->n_value < 2 || p_shape->n_value != 2 ||
       !is_whole(p_shape->v_value[0], 2, 0x1p31) ||
       !is_whole(p_shape->v_value[1], 1, 0x1p31) || !(alpha > 0) ||
       !(beta > 0) || !is_whole(n_burn, 0, 0x1p31) ||
       !is_whole(n_sweep, 1, 0x1p31) ||
+      !is_whole(coordinates, 0, COORDINATES_count) ||
       !are_cells(p_start, p_word, p_count, p_shape->v_value[1])) {
     return TB_STATUS_argument;
   }
@@ -520,6 +577,8 @@ static enum tb_status lda_create(struct tb_model* p_model,
   }
   p_model->p_self = p;
   p_model->n_data = p_start->n_value - 1;
+  p->coordinates = (enum coordinates) coordinates;
+  p_model->is_even = p->coordinates != COORDINATES_natural;
   p->n_topic = (size_t) p_shape->v_value[0];
   p->n_word = (size_t) p_shape->v_value[1];
   p->n_burn = (size_t) n_burn;
@@ -536,8 +595,8 @@ static enum tb_status lda_create(struct tb_model* p_model,
     lda_destroy(p_model);
     return status;
   }
-  const double v_option[] = { alpha, beta, n_burn, n_sweep };
-  uint64_t hash = tb_hash_doubles((uint64_t) p->n_topic, v_option, 4);
+  const double v_option[] = { alpha, beta, n_burn, n_sweep, coordinates };
+  uint64_t hash = tb_hash_doubles((uint64_t) p->n_topic, v_option, 5);
   hash = tb_hash_doubles(hash, p_start->v_value, p_start->n_value);
   hash = tb_hash_doubles(hash, p_word->v_value, p_word->n_value);
   p_model->fingerprint =

@@ -23,6 +23,7 @@
 #include "core/status.h"
 #include "models/batch.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -215,11 +216,22 @@ struct tb_model {
   size_t n_natural; /* variables the user sees */
   size_t n_scalar;  /* numbers that hold g_i, TB_MODEL_SCALAR only */
   size_t n_gibbs_every; /* steps from one gibbs() to the next; 0: none */
+  bool is_even;     /* each term of log pi is even in each coordinate by itself:
+                       chains see it at |theta|, see tb_chain_gradient() */
   const struct tb_frame* p_frame; /* NULL: identity */
   uint64_t fingerprint;           /* of the data, to recognise them again */
   uint64_t n_stored;              /* how often store_scalar() was called */
   void* p_self;
 };
+
+/* Where a chain evaluates the model: |theta| if it is even, else theta itself */
+static inline void tb_model_fold(const struct tb_model* p_model,
+                                 const double* v_theta,
+                                 double* v_out) {
+  for (size_t j = 0; j < p_model->n_dim; ++j) {
+    v_out[j] = p_model->is_even ? fabs(v_theta[j]) : v_theta[j];
+  }
+}
 
 /* registry.c: every model of the library, NULL-terminated */
 extern const struct tb_model_type* const tb_model_registry[];

@@ -70,7 +70,7 @@ static enum tb_status adaptive_init(struct tb_scheme* p_scheme,
   char* p = (char*) p_self + tb_align(sizeof(*p_self));
   p_self->v_at = (double*) (void*) p;
   p_self->rate = rate;
-  memcpy(p_self->v_at, p_at->v_value, n_dim * sizeof(double));
+  tb_model_fold(p_model, p_at->v_value, p_self->v_at);
   if (p_weights == NULL) {
     p_self->v_record = NULL;
     return TB_STATUS_ok;

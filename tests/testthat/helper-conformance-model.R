@@ -22,6 +22,7 @@ conformance_models <- function() {
     "ica" = entry_ica(),
     "lda" = entry_lda(),
     "lda, sparse prior" = entry_lda(beta = 0.6, n_topic = 3),
+    "lda, mean" = entry_lda(beta = 0.6, coordinates = "mean"),
     "glm, gaussian" = entry_glm(
       "gaussian",
       prior = prior_normal(c(0.2, 0, -1), c(2, 1, 0.5)),

@@ -1,10 +1,16 @@
 # Topic models: exact answers for documents so small that every assignment of
 # topics to tokens can be written down.
 
+# Coordinates x -> theta, and d theta / dx.
+lda_maps <- list(
+  natural = list(theta = exp, slope = exp),
+  mean = list(theta = abs, slope = function(x) ifelse(x < 0, -1, 1))
+)
+
 # log p(document | theta), the topic proportions summed out: over all K^n
 # assignments. words: a number for each token.
 enumerated_log_lik <- function(theta, words, n_topic, alpha) {
-  phi <- matrix(abs(theta), n_topic)
+  phi <- matrix(theta, n_topic)
   phi <- phi / rowSums(phi)
   n <- length(words)
   grid <- as.matrix(expand.grid(rep(list(seq_len(n_topic)), n)))
@@ -17,10 +23,10 @@ enumerated_log_lik <- function(theta, words, n_topic, alpha) {
   max(log_p) + log(sum(exp(log_p - max(log_p))))
 }
 
-# Its gradient: E_z[n_kw / theta_kw - n_k. / theta_k.], times the sign of theta.
+# Its gradient in theta: E_z[n_kw / theta_kw - n_k. / theta_k.].
 enumerated_gradient <- function(theta, words, n_topic, alpha) {
   n_word <- length(theta) / n_topic
-  t <- matrix(abs(theta), n_topic)
+  t <- matrix(theta, n_topic)
   phi <- t / rowSums(t)
   grid <- as.matrix(expand.grid(rep(list(seq_len(n_topic)), length(words))))
   log_p <- apply(grid, 1, function(z) {
@@ -35,8 +41,7 @@ enumerated_gradient <- function(theta, words, n_topic, alpha) {
       expected[at] <- expected[at] + p[[row]]
     }
   }
-  gradient <- expected / t - rowSums(expected) / rowSums(t)
-  as.double(gradient * ifelse(theta < 0, -1, 1))
+  as.double(expected / t - rowSums(expected) / rowSums(t))
 }
 
 tiny_documents <- list(c(1, 1, 2, 4), c(3, 3, 3), c(2, 3, 4, 4, 1), 2)
@@ -53,13 +58,17 @@ entry_lda <- function(
   beta = 1,
   n_topic = 2,
   alpha = 0.4,
-  gibbs_sweeps = 20000
+  gibbs_sweeps = 20000,
+  coordinates = "natural"
 ) {
-  gradients <- function(theta) {
+  map <- lda_maps[[coordinates]]
+  gradients <- function(x) {
     t(vapply(
       tiny_documents,
-      function(words) enumerated_gradient(theta, words, n_topic, alpha),
-      numeric(length(theta))
+      function(words) {
+        map$slope(x) * enumerated_gradient(map$theta(x), words, n_topic, alpha)
+      },
+      numeric(length(x))
     ))
   }
   model <- function(gibbs_sweeps) {
@@ -68,7 +77,8 @@ entry_lda <- function(
       topics = n_topic,
       alpha = alpha,
       beta = beta,
-      gibbs_sweeps = gibbs_sweeps
+      gibbs_sweeps = gibbs_sweeps,
+      coordinates = coordinates
     )
   }
   list(
@@ -77,21 +87,37 @@ entry_lda <- function(
     is_estimated = "its gradient is estimated by Gibbs sampling",
     model = model(gibbs_sweeps),
     runs = model(5),
-    log_lik = function(theta) {
+    log_lik = function(x) {
       vapply(
         tiny_documents,
-        function(words) enumerated_log_lik(theta, words, n_topic, alpha),
+        function(words) enumerated_log_lik(map$theta(x), words, n_topic, alpha),
         0
       )
     },
-    log_prior = function(theta) {
-      sum(stats::dgamma(abs(theta), beta, 1, log = TRUE))
+    log_prior = function(x) {
+      sum(stats::dgamma(map$theta(x), beta, 1, log = TRUE)) +
+        if (coordinates == "natural") sum(x) else 0
     },
     row_gradient = gradients,
     lipschitz = NULL,
     lipschitz_prior = NA,
     point = function() {
-      stats::rgamma(4 * n_topic, 2) * sample(c(-1, 1), 4 * n_topic, TRUE)
+      theta <- stats::rgamma(4 * n_topic, 2)
+      if (coordinates == "natural") {
+        return(log(theta))
+      }
+      theta * sample(c(-1, 1), 4 * n_topic, TRUE)
     }
+  )
+}
+
+# Documents of one token each: P(z = k | w) needs no sampler, sums are exact.
+one_token_model <- function(coordinates, beta = 1) {
+  model_lda(
+    data.frame(doc = 1:5, word = c(1, 2, 3, 1, 2), count = 1),
+    topics = 2,
+    alpha = 0.4,
+    beta = beta,
+    coordinates = coordinates
   )
 }

@@ -125,7 +125,8 @@ test_that("SAGA and SVRG are their formulas on the rows drawn, along a path", {
     subsample_weighted(4, c(1, 1, 2, 3, 20))
   )
   for (entry in Filter(keeps_state, estimators)) {
-    for (label in c("bernoulli", "poisson", "sigma", "gaussian")) {
+    labels <- c("bernoulli", "poisson", "sigma", "gaussian", "lda", "lda, even")
+    for (label in labels) {
       for (scheme in schemes) {
         law_path(entry, models[[label]], scheme)
       }

@@ -3,7 +3,12 @@
 
 test_that("the enumerated gradient is that of the enumerated density", {
   withr::local_seed(1)
-  for (entry in list(entry_lda(), entry_lda(n_topic = 3))) {
+  entries <- list(
+    entry_lda(),
+    entry_lda(n_topic = 3),
+    entry_lda(coordinates = "mean")
+  )
+  for (entry in entries) {
     theta <- entry$point()
     for (row in seq_along(tiny_documents)) {
       f <- function(t) entry$log_lik(t)[[row]]
@@ -41,7 +46,8 @@ test_that("the gradient is that of the marginal posterior", {
   withr::local_seed(2)
   entries <- list(
     entry_lda(gibbs_sweeps = 300),
-    entry_lda(beta = 0.6, n_topic = 3, gibbs_sweeps = 300)
+    entry_lda(beta = 0.6, n_topic = 3, gibbs_sweeps = 300),
+    entry_lda(beta = 0.6, gibbs_sweeps = 300, coordinates = "mean")
   )
   for (entry in entries) {
     theta <- entry$point()
@@ -68,8 +74,11 @@ test_that("gradients of rows, with multipliers, are those of their documents", {
 
 test_that("the even extension: theta and its reflections are one posterior", {
   withr::local_seed(4)
-  model <- entry_lda(gibbs_sweeps = 5)$model
-  theta <- abs(entry_lda()$point())
+  entry <- entry_lda(gibbs_sweeps = 5, coordinates = "mean")
+  model <- entry$model
+  expect_true(model_info(model)$is_even)
+  expect_false(model_info(entry_lda()$model)$is_even)
+  theta <- abs(entry$point())
   sign <- rep(c(1, -1), length.out = length(theta))
   for (parts in c("prior", "likelihood", "posterior")) {
     at <- model_evaluate(model, theta, parts)
@@ -84,12 +93,12 @@ test_that("a few sweeps bias the gradient, more of them less", {
   # a document that Gibbs sampling leaves slowly: topics apart, alpha small
   document <- list(rep(1:2, c(6, 5)))
   theta <- c(9, 1, 1, 9)
-  truth <- enumerated_gradient(theta, document[[1]], 2, 0.05)
+  truth <- theta * enumerated_gradient(theta, document[[1]], 2, 0.05)
   bias <- function(sweeps) {
     documents <- tiny_frame(document)
     model <- model_lda(documents, 2, alpha = 0.05, gibbs_sweeps = sweeps)
-    found <- colMeans(full_gradients(model, theta, n = 4000)) + 1
-    sqrt(sum((found - truth)^2))
+    found <- colMeans(full_gradients(model, log(theta), n = 4000))
+    sqrt(sum((found - (1 - theta) - truth)^2))
   }
   few <- bias(1)
   many <- bias(100)
@@ -98,7 +107,7 @@ test_that("a few sweeps bias the gradient, more of them less", {
 
 test_that("control variates: exact at the reference, elsewhere unbiased", {
   withr::local_seed(6)
-  entry <- entry_lda(gibbs_sweeps = 200)
+  entry <- entry_lda(gibbs_sweeps = 200, coordinates = "mean")
   at <- entry$point()
   theta <- at * stats::runif(length(at), 0.7, 1.4)
   theta[[2]] <- -theta[[2]]
@@ -122,10 +131,19 @@ test_that("control variates: exact at the reference, elsewhere unbiased", {
 
 test_that("the reported variance is that of the documents drawn", {
   withr::local_seed(7)
-  model <- entry_lda(gibbs_sweeps = 5)$model
-  theta <- c(1, 2, -3, 4, 2, -1, 1, 3)
-  at <- c(2, -1, 3, 3, -2, 2, 1, 1)
-  for (gradient in list(gradient_simple(), gradient_cv(at))) {
+  cases <- expand.grid(
+    coordinates = c("mean", "natural"),
+    has_reference = c(FALSE, TRUE),
+    stringsAsFactors = FALSE
+  )
+  for (k in seq_len(nrow(cases))) {
+    coordinates <- cases$coordinates[[k]]
+    from <- if (coordinates == "natural") function(x) log(abs(x)) else identity
+    model <- entry_lda(gibbs_sweeps = 5, coordinates = coordinates)$model
+    theta <- from(c(1, 2, -3, 4, 2, -1, 1, 3))
+    at <- from(c(2, -1, 3, 3, -2, 2, 1, 1))
+    has <- cases$has_reference[[k]]
+    gradient <- if (has) gradient_cv(at) else gradient_simple()
     scheme <- subsample_uniform(2, replace = FALSE)
     found <- chain_gradients(model, theta, gradient, scheme, 4000)
     # given the documents the estimate has Gibbs noise besides: more, never less
@@ -178,7 +196,9 @@ test_that("documents may come in any form", {
 
 test_that("documents without words are dropped with a message", {
   dense <- rbind(words_matrix(), d4 = 0)
-  expect_message(model <- model_lda(dense, 2), "Dropped 1 document")
+  expect_message(model <- model_lda(dense, 2), "Dropped 1 document without")
+  dense <- rbind(dense, d5 = 0)
+  expect_message(model_lda(dense, 2), "Dropped 2 documents without")
   expect_equal(model$n_data, 3)
 })
 
@@ -199,6 +219,14 @@ test_that("bad input is refused", {
   expect_input(model_lda(data.frame(doc = 1, word = 0, count = 1), 2))
   expect_input(model_lda(data.frame(doc = NA, word = 1, count = 1), 2))
   expect_input(model_lda(dense, 2, vocabulary = "one"))
+  expect_input(model_lda(dense, 2, vocabulary = c("a", NA, "b")))
+  expect_input(model_lda(dense, 2, vocabulary = c("a", "b", "a")))
+  expect_input(model_lda(dense[, c(1, 1, 2)], 2))
+  expect_input(model_lda(dense, 1e9))
+  expect_input(model_lda(dense, 2, coordinates = "root"))
+  # before the search for a mode
+  error <- expect_input(tall_topics(dense, 2, newdata = "text"))
+  expect_match(conditionMessage(error), "newdata")
   expect_input(model_lda(dense, 2, alpha = 0))
   expect_input(model_lda(dense, 2, beta = -1))
   expect_input(model_lda(dense, 2, gibbs_sweeps = 0))
@@ -301,7 +329,7 @@ test_that("new documents are matched by their words", {
 
 test_that("runs do not depend on slices, cores or resuming", {
   data <- known_topics(50)
-  model <- model_lda(data$dtm, 3)
+  model <- model_lda(data$dtm, 3, coordinates = "mean")
   start <- rep(c(1, 2, 3), 12)
   run <- function(iter, cores = 1) {
     sg_sample(

@@ -119,7 +119,8 @@ test_that("weights of every type are there for a normal mean", {
 
 test_that("exact pseudo-variances are those of the enumerated minibatches", {
   models <- enumeration_models()
-  for (label in c("bernoulli", "poisson", "sigma", "gaussian", "network")) {
+  labels <- c("bernoulli", "poisson", "sigma", "gaussian", "network", "lda, even")
+  for (label in labels) {
     model <- models[[label]]
     at <- point_at(model)
     points <- rbind(point_away(model), rep_len(c(0.1, 0.2), model$n_dim), at)

@@ -331,7 +331,7 @@ void fixture_native(struct fixture* p,
   fixture_finish(p);
 }
 
-void fixture_lda(struct fixture* p, size_t n_data) {
+void fixture_lda(struct fixture* p, size_t n_data, double coordinates) {
   double* v_start = check_alloc(n_data + 1, sizeof(double));
   double* v_word = check_alloc(10 * n_data, sizeof(double));
   double* v_count = v_word + 5 * n_data;
@@ -355,9 +355,10 @@ void fixture_lda(struct fixture* p, size_t n_data) {
     { "alpha", &alpha, 1, 1 },
     { "beta", &beta, 1, 1 },
     { "burn", &burn, 1, 1 },
-    { "sweeps", &sweeps, 1, 1 }
+    { "sweeps", &sweeps, 1, 1 },
+    { "coordinates", &coordinates, 1, 1 }
   };
-  const struct tb_params params = { v_param, 8 };
+  const struct tb_params params = { v_param, 9 };
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("lda");
   if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {

@@ -50,7 +50,8 @@ void fixture_native(struct fixture* p,
                     size_t n_dim,
                     bool is_minimal);
 /* topics: documents of 1 to 5 words of 6, three topics, 18 parameters */
-void fixture_lda(struct fixture* p, size_t n_data);
+/* coordinates: 0 natural, 1 mean */
+void fixture_lda(struct fixture* p, size_t n_data, double coordinates);
 void fixture_free(struct fixture* p);
 
 /* n_dim numbers near zero, others for each seed */

@@ -846,9 +846,9 @@ static void lda_pass(struct fixture* p,
 
 /* Batches with repeated documents, far from their words too: squares and
  * references are those of the documents one by one. */
-static void lda_squares_are_squares(struct check* p_check) {
+static void lda_squares_in(struct check* p_check, double coordinates) {
   struct fixture f;
-  fixture_lda(&f, N_DOCUMENT);
+  fixture_lda(&f, N_DOCUMENT, coordinates);
   double v_theta[N_LDA], v_at[N_LDA];
   fixture_point(&f, 1, v_theta);
   fixture_point(&f, 2, v_at);
@@ -882,11 +882,16 @@ static void lda_squares_are_squares(struct check* p_check) {
   fixture_free(&f);
 }
 
+static void lda_squares_are_squares(struct check* p_check) {
+  lda_squares_in(p_check, 0);
+  lda_squares_in(p_check, 1);
+}
+
 /* Without a stream an estimate is the same whenever and in whatever parts it is
  * made; at the reference differences vanish. */
-static void lda_references_do_not_move(struct check* p_check) {
+static void lda_references_stay(struct check* p_check, double coordinates) {
   struct fixture f;
-  fixture_lda(&f, N_DOCUMENT);
+  fixture_lda(&f, N_DOCUMENT, coordinates);
   double v_theta[N_LDA], v_first[N_LDA], v_parts[N_LDA], v_square[N_LDA];
   fixture_point(&f, 3, v_theta);
   const struct tb_reference here = { .v_theta = v_theta };
@@ -906,12 +911,19 @@ static void lda_references_do_not_move(struct check* p_check) {
   for (size_t j = 0; j < N_LDA; ++j) {
     CHECK_CLOSE(v_parts[j], v_first[j], 1e-9 * (1 + fabs(v_first[j])));
   }
-  double v_out[3 * N_DOCUMENT];
-  CHECK(tb_lda_proportions(&f.model, v_theta, 3, 5, 1, v_out) == TB_STATUS_ok);
+  double v_topics[N_LDA], v_out[3 * N_DOCUMENT];
+  f.model.type->constrain(&f.model, v_theta, v_topics);
+  CHECK(tb_lda_proportions(&f.model, v_topics, 3, 5, 1, v_out) ==
+        TB_STATUS_ok);
   for (size_t d = 0; d < N_DOCUMENT; ++d) {
     CHECK_CLOSE(v_out[3 * d] + v_out[3 * d + 1] + v_out[3 * d + 2], 1, 1e-12);
   }
   fixture_free(&f);
+}
+
+static void lda_references_do_not_move(struct check* p_check) {
+  lda_references_stay(p_check, 0);
+  lda_references_stay(p_check, 1);
 }
 
 static void lda_refuses(struct check* p_check) {
@@ -921,11 +933,12 @@ static void lda_refuses(struct check* p_check) {
     { "start", v_start, 3, 3 }, { "word", v_word, 3, 3 },
     { "count", v_count, 3, 3 }, { "shape", v_shape, 2, 2 },
     { "alpha", &one, 1, 1 },    { "beta", &one, 1, 1 },
-    { "burn", &one, 1, 1 },     { "sweeps", &one, 1, 1 }
+    { "burn", &one, 1, 1 },     { "sweeps", &one, 1, 1 },
+    { "coordinates", &one, 1, 1 }
   };
-  const struct tb_params all = { v_param, 8 };
+  const struct tb_params all = { v_param, 9 };
   CHECK(create_without("lda", &all, 99, NULL) == TB_STATUS_ok);
-  for (size_t k = 0; k < 8; ++k) {
+  for (size_t k = 0; k < 9; ++k) {
     CHECK(create_without("lda", &all, k, NULL) == TB_STATUS_argument);
   }
   const double v_bad[][3] = { { 0, 0, 3 }, { 1, 2, 3 },  { 0, 2, 4 },
@@ -941,13 +954,14 @@ static void lda_refuses(struct check* p_check) {
     CHECK(create_without("lda", &all, 1, &word) == TB_STATUS_argument);
     CHECK(create_without("lda", &all, 2, &count) == TB_STATUS_argument);
   }
-  const double v_few[] = { 1, 2 }, zero = 0, half = 0.5;
+  const double v_few[] = { 1, 2 }, zero = 0, half = 0.5, two = 2;
   const struct tb_param v_wrong[] = { { "shape", v_few, 2, 2 },
                                       { "alpha", &zero, 1, 1 },
                                       { "beta", &zero, 1, 1 },
                                       { "burn", &half, 1, 1 },
-                                      { "sweeps", &zero, 1, 1 } };
-  for (size_t k = 0; k < 5; ++k) {
+                                      { "sweeps", &zero, 1, 1 },
+                                      { "coordinates", &two, 1, 1 } };
+  for (size_t k = 0; k < 6; ++k) {
     CHECK(create_without("lda", &all, 3 + k, &v_wrong[k]) ==
           TB_STATUS_argument);
   }
