@@ -227,7 +227,8 @@ status_entry <- function(
 }
 
 # Do nothing when all is well, else say what happened and where. `coordinate`
-# is the name of a coordinate, `detail` one more line of plain text.
+# is the name of a coordinate, `detail` one more line of plain text, `hint` what
+# to do, in place of the status' own.
 abort_status <- function(
   status,
   chain = NULL,
@@ -236,6 +237,7 @@ abort_status <- function(
   value = NULL,
   detail = NULL,
   parent = NULL,
+  hint = NULL,
   call = caller_env()
 ) {
   signal_status(
@@ -247,6 +249,7 @@ abort_status <- function(
     value,
     detail,
     parent,
+    hint,
     call
   )
 }
@@ -260,6 +263,7 @@ warn_status <- function(
   value = NULL,
   detail = NULL,
   parent = NULL,
+  hint = NULL,
   call = caller_env()
 ) {
   signal_status(
@@ -271,6 +275,7 @@ warn_status <- function(
     value,
     detail,
     parent,
+    hint,
     call
   )
 }
@@ -284,6 +289,7 @@ signal_status <- function(
   value,
   detail,
   parent,
+  hint,
   call
 ) {
   if (status == "ok") {
@@ -300,13 +306,15 @@ signal_status <- function(
     paste(" at iteration", format_count(iteration))
   }
   of_chain <- status != "nonfinite" || !is.null(chain) || !is.null(coordinate)
+  if (is.null(hint) && of_chain && is.null(parent)) {
+    hint <- entry$hint # not where the cause is shown
+  }
   signal(
     status,
     c(
       "{who}{when}: {because}",
       x = escape_cli(detail),
-      # not where the cause is shown
-      i = if (of_chain && is.null(parent)) entry$hint
+      i = hint
     ),
     status = status,
     chain = chain,

@@ -73,7 +73,8 @@
 #' R runs in one thread, so chains run one after another, or side by side on a
 #' plan of the package \pkg{future}: see *Chains on workers* in [sg_sample()].
 #' An error in one of the functions stops its chain and keeps the draws until
-#' then. They must not draw random numbers.
+#' then; once it is mended, [sg_resume()] lets the chain go on. They must not
+#' draw random numbers.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @seealso [predict()][predict.tall_fit] with a function of your own,

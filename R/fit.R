@@ -105,6 +105,8 @@ recorded <- function(names, control) {
 
 # Append what a segment made.
 add_segment <- function(fit, segment) {
+  fit$halted <- NULL
+  earlier <- fit
   reports <- segment$reports
   status <- vapply(reports, function(r) r$status, 0)
   kept <- vapply(reports, function(r) r$n_kept, 0)
@@ -136,6 +138,7 @@ add_segment <- function(fit, segment) {
     count_collected(fit$schedule, before + warmed, n_step - warmed)
   fit$progress$warmup_done <- fit$progress$warmup_done + warmed
   fit$progress$sampled <- fit$progress$sampled + (n_step - warmed)
+  fit$halted <- keep_halted(earlier, segment)
   fit
 }
 
@@ -154,6 +157,8 @@ add_draws <- function(fit, segment, status, kept) {
   n <- min(kept[alive])
   shape <- function(x, k) array(x, c(segment$n_keep, n_chain, k))
   cut <- function(x, k) shape(x, k)[seq_len(n), alive, , drop = FALSE]
+  earlier <- unclass(fit$draws)
+  fit <- keep_chains(fit, alive)
   fit$sizes <- bind_arrays(fit$sizes, cut(buffers$size, 1))
   if (is.null(buffers$draw)) {
     return(fit)
@@ -164,7 +169,8 @@ add_draws <- function(fit, segment, status, kept) {
     rows <- seq_len(kept[[chain]])
     partial <- matrix(all[rows, chain, ], length(rows), length(names))
     colnames(partial) <- names
-    fit$stopped[[paste0("chain", chain)]] <- partial
+    before <- if (!is.null(earlier)) matrix_of_chain(earlier, chain, names)
+    fit$stopped[[paste0("chain", chain)]] <- rbind(before, partial)
   }
   draws <- cut(buffers$draw, length(names))
   dimnames(draws) <- list(NULL, NULL, names)
@@ -194,6 +200,29 @@ add_draws <- function(fit, segment, status, kept) {
     )
   }
   fit
+}
+
+# Draws of the chains that go on; all of them, where none was stopped.
+keep_chains <- function(fit, chains) {
+  parts <- c(
+    "draws",
+    "unconstrained",
+    "gradients",
+    "sizes",
+    "log_posterior",
+    "weights"
+  )
+  for (name in intersect(parts, names(fit))) {
+    if (!is.null(fit[[name]]) && ncol(fit[[name]]) > length(chains)) {
+      fit[[name]] <- unclass(fit[[name]])[, chains, , drop = FALSE]
+    }
+  }
+  fit
+}
+
+matrix_of_chain <- function(draws, chain, names) {
+  out <- draws[, chain, names, drop = FALSE]
+  matrix(out, nrow(out), dimnames = list(NULL, names))
 }
 
 bind_draws <- function(before, after) {
@@ -313,8 +342,9 @@ chain_table <- function(fit, segment, status, kept) {
 # a list of one matrix (blocks x n_dim) and counts for each chain of a segment.
 segment_bias <- function(fit, reports) {
   d <- length(fit$coordinates)
-  lapply(Filter(function(r) !is.null(r$bias), reports), function(r) {
-    sums <- matrix(r$bias, 1 + 3 * d)
+  parts <- unlist(lapply(reports, bias_parts), recursive = FALSE)
+  lapply(parts, function(bias) {
+    sums <- matrix(bias, 1 + 3 * d)
     sums <- sums[, sums[1, ] > 0, drop = FALSE]
     count <- sums[1, ]
     theta <- rowSums(sums[1 + seq_len(d), , drop = FALSE]) / sum(count)
@@ -325,6 +355,12 @@ segment_bias <- function(fit, reports) {
       product = t(product - theta * gradient) / count
     )
   })
+}
+
+# The bias sums of a report: of one stretch, of several (see merge_reports()),
+# or of none.
+bias_parts <- function(report) {
+  if (is.double(report$bias)) list(report$bias) else report$bias
 }
 
 # Under the posterior E[(theta_j - mean) g_j] = -1. With step-size bias and
@@ -365,8 +401,22 @@ bias_table <- function(fit) {
 #' @param iter (whole number or `NULL`) Iterations to add. `NULL`: those an
 #'   interrupted run still lacks.
 #' @param model (`tall_model` or `NULL`) The model, needed when the fit comes
-#'   from a file and did not keep its data: the same one, made again.
+#'   from a file and did not keep its data: the same one, made again. After an
+#'   error of one of its functions, the [model_custom()] that was mended.
 #' @param cores,refresh As in [sg_sample()].
+#'
+#' @section Chains that an error stopped: Chains of a [model_custom()] that an
+#' error of one of its functions stopped, or a value of it that was not a
+#' number, go on from where they stood before it. Mend what was wrong: something
+#' that the function finds in the workspace, or the function or the data
+#' themselves, with a new `model` of as many observations and the same
+#' parameters. The chains that stopped are brought to where the others are, or,
+#' if all had stopped, to the end of what the run was asked for; then `iter` is
+#' added. If what was mended does not change any value that the chains had seen,
+#' the draws are those of a run without the error.
+#'
+#' Chains that stopped for another reason, such as a step size that is too
+#' large, cannot go on.
 #'
 #' @return The fit with the new draws after the old ones.
 #' @section Conditions: `tall_error_stale` if the model is gone and none is
@@ -391,15 +441,14 @@ sg_resume <- function(
   iter <- check_count(iter, allow_null = TRUE)
   fit$control$cores <- check_cores(cores)
   fit$control$refresh <- check_number(refresh, min = 0)
-  stopped <- which(fit$chains$status != "ok")
-  if (length(stopped) > 0) {
-    abort_tall(
-      "unsupported",
-      c(
-        "Chain {stopped[[1]]} stopped and cannot go on.",
-        i = "Run again with a smaller step size."
-      )
-    )
+  call <- rlang::current_env()
+  check_can_go_on(fit, call)
+  if (!is.null(fit$halted)) {
+    fit <- rejoin_chains(fit, model, call)
+    is_done <- is.null(iter) && steps_left(fit) == 0
+    if (!is.null(fit$halted) || is_done) {
+      return(finish_fit(fit))
+    }
   }
   work <- remaining_steps(fit, iter)
   plan <- resume_plan(fit, model)
@@ -434,14 +483,19 @@ sg_resume <- function(
   finish_fit(fit)
 }
 
+# Of the iterations that the run was asked for.
+steps_left <- function(fit) {
+  control <- fit$control
+  total <- control$warmup + (control$iter - control$warmup) * fit$steps
+  max(0, total - fit$progress$warmup_done - fit$progress$sampled)
+}
+
 # Steps still to make for `iter` more iterations, or for those that are missing.
 remaining_steps <- function(fit, iter, call = caller_env()) {
   control <- fit$control
   warmup_left <- control$warmup - fit$progress$warmup_done
   if (is.null(iter)) {
-    total <- (control$iter - control$warmup) * fit$steps
-    n_sampling <- total - fit$progress$sampled
-    if (warmup_left + n_sampling <= 0) {
+    if (steps_left(fit) == 0) {
       abort_input(
         "{.arg iter} must be given: this run made all its
          {format_count(control$iter)} iterations.",
@@ -449,7 +503,10 @@ remaining_steps <- function(fit, iter, call = caller_env()) {
         call = call
       )
     }
-    return(list(n_warmup = warmup_left, n_sampling = n_sampling))
+    return(list(
+      n_warmup = warmup_left,
+      n_sampling = steps_left(fit) - warmup_left
+    ))
   }
   n_warmup <- min(iter, warmup_left)
   list(n_warmup = n_warmup, n_sampling = (iter - n_warmup) * fit$steps)
@@ -460,7 +517,8 @@ resume_plan <- function(fit, model, call = caller_env()) {
     model <- fit_model(fit, call)
   } else {
     check_model(model, call = call)
-    if (!identical(model$fingerprint, fit$fingerprint)) {
+    is_same <- identical(model$fingerprint, fit$fingerprint)
+    if (!is_same && !is_mended(model, fit)) {
       abort_input(
         c(
           "{.arg model} must be the one that made the fit, not one with other

@@ -226,9 +226,7 @@ job_of_chain <- function(job, chain) {
   job$spec$n_chain <- 1
   job$spec$n_first <- chain - 1
   job$saved <- job$saved[chain]
-  keys <- paste(names(job$monitor$monitors), chain)
-  before <- job$monitor_state
-  job$monitor_state <- before[intersect(keys, names(before))]
+  job$monitor_state <- state_of_chain(job$monitor_state, job$monitor, chain)
   job$refresh <- 0
   job$cores <- 1
   job
@@ -290,7 +288,7 @@ cut_chains <- function(results) {
     point <- result$checkpoints[[match(min(reached), at)]]
     result$reports <- list(point$report)
     result["monitor"] <- list(point$monitor)
-    result$errors <- list()
+    result$errors <- result$halted <- list()
     result$interrupted <- TRUE
     result
   })
@@ -316,6 +314,7 @@ join_chains <- function(results, sizes) {
     reports = unlist(all("reports"), recursive = FALSE),
     interrupted = any(unlist(all("interrupted"))),
     errors = unlist(all("errors"), recursive = FALSE),
+    halted = unlist(all("halted"), recursive = FALSE),
     rejected = Reduce(`%||%`, all("rejected")),
     shared = sum(unlist(all("shared"))),
     monitor = join_monitors(all("monitor"))

@@ -262,8 +262,8 @@ held_out_parts <- function(source, data, call, read = test_parts) {
 # ---- evaluation --------------------------------------------------------------
 
 # A stateful evaluator of all monitors: $at(iteration, is_warmup, position) and
-# $result(), list(table, problems, state). The first column of a position is
-# that of chain n_first + 1.
+# $result(), list(table, problems, state); $state() is that alone. The first
+# column of a position is that of chain n_first + 1.
 monitor_recorder <- function(monitor, model, state = list(), n_first = 0) {
   rows <- list()
   problems <- list()
@@ -322,7 +322,13 @@ monitor_recorder <- function(monitor, model, state = list(), n_first = 0) {
   result <- function() {
     list(table = do.call(rbind, rows), problems = problems, state = state)
   }
-  list(at = at, result = result)
+  list(at = at, result = result, state = function() state)
+}
+
+# What monitors remember of a chain.
+state_of_chain <- function(state, monitor, chain) {
+  keys <- paste(names(monitor$monitors), chain)
+  state[intersect(keys, names(state))]
 }
 
 # Numbers of a user's function, always as many.

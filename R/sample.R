@@ -728,7 +728,8 @@ core_seed <- function(control) {
 
 # A stretch of a run: n_warmup and n_sampling kernel steps of every chain, from
 # the plan's starting points or from saved states after n_before steps.
-# on_futures: by workers, see futures.R.
+# points: where monitors are evaluated. n_first: the chains' numbers begin after
+# it. on_futures: by workers, see futures.R.
 run_segment <- function(
   plan,
   control,
@@ -740,6 +741,14 @@ run_segment <- function(
   noise_every = noise_period(plan$model),
   monitor_state = list(),
   iterations_before = 0,
+  points = monitor_points(
+    control$monitor$every,
+    plan,
+    n_warmup,
+    n_sampling,
+    iterations_before
+  ),
+  n_first = 0,
   label = "Sampling",
   on_futures = FALSE,
   call = caller_env()
@@ -761,7 +770,7 @@ run_segment <- function(
     subsample = compile_spec(plan$subsample, context, call),
     schedule = compile_spec(plan$schedule, context, call),
     n_chain = control$chains,
-    n_first = 0,
+    n_first = n_first,
     n_warmup = as.double(n_warmup),
     n_sampling = as.double(n_sampling),
     n_every = n_every,
@@ -784,13 +793,7 @@ run_segment <- function(
     sizes = buffer_sizes(model, control, plan, n_keep),
     monitor = control$monitor,
     monitor_state = monitor_state,
-    points = monitor_points(
-      control$monitor$every,
-      plan,
-      n_warmup,
-      n_sampling,
-      iterations_before
-    ),
+    points = points,
     cores = control$cores,
     refresh = control$refresh,
     label = label
@@ -808,6 +811,7 @@ run_segment <- function(
       "reports",
       "interrupted",
       "errors",
+      "halted",
       "rejected",
       "monitor"
     )],
@@ -816,6 +820,7 @@ run_segment <- function(
       seconds = run$seconds %||% (proc.time()[["elapsed"]] - started),
       n_warmup = n_warmup,
       n_sampling = n_sampling,
+      n_before = n_before,
       n_phase = n_phase,
       n_every = n_every,
       n_keep = n_keep
@@ -864,14 +869,16 @@ run_chains <- function(job, model, call) {
       }
     }
   )
+  keeper <- halt_recorder(run, model, monitor, spec$n_first)
   started <- proc.time()[["elapsed"]]
-  outcome <- advance_run(run, job, stops, model)
+  outcome <- advance_run(run, job, stops, keeper, model)
   list(
     seconds = proc.time()[["elapsed"]] - started,
     buffers = buffers,
     reports = .Call(ffi_run_report, run),
     interrupted = outcome$interrupted,
     errors = outcome$errors,
+    halted = keeper$result(),
     rejected = outcome$rejected,
     shared = .Call(ffi_run_progress, run)[[3]],
     monitor = if (!is.null(monitor)) monitor$result(),
@@ -977,7 +984,7 @@ model_is_constrained <- function(model) {
 # stop is due. list(interrupted, errors, rejected): was it, by the user or by
 # the file job$halt; the errors of a user's functions that stopped chains, named
 # by them; the first that had proposals rejected.
-advance_run <- function(run, job, stops, model) {
+advance_run <- function(run, job, stops, keeper, model) {
   n_step <- 16
   outcome <- 0L
   made <- 0
@@ -999,6 +1006,7 @@ advance_run <- function(run, job, stops, model) {
       left <- stops$step[due] - made
       is_known <- length(left) == 1 && !is.na(left)
       slice <- if (is_known) min(n_step, left) else n_step
+      keeper$look()
       before <- proc.time()[["elapsed"]]
       # an error of a user's function is caught by the core, which stops its
       # chain; the handler keeps R from printing it
@@ -1008,6 +1016,7 @@ advance_run <- function(run, job, stops, model) {
       )
       elapsed <- proc.time()[["elapsed"]] - before
       found <- sort_errors(names(errors), run, model, job$spec$n_first)
+      keeper$catch(names(found$errors))
       errors <- c(errors, found$errors)
       rejected <- rejected %||% found$rejected
       made <- made + slice
@@ -1090,7 +1099,8 @@ warn_segment <- function(fit, segment, call) {
     )
   }
   status <- vapply(segment$reports, function(r) r$status, 0)
-  failed <- which(status != 0)
+  # what stopped those that wait to go on was said before
+  failed <- setdiff(which(status != 0), segment$waiting)
   if (length(failed) > 0) {
     chain <- failed[[1]]
     report <- segment$reports[[chain]]
@@ -1114,6 +1124,10 @@ warn_segment <- function(fit, segment, call) {
       value = at$value,
       detail = others,
       parent = error,
+      hint = if (can_go_on(chain, segment)) {
+        "Mend it and go on with {.code sg_resume(fit)}; where the model was made
+         again, it is its {.arg model}."
+      },
       call = call
     )
   }

@@ -176,7 +176,8 @@ test_that("an error in a run stops its chain, keeps draws and says where", {
   expect_match(conditionMessage(error), "grad_log_lik.*out of \\{luck\\}")
   # the draw before it, from which the step was made
   expect_lt(max(abs(error$theta$beta - stopped[nrow(stopped), ])), 1)
-  expect_error(sg_resume(fit, 10), class = "tall_error_unsupported")
+  # it fails once only
+  expect_identical(dim(sg_resume(fit, 10)$draws), c(100L, 3L, 2L))
 })
 
 test_that("a function that returns no numbers, or too few, is told with its place", {

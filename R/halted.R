@@ -1,0 +1,256 @@
+# Chains that an error of a user's function stopped. How they stood before it is
+# kept, so that they can go on from there once the function is mended.
+
+# How the chains of a model in R stand, now and then: $look() before a slice,
+# $catch(chains) after one in which these stopped. $result() is a list named by
+# the chains that stopped, of list(report, monitor_state).
+halt_recorder <- function(run, model, monitor, n_first) {
+  seen <- NULL
+  seen_at <- cost <- 0
+  halted <- list()
+  look <- function() {
+    now <- proc.time()[["elapsed"]]
+    # the states may be large: no more than a twentieth of the time
+    if (!is.null(seen) && now - seen_at < 20 * cost) {
+      return(invisible())
+    }
+    seen <<- list(
+      reports = .Call(ffi_run_report, run),
+      monitor_state = if (!is.null(monitor)) monitor$state()
+    )
+    seen_at <<- proc.time()[["elapsed"]]
+    cost <<- seen_at - now
+  }
+  catch <- function(chains) {
+    for (chain in chains) {
+      halted[[chain]] <<- list(
+        report = seen$reports[[as.integer(chain) - n_first]],
+        monitor_state = seen$monitor_state
+      )
+    }
+  }
+  if (is.null(model$functions)) {
+    look <- catch <- function(...) NULL
+  }
+  list(look = look, catch = catch, result = function() halted)
+}
+
+# What sg_resume() needs to bring the chains of a segment back; NULL where none
+# can be. fit: before the segment.
+keep_halted <- function(fit, segment) {
+  if (length(segment$halted) > 0) {
+    # errors and warnings have been signalled
+    said <- c("errors", "rejected", "seconds")
+    list(fit = fit, segment = segment[setdiff(names(segment), said)])
+  }
+}
+
+can_go_on <- function(chain, segment) {
+  as.character(chain) %in% names(segment$halted)
+}
+
+# All chains that stopped can go on.
+check_can_go_on <- function(fit, call) {
+  stopped <- which(fit$chains$status != "ok")
+  lost <- Filter(function(chain) !can_go_on(chain, fit$halted$segment), stopped)
+  if (length(lost) > 0) {
+    abort_tall(
+      "unsupported",
+      c(
+        "Chain {lost[[1]]} stopped and cannot go on.",
+        i = if (fit$chains$status[[lost[[1]]]] == "callback") {
+          "Mend the function that failed and run again."
+        } else {
+          "Run again with a smaller step size."
+        }
+      ),
+      chain = lost[[1]],
+      call = call
+    )
+  }
+}
+
+# May the model take the place of the fit's, with functions or data that were
+# mended?
+is_mended <- function(model, fit) {
+  !is.null(fit$halted) &&
+    inherits(model, "tall_model_custom") &&
+    identical(model$n_data, fit$n_data) &&
+    identical(model$coordinates, fit$coordinates) &&
+    identical(model$variables, fit$every_variable)
+}
+
+# The fit as if its last segment had not stopped any chain: those that it
+# stopped are brought to where the others are, or to its end if there are none.
+rejoin_chains <- function(fit, model, call) {
+  started <- proc.time()[["elapsed"]]
+  plan <- resume_plan(fit, model, call)
+  segment <- fit$halted$segment
+  is_well <- vapply(segment$reports, function(r) r$status == 0, TRUE)
+  target <- segment$n_warmup + segment$n_sampling
+  if (any(is_well)) {
+    made <- vapply(segment$reports[is_well], function(r) r$n_step, 0)
+    target <- min(made)
+  }
+  sizes <- buffer_sizes(plan$model, fit$control, plan, segment$n_keep)
+  results <- lapply(seq_along(segment$reports), function(chain) {
+    result <- segment_chain(segment, chain, sizes, fit$control)
+    halt <- segment$halted[[as.character(chain)]]
+    if (is.null(halt)) {
+      return(result)
+    }
+    chain_to_target(result, halt, chain, target, plan, fit, sizes, call)
+  })
+  run <- join_chains(results, sizes)
+  segment[names(run)] <- run
+  segment$waiting <-
+    which(vapply(results, function(result) isTRUE(result$waits), TRUE))
+  segment$passes <- add_passes(segment$passes, plan$ledger$passes)
+  whole <- fit$halted$fit
+  whole$control <- fit$control
+  whole$model <- plan$model
+  whole$fingerprint <- plan$model$fingerprint
+  whole <- add_segment(whole, segment)
+  whole$time <- fit$time
+  whole$time[["sampling"]] <-
+    whole$time[["sampling"]] + proc.time()[["elapsed"]] - started
+  warn_segment(whole, segment, call)
+  whole
+}
+
+# A chain of a segment, as run_chains() would have returned it alone.
+segment_chain <- function(segment, chain, sizes, control) {
+  n_chain <- length(segment$reports)
+  buffers <- lapply(names(sizes$numbers), function(name) {
+    k <- sizes$numbers[[name]]
+    if (!is.null(k)) {
+      all <- array(segment$buffers[[name]], c(sizes$n_keep, n_chain, k))
+      all[, chain, ]
+    }
+  })
+  monitor <- segment$monitor
+  list(
+    buffers = stats::setNames(buffers, names(sizes$numbers)),
+    reports = segment$reports[chain],
+    interrupted = FALSE,
+    shared = 0,
+    monitor = if (!is.null(monitor)) {
+      list(
+        table = monitor$table[monitor$table$chain == chain, ],
+        state = state_of_chain(monitor$state, control$monitor, chain)
+      )
+    }
+  )
+}
+
+# The chain that stopped, from where it is known to have stood to step `target`
+# of the segment. `result`: what segment_chain() has of it.
+chain_to_target <- function(
+  result,
+  halt,
+  chain,
+  target,
+  plan,
+  fit,
+  sizes,
+  call
+) {
+  segment <- fit$halted$segment
+  before <- halt$report
+  step <- before$n_step
+  if (step == target) {
+    result$reports <- list(before)
+    return(result)
+  }
+  warmed <- min(step, segment$n_warmup)
+  n_warmup <- min(target, segment$n_warmup)
+  points <- monitor_points(
+    fit$control$monitor$every,
+    plan,
+    n_warmup,
+    target - n_warmup,
+    fit$progress$iterations_before
+  )
+  is_past <- points$step <= step
+  left <- points[!is_past, ]
+  left$step <- left$step - step
+  collected <- segment$n_phase +
+    count_collected(plan$schedule, segment$n_before + warmed, step - warmed)
+  control <- fit$control
+  control$chains <- 1
+  plan$init <- matrix(0, plan$model$n_dim, 1)
+  rest <- run_segment(
+    plan,
+    control,
+    n_warmup = n_warmup - warmed,
+    n_sampling = target - n_warmup - (step - warmed),
+    n_phase = collected %% segment$n_every,
+    n_before = segment$n_before + step,
+    saved = list(before$saved),
+    monitor_state = state_of_chain(halt$monitor_state, control$monitor, chain),
+    points = left,
+    n_first = chain - 1,
+    label = paste("Chain", chain),
+    call = call
+  )
+  variables <- fit$every_variable
+  after <- merge_reports(before, rest$reports[[1]], variables)
+  rows <- seq_len(sizes$n_keep)
+  from <- rows - before$n_kept
+  result$buffers <- Map(
+    function(old, new) {
+      if (!is.null(old)) {
+        old <- matrix(old, sizes$n_keep)
+        new <- matrix(new, ncol = ncol(old))
+        old[from > 0, ] <- new[from[from > 0], ]
+        old
+      }
+    },
+    result$buffers,
+    rest$buffers[names(result$buffers)]
+  )
+  if (!is.null(result$monitor)) {
+    table <- result$monitor$table
+    past <- table[table$iteration %in% points$iteration[is_past], ]
+    result$monitor <- rest$monitor
+    result$monitor$table <- rbind(past, rest$monitor$table)
+  }
+  result$halted <- lapply(rest$halted, function(again) {
+    again$report <- merge_reports(before, again$report, variables)
+    again
+  })
+  if (rest$interrupted && after$status == 0) {
+    # not yet where the others are
+    result$halted[[as.character(chain)]] <- list(
+      report = after,
+      monitor_state = rest$monitor$state
+    )
+    after$status <- result$reports[[1]]$status
+    result$waits <- TRUE
+  }
+  result$reports <- list(after)
+  result[c("interrupted", "errors")] <- rest[c("interrupted", "errors")]
+  result["rejected"] <- list(rest$rejected)
+  result
+}
+
+# Of two stretches of a chain, one after the other: counts go on by themselves.
+merge_reports <- function(before, after, variables) {
+  out <- after
+  out$n_step <- before$n_step + after$n_step
+  out$n_kept <- before$n_kept + after$n_kept
+  # sums about two origins
+  out$bias <- c(bias_parts(before), bias_parts(after))
+  if (!is.null(after$noise)) {
+    out$noise <- before$noise + after$noise
+  }
+  if (!is.null(after$moments)) {
+    moments <- combine_moments(list(), list(before), variables)
+    moments <- combine_moments(moments, list(after), variables)[[1]]
+    out$moments <- unlist(
+      moments[c("n", "mean", "square", "product")],
+      use.names = FALSE
+    )
+  }
+  out
+}
