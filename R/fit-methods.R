@@ -31,8 +31,9 @@
 #'
 #' `sd_bias_se` is the standard error of `sd_bias`, from block means. The
 #' estimate is first-order in the step size and does not see bias of the mean.
-#' It is `NA` for Metropolis kernels: those that are not exact say so below the
-#' table, where the acceptance rate of each chain stands, too.
+#' It is `NA` for parameters that the recipe has warned of as far from normal,
+#' and for Metropolis kernels: those that are not exact say so below the table,
+#' where the acceptance rate of each chain stands, too.
 #'
 #' @return An object of class `tall_summary`: a list whose element `table` is a
 #'   data frame with a row for each variable: `mean`, `sd`, quantiles,

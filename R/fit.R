@@ -365,7 +365,9 @@ bias_parts <- function(report) {
 
 # Under the posterior E[(theta_j - mean) g_j] = -1. With step-size bias and
 # gradient noise it is -(1 + b), b the relative bias of the variance, to first
-# order; the sd's is sqrt(1 + b) - 1. Blind to bias of the mean.
+# order; the sd's is sqrt(1 + b) - 1. Blind to bias of the mean, and of no use
+# where the recipe found the posterior far from normal: a few draws from where
+# it falls steeply would make up the expectation.
 bias_table <- function(fit) {
   blocks <- Filter(function(b) length(b$count) > 0, fit$bias_blocks)
   if (length(blocks) == 0) {
@@ -385,6 +387,7 @@ bias_table <- function(fit) {
     sd_bias = ratio - 1,
     sd_bias_se = se / (2 * pmax(ratio, 0.5))
   )
+  table[table$variable %in% fit$recipe$far, c("sd_bias", "sd_bias_se")] <- NA
   table <- table[!is.na(at), ]
   if (nrow(table) > 0) table
 }

@@ -74,12 +74,16 @@
 #' The same goes for every model that knows its Hessian. Those that cannot
 #' rewrite their rows are sampled behind a change of coordinates, with
 #' minibatches of equally likely rows and without taking out the 2 percent of
-#' noise; where the posterior is known to be far from normal ([model_ica()]),
-#' with [kernel_sgbd()] and \eqn{\sigma = 0.35}, which no gradient can throw
-#' out.
+#' noise.
+#'
+#' Where a step of one posterior standard deviation from the mode loses more than
+#' 2 of log density (0.5 on a normal posterior), as with an indicator whose
+#' rows all have the same outcome, and for [model_ica()], [kernel_sgbd()] with
+#' \eqn{\sigma = 0.35} takes the place of the Langevin steps: no gradient can
+#' throw it out. A warning names the parameters, whose `sd_bias` is then `NA`.
 #'
 #' The recipe makes a whitened copy of the model's data; [tall_glm()] works in
-#' place. It warns when the posterior is far from normal at the mode.
+#' place.
 #'
 #' @section Chains on workers: R runs in one thread, so the chains of a
 #' [model_custom()] run one after another, whatever `cores` is. They run side by

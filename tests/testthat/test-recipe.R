@@ -178,8 +178,8 @@ test_that("a model that cannot rewrite its rows is whitened by a frame", {
 })
 
 test_that("a separated indicator under a wide prior is noticed and named", {
-  data <- example_data(2000)
-  data$rare <- as.numeric(seq_len(2000) %in% head(which(data$y == 0), 30))
+  data <- example_data(2500)
+  data$rare <- as.numeric(seq_len(2500) %in% head(which(data$y == 0), 30))
   x <- cbind(example_matrix(data), rare = data$rare)
   model <- model_glm(x, data$y, prior = prior_normal(0, 50))
   warnings <- list()
@@ -205,11 +205,95 @@ test_that("the warning reads well", {
   settings <- recipe_settings
   settings$max_drop <- 0.01
   local_function("recipe_settings", settings)
+  shape <- check_normal(white, find_mode(model))
   expect_snapshot(
-    invisible(check_normal(white, find_mode(model), NULL)),
+    {
+      warn_far(white, shape, exact = FALSE, NULL)
+      warn_far(white, shape, exact = TRUE, NULL)
+    },
     transform = scrub,
     cnd_class = TRUE
   )
+})
+
+test_that("an outcome that never occurs with an indicator is sampled", {
+  # the indicator's coefficient by quadrature; the baseline's is known so well
+  # that its mode given the other will do
+  exact <- function(n, n_events, n_exposed, cumulant, prior) {
+    at <- function(b, c, share = n_exposed / (n + n_exposed)) {
+      a <- c - share * b
+      n_events * a - n * cumulant(a) - n_exposed * cumulant(a + b) -
+        0.5 * (c / prior$scale[[1]])^2 - 0.5 * (b / prior$scale[[2]])^2
+    }
+    b <- seq(-6 * prior$scale[[2]], 4, length.out = 4000)
+    log_p <- vapply(b, function(b) {
+      range <- c(-8, 2) + n_exposed / (n + n_exposed) * b
+      stats::optimize(function(c) at(b, c), range, maximum = TRUE)$objective
+    }, 0)
+    p <- exp(log_p - max(log_p))
+    p <- p / sum(p)
+    mean <- sum(p * b)
+    c(mean = mean, sd = sqrt(sum(p * (b - mean)^2)))
+  }
+  cases <- list(
+    list(
+      family = binomial(),
+      n = 10000,
+      n_events = 3000,
+      n_exposed = 300,
+      cumulant = function(eta) log1p(exp(eta))
+    ),
+    list(
+      family = poisson(),
+      n = 20000,
+      n_events = 400,
+      n_exposed = 1000,
+      cumulant = exp
+    )
+  )
+  for (case in cases) {
+    y <- rep(c(1, 0), c(case$n_events, case$n - case$n_events))
+    data <- data.frame(
+      y = c(y, rep(0, case$n_exposed)),
+      x = rep(0:1, c(case$n, case$n_exposed))
+    )
+    w <- expect_warning(
+      fit <- quick_glm(
+        y ~ x,
+        data,
+        family = case$family,
+        prior = prior_normal(0, 20)
+      ),
+      class = "tall_warning_recipe"
+    )
+    expect_identical(w$columns, "x")
+    expect_identical(fit$chains$status, rep("ok", nrow(fit$chains)))
+    expect_identical(fit$recipe$far, "x")
+    expect_identical(is.na(fit$bias$sd_bias), c(FALSE, TRUE))
+    expected <- exact(
+      case$n,
+      case$n_events,
+      case$n_exposed,
+      case$cumulant,
+      fit$prior
+    )
+    table <- posterior::summarise_draws(fit$draws)
+    error <- table$sd[[2]] / sqrt(table$ess_bulk[[2]])
+    off <- abs(table$mean[[2]] - expected[["mean"]])
+    expect_lt(off, 4 * error + 0.05 * expected[["sd"]])
+    expect_lt(abs(table$sd[[2]] / expected[["sd"]] - 1), 0.12)
+  }
+})
+
+test_that("small data far from normal are sampled exactly, without a word", {
+  data <- example_data(500)
+  data$rare <- as.numeric(seq_len(500) %in% head(which(data$y == 0), 30))
+  expect_no_warning(
+    fit <- quick_glm(y ~ rare, data, family = binomial(), iter = 400)
+  )
+  expect_gt(fit$recipe$drop, recipe_settings$max_drop)
+  expect_s3_class(fit$kernel, "tall_kernel_mala")
+  expect_null(fit$recipe$far)
 })
 
 test_that("a healthy posterior does not warn", {
