@@ -271,14 +271,20 @@ warn_laplace <- function(plan, model, call) {
   }
   worst <- as.integer(names(ratio))
   names <- quote_columns(model$coordinates[worst])
+  alone <- if (is.finite(ratio[[1]])) {
+    paste(
+      "give a standard deviation", format(ratio[[1]], digits = 2), "times as large"
+    )
+  } else {
+    "say nothing of the parameter"
+  }
   warn_tall(
     "prior",
     c(
       "{.code kernel_{plan$kernel$name}()} may not be accurate under the Laplace
        prior of {names}.",
       x = "Its scale is {format_number(model$prior$scale[[worst[[1]]]])}; the
-           data alone give a standard deviation {format(ratio[[1]], digits = 2)} times
-           as large.",
+           data alone {alone}.",
       i = "{.fn kernel_mala} is exact, as is a run without a {.arg kernel}."
     ),
     columns = model$variables[worst],

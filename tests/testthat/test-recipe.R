@@ -332,6 +332,8 @@ test_that("a narrow Laplace prior is told of where a kernel does not accept", {
   warning <- expect_warning(run(narrow, kernel), class = "tall_warning_prior")
   expect_identical(warning$columns, "a")
   expect_equal(warning$ratio, 2)
+  silent <- model_glm(cbind(x, zero = 0), y, "gaussian", prior_laplace(0, 1), sigma = 1)
+  expect_warning(run(silent, kernel), "data alone say nothing of the parameter")
   expect_silent(run(model(0.11), kernel))
   expect_silent(run(narrow, kernel_mala(1e-3)))
   expect_silent(run(narrow, NULL))
