@@ -29,13 +29,38 @@ vignette_options <- function(name) {
   )
 }
 
-# The table of a section of a result in bench/, as it stands there.
-bench_table <- function(title, file = "bias.md") {
+# The tables of a section of a result in bench/, or the one numbered `which`, as they
+# stand there.
+bench_table <- function(title, file = "bias.md", which = NULL) {
+  cat("", bench_rows(title, file, which), "", sep = "\n")
+}
+
+# The same as a data frame.
+bench_data <- function(title, file, which = 1) {
+  rows <- bench_rows(title, file, which)[-2]
+  cells <- do.call(rbind, strsplit(sub("^[|]", "", rows), "|", fixed = TRUE))
+  cells <- apply(cells, 2, trimws)
+  out <- as.data.frame(cells[-1, , drop = FALSE])
+  names(out) <- cells[1, ]
+  utils::type.convert(out, as.is = TRUE)
+}
+
+bench_rows <- function(title, file, which = NULL) {
   lines <- bench_lines(file)
   from <- grep(paste0("^##? ", title), lines)[[1]]
   to <- c(grep("^## |^Took ", lines), length(lines) + 1)
   section <- lines[from:(min(to[to > from]) - 1)]
-  cat("", grep("^[|]", section, value = TRUE), "", sep = "\n")
+  is_row <- grepl("^[|]", section)
+  table <- cumsum(is_row & !c(FALSE, is_row[-length(is_row)]))
+  section[is_row & (is.null(which) | table %in% which)]
+}
+
+# What the groups of `pattern` match in the text of a result.
+bench_says <- function(pattern, file) {
+  text <- gsub(" +", " ", paste(bench_lines(file), collapse = " "))
+  found <- regmatches(text, regexec(pattern, text))[[1]]
+  stopifnot(length(found) > 1)
+  found[-1]
 }
 
 # What its first table says of a problem.
