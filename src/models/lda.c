@@ -32,9 +32,10 @@
  *
  * The reference of control variates: a document's Gibbs samplers at theta and at
  * the reference use the same random numbers, so that the difference has less
- * noise, and none at the reference itself. The sum over all documents at the
- * reference (a workspace without a stream) takes LONG_RUN times as many sweeps,
- * from a stream that belongs to the document.
+ * noise, and none at the reference itself. They go token by token side by side:
+ * a draw is a long chain of additions, and a processor works on both at once. The
+ * sum over all documents at the reference (a workspace without a stream) takes
+ * LONG_RUN times as many sweeps, from a stream that belongs to the document.
  *
  *   symbol        variable   shape                owner
  *   n_dw          v_count    n_cell               lda
@@ -45,7 +46,8 @@
  *   theta         v_theta    n_topic x n_word     scratch, of a point
  *   d theta / dx  v_slope    n_topic x n_word     v_theta or v_sign, scratch
  *   1/sum theta_k v_inverse  n_topic              scratch, of a point
- *   z             v_z        n_token_max          scratch
+ *   z             v_z        n_token_max          scratch, of a point
+ *   n_dk, a_k     v_tally, v_a   n_topic          scratch, of a point
  *   E n_dkw / theta_kw   v_cell   n_topic x n_cell_max   scratch, of a point
  *   E n_dk        v_topic    n_topic              scratch, of a point
  */
@@ -54,6 +56,7 @@
 #include "core/clip.h"
 #include "core/clones.h"
 #include "core/hash.h"
+#include "core/vector.h"
 #include "core/vmath.h"
 
 #include <math.h>
@@ -85,7 +88,7 @@ struct lda {
 
 /* ------------------------------------------------------------------ scratch */
 
-/* theta, and what a document's Gibbs sampler finds there */
+/* theta, and the Gibbs sampler of a document there */
 struct point {
   double* v_theta;
   double* v_sign;
@@ -93,28 +96,47 @@ struct point {
   double* v_inverse;
   double* v_cell;
   double* v_topic;
+  double* v_a;     /* n_topic */
+  double* v_tally; /* n_topic */
+  double* v_p;     /* n_topic, up to a whole block: theta_kw a_k, then zeros */
+  double* v_sum;   /* a block more: sums of the blocks before */
+  uint32_t* v_z;
 };
 
 struct scratch {
   struct point here;
   struct point there; /* the reference */
-  double* v_a;        /* n_topic */
-  double* v_tally;    /* n_topic: n_dk */
-  double* v_sum;      /* n_topic: prefix sums of the probabilities */
   double* v_total;    /* 5 x n_topic: sums over the documents of a batch */
-  uint32_t* v_z;
 };
 
+/* topics whose probabilities are added together */
+#define N_BLOCK 4
+
+static size_t n_block(const struct lda* p) {
+  return (p->n_topic + N_BLOCK - 1) / N_BLOCK;
+}
+
+/* doubles of a point */
 static size_t point_length(const struct lda* p) {
-  return p->n_topic * (2 * p->n_word + p->n_cell_max + 2);
+  const size_t n_z = (p->n_token_max + 1) / 2; /* two to a double */
+  return p->n_topic * (2 * p->n_word + p->n_cell_max + 4) +
+         (N_BLOCK + 1) * n_block(p) + 1 + n_z;
 }
 
 static struct point point_at(const struct lda* p, double* v) {
-  const size_t n_dim = p->n_topic * p->n_word;
+  const size_t n = p->n_topic, n_dim = n * p->n_word;
   struct point point = { .v_theta = v, .v_sign = v + n_dim };
   point.v_inverse = v + 2 * n_dim;
-  point.v_topic = point.v_inverse + p->n_topic;
-  point.v_cell = point.v_topic + p->n_topic;
+  point.v_topic = point.v_inverse + n;
+  point.v_a = point.v_topic + n;
+  point.v_tally = point.v_a + n;
+  point.v_p = point.v_tally + n;
+  point.v_sum = point.v_p + N_BLOCK * n_block(p);
+  point.v_cell = point.v_sum + n_block(p) + 1;
+  point.v_z = (uint32_t*) (void*) (point.v_cell + n * p->n_cell_max);
+  for (size_t k = n; k < N_BLOCK * n_block(p); ++k) {
+    point.v_p[k] = 0;
+  }
   return point;
 }
 
@@ -122,21 +144,14 @@ static size_t lda_workspace_size(const struct tb_model* p_model,
                                  size_t n_batch) {
   const struct lda* p = p_model->p_self;
   (void) n_batch;
-  return (2 * point_length(p) + 8 * p->n_topic) * sizeof(double) +
-         p->n_token_max * sizeof(uint32_t);
+  return (2 * point_length(p) + 5 * p->n_topic) * sizeof(double);
 }
 
 static struct scratch scratch_at(const struct lda* p, void* p_scratch) {
-  struct scratch s;
   double* v = p_scratch;
-  s.here = point_at(p, v);
-  s.there = point_at(p, v + point_length(p));
-  s.v_a = v + 2 * point_length(p);
-  s.v_tally = s.v_a + p->n_topic;
-  s.v_sum = s.v_tally + p->n_topic;
-  s.v_total = s.v_sum + p->n_topic;
-  s.v_z = (uint32_t*) (void*) (s.v_total + 5 * p->n_topic);
-  return s;
+  return (struct scratch){ .here = point_at(p, v),
+                           .there = point_at(p, v + point_length(p)),
+                           .v_total = v + 2 * point_length(p) };
 }
 
 /* ------------------------------------------------------------ one document */
@@ -184,114 +199,161 @@ static TB_CLONES void load_totals(const struct lda* p,
   }
 }
 
-/* A topic with probability proportional to theta_kw a_k; *p_scale: the
- * inverse of the sum of these. */
-static inline size_t draw_topic(size_t n,
+/* A topic with probability proportional to theta_kw a_k, from a uniform number;
+ * *p_scale: the inverse of the sum of these. By blocks, to add less in a row. */
+TB_INLINE size_t draw_topic(size_t n,
                                 const double* v_theta,
-                                const double* v_a,
-                                double* restrict v_sum,
-                                struct tb_rng* p_rng,
+                                const struct point* p_point,
+                                double uniform,
                                 double* p_scale) {
-  double sum = 0;
+  const size_t n_blocks = (n + N_BLOCK - 1) / N_BLOCK;
+  const double* restrict v_a = p_point->v_a;
+  double* restrict v_p = p_point->v_p;
+  double* restrict v_sum = p_point->v_sum;
   for (size_t k = 0; k < n; ++k) {
-    sum += v_theta[k] * v_a[k];
-    v_sum[k] = sum;
+    v_p[k] = v_theta[k] * v_a[k];
   }
-  *p_scale = 1 / sum;
-  const double u = sum * tb_rng_unif(p_rng);
-  size_t z = 0;
-  for (size_t k = 0; k + 1 < n; ++k) {
-    z += v_sum[k] <= u;
+  v_sum[0] = 0;
+  for (size_t b = 0; b < n_blocks; ++b) {
+    const double* v = v_p + b * N_BLOCK;
+    v_sum[b + 1] = v_sum[b] + ((v[0] + v[1]) + (v[2] + v[3]));
   }
-  return z;
+  *p_scale = 1 / v_sum[n_blocks];
+  const double u = v_sum[n_blocks] * uniform;
+  size_t block = 0;
+  for (size_t b = 1; b < n_blocks; ++b) {
+    block += v_sum[b] <= u;
+  }
+  size_t z = block * N_BLOCK;
+  double sum = v_sum[block];
+  for (size_t k = block * N_BLOCK; k + 1 < (block + 1) * N_BLOCK; ++k) {
+    sum += v_p[k];
+    z += sum <= u;
+  }
+  return z < n ? z : n - 1;
 }
 
-/* Sweep over the tokens of document d; the first puts them in, one after the
- * other. What `weight` > 0 adds to v_cell: weight / theta_kw times the
- * conditional probabilities. */
+/* Draw the topic of token i, of cell c. What `weight` > 0 adds to v_cell: weight
+ * / theta_kw times the conditional probabilities. */
+TB_INLINE void visit_token(const struct lda* p,
+                               const struct point* p_point,
+                               size_t i,
+                               const double* v_theta,
+                               double* restrict v_cell,
+                               bool is_first,
+                               double weight,
+                               double uniform) {
+  double* restrict v_a = p_point->v_a;
+  double* restrict v_tally = p_point->v_tally;
+  uint32_t* p_z = p_point->v_z + i;
+  double scale;
+  if (!is_first) {
+    v_tally[*p_z] -= 1;
+    v_a[*p_z] = (v_tally[*p_z] + p->alpha) * p_point->v_inverse[*p_z];
+  }
+  const size_t z = draw_topic(p->n_topic, v_theta, p_point, uniform, &scale);
+  if (weight > 0) {
+    const double share = weight * scale;
+    for (size_t k = 0; k < p->n_topic; ++k) {
+      v_cell[k] += share * v_a[k];
+    }
+  }
+  v_tally[z] += 1;
+  v_a[z] = (v_tally[z] + p->alpha) * p_point->v_inverse[z];
+  *p_z = (uint32_t) z;
+}
+
+/* Sweep over the tokens of document d at one point or at two with the same random
+ * numbers (p_there may be NULL); the first puts them in, one after the other. */
 static TB_CLONES void sweep(const struct lda* p,
                             size_t d,
                             bool is_first,
                             double weight,
                             struct tb_rng* p_rng,
-                            const struct scratch* p_s,
-                            const struct point* p_point) {
+                            const struct point* p_here,
+                            const struct point* p_there) {
   const size_t n = p->n_topic, first = p->v_start[d];
-  double* v_a = p_s->v_a;
-  double* v_tally = p_s->v_tally;
-  uint32_t* p_z = p_s->v_z;
+  size_t token = 0;
   for (size_t c = first; c < p->v_start[d + 1]; ++c) {
-    const double* v_theta = p_point->v_theta + p->v_word[c] * n;
-    double* restrict v_cell = p_point->v_cell + (c - first) * n;
-    for (uint32_t i = 0; i < p->v_count[c]; ++i, ++p_z) {
-      double scale;
-      if (!is_first) {
-        v_tally[*p_z] -= 1;
-        v_a[*p_z] = (v_tally[*p_z] + p->alpha) * p_point->v_inverse[*p_z];
+    const size_t at = p->v_word[c] * n, cell = (c - first) * n;
+    for (uint32_t i = 0; i < p->v_count[c]; ++i, ++token) {
+      const double u = tb_rng_unif(p_rng);
+      visit_token(p, p_here, token, p_here->v_theta + at,
+                  p_here->v_cell + cell, is_first, weight, u);
+      if (p_there != NULL) {
+        visit_token(p, p_there, token, p_there->v_theta + at,
+                    p_there->v_cell + cell, is_first, weight, u);
       }
-      const size_t z =
-        draw_topic(n, v_theta, v_a, p_s->v_sum, p_rng, &scale);
-      if (weight > 0) {
-        const double share = weight * scale;
-        for (size_t k = 0; k < n; ++k) {
-          v_cell[k] += share * v_a[k];
-        }
-      }
-      v_tally[z] += 1;
-      v_a[z] = (v_tally[z] + p->alpha) * p_point->v_inverse[z];
-      *p_z = (uint32_t) z;
     }
   }
 }
 
-/* E_z of document d at a point: its v_cell and v_topic are set */
+static void start_document(const struct lda* p,
+                           size_t n_cell,
+                           const struct point* p_point) {
+  const size_t n = p->n_topic;
+  memset(p_point->v_cell, 0, n * n_cell * sizeof(double));
+  memset(p_point->v_topic, 0, n * sizeof(double));
+  for (size_t k = 0; k < n; ++k) {
+    p_point->v_tally[k] = 0;
+    p_point->v_a[k] = p->alpha * p_point->v_inverse[k];
+  }
+}
+
+/* v_topic from v_cell */
+static void finish_document(const struct lda* p,
+                            size_t d,
+                            const struct point* p_point) {
+  const size_t n = p->n_topic, first = p->v_start[d];
+  for (size_t c = first; c < p->v_start[d + 1]; ++c) {
+    const double* v_theta = p_point->v_theta + p->v_word[c] * n;
+    const double* v_cell = p_point->v_cell + (c - first) * n;
+    for (size_t k = 0; k < n; ++k) {
+      p_point->v_topic[k] += v_theta[k] * v_cell[k];
+    }
+  }
+}
+
+/* E_z of document d at a point, or at two: their v_cell and v_topic are set */
 static void expect_topics(const struct lda* p,
                           size_t d,
                           size_t n_burn,
                           size_t n_sweep,
                           struct tb_rng* p_rng,
-                          const struct scratch* p_s,
-                          const struct point* p_point) {
-  const size_t n = p->n_topic, first = p->v_start[d];
-  const size_t n_cell = p->v_start[d + 1] - first;
-  memset(p_point->v_cell, 0, n * n_cell * sizeof(double));
-  memset(p_point->v_topic, 0, n * sizeof(double));
-  for (size_t k = 0; k < n; ++k) {
-    p_s->v_tally[k] = 0;
-    p_s->v_a[k] = p->alpha * p_point->v_inverse[k];
-  }
+                          const struct point* p_here,
+                          const struct point* p_there) {
+  const size_t n_cell = p->v_start[d + 1] - p->v_start[d];
   const double weight = 1 / (double) n_sweep;
-  for (size_t t = 0; t <= n_burn + n_sweep; ++t) {
-    sweep(p, d, t == 0, t > n_burn ? weight : 0, p_rng, p_s, p_point);
+  start_document(p, n_cell, p_here);
+  if (p_there != NULL) {
+    start_document(p, n_cell, p_there);
   }
-  for (size_t c = 0; c < n_cell; ++c) {
-    const double* v_theta = p_point->v_theta + p->v_word[first + c] * n;
-    for (size_t k = 0; k < n; ++k) {
-      p_point->v_topic[k] += v_theta[k] * p_point->v_cell[c * n + k];
-    }
+  for (size_t t = 0; t <= n_burn + n_sweep; ++t) {
+    sweep(p, d, t == 0, t > n_burn ? weight : 0, p_rng, p_here, p_there);
+  }
+  finish_document(p, d, p_here);
+  if (p_there != NULL) {
+    finish_document(p, d, p_there);
   }
 }
 
-/* The same at theta and at the reference, with the same random numbers. No
- * stream: a long run from the document's own. */
+/* The same at theta and perhaps at the reference. No stream: a long run from the
+ * document's own. */
 static void visit(const struct tb_model* p_model,
                   size_t d,
                   struct tb_rng* p_rng,
                   bool has_reference,
                   const struct scratch* p_s) {
   const struct lda* p = p_model->p_self;
-  struct tb_rng own, twin;
+  struct tb_rng own;
   size_t n_sweep = p->n_sweep;
   if (p_rng == NULL) {
     tb_rng_init(&own, p_model->fingerprint + d, 0, TB_STREAM_model);
     p_rng = &own;
     n_sweep *= LONG_RUN;
   }
-  twin = *p_rng;
-  expect_topics(p, d, p->n_burn, n_sweep, p_rng, p_s, &p_s->here);
-  if (has_reference) {
-    expect_topics(p, d, p->n_burn, n_sweep, &twin, p_s, &p_s->there);
-  }
+  expect_topics(p, d, p->n_burn, n_sweep, p_rng, &p_s->here,
+                has_reference ? &p_s->there : NULL);
 }
 
 /* ------------------------------------------------------------------- passes */
@@ -453,7 +515,7 @@ enum tb_status tb_lda_proportions(const struct tb_model* p_model,
   for (size_t d = 0; d < p_model->n_data; ++d) {
     struct tb_rng rng;
     tb_rng_init(&rng, seed + d, 0, TB_STREAM_model);
-    expect_topics(p, d, n_burn, n_sweep, &rng, &s, &s.here);
+    expect_topics(p, d, n_burn, n_sweep, &rng, &s.here, NULL);
     double total = (double) n * p->alpha;
     for (size_t k = 0; k < n; ++k) {
       total += s.here.v_topic[k];
