@@ -406,6 +406,9 @@ build_glm <- function(
   is_gaussian <- family$name == "gaussian"
   samples_sigma <- is_gaussian && is.null(sigma)
   coefficients <- column_names(x)
+  if (samples_sigma) {
+    check_no_sigma(coefficients, call)
+  }
   check_spec(
     prior_aux,
     "tall_prior",
@@ -453,6 +456,22 @@ build_glm <- function(
     label = "model_glm",
     call = call
   )
+}
+
+# Draws have unique names, and `sigma` is the residual standard deviation.
+check_no_sigma <- function(coefficients, call) {
+  if ("sigma" %in% coefficients) {
+    abort_input(
+      c(
+        "No column may be named {.val sigma}: that is the residual standard
+         deviation.",
+        i = "Rename it, or write {.code I(sigma)} in a formula."
+      ),
+      argument = "x",
+      value = "sigma",
+      call = call
+    )
+  }
 }
 
 # Without the copy that `storage.mode<-` makes of a matrix that is double

@@ -537,3 +537,20 @@ test_that("group-level terms are refused", {
   or <- tall_glm(y ~ I(a > 0 | b > 0), data, binomial(), iter = 4, refresh = 0)
   expect_identical(or$variables[[2]], "I(a > 0 | b > 0)TRUE")
 })
+
+test_that("a column is not taken for the residual standard deviation", {
+  data <- transform(example_data(100), sigma = a)
+  for (fit in list(
+    function(...) quick_glm(y ~ sigma, data, gaussian(), ...),
+    function(...) tall_glm.fit(cbind(sigma = data$a), data$y, ...)
+  )) {
+    error <- expect_error(fit(), class = "tall_error_input")
+    expect_match(conditionMessage(error), "I(sigma)", fixed = TRUE)
+    known <- fit(sigma = 1, iter = 20)
+    expect_identical(known$variables[[known$n_coef]], "sigma")
+  }
+  inner <- quick_glm(y ~ I(sigma), data, gaussian(), iter = 20)
+  expect_identical(inner$variables, c("(Intercept)", "I(sigma)", "sigma"))
+  logistic <- quick_glm(y ~ sigma, data, iter = 20)
+  expect_identical(logistic$variables, c("(Intercept)", "sigma"))
+})
