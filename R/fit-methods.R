@@ -391,7 +391,11 @@ percent_text <- function(x, flag = "") {
 #' @param ... Unused.
 #'
 #' @return `coef()`: posterior means, a named vector. `vcov()`: the posterior
-#'   covariance matrix of the draws. `nobs()`: the number of observations.
+#'   covariance matrix of the draws. For a fit of [tall_glm()] both are those of
+#'   the coefficients, one for each column of `model.matrix()`, as in
+#'   [stats::glm()] and rstanarm; `sigma` is elsewhere: see
+#'   [sigma()][fitted-values], [confint()] and the draws. `nobs()`: the number
+#'   of observations.
 #'   `formula()` and `family()`: those of [tall_glm()] or [tall_nn()].
 #' @section Conditions:
 #' `tall_error_unsupported` where a fit was not made from a formula: then there

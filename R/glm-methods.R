@@ -198,6 +198,20 @@ check_has_formula <- function(fit, what, call = caller_env()) {
   }
 }
 
+# Conformable with the design: callers multiply by these, or invert them.
+#' @rdname fit-methods
+#' @export
+coef.tall_glm <- function(object, ...) {
+  NextMethod()[seq_len(object$n_coef)]
+}
+
+#' @rdname fit-methods
+#' @export
+vcov.tall_glm <- function(object, ...) {
+  at <- seq_len(object$n_coef)
+  NextMethod()[at, at, drop = FALSE]
+}
+
 #' @rdname fit-methods
 #' @param x ([`tall_fit`][tall_fit]) The fit.
 #' @importFrom stats formula

@@ -67,8 +67,8 @@ draws_moments <- function(draws, arg = "draws", call = caller_env()) {
     }
     return(list(
       n = n,
-      mean = stats::coef(draws),
-      covariance = stats::vcov(draws)
+      mean = coef.tall_fit(draws),
+      covariance = vcov.tall_fit(draws)
     ))
   }
   points <- diagnostic_points(draws, arg, call)

@@ -158,7 +158,7 @@ fit_sigma <- function(fit) {
   if (!is.null(known)) {
     known
   } else if ("sigma" %in% auxiliary_variables(fit)) {
-    stats::coef(fit)[["sigma"]]
+    coef.tall_fit(fit)[["sigma"]]
   } else {
     NA_real_
   }

@@ -35,6 +35,36 @@ test_that("fitted values and residuals are those of glm() at the same mean", {
   }
 })
 
+test_that("coef() and vcov() go with the design, sigma apart", {
+  fits <- list(
+    method_cases()$gaussian$fit,
+    method_cases()$known$fit,
+    method_cases()$poisson$fit,
+    quick_glm(
+      y ~ a,
+      family = gaussian(),
+      iter = 100,
+      keep = c("none", "covariance")
+    )
+  )
+  for (fit in fits) {
+    columns <- colnames(model.matrix(fit))
+    expect_named(coef(fit), columns)
+    expect_identical(dimnames(vcov(fit)), list(columns, columns))
+  }
+  fit <- fits[[1]]
+  draws <- as.matrix(fit)[, colnames(model.matrix(fit))]
+  expect_equal(coef(fit), colMeans(draws))
+  expect_equal(vcov(fit), stats::cov(draws))
+  expect_equal(
+    drop(model.matrix(fit) %*% coef(fit)),
+    predict(fit),
+    ignore_attr = TRUE
+  )
+  # other things that are made of moments keep it
+  expect_length(draws_moments(fit)$mean, length(fit$variables))
+})
+
 test_that("the parts of a fit are there", {
   fit <- method_cases()$gaussian$fit
   expect_identical(nobs(fit), 60)
@@ -42,7 +72,7 @@ test_that("the parts of a fit are there", {
   expect_identical(nrow(model.frame(fit)), 60L)
   expect_s3_class(terms(fit), "terms")
   expect_identical(family(fit)$family, "gaussian")
-  expect_identical(sigma(fit), coef(fit)[["sigma"]])
+  expect_identical(sigma(fit), mean(as.matrix(fit)[, "sigma"]))
   expect_identical(sigma(method_cases()$known$fit), 2)
   expect_identical(sigma(method_cases()$poisson$fit), 1)
   dots <- quick_glm(y ~ ., example_data(50)[c("y", "a", "g")], iter = 100)

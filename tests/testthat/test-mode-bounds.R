@@ -129,7 +129,7 @@ test_that("chains that lean against a bound agree, however many the rows", {
     # given the slope at its bound
     residual <- data$y - 5 * data$x
     sigma <- sd(residual - mean(residual))
-    expect_lt(abs(coef(fit)[["sigma"]] / sigma - 1), 4 / sqrt(2 * n) + 0.02)
+    expect_lt(abs(stats::sigma(fit) / sigma - 1), 4 / sqrt(2 * n) + 0.02)
   }
   # no warning that the posterior is far from normal: it is cut off
   expect_no_warning(

@@ -119,7 +119,7 @@ test_that("sigma of a posterior that is not proper is named", {
   # small noise is noise
   noisy <- transform(line, y = 2 - 3 * x + 1e-8 * rep(c(-1, 1), 20))
   fit <- run(y ~ x, noisy, seed = 1)
-  expect_lt(abs(log(coef(fit)[["sigma"]] / 1e-8)), 0.5)
+  expect_lt(abs(log(sigma(fit) / 1e-8)), 0.5)
   # columns that depend on each other are another thing
   expect_error(
     run(y ~ x + I(2 * x), noisy, prior = prior_flat()),

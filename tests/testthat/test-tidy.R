@@ -29,7 +29,7 @@ test_that("glance() is one row, whatever was kept", {
   expect_identical(dim(out), c(1L, 10L))
   expect_identical(out$pss, 400L)
   expect_equal(out$nobs, 60)
-  expect_identical(out$sigma, coef(fit)[["sigma"]])
+  expect_identical(out$sigma, sigma(fit))
   expect_identical(out$rhat, max(summary(fit)$table$rhat))
   expect_identical(glance(method_cases()$known$fit)$sigma, 2)
   expect_identical(glance(method_cases()$bernoulli$fit)$sigma, NA_real_)
