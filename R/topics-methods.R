@@ -26,9 +26,9 @@ word_probabilities <- function(theta, n_topic) {
 #' @param n (whole number) How many words of each topic, at most.
 #'
 #' @return `top_terms()`: a data frame with `n` rows for each topic and the
-#' columns
-#'   `topic`, `term`, `mean`, `sd` (of the word's probability in the topic).
-#'   `topic_terms()`: a list of two matrices, `mean` and `sd`, topics x words.
+#'   columns `topic`, `term`, `mean`, `sd` (of the word's probability in the
+#'   topic). `topic_terms()`: a list of two matrices, `mean` and `sd`, topics x
+#'   words.
 #' @section Conditions:
 #' `tall_error_input` if `fit` is not from [tall_topics()];
 #' `tall_error_unsupported` for a fit without draws.
@@ -84,8 +84,7 @@ topic_terms <- function(fit) {
 #' @param ... Unused.
 #'
 #' @return A matrix with a row for each document and a column for each topic:
-#' the
-#'   posterior means of the document's topic proportions, which sum to 1. A
+#'   the posterior means of the document's topic proportions, which sum to 1. A
 #'   document without (known) words has the prior's, all equal.
 #' @section Conditions:
 #' `tall_error_input` for documents that cannot be used;
@@ -298,6 +297,106 @@ evaluate_monitor.tall_monitor_perplexity <- function(
   )
 }
 
+# ---- pictures ----------------------------------------------------------------
+
+#' Plot topics
+#'
+#' @param x (`tall_topics`) The fit, from [tall_topics()].
+#' @param type (string) `"terms"`: the most probable words of topics, with
+#'   posterior means and intervals of their probabilities. Or any type of
+#'   [plot.tall_fit()].
+#' @param topics (whole numbers or `NULL`) Which topics; `NULL`: the first 12.
+#' @param n (whole number) How many words of each topic, at most.
+#' @param prob (number between 0 and 1) Probability of the intervals.
+#' @param ... Passed on to [plot.tall_fit()].
+#'
+#' @return A ggplot object.
+#' @section Conditions:
+#' `tall_error_input` for topics that the fit does not have;
+#' `tall_error_unsupported` for a fit without draws.
+#' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
+#' dtm <- matrix(rpois(1000, 1), 100, dimnames = list(NULL, letters[1:10]))
+#' fit <- tall_topics(dtm, k = 2, train_iter = 200, iter = 200, seed = 1)
+#' plot(fit, n = 3)
+#' @export
+plot.tall_topics <- function(
+  x,
+  type = c("terms", "trace", "dens", "intervals", "noise", "size", "monitor"),
+  topics = NULL,
+  n = 6,
+  prob = 0.9,
+  ...
+) {
+  type <- check_choice(type, c("terms", eval(formals(plot.tall_fit)$type)))
+  if (type != "terms") {
+    return(NextMethod())
+  }
+  check_no_dots(...)
+  prob <- check_prob(prob)
+  if (is.null(topics)) {
+    topics <- seq_len(min(12, x$n_topic))
+    if (x$n_topic > 12) {
+      cli::cli_inform(
+        "Showing the first 12 of {x$n_topic} topics; choose with
+         {.arg topics}."
+      )
+    }
+  }
+  ok <- is.numeric(topics) && length(topics) > 0 &&
+    all(topics %in% seq_len(x$n_topic))
+  if (!ok) {
+    expected <- paste("whole numbers from 1 to", x$n_topic)
+    abort_expected(topics, expected, arg = "topics")
+  }
+  rlang::check_installed("ggplot2", "to plot a fit")
+  top <- top_terms(x, n)
+  plot_terms(term_intervals(x, top[top$topic %in% topics, ], prob), prob)
+}
+
+# top, with quantiles of the words' probabilities
+term_intervals <- function(fit, top, prob) {
+  theta <- topics_draws(fit)
+  word <- match(top$term, fit$vocabulary)
+  for (topic in unique(top$topic)) {
+    at <- seq(topic, by = fit$n_topic, length.out = length(fit$vocabulary))
+    rows <- which(top$topic == topic)
+    p <- theta[, at[word[rows]], drop = FALSE] /
+      rowSums(theta[, at, drop = FALSE])
+    side <- (1 - prob) / 2
+    range <- apply(p, 2, stats::quantile, c(side, 1 - side), names = FALSE)
+    top$low[rows] <- range[1, ]
+    top$high[rows] <- range[2, ]
+  }
+  top
+}
+
+plot_terms <- function(top, prob) {
+  # a word may be in several topics, at another place in each
+  top$place <- factor(seq_len(nrow(top)), rev(seq_len(nrow(top))))
+  panel <- paste("topic", top$topic)
+  top$panel <- factor(panel, unique(panel))
+  ggplot2::ggplot(
+    top,
+    ggplot2::aes(
+      .data[["mean"]],
+      .data[["place"]],
+      xmin = .data[["low"]],
+      xmax = .data[["high"]]
+    )
+  ) +
+    ggplot2::geom_pointrange(colour = "steelblue", size = 0.25) +
+    ggplot2::facet_wrap(ggplot2::vars(.data[["panel"]]), scales = "free_y") +
+    ggplot2::scale_y_discrete(labels = function(at) top$term[as.integer(at)]) +
+    ggplot2::expand_limits(x = 0) +
+    ggplot2::labs(
+      x = paste0(
+        "probability of the word in the topic (",
+        format_number(100 * prob), " % intervals)"
+      ),
+      y = NULL
+    )
+}
+
 # ---- printing ----------------------------------------------------------------
 
 #' @export
@@ -327,8 +426,7 @@ print.tall_topics <- function(x, digits = 3, ...) {
 #' of the probabilities of the topic's `n` first words.
 #'
 #' @return A list of class `tall_topics_summary` with `topics`, a data frame of
-#' `topic`,
-#'   `terms`, `ess`, `rhat`.
+#'   `topic`, `terms`, `ess`, `rhat`.
 #' @examples
 #' dtm <- matrix(rpois(1000, 1), 100, dimnames = list(NULL, letters[1:10]))
 #' fit <- tall_topics(dtm, k = 2, train_iter = 200, iter = 200, seed = 1)

@@ -67,10 +67,10 @@ topics_settings <- list(
 #' at \eqn{\theta}{theta} and at the reference use the same random numbers.
 #'
 #' **Reflection.** In mean coordinates chains run on
-#' \eqn{\pi(|\theta|)}{pi(|theta|)}, which for a kernel with symmetric noise is the same in law as
-#' taking the absolute value after every step. Gradients change their sign with
-#' \eqn{\theta_{kw}}{theta_kw}, those at a reference point and in a table too:
-#' they are taken in the orthant where the chain is.
+#' \eqn{\pi(|\theta|)}{pi(|theta|)}, which for a kernel with symmetric noise is
+#' the same in law as taking the absolute value after every step. Gradients
+#' change their sign with \eqn{\theta_{kw}}{theta_kw}, those at a reference
+#' point and in a table too: they are taken in the orthant where the chain is.
 #'
 #' The log likelihood of a document has no closed form: Metropolis kernels and
 #' monitors that need it are refused. A SAGA table holds n_data x n_dim numbers,

@@ -292,6 +292,36 @@ test_that("topics that are known are found, and those of documents", {
   expect_output(print(summary(fit)), "Topics have no order")
 })
 
+test_that("plot() shows top terms with intervals of their probabilities", {
+  skip_if_not_installed("ggplot2")
+  data <- known_topics(60)
+  fit <- tall_topics(
+    data$dtm,
+    k = 3,
+    train_iter = 100,
+    iter = 40,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
+  shown <- plot(fit, topics = c(1, 3), n = 2, prob = 0.8)
+  expect_s3_class(shown, "ggplot")
+  expect_identical(shown$data$topic, c(1L, 1L, 3L, 3L))
+  theta <- unclass(posterior::as_draws_matrix(fit$draws))
+  all <- theta[, paste0("theta[3,", letters[1:12], "]")]
+  word <- shown$data$term[[4]]
+  p <- all[, paste0("theta[3,", word, "]")] / rowSums(all)
+  found <- unlist(shown$data[4, c("low", "mean", "high")])
+  wanted <- c(quantile(p, 0.1), mean(p), quantile(p, 0.9))
+  expect_equal(found, wanted, ignore_attr = TRUE)
+  built <- ggplot2::ggplot_build(shown)
+  expect_identical(nrow(built$layout$layout), 2L)
+  expect_error(plot(fit, topics = 4), class = "tall_error_input")
+  expect_error(plot(fit, topics = "1"), class = "tall_error_input")
+  skip_if_not_installed("bayesplot")
+  expect_message(expect_s3_class(plot(fit, "trace"), "ggplot"), "first 8")
+})
+
 test_that("new documents are matched by their words", {
   data <- known_topics(60)
   fit <- tall_topics(
