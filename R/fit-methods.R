@@ -300,7 +300,7 @@ print_noise_note <- function(fit) {
   if (!is.null(fit$noise) && fit$noise$looks > 0) {
     beyond <- mean(fit$noise$beyond / fit$noise$looks)
     if (beyond > 0.01) {
-      cat("Warning: ", noise_advice(beyond), "\n", sep = "")
+      cat("Warning: ", noise_advice(beyond, fit$gradient), "\n", sep = "")
     }
   }
 }

@@ -185,6 +185,21 @@ gradient_is_full <- function(gradient) {
   inherits(gradient, "tall_gradient_full")
 }
 
+# What lessens the noise of an estimator.
+noise_remedies <- function(gradient) {
+  UseMethod("noise_remedies")
+}
+
+#' @export
+noise_remedies.default <- function(gradient) {
+  "a smaller step or larger minibatches"
+}
+
+#' @export
+noise_remedies.tall_gradient_simple <- function(gradient) {
+  "a smaller step, larger minibatches or control variates"
+}
+
 # How summaries name an estimator.
 gradient_text <- function(gradient) {
   UseMethod("gradient_text")

@@ -76,6 +76,7 @@ noise_tolerance <- function(fit) {
       beyond = unname(fit$noise$beyond / fit$noise$looks),
       largest = what$limit / (what$quantile * tau)
     ),
+    gradient = fit$gradient,
     class = c("tall_noise_tolerance", "data.frame")
   )
 }
@@ -91,19 +92,20 @@ print.tall_noise_tolerance <- function(x, ...) {
   if (nrow(x) > 30) {
     cat("# ... with ", nrow(x) - 30, " more\n", sep = "")
   }
-  cat("\n", noise_advice(mean(x$beyond)), "\n", sep = "")
+  advice <- noise_advice(mean(x$beyond), attr(x, "gradient"))
+  cat("\n", advice, "\n", sep = "")
   invisible(x)
 }
 
-# One line: the share of proposals beyond the tolerance, and what to do.
-noise_advice <- function(beyond) {
+# The share of proposals beyond the tolerance, and what to do.
+noise_advice <- function(beyond, gradient) {
   share <- paste0(formatC(100 * beyond, digits = 1, format = "f"), "%")
   if (beyond > 0.01) {
     paste0(
       "Gradient noise is beyond the kernel's tolerance in ",
       share,
       " of proposals:\n",
-      "  take a smaller step, larger minibatches or control variates."
+      "  take ", noise_remedies(gradient), "."
     )
   } else {
     paste0(
