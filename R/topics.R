@@ -446,11 +446,11 @@ say_unknown <- function(words) {
 #'
 #' @details
 #' The model is that of [model_lda()]. Topics have no order: another search
-#' numbers them otherwise. All chains of a fit start near one mode, so topic 3 is
-#' the same topic in all of them as long as none crosses to another mode, which
-#' in practice takes longer than any run; that chains agree says nothing about
-#' other modes. Do not compare topic numbers of two fits: match them by their
-#' words.
+#' numbers them otherwise. All chains of a fit start near one mode, so topic 3
+#' is the same topic in all of them as long as none crosses to another mode,
+#' which in practice takes longer than any run; that chains agree says nothing
+#' about other modes. Do not compare topic numbers of two fits: match them by
+#' their words.
 #'
 #' **The default run.** Chains move in \eqn{x = \log\theta}{x = log theta} by
 #' [kernel_sgbd()], the corrected variant with adapting steps. Were the topics
