@@ -37,6 +37,8 @@
 #'   evenly spread after warmup: 8 bytes for each parameter.
 #' @param monitor (list or `NULL`) More to watch: functions as in [monitors],
 #'   evaluated at the same iterations.
+#' @param keep_data (`TRUE` or `FALSE`) Keep the ratings in the fit, so that a
+#'   fit read from a file can go on? 16 bytes for each.
 #'
 #' @details The default kernel is vanilla stochastic gradient Barker dynamics
 #' with the step size that Mauri & Zanella (2024) chose for ratings from 1 to 5
@@ -103,9 +105,11 @@ tall_factorize <- function(
   keep = c("snapshots", "hyper", "none", "all"),
   snapshots = 60,
   monitor = NULL,
+  keep_data = TRUE,
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   call <- rlang::current_env()
+  check_flag(keep_data)
   model <- check_choice(model, c("bpmf", "pmf"))
   keep <- check_choice(keep, c("snapshots", "hyper", "none", "all"))
   every <- check_count(every)
@@ -116,13 +120,14 @@ tall_factorize <- function(
   ratings <- rating_columns(parts, data, call)
   held_out <- new_pairs(parts, newdata, ratings, call)
   ratings <- held_out$data
-  built <- build_named_factors(
-    model,
-    ratings,
-    rank,
-    list(...),
-    if (is.character(init)) init else "default",
-    call
+  recipe <- list(
+    name = model,
+    rank = rank,
+    given = list(...),
+    init = if (is.character(init)) init else "default"
+  )
+  built <- rlang::inject(
+    build_named_factors(!!!recipe, ratings = ratings, call = call)
   )
   range <- check_clip(clip, ratings$rating, call)
   look <- new_rating_monitor(
@@ -165,8 +170,31 @@ tall_factorize <- function(
   fit[c("shape", "ids", "rated", "center", "alpha", "rating_range")] <-
     built[c("shape", "ids", "rated", "center", "alpha", "rating_range")]
   fit$baseline <- held_out_baseline(held_out, built$center)
+  if (keep_data) {
+    for (side in c("user", "item")) {
+      # row numbers: half the memory
+      storage.mode(ratings[[side]]$index) <- "integer"
+    }
+    fit$data <- c(recipe, list(ratings = ratings))
+  }
   class(fit) <- c("tall_factorize", class(fit))
   fit
+}
+
+#' @export
+rebuild_model.tall_factorize <- function(fit) {
+  data <- fit$data
+  if (is.null(data)) {
+    return(NULL)
+  }
+  for (side in c("user", "item")) {
+    storage.mode(data$ratings[[side]]$index) <- "double"
+  }
+  # what there was to warn of has been said when the model was new
+  suppressWarnings(
+    rlang::inject(build_named_factors(!!!data, call = caller_env())),
+    classes = "tall_warning_ratings"
+  )
 }
 
 # ---- arguments ---------------------------------------------------------------

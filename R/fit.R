@@ -572,7 +572,7 @@ fit_model <- function(fit, call) {
       "stale",
       c(
         "The fit has lost its model, as it does in a file.",
-        i = if (inherits(fit, c("tall_glm", "tall_nn", "tall_ica"))) {
+        i = if (inherits(fit, keep_data_classes)) {
           "A fit that was made with {.code keep_data = TRUE} can go on."
         } else {
           "Make the model again with {.code {fit$model_label}()} and give it
@@ -585,6 +585,9 @@ fit_model <- function(fit, call) {
   }
   rebuilt
 }
+
+# Fits whose front end has the argument keep_data.
+keep_data_classes <- c("tall_glm", "tall_nn", "tall_ica", "tall_factorize")
 
 # NULL where the fit did not keep its data.
 rebuild_model <- function(fit) {

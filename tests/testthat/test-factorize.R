@@ -12,11 +12,18 @@ ratings <- toy_ratings()
 train <- ratings[1:250, ]
 test <- ratings[251:300, ]
 
-toy_fit <- function(..., data = train, newdata = test, iter = 400, chains = 2) {
+toy_fit <- function(
+  ...,
+  data = train,
+  newdata = test,
+  rank = 2,
+  iter = 400,
+  chains = 2
+) {
   tall_factorize(
     rating ~ user + item,
     data,
-    rank = 2,
+    rank = rank,
     newdata = newdata,
     ...,
     iter = iter,
@@ -25,6 +32,35 @@ toy_fit <- function(..., data = train, newdata = test, iter = 400, chains = 2) {
     refresh = 0
   )
 }
+
+test_that("a fit that was read from a file goes on", {
+  # names, and a user of whom only the pairs to predict know
+  named <- transform(train, user = paste0("u", user))
+  pairs <- transform(test, user = paste0("u", user))
+  pairs$user[[1]] <- "nobody"
+  fits <- suppressWarnings(
+    list(
+      toy_fit(data = named, newdata = pairs, alpha = 2),
+      toy_fit(model = "pmf", init = "authors", kernel = kernel_sgld(1e-4)),
+      toy_fit(keep = "none", rank = 20)
+    ),
+    classes = "tall_warning_ratings"
+  )
+  for (fit in fits) {
+    read <- unserialize(serialize(fit, NULL))
+    expect_silent(again <- sg_resume(read, 100, refresh = 0))
+    alive <- sg_resume(fit, 100, refresh = 0)
+    expect_identical(again$draws, alive$draws)
+    expect_identical(predict(again), predict(alive))
+  }
+  light <- toy_fit(keep_data = FALSE)
+  expect_null(light$data)
+  expect_error(
+    sg_resume(unserialize(serialize(light, NULL)), 100),
+    "keep_data",
+    class = "tall_error_stale"
+  )
+})
 
 # The draws' own predictions: pairs x draws, from every parameter.
 predictions_of <- function(fit, pairs) {
