@@ -56,7 +56,7 @@ bias_check <- function(
     )
   }
   control <- fit$control
-  iter <- check_count(iter, allow_null = TRUE) %||%
+  iter <- check_count(iter, most = count_limits$iter, allow_null = TRUE) %||%
     (control$iter - control$warmup)
   control$cores <- check_cores(cores)
   control$refresh <- check_number(refresh, min = 0)

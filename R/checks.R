@@ -40,12 +40,14 @@ check_number <- function(
   invisible(as.double(x))
 }
 
-# A whole number, as double: counts of rows may exceed the largest integer.
+# A whole number, as double: counts of rows may exceed the largest integer. What
+# is beyond `most` is a mistake; it is said to those who make it alone.
 check_count <- function(
   x,
   min = 1,
   max = Inf,
   allow_null = FALSE,
+  most = count_limits$whole,
   arg = caller_arg(x),
   call = caller_env()
 ) {
@@ -53,7 +55,11 @@ check_count <- function(
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
-  ok <- is_number(x) && is.finite(x) && x == round(x) && x >= min && x <= max
+  is_finite <- is_number(x) && is.finite(x)
+  if (is_finite && x > most) {
+    max <- pmin(max, most)
+  }
+  ok <- is_finite && x == round(x) && x >= min && x <= max
   if (!ok) {
     expected <- paste0(
       "a whole number",
@@ -65,6 +71,14 @@ check_count <- function(
   invisible(as.double(x))
 }
 
+# What check_count() takes for mistakes.
+count_limits <- list(
+  whole = 2^53,                    # doubles no longer tell numbers apart
+  integer = .Machine$integer.max,
+  iter = 1e10,
+  chains = 1e6
+)
+
 # Threads, or workers. A process has no use for more than `most`, and what asks
 # for more need not be an integer of R or C.
 check_cores <- function(
@@ -75,6 +89,11 @@ check_cores <- function(
 ) {
   check_count(x, arg = arg, call = call)
   invisible(min(as.double(x), most))
+}
+
+# Significant digits to print.
+check_digits <- function(x, arg = caller_arg(x), call = caller_env()) {
+  check_count(x, max = 22, arg = arg, call = call)
 }
 
 # TRUE or FALSE.
@@ -101,6 +120,30 @@ check_string <- function(
   invisible(as.character(x))
 }
 
+# Names of variables, at least one, or with may_number their numbers.
+check_variable_names <- function(
+  x,
+  known,
+  may_number = FALSE,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (may_number && is_plain_numeric(x)) {
+    bad <- which(!x %in% seq_along(known))
+    if (length(bad) > 0) {
+      must <- paste("be numbers of variables, 1 to", length(known))
+      abort_value(x, bad[[1]], must, arg = arg, call = call)
+    }
+  } else if (!is.character(x)) {
+    abort_expected(x, "names of variables or NULL", arg = arg, call = call)
+  }
+  check_size(x, arg = arg, call = call)
+  if (is.character(x)) {
+    check_known(x, known, "variable", arg = arg, call = call)
+  }
+  invisible(x)
+}
+
 # One of `choices`; an argument left at its default, which is all of them, is
 # the first.
 check_choice <- function(
@@ -109,6 +152,7 @@ check_choice <- function(
   arg = caller_arg(x),
   call = caller_env()
 ) {
+  check_given(x, arg = arg, call = call)
   if (identical(x, choices)) {
     return(invisible(choices[[1]]))
   }
@@ -273,6 +317,35 @@ check_spec <- function(
     abort_expected(x, expected, hint, arg = arg, call = call)
   }
   invisible(x)
+}
+
+# What a function of the user returns; its error is one of the argument.
+call_user <- function(f, arg, call, ...) {
+  tryCatch(f(...), error = function(e) {
+    if (inherits(e, "tall_error")) {
+      rlang::cnd_signal(e)
+    }
+    abort_input(
+      "{.fn {arg}} failed.",
+      argument = arg,
+      parent = e,
+      call = call
+    )
+  })
+}
+
+# Are there not more parameters than a vector may have values? `x` made them.
+check_n_dim <- function(n_dim, x, arg = caller_arg(x), call = caller_env()) {
+  if (n_dim > count_limits$integer) {
+    abort_input(
+      "{.arg {arg}} must make at most {format_count(count_limits$integer)}
+       parameters, not {format_count(n_dim)}.",
+      argument = arg,
+      expected = count_limits$integer,
+      value = x,
+      call = call
+    )
+  }
 }
 
 # All of `x` (names given by a user) are among `known`.

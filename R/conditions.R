@@ -384,9 +384,13 @@ describe_scalar <- function(x) {
   format(unname(x))
 }
 
-# 1,204
+# 1,204; numbers that no one counts to as they are written in R
 format_count <- function(n) {
-  format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
+  ifelse(
+    is.finite(n) & abs(n) > 1e16,
+    format_number(n),
+    format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
+  )
 }
 
 format_number <- function(x) {

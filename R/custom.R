@@ -404,7 +404,10 @@ check_transform <- function(transform, init, call) {
     return(kind)
   }
   given <- names(transform)
-  if (length(transform) > 0 && (is.null(given) || any(given == ""))) {
+  is_list <- is.character(transform) ||
+    (is.list(transform) && !is.object(transform))
+  is_named <- !is.null(given) && all(given != "")
+  if (!is_list || (length(transform) > 0 && !is_named)) {
     abort_expected(
       transform,
       "a named list such as list(sigma = \"positive\")",

@@ -204,7 +204,12 @@ density_forms <- list(
       unit = "component"
     )
     p$weights <- p$weights / sum(p$weights)
-    dim <- check_count(dim, arg = "dim", call = call)
+    dim <- check_count(
+      dim,
+      most = count_limits$integer,
+      arg = "dim",
+      call = call
+    )
     mean <- sum(p$weights * p$means)
     square <- sum(p$weights * (p$sds^2 + (p$means - mean)^2))
     list(
@@ -224,10 +229,18 @@ density_forms <- list(
   },
   banana = function(curvature = 1, sd = c(1, 1), dim = NULL, call) {
     check_positive(sd, "sd", call)
-    pairs <- if (is.null(dim)) NULL else dim / 2
-    if (!is.null(dim) && (!is_number(dim) || dim < 2 || dim %% 2 != 0)) {
+    dim <- check_count(
+      dim,
+      min = 2,
+      most = count_limits$integer,
+      allow_null = TRUE,
+      arg = "dim",
+      call = call
+    )
+    if (!is.null(dim) && dim %% 2 != 0) {
       abort_expected(dim, "an even whole number", arg = "dim", call = call)
     }
+    pairs <- if (is.null(dim)) NULL else dim / 2
     if (length(sd) %% 2 != 0) {
       abort_expected(
         sd,
@@ -303,7 +316,12 @@ density_vectors <- function(values, dim, call, unit = "coordinate") {
   }
   n <- max(lengths(values))
   if (!is.null(dim)) {
-    n <- check_count(dim, arg = "dim", call = call)
+    n <- check_count(
+      dim,
+      most = count_limits$integer,
+      arg = "dim",
+      call = call
+    )
   }
   for (k in seq_along(values)) {
     if (!length(values[[k]]) %in% c(1, n)) {

@@ -113,7 +113,7 @@ tall_factorize <- function(
   model <- check_choice(model, c("bpmf", "pmf"))
   keep <- check_choice(keep, c("snapshots", "hyper", "none", "all"))
   every <- check_count(every)
-  chains <- check_count(chains)
+  chains <- check_count(chains, most = count_limits$chains)
   snapshots <- check_count(snapshots)
   check_spec(kernel, "tall_kernel", "kernel_*()")
   parts <- check_rating_formula(formula, call)
@@ -762,6 +762,7 @@ with_new_rows <- function(theta, shape, n_new) {
 
 #' @export
 print.tall_factorize <- function(x, digits = 3, ...) {
+  digits <- check_digits(digits)
   print_factorize_header(x)
   print_held_out(x, digits)
   print_footer(x, brief = TRUE)
@@ -850,6 +851,7 @@ print_held_out <- function(x, digits) {
 
 #' @export
 summary.tall_factorize <- function(object, ...) {
+  check_no_dots(...)
   states <- rating_states(object)
   means <- vapply(
     states,
@@ -877,6 +879,7 @@ summary.tall_factorize <- function(object, ...) {
 
 #' @export
 print.summary.tall_factorize <- function(x, digits = 3, ...) {
+  digits <- check_digits(digits)
   fit <- x$fit
   class(fit) <- c("tall_factorize", "tall_fit")
   print_factorize_header(fit)

@@ -168,6 +168,7 @@ build_factors <- function(
     call = call
   )
   n <- c(ratings$user$n, ratings$item$n)
+  check_n_dim(sum(n) * rank, rank, call = call)
   if (rank > max(n)) {
     warn_tall(
       "ratings",

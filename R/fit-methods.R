@@ -45,6 +45,7 @@
 #' summary(fit)
 #' @export
 summary.tall_fit <- function(object, probs = c(0.05, 0.5, 0.95), ...) {
+  check_no_dots(...)
   probs <- check_probs(probs)
   structure(
     list(
@@ -153,6 +154,7 @@ weighted_quantile <- function(x, w, probs) {
 #' @rdname summary.tall_fit
 #' @export
 print.tall_summary <- function(x, digits = 3, ...) {
+  digits <- check_digits(digits)
   print_header(x$fit, x$n_draws)
   table <- x$table
   rownames(table) <- table$variable
@@ -181,6 +183,7 @@ print.tall_summary <- function(x, digits = 3, ...) {
 
 #' @export
 print.tall_fit <- function(x, digits = 3, ...) {
+  digits <- check_digits(digits)
   n_draws <- if (!is.null(x$draws)) posterior::ndraws(x$draws)
   print_header(x, n_draws)
   table <- data.frame(fit_moments(x), row.names = x$variables)
@@ -615,7 +618,7 @@ plot.tall_fit <- function(
       )
     }
   }
-  check_known(variables, x$variables, "variable")
+  check_variable_names(variables, x$variables)
   draws <- draws_array(x)[, , variables, drop = FALSE]
   switch(
     type,

@@ -441,7 +441,7 @@ sg_resume <- function(
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   check_spec(fit, "tall_fit", "sg_sample()")
-  iter <- check_count(iter, allow_null = TRUE)
+  iter <- check_count(iter, most = count_limits$iter, allow_null = TRUE)
   fit$control$cores <- check_cores(cores)
   fit$control$refresh <- check_number(refresh, min = 0)
   call <- rlang::current_env()

@@ -115,7 +115,7 @@ fssd <- function(
     max_draws
   )
   diagonal <- check_choice(estimate, c("unbiased", "biased")) == "biased"
-  optimise <- check_count(optimise, min = 0)
+  optimise <- check_count(optimise, min = 0, most = count_limits$integer)
   prefixes <- check_prefixes(prefixes, ncol(problem$theta))
   seed <- check_seed(seed)
   cores <- check_cores(cores)
@@ -227,7 +227,7 @@ test_locations <- function(locations, problem, seed, call) {
       }
     )
   }
-  n <- check_count(locations, arg = "locations", call = call)
+  n <- check_count(locations, most = 1e6, arg = "locations", call = call)
   normal_locations(n, problem, seed)
 }
 

@@ -61,15 +61,13 @@ interval_matrix <- function(fit, variables, prob, space, arg, call) {
   if (is.null(variables)) {
     return(out)
   }
-  if (is.numeric(variables)) {
-    bad <- which(!variables %in% seq_len(nrow(out)))
-    if (length(bad) > 0) {
-      must <- paste("be numbers of variables, 1 to", nrow(out))
-      abort_value(variables, bad[[1]], must, arg = arg, call = call)
-    }
-  } else {
-    check_known(variables, rownames(out), "variable", arg = arg, call = call)
-  }
+  check_variable_names(
+    variables,
+    rownames(out),
+    may_number = TRUE,
+    arg = arg,
+    call = call
+  )
   out[variables, , drop = FALSE]
 }
 
@@ -253,6 +251,8 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
     changed$formula <- stats::update(formula(object), formula.)
   }
   extras <- match.call(expand.dots = FALSE)$...
+  known <- names(formals(eval(changed[[1]], parent.frame())))
+  check_known(names(extras), known, "argument", arg = "...")
   for (name in names(extras)) {
     # NULL takes the argument out of the call
     changed[[name]] <- extras[[name]]
@@ -316,6 +316,7 @@ prior_summary.tall_fit <- function(object, ...) {
 #' @rdname prior_summary.tall_fit
 #' @export
 print.tall_prior_summary <- function(x, digits = 3, ...) {
+  digits <- check_digits(digits)
   table <- x$table
   is_intercept <- table$variable == "(Intercept)"
   is_aux <- table$prior == "exponential" |
@@ -464,7 +465,14 @@ pairs.tall_fit <- function(x, pars = NULL, variables = pars, ...) {
   if (is.null(variables)) {
     variables <- utils::head(x$variables, 6)
   }
-  check_known(variables, x$variables, "variable")
+  check_variable_names(variables, x$variables)
+  if (length(unique(variables)) < 2) {
+    abort_expected(
+      variables,
+      "names of at least two variables",
+      arg = "variables"
+    )
+  }
   draws <- draws_array(x)[, , variables, drop = FALSE]
   bayesplot::mcmc_pairs(draws, ...)
 }
@@ -530,7 +538,7 @@ each_variable <- function(fit, variables, f, call) {
     )
   }
   variables <- variables %||% fit$variables
-  check_known(variables, fit$variables, "variable", call = call)
+  check_variable_names(variables, fit$variables, call = call)
   vapply(
     rlang::set_names(variables),
     function(name) as.double(f(array(draws[, , name], dim(draws)[1:2]))),

@@ -174,6 +174,7 @@ build_ica <- function(x, prior_sd, reference = NULL) {
 }
 
 check_components <- function(x, arg = "x", call = caller_env()) {
+  check_given(x, arg = arg, call = call)
   if (is.data.frame(x)) {
     x <- as.matrix(x)
   }

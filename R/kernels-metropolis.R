@@ -175,7 +175,8 @@ kernel_hmc <- function(step_size, steps, adapt = FALSE) {
   new_metropolis(
     "hmc",
     step_size = check_number(step_size, positive = TRUE),
-    steps = check_count(steps),
+    # a step cannot be interrupted
+    steps = check_count(steps, most = 1e6),
     adapt = check_flag(adapt)
   )
 }

@@ -111,7 +111,7 @@ kernel_sghmc <- function(
     "sghmc",
     step_size = check_step_sizes(step_size),
     friction = check_number(friction, max = 1, positive = TRUE),
-    leapfrog = check_count(leapfrog, allow_null = TRUE),
+    leapfrog = check_count(leapfrog, most = 1e6, allow_null = TRUE),
     noise_estimate = noise_estimate,
     noise_smoothing = if (noise_estimate == "minibatch") {
       check_smoothing(noise_smoothing)

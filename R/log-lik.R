@@ -318,6 +318,7 @@ loo.tall_glm <- function(
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   seed <- check_seed(seed)
+  cores <- check_cores(cores)
   observations <- check_observations(observations, x$n_data)
   out <- if (is.null(observations)) {
     check_matrix_size(x, x$n_data, draws, NULL)
@@ -355,6 +356,7 @@ loo_subsample.tall_glm <- function(
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   seed <- check_seed(seed)
+  cores <- check_cores(cores)
   observations <- check_observations(observations, x$n_data, few = 0)
   with_seed(seed, loo_some(x, observations, draws, cores, ...))
 }

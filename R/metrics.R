@@ -59,6 +59,7 @@ kl_gaussian <- function(draws, mean, covariance) {
 
 # list(n, mean, covariance) of draws on the natural scale.
 draws_moments <- function(draws, arg = "draws", call = caller_env()) {
+  check_given(draws, arg = arg, call = call)
   if (inherits(draws, "tall_fit")) {
     n <- if (is.null(draws$draws)) {
       sum(draws$chains$draws)
@@ -188,6 +189,7 @@ log_loss <- function(object, ...) {
 #' @rdname losses
 #' @export
 log_loss.default <- function(object, y, statistic = c("ergodic", "draw"), ...) {
+  check_no_dots(...)
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   p <- check_predictions(object)
   y <- check_numeric_vector(y, size = ncol(p))
@@ -223,6 +225,7 @@ log_loss.tall_fit <- function(
   statistic = c("ergodic", "draw"),
   ...
 ) {
+  check_no_dots(...)
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   points <- diagnostic_points(object, arg = "object")
   held_out <- test_model(object, newdata)
@@ -257,6 +260,7 @@ rmse.default <- function(
   range = NULL,
   ...
 ) {
+  check_no_dots(...)
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   prediction <- check_predictions(object)
   y <- check_numeric_vector(y, size = ncol(prediction))
@@ -277,6 +281,7 @@ rmse.tall_glm <- function(
   range = NULL,
   ...
 ) {
+  check_no_dots(...)
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   range <- check_range(range)
   parts <- test_parts(object, newdata, rlang::current_env())
@@ -302,6 +307,7 @@ rmse.tall_glm <- function(
 
 # draws x observations
 check_predictions <- function(object, call = caller_env()) {
+  check_given(object, arg = "object", call = call)
   if (is.matrix(object)) {
     return(check_matrix(object, arg = "object", call = call))
   }
@@ -409,6 +415,14 @@ test_parts <- function(source, newdata, call, omit = FALSE) {
     attr(frame, "terms") <- source$terms
     offset <- offset[complete]
     trials <- if (length(trials) > 1) trials[complete] else trials
+  }
+  if (nrow(frame) == 0) {
+    abort_expected(
+      newdata,
+      "at least one complete row",
+      arg = "newdata",
+      call = call
+    )
   }
   if (!is.null(source$response_levels)) {
     frame[[1]] <- factor(frame[[1]], levels = source$response_levels)

@@ -110,7 +110,7 @@ find_mode <- function(
   method <- check_choice(method, c("auto", "newton", "lbfgs", "adam", "sgd"))
   method <- mode_method(model, method)
   init <- check_numeric_vector(init, size = model$n_dim, allow_null = TRUE)
-  max_iter <- check_count(max_iter)
+  max_iter <- check_count(max_iter, most = count_limits$integer)
   cores <- check_cores(cores)
   refresh <- check_number(refresh, min = 0)
   has_curvature <- model_info(model)$has_curvature

@@ -80,6 +80,7 @@ monitor_log_lik <- function(newdata) {
 #' @param range (two numbers or `NULL`) The range predictions are clipped to.
 #' @export
 monitor_rmse <- function(x, y = NULL, range = NULL) {
+  check_given(x)
   range <- check_numeric_vector(range, size = 2, allow_null = TRUE)
   if (!is.data.frame(x)) {
     check_matrix(x)
@@ -92,6 +93,7 @@ monitor_rmse <- function(x, y = NULL, range = NULL) {
 }
 
 new_monitor <- function(name, newdata, call = caller_env()) {
+  check_given(newdata, arg = "newdata", call = call)
   if (!is.data.frame(newdata)) {
     check_model(newdata, arg = "newdata", call = call)
   }

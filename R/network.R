@@ -135,6 +135,8 @@ build_network <- function(
   is_gaussian <- likelihood == "gaussian"
   samples_sigma <- is_gaussian && is.null(sigma)
   widths <- c(ncol(x), layers, response$n_out)
+  n_weight <- sum((widths[-length(widths)] + 1) * widths[-1])
+  check_n_dim(n_weight, layers, arg = arg_layers, call = call)
   names <- network_names(widths)
   response_sd <- if (is_gaussian) response_sd(response$values) else 1
   resolved <- prior_resolve(

@@ -435,6 +435,7 @@ log_loss.tall_nn <- function(
   statistic = c("ergodic", "draw"),
   ...
 ) {
+  check_no_dots(...)
   check_given(newdata)
   if (!is.data.frame(newdata)) {
     return(NextMethod())
@@ -467,6 +468,7 @@ rmse.tall_nn <- function(
   range = NULL,
   ...
 ) {
+  check_no_dots(...)
   check_is_number(object, "rmse")
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   range <- check_range(range)
@@ -848,6 +850,7 @@ nn_error <- function(fit, mu, y) {
 #' summary(fit)
 #' @export
 summary.tall_nn <- function(object, ...) {
+  check_no_dots(...)
   sigma <- if (object$likelihood == "gaussian" && !is.null(object$draws)) {
     values <- choose_draws(object)$sigma
     c(mean = mean(values), sd = stats::sd(values))

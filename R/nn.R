@@ -109,7 +109,12 @@ tall_nn <- function(
   call <- rlang::current_env()
   activation <- check_choice(activation, names(network_activations))
   check_flag(keep_data)
-  train_iter <- check_count(train_iter, min = 0, allow_null = TRUE)
+  train_iter <- check_count(
+    train_iter,
+    min = 0,
+    most = count_limits$integer,
+    allow_null = TRUE
+  )
   # before the training, which takes its time; it shares the seed that is
   # printed
   control <- rlang::inject(

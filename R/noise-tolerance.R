@@ -206,6 +206,7 @@ barker_probability <- function(gradient, z, tau, variant, constant) {
 
 # Infinite gradients have a sign.
 check_gradient <- function(x, arg = caller_arg(x), call = caller_env()) {
+  check_given(x, arg = arg, call = call)
   if (!is_plain_numeric(x) || length(x) == 0 || anyNA(x)) {
     abort_expected(x, "a numeric vector without NA", arg = arg, call = call)
   }

@@ -241,9 +241,16 @@ check_control <- function(
   refresh,
   call
 ) {
-  iter <- check_count(iter, arg = "iter", call = call)
-  warmup <- check_count(warmup, min = 0, arg = "warmup", call = call)
-  thin <- check_count(thin, arg = "thin", call = call)
+  most <- count_limits$iter
+  iter <- check_count(iter, most = most, arg = "iter", call = call)
+  warmup <- check_count(
+    warmup,
+    min = 0,
+    most = most,
+    arg = "warmup",
+    call = call
+  )
+  thin <- check_count(thin, most = most, arg = "thin", call = call)
   if (iter <= warmup) {
     abort_input(
       "{.arg iter} must be larger than {.arg warmup}, {format_count(warmup)},
@@ -272,7 +279,12 @@ check_control <- function(
     iter = iter,
     warmup = warmup,
     thin = thin,
-    chains = check_count(chains, arg = "chains", call = call),
+    chains = check_count(
+      chains,
+      most = count_limits$chains,
+      arg = "chains",
+      call = call
+    ),
     cores = check_cores(cores, arg = "cores", call = call),
     seed = seed,
     keep = check_keep(keep, call),
@@ -348,7 +360,7 @@ check_recorded <- function(variables, model, keep, call) {
     arg = "variables",
     call = call
   )
-  sort(match(unique(variables), model$variables))
+  sort(unique(match(variables, model$variables)))
 }
 
 check_members <- function(kernel, gradient, subsample, schedule, call) {
@@ -835,7 +847,7 @@ run_segment <- function(
 # The chains of a job, in threads. Their numbers begin after spec$n_first.
 run_chains <- function(job, model, call) {
   spec <- job$spec
-  buffers <- make_buffers(job$sizes, spec$n_chain)
+  buffers <- make_buffers(job$sizes, spec$n_chain, call)
   take_errors(model) # of other runs
   take_errors(model, "undefined")
   run <- .Call(
@@ -971,12 +983,31 @@ buffer_sizes <- function(model, control, plan, n_keep) {
   )
 }
 
-make_buffers <- function(sizes, n_chain) {
+make_buffers <- function(sizes, n_chain, call = caller_env()) {
   n <- sizes$n_keep * n_chain
-  c(
-    sizes[c("n_keep", "which")],
+  all <- n * sum(unlist(sizes$numbers))
+  vectors <- with_room(8 * all, call, {
     lapply(sizes$numbers, function(k) if (!is.null(k)) rep(NA_real_, n * k))
-  )
+  })
+  c(sizes[c("n_keep", "which")], vectors)
+}
+
+# What does nothing but allocate the memory of a run's draws.
+with_room <- function(bytes, call, expr) {
+  tryCatch(expr, error = function(e) {
+    abort_tall(
+      "memory",
+      c(
+        "There is not enough memory for the draws: they take
+         {format_bytes(bytes)}.",
+        i = "Keep fewer with {.arg thin} or {.arg variables}, or none with
+             {.code keep = \"none\"}."
+      ),
+      bytes = bytes,
+      parent = e,
+      call = call
+    )
+  })
 }
 
 # Do the variables differ from the coordinates?

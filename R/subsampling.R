@@ -154,6 +154,10 @@ check_batch_size <- function(
 ) {
   force(arg) # names the promise, so before `size` is assigned
   size <- check_number(size, positive = TRUE, arg = arg, call = call)
+  if (size > count_limits$integer) {
+    expected <- paste("at most", format_count(count_limits$integer), "rows")
+    abort_expected(size, expected, arg = arg, call = call)
+  }
   if (size >= 1 && size != round(size)) {
     abort_expected(
       size,

@@ -104,10 +104,14 @@ sgldcv_bound <- function(
   start = 0,
   center = 0
 ) {
+  call <- rlang::current_env()
   check_concavity(convexity, smoothness)
   n_dim <- check_count(n_dim)
   size <- check_count(size)
   iter <- check_numeric_vector(iter)
+  if (any(iter < 0)) {
+    abort_value(iter, which(iter < 0)[[1]], "be at least 0", "iter", call)
+  }
   start <- check_number(start, min = 0)
   center <- check_number(center, min = 0)
   check_number(step_size, positive = TRUE)

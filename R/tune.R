@@ -137,7 +137,7 @@ sg_tune <- function(
   if (eta <= 1) {
     abort_value(eta, 1, "be above 1", "eta", call)
   }
-  points <- check_count(points, min = 2)
+  points <- check_count(points, min = 2, most = count_limits$iter)
   control <- check_control(2, 0, 1, chains, cores, seed, "draws", refresh, call)
   parts <- list(gradient = gradient, subsample = subsample, schedule = schedule)
   arms <- make_arms(model, kernel, grid, parts, control, init, call)
@@ -232,7 +232,7 @@ constructor_name <- function(spec) {
 # spec: another variant then takes their defaults.
 arm_kernel <- function(kernel, args, call) {
   if (is.function(kernel)) {
-    made <- eval(rlang::call2("kernel", !!!args), list(kernel = kernel), call)
+    made <- rlang::inject(call_user(kernel, "kernel", call, !!!args))
     return(
       check_spec(made, "tall_kernel", "kernel_*()", arg = "kernel", call = call)
     )
@@ -382,7 +382,7 @@ make_judge <- function(
   places <- if (is.matrix(locations)) {
     test_locations(locations, frame, control$seed, call)
   } else {
-    check_count(locations, arg = "locations", call = call)
+    check_count(locations, most = 1e6, arg = "locations", call = call)
   }
   score <- function(theta, weights) {
     gradients <- model_gradients(model, theta, needs_finite = FALSE)
@@ -853,6 +853,7 @@ edge_notes <- function(x) {
 
 #' @export
 summary.tall_tune <- function(object, ...) {
+  check_no_dots(...)
   class(object) <- c("summary.tall_tune", class(object))
   object
 }

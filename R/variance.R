@@ -149,7 +149,7 @@ noise_threshold <- function(
   check_spec(kernel, "tall_kernel", "kernel_*()")
   size <- check_batch_size(size)
   weights <- check_weights(weights)
-  chains <- check_count(chains)
+  chains <- check_count(chains, most = count_limits$chains)
   probability <- check_number(probability, min = 0, max = 1)
   constants <- model_lipschitz(
     model,
@@ -259,7 +259,7 @@ pseudo_variance <- function(
   check_spec(gradient, "tall_gradient", "gradient_*()")
   check_spec(subsample, "tall_subsample", "subsample_*()", allow_null = TRUE)
   method <- check_choice(method, c("exact", "monte_carlo"))
-  replicates <- check_count(replicates)
+  replicates <- check_count(replicates, most = count_limits$iter)
   seed <- check_seed(seed)
   cores <- check_cores(cores)
   if (gradient_is_full(gradient)) {
@@ -301,6 +301,7 @@ check_points <- function(
   arg = caller_arg(theta),
   call = caller_env()
 ) {
+  check_given(theta, arg = arg, call = call)
   if (is.matrix(theta)) {
     return(check_matrix(theta, n_col = model$n_dim, arg = arg, call = call))
   }

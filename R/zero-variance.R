@@ -121,7 +121,7 @@ zero_variance <- function(
 }
 
 check_order <- function(order, call = caller_env()) {
-  if (identical(as.double(order), c(1, 2))) {
+  if (is_plain_numeric(order) && identical(as.double(order), c(1, 2))) {
     return(1)
   }
   check_count(order, min = 1, max = 2, arg = "order", call = call)
@@ -137,7 +137,7 @@ function_values <- function(f, draws, call) {
       call = call
     )
   }
-  values <- f(draws)
+  values <- call_user(f, "f", call, draws)
   n <- nrow(draws)
   if (!is_plain_numeric(values) || NROW(values) != n) {
     abort_input(
