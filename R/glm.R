@@ -20,8 +20,8 @@
 #' @param prior_aux (`tall_prior`) The prior of `sigma` in a Gaussian model:
 #'   [prior_exponential()] or [prior_flat()].
 #' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in
-#'   `data`. Weights are at least 0; a row of weight 0 is left out, as one with
-#'   missing values.
+#'   `data`. Weights are at least 0; a row of weight 0, or of no trials, is left
+#'   out, as one with missing values.
 #' @param sigma (positive number or `NULL`) The residual standard deviation of a
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
 #' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a
@@ -181,15 +181,14 @@ tall_glm.fit <- function(
   family <- resolve_family(family, call)
   check_matrix(x)
   check_given(y)
-  response <- frame_response(y, family, "y", call)
-  check_same_rows(x, y)
   weights <- check_numeric_vector(weights, size = nrow(x), allow_null = TRUE)
   check_row_weights(weights)
   data <- list(x = x, y = y, weights = weights, offset = offset)
-  if (any(weights == 0)) {
+  if (NROW(y) == nrow(x)) {
     data <- weighted_rows(data, call)
-    response <- frame_response(data$y, family, "y", call)
   }
+  response <- frame_response(data$y, family, "y", call)
+  check_same_rows(data$x, data$y, arg = "x", arg_y = "y", call = call)
   model <- matrix_model(
     data,
     response,
@@ -218,25 +217,45 @@ tall_glm.fit <- function(
   fit
 }
 
-# Of tall_glm.fit()'s data: rows of weight 0 do not count.
+# Of tall_glm.fit()'s data: rows of weight 0 or without trials do not count.
 weighted_rows <- function(data, call) {
-  keep <- which(data$weights != 0)
-  if (length(keep) == 0) {
-    abort_all_zero(call)
+  out <- weightless_rows(data$y, data$weights, call)
+  if (length(out) == 0) {
+    return(data)
   }
+  n <- nrow(data$x)
   check_numeric_vector(
     data$offset,
-    size = length(data$weights),
+    size = n,
     allow_null = TRUE,
     arg = "offset",
     call = call
   )
+  keep <- seq_len(n)[-out]
   list(
     x = data$x[keep, , drop = FALSE],
     y = if (is.matrix(data$y)) data$y[keep, ] else data$y[keep],
     weights = data$weights[keep],
     offset = data$offset[keep]
   )
+}
+
+# Rows of weight 0, and of cbind(successes, failures) without trials: as
+# stats::glm() does, they are left out. An error if no others are there.
+weightless_rows <- function(response, weights, call) {
+  out <- which(weights == 0)
+  if (!is.null(weights) && length(out) == length(weights)) {
+    abort_all_zero(call)
+  }
+  if (is.matrix(response) && ncol(response) == 2 && is.numeric(response)) {
+    none <- unname(which(response[, 1] == 0 & response[, 2] == 0))
+    every <- sort(union(out, none))
+    # where no row is left, the response is at fault, and refused as such
+    if (length(every) < nrow(response)) {
+      out <- every
+    }
+  }
+  out
 }
 
 # What the fits of both front ends have.
@@ -419,17 +438,16 @@ find_bar <- function(term) {
   NULL
 }
 
-# A row of weight 0 does not count: it is left out as one with missing values.
+# A row of weight 0 or without trials does not count: it is left out as one with
+# missing values.
 drop_weightless <- function(frame, na.action, call) {
   weights <- stats::model.weights(frame)
   check_numeric_vector(weights, allow_null = TRUE, call = call)
   check_row_weights(weights, row.names(frame), call)
-  out <- which(weights == 0)
+  response <- stats::model.response(frame, "any")
+  out <- weightless_rows(response, weights, call)
   if (length(out) == 0) {
     return(frame)
-  }
-  if (length(out) == nrow(frame)) {
-    abort_all_zero(call)
   }
   before <- attr(frame, "na.action")
   # as row numbers of the data

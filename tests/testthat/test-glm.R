@@ -523,6 +523,55 @@ test_that("rows of weight 0 are left out", {
   })
 })
 
+test_that("rows without trials are left out, as glm() does", {
+  data <- example_data(n = 60)
+  data$wins <- 2 * data$y
+  data$losses <- 3 - data$wins
+  data[c(5, 6, 40), c("wins", "losses")] <- 0
+  data$w <- rep(c(1, 2, 0), 20)
+  fit <- function(data, ...) {
+    tall_glm(
+      cbind(wins, losses) ~ a,
+      data,
+      family = binomial(),
+      ...,
+      iter = 400,
+      seed = 1
+    )
+  }
+  some <- fit(data[data$wins + data$losses > 0, ])
+  all <- fit(data)
+  expect_identical(all$draws, some$draws)
+  expect_identical(nobs(all), 57)
+  reference <- glm(cbind(wins, losses) ~ a, binomial(), data)
+  expect_identical(nobs(all), nobs(reference) + 0)
+  padded <- fitted(fit(data, na.action = stats::na.exclude))
+  expect_identical(unname(which(is.na(padded))), c(5L, 6L, 40L))
+  # row 6 has neither weight nor trials
+  weighted <- tall_glm(
+    cbind(wins, losses) ~ a,
+    data,
+    family = binomial(),
+    weights = w,
+    iter = 100,
+    seed = 1
+  )
+  expect_identical(nobs(weighted), 38)
+
+  x <- cbind("(Intercept)" = 1, a = data$a)
+  counts <- cbind(data$wins, data$losses)
+  matrix_fit <- function(rows, ...) {
+    tall_glm.fit(x[rows, ], counts[rows, ], binomial(), ..., seed = 1)
+  }
+  expect_identical(matrix_fit(1:60)$draws, matrix_fit(-c(5, 6, 40))$draws)
+  none <- 0 * counts
+  expect_error(tall_glm.fit(x, none, binomial()), "at least one trial")
+  expect_error(
+    tall_glm(cbind(0 * wins, 0 * losses) ~ a, data, family = binomial()),
+    "at least one trial"
+  )
+})
+
 test_that("group-level terms are refused", {
   data <- transform(example_data(n = 60), g = rep(1:3, 20))
   expect_snapshot(error = TRUE, tall_glm(y ~ a + (1 | g), data, binomial()))
