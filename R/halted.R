@@ -155,57 +155,21 @@ chain_to_target <- function(
   sizes,
   call
 ) {
-  segment <- fit$halted$segment
   before <- halt$report
-  step <- before$n_step
-  if (step == target) {
+  if (before$n_step == target) {
     result$reports <- list(before)
     return(result)
   }
-  warmed <- min(step, segment$n_warmup)
-  n_warmup <- min(target, segment$n_warmup)
-  points <- monitor_points(
-    fit$control$monitor$every,
-    plan,
-    n_warmup,
-    target - n_warmup,
-    fit$progress$iterations_before
-  )
-  is_past <- points$step <= step
+  points <- segment_points(fit, plan, target)
+  is_past <- points$step <= before$n_step
   left <- points[!is_past, ]
-  left$step <- left$step - step
-  collected <- segment$n_phase +
-    count_collected(plan$schedule, segment$n_before + warmed, step - warmed)
-  control <- fit$control
-  control$chains <- 1
-  plan$init <- matrix(0, plan$model$n_dim, 1)
-  rest <- run_segment(
-    plan,
-    control,
-    n_warmup = n_warmup - warmed,
-    n_sampling = target - n_warmup - (step - warmed),
-    n_phase = collected %% segment$n_every,
-    n_before = segment$n_before + step,
-    saved = list(before$saved),
-    monitor_state = state_of_chain(halt$monitor_state, control$monitor, chain),
-    points = left,
-    n_first = chain - 1,
-    label = paste("Chain", chain),
-    call = call
-  )
-  variables <- fit$every_variable
-  after <- merge_reports(before, rest$reports[[1]], variables)
-  rows <- seq_len(sizes$n_keep)
-  from <- rows - before$n_kept
+  left$step <- left$step - before$n_step
+  rest <- run_rest(halt, chain, target, left, plan, fit, call)
+  stopped <- result$reports[[1]]$status
+  after <- merge_reports(before, rest$reports[[1]], fit$every_variable)
+  result$reports <- list(after)
   result$buffers <- Map(
-    function(old, new) {
-      if (!is.null(old)) {
-        old <- matrix(old, sizes$n_keep)
-        new <- matrix(new, ncol = ncol(old))
-        old[from > 0, ] <- new[from[from > 0], ]
-        old
-      }
-    },
+    function(old, new) append_rows(old, new, before$n_kept, sizes$n_keep),
     result$buffers,
     rest$buffers[names(result$buffers)]
   )
@@ -216,22 +180,73 @@ chain_to_target <- function(
     result$monitor$table <- rbind(past, rest$monitor$table)
   }
   result$halted <- lapply(rest$halted, function(again) {
-    again$report <- merge_reports(before, again$report, variables)
+    again$report <- merge_reports(before, again$report, fit$every_variable)
     again
   })
+  result[c("interrupted", "errors")] <- rest[c("interrupted", "errors")]
+  result["rejected"] <- list(rest$rejected)
   if (rest$interrupted && after$status == 0) {
     # not yet where the others are
     result$halted[[as.character(chain)]] <- list(
       report = after,
       monitor_state = rest$monitor$state
     )
-    after$status <- result$reports[[1]]$status
+    result$reports[[1]]$status <- stopped
     result$waits <- TRUE
   }
-  result$reports <- list(after)
-  result[c("interrupted", "errors")] <- rest[c("interrupted", "errors")]
-  result["rejected"] <- list(rest$rejected)
   result
+}
+
+# Where monitors are evaluated in the segment, until step `target` of it.
+segment_points <- function(fit, plan, target) {
+  n_warmup <- min(target, fit$halted$segment$n_warmup)
+  monitor_points(
+    fit$control$monitor$every,
+    plan,
+    n_warmup,
+    target - n_warmup,
+    fit$progress$iterations_before
+  )
+}
+
+# The segment of the chain alone, from the state that was kept. points: those
+# that are left.
+run_rest <- function(halt, chain, target, points, plan, fit, call) {
+  segment <- fit$halted$segment
+  step <- halt$report$n_step
+  warmed <- min(step, segment$n_warmup)
+  n_warmup <- min(target, segment$n_warmup) - warmed
+  collected <- segment$n_phase +
+    count_collected(plan$schedule, segment$n_before + warmed, step - warmed)
+  control <- fit$control
+  control$chains <- 1
+  plan$init <- matrix(0, plan$model$n_dim, 1)
+  run_segment(
+    plan,
+    control,
+    n_warmup = n_warmup,
+    n_sampling = target - step - n_warmup,
+    n_phase = collected %% segment$n_every,
+    n_before = segment$n_before + step,
+    saved = list(halt$report$saved),
+    monitor_state = state_of_chain(halt$monitor_state, control$monitor, chain),
+    points = points,
+    n_first = chain - 1,
+    label = paste("Chain", chain),
+    call = call
+  )
+}
+
+# Of n_keep rows of a chain's buffer, those after the first n are the new ones.
+append_rows <- function(old, new, n, n_keep) {
+  if (is.null(old)) {
+    return(NULL)
+  }
+  old <- matrix(old, n_keep)
+  new <- matrix(new, ncol = ncol(old))
+  rows <- seq_len(n_keep - n)
+  old[n + rows, ] <- new[rows, ]
+  old
 }
 
 # Of two stretches of a chain, one after the other: counts go on by themselves.

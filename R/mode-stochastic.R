@@ -25,13 +25,7 @@ mode_stochastic <- function(
     sgd = sgd_rule(learning_rate, decay)
   )
   theta <- start
-  every <- max(1, floor(max_iter / 200))
-  trace <- matrix(NA_real_, floor(max_iter / every), 4)
-  running <- NA_real_
-  shows <- !is.null(label)
-  if (shows) {
-    bar <- cli::cli_progress_bar(label, total = max_iter)
-  }
+  watch <- search_recorder(max_iter, size, n_data, label)
   for (k in seq_len(max_iter)) {
     index <- sample.int(n_data, size, useHash = size <= n_data / 2)
     here <- model_evaluate(
@@ -44,36 +38,10 @@ mode_stochastic <- function(
       call = call
     )
     gradient <- drop(here$gradient)
-    if (!all(is.finite(gradient))) {
-      abort_status(
-        "nonfinite",
-        iteration = k,
-        coordinate = model$coordinates[[which(!is.finite(gradient))[[1]]]],
-        value = gradient[!is.finite(gradient)][[1]],
-        detail = "The learning rate is too large: the search ran away.",
-        call = call
-      )
-    }
+    check_search_gradient(gradient, k, model, call)
     theta <- theta + step(gradient, k)
-    running <- if (k == 1) {
-      here$log_density
-    } else {
-      0.9 * running + 0.1 * here$log_density
-    }
-    if (k %% every == 0) {
-      if (shows) {
-        cli::cli_progress_update(set = k, id = bar)
-      }
-      trace[k / every, ] <- c(
-        k,
-        k * size / n_data,
-        running,
-        sqrt(sum(gradient^2))
-      )
-    }
+    watch$at(k, here$log_density, gradient)
   }
-  trace <- as.data.frame(trace)
-  names(trace) <- c("iteration", "passes", "log_posterior", "gradient_norm")
   final <- model_evaluate(model, theta, call = call)
   has_curvature <- model_info(model)$has_curvature
   mode <- new_mode(
@@ -90,10 +58,64 @@ mode_stochastic <- function(
     method = method,
     call = call
   )
-  mode$trace <- trace
+  mode$trace <- watch$result()
   mode$distance <- mode_distance(mode, drop(final$gradient))
   mode$converged <- is.na(mode$distance) || mode$distance < sqrt(model$n_dim)
   mode
+}
+
+# The trace of a search at some 200 of its steps, and its bar, which lasts as
+# long as the frame that it is made in: $at(step, log_density, gradient) and
+# $result(). size: rows of a step.
+search_recorder <- function(
+  n_step,
+  size,
+  n_data,
+  label,
+  frame = caller_env()
+) {
+  every <- max(1, floor(n_step / 200))
+  trace <- matrix(NA_real_, floor(n_step / every), 4)
+  running <- NULL
+  bar <- if (!is.null(label)) {
+    cli::cli_progress_bar(label, total = n_step, .envir = frame)
+  }
+  at <- function(step, log_density, gradient) {
+    # of one minibatch it is noisy
+    running <<- if (is.null(running)) {
+      log_density
+    } else {
+      0.9 * running + 0.1 * log_density
+    }
+    if (step %% every != 0) {
+      return(invisible())
+    }
+    if (!is.null(bar)) {
+      cli::cli_progress_update(set = step, id = bar, .envir = frame)
+    }
+    norm <- sqrt(sum(gradient^2))
+    trace[step / every, ] <<- c(step, step * size / n_data, running, norm)
+  }
+  result <- function() {
+    trace <- as.data.frame(trace)
+    names(trace) <- c("iteration", "passes", "log_posterior", "gradient_norm")
+    trace
+  }
+  list(at = at, result = result)
+}
+
+check_search_gradient <- function(gradient, step, model, call) {
+  bad <- which(!is.finite(gradient))
+  if (length(bad) > 0) {
+    abort_status(
+      "nonfinite",
+      iteration = step,
+      coordinate = model$coordinates[[bad[[1]]]],
+      value = gradient[[bad[[1]]]],
+      detail = "The learning rate is too large: the search ran away.",
+      call = call
+    )
+  }
 }
 
 # Whose bar a run shows when its `refresh` says so.

@@ -717,28 +717,7 @@ mode_lbfgs <- function(
     }
     memory
   }
-  fit <- if (is.null(box)) {
-    stats::optim(
-      start,
-      fn = function(theta) -evaluate(theta)$log_density,
-      gr = function(theta) -drop(evaluate(theta)$gradient),
-      method = "L-BFGS-B",
-      control = list(maxit = max_iter, factr = 10, pgtol = 0)
-    )
-  } else {
-    stats::optim(
-      box_from(box, box_inside(box, start)),
-      fn = function(u) -evaluate(box_to(box, u))$log_density,
-      gr = function(u) {
-        -box_gradient(box, drop(evaluate(box_to(box, u))$gradient))
-      },
-      method = "L-BFGS-B",
-      lower = box$lower,
-      upper = box$upper,
-      control = list(maxit = max_iter, factr = 10, pgtol = 0)
-    )
-  }
-  fit$par <- if (is.null(box)) fit$par else box_to(box, fit$par)
+  fit <- lbfgs_maximise(evaluate, start, box, max_iter)
   final <- evaluate(fit$par)
   if (has_curvature && has_flat_prior(model)) {
     # Newton's method, from the start, knows a likelihood that rises without end
@@ -776,6 +755,34 @@ mode_lbfgs <- function(
     mode$converged <- mode$converged || mode$gradient_norm < 1e-10 * most
   }
   mode
+}
+
+# What optim() returns, for the log density and gradient that evaluate() gives,
+# within the box if there is one.
+lbfgs_maximise <- function(evaluate, start, box, max_iter) {
+  control <- list(maxit = max_iter, factr = 10, pgtol = 0)
+  if (is.null(box)) {
+    return(stats::optim(
+      start,
+      fn = function(theta) -evaluate(theta)$log_density,
+      gr = function(theta) -drop(evaluate(theta)$gradient),
+      method = "L-BFGS-B",
+      control = control
+    ))
+  }
+  fit <- stats::optim(
+    box_from(box, box_inside(box, start)),
+    fn = function(u) -evaluate(box_to(box, u))$log_density,
+    gr = function(u) {
+      -box_gradient(box, drop(evaluate(box_to(box, u))$gradient))
+    },
+    method = "L-BFGS-B",
+    lower = box$lower,
+    upper = box$upper,
+    control = control
+  )
+  fit$par <- box_to(box, fit$par)
+  fit
 }
 
 # A line search cannot step back from a value that is not finite.

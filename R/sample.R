@@ -769,42 +769,23 @@ run_segment <- function(
   on_futures = FALSE,
   call = caller_env()
 ) {
-  context <- run_context(plan, control)
   model <- plan$model
   n_every <- control$thin * plan$steps
   n_collected <-
     count_collected(plan$schedule, n_before + n_warmup, n_sampling)
-  n_keep <- floor((n_phase + n_collected) / n_every)
-  asks <- kernel_info(plan$kernel)
-  bias_map <- if (!asks$is_metropolis) covariance_map(plan)
-  # not of an even model: below zero its variables go against its coordinates
-  has_bias <- !asks$is_metropolis && model$n_dim <= 1e4 &&
-    !model_info(model)$is_even
-  spec <- list(
-    kernel = compile_spec(plan$kernel, context, call),
-    gradient = compile_spec(plan$gradient, context, call),
-    subsample = compile_spec(plan$subsample, context, call),
-    schedule = compile_spec(plan$schedule, context, call),
-    n_chain = control$chains,
-    n_first = n_first,
+  stretch <- list(
     n_warmup = as.double(n_warmup),
     n_sampling = as.double(n_sampling),
-    n_every = n_every,
     n_phase = as.double(n_phase),
-    seed = core_seed(control),
-    likelihood_scale = likelihood_scale(model),
-    escape = plan$escape,
-    n_escape_max = 10,
-    n_bias_block = if (has_bias) bias_blocks else 0,
-    n_bias_every = if (is.null(bias_map)) min(5, plan$steps) else 5,
-    keeps_moments = as.double("none" %in% control$keep),
-    keeps_covariance = as.double("covariance" %in% control$keep),
-    n_noise_every = if (asks$has_tolerance) noise_every else 0,
-    init = as.double(plan$init),
-    bias_map = bias_map
+    n_every = n_every
   )
+  n_keep <- floor((n_phase + n_collected) / n_every)
   job <- list(
-    spec = spec,
+    spec = c(
+      compile_run(plan, control, noise_every, call),
+      stretch,
+      n_first = n_first
+    ),
     saved = saved,
     sizes = buffer_sizes(model, control, plan, n_keep),
     monitor = control$monitor,
@@ -821,26 +802,50 @@ run_segment <- function(
     run_chains(job, model, call)
   }
   spend(plan$ledger, "reference", run$shared / max(1, model$n_data))
+  run$seconds <- run$seconds %||% (proc.time()[["elapsed"]] - started)
+  made <- c(
+    "buffers",
+    "reports",
+    "interrupted",
+    "errors",
+    "halted",
+    "rejected",
+    "monitor",
+    "seconds"
+  )
   c(
-    run[c(
-      "buffers",
-      "reports",
-      "interrupted",
-      "errors",
-      "halted",
-      "rejected",
-      "monitor"
-    )],
-    list(
-      passes = plan$ledger$passes,
-      seconds = run$seconds %||% (proc.time()[["elapsed"]] - started),
-      n_warmup = n_warmup,
-      n_sampling = n_sampling,
-      n_before = n_before,
-      n_phase = n_phase,
-      n_every = n_every,
-      n_keep = n_keep
-    )
+    run[made],
+    stretch,
+    list(passes = plan$ledger$passes, n_before = n_before, n_keep = n_keep)
+  )
+}
+
+# What the core has to know of a run, but for how long it is.
+compile_run <- function(plan, control, noise_every, call) {
+  context <- run_context(plan, control)
+  model <- plan$model
+  asks <- kernel_info(plan$kernel)
+  bias_map <- if (!asks$is_metropolis) covariance_map(plan)
+  # not of an even model: below zero its variables go against its coordinates
+  has_bias <- !asks$is_metropolis && model$n_dim <= 1e4 &&
+    !model_info(model)$is_even
+  list(
+    kernel = compile_spec(plan$kernel, context, call),
+    gradient = compile_spec(plan$gradient, context, call),
+    subsample = compile_spec(plan$subsample, context, call),
+    schedule = compile_spec(plan$schedule, context, call),
+    n_chain = control$chains,
+    seed = core_seed(control),
+    likelihood_scale = likelihood_scale(model),
+    escape = plan$escape,
+    n_escape_max = 10,
+    n_bias_block = if (has_bias) bias_blocks else 0,
+    n_bias_every = if (is.null(bias_map)) min(5, plan$steps) else 5,
+    keeps_moments = as.double("none" %in% control$keep),
+    keeps_covariance = as.double("covariance" %in% control$keep),
+    n_noise_every = if (asks$has_tolerance) noise_every else 0,
+    init = as.double(plan$init),
+    bias_map = bias_map
   )
 }
 
