@@ -921,7 +921,13 @@ print_nn_lines <- function(x, digits) {
     "share of wrong classes "
   }
   if (!is.null(x$error)) {
-    cat("On the training data: ", what, number(x$error), ",\n", sep = "")
+    n <- NROW(x$fit$check_rows$y)
+    where <- if (n < x$fit$n_data) {
+      paste("At", count_noun(n, "row"), "of the")
+    } else {
+      "On the"
+    }
+    cat(where, " training data: ", what, number(x$error), ",\n", sep = "")
     cat("  mean epistemic sd ", number(x$sd_epistemic), sep = "")
     if (!is.null(x$sigma)) {
       cat(", noise sd (sigma) ", number(x$sigma[["mean"]]), sep = "")

@@ -358,3 +358,13 @@ test_that("a network starts within the bounds of its prior", {
   trained <- vapply(fit$modes, function(m) max(abs(m$estimate)), 0)
   expect_gt(max(trained), 0.4)
 })
+
+test_that("an error of some of the rows is not said to be that of all", {
+  fit <- list(likelihood = "gaussian", check_rows = list(y = 1:200))
+  said <- function(n_data) {
+    fit$n_data <- n_data
+    print_nn_lines(list(fit = fit, error = 0.1, sd_epistemic = 0.2), 3)
+  }
+  expect_output(said(1000), "At 200 rows of the training data: root mean")
+  expect_output(said(200), "On the training data: root mean")
+})
