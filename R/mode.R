@@ -429,18 +429,38 @@ lower_chol <- function(hessian, model, call = caller_env()) {
     dependent <- which(!(scale > 0))
   }
   names <- quote_columns(model$coordinates[dependent])
+  # proper priors may count for nothing beside the likelihood
+  kind <- model$prior$kind[dependent]
+  is_proper <- !is.null(kind) && all(!kind %in% flat_kinds())
   abort_tall(
     "improper",
-    c(
-      "The posterior is not proper: the columns depend on each other.",
-      x = "{names} {cli::qty(length(dependent))}{?is a/are} linear
-           combination{?/s} of the other columns, or zero everywhere.",
-      i = "{cli::qty(length(dependent))}Drop {?it/them}, or give a proper prior
-           such as {.code prior_normal()}."
-    ),
+    if (is_proper) {
+      c(
+        "The columns depend on each other too closely to compute with.",
+        x = "{names} {cli::qty(length(dependent))}{?is a/are} linear
+             combination{?/s} of the other columns to six digits or more, as is,
+             beside an intercept, a column of values far from zero for their
+             spread.",
+        i = "{cli::qty(length(dependent))}Centre {?it/them}, for instance with
+             {.fn scale}, drop {?it/them}, or give a narrower prior."
+      )
+    } else {
+      c(
+        "The posterior is not proper: the columns depend on each other.",
+        x = "{names} {cli::qty(length(dependent))}{?is a/are} linear
+             combination{?/s} of the other columns, or zero everywhere.",
+        i = "{cli::qty(length(dependent))}Drop {?it/them}, or give a proper
+             prior such as {.code prior_normal()}."
+      )
+    },
     columns = model$variables[dependent],
     call = call
   )
+}
+
+# Codes of priors that are not proper.
+flat_kinds <- function() {
+  c(prior_kinds$flat$code, prior_kinds$log_flat$code)
 }
 
 quote_columns <- function(names) {

@@ -192,6 +192,20 @@ test_that("separation under a flat prior names the columns", {
   expect_true(find_mode(model_glm(x, data$y))$converged)
 })
 
+test_that("columns too close to dependent to compute with are told apart", {
+  frame <- transform(data, stamp = 1e8 + a, near = a, far = 1e5 + a)
+  run <- function(formula, ...) {
+    tall_glm(formula, frame, binomial(), ..., iter = 400, seed = 1, refresh = 0)
+  }
+  expect_snapshot(run(y ~ stamp), error = TRUE)
+  expect_error(run(y ~ stamp, prior = prior_flat()), "not proper")
+  # what is advised, and one that is far off but can be computed
+  centred <- run(y ~ scale(stamp, scale = FALSE))
+  near <- run(y ~ near)
+  expect_equal(coef(centred)[[2]], coef(near)[[2]], tolerance = 0.02)
+  expect_equal(coef(run(y ~ far))[[2]], coef(near)[[2]], tolerance = 0.02)
+})
+
 test_that("columns that depend on each other are named under a flat prior", {
   x <- cbind(x, sum = x[, "a"] + x[, "b"])
   model <- model_glm(x, data$y, prior = prior_flat())
