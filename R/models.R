@@ -376,26 +376,9 @@ build_glm <- function(
   call = caller_env()
 ) {
   family <- resolve_family(family, call)
-  x <- check_matrix(x, arg = "x", call = call)
-  x <- as_double_matrix(x)
-  n_data <- nrow(x)
-  y <- check_response(y, family, arg_y, call)
-  check_same_rows(x, y, arg = "x", arg_y = arg_y, call = call)
-  weights <- check_numeric_vector(
-    weights,
-    size = n_data,
-    positive = TRUE,
-    allow_null = TRUE,
-    arg = "weights",
-    call = call
-  )
-  offset <- check_numeric_vector(
-    offset,
-    size = n_data,
-    allow_null = TRUE,
-    arg = "offset",
-    call = call
-  )
+  rows <- check_glm_rows(x, y, weights, offset, family, arg_y, call)
+  x <- rows$x
+  y <- rows$y
   sigma <- check_number(
     sigma,
     positive = TRUE,
@@ -430,12 +413,8 @@ build_glm <- function(
   functional <- if (centers) center_functional(x, samples_sigma)
   new_model(
     "glm",
-    list(
-      x = x,
-      y = y,
+    c(rows, list(
       family = family$code,
-      weights = weights,
-      offset = offset,
       sigma = if (is.null(sigma)) 1 else sigma,
       sample_sigma = as.double(samples_sigma),
       prior_kind = as.double(resolved$kind),
@@ -443,7 +422,7 @@ build_glm <- function(
       prior_scale = resolved$scale,
       prior_at = functional$at,
       prior_functional = functional$weights
-    ),
+    )),
     variables = c(coefficients, if (samples_sigma) "sigma"),
     coordinates = c(coefficients, if (samples_sigma) "log_sigma"),
     n_coef = ncol(x),
@@ -472,6 +451,29 @@ check_no_sigma <- function(coefficients, call) {
       call = call
     )
   }
+}
+
+# What the core takes of each row: list(x, y, weights, offset).
+check_glm_rows <- function(x, y, weights, offset, family, arg_y, call) {
+  x <- as_double_matrix(check_matrix(x, arg = "x", call = call))
+  y <- check_response(y, family, arg_y, call)
+  check_same_rows(x, y, arg = "x", arg_y = arg_y, call = call)
+  weights <- check_numeric_vector(
+    weights,
+    size = nrow(x),
+    positive = TRUE,
+    allow_null = TRUE,
+    arg = "weights",
+    call = call
+  )
+  offset <- check_numeric_vector(
+    offset,
+    size = nrow(x),
+    allow_null = TRUE,
+    arg = "offset",
+    call = call
+  )
+  list(x = x, y = y, weights = weights, offset = offset)
 }
 
 # Without the copy that `storage.mode<-` makes of a matrix that is double

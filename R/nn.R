@@ -154,15 +154,11 @@ tall_nn <- function(
   # the training does not see the bounds of a prior
   run$init <- move_inside(matrix(starts, model$n_dim), model)
   fit <- rlang::inject(sample_model(model, !!!run, call = call))
-  fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
-  passes <- sum(vapply(modes, function(m) m$passes, 0))
-  fit$preparation[["mode"]] <- fit$preparation[["mode"]] + passes
-  fit$passes <- fit$passes + passes
+  fit <- add_training(fit, modes, trained)
   class(fit) <- c("tall_nn", "tall_fit")
   fit[names(source)] <- source
   fit["hidden"] <- list(hidden)
   fit$prior_specs <- list(prior = prior, prior_aux = prior_aux)
-  fit$modes <- modes
   fit$call <- match.call()
   fit$na_action <- attr(made$frame, "na.action")
   fit$frame <- if (keep_data) made$frame
@@ -307,6 +303,16 @@ nn_train <- function(model, train_iter, control, call) {
       call = call
     )
   })
+}
+
+# What the training found, and what it cost.
+add_training <- function(fit, modes, seconds) {
+  fit$modes <- modes
+  fit$time[["preparation"]] <- fit$time[["preparation"]] + seconds
+  passes <- sum(vapply(modes, function(m) m$passes, 0))
+  fit$preparation[["mode"]] <- fit$preparation[["mode"]] + passes
+  fit$passes <- fit$passes + passes
+  fit
 }
 
 # Exact, and at the same acceptance rate its proposals are twice as wide as

@@ -89,6 +89,51 @@ static void log_lik_rows(const struct gaussian* p,
   }
 }
 
+/* *p_sum += sum of c_i log p(x_i | theta); v_mean: P v_shift */
+static void add_log_lik(const struct gaussian* p,
+                        const struct tb_batch* p_batch,
+                        size_t n,
+                        const double* v_shift,
+                        const double* v_mean,
+                        double* p_sum) {
+  double quadratic = 0;
+  for (size_t j = 0; j < n; ++j) {
+    quadratic += v_shift[j] * v_mean[j];
+  }
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    double v_log_lik[BLOCK];
+    log_lik_rows(p, p_batch, b, v_shift, quadratic, v_log_lik);
+    for (size_t k = 0; k < tb_min(BLOCK, p_batch->n_batch - b); ++k) {
+      *p_sum += tb_batch_weight(p_batch, b + k) * v_log_lik[k];
+    }
+  }
+}
+
+/* g_i(theta) - g_i(reference) = P (reference - theta), whatever the row; v_step
+ * and v_mean are scratch */
+static void add_step(const struct gaussian* p,
+                     size_t n,
+                     const double* v_theta,
+                     const double* v_reference,
+                     double weight,
+                     double weight2,
+                     double* v_step,
+                     double* v_mean,
+                     const struct tb_sums* p_sums) {
+  for (size_t j = 0; j < n; ++j) {
+    v_step[j] = v_reference[j] - v_theta[j];
+  }
+  multiply(n, p->v_precision, v_step, v_mean);
+  for (size_t j = 0; j < n; ++j) {
+    if (p_sums->v_gradient != NULL) {
+      p_sums->v_gradient[j] += weight * v_mean[j];
+    }
+    if (p_sums->v_square != NULL) {
+      p_sums->v_square[j] += weight2 * v_mean[j] * v_mean[j];
+    }
+  }
+}
+
 static enum tb_status gaussian_gradient(const struct tb_model* p_model,
                                         const struct tb_workspace* p_work,
                                         const double* v_theta,
@@ -110,17 +155,7 @@ static enum tb_status gaussian_gradient(const struct tb_model* p_model,
   multiply(n, p->v_precision, v_shift, v_mean);
 
   if (p_sums->p_log_lik != NULL) {
-    double quadratic = 0;
-    for (size_t j = 0; j < n; ++j) {
-      quadratic += v_shift[j] * v_mean[j];
-    }
-    for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-      double v_log_lik[BLOCK];
-      log_lik_rows(p, p_batch, b, v_shift, quadratic, v_log_lik);
-      for (size_t k = 0; k < tb_min(BLOCK, p_batch->n_batch - b); ++k) {
-        *p_sums->p_log_lik += tb_batch_weight(p_batch, b + k) * v_log_lik[k];
-      }
-    }
+    add_log_lik(p, p_batch, n, v_shift, v_mean, p_sums->p_log_lik);
   }
   if (p_sums->v_gradient == NULL && p_sums->v_square == NULL) {
     return TB_STATUS_ok;
@@ -132,20 +167,8 @@ static enum tb_status gaussian_gradient(const struct tb_model* p_model,
     weight2 += c * c;
   }
   if (p_reference != NULL) {
-    /* g_i(theta) - g_i(reference) = P (reference - theta), whatever the row */
-    double* v_step = v_sum;
-    for (size_t j = 0; j < n; ++j) {
-      v_step[j] = p_reference->v_theta[j] - v_theta[j];
-    }
-    multiply(n, p->v_precision, v_step, v_mean);
-    for (size_t j = 0; j < n; ++j) {
-      if (p_sums->v_gradient != NULL) {
-        p_sums->v_gradient[j] += weight * v_mean[j];
-      }
-      if (p_sums->v_square != NULL) {
-        p_sums->v_square[j] += weight2 * v_mean[j] * v_mean[j];
-      }
-    }
+    add_step(p, n, v_theta, p_reference->v_theta, weight, weight2, v_sum,
+             v_mean, p_sums);
     return TB_STATUS_ok;
   }
 

@@ -297,6 +297,63 @@ static void glm_reference(const struct glm* p_glm,
   }
 }
 
+/* *p_sum += c_i log p(y_i | theta) of the rows of a block, which begins at row b
+ * of the batch */
+static void glm_add_log_lik(const struct glm* p_glm,
+                            const struct glm_block* p_block,
+                            const struct tb_batch* p_batch,
+                            size_t b,
+                            size_t n_row,
+                            double log_sigma,
+                            double* p_sum) {
+  double v_log_lik[BLOCK];
+  glm_log_lik_block(p_glm->family, p_block, v_log_lik);
+  for (size_t k = 0; k < n_row; ++k) {
+    *p_sum += tb_batch_weight(p_batch, b + k) * (v_log_lik[k] - log_sigma);
+  }
+}
+
+/* v_u, and v_t where there is a sigma, less what they are at the reference */
+static void glm_subtract(const struct glm* p_glm,
+                         const struct tb_rows* p_rows,
+                         const struct tb_reference* p_reference,
+                         const struct glm_point* p_point,
+                         double* v_u,
+                         double* v_t) {
+  double v_r[BLOCK], v_s[BLOCK];
+  glm_prefetch_reference(p_glm, p_rows, p_reference);
+  glm_reference(
+    p_glm, p_rows, p_reference, p_point, v_r, v_t == NULL ? NULL : v_s);
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    v_u[k] -= v_r[k];
+    if (v_t != NULL) {
+      v_t[k] -= v_s[k];
+    }
+  }
+}
+
+/* what the pass has summed, into what is asked for */
+static void glm_add_sums(const struct glm* p_glm,
+                         const struct glm_scratch* p_scratch,
+                         double slope,
+                         double sum_t,
+                         double square_t,
+                         const struct tb_sums* p_sums) {
+  const size_t n_coef = p_glm->n_coef;
+  for (size_t j = 0; p_sums->v_gradient != NULL && j < n_coef; ++j) {
+    p_sums->v_gradient[j] += p_scratch->v_sum[j];
+  }
+  for (size_t j = 0; p_sums->v_square != NULL && j < n_coef; ++j) {
+    p_sums->v_square[j] += p_scratch->v_square[j];
+  }
+  if (p_glm->has_sigma && p_sums->v_gradient != NULL) {
+    p_sums->v_gradient[n_coef] += slope * sum_t;
+  }
+  if (p_glm->has_sigma && p_sums->v_square != NULL) {
+    p_sums->v_square[n_coef] += slope * slope * square_t;
+  }
+}
+
 static enum tb_status glm_gradient(const struct tb_model* p_model,
                                    const struct tb_workspace* p_work,
                                    const double* v_theta,
@@ -330,12 +387,8 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
 
     glm_load(p_glm, &rows, &point, &block);
     if (p_sums->p_log_lik != NULL) {
-      double v_log_lik[BLOCK];
-      glm_log_lik_block(p_glm->family, &block, v_log_lik);
-      for (size_t k = 0; k < rows.n_row; ++k) {
-        log_lik +=
-          tb_batch_weight(p_batch, b + k) * (v_log_lik[k] - point.log_sigma);
-      }
+      glm_add_log_lik(
+        p_glm, &block, p_batch, b, rows.n_row, point.log_sigma, &log_lik);
     }
     if (!needs_residual) {
       continue;
@@ -352,16 +405,7 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
       continue;
     }
     if (p_reference != NULL) {
-      double v_r[BLOCK], v_s[BLOCK];
-      glm_prefetch_reference(p_glm, &rows, p_reference);
-      glm_reference(p_glm, &rows, p_reference, &reference, v_r,
-                    v_t == NULL ? NULL : v_s);
-      for (size_t k = 0; k < rows.n_row; ++k) {
-        v_u[k] -= v_r[k];
-        if (v_t != NULL) {
-          v_t[k] -= v_s[k];
-        }
-      }
+      glm_subtract(p_glm, &rows, p_reference, &reference, v_u, v_t);
     }
     for (size_t k = 0; k < rows.n_row; ++k) {
       v_u[k] *= tb_batch_weight(p_batch, b + k);
@@ -379,18 +423,7 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
     }
   }
 
-  for (size_t j = 0; p_sums->v_gradient != NULL && j < p_glm->n_coef; ++j) {
-    p_sums->v_gradient[j] += scratch.v_sum[j];
-  }
-  for (size_t j = 0; wants_square && j < p_glm->n_coef; ++j) {
-    p_sums->v_square[j] += scratch.v_square[j];
-  }
-  if (p_glm->has_sigma && p_sums->v_gradient != NULL) {
-    p_sums->v_gradient[p_glm->n_coef] += point.slope * sum_t;
-  }
-  if (p_glm->has_sigma && wants_square) {
-    p_sums->v_square[p_glm->n_coef] += point.slope * point.slope * square_t;
-  }
+  glm_add_sums(p_glm, &scratch, point.slope, sum_t, square_t, p_sums);
   if (p_sums->p_log_lik != NULL) {
     *p_sums->p_log_lik += log_lik;
   }
