@@ -29,10 +29,14 @@ halt_recorder <- function(run, model, monitor, n_first) {
       )
     }
   }
-  if (is.null(model$functions)) {
-    look <- catch <- function(...) NULL
-  }
-  list(look = look, catch = catch, result = function() halted)
+  # only a user's function stops a chain that way
+  pass <- function(...) NULL
+  can_halt <- !is.null(model$functions)
+  list(
+    look = if (can_halt) look else pass,
+    catch = if (can_halt) catch else pass,
+    result = function() halted
+  )
 }
 
 # What sg_resume() needs to bring the chains of a segment back; NULL where none

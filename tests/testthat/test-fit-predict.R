@@ -122,6 +122,7 @@ test_that("draws with weights are repeated in proportion", {
 })
 
 test_that("predictions work for other models, and for fits from a file", {
+  skip_if_not_installed("rstantools")
   fits <- both_fits()
   line <- function(theta, newdata) drop(newdata %*% theta)
   x <- fits$data$x[1:3, ]

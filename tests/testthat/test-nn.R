@@ -40,6 +40,7 @@ fits <- list(
 )
 
 test_that("draws of the mean are the network's formula in the data's units", {
+  skip_if_not_installed("rstantools")
   fit <- fits$gaussian
   data <- wave()
   x <- stats::model.matrix(~ x + group, data)[, -1]
@@ -58,6 +59,7 @@ test_that("draws of the mean are the network's formula in the data's units", {
 })
 
 test_that("predict() gives mean, epistemic and total sd, and exact quantiles", {
+  skip_if_not_installed("rstantools")
   fit <- fits$gaussian
   new <- wave(9, seed = 2)
   epred <- rstantools::posterior_epred(fit, newdata = new)
@@ -110,6 +112,7 @@ test_that("units of covariates and response do not matter", {
 })
 
 test_that("classes have probabilities, and their logs", {
+  skip_if_not_installed("rstantools")
   for (name in c("bernoulli", "categorical")) {
     fit <- fits[[name]]
     epred <- rstantools::posterior_epred(fit)
@@ -147,6 +150,7 @@ test_that("classes have probabilities, and their logs", {
 })
 
 test_that("gaussian log densities and responses", {
+  skip_if_not_installed("rstantools")
   fit <- fits$gaussian
   data <- wave()
   epred <- rstantools::posterior_epred(fit)
@@ -323,6 +327,7 @@ test_that("pictures can be drawn", {
 })
 
 test_that("arguments that cannot be used are named", {
+  skip_if_not_installed("rstantools")
   data <- wave(10)
   expect_snapshot(error = TRUE, tall_nn(y ~ x, data, hidden = c(3, 0)))
   expect_snapshot(error = TRUE, tall_nn("y ~ x", data))
