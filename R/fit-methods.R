@@ -18,8 +18,10 @@
 #' gradient is turned towards \eqn{\theta_j}: with \eqn{\hat\Sigma}{S} from the
 #' Hessian at the mode it is \eqn{E[(\theta_j - E\theta_j) (\hat\Sigma g)_j]
 #' = -\hat\Sigma_{jj}}{E[(theta_j - E theta_j) (S g)_j] = -S_jj} that is used. A
-#' run in the model's own coordinates that needed no mode does without, and
-#' overstates the bias of single parameters that are strongly correlated.
+#' run in the model's own coordinates that needed no mode takes the Hessian of
+#' 10,000 rows where its first chain starts. Where there is none (models without
+#' second derivatives, or such runs with more than 100 parameters) the bias of
+#' single parameters that are strongly correlated is overstated.
 #'
 #' Where an R-hat exceeds 1.05, or a bulk effective sample size is below 100 for
 #' each chain, the last line that is printed says so. `print()` of a fit looks

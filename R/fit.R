@@ -32,8 +32,9 @@
 #'   before them, which `preparation` (named numeric vector) breaks down:
 #'   finding the `mode` (whether this run or the user found it), subsampling
 #'   `weights` and Lipschitz constants, the gradients at the `reference` of
-#'   control variates, and what the `recipe` looked at. A row counts each time
-#'   it is fetched for a density, gradient, Hessian or weight; the tables of
+#'   control variates, and what the `recipe` looked at (without a recipe, the
+#'   rows at the start that turn the bias estimate). A row counts each time it
+#'   is fetched for a density, gradient, Hessian or weight; the tables of
 #'   [gradient_saga()], the moves of [gradient_svrg()]'s reference and the
 #'   gradient where a chain starts are part of `chains$passes`. Monitors are not
 #'   counted.
@@ -82,6 +83,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       escape = plan$escape,
       recipe = plan$recipe,
       mode = plan$mode,
+      start_chol = plan$start_chol,
       control = control,
       seed = control$seed,
       time = time,
@@ -558,6 +560,7 @@ resume_plan <- function(fit, model, call = caller_env()) {
     ledger = ledger
   )
   plan$init <- matrix(0, model$n_dim, fit$control$chains)
+  plan$start_chol <- fit$start_chol
   plan
 }
 

@@ -259,8 +259,7 @@ laplace_kappa <- function(model, mode) {
 # At the kink of a narrow Laplace prior, steps without acceptance are not
 # accurate. Said where the run has had a mode to know by.
 warn_laplace <- function(plan, model, call) {
-  at <- plan$gradient$args$at
-  mode <- if (inherits(at, "tall_mode")) at else plan$mode %||% model$cache$mode
+  mode <- known_mode(plan)
   if (kernel_is_metropolis(plan$kernel) || is.null(mode$chol)) {
     return(invisible())
   }

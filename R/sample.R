@@ -207,6 +207,7 @@ sample_model <- function(
     plan_explicit(model, kernel, gradient, subsample, schedule, control, call)
   }
   plan$init <- plan_init(plan, init, control, call)
+  plan$start_chol <- start_chol(plan)
   prepared <- proc.time()[["elapsed"]]
   segment <- run_segment(
     plan,
@@ -938,21 +939,48 @@ check_started <- function(found, model, n_first, call) {
   )
 }
 
-# Sigma_jk / Sigma_jj, with Sigma minus the inverse Hessian at the mode, for the
-# bias estimate of a run in the model's own coordinates; NULL where no mode was
-# needed, or where a map would cost more than the gradients.
+# Sigma_jk / Sigma_jj, with Sigma minus the inverse Hessian at the mode or, of a
+# run that needed none, at its start: for the bias estimate of a run in the
+# model's own coordinates. NULL where a map would cost more than the gradients.
 covariance_map <- function(plan, most = 1000) {
   model <- plan$model
   if (model_is_whitened(model) || model$n_dim > most) {
     return(NULL)
   }
-  at <- plan$gradient$args$at
-  mode <- if (inherits(at, "tall_mode")) at else plan$mode %||% model$cache$mode
-  if (is.null(mode$chol)) {
+  chol <- known_mode(plan)$chol %||% plan$start_chol
+  if (is.null(chol)) {
     return(NULL)
   }
-  covariance <- chol2inv(t(mode$chol))
+  covariance <- chol2inv(t(chol))
   covariance / diag(covariance)
+}
+
+known_mode <- function(plan) {
+  at <- plan$gradient$args$at
+  if (inherits(at, "tall_mode")) at else plan$mode %||% plan$model$cache$mode
+}
+
+# Lower Cholesky factor of minus the Hessian where the first chain starts, from
+# `n` rows spread over the data: next to a run this costs nothing. NULL where it
+# is not needed, or is not positive definite.
+start_chol <- function(plan, n = 10000, most = 100) {
+  model <- plan$model
+  info <- model_info(model)
+  can <- !kernel_is_metropolis(plan$kernel) &&
+    !info$is_framed &&
+    info$has_curvature &&
+    curvature_passes(model) == 1 &&
+    model$n_dim <= most
+  if (!can || !is.null(known_mode(plan)$chol)) {
+    return(NULL)
+  }
+  n <- min(n, model$n_data)
+  index <- floor((seq_len(n) - 0.5) * model$n_data / n) + 1
+  spend(plan$ledger, "recipe", n / model$n_data)
+  tryCatch(
+    lower_chol(proper_hessian(model, plan$init[, 1], index), model),
+    tall_error = function(cnd) NULL
+  )
 }
 
 # Steps between looks at the gradient noise: they cost some hundred passes over

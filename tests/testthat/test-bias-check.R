@@ -61,6 +61,47 @@ test_that("sd_bias is that of single parameters where they are correlated", {
   expect_true(all(fit$bias$sd_bias < apart - 6 * fit$bias$sd_bias_se))
 })
 
+test_that("without a mode sd_bias has directions from the Hessian at the start", {
+  skip_on_cran()
+  correlation <- matrix(c(1, 0.9, 0.9, 1), 2)
+  x <- withr::with_seed(1, matrix(stats::rnorm(2 * 12000), 12000))
+  x <- x %*% chol(correlation)
+  y <- withr::with_seed(2, stats::rbinom(12000, 1, stats::plogis(x[, 1])))
+  colnames(x) <- c("a", "b")
+  model <- model_glm(x, y, family = "bernoulli", prior = prior_normal(0, 10))
+  mode <- find_mode(model)
+  # a copy without the cached mode
+  model <- model_glm(x, y, family = "bernoulli", prior = prior_normal(0, 10))
+  run <- function(start) {
+    sg_sample(
+      model,
+      kernel_sgld(2e-4),
+      gradient_simple(),
+      subsample_uniform(200),
+      iter = 60000,
+      warmup = 5000,
+      thin = 20,
+      chains = 4,
+      seed = 1,
+      init = start,
+      refresh = 0
+    )
+  }
+  fit <- run(unname(mode$estimate) + c(0.1, -0.1))
+  expect_null(fit$mode)
+  sd <- apply(as.matrix(fit), 2, stats::sd)
+  truth <- sd / sqrt(diag(stats::vcov(mode))) - 1
+  # widened by the noise of the gradient
+  expect_true(all(truth > 0.1))
+  # 10,000 of 12,000 rows, at a start some sds away: a few percent
+  expect_true(all(abs(fit$bias$sd_bias - truth) < 0.1 * (1 + truth)))
+  expect_identical(fit$preparation[["recipe"]], 10000 / 12000)
+  # resumed, the directions are those of the start
+  fit <- sg_resume(fit, iter = 100, refresh = 0)
+  expect_true(all(abs(fit$bias$sd_bias - truth) < 0.1 * (1 + truth)))
+  expect_identical(resume_plan(fit, NULL)$start_chol, fit$start_chol)
+})
+
 test_that("the second run has half the step and as much time", {
   fit <- biased_fit(0.6, iter = 500)
   check <- bias_check(fit, seed = 5, refresh = 0)

@@ -494,7 +494,10 @@ counted_fit <- function(gradient, subsample, kernel = kernel_sgld(1e-3), ...) {
 }
 
 expect_passes <- function(fit, chain, mode = 0, weights = 0, reference = 0) {
-  preparation <- c(mode, weights, reference, recipe = 0)
+  # one Hessian at the start, of all these rows, where it is to say something
+  # and no mode does
+  has_start <- mode == 0 && !kernel_is_metropolis(fit$kernel)
+  preparation <- c(mode, weights, reference, recipe = as.numeric(has_start))
   names(preparation) <- c("mode", "weights", "reference", "recipe")
   expect_equal(fit$chains$passes, rep(chain, 2))
   expect_equal(fit$preparation, preparation)
