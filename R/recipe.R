@@ -12,7 +12,7 @@ recipe_settings <- list(
   max_dense = 1000,      # more parameters: scales only
   mala_step = 1.65^2,    # h = 1.65^2 d^(-1/3), then adapted
   escape = function(d) 4 * d + 100,
-  max_drop = 2,          # log density lost by a step of one sd; normal: 0.5
+  max_drop = 1,          # log density lost by a step of one sd; normal: 0.5
   laplace_kappa = 1,     # sd of the data over scale of a Laplace prior
   barker_sigma = 0.35    # where Langevin steps are not safe: sd bias 1.6 %
 )
@@ -51,14 +51,13 @@ plan_recipe <- function(
     plan <- recipe_langevin(white, mode, size, recipe, ledger)
     plan <- recipe_pilot(plan, control, call)
     exact <- plan$recipe$size >= s$full_share * model$n_data
-  }
-  if (is_far && model$n_data > s$small_data) {
-    warn_far(white, shape, exact, call)
+    plan$recipe$far <- white$variables[shape$far]
+    if (is_far) {
+      warn_far(white, shape, exact, call)
+    }
   }
   if (exact) {
     plan <- recipe_mala(white, mode, recipe, ledger)
-  } else {
-    plan$recipe$far <- white$variables[shape$far]
   }
   plan
 }

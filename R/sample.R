@@ -77,7 +77,7 @@
 #' noise.
 #'
 #' Where a step of one posterior standard deviation from the mode loses more than
-#' 2 of log density (0.5 on a normal posterior), as with an indicator whose
+#' 1 of log density (0.5 on a normal posterior), as with an indicator whose
 #' rows all have the same outcome, and for [model_ica()], [kernel_sgbd()] with
 #' \eqn{\sigma = 0.35} takes the place of the Langevin steps: no gradient can
 #' throw it out. A warning names the parameters, whose `sd_bias` is then `NA`.

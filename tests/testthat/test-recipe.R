@@ -285,6 +285,20 @@ test_that("an outcome that never occurs with an indicator is sampled", {
   }
 })
 
+test_that("long runs of a skewed posterior are not thrown out", {
+  # a step of one sd loses 1.1 of log density
+  data <- data.frame(
+    y = rep(c(1, 0), c(6000, 17000)),
+    x = rep(0:1, c(20000, 3000))
+  )
+  fit <- suppressWarnings(
+    quick_glm(y ~ x, data, iter = 15000, seed = 2),
+    classes = "tall_warning_recipe"
+  )
+  expect_lt(fit$recipe$drop, 1.2)
+  expect_identical(fit$chains$status, rep("ok", 4))
+})
+
 test_that("small data far from normal are sampled exactly, without a word", {
   data <- example_data(500)
   data$rare <- as.numeric(seq_len(500) %in% head(which(data$y == 0), 30))
