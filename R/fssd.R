@@ -101,10 +101,7 @@ fssd <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   call <- rlang::current_env()
-  max_draws <- check_max_draws(max_draws)
-  if (!is.null(prefixes)) {
-    max_draws <- Inf
-  }
+  max_draws <- check_max_draws(max_draws, prefixes)
   problem <- stein_problem(
     draws,
     gradient,
@@ -131,15 +128,7 @@ fssd <- function(
   if (diagonal) {
     value <- sqrt(value)
   }
-  if (is.null(prefixes)) {
-    attr(value, "gradient") <- if (problem$label == "noisy") "noisy"
-  } else {
-    value <- data.frame(
-      draws = prefixes,
-      fssd = value,
-      gradient = problem$label
-    )
-  }
+  value <- label_discrepancy(value, "fssd", prefixes, problem$label)
   if (optimise > 0) {
     if (!is.null(problem$root)) {
       places <- crossprod(problem$root, places)

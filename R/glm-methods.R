@@ -466,7 +466,7 @@ pairs.tall_fit <- function(x, pars = NULL, variables = pars, ...) {
     variables <- utils::head(x$variables, 6)
   }
   check_variable_names(variables, x$variables)
-  if (length(unique(variables)) < 2) {
+  if (length(unique(as.character(variables))) < 2) {
     abort_expected(
       variables,
       "names of at least two variables",

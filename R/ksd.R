@@ -120,10 +120,7 @@ ksd <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   call <- rlang::current_env()
-  max_draws <- check_max_draws(max_draws)
-  if (!is.null(prefixes)) {
-    max_draws <- Inf
-  }
+  max_draws <- check_max_draws(max_draws, prefixes)
   problem <- stein_problem(
     draws,
     gradient,
@@ -151,11 +148,18 @@ ksd <- function(
     cores
   )
   value <- colSums(sqrt(pmax(square, 0)))
+  label_discrepancy(value, "ksd", prefixes, problem$label)
+}
+
+# A number, or a row for each prefix, with what the gradients were.
+label_discrepancy <- function(value, name, prefixes, label) {
   if (is.null(prefixes)) {
-    attr(value, "gradient") <- if (problem$label == "noisy") "noisy"
+    attr(value, "gradient") <- if (label == "noisy") "noisy"
     return(value)
   }
-  data.frame(draws = prefixes, ksd = value, gradient = problem$label)
+  table <- data.frame(draws = prefixes, value, gradient = label)
+  names(table)[[2]] <- name
+  table
 }
 
 # What a Stein discrepancy is made of, checked. theta, score: n_dim x n_draw,
@@ -262,15 +266,17 @@ check_prefixes <- function(prefixes, n, call = caller_env()) {
   unname(prefixes)
 }
 
+# Prefixes take all draws.
 check_max_draws <- function(
   max_draws,
+  prefixes = NULL,
   arg = caller_arg(max_draws),
   call = caller_env()
 ) {
-  if (identical(max_draws, Inf)) {
-    return(max_draws)
+  if (!identical(max_draws, Inf)) {
+    max_draws <- check_count(max_draws, min = 2, arg = arg, call = call)
   }
-  check_count(max_draws, min = 2, arg = arg, call = call)
+  if (is.null(prefixes)) max_draws else Inf
 }
 
 # Evenly spaced, in the order of iterations; the last one is among them.

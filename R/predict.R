@@ -256,7 +256,7 @@ check_no_dots <- function(..., call = caller_env()) {
     } else {
       "An argument without a name is not used here."
     },
-    argument = given,
+    argument = if (length(given) > 0) given else "...",
     call = call
   )
 }

@@ -36,6 +36,32 @@ logistic_data <- function(n = 60, d = 2, seed = 4) {
   list(x = x, y = as.double(stats::runif(n) < stats::plogis(x[, 1])))
 }
 
+# A short run of a model whose functions may fail.
+short_sgld <- function(model, size = 6, chains = 3, seed = 1) {
+  sg_sample(
+    model,
+    kernel_sgld(0.01),
+    gradient_simple(),
+    subsample_uniform(size),
+    iter = 100,
+    warmup = 10,
+    chains = chains,
+    init = c(0, 0),
+    seed = seed,
+    refresh = 0
+  )
+}
+
+# list(value, warnings): of an expression, which goes on after them.
+with_warnings <- function(expr) {
+  warnings <- list()
+  value <- withCallingHandlers(expr, warning = function(w) {
+    warnings <<- c(warnings, list(w))
+    invokeRestart("muffleWarning")
+  })
+  list(value = value, warnings = warnings)
+}
+
 custom_entries <- function() {
   c(
     list(

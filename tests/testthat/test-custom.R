@@ -147,25 +147,11 @@ test_that("an error in a run stops its chain, keeps draws and says where", {
   }
   model <- logistic_custom(data$x, data$y, fails, check = FALSE)
   count <- 0
-  warning <- NULL
-  fit <- withCallingHandlers(
-    sg_sample(
-      model,
-      kernel_sgld(0.01),
-      gradient_simple(),
-      subsample_uniform(6),
-      iter = 100,
-      warmup = 10,
-      chains = 3,
-      init = c(0, 0),
-      seed = 1,
-      refresh = 0
-    ),
-    tall_warning_callback = function(w) {
-      warning <<- w
-      invokeRestart("muffleWarning")
-    }
-  )
+  found <- with_warnings(short_sgld(model))
+  fit <- found$value
+  expect_length(found$warnings, 1)
+  warning <- found$warnings[[1]]
+  expect_s3_class(warning, "tall_warning_callback")
   failed <- warning$chain
   expect_identical(which(fit$chains$status == "callback"), failed)
   expect_identical(dim(fit$draws), c(90L, 2L, 2L))
@@ -195,26 +181,9 @@ test_that("a function that returns no numbers, or too few, is told with its plac
     model <- logistic_custom(data$x, data$y, later(bad), check = FALSE)
     count <<- 0
     at <<- 160
-    warning <- NULL
-    fit <- withCallingHandlers(
-      sg_sample(
-        model,
-        kernel_sgld(0.01),
-        gradient_simple(),
-        subsample_uniform(6),
-        iter = 100,
-        warmup = 10,
-        chains = 2,
-        init = c(0, 0),
-        seed = 1,
-        refresh = 0
-      ),
-      warning = function(w) {
-        warning <<- w
-        invokeRestart("muffleWarning")
-      }
-    )
-    list(fit = fit, warning = warning)
+    found <- with_warnings(short_sgld(model, chains = 2))
+    expect_length(found$warnings, 1)
+    list(fit = found$value, warning = found$warnings[[1]])
   }
   bad <- list(
     "one number" = function(batch) 1,

@@ -162,26 +162,8 @@ test_that("an error in a worker stops its chain alone and is told as ever", {
   }
   model <- logistic_custom(data$x, data$y, fails, check = FALSE)
   run <- function() {
-    warning <- NULL
-    fit <- withCallingHandlers(
-      sg_sample(
-        model,
-        kernel_sgld(0.01),
-        gradient_simple(),
-        subsample_uniform(20),
-        iter = 100,
-        warmup = 10,
-        chains = 3,
-        init = c(0, 0),
-        seed = 6,
-        refresh = 0
-      ),
-      tall_warning_callback = function(w) {
-        warning <<- w
-        invokeRestart("muffleWarning")
-      }
-    )
-    list(fit = fit, warning = warning)
+    found <- with_warnings(short_sgld(model, size = 20, seed = 6))
+    list(fit = found$value, warning = found$warnings[[1]])
   }
   by_workers <- run()
   future::plan("sequential")
@@ -226,37 +208,20 @@ test_that("rejected proposals, and gradients that are no numbers, are told as ev
     function(theta) -theta$beta
   )
   run <- function() {
-    warnings <- list()
-    fits <- withCallingHandlers(
-      list(
-        sg_sample(
-          model,
-          kernel_sgld(0.01),
-          gradient_simple(),
-          subsample_uniform(20),
-          iter = 100,
-          warmup = 10,
-          chains = 3,
-          init = c(0, 0),
-          seed = 6,
-          refresh = 0
-        ),
-        sg_sample(
-          bounded,
-          kernel_mala(0.2),
-          iter = 60,
-          chains = 2,
-          init = c(0, 0),
-          seed = 1,
-          refresh = 0
-        )
-      ),
-      warning = function(w) {
-        warnings <<- c(warnings, list(w))
-        invokeRestart("muffleWarning")
-      }
-    )
-    list(fits = lapply(fits, without_time), said = lapply(warnings, function(w) {
+    found <- with_warnings(list(
+      short_sgld(model, size = 20, seed = 6),
+      sg_sample(
+        bounded,
+        kernel_mala(0.2),
+        iter = 60,
+        chains = 2,
+        init = c(0, 0),
+        seed = 1,
+        refresh = 0
+      )
+    ))
+    fits <- lapply(found$value, without_time)
+    list(fits = fits, said = lapply(found$warnings, function(w) {
       list(class(w)[[1]], w$chain, w$iteration, w$parent$theta)
     }))
   }

@@ -37,14 +37,12 @@ points_of <- function(fit, draw, chain) {
 }
 
 fails <- function(expr, class = "tall_warning_callback") {
-  warning <- NULL
-  fit <- withCallingHandlers(expr, warning = function(w) {
-    warning <<- w
-    invokeRestart("muffleWarning")
-  })
-  expect_s3_class(warning, class)
-  expect_match(conditionMessage(warning), "sg_resume(fit)", fixed = TRUE)
-  fit
+  found <- with_warnings(expr)
+  expect_length(found$warnings, 1)
+  expect_s3_class(found$warnings[[1]], class)
+  said <- conditionMessage(found$warnings[[1]])
+  expect_match(said, "sg_resume(fit)", fixed = TRUE)
+  found$value
 }
 
 # Not the bias estimate, whose sums begin anew where a chain goes on.
