@@ -531,7 +531,8 @@ tall_topics <- function(
     call = call
   )
   if (!is.null(newdata)) {
-    document_halves(newdata, model, 1, "newdata", call)
+    # before the search; what is left out is said when the run begins
+    suppressMessages(document_halves(newdata, model, 1, "newdata", call))
     monitor <- c(monitor, list(perplexity = monitor_perplexity(newdata)))
     monitor$every <- monitor$every %||% max(1, floor(iter / 40))
   }

@@ -227,6 +227,15 @@ test_that("bad input is refused", {
   # before the search for a mode
   error <- expect_input(tall_topics(dense, 2, newdata = "text"))
   expect_match(conditionMessage(error), "newdata")
+  said <- testthat::capture_messages(tall_topics(
+    dense,
+    2,
+    newdata = cbind(dense, zebra = 1),
+    train_iter = 1,
+    iter = 2,
+    refresh = 0
+  ))
+  expect_length(grep("Left out 1 word that", said), 1)
   expect_input(model_lda(dense, 2, alpha = 0))
   expect_input(model_lda(dense, 2, beta = -1))
   expect_input(model_lda(dense, 2, gibbs_sweeps = 0))
