@@ -61,7 +61,7 @@ test_that("sd_bias is that of single parameters where they are correlated", {
   expect_true(all(fit$bias$sd_bias < apart - 6 * fit$bias$sd_bias_se))
 })
 
-test_that("without a mode sd_bias has directions from the Hessian at the start", {
+test_that("without a mode sd_bias gets directions from the start", {
   skip_on_cran()
   correlation <- matrix(c(1, 0.9, 0.9, 1), 2)
   x <- withr::with_seed(1, matrix(stats::rnorm(2 * 12000), 12000))
