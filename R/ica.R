@@ -85,7 +85,9 @@ tall_ica <- function(
   check_given(x)
   check_flag(keep_data)
   call <- rlang::current_env()
-  more <- check_more(list(...), call)
+  # components are aligned as wholes
+  own <- c(names(formals(tall_ica)), "variables")
+  more <- check_more(list(...), own, call)
   # before the search, which takes its time and shares the seed that is printed
   control <- rlang::inject(check_control(
     !!!run_arguments(call, check_control),
@@ -214,24 +216,6 @@ check_components <- function(x, arg = "x", call = caller_env()) {
     )
   }
   x
-}
-
-# Those of sg_sample() that tall_ica() does not have itself.
-check_more <- function(more, call) {
-  if (length(more) > 0 && (is.null(names(more)) || any(names(more) == ""))) {
-    abort_input(
-      "Arguments in {.arg ...} must have names.",
-      argument = "...",
-      call = call
-    )
-  }
-  # components are aligned as wholes
-  own <- c("model", "variables", names(formals(tall_ica)))
-  known <- setdiff(names(formals(sg_sample)), own)
-  if (length(more) > 0) {
-    check_known(names(more), known, "argument", arg = "...", call = call)
-  }
-  more
 }
 
 ica_standards <- c("sphere", "scale", "none")

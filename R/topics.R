@@ -442,7 +442,7 @@ say_unknown <- function(words) {
 #'   50 documents; see Details.
 #' @param chains (whole number) Chains.
 #' @inheritParams sg_sample
-#' @param ... More arguments of [sg_sample()].
+#' @param ... More arguments of [sg_sample()]: `schedule`, `keep`, `lambda`.
 #'
 #' @details
 #' The model is that of [model_lda()]. Topics have no order: another search
@@ -517,9 +517,16 @@ tall_topics <- function(
   check_given(k)
   call <- rlang::current_env()
   train_iter <- check_count(train_iter, min = 0, allow_null = TRUE)
-  seed <- check_seed(seed)
-  cores <- check_cores(cores)
-  check_members(kernel, gradient, subsample, schedule_constant(), call)
+  # topics are looked at as wholes, and start where the search ends
+  own <- c(names(formals(tall_topics)), "variables", "init")
+  more <- check_more(list(...), own, call)
+  control <- rlang::inject(check_control(
+    !!!run_arguments(call, check_control),
+    keep = more$keep %||% "draws",
+    call = call
+  ))
+  schedule <- more$schedule %||% schedule_constant()
+  check_members(kernel, gradient, subsample, schedule, call)
   documents <- as_documents(dtm, vocabulary)
   model <- build_lda(
     documents,
@@ -537,15 +544,13 @@ tall_topics <- function(
     monitor$every <- monitor$every %||% max(1, floor(iter / 40))
   }
   started <- proc.time()[["elapsed"]]
-  plan <- with_seed(seed, topics_plan(
+  plan <- with_seed(control$seed, topics_plan(
     model,
     documents,
     train_iter,
     list(kernel = kernel, gradient = gradient, subsample = subsample),
-    chains = check_count(chains),
-    cores = check_count(cores),
-    refresh = refresh,
-    call = call
+    control,
+    call
   ))
   trained <- proc.time()[["elapsed"]] - started
   fit <- sg_sample(
@@ -558,7 +563,7 @@ tall_topics <- function(
     thin = thin,
     chains = chains,
     cores = cores,
-    seed = seed,
+    seed = control$seed,
     init = plan$init,
     monitor = monitor,
     refresh = refresh,
@@ -580,16 +585,15 @@ topics_plan <- function(
   documents,
   train_iter,
   given,
-  chains,
-  cores,
-  refresh,
+  control,
   call
 ) {
   s <- topics_settings
+  refresh <- control$refresh
   if (is.null(train_iter)) {
     train_iter <- max(s$min_train, ceiling(s$epochs * model$n_data / s$batch))
   }
-  at <- topics_mode(model, train_iter, cores, refresh, call)
+  at <- topics_mode(model, train_iter, control$cores, refresh, call)
   shape <- topic_shapes(model, documents, at)
   gradient <- given$gradient
   subsample <- given$subsample
@@ -606,7 +610,7 @@ topics_plan <- function(
     kernel = given$kernel %||% topics_kernel(shape, gradient, subsample),
     gradient = gradient,
     subsample = subsample,
-    init = replicate(chains, draw_topics(at, shape))
+    init = replicate(control$chains, draw_topics(at, shape))
   )
 }
 

@@ -227,6 +227,10 @@ test_that("bad input is refused", {
   # before the search for a mode
   error <- expect_input(tall_topics(dense, 2, newdata = "text"))
   expect_match(conditionMessage(error), "newdata")
+  expect_input(tall_topics(dense, 2, iter = 0))
+  expect_input(tall_topics(dense, 2, iter = "many"))
+  expect_input(tall_topics(dense, 2, foo = 1))
+  expect_input(tall_topics(dense, 2, variables = "theta[1,ball]"))
   said <- testthat::capture_messages(tall_topics(
     dense,
     2,
