@@ -222,7 +222,7 @@ far_reason <- function(model, far) {
     paste(
       ": an outcome that (almost) never occurs with",
       if (length(far) == 1) "this column" else "these columns",
-      "does that"
+      "does that, or a few values that are huge"
     )
   }
 }
