@@ -2,6 +2,7 @@
 #ifndef TB_CORE_HASH_H
 #define TB_CORE_HASH_H
 
+#include "core/param.h"
 #include "core/rng.h"
 
 #include <stddef.h>
@@ -19,6 +20,14 @@ static inline uint64_t tb_hash_doubles(uint64_t hash,
     hash = tb_rng_rotl(hash, 29);
   }
   return hash;
+}
+
+/* The same with a parameter; NULL, one that was not given, leaves the hash. */
+static inline uint64_t tb_hash_param(uint64_t hash,
+                                     const struct tb_param* p_param) {
+  return p_param == NULL
+           ? hash
+           : tb_hash_doubles(hash, p_param->v_value, p_param->n_value);
 }
 
 #endif

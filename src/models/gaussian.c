@@ -367,8 +367,33 @@ static void gaussian_destroy(struct tb_model* p_model) {
   p_model->p_self = NULL;
 }
 
-static uint64_t hash_param(uint64_t hash, const struct tb_param* p_param) {
-  return tb_hash_doubles(hash, p_param->v_value, p_param->n_value);
+/* z_i = P (x_i - center) into the store and its square form into v_square;
+ * v_row, v_z: n and n_padded doubles, zero at first */
+static void gaussian_fill(struct gaussian* p,
+                          const double* v_x,
+                          size_t n_data,
+                          size_t n,
+                          double* v_row,
+                          double* v_z) {
+  for (size_t j = 0; j < n; ++j) {
+    double sum = 0;
+    for (size_t i = 0; i < n_data; ++i) {
+      sum += v_x[j * n_data + i];
+    }
+    p->v_center[j] = sum / (double) n_data;
+  }
+  for (size_t i = 0; i < n_data; ++i) {
+    double square = 0;
+    for (size_t j = 0; j < n; ++j) {
+      v_row[j] = v_x[j * n_data + i] - p->v_center[j];
+    }
+    multiply(n, p->v_precision, v_row, v_z);
+    for (size_t j = 0; j < n; ++j) {
+      square += v_row[j] * v_z[j];
+    }
+    p->v_square[i] = square;
+    p->store.type->write(&p->store, i, 1, v_z);
+  }
 }
 
 /* Parameters: "x" (n_data x n_dim), "precision", "prior_precision" (n_dim x
@@ -417,30 +442,11 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
   memcpy(p->v_precision, p_precision->v_value, n * n * sizeof(double));
   memcpy(p->v_prior, p_prior->v_value, n * n * sizeof(double));
   memcpy(p->v_location, p_mean->v_value, n * sizeof(double));
-
-  for (size_t j = 0; j < n; ++j) {
-    double sum = 0;
-    for (size_t i = 0; i < n_data; ++i) {
-      sum += p_x->v_value[j * n_data + i];
-    }
-    p->v_center[j] = sum / (double) n_data;
-  }
-  for (size_t i = 0; i < n_data; ++i) {
-    double square = 0;
-    for (size_t j = 0; j < n; ++j) {
-      v_row[j] = p_x->v_value[j * n_data + i] - p->v_center[j];
-    }
-    multiply(n, p->v_precision, v_row, v_z);
-    for (size_t j = 0; j < n; ++j) {
-      square += v_row[j] * v_z[j];
-    }
-    p->v_square[i] = square;
-    p->store.type->write(&p->store, i, 1, v_z);
-  }
-  uint64_t hash = hash_param((uint64_t) n_data, p_x);
-  hash = hash_param(hash, p_precision);
-  hash = hash_param(hash, p_prior);
-  p_model->fingerprint = hash_param(hash, p_mean);
+  gaussian_fill(p, p_x->v_value, n_data, n, v_row, v_z);
+  uint64_t hash = tb_hash_param((uint64_t) n_data, p_x);
+  hash = tb_hash_param(hash, p_precision);
+  hash = tb_hash_param(hash, p_prior);
+  p_model->fingerprint = tb_hash_param(hash, p_mean);
   return TB_STATUS_ok;
 }
 

@@ -1149,6 +1149,26 @@ static void glm_fill_rows(struct tb_store* p_store,
   }
 }
 
+/* what is kept of every row besides its covariates */
+static void glm_fill_obs(struct glm* p_glm,
+                         const struct tb_param* p_y,
+                         const struct tb_param* p_weights,
+                         const struct tb_param* p_offset) {
+  for (size_t i = 0; i < p_y->n_value; ++i) {
+    double* v_row = p_glm->v_obs + i * p_glm->n_obs_col;
+    v_row[OBS_y] = p_y->v_value[i];
+    for (size_t k = 0; k < p_glm->n_scalar; ++k) {
+      v_row[OBS_scalar + k] = 0;
+    }
+    if (p_weights != NULL) {
+      v_row[p_glm->k_weight] = p_weights->v_value[i];
+    }
+    if (p_offset != NULL) {
+      v_row[p_glm->k_offset] = p_offset->v_value[i];
+    }
+  }
+}
+
 static enum tb_status glm_create(struct tb_model* p_model,
                                  const struct tb_params* p_params) {
   enum { ROWS = 256 };
@@ -1214,31 +1234,14 @@ static enum tb_status glm_create(struct tb_model* p_model,
 
   glm_fill_rows(&p_glm->store, p_x->v_value, v_rows, ROWS);
   free(v_rows);
-  for (size_t i = 0; i < n_data; ++i) {
-    double* v_row = p_glm->v_obs + i * p_glm->n_obs_col;
-    v_row[OBS_y] = p_y->v_value[i];
-    for (size_t k = 0; k < p_glm->n_scalar; ++k) {
-      v_row[OBS_scalar + k] = 0;
-    }
-    if (p_weights != NULL) {
-      v_row[p_glm->k_weight] = p_weights->v_value[i];
-    }
-    if (p_offset != NULL) {
-      v_row[p_glm->k_offset] = p_offset->v_value[i];
-    }
-  }
+  glm_fill_obs(p_glm, p_y, p_weights, p_offset);
   uint64_t hash = tb_hash_doubles((uint64_t) n_data, &family, 1);
   hash = tb_hash_doubles(hash, &sigma, 1);
   hash = tb_hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
-  hash = tb_hash_doubles(hash, p_x->v_value, p_x->n_value);
-  hash = tb_hash_doubles(hash, p_y->v_value, n_data);
-  if (p_weights != NULL) {
-    hash = tb_hash_doubles(hash, p_weights->v_value, n_data);
-  }
-  if (p_offset != NULL) {
-    hash = tb_hash_doubles(hash, p_offset->v_value, n_data);
-  }
-  p_model->fingerprint = hash;
+  hash = tb_hash_param(hash, p_x);
+  hash = tb_hash_param(hash, p_y);
+  hash = tb_hash_param(hash, p_weights);
+  p_model->fingerprint = tb_hash_param(hash, p_offset);
   return TB_STATUS_ok;
 }
 

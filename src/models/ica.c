@@ -504,13 +504,9 @@ static enum tb_status ica_create(struct tb_model* p_model,
     p->store.type->write(&p->store, i, 1, v_row);
   }
   free(v_row);
-  const uint64_t hash =
-    tb_hash_doubles((uint64_t) n_data, p_x->v_value, p_x->n_value);
-  p_model->fingerprint = tb_hash_doubles(hash, &prior_sd, 1);
-  if (p_reference != NULL) {
-    p_model->fingerprint =
-      tb_hash_doubles(p_model->fingerprint, p_reference->v_value, n * n);
-  }
+  uint64_t hash = tb_hash_param((uint64_t) n_data, p_x);
+  hash = tb_hash_doubles(hash, &prior_sd, 1);
+  p_model->fingerprint = tb_hash_param(hash, p_reference);
   return TB_STATUS_ok;
 }
 

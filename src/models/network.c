@@ -546,10 +546,9 @@ static enum tb_status network_create(struct tb_model* p_model,
 
   const double v_option[] = { activation, likelihood, sigma, unit };
   uint64_t hash = tb_hash_doubles((uint64_t) n_data, v_option, 4);
-  hash = tb_hash_doubles(hash, p_widths->v_value, p_widths->n_value);
+  hash = tb_hash_param(hash, p_widths);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 3 * p_model->n_dim);
-  hash = tb_hash_doubles(hash, p_x->v_value, p_x->n_value);
-  p_model->fingerprint = tb_hash_doubles(hash, p_y->v_value, n_data);
+  p_model->fingerprint = tb_hash_param(tb_hash_param(hash, p_x), p_y);
   return TB_STATUS_ok;
 }
 
