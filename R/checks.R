@@ -348,6 +348,20 @@ check_n_dim <- function(n_dim, x, arg = caller_arg(x), call = caller_env()) {
   }
 }
 
+# What came with `...`, a list, are arguments among `known`.
+check_dots_known <- function(given, known, call) {
+  if (length(given) > 0 && (is.null(names(given)) || any(names(given) == ""))) {
+    abort_input(
+      "Arguments in {.arg ...} must have names.",
+      argument = "...",
+      call = call
+    )
+  }
+  if (length(given) > 0) {
+    check_known(names(given), known, "argument", arg = "...", call = call)
+  }
+}
+
 # All of `x` (names given by a user) are among `known`.
 check_known <- function(
   x,

@@ -140,14 +140,15 @@ tall_factorize <- function(
       0
     }
   )
+  if (!gradient_is_full(gradient) && !kernel_is_metropolis(kernel)) {
+    subsample <- subsample %||%
+      subsample_uniform(default_size(built), replace = FALSE)
+  }
   fit <- sample_model(
     built,
     kernel,
     gradient,
-    subsample %||%
-      if (!gradient_is_full(gradient) && !kernel_is_metropolis(kernel)) {
-        subsample_uniform(default_size(built), replace = FALSE)
-      },
+    subsample,
     schedule,
     iter = iter,
     warmup = warmup,
@@ -167,18 +168,20 @@ tall_factorize <- function(
   fit$newdata <- held_out$frame
   fit$range <- range
   fit$keep <- keep
-  fit[c("shape", "ids", "rated", "center", "alpha", "rating_range")] <-
-    built[c("shape", "ids", "rated", "center", "alpha", "rating_range")]
+  of_model <- c("shape", "ids", "rated", "center", "alpha", "rating_range")
+  fit[of_model] <- built[of_model]
   fit$baseline <- held_out_baseline(held_out, built$center)
-  if (keep_data) {
-    for (side in c("user", "item")) {
-      # row numbers: half the memory
-      storage.mode(ratings[[side]]$index) <- "integer"
-    }
-    fit$data <- c(recipe, list(ratings = ratings))
-  }
+  fit$data <- if (keep_data) c(recipe, list(ratings = light_ratings(ratings)))
   class(fit) <- c("tall_factorize", class(fit))
   fit
+}
+
+# With row numbers in half the memory.
+light_ratings <- function(ratings) {
+  for (side in c("user", "item")) {
+    storage.mode(ratings[[side]]$index) <- "integer"
+  }
+  ratings
 }
 
 #' @export
@@ -383,16 +386,7 @@ build_named_factors <- function(name, ratings, rank, given, init, call) {
   constructor <- list(bpmf = model_bpmf, pmf = model_pmf)[[name]]
   defaults <- formals(constructor)
   known <- setdiff(names(defaults), c("user", "item", "rating", "rank", "init"))
-  if (length(given) > 0 && (is.null(names(given)) || any(names(given) == ""))) {
-    abort_input(
-      "Arguments in {.arg ...} must have names.",
-      argument = "...",
-      call = call
-    )
-  }
-  if (length(given) > 0) {
-    check_known(names(given), known, "argument", arg = "...", call = call)
-  }
+  check_dots_known(given, known, call)
   value <- function(arg) {
     if (arg %in% names(given)) given[[arg]] else defaults[[arg]]
   }

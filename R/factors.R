@@ -139,6 +139,23 @@ model_pmf <- function(
   )
 }
 
+# n: of users and of items.
+warn_rank <- function(rank, n, call) {
+  if (rank <= max(n)) {
+    return(invisible())
+  }
+  warn_tall(
+    "ratings",
+    c(
+      "{.arg rank} is {format_count(rank)}, more than there are users,
+       {format_count(n[[1]])}, or items, {format_count(n[[2]])}.",
+      i = "No matrix of these sizes has a rank above {format_count(min(n))}:
+           more factors cost time and add nothing."
+    ),
+    call = call
+  )
+}
+
 # The models once the ratings, list(user, item, rating), are known to be good.
 build_factors <- function(
   name,
@@ -169,18 +186,7 @@ build_factors <- function(
   )
   n <- c(ratings$user$n, ratings$item$n)
   check_n_dim(sum(n) * rank, rank, call = call)
-  if (rank > max(n)) {
-    warn_tall(
-      "ratings",
-      c(
-        "{.arg rank} is {format_count(rank)}, more than there are users,
-         {format_count(n[[1]])}, or items, {format_count(n[[2]])}.",
-        i = "No matrix of these sizes has a rank above {format_count(min(n))}:
-             more factors cost time and add nothing."
-      ),
-      call = call
-    )
-  }
+  warn_rank(rank, n, call)
   shape <- c(
     n_user = n[[1]],
     n_item = n[[2]],

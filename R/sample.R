@@ -163,17 +163,8 @@ run_arguments <- function(call, f = sample_model, except = NULL) {
 # The arguments of sg_sample() that came through the `...` of a front end; `own`
 # are those that it has or sets itself.
 check_more <- function(more, own, call) {
-  if (length(more) > 0 && (is.null(names(more)) || any(names(more) == ""))) {
-    abort_input(
-      "Arguments in {.arg ...} must have names.",
-      argument = "...",
-      call = call
-    )
-  }
   known <- setdiff(names(formals(sg_sample)), c("model", own))
-  if (length(more) > 0) {
-    check_known(names(more), known, "argument", arg = "...", call = call)
-  }
+  check_dots_known(more, known, call)
   more
 }
 
