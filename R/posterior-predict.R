@@ -66,15 +66,13 @@ posterior_linpred.tall_glm <- function(
   check_no_dots(...)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
-  new <- rows_for_matrix(object, newdata, draws, offset)
-  theta <- choose_draws(object, draws, resample = TRUE)$theta
-  out <- if (transform) {
-    mean_draws(object, new, theta, cores)
-  } else {
-    linear_draws(new, theta, cores)
-  }
-  dimnames(out) <- draw_names(new)
-  out
+  draws_by_rows(object, newdata, draws, offset, function(new, theta) {
+    if (transform) {
+      mean_draws(object, new, theta, cores)
+    } else {
+      linear_draws(new, theta, cores)
+    }
+  })
 }
 
 #' @rdname posterior-predict
@@ -91,11 +89,9 @@ posterior_epred.tall_glm <- function(
   check_no_dots(...)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
-  new <- rows_for_matrix(object, newdata, draws, offset)
-  theta <- choose_draws(object, draws, resample = TRUE)$theta
-  out <- mean_draws(object, new, theta, cores)
-  dimnames(out) <- draw_names(new)
-  out
+  draws_by_rows(object, newdata, draws, offset, function(new, theta) {
+    mean_draws(object, new, theta, cores)
+  })
 }
 
 #' @rdname posterior-predict
@@ -288,6 +284,21 @@ rows_for_matrix <- function(
 ) {
   check_own_size(fit, newdata, draws, call)
   prediction_rows(fit, newdata, offset, call)
+}
+
+# The matrix of draws x rows that f makes of rows and draws.
+draws_by_rows <- function(
+  fit,
+  newdata,
+  draws,
+  offset,
+  f,
+  call = caller_env()
+) {
+  new <- rows_for_matrix(fit, newdata, draws, offset, call)
+  out <- f(new, choose_draws(fit, draws, resample = TRUE)$theta)
+  dimnames(out) <- draw_names(new)
+  out
 }
 
 # Dimnames of a matrix of draws x rows. They are assigned where the matrix was
