@@ -229,69 +229,28 @@ status_entry <- function(
 # Do nothing when all is well, else say what happened and where. `coordinate`
 # is the name of a coordinate, `detail` one more line of plain text, `hint` what
 # to do, in place of the status' own.
-abort_status <- function(
-  status,
-  chain = NULL,
-  iteration = NULL,
-  coordinate = NULL,
-  value = NULL,
-  detail = NULL,
-  parent = NULL,
-  hint = NULL,
-  call = caller_env()
-) {
-  signal_status(
-    abort_tall,
-    status_name(status),
-    chain,
-    iteration,
-    coordinate,
-    value,
-    detail,
-    parent,
-    hint,
-    call
-  )
+abort_status <- function(status, ..., call = caller_env()) {
+  signal_status(abort_tall, status, ..., call = call)
 }
 
 # The same for a chain that stopped while its draws are kept.
-warn_status <- function(
-  status,
-  chain = NULL,
-  iteration = NULL,
-  coordinate = NULL,
-  value = NULL,
-  detail = NULL,
-  parent = NULL,
-  hint = NULL,
-  call = caller_env()
-) {
-  signal_status(
-    warn_tall,
-    status_name(status),
-    chain,
-    iteration,
-    coordinate,
-    value,
-    detail,
-    parent,
-    hint,
-    call
-  )
+warn_status <- function(status, ..., call = caller_env()) {
+  signal_status(warn_tall, status, ..., call = call)
 }
 
 signal_status <- function(
   signal,
   status,
-  chain,
-  iteration,
-  coordinate,
-  value,
-  detail,
-  parent,
-  hint,
+  chain = NULL,
+  iteration = NULL,
+  coordinate = NULL,
+  value = NULL,
+  detail = NULL,
+  parent = NULL,
+  hint = NULL,
   call
 ) {
+  status <- status_name(status)
   if (status == "ok") {
     return(invisible())
   }
