@@ -163,9 +163,9 @@ sd_directions <- function(model) {
   t(inverse / sqrt(rowSums(inverse^2)))
 }
 
-# How much log density a step of one posterior sd loses, `drop` at most: 0.5 for
-# a normal posterior. `far`: the coordinates that lose far more, worst first, and
-# what they lose.
+# How much log density a step of one posterior sd loses, `drop` at most: 0.5
+# for a normal posterior. `far`: the coordinates that lose far more, worst
+# first, and what they lose.
 check_normal <- function(model, mode) {
   directions <- sd_directions(model)
   # of a point that stands in for a mode no shape is known

@@ -76,8 +76,8 @@
 #' minibatches of equally likely rows and without taking out the 2 percent of
 #' noise.
 #'
-#' Where a step of one posterior standard deviation from the mode loses more than
-#' 1 of log density (0.5 on a normal posterior), as with an indicator whose
+#' Where a step of one posterior standard deviation from the mode loses more
+#' than 1 of log density (0.5 on a normal posterior), as with an indicator whose
 #' rows all have the same outcome, and for [model_ica()], [kernel_sgbd()] with
 #' \eqn{\sigma = 0.35} takes the place of the Langevin steps: no gradient can
 #' throw it out. A warning names the parameters, whose `sd_bias` is then `NA`.
