@@ -97,6 +97,7 @@ topic_terms <- function(fit) {
 predict.tall_topics <- function(object, newdata, draws = 10, seed = 1, ...) {
   check_no_dots(...)
   check_given(newdata)
+  check_count(seed, min = 0)
   theta <- topics_draws(object, check_draws_most(object, draws))
   call <- rlang::current_env()
   documents <- known_documents(newdata, object, FALSE, "newdata", call)
@@ -189,6 +190,7 @@ topic_proportions <- function(model, theta, seed) {
 perplexity <- function(fit, newdata, draws = 20, seed = 1) {
   check_spec(fit, "tall_topics", "tall_topics()")
   check_given(newdata)
+  check_count(seed, min = 0)
   theta <- topics_draws(fit, check_draws_most(fit, draws))
   halves <- document_halves(newdata, fit, seed, "newdata", rlang::current_env())
   sum <- 0

@@ -6,7 +6,7 @@ topics_settings <- list(
   epochs = 10,           # passes of the search for a mode
   min_train = 2000,      # its iterations, at least
   learning_rate = 0.1,   # of ADAM, at first
-  sigma = 0.15,          # of SGBD, in posterior sds as if topics were known
+  sigma = 0.3,           # of SGBD, in posterior sds as if topics were known
   noise_smoothing = 0.01,
   few = 2000,            # documents that say how large topics are
   fold_sweeps = 20       # Gibbs sweeps for documents that are not of the data
@@ -60,8 +60,9 @@ topics_settings <- list(
 #' coordinates frequent words move very slowly beside rare ones.
 #'
 #' **Gradients are biased.** \eqn{E_z} is the mean over a few sweeps of a Gibbs
-#' sampler that begins anew at every visit. What its burn-in has not forgotten
-#' biases the estimate, whatever the minibatch; more `gibbs_sweeps` lessen it.
+#' sampler that begins anew at every visit, where mean-field counts of the
+#' document's topics have settled. What its burn-in has not forgotten biases the
+#' estimate, whatever the minibatch; more `gibbs_sweeps` lessen it.
 #' What is averaged are conditional probabilities of the topics rather than
 #' topics drawn (the same mean, less noise). With control variates the samplers
 #' at \eqn{\theta}{theta} and at the reference use the same random numbers.
@@ -134,7 +135,12 @@ build_lda <- function(
   check_count(k, max = most, arg = arg_topics, call = call)
   alpha <- check_number(alpha, positive = TRUE, arg = "alpha", call = call)
   beta <- check_number(beta, positive = TRUE, arg = "beta", call = call)
-  sweeps <- check_count(gibbs_sweeps, arg = "gibbs_sweeps", call = call)
+  sweeps <- check_count(
+    gibbs_sweeps,
+    most = count_limits$integer,
+    arg = "gibbs_sweeps",
+    call = call
+  )
   place <- paste0("[", seq_len(k), ",", rep(vocabulary, each = k), "]")
   share <- tabulate_words(documents) / sum(documents$count)
   new_model(
@@ -372,7 +378,10 @@ check_counts <- function(count, arg, call) {
 
 # Documents in the words of a model. Those it does not know are left out.
 known_documents <- function(newdata, model, says_dropped, arg, call) {
-  if (is.data.frame(newdata) && is.numeric(newdata$word)) {
+  # also those that lack a column, which is said there
+  if (is.data.frame(newdata) &&
+    (is.numeric(newdata[["word"]]) ||
+      !all(c("word", "count") %in% names(newdata)))) {
     return(as_documents(newdata, model$vocabulary, says_dropped, arg, call))
   }
   if (is.data.frame(newdata)) {
@@ -457,7 +466,7 @@ say_unknown <- function(words) {
 #' of all words known, \eqn{\theta_{kw}}{theta_kw} would have a Gamma law of
 #' shape \eqn{s_{kw} = \theta_{kw} (1 + n_k / \theta_{k\cdot})}{s_kw = theta_kw
 #' (1 + n_k / theta_k.)}, for \eqn{n_k}{n_k} words of topic \eqn{k}; steps begin
-#' at \eqn{0.15 / \sqrt{s_{kw}}}{0.15 / sqrt(s_kw)}, and chains at draws from
+#' at \eqn{0.3 / \sqrt{s_{kw}}}{0.3 / sqrt(s_kw)}, and chains at draws from
 #' these laws. ADAM finds a mode, a first run from there the mean of
 #' \eqn{\theta}{theta}, and control variates refer to this mean. The first run
 #' is as long as the search; both count as preparation.

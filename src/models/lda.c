@@ -17,7 +17,10 @@
  *   a_k = (n_dk without token i + alpha) / sum_v theta_kv,
  *
  * after a burn-in that each visit begins anew: the estimate of g_d is biased, by
- * what the burn-in has not forgotten. What is averaged is not the z drawn but
+ * what the burn-in has not forgotten. It starts from draws given counts n_dk that
+ * are not whole, the fixed point of n_dk = sum_i theta_kw a_k / sum_j theta_jw a_j
+ * from equal ones (to put the tokens in one after the other lets the first ones
+ * decide). What is averaged is not the z drawn but
  * their conditional probabilities: the same mean with less variance, and n_dkw
  * / theta_kw becomes a sum of a_k / sum_j theta_jw a_j, which stays finite where
  * theta_kw goes to 0.
@@ -259,12 +262,14 @@ TB_INLINE void visit_token(const struct lda* p,
     }
   }
   v_tally[z] += 1;
-  v_a[z] = (v_tally[z] + p->alpha) * p_point->v_inverse[z];
+  if (!is_first) {
+    v_a[z] = (v_tally[z] + p->alpha) * p_point->v_inverse[z];
+  }
   *p_z = (uint32_t) z;
 }
 
 /* Sweep over the tokens of document d at one point or at two with the same random
- * numbers (p_there may be NULL); the first puts them in, one after the other. */
+ * numbers (p_there may be NULL); the first draws them all given the same a_k. */
 static TB_CLONES void sweep(const struct lda* p,
                             size_t d,
                             bool is_first,
@@ -288,15 +293,49 @@ static TB_CLONES void sweep(const struct lda* p,
   }
 }
 
-static void start_document(const struct lda* p,
-                           size_t n_cell,
-                           const struct point* p_point) {
-  const size_t n = p->n_topic;
-  memset(p_point->v_cell, 0, n * n_cell * sizeof(double));
+/* Iterations towards the fixed point where a document's sampler starts. */
+#define N_SOFT 8
+
+/* a_k there, for the first draws; counts are 0. */
+static TB_CLONES void start_document(const struct lda* p,
+                                     size_t d,
+                                     const struct point* p_point) {
+  const size_t n = p->n_topic, first = p->v_start[d], end = p->v_start[d + 1];
+  double* restrict v_a = p_point->v_a;
+  double* restrict v_tally = p_point->v_tally;
+  double* restrict v_p = p_point->v_p;
+  memset(p_point->v_cell, 0, n * (end - first) * sizeof(double));
   memset(p_point->v_topic, 0, n * sizeof(double));
   for (size_t k = 0; k < n; ++k) {
-    p_point->v_tally[k] = 0;
-    p_point->v_a[k] = p->alpha * p_point->v_inverse[k];
+    v_a[k] = p_point->v_inverse[k];
+  }
+  for (int t = 0; t < N_SOFT; ++t) {
+    memset(v_tally, 0, n * sizeof(double));
+    for (size_t c = first; c < end; ++c) {
+      const double* v_theta = p_point->v_theta + p->v_word[c] * n;
+      double sum = 0;
+      for (size_t k = 0; k < n; ++k) {
+        v_p[k] = v_theta[k] * v_a[k];
+      }
+      for (size_t k = 0; k < n; ++k) {
+        sum += v_p[k];
+      }
+      const double share = p->v_count[c] / sum;
+      for (size_t k = 0; k < n; ++k) {
+        v_tally[k] += share * v_p[k];
+      }
+    }
+    for (size_t k = 0; k < n; ++k) {
+      v_a[k] = (v_tally[k] + p->alpha) * p_point->v_inverse[k];
+    }
+  }
+  memset(v_tally, 0, n * sizeof(double));
+}
+
+/* a_k of the topics drawn first */
+static void count_topics(const struct lda* p, const struct point* p_point) {
+  for (size_t k = 0; k < p->n_topic; ++k) {
+    p_point->v_a[k] = (p_point->v_tally[k] + p->alpha) * p_point->v_inverse[k];
   }
 }
 
@@ -322,14 +361,19 @@ static void expect_topics(const struct lda* p,
                           struct tb_rng* p_rng,
                           const struct point* p_here,
                           const struct point* p_there) {
-  const size_t n_cell = p->v_start[d + 1] - p->v_start[d];
   const double weight = 1 / (double) n_sweep;
-  start_document(p, n_cell, p_here);
+  start_document(p, d, p_here);
   if (p_there != NULL) {
-    start_document(p, n_cell, p_there);
+    start_document(p, d, p_there);
   }
   for (size_t t = 0; t <= n_burn + n_sweep; ++t) {
     sweep(p, d, t == 0, t > n_burn ? weight : 0, p_rng, p_here, p_there);
+    if (t == 0) {
+      count_topics(p, p_here);
+      if (p_there != NULL) {
+        count_topics(p, p_there);
+      }
+    }
   }
   finish_document(p, d, p_here);
   if (p_there != NULL) {

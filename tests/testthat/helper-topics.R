@@ -121,3 +121,15 @@ one_token_model <- function(coordinates, beta = 1) {
     coordinates = coordinates
   )
 }
+
+# Three topics of four words each.
+known_topics <- function(n_doc, seed = 1) {
+  withr::local_seed(seed)
+  topic <- kronecker(diag(3), matrix(0.22, 1, 4)) + 0.01
+  topic <- topic / rowSums(topic)
+  eta <- matrix(stats::rgamma(3 * n_doc, 0.2), n_doc)
+  eta <- eta / rowSums(eta)
+  dtm <- t(apply(eta %*% topic, 1, function(p) stats::rmultinom(1, 40, p)))
+  dimnames(dtm) <- list(NULL, letters[1:12])
+  list(dtm = dtm, eta = eta, topic = topic)
+}

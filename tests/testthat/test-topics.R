@@ -105,6 +105,20 @@ test_that("a few sweeps bias the gradient, more of them less", {
   expect_lt(many, few / 3)
 })
 
+test_that("two sweeps are enough for documents of forty words", {
+  withr::local_seed(15)
+  data <- known_topics(40)
+  x <- log(100 * as.double(data$topic))
+  mean_gradient <- function(sweeps, n) {
+    model <- model_lda(data$dtm, 3, alpha = 0.1, gibbs_sweeps = sweeps)
+    colMeans(full_gradients(model, x, n = n))
+  }
+  truth <- mean_gradient(300, 40)
+  bias <- mean_gradient(2, 400) - truth
+  # 0.05; 0.13 when samplers began empty, with one token after the other
+  expect_lt(sqrt(sum(bias^2) / sum(truth^2)), 0.07)
+})
+
 test_that("control variates: exact at the reference, elsewhere unbiased", {
   withr::local_seed(6)
   entry <- entry_lda(gibbs_sweeps = 200, coordinates = "mean")
@@ -243,6 +257,7 @@ test_that("bad input is refused", {
   expect_input(model_lda(dense, 2, alpha = 0))
   expect_input(model_lda(dense, 2, beta = -1))
   expect_input(model_lda(dense, 2, gibbs_sweeps = 0))
+  expect_input(model_lda(dense, 2, gibbs_sweeps = 1e12))
   model <- model_lda(dense, 2)
   expect_error(
     sg_sample(model, kernel_mala(0.1), refresh = 0),
@@ -252,18 +267,6 @@ test_that("bad input is refused", {
 })
 
 # ---- tall_topics() -----------------------------------------------------------
-
-# Three topics of four words each.
-known_topics <- function(n_doc, seed = 1) {
-  withr::local_seed(seed)
-  topic <- kronecker(diag(3), matrix(0.22, 1, 4)) + 0.01
-  topic <- topic / rowSums(topic)
-  eta <- matrix(stats::rgamma(3 * n_doc, 0.2), n_doc)
-  eta <- eta / rowSums(eta)
-  dtm <- t(apply(eta %*% topic, 1, function(p) stats::rmultinom(1, 40, p)))
-  dimnames(dtm) <- list(NULL, letters[1:12])
-  list(dtm = dtm, eta = eta, topic = topic)
-}
 
 test_that("topics that are known are found, and those of documents", {
   skip_on_cran()
@@ -357,6 +360,11 @@ test_that("new documents are matched by their words", {
   expect_error(predict(fit, unname(new)[, 1:4]), class = "tall_error_input")
   expect_error(perplexity(fit, new * 0), class = "tall_error_input")
   expect_error(top_terms(1), class = "tall_error_input")
+  expect_error(perplexity(fit, new, seed = "a"), class = "tall_error_input")
+  expect_error(predict(fit, new, seed = -1), class = "tall_error_input")
+  frame <- data.frame(doc = 1, word = "a")
+  expect_error(perplexity(fit, frame), class = "tall_error_input")
+  expect_error(predict(fit, data.frame(x = 1)), class = "tall_error_input")
   model <- example_model()
   expect_error(
     sg_sample(
