@@ -114,7 +114,7 @@ add_segment <- function(fit, segment) {
   kept <- vapply(reports, function(r) r$n_kept, 0)
   fit <- add_draws(fit, segment, status, kept)
   fit$saved <- lapply(reports, function(r) r$saved)
-  fit$bias_blocks <- c(fit$bias_blocks, segment_bias(fit, reports))
+  fit$bias_blocks <- add_bias(fit, reports)
   if ("none" %in% fit$control$keep) {
     fit$moments <- combine_moments(fit$moments, reports, fit$every_variable)
   }
@@ -340,29 +340,68 @@ chain_table <- function(fit, segment, status, kept) {
 
 # ---- bias of the standard deviations (spec section 7) -----------------------
 
-# Block means of theta_j g_j - mean(theta_j) g_j, with the terms in a block:
-# a list of one matrix (blocks x n_dim) and counts for each chain of a segment.
-segment_bias <- function(fit, reports) {
+# What is kept of each chain, NULL of one that has nothing: by blocks the number
+# of terms, `count`, and the means `gradient` of g_j and `product` of (theta_j -
+# mean_j) g_j (blocks x n_dim), with the chain's `mean` over all its segments.
+add_bias <- function(fit, reports) {
   d <- length(fit$coordinates)
-  parts <- unlist(lapply(reports, bias_parts), recursive = FALSE)
-  lapply(parts, function(bias) {
-    sums <- matrix(bias, 1 + 3 * d)
-    sums <- sums[, sums[1, ] > 0, drop = FALSE]
-    count <- sums[1, ]
-    theta <- rowSums(sums[1 + seq_len(d), , drop = FALSE]) / sum(count)
-    gradient <- sums[1 + d + seq_len(d), , drop = FALSE]
-    product <- sums[1 + 2 * d + seq_len(d), , drop = FALSE]
-    list(
-      count = count,
-      product = t(product - theta * gradient) / count
-    )
+  lapply(seq_along(reports), function(chain) {
+    kept <- if (length(fit$bias_blocks) > 0) fit$bias_blocks[[chain]]
+    parts <- lapply(bias_parts(reports[[chain]]), bias_part, d)
+    Reduce(merge_bias, parts, kept)
   })
 }
 
 # The bias sums of a report: of one stretch, of several (see merge_reports()),
 # or of none.
 bias_parts <- function(report) {
-  if (is.double(report$bias)) list(report$bias) else report$bias
+  if (is.double(report$bias)) {
+    list(list(sums = report$bias, origin = report$bias_origin))
+  } else {
+    report$bias
+  }
+}
+
+# One stretch, centred at its own mean.
+bias_part <- function(part, d) {
+  sums <- matrix(part$sums, 1 + 3 * d)
+  sums <- sums[, sums[1, ] > 0, drop = FALSE]
+  count <- sums[1, ]
+  if (length(count) == 0) {
+    return(NULL)
+  }
+  away <- rowSums(sums[1 + seq_len(d), , drop = FALSE]) / sum(count)
+  gradient <- sums[1 + d + seq_len(d), , drop = FALSE]
+  product <- sums[1 + 2 * d + seq_len(d), , drop = FALSE]
+  list(
+    count = count,
+    mean = part$origin + away,
+    gradient = t(gradient) / count,
+    product = t(product - away * gradient) / count
+  )
+}
+
+# Two stretches of a chain, centred at the mean of both, and in as many blocks
+# as one has, of about as many terms: short ones would depend on each other.
+merge_bias <- function(a, b) {
+  if (is.null(a) || is.null(b)) {
+    return(a %||% b)
+  }
+  share <- sum(b$count) / (sum(a$count) + sum(b$count))
+  mean <- a$mean + share * (b$mean - a$mean)
+  about <- function(x) {
+    x$product - x$gradient * rep(mean - x$mean, each = nrow(x$gradient))
+  }
+  count <- c(a$count, b$count)
+  block <- ceiling(bias_blocks * cumsum(count) / sum(count) - 1e-9)
+  total <- as.double(rowsum(count, block))
+  mean_of <- function(x) unname(rowsum(x * count, block)) / total
+  list(
+    count = total,
+    mean = mean,
+    gradient = mean_of(rbind(a$gradient, b$gradient)),
+    product = mean_of(rbind(about(a), about(b)))
+  )
 }
 
 # Under the posterior E[(theta_j - mean) g_j] = -1. With step-size bias and

@@ -258,7 +258,7 @@ merge_reports <- function(before, after, variables) {
   out <- after
   out$n_step <- before$n_step + after$n_step
   out$n_kept <- before$n_kept + after$n_kept
-  # sums about two origins
+  # sums about two origins, which add_bias() brings together
   out$bias <- c(bias_parts(before), bias_parts(after))
   if (!is.null(after$noise)) {
     out$noise <- before$noise + after$noise

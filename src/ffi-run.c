@@ -217,7 +217,7 @@ SEXP ffi_run_report(SEXP run) {
     "status", "coordinate", "value", "n_kept", "n_step",
     "theta", "saved", "bias", "moments", "noise",
     "n_row", "n_full", "n_accept", "n_propose", "n_outside",
-    "n_escape", "step_size", "is_done", "n_nonfinite", "steps"
+    "n_escape", "step_size", "is_done", "n_nonfinite", "steps", "bias_origin"
   };
   const size_t n_name = sizeof(v_name) / sizeof(v_name[0]);
   const struct ffi_run* p = run_of(run);
@@ -266,6 +266,8 @@ SEXP ffi_run_report(SEXP run) {
       SET_VECTOR_ELT(one, 10 + k, Rf_ScalarReal(v_count[k]));
     }
     SET_VECTOR_ELT(one, 19, copy_doubles(info.v_step, n_dim));
+    SET_VECTOR_ELT(
+      one, 20, copy_doubles(tb_run_bias_origin(p->p_run, c), n_dim));
   }
   UNPROTECT(1);
   return out;

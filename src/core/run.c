@@ -917,6 +917,10 @@ const double* tb_run_bias(const struct tb_run* p_run, size_t chain) {
   return p_run->v_slot[chain].v_bias;
 }
 
+const double* tb_run_bias_origin(const struct tb_run* p_run, size_t chain) {
+  return p_run->v_slot[chain].v_origin;
+}
+
 const double* tb_run_moments(const struct tb_run* p_run, size_t chain) {
   return p_run->v_slot[chain].v_moments;
 }

@@ -106,6 +106,8 @@ struct tb_target const* tb_run_target(const struct tb_run* p_run);
 /* n_bias_block x (1 + 3 n_dim): count, sums of t, g, t g (centred at the start
  * of sampling), per block; NULL if not wanted */
 const double* tb_run_bias(const struct tb_run* p_run, size_t chain);
+/* n_dim: that start; NULL likewise */
+const double* tb_run_bias_origin(const struct tb_run* p_run, size_t chain);
 /* count, then n_natural means, then n_natural sums of squared deviations; with
  * keeps_covariance then n_natural x n_natural sums of their products */
 const double* tb_run_moments(const struct tb_run* p_run, size_t chain);

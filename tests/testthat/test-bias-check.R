@@ -102,6 +102,33 @@ test_that("without a mode sd_bias gets directions from the start", {
   expect_identical(resume_plan(fit, NULL)$start_chol, fit$start_chol)
 })
 
+test_that("sd_bias of a run in parts is that of the run in one", {
+  model <- example_model()
+  run <- function(iter) {
+    sg_sample(
+      model,
+      kernel_sgld(1e-4), # slow: parts have means of their own
+      gradient_simple(),
+      subsample_uniform(20),
+      iter = iter,
+      warmup = 100,
+      chains = 2,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  whole <- run(2100)
+  halves <- sg_resume(run(1100), iter = 1000, refresh = 0)
+  expect_identical(halves$draws, whole$draws)
+  expect_equal(halves$bias, whole$bias)
+  parts <- run(200)
+  for (k in 1:19) {
+    parts <- sg_resume(parts, iter = 100, refresh = 0)
+  }
+  expect_equal(parts$bias$sd_bias, whole$bias$sd_bias)
+  expect_lt(max(abs(log(parts$bias$sd_bias_se / whole$bias$sd_bias_se))), 0.5)
+})
+
 test_that("the second run has half the step and as much time", {
   fit <- biased_fit(0.6, iter = 500)
   check <- bias_check(fit, seed = 5, refresh = 0)
