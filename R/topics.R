@@ -479,8 +479,8 @@ say_unknown <- function(words) {
 #' **Convergence.** Perplexity settles long before single probabilities do: look
 #' at R-hat, which is printed, and take a larger `iter` where it matters. On 20
 #' Newsgroups (11,256 documents, 20 topics) the default leaves R-hat of the top
-#' words between 1.07 and 2.1; with ten times as many iterations it is below 1.1
-#' for most topics.
+#' words below 1.15 for most topics and at 2 for some; with ten times as many
+#' iterations it is below 1.1 for nearly all.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_topics", "tall_fit")`. See
 #'   [top_terms()], [predict()][predict.tall_topics] for the topics of
