@@ -107,6 +107,9 @@ test_that("draws that no memory holds are an error of the run", {
 })
 
 test_that("values of other kinds are refused by the name of their argument", {
+  for (package in c("bayesplot", "loo", "rstantools")) {
+    skip_if_not_installed(package)
+  }
   model <- example_model()
   fit <- quick_fit(model, iter = 20, keep = c("draws", "gradients"))
   data <- example_data(60)
