@@ -187,3 +187,25 @@ plot.tall_mode <- function(x, type = c("log_posterior", "gradient_norm"), ...) {
   }
   plot
 }
+
+# ADAM where a front end trains before it samples; `s` are its settings.
+train_mode <- function(model, start, train_iter, s, cores, label, call) {
+  mode_stochastic(
+    model,
+    start,
+    "adam",
+    max_iter = train_iter,
+    batch_size = min(s$batch, model$n_data),
+    learning_rate = s$learning_rate,
+    decay = train_iter / 10,
+    beta = c(0.9, 0.999),
+    cores = cores,
+    label = label,
+    call = call
+  )
+}
+
+# As many passes as the settings say, but not too few iterations.
+default_train_iter <- function(model, s) {
+  max(s$min_train, ceiling(s$epochs * model$n_data / s$batch))
+}

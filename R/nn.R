@@ -279,29 +279,16 @@ nn_model <- function(parts, hidden, activation, prior, sigma, prior_aux, call) {
 # A mode for each chain, from random weights of its own.
 nn_train <- function(model, train_iter, control, call) {
   s <- nn_settings
-  if (is.null(train_iter)) {
-    train_iter <- max(s$min_train, ceiling(s$epochs * model$n_data / s$batch))
-  }
+  train_iter <- train_iter %||% default_train_iter(model, s)
   lapply(seq_len(control$chains), function(chain) {
     start <- model_start(model)
     if (train_iter == 0) {
       return(list(estimate = start, passes = 0))
     }
-    mode_stochastic(
-      model,
-      start,
-      "adam",
-      max_iter = train_iter,
-      batch_size = min(s$batch, model$n_data),
-      learning_rate = s$learning_rate,
-      decay = train_iter / 10,
-      beta = c(0.9, 0.999),
-      cores = control$cores,
-      label = if (control$refresh > 0) {
-        paste0("Training chain ", chain, " of ", control$chains)
-      },
-      call = call
-    )
+    label <- if (control$refresh > 0) {
+      paste0("Training chain ", chain, " of ", control$chains)
+    }
+    train_mode(model, start, train_iter, s, control$cores, label, call)
   })
 }
 

@@ -471,10 +471,9 @@ say_unknown <- function(words) {
 #' \eqn{\theta}{theta}, and control variates refer to this mean. The first run
 #' is as long as the search; both count as preparation.
 #'
-#' Barker dynamics, because a single document that says one rare word a hundred
-#' times gives gradients by which Langevin dynamics is thrown out in
-#' \eqn{\log\theta}{log theta}. Where they hold, [kernel_sgld()] with steps
-#' \eqn{h / (s_{kw} + 50)}{h / (s_kw + 50)}, \eqn{h} about 0.02, does as well.
+#' Barker dynamics, because a single document that says one rare word very often
+#' gives gradients by which long Langevin steps can be thrown out in
+#' \eqn{\log\theta}{log theta}.
 #'
 #' **Convergence.** Perplexity settles long before single probabilities do: look
 #' at R-hat, which is printed, and take a larger `iter` where it matters. On 20
@@ -599,9 +598,7 @@ topics_plan <- function(
 ) {
   s <- topics_settings
   refresh <- control$refresh
-  if (is.null(train_iter)) {
-    train_iter <- max(s$min_train, ceiling(s$epochs * model$n_data / s$batch))
-  }
+  train_iter <- train_iter %||% default_train_iter(model, s)
   at <- topics_mode(model, train_iter, control$cores, refresh, call)
   shape <- topic_shapes(model, documents, at)
   gradient <- given$gradient
@@ -625,22 +622,11 @@ topics_plan <- function(
 
 # The mode, as log theta, with the totals that it has exactly.
 topics_mode <- function(model, train_iter, cores, refresh, call) {
-  s <- topics_settings
   at <- model_start(model)
   if (train_iter > 0) {
-    at <- mode_stochastic(
-      model,
-      at,
-      "adam",
-      max_iter = train_iter,
-      batch_size = min(s$batch, model$n_data),
-      learning_rate = s$learning_rate,
-      decay = train_iter / 10,
-      beta = c(0.9, 0.999),
-      cores = cores,
-      label = if (refresh > 0) "Searching",
-      call = call
-    )$estimate
+    s <- topics_settings
+    label <- if (refresh > 0) "Searching"
+    at <- train_mode(model, at, train_iter, s, cores, label, call)$estimate
   }
   total <- rowSums(matrix(exp(at), model$n_topic))
   as.double(at - log(total / (model$beta * length(model$vocabulary))))

@@ -133,3 +133,16 @@ known_topics <- function(n_doc, seed = 1) {
   dimnames(dtm) <- list(NULL, letters[1:12])
   list(dtm = dtm, eta = eta, topic = topic)
 }
+
+# A fit of these, too short to be right.
+quick_topics <- function(data, ...) {
+  tall_topics(
+    data$dtm,
+    k = 3,
+    train_iter = 100,
+    iter = 40,
+    seed = 1,
+    refresh = 0,
+    ...
+  )
+}

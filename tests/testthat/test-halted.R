@@ -31,6 +31,14 @@ run_with <- function(model, ..., kernel = kernel_sgld(0.01), keep = "draws") {
   )
 }
 
+run_plain <- function(model) {
+  run_with(
+    model,
+    gradient = gradient_simple(),
+    subsample = subsample_uniform(6)
+  )
+}
+
 # Where the draws of a fit have these numbers in these chains.
 points_of <- function(fit, draw, chain) {
   as.matrix(plain_draws(fit)[, , 1])[cbind(draw, chain)]
@@ -180,17 +188,10 @@ test_that("the model made again, a file, and errors that come again", {
 })
 
 test_that("so does a chain that a value which is no number stopped", {
-  run <- function(model) {
-    run_with(
-      model,
-      gradient = gradient_simple(),
-      subsample = subsample_uniform(6)
-    )
-  }
-  whole <- run(sound())
+  whole <- run_plain(sound())
   where <- list(bad = points_of(whole, 20, 1))
   part <- fails(
-    run(fragile(where, fail = function(x) matrix(NaN, 6, 2))),
+    run_plain(fragile(where, fail = function(x) matrix(NaN, 6, 2))),
     "tall_warning_nonfinite"
   )
   fit <- sg_resume(part, model = sound(), refresh = 0)
@@ -198,17 +199,10 @@ test_that("so does a chain that a value which is no number stopped", {
 })
 
 test_that("an interrupt leaves chains where they are, to go on from there", {
-  run <- function(model) {
-    run_with(
-      model,
-      gradient = gradient_simple(),
-      subsample = subsample_uniform(6)
-    )
-  }
-  whole <- run(sound())
+  whole <- run_plain(sound())
   where <- new.env()
   where$bad <- points_of(whole, 90, 3)
-  part <- fails(run(fragile(where)))
+  part <- fails(run_plain(fragile(where)))
   count <- 0
   stops <- logistic_custom(
     logistic_data()$x,

@@ -311,15 +311,7 @@ test_that("topics that are known are found, and those of documents", {
 test_that("plot() shows top terms with intervals of their probabilities", {
   skip_if_not_installed("ggplot2")
   data <- known_topics(60)
-  fit <- tall_topics(
-    data$dtm,
-    k = 3,
-    train_iter = 100,
-    iter = 40,
-    chains = 2,
-    seed = 1,
-    refresh = 0
-  )
+  fit <- quick_topics(data, chains = 2)
   shown <- plot(fit, topics = c(1, 3), n = 2, prob = 0.8)
   expect_s3_class(shown, "ggplot")
   expect_identical(shown$data$topic, c(1L, 1L, 3L, 3L))
@@ -340,14 +332,7 @@ test_that("plot() shows top terms with intervals of their probabilities", {
 
 test_that("new documents are matched by their words", {
   data <- known_topics(60)
-  fit <- tall_topics(
-    data$dtm,
-    k = 3,
-    train_iter = 100,
-    iter = 40,
-    seed = 1,
-    refresh = 0
-  )
+  fit <- quick_topics(data)
   new <- data$dtm[1:5, ]
   wanted <- predict(fit, new)
   expect_identical(predict(fit, new[, 12:1]), wanted)
