@@ -12,6 +12,9 @@
 #'   that selection probabilities are proportional to: a `type` of
 #'   [subsampling_weights()], found at the reference point of the gradient
 #'   estimator, or numbers, which are normalised and otherwise used as they are.
+#' @param always (`TRUE`, `FALSE` or whole numbers) Rows that are in every
+#'   minibatch, on top of `size`: with `TRUE` those that would be in it more than
+#'   once, on average; or the numbers of rows.
 #' @param threshold (positive number) \eqn{V_0}: the noise, \eqn{E\|\hat g -
 #'   g\|^2}{E||g-hat - g||^2}, that adaptive minibatches allow at most; from
 #'   [noise_threshold()].
@@ -23,6 +26,11 @@
 #' Weighted minibatches are drawn with replacement by the alias method (Walker,
 #' 1977; Vose, 1991): O(N) once, O(1) for each row. The estimate stays unbiased
 #' because a row that is drawn often counts less: \eqn{1 / (n p_i)}.
+#'
+#' With `always = TRUE` rows with \eqn{n p_i > 1}{n p_i > 1} are in each
+#' minibatch, once and with multiplier 1, and the others are drawn with the
+#' probabilities that are left: the certainty stratum of survey sampling. A few
+#' rows that outweigh all others then bring no noise.
 #'
 #' `subsample_adaptive()` (Putcha, Nemeth & Fearnhead, 2023, section 5) draws,
 #' with replacement, \deqn{n(\theta) = \left\lfloor \frac{1}{V_0} \|\theta -
@@ -47,7 +55,7 @@
 #' @return A spec of class `tall_subsample` for [sg_sample()].
 #' @section Conditions: `tall_error_input` if an argument is not as described,
 #' or, once the model is known, if a minibatch without replacement is larger
-#' than the data. `tall_error_unsupported` if adaptive minibatches are asked of
+#' than the data, or all rows would always be in it. `tall_error_unsupported` if adaptive minibatches are asked of
 #' an estimator other than [gradient_cv()] or of a model without Lipschitz
 #' constants. A `tall_warning_size` says when adaptive minibatches are nearly
 #' always as large as they may be.
@@ -83,14 +91,39 @@ subsample_uniform <- function(size, replace = TRUE) {
 
 #' @rdname subsampling
 #' @export
-subsample_weighted <- function(size, weights = "hessian") {
+subsample_weighted <- function(size, weights = "hessian", always = FALSE) {
   weights <- check_weights(weights)
+  always <- check_always(always)
   new_spec(
     "subsample",
     "weighted",
     size = check_batch_size(size),
-    weights = weights
+    weights = weights,
+    always = if (!isFALSE(always)) always
   )
+}
+
+# A flag, or row numbers in their order.
+check_always <- function(
+  always,
+  arg = caller_arg(always),
+  call = caller_env()
+) {
+  if (is.logical(always)) {
+    return(check_flag(always, arg = arg, call = call))
+  }
+  always <- check_numeric_vector(always, arg = arg, call = call)
+  bad <- which(always < 1 | always != round(always) | duplicated(always))
+  if (length(bad) > 0) {
+    abort_input(
+      "{.arg {arg}} must be TRUE, FALSE or the numbers of rows, each once, not
+       {format_number(always[[bad[[1]]]])}.",
+      argument = arg,
+      value = always,
+      call = call
+    )
+  }
+  sort(always)
 }
 
 #' @rdname subsampling
@@ -137,13 +170,14 @@ check_weights <- function(
 }
 
 # A given minibatch every time; for enumeration in tests.
-subsample_fixed <- function(index, multiplier, finite = 1) {
+subsample_fixed <- function(index, multiplier, finite = 1, always = NULL) {
   new_spec(
     "subsample",
     "fixed",
     index = index,
     multiplier = multiplier,
-    finite = finite
+    finite = finite,
+    always = always
   )
 }
 
@@ -211,7 +245,67 @@ compile_spec.tall_subsample_weighted <- function(
   } else {
     check_size(weights, context$n_data, arg = "weights", call = call)
   }
-  member("weighted", list(size = size, weights = weights))
+  params <- list(size = size, weights = weights)
+  always <- always_rows(spec, weights, size, call)
+  if (length(always) > 0) {
+    params$weights[always] <- 0
+    params$always <- as.double(always)
+  }
+  member("weighted", params)
+}
+
+# The rows of every minibatch, by number.
+always_rows <- function(spec, weights, size, call) {
+  always <- spec$args$always
+  if (isTRUE(always)) {
+    always <- certain_rows(weights, size)
+    check_some_drawn(always, length(weights), size, call)
+  } else if (!is.numeric(always)) {
+    return(integer())
+  }
+  if (length(always) > 0 && max(always) > length(weights)) {
+    abort_input(
+      "{.arg always} must be at most the number of rows,
+       {format_count(length(weights))}, not {format_count(max(always))}.",
+      argument = "always",
+      expected = length(weights),
+      value = always,
+      call = call
+    )
+  }
+  check_some_drawn(always, length(weights), size, call)
+  always
+}
+
+# Rows that n draws with these weights would hold more than once on average;
+# without them, others may be.
+certain_rows <- function(weights, n) {
+  rest <- sum(weights)
+  certain <- integer()
+  repeat {
+    more <- setdiff(which(n * weights > rest), certain)
+    if (length(more) == 0) {
+      return(sort(certain))
+    }
+    certain <- c(certain, more)
+    rest <- if (length(certain) < length(weights)) sum(weights[-certain]) else 0
+  }
+}
+
+check_some_drawn <- function(certain, n_data, size, call) {
+  if (length(certain) < n_data) {
+    return(invisible())
+  }
+  abort_input(
+    c(
+      "{.arg always} must leave some of the {format_count(n_data)} rows to be
+       drawn, {format_count(size)} of them a minibatch.",
+      i = "Use {.fn gradient_full} for all rows, or {.code always = FALSE}."
+    ),
+    argument = "always",
+    value = size,
+    call = call
+  )
 }
 
 #' @export
@@ -327,7 +421,7 @@ light_subsample.tall_subsample_weighted <- function(subsample) {
   subsample
 }
 
-# p_i of a scheme with weights; NULL: uniform.
+# p_i of a scheme with weights, 0 for a row of every minibatch; NULL: uniform.
 selection_probabilities <- function(spec, context, call) {
   weights <- spec$args$weights
   if (identical(weights, "uniform") || is.null(weights)) {
@@ -337,6 +431,10 @@ selection_probabilities <- function(spec, context, call) {
     weights <- context$weights(weights, call)
   } else {
     check_size(weights, context$n_data, arg = "weights", call = call)
+  }
+  if (inherits(spec, "tall_subsample_weighted")) {
+    size <- batch_rows(spec$args$size, context$n_data)
+    weights[always_rows(spec, weights, size, call)] <- 0
   }
   weights / sum(weights)
 }
@@ -385,9 +483,24 @@ warn_sizes.tall_subsample_adaptive <- function(subsample, sizes, n_data, call) {
 }
 
 # As in `enum tb_weight_type`; "uniform" needs no model.
-weight_types <- c("leverage", "hessian", "gradient", "lipschitz", "uniform")
-chol_types <- c("leverage", "hessian") # need the Hessian's Cholesky factor
-weight_codes <- c(gradient = 0L, hessian = 1L, lipschitz = 2L, leverage = 3L)
+weight_types <- c(
+  "leverage",
+  "robust",
+  "hessian",
+  "gradient",
+  "lipschitz",
+  "uniform"
+)
+# they need the Hessian's Cholesky factor
+chol_types <- c("leverage", "robust", "hessian")
+weight_codes <- c(
+  gradient = 0L,
+  hessian = 1L,
+  lipschitz = 2L,
+  leverage = 3L,
+  robust = 4L,
+  cubic = 5L
+)
 
 #' Weights for preferential subsampling
 #'
@@ -413,6 +526,12 @@ weight_codes <- c(gradient = 0L, hessian = 1L, lipschitz = 2L, leverage = 3L)
 #'
 #' * `"leverage"`: \eqn{w_i x_i^T \hat\Sigma x_i}{w_i x_i' Sigma x_i}: least
 #'   noise after whitening.
+#' * `"robust"`: the same with the largest \eqn{w_i} while the row's linear
+#'   predictor is within 4 posterior standard deviations of the mode's,
+#'   \eqn{\hat\eta_i \pm 4 \sqrt{x_i^T \hat\Sigma x_i}}{eta_i -+ 4 sqrt(x_i'
+#'   Sigma x_i)}: an outlier can weigh next to nothing at the mode and more than
+#'   all other rows a standard deviation away. For [model_glm()] and
+#'   [model_gaussian()].
 #' * `"hessian"`: \eqn{\sqrt{tr(H_i \hat\Sigma H_i^T)}}{sqrt(tr(H_i Sigma
 #'   H_i'))}: least noise of the control-variate gradient in the parameters
 #'   (Putcha, Nemeth & Fearnhead, 2023, section 4.2).
@@ -440,7 +559,14 @@ weight_codes <- c(gradient = 0L, hessian = 1L, lipschitz = 2L, leverage = 3L)
 subsampling_weights <- function(
   model,
   at = NULL,
-  type = c("leverage", "hessian", "gradient", "lipschitz", "uniform"),
+  type = c(
+    "leverage",
+    "robust",
+    "hessian",
+    "gradient",
+    "lipschitz",
+    "uniform"
+  ),
   defensive = 0.01,
   cores = getOption("mc.cores", 1L)
 ) {
@@ -473,8 +599,29 @@ find_weights <- function(
     cores,
     call
   )
+  mix_weights(weights, type, defensive)
+}
+
+# Probabilities, a share of them uniform. Robust weights can be of any size, and a
+# share of their mean would drown what all rows but a few are to each other: there
+# it is that of the others' mean.
+mix_weights <- function(weights, type, defensive = 0.01) {
+  if (type == "robust") {
+    heavy <- heavy_rows(weights)
+    mean <- mean(if (length(heavy) > 0) weights[-heavy] else weights)
+    weights <- (1 - defensive) * weights + defensive * mean
+    return(weights / sum(weights))
+  }
   weights <- weights / sum(weights)
-  (1 - defensive) * weights + defensive / model$n_data
+  (1 - defensive) * weights + defensive / length(weights)
+}
+
+# Rows whose curvature can be so large a part of the posterior's that a minibatch
+# is smaller with them always in it: the noise of the others calls for 2.5 rows a
+# unit of their robust weights, see recipe_settings.
+heavy_rows <- function(weights) {
+  heavy <- which(weights > 1 / recipe_settings$rows_per_dim)
+  if (length(heavy) < length(weights)) heavy else integer()
 }
 
 # The types of weights that a model has which has no Lipschitz constants.
@@ -526,7 +673,20 @@ model_weights <- function(
     if (type %in% chol_types) {
       check_has_hessian(model, call)
     }
+    if (status_name(out) == "unsupported") {
+      abort_tall(
+        "unsupported",
+        c(
+          "{.code {model$label}()} has no weights of type {.val {type}}: how much
+           the curvature of a row can change is not known.",
+          i = hint
+        ),
+        argument = "type",
+        call = call
+      )
+    }
     abort_status(out, call = call)
   }
-  out
+  # in units of the posterior's curvature, which a Gibbs posterior scales
+  if (type == "robust") likelihood_scale(model) * out else out
 }

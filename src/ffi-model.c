@@ -302,8 +302,7 @@ SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
     .v_theta = ffi_doubles(at, n_dim, "at")
   };
   const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
-  double* v_scratch =
-    (double*) R_alloc(2 * n_dim + TB_CHUNK, sizeof(double));
+  double* v_scratch = (double*)R_alloc(3 * n_dim + TB_CHUNK, sizeof(double));
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 4, (int) n_point));
   enum tb_status status = TB_STATUS_ok;
   for (size_t p = 0; p < n_point && status == TB_STATUS_ok; ++p) {

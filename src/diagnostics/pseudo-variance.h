@@ -13,7 +13,8 @@ struct tb_spread {
 };
 
 /* One pass over the rows. v_probability: p_i, or NULL (`weighted` is then 0);
- * v_scratch: 2 n_dim + TB_CHUNK numbers. */
+ * 0 for a row of every minibatch, which counts in neither `weighted` nor
+ * `total`. v_scratch: 3 n_dim + TB_CHUNK numbers. */
 enum tb_status tb_spread_of(const struct tb_model* p_model,
                             const struct tb_workspace* p_work,
                             const double* v_theta,

@@ -48,22 +48,49 @@ void tb_minibatch_exact(struct tb_chain* p_chain) {
 /* What an estimate leaves behind besides the gradient. */
 static void minibatch_count(struct tb_chain* p_chain,
                             const struct tb_batch* p_batch) {
-  p_chain->n_batch = p_batch->n_batch;
-  p_chain->counts.n_row += (double) p_batch->n_batch;
+  p_chain->n_batch =
+      p_batch->n_batch + p_chain->p_target->p_scheme->always.n_batch;
+  p_chain->counts.n_row += (double)p_chain->n_batch;
   p_chain->counts.n_full += p_chain->is_exact;
+}
+
+/* Add what the rows of every minibatch say. */
+static enum tb_status minibatch_always(const struct tb_chain* p_chain,
+                                       const double* v_theta,
+                                       const struct tb_reference* p_reference,
+                                       double* v_sum,
+                                       double* p_log_lik) {
+  const struct tb_model* p_model = p_chain->p_target->p_model;
+  const struct tb_batch* p_always = &p_chain->p_target->p_scheme->always;
+  const struct tb_sums sums = {.v_gradient = v_sum, .p_log_lik = p_log_lik};
+  enum tb_status status = TB_STATUS_ok;
+  /* in pieces that a chain's scratch has room for */
+  for (size_t first = 0; first < p_always->n_batch && status == TB_STATUS_ok;
+       first += TB_CHUNK) {
+    const struct tb_batch part = tb_batch_part(p_always, first, TB_CHUNK);
+    status = p_model->type->gradient(p_model,
+                                     &p_chain->work,
+                                     v_theta,
+                                     &part,
+                                     p_reference,
+                                     &sums);
+  }
+  return status;
 }
 
 enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 const double* v_theta,
+                                const struct tb_reference* p_reference,
                                 const double* v_base,
                                 const struct tb_batch* p_batch,
                                 double* v_gradient,
-                                double* p_log_prior) {
+                                double* p_log_prior,
+                                double* p_log_lik) {
   const struct tb_target* p_target = p_chain->p_target;
   const struct tb_model* p_model = p_target->p_model;
   const double scale = p_target->likelihood_scale;
   const size_t n_dim = p_chain->n_dim;
-  const double* v_sum = p_chain->p_estimator_scratch;
+  double* v_sum = p_chain->p_estimator_scratch;
 
   if (p_chain->has_variance && !p_chain->is_exact) {
     tb_estimator_variance(p_batch, v_sum, p_chain->v_variance, n_dim);
@@ -73,9 +100,18 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
   }
   minibatch_count(p_chain, p_batch);
 
-  const enum tb_status status =
-    p_model->type->prior(
-      p_model, &p_chain->work, v_theta, v_gradient, p_log_prior);
+  enum tb_status status =
+      minibatch_always(p_chain, v_theta, p_reference, v_sum, p_log_lik);
+  if (status == TB_STATUS_ok) {
+    status = p_model->type->prior(p_model,
+                                  &p_chain->work,
+                                  v_theta,
+                                  v_gradient,
+                                  p_log_prior);
+  }
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
   if (v_base == NULL) {
     for (size_t j = 0; j < n_dim; ++j) {
       v_gradient[j] += scale * v_sum[j];
@@ -85,7 +121,7 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
       v_gradient[j] += scale * (v_base[j] + v_sum[j]);
     }
   }
-  return status;
+  return TB_STATUS_ok;
 }
 
 /* Where nothing is subtracted, scaled or asked of the noise, the rows' terms go
@@ -102,12 +138,19 @@ static enum tb_status minibatch_in_place(struct tb_chain* p_chain,
     tb_minibatch_exact(p_chain);
   }
   minibatch_count(p_chain, p_batch);
-  const enum tb_status status =
-    p_model->type->prior(p_model, &p_chain->work, v_theta, v_gradient, NULL);
+  enum tb_status status =
+      p_model->type->prior(p_model, &p_chain->work, v_theta, v_gradient, NULL);
+  if (status == TB_STATUS_ok) {
+    status = p_model->type->gradient(p_model,
+                                     &p_chain->work,
+                                     v_theta,
+                                     p_batch,
+                                     NULL,
+                                     &sums);
+  }
   return status == TB_STATUS_ok
-           ? p_model->type->gradient(
-               p_model, &p_chain->work, v_theta, p_batch, NULL, &sums)
-           : status;
+             ? minibatch_always(p_chain, v_theta, NULL, v_gradient, NULL)
+             : status;
 }
 
 enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
@@ -147,10 +190,12 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
   }
   status = tb_minibatch_end(p_chain,
                             v_theta,
+                            p_reference,
                             v_base,
                             p_batch,
                             v_gradient,
-                            wants_loss ? &log_prior : NULL);
+                            wants_loss ? &log_prior : NULL,
+                            wants_loss ? &log_lik : NULL);
   if (wants_loss) {
     *p_log_posterior = log_prior + p_target->likelihood_scale * log_lik;
   }

@@ -5,13 +5,13 @@
 
 #include "gradients/gradient.h"
 
-/* v_gradient = g_0(theta) + s [ v_base + sum_{i in S} c_i a_i ], with a_i =
- * g_i(theta) - reference (p_reference may be NULL, v_base too), s the
- * likelihood scale. The rows come back in p_batch. The chain's v_variance
- * receives s_j^2 when the chain wants it and the minibatch has two rows or
- * more, or all of them: then it is 0;
- * *p_log_posterior (or NULL) log p(theta) + s sum_{i in S} c_i log p(y_i | theta),
- * an unbiased estimate. */
+/* v_gradient = g_0(theta) + s [ v_base + sum_{i in A} a_i + sum_{i in S} c_i
+ * a_i ], with a_i = g_i(theta) - reference (p_reference may be NULL, v_base
+ * too), s the likelihood scale, A the scheme's rows of every minibatch, S those
+ * drawn, which come back in p_batch. The chain's v_variance receives s_j^2 when
+ * the chain wants it and the minibatch has two rows or more, or all of them:
+ * then it is 0; *p_log_posterior (or NULL) log p(theta) + s sum_{i in S} c_i
+ * log p(y_i | theta), an unbiased estimate. */
 enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
                                      const double* v_theta,
                                      const struct tb_reference* p_reference,
@@ -22,16 +22,20 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
                                      double* p_log_posterior);
 
 /* The same in two halves, for estimators that make the sums themselves. Begin:
- * the chain's scratch is 0, ready for sum c_i a_ij; if true is returned
- * sum (c_i a_ij)^2 is wanted too, in its v_variance, which is 0. */
+ * the chain's scratch is 0, ready for sum c_i a_ij over the rows drawn; if true
+ * is returned sum (c_i a_ij)^2 is wanted too, in its v_variance, which is 0.
+ * End: the rows that are always there come on top, without noise, with
+ * *p_log_lik (or NULL) theirs. */
 bool tb_minibatch_begin(struct tb_chain* p_chain,
                         const struct tb_batch* p_batch);
 enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 const double* v_theta,
+                                const struct tb_reference* p_reference,
                                 const double* v_base,
                                 const struct tb_batch* p_batch,
                                 double* v_gradient,
-                                double* p_log_prior);
+                                double* p_log_prior,
+                                double* p_log_lik);
 
 /* Say that the estimate is from all rows: exact, unless the model injects noise. */
 void tb_minibatch_exact(struct tb_chain* p_chain);

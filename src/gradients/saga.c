@@ -8,7 +8,9 @@
  *
  * The table is brought up to date one entry after the other: the change of a
  * row that came twice is the new gradient less the old one the first time and
- * nothing the second, so A counts every row once.
+ * nothing the second, so A counts every row once. Rows that a scheme has in
+ * every minibatch keep the entry they started with: they have no noise to take
+ * out.
  *
  *   symbol   variable   shape                  owner
  *   A        v_total    n_dim                  chain's estimator state
@@ -16,8 +18,8 @@
  *                       n_data x n_dim
  *            v_scalar   n_size_max x n_scalar  chain's estimator state: r_i of
  *                       (0 without scalars)    the minibatch
- *            v_row      block x n_dim          the same without scalars: g_i of a
- *                                              block of rows
+ *            v_row      block x n_dim          the same without scalars: g_i of
+ * a block of rows
  */
 #include "gradients/minibatch.h"
 
@@ -170,6 +172,22 @@ static enum tb_status saga_scalar_estimate(struct tb_chain* p_chain,
     p_model, &p_chain->work, &batch, v_scalar, saga_total(p_chain));
 }
 
+/* Rows of every minibatch add their gradients as they are: take out what A
+ * holds of them. */
+static void saga_subtract_always(const struct tb_chain* p_chain,
+                                 double* v_gradient) {
+  const struct tb_batch* p_always = &p_chain->p_target->p_scheme->always;
+  const double scale = p_chain->p_target->likelihood_scale;
+  const size_t n_dim = p_chain->n_dim;
+  for (size_t k = 0; k < p_always->n_batch; ++k) {
+    const double* v_row =
+        saga_table(p_chain) + tb_batch_row(p_always, k) * n_dim;
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_gradient[j] -= scale * v_row[j];
+    }
+  }
+}
+
 /* Whole gradients in the table. All differences are taken before the table
  * changes: a row that comes twice counts twice in the estimate. Gradients of a
  * minibatch that is one block are not taken again for the table. */
@@ -219,12 +237,18 @@ static enum tb_status saga_vector_estimate(struct tb_chain* p_chain,
       }
     }
     if (!is_update) {
-      status =
-        tb_minibatch_end(
-          p_chain, v_theta, v_total, &batch, v_gradient, NULL);
+      status = tb_minibatch_end(p_chain,
+                                v_theta,
+                                NULL,
+                                v_total,
+                                &batch,
+                                v_gradient,
+                                NULL,
+                                NULL);
       if (status != TB_STATUS_ok) {
         return status;
       }
+      saga_subtract_always(p_chain, v_gradient);
     }
   }
   return status;

@@ -306,7 +306,8 @@ static enum tb_status gaussian_curvature(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* H_i = -P for every row: hessian and leverage weights are uniform */
+/* H_i = -P for every row, whatever theta: weights by it are uniform, and there
+ * is no third derivative */
 static enum tb_status gaussian_weights(const struct tb_model* p_model,
                                        enum tb_weight_type type,
                                        const double* v_theta,
@@ -319,7 +320,9 @@ static enum tb_status gaussian_weights(const struct tb_model* p_model,
   (void) n_threads;
   if (type != TB_WEIGHT_gradient) {
     for (size_t i = 0; i < p_model->n_data; ++i) {
-      v_out[i] = type == TB_WEIGHT_lipschitz ? p->largest : 1;
+      v_out[i] = type == TB_WEIGHT_lipschitz ? p->largest
+                 : type == TB_WEIGHT_cubic   ? 0
+                                             : 1;
     }
     return TB_STATUS_ok;
   }

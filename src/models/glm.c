@@ -816,15 +816,73 @@ static void row_norms(const double* v_block,
  * w_i q_i, q_i = x_i^T Sigma x_i. With L L^T = Sigma^{-1}, q_i = ||L^{-1}
  * x_i||^2: one triangular solve of the rows, O(N d^2), where the paper pays
  * O(N d^3). A sampled sigma adds its own row and column of H_i (variance v,
- * uncorrelated with the coefficients). */
+ * uncorrelated with the coefficients).
+ *
+ * At the mode a row can weigh next to nothing and, an sd away, more than all
+ * the others: an outlier whose fitted probability is 0 or 1. So
+ *   robust     K_i q_i             K_i = sup |w(eta)|
+ *   cubic      K'_i q_i^(3/2)      K'_i = sup |w'(eta)|
+ * over the eta within TB_WEIGHT_REACH sqrt(q_i) of eta_i. The sum of the cubic
+ * ones bounds how far log pi is from quadratic: by sum K'_i q_i^(3/2) r^3 / 6
+ * at the distance r, in posterior sds. */
 struct glm_weight {
   double norm;       /* ||x_i|| */
   double sigma_norm; /* sqrt(q_i) */
+  double eta;        /* linear predictor */
   double w;          /* curvature w_i */
   double weight;     /* observation weight / scale */
   double r, t;
   double v;          /* variance of log sigma; 0 when it is known */
 };
+
+/* exp() of more than this is as good as infinite, and still can be added up */
+#define LARGEST_ETA 300.0
+
+/* sup of p(1 - p), p the logistic function, over |eta - centre| <= reach */
+static double logistic_curvature_bound(double centre, double reach) {
+  const double p = 1 / (1 + exp(fmin(fabs(centre) - reach, LARGEST_ETA)));
+  return fabs(centre) <= reach ? 0.25 : p * (1 - p);
+}
+
+/* sup of p(1 - p)|1 - 2p|: it rises up to |eta| = log(2 + sqrt(3)), where it is
+ * 1 / (6 sqrt(3)), and falls from there */
+static double logistic_third_bound(double centre, double reach) {
+  const double at = 1.3169578969248166, most = 0.09622504486493763;
+  const double low = fmax(fabs(centre) - reach, 0);
+  const double high = fabs(centre) + reach;
+  if (low <= at && at <= high) {
+    return most;
+  }
+  const double p = 1 / (1 + exp(fmin(low > at ? low : high, LARGEST_ETA)));
+  return p * (1 - p) * (1 - 2 * p);
+}
+
+/* sup over the reach of the row of the curvature, or of its derivative */
+static double glm_bound(const struct glm* p_glm,
+                        enum tb_weight_type type,
+                        const struct glm_weight* p) {
+  const double reach = TB_WEIGHT_REACH * p->sigma_norm;
+  switch (p_glm->family) {
+  case GLM_bernoulli:
+    return p->weight * (type == TB_WEIGHT_cubic
+                            ? logistic_third_bound(p->eta, reach)
+                            : logistic_curvature_bound(p->eta, reach));
+  case GLM_poisson:
+    return p->weight * exp(fmin(p->eta + reach, LARGEST_ETA));
+  default:
+    return type == TB_WEIGHT_cubic ? 0 : p->weight;
+  }
+}
+
+/* With sigma sampled: the Frobenius norm as for leverage, at the largest
+ * residual within reach. What all rows have in common, how e^{-2s} changes over
+ * the reach of s, is left out. */
+static double glm_robust_sigma(const struct glm_weight* p) {
+  const double q = p->sigma_norm * p->sigma_norm;
+  const double r = fabs(p->r) + p->weight * TB_WEIGHT_REACH * p->sigma_norm;
+  const double s = p->weight > 0 ? 2 * r * r / p->weight : 0;
+  return sqrt(p->w * p->w * q * q + 8 * r * r * q * p->v + s * s * p->v * p->v);
+}
 
 static double glm_weight_of(const struct glm* p_glm,
                             enum tb_weight_type type,
@@ -833,6 +891,11 @@ static double glm_weight_of(const struct glm* p_glm,
   const double t2 = p_glm->has_sigma ? p->t * p->t : 0;
   const double s = 2 * (p->t + 1); /* -H_i of log sigma: 2 r e */
   switch (type) {
+  case TB_WEIGHT_robust:
+    return p_glm->has_sigma ? glm_robust_sigma(p)
+                            : glm_bound(p_glm, type, p) * q;
+  case TB_WEIGHT_cubic:
+    return glm_bound(p_glm, type, p) * q * p->sigma_norm;
   case TB_WEIGHT_gradient:
     return sqrt(p->r * p->r * norm2 + t2);
   case TB_WEIGHT_hessian:
@@ -863,12 +926,14 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
   const size_t n_padded = p_store->n_padded;
-  const bool wants_sigma =
-    type == TB_WEIGHT_hessian || type == TB_WEIGHT_leverage;
+  const bool wants_sigma = type == TB_WEIGHT_hessian ||
+                           type == TB_WEIGHT_leverage ||
+                           type == TB_WEIGHT_robust || type == TB_WEIGHT_cubic;
   (void) n_threads;
 
-  if (type == TB_WEIGHT_lipschitz &&
-      (p_glm->family == GLM_poisson || p_glm->has_sigma)) {
+  if ((type == TB_WEIGHT_lipschitz &&
+       (p_glm->family == GLM_poisson || p_glm->has_sigma)) ||
+      (type == TB_WEIGHT_cubic && p_glm->has_sigma)) {
     return TB_STATUS_unsupported;
   }
   double* v_scratch =
@@ -912,10 +977,14 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
       glm_residual(p_glm, &block, v_r, v_t);
       glm_curvature_block(p_glm, &block, v_w);
       for (size_t k = 0; k < rows.n_row; ++k) {
-        const struct glm_weight one = { v_norm[b + k], v_sigma_norm[b + k],
-                                        v_w[k],        block.v_weight[k],
-                                        v_r[k],        v_t[k],
-                                        v };
+        const struct glm_weight one = {.norm = v_norm[b + k],
+                                       .sigma_norm = v_sigma_norm[b + k],
+                                       .eta = block.v_eta[k],
+                                       .w = v_w[k],
+                                       .weight = block.v_weight[k],
+                                       .r = v_r[k],
+                                       .t = v_t[k],
+                                       .v = v};
         v_out[start + b + k] = glm_weight_of(p_glm, type, &one);
       }
     }

@@ -45,12 +45,20 @@ enum tb_model_flag {
 };
 
 enum tb_weight_type {
-  TB_WEIGHT_gradient = 0, /* ||g_i|| */
-  TB_WEIGHT_hessian = 1,  /* sqrt(tr(H_i Sigma H_i^T)) */
-  TB_WEIGHT_lipschitz = 2,/* L_i */
-  TB_WEIGHT_leverage = 3, /* |w_i| x_i^T Sigma x_i */
-  TB_WEIGHT_count = 4
+  TB_WEIGHT_gradient = 0,  /* ||g_i|| */
+  TB_WEIGHT_hessian = 1,   /* sqrt(tr(H_i Sigma H_i^T)) */
+  TB_WEIGHT_lipschitz = 2, /* L_i */
+  TB_WEIGHT_leverage = 3,  /* |w_i| x_i^T Sigma x_i */
+  TB_WEIGHT_robust = 4,    /* the same with the largest |w_i| within
+                              TB_WEIGHT_REACH sds: see tb_model_type.weights */
+  TB_WEIGHT_cubic = 5,     /* sup |l_i'''| (x_i^T Sigma x_i)^(3/2), likewise */
+  TB_WEIGHT_count = 6
 };
+
+/* How far from theta robust and cubic weights look: the linear predictor of row
+ * i between eta_i -+ TB_WEIGHT_REACH sqrt(x_i^T Sigma x_i), that many of its
+ * posterior sds. */
+#define TB_WEIGHT_REACH 4.0
 
 struct tb_model;
 

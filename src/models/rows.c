@@ -192,8 +192,10 @@ enum tb_status tb_model_weights(const struct tb_model* p_model,
   if (type == TB_WEIGHT_gradient) {
     return weights_by_gradients(p_model, v_theta, v_out);
   }
-  if (type == TB_WEIGHT_lipschitz || p_model->type->curvature == NULL) {
-    return TB_STATUS_unsupported;
+  const bool by_hessian =
+      type == TB_WEIGHT_hessian || type == TB_WEIGHT_leverage;
+  if (!by_hessian || p_model->type->curvature == NULL) {
+    return TB_STATUS_unsupported; /* no bounds are known */
   }
   return weights_by_hessians(
     p_model, type == TB_WEIGHT_leverage, v_theta, v_chol, v_out);

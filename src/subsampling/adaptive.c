@@ -75,6 +75,11 @@ static enum tb_status adaptive_init(struct tb_scheme* p_scheme,
     p_self->v_record = NULL;
     return TB_STATUS_ok;
   }
+  for (size_t i = 0; i < n_data; ++i) {
+    if (!(p_weights->v_value[i] > 0)) {
+      return TB_STATUS_argument; /* such a row would never be drawn */
+    }
+  }
   /* on a multiple of a record's size: none straddles two cache lines */
   const uintptr_t unit = sizeof(struct tb_alias);
   p += tb_align(n_dim * sizeof(double));

@@ -1,7 +1,9 @@
 /* The scheme family: which rows a minibatch holds and how they are weighted.
  * A scheme fills a tb_batch with indices i and multipliers c_i = 1/(n p_i)
  * (uniform without replacement: N/n), so that sum_i c_i a_i estimates the
- * sum over all rows without bias. */
+ * sum over all rows without bias. Rows that matter so much that they should be
+ * drawn more than once can be `always` there instead: what is drawn then
+ * estimates the sum over the others. */
 #ifndef TB_SUBSAMPLING_SUBSAMPLE_H
 #define TB_SUBSAMPLING_SUBSAMPLE_H
 
@@ -36,6 +38,8 @@ struct tb_scheme_type {
 
 struct tb_scheme {
   const struct tb_scheme_type* type;
+  struct tb_batch always; /* rows of every minibatch, with multiplier 1, which
+                             draw() leaves out; n_batch 0: none. init sets it */
   size_t n_data;
   size_t n_size;     /* rows per minibatch (the least, if it varies) */
   size_t n_size_max; /* the most rows a minibatch can have */

@@ -10,6 +10,13 @@
  *                v_record    N       scheme: row i of the table is kept with
  *                                    probability `threshold`, else its alias
  *                                    is taken
+ *   A            v_always            scheme: rows of every minibatch, parameter
+ *                                    "always" (from 1); their w_i are 0, so
+ *                                    that they are not drawn as well
+ *
+ * Where rows are in A, the size is that of the others and 1 / p_i counts them
+ * alone: the certainty stratum of survey sampling (Tille 2006, Sampling
+ * Algorithms, section 2.10).
  *
  * A record carries both multipliers beside threshold and alias, 32 bytes, so
  * that a draw costs one cache miss, and the draw makes that miss early. */
@@ -28,15 +35,22 @@ struct weighted {
   struct tb_alias* v_record;
 };
 
+static size_t weighted_n_always(const struct tb_params* p_params) {
+  const struct tb_param* p_always = tb_params_find(p_params, "always");
+  return p_always == NULL ? 0 : p_always->n_value;
+}
+
 static size_t weighted_self_size(const struct tb_params* p_params,
                                  size_t n_data) {
-  (void) p_params;
+  const size_t n_always = weighted_n_always(p_params);
   /* one record more than rows: room to align them, so that none of them
    * straddles two cache lines */
-  if (n_data >= SIZE_MAX / sizeof(struct tb_alias) - 2) {
+  if (n_data >= SIZE_MAX / sizeof(struct tb_alias) / 2 - 2 ||
+      n_always > n_data) {
     return SIZE_MAX;
   }
-  return sizeof(struct weighted) + (n_data + 1) * sizeof(struct tb_alias);
+  return sizeof(struct weighted) + (n_data + 1) * sizeof(struct tb_alias) +
+         n_always * sizeof(size_t);
 }
 
 /* First record after the struct on a multiple of its size. */
@@ -55,12 +69,15 @@ enum tb_status tb_alias_build(const double* v_weight,
                               struct tb_alias* v_record) {
   double largest = 0;
   for (size_t i = 0; i < n_data; ++i) {
-    if (!(v_weight[i] > 0 && isfinite(v_weight[i]))) {
+    if (!(v_weight[i] >= 0 && isfinite(v_weight[i]))) {
       return TB_STATUS_argument;
     }
     if (v_weight[i] > largest) {
       largest = v_weight[i];
     }
+  }
+  if (largest == 0) {
+    return TB_STATUS_argument;
   }
   /* relative to the largest, so that no scale overflows; Kahan's sum, because
    * the multipliers are only as exact as it is */
@@ -80,8 +97,8 @@ enum tb_status tb_alias_build(const double* v_weight,
     struct tb_alias* p_record = &v_record[k - 1];
     const double relative = v_weight[k - 1] / largest;
     p_record->threshold = relative / sum * (double) n_data;
-    p_record->weight = sum / relative / (double) n_size;
-    if (!isfinite(p_record->weight)) {
+    p_record->weight = relative == 0 ? 0 : sum / relative / (double)n_size;
+    if (!isfinite(p_record->weight) || (relative == 0 && v_weight[k - 1] > 0)) {
       return TB_STATUS_argument; /* some 10^300 times rarer than another */
     }
     size_t* p_list = p_record->threshold < 1 ? &lacking : &giving;
@@ -101,11 +118,15 @@ enum tb_status tb_alias_build(const double* v_weight,
       lacking = large;
     }
   }
-  /* what is left of either kind is 1 up to rounding */
+  /* what is left of either kind is 1 up to rounding; a weight of 0 is not,
+   * whatever the rounding */
   for (int k = 0; k < 2; ++k) {
     size_t i = k == 0 ? lacking : giving;
     while (i != END_OF_LIST) {
       const size_t next = v_record[i].alias;
+      if (v_record[i].weight == 0) {
+        return TB_STATUS_argument;
+      }
       v_record[i].threshold = 1;
       v_record[i].alias = i;
       i = next;
@@ -117,6 +138,36 @@ enum tb_status tb_alias_build(const double* v_weight,
   return TB_STATUS_ok;
 }
 
+/* Rows of A, whose weights, and no others, must be 0. */
+static enum tb_status weighted_set_always(struct tb_scheme* p_scheme,
+                                          const struct tb_params* p_params,
+                                          const double* v_weight,
+                                          size_t* v_always) {
+  const size_t n = weighted_n_always(p_params), n_data = p_scheme->n_data;
+  const struct tb_param* p_always = tb_params_find(p_params, "always");
+  size_t n_zero = 0;
+  for (size_t i = 0; i < n_data; ++i) {
+    n_zero += !(v_weight[i] > 0);
+  }
+  if (n_zero != n || n >= n_data) {
+    return TB_STATUS_argument;
+  }
+  for (size_t k = 0; k < n; ++k) {
+    const double row = p_always->v_value[k];
+    if (!(row >= 1) || row > (double)n_data || v_weight[(size_t)row - 1] != 0 ||
+        (k > 0 && (size_t)row - 1 <= v_always[k - 1])) {
+      return TB_STATUS_argument; /* they come in order, each once */
+    }
+    v_always[k] = (size_t)row - 1;
+  }
+  p_scheme->always = (struct tb_batch){.n_batch = n,
+                                       .v_index = v_always,
+                                       .weight = 1,
+                                       .finite = 1};
+  return TB_STATUS_ok;
+}
+
+/* Parameters: "size", "weights" (N), "always" (rows; none: not given). */
 static enum tb_status weighted_init(struct tb_scheme* p_scheme,
                                     const struct tb_model* p_model,
                                     const struct tb_params* p_params) {
@@ -132,6 +183,14 @@ static enum tb_status weighted_init(struct tb_scheme* p_scheme,
 
   struct weighted* p_self = p_scheme->p_self;
   p_self->v_record = weighted_records(p_self);
+  const enum tb_status status = weighted_set_always(
+      p_scheme,
+      p_params,
+      p_weights->v_value,
+      (size_t*)(void*)(p_self->v_record + p_scheme->n_data));
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
   return tb_alias_build(p_weights->v_value,
                         p_scheme->n_data,
                         p_scheme->n_size,

@@ -17,7 +17,8 @@ struct tb_alias {
   double alias_weight; /* and of its alias */
 };
 
-/* v_weight: n_data positive numbers of any scale */
+/* v_weight: n_data numbers of any scale, not below 0 nor all 0; those that are
+ * 0 are never drawn */
 enum tb_status tb_alias_build(const double* v_weight,
                               size_t n_data,
                               size_t n_size,

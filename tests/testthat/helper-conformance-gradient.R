@@ -109,12 +109,27 @@ enumerations <- function(n_data) {
       finite = 1 - n / n_data
     )
   }
+  # pairs of the other rows
+  with_always <- function(weights, always) {
+    p <- replace(weights, always, 0) / sum(weights[-always])
+    drawn <- setdiff(seq_len(n_data), always)
+    index <- as.matrix(expand.grid(drawn, drawn))
+    list(
+      index = index,
+      multiplier = matrix(1 / (2 * p[index]), ncol = 2),
+      probability = apply(matrix(p[index], ncol = 2), 1, prod),
+      finite = 1,
+      selection = p,
+      always = always
+    )
+  }
   uneven <- seq_len(n_data)^2
   list(
     "one row" = weighted(1, rep(1 / n_data, n_data)),
     "with replacement" = weighted(2, rep(1 / n_data, n_data)),
     "without replacement" = without(3),
-    "weighted" = weighted(2, uneven / sum(uneven))
+    "weighted" = weighted(2, uneven / sum(uneven)),
+    "weighted, rows in each" = with_always(uneven, c(2, n_data))
   )
 }
 
@@ -202,7 +217,12 @@ to_sampler_gradient <- function(model, g) {
 # a row for each.
 enumerate <- function(model, gradient, all, theta) {
   one <- lapply(seq_len(nrow(all$index)), function(k) {
-    scheme <- subsample_fixed(all$index[k, ], all$multiplier[k, ], all$finite)
+    scheme <- subsample_fixed(
+      all$index[k, ],
+      all$multiplier[k, ],
+      all$finite,
+      all$always
+    )
     estimate_once(model, gradient, scheme, theta)
   })
   list(
@@ -219,8 +239,13 @@ enumerate <- function(model, gradient, all, theta) {
 # V = E||g-hat - g||^2 by the formulas of section 2 of the specification, from
 # a_i (n_data x n_dim).
 pseudo_variance_of <- function(a, all) {
-  n_data <- nrow(a)
   n <- ncol(all$index)
+  if (!is.null(all$always)) {
+    # what is always there has no part in it
+    a <- a[-all$always, , drop = FALSE]
+    all$selection <- all$selection[-all$always]
+  }
+  n_data <- nrow(a)
   if (is.null(all$selection)) {
     centred <- sweep(a, 2, colMeans(a))
     n_data^2 / n * (1 - n / n_data) / (n_data - 1) * sum(centred^2)
@@ -323,7 +348,8 @@ law_drawn <- function(entry, scheme, model) {
     base <- base + model_evaluate(model, at, "likelihood")$gradient
   }
   u <- multiplier * a[index, , drop = FALSE]
-  expect_close(found$gradient, base + colSums(u), "estimate")
+  certain <- colSums(a[scheme$always, , drop = FALSE])
+  expect_close(found$gradient, base + certain + colSums(u), "estimate")
   if (n > 1) {
     finite <- if (scheme$repeats) 1 else 1 - n / model$n_data
     s2 <- finite * n * apply(u, 2, stats::var)
@@ -385,7 +411,12 @@ law_unbiased_given_state <- function(entry, model, all) {
   gradient <- entry$make(NULL)
   state <- moved_state(model, gradient)
   found <- lapply(seq_len(nrow(all$index)), function(k) {
-    scheme <- subsample_fixed(all$index[k, ], all$multiplier[k, ], all$finite)
+    scheme <- subsample_fixed(
+      all$index[k, ],
+      all$multiplier[k, ],
+      all$finite,
+      all$always
+    )
     estimate_next(model, gradient, scheme, state)
   })
   estimates <- t(vapply(found, function(o) o$gradient, numeric(model$n_dim)))

@@ -6,6 +6,7 @@
 #   size         rows of a minibatch of subsample_model()
 #   probability  p_i, selection probabilities of each draw
 #   repeats      may a row come twice?
+#   always       rows of every minibatch, which are not drawn
 
 subsample_model <- function() {
   entry_glm("bernoulli", prior = prior_normal(0, 1), n_data = 8)$model
@@ -16,14 +17,19 @@ conformance_subsamples <- function(model = subsample_model()) {
   even <- rep(1 / n_data, n_data)
   uneven <- c(1, 1, 2, 3, 5, 8, 13, 0.01)
   mode <- find_mode(model)
-  entry <- function(name, spec, size, probability, repeats) {
+  entry <- function(name, spec, size, probability, repeats, always = integer()) {
     list(
       name = name,
       spec = spec,
       size = size,
       probability = probability,
-      repeats = repeats
+      repeats = repeats,
+      always = always
     )
+  }
+  without <- function(weights, rows) {
+    weights[rows] <- 0
+    weights / sum(weights)
   }
   list(
     "uniform" = entry("uniform", subsample_uniform(5), 5, even, TRUE),
@@ -60,6 +66,23 @@ conformance_subsamples <- function(model = subsample_model()) {
       4,
       subsampling_weights(model, mode, "leverage"),
       TRUE
+    ),
+    # 4 * 130 > 149; without it 4 * 8 > 19, 4 * 5 > 11, 4 * 2 > 6, 4 * 1 = 4
+    "weighted, rows that come often in each" = entry(
+      "weighted",
+      subsample_weighted(4, c(1, 1, 2, 1, 5, 8, 130, 1), always = TRUE),
+      4,
+      without(rep(1, 8), c(3, 5:7)),
+      TRUE,
+      always = c(3L, 5:7)
+    ),
+    "weighted, given rows in each" = entry(
+      "weighted",
+      subsample_weighted(3, uneven, always = c(8, 2)),
+      3,
+      without(uneven, c(2, 8)),
+      TRUE,
+      always = c(2L, 8L)
     ),
     "optimal" = entry(
       "optimal",
@@ -168,7 +191,10 @@ law_frequencies <- function(entry, model, n = 40000) {
   if (entry$repeats) {
     for (k in seq_len(min(entry$size, 3))) {
       counts <- tabulate(drawn$index[k, ], model$n_data)
-      expect_frequencies(counts, entry$probability, "rows drawn")
+      can <- entry$probability > 0
+      expect_identical(which(!can), entry$always)
+      expect_true(all(counts[!can] == 0))
+      expect_frequencies(counts[can], entry$probability[can], "rows drawn")
     }
     pairs <- if (entry$size > 1) {
       table(
@@ -205,11 +231,12 @@ law_total <- function(entry, model, n = 20000) {
   block_means <- function(multiplier) {
     colMeans(matrix(colSums(multiplier), ncol = blocks))
   }
-  if (diff(range(entry$probability)) == 0) {
+  if (length(entry$always) == 0 && diff(range(entry$probability)) == 0) {
     expect_close(colSums(drawn$multiplier), rep(model$n_data, n), "total")
   } else {
     total <- block_means(drawn$multiplier)
-    expect_mean(total, model$n_data, "total of the multipliers")
+    left <- model$n_data - length(entry$always)
+    expect_mean(total, left, "total of the multipliers")
   }
   often <- which(n * entry$size * entry$probability > 5000)
   for (i in often) {

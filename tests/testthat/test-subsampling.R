@@ -140,7 +140,8 @@ test_that("weights that a model does not have are refused, before a search", {
       network,
       kernel_sgld(1e-6),
       gradient_simple(),
-      subsample_weighted(5)
+      subsample_weighted(5),
+      refresh = 0
     ),
     error = TRUE
   )
@@ -171,4 +172,156 @@ test_that("subsampling_weights() refuses in words", {
     class = "tall_error_unsupported"
   )
   expect_identical(as.character(e$call[[1]]), "sg_sample")
+})
+
+# The largest curvature of a row, and the largest of its derivative, while its
+# predictor is within 4 sds of the mode's: by a fine grid.
+test_that("robust and cubic weights are bounds, and the least ones", {
+  x <- cbind(1, c(0, 0.1, -0.5, 3, 40, -8, 1, 2), c(1, 0, 0, 2, -1, 1, 0, 1))
+  cumulants <- list(
+    bernoulli = list(
+      second = function(eta) plogis(eta) * plogis(-eta),
+      third = function(eta) abs(tanh(eta / 2)) * plogis(eta) * plogis(-eta)
+    ),
+    poisson = list(second = exp, third = exp),
+    gaussian = list(
+      second = function(eta) 0 * eta + 1 / 1.7^2,
+      third = function(eta) 0 * eta
+    )
+  )
+  weights <- c(1, 2, 0.5, 1, 1, 3, 1, 1)
+  chol <- matrix(c(3, 0.5, -0.2, 0, 2, 0.1, 0, 0, 1.5), 3)
+  for (family in names(cumulants)) {
+    y <- if (family == "gaussian") sin(1:8) else c(1, 0, 0, 1, 1, 0, 1, 0)
+    model <- model_glm(
+      x,
+      y,
+      family,
+      weights = weights,
+      offset = (1:8) / 10,
+      sigma = if (family == "gaussian") 1.7 else 1
+    )
+    for (theta in list(c(0, 0, 0), c(-1, 0.3, 0.5))) {
+      eta <- drop(x %*% theta) + (1:8) / 10
+      norm <- sqrt(colSums(forwardsolve(chol, t(x))^2))
+      largest <- function(f) {
+        vapply(seq_along(eta), function(i) {
+          max(f(eta[[i]] + norm[[i]] * seq(-4, 4, length.out = 40001)))
+        }, 0)
+      }
+      of <- function(type) model_weights(model, type, theta, chol, 1L)
+      f <- cumulants[[family]]
+      expect_equal(
+        of("robust"),
+        weights * largest(f$second) * norm^2,
+        tolerance = 1e-6
+      )
+      expect_equal(
+        of("cubic"),
+        weights * largest(f$third) * norm^3,
+        tolerance = 1e-6
+      )
+      # the same, in whitened coordinates
+      white <- whitened_twin(model, theta, chol, FALSE)
+      for (type in c("robust", "cubic")) {
+        expect_equal(
+          model_weights(white, type, numeric(3), NULL, 1L),
+          of(type),
+          tolerance = 1e-10
+        )
+      }
+    }
+  }
+})
+
+test_that("robust weights of a Gaussian with sampled sigma see the residuals", {
+  x <- cbind(1, c(-2:2, 9))
+  y <- c(0, 1, 0, 1, 0, 30)
+  model <- model_glm(x, y, "gaussian", prior = prior_normal(0, 10))
+  mode <- find_mode(model)
+  p <- subsampling_weights(model, mode, "robust", defensive = 0)
+  expect_identical(which.max(p), 6L)
+  # H_i at its largest residual within reach, by the formula
+  s <- coef(mode)[[3]]
+  e <- y - drop(x %*% coef(mode)[1:2])
+  cov <- vcov(mode)
+  q <- rowSums((x %*% cov[1:2, 1:2]) * x)
+  w <- exp(-2 * s)
+  r <- w * (abs(e) + 4 * sqrt(q))
+  v <- cov[3, 3]
+  by_hand <- sqrt((w * q)^2 + 8 * r^2 * q * v + (2 * r^2 / w * v)^2)
+  expect_equal(p, by_hand / sum(by_hand), tolerance = 1e-6)
+})
+
+test_that("robust weights are refused where no bound is known", {
+  skip_without_compiler()
+  expect_error(
+    subsampling_weights(
+      native_logistic(cbind(1, sin(1:20)), rep(0:1, 10)),
+      c(0, 0),
+      "robust"
+    ),
+    "no weights of type",
+    class = "tall_error_unsupported"
+  )
+})
+
+test_that("rows that come more than once can be in every minibatch", {
+  model <- example_model(data = example_data(50))
+  expect_error(
+    subsample_weighted(5, always = c(1, 1)),
+    "each once",
+    class = "tall_error_input"
+  )
+  for (always in list(0.5, -1, NA, "a", c(TRUE, FALSE))) {
+    expect_error(
+      subsample_weighted(5, always = always),
+      class = "tall_error_input"
+    )
+  }
+  run <- function(always, gradient = gradient_cv(), size = 5) {
+    sg_sample(
+      model,
+      kernel_sgld(1e-3),
+      gradient,
+      subsample_weighted(size, c(rep(1, 49), 100), always = always),
+      iter = 40,
+      chains = 2,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  expect_error(run(51), "at most the number of rows", class = "tall_error_input")
+  expect_error(run(1:50), "must leave some", class = "tall_error_input")
+  fit <- run(TRUE)
+  expect_true(all(fit$sizes == 6))
+  expect_identical(run(50)$draws, fit$draws)
+  # a run that goes on has the same rows
+  whole <- sg_resume(fit, iter = 20, refresh = 0)
+  again <- sg_resume(
+    unserialize(serialize(fit, NULL)),
+    iter = 20,
+    model = example_model(data = example_data(50)),
+    refresh = 0
+  )
+  expect_same_outcome(again, whole)
+  for (gradient in list(gradient_simple(), gradient_saga(), gradient_svrg())) {
+    expect_identical(run(TRUE, gradient)$chains$status, c("ok", "ok"))
+  }
+  # the formula, and replicates
+  theta <- rbind(coef(find_mode(model)) + 0.2)
+  spec <- subsample_weighted(5, c(rep(1, 49), 100), always = TRUE)
+  exact <- pseudo_variance(model, theta, gradient_simple(), spec)
+  found <- pseudo_variance(
+    model,
+    theta,
+    gradient_simple(),
+    spec,
+    method = "monte_carlo",
+    replicates = 20000,
+    seed = 1
+  )
+  expect_equal(found, exact, tolerance = 0.05)
+  without <- subsample_weighted(5, c(rep(1, 49), 100))
+  expect_gt(pseudo_variance(model, theta, gradient_simple(), without), 2 * exact)
 })

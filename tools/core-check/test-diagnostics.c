@@ -245,7 +245,7 @@ static void spread_is_variance(struct check* p_check) {
       }
     }
     struct tb_spread spread;
-    double* v_scratch = check_alloc(2 * n_dim + TB_CHUNK, sizeof(double));
+    double* v_scratch = check_alloc(3 * n_dim + TB_CHUNK, sizeof(double));
     CHECK(tb_spread_of(&f.model, &f.work, v_theta, p_reference, v_p,
                        v_scratch, &spread) == TB_STATUS_ok);
     CHECK_CLOSE(spread.square, square, 1e-12 * square);

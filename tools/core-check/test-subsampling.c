@@ -24,17 +24,10 @@ static void drawer_start(struct drawer* p, uint64_t seed) {
   tb_rng_init(&p->chain.v_rng[TB_STREAM_batch], seed, 0, TB_STREAM_batch);
 }
 
-static void drawer_make(struct drawer* p,
-                        const char* name,
-                        size_t n_data,
-                        double size,
-                        double replace,
-                        const double* v_weight) {
-  const struct tb_param v_param[] = { { "size", &size, 1, 1 },
-                                      { "replace", &replace, 1, 1 },
-                                      { "weights", v_weight, n_data,
-                                        n_data } };
-  const struct tb_params params = { v_param, v_weight == NULL ? 2 : 3 };
+static void drawer_make_with(struct drawer* p,
+                             const char* name,
+                             size_t n_data,
+                             struct tb_params params) {
   memset(p, 0, sizeof *p);
   p->model.n_data = n_data;
   p->scheme.type = tb_scheme_find(name);
@@ -51,6 +44,19 @@ static void drawer_make(struct drawer* p,
     memset(p->chain.p_scheme_state, 0xa5, n_byte);
   }
   drawer_start(p, 1);
+}
+
+static void drawer_make(struct drawer* p,
+                        const char* name,
+                        size_t n_data,
+                        double size,
+                        double replace,
+                        const double* v_weight) {
+  const struct tb_param v_param[] = {{"size", &size, 1, 1},
+                                     {"replace", &replace, 1, 1},
+                                     {"weights", v_weight, n_data, n_data}};
+  const struct tb_params params = {v_param, v_weight == NULL ? 2 : 3};
+  drawer_make_with(p, name, n_data, params);
 }
 
 static void drawer_free(struct drawer* p) {
@@ -268,6 +274,74 @@ static void weighted_law(struct check* p_check) {
   variance -= (double) n_data * n_data / n_size;
   CHECK(fabs(check_chi_square(v_seen, v_expected, n_data)) < 5);
   CHECK_CLOSE(total, n_data, 5 * sqrt(variance / n_draw));
+  drawer_free(&d);
+}
+
+/* rows of every minibatch: told apart, never drawn, and the others as without
+ * them */
+static void weighted_always(struct check* p_check) {
+  enum { n_data = 30, n_draw = 20000 };
+  const double size = 3, v_always[] = {1, 7, 30}; /* from 1 */
+  double v_weight[n_data], v_seen[n_data] = {0}, v_expected[n_data];
+  double sum = 0;
+  for (size_t i = 0; i < n_data; ++i) {
+    v_weight[i] = 1 + (double)(i % 5);
+  }
+  v_weight[0] = v_weight[6] = v_weight[29] = 0;
+  struct tb_param v_param[] = {{"size", &size, 1, 1},
+                               {"weights", v_weight, n_data, n_data},
+                               {"always", v_always, 3, 3}};
+  const struct tb_params params = {v_param, 3};
+  for (size_t i = 0; i < n_data; ++i) {
+    sum += v_weight[i];
+  }
+  struct drawer d;
+  drawer_make_with(&d, "weighted", n_data, params);
+  CHECK(d.status == TB_STATUS_ok);
+  const struct tb_batch* p_always = &d.scheme.always;
+  CHECK(p_always->n_batch == 3 && p_always->weight == 1);
+  CHECK(p_always->v_index[0] == 0 && p_always->v_index[1] == 6 &&
+        p_always->v_index[2] == 29);
+  for (size_t k = 0; k < n_draw; ++k) {
+    const struct tb_batch batch = drawer_draw(&d);
+    CHECK(batch.n_batch == 3);
+    for (size_t i = 0; i < batch.n_batch; ++i) {
+      const size_t row = batch.v_index[i];
+      v_seen[row] += 1;
+      CHECK(v_weight[row] > 0);
+      CHECK_CLOSE(batch.v_weight[i] * 3 * v_weight[row] / sum, 1, 1e-14);
+    }
+  }
+  double v_drawn[n_data];
+  size_t n = 0;
+  for (size_t i = 0; i < n_data; ++i) {
+    if (v_weight[i] > 0) {
+      v_drawn[n] = v_seen[i];
+      v_expected[n++] = 3.0 * n_draw * v_weight[i] / sum;
+    } else {
+      CHECK(v_seen[i] == 0);
+    }
+  }
+  CHECK(fabs(check_chi_square(v_drawn, v_expected, n)) < 5);
+  drawer_free(&d);
+
+  /* out of range, twice, out of order, with a weight; a weight of 0 alone */
+  const double v_bad[][3] = {{1, 7, 31},
+                             {0, 7, 30},
+                             {1, 1, 30},
+                             {7, 1, 30},
+                             {1, 2, 30},
+                             {1, NAN, 30}};
+  for (size_t k = 0; k < sizeof v_bad / sizeof v_bad[0]; ++k) {
+    v_param[2].v_value = v_bad[k];
+    drawer_make_with(&d, "weighted", n_data, params);
+    CHECK(d.status == TB_STATUS_argument);
+    drawer_free(&d);
+  }
+  v_param[2].v_value = v_always;
+  v_param[2].n_value = 2;
+  drawer_make_with(&d, "weighted", n_data, params);
+  CHECK(d.status == TB_STATUS_argument);
   drawer_free(&d);
 }
 
@@ -559,19 +633,19 @@ static void threads_agree(struct check* p_check) {
 }
 
 const struct check_case check_subsampling[] = {
-  { "the registry finds every scheme by name", registry_finds },
-  { "uniform: with replacement", uniform_replaced },
-  { "uniform: every subset equally likely", uniform_subsets },
-  { "uniform: no row twice without replacement", uniform_distinct },
-  { "uniform: n = N is all rows in order", uniform_all },
-  { "uniform: refuses sizes out of range", uniform_refuses },
-  { "weighted: the alias table is exact", alias_exact },
-  { "weighted: frequencies and multipliers", weighted_law },
-  { "weighted: refuses weights out of range", weighted_refuses },
-  { "adaptive: sizes follow their formula", adaptive_sizes },
-  { "adaptive: frequencies", adaptive_law },
-  { "adaptive: refuses numbers out of range", adaptive_refuses },
-  { "optimal: frequencies and multipliers", optimal_law },
-  { "chains draw the same in parallel", threads_agree },
-  { NULL, NULL }
-};
+    {"the registry finds every scheme by name", registry_finds},
+    {"uniform: with replacement", uniform_replaced},
+    {"uniform: every subset equally likely", uniform_subsets},
+    {"uniform: no row twice without replacement", uniform_distinct},
+    {"uniform: n = N is all rows in order", uniform_all},
+    {"uniform: refuses sizes out of range", uniform_refuses},
+    {"weighted: the alias table is exact", alias_exact},
+    {"weighted: frequencies and multipliers", weighted_law},
+    {"weighted: rows of every minibatch", weighted_always},
+    {"weighted: refuses weights out of range", weighted_refuses},
+    {"adaptive: sizes follow their formula", adaptive_sizes},
+    {"adaptive: frequencies", adaptive_law},
+    {"adaptive: refuses numbers out of range", adaptive_refuses},
+    {"optimal: frequencies and multipliers", optimal_law},
+    {"chains draw the same in parallel", threads_agree},
+    {NULL, NULL}};
