@@ -315,6 +315,7 @@ print_noise_note <- function(fit) {
 # smaller step would make worse.
 print_bias_note <- function(fit, brief) {
   bias <- fit$bias
+  cat(bias_left_out(bias))
   bias <- bias[is.finite(bias$sd_bias) & is.finite(bias$sd_bias_se), ]
   if (NROW(bias) == 0) {
     return(invisible())
@@ -325,6 +326,25 @@ print_bias_note <- function(fit, brief) {
       "sd_bias: relative bias of sd (standard error), see ?summary.tall_fit.\n"
     )
   }
+}
+
+# A line on the variables of which the next one does not speak.
+bias_left_out <- function(bias) {
+  left <- bias$variable[is.na(bias$sd_bias)]
+  if (length(left) == 0) {
+    return(NULL)
+  }
+  shown <- utils::head(left, 3)
+  if (length(left) > 4) {
+    shown <- c(shown, paste(length(left) - 3, "more"))
+  } else {
+    shown <- left
+  }
+  paste0(
+    "The bias of the posterior sd is not estimated for ",
+    cli::format_inline("{shown}"),
+    ": far from normal, see ?sg_sample.\n"
+  )
 }
 
 # What matters, and what can be told: 5 percent and three standard errors, and a

@@ -139,6 +139,28 @@ problems <- list(
     x <- cbind(1, matrix(rnorm(1e5 * 4), 1e5))
     eta <- x %*% c(-9.2, 0.6, -0.6, 0.3, 0)
     matrix_problem(x, rpois(1e5, exp(eta)), "poisson")
+  },
+  # one row that weighs nothing at the mode and is a wall two sds away
+  outlier = function() {
+    set.seed(7)
+    x <- rnorm(20000)
+    y <- rbinom(20000, 1, plogis(-0.022 * x))
+    x[[1]] <- 999
+    y[[1]] <- 0
+    matrix_problem(cbind(1, x), y, "bernoulli", scale = 1)
+  },
+  # a covariate without a variance
+  heavy_tails = function() {
+    set.seed(3)
+    x <- rt(20000, 2)
+    matrix_problem(cbind(1, x), rbinom(20000, 1, plogis(0.3 * x)), "bernoulli")
+  },
+  # tree cover of class 4, 687 of 145,253 rows: a skewed posterior
+  covertype_rare = function() {
+    data <- tall_data("covertype")
+    data <- data[seq(1, nrow(data), by = 4), ]
+    x <- cbind("(Intercept)" = 1, scale(as.matrix(data[1:10])))
+    matrix_problem(x, data$cover_type == 4, "bernoulli")
   }
 )
 

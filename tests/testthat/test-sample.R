@@ -615,10 +615,10 @@ test_that("passes of the recipe are counted", {
   # 32 rows; 10 iterations of one step, 10 of 25, and the start
   expect_equal(fit$chains$passes, rep((10 + 10 * 25 + 1) * 32 / 4000, 2))
   # a reference for the pilot and one for the run; weights once; the rows
-  # whitened, then checked; the pilot's 350 steps and its start
+  # whitened, then bounded; the pilot's 2,050 steps and its start
   expect_equal(
     fit$preparation[-1],
-    c(weights = 1, reference = 2, recipe = 2 + 351 * 32 / 4000)
+    c(weights = 1, reference = 2, recipe = 2 + 2051 * 32 / 4000)
   )
   expect_equal(fit$preparation[["mode"]], fit$mode$passes)
 })
