@@ -95,6 +95,7 @@ abort_tape <- function(name, outcome, call) {
     c(
       "{.fn {name}} could not be differentiated: {reason}.",
       x = if (!is.null(outcome$where)) "It was at {.code {outcome$where}}.",
+      i = outcome$hint,
       i = "Write it without comparisons of parameters and with functions that
            {.pkg RTMB} knows, give {.arg {gradient}}, or take central
            differences with {.code autodiff = FALSE}."
@@ -104,6 +105,90 @@ abort_tape <- function(name, outcome, call) {
     call = call
   )
 }
+
+# What RTMB has for a call that failed, as a sentence; NULL where nothing is
+# known.
+tape_hint <- function(call) {
+  name <- called_function(call)
+  if (is.null(name)) {
+    return(NULL)
+  }
+  instead <- tape_instead[[name]]
+  known <- intersect(getNamespaceExports("RTMB"), distributions(name))
+  if (!is.null(instead)) {
+    paste0("{.pkg RTMB} has no {.fn ", name, "}, but ", instead, ".")
+  } else if (name %in% getNamespaceExports("RTMB")) {
+    arguments_hint(name, call)
+  } else if (length(known) > 0) {
+    known <- paste0("{.fn ", sort(known), "}", collapse = ", ")
+    paste0("{.pkg RTMB} has no {.fn ", name, "}. It has ", known, ".")
+  }
+}
+
+# The name of a function that is called as f() or package::f().
+called_function <- function(call) {
+  if (!is.call(call)) {
+    return(NULL)
+  }
+  f <- call[[1]]
+  if (is.call(f) && length(f) == 3 && as.character(f[[1]]) %in% c("::", ":::")) {
+    f <- f[[3]]
+  }
+  if (is.name(f)) as.character(f)
+}
+
+# Those of `stats` of the same kind, as dnorm() and dgamma() are: where a name
+# is one of them.
+distributions <- function(name) {
+  letter <- substr(name, 1, 1)
+  # those with random numbers: dnorm() has rnorm()
+  random <- grep("^r", getNamespaceExports("stats"), value = TRUE)
+  all <- paste0(letter, substring(random, 2))
+  if (letter %in% c("d", "p", "q") && name %in% all) all
+}
+
+# RTMB's version is there, but not for all arguments: methods say which must be
+# missing.
+arguments_hint <- function(name, call) {
+  f <- getExportedValue("RTMB", name)
+  if (!methods::is(f, "standardGeneric")) {
+    return(NULL)
+  }
+  lacking <- lapply(methods::findMethods(f), function(method) {
+    at <- method@defined
+    at@names[at@.Data == "missing"]
+  })
+  lacking <- Reduce(intersect, lacking[lengths(lacking) > 0])
+  known <- setdiff(names(formals(args(f))), lacking)
+  given <- names(match.call(args(f), call, expand.dots = FALSE))
+  lacking <- intersect(given, lacking)
+  if (length(lacking) == 0) {
+    return(NULL)
+  }
+  paste0(
+    "Of the arguments of {.fn ", name, "}, {.pkg RTMB} knows ",
+    paste0("{.arg ", known, "}", collapse = ", "),
+    ", but not ",
+    paste0("{.arg ", lacking, "}", collapse = ", "),
+    "."
+  )
+}
+
+# The same by what RTMB has, or in other words.
+tape_instead <- list(
+  beta = "{.code exp(lbeta(a, b))} is the same",
+  choose = "{.code exp(lchoose(n, k))} is the same",
+  dgeom = "{.code dnbinom(x, 1, prob)} is the same",
+  dmvnorm = "{.fn RTMB::dmvnorm} is the same",
+  dunif = "{.code -log(max - min)} is the same between the bounds",
+  factorial = "{.code exp(lgamma(x + 1))} is the same",
+  gamma = "{.code exp(lgamma(x))} is the same for a positive number",
+  lfactorial = "{.code lgamma(x + 1)} is the same",
+  mahalanobis = "{.fn solve}, and {.fn RTMB::dmvnorm} for a normal density",
+  pmax = "{.code (a + b + abs(a - b)) / 2} is the larger one",
+  pmin = "{.code (a + b - abs(a - b)) / 2} is the smaller one",
+  plnorm = "{.code pnorm(log(q), meanlog, sdlog)} is the same"
+)
 
 # ---- the data ----------------------------------------------------------------
 
@@ -404,12 +489,17 @@ at_tape <- function(f, test) {
       error = function(e) where <<- where %||% failing_call()
     ),
     error = function(e) {
-      list(reason = conditionMessage(e), where = where, parent = e)
+      list(
+        reason = conditionMessage(e),
+        where = if (!is.null(where)) rlang::as_label(where),
+        hint = tape_hint(where),
+        parent = e
+      )
     }
   )
 }
 
-# What the user's functions were calling, as text.
+# What the user's functions were calling.
 failing_call <- function() {
   for (k in rev(seq_len(sys.nframe()))) {
     env <- environment(sys.function(k))
@@ -420,12 +510,14 @@ failing_call <- function() {
     if (length(below) == 0) {
       return(NULL)
     }
-    call <- sys.call(below[[1]])
-    generic <- get0(".Generic", sys.frame(below[[1]]), inherits = FALSE)
+    # the last, as what is an argument of a call is called after it
+    at <- below[[length(below)]]
+    call <- sys.call(at)
+    generic <- get0(".Generic", sys.frame(at), inherits = FALSE)
     if (is.character(generic)) {
       call[[1]] <- as.name(generic) # theta$a > 0, not Ops.advector(theta$a, 0)
     }
-    return(rlang::as_label(call))
+    return(call)
   }
 }
 
@@ -662,8 +754,24 @@ tape_plogis <- function(
   }
 }
 
+tape_dnbinom <- function(x, size, prob, mu, log = FALSE) {
+  if (missing(mu)) {
+    return(RTMB::dnbinom(x, size, prob, log = log))
+  }
+  if (!missing(prob)) {
+    stop("'prob' and 'mu' both specified")
+  }
+  if (!is_taped(x) && !is_taped(size) && !is_taped(mu)) {
+    return(stats::dnbinom(x, size, mu = mu, log = log))
+  }
+  # var - mu = mu^2 / size
+  log_mu <- base::log(mu)
+  RTMB::dnbinom_robust(x, log_mu, 2 * log_mu - base::log(size), log = log)
+}
+
 # What RTMB has not, not with all arguments, or only element by element.
 own_overloads <- list(
+  dnbinom = tape_dnbinom,
   outer = tape_outer,
   plogis = tape_plogis,
   "^" = function(e1, e2) {

@@ -331,6 +331,68 @@ test_that("what cannot be differentiated is refused, by name and place", {
   expect_identical(model$plan$log_lik, "tape")
 })
 
+test_that("counts by their mean have a tape", {
+  mu <- function(theta, batch) exp(theta$b * batch$x)
+  withr::local_seed(9)
+  data <- data.frame(x = rnorm(50), y = rnbinom(50, 2, 0.3))
+  make <- function(log_lik) {
+    model_custom(
+      log_lik,
+      function(theta) dnorm(theta$b, log = TRUE),
+      data,
+      list(b = 0.5, size = 2),
+      transform = list(size = "positive")
+    )
+  }
+  by_mean <- make(function(theta, batch) {
+    dnbinom(batch$y, size = theta$size, mu = mu(theta, batch), log = TRUE)
+  })
+  by_probability <- make(function(theta, batch) {
+    p <- theta$size / (theta$size + mu(theta, batch))
+    dnbinom(batch$y, theta$size, p, log = TRUE)
+  })
+  expect_identical(by_mean$plan$log_lik, "tape")
+  expect_same_gradient(by_mean, by_probability, c(-0.3, 0.4))
+})
+
+test_that("where RTMB lacks a function, what it has is named", {
+  expect_hint <- function(log_lik, hint) {
+    expect_error(
+      model_custom(
+        log_lik,
+        function(theta) dnorm(theta$a, log = TRUE),
+        c(1, 2, 3),
+        list(a = 0.5)
+      ),
+      hint,
+      class = "tall_error_input"
+    )
+  }
+  expect_hint(
+    function(theta, batch) dgeom(batch, theta$a, log = TRUE),
+    "no `dgeom\\(\\)`, but `dnbinom\\(x, 1, prob\\)`"
+  )
+  expect_hint(
+    function(theta, batch) stats::pt(batch * theta$a, 3, log.p = TRUE),
+    "no `pt\\(\\)`. It has `pbeta\\(\\)`.*`pnorm\\(\\)`"
+  )
+  # the innermost call is to blame
+  expect_hint(
+    function(theta, batch) {
+      dnorm(batch, 0, 1, log = TRUE) + sum(0 * plnorm(batch, theta$a))
+    },
+    "at `plnorm\\(batch, theta\\$a\\)`.*`pnorm\\(log\\(q\\), meanlog, sdlog\\)`"
+  )
+  expect_hint(
+    function(theta, batch) pgamma(batch, theta$a, log.p = TRUE),
+    "`pgamma\\(\\)`, RTMB knows `q`.*`scale`, but not `log.p`"
+  )
+  expect_hint(
+    function(theta, batch) dt(batch - theta$a, 4, theta$a, log = TRUE),
+    "but not `ncp`"
+  )
+})
+
 test_that("without RTMB the warning says what it would do", {
   data <- logistic_data()
   model <- suppressWarnings(
