@@ -5,6 +5,10 @@
 R ?= R
 RSCRIPT ?= Rscript
 
+# OpenBLAS reads it when R starts. Chains run in threads of our own that call
+# BLAS, and with one thread for BLAS draws are the same on every machine.
+export OPENBLAS_NUM_THREADS ?= 1
+
 .PHONY: demo test install document check
 
 demo:

@@ -63,9 +63,24 @@ machine <- function() {
   paste0(
     cpu, ", ", parallel::detectCores(), " cores, ",
     R.version$platform, "; R ", getRversion(),
-    ", BLAS ", basename(extSoftVersion()[["BLAS"]]),
+    ", BLAS ", blas_text(),
     ", tallbayes ", utils::packageVersion("tallbayes")
   )
+}
+
+# Its file, and the threads that it was told to take when R started.
+blas_text <- function() {
+  threads <- Sys.getenv(c(
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS"
+  ))
+  threads <- c(threads[nzchar(threads)], "all")[[1]]
+  file <- basename(extSoftVersion()[["BLAS"]])
+  if (grepl("openblas|mkl", file)) {
+    file <- paste0(file, " (", threads, if (threads == "1") " thread" else " threads", ")")
+  }
+  file
 }
 
 number <- function(x, digits = 3) {

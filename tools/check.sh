@@ -10,6 +10,9 @@ rm -rf "$out"
 mkdir "$out"
 cd "$out"
 
+# One thread for BLAS, see Makefile.
+export OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
+
 # The clock of the network is not part of the package.
 export _R_CHECK_SYSTEM_CLOCK_=0
 
