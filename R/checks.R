@@ -88,7 +88,32 @@ check_cores <- function(
   call = caller_env()
 ) {
   check_count(x, arg = arg, call = call)
+  if (x > 1 && !blas_takes_threads()) {
+    inform_blas(arg)
+    x <- 1
+  }
   invisible(min(as.double(x), most))
+}
+
+# Debian's OpenBLAS without threads of its own (libopenblas0-serial) has no
+# locks either: called by several threads at once it gives wrong products, one
+# in some thousand. It is known by its folder.
+blas_takes_threads <- function(blas = extSoftVersion()[["BLAS"]]) {
+  !grepl("openblas-serial", blas, fixed = TRUE)
+}
+
+inform_blas <- function(arg) {
+  cli::cli_inform(
+    c(
+      "Chains run one after another, whatever {.arg {arg}} is.",
+      x = "R's BLAS, {.pkg libopenblas0-serial}, gives wrong results when
+           several threads call it.",
+      i = "The package {.pkg libopenblas0-pthread} of Debian is right."
+    ),
+    class = "tall_message_cores",
+    .frequency = "once",
+    .frequency_id = "tallbayes_blas"
+  )
 }
 
 # Significant digits to print.

@@ -47,7 +47,8 @@
 #'
 #' @section Messages:
 #' * `tall_message_cores`: chains run one after another although `cores` or a
-#'   plan of the package \pkg{future} asks for more.
+#'   plan of the package \pkg{future} asks for more, because a model's functions
+#'   are R's or because R's BLAS is wrong in threads.
 #'
 #' @name tall_conditions
 #' @keywords internal

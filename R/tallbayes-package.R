@@ -23,6 +23,23 @@
 #'
 #' @section Environment variables:
 #' * `TALLBAYES_DATA`: a folder that [tall_data()] searches first.
+#' * `OPENBLAS_NUM_THREADS`, `MKL_NUM_THREADS`: threads of R's BLAS, which reads
+#'   them when R starts. See below.
+#'
+#' @section Threads and the last digits: The draws of a run depend on its
+#' `seed`, not on `cores`, when R's BLAS uses one thread, as with
+#' `OPENBLAS_NUM_THREADS=1` before R starts. With more, BLAS adds up large
+#' products in other orders, so that modes, weights, whitened coordinates and
+#' the gradients of [model_network()] and [model_ica()] can differ in their last
+#' digits (about 1e-14), from machine to machine and with the number of threads.
+#' So they do between one BLAS and another. The chains are then other draws of
+#' the same posterior once such a digit has turned a proposal down, or has been
+#' carried far enough. Chains run in threads of ours (`cores`) that call BLAS,
+#' so one BLAS thread is also the fastest unless cores are idle.
+#' `sessionInfo()` names the BLAS: R's own reference BLAS takes 4 to 15 times as
+#' long for the sums over rows that need it, networks among them. Debian's
+#' libopenblas0-pthread is what `make demo` and `make test` install; its
+#' libopenblas0-serial gives wrong results in threads and makes `cores` 1.
 #'
 #' @useDynLib tallbayes, .registration = TRUE
 #' @importFrom rlang %||%

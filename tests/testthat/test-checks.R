@@ -14,6 +14,26 @@ test_that("checkers return the value in the type they promise", {
   expect_identical(check_matrix(x), x)
 })
 
+test_that("a BLAS that is wrong in threads is called by one", {
+  folder <- "/usr/lib/x86_64-linux-gnu/openblas-"
+  expect_false(blas_takes_threads(paste0(folder, "serial/libblas.so.3")))
+  fine <- paste0(folder, "pthread/libopenblasp-r0.3.21.so")
+  for (blas in c(fine, "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0", "")) {
+    expect_true(blas_takes_threads(blas))
+  }
+  if (blas_takes_threads()) {
+    expect_identical(check_cores(2), 2)
+  } else {
+    expect_identical(suppressMessages(check_cores(2)), 1)
+  }
+  withr::local_options(rlib_message_verbosity = "verbose")
+  expect_message(
+    inform_blas("cores"),
+    "libopenblas0-pthread",
+    class = "tall_message_cores"
+  )
+})
+
 test_that("an input error carries argument, expectation and value", {
   step_size <- -1
   e <- expect_error(
