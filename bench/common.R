@@ -68,7 +68,8 @@ machine <- function() {
   )
 }
 
-# Its file, and the threads that it was told to take when R started.
+# Its file, whose folder tells Debian's apart, and the threads that it was told to
+# take when R started.
 blas_text <- function() {
   threads <- Sys.getenv(c(
     "OPENBLAS_NUM_THREADS",
@@ -76,11 +77,12 @@ blas_text <- function() {
     "OMP_NUM_THREADS"
   ))
   threads <- c(threads[nzchar(threads)], "all")[[1]]
-  file <- basename(extSoftVersion()[["BLAS"]])
-  if (grepl("openblas|mkl", file)) {
-    file <- paste0(file, " (", threads, if (threads == "1") " thread" else " threads", ")")
+  file <- extSoftVersion()[["BLAS"]]
+  name <- file.path(basename(dirname(file)), basename(file))
+  if (!grepl("openblas|mkl", file)) {
+    return(name)
   }
-  file
+  paste0(name, " (", threads, if (threads == "1") " thread)" else " threads)")
 }
 
 number <- function(x, digits = 3) {
