@@ -14,6 +14,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 demo:
 	$(RSCRIPT) tools/setup.R demo
 	$(R) CMD INSTALL --no-test-load .
+	$(RSCRIPT) tools/vignettes.R
 	$(RSCRIPT) tools/demo.R
 
 test:
@@ -24,6 +25,7 @@ test:
 install:
 	$(RSCRIPT) tools/setup.R
 	$(R) CMD INSTALL .
+	$(RSCRIPT) tools/vignettes.R
 
 # NAMESPACE and man/, from the comments in R/ (needs roxygen2)
 document:

@@ -208,43 +208,54 @@ set_up_blas <- function() {
   }
 }
 
-goal <- c(commandArgs(trailingOnly = TRUE), "install")[[1]]
-packages <- wanted("Imports")
-if (goal == "demo") {
-  packages <- c(packages, wanted("Suggests")[c("bayesplot", "ggplot2")])
-}
-if (goal == "test") {
+# ---- all of it ---------------------------------------------------------------
+
+set_up <- function(goal) {
+  packages <- wanted("Imports")
   suggested <- wanted("Suggests")
-  packages <- c(packages, suggested[names(suggested) != "RTMB"])
+  if (goal == "demo") {
+    packages <- c(packages, suggested[c("bayesplot", "ggplot2")])
+  }
+  if (goal == "test") {
+    packages <- c(packages, suggested[names(suggested) != "RTMB"])
+  }
+  # for tools/vignettes.R, which can do without
+  optional <- if (goal != "test") c(markdown = "1.3")
+
+  set_up_blas()
+  invisible(writable_library())
+  absent <- missing_of(c(packages, optional))
+  if (length(absent) > 0 && can_use_apt()) {
+    cat("Installing", names(absent), "(Debian packages)\n")
+    install_by_apt(names(absent))
+    absent <- missing_of(absent)
+  }
+  if (length(absent) > 0) {
+    choose_mirror()
+    if (can_use_apt()) {
+      # what they need need not be compiled
+      install_by_apt(dependencies_of(names(absent)))
+    }
+    cat("Installing", names(absent), "(CRAN)\n")
+    install_from_cran(names(absent))
+    absent <- missing_of(absent)
+  }
+  absent <- absent[setdiff(names(absent), names(optional))]
+  if (length(absent) > 0) {
+    cat(
+      "Could not install ",
+      paste0(names(absent), " (>= ", absent, ")", collapse = ", "),
+      "; please install by hand and try again.\n",
+      sep = ""
+    )
+    quit(status = 1)
+  }
+  if (goal == "test") {
+    install_rtmb(suggested[["RTMB"]])
+  }
 }
 
-set_up_blas()
-invisible(writable_library())
-absent <- missing_of(packages)
-if (length(absent) > 0 && can_use_apt()) {
-  cat("Installing", names(absent), "(Debian packages)\n")
-  install_by_apt(names(absent))
-  absent <- missing_of(absent)
-}
-if (length(absent) > 0) {
-  choose_mirror()
-  if (can_use_apt()) {
-    # what they need need not be compiled
-    install_by_apt(dependencies_of(names(absent)))
-  }
-  cat("Installing", names(absent), "(CRAN)\n")
-  install_from_cran(names(absent))
-  absent <- missing_of(absent)
-}
-if (length(absent) > 0) {
-  cat(
-    "Could not install ",
-    paste0(names(absent), " (>= ", absent, ")", collapse = ", "),
-    "; please install by hand and try again.\n",
-    sep = ""
-  )
-  quit(status = 1)
-}
-if (goal == "test") {
-  install_rtmb(suggested[["RTMB"]])
+# source()d by a test for the functions above
+if (sys.nframe() == 0) {
+  set_up(c(commandArgs(trailingOnly = TRUE), "install")[[1]])
 }
