@@ -412,16 +412,23 @@ fetch_file <- function(url, path) {
   on.exit(close(from), add = TRUE)
   to <- file(path, "wb")
   on.exit(close(to), add = TRUE)
-  bar <- cli::cli_progress_bar(type = "download", total = total)
+  shows <- getOption("tallbayes.refresh", 1) > 0
+  if (shows) {
+    bar <- cli::cli_progress_bar(type = "download", total = total)
+  }
   repeat {
     piece <- readBin(from, raw(), 2^16)
     if (length(piece) == 0) {
       break
     }
     writeBin(piece, to)
-    cli::cli_progress_update(length(piece), id = bar)
+    if (shows) {
+      cli::cli_progress_update(length(piece), id = bar)
+    }
   }
-  cli::cli_progress_done(id = bar)
+  if (shows) {
+    cli::cli_progress_done(id = bar)
+  }
 }
 
 # In bytes, NA if the server does not say.

@@ -107,6 +107,20 @@ for (name in with_archive) {
   })
 }
 
+test_that("the option tallbayes.refresh decides about the bar of a download", {
+  withr::local_options(cli.progress_handlers_only = "logger")
+  from <- withr::local_tempfile()
+  to <- withr::local_tempfile()
+  writeLines("some data", from)
+  lines <- function(refresh) {
+    withr::local_options(tallbayes.refresh = refresh)
+    utils::capture.output(fetch_file(paste0("file://", from), to))
+  }
+  expect_identical(lines(0), character())
+  expect_gt(length(lines(1)), 0)
+  expect_identical(readLines(to), "some data")
+})
+
 test_that("MovieLens is not downloaded without its terms", {
   local_no_data()
   source <- withr::local_tempdir()

@@ -105,6 +105,31 @@ test_that("refresh decides whether a search for a mode shows a bar", {
           refresh = refresh
         )
       },
+      bias_check = function() {
+        fit <- sg_sample(
+          network(),
+          kernel_sgld(1e-6),
+          gradient_simple(),
+          subsample_uniform(10),
+          iter = 40,
+          chains = 2,
+          init = numeric(network()$n_dim),
+          seed = 1,
+          refresh = 0
+        )
+        bias_check(fit, iter = 20, seed = 1, refresh = refresh)
+      },
+      tall_topics = function() {
+        counts <- matrix(1, 4, 3, dimnames = list(NULL, c("a", "b", "c")))
+        tall_topics(
+          counts,
+          2,
+          iter = 4,
+          chains = 1,
+          seed = 1,
+          refresh = refresh
+        )
+      },
       tall_nn = function() {
         tall_nn(
           mpg ~ wt,
