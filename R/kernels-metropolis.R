@@ -8,15 +8,16 @@
 #' proposes by a Langevin step, `kernel_barker()` by Barker's, `kernel_hmc()` by
 #' a Hamiltonian trajectory and `kernel_adam_mcmc()` by a step of ADAM.
 #'
-#' @param step_size (positive number) For `kernel_mala()` the variance \eqn{h}
-#'   of the proposal's noise, with a drift of \eqn{h/2} times the gradient of
-#'   the log posterior (summed, not averaged, over the data); for `kernel_hmc()`
-#'   the step \eqn{\epsilon} of the leapfrog integrator.
+#' @param step_size (positive number or `NULL`) For `kernel_mala()` the variance
+#'   \eqn{h} of the proposal's noise, with a drift of \eqn{h/2} times the
+#'   gradient of the log posterior (summed, not averaged, over the data); for
+#'   `kernel_hmc()` the step \eqn{\epsilon} of the leapfrog integrator. `NULL`:
+#'   found by the run, see *Steps that are not given*.
 #' @param sigma_direction (non-negative number) \eqn{\sigma_\nabla}: additional
 #'   noise in the direction of \eqn{u} below, in units of \eqn{u}.
-#' @param sigma (positive number; for `kernel_barker()` also a vector with one
-#'   value for each coordinate) The standard deviation of the proposal's noise,
-#'   the size of an increment.
+#' @param sigma (positive number or `NULL`; for `kernel_barker()` also a vector
+#'   with one value for each coordinate) The standard deviation of the proposal's
+#'   noise, the size of an increment. `NULL`: found by the run.
 #' @param steps (whole number) Leapfrog steps of a trajectory, each a pass over
 #'   the data.
 #' @param noise (string) `"normal"`: increments \eqn{N(0, \sigma^2)}, or
@@ -24,13 +25,14 @@
 #' @param adapt (`TRUE` or `FALSE`) Tune the scale during warmup towards an
 #'   acceptance rate of 0.574 (`kernel_hmc()`: 0.8), then freeze it?
 #'   `kernel_adam_mcmc()` multiplies \eqn{\sigma^2} and \eqn{\gamma} by one
-#'   factor.
+#'   factor. A step that is given is taken as it is unless `adapt` says
+#'   otherwise; one that is not must be adapted.
 #' @param ratio (string) `"full"`: accept by the log posterior of all rows,
 #'   which is exact. `"minibatch"`: by that of the minibatch whose gradient made
 #'   the proposal, which is **approximate** and says so wherever the fit is
 #'   printed.
-#' @param learning_rate (positive number) ADAM's \eqn{\gamma}: about the size of
-#'   a step in each coordinate.
+#' @param learning_rate (positive number or `NULL`) ADAM's \eqn{\gamma}: about
+#'   the size of a step in each coordinate. `NULL`: a tenth of `sigma`.
 #' @param beta (two numbers in \[0, 1)) ADAM's memories \eqn{\beta_1, \beta_2}
 #'   of the gradient and of its square.
 #' @param delta (positive number) Added to the root of the second momentum.
@@ -96,6 +98,20 @@
 #' in the gradient lowers the acceptance rate. [gradient_saga()] and
 #' [gradient_svrg()] have a memory that moves with the chain and are refused.
 #'
+#' @section Steps that are not given:
+#' With \eqn{A} minus the Hessian of the log posterior at the mode, \eqn{a} its
+#' largest eigenvalue and \eqn{d} parameters, a run starts from \eqn{h = 1.65^2
+#' d^{-1/3} / a}{h = 1.65^2 d^(-1/3) / a} (MALA, and \eqn{\sigma^2 = h} for
+#' AdamMCMC) or \eqn{\epsilon = d^{-1/4} / \sqrt a}{epsilon = d^(-1/4) / sqrt(a)}
+#' (HMC); Barker's \eqn{\sigma_j} is \eqn{1.65 d^{-1/6}}{1.65 d^(-1/6)} times
+#' \eqn{A_{jj}^{-1/2}}{A_jj^(-1/2)}, divided by the root of the largest
+#' eigenvalue of \eqn{A} with these scales. Warmup adapts it. Where the model
+#' knows no Hessian, or has no mode, \eqn{a} is that of differences of gradients
+#' at the mode or where the first chain starts, some 20 passes over the data. The
+#' kernel of the fit has the start, its `chains` and `step_sizes` what was found.
+#' One size for all coordinates is slow where these have very different scales:
+#' `kernel_barker()`, or a run without a kernel, is better there.
+#'
 #' @section Bounds:
 #' Under [prior_uniform()], a proposal outside the bounds is rejected. The share
 #' of such proposals, and the number of those whose log posterior is not finite,
@@ -120,6 +136,7 @@
 #' and their discrete approximations. *Bernoulli* 2, 341-363.
 #' @seealso [kernel_sgld()] and [kernel_sgbd()], without a Metropolis step
 #' @examples
+#' kernel_mala()
 #' kernel_mala(1e-3, sigma_direction = 0.5)
 #' kernel_barker(0.05, adapt = TRUE)
 #' kernel_hmc(0.05, steps = 10)
@@ -127,7 +144,7 @@
 #'
 #' x <- cbind("(Intercept)" = 1, age = rnorm(200))
 #' model <- model_glm(x, rbinom(200, 1, 0.5), prior = prior_uniform(-2, 2))
-#' sg_sample(model, kernel_mala(0.02, adapt = TRUE), iter = 500, seed = 1)
+#' sg_sample(model, kernel_mala(), iter = 500, seed = 1)
 #' @name metropolis
 NULL
 
@@ -137,16 +154,17 @@ barker_noises <- c("normal", "bimodal")
 #' @rdname metropolis
 #' @export
 kernel_mala <- function(
-  step_size,
+  step_size = NULL,
   sigma_direction = 0,
-  adapt = FALSE,
+  adapt = is.null(step_size),
   ratio = c("full", "minibatch")
 ) {
+  step_size <- check_number(step_size, positive = TRUE, allow_null = TRUE)
   new_metropolis(
     "mala",
-    step_size = check_number(step_size, positive = TRUE),
+    step_size = step_size,
     sigma_direction = check_number(sigma_direction, min = 0),
-    adapt = check_flag(adapt),
+    adapt = check_adapt(adapt, step_size),
     ratio = check_choice(ratio, ratios)
   )
 }
@@ -154,44 +172,49 @@ kernel_mala <- function(
 #' @rdname metropolis
 #' @export
 kernel_barker <- function(
-  sigma,
+  sigma = NULL,
   noise = c("normal", "bimodal"),
-  adapt = FALSE,
+  adapt = is.null(sigma),
   ratio = c("full", "minibatch")
 ) {
+  sigma <- check_numeric_vector(sigma, positive = TRUE, allow_null = TRUE)
   new_metropolis(
     "barker",
-    sigma = check_numeric_vector(sigma, positive = TRUE),
+    sigma = sigma,
     noise = check_choice(noise, barker_noises),
-    adapt = check_flag(adapt),
+    adapt = check_adapt(adapt, sigma),
     ratio = check_choice(ratio, ratios)
   )
 }
 
 #' @rdname metropolis
 #' @export
-kernel_hmc <- function(step_size, steps, adapt = FALSE) {
-  check_given(steps)
+kernel_hmc <- function(
+  step_size = NULL,
+  steps = 10,
+  adapt = is.null(step_size)
+) {
+  step_size <- check_number(step_size, positive = TRUE, allow_null = TRUE)
   new_metropolis(
     "hmc",
-    step_size = check_number(step_size, positive = TRUE),
+    step_size = step_size,
     # a step cannot be interrupted
     steps = check_count(steps, most = 1e6),
-    adapt = check_flag(adapt)
+    adapt = check_adapt(adapt, step_size)
   )
 }
 
 #' @rdname metropolis
 #' @export
 kernel_adam_mcmc <- function(
-  learning_rate,
-  sigma,
+  learning_rate = NULL,
+  sigma = NULL,
   sigma_direction = 0,
   beta = c(0.9, 0.999),
   delta = 1e-8,
   exact = FALSE,
   momentum_sd = NULL,
-  adapt = FALSE,
+  adapt = is.null(sigma),
   ratio = c("full", "minibatch")
 ) {
   exact <- check_flag(exact)
@@ -205,16 +228,21 @@ kernel_adam_mcmc <- function(
       )
     )
   }
+  sigma <- check_number(sigma, positive = TRUE, allow_null = TRUE)
   new_metropolis(
     "adam_mcmc",
-    learning_rate = check_number(learning_rate, positive = TRUE),
-    sigma = check_number(sigma, positive = TRUE),
+    learning_rate = check_number(
+      learning_rate,
+      positive = TRUE,
+      allow_null = TRUE
+    ),
+    sigma = sigma,
     sigma_direction = check_number(sigma_direction, min = 0),
     beta = check_beta(beta),
     delta = check_number(delta, positive = TRUE),
     exact = exact,
     momentum_sd = check_momentum_sd(momentum_sd, exact),
-    adapt = check_flag(adapt),
+    adapt = check_adapt(adapt, sigma),
     ratio = ratio
   )
 }
@@ -223,6 +251,27 @@ new_metropolis <- function(name, ...) {
   spec <- new_spec("kernel", name, ...)
   class(spec) <- append(class(spec), "tall_metropolis", after = 2)
   spec
+}
+
+# A step that the run finds is where adaptation starts.
+check_adapt <- function(
+  adapt,
+  step,
+  arg = caller_arg(step),
+  call = caller_env()
+) {
+  check_flag(adapt, arg = "adapt", call = call)
+  if (is.null(step) && !adapt) {
+    abort_input(
+      c(
+        "{.arg {arg}} must be given with {.code adapt = FALSE}.",
+        i = "Without both, warmup adapts a first guess."
+      ),
+      argument = arg,
+      call = call
+    )
+  }
+  adapt
 }
 
 # Two numbers with exact = TRUE, NULL without.
@@ -262,6 +311,130 @@ check_momentum_sd <- function(momentum_sd, exact, call = caller_env()) {
     call = call
   )
   rep_len(unname(momentum_sd), 2)
+}
+
+#' @export
+print.tall_metropolis <- function(x, ...) {
+  NextMethod()
+  for (name in lacking_steps(x)) {
+    cat("  ", name, ": found by the run\n", sep = "")
+  }
+  invisible(x)
+}
+
+# ---- steps that are not given ------------------------------------------------
+
+# Those that a kernel has as arguments, but not as numbers.
+lacking_steps <- function(kernel) {
+  steps <- c("step_size", "sigma", "learning_rate")
+  Filter(
+    function(name) is.null(kernel$args[[name]]),
+    intersect(steps, names(kernel$args))
+  )
+}
+
+lacks_step <- function(kernel) {
+  inherits(kernel, "tall_metropolis") && length(lacking_steps(kernel)) > 0
+}
+
+# With the steps that suit a posterior of such scales: `common`, the smallest
+# posterior sd of a direction, or `each`, of the coordinates.
+fill_steps <- function(kernel, n_dim, common = 1, each = common) {
+  args <- kernel$args
+  langevin <- recipe_settings$mala_step
+  start <- switch(
+    kernel$name,
+    mala = list(step_size = langevin * n_dim^(-1 / 3) * common^2),
+    hmc = list(step_size = n_dim^(-1 / 4) * common),
+    barker = list(sigma = sqrt(langevin) * n_dim^(-1 / 6) * each),
+    adam_mcmc = {
+      sigma <- args$sigma %||% (sqrt(langevin) * n_dim^(-1 / 6) * common)
+      list(sigma = sigma, learning_rate = sigma / 10)
+    }
+  )
+  for (name in names(start)) {
+    kernel$args[[name]] <- args[[name]] %||% start[[name]]
+  }
+  kernel
+}
+
+# The kernel of a run whose chains have starting points. at_mode: do they come
+# from the mode? Then it is known. What is remembered of the model is looked at
+# only where it would be found here, since draws depend on the arguments alone.
+settle_kernel <- function(plan, at_mode, control, call) {
+  if (!lacks_step(plan$kernel)) {
+    return(plan$kernel)
+  }
+  model <- plan$model
+  d <- model$n_dim
+  at_mode <- at_mode && is.null(model$draw)
+  given <- plan$gradient$args$at
+  mode <- if (inherits(given, "tall_mode")) {
+    given
+  } else if (at_mode || model_info(model)$has_curvature) {
+    # from an `init`, chains can do without one
+    tryCatch(
+      plan_mode(plan, control, call),
+      tall_error = function(cnd) if (at_mode) rlang::cnd_signal(cnd)
+    )
+  }
+  if (is.null(mode$hessian)) {
+    theta <- mode$estimate %||% plan$init[, 1]
+    curvature <- curvature_at(plan, as.double(theta), call)
+    return(fill_steps(plan$kernel, d, 1 / sqrt(curvature)))
+  }
+  precision <- -unname(mode$hessian)
+  scale <- 1 / sqrt(diag(precision))
+  scaled <- scale * precision * rep(scale, each = d)
+  largest <- function(a) largest_eigenvalue(function(v) drop(a %*% v), d)
+  fill_steps(
+    plan$kernel,
+    d,
+    common = 1 / sqrt(largest(precision)),
+    each = scale / sqrt(largest(scaled))
+  )
+}
+
+# The largest curvature of the log posterior at a point, from gradients.
+curvature_at <- function(plan, theta, call) {
+  model <- plan$model
+  n_iter <- 20
+  spend(plan$ledger, "recipe", 1 + n_iter)
+  gradient_at <- function(theta) {
+    drop(model_evaluate(model, theta, needs_finite = FALSE)$gradient)
+  }
+  here <- gradient_at(theta)
+  h <- 1e-5 * (1 + max(abs(theta)))
+  apart <- function(v) (here - gradient_at(theta + h * v)) / h
+  value <- largest_eigenvalue(apart, model$n_dim, n_iter)
+  if (!is.finite(value) || value <= 0) {
+    name <- lacking_steps(plan$kernel)[[1]]
+    abort_input(
+      c(
+        "{.arg {name}} must be given: the gradients where the chains start do
+         not show the scale of the posterior.",
+        i = "Or give an {.arg init} closer to the mode."
+      ),
+      argument = name,
+      call = call
+    )
+  }
+  value
+}
+
+# Of a symmetric matrix, by power iteration on what it does to a vector.
+largest_eigenvalue <- function(times, n_dim, n_iter = 30) {
+  v <- start_direction(n_dim)
+  value <- 0
+  for (k in seq_len(n_iter)) {
+    w <- times(v)
+    value <- sqrt(sum(w^2))
+    if (!is.finite(value) || value == 0) {
+      break
+    }
+    v <- w / value
+  }
+  value
 }
 
 #' @export

@@ -122,6 +122,7 @@ kernel_sghmc <- function(
 #' @rdname kernels-momentum
 #' @export
 kernel_sgnht <- function(step_size, diffusion = 0.01) {
+  check_noisy_step(step_size, "step_size")
   new_spec(
     "kernel",
     "sgnht",

@@ -102,11 +102,30 @@ kernel_sgld <- function(
 
 # A positive number, or one for each coordinate.
 check_step_sizes <- function(step_size, call = caller_env()) {
-  if (!missing(step_size) && length(step_size) > 1) {
+  check_noisy_step(step_size, "step_size", call)
+  if (length(step_size) > 1) {
     check_numeric_vector(step_size, positive = TRUE, call = call)
   } else {
     check_number(step_size, positive = TRUE, call = call)
   }
+}
+
+# Without a Metropolis step no first guess can be put right by warmup: the bias
+# follows the step, and acceptance rates that would tell there are none.
+check_noisy_step <- function(step, arg, call = caller_env()) {
+  if (!missing(step) && !is.null(step)) {
+    return(invisible())
+  }
+  abort_input(
+    c(
+      "{.arg {arg}} must be given: it has no default, since the bias of a kernel
+       without a Metropolis step depends on it.",
+      i = "{.code sg_sample(model)} without a {.arg kernel} finds all settings;
+           {.fn sg_tune} compares step sizes for this one."
+    ),
+    argument = arg,
+    call = call
+  )
 }
 
 #' Barker kernels
@@ -178,6 +197,7 @@ kernel_sgbd <- function(
   constant = 1.702,
   adaptive = FALSE
 ) {
+  check_noisy_step(sigma, "sigma")
   sigma <- check_numeric_vector(sigma, positive = TRUE)
   variant <- check_choice(variant, sgbd_variants)
   adaptive <- check_flag(adaptive)
@@ -252,6 +272,9 @@ compile_spec.tall_kernel_sgbd <- function(
 # What a kernel asks of the rest of a run, as its table in src/kernels/ says:
 # see `enum tb_kernel_flag`. Options count, sizes do not.
 kernel_info <- function(kernel) {
+  if (lacks_step(kernel)) {
+    kernel <- fill_steps(kernel, 1)
+  }
   n_dim <- max(1, lengths(kernel$args))
   compiled <- compile_spec(kernel, list(n_dim = n_dim, is_whitened = FALSE))
   .Call(ffi_kernel_info, compiled, n_dim)

@@ -259,6 +259,7 @@ stochastic_settings <- function(
 }
 
 check_beta <- function(beta, arg = caller_arg(beta), call = caller_env()) {
+  force(arg) # before `beta` is a value
   beta <- check_numeric_vector(beta, size = 2, arg = arg, call = call)
   if (any(beta < 0 | beta >= 1)) {
     abort_expected(

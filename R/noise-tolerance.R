@@ -214,6 +214,7 @@ check_gradient <- function(x, arg = caller_arg(x), call = caller_env()) {
 }
 
 check_tau <- function(tau, arg = caller_arg(tau), call = caller_env()) {
+  force(arg) # before `tau` is a value
   tau <- check_numeric_vector(tau, arg = arg, call = call)
   if (any(tau < 0)) {
     bad <- which(tau < 0)[[1]]

@@ -226,6 +226,7 @@ sample_model <- function(
     plan_explicit(model, kernel, gradient, subsample, schedule, control, call)
   }
   plan$init <- plan_init(plan, init, control, call)
+  plan$kernel <- settle_kernel(plan, is.null(init), control, call)
   plan$start_chol <- start_chol(plan)
   prepared <- proc.time()[["elapsed"]]
   run <- function(plan) {

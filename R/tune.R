@@ -237,7 +237,11 @@ arm_kernel <- function(kernel, args, call) {
       check_spec(made, "tall_kernel", "kernel_*()", arg = "kernel", call = call)
     )
   }
-  args <- utils::modifyList(Filter(Negate(is.null), kernel$args), args)
+  own <- Filter(Negate(is.null), kernel$args)
+  if (lacks_step(kernel)) {
+    own$adapt <- NULL # what the grid gives is not adapted
+  }
+  args <- utils::modifyList(own, args)
   eval(
     rlang::call2(constructor_name(kernel), !!!args),
     asNamespace("tallbayes")

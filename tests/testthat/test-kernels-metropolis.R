@@ -5,15 +5,15 @@ test_that("Metropolis kernels print what they are", {
     kernel_hmc(0.1, 5)
     kernel_adam_mcmc(0.01, 0.1, 1, exact = TRUE, momentum_sd = 0.3)
     kernel_adam_mcmc(0.01, 0.1, ratio = "minibatch")
+    kernel_barker()
+    kernel_adam_mcmc()
   })
 })
 
 test_that("their arguments are refused in words", {
   expect_snapshot(error = TRUE, kernel_mala(1, sigma_direction = -1))
   expect_snapshot(error = TRUE, kernel_mala(1, ratio = "full data"))
-  expect_snapshot(error = TRUE, kernel_barker())
   expect_snapshot(error = TRUE, kernel_barker(0))
-  expect_snapshot(error = TRUE, kernel_hmc(0.1))
   expect_snapshot(error = TRUE, kernel_hmc(0.1, 0))
   expect_snapshot(error = TRUE, kernel_adam_mcmc(0.1, 0))
   expect_snapshot(error = TRUE, kernel_adam_mcmc(0.1, 1, beta = c(0.9, 1)))
@@ -472,5 +472,190 @@ test_that("a density without observations has no lambda", {
     error = TRUE,
     cnd_class = TRUE,
     sg_sample(model_density("normal"), kernel_mala(1), lambda = 2)
+  )
+})
+
+# ---- steps that are not given ------------------------------------------------
+
+step_problem <- function(n = 300) {
+  withr::local_seed(21)
+  x <- cbind("(Intercept)" = 1, a = rnorm(n), b = 3 * rnorm(n))
+  y <- rbinom(n, 1, plogis(0.3 + x[, 2] - 0.2 * x[, 3]))
+  model_glm(x, y, "bernoulli", prior_normal(0, 2))
+}
+
+test_that("kernels without a step find one and sample the posterior", {
+  model <- step_problem()
+  exact <- sg_sample(model, iter = 2000, chains = 2, seed = 1, refresh = 0)
+  exact <- posterior::summarise_draws(exact$draws)
+  kernels <- list(
+    kernel_mala(),
+    kernel_mala(ratio = "full", sigma_direction = 0.1),
+    kernel_barker(),
+    kernel_barker(noise = "bimodal"),
+    kernel_hmc(),
+    kernel_adam_mcmc(exact = TRUE, momentum_sd = 0.1)
+  )
+  for (kernel in kernels) {
+    fit <- sg_sample(
+      model,
+      kernel,
+      iter = 2000,
+      chains = 2,
+      seed = 2,
+      refresh = 0
+    )
+    target <- if (kernel$name == "hmc") 0.8 else 0.574
+    acceptance <- mean(fit$chains$acceptance)
+    expect_lt(abs(acceptance - target), 0.15, label = kernel$name)
+    found <- posterior::summarise_draws(fit$draws)
+    room <- 4 * sqrt(1 / found$ess_bulk + 1 / exact$ess_bulk)
+    expect_true(
+      all(abs(found$mean - exact$mean) / exact$sd < room),
+      info = kernel$name
+    )
+  }
+})
+
+test_that("a step that is found starts from the curvature at the mode", {
+  model <- step_problem()
+  precision <- -unname(find_mode(model)$hessian)
+  largest <- max(eigen(precision)$values)
+  start <- function(kernel, ...) {
+    fit <- sg_sample(
+      model,
+      kernel,
+      iter = 20,
+      chains = 1,
+      seed = 1,
+      refresh = 0,
+      ...
+    )
+    fit$kernel$args
+  }
+  h <- 1.65^2 * 3^(-1 / 3) / largest
+  expect_close(start(kernel_mala())$step_size, h, tolerance = 1e-3)
+  expect_close(
+    start(kernel_hmc(steps = 2))$step_size,
+    3^(-1 / 4) / sqrt(largest),
+    tolerance = 1e-3
+  )
+  adam <- start(kernel_adam_mcmc())
+  expect_close(adam$sigma, sqrt(h), tolerance = 1e-3)
+  expect_close(adam$learning_rate, sqrt(h) / 10, tolerance = 1e-3)
+  scale <- 1 / sqrt(diag(precision))
+  scaled <- max(eigen(scale * t(scale * precision))$values)
+  expect_close(
+    start(kernel_barker())$sigma,
+    1.65 * 3^(-1 / 6) * scale / sqrt(scaled),
+    tolerance = 1e-3
+  )
+  # a step that is given stays, and is not adapted
+  expect_identical(start(kernel_mala(0.01))$step_size, 0.01)
+  expect_false(kernel_mala(0.01)$args$adapt)
+  expect_identical(start(kernel_adam_mcmc(sigma = 0.1))$learning_rate, 0.01)
+})
+
+test_that("steps are found without a Hessian and away from a mode", {
+  withr::local_seed(22)
+  x <- matrix(rnorm(80), 40)
+  network <- model_network(x, x[, 1] + rnorm(40, sd = 0.3), layers = 2)
+  init <- cos(seq_len(network$n_dim))
+  run <- function(model) {
+    sg_sample(
+      model,
+      kernel_mala(),
+      iter = 400,
+      chains = 2,
+      seed = 1,
+      init = init,
+      refresh = 0
+    )
+  }
+  fit <- run(network)
+  expect_gt(min(fit$chains$acceptance), 0.3)
+  expect_gt(fit$preparation[["recipe"]], 0)
+  # whatever was asked of the model before
+  model_mode(network, refresh = 0)
+  expect_identical(run(network)$draws, fit$draws)
+  # a posterior that has no mode: Neal's funnel
+  funnel <- model_custom(
+    function(theta, batch) dnorm(batch, 0, 100, log = TRUE),
+    function(theta) {
+      dnorm(theta$v, 0, 3, log = TRUE) +
+        dnorm(theta$z, 0, exp(theta$v / 2), log = TRUE)
+    },
+    c(1, 2),
+    list(v = 0, z = 0.1),
+    autodiff = FALSE,
+    grad_log_lik = function(theta, batch) matrix(0, 2, 2),
+    grad_log_prior = function(theta) {
+      c(-theta$v / 9 - 0.5 + theta$z^2 * exp(-theta$v) / 2, -theta$z * exp(-theta$v))
+    }
+  )
+  fit <- sg_sample(
+    funnel,
+    kernel_mala(),
+    iter = 200,
+    chains = 2,
+    init = c(0, 0.1),
+    seed = 1,
+    refresh = 0
+  )
+  expect_gt(min(fit$chains$acceptance), 0.1)
+})
+
+test_that("what has no default step says what has", {
+  expect_error(
+    kernel_mala(adapt = FALSE),
+    "`step_size` must be given with `adapt = FALSE`",
+    class = "tall_error_input"
+  )
+  expect_error(
+    kernel_barker(adapt = FALSE),
+    "`sigma` must be given",
+    class = "tall_error_input"
+  )
+  noisy <- list(
+    kernel_sgld,
+    kernel_sgbd,
+    kernel_sghmc,
+    kernel_sgnht,
+    kernel_baoab,
+    kernel_psgld
+  )
+  for (kernel in noisy) {
+    for (make in list(function() kernel(), function() kernel(NULL))) {
+      error <- expect_error(
+        make(),
+        "sg_sample\\(model\\)` without a `kernel`.*sg_tune\\(\\)",
+        class = "tall_error_input"
+      )
+      expect_match(error$argument, "^(step_size|sigma)$")
+    }
+  }
+})
+
+test_that("a grid gives the step that a kernel lacks", {
+  tuned <- sg_tune(
+    step_problem(),
+    kernel_mala(),
+    list(step_size = c(1e-3, 1e-2)),
+    budget = 2e5,
+    seed = 1,
+    refresh = 0
+  )
+  expect_false(tuned$kernel$args$adapt)
+  expect_error(
+    sg_tune(
+      step_problem(),
+      kernel_mala(),
+      list(sigma_direction = c(0, 1)),
+      budget = 2e5,
+      seed = 1,
+      refresh = 0
+    ),
+    "nothing to tune",
+    class = "tall_error_unsupported"
   )
 })

@@ -55,7 +55,6 @@ test_that("step sizes are refused in words", {
   expect_snapshot(kernel_sgld(c(1, -1)), error = TRUE)
   expect_snapshot(kernel_sgld(c(1, NaN)), error = TRUE)
   expect_snapshot(kernel_sgld("a"), error = TRUE)
-  expect_snapshot(kernel_mala(), error = TRUE)
   expect_snapshot(kernel_mala(-1), error = TRUE)
   expect_snapshot(kernel_mala(NaN), error = TRUE)
   expect_snapshot(kernel_mala(c(1, 2)), error = TRUE)
