@@ -473,7 +473,8 @@ value_place <- function(x, index) {
     row <- (index - 1) %% nrow(x) + 1
     column <- (index - 1) %/% nrow(x) + 1
     name <- colnames(x)[column]
-    name <- if (!is.null(name)) paste0(" (`", name, "`)")
+    is_named <- !is.null(name) && !is.na(name) && name != ""
+    name <- if (is_named) paste0(" (`", name, "`)")
     paste0("row ", format_count(row), ", column ", column, name)
   } else {
     paste("value", format_count(index))

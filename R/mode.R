@@ -42,10 +42,16 @@
 #' does, with random numbers of a fixed seed: that mode depends on the model
 #' alone, not on `seed`, and R's generator stays as it is.
 #'
+#' Newton's method and L-BFGS (where there is a Hessian, by whose diagonal at the
+#' start it scales) depend neither on the units of the columns nor on those of a
+#' Gaussian response.
+#'
 #' Improper posteriors are refused. Under a flat prior, the classes of a
-#' logistic regression may be separated: the likelihood then rises without end,
-#' the linear predictor grows past 30, and the error names the columns at fault.
-#' A Hessian without a Cholesky factor means columns that depend on each other.
+#' logistic regression may be separated, or the counts of a Poisson regression
+#' all be 0 in some rows: the likelihood then rises without end, the linear
+#' predictor grows past 30, the log posterior is no lower 1e8 of Newton's steps
+#' ahead, and the error names the columns at fault. A Hessian without a Cholesky
+#' factor means columns that depend on each other.
 #'
 #' Where the coefficients of a Gaussian model can fit every response, as with as
 #' many columns as rows, the density rises without end as a sampled `sigma`
@@ -597,11 +603,22 @@ newton_stage <- function(
     # quadratic convergence, or nothing left to gain in double precision
     done <- decrement < 1e-10 && (decrement < 0.05 * previous ||
       decrement < 1e-20 * (1 + abs(here$log_posterior)))
+    if (is.null(index)) {
+      check_separation(
+        model,
+        theta,
+        step,
+        here,
+        previous,
+        decrement,
+        is_last = done,
+        call
+      )
+    }
     if (done) {
       converged <- TRUE
       break
     }
-    check_separation(model, theta, step, here, previous, decrement, index, call)
     scale <- 1
     repeat {
       there <- look(theta + scale * step)
@@ -638,29 +655,66 @@ newton_stage <- function(
 # NULL: none to be had, because a subsample is singular where all rows are not.
 newton_step <- function(model, theta, here, is_last, box, call) {
   if (!is.null(box)) {
-    here$hessian <- split_sigma(here$hessian, model)
+    here$hessian <- split_sigma(damped_sigma(here, model), model)
     step <- box_step(box, theta, here)
     if (!is.null(step) || !is_last) {
       return(step)
     }
   }
-  root <- if (is_last) {
-    lower_chol(here$hessian, model, call)
-  } else {
-    tryCatch(lower_chol(here$hessian, model, call), tall_error = identity)
-  }
+  root <- tryCatch(
+    lower_chol(damped_sigma(here, model), model, call),
+    tall_error = identity
+  )
   if (is.matrix(root)) {
-    drop(backsolve(t(root), forwardsolve(root, here$gradient)))
+    return(drop(backsolve(t(root), forwardsolve(root, here$gradient))))
   }
+  if (is_last) {
+    # rows that are separated leave the Hessian, and columns with them
+    if (can_separate(model) && has_large_predictor(model, theta)) {
+      abort_separation(model, numeric(model$n_dim), here, call)
+    }
+    rlang::cnd_signal(root)
+  }
+}
+
+# Minus the Hessian for a step. Where sigma is far too large the curvature in
+# log sigma is next to nothing, and a full step would be thousands long: with
+# the slope added the step is below 1, and the same where the slope is 0.
+damped_sigma <- function(here, model) {
+  hessian <- here$hessian
+  if (isTRUE(model$samples_sigma)) {
+    d <- model$n_dim
+    hessian[d, d] <- hessian[d, d] + max(0, -here$gradient[[d]])
+  }
+  hessian
 }
 
 has_flat_prior <- function(model) {
   any(model$prior$kind == prior_kinds$flat$code)
 }
 
-# Under a flat prior, a likelihood that still rises while the linear predictor
-# is past 30 has no maximum: Newton's decrement falls by a constant factor
-# (1/e) where it should fall quadratically.
+# Responses whose likelihood may rise without end, and what is then said of the
+# columns. A Gaussian likelihood has its maximum, whatever the predictor.
+separation_words <- list(
+  bernoulli = "separate{?s/} the outcomes",
+  binomial = "separate{?s/} the outcomes",
+  poisson = "tell{?s/} rows whose counts are all 0 from the others"
+)
+
+can_separate <- function(model) {
+  inherits(model, "tall_model_glm") &&
+    model$family$name %in% names(separation_words) &&
+    has_flat_prior(model)
+}
+
+# A likelihood without a maximum rises for ever along the steps of Newton's
+# method, whose decrement falls by a constant factor (1/e) where it should fall
+# quadratically. Neither that nor a large linear predictor is proof: a row far
+# out has one wherever the maximum is. Far ahead along the step the log
+# posterior is lower if there is a maximum.
+#
+# is_last: there is nothing left to climb in double precision, so that a slow
+# decrement is proof.
 check_separation <- function(
   model,
   theta,
@@ -668,28 +722,56 @@ check_separation <- function(
   here,
   previous,
   decrement,
-  index,
+  is_last,
   call
 ) {
-  flat <- model$prior$kind == prior_kinds$flat$code
   slow <- is.finite(previous) && decrement > 0.1 * previous
-  if (!is.null(index) || !any(flat) || !slow) {
+  if (!slow || !can_separate(model) || !has_large_predictor(model, theta)) {
     return(invisible())
   }
+  if (!is_last) {
+    ahead <- model_evaluate(
+      model,
+      theta + 1e8 * step,
+      needs_finite = FALSE,
+      call = call
+    )$log_density
+    tolerance <- 1e-12 * (1 + abs(here$log_posterior))
+    if (!isTRUE(ahead >= here$log_posterior - tolerance)) {
+      return(invisible())
+    }
+  }
+  abort_separation(model, step, here, call)
+}
+
+has_large_predictor <- function(model, theta, most = 30) {
   largest <- .Call(ffi_model_largest_predictor, model$pointer, theta)
-  if (!is.finite(largest) || largest <= 30) {
-    return(invisible())
+  is.finite(largest) && largest > most
+}
+
+# Which columns: those that the step moves the predictor by, or about which the
+# data have ceased to say anything.
+abort_separation <- function(model, step, here, call) {
+  flat <- which(model$prior$kind == prior_kinds$flat$code)
+  # in units of the predictor, whatever those of the columns
+  unit <- sqrt(diag(curvature(model, model_start(model), call = call)$hessian))
+  moves <- (abs(step) * unit)[flat]
+  sd <- unit / sqrt(pmax(diag(here$hessian), .Machine$double.xmin))
+  at <- flat[moves > 0.1 * max(moves) | sd[flat] > 1e3 * stats::median(sd)]
+  if (length(at) == 0) {
+    at <- flat[[which.max(sd[flat])]]
   }
-  sd <- 1 / sqrt(pmax(diag(here$hessian), .Machine$double.xmin))
-  moves <- abs(step) / max(abs(step))
-  at <- which(flat & (moves > 0.1 | sd > 1e3 * stats::median(sd)))
   names <- quote_columns(model$variables[at])
+  does <- separation_words[[model$family$name]]
   abort_tall(
     "improper",
     c(
       "The posterior is not proper: the likelihood rises without end.",
-      x = "{names} {cli::qty(length(at))}separate{?s/} the outcomes, and the
-           prior is flat.",
+      x = paste0(
+        "{names} {cli::qty(length(at))}",
+        does,
+        ", and the prior is flat."
+      ),
       i = "Give a proper prior such as {.code prior_normal()}."
     ),
     columns = model$variables[at],
@@ -727,10 +809,10 @@ mode_lbfgs <- function(
     if (!identical(theta, memory$theta)) {
       passes <<- passes + 1
       found <- model_evaluate(model, theta, needs_finite = FALSE, call = call)
-      check_search(found, passes == 1, model, theta, call)
+      check_search(found, length(trace) == 0, model, theta, call)
       memory <<- c(list(theta = theta), found)
       trace[[length(trace) + 1]] <<- data.frame(
-        iteration = passes,
+        iteration = length(trace) + 1,
         passes = passes,
         log_posterior = memory$log_density,
         gradient_norm = sqrt(sum(memory$gradient^2))
@@ -738,14 +820,26 @@ mode_lbfgs <- function(
     }
     memory
   }
-  fit <- lbfgs_maximise(evaluate, start, box, max_iter)
+  unit <- rep(1, length(start))
+  if (has_curvature) {
+    # what a step is must not depend on the units of the columns
+    at_start <- curvature(
+      model,
+      box_inside(box, start),
+      cores = cores,
+      needs_finite = FALSE,
+      call = call
+    )
+    curved <- diag(at_start$hessian)
+    known <- is.finite(curved) & curved > 0
+    unit[known] <- 1 / sqrt(curved[known])
+    passes <- curvature_passes(model)
+  }
+  fit <- lbfgs_maximise(evaluate, start, box, max_iter, unit)
   final <- evaluate(fit$par)
-  if (has_curvature && has_flat_prior(model)) {
+  if (can_separate(model) && has_large_predictor(model, fit$par, most = 10)) {
     # Newton's method, from the start, knows a likelihood that rises without end
-    largest <- .Call(ffi_model_largest_predictor, model$pointer, fit$par)
-    if (!is.finite(largest) || largest > 10) {
-      newton_stage(model, start, NULL, NULL, max_iter, cores, call)
-    }
+    newton_stage(model, start, NULL, NULL, max_iter, cores, call)
   }
   mode <- new_mode(
     model,
@@ -766,7 +860,9 @@ mode_lbfgs <- function(
     # a line search may fail at the last digits: what a Newton step would gain
     rest <- box_rest(box, fit$par, drop(final$gradient))
     decrement <- forwardsolve(mode$chol, rest)
-    mode$converged <- mode$converged || sum(decrement^2) / 2 < 1e-8
+    gain <- sum(decrement^2) / 2
+    # nor is a small change of a density of thousands the end
+    mode$converged <- gain < 1e-8 || (mode$converged && gain < 1e-4)
   }
   mode$trace <- do.call(rbind, trace)
   if (is.null(mode$chol)) {
@@ -779,9 +875,9 @@ mode_lbfgs <- function(
 }
 
 # What optim() returns, for the log density and gradient that evaluate() gives,
-# within the box if there is one.
-lbfgs_maximise <- function(evaluate, start, box, max_iter) {
-  control <- list(maxit = max_iter, factr = 10, pgtol = 0)
+# within the box if there is one. unit: of each coordinate, about its sd.
+lbfgs_maximise <- function(evaluate, start, box, max_iter, unit) {
+  control <- list(maxit = max_iter, factr = 10, pgtol = 0, parscale = unit)
   if (is.null(box)) {
     return(stats::optim(
       start,

@@ -218,3 +218,13 @@ test_that("every kind of value has a description", {
     paste0("the string \"", strrep("a", 37), "...\"")
   )
 })
+
+test_that("a column without a name has none in a message", {
+  x <- cbind(1, a = c(1, NA))
+  x[2, 1] <- Inf
+  expect_error(
+    check_matrix(x),
+    "row 2, column 1 is Inf",
+    fixed = TRUE
+  )
+})

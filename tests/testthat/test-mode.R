@@ -292,3 +292,150 @@ test_that("a search that cannot go on does not ask for more iterations", {
   )
   expect_warning(find_mode(wrong, init = 5.5), "no step raised")
 })
+
+# Gaussian rows in other units: of the response, of a column.
+unit_scales <- 10^c(-6, -3, -1, 0, 1, 2, 4, 6)
+
+test_that("a Gaussian mode is that of lm(), whatever the units", {
+  rows <- withr::with_seed(2, {
+    x <- stats::rnorm(434)
+    list(x = x, y = 5 + x + stats::rnorm(434))
+  })
+  ols <- stats::lm(y ~ x, rows)
+  rss <- sum(stats::residuals(ols)^2)
+  for (s in unit_scales) {
+    for (unit in list(c(s, 1), c(1, s))) {
+      x <- cbind(1, unit[[2]] * rows$x)
+      y <- unit[[1]] * rows$y
+      known <- c(coef(ols) * unit[[1]] / c(1, unit[[2]]))
+      sampled <- model_glm(
+        x,
+        y,
+        "gaussian",
+        prior_flat(),
+        prior_aux = prior_flat()
+      )
+      fixed <- model_glm(x, y, "gaussian", prior_flat(), sigma = 2 * unit[[1]])
+      for (method in c("newton", "lbfgs")) {
+        found <- find_mode(sampled, method)
+        expect_true(found$converged)
+        ratio <- unname(coef(found)[1:2] / known)
+        expect_equal(ratio, c(1, 1), tolerance = 1e-5)
+        # sigma^(1 - N) exp(-RSS / 2 sigma^2) of log sigma
+        sigma <- exp(coef(found)[[3]]) / unit[[1]]
+        expect_equal(sigma, sqrt(rss / 433), tolerance = 1e-5)
+        found <- coef(find_mode(fixed, method))
+        expect_equal(unname(found / known), c(1, 1), tolerance = 1e-5)
+      }
+    }
+  }
+})
+
+test_that("other modes do not depend on the units of columns either", {
+  rows <- withr::with_seed(4, {
+    x <- stats::rnorm(300)
+    list(
+      x = x,
+      bernoulli = stats::rbinom(300, 1, stats::plogis(1 + x)),
+      poisson = stats::rpois(300, exp(1 + x))
+    )
+  })
+  for (family in c("bernoulli", "poisson")) {
+    y <- rows[[family]]
+    oracle <- if (family == "poisson") stats::poisson() else stats::binomial()
+    known <- stats::glm(y ~ rows$x, oracle, control = list(epsilon = 1e-14))
+    for (s in unit_scales) {
+      model <- model_glm(cbind(1, s * rows$x), y, family, prior = prior_flat())
+      for (method in c("newton", "lbfgs")) {
+        found <- find_mode(model, method)
+        expect_true(found$converged)
+        ratio <- unname(coef(found) / (coef(known) / c(1, s)))
+        expect_equal(ratio, c(1, 1), tolerance = 1e-5)
+      }
+    }
+  }
+})
+
+test_that("textbook regressions in raw units have their posterior", {
+  ols <- summary(stats::lm(mpg ~ wt, mtcars))$coefficients
+  first <- NULL
+  for (s in c(1e-6, 1, 10, 100, 1e6)) {
+    fit <- tall_glm(
+      I(mpg * s) ~ wt,
+      mtcars,
+      prior = prior_flat(),
+      seed = 1,
+      refresh = 0
+    )
+    draws <- as.matrix(fit) / s
+    expect_lt(max(abs(colMeans(draws)[1:2] - ols[, 1]) / ols[, 2]), 0.2)
+    first <- first %||% draws
+    expect_equal(draws, first, tolerance = 1e-8)
+    by_column <- tall_glm(
+      mpg ~ I(wt * s),
+      mtcars,
+      prior = prior_flat(),
+      seed = 1,
+      refresh = 0
+    )
+    scaled <- sweep(as.matrix(by_column), 2, c(1, s, 1), "*")
+    expect_equal(scaled, first, tolerance = 1e-8, ignore_attr = TRUE)
+  }
+  x <- cbind(1, wt = mtcars$wt)
+  model <- model_glm(x, 100 * mtcars$mpg, "gaussian", prior_flat())
+  fit <- sg_sample(model, seed = 1, refresh = 0)
+  means <- colMeans(as.matrix(fit))[1:2] / 100
+  expect_lt(max(abs(means - ols[, 1]) / ols[, 2]), 0.2)
+})
+
+test_that("a fit as good as exact has a mode", {
+  rows <- withr::with_seed(5, {
+    x <- stats::rnorm(100)
+    list(x = x, y = 1e7 * x + stats::rnorm(100))
+  })
+  rss <- sum(stats::residuals(stats::lm(y ~ x, rows))^2)
+  found <- find_mode(model_glm(
+    cbind(1, rows$x),
+    rows$y,
+    "gaussian",
+    prior_flat(),
+    prior_aux = prior_flat()
+  ))
+  expect_identical(found$method, "newton")
+  expect_equal(exp(coef(found)[[3]]), sqrt(rss / 99), tolerance = 1e-6)
+})
+
+test_that("a row far out is no separation", {
+  # the predictor is far beyond 30 where the maximum is
+  for (seed in c(76, 77, 81)) {
+    x <- withr::with_seed(seed, cbind(1, stats::rt(200, 1)))
+    x[1, 2] <- 1e5
+    y <- withr::with_seed(seed, stats::rbinom(200, 1, stats::plogis(x[, 2])))
+    known <- suppressWarnings(
+      stats::glm(y ~ x - 1, stats::binomial(), epsilon = 1e-14, maxit = 100)
+    )
+    found <- find_mode(model_glm(x, y, prior = prior_flat()))
+    expect_gt(max(abs(x %*% coef(found))), 1e3)
+    expect_equal(unname(coef(found)), unname(coef(known)), tolerance = 1e-6)
+  }
+})
+
+test_that("separation is found in any unit, and named for what it is", {
+  x <- withr::with_seed(6, cbind(1, z = stats::rnorm(200)))
+  g <- rep(c(1, 0, 0, 0), 50)
+  binary <- withr::with_seed(7, stats::rbinom(200, 1, 0.5))
+  counts <- withr::with_seed(8, stats::rpois(200, 3))
+  for (s in c(1e-6, 1, 1e6)) {
+    with_g <- cbind(x, g = s * g)
+    y <- replace(binary, g == 1, 1)
+    model <- model_glm(with_g, y, prior = prior_flat())
+    e <- expect_error(find_mode(model), class = "tall_error_improper")
+    expect_identical(e$columns, "g")
+    expect_match(conditionMessage(e), "`g` separates the outcomes")
+    y <- counts * (1 - g)
+    model <- model_glm(with_g, y, "poisson", prior = prior_flat())
+    e <- expect_error(find_mode(model), class = "tall_error_improper")
+    expect_identical(e$columns, "g")
+    expect_match(conditionMessage(e), "`g` tells rows whose counts are all 0")
+  }
+})
