@@ -234,7 +234,8 @@ family.tall_glm <- function(object, ...) {
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
 #' @param formula. (formula) Changes to the formula, as in
 #'   [stats::update.formula()].
-#' @param ... Other arguments of [tall_glm()] to add, change, or (`NULL`) reset.
+#' @param ... Other arguments of [tall_glm()] to add, change, or (`NULL`) reset;
+#'   a prior of `NULL` is flat.
 #' @param evaluate (`TRUE` or `FALSE`) Evaluate the call, or only return it?
 #'
 #' @return The new fit, or the call.
@@ -254,8 +255,12 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
   known <- names(formals(eval(changed[[1]], parent.frame())))
   check_known(names(extras), known, "argument", arg = "...")
   for (name in names(extras)) {
-    # NULL takes the argument out of the call
-    changed[[name]] <- extras[[name]]
+    if (name %in% c("prior", "prior_intercept", "prior_aux")) {
+      changed[name] <- extras[name] # NULL is a prior, too
+    } else {
+      # NULL takes the argument out of the call
+      changed[[name]] <- extras[[name]]
+    }
   }
   if (evaluate) eval(changed, parent.frame()) else changed
 }
@@ -360,6 +365,7 @@ prior_text <- function(prior, digits) {
   title <- prior$title %||% prior_kinds[[prior$kind]]$title
   values <- function(x) {
     shown <- vapply(utils::head(x, 6), format, "", digits = digits)
+    shown <- with_names(shown, x)
     shown <- paste0(
       paste(shown, collapse = ", "),
       if (length(x) > 6) paste0(", ... with ", length(x) - 6, " more")

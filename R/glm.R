@@ -12,13 +12,15 @@
 #'   [poisson()], with their canonical links. A binomial response is 0/1,
 #'   logical, a factor with two levels, `cbind(successes, failures)`, or a
 #'   proportion with the number of trials as `weights`, as in [stats::glm()].
-#' @param prior (`tall_prior`) The [prior][priors] of the coefficients.
-#' @param prior_intercept (`tall_prior`) The prior of the intercept: of the
-#'   linear predictor where all covariates are at their means, as in rstanarm.
+#' @param prior (`tall_prior` or `NULL`) The [prior][priors] of the
+#'   coefficients; `NULL`: flat.
+#' @param prior_intercept (`tall_prior` or `NULL`) The prior of the intercept:
+#'   of the linear predictor where all covariates are at their means, as in
+#'   rstanarm; `NULL`: flat.
 #'   The draws of `(Intercept)` are those of the formula's own intercept. With
 #'   `autoscale` in a Gaussian model it is centred at the mean of the response.
-#' @param prior_aux (`tall_prior`) The prior of `sigma` in a Gaussian model:
-#'   [prior_exponential()] or [prior_flat()].
+#' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma` in a Gaussian
+#'   model: [prior_exponential()] or [prior_flat()]; `NULL`: flat.
 #' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in
 #'   `data`. Weights are at least 0; a row of weight 0, or of no trials, is left
 #'   out, as one with missing values.
@@ -88,6 +90,9 @@ tall_glm <- function(
   check_given(formula)
   check_flag(keep_data)
   call <- rlang::current_env()
+  prior <- as_prior(prior)
+  prior_intercept <- as_prior(prior_intercept)
+  prior_aux <- as_prior(prior_aux)
   family <- resolve_family(family, call)
   made <- make_frame(
     match.call(),
@@ -178,6 +183,9 @@ tall_glm.fit <- function(
 ) {
   check_flag(keep_data)
   call <- rlang::current_env()
+  prior <- as_prior(prior)
+  prior_intercept <- as_prior(prior_intercept)
+  prior_aux <- as_prior(prior_aux)
   family <- resolve_family(family, call)
   check_matrix(x)
   check_given(y)

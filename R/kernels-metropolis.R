@@ -445,7 +445,7 @@ compile_spec.tall_metropolis <- function(
 ) {
   args <- spec$args
   if (!is.null(args$sigma)) {
-    check_size(args$sigma, c(1, context$n_dim), arg = "sigma", call = call)
+    args$sigma <- check_step_size(args$sigma, context, call, arg = "sigma")
   }
   if (!is.null(args$ratio)) {
     args$ratio <- match(args$ratio, ratios) - 1

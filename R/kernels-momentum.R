@@ -168,7 +168,7 @@ compile_spec.tall_kernel_sghmc <- function(
   call = caller_env()
 ) {
   args <- spec$args
-  check_step_size(args$step_size, context, call)
+  args$step_size <- check_step_size(args$step_size, context, call)
   args$leapfrog <- args$leapfrog %||% 0
   args$noise_estimate <-
     match(args$noise_estimate, sghmc_noise_estimates) - 1
@@ -181,8 +181,9 @@ compile_spec.tall_kernel_baoab <- function(
   context,
   call = caller_env()
 ) {
-  check_step_size(spec$args$step_size, context, call)
-  member("baoab", spec$args)
+  args <- spec$args
+  args$step_size <- check_step_size(args$step_size, context, call)
+  member("baoab", args)
 }
 
 #' @export
@@ -191,8 +192,9 @@ compile_spec.tall_kernel_psgld <- function(
   context,
   call = caller_env()
 ) {
-  check_step_size(spec$args$step_size, context, call)
-  member("psgld", spec$args)
+  args <- spec$args
+  args$step_size <- check_step_size(args$step_size, context, call)
+  member("psgld", args)
 }
 
 #' @export

@@ -231,9 +231,17 @@ check_smoothing <- function(
   )
 }
 
-# One step size, or one for each coordinate.
-check_step_size <- function(step_size, context, call) {
-  check_size(step_size, c(1, context$n_dim), arg = "step_size", call = call)
+# One step size, or one for each coordinate; also other sizes of steps.
+check_step_size <- function(
+  step_size,
+  context,
+  call,
+  arg = "step_size"
+) {
+  # of directions that whitening made there are no names
+  known <- if (!context$is_whitened) context$model$coordinates
+  step_size <- match_names(step_size, known, arg = arg, call = call)
+  check_size(step_size, c(1, context$n_dim), arg = arg, call = call)
 }
 
 #' @export
@@ -243,7 +251,7 @@ compile_spec.tall_kernel_sgld <- function(
   call = caller_env()
 ) {
   args <- spec$args
-  check_step_size(args$step_size, context, call)
+  args$step_size <- check_step_size(args$step_size, context, call)
   member(
     "sgld",
     list(
@@ -263,7 +271,7 @@ compile_spec.tall_kernel_sgbd <- function(
   call = caller_env()
 ) {
   args <- spec$args
-  check_size(args$sigma, c(1, context$n_dim), arg = "sigma", call = call)
+  args$sigma <- check_step_size(args$sigma, context, call, arg = "sigma")
   args$variant <- match(args$variant, sgbd_variants) - 1
   args$noise <- match(args$noise, sgbd_noises) - 1
   member("sgbd", args)

@@ -8,9 +8,10 @@
 #'   models with a Hessian), `"lbfgs"` ([stats::optim()]), `"adam"` or `"sgd"`
 #'   (by minibatches, drawn with R's generator), or `"auto"`: Newton's method
 #'   where the model can, `"adam"` for networks, else L-BFGS.
-#' @param init (numeric vector of n_dim values, or `NULL`) Where to start;
-#'   `NULL` is the model's own start: zero for most, drawn with R's generator
-#'   for [model_network()], [model_lda()], [model_bpmf()] and [model_pmf()].
+#' @param init (numeric vector of n_dim values, or `NULL`) Where to start, in
+#'   the order of the parameters or with their names; `NULL` is the model's own
+#'   start: zero for most, drawn with R's generator for [model_network()],
+#'   [model_lda()], [model_bpmf()] and [model_pmf()].
 #' @param max_iter (whole number) The most iterations; with `"adam"` and `"sgd"`
 #'   their number.
 #' @param batch_size (positive number) Rows in a minibatch of `"adam"` and
@@ -116,6 +117,7 @@ find_mode <- function(
   method <- check_choice(method, c("auto", "newton", "lbfgs", "adam", "sgd"))
   method <- mode_method(model, method)
   init <- check_numeric_vector(init, size = model$n_dim, allow_null = TRUE)
+  init <- match_names(init, model$coordinates)
   max_iter <- check_count(max_iter, most = count_limits$integer)
   cores <- check_cores(cores)
   refresh <- check_number(refresh, min = 0)
@@ -330,6 +332,7 @@ mode_point <- function(model, at, needs_chol = TRUE, call = caller_env()) {
     return(list(theta = theta, chol = chol))
   }
   theta <- check_numeric_vector(at, size = model$n_dim, arg = "at", call = call)
+  theta <- match_names(theta, model$coordinates, arg = "at", call = call)
   theta <- as.double(theta)
   list(theta = theta, chol = if (needs_chol) point_chol(model, theta, call))
 }

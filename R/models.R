@@ -300,9 +300,11 @@ move_inside <- function(init, model, reflect = FALSE) {
 #' @param family (string or family object) `"gaussian"`, `"bernoulli"`,
 #'   `"binomial"` or `"poisson"`, or [stats::gaussian()], [stats::binomial()],
 #'   [stats::poisson()], with their canonical links.
-#' @param prior (`tall_prior`) The [prior][priors] of every coefficient.
+#' @param prior (`tall_prior` or `NULL`) The [prior][priors] of every
+#'   coefficient; `NULL`: flat.
 #' @param prior_intercept (`tall_prior` or `NULL`) The prior of a column named
-#'   `(Intercept)`; `NULL`: that of the others.
+#'   `(Intercept)`; `NULL`: flat. If it is not given, `prior` is that of this
+#'   column, too.
 #' @param weights (positive numeric vector of n_data values, or `NULL`)
 #'   Observation weights: they multiply the log likelihood, or for `"gaussian"`
 #'   divide the variance \eqn{\sigma^2}{sigma^2}; trials for `"binomial"`.
@@ -310,8 +312,8 @@ move_inside <- function(init, model, reflect = FALSE) {
 #'   linear predictor.
 #' @param sigma (positive number or `NULL`) The residual standard deviation for
 #'   `"gaussian"`, if it is known; `NULL`: it is a parameter, `sigma`.
-#' @param prior_aux (`tall_prior`) The prior of `sigma`: [prior_exponential()]
-#'   or [prior_flat()].
+#' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma`:
+#'   [prior_exponential()] or [prior_flat()]; `NULL`: flat.
 #'
 #' @details The gradient of an observation is \eqn{g_i(\theta) = r_i x_i} with
 #' the scalar \eqn{r_i = w_i (y_i - \mu_i) / \phi}{r_i = w_i (y_i - mu_i) /
@@ -339,18 +341,21 @@ model_glm <- function(
   y,
   family = "bernoulli",
   prior = prior_normal(0, 2.5),
-  prior_intercept = NULL,
+  prior_intercept,
   weights = NULL,
   offset = NULL,
   sigma = NULL,
   prior_aux = prior_exponential(autoscale = TRUE)
 ) {
+  prior <- as_prior(prior)
+  prior_aux <- as_prior(prior_aux)
+  intercept <- if (!missing(prior_intercept)) as_prior(prior_intercept)
   build_glm(
     x,
     y,
     family,
     prior,
-    prior_intercept,
+    intercept,
     weights,
     offset,
     sigma,
@@ -359,6 +364,7 @@ model_glm <- function(
 }
 
 # model_glm() for callers whose users typed something else: `call` is theirs.
+# prior_intercept: NULL if `prior` is that of all columns.
 # centers: the intercept's prior is on the predictor at the covariates' means.
 # arg_y: what they call the response.
 build_glm <- function(
@@ -392,17 +398,10 @@ build_glm <- function(
   if (samples_sigma) {
     check_no_sigma(coefficients, call)
   }
-  check_spec(
-    prior_aux,
-    "tall_prior",
-    "prior_*()",
-    arg = "prior_aux",
-    call = call
-  )
   resolved <- prior_resolve(
     prior,
     prior_intercept,
-    names = colnames(x),
+    names = coefficients,
     n_dim = ncol(x),
     column_sd = function() .Call(ffi_column_sds, x),
     response_sd = if (is_gaussian) response_sd(y) else 1,
@@ -607,7 +606,7 @@ column_names <- function(x) {
 #' @param covariance (numeric matrix, n_dim x n_dim) Their known covariance
 #'   \eqn{\Sigma_x}.
 #' @param prior_mean (numeric vector) Prior mean \eqn{\mu_0}: one value, or
-#'   n_dim.
+#'   n_dim, in the order of the columns or with their names.
 #' @param prior_covariance (numeric matrix, n_dim x n_dim) Prior covariance
 #'   \eqn{\Lambda_0}.
 #'
@@ -639,6 +638,7 @@ model_gaussian <- function(
   precision <- check_covariance(covariance, n_dim)
   prior_precision <- check_covariance(prior_covariance, n_dim)
   prior_mean <- check_numeric_vector(prior_mean, size = c(1, n_dim))
+  prior_mean <- match_names(prior_mean, column_names(x))
   prior_mean <- rep_len(unname(prior_mean), n_dim)
   posterior_covariance <- solve(nrow(x) * precision + prior_precision)
   posterior_mean <- drop(

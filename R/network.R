@@ -24,16 +24,16 @@ network_most_hidden <- 31
 #'   `"relu"`, whose derivative at 0 is taken as 0, or `"softplus"`, \eqn{\log(1
 #'   + e^z)}.
 #' @param likelihood (string) `"gaussian"`, `"bernoulli"` or `"categorical"`.
-#' @param prior (`tall_prior`) The [prior][priors] of weights and biases. With
-#'   `autoscale = TRUE` the scale of a weight is divided by the root of the
-#'   number of inputs to its layer, so that what the prior says of the function
-#'   does not depend on the widths (Neal, 1996). A vector of scales has a value
-#'   for each parameter.
+#' @param prior (`tall_prior` or `NULL`) The [prior][priors] of weights and
+#'   biases; `NULL`: flat. With `autoscale = TRUE` the scale of a weight is
+#'   divided by the root of the number of inputs to its layer, so that what the
+#'   prior says of the function does not depend on the widths (Neal, 1996). A
+#'   vector of scales has a value for each parameter.
 #' @param sigma (positive number or `"sampled"`) The standard deviation of the
 #'   noise of a `"gaussian"` response: known, or a parameter, sampled as its
 #'   logarithm.
-#' @param prior_aux (`tall_prior`) The prior of a sampled `sigma`:
-#'   [prior_exponential()] or [prior_flat()].
+#' @param prior_aux (`tall_prior` or `NULL`) The prior of a sampled `sigma`:
+#'   [prior_exponential()] or [prior_flat()]; `NULL`: flat.
 #'
 #' @details With \eqn{a_0 = x_i}, \eqn{a_l = \phi(W_l a_{l-1} + b_l)}{a_l =
 #'   phi(W_l a_(l-1) + b_l)} and \eqn{f = W_L a_{L-1} + b_L}{f = W_L a_(L-1) +
@@ -91,6 +91,8 @@ model_network <- function(
   prior_aux = prior_exponential(autoscale = TRUE)
 ) {
   check_matrix(x)
+  prior <- as_prior(prior)
+  prior_aux <- as_prior(prior_aux)
   likelihood <- check_choice(likelihood, names(network_likelihoods))
   activation <- check_choice(activation, names(network_activations))
   response <- network_response(y, likelihood, "y", rlang::current_env())
@@ -125,13 +127,6 @@ build_network <- function(
 ) {
   layers <- check_layers(layers, arg_layers, call)
   sigma <- check_sigma(sigma, call)
-  check_spec(
-    prior_aux,
-    "tall_prior",
-    "prior_*()",
-    arg = "prior_aux",
-    call = call
-  )
   is_gaussian <- likelihood == "gaussian"
   samples_sigma <- is_gaussian && is.null(sigma)
   widths <- c(ncol(x), layers, response$n_out)
@@ -141,7 +136,7 @@ build_network <- function(
   response_sd <- if (is_gaussian) response_sd(response$values) else 1
   resolved <- prior_resolve(
     prior,
-    n_dim = length(names),
+    names = names,
     column_sd = sqrt(network_fan_in(widths)),
     aux = if (samples_sigma) scale_aux(prior_aux, response_sd),
     call = call

@@ -107,6 +107,8 @@ tall_nn <- function(
 ) {
   check_given(formula)
   call <- rlang::current_env()
+  prior <- as_prior(prior)
+  prior_aux <- as_prior(prior_aux)
   activation <- check_choice(activation, names(network_activations))
   check_flag(keep_data)
   train_iter <- check_count(

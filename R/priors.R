@@ -21,7 +21,8 @@ prior_kinds <- list(
 #' Independent priors of the coefficients of a model, such as [model_glm()].
 #'
 #' @param location (numeric vector) The centre of the prior: one value for all
-#'   coefficients, or one value for each.
+#'   coefficients, or one value for each, in the order of the columns or with
+#'   their names.
 #' @param scale (positive numeric vector) The scale of the prior, one value for
 #'   all coefficients or one for each: the standard deviation of a normal prior,
 #'   and the \eqn{s} in the Laplace density
@@ -38,7 +39,12 @@ prior_kinds <- list(
 #'
 #' `prior_flat()` adds nothing to the log posterior. The posterior may then not
 #' exist, for instance when a column separates the two classes of a logistic
-#' regression; this is detected and reported, never sampled.
+#' regression; this is detected and reported, never sampled. `NULL` in place of
+#' a prior is flat, too, as in rstanarm.
+#'
+#' A vector with names is matched with the coefficients by them, and must name
+#' every coefficient: nothing is recycled from it. In one prior, a vector
+#' without names beside one with names has the same order.
 #'
 #' The Laplace prior is not differentiable at its centre, where its gradient is
 #' taken as zero. Kernels without a Metropolis step are accurate under it when
@@ -55,7 +61,7 @@ prior_kinds <- list(
 #' predictor at the mean of the covariates.
 #'
 #' @param lower,upper (numeric vectors) The bounds, `lower` below `upper`: one
-#'   value for all coefficients, or one for each.
+#'   value for all coefficients, or one for each, as `location`.
 #' @param rate (positive number) The rate of the exponential prior: one over its
 #'   mean. With `autoscale = TRUE` it is divided by the standard deviation of
 #'   the response.
@@ -63,11 +69,14 @@ prior_kinds <- list(
 #' @template return-prior
 #' @section Conditions:
 #' `tall_error_input` if an argument is not as described, or if there are
-#' neither one value nor as many as there are coefficients;
+#' neither one value nor as many as there are coefficients, or if their names
+#' are not those of the coefficients; if a prior of rstanarm or brms is given,
+#' with what to write instead;
 #' `tall_warning_prior` from a run, see above.
 #' @examples
 #' prior_normal(0, 2.5)
 #' prior_normal(0, c(10, 1, 1))
+#' prior_normal(c(wt = -3, hp = 0), c(wt = 2, hp = 0.1))
 #' prior_laplace(scale = 0.5, autoscale = TRUE)
 #' prior_uniform(-10, 10)
 #' @name priors
@@ -96,9 +105,9 @@ prior_flat <- function() {
 prior_uniform <- function(lower, upper) {
   lower <- check_numeric_vector(lower)
   upper <- check_numeric_vector(upper)
-  if (length(lower) > 1 && length(upper) > 1) {
-    check_same_rows(lower, upper)
-  }
+  both <- align_names(list(lower = lower, upper = upper))
+  lower <- both$lower
+  upper <- both$upper
   bad <- which(!(lower < upper))
   if (length(bad) > 0) {
     at <- function(x) rep_len(x, max(length(lower), length(upper)))[[bad[[1]]]]
@@ -137,18 +146,50 @@ new_prior <- function(
 ) {
   location <- check_numeric_vector(location, call = call)
   scale <- check_numeric_vector(scale, positive = TRUE, call = call)
-  if (length(location) > 1 && length(scale) > 1) {
-    check_same_rows(location, scale, call = call)
-  }
+  both <- align_names(list(location = location, scale = scale), call)
   structure(
     list(
       kind = kind,
-      location = location,
-      scale = scale,
+      location = both$location,
+      scale = both$scale,
       autoscale = check_flag(autoscale, call = call)
     ),
     class = c(paste0("tall_prior_", kind), "tall_prior")
   )
+}
+
+# Two vectors of a prior with the same names in the same order, where either has
+# names; a single value without a name stays as it is.
+align_names <- function(both, call = caller_env()) {
+  args <- names(both)
+  for (arg in args) {
+    check_all_named(both[[arg]], arg = arg, call = call)
+  }
+  n <- lengths(both)
+  named <- !vapply(both, function(x) is.null(names(x)), TRUE)
+  if (all(n > 1) || (any(named & n == 1) && max(n) > 1)) {
+    check_same_rows(
+      both[[1]],
+      both[[2]],
+      arg = args[[1]],
+      arg_y = args[[2]],
+      call = call
+    )
+  }
+  if (all(named)) {
+    first <- names(both[[1]])
+    second <- match_names(
+      both[[2]],
+      first,
+      "coefficient",
+      arg = args[[2]],
+      call = call
+    )
+    both[[2]] <- stats::setNames(second, first)
+  } else if (any(named) && all(n > 1)) {
+    names(both[[which(!named)]]) <- names(both[[which(named)]])
+  }
+  both
 }
 
 #' @export
@@ -174,11 +215,177 @@ print.tall_prior <- function(x, ...) {
 
 # At most six values.
 values_text <- function(x) {
-  shown <- paste(vapply(utils::head(x, 6), format_number, ""), collapse = ", ")
+  shown <- vapply(utils::head(x, 6), format_number, "")
+  shown <- paste(with_names(shown, x), collapse = ", ")
   if (length(x) > 6) {
     shown <- paste0(shown, ", ... with ", length(x) - 6, " more")
   }
   shown
+}
+
+# "hp = 0": texts of the first values of x with their names, where it has any.
+with_names <- function(text, x) {
+  names <- names(x)[seq_along(text)]
+  if (is.null(names)) unname(text) else paste(names, "=", text)
+}
+
+# What users gave as a prior: NULL is flat. `call` is the environment of the
+# function that has the argument `arg`; what they typed there may be a prior of
+# rstanarm's or brms' that no function here makes.
+as_prior <- function(prior, arg = caller_arg(prior), call = caller_env()) {
+  typed <- eval(call("substitute", as.name(arg)), call)
+  prior <- tryCatch(prior, error = function(e) {
+    check_foreign_prior(typed, arg, call, parent = e)
+    rlang::cnd_signal(e)
+  })
+  if (is.null(prior)) {
+    return(prior_flat())
+  }
+  if (!inherits(prior, "tall_prior")) {
+    check_foreign_prior(prior, arg, call)
+  }
+  check_spec(
+    prior,
+    "tall_prior",
+    "prior_*()",
+    allow_null = TRUE,
+    arg = arg,
+    call = call
+  )
+}
+
+# rstanarm's and brms' names of densities, and ours; "": there is none.
+prior_twins <- c(
+  normal = "prior_normal",
+  laplace = "prior_laplace",
+  double_exponential = "prior_laplace",
+  exponential = "prior_exponential",
+  uniform = "prior_uniform",
+  flat = "prior_flat",
+  t = "",
+  student_t = "",
+  cauchy = "",
+  lasso = "",
+  hs = "",
+  hs_plus = "",
+  horseshoe = "",
+  R2D2 = "",
+  R2 = "",
+  product_normal = "",
+  decov = "",
+  lkj = "",
+  gamma = "",
+  inv_gamma = "",
+  lognormal = "",
+  dirichlet = ""
+)
+
+# An error that names our twin, if x is a prior of another package: what
+# rstanarm::normal() or brms::prior() return, a string as brms takes it, or an
+# expression that could not be evaluated.
+check_foreign_prior <- function(x, arg, call, parent = NULL) {
+  found <- if (inherits(x, "brmsprior")) {
+    brms_twins(x)
+  } else if (is.list(x) && rlang::is_string(x$dist)) {
+    list(rstanarm_twin(x))
+  } else if (rlang::is_string(x)) {
+    list(tryCatch(call_twin(str2lang(x)), error = function(e) NULL))
+  } else if (is.call(x) || is.symbol(x)) {
+    list(call_twin(x))
+  }
+  found <- Filter(Negate(is.null), found)
+  if (length(found) == 0) {
+    return(invisible())
+  }
+  seen <- vapply(found, function(one) one$seen, "")
+  ours <- vapply(found, function(one) one$ours, "")
+  hints <- ifelse(
+    ours == "",
+    paste0(
+      "There is no `",
+      seen,
+      "` here: there are `prior_normal()`, `prior_laplace()`, ",
+      "`prior_uniform()` and `prior_flat()`, and `model_custom()` takes any."
+    ),
+    paste0("For `", seen, "` write `", ours, "`.")
+  )
+  abort_input(
+    c(
+      "{.arg {arg}} must be made by {.code prior_*()} of tallbayes or
+       {.code NULL}, not as in rstanarm or brms.",
+      stats::setNames(escape_cli(hints), rep("i", length(hints)))
+    ),
+    argument = arg,
+    expected = "made by `prior_*()` or NULL",
+    value = x,
+    parent = parent,
+    call = call
+  )
+}
+
+# list(seen, ours): what was given, and what to write for it, or "". NULL for
+# what is no prior.
+call_twin <- function(x) {
+  if (is.symbol(x)) {
+    x <- as.call(list(x))
+  }
+  head <- if (is.call(x)) x[[1]]
+  if (rlang::is_call(head, c("::", ":::"))) {
+    head <- head[[3]]
+  }
+  name <- if (is.symbol(head)) as.character(head) else ""
+  if (name %in% c("prior", "prior_string", "set_prior") && length(x) > 1) {
+    inner <- x[[2]]
+    inner <- if (rlang::is_string(inner)) str2lang(inner) else inner
+    return(call_twin(inner))
+  }
+  if (!name %in% names(prior_twins)) {
+    return(NULL)
+  }
+  x[[1]] <- as.name(name)
+  seen <- deparse1(x)
+  ours <- prior_twins[[name]]
+  if (ours != "") {
+    x[[1]] <- as.name(ours)
+    # brms calls them so
+    known <- c(mu = "location", sigma = "scale")
+    is_known <- names(x) %in% names(known)
+    names(x)[is_known] <- known[names(x)[is_known]]
+    ours <- deparse1(x)
+  }
+  list(seen = seen, ours = ours)
+}
+
+rstanarm_twin <- function(x) {
+  arguments <- if (x$dist == "exponential") {
+    list(rate = 1 / (x$scale %||% 1))
+  } else {
+    list(x$location %||% 0, x$scale %||% 2.5)
+  }
+  if (isTRUE(x$autoscale)) {
+    arguments$autoscale <- TRUE
+  }
+  twin <- call_twin(as.call(c(as.name(x$dist), arguments)))
+  twin %||% list(seen = x$dist, ours = "")
+}
+
+# A row for each prior, of which the class says what it is a prior of.
+brms_twins <- function(x) {
+  argument <- c(b = "prior", Intercept = "prior_intercept", sigma = "prior_aux")
+  class <- x$class %||% rep("b", nrow(x))
+  lapply(seq_len(nrow(x)), function(k) {
+    text <- x$prior[[k]]
+    twin <- if (text == "") {
+      list(seen = "(flat)", ours = "prior_flat()")
+    } else {
+      tryCatch(call_twin(str2lang(text)), error = function(e) NULL)
+    }
+    twin <- twin %||% list(seen = text, ours = "")
+    if (twin$ours != "" && class[[k]] %in% names(argument)) {
+      twin$ours <- paste(argument[[class[[k]]]], "=", twin$ours)
+    }
+    twin
+  })
 }
 
 # Kind, location and scale of every coefficient, each of length n_dim. `prior`
@@ -223,7 +430,7 @@ prior_resolve <- function(
     location = numeric(n_dim),
     scale = rep(1, n_dim)
   )
-  out <- prior_fill(out, prior, others, column_sd, response_sd, call)
+  out <- prior_fill(out, prior, others, column_sd, response_sd, names, call)
   if (length(intercept) > 0) {
     check_coefficient_prior(prior_intercept, call)
     out <- prior_fill(
@@ -232,6 +439,7 @@ prior_resolve <- function(
       intercept,
       column_sd,
       response_sd,
+      names,
       call
     )
     if (prior_intercept$autoscale) {
@@ -286,13 +494,14 @@ append_aux <- function(out, aux, response_sd, call) {
   )
 }
 
-# Write the entries of `prior` at the columns `at`.
+# Write the entries of `prior` at the columns `at`, of all that have `names`.
 prior_fill <- function(
   out,
   prior,
   at,
   column_sd,
   response_sd,
+  names,
   call,
   arg = caller_arg(prior)
 ) {
@@ -301,14 +510,37 @@ prior_fill <- function(
     return(out)
   }
   out$kind[at] <- prior_kinds[[prior$kind]]$code
+  hint <- if (arg == "prior" && !"(Intercept)" %in% names[at]) {
+    paste0(
+      "The coefficients are ",
+      escape_cli(quote_columns(names[at])),
+      if ("(Intercept)" %in% names) {
+        "; the prior of the intercept is {.arg prior_intercept}"
+      },
+      "."
+    )
+  }
+  is_uniform <- prior$kind == "uniform"
   for (field in c("location", "scale")) {
-    check_size(
+    # as the user called it
+    said <- if (!is_uniform) {
+      field
+    } else if (field == "location") {
+      "lower"
+    } else {
+      "upper"
+    }
+    said <- paste0(arg, "$", said)
+    value <- match_names(
       prior[[field]],
-      c(1, n),
-      arg = paste0(arg, "$", field),
+      names[at],
+      "coefficient",
+      hint,
+      arg = said,
       call = call
     )
-    out[[field]][at] <- prior[[field]]
+    check_size(value, c(1, n), arg = said, call = call)
+    out[[field]][at] <- value
   }
   if (prior$autoscale) {
     divisor <- if (is.function(column_sd)) column_sd()[at] else column_sd[at]

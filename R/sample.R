@@ -31,7 +31,9 @@
 #'   reproducible.
 #' @param init (numeric vector of n_dim values, n_dim x chains matrix, or
 #'   `NULL`) Starting points, in the parameters (`log_sigma` for `sigma`).
-#'   `NULL`: draws from the normal approximation at the mode.
+#'   `NULL`: draws from the normal approximation at the mode. Names (of a matrix:
+#'   of its rows), where there are any, say which parameter is which; so do
+#'   those of vectors of step sizes and of reference points.
 #' @param lambda (positive number or `NULL`) Inverse temperature of the Gibbs
 #'   posterior, see below. `NULL`: the number of observations, which is Bayes.
 #' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at
@@ -440,6 +442,9 @@ check_init <- function(init, model, chains, call) {
       arg = "init",
       call = call
     )
+    at <- stats::setNames(seq_len(nrow(init)), rownames(init))
+    at <- match_names(at, model$coordinates, arg = "init", call = call)
+    init <- init[at, , drop = FALSE]
   } else {
     init <- check_numeric_vector(
       init,
@@ -447,6 +452,7 @@ check_init <- function(init, model, chains, call) {
       arg = "init",
       call = call
     )
+    init <- match_names(init, model$coordinates, call = call)
   }
   init <- matrix(as.double(init), model$n_dim, chains)
   check_inside(init, model, call)

@@ -303,7 +303,10 @@ check_points <- function(
 ) {
   check_given(theta, arg = arg, call = call)
   if (is.matrix(theta)) {
-    return(check_matrix(theta, n_col = model$n_dim, arg = arg, call = call))
+    check_matrix(theta, n_col = model$n_dim, arg = arg, call = call)
+    at <- stats::setNames(seq_len(ncol(theta)), colnames(theta))
+    at <- match_names(at, model$coordinates, arg = arg, call = call)
+    return(theta[, at, drop = FALSE])
   }
   theta <- check_numeric_vector(
     theta,
@@ -311,6 +314,7 @@ check_points <- function(
     arg = arg,
     call = call
   )
+  theta <- match_names(theta, model$coordinates, arg = arg, call = call)
   matrix(theta, 1)
 }
 

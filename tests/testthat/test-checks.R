@@ -228,3 +228,18 @@ test_that("a column without a name has none in a message", {
     fixed = TRUE
   )
 })
+
+test_that("vectors with names are matched by them", {
+  expect_identical(match_names(c(b = 2, a = 1), c("a", "b")), c(1, 2))
+  expect_identical(match_names(2:1, c("a", "b")), 2:1)
+  expect_snapshot(match_names(c(b = 2, 1), c("a", "b"), arg = "x"), error = TRUE)
+  expect_snapshot(
+    match_names(c(b = 2, c = 1), c("a", "b"), arg = "x"),
+    error = TRUE
+  )
+  expect_snapshot(match_names(c(b = 2), c("a", "b"), arg = "x"), error = TRUE)
+  expect_snapshot(
+    match_names(c(b = 2, b = 1), c("a", "b"), arg = "x"),
+    error = TRUE
+  )
+})

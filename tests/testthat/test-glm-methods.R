@@ -266,3 +266,19 @@ test_that("bad arguments are refused in words", {
   expect_snapshot(fitted(without), error = TRUE, cnd_class = TRUE)
   expect_snapshot(confint(quick_fit(keep = "none")), error = TRUE)
 })
+
+test_that("update() takes a prior of NULL for what it is: flat", {
+  data <- example_data()
+  fit <- tall_glm(
+    y ~ a + b,
+    data,
+    binomial(),
+    prior = prior_normal(0, 1),
+    iter = 20,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(update(fit, prior = NULL)$prior$kind, c(1L, 0L, 0L))
+  expect_identical(update(fit, prior_intercept = NULL)$prior$kind, c(0L, 1L, 1L))
+  expect_null(update(fit, seed = NULL, evaluate = FALSE)$seed)
+})
