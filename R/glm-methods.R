@@ -89,8 +89,9 @@ interval_matrix <- function(fit, variables, prob, space, arg, call) {
 #'   observation, as `predict(object, type = "response")`. `residuals()`: a
 #'   value for each observation. With `na.action = na.exclude` rows left out of
 #'   the fit are `NA`. `sigma()`: the posterior mean of the residual standard
-#'   deviation (1 outside Gaussian models). `model.frame()`, `model.matrix()`,
-#'   `terms()`: what the formula made of the data.
+#'   deviation, of a row of weight 1 (1 outside Gaussian models).
+#'   `model.frame()`, `model.matrix()`, `terms()`: what the formula made of the
+#'   data.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data;
 #' `tall_error_unsupported` for the frame or terms of a fit that had no formula.
 #' @examples

@@ -18,12 +18,15 @@
 #'   of the linear predictor where all covariates are at their means, as in
 #'   rstanarm; `NULL`: flat.
 #'   The draws of `(Intercept)` are those of the formula's own intercept. With
-#'   `autoscale` in a Gaussian model it is centred at the mean of the response.
+#'   `autoscale` in a Gaussian model it is centred at the mean of the response,
+#'   less its offset.
 #' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma` in a Gaussian
 #'   model: [prior_exponential()] or [prior_flat()]; `NULL`: flat.
 #' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in
 #'   `data`. Weights are at least 0; a row of weight 0, or of no trials, is left
-#'   out, as one with missing values.
+#'   out, as one with missing values. In Gaussian models weights are precisions:
+#'   row \eqn{i} has standard deviation \eqn{\sigma / \sqrt{w_i}}{sigma /
+#'   sqrt(w_i)}, everywhere.
 #' @param sigma (positive number or `NULL`) The residual standard deviation of a
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
 #' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a
@@ -40,7 +43,9 @@
 #' normal with standard deviation 2.5, divided by that of the column, for
 #' coefficients; normal with standard deviation 2.5 for the intercept at the
 #' means; in a Gaussian model both are multiplied by the standard deviation of
-#' the response, and `sigma` is exponential with that as its mean.
+#' the response, and `sigma` is exponential with that as its mean. With weights
+#' that is the response's standard deviation at weight 1, see
+#' [prior_exponential()].
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
 #' @section Conditions:
@@ -218,7 +223,7 @@ tall_glm.fit <- function(
     fit,
     response$values,
     counts = if (!is.null(response$trials)) quote(trials),
-    weights = if (!is.null(weights)) quote(trials),
+    weights = if (!is.null(weights)) quote(weights),
     offset = if (!is.null(offset)) quote(offset)
   )
   fit$data <- if (keep_data) data

@@ -347,14 +347,14 @@ clip <- function(x, range) {
 test_model <- function(fit, newdata, call = caller_env()) {
   check_given(newdata, arg = "newdata", call = call)
   if (is.data.frame(newdata)) {
-    parts <- test_parts(fit, newdata, call)
+    parts <- test_parts(fit, newdata, call, weighs = TRUE)
     newdata <- build_glm(
       parts$x,
       parts$y,
       fit$family$name,
       prior_flat(),
       NULL,
-      parts$trials,
+      parts$trials %||% parts$weights,
       parts$offset,
       fit$sigma,
       prior_flat(),
@@ -390,8 +390,9 @@ test_model <- function(fit, newdata, call = caller_env()) {
 
 # Design matrix, response, trials and offset of held-out rows, as the fit's own
 # were read; `source` is a fit of tall_glm() or a frame_source(). omit: leave
-# rows with missing values out instead of refusing them.
-test_parts <- function(source, newdata, call, omit = FALSE) {
+# rows with missing values out instead of refusing them. weighs: their weights
+# in a Gaussian model, too, which are precisions.
+test_parts <- function(source, newdata, call, omit = FALSE, weighs = FALSE) {
   check_given(newdata, arg = "newdata", call = call)
   if (is.null(source$terms) || !is.data.frame(newdata)) {
     expected <- if (is.null(source$terms)) {
@@ -409,12 +410,16 @@ test_parts <- function(source, newdata, call, omit = FALSE) {
     new_offset(source, newdata, call)
   )
   trials <- new_trials(source, newdata, call)
+  weights <- if (weighs && source$family$name == "gaussian") {
+    new_weights(source, newdata, call)
+  }
   if (omit) {
     complete <- stats::complete.cases(frame, offset)
     frame <- frame[complete, , drop = FALSE]
     attr(frame, "terms") <- source$terms
     offset <- offset[complete]
     trials <- if (length(trials) > 1) trials[complete] else trials
+    weights <- if (length(weights) > 1) weights[complete] else weights
   }
   if (nrow(frame) == 0) {
     abort_expected(
@@ -445,6 +450,7 @@ test_parts <- function(source, newdata, call, omit = FALSE) {
     x = unname_rows(x),
     y = y$values,
     trials = if (!is.null(trials)) rep_len(as.double(trials), nrow(frame)),
+    weights = if (!is.null(weights)) rep_len(weights, nrow(frame)),
     offset = offset,
     name = name
   )

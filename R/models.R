@@ -307,7 +307,8 @@ move_inside <- function(init, model, reflect = FALSE) {
 #'   column, too.
 #' @param weights (positive numeric vector of n_data values, or `NULL`)
 #'   Observation weights: they multiply the log likelihood, or for `"gaussian"`
-#'   divide the variance \eqn{\sigma^2}{sigma^2}; trials for `"binomial"`.
+#'   divide the variance \eqn{\sigma^2}{sigma^2}, so that \eqn{\sigma}{sigma} is
+#'   the standard deviation of a row of weight 1; trials for `"binomial"`.
 #' @param offset (numeric vector of n_data values, or `NULL`) Added to the
 #'   linear predictor.
 #' @param sigma (positive number or `NULL`) The residual standard deviation for
@@ -398,15 +399,17 @@ build_glm <- function(
   if (samples_sigma) {
     check_no_sigma(coefficients, call)
   }
+  units <- if (is_gaussian) response_units(y, rows$weights, rows$offset)
   resolved <- prior_resolve(
     prior,
     prior_intercept,
     names = coefficients,
     n_dim = ncol(x),
     column_sd = function() .Call(ffi_column_sds, x),
-    response_sd = if (is_gaussian) response_sd(y) else 1,
-    response_mean = if (is_gaussian) mean(y) else 0,
+    response_sd = units$sd %||% 1,
+    response_mean = units$mean %||% 0,
     aux = if (samples_sigma) prior_aux,
+    aux_sd = units$aux_sd,
     call = call
   )
   functional <- if (centers) center_functional(x, samples_sigma)
@@ -430,7 +433,7 @@ build_glm <- function(
     prior_functional = functional,
     sigma = sigma,
     samples_sigma = samples_sigma,
-    start = if (samples_sigma) c(numeric(ncol(x)), log(response_sd(y))),
+    start = if (samples_sigma) c(numeric(ncol(x)), log(units$aux_sd)),
     label = "model_glm",
     call = call
   )
@@ -488,6 +491,26 @@ as_double_matrix <- function(x) {
 response_sd <- function(y) {
   sd <- if (length(y) > 1) stats::sd(y) else 0
   if (sd > 0) sd else 1
+}
+
+# Mean and standard deviation of what the coefficients of a Gaussian model are
+# to explain, and `aux_sd`: that of a row of weight 1, which sigma is. Weights
+# are precisions: it grows with their root, as sigma does.
+response_units <- function(y, weights, offset) {
+  if (!is.null(offset)) {
+    y <- y - offset
+  }
+  sd <- response_sd(y)
+  out <- list(mean = mean(y), sd = sd, aux_sd = sd)
+  if (!is.null(weights)) {
+    largest <- max(weights)
+    share <- weights / largest
+    centre <- sum(share * y) / sum(share)
+    square <- sum(share * (y - centre)^2) / max(1, length(y) - 1)
+    square <- if (square > 0) square else mean(share)
+    out$aux_sd <- sqrt(largest * square)
+  }
+  out
 }
 
 # The predictor at the mean of the covariates: 1 for the intercept, column means

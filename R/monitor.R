@@ -222,8 +222,9 @@ resolve_monitors <- function(monitor, source, sigma, call) {
     if (!inherits(one, "tall_monitor") || !is.data.frame(one$newdata)) {
       return(one)
     }
-    held_out <- held_out_parts(source, one$newdata, call)
-    if (inherits(one, "tall_monitor_rmse")) {
+    is_rmse <- inherits(one, "tall_monitor_rmse")
+    held_out <- held_out_parts(source, one$newdata, call, weighs = !is_rmse)
+    if (is_rmse) {
       one$newdata <- held_out$x
       one$y <- held_out$y
       one$offset <- held_out$offset
@@ -234,7 +235,7 @@ resolve_monitors <- function(monitor, source, sigma, call) {
         source$family$name,
         prior_flat(),
         NULL,
-        held_out$trials,
+        held_out$trials %||% held_out$weights,
         held_out$offset,
         sigma,
         prior_flat(),
@@ -245,9 +246,9 @@ resolve_monitors <- function(monitor, source, sigma, call) {
   })
 }
 
-held_out_parts <- function(source, data, call, read = test_parts) {
+held_out_parts <- function(source, data, call, ..., read = test_parts) {
   tryCatch(
-    read(source, data, call, omit = TRUE),
+    read(source, data, call, omit = TRUE, ...),
     tall_error_input = function(e) {
       abort_input(
         c(

@@ -17,6 +17,10 @@
 #' @param trials (numeric vector or `NULL`) Trials of the new rows in a binomial
 #'   model; `NULL`: those of `cbind(successes, failures)` in `newdata`, or its
 #'   `weights` where the response is a proportion, or 1.
+#' @param weights (positive numeric vector or `NULL`) Weights of the new rows in
+#'   a Gaussian model: a value for each, or one for all. `NULL`: those of the
+#'   fit's own rows; the fit's `weights`, evaluated in `newdata`; or 1 for a fit
+#'   without weights.
 #' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on
 #'   with R's generator; otherwise its state is what it was before.
 #' @param prob (number between 0 and 1) Probability of the intervals.
@@ -25,7 +29,13 @@
 #'
 #' @details `posterior_epred()` gives probabilities in binomial models, as in
 #' rstanarm, while `posterior_predict()` gives counts: 0 or 1 without trials.
-#' `weights` that are not trials do not enter predictions.
+#'
+#' Weights of a Gaussian model are precisions: a response of weight \eqn{w} has
+#' standard deviation \eqn{\sigma / \sqrt w}{sigma / sqrt(w)}, here as in the
+#' fit and in [log_lik()][log-lik]. Where the fit had weights, new rows need
+#' theirs; `weights = 1` gives responses of standard deviation
+#' \eqn{\sigma}{sigma}. In other models weights that are not trials do not enter
+#' predictions.
 #'
 #' `predictive_interval()` works through blocks of rows and needs no large
 #' matrix; without `draws` it thins as [predict()][predict.tall_glm()] does.
@@ -104,6 +114,7 @@ posterior_predict.tall_glm <- function(
   trials = NULL,
   seed = NULL,
   ...,
+  weights = NULL,
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
@@ -113,6 +124,7 @@ posterior_predict.tall_glm <- function(
   seed <- check_seed(seed)
   new <- rows_for_matrix(object, newdata, draws, offset)
   new$trials <- prediction_trials(object, newdata, trials, nrow(new$x))
+  new$weight <- prediction_weights(object, newdata, weights, nrow(new$x))
   chosen <- choose_draws(object, draws, resample = TRUE)
   out <- with_seed(seed, response_draws(object, new, chosen, cores))
   dimnames(out) <- draw_names(new)
@@ -155,6 +167,7 @@ predictive_interval.tall_glm <- function(
   trials = NULL,
   seed = NULL,
   ...,
+  weights = NULL,
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
@@ -166,6 +179,7 @@ predictive_interval.tall_glm <- function(
   new <- prediction_rows(object, newdata, offset)
   n <- nrow(new$x)
   trials <- prediction_trials(object, newdata, trials, n)
+  weights <- prediction_weights(object, newdata, weights, n)
   if (is.null(draws)) {
     draws <- affordable_draws(object, n, most = 1e7)
   }
@@ -174,7 +188,9 @@ predictive_interval.tall_glm <- function(
   out <- matrix(0, n, 2)
   with_seed(seed, {
     each_block(n, nrow(chosen$theta), function(rows) {
-      block <- c(rows_of(new, rows), list(trials = trials[rows]))
+      block <- rows_of(new, rows)
+      block$trials <- trials[rows]
+      block$weight <- weights[rows]
       yrep <- response_draws(object, block, chosen, cores)
       out[rows, ] <<- column_quantiles(yrep, probs)
     })
@@ -191,9 +207,10 @@ predictive_interval.tall_glm <- function(
 #'
 #' @inheritParams posterior-predict
 #'
-#' @details The residual variance is \eqn{\sigma^2} in Gaussian models, the mean
-#' of \eqn{\mu_i (1 - \mu_i) / n_i} in binomial ones (\eqn{n_i} trials, 1
-#' without), the mean of \eqn{\mu_i} in Poisson ones. Works through blocks of
+#' @details The residual variance is \eqn{\sigma^2} in Gaussian models, with
+#' weights the mean of \eqn{\sigma^2 / w_i}, the mean of \eqn{\mu_i (1 - \mu_i)
+#' / n_i} in binomial ones (\eqn{n_i} trials, 1 without), the mean of
+#' \eqn{\mu_i} in Poisson ones. Works through blocks of
 #' rows; without `draws` it thins as [predict()][predict.tall_glm()] does.
 #'
 #' @return A numeric vector with a value for each draw.
@@ -212,6 +229,7 @@ bayes_R2.tall_glm <- function(
   draws = NULL,
   offset = NULL,
   ...,
+  weights = NULL,
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
@@ -220,6 +238,7 @@ bayes_R2.tall_glm <- function(
   draws <- check_draws(object, draws, ndraws)
   new <- prediction_rows(object, newdata, offset)
   n <- nrow(new$x)
+  weights <- prediction_weights(object, newdata, weights, n)
   if (is.null(draws)) {
     draws <- affordable_draws(object, n)
   }
@@ -240,7 +259,11 @@ bayes_R2.tall_glm <- function(
     mu
   })
   explained <- spread$square / (n - 1)
-  residual <- if (is.null(chosen$sigma)) residual / n else chosen$sigma^2
+  residual <- if (is.null(chosen$sigma)) {
+    residual / n
+  } else {
+    chosen$sigma^2 * (if (is.null(weights)) 1 else mean(1 / weights))
+  }
   explained / (explained + residual)
 }
 
@@ -315,7 +338,8 @@ response_draws <- function(fit, new, chosen, cores) {
   draw <- function() {
     switch(
       fit$family$name,
-      gaussian = mu + chosen$sigma * stats::rnorm(n),
+      gaussian = mu +
+        residual_sds(chosen$sigma, new$weight, shape[[2]]) * stats::rnorm(n),
       poisson = stats::rpois(n, mu),
       if (all(new$trials == 1)) {
         (stats::runif(n) < mu) + 0L
@@ -328,6 +352,66 @@ response_draws <- function(fit, new, chosen, cores) {
   out <- if (anyNA(mu)) suppressWarnings(draw()) else draw()
   dim(out) <- shape
   out
+}
+
+# Of a Gaussian response, draws x rows: sigma is that of a row of weight 1. One
+# for each draw where all rows have that.
+residual_sds <- function(sigma, weight, n_row) {
+  if (is.null(weight) || all(weight == 1)) {
+    return(sigma)
+  }
+  rep(sigma, n_row) / rep(sqrt(weight), each = length(sigma))
+}
+
+# Weights of new rows of a Gaussian model: given, of the fit's own data, or from
+# newdata. NULL: 1 for each, or no such model.
+prediction_weights <- function(
+  fit,
+  newdata,
+  weights,
+  n,
+  call = caller_env()
+) {
+  if (fit$family$name != "gaussian") {
+    if (!is.null(weights)) {
+      abort_input(
+        c(
+          "{.arg weights} is for Gaussian models, not for
+           {.val {fit$family$name}}.",
+          i = if (is_binomial(fit)) "Trials are {.arg trials}."
+        ),
+        argument = "weights",
+        value = weights,
+        call = call
+      )
+    }
+    return(NULL)
+  }
+  if (is.null(weights)) {
+    weights <- if (is.null(newdata)) {
+      own_response(fit, call)$weight
+    } else {
+      found <- eval_source(fit, fit$weight_source, newdata)
+      check_source(
+        found,
+        fit$weight_source,
+        newdata,
+        "weights",
+        call,
+        hint = "Give {.code weights = 1} for responses with standard deviation
+                {.field sigma}."
+      )
+    }
+  }
+  weights <- check_numeric_vector(
+    weights,
+    size = c(1, n),
+    positive = TRUE,
+    allow_null = TRUE,
+    arg = "weights",
+    call = call
+  )
+  if (is.null(weights)) NULL else rep_len(unname(weights), n)
 }
 
 # Trials of new rows: given, of the fit's own data, or from newdata.
@@ -401,14 +485,17 @@ eval_source <- function(fit, source, newdata) {
   )
 }
 
-check_source <- function(found, source, newdata, arg, call) {
+check_source <- function(found, source, newdata, arg, call, hint = NULL) {
   is_right <- is.numeric(found) && length(found) %in% c(1, nrow(newdata))
   if (is.null(source) || is_right) {
     return(found)
   }
   abort_input(
-    "{.arg {arg}} must be given for {.arg newdata}: it does not have
-     {.code {deparse1(source)}}.",
+    c(
+      "{.arg {arg}} must be given for {.arg newdata}: it does not have
+       {.code {deparse1(source)}}.",
+      i = hint
+    ),
     argument = arg,
     call = call
   )

@@ -32,7 +32,7 @@ prior_kinds <- list(
 #'   standard deviation of its column, and multiply it by the standard deviation
 #'   of the response in a Gaussian model, as rstanarm does? By default the scale
 #'   is used as given. A constant column, such as the intercept's, counts as
-#'   having standard deviation 1.
+#'   having standard deviation 1. An offset is first taken off the response.
 #'
 #' @details `prior_exponential()` is for scales such as the residual standard
 #' deviation of a Gaussian model.
@@ -64,7 +64,10 @@ prior_kinds <- list(
 #'   value for all coefficients, or one for each, as `location`.
 #' @param rate (positive number) The rate of the exponential prior: one over its
 #'   mean. With `autoscale = TRUE` it is divided by the standard deviation of
-#'   the response.
+#'   the response; in a Gaussian model with weights \eqn{w_i}, where `sigma` is
+#'   the standard deviation of a row of weight 1, by \eqn{\sqrt{\sum w_i (y_i -
+#'   \bar y_w)^2 / (N - 1)}}{sqrt(sum w_i (y_i - ybar_w)^2 / (N - 1))} about the
+#'   weighted mean.
 #'
 #' @template return-prior
 #' @section Conditions:
@@ -399,6 +402,7 @@ brms_twins <- function(x) {
 # response_sd    that of the response in a Gaussian model, else 1
 # response_mean  its mean, else 0: where an autoscaled intercept is centred
 # aux            the prior of a sampled sigma, appended as one more coordinate
+# aux_sd         what its autoscale divides by: response_sd at weight 1
 prior_resolve <- function(
   prior,
   prior_intercept = NULL,
@@ -408,6 +412,7 @@ prior_resolve <- function(
   response_sd = 1,
   response_mean = 0,
   aux = NULL,
+  aux_sd = response_sd,
   call = caller_env()
 ) {
   check_spec(prior, "tall_prior", "prior_*()", call = call)
@@ -446,7 +451,7 @@ prior_resolve <- function(
       out$location[intercept] <- out$location[intercept] + response_mean
     }
   }
-  append_aux(out, aux, response_sd, call)
+  append_aux(out, aux, aux_sd, call)
 }
 
 check_coefficient_prior <- function(
@@ -469,7 +474,7 @@ check_coefficient_prior <- function(
 }
 
 # The prior of log sigma, Jacobian included.
-append_aux <- function(out, aux, response_sd, call) {
+append_aux <- function(out, aux, aux_sd, call) {
   if (is.null(aux)) {
     return(out)
   }
@@ -485,7 +490,7 @@ append_aux <- function(out, aux, response_sd, call) {
   }
   scale <- 1
   if (kind == "exponential") {
-    scale <- (if (aux$autoscale) response_sd else 1) / aux$rate
+    scale <- (if (aux$autoscale) aux_sd else 1) / aux$rate
   }
   list(
     kind = c(out$kind, prior_kinds[[kind]]$code),

@@ -223,3 +223,52 @@ test_that("gradients at many points are those of each, chunk after chunk", {
   )
   expect_close(model_evaluate(model, theta, density = FALSE)$gradient, gradient)
 })
+
+test_that("sigma's default prior is scaled at weight 1", {
+  rate <- function(y, weights = NULL, offset = NULL) {
+    model <- model_glm(
+      cbind(1, seq_along(y)),
+      y,
+      "gaussian",
+      weights = weights,
+      offset = offset
+    )
+    1 / model$prior$scale[[3]]
+  }
+  y <- c(3, 1, 4, 1, 5, 9, 2, 6)
+  expect_equal(rate(y), 1 / sd(y))
+  expect_equal(rate(y, rep(1, 8)), 1 / sd(y))
+  expect_equal(rate(y, rep(1e4, 8)), 1 / (100 * sd(y)))
+  w <- c(1, 10, 100, 1, 10, 100, 1, 10)
+  null <- stats::lm(y ~ 1, weights = w)
+  expect_equal(rate(y, w), 1 / stats::sigma(null))
+  # an offset is no part of what is to be explained
+  expect_equal(rate(y + 1e3 * (1:8), offset = 1e3 * (1:8)), 1 / sd(y))
+})
+
+test_that("standard deviations under weights are those of lm()", {
+  # meta-regression: weights are inverse variances, sigma is near 1
+  n <- 60
+  rows <- withr::with_seed(3, {
+    se <- stats::runif(n, 0.005, 0.05)
+    x <- stats::rnorm(n)
+    data.frame(x = x, w = 1 / se^2, y = 0.1 * x + se * stats::rnorm(n))
+  })
+  known <- summary(stats::lm(y ~ x, rows, weights = w))
+  fit <- tall_glm(y ~ x, rows, weights = w, seed = 1, refresh = 0)
+  # t with n - 2 degrees; the prior counts for little
+  expected <- known$coefficients[, 2] * sqrt((n - 2) / (n - 4))
+  found <- apply(as.matrix(fit), 2, sd)[1:2]
+  expect_lt(max(abs(found / expected - 1)), 0.08)
+  expect_lt(abs(sigma(fit) / known$sigma - 1), 0.05)
+})
+
+test_that("an offset does not move the intercept's prior", {
+  rows <- withr::with_seed(4, {
+    x <- stats::rnorm(50)
+    data.frame(x = x, shift = 1e6, y = 1e6 + x + stats::rnorm(50))
+  })
+  ols <- summary(stats::lm(I(y - shift) ~ x, rows))$coefficients
+  fit <- tall_glm(y ~ x, rows, offset = shift, seed = 1, refresh = 0)
+  expect_lt(max(abs(coef(fit) - ols[, 1]) / ols[, 2]), 0.2)
+})

@@ -40,11 +40,12 @@ test_that("responses have the mean and variance of their distribution", {
     mu <- rstantools::posterior_epred(case$fit)
     trials <- prediction_trials(case$fit, NULL, NULL, ncol(mu)) %||% 1
     size <- rep(trials, each = nrow(mu))
+    weight <- own_response(case$fit)$weight %||% rep(1, ncol(mu))
     yrep <- rstantools::posterior_predict(case$fit, seed = 3)
     expect_identical(dim(yrep), dim(mu))
     variance <- switch(
       case$fit$family$name,
-      gaussian = direct_sigma(case$fit)^2,
+      gaussian = direct_sigma(case$fit)^2 / rep(weight, each = nrow(mu)),
       poisson = mu,
       size * mu * (1 - mu)
     )
@@ -120,11 +121,12 @@ test_that("blocks of rows change nothing", {
 test_that("R-squared is its formula", {
   for (name in names(method_cases())) {
     fit <- method_cases()[[name]]$fit
+    weight <- own_response(fit)$weight %||% 1
     mu <- direct_mean(fit)
     trials <- prediction_trials(fit, NULL, NULL, ncol(mu)) %||% 1
     residual <- switch(
       fit$family$name,
-      gaussian = direct_sigma(fit)^2,
+      gaussian = direct_sigma(fit)^2 * mean(1 / weight),
       poisson = rowMeans(mu),
       rowMeans(mu * (1 - mu) / rep(trials, each = nrow(mu)))
     )
@@ -188,4 +190,107 @@ test_that("a fit without data or draws says so", {
     error = TRUE,
     cnd_class = TRUE
   )
+})
+
+# Weighted Gaussian rows: row i has standard deviation 3 / sqrt(w_i).
+weighted_rows_of <- function(n, seed, constant = 1) {
+  withr::with_seed(seed, {
+    w <- rep(c(0.04, 1, 25, 400), length.out = n)
+    a <- stats::rnorm(n)
+    z <- 1 + 2 * a + 3 * stats::rnorm(n) / sqrt(w)
+    data.frame(z = z, a = a, w = constant * w)
+  })
+}
+
+test_that("weighted intervals cover as they say, at every weight", {
+  data <- weighted_rows_of(400, 11)
+  new <- weighted_rows_of(8000, 12)
+  fit <- tall_glm(z ~ a, data, weights = w, seed = 1, refresh = 0)
+  intervals <- function(...) {
+    rstantools::predictive_interval(fit, 0.9, ..., seed = 2, draws = 1000)
+  }
+  found <- intervals(new)
+  inside <- new$z > found[, 1] & new$z < found[, 2]
+  by_weight <- tapply(inside, new$w, mean)
+  expect_length(by_weight, 4)
+  expect_lt(max(abs(by_weight - 0.9)), 4 * sqrt(0.9 * 0.1 / 2000))
+  # the fit's own rows, too, and matrices
+  own <- intervals()
+  width <- tapply(own[, 2] - own[, 1], data$w, mean)
+  expected <- tapply(found[, 2] - found[, 1], new$w, mean)
+  expect_equal(width, expected, tolerance = 0.02)
+  x <- cbind("(Intercept)" = 1, a = data$a)
+  by_matrix <- tall_glm.fit(x, data$z, weights = data$w, seed = 1, refresh = 0)
+  expect_identical(
+    unname(rstantools::posterior_predict(by_matrix, seed = 3)),
+    unname(rstantools::posterior_predict(fit, seed = 3))
+  )
+})
+
+test_that("draws, checks and log likelihoods agree on what a weight is", {
+  data <- weighted_rows_of(40, 13)
+  fit <- tall_glm(z ~ a, data, weights = w, seed = 1, refresh = 0)
+  mu <- rstantools::posterior_epred(fit)
+  sd <- as.matrix(fit)[, "sigma"] / rep(sqrt(data$w), each = nrow(mu))
+  expect_equal(
+    unname(rstantools::log_lik(fit)),
+    array(dnorm(rep(data$z, each = nrow(mu)), mu, sd, TRUE), dim(mu)),
+    tolerance = 1e-12
+  )
+  noise <- withr::with_seed(4, stats::rnorm(length(mu)))
+  expected <- unname(mu + sd * noise)
+  found <- rstantools::posterior_predict(fit, seed = 4)
+  expect_equal(unname(found), expected, tolerance = 1e-12)
+  error <- rstantools::predictive_error(fit, seed = 4)
+  expect_equal(unname(error), rep(data$z, each = nrow(mu)) - expected)
+  checked <- with_seed(4, replicated_responses(fit, 1:40, NULL))
+  expect_equal(unname(checked$yrep), expected, tolerance = 1e-12)
+  # the density of held-out rows
+  expect_equal(
+    log_loss(fit, data, statistic = "draw"),
+    -rowMeans(rstantools::log_lik(fit)),
+    ignore_attr = TRUE,
+    tolerance = 1e-10
+  )
+})
+
+test_that("new rows have the weights they come with, or are given", {
+  data <- weighted_rows_of(40, 13)
+  fit <- tall_glm(z ~ a, data, weights = w, seed = 1, refresh = 0)
+  predict_at <- function(...) rstantools::posterior_predict(fit, ..., seed = 5)
+  new <- data.frame(a = c(0, 1))
+  heavy <- predict_at(data.frame(a = c(0, 1), w = 400))
+  expect_identical(predict_at(new, weights = 400), heavy)
+  expect_identical(predict_at(new, weights = c(400, 400)), heavy)
+  centre <- rstantools::posterior_epred(fit, new)
+  expect_equal(predict_at(new, weights = 1) - centre, 20 * (heavy - centre))
+  expect_snapshot(predict_at(new), error = TRUE)
+  expect_snapshot(predict_at(new, weights = 0), error = TRUE)
+  expect_snapshot(predict_at(new, weights = 1:3), error = TRUE)
+  # what does not depend on weights does not ask for them
+  expect_length(predict(fit, new), 2)
+  expect_true(is.numeric(rmse(fit, data[c("z", "a")])))
+  other <- method_cases()$poisson$fit
+  expect_snapshot(
+    rstantools::posterior_predict(other, weights = 2),
+    error = TRUE
+  )
+  plain <- method_cases()$gaussian$fit
+  expect_identical(
+    rstantools::posterior_predict(plain, weights = 1, seed = 1),
+    rstantools::posterior_predict(plain, seed = 1)
+  )
+})
+
+test_that("constant weights change nothing but the unit of sigma", {
+  by_weight <- lapply(c(1e-4, 1, 1e4), function(constant) {
+    data <- weighted_rows_of(60, 14, constant)
+    fit <- tall_glm(z ~ a, data, weights = w, seed = 1, refresh = 0)
+    list(
+      draws = sweep(as.matrix(fit), 2, c(1, 1, sqrt(constant)), "/"),
+      yrep = rstantools::posterior_predict(fit, draws = 10, seed = 1)
+    )
+  })
+  expect_equal(by_weight[[1]], by_weight[[2]], tolerance = 1e-6)
+  expect_equal(by_weight[[3]], by_weight[[2]], tolerance = 1e-6)
 })
