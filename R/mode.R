@@ -43,9 +43,9 @@
 #' does, with random numbers of a fixed seed: that mode depends on the model
 #' alone, not on `seed`, and R's generator stays as it is.
 #'
-#' Newton's method and L-BFGS (where there is a Hessian, by whose diagonal at the
-#' start it scales) depend neither on the units of the columns nor on those of a
-#' Gaussian response.
+#' Newton's method and L-BFGS (where there is a Hessian, by whose diagonal at
+#' the start it scales) depend neither on the units of the columns nor on those
+#' of a Gaussian response.
 #'
 #' Improper posteriors are refused. Under a flat prior, the classes of a
 #' logistic regression may be separated, or the counts of a Poisson regression

@@ -31,9 +31,9 @@
 #'   reproducible.
 #' @param init (numeric vector of n_dim values, n_dim x chains matrix, or
 #'   `NULL`) Starting points, in the parameters (`log_sigma` for `sigma`).
-#'   `NULL`: draws from the normal approximation at the mode. Names (of a matrix:
-#'   of its rows), where there are any, say which parameter is which; so do
-#'   those of vectors of step sizes and of reference points.
+#'   `NULL`: draws from the normal approximation at the mode. Names (of a
+#'   matrix: of its rows), where there are any, say which parameter is which; so
+#'   do those of vectors of step sizes and of reference points.
 #' @param lambda (positive number or `NULL`) Inverse temperature of the Gibbs
 #'   posterior, see below. `NULL`: the number of observations, which is Bayes.
 #' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at
