@@ -16,6 +16,9 @@
 #'   together, or a model cannot do what is asked of it.
 #' * `tall_error_improper`: the posterior has no finite mode or is not proper,
 #'   as with separated classes under a flat prior.
+#' * `tall_error_mode`: the log posterior of a model has no mode, or its Hessian
+#'   is not negative definite where the search for one ended. The posterior may
+#'   be proper all the same.
 #' * `tall_error_data`: a data set is not on this machine, or is not what it
 #'   should be.
 #' * `tall_error_stale`: a model lost its data, as after [readRDS()].
@@ -177,6 +180,7 @@ status_table <- list(
 error_kinds <- c(
   "input",
   "improper",
+  "mode",
   "data",
   "stale",
   "worker",

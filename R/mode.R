@@ -54,6 +54,12 @@
 #' ahead, and the error names the columns at fault. A Hessian without a Cholesky
 #' factor means columns that depend on each other.
 #'
+#' A proper posterior need not have a mode. That of a hierarchical model whose
+#' effects are parameters, with a scale that is one, too, rises without end as
+#' the scale falls to 0 and takes the effects with it: the error says so. The
+#' non-centred form has a mode: effects `mu + tau * z`, with `z` in place of the
+#' effects as parameters, and a standard normal prior on `z`.
+#'
 #' Where the coefficients of a Gaussian model can fit every response, as with as
 #' many columns as rows, the density rises without end as a sampled `sigma`
 #' falls to 0. If the posterior is improper, too, the error says so; if it is
@@ -88,7 +94,9 @@
 #'
 #' [vcov()] gives the inverse of minus the Hessian, `coef()` the estimate.
 #' @section Conditions:
-#' `tall_error_improper` if the posterior is not proper or has no finite mode;
+#' `tall_error_improper` if the posterior of a regression is not proper or has no
+#' finite mode; `tall_error_mode` if the log posterior of another model has none,
+#' or its Hessian is not negative definite there;
 #' `tall_error_unsupported` if the model cannot do `method`;
 #' `tall_warning_mode` if the search did not converge.
 #' @references
@@ -156,8 +164,20 @@ search_mode <- function(
   search <- function() {
     switch(
       method,
-      newton = mode_newton(model, start, max_iter, cores, call),
-      lbfgs = mode_lbfgs(model, start, max_iter, has_curvature, cores, call),
+      newton = seek_peak(
+        mode_newton(model, start, max_iter, cores, call),
+        model,
+        start,
+        cores,
+        call
+      ),
+      lbfgs = seek_peak(
+        mode_lbfgs(model, start, max_iter, has_curvature, cores, call),
+        model,
+        start,
+        cores,
+        call
+      ),
       mode_stochastic(
         model,
         start,
@@ -422,7 +442,7 @@ split_sigma <- function(hessian, model) {
 }
 
 # Lower Cholesky factor of minus the Hessian, or an error that names the
-# columns that depend on each other. Scaled to unit diagonal first: what is
+# columns that depend on each other, if there are columns. Scaled to unit diagonal first: what is
 # singular must not depend on units.
 lower_chol <- function(hessian, model, call = caller_env()) {
   hessian <- split_sigma(hessian, model)
@@ -437,6 +457,9 @@ lower_chol <- function(hessian, model, call = caller_env()) {
     dependent <- attr(root, "pivot")[-seq_len(rank)]
   } else {
     dependent <- which(!(scale > 0))
+  }
+  if (!has_columns(model)) {
+    abort_no_curvature(hessian, model, call)
   }
   names <- quote_columns(model$coordinates[dependent])
   # proper priors may count for nothing beside the likelihood
@@ -787,7 +810,11 @@ abort_no_mode <- function(model, theta, call) {
     "improper",
     c(
       "The log posterior is not finite at the starting point.",
-      i = "Give {.arg init}, or check the scale of the columns."
+      i = if (has_columns(model)) {
+        "Give {.arg init}, or check the scale of the columns."
+      } else {
+        "Give an {.arg init} where it is."
+      }
     ),
     parent = last_undefined(model),
     call = call

@@ -117,7 +117,8 @@
 #' @section Conditions: `tall_error_input` for arguments that are not as
 #' described, `tall_error_worker` if a worker fails, `tall_error_unsupported`
 #' for parts that cannot work together, `tall_error_improper` if the posterior
-#' is not proper, `tall_error_nonfinite` if a chain cannot start.
+#' is not proper, `tall_error_mode` if a mode is needed that it does not have,
+#' `tall_error_nonfinite` if a chain cannot start.
 #' `tall_warning_prior` if a Laplace prior is narrow for a kernel that does not
 #' accept or reject, see [priors]. A chain whose state stops being finite ends
 #' with a `tall_warning_nonfinite` and leaves the draws until then; an interrupt
