@@ -161,8 +161,9 @@ flat_direction <- function(hessian) {
   parts <- eigen(hessian / outer(scale, scale), symmetric = TRUE)
   last <- length(parts$values)
   share <- abs(parts$vectors[, last])
+  n_most <- sum(share > 0.3 * max(share))
   list(
-    at = order(share, decreasing = TRUE)[seq_len(sum(share > 0.3 * max(share)))],
+    at = order(share, decreasing = TRUE)[seq_len(n_most)],
     is_flat = parts$values[[last]] > -1e-6
   )
 }

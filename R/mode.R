@@ -94,9 +94,9 @@
 #'
 #' [vcov()] gives the inverse of minus the Hessian, `coef()` the estimate.
 #' @section Conditions:
-#' `tall_error_improper` if the posterior of a regression is not proper or has no
-#' finite mode; `tall_error_mode` if the log posterior of another model has none,
-#' or its Hessian is not negative definite there;
+#' `tall_error_improper` if the posterior of a regression is not proper or has
+#' no finite mode; `tall_error_mode` if the log posterior of another model has
+#' none, or its Hessian is not negative definite there;
 #' `tall_error_unsupported` if the model cannot do `method`;
 #' `tall_warning_mode` if the search did not converge.
 #' @references
@@ -442,8 +442,8 @@ split_sigma <- function(hessian, model) {
 }
 
 # Lower Cholesky factor of minus the Hessian, or an error that names the
-# columns that depend on each other, if there are columns. Scaled to unit diagonal first: what is
-# singular must not depend on units.
+# columns that depend on each other, if there are columns. Scaled to unit
+# diagonal first: what is singular must not depend on units.
 lower_chol <- function(hessian, model, call = caller_env()) {
   hessian <- split_sigma(hessian, model)
   scale <- sqrt(pmax(diag(hessian), 0))
