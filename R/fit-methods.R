@@ -25,11 +25,20 @@
 #'
 #' Where an R-hat exceeds 1.05, or a bulk effective sample size is below 100 for
 #' each chain, the last line that is printed says so. `print()` of a fit looks
-#' at 50 variables at most, evenly spaced.
+#' at 50 variables at most, evenly spaced. With a decaying schedule R-hat
+#' compares the weighted means and variances of halves of the chains (halves by
+#' weight), with `keep = "none"` those of whole chains, as Gelman & Rubin (1992)
+#' do. Chains of a Metropolis kernel of which less than one proposal in a
+#' hundred is accepted are told instead: they hardly move, however long they
+#' run.
 #'
 #' A chain that has not yet been everywhere has too little spread, a negative
-#' `sd_bias`: it needs more or larger steps, not smaller ones. Where draws are
-#' too few for the estimate, the line below the table says so.
+#' `sd_bias`: it needs more or larger steps, not smaller ones. But so has one
+#' whose kernel takes more for gradient noise than there is, or whose
+#' thermostat cools some coordinates for the noise of others: where R-hat and
+#' the effective draws do not explain what is missing, the line below the table
+#' says that it is the kernel's own. Where draws are too few for the estimate,
+#' it says so.
 #'
 #' `sd_bias_se` is the standard error of `sd_bias`, from block means. The
 #' estimate is first-order in the step size and does not see bias of the mean.
@@ -41,7 +50,10 @@
 #'   data frame with a row for each variable: `mean`, `sd`, quantiles,
 #'   `mcse_mean`, `rhat`, `ess_bulk`, `ess_tail` (see
 #'   [posterior::summarise_draws()]), `sd_bias`, `sd_bias_se`. With `keep =
-#'   "none"` only means, standard deviations and bias.
+#'   "none"` only means, standard deviations, `rhat` and bias.
+#' @references
+#' Gelman & Rubin (1992). Inference from iterative simulation using multiple
+#' sequences. *Statistical Science* 7, 457-472.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' summary(fit)
@@ -98,16 +110,22 @@ summary_table <- function(fit, probs) {
 
 # Chains kept no draws.
 moment_table <- function(fit) {
-  total <- Reduce(merge_moments, fit$moments)
+  total <- Reduce(merge_moments, alive_moments(fit))
   data.frame(
     variable = fit$variables,
     mean = total$mean,
-    sd = sqrt(total$square / (total$n - 1))
+    sd = sqrt(total$square / (total$n - 1)),
+    rhat = moment_rhat(fit) %||% NA_real_
   )
 }
 
+# As of draws, chains that stopped are left out.
+alive_moments <- function(fit) {
+  fit$moments[which_alive(fit$chains$status)]
+}
+
 moment_covariance <- function(fit, call = caller_env()) {
-  total <- Reduce(merge_moments, fit$moments)
+  total <- Reduce(merge_moments, alive_moments(fit))
   if (is.null(total$product)) {
     abort_tall(
       "unsupported",
@@ -144,6 +162,7 @@ weighted_table <- function(fit, probs) {
     mean = mean,
     sd = sqrt(colSums(sweep(draws, 2, mean)^2 * w)),
     t(quantiles),
+    rhat = weighted_rhat(fit),
     ess_weights = 1 / sum(w^2)
   )
 }
@@ -178,8 +197,8 @@ print.tall_summary <- function(x, digits = 3, ...) {
   if (nrow(table) > 30) {
     cat("# ... with ", nrow(table) - 30, " more variables\n", sep = "")
   }
-  print_footer(x$fit)
-  print_agreement_note(x$table, n_alive(x$fit))
+  print_footer(x$fit, agreement = x$table)
+  print_agreement_note(x$table, n_alive(x$fit), x$fit)
   invisible(x)
 }
 
@@ -194,8 +213,9 @@ print.tall_fit <- function(x, digits = 3, ...) {
   if (nrow(table) > 10) {
     cat("# ... with ", nrow(table) - 10, " more variables\n", sep = "")
   }
-  print_footer(x, brief = TRUE)
-  print_agreement_note(agreement_table(x), n_alive(x))
+  agreement <- agreement_table(x)
+  print_footer(x, brief = TRUE, agreement)
+  print_agreement_note(agreement, n_alive(x), x)
   invisible(x)
 }
 
@@ -263,7 +283,7 @@ sampler_text <- function(fit) {
   )
 }
 
-print_footer <- function(fit, brief = FALSE) {
+print_footer <- function(fit, brief = FALSE, agreement = NULL) {
   cat("\n")
   cat(
     "Time: ",
@@ -291,7 +311,7 @@ print_footer <- function(fit, brief = FALSE) {
     )
   }
   print_metropolis_note(fit)
-  print_bias_note(fit, brief)
+  print_bias_note(fit, brief, agreement)
   print_noise_note(fit)
 }
 
@@ -310,17 +330,28 @@ print_noise_note <- function(fit) {
   }
 }
 
-# One line on what R-hat cannot see. Too much spread is the step size's doing;
-# too little is that of a chain which has not been everywhere yet, and which a
-# smaller step would make worse.
-print_bias_note <- function(fit, brief) {
+# On what R-hat cannot see. Too much spread is the step size's doing; too little
+# is that of a chain which has not been everywhere yet, and which a smaller step
+# would make worse, or of a kernel that samples a law too narrow.
+print_bias_note <- function(fit, brief, agreement = NULL) {
   bias <- fit$bias
   cat(bias_left_out(bias))
   bias <- bias[is.finite(bias$sd_bias) & is.finite(bias$sd_bias_se), ]
   if (NROW(bias) == 0) {
     return(invisible())
   }
-  cat(bias_note(bias$sd_bias, bias$sd_bias_se, bias$variable), sep = "\n")
+  at <- match(bias$variable, agreement$variable)
+  is_short <- is_short_run(bias$sd_bias, agreement, at, n_alive(fit))
+  cat(
+    bias_note(
+      bias$sd_bias,
+      bias$sd_bias_se,
+      bias$variable,
+      is_short,
+      noise_remedies(fit$gradient)
+    ),
+    sep = "\n"
+  )
   if (!brief) {
     cat(
       "sd_bias: relative bias of sd (standard error), see ?summary.tall_fit.\n"
@@ -348,36 +379,42 @@ bias_left_out <- function(bias) {
 }
 
 # What matters, and what can be told: 5 percent and three standard errors, and a
-# standard error of a quarter.
-bias_note <- function(value, se, variable) {
+# standard error of a quarter. is_short: is the run too short for the spread to
+# be seen, where that is known? remedies: as noise_remedies() has them.
+bias_note <- function(
+  value,
+  se,
+  variable,
+  is_short = NA,
+  remedies = noise_remedies(NULL)
+) {
   told <- abs(value) > 0.05 & abs(value) > 3 * se
-  most <- which(told & value > 0)
-  least <- which(told & value < 0)
-  if (length(most) > 0) {
-    at <- most[[which.max(value[most])]]
-    return(c(
-      paste0(
-        "Warning: the posterior sds are biased, by up to ",
-        bias_text(value[[at]], se[[at]]),
-        " for ",
-        variable[[at]],
-        "."
-      ),
-      "  A smaller step size or larger minibatches lessen it."
-    ))
+  is_short <- rep_len(is_short, length(value))
+  line <- function(text, at) {
+    paste0(text, bias_text(value[[at]], se[[at]]), " for ", variable[[at]], ".")
   }
+  wide <- narrow <- NULL
+  most <- which(told & value > 0)
+  if (length(most) > 0) {
+    most <- most[[which.max(value[most])]]
+    wide <- c(
+      line("Warning: the posterior sds are biased, by up to ", most),
+      "  A smaller step size or larger minibatches lessen it."
+    )
+  }
+  least <- which(told & value < 0)
   if (length(least) > 0) {
-    at <- least[[which.min(value[least])]]
-    return(c(
-      paste0(
-        "Warning: draws have less spread than the posterior, by ",
-        bias_text(value[[at]], se[[at]]),
-        " for ",
-        variable[[at]],
-        "."
-      ),
-      "  The run is too short for its step size: run longer or take larger steps."
-    ))
+    least <- least[[which.min(value[least])]]
+    narrow <- c(
+      line("Warning: draws have less spread than the posterior, by ", least),
+      narrow_reason(is_short[[least]], remedies)
+    )
+  }
+  if (length(wide) > 0 || length(narrow) > 0) {
+    # the larger one first: neither hides the other
+    is_wider <- length(narrow) == 0 ||
+      (length(wide) > 0 && value[[most]] >= -value[[least]])
+    return(if (is_wider) c(wide, narrow) else c(narrow, wide))
   }
   clear <- which(se <= 0.25)
   if (length(clear) == 0) {
@@ -391,6 +428,23 @@ bias_note <- function(value, se, variable) {
     variable[[at]],
     "."
   )
+}
+
+# Why draws have too little spread, and what to do.
+narrow_reason <- function(is_short, remedies) {
+  if (is.na(is_short)) {
+    c(
+      "  Run longer first; what then stays is the kernel's own:",
+      paste0("  take ", remedies, ".")
+    )
+  } else if (is_short) {
+    "  The run is too short for its step size: run longer or take larger steps."
+  } else {
+    c(
+      "  It is the kernel's own, and running longer does not mend it:",
+      paste0("  take ", remedies, ".")
+    )
+  }
 }
 
 # "+2.6% (se 1.1)"

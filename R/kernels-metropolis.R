@@ -667,6 +667,7 @@ print_metropolis_note <- function(fit) {
       sep = ""
     )
   }
+  print_stuck_note(fit)
   if (!kernel_is_exact(fit$kernel)) {
     cat("Approximate: ", approximate_reason(fit$kernel), ".\n", sep = "")
   }

@@ -41,13 +41,15 @@ test_that("what has no R-hat is left alone", {
     target_normal(c(1, 2)),
     kernel_sgld(0.1),
     schedule = schedule_decay(),
-    iter = 20,
+    iter = 6,
+    warmup = 0,
     refresh = 0
   )
-  expect_null(agreement_table(decaying))
+  expect_true(all(is.na(agreement_table(decaying)$ess_bulk)))
   expect_output(print(summary(decaying)), "Time")
-  none <- agreeing_fit(keep = "none")
+  none <- agreeing_fit(keep = "none", chains = 1)
   expect_null(agreement_table(none))
+  expect_true(all(is.na(summary(none)$table$rhat)))
   # of many variables some, the last among them
   many <- fit
   many$draws <- posterior::as_draws_array(
@@ -57,6 +59,126 @@ test_that("what has no R-hat is left alone", {
   table <- agreement_table(many)
   expect_identical(nrow(table), 50L)
   expect_identical(table$variable[c(1, 50)], c("v1", "v300"))
+})
+
+# Chains in two modes, which they do not leave.
+two_modes <- function() {
+  model_custom(
+    log_lik = function(theta, batch) {
+      log(stats::dnorm(theta$a, -5) + stats::dnorm(theta$a, 5)) + 0 * batch
+    },
+    log_prior = function(theta) 0,
+    data = 1:10 / 10,
+    init = list(a = 1),
+    grad_log_lik = function(theta, batch) {
+      matrix(-theta$a + 5 * tanh(5 * theta$a), length(batch))
+    },
+    grad_log_prior = function(theta) 0,
+    check = FALSE
+  )
+}
+
+test_that("chains in two modes are told without plain draws, too", {
+  run <- function(..., init = matrix(c(-5, 5, -5, 5), 1)) {
+    sg_sample(
+      two_modes(),
+      kernel_sgld(0.1),
+      gradient_simple(),
+      subsample_uniform(5),
+      ...,
+      iter = 1500,
+      chains = 4,
+      init = init,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  decaying <- list(schedule = schedule_decay())
+  for (how in list(decaying, list(keep = "none"))) {
+    apart <- do.call(run, how)
+    together <- do.call(run, c(how, list(init = 5)))
+    for (x in list(apart, summary(apart))) {
+      expect_output(print(x), "do not agree: R-hat up to [0-9.]+ for a. Run")
+    }
+    expect_gt(summary(apart)$table$rhat, 5)
+    expect_lt(summary(together)$table$rhat, 1.3)
+  }
+  # the last ones kept no draws
+  expect_lt(summary(together)$table$rhat, 1.05)
+  for (x in list(together, summary(together))) {
+    expect_false(any(grepl("agree", capture.output(print(x)))))
+  }
+})
+
+test_that("R-hat of moments and of weighted draws is that of the draws", {
+  run <- function(...) {
+    sg_sample(
+      target_normal(c(1, 2)),
+      kernel_sgld(0.3),
+      ...,
+      iter = 600,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  fit <- run()
+  x <- unclass(fit$draws)
+  means <- apply(x, 2:3, mean)
+  n <- nrow(x)
+  within <- colMeans(apply(x, 2:3, stats::var))
+  by_hand <- sqrt((n - 1) / n + apply(means, 2, stats::var) / within)
+  none <- summary(run(keep = "none"))$table
+  expect_close(none$rhat, unname(by_hand), tolerance = 1e-10)
+  # with equal weights, that of split chains
+  equal <- fit
+  equal$weights <- array(1, c(dim(x)[1:2], 1))
+  split <- apply(x, 3, function(x) posterior::rhat_basic(x, split = TRUE))
+  expect_close(unname(weighted_rhat(equal)), unname(split), tolerance = 1e-10)
+})
+
+test_that("moments leave out chains that stopped, as draws do", {
+  fit <- agreeing_fit(keep = "none", chains = 3)
+  stopped <- fit
+  stopped$chains$status[[2]] <- "nonfinite"
+  stopped$moments[[2]]$mean[] <- 1e6
+  kept <- fit
+  kept$moments <- fit$moments[c(1, 3)]
+  kept$chains <- fit$chains[c(1, 3), ]
+  expect_identical(
+    summary(stopped)$table[c("mean", "sd", "rhat")],
+    summary(kept)$table[c("mean", "sd", "rhat")]
+  )
+})
+
+test_that("chains that never move are told so, and not to run longer", {
+  run <- function(step_size, init, ...) {
+    sg_sample(
+      target_normal(c(1, 2)),
+      kernel_mala(step_size, ...),
+      iter = 40,
+      chains = 3,
+      init = init,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  # one start: no spread, no R-hat; three: all of both
+  for (init in list(c(1, 1), diag(3)[1:2, ])) {
+    stuck <- run(1e6, init)
+    expect_identical(stuck$chains$acceptance, numeric(3))
+    for (x in list(stuck, summary(stuck))) {
+      out <- paste(capture.output(print(x)), collapse = "\n")
+      expect_match(out, "no proposal of the chains was accepted", fixed = TRUE)
+      expect_match(out, "smaller `step_size`, or `adapt = TRUE`", fixed = TRUE)
+      expect_no_match(out, "Run longer")
+    }
+  }
+  one <- stuck
+  one$chains$acceptance <- c(0.6, 0.005, 0.7)
+  said <- "hardly any proposal of 1 of 3 chains was accepted: it stands"
+  expect_output(print(one), said, fixed = TRUE)
+  fine <- capture.output(print(run(0.5, c(1, 1))))
+  expect_no_match(paste(fine, collapse = "\n"), "accepted:")
 })
 
 test_that("networks whose chains predict differently say so", {

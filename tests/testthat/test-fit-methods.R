@@ -150,17 +150,67 @@ test_that("a bias that is significant is a warning in what is printed", {
   expect_match(capture.output(print(biased)), "at most \\+20.0%", all = FALSE)
 })
 
+test_that("a sampler that is too narrow is not told to run longer", {
+  # the thermostat cools the coordinates that have little noise
+  x <- withr::with_seed(3, cbind(1, matrix(rnorm(15000), 5000)))
+  x[, 3:4] <- x[, 3:4] / 4
+  colnames(x) <- c("a", "b", "c", "d")
+  y <- withr::with_seed(4, rbinom(5000, 1, plogis(x[, 2] / 2 - 1)))
+  model <- model_glm(x, y)
+  run <- function(iter, warmup = 1000) {
+    sg_sample(
+      model,
+      kernel_sgnht(5e-6),
+      gradient_simple(),
+      subsample_uniform(100),
+      iter = iter,
+      warmup = warmup,
+      thin = 10,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  long <- run(100000)
+  ratio <- apply(as.matrix(long), 2, stats::sd) /
+    sqrt(diag(vcov(find_mode(model))))
+  expect_gt(min(ratio[c("a", "b")]), 1.2)
+  expect_lt(max(ratio[c("c", "d")]), 0.8)
+  for (x in list(long, summary(long))) {
+    out <- paste(capture.output(print(x)), collapse = "\n")
+    expect_match(out, "less spread than the posterior, by -[345]")
+    expect_match(out, "the kernel's own, and running longer does not mend it")
+    expect_match(out, "larger minibatches or control variates", fixed = TRUE)
+    expect_match(out, "posterior sds are biased, by up to +", fixed = TRUE)
+    expect_no_match(out, "larger steps|[Rr]un longer")
+  }
+  # far too short to be everywhere
+  short <- paste(capture.output(print(run(500, 100))), collapse = "\n")
+  expect_no_match(short, "kernel's own, and")
+})
+
 test_that("the note on bias gives advice that helps", {
   variable <- c("a", "b", "c")
-  note <- function(value, se) paste(bias_note(value, se, variable), collapse = " ")
-  # too large a step
+  note <- function(value, se, ...) {
+    paste(bias_note(value, se, variable, ...), collapse = " ")
+  }
+  # too large a step, and neither sign hides the other
   large <- note(c(0.2, -0.4, 3), c(0.01, 0.01, 0.2))
   expect_match(large, "+300.0% (se 20.0) for c", fixed = TRUE)
   expect_match(large, "smaller step size", fixed = TRUE)
+  expect_match(large, "+300.*less spread than the posterior, by -40.0%")
+  narrow <- note(c(0.2, -0.4, 0.1), c(0.01, 0.01, 0.2))
+  expect_match(narrow, "by -40.0%.*by up to \\+20.0%")
   # too short a run
-  short <- note(c(0.02, -0.4, -0.2), c(0.01, 0.01, 0.01))
+  short <- note(c(0.02, -0.4, -0.2), c(0.01, 0.01, 0.01), TRUE)
   expect_match(short, "less spread than the posterior, by -40.0%", fixed = TRUE)
-  expect_match(short, "run longer", fixed = TRUE)
+  expect_match(short, "run longer or take larger steps", fixed = TRUE)
+  # a kernel that is too narrow, and what may be either
+  mixed <- c(TRUE, FALSE, TRUE)
+  own <- note(c(0.02, -0.4, -0.2), rep(0.01, 3), mixed, "care")
+  expect_match(own, "It is the kernel's own.*take care")
+  expect_no_match(own, "larger steps")
+  either <- note(c(0.02, -0.4, -0.2), rep(0.01, 3))
+  expect_match(either, "Run longer first.*take a smaller step")
   # nothing to tell, within what can be told
   fine <- note(c(0.02, -0.03, 0.9), c(0.01, 0.02, 0.8))
   expect_match(fine, "at most -3.0% (se 2.0) for b", fixed = TRUE)
