@@ -46,6 +46,10 @@
 #' with the other. The paper optimises the power of a test, which is not the
 #' same.
 #'
+#' Within the bounds of [prior_uniform()] it works as [ksd()] does, in
+#' coordinates without bounds; `locations` are given and returned in the
+#' parameters.
+#'
 #' As with [ksd()], the kernel compares distances with \eqn{c}: give
 #' `covariance` for posteriors that are much narrower or wider. The cost is
 #' \eqn{4 K J d} multiplications through BLAS, \eqn{10 K J d} for each step of
@@ -133,7 +137,11 @@ fssd <- function(
     if (!is.null(problem$root)) {
       places <- crossprod(problem$root, places)
     }
-    attr(value, "locations") <- t(places)
+    attr(value, "locations") <- if (is.null(problem$bounds)) {
+      t(places)
+    } else {
+      bound_points(t(places), problem$bounds)
+    }
   }
   value
 }
@@ -206,8 +214,12 @@ test_locations <- function(locations, problem, seed, call) {
   n_dim <- nrow(problem$theta)
   if (is.matrix(locations)) {
     check_matrix(locations, n_col = n_dim, arg = "locations", call = call)
-    places <- t(unname(locations))
-    storage.mode(places) <- "double"
+    locations <- unname(locations)
+    storage.mode(locations) <- "double"
+    if (!is.null(problem$bounds)) {
+      locations <- unbound_points(locations, problem$bounds, "locations", call)
+    }
+    places <- t(locations)
     return(
       if (is.null(problem$root)) {
         places

@@ -58,6 +58,14 @@
 #' deviations. For K independent draws of a standard normal in d dimensions its
 #' square is then about 2 d / K with \eqn{\beta = -1/2}.
 #'
+#' A density that is cut off at the bounds of [prior_uniform()] does not vanish
+#' there, as the identity behind it asks for. For fits and models with such a
+#' prior draws and gradients are taken in coordinates without bounds, \eqn{m + w
+#' \, \mathrm{artanh}((\theta - m) / w)}{m + w artanh((theta - m) / w)} for
+#' \eqn{\theta}{theta} between \eqn{m - w} and \eqn{m + w}, which leave the
+#' middle as it is. Of draws and gradients that are both given as matrices
+#' nothing is known: bring them to coordinates without bounds.
+#'
 #' The cost is \eqn{3 K^2 d} multiplications through BLAS, in blocks; the memory
 #' beyond a few copies of the draws is constant.
 #'
@@ -87,7 +95,8 @@
 #'   (`"exact"`, `"noisy"` or `"given"`). Weights of the draws are used if there
 #'   are any.
 #' @section Conditions: `tall_error_input` for fewer than two draws, missing
-#' values, or gradients that do not match the draws; `tall_error_unsupported` if
+#' values, draws beyond the bounds of the prior, or gradients that do not match
+#' the draws; `tall_error_unsupported` if
 #' the fit kept no gradients; `tall_error_stale` if the model is gone.
 #' @references
 #' Gorham & Mackey (2017). Measuring sample quality with kernels. *ICML*.
@@ -165,7 +174,8 @@ label_discrepancy <- function(value, name, prefixes, label) {
 # What a Stein discrepancy is made of, checked. theta, score: n_dim x n_draw,
 # chain after chain, in the coordinates of `covariance`, whose root is R'R;
 # `order` goes through them iteration by iteration. max_draws: where gradients
-# are to be computed.
+# are to be computed. bounds: as stein_bounds() has them, which are then taken
+# away.
 stein_problem <- function(
   draws,
   gradient,
@@ -173,7 +183,8 @@ stein_problem <- function(
   beta,
   covariance,
   call,
-  max_draws = Inf
+  max_draws = Inf,
+  bounds = points_bounds(points, gradient, call)
 ) {
   points <- diagnostic_points(draws, call = call)
   n <- nrow(points$draws)
@@ -195,9 +206,14 @@ stein_problem <- function(
     points <- thin_points(points, max_draws)
   }
   slope <- point_gradients(points, gradient, call)
+  if (!is.null(bounds)) {
+    slope$values <- unbound_gradients(slope$values, points$draws, bounds)
+    points$draws <- unbound_points(points$draws, bounds, call = call)
+  }
   problem <- list(
     theta = t(points$draws),
     score = t(slope$values),
+    bounds = bounds,
     weights = points$weights,
     order = points$order,
     label = slope$label,

@@ -381,8 +381,21 @@ make_judge <- function(
     covariance <- if (!is.null(mode$chol)) chol2inv(t(mode$chol))
   }
   # of two points, so that what is wrong is said before anything runs
+  bounds <- stein_bounds(model)
+  problem_at <- function(theta, gradients) {
+    stein_problem(
+      theta,
+      gradients,
+      c,
+      beta,
+      covariance,
+      call,
+      bounds = bounds
+    )
+  }
   origin <- matrix(0, 2, model$n_dim)
-  frame <- stein_problem(origin, origin, c, beta, covariance, call)
+  inside <- if (is.null(bounds)) origin else bound_points(origin, bounds)
+  frame <- problem_at(inside, origin)
   places <- if (is.matrix(locations)) {
     test_locations(locations, frame, control$seed, call)
   } else {
@@ -393,7 +406,7 @@ make_judge <- function(
     if (!all_finite(gradients)) {
       return(NA_real_)
     }
-    problem <- stein_problem(theta, gradients, c, beta, covariance, call)
+    problem <- problem_at(theta, gradients)
     problem$weights <- weights
     judge_problem(metric, problem, places, control)
   }

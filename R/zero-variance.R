@@ -34,6 +34,13 @@
 #' nor memory. What depends on few of them is served by theirs: keep draws and
 #' gradients of these alone, with `variables` of [sg_sample()].
 #'
+#' Within the bounds of [prior_uniform()] a density need not vanish where it
+#' ends, as means of zero ask for. There, \eqn{\theta_j}{theta_j} between
+#' \eqn{m - w} and \eqn{m + w} stands for \eqn{m + w \,
+#' \mathrm{artanh}((\theta_j - m) / w)}{m + w artanh((theta_j - m) / w)}, with
+#' the gradient in that: a change of variables that leaves the middle as it is
+#' and has no bounds. Bounds that are far from all draws change next to nothing.
+#'
 #' Below 10 draws for each column the covariance of the columns, scaled to unit
 #' variance, is shrunk towards the identity by the formula of Ledoit & Wolf
 #' (2004), and a message says so.
@@ -98,7 +105,14 @@ zero_variance <- function(
   } else {
     point_gradients(points, if (is.null(model)) NULL else model)$values
   }
-  columns <- stein_columns(points$draws, slope, order, call)
+  given <- if (gradient == "full") model
+  bounds <- points_bounds(points, given, call)
+  theta <- points$draws
+  if (!is.null(bounds)) {
+    slope <- unbound_gradients(slope, theta, bounds)
+    theta <- unbound_points(theta, bounds, "fit", call)
+  }
+  columns <- stein_columns(theta, slope, order, call)
   reduced <- regress_out(values, columns, points$weights / sum(points$weights))
   if (reduced$method != "least squares") {
     cli::cli_inform(
