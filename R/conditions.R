@@ -168,8 +168,8 @@ status_table <- list(
   ),
   singular = list(
     because = "a matrix is not positive definite.",
-    hint = "Columns that depend on each other under a flat prior do this: drop
-            one of them, or give a proper prior such as {.fn prior_normal}."
+    hint = "Parameters of which the density knows only a combination do this:
+            drop one of them, or give each a proper prior."
   ),
   interrupted = list(
     because = "it was interrupted.",
