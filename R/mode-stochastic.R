@@ -2,7 +2,8 @@
 # a Hessian, and for data of which a full pass costs too much.
 
 # As find_mode() lays them out; see there for the update equations. label: of
-# the progress bar, see search_label(); NULL: none.
+# the progress bar, see search_label(); NULL: none. rows: those that minibatches
+# are of, if not all; they then stand for all.
 mode_stochastic <- function(
   model,
   start,
@@ -14,10 +15,12 @@ mode_stochastic <- function(
   beta,
   cores,
   label,
-  call = caller_env()
+  call = caller_env(),
+  rows = NULL
 ) {
   n_data <- model$n_data
-  size <- min(n_data, batch_rows(batch_size, n_data))
+  n_pool <- if (is.null(rows)) n_data else length(rows)
+  size <- min(n_pool, batch_rows(batch_size, n_data))
   weight <- n_data / size
   step <- switch(
     method,
@@ -27,7 +30,10 @@ mode_stochastic <- function(
   theta <- start
   watch <- search_recorder(max_iter, size, n_data, label)
   for (k in seq_len(max_iter)) {
-    index <- sample.int(n_data, size, useHash = size <= n_data / 2)
+    index <- sample.int(n_pool, size, useHash = size <= n_pool / 2)
+    if (!is.null(rows)) {
+      index <- rows[index]
+    }
     here <- model_evaluate(
       model,
       theta,
@@ -189,7 +195,16 @@ plot.tall_mode <- function(x, type = c("log_posterior", "gradient_norm"), ...) {
 }
 
 # ADAM where a front end trains before it samples; `s` are its settings.
-train_mode <- function(model, start, train_iter, s, cores, label, call) {
+train_mode <- function(
+  model,
+  start,
+  train_iter,
+  s,
+  cores,
+  label,
+  call,
+  rows = NULL
+) {
   mode_stochastic(
     model,
     start,
@@ -201,7 +216,8 @@ train_mode <- function(model, start, train_iter, s, cores, label, call) {
     beta = c(0.9, 0.999),
     cores = cores,
     label = label,
-    call = call
+    call = call,
+    rows = rows
   )
 }
 

@@ -53,7 +53,11 @@ network_most_hidden <- 31
 #' The posterior of a network has many modes, and zero is a saddle point:
 #' [find_mode()] starts at random weights, drawn with R's generator from
 #' \eqn{N(0, 1 / n_{l-1})}{N(0, 1 / n_(l-1))} (twice that variance with
-#' `"relu"`), and uses `"adam"` unless told otherwise.
+#' `"relu"`), and uses `"adam"` unless told otherwise. Where the weights can fit
+#' every response, the density rises without end as a sampled `sigma` falls to
+#' 0: a search then ends at a `sigma` far too small, and chains that start there
+#' stay. Start them at the `sigma` of rows held out, as [tall_nn()] does, or
+#' larger.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: `tall_error_input` names the argument and value at
