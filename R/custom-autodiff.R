@@ -131,7 +131,7 @@ called_function <- function(call) {
     return(NULL)
   }
   f <- call[[1]]
-  if (is.call(f) && length(f) == 3 && as.character(f[[1]]) %in% c("::", ":::")) {
+  if (rlang::is_call(f, c("::", ":::"), n = 2)) {
     f <- f[[3]]
   }
   if (is.name(f)) as.character(f)
@@ -764,7 +764,7 @@ tape_dnbinom <- function(x, size, prob, mu, log = FALSE) {
   if (!is_taped(x) && !is_taped(size) && !is_taped(mu)) {
     return(stats::dnbinom(x, size, mu = mu, log = log))
   }
-  # var - mu = mu^2 / size
+  # the variance less the mean is mu^2 / size
   log_mu <- base::log(mu)
   RTMB::dnbinom_robust(x, log_mu, 2 * log_mu - base::log(size), log = log)
 }

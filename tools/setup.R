@@ -140,8 +140,8 @@ install_rtmb <- function(version) {
 
 # ---- BLAS --------------------------------------------------------------------
 
-# Debian's OpenBLAS with threads of its own, of which we use one. Measured on two
-# cores with version 0.3.21 against the reference BLAS: crossprod() of 100,000 x
+# Debian's OpenBLAS with threads of its own, of which we use one. Measured on
+# two cores with version 0.3.21 against the reference BLAS: crossprod() of 100,000 x
 # 100 takes a twelfth, an exact iteration on a network a fourth, one of 50 rows
 # six tenths of the time. Of Debian's three variants
 #

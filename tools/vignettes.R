@@ -1,7 +1,8 @@
 # Adds the vignettes to the installed package, where vignette("getting-started")
-# finds them. R CMD INSTALL leaves them out when it is given a checkout. What they
-# show was computed before (vignettes/precompile.R), so a page takes a moment and
-# needs neither pandoc nor a second installation. From the root of the package:
+# finds them. R CMD INSTALL leaves them out when it is given a checkout. What
+# they show was computed before (vignettes/precompile.R), so a page takes a
+# moment and needs neither pandoc nor a second installation. From the root of
+# the package:
 #   Rscript tools/vignettes.R
 
 vignette_title <- function(lines) {

@@ -590,7 +590,8 @@ test_that("steps are found without a Hessian and away from a mode", {
     autodiff = FALSE,
     grad_log_lik = function(theta, batch) matrix(0, 2, 2),
     grad_log_prior = function(theta) {
-      c(-theta$v / 9 - 0.5 + theta$z^2 * exp(-theta$v) / 2, -theta$z * exp(-theta$v))
+      pull <- theta$z * exp(-theta$v)
+      c(-theta$v / 9 - 0.5 + theta$z * pull / 2, -pull)
     }
   )
   fit <- sg_sample(

@@ -18,7 +18,8 @@ test_that("vignettes are found in a package installed from a checkout", {
   index <- readRDS(file.path(root, "Meta", "vignette.rds"))
   sources <- list.files("vignettes", "[.]Rmd$")
   expect_identical(index$File, sources)
-  expect_identical(index$Title[sources == "getting-started.Rmd"], "Getting started")
+  title <- index$Title[sources == "getting-started.Rmd"]
+  expect_identical(title, "Getting started")
   for (page in file.path(root, "doc", index$PDF)) {
     html <- readLines(page, encoding = "UTF-8")
     expect_match(html, "<title>", all = FALSE)
