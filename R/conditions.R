@@ -22,6 +22,10 @@
 #' * `tall_error_data`: a data set is not on this machine, or is not what it
 #'   should be.
 #' * `tall_error_stale`: a model lost its data, as after [readRDS()].
+#' * `tall_error_corrupt`: something that the package made, such as a fit, a
+#'   kernel or a model, is no longer what it was: it was altered by hand, or read
+#'   from a damaged file. The condition has the field `component`, what was
+#'   found to be wrong.
 #' * `tall_error_worker`: a worker of the plan of the package \pkg{future}
 #'   failed; the condition has the field `chain`.
 #' * `tall_error_nonfinite`, `tall_error_escaped`, `tall_error_callback`,
@@ -133,6 +137,44 @@ abort_expected <- function(
   )
 }
 
+# `component` (plain text, several: the first is told) of `what`, plain text,
+# is not what the package makes. `because`: a line more.
+abort_corrupt <- function(
+  what,
+  component,
+  because = NULL,
+  ...,
+  call = caller_env()
+) {
+  abort_tall(
+    "corrupt",
+    c(
+      "{what} is damaged: its {.code {component[[1]]}} is not as it was made.",
+      x = escape_cli(because),
+      i = "It was altered by hand, or comes from a damaged file: make it again."
+    ),
+    component = component,
+    ...,
+    call = call
+  )
+}
+
+# What C finds wrong in what a door is given: see ffi_fault_at().
+abort_fault <- function(what, file, line) {
+  abort_tall(
+    "corrupt",
+    c(
+      "The C core was given something that it cannot read: {what}.",
+      x = "An object that tallbayes made was altered by hand, or comes from a
+           damaged file.",
+      i = "If it was not, this is a fault in tallbayes; please report it
+           ({file}:{line})."
+    ),
+    component = what,
+    call = NULL
+  )
+}
+
 # ---- what the C core reports ---------------------------------------------
 
 # In the order of `enum tb_status` in src/core/status.h. `because` completes
@@ -183,6 +225,7 @@ error_kinds <- c(
   "mode",
   "data",
   "stale",
+  "corrupt",
   "worker",
   names(status_table)[-1]
 )

@@ -117,7 +117,13 @@ static void gather_strings(SEXP x,
   }
 }
 
-/* R/custom.R lets no other type through */
+/* the types that R/custom.R lets through */
+static bool is_data(SEXP x) {
+  const int type = TYPEOF(x);
+  return type == REALSXP || type == INTSXP || type == LGLSXP ||
+         type == STRSXP;
+}
+
 static void gather(SEXP x,
                    size_t n_column,
                    const struct tb_batch* p_batch,
@@ -249,6 +255,9 @@ void ffi_pack_take(const struct ffi_pack* p_pack,
 SEXP ffi_batch_turn(SEXP x) {
   SEXP dim = Rf_getAttrib(x, R_DimSymbol);
   const R_xlen_t n_dim = Rf_xlength(dim), n = Rf_xlength(x);
+  if (TYPEOF(dim) != INTSXP || !is_data(x)) {
+    ffi_fault("data");
+  }
   const size_t n_row = (size_t) INTEGER(dim)[0];
   const size_t n_column = n_row == 0 ? 0 : (size_t) n / n_row;
   SEXP out = PROTECT(Rf_allocVector(TYPEOF(x), n));
@@ -409,18 +418,30 @@ SEXP ffi_batch(SEXP data,
   return out;
 }
 
+/* Can x be data of n_row rows, as ffi_batch_turn() has left them? */
+static void check_part(SEXP x, size_t n_row) {
+  if (!is_data(x) || n_row == 0 || (size_t) Rf_xlength(x) % n_row != 0) {
+    ffi_fault("data");
+  }
+}
+
+void ffi_batch_check(SEXP data, size_t n_row) {
+  if (TYPEOF(data) != VECSXP) {
+    check_part(data, n_row);
+    return;
+  }
+  for (R_xlen_t k = 0; k < Rf_xlength(data); ++k) {
+    check_part(VECTOR_ELT(data, k), n_row);
+  }
+}
+
 /* Rows numbered from 1 in `index` of data of n_row. */
 SEXP ffi_batch_rows(SEXP data, SEXP n_row, SEXP index) {
-  const size_t n = (size_t) Rf_xlength(index), n_most = (size_t) Rf_asReal(n_row);
-  const double* v_from = ffi_doubles(index, n, "index");
-  size_t* v_index = (size_t*) R_alloc(n + 1, sizeof(size_t));
-  for (size_t k = 0; k < n; ++k) {
-    v_index[k] = (size_t) v_from[k] - 1;
-    if (v_index[k] >= n_most) {
-      ffi_fault("index");
-    }
-  }
-  const struct tb_batch batch = { .n_batch = n, .v_index = v_index };
+  const size_t n_most = ffi_as_count(n_row, "n_row");
+  ffi_batch_check(data, n_most);
+  const struct tb_batch batch = { .n_batch = (size_t) Rf_xlength(index),
+                                  .v_index =
+                                    ffi_rows(index, n_most, "index") };
   SEXP cache = PROTECT(Rf_allocVector(VECSXP, 2));
   SEXP out = ffi_batch(data, n_most, NULL, cache, &batch);
   UNPROTECT(1);

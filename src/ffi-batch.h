@@ -34,6 +34,9 @@ SEXP ffi_batch(SEXP data,
                SEXP cache,
                const struct tb_batch* p_batch);
 
+/* A fault where `data` cannot be that of n_row rows. */
+void ffi_batch_check(SEXP data, size_t n_row);
+
 /* v_out, columns n_stride apart: rows of v_x, which stand one after the other. */
 void ffi_batch_doubles(const double* v_x,
                        size_t n_column,

@@ -15,8 +15,8 @@
  * there is none. 1: 0 or 1; 2: in [0, 1]; 3: a count. No memory, however long y. */
 SEXP ffi_first_outside(SEXP y, SEXP kind) {
   const R_xlen_t n = Rf_xlength(y);
-  const int which = Rf_asInteger(kind);
-  const double* v = ffi_doubles(y, (size_t) n, "y");
+  const int which = ffi_as_code(kind, 4, "kind");
+  const double* v = ffi_some_doubles(y, (size_t) n, "y");
   for (R_xlen_t i = 0; i < n; ++i) {
     const bool is_inside = which == 1   ? v[i] == 0 || v[i] == 1
                            : which == 2 ? v[i] >= 0 && v[i] <= 1
@@ -30,8 +30,10 @@ SEXP ffi_first_outside(SEXP y, SEXP kind) {
 
 /* standard deviation of each column (divisor N - 1) */
 SEXP ffi_column_sds(SEXP x) {
-  const int n_col = Rf_ncols(x);
-  const R_xlen_t n_row = Rf_nrows(x);
+  size_t n_row_, n_col_;
+  ffi_shape(x, &n_row_, &n_col_, "x");
+  const int n_col = (int) n_col_;
+  const R_xlen_t n_row = (R_xlen_t) n_row_;
   const double* v = REAL(x);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, n_col));
   for (int j = 0; j < n_col; ++j) {
@@ -52,15 +54,17 @@ SEXP ffi_column_sds(SEXP x) {
 
 static struct tb_rng parse_stream(SEXP seed, SEXP chain, SEXP purpose) {
   struct tb_rng rng;
-  tb_rng_init(&rng, (uint64_t) Rf_asReal(seed), (size_t) Rf_asInteger(chain),
-              (enum tb_stream) Rf_asInteger(purpose));
+  tb_rng_init(
+    &rng, ffi_as_count(seed, "seed"), ffi_as_count(chain, "chain"),
+    (enum tb_stream) ffi_as_code(purpose, TB_STREAM_init + 1, "purpose"));
   return rng;
 }
 
 /* n standard normals of a stream */
 SEXP ffi_rng_norm(SEXP seed, SEXP chain, SEXP purpose, SEXP n) {
   struct tb_rng rng = parse_stream(seed, chain, purpose);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) Rf_asReal(n)));
+  SEXP out =
+    PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) ffi_as_count(n, "n")));
   tb_rng_fill_norm(&rng, REAL(out), (size_t) Rf_xlength(out));
   UNPROTECT(1);
   return out;
@@ -69,8 +73,12 @@ SEXP ffi_rng_norm(SEXP seed, SEXP chain, SEXP purpose, SEXP n) {
 /* n uniform integers 1..size of a stream */
 SEXP ffi_rng_index(SEXP seed, SEXP chain, SEXP purpose, SEXP n, SEXP size) {
   struct tb_rng rng = parse_stream(seed, chain, purpose);
-  const size_t bound = (size_t) Rf_asReal(size);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) Rf_asReal(n)));
+  const size_t bound = ffi_as_count(size, "size");
+  if (bound == 0) {
+    ffi_fault("size");
+  }
+  SEXP out =
+    PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) ffi_as_count(n, "n")));
   for (R_xlen_t i = 0; i < Rf_xlength(out); ++i) {
     REAL(out)[i] = 1 + (double) tb_rng_index(&rng, bound);
   }
@@ -84,11 +92,14 @@ SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) 
   const struct tb_model* p_model = ffi_model(model);
   const struct tb_member member = ffi_member(scheme);
   const double* v_theta = ffi_doubles(theta, p_model->n_dim, "theta");
-  const size_t n_draw = (size_t) Rf_asReal(n);
+  const size_t n_draw = ffi_as_count(n, "n");
   struct tb_scheme one = { .type = tb_scheme_find(member.name),
                            .n_data = p_model->n_data };
   if (one.type == NULL) {
-    ffi_fault(member.name);
+    ffi_fault("scheme");
+  }
+  if (v_theta == NULL && (one.type->flags & TB_SCHEME_STATE_DEPENDENT)) {
+    ffi_fault("theta");
   }
   if (one.type->self_size != NULL) {
     const size_t n_self = one.type->self_size(&member.params, p_model->n_data);
@@ -110,12 +121,12 @@ SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) 
     chain.work.p_scratch =
       R_alloc(p_model->type->workspace_size(p_model, TB_CHUNK) + 64, 1);
   }
-  tb_rng_init(&chain.v_rng[TB_STREAM_batch], (uint64_t) Rf_asReal(seed), 0,
+  tb_rng_init(&chain.v_rng[TB_STREAM_batch], ffi_as_count(seed, "seed"), 0,
               TB_STREAM_batch);
 
-  const int n_max = (int) one.n_size_max;
+  const int n_max = ffi_extent(one.n_size_max, "size");
   SEXP out = PROTECT(ffi_named_list(v_name, 2));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, n_max, (int) n_draw));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, n_max, ffi_extent(n_draw, "n")));
   SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, n_max, (int) n_draw));
   double* v_index = REAL(VECTOR_ELT(out, 0));
   double* v_multiplier = REAL(VECTOR_ELT(out, 1));
@@ -164,10 +175,10 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
     "uses_loss",     "needs_full_gradient", "has_tolerance"
   };
   const struct tb_member member = ffi_member(kernel);
-  const size_t n = (size_t) Rf_asReal(n_dim);
+  const size_t n = ffi_as_count(n_dim, "n_dim");
   struct tb_kernel one = { .type = tb_kernel_find(member.name) };
   if (one.type == NULL) {
-    ffi_fault(member.name);
+    ffi_fault("kernel");
   }
   one.flags = one.type->flags;
   if (one.type->self_size != NULL) {
@@ -203,11 +214,11 @@ SEXP ffi_subsample_info(SEXP name) {
 /* Of n steps after `from`, those that do not explore (schedules/schedule.h). */
 SEXP ffi_schedule_collected(SEXP schedule, SEXP from, SEXP n) {
   const struct tb_member member = ffi_member(schedule);
-  const size_t n_from = (size_t) Rf_asReal(from);
-  const size_t n_step = (size_t) Rf_asReal(n);
+  const size_t n_from = ffi_as_count(from, "from");
+  const size_t n_step = ffi_as_count(n, "n");
   struct tb_schedule one = { .type = tb_schedule_find(member.name) };
   if (one.type == NULL) {
-    ffi_fault(member.name);
+    ffi_fault("schedule");
   }
   if (one.type->explores == NULL) {
     return Rf_ScalarReal((double) n_step);

@@ -840,11 +840,11 @@ static enum tb_status custom_curvature(const struct tb_model* p_model,
       status = posterior_gradient(p_model, v_at, p_batch, NULL, v_below);
     }
     v_at[j] = y;
-    for (size_t k = 0; k < n; ++k) {
+    for (size_t k = 0; k < n && status == TB_STATUS_ok; ++k) {
       v_hessian[j * n + k] = (v_below[k] - v_above[k]) / (2 * h);
     }
   }
-  for (size_t j = 0; j < n; ++j) {
+  for (size_t j = 0; j < n && status == TB_STATUS_ok; ++j) {
     for (size_t k = 0; k < j; ++k) {
       const double mean = 0.5 * (v_hessian[j * n + k] + v_hessian[k * n + j]);
       v_hessian[j * n + k] = v_hessian[k * n + j] = mean;
@@ -919,6 +919,23 @@ static void bind(SEXP functions, const char* name, SEXP spec, const char* from) 
   Rf_defineVar(Rf_install(name), ffi_element(spec, from), functions);
 }
 
+/* Do the kinds and sizes of the parts belong together? */
+static void check_parts(SEXP init, const double* v_kind, const double* v_free) {
+  if (TYPEOF(init) != VECSXP) {
+    ffi_fault("init");
+  }
+  for (R_xlen_t k = 0; k < Rf_xlength(init); ++k) {
+    if (!(v_kind[k] >= 0) || v_kind[k] >= TB_TRANSFORM_count) {
+      ffi_fault("kind");
+    }
+    const double n_natural = (double) Rf_xlength(VECTOR_ELT(init, k));
+    const bool is_simplex = (int) v_kind[k] == TB_TRANSFORM_simplex;
+    if (v_free[k] != n_natural - is_simplex) {
+      ffi_fault("n_free");
+    }
+  }
+}
+
 /* spec: list(n_data, data, init, kind, n_free, hash, n_byte, state, log_lik,
  * rows, sum, log_prior, prior_gradient, tape, prior_tape, fail, shape),
  * functions, tapes or NULL, as R/custom.R makes it. Pointer, or the status as an
@@ -927,10 +944,14 @@ SEXP ffi_model_custom(SEXP spec) {
   SEXP init = ffi_element(spec, "init");
   const size_t n_part = (size_t) Rf_xlength(init);
   const double* v_kind =
-    ffi_doubles(ffi_element(spec, "kind"), n_part, "kind");
+    ffi_some_doubles(ffi_element(spec, "kind"), n_part, "kind");
   const double* v_free =
-    ffi_doubles(ffi_element(spec, "n_free"), n_part, "n_free");
+    ffi_some_doubles(ffi_element(spec, "n_free"), n_part, "n_free");
   const size_t n_data = ffi_count(spec, "n_data");
+  check_parts(init, v_kind, v_free);
+  if (n_data > 0) {
+    ffi_batch_check(ffi_element(spec, "data"), n_data);
+  }
   const double n_byte = ffi_number(spec, "n_byte");
   SEXP hash = ffi_element(spec, "hash");
   const double* v_hash =

@@ -16,21 +16,21 @@ SEXP ffi_fssd(SEXP draws,
               SEXP wants_slope,
               SEXP n_threads) {
   static const char* const v_name[] = { "sum", "square", "slope" };
-  const size_t n_dim = (size_t) Rf_nrows(draws);
-  const size_t n_draw = (size_t) Rf_ncols(draws);
-  const size_t n_location = (size_t) Rf_ncols(locations);
-  const bool has_slope = Rf_asLogical(wants_slope) == TRUE;
-  const bool has_diagonal = Rf_asLogical(diagonal) == TRUE;
+  size_t n_dim, n_draw, n_row, n_location;
+  ffi_shape(draws, &n_dim, &n_draw, "draws");
+  ffi_shape(locations, &n_row, &n_location, "locations");
+  const bool has_slope = ffi_as_flag(wants_slope, "wants_slope");
+  const bool has_diagonal = ffi_as_flag(diagonal, "diagonal");
   struct tb_fssd fssd = {
     .n_draw = n_draw,
     .n_dim = n_dim,
     .n_location = n_location,
     .v_draw = ffi_doubles(draws, n_dim * n_draw, "draws"),
-    .v_gradient = ffi_doubles(gradients, n_dim * n_draw, "gradients"),
-    .v_weight = ffi_doubles(weights, n_draw, "weights"),
+    .v_gradient = ffi_some_doubles(gradients, n_dim * n_draw, "gradients"),
+    .v_weight = ffi_some_doubles(weights, n_draw, "weights"),
     .v_location = ffi_doubles(locations, n_dim * n_location, "locations"),
-    .c = Rf_asReal(c),
-    .beta = Rf_asReal(beta),
+    .c = ffi_as_number(c, "c"),
+    .beta = ffi_as_number(beta, "beta"),
     .n_threads = ffi_threads(n_threads)
   };
   SEXP out = PROTECT(ffi_named_list(v_name, 3));

@@ -16,17 +16,17 @@ SEXP ffi_ksd(SEXP draws,
              SEXP by_coordinate,
              SEXP n_threads) {
   static const char* const v_name[] = { "diagonal", "below" };
-  const size_t n_dim = (size_t) Rf_nrows(draws);
-  const size_t n_draw = (size_t) Rf_ncols(draws);
+  size_t n_dim, n_draw;
+  ffi_shape(draws, &n_dim, &n_draw, "draws");
   struct tb_ksd ksd = {
     .n_draw = n_draw,
     .n_dim = n_dim,
     .v_draw = ffi_doubles(draws, n_dim * n_draw, "draws"),
-    .v_gradient = ffi_doubles(gradients, n_dim * n_draw, "gradients"),
-    .v_weight = ffi_doubles(weights, n_draw, "weights"),
-    .c = Rf_asReal(c),
-    .beta = Rf_asReal(beta),
-    .by_coordinate = Rf_asLogical(by_coordinate) == TRUE,
+    .v_gradient = ffi_some_doubles(gradients, n_dim * n_draw, "gradients"),
+    .v_weight = ffi_some_doubles(weights, n_draw, "weights"),
+    .c = ffi_as_number(c, "c"),
+    .beta = ffi_as_number(beta, "beta"),
+    .by_coordinate = ffi_as_flag(by_coordinate, "by_coordinate"),
     .n_threads = ffi_threads(n_threads)
   };
   SEXP out = PROTECT(ffi_named_list(v_name, 2));

@@ -3,12 +3,16 @@
 
 #include "models/link.h"
 
+static enum tb_link parse_link(SEXP code) {
+  return (enum tb_link)ffi_as_code(code, TB_LINK_count, "code");
+}
+
 /* the cumulant, log(1 + exp(eta)) for a binomial response; with the shape of
  * eta */
 SEXP ffi_link_cumulant(SEXP eta, SEXP code) {
-  const enum tb_link link = (enum tb_link)Rf_asInteger(code);
+  const enum tb_link link = parse_link(code);
   const size_t n = (size_t)Rf_xlength(eta);
-  const double* v_eta = ffi_doubles(eta, n, "eta");
+  const double* v_eta = ffi_some_doubles(eta, n, "eta");
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
   tb_link_cumulant(link, v_eta, REAL(out), n);
   Rf_setAttrib(out, R_DimSymbol, Rf_getAttrib(eta, R_DimSymbol));
@@ -22,10 +26,11 @@ SEXP ffi_link_product(SEXP theta,
                       SEXP offset,
                       SEXP code,
                       SEXP n_threads) {
-  const size_t n_draw = (size_t)Rf_nrows(theta), n_row = (size_t)Rf_nrows(x);
-  const size_t n_dim = (size_t)Rf_ncols(theta);
+  size_t n_draw, n_row, n_dim, n_column;
+  ffi_shape(theta, &n_draw, &n_dim, "theta");
+  ffi_shape(x, &n_row, &n_column, "x");
   struct tb_link_product product = {
-    .link = (enum tb_link)Rf_asInteger(code),
+    .link = parse_link(code),
     .n_draw = n_draw,
     .n_row = n_row,
     .n_dim = n_dim,

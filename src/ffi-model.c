@@ -56,16 +56,16 @@ static struct tb_batch model_batch(const struct tb_model* p_model,
                                    double weight) {
   struct tb_batch batch = { .n_batch = p_model->n_data, .weight = weight };
   if (index != R_NilValue) {
-    const size_t n = (size_t) Rf_xlength(index);
-    const double* v_from = ffi_doubles(index, n, "index");
-    size_t* v_index = (size_t*) R_alloc(n + 1, sizeof(size_t));
-    for (size_t k = 0; k < n; ++k) {
-      v_index[k] = (size_t) v_from[k] - 1;
-    }
-    batch.n_batch = n;
-    batch.v_index = v_index;
+    batch.v_index = ffi_rows(index, p_model->n_data, "index");
+    batch.n_batch = (size_t) Rf_xlength(index);
   }
   return batch;
+}
+
+static void fill_nan(SEXP x) {
+  for (R_xlen_t k = 0; k < Rf_xlength(x); ++k) {
+    REAL(x)[k] = R_NaN;
+  }
 }
 
 static SEXP status_out(enum tb_status status) {
@@ -94,8 +94,9 @@ SEXP ffi_model_create(SEXP name, SEXP params) {
 
 /* NA: its data are there, but not its functions */
 SEXP ffi_model_is_alive(SEXP model) {
-  const struct tb_model* p_model =
-    TYPEOF(model) == EXTPTRSXP ? R_ExternalPtrAddr(model) : NULL;
+  const bool is_ours = TYPEOF(model) == EXTPTRSXP &&
+                       R_ExternalPtrTag(model) == Rf_install("tall_model");
+  const struct tb_model* p_model = is_ours ? R_ExternalPtrAddr(model) : NULL;
   if (p_model == NULL) {
     return Rf_ScalarLogical(FALSE);
   }
@@ -168,11 +169,11 @@ SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP pa
   static const char* const v_name[] = { "status", "log_density", "gradient" };
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
-  const size_t n_point = (size_t) Rf_xlength(theta) / n_dim;
-  const double* v_theta = ffi_doubles(theta, n_point * n_dim, "theta");
+  const size_t n_point = ffi_columns(theta, n_dim, "theta");
+  const double* v_theta = REAL(theta);
   const struct tb_batch all =
-    model_batch(p_model, index, Rf_asReal(weight));
-  const int which = Rf_asInteger(parts);
+    model_batch(p_model, index, ffi_as_number(weight, "weight"));
+  const int which = ffi_as_code(parts, 8, "parts");
   const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
   enum tb_status* v_status =
     (enum tb_status*) R_alloc(n_point + 1, sizeof(enum tb_status));
@@ -236,12 +237,13 @@ SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP pa
 SEXP ffi_model_log_lik(SEXP model, SEXP theta, SEXP index) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
-  const size_t n_point = (size_t) Rf_xlength(theta) / n_dim;
-  const double* v_theta = ffi_doubles(theta, n_point * n_dim, "theta");
+  const size_t n_point = ffi_columns(theta, n_dim, "theta");
+  const double* v_theta = REAL(theta);
   const struct tb_batch batch = model_batch(p_model, index, 1);
   const struct tb_workspace work = model_workspace(p_model, batch.n_batch);
   SEXP out = PROTECT(
-    Rf_allocMatrix(REALSXP, (int) batch.n_batch, (int) n_point));
+    Rf_allocMatrix(
+      REALSXP, ffi_extent(batch.n_batch, "index"), (int) n_point));
   enum tb_status status = TB_STATUS_ok;
   for (size_t p = 0; p < n_point && status == TB_STATUS_ok; ++p) {
     status = p_model->type->log_lik(p_model, &work, v_theta + p * n_dim, &batch,
@@ -264,15 +266,19 @@ SEXP ffi_model_curvature(SEXP model,
   };
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
-  const double* v_theta = ffi_doubles(theta, n_dim, "theta");
+  const double* v_theta = ffi_some_doubles(theta, n_dim, "theta");
   const double* v_round = ffi_doubles(round, n_dim, "round");
   const struct tb_batch batch =
-    model_batch(p_model, index, Rf_asReal(weight));
+    model_batch(p_model, index, ffi_as_number(weight, "weight"));
   const int n_threads_ = ffi_threads(n_threads);
   SEXP out = PROTECT(ffi_named_list(v_name, 4));
   SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 1));
   SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, (R_xlen_t) n_dim));
   SET_VECTOR_ELT(out, 3, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_dim));
+  /* where the model cannot say, no bytes that nobody wrote */
+  for (R_xlen_t k = 1; k < 4; ++k) {
+    fill_nan(VECTOR_ELT(out, k));
+  }
   const enum tb_status status =
     p_model->type->curvature(p_model,
                              v_theta,
@@ -294,8 +300,8 @@ SEXP ffi_model_curvature(SEXP model,
 SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
-  const size_t n_point = (size_t) Rf_xlength(theta) / n_dim;
-  const double* v_theta = ffi_doubles(theta, n_point * n_dim, "theta");
+  const size_t n_point = ffi_columns(theta, n_dim, "theta");
+  const double* v_theta = REAL(theta);
   const double* v_probability =
     ffi_doubles(probability, p_model->n_data, "probability");
   const struct tb_reference reference = {
@@ -326,9 +332,12 @@ SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
 SEXP ffi_model_weights(SEXP model, SEXP type, SEXP theta, SEXP chol, SEXP n_threads) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
-  const double* v_theta = ffi_doubles(theta, n_dim, "theta");
+  const int which = ffi_as_code(type, TB_WEIGHT_count, "type");
+  const double* v_theta = which == TB_WEIGHT_lipschitz
+                            ? ffi_doubles(theta, n_dim, "theta")
+                            : ffi_some_doubles(theta, n_dim, "theta");
+  /* NULL: of a whitened model the identity */
   const double* v_chol = ffi_doubles(chol, n_dim * n_dim, "chol");
-  const int which = Rf_asInteger(type);
   const int n_threads_ = ffi_threads(n_threads);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) p_model->n_data));
   const enum tb_status status =
@@ -342,9 +351,8 @@ SEXP ffi_model_weights(SEXP model, SEXP type, SEXP theta, SEXP chol, SEXP n_thre
 /* log likelihood at K points, or the status as an integer */
 SEXP ffi_model_log_lik_many(SEXP model, SEXP theta) {
   const struct tb_model* p_model = ffi_model(model);
-  const size_t n_point = (size_t) Rf_xlength(theta) / p_model->n_dim;
-  const double* v_theta =
-    ffi_doubles(theta, n_point * p_model->n_dim, "theta");
+  const size_t n_point = ffi_columns(theta, p_model->n_dim, "theta");
+  const double* v_theta = REAL(theta);
   if (p_model->type->log_lik_many == NULL) {
     return status_out(TB_STATUS_unsupported);
   }
@@ -358,7 +366,7 @@ SEXP ffi_model_log_lik_many(SEXP model, SEXP theta) {
 /* largest |x_i^T theta|; NA when the model has no linear predictor */
 SEXP ffi_model_largest_predictor(SEXP model, SEXP theta) {
   const struct tb_model* p_model = ffi_model(model);
-  const double* v_theta = ffi_doubles(theta, p_model->n_dim, "theta");
+  const double* v_theta = ffi_some_doubles(theta, p_model->n_dim, "theta");
   return Rf_ScalarReal(
     p_model->type->largest_predictor == NULL
       ? NA_REAL
@@ -371,11 +379,11 @@ SEXP ffi_model_largest_predictor(SEXP model, SEXP theta) {
 SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in_place) {
   struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
-  const bool is_diagonal = Rf_asLogical(diagonal) == TRUE;
-  const bool is_in_place = Rf_asLogical(in_place) == TRUE;
-  const double* v_center = ffi_doubles(center, n_dim, "center");
+  const bool is_diagonal = ffi_as_flag(diagonal, "diagonal");
+  const bool is_in_place = ffi_as_flag(in_place, "in_place");
+  const double* v_center = ffi_some_doubles(center, n_dim, "center");
   const double* v_chol =
-    ffi_doubles(chol, is_diagonal ? n_dim : n_dim * n_dim, "chol");
+    ffi_some_doubles(chol, is_diagonal ? n_dim : n_dim * n_dim, "chol");
   enum tb_status status = TB_STATUS_ok;
   const bool is_framed = p_model->type->whiten == NULL;
   SEXP out = PROTECT(is_in_place && !is_framed ? model : ffi_model_pointer());
@@ -411,8 +419,8 @@ SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in
 SEXP ffi_model_to_parameter(SEXP model, SEXP phi) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
-  const size_t n_point = (size_t) Rf_xlength(phi) / n_dim;
-  const double* v_phi = ffi_doubles(phi, n_point * n_dim, "phi");
+  const size_t n_point = ffi_columns(phi, n_dim, "phi");
+  const double* v_phi = REAL(phi);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
   for (size_t p = 0; p < n_point; ++p) {
     if (p_model->p_frame == NULL) {
@@ -430,8 +438,8 @@ SEXP ffi_model_to_parameter(SEXP model, SEXP phi) {
 SEXP ffi_model_to_sampler(SEXP model, SEXP theta) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
-  const size_t n_point = (size_t) Rf_xlength(theta) / n_dim;
-  const double* v_theta = ffi_doubles(theta, n_point * n_dim, "theta");
+  const size_t n_point = ffi_columns(theta, n_dim, "theta");
+  const double* v_theta = REAL(theta);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
   for (size_t p = 0; p < n_point; ++p) {
     if (p_model->p_frame == NULL) {

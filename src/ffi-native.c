@@ -10,6 +10,9 @@ SEXP ffi_native_info(SEXP pointer) {
   static const char* const v_name[] = {
     "version", "current", "name", "missing", "has_constrain"
   };
+  if (TYPEOF(pointer) != EXTPTRSXP) {
+    ffi_fault("pointer");
+  }
   const struct tb_native_type* p_type = R_ExternalPtrAddr(pointer);
   unsigned version;
   const bool is_readable = tb_native_is_readable(p_type, &version);

@@ -8,14 +8,16 @@
 SEXP ffi_network_map(SEXP widths, SEXP activation, SEXP theta, SEXP x) {
   struct tb_layers layers;
   const size_t n_width = (size_t) Rf_xlength(widths);
-  const double* v_width = ffi_doubles(widths, n_width, "widths");
-  if (!tb_layers_create(&layers, (enum tb_activation) Rf_asInteger(activation),
-                        v_width, n_width)) {
+  const double* v_width = ffi_some_doubles(widths, n_width, "widths");
+  const int code =
+    ffi_as_code(activation, TB_ACTIVATION_count, "activation");
+  if (!tb_layers_create(
+        &layers, (enum tb_activation) code, v_width, n_width)) {
     ffi_fault("widths");
   }
-  const size_t n_row = (size_t) Rf_nrows(x);
-  const size_t n_dim = (size_t) Rf_nrows(theta);
-  const size_t n_draw = (size_t) Rf_ncols(theta);
+  size_t n_row, n_column, n_dim, n_draw;
+  ffi_shape(x, &n_row, &n_column, "x");
+  ffi_shape(theta, &n_dim, &n_draw, "theta");
   const size_t n_out = layers.v_width[layers.n_layer];
   const double* v_x = ffi_doubles(x, n_row * layers.v_width[0], "x");
   const double* v_theta = ffi_doubles(theta, n_dim * n_draw, "theta");

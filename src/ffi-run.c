@@ -5,6 +5,7 @@
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +24,31 @@ static void run_finalize(SEXP ptr) {
 }
 
 static struct ffi_run* run_of(SEXP x) {
-  if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrAddr(x) == NULL) {
-    ffi_fault("a run pointer that is not alive");
+  return ffi_pointer(x, "tall_run", "pointer of a run");
+}
+
+/* The numbers that sizes of memory and divisions depend on. */
+static void check_spec(const struct tb_run_spec* p_spec) {
+  const size_t n_dim = p_spec->p_model->n_dim;
+  if (p_spec->n_chain == 0) {
+    ffi_fault("n_chain");
   }
-  return R_ExternalPtrAddr(x);
+  if (p_spec->n_every == 0) {
+    ffi_fault("n_every");
+  }
+  if (p_spec->n_bias_every == 0) {
+    ffi_fault("n_bias_every");
+  }
+  if (p_spec->n_bias_block > 1000) {
+    ffi_fault("n_bias_block");
+  }
+  ffi_times(p_spec->n_bias_block, 1 + 3 * n_dim, "n_bias_block");
+  if (!(p_spec->likelihood_scale > 0) || !isfinite(p_spec->likelihood_scale)) {
+    ffi_fault("likelihood_scale");
+  }
+  if (!(p_spec->escape >= 0)) {
+    ffi_fault("escape");
+  }
 }
 
 static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
@@ -43,7 +65,7 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
     .n_sampling = ffi_count(spec, "n_sampling"),
     .n_every = ffi_count(spec, "n_every"),
     .n_phase = ffi_count(spec, "n_phase"),
-    .seed = (uint64_t) ffi_number(spec, "seed"),
+    .seed = ffi_count(spec, "seed"),
     .likelihood_scale = ffi_number(spec, "likelihood_scale"),
     .escape = ffi_number(spec, "escape"),
     .n_escape_max = ffi_count(spec, "n_escape_max"),
@@ -56,10 +78,9 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
   out.v_bias_map = ffi_doubles(ffi_element(spec, "bias_map"),
                                p_model->n_dim * p_model->n_dim,
                                "bias_map");
-  out.v_init = ffi_doubles(init, out.n_chain * p_model->n_dim, "init");
-  if (out.v_init == NULL || out.n_every == 0 || out.n_bias_every == 0) {
-    ffi_fault("spec");
-  }
+  out.v_init = ffi_some_doubles(
+    init, ffi_times(out.n_chain, p_model->n_dim, "n_chain"), "init");
+  check_spec(&out);
   return out;
 }
 
@@ -71,14 +92,15 @@ static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
   const size_t n_keep = ffi_count(buffers, "n_keep");
   const size_t n_most =
     (p_spec->n_phase + p_spec->n_sampling) / p_spec->n_every;
-  const size_t n = n_keep * p_spec->n_chain;
+  const size_t n = ffi_times(n_keep, p_spec->n_chain, "n_keep");
   SEXP which = ffi_element(buffers, "which");
   const size_t n_which = (size_t) Rf_xlength(which);
   const bool is_all = which == R_NilValue;
   if (n_keep > n_most) {
-    ffi_fault("buffers");
+    ffi_fault("n_keep");
   }
-#define BUFFER(name, k) ffi_doubles(ffi_element(buffers, name), n * (k), name)
+#define BUFFER(name, k)                                                       \
+  ffi_doubles(ffi_element(buffers, name), ffi_times(n, k, name), name)
   return (struct tb_recorder){
     .n_keep = n_keep,
     .v_which = ffi_doubles(which, n_which, "which"),
@@ -101,6 +123,10 @@ SEXP ffi_run_create(SEXP model, SEXP spec, SEXP buffers, SEXP saved, SEXP n_thre
   const struct tb_run_spec parsed = parse_spec(p_model, spec);
   const struct tb_recorder recorder = parse_recorder(&parsed, buffers);
   const int n_threads_ = ffi_threads(n_threads);
+  if (saved != R_NilValue && (TYPEOF(saved) != VECSXP ||
+                              (size_t) Rf_xlength(saved) != parsed.n_chain)) {
+    ffi_fault("saved");
+  }
   for (R_xlen_t c = 0; c < Rf_xlength(saved); ++c) {
     if (TYPEOF(VECTOR_ELT(saved, c)) != RAWSXP) {
       ffi_fault("saved");
@@ -119,6 +145,9 @@ SEXP ffi_run_create(SEXP model, SEXP spec, SEXP buffers, SEXP saved, SEXP n_thre
   R_SetExternalPtrAddr(ptr, p);
   p->recorder = recorder;
   enum tb_status status = tb_run_create(&parsed, n_threads_, &p->p_run);
+  if (status == TB_STATUS_ok && !tb_run_records(p->p_run, &recorder)) {
+    status = TB_STATUS_argument;
+  }
   for (R_xlen_t c = 0; status == TB_STATUS_ok && c < Rf_xlength(saved); ++c) {
     SEXP bytes = VECTOR_ELT(saved, c);
     status = tb_run_load(
@@ -141,7 +170,7 @@ static void check_interrupt(void* data) {
 /* One slice. 0: go on, 1: every chain has finished or failed, 2: interrupted */
 SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   struct ffi_run* p = run_of(run);
-  const size_t n = (size_t) Rf_asReal(n_step);
+  const size_t n = ffi_as_count(n_step, "n_step");
   const int n_threads_ = ffi_threads(n_threads);
   SEXP model = CAR(R_ExternalPtrProtected(run));
   /* a failure here is the chains', too */

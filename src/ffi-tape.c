@@ -78,6 +78,12 @@ struct tapes* tapes_new(SEXP spec,
   SEXP make = ffi_element(spec, "make"), inputs = ffi_element(spec, "inputs");
   const size_t n_part = (size_t) Rf_xlength(inputs);
   const double* v_input = ffi_doubles(inputs, n_part, "inputs");
+  for (size_t j = 0; j < n_part; ++j) {
+    if (!(v_input[j] >= 0) ||
+        (TYPEOF(data) == VECSXP && v_input[j] >= (double) Rf_xlength(data))) {
+      ffi_fault("inputs");
+    }
+  }
   struct tapes* p = calloc(1, sizeof(*p));
   struct part* v_part = calloc(n_part + 1, sizeof(*v_part));
   struct tape* v_tape = calloc(MAX_ROW + 1, sizeof(*v_tape));
@@ -139,16 +145,17 @@ static struct tape* tape_of(struct tapes* p, size_t n_row) {
   SEXP tape = ffi_element(made, "tape");
   if (tape == R_NilValue) {
     SEXP in = ffi_element(made, "x");
-    *p_tape = (struct tape){ .v_in = ffi_doubles(in, n_in, "x"),
+    *p_tape = (struct tape){ .v_in = ffi_some_doubles(in, n_in, "x"),
                             .in = in,
                             .run = ffi_element(made, "run") };
   } else {
     if (p->run == NULL) {
       p->run = runner();
     }
-    *p_tape = (struct tape){ .v_in = R_ExternalPtrAddr(ffi_element(made, "x")),
-                            .v_out = R_ExternalPtrAddr(ffi_element(made, "y")),
-                            .p_tape = R_ExternalPtrAddr(tape) };
+    SEXP x = ffi_element(made, "x"), y = ffi_element(made, "y");
+    *p_tape = (struct tape){ .v_in = ffi_pointer(x, NULL, "x"),
+                            .v_out = ffi_pointer(y, NULL, "y"),
+                            .p_tape = ffi_pointer(tape, NULL, "tape") };
   }
   UNPROTECT(3);
   return p_tape;
@@ -157,14 +164,13 @@ static struct tape* tape_of(struct tapes* p, size_t n_row) {
 /* made: what make() returns, with pointers; in: what it is to read. What it
  * writes: the first n_out of them. */
 SEXP ffi_tape_run(SEXP made, SEXP in, SEXP n_out) {
-  const R_xlen_t n = (R_xlen_t) Rf_asReal(n_out);
-  double* v_in = R_ExternalPtrAddr(ffi_element(made, "x"));
-  memcpy(v_in, REAL(in), (size_t) Rf_xlength(in) * sizeof(double));
-  runner()(R_ExternalPtrAddr(ffi_element(made, "tape")));
-  SEXP out = Rf_allocVector(REALSXP, n);
-  memcpy(REAL(out),
-         R_ExternalPtrAddr(ffi_element(made, "y")),
-         (size_t) n * sizeof(double));
+  const size_t n = ffi_as_count(n_out, "n_out"), n_in = (size_t) Rf_xlength(in);
+  double* v_in = ffi_pointer(ffi_element(made, "x"), NULL, "x");
+  const double* v_out = ffi_pointer(ffi_element(made, "y"), NULL, "y");
+  memcpy(v_in, ffi_some_doubles(in, n_in, "in"), n_in * sizeof(double));
+  runner()(ffi_pointer(ffi_element(made, "tape"), NULL, "tape"));
+  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t) n);
+  memcpy(REAL(out), v_out, n * sizeof(double));
   return out;
 }
 

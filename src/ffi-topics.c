@@ -11,10 +11,13 @@ SEXP ffi_topics_proportions(SEXP model,
                             SEXP sweeps,
                             SEXP seed) {
   const struct tb_model* p_model = ffi_model(model);
-  const double* v_topics = ffi_doubles(topics, p_model->n_dim, "topics");
-  const size_t n_burn = (size_t) Rf_asReal(burn);
-  const size_t n_sweep = (size_t) Rf_asReal(sweeps);
-  const uint64_t seed_ = (uint64_t) Rf_asReal(seed);
+  if (p_model->type != tb_model_find("lda")) {
+    ffi_fault("a model that is not lda");
+  }
+  const double* v_topics = ffi_some_doubles(topics, p_model->n_dim, "topics");
+  const size_t n_burn = ffi_as_count(burn, "burn");
+  const size_t n_sweep = ffi_as_count(sweeps, "sweeps");
+  const uint64_t seed_ = ffi_as_count(seed, "seed");
   SEXP out = PROTECT(Rf_allocMatrix(
     REALSXP, (int) tb_lda_n_topic(p_model), (int) p_model->n_data));
   const enum tb_status status = tb_lda_proportions(

@@ -1,5 +1,6 @@
 #include "core/param.h"
 
+#include <math.h>
 #include <string.h>
 
 const struct tb_param* tb_params_find(const struct tb_params* p_params,
@@ -21,4 +22,18 @@ double tb_params_number(const struct tb_params* p_params,
     return otherwise;
   }
   return p_param->v_value[0];
+}
+
+bool tb_params_count(const struct tb_params* p_params,
+                     const char* name,
+                     size_t most,
+                     size_t otherwise,
+                     size_t* p_count) {
+  const double value = tb_params_number(p_params, name, (double) otherwise);
+  /* written so that NaN fails */
+  if (!(value >= 0 && value <= (double) most && value == floor(value))) {
+    return false;
+  }
+  *p_count = (size_t) value;
+  return true;
 }

@@ -7,6 +7,7 @@
 #ifndef TB_CORE_PARAM_H
 #define TB_CORE_PARAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct tb_param {
@@ -25,6 +26,13 @@ struct tb_params {
 /* The parameter of that name, or NULL when it was not given. */
 const struct tb_param* tb_params_find(const struct tb_params* p_params,
                                       const char* name);
+
+/* A whole number from 0 to `most`, most <= 2^53; false where it is another. */
+bool tb_params_count(const struct tb_params* p_params,
+                     const char* name,
+                     size_t most,
+                     size_t otherwise,
+                     size_t* p_count);
 
 /* First value of the parameter, or `otherwise` when it was not given. */
 double tb_params_number(const struct tb_params* p_params,

@@ -3,6 +3,7 @@
 
 #include "core/clip.h"
 #include "core/clones.h"
+#include "core/hash.h"
 #include "core/norm.h"
 #include "data/store.h"
 #include "gradients/gradient.h"
@@ -12,6 +13,7 @@
 #include "subsampling/subsample.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +66,7 @@ struct tb_run {
 /* the fixed part of a saved chain */
 struct saved {
   uint64_t format;
+  uint64_t hash; /* of all that follows, and of the members' names */
   uint64_t n_byte;
   uint64_t iteration;
   uint64_t n_batch;
@@ -76,7 +79,7 @@ struct saved {
   struct tb_counts counts;
 };
 
-#define SAVED_FORMAT UINT64_C(0x7462303032) /* "tb002" */
+#define SAVED_FORMAT UINT64_C(0x7462303033) /* "tb003" */
 
 enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
                                  const double* v_theta,
@@ -626,7 +629,8 @@ static void slot_add_moments(double* v_moments,
   }
 }
 
-/* v_which: the numbers, from 1, of the n that are kept; NULL: the first n */
+/* v_which: the numbers, from 1, of the n that are kept, which tb_run_records()
+ * has checked; NULL: the first n */
 static void put(double* v_array,
                 const double* v_from,
                 const double* v_which,
@@ -781,6 +785,21 @@ static void slot_advance(struct tb_run* p_run,
       p_report->status = TB_STATUS_argument;
     }
   }
+}
+
+bool tb_run_records(const struct tb_run* p_run,
+                    const struct tb_recorder* p_recorder) {
+  const struct tb_model* p_model = p_run->spec.p_model;
+  const size_t n = tb_min(p_model->n_natural, p_model->n_dim);
+  for (size_t j = 0;
+       p_recorder->v_which != NULL && j < p_recorder->n_which;
+       ++j) {
+    const double number = p_recorder->v_which[j];
+    if (!(number >= 1 && number <= (double) n)) { /* so that NaN fails */
+      return false;
+    }
+  }
+  return true;
 }
 
 enum tb_status tb_run_start(struct tb_run* p_run) {
@@ -957,6 +976,25 @@ size_t tb_run_saved_size(const struct tb_run* p_run) {
   return sizeof(struct saved) + p_run->n_saved;
 }
 
+/* Bytes that were altered, or are those of other members, are not a state. */
+static uint64_t saved_hash(const struct tb_run* p_run,
+                           const struct saved* p_saved,
+                           const void* p_state) {
+  const char* const v_name[] = { p_run->kernel.type->name,
+                                 p_run->estimator.type->name };
+  uint64_t hash = p_run->n_saved;
+  for (size_t k = 0; k < sizeof(v_name) / sizeof(v_name[0]); ++k) {
+    for (const char* p = v_name[k]; *p != '\0'; ++p) {
+      hash = tb_hash_word(hash, (uint64_t) *p);
+    }
+  }
+  hash = tb_hash_bytes(
+    hash,
+    (const char*) p_saved + offsetof(struct saved, n_byte),
+    sizeof(*p_saved) - offsetof(struct saved, n_byte));
+  return tb_hash_bytes(hash, p_state, p_run->n_saved);
+}
+
 void tb_run_save(const struct tb_run* p_run, size_t chain, void* p_out) {
   const struct chain_slot* p_slot = &p_run->v_slot[chain];
   const struct tb_chain* p_chain = &p_slot->chain;
@@ -971,22 +1009,49 @@ void tb_run_save(const struct tb_run* p_run, size_t chain, void* p_out) {
                          .step_scale = p_chain->step_scale,
                          .counts = p_chain->counts };
   memcpy(saved.v_rng, p_chain->v_rng, sizeof(saved.v_rng));
+  saved.hash = saved_hash(p_run, &saved, p_slot->p_saved);
   memcpy(p_out, &saved, sizeof(saved));
   memcpy((char*) p_out + sizeof(saved), p_slot->p_saved, p_run->n_saved);
+}
+
+/* Can a chain of this run be in such a state? */
+static bool saved_is_possible(const struct tb_run* p_run,
+                              const struct saved* p_saved) {
+  const uint64_t n_most =
+    tb_max(p_run->spec.p_model->n_data, p_run->scheme.n_size_max);
+  bool is_possible = p_saved->iteration <= UINT64_C(1) << 53 &&
+                     p_saved->n_batch <= n_most &&
+                     p_saved->has_variance <= 1 && p_saved->is_exact <= 1 &&
+                     p_saved->is_warmup <= 1 && isfinite(p_saved->step_scale);
+  for (int k = 0; k < TB_STREAM_count; ++k) {
+    const uint64_t* s = p_saved->v_rng[k].s;
+    is_possible = is_possible && (s[0] | s[1] | s[2] | s[3]) != 0;
+  }
+  const struct tb_counts* p = &p_saved->counts;
+  const double v_count[] = { p->n_row,     p->n_full,      p->n_accept,
+                             p->n_propose, p->n_outside,   p->n_nonfinite,
+                             p->n_escape };
+  for (size_t k = 0; k < sizeof(v_count) / sizeof(v_count[0]); ++k) {
+    is_possible = is_possible && v_count[k] >= 0 && isfinite(v_count[k]);
+  }
+  return is_possible;
 }
 
 enum tb_status tb_run_load(struct tb_run* p_run,
                            size_t chain,
                            const void* p_in,
                            size_t n_byte) {
-  struct chain_slot* p_slot = &p_run->v_slot[chain];
-  struct tb_chain* p_chain = &p_slot->chain;
-  struct saved saved;
-  if (n_byte != tb_run_saved_size(p_run)) {
+  if (chain >= p_run->spec.n_chain || n_byte != tb_run_saved_size(p_run)) {
     return TB_STATUS_argument;
   }
+  struct chain_slot* p_slot = &p_run->v_slot[chain];
+  struct tb_chain* p_chain = &p_slot->chain;
+  const char* p_state = (const char*) p_in + sizeof(struct saved);
+  struct saved saved;
   memcpy(&saved, p_in, sizeof(saved));
-  if (saved.format != SAVED_FORMAT || saved.n_byte != p_run->n_saved) {
+  if (saved.format != SAVED_FORMAT || saved.n_byte != p_run->n_saved ||
+      saved.hash != saved_hash(p_run, &saved, p_state) ||
+      !saved_is_possible(p_run, &saved)) {
     return TB_STATUS_argument;
   }
   p_chain->iteration = saved.iteration;
@@ -998,6 +1063,6 @@ enum tb_status tb_run_load(struct tb_run* p_run,
   p_chain->step_scale = saved.step_scale;
   p_chain->counts = saved.counts;
   memcpy(p_chain->v_rng, saved.v_rng, sizeof(saved.v_rng));
-  memcpy(p_slot->p_saved, (const char*) p_in + sizeof(saved), p_run->n_saved);
+  memcpy(p_slot->p_saved, p_state, p_run->n_saved);
   return TB_STATUS_ok;
 }

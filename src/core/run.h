@@ -96,6 +96,11 @@ void tb_run_advance(struct tb_run* p_run,
  * every chain, and is in their reports. */
 enum tb_status tb_run_refresh(struct tb_run* p_run, int n_threads);
 
+/* Are the variables that it keeps among the model's? Once, before the first
+ * slice: the recorder trusts their numbers. */
+bool tb_run_records(const struct tb_run* p_run,
+                    const struct tb_recorder* p_recorder);
+
 size_t tb_run_n_chain(const struct tb_run* p_run);
 size_t tb_run_n_total(const struct tb_run* p_run);
 size_t tb_run_n_bias_block(const struct tb_run* p_run);
@@ -121,7 +126,10 @@ void tb_run_position(const struct tb_run* p_run,
  * probability that a proposal is beyond what this noise lets the kernel do */
 const double* tb_run_noise(const struct tb_run* p_run, size_t chain);
 
-/* A chain as plain bytes, to go on later as if never stopped. */
+/* A chain as plain bytes, to go on later as if never stopped. They carry their
+ * checksum: bytes that were altered, or that another version, kernel or
+ * estimator saved, are refused with TB_STATUS_argument, and so is a chain
+ * beyond the run's. */
 size_t tb_run_saved_size(const struct tb_run* p_run);
 void tb_run_save(const struct tb_run* p_run, size_t chain, void* p_out);
 enum tb_status tb_run_load(struct tb_run* p_run,

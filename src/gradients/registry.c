@@ -18,7 +18,7 @@ const struct tb_estimator_type* const tb_estimator_registry[] = {
 };
 
 const struct tb_estimator_type* tb_estimator_find(const char* name) {
-  for (size_t k = 0; tb_estimator_registry[k] != NULL; ++k) {
+  for (size_t k = 0; name != NULL && tb_estimator_registry[k] != NULL; ++k) {
     if (strcmp(tb_estimator_registry[k]->name, name) == 0) {
       return tb_estimator_registry[k];
     }

@@ -49,14 +49,12 @@ static enum tb_status svrg_init(struct tb_estimator* p_estimator,
                                 const struct tb_params* p_params,
                                 int n_threads) {
   struct svrg* p_svrg = p_estimator->p_self;
-  const double refresh = tb_params_number(p_params, "refresh", 0);
   (void) p_model;
   (void) n_threads;
-  if (!(refresh >= 0)) {
-    return TB_STATUS_argument;
-  }
-  p_svrg->n_refresh = (size_t) refresh;
-  return TB_STATUS_ok;
+  return tb_params_count(
+           p_params, "refresh", (size_t) 1 << 53, 0, &p_svrg->n_refresh)
+           ? TB_STATUS_ok
+           : TB_STATUS_argument;
 }
 
 static size_t svrg_state_size(const struct tb_estimator* p_estimator,

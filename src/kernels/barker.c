@@ -53,8 +53,11 @@ static enum tb_status barker_init(struct tb_kernel* p_kernel,
                                   const struct tb_params* p_params) {
   struct barker* p_barker = p_kernel->p_self;
   double* v_size = (double*) (p_barker + 1);
-  p_barker->noise =
-    (enum barker_noise) tb_params_number(p_params, "noise", BARKER_normal);
+  size_t noise;
+  if (!tb_params_count(p_params, "noise", 1, BARKER_normal, &noise)) {
+    return TB_STATUS_argument;
+  }
+  p_barker->noise = (enum barker_noise) noise;
   p_barker->adapts = tb_params_number(p_params, "adapt", 0) != 0;
   p_kernel->flags = tb_metropolis_flags(p_params);
   return tb_step_read(&p_barker->step, p_params, "sigma", n_dim, v_size);

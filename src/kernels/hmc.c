@@ -45,17 +45,17 @@ static enum tb_status hmc_init(struct tb_kernel* p_kernel,
                                size_t n_dim,
                                const struct tb_params* p_params) {
   struct hmc* p_hmc = p_kernel->p_self;
-  const double n_steps = tb_params_number(p_params, "steps", 1);
   (void) n_dim;
   p_hmc->step_size = tb_params_number(p_params, "step_size", -1);
   p_hmc->adapts = tb_params_number(p_params, "adapt", 0) != 0;
   p_kernel->flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP |
                     TB_KERNEL_FULL_GRADIENT;
-  if (!(p_hmc->step_size >= 0) || !(n_steps >= 1)) {
-    return TB_STATUS_argument;
-  }
-  p_hmc->n_steps = (size_t) n_steps;
-  return TB_STATUS_ok;
+  return p_hmc->step_size >= 0 &&
+             tb_params_count(
+               p_params, "steps", TB_STEPS_MOST, 1, &p_hmc->n_steps) &&
+             p_hmc->n_steps >= 1
+           ? TB_STATUS_ok
+           : TB_STATUS_argument;
 }
 
 static size_t hmc_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {

@@ -6,6 +6,9 @@
 
 #include "core/chain.h"
 
+/* Counts of steps: beyond 2^53 doubles do not tell whole numbers apart. */
+#define TB_STEPS_MOST ((size_t) 1 << 53)
+
 enum tb_kernel_flag {
   TB_KERNEL_METROPOLIS = 1u << 0, /* needs the log posterior with the gradient */
   TB_KERNEL_VARIANCE = 1u << 1,   /* needs the minibatch variance s_j^2 */

@@ -7,8 +7,7 @@
 #include <string.h>
 
 unsigned tb_metropolis_flags(const struct tb_params* p_params) {
-  const enum tb_ratio ratio =
-    (enum tb_ratio) tb_params_number(p_params, "ratio", TB_RATIO_full);
+  const double ratio = tb_params_number(p_params, "ratio", TB_RATIO_full);
   return TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP |
          (ratio == TB_RATIO_minibatch ? TB_KERNEL_LOSS : 0);
 }

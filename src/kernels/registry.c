@@ -28,7 +28,7 @@ const struct tb_kernel_type* const tb_kernel_registry[] = {
 };
 
 const struct tb_kernel_type* tb_kernel_find(const char* name) {
-  for (size_t k = 0; tb_kernel_registry[k] != NULL; ++k) {
+  for (size_t k = 0; name != NULL && tb_kernel_registry[k] != NULL; ++k) {
     if (strcmp(tb_kernel_registry[k]->name, name) == 0) {
       return tb_kernel_registry[k];
     }

@@ -70,8 +70,13 @@ static enum tb_status sgbd_init(struct tb_kernel* p_kernel,
   struct sgbd* p_sgbd = p_kernel->p_self;
   const enum tb_status status = tb_step_read(
     &p_sgbd->step, p_params, "sigma", n_dim, (double*) (p_sgbd + 1));
-  p_sgbd->variant = (enum sgbd_variant) tb_params_number(p_params, "variant", 0);
-  p_sgbd->noise = (enum sgbd_noise) tb_params_number(p_params, "noise", 0);
+  size_t variant, noise;
+  if (!tb_params_count(p_params, "variant", SGBD_extreme, 0, &variant) ||
+      !tb_params_count(p_params, "noise", SGBD_normal, 0, &noise)) {
+    return TB_STATUS_argument;
+  }
+  p_sgbd->variant = (enum sgbd_variant) variant;
+  p_sgbd->noise = (enum sgbd_noise) noise;
   p_sgbd->smoothing = tb_params_number(p_params, "noise_smoothing", 0.1);
   p_sgbd->constant = tb_params_number(p_params, "constant", 1.702);
   p_sgbd->adapts = tb_params_number(p_params, "adaptive", 0) != 0;

@@ -53,11 +53,12 @@ static enum tb_status sghmc_init(struct tb_kernel* p_kernel,
                                  const struct tb_params* p_params) {
   struct sghmc* p_self = p_kernel->p_self;
   p_self->friction = tb_params_number(p_params, "friction", -1);
-  p_self->n_leapfrog = (size_t) tb_params_number(p_params, "leapfrog", 0);
   p_self->estimates_noise = tb_params_number(p_params, "noise_estimate", 0) != 0;
   p_self->smoothing = tb_params_number(p_params, "noise_smoothing", 0.1);
   p_kernel->flags = p_self->estimates_noise ? TB_KERNEL_VARIANCE : 0;
-  if (!(p_self->friction > 0 && p_self->friction <= 1)) {
+  if (!(p_self->friction > 0 && p_self->friction <= 1) ||
+      !tb_params_count(
+        p_params, "leapfrog", TB_STEPS_MOST, 0, &p_self->n_leapfrog)) {
     return TB_STATUS_argument;
   }
   return tb_step_read(

@@ -70,9 +70,14 @@ static enum tb_status sgld_init(struct tb_kernel* p_kernel,
   struct sgld* p_sgld = p_kernel->p_self;
   const enum tb_status status = tb_step_read(
     &p_sgld->step, p_params, "step_size", n_dim, (double*) (p_sgld + 1));
-  p_sgld->integrator =
-    (enum sgld_integrator) tb_params_number(p_params, "integrator", 0);
-  p_sgld->variant = (enum sgld_variant) tb_params_number(p_params, "variant", 0);
+  size_t integrator, variant;
+  if (!tb_params_count(
+        p_params, "integrator", SGLD_leimkuhler_matthews, 0, &integrator) ||
+      !tb_params_count(p_params, "variant", SGLD_modified, 0, &variant)) {
+    return TB_STATUS_argument;
+  }
+  p_sgld->integrator = (enum sgld_integrator) integrator;
+  p_sgld->variant = (enum sgld_variant) variant;
   p_sgld->smoothing = tb_params_number(p_params, "noise_smoothing", 0.1);
   p_sgld->precision = tb_params_number(p_params, "precision", 0);
   p_kernel->flags = p_sgld->variant == SGLD_corrected ||

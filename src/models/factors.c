@@ -569,10 +569,12 @@ static enum tb_status factors_create(struct tb_model* p_model,
   const double a_0 = tb_params_number(p_params, "a0", 0);
   const double b_0 = tb_params_number(p_params, "b0", 0);
   const double center = tb_params_number(p_params, "center", 0);
+  const double gibbs_every = tb_params_number(p_params, "gibbs_every", 0);
 
   if (p_user == NULL || p_item == NULL || p_value == NULL ||
       p_value->n_value == 0 || p_user->n_value != p_value->n_value ||
-      p_item->n_value != p_value->n_value || !(rank >= 1) || !(alpha > 0) ||
+      p_item->n_value != p_value->n_value || !(rank >= 1) || !(rank <= UINT32_MAX) ||
+      !(alpha > 0) || !(gibbs_every >= 0) || !(gibbs_every <= 0x1p53) ||
       !(a_0 > 0) || !(b_0 > 0) || n_user > UINT32_MAX || n_item > UINT32_MAX ||
       !are_numbers(p_user, n_user) || !are_numbers(p_item, n_item)) {
     return TB_STATUS_argument;
@@ -609,8 +611,7 @@ static enum tb_status factors_create(struct tb_model* p_model,
   p_model->p_self = p;
   p_model->n_data = n_data;
   p_model->p_frame = NULL;
-  p_model->n_gibbs_every =
-    (size_t) tb_params_number(p_params, "gibbs_every", 0);
+  p_model->n_gibbs_every = (size_t) gibbs_every;
   factors_lay_out(p, p_model);
 
   const double v_option[] = { n_user, n_item,  rank, alpha,

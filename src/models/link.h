@@ -6,7 +6,12 @@
 #include <stddef.h>
 
 /* `code` of glm_families in R/models.R */
-enum tb_link { TB_LINK_identity = 0, TB_LINK_logit = 1, TB_LINK_log = 2 };
+enum tb_link {
+  TB_LINK_identity = 0,
+  TB_LINK_logit = 1,
+  TB_LINK_log = 2,
+  TB_LINK_count = 3
+};
 
 /* b'(eta), the mean. v_out may be v_eta. */
 void tb_link_mean(enum tb_link link,

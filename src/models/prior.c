@@ -52,8 +52,13 @@ enum tb_status tb_prior_create(struct tb_prior* p_prior,
   }
   const struct tb_param* p_functional =
     tb_params_find(p_params, "prior_functional");
+  const double at = tb_params_number(p_params, "prior_at", 0);
   if (p_functional != NULL && p_functional->n_value == n_dim) {
-    p_prior->at = (size_t) tb_params_number(p_params, "prior_at", 0);
+    if (!(at >= 0) || !(at < (double) n_dim)) {
+      tb_prior_destroy(p_prior);
+      return TB_STATUS_argument;
+    }
+    p_prior->at = (size_t) at;
     memcpy(
       p_prior->v_functional, p_functional->v_value, n_dim * sizeof(double));
   }
@@ -61,6 +66,11 @@ enum tb_status tb_prior_create(struct tb_prior* p_prior,
   p_prior->is_bounded = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const double scale = p_prior->v_scale[j];
+    if (!(p_prior->v_kind[j] >= 0) ||
+        !(p_prior->v_kind[j] < TB_PRIOR_count)) {
+      tb_prior_destroy(p_prior);
+      return TB_STATUS_argument;
+    }
     const enum tb_prior_kind kind = (enum tb_prior_kind) p_prior->v_kind[j];
     if (kind == TB_PRIOR_normal && j != p_prior->at) {
       p_prior->v_precision[j] = 1 / (scale * scale);

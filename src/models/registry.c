@@ -26,7 +26,7 @@ const struct tb_model_type* const tb_model_registry[] = {
 };
 
 const struct tb_model_type* tb_model_find(const char* name) {
-  for (size_t k = 0; tb_model_registry[k] != NULL; ++k) {
+  for (size_t k = 0; name != NULL && tb_model_registry[k] != NULL; ++k) {
     if (strcmp(tb_model_registry[k]->name, name) == 0) {
       return tb_model_registry[k];
     }

@@ -15,7 +15,7 @@ const struct tb_schedule_type* const tb_schedule_registry[] = {
 };
 
 const struct tb_schedule_type* tb_schedule_find(const char* name) {
-  for (size_t i = 0; tb_schedule_registry[i] != NULL; ++i) {
+  for (size_t i = 0; name != NULL && tb_schedule_registry[i] != NULL; ++i) {
     if (strcmp(tb_schedule_registry[i]->name, name) == 0) {
       return tb_schedule_registry[i];
     }

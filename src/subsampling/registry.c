@@ -19,7 +19,7 @@ const struct tb_scheme_type* const tb_scheme_registry[] = {
 };
 
 const struct tb_scheme_type* tb_scheme_find(const char* name) {
-  for (size_t i = 0; tb_scheme_registry[i] != NULL; ++i) {
+  for (size_t i = 0; name != NULL && tb_scheme_registry[i] != NULL; ++i) {
     if (strcmp(tb_scheme_registry[i]->name, name) == 0) {
       return tb_scheme_registry[i];
     }
