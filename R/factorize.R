@@ -173,7 +173,7 @@ tall_factorize <- function(
   fit$baseline <- held_out_baseline(held_out, built$center)
   fit$data <- if (keep_data) c(recipe, list(ratings = light_ratings(ratings)))
   class(fit) <- c("tall_factorize", class(fit))
-  fit
+  seal_fit(fit)
 }
 
 # With row numbers in half the memory.

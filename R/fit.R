@@ -465,6 +465,8 @@ bias_table <- function(fit) {
 #' @return The fit with the new draws after the old ones.
 #' @section Conditions: `tall_error_stale` if the model is gone and none is
 #' given; `tall_error_input` if the given model has other data;
+#' `tall_error_corrupt` if what the chains go on from is not as it was made:
+#' altered by hand, read from a damaged file, or made by another version;
 #' `tall_error_unsupported` if a chain had stopped for a reason that would stop
 #' it again.
 #' @examples
@@ -482,6 +484,7 @@ sg_resume <- function(
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   check_spec(fit, "tall_fit", "sg_sample()")
+  check_sealed(fit)
   iter <- check_count(iter, most = count_limits$iter, allow_null = TRUE)
   fit$control$cores <- check_cores(cores)
   fit$control$refresh <- check_number(refresh, min = 0)
@@ -491,7 +494,7 @@ sg_resume <- function(
     fit <- rejoin_chains(fit, model, call)
     is_done <- is.null(iter) && steps_left(fit) == 0
     if (!is.null(fit$halted) || is_done) {
-      return(finish_fit(fit))
+      return(seal_fit(finish_fit(fit)))
     }
   }
   work <- remaining_steps(fit, iter)
@@ -524,7 +527,7 @@ sg_resume <- function(
   fit$time[["sampling"]] <-
     fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
   warn_segment(fit, segment, rlang::current_env())
-  finish_fit(fit)
+  seal_fit(finish_fit(fit))
 }
 
 # Of the iterations that the run was asked for.
@@ -605,7 +608,9 @@ resume_plan <- function(fit, model, call = caller_env()) {
 
 # The model of a fit: still alive, or made again from the data it kept.
 fit_model <- function(fit, call) {
-  if (!is.null(fit$model) && model_is_alive(fit$model)) {
+  if (inherits(fit$model, "tall_model") && model_is_alive(fit$model)) {
+    check_whole_model(fit$model, "fit$model", call)
+    check_fits_model(fit, fit$model, "model", call)
     return(fit$model)
   }
   rebuilt <- rebuild_model(fit)
@@ -625,7 +630,15 @@ fit_model <- function(fit, call) {
       call = call
     )
   }
+  check_fits_model(fit, rebuilt, "data", call)
   rebuilt
+}
+
+# A model is the one of the fit, and not of data that took their place.
+check_fits_model <- function(fit, model, component, call) {
+  if (!identical(model$fingerprint, fit$fingerprint)) {
+    abort_corrupt("`fit`", component, call = call)
+  }
 }
 
 # Fits whose front end has the argument keep_data.

@@ -140,7 +140,7 @@ tall_glm <- function(
   fit[names(source)] <- source
   fit$na_action <- attr(frame, "na.action")
   fit$frame <- if (keep_data) frame
-  fit
+  seal_fit(fit)
 }
 
 #' @rdname tall_glm
@@ -227,7 +227,7 @@ tall_glm.fit <- function(
     offset = if (!is.null(offset)) quote(offset)
   )
   fit$data <- if (keep_data) data
-  fit
+  seal_fit(fit)
 }
 
 # Of tall_glm.fit()'s data: rows of weight 0 or without trials do not count.

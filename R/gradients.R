@@ -85,9 +85,7 @@ gradient_simple <- function() {
 #' @rdname gradients
 #' @export
 gradient_cv <- function(at = NULL) {
-  if (!inherits(at, "tall_mode")) {
-    at <- check_numeric_vector(at, allow_null = TRUE)
-  }
+  at <- check_reference(at)
   new_spec("gradient", "cv", at = at)
 }
 
@@ -97,9 +95,7 @@ gradient_saga <- function(
   at = NULL,
   memory_limit = getOption("tallbayes.memory_limit", 2^31)
 ) {
-  if (!inherits(at, "tall_mode")) {
-    at <- check_numeric_vector(at, allow_null = TRUE)
-  }
+  at <- check_reference(at)
   memory_limit <- check_number(memory_limit, positive = TRUE)
   new_spec("gradient", "saga", at = at, memory_limit = memory_limit)
 }
@@ -118,6 +114,15 @@ gradient_svrg <- function(refresh = NULL) {
 #' @export
 gradient_full <- function() {
   new_spec("gradient", "full")
+}
+
+# A mode, a point, or NULL.
+check_reference <- function(at, call = caller_env()) {
+  if (inherits(at, "tall_mode")) {
+    check_mode(at, arg = "at", call = call)
+  } else {
+    check_numeric_vector(at, allow_null = TRUE, arg = "at", call = call)
+  }
 }
 
 #' @export

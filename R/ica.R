@@ -132,7 +132,7 @@ tall_ica <- function(
   fit$scaling <- scaling
   fit$reference <- reference
   class(fit) <- c("tall_ica", "tall_fit")
-  finish_fit(fit)
+  seal_fit(finish_fit(fit))
 }
 
 #' @export

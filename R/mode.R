@@ -346,6 +346,7 @@ mode_point <- function(model, at, needs_chol = TRUE, call = caller_env()) {
     at <- model_mode(model, call = call)
   }
   if (inherits(at, "tall_mode")) {
+    check_mode(at, arg = "at", call = call)
     check_size(at$estimate, model$n_dim, arg = "at", call = call)
     theta <- as.double(at$estimate)
     chol <- if (needs_chol) at$chol %||% point_chol(model, theta, call)

@@ -81,6 +81,7 @@ check_model <- function(model, arg = "model", call = caller_env()) {
       call = call
     )
   }
+  check_whole_model(model, arg, call)
   invisible(model)
 }
 

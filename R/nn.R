@@ -187,7 +187,7 @@ tall_nn <- function(
   fit$na_action <- attr(made$frame, "na.action")
   fit$frame <- if (keep_data) made$frame
   fit$check_rows <- nn_check_rows(parts)
-  finish_fit(fit)
+  seal_fit(finish_fit(fit))
 }
 
 # ---- data --------------------------------------------------------------------

@@ -258,7 +258,7 @@ sample_model <- function(
   )
   warn_segment(fit, segment, call)
   warn_laplace(plan, model, call)
-  fit
+  seal_fit(fit)
 }
 
 # ---- arguments ---------------------------------------------------------------
@@ -691,8 +691,9 @@ run_context <- function(plan, control) {
   is_whitened <- model_is_whitened(model)
   reference <- function(spec, call) {
     at <- spec$args$at %||% plan_mode(plan, control, call)
+    theta <- mode_point(model, at, needs_chol = FALSE, call = call)$theta
     spend_mode(plan$ledger, at)
-    mode_point(model, at, needs_chol = FALSE, call = call)$theta
+    theta
   }
   list(
     n_data = model$n_data,
@@ -901,6 +902,9 @@ run_chains <- function(job, model, call) {
     as.integer(job$cores)
   )
   if (is.integer(run)) {
+    if (status_name(run) == "argument" && !is.null(job$saved)) {
+      abort_corrupt("`fit`", "saved", call = call)
+    }
     abort_status(run, call = call)
   }
   on.exit(.Call(ffi_run_destroy, run))

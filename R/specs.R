@@ -5,11 +5,15 @@
 new_spec <- function(family, name, ...) {
   structure(
     list(name = name, args = list(...)),
-    class = c(
-      paste0("tall_", family, "_", gsub("-", "_", name)),
-      paste0("tall_", family),
-      "tall_spec"
-    )
+    class = spec_class(family, name)
+  )
+}
+
+spec_class <- function(family, name) {
+  c(
+    paste0("tall_", family, "_", gsub("-", "_", name)),
+    paste0("tall_", family),
+    "tall_spec"
   )
 }
 

@@ -584,7 +584,7 @@ tall_topics <- function(
   fit$n_token <- model$n_token
   fit$call <- match.call()
   class(fit) <- c("tall_topics", "tall_fit")
-  fit
+  seal_fit(fit)
 }
 
 # What sg_sample() needs: starting points and the parts that were not given.

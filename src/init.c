@@ -12,6 +12,7 @@ SEXP ffi_factors_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_first_outside(SEXP, SEXP);
 SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_gradient_info(SEXP);
+SEXP ffi_hash(SEXP);
 SEXP ffi_kernel_info(SEXP, SEXP);
 SEXP ffi_ksd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_link_cumulant(SEXP, SEXP);
@@ -59,6 +60,7 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_first_outside, 2),
   DOOR(ffi_fssd, 9),
   DOOR(ffi_gradient_info, 1),
+  DOOR(ffi_hash, 1),
   DOOR(ffi_kernel_info, 2),
   DOOR(ffi_ksd, 7),
   DOOR(ffi_link_cumulant, 2),

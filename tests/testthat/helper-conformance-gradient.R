@@ -133,10 +133,11 @@ enumerations <- function(n_data) {
   )
 }
 
-# A kernel that stays where it is: R refuses a step of zero, the core does not.
+# A kernel that stays where it is, to rounding: R refuses a step of zero, for
+# which there is tools/core-check.
 kernel_still <- function(kernel = kernel_sgld(1)) {
   size <- intersect(c("step_size", "sigma"), names(kernel$args))
-  kernel$args[[size]] <- 0
+  kernel$args[[size]] <- 1e-300
   kernel
 }
 

@@ -53,7 +53,7 @@ for (label in names(kernels)) {
   })
 
   if (!entry$adapts) {
-    test_that(says("a step size of zero does not move"), {
+    test_that(says("a step too small to be seen does not move"), {
       law_still(entry)
     })
   }

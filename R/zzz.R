@@ -1,0 +1,20 @@
+# Collated last, when the functions are there.
+
+# What fails on a fit that was altered says so.
+local({
+  space <- topenv()
+  others <- c(
+    "bias_check",
+    "fssd",
+    "ksd",
+    "mixing",
+    "noise_tolerance",
+    "sg_resume",
+    "top_terms",
+    "topic_terms",
+    "zero_variance"
+  )
+  for (name in guarded_functions(space, others)) {
+    assign(name, guard(space[[name]]), envir = space)
+  }
+})

@@ -1,0 +1,178 @@
+# Damage: every field of an object in turn is altered, and whatever the package
+# does with it must be done, or be an error of a class of its own. Memory is
+# looked after by tools/sanitize.sh, which runs the same under the sanitizers.
+
+# Of all damages a sample is taken, always the same one: TALLBAYES_FUZZ times as
+# many as by default; Inf: all of them, which takes an hour.
+fuzz_factor <- function() as.numeric(Sys.getenv("TALLBAYES_FUZZ", "1"))
+
+# What a value is replaced by: other types, lengths and numbers.
+alterations <- function(x) {
+  out <- list(
+    null = NULL,
+    string = "a",
+    list = list(1, "a"),
+    empty = if (is.vector(x) || is.object(x)) tryCatch(x[0], error = identity),
+    missing = NA,
+    huge = 1e300,
+    negative = -1,
+    a_function = function(...) stop("called"),
+    pointer = environment()
+  )
+  if (is.atomic(x) && length(x) > 0 && !is.raw(x)) {
+    first <- function(value) {
+      x[[1]] <- value
+      x
+    }
+    out$first_missing <- first(NA)
+    out$longer <- c(x, x)
+    out$shorter <- x[-1]
+    out$as_text <- as.character(x)
+    if (is.numeric(x)) {
+      out$first_huge <- first(1e300)
+      out$first_negative <- first(-5)
+      out$first_infinite <- first(Inf)
+      out$first_zero <- first(0)
+      out$fraction <- x + 0.5
+      out$as_integer <- suppressWarnings(as.integer(x))
+    }
+  }
+  if (is.raw(x) && length(x) > 0) {
+    flip <- function(at) {
+      x[at] <- xor(x[at], as.raw(255L))
+      x
+    }
+    out$shorter <- x[-1]
+    out$longer <- c(x, x)
+    for (k in seq(1, length(x), length.out = min(length(x), 12))) {
+      out[[paste0("byte_", floor(k))]] <- flip(floor(k))
+    }
+    out$zero <- raw(length(x))
+    out$ones <- rep(as.raw(255L), length(x))
+  }
+  if (is.list(x) && length(x) > 0) {
+    out$unnamed <- unname(x)
+    out$shorter <- x[-1]
+    out$longer <- c(x, list(extra = 1))
+    out$reversed <- rev(x)
+  }
+  if (!is.null(attributes(x)) && !is.environment(x)) {
+    bare <- x
+    attributes(bare) <- NULL
+    out$bare <- bare
+  }
+  out
+}
+
+# Paths, vectors of positions, to every element of a list, the list's own parts
+# first. Data frames and lists of more than `most` elements: the first ones.
+element_paths <- function(x, path = integer(), depth = 6, most = 60) {
+  found <- list()
+  parts <- unclass(x)
+  for (k in seq_len(min(length(parts), most))) {
+    here <- c(path, k)
+    found <- c(found, list(here))
+    if (is.list(parts[[k]]) && depth > 1) {
+      found <- c(found, element_paths(parts[[k]], here, depth - 1, most))
+    }
+  }
+  found
+}
+
+# x with another value at a path; NULL is a value.
+with_element <- function(x, path, value) {
+  class <- oldClass(x)
+  x <- unclass(x)
+  if (length(path) == 1) {
+    x[path] <- list(value)
+  } else {
+    x[[path[[1]]]] <- with_element(x[[path[[1]]]], path[-1], value)
+  }
+  oldClass(x) <- class
+  x
+}
+
+element_at <- function(x, path) {
+  for (k in path) {
+    x <- unclass(x)[[k]]
+  }
+  x
+}
+
+path_text <- function(x, path) {
+  names <- character()
+  for (k in path) {
+    x <- unclass(x)
+    name <- names(x)[k]
+    names <- c(names, if (is.null(name) || !nzchar(name)) k else name)
+    x <- x[[k]]
+  }
+  paste(names, collapse = "$")
+}
+
+# list(path, how) of some `share` damages, taken evenly.
+damages <- function(x, share) {
+  all <- list()
+  for (path in element_paths(x)) {
+    for (how in names(alterations(element_at(x, path)))) {
+      all <- c(all, list(list(path = path, how = how)))
+    }
+  }
+  share <- min(length(all), share * fuzz_factor())
+  all[unique(ceiling(seq(1, length(all), length.out = share)))]
+}
+
+damaged <- function(x, damage) {
+  values <- alterations(element_at(x, damage$path))
+  with_element(x, damage$path, values[[damage$how]])
+}
+
+# The damages that do not end as they must: text, none where all is well. use:
+# a function of the damaged object. Warnings do not count.
+fuzz <- function(x, use, share = 40) {
+  found <- character()
+  for (damage in damages(x, share)) {
+    where <- paste0(path_text(x, damage$path), ", ", damage$how)
+    # what a process that dies was at
+    cat(where, "\n", file = Sys.getenv("TALLBAYES_FUZZ_LOG", nullfile()))
+    answer <- tryCatch(
+      {
+        suppressMessages(suppressWarnings(use(damaged(x, damage))))
+        NULL
+      },
+      tall_error = function(e) NULL,
+      error = function(e) conditionMessage(e)
+    )
+    if (!is.null(answer)) {
+      found <- c(found, paste0(where, ": ", answer[[1]]))
+    }
+  }
+  found
+}
+
+expect_survives <- function(x, use, share = 40) {
+  found <- fuzz(x, use, share)
+  testthat::expect(
+    length(found) == 0,
+    paste(c("Errors without a class:", found), collapse = "\n")
+  )
+}
+
+# Functions of a fit, each by itself.
+fit_uses <- function(model = NULL) {
+  silent <- function(code) invisible(utils::capture.output(code))
+  list(
+    resume = function(fit) sg_resume(fit, iter = 4, model = model, refresh = 0),
+    print = function(fit) silent(print(fit)),
+    summary = function(fit) silent(print(summary(fit))),
+    draws = function(fit) {
+      posterior::as_draws_matrix(fit)
+      as.matrix(fit)
+      coef(fit)
+      vcov(fit)
+    },
+    predict = function(fit) predict(fit, newdata = head(example_matrix(), 3)),
+    checks = function(fit) bias_check(fit),
+    tolerance = function(fit) noise_tolerance(fit)
+  )
+}
