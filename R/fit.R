@@ -38,6 +38,8 @@
 #'   [gradient_saga()], the moves of [gradient_svrg()]'s reference and the
 #'   gradient where a chain starts are part of `chains$passes`. Monitors are not
 #'   counted.
+#' * `seal`: a fingerprint of each of the others, by which [sg_resume()] sees
+#'   that what the chains go on from is as it was made.
 #'
 #' The methods of \pkg{posterior} work on it: `posterior::as_draws(fit)`,
 #' `posterior::summarise_draws(fit)`.

@@ -140,8 +140,9 @@ altered_parts <- function(x) {
 guarded_functions <- function(space, others) {
   kinds <- c("fit", "glm", "nn", "ica", "factorize", "topics")
   pattern <- paste0(
-    "[.]tall_(", paste(kinds, collapse = "|"), ")$",
-    "|^print[.].*summary"
+    "[.]tall_(",
+    paste(kinds, collapse = "|"),
+    ")$|^print[.].*summary"
   )
   found <- c(ls(space, pattern = pattern, all.names = TRUE), others)
   Filter(function(name) length(formals(space[[name]])) > 0, found)

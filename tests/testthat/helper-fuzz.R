@@ -110,14 +110,19 @@ path_text <- function(x, path) {
   paste(names, collapse = "$")
 }
 
-# list(path, how) of some `share` damages, taken evenly.
-damages <- function(x, share) {
+# list(path, how) of every damage.
+damages <- function(x) {
   all <- list()
   for (path in element_paths(x)) {
     for (how in names(alterations(element_at(x, path)))) {
       all <- c(all, list(list(path = path, how = how)))
     }
   }
+  all
+}
+
+# Some of them, taken evenly.
+sampled <- function(all, share) {
   share <- min(length(all), share * fuzz_factor())
   all[unique(ceiling(seq(1, length(all), length.out = share)))]
 }
@@ -127,11 +132,11 @@ damaged <- function(x, damage) {
   with_element(x, damage$path, values[[damage$how]])
 }
 
-# The damages that do not end as they must: text, none where all is well. use:
-# a function of the damaged object. Warnings do not count.
-fuzz <- function(x, use, share = 40) {
+# Those of the damages that do not end as they must: text, none where all is
+# well. use: a function of the damaged object. Warnings do not count.
+fuzz <- function(x, use, damages) {
   found <- character()
-  for (damage in damages(x, share)) {
+  for (damage in damages) {
     where <- paste0(path_text(x, damage$path), ", ", damage$how)
     # what a process that dies was at
     cat(where, "\n", file = Sys.getenv("TALLBAYES_FUZZ_LOG", nullfile()))
@@ -150,8 +155,8 @@ fuzz <- function(x, use, share = 40) {
   found
 }
 
-expect_survives <- function(x, use, share = 40) {
-  found <- fuzz(x, use, share)
+expect_survives <- function(x, use, share = 40, all = damages(x)) {
+  found <- fuzz(x, use, sampled(all, share))
   testthat::expect(
     length(found) == 0,
     paste(c("Errors without a class:", found), collapse = "\n")
