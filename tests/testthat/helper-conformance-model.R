@@ -551,7 +551,9 @@ law_weights <- function(entry) {
       sqrt(trace(h %*% sigma %*% h %*% sigma))
     }, 0)
   }
-  for (type in weight_types) {
+  law_robust(model, theta)
+  # the law of the robust ones is their own
+  for (type in setdiff(weight_types, "robust")) {
     compute <- function(defensive) {
       subsampling_weights(model, theta, type, defensive = defensive)
     }
@@ -574,6 +576,24 @@ law_weights <- function(entry) {
       tolerance = tolerance %||% 1e-10
     )
   }
+}
+
+# No smaller than leverage weights, whose curvature is that at one point; see
+# also test-subsampling.R. Models that know no bounds refuse.
+law_robust <- function(model, theta) {
+  if (!model_info(model)$has_weights) {
+    expect_error(
+      subsampling_weights(model, theta, "robust"),
+      class = "tall_error_unsupported"
+    )
+    return(invisible())
+  }
+  chol <- as.double(mode_point(model, theta)$chol)
+  of <- function(type) model_weights(model, type, theta, chol, 1L)
+  expect_true(all(of("robust") >= (1 - 1e-10) * of("leverage")))
+  p <- subsampling_weights(model, theta, "robust")
+  expect_true(all(p > 0))
+  expect_equal(sum(p), 1)
 }
 
 law_lipschitz <- function(entry) {
