@@ -14,14 +14,19 @@ seal_fit <- function(fit) {
   fit
 }
 
-# What may change without harm, or is not the fit's own.
-unsealed <- c("seal", "model", "call")
+# What may change without harm, or is not the fit's own. Of the same seed the
+# same fits, seals included, are made: that leaves out the time they took.
+unsealed <- c("seal", "model", "call", "time")
 
 component_hash <- function(name, fit) {
   component <- if (name == "class") class(fit) else unclass(fit)[[name]]
   if (name == "control" && is.list(component)) {
     # where a run goes on, not how
     component <- component[setdiff(names(component), c("cores", "refresh"))]
+  }
+  if (name == "halted" && is.list(component) && is.list(component$fit)) {
+    component$fit <- unclass(component$fit)
+    component$fit$time <- NULL
   }
   .Call(ffi_hash, component)
 }
@@ -45,7 +50,10 @@ altered_components <- function(fit, names = NULL) {
       identical(component_hash(name, fit), known)
     }
   })
-  names[!is_whole]
+  time <- unclass(fit)[["time"]]
+  has_time <- is.numeric(time) &&
+    all(c("preparation", "sampling") %in% names(time))
+  c(names[!is_whole], if (!has_time) "time")
 }
 
 # What sg_resume() goes on from.
