@@ -51,8 +51,11 @@ bias_check <- function(
   if (!is.null(fit[["weights"]])) {
     abort_tall(
       "unsupported",
-      "The step size of the fit decays, and its bias with it: there is no one
-       step size to halve."
+      c(
+        "The step size of the fit decays, and its bias with it: there is no one
+         step size to halve.",
+        i = "Check a run with {.fn schedule_constant}."
+      )
     )
   }
   control <- fit$control
@@ -98,8 +101,12 @@ bias_factor <- function(kernel, call = caller_env()) {
   if (kernel_is_metropolis(kernel)) {
     abort_tall(
       "unsupported",
-      "The fit is by {.code kernel_{kernel$name}()}, whose Metropolis step
-       corrects the step size: there is no step-size bias to check.",
+      c(
+        "The fit is by {.code kernel_{kernel$name}()}, whose Metropolis step
+         corrects the step size: there is no step-size bias to check.",
+        i = "R-hat and the effective sample size in {.code summary(fit)} say all
+             there is to say."
+      ),
       call = call
     )
   }
@@ -143,6 +150,7 @@ bias_check_table <- function(fit, half, factor) {
 
 #' @export
 print.tall_bias_check <- function(x, ...) {
+  check_no_dots(...)
   cat("Bias of the fit, extrapolated from half its step size\n")
   cat("means in posterior sds, sds in percent (standard errors)\n\n")
   table <- x$table

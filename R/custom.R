@@ -822,6 +822,7 @@ warn_differences <- function(model, autodiff, call) {
 
 #' @export
 print.tall_model_custom <- function(x, ...) {
+  check_no_dots(...)
   NextMethod()
   constrained <- x$kind[x$kind != "real"]
   if (length(constrained) > 0) {

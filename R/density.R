@@ -403,6 +403,7 @@ density_text <- function(model) {
 
 #' @export
 print.tall_model_density <- function(x, ...) {
+  check_no_dots(...)
   cat("<tall_model> model_density(): ", density_text(x), "\n", sep = "")
   cat("  ", count_noun(x$n_dim, "parameter"), ", no data\n", sep = "")
   if (!model_is_alive(x)) {
@@ -414,6 +415,7 @@ print.tall_model_density <- function(x, ...) {
 #' @importFrom stats vcov
 #' @export
 vcov.tall_model_density <- function(object, ...) {
+  check_no_dots(..., .ignore = none_aliased)
   sd <- object$moments$sd
   out <- diag(sd^2, length(sd))
   dimnames(out) <- list(names(sd), names(sd))

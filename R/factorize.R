@@ -756,6 +756,7 @@ with_new_rows <- function(theta, shape, n_new) {
 
 #' @export
 print.tall_factorize <- function(x, digits = 3, ...) {
+  check_no_dots(...)
   digits <- check_digits(digits)
   print_factorize_header(x)
   print_held_out(x, digits)
@@ -873,6 +874,7 @@ summary.tall_factorize <- function(object, ...) {
 
 #' @export
 print.summary.tall_factorize <- function(x, digits = 3, ...) {
+  check_no_dots(...)
   digits <- check_digits(digits)
   fit <- x$fit
   class(fit) <- c("tall_factorize", "tall_fit")

@@ -390,11 +390,13 @@ factor_means <- function(shape, theta, user, item) {
 
 #' @export
 print.tall_model_bpmf <- function(x, ...) {
+  check_no_dots(...)
   print_factors(x)
 }
 
 #' @export
 print.tall_model_pmf <- function(x, ...) {
+  check_no_dots(...)
   print_factors(x)
 }
 

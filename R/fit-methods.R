@@ -4,8 +4,14 @@
 #'
 #' @param object,x ([`tall_fit`][tall_fit], or its summary) The fit.
 #' @param probs (numeric vector) Quantiles to show.
+#' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: all.
+#' @param regex_pars (string vector or `NULL`) Regular expressions: variables
+#'   that match one of them, beside those of `variables`.
 #' @param digits (whole number) Significant digits to print.
-#' @param ... Unused.
+#' @param n (whole number, `Inf` or `NULL`) How many variables to print, `sigma`
+#'   always among them. `NULL`: those that were named, else 30 of a summary and
+#'   10 of a fit.
+#' @param ... Unused: other arguments are refused.
 #'
 #' @details R-hat and the effective sample sizes say whether the chains agree
 #' and how many independent draws they are worth. They cannot see the bias of a
@@ -58,12 +64,24 @@
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' summary(fit)
 #' @export
-summary.tall_fit <- function(object, probs = c(0.05, 0.5, 0.95), ...) {
+summary.tall_fit <- function(
+  object,
+  probs = c(0.05, 0.5, 0.95),
+  pars = NULL,
+  variables = pars,
+  regex_pars = NULL,
+  digits = 3,
+  ...
+) {
   check_no_dots(...)
   probs <- check_probs(probs)
+  digits <- check_digits(digits)
+  chosen <- select_variables(object$variables, variables, regex_pars)
   structure(
     list(
-      table = summary_table(object, probs),
+      table = summary_table(object, probs, chosen %||% object$variables),
+      digits = digits,
+      is_chosen = !is.null(chosen),
       fit = object[setdiff(names(object), c("draws", "gradients", "saved"))],
       n_draws = if (!is.null(object$draws)) posterior::ndraws(object$draws)
     ),
@@ -80,7 +98,67 @@ check_probs <- function(probs, call = caller_env()) {
   probs
 }
 
-summary_table <- function(fit, probs) {
+# Of all variables that are given, or that match: NULL where neither names any.
+select_variables <- function(
+  known,
+  variables,
+  regex_pars = NULL,
+  may_number = FALSE,
+  arg = "variables",
+  call = caller_env()
+) {
+  if (is.null(variables) && is.null(regex_pars)) {
+    return(NULL)
+  }
+  if (!is.null(variables)) {
+    check_variable_names(variables, known, may_number, arg = arg, call = call)
+    if (is.numeric(variables)) {
+      variables <- known[variables]
+    }
+  }
+  union(variables, matching_variables(known, regex_pars, call))
+}
+
+matching_variables <- function(known, regex_pars, call) {
+  if (is.null(regex_pars)) {
+    return(NULL)
+  }
+  if (!is.character(regex_pars) || anyNA(regex_pars)) {
+    expected <- "regular expressions (strings) or NULL"
+    abort_expected(regex_pars, expected, arg = "regex_pars", call = call)
+  }
+  found <- lapply(regex_pars, function(pattern) {
+    tryCatch(
+      grep(pattern, known, value = TRUE),
+      error = function(e) {
+        expected <- "regular expressions"
+        abort_expected(pattern, expected, arg = "regex_pars", call = call)
+      },
+      warning = function(w) character() # an error follows it
+    )
+  })
+  none <- which(lengths(found) == 0)
+  if (length(none) > 0) {
+    abort_input(
+      c(
+        "{.arg regex_pars} must match a variable;
+         {.val {regex_pars[[none[[1]]]]}} matches none.",
+        i = "The fit has {.val {known}}."
+      ),
+      argument = "regex_pars",
+      expected = known,
+      value = regex_pars,
+      call = call
+    )
+  }
+  unique(unlist(found))
+}
+
+summary_table <- function(fit, probs, variables = fit$variables) {
+  if (!is.null(fit$draws) && !identical(variables, fit$variables)) {
+    fit$draws <- draws_of(fit, variables)
+    fit$variables <- variables
+  }
   table <- if (is.null(fit$draws)) {
     moment_table(fit)
   } else if (!is.null(fit[["weights"]])) {
@@ -99,6 +177,8 @@ summary_table <- function(fit, probs) {
       ess_tail = posterior::ess_tail
     ))
   }
+  table <- table[match(variables, table$variable), , drop = FALSE]
+  rownames(table) <- NULL
   # plain numbers, without posterior's printing
   table[-1] <- lapply(table[-1], as.double)
   bias <- fit$bias
@@ -174,8 +254,10 @@ weighted_quantile <- function(x, w, probs) {
 
 #' @rdname summary.tall_fit
 #' @export
-print.tall_summary <- function(x, digits = 3, ...) {
+print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
+  check_no_dots(...)
   digits <- check_digits(digits)
+  n <- check_shown(n, if (isTRUE(x$is_chosen)) Inf else 30)
   print_header(x$fit, x$n_draws)
   table <- x$table
   rownames(table) <- table$variable
@@ -190,33 +272,71 @@ print.tall_summary <- function(x, digits = 3, ...) {
     table$sd_bias[has_none] <- ""
     table$sd_bias_se <- NULL
   }
-  shown <- utils::head(table, 30)
+  at <- first_rows(rownames(table), n, auxiliary_variables(x$fit))
+  shown <- table[at, , drop = FALSE]
   numbers <- vapply(shown, is.numeric, TRUE)
   shown[numbers] <- lapply(shown[numbers], signif, digits = digits + 1)
   print(shown, digits = digits)
-  if (nrow(table) > 30) {
-    cat("# ... with ", nrow(table) - 30, " more variables\n", sep = "")
-  }
+  print_more(nrow(table) - length(at))
   print_footer(x$fit, agreement = x$table)
   print_agreement_note(x$table, n_alive(x$fit), x$fit)
   invisible(x)
 }
 
+#' @rdname summary.tall_fit
 #' @export
-print.tall_fit <- function(x, digits = 3, ...) {
+print.tall_fit <- function(
+  x,
+  digits = 3,
+  pars = NULL,
+  variables = pars,
+  regex_pars = NULL,
+  n = NULL,
+  ...
+) {
+  check_no_dots(...)
   digits <- check_digits(digits)
+  chosen <- select_variables(x$variables, variables, regex_pars)
+  n <- check_shown(n, if (is.null(chosen)) 10 else Inf)
   n_draws <- if (!is.null(x$draws)) posterior::ndraws(x$draws)
   print_header(x, n_draws)
   table <- data.frame(fit_moments(x), row.names = x$variables)
-  shown <- utils::head(table, 10)
-  print(signif(shown, digits + 1), digits = digits)
-  if (nrow(table) > 10) {
-    cat("# ... with ", nrow(table) - 10, " more variables\n", sep = "")
+  if (!is.null(chosen)) {
+    table <- table[chosen, , drop = FALSE]
   }
+  at <- first_rows(rownames(table), n, auxiliary_variables(x))
+  print(signif(table[at, , drop = FALSE], digits + 1), digits = digits)
+  print_more(nrow(table) - length(at))
   agreement <- agreement_table(x)
   print_footer(x, brief = TRUE, agreement)
   print_agreement_note(agreement, n_alive(x), x)
   invisible(x)
+}
+
+# How many variables to print; NULL: as many as is usual.
+check_shown <- function(n, usual, call = caller_env()) {
+  if (is.null(n)) {
+    return(usual)
+  }
+  if (identical(n, Inf)) n else check_count(n, arg = "n", call = call)
+}
+
+# The first n, but auxiliary ones, which come last, are not cut off.
+first_rows <- function(variables, n, auxiliary) {
+  if (length(variables) <= n) {
+    return(seq_along(variables))
+  }
+  last <- utils::head(which(variables %in% auxiliary), n)
+  c(utils::head(setdiff(seq_along(variables), last), n - length(last)), last)
+}
+
+print_more <- function(n) {
+  if (n > 0) {
+    cat(
+      "# ... with ", count_noun(n, "more variable"), " (n = Inf shows all)\n",
+      sep = ""
+    )
+  }
 }
 
 print_header <- function(fit, n_draws) {
@@ -467,7 +587,7 @@ percent_text <- function(x, flag = "") {
 #' Methods for fits
 #'
 #' @param object ([`tall_fit`][tall_fit]) The fit.
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused.
 #'
 #' @return `coef()`: posterior means, a named vector. `vcov()`: the posterior
 #'   covariance matrix of the draws. For a fit of [tall_glm()] both are those of
@@ -491,6 +611,7 @@ NULL
 #' @importFrom stats coef
 #' @export
 coef.tall_fit <- function(object, ...) {
+  check_no_dots(..., .ignore = none_aliased)
   stats::setNames(fit_moments(object)$mean, object$variables)
 }
 
@@ -498,6 +619,7 @@ coef.tall_fit <- function(object, ...) {
 #' @importFrom stats vcov
 #' @export
 vcov.tall_fit <- function(object, ...) {
+  check_no_dots(..., .ignore = none_aliased)
   if (is.null(object$draws) && length(object$moments) > 0) {
     return(moment_covariance(object))
   }
@@ -513,8 +635,21 @@ vcov.tall_fit <- function(object, ...) {
 #' @importFrom stats nobs
 #' @export
 nobs.tall_fit <- function(object, ...) {
+  check_no_dots(..., .ignore = any_fallback)
   object$n_data
 }
+
+# Arguments that functions of stats and car hand on, whatever their value.
+any_flag <- list(
+  test = function(x) is.logical(x) && length(x) == 1 && !is.na(x),
+  expected = "TRUE or FALSE"
+)
+none_aliased <- list(complete = any_flag)
+any_fallback <- list(use.fallback = any_flag)
+# as.formula() asks for one; a formula has its own
+any_environment <- list(
+  env = list(test = is.environment, expected = "an environment")
+)
 
 # What only fits from a formula have: stats' defaults would give NULL, or an
 # error about something else.
@@ -553,8 +688,13 @@ update.tall_fit <- function(object, ...) {
 abort_no_formula <- function(fit, f, call = caller_env()) {
   abort_tall(
     "unsupported",
-    "{.fn {f}} is for fits of {.fn tall_glm} and {.fn tall_nn}, not for one of
-     {.code {fit$model$label}()}.",
+    c(
+      "{.fn {f}} is for fits of {.fn tall_glm} and {.fn tall_nn}, not for one of
+       {.code {fit$model_label}()}.",
+      i = "{.code as.matrix(fit)} has the draws, and
+           {.code predict(fit, newdata, fun)} gives what a function makes of
+           them."
+    ),
     call = call
   )
 }
@@ -585,9 +725,95 @@ check_has_draws <- function(fit, call) {
 
 # ---- draws formats of posterior ----------------------------------------------
 
+#' Draws of a fit
+#'
+#' The draws in the formats of \pkg{posterior} and of base R, all of them or
+#' those of some variables.
+#'
+#' @param x ([`tall_fit`][tall_fit]) The fit.
+#' @param variable (string vector or `NULL`) Which variables, as in brms;
+#'   `NULL`: all.
+#' @param regex (`TRUE` or `FALSE`) Is `variable` regular expressions?
+#' @param pars,variables (string vector or `NULL`) Which variables, as in
+#'   rstanarm; `NULL`: all.
+#' @param regex_pars (string vector or `NULL`) Regular expressions: variables
+#'   that match one of them, beside those of `variables`.
+#' @param row.names,optional,stringsAsFactors As in [base::as.data.frame()]; the
+#'   latter two change nothing here.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @return Those of `as_draws_*()`: objects of \pkg{posterior}, with the weights
+#'   of draws of a decaying step size. `as.matrix()`: a matrix with a row for
+#'   each draw, chain after chain, and a column for each variable;
+#'   `as.data.frame()`: the same as a data frame. `as.array()`: iterations x
+#'   chains x variables.
+#' @section Conditions: `tall_error_unsupported` if the fit kept no draws;
+#'   `tall_error_input` for an unknown variable.
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' head(as.matrix(fit, pars = "wt"))
+#' posterior::as_draws_df(fit)
+#' @name draws-formats
+NULL
+
+#' @rdname draws-formats
 #' @exportS3Method posterior::as_draws
-as_draws.tall_fit <- function(x, ...) {
-  fit_draws(x)
+as_draws.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
+  check_no_dots(...)
+  chosen_draws(x, variable, regex)
+}
+
+#' @rdname draws-formats
+#' @exportS3Method posterior::as_draws_array
+as_draws_array.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
+  check_no_dots(...)
+  chosen_draws(x, variable, regex)
+}
+
+#' @rdname draws-formats
+#' @exportS3Method posterior::as_draws_matrix
+as_draws_matrix.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
+  check_no_dots(...)
+  posterior::as_draws_matrix(chosen_draws(x, variable, regex))
+}
+
+#' @rdname draws-formats
+#' @exportS3Method posterior::as_draws_df
+as_draws_df.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
+  check_no_dots(...)
+  posterior::as_draws_df(chosen_draws(x, variable, regex))
+}
+
+#' @rdname draws-formats
+#' @exportS3Method posterior::as_draws_list
+as_draws_list.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
+  check_no_dots(...)
+  posterior::as_draws_list(chosen_draws(x, variable, regex))
+}
+
+#' @rdname draws-formats
+#' @exportS3Method posterior::as_draws_rvars
+as_draws_rvars.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
+  check_no_dots(...)
+  posterior::as_draws_rvars(chosen_draws(x, variable, regex))
+}
+
+# As brms names them.
+chosen_draws <- function(fit, variable, regex, call = caller_env()) {
+  draws <- fit_draws(fit, call)
+  check_flag(regex, call = call)
+  chosen <- if (regex) {
+    matching_variables(fit$variables, variable, call)
+  } else {
+    select_variables(fit$variables, variable, arg = "variable", call = call)
+  }
+  if (is.null(chosen)) draws else draws_of(fit, chosen)
+}
+
+# Draws of some variables, with their weights.
+draws_of <- function(fit, variables) {
+  weight <- intersect(".log_weight", dimnames(fit$draws)[[3]])
+  posterior::subset_draws(fit$draws, variable = c(variables, weight))
 }
 
 fit_draws <- function(fit, call = caller_env()) {
@@ -595,49 +821,63 @@ fit_draws <- function(fit, call = caller_env()) {
   fit$draws
 }
 
-#' @exportS3Method posterior::as_draws_array
-as_draws_array.tall_fit <- function(x, ...) {
-  fit_draws(x)
-}
-
-#' @exportS3Method posterior::as_draws_matrix
-as_draws_matrix.tall_fit <- function(x, ...) {
-  posterior::as_draws_matrix(fit_draws(x))
-}
-
-#' @exportS3Method posterior::as_draws_df
-as_draws_df.tall_fit <- function(x, ...) {
-  posterior::as_draws_df(fit_draws(x))
-}
-
-#' @exportS3Method posterior::as_draws_list
-as_draws_list.tall_fit <- function(x, ...) {
-  posterior::as_draws_list(fit_draws(x))
-}
-
-#' @exportS3Method posterior::as_draws_rvars
-as_draws_rvars.tall_fit <- function(x, ...) {
-  posterior::as_draws_rvars(fit_draws(x))
-}
-
+#' @rdname draws-formats
 #' @export
-as.array.tall_fit <- function(x, ...) {
-  draws_array(x)
+as.array.tall_fit <- function(
+  x,
+  pars = NULL,
+  regex_pars = NULL,
+  variables = pars,
+  ...
+) {
+  check_no_dots(...)
+  chosen <- select_variables(x$variables, variables, regex_pars)
+  draws_array(x, chosen %||% x$variables)
 }
 
+#' @rdname draws-formats
 #' @export
-as.matrix.tall_fit <- function(x, ...) {
-  draws_matrix(x)
+as.matrix.tall_fit <- function(
+  x,
+  pars = NULL,
+  regex_pars = NULL,
+  variables = pars,
+  ...
+) {
+  check_no_dots(...)
+  chosen <- select_variables(x$variables, variables, regex_pars)
+  draws <- draws_matrix(x)
+  if (is.null(chosen)) draws else draws[, chosen, drop = FALSE]
 }
 
+#' @rdname draws-formats
 #' @export
-as.data.frame.tall_fit <- function(x, ...) {
-  as.data.frame(draws_matrix(x), ...)
+as.data.frame.tall_fit <- function(
+  x,
+  row.names = NULL,
+  optional = FALSE,
+  pars = NULL,
+  regex_pars = NULL,
+  variables = pars,
+  ...,
+  stringsAsFactors = FALSE
+) {
+  check_no_dots(...)
+  chosen <- select_variables(x$variables, variables, regex_pars)
+  draws <- draws_matrix(x)
+  if (!is.null(chosen)) {
+    draws <- draws[, chosen, drop = FALSE]
+  }
+  as.data.frame(draws, row.names = row.names, optional = optional)
 }
 
 # A plain array with the names that bayesplot reads.
-draws_array <- function(fit, call = caller_env()) {
-  draws <- unclass(fit_draws(fit, call))[, , fit$variables, drop = FALSE]
+draws_array <- function(
+  fit,
+  variables = fit$variables,
+  call = caller_env()
+) {
+  draws <- unclass(fit_draws(fit, call))[, , variables, drop = FALSE]
   array(draws, dim(draws), list(
     iteration = NULL,
     chain = paste0("chain:", seq_len(dim(draws)[[2]])),
@@ -653,53 +893,157 @@ draws_array <- function(fit, call = caller_env()) {
 #' @param type (string) `"trace"`, `"dens"` (densities by chain), `"intervals"`
 #'   (50 and 90 percent intervals), `"noise"` (gradient noise against what the
 #'   kernel tolerates, see [noise_tolerance()]), `"size"` (rows of the minibatch
-#'   at each draw) or `"monitor"` (see [monitors]).
-#' @param variables (string vector or `NULL`) Which variables; `NULL`: the first
-#'   eight.
-#' @param ... Passed on to [bayesplot::mcmc_trace()],
-#'   [bayesplot::mcmc_dens_overlay()] or [bayesplot::mcmc_intervals()].
+#'   at each draw) or `"monitor"` (see [monitors]). Or any other that
+#'   \pkg{bayesplot} draws: the name of a function `bayesplot::mcmc_*()` without
+#'   its prefix, such as `"areas"`, `"hist"`, `"acf"`, `"pairs"`, `"rhat"`.
+#' @param variables,pars (string vector or `NULL`) Which variables; `NULL`: the
+#'   first eight, or as many as the type can show.
+#' @param regex_pars (string vector or `NULL`) Regular expressions: variables
+#'   that match one of them, beside those of `variables`.
+#' @param ... Passed on to the function of \pkg{bayesplot}; what it does not
+#'   know is refused.
 #'
-#' @return A ggplot object.
+#' @return A ggplot object, or what the function of \pkg{bayesplot} returns.
+#' @section Conditions:
+#' `tall_error_input` for an unknown type, variable or argument;
+#' `tall_error_unsupported` for the diagnostics of NUTS.
 #' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' plot(fit)
 #' plot(fit, "intervals")
+#' plot(fit, "areas", pars = "wt", prob = 0.5)
 #' @export
 plot.tall_fit <- function(
   x,
   type = c("trace", "dens", "intervals", "noise", "size", "monitor"),
-  variables = NULL,
-  ...
+  variables = pars,
+  ...,
+  pars = NULL,
+  regex_pars = NULL
 ) {
-  type <- check_choice(
-    type,
-    c("trace", "dens", "intervals", "noise", "size", "monitor")
-  )
-  if (type == "noise") {
-    return(plot_noise(x))
-  }
-  if (type == "size") {
-    return(plot_size(x))
-  }
-  if (type == "monitor") {
-    return(plot_monitor(x))
+  type <- check_plot_type(type)
+  own <- list(noise = plot_noise, size = plot_size, monitor = plot_monitor)
+  if (type %in% names(own)) {
+    check_no_dots(...)
+    return(own[[type]](x))
   }
   rlang::check_installed("bayesplot", "to plot a fit")
-  if (is.null(variables)) {
-    variables <- utils::head(x$variables, 8)
-    if (length(x$variables) > 8) {
+  f <- mcmc_function(type)
+  if (grepl("^nuts_", type)) {
+    nuts_params.tall_fit(x)
+  }
+  chosen <- select_variables(x$variables, variables, regex_pars)
+  diagnostic <- sub("_hist$", "", type)
+  if (diagnostic %in% c("rhat", "neff")) {
+    of <- if (diagnostic == "rhat") rhat.tall_fit else neff_ratio.tall_fit
+    first <- of(x, variables = chosen)
+  } else {
+    first <- draws_array(x, shown_variables(x, chosen, type))
+  }
+  call_bayesplot(f, paste0("mcmc_", type), list(first), list(...))
+}
+
+# Those of a fit's own; `dens` are the densities of all chains.
+own_plots <- c("trace", "dens", "intervals", "noise", "size", "monitor")
+
+# One of a method's own types, an argument left at its default being the first,
+# or what bayesplot draws of draws.
+check_plot_type <- function(
+  type,
+  own = own_plots,
+  call = caller_env()
+) {
+  if (length(type) > 1 && identical(type, own)) {
+    return(own[[1]])
+  }
+  check_string(type, arg = "type", call = call)
+  known <- unique(c(own, own_plots, bayesplot_types("mcmc")))
+  type <- sub("^mcmc_", "", type)
+  check_known(type, known, "type", arg = "type", call = call)
+  type
+}
+
+# Names of its functions without their prefix.
+bayesplot_types <- function(prefix) {
+  if (!requireNamespace("bayesplot", quietly = TRUE)) {
+    return(character())
+  }
+  start <- paste0("^", prefix, "_")
+  found <- grep(start, getNamespaceExports("bayesplot"), value = TRUE)
+  sort(sub(start, "", found[!grepl("_data$", found)]))
+}
+
+mcmc_function <- function(type) {
+  if (type == "dens") {
+    type <- "dens_overlay"
+  }
+  getExportedValue("bayesplot", paste0("mcmc_", type))
+}
+
+# How many variables a plot shows unasked, and how many it needs.
+shown_variables <- function(fit, chosen, type, call = caller_env()) {
+  most <- switch(type, pairs = 6, scatter = , hex = 2, 8)
+  least <- if (most < 8) 2 else 1
+  if (is.null(chosen)) {
+    chosen <- utils::head(fit$variables, most)
+    if (length(fit$variables) > most) {
       cli::cli_inform(
-        "Showing the first 8 of {length(x$variables)} variables; choose with
-         {.arg variables}."
+        "Showing the first {most} of {length(fit$variables)} variables; choose
+         with {.arg variables}."
       )
     }
   }
-  check_variable_names(variables, x$variables)
-  draws <- draws_array(x)[, , variables, drop = FALSE]
-  switch(
-    type,
-    trace = bayesplot::mcmc_trace(draws, ...),
-    dens = bayesplot::mcmc_dens_overlay(draws, ...),
-    intervals = bayesplot::mcmc_intervals(draws, ...)
+  exact <- type %in% c("scatter", "hex")
+  if (length(chosen) < least || (exact && length(chosen) != least)) {
+    many <- if (exact) "two" else "at least two"
+    expected <- paste("names of", many, "variables")
+    abort_expected(chosen, expected, arg = "variables", call = call)
+  }
+  chosen
+}
+
+# f(first, ..., more), a function of bayesplot. It only warns of arguments that
+# it does not know.
+call_bayesplot <- function(f, name, first, more, call = caller_env()) {
+  if (length(more) > 0 && (is.null(names(more)) || any(names(more) == ""))) {
+    abort_input(
+      "Arguments in {.arg ...} must have names.",
+      argument = "...",
+      call = call
+    )
+  }
+  has_default <- vapply(
+    formals(f),
+    function(x) !is.symbol(x) || nzchar(as.character(x)),
+    TRUE
+  )
+  needed <- names(formals(f))[!has_default][-seq_along(first)]
+  # by their position or their name
+  needed <- setdiff(needed, c(names(more), names(first), "...", "pit"))
+  if (length(needed) > 0) {
+    abort_input(
+      "{.arg {needed[[1]]}} must be given for {.fn bayesplot::{name}}.",
+      argument = needed[[1]],
+      call = call
+    )
+  }
+  unknown <- "arguments were unrecognized and ignored: "
+  if (!"..." %in% names(formals(f))) {
+    check_dots_known(more, names(formals(f)), call)
+  }
+  withCallingHandlers(
+    do.call(f, c(first, more)),
+    warning = function(w) {
+      said <- conditionMessage(w)
+      if (grepl(unknown, said, fixed = TRUE)) {
+        extra <- strsplit(sub(paste0(".*", unknown), "", said), ", ")[[1]]
+        abort_input(
+          "The argument{cli::qty(length(extra))}{?s} {.arg {extra}} {?is/are}
+           not used by {.fn bayesplot::{name}}.",
+          argument = extra,
+          call = call
+        )
+      }
+    }
   )
 }

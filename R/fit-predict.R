@@ -20,7 +20,8 @@
 #'   spaced; two names for one argument. `NULL`: all, as far as rows x draws
 #'   stays below 5e7, and 400 at the least.
 #' @param summary (`TRUE` or `FALSE`) A table, or the draws?
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused, but for `re_formula` and
+#'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
 #'
 #' @details Draws of a run with decaying step sizes carry weights; here they are
 #' repeated in proportion to them.
@@ -64,7 +65,7 @@ predict.tall_fit <- function(
   ndraws = NULL
 ) {
   call <- rlang::current_env()
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   check_function(fun, c("theta", "newdata"))
   prob <- check_prob(prob)
   check_flag(summary)
@@ -219,7 +220,7 @@ log_lik.tall_fit <- function(
 ) {
   call <- rlang::current_env()
   check_flag(pointwise)
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   draws <- check_draws(object, draws, ndraws)
   model <- if (is.null(newdata)) {
     fit_model(object, call)
@@ -229,7 +230,11 @@ log_lik.tall_fit <- function(
   if (!model_info(model)$has_log_lik || model$n_data == 0) {
     abort_tall(
       "unsupported",
-      "{.code {model$label}()} has no log likelihood for each observation.",
+      c(
+        "{.code {model$label}()} has no log likelihood for each observation.",
+        i = "Write the model for {.fn model_custom} with a {.arg log_lik}, which
+             has; {.code as.matrix(fit)} has the draws."
+      ),
       call = call
     )
   }

@@ -9,8 +9,10 @@
 #' @param object ([`tall_fit`][tall_fit]) The fit.
 #' @param parm,pars,variables (names or numbers) Which variables; all by
 #'   default.
+#' @param regex_pars (string vector or `NULL`) Regular expressions: variables
+#'   that match one of them, beside those of `variables`.
 #' @param level,prob (number between 0 and 1) Probability of the intervals.
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused.
 #'
 #' @return A matrix with a row for each variable and two columns, the quantiles.
 #' @section Conditions:
@@ -40,10 +42,19 @@ posterior_interval.tall_fit <- function(
   prob = 0.9,
   pars = NULL,
   variables = pars,
+  regex_pars = NULL,
   ...
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = list(type = central_only))
   prob <- check_prob(prob)
+  if (!is.null(regex_pars)) {
+    variables <- select_variables(
+      object$variables,
+      variables,
+      regex_pars,
+      may_number = TRUE
+    )
+  }
   interval_matrix(
     object,
     variables,
@@ -53,6 +64,13 @@ posterior_interval.tall_fit <- function(
     rlang::current_env()
   )
 }
+
+# rstanarm's argument.
+central_only <- list(
+  test = function(x) identical(x, "central"),
+  expected = "\"central\"",
+  hint = "Other intervals can be had of the draws, `as.matrix(fit)`."
+)
 
 interval_matrix <- function(fit, variables, prob, space, arg, call) {
   probs <- interval_probs(prob)
@@ -83,7 +101,8 @@ interval_matrix <- function(fit, variables, prob, space, arg, call) {
 #'   contribution to the deviance.
 #' @param draws,ndraws (whole number or `NULL`) As in
 #'   [predict()][predict.tall_glm()].
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused, but for `re_formula` and
+#'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
 #'
 #' @return `fitted()`: the posterior mean of the expected response of each
 #'   observation, as `predict(object, type = "response")`. `residuals()`: a
@@ -106,7 +125,7 @@ NULL
 #' @importFrom stats fitted
 #' @export
 fitted.tall_glm <- function(object, draws = NULL, ..., ndraws = NULL) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   check_has_data(object)
   stats::predict(object, type = "response", draws = draws, ndraws = ndraws)
 }
@@ -122,7 +141,7 @@ residuals.tall_glm <- function(
   ndraws = NULL
 ) {
   type <- check_choice(type, c("response", "pearson", "deviance"))
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   response <- own_response(object)
   # without the rows that na.exclude left out
   whole <- object
@@ -148,6 +167,7 @@ residuals.tall_glm <- function(
 #' @importFrom stats sigma
 #' @export
 sigma.tall_glm <- function(object, ...) {
+  check_no_dots(..., .ignore = any_fallback)
   if (object$family$name == "gaussian") fit_sigma(object) else 1
 }
 
@@ -182,6 +202,7 @@ model.matrix.tall_glm <- function(object, ...) {
 #' @importFrom stats terms
 #' @export
 terms.tall_glm <- function(x, ...) {
+  check_no_dots(...)
   check_has_formula(x, "terms")
   x$terms
 }
@@ -190,8 +211,11 @@ check_has_formula <- function(fit, what, call = caller_env()) {
   if (is.null(fit$terms)) {
     abort_tall(
       "unsupported",
-      "{.fn {what}} needs a formula; the fit was made from a matrix by
-       {.fn tall_glm.fit}.",
+      c(
+        "{.fn {what}} needs a formula; the fit was made from a matrix by
+         {.fn tall_glm.fit}.",
+        i = "Fit with {.fn tall_glm}; {.code model.matrix(fit)} has the matrix."
+      ),
       call = call
     )
   }
@@ -201,14 +225,14 @@ check_has_formula <- function(fit, what, call = caller_env()) {
 #' @rdname fit-methods
 #' @export
 coef.tall_glm <- function(object, ...) {
-  NextMethod()[seq_len(object$n_coef)]
+  coef.tall_fit(object, ...)[seq_len(object$n_coef)]
 }
 
 #' @rdname fit-methods
 #' @export
 vcov.tall_glm <- function(object, ...) {
   at <- seq_len(object$n_coef)
-  NextMethod()[at, at, drop = FALSE]
+  vcov.tall_fit(object, ...)[at, at, drop = FALSE]
 }
 
 #' @rdname fit-methods
@@ -216,6 +240,7 @@ vcov.tall_glm <- function(object, ...) {
 #' @importFrom stats formula
 #' @export
 formula.tall_glm <- function(x, ...) {
+  check_no_dots(..., .ignore = any_environment)
   check_has_formula(x, "formula")
   # with `.` written out
   stats::formula(x$terms)
@@ -225,6 +250,7 @@ formula.tall_glm <- function(x, ...) {
 #' @importFrom stats family
 #' @export
 family.tall_glm <- function(object, ...) {
+  check_no_dots(...)
   object$family$object
 }
 
@@ -275,7 +301,7 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
 #' @param object ([`tall_fit`][tall_fit]) The fit.
 #' @param x (`tall_prior_summary`) What `prior_summary()` returns.
 #' @param digits (whole number) Significant digits to print.
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused.
 #'
 #' @return An object of class `tall_prior_summary`: a list of `table`, a data
 #'   frame with a row for each variable (`variable`, `prior`, `location`,
@@ -294,8 +320,11 @@ prior_summary.tall_fit <- function(object, ...) {
   if (is.null(prior)) {
     abort_tall(
       "unsupported",
-      "{.fn prior_summary} knows the priors of generalised linear models, not
-       that of {.fn {object$model_label}}."
+      c(
+        "{.fn prior_summary} knows the priors of generalised linear models, not
+         that of {.fn {object$model_label}}.",
+        i = "It is what the arguments of {.fn {object$model_label}} say."
+      )
     )
   }
   codes <- vapply(prior_kinds, function(kind) kind$code, 0L)
@@ -322,6 +351,7 @@ prior_summary.tall_fit <- function(object, ...) {
 #' @rdname prior_summary.tall_fit
 #' @export
 print.tall_prior_summary <- function(x, digits = 3, ...) {
+  check_no_dots(...)
   digits <- check_digits(digits)
   table <- x$table
   is_intercept <- table$variable == "(Intercept)"
@@ -414,16 +444,19 @@ ndraws.tall_fit <- function(x) {
 
 #' @exportS3Method posterior::nvariables
 nvariables.tall_fit <- function(x, ...) {
+  check_no_dots(...)
   length(x$variables)
 }
 
 #' @exportS3Method posterior::variables
 variables.tall_fit <- function(x, ...) {
+  check_no_dots(...)
   x$variables
 }
 
 #' @exportS3Method rstantools::nsamples
 nsamples.tall_fit <- function(object, ...) {
+  check_no_dots(...)
   posterior::ndraws(fit_draws(object))
 }
 
@@ -431,27 +464,64 @@ nsamples.tall_fit <- function(object, ...) {
 
 #' Draws for coda
 #'
-#' Method for the generic of \pkg{coda}.
+#' Methods for the generics of \pkg{coda}.
 #'
 #' @param x ([`tall_fit`][tall_fit]) The fit.
-#' @param ... Unused.
+#' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: all.
+#' @param regex_pars (string vector or `NULL`) Regular expressions: variables
+#'   that match one of them, beside those of `variables`.
+#' @param combine_chains (`TRUE` or `FALSE`) One `mcmc` of all chains, one after
+#'   the other, as in brms?
+#' @param ... Unused: other arguments are refused.
 #'
 #' @return An `mcmc.list` with an element for each chain; its iterations are
-#'   numbered as in the run, after warmup and thinning.
+#'   numbered as in the run, after warmup and thinning. With `combine_chains =
+#'   TRUE` an `mcmc`, which does not know that there were chains.
 #' @examplesIf requireNamespace("coda", quietly = TRUE)
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' summary(coda::as.mcmc.list(fit))
+#' coda::HPDinterval(coda::as.mcmc(fit, combine_chains = TRUE))
 #' @exportS3Method coda::as.mcmc.list
-as.mcmc.list.tall_fit <- function(x, ...) {
-  draws <- draws_array(x)
+as.mcmc.list.tall_fit <- function(
+  x,
+  pars = NULL,
+  variables = pars,
+  regex_pars = NULL,
+  ...
+) {
+  check_no_dots(...)
+  chosen <- select_variables(x$variables, variables, regex_pars)
+  chosen <- chosen %||% x$variables
+  draws <- draws_array(x, chosen)
   thin <- x$control$thin
   chains <- lapply(seq_len(dim(draws)[[2]]), function(chain) {
     values <- draws[, chain, ]
     dim(values) <- dim(draws)[c(1, 3)]
-    colnames(values) <- x$variables
+    colnames(values) <- chosen
     coda::mcmc(values, start = x$control$warmup + thin, thin = thin)
   })
   coda::mcmc.list(chains)
+}
+
+#' @rdname as.mcmc.list.tall_fit
+#' @exportS3Method coda::as.mcmc
+as.mcmc.tall_fit <- function(
+  x,
+  pars = NULL,
+  variables = pars,
+  regex_pars = NULL,
+  combine_chains = FALSE,
+  ...
+) {
+  check_no_dots(...)
+  check_flag(combine_chains)
+  if (combine_chains) {
+    coda::mcmc(
+      as.matrix.tall_fit(x, variables = variables, regex_pars = regex_pars)
+    )
+  } else {
+    as.mcmc.list.tall_fit(x, variables = variables, regex_pars = regex_pars)
+  }
 }
 
 #' Pairs of variables
@@ -459,7 +529,10 @@ as.mcmc.list.tall_fit <- function(x, ...) {
 #' @param x ([`tall_fit`][tall_fit]) The fit.
 #' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: the
 #'   first six.
-#' @param ... Passed on to [bayesplot::mcmc_pairs()].
+#' @param regex_pars (string vector or `NULL`) Regular expressions: variables
+#'   that match one of them, beside those of `variables`.
+#' @param ... Passed on to [bayesplot::mcmc_pairs()]; what it does not know is
+#'   refused.
 #'
 #' @return What [bayesplot::mcmc_pairs()] returns.
 #' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
@@ -467,32 +540,33 @@ as.mcmc.list.tall_fit <- function(x, ...) {
 #' pairs(fit)
 #' @importFrom graphics pairs
 #' @export
-pairs.tall_fit <- function(x, pars = NULL, variables = pars, ...) {
+pairs.tall_fit <- function(
+  x,
+  pars = NULL,
+  variables = pars,
+  regex_pars = NULL,
+  ...
+) {
   rlang::check_installed("bayesplot", "to plot a fit")
-  if (is.null(variables)) {
-    variables <- utils::head(x$variables, 6)
+  chosen <- select_variables(x$variables, variables, regex_pars)
+  if (is.null(chosen)) {
+    chosen <- utils::head(x$variables, 6)
   }
-  check_variable_names(variables, x$variables)
-  if (length(unique(as.character(variables))) < 2) {
-    abort_expected(
-      variables,
-      "names of at least two variables",
-      arg = "variables"
-    )
-  }
-  draws <- draws_array(x)[, , variables, drop = FALSE]
-  bayesplot::mcmc_pairs(draws, ...)
+  draws <- draws_array(x, shown_variables(x, chosen, "pairs"))
+  call_bayesplot(bayesplot::mcmc_pairs, "mcmc_pairs", list(draws), list(...))
 }
 
 #' Diagnostics for bayesplot
 #'
 #' Methods for the generics of \pkg{bayesplot}, whose results its functions
 #' `mcmc_rhat()`, `mcmc_neff()` and others draw. All of its `mcmc_*()` that take
-#' draws take a fit.
+#' draws take a fit. The convergence measures of \pkg{posterior}, such as
+#' [posterior::rhat()] and [posterior::ess_bulk()], give a value for each
+#' variable of a fit.
 #'
 #' @param object ([`tall_fit`][tall_fit]) The fit.
 #' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: all.
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused.
 #'
 #' @return `rhat()`: a named vector of R-hat. `neff_ratio()`: a named vector of
 #'   bulk effective sample sizes over the number of draws; it can exceed 1. As
@@ -535,12 +609,15 @@ neff_ratio.tall_fit <- function(object, pars = NULL, variables = pars, ...) {
 
 # f of the iterations x chains of each variable.
 each_variable <- function(fit, variables, f, call) {
-  draws <- draws_array(fit, call)
+  draws <- draws_array(fit, call = call)
   if (!is.null(fit[["weights"]])) {
     abort_tall(
       "unsupported",
-      "Draws of a decaying step size carry weights: there is no R-hat or
-       effective sample size of chains.",
+      c(
+        "Draws of a decaying step size carry weights: there is no R-hat or
+         effective sample size of chains.",
+        i = "{.code summary(fit)} has the effective sample size of the weights."
+      ),
       call = call
     )
   }
@@ -564,7 +641,8 @@ log_posterior.tall_fit <- function(object, ...) {
       "unsupported",
       c(
         "The log posterior of the draws is known for Metropolis kernels, not for
-         {.code kernel_{object$kernel$name}()}, which never evaluates it."
+         {.code kernel_{object$kernel$name}()}, which never evaluates it.",
+        i = "Run with {.fn kernel_mala} or {.fn kernel_barker}."
       )
     )
   }
@@ -580,6 +658,7 @@ log_posterior.tall_fit <- function(object, ...) {
 #' @rdname bayesplot-diagnostics
 #' @exportS3Method bayesplot::nuts_params
 nuts_params.tall_fit <- function(object, ...) {
+  check_no_dots(...)
   abort_tall(
     "unsupported",
     c(
@@ -607,8 +686,13 @@ nuts_params.tall_fit <- function(object, ...) {
 #' @param observations (whole number) The most observations to show: a random
 #'   subset of larger data.
 #' @param seed (whole number or `NULL`) Seed of the responses and of the subset.
-#' @param ... Passed on to the function of \pkg{bayesplot}: `stat`, `group`,
-#'   `x`, … with a value for each observation are cut to those shown.
+#' @param ... Passed on to the function of \pkg{bayesplot}; what it does not
+#'   know is refused. `group`, `x`, … with a value for each observation are cut to
+#'   those shown; `group` and `x` may be the name of a variable of the formula.
+#'
+#' @details For the types of leave-one-out cross-validation,
+#' `"loo_pit_overlay"`, `"loo_pit_qq"`, `"loo_intervals"`, `"loo_ribbon"`, the importance weights are
+#' made by [loo::psis()] from the log likelihood of the observations shown.
 #'
 #' @return A ggplot object.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data;
@@ -627,6 +711,7 @@ pp_check.tall_glm <- function(
   ...,
   ndraws = NULL
 ) {
+  rlang::check_installed("bayesplot", "to plot a fit")
   check_has_data(object)
   draws <- check_draws(object, draws, ndraws)
   observations <- check_count(observations)
@@ -635,6 +720,8 @@ pp_check.tall_glm <- function(
     type <- if (has_few_values(object)) "bars" else "dens_overlay"
   }
   plot <- ppc_function(type)
+  type <- sub("^ppc_", "", type)
+  given <- check_ppc_values(object, list(...))
   if (is.null(draws)) {
     many <- grepl("^stat|^bars|intervals|ribbon|rootogram|avg|loo", type)
     draws <- min(if (many) 400 else 50, posterior::ndraws(object$draws))
@@ -647,10 +734,59 @@ pp_check.tall_glm <- function(
     }
     shown <- replicated_responses(object, rows, draws)
   })
-  more <- lapply(list(...), function(value) {
+  more <- lapply(given, function(value) {
     if (is.atomic(value) && length(value) == n) value[rows] else value
   })
-  do.call(plot, c(list(shown$y, shown$yrep), more))
+  name <- paste0("ppc_", type)
+  first <- list(shown$y, shown$yrep)
+  if (grepl("^loo_", type)) {
+    weights <- loo_arguments(object, plot, rows, draws, more)
+    more[names(weights)] <- weights
+  }
+  call_bayesplot(plot, name, first, more)
+}
+
+# `group` and `x` of some types, a value for each observation or the name of a
+# variable.
+check_ppc_values <- function(fit, given, call = caller_env()) {
+  for (name in intersect(c("group", "x"), names(given))) {
+    value <- given[[name]]
+    frame <- fit$frame
+    if (rlang::is_string(value) && fit$n_data > 1 && !is.null(frame)) {
+      check_known(value, names(frame), "variable", arg = name, call = call)
+      given[[name]] <- frame[[value]]
+    } else if (length(value) != fit$n_data) {
+      expected <- paste0(
+        "a value for each of the ",
+        count_noun(fit$n_data, "observation"),
+        " or the name of a variable"
+      )
+      abort_expected(value, expected, arg = name, call = call)
+    }
+  }
+  given
+}
+
+# What the types of leave-one-out cross-validation need, of the observations and
+# draws that are shown.
+loo_arguments <- function(fit, plot, rows, draws, more) {
+  wanted <- intersect(c("lw", "psis_object"), names(formals(plot)))
+  if (any(c(wanted, "pit") %in% names(more))) {
+    return(NULL)
+  }
+  rlang::check_installed("loo", "to check by leave-one-out cross-validation")
+  f <- log_lik_of(fit, draws, pointwise = TRUE)
+  data <- attr(f, "data")[rows, , drop = FALSE]
+  psis <- psis_of(fit, f(data, attr(f, "draws")))
+  found <- list(lw = stats::weights(psis), psis_object = psis)
+  found[wanted]
+}
+
+# Importance weights that leave out one observation after the other; log_lik:
+# draws x observations.
+psis_of <- function(fit, log_lik, cores = 1L) {
+  r_eff <- rep(relative_efficiency(fit, nrow(log_lik)), ncol(log_lik))
+  loo::psis(-log_lik, r_eff = r_eff, cores = cores)
 }
 
 # Responses that are 0 or 1, or the numbers of classes?
@@ -677,10 +813,8 @@ replicated_responses.tall_glm <- function(fit, rows, draws) {
 
 # The function bayesplot::ppc_<type>.
 ppc_function <- function(type, call = caller_env()) {
-  exported <- getNamespaceExports("bayesplot")
-  known <- grep("^ppc_", exported, value = TRUE)
-  known <- sort(sub("^ppc_", "", known[!grepl("_data$", known)]))
   check_string(type, arg = "type", call = call)
-  check_known(type, known, "type", arg = "type", call = call)
+  type <- sub("^ppc_", "", type)
+  check_known(type, bayesplot_types("ppc"), "type", arg = "type", call = call)
   getExportedValue("bayesplot", paste0("ppc_", type))
 }

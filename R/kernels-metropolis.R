@@ -519,8 +519,11 @@ check_schedule <- function(kernel, schedule, call) {
   }
   abort_tall(
     "unsupported",
-    "{.fn kernel_{kernel$name}} takes no schedule but {.fn schedule_constant}:
-     an exact kernel needs no decay.",
+    c(
+      "{.fn kernel_{kernel$name}} takes no schedule but {.fn schedule_constant}:
+       an exact kernel needs no decay.",
+      i = "Leave {.arg schedule} out."
+    ),
     call = call
   )
 }

@@ -47,7 +47,7 @@ log_lik.tall_glm <- function(
   ndraws = NULL
 ) {
   check_flag(pointwise)
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   draws <- check_draws(object, draws, ndraws)
   if (!pointwise) {
     check_own_size(object, newdata, draws)

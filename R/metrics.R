@@ -379,8 +379,12 @@ test_model <- function(fit, newdata, call = caller_env()) {
   if (newdata$n_data == 0) {
     abort_tall(
       "unsupported",
-      "{.code {newdata$label}()} has no observations whose loss could be
-       taken.",
+      c(
+        "{.code {newdata$label}()} has no observations whose loss could be
+         taken.",
+        i = "Give a model of held-out observations, such as one of
+             {.fn model_custom}."
+      ),
       argument = "newdata",
       call = call
     )

@@ -175,10 +175,18 @@ sgd_rule <- function(learning_rate, decay) {
 #' plot(mode)
 #' @export
 plot.tall_mode <- function(x, type = c("log_posterior", "gradient_norm"), ...) {
+  check_no_dots(...)
   type <- check_choice(type, c("log_posterior", "gradient_norm"))
   rlang::check_installed("ggplot2", "to plot a mode")
   if (is.null(x$trace)) {
-    abort_tall("unsupported", "This mode has no trace.")
+    abort_tall(
+      "unsupported",
+      c(
+        "This mode has no trace.",
+        i = "Find it by {.code find_mode(model, \"adam\")} or another stochastic
+             method."
+      )
+    )
   }
   trace <- data.frame(passes = x$trace$passes, value = x$trace[[type]])
   label <- c(log_posterior = "log posterior", gradient_norm = "gradient norm")

@@ -999,6 +999,7 @@ new_mode <- function(
 
 #' @export
 print.tall_mode <- function(x, ...) {
+  check_no_dots(...)
   cat("<tall_mode> by ", x$method, sep = "")
   cat(
     if (x$converged) ", " else ", NOT converged, ",
@@ -1042,14 +1043,23 @@ print.tall_mode <- function(x, ...) {
 
 #' @export
 coef.tall_mode <- function(object, ...) {
+  check_no_dots(..., .ignore = none_aliased)
   object$estimate
 }
 
 #' @importFrom stats vcov
 #' @export
 vcov.tall_mode <- function(object, ...) {
+  check_no_dots(..., .ignore = none_aliased)
   if (is.null(object$chol)) {
-    abort_tall("unsupported", "This mode was found without a Hessian.")
+    abort_tall(
+      "unsupported",
+      c(
+        "This mode was found without a Hessian.",
+        i = "Find it by {.code find_mode(model, \"newton\")}, or sample: the
+             draws have a covariance."
+      )
+    )
   }
   out <- chol2inv(t(object$chol))
   dimnames(out) <- list(names(object$estimate), names(object$estimate))

@@ -154,8 +154,12 @@ check_lambda <- function(lambda, model, call = caller_env()) {
   if (!is.null(lambda) && model$n_data == 0) {
     abort_tall(
       "unsupported",
-      "{.code {model$label}()} has no observations whose loss {.arg lambda}
-       could multiply.",
+      c(
+        "{.code {model$label}()} has no observations whose loss {.arg lambda}
+         could multiply.",
+        i = "Leave {.arg lambda} out, or write the model for {.fn model_custom}
+             with a {.arg log_lik}."
+      ),
       call = call
     )
   }
@@ -714,6 +718,7 @@ check_covariance <- function(
 
 #' @export
 print.tall_model <- function(x, ...) {
+  check_no_dots(...)
   cat("<tall_model> ", x$label, "()", sep = "")
   if (!is.null(x$family)) {
     cat(": ", x$family$name, " (", x$family$link, ")", sep = "")
@@ -744,5 +749,6 @@ print.tall_model <- function(x, ...) {
 #' @importFrom stats nobs
 #' @export
 nobs.tall_model <- function(object, ...) {
+  check_no_dots(..., .ignore = any_fallback)
   object$n_data
 }

@@ -105,6 +105,7 @@ new_monitor <- function(name, newdata, call = caller_env()) {
 
 #' @export
 print.tall_monitor <- function(x, ...) {
+  check_no_dots(...)
   rows <- if (inherits(x$newdata, "tall_model")) {
     x$newdata$n_data
   } else {

@@ -357,6 +357,7 @@ network_outputs <- function(fit, theta, x) {
 
 #' @export
 print.tall_model_network <- function(x, ...) {
+  check_no_dots(...)
   NextMethod()
   cat(
     "  layers ",

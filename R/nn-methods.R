@@ -16,7 +16,8 @@
 #'   with R's generator; otherwise its state is what it was before.
 #' @param pointwise (`TRUE` or `FALSE`) Return a function of rows and draws
 #'   instead of a matrix?
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused, but for `re_formula` and
+#'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
 #'
 #' @details With \eqn{f_d} the network at draw \eqn{d}: `mean` is the mean of
 #'   the \eqn{f_d}, `sd_epistemic` their standard deviation (Bieringer et al.,
@@ -712,6 +713,7 @@ residuals.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
 #' @importFrom stats sigma
 #' @export
 sigma.tall_nn <- function(object, ...) {
+  check_no_dots(..., .ignore = any_fallback)
   if (object$likelihood != "gaussian") {
     return(1)
   }
@@ -723,6 +725,7 @@ sigma.tall_nn <- function(object, ...) {
 #' @importFrom stats formula
 #' @export
 formula.tall_nn <- function(x, ...) {
+  check_no_dots(..., .ignore = any_environment)
   stats::formula(x$terms)
 }
 
@@ -730,6 +733,7 @@ formula.tall_nn <- function(x, ...) {
 #' @importFrom stats terms
 #' @export
 terms.tall_nn <- function(x, ...) {
+  check_no_dots(...)
   x$terms
 }
 
@@ -759,6 +763,7 @@ model.matrix.tall_nn <- function(object, ...) {
 #' @importFrom stats family
 #' @export
 family.tall_nn <- function(object, ...) {
+  check_no_dots(...)
   if (object$likelihood == "gaussian") {
     stats::gaussian()
   } else if (object$likelihood == "bernoulli") {
@@ -875,6 +880,7 @@ summary.tall_nn <- function(object, ...) {
 #' @rdname summary.tall_nn
 #' @export
 print.tall_nn_summary <- function(x, digits = 3, ...) {
+  check_no_dots(...)
   print_nn_header(x$fit, x$n_draws)
   print_nn_lines(x, digits)
   if (!is.null(x$rhat) && !anyNA(x$rhat)) {
@@ -893,6 +899,7 @@ print.tall_nn_summary <- function(x, digits = 3, ...) {
 
 #' @export
 print.tall_nn <- function(x, digits = 3, ...) {
+  check_no_dots(...)
   small <- summary(x)
   print_nn_header(x, small$n_draws)
   print_nn_lines(small, digits)
@@ -980,10 +987,11 @@ plot.tall_nn <- function(
   ...
 ) {
   own <- c("calibration", "prediction")
-  type <- check_choice(type, c(own, eval(formals(plot.tall_fit)$type)))
+  type <- check_plot_type(type, c(own, own_plots))
   if (!type %in% own) {
     return(NextMethod())
   }
+  check_no_dots(...)
   prob <- check_prob(prob)
   rlang::check_installed("ggplot2", "to plot a fit")
   if (type == "calibration") {
@@ -1085,8 +1093,11 @@ plot_prediction <- function(fit, newdata, prob, call = caller_env()) {
   if (!is_one) {
     abort_tall(
       "unsupported",
-      "{.code type = \"prediction\"} needs one numeric covariate and one output;
-       the formula has {length(name)} covariate{?s}.",
+      c(
+        "{.code type = \"prediction\"} needs one numeric covariate and one
+         output; the formula has {length(name)} covariate{?s}.",
+        i = "{.code predict(fit, newdata)} has the numbers to draw."
+      ),
       call = call
     )
   }

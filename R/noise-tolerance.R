@@ -83,6 +83,7 @@ noise_tolerance <- function(fit) {
 
 #' @export
 print.tall_noise_tolerance <- function(x, ...) {
+  check_no_dots(...)
   cat("Gradient noise against what the kernel tolerates\n\n")
   shown <- utils::head(as.data.frame(x), 30)
   rownames(shown) <- shown$variable

@@ -25,7 +25,8 @@
 #'   with R's generator; otherwise its state is what it was before.
 #' @param prob (number between 0 and 1) Probability of the intervals.
 #' @param cores (whole number) Threads. The results do not depend on it.
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused, but for `re_formula` and
+#'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
 #'
 #' @details `posterior_epred()` gives probabilities in binomial models, as in
 #' rstanarm, while `posterior_predict()` gives counts: 0 or 1 without trials.
@@ -73,7 +74,7 @@ posterior_linpred.tall_glm <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_flag(transform)
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   draws_by_rows(object, newdata, draws, offset, function(new, theta) {
@@ -96,7 +97,7 @@ posterior_epred.tall_glm <- function(
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   draws_by_rows(object, newdata, draws, offset, function(new, theta) {
@@ -118,7 +119,7 @@ posterior_predict.tall_glm <- function(
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
@@ -143,7 +144,7 @@ predictive_error.tall_glm <- function(
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
@@ -171,7 +172,7 @@ predictive_interval.tall_glm <- function(
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   prob <- check_prob(prob)
   draws <- check_draws(object, draws, ndraws)
@@ -233,7 +234,7 @@ bayes_R2.tall_glm <- function(
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- prediction_rows(object, newdata, offset)

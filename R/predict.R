@@ -20,7 +20,8 @@
 #'   fit's was given as an argument rather than in the formula. `NULL`: that
 #'   argument, evaluated in `newdata`; that of the fit's own rows is known.
 #' @param cores (whole number) Threads. The results do not depend on it.
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused, but for `re_formula` and
+#'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
 #'
 #' @details Means and standard deviations of the linear predictor follow from
 #' those of the draws, at the cost of a row for each row of `newdata`. Those of
@@ -53,7 +54,7 @@ predict.tall_glm <- function(
 ) {
   type <- check_choice(type, c("link", "response"))
   check_flag(se.fit)
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   new <- prediction_rows(object, newdata, offset)
@@ -242,24 +243,66 @@ check_matrix_size <- function(fit, n_row, draws, newdata, call = caller_env()) {
   )
 }
 
-# Arguments that a method does not have: most often misspelt ones.
-check_no_dots <- function(..., call = caller_env()) {
-  if (...length() == 0) {
+# Arguments that a method does not have: most often misspelt ones. .ignore:
+# those that other packages hand on, with functions that tell whether their value
+# changes nothing here; names start with a dot since `...` may have any other.
+check_no_dots <- function(..., .ignore = list(), .call = caller_env()) {
+  given <- dots_names(...)
+  if (length(given) == 0) {
     return(invisible())
   }
-  given <- names(list(...))
-  given <- given[given != ""]
+  is_known <- given %in% names(.ignore)
+  unknown <- unique(given[!is_known & given != ""])
+  if (length(unknown) == 0 && all(is_known)) {
+    values <- list(...)
+    for (name in given) {
+      check_ignored(values[[name]], name, .ignore[[name]], .call)
+    }
+    return(invisible())
+  }
   abort_input(
-    if (length(given) > 0) {
-      "The argument{cli::qty(length(given))}{?s} {.arg {given}} {?is/are} not
-       used here."
+    if (length(unknown) > 0) {
+      "The argument{cli::qty(length(unknown))}{?s} {.arg {unknown}} {?is/are}
+       not used here."
     } else {
       "An argument without a name is not used here."
     },
-    argument = if (length(given) > 0) given else "...",
-    call = call
+    argument = if (length(unknown) > 0) unknown else "...",
+    call = .call
   )
 }
+
+# Names of what came with `...`, "" where there is none; nothing is evaluated.
+dots_names <- function(...) {
+  given <- as.list(substitute(list(...)))[-1]
+  names(given) %||% rep("", length(given))
+}
+
+check_ignored <- function(value, name, is_nothing, call) {
+  if (!is_nothing$test(value)) {
+    abort_expected(
+      value,
+      is_nothing$expected,
+      is_nothing$hint,
+      arg = name,
+      call = call
+    )
+  }
+}
+
+is_none <- function(x) {
+  is.null(x) || (length(x) == 1 && is.atomic(x) && is.na(x))
+}
+
+# What tidybayes hands to every model, as brms and rstanarm name it.
+no_groups <- local({
+  none <- list(
+    test = function(x) is_none(x),
+    expected = "NULL or NA",
+    hint = "The model has no group-level terms that could be left out."
+  )
+  list(re_formula = none, re.form = none, dpar = none)
+})
 
 # ---- which rows --------------------------------------------------------------
 

@@ -197,6 +197,7 @@ align_names <- function(both, call = caller_env()) {
 
 #' @export
 print.tall_prior <- function(x, ...) {
+  check_no_dots(...)
   cat("<tall_prior> ", prior_kinds[[x$kind]]$title, "\n", sep = "")
   if (x$kind == "exponential") {
     note <- if (x$autoscale) {

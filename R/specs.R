@@ -41,6 +41,7 @@ member <- function(name, params) {
 
 #' @export
 print.tall_spec <- function(x, ...) {
+  check_no_dots(...)
   family <- sub("^tall_", "", class(x)[[2]])
   cat("<tall_", family, "> ", x$name, "\n", sep = "")
   args <- Filter(function(value) !is.null(value), x$args)

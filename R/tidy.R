@@ -20,7 +20,9 @@ generics::glance
 #' @param exponentiate (`TRUE` or `FALSE`) Exponentiate estimates and intervals
 #'   of coefficients (odds ratios, rate ratios)? The standard error is then
 #'   multiplied by the estimate.
-#' @param ... Unused.
+#' @param ... Unused: other arguments are refused, but for what
+#'   \pkg{modelsummary} hands on: `vcov`, which must be `NULL`, and `vcov_type`, `coef_rename` and
+#'   `gof_map`, which it deals with itself.
 #'
 #' @return `tidy()`: a tibble with a row for each variable: `term`, `estimate`
 #'   (posterior mean), `std.error` (posterior standard deviation), with
@@ -56,7 +58,7 @@ tidy.tall_fit <- function(
   check_flag(conf.int)
   check_flag(exponentiate)
   conf.level <- check_prob(conf.level)
-  check_no_dots(...)
+  check_no_dots(..., .ignore = from_modelsummary)
   moments <- fit_moments(x)
   auxiliary <- x$variables %in% auxiliary_variables(x)
   keep <- (!auxiliary & "fixed" %in% effects) |
@@ -87,7 +89,7 @@ tidy.tall_fit <- function(
 #' @method glance tall_fit
 #' @export
 glance.tall_fit <- function(x, ...) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = from_modelsummary)
   table <- x$checked %||% summary_table(x, 0.5)
   worst <- function(column, f) {
     values <- as.double(table[[column]])
@@ -110,6 +112,19 @@ glance.tall_fit <- function(x, ...) {
     seconds = sum(x$time)
   ))
 }
+
+# What modelsummary hands to every tidy() and glance().
+from_modelsummary <- list(
+  vcov = list(
+    test = function(x) is.null(x) || isFALSE(x),
+    expected = "NULL",
+    hint = "Standard errors are posterior standard deviations."
+  ),
+  # which it deals with itself
+  vcov_type = list(test = function(x) TRUE),
+  coef_rename = list(test = function(x) TRUE),
+  gof_map = list(test = function(x) TRUE)
+)
 
 # posterior has loaded tibble.
 as_tibble <- function(x) {

@@ -329,7 +329,7 @@ plot.tall_topics <- function(
   prob = 0.9,
   ...
 ) {
-  type <- check_choice(type, c("terms", eval(formals(plot.tall_fit)$type)))
+  type <- check_plot_type(type, c("terms", own_plots))
   if (type != "terms") {
     return(NextMethod())
   }
@@ -403,6 +403,7 @@ plot_terms <- function(top, prob) {
 
 #' @export
 print.tall_topics <- function(x, digits = 3, ...) {
+  check_no_dots(...)
   print_topics_header(x)
   if (is.null(x$draws)) {
     cat("No draws were kept: topics cannot be shown.\n")
@@ -479,6 +480,7 @@ topic_diagnostics <- function(fit, top) {
 #' @rdname summary.tall_topics
 #' @export
 print.tall_topics_summary <- function(x, digits = 3, ...) {
+  check_no_dots(...)
   print_topics_header(x$fit)
   print_topics_table(x$topics, digits)
   print_perplexity(x$fit)

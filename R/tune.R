@@ -790,6 +790,7 @@ new_tune <- function(race, arms, grid, judge, about) {
 
 #' @export
 print.tall_tune <- function(x, ...) {
+  check_no_dots(...)
   top <- x$arms[1, ]
   n_rung <- max(x$rungs$rung)
   cat(
@@ -877,6 +878,7 @@ summary.tall_tune <- function(object, ...) {
 
 #' @export
 print.summary.tall_tune <- function(x, ...) {
+  check_no_dots(...)
   cat(
     "Arms by ", toupper(x$metric), ", those that came furthest first\n\n",
     sep = ""
@@ -911,6 +913,7 @@ print.summary.tall_tune <- function(x, ...) {
 #' plot(tuned)
 #' @export
 plot.tall_tune <- function(x, ...) {
+  check_no_dots(...)
   rlang::check_installed("ggplot2", "to plot a tuning race")
   table <- x$rungs[is.finite(x$rungs$score), ]
   # arms on their way out would flatten the others

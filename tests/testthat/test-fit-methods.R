@@ -221,3 +221,100 @@ test_that("the note on bias gives advice that helps", {
     c(">+1000% (>1000)", "-100.0% (>1000)", "NA% (NA)")
   )
 })
+
+test_that("variables are chosen by name and by regular expression", {
+  all <- as.matrix(fit)
+  expect_identical(as.matrix(fit, pars = "b"), all[, "b", drop = FALSE])
+  expect_identical(as.matrix(fit, variables = c("b", "a")), all[, c("b", "a")])
+  expect_identical(as.matrix(fit, regex_pars = "^[ab]$"), all[, c("a", "b")])
+  both <- as.matrix(fit, pars = "b", regex_pars = "Int")
+  expect_identical(both, all[, c("b", "(Intercept)")])
+  expect_named(as.data.frame(fit, pars = "a"), "a")
+  expect_named(as.data.frame(fit, regex_pars = "a|b"), c("a", "b"))
+  expect_identical(dim(as.array(fit, pars = "a")), c(200L, 2L, 1L))
+  for (f in list(
+    posterior::as_draws, posterior::as_draws_array, posterior::as_draws_df,
+    posterior::as_draws_matrix, posterior::as_draws_list,
+    posterior::as_draws_rvars
+  )) {
+    expect_identical(posterior::variables(f(fit, variable = "a")), "a")
+    some <- f(fit, variable = "^[ab]", regex = TRUE)
+    expect_identical(posterior::variables(some), c("a", "b"))
+  }
+  expect_identical(
+    summary(fit, pars = "a")$table,
+    `rownames<-`(summary(fit)$table[2, ], NULL)
+  )
+  decayed <- decayed_fit()
+  expect_identical(
+    summary(decayed, pars = "a")$table,
+    `rownames<-`(summary(decayed)$table[2, ], NULL)
+  )
+  expect_false(is.null(stats::weights(posterior::as_draws_df(decayed, variable = "a"))))
+  none <- quick_fit(keep = "none")
+  expect_identical(summary(none, variables = "b")$table$variable, "b")
+})
+
+test_that("variables that are not there are refused, everywhere", {
+  for (f in list(as.matrix, as.array, as.data.frame, summary, print)) {
+    expect_error(f(fit, pars = "aa"), class = "tall_error_input")
+    expect_error(f(fit, regex_pars = "aa"), class = "tall_error_input")
+    expect_error(f(fit, regex_pars = "("), class = "tall_error_input")
+    expect_error(f(fit, regex_pars = 1), class = "tall_error_input")
+  }
+  expect_snapshot(as.matrix(fit, regex_pars = "zz"), error = TRUE, cnd_class = TRUE)
+})
+
+test_that("printing shows the variables asked for, and sigma always", {
+  data <- withr::with_seed(1, as.data.frame(matrix(rnorm(60 * 36), 60)))
+  wide <- quick_glm(V36 ~ ., data, gaussian(), iter = 40, chains = 1)
+  lines <- function(...) capture.output(print(...))
+  has <- function(lines, name) any(grepl(paste0("^", name, " "), lines))
+  for (object in list(wide, suppressWarnings(summary(wide)))) {
+    expect_true(has(lines(object), "sigma"))
+    expect_false(has(lines(object), "V35"))
+    expect_match(lines(object), "more variables .n = Inf shows all", all = FALSE)
+    expect_true(has(lines(object, n = Inf), "V35"))
+    expect_no_match(lines(object, n = Inf), "more variables")
+    expect_true(has(lines(object, n = 2), "sigma"))
+    expect_false(has(lines(object, n = 2), "V1"))
+    expect_match(lines(object, n = 36), "1 more variable ", all = FALSE)
+    expect_error(print(object, n = 0), class = "tall_error_input")
+  }
+  expect_true(has(lines(wide, pars = "V35"), "V35"))
+  expect_false(has(lines(wide, pars = "V35"), "sigma"))
+  # all that match, however many
+  some <- suppressWarnings(summary(wide, regex_pars = "^V", digits = 7))
+  expect_true(has(lines(some), "V35"))
+  expect_false(has(lines(some), "sigma"))
+  digits <- function(x) max(nchar(gsub("[^0-9]", "", grep("^V1 ", x, value = TRUE))))
+  expect_gt(digits(lines(some)), digits(lines(some, digits = 2)))
+})
+
+test_that("bayesplot's other types are known by name", {
+  skip_if_not_installed("bayesplot")
+  types <- c(
+    "areas", "hist", "acf", "dens_overlay", "violin", "rank_overlay", "rhat",
+    "neff", "rhat_hist", "scatter"
+  )
+  for (type in types) {
+    expect_s3_class(suppressMessages(plot(fit, type)), "ggplot")
+  }
+  expect_s3_class(plot(fit, "pairs"), "bayesplot_grid")
+  expect_identical(
+    levels(factor(plot(fit, "hist", pars = "b")$data$Parameter)),
+    "b"
+  )
+  expect_identical(
+    levels(factor(plot(fit, "mcmc_areas", regex_pars = "^[ab]")$data$parameter)),
+    c("a", "b")
+  )
+  wide <- plot(fit, "intervals", prob_outer = 0.5)
+  expect_s3_class(wide, "ggplot")
+  expect_error(plot(fit, "areas", foo = 1), "foo", class = "tall_error_input")
+  expect_error(plot(fit, "trace", "a", 3), class = "tall_error_input")
+  expect_error(plot(fit, "recover_hist"), "true", class = "tall_error_input")
+  expect_error(plot(fit, "scatter", variables = "a"), class = "tall_error_input")
+  expect_error(plot(fit, "nuts_energy"), class = "tall_error_unsupported")
+  expect_error(plot(fit, "noise", foo = 1), class = "tall_error_input")
+})

@@ -282,3 +282,68 @@ test_that("update() takes a prior of NULL for what it is: flat", {
   expect_identical(update(fit, prior_intercept = NULL)$prior$kind, c(0L, 1L, 1L))
   expect_null(update(fit, seed = NULL, evaluate = FALSE)$seed)
 })
+
+test_that("as.mcmc() has the draws of each chain, or of all", {
+  skip_if_not_installed("coda")
+  fit <- quick_glm(iter = 100, chains = 2)
+  list <- coda::as.mcmc(fit)
+  expect_s3_class(list, "mcmc.list")
+  expect_identical(list, coda::as.mcmc.list(fit))
+  expect_equal(unname(as.matrix(list)), unname(as.matrix(fit)))
+  one <- coda::as.mcmc(fit, pars = "b", combine_chains = TRUE)
+  expect_s3_class(one, "mcmc")
+  expect_identical(c(one), unname(as.matrix(fit)[, "b"]))
+  expect_identical(coda::varnames(coda::as.mcmc.list(fit, regex_pars = "^a")), "a")
+})
+
+test_that("posterior_interval() takes regular expressions, and its central type", {
+  skip_if_not_installed("rstantools")
+  fit <- quick_glm(iter = 100, chains = 2)
+  all <- rstantools::posterior_interval(fit)
+  some <- rstantools::posterior_interval(fit, regex_pars = "^[ab]$")
+  expect_identical(some, all[c("a", "b"), ])
+  expect_identical(
+    rstantools::posterior_interval(fit, pars = "b", regex_pars = "Int"),
+    all[c("b", "(Intercept)"), ]
+  )
+  expect_identical(rstantools::posterior_interval(fit, type = "central"), all)
+  expect_error(
+    rstantools::posterior_interval(fit, type = "hpd"),
+    class = "tall_error_input"
+  )
+})
+
+test_that("pp_check() says what a type needs", {
+  skip_if_not_installed("bayesplot")
+  data <- example_data(60)
+  fit <- quick_glm(z ~ a + g, data, gaussian(), iter = 200, chains = 2)
+  expect_snapshot(
+    bayesplot::pp_check(fit, "stat_grouped"),
+    error = TRUE,
+    cnd_class = TRUE
+  )
+  by_name <- bayesplot::pp_check(fit, "stat_grouped", group = "g", seed = 1)
+  by_value <- bayesplot::pp_check(fit, "stat_grouped", group = data$g, seed = 1)
+  expect_equal(by_name$data, by_value$data)
+  expect_error(
+    bayesplot::pp_check(fit, "stat_grouped", group = "h"),
+    class = "tall_error_input"
+  )
+  expect_error(
+    bayesplot::pp_check(fit, "stat_grouped", group = 1:3),
+    class = "tall_error_input"
+  )
+  expect_error(
+    bayesplot::pp_check(fit, "stat", foo = 1),
+    "foo",
+    class = "tall_error_input"
+  )
+  expect_s3_class(bayesplot::pp_check(fit, "intervals", x = "a"), "ggplot")
+  skip_if_not_installed("loo")
+  for (type in c("loo_pit_overlay", "loo_pit_qq", "loo_intervals", "loo_ribbon")) {
+    drawn <- suppressMessages(suppressWarnings(
+      bayesplot::pp_check(fit, type, seed = 1)
+    ))
+    expect_s3_class(drawn, "ggplot")
+  }
+})

@@ -1,0 +1,546 @@
+# What glm(), rstanarm and lme4 have functions for, beside those that every fit
+# has: either it means something for a posterior, or it is refused in words.
+
+#' More of what `glm()` and rstanarm have
+#'
+#' @param object,x (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
+#'   [tall_nn()], which kept its data.
+#' @param type (string) `"prior"`: the weights that the fit was given.
+#' @param draws,ndraws (whole number or `NULL`) As in
+#'   [predict()][predict.tall_glm()].
+#' @param data (data frame or `NULL`) The data of the fit, to be returned with
+#'   the new columns; `NULL`: its model frame.
+#' @param newdata (data frame or `NULL`) Other data.
+#' @param type.predict (string) `"link"` or `"response"`: the scale of
+#'   `.fitted`.
+#' @param type.residuals (string) The `type` of [residuals()][fitted-values].
+#' @param se_fit (`TRUE` or `FALSE`) The column `.se.fit` as well?
+#' @param ... Unused: other arguments are refused.
+#'
+#' @return `deviance()`: the sum of the squared deviance residuals, which are
+#'   those at the posterior means of the expected responses. `df.residual()`:
+#'   observations less coefficients. `weights()`: what each observation counts,
+#'   trials among it, as [stats::glm()] has it: 1 where nothing was given.
+#'   `augment()`: a tibble of the data with the columns `.fitted`, `.se.fit`
+#'   (posterior standard deviation) and, without `newdata`, `.resid`. The
+#'   coefficients are `fixef()` and their posterior standard deviations `se()`,
+#'   for the generics of \pkg{nlme} and \pkg{rstanarm}.
+#' @section What a posterior does not have: `logLik()`, `AIC()`, `BIC()` and
+#' `extractAIC()` are of a maximum of the likelihood, which a posterior has not:
+#' they are an error of class `tall_error_unsupported` that names [loo()]
+#' [loo-tall_glm] and [log_lik()][log-lik]. So are `ranef()` and `VarCorr()` of
+#' models without group-level terms, and functions of vectors, `mean()` and
+#' `quantile()` among them: [posterior::summarise_draws()] takes these.
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' deviance(fit)
+#' df.residual(fit)
+#' augment(fit, type.predict = "response")
+#' @name fit-accessors
+NULL
+
+# ---- of a glm ----------------------------------------------------------------
+
+#' @rdname fit-accessors
+#' @importFrom stats deviance
+#' @export
+deviance.tall_glm <- function(object, draws = NULL, ..., ndraws = NULL) {
+  check_no_dots(...)
+  # without the rows that na.exclude left out
+  object$na_action <- NULL
+  residual <- stats::residuals(
+    object,
+    type = "deviance",
+    draws = draws,
+    ndraws = ndraws
+  )
+  sum(residual^2)
+}
+
+#' @rdname fit-accessors
+#' @export
+deviance.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
+  check_no_dots(...)
+  check_is_number(object, "deviance")
+  deviance.tall_glm(object, draws, ndraws = ndraws)
+}
+
+#' @export
+deviance.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "deviance")
+}
+
+#' @rdname fit-accessors
+#' @importFrom stats df.residual
+#' @export
+df.residual.tall_glm <- function(object, ...) {
+  check_no_dots(...)
+  object$n_data - object$n_coef
+}
+
+#' @export
+df.residual.tall_fit <- function(object, ...) {
+  if (inherits(object, "tall_nn")) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn df.residual} is for fits of {.fn tall_glm}: the weights of a
+         network are not degrees of freedom.",
+        i = "{.fn loo} estimates how well it predicts."
+      )
+    )
+  }
+  abort_no_formula(object, "df.residual")
+}
+
+#' @rdname fit-accessors
+#' @importFrom stats weights
+#' @export
+weights.tall_glm <- function(object, type = "prior", ...) {
+  check_no_dots(...)
+  check_choice(type, "prior")
+  response <- own_response(object)
+  out <- (response$trials %||% 1) * (response$weight %||% 1)
+  out <- rep_len(as.double(out), length(response$y))
+  names(out) <- rownames(object$frame)
+  stats::naresid(object$na_action, out)
+}
+
+#' @rdname fit-accessors
+#' @export
+weights.tall_nn <- function(object, type = "prior", ...) {
+  check_no_dots(...)
+  check_choice(type, "prior")
+  check_has_data(object)
+  out <- stats::setNames(rep(1, nrow(object$frame)), rownames(object$frame))
+  stats::naresid(object$na_action, out)
+}
+
+#' @export
+weights.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "weights")
+}
+
+# ---- broom -------------------------------------------------------------------
+
+#' @importFrom generics augment
+#' @export
+generics::augment
+
+#' @rdname fit-accessors
+#' @method augment tall_glm
+#' @export
+augment.tall_glm <- function(
+  x,
+  data = NULL,
+  newdata = NULL,
+  type.predict = c("link", "response"),
+  type.residuals = c("deviance", "pearson", "response"),
+  se_fit = FALSE,
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  type.predict <- check_choice(type.predict, c("link", "response"))
+  kinds <- c("deviance", "pearson", "response")
+  type.residuals <- check_choice(type.residuals, kinds)
+  check_flag(se_fit)
+  if (inherits(x, "tall_nn")) {
+    check_is_number(x, "augment")
+  }
+  own <- is.null(newdata)
+  table <- if (own) augmented_rows(x, data) else newdata
+  predict <- function(se.fit) {
+    stats::predict(
+      x,
+      newdata,
+      type = type.predict,
+      se.fit = se.fit,
+      draws = draws,
+      ndraws = ndraws
+    )
+  }
+  found <- if (se_fit) predict(TRUE) else list(fit = predict(FALSE))
+  fits <- nrow(table) == length(found$fit)
+  if (own && !fits) {
+    expected <- paste("a data frame of", count_noun(length(found$fit), "row"))
+    abort_expected(data, expected, arg = "data")
+  }
+  # numbers say where rows were left out
+  named <- !identical(rownames(table), as.character(seq_len(nrow(table))))
+  out <- c(
+    if (named) list(.rownames = rownames(table)),
+    as.list(table),
+    list(.fitted = unname(found$fit)),
+    if (se_fit) list(.se.fit = unname(found$se.fit)),
+    if (own) {
+      list(.resid = unname(stats::residuals(
+        x,
+        type = type.residuals,
+        draws = draws,
+        ndraws = ndraws
+      )))
+    }
+  )
+  structure(
+    out,
+    row.names = .set_row_names(nrow(table)),
+    class = c("tbl_df", "tbl", "data.frame")
+  )
+}
+
+#' @rdname fit-accessors
+#' @method augment tall_nn
+#' @export
+augment.tall_nn <- augment.tall_glm
+
+#' @method augment tall_fit
+#' @export
+augment.tall_fit <- function(x, ...) {
+  abort_no_formula(x, "augment")
+}
+
+# The data that get new columns.
+augmented_rows <- function(fit, data, call = caller_env()) {
+  if (!is.null(data)) {
+    if (!is.data.frame(data)) {
+      abort_expected(data, "a data frame or NULL", arg = "data", call = call)
+    }
+    return(data)
+  }
+  check_has_formula(fit, "augment", call)
+  check_has_data(fit, "newdata", call)
+  frame <- fit$frame
+  attr(frame, "terms") <- NULL
+  # rows that na.exclude left out are predicted, too, as NA
+  if (inherits(fit$na_action, "exclude")) {
+    rows <- stats::naresid(fit$na_action, seq_len(nrow(frame)))
+    frame <- frame[rows, , drop = FALSE]
+  }
+  frame
+}
+
+# ---- of mixed models ---------------------------------------------------------
+
+#' @exportS3Method nlme::fixef
+fixef.tall_fit <- function(object, ...) {
+  check_no_dots(...)
+  stats::coef(object)
+}
+
+#' @exportS3Method nlme::ranef
+ranef.tall_fit <- function(object, ...) {
+  abort_no_groups(object, "ranef")
+}
+
+#' @exportS3Method nlme::VarCorr
+VarCorr.tall_fit <- function(x, ...) {
+  abort_no_groups(x, "VarCorr")
+}
+
+#' @exportS3Method rstanarm::se
+se.tall_fit <- function(object, ...) {
+  check_no_dots(...)
+  at <- match(names(stats::coef(object)), object$variables)
+  stats::setNames(fit_moments(object)$sd[at], object$variables[at])
+}
+
+abort_no_groups <- function(fit, f, call = caller_env()) {
+  abort_tall(
+    "unsupported",
+    c(
+      "{.fn {f}} is for models with group-level terms; this one has none.",
+      i = "Write such a model for {.fn model_custom}; {.code coef(fit)} has the
+           coefficients of this one."
+    ),
+    call = call
+  )
+}
+
+# ---- of a maximum of the likelihood ------------------------------------------
+
+#' @importFrom stats logLik
+#' @export
+logLik.tall_fit <- function(object, ...) {
+  abort_no_maximum(object, "logLik")
+}
+
+#' @importFrom stats AIC
+#' @export
+AIC.tall_fit <- function(object, ..., k = 2) {
+  abort_no_maximum(object, "AIC")
+}
+
+#' @importFrom stats BIC
+#' @export
+BIC.tall_fit <- function(object, ...) {
+  abort_no_maximum(object, "BIC")
+}
+
+#' @importFrom stats extractAIC
+#' @export
+extractAIC.tall_fit <- function(fit, scale, k = 2, ...) {
+  abort_no_maximum(fit, "extractAIC")
+}
+
+abort_no_maximum <- function(fit, f, call = caller_env()) {
+  abort_tall(
+    "unsupported",
+    c(
+      "{.fn {f}} is of a maximum of the likelihood, and the fit is a
+       posterior.",
+      i = "{.code loo::loo(fit)} and {.code loo::waic(fit)} compare models;
+           {.code rstantools::log_lik(fit)} has the log likelihood of each
+           observation and draw."
+    ),
+    call = call
+  )
+}
+
+# ---- refusals of the parent class --------------------------------------------
+
+# stats' and bayesplot's defaults would answer something else, or fail oddly.
+
+#' @export
+sigma.tall_fit <- function(object, ...) {
+  check_no_dots(..., .ignore = any_fallback)
+  value <- fit_sigma(object)
+  if (is.na(value)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {object$model_label}()} has no residual standard deviation.",
+        i = "{.code as.matrix(fit)} has the draws of all its variables."
+      )
+    )
+  }
+  value
+}
+
+#' @export
+model.frame.tall_fit <- function(formula, ...) {
+  abort_no_formula(formula, "model.frame")
+}
+
+#' @export
+model.matrix.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "model.matrix")
+}
+
+#' @export
+terms.tall_fit <- function(x, ...) {
+  abort_no_formula(x, "terms")
+}
+
+#' @exportS3Method bayesplot::pp_check
+pp_check.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "pp_check")
+}
+
+#' @exportS3Method rstantools::posterior_predict
+posterior_predict.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "posterior_predict")
+}
+
+#' @exportS3Method rstantools::posterior_epred
+posterior_epred.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "posterior_epred")
+}
+
+#' @exportS3Method rstantools::posterior_linpred
+posterior_linpred.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "posterior_linpred")
+}
+
+#' @exportS3Method rstantools::predictive_error
+predictive_error.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "predictive_error")
+}
+
+#' @exportS3Method rstantools::predictive_interval
+predictive_interval.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "predictive_interval")
+}
+
+#' @exportS3Method rstantools::bayes_R2
+bayes_R2.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "bayes_R2")
+}
+
+#' @exportS3Method rstantools::loo_pit
+loo_pit.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "loo_pit")
+}
+
+# ---- leave-one-out probability integral transform ----------------------------
+
+#' Leave-one-out probability integral transform
+#'
+#' Method for the generic of \pkg{rstantools}: for each observation the
+#' probability that the predictive distribution given all others has below it,
+#' which is uniform if the model is right.
+#'
+#' @inheritParams posterior-predict
+#' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
+#'   [tall_nn()], which kept its data.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @details The importance weights are those of [loo::psis()], the responses
+#' those of [posterior_predict()][posterior-predict]. With tall data, look at
+#' some of the observations: `bayesplot::pp_check(fit, "loo_pit_overlay")`.
+#'
+#' @return A numeric vector with a value for each observation.
+#' @section Conditions: `tall_error_memory` if rows x draws exceeds 5e7 numbers;
+#' `tall_error_stale` if the fit did not keep its data.
+#' @examplesIf requireNamespace("loo", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' summary(rstantools::loo_pit(fit, seed = 1))
+#' @exportS3Method rstantools::loo_pit
+loo_pit.tall_glm <- function(
+  object,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(...)
+  rlang::check_installed("loo", "for the importance weights")
+  check_has_data(object)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  cores <- check_cores(cores)
+  check_own_size(object, NULL, draws)
+  rows <- seq_len(object$n_data)
+  wanted <- draws %||% posterior::ndraws(object$draws)
+  shown <- with_seed(seed, replicated_responses(object, rows, wanted))
+  psis <- psis_of(object, log_lik_of(object, wanted), cores)
+  rstantools::loo_pit(
+    object = shown$yrep,
+    y = shown$y,
+    lw = stats::weights(psis)
+  )
+}
+
+#' @rdname loo_pit.tall_glm
+#' @exportS3Method rstantools::loo_pit
+loo_pit.tall_nn <- loo_pit.tall_glm
+
+# ---- posterior's functions of vectors ----------------------------------------
+
+# Of a fit, its convergence measures are those of each variable. They are found
+# when they are called: the package may be another version by then.
+per_variable <- function(name) {
+  force(name)
+  function(x, ...) {
+    check_no_dots(...)
+    f <- getExportedValue("posterior", name)
+    each_variable(x, NULL, f, rlang::current_env())
+  }
+}
+
+per_variable_quantile <- function(name) {
+  force(name)
+  function(x, probs = c(0.05, 0.95), names = TRUE, ...) {
+    check_no_dots(...)
+    probs <- check_probs(probs)
+    check_flag(names)
+    f <- getExportedValue("posterior", name)
+    call <- rlang::current_env()
+    columns <- lapply(probs, function(p) {
+      each_variable(x, NULL, function(draws) f(draws, probs = p), call)
+    })
+    if (length(probs) == 1) {
+      return(columns[[1]])
+    }
+    out <- do.call(cbind, columns)
+    colnames(out) <- if (names) paste0("q", 100 * probs)
+    out
+  }
+}
+
+#' @rawNamespace S3method(posterior::rhat, tall_fit, rhat_of_fit)
+rhat_of_fit <- per_variable("rhat")
+
+#' @exportS3Method posterior::rhat_basic
+rhat_basic.tall_fit <- per_variable("rhat_basic")
+
+#' @exportS3Method posterior::ess_basic
+ess_basic.tall_fit <- per_variable("ess_basic")
+
+#' @exportS3Method posterior::ess_bulk
+ess_bulk.tall_fit <- per_variable("ess_bulk")
+
+#' @exportS3Method posterior::ess_tail
+ess_tail.tall_fit <- per_variable("ess_tail")
+
+#' @exportS3Method posterior::ess_mean
+ess_mean.tall_fit <- per_variable("ess_mean")
+
+#' @exportS3Method posterior::ess_sd
+ess_sd.tall_fit <- per_variable("ess_sd")
+
+#' @exportS3Method posterior::ess_quantile
+ess_quantile.tall_fit <- per_variable_quantile("ess_quantile")
+
+#' @exportS3Method posterior::mcse_mean
+mcse_mean.tall_fit <- per_variable("mcse_mean")
+
+#' @exportS3Method posterior::mcse_sd
+mcse_sd.tall_fit <- per_variable("mcse_sd")
+
+#' @exportS3Method posterior::mcse_quantile
+mcse_quantile.tall_fit <- per_variable_quantile("mcse_quantile")
+
+# Others would take the list that a fit is for a vector.
+refuse_vector <- function(name) {
+  force(name)
+  function(x, ...) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn {name}} is of a vector, and a fit has {count_noun(
+         length(x$variables), 'variable')}.",
+        i = "{.code posterior::summarise_draws(fit, {name})} takes it of each;
+             {.code coef(fit)} has the means."
+      ),
+      call = rlang::current_env()
+    )
+  }
+}
+
+#' @export
+mean.tall_fit <- refuse_vector("mean")
+
+#' @importFrom stats median
+#' @export
+median.tall_fit <- refuse_vector("median")
+
+#' @importFrom stats quantile
+#' @export
+quantile.tall_fit <- refuse_vector("quantile")
+
+#' @exportS3Method posterior::quantile2
+quantile2.tall_fit <- refuse_vector("quantile2")
+
+#' @rawNamespace S3method(posterior::sd, tall_fit, sd_of_fit)
+sd_of_fit <- refuse_vector("sd")
+
+#' @rawNamespace S3method(posterior::mad, tall_fit, mad_of_fit)
+mad_of_fit <- refuse_vector("mad")
+
+#' @rawNamespace S3method(posterior::var, tall_fit, var_of_fit)
+var_of_fit <- refuse_vector("var")
+
+#' @rawNamespace S3method(posterior::variance, tall_fit, var_of_fit)
+NULL
+
+#' @exportS3Method posterior::entropy
+entropy.tall_fit <- refuse_vector("entropy")
+
+#' @exportS3Method posterior::dissent
+dissent.tall_fit <- refuse_vector("dissent")
+
+#' @exportS3Method posterior::modal_category
+modal_category.tall_fit <- refuse_vector("modal_category")
