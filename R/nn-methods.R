@@ -11,7 +11,16 @@
 #' @param prob (number between 0 and 1) Probability of the intervals.
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
 #'   spaced; two names for one argument. `NULL`: all.
+#' @param type (string) Of `predict()`: `"table"`: means, standard deviations
+#'   and intervals, as a data frame; `"link"` or `"response"`: posterior means
+#'   alone, as [predict()][predict.tall_glm] of a fit of [tall_glm()] has them.
+#'   Of `residuals()`: as for [tall_glm()][fitted-values].
+#' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well? With
+#'   `type = "link"` or `"response"`; the table has them.
 #' @param transform (`TRUE` or `FALSE`) Apply the inverse link?
+#' @param offset,trials (`NULL`) As for [tall_glm()], but networks have neither:
+#'   others than `NULL` are refused.
+#' @param cores (whole number) As for [tall_glm()]; one thread does the work.
 #' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on
 #'   with R's generator; otherwise its state is what it was before.
 #' @param pointwise (`TRUE` or `FALSE`) Return a function of rows and draws
@@ -33,7 +42,10 @@
 #' @return `predict()`: a data frame with a row for each row of `newdata` (`NA`
 #'   where a covariate is missing) and the columns `mean`, `sd_epistemic`, `sd`,
 #'   `lower`, `upper`; for a categorical response `class`, the most probable
-#'   one, and for each level `mean.<level>` and `sd_epistemic.<level>`.
+#'   one, and for each level `mean.<level>` and `sd_epistemic.<level>`. With
+#'   `type = "link"` or `"response"` a numeric vector, for a categorical
+#'   response a matrix with a column for each level, or with `se.fit = TRUE` a
+#'   list of `fit` and `se.fit`.
 #'   `posterior_linpred()`, `posterior_epred()`, `posterior_predict()`: a matrix
 #'   with a row for each draw and a column for each observation; for a
 #'   categorical response the first two are arrays of draws x observations x
@@ -72,14 +84,34 @@ NULL
 predict.tall_nn <- function(
   object,
   newdata = NULL,
-  prob = 0.9,
+  type = c("table", "link", "response"),
+  se.fit = FALSE,
   draws = NULL,
+  offset = NULL,
   ...,
-  ndraws = NULL
+  prob = 0.9,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   prob <- check_prob(prob)
+  type <- check_choice(type, c("table", "link", "response"))
+  check_flag(se.fit)
+  check_nn_unused(offset, cores = cores)
   draws <- check_draws(object, draws, ndraws)
+  if (type != "table") {
+    return(nn_moments(object, newdata, type, se.fit, draws))
+  }
+  if (se.fit) {
+    abort_input(
+      c(
+        "{.arg se.fit} is for {.code type = \"link\"} or {.val response}.",
+        i = "The table has the column {.code sd_epistemic}."
+      ),
+      argument = "se.fit",
+      value = se.fit
+    )
+  }
   x <- nn_rows(object, newdata)
   chosen <- choose_draws(object, draws)
   blocks <- list()
@@ -90,6 +122,58 @@ predict.tall_nn <- function(
   out <- do.call(rbind, blocks)
   rownames(out) <- rownames(x)
   if (is.null(newdata)) nn_pad(object$na_action, out) else out
+}
+
+# Arguments of tall_glm()'s methods that mean nothing for networks.
+check_nn_unused <- function(
+  offset = NULL,
+  trials = NULL,
+  cores = 1,
+  call = caller_env()
+) {
+  check_cores(cores, arg = "cores", call = call)
+  given <- list(offset = offset, trials = trials)
+  for (name in names(given)) {
+    if (!is.null(given[[name]])) {
+      abort_expected(
+        given[[name]],
+        "NULL",
+        paste0("`tall_nn()` takes no ", name, "."),
+        arg = name,
+        call = call
+      )
+    }
+  }
+}
+
+# Means and standard deviations over the draws, as predict.tall_glm() has them.
+nn_moments <- function(fit, newdata, type, se.fit, draws, call = caller_env()) {
+  x <- nn_rows(fit, newdata, call)
+  chosen <- choose_draws(fit, draws)
+  n_level <- max(1, length(fit$response_levels) *
+    (fit$likelihood == "categorical"))
+  mean <- sd <- matrix(0, nrow(x), n_level)
+  f <- if (type == "link") nn_linear else nn_means
+  n_each <- nrow(chosen$theta) * n_level
+  each_block(nrow(x), n_each, size = 2^20, function(rows) {
+    value <- f(fit, x[rows, , drop = FALSE], chosen$theta)
+    value <- matrix(value, nrow(chosen$theta))
+    centre <- drop(crossprod(value, chosen$weights))
+    mean[rows, ] <<- centre
+    if (se.fit) {
+      square <- crossprod(sweep(value, 2, centre)^2, chosen$weights)
+      sd[rows, ] <<- sqrt(drop(square))
+    }
+  })
+  shape <- function(value) {
+    if (n_level > 1) {
+      dimnames(value) <- list(rownames(x), fit$response_levels)
+    } else {
+      value <- stats::setNames(drop(value), rownames(x))
+    }
+    if (is.null(newdata)) stats::napredict(fit$na_action, value) else value
+  }
+  if (se.fit) list(fit = shape(mean), se.fit = shape(sd)) else shape(mean)
 }
 
 # Rows that na.exclude left out of the fit come back as NA.
@@ -263,11 +347,14 @@ posterior_linpred.tall_nn <- function(
   transform = FALSE,
   newdata = NULL,
   draws = NULL,
+  offset = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
   check_flag(transform)
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
+  check_nn_unused(offset, cores = cores)
   draws <- check_draws(object, draws, ndraws)
   nn_matrix(object, newdata, draws, if (transform) nn_means else nn_linear)
 }
@@ -278,10 +365,13 @@ posterior_epred.tall_nn <- function(
   object,
   newdata = NULL,
   draws = NULL,
+  offset = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
+  check_nn_unused(offset, cores = cores)
   draws <- check_draws(object, draws, ndraws)
   nn_matrix(object, newdata, draws, nn_means)
 }
@@ -292,11 +382,15 @@ posterior_predict.tall_nn <- function(
   object,
   newdata = NULL,
   draws = NULL,
+  offset = NULL,
+  trials = NULL,
   seed = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
+  check_nn_unused(offset, trials, cores)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
   mu <- nn_matrix(object, newdata, draws, nn_means)
@@ -335,19 +429,39 @@ predictive_interval.tall_nn <- function(
   prob = 0.9,
   newdata = NULL,
   draws = NULL,
+  offset = NULL,
+  trials = NULL,
+  seed = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
-  if (object$likelihood != "gaussian") {
-    abort_tall(
-      "unsupported",
-      "{.fn predictive_interval} is for numeric responses, not for
-       {.val {object$likelihood}}."
+  check_no_dots(..., .ignore = no_groups)
+  check_is_number(object, "predictive_interval")
+  check_nn_unused(offset, trials, cores)
+  prob <- check_prob(prob)
+  seed <- check_seed(seed)
+  if (object$likelihood == "gaussian") {
+    # exact: no response is drawn
+    table <- predict.tall_nn(
+      object,
+      newdata,
+      draws = draws,
+      prob = prob,
+      ndraws = ndraws
     )
+    out <- as.matrix(table[c("lower", "upper")])
+  } else {
+    yrep <- posterior_predict.tall_nn(
+      object,
+      newdata,
+      draws,
+      seed = seed,
+      ndraws = ndraws
+    )
+    out <- column_quantiles(yrep, interval_probs(prob))
+    rownames(out) <- colnames(yrep)
   }
-  table <- predict.tall_nn(object, newdata, prob, draws, ndraws = ndraws)
-  out <- as.matrix(table[c("lower", "upper")])
   colnames(out) <- percent(interval_probs(prob), "")
   out
 }
@@ -358,12 +472,14 @@ log_lik.tall_nn <- function(
   object,
   newdata = NULL,
   draws = NULL,
+  offset = NULL,
   pointwise = FALSE,
   ...,
   ndraws = NULL
 ) {
   check_flag(pointwise)
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
+  check_nn_unused(offset)
   draws <- check_draws(object, draws, ndraws)
   if (!pointwise) {
     check_own_size(object, newdata, draws)
@@ -596,17 +712,20 @@ predictive_error.tall_nn <- function(
   object,
   newdata = NULL,
   draws = NULL,
+  offset = NULL,
   seed = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   check_is_number(object, "predictive_error")
+  check_nn_unused(offset, cores = cores)
   yrep <- posterior_predict.tall_nn(
     object,
     newdata,
     draws,
-    seed,
+    seed = seed,
     ndraws = ndraws
   )
   rep(nn_observed(object, newdata), each = nrow(yrep)) - yrep
@@ -618,11 +737,14 @@ bayes_R2.tall_nn <- function(
   object,
   newdata = NULL,
   draws = NULL,
+  offset = NULL,
   ...,
-  ndraws = NULL
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   check_is_number(object, "bayes_R2")
+  check_nn_unused(offset, cores = cores)
   draws <- check_draws(object, draws, ndraws)
   x <- nn_rows(object, newdata)
   n <- nrow(x)
@@ -647,7 +769,11 @@ check_is_number <- function(fit, f, call = caller_env()) {
   if (fit$likelihood == "categorical") {
     abort_tall(
       "unsupported",
-      "{.fn {f}} is for numeric and binary responses, not for classes.",
+      c(
+        "{.fn {f}} is for numeric and binary responses, not for classes.",
+        i = "{.fn posterior_epred} has the probabilities of the classes, and
+             {.fn log_loss} a loss."
+      ),
       call = call
     )
   }
@@ -681,7 +807,7 @@ replicated_responses.tall_nn <- function(fit, rows, draws) {
 #' @importFrom stats fitted
 #' @export
 fitted.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
-  check_no_dots(...)
+  check_no_dots(..., .ignore = no_groups)
   table <- predict.tall_nn(object, draws = draws, ndraws = ndraws)
   if (object$likelihood == "categorical") {
     out <- as.matrix(table[paste0("mean.", object$response_levels)])
@@ -694,16 +820,35 @@ fitted.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
 #' @rdname predict.tall_nn
 #' @importFrom stats residuals
 #' @export
-residuals.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
-  check_no_dots(...)
+residuals.tall_nn <- function(
+  object,
+  type = c("response", "pearson", "deviance"),
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  type <- check_choice(type, c("response", "pearson", "deviance"))
+  check_no_dots(..., .ignore = no_groups)
   y <- nn_observed(object, NULL)
   whole <- object
   whole$na_action <- NULL
   mu <- fitted.tall_nn(whole, draws = draws, ndraws = ndraws)
   out <- if (object$likelihood == "categorical") {
+    if (type != "response") {
+      check_is_number(object, "residuals")
+    }
     1 - mu[cbind(seq_along(y), y + 1)]
   } else {
-    y - mu
+    family <- family.tall_nn(object)
+    switch(
+      type,
+      response = y - mu,
+      pearson = (y - mu) / sqrt(family$variance(mu)),
+      deviance = {
+        deviance <- family$dev.resids(y, mu, rep(1, length(y)))
+        sign(y - mu) * sqrt(pmax(deviance, 0))
+      }
+    )
   }
   names(out) <- rownames(object$frame)
   stats::naresid(object$na_action, out)
@@ -769,7 +914,13 @@ family.tall_nn <- function(object, ...) {
   } else if (object$likelihood == "bernoulli") {
     stats::binomial()
   } else {
-    abort_tall("unsupported", "A categorical response has no {.cls family}.")
+    abort_tall(
+      "unsupported",
+      c(
+        "A categorical response has no {.cls family}.",
+        i = "{.code fit$response_levels} has its classes."
+      )
+    )
   }
 }
 
@@ -1109,7 +1260,7 @@ plot_prediction <- function(fit, newdata, prob, call = caller_env()) {
     newdata <- data.frame(seq(range[[1]], range[[2]], length.out = 300))
     names(newdata) <- name
   }
-  table <- predict.tall_nn(fit, newdata, prob)
+  table <- predict.tall_nn(fit, newdata, prob = prob)
   table$x <- newdata[[name]]
   z <- stats::qnorm(interval_probs(prob)[[2]])
   table$inner_low <- table$mean - z * table$sd_epistemic

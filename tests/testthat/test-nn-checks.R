@@ -242,3 +242,61 @@ test_that("monitors of networks take data frames", {
     class = "tall_error_unsupported"
   )
 })
+
+test_that("predictions have the arguments and shapes of tall_glm()'s", {
+  skip_if_not_installed("rstantools")
+  new <- data.frame(x = c(-1, 0, 1), row.names = c("u", "v", "w"))
+  for (kind in c("gaussian", "known", "bernoulli")) {
+    fit <- the_fits()[[kind]]
+    table <- predict(fit, new)
+    found <- predict(fit, new, "response", TRUE, cores = 1)
+    expect_equal(found$fit, stats::setNames(table$mean, rownames(new)))
+    draws <- rstantools::posterior_epred(fit, new, offset = NULL, cores = 1)
+    eta <- rstantools::posterior_linpred(fit, newdata = new)
+    n <- nrow(draws)
+    expect_equal(found$se.fit, apply(draws, 2, stats::sd) * sqrt((n - 1) / n))
+    expect_equal(predict(fit, new, type = "link"), colMeans(eta))
+    expect_s3_class(predict(fit, new, draws = 3), "data.frame")
+  }
+  classes <- the_fits()$categorical
+  p <- predict(classes, new, type = "response", se.fit = TRUE)
+  expect_identical(dim(p$fit), c(3L, 3L))
+  expect_identical(dimnames(p$fit), list(rownames(new), classes$response_levels))
+  expect_equal(unname(rowSums(p$fit)), rep(1, 3))
+  expect_identical(dim(p$se.fit), c(3L, 3L))
+  fit <- the_fits()$bernoulli
+  expect_identical(names(predict(fit, type = "link"))[1:2], c("1", "2"))
+  interval <- rstantools::predictive_interval(fit, newdata = new, seed = 1)
+  expect_true(all(interval %in% c(0, 1)))
+  expect_identical(dimnames(interval), list(rownames(new), c("5%", "95%")))
+  # what networks have not
+  for (f in list(
+    stats::predict, rstantools::posterior_epred, rstantools::posterior_predict,
+    rstantools::posterior_linpred, rstantools::predictive_interval,
+    rstantools::log_lik, rstantools::bayes_R2, rstantools::predictive_error
+  )) {
+    expect_error(f(fit, offset = 1), "offset", class = "tall_error_input")
+  }
+  expect_error(rstantools::posterior_predict(fit, trials = 2), class = "tall_error_input")
+  expect_error(predict(fit, new, se.fit = TRUE), class = "tall_error_input")
+})
+
+test_that("residuals have the types of tall_glm()'s", {
+  fit <- the_fits()$bernoulli
+  mu <- fitted(fit)
+  y <- as.numeric(fit$frame$yes == "b")
+  expect_equal(residuals(fit, "pearson"), (y - mu) / sqrt(mu * (1 - mu)))
+  deviance <- -2 * (y * log(mu) + (1 - y) * log(1 - mu))
+  expect_equal(residuals(fit, "deviance"), sign(y - mu) * sqrt(deviance))
+  expect_equal(deviance(fit), sum(deviance))
+  numbers <- the_fits()$gaussian
+  expect_equal(residuals(numbers, "deviance"), residuals(numbers))
+  expect_error(
+    residuals(the_fits()$categorical, "pearson"),
+    class = "tall_error_unsupported"
+  )
+  expect_identical(unname(weights(fit)), rep(1, 1500))
+  expect_error(df.residual(fit), class = "tall_error_unsupported")
+  table <- augment(numbers, newdata = data.frame(x = 0), se_fit = TRUE)
+  expect_identical(names(table), c("x", ".fitted", ".se.fit"))
+})

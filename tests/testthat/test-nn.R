@@ -339,8 +339,8 @@ test_that("arguments that cannot be used are named", {
   expect_snapshot(error = TRUE, tall_nn(y ~ x, data, sigma = -1))
   expect_snapshot(error = TRUE, tall_nn(y ~ x, transform(data, y = NA)))
   expect_snapshot(error = TRUE, tall_nn(y ~ x, data, train_iter = -1))
-  expect_snapshot(error = TRUE, rstantools::predictive_interval(fits$bernoulli))
-  expect_snapshot(error = TRUE, predict(fits$gaussian, wave(2), type = "link"))
+  expect_snapshot(error = TRUE, rstantools::predictive_interval(fits$categorical))
+  expect_snapshot(error = TRUE, predict(fits$gaussian, wave(2), type = "terms"))
 })
 
 test_that("a network starts within the bounds of its prior", {
