@@ -279,10 +279,12 @@ new_weights <- function(fit, newdata, call) {
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
 #'   spaced; two names for one argument. `NULL`: all.
 #' @param cores (whole number) As in [loo::loo()].
-#' @param seed (whole number or `NULL`) Seed of the subsample. `NULL` goes on
-#'   with R's generator.
-#' @param ... Passed on to [loo::loo_subsample()], or to [loo::loo()] where all
-#'   observations are used.
+#' @param seed (whole number or `NULL`) Seed of the subsample. `NULL`: one that
+#'   is the same for all fits, so that those of the same data take the same rows
+#'   and [loo::loo_compare()] can pair them.
+#' @param ... Named arguments, passed on to [loo::loo_subsample()], or to
+#'   [loo::loo()] where all observations are used: others are refused. Fits are
+#'   compared by [loo::loo_compare()], not here.
 #'
 #' @details The log likelihood at the posterior mean serves as the approximation
 #' for the observations that are not in the subsample (`loo_approximation =
@@ -315,6 +317,8 @@ loo.tall_glm <- function(
   seed = NULL
 ) {
   label <- deparse1(substitute(x))
+  is_subsample <- !is.null(check_observations(observations, x$n_data))
+  check_loo_dots(..., .known = loo_arguments_of(is_subsample))
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   seed <- check_seed(seed)
@@ -324,7 +328,10 @@ loo.tall_glm <- function(
     check_matrix_size(x, x$n_data, draws, NULL)
     loo_all(x, draws, cores, ...)
   } else {
-    with_seed(seed, loo_some(x, observations, draws, cores, ...))
+    with_seed(
+      seed %||% loo_seed,
+      loo_some(x, observations, draws, cores, ...)
+    )
   }
   attr(out, "model_name") <- label
   response <- fit_response(x)
@@ -353,12 +360,16 @@ loo_subsample.tall_glm <- function(
   cores = getOption("mc.cores", 1),
   seed = NULL
 ) {
+  check_loo_dots(..., .known = loo_arguments_of(TRUE))
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   seed <- check_seed(seed)
   cores <- check_cores(cores)
+  if (missing(observations)) {
+    observations <- min(observations, x$n_data)
+  }
   observations <- check_observations(observations, x$n_data, few = 0)
-  with_seed(seed, loo_some(x, observations, draws, cores, ...))
+  with_seed(seed %||% loo_seed, loo_some(x, observations, draws, cores, ...))
 }
 
 #' @rdname loo-tall_glm
@@ -372,10 +383,11 @@ loo_subsample.tall_fit <- loo_subsample.tall_glm
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::waic
 waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
+  check_loo_dots(..., .known = character())
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   check_matrix_size(x, x$n_data, draws, NULL)
-  loo::waic(log_lik_of(x, draws), ...)
+  loo::waic(log_lik_of(x, draws))
 }
 
 #' @rdname loo-tall_glm
@@ -385,6 +397,53 @@ waic.tall_nn <- waic.tall_glm
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::waic
 waic.tall_fit <- waic.tall_glm
+
+# The rows of a subsample, unless told: what makes them the same of all fits to
+# the same data.
+loo_seed <- 1
+
+# What loo's functions use of what comes with `...`, beside what is set here.
+loo_arguments_of <- function(is_subsample) {
+  c(
+    "save_psis",
+    if (is_subsample) {
+      c(
+        "log_p",
+        "log_g",
+        "loo_approximation",
+        "loo_approximation_draws",
+        "estimator",
+        "llgrad",
+        "llhess"
+      )
+    } else {
+      "is_method"
+    }
+  )
+}
+
+# As for rstanarm, where loo(fit1, fit2) once compared.
+check_loo_dots <- function(..., .known, .call = caller_env()) {
+  given <- dots_names(...)
+  if (length(given) == 0) {
+    return(invisible())
+  }
+  if (any(given == "")) {
+    abort_input(
+      c(
+        "An argument without a name is not used here: one fit at a time.",
+        i = "Compare fits by
+             {.code loo::loo_compare(loo::loo(fit1), loo::loo(fit2))}."
+      ),
+      argument = "...",
+      call = .call
+    )
+  }
+  if (length(.known) == 0) {
+    check_no_dots(..., .call = .call)
+  }
+  check_known(given, .known, "argument", arg = "...", call = .call)
+}
 
 # The generic is rstantools', which may not be there.
 log_lik_of <- function(fit, draws, pointwise = FALSE) {
@@ -475,13 +534,17 @@ loo_all <- function(fit, draws, cores, ...) {
 loo_some <- function(fit, observations, draws, cores, ...) {
   f <- log_lik_of(fit, draws, pointwise = TRUE)
   ahead <- attr(f, "ahead")
-  is_drawn <- length(observations) == 1
-  is_plain <- is.numeric(observations) && is.null(list(...)$estimator)
-  if (!is.null(ahead) && is_plain) {
-    # the sample that loo would draw, so that its rows are evaluated together
-    if (is_drawn) {
-      observations <- order(stats::runif(fit$n_data))[seq_len(observations)]
-    }
+  # a sample that does not depend on the model
+  is_plain <- is.numeric(observations) &&
+    !identical(list(...)$estimator, "hh_pps")
+  # loo takes one number for a count
+  is_drawn <- is_plain && length(observations) == 1 && observations > 1
+  if (is_drawn) {
+    # the one that loo would draw, before anything else asks for random numbers
+    observations <- order(stats::runif(fit$n_data))[seq_len(observations)]
+  }
+  if (is_plain && length(observations) > 1 && !is.null(ahead)) {
+    # its rows are evaluated together
     ahead(observations)
   }
   arguments <- list(

@@ -166,3 +166,41 @@ test_that("log likelihoods with weights are those that are sampled", {
   target <- as.double(fit$log_posterior) - log(draws_matrix(fit)[, "sigma"])
   expect_lt(diff(range(total - target)), 1e-8 * diff(range(total)))
 })
+
+test_that("fits of the same data take the same rows, unless told", {
+  skip_if_not_installed("loo")
+  data <- example_data(3000)
+  fit <- quick_glm(y ~ a + b, data, iter = 400, chains = 2)
+  smaller <- quick_glm(y ~ b, data, iter = 400, chains = 2)
+  withr::local_seed(1)
+  one <- suppressWarnings(loo::loo(fit))
+  stats::runif(3)
+  two <- suppressWarnings(loo::loo(smaller))
+  expect_identical(loo::obs_idx(one), loo::obs_idx(two))
+  expect_no_warning(compared <- loo::loo_compare(one, two))
+  # paired: far below that of either
+  expect_lt(compared[2, "subsampling_se_diff"], one$estimates["elpd_loo", "SE"])
+  other <- suppressWarnings(loo::loo(fit, seed = 2))
+  expect_false(identical(loo::obs_idx(one), loo::obs_idx(other)))
+  some <- suppressWarnings(loo::loo_subsample(smaller, observations = 400))
+  expect_identical(loo::obs_idx(some), loo::obs_idx(one))
+  # models of other kinds, too
+  model <- model_glm(cbind(1, data$a), data$y)
+  plain <- suppressWarnings(loo::loo(quick_fit(model, iter = 100)))
+  expect_identical(loo::obs_idx(plain), loo::obs_idx(one))
+  expect_identical(runif(1), withr::with_seed(1, runif(4))[[4]])
+})
+
+test_that("loo() takes one fit, and named arguments that loo knows", {
+  skip_if_not_installed("loo")
+  fit <- quick_glm(iter = 100, chains = 1)
+  expect_snapshot(loo::loo(fit, fit), error = TRUE, cnd_class = TRUE)
+  for (f in list(loo::loo, loo::loo_subsample, loo::waic)) {
+    expect_error(f(fit, fit), "loo_compare", class = "tall_error_input")
+    expect_error(f(fit, k = 2), class = "tall_error_input")
+  }
+  kept <- suppressWarnings(loo::loo(fit, save_psis = TRUE))
+  expect_s3_class(kept$psis_object, "psis")
+  # as many as there are
+  expect_s3_class(suppressWarnings(loo::loo_subsample(fit)), "psis_loo")
+})
