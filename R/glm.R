@@ -11,7 +11,8 @@
 #' @param family (family object, function or string) [gaussian()], [binomial()],
 #'   [poisson()], with their canonical links. A binomial response is 0/1,
 #'   logical, a factor with two levels, `cbind(successes, failures)`, or a
-#'   proportion with the number of trials as `weights`, as in [stats::glm()].
+#'   proportion with the number of trials as `weights`, as in [stats::glm()];
+#'   their product, the number of successes, must be whole.
 #' @param prior (`tall_prior` or `NULL`) The [prior][priors] of the
 #'   coefficients; `NULL`: flat.
 #' @param prior_intercept (`tall_prior` or `NULL`) The prior of the intercept:
@@ -202,6 +203,9 @@ tall_glm.fit <- function(
   }
   response <- frame_response(data$y, family, "y", call)
   check_same_rows(data$x, data$y, arg = "x", arg_y = "y", call = call)
+  if (is.null(response$trials)) {
+    check_successes(response$values, data$weights, family, "y", call = call)
+  }
   model <- matrix_model(
     data,
     response,
@@ -557,6 +561,16 @@ frame_parts <- function(frame, family, call) {
     )
   }
   y <- frame_response(response, family, response_name(frame), call)
+  if (is.null(y$trials)) {
+    check_successes(
+      y$values,
+      stats::model.weights(frame),
+      family,
+      response_name(frame),
+      row.names(frame),
+      call
+    )
+  }
   design <- design_matrix(terms, frame)
   if (ncol(design$x) == 0) {
     abort_input(
@@ -677,6 +691,56 @@ frame_response <- function(response, family, name, call) {
     abort_expected(response, expected, hint, arg = name, call = call)
   }
   list(values = as.double(response), levels = levels, trials = NULL)
+}
+
+# Proportions are of whole numbers of trials and of successes, up to the
+# rounding that stats::glm() lets pass. rows: their names, where some were left
+# out.
+check_successes <- function(
+  y,
+  trials,
+  family,
+  name,
+  rows = NULL,
+  call = caller_env()
+) {
+  # the usual case, without memory
+  is_binary <- family$name != "binomial" ||
+    (is.double(y) && .Call(ffi_first_outside, y, 1L) == 0)
+  # what is no proportion is refused elsewhere
+  if (is_binary || !are_proportions(y, family) || any(y < 0 | y > 1)) {
+    return(invisible())
+  }
+  n <- rep_len(trials %||% 1, length(y))
+  is_whole <- function(x) abs(x - round(x)) <= 1e-3
+  bad <- which(!(is_whole(n) & is_whole(n * y)))
+  if (length(bad) == 0) {
+    return(invisible())
+  }
+  at <- bad[[1]]
+  place <- paste("row", if (is.null(rows)) format_count(at) else rows[[at]])
+  abort_input(
+    c(
+      if (is.null(trials)) {
+        "{.arg {name}} must be 0 or 1 where there are no trials, but {place} is
+         {format_number(y[[at]])}."
+      } else if (is_whole(n[[at]])) {
+        "{.arg {name}} times the trials in {.arg weights} must be whole numbers
+         of successes, but {place} has {format_number(y[[at]])} x
+         {format_number(n[[at]])} = {format_number(y[[at]] * n[[at]])}."
+      } else {
+        "{.arg weights} are trials where {.arg {name}} is a proportion, and must
+         be whole, but {place} has {format_number(n[[at]])}."
+      },
+      i = "Give the number of trials as {.arg weights}, or the counts as
+           {.code cbind(successes, failures)}. A share of something else than
+           trials is for {.fn model_custom}."
+    ),
+    argument = if (is_whole(n[[at]])) name else "weights",
+    value = y[[at]],
+    index = at,
+    call = call
+  )
 }
 
 # cbind(successes, failures)

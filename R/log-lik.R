@@ -231,11 +231,21 @@ new_response <- function(fit, newdata, call) {
   if (is.null(trials)) {
     trials <- new_trials(fit, newdata, call)
   }
+  check_new_values(found, trials, fit$family, name, call)
   list(
     y = found$values,
     trials = trials,
     weight = new_weights(fit, newdata, call)
   )
+}
+
+# As for the data of the fit; a missing response has a missing likelihood.
+check_new_values <- function(found, trials, family, name, call) {
+  values <- replace(found$values, is.na(found$values), 0)
+  check_response(values, family, name, call)
+  if (is.null(found$trials)) {
+    check_successes(values, trials, family, name, call = call)
+  }
 }
 
 new_weights <- function(fit, newdata, call) {

@@ -445,6 +445,7 @@ test_parts <- function(source, newdata, call, omit = FALSE, weighs = FALSE) {
     call
   )
   check_finite(y$values, arg = name, call = call)
+  check_new_values(y, trials, source$family, name, call)
   x <- stats::model.matrix(
     source$terms,
     frame,

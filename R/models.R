@@ -301,7 +301,8 @@ move_inside <- function(init, model, reflect = FALSE) {
 #'   into memory that the chains share.
 #' @param y (numeric vector of n_data values) The response: any number
 #'   (`"gaussian"`), 0 or 1 (`"bernoulli"`), a proportion in \[0, 1\] with the
-#'   number of trials in `weights` (`"binomial"`), or a count (`"poisson"`).
+#'   number of trials in `weights` (`"binomial"`; their product is the number of
+#'   successes and must be whole), or a count (`"poisson"`).
 #' @param family (string or family object) `"gaussian"`, `"bernoulli"`,
 #'   `"binomial"` or `"poisson"`, or [stats::gaussian()], [stats::binomial()],
 #'   [stats::poisson()], with their canonical links.
@@ -356,6 +357,14 @@ model_glm <- function(
   prior <- as_prior(prior)
   prior_aux <- as_prior(prior_aux)
   intercept <- if (!missing(prior_intercept)) as_prior(prior_intercept)
+  # other faults are found below
+  is_vector <- !missing(y) && is_plain_numeric(y) &&
+    (is.null(weights) || is_plain_numeric(weights)) &&
+    length(weights) %in% c(0, length(y))
+  if (is_vector) {
+    known <- resolve_family(family, rlang::current_env())
+    check_successes(y, weights, known, "y")
+  }
   build_glm(
     x,
     y,

@@ -603,3 +603,56 @@ test_that("a column is not taken for the residual standard deviation", {
   logistic <- quick_glm(y ~ sigma, data, iter = 20)
   expect_identical(logistic$variables, c("(Intercept)", "sigma"))
 })
+
+test_that("successes are whole numbers", {
+  data <- data.frame(share = c(0.33, 0.5, 0.25, 0), n = c(10, 4, 4, 3), x = 1:4)
+  by_trials <- quote(tall_glm(share ~ x, data, binomial(), weights = n))
+  expect_snapshot(
+    tall_glm(share ~ x, data, binomial(), weights = n),
+    error = TRUE,
+    cnd_class = TRUE
+  )
+  expect_snapshot(tall_glm(share ~ x, data, binomial()), error = TRUE)
+  x <- cbind(1, data$x)
+  calls <- list(
+    share = by_trials,
+    y = quote(tall_glm.fit(x, data$share, binomial(), weights = data$n)),
+    y = quote(tall_glm.fit(x, data$share, binomial())),
+    y = quote(model_glm(x, data$share, "binomial", weights = data$n)),
+    y = quote(model_glm(x, data$share, "binomial"))
+  )
+  for (k in seq_along(calls)) {
+    e <- expect_error(eval(calls[[k]]), class = "tall_error_input")
+    expect_identical(e$argument, names(calls)[[k]])
+  }
+  # trials, too
+  data$share[[1]] <- 0.4
+  data$n[[1]] <- 2.5
+  expect_snapshot(
+    tall_glm(share ~ x, data, binomial(), weights = n),
+    error = TRUE
+  )
+  # a row of the data, where others were left out
+  data$n <- c(0, 4, 5, 3)
+  expect_error(eval(by_trials), "row 3", class = "tall_error_input")
+  # rounded as glm() lets pass
+  data$share <- c(0.3, 0.5, 0.25, 0.3333)
+  data$n <- c(10, 4, 4, 3)
+  rounded <- here_glm(share ~ x, family = binomial(), weights = n, iter = 20)
+  expect_s3_class(rounded, "tall_glm")
+  # weights of 0 and 1 need not be whole, nor times trials
+  data$y <- c(0, 1, 0, 1)
+  for (formula in c(y ~ x, cbind(y, 2 - y) ~ x)) {
+    weighted <- tall_glm(
+      formula,
+      data,
+      family = binomial(),
+      weights = c(0.5, 1.5, 2, 1),
+      iter = 20,
+      chains = 1,
+      seed = 1,
+      refresh = 0
+    )
+    expect_s3_class(weighted, "tall_glm")
+  }
+})

@@ -204,3 +204,33 @@ test_that("loo() takes one fit, and named arguments that loo knows", {
   # as many as there are
   expect_s3_class(suppressWarnings(loo::loo_subsample(fit)), "psis_loo")
 })
+
+test_that("responses of new data are those of the family", {
+  skip_if_not_installed("rstantools")
+  data <- example_data(60)
+  counts <- quick_glm(count ~ a, data, poisson(), iter = 40, chains = 1)
+  new <- transform(data[1:3, ], count = c(1, 2.5, 3))
+  expect_error(
+    rstantools::log_lik(counts, newdata = new),
+    "value 2 is 2.5",
+    class = "tall_error_input"
+  )
+  new$count[[2]] <- NA
+  expect_identical(
+    unname(is.na(rstantools::log_lik(counts, newdata = new)[1, ])),
+    c(FALSE, TRUE, FALSE)
+  )
+  expect_error(
+    log_loss(counts, transform(data[1:3, ], count = 0.5)),
+    class = "tall_error_input"
+  )
+  data$share <- rep(c(0.25, 0.5, 0.75), 20)
+  data$n <- 4
+  shares <- here_glm(share ~ a, family = binomial(), weights = n, iter = 40)
+  new <- transform(data[1:3, ], share = c(0.25, 0.3, 0.5))
+  expect_error(
+    rstantools::log_lik(shares, newdata = new),
+    "0.3 x 4 = 1.2",
+    class = "tall_error_input"
+  )
+})
