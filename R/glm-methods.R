@@ -280,7 +280,8 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
   }
   extras <- match.call(expand.dots = FALSE)$...
   known <- names(formals(eval(changed[[1]], parent.frame())))
-  check_known(names(extras), known, "argument", arg = "...")
+  refuse_foreign(setdiff(names(extras), known), rlang::current_env())
+  check_dots_known(extras, setdiff(known, "..."), rlang::current_env())
   for (name in names(extras)) {
     if (name %in% c("prior", "prior_intercept", "prior_aux")) {
       changed[name] <- extras[name] # NULL is a prior, too

@@ -38,6 +38,8 @@
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again?
+#' @param ... Unused: other arguments are refused, those of rstanarm, brms and
+#'   [stats::glm()] that have no place here with what does their work.
 #'
 #' @details Covariates are used as they are, whatever their scale: sampling
 #' takes place in whitened coordinates. The default priors are rstanarm's:
@@ -91,8 +93,10 @@ tall_glm <- function(
   keep = "draws",
   monitor = NULL,
   keep_data = TRUE,
-  refresh = getOption("tallbayes.refresh", 1)
+  refresh = getOption("tallbayes.refresh", 1),
+  ...
 ) {
+  check_no_foreign(..., .known = names(formals(tall_glm)))
   check_given(formula)
   check_flag(keep_data)
   call <- rlang::current_env()
@@ -185,8 +189,10 @@ tall_glm.fit <- function(
   keep = "draws",
   monitor = NULL,
   keep_data = TRUE,
-  refresh = getOption("tallbayes.refresh", 1)
+  refresh = getOption("tallbayes.refresh", 1),
+  ...
 ) {
+  check_no_foreign(..., .known = names(formals(tall_glm.fit)))
   check_flag(keep_data)
   call <- rlang::current_env()
   prior <- as_prior(prior)

@@ -47,6 +47,8 @@ nn_settings <- list(
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again? The 200 rows whose predictions `summary()` compares
 #'   across chains stay in any case.
+#' @param ... Unused: other arguments are refused, those of rstanarm and brms
+#'   that have no place here with what does their work.
 #'
 #' @details
 #' Covariates, and a numeric response, are centred and divided by their standard
@@ -125,8 +127,10 @@ tall_nn <- function(
   keep = "draws",
   monitor = NULL,
   keep_data = TRUE,
-  refresh = getOption("tallbayes.refresh", 1)
+  refresh = getOption("tallbayes.refresh", 1),
+  ...
 ) {
+  check_no_foreign(..., .known = names(formals(tall_nn)))
   check_given(formula)
   call <- rlang::current_env()
   prior <- as_prior(prior)

@@ -46,6 +46,8 @@
 #'   [monitors].
 #' @param refresh (number) 0 is silent; otherwise a progress bar appears on what
 #'   takes longer than two seconds.
+#' @param ... Unused: other arguments are refused, those of rstanarm and brms
+#'   that have no place here with what does their work.
 #'
 #' @section Units: The gradient is that of the log posterior, summed over the
 #' data. Step sizes are variances of the injected noise. `iter` counts warmup
@@ -156,8 +158,10 @@ sg_sample <- function(
   keep = "draws",
   variables = NULL,
   monitor = NULL,
-  refresh = getOption("tallbayes.refresh", 1)
+  refresh = getOption("tallbayes.refresh", 1),
+  ...
 ) {
+  check_no_foreign(..., .known = names(formals(sg_sample)))
   check_model(model)
   lambda <- check_lambda(lambda, model)
   call <- rlang::current_env()
@@ -177,7 +181,8 @@ run_arguments <- function(call, f = sample_model, except = NULL) {
 # The arguments of sg_sample() that came through the `...` of a front end; `own`
 # are those that it has or sets itself.
 check_more <- function(more, own, call) {
-  known <- setdiff(names(formals(sg_sample)), c("model", own))
+  refuse_foreign(names(more), call)
+  known <- setdiff(names(formals(sg_sample)), c("model", "...", own))
   check_dots_known(more, known, call)
   more
 }

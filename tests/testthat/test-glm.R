@@ -656,3 +656,31 @@ test_that("successes are whole numbers", {
     expect_s3_class(weighted, "tall_glm")
   }
 })
+
+test_that("arguments of other packages are named with what does their work", {
+  data <- example_data(60)
+  foreign <- c(
+    "QR", "adapt_delta", "control", "algorithm", "prior_PD", "mean_PPD",
+    "sparse", "contrasts", "backend"
+  )
+  for (name in foreign) {
+    given <- stats::setNames(list(TRUE), name)
+    calls <- list(
+      function() do.call(tall_glm, c(list(y ~ a, data, binomial()), given)),
+      function() do.call(tall_nn, c(list(z ~ a, data), given)),
+      function() do.call(sg_sample, c(list(example_model()), given)),
+      function() {
+        do.call(tall_glm.fit, c(list(cbind(1, data$a), data$y, binomial()), given))
+      }
+    )
+    for (f in calls) {
+      e <- expect_error(f(), class = "tall_error_input")
+      expect_identical(e$argument, name)
+      expect_length(e$body, 1)
+    }
+  }
+  expect_snapshot(tall_glm(y ~ a, data, binomial(), QR = TRUE), error = TRUE)
+  expect_snapshot(tall_glm(y ~ a, data, binomial(), itr = 5), error = TRUE)
+  fit <- quick_glm(y ~ a, data, iter = 20, chains = 1)
+  expect_error(update(fit, adapt_delta = 0.9), "NUTS", class = "tall_error_input")
+})
