@@ -271,8 +271,11 @@ check_monitor_perplexity <- function(monitor, model, arg, call) {
   if (model$name != "lda") {
     abort_tall(
       "unsupported",
-      "{.fn monitor_perplexity} is for topic models, not for
-       {.code {model$label}()}.",
+      c(
+        "{.fn monitor_perplexity} is for topic models, not for
+         {.code {model$label}()}.",
+        i = "Use {.fn monitor_log_lik}, or a function of the parameters."
+      ),
       argument = arg,
       call = call
     )
