@@ -27,8 +27,8 @@
 #'   for the generics of \pkg{nlme} and \pkg{rstanarm}.
 #' @section What a posterior does not have: `logLik()`, `AIC()`, `BIC()` and
 #' `extractAIC()` are of a maximum of the likelihood, which a posterior has not:
-#' they are an error of class `tall_error_unsupported` that names [loo()]
-#' [loo-tall_glm] and [log_lik()][log-lik]. So are `ranef()` and `VarCorr()` of
+#' they are an error of class `tall_error_unsupported` that names
+#' [loo()][loo-tall_glm] and [log_lik()][log-lik]. So are `ranef()` and `VarCorr()` of
 #' models without group-level terms, and functions of vectors, `mean()` and
 #' `quantile()` among them: [posterior::summarise_draws()] takes these.
 #' @examples
