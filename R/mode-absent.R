@@ -56,6 +56,7 @@ endless_rise <- function(model, start, cores, most = 10, step = 3) {
 profile_heights <- function(model, start, at, values, cores) {
   heights <- NULL
   theta <- start
+  unit <- rep(1, length(theta) - 1)
   for (value in values) {
     theta[[at]] <- value
     whole <- function(u) replace(theta, -at, u)
@@ -72,7 +73,7 @@ profile_heights <- function(model, start, at, values, cores) {
       last
     }
     found <- tryCatch(
-      lbfgs_maximise(evaluate, theta[-at], NULL, 50),
+      lbfgs_maximise(evaluate, theta[-at], NULL, 50, unit),
       error = function(e) NULL
     )
     if (is.null(found) || !is.finite(found$value)) {
