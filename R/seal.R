@@ -163,7 +163,8 @@ guarded_functions <- function(space, others) {
 check_whole_spec <- function(spec, arg, call) {
   parts <- unclass(spec)
   families <- c("kernel", "gradient", "subsample", "schedule")
-  family <- families[inherits(spec, paste0("tall_", families), which = TRUE) > 0]
+  at <- inherits(spec, paste0("tall_", families), which = TRUE)
+  family <- families[at > 0]
   if (!is.list(parts) || !identical(names(parts), c("name", "args"))) {
     abort_corrupt(paste0("`", arg, "`"), "list", call = call)
   }

@@ -231,7 +231,8 @@ test_that("damaged estimators, schemes and schedules are told", {
   }
   gradient <- gradient_cv(at = numeric(model$n_dim))
   # `fixed` is of these tests alone, and has no constructor
-  for (entry in Filter(function(e) e$name != "fixed", conformance_subsamples(model))) {
+  schemes <- conformance_subsamples(model)
+  for (entry in Filter(function(e) e$name != "fixed", schemes)) {
     expect_survives(entry$spec, share = 4, function(subsample) {
       run(kernel, gradient, subsample)
     })
