@@ -66,7 +66,7 @@ scrub <- function(lines) {
 }
 
 # The value of `code` in a fork of this process, which must finish in time.
-in_fork <- function(code, seconds = 60) {
+in_fork <- function(code, seconds = 180) {
   job <- parallel::mcparallel(code)
   found <- parallel::mccollect(job, wait = FALSE, timeout = seconds)
   if (is.null(found)) {
@@ -109,14 +109,14 @@ run_child <- function(code, ..., signal_when) {
     stderr = file("stderr"),
     wait = FALSE
   )
-  if (!wait_for(signal_when, 60)) {
+  if (!wait_for(signal_when, 180)) {
     stop(paste(readLines(file("stderr")), collapse = "\n"))
   }
   pid <- as.integer(readLines(file("pid")))
   withr::defer(tools::pskill(pid, tools::SIGKILL))
   Sys.sleep(0.7)
   tools::pskill(pid, tools::SIGINT)
-  if (!wait_for(file("out.rds"), 60)) {
+  if (!wait_for(file("out.rds"), 180)) {
     stop("The child did not finish.")
   }
   readRDS(file("out.rds"))
