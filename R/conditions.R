@@ -177,7 +177,7 @@ abort_fault <- function(what, file, line) {
 
 # ---- what the C core reports ---------------------------------------------
 
-# In the order of `enum tb_status` in src/core/status.h. `because` completes
+# In the order of `enum tb_status` in src/base/status.h. `because` completes
 # "Chain 2 stopped at iteration 1,204: ". Where it is known which coordinate
 # became not finite, status_entry() says so instead.
 status_table <- list(

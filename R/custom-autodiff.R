@@ -1,6 +1,6 @@
 # Gradients of model_custom() by automatic differentiation, through RTMB:
 # plan_custom() finds out how, autodiff_engine() makes what C calls
-# (src/ffi-tape.c).
+# (src/ffi/tape.c).
 #
 # A tape reads x | rows of the data | weights and writes the gradient in x of
 # the weighted log likelihood of as many rows as it was made for. Data that a

@@ -1,7 +1,7 @@
 /* Seconds of one normal, and of one uniform with it, as the package draws them:
  * the least that a Langevin and a Barker step could cost a coordinate. Compiled
  * with its generator. */
-#include "core/rng.c"
+#include "base/rng.c"
 
 #include <R.h>
 #include <Rinternals.h>

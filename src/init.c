@@ -1,5 +1,5 @@
 /* The doors, in alphabetical order. */
-#include "ffi-args.h"
+#include "ffi/args.h"
 
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>

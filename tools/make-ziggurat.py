@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/core/ziggurat-tables.h (standard library only).
+"""Writes src/base/ziggurat-tables.h (standard library only).
 
-    python3 tools/make-ziggurat.py > src/core/ziggurat-tables.h
+    python3 tools/make-ziggurat.py > src/base/ziggurat-tables.h
 
 Layers of equal area v under f(x) = exp(-x^2 / 2), x >= 0, numbered from the
 base: x_1 = r > x_2 > ... > x_256 = 0, and v = r f(r) + int_r^inf f. Layer 0
@@ -61,8 +61,8 @@ print("""\
  *   x_i 2^-52                tb_ziggurat_layer.scale    256
  *   floor(2^52 x_i+1 / x_i)  tb_ziggurat_layer.inside   256
  */
-#ifndef TB_CORE_ZIGGURAT_TABLES_H
-#define TB_CORE_ZIGGURAT_TABLES_H
+#ifndef TB_BASE_ZIGGURAT_TABLES_H
+#define TB_BASE_ZIGGURAT_TABLES_H
 
 #include <stdint.h>
 """)

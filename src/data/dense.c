@@ -21,8 +21,8 @@
 #define _GNU_SOURCE /* madvise() */
 #endif
 
-#include "core/clones.h"
-#include "core/vector.h"
+#include "base/clones.h"
+#include "base/vector.h"
 #include "data/store.h"
 
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #ifndef TB_DATA_STORE_H
 #define TB_DATA_STORE_H
 
-#include "core/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 

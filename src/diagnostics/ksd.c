@@ -21,7 +21,7 @@
  * with W = q^(beta-1), V = q^(beta-2). */
 #include "diagnostics/ksd.h"
 
-#include "core/clip.h"
+#include "base/clip.h"
 #include "diagnostics/stein.h"
 
 #include <math.h>

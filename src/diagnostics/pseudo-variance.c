@@ -1,6 +1,6 @@
 #include "diagnostics/pseudo-variance.h"
 
-#include "core/clip.h"
+#include "base/clip.h"
 #include "models/rows.h"
 
 #include <math.h>

@@ -3,10 +3,10 @@
 #ifndef TB_DIAGNOSTICS_STEIN_H
 #define TB_DIAGNOSTICS_STEIN_H
 
-#include "core/blas.h"
-#include "core/clip.h"
-#include "core/clones.h"
-#include "core/vmath.h"
+#include "base/blas.h"
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/vmath.h"
 
 #include <math.h>
 

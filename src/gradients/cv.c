@@ -11,7 +11,7 @@
  */
 #include "gradients/minibatch.h"
 
-#include "core/clip.h"
+#include "base/clip.h"
 #include "models/rows.h"
 
 #include <stdlib.h>

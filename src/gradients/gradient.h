@@ -3,7 +3,7 @@
 #ifndef TB_GRADIENTS_GRADIENT_H
 #define TB_GRADIENTS_GRADIENT_H
 
-#include "core/chain.h"
+#include "chains/chain.h"
 
 enum tb_estimator_flag {
   TB_ESTIMATOR_FULL = 1u << 0,          /* uses every row: no scheme needed */

@@ -23,7 +23,7 @@
  */
 #include "gradients/minibatch.h"
 
-#include "core/clip.h"
+#include "base/clip.h"
 #include "models/rows.h"
 #include "subsampling/subsample.h"
 

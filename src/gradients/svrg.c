@@ -16,7 +16,7 @@
  */
 #include "gradients/minibatch.h"
 
-#include "core/clip.h"
+#include "base/clip.h"
 #include "subsampling/subsample.h"
 
 #include <string.h>

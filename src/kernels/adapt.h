@@ -5,7 +5,7 @@
 #ifndef TB_KERNELS_ADAPT_H
 #define TB_KERNELS_ADAPT_H
 
-#include "core/chain.h"
+#include "chains/chain.h"
 
 #include <math.h>
 

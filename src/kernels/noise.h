@@ -20,7 +20,7 @@
 #ifndef TB_KERNELS_NOISE_H
 #define TB_KERNELS_NOISE_H
 
-#include "core/chain.h"
+#include "chains/chain.h"
 
 /* Part of a kernel's state; v_average is n_dim doubles behind it. */
 struct tb_noise {

@@ -13,7 +13,7 @@
 #ifndef TB_KERNELS_PROLATE_H
 #define TB_KERNELS_PROLATE_H
 
-#include "core/rng.h"
+#include "base/rng.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -17,7 +17,7 @@
 #include "kernels/kernel.h"
 #include "kernels/step.h"
 
-#include "core/clip.h"
+#include "base/clip.h"
 
 #include <math.h>
 

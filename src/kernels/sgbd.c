@@ -23,9 +23,9 @@
  *   tau^2     v_average   n_dim        chain's kernel state, if it is needed
  *   sigma_j   v_sigma     n_dim        chain's kernel state, with adaptation
  */
-#include "core/clip.h"
-#include "core/clones.h"
-#include "core/vmath.h"
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/vmath.h"
 #include "kernels/kernel.h"
 #include "kernels/noise.h"
 #include "kernels/step.h"

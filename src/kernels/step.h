@@ -2,8 +2,8 @@
 #ifndef TB_KERNELS_STEP_H
 #define TB_KERNELS_STEP_H
 
-#include "core/param.h"
-#include "core/status.h"
+#include "base/param.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <string.h>

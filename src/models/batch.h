@@ -3,7 +3,7 @@
 #ifndef TB_MODELS_BATCH_H
 #define TB_MODELS_BATCH_H
 
-#include "core/clip.h"
+#include "base/clip.h"
 #include "data/store.h"
 
 #include <stddef.h>

@@ -26,8 +26,8 @@
  *   t            v_noise                  n_dim       density
  *   w, mu, 1/sd  v_weight, v_mean, v_root n_component density
  */
-#include "core/clip.h"
-#include "core/hash.h"
+#include "base/clip.h"
+#include "base/hash.h"
 #include "models/model.h"
 
 #include <math.h>

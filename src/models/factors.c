@@ -30,10 +30,10 @@
  *   l_U, l_V   log lambda 2 x W, last                   theta
  *   (i, j, R)  v_rating   n_data                        factors
  */
-#include "core/clip.h"
-#include "core/clones.h"
-#include "core/hash.h"
-#include "core/vector.h"
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/hash.h"
+#include "base/vector.h"
 #include "data/store.h"
 #include "models/factors.h"
 #include "models/model.h"

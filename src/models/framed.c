@@ -1,4 +1,4 @@
-/* Any model in whitened coordinates: theta = c + M phi (core/frame.h), and the
+/* Any model in whitened coordinates: theta = c + M phi (base/frame.h), and the
  * gradient in phi is M^T times that in theta. Costs two products with a
  * triangle of n_dim^2 numbers a call, where a model with a `whiten` of its own
  * pays nothing; second moments, which need every row's gradient in phi, two a
@@ -12,7 +12,7 @@
  */
 #include "models/framed.h"
 
-#include "core/clip.h"
+#include "base/clip.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,8 +15,8 @@
  *                v_center
  *   (x_i-xbar)^T P (x_i-xbar)  v_square  n_data  gaussian
  */
-#include "core/clip.h"
-#include "core/hash.h"
+#include "base/clip.h"
+#include "base/hash.h"
 #include "data/store.h"
 #include "models/model.h"
 

@@ -29,12 +29,12 @@
  *
  * y, the stored scalar, weight and offset of a row lie side by side, so that a
  * minibatch pays one cache line for them. */
-#include "core/blas.h"
-#include "core/clip.h"
-#include "core/clones.h"
-#include "core/hash.h"
-#include "core/norm.h"
-#include "core/vmath.h"
+#include "base/blas.h"
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/hash.h"
+#include "base/norm.h"
+#include "base/vmath.h"
 #include "data/store.h"
 #include "models/model.h"
 #include "models/prior.h"

@@ -21,12 +21,12 @@
  *   r        v_r          n_source x BLOCK    scratch
  *   W^{-1}   v_inverse    n_source^2          scratch
  */
-#include "core/blas.h"
-#include "core/clip.h"
-#include "core/clones.h"
-#include "core/hash.h"
-#include "core/lapack.h"
-#include "core/vmath.h"
+#include "base/blas.h"
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/hash.h"
+#include "base/lapack.h"
+#include "base/vmath.h"
 #include "data/store.h"
 #include "models/model.h"
 

@@ -1,9 +1,9 @@
 #include "models/layers.h"
 
-#include "core/blas.h"
-#include "core/clip.h"
-#include "core/clones.h"
-#include "core/vmath.h"
+#include "base/blas.h"
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/vmath.h"
 
 #include <math.h>
 #include <string.h>

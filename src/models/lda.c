@@ -56,11 +56,11 @@
  */
 #include "models/lda.h"
 
-#include "core/clip.h"
-#include "core/clones.h"
-#include "core/hash.h"
-#include "core/vector.h"
-#include "core/vmath.h"
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/hash.h"
+#include "base/vector.h"
+#include "base/vmath.h"
 
 #include <math.h>
 #include <stdlib.h>

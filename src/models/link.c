@@ -1,9 +1,9 @@
 /* See models/link.h. */
 #include "models/link.h"
 
-#include "core/clones.h"
-#include "core/vector.h"
-#include "core/vmath.h"
+#include "base/clones.h"
+#include "base/vector.h"
+#include "base/vmath.h"
 
 #include <string.h>
 

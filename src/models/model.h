@@ -17,10 +17,10 @@
 #ifndef TB_MODELS_MODEL_H
 #define TB_MODELS_MODEL_H
 
-#include "core/frame.h"
-#include "core/param.h"
-#include "core/rng.h"
-#include "core/status.h"
+#include "base/frame.h"
+#include "base/param.h"
+#include "base/rng.h"
+#include "base/status.h"
 #include "models/batch.h"
 
 #include <math.h>

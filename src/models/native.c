@@ -19,10 +19,10 @@
 
 #include "models/native.h"
 
-#include "core/clip.h"
-#include "core/clones.h"
-#include "core/hash.h"
-#include "core/vmath.h"
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/hash.h"
+#include "base/vmath.h"
 #include "data/store.h"
 #include "models/model.h"
 #include "models/rows.h"

@@ -21,10 +21,10 @@
  *   s         precision, sampled: from theta  network
  *             log_sigma
  */
-#include "core/clip.h"
-#include "core/clones.h"
-#include "core/hash.h"
-#include "core/vmath.h"
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/hash.h"
+#include "base/vmath.h"
 #include "data/store.h"
 #include "models/layers.h"
 #include "models/model.h"

@@ -22,8 +22,8 @@
 #ifndef TB_MODELS_PRIOR_H
 #define TB_MODELS_PRIOR_H
 
-#include "core/param.h"
-#include "core/status.h"
+#include "base/param.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

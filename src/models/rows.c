@@ -1,7 +1,7 @@
 #include "models/rows.h"
 
-#include "core/blas.h"
-#include "core/clip.h"
+#include "base/blas.h"
+#include "base/clip.h"
 
 #include <math.h>
 #include <stdlib.h>

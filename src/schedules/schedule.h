@@ -2,8 +2,8 @@
 #ifndef TB_SCHEDULES_SCHEDULE_H
 #define TB_SCHEDULES_SCHEDULE_H
 
-#include "core/param.h"
-#include "core/status.h"
+#include "base/param.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,7 +15,7 @@
  *   i, c_i = 1/(n p_i)        v_index,   n_max  chain
  *                             v_weight
  */
-#include "core/clip.h"
+#include "base/clip.h"
 #include "subsampling/subsample.h"
 #include "subsampling/weighted.h"
 

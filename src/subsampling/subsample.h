@@ -7,7 +7,7 @@
 #ifndef TB_SUBSAMPLING_SUBSAMPLE_H
 #define TB_SUBSAMPLING_SUBSAMPLE_H
 
-#include "core/chain.h"
+#include "chains/chain.h"
 
 enum tb_scheme_flag {
   TB_SCHEME_STATE_DEPENDENT = 1u << 0 /* looks at theta */

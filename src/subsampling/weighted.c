@@ -22,7 +22,7 @@
  * that a draw costs one cache miss, and the draw makes that miss early. */
 #include "subsampling/weighted.h"
 
-#include "core/clones.h"
+#include "base/clones.h"
 #include "subsampling/subsample.h"
 
 #include <math.h>

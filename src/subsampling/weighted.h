@@ -4,8 +4,8 @@
 #ifndef TB_SUBSAMPLING_WEIGHTED_H
 #define TB_SUBSAMPLING_WEIGHTED_H
 
-#include "core/rng.h"
-#include "core/status.h"
+#include "base/rng.h"
+#include "base/status.h"
 
 #include <stddef.h>
 

@@ -4,8 +4,8 @@
 
 #include "check.h"
 
-#include "core/run.h"
 #include "models/model.h"
+#include "run/run.h"
 
 enum fixture_column {
   FIXTURE_WEIGHTS = 1u << 0,

@@ -13,7 +13,7 @@ static const struct {
   const char* folder;
   const struct check_case* v_case;
 } v_table[] = {
-  { "core", check_core },
+  { "base", check_base },
   { "data", check_data },
   { "diagnostics", check_diagnostics },
   { "gradients", check_gradients },

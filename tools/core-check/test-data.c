@@ -1,6 +1,6 @@
 #include "check.h"
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "data/store.h"
 
 #include <float.h>

@@ -1,8 +1,8 @@
 #include "check.h"
 #include "fixture.h"
 
-#include "core/rng.h"
-#include "core/vmath.h"
+#include "base/rng.h"
+#include "base/vmath.h"
 #include "diagnostics/fssd.h"
 #include "diagnostics/ksd.h"
 #include "diagnostics/pseudo-variance.h"

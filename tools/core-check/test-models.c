@@ -1,7 +1,7 @@
 #include "check.h"
 #include "fixture.h"
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "models/framed.h"
 #include "models/lda.h"
 #include "models/link.h"

@@ -1,0 +1,195 @@
+/* The products of base/frame.h. Rows are contiguous, so M phi and L g are dot
+ * products of rows, M^T g and L^T x sums of rows. */
+#include "base/frame.h"
+
+#include "base/clones.h"
+#include "base/vector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+TB_INLINE double row_dot(const double* v_a, const double* v_b, size_t n) {
+  double sum = 0;
+  size_t j = 0;
+#ifdef TB_VECTOR
+  tb_v4d even = { 0, 0, 0, 0 }, odd = { 0, 0, 0, 0 };
+  for (; j + 8 <= n; j += 8) {
+    even += *(const tb_v4d*) (v_a + j) * *(const tb_v4d*) (v_b + j);
+    odd += *(const tb_v4d*) (v_a + j + 4) * *(const tb_v4d*) (v_b + j + 4);
+  }
+  even += odd;
+  sum = (even[0] + even[1]) + (even[2] + even[3]);
+#endif
+  for (; j < n; ++j) {
+    sum += v_a[j] * v_b[j];
+  }
+  return sum;
+}
+
+/* v_out += scale v_row */
+TB_INLINE void row_add(const double* v_row,
+                       double scale,
+                       double* v_out,
+                       size_t n) {
+  size_t j = 0;
+#ifdef TB_VECTOR
+  for (; j + 4 <= n; j += 4) {
+    *(tb_v4d*) (v_out + j) += *(const tb_v4d*) (v_row + j) * scale;
+  }
+#endif
+  for (; j < n; ++j) {
+    v_out[j] += v_row[j] * scale;
+  }
+}
+
+/* Row i of M starts at its diagonal, row i of L ends there. */
+
+TB_CLONES
+void tb_frame_to_parameter(const struct tb_frame* p_frame,
+                           const double* v_phi,
+                           double* v_theta) {
+  const size_t n = p_frame->n_dim;
+  if (p_frame->is_diagonal) {
+    for (size_t i = 0; i < n; ++i) {
+      v_theta[i] = p_frame->v_center[i] + p_frame->v_map[i] * v_phi[i];
+    }
+    return;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const double* v_row = p_frame->v_map + i * n;
+    v_theta[i] = p_frame->v_center[i] + row_dot(v_row + i, v_phi + i, n - i);
+  }
+}
+
+TB_CLONES
+void tb_frame_map(const struct tb_frame* p_frame,
+                  const double* v_phi,
+                  double* v_theta) {
+  const size_t n = p_frame->n_dim;
+  for (size_t i = 0; i < n; ++i) {
+    v_theta[i] =
+      p_frame->is_diagonal
+        ? p_frame->v_map[i] * v_phi[i]
+        : row_dot(p_frame->v_map + i * n + i, v_phi + i, n - i);
+  }
+}
+
+TB_CLONES
+void tb_frame_to_sampler(const struct tb_frame* p_frame,
+                         const double* v_theta,
+                         double* v_phi) {
+  const size_t n = p_frame->n_dim;
+  if (p_frame->is_diagonal) {
+    for (size_t i = 0; i < n; ++i) {
+      v_phi[i] = p_frame->v_chol[i] * (v_theta[i] - p_frame->v_center[i]);
+    }
+    return;
+  }
+  memset(v_phi, 0, n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) {
+    const double* v_row = p_frame->v_chol + i * n;
+    row_add(v_row, v_theta[i] - p_frame->v_center[i], v_phi, i + 1);
+  }
+}
+
+TB_CLONES
+void tb_frame_pull_gradient(const struct tb_frame* p_frame,
+                            const double* v_theta_gradient,
+                            double* v_phi_gradient) {
+  const size_t n = p_frame->n_dim;
+  if (p_frame->is_diagonal) {
+    for (size_t i = 0; i < n; ++i) {
+      v_phi_gradient[i] = p_frame->v_map[i] * v_theta_gradient[i];
+    }
+    return;
+  }
+  memset(v_phi_gradient, 0, n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) {
+    const double* v_row = p_frame->v_map + i * n;
+    row_add(v_row + i, v_theta_gradient[i], v_phi_gradient + i, n - i);
+  }
+}
+
+TB_CLONES
+void tb_frame_push_gradient(const struct tb_frame* p_frame,
+                            const double* v_phi_gradient,
+                            double* v_theta_gradient) {
+  const size_t n = p_frame->n_dim;
+  if (p_frame->is_diagonal) {
+    for (size_t i = 0; i < n; ++i) {
+      v_theta_gradient[i] = p_frame->v_chol[i] * v_phi_gradient[i];
+    }
+    return;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const double* v_row = p_frame->v_chol + i * n;
+    v_theta_gradient[i] = row_dot(v_row, v_phi_gradient, i + 1);
+  }
+}
+
+/* ------------------------------------------------------------------ making */
+
+/* M = L^{-T}, row-major upper, from L, row-major lower: row i of M is column i
+ * of L^{-1}, solved forward. */
+static void invert_lower(size_t n, const double* v_chol, double* v_map) {
+  memset(v_map, 0, n * n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) {
+    double* v_row = v_map + i * n;
+    v_row[i] = 1 / v_chol[i * n + i];
+    for (size_t k = i + 1; k < n; ++k) {
+      double sum = 0;
+      for (size_t j = i; j < k; ++j) {
+        sum += v_chol[k * n + j] * v_row[j];
+      }
+      v_row[k] = -sum / v_chol[k * n + k];
+    }
+  }
+}
+
+static size_t frame_size(const struct tb_frame* p_frame) {
+  const size_t n = p_frame->n_dim;
+  return n + 2 * (p_frame->is_diagonal ? n : n * n);
+}
+
+enum tb_status tb_frame_create(struct tb_frame* p_frame,
+                               size_t n_dim,
+                               const double* v_center,
+                               const double* v_chol,
+                               bool is_diagonal) {
+  const size_t n_map = is_diagonal ? n_dim : n_dim * n_dim;
+  struct tb_frame frame = { .n_dim = n_dim, .is_diagonal = is_diagonal };
+  double* v = malloc(frame_size(&frame) * sizeof(double));
+  if (v == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_map = v + n_dim;
+  double* v_lower = v_map + n_map;
+  memcpy(v, v_center, n_dim * sizeof(double));
+  if (is_diagonal) {
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_lower[j] = v_chol[j];
+      v_map[j] = 1 / v_chol[j];
+    }
+  } else {
+    for (size_t i = 0; i < n_dim; ++i) {
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_lower[i * n_dim + j] = j <= i ? v_chol[j * n_dim + i] : 0;
+      }
+    }
+    invert_lower(n_dim, v_lower, v_map);
+  }
+  frame.v_center = v;
+  frame.v_map = v_map;
+  frame.v_chol = v_lower;
+  *p_frame = frame;
+  return TB_STATUS_ok;
+}
+
+void tb_frame_destroy(struct tb_frame* p_frame) {
+  free((void*) p_frame->v_center);
+  *p_frame = (struct tb_frame){ 0 };
+}
+
+size_t tb_frame_memory(const struct tb_frame* p_frame) {
+  return p_frame->v_center == NULL ? 0 : frame_size(p_frame) * sizeof(double);
+}

@@ -1,0 +1,50 @@
+/* Fingerprints by which data are recognised again. */
+#ifndef TB_BASE_HASH_H
+#define TB_BASE_HASH_H
+
+#include "base/param.h"
+#include "base/rng.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* `hash` and one word: multiply, rotate. */
+static inline uint64_t tb_hash_word(uint64_t hash, uint64_t word) {
+  return tb_rng_rotl((hash ^ word) * UINT64_C(0x9E3779B97F4A7C15), 29);
+}
+
+/* `hash` and the bits of n doubles, in order. */
+static inline uint64_t tb_hash_doubles(uint64_t hash,
+                                       const double* v,
+                                       size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    uint64_t word;
+    memcpy(&word, &v[i], sizeof(word));
+    hash = tb_hash_word(hash, word);
+  }
+  return hash;
+}
+
+/* `hash` and n bytes, eight at a time; what the last word lacks is 0. */
+static inline uint64_t tb_hash_bytes(uint64_t hash, const void* p, size_t n) {
+  for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    const size_t left = n - i;
+    memcpy(&word,
+           (const char*) p + i,
+           left < sizeof(word) ? left : sizeof(word));
+    hash = tb_hash_word(hash, word);
+  }
+  return hash;
+}
+
+/* The same with a parameter; NULL, one that was not given, leaves the hash. */
+static inline uint64_t tb_hash_param(uint64_t hash,
+                                     const struct tb_param* p_param) {
+  return p_param == NULL
+           ? hash
+           : tb_hash_doubles(hash, p_param->v_value, p_param->n_value);
+}
+
+#endif

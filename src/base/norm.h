@@ -1,0 +1,17 @@
+/* Norms and sums of vectors. */
+#ifndef TB_BASE_NORM_H
+#define TB_BASE_NORM_H
+
+#include <stddef.h>
+
+/* ||v||^2, vectorised; not finite where an element is not. */
+double tb_square_norm(const double* v, size_t n);
+
+/* v_out[j] = sum_k v_weight[k] v[k + n j], for n_column columns of n */
+void tb_column_sums(const double* v,
+                    size_t n,
+                    size_t n_column,
+                    const double* v_weight,
+                    double* v_out);
+
+#endif

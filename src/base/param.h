@@ -1,0 +1,42 @@
+/* Parameters of a family member, as R passed them: named arrays of doubles.
+ * One shape for every member of every family, so that a new kernel, scheme,
+ * estimator, schedule or model needs no door of its own.
+ *
+ * The arrays belong to R and live as long as the call: a member that needs a
+ * value later copies it in its `init`. */
+#ifndef TB_BASE_PARAM_H
+#define TB_BASE_PARAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tb_param {
+  const char* name;
+  const double* v_value; /* n_value doubles, column-major if a matrix; with
+                            n_value 0 the address of something else */
+  size_t n_value;
+  size_t n_row; /* rows if a matrix, n_value otherwise */
+};
+
+struct tb_params {
+  const struct tb_param* v_param;
+  size_t n_param;
+};
+
+/* The parameter of that name, or NULL when it was not given. */
+const struct tb_param* tb_params_find(const struct tb_params* p_params,
+                                      const char* name);
+
+/* A whole number from 0 to `most`, most <= 2^53; false where it is another. */
+bool tb_params_count(const struct tb_params* p_params,
+                     const char* name,
+                     size_t most,
+                     size_t otherwise,
+                     size_t* p_count);
+
+/* First value of the parameter, or `otherwise` when it was not given. */
+double tb_params_number(const struct tb_params* p_params,
+                        const char* name,
+                        double otherwise);
+
+#endif

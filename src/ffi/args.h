@@ -1,0 +1,85 @@
+/* Arguments of the doors: from SEXP to what the core takes. Everything here
+ * may raise an R error, so doors parse before they allocate outside R.
+ *
+ * The R layer has checked what users type; what doors find wrong was altered
+ * after it was made, or read from a damaged file. It is an error of class
+ * tall_error_corrupt that names the argument: no door trusts a type, a length
+ * or a range that memory depends on. */
+#ifndef TB_FFI_ARGS_H
+#define TB_FFI_ARGS_H
+
+#define R_NO_REMAP
+#include <R.h>
+#include <Rinternals.h>
+
+#include "base/param.h"
+#include "models/model.h"
+#include "run/run.h"
+
+#include <stdbool.h>
+
+#define ffi_fault(...) ffi_fault_at(__FILE__, __LINE__, __VA_ARGS__)
+void NORET ffi_fault_at(const char* file, int line, const char* message);
+
+/* element of a named list, or of NULL, R_NilValue when absent */
+SEXP ffi_element(SEXP x, const char* name);
+
+/* Elements of a named list: one double, any; a whole number from 0 to 2^53. */
+double ffi_number(SEXP x, const char* name);
+size_t ffi_count(SEXP x, const char* name);
+
+/* The same of an argument, which may be an integer: any number but NA; a whole
+ * number from 0 to 2^53; a code from 0 to n - 1; TRUE or FALSE. */
+double ffi_as_number(SEXP x, const char* name);
+size_t ffi_as_count(SEXP x, const char* name);
+int ffi_as_code(SEXP x, int n, const char* name);
+bool ffi_as_flag(SEXP x, const char* name);
+
+const char* ffi_string(SEXP x, const char* name);
+/* data pointer of a double vector of n values, or NULL for NULL; the second
+ * does not take NULL */
+double* ffi_doubles(SEXP x, size_t n, const char* name);
+double* ffi_some_doubles(SEXP x, size_t n, const char* name);
+/* columns of n_row doubles each, of a vector or matrix, as many as R's
+ * dimensions can have */
+size_t ffi_columns(SEXP x, size_t n_row, const char* name);
+/* Dimensions of a double matrix. */
+void ffi_shape(SEXP x, size_t* p_row, size_t* p_column, const char* name);
+/* A dimension of a matrix of R, which is an integer. */
+int ffi_extent(size_t n, const char* name);
+/* a b, if that is a number of bytes or values that there can be */
+size_t ffi_times(size_t a, size_t b, const char* name);
+/* Rows of `n_row`, numbered from 1 in x: their numbers from 0, R_alloc. */
+size_t* ffi_rows(SEXP x, size_t n_row, const char* name);
+/* what is behind an external pointer of this tag; NULL: any */
+void* ffi_pointer(SEXP x, const char* tag, const char* name);
+
+/* list(name = , params = list(...)) ; params of doubles, NULLs left out, or,
+ * named "table", an external pointer, whose address goes to v_value, with
+ * n_value 0 */
+struct tb_member ffi_member(SEXP x);
+struct tb_params ffi_params(SEXP x);
+
+/* Threads to use where the user allows so many; see ffi/args.c. Every number of
+ * threads in the core comes from here. ffi_threads_init(): when the library is
+ * loaded. */
+int ffi_threads(SEXP x);
+void ffi_threads_init(void);
+
+/* the model behind an external pointer; an error when it is NULL */
+struct tb_model* ffi_model(SEXP x);
+
+SEXP ffi_named_list(const char* const* v_name, size_t n);
+
+/* ffi/model.c: an external pointer with its finalizer and nothing behind it
+ * yet; a zeroed model behind it, or NULL. */
+SEXP ffi_model_pointer(void);
+struct tb_model* ffi_model_attach(SEXP ptr);
+
+/* ffi/custom.c: let a jump out of a user's function, which waited until the core
+ * had returned, go on; does not return if there is one. The second lets
+ * interrupts go on and forgets errors, which the core has reported. */
+void ffi_continue(SEXP model);
+void ffi_continue_interrupt(SEXP model);
+
+#endif

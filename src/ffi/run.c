@@ -1,0 +1,331 @@
+/* Doors to a run: make it, advance it by a slice, ask it, let it go. The
+ * external pointer of a run protects the R objects it writes to or reads. */
+#include "ffi/args.h"
+
+#include "gradients/gradient.h"
+#include "kernels/kernel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ffi_run {
+  struct tb_run* p_run;
+  struct tb_recorder recorder;
+};
+
+static void run_finalize(SEXP ptr) {
+  struct ffi_run* p = R_ExternalPtrAddr(ptr);
+  if (p != NULL) {
+    tb_run_destroy(p->p_run);
+    free(p);
+    R_ClearExternalPtr(ptr);
+  }
+}
+
+static struct ffi_run* run_of(SEXP x) {
+  return ffi_pointer(x, "tall_run", "pointer of a run");
+}
+
+/* The numbers that sizes of memory and divisions depend on. */
+static void check_spec(const struct tb_run_spec* p_spec) {
+  const size_t n_dim = p_spec->p_model->n_dim;
+  if (p_spec->n_chain == 0) {
+    ffi_fault("n_chain");
+  }
+  if (p_spec->n_every == 0) {
+    ffi_fault("n_every");
+  }
+  if (p_spec->n_bias_every == 0) {
+    ffi_fault("n_bias_every");
+  }
+  if (p_spec->n_bias_block > 1000) {
+    ffi_fault("n_bias_block");
+  }
+  ffi_times(p_spec->n_bias_block, 1 + 3 * n_dim, "n_bias_block");
+  if (!(p_spec->likelihood_scale > 0) || !isfinite(p_spec->likelihood_scale)) {
+    ffi_fault("likelihood_scale");
+  }
+  if (!(p_spec->escape >= 0)) {
+    ffi_fault("escape");
+  }
+}
+
+static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
+  SEXP init = ffi_element(spec, "init");
+  struct tb_run_spec out = {
+    .p_model = p_model,
+    .kernel = ffi_member(ffi_element(spec, "kernel")),
+    .estimator = ffi_member(ffi_element(spec, "gradient")),
+    .scheme = ffi_member(ffi_element(spec, "subsample")),
+    .schedule = ffi_member(ffi_element(spec, "schedule")),
+    .n_chain = ffi_count(spec, "n_chain"),
+    .n_first = ffi_count(spec, "n_first"),
+    .n_warmup = ffi_count(spec, "n_warmup"),
+    .n_sampling = ffi_count(spec, "n_sampling"),
+    .n_every = ffi_count(spec, "n_every"),
+    .n_phase = ffi_count(spec, "n_phase"),
+    .seed = ffi_count(spec, "seed"),
+    .likelihood_scale = ffi_number(spec, "likelihood_scale"),
+    .escape = ffi_number(spec, "escape"),
+    .n_escape_max = ffi_count(spec, "n_escape_max"),
+    .n_bias_block = ffi_count(spec, "n_bias_block"),
+    .n_bias_every = ffi_count(spec, "n_bias_every"),
+    .keeps_moments = ffi_number(spec, "keeps_moments") != 0,
+    .keeps_covariance = ffi_number(spec, "keeps_covariance") != 0,
+    .n_noise_every = ffi_count(spec, "n_noise_every")
+  };
+  out.v_bias_map = ffi_doubles(ffi_element(spec, "bias_map"),
+                               p_model->n_dim * p_model->n_dim,
+                               "bias_map");
+  out.v_init = ffi_some_doubles(
+    init, ffi_times(out.n_chain, p_model->n_dim, "n_chain"), "init");
+  check_spec(&out);
+  return out;
+}
+
+/* buffers: named list of double vectors or NULL, of n_keep * n_chain * k;
+ * `which`: the numbers of the variables kept, NULL for all */
+static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
+                                         SEXP buffers) {
+  const struct tb_model* p_model = p_spec->p_model;
+  const size_t n_keep = ffi_count(buffers, "n_keep");
+  const size_t n_most =
+    (p_spec->n_phase + p_spec->n_sampling) / p_spec->n_every;
+  const size_t n = ffi_times(n_keep, p_spec->n_chain, "n_keep");
+  SEXP which = ffi_element(buffers, "which");
+  const size_t n_which = (size_t) Rf_xlength(which);
+  const bool is_all = which == R_NilValue;
+  if (n_keep > n_most) {
+    ffi_fault("n_keep");
+  }
+#define BUFFER(name, k)                                                       \
+  ffi_doubles(ffi_element(buffers, name), ffi_times(n, k, name), name)
+  return (struct tb_recorder){
+    .n_keep = n_keep,
+    .v_which = ffi_doubles(which, n_which, "which"),
+    .n_which = n_which,
+    .v_draw = BUFFER("draw", is_all ? p_model->n_natural : n_which),
+    .v_unconstrained =
+      BUFFER("unconstrained", is_all ? p_model->n_dim : n_which),
+    .v_gradient = BUFFER("gradient", is_all ? p_model->n_dim : n_which),
+    .v_size = BUFFER("size", 1),
+    .v_weight = BUFFER("weight", 1),
+    .v_log_posterior = BUFFER("log_posterior", 1)
+  };
+#undef BUFFER
+}
+
+/* saved: NULL, or a list of one raw vector per chain.
+ * Pointer, or the status as an integer. */
+SEXP ffi_run_create(SEXP model, SEXP spec, SEXP buffers, SEXP saved, SEXP n_threads) {
+  struct tb_model* p_model = ffi_model(model);
+  const struct tb_run_spec parsed = parse_spec(p_model, spec);
+  const struct tb_recorder recorder = parse_recorder(&parsed, buffers);
+  const int n_threads_ = ffi_threads(n_threads);
+  if (saved != R_NilValue && (TYPEOF(saved) != VECSXP ||
+                              (size_t) Rf_xlength(saved) != parsed.n_chain)) {
+    ffi_fault("saved");
+  }
+  for (R_xlen_t c = 0; c < Rf_xlength(saved); ++c) {
+    if (TYPEOF(VECTOR_ELT(saved, c)) != RAWSXP) {
+      ffi_fault("saved");
+    }
+  }
+
+  SEXP keep = PROTECT(Rf_list2(model, buffers));
+  SEXP ptr = PROTECT(R_MakeExternalPtr(NULL, Rf_install("tall_run"), keep));
+  R_RegisterCFinalizerEx(ptr, run_finalize, TRUE);
+
+  struct ffi_run* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    UNPROTECT(2);
+    return Rf_ScalarInteger(TB_STATUS_memory);
+  }
+  R_SetExternalPtrAddr(ptr, p);
+  p->recorder = recorder;
+  enum tb_status status = tb_run_create(&parsed, n_threads_, &p->p_run);
+  if (status == TB_STATUS_ok && !tb_run_records(p->p_run, &recorder)) {
+    status = TB_STATUS_argument;
+  }
+  for (R_xlen_t c = 0; status == TB_STATUS_ok && c < Rf_xlength(saved); ++c) {
+    SEXP bytes = VECTOR_ELT(saved, c);
+    status = tb_run_load(
+      p->p_run, (size_t) c, RAW(bytes), (size_t) Rf_xlength(bytes));
+  }
+  if (status == TB_STATUS_ok && saved == R_NilValue) {
+    /* a failure here is the chain's, told by ffi_run_report() */
+    tb_run_start(p->p_run);
+  }
+  ffi_continue(model);
+  UNPROTECT(2);
+  return status == TB_STATUS_ok ? ptr : Rf_ScalarInteger(status);
+}
+
+static void check_interrupt(void* data) {
+  (void) data;
+  R_CheckUserInterrupt();
+}
+
+/* One slice. 0: go on, 1: every chain has finished or failed, 2: interrupted */
+SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
+  struct ffi_run* p = run_of(run);
+  const size_t n = ffi_as_count(n_step, "n_step");
+  const int n_threads_ = ffi_threads(n_threads);
+  SEXP model = CAR(R_ExternalPtrProtected(run));
+  /* a failure here is the chains', too */
+  tb_run_refresh(p->p_run, n_threads_);
+  tb_run_advance(p->p_run, n, n_threads_, &p->recorder);
+  /* an error of a user's function has stopped its chain, the others go on */
+  ffi_continue_interrupt(model);
+
+  int answer = 1;
+  for (size_t c = 0; c < tb_run_n_chain(p->p_run); ++c) {
+    const struct tb_report report = tb_run_report(p->p_run, c);
+    if (!report.is_done && report.status == TB_STATUS_ok) {
+      answer = 0;
+    }
+  }
+  if (R_ToplevelExec(check_interrupt, NULL) == FALSE) {
+    answer = 2;
+  }
+  return Rf_ScalarInteger(answer);
+}
+
+/* steps made, summed over chains; steps in all; rows that the chains did not
+ * take themselves, for what they share */
+SEXP ffi_run_progress(SEXP run) {
+  const struct ffi_run* p = run_of(run);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, 3));
+  const size_t n_chain = tb_run_n_chain(p->p_run);
+  double done = 0;
+  for (size_t c = 0; c < n_chain; ++c) {
+    const struct tb_report report = tb_run_report(p->p_run, c);
+    done += report.status == TB_STATUS_ok ? (double) report.n_step
+                                          : (double) tb_run_n_total(p->p_run);
+  }
+  REAL(out)[0] = done;
+  REAL(out)[1] = (double) (tb_run_n_total(p->p_run) * n_chain);
+  REAL(out)[2] = tb_run_target(p->p_run)->p_estimator->n_row;
+  UNPROTECT(1);
+  return out;
+}
+
+static SEXP copy_doubles(const double* v, size_t n) {
+  if (v == NULL) {
+    return R_NilValue;
+  }
+  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t) n);
+  memcpy(REAL(out), v, n * sizeof(double));
+  return out;
+}
+
+/* Which chains have stopped, and where: list(status, coordinate, value), a number
+ * for each chain; a coordinate beyond n_dim is none. */
+SEXP ffi_run_status(SEXP run) {
+  static const char* const v_name[] = { "status", "coordinate", "value" };
+  const struct ffi_run* p = run_of(run);
+  const size_t n_chain = tb_run_n_chain(p->p_run);
+  SEXP out = PROTECT(ffi_named_list(v_name, 3));
+  for (R_xlen_t k = 0; k < 3; ++k) {
+    SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t) n_chain));
+  }
+  for (size_t c = 0; c < n_chain; ++c) {
+    const struct tb_report report = tb_run_report(p->p_run, c);
+    REAL(VECTOR_ELT(out, 0))[c] = (double) report.status;
+    REAL(VECTOR_ELT(out, 1))[c] = (double) report.coordinate + 1;
+    REAL(VECTOR_ELT(out, 2))[c] = report.value;
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* How the chains stand, with all that is kept of them: a list per chain. */
+SEXP ffi_run_report(SEXP run) {
+  static const char* const v_name[] = {
+    "status", "coordinate", "value", "n_kept", "n_step",
+    "theta", "saved", "bias", "moments", "noise",
+    "n_row", "n_full", "n_accept", "n_propose", "n_outside",
+    "n_escape", "step_size", "is_done", "n_nonfinite", "steps", "bias_origin"
+  };
+  const size_t n_name = sizeof(v_name) / sizeof(v_name[0]);
+  const struct ffi_run* p = run_of(run);
+  const struct tb_target* p_target = tb_run_target(p->p_run);
+  const struct tb_model* p_model = p_target->p_model;
+  const size_t n_dim = p_model->n_dim;
+  const size_t n_chain = tb_run_n_chain(p->p_run);
+  const size_t n_block = tb_run_n_bias_block(p->p_run);
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) n_chain));
+
+  for (size_t c = 0; c < n_chain; ++c) {
+    const struct tb_report report = tb_run_report(p->p_run, c);
+    const struct tb_chain* p_chain = tb_run_chain(p->p_run, c);
+    const struct tb_counts* p_counts = &p_chain->counts;
+    const struct tb_kernel_type* kernel = p_target->p_kernel->type;
+    struct tb_kernel_info info = { .step_size = NA_REAL };
+    if (kernel->info != NULL) {
+      kernel->info(p_chain, &info);
+    }
+    const double v_number[] = {
+      (double) report.status, (double) report.coordinate + 1, report.value,
+      (double) report.n_kept, (double) report.n_step
+    };
+    const double v_count[] = { p_counts->n_row,     p_counts->n_full,
+                               p_counts->n_accept,  p_counts->n_propose,
+                               p_counts->n_outside, p_counts->n_escape,
+                               info.step_size,      (double) report.is_done,
+                               p_counts->n_nonfinite };
+    SEXP one = ffi_named_list(v_name, n_name);
+    SET_VECTOR_ELT(out, (R_xlen_t) c, one);
+    for (R_xlen_t k = 0; k < 5; ++k) {
+      SET_VECTOR_ELT(one, k, Rf_ScalarReal(v_number[k]));
+    }
+    SET_VECTOR_ELT(one, 5, copy_doubles(p_chain->v_theta, n_dim));
+    SEXP bytes =
+      Rf_allocVector(RAWSXP, (R_xlen_t) tb_run_saved_size(p->p_run));
+    SET_VECTOR_ELT(one, 6, bytes);
+    tb_run_save(p->p_run, c, RAW(bytes));
+    SET_VECTOR_ELT(
+      one, 7, copy_doubles(tb_run_bias(p->p_run, c), n_block * (1 + 3 * n_dim)));
+    SET_VECTOR_ELT(
+      one, 8,
+      copy_doubles(tb_run_moments(p->p_run, c), tb_run_n_moments(p->p_run)));
+    SET_VECTOR_ELT(one, 9, copy_doubles(tb_run_noise(p->p_run, c), 1 + 2 * n_dim));
+    for (R_xlen_t k = 0; k < 9; ++k) {
+      SET_VECTOR_ELT(one, 10 + k, Rf_ScalarReal(v_count[k]));
+    }
+    SET_VECTOR_ELT(one, 19, copy_doubles(info.v_step, n_dim));
+    SET_VECTOR_ELT(
+      one, 20, copy_doubles(tb_run_bias_origin(p->p_run, c), n_dim));
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* where the chains are: list(parameter, variable, alive), columns are chains */
+SEXP ffi_run_position(SEXP run) {
+  static const char* const v_name[] = { "parameter", "variable", "alive" };
+  const struct ffi_run* p = run_of(run);
+  const struct tb_model* p_model = tb_run_target(p->p_run)->p_model;
+  const size_t n_chain = tb_run_n_chain(p->p_run);
+  SEXP out = PROTECT(ffi_named_list(v_name, 3));
+  SET_VECTOR_ELT(
+    out, 0, Rf_allocMatrix(REALSXP, (int) p_model->n_dim, (int) n_chain));
+  SET_VECTOR_ELT(
+    out, 1, Rf_allocMatrix(REALSXP, (int) p_model->n_natural, (int) n_chain));
+  SET_VECTOR_ELT(out, 2, Rf_allocVector(LGLSXP, (R_xlen_t) n_chain));
+  for (size_t c = 0; c < n_chain; ++c) {
+    tb_run_position(p->p_run, c,
+                    REAL(VECTOR_ELT(out, 0)) + c * p_model->n_dim,
+                    REAL(VECTOR_ELT(out, 1)) + c * p_model->n_natural);
+    LOGICAL(VECTOR_ELT(out, 2))[c] =
+      tb_run_report(p->p_run, c).status == TB_STATUS_ok;
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+SEXP ffi_run_destroy(SEXP run) {
+  run_finalize(run);
+  return R_NilValue;
+}
