@@ -93,12 +93,6 @@ enum tb_status tb_store_dense_create(struct tb_store* p_store,
                                      size_t n_row,
                                      size_t n_col);
 
-/* Aligned memory for big arrays, on huge pages where the system has them. */
-void* tb_big_alloc(size_t n_byte);
-void tb_big_free(void* p, size_t n_byte);
-/* The same advice for memory of others that has not been written to yet. */
-void tb_big_advise(void* p, size_t n_byte);
-
 /* registry.c */
 extern const struct tb_store_type* const tb_store_registry[];
 

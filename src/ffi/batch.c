@@ -16,7 +16,7 @@
 
 #include "base/clip.h"
 #include "base/clones.h"
-#include "data/store.h"
+#include "base/memory.h"
 #include "models/batch.h"
 
 #include <stdlib.h>

@@ -33,8 +33,8 @@
 #include "base/clip.h"
 #include "base/clones.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/vector.h"
-#include "data/store.h"
 #include "models/factors.h"
 #include "models/model.h"
 

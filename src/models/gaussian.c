@@ -17,6 +17,7 @@
  */
 #include "base/clip.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "data/store.h"
 #include "models/model.h"
 

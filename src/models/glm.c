@@ -33,6 +33,7 @@
 #include "base/clip.h"
 #include "base/clones.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/norm.h"
 #include "base/vmath.h"
 #include "data/store.h"

@@ -22,6 +22,7 @@
 #include "base/clip.h"
 #include "base/clones.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/vmath.h"
 #include "data/store.h"
 #include "models/model.h"

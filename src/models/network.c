@@ -24,6 +24,7 @@
 #include "base/clip.h"
 #include "base/clones.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/vmath.h"
 #include "data/store.h"
 #include "models/layers.h"

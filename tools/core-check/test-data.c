@@ -1,5 +1,6 @@
 #include "check.h"
 
+#include "base/memory.h"
 #include "base/rng.h"
 #include "data/store.h"
 
