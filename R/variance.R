@@ -348,7 +348,7 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
     context$reference(gradient, call)
   }
   if (model_info(model)$is_even) {
-    # as chains do: see tb_chain_gradient() in src/chains/chain.h
+    # as chains do: see tb_chain_gradient() in src/gradients/gradient.h
     theta <- abs(theta)
     at <- if (!is.null(at)) abs(at)
   }

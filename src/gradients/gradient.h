@@ -73,6 +73,21 @@ void tb_estimator_variance(const struct tb_batch* p_batch,
                            double* v_square,
                            size_t n_dim);
 
+/* Ask the estimator for the gradient at v_theta: fills v_gradient (and the
+ * chain's v_variance, has_variance, is_exact, n_batch, counts). p_log_posterior
+ * may be NULL; estimators with TB_ESTIMATOR_LOG_POSTERIOR set it to log pi, those
+ * with TB_ESTIMATOR_LOSS to an unbiased estimate from the same minibatch, and
+ * others leave it alone.
+ *
+ * Of an even model, g_j(-theta_j) = -g_j(theta_j): the estimator, and through it
+ * the scheme, sees |theta|, and its estimate gets the signs of theta. So what is
+ * subtracted, of a reference point or from a table, changes its sign with what it
+ * is subtracted from, in whatever orthant the chain is. */
+enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
+                                 const double* v_theta,
+                                 double* v_gradient,
+                                 double* p_log_posterior);
+
 /* registry.c */
 extern const struct tb_estimator_type* const tb_estimator_registry[];
 const struct tb_estimator_type* tb_estimator_find(const char* name);

@@ -4,7 +4,7 @@
 #ifndef TB_KERNELS_KERNEL_H
 #define TB_KERNELS_KERNEL_H
 
-#include "chains/chain.h"
+#include "gradients/gradient.h"
 
 /* Counts of steps: beyond 2^53 doubles do not tell whole numbers apart. */
 #define TB_STEPS_MOST ((size_t) 1 << 53)
