@@ -13,6 +13,8 @@ struct tb_kernel;
 struct tb_estimator;
 struct tb_scheme;
 struct tb_schedule;
+struct tb_test_type;
+struct tb_chain;
 
 /* What the chains sample from and how: read-only while a run advances. */
 struct tb_target {
@@ -21,6 +23,11 @@ struct tb_target {
   const struct tb_scheme* p_scheme;
   const struct tb_kernel* p_kernel;
   const struct tb_schedule* p_schedule;
+  const struct tb_test_type* p_test; /* NULL: the estimator has none */
+  /* the estimator's, for schemes; NULL: a_i = g_i(theta) */
+  enum tb_status (*square_norms)(struct tb_chain* p_chain,
+                                 const double* v_theta,
+                                 double* v_square);
   double likelihood_scale; /* lambda / N of a Gibbs posterior; 1: Bayes */
 };
 

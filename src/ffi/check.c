@@ -162,7 +162,7 @@ SEXP ffi_gradient_info(SEXP name) {
   if (type == NULL) {
     ffi_fault(member);
   }
-  const bool v_flag[] = { type->flags & TB_ESTIMATOR_MEMORY,
+  const bool v_flag[] = { type->v_test[TB_TEST_full] == NULL,
                           type->flags & TB_ESTIMATOR_VARIANCE };
   return named_flags(v_name, v_flag, 2);
 }

@@ -116,10 +116,12 @@ static enum tb_status cv_square_norms(struct tb_chain* p_chain,
 const struct tb_estimator_type tb_estimator_cv = {
   .name = "cv",
   .citation = "Baker, Fearnhead, Fox & Nemeth (2019), Stat. Comput. 29:599",
-  .flags = TB_ESTIMATOR_VARIANCE | TB_ESTIMATOR_REFERENCE | TB_ESTIMATOR_LOSS,
+  .flags = TB_ESTIMATOR_VARIANCE | TB_ESTIMATOR_REFERENCE,
   .self_size = cv_self_size,
   .init = cv_init,
   .refresh = cv_refresh,
   .square_norms = cv_square_norms,
   .estimate = cv_estimate,
+  .v_test = { [TB_TEST_full] = &tb_test_pass,
+              [TB_TEST_minibatch] = &tb_test_minibatch },
 };

@@ -49,7 +49,7 @@ static enum tb_status full_estimate(struct tb_chain* p_chain,
 const struct tb_estimator_type tb_estimator_full = {
   .name = "full",
   .citation = "the exact gradient",
-  .flags = TB_ESTIMATOR_FULL | TB_ESTIMATOR_LOG_POSTERIOR |
-           TB_ESTIMATOR_VARIANCE,
+  .flags = TB_ESTIMATOR_FULL | TB_ESTIMATOR_VARIANCE,
   .estimate = full_estimate,
+  .v_test = { [TB_TEST_full] = &tb_test_full },
 };

@@ -3,16 +3,12 @@
 #ifndef TB_GRADIENTS_GRADIENT_H
 #define TB_GRADIENTS_GRADIENT_H
 
-#include "chains/chain.h"
+#include "gradients/test.h"
 
 enum tb_estimator_flag {
   TB_ESTIMATOR_FULL = 1u << 0,          /* uses every row: no scheme needed */
-  TB_ESTIMATOR_LOG_POSTERIOR = 1u << 1, /* gives log pi with the gradient */
-  TB_ESTIMATOR_VARIANCE = 1u << 2,      /* reports s_j^2 */
-  TB_ESTIMATOR_REFERENCE = 1u << 3,     /* needs a reference point `at` */
-  TB_ESTIMATOR_MEMORY = 1u << 4, /* depends on where the chain has been: not
-                                    for Metropolis kernels */
-  TB_ESTIMATOR_LOSS = 1u << 5    /* gives an unbiased estimate of log pi */
+  TB_ESTIMATOR_VARIANCE = 1u << 1,      /* reports s_j^2 */
+  TB_ESTIMATOR_REFERENCE = 1u << 2      /* needs a reference point `at` */
 };
 
 struct tb_estimator_type {
@@ -51,11 +47,17 @@ struct tb_estimator_type {
                                  const double* v_theta,
                                  double* v_square);
 
-  /* required: the estimate at v_theta; see tb_chain_gradient() */
+  /* required, the first question: the estimate at v_theta; see
+   * tb_chain_gradient() */
   enum tb_status (*estimate)(struct tb_chain* p_chain,
                              const double* v_theta,
                              double* v_gradient,
                              double* p_log_posterior);
+
+  /* The second, would a Metropolis test accept: the tests it can make, by what
+   * they look at. NULL: not this one; an estimator that depends on where the
+   * chain has been can make none. */
+  const struct tb_test_type* v_test[TB_TEST_count];
 };
 
 struct tb_estimator {
@@ -75,9 +77,9 @@ void tb_estimator_variance(const struct tb_batch* p_batch,
 
 /* Ask the estimator for the gradient at v_theta: fills v_gradient (and the
  * chain's v_variance, has_variance, is_exact, n_batch, counts). p_log_posterior
- * may be NULL; estimators with TB_ESTIMATOR_LOG_POSTERIOR set it to log pi, those
- * with TB_ESTIMATOR_LOSS to an unbiased estimate from the same minibatch, and
- * others leave it alone.
+ * may be NULL; the estimator of all rows sets it to log pi, those that can test by
+ * minibatches to an unbiased estimate from the same minibatch, and others leave
+ * it alone.
  *
  * Of an even model, g_j(-theta_j) = -g_j(theta_j): the estimator, and through it
  * the scheme, sees |theta|, and its estimate gets the signs of theta. So what is

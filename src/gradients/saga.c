@@ -297,7 +297,7 @@ static enum tb_status saga_square_norms(struct tb_chain* p_chain,
 const struct tb_estimator_type tb_estimator_saga = {
   .name = "saga",
   .citation = "Defazio, Bach & Lacoste-Julien (2014), NeurIPS 27",
-  .flags = TB_ESTIMATOR_VARIANCE | TB_ESTIMATOR_MEMORY,
+  .flags = TB_ESTIMATOR_VARIANCE,
   .self_size = saga_self_size,
   .init = saga_init,
   .state_size = saga_state_size,

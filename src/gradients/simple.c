@@ -17,6 +17,8 @@ static enum tb_status simple_estimate(struct tb_chain* p_chain,
 const struct tb_estimator_type tb_estimator_simple = {
   .name = "simple",
   .citation = "Welling & Teh (2011), ICML",
-  .flags = TB_ESTIMATOR_VARIANCE | TB_ESTIMATOR_LOSS,
+  .flags = TB_ESTIMATOR_VARIANCE,
   .estimate = simple_estimate,
+  .v_test = { [TB_TEST_full] = &tb_test_pass,
+              [TB_TEST_minibatch] = &tb_test_minibatch },
 };

@@ -125,7 +125,7 @@ static enum tb_status svrg_square_norms(struct tb_chain* p_chain,
 const struct tb_estimator_type tb_estimator_svrg = {
   .name = "svrg",
   .citation = "Johnson & Zhang (2013), NeurIPS 26",
-  .flags = TB_ESTIMATOR_VARIANCE | TB_ESTIMATOR_MEMORY,
+  .flags = TB_ESTIMATOR_VARIANCE,
   .self_size = svrg_self_size,
   .init = svrg_init,
   .state_size = svrg_state_size,

@@ -237,7 +237,7 @@ static enum tb_status adam_step(struct tb_chain* p_chain) {
     .n_dim = n_dim
   };
 
-  enum tb_status status = tb_metropolis_begin(p_chain);
+  enum tb_status status = tb_test_begin(p_chain);
   if (status != TB_STATUS_ok) {
     return status;
   }
@@ -246,7 +246,7 @@ static enum tb_status adam_step(struct tb_chain* p_chain) {
     at.v_tau[j] = p_chain->v_theta[j] - at.v_forth[j];
   }
   tb_prolate_draw(&law, &p_chain->v_rng[TB_STREAM_noise], at.v_z, at.v_tau);
-  status = tb_metropolis_evaluate(p_chain, &proposal);
+  status = tb_test_look(p_chain, &proposal);
   if (status != TB_STATUS_ok) {
     return status;
   }

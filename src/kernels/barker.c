@@ -99,12 +99,12 @@ static enum tb_status barker_step(struct tb_chain* p_chain) {
   struct tb_proposal proposal = { .v_theta = v_theta,
                                   .v_gradient = v_theta + n_dim };
 
-  enum tb_status status = tb_metropolis_begin(p_chain);
+  enum tb_status status = tb_test_begin(p_chain);
   if (status != TB_STATUS_ok) {
     return status;
   }
   barker_propose(p_chain, v_theta);
-  status = tb_metropolis_evaluate(p_chain, &proposal);
+  status = tb_test_look(p_chain, &proposal);
   if (status != TB_STATUS_ok) {
     return status;
   }

@@ -101,7 +101,7 @@ static enum tb_status hmc_trajectory(struct tb_chain* p_chain,
     add_scaled(v_momentum, e, p_proposal->v_gradient, n_dim);
   }
   add_scaled(p_proposal->v_theta, e, v_momentum, n_dim);
-  const enum tb_status status = tb_metropolis_evaluate(p_chain, p_proposal);
+  const enum tb_status status = tb_test_look(p_chain, p_proposal);
   if (status == TB_STATUS_ok && p_proposal->is_possible) {
     add_scaled(v_momentum, 0.5 * e, p_proposal->v_gradient, n_dim);
   }

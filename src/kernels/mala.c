@@ -99,7 +99,7 @@ static enum tb_status mala_step(struct tb_chain* p_chain) {
     .n_dim = n_dim
   };
 
-  enum tb_status status = tb_metropolis_begin(p_chain);
+  enum tb_status status = tb_test_begin(p_chain);
   if (status != TB_STATUS_ok) {
     return status;
   }
@@ -107,7 +107,7 @@ static enum tb_status mala_step(struct tb_chain* p_chain) {
     v_theta[j] = p_chain->v_theta[j] + 0.5 * h * p_chain->v_gradient[j];
   }
   tb_prolate_draw(&law, &p_chain->v_rng[TB_STREAM_noise], v_z, v_theta);
-  status = tb_metropolis_evaluate(p_chain, &proposal);
+  status = tb_test_look(p_chain, &proposal);
   if (status != TB_STATUS_ok) {
     return status;
   }

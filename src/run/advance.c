@@ -1,6 +1,5 @@
 /* Steps: the start, a step and what follows from it, slices of them. */
 #include "base/norm.h"
-#include "kernels/metropolis.h"
 #include "run/inside.h"
 
 #include <math.h>
@@ -86,7 +85,7 @@ static void slot_start_sampling(struct tb_slot* p_slot) {
 static enum tb_status slot_gradient_anew(struct tb_run* p_run,
                                          struct tb_chain* p_chain) {
   return p_run->kernel.flags & TB_KERNEL_METROPOLIS
-           ? tb_metropolis_start(p_chain)
+           ? tb_test_start(p_chain)
            : tb_chain_gradient(
                p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
 }

@@ -64,6 +64,8 @@ struct tb_member_sizes {
 
 enum tb_status tb_run_find_members(struct tb_run* p_run);
 struct tb_member_sizes tb_run_member_sizes(const struct tb_run* p_run);
+/* The estimator's test, by what the kernel looks at; NULL: it has none. */
+const struct tb_test_type* tb_run_test(const struct tb_run* p_run);
 enum tb_status tb_run_init_members(struct tb_run* p_run, int n_threads);
 
 /* ---- layout.c ---- */

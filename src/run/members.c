@@ -53,21 +53,25 @@ static bool run_lacks_variance(const struct tb_run* p_run) {
           (!(flags & TB_ESTIMATOR_FULL) && p_run->scheme.n_size_max < 2));
 }
 
+const struct tb_test_type* tb_run_test(const struct tb_run* p_run) {
+  const unsigned kernel = p_run->kernel.flags;
+  return p_run->estimator.type
+    ->v_test[kernel & TB_KERNEL_LOSS ? TB_TEST_minibatch : TB_TEST_full];
+}
+
 /* Can this kernel, now that its options are known, use this estimator? */
 static enum tb_status run_check_members(const struct tb_run* p_run) {
   const unsigned kernel = p_run->kernel.flags;
   const unsigned estimator = p_run->estimator.type->flags;
   const unsigned model = p_run->spec.p_model->type->flags;
+  const bool is_metropolis = kernel & TB_KERNEL_METROPOLIS;
   const bool is_refused =
-    ((kernel & TB_KERNEL_METROPOLIS) && (model & TB_MODEL_NO_DENSITY)) ||
-    ((kernel & TB_KERNEL_METROPOLIS) && (estimator & TB_ESTIMATOR_MEMORY)) ||
-    ((kernel & TB_KERNEL_FULL_GRADIENT) && !(estimator & TB_ESTIMATOR_FULL)) ||
-    ((kernel & TB_KERNEL_LOSS) && !(estimator & TB_ESTIMATOR_LOSS));
+    (is_metropolis && (model & TB_MODEL_NO_DENSITY)) ||
+    (is_metropolis && tb_run_test(p_run) == NULL) ||
+    ((kernel & TB_KERNEL_FULL_GRADIENT) && !(estimator & TB_ESTIMATOR_FULL));
   return is_refused ? TB_STATUS_unsupported : TB_STATUS_ok;
 }
 
-/* The members' shared parts live in an allocation of their own size, the
- * chains in a second: their layout is known only once the members are. */
 enum tb_status tb_run_init_members(struct tb_run* p_run, int n_threads) {
   const struct tb_run_spec* p_spec = &p_run->spec;
   struct tb_model* p_model = p_spec->p_model;

@@ -81,6 +81,8 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
     .p_scheme = &p_run->scheme,
     .p_kernel = &p_run->kernel,
     .p_schedule = &p_run->schedule,
+    .p_test = tb_run_test(p_run),
+    .square_norms = p_run->estimator.type->square_norms,
     .likelihood_scale = p_spec->likelihood_scale
   };
   p_run->n_total = p_spec->n_warmup + p_spec->n_sampling;

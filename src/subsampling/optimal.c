@@ -15,7 +15,6 @@
  */
 #include "subsampling/subsample.h"
 
-#include "gradients/gradient.h"
 #include "models/rows.h"
 
 #include <math.h>
@@ -42,13 +41,13 @@ static size_t optimal_state_size(const struct tb_scheme* p_scheme) {
 static enum tb_status optimal_norms(struct tb_chain* p_chain,
                                     const double* v_theta,
                                     double* v_norm) {
-  const struct tb_model* p_model = p_chain->p_target->p_model;
-  const struct tb_estimator* p_estimator = p_chain->p_target->p_estimator;
+  const struct tb_target* p_target = p_chain->p_target;
+  const struct tb_model* p_model = p_target->p_model;
   const enum tb_status status =
-    p_estimator == NULL || p_estimator->type->square_norms == NULL
+    p_target->square_norms == NULL
       ? tb_model_all_square_norms(p_model, &p_chain->work, v_theta, NULL,
                                   v_norm, NULL, p_chain->p_estimator_scratch)
-      : p_estimator->type->square_norms(p_chain, v_theta, v_norm);
+      : p_target->square_norms(p_chain, v_theta, v_norm);
   for (size_t i = 0; i < p_model->n_data; ++i) {
     v_norm[i] = sqrt(v_norm[i]);
   }

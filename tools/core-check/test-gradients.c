@@ -291,6 +291,72 @@ static void cv_refuses(struct check* p_check) {
   fixture_free(&f);
 }
 
+/* Test `which` of an estimator, by its law: what it looks at, how often it
+ * accepts, and that kernels get no test that its table does not have. */
+static void one_test(struct check* p_check,
+                     const struct fixture* p,
+                     const struct tb_estimator_type* type,
+                     enum tb_test which) {
+  enum { N_TRIAL = 4000 };
+  double v_theta[N_DIM], v_gradient[N_DIM], v_there[N_DIM], v_exact[N_DIM];
+  fixture_point(p, 3, v_theta);
+  const struct fixture_run what = { .kernel = "mala",
+                                    .estimator = type->name,
+                                    .ratio = (double) which,
+                                    .step_size = 1e-3,
+                                    .n_chain = 1,
+                                    .n_sampling = 1,
+                                    .seed = 5,
+                                    .v_init = v_theta };
+  struct tb_run* p_run;
+  const enum tb_status status = fixture_run_create(p, &what, &p_run);
+  CHECK((status == TB_STATUS_ok) == (type->v_test[which] != NULL));
+  if (status != TB_STATUS_ok) {
+    CHECK(status == TB_STATUS_unsupported);
+    return;
+  }
+  struct tb_chain* p_chain = (struct tb_chain*) tb_run_chain(p_run, 0);
+  CHECK(p_chain->p_target->p_test == type->v_test[which]);
+  CHECK(tb_test_start(p_chain) == TB_STATUS_ok);
+  const double log_posterior = fixture_gradient(p, v_theta, v_exact);
+  if (which == TB_TEST_full) {
+    CHECK_CLOSE(p_chain->log_posterior, log_posterior,
+                1e-10 * fabs(log_posterior));
+  }
+  memcpy(v_there, v_theta, sizeof v_there);
+  v_there[0] += 1e-3;
+  struct tb_proposal proposal = { .v_theta = v_there,
+                                  .v_gradient = v_gradient };
+  CHECK(tb_test_begin(p_chain) == TB_STATUS_ok);
+  CHECK(tb_test_look(p_chain, &proposal) == TB_STATUS_ok);
+  CHECK(proposal.is_possible);
+  const double log_ratio =
+    log(0.4) - (proposal.log_posterior - p_chain->log_posterior);
+  double n_accept = 0, probability = -1;
+  for (size_t k = 0; k < N_TRIAL; ++k) {
+    n_accept += tb_test_accepts(p_chain, &proposal, log_ratio, &probability);
+    CHECK_CLOSE(probability, 0.4, 1e-12);
+  }
+  CHECK_CLOSE(n_accept / N_TRIAL, 0.4, 5 * sqrt(0.24 / N_TRIAL));
+  proposal.is_possible = false;
+  CHECK(!tb_test_accepts(p_chain, &proposal, INFINITY, &probability));
+  CHECK(probability == 0);
+  proposal.is_possible = true;
+  CHECK(!tb_test_accepts(p_chain, &proposal, NAN, &probability));
+  tb_run_destroy(p_run);
+}
+
+static void tests_accept_as_they_say(struct check* p_check) {
+  struct fixture f;
+  fixture_glm(&f, 300, N_DIM, 1, 0);
+  for (size_t i = 0; tb_estimator_registry[i] != NULL; ++i) {
+    for (int which = 0; which < TB_TEST_count; ++which) {
+      one_test(p_check, &f, tb_estimator_registry[i], (enum tb_test) which);
+    }
+  }
+  fixture_free(&f);
+}
+
 const struct check_case check_gradients[] = {
   { "the registry finds every estimator by name", registry_finds },
   { "full is the gradient", full_is_exact },
@@ -299,6 +365,7 @@ const struct check_case check_gradients[] = {
   { "enumerated estimates are unbiased", enumeration_is_unbiased },
   { "saga keeps its total", saga_keeps_its_total },
   { "svrg moves its reference", svrg_refreshes },
+  { "tests accept as often as they say", tests_accept_as_they_say },
   { "cv refuses points of another length", cv_refuses },
   { NULL, NULL }
 };
