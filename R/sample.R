@@ -947,7 +947,7 @@ run_chains <- function(job, model, call) {
     errors = outcome$errors,
     halted = keeper$result(),
     rejected = outcome$rejected,
-    shared = .Call(ffi_run_progress, run)[[3]],
+    shared = .Call(ffi_run_progress, run)$n_shared,
     monitor = if (!is.null(monitor)) monitor$result(),
     checkpoints = checkpoints$result()
   )
@@ -1103,7 +1103,7 @@ advance_run <- function(run, job, stops, keeper, model) {
   made <- 0
   due <- 1
   shows <- job$refresh > 0
-  total <- .Call(ffi_run_progress, run)[[2]]
+  total <- .Call(ffi_run_progress, run)$total
   if (shows) {
     bar <- cli::cli_progress_bar(
       job$label,
@@ -1139,7 +1139,7 @@ advance_run <- function(run, job, stops, keeper, model) {
       }
       if (shows) {
         cli::cli_progress_update(
-          set = .Call(ffi_run_progress, run)[[1]],
+          set = .Call(ffi_run_progress, run)$done,
           id = bar
         )
       }

@@ -253,10 +253,6 @@ int ffi_threads(SEXP x) {
                               : n_most;
 }
 
-struct tb_model* ffi_model(SEXP x) {
-  return ffi_pointer(x, "tall_model", "pointer of a model");
-}
-
 SEXP ffi_named_list(const char* const* v_name, size_t n) {
   SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) n));
   SEXP names = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t) n));
@@ -266,4 +262,33 @@ SEXP ffi_named_list(const char* const* v_name, size_t n) {
   Rf_setAttrib(out, R_NamesSymbol, names);
   UNPROTECT(2);
   return out;
+}
+
+SEXP ffi_list(size_t n) {
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) n));
+  SEXP names = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t) n));
+  Rf_setAttrib(out, R_NamesSymbol, names);
+  UNPROTECT(2);
+  return out;
+}
+
+void ffi_add(SEXP list, const char* name, SEXP value) {
+  SEXP names = Rf_getAttrib(list, R_NamesSymbol);
+  R_xlen_t k = 0;
+  while (k < Rf_xlength(list) && STRING_ELT(names, k) != R_BlankString) {
+    k += 1;
+  }
+  if (k == Rf_xlength(list)) {
+    ffi_fault(name);
+  }
+  SET_VECTOR_ELT(list, k, value);
+  SET_STRING_ELT(names, k, Rf_mkChar(name));
+}
+
+void ffi_add_number(SEXP list, const char* name, double value) {
+  ffi_add(list, name, Rf_ScalarReal(value));
+}
+
+void ffi_add_flag(SEXP list, const char* name, bool value) {
+  ffi_add(list, name, Rf_ScalarLogical(value));
 }

@@ -66,20 +66,13 @@ struct tb_params ffi_params(SEXP x);
 int ffi_threads(SEXP x);
 void ffi_threads_init(void);
 
-/* the model behind an external pointer; an error when it is NULL */
-struct tb_model* ffi_model(SEXP x);
-
 SEXP ffi_named_list(const char* const* v_name, size_t n);
 
-/* ffi/model.c: an external pointer with its finalizer and nothing behind it
- * yet; a zeroed model behind it, or NULL. */
-SEXP ffi_model_pointer(void);
-struct tb_model* ffi_model_attach(SEXP ptr);
-
-/* ffi/custom.c: let a jump out of a user's function, which waited until the core
- * had returned, go on; does not return if there is one. The second lets
- * interrupts go on and forgets errors, which the core has reported. */
-void ffi_continue(SEXP model);
-void ffi_continue_interrupt(SEXP model);
+/* A list of n elements without names, and the next of them: the caller protects
+ * the list, not the value. */
+SEXP ffi_list(size_t n);
+void ffi_add(SEXP list, const char* name, SEXP value);
+void ffi_add_number(SEXP list, const char* name, double value);
+void ffi_add_flag(SEXP list, const char* name, bool value);
 
 #endif

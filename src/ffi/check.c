@@ -1,5 +1,5 @@
 /* Doors to the parts of the core that are useful, or tested, alone. */
-#include "ffi/args.h"
+#include "ffi/model.h"
 
 #include "base/clip.h"
 #include "gradients/gradient.h"

@@ -1,6 +1,7 @@
 /* Doors to a run: make it, advance it by a slice, ask it, let it go. The
  * external pointer of a run protects the R objects it writes to or reads. */
-#include "ffi/args.h"
+#include "ffi/model.h"
+#include "ffi/unwind.h"
 
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
@@ -192,11 +193,10 @@ SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   return Rf_ScalarInteger(answer);
 }
 
-/* steps made, summed over chains; steps in all; rows that the chains did not
- * take themselves, for what they share */
+/* list(done, total, n_shared): steps made, summed over chains; steps in all; rows
+ * that the chains did not take themselves, for what they share */
 SEXP ffi_run_progress(SEXP run) {
   const struct ffi_run* p = run_of(run);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, 3));
   const size_t n_chain = tb_run_n_chain(p->p_run);
   double done = 0;
   for (size_t c = 0; c < n_chain; ++c) {
@@ -204,9 +204,12 @@ SEXP ffi_run_progress(SEXP run) {
     done += report.status == TB_STATUS_ok ? (double) report.n_step
                                           : (double) tb_run_n_total(p->p_run);
   }
-  REAL(out)[0] = done;
-  REAL(out)[1] = (double) (tb_run_n_total(p->p_run) * n_chain);
-  REAL(out)[2] = tb_run_target(p->p_run)->p_estimator->n_row;
+  SEXP out = PROTECT(ffi_list(3));
+  ffi_add_number(out, "done", done);
+  ffi_add_number(
+    out, "total", (double) (tb_run_n_total(p->p_run) * n_chain));
+  ffi_add_number(
+    out, "n_shared", tb_run_target(p->p_run)->p_estimator->n_row);
   UNPROTECT(1);
   return out;
 }
@@ -240,63 +243,60 @@ SEXP ffi_run_status(SEXP run) {
   return out;
 }
 
-/* How the chains stand, with all that is kept of them: a list per chain. */
-SEXP ffi_run_report(SEXP run) {
-  static const char* const v_name[] = {
-    "status", "coordinate", "value", "n_kept", "n_step",
-    "theta", "saved", "bias", "moments", "noise",
-    "n_row", "n_full", "n_accept", "n_propose", "n_outside",
-    "n_escape", "step_size", "is_done", "n_nonfinite", "steps", "bias_origin"
-  };
-  const size_t n_name = sizeof(v_name) / sizeof(v_name[0]);
-  const struct ffi_run* p = run_of(run);
-  const struct tb_target* p_target = tb_run_target(p->p_run);
-  const struct tb_model* p_model = p_target->p_model;
-  const size_t n_dim = p_model->n_dim;
-  const size_t n_chain = tb_run_n_chain(p->p_run);
-  const size_t n_block = tb_run_n_bias_block(p->p_run);
-  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) n_chain));
+static SEXP saved_chain(const struct tb_run* p_run, size_t chain) {
+  SEXP out = Rf_allocVector(RAWSXP, (R_xlen_t) tb_run_saved_size(p_run));
+  tb_run_save(p_run, chain, RAW(out));
+  return out;
+}
 
+/* How a chain stands, with all that is kept of it. */
+static SEXP chain_report(const struct tb_run* p_run, size_t c) {
+  const struct tb_target* p_target = tb_run_target(p_run);
+  const size_t n_dim = p_target->p_model->n_dim;
+  const size_t n_bias = tb_run_n_bias_block(p_run) * (1 + 3 * n_dim);
+  const struct tb_report report = tb_run_report(p_run, c);
+  const struct tb_chain* p_chain = tb_run_chain(p_run, c);
+  const struct tb_counts* p_counts = &p_chain->counts;
+  const struct tb_kernel_type* kernel = p_target->p_kernel->type;
+  struct tb_kernel_info info = { .step_size = NA_REAL };
+  if (kernel->info != NULL) {
+    kernel->info(p_chain, &info);
+  }
+  SEXP out = PROTECT(ffi_list(21));
+  ffi_add_number(out, "status", (double) report.status);
+  ffi_add_number(out, "coordinate", (double) report.coordinate + 1);
+  ffi_add_number(out, "value", report.value);
+  ffi_add_number(out, "n_kept", (double) report.n_kept);
+  ffi_add_number(out, "n_step", (double) report.n_step);
+  ffi_add(out, "theta", copy_doubles(p_chain->v_theta, n_dim));
+  ffi_add(out, "saved", saved_chain(p_run, c));
+  ffi_add(out, "bias", copy_doubles(tb_run_bias(p_run, c), n_bias));
+  ffi_add(out, "moments",
+          copy_doubles(tb_run_moments(p_run, c), tb_run_n_moments(p_run)));
+  ffi_add(out, "noise", copy_doubles(tb_run_noise(p_run, c), 1 + 2 * n_dim));
+  ffi_add_number(out, "n_row", p_counts->n_row);
+  ffi_add_number(out, "n_full", p_counts->n_full);
+  ffi_add_number(out, "n_accept", p_counts->n_accept);
+  ffi_add_number(out, "n_propose", p_counts->n_propose);
+  ffi_add_number(out, "n_outside", p_counts->n_outside);
+  ffi_add_number(out, "n_escape", p_counts->n_escape);
+  ffi_add_number(out, "step_size", info.step_size);
+  ffi_add_number(out, "is_done", (double) report.is_done);
+  ffi_add_number(out, "n_nonfinite", p_counts->n_nonfinite);
+  ffi_add(out, "steps", copy_doubles(info.v_step, n_dim));
+  ffi_add(out, "bias_origin",
+          copy_doubles(tb_run_bias_origin(p_run, c), n_dim));
+  UNPROTECT(1);
+  return out;
+}
+
+/* A list per chain, see chain_report(). */
+SEXP ffi_run_report(SEXP run) {
+  const struct ffi_run* p = run_of(run);
+  const size_t n_chain = tb_run_n_chain(p->p_run);
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) n_chain));
   for (size_t c = 0; c < n_chain; ++c) {
-    const struct tb_report report = tb_run_report(p->p_run, c);
-    const struct tb_chain* p_chain = tb_run_chain(p->p_run, c);
-    const struct tb_counts* p_counts = &p_chain->counts;
-    const struct tb_kernel_type* kernel = p_target->p_kernel->type;
-    struct tb_kernel_info info = { .step_size = NA_REAL };
-    if (kernel->info != NULL) {
-      kernel->info(p_chain, &info);
-    }
-    const double v_number[] = {
-      (double) report.status, (double) report.coordinate + 1, report.value,
-      (double) report.n_kept, (double) report.n_step
-    };
-    const double v_count[] = { p_counts->n_row,     p_counts->n_full,
-                               p_counts->n_accept,  p_counts->n_propose,
-                               p_counts->n_outside, p_counts->n_escape,
-                               info.step_size,      (double) report.is_done,
-                               p_counts->n_nonfinite };
-    SEXP one = ffi_named_list(v_name, n_name);
-    SET_VECTOR_ELT(out, (R_xlen_t) c, one);
-    for (R_xlen_t k = 0; k < 5; ++k) {
-      SET_VECTOR_ELT(one, k, Rf_ScalarReal(v_number[k]));
-    }
-    SET_VECTOR_ELT(one, 5, copy_doubles(p_chain->v_theta, n_dim));
-    SEXP bytes =
-      Rf_allocVector(RAWSXP, (R_xlen_t) tb_run_saved_size(p->p_run));
-    SET_VECTOR_ELT(one, 6, bytes);
-    tb_run_save(p->p_run, c, RAW(bytes));
-    SET_VECTOR_ELT(
-      one, 7, copy_doubles(tb_run_bias(p->p_run, c), n_block * (1 + 3 * n_dim)));
-    SET_VECTOR_ELT(
-      one, 8,
-      copy_doubles(tb_run_moments(p->p_run, c), tb_run_n_moments(p->p_run)));
-    SET_VECTOR_ELT(one, 9, copy_doubles(tb_run_noise(p->p_run, c), 1 + 2 * n_dim));
-    for (R_xlen_t k = 0; k < 9; ++k) {
-      SET_VECTOR_ELT(one, 10 + k, Rf_ScalarReal(v_count[k]));
-    }
-    SET_VECTOR_ELT(one, 19, copy_doubles(info.v_step, n_dim));
-    SET_VECTOR_ELT(
-      one, 20, copy_doubles(tb_run_bias_origin(p->p_run, c), n_dim));
+    SET_VECTOR_ELT(out, (R_xlen_t) c, chain_report(p->p_run, c));
   }
   UNPROTECT(1);
   return out;

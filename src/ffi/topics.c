@@ -1,5 +1,5 @@
 /* Topic proportions of documents, given topics. */
-#include "ffi/args.h"
+#include "ffi/model.h"
 
 #include "models/lda.h"
 
