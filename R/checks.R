@@ -411,7 +411,11 @@ match_names <- function(
   unknown <- setdiff(given, known)
   if (length(unknown) > 0 && !is.null(hint)) {
     abort_input(
-      c("{.arg {arg}} has the unknown {noun} {quote_all(unknown)}.", i = hint),
+      c(
+        "{.arg {arg}} has the unknown {noun}{cli::qty(length(unknown))}{?s}
+         {quote_all(unknown)}.",
+        i = hint
+      ),
       argument = arg,
       expected = known,
       value = unknown,

@@ -1005,6 +1005,8 @@ shown_variables <- function(fit, chosen, type, call = caller_env()) {
 # f(first, ..., more), a function of bayesplot. It only warns of arguments that
 # it does not know.
 call_bayesplot <- function(f, name, first, more, call = caller_env()) {
+  # rstanarm's name for the type
+  refuse_foreign(intersect(names(more), "plotfun"), call)
   if (length(more) > 0 && (is.null(names(more)) || any(names(more) == ""))) {
     abort_input(
       "Arguments in {.arg ...} must have names.",

@@ -21,6 +21,7 @@ foreign_arguments <- c(
   init_r = "`init` takes starting values.",
   inits = "The argument is `init`.",
   pars = "All parameters are kept; `as.matrix(fit, pars = )` selects.",
+  plotfun = "The argument is `type`.",
   include = "All parameters are kept; `as.matrix(fit, pars = )` selects.",
   # brms
   sample_prior = paste(

@@ -725,7 +725,7 @@ has_flat_prior <- function(model) {
 separation_words <- list(
   bernoulli = "separate{?s/} the outcomes",
   binomial = "separate{?s/} the outcomes",
-  poisson = "tell{?s/} rows whose counts are all 0 from the others"
+  poisson = "mark{?s/} rows whose counts are all 0"
 )
 
 can_separate <- function(model) {

@@ -361,16 +361,24 @@ call_twin <- function(x) {
 }
 
 rstanarm_twin <- function(x) {
-  arguments <- if (x$dist == "exponential") {
+  name <- x$dist
+  arguments <- if (name == "exponential") {
     list(rate = 1 / (x$scale %||% 1))
   } else {
     list(x$location %||% 0, x$scale %||% 2.5)
   }
+  # the constructors that were called, not what rstanarm makes of them
+  if (name == "t" && identical(as.double(x$df), 1)) {
+    name <- "cauchy"
+  } else if (name == "t") {
+    name <- "student_t"
+    arguments <- c(list(x$df), arguments)
+  }
   if (isTRUE(x$autoscale)) {
     arguments$autoscale <- TRUE
   }
-  twin <- call_twin(as.call(c(as.name(x$dist), arguments)))
-  twin %||% list(seen = x$dist, ours = "")
+  twin <- call_twin(as.call(c(as.name(name), arguments)))
+  twin %||% list(seen = name, ours = "")
 }
 
 # A row for each prior, of which the class says what it is a prior of.

@@ -232,6 +232,10 @@ test_that("a column without a name has none in a message", {
 test_that("vectors with names are matched by them", {
   expect_identical(match_names(c(b = 2, a = 1), c("a", "b")), c(1, 2))
   expect_identical(match_names(2:1, c("a", "b")), 2:1)
+  expect_error(
+    match_names(c(c = 2, d = 1), c("a", "b"), "column", hint = "", arg = "x"),
+    'unknown columns "c" and "d"'
+  )
   expect_snapshot(match_names(c(b = 2, 1), c("a", "b"), arg = "x"), error = TRUE)
   expect_snapshot(
     match_names(c(b = 2, c = 1), c("a", "b"), arg = "x"),

@@ -312,6 +312,7 @@ test_that("bayesplot's other types are known by name", {
   wide <- plot(fit, "intervals", prob_outer = 0.5)
   expect_s3_class(wide, "ggplot")
   expect_error(plot(fit, "areas", foo = 1), "foo", class = "tall_error_input")
+  expect_error(plot(fit, plotfun = "hist"), "`type`", class = "tall_error_input")
   expect_error(plot(fit, "trace", "a", 3), class = "tall_error_input")
   expect_error(plot(fit, "recover_hist"), "true", class = "tall_error_input")
   expect_error(plot(fit, "scatter", variables = "a"), class = "tall_error_input")

@@ -436,6 +436,10 @@ test_that("separation is found in any unit, and named for what it is", {
     model <- model_glm(with_g, y, "poisson", prior = prior_flat())
     e <- expect_error(find_mode(model), class = "tall_error_improper")
     expect_identical(e$columns, "g")
-    expect_match(conditionMessage(e), "`g` tells rows whose counts are all 0")
+    expect_match(conditionMessage(e), "`g` marks rows whose counts are all 0")
   }
+  # where no row is another
+  model <- model_glm(cbind(x = g, h = 1), 0 * g, "poisson", prior = prior_flat())
+  e <- expect_error(find_mode(model), class = "tall_error_improper")
+  expect_no_match(conditionMessage(e), "others")
 })

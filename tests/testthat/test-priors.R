@@ -225,10 +225,10 @@ test_that("NULL is flat", {
 
 test_that("priors of rstanarm and brms are told what they are here", {
   model <- function(...) model_glm(cbind(1, 1:4), c(1, 0, 1, 0), ...)
-  stan <- function(dist, location, scale, autoscale = FALSE) {
+  stan <- function(dist, location, scale, autoscale = FALSE, df = NA) {
     list(
       dist = dist,
-      df = NA,
+      df = df,
       location = location,
       scale = scale,
       autoscale = autoscale
@@ -236,7 +236,9 @@ test_that("priors of rstanarm and brms are told what they are here", {
   }
   expect_snapshot(model(prior = stan("normal", 0, 2.5)), error = TRUE)
   expect_snapshot(model(prior = stan("normal", 0, NULL, TRUE)), error = TRUE)
-  expect_snapshot(model(prior_intercept = stan("t", 0, 1)), error = TRUE)
+  # what student_t() and cauchy() return
+  expect_error(model(prior = stan("t", 0, 1, df = 3)), "`student_t(3, 0, 1)`", fixed = TRUE)
+  expect_error(model(prior = stan("t", 0, 1, df = 1)), "`cauchy(0, 1)`", fixed = TRUE)
   expect_snapshot(model(prior_aux = stan("exponential", NA, 0.5)), error = TRUE)
   brms <- structure(
     data.frame(
