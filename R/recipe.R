@@ -357,9 +357,25 @@ warn_far <- function(model, shape, exact, rows, call) {
   names <- quote_columns(model$coordinates[far])
   radius <- shape$radius[[1]]
   lost <- format(shape$lost[[1]], digits = 2)
+  # rows may tell of a combination of parameters alone
+  is_combination <- length(shape$touched) == 0
+  why <- if (is_combination) {
+    ": a few values that are huge do that"
+  } else {
+    far_reason(model, far)
+  }
+  whose <- if (is_combination) {
+    "The posterior is far from normal in a combination of its parameters, but in
+     none of them alone."
+  } else {
+    "The posterior of {names} is far from normal."
+  }
   how <- if (exact) {
     "It is sampled exactly, with all rows in every step. A narrower prior is
      faster."
+  } else if (is_combination) {
+    "It is sampled with Barker dynamics, which nothing throws out, in small
+     steps. A narrower prior helps."
   } else {
     "It is sampled with Barker dynamics, which nothing throws out, in small
      steps. The bias of the standard deviation is not estimated there;
@@ -369,10 +385,10 @@ warn_far <- function(model, shape, exact, rows, call) {
   warn_tall(
     "recipe",
     c(
-      "The posterior of {names} is far from normal.",
+      whose,
       x = "A step of {radius} standard deviation{?s} from the mode loses {lost}
            of log density where a normal posterior loses
-           {radius^2 / 2}{far_reason(model, far)}.",
+           {radius^2 / 2}{why}.",
       i = how,
       i = if (length(rows) > 0) {
         "Look at {cli::qty(length(rows))}row{?s} {row_numbers(rows)} of those

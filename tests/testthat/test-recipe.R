@@ -372,6 +372,32 @@ test_that("one bad row is seen, and does not spoil the posterior in silence", {
   }
 })
 
+test_that("a row in all columns is said to matter to no parameter alone", {
+  # 999 in every column, against the outcome: the wall is across their sum
+  data <- withr::with_seed(11, {
+    x <- cbind(1, matrix(rnorm(4000 * 4), 4000))
+    colnames(x) <- c("i", "a", "b", "c", "d")
+    eta <- drop(x %*% c(0.2, 0.3, -0.2, 0.1, 0))
+    list(x = x, y = rbinom(4000, 1, plogis(eta)))
+  })
+  data$x[1, -1] <- 999
+  data$y[[1]] <- 0
+  model <- model_glm(data$x, data$y, prior = prior_normal(0, 2.5))
+  warned <- NULL
+  fit <- withCallingHandlers(
+    sg_sample(model, iter = 100, seed = 1, refresh = 0),
+    tall_warning_recipe = function(w) {
+      warned <<- conditionMessage(w)
+      invokeRestart("muffleWarning")
+    }
+  )
+  expect_match(warned, "a combination of its parameters")
+  expect_match(warned, "row 1 ")
+  # whose bias is estimated, then, as ever
+  expect_no_match(warned, "not estimated|never occurs")
+  expect_false(anyNA(summary(fit)$table$sd_bias))
+})
+
 test_that("ranks are uniform where an outlier is a wall (SBC)", {
   skip_on_cran()
   # ranks of the true slope among 15 draws, oriented to the side of the outlier
