@@ -109,6 +109,7 @@ check_always <- function(
   arg = caller_arg(always),
   call = caller_env()
 ) {
+  force(arg) # before `always` is assigned
   if (is.logical(always)) {
     return(check_flag(always, arg = arg, call = call))
   }

@@ -301,6 +301,7 @@ check_points <- function(
   arg = caller_arg(theta),
   call = caller_env()
 ) {
+  force(arg) # before `theta` is assigned
   check_given(theta, arg = arg, call = call)
   if (is.matrix(theta)) {
     check_matrix(theta, n_col = model$n_dim, arg = arg, call = call)

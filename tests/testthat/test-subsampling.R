@@ -270,7 +270,7 @@ test_that("rows that come more than once can be in every minibatch", {
   model <- example_model(data = example_data(50))
   expect_error(
     subsample_weighted(5, always = c(1, 1)),
-    "each once",
+    "`always` must be .* each once",
     class = "tall_error_input"
   )
   for (always in list(0.5, -1, NA, "a", c(TRUE, FALSE))) {

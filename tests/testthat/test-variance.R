@@ -187,6 +187,16 @@ test_that("Monte Carlo agrees with the formulas", {
   }
 })
 
+test_that("names of theta that there are not are told as those of theta", {
+  model <- example_model()
+  theta <- stats::setNames(numeric(model$n_dim), paste0("no_", seq_len(model$n_dim)))
+  expect_error(
+    pseudo_variance(model, theta, gradient_simple(), subsample_uniform(5)),
+    "`theta`",
+    class = "tall_error_input"
+  )
+})
+
 test_that("what wins: weights at small n, no replacement as n goes to N", {
   model <- example_model()
   theta <- coef(find_mode(model)) + 0.2
