@@ -557,7 +557,10 @@ resolve_family <- function(family, call) {
     if (!name %in% names(glm_families)) {
       known <- quote_all(names(glm_families), last = "or")
       abort_input(
-        "{.arg family} must be one of {known}, not {.val {name}}.",
+        c(
+          "{.arg family} must be one of {known}, not {.val {name}}.",
+          i = "Others can be written with {.fn model_custom}."
+        ),
         argument = "family",
         expected = names(glm_families),
         value = name,
@@ -579,7 +582,8 @@ resolve_family <- function(family, call) {
       c(
         "{.arg family} must have the link {.val {known}}, not {.val {link}}.",
         i = "Links there are: identity (gaussian), logit (bernoulli,
-             binomial), log (poisson)."
+             binomial), log (poisson). Others can be written with
+             {.fn model_custom}."
       ),
       argument = "family",
       expected = known,

@@ -18,7 +18,7 @@ recipe_settings <- list(
   max_points = 2000,     # in how many points; with very many parameters less
   heavy_rows = 10,       # rows that are looked along, besides the parameters
   laplace_kappa = 1,     # sd of the data over scale of a Laplace prior
-  # where Langevin steps are not safe: sd bias 2.2 %, mean 0.03 sd at a wall
+  # where Langevin steps are not safe: sd bias 2.2 %, mean 0.07 sd at a wall
   barker_sigma = 0.2,
   barker_skewed = 0.35   # of models that are skewed, but without walls: 1.6 %
 )

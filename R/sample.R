@@ -92,8 +92,9 @@
 #' does that, and so does an outlier: a row that weighs nothing at the mode can be
 #' a wall one standard deviation away. A warning names the parameters, whose
 #' `sd_bias` is then `NA`, and such rows. Barker dynamics in steps of 0.2 stay
-#' within about 0.03 standard deviations of the mean at a wall, and 3 percent of
-#' the standard deviation. The same happens, with a warning, where chains of
+#' within about 0.07 standard deviations of the mean at a wall, and 3 percent of
+#' the standard deviation; where the mode is at the wall, as with a value of 10^6
+#' among values of 1, no kernel knows the scale: bring columns to one unit first. The same happens, with a warning, where chains of
 #' Langevin steps are thrown out after all: they are then sampled again. Models
 #' that cannot weigh their rows are sampled exactly in both cases.
 #'
