@@ -20,6 +20,11 @@
 #'   proposal's noise, the size of an increment. `NULL`: found by the run.
 #' @param steps (whole number) Leapfrog steps of a trajectory, each a pass over
 #'   the data.
+#' @param jitter (number in \[0, 1)) Each trajectory has a step of its own, drawn
+#'   between \eqn{(1 - jitter) \epsilon}{(1 - jitter) epsilon} and \eqn{(1 +
+#'   jitter) \epsilon}{(1 + jitter) epsilon}: one as long as a period of the
+#'   motion would end where it began, every time (Neal, 2011, section 5.4). 0.2
+#'   where the step is not given.
 #' @param noise (string) `"normal"`: increments \eqn{N(0, \sigma^2)}, or
 #'   `"bimodal"`: \eqn{N(\sigma, (0.1 \sigma)^2)}.
 #' @param adapt (`TRUE` or `FALSE`) Tune the scale during warmup towards an
@@ -192,15 +197,21 @@ kernel_barker <- function(
 kernel_hmc <- function(
   step_size = NULL,
   steps = 10,
-  adapt = is.null(step_size)
+  adapt = is.null(step_size),
+  jitter = if (is.null(step_size)) 0.2 else 0
 ) {
   step_size <- check_number(step_size, positive = TRUE, allow_null = TRUE)
+  jitter <- check_number(jitter, min = 0)
+  if (jitter >= 1) {
+    abort_expected(jitter, "a number of at least 0 and below 1")
+  }
   new_metropolis(
     "hmc",
     step_size = step_size,
     # a step cannot be interrupted
     steps = check_count(steps, most = 1e6),
-    adapt = check_adapt(adapt, step_size)
+    adapt = check_adapt(adapt, step_size),
+    jitter = if (jitter > 0) jitter
   )
 }
 

@@ -11,11 +11,16 @@
  * of its density go on; its end may not lie there. One that stops being finite
  * is a rejection. With adaptation e is tuned in warmup; see kernels/adapt.h.
  *
+ * A trajectory whose length is near a period of the motion ends where it began,
+ * every time. With a jitter each has a step of its own, e (1 + jitter u), u ~
+ * U(-1, 1), whatever the state, so the law stays exact (Neal 2011, section 5.4).
+ *
  *   symbol        variable     shape   owner
  *   theta', g'    proposal     n_dim   chain's kernel state (scratch)
  *   p             v_momentum   n_dim   chain's kernel state (scratch)
  *   e             step_size            hmc, times adapt's factor
  *   L             n_steps              hmc
+ *   jitter        jitter               hmc
  */
 #include "kernels/adapt.h"
 #include "kernels/metropolis.h"
@@ -24,6 +29,7 @@
 
 struct hmc {
   double step_size;
+  double jitter;
   size_t n_steps;
   bool adapts;
 };
@@ -40,7 +46,7 @@ static size_t hmc_self_size(const struct tb_params* p_params, size_t n_dim) {
   return sizeof(struct hmc);
 }
 
-/* Parameters: "step_size" (1), "steps" (1), "adapt" (0/1). */
+/* Parameters: "step_size" (1), "steps" (1), "adapt" (0/1), "jitter" (1; none: 0). */
 static enum tb_status hmc_init(struct tb_kernel* p_kernel,
                                size_t n_dim,
                                const struct tb_params* p_params) {
@@ -48,9 +54,10 @@ static enum tb_status hmc_init(struct tb_kernel* p_kernel,
   (void) n_dim;
   p_hmc->step_size = tb_params_number(p_params, "step_size", -1);
   p_hmc->adapts = tb_params_number(p_params, "adapt", 0) != 0;
+  p_hmc->jitter = tb_params_number(p_params, "jitter", 0);
   p_kernel->flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP |
                     TB_KERNEL_FULL_GRADIENT;
-  return p_hmc->step_size >= 0 &&
+  return p_hmc->step_size >= 0 && p_hmc->jitter >= 0 && p_hmc->jitter < 1 &&
              tb_params_count(
                p_params, "steps", TB_STEPS_MOST, 1, &p_hmc->n_steps) &&
              p_hmc->n_steps >= 1
@@ -89,7 +96,11 @@ static enum tb_status hmc_trajectory(struct tb_chain* p_chain,
                                      struct tb_proposal* p_proposal) {
   const struct hmc* p_hmc = p_chain->p_target->p_kernel->p_self;
   const size_t n_dim = p_chain->n_dim;
-  const double e = hmc_step_size(p_chain);
+  double e = hmc_step_size(p_chain);
+  if (p_hmc->jitter > 0) {
+    const double u = tb_rng_unif(&p_chain->v_rng[TB_STREAM_noise]);
+    e *= 1 + p_hmc->jitter * (2 * u - 1);
+  }
   add_scaled(v_momentum, 0.5 * e, p_proposal->v_gradient, n_dim);
   for (size_t k = 1; k < p_hmc->n_steps; ++k) {
     add_scaled(p_proposal->v_theta, e, v_momentum, n_dim);

@@ -660,3 +660,37 @@ test_that("a grid gives the step that a kernel lacks", {
     class = "tall_error_unsupported"
   )
 })
+
+# A trajectory of a fixed length can come back to where it began: R-hat was 1.1 to
+# 1.4 here.
+test_that("trajectories of steps that are not given do not come back", {
+  x <- cbind(1, datasets::mtcars$wt - 3)
+  model <- model_glm(x, datasets::mtcars$am, prior = prior_normal(0, 2.5))
+  for (seed in 1:2) {
+    fit <- sg_sample(model, kernel_hmc(), seed = seed, refresh = 0)
+    table <- posterior::summarise_draws(fit$draws)
+    expect_lt(max(table$rhat), 1.02)
+    expect_gt(min(table$ess_bulk), 400)
+  }
+})
+
+test_that("a jitter of the step leaves the law exact", {
+  expect_null(kernel_hmc(0.1)$args$jitter)
+  for (jitter in list(1, -0.1, "a")) {
+    expect_error(kernel_hmc(0.1, jitter = jitter), class = "tall_error_input")
+  }
+  model <- model_density("normal", sd = 1.5)
+  fit <- sg_sample(
+    model,
+    kernel_hmc(1.6, 3, jitter = 0.9),
+    iter = 30000,
+    warmup = 100,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
+  draws <- posterior::extract_variable_matrix(fit$draws, fit$variables[[1]])
+  blocks <- matrix(draws[seq_len(29500), ]^2, 500)
+  expect_mean(colMeans(blocks), 1.5^2, "second moment")
+  expect_lt(mean(fit$chains$acceptance), 0.99)
+})
