@@ -2,16 +2,18 @@
 # for each member of src/models/registry.c.
 #
 # `cache` remembers what is expensive to find and depends on the model alone
-# (its mode); it is an environment, so copies of the R object share it.
+# (its mode); it is an environment, so copies of the R object share it. `store`:
+# where the core keeps rows for random access, src/data/registry.c.
 new_model <- function(
   name,
   params,
   variables,
   ...,
   label,
+  store = list(type = "dense", read_only = FALSE),
   call = caller_env()
 ) {
-  pointer <- .Call(ffi_model_create, name, params)
+  pointer <- .Call(ffi_model_create, name, params, store)
   wrap_model(pointer, name, variables, ..., label = label, call = call)
 }
 

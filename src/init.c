@@ -17,7 +17,7 @@ SEXP ffi_kernel_info(SEXP, SEXP);
 SEXP ffi_ksd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_link_cumulant(SEXP, SEXP);
 SEXP ffi_link_product(SEXP, SEXP, SEXP, SEXP, SEXP);
-SEXP ffi_model_create(SEXP, SEXP);
+SEXP ffi_model_create(SEXP, SEXP, SEXP);
 SEXP ffi_model_curvature(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_custom(SEXP);
 SEXP ffi_model_gradient(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -65,7 +65,7 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_ksd, 7),
   DOOR(ffi_link_cumulant, 2),
   DOOR(ffi_link_product, 5),
-  DOOR(ffi_model_create, 2),
+  DOOR(ffi_model_create, 3),
   DOOR(ffi_model_curvature, 6),
   DOOR(ffi_model_custom, 1),
   DOOR(ffi_model_gradient, 5),

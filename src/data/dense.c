@@ -298,6 +298,20 @@ static const double* dense_block(const struct tb_store* p_store,
   return p_store->v_data + start * p_store->n_padded;
 }
 
+static void dense_gather(const struct tb_store* p_store,
+                         const size_t* v_index,
+                         size_t start,
+                         size_t n_row,
+                         size_t n_lead,
+                         double* v_out) {
+  for (size_t k = 0; k < n_row; ++k) {
+    const size_t row = v_index == NULL ? start + k : v_index[k];
+    memcpy(v_out + k * n_lead,
+           p_store->v_data + row * p_store->n_padded,
+           p_store->n_col * sizeof(double));
+  }
+}
+
 static void dense_write(struct tb_store* p_store,
                         size_t start,
                         size_t n_row,
@@ -306,6 +320,13 @@ static void dense_write(struct tb_store* p_store,
   if (v_place != v_block) {
     memmove(v_place, v_block, n_row * p_store->n_padded * sizeof(double));
   }
+}
+
+static enum tb_status dense_append(struct tb_store* p_store,
+                                   size_t n_row,
+                                   const double* v_block) {
+  dense_write(p_store, p_store->n_filled, n_row, v_block);
+  return TB_STATUS_ok;
 }
 
 static size_t dense_memory(const struct tb_store* p_store) {
@@ -318,23 +339,10 @@ static void dense_destroy(struct tb_store* p_store) {
   p_store->n_byte = 0;
 }
 
-extern const struct tb_store_type tb_store_dense;
-const struct tb_store_type tb_store_dense = { .name = "dense",
-                                              .dot = dense_dot,
-                                              .add = dense_add,
-                                              .add_square = dense_add_square,
-                                              .block = dense_block,
-                                              .write = dense_write,
-                                              .memory = dense_memory,
-                                              .destroy = dense_destroy };
-
-enum tb_status tb_store_dense_create(struct tb_store* p_store,
-                                     size_t n_row,
-                                     size_t n_col) {
-  *p_store = (struct tb_store) { .type = &tb_store_dense,
-                                 .n_row = n_row,
-                                 .n_col = n_col,
-                                 .n_padded = n_col };
+/* Zeros. Rows are padded to 64 bytes where that costs at most 3 % of memory. */
+static enum tb_status dense_create(struct tb_store* p_store) {
+  const size_t n_row = p_store->n_row, n_col = p_store->n_col;
+  p_store->n_padded = n_col;
   if (n_col > SIZE_MAX / sizeof(double) - LINE) {
     return TB_STATUS_memory;
   }
@@ -355,3 +363,16 @@ enum tb_status tb_store_dense_create(struct tb_store* p_store,
   p_store->n_byte = n_byte;
   return TB_STATUS_ok;
 }
+
+extern const struct tb_store_type tb_store_dense;
+const struct tb_store_type tb_store_dense = { .name = "dense",
+                                              .create = dense_create,
+                                              .append = dense_append,
+                                              .dot = dense_dot,
+                                              .add = dense_add,
+                                              .add_square = dense_add_square,
+                                              .block = dense_block,
+                                              .gather = dense_gather,
+                                              .write = dense_write,
+                                              .memory = dense_memory,
+                                              .destroy = dense_destroy };

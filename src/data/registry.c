@@ -1,7 +1,19 @@
-/* The stores of the library, NULL-terminated. */
 #include "data/store.h"
+
+#include <string.h>
 
 extern const struct tb_store_type tb_store_dense;
 
-const struct tb_store_type* const tb_store_registry[] = { &tb_store_dense,
-                                                          NULL };
+const struct tb_store_type* const tb_store_registry[] = {
+  &tb_store_dense,
+  NULL,
+};
+
+const struct tb_store_type* tb_store_find(const char* name) {
+  for (size_t k = 0; name != NULL && tb_store_registry[k] != NULL; ++k) {
+    if (strcmp(tb_store_registry[k]->name, name) == 0) {
+      return tb_store_registry[k];
+    }
+  }
+  return NULL;
+}

@@ -3,12 +3,14 @@
  * in between, block by block, while the rows are still in the first cache.
  *
  * One member so far, `dense` (row-major doubles); float32, sparse CSR and
- * memory-mapped files are further tables. */
+ * memory-mapped files are further tables. Whether rows can be rewritten is a
+ * property of each store: of a type that can, one may still be read-only. */
 #ifndef TB_DATA_STORE_H
 #define TB_DATA_STORE_H
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Rows a model asks for at a time. */
@@ -31,6 +33,16 @@ static inline size_t tb_rows_at(const struct tb_rows* p_rows, size_t k) {
 
 struct tb_store_type {
   const char* name;
+
+  /* Room for p_store->n_row rows of n_col numbers, none of them there yet; sets
+   * n_padded and what the type keeps. On failure nothing is kept. */
+  enum tb_status (*create)(struct tb_store* p_store);
+
+  /* The next n_row rows, for which there is room, from a row-major block with
+   * leading dimension n_padded; what is beyond n_col is zero. */
+  enum tb_status (*append)(struct tb_store* p_store,
+                           size_t n_row,
+                           const double* v_block);
 
   /* v_out[k] = x_k^T v for the rows of the block; v has n_padded doubles,
    * zero beyond n_col. dot and add share the prefetching of the next block:
@@ -61,7 +73,17 @@ struct tb_store_type {
                          size_t n_row,
                          double* v_scratch);
 
-  /* write rows start..start+n-1 from a row-major block; NULL: read-only */
+  /* n_col numbers of each of n_row rows, v_index[k] or, where that is NULL, start
+   * + k, into v_out, n_lead apart */
+  void (*gather)(const struct tb_store* p_store,
+                 const size_t* v_index,
+                 size_t start,
+                 size_t n_row,
+                 size_t n_lead,
+                 double* v_out);
+
+  /* Write rows start..start+n-1 anew from a row-major block, of a store that is
+   * writable; NULL: none of this type is. */
   void (*write)(struct tb_store* p_store,
                 size_t start,
                 size_t n_row,
@@ -76,7 +98,10 @@ struct tb_store {
   size_t n_row;
   size_t n_col;
   size_t n_padded; /* doubles a row takes: n_col, or a little more */
-  double* v_data;  /* n_row x n_padded, 64-byte aligned; the store owns it */
+  size_t n_filled; /* rows that are there */
+  bool is_writable;
+  double* v_data;  /* n_row x n_padded, 64-byte aligned; the store owns it. NULL:
+                      rows do not lie so */
   size_t n_byte;   /* allocated */
 };
 
@@ -87,13 +112,22 @@ static inline void tb_store_destroy(struct tb_store* p_store) {
   }
 }
 
-/* Zero-filled dense store. Rows are padded to 64 bytes where that costs at
- * most 3 % of memory. */
-enum tb_status tb_store_dense_create(struct tb_store* p_store,
-                                     size_t n_row,
-                                     size_t n_col);
+/* A store without rows yet, writable where its type is; SET. Where it fails there
+ * is nothing to destroy. */
+enum tb_status tb_store_create(struct tb_store* p_store,
+                               const struct tb_store_type* p_type,
+                               size_t n_row,
+                               size_t n_col);
+/* The next rows; TB_STATUS_argument where there is no room for them. */
+enum tb_status tb_store_append(struct tb_store* p_store,
+                               size_t n_row,
+                               const double* v_block);
+/* A store of the same type and rows, writable where its type is. */
+enum tb_status tb_store_copy(const struct tb_store* p_from,
+                             struct tb_store* p_store);
 
 /* registry.c */
 extern const struct tb_store_type* const tb_store_registry[];
+const struct tb_store_type* tb_store_find(const char* name);
 
 #endif

@@ -2,6 +2,7 @@
 #include "ffi/model.h"
 
 #include "base/clip.h"
+#include "data/store.h"
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
 #include "schedules/schedule.h"
@@ -255,7 +256,7 @@ SEXP ffi_schedule_collected(SEXP schedule, SEXP from, SEXP n) {
   } while (0)
 
 /* Members of a family: "model", "gradient", "subsample", "kernel",
- * "schedule". */
+ * "schedule", "store". */
 SEXP ffi_registry(SEXP family) {
   const char* name = ffi_string(family, "family");
   if (strcmp(name, "model") == 0) {
@@ -272,6 +273,9 @@ SEXP ffi_registry(SEXP family) {
   }
   if (strcmp(name, "schedule") == 0) {
     REGISTRY_NAMES(tb_schedule_registry);
+  }
+  if (strcmp(name, "store") == 0) {
+    REGISTRY_NAMES(tb_store_registry);
   }
   ffi_fault(name);
 }

@@ -2,6 +2,7 @@
  * theta is n_dim x K, column-major, in the model's sampler coordinates. */
 #include "ffi/model.h"
 
+#include "data/shelf.h"
 #include "models/framed.h"
 
 #include <stdlib.h>
@@ -39,10 +40,24 @@ SEXP ffi_status(enum tb_status status) {
   return Rf_ScalarInteger((int) status);
 }
 
+/* list(type, read_only): the name of a type of store, and whether rows in it must
+ * stay as they are */
+static struct tb_shelf parse_shelf(SEXP store) {
+  const struct tb_shelf out = {
+    .type = tb_store_find(ffi_string(ffi_element(store, "type"), "type")),
+    .is_read_only = ffi_as_flag(ffi_element(store, "read_only"), "read_only")
+  };
+  if (out.type == NULL) {
+    ffi_fault("no such store");
+  }
+  return out;
+}
+
 /* pointer, or the status as an integer */
-SEXP ffi_model_create(SEXP name, SEXP params) {
+SEXP ffi_model_create(SEXP name, SEXP params, SEXP store) {
   const struct tb_model_type* type = tb_model_find(ffi_string(name, "name"));
   const struct tb_params parsed = ffi_params(params);
+  const struct tb_shelf shelf = parse_shelf(store);
   if (type == NULL) {
     ffi_fault("no such model");
   }
@@ -53,7 +68,7 @@ SEXP ffi_model_create(SEXP name, SEXP params) {
   R_SetExternalPtrProtected(ptr, ffi_element(params, "table"));
   if (p_model != NULL) {
     p_model->type = type;
-    status = type->create(p_model, &parsed);
+    status = type->create(p_model, &parsed, &shelf);
   }
   UNPROTECT(1);
   return status == TB_STATUS_ok ? ptr : ffi_status(status);
@@ -91,7 +106,7 @@ SEXP ffi_model_info(SEXP model) {
   ffi_add_flag(out, "has_curvature", type->curvature != NULL);
   ffi_add_flag(out, "has_weights", type->weights != NULL);
   ffi_add_flag(out, "has_log_lik", type->log_lik != NULL);
-  ffi_add_flag(out, "has_whiten", type->whiten != NULL);
+  ffi_add_flag(out, "has_whiten", tb_model_can_whiten(p));
   ffi_add_number(
     out, "lipschitz_prior",
     type->lipschitz_prior == NULL ? NA_REAL : type->lipschitz_prior(p));
@@ -115,7 +130,7 @@ SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in
   const double* v_chol =
     ffi_some_doubles(chol, is_diagonal ? n_dim : n_dim * n_dim, "chol");
   enum tb_status status = TB_STATUS_ok;
-  const bool is_framed = p_model->type->whiten == NULL;
+  const bool is_framed = !tb_model_can_whiten(p_model);
   SEXP out = PROTECT(is_in_place && !is_framed ? model : ffi_model_pointer());
 
   if (is_framed) {

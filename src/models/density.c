@@ -353,7 +353,9 @@ static struct density* density_alloc(size_t n_dim, size_t n_component) {
  * "noise_scale" (n_dim each), "noise" (enum density_noise), and for the mixture
  * "weights", "means", "sds" (n_component each). */
 static enum tb_status density_create(struct tb_model* p_model,
-                                     const struct tb_params* p_params) {
+                                     const struct tb_params* p_params,
+                                     const struct tb_shelf* p_shelf) {
+  (void) p_shelf;
   static const struct {
     density_terms terms;
     density_at at;

@@ -624,12 +624,16 @@ static enum tb_status factors_create(struct tb_model* p_model,
 }
 
 static enum tb_status bpmf_create(struct tb_model* p_model,
-                                  const struct tb_params* p_params) {
+                                  const struct tb_params* p_params,
+                                  const struct tb_shelf* p_shelf) {
+  (void) p_shelf;
   return factors_create(p_model, p_params, true);
 }
 
 static enum tb_status pmf_create(struct tb_model* p_model,
-                                 const struct tb_params* p_params) {
+                                 const struct tb_params* p_params,
+                                 const struct tb_shelf* p_shelf) {
+  (void) p_shelf;
   return factors_create(p_model, p_params, false);
 }
 

@@ -18,6 +18,7 @@
 #include "base/clip.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "data/shelf.h"
 #include "data/store.h"
 #include "models/model.h"
 
@@ -371,32 +372,32 @@ static void gaussian_destroy(struct tb_model* p_model) {
   p_model->p_self = NULL;
 }
 
-/* z_i = P (x_i - center) into the store and its square form into v_square;
- * v_row, v_z: n and n_padded doubles, zero at first */
-static void gaussian_fill(struct gaussian* p,
-                          const double* v_x,
-                          size_t n_data,
-                          size_t n,
-                          double* v_row,
-                          double* v_z) {
-  for (size_t j = 0; j < n; ++j) {
-    double sum = 0;
-    for (size_t i = 0; i < n_data; ++i) {
-      sum += v_x[j * n_data + i];
+/* Rewrite x_i as z_i = P (x_i - center), with its square form in v_square; v_row,
+ * v_z: n and n_padded doubles, zero at first */
+static void gaussian_fill(struct gaussian* p, double* v_row, double* v_z) {
+  struct tb_store* p_store = &p->store;
+  const size_t n_data = p_store->n_row, n = p_store->n_col;
+  for (size_t i = 0; i < n_data; ++i) {
+    p_store->type->gather(p_store, NULL, i, 1, n, v_row);
+    for (size_t j = 0; j < n; ++j) {
+      p->v_center[j] += v_row[j];
     }
-    p->v_center[j] = sum / (double) n_data;
+  }
+  for (size_t j = 0; j < n; ++j) {
+    p->v_center[j] /= (double) n_data;
   }
   for (size_t i = 0; i < n_data; ++i) {
     double square = 0;
+    p_store->type->gather(p_store, NULL, i, 1, n, v_row);
     for (size_t j = 0; j < n; ++j) {
-      v_row[j] = v_x[j * n_data + i] - p->v_center[j];
+      v_row[j] -= p->v_center[j];
     }
     multiply(n, p->v_precision, v_row, v_z);
     for (size_t j = 0; j < n; ++j) {
       square += v_row[j] * v_z[j];
     }
     p->v_square[i] = square;
-    p->store.type->write(&p->store, i, 1, v_z);
+    p_store->type->write(p_store, i, 1, v_z);
   }
 }
 
@@ -404,7 +405,8 @@ static void gaussian_fill(struct gaussian* p,
  * n_dim), "prior_mean" (n_dim), "log_det", "largest", "largest_prior" (numbers,
  * from R's eigenvalues). */
 static enum tb_status gaussian_create(struct tb_model* p_model,
-                                      const struct tb_params* p_params) {
+                                      const struct tb_params* p_params,
+                                      const struct tb_shelf* p_shelf) {
   const struct tb_param* p_x = tb_params_find(p_params, "x");
   const struct tb_param* p_precision = tb_params_find(p_params, "precision");
   const struct tb_param* p_prior = tb_params_find(p_params, "prior_precision");
@@ -431,7 +433,10 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
   p->largest = tb_params_number(p_params, "largest", NAN);
   p->largest_prior = tb_params_number(p_params, "largest_prior", NAN);
 
-  enum tb_status status = tb_store_dense_create(&p->store, n_data, n);
+  enum tb_status status = tb_shelf_take(p_shelf, p_x, 0, &p->store);
+  if (status == TB_STATUS_ok && !p->store.is_writable) {
+    status = TB_STATUS_unsupported; /* it keeps other rows than it is given */
+  }
   p->v_precision = calloc(2 * n * n + 3 * n + p->store.n_padded, sizeof(double));
   p->v_square = tb_big_alloc(n_data * sizeof(double));
   if (status != TB_STATUS_ok || p->v_precision == NULL || p->v_square == NULL) {
@@ -446,7 +451,7 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
   memcpy(p->v_precision, p_precision->v_value, n * n * sizeof(double));
   memcpy(p->v_prior, p_prior->v_value, n * n * sizeof(double));
   memcpy(p->v_location, p_mean->v_value, n * sizeof(double));
-  gaussian_fill(p, p_x->v_value, n_data, n, v_row, v_z);
+  gaussian_fill(p, v_row, v_z);
   uint64_t hash = tb_hash_param((uint64_t) n_data, p_x);
   hash = tb_hash_param(hash, p_precision);
   hash = tb_hash_param(hash, p_prior);

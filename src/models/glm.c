@@ -36,6 +36,7 @@
 #include "base/memory.h"
 #include "base/norm.h"
 #include "base/vmath.h"
+#include "data/shelf.h"
 #include "data/store.h"
 #include "models/model.h"
 #include "models/prior.h"
@@ -1121,6 +1122,11 @@ static enum tb_status glm_reserve_offset(struct glm* p_glm, size_t n_data) {
   return TB_STATUS_ok;
 }
 
+static bool glm_can_whiten(const struct tb_model* p_model) {
+  const struct glm* p_glm = p_model->p_self;
+  return p_glm->store.is_writable;
+}
+
 static enum tb_status glm_whiten(struct tb_model* p_model,
                                  const double* v_center,
                                  const double* v_chol,
@@ -1132,7 +1138,7 @@ static enum tb_status glm_whiten(struct tb_model* p_model,
   const size_t n_padded = p_store->n_padded;
   enum tb_status status;
 
-  if (p_model->p_frame != NULL || p_store->type->write == NULL) {
+  if (p_model->p_frame != NULL || !p_store->is_writable) {
     return TB_STATUS_unsupported;
   }
   double* v_rows =
@@ -1201,24 +1207,6 @@ static void glm_destroy(struct tb_model* p_model) {
   p_model->p_frame = NULL;
 }
 
-/* column-major matrix -> rows of the store, block by block */
-static void glm_fill_rows(struct tb_store* p_store,
-                          const double* v_x,
-                          double* v_rows,
-                          size_t n_rows_at_once) {
-  const size_t n_padded = p_store->n_padded;
-  for (size_t start = 0; start < p_store->n_row; start += n_rows_at_once) {
-    const size_t n_row = tb_min(n_rows_at_once, p_store->n_row - start);
-    for (size_t j = 0; j < p_store->n_col; ++j) {
-      const double* v_col = v_x + j * p_store->n_row + start;
-      for (size_t k = 0; k < n_row; ++k) {
-        v_rows[k * n_padded + j] = v_col[k];
-      }
-    }
-    p_store->type->write(p_store, start, n_row, v_rows);
-  }
-}
-
 /* what is kept of every row besides its covariates */
 static void glm_fill_obs(struct glm* p_glm,
                          const struct tb_param* p_y,
@@ -1240,8 +1228,8 @@ static void glm_fill_obs(struct glm* p_glm,
 }
 
 static enum tb_status glm_create(struct tb_model* p_model,
-                                 const struct tb_params* p_params) {
-  enum { ROWS = 256 };
+                                 const struct tb_params* p_params,
+                                 const struct tb_shelf* p_shelf) {
   const struct tb_param* p_x = tb_params_find(p_params, "x");
   const struct tb_param* p_y = tb_params_find(p_params, "y");
   const struct tb_param* p_weights = tb_params_find(p_params, "weights");
@@ -1286,24 +1274,19 @@ static enum tb_status glm_create(struct tb_model* p_model,
   }
   enum tb_status status = tb_prior_create(&p_glm->prior, p_params, n_dim);
   if (status == TB_STATUS_ok) {
-    status = tb_store_dense_create(&p_glm->store, n_data, n_coef);
+    status = tb_shelf_take(p_shelf, p_x, 0, &p_glm->store);
   }
-  double* v_rows = NULL;
   if (status == TB_STATUS_ok) {
     p_glm->v_obs = tb_big_alloc(n_data * p_glm->n_obs_col * sizeof(double));
-    v_rows = calloc((size_t) ROWS * p_glm->store.n_padded, sizeof(double));
-    if (p_glm->v_obs == NULL || v_rows == NULL) {
+    if (p_glm->v_obs == NULL) {
       status = TB_STATUS_memory;
     }
   }
   if (status != TB_STATUS_ok) {
-    free(v_rows);
     glm_destroy(p_model);
     return status;
   }
 
-  glm_fill_rows(&p_glm->store, p_x->v_value, v_rows, ROWS);
-  free(v_rows);
   glm_fill_obs(p_glm, p_y, p_weights, p_offset);
   uint64_t hash = tb_hash_doubles((uint64_t) n_data, &family, 1);
   hash = tb_hash_doubles(hash, &sigma, 1);
@@ -1338,8 +1321,7 @@ static enum tb_status glm_copy(const struct tb_model* p_model,
   p_copy->k_offset = p_glm->k_offset;
   enum tb_status status = tb_prior_copy(&p_glm->prior, &p_copy->prior);
   if (status == TB_STATUS_ok) {
-    status = tb_store_dense_create(
-      &p_copy->store, p_glm->store.n_row, p_glm->store.n_col);
+    status = tb_store_copy(&p_glm->store, &p_copy->store);
   }
   if (status == TB_STATUS_ok) {
     p_copy->v_obs = tb_big_alloc(n_obs * sizeof(double));
@@ -1350,11 +1332,6 @@ static enum tb_status glm_copy(const struct tb_model* p_model,
     return status;
   }
   memcpy(p_copy->v_obs, p_glm->v_obs, n_obs * sizeof(double));
-  p_copy->store.type->write(
-    &p_copy->store,
-    0,
-    p_glm->store.n_row,
-    p_glm->store.type->block(&p_glm->store, 0, p_glm->store.n_row, NULL));
   return TB_STATUS_ok;
 }
 
@@ -1398,6 +1375,7 @@ const struct tb_model_type tb_model_glm = {
   .log_lik_many = glm_log_lik_many,
   .constrain = glm_constrain,
   .memory = glm_memory,
+  .can_whiten = glm_can_whiten,
   .whiten = glm_whiten,
   .copy = glm_copy,
 };

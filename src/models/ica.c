@@ -27,6 +27,7 @@
 #include "base/hash.h"
 #include "base/lapack.h"
 #include "base/vmath.h"
+#include "data/shelf.h"
 #include "data/store.h"
 #include "models/model.h"
 
@@ -110,14 +111,13 @@ static size_t gather(const struct ica* p,
                      size_t first,
                      double* v_x) {
   const size_t n = p->n_source, n_row = tb_min(BLOCK, p_batch->n_batch - first);
-  for (size_t k = 0; k < n_row; ++k) {
-    const size_t row = tb_batch_row(p_batch, first + k);
-    double* v_to = v_x + k * n;
-    const double* v = p->store.type->block(&p->store, row, 1, v_to);
-    if (v != v_to) {
-      memcpy(v_to, v, n * sizeof(double));
-    }
-  }
+  const size_t* v_index = p_batch->v_index;
+  p->store.type->gather(&p->store,
+                        v_index == NULL ? NULL : v_index + first,
+                        p_batch->start + first,
+                        n_row,
+                        n,
+                        v_x);
   return n_row;
 }
 
@@ -462,7 +462,8 @@ static enum tb_status invert_reference(struct ica* p, const double* v_reference)
 /* Parameters: "x" (n_data x n_source), "prior_sd"; "reference" (n_source x
  * n_source) where variables are to be aligned with one. */
 static enum tb_status ica_create(struct tb_model* p_model,
-                                 const struct tb_params* p_params) {
+                                 const struct tb_params* p_params,
+                                 const struct tb_shelf* p_shelf) {
   const struct tb_param* p_x = tb_params_find(p_params, "x");
   const struct tb_param* p_reference = tb_params_find(p_params, "reference");
   const double prior_sd = tb_params_number(p_params, "prior_sd", NAN);
@@ -484,7 +485,7 @@ static enum tb_status ica_create(struct tb_model* p_model,
   p_model->p_frame = NULL;
   p->n_source = n;
   p->precision = 1 / (prior_sd * prior_sd);
-  enum tb_status status = tb_store_dense_create(&p->store, n_data, n);
+  enum tb_status status = tb_shelf_take(p_shelf, p_x, 0, &p->store);
   if (status == TB_STATUS_ok && p_reference != NULL) {
     status = invert_reference(p, p_reference->v_value);
   }
@@ -492,18 +493,6 @@ static enum tb_status ica_create(struct tb_model* p_model,
     ica_destroy(p_model);
     return status;
   }
-  double* v_row = calloc(p->store.n_padded, sizeof(double));
-  if (v_row == NULL) {
-    ica_destroy(p_model);
-    return TB_STATUS_memory;
-  }
-  for (size_t i = 0; i < n_data; ++i) {
-    for (size_t j = 0; j < n; ++j) {
-      v_row[j] = p_x->v_value[j * n_data + i];
-    }
-    p->store.type->write(&p->store, i, 1, v_row);
-  }
-  free(v_row);
   uint64_t hash = tb_hash_param((uint64_t) n_data, p_x);
   hash = tb_hash_doubles(hash, &prior_sd, 1);
   p_model->fingerprint = tb_hash_param(hash, p_reference);

@@ -657,7 +657,9 @@ static enum tb_status lda_fill(struct lda* p,
  * document d, numbered from 0, are start[d], .., start[d + 1] - 1; "shape"
  * (n_topic, n_word), "alpha", "beta", "burn", "sweeps". */
 static enum tb_status lda_create(struct tb_model* p_model,
-                                 const struct tb_params* p_params) {
+                                 const struct tb_params* p_params,
+                                 const struct tb_shelf* p_shelf) {
+  (void) p_shelf;
   const struct tb_param* p_start = tb_params_find(p_params, "start");
   const struct tb_param* p_word = tb_params_find(p_params, "word");
   const struct tb_param* p_count = tb_params_find(p_params, "count");

@@ -61,6 +61,7 @@ enum tb_weight_type {
 #define TB_WEIGHT_REACH 4.0
 
 struct tb_model;
+struct tb_shelf;
 
 struct tb_model_type {
   const char* name;
@@ -69,10 +70,12 @@ struct tb_model_type {
 
   /* ---- required ---- */
 
-  /* Build p_model->p_self (and n_data, n_dim, n_natural) from the parameters.
-   * On failure everything is released and p_self is NULL. */
+  /* Build p_model->p_self (and n_data, n_dim, n_natural) from the parameters;
+   * rows for random access are taken from the shelf. On failure everything is
+   * released and p_self is NULL. */
   enum tb_status (*create)(struct tb_model* p_model,
-                           const struct tb_params* p_params);
+                           const struct tb_params* p_params,
+                           const struct tb_shelf* p_shelf);
   void (*destroy)(struct tb_model* p_model);
 
   /* g_0: SETS v_gradient (n_dim); adds log p(theta) to *p_log_prior if not
@@ -206,7 +209,10 @@ struct tb_model_type {
   bool (*is_usable)(const struct tb_model* p_model);
 
   /* Change the coordinates to phi: rewrite the rows IN PLACE. v_chol: n_dim x
-   * n_dim, column-major lower L, or the n_dim diagonal of it. */
+   * n_dim, column-major lower L, or the n_dim diagonal of it. Where can_whiten()
+   * says that its rows must stay as they are (NULL: never), models/framed.h does
+   * it around the model. */
+  bool (*can_whiten)(const struct tb_model* p_model);
   enum tb_status (*whiten)(struct tb_model* p_model,
                            const double* v_center,
                            const double* v_chol,
@@ -231,6 +237,13 @@ struct tb_model {
   uint64_t n_stored;              /* how often store_scalar() was called */
   void* p_self;
 };
+
+/* Can its rows be rewritten in whitened coordinates? */
+static inline bool tb_model_can_whiten(const struct tb_model* p_model) {
+  const struct tb_model_type* type = p_model->type;
+  return type->whiten != NULL &&
+         (type->can_whiten == NULL || type->can_whiten(p_model));
+}
 
 /* Where a chain evaluates the model: |theta| if it is even, else theta itself */
 static inline void tb_model_fold(const struct tb_model* p_model,

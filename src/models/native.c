@@ -24,6 +24,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/vmath.h"
+#include "data/shelf.h"
 #include "data/store.h"
 #include "models/model.h"
 #include "models/rows.h"
@@ -398,28 +399,22 @@ static void native_destroy(struct tb_model* p_model) {
 }
 
 /* One array, column-major as R has it, into a store of rows. */
-static enum tb_status array_copy(const struct tb_param* p_from,
+static enum tb_status array_copy(const struct tb_shelf* p_shelf,
+                                 const struct tb_param* p_from,
                                  struct tb_store* p_store,
                                  struct tb_array* p_array) {
-  const size_t n_row = p_from->n_row, n_col = p_from->n_value / n_row;
-  const enum tb_status status = tb_store_dense_create(p_store, n_row, n_col);
+  const enum tb_status status = tb_shelf_take(p_shelf, p_from, 0, p_store);
   if (status != TB_STATUS_ok) {
-    p_store->type = NULL;
     return status;
   }
-  for (size_t i = 0; i < n_row; ++i) {
-    for (size_t j = 0; j < n_col; ++j) {
-      p_store->v_data[i * p_store->n_padded + j] =
-        p_from->v_value[j * n_row + i];
-    }
-  }
-  *p_array = (struct tb_array){ .n_row = n_row,
-                                .n_col = n_col,
+  *p_array = (struct tb_array){ .n_row = p_store->n_row,
+                                .n_col = p_store->n_col,
                                 .stride = p_store->n_padded,
                                 .v_value = p_store->v_data,
                                 .p_tools = &tools,
                                 .p_private = p_store };
-  return TB_STATUS_ok;
+  /* users see the numbers themselves */
+  return p_store->v_data == NULL ? TB_STATUS_unsupported : TB_STATUS_ok;
 }
 
 /* One number a row, with room for the numbers that are stored of it. */
@@ -462,6 +457,7 @@ static enum tb_status beside_create(struct native* p, bool has_host) {
 
 /* All of v_from, with names of their own: R's may go before the model does. */
 static enum tb_status arrays_copy(struct native* p,
+                                  const struct tb_shelf* p_shelf,
                                   const struct tb_param* v_from,
                                   size_t n_array) {
   size_t n_byte = 1;
@@ -484,7 +480,8 @@ static enum tb_status arrays_copy(struct native* p,
     if (k == host) {
       array_copy_beside(p, &v_from[k], &p->v_array[k]);
     } else {
-      status = array_copy(&v_from[k], &p->v_store[k], &p->v_array[k]);
+      status = array_copy(
+        p_shelf, &v_from[k], &p->v_store[k], &p->v_array[k]);
     }
     memcpy(p_name, v_from[k].name, n_name);
     p->v_array[k].name = p_name;
@@ -515,7 +512,8 @@ enum { PARAM_table = 0, PARAM_n_dim, PARAM_n_data, PARAM_first_array };
 /* Parameters, in this order: "table", the address of a struct tb_native_type;
  * "n_dim"; "n_data"; and the arrays, by the user's names. */
 static enum tb_status native_create(struct tb_model* p_model,
-                                    const struct tb_params* p_params) {
+                                    const struct tb_params* p_params,
+                                    const struct tb_shelf* p_shelf) {
   if (p_params->n_param <= PARAM_first_array) {
     return TB_STATUS_argument;
   }
@@ -542,7 +540,7 @@ static enum tb_status native_create(struct tb_model* p_model,
                                 .p_tools = &tools };
   const size_t n_array = p_params->n_param - PARAM_first_array;
   const struct tb_param* v_array = v_param + PARAM_first_array;
-  enum tb_status status = arrays_copy(p, v_array, n_array);
+  enum tb_status status = arrays_copy(p, p_shelf, v_array, n_array);
   if (status == TB_STATUS_ok && p->user.create != NULL) {
     status = known(p->user.create(&p->view));
   }

@@ -26,6 +26,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/vmath.h"
+#include "data/shelf.h"
 #include "data/store.h"
 #include "models/layers.h"
 #include "models/model.h"
@@ -452,21 +453,6 @@ static void network_destroy(struct tb_model* p_model) {
   p_model->p_self = NULL;
 }
 
-/* (x_i, 1) row by row from a column-major matrix */
-static void network_fill(struct tb_store* p_store,
-                         const double* v_x,
-                         double* v_row) {
-  const size_t n_row = p_store->n_row, n_in = p_store->n_col - 1;
-  memset(v_row, 0, p_store->n_padded * sizeof(double));
-  v_row[n_in] = 1;
-  for (size_t i = 0; i < n_row; ++i) {
-    for (size_t j = 0; j < n_in; ++j) {
-      v_row[j] = v_x[j * n_row + i];
-    }
-    p_store->type->write(p_store, i, 1, v_row);
-  }
-}
-
 /* class numbers 0, .., n_class - 1 only */
 static bool are_classes(const double* v_y, size_t n, size_t n_class) {
   for (size_t i = 0; i < n; ++i) {
@@ -482,7 +468,8 @@ static bool are_classes(const double* v_y, size_t n, size_t n_class) {
  * "activation", "likelihood" (numbers of the enums), "sigma", "sample_sigma",
  * "sigma_unit", and those of the prior. */
 static enum tb_status network_create(struct tb_model* p_model,
-                                     const struct tb_params* p_params) {
+                                     const struct tb_params* p_params,
+                                     const struct tb_shelf* p_shelf) {
   const struct tb_param* p_x = tb_params_find(p_params, "x");
   const struct tb_param* p_y = tb_params_find(p_params, "y");
   const struct tb_param* p_widths = tb_params_find(p_params, "widths");
@@ -524,25 +511,19 @@ static enum tb_status network_create(struct tb_model* p_model,
   p->log_sigma = log(sigma);
   p->sigma_unit = unit;
 
-  double* v_row = NULL;
   enum tb_status status =
     tb_prior_create(&p->prior, p_params, p_model->n_dim);
   if (status == TB_STATUS_ok) {
-    status = tb_store_dense_create(&p->store, n_data, n_in + 1);
+    status = tb_shelf_take(p_shelf, p_x, 1, &p->store);
   }
   if (status == TB_STATUS_ok) {
     p->v_y = tb_big_alloc(n_data * sizeof(double));
-    v_row = malloc(p->store.n_padded * sizeof(double));
-    status =
-      p->v_y == NULL || v_row == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+    status = p->v_y == NULL ? TB_STATUS_memory : TB_STATUS_ok;
   }
   if (status != TB_STATUS_ok) {
-    free(v_row);
     network_destroy(p_model);
     return status;
   }
-  network_fill(&p->store, p_x->v_value, v_row);
-  free(v_row);
   memcpy(p->v_y, p_y->v_value, n_data * sizeof(double));
 
   const double v_option[] = { activation, likelihood, sigma, unit };

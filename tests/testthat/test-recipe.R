@@ -177,6 +177,32 @@ test_that("a model that cannot rewrite its rows is whitened by a frame", {
   expect_same_outcome(again, whole)
 })
 
+test_that("rows that must stay as they are are whitened by a frame", {
+  data <- example_data(500)
+  make <- function() model_glm(example_matrix(data), data$y)
+  rewritten <- make()
+  real_model <- new_model
+  local_function("new_model", function(...) {
+    real_model(..., store = list(type = "dense", read_only = TRUE))
+  })
+  kept <- make()
+  expect_true(model_info(rewritten)$has_whiten)
+  expect_false(model_info(kept)$has_whiten)
+  expect_identical(kept$fingerprint, rewritten$fingerprint)
+  mode <- find_mode(rewritten)
+  at <- cbind(rep(0, rewritten$n_dim), seq(-0.5, 0.5, len = rewritten$n_dim))
+  for (in_place in c(FALSE, TRUE)) {
+    framed <- whiten_model(kept, mode, in_place = in_place)
+    expect_true(model_info(framed)$is_framed)
+    expect_false(model_info(kept)$is_framed)
+    white <- whiten_model(rewritten, mode, in_place = FALSE)
+    asked <- lapply(list(framed, white), function(model) {
+      .Call(ffi_model_gradient, model$pointer, at, NULL, 1, 3L)
+    })
+    expect_equal(asked[[1]], asked[[2]], tolerance = 1e-10)
+  }
+})
+
 test_that("a separated indicator under a wide prior is noticed and named", {
   data <- example_data(2500)
   data$rare <- as.numeric(seq_len(2500) %in% head(which(data$y == 0), 30))

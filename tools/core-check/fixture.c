@@ -1,8 +1,23 @@
 #include "fixture.h"
 
+#include "data/shelf.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum tb_status fixture_create(struct tb_model* p_model,
+                              const struct tb_params* p_params) {
+  return fixture_create_from(p_model, p_params, false);
+}
+
+enum tb_status fixture_create_from(struct tb_model* p_model,
+                                   const struct tb_params* p_params,
+                                   bool is_read_only) {
+  const struct tb_shelf shelf = { .type = tb_store_find("dense"),
+                                  .is_read_only = is_read_only };
+  return p_model->type->create(p_model, p_params, &shelf);
+}
 
 static void fixture_finish(struct fixture* p) {
   size_t n_byte = 0;
@@ -65,7 +80,8 @@ void fixture_glm(struct fixture* p,
   }
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("glm");
-  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+  if (fixture_create_from(&p->model, &params, columns & FIXTURE_READ_ONLY) !=
+      TB_STATUS_ok) {
     abort();
   }
   fixture_finish(p);
@@ -98,7 +114,7 @@ void fixture_gaussian(struct fixture* p, size_t n_data, size_t n_dim) {
   const struct tb_params params = { v_param, 4 };
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("gaussian");
-  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+  if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
     abort();
   }
   fixture_finish(p);
@@ -118,7 +134,7 @@ void fixture_ica(struct fixture* p, size_t n_data, size_t n_source) {
   const struct tb_params params = { v_param, 2 };
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("ica");
-  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+  if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
     abort();
   }
   fixture_finish(p);
@@ -306,7 +322,7 @@ enum tb_status fixture_native_create(struct tb_model* p_model,
   const struct tb_params params = { v_param, 5 };
   memset(p_model, 0, sizeof *p_model);
   p_model->type = tb_model_find("native");
-  const enum tb_status status = p_model->type->create(p_model, &params);
+  const enum tb_status status = fixture_create(p_model, &params);
   free(v_x);
   return status;
 }
@@ -361,7 +377,7 @@ void fixture_lda(struct fixture* p, size_t n_data, double coordinates) {
   const struct tb_params params = { v_param, 9 };
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("lda");
-  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+  if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
     abort();
   }
   fixture_finish(p);
@@ -406,7 +422,7 @@ void fixture_network(struct fixture* p,
   const struct tb_params params = { v_param, 9 };
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("network");
-  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+  if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
     abort();
   }
   fixture_finish(p);
@@ -436,7 +452,7 @@ void fixture_factors(struct fixture* p, size_t n_data, const char* name) {
   const struct tb_params params = { v_param, 10 };
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find(name);
-  if (p->model.type->create(&p->model, &params) != TB_STATUS_ok) {
+  if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
     abort();
   }
   fixture_finish(p);

@@ -10,7 +10,8 @@
 enum fixture_column {
   FIXTURE_WEIGHTS = 1u << 0,
   FIXTURE_OFFSET = 1u << 1,
-  FIXTURE_SIGMA = 1u << 2 /* sampled; family gaussian only */
+  FIXTURE_SIGMA = 1u << 2, /* sampled; family gaussian only */
+  FIXTURE_READ_ONLY = 1u << 3 /* its rows must stay as they are */
 };
 
 /* A model, and memory for calling it. */
@@ -19,6 +20,13 @@ struct fixture {
   struct tb_workspace work;
   struct tb_rng rng;
 };
+
+/* a model of the type it has, with dense stores; writable ones */
+enum tb_status fixture_create_from(struct tb_model* p_model,
+                                   const struct tb_params* p_params,
+                                   bool is_read_only);
+enum tb_status fixture_create(struct tb_model* p_model,
+                              const struct tb_params* p_params);
 
 /* family: 0 gaussian, 1 bernoulli, 2 poisson; normal priors */
 void fixture_glm(struct fixture* p,

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "data/shelf.h"
 #include "data/store.h"
 
 #include <float.h>
@@ -12,12 +13,18 @@
 
 #define N_ROW 37
 
+static enum tb_status dense_create(struct tb_store* p_store,
+                                   size_t n_row,
+                                   size_t n_col) {
+  return tb_store_create(p_store, tb_store_find("dense"), n_row, n_col);
+}
+
 /* Normal entries; the padding stays zero. */
 static void store_fill(struct tb_store* p_store, struct tb_rng* p_rng) {
   double* v_row = check_alloc(p_store->n_padded, sizeof(double));
   for (size_t i = 0; i < p_store->n_row; ++i) {
     tb_rng_fill_norm(p_rng, v_row, p_store->n_col);
-    p_store->type->write(p_store, i, 1, v_row);
+    tb_store_append(p_store, 1, v_row);
   }
   free(v_row);
 }
@@ -88,14 +95,15 @@ static void block_agrees(struct check* p_check,
   free(v_start);
 }
 
-static void dense_algebra(struct check* p_check) {
+static void one_algebra(struct check* p_check,
+                        const struct tb_store_type* p_type) {
   struct tb_rng rng;
   tb_rng_init(&rng, 11, 0, TB_STREAM_batch);
   for (size_t n_col = 1; n_col <= 70 + 4; ++n_col) {
     /* the last ones: wide rows, where prefetching changes */
     const size_t width = n_col <= 70 ? n_col : 120 + 5 * (n_col - 70);
     struct tb_store store;
-    CHECK(tb_store_dense_create(&store, N_ROW, width) == TB_STATUS_ok);
+    CHECK(tb_store_create(&store, p_type, N_ROW, width) == TB_STATUS_ok);
     store_fill(&store, &rng);
     for (size_t n = 1; n <= TB_STORE_BLOCK; ++n) {
       for (size_t n_next = 0; n_next <= TB_STORE_BLOCK; n_next += 4) {
@@ -118,14 +126,21 @@ static void dense_algebra(struct check* p_check) {
   }
 }
 
+static void algebra(struct check* p_check) {
+  for (size_t k = 0; tb_store_registry[k] != NULL; ++k) {
+    one_algebra(p_check, tb_store_registry[k]);
+  }
+}
+
 /* Control variates cancel at their reference only if a row and a vector give
  * the same bits wherever the row stands. */
-static void dense_same_bits(struct check* p_check) {
+static void one_same_bits(struct check* p_check,
+                          const struct tb_store_type* p_type) {
   struct tb_rng rng;
   tb_rng_init(&rng, 12, 0, TB_STREAM_batch);
   for (size_t n_col = 1; n_col <= 70; ++n_col) {
     struct tb_store store;
-    CHECK(tb_store_dense_create(&store, N_ROW, n_col) == TB_STATUS_ok);
+    CHECK(tb_store_create(&store, p_type, N_ROW, n_col) == TB_STATUS_ok);
     store_fill(&store, &rng);
     double* v = check_alloc(store.n_padded, sizeof(double));
     tb_rng_fill_norm(&rng, v, n_col);
@@ -154,10 +169,111 @@ static void dense_same_bits(struct check* p_check) {
   }
 }
 
+static void same_bits(struct check* p_check) {
+  for (size_t k = 0; tb_store_registry[k] != NULL; ++k) {
+    one_same_bits(p_check, tb_store_registry[k]);
+  }
+}
+
+/* Blocks in, rows out: appended in pieces of any size, gathered, copied,
+ * rewritten. */
+static void one_keeps_rows(struct check* p_check,
+                           const struct tb_store_type* p_type,
+                           size_t n_col) {
+  struct tb_store store, copy;
+  struct tb_rng rng;
+  tb_rng_init(&rng, 13, 0, TB_STREAM_batch);
+  CHECK(tb_store_create(&store, p_type, N_ROW, n_col) == TB_STATUS_ok);
+  const size_t n_padded = store.n_padded;
+  double* v_row = check_alloc(N_ROW * n_padded, sizeof(double));
+  double* v_out = check_alloc(N_ROW * (n_col + 3), sizeof(double));
+  double* v_scratch = check_alloc(N_ROW * n_padded, sizeof(double));
+  for (size_t i = 0; i < N_ROW; ++i) {
+    tb_rng_fill_norm(&rng, v_row + i * n_padded, n_col);
+  }
+  CHECK(store.n_filled == 0);
+  for (size_t n = 1; store.n_filled < N_ROW; ++n) {
+    const size_t left = N_ROW - store.n_filled, start = store.n_filled;
+    CHECK(tb_store_append(&store, left + 1, v_row) == TB_STATUS_argument);
+    CHECK(store.n_filled == start);
+    CHECK(tb_store_append(&store, n < left ? n : left,
+                          v_row + start * n_padded) == TB_STATUS_ok);
+  }
+  CHECK(tb_store_append(&store, 1, v_row) == TB_STATUS_argument);
+  CHECK(tb_store_copy(&store, &copy) == TB_STATUS_ok);
+  CHECK(copy.type == p_type && copy.n_filled == N_ROW);
+  const size_t v_index[] = { 5, 0, 5, N_ROW - 1 };
+  p_type->gather(&store, v_index, 0, 4, n_col + 3, v_out);
+  for (size_t k = 0; k < 4; ++k) {
+    CHECK(memcmp(v_out + k * (n_col + 3), v_row + v_index[k] * n_padded,
+                 n_col * sizeof(double)) == 0);
+  }
+  p_type->gather(&copy, NULL, 2, 3, n_col, v_out);
+  for (size_t k = 0; k < 3; ++k) {
+    CHECK(memcmp(v_out + k * n_col, v_row + (2 + k) * n_padded,
+                 n_col * sizeof(double)) == 0);
+  }
+  const double* v_block = p_type->block(&store, 1, N_ROW - 1, v_scratch);
+  CHECK(memcmp(v_block, v_row + n_padded,
+               (N_ROW - 1) * n_padded * sizeof(double)) == 0);
+  CHECK(store.is_writable == (p_type->write != NULL));
+  if (store.is_writable) {
+    p_type->write(&store, 4, 2, v_row);
+    p_type->gather(&store, NULL, 4, 1, n_col, v_out);
+    CHECK(memcmp(v_out, v_row, n_col * sizeof(double)) == 0);
+    p_type->gather(&copy, NULL, 4, 1, n_col, v_out); /* it has its own */
+    CHECK(memcmp(v_out, v_row + 4 * n_padded, n_col * sizeof(double)) == 0);
+  }
+  CHECK(p_type->memory(&store) > 0);
+  tb_store_destroy(&store);
+  tb_store_destroy(&copy);
+  free(v_row);
+  free(v_out);
+  free(v_scratch);
+}
+
+static void keeps_rows(struct check* p_check) {
+  for (size_t k = 0; tb_store_registry[k] != NULL; ++k) {
+    CHECK(tb_store_find(tb_store_registry[k]->name) == tb_store_registry[k]);
+    one_keeps_rows(p_check, tb_store_registry[k], 1);
+    one_keeps_rows(p_check, tb_store_registry[k], 31);
+    one_keeps_rows(p_check, tb_store_registry[k], 32);
+  }
+  CHECK(tb_store_find("no such store") == NULL);
+}
+
+/* What a model takes: the matrix by rows, ones after it. */
+static void shelf_makes_rows(struct check* p_check) {
+  enum { N = 600, N_COL = 3, N_ONES = 2 };
+  double v_x[N * N_COL], v_out[N_COL + N_ONES];
+  const struct tb_param x = { "x", v_x, N * N_COL, N };
+  for (size_t k = 0; k < N * N_COL; ++k) {
+    v_x[k] = (double) k;
+  }
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    for (int is_read_only = 0; is_read_only < 2; ++is_read_only) {
+      const struct tb_shelf shelf = { tb_store_registry[t], is_read_only };
+      struct tb_store store;
+      CHECK(tb_shelf_take(&shelf, &x, N_ONES, &store) == TB_STATUS_ok);
+      CHECK(store.n_row == N && store.n_filled == N);
+      CHECK(store.n_col == N_COL + N_ONES);
+      CHECK(store.is_writable ==
+            (!is_read_only && store.type->write != NULL));
+      for (size_t i = 0; i < N; ++i) {
+        store.type->gather(&store, &i, 0, 1, store.n_col, v_out);
+        for (size_t j = 0; j < store.n_col; ++j) {
+          CHECK(v_out[j] == (j < N_COL ? v_x[j * N + i] : 1));
+        }
+      }
+      tb_store_destroy(&store);
+    }
+  }
+}
+
 static void dense_layout(struct check* p_check) {
   for (size_t n_col = 1; n_col <= 300; ++n_col) {
     struct tb_store store;
-    CHECK(tb_store_dense_create(&store, 5, n_col) == TB_STATUS_ok);
+    CHECK(dense_create(&store, 5, n_col) == TB_STATUS_ok);
     CHECK(store.n_row == 5 && store.n_col == n_col);
     CHECK(store.n_padded >= n_col);
     CHECK((double) store.n_padded <= 1.03 * (double) n_col);
@@ -171,24 +287,24 @@ static void dense_layout(struct check* p_check) {
     store.type->destroy(&store);
   }
   struct tb_store store;
-  CHECK(tb_store_dense_create(&store, 1, 55) == TB_STATUS_ok);
+  CHECK(dense_create(&store, 1, 55) == TB_STATUS_ok);
   CHECK(store.n_padded == 56);
   store.type->destroy(&store);
 }
 
 static void dense_overflow(struct check* p_check) {
   struct tb_store store;
-  CHECK(tb_store_dense_create(&store, SIZE_MAX / 8, 3) == TB_STATUS_memory);
+  CHECK(dense_create(&store, SIZE_MAX / 8, 3) == TB_STATUS_memory);
   CHECK(store.v_data == NULL);
-  CHECK(tb_store_dense_create(&store, 2, SIZE_MAX / 8) == TB_STATUS_memory);
-  CHECK(tb_store_dense_create(&store, (size_t) 1 << 32, (size_t) 1 << 32) ==
+  CHECK(dense_create(&store, 2, SIZE_MAX / 8) == TB_STATUS_memory);
+  CHECK(dense_create(&store, (size_t) 1 << 32, (size_t) 1 << 32) ==
         TB_STATUS_memory);
   /* sizes that wrap to something small */
-  CHECK(tb_store_dense_create(&store, SIZE_MAX / 8 + 2, 1) ==
+  CHECK(dense_create(&store, SIZE_MAX / 8 + 2, 1) ==
         TB_STATUS_memory);
-  CHECK(tb_store_dense_create(&store, SIZE_MAX / 80 + 2, 10) ==
+  CHECK(dense_create(&store, SIZE_MAX / 80 + 2, 10) ==
         TB_STATUS_memory);
-  store.type->destroy(&store); /* nothing there: no harm */
+  tb_store_destroy(&store); /* nothing there: no harm */
   CHECK(tb_big_alloc(SIZE_MAX) == NULL);
   CHECK(tb_big_alloc(SIZE_MAX - 64) == NULL);
 }
@@ -212,8 +328,10 @@ static void big_memory(struct check* p_check) {
 }
 
 const struct check_case check_data[] = {
-  { "dense: dot, add, add_square by definition", dense_algebra },
-  { "dense: a row's product does not depend on its place", dense_same_bits },
+  { "stores: dot, add, add_square by definition", algebra },
+  { "stores: a row's product does not depend on its place", same_bits },
+  { "stores: rows are kept, gathered, copied, rewritten", keeps_rows },
+  { "shelf: the rows of a matrix, and ones", shelf_makes_rows },
   { "dense: layout, padding, zeros", dense_layout },
   { "dense: sizes that overflow are refused", dense_overflow },
   { "big memory is aligned and zero", big_memory },

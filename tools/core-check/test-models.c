@@ -246,6 +246,45 @@ static void whitening_keeps_the_density(struct check* p_check) {
   }
 }
 
+/* Rows that must stay as they are: the frame around the model has the density of
+ * the rewritten one. */
+static void read_only_rows_get_a_frame(struct check* p_check) {
+  enum { N = 3 };
+  struct fixture f, w;
+  const double v_center[N] = { 0.1, -0.2, 0.3 };
+  double v_phi[N], v_chol[N * N], v_raw[N], v_stays[N], v_frame[N], v_white[N];
+  make_chol(N, false, v_chol);
+  fixture_glm(&w, 40, N, 1, FIXTURE_OFFSET);
+  fixture_glm(&f, 40, N, 1, FIXTURE_OFFSET | FIXTURE_READ_ONLY);
+  fixture_point(&f, 1, v_phi);
+  CHECK(tb_model_can_whiten(&w.model) && !tb_model_can_whiten(&f.model));
+  const double log_raw = fixture_gradient(&w, v_phi, v_raw);
+  CHECK(f.model.type->whiten(&f.model, v_center, v_chol, false) ==
+        TB_STATUS_unsupported);
+  CHECK(fixture_gradient(&f, v_phi, v_stays) == log_raw);
+  CHECK(memcmp(v_stays, v_raw, sizeof v_raw) == 0);
+  CHECK(f.model.fingerprint == w.model.fingerprint);
+
+  CHECK(w.model.type->whiten(&w.model, v_center, v_chol, false) ==
+        TB_STATUS_ok);
+  struct tb_model base = f.model;
+  CHECK(tb_model_frame(&base, v_center, v_chol, false, &f.model) ==
+        TB_STATUS_ok);
+  const double log_white = fixture_gradient(&w, v_phi, v_white);
+  free(f.work.p_scratch);
+  f.work.p_scratch =
+    check_alloc(1, f.model.type->workspace_size(&f.model, 40) + 64);
+  CHECK_CLOSE(fixture_gradient(&f, v_phi, v_frame), log_white,
+              1e-9 * fabs(log_white));
+  for (size_t j = 0; j < N; ++j) {
+    CHECK_CLOSE(v_frame[j], v_white[j], 1e-8 * (1 + fabs(v_white[j])));
+  }
+  f.model.type->destroy(&f.model);
+  f.model = base;
+  fixture_free(&f);
+  fixture_free(&w);
+}
+
 /* A frame around a model: gradients, their squares and differences to a
  * reference are those of its rows, pulled one by one. */
 static void frames_pull_rows(struct check* p_check) {
@@ -356,7 +395,7 @@ static enum tb_status create_without(const char* name,
   }
   struct tb_model model = { .type = tb_model_find(name) };
   const struct tb_params params = { v_param, n_param };
-  const enum tb_status status = model.type->create(&model, &params);
+  const enum tb_status status = fixture_create(&model, &params);
   if (status == TB_STATUS_ok) {
     model.type->destroy(&model);
   } else if (model.p_self != NULL) {
@@ -662,7 +701,7 @@ static enum tb_status density_make(struct tb_model* p_model,
   }
   const struct tb_params params = { v_param, n_part };
   *p_model = (struct tb_model){ .type = tb_model_find("density") };
-  return p_model->type->create(p_model, &params);
+  return fixture_create(p_model, &params);
 }
 
 static void density_refuses(struct check* p_check) {
@@ -990,7 +1029,7 @@ static void ica_aligns(struct check* p_check) {
     struct tb_model model;
     memset(&model, 0, sizeof model);
     model.type = tb_model_find("ica");
-    CHECK(model.type->create(&model, &params) == TB_STATUS_ok);
+    CHECK(fixture_create(&model, &params) == TB_STATUS_ok);
     double v_natural[4];
     model.type->constrain(&model, v_theta, v_natural);
     for (size_t j = 0; j < 4; ++j) {
@@ -1013,6 +1052,7 @@ const struct check_case check_models[] = {
   { "a reference is subtracted row by row", references_subtract },
   { "squared norms are those of rows", norms_are_norms },
   { "whitening keeps the density", whitening_keeps_the_density },
+  { "rows that must stay get a frame", read_only_rows_get_a_frame },
   { "frames pull the gradients of rows", frames_pull_rows },
   { "glm refuses parameters it cannot use", glm_refuses },
   { "gaussian refuses parameters it cannot use", gaussian_refuses },

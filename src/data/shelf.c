@@ -1,0 +1,59 @@
+#include "data/shelf.h"
+
+#include "base/clip.h"
+
+#include <stdlib.h>
+
+/* rows start.. of a column-major matrix of n_row rows and n_col columns into the
+ * row-major v_block, whose other columns are left alone */
+static void turn_rows(const double* v_matrix,
+                      size_t n_row,
+                      size_t n_col,
+                      size_t start,
+                      size_t n_turn,
+                      size_t n_lead,
+                      double* v_block) {
+  for (size_t j = 0; j < n_col; ++j) {
+    const double* v_col = v_matrix + j * n_row + start;
+    for (size_t k = 0; k < n_turn; ++k) {
+      v_block[k * n_lead + j] = v_col[k];
+    }
+  }
+}
+
+enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
+                             const struct tb_param* p_matrix,
+                             size_t n_ones,
+                             struct tb_store* p_store) {
+  enum { ROWS = 256 };
+  const size_t n_row = p_matrix->n_row, n_col = p_matrix->n_value / n_row;
+  enum tb_status status =
+    tb_store_create(p_store, p_shelf->type, n_row, n_col + n_ones);
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  const size_t n_padded = p_store->n_padded;
+  double* v_block = calloc((size_t) ROWS * n_padded, sizeof(double));
+  if (v_block == NULL) {
+    status = TB_STATUS_memory;
+  }
+  for (size_t k = 0; v_block != NULL && k < ROWS; ++k) {
+    for (size_t j = 0; j < n_ones; ++j) {
+      v_block[k * n_padded + n_col + j] = 1;
+    }
+  }
+  for (size_t start = 0; start < n_row && status == TB_STATUS_ok;
+       start += ROWS) {
+    const size_t n_turn = tb_min(ROWS, n_row - start);
+    turn_rows(p_matrix->v_value, n_row, n_col, start, n_turn, n_padded, v_block);
+    status = tb_store_append(p_store, n_turn, v_block);
+  }
+  free(v_block);
+  if (status != TB_STATUS_ok) {
+    tb_store_destroy(p_store);
+    p_store->type = NULL;
+  } else if (p_shelf->is_read_only) {
+    p_store->is_writable = false;
+  }
+  return status;
+}
