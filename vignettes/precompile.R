@@ -103,4 +103,11 @@ if (sys.nframe() == 0) {
       quiet = TRUE
     )
   }
+  # pictures of few colours, so that the package stays below 5 MB
+  if (nzchar(Sys.which("pngquant"))) {
+    system2(
+      "pngquant",
+      c("--skip-if-larger", "--force", "--ext", ".png", "128", "figures/*.png")
+    )
+  }
 }
