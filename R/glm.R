@@ -712,7 +712,7 @@ check_successes <- function(
 ) {
   # the usual case, without memory
   is_binary <- family$name != "binomial" ||
-    (is.double(y) && .Call(ffi_first_outside, y, 1L) == 0)
+    (is.double(y) && .Call(ffi_response_outside, family$code, y, 1) == 0)
   # what is no proportion is refused elsewhere
   if (is_binary || !are_proportions(y, family) || any(y < 0 | y > 1)) {
     return(invisible())

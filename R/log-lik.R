@@ -124,30 +124,23 @@ log_lik_block <- function(fit, seen, theta, sigma) {
   eta <- linear_draws(seen, theta)
   n_draw <- nrow(eta)
   each <- function(x) rep(x, each = n_draw)
-  if (fit$family$name == "gaussian") {
-    sd <- sigma / each(sqrt(seen$weight))
-    out <- stats::dnorm(each(seen$y), eta, sd, log = TRUE)
-    dim(out) <- dim(eta)
-    return(out)
-  }
-  cumulant <- .Call(ffi_link_cumulant, eta, fit$family$code)
-  out <- each(seen$count) * eta - each(seen$trials) * cumulant
-  out <- out + each(log_base(seen, fit$family$name))
-  if (any(seen$weight != 1)) {
+  is_gaussian <- fit$family$name == "gaussian"
+  out <- .Call(
+    ffi_response_evaluate,
+    fit$family$code,
+    0L,
+    eta,
+    n_draw,
+    as.double(seen$y),
+    as.double(if (is_gaussian) seen$weight else seen$trials),
+    sigma,
+    FALSE
+  )
+  dim(out) <- dim(eta)
+  if (!is_gaussian && any(seen$weight != 1)) {
     out <- each(seen$weight) * out
   }
   out
-}
-
-# What does not depend on the parameters.
-log_base <- function(seen, family) {
-  if (family == "poisson") {
-    -lgamma(seen$count + 1)
-  } else {
-    lgamma(seen$trials + 1) -
-      lgamma(seen$count + 1) -
-      lgamma(seen$trials - seen$count + 1)
-  }
 }
 
 # ---- observed responses ------------------------------------------------------

@@ -432,9 +432,9 @@ build_glm <- function(
   new_model(
     "glm",
     c(rows, list(
-      family = family$code,
-      sigma = if (is.null(sigma)) 1 else sigma,
-      sample_sigma = as.double(samples_sigma),
+      response = family$code,
+      aux = if (is.null(sigma)) 1 else sigma,
+      sample_aux = as.double(samples_sigma),
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
       prior_scale = resolved$scale,
@@ -613,10 +613,9 @@ check_response <- function(y, family, arg, call) {
     y <- as.double(y)
   }
   y <- check_numeric_vector(y, arg = arg, call = call)
-  # as in ffi_first_outside()
-  kind <- c(gaussian = 0L, bernoulli = 1L, binomial = 2L, poisson = 3L)
-  kind <- kind[[family$name]]
-  bad <- if (kind > 0) .Call(ffi_first_outside, y, kind) else 0
+  # of one trial; proportions of any number of trials
+  size <- as.double(family$name == "bernoulli")
+  bad <- .Call(ffi_response_outside, family$code, y, size)
   if (bad > 0) {
     must <- switch(
       family$name,

@@ -2,7 +2,7 @@
 
 # As in enum tb_activation and enum network_likelihood.
 network_activations <- c(tanh = 0, relu = 1, softplus = 2)
-network_likelihoods <- c(gaussian = 0, bernoulli = 1, categorical = 2)
+network_likelihoods <- c(gaussian = 0, bernoulli = 1, categorical = 3)
 
 # TB_LAYERS_MOST, less the layer of the outputs
 network_most_hidden <- 31
@@ -152,10 +152,10 @@ build_network <- function(
       y = response$values,
       widths = as.double(widths),
       activation = network_activations[[activation]],
-      likelihood = network_likelihoods[[likelihood]],
-      sigma = sigma %||% 1,
-      sample_sigma = as.double(samples_sigma),
-      sigma_unit = sigma_unit,
+      response = network_likelihoods[[likelihood]],
+      aux = sigma %||% 1,
+      sample_aux = as.double(samples_sigma),
+      aux_unit = sigma_unit,
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
       prior_scale = resolved$scale

@@ -9,13 +9,11 @@ SEXP ffi_batch_turn(SEXP);
 SEXP ffi_column_sds(SEXP);
 SEXP ffi_custom_spec(SEXP);
 SEXP ffi_factors_map(SEXP, SEXP, SEXP, SEXP);
-SEXP ffi_first_outside(SEXP, SEXP);
 SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_gradient_info(SEXP);
 SEXP ffi_hash(SEXP);
 SEXP ffi_kernel_info(SEXP, SEXP);
 SEXP ffi_ksd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
-SEXP ffi_link_cumulant(SEXP, SEXP);
 SEXP ffi_link_product(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_create(SEXP, SEXP, SEXP);
 SEXP ffi_model_curvature(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -34,6 +32,14 @@ SEXP ffi_model_whiten(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_native_info(SEXP);
 SEXP ffi_network_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_registry(SEXP);
+SEXP ffi_response_bounds(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_response_deviance(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_response_evaluate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_response_mean(SEXP, SEXP, SEXP);
+SEXP ffi_response_outside(SEXP, SEXP, SEXP);
+SEXP ffi_response_registry(void);
+SEXP ffi_response_simulate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_response_variance(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_index(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_norm(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_advance(SEXP, SEXP, SEXP);
@@ -57,13 +63,11 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_column_sds, 1),
   DOOR(ffi_custom_spec, 1),
   DOOR(ffi_factors_map, 4),
-  DOOR(ffi_first_outside, 2),
   DOOR(ffi_fssd, 9),
   DOOR(ffi_gradient_info, 1),
   DOOR(ffi_hash, 1),
   DOOR(ffi_kernel_info, 2),
   DOOR(ffi_ksd, 7),
-  DOOR(ffi_link_cumulant, 2),
   DOOR(ffi_link_product, 5),
   DOOR(ffi_model_create, 3),
   DOOR(ffi_model_curvature, 6),
@@ -82,6 +86,14 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_native_info, 1),
   DOOR(ffi_network_map, 4),
   DOOR(ffi_registry, 1),
+  DOOR(ffi_response_bounds, 6),
+  DOOR(ffi_response_deviance, 4),
+  DOOR(ffi_response_evaluate, 8),
+  DOOR(ffi_response_mean, 3),
+  DOOR(ffi_response_outside, 3),
+  DOOR(ffi_response_registry, 0),
+  DOOR(ffi_response_simulate, 6),
+  DOOR(ffi_response_variance, 4),
   DOOR(ffi_rng_index, 5),
   DOOR(ffi_rng_norm, 4),
   DOOR(ffi_run_advance, 3),

@@ -12,23 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1-based position of the first value that is no response of the family; 0 when
- * there is none. 1: 0 or 1; 2: in [0, 1]; 3: a count. No memory, however long y. */
-SEXP ffi_first_outside(SEXP y, SEXP kind) {
-  const R_xlen_t n = Rf_xlength(y);
-  const int which = ffi_as_code(kind, 4, "kind");
-  const double* v = ffi_some_doubles(y, (size_t) n, "y");
-  for (R_xlen_t i = 0; i < n; ++i) {
-    const bool is_inside = which == 1   ? v[i] == 0 || v[i] == 1
-                           : which == 2 ? v[i] >= 0 && v[i] <= 1
-                                        : v[i] >= 0 && v[i] == floor(v[i]);
-    if (!is_inside) {
-      return Rf_ScalarReal((double) i + 1);
-    }
-  }
-  return Rf_ScalarReal(0);
-}
-
 /* standard deviation of each column (divisor N - 1) */
 SEXP ffi_column_sds(SEXP x) {
   size_t n_row_, n_col_;

@@ -12,7 +12,7 @@
  * that of it, or says why it cannot.
  *
  * Coordinates: free y in the core; the user's functions see the natural x
- * (models/transform.h). Gradients of rows come from one of
+ * (base/transform.h). Gradients of rows come from one of
  *
  *   rows   rows(theta, batch): n x n_natural, by the user's grad_log_lik
  *   tape   automatic differentiation without R (ffi/tape.h); row by row where
@@ -32,7 +32,7 @@
 #include "ffi/batch.h"
 #include "ffi/tape.h"
 #include "ffi/unwind.h"
-#include "models/transform.h"
+#include "base/transform.h"
 
 struct custom {
   struct tb_model_type type; /* `curvature` depends on n_dim */

@@ -1,18 +1,12 @@
-/* Generalised linear models with canonical link; scale known, or that of a
- * gaussian sampled as s = log sigma, the last coordinate.
+/* Generalised linear models: a response (responses/response.h) over a design
+ * and a prior. An auxiliary parameter of the response, such as sigma, is known,
+ * or sampled as the last coordinate s.
  *
- *   y_i | theta ~ family with eta_i = x_i^T theta + offset_i
- *   g_i(theta)  = r_i x_i,   r_i = w_i (y_i - mean(eta_i)) / scale
- *   H_i         = -c_i x_i x_i^T,  c_i = w_i mean'(eta_i) / scale
- *
- *   family      mean(eta)      log p(y | eta), without its constant   scale
- *   gaussian    eta            -(y - eta)^2 / 2                       sigma^2
- *   bernoulli   1/(1+e^-eta)   y eta - log(1 + e^eta)                 1
- *   poisson     e^eta          y eta - e^eta                          1
- *
- * With sigma sampled, e_i = y_i - eta_i, g_i = (r_i x_i, t_i), r_i = w_i e_i
- * e^{-2s}, t_i = r_i e_i - 1, and
- *   -H_i = [ w_i e^{-2s} x_i x_i^T   2 r_i x_i ; 2 r_i x_i^T   2 r_i e_i ].
+ *   y_i | theta ~ response with eta_i = x_i^T theta + offset_i
+ *   l_i         = log p(y_i | eta_i, s)
+ *   g_i(theta)  = (r_i x_i, t_i),   r_i = dl_i / deta, t_i = dl_i / ds
+ *   -H_i        = [ c_i x_i x_i^T   a_i x_i ; a_i x_i^T   b_i ],
+ *                 the second derivatives of -l_i in eta and s
  *
  * McCullagh & Nelder (1989), Generalized Linear Models. The stored scalars
  * r_i (and t_i) of control variates: Baker, Fearnhead, Fox & Nemeth (2019),
@@ -35,22 +29,15 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/norm.h"
-#include "base/vmath.h"
 #include "data/shelf.h"
 #include "data/store.h"
 #include "models/model.h"
 #include "models/prior.h"
+#include "responses/response.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum glm_family {
-  GLM_gaussian = 0,
-  GLM_bernoulli = 1,
-  GLM_poisson = 2,
-  GLM_family_count = 3
-};
 
 /* columns of v_obs that are always there; t_i follows r_i */
 enum { OBS_y = 0, OBS_scalar = 1, OBS_fixed = 2 };
@@ -58,11 +45,10 @@ enum { OBS_y = 0, OBS_scalar = 1, OBS_fixed = 2 };
 #define BLOCK TB_STORE_BLOCK
 
 struct glm {
-  enum glm_family family;
-  double precision; /* 1 / scale, where it is known */
-  bool has_sigma;   /* sampled: the last coordinate is its log */
-  size_t n_coef;    /* columns of x */
-  size_t n_scalar;  /* stored for each row: r_i, and t_i with has_sigma */
+  struct tb_response response;
+  bool has_aux;    /* sampled: the last coordinate */
+  size_t n_coef;   /* columns of x */
+  size_t n_scalar; /* stored for each row: r_i, and t_i with has_aux */
   struct tb_store store;
   double* v_obs;
   size_t n_obs_col;
@@ -83,9 +69,8 @@ struct glm_scratch {
 /* where a pass takes place */
 struct glm_point {
   const double* v_coef; /* n_padded, zero beyond n_coef */
-  double log_sigma;     /* 0 unless it is sampled */
-  double precision;     /* 1 / scale there */
-  double slope;         /* d log_sigma / d its coordinate: 1 without a frame */
+  struct tb_response_point response;
+  double slope; /* ds / d its coordinate: 1 without a frame */
 };
 
 /* the scalar side of a block of rows */
@@ -93,84 +78,36 @@ struct glm_block {
   size_t n_row;
   double v_eta[BLOCK];
   double v_y[BLOCK];
-  double v_weight[BLOCK]; /* w_i / scale */
+  double v_weight[BLOCK];
 };
 
-/* ---------------------------------------------------------------- scalars */
-
-static TB_CLONES void glm_mean(enum glm_family family,
-                               size_t n,
-                               const double* v_eta,
-                               double* v_mean) {
-  switch (family) {
-  case GLM_bernoulli:
-    tb_vlogistic(v_eta, v_mean, n);
-    break;
-  case GLM_poisson:
-    tb_vexp(v_eta, v_mean, n);
-    break;
-  default:
-    memcpy(v_mean, v_eta, n * sizeof(double));
-  }
+/* what a response reads of a block */
+static struct tb_response_rows glm_rows(const struct glm_point* p_point,
+                                        const struct glm_block* p_block) {
+  return (struct tb_response_rows) { .n_row = p_block->n_row,
+                                     .n_predictor = 1,
+                                     .v_eta = p_block->v_eta,
+                                     .v_y = p_block->v_y,
+                                     .v_weight = p_block->v_weight,
+                                     .p_point = &p_point->response };
 }
 
-/* r_i of a block, and t_i where sigma is sampled (v_t may be NULL) */
+static void glm_evaluate(const struct glm* p_glm,
+                         const struct glm_point* p_point,
+                         const struct glm_block* p_block,
+                         const struct tb_response_out* p_out) {
+  const struct tb_response_rows rows = glm_rows(p_point, p_block);
+  p_glm->response.type->evaluate(&rows, p_out);
+}
+
+/* r_i of a block, and t_i (v_t: NULL unless s is sampled) */
 static void glm_residual(const struct glm* p_glm,
+                         const struct glm_point* p_point,
                          const struct glm_block* p_block,
                          double* v_r,
                          double* v_t) {
-  double v_mean[BLOCK];
-  glm_mean(p_glm->family, p_block->n_row, p_block->v_eta, v_mean);
-  for (size_t k = 0; k < p_block->n_row; ++k) {
-    const double e = p_block->v_y[k] - v_mean[k];
-    v_r[k] = p_block->v_weight[k] * e;
-    if (v_t != NULL) {
-      v_t[k] = v_r[k] * e - 1;
-    }
-  }
-}
-
-/* log p(y_i | eta_i) without its constant */
-static TB_CLONES void glm_log_lik_block(enum glm_family family,
-                                        const struct glm_block* p_block,
-                                        double* v_out) {
-  double v_cumulant[BLOCK];
-  const size_t n = p_block->n_row;
-  switch (family) {
-  case GLM_bernoulli:
-    tb_vsoftplus(p_block->v_eta, v_cumulant, n);
-    break;
-  case GLM_poisson:
-    tb_vexp(p_block->v_eta, v_cumulant, n);
-    break;
-  default:
-    for (size_t k = 0; k < n; ++k) {
-      const double e = p_block->v_y[k] - p_block->v_eta[k];
-      v_out[k] = -0.5 * p_block->v_weight[k] * e * e;
-    }
-    return;
-  }
-  for (size_t k = 0; k < n; ++k) {
-    /* 0 * Inf: an impossible y = 0 term is 0 */
-    const double linear =
-      p_block->v_y[k] == 0 ? 0 : p_block->v_y[k] * p_block->v_eta[k];
-    v_out[k] = p_block->v_weight[k] * (linear - v_cumulant[k]);
-  }
-}
-
-/* mean'(eta) w / scale */
-static void glm_curvature_block(const struct glm* p_glm,
-                                const struct glm_block* p_block,
-                                double* v_out) {
-  double v_mean[BLOCK];
-  glm_mean(p_glm->family, p_block->n_row, p_block->v_eta, v_mean);
-  for (size_t k = 0; k < p_block->n_row; ++k) {
-    const double m = v_mean[k];
-    const double slope = p_glm->family == GLM_bernoulli ? m * (1 - m)
-                         : p_glm->family == GLM_poisson ? m
-                                                        : 1;
-    v_out[k] = p_block->v_weight[k] * slope;
-  }
+  const struct tb_response_out out = { .v_score = v_r, .v_aux_score = v_t };
+  glm_evaluate(p_glm, p_point, p_block, &out);
 }
 
 /* ------------------------------------------------------------------- rows */
@@ -195,10 +132,7 @@ static void glm_load(const struct glm* p_glm,
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     const double* v_row = glm_obs(p_glm, tb_rows_at(p_rows, k));
     p_block->v_y[k] = v_row[OBS_y];
-    p_block->v_weight[k] = p_point->precision;
-    if (p_glm->k_weight) {
-      p_block->v_weight[k] *= v_row[p_glm->k_weight];
-    }
+    p_block->v_weight[k] = p_glm->k_weight ? v_row[p_glm->k_weight] : 1;
     if (p_glm->k_offset) {
       p_block->v_eta[k] += v_row[p_glm->k_offset];
     }
@@ -230,8 +164,7 @@ static void pad(double* v_to, const double* v_from, size_t n, size_t n_padded) {
   }
 }
 
-/* d log_sigma / d its coordinate: the frame does not mix log sigma with the
- * coefficients */
+/* ds / d its coordinate: the frame does not mix s with the coefficients */
 static double glm_slope(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
   const struct tb_frame* p_frame = p_model->p_frame;
@@ -241,23 +174,24 @@ static double glm_slope(const struct tb_model* p_model) {
                                 : p_frame->v_map[j * p_frame->n_dim + j];
 }
 
-/* Coefficients into v_padded, scale from the last coordinate. */
+/* Coefficients into v_padded, s from the last coordinate. */
 static struct glm_point glm_point_at(const struct tb_model* p_model,
                                      const double* v_theta,
                                      double* v_padded) {
   const struct glm* p_glm = p_model->p_self;
-  struct glm_point point = { v_padded, 0, p_glm->precision, 1 };
+  struct glm_point point = { .v_coef = v_padded, .slope = 1 };
+  double aux = 0;
   pad(v_padded, v_theta, p_glm->n_coef, p_glm->store.n_padded);
-  if (p_glm->has_sigma) {
+  if (p_glm->has_aux) {
     const struct tb_frame* p_frame = p_model->p_frame;
     const size_t j = p_glm->n_coef;
-    point.log_sigma = v_theta[j];
+    aux = v_theta[j];
     if (p_frame != NULL) {
       point.slope = glm_slope(p_model);
-      point.log_sigma = p_frame->v_center[j] + point.slope * v_theta[j];
+      aux = p_frame->v_center[j] + point.slope * v_theta[j];
     }
-    point.precision = exp(-2 * point.log_sigma);
   }
+  point.response = tb_response_at(&p_glm->response, aux);
   return point;
 }
 
@@ -286,7 +220,7 @@ static void glm_reference(const struct glm* p_glm,
   if (p_reference->v_scalar == NULL) {
     struct glm_block block;
     glm_load(p_glm, p_rows, p_point, &block);
-    glm_residual(p_glm, &block, v_r, v_t);
+    glm_residual(p_glm, p_point, &block, v_r, v_t);
     return;
   }
   for (size_t k = 0; k < p_rows->n_row; ++k) {
@@ -299,23 +233,7 @@ static void glm_reference(const struct glm* p_glm,
   }
 }
 
-/* *p_sum += c_i log p(y_i | theta) of the rows of a block, which begins at row b
- * of the batch */
-static void glm_add_log_lik(const struct glm* p_glm,
-                            const struct glm_block* p_block,
-                            const struct tb_batch* p_batch,
-                            size_t b,
-                            size_t n_row,
-                            double log_sigma,
-                            double* p_sum) {
-  double v_log_lik[BLOCK];
-  glm_log_lik_block(p_glm->family, p_block, v_log_lik);
-  for (size_t k = 0; k < n_row; ++k) {
-    *p_sum += tb_batch_weight(p_batch, b + k) * (v_log_lik[k] - log_sigma);
-  }
-}
-
-/* v_u, and v_t where there is a sigma, less what they are at the reference */
+/* v_u, and v_t where s is sampled, less what they are at the reference */
 static void glm_subtract(const struct glm* p_glm,
                          const struct tb_rows* p_rows,
                          const struct tb_reference* p_reference,
@@ -348,10 +266,10 @@ static void glm_add_sums(const struct glm* p_glm,
   for (size_t j = 0; p_sums->v_square != NULL && j < n_coef; ++j) {
     p_sums->v_square[j] += p_scratch->v_square[j];
   }
-  if (p_glm->has_sigma && p_sums->v_gradient != NULL) {
+  if (p_glm->has_aux && p_sums->v_gradient != NULL) {
     p_sums->v_gradient[n_coef] += slope * sum_t;
   }
-  if (p_glm->has_sigma && p_sums->v_square != NULL) {
+  if (p_glm->has_aux && p_sums->v_square != NULL) {
     p_sums->v_square[n_coef] += slope * slope * square_t;
   }
 }
@@ -384,18 +302,22 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    double v_u[BLOCK], v_t_buffer[BLOCK];
-    double* v_t = p_glm->has_sigma ? v_t_buffer : NULL;
+    double v_u[BLOCK], v_t_buffer[BLOCK], v_log_lik[BLOCK];
+    double* v_t = p_glm->has_aux ? v_t_buffer : NULL;
+    const struct tb_response_out out = {
+      .v_log_density = p_sums->p_log_lik == NULL ? NULL : v_log_lik,
+      .v_score = needs_residual ? v_u : NULL,
+      .v_aux_score = needs_residual ? v_t : NULL
+    };
 
     glm_load(p_glm, &rows, &point, &block);
-    if (p_sums->p_log_lik != NULL) {
-      glm_add_log_lik(
-        p_glm, &block, p_batch, b, rows.n_row, point.log_sigma, &log_lik);
+    glm_evaluate(p_glm, &point, &block, &out);
+    for (size_t k = 0; p_sums->p_log_lik != NULL && k < rows.n_row; ++k) {
+      log_lik += tb_batch_weight(p_batch, b + k) * v_log_lik[k];
     }
     if (!needs_residual) {
       continue;
     }
-    glm_residual(p_glm, &block, v_u, v_t);
     for (size_t k = 0; p_sums->v_scalar != NULL && k < rows.n_row; ++k) {
       double* v_scalar = p_sums->v_scalar + (b + k) * p_glm->n_scalar;
       v_scalar[0] = v_u[k];
@@ -432,7 +354,7 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* ||g_i - reference||^2 = u_i^2 ||x_i||^2 (+ t_i^2, with sigma sampled) */
+/* ||g_i - reference||^2 = u_i^2 ||x_i||^2 (+ t_i^2, with s sampled) */
 static enum tb_status glm_square_norms(const struct tb_model* p_model,
                                        const struct tb_workspace* p_work,
                                        const double* v_theta,
@@ -459,11 +381,11 @@ static enum tb_status glm_square_norms(const struct tb_model* p_model,
     struct glm_block block;
     double v_u[BLOCK], v_t[BLOCK] = { 0 };
     glm_load(p_glm, &rows, &point, &block);
-    glm_residual(p_glm, &block, v_u, p_glm->has_sigma ? v_t : NULL);
+    glm_residual(p_glm, &point, &block, v_u, p_glm->has_aux ? v_t : NULL);
     if (p_reference != NULL) {
       double v_r[BLOCK], v_s[BLOCK] = { 0 };
       glm_reference(p_glm, &rows, p_reference, &reference, v_r,
-                    p_glm->has_sigma ? v_s : NULL);
+                    p_glm->has_aux ? v_s : NULL);
       for (size_t k = 0; k < rows.n_row; ++k) {
         v_u[k] -= v_r[k];
         v_t[k] -= v_s[k];
@@ -484,7 +406,7 @@ static enum tb_status glm_square_norms(const struct tb_model* p_model,
   for (size_t j = 0; v_sum != NULL && j < p_glm->n_coef; ++j) {
     v_sum[j] += scratch.v_sum[j];
   }
-  if (v_sum != NULL && p_glm->has_sigma) {
+  if (v_sum != NULL && p_glm->has_aux) {
     v_sum[p_glm->n_coef] += sum_t;
   }
   return TB_STATUS_ok;
@@ -506,35 +428,17 @@ static enum tb_status glm_add_scalar(const struct tb_model* p_model,
     for (size_t k = 0; k < rows.n_row; ++k) {
       const double* v = v_scalar + (b + k) * p_glm->n_scalar;
       v_u[k] = v[0];
-      sum_t += p_glm->has_sigma ? v[1] : 0;
+      sum_t += p_glm->has_aux ? v[1] : 0;
     }
     p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
   }
   for (size_t j = 0; j < p_glm->n_coef; ++j) {
     v_sum[j] += scratch.v_sum[j];
   }
-  if (p_glm->has_sigma) {
+  if (p_glm->has_aux) {
     v_sum[p_glm->n_coef] += glm_slope(p_model) * sum_t;
   }
   return TB_STATUS_ok;
-}
-
-/* The constant of log p(y | eta) that the sampler leaves out. With weights a
- * gaussian row has variance scale / w and a binomial one w trials, as in
- * stats::glm. */
-static double glm_log_constant(const struct glm* p_glm,
-                               double y,
-                               double weight) {
-  const double w = weight; /* the scale is 1 but for a gaussian */
-  switch (p_glm->family) {
-  case GLM_poisson:
-    return -w * lgamma(y + 1);
-  case GLM_bernoulli:
-    return w == 1 ? 0
-                  : lgamma(w + 1) - lgamma(w * y + 1) - lgamma(w * (1 - y) + 1);
-  default:
-    return 0.5 * log(weight) - 0.91893853320467274178;
-  }
 }
 
 static enum tb_status glm_log_lik(const struct tb_model* p_model,
@@ -549,12 +453,10 @@ static enum tb_status glm_log_lik(const struct tb_model* p_model,
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
+    const struct tb_response_out out = { .v_log_density = v_out + b,
+                                         .is_complete = true };
     glm_load(p_glm, &rows, &point, &block);
-    glm_log_lik_block(p_glm->family, &block, v_out + b);
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      v_out[b + k] +=
-        glm_log_constant(p_glm, block.v_y[k], block.v_weight[k]);
-    }
+    glm_evaluate(p_glm, &point, &block, &out);
   }
   return TB_STATUS_ok;
 }
@@ -639,11 +541,12 @@ static enum tb_status glm_store_scalar(struct tb_model* p_model,
       struct glm_block block;
       double v_r[BLOCK], v_t[BLOCK];
       glm_load(p_glm, &rows, &point, &block);
-      glm_residual(p_glm, &block, v_r, v_t);
+      glm_residual(p_glm, &point, &block, v_r,
+                   p_glm->has_aux ? v_t : NULL);
       for (size_t k = 0; k < rows.n_row; ++k) {
         double* v_row = p_glm->v_obs + (start + b + k) * p_glm->n_obs_col;
         v_row[OBS_scalar] = v_r[k];
-        if (p_glm->has_sigma) {
+        if (p_glm->has_aux) {
           v_row[OBS_scalar + 1] = v_t[k];
           v_part_t[c] += v_t[k];
         }
@@ -655,7 +558,7 @@ static enum tb_status glm_store_scalar(struct tb_model* p_model,
     for (size_t j = 0; j < p_glm->n_coef; ++j) {
       v_sum[j] += v_part[c * n_padded + j];
     }
-    if (p_glm->has_sigma) {
+    if (p_glm->has_aux) {
       v_sum[p_glm->n_coef] += point.slope * v_part_t[c];
     }
   }
@@ -669,42 +572,58 @@ static struct tb_reference glm_stored_scalar(const struct tb_model* p_model) {
                                 .stride = p_glm->n_obs_col };
 }
 
-/* scalar sums of a chunk of the curvature pass, with c_i */
+/* sums of a chunk of the curvature pass, with c_i */
 struct glm_part {
   double log_lik;
-  double t;      /* sum of t_i */
-  double weight; /* sum of c_i */
+  double weight;           /* sum of c_i */
+  double aux_score;        /* sum of t_i */
+  double aux_curvature;    /* sum of b_i, less the information */
+  double* v_gradient;      /* n_padded: sum of r_i x_i */
+  double* v_cross;         /* n_padded: sum of a_i x_i */
+  double* v_scaled;        /* the rows times sqrt(c_i w_i), see below */
 };
 
-/* One chunk of the curvature pass: log likelihood, gradient, and the rows
- * times sqrt(c_i w_i) for the product S^T S = -Hessian. */
+/* One chunk of the curvature pass, which leaves the rows such that S^T S of them
+ * is -Hessian. */
 static void glm_curvature_rows(const struct glm* p_glm,
                                const struct glm_point* p_point,
                                const struct tb_batch* p_batch,
-                               struct glm_part* p_part,
-                               double* v_gradient,
-                               double* v_scaled) {
+                               struct glm_part* p_part) {
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_padded = p_store->n_padded;
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    double v_r[BLOCK], v_t[BLOCK], v_log_lik[BLOCK], v_w[BLOCK];
+    double v_r[BLOCK], v_log_lik[BLOCK], v_w[BLOCK];
+    double v_t[BLOCK] = { 0 }, v_a[BLOCK], v_b[BLOCK] = { 0 };
+    struct tb_response_out out = { .v_log_density = v_log_lik,
+                                   .v_score = v_r,
+                                   .v_curvature = v_w };
+    if (p_glm->has_aux) {
+      out.v_aux_score = v_t;
+      out.v_cross = v_a;
+      out.v_aux_curvature = v_b;
+    }
     glm_load(p_glm, &rows, p_point, &block);
-    glm_log_lik_block(p_glm->family, &block, v_log_lik);
-    glm_residual(p_glm, &block, v_r, v_t);
-    glm_curvature_block(p_glm, &block, v_w);
+    glm_evaluate(p_glm, p_point, &block, &out);
     for (size_t k = 0; k < rows.n_row; ++k) {
       const double c = tb_batch_weight(p_batch, b + k);
-      p_part->log_lik += c * (v_log_lik[k] - p_point->log_sigma);
-      p_part->t += c * v_t[k];
+      p_part->log_lik += c * v_log_lik[k];
+      p_part->aux_score += c * v_t[k];
+      p_part->aux_curvature += c * v_b[k];
       p_part->weight += c;
       v_r[k] *= c;
       v_w[k] = sqrt(c * v_w[k]);
     }
-    p_store->type->add(p_store, &rows, v_r, v_gradient);
+    p_store->type->add(p_store, &rows, v_r, p_part->v_gradient);
+    if (p_glm->has_aux) {
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        v_a[k] *= tb_batch_weight(p_batch, b + k);
+      }
+      p_store->type->add(p_store, &rows, v_a, p_part->v_cross);
+    }
     for (size_t k = 0; k < rows.n_row; ++k) {
-      double* v_to = v_scaled + (b + k) * n_padded;
+      double* v_to = p_part->v_scaled + (b + k) * n_padded;
       const double* v_row =
         p_store->type->block(p_store, tb_batch_row(p_batch, b + k), 1, v_to);
       for (size_t j = 0; j < n_padded; ++j) {
@@ -728,20 +647,22 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
   const size_t n_padded = p_glm->store.n_padded;
   const size_t n_group = (size_t) ROWS * PARTS;
   struct glm_part v_sums[PARTS];
-  struct glm_part total = { 0 };
+  double v_total[4] = { 0 }; /* log lik, weight, aux score and curvature */
   (void) n_threads;
 
   if (p_model->p_frame != NULL) {
     /* modes are sought before the rows are whitened */
     return TB_STATUS_unsupported;
   }
-  double* v_scratch = calloc(
-    n_padded * (1 + PARTS) + n_dim + n_group * n_padded, sizeof(double));
+  double* v_scratch =
+    calloc(n_padded * (2 + 2 * PARTS) + n_dim + n_group * n_padded,
+           sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
-  double* v_part = v_scratch + n_padded;
-  double* v_prior = v_part + (size_t) PARTS * n_padded;
+  double* v_cross = v_scratch + n_padded;
+  double* v_part = v_cross + n_padded; /* of each part two sums */
+  double* v_prior = v_part + (size_t) 2 * PARTS * n_padded;
   double* v_scaled = v_prior + n_dim;
   const struct glm_point point = glm_point_at(p_model, v_theta, v_scratch);
 
@@ -751,38 +672,39 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
   for (size_t first = 0; first < p_batch->n_batch; first += n_group) {
     const struct tb_batch group = tb_batch_part(p_batch, first, n_group);
     const size_t n_part = (group.n_batch + ROWS - 1) / ROWS;
-    memset(v_part, 0, (size_t) PARTS * n_padded * sizeof(double));
-    memset(v_sums, 0, sizeof(v_sums));
+    memset(v_part, 0, (size_t) 2 * PARTS * n_padded * sizeof(double));
+    for (size_t p = 0; p < n_part; ++p) {
+      v_sums[p] = (struct glm_part) {
+        .v_gradient = v_part + 2 * p * n_padded,
+        .v_cross = v_part + (2 * p + 1) * n_padded,
+        .v_scaled = v_scaled + p * ROWS * n_padded
+      };
+    }
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(n_threads) schedule(static)
 #endif
     for (size_t p = 0; p < n_part; ++p) {
       const struct tb_batch part = tb_batch_part(&group, p * ROWS, ROWS);
-      glm_curvature_rows(p_glm,
-                         &point,
-                         &part,
-                         &v_sums[p],
-                         v_part + p * n_padded,
-                         v_scaled + p * ROWS * n_padded);
+      glm_curvature_rows(p_glm, &point, &part, &v_sums[p]);
     }
     for (size_t p = 0; p < n_part; ++p) {
-      total.log_lik += v_sums[p].log_lik;
-      total.t += v_sums[p].t;
-      total.weight += v_sums[p].weight;
+      v_total[0] += v_sums[p].log_lik;
+      v_total[1] += v_sums[p].weight;
+      v_total[2] += v_sums[p].aux_score;
+      v_total[3] += v_sums[p].aux_curvature;
       for (size_t j = 0; j < n_coef; ++j) {
-        v_gradient[j] += v_part[p * n_padded + j];
+        v_gradient[j] += v_sums[p].v_gradient[j];
+        v_cross[j] += v_sums[p].v_cross[j];
       }
     }
     tb_syrk(n_coef, group.n_batch, v_scaled, n_padded, v_hessian, n_dim);
   }
-  if (p_glm->has_sigma) {
-    /* sum 2 r_i x_i = 2 g, sum 2 r_i e_i = 2 sum (t_i + 1) */
+  if (p_glm->has_aux) {
+    const struct tb_response_aux* p_aux = p_glm->response.type->p_aux;
     double* v_last = v_hessian + n_coef * n_dim;
-    for (size_t j = 0; j < n_coef; ++j) {
-      v_last[j] = 2 * v_gradient[j];
-    }
-    v_last[n_coef] = 2 * (total.t + total.weight);
-    v_gradient[n_coef] = total.t;
+    memcpy(v_last, v_cross, n_coef * sizeof(double));
+    v_last[n_coef] = v_total[3] + p_aux->information * v_total[1];
+    v_gradient[n_coef] = v_total[2];
   }
   for (size_t j = 0; j < n_dim; ++j) {
     for (size_t i = 0; i < j; ++i) {
@@ -790,7 +712,7 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
     }
   }
   *p_log_posterior =
-    total.log_lik + tb_prior_curvature(&p_glm->prior, v_theta, v_round,
+    v_total[0] + tb_prior_curvature(&p_glm->prior, v_theta, v_round,
                                        v_prior, v_hessian, n_dim);
   for (size_t j = 0; j < n_dim; ++j) {
     v_gradient[j] += v_prior[j];
@@ -813,107 +735,123 @@ static void row_norms(const double* v_block,
 /* Unnormalised weights (preferential subsampling, section 4; leverage: the
  * same argument in whitened coordinates):
  *   gradient  ||g_i||                  hessian  sqrt(tr(H_i Sigma H_i^T))
- *   leverage  ||L^{-1} H_i L^{-T}||_F  lipschitz  max w ||x_i||^2
- * where H_i = -w_i x_i x_i^T these are |r_i| ||x_i||, w_i ||x_i|| sqrt(q_i) and
- * w_i q_i, q_i = x_i^T Sigma x_i. With L L^T = Sigma^{-1}, q_i = ||L^{-1}
+ *   leverage  ||L^{-1} H_i L^{-T}||_F  lipschitz  max c ||x_i||^2
+ * where H_i = -c_i x_i x_i^T these are |r_i| ||x_i||, c_i ||x_i|| sqrt(q_i) and
+ * c_i q_i, q_i = x_i^T Sigma x_i. With L L^T = Sigma^{-1}, q_i = ||L^{-1}
  * x_i||^2: one triangular solve of the rows, O(N d^2), where the paper pays
- * O(N d^3). A sampled sigma adds its own row and column of H_i (variance v,
+ * O(N d^3). A sampled s adds its own row and column of H_i (variance v,
  * uncorrelated with the coefficients).
  *
  * At the mode a row can weigh next to nothing and, an sd away, more than all
  * the others: an outlier whose fitted probability is 0 or 1. So
- *   robust     K_i q_i             K_i = sup |w(eta)|
- *   cubic      K'_i q_i^(3/2)      K'_i = sup |w'(eta)|
+ *   robust     K_i q_i             K_i = sup |c(eta)|
+ *   cubic      K'_i q_i^(3/2)      K'_i = sup |c'(eta)|
  * over the eta within TB_WEIGHT_REACH sqrt(q_i) of eta_i. The sum of the cubic
  * ones bounds how far log pi is from quadratic: by sum K'_i q_i^(3/2) r^3 / 6
  * at the distance r, in posterior sds. */
 struct glm_weight {
   double norm;       /* ||x_i|| */
   double sigma_norm; /* sqrt(q_i) */
-  double eta;        /* linear predictor */
-  double w;          /* curvature w_i */
-  double weight;     /* observation weight / scale */
   double r, t;
-  double v;          /* variance of log sigma; 0 when it is known */
+  double c, a, b;    /* -H_i in eta and s, or their bounds; see above */
+  double third;      /* K'_i */
+  double v;          /* variance of s; 0 when it is known */
 };
 
-/* exp() of more than this is as good as infinite, and still can be added up */
-#define LARGEST_ETA 300.0
-
-/* sup of p(1 - p), p the logistic function, over |eta - centre| <= reach */
-static double logistic_curvature_bound(double centre, double reach) {
-  const double p = 1 / (1 + exp(fmin(fabs(centre) - reach, LARGEST_ETA)));
-  return fabs(centre) <= reach ? 0.25 : p * (1 - p);
-}
-
-/* sup of p(1 - p)|1 - 2p|: it rises up to |eta| = log(2 + sqrt(3)), where it is
- * 1 / (6 sqrt(3)), and falls from there */
-static double logistic_third_bound(double centre, double reach) {
-  const double at = 1.3169578969248166, most = 0.09622504486493763;
-  const double low = fmax(fabs(centre) - reach, 0);
-  const double high = fabs(centre) + reach;
-  if (low <= at && at <= high) {
-    return most;
-  }
-  const double p = 1 / (1 + exp(fmin(low > at ? low : high, LARGEST_ETA)));
-  return p * (1 - p) * (1 - 2 * p);
-}
-
-/* sup over the reach of the row of the curvature, or of its derivative */
-static double glm_bound(const struct glm* p_glm,
-                        enum tb_weight_type type,
-                        const struct glm_weight* p) {
-  const double reach = TB_WEIGHT_REACH * p->sigma_norm;
-  switch (p_glm->family) {
-  case GLM_bernoulli:
-    return p->weight * (type == TB_WEIGHT_cubic
-                            ? logistic_third_bound(p->eta, reach)
-                            : logistic_curvature_bound(p->eta, reach));
-  case GLM_poisson:
-    return p->weight * exp(fmin(p->eta + reach, LARGEST_ETA));
-  default:
-    return type == TB_WEIGHT_cubic ? 0 : p->weight;
-  }
-}
-
-/* With sigma sampled: the Frobenius norm as for leverage, at the largest
- * residual within reach. What all rows have in common, how e^{-2s} changes over
- * the reach of s, is left out. */
-static double glm_robust_sigma(const struct glm_weight* p) {
+/* ||H_i|| in whitened coordinates. A bound of it for robust weights: how a
+ * change of s changes all rows alike is left out. */
+static double glm_leverage(const struct glm_weight* p) {
   const double q = p->sigma_norm * p->sigma_norm;
-  const double r = fabs(p->r) + p->weight * TB_WEIGHT_REACH * p->sigma_norm;
-  const double s = p->weight > 0 ? 2 * r * r / p->weight : 0;
-  return sqrt(p->w * p->w * q * q + 8 * r * r * q * p->v + s * s * p->v * p->v);
+  if (p->v == 0) {
+    return p->c * q;
+  }
+  return sqrt(p->c * p->c * q * q + 2 * p->a * p->a * q * p->v +
+              p->b * p->b * p->v * p->v);
 }
 
-static double glm_weight_of(const struct glm* p_glm,
-                            enum tb_weight_type type,
-                            const struct glm_weight* p) {
+static double glm_hessian_weight(const struct glm_weight* p) {
   const double norm2 = p->norm * p->norm, q = p->sigma_norm * p->sigma_norm;
-  const double t2 = p_glm->has_sigma ? p->t * p->t : 0;
-  const double s = 2 * (p->t + 1); /* -H_i of log sigma: 2 r e */
+  if (p->v == 0) {
+    return p->c * p->norm * p->sigma_norm;
+  }
+  return sqrt(p->c * p->c * norm2 * q + p->a * p->a * (norm2 * p->v + q) +
+              p->b * p->b * p->v);
+}
+
+/* NaN for a type that there is not */
+static double glm_weight_of(enum tb_weight_type type,
+                            const struct glm_weight* p) {
+  const double norm2 = p->norm * p->norm;
   switch (type) {
   case TB_WEIGHT_robust:
-    return p_glm->has_sigma ? glm_robust_sigma(p)
-                            : glm_bound(p_glm, type, p) * q;
-  case TB_WEIGHT_cubic:
-    return glm_bound(p_glm, type, p) * q * p->sigma_norm;
-  case TB_WEIGHT_gradient:
-    return sqrt(p->r * p->r * norm2 + t2);
-  case TB_WEIGHT_hessian:
-    if (!p_glm->has_sigma) {
-      return p->w * p->norm * p->sigma_norm;
-    }
-    return sqrt(p->w * p->w * norm2 * q +
-                4 * p->r * p->r * (norm2 * p->v + q) + s * s * p->v);
   case TB_WEIGHT_leverage:
-    if (!p_glm->has_sigma) {
-      return p->w * q;
+    return glm_leverage(p);
+  case TB_WEIGHT_cubic:
+    return p->third * (p->sigma_norm * p->sigma_norm) * p->sigma_norm;
+  case TB_WEIGHT_gradient:
+    return sqrt(p->r * p->r * norm2 + p->t * p->t);
+  case TB_WEIGHT_hessian:
+    return glm_hessian_weight(p);
+  case TB_WEIGHT_lipschitz:
+    return p->c * norm2;
+  case TB_WEIGHT_count:
+    break;
+  }
+  return NAN;
+}
+
+/* Are there weights of this type for the response? */
+static bool glm_has_weights(const struct glm* p_glm,
+                            enum tb_weight_type type) {
+  const struct tb_response_type* p_type = p_glm->response.type;
+  switch (type) {
+  case TB_WEIGHT_robust:
+    return p_type->bound != NULL;
+  case TB_WEIGHT_lipschitz:
+    return p_type->bound != NULL && !p_glm->has_aux;
+  case TB_WEIGHT_cubic:
+    return p_type->third_bound != NULL && !p_glm->has_aux;
+  case TB_WEIGHT_gradient:
+  case TB_WEIGHT_hessian:
+  case TB_WEIGHT_leverage:
+    return true;
+  case TB_WEIGHT_count:
+    break;
+  }
+  return false;
+}
+
+/* what the weights of a block need of its rows */
+struct glm_terms {
+  double v_r[BLOCK], v_t[BLOCK];
+  double v_c[BLOCK], v_a[BLOCK], v_b[BLOCK];
+  double v_third[BLOCK];
+};
+
+static void glm_terms_of(const struct glm* p_glm,
+                         enum tb_weight_type type,
+                         const struct glm_point* p_point,
+                         const struct glm_block* p_block,
+                         const double* v_reach,
+                         struct glm_terms* p) {
+  const struct tb_response_type* p_type = p_glm->response.type;
+  const struct tb_response_rows rows = glm_rows(p_point, p_block);
+  const bool has_aux = p_glm->has_aux;
+  struct tb_response_out out = { .v_curvature = p->v_c,
+                                 .v_cross = has_aux ? p->v_a : NULL,
+                                 .v_aux_curvature = has_aux ? p->v_b : NULL };
+  memset(p, 0, sizeof(*p));
+  if (type == TB_WEIGHT_cubic) {
+    p_type->third_bound(&rows, v_reach, p->v_third);
+  } else if (type == TB_WEIGHT_robust || type == TB_WEIGHT_lipschitz) {
+    p_type->bound(&rows, v_reach, &out);
+  } else {
+    out.v_score = p->v_r;
+    out.v_aux_score = has_aux ? p->v_t : NULL;
+    p_type->evaluate(&rows, &out);
+    for (size_t k = 0; has_aux && k < rows.n_row; ++k) {
+      p->v_b[k] = tb_response_aux_curvature(p_type, p->v_b[k]);
     }
-    return sqrt(p->w * p->w * q * q + 8 * p->r * p->r * q * p->v +
-                s * s * p->v * p->v);
-  default:
-    return p->weight * norm2 * (p_glm->family == GLM_bernoulli ? 0.25 : 1.0);
   }
 }
 
@@ -933,9 +871,7 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
                            type == TB_WEIGHT_robust || type == TB_WEIGHT_cubic;
   (void) n_threads;
 
-  if ((type == TB_WEIGHT_lipschitz &&
-       (p_glm->family == GLM_poisson || p_glm->has_sigma)) ||
-      (type == TB_WEIGHT_cubic && p_glm->has_sigma)) {
+  if (!glm_has_weights(p_glm, type)) {
     return TB_STATUS_unsupported;
   }
   double* v_scratch =
@@ -949,10 +885,10 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
   double* v_rows = v_sigma_norm + ROWS;
   const struct glm_point point = glm_point_at(
     p_model, v_theta == NULL ? v_origin : v_theta, v_scratch);
-  /* of the coordinate of log sigma */
+  /* of the coordinate of s */
   const double root =
     v_chol == NULL ? 1 : v_chol[n_dim * n_dim - 1];
-  const double v = p_glm->has_sigma ? point.slope * point.slope / (root * root)
+  const double v = p_glm->has_aux ? point.slope * point.slope / (root * root)
                                     : 0;
 
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
@@ -974,44 +910,38 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
     for (size_t b = 0; b < n_row; b += BLOCK) {
       const struct tb_rows rows = tb_batch_block(&batch, b);
       struct glm_block block;
-      double v_r[BLOCK], v_t[BLOCK], v_w[BLOCK];
+      struct glm_terms terms;
+      double v_reach[BLOCK];
       glm_load(p_glm, &rows, &point, &block);
-      glm_residual(p_glm, &block, v_r, v_t);
-      glm_curvature_block(p_glm, &block, v_w);
       for (size_t k = 0; k < rows.n_row; ++k) {
-        const struct glm_weight one = {.norm = v_norm[b + k],
-                                       .sigma_norm = v_sigma_norm[b + k],
-                                       .eta = block.v_eta[k],
-                                       .w = v_w[k],
-                                       .weight = block.v_weight[k],
-                                       .r = v_r[k],
-                                       .t = v_t[k],
-                                       .v = v};
-        v_out[start + b + k] = glm_weight_of(p_glm, type, &one);
+        v_reach[k] = type == TB_WEIGHT_lipschitz
+                       ? INFINITY
+                       : TB_WEIGHT_REACH * v_sigma_norm[b + k];
+      }
+      glm_terms_of(p_glm, type, &point, &block, v_reach, &terms);
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        const struct glm_weight one = { .norm = v_norm[b + k],
+                                        .sigma_norm = v_sigma_norm[b + k],
+                                        .r = terms.v_r[k],
+                                        .t = terms.v_t[k],
+                                        .c = terms.v_c[k],
+                                        .a = terms.v_a[k],
+                                        .b = terms.v_b[k],
+                                        .third = terms.v_third[k],
+                                        .v = v };
+        v_out[start + b + k] = glm_weight_of(type, &one);
+      }
+    }
+    for (size_t k = 0; k < n_row; ++k) {
+      /* a curvature without bounds */
+      if (type == TB_WEIGHT_lipschitz && v_out[start + k] == INFINITY) {
+        free(v_scratch);
+        return TB_STATUS_unsupported;
       }
     }
   }
   free(v_scratch);
   return TB_STATUS_ok;
-}
-
-/* the family's cumulant: eta^2 / 2, log(1 + e^eta) or e^eta */
-static TB_CLONES void glm_cumulant(enum glm_family family,
-                                   size_t n,
-                                   const double* v_eta,
-                                   double* v_out) {
-  switch (family) {
-  case GLM_bernoulli:
-    tb_vsoftplus(v_eta, v_out, n);
-    break;
-  case GLM_poisson:
-    tb_vexp(v_eta, v_out, n);
-    break;
-  default:
-    for (size_t k = 0; k < n; ++k) {
-      v_out[k] = 0.5 * v_eta[k] * v_eta[k];
-    }
-  }
 }
 
 /* Many points at once: the predictors of a block of rows are one matrix
@@ -1035,9 +965,8 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
   double* v_y = v_eta + (size_t) ROWS * n_point;
   double* v_weight = v_y + ROWS;
   double* v_offset = v_weight + ROWS;
-  double* v_cumulant = v_offset + ROWS;
-  double* v_padded = v_cumulant + ROWS;
-  const bool is_gaussian = p_glm->family == GLM_gaussian;
+  double* v_log_lik = v_offset + ROWS;
+  double* v_padded = v_log_lik + ROWS;
   memset(v_out, 0, n_point * sizeof(double));
 
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
@@ -1056,19 +985,22 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
       const struct glm_point point =
         glm_point_at(p_model, v_theta + p * p_model->n_dim, v_padded);
       double* v = v_eta + p * ROWS;
+      for (size_t k = 0; k < n_row; ++k) {
+        v[k] += v_offset[k];
+      }
+      const struct tb_response_rows rows = { .n_row = n_row,
+                                             .n_predictor = 1,
+                                             .v_eta = v,
+                                             .v_y = v_y,
+                                             .v_weight = v_weight,
+                                             .p_point = &point.response };
+      const struct tb_response_out out = { .v_log_density = v_log_lik };
+      p_glm->response.type->evaluate(&rows, &out);
       double sum = 0;
       for (size_t k = 0; k < n_row; ++k) {
-        /* a gaussian row: -(y - eta)^2 / 2, the cumulant of its residual */
-        v[k] = is_gaussian ? v_y[k] - v[k] - v_offset[k] : v[k] + v_offset[k];
+        sum += v_log_lik[k];
       }
-      glm_cumulant(p_glm->family, n_row, v, v_cumulant);
-      for (size_t k = 0; k < n_row; ++k) {
-        /* 0 * Inf: the term of a response of 0 is 0 */
-        const double linear =
-          is_gaussian || v_y[k] == 0 ? 0 : v_y[k] * v[k];
-        sum += v_weight[k] * (linear - v_cumulant[k]);
-      }
-      v_out[p] += point.precision * sum - (double) n_row * point.log_sigma;
+      v_out[p] += sum;
     }
   }
   free(v_scratch);
@@ -1234,20 +1166,26 @@ static enum tb_status glm_create(struct tb_model* p_model,
   const struct tb_param* p_y = tb_params_find(p_params, "y");
   const struct tb_param* p_weights = tb_params_find(p_params, "weights");
   const struct tb_param* p_offset = tb_params_find(p_params, "offset");
-  const double family = tb_params_number(p_params, "family", -1);
-  const double sigma = tb_params_number(p_params, "sigma", 1);
+  const double place = tb_params_number(p_params, "response", -1);
+  const double aux = tb_params_number(p_params, "aux", 1);
+  const struct tb_response response = {
+    .type = tb_response_at_place(place),
+    .samples_aux = tb_params_number(p_params, "sample_aux", 0) != 0,
+    .aux = aux
+  };
 
   if (p_x == NULL || p_y == NULL || p_x->n_row == 0 ||
-      p_x->n_row != p_y->n_value || !(family >= 0) ||
-      family >= GLM_family_count || !(sigma > 0) ||
+      p_x->n_row != p_y->n_value || response.type == NULL ||
+      (response.type->flags & TB_RESPONSE_MULTIPLE) || !(aux > 0) ||
+      (response.samples_aux && response.type->p_aux == NULL) ||
       (p_weights != NULL && p_weights->n_value != p_x->n_row) ||
       (p_offset != NULL && p_offset->n_value != p_x->n_row)) {
     return TB_STATUS_argument;
   }
   const size_t n_data = p_x->n_row;
-  const bool has_sigma = tb_params_number(p_params, "sample_sigma", 0) != 0;
+  const bool has_aux = response.samples_aux;
   const size_t n_coef = p_x->n_value / n_data;
-  const size_t n_dim = n_coef + has_sigma;
+  const size_t n_dim = n_coef + has_aux;
   struct glm* p_glm = calloc(1, sizeof(*p_glm));
   if (p_glm == NULL) {
     return TB_STATUS_memory;
@@ -1257,15 +1195,13 @@ static enum tb_status glm_create(struct tb_model* p_model,
   p_model->n_dim = n_dim;
   p_model->n_natural = n_dim;
   p_model->p_frame = NULL;
-  p_glm->family = (enum glm_family) family;
-  p_glm->precision = p_glm->family == GLM_gaussian ? 1 / (sigma * sigma) : 1;
-
-  p_glm->has_sigma = has_sigma;
+  p_glm->response = response;
+  p_glm->has_aux = has_aux;
   p_glm->n_coef = n_coef;
-  p_glm->n_scalar = 1 + has_sigma;
+  p_glm->n_scalar = 1 + has_aux;
   p_model->n_scalar = p_glm->n_scalar;
 
-  p_glm->n_obs_col = OBS_fixed + has_sigma;
+  p_glm->n_obs_col = OBS_fixed + has_aux;
   if (p_weights != NULL) {
     p_glm->k_weight = p_glm->n_obs_col++;
   }
@@ -1288,8 +1224,8 @@ static enum tb_status glm_create(struct tb_model* p_model,
   }
 
   glm_fill_obs(p_glm, p_y, p_weights, p_offset);
-  uint64_t hash = tb_hash_doubles((uint64_t) n_data, &family, 1);
-  hash = tb_hash_doubles(hash, &sigma, 1);
+  uint64_t hash = tb_hash_doubles((uint64_t) n_data, &place, 1);
+  hash = tb_hash_doubles(hash, &aux, 1);
   hash = tb_hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
   hash = tb_hash_param(hash, p_x);
   hash = tb_hash_param(hash, p_y);
@@ -1311,9 +1247,8 @@ static enum tb_status glm_copy(const struct tb_model* p_model,
   if (p_copy == NULL) {
     return TB_STATUS_memory;
   }
-  p_copy->family = p_glm->family;
-  p_copy->precision = p_glm->precision;
-  p_copy->has_sigma = p_glm->has_sigma;
+  p_copy->response = p_glm->response;
+  p_copy->has_aux = p_glm->has_aux;
   p_copy->n_coef = p_glm->n_coef;
   p_copy->n_scalar = p_glm->n_scalar;
   p_copy->n_obs_col = p_glm->n_obs_col;
@@ -1335,14 +1270,15 @@ static enum tb_status glm_copy(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* log sigma -> sigma */
+/* s -> its natural scale */
 static void glm_constrain(const struct tb_model* p_model,
                           const double* v_theta,
                           double* v_natural) {
   const struct glm* p_glm = p_model->p_self;
   memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
-  if (p_glm->has_sigma) {
-    v_natural[p_glm->n_coef] = exp(v_theta[p_glm->n_coef]);
+  if (p_glm->has_aux) {
+    v_natural[p_glm->n_coef] = tb_response_natural_aux(
+      p_glm->response.type, v_theta[p_glm->n_coef]);
   }
 }
 

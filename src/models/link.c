@@ -3,43 +3,8 @@
 
 #include "base/clones.h"
 #include "base/vector.h"
-#include "base/vmath.h"
 
 #include <string.h>
-
-TB_CLONES void
-tb_link_mean(enum tb_link link, const double* v_eta, double* v_out, size_t n) {
-  switch (link) {
-  case TB_LINK_logit:
-    tb_vlogistic(v_eta, v_out, n);
-    break;
-  case TB_LINK_log:
-    tb_vexp(v_eta, v_out, n);
-    break;
-  default:
-    memmove(v_out, v_eta, n * sizeof(double));
-  }
-}
-
-TB_CLONES void tb_link_cumulant(enum tb_link link,
-                                const double* v_eta,
-                                double* v_out,
-                                size_t n) {
-  switch (link) {
-  case TB_LINK_logit:
-    tb_vsoftplus(v_eta, v_out, n);
-    break;
-  case TB_LINK_log:
-    tb_vexp(v_eta, v_out, n);
-    break;
-  default:
-    for (size_t k = 0; k < n; ++k) {
-      v_out[k] = 0.5 * v_eta[k] * v_eta[k];
-    }
-  }
-}
-
-/* ---- means at many points and rows ---- */
 
 /* A tile is N_ROW rows x N_DRAW draws: its sums, and the pieces of v_theta and
  * v_x they are made from, copied so that each is read in order, N_COLUMN
@@ -174,10 +139,13 @@ static void product_task(const struct tb_link_product* p,
       tile_add(&tile, n_column, n_draw, n_row);
     }
     for (size_t r = 0; r < n_row; ++r) {
-      tb_link_mean(p->link,
-                   tile.v_sum + r * N_DRAW,
-                   p->v_out + (first_row + r) * p->n_draw + draw,
-                   n_draw);
+      const double* v_eta = tile.v_sum + r * N_DRAW;
+      double* v_out = p->v_out + (first_row + r) * p->n_draw + draw;
+      if (p->response == NULL) {
+        memcpy(v_out, v_eta, n_draw * sizeof(double));
+      } else {
+        p->response->mean(v_eta, n_draw, 1, v_out);
+      }
     }
   }
 }

@@ -1,55 +1,41 @@
-/* Fully connected neural networks.
+/* Fully connected neural networks: a response (responses/response.h) whose
+ * predictors are the outputs of a network.
  *
  *   f_i = f(x_i; W_1, b_1, .., W_L, b_L)       (models/layers.h)
+ *   y_i ~ response with predictors f_i
  *
- *   likelihood   log p(y_i | theta)                         d log p / d f
- *   gaussian     -(y - f)^2 / (2 s^2) - log s - log(2 pi)/2 (y - f) / s^2
- *   bernoulli    y f - log(1 + e^f)                         y - 1/(1 + e^-f)
- *   categorical  f_y - log sum_k e^{f_k}                    [k = y] - softmax_k
- *
- * with s known, or sampled as t = log s, the last coordinate, of which the
- * gradient is (y - f)^2 / s^2 - 1. Rows are taken in blocks whose outputs and
- * errors stay in the cache: scratch does not grow with the data.
+ * An auxiliary parameter of the response, such as sigma, is known, or sampled
+ * as the last coordinate s. Rows are taken in blocks whose outputs and errors
+ * d log p / d f stay in the cache: scratch does not grow with the data.
  *
  * Neal (1996), Bayesian Learning for Neural Networks; the posteriors that
  * Bieringer, Kasieczka, Steffen & Trabs (2023), AdamMCMC, sample.
  *
  *   symbol    variable   shape                owner
  *   (x_i, 1)  store      n_data x (n_0 + 1)   network
- *   y_i       v_y        n_data; categorical: network
- *                        0, .., n_L - 1
- *   s         precision, sampled: from theta  network
- *             log_sigma
+ *   y_i       v_y        n_data               network
+ *   s         v_theta    the last of n_dim    caller; where it is sampled
  */
 #include "base/clip.h"
-#include "base/clones.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/vmath.h"
 #include "data/shelf.h"
 #include "data/store.h"
 #include "models/layers.h"
 #include "models/model.h"
 #include "models/prior.h"
+#include "responses/response.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum network_likelihood {
-  NETWORK_gaussian = 0,
-  NETWORK_bernoulli = 1,
-  NETWORK_categorical = 2,
-  NETWORK_likelihood_count = 3
-};
-
 struct network {
   struct tb_layers layers;
-  enum network_likelihood likelihood;
-  bool has_sigma;
-  double log_sigma;  /* where it is known */
-  double sigma_unit; /* of the variable sigma: e^t times it */
+  struct tb_response response;
+  bool has_aux;    /* sampled: the last coordinate */
+  double aux_unit; /* that its natural value is multiplied by for the user */
   struct tb_store store;
   double* v_y;
   struct tb_prior prior;
@@ -58,8 +44,7 @@ struct network {
 /* where a pass takes place */
 struct network_point {
   const double* v_theta;
-  double log_sigma;
-  double precision; /* 1 / s^2 */
+  struct tb_response_point response;
 };
 
 /* a block of rows in a chain's scratch */
@@ -71,8 +56,8 @@ struct network_block {
   double* v_y;            /* n_block, and so below */
   double* v_weight;
   double* v_log_lik;
-  double* v_sum;    /* of exponentials; of squares */
-  double* v_slope;  /* d log p / d log s */
+  double* v_slope; /* d log p / d s */
+  double* v_other_slope;
 };
 
 /* ------------------------------------------------------------------ blocks */
@@ -99,8 +84,8 @@ static struct network_block network_block_at(const struct network* p,
   block.v_y = block.v_input + n * p->store.n_padded;
   block.v_weight = block.v_y + n;
   block.v_log_lik = block.v_weight + n;
-  block.v_sum = block.v_log_lik + n;
-  block.v_slope = block.v_sum + n;
+  block.v_slope = block.v_log_lik + n;
+  block.v_other_slope = block.v_slope + n;
   return block;
 }
 
@@ -136,113 +121,36 @@ static void network_load(const struct network* p,
 static struct network_point network_point_at(const struct tb_model* p_model,
                                              const double* v_theta) {
   const struct network* p = p_model->p_self;
-  const double log_sigma =
-    p->has_sigma ? v_theta[p_model->n_dim - 1] : p->log_sigma;
-  return (struct network_point){ v_theta, log_sigma, exp(-2 * log_sigma) };
+  const double aux = p->has_aux ? v_theta[p_model->n_dim - 1] : 0;
+  return (struct network_point) { v_theta,
+                                  tb_response_at(&p->response, aux) };
 }
 
-/* -------------------------------------------------------------- likelihood */
-
-/* Each of these: log p(y | f) of n rows, and d log p / d f; f, d: n x n_L */
-
-static void gaussian_rows(const struct network_point* p_point,
-                          const double* v_y,
-                          const double* v_f,
-                          size_t n,
-                          double* v_log_lik,
-                          double* v_error) {
-  const double base = -0.91893853320467274178 - p_point->log_sigma;
-  for (size_t i = 0; i < n; ++i) {
-    const double e = v_y[i] - v_f[i];
-    v_error[i] = p_point->precision * e;
-    v_log_lik[i] = base - 0.5 * e * v_error[i];
-  }
-}
-
-static TB_CLONES void bernoulli_rows(const double* v_y,
-                                     const double* v_f,
-                                     size_t n,
-                                     double* v_log_lik,
-                                     double* v_error) {
-  tb_vsoftplus(v_f, v_log_lik, n);
-  tb_vlogistic(v_f, v_error, n);
-  for (size_t i = 0; i < n; ++i) {
-    /* 0 * Inf: an impossible y = 0 term is 0 */
-    v_log_lik[i] = (v_y[i] == 0 ? 0 : v_y[i] * v_f[i]) - v_log_lik[i];
-    v_error[i] = v_y[i] - v_error[i];
-  }
-}
-
-/* v_sum: n, scratch */
-static TB_CLONES void categorical_rows(const double* v_y,
-                                       const double* v_f,
-                                       size_t n,
-                                       size_t n_class,
-                                       double* v_sum,
-                                       double* v_log_lik,
-                                       double* v_error) {
-  double* v_most = v_log_lik;
-  memcpy(v_most, v_f, n * sizeof(double));
-  for (size_t k = 1; k < n_class; ++k) {
-    for (size_t i = 0; i < n; ++i) {
-      const double f = v_f[k * n + i];
-      v_most[i] = f > v_most[i] ? f : v_most[i];
-    }
-  }
-  for (size_t k = 0; k < n_class; ++k) {
-    for (size_t i = 0; i < n; ++i) {
-      v_error[k * n + i] = v_f[k * n + i] - v_most[i];
-    }
-  }
-  tb_vexp(v_error, v_error, n * n_class);
-  memset(v_sum, 0, n * sizeof(double));
-  for (size_t k = 0; k < n_class; ++k) {
-    for (size_t i = 0; i < n; ++i) {
-      v_sum[i] += v_error[k * n + i];
-    }
-  }
-  for (size_t k = 0; k < n_class; ++k) {
-    for (size_t i = 0; i < n; ++i) {
-      v_error[k * n + i] = -v_error[k * n + i] / v_sum[i];
-    }
-  }
-  for (size_t i = 0; i < n; ++i) {
-    const size_t y = (size_t) v_y[i];
-    v_log_lik[i] = v_f[y * n + i] - v_most[i] - log(v_sum[i]);
-    v_error[y * n + i] += 1;
-  }
-}
-
-/* Outputs of a block at a point, what they say of the responses and the errors
- * at the outputs; p_tape is one of the block's. */
+/* Outputs of a block at a point, what they say of the responses, the errors at
+ * the outputs and v_slope; p_tape is one of the block's. */
 static void network_evaluate(const struct network* p,
                              const struct network_point* p_point,
                              struct network_block* p_block,
-                             struct tb_tape* p_tape) {
+                             struct tb_tape* p_tape,
+                             double* v_slope) {
   tb_layers_forward(&p->layers, p_point->v_theta, p_tape);
-  const double* v_f = tb_tape_output(&p->layers, p_tape);
-  double* v_error = tb_tape_error(&p->layers, p_tape);
-  const size_t n = p_tape->n_row;
-  switch (p->likelihood) {
-  case NETWORK_bernoulli:
-    bernoulli_rows(p_block->v_y, v_f, n, p_block->v_log_lik, v_error);
-    break;
-  case NETWORK_categorical:
-    categorical_rows(p_block->v_y, v_f, n, p->layers.v_width[p->layers.n_layer],
-                     p_block->v_sum, p_block->v_log_lik, v_error);
-    break;
-  default:
-    gaussian_rows(p_point, p_block->v_y, v_f, n, p_block->v_log_lik, v_error);
-  }
+  const struct tb_response_rows rows = {
+    .n_row = p_tape->n_row,
+    .n_predictor = p->layers.v_width[p->layers.n_layer],
+    .v_eta = tb_tape_output(&p->layers, p_tape),
+    .v_y = p_block->v_y,
+    .p_point = &p_point->response
+  };
+  const struct tb_response_out out = {
+    .v_log_density = p_block->v_log_lik,
+    .is_complete = true,
+    .v_score = tb_tape_error(&p->layers, p_tape),
+    .v_aux_score = p->has_aux ? v_slope : NULL
+  };
+  p->response.type->evaluate(&rows, &out);
 }
 
 /* -------------------------------------------------------------- gradients */
-
-/* d log p / d log s = e^2 / s^2 - 1, from the errors e / s^2 */
-static double log_sigma_slope(const struct network_point* p_point,
-                              double error) {
-  return error * error / p_point->precision - 1;
-}
 
 /* The errors of a block run back, at theta and at the reference (NULL: none),
  * with the multiplier of each row, or 1 */
@@ -256,13 +164,12 @@ static void network_backward(const struct network* p,
   double* v_error = tb_tape_error(&p->layers, &p_block->tape);
   double* v_other = NULL;
   if (p_at != NULL) {
-    network_evaluate(p, p_at, p_block, &p_block->other);
+    network_evaluate(p, p_at, p_block, &p_block->other,
+                     p_block->v_other_slope);
     v_other = tb_tape_error(&p->layers, &p_block->other);
   }
-  for (size_t i = 0; p->has_sigma && i < n; ++i) {
-    p_block->v_slope[i] =
-      log_sigma_slope(p_point, v_error[i]) -
-      (p_at == NULL ? 0 : log_sigma_slope(p_at, v_other[i]));
+  for (size_t i = 0; p->has_aux && i < n; ++i) {
+    p_block->v_slope[i] -= p_at == NULL ? 0 : p_block->v_other_slope[i];
     p_block->v_slope[i] *= is_weighted ? p_block->v_weight[i] : 1;
   }
   for (size_t k = 0; is_weighted && k < n_out; ++k) {
@@ -296,7 +203,7 @@ static void network_add(const struct tb_model* p_model,
     tb_tape_add_square(&p->layers, &p_block->tape, p_other,
                        p_block->v_tape_scratch, v_square);
   }
-  for (size_t i = 0; p->has_sigma && i < p_block->tape.n_row; ++i) {
+  for (size_t i = 0; p->has_aux && i < p_block->tape.n_row; ++i) {
     const double t = p_block->v_slope[i];
     if (v_gradient != NULL) {
       v_gradient[at] += t;
@@ -327,7 +234,7 @@ static enum tb_status network_gradient(const struct tb_model* p_model,
     const struct tb_batch part =
       tb_batch_part(p_batch, b, p->layers.n_block);
     network_load(p, &part, &block);
-    network_evaluate(p, &point, &block, &block.tape);
+    network_evaluate(p, &point, &block, &block.tape, block.v_slope);
     for (size_t i = 0; i < block.tape.n_row; ++i) {
       log_lik += block.v_weight[i] * block.v_log_lik[i];
     }
@@ -362,12 +269,12 @@ static enum tb_status network_square_norms(
     const struct tb_batch part =
       tb_batch_part(p_batch, b, p->layers.n_block);
     network_load(p, &part, &block);
-    network_evaluate(p, &point, &block, &block.tape);
+    network_evaluate(p, &point, &block, &block.tape, block.v_slope);
     network_backward(p, &point, has_other ? &at : NULL, false, &block);
     tb_tape_square_norms(&p->layers, &block.tape,
                          has_other ? &block.other : NULL, block.v_tape_scratch,
                          v_square + b);
-    for (size_t i = 0; p->has_sigma && i < block.tape.n_row; ++i) {
+    for (size_t i = 0; p->has_aux && i < block.tape.n_row; ++i) {
       v_square[b + i] += block.v_slope[i] * block.v_slope[i];
     }
     if (v_sum != NULL) {
@@ -389,7 +296,7 @@ static enum tb_status network_log_lik(const struct tb_model* p_model,
     const struct tb_batch part =
       tb_batch_part(p_batch, b, p->layers.n_block);
     network_load(p, &part, &block);
-    network_evaluate(p, &point, &block, &block.tape);
+    network_evaluate(p, &point, &block, &block.tape, block.v_slope);
     memcpy(v_out + b, block.v_log_lik, block.tape.n_row * sizeof(double));
   }
   return TB_STATUS_ok;
@@ -422,15 +329,16 @@ static double network_lipschitz_prior(const struct tb_model* p_model) {
   return tb_prior_lipschitz(&p->prior, NULL);
 }
 
-/* log sigma -> sigma */
+/* s -> its natural scale */
 static void network_constrain(const struct tb_model* p_model,
                               const double* v_theta,
                               double* v_natural) {
   const struct network* p = p_model->p_self;
   const size_t at = p_model->n_dim - 1;
   memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
-  if (p->has_sigma) {
-    v_natural[at] = p->sigma_unit * exp(v_theta[at]);
+  if (p->has_aux) {
+    v_natural[at] =
+      p->aux_unit * tb_response_natural_aux(p->response.type, v_theta[at]);
   }
 }
 
@@ -453,20 +361,9 @@ static void network_destroy(struct tb_model* p_model) {
   p_model->p_self = NULL;
 }
 
-/* class numbers 0, .., n_class - 1 only */
-static bool are_classes(const double* v_y, size_t n, size_t n_class) {
-  for (size_t i = 0; i < n; ++i) {
-    if (!(v_y[i] >= 0) || v_y[i] >= (double) n_class ||
-        v_y[i] != floor(v_y[i])) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /* Parameters: "x" (n_data x n_0), "y" (n_data), "widths" (n_0, .., n_L),
- * "activation", "likelihood" (numbers of the enums), "sigma", "sample_sigma",
- * "sigma_unit", and those of the prior. */
+ * "activation" (number of the enum), "response" (its place in the registry),
+ * "aux", "sample_aux", "aux_unit", and those of the prior. */
 static enum tb_status network_create(struct tb_model* p_model,
                                      const struct tb_params* p_params,
                                      const struct tb_shelf* p_shelf) {
@@ -474,26 +371,26 @@ static enum tb_status network_create(struct tb_model* p_model,
   const struct tb_param* p_y = tb_params_find(p_params, "y");
   const struct tb_param* p_widths = tb_params_find(p_params, "widths");
   const double activation = tb_params_number(p_params, "activation", -1);
-  const double likelihood = tb_params_number(p_params, "likelihood", -1);
-  const double sigma = tb_params_number(p_params, "sigma", 1);
-  const double unit = tb_params_number(p_params, "sigma_unit", 1);
-  const bool has_sigma = tb_params_number(p_params, "sample_sigma", 0) != 0;
+  const double place = tb_params_number(p_params, "response", -1);
+  const double aux = tb_params_number(p_params, "aux", 1);
+  const double unit = tb_params_number(p_params, "aux_unit", 1);
+  const bool has_aux = tb_params_number(p_params, "sample_aux", 0) != 0;
+  const struct tb_response_type* type = tb_response_at_place(place);
   struct tb_layers layers;
 
   if (p_x == NULL || p_y == NULL || p_widths == NULL || p_x->n_row == 0 ||
       p_x->n_row != p_y->n_value || !(activation >= 0) ||
-      activation >= TB_ACTIVATION_count || !(likelihood >= 0) ||
-      likelihood >= NETWORK_likelihood_count || !(sigma > 0) || !(unit > 0) ||
-      (has_sigma && likelihood != NETWORK_gaussian) ||
+      activation >= TB_ACTIVATION_count || type == NULL || !(aux > 0) ||
+      !(unit > 0) || (has_aux && type->p_aux == NULL) ||
       !tb_layers_create(&layers, (enum tb_activation) activation,
                         p_widths->v_value, p_widths->n_value)) {
     return TB_STATUS_argument;
   }
   const size_t n_data = p_x->n_row, n_in = layers.v_width[0];
   const size_t n_out = layers.v_width[layers.n_layer];
-  const bool is_categorical = likelihood == NETWORK_categorical;
-  if (p_x->n_value != n_data * n_in || (!is_categorical && n_out != 1) ||
-      (is_categorical && !are_classes(p_y->v_value, n_data, n_out))) {
+  const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
+  if (p_x->n_value != n_data * n_in || (!is_multiple && n_out != 1) ||
+      type->outside(p_y->v_value, n_data, (double) n_out) < n_data) {
     return TB_STATUS_argument;
   }
   struct network* p = calloc(1, sizeof(*p));
@@ -502,14 +399,13 @@ static enum tb_status network_create(struct tb_model* p_model,
   }
   p_model->p_self = p;
   p_model->n_data = n_data;
-  p_model->n_dim = tb_layers_n_weight(&layers) + has_sigma;
+  p_model->n_dim = tb_layers_n_weight(&layers) + has_aux;
   p_model->n_natural = p_model->n_dim;
   p_model->p_frame = NULL;
   p->layers = layers;
-  p->likelihood = (enum network_likelihood) likelihood;
-  p->has_sigma = has_sigma;
-  p->log_sigma = log(sigma);
-  p->sigma_unit = unit;
+  p->response = (struct tb_response) { type, has_aux, aux };
+  p->has_aux = has_aux;
+  p->aux_unit = unit;
 
   enum tb_status status =
     tb_prior_create(&p->prior, p_params, p_model->n_dim);
@@ -526,7 +422,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   }
   memcpy(p->v_y, p_y->v_value, n_data * sizeof(double));
 
-  const double v_option[] = { activation, likelihood, sigma, unit };
+  const double v_option[] = { activation, place, aux, unit };
   uint64_t hash = tb_hash_doubles((uint64_t) n_data, v_option, 4);
   hash = tb_hash_param(hash, p_widths);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 3 * p_model->n_dim);

@@ -59,9 +59,9 @@ void fixture_glm(struct fixture* p,
   struct tb_param v_param[9] = {
     { "x", v_x, n_data * n_coef, n_data },
     { "y", v_y, n_data, n_data },
-    { "family", &number, 1, 1 },
-    { "sigma", &sigma, 1, 1 },
-    { "sample_sigma", &sample, 1, 1 },
+    { "response", &number, 1, 1 },
+    { "aux", &sigma, 1, 1 },
+    { "sample_aux", &sample, 1, 1 },
     { "prior_kind", v_prior, n_dim, n_dim },
     { "prior_location", v_prior + n_dim, n_dim, n_dim },
     { "prior_scale", v_prior + 2 * n_dim, n_dim, n_dim }
@@ -391,7 +391,8 @@ void fixture_network(struct fixture* p,
                      int likelihood) {
   const double v_width[] = { 2, 3, likelihood == 2 ? 3 : 1 };
   const double has_sigma = likelihood == 0;
-  const double v_code[] = { activation, likelihood };
+  const double place = likelihood == 2 ? 3 : likelihood; /* categorical */
+  const double v_code[] = { activation, place };
   const size_t n_dim =
     9 + 4 * (size_t) v_width[2] + (likelihood == 0 ? 1 : 0);
   double* v_x = check_alloc(3 * n_data, sizeof(double));
@@ -413,8 +414,8 @@ void fixture_network(struct fixture* p,
     { "y", v_y, n_data, n_data },
     { "widths", v_width, 3, 3 },
     { "activation", v_code, 1, 1 },
-    { "likelihood", v_code + 1, 1, 1 },
-    { "sample_sigma", &has_sigma, 1, 1 },
+    { "response", v_code + 1, 1, 1 },
+    { "sample_aux", &has_sigma, 1, 1 },
     { "prior_kind", v_prior, n_dim, n_dim },
     { "prior_location", v_prior + n_dim, n_dim, n_dim },
     { "prior_scale", v_prior + 2 * n_dim, n_dim, n_dim }

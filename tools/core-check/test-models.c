@@ -410,10 +410,10 @@ static void glm_refuses(struct check* p_check) {
   const double family = 1;
   const struct tb_param v_param[] = {
     { "x", v_x, 12, 6 },          { "y", v_y, 6, 6 },
-    { "family", &family, 1, 1 },  { "prior_kind", v_one, 2, 2 },
+    { "response", &family, 1, 1 },  { "prior_kind", v_one, 2, 2 },
     { "prior_location", v_one, 2, 2 }, { "prior_scale", v_one, 2, 2 },
     { "weights", v_one, 6, 6 },   { "offset", v_one, 6, 6 },
-    { "sigma", v_one, 1, 1 }
+    { "aux", v_one, 1, 1 }
   };
   const struct tb_params all = { v_param, 9 };
   CHECK(create_without("glm", &all, 99, NULL) == TB_STATUS_ok);
@@ -431,14 +431,15 @@ static void glm_refuses(struct check* p_check) {
     CHECK(create_without("glm", &all, v_shorter[k], &shorter) ==
           TB_STATUS_argument);
   }
-  const double v_bad_family[] = { -1, 3, NAN, INFINITY };
-  for (size_t k = 0; k < 4; ++k) {
-    const struct tb_param bad = { "family", &v_bad_family[k], 1, 1 };
+  /* 3: of several predictors */
+  const double v_bad_family[] = { -1, 3, 0.5, 1e9, NAN, INFINITY };
+  for (size_t k = 0; k < 6; ++k) {
+    const struct tb_param bad = { "response", &v_bad_family[k], 1, 1 };
     CHECK(create_without("glm", &all, 2, &bad) == TB_STATUS_argument);
   }
   const double v_bad_sigma[] = { 0, -1, NAN };
   for (size_t k = 0; k < 3; ++k) {
-    const struct tb_param bad = { "sigma", &v_bad_sigma[k], 1, 1 };
+    const struct tb_param bad = { "aux", &v_bad_sigma[k], 1, 1 };
     CHECK(create_without("glm", &all, 8, &bad) == TB_STATUS_argument);
   }
   const struct tb_param empty = { "x", v_x, 0, 0 };
@@ -467,36 +468,12 @@ static void gaussian_refuses(struct check* p_check) {
 
 /* ---- links ---- */
 
-static double mean_of(enum tb_link link, double eta) {
-  return link == TB_LINK_logit ? 1 / (1 + exp(-eta))
-         : link == TB_LINK_log ? exp(eta)
-                               : eta;
-}
-
-static double cumulant_of(enum tb_link link, double eta) {
-  return link == TB_LINK_logit ? log1p(exp(eta))
-         : link == TB_LINK_log ? exp(eta)
-                               : eta * eta / 2;
-}
-
-static void links_are_their_formulas(struct check* p_check) {
-  enum { n = 101 };
-  double v_eta[n], v_mean[n], v_cumulant[n];
-  for (int link = TB_LINK_identity; link <= TB_LINK_log; ++link) {
-    for (size_t k = 0; k < n; ++k) {
-      v_eta[k] = -10 + 0.2 * (double) k;
-    }
-    tb_link_mean(link, v_eta, v_mean, n);
-    tb_link_cumulant(link, v_eta, v_cumulant, n);
-    for (size_t k = 0; k < n; ++k) {
-      const double mean = mean_of(link, v_eta[k]);
-      const double cumulant = cumulant_of(link, v_eta[k]);
-      CHECK_CLOSE(v_mean[k], mean, 1e-15 * fabs(mean));
-      CHECK_CLOSE(v_cumulant[k], cumulant, 2e-15 * fabs(cumulant));
-    }
-    tb_link_mean(link, v_eta, v_eta, n); /* in place */
-    CHECK(memcmp(v_eta, v_mean, sizeof v_eta) == 0);
+static double mean_at(const struct tb_response_type* response, double eta) {
+  double mean = eta;
+  if (response != NULL) {
+    response->mean(&eta, 1, 1, &mean);
   }
+  return mean;
 }
 
 struct product {
@@ -506,7 +483,7 @@ struct product {
 };
 
 static void product_make(struct product* p,
-                         enum tb_link link,
+                         const struct tb_response_type* response,
                          size_t n_draw,
                          size_t n_row,
                          size_t n_dim,
@@ -524,7 +501,7 @@ static void product_make(struct product* p,
   }
   p->n_out = n_draw * n_row;
   p->product = (struct tb_link_product) {
-    .link = link,
+    .response = response,
     .n_draw = n_draw,
     .n_row = n_row,
     .n_dim = n_dim,
@@ -551,7 +528,7 @@ static double product_at(const struct tb_link_product* p,
   for (size_t j = 0; j < p->n_dim; ++j) {
     eta += p->v_theta[draw + j * p->n_draw] * p->v_x[row + j * p->n_row];
   }
-  return mean_of(p->link, eta);
+  return mean_at(p->response, eta);
 }
 
 /* sizes on both sides of those the product is cut into */
@@ -562,10 +539,13 @@ static void products_are_definition(struct check* p_check) {
                  { 95, 63, 1 },  { 96, 64, 119 }, { 97, 65, 120 },
                  { 13, 66, 121 }, { 961, 5, 3 },  { 100, 66, 250 } };
   for (size_t i = 0; i < sizeof v_case / sizeof v_case[0]; ++i) {
-    for (int link = TB_LINK_identity; link <= TB_LINK_log; ++link) {
+    for (size_t link = 0; link < 3; ++link) {
+      const struct tb_response_type* v_response[] = {
+        NULL, tb_response_find("binomial", NULL), tb_response_find("poisson", NULL)
+      };
       struct product made;
-      product_make(&made, link, v_case[i].n_draw, v_case[i].n_row,
-                   v_case[i].n_dim, (i + (size_t) link) % 2 == 0);
+      product_make(&made, v_response[link], v_case[i].n_draw, v_case[i].n_row,
+                   v_case[i].n_dim, (i + link) % 2 == 0);
       struct tb_link_product* p = &made.product;
       tb_link_product(p);
       for (size_t row = 0; row < p->n_row; ++row) {
@@ -584,7 +564,7 @@ static void products_are_definition(struct check* p_check) {
 /* to the last bit, for every number of threads and every subset of rows */
 static void products_do_not_depend_on_cuts(struct check* p_check) {
   struct product made;
-  product_make(&made, TB_LINK_logit, 1000, 131, 7, true);
+  product_make(&made, tb_response_find("binomial", NULL), 1000, 131, 7, true);
   struct tb_link_product part = made.product;
   tb_link_product(&made.product);
   const size_t n_byte = made.n_out * sizeof(double);
@@ -617,7 +597,7 @@ static void product_run(void* p) {
 
 static void products_share_nothing(struct check* p_check) {
   struct product made;
-  product_make(&made, TB_LINK_logit, 200, 70, 5, false);
+  product_make(&made, tb_response_find("binomial", NULL), 200, 70, 5, false);
   struct tb_link_product other = made.product;
   other.v_out = check_alloc(made.n_out, sizeof(double));
   void* v_context[] = { &made.product, &other };
@@ -631,13 +611,13 @@ static void products_share_nothing(struct check* p_check) {
 static void network_refuses(struct check* p_check) {
   const double v_x[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
   const double v_y[6] = { 0, 1, 2, 1, 0, 1 }, v_width[] = { 2, 3, 3 };
-  const double activation = 0, likelihood = 2, v_one[21] = { 1 };
+  const double activation = 0, likelihood = 3, v_one[21] = { 1 };
   const struct tb_param v_param[] = {
     { "x", v_x, 12, 6 },
     { "y", v_y, 6, 6 },
     { "widths", v_width, 3, 3 },
     { "activation", &activation, 1, 1 },
-    { "likelihood", &likelihood, 1, 1 },
+    { "response", &likelihood, 1, 1 },
     { "prior_kind", v_one, 21, 21 },
     { "prior_location", v_one, 21, 21 },
     { "prior_scale", v_one, 21, 21 }
@@ -657,7 +637,8 @@ static void network_refuses(struct check* p_check) {
   const double v_bad[] = { -1, 3, NAN };
   for (size_t k = 0; k < 3; ++k) {
     const struct tb_param bad_activation = { "activation", &v_bad[k], 1, 1 };
-    const struct tb_param bad_likelihood = { "likelihood", &v_bad[k], 1, 1 };
+    const double place = k == 1 ? 1e9 : v_bad[k];
+    const struct tb_param bad_likelihood = { "response", &place, 1, 1 };
     CHECK(create_without("network", &all, 3, &bad_activation) ==
           TB_STATUS_argument);
     CHECK(create_without("network", &all, 4, &bad_likelihood) ==
@@ -1056,7 +1037,6 @@ const struct check_case check_models[] = {
   { "frames pull the gradients of rows", frames_pull_rows },
   { "glm refuses parameters it cannot use", glm_refuses },
   { "gaussian refuses parameters it cannot use", gaussian_refuses },
-  { "link: means and cumulants are their formulas", links_are_their_formulas },
   { "link: a product is its definition", products_are_definition },
   { "link: a product does not depend on how it is cut",
     products_do_not_depend_on_cuts },

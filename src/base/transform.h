@@ -16,8 +16,8 @@
  *
  * Arguments: v_part: n_part pieces, in the order of their numbers in v_free
  * (the sum of the n_free) and v_natural (that of the n_natural). */
-#ifndef TB_MODELS_TRANSFORM_H
-#define TB_MODELS_TRANSFORM_H
+#ifndef TB_BASE_TRANSFORM_H
+#define TB_BASE_TRANSFORM_H
 
 #include <stddef.h>
 

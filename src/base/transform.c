@@ -1,4 +1,4 @@
-#include "models/transform.h"
+#include "base/transform.h"
 
 #include <math.h>
 

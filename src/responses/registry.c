@@ -1,0 +1,49 @@
+#include "responses/response.h"
+
+#include <math.h>
+#include <string.h>
+
+extern const struct tb_response_type tb_response_gaussian;
+extern const struct tb_response_type tb_response_binomial_logit;
+extern const struct tb_response_type tb_response_poisson_log;
+extern const struct tb_response_type tb_response_categorical;
+
+const struct tb_response_type* const tb_response_registry[] = {
+  &tb_response_gaussian,
+  &tb_response_binomial_logit,
+  &tb_response_poisson_log,
+  &tb_response_categorical,
+  NULL,
+};
+
+size_t tb_response_count(void) {
+  return sizeof tb_response_registry / sizeof tb_response_registry[0] - 1;
+}
+
+const struct tb_response_type* tb_response_find(const char* name,
+                                                const char* link) {
+  for (size_t k = 0; name != NULL && k < tb_response_count(); ++k) {
+    const struct tb_response_type* type = tb_response_registry[k];
+    if (strcmp(type->name, name) == 0 &&
+        (link == NULL || strcmp(type->link, link) == 0)) {
+      return type;
+    }
+  }
+  return NULL;
+}
+
+const struct tb_response_type* tb_response_at_place(double place) {
+  const bool is_one = place >= 0 && place < (double) tb_response_count() &&
+                      place == floor(place);
+  return is_one ? tb_response_registry[(size_t) place] : NULL;
+}
+
+double tb_response_natural_aux(const struct tb_response_type* type,
+                               double coordinate) {
+  double natural = 0;
+  if (type->p_aux != NULL) {
+    const struct tb_transform_part part = { type->p_aux->transform, 1, 1 };
+    tb_transform_constrain(&part, 1, &coordinate, &natural);
+  }
+  return natural;
+}

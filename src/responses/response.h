@@ -1,0 +1,203 @@
+/* The response family: how one observation depends on its linear predictor.
+ *
+ *   y_i | eta_i, s ~ response,  l_i = log p(y_i | eta_i, s)
+ *
+ * with s an auxiliary parameter in the coordinate that samplers move, such as
+ * log sigma. A response is a const table of functions over blocks of rows; who
+ * asks dispatches once a block, never once a row. It knows nothing of where
+ * rows lie or what eta is made of: models do.
+ *
+ * A new response: its .c with a table at the end, one line in registry.c, one
+ * in Makevars, and an entry beside it, R/response-<name>.R. The conformance
+ * tests take it from the registry.
+ *
+ *   slot         formula                              glm      network
+ *   evaluate     l, dl/deta, -d2l/deta2, those in s   required required
+ *   bound        sup of -d2l/deta2 over an interval   robust and Lipschitz
+ *                                                     weights
+ *   third_bound  sup of |d3l/deta3|, s fixed          cubic weights
+ *   mean         E(y)                                 predictions
+ *   variance, deviance, simulate                      of the mean */
+#ifndef TB_RESPONSES_RESPONSE_H
+#define TB_RESPONSES_RESPONSE_H
+
+#include "base/transform.h"
+#include "base/rng.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum tb_response_flag {
+  /* several predictors a row, as many as there are classes */
+  TB_RESPONSE_MULTIPLE = 1u << 0,
+  /* weights are precisions: they divide the variance. Otherwise they are
+   * counts: a row of weight w is w equal rows or, with a proportion, w
+   * trials. */
+  TB_RESPONSE_PRECISION = 1u << 1
+};
+
+/* an auxiliary parameter */
+struct tb_response_aux {
+  const char* name;            /* on its natural scale */
+  const char* coordinate;      /* that samplers move */
+  enum tb_transform transform; /* from coordinate to natural scale */
+  double information;          /* see tb_response_out */
+};
+
+/* Where an auxiliary parameter is, and what the rows of a pass share there. */
+struct tb_response_point {
+  bool is_sampled;   /* its terms of l_i count, and its derivatives are wanted */
+  double scale;      /* of weights that are precisions: 1 / sigma^2 */
+  double log_base;   /* of each row's l_i, that of an unsampled one left out */
+  double log_norm;   /* the same with every constant */
+};
+
+/* a block of rows; columns of n_row numbers */
+struct tb_response_rows {
+  size_t n_row;
+  size_t n_predictor;     /* columns of v_eta: 1, or that of classes */
+  const double* v_eta;
+  const double* v_y;
+  const double* v_weight; /* NULL: 1 each */
+  const struct tb_response_point* p_point;
+};
+
+/* What is asked for of each row, NULL: not. Nothing may overlap the rows. */
+struct tb_response_out {
+  double* v_log_density;
+  bool is_complete;    /* l_i with every constant; otherwise without those of
+                          neither eta nor a sampled s */
+  double* v_score;     /* dl/deta: n_row x n_predictor */
+  double* v_curvature; /* -d2l/deta2, the observed one; one predictor only */
+  /* only where s is sampled: */
+  double* v_aux_score;     /* dl/ds */
+  double* v_cross;         /* -d2l/deta ds */
+  double* v_aux_curvature; /* -d2l/ds2, less w_i `information`: what it is on
+                              average where that is a constant. Sums of the rest
+                              keep more digits, and the constant is added once. */
+};
+
+struct tb_response_type {
+  const char* name;
+  const char* link;
+  const char* citation;
+  unsigned flags;
+  const struct tb_response_aux* p_aux; /* NULL: none */
+
+  /* ---- required ---- */
+
+  /* Position of the first value that y cannot have, n if there is none. size:
+   * trials of each row (y is their proportion), or classes; 0: not known. */
+  size_t (*outside)(const double* v_y, size_t n, double size);
+
+  /* SETS what is asked for. */
+  void (*evaluate)(const struct tb_response_rows* p_rows,
+                   const struct tb_response_out* p_out);
+
+  /* E(y), n_row x n_predictor; v_out may be v_eta. */
+  void (*mean)(const double* v_eta,
+               size_t n_row,
+               size_t n_predictor,
+               double* v_out);
+
+  /* y of n_row observations with these means (n_row x n_predictor); weights as
+   * in tb_response_rows, trials are whole. Proportions where there are trials.
+   */
+  void (*simulate)(const double* v_mean,
+                   size_t n_row,
+                   size_t n_predictor,
+                   const double* v_weight,
+                   const struct tb_response_point* p_point,
+                   struct tb_rng* p_rng,
+                   double* v_out);
+
+  /* ---- required with one predictor ---- */
+
+  /* of one observation: of precision w, or the proportion of w trials */
+  void (*variance)(const double* v_mean,
+                   size_t n_row,
+                   const double* v_weight,
+                   const struct tb_response_point* p_point,
+                   double* v_out);
+
+  /* Twice what l_i falls short of the largest it could be, the scale apart */
+  void (*deviance)(const double* v_y,
+                   const double* v_mean,
+                   size_t n_row,
+                   const double* v_weight,
+                   double* v_out);
+
+  /* ---- optional: NULL where there is none ---- */
+
+  /* what an auxiliary parameter makes of a point: its coordinate where it is
+   * sampled, its natural value where it is known. Required with p_aux. */
+  void (*prepare)(double aux,
+                  bool is_sampled,
+                  struct tb_response_point* p_point);
+
+  /* Bounds over |eta - eta_i| <= v_reach[i] of what p_out asks for: of the
+   * curvature and, for a sampled s, of |cross| and the whole aux_curvature.
+   * Infinite where there are none; over an infinite interval, global ones. */
+  void (*bound)(const struct tb_response_rows* p_rows,
+                const double* v_reach,
+                const struct tb_response_out* p_out);
+
+  /* the same of |d3l/deta3|, s fixed */
+  void (*third_bound)(const struct tb_response_rows* p_rows,
+                      const double* v_reach,
+                      double* v_out);
+};
+
+/* A response with what is known of its auxiliary parameter: what models hold. */
+struct tb_response {
+  const struct tb_response_type* type;
+  bool samples_aux;
+  double aux; /* natural, where it is known */
+};
+
+/* What is shared at a point. coordinate: that of a sampled s. */
+static inline struct tb_response_point tb_response_at(
+  const struct tb_response* p_response,
+  double coordinate) {
+  struct tb_response_point point = { .scale = 1 };
+  if (p_response->type->prepare != NULL) {
+    p_response->type->prepare(
+      p_response->samples_aux ? coordinate : p_response->aux,
+      p_response->samples_aux,
+      &point);
+  }
+  return point;
+}
+
+/* coordinate -> natural scale; 0 where there is no such parameter */
+double tb_response_natural_aux(const struct tb_response_type* type,
+                               double coordinate);
+
+/* -d2l/ds2 of a row of weight w, from its v_aux_curvature */
+static inline double tb_response_aux_curvature(
+  const struct tb_response_type* type,
+  double rest) {
+  return rest + type->p_aux->information;
+}
+
+/* exp() of more than this is as good as infinite, and still can be added up */
+#define TB_RESPONSE_LARGEST_ETA 300.0
+
+static inline double tb_response_weight(const struct tb_response_rows* p_rows,
+                                        size_t k) {
+  return p_rows->v_weight == NULL ? 1 : p_rows->v_weight[k];
+}
+
+/* registry.c: every response of the library, NULL-terminated. Saved fits know
+ * theirs by its place: new ones go to the end. */
+extern const struct tb_response_type* const tb_response_registry[];
+size_t tb_response_count(void);
+
+/* NULL: there is none. link: NULL for the first of that name. */
+const struct tb_response_type* tb_response_find(const char* name,
+                                                const char* link);
+
+/* by its place, which may be any number: NULL where it is none */
+const struct tb_response_type* tb_response_at_place(double place);
+
+#endif
