@@ -4,7 +4,8 @@
 #include "diagnostics/pseudo-variance.h"
 #include "ffi/model.h"
 #include "ffi/unwind.h"
-#include "models/rows.h"
+#include "passes/points.h"
+#include "passes/rows.h"
 
 #include <string.h>
 
@@ -42,27 +43,11 @@ static void fill_nan(SEXP x) {
   }
 }
 
-/* What a model says of a point. A value that is not finite is the point's own,
- * others are asked all the same; anything else ends the call. */
-static void note_status(enum tb_status status,
-                        enum tb_status* p_point,
-                        enum tb_status* p_all) {
-  if (status != TB_STATUS_ok) {
-    *p_point = status;
-    *p_all = status;
-  }
-}
-
-static bool can_go_on(enum tb_status status) {
-  return status == TB_STATUS_ok || status == TB_STATUS_nonfinite;
-}
-
-/* list(status, log_density (K), gradient (n_dim x K)) over all rows, or over
+/* list(log_density (K), gradient (n_dim x K), status) over all rows, or over
  * `index` with the multiplier `weight`; parts: 1 likelihood, 2 prior, 3 both, + 4
  * to leave the log likelihood out of the density. Where the model says that a
  * value is not finite, those of the point are NaN. */
 SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP parts) {
-  static const char* const v_name[] = { "status", "log_density", "gradient" };
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
   const size_t n_point = ffi_columns(theta, n_dim, "theta");
@@ -71,59 +56,42 @@ SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP pa
     model_batch(p_model, index, ffi_as_number(weight, "weight"));
   const int which = ffi_as_code(parts, 8, "parts");
   const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
-  enum tb_status* v_status =
-    (enum tb_status*) R_alloc(n_point + 1, sizeof(enum tb_status));
-  SEXP out = PROTECT(ffi_named_list(v_name, 3));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) n_point));
-  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
-  double* v_density = REAL(VECTOR_ELT(out, 1));
-  double* v_gradient = REAL(VECTOR_ELT(out, 2));
+  SEXP out = PROTECT(ffi_list(3));
+  SEXP density = Rf_allocVector(REALSXP, (R_xlen_t) n_point);
+  ffi_add(out, "log_density", density);
+  SEXP gradient = Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point);
+  ffi_add(out, "gradient", gradient);
+  struct tb_points points = {
+    .p_model = p_model,
+    .p_work = &work,
+    .v_theta = v_theta,
+    .n_point = n_point,
+    .wants_log_lik = !(which & 4),
+    .v_density = REAL(density),
+    .v_gradient = REAL(gradient),
+    .v_status = (enum tb_status*) R_alloc(n_point + 1, sizeof(enum tb_status))
+  };
 
-  memset(v_density, 0, n_point * sizeof(double));
-  memset(v_gradient, 0, n_point * n_dim * sizeof(double));
-  enum tb_status status = TB_STATUS_ok;
-  for (size_t p = 0; p < n_point; ++p) {
-    v_status[p] = TB_STATUS_ok;
-  }
-  for (size_t p = 0; (which & 2) && p < n_point && can_go_on(status); ++p) {
-    note_status(p_model->type->prior(
-                  p_model, &work, v_theta + p * n_dim, v_gradient + p * n_dim,
-                  &v_density[p]),
-                &v_status[p], &status);
+  tb_points_begin(&points);
+  if (which & 2) {
+    tb_points_add_prior(&points);
   }
   ffi_continue(model);
-  /* all points at one chunk of rows, while it is in the cache */
   for (size_t first = 0;
-       (which & 1) && first < all.n_batch && can_go_on(status);
+       (which & 1) && first < all.n_batch && tb_points_go_on(&points);
        first += TB_CHUNK) {
-    const struct tb_batch part = tb_batch_part(&all, first, TB_CHUNK);
-    for (size_t p = 0; p < n_point && can_go_on(status); ++p) {
-      const struct tb_sums sums = { .v_gradient = v_gradient + p * n_dim,
-                                    .p_log_lik = which & 4 ? NULL
-                                                           : &v_density[p] };
-      if (v_status[p] == TB_STATUS_ok) {
-        note_status(p_model->type->gradient(
-                      p_model, &work, v_theta + p * n_dim, &part, NULL, &sums),
-                    &v_status[p], &status);
-      }
-    }
+    const struct tb_batch block = tb_batch_part(&all, first, TB_CHUNK);
+    tb_points_add(&points, &block);
     ffi_continue(model);
     R_CheckUserInterrupt();
   }
   const bool has_density =
     !(which & 1) || !(p_model->type->flags & TB_MODEL_NO_DENSITY);
-  for (size_t p = 0; p < n_point; ++p) {
-    if (!has_density) {
-      v_density[p] = NA_REAL;
-    }
-    if (v_status[p] == TB_STATUS_nonfinite) {
-      v_density[p] = R_NaN;
-      for (size_t j = 0; j < n_dim; ++j) {
-        v_gradient[p * n_dim + j] = R_NaN;
-      }
-    }
+  for (size_t p = 0; !has_density && p < n_point; ++p) {
+    points.v_density[p] = NA_REAL;
   }
-  SET_VECTOR_ELT(out, 0, ffi_status(status));
+  tb_points_end(&points);
+  ffi_add(out, "status", ffi_status(points.status));
   UNPROTECT(1);
   return out;
 }

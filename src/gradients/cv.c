@@ -12,7 +12,7 @@
 #include "gradients/minibatch.h"
 
 #include "base/clip.h"
-#include "models/rows.h"
+#include "passes/rows.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include "gradients/minibatch.h"
 
-#include "models/rows.h"
+#include "passes/rows.h"
 
 #include <string.h>
 

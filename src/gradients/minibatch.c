@@ -1,6 +1,6 @@
 #include "gradients/minibatch.h"
 
-#include "models/rows.h"
+#include "passes/rows.h"
 #include "subsampling/subsample.h"
 
 #include <string.h>

@@ -25,6 +25,7 @@
 
 #include "base/clip.h"
 #include "models/rows.h"
+#include "passes/rows.h"
 #include "subsampling/subsample.h"
 
 #include <string.h>

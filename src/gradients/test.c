@@ -1,7 +1,7 @@
 #include "gradients/test.h"
 
 #include "gradients/gradient.h"
-#include "models/rows.h"
+#include "passes/rows.h"
 
 #include <math.h>
 

@@ -15,7 +15,7 @@
  */
 #include "subsampling/subsample.h"
 
-#include "models/rows.h"
+#include "passes/rows.h"
 
 #include <math.h>
 #include <stdint.h>

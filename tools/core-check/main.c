@@ -20,6 +20,7 @@ static const struct {
   { "kernels", check_kernels },
   { "kernels", check_metropolis },
   { "models", check_models },
+  { "passes", check_passes },
   { "run", check_run },
   { "schedules", check_schedules },
   { "subsampling", check_subsampling },
