@@ -149,17 +149,7 @@ residuals.tall_glm <- function(
   mu <- stats::predict(whole, type = "response", draws = draws, ndraws = ndraws)
   weight <- response$trials %||% 1
   weight <- weight * (response$weight %||% 1)
-  family <- object$family$object
-  y <- response$y
-  out <- switch(
-    type,
-    response = y - mu,
-    pearson = (y - mu) * sqrt(weight / family$variance(mu)),
-    deviance = {
-      deviance <- family$dev.resids(y, mu, rep_len(weight, length(y)))
-      sign(y - mu) * sqrt(pmax(deviance, 0))
-    }
-  )
+  out <- response_residuals(object$family, type, response$y, mu, weight)
   stats::naresid(object$na_action, stats::setNames(out, names(mu)))
 }
 
@@ -168,7 +158,7 @@ residuals.tall_glm <- function(
 #' @export
 sigma.tall_glm <- function(object, ...) {
   check_no_dots(..., .ignore = any_fallback)
-  if (object$family$name == "gaussian") fit_sigma(object) else 1
+  if (has_aux(object$family)) fit_sigma(object) else 1
 }
 
 #' @rdname fitted-values
@@ -251,6 +241,12 @@ formula.tall_glm <- function(x, ...) {
 #' @export
 family.tall_glm <- function(object, ...) {
   check_no_dots(...)
+  if (is.null(object$family$object)) {
+    abort_tall(
+      "unsupported",
+      "A {object$family$name} response has no {.cls family}."
+    )
+  }
   object$family$object
 }
 
@@ -797,7 +793,7 @@ has_few_values <- function(fit) {
 
 #' @export
 has_few_values.tall_glm <- function(fit) {
-  is_binomial(fit) && all(own_response(fit)$trials %||% 1 == 1)
+  has_trials(fit$family) && all(own_response(fit)$trials %||% 1 == 1)
 }
 
 # Responses of some of the fit's own rows, y, and as many from each draw, yrep.

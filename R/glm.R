@@ -116,7 +116,7 @@ tall_glm <- function(
   model <- build_glm(
     parts$x,
     parts$y,
-    family$name,
+    family,
     prior,
     prior_intercept,
     parts$weights,
@@ -311,7 +311,7 @@ matrix_model <- function(
   build_glm(
     data$x,
     response$values,
-    family$name,
+    family,
     prior,
     prior_intercept,
     weights,
@@ -668,12 +668,12 @@ check_covariates <- function(frame, call) {
 # list(values, levels, trials), as stats::glm: a factor or logical is 0 at its
 # first level; cbind(successes, failures) is a proportion of trials.
 frame_response <- function(response, family, name, call) {
-  is_binomial <- family$name %in% c("bernoulli", "binomial")
+  takes_trials <- has_trials(family)
   levels <- NULL
   if (is.matrix(response)) {
-    return(counts_response(response, is_binomial, name, call))
+    return(counts_response(response, takes_trials, name, call))
   }
-  if (is_binomial && is.factor(response)) {
+  if (takes_trials && is.factor(response)) {
     levels <- levels(response)
     if (length(levels) != 2) {
       abort_input(
@@ -689,7 +689,7 @@ frame_response <- function(response, family, name, call) {
   if (!is.numeric(response) && !is.logical(response)) {
     expected <- paste0(
       "numeric",
-      if (is_binomial) ", logical or a factor with two levels"
+      if (takes_trials) ", logical or a factor with two levels"
     )
     hint <- if (is.character(response)) {
       "Make it a factor with `factor()`."
@@ -711,8 +711,8 @@ check_successes <- function(
   call = caller_env()
 ) {
   # the usual case, without memory
-  is_binary <- family$name != "binomial" ||
-    (is.double(y) && .Call(ffi_response_outside, family$code, y, 1) == 0)
+  is_binary <- !find_response(family)$takes_proportions ||
+    (is.double(y) && first_outside(y, family, size = 1) == 0)
   # what is no proportion is refused elsewhere
   if (is_binary || !are_proportions(y, family) || any(y < 0 | y > 1)) {
     return(invisible())
@@ -750,11 +750,11 @@ check_successes <- function(
 }
 
 # cbind(successes, failures)
-counts_response <- function(response, is_binomial, name, call) {
-  if (!is_binomial || ncol(response) != 2 || !is.numeric(response)) {
+counts_response <- function(response, takes_trials, name, call) {
+  if (!takes_trials || ncol(response) != 2 || !is.numeric(response)) {
     abort_expected(
       response,
-      if (is_binomial) {
+      if (takes_trials) {
         "a vector or cbind(successes, failures)"
       } else {
         "a numeric vector"
@@ -815,7 +815,7 @@ rebuild_model.tall_glm <- function(fit) {
   build_glm(
     parts$x,
     parts$y,
-    fit$family$name,
+    fit$family,
     fit$prior_specs$prior,
     fit$prior_specs$prior_intercept,
     parts$weights,

@@ -124,20 +124,15 @@ log_lik_block <- function(fit, seen, theta, sigma) {
   eta <- linear_draws(seen, theta)
   n_draw <- nrow(eta)
   each <- function(x) rep(x, each = n_draw)
-  is_gaussian <- fit$family$name == "gaussian"
-  out <- .Call(
-    ffi_response_evaluate,
-    fit$family$code,
-    0L,
+  is_precision <- has_precisions(fit$family)
+  out <- response_log_density(
+    fit$family,
     eta,
-    n_draw,
-    as.double(seen$y),
-    as.double(if (is_gaussian) seen$weight else seen$trials),
-    sigma,
-    FALSE
+    seen$y,
+    if (is_precision) seen$weight else seen$trials,
+    sigma
   )
-  dim(out) <- dim(eta)
-  if (!is_gaussian && any(seen$weight != 1)) {
+  if (!is_precision && any(seen$weight != 1)) {
     out <- each(seen$weight) * out
   }
   out
@@ -200,7 +195,8 @@ split_weights <- function(y, trials, weights, fit) {
 }
 
 are_proportions <- function(y, family) {
-  family$name == "binomial" && any(y > 0 & y < 1, na.rm = TRUE)
+  find_response(family)$takes_proportions &&
+    any(y > 0 & y < 1, na.rm = TRUE)
 }
 
 new_response <- function(fit, newdata, call) {

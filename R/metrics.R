@@ -298,7 +298,7 @@ rmse.tall_glm <- function(
   for (start in seq(1, nrow(theta), by = block)) {
     at <- start:min(nrow(theta), start + block - 1)
     eta <- tcrossprod(parts$x, theta[at, , drop = FALSE]) + parts$offset
-    value <- clip(object$family$object$linkinv(eta), range)
+    value <- clip(response_mean(object$family, eta), range)
     loss[at] <- sqrt(colMeans((value - parts$y)^2))
     average <- average + drop(value %*% weights[at])
   }
@@ -351,7 +351,7 @@ test_model <- function(fit, newdata, call = caller_env()) {
     newdata <- build_glm(
       parts$x,
       parts$y,
-      fit$family$name,
+      fit$family,
       prior_flat(),
       NULL,
       parts$trials %||% parts$weights,
@@ -414,7 +414,7 @@ test_parts <- function(source, newdata, call, omit = FALSE, weighs = FALSE) {
     new_offset(source, newdata, call)
   )
   trials <- new_trials(source, newdata, call)
-  weights <- if (weighs && source$family$name == "gaussian") {
+  weights <- if (weighs && has_precisions(source$family)) {
     new_weights(source, newdata, call)
   }
   if (omit) {

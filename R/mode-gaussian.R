@@ -7,7 +7,9 @@
 # integrated out.
 
 can_lose_sigma <- function(model) {
-  inherits(model, "tall_model_glm") && isTRUE(model$samples_sigma)
+  inherits(model, "tall_model_glm") &&
+    isTRUE(model$samples_aux) &&
+    find_response(model$family)$is_quadratic
 }
 
 # mode: what a search found, or the error that ended it.

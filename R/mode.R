@@ -435,7 +435,7 @@ proper_hessian <- function(
 # twice the prior's gradient, next to nothing, and away from it minus the full
 # Hessian need not be positive definite.
 split_sigma <- function(hessian, model) {
-  if (isTRUE(model$samples_sigma)) {
+  if (isTRUE(model$samples_aux)) {
     d <- model$n_dim
     hessian[d, -d] <- hessian[-d, d] <- 0
   }
@@ -709,7 +709,7 @@ newton_step <- function(model, theta, here, is_last, box, call) {
 # the slope added the step is below 1, and the same where the slope is 0.
 damped_sigma <- function(here, model) {
   hessian <- here$hessian
-  if (isTRUE(model$samples_sigma)) {
+  if (isTRUE(model$samples_aux)) {
     d <- model$n_dim
     hessian[d, d] <- hessian[d, d] + max(0, -here$gradient[[d]])
   }
@@ -720,17 +720,11 @@ has_flat_prior <- function(model) {
   any(model$prior$kind == prior_kinds$flat$code)
 }
 
-# Responses whose likelihood may rise without end, and what is then said of the
-# columns. A Gaussian likelihood has its maximum, whatever the predictor.
-separation_words <- list(
-  bernoulli = "separate{?s/} the outcomes",
-  binomial = "separate{?s/} the outcomes",
-  poisson = "mark{?s/} rows whose counts are all 0"
-)
-
+# May the likelihood rise without end? A Gaussian one has its maximum, whatever
+# the predictor.
 can_separate <- function(model) {
   inherits(model, "tall_model_glm") &&
-    model$family$name %in% names(separation_words) &&
+    !is.null(find_response(model$family)$separation) &&
     has_flat_prior(model)
 }
 
@@ -771,9 +765,11 @@ check_separation <- function(
   abort_separation(model, step, here, call)
 }
 
-has_large_predictor <- function(model, theta, most = 30) {
+# share: of what is large.
+has_large_predictor <- function(model, theta, share = 1) {
   largest <- .Call(ffi_model_largest_predictor, model$pointer, theta)
-  is.finite(largest) && largest > most
+  limit <- find_response(model$family)$links[[model$family$link]]
+  is.finite(largest) && largest > share * limit
 }
 
 # Which columns: those that the step moves the predictor by, or about which the
@@ -789,7 +785,7 @@ abort_separation <- function(model, step, here, call) {
     at <- flat[[which.max(sd[flat])]]
   }
   names <- quote_columns(model$variables[at])
-  does <- separation_words[[model$family$name]]
+  does <- find_response(model$family)$separation
   abort_tall(
     "improper",
     c(
@@ -868,7 +864,7 @@ mode_lbfgs <- function(
   }
   fit <- lbfgs_maximise(evaluate, start, box, max_iter, unit)
   final <- evaluate(fit$par)
-  if (can_separate(model) && has_large_predictor(model, fit$par, most = 10)) {
+  if (can_separate(model) && has_large_predictor(model, fit$par, share = 1 / 3)) {
     # Newton's method, from the start, knows a likelihood that rises without end
     newton_stage(model, start, NULL, NULL, max_iter, cores, call)
   }

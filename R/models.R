@@ -370,7 +370,7 @@ model_glm <- function(
   build_glm(
     x,
     y,
-    family,
+    resolve_family(family, rlang::current_env()),
     prior,
     intercept,
     weights,
@@ -381,6 +381,7 @@ model_glm <- function(
 }
 
 # model_glm() for callers whose users typed something else: `call` is theirs.
+# family: from resolve_family().
 # prior_intercept: NULL if `prior` is that of all columns.
 # centers: the intercept's prior is on the predictor at the covariates' means.
 # arg_y: what they call the response.
@@ -398,7 +399,8 @@ build_glm <- function(
   arg_y = "y",
   call = caller_env()
 ) {
-  family <- resolve_family(family, call)
+  entry <- find_response(family)
+  facts <- response_facts(family)
   rows <- check_glm_rows(x, y, weights, offset, family, arg_y, call)
   x <- rows$x
   y <- rows$y
@@ -409,13 +411,14 @@ build_glm <- function(
     arg = "sigma",
     call = call
   )
-  is_gaussian <- family$name == "gaussian"
-  samples_sigma <- is_gaussian && is.null(sigma)
+  samples_aux <- !is.na(facts$aux) && is.null(sigma)
   coefficients <- column_names(x)
-  if (samples_sigma) {
-    check_no_sigma(coefficients, call)
+  if (samples_aux) {
+    check_no_aux(coefficients, facts$aux, call)
   }
-  units <- if (is_gaussian) response_units(y, rows$weights, rows$offset)
+  units <- if (entry$has_units) {
+    response_units(y, rows$weights, rows$offset)
+  }
   resolved <- prior_resolve(
     prior,
     prior_intercept,
@@ -424,48 +427,48 @@ build_glm <- function(
     column_sd = function() .Call(ffi_column_sds, x),
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
-    aux = if (samples_sigma) prior_aux,
+    aux = if (samples_aux) prior_aux,
     aux_sd = units$aux_sd,
     call = call
   )
-  functional <- if (centers) center_functional(x, samples_sigma)
+  functional <- if (centers) center_functional(x, samples_aux)
   new_model(
     "glm",
     c(rows, list(
-      response = family$code,
+      response = facts$place,
       aux = if (is.null(sigma)) 1 else sigma,
-      sample_aux = as.double(samples_sigma),
+      sample_aux = as.double(samples_aux),
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
       prior_scale = resolved$scale,
       prior_at = functional$at,
       prior_functional = functional$weights
     )),
-    variables = c(coefficients, if (samples_sigma) "sigma"),
-    coordinates = c(coefficients, if (samples_sigma) "log_sigma"),
+    variables = c(coefficients, if (samples_aux) facts$aux),
+    coordinates = c(coefficients, if (samples_aux) facts$coordinate),
     n_coef = ncol(x),
     family = family,
     prior = resolved,
     prior_functional = functional,
     sigma = sigma,
-    samples_sigma = samples_sigma,
-    start = if (samples_sigma) c(numeric(ncol(x)), log(units$aux_sd)),
+    samples_aux = samples_aux,
+    start = if (samples_aux) c(numeric(ncol(x)), log(units$aux_sd %||% 1)),
     label = "model_glm",
     call = call
   )
 }
 
-# Draws have unique names, and `sigma` is the residual standard deviation.
-check_no_sigma <- function(coefficients, call) {
-  if ("sigma" %in% coefficients) {
+# Draws have unique names, and one is that of a parameter of the response.
+check_no_aux <- function(coefficients, aux, call) {
+  if (aux %in% coefficients) {
     abort_input(
       c(
-        "No column may be named {.val sigma}: that is the residual standard
-         deviation.",
-        i = "Rename it, or write {.code I(sigma)} in a formula."
+        "No column may be named {.val {aux}}: that is a parameter of the
+         response.",
+        i = "Rename it, or write {.code I({aux})} in a formula."
       ),
       argument = "x",
-      value = "sigma",
+      value = aux,
       call = call
     )
   }
@@ -531,101 +534,14 @@ response_units <- function(y, weights, offset) {
 
 # The predictor at the mean of the covariates: 1 for the intercept, column means
 # elsewhere; `at` counts from 0. NULL without an intercept.
-center_functional <- function(x, samples_sigma) {
+center_functional <- function(x, samples_aux) {
   at <- which(colnames(x) == "(Intercept)")
   if (length(at) != 1) {
     return(NULL)
   }
   weights <- colMeans(x)
   weights[[at]] <- 1
-  list(at = at - 1, weights = unname(c(weights, if (samples_sigma) 0)))
-}
-
-glm_families <- list(
-  gaussian = list(code = 0, link = "identity"),
-  bernoulli = list(code = 1, link = "logit"),
-  binomial = list(code = 1, link = "logit"),
-  poisson = list(code = 2, link = "log")
-)
-
-# list(name, code, link, object) from a string, function or family object
-resolve_family <- function(family, call) {
-  if (is.function(family)) {
-    family <- tryCatch(family(), error = function(e) family)
-  }
-  if (inherits(family, "family")) {
-    name <- family$family
-    link <- family$link
-    if (!name %in% names(glm_families)) {
-      known <- quote_all(names(glm_families), last = "or")
-      abort_input(
-        c(
-          "{.arg family} must be one of {known}, not {.val {name}}.",
-          i = "Others can be written with {.fn model_custom}."
-        ),
-        argument = "family",
-        expected = names(glm_families),
-        value = name,
-        call = call
-      )
-    }
-  } else {
-    name <- check_choice(
-      family,
-      names(glm_families),
-      arg = "family",
-      call = call
-    )
-    link <- glm_families[[name]]$link
-  }
-  known <- glm_families[[name]]$link
-  if (link != known) {
-    abort_input(
-      c(
-        "{.arg family} must have the link {.val {known}}, not {.val {link}}.",
-        i = "Links there are: identity (gaussian), logit (bernoulli,
-             binomial), log (poisson). Others can be written with
-             {.fn model_custom}."
-      ),
-      argument = "family",
-      expected = known,
-      value = link,
-      call = call
-    )
-  }
-  object <- switch(
-    name,
-    gaussian = stats::gaussian(),
-    poisson = stats::poisson(),
-    stats::binomial()
-  )
-  list(
-    name = name,
-    code = glm_families[[name]]$code,
-    link = link,
-    object = object
-  )
-}
-
-check_response <- function(y, family, arg, call) {
-  check_given(y, arg = arg, call = call)
-  if (is.logical(y)) {
-    y <- as.double(y)
-  }
-  y <- check_numeric_vector(y, arg = arg, call = call)
-  # of one trial; proportions of any number of trials
-  size <- as.double(family$name == "bernoulli")
-  bad <- .Call(ffi_response_outside, family$code, y, size)
-  if (bad > 0) {
-    must <- switch(
-      family$name,
-      bernoulli = "be 0 or 1 for family \"bernoulli\"",
-      binomial = "lie in [0, 1] for family \"binomial\"",
-      poisson = "be a count for family \"poisson\""
-    )
-    abort_value(y, bad, must, arg = arg, call = call)
-  }
-  unname(y)
+  list(at = at - 1, weights = unname(c(weights, if (samples_aux) 0)))
 }
 
 # Names for the columns: their own, or x1, x2, ...

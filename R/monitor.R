@@ -233,7 +233,7 @@ resolve_monitors <- function(monitor, source, sigma, call) {
       one$newdata <- build_glm(
         held_out$x,
         held_out$y,
-        source$family$name,
+        source$family,
         prior_flat(),
         NULL,
         held_out$trials %||% held_out$weights,
@@ -426,7 +426,7 @@ evaluate_monitor.tall_monitor_rmse <- function(
   if (!is.null(monitor$offset)) {
     eta <- eta + monitor$offset
   }
-  mean <- model$family$object$linkinv(eta)
+  mean <- response_mean(model$family, eta)
   if (!is.null(monitor$range)) {
     mean <- pmin(pmax(mean, monitor$range[[1]]), monitor$range[[2]])
   }

@@ -1,8 +1,7 @@
 # model_network(): fully connected networks, and what tall_nn() shares with it.
 
-# As in enum tb_activation and enum network_likelihood.
+# As in enum tb_activation.
 network_activations <- c(tanh = 0, relu = 1, softplus = 2)
-network_likelihoods <- c(gaussian = 0, bernoulli = 1, categorical = 3)
 
 # TB_LAYERS_MOST, less the layer of the outputs
 network_most_hidden <- 31
@@ -89,7 +88,7 @@ model_network <- function(
   y,
   layers = c(50, 50),
   activation = c("tanh", "relu", "softplus"),
-  likelihood = c("gaussian", "bernoulli", "categorical"),
+  likelihood = "gaussian",
   prior = prior_normal(0, 2, autoscale = TRUE),
   sigma = "sampled",
   prior_aux = prior_exponential(autoscale = TRUE)
@@ -97,7 +96,7 @@ model_network <- function(
   check_matrix(x)
   prior <- as_prior(prior)
   prior_aux <- as_prior(prior_aux)
-  likelihood <- check_choice(likelihood, names(network_likelihoods))
+  likelihood <- check_choice(likelihood, network_responses())
   activation <- check_choice(activation, names(network_activations))
   response <- network_response(y, likelihood, "y", rlang::current_env())
   check_same_rows(x, y)
@@ -131,18 +130,20 @@ build_network <- function(
 ) {
   layers <- check_layers(layers, arg_layers, call)
   sigma <- check_sigma(sigma, call)
-  is_gaussian <- likelihood == "gaussian"
-  samples_sigma <- is_gaussian && is.null(sigma)
+  entry <- find_response(likelihood)
+  family <- new_family(entry)
+  facts <- response_facts(family)
+  samples_aux <- !is.na(facts$aux) && is.null(sigma)
   widths <- c(ncol(x), layers, response$n_out)
   n_weight <- sum((widths[-length(widths)] + 1) * widths[-1])
   check_n_dim(n_weight, layers, arg = arg_layers, call = call)
   names <- network_names(widths)
-  response_sd <- if (is_gaussian) response_sd(response$values) else 1
+  response_sd <- if (entry$has_units) response_sd(response$values) else 1
   resolved <- prior_resolve(
     prior,
     names = names,
     column_sd = sqrt(network_fan_in(widths)),
-    aux = if (samples_sigma) scale_aux(prior_aux, response_sd),
+    aux = if (samples_aux) scale_aux(prior_aux, response_sd),
     call = call
   )
   new_model(
@@ -152,36 +153,31 @@ build_network <- function(
       y = response$values,
       widths = as.double(widths),
       activation = network_activations[[activation]],
-      response = network_likelihoods[[likelihood]],
+      response = facts$place,
       aux = sigma %||% 1,
-      sample_aux = as.double(samples_sigma),
+      sample_aux = as.double(samples_aux),
       aux_unit = sigma_unit,
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
       prior_scale = resolved$scale
     ),
-    variables = c(names, if (samples_sigma) "sigma"),
-    coordinates = c(names, if (samples_sigma) "log_sigma"),
+    variables = c(names, if (samples_aux) facts$aux),
+    coordinates = c(names, if (samples_aux) facts$coordinate),
     prior = resolved,
     widths = widths,
     activation = activation,
     likelihood = likelihood,
-    family = network_family(likelihood),
+    family = family[c("name", "link")],
     response_levels = response$levels,
     sigma = sigma,
-    samples_sigma = samples_sigma,
+    samples_aux = samples_aux,
     start = function() {
-      network_start(widths, activation, if (samples_sigma) response_sd)
+      network_start(widths, activation, if (samples_aux) response_sd)
     },
     mode_method = "adam",
     label = "model_network",
     call = call
   )
-}
-
-network_family <- function(likelihood) {
-  link <- c(gaussian = "identity", bernoulli = "logit", categorical = "softmax")
-  list(name = likelihood, link = link[[likelihood]])
 }
 
 # With the autoscale of the exponential prior done: that of weights is another.
@@ -232,79 +228,10 @@ check_sigma <- function(sigma, call) {
   as.double(sigma)
 }
 
-# list(values, levels, n_out): what the core reads, classes from 0 on; names of
-# classes; outputs.
+# list(values, levels, n_out), as response_of_networks() has it.
 network_response <- function(y, likelihood, arg, call) {
   check_given(y, arg = arg, call = call)
-  switch(
-    likelihood,
-    gaussian = list(
-      values = unname(check_numeric_vector(y, arg = arg, call = call)),
-      n_out = 1
-    ),
-    bernoulli = binary_response(y, arg, call),
-    categorical = class_response(y, arg, call)
-  )
-}
-
-binary_response <- function(y, arg, call) {
-  levels <- if (is.factor(y)) levels(y)
-  if (is.factor(y) && length(levels) != 2) {
-    abort_input(
-      c(
-        "{.arg {arg}} must have two levels for likelihood \"bernoulli\", not
-         {length(levels)}.",
-        i = "More classes: {.code likelihood = \"categorical\"}."
-      ),
-      argument = arg,
-      expected = 2,
-      value = length(levels),
-      call = call
-    )
-  }
-  values <- if (is.factor(y)) as.integer(y) - 1L else y
-  if (is.logical(values)) {
-    values <- as.double(values)
-  }
-  values <- check_numeric_vector(values, arg = arg, call = call)
-  bad <- which(values != 0 & values != 1)
-  if (length(bad) > 0) {
-    must <- "be 0 or 1 for likelihood \"bernoulli\""
-    abort_value(values, bad[[1]], must, arg = arg, call = call)
-  }
-  list(values = unname(values), levels = levels, n_out = 1)
-}
-
-class_response <- function(y, arg, call) {
-  if (is.character(y)) {
-    y <- factor(y)
-  }
-  if (is.factor(y)) {
-    levels <- levels(y)
-    values <- as.integer(y)
-    if (anyNA(values)) {
-      bad <- which(is.na(values))[[1]]
-      abort_value(y, bad, "not be missing", arg = arg, call = call)
-    }
-  } else {
-    values <- check_numeric_vector(y, arg = arg, call = call)
-    bad <- which(values < 1 | values != round(values))
-    if (length(bad) > 0) {
-      must <- "be a factor, or 1, 2, ... for likelihood \"categorical\""
-      abort_value(values, bad[[1]], must, arg = arg, call = call)
-    }
-    levels <- as.character(seq_len(max(values)))
-  }
-  if (length(levels) < 2) {
-    abort_input(
-      "{.arg {arg}} must have at least two classes, not {length(levels)}.",
-      argument = arg,
-      expected = 2,
-      value = length(levels),
-      call = call
-    )
-  }
-  list(values = as.double(values) - 1, levels = levels, n_out = length(levels))
+  find_response(likelihood)$network$read(y, arg, call)
 }
 
 # ---- parameters --------------------------------------------------------------
@@ -376,7 +303,7 @@ widths_text <- function(widths) {
 }
 
 sigma_text <- function(x) {
-  if (x$likelihood != "gaussian") {
+  if (!has_aux(x$family)) {
     ""
   } else if (is.null(x$sigma)) {
     ", sigma sampled"

@@ -151,7 +151,7 @@ nn_moments <- function(fit, newdata, type, se.fit, draws, call = caller_env()) {
   x <- nn_rows(fit, newdata, call)
   chosen <- choose_draws(fit, draws)
   n_level <- max(1, length(fit$response_levels) *
-    (fit$likelihood == "categorical"))
+    (has_classes(nn_family(fit))))
   mean <- sd <- matrix(0, nrow(x), n_level)
   f <- if (type == "link") nn_linear else nn_means
   n_each <- nrow(chosen$theta) * n_level
@@ -191,21 +191,22 @@ nn_pad <- function(na_action, table) {
 # One row of predict()'s table for each column of mu (draws x rows, or draws x
 # rows x levels).
 nn_predictions <- function(fit, mu, chosen, prob) {
-  if (fit$likelihood == "categorical") {
+  if (has_classes(nn_family(fit))) {
     return(class_predictions(fit, mu, chosen$weights))
   }
   mean <- drop(crossprod(mu, chosen$weights))
   centred <- sweep(mu, 2, mean)
   epistemic <- drop(crossprod(centred^2, chosen$weights))
   probs <- interval_probs(prob)
-  if (fit$likelihood == "bernoulli") {
-    variance <- mean * (1 - mean)
+  noise <- response_variance(nn_family(fit), mu, aux = chosen$sigma)
+  variance <- epistemic + drop(crossprod(noise, chosen$weights))
+  quantiles <- nn_traits(fit)$quantiles
+  if (is.null(quantiles)) {
     bounds <- column_quantiles(mu, probs)
   } else {
-    variance <- epistemic + sum(chosen$weights * chosen$sigma^2)
     bounds <- vapply(
       probs,
-      function(p) mixture_quantiles(mu, chosen$sigma, chosen$weights, p),
+      function(p) quantiles(mu, chosen$sigma, chosen$weights, p),
       numeric(ncol(mu))
     )
     bounds <- matrix(bounds, ncol(mu))
@@ -301,7 +302,7 @@ nn_linear <- function(fit, x, theta) {
   out <- network_outputs(fit, theta, unname(x))
   # gemm may turn a missing input into any kind of NaN
   out[, !stats::complete.cases(x), ] <- NA
-  if (fit$likelihood == "categorical") {
+  if (has_classes(nn_family(fit))) {
     return(out)
   }
   dim(out) <- dim(out)[1:2]
@@ -309,22 +310,16 @@ nn_linear <- function(fit, x, theta) {
 }
 
 nn_means <- function(fit, x, theta) {
-  eta <- nn_linear(fit, x, theta)
-  switch(
-    fit$likelihood,
-    gaussian = eta,
-    bernoulli = stats::plogis(eta),
-    categorical = softmax(eta)
-  )
+  response_mean(nn_family(fit), nn_linear(fit, x, theta))
 }
 
-# Over the third dimension.
-softmax <- function(eta) {
-  shape <- dim(eta)
-  flat <- matrix(eta, ncol = shape[[3]])
-  most <- do.call(pmax, as.data.frame(flat))
-  flat <- exp(flat - most)
-  array(flat / rowSums(flat), shape)
+# The response of a network: of a fit, or of what becomes one.
+nn_family <- function(x) {
+  new_family(find_response(x$likelihood))
+}
+
+nn_traits <- function(x) {
+  find_response(x$likelihood)$network
 }
 
 nn_matrix <- function(fit, newdata, draws, f, call = caller_env()) {
@@ -333,7 +328,7 @@ nn_matrix <- function(fit, newdata, draws, f, call = caller_env()) {
   theta <- choose_draws(fit, draws, resample = TRUE)$theta
   out <- f(fit, x, theta)
   names <- draw_names(list(x = x))
-  if (fit$likelihood == "categorical") {
+  if (has_classes(nn_family(fit))) {
     names <- c(names, list(fit$response_levels))
   }
   dimnames(out) <- names
@@ -401,25 +396,8 @@ posterior_predict.tall_nn <- function(
 }
 
 nn_responses <- function(fit, mu, sigma) {
-  shape <- dim(mu)[1:2]
-  n <- prod(shape)
-  out <- switch(
-    fit$likelihood,
-    gaussian = mu + sigma * stats::rnorm(n),
-    bernoulli = (stats::runif(n) < mu) + 0L,
-    categorical = {
-      u <- stats::runif(n)
-      flat <- matrix(mu, n)
-      below <- numeric(n)
-      class <- integer(n) + 1L
-      for (k in seq_len(ncol(flat) - 1)) {
-        below <- below + flat[, k]
-        class <- class + (u > below)
-      }
-      class
-    }
-  )
-  matrix(out, shape[[1]])
+  out <- find_response(fit$likelihood)$draw(mu, sigma, list())
+  matrix(out, nrow(mu))
 }
 
 #' @rdname predict.tall_nn
@@ -441,7 +419,7 @@ predictive_interval.tall_nn <- function(
   check_nn_unused(offset, trials, cores)
   prob <- check_prob(prob)
   seed <- check_seed(seed)
-  if (object$likelihood == "gaussian") {
+  if (!is.null(nn_traits(object)$quantiles)) {
     # exact: no response is drawn
     table <- predict.tall_nn(
       object,
@@ -501,20 +479,12 @@ log_lik.tall_nn <- function(
 
 # Draws x rows; sigma is NULL where it is not sampled, or not there.
 nn_log_lik <- function(fit, x, y, theta, sigma) {
-  eta <- nn_linear(fit, x, theta)
-  each <- rep(y, each = nrow(theta))
-  out <- switch(
-    fit$likelihood,
-    gaussian = stats::dnorm(each, eta, sigma, log = TRUE),
-    bernoulli = stats::plogis(eta * (2 * each - 1), log.p = TRUE),
-    categorical = {
-      flat <- matrix(eta, ncol = dim(eta)[[3]])
-      most <- do.call(pmax, as.data.frame(flat))
-      flat[cbind(seq_along(each), each + 1)] -
-        most - log(rowSums(exp(flat - most)))
-    }
+  response_log_density(
+    nn_family(fit),
+    nn_linear(fit, x, theta),
+    y,
+    aux = sigma
   )
-  matrix(out, nrow(theta))
 }
 
 # Responses of the rows, as the core counts them (classes from 0 on).
@@ -677,7 +647,7 @@ evaluate_monitor.tall_monitor_network <- function(
     return(list(draw = error(mu), ergodic = error(state$mean), state = state))
   }
   log_p <- function(at) {
-    sigma <- if (network$likelihood == "gaussian") {
+    sigma <- if (has_aux(nn_family(network))) {
       network$sigma %||%
         (network$scaling$y_scale * exp(at[[network$n_coef + 1]]))
     }
@@ -766,7 +736,7 @@ bayes_R2.tall_nn <- function(
 }
 
 check_is_number <- function(fit, f, call = caller_env()) {
-  if (fit$likelihood == "categorical") {
+  if (has_classes(nn_family(fit))) {
     abort_tall(
       "unsupported",
       c(
@@ -785,7 +755,7 @@ pp_check.tall_nn <- pp_check.tall_glm
 
 #' @export
 has_few_values.tall_nn <- function(fit) {
-  fit$likelihood != "gaussian"
+  is.null(nn_traits(fit)$cdf)
 }
 
 # Classes count from 1.
@@ -794,7 +764,7 @@ replicated_responses.tall_nn <- function(fit, rows, draws) {
   x <- nn_rows(fit, NULL)[rows, , drop = FALSE]
   chosen <- choose_draws(fit, draws, resample = TRUE)
   mu <- nn_means(fit, x, chosen$theta)
-  first <- as.integer(fit$likelihood == "categorical")
+  first <- as.integer(has_classes(nn_family(fit)))
   list(
     y = nn_observed(fit, NULL)[rows] + first,
     yrep = nn_responses(fit, mu, chosen$sigma)
@@ -809,7 +779,7 @@ replicated_responses.tall_nn <- function(fit, rows, draws) {
 fitted.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
   check_no_dots(..., .ignore = no_groups)
   table <- predict.tall_nn(object, draws = draws, ndraws = ndraws)
-  if (object$likelihood == "categorical") {
+  if (has_classes(nn_family(object))) {
     out <- as.matrix(table[paste0("mean.", object$response_levels)])
     colnames(out) <- object$response_levels
     return(out)
@@ -833,22 +803,13 @@ residuals.tall_nn <- function(
   whole <- object
   whole$na_action <- NULL
   mu <- fitted.tall_nn(whole, draws = draws, ndraws = ndraws)
-  out <- if (object$likelihood == "categorical") {
+  out <- if (has_classes(nn_family(object))) {
     if (type != "response") {
       check_is_number(object, "residuals")
     }
     1 - mu[cbind(seq_along(y), y + 1)]
   } else {
-    family <- family.tall_nn(object)
-    switch(
-      type,
-      response = y - mu,
-      pearson = (y - mu) / sqrt(family$variance(mu)),
-      deviance = {
-        deviance <- family$dev.resids(y, mu, rep(1, length(y)))
-        sign(y - mu) * sqrt(pmax(deviance, 0))
-      }
-    )
+    response_residuals(nn_family(object), type, y, mu)
   }
   names(out) <- rownames(object$frame)
   stats::naresid(object$na_action, out)
@@ -859,10 +820,11 @@ residuals.tall_nn <- function(
 #' @export
 sigma.tall_nn <- function(object, ...) {
   check_no_dots(..., .ignore = any_fallback)
-  if (object$likelihood != "gaussian") {
+  if (!has_aux(nn_family(object))) {
     return(1)
   }
-  object$sigma %||% mean(draws_matrix(object)[, "sigma"])
+  object$sigma %||%
+    mean(draws_matrix(object)[, response_aux(nn_family(object))])
 }
 
 #' @rdname predict.tall_nn
@@ -909,19 +871,17 @@ model.matrix.tall_nn <- function(object, ...) {
 #' @export
 family.tall_nn <- function(object, ...) {
   check_no_dots(...)
-  if (object$likelihood == "gaussian") {
-    stats::gaussian()
-  } else if (object$likelihood == "bernoulli") {
-    stats::binomial()
-  } else {
+  family <- nn_family(object)$object
+  if (is.null(family)) {
     abort_tall(
       "unsupported",
       c(
-        "A categorical response has no {.cls family}.",
+        "A {object$likelihood} response has no {.cls family}.",
         i = "{.code fit$response_levels} has its classes."
       )
     )
   }
+  family
 }
 
 #' @rdname update.tall_glm
@@ -964,18 +924,11 @@ nn_checked <- function(fit) {
   )
 }
 
-# Root mean squared error of the mean, or share of wrong classes; y is
-# standardised.
+# How wrong means are; y is standardised.
 nn_error <- function(fit, mu, y) {
   mean <- apply(mu, seq_along(dim(mu))[-1], mean)
-  switch(
-    fit$likelihood,
-    gaussian = sqrt(mean(
-      (fit$scaling$y_center + fit$scaling$y_scale * y - mean)^2
-    )),
-    bernoulli = mean((mean > 0.5) != (y == 1)),
-    categorical = mean(max.col(mean, "first") - 1 != y)
-  )
+  y <- fit$scaling$y_center + fit$scaling$y_scale * y
+  nn_traits(fit)$error(mean, y)
 }
 
 #' Summarise a network
@@ -1007,7 +960,7 @@ nn_error <- function(fit, mu, y) {
 #' @export
 summary.tall_nn <- function(object, ...) {
   check_no_dots(...)
-  sigma <- if (object$likelihood == "gaussian" && !is.null(object$draws)) {
+  sigma <- if (has_aux(nn_family(object)) && !is.null(object$draws)) {
     values <- choose_draws(object)$sigma
     c(mean = mean(values), sd = stats::sd(values))
   }
@@ -1073,11 +1026,7 @@ print_nn_header <- function(fit, n_draws) {
 
 print_nn_lines <- function(x, digits) {
   number <- function(value) format(signif(value, digits))
-  what <- if (x$fit$likelihood == "gaussian") {
-    "root mean squared error "
-  } else {
-    "share of wrong classes "
-  }
+  what <- paste0(nn_traits(x$fit)$error_words, " ")
   if (!is.null(x$error)) {
     n <- NROW(x$fit$check_rows$y)
     where <- if (n < x$fit$n_data) {
@@ -1153,8 +1102,8 @@ plot.tall_nn <- function(
 }
 
 plot_calibration <- function(fit, newdata) {
-  is_gaussian <- fit$likelihood == "gaussian"
-  table <- if (is_gaussian) {
+  has_intervals <- !is.null(nn_traits(fit)$cdf)
+  table <- if (has_intervals) {
     interval_calibration(fit, newdata)
   } else {
     class_calibration(fit, newdata)
@@ -1166,7 +1115,7 @@ plot_calibration <- function(fit, newdata) {
   ) +
     ggplot2::geom_abline(slope = 1, linetype = "dashed", colour = "grey50") +
     ggplot2::coord_equal(xlim = c(0, 1), ylim = c(0, 1))
-  if (is_gaussian) {
+  if (has_intervals) {
     base +
       ggplot2::geom_line(colour = "steelblue", linewidth = 1) +
       ggplot2::labs(
@@ -1195,8 +1144,9 @@ interval_calibration <- function(fit, newdata, call = caller_env()) {
   u <- numeric(length(y))
   each_block(nrow(x), nrow(chosen$theta), size = 2^20, function(rows) {
     mu <- nn_means(fit, x[rows, , drop = FALSE], chosen$theta)
-    z <- (rep(y[rows], each = nrow(mu)) - mu) / chosen$sigma
-    u[rows] <<- drop(crossprod(stats::pnorm(z), chosen$weights))
+    each <- rep(y[rows], each = nrow(mu))
+    below <- nn_traits(fit)$cdf(each, mu, chosen$sigma)
+    u[rows] <<- drop(crossprod(below, chosen$weights))
   })
   nominal <- seq(0, 1, by = 0.02)
   away <- 2 * abs(u - 0.5)
@@ -1214,12 +1164,12 @@ class_calibration <- function(fit, newdata, call = caller_env()) {
   if (is.null(newdata)) {
     table <- table[rownames(fit$frame), ]
   }
-  if (fit$likelihood == "bernoulli") {
-    p <- table$mean
-    event <- y == 1
-  } else {
+  if (has_classes(nn_family(fit))) {
     p <- as.matrix(table[paste0("mean.", fit$response_levels)])
     event <- col(p) == y + 1
+  } else {
+    p <- table$mean
+    event <- y == 1
   }
   bin <- cut(as.numeric(p), seq(0, 1, by = 0.1), include.lowest = TRUE)
   mean_of <- function(x) as.numeric(tapply(as.numeric(x), bin, mean))
@@ -1239,7 +1189,7 @@ plot_prediction <- function(fit, newdata, prob, call = caller_env()) {
   name <- all.vars(stats::delete.response(fit$terms))
   name <- intersect(name, fit$columns)
   is_one <- length(name) == 1 &&
-    fit$likelihood != "categorical" &&
+    !has_classes(nn_family(fit)) &&
     !name %in% names(fit$xlevels)
   if (!is_one) {
     abort_tall(
@@ -1271,10 +1221,10 @@ plot_prediction <- function(fit, newdata, prob, call = caller_env()) {
       fill = fill
     )
   }
-  is_gaussian <- fit$likelihood == "gaussian"
+  has_total <- !is.null(nn_traits(fit)$quantiles)
   ggplot2::ggplot(table, ggplot2::aes(x = .data[["x"]])) +
-    (if (is_gaussian) band("lower", "upper", "#d6e4f0")) +
-    (if (is_gaussian) {
+    (if (has_total) band("lower", "upper", "#d6e4f0")) +
+    (if (has_total) {
       band("inner_low", "inner_high", "#8fb8d8")
     } else {
       band("lower", "upper", "#8fb8d8")
@@ -1292,7 +1242,7 @@ plot_prediction <- function(fit, newdata, prob, call = caller_env()) {
       subtitle = paste0(
         percent(prob),
         " intervals",
-        if (is_gaussian) ": epistemic (dark), total (light)"
+        if (has_total) ": epistemic (dark), total (light)"
       )
     )
 }

@@ -231,7 +231,7 @@ nn_parts <- function(frame, call) {
   )
   # a constant column says nothing, but predictions may be asked elsewhere
   scaling$x_scale[scaling$x_scale == 0] <- 1
-  if (likelihood == "gaussian") {
+  if (find_response(likelihood)$has_units) {
     scaling$y_center <- mean(found$values)
     scaling$y_scale <- response_sd(found$values)
     found$values <- (found$values - scaling$y_center) / scaling$y_scale
@@ -272,16 +272,13 @@ nn_standardise <- function(x, scaling) {
 }
 
 nn_likelihood <- function(response, name, call) {
-  if (is.logical(response)) {
-    "bernoulli"
-  } else if (is.factor(response)) {
-    if (nlevels(response) == 2) "bernoulli" else "categorical"
-  } else if (is_plain_numeric(response) && is.null(dim(response))) {
-    "gaussian"
-  } else {
-    expected <- "a numeric or logical vector, a factor or strings"
-    abort_expected(response, expected, arg = name, call = call)
+  for (likelihood in network_responses()) {
+    if (find_response(likelihood)$network$suits(response)) {
+      return(likelihood)
+    }
   }
+  expected <- "a numeric or logical vector, a factor or strings"
+  abort_expected(response, expected, arg = name, call = call)
 }
 
 nn_model <- function(parts, hidden, activation, prior, sigma, prior_aux, call) {
@@ -312,7 +309,7 @@ nn_train <- function(model, train_iter, control, call, parts = NULL) {
   s <- nn_settings
   train_iter <- train_iter %||% default_train_iter(model, s)
   n_out <- floor(s$held_out * model$n_data)
-  holds_out <- !is.null(parts) && model$samples_sigma && n_out > 0
+  holds_out <- !is.null(parts) && model$samples_aux && n_out > 0
   lapply(seq_len(control$chains), function(chain) {
     start <- model_start(model)
     if (train_iter == 0) {
@@ -410,7 +407,7 @@ nn_source <- function(made, formula, model, parts, sigma, data) {
     activation = model$activation,
     likelihood = model$likelihood,
     scaling = parts$scaling,
-    n_coef = length(model$variables) - model$samples_sigma,
+    n_coef = length(model$variables) - model$samples_aux,
     sigma = if (is.numeric(sigma)) sigma
   )
 }

@@ -244,28 +244,27 @@ bayes_R2.tall_glm <- function(
     draws <- affordable_draws(object, n)
   }
   chosen <- choose_draws(object, draws, resample = TRUE)
-  trials <- if (is_binomial(object)) {
+  # of precisions, or of trials
+  sizes <- if (has_trials(object$family)) {
     prediction_trials(object, newdata, NULL, n)
+  } else {
+    weights
   }
   n_draw <- nrow(chosen$theta)
   residual <- numeric(n_draw)
   spread <- mean_spread(n, n_draw, function(rows) {
     mu <- mean_draws(object, rows_of(new, rows), chosen$theta, cores)
-    residual <<- residual + switch(
-      object$family$name,
-      gaussian = 0,
-      poisson = rowSums(mu),
-      drop((mu * (1 - mu)) %*% (1 / trials[rows]))
+    variance <- response_variance(
+      object$family,
+      mu,
+      sizes[rows],
+      chosen$sigma
     )
+    residual <<- residual + rowSums(variance)
     mu
   })
   explained <- spread$square / (n - 1)
-  residual <- if (is.null(chosen$sigma)) {
-    residual / n
-  } else {
-    chosen$sigma^2 * (if (is.null(weights)) 1 else mean(1 / weights))
-  }
-  explained / (explained + residual)
+  explained / (explained + residual / n)
 }
 
 # Mean of f(rows) over n rows, and the sum of squares about it, for each draw:
@@ -286,10 +285,6 @@ mean_spread <- function(n, n_draw, f) {
 }
 
 # ---- parts -------------------------------------------------------------------
-
-is_binomial <- function(fit) {
-  fit$family$name %in% c("bernoulli", "binomial")
-}
 
 # Refuse before anything of the size of the data is made.
 check_own_size <- function(fit, newdata, draws, call = caller_env()) {
@@ -334,34 +329,14 @@ draw_names <- function(new) {
 # Responses, draws x rows, column by column.
 response_draws <- function(fit, new, chosen, cores) {
   mu <- mean_draws(fit, new, chosen$theta, cores)
-  n <- length(mu)
   shape <- dim(mu)
   draw <- function() {
-    switch(
-      fit$family$name,
-      gaussian = mu +
-        residual_sds(chosen$sigma, new$weight, shape[[2]]) * stats::rnorm(n),
-      poisson = stats::rpois(n, mu),
-      if (all(new$trials == 1)) {
-        (stats::runif(n) < mu) + 0L
-      } else {
-        stats::rbinom(n, rep(new$trials, each = shape[[1]]), mu)
-      }
-    )
+    find_response(fit$family)$draw(mu, chosen$sigma, new)
   }
   # a missing covariate has been let through: its predictions are missing
   out <- if (anyNA(mu)) suppressWarnings(draw()) else draw()
   dim(out) <- shape
   out
-}
-
-# Of a Gaussian response, draws x rows: sigma is that of a row of weight 1. One
-# for each draw where all rows have that.
-residual_sds <- function(sigma, weight, n_row) {
-  if (is.null(weight) || all(weight == 1)) {
-    return(sigma)
-  }
-  rep(sigma, n_row) / rep(sqrt(weight), each = length(sigma))
 }
 
 # Weights of new rows of a Gaussian model: given, of the fit's own data, or from
@@ -373,13 +348,13 @@ prediction_weights <- function(
   n,
   call = caller_env()
 ) {
-  if (fit$family$name != "gaussian") {
+  if (!has_precisions(fit$family)) {
     if (!is.null(weights)) {
       abort_input(
         c(
           "{.arg weights} is for Gaussian models, not for
            {.val {fit$family$name}}.",
-          i = if (is_binomial(fit)) "Trials are {.arg trials}."
+          i = if (has_trials(fit$family)) "Trials are {.arg trials}."
         ),
         argument = "weights",
         value = weights,
@@ -423,7 +398,7 @@ prediction_trials <- function(
   n,
   call = caller_env()
 ) {
-  if (!is_binomial(fit)) {
+  if (!has_trials(fit$family)) {
     if (!is.null(trials)) {
       abort_input(
         "{.arg trials} is for binomial models, not for

@@ -117,22 +117,22 @@ rows_of <- function(new, rows) {
 
 # Linear predictors, draws x rows.
 linear_draws <- function(new, theta, cores = 1L) {
-  link_draws(new, theta, 0L, cores)
+  link_draws(new, theta, NULL, cores)
 }
 
 # Their inverse link, taken while they are in the cache.
 mean_draws <- function(fit, new, theta, cores) {
-  link_draws(new, theta, fit$family$code, cores)
+  link_draws(new, theta, response_facts(fit$family)$place, cores)
 }
 
-# code: of the link, as in `enum tb_link`.
-link_draws <- function(new, theta, code, cores) {
+# place: of the response in the core, NULL for the predictors themselves.
+link_draws <- function(new, theta, place, cores) {
   x <- new$x
   storage.mode(x) <- "double"
   offset <- if (anyNA(new$offset) || any(new$offset != 0)) {
     as.double(new$offset)
   }
-  .Call(ffi_link_product, theta, x, offset, code, as.integer(cores))
+  .Call(ffi_link_product, theta, x, offset, place, as.integer(cores))
 }
 
 # ---- which draws -------------------------------------------------------------
@@ -202,9 +202,9 @@ choose_rows <- function(fit, draws = NULL, resample = FALSE) {
   list(rows = rows, weights = weights)
 }
 
-# NULL outside Gaussian models.
+# Those of the response's auxiliary parameter; NULL without one.
 sigma_draws <- function(fit, draws) {
-  if (fit$family$name != "gaussian") {
+  if (!has_aux(fit$family)) {
     NULL
   } else if (is.null(fit$sigma)) {
     unname(draws[, fit$n_coef + 1])

@@ -417,14 +417,10 @@ row_numbers <- function(rows) {
 far_reason <- function(model, far) {
   if (!inherits(model, "tall_model_glm")) {
     ""
-  } else if (model$family$name == "gaussian") {
-    ": few rows for the columns do that"
   } else {
-    paste(
-      ": an outcome that (almost) never occurs with",
-      if (length(far) == 1) "this column" else "these columns",
-      "does that, or a few values that are huge"
-    )
+    columns <- if (length(far) == 1) "this column" else "these columns"
+    words <- find_response(model$family)$skewness
+    paste0(": ", sub("%s", columns, words, fixed = TRUE))
   }
 }
 

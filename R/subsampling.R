@@ -659,7 +659,9 @@ model_weights <- function(
           " of family \"",
           model$family$name,
           "\"",
-          if (isTRUE(model$samples_sigma)) " with a sampled `sigma`"
+          if (isTRUE(model$samples_aux)) {
+            paste0(" with a sampled `", response_aux(model$family), "`")
+          }
         )
       }
       abort_tall(

@@ -39,7 +39,7 @@ SEXP ffi_response_mean(SEXP, SEXP, SEXP);
 SEXP ffi_response_outside(SEXP, SEXP, SEXP);
 SEXP ffi_response_registry(void);
 SEXP ffi_response_simulate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
-SEXP ffi_response_variance(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_response_variance(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_index(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_norm(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_advance(SEXP, SEXP, SEXP);
@@ -93,7 +93,7 @@ static const R_CallMethodDef v_door[] = {
   DOOR(ffi_response_outside, 3),
   DOOR(ffi_response_registry, 0),
   DOOR(ffi_response_simulate, 6),
-  DOOR(ffi_response_variance, 4),
+  DOOR(ffi_response_variance, 5),
   DOOR(ffi_rng_index, 5),
   DOOR(ffi_rng_norm, 4),
   DOOR(ffi_run_advance, 3),

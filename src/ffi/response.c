@@ -11,7 +11,7 @@
 enum { TILE = 64 };
 
 static const struct tb_response_type* parse_response(SEXP place) {
-  const int n = (int) tb_response_count();
+  const int n = (int)tb_response_count();
   return tb_response_registry[ffi_as_code(place, n, "place")];
 }
 
@@ -25,18 +25,18 @@ static const struct tb_response_type* parse_single(SEXP place) {
 }
 
 /* what an auxiliary parameter that is not NULL makes of each draw; R_alloc */
-static struct tb_response_point* parse_points(
-  const struct tb_response_type* type,
-  SEXP aux,
-  bool is_sampled,
-  size_t n_draw) {
+static struct tb_response_point*
+parse_points(const struct tb_response_type* type,
+             SEXP aux,
+             bool is_sampled,
+             size_t n_draw) {
   const double* v_aux = ffi_doubles(aux, n_draw, "aux");
   struct tb_response_point* v_point =
-    (struct tb_response_point*) R_alloc(n_draw, sizeof *v_point);
+      (struct tb_response_point*)R_alloc(n_draw, sizeof *v_point);
   for (size_t d = 0; d < n_draw; ++d) {
-    const struct tb_response response = {
-      type, is_sampled, v_aux == NULL ? 1 : v_aux[d]
-    };
+    const struct tb_response response = {type,
+                                         is_sampled,
+                                         v_aux == NULL ? 1 : v_aux[d]};
     v_point[d] = tb_response_at(&response, v_aux == NULL ? 0 : v_aux[d]);
   }
   return v_point;
@@ -44,11 +44,15 @@ static struct tb_response_point* parse_points(
 
 /* columns of every response of the registry, in its order */
 SEXP ffi_response_registry(void) {
-  static const char* const v_name[] = { "name",        "link",
-                                        "aux",         "coordinate",
-                                        "is_multiple", "is_precision",
-                                        "has_bound",   "has_third_bound" };
-  const R_xlen_t n = (R_xlen_t) tb_response_count();
+  static const char* const v_name[] = {"name",
+                                       "link",
+                                       "aux",
+                                       "coordinate",
+                                       "is_multiple",
+                                       "is_precision",
+                                       "has_bound",
+                                       "has_third_bound"};
+  const R_xlen_t n = (R_xlen_t)tb_response_count();
   SEXP out = PROTECT(ffi_named_list(v_name, 8));
   for (int j = 0; j < 8; ++j) {
     SET_VECTOR_ELT(out, j, Rf_allocVector(j < 4 ? STRSXP : LGLSXP, n));
@@ -56,13 +60,14 @@ SEXP ffi_response_registry(void) {
   for (R_xlen_t i = 0; i < n; ++i) {
     const struct tb_response_type* type = tb_response_registry[i];
     const struct tb_response_aux* p_aux = type->p_aux;
-    const char* v_text[] = { type->name, type->link,
-                             p_aux == NULL ? NULL : p_aux->name,
-                             p_aux == NULL ? NULL : p_aux->coordinate };
-    const bool v_flag[] = { type->flags & TB_RESPONSE_MULTIPLE,
-                            type->flags & TB_RESPONSE_PRECISION,
-                            type->bound != NULL,
-                            type->third_bound != NULL };
+    const char* v_text[] = {type->name,
+                            type->link,
+                            p_aux == NULL ? NULL : p_aux->name,
+                            p_aux == NULL ? NULL : p_aux->coordinate};
+    const bool v_flag[] = {type->flags & TB_RESPONSE_MULTIPLE,
+                           type->flags & TB_RESPONSE_PRECISION,
+                           type->bound != NULL,
+                           type->third_bound != NULL};
     for (int j = 0; j < 4; ++j) {
       SEXP text = v_text[j] == NULL ? NA_STRING : Rf_mkChar(v_text[j]);
       SET_STRING_ELT(VECTOR_ELT(out, j), i, text);
@@ -78,10 +83,10 @@ SEXP ffi_response_registry(void) {
  * y is. */
 SEXP ffi_response_outside(SEXP place, SEXP y, SEXP size) {
   const struct tb_response_type* type = parse_response(place);
-  const size_t n = (size_t) Rf_xlength(y);
+  const size_t n = (size_t)Rf_xlength(y);
   const double* v_y = ffi_some_doubles(y, n, "y");
   const size_t at = type->outside(v_y, n, ffi_as_number(size, "size"));
-  return Rf_ScalarReal(at < n ? (double) at + 1 : 0);
+  return Rf_ScalarReal(at < n ? (double)at + 1 : 0);
 }
 
 /* which column of a result is asked for */
@@ -96,15 +101,14 @@ enum what {
 };
 
 static struct tb_response_out result_at(enum what what, double* v) {
-  return (struct tb_response_out) {
-    .is_complete = true,
-    .v_log_density = what == WHAT_log_density ? v : NULL,
-    .v_score = what == WHAT_score ? v : NULL,
-    .v_curvature = what == WHAT_curvature ? v : NULL,
-    .v_aux_score = what == WHAT_aux_score ? v : NULL,
-    .v_cross = what == WHAT_cross ? v : NULL,
-    .v_aux_curvature = what == WHAT_aux_curvature ? v : NULL
-  };
+  return (struct tb_response_out){
+      .is_complete = true,
+      .v_log_density = what == WHAT_log_density ? v : NULL,
+      .v_score = what == WHAT_score ? v : NULL,
+      .v_curvature = what == WHAT_curvature ? v : NULL,
+      .v_aux_score = what == WHAT_aux_score ? v : NULL,
+      .v_cross = what == WHAT_cross ? v : NULL,
+      .v_aux_curvature = what == WHAT_aux_curvature ? v : NULL};
 }
 
 /* rows of draws x rows arrays, TILE at a time */
@@ -133,21 +137,20 @@ static void tile_evaluate(const struct tile* p,
     }
   }
   const struct tb_response_rows rows = {
-    .n_row = n,
-    .n_predictor = p->n_predictor,
-    .v_eta = p->v_in,
-    .v_y = p->v_y + first,
-    .v_weight = p->v_weight == NULL ? NULL : p->v_weight + first,
-    .p_point = &p->v_point[draw]
-  };
+      .n_row = n,
+      .n_predictor = p->n_predictor,
+      .v_eta = p->v_in,
+      .v_y = p->v_y + first,
+      .v_weight = p->v_weight == NULL ? NULL : p->v_weight + first,
+      .p_point = &p->v_point[draw]};
   const struct tb_response_out out = result_at(what, p->v_out);
   p->type->evaluate(&rows, &out);
   for (size_t j = 0; j < n_column; ++j) {
     double* v = v_result + (j * p->n_row + first) * p->n_draw + draw;
     for (size_t i = 0; i < n; ++i) {
       v[i * p->n_draw] = what == WHAT_aux_curvature
-                           ? tb_response_aux_curvature(p->type, p->v_out[i])
-                           : p->v_out[j * n + i];
+                             ? tb_response_aux_curvature(p->type, p->v_out[i])
+                             : p->v_out[j * n + i];
     }
   }
 }
@@ -165,10 +168,10 @@ SEXP ffi_response_evaluate(SEXP place,
                            SEXP aux,
                            SEXP is_sampled) {
   const struct tb_response_type* type = parse_response(place);
-  const enum what which = (enum what) ffi_as_code(what, WHAT_count, "what");
-  const size_t n_row = (size_t) Rf_xlength(y);
+  const enum what which = (enum what)ffi_as_code(what, WHAT_count, "what");
+  const size_t n_row = (size_t)Rf_xlength(y);
   const size_t n_each = ffi_times(ffi_as_count(n_draw, "n_draw"), n_row, "eta");
-  const size_t n = (size_t) Rf_xlength(eta);
+  const size_t n = (size_t)Rf_xlength(eta);
   const bool samples = ffi_as_flag(is_sampled, "is_sampled");
   const size_t n_predictor = n_each == 0 ? 1 : n / n_each;
   const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
@@ -181,22 +184,22 @@ SEXP ffi_response_evaluate(SEXP place,
   if (which >= WHAT_aux_score && !(samples && type->p_aux != NULL)) {
     ffi_fault("is_sampled");
   }
-  struct tile tile = { .type = type,
-                       .n_draw = ffi_as_count(n_draw, "n_draw"),
-                       .n_row = n_row,
-                       .n_predictor = n_predictor,
-                       .v_eta = ffi_some_doubles(eta, n, "eta"),
-                       .v_y = ffi_some_doubles(y, n_row, "y"),
-                       .v_weight = ffi_doubles(weight, n_row, "weight") };
-  if (is_multiple && type->outside(tile.v_y, n_row, (double) n_predictor) <
-                       n_row) {
+  struct tile tile = {.type = type,
+                      .n_draw = ffi_as_count(n_draw, "n_draw"),
+                      .n_row = n_row,
+                      .n_predictor = n_predictor,
+                      .v_eta = ffi_some_doubles(eta, n, "eta"),
+                      .v_y = ffi_some_doubles(y, n_row, "y"),
+                      .v_weight = ffi_doubles(weight, n_row, "weight")};
+  if (is_multiple &&
+      type->outside(tile.v_y, n_row, (double)n_predictor) < n_row) {
     ffi_fault("y");
   }
   tile.v_point = parse_points(type, aux, samples, tile.n_draw);
-  tile.v_in = (double*) R_alloc(TILE * n_predictor, sizeof(double));
-  tile.v_out = (double*) R_alloc(TILE * n_predictor, sizeof(double));
+  tile.v_in = (double*)R_alloc(TILE * n_predictor, sizeof(double));
+  tile.v_out = (double*)R_alloc(TILE * n_predictor, sizeof(double));
   const size_t n_out = which == WHAT_score ? n : n_each;
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) n_out));
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_out));
   for (size_t first = 0; first < n_row; first += TILE) {
     for (size_t draw = 0; draw < tile.n_draw; ++draw) {
       tile_evaluate(&tile, which, first, draw, REAL(out));
@@ -214,26 +217,25 @@ SEXP ffi_response_bounds(SEXP place,
                          SEXP y,
                          SEXP weight,
                          SEXP aux) {
-  static const char* const v_name[] = { "curvature", "third" };
+  static const char* const v_name[] = {"curvature", "third"};
   const struct tb_response_type* type = parse_single(place);
-  const size_t n = (size_t) Rf_xlength(y);
+  const size_t n = (size_t)Rf_xlength(y);
   const double* v_reach = ffi_some_doubles(reach, n, "reach");
-  struct tb_response_rows rows = { .n_row = n,
-                                   .n_predictor = 1,
-                                   .v_eta = ffi_some_doubles(eta, n, "eta"),
-                                   .v_y = ffi_some_doubles(y, n, "y"),
-                                   .v_weight =
-                                     ffi_doubles(weight, n, "weight") };
+  struct tb_response_rows rows = {.n_row = n,
+                                  .n_predictor = 1,
+                                  .v_eta = ffi_some_doubles(eta, n, "eta"),
+                                  .v_y = ffi_some_doubles(y, n, "y"),
+                                  .v_weight = ffi_doubles(weight, n, "weight")};
   rows.p_point = parse_points(type, aux, false, 1);
   SEXP out = PROTECT(ffi_named_list(v_name, 2));
   if (type->bound != NULL) {
-    SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) n));
+    SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t)n));
     const struct tb_response_out result =
-      result_at(WHAT_curvature, REAL(VECTOR_ELT(out, 0)));
+        result_at(WHAT_curvature, REAL(VECTOR_ELT(out, 0)));
     type->bound(&rows, v_reach, &result);
   }
   if (type->third_bound != NULL) {
-    SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) n));
+    SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t)n));
     type->third_bound(&rows, v_reach, REAL(VECTOR_ELT(out, 1)));
   }
   UNPROTECT(1);
@@ -244,40 +246,52 @@ SEXP ffi_response_bounds(SEXP place,
  * that of the predictors of a row. */
 SEXP ffi_response_mean(SEXP place, SEXP eta, SEXP n_predictor) {
   const struct tb_response_type* type = parse_response(place);
-  const size_t n = (size_t) Rf_xlength(eta);
+  const size_t n = (size_t)Rf_xlength(eta);
   const size_t n_each = ffi_as_count(n_predictor, "n_predictor");
   const double* v_eta = ffi_some_doubles(eta, n, "eta");
   if (n_each == 0 || n % n_each != 0) {
     ffi_fault("n_predictor");
   }
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) n));
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
   type->mean(v_eta, n / n_each, n_each, REAL(out));
   Rf_setAttrib(out, R_DimSymbol, Rf_getAttrib(eta, R_DimSymbol));
   UNPROTECT(1);
   return out;
 }
 
-/* variances of observations with these means */
-SEXP ffi_response_variance(SEXP place, SEXP mean, SEXP weight, SEXP aux) {
+/* Variances of observations with these means, draws x rows; weight: of rows,
+ * aux: of draws. */
+SEXP ffi_response_variance(SEXP place,
+                           SEXP mean,
+                           SEXP n_draw,
+                           SEXP weight,
+                           SEXP aux) {
   const struct tb_response_type* type = parse_single(place);
-  const size_t n = (size_t) Rf_xlength(mean);
+  const size_t n = (size_t)Rf_xlength(mean);
+  const size_t n_each = ffi_as_count(n_draw, "n_draw");
+  if (n_each == 0 || n % n_each != 0) {
+    ffi_fault("n_draw");
+  }
   const double* v_mean = ffi_some_doubles(mean, n, "mean");
-  const double* v_weight = ffi_doubles(weight, n, "weight");
-  const struct tb_response_point* p_point =
-    parse_points(type, aux, false, 1);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) n));
-  type->variance(v_mean, n, v_weight, p_point, REAL(out));
+  const double* v_weight = ffi_doubles(weight, n / n_each, "weight");
+  const struct tb_response_point* v_point =
+      parse_points(type, aux, false, n_each);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
+  for (size_t k = 0; k < n; ++k) {
+    const double* v_one = v_weight == NULL ? NULL : v_weight + k / n_each;
+    type->variance(v_mean + k, 1, v_one, &v_point[k % n_each], REAL(out) + k);
+  }
   UNPROTECT(1);
   return out;
 }
 
 SEXP ffi_response_deviance(SEXP place, SEXP y, SEXP mean, SEXP weight) {
   const struct tb_response_type* type = parse_single(place);
-  const size_t n = (size_t) Rf_xlength(y);
+  const size_t n = (size_t)Rf_xlength(y);
   const double* v_y = ffi_some_doubles(y, n, "y");
   const double* v_mean = ffi_some_doubles(mean, n, "mean");
   const double* v_weight = ffi_doubles(weight, n, "weight");
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) n));
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
   type->deviance(v_y, v_mean, n, v_weight, REAL(out));
   UNPROTECT(1);
   return out;
@@ -291,7 +305,7 @@ SEXP ffi_response_simulate(SEXP place,
                            SEXP aux,
                            SEXP seed) {
   const struct tb_response_type* type = parse_response(place);
-  const size_t n = (size_t) Rf_xlength(mean);
+  const size_t n = (size_t)Rf_xlength(mean);
   const size_t n_each = ffi_as_count(n_predictor, "n_predictor");
   if (n_each == 0 || n % n_each != 0) {
     ffi_fault("n_predictor");
@@ -299,11 +313,10 @@ SEXP ffi_response_simulate(SEXP place,
   const size_t n_row = n / n_each;
   const double* v_mean = ffi_some_doubles(mean, n, "mean");
   const double* v_weight = ffi_doubles(weight, n_row, "weight");
-  const struct tb_response_point* p_point =
-    parse_points(type, aux, false, 1);
+  const struct tb_response_point* p_point = parse_points(type, aux, false, 1);
   struct tb_rng rng;
   tb_rng_init(&rng, ffi_as_count(seed, "seed"), 0, TB_STREAM_model);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) n_row));
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_row));
   type->simulate(v_mean, n_row, n_each, v_weight, p_point, &rng, REAL(out));
   UNPROTECT(1);
   return out;
@@ -320,15 +333,14 @@ SEXP ffi_link_product(SEXP theta,
   ffi_shape(theta, &n_draw, &n_dim, "theta");
   ffi_shape(x, &n_row, &n_column, "x");
   struct tb_link_product product = {
-    .response = place == R_NilValue ? NULL : parse_single(place),
-    .n_draw = n_draw,
-    .n_row = n_row,
-    .n_dim = n_dim,
-    .v_theta = ffi_doubles(theta, n_draw * n_dim, "theta"),
-    .v_x = ffi_doubles(x, n_row * n_dim, "x"),
-    .v_offset = ffi_doubles(offset, n_row, "offset"),
-    .n_threads = ffi_threads(n_threads)
-  };
+      .response = place == R_NilValue ? NULL : parse_single(place),
+      .n_draw = n_draw,
+      .n_row = n_row,
+      .n_dim = n_dim,
+      .v_theta = ffi_doubles(theta, n_draw * n_dim, "theta"),
+      .v_x = ffi_doubles(x, n_row * n_dim, "x"),
+      .v_offset = ffi_doubles(offset, n_row, "offset"),
+      .n_threads = ffi_threads(n_threads)};
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_draw, (int)n_row));
   product.v_out = REAL(out);
   tb_link_product(&product);

@@ -583,8 +583,8 @@ struct glm_part {
   double* v_scaled;        /* the rows times sqrt(c_i w_i), see below */
 };
 
-/* One chunk of the curvature pass, which leaves the rows such that S^T S of them
- * is -Hessian. */
+/* One chunk of the curvature pass, which leaves rows S such that S^T S is
+ * -Hessian. */
 static void glm_curvature_rows(const struct glm* p_glm,
                                const struct glm_point* p_point,
                                const struct tb_batch* p_batch,

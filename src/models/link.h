@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-/* The means of a response with one predictor at theta x' + offset. A number of v_out is
- * the same whatever else is asked for, and by how many threads. All matrices
- * are column-major and the caller's. */
+/* The means of a response with one predictor at theta x' + offset. A number of
+ * v_out is the same whatever else is asked for, and by how many threads. All
+ * matrices are column-major and the caller's. */
 struct tb_link_product {
   const struct tb_response_type* response; /* NULL: the predictors themselves */
   size_t n_draw, n_row, n_dim;

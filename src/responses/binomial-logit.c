@@ -16,7 +16,7 @@ static TB_CLONES void logit_log_density(const struct tb_response_rows* p_rows,
   for (size_t k = 0; k < n; ++k) {
     /* 0 * Inf: an impossible y = 0 term is 0 */
     const double linear =
-      p_rows->v_y[k] == 0 ? 0 : p_rows->v_y[k] * p_rows->v_eta[k];
+        p_rows->v_y[k] == 0 ? 0 : p_rows->v_y[k] * p_rows->v_eta[k];
     v_out[k] = tb_response_weight(p_rows, k) * (linear - v_out[k]);
   }
 }
@@ -53,7 +53,7 @@ static double curvature_bound(double centre, double reach) {
     return 0.25;
   }
   const double p =
-    1 / (1 + exp(fmin(fabs(centre) - reach, TB_RESPONSE_LARGEST_ETA)));
+      1 / (1 + exp(fmin(fabs(centre) - reach, TB_RESPONSE_LARGEST_ETA)));
   return p * (1 - p);
 }
 
@@ -97,15 +97,15 @@ static void logit_mean(const double* v_eta,
 }
 
 const struct tb_response_type tb_response_binomial_logit = {
-  .name = "binomial",
-  .link = "logit",
-  .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
-  .outside = tb_binomial_outside,
-  .evaluate = logit_evaluate,
-  .mean = logit_mean,
-  .simulate = tb_binomial_simulate,
-  .variance = tb_binomial_variance,
-  .deviance = tb_binomial_deviance,
-  .bound = logit_bound,
-  .third_bound = logit_third_bound,
+    .name = "binomial",
+    .link = "logit",
+    .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
+    .outside = tb_binomial_outside,
+    .evaluate = logit_evaluate,
+    .mean = logit_mean,
+    .simulate = tb_binomial_simulate,
+    .variance = tb_binomial_variance,
+    .deviance = tb_binomial_deviance,
+    .bound = logit_bound,
+    .third_bound = logit_third_bound,
 };

@@ -24,7 +24,7 @@ void tb_binomial_complete(const struct tb_response_rows* p_rows,
     const double w = tb_response_weight(p_rows, k), y = p_rows->v_y[k];
     if (w != 1) {
       p_out->v_log_density[k] +=
-        lgamma(w + 1) - lgamma(w * y + 1) - lgamma(w * (1 - y) + 1);
+          lgamma(w + 1) - lgamma(w * y + 1) - lgamma(w * (1 - y) + 1);
     }
   }
 }
@@ -34,7 +34,7 @@ void tb_binomial_variance(const double* v_mean,
                           const double* v_weight,
                           const struct tb_response_point* p_point,
                           double* v_out) {
-  (void) p_point;
+  (void)p_point;
   for (size_t k = 0; k < n_row; ++k) {
     const double m = v_mean[k];
     v_out[k] = m * (1 - m) / (v_weight == NULL ? 1 : v_weight[k]);
@@ -65,8 +65,8 @@ void tb_binomial_simulate(const double* v_mean,
                           const struct tb_response_point* p_point,
                           struct tb_rng* p_rng,
                           double* v_out) {
-  (void) n_predictor;
-  (void) p_point;
+  (void)n_predictor;
+  (void)p_point;
   for (size_t k = 0; k < n_row; ++k) {
     const double w = v_weight == NULL ? 1 : v_weight[k];
     v_out[k] = tb_rng_binomial(p_rng, w, v_mean[k]) / w;

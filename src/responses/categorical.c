@@ -67,15 +67,14 @@ static void categorical_evaluate(const struct tb_response_rows* p_rows,
       for (size_t i = 0; i < n; ++i) {
         const double w = tb_response_weight(p_rows, first + i);
         const double other = -v_score[k * n_row + i] / v_sum[i];
-        const bool is_own = (size_t) v_y[i] == k;
+        const bool is_own = (size_t)v_y[i] == k;
         v_score[k * n_row + i] = w * (is_own ? other + 1 : other);
       }
     }
     for (size_t i = 0; p_out->v_log_density != NULL && i < n; ++i) {
-      const double eta = v_eta[(size_t) v_y[i] * n_row + i];
-      p_out->v_log_density[first + i] =
-        tb_response_weight(p_rows, first + i) *
-        (eta - v_most[i] - log(v_sum[i]));
+      const double eta = v_eta[(size_t)v_y[i] * n_row + i];
+      p_out->v_log_density[first + i] = tb_response_weight(p_rows, first + i) *
+                                        (eta - v_most[i] - log(v_sum[i]));
     }
   }
 }
@@ -104,25 +103,25 @@ static void categorical_simulate(const double* v_mean,
                                  const struct tb_response_point* p_point,
                                  struct tb_rng* p_rng,
                                  double* v_out) {
-  (void) v_weight;
-  (void) p_point;
+  (void)v_weight;
+  (void)p_point;
   for (size_t i = 0; i < n_row; ++i) {
     double left = tb_rng_unif(p_rng);
     size_t k = 0;
     for (; k + 1 < n_predictor && left >= v_mean[k * n_row + i]; ++k) {
       left -= v_mean[k * n_row + i];
     }
-    v_out[i] = (double) k;
+    v_out[i] = (double)k;
   }
 }
 
 const struct tb_response_type tb_response_categorical = {
-  .name = "categorical",
-  .link = "softmax",
-  .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
-  .flags = TB_RESPONSE_MULTIPLE,
-  .outside = categorical_outside,
-  .evaluate = categorical_evaluate,
-  .mean = categorical_mean,
-  .simulate = categorical_simulate,
+    .name = "categorical",
+    .link = "softmax",
+    .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
+    .flags = TB_RESPONSE_MULTIPLE,
+    .outside = categorical_outside,
+    .evaluate = categorical_evaluate,
+    .mean = categorical_mean,
+    .simulate = categorical_simulate,
 };

@@ -10,22 +10,25 @@
  *
  *   symbol   variable
  *   1/sigma^2  p_point->scale */
+#include "base/clip.h"
 #include "responses/response.h"
 
 #include <math.h>
 #include <string.h>
 
+enum { TILE = 64 };
+
 #define HALF_LOG_TAU 0.91893853320467274178
 
 static const struct tb_response_aux gaussian_aux = {
-  .name = "sigma",
-  .coordinate = "log_sigma",
-  .transform = TB_TRANSFORM_positive,
-  .information = 2,
+    .name = "sigma",
+    .coordinate = "log_sigma",
+    .transform = TB_TRANSFORM_positive,
+    .information = 2,
 };
 
 static size_t gaussian_outside(const double* v_y, size_t n, double size) {
-  (void) size;
+  (void)size;
   size_t i = 0;
   while (i < n && isfinite(v_y[i])) {
     ++i;
@@ -43,38 +46,56 @@ static void gaussian_prepare(double aux,
   p_point->log_norm = -HALF_LOG_TAU - log_sigma;
 }
 
+/* w / sigma^2 and dl/deta of n rows, TILE at most */
+static void gaussian_scores(const struct tb_response_rows* p_rows,
+                            size_t first,
+                            size_t n,
+                            double* v_precision,
+                            double* v_score) {
+  const double scale = p_rows->p_point->scale;
+  const double* v_y = p_rows->v_y + first;
+  const double* v_eta = p_rows->v_eta + first;
+  for (size_t k = 0; k < n; ++k) {
+    v_precision[k] = scale * tb_response_weight(p_rows, first + k);
+    v_score[k] = v_precision[k] * (v_y[k] - v_eta[k]);
+  }
+}
+
 /* No clones: fused multiply-adds would round otherwise on other processors,
  * and nothing here is slow. */
 static void gaussian_evaluate(const struct tb_response_rows* p_rows,
                               const struct tb_response_out* p_out) {
   const struct tb_response_point* p = p_rows->p_point;
   const double base = p_out->is_complete ? p->log_norm : p->log_base;
-  for (size_t k = 0; k < p_rows->n_row; ++k) {
-    const double w = tb_response_weight(p_rows, k);
-    const double precision = p->scale * w;
-    const double e = p_rows->v_y[k] - p_rows->v_eta[k];
-    const double r = precision * e;
-    const double t = r * e - 1;
-    if (p_out->v_log_density != NULL) {
-      p_out->v_log_density[k] = -0.5 * precision * e * e + base;
-      if (p_out->is_complete && w != 1) {
-        p_out->v_log_density[k] += 0.5 * log(w);
-      }
-    }
+  for (size_t first = 0; first < p_rows->n_row; first += TILE) {
+    const size_t n = tb_min(TILE, p_rows->n_row - first);
+    const double* v_y = p_rows->v_y + first;
+    const double* v_eta = p_rows->v_eta + first;
+    double v_precision[TILE], v_r[TILE];
+    gaussian_scores(p_rows, first, n, v_precision, v_r);
     if (p_out->v_score != NULL) {
-      p_out->v_score[k] = r;
+      memcpy(p_out->v_score + first, v_r, n * sizeof(double));
     }
     if (p_out->v_curvature != NULL) {
-      p_out->v_curvature[k] = precision;
+      memcpy(p_out->v_curvature + first, v_precision, n * sizeof(double));
     }
-    if (p_out->v_aux_score != NULL) {
-      p_out->v_aux_score[k] = t;
+    for (size_t k = 0; p_out->v_log_density != NULL && k < n; ++k) {
+      const double e = v_y[k] - v_eta[k];
+      const double w = tb_response_weight(p_rows, first + k);
+      p_out->v_log_density[first + k] = -0.5 * v_precision[k] * e * e + base;
+      if (p_out->is_complete && w != 1) {
+        p_out->v_log_density[first + k] += 0.5 * log(w);
+      }
     }
-    if (p_out->v_cross != NULL) {
-      p_out->v_cross[k] = 2 * r;
+    for (size_t k = 0; p_out->v_aux_score != NULL && k < n; ++k) {
+      p_out->v_aux_score[first + k] = v_r[k] * (v_y[k] - v_eta[k]) - 1;
     }
-    if (p_out->v_aux_curvature != NULL) {
-      p_out->v_aux_curvature[k] = 2 * t;
+    for (size_t k = 0; p_out->v_cross != NULL && k < n; ++k) {
+      p_out->v_cross[first + k] = 2 * v_r[k];
+    }
+    for (size_t k = 0; p_out->v_aux_curvature != NULL && k < n; ++k) {
+      const double t = v_r[k] * (v_y[k] - v_eta[k]) - 1;
+      p_out->v_aux_curvature[first + k] = 2 * t;
     }
   }
 }
@@ -85,7 +106,7 @@ static void gaussian_bound(const struct tb_response_rows* p_rows,
                            const struct tb_response_out* p_out) {
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     const double precision =
-      p_rows->p_point->scale * tb_response_weight(p_rows, k);
+        p_rows->p_point->scale * tb_response_weight(p_rows, k);
     const double e = p_rows->v_y[k] - p_rows->v_eta[k];
     const double r = fabs(precision * e) + precision * v_reach[k];
     if (p_out->v_curvature != NULL) {
@@ -103,7 +124,7 @@ static void gaussian_bound(const struct tb_response_rows* p_rows,
 static void gaussian_third_bound(const struct tb_response_rows* p_rows,
                                  const double* v_reach,
                                  double* v_out) {
-  (void) v_reach;
+  (void)v_reach;
   memset(v_out, 0, p_rows->n_row * sizeof(double));
 }
 
@@ -119,7 +140,7 @@ static void gaussian_variance(const double* v_mean,
                               const double* v_weight,
                               const struct tb_response_point* p_point,
                               double* v_out) {
-  (void) v_mean;
+  (void)v_mean;
   for (size_t k = 0; k < n_row; ++k) {
     v_out[k] = 1 / (p_point->scale * (v_weight == NULL ? 1 : v_weight[k]));
   }
@@ -143,27 +164,27 @@ static void gaussian_simulate(const double* v_mean,
                               const struct tb_response_point* p_point,
                               struct tb_rng* p_rng,
                               double* v_out) {
-  (void) n_predictor;
+  (void)n_predictor;
   for (size_t k = 0; k < n_row; ++k) {
     const double precision =
-      p_point->scale * (v_weight == NULL ? 1 : v_weight[k]);
+        p_point->scale * (v_weight == NULL ? 1 : v_weight[k]);
     v_out[k] = v_mean[k] + tb_rng_norm(p_rng) / sqrt(precision);
   }
 }
 
 const struct tb_response_type tb_response_gaussian = {
-  .name = "gaussian",
-  .link = "identity",
-  .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
-  .flags = TB_RESPONSE_PRECISION,
-  .p_aux = &gaussian_aux,
-  .outside = gaussian_outside,
-  .evaluate = gaussian_evaluate,
-  .mean = gaussian_mean,
-  .simulate = gaussian_simulate,
-  .variance = gaussian_variance,
-  .deviance = gaussian_deviance,
-  .prepare = gaussian_prepare,
-  .bound = gaussian_bound,
-  .third_bound = gaussian_third_bound,
+    .name = "gaussian",
+    .link = "identity",
+    .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
+    .flags = TB_RESPONSE_PRECISION,
+    .p_aux = &gaussian_aux,
+    .outside = gaussian_outside,
+    .evaluate = gaussian_evaluate,
+    .mean = gaussian_mean,
+    .simulate = gaussian_simulate,
+    .variance = gaussian_variance,
+    .deviance = gaussian_deviance,
+    .prepare = gaussian_prepare,
+    .bound = gaussian_bound,
+    .third_bound = gaussian_third_bound,
 };

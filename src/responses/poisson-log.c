@@ -10,7 +10,7 @@
 #include <math.h>
 
 static size_t poisson_outside(const double* v_y, size_t n, double size) {
-  (void) size;
+  (void)size;
   size_t i = 0;
   while (i < n && v_y[i] >= 0 && v_y[i] == floor(v_y[i])) {
     ++i;
@@ -25,14 +25,13 @@ static TB_CLONES void poisson_log_density(const struct tb_response_rows* p_rows,
   for (size_t k = 0; k < n; ++k) {
     /* 0 * Inf: an impossible y = 0 term is 0 */
     const double linear =
-      p_rows->v_y[k] == 0 ? 0 : p_rows->v_y[k] * p_rows->v_eta[k];
+        p_rows->v_y[k] == 0 ? 0 : p_rows->v_y[k] * p_rows->v_eta[k];
     v_out[k] = tb_response_weight(p_rows, k) * (linear - v_out[k]);
   }
 }
 
-static TB_CLONES void exponential(const double* v_eta,
-                                  size_t n,
-                                  double* v_out) {
+static TB_CLONES void
+exponential(const double* v_eta, size_t n, double* v_out) {
   tb_vexp(v_eta, v_out, n);
 }
 
@@ -46,7 +45,7 @@ static void poisson_evaluate(const struct tb_response_rows* p_rows,
     poisson_log_density(p_rows, v_log_density);
     for (size_t k = 0; p_out->is_complete && k < p_rows->n_row; ++k) {
       v_log_density[k] -=
-        tb_response_weight(p_rows, k) * lgamma(p_rows->v_y[k] + 1);
+          tb_response_weight(p_rows, k) * lgamma(p_rows->v_y[k] + 1);
     }
   }
   if (v_mean == NULL) {
@@ -66,10 +65,9 @@ static void poisson_third_bound(const struct tb_response_rows* p_rows,
                                 double* v_out) {
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     const double end = p_rows->v_eta[k] + v_reach[k];
-    v_out[k] = end == INFINITY
-                 ? INFINITY
-                 : tb_response_weight(p_rows, k) *
-                     exp(fmin(end, TB_RESPONSE_LARGEST_ETA));
+    v_out[k] = end == INFINITY ? INFINITY
+                               : tb_response_weight(p_rows, k) *
+                                     exp(fmin(end, TB_RESPONSE_LARGEST_ETA));
   }
 }
 
@@ -92,8 +90,8 @@ static void poisson_variance(const double* v_mean,
                              const double* v_weight,
                              const struct tb_response_point* p_point,
                              double* v_out) {
-  (void) v_weight;
-  (void) p_point;
+  (void)v_weight;
+  (void)p_point;
   for (size_t k = 0; k < n_row; ++k) {
     v_out[k] = v_mean[k];
   }
@@ -118,24 +116,24 @@ static void poisson_simulate(const double* v_mean,
                              const struct tb_response_point* p_point,
                              struct tb_rng* p_rng,
                              double* v_out) {
-  (void) n_predictor;
-  (void) v_weight;
-  (void) p_point;
+  (void)n_predictor;
+  (void)v_weight;
+  (void)p_point;
   for (size_t k = 0; k < n_row; ++k) {
     v_out[k] = tb_rng_poisson(p_rng, v_mean[k]);
   }
 }
 
 const struct tb_response_type tb_response_poisson_log = {
-  .name = "poisson",
-  .link = "log",
-  .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
-  .outside = poisson_outside,
-  .evaluate = poisson_evaluate,
-  .mean = poisson_mean,
-  .simulate = poisson_simulate,
-  .variance = poisson_variance,
-  .deviance = poisson_deviance,
-  .bound = poisson_bound,
-  .third_bound = poisson_third_bound,
+    .name = "poisson",
+    .link = "log",
+    .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
+    .outside = poisson_outside,
+    .evaluate = poisson_evaluate,
+    .mean = poisson_mean,
+    .simulate = poisson_simulate,
+    .variance = poisson_variance,
+    .deviance = poisson_deviance,
+    .bound = poisson_bound,
+    .third_bound = poisson_third_bound,
 };

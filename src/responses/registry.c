@@ -9,11 +9,11 @@ extern const struct tb_response_type tb_response_poisson_log;
 extern const struct tb_response_type tb_response_categorical;
 
 const struct tb_response_type* const tb_response_registry[] = {
-  &tb_response_gaussian,
-  &tb_response_binomial_logit,
-  &tb_response_poisson_log,
-  &tb_response_categorical,
-  NULL,
+    &tb_response_gaussian,
+    &tb_response_binomial_logit,
+    &tb_response_poisson_log,
+    &tb_response_categorical,
+        NULL,
 };
 
 size_t tb_response_count(void) {
@@ -33,16 +33,16 @@ const struct tb_response_type* tb_response_find(const char* name,
 }
 
 const struct tb_response_type* tb_response_at_place(double place) {
-  const bool is_one = place >= 0 && place < (double) tb_response_count() &&
+  const bool is_one = place >= 0 && place < (double)tb_response_count() &&
                       place == floor(place);
-  return is_one ? tb_response_registry[(size_t) place] : NULL;
+  return is_one ? tb_response_registry[(size_t)place] : NULL;
 }
 
 double tb_response_natural_aux(const struct tb_response_type* type,
                                double coordinate) {
   double natural = 0;
   if (type->p_aux != NULL) {
-    const struct tb_transform_part part = { type->p_aux->transform, 1, 1 };
+    const struct tb_transform_part part = {type->p_aux->transform, 1, 1};
     tb_transform_constrain(&part, 1, &coordinate, &natural);
   }
   return natural;

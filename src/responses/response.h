@@ -21,8 +21,8 @@
 #ifndef TB_RESPONSES_RESPONSE_H
 #define TB_RESPONSES_RESPONSE_H
 
-#include "base/transform.h"
 #include "base/rng.h"
+#include "base/transform.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,16 +46,16 @@ struct tb_response_aux {
 
 /* Where an auxiliary parameter is, and what the rows of a pass share there. */
 struct tb_response_point {
-  bool is_sampled;   /* its terms of l_i count, and its derivatives are wanted */
-  double scale;      /* of weights that are precisions: 1 / sigma^2 */
-  double log_base;   /* of each row's l_i, that of an unsampled one left out */
-  double log_norm;   /* the same with every constant */
+  bool is_sampled; /* its terms of l_i count, and its derivatives are wanted */
+  double scale;    /* of weights that are precisions: 1 / sigma^2 */
+  double log_base; /* of each row's l_i, that of an unsampled one left out */
+  double log_norm; /* the same with every constant */
 };
 
 /* a block of rows; columns of n_row numbers */
 struct tb_response_rows {
   size_t n_row;
-  size_t n_predictor;     /* columns of v_eta: 1, or that of classes */
+  size_t n_predictor; /* columns of v_eta: 1, or that of classes */
   const double* v_eta;
   const double* v_y;
   const double* v_weight; /* NULL: 1 each */
@@ -70,11 +70,12 @@ struct tb_response_out {
   double* v_score;     /* dl/deta: n_row x n_predictor */
   double* v_curvature; /* -d2l/deta2, the observed one; one predictor only */
   /* only where s is sampled: */
-  double* v_aux_score;     /* dl/ds */
-  double* v_cross;         /* -d2l/deta ds */
-  double* v_aux_curvature; /* -d2l/ds2, less w_i `information`: what it is on
-                              average where that is a constant. Sums of the rest
-                              keep more digits, and the constant is added once. */
+  double* v_aux_score; /* dl/ds */
+  double* v_cross;     /* -d2l/deta ds */
+  double*
+      v_aux_curvature; /* -d2l/ds2, less w_i `information`: what it is on
+                          average where that is a constant. Sums of the rest
+                          keep more digits, and the constant is added once. */
 };
 
 struct tb_response_type {
@@ -148,7 +149,8 @@ struct tb_response_type {
                       double* v_out);
 };
 
-/* A response with what is known of its auxiliary parameter: what models hold. */
+/* A response with what is known of its auxiliary parameter: what models hold.
+ */
 struct tb_response {
   const struct tb_response_type* type;
   bool samples_aux;
@@ -156,15 +158,14 @@ struct tb_response {
 };
 
 /* What is shared at a point. coordinate: that of a sampled s. */
-static inline struct tb_response_point tb_response_at(
-  const struct tb_response* p_response,
-  double coordinate) {
-  struct tb_response_point point = { .scale = 1 };
+static inline struct tb_response_point
+tb_response_at(const struct tb_response* p_response, double coordinate) {
+  struct tb_response_point point = {.scale = 1};
   if (p_response->type->prepare != NULL) {
-    p_response->type->prepare(
-      p_response->samples_aux ? coordinate : p_response->aux,
-      p_response->samples_aux,
-      &point);
+    p_response->type->prepare(p_response->samples_aux ? coordinate
+                                                      : p_response->aux,
+                              p_response->samples_aux,
+                              &point);
   }
   return point;
 }
@@ -174,9 +175,8 @@ double tb_response_natural_aux(const struct tb_response_type* type,
                                double coordinate);
 
 /* -d2l/ds2 of a row of weight w, from its v_aux_curvature */
-static inline double tb_response_aux_curvature(
-  const struct tb_response_type* type,
-  double rest) {
+static inline double
+tb_response_aux_curvature(const struct tb_response_type* type, double rest) {
   return rest + type->p_aux->information;
 }
 

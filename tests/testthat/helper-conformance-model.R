@@ -279,7 +279,7 @@ entry_centred <- function(n_data = 25, seed = 14) {
   model <- build_glm(
     x,
     y,
-    "bernoulli",
+    resolve_family("bernoulli"),
     prior_normal(0, 1.5),
     prior_normal(0.5, 3),
     weights = NULL,

@@ -34,7 +34,7 @@ test_that("the constant of a normal prior is the largest eigenvalue", {
     model <- build_glm(
       x,
       y,
-      "bernoulli",
+      resolve_family("bernoulli"),
       prior[[1]],
       prior[[2]],
       weights = NULL,

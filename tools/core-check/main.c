@@ -21,6 +21,7 @@ static const struct {
   { "kernels", check_metropolis },
   { "models", check_models },
   { "passes", check_passes },
+  { "responses", check_responses },
   { "run", check_run },
   { "schedules", check_schedules },
   { "subsampling", check_subsampling },

@@ -1,0 +1,363 @@
+# Responses: how one observation depends on its linear predictor. The functions
+# that are evaluated for many rows stand in src/responses/, a table for each
+# response and link; what only R asks stands in an entry, R/response-<name>.R.
+# Whoever needs to know something of a response asks for a trait of its entry or
+# for a function below, and names none.
+#
+# A new response: src/responses/<name>.c and its line in registry.c and
+# Makevars; R/response-<name>.R and its line in `response_entries`; NEWS. The
+# conformance tests go through both registries.
+
+# Every entry, by the name that users write.
+response_entries <- function() {
+  list(
+    gaussian = response_gaussian,
+    bernoulli = response_bernoulli,
+    binomial = response_binomial,
+    poisson = response_poisson,
+    categorical = response_categorical
+  )
+}
+
+# An entry. Required:
+#   name        (string) What users write as `family` or `likelihood`.
+#   table       (string) Name of the tables in src/responses/.
+#   links       (named numbers) Its links, the usual one first: how large a
+#               linear predictor is where the mean is at its limit for all that
+#               doubles tell (1e-13). Beyond, with a flat prior, the likelihood
+#               may rise without end.
+#   must        (string) What each response must, "be 0 or 1".
+#   draw        (function) `draw(mu, aux, rows)`: random responses in the shape
+#               of mu, draws x rows (x classes: without these). aux: a value for
+#               each draw, or NULL. rows: list(weight, trials), NULL: 1 each.
+# Optional:
+#   size        (number) Trials of each row, where these are known beforehand.
+#   family      (function or NULL) `family(link)`: its object of class family.
+#   has_units   (TRUE or FALSE) Are responses measured in units that the
+#               predictor and the auxiliary parameter share? Priors then follow
+#               the standard deviation of the responses, networks standardise.
+#   is_quadratic (TRUE or FALSE) Is the log density quadratic in the predictor,
+#               the auxiliary parameter given?
+#   has_trials  (TRUE or FALSE) May rows be several trials, as
+#               cbind(successes, failures) or a factor of two levels?
+#   takes_proportions (TRUE or FALSE) May they be proportions, with the trials
+#               as weights?
+#   separation  (string or NULL) What columns do that let the likelihood rise
+#               without end; NULL: it cannot.
+#   skewness    (string) What makes a posterior skewed; %s stands for "this
+#               column".
+#   network     (list or NULL) From response_of_networks(); NULL: networks do
+#               not have it.
+response_entry <- function(
+  name,
+  table,
+  links,
+  must,
+  draw,
+  size = 0,
+  family = NULL,
+  has_units = FALSE,
+  is_quadratic = FALSE,
+  has_trials = FALSE,
+  takes_proportions = FALSE,
+  separation = NULL,
+  skewness = paste(
+    "an outcome that (almost) never occurs with %s does that, or a few values",
+    "that are huge"
+  ),
+  network = NULL
+) {
+  stopifnot(
+    is.character(name),
+    is.character(table),
+    is.numeric(links),
+    !is.null(names(links)),
+    is.character(must),
+    identical(names(formals(draw)), c("mu", "aux", "rows"))
+  )
+  out <- list(
+    name = name,
+    table = table,
+    links = links,
+    must = must,
+    draw = draw,
+    size = size,
+    family = family,
+    has_units = has_units,
+    is_quadratic = is_quadratic,
+    has_trials = has_trials,
+    takes_proportions = takes_proportions,
+    separation = separation,
+    skewness = skewness,
+    network = network
+  )
+  structure(out, class = "tall_response")
+}
+
+# What networks ask of an entry. Required:
+#   suits       (function) `suits(y)`: does tall_nn() take it for y?
+#   read        (function) `read(y, arg, call)`: list(values, levels, n_out),
+#               what the core reads, names of levels, outputs of the network.
+#   error       (function) `error(mean, y)`: how wrong means are.
+#   error_words (string) What that is.
+# Optional:
+#   quantiles   (function or NULL) `quantiles(mu, aux, weights, p)`: of the
+#               responses of each column of mu, draws x rows. NULL: intervals
+#               are those of the mean.
+#   cdf         (function or NULL) `cdf(y, mu, aux)`, likewise.
+response_of_networks <- function(
+  suits,
+  read,
+  error,
+  error_words,
+  quantiles = NULL,
+  cdf = NULL
+) {
+  list(
+    suits = suits,
+    read = read,
+    error = error,
+    error_words = error_words,
+    quantiles = quantiles,
+    cdf = cdf
+  )
+}
+
+# ---- finding -----------------------------------------------------------------
+
+# The entry of a name, or of a family, list(name, link, ...).
+find_response <- function(name) {
+  name <- if (is.list(name)) name$name else name
+  entry <- response_entries()[[name]]
+  if (is.null(entry)) {
+    abort_tall(
+      "unsupported",
+      "There is no response {.val {name}} in this version of the package.",
+      value = name
+    )
+  }
+  entry()
+}
+
+# What the core says of a family: list(place, aux, coordinate, is_multiple,
+# is_precision, has_bound, has_third_bound).
+response_facts <- function(family) {
+  known <- .Call(ffi_response_registry)
+  entry <- find_response(family)
+  at <- which(known$name == entry$table & known$link == family$link)
+  if (length(at) != 1) {
+    abort_tall(
+      "unsupported",
+      "There is no link {.val {family$link}} for {.val {family$name}} in this
+       version of the package.",
+      value = family$link
+    )
+  }
+  c(list(place = at - 1), lapply(known, `[[`, at))
+}
+
+# The name of a family's auxiliary parameter; NA without one.
+response_aux <- function(family) {
+  response_facts(family)$aux
+}
+
+has_aux <- function(family) {
+  !is.na(response_aux(family))
+}
+
+# Weights are precisions, rather than counts?
+has_precisions <- function(family) {
+  response_facts(family)$is_precision
+}
+
+has_classes <- function(family) {
+  response_facts(family)$is_multiple
+}
+
+has_trials <- function(family) {
+  find_response(family)$has_trials
+}
+
+# list(name, link, object) of an entry; object: NULL where there is none.
+new_family <- function(entry, link = names(entry$links)[[1]]) {
+  list(
+    name = entry$name,
+    link = link,
+    object = if (!is.null(entry$family)) entry$family(link)
+  )
+}
+
+# Names of the responses that regressions have, with one predictor a row; and
+# that networks have.
+regression_responses <- function() {
+  has_one <- function(entry) !has_classes(new_family(entry()))
+  names(Filter(has_one, response_entries()))
+}
+
+network_responses <- function() {
+  is_there <- function(entry) !is.null(entry()$network)
+  names(Filter(is_there, response_entries()))
+}
+
+# list(name, link, object) from a string, function or family object
+resolve_family <- function(family, call = caller_env()) {
+  if (is.function(family)) {
+    family <- tryCatch(family(), error = function(e) family)
+  }
+  known <- regression_responses()
+  if (!inherits(family, "family")) {
+    name <- check_choice(family, known, arg = "family", call = call)
+    return(new_family(find_response(name)))
+  }
+  name <- family$family
+  if (!name %in% known) {
+    abort_input(
+      c(
+        "{.arg family} must be one of {quote_all(known, last = 'or')}, not
+         {.val {name}}.",
+        i = "Others can be written with {.fn model_custom}."
+      ),
+      argument = "family",
+      expected = known,
+      value = name,
+      call = call
+    )
+  }
+  entry <- find_response(name)
+  links <- names(entry$links)
+  if (!family$link %in% links) {
+    abort_input(
+      c(
+        "{.arg family} must have the link {quote_all(links, last = 'or')}, not
+         {.val {family$link}}.",
+        i = "Links there are: {known_links()}. Others can be written with
+             {.fn model_custom}."
+      ),
+      argument = "family",
+      expected = links,
+      value = family$link,
+      call = call
+    )
+  }
+  new_family(entry, family$link)
+}
+
+# "identity (gaussian), logit, probit or cloglog (bernoulli, binomial)"
+known_links <- function() {
+  links <- vapply(regression_responses(), function(name) {
+    links <- names(find_response(name)$links)
+    n <- length(links)
+    if (n == 1) {
+      return(links)
+    }
+    paste(paste(links[-n], collapse = ", "), "or", links[[n]])
+  }, "")
+  names <- vapply(unique(links), function(link) {
+    paste(names(links)[links == link], collapse = ", ")
+  }, "")
+  paste0(names(names), " (", names, ")", collapse = ", ")
+}
+
+check_response <- function(y, family, arg, call) {
+  check_given(y, arg = arg, call = call)
+  if (is.logical(y)) {
+    y <- as.double(y)
+  }
+  y <- check_numeric_vector(y, arg = arg, call = call)
+  entry <- find_response(family)
+  bad <- first_outside(y, family)
+  if (bad > 0) {
+    must <- paste0(entry$must, " for family \"", entry$name, "\"")
+    abort_value(y, bad, must, arg = arg, call = call)
+  }
+  unname(y)
+}
+
+# The first value of y, doubles, that is no response of the family; 0: none.
+# size: trials or classes, 0 where they are not known.
+first_outside <- function(y, family, size = find_response(family)$size) {
+  .Call(ffi_response_outside, response_facts(family)$place, y, size)
+}
+
+# ---- evaluating --------------------------------------------------------------
+
+# All of these take predictors or means as vectors or, with draws, as matrices
+# draws x rows, those of classes with a third dimension.
+
+# Complete log densities, draws x rows. eta: draws x rows (x classes); y and
+# weight (trials or precisions, NULL: 1 each) of rows; aux: of draws, natural.
+response_log_density <- function(family, eta, y, weight = NULL, aux = NULL) {
+  facts <- response_facts(family)
+  if (!is.na(facts$aux)) {
+    aux <- rep_len(as.double(aux), nrow(eta))
+  } else {
+    aux <- NULL
+  }
+  # a missing response has a missing density
+  is_missing <- is.na(y)
+  y <- replace(as.double(y), is_missing, 0)
+  out <- .Call(
+    ffi_response_evaluate,
+    facts$place,
+    0L,
+    eta,
+    nrow(eta),
+    y,
+    if (!is.null(weight)) as.double(weight),
+    aux,
+    FALSE
+  )
+  out <- matrix(out, nrow(eta))
+  out[, is_missing] <- NA
+  out
+}
+
+# Their inverse link, in the shape of eta.
+response_mean <- function(family, eta) {
+  facts <- response_facts(family)
+  n_predictor <- if (facts$is_multiple) dim(eta)[[length(dim(eta))]] else 1
+  .Call(ffi_response_mean, facts$place, eta, n_predictor)
+}
+
+# Variances of responses with these means, draws x rows: of precision `weight`,
+# or of the proportion among `weight` trials. aux: NULL: 1.
+response_variance <- function(family, mean, weight = NULL, aux = NULL) {
+  place <- response_facts(family)$place
+  n_draw <- NROW(mean)
+  out <- .Call(
+    ffi_response_variance,
+    place,
+    mean,
+    n_draw,
+    if (!is.null(weight)) rep_len(as.double(weight), length(mean) / n_draw),
+    if (has_aux(family) && !is.null(aux)) rep_len(as.double(aux), n_draw)
+  )
+  dim(out) <- dim(mean)
+  out
+}
+
+# Contributions of rows to the deviance.
+response_deviance <- function(family, y, mean, weight = NULL) {
+  .Call(
+    ffi_response_deviance,
+    response_facts(family)$place,
+    as.double(y),
+    as.double(mean),
+    if (!is.null(weight)) rep_len(as.double(weight), length(y))
+  )
+}
+
+# |y - mean| in units of what is expected, or as the root of the deviance, with
+# the sign of y - mean.
+response_residuals <- function(family, type, y, mean, weight = NULL) {
+  weight <- weight %||% 1
+  switch(
+    type,
+    response = y - mean,
+    pearson = (y - mean) * sqrt(weight / drop(response_variance(family, mean))),
+    deviance = {
+      deviance <- response_deviance(family, y, mean, weight)
+      sign(y - mean) * sqrt(pmax(deviance, 0))
+    }
+  )
+}

@@ -1,0 +1,393 @@
+# The laws of responses. What is tried of each stands here by the name of its
+# tables; links come from the core's registry.
+
+# values: of y, with `weight`, trials or precisions (NULL: 1 each); outside:
+# values that y cannot have; all: of the support, as far as it has mass, or its
+# range (the whole line) where y is continuous; aux: natural value of the
+# auxiliary parameter; size: trials, or classes.
+conformance_responses <- function() {
+  list(
+    gaussian = list(
+      values = c(-1.2, 0, 3),
+      weight = c(1, 0.4, 2.5),
+      outside = c(NaN, Inf),
+      aux = 1.7
+    ),
+    binomial = list(
+      values = c(0, 1, 0, 1, 0.25, 0.6),
+      weight = c(1, 1, 3, 2, 4, 5),
+      outside = c(-0.1, 1.1, NaN),
+      size = 5,
+      all = (0:5) / 5
+    ),
+    poisson = list(
+      values = c(0, 1, 2, 7),
+      weight = c(1, 1, 2, 0.5),
+      outside = c(-1, 0.5, NaN),
+      all = 0:400
+    ),
+    categorical = list(
+      values = c(0, 1, 2),
+      outside = c(-1, 0.5, 3, NaN),
+      size = 3,
+      all = 0:2
+    )
+  )
+}
+
+# A row of the registry with what is tried of it.
+response_cases <- function() {
+  known <- .Call(ffi_response_registry)
+  entries <- conformance_responses()
+  cases <- lapply(seq_along(known$name), function(k) {
+    facts <- lapply(known, `[[`, k)
+    facts$aux <- NULL # its name; the value of the entry has the same
+    c(list(place = k - 1), facts, entries[[facts$name]])
+  })
+  names(cases) <- paste0(known$name, ", ", known$link)
+  cases
+}
+
+response_columns <- c(
+  log_density = 0L,
+  score = 1L,
+  curvature = 2L,
+  aux_score = 3L,
+  cross = 4L,
+  aux_curvature = 5L
+)
+
+# A column at predictors eta (rows, or rows x classes). aux: NULL: the case's,
+# known; otherwise the coordinate of a sampled one.
+response_at <- function(
+  case,
+  what,
+  eta,
+  y,
+  weight = NULL,
+  coordinate = NULL
+) {
+  out <- .Call(
+    ffi_response_evaluate,
+    case$place,
+    response_columns[[what]],
+    as.double(eta),
+    1L,
+    as.double(y),
+    if (!is.null(weight)) rep_len(as.double(weight), length(y)),
+    coordinate %||% case$aux,
+    !is.null(coordinate)
+  )
+  if (is.matrix(eta) && what == "score") matrix(out, nrow(eta)) else out
+}
+
+# Every value of the case at every predictor.
+response_grid <- function(case, eta) {
+  k <- seq_along(case$values)
+  at <- expand.grid(eta = eta, k = k)
+  at$y <- case$values[at$k]
+  at$weight <- (case$weight %||% rep(1, length(k)))[at$k]
+  at
+}
+
+# Five points: an error of h^4 f''''' / 30, and of the rounding of f.
+response_slope <- function(f, x, h = 2e-4) {
+  (8 * (f(x + h) - f(x - h)) - (f(x + 2 * h) - f(x - 2 * h))) / (12 * h)
+}
+
+# f's derivative is g, but for the rounding of f. (How accurate tails are,
+# tools/core-check tests against more digits.)
+expect_slope <- function(f, g, x, label) {
+  h <- 2e-4
+  rounding <- 100 * .Machine$double.eps * (1 + abs(f(x))) / h
+  off <- abs(response_slope(f, x, h) - g(x)) - 1e-6 * abs(g(x)) - rounding
+  worst <- which.max(off)
+  expect(
+    all(off <= 0),
+    paste0(
+      label,
+      ": ",
+      format(g(x)[[worst]]),
+      " is not the slope at ",
+      format(x[[worst]])
+    )
+  )
+}
+
+law_response_slopes <- function(case) {
+  at <- response_grid(case, c(seq(-40, 40, by = 0.5), -1e-3, 1e-4))
+  column <- function(what) {
+    function(eta) response_at(case, what, eta, at$y, at$weight)
+  }
+  expect_slope(column("log_density"), column("score"), at$eta, "score")
+  negative <- function(eta) -column("score")(eta)
+  expect_slope(negative, column("curvature"), at$eta, "curvature")
+}
+
+law_response_classes <- function(case) {
+  set.seed(1)
+  n <- 60
+  eta <- matrix(rnorm(3 * n, sd = rep(c(0.5, 3, 20), n)), ncol = 3)
+  y <- rep_len(case$values, n)
+  weight <- rep_len(c(1, 2.5), n)
+  score <- response_at(case, "score", eta, y, weight)
+  for (k in 1:3) {
+    f <- function(x) {
+      moved <- replace(eta, cbind(seq_len(n), k), x)
+      response_at(case, "log_density", moved, y, weight)
+    }
+    expect_slope(f, function(x) score[, k], eta[, k], paste("score", k))
+  }
+}
+
+# Derivatives in a sampled auxiliary parameter's coordinate s.
+law_response_aux <- function(case) {
+  at <- response_grid(case, c(-30, -5, seq(-2, 2, by = 0.25), 5, 30))
+  for (s in c(-2, -0.3, 0.8)) {
+    column <- function(what, eta = at$eta) {
+      force(eta)
+      function(s) {
+        vapply(s, function(one) {
+          response_at(case, what, eta, at$y, at$weight, coordinate = one)
+        }, numeric(nrow(at)))
+      }
+    }
+    slope <- function(f, g, label) {
+      rounding <- 100 * .Machine$double.eps * (1 + abs(f(s))) / 2e-4
+      off <- abs(response_slope(f, s) - g(s)) - 1e-6 * abs(g(s)) - rounding
+      expect_true(all(off <= 0), label = label)
+    }
+    slope(column("log_density"), column("aux_score"), "score in s")
+    negative <- function(s) -column("aux_score")(s)
+    slope(negative, column("aux_curvature"), "curvature in s")
+    negative <- function(s) -column("score")(s)
+    slope(negative, column("cross"), "curvature in eta and s")
+  }
+}
+
+# Bounds over 10^4 random intervals are the suprema over them; of proportions,
+# the sum of those of successes and failures, which may be more.
+law_response_bounds <- function(case, n = 1e4, n_point = 81) {
+  set.seed(2)
+  k <- sample.int(length(case$values), n, replace = TRUE)
+  y <- case$values[k]
+  weight <- (case$weight %||% rep(1, length(case$values)))[k]
+  eta <- runif(n, -9, 9)
+  reach <- runif(n)^2 * 6
+  bound <- .Call(
+    ffi_response_bounds,
+    case$place,
+    eta,
+    reach,
+    y,
+    weight,
+    case$aux
+  )
+  side <- seq(-1, 1, length.out = n_point)
+  points <- function(f) {
+    matrix(f(as.numeric(eta + outer(reach, side))), n)
+  }
+  curvature <- function(x) {
+    weight <- rep_len(weight, length(x))
+    response_at(case, "curvature", x, rep_len(y, length(x)), weight)
+  }
+  third <- function(x) abs(response_slope(curvature, x))
+  suprema <- list(curvature = points(curvature), third = points(third))
+  for (what in names(suprema)) {
+    if (is.null(bound[[what]])) {
+      next
+    }
+    found <- do.call(pmax, as.data.frame(suprema[[what]]))
+    slack <- 1e-10 * weight + 1e-6 * found
+    expect_true(all(bound[[what]] >= found - slack), label = what)
+    # the points may miss a maximum between them by this much
+    gap <- 2 * (2 * reach / (n_point - 1))^2 * pmax(found, 0.1 * weight)
+    is_tight <- !case$name %in% "binomial" | y %in% c(0, 1)
+    expect_true(
+      all((bound[[what]] <= found + slack + gap)[is_tight]),
+      label = what
+    )
+  }
+}
+
+# Over all predictors, where that is bounded.
+law_response_global <- function(case) {
+  at <- response_grid(case, 0)
+  reach <- rep(Inf, nrow(at))
+  bound <- .Call(
+    ffi_response_bounds,
+    case$place,
+    at$eta,
+    reach,
+    at$y,
+    at$weight,
+    case$aux
+  )
+  wide <- response_grid(case, seq(-60, 60, by = 0.01))
+  found <- response_at(case, "curvature", wide$eta, wide$y, wide$weight)
+  most <- tapply(found, wide$k, max)[at$k]
+  if (!is.null(bound$curvature)) {
+    expect_true(all(bound$curvature >= most * (1 - 1e-9)))
+    is_bounded <- is.finite(bound$curvature) &
+      (case$name != "binomial" | at$y %in% c(0, 1))
+    # a limit may be far away
+    expect_true(
+      all(bound$curvature[is_bounded] <= most[is_bounded] * 1.001),
+      label = "global bound"
+    )
+  }
+}
+
+# The density at values of y, with `weight` the trials.
+response_density <- function(case, y, eta, weight = NULL) {
+  if (case$is_multiple) {
+    eta <- matrix(rep(eta, each = length(y)), length(y))
+  } else {
+    eta <- rep(eta, length(y))
+  }
+  exp(response_at(case, "log_density", eta, y, weight))
+}
+
+response_points <- function(case) {
+  if (case$is_multiple) {
+    list(c(0.3, -1, 2), c(0, 0, 0), c(-30, 2, 1))
+  } else {
+    as.list(c(-3, -0.4, 0, 0.8, 2))
+  }
+}
+
+law_response_mass <- function(case) {
+  trials <- if (!is.null(case$size) && !case$is_multiple) case$size
+  for (eta in response_points(case)) {
+    if (is.null(case$all)) {
+      f <- function(y) response_density(case, y, eta)
+      range <- case$range %||% c(-Inf, Inf)
+      moment <- function(g) {
+        integrate(
+          function(y) g(y) * f(y),
+          range[[1]],
+          range[[2]],
+          rel.tol = 1e-9
+        )$value
+      }
+    } else {
+      p <- response_density(case, case$all, eta, trials)
+      moment <- function(g) sum(g(case$all) * p)
+    }
+    expect_close(moment(function(y) 1 + 0 * y), 1, "mass", tolerance = 1e-9)
+    if (!case$is_multiple) {
+      mean <- .Call(ffi_response_mean, case$place, eta, 1)
+      variance <- .Call(
+        ffi_response_variance,
+        case$place,
+        mean,
+        1,
+        as.double(trials %||% 1),
+        case$aux
+      )
+      expect_close(moment(identity), mean, "mean", tolerance = 1e-7)
+      spread <- moment(function(y) (y - mean)^2)
+      expect_close(spread, variance, "variance", tolerance = 1e-7)
+    }
+  }
+}
+
+# Of n draws by the core and, if there is a family of it, by its entry in R.
+law_response_draws <- function(case, families, n = 2e4) {
+  trials <- if (!is.null(case$size) && !case$is_multiple) case$size
+  weight <- rep(as.double(trials %||% 1), n)
+  for (eta in response_points(case)) {
+    n_predictor <- length(eta)
+    at <- matrix(rep(eta, each = n), n)
+    mean <- .Call(ffi_response_mean, case$place, at, n_predictor)
+    ours <- .Call(
+      ffi_response_simulate,
+      case$place,
+      mean,
+      n_predictor,
+      weight,
+      case$aux,
+      11
+    )
+    draws <- list(core = ours)
+    for (family in families) {
+      set.seed(3)
+      mu <- array(mean, c(n, 1, n_predictor))
+      if (n_predictor == 1) {
+        mu <- matrix(mu, n)
+      }
+      rows <- list(weight = NULL, trials = trials)
+      # a draw of the auxiliary parameter for each of responses
+      aux <- if (!is.null(case$aux)) rep(case$aux, n)
+      y <- as.numeric(family$draw(mu, aux, rows))
+      draws[[family$name]] <- y / (trials %||% 1) - case$is_multiple
+    }
+    p <- mean[1, ]
+    for (name in names(draws)) {
+      y <- draws[[name]]
+      expect_length(y, n)
+      if (case$is_multiple) {
+        share <- tabulate(y + 1, n_predictor) / n
+        expect_true(all(abs(share - p) <= 5 * sqrt(p * (1 - p) / n) + 1e-12))
+        next
+      }
+      variance <- .Call(
+        ffi_response_variance,
+        case$place,
+        p,
+        1,
+        weight[[1]],
+        case$aux
+      )
+      z <- (mean(y) - p) / sqrt(variance / n)
+      square <- (y - p)^2
+      z_square <- (mean(square) - variance) / (stats::sd(square) / sqrt(n))
+      # a single trial at the margin has next to no spread to test
+      expect_lt(abs(z), 5, label = paste(name, "mean"))
+      expect_lt(abs(z_square), 6, label = paste(name, "variance"))
+    }
+  }
+}
+
+# Twice what the log density falls short of the largest there is.
+law_response_deviance <- function(case) {
+  at <- response_grid(case, c(-2, -0.5, 1))
+  mean <- .Call(ffi_response_mean, case$place, at$eta, 1)
+  found <- .Call(
+    ffi_response_deviance,
+    case$place,
+    at$y,
+    mean,
+    at$weight
+  )
+  scale <- if (case$is_precision) case$aux^2 else 1
+  log_density <- function(eta) {
+    response_at(case, "log_density", eta, at$y, at$weight)
+  }
+  far <- seq(-45, 45, by = 0.05)
+  most <- vapply(seq_len(nrow(at)), function(i) {
+    f <- function(eta) {
+      response_at(
+        case,
+        "log_density",
+        eta,
+        rep(at$y[[i]], length(eta)),
+        at$weight[[i]]
+      )
+    }
+    start <- far[[which.max(f(far))]]
+    optimize(f, start + c(-0.1, 0.1), maximum = TRUE, tol = 1e-10)$objective
+  }, 0)
+  expected <- 2 * scale * (most - log_density(at$eta))
+  expect_close(found, expected, "deviance", tolerance = 1e-6)
+}
+
+law_response_support <- function(case) {
+  outside <- function(y, size = case$size %||% 0) {
+    .Call(ffi_response_outside, case$place, as.double(y), as.double(size))
+  }
+  expect_identical(outside(case$all %||% case$values), 0)
+  for (bad in case$outside) {
+    expect_identical(outside(c(case$values[[1]], bad)), 2)
+  }
+}

@@ -1,0 +1,102 @@
+cases <- response_cases()
+
+# entries in R of a table of the core
+entries_of <- function(case) {
+  entries <- lapply(response_entries(), function(make) make())
+  Filter(
+    function(e) e$table == case$name && case$link %in% names(e$links),
+    entries
+  )
+}
+
+test_that("core and R have the same responses, and each is tried", {
+  known <- .Call(ffi_response_registry)
+  expect_setequal(unique(known$name), names(conformance_responses()))
+  in_core <- paste(known$name, known$link)
+  expect_identical(anyDuplicated(in_core), 0L)
+  in_r <- unlist(lapply(response_entries(), function(make) {
+    entry <- make()
+    paste(entry$table, names(entry$links))
+  }))
+  expect_setequal(in_r, in_core)
+  for (name in names(response_entries())) {
+    entry <- find_response(name)
+    expect_identical(entry$name, name)
+    for (link in names(entry$links)) {
+      family <- new_family(entry, link)
+      expect_identical(family$object$link %||% link, link)
+      if (is.function(entry$family)) {
+        expect_s3_class(family$object, "family")
+        expect_identical(family$object$link, link)
+      }
+    }
+  }
+})
+
+for (label in names(cases)) {
+  case <- cases[[label]]
+  says <- function(law) paste0(label, ": ", law)
+
+  test_that(says("the density sums to 1, mean and variance are its own"), {
+    law_response_mass(case)
+  })
+
+  test_that(says("draws have that mean and variance"), {
+    law_response_draws(case, entries_of(case))
+  })
+
+  test_that(says("impossible responses are found"), {
+    law_response_support(case)
+  })
+
+  if (case$is_multiple) {
+    test_that(says("the score is the slope in each predictor"), {
+      law_response_classes(case)
+    })
+    next
+  }
+
+  test_that(says("score and curvature are slopes"), {
+    law_response_slopes(case)
+  })
+
+  test_that(says("bounds are suprema over intervals"), {
+    expect_true(case$has_bound || !case$has_third_bound)
+    law_response_bounds(case)
+    law_response_global(case)
+  })
+
+  test_that(says("the deviance is what the log density falls short of"), {
+    law_response_deviance(case)
+  })
+
+  if (!is.na(case$coordinate)) {
+    test_that(says("its auxiliary parameter has slopes, too"), {
+      law_response_aux(case)
+    })
+  }
+}
+
+test_that("what is no response, or no link of it, is refused", {
+  expect_error(find_response("gauss"), class = "tall_error_unsupported")
+  broken <- list(name = "binomial", link = "cauchit")
+  expect_error(response_facts(broken), class = "tall_error_unsupported")
+  x <- cbind(a = c(1, 2, 3))
+  expect_error(
+    model_glm(x, c(0, 1, 1), stats::binomial("cauchit")),
+    class = "tall_error_input"
+  )
+  expect_error(
+    model_glm(x, c(0, 1, 2), "categorical"),
+    class = "tall_error_input"
+  )
+  expect_error(
+    model_network(x, c(0, 1, 2), likelihood = "poisson"),
+    class = "tall_error_input"
+  )
+  # a place without a response
+  expect_error(
+    .Call(ffi_response_mean, 99, 0, 1),
+    class = "tall_error_corrupt"
+  )
+})

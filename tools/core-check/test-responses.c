@@ -1,0 +1,301 @@
+#include "check.h"
+
+#include "base/rng.h"
+#include "responses/response.h"
+#include "responses/variates.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_ROW = 173, N_CLASS = 3, N_COLUMN = 6 };
+
+/* rows of any response: predictors from moderate to extreme, y of its support
+ */
+struct rows {
+  double v_eta[N_ROW * N_CLASS], v_y[N_ROW], v_weight[N_ROW];
+  struct tb_response response;
+  struct tb_response_point point;
+  struct tb_response_rows rows;
+};
+
+static void rows_make(struct rows* p,
+                      const struct tb_response_type* type,
+                      bool samples_aux) {
+  struct tb_rng rng;
+  tb_rng_init(&rng, 5, 0, TB_STREAM_noise);
+  const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
+  for (size_t i = 0; i < N_ROW * N_CLASS; ++i) {
+    const double size = i % 7 == 0 ? 40 : i % 5 == 0 ? 8 : 1;
+    p->v_eta[i] = size * tb_rng_norm(&rng);
+  }
+  for (size_t i = 0; i < N_ROW; ++i) {
+    /* 0 or 1 is a value of every response */
+    const double y = (double)(i % 3), size = is_multiple ? N_CLASS : 0;
+    p->v_y[i] = type->outside(&y, 1, size) == 1 ? y : (double)(i % 2);
+    p->v_weight[i] = i % 4 == 0 ? 1 : 0.5 + tb_rng_unif(&rng);
+  }
+  p->response = (struct tb_response){type, samples_aux, 1.5};
+  p->point = tb_response_at(&p->response, 0.3);
+  p->rows = (struct tb_response_rows){.n_row = N_ROW,
+                                      .n_predictor = is_multiple ? N_CLASS : 1,
+                                      .v_eta = p->v_eta,
+                                      .v_y = p->v_y,
+                                      .v_weight = p->v_weight,
+                                      .p_point = &p->point};
+}
+
+/* room for every result; those that a response does not have stay NULL */
+struct results {
+  double v[N_COLUMN][N_ROW * N_CLASS];
+  struct tb_response_out out;
+};
+
+static void results_make(struct results* p,
+                         const struct tb_response_type* type,
+                         bool samples_aux,
+                         bool is_complete) {
+  const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
+  memset(p, 0, sizeof *p);
+  p->out =
+      (struct tb_response_out){.v_log_density = p->v[0],
+                               .is_complete = is_complete,
+                               .v_score = p->v[1],
+                               .v_curvature = is_multiple ? NULL : p->v[2],
+                               .v_aux_score = samples_aux ? p->v[3] : NULL,
+                               .v_cross = samples_aux ? p->v[4] : NULL,
+                               .v_aux_curvature = samples_aux ? p->v[5] : NULL};
+}
+
+static void registry_finds_responses(struct check* p_check) {
+  CHECK(tb_response_count() > 0);
+  CHECK(tb_response_registry[tb_response_count()] == NULL);
+  for (size_t k = 0; k < tb_response_count(); ++k) {
+    const struct tb_response_type* type = tb_response_registry[k];
+    const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
+    CHECK(tb_response_find(type->name, type->link) == type);
+    CHECK(tb_response_at_place((double)k) == type);
+    CHECK(type->citation != NULL && type->outside != NULL &&
+          type->evaluate != NULL && type->mean != NULL &&
+          type->simulate != NULL);
+    CHECK(is_multiple || (type->variance != NULL && type->deviance != NULL));
+    CHECK((type->p_aux == NULL) == (type->prepare == NULL));
+  }
+  const double v_bad[] =
+      {-1, 0.5, (double)tb_response_count(), 1e300, NAN, INFINITY};
+  for (size_t k = 0; k < sizeof v_bad / sizeof v_bad[0]; ++k) {
+    CHECK(tb_response_at_place(v_bad[k]) == NULL);
+  }
+  CHECK(tb_response_find("binomial", "identity") == NULL);
+  CHECK(tb_response_find("no such response", NULL) == NULL);
+}
+
+/* to the last bit: one row at a time, one result at a time, weights of 1 or
+ * none */
+static void rows_are_apart(struct check* p_check) {
+  for (size_t k = 0; k < tb_response_count(); ++k) {
+    const struct tb_response_type* type = tb_response_registry[k];
+    for (int samples = 0; samples <= (type->p_aux != NULL); ++samples) {
+      struct rows r;
+      struct results all;
+      rows_make(&r, type, samples);
+      const size_t n_predictor = r.rows.n_predictor;
+      results_make(&all, type, samples, samples == 0);
+      type->evaluate(&r.rows, &all.out);
+      for (size_t i = 0; i < N_ROW; ++i) {
+        struct results one;
+        double v_eta[N_CLASS];
+        results_make(&one, type, samples, samples == 0);
+        for (size_t j = 0; j < n_predictor; ++j) {
+          v_eta[j] = r.v_eta[j * N_ROW + i];
+        }
+        struct tb_response_rows row = r.rows;
+        row.n_row = 1;
+        row.v_eta = v_eta;
+        row.v_y = r.v_y + i;
+        row.v_weight = r.v_weight + i;
+        type->evaluate(&row, &one.out);
+        for (int c = 0; c < N_COLUMN; ++c) {
+          const size_t n_wide = c == 1 ? n_predictor : 1;
+          for (size_t j = 0; j < n_wide; ++j) {
+            const double a = one.v[c][j], b = all.v[c][j * N_ROW + i];
+            CHECK(a == b || (isnan(a) && isnan(b)));
+          }
+        }
+      }
+      double* const v_slot[] = {all.out.v_log_density,
+                                all.out.v_score,
+                                all.out.v_curvature,
+                                all.out.v_aux_score,
+                                all.out.v_cross,
+                                all.out.v_aux_curvature};
+      for (int c = 0; c < N_COLUMN; ++c) {
+        if (v_slot[c] == NULL) {
+          continue;
+        }
+        struct results alone;
+        results_make(&alone, type, samples, samples == 0);
+        const struct tb_response_out out = {
+            .is_complete = samples == 0,
+            .v_log_density = c == 0 ? alone.v[0] : NULL,
+            .v_score = c == 1 ? alone.v[1] : NULL,
+            .v_curvature = c == 2 ? alone.v[2] : NULL,
+            .v_aux_score = c == 3 ? alone.v[3] : NULL,
+            .v_cross = c == 4 ? alone.v[4] : NULL,
+            .v_aux_curvature = c == 5 ? alone.v[5] : NULL};
+        type->evaluate(&r.rows, &out);
+        CHECK(memcmp(alone.v[c], all.v[c], sizeof all.v[c]) == 0);
+      }
+      for (size_t i = 0; i < N_ROW; ++i) {
+        r.v_weight[i] = 1;
+      }
+      type->evaluate(&r.rows, &all.out);
+      struct results without;
+      results_make(&without, type, samples, samples == 0);
+      r.rows.v_weight = NULL;
+      type->evaluate(&r.rows, &without.out);
+      CHECK(memcmp(without.v, all.v, sizeof all.v) == 0);
+    }
+  }
+}
+
+/* However far out predictors are: no NaN, no curvature below 0, and means
+ * within their range. */
+static void extremes_are_finite(struct check* p_check) {
+  const double v_eta[] = {-1e300,
+                          -1e10,
+                          -800,
+                          -745,
+                          -700,
+                          -300,
+                          -40,
+                          0,
+                          40,
+                          300,
+                          700,
+                          745,
+                          800,
+                          1e10,
+                          1e300};
+  enum { N_ETA = sizeof v_eta / sizeof v_eta[0] };
+  for (size_t k = 0; k < tb_response_count(); ++k) {
+    const struct tb_response_type* type = tb_response_registry[k];
+    if (type->flags & TB_RESPONSE_MULTIPLE) {
+      continue;
+    }
+    for (int y = 0; y < 2; ++y) {
+      const struct tb_response response = {type, false, 1};
+      const struct tb_response_point point = tb_response_at(&response, 0);
+      double v_y[N_ETA], v_l[N_ETA], v_score[N_ETA], v_w[N_ETA], v_mean[N_ETA];
+      for (size_t i = 0; i < N_ETA; ++i) {
+        v_y[i] = y;
+      }
+      const struct tb_response_rows rows = {.n_row = N_ETA,
+                                            .n_predictor = 1,
+                                            .v_eta = v_eta,
+                                            .v_y = v_y,
+                                            .p_point = &point};
+      const struct tb_response_out out = {.v_log_density = v_l,
+                                          .v_score = v_score,
+                                          .v_curvature = v_w};
+      type->evaluate(&rows, &out);
+      type->mean(v_eta, N_ETA, 1, v_mean);
+      for (size_t i = 0; i < N_ETA; ++i) {
+        CHECK(!isnan(v_l[i]) && !isnan(v_score[i]) && !isnan(v_mean[i]));
+        CHECK(v_w[i] >= 0);
+        CHECK(type->outside(v_mean + i, 1, 0) == 1 ||
+              strcmp(type->name, "poisson") == 0 || isinf(v_mean[i]));
+      }
+    }
+  }
+}
+
+/* ----------------------------------------------------------- what comes along
+ */
+
+/* the natural scale of an auxiliary parameter, and its Jacobian */
+static void aux_is_transformed(struct check* p_check) {
+  for (size_t k = 0; k < tb_response_count(); ++k) {
+    const struct tb_response_type* type = tb_response_registry[k];
+    if (type->p_aux == NULL) {
+      CHECK(tb_response_natural_aux(type, 1.3) == 0);
+      continue;
+    }
+    const struct tb_transform_part part = {type->p_aux->transform, 1, 1};
+    for (double s = -3; s < 3; s += 0.37) {
+      const double h = 1e-5;
+      double natural;
+      const double jacobian = tb_transform_constrain(&part, 1, &s, &natural);
+      const double slope = (tb_response_natural_aux(type, s + h) -
+                            tb_response_natural_aux(type, s - h)) /
+                           (2 * h);
+      CHECK(natural == tb_response_natural_aux(type, s));
+      CHECK_CLOSE(jacobian, log(slope), 1e-8);
+      /* known there, or sampled: the same but for what is left out */
+      const struct tb_response known = {type, false, natural};
+      const struct tb_response sampled = {type, true, 1};
+      const struct tb_response_point a = tb_response_at(&known, 0);
+      const struct tb_response_point b = tb_response_at(&sampled, s);
+      CHECK_CLOSE(a.scale, b.scale, 1e-14 * b.scale);
+      CHECK_CLOSE(a.log_norm, b.log_norm, 1e-14 * (1 + fabs(b.log_norm)));
+    }
+  }
+}
+
+/* counts have the probabilities of their laws, large ones the moments */
+static void counts_follow_their_laws(struct check* p_check) {
+  enum { N_DRAW = 40000, N_CELL = 12 };
+  struct tb_rng rng;
+  tb_rng_init(&rng, 8, 0, TB_STREAM_noise);
+  for (int law = 0; law < 2; ++law) {
+    double v_seen[N_CELL] = {0}, v_expected[N_CELL] = {0};
+    for (size_t i = 0; i < N_DRAW; ++i) {
+      const double x =
+          law == 0 ? tb_rng_binomial(&rng, 9, 0.3) : tb_rng_poisson(&rng, 2.5);
+      CHECK(x >= 0 && x == floor(x));
+      v_seen[x < N_CELL ? (size_t)x : N_CELL - 1] += 1;
+    }
+    double left = N_DRAW;
+    for (size_t x = 0; x + 1 < N_CELL; ++x) {
+      const double n = 9;
+      const double log_p =
+          law == 0 ? lgamma(n + 1) - lgamma((double)x + 1) -
+                         lgamma(n - (double)x + 1) + (double)x * log(0.3) +
+                         (n - (double)x) * log(0.7)
+                   : (double)x * log(2.5) - 2.5 - lgamma((double)x + 1);
+      v_expected[x] = law == 0 && x > 9 ? 0 : N_DRAW * exp(log_p);
+      left -= v_expected[x];
+    }
+    v_expected[N_CELL - 1] = left;
+    const size_t n_cell = law == 0 ? 8 : N_CELL; /* those that are seen */
+    CHECK(fabs(check_chi_square(v_seen, v_expected, n_cell)) < 5);
+  }
+  const double v_mean[] = {17, 120, 4e4};
+  for (size_t k = 0; k < 3; ++k) {
+    for (int law = 0; law < 2; ++law) {
+      const double n = v_mean[k] / 0.4;
+      const double variance = law == 0 ? v_mean[k] * 0.6 : v_mean[k];
+      double sum = 0, square = 0;
+      for (size_t i = 0; i < N_DRAW; ++i) {
+        const double x =
+            (law == 0 ? tb_rng_binomial(&rng, floor(n), v_mean[k] / floor(n))
+                      : tb_rng_poisson(&rng, v_mean[k])) -
+            v_mean[k];
+        sum += x;
+        square += x * x;
+      }
+      CHECK(fabs(sum / N_DRAW) < 5 * sqrt(variance / N_DRAW));
+      CHECK_CLOSE(square / N_DRAW,
+                  variance,
+                  (0.02 + 6 * sqrt(2.5 / N_DRAW)) * variance);
+    }
+  }
+}
+
+const struct check_case check_responses[] = {
+    {"the registry finds every response", registry_finds_responses},
+    {"rows and results do not depend on each other", rows_are_apart},
+    {"predictors may be anything", extremes_are_finite},
+    {"auxiliary parameters are transformed", aux_is_transformed},
+    {"counts follow their laws", counts_follow_their_laws},
+    {NULL, NULL}};
