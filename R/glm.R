@@ -9,7 +9,8 @@
 #'   [offset()] are fine; group-level terms such as `(1 | g)` are refused.
 #' @param data (data frame) The data.
 #' @param family (family object, function or string) [gaussian()], [binomial()],
-#'   [poisson()], with their canonical links. A binomial response is 0/1,
+#'   [poisson()], with their canonical links; `binomial("probit")` and
+#'   `binomial("cloglog")`. A binomial response is 0/1,
 #'   logical, a factor with two levels, `cbind(successes, failures)`, or a
 #'   proportion with the number of trials as `weights`, as in [stats::glm()];
 #'   their product, the number of successes, must be whole.

@@ -48,11 +48,12 @@
 #' of a Gaussian response.
 #'
 #' Improper posteriors are refused. Under a flat prior, the classes of a
-#' logistic regression may be separated, or the counts of a Poisson regression
+#' binomial regression may be separated, or the counts of a Poisson regression
 #' all be 0 in some rows: the likelihood then rises without end, the linear
-#' predictor grows past 30, the log posterior is no lower 1e8 of Newton's steps
-#' ahead, and the error names the columns at fault. A Hessian without a Cholesky
-#' factor means columns that depend on each other.
+#' predictor grows past 30 (7.4 for probits, 3.4 for complementary log-logs,
+#' where probabilities are as close to 0 or 1), the log posterior is no lower
+#' 1e8 of Newton's steps ahead, and the error names the columns at fault. A
+#' Hessian without a Cholesky factor means columns that depend on each other.
 #'
 #' A proper posterior need not have a mode. That of a hierarchical model whose
 #' effects are parameters, with a scale that is one, too, rises without end as

@@ -295,8 +295,8 @@ move_inside <- function(init, model, reflect = FALSE) {
 
 #' Generalised linear models
 #'
-#' The posterior of the coefficients of a generalised linear model with
-#' canonical link, from a design matrix. [tall_glm()] builds one from a formula.
+#' The posterior of the coefficients of a generalised linear model, from a design
+#' matrix. [tall_glm()] builds one from a formula.
 #'
 #' @param x (numeric matrix, n_data x n_dim) The covariates. Columns are used as
 #'   they are: none is added, centred or scaled. `x` is copied once, row by row,
@@ -306,8 +306,9 @@ move_inside <- function(init, model, reflect = FALSE) {
 #'   number of trials in `weights` (`"binomial"`; their product is the number of
 #'   successes and must be whole), or a count (`"poisson"`).
 #' @param family (string or family object) `"gaussian"`, `"bernoulli"`,
-#'   `"binomial"` or `"poisson"`, or [stats::gaussian()], [stats::binomial()],
-#'   [stats::poisson()], with their canonical links.
+#'   `"binomial"` or `"poisson"`, with their canonical links, or
+#'   [stats::gaussian()], [stats::binomial()], [stats::poisson()]; binomial
+#'   families may have the links `"logit"`, `"probit"` and `"cloglog"`.
 #' @param prior (`tall_prior` or `NULL`) The [prior][priors] of every
 #'   coefficient; `NULL`: flat.
 #' @param prior_intercept (`tall_prior` or `NULL`) The prior of a column named
@@ -325,8 +326,12 @@ move_inside <- function(init, model, reflect = FALSE) {
 #'   [prior_exponential()] or [prior_flat()]; `NULL`: flat.
 #'
 #' @details The gradient of an observation is \eqn{g_i(\theta) = r_i x_i} with
-#' the scalar \eqn{r_i = w_i (y_i - \mu_i) / \phi}{r_i = w_i (y_i - mu_i) /
-#' phi}, \eqn{\phi = \sigma^2}{phi = sigma^2} for `"gaussian"` and 1 otherwise.
+#' the scalar \eqn{r_i} the derivative of its log likelihood in the linear
+#' predictor: \eqn{r_i = w_i (y_i - \mu_i) / \phi}{r_i = w_i (y_i - mu_i) /
+#' phi} for canonical links, \eqn{\phi = \sigma^2}{phi = sigma^2} for
+#' `"gaussian"` and 1 otherwise. Curvatures are the observed ones, which for
+#' `"probit"` and `"cloglog"` are not those that [glm()]'s standard errors are
+#' made of, and are never negative.
 #' A `sigma` that is a parameter is sampled as its logarithm, with the Jacobian
 #' in the prior, and reported as the last variable. Memory: 8 bytes for each
 #' value of `x`, rows padded to 64 bytes where that costs at most 3 percent, and

@@ -1,5 +1,7 @@
-# Binary responses, and proportions of trials.
-binomial_links <- c(logit = 30)
+# Binary responses, and proportions of trials. The links' numbers: 1e-13 from 0
+# or 1 is a logit of 30 and a probit of 7.4; a complementary log-log of -30 or
+# 3.4, the nearer of the two.
+binomial_links <- c(logit = 30, probit = 7.4, cloglog = 3.4)
 
 response_bernoulli <- function() {
   response_entry(

@@ -11,10 +11,12 @@
 #' L_i
 #' ||theta - theta'||} for all \eqn{\theta, \theta'}{theta, theta'}:
 #' \eqn{w_i \|x_i\|^2 / 4}{w_i ||x_i||^2 / 4} in a logistic regression, \eqn{w_i
-#' \|x_i\|^2 / \sigma^2}{w_i ||x_i||^2 / sigma^2} in a linear one with known
+#' \|x_i\|^2}{w_i ||x_i||^2} in a probit one, \eqn{w_i \|x_i\|^2 /
+#' \sigma^2}{w_i ||x_i||^2 / sigma^2} in a linear one with known
 #' \eqn{\sigma}{sigma}, the largest eigenvalue of the precision for
 #' [model_gaussian()] (Putcha, Nemeth & Fearnhead, 2023, appendix C). Poisson
-#' regressions and models with a sampled `sigma` have none. A normal prior's is
+#' and complementary log-log regressions and models with a sampled `sigma` have
+#' none. A normal prior's is
 #' the largest eigenvalue of its precision. The model of a fit without a kernel
 #' (`fit$model`) is in whitened coordinates, and so are its constants.
 #'

@@ -7,13 +7,17 @@ extern const struct tb_response_type tb_response_gaussian;
 extern const struct tb_response_type tb_response_binomial_logit;
 extern const struct tb_response_type tb_response_poisson_log;
 extern const struct tb_response_type tb_response_categorical;
+extern const struct tb_response_type tb_response_binomial_probit;
+extern const struct tb_response_type tb_response_binomial_cloglog;
 
 const struct tb_response_type* const tb_response_registry[] = {
     &tb_response_gaussian,
     &tb_response_binomial_logit,
     &tb_response_poisson_log,
     &tb_response_categorical,
-        NULL,
+    &tb_response_binomial_probit,
+    &tb_response_binomial_cloglog,
+    NULL,
 };
 
 size_t tb_response_count(void) {

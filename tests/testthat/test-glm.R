@@ -387,7 +387,7 @@ test_that("weights may be 0, not negative, and the message says so", {
 
 test_that("other arguments are refused in tall_glm()'s name", {
   expect_snapshot(tall_glm(y ~ a, data, "binomal"), error = TRUE)
-  expect_snapshot(tall_glm(y ~ a, data, binomial("probit")), error = TRUE)
+  expect_snapshot(tall_glm(y ~ a, data, binomial("cauchit")), error = TRUE)
   expect_snapshot(tall_glm(y ~ a, data, binomial(), prior = 1), error = TRUE)
   expect_snapshot(
     tall_glm(y ~ a, data, binomial(), prior = prior_normal(0, 1:4)),

@@ -162,7 +162,7 @@ test_that("unknown families and links are refused in words", {
   expect_snapshot(model_glm(x, y, "poison"), error = TRUE)
   expect_snapshot(model_glm(x, y, Gamma), error = TRUE)
   expect_snapshot(model_glm(x, y, mean), error = TRUE)
-  expect_snapshot(model_glm(x, y, binomial("probit")), error = TRUE)
+  expect_snapshot(model_glm(x, y, binomial("cauchit")), error = TRUE)
 })
 
 test_that("what is no prior is refused in words", {

@@ -210,6 +210,69 @@ static void extremes_are_finite(struct check* p_check) {
   }
 }
 
+/* -------------------------------------------------------- new links, digits */
+
+static void tails_are_accurate(struct check* p_check) {
+  const struct tb_response_type* probit =
+      tb_response_find("binomial", "probit");
+  const struct tb_response_type* cloglog =
+      tb_response_find("binomial", "cloglog");
+  CHECK(probit != NULL && cloglog != NULL);
+  for (double eta = -40; eta <= 40; eta += 0.125) {
+    for (int y = 0; y < 2; ++y) {
+      const double response = y;
+      double l, score, w, mean;
+      const struct tb_response_rows rows = {.n_row = 1,
+                                            .n_predictor = 1,
+                                            .v_eta = &eta,
+                                            .v_y = &response};
+      const struct tb_response_out out = {.v_log_density = &l,
+                                          .v_score = &score,
+                                          .v_curvature = &w};
+      probit->evaluate(&rows, &out);
+      probit->mean(&eta, 1, 1, &mean);
+      const long double x = y ? eta : -eta;
+      const long double cdf = erfcl(-x / sqrtl(2)) / 2;
+      const long double phi = expl(-x * x / 2) / sqrtl(8 * atanl(1));
+      const long double lambda = phi / cdf;
+      const double expected =
+          (double)(x > 0 ? log1pl(-erfcl(x / sqrtl(2)) / 2) : logl(cdf));
+      const double slope = (double)(y ? lambda : -lambda);
+      /* e^(-x^2/2) of a rounded exponent */
+      const double far = 2e-16 * (4 + eta * eta / 2);
+      const double least = 1e-307; /* subnormal numbers have fewer digits */
+      CHECK_CLOSE(l, expected, far * fabs(expected));
+      CHECK_CLOSE(score, slope, least + far * fabs(slope));
+      /* x + lambda cancels in the reference where x < 0 */
+      const double bend = (double)(lambda * (x + lambda));
+      const double lost = x < 0 ? 1e-19 * eta * eta * eta * eta : 0;
+      CHECK_CLOSE(w, bend, least + (far + lost) * fabs(bend));
+      CHECK_CLOSE(mean,
+                  (double)(erfcl(-(long double)eta / sqrtl(2)) / 2),
+                  least + far * mean);
+      if (eta > 6) {
+        continue;
+      }
+      cloglog->evaluate(&rows, &out);
+      cloglog->mean(&eta, 1, 1, &mean);
+      const long double u = expl(eta), mu = -expm1l(-u), v = u / mu;
+      const long double b = u / expm1l(u);
+      const long double log_mu = u > 0.7L ? log1pl(-expl(-u)) : logl(mu);
+      const double log_density = (double)(y ? log_mu : -u);
+      const double first = (double)(y ? b : -u);
+      const long double ahead =
+          u < 0.01L ? u / 2 + u * u / 12 - powl(u, 4) / 720 + powl(u, 6) / 30240
+                    : v - 1;
+      const double second = (double)(y ? b * ahead : u);
+      const double loss = 1e-15 + 2e-16 * (double)u; /* e^-u likewise */
+      CHECK_CLOSE(l, log_density, loss * fabs(log_density));
+      CHECK_CLOSE(score, first, loss * fabs(first));
+      CHECK_CLOSE(w, second, loss * fabs(second));
+      CHECK_CLOSE(mean, (double)mu, 1e-15 * mean);
+    }
+  }
+}
+
 /* ----------------------------------------------------------- what comes along
  */
 
@@ -296,6 +359,7 @@ const struct check_case check_responses[] = {
     {"the registry finds every response", registry_finds_responses},
     {"rows and results do not depend on each other", rows_are_apart},
     {"predictors may be anything", extremes_are_finite},
+    {"probit and cloglog: tails are accurate", tails_are_accurate},
     {"auxiliary parameters are transformed", aux_is_transformed},
     {"counts follow their laws", counts_follow_their_laws},
     {NULL, NULL}};
