@@ -46,7 +46,7 @@ static void logistic_destroy(struct tb_native* p_native) {
 static size_t logistic_scratch_size(const struct tb_native* p_native,
                                     size_t n_batch) {
   const struct logistic* p = p_native->p_self;
-  (void) n_batch;
+  (void)n_batch;
   return 4 * p->p_x->stride * sizeof(double);
 }
 
@@ -57,7 +57,7 @@ static enum tb_status logistic_prior(const struct tb_native* p_native,
                                      double* p_log_prior) {
   const struct logistic* p = p_native->p_self;
   double square = 0;
-  (void) p_scratch;
+  (void)p_scratch;
   for (size_t j = 0; j < p_native->n_dim; ++j) {
     v_gradient[j] = -p->precision * v_theta[j];
     square += v_theta[j] * v_theta[j];
@@ -114,7 +114,11 @@ static enum tb_status logistic_gradient(const struct tb_native* p_native,
   for (size_t b = 0; b < p_batch->n_batch; b += TB_BLOCK) {
     const size_t n = tb_block_size(p_batch, b);
     double v_r[TB_BLOCK], v_before[TB_BLOCK], v_log_lik[TB_BLOCK];
-    responses(p, p_batch, b, v_padded, v_r,
+    responses(p,
+              p_batch,
+              b,
+              v_padded,
+              v_r,
               p_sums->p_log_lik == NULL ? NULL : v_log_lik);
     for (size_t k = 0; p_sums->p_log_lik != NULL && k < n; ++k) {
       *p_sums->p_log_lik += tb_batch_weight(p_batch, b + k) * v_log_lik[k];
@@ -131,7 +135,11 @@ static enum tb_status logistic_gradient(const struct tb_native* p_native,
       const double change = p_reference == NULL ? v_r[k] : v_r[k] - v_before[k];
       v_r[k] = tb_batch_weight(p_batch, b + k) * change;
     }
-    tb_array_add(p->p_x, p_batch, b, v_r, v_sum,
+    tb_array_add(p->p_x,
+                 p_batch,
+                 b,
+                 v_r,
+                 v_sum,
                  p_sums->v_square == NULL ? NULL : v_square);
   }
   for (size_t j = 0; p_sums->v_gradient != NULL && j < p_native->n_dim; ++j) {
@@ -207,19 +215,18 @@ static enum tb_status logistic_add_scalar(const struct tb_native* p_native,
 }
 
 static const struct tb_native_type logistic_type = {
-  .version = TALLBAYES_API_VERSION,
-  .name = "logistic regression",
-  .prior = logistic_prior,
-  .gradient = logistic_gradient,
-  .log_lik = logistic_log_lik,
-  .create = logistic_create,
-  .destroy = logistic_destroy,
-  .scratch_size = logistic_scratch_size,
-  .curvature = logistic_curvature,
-  .n_scalar = 1,
-  .add_scalar = logistic_add_scalar
-};
+    .version = TALLBAYES_API_VERSION,
+    .name = "logistic regression",
+    .prior = logistic_prior,
+    .gradient = logistic_gradient,
+    .log_lik = logistic_log_lik,
+    .create = logistic_create,
+    .destroy = logistic_destroy,
+    .scratch_size = logistic_scratch_size,
+    .curvature = logistic_curvature,
+    .n_scalar = 1,
+    .add_scalar = logistic_add_scalar};
 
 SEXP logistic_model(void) {
-  return R_MakeExternalPtr((void*) &logistic_type, R_NilValue, R_NilValue);
+  return R_MakeExternalPtr((void*)&logistic_type, R_NilValue, R_NilValue);
 }

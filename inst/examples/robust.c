@@ -44,8 +44,8 @@ static enum tb_status robust_create(struct tb_native* p_native) {
   const struct tb_array* p_sd = tb_array_find(p_native, "prior_sd");
   const struct tb_array* p_scale = tb_array_find(p_native, "prior_scale");
   if (p_x == NULL || p_y == NULL || p_df == NULL || p_sd == NULL ||
-      p_scale == NULL || p_x->n_col + 1 != p_native->n_dim ||
-      p_y->n_col != 1 || !(p_df->v_value[0] > 0)) {
+      p_scale == NULL || p_x->n_col + 1 != p_native->n_dim || p_y->n_col != 1 ||
+      !(p_df->v_value[0] > 0)) {
     return TB_STATUS_argument;
   }
   struct robust* p = malloc(sizeof(*p));
@@ -72,7 +72,7 @@ static void robust_destroy(struct tb_native* p_native) {
 static size_t robust_scratch_size(const struct tb_native* p_native,
                                   size_t n_batch) {
   const struct robust* p = p_native->p_self;
-  (void) n_batch;
+  (void)n_batch;
   return 4 * p->p_x->stride * sizeof(double);
 }
 
@@ -85,7 +85,7 @@ static enum tb_status robust_prior(const struct tb_native* p_native,
   const size_t n_coef = p->p_x->n_col;
   const double s = v_theta[n_coef], ratio = exp(s) / p->prior_scale;
   double square = 0;
-  (void) p_scratch;
+  (void)p_scratch;
   for (size_t j = 0; j < n_coef; ++j) {
     v_gradient[j] = -p->precision * v_theta[j];
     square += v_theta[j] * v_theta[j];
@@ -103,7 +103,7 @@ static struct block block_at(const struct robust* p,
                              size_t first,
                              const double* v_padded,
                              double sigma) {
-  struct block block = { .n_row = tb_block_size(p_batch, first) };
+  struct block block = {.n_row = tb_block_size(p_batch, first)};
   double v_eta[TB_BLOCK], v_y[TB_BLOCK];
   tb_array_dot(p->p_x, p_batch, first, v_padded, v_eta);
   tb_array_take(p->p_y, p_batch, first, v_y);
@@ -131,9 +131,8 @@ static void block_log_lik(const struct robust* p,
 }
 
 /* (r_i, t_i) of a block, side by side */
-static void block_scalars(const struct block* p_block,
-                          double sigma,
-                          double* v_out) {
+static void
+block_scalars(const struct block* p_block, double sigma, double* v_out) {
   for (size_t k = 0; k < p_block->n_row; ++k) {
     const double wu = p_block->v_w[k] * p_block->v_u[k];
     v_out[2 * k] = wu / sigma;
@@ -165,7 +164,7 @@ static enum tb_status robust_gradient(const struct tb_native* p_native,
   memset(v_sum, 0, 2 * stride * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; b += TB_BLOCK) {
     const struct block block = block_at(p, p_batch, b, v_padded, sigma);
-    double v_scalar[2 * TB_BLOCK], v_before[2 * TB_BLOCK] = { 0 };
+    double v_scalar[2 * TB_BLOCK], v_before[2 * TB_BLOCK] = {0};
     double v_u[TB_BLOCK];
     block_scalars(&block, sigma, v_scalar);
     if (p_sums->p_log_lik != NULL) {
@@ -176,8 +175,9 @@ static enum tb_status robust_gradient(const struct tb_native* p_native,
       }
     }
     if (p_sums->v_scalar != NULL) {
-      memcpy(
-        p_sums->v_scalar + 2 * b, v_scalar, 2 * block.n_row * sizeof(double));
+      memcpy(p_sums->v_scalar + 2 * b,
+             v_scalar,
+             2 * block.n_row * sizeof(double));
     }
     if (is_stored) {
       tb_reference_take(p_native, p_reference, 2, p_batch, b, v_before);
@@ -192,7 +192,11 @@ static enum tb_status robust_gradient(const struct tb_native* p_native,
       sum_t += t;
       square_t += t * t;
     }
-    tb_array_add(p->p_x, p_batch, b, v_u, v_sum,
+    tb_array_add(p->p_x,
+                 p_batch,
+                 b,
+                 v_u,
+                 v_sum,
                  p_sums->v_square == NULL ? NULL : v_square);
   }
   if (p_sums->v_gradient != NULL) {
@@ -296,20 +300,19 @@ static enum tb_status robust_add_scalar(const struct tb_native* p_native,
 }
 
 static const struct tb_native_type robust_type = {
-  .version = TALLBAYES_API_VERSION,
-  .name = "robust regression",
-  .prior = robust_prior,
-  .gradient = robust_gradient,
-  .log_lik = robust_log_lik,
-  .create = robust_create,
-  .destroy = robust_destroy,
-  .scratch_size = robust_scratch_size,
-  .curvature = robust_curvature,
-  .constrain = robust_constrain,
-  .n_scalar = 2,
-  .add_scalar = robust_add_scalar
-};
+    .version = TALLBAYES_API_VERSION,
+    .name = "robust regression",
+    .prior = robust_prior,
+    .gradient = robust_gradient,
+    .log_lik = robust_log_lik,
+    .create = robust_create,
+    .destroy = robust_destroy,
+    .scratch_size = robust_scratch_size,
+    .curvature = robust_curvature,
+    .constrain = robust_constrain,
+    .n_scalar = 2,
+    .add_scalar = robust_add_scalar};
 
 SEXP robust_model(void) {
-  return R_MakeExternalPtr((void*) &robust_type, R_NilValue, R_NilValue);
+  return R_MakeExternalPtr((void*)&robust_type, R_NilValue, R_NilValue);
 }

@@ -56,10 +56,10 @@ extern "C" {
 /* What a function has to say when it returns. */
 enum tb_status {
   TB_STATUS_ok = 0,
-  TB_STATUS_nonfinite = 1,   /* a coordinate of the state is NaN or Inf */
-  TB_STATUS_escaped = 2,     /* too many draws far outside the expected region */
-  TB_STATUS_callback = 3,    /* a function of the user's model failed */
-  TB_STATUS_memory = 4,      /* an allocation failed */
+  TB_STATUS_nonfinite = 1, /* a coordinate of the state is NaN or Inf */
+  TB_STATUS_escaped = 2,   /* too many draws far outside the expected region */
+  TB_STATUS_callback = 3,  /* a function of the user's model failed */
+  TB_STATUS_memory = 4,    /* an allocation failed */
   TB_STATUS_unsupported = 5, /* the optional slot that is needed is NULL */
   TB_STATUS_argument = 6,    /* a parameter is missing or out of range */
   TB_STATUS_singular = 7,    /* a matrix is not positive definite */
@@ -68,22 +68,23 @@ enum tb_status {
 
 /* ---- what functions are given ------------------------------------------- */
 
-/* Rows of a minibatch and their multipliers c_i. A full pass is a batch, too. */
+/* Rows of a minibatch and their multipliers c_i. A full pass is a batch, too.
+ */
 struct tb_batch {
   size_t n_batch;
   const size_t* v_index;  /* n_batch row numbers; NULL: start, start + 1, ... */
   size_t start;           /* used when v_index is NULL */
   const double* v_weight; /* n_batch multipliers; NULL: all equal `weight` */
   double weight;
-  double finite;          /* factor of the noise variance: 1 with replacement,
-                             1 - n/N without, 0 for all rows */
+  double finite; /* factor of the noise variance: 1 with replacement,
+                    1 - n/N without, 0 for all rows */
 };
 
 /* The point whose gradients control variates subtract. */
 struct tb_reference {
   const double* v_theta;  /* n_dim */
-  const double* v_scalar; /* r_i at v_scalar[i * stride], n_scalar numbers; NULL:
-                             none stored */
+  const double* v_scalar; /* r_i at v_scalar[i * stride], n_scalar numbers;
+                             NULL: none stored */
   size_t stride;
 };
 
@@ -94,8 +95,8 @@ struct tb_sums {
   double* v_gradient; /* n_dim: sum_i c_i a_i */
   double* v_square;   /* n_dim: sum_i (c_i a_ij)^2 */
   double* p_log_lik;  /* sum_i c_i log p(y_i | theta) */
-  double* v_scalar;   /* n_batch x n_scalar: r_i(theta) of each row of the batch;
-                         only asked of models with n_scalar > 0 */
+  double* v_scalar; /* n_batch x n_scalar: r_i(theta) of each row of the batch;
+                       only asked of models with n_scalar > 0 */
 };
 
 struct tb_array;
@@ -152,7 +153,7 @@ struct tb_native {
   size_t n_array; /* arrays of model_native(data = ), then constants */
   const struct tb_array* v_array;
   const struct tb_tools* p_tools;
-  void* p_self;   /* yours: set it in create(); NULL before */
+  void* p_self; /* yours: set it in create(); NULL before */
 };
 
 /* ---- the table ---------------------------------------------------------- */
@@ -252,9 +253,8 @@ static inline size_t tb_block_size(const struct tb_batch* p_batch,
 }
 
 /* the array of that name, or NULL */
-static inline const struct tb_array* tb_array_find(
-  const struct tb_native* p_native,
-  const char* name) {
+static inline const struct tb_array*
+tb_array_find(const struct tb_native* p_native, const char* name) {
   size_t k;
   for (k = 0; k < p_native->n_array; ++k) {
     if (strcmp(p_native->v_array[k].name, name) == 0) {
@@ -306,8 +306,12 @@ static inline void tb_array_take(const struct tb_array* p_array,
                                  const struct tb_batch* p_batch,
                                  size_t first,
                                  double* v_out) {
-  p_array->p_tools->take(p_array->v_value, p_array->stride, p_array->n_col,
-                         p_batch, first, v_out);
+  p_array->p_tools->take(p_array->v_value,
+                         p_array->stride,
+                         p_array->n_col,
+                         p_batch,
+                         first,
+                         v_out);
 }
 
 /* v_out (block x n_scalar) = the r_i that are stored of the rows of a block;
@@ -318,8 +322,12 @@ static inline void tb_reference_take(const struct tb_native* p_native,
                                      const struct tb_batch* p_batch,
                                      size_t first,
                                      double* v_out) {
-  p_native->p_tools->take(p_reference->v_scalar, p_reference->stride, n_scalar,
-                          p_batch, first, v_out);
+  p_native->p_tools->take(p_reference->v_scalar,
+                          p_reference->stride,
+                          n_scalar,
+                          p_batch,
+                          first,
+                          v_out);
 }
 
 /* Count a row: v_a (n_dim) is its a_i, c its multiplier. */

@@ -12,24 +12,50 @@
 #define TB_FORTRAN_LENGTH1
 #define TB_FORTRAN_LENGTH2
 #define TB_FORTRAN_LENGTH4
-void dsyrk_(const char*, const char*, const int*, const int*, const double*,
-            const double*, const int*, const double*, double*, const int*);
-void dgemm_(const char*, const char*, const int*, const int*, const int*,
-            const double*, const double*, const int*, const double*,
-            const int*, const double*, double*, const int*);
-void dtrsm_(const char*, const char*, const char*, const char*, const int*,
-            const int*, const double*, const double*, const int*, double*,
+void dsyrk_(const char*,
+            const char*,
+            const int*,
+            const int*,
+            const double*,
+            const double*,
+            const int*,
+            const double*,
+            double*,
+            const int*);
+void dgemm_(const char*,
+            const char*,
+            const int*,
+            const int*,
+            const int*,
+            const double*,
+            const double*,
+            const int*,
+            const double*,
+            const int*,
+            const double*,
+            double*,
+            const int*);
+void dtrsm_(const char*,
+            const char*,
+            const char*,
+            const char*,
+            const int*,
+            const int*,
+            const double*,
+            const double*,
+            const int*,
+            double*,
             const int*);
 #else
 #ifndef USE_FC_LEN_T
 #define USE_FC_LEN_T
 #endif
-#include <Rconfig.h>
 #include <R_ext/BLAS.h>
+#include <Rconfig.h>
 #ifndef FCONE
 #define FCONE
 #endif
-#define TB_FORTRAN(name) F77_CALL(name)
+#define TB_FORTRAN(name)   F77_CALL(name)
 #define TB_FORTRAN_LENGTH1 FCONE
 #define TB_FORTRAN_LENGTH2 FCONE FCONE
 #define TB_FORTRAN_LENGTH4 FCONE FCONE FCONE FCONE
@@ -42,11 +68,10 @@ static inline void tb_syrk(size_t n,
                            size_t n_lead_a,
                            double* v_c,
                            size_t n_lead_c) {
-  const int n_ = (int) n, k_ = (int) k, lda = (int) n_lead_a,
-            ldc = (int) n_lead_c;
+  const int n_ = (int)n, k_ = (int)k, lda = (int)n_lead_a, ldc = (int)n_lead_c;
   const double one = 1;
-  TB_FORTRAN(dsyrk)("U", "N", &n_, &k_, &one, v_a, &lda, &one, v_c,
-                    &ldc TB_FORTRAN_LENGTH2);
+  TB_FORTRAN(dsyrk)
+  ("U", "N", &n_, &k_, &one, v_a, &lda, &one, v_c, &ldc TB_FORTRAN_LENGTH2);
 }
 
 /* C (m x n) = op(A) op(B) + scale C, column-major; op(A) is m x k, op(B) k x n:
@@ -63,11 +88,23 @@ static inline void tb_gemm_op(char op_a,
                               double scale,
                               double* v_c,
                               size_t n_lead_c) {
-  const int m_ = (int) m, n_ = (int) n, k_ = (int) k, lda = (int) n_lead_a,
-            ldb = (int) n_lead_b, ldc = (int) n_lead_c;
+  const int m_ = (int)m, n_ = (int)n, k_ = (int)k, lda = (int)n_lead_a,
+            ldb = (int)n_lead_b, ldc = (int)n_lead_c;
   const double one = 1;
-  TB_FORTRAN(dgemm)(&op_a, &op_b, &m_, &n_, &k_, &one, v_a, &lda, v_b, &ldb,
-                    &scale, v_c, &ldc TB_FORTRAN_LENGTH2);
+  TB_FORTRAN(dgemm)
+  (&op_a,
+   &op_b,
+   &m_,
+   &n_,
+   &k_,
+   &one,
+   v_a,
+   &lda,
+   v_b,
+   &ldb,
+   &scale,
+   v_c,
+   &ldc TB_FORTRAN_LENGTH2);
 }
 
 /* C (m x n) = op(A) B + scale C */
@@ -82,7 +119,17 @@ static inline void tb_gemm_scale(char op,
                                  double scale,
                                  double* v_c,
                                  size_t n_lead_c) {
-  tb_gemm_op(op, 'N', m, n, k, v_a, n_lead_a, v_b, n_lead_b, scale, v_c,
+  tb_gemm_op(op,
+             'N',
+             m,
+             n,
+             k,
+             v_a,
+             n_lead_a,
+             v_b,
+             n_lead_b,
+             scale,
+             v_c,
              n_lead_c);
 }
 
@@ -107,11 +154,10 @@ static inline void tb_trsm_lower(size_t n,
                                  size_t n_lead_l,
                                  double* v_b,
                                  size_t n_lead_b) {
-  const int n_ = (int) n, k_ = (int) k, ldl = (int) n_lead_l,
-            ldb = (int) n_lead_b;
+  const int n_ = (int)n, k_ = (int)k, ldl = (int)n_lead_l, ldb = (int)n_lead_b;
   const double one = 1;
-  TB_FORTRAN(dtrsm)("L", "L", "N", "N", &n_, &k_, &one, v_l, &ldl, v_b,
-                    &ldb TB_FORTRAN_LENGTH4);
+  TB_FORTRAN(dtrsm)
+  ("L", "L", "N", "N", &n_, &k_, &one, v_l, &ldl, v_b, &ldb TB_FORTRAN_LENGTH4);
 }
 
 #endif

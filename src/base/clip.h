@@ -4,8 +4,12 @@
 
 #include <stddef.h>
 
-static inline size_t tb_min(size_t a, size_t b) { return a < b ? a : b; }
-static inline size_t tb_max(size_t a, size_t b) { return a > b ? a : b; }
+static inline size_t tb_min(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+static inline size_t tb_max(size_t a, size_t b) {
+  return a > b ? a : b;
+}
 
 /* rows per chunk of a full pass: fixed, so that sums do not depend on the
  * number of threads */
@@ -16,7 +20,7 @@ static inline size_t tb_n_chunk(size_t n_data) {
 
 /* next multiple of 64 bytes */
 static inline size_t tb_align(size_t n_byte) {
-  return (n_byte + 63) & ~(size_t) 63;
+  return (n_byte + 63) & ~(size_t)63;
 }
 
 #endif

@@ -7,13 +7,13 @@
 
 #include <limits.h> /* defines __GLIBC__, through features.h */
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&        \
-  defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                     \
-  !defined(__SANITIZE_THREAD__) && !defined(TB_NO_CLONES)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&         \
+    defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
+    !defined(__SANITIZE_THREAD__) && !defined(TB_NO_CLONES)
 /* Named by feature level, not by model ("arch=haswell" is refused by every
  * other processor with the same instructions). */
 #if __GNUC__ >= 12
-#define TB_CLONES                                                             \
+#define TB_CLONES                                                              \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define TB_CLONES __attribute__((target_clones("avx512f", "fma", "default")))
@@ -25,7 +25,7 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define TB_PREFETCH(address) __builtin_prefetch((address), 0, 3)
 #else
-#define TB_PREFETCH(address) ((void) (address))
+#define TB_PREFETCH(address) ((void)(address))
 #endif
 
 #endif

@@ -12,10 +12,10 @@ TB_INLINE double row_dot(const double* v_a, const double* v_b, size_t n) {
   double sum = 0;
   size_t j = 0;
 #ifdef TB_VECTOR
-  tb_v4d even = { 0, 0, 0, 0 }, odd = { 0, 0, 0, 0 };
+  tb_v4d even = {0, 0, 0, 0}, odd = {0, 0, 0, 0};
   for (; j + 8 <= n; j += 8) {
-    even += *(const tb_v4d*) (v_a + j) * *(const tb_v4d*) (v_b + j);
-    odd += *(const tb_v4d*) (v_a + j + 4) * *(const tb_v4d*) (v_b + j + 4);
+    even += *(const tb_v4d*)(v_a + j) * *(const tb_v4d*)(v_b + j);
+    odd += *(const tb_v4d*)(v_a + j + 4) * *(const tb_v4d*)(v_b + j + 4);
   }
   even += odd;
   sum = (even[0] + even[1]) + (even[2] + even[3]);
@@ -27,14 +27,12 @@ TB_INLINE double row_dot(const double* v_a, const double* v_b, size_t n) {
 }
 
 /* v_out += scale v_row */
-TB_INLINE void row_add(const double* v_row,
-                       double scale,
-                       double* v_out,
-                       size_t n) {
+TB_INLINE void
+row_add(const double* v_row, double scale, double* v_out, size_t n) {
   size_t j = 0;
 #ifdef TB_VECTOR
   for (; j + 4 <= n; j += 4) {
-    *(tb_v4d*) (v_out + j) += *(const tb_v4d*) (v_row + j) * scale;
+    *(tb_v4d*)(v_out + j) += *(const tb_v4d*)(v_row + j) * scale;
   }
 #endif
   for (; j < n; ++j) {
@@ -67,10 +65,9 @@ void tb_frame_map(const struct tb_frame* p_frame,
                   double* v_theta) {
   const size_t n = p_frame->n_dim;
   for (size_t i = 0; i < n; ++i) {
-    v_theta[i] =
-      p_frame->is_diagonal
-        ? p_frame->v_map[i] * v_phi[i]
-        : row_dot(p_frame->v_map + i * n + i, v_phi + i, n - i);
+    v_theta[i] = p_frame->is_diagonal
+                     ? p_frame->v_map[i] * v_phi[i]
+                     : row_dot(p_frame->v_map + i * n + i, v_phi + i, n - i);
   }
 }
 
@@ -157,7 +154,7 @@ enum tb_status tb_frame_create(struct tb_frame* p_frame,
                                const double* v_chol,
                                bool is_diagonal) {
   const size_t n_map = is_diagonal ? n_dim : n_dim * n_dim;
-  struct tb_frame frame = { .n_dim = n_dim, .is_diagonal = is_diagonal };
+  struct tb_frame frame = {.n_dim = n_dim, .is_diagonal = is_diagonal};
   double* v = malloc(frame_size(&frame) * sizeof(double));
   if (v == NULL) {
     return TB_STATUS_memory;
@@ -186,8 +183,8 @@ enum tb_status tb_frame_create(struct tb_frame* p_frame,
 }
 
 void tb_frame_destroy(struct tb_frame* p_frame) {
-  free((void*) p_frame->v_center);
-  *p_frame = (struct tb_frame){ 0 };
+  free((void*)p_frame->v_center);
+  *p_frame = (struct tb_frame){0};
 }
 
 size_t tb_frame_memory(const struct tb_frame* p_frame) {

@@ -15,9 +15,8 @@ static inline uint64_t tb_hash_word(uint64_t hash, uint64_t word) {
 }
 
 /* `hash` and the bits of n doubles, in order. */
-static inline uint64_t tb_hash_doubles(uint64_t hash,
-                                       const double* v,
-                                       size_t n) {
+static inline uint64_t
+tb_hash_doubles(uint64_t hash, const double* v, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     uint64_t word;
     memcpy(&word, &v[i], sizeof(word));
@@ -32,7 +31,7 @@ static inline uint64_t tb_hash_bytes(uint64_t hash, const void* p, size_t n) {
     uint64_t word = 0;
     const size_t left = n - i;
     memcpy(&word,
-           (const char*) p + i,
+           (const char*)p + i,
            left < sizeof(word) ? left : sizeof(word));
     hash = tb_hash_word(hash, word);
   }
@@ -43,8 +42,8 @@ static inline uint64_t tb_hash_bytes(uint64_t hash, const void* p, size_t n) {
 static inline uint64_t tb_hash_param(uint64_t hash,
                                      const struct tb_param* p_param) {
   return p_param == NULL
-           ? hash
-           : tb_hash_doubles(hash, p_param->v_value, p_param->n_value);
+             ? hash
+             : tb_hash_doubles(hash, p_param->v_value, p_param->n_value);
 }
 
 #endif

@@ -9,7 +9,12 @@
 
 #ifdef TB_STANDALONE
 void dgetrf_(const int*, const int*, double*, const int*, int*, int*);
-void dgetri_(const int*, double*, const int*, const int*, double*, const int*,
+void dgetri_(const int*,
+             double*,
+             const int*,
+             const int*,
+             double*,
+             const int*,
              int*);
 #else
 #include <R_ext/Lapack.h>
@@ -23,7 +28,7 @@ static inline bool tb_invert(size_t n,
                              double* v_work,
                              int* v_pivot,
                              double* p_log_det) {
-  const int n_ = (int) n;
+  const int n_ = (int)n;
   int info = 0;
   *p_log_det = -INFINITY;
   TB_FORTRAN(dgetrf)(&n_, &n_, v_a, &n_, v_pivot, &info);

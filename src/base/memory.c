@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #endif
 
-#define HUGE_PAGE ((size_t) 2 << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 /* Twice a huge page: less would waste up to half of it on alignment. */
 static int is_huge(size_t n_byte) {
@@ -37,7 +37,7 @@ void* tb_big_alloc(size_t n_byte) {
 #ifdef MADV_HUGEPAGE
   if (is_huge(n_byte)) {
     /* advice: random rows then miss the cache but not the TLB as well */
-    (void) madvise(p, n_byte, MADV_HUGEPAGE);
+    (void)madvise(p, n_byte, MADV_HUGEPAGE);
   }
 #endif
   memset(p, 0, n_byte);
@@ -48,9 +48,9 @@ void* tb_big_alloc(size_t n_byte) {
     return NULL;
   }
   const uintptr_t address =
-    ((uintptr_t) p_block + sizeof(void*) + 63) & ~(uintptr_t) 63;
-  void* p = (void*) address;
-  ((void**) p)[-1] = p_block;
+      ((uintptr_t)p_block + sizeof(void*) + 63) & ~(uintptr_t)63;
+  void* p = (void*)address;
+  ((void**)p)[-1] = p_block;
   return p;
 #endif
 }
@@ -58,24 +58,24 @@ void* tb_big_alloc(size_t n_byte) {
 void tb_big_advise(void* p, size_t n_byte) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   const uintptr_t first =
-    ((uintptr_t) p + HUGE_PAGE - 1) & ~(uintptr_t) (HUGE_PAGE - 1);
-  const uintptr_t end = (uintptr_t) p + n_byte;
+      ((uintptr_t)p + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+  const uintptr_t end = (uintptr_t)p + n_byte;
   if (is_huge(n_byte)) {
-    (void) madvise((void*) first, end - first, MADV_HUGEPAGE);
+    (void)madvise((void*)first, end - first, MADV_HUGEPAGE);
   }
 #else
-  (void) p;
-  (void) n_byte;
+  (void)p;
+  (void)n_byte;
 #endif
 }
 
 void tb_big_free(void* p, size_t n_byte) {
-  (void) n_byte;
+  (void)n_byte;
 #ifdef __linux__
   free(p);
 #else
   if (p != NULL) {
-    free(((void**) p)[-1]);
+    free(((void**)p)[-1]);
   }
 #endif
 }

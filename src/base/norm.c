@@ -9,16 +9,16 @@ double tb_square_norm(const double* v, size_t n) {
   double sum = 0;
   size_t j = 0;
 #ifdef TB_VECTOR
-  tb_v4d v_sum[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
+  tb_v4d v_sum[4] = {{0}, {0}, {0}, {0}};
   for (; j + 16 <= n; j += 16) {
-    const tb_v4d* v_x = (const tb_v4d*) (v + j);
+    const tb_v4d* v_x = (const tb_v4d*)(v + j);
     v_sum[0] += v_x[0] * v_x[0];
     v_sum[1] += v_x[1] * v_x[1];
     v_sum[2] += v_x[2] * v_x[2];
     v_sum[3] += v_x[3] * v_x[3];
   }
   for (; j + 4 <= n; j += 4) {
-    v_sum[0] += *(const tb_v4d*) (v + j) * *(const tb_v4d*) (v + j);
+    v_sum[0] += *(const tb_v4d*)(v + j) * *(const tb_v4d*)(v + j);
   }
   const tb_v4d s = (v_sum[0] + v_sum[1]) + (v_sum[2] + v_sum[3]);
   sum = (s[0] + s[1]) + (s[2] + s[3]);
@@ -37,7 +37,7 @@ void tb_column_sums(const double* v,
                     double* v_out) {
   for (size_t j = 0; j < n_column; ++j, v += n) {
     /* enough sums in flight to hide the latency of an addition */
-    double v_part[16] = { 0 };
+    double v_part[16] = {0};
     double rest = 0;
     size_t k = 0;
     for (; k + 16 <= n; k += 16) {

@@ -29,11 +29,11 @@ bool tb_params_count(const struct tb_params* p_params,
                      size_t most,
                      size_t otherwise,
                      size_t* p_count) {
-  const double value = tb_params_number(p_params, name, (double) otherwise);
+  const double value = tb_params_number(p_params, name, (double)otherwise);
   /* written so that NaN fails */
-  if (!(value >= 0 && value <= (double) most && value == floor(value))) {
+  if (!(value >= 0 && value <= (double)most && value == floor(value))) {
     return false;
   }
-  *p_count = (size_t) value;
+  *p_count = (size_t)value;
   return true;
 }

@@ -25,21 +25,17 @@ static uint64_t splitmix_next(uint64_t* p_state) {
 }
 
 /* Polynomials of the jumps by 2^128 and 2^192 draws. */
-static const uint64_t jump_purpose[4] = {
-  UINT64_C(0x180ec6d33cfd0aba),
-  UINT64_C(0xd5a61266f0c9392c),
-  UINT64_C(0xa9582618e03fc9aa),
-  UINT64_C(0x39abdc4529b1661c)
-};
-static const uint64_t jump_chain[4] = {
-  UINT64_C(0x76e15d3efefdcbbf),
-  UINT64_C(0xc5004e441c522fb3),
-  UINT64_C(0x77710069854ee241),
-  UINT64_C(0x39109bb02acbe635)
-};
+static const uint64_t jump_purpose[4] = {UINT64_C(0x180ec6d33cfd0aba),
+                                         UINT64_C(0xd5a61266f0c9392c),
+                                         UINT64_C(0xa9582618e03fc9aa),
+                                         UINT64_C(0x39abdc4529b1661c)};
+static const uint64_t jump_chain[4] = {UINT64_C(0x76e15d3efefdcbbf),
+                                       UINT64_C(0xc5004e441c522fb3),
+                                       UINT64_C(0x77710069854ee241),
+                                       UINT64_C(0x39109bb02acbe635)};
 
 static void rng_jump(struct tb_rng* p_rng, const uint64_t v_jump[4]) {
-  uint64_t v_sum[4] = { 0, 0, 0, 0 };
+  uint64_t v_sum[4] = {0, 0, 0, 0};
   for (int word = 0; word < 4; ++word) {
     for (int bit = 0; bit < 64; ++bit) {
       if (v_jump[word] >> bit & 1) {
@@ -47,7 +43,7 @@ static void rng_jump(struct tb_rng* p_rng, const uint64_t v_jump[4]) {
           v_sum[k] ^= p_rng->s[k];
         }
       }
-      (void) tb_rng_bits(p_rng);
+      (void)tb_rng_bits(p_rng);
     }
   }
   memcpy(p_rng->s, v_sum, sizeof v_sum);
@@ -63,7 +59,7 @@ void tb_rng_init(struct tb_rng* p_rng,
   for (size_t k = 0; k < chain; ++k) {
     rng_jump(p_rng, jump_chain);
   }
-  for (int k = 0; k < (int) purpose; ++k) {
+  for (int k = 0; k < (int)purpose; ++k) {
     rng_jump(p_rng, jump_purpose);
   }
 }
@@ -95,7 +91,7 @@ void tb_rng_fill_unif(struct tb_rng* p_rng, double* v_out, size_t n) {
 
 /* ---- normals ---- */
 
-#define LAYER(bits)    ((size_t) ((bits) & 0xff))
+#define LAYER(bits)    ((size_t)((bits)&0xff))
 #define ABSCISSA(bits) ((bits) >> 12)
 
 /* |x| in the layer, with the sign of bit 8. The sign goes in by bits: a branch
@@ -123,7 +119,7 @@ static double normal_edge(struct tb_rng* p_rng, uint64_t bits) {
   for (;;) {
     const size_t layer = LAYER(bits);
     const uint64_t abscissa = ABSCISSA(bits);
-    const double x = (double) abscissa * tb_ziggurat_layer[layer].scale;
+    const double x = (double)abscissa * tb_ziggurat_layer[layer].scale;
     if (abscissa < tb_ziggurat_layer[layer].inside) {
       return signed_abscissa(bits, x);
     }
@@ -143,7 +139,7 @@ double tb_rng_norm(struct tb_rng* p_rng) {
   const uint64_t bits = tb_rng_bits(p_rng);
   const struct tb_ziggurat_layer* p_layer = &tb_ziggurat_layer[LAYER(bits)];
   if (ABSCISSA(bits) < p_layer->inside) {
-    return signed_abscissa(bits, (double) ABSCISSA(bits) * p_layer->scale);
+    return signed_abscissa(bits, (double)ABSCISSA(bits) * p_layer->scale);
   }
   return normal_edge(p_rng, bits);
 }
@@ -156,8 +152,7 @@ void tb_rng_fill_norm(struct tb_rng* p_rng, double* v_out, size_t n) {
     const uint64_t bits = tb_rng_bits(&rng);
     const struct tb_ziggurat_layer* p_layer = &tb_ziggurat_layer[LAYER(bits)];
     if (ABSCISSA(bits) < p_layer->inside) {
-      v_out[k] =
-        signed_abscissa(bits, (double) ABSCISSA(bits) * p_layer->scale);
+      v_out[k] = signed_abscissa(bits, (double)ABSCISSA(bits) * p_layer->scale);
     } else {
       struct tb_rng copy = rng;
       v_out[k] = normal_edge(&copy, bits);

@@ -53,16 +53,17 @@ static inline uint64_t tb_rng_bits(struct tb_rng* p_rng) {
 /* Uniform on (0, 1): never 0, never 1. */
 static inline double tb_rng_unif(struct tb_rng* p_rng) {
   /* signed: what processors convert in one instruction */
-  return ((double) (int64_t) (tb_rng_bits(p_rng) >> 12) + 0.5) * 0x1p-52;
+  return ((double)(int64_t)(tb_rng_bits(p_rng) >> 12) + 0.5) * 0x1p-52;
 }
 
 /* high word of a * b; the low one through p_low */
-static inline uint64_t tb_multiply_high(uint64_t a, uint64_t b, uint64_t* p_low) {
+static inline uint64_t
+tb_multiply_high(uint64_t a, uint64_t b, uint64_t* p_low) {
 #ifdef __SIZEOF_INT128__
   __extension__ typedef unsigned __int128 uint128;
-  const uint128 product = (uint128) a * b;
-  *p_low = (uint64_t) product;
-  return (uint64_t) (product >> 64);
+  const uint128 product = (uint128)a * b;
+  *p_low = (uint64_t)product;
+  return (uint64_t)(product >> 64);
 #else
   const uint64_t mask = UINT64_C(0xffffffff);
   const uint64_t a0 = a & mask, a1 = a >> 32;
@@ -78,12 +79,12 @@ static inline size_t tb_rng_index(struct tb_rng* p_rng, size_t n) {
   uint64_t low;
   uint64_t high = tb_multiply_high(tb_rng_bits(p_rng), n, &low);
   if (low < n) { /* rare: only here is the remainder worth its division */
-    const uint64_t biased = (0 - (uint64_t) n) % n;
+    const uint64_t biased = (0 - (uint64_t)n) % n;
     while (low < biased) {
       high = tb_multiply_high(tb_rng_bits(p_rng), n, &low);
     }
   }
-  return (size_t) high;
+  return (size_t)high;
 }
 
 /* v_out[0..n_out-1] uniform on {0, ..., n - 1}: as n_out calls. */

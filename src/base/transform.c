@@ -13,12 +13,11 @@ static double log_logistic(double t) {
 
 /* the shifted coordinate of stick k (from 0) of K - 1 */
 static double stick(const double* v_free, size_t n_free, size_t k) {
-  return v_free[k] - log((double) (n_free - k));
+  return v_free[k] - log((double)(n_free - k));
 }
 
-static double simplex_constrain(size_t n_free,
-                                const double* v_free,
-                                double* v_natural) {
+static double
+simplex_constrain(size_t n_free, const double* v_free, double* v_natural) {
   double rest = 1, log_rest = 0, log_jacobian = 0;
   for (size_t k = 0; k < n_free; ++k) {
     const double t = stick(v_free, n_free, k);
@@ -128,7 +127,7 @@ void tb_transform_add_jacobian(const struct tb_transform_part* v_part,
       case TB_TRANSFORM_simplex: {
         /* log z_k once, log(1 - z_k) here and in every later rest */
         const double z = logistic(stick(v_free, n_free, k));
-        v_gradient[k] += (1 - z) - (double) (n_free - k) * z;
+        v_gradient[k] += (1 - z) - (double)(n_free - k) * z;
         break;
       }
       default:

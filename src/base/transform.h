@@ -1,10 +1,10 @@
 /* Constrained parameters and the free coordinates that a sampler moves.
  *
- *   kind      natural x                     free y                   log |dx/dy|
- *   real      any numbers                   x                        0
+ *   kind      natural x                     free y                   log
+ * |dx/dy| real      any numbers                   x                        0
  *   positive  x > 0                         log x                    y
- *   unit      0 < x < 1                     log(x / (1 - x))         log x(1 - x)
- *   simplex   x_k > 0, K of them, sum 1     K - 1 broken sticks      below
+ *   unit      0 < x < 1                     log(x / (1 - x))         log x(1 -
+ * x) simplex   x_k > 0, K of them, sum 1     K - 1 broken sticks      below
  *
  * The simplex (Stan Development Team, Reference Manual, "Unit simplex"): with
  * rest_1 = 1 and z_k = logit^-1(y_k - log(K - k)),

@@ -14,12 +14,9 @@
 
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(TB_NO_VECTOR)
 #define TB_VECTOR 4
-typedef double tb_v4d
-  __attribute__((vector_size(32), aligned(8), may_alias));
-typedef int64_t tb_v4i
-  __attribute__((vector_size(32), aligned(8), may_alias));
-typedef uint64_t tb_v4u
-  __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double tb_v4d __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t tb_v4i __attribute__((vector_size(32), aligned(8), may_alias));
+typedef uint64_t tb_v4u __attribute__((vector_size(32), aligned(8), may_alias));
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)

@@ -35,9 +35,9 @@
 #ifdef TB_VECTOR
 
 /* mask ? a : b, lane by lane (C has no ?: for vectors) */
-#define TB_V_SELECT(mask, a, b)                                               \
-  ((tb_v4d) (((mask) & (tb_v4i) (a)) | (~(mask) & (tb_v4i) (b))))
-#define TB_V_ALL(x) ((tb_v4d) { (x), (x), (x), (x) })
+#define TB_V_SELECT(mask, a, b)                                                \
+  ((tb_v4d)(((mask) & (tb_v4i)(a)) | (~(mask) & (tb_v4i)(b))))
+#define TB_V_ALL(x) ((tb_v4d){(x), (x), (x), (x)})
 /* adding it rounds to an integer, which is then in the low bits */
 #define TB_V_ROUND 0x1.8p52
 
@@ -72,8 +72,8 @@ TB_INLINE void tb_v4_exp(tb_v4d* p_x) {
   const tb_v4d k = bits - TB_V_ROUND;
   const tb_v4d half = k * 0.5 + TB_V_ROUND;
   const tb_v4d rest = (k - (half - TB_V_ROUND)) + TB_V_ROUND;
-  const tb_v4d scale_half = (tb_v4d) (((tb_v4u) half + 1023u) << 52);
-  const tb_v4d scale_rest = (tb_v4d) (((tb_v4u) rest + 1023u) << 52);
+  const tb_v4d scale_half = (tb_v4d)(((tb_v4u)half + 1023u) << 52);
+  const tb_v4d scale_rest = (tb_v4d)(((tb_v4u)rest + 1023u) << 52);
   *p_x = (1.0 + x) * scale_half * scale_rest;
 }
 
@@ -84,29 +84,29 @@ TB_INLINE void tb_v4_exp_bounded(tb_v4d* p_x) {
   x = TB_V_SELECT(x > 708.0, TB_V_ALL(708.0), x);
   x = TB_V_SELECT(x < -708.0, TB_V_ALL(-708.0), x);
   tb_v4_expm1_reduced(&x, &bits);
-  *p_x = (1.0 + x) * (tb_v4d) (((tb_v4u) bits + 1023u) << 52);
+  *p_x = (1.0 + x) * (tb_v4d)(((tb_v4u)bits + 1023u) << 52);
 }
 
 /* x -> exp(-|x|), which cannot overflow: 2^k is 2^(k + 64) 2^-64 */
 TB_INLINE void tb_v4_exp_negative(tb_v4d* p_x) {
-  tb_v4d x = (tb_v4d) ((tb_v4u) *p_x | UINT64_C(0x8000000000000000)), bits;
+  tb_v4d x = (tb_v4d)((tb_v4u)*p_x | UINT64_C(0x8000000000000000)), bits;
   x = TB_V_SELECT(x < -747.0, TB_V_ALL(-747.0), x);
   tb_v4_expm1_reduced(&x, &bits);
-  const tb_v4d scale = (tb_v4d) (((tb_v4u) bits + (1023u + 64)) << 52);
+  const tb_v4d scale = (tb_v4d)(((tb_v4u)bits + (1023u + 64)) << 52);
   *p_x = (1.0 + x) * scale * 0x1p-64;
 }
 
 TB_INLINE void tb_v4_tanh(tb_v4d* p_x) {
   const uint64_t magnitude = UINT64_C(0x7fffffffffffffff);
-  const tb_v4u sign = (tb_v4u) *p_x & ~magnitude;
-  tb_v4d x = (tb_v4d) ((tb_v4u) *p_x & magnitude), bits;
+  const tb_v4u sign = (tb_v4u)*p_x & ~magnitude;
+  tb_v4d x = (tb_v4d)((tb_v4u)*p_x & magnitude), bits;
   /* beyond it the result is 1, and 2^k stays a normal number */
   x = TB_V_SELECT(x > 20.0, TB_V_ALL(20.0), x) * -2.0;
   tb_v4_expm1_reduced(&x, &bits);
-  const tb_v4d scale = (tb_v4d) (((tb_v4u) bits + 1023u) << 52);
+  const tb_v4d scale = (tb_v4d)(((tb_v4u)bits + 1023u) << 52);
   const tb_v4d u = scale * x + (scale - 1.0);
   const tb_v4d size = u / (2.0 + u); /* its sign is not used */
-  *p_x = (tb_v4d) (((tb_v4u) size & magnitude) | sign);
+  *p_x = (tb_v4d)(((tb_v4u)size & magnitude) | sign);
 }
 
 /* x -> log1p(x), 0 <= x <= 1 */
@@ -125,11 +125,10 @@ TB_INLINE void tb_v4_log1p_unit(tb_v4d* p_x) {
   const tb_v4d c4 = z * (1.0 / 13) + 1.0 / 11;
   const tb_v4d c6 = z * (1.0 / 17) + 1.0 / 15;
   const tb_v4d c8 = z * (1.0 / 21) + 1.0 / 19;
-  const tb_v4d series =
-    z * ((z2 * c2 + c0) + z4 * ((z2 * c6 + c4) + z4 * c8));
+  const tb_v4d series = z * ((z2 * c2 + c0) + z4 * ((z2 * c6 + c4) + z4 * c8));
 
-  const tb_v4d shift = TB_V_SELECT(large, TB_V_ALL(0x1.62e42fefa39efp-1),
-                                   TB_V_ALL(0.0));
+  const tb_v4d shift =
+      TB_V_SELECT(large, TB_V_ALL(0x1.62e42fefa39efp-1), TB_V_ALL(0.0));
   *p_x = shift + (s2 + s2 * series);
 }
 
@@ -152,31 +151,31 @@ TB_INLINE void tb_v4_softplus(tb_v4d* p_x) {
 
 /* finite x >= DBL_MIN */
 TB_INLINE void tb_v4_log(tb_v4d* p_x) {
-  const tb_v4u bits = (tb_v4u) *p_x;
+  const tb_v4u bits = (tb_v4u)*p_x;
   /* the exponent as a number: its bits below those of 2^52 */
   const tb_v4u biased = (bits >> 52) | UINT64_C(0x4330000000000000);
-  const tb_v4d k = (tb_v4d) biased - (0x1p52 + 1023.0);
+  const tb_v4d k = (tb_v4d)biased - (0x1p52 + 1023.0);
   const tb_v4u mantissa =
-    (bits & UINT64_C(0x000fffffffffffff)) | UINT64_C(0x3ff0000000000000);
-  tb_v4d a = (tb_v4d) mantissa - 1.0;
+      (bits & UINT64_C(0x000fffffffffffff)) | UINT64_C(0x3ff0000000000000);
+  tb_v4d a = (tb_v4d)mantissa - 1.0;
   tb_v4_log1p_unit(&a);
   *p_x = k * 0x1.62e42fefa39efp-1 + a;
 }
 
 /* The last n % 4 numbers go through a padded vector, so that a number's result
  * does not depend on its place in the array. */
-#define TB_V_OVER_ARRAY(map)                                                  \
-  size_t k = 0;                                                               \
-  for (; k + 4 <= n; k += 4) {                                                \
-    tb_v4d x = *(const tb_v4d*) (v_x + k);                                    \
-    map(&x);                                                                  \
-    *(tb_v4d*) (v_out + k) = x;                                               \
-  }                                                                           \
-  if (k < n) {                                                                \
-    tb_v4d x = TB_V_ALL(0.0);                                                 \
-    memcpy(&x, v_x + k, (n - k) * sizeof(double));                            \
-    map(&x);                                                                  \
-    memcpy(v_out + k, &x, (n - k) * sizeof(double));                          \
+#define TB_V_OVER_ARRAY(map)                                                   \
+  size_t k = 0;                                                                \
+  for (; k + 4 <= n; k += 4) {                                                 \
+    tb_v4d x = *(const tb_v4d*)(v_x + k);                                      \
+    map(&x);                                                                   \
+    *(tb_v4d*)(v_out + k) = x;                                                 \
+  }                                                                            \
+  if (k < n) {                                                                 \
+    tb_v4d x = TB_V_ALL(0.0);                                                  \
+    memcpy(&x, v_x + k, (n - k) * sizeof(double));                             \
+    map(&x);                                                                   \
+    memcpy(v_out + k, &x, (n - k) * sizeof(double));                           \
   }
 
 #else /* no vector extensions: the C library's */
@@ -215,32 +214,28 @@ TB_INLINE void tb_scalar_tanh(double* p_x) {
 #define tb_v4_softplus    tb_scalar_softplus
 #define tb_v4_tanh        tb_scalar_tanh
 
-#define TB_V_OVER_ARRAY(map)                                                  \
-  for (size_t k = 0; k < n; ++k) {                                            \
-    double x = v_x[k];                                                        \
-    map(&x);                                                                  \
-    v_out[k] = x;                                                             \
+#define TB_V_OVER_ARRAY(map)                                                   \
+  for (size_t k = 0; k < n; ++k) {                                             \
+    double x = v_x[k];                                                         \
+    map(&x);                                                                   \
+    v_out[k] = x;                                                              \
   }
 
 #endif
 
-TB_INLINE void tb_vexp(const double* v_x, double* v_out, size_t n) {
-  TB_V_OVER_ARRAY(tb_v4_exp)
-}
+TB_INLINE void tb_vexp(const double* v_x, double* v_out, size_t n){
+    TB_V_OVER_ARRAY(tb_v4_exp)}
 
 /* log(x), finite x >= DBL_MIN */
-TB_INLINE void tb_vlog(const double* v_x, double* v_out, size_t n) {
-  TB_V_OVER_ARRAY(tb_v4_log)
-}
+TB_INLINE void tb_vlog(const double* v_x, double* v_out, size_t n){
+    TB_V_OVER_ARRAY(tb_v4_log)}
 
 /* 1 / (1 + exp(-x)) */
-TB_INLINE void tb_vlogistic(const double* v_x, double* v_out, size_t n) {
-  TB_V_OVER_ARRAY(tb_v4_logistic)
-}
+TB_INLINE void tb_vlogistic(const double* v_x, double* v_out, size_t n){
+    TB_V_OVER_ARRAY(tb_v4_logistic)}
 
-TB_INLINE void tb_vtanh(const double* v_x, double* v_out, size_t n) {
-  TB_V_OVER_ARRAY(tb_v4_tanh)
-}
+TB_INLINE void tb_vtanh(const double* v_x, double* v_out, size_t n){
+    TB_V_OVER_ARRAY(tb_v4_tanh)}
 
 /* log(1 + exp(x)) */
 TB_INLINE void tb_vsoftplus(const double* v_x, double* v_out, size_t n) {

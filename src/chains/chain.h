@@ -35,7 +35,7 @@ struct tb_target {
  * without rows is its own loss */
 static inline double tb_target_lambda(const struct tb_target* p_target) {
   const size_t n_data = p_target->p_model->n_data;
-  return p_target->likelihood_scale * (n_data > 0 ? (double) n_data : 1);
+  return p_target->likelihood_scale * (n_data > 0 ? (double)n_data : 1);
 }
 
 /* Counters: what a chain has used and met. */
@@ -67,14 +67,14 @@ struct tb_chain {
   double log_posterior; /* at v_theta, if the estimator gives it */
   size_t n_batch;       /* rows in the last minibatch */
   double step_scale;
-  size_t iteration;     /* steps made so far */
+  size_t iteration; /* steps made so far */
   bool is_warmup;
-  bool is_exploring;    /* the schedule wants no injected noise in this step */
+  bool is_exploring; /* the schedule wants no injected noise in this step */
   struct tb_rng v_rng[TB_STREAM_count];
   struct tb_counts counts;
-  void* p_kernel_state;    /* kernel's state_size() bytes */
-  void* p_estimator_state; /* estimator's */
-  void* p_scheme_state;    /* scheme's */
+  void* p_kernel_state;      /* kernel's state_size() bytes */
+  void* p_estimator_state;   /* estimator's */
+  void* p_scheme_state;      /* scheme's */
   void* p_estimator_scratch; /* n_dim doubles */
   void* p_estimator_extra;   /* estimator's scratch_size() bytes, not saved */
   double* v_folded;          /* n_dim, scratch: |theta|; NULL: not even */

@@ -35,7 +35,9 @@
 
 /* ---- rows of a block ---- */
 
-#define EACH_ROW(do) do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7)
+#define EACH_ROW(do)                                                           \
+  do                                                                           \
+  (0) do(1) do(2) do(3) do(4) do(5) do(6) do(7)
 
 /* Addresses of n rows. Fewer than eight are filled up with the last one: the
  * loops are written for eight, and a row that is there already costs next to
@@ -81,12 +83,12 @@ TB_INLINE void sum_across(const tb_v4d* p_a,
                           const tb_v4d* p_d,
                           double* v_out) {
   const tb_v4d a = *p_a, b = *p_b, c = *p_c, d = *p_d;
-  const tb_v4d ab = (tb_v4d) { a[0], b[0], a[2], b[2] } +
-                    (tb_v4d) { a[1], b[1], a[3], b[3] };
-  const tb_v4d cd = (tb_v4d) { c[0], d[0], c[2], d[2] } +
-                    (tb_v4d) { c[1], d[1], c[3], d[3] };
-  *(tb_v4d*) v_out = (tb_v4d) { ab[0], ab[1], cd[0], cd[1] } +
-                     (tb_v4d) { ab[2], ab[3], cd[2], cd[3] };
+  const tb_v4d ab =
+      (tb_v4d){a[0], b[0], a[2], b[2]} + (tb_v4d){a[1], b[1], a[3], b[3]};
+  const tb_v4d cd =
+      (tb_v4d){c[0], d[0], c[2], d[2]} + (tb_v4d){c[1], d[1], c[3], d[3]};
+  *(tb_v4d*)v_out = (tb_v4d){ab[0], ab[1], cd[0], cd[1]} +
+                    (tb_v4d){ab[2], ab[3], cd[2], cd[3]};
 }
 #endif
 
@@ -104,15 +106,15 @@ TB_INLINE void dot_block(const double* const v_row[TB_STORE_BLOCK],
 #undef BEGIN
 
 #ifdef TB_VECTOR
-#define BEGIN(k) tb_v4d sum##k = { 0, 0, 0, 0 };
-#define STEP(k)  sum##k += *(const tb_v4d*) (p##k + j) * x;
-#define STEP2(k)                                                              \
-  sum##k += *(const tb_v4d*) (p##k + j) * x;                                  \
-  sum##k += *(const tb_v4d*) (p##k + j + 4) * y;
+#define BEGIN(k) tb_v4d sum##k = {0, 0, 0, 0};
+#define STEP(k)  sum##k += *(const tb_v4d*)(p##k + j) * x;
+#define STEP2(k)                                                               \
+  sum##k += *(const tb_v4d*)(p##k + j) * x;                                    \
+  sum##k += *(const tb_v4d*)(p##k + j + 4) * y;
   EACH_ROW(BEGIN)
   for (; j + LINE <= n; j += LINE) {
-    const tb_v4d x = *(const tb_v4d*) (v + j);
-    const tb_v4d y = *(const tb_v4d*) (v + j + 4);
+    const tb_v4d x = *(const tb_v4d*)(v + j);
+    const tb_v4d y = *(const tb_v4d*)(v + j + 4);
     if (v_next != NULL && j < n_ahead) {
       EACH_ROW(PREFETCH)
     }
@@ -122,7 +124,7 @@ TB_INLINE void dot_block(const double* const v_row[TB_STORE_BLOCK],
     if (v_next != NULL && j < n_ahead) {
       EACH_ROW(PREFETCH)
     }
-    const tb_v4d x = *(const tb_v4d*) (v + j);
+    const tb_v4d x = *(const tb_v4d*)(v + j);
     EACH_ROW(STEP)
     j += 4;
   }
@@ -180,43 +182,43 @@ TB_INLINE void add_block(const double* const v_row[TB_STORE_BLOCK],
                          double* v_sum,
                          double* v_square) {
   size_t j = 0;
-#define BEGIN(k)                                                              \
-  const double* const p##k = v_row[k];                                        \
+#define BEGIN(k)                                                               \
+  const double* const p##k = v_row[k];                                         \
   const double u##k = v_u[k];
   EACH_ROW(BEGIN)
 #undef BEGIN
 
 #ifdef TB_VECTOR
-#define STEP(k) sum += *(const tb_v4d*) (p##k + j) * u##k;
-#define STEP_SQUARE(k)                                                        \
-  {                                                                           \
-    const tb_v4d term = *(const tb_v4d*) (p##k + j) * u##k;                   \
-    sum += term;                                                              \
-    square += term * term;                                                    \
+#define STEP(k) sum += *(const tb_v4d*)(p##k + j) * u##k;
+#define STEP_SQUARE(k)                                                         \
+  {                                                                            \
+    const tb_v4d term = *(const tb_v4d*)(p##k + j) * u##k;                     \
+    sum += term;                                                               \
+    square += term * term;                                                     \
   }
   for (; j + 4 <= n; j += 4) {
     if (v_next != NULL && j % LINE == 0 && j >= n_ahead) {
       EACH_ROW(PREFETCH)
     }
-    tb_v4d sum = *(tb_v4d*) (v_sum + j);
+    tb_v4d sum = *(tb_v4d*)(v_sum + j);
     if (v_square == NULL) {
       EACH_ROW(STEP)
     } else {
-      tb_v4d square = *(tb_v4d*) (v_square + j);
+      tb_v4d square = *(tb_v4d*)(v_square + j);
       EACH_ROW(STEP_SQUARE)
-      *(tb_v4d*) (v_square + j) = square;
+      *(tb_v4d*)(v_square + j) = square;
     }
-    *(tb_v4d*) (v_sum + j) = sum;
+    *(tb_v4d*)(v_sum + j) = sum;
   }
 #undef STEP
 #undef STEP_SQUARE
 #endif
 
-#define STEP(k)                                                               \
-  {                                                                           \
-    const double term = p##k[j] * u##k;                                       \
-    sum += term;                                                              \
-    square += term * term;                                                    \
+#define STEP(k)                                                                \
+  {                                                                            \
+    const double term = p##k[j] * u##k;                                        \
+    sum += term;                                                               \
+    square += term * term;                                                     \
   }
   for (; j < n; ++j) {
     if (v_next != NULL && j % LINE == 0 && j >= n_ahead) {
@@ -293,8 +295,8 @@ static const double* dense_block(const struct tb_store* p_store,
                                  size_t start,
                                  size_t n_row,
                                  double* v_scratch) {
-  (void) n_row;
-  (void) v_scratch;
+  (void)n_row;
+  (void)v_scratch;
   return p_store->v_data + start * p_store->n_padded;
 }
 
@@ -322,9 +324,8 @@ static void dense_write(struct tb_store* p_store,
   }
 }
 
-static enum tb_status dense_append(struct tb_store* p_store,
-                                   size_t n_row,
-                                   const double* v_block) {
+static enum tb_status
+dense_append(struct tb_store* p_store, size_t n_row, const double* v_block) {
   dense_write(p_store, p_store->n_filled, n_row, v_block);
   return TB_STATUS_ok;
 }
@@ -348,7 +349,7 @@ static enum tb_status dense_create(struct tb_store* p_store) {
   }
   /* rows that start on a cache line touch one line less, on average */
   const size_t n_line = (n_col + LINE - 1) / LINE * LINE;
-  if ((double) (n_line - n_col) <= 0.03 * (double) n_col) {
+  if ((double)(n_line - n_col) <= 0.03 * (double)n_col) {
     p_store->n_padded = n_line;
   }
   if (p_store->n_padded > 0 &&
@@ -365,14 +366,14 @@ static enum tb_status dense_create(struct tb_store* p_store) {
 }
 
 extern const struct tb_store_type tb_store_dense;
-const struct tb_store_type tb_store_dense = { .name = "dense",
-                                              .create = dense_create,
-                                              .append = dense_append,
-                                              .dot = dense_dot,
-                                              .add = dense_add,
-                                              .add_square = dense_add_square,
-                                              .block = dense_block,
-                                              .gather = dense_gather,
-                                              .write = dense_write,
-                                              .memory = dense_memory,
-                                              .destroy = dense_destroy };
+const struct tb_store_type tb_store_dense = {.name = "dense",
+                                             .create = dense_create,
+                                             .append = dense_append,
+                                             .dot = dense_dot,
+                                             .add = dense_add,
+                                             .add_square = dense_add_square,
+                                             .block = dense_block,
+                                             .gather = dense_gather,
+                                             .write = dense_write,
+                                             .memory = dense_memory,
+                                             .destroy = dense_destroy};

@@ -5,8 +5,8 @@
 extern const struct tb_store_type tb_store_dense;
 
 const struct tb_store_type* const tb_store_registry[] = {
-  &tb_store_dense,
-  NULL,
+    &tb_store_dense,
+    NULL,
 };
 
 const struct tb_store_type* tb_store_find(const char* name) {

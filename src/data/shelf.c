@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* rows start.. of a column-major matrix of n_row rows and n_col columns into the
- * row-major v_block, whose other columns are left alone */
+/* rows start.. of a column-major matrix of n_row rows and n_col columns into
+ * the row-major v_block, whose other columns are left alone */
 static void turn_rows(const double* v_matrix,
                       size_t n_row,
                       size_t n_col,
@@ -28,12 +28,12 @@ enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
   enum { ROWS = 256 };
   const size_t n_row = p_matrix->n_row, n_col = p_matrix->n_value / n_row;
   enum tb_status status =
-    tb_store_create(p_store, p_shelf->type, n_row, n_col + n_ones);
+      tb_store_create(p_store, p_shelf->type, n_row, n_col + n_ones);
   if (status != TB_STATUS_ok) {
     return status;
   }
   const size_t n_padded = p_store->n_padded;
-  double* v_block = calloc((size_t) ROWS * n_padded, sizeof(double));
+  double* v_block = calloc((size_t)ROWS * n_padded, sizeof(double));
   if (v_block == NULL) {
     status = TB_STATUS_memory;
   }
@@ -45,7 +45,13 @@ enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
   for (size_t start = 0; start < n_row && status == TB_STATUS_ok;
        start += ROWS) {
     const size_t n_turn = tb_min(ROWS, n_row - start);
-    turn_rows(p_matrix->v_value, n_row, n_col, start, n_turn, n_padded, v_block);
+    turn_rows(p_matrix->v_value,
+              n_row,
+              n_col,
+              start,
+              n_turn,
+              n_padded,
+              v_block);
     status = tb_store_append(p_store, n_turn, v_block);
   }
   free(v_block);

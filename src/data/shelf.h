@@ -1,5 +1,5 @@
-/* Where the stores of a model come from. The door fills a shelf, a model takes its
- * rows from there, and names no type of store. */
+/* Where the stores of a model come from. The door fills a shelf, a model takes
+ * its rows from there, and names no type of store. */
 #ifndef TB_DATA_SHELF_H
 #define TB_DATA_SHELF_H
 

@@ -9,10 +9,10 @@ enum tb_status tb_store_create(struct tb_store* p_store,
                                const struct tb_store_type* p_type,
                                size_t n_row,
                                size_t n_col) {
-  *p_store = (struct tb_store){ .type = p_type,
-                                .n_row = n_row,
-                                .n_col = n_col,
-                                .is_writable = p_type->write != NULL };
+  *p_store = (struct tb_store){.type = p_type,
+                               .n_row = n_row,
+                               .n_col = n_col,
+                               .is_writable = p_type->write != NULL};
   const enum tb_status status = p_type->create(p_store);
   if (status != TB_STATUS_ok) {
     p_store->type = NULL;
@@ -20,14 +20,12 @@ enum tb_status tb_store_create(struct tb_store* p_store,
   return status;
 }
 
-enum tb_status tb_store_append(struct tb_store* p_store,
-                               size_t n_row,
-                               const double* v_block) {
+enum tb_status
+tb_store_append(struct tb_store* p_store, size_t n_row, const double* v_block) {
   if (n_row > p_store->n_row - p_store->n_filled) {
     return TB_STATUS_argument;
   }
-  const enum tb_status status =
-    p_store->type->append(p_store, n_row, v_block);
+  const enum tb_status status = p_store->type->append(p_store, n_row, v_block);
   p_store->n_filled += status == TB_STATUS_ok ? n_row : 0;
   return status;
 }
@@ -36,19 +34,21 @@ enum tb_status tb_store_copy(const struct tb_store* p_from,
                              struct tb_store* p_store) {
   enum { ROWS = 256 };
   enum tb_status status =
-    tb_store_create(p_store, p_from->type, p_from->n_row, p_from->n_col);
+      tb_store_create(p_store, p_from->type, p_from->n_row, p_from->n_col);
   if (status != TB_STATUS_ok) {
     return status;
   }
-  double* v_scratch = malloc((size_t) ROWS * p_from->n_padded * sizeof(double));
+  double* v_scratch = malloc((size_t)ROWS * p_from->n_padded * sizeof(double));
   if (v_scratch == NULL) {
     status = TB_STATUS_memory;
   }
   for (size_t start = 0; start < p_from->n_filled && status == TB_STATUS_ok;
        start += ROWS) {
     const size_t n_row = tb_min(ROWS, p_from->n_filled - start);
-    status = tb_store_append(
-      p_store, n_row, p_from->type->block(p_from, start, n_row, v_scratch));
+    status =
+        tb_store_append(p_store,
+                        n_row,
+                        p_from->type->block(p_from, start, n_row, v_scratch));
   }
   free(v_scratch);
   if (status != TB_STATUS_ok) {

@@ -20,8 +20,8 @@ struct tb_store;
 
 /* The rows of one block, and those of the next one to be fetched early. */
 struct tb_rows {
-  size_t n_row;         /* 1..TB_STORE_BLOCK */
-  const size_t* v_index;/* n_row row numbers; NULL: start, start + 1, ... */
+  size_t n_row;          /* 1..TB_STORE_BLOCK */
+  const size_t* v_index; /* n_row row numbers; NULL: start, start + 1, ... */
   size_t start;
   size_t n_next;        /* 0..TB_STORE_BLOCK rows to prefetch */
   const size_t* v_next; /* their numbers; ignored when v_index is NULL */
@@ -73,7 +73,8 @@ struct tb_store_type {
                          size_t n_row,
                          double* v_scratch);
 
-  /* n_col numbers of each of n_row rows, v_index[k] or, where that is NULL, start
+  /* n_col numbers of each of n_row rows, v_index[k] or, where that is NULL,
+   * start
    * + k, into v_out, n_lead apart */
   void (*gather)(const struct tb_store* p_store,
                  const size_t* v_index,
@@ -100,9 +101,9 @@ struct tb_store {
   size_t n_padded; /* doubles a row takes: n_col, or a little more */
   size_t n_filled; /* rows that are there */
   bool is_writable;
-  double* v_data;  /* n_row x n_padded, 64-byte aligned; the store owns it. NULL:
-                      rows do not lie so */
-  size_t n_byte;   /* allocated */
+  double* v_data; /* n_row x n_padded, 64-byte aligned; the store owns it. NULL:
+                     rows do not lie so */
+  size_t n_byte;  /* allocated */
 };
 
 /* A store that was never created has no type, and nothing to free. */
@@ -112,16 +113,15 @@ static inline void tb_store_destroy(struct tb_store* p_store) {
   }
 }
 
-/* A store without rows yet, writable where its type is; SET. Where it fails there
- * is nothing to destroy. */
+/* A store without rows yet, writable where its type is; SET. Where it fails
+ * there is nothing to destroy. */
 enum tb_status tb_store_create(struct tb_store* p_store,
                                const struct tb_store_type* p_type,
                                size_t n_row,
                                size_t n_col);
 /* The next rows; TB_STATUS_argument where there is no room for them. */
-enum tb_status tb_store_append(struct tb_store* p_store,
-                               size_t n_row,
-                               const double* v_block);
+enum tb_status
+tb_store_append(struct tb_store* p_store, size_t n_row, const double* v_block);
 /* A store of the same type and rows, writable where its type is. */
 enum tb_status tb_store_copy(const struct tb_store* p_from,
                              struct tb_store* p_store);

@@ -44,7 +44,7 @@ size_t tb_fssd_scratch_size(const struct tb_fssd* p_fssd) {
   return sizeof(double) *
          (3 * p_fssd->n_draw + p_fssd->n_location +
           N_CHUNK * part_size(p_fssd) +
-          (size_t) p_fssd->n_threads * N_SQUARE * BLOCK * BLOCK);
+          (size_t)p_fssd->n_threads * N_SQUARE * BLOCK * BLOCK);
 }
 
 static double inner(const double* v_a, const double* v_b, size_t n) {
@@ -80,8 +80,8 @@ void tb_fssd_prepare(struct tb_fssd* p_fssd, void* p_scratch) {
 
 /* a block of draws against one location */
 struct column {
-  size_t start;     /* first draw */
-  size_t n;         /* draws */
+  size_t start; /* first draw */
+  size_t n;     /* draws */
   size_t location;
   const double* v_vx; /* n: v.x */
   const double* v_vb; /* n: v.b */
@@ -157,11 +157,11 @@ static double slope_column(const struct tb_fssd* p_fssd,
     const double su = v_sx[k] - sv, bu = v_inner[k] - p_column->v_vb[k];
     const double own = off * v_weight[k] * v_kernel[k] * w1;
     const double from_sum =
-      -4 * beta * w1 * (v_sb[k] + 2 * (beta - 1) * inverse * su);
+        -4 * beta * w1 * (v_sb[k] + 2 * (beta - 1) * inverse * su);
     const double from_own =
-      4 * beta * v_norm[k] +
-      8 * beta * inverse *
-        ((2 * beta - 1) * bu + beta * (2 * (beta - 1) * r2 * inverse + 1));
+        4 * beta * v_norm[k] +
+        8 * beta * inverse *
+            ((2 * beta - 1) * bu + beta * (2 * (beta - 1) * r2 * inverse + 1));
     p_column->v_f[k] = 4 * beta * own;
     p_column->v_g[k] = from_sum + own * from_own;
     sum += w1;
@@ -204,21 +204,24 @@ static void add_block(const struct tb_fssd* p_fssd,
   double* v_number = v_part + p_fssd->n_location * n_dim + column;
   for (size_t j = 0; j < n_column; ++j) {
     const size_t at = j * BLOCK;
-    const struct column here = { .start = row,
-                                 .n = n_row,
-                                 .location = column + j,
-                                 .v_vx = v_square[PRODUCT_vx] + at,
-                                 .v_vb = v_square[PRODUCT_vb] + at,
-                                 .v_f = v_square[COEFFICIENT_b] + at,
-                                 .v_g = v_square[COEFFICIENT_x] + at };
+    const struct column here = {.start = row,
+                                .n = n_row,
+                                .location = column + j,
+                                .v_vx = v_square[PRODUCT_vx] + at,
+                                .v_vb = v_square[PRODUCT_vb] + at,
+                                .v_f = v_square[COEFFICIENT_b] + at,
+                                .v_g = v_square[COEFFICIENT_x] + at};
     v_number[j] +=
-      p_pass->v_sum == NULL
-        ? sum_column(p_fssd, &here)
-        : slope_column(p_fssd, &here, v_square[PRODUCT_sx] + at,
-                       v_square[PRODUCT_sb] + at,
-                       inner(p_pass->v_sum + (column + j) * n_dim,
-                             v_v + j * n_dim, n_dim),
-                       p_pass->has_diagonal);
+        p_pass->v_sum == NULL
+            ? sum_column(p_fssd, &here)
+            : slope_column(p_fssd,
+                           &here,
+                           v_square[PRODUCT_sx] + at,
+                           v_square[PRODUCT_sb] + at,
+                           inner(p_pass->v_sum + (column + j) * n_dim,
+                                 v_v + j * n_dim,
+                                 n_dim),
+                           p_pass->has_diagonal);
     double total = 0;
     for (size_t k = 0; k < n_row; ++k) {
       total += here.v_g[k];
@@ -242,18 +245,24 @@ static void run_pass(const struct tb_fssd* p_fssd, const struct pass* p_pass) {
   for (size_t chunk = 0; chunk < N_CHUNK; ++chunk) {
     size_t thread = 0;
 #ifdef _OPENMP
-    thread = (size_t) omp_get_thread_num();
+    thread = (size_t)omp_get_thread_num();
 #endif
     double* v_work = p_fssd->v_work + thread * N_SQUARE * BLOCK * BLOCK;
     double* v_part = p_fssd->v_part + chunk * n_part;
     const size_t end =
-      tb_min(p_fssd->n_draw, (chunk + 1) * n_block / N_CHUNK * BLOCK);
+        tb_min(p_fssd->n_draw, (chunk + 1) * n_block / N_CHUNK * BLOCK);
     for (size_t row = chunk * n_block / N_CHUNK * BLOCK; row < end;
          row += BLOCK) {
       const size_t n_row = tb_min(BLOCK, end - row);
       for (size_t j = 0; j < p_fssd->n_location; j += BLOCK) {
-        add_block(p_fssd, p_pass, row, n_row, j,
-                  tb_min(BLOCK, p_fssd->n_location - j), v_work, v_part);
+        add_block(p_fssd,
+                  p_pass,
+                  row,
+                  n_row,
+                  j,
+                  tb_min(BLOCK, p_fssd->n_location - j),
+                  v_work,
+                  v_part);
       }
     }
   }
@@ -268,11 +277,10 @@ void tb_fssd_sums(const struct tb_fssd* p_fssd,
                   double* v_sum,
                   double* v_square) {
   const size_t n_out = p_fssd->n_dim * p_fssd->n_location;
-  const struct pass pass = { .v_sum = NULL };
+  const struct pass pass = {.v_sum = NULL};
   run_pass(p_fssd, &pass);
   memcpy(v_sum, p_fssd->v_part, n_out * sizeof(double));
-  memcpy(v_square, p_fssd->v_part + n_out,
-         p_fssd->n_location * sizeof(double));
+  memcpy(v_square, p_fssd->v_part + n_out, p_fssd->n_location * sizeof(double));
 }
 
 void tb_fssd_slopes(const struct tb_fssd* p_fssd,
@@ -280,7 +288,7 @@ void tb_fssd_slopes(const struct tb_fssd* p_fssd,
                     bool has_diagonal,
                     double* v_slope) {
   const size_t n_dim = p_fssd->n_dim;
-  const struct pass pass = { .v_sum = v_sum, .has_diagonal = has_diagonal };
+  const struct pass pass = {.v_sum = v_sum, .has_diagonal = has_diagonal};
   run_pass(p_fssd, &pass);
   const double* v_total = p_fssd->v_part + n_dim * p_fssd->n_location;
   for (size_t j = 0; j < p_fssd->n_location; ++j) {

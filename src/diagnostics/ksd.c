@@ -45,7 +45,7 @@ size_t tb_ksd_scratch_size(const struct tb_ksd* p_ksd) {
   const size_t n_array = p_ksd->n_dim * p_ksd->n_draw;
   return sizeof(double) *
          ((p_ksd->by_coordinate ? 2 : 1) * n_array + 2 * p_ksd->n_draw +
-          (size_t) p_ksd->n_threads * work_size(p_ksd));
+          (size_t)p_ksd->n_threads * work_size(p_ksd));
 }
 
 size_t tb_ksd_n_task(const struct tb_ksd* p_ksd) {
@@ -58,8 +58,7 @@ void tb_ksd_prepare(struct tb_ksd* p_ksd, void* p_scratch) {
   const double* v_x = p_ksd->v_draw;
   const double* v_b = p_ksd->v_gradient;
   p_ksd->v_sum = p_scratch;
-  p_ksd->v_square =
-    p_ksd->v_sum + (p_ksd->by_coordinate ? 2 : 1) * n_array;
+  p_ksd->v_square = p_ksd->v_sum + (p_ksd->by_coordinate ? 2 : 1) * n_array;
   p_ksd->v_inner = p_ksd->v_square + n_draw;
   p_ksd->v_work = p_ksd->v_inner + n_draw;
 
@@ -114,18 +113,18 @@ static double column_sum(const struct tb_ksd* p_ksd,
   const double s = p_ksd->balance;
   const double from_bb = s, from_both = 1 / s;
   const double twice = 2 * beta, four = 4 * beta * (beta - 1);
-  const double d = (double) p_ksd->n_dim;
+  const double d = (double)p_ksd->n_dim;
   double sum = 0;
 
   size_t k = 0;
 #ifdef TB_VECTOR
-  tb_v4d v_part = { 0, 0, 0, 0 };
+  tb_v4d v_part = {0, 0, 0, 0};
   for (; k + 4 <= n; k += 4) {
-    tb_v4d r2 = *(const tb_v4d*) (v_square + k) + p_column->square -
-                2.0 * *(const tb_v4d*) (v_xx + k);
+    tb_v4d r2 = *(const tb_v4d*)(v_square + k) + p_column->square -
+                2.0 * *(const tb_v4d*)(v_xx + k);
     /* rounding may make it negative for draws that are equal */
     r2 = TB_V_SELECT(r2 > 0.0, r2, TB_V_ALL(0.0));
-    *(tb_v4d*) (v_q + k) = c2 + r2;
+    *(tb_v4d*)(v_q + k) = c2 + r2;
   }
 #endif
   for (; k < n; ++k) {
@@ -140,17 +139,17 @@ static double column_sum(const struct tb_ksd* p_ksd,
   k = 0;
 #ifdef TB_VECTOR
   for (; k + 4 <= n; k += 4) {
-    const tb_v4d xx = *(const tb_v4d*) (v_xx + k);
-    const tb_v4d bb = *(const tb_v4d*) (v_bb + k);
-    const tb_v4d yy = *(const tb_v4d*) (v_yy + k);
-    const tb_v4d inverse = *(const tb_v4d*) (v_inverse + k);
-    const tb_v4d r2 = *(const tb_v4d*) (v_q + k) - c2;
+    const tb_v4d xx = *(const tb_v4d*)(v_xx + k);
+    const tb_v4d bb = *(const tb_v4d*)(v_bb + k);
+    const tb_v4d yy = *(const tb_v4d*)(v_yy + k);
+    const tb_v4d inverse = *(const tb_v4d*)(v_inverse + k);
+    const tb_v4d r2 = *(const tb_v4d*)(v_q + k) - c2;
     const tb_v4d cross = (yy - xx) * from_both - from_bb * bb -
-                         *(const tb_v4d*) (v_inner + k) - p_column->inner;
+                         *(const tb_v4d*)(v_inner + k) - p_column->inner;
     const tb_v4d bracket =
-      bb + inverse * (twice * (cross - d) - four * r2 * inverse);
-    v_part += *(const tb_v4d*) (v_weight + k) *
-              *(const tb_v4d*) (v_kernel + k) * bracket;
+        bb + inverse * (twice * (cross - d) - four * r2 * inverse);
+    v_part += *(const tb_v4d*)(v_weight + k) * *(const tb_v4d*)(v_kernel + k) *
+              bracket;
   }
   sum = (v_part[0] + v_part[1]) + (v_part[2] + v_part[3]);
 #endif
@@ -159,8 +158,8 @@ static double column_sum(const struct tb_ksd* p_ksd,
     const double cross = (v_yy[k] - v_xx[k]) * from_both - from_bb * v_bb[k] -
                          v_inner[k] - p_column->inner;
     sum += v_weight[k] * v_kernel[k] *
-           (v_bb[k] + v_inverse[k] * (twice * (cross - d) -
-                                      four * r2 * v_inverse[k]));
+           (v_bb[k] +
+            v_inverse[k] * (twice * (cross - d) - four * r2 * v_inverse[k]));
   }
   return sum;
 }
@@ -206,9 +205,9 @@ static void vector_task(const struct tb_ksd* p_ksd,
   const size_t column = task * BLOCK;
   const size_t n_column = tb_min(BLOCK, p_ksd->n_draw - column);
   const double* v_of[N_PRODUCT] = {
-    [PRODUCT_draw] = p_ksd->v_draw,
-    [PRODUCT_gradient] = p_ksd->v_gradient,
-    [PRODUCT_sum] = p_ksd->v_sum,
+      [PRODUCT_draw] = p_ksd->v_draw,
+      [PRODUCT_gradient] = p_ksd->v_gradient,
+      [PRODUCT_sum] = p_ksd->v_sum,
   };
   double* v_product[N_PRODUCT];
   for (size_t p = 0; p < N_PRODUCT; ++p) {
@@ -219,23 +218,30 @@ static void vector_task(const struct tb_ksd* p_ksd,
   for (size_t row = 0; row <= column; row += BLOCK) {
     const size_t n_row = tb_min(BLOCK, p_ksd->n_draw - row);
     for (size_t p = 0; p < N_PRODUCT; ++p) {
-      tb_stein_product(n_dim, v_of[p] + row * n_dim, n_row,
-                       v_of[p] + column * n_dim, n_column, v_product[p]);
+      tb_stein_product(n_dim,
+                       v_of[p] + row * n_dim,
+                       n_row,
+                       v_of[p] + column * n_dim,
+                       n_column,
+                       v_product[p]);
     }
     for (size_t l = 0; l < n_column; ++l) {
-      const struct column here = { p_ksd->v_square[column + l],
-                                   p_ksd->v_inner[column + l] };
+      const struct column here = {p_ksd->v_square[column + l],
+                                  p_ksd->v_inner[column + l]};
       const size_t n_before = row == column ? l : n_row;
-      v_below[column + l] += column_sum(
-        p_ksd, row, n_before, &here, v_product[PRODUCT_draw] + l * BLOCK,
-        v_product[PRODUCT_gradient] + l * BLOCK,
-        v_product[PRODUCT_sum] + l * BLOCK);
+      v_below[column + l] += column_sum(p_ksd,
+                                        row,
+                                        n_before,
+                                        &here,
+                                        v_product[PRODUCT_draw] + l * BLOCK,
+                                        v_product[PRODUCT_gradient] + l * BLOCK,
+                                        v_product[PRODUCT_sum] + l * BLOCK);
     }
   }
 
   const double c2 = p_ksd->c * p_ksd->c;
   const double kernel = pow(c2, p_ksd->beta);
-  const double trace = -2 * p_ksd->beta * kernel / c2 * (double) p_ksd->n_dim;
+  const double trace = -2 * p_ksd->beta * kernel / c2 * (double)p_ksd->n_dim;
   for (size_t l = column; l < column + n_column; ++l) {
     const double w = p_ksd->v_weight[l];
     const double* v_b = p_ksd->v_gradient + l * p_ksd->n_dim;
@@ -274,13 +280,23 @@ static void coordinate_task(const struct tb_ksd* p_ksd,
 
   for (size_t row = 0; row <= column; row += BLOCK) {
     const size_t n_row = tb_min(BLOCK, p_ksd->n_draw - row);
-    tb_stein_product(n_dim, p_ksd->v_draw + row * n_dim, n_row,
-                     p_ksd->v_draw + column * n_dim, n_column, v_xx);
+    tb_stein_product(n_dim,
+                     p_ksd->v_draw + row * n_dim,
+                     n_row,
+                     p_ksd->v_draw + column * n_dim,
+                     n_column,
+                     v_xx);
     for (size_t l = 0; l < n_column; ++l) {
       const size_t n_before = row == column ? l : n_row;
       const size_t n_after = n_row - n_before, at = l * BLOCK;
-      column_kernels(p_ksd, row, n_before, p_ksd->v_square[column + l],
-                     v_xx + at, v_k + at, v_w + at, v_v + at);
+      column_kernels(p_ksd,
+                     row,
+                     n_before,
+                     p_ksd->v_square[column + l],
+                     v_xx + at,
+                     v_k + at,
+                     v_w + at,
+                     v_v + at);
       memset(v_k + at + n_before, 0, n_after * sizeof(double));
       memset(v_w + at + n_before, 0, n_after * sizeof(double));
       memset(v_v + at + n_before, 0, n_after * sizeof(double));
@@ -306,10 +322,10 @@ static void coordinate_task(const struct tb_ksd* p_ksd,
       double* v_to = v_below + (column + l) * n_dim;
       for (size_t j = 0; j < n_dim; ++j) {
         const size_t at = l * n_dim + j;
-        const double cross = v_b[j] * v_wx[at] + v_x[j] * v_wb[at] -
-                             v_wbx[at] - v_b[j] * v_x[j] * w1;
+        const double cross = v_b[j] * v_wx[at] + v_x[j] * v_wb[at] - v_wbx[at] -
+                             v_b[j] * v_x[j] * w1;
         const double square =
-          v_vx2[at] - 2 * v_x[j] * v_vx[at] + v_x[j] * v_x[j] * v1;
+            v_vx2[at] - 2 * v_x[j] * v_vx[at] + v_x[j] * v_x[j] * v1;
         v_to[j] += v_b[j] * v_kb[at] + 2 * beta * (cross - w1) -
                    4 * beta * (beta - 1) * square;
       }
@@ -341,7 +357,7 @@ void tb_ksd_advance(const struct tb_ksd* p_ksd,
     const size_t task = last - 1 - i;
     size_t thread = 0;
 #ifdef _OPENMP
-    thread = (size_t) omp_get_thread_num();
+    thread = (size_t)omp_get_thread_num();
 #endif
     double* v_work = p_ksd->v_work + thread * n_work;
     if (p_ksd->by_coordinate) {

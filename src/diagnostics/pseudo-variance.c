@@ -19,15 +19,21 @@ enum tb_status tb_spread_of(const struct tb_model* p_model,
   double* v_always = v_row + n_dim;
   double* v_square = v_always + n_dim;
   enum tb_status status = TB_STATUS_ok;
-  *p_spread = (struct tb_spread){ 0 };
+  *p_spread = (struct tb_spread){0};
   memset(v_sum, 0, n_dim * sizeof(double));
   memset(v_always, 0, n_dim * sizeof(double));
-  const struct tb_batch all = { .n_batch = p_model->n_data, .weight = 1 };
+  const struct tb_batch all = {.n_batch = p_model->n_data, .weight = 1};
   for (size_t start = 0; start < all.n_batch && status == TB_STATUS_ok;
        start += TB_CHUNK) {
     const struct tb_batch part = tb_batch_part(&all, start, TB_CHUNK);
-    status = tb_model_square_norms(p_model, p_work, v_theta, &part,
-                                   p_reference, v_square, v_sum, v_row);
+    status = tb_model_square_norms(p_model,
+                                   p_work,
+                                   v_theta,
+                                   &part,
+                                   p_reference,
+                                   v_square,
+                                   v_sum,
+                                   v_row);
     for (size_t k = 0; k < part.n_batch && status == TB_STATUS_ok; ++k) {
       p_spread->square += v_square[k];
       p_spread->norm += sqrt(v_square[k]);

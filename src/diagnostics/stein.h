@@ -37,15 +37,15 @@ TB_INLINE void tb_stein_powers(const double* v_q,
 #ifdef TB_VECTOR
   /* arrays are as long as a block, so the last vector may be filled up */
   for (size_t k = 0; k < n; k += 4) {
-    const tb_v4d half = 0.5 * *(const tb_v4d*) (v_q + k);
-    tb_v4u bits = *(const tb_v4u*) (v_q + k);
+    const tb_v4d half = 0.5 * *(const tb_v4d*)(v_q + k);
+    tb_v4u bits = *(const tb_v4u*)(v_q + k);
     bits = UINT64_C(0x5fe6eb50c7b537a9) - (bits >> 1);
-    tb_v4d y = (tb_v4d) bits;
+    tb_v4d y = (tb_v4d)bits;
     for (int step = 0; step < 4; ++step) {
       y *= 1.5 - half * y * y;
     }
-    *(tb_v4d*) (v_kernel + k) = y;
-    *(tb_v4d*) (v_inverse + k) = y * y;
+    *(tb_v4d*)(v_kernel + k) = y;
+    *(tb_v4d*)(v_inverse + k) = y * y;
   }
 #else
   for (size_t k = 0; k < n; ++k) {
@@ -64,9 +64,17 @@ static inline void tb_stein_product(size_t n_dim,
                                     size_t n_column,
                                     double* v_out) {
   for (size_t j = 0; j < n_dim; j += TB_STEIN_BLOCK) {
-    tb_gemm_scale('T', n_row, n_column, tb_min(TB_STEIN_BLOCK, n_dim - j),
-                     v_a + j, n_dim, v_b + j, n_dim, j > 0, v_out,
-                     TB_STEIN_BLOCK);
+    tb_gemm_scale('T',
+                  n_row,
+                  n_column,
+                  tb_min(TB_STEIN_BLOCK, n_dim - j),
+                  v_a + j,
+                  n_dim,
+                  v_b + j,
+                  n_dim,
+                  j > 0,
+                  v_out,
+                  TB_STEIN_BLOCK);
   }
 }
 
@@ -80,8 +88,17 @@ static inline void tb_stein_map(size_t n_dim,
                                 double scale,
                                 double* v_y) {
   for (size_t j = 0; j < n_dim; j += TB_STEIN_BLOCK) {
-    tb_gemm_scale('N', tb_min(TB_STEIN_BLOCK, n_dim - j), n_column, n_row, v_a + j,
-                  n_dim, v_c, TB_STEIN_BLOCK, scale, v_y + j, n_dim);
+    tb_gemm_scale('N',
+                  tb_min(TB_STEIN_BLOCK, n_dim - j),
+                  n_column,
+                  n_row,
+                  v_a + j,
+                  n_dim,
+                  v_c,
+                  TB_STEIN_BLOCK,
+                  scale,
+                  v_y + j,
+                  n_dim);
   }
 }
 

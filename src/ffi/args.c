@@ -18,8 +18,7 @@ void NORET ffi_fault_at(const char* file, int line, const char* message) {
   SEXP what = PROTECT(Rf_mkString(message));
   SEXP where = PROTECT(Rf_mkString(file));
   SEXP at = PROTECT(Rf_ScalarInteger(line));
-  SEXP call =
-    PROTECT(Rf_lang4(Rf_install("abort_fault"), what, where, at));
+  SEXP call = PROTECT(Rf_lang4(Rf_install("abort_fault"), what, where, at));
   Rf_eval(call, home);
   UNPROTECT(6);
   Rf_error("internal error in tallbayes (%s:%d): %s", file, line, message);
@@ -45,7 +44,7 @@ static size_t to_count(double value, const char* name) {
   if (!(value >= 0) || value > MAX_COUNT || value != floor(value)) {
     ffi_fault(name);
   }
-  return (size_t) value;
+  return (size_t)value;
 }
 
 double ffi_number(SEXP x, const char* name) {
@@ -77,10 +76,10 @@ size_t ffi_as_count(SEXP x, const char* name) {
 
 int ffi_as_code(SEXP x, int n, const char* name) {
   const size_t code = ffi_as_count(x, name);
-  if (code >= (size_t) n) {
+  if (code >= (size_t)n) {
     ffi_fault(name);
   }
-  return (int) code;
+  return (int)code;
 }
 
 bool ffi_as_flag(SEXP x, const char* name) {
@@ -103,7 +102,7 @@ double* ffi_doubles(SEXP x, size_t n, const char* name) {
   if (x == R_NilValue) {
     return NULL;
   }
-  if (TYPEOF(x) != REALSXP || (size_t) Rf_xlength(x) != n) {
+  if (TYPEOF(x) != REALSXP || (size_t)Rf_xlength(x) != n) {
     ffi_fault(name);
   }
   return REAL(x);
@@ -121,42 +120,42 @@ int ffi_extent(size_t n, const char* name) {
   if (n > INT_MAX) {
     ffi_fault(name);
   }
-  return (int) n;
+  return (int)n;
 }
 
 size_t ffi_columns(SEXP x, size_t n_row, const char* name) {
   if (TYPEOF(x) != REALSXP || n_row == 0 ||
-      (size_t) Rf_xlength(x) % n_row != 0) {
+      (size_t)Rf_xlength(x) % n_row != 0) {
     ffi_fault(name);
   }
   ffi_extent(n_row, name);
-  return (size_t) ffi_extent((size_t) Rf_xlength(x) / n_row, name);
+  return (size_t)ffi_extent((size_t)Rf_xlength(x) / n_row, name);
 }
 
 void ffi_shape(SEXP x, size_t* p_row, size_t* p_column, const char* name) {
   if (TYPEOF(x) != REALSXP || !Rf_isMatrix(x)) {
     ffi_fault(name);
   }
-  *p_row = (size_t) Rf_nrows(x);
-  *p_column = (size_t) Rf_ncols(x);
+  *p_row = (size_t)Rf_nrows(x);
+  *p_column = (size_t)Rf_ncols(x);
 }
 
 size_t ffi_times(size_t a, size_t b, const char* name) {
-  if (a != 0 && b > (size_t) R_XLEN_T_MAX / a) {
+  if (a != 0 && b > (size_t)R_XLEN_T_MAX / a) {
     ffi_fault(name);
   }
   return a * b;
 }
 
 size_t* ffi_rows(SEXP x, size_t n_row, const char* name) {
-  const size_t n = (size_t) Rf_xlength(x);
+  const size_t n = (size_t)Rf_xlength(x);
   const double* v_from = ffi_some_doubles(x, n, name);
-  size_t* v_index = (size_t*) R_alloc(n + 1, sizeof(size_t));
+  size_t* v_index = (size_t*)R_alloc(n + 1, sizeof(size_t));
   for (size_t k = 0; k < n; ++k) {
-    if (!(v_from[k] >= 1) || v_from[k] > (double) n_row) {
+    if (!(v_from[k] >= 1) || v_from[k] > (double)n_row) {
       ffi_fault(name);
     }
-    v_index[k] = (size_t) v_from[k] - 1;
+    v_index[k] = (size_t)v_from[k] - 1;
   }
   return v_index;
 }
@@ -179,7 +178,7 @@ struct tb_params ffi_params(SEXP x) {
     ffi_fault("names of params");
   }
   struct tb_param* v_param =
-    (struct tb_param*) R_alloc((size_t) n + 1, sizeof(*v_param));
+      (struct tb_param*)R_alloc((size_t)n + 1, sizeof(*v_param));
   size_t n_param = 0;
   for (R_xlen_t i = 0; i < n; ++i) {
     SEXP value = VECTOR_ELT(x, i);
@@ -188,31 +187,30 @@ struct tb_params ffi_params(SEXP x) {
       continue;
     }
     if (strcmp(name, "table") == 0) {
-      v_param[n_param++] = (struct tb_param){
-        .name = name, .v_value = ffi_pointer(value, NULL, name)
-      };
+      v_param[n_param++] =
+          (struct tb_param){.name = name,
+                            .v_value = ffi_pointer(value, NULL, name)};
       continue;
     }
     if (TYPEOF(value) != REALSXP) {
       ffi_fault(name);
     }
-    const size_t n_value = (size_t) Rf_xlength(value);
+    const size_t n_value = (size_t)Rf_xlength(value);
     v_param[n_param++] = (struct tb_param){
-      .name = name,
-      .v_value = REAL(value),
-      .n_value = n_value,
-      .n_row = Rf_isMatrix(value) ? (size_t) Rf_nrows(value) : n_value
-    };
+        .name = name,
+        .v_value = REAL(value),
+        .n_value = n_value,
+        .n_row = Rf_isMatrix(value) ? (size_t)Rf_nrows(value) : n_value};
   }
-  return (struct tb_params){ v_param, n_param };
+  return (struct tb_params){v_param, n_param};
 }
 
 struct tb_member ffi_member(SEXP x) {
   if (x == R_NilValue) {
-    return (struct tb_member){ NULL, { NULL, 0 } };
+    return (struct tb_member){NULL, {NULL, 0}};
   }
-  return (struct tb_member){ ffi_string(ffi_element(x, "name"), "name"),
-                             ffi_params(ffi_element(x, "params")) };
+  return (struct tb_member){ffi_string(ffi_element(x, "name"), "name"),
+                            ffi_params(ffi_element(x, "params"))};
 }
 
 /* Windows has no forks. */
@@ -220,14 +218,16 @@ static long process_id(void) {
 #ifdef _WIN32
   return 0;
 #else
-  return (long) getpid();
+  return (long)getpid();
 #endif
 }
 
 /* The process that loaded the library; set once, before there are threads. */
 static long home;
 
-void ffi_threads_init(void) { home = process_id(); }
+void ffi_threads_init(void) {
+  home = process_id();
+}
 
 /* Threads beyond the processors gain nothing, and where a system refuses to
  * start them the runtime ends the process. Some more are allowed, so that small
@@ -248,16 +248,14 @@ int ffi_threads(SEXP x) {
   if (!(n_wanted >= 1)) {
     ffi_fault("threads");
   }
-  return process_id() != home ? 1
-         : n_wanted < n_most  ? (int) n_wanted
-                              : n_most;
+  return process_id() != home ? 1 : n_wanted < n_most ? (int)n_wanted : n_most;
 }
 
 SEXP ffi_named_list(const char* const* v_name, size_t n) {
-  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) n));
-  SEXP names = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t) n));
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t)n));
+  SEXP names = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t)n));
   for (size_t i = 0; i < n; ++i) {
-    SET_STRING_ELT(names, (R_xlen_t) i, Rf_mkChar(v_name[i]));
+    SET_STRING_ELT(names, (R_xlen_t)i, Rf_mkChar(v_name[i]));
   }
   Rf_setAttrib(out, R_NamesSymbol, names);
   UNPROTECT(2);
@@ -265,8 +263,8 @@ SEXP ffi_named_list(const char* const* v_name, size_t n) {
 }
 
 SEXP ffi_list(size_t n) {
-  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) n));
-  SEXP names = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t) n));
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t)n));
+  SEXP names = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t)n));
   Rf_setAttrib(out, R_NamesSymbol, names);
   UNPROTECT(2);
   return out;

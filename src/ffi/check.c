@@ -16,21 +16,21 @@
 SEXP ffi_column_sds(SEXP x) {
   size_t n_row_, n_col_;
   ffi_shape(x, &n_row_, &n_col_, "x");
-  const int n_col = (int) n_col_;
-  const R_xlen_t n_row = (R_xlen_t) n_row_;
+  const int n_col = (int)n_col_;
+  const R_xlen_t n_row = (R_xlen_t)n_row_;
   const double* v = REAL(x);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, n_col));
   for (int j = 0; j < n_col; ++j) {
-    const double* v_col = v + (R_xlen_t) j * n_row;
+    const double* v_col = v + (R_xlen_t)j * n_row;
     double sum = 0, square = 0;
     for (R_xlen_t i = 0; i < n_row; ++i) {
       sum += v_col[i];
     }
-    const double mean = sum / (double) n_row;
+    const double mean = sum / (double)n_row;
     for (R_xlen_t i = 0; i < n_row; ++i) {
       square += (v_col[i] - mean) * (v_col[i] - mean);
     }
-    REAL(out)[j] = n_row > 1 ? sqrt(square / (double) (n_row - 1)) : 0;
+    REAL(out)[j] = n_row > 1 ? sqrt(square / (double)(n_row - 1)) : 0;
   }
   UNPROTECT(1);
   return out;
@@ -39,17 +39,18 @@ SEXP ffi_column_sds(SEXP x) {
 static struct tb_rng parse_stream(SEXP seed, SEXP chain, SEXP purpose) {
   struct tb_rng rng;
   tb_rng_init(
-    &rng, ffi_as_count(seed, "seed"), ffi_as_count(chain, "chain"),
-    (enum tb_stream) ffi_as_code(purpose, TB_STREAM_init + 1, "purpose"));
+      &rng,
+      ffi_as_count(seed, "seed"),
+      ffi_as_count(chain, "chain"),
+      (enum tb_stream)ffi_as_code(purpose, TB_STREAM_init + 1, "purpose"));
   return rng;
 }
 
 /* n standard normals of a stream */
 SEXP ffi_rng_norm(SEXP seed, SEXP chain, SEXP purpose, SEXP n) {
   struct tb_rng rng = parse_stream(seed, chain, purpose);
-  SEXP out =
-    PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) ffi_as_count(n, "n")));
-  tb_rng_fill_norm(&rng, REAL(out), (size_t) Rf_xlength(out));
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)ffi_as_count(n, "n")));
+  tb_rng_fill_norm(&rng, REAL(out), (size_t)Rf_xlength(out));
   UNPROTECT(1);
   return out;
 }
@@ -61,24 +62,27 @@ SEXP ffi_rng_index(SEXP seed, SEXP chain, SEXP purpose, SEXP n, SEXP size) {
   if (bound == 0) {
     ffi_fault("size");
   }
-  SEXP out =
-    PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) ffi_as_count(n, "n")));
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)ffi_as_count(n, "n")));
   for (R_xlen_t i = 0; i < Rf_xlength(out); ++i) {
-    REAL(out)[i] = 1 + (double) tb_rng_index(&rng, bound);
+    REAL(out)[i] = 1 + (double)tb_rng_index(&rng, bound);
   }
   UNPROTECT(1);
   return out;
 }
 
 /* n minibatches of a scheme at theta: list(index, multiplier), n_max x n */
-SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) {
-  static const char* const v_name[] = { "index", "multiplier" };
+SEXP ffi_subsample_draw(SEXP model,
+                        SEXP scheme,
+                        SEXP theta,
+                        SEXP seed,
+                        SEXP n) {
+  static const char* const v_name[] = {"index", "multiplier"};
   const struct tb_model* p_model = ffi_model(model);
   const struct tb_member member = ffi_member(scheme);
   const double* v_theta = ffi_doubles(theta, p_model->n_dim, "theta");
   const size_t n_draw = ffi_as_count(n, "n");
-  struct tb_scheme one = { .type = tb_scheme_find(member.name),
-                           .n_data = p_model->n_data };
+  struct tb_scheme one = {.type = tb_scheme_find(member.name),
+                          .n_data = p_model->n_data};
   if (one.type == NULL) {
     ffi_fault("scheme");
   }
@@ -94,35 +98,39 @@ SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) 
     ffi_fault("scheme parameters");
   }
   const size_t n_state = one.type->state_size(&one);
-  const struct tb_target target = { .p_model = p_model, .p_scheme = &one,
-                                    .likelihood_scale = 1 };
-  struct tb_chain chain = { .p_target = &target, .n_dim = p_model->n_dim };
+  const struct tb_target target = {.p_model = p_model,
+                                   .p_scheme = &one,
+                                   .likelihood_scale = 1};
+  struct tb_chain chain = {.p_target = &target, .n_dim = p_model->n_dim};
   chain.p_scheme_state = R_alloc(n_state + 64, 1);
   memset(chain.p_scheme_state, 0, n_state);
-  chain.p_estimator_scratch =
-    R_alloc(p_model->n_dim + 1, sizeof(double));
+  chain.p_estimator_scratch = R_alloc(p_model->n_dim + 1, sizeof(double));
   if (p_model->type->workspace_size != NULL) {
     chain.work.p_scratch =
-      R_alloc(p_model->type->workspace_size(p_model, TB_CHUNK) + 64, 1);
+        R_alloc(p_model->type->workspace_size(p_model, TB_CHUNK) + 64, 1);
   }
-  tb_rng_init(&chain.v_rng[TB_STREAM_batch], ffi_as_count(seed, "seed"), 0,
+  tb_rng_init(&chain.v_rng[TB_STREAM_batch],
+              ffi_as_count(seed, "seed"),
+              0,
               TB_STREAM_batch);
 
   const int n_max = ffi_extent(one.n_size_max, "size");
   SEXP out = PROTECT(ffi_named_list(v_name, 2));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, n_max, ffi_extent(n_draw, "n")));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, n_max, (int) n_draw));
+  SET_VECTOR_ELT(out,
+                 0,
+                 Rf_allocMatrix(REALSXP, n_max, ffi_extent(n_draw, "n")));
+  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, n_max, (int)n_draw));
   double* v_index = REAL(VECTOR_ELT(out, 0));
   double* v_multiplier = REAL(VECTOR_ELT(out, 1));
   for (size_t t = 0; t < n_draw; ++t) {
     struct tb_batch batch;
     one.type->draw(&chain, v_theta, &batch);
-    for (size_t k = 0; k < (size_t) n_max; ++k) {
+    for (size_t k = 0; k < (size_t)n_max; ++k) {
       const bool is_in = k < batch.n_batch;
-      v_index[t * (size_t) n_max + k] =
-        is_in ? 1 + (double) tb_batch_row(&batch, k) : NA_REAL;
-      v_multiplier[t * (size_t) n_max + k] =
-        is_in ? tb_batch_weight(&batch, k) : NA_REAL;
+      v_index[t * (size_t)n_max + k] =
+          is_in ? 1 + (double)tb_batch_row(&batch, k) : NA_REAL;
+      v_multiplier[t * (size_t)n_max + k] =
+          is_in ? tb_batch_weight(&batch, k) : NA_REAL;
     }
   }
   UNPROTECT(1);
@@ -130,7 +138,7 @@ SEXP ffi_subsample_draw(SEXP model, SEXP scheme, SEXP theta, SEXP seed, SEXP n) 
 }
 
 static SEXP named_flags(const char* const* v_name, const bool* v_flag, int n) {
-  SEXP out = PROTECT(ffi_named_list(v_name, (size_t) n));
+  SEXP out = PROTECT(ffi_named_list(v_name, (size_t)n));
   for (int k = 0; k < n; ++k) {
     SET_VECTOR_ELT(out, k, Rf_ScalarLogical(v_flag[k]));
   }
@@ -140,27 +148,29 @@ static SEXP named_flags(const char* const* v_name, const bool* v_flag, int n) {
 
 /* What an estimator is, see gradients/gradient.h. */
 SEXP ffi_gradient_info(SEXP name) {
-  static const char* const v_name[] = { "has_memory", "has_variance" };
+  static const char* const v_name[] = {"has_memory", "has_variance"};
   const char* member = ffi_string(name, "name");
   const struct tb_estimator_type* type = tb_estimator_find(member);
   if (type == NULL) {
     ffi_fault(member);
   }
-  const bool v_flag[] = { type->v_test[TB_TEST_full] == NULL,
-                          type->flags & TB_ESTIMATOR_VARIANCE };
+  const bool v_flag[] = {type->v_test[TB_TEST_full] == NULL,
+                         type->flags & TB_ESTIMATOR_VARIANCE};
   return named_flags(v_name, v_flag, 2);
 }
 
 /* What a kernel with these options asks of the rest of a run, see
  * kernels/kernel.h. n_dim: any that its parameters fit. */
 SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
-  static const char* const v_name[] = {
-    "is_metropolis", "uses_variance",       "takes_schedule",
-    "uses_loss",     "needs_full_gradient", "has_tolerance"
-  };
+  static const char* const v_name[] = {"is_metropolis",
+                                       "uses_variance",
+                                       "takes_schedule",
+                                       "uses_loss",
+                                       "needs_full_gradient",
+                                       "has_tolerance"};
   const struct tb_member member = ffi_member(kernel);
   const size_t n = ffi_as_count(n_dim, "n_dim");
-  struct tb_kernel one = { .type = tb_kernel_find(member.name) };
+  struct tb_kernel one = {.type = tb_kernel_find(member.name)};
   if (one.type == NULL) {
     ffi_fault("kernel");
   }
@@ -174,24 +184,24 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
       one.type->init(&one, n, &member.params) != TB_STATUS_ok) {
     ffi_fault("kernel parameters");
   }
-  const bool v_flag[] = { one.flags & TB_KERNEL_METROPOLIS,
-                          one.flags & TB_KERNEL_VARIANCE,
-                          !(one.flags & TB_KERNEL_CONSTANT_STEP),
-                          one.flags & TB_KERNEL_LOSS,
-                          one.flags & TB_KERNEL_FULL_GRADIENT,
-                          one.type->beyond != NULL };
+  const bool v_flag[] = {one.flags & TB_KERNEL_METROPOLIS,
+                         one.flags & TB_KERNEL_VARIANCE,
+                         !(one.flags & TB_KERNEL_CONSTANT_STEP),
+                         one.flags & TB_KERNEL_LOSS,
+                         one.flags & TB_KERNEL_FULL_GRADIENT,
+                         one.type->beyond != NULL};
   return named_flags(v_name, v_flag, 6);
 }
 
 /* What a scheme is, see subsampling/subsample.h. */
 SEXP ffi_subsample_info(SEXP name) {
-  static const char* const v_name[] = { "looks_at_state" };
+  static const char* const v_name[] = {"looks_at_state"};
   const char* member = ffi_string(name, "name");
   const struct tb_scheme_type* type = tb_scheme_find(member);
   if (type == NULL) {
     ffi_fault(member);
   }
-  const bool v_flag[] = { type->flags & TB_SCHEME_STATE_DEPENDENT };
+  const bool v_flag[] = {type->flags & TB_SCHEME_STATE_DEPENDENT};
   return named_flags(v_name, v_flag, 1);
 }
 
@@ -200,12 +210,12 @@ SEXP ffi_schedule_collected(SEXP schedule, SEXP from, SEXP n) {
   const struct tb_member member = ffi_member(schedule);
   const size_t n_from = ffi_as_count(from, "from");
   const size_t n_step = ffi_as_count(n, "n");
-  struct tb_schedule one = { .type = tb_schedule_find(member.name) };
+  struct tb_schedule one = {.type = tb_schedule_find(member.name)};
   if (one.type == NULL) {
     ffi_fault("schedule");
   }
   if (one.type->explores == NULL) {
-    return Rf_ScalarReal((double) n_step);
+    return Rf_ScalarReal((double)n_step);
   }
   if (one.type->self_size != NULL) {
     const size_t n_self = one.type->self_size(&member.params);
@@ -220,22 +230,22 @@ SEXP ffi_schedule_collected(SEXP schedule, SEXP from, SEXP n) {
   for (size_t t = n_from; t < n_from + n_step; ++t) {
     n_collected += !one.type->explores(&one, t);
   }
-  return Rf_ScalarReal((double) n_collected);
+  return Rf_ScalarReal((double)n_collected);
 }
 
 /* Names of the members of a registry, a NULL-terminated array of tables. */
-#define REGISTRY_NAMES(registry)                                              \
-  do {                                                                        \
-    R_xlen_t n = 0;                                                           \
-    while (registry[n] != NULL) {                                             \
-      ++n;                                                                    \
-    }                                                                         \
-    SEXP out = PROTECT(Rf_allocVector(STRSXP, n));                            \
-    for (R_xlen_t k = 0; k < n; ++k) {                                        \
-      SET_STRING_ELT(out, k, Rf_mkChar(registry[k]->name));                   \
-    }                                                                         \
-    UNPROTECT(1);                                                             \
-    return out;                                                               \
+#define REGISTRY_NAMES(registry)                                               \
+  do {                                                                         \
+    R_xlen_t n = 0;                                                            \
+    while (registry[n] != NULL) {                                              \
+      ++n;                                                                     \
+    }                                                                          \
+    SEXP out = PROTECT(Rf_allocVector(STRSXP, n));                             \
+    for (R_xlen_t k = 0; k < n; ++k) {                                         \
+      SET_STRING_ELT(out, k, Rf_mkChar(registry[k]->name));                    \
+    }                                                                          \
+    UNPROTECT(1);                                                              \
+    return out;                                                                \
   } while (0)
 
 /* Members of a family: "model", "gradient", "subsample", "kernel",

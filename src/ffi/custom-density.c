@@ -1,5 +1,5 @@
-/* The prior, the log likelihood and the curvature of a model whose functions are
- * R's. */
+/* The prior, the log likelihood and the curvature of a model whose functions
+ * are R's. */
 #include "ffi/custom.h"
 
 #include <stdlib.h>
@@ -13,14 +13,14 @@ static double call_log_prior(struct custom* p, const double* v_theta) {
 }
 
 /* n_natural numbers, the user's gradient of the prior */
-static const double* call_prior_gradient(struct custom* p,
-                                         SEXP theta,
-                                         size_t n) {
+static const double*
+call_prior_gradient(struct custom* p, SEXP theta, size_t n) {
   const char* name = "grad_log_prior";
   SEXP value = PROTECT(custom_call(p, name, theta, NULL));
-  const double* v_out = TYPEOF(value) == REALSXP && (size_t) Rf_xlength(value) == n
-                          ? REAL(value)
-                          : custom_flat_list(p, value, 1, n);
+  const double* v_out =
+      TYPEOF(value) == REALSXP && (size_t)Rf_xlength(value) == n
+          ? REAL(value)
+          : custom_flat_list(p, value, 1, n);
   if (v_out == NULL) {
     v_out = REAL(custom_shaped(p, name, value, n, n, theta));
   }
@@ -33,21 +33,27 @@ static SEXP prior_body(void* p_data) {
   const struct tb_model* p_model = p_r->p_model;
   struct custom* p = p_model->p_self;
   const size_t n_dim = p_model->n_dim;
-  double* v_gradient = (double*) R_alloc(n_dim, sizeof(double));
+  double* v_gradient = (double*)R_alloc(n_dim, sizeof(double));
   if (p->prior_gradient != R_NilValue) {
     SEXP theta = PROTECT(custom_theta(p, p_r->v_theta));
-    tb_transform_pull(p->v_part, p->n_part, p_r->v_theta,
+    tb_transform_pull(p->v_part,
+                      p->n_part,
+                      p_r->v_theta,
                       call_prior_gradient(p, theta, p_model->n_natural),
                       v_gradient);
     UNPROTECT(1);
   } else if (p->p_prior_tape != NULL) {
-    const struct tb_batch once = { .n_batch = 1, .weight = 1 };
-    double* v_natural =
-      (double*) R_alloc(p_model->n_natural, sizeof(double));
-    tapes_sum(
-      p->p_prior_tape, &once, custom_natural(p, p_r->v_theta), v_natural);
-    tb_transform_pull(
-      p->v_part, p->n_part, p_r->v_theta, v_natural, v_gradient);
+    const struct tb_batch once = {.n_batch = 1, .weight = 1};
+    double* v_natural = (double*)R_alloc(p_model->n_natural, sizeof(double));
+    tapes_sum(p->p_prior_tape,
+              &once,
+              custom_natural(p, p_r->v_theta),
+              v_natural);
+    tb_transform_pull(p->v_part,
+                      p->n_part,
+                      p_r->v_theta,
+                      v_natural,
+                      v_gradient);
   } else {
     double* v_at = custom_copy_point(p_r->v_theta, n_dim);
     for (size_t j = 0; j < n_dim; ++j) {
@@ -59,37 +65,40 @@ static SEXP prior_body(void* p_data) {
       v_at[j] = y;
     }
   }
-  custom_note_undefined(
-    p, p->prior_gradient == R_NilValue ? "log_prior" : "grad_log_prior",
-    v_gradient, n_dim, p_r->v_theta, n_dim);
+  custom_note_undefined(p,
+                        p->prior_gradient == R_NilValue ? "log_prior"
+                                                        : "grad_log_prior",
+                        v_gradient,
+                        n_dim,
+                        p_r->v_theta,
+                        n_dim);
   tb_transform_add_jacobian(p->v_part, p->n_part, p_r->v_theta, v_gradient);
   if (p_r->p_log_density != NULL) {
-    double* v_natural =
-      (double*) R_alloc(p_model->n_natural, sizeof(double));
+    double* v_natural = (double*)R_alloc(p_model->n_natural, sizeof(double));
     const double log_prior = call_log_prior(p, p_r->v_theta);
     custom_note_undefined(p, "log_prior", &log_prior, 1, p_r->v_theta, n_dim);
     *p_r->p_log_density +=
-      log_prior +
-      tb_transform_constrain(p->v_part, p->n_part, p_r->v_theta, v_natural);
+        log_prior +
+        tb_transform_constrain(p->v_part, p->n_part, p_r->v_theta, v_natural);
   }
   memcpy(p_r->v_out, v_gradient, n_dim * sizeof(double));
   return R_NilValue;
 }
 
 enum tb_status custom_prior(const struct tb_model* p_model,
-                                   const struct tb_workspace* p_work,
-                                   const double* v_theta,
-                                   double* v_gradient,
-                                   double* p_log_prior) {
-  struct custom_request request = { .p_model = p_model,
-                             .v_theta = v_theta,
-                             .v_out = v_gradient,
-                             .p_log_density = p_log_prior };
+                            const struct tb_workspace* p_work,
+                            const double* v_theta,
+                            double* v_gradient,
+                            double* p_log_prior) {
+  struct custom_request request = {.p_model = p_model,
+                                   .v_theta = v_theta,
+                                   .v_out = v_gradient,
+                                   .p_log_density = p_log_prior};
   struct custom* p = p_model->p_self;
-  (void) p_work;
+  (void)p_work;
   return p->p_prior_tape != NULL && p_log_prior == NULL
-           ? custom_unwind(p, prior_body, &request)
-           : custom_protected(p, prior_body, &request);
+             ? custom_unwind(p, prior_body, &request)
+             : custom_protected(p, prior_body, &request);
 }
 
 static SEXP log_lik_body(void* p_data) {
@@ -104,15 +113,15 @@ static SEXP log_lik_body(void* p_data) {
 }
 
 enum tb_status custom_log_lik(const struct tb_model* p_model,
-                                     const struct tb_workspace* p_work,
-                                     const double* v_theta,
-                                     const struct tb_batch* p_batch,
-                                     double* v_out) {
-  struct custom_request request = { .p_model = p_model,
-                             .v_theta = v_theta,
-                             .p_batch = p_batch,
-                             .v_out = v_out };
-  (void) p_work;
+                              const struct tb_workspace* p_work,
+                              const double* v_theta,
+                              const struct tb_batch* p_batch,
+                              double* v_out) {
+  struct custom_request request = {.p_model = p_model,
+                                   .v_theta = v_theta,
+                                   .p_batch = p_batch,
+                                   .v_out = v_out};
+  (void)p_work;
   return custom_protected(p_model->p_self, log_lik_body, &request);
 }
 
@@ -122,28 +131,28 @@ static enum tb_status posterior_gradient(const struct tb_model* p_model,
                                          const struct tb_batch* p_batch,
                                          double* p_log_posterior,
                                          double* v_gradient) {
-  const struct tb_sums sums = { .v_gradient = v_gradient,
-                                .p_log_lik = p_log_posterior };
+  const struct tb_sums sums = {.v_gradient = v_gradient,
+                               .p_log_lik = p_log_posterior};
   const enum tb_status status =
-    custom_prior(p_model, NULL, v_theta, v_gradient, p_log_posterior);
+      custom_prior(p_model, NULL, v_theta, v_gradient, p_log_posterior);
   return status != TB_STATUS_ok
-           ? status
-           : custom_gradient(p_model, NULL, v_theta, p_batch, NULL, &sums);
+             ? status
+             : custom_gradient(p_model, NULL, v_theta, p_batch, NULL, &sums);
 }
 
 /* -Hessian by central differences of the gradient, made symmetric: 2 n_dim
  * more passes over the rows. */
 enum tb_status custom_curvature(const struct tb_model* p_model,
-                                       const double* v_theta,
-                                       const struct tb_batch* p_batch,
-                                       const double* v_round,
-                                       double* p_log_posterior,
-                                       double* v_gradient,
-                                       double* v_hessian,
-                                       int n_threads) {
+                                const double* v_theta,
+                                const struct tb_batch* p_batch,
+                                const double* v_round,
+                                double* p_log_posterior,
+                                double* v_gradient,
+                                double* v_hessian,
+                                int n_threads) {
   const size_t n = p_model->n_dim;
-  (void) v_round; /* of Laplace priors, which this model does not know */
-  (void) n_threads;
+  (void)v_round; /* of Laplace priors, which this model does not know */
+  (void)n_threads;
   double* v_at = malloc(3 * n * sizeof(double));
   if (v_at == NULL) {
     return TB_STATUS_memory;
@@ -151,8 +160,11 @@ enum tb_status custom_curvature(const struct tb_model* p_model,
   double *v_above = v_at + n, *v_below = v_above + n;
   memcpy(v_at, v_theta, n * sizeof(double));
   *p_log_posterior = 0;
-  enum tb_status status = posterior_gradient(
-    p_model, v_theta, p_batch, p_log_posterior, v_gradient);
+  enum tb_status status = posterior_gradient(p_model,
+                                             v_theta,
+                                             p_batch,
+                                             p_log_posterior,
+                                             v_gradient);
   for (size_t j = 0; j < n && status == TB_STATUS_ok; ++j) {
     const double y = v_at[j], h = 10 * custom_difference_step(y);
     v_at[j] = y + h;

@@ -5,20 +5,21 @@
 #include <math.h>
 #include <string.h>
 
-/* Is it a matrix of so many rows and columns, or a vector that stands for one? */
+/* Is it a matrix of so many rows and columns, or a vector that stands for one?
+ */
 static bool is_matrix(SEXP value, size_t n_row, size_t n_column) {
   SEXP dim = Rf_getAttrib(value, R_DimSymbol);
   if (TYPEOF(value) != REALSXP ||
-      (size_t) Rf_xlength(value) != n_row * n_column) {
+      (size_t)Rf_xlength(value) != n_row * n_column) {
     return false;
   }
   return dim == R_NilValue
-           ? n_row == 1 || n_column == 1
-           : Rf_xlength(dim) == 2 && (size_t) INTEGER(dim)[0] == n_row;
+             ? n_row == 1 || n_column == 1
+             : Rf_xlength(dim) == 2 && (size_t)INTEGER(dim)[0] == n_row;
 }
 
 static SEXP make_weights(const struct tb_batch* p_batch) {
-  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t) p_batch->n_batch);
+  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t)p_batch->n_batch);
   double* v_out = REAL(out);
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
     v_out[k] = tb_batch_weight(p_batch, k);
@@ -53,10 +54,8 @@ static void difference_log_lik(struct custom* p,
 }
 
 /* sum(theta, batch, c) in the natural parameters */
-static const double* call_sum(const struct tb_model* p_model,
-                              SEXP theta,
-                              SEXP batch,
-                              SEXP weights) {
+static const double*
+call_sum(const struct tb_model* p_model, SEXP theta, SEXP batch, SEXP weights) {
   const struct custom* p = p_model->p_self;
   SEXP call = PROTECT(Rf_lang4(p->sum, theta, batch, weights));
   const double* v = custom_doubles(call, p_model->n_natural);
@@ -65,19 +64,17 @@ static const double* call_sum(const struct tb_model* p_model,
 }
 
 /* n x n_natural by columns, the user's gradients of rows */
-static const double* call_rows(const struct tb_model* p_model,
-                               SEXP theta,
-                               SEXP batch,
-                               size_t n) {
+static const double*
+call_rows(const struct tb_model* p_model, SEXP theta, SEXP batch, size_t n) {
   struct custom* p = p_model->p_self;
   const size_t n_natural = p_model->n_natural;
   SEXP value = PROTECT(custom_call(p, "grad_log_lik", theta, batch));
   const double* v_out = is_matrix(value, n, n_natural)
-                          ? REAL(value)
-                          : custom_flat_list(p, value, n, n * n_natural);
+                            ? REAL(value)
+                            : custom_flat_list(p, value, n, n * n_natural);
   if (v_out == NULL) {
     v_out =
-      REAL(custom_shaped(p, "grad_log_lik", value, n, n * n_natural, theta));
+        REAL(custom_shaped(p, "grad_log_lik", value, n, n * n_natural, theta));
   }
   UNPROTECT(1);
   return v_out;
@@ -96,7 +93,7 @@ static void add_sum(const struct tb_model* p_model,
   const double* v_weight = REAL(weights);
   if (p->rows == R_NilValue) {
     double* v_at = custom_copy_point(v_theta, n_dim);
-    double* v_slope = (double*) R_alloc(n, sizeof(double));
+    double* v_slope = (double*)R_alloc(n, sizeof(double));
     for (size_t j = 0; j < n_dim; ++j) {
       difference_log_lik(p, v_at, j, batch, n, v_slope);
       for (size_t k = 0; k < n; ++k) {
@@ -105,11 +102,12 @@ static void add_sum(const struct tb_model* p_model,
     }
     return;
   }
-  double* v_natural = (double*) R_alloc(p_model->n_natural, sizeof(double));
-  double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
+  double* v_natural = (double*)R_alloc(p_model->n_natural, sizeof(double));
+  double* v_pulled = (double*)R_alloc(n_dim, sizeof(double));
   SEXP theta = PROTECT(custom_theta(p, v_theta));
   if (p->sum != R_NilValue) {
-    memcpy(v_natural, call_sum(p_model, theta, batch, weights),
+    memcpy(v_natural,
+           call_sum(p_model, theta, batch, weights),
            p_model->n_natural * sizeof(double));
   } else {
     const double* v_row = call_rows(p_model, theta, batch, n);
@@ -134,8 +132,8 @@ static void add_rows(const struct tb_model* p_model,
   const size_t n_natural = p_model->n_natural;
   if (p->p_tape != NULL) {
     const double* v_x = custom_natural(p, v_theta);
-    double* v_natural = (double*) R_alloc(n_natural, sizeof(double));
-    double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
+    double* v_natural = (double*)R_alloc(n_natural, sizeof(double));
+    double* v_pulled = (double*)R_alloc(n_dim, sizeof(double));
     for (size_t k = 0; k < n; ++k) {
       tapes_row(p->p_tape, p_batch, k, v_x, v_natural);
       tb_transform_pull(p->v_part, p->n_part, v_theta, v_natural, v_pulled);
@@ -147,7 +145,7 @@ static void add_rows(const struct tb_model* p_model,
   }
   if (p->rows == R_NilValue) {
     double* v_at = custom_copy_point(v_theta, n_dim);
-    double* v_slope = (double*) R_alloc(n, sizeof(double));
+    double* v_slope = (double*)R_alloc(n, sizeof(double));
     for (size_t j = 0; j < n_dim; ++j) {
       difference_log_lik(p, v_at, j, batch, n, v_slope);
       for (size_t k = 0; k < n; ++k) {
@@ -156,8 +154,8 @@ static void add_rows(const struct tb_model* p_model,
     }
     return;
   }
-  double* v_natural = (double*) R_alloc(n_natural, sizeof(double));
-  double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
+  double* v_natural = (double*)R_alloc(n_natural, sizeof(double));
+  double* v_pulled = (double*)R_alloc(n_dim, sizeof(double));
   SEXP theta = PROTECT(custom_theta(p, v_theta));
   const double* v_all = call_rows(p_model, theta, batch, n);
   for (size_t k = 0; k < n; ++k) {
@@ -173,17 +171,22 @@ static void add_rows(const struct tb_model* p_model,
 }
 
 static double* zeros(size_t n) {
-  double* v = (double*) R_alloc(n + 1, sizeof(double));
+  double* v = (double*)R_alloc(n + 1, sizeof(double));
   memset(v, 0, n * sizeof(double));
   return v;
 }
 
 /* a_k of every row */
-static void take_rows(const struct custom_request* p_r, SEXP batch, double* v_row) {
+static void
+take_rows(const struct custom_request* p_r, SEXP batch, double* v_row) {
   add_rows(p_r->p_model, p_r->v_theta, p_r->p_batch, batch, 1, v_row);
   if (p_r->p_reference != NULL) {
-    add_rows(
-      p_r->p_model, p_r->p_reference->v_theta, p_r->p_batch, batch, -1, v_row);
+    add_rows(p_r->p_model,
+             p_r->p_reference->v_theta,
+             p_r->p_batch,
+             batch,
+             -1,
+             v_row);
   }
 }
 
@@ -192,20 +195,27 @@ static void add_sum_of_tape(const struct custom_request* p_r, double* v_sum) {
   const struct custom* p = p_r->p_model->p_self;
   const size_t n_dim = p_r->p_model->n_dim;
   const size_t n_natural = p_r->p_model->n_natural;
-  const double* v_y[2] = { p_r->v_theta, NULL };
+  const double* v_y[2] = {p_r->v_theta, NULL};
   const double *v_x = custom_natural(p, p_r->v_theta), *v_other = NULL;
-  double* v_natural = (double*) R_alloc(2 * n_natural, sizeof(double));
-  double* v_pulled = (double*) R_alloc(n_dim, sizeof(double));
+  double* v_natural = (double*)R_alloc(2 * n_natural, sizeof(double));
+  double* v_pulled = (double*)R_alloc(n_dim, sizeof(double));
   if (p_r->p_reference != NULL) {
     v_y[1] = p_r->p_reference->v_theta;
     v_other = custom_natural(p, v_y[1]);
   }
-  tapes_sum_two(
-    p->p_tape, p_r->p_batch, v_x, v_natural, v_other, v_natural + n_natural);
+  tapes_sum_two(p->p_tape,
+                p_r->p_batch,
+                v_x,
+                v_natural,
+                v_other,
+                v_natural + n_natural);
   for (size_t m = 0; m < 2 && v_y[m] != NULL; ++m) {
     const double sign = m == 0 ? 1 : -1;
-    tb_transform_pull(
-      p->v_part, p->n_part, v_y[m], v_natural + m * n_natural, v_pulled);
+    tb_transform_pull(p->v_part,
+                      p->n_part,
+                      v_y[m],
+                      v_natural + m * n_natural,
+                      v_pulled);
     for (size_t j = 0; j < n_dim; ++j) {
       v_sum[j] += sign * v_pulled[j];
     }
@@ -250,13 +260,24 @@ static SEXP gradient_body(void* p_data) {
   } else if (p_sums->v_gradient != NULL) {
     add_sum(p_model, p_r->v_theta, p_r->p_batch, batch, weights, 1, v_sum);
     if (p_r->p_reference != NULL) {
-      add_sum(p_model, p_r->p_reference->v_theta, p_r->p_batch, batch, weights,
-              -1, v_sum);
+      add_sum(p_model,
+              p_r->p_reference->v_theta,
+              p_r->p_batch,
+              batch,
+              weights,
+              -1,
+              v_sum);
     }
   }
-  custom_note_undefined(p, likelihood_name(p), v_sum, n_dim, p_r->v_theta, n_dim);
+  custom_note_undefined(p,
+                        likelihood_name(p),
+                        v_sum,
+                        n_dim,
+                        p_r->v_theta,
+                        n_dim);
   if (p_sums->p_log_lik != NULL) {
-    const double* v_value = REAL(custom_call_log_lik(p, p_r->v_theta, batch, n));
+    const double* v_value =
+        REAL(custom_call_log_lik(p, p_r->v_theta, batch, n));
     for (size_t k = 0; k < n; ++k) {
       log_lik += v_weight[k] * v_value[k];
     }
@@ -274,24 +295,24 @@ static SEXP gradient_body(void* p_data) {
 }
 
 enum tb_status custom_gradient(const struct tb_model* p_model,
-                                      const struct tb_workspace* p_work,
-                                      const double* v_theta,
-                                      const struct tb_batch* p_batch,
-                                      const struct tb_reference* p_reference,
-                                      const struct tb_sums* p_sums) {
-  struct custom_request request = { .p_model = p_model,
-                             .v_theta = v_theta,
-                             .p_batch = p_batch,
-                             .p_reference = p_reference,
-                             .p_sums = p_sums };
+                               const struct tb_workspace* p_work,
+                               const double* v_theta,
+                               const struct tb_batch* p_batch,
+                               const struct tb_reference* p_reference,
+                               const struct tb_sums* p_sums) {
+  struct custom_request request = {.p_model = p_model,
+                                   .v_theta = v_theta,
+                                   .p_batch = p_batch,
+                                   .p_reference = p_reference,
+                                   .p_sums = p_sums};
   struct custom* p = p_model->p_self;
-  (void) p_work;
+  (void)p_work;
   if (p_batch->n_batch == 0) {
     return TB_STATUS_ok;
   }
   return p->p_tape != NULL && p_sums->p_log_lik == NULL
-           ? custom_unwind(p, gradient_body, &request)
-           : custom_protected(p, gradient_body, &request);
+             ? custom_unwind(p, gradient_body, &request)
+             : custom_protected(p, gradient_body, &request);
 }
 
 static SEXP square_norms_body(void* p_data) {
@@ -320,19 +341,19 @@ static SEXP square_norms_body(void* p_data) {
 }
 
 enum tb_status custom_square_norms(const struct tb_model* p_model,
-                                          const struct tb_workspace* p_work,
-                                          const double* v_theta,
-                                          const struct tb_batch* p_batch,
-                                          const struct tb_reference* p_reference,
-                                          double* v_square,
-                                          double* v_sum) {
-  struct custom_request request = { .p_model = p_model,
-                             .v_theta = v_theta,
-                             .p_batch = p_batch,
-                             .p_reference = p_reference,
-                             .v_row = v_square,
-                             .v_out = v_sum };
-  (void) p_work;
+                                   const struct tb_workspace* p_work,
+                                   const double* v_theta,
+                                   const struct tb_batch* p_batch,
+                                   const struct tb_reference* p_reference,
+                                   double* v_square,
+                                   double* v_sum) {
+  struct custom_request request = {.p_model = p_model,
+                                   .v_theta = v_theta,
+                                   .p_batch = p_batch,
+                                   .p_reference = p_reference,
+                                   .v_row = v_square,
+                                   .v_out = v_sum};
+  (void)p_work;
   return custom_protected(p_model->p_self, square_norms_body, &request);
 }
 
@@ -347,22 +368,26 @@ static SEXP row_gradients_body(void* p_data) {
   const size_t n = p_r->p_batch->n_batch * p_r->p_model->n_dim;
   double* v_row = zeros(n);
   take_rows(p_r, batch, v_row);
-  custom_note_undefined(p_r->p_model->p_self, likelihood_name(p), v_row, n,
-                 p_r->v_theta, p_r->p_model->n_dim);
+  custom_note_undefined(p_r->p_model->p_self,
+                        likelihood_name(p),
+                        v_row,
+                        n,
+                        p_r->v_theta,
+                        p_r->p_model->n_dim);
   memcpy(p_r->v_row, v_row, n * sizeof(double));
   UNPROTECT(1);
   return R_NilValue;
 }
 
 enum tb_status custom_row_gradients(const struct tb_model* p_model,
-                                           const struct tb_workspace* p_work,
-                                           const double* v_theta,
-                                           const struct tb_batch* p_batch,
-                                           double* v_row) {
-  struct custom_request request = { .p_model = p_model,
-                             .v_theta = v_theta,
-                             .p_batch = p_batch,
-                             .v_row = v_row };
-  (void) p_work;
+                                    const struct tb_workspace* p_work,
+                                    const double* v_theta,
+                                    const struct tb_batch* p_batch,
+                                    double* v_row) {
+  struct custom_request request = {.p_model = p_model,
+                                   .v_theta = v_theta,
+                                   .p_batch = p_batch,
+                                   .v_row = v_row};
+  (void)p_work;
   return custom_protected(p_model->p_self, row_gradients_body, &request);
 }

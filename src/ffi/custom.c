@@ -18,7 +18,7 @@ static void custom_constrain(const struct tb_model* p_model,
 
 static size_t custom_memory(const struct tb_model* p_model) {
   const struct custom* p = p_model->p_self;
-  return (size_t) p->n_byte + ffi_pack_memory(p->p_pack);
+  return (size_t)p->n_byte + ffi_pack_memory(p->p_pack);
 }
 
 static void custom_destroy(struct tb_model* p_model) {
@@ -34,17 +34,17 @@ static void custom_destroy(struct tb_model* p_model) {
 }
 
 static const struct tb_model_type tb_model_custom = {
-  .name = "custom",
-  .citation = "",
-  .flags = TB_MODEL_MAIN_THREAD,
-  .destroy = custom_destroy,
-  .prior = custom_prior,
-  .gradient = custom_gradient,
-  .log_lik = custom_log_lik,
-  .square_norms = custom_square_norms,
-  .row_gradients = custom_row_gradients,
-  .constrain = custom_constrain,
-  .memory = custom_memory,
+    .name = "custom",
+    .citation = "",
+    .flags = TB_MODEL_MAIN_THREAD,
+    .destroy = custom_destroy,
+    .prior = custom_prior,
+    .gradient = custom_gradient,
+    .log_lik = custom_log_lik,
+    .square_norms = custom_square_norms,
+    .row_gradients = custom_row_gradients,
+    .constrain = custom_constrain,
+    .memory = custom_memory,
 };
 
 /* What ffi_model_custom() was given. */
@@ -56,10 +56,11 @@ SEXP ffi_custom_spec(SEXP model) {
   for (; p_model->p_frame != NULL; p_model = ffi_model(model)) {
     model = R_ExternalPtrProtected(model); /* the model inside the frame */
   }
-  return ((const struct custom*) p_model->p_self)->spec;
+  return ((const struct custom*)p_model->p_self)->spec;
 }
 
-static void bind(SEXP functions, const char* name, SEXP spec, const char* from) {
+static void
+bind(SEXP functions, const char* name, SEXP spec, const char* from) {
   Rf_defineVar(Rf_install(name), ffi_element(spec, from), functions);
 }
 
@@ -72,8 +73,8 @@ static void check_parts(SEXP init, const double* v_kind, const double* v_free) {
     if (!(v_kind[k] >= 0) || v_kind[k] >= TB_TRANSFORM_count) {
       ffi_fault("kind");
     }
-    const double n_natural = (double) Rf_xlength(VECTOR_ELT(init, k));
-    const bool is_simplex = (int) v_kind[k] == TB_TRANSFORM_simplex;
+    const double n_natural = (double)Rf_xlength(VECTOR_ELT(init, k));
+    const bool is_simplex = (int)v_kind[k] == TB_TRANSFORM_simplex;
     if (v_free[k] != n_natural - is_simplex) {
       ffi_fault("n_free");
     }
@@ -82,15 +83,15 @@ static void check_parts(SEXP init, const double* v_kind, const double* v_free) {
 
 /* spec: list(n_data, data, init, kind, n_free, hash, n_byte, state, log_lik,
  * rows, sum, log_prior, prior_gradient, tape, prior_tape, fail, shape),
- * functions, tapes or NULL, as R/custom.R makes it. Pointer, or the status as an
- * integer. */
+ * functions, tapes or NULL, as R/custom.R makes it. Pointer, or the status as
+ * an integer. */
 SEXP ffi_model_custom(SEXP spec) {
   SEXP init = ffi_element(spec, "init");
-  const size_t n_part = (size_t) Rf_xlength(init);
+  const size_t n_part = (size_t)Rf_xlength(init);
   const double* v_kind =
-    ffi_some_doubles(ffi_element(spec, "kind"), n_part, "kind");
+      ffi_some_doubles(ffi_element(spec, "kind"), n_part, "kind");
   const double* v_free =
-    ffi_some_doubles(ffi_element(spec, "n_free"), n_part, "n_free");
+      ffi_some_doubles(ffi_element(spec, "n_free"), n_part, "n_free");
   const size_t n_data = ffi_count(spec, "n_data");
   check_parts(init, v_kind, v_free);
   if (n_data > 0) {
@@ -98,16 +99,15 @@ SEXP ffi_model_custom(SEXP spec) {
   }
   const double n_byte = ffi_number(spec, "n_byte");
   SEXP hash = ffi_element(spec, "hash");
-  const double* v_hash =
-    ffi_doubles(hash, (size_t) Rf_xlength(hash), "hash");
+  const double* v_hash = ffi_doubles(hash, (size_t)Rf_xlength(hash), "hash");
 
   SEXP ptr = PROTECT(ffi_model_pointer());
   SEXP token = PROTECT(R_MakeUnwindCont());
   SEXP jump = PROTECT(ffi_jump_pointer(NULL));
   SEXP batches = PROTECT(Rf_allocVector(VECSXP, 2));
   SEXP functions = PROTECT(R_NewEnv(R_GlobalEnv, FALSE, 0));
-  R_SetExternalPtrProtected(ptr, 
-                          Rf_list5(spec, token, jump, batches, functions));
+  R_SetExternalPtrProtected(ptr,
+                            Rf_list5(spec, token, jump, batches, functions));
   bind(functions, "log_lik", spec, "log_lik");
   bind(functions, "grad_log_lik", spec, "rows");
   bind(functions, "log_prior", spec, "log_prior");
@@ -121,35 +121,32 @@ SEXP ffi_model_custom(SEXP spec) {
     UNPROTECT(5);
     return Rf_ScalarInteger(TB_STATUS_memory);
   }
-  *p = (struct custom){
-    .type = tb_model_custom,
-    .n_part = n_part,
-    .v_part = v_part,
-    .n_byte = n_byte,
-    .jump.token = token,
-    .spec = spec,
-    .state = ffi_element(spec, "state"),
-    .data = ffi_element(spec, "data"),
-    .batches = batches,
-    .functions = functions,
-    .init = init,
-    .rows = ffi_element(spec, "rows"),
-    .sum = ffi_element(spec, "sum"),
-    .prior_gradient = ffi_element(spec, "prior_gradient"),
-    .fail = ffi_element(spec, "fail"),
-    .shape = ffi_element(spec, "shape"),
-    .undefined = ffi_element(spec, "undefined")
-  };
+  *p = (struct custom){.type = tb_model_custom,
+                       .n_part = n_part,
+                       .v_part = v_part,
+                       .n_byte = n_byte,
+                       .jump.token = token,
+                       .spec = spec,
+                       .state = ffi_element(spec, "state"),
+                       .data = ffi_element(spec, "data"),
+                       .batches = batches,
+                       .functions = functions,
+                       .init = init,
+                       .rows = ffi_element(spec, "rows"),
+                       .sum = ffi_element(spec, "sum"),
+                       .prior_gradient = ffi_element(spec, "prior_gradient"),
+                       .fail = ffi_element(spec, "fail"),
+                       .shape = ffi_element(spec, "shape"),
+                       .undefined = ffi_element(spec, "undefined")};
   R_SetExternalPtrAddr(jump, &p->jump);
   p_model->type = &p->type;
   p_model->p_self = p;
   p_model->n_data = n_data;
   for (size_t k = 0; k < n_part; ++k) {
     v_part[k] = (struct tb_transform_part){
-      .kind = (enum tb_transform) v_kind[k],
-      .n_natural = (size_t) Rf_xlength(VECTOR_ELT(init, (R_xlen_t) k)),
-      .n_free = (size_t) v_free[k]
-    };
+        .kind = (enum tb_transform)v_kind[k],
+        .n_natural = (size_t)Rf_xlength(VECTOR_ELT(init, (R_xlen_t)k)),
+        .n_free = (size_t)v_free[k]};
     p_model->n_dim += v_part[k].n_free;
     p_model->n_natural += v_part[k].n_natural;
   }
@@ -157,17 +154,16 @@ SEXP ffi_model_custom(SEXP spec) {
     p->type.curvature = custom_curvature;
   }
   p_model->fingerprint =
-    tb_hash_doubles(n_data, v_hash, (size_t) Rf_xlength(hash));
+      tb_hash_doubles(n_data, v_hash, (size_t)Rf_xlength(hash));
   SEXP tape = ffi_element(spec, "tape");
   SEXP prior_tape = ffi_element(spec, "prior_tape");
   const bool has_pack = ffi_pack_create(p->data, n_data, &p->p_pack);
   if (tape != R_NilValue) {
-    p->p_tape =
-      tapes_new(tape, p->data, p->p_pack, n_data, p_model->n_natural);
+    p->p_tape = tapes_new(tape, p->data, p->p_pack, n_data, p_model->n_natural);
   }
   if (prior_tape != R_NilValue) {
     p->p_prior_tape =
-      tapes_new(prior_tape, R_NilValue, NULL, 1, p_model->n_natural);
+        tapes_new(prior_tape, R_NilValue, NULL, 1, p_model->n_natural);
   }
   UNPROTECT(5);
   const bool has_all = has_pack && (tape == R_NilValue || p->p_tape != NULL) &&

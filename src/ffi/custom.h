@@ -1,15 +1,15 @@
 /* Models whose log likelihood and prior are functions of R.
  *
  * The core calls the slots below like those of any model; they call R, and what
- * goes wrong there must not jump through the core. Every call into R is one body
- * under ffi_unwind(), which ends with a status. Errors of the user's functions are
- * worded and noted in `state` by R/custom.R, which a calling handler around the
- * body asks for; any other jump is an interrupt. All of this happens on the main
- * thread, so the model may note that a jump waits.
+ * goes wrong there must not jump through the core. Every call into R is one
+ * body under ffi_unwind(), which ends with a status. Errors of the user's
+ * functions are worded and noted in `state` by R/custom.R, which a calling
+ * handler around the body asks for; any other jump is an interrupt. All of this
+ * happens on the main thread, so the model may note that a jump waits.
  *
  * The user's functions are called without any function of R around them. What
- * they return is used as it is where it has the plain form; else R/custom.R makes
- * that of it, or says why it cannot.
+ * they return is used as it is where it has the plain form; else R/custom.R
+ * makes that of it, or says why it cannot.
  *
  * Coordinates: free y in the core; the user's functions see the natural x
  * (base/transform.h). Gradients of rows come from one of
@@ -29,10 +29,10 @@
 #ifndef TB_FFI_CUSTOM_H
 #define TB_FFI_CUSTOM_H
 
+#include "base/transform.h"
 #include "ffi/batch.h"
 #include "ffi/tape.h"
 #include "ffi/unwind.h"
-#include "base/transform.h"
 
 struct custom {
   struct tb_model_type type; /* `curvature` depends on n_dim */
@@ -42,8 +42,8 @@ struct custom {
   struct ffi_jump jump;
   struct tapes *p_tape, *p_prior_tape; /* or NULL */
   struct ffi_pack* p_pack;             /* or NULL */
-  const char* running; /* the user's function, NULL: none */
-  SEXP theta;          /* where it is called */
+  const char* running;                 /* the user's function, NULL: none */
+  SEXP theta;                          /* where it is called */
   /* R objects, kept by the external pointer */
   SEXP spec, state, data, init, batches;
   SEXP functions; /* environment in which the user's are called, by name */
@@ -58,21 +58,19 @@ struct custom_request {
   const struct tb_reference* p_reference;
   const struct tb_sums* p_sums; /* NULL: rows are wanted */
   double* v_row;
-  double* v_out;                /* log likelihoods, or the prior's gradient */
+  double* v_out; /* log likelihoods, or the prior's gradient */
   double* p_log_density;
 };
 
 /* ---- custom-call.c: into R and back ---- */
 
-/* A body under R_UnwindProtect(). Errors of the user's functions are worded, but
- * by custom_unwind(): for a body that calls none of them itself, as tapes word
- * the errors of theirs. */
-enum tb_status custom_protected(struct custom* p,
-                                SEXP (*body)(void*),
-                                void* p_data);
-enum tb_status custom_unwind(struct custom* p,
-                             SEXP (*body)(void*),
-                             void* p_data);
+/* A body under R_UnwindProtect(). Errors of the user's functions are worded,
+ * but by custom_unwind(): for a body that calls none of them itself, as tapes
+ * word the errors of theirs. */
+enum tb_status
+custom_protected(struct custom* p, SEXP (*body)(void*), void* p_data);
+enum tb_status
+custom_unwind(struct custom* p, SEXP (*body)(void*), void* p_data);
 
 /* The value of a user's function at theta and, unless it is NULL, batch. */
 SEXP custom_call(struct custom* p, const char* name, SEXP theta, SEXP batch);
@@ -91,10 +89,8 @@ SEXP custom_vector(struct custom* p,
                    size_t n);
 /* A list as `init` whose elements have n_row numbers for each of theirs, one
  * after the other; NULL where it is anything else. */
-double* custom_flat_list(const struct custom* p,
-                         SEXP value,
-                         size_t n_row,
-                         size_t n);
+double*
+custom_flat_list(const struct custom* p, SEXP value, size_t n_row, size_t n);
 /* l_i of the rows of the batch; the caller protects what it keeps */
 SEXP custom_call_log_lik(struct custom* p,
                          const double* v_theta,
@@ -111,7 +107,8 @@ SEXP custom_batch(const struct custom* p,
                   const struct tb_batch* p_batch);
 
 /* Some of the n numbers that a user's function gave, or their derivatives, are
- * none, although theta is finite: R/custom.R notes which function, and where. */
+ * none, although theta is finite: R/custom.R notes which function, and where.
+ */
 void custom_note_undefined(struct custom* p,
                            const char* name,
                            const double* v,

@@ -15,29 +15,30 @@ SEXP ffi_fssd(SEXP draws,
               SEXP diagonal,
               SEXP wants_slope,
               SEXP n_threads) {
-  static const char* const v_name[] = { "sum", "square", "slope" };
+  static const char* const v_name[] = {"sum", "square", "slope"};
   size_t n_dim, n_draw, n_row, n_location;
   ffi_shape(draws, &n_dim, &n_draw, "draws");
   ffi_shape(locations, &n_row, &n_location, "locations");
   const bool has_slope = ffi_as_flag(wants_slope, "wants_slope");
   const bool has_diagonal = ffi_as_flag(diagonal, "diagonal");
   struct tb_fssd fssd = {
-    .n_draw = n_draw,
-    .n_dim = n_dim,
-    .n_location = n_location,
-    .v_draw = ffi_doubles(draws, n_dim * n_draw, "draws"),
-    .v_gradient = ffi_some_doubles(gradients, n_dim * n_draw, "gradients"),
-    .v_weight = ffi_some_doubles(weights, n_draw, "weights"),
-    .v_location = ffi_doubles(locations, n_dim * n_location, "locations"),
-    .c = ffi_as_number(c, "c"),
-    .beta = ffi_as_number(beta, "beta"),
-    .n_threads = ffi_threads(n_threads)
-  };
+      .n_draw = n_draw,
+      .n_dim = n_dim,
+      .n_location = n_location,
+      .v_draw = ffi_doubles(draws, n_dim * n_draw, "draws"),
+      .v_gradient = ffi_some_doubles(gradients, n_dim * n_draw, "gradients"),
+      .v_weight = ffi_some_doubles(weights, n_draw, "weights"),
+      .v_location = ffi_doubles(locations, n_dim * n_location, "locations"),
+      .c = ffi_as_number(c, "c"),
+      .beta = ffi_as_number(beta, "beta"),
+      .n_threads = ffi_threads(n_threads)};
   SEXP out = PROTECT(ffi_named_list(v_name, 3));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_location));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) n_location));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_location));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t)n_location));
   if (has_slope) {
-    SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_location));
+    SET_VECTOR_ELT(out,
+                   2,
+                   Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_location));
   }
   double* v_sum = REAL(VECTOR_ELT(out, 0));
   R_CheckUserInterrupt();

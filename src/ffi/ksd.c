@@ -15,37 +15,37 @@ SEXP ffi_ksd(SEXP draws,
              SEXP beta,
              SEXP by_coordinate,
              SEXP n_threads) {
-  static const char* const v_name[] = { "diagonal", "below" };
+  static const char* const v_name[] = {"diagonal", "below"};
   size_t n_dim, n_draw;
   ffi_shape(draws, &n_dim, &n_draw, "draws");
   struct tb_ksd ksd = {
-    .n_draw = n_draw,
-    .n_dim = n_dim,
-    .v_draw = ffi_doubles(draws, n_dim * n_draw, "draws"),
-    .v_gradient = ffi_some_doubles(gradients, n_dim * n_draw, "gradients"),
-    .v_weight = ffi_some_doubles(weights, n_draw, "weights"),
-    .c = ffi_as_number(c, "c"),
-    .beta = ffi_as_number(beta, "beta"),
-    .by_coordinate = ffi_as_flag(by_coordinate, "by_coordinate"),
-    .n_threads = ffi_threads(n_threads)
-  };
+      .n_draw = n_draw,
+      .n_dim = n_dim,
+      .v_draw = ffi_doubles(draws, n_dim * n_draw, "draws"),
+      .v_gradient = ffi_some_doubles(gradients, n_dim * n_draw, "gradients"),
+      .v_weight = ffi_some_doubles(weights, n_draw, "weights"),
+      .c = ffi_as_number(c, "c"),
+      .beta = ffi_as_number(beta, "beta"),
+      .by_coordinate = ffi_as_flag(by_coordinate, "by_coordinate"),
+      .n_threads = ffi_threads(n_threads)};
   SEXP out = PROTECT(ffi_named_list(v_name, 2));
   for (int i = 0; i < 2; ++i) {
-    SET_VECTOR_ELT(out, i,
+    SET_VECTOR_ELT(out,
+                   i,
                    ksd.by_coordinate
-                     ? Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_draw)
-                     : Rf_allocVector(REALSXP, (R_xlen_t) n_draw));
+                       ? Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_draw)
+                       : Rf_allocVector(REALSXP, (R_xlen_t)n_draw));
   }
   tb_ksd_prepare(&ksd, R_alloc(tb_ksd_scratch_size(&ksd), 1));
   double* v_diagonal = REAL(VECTOR_ELT(out, 0));
   double* v_below = REAL(VECTOR_ELT(out, 1));
 
   const size_t n_task = tb_ksd_n_task(&ksd);
-  const double block = (double) n_draw / (double) n_task;
+  const double block = (double)n_draw / (double)n_task;
   for (size_t first = 0; first < n_task;) {
     size_t last = first;
     for (double n_pair = 0; last < n_task && n_pair < SLICE; ++last) {
-      n_pair += (double) (last + 1) * block * block;
+      n_pair += (double)(last + 1) * block * block;
     }
     tb_ksd_advance(&ksd, first, last, v_diagonal, v_below);
     R_CheckUserInterrupt();

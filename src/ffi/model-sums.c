@@ -1,5 +1,6 @@
 /* Doors to what a model says of points: sums over rows, and rows one by one.
- * Shapes: theta is n_dim x K, column-major, in the model's sampler coordinates. */
+ * Shapes: theta is n_dim x K, column-major, in the model's sampler coordinates.
+ */
 #include "base/clip.h"
 #include "diagnostics/pseudo-variance.h"
 #include "ffi/model.h"
@@ -13,26 +14,25 @@
  * samplers: others get exact gradients. */
 static struct tb_workspace model_workspace(const struct tb_model* p_model,
                                            size_t n_batch) {
-  struct tb_workspace work = { NULL, NULL };
+  struct tb_workspace work = {NULL, NULL};
   if (p_model->type->workspace_size != NULL) {
     const size_t n_byte = p_model->type->workspace_size(p_model, n_batch);
     work.p_scratch = R_alloc(n_byte + 64, 1);
   }
   if (!(p_model->type->flags & TB_MODEL_NOISY)) {
-    work.p_rng = (struct tb_rng*) R_alloc(1, sizeof(struct tb_rng));
+    work.p_rng = (struct tb_rng*)R_alloc(1, sizeof(struct tb_rng));
     tb_rng_init(work.p_rng, 1, 0, TB_STREAM_model);
   }
   return work;
 }
 
 /* All rows, or those numbered from 1 in `index`. */
-static struct tb_batch model_batch(const struct tb_model* p_model,
-                                   SEXP index,
-                                   double weight) {
-  struct tb_batch batch = { .n_batch = p_model->n_data, .weight = weight };
+static struct tb_batch
+model_batch(const struct tb_model* p_model, SEXP index, double weight) {
+  struct tb_batch batch = {.n_batch = p_model->n_data, .weight = weight};
   if (index != R_NilValue) {
     batch.v_index = ffi_rows(index, p_model->n_data, "index");
-    batch.n_batch = (size_t) Rf_xlength(index);
+    batch.n_batch = (size_t)Rf_xlength(index);
   }
   return batch;
 }
@@ -44,33 +44,37 @@ static void fill_nan(SEXP x) {
 }
 
 /* list(log_density (K), gradient (n_dim x K), status) over all rows, or over
- * `index` with the multiplier `weight`; parts: 1 likelihood, 2 prior, 3 both, + 4
- * to leave the log likelihood out of the density. Where the model says that a
+ * `index` with the multiplier `weight`; parts: 1 likelihood, 2 prior, 3 both, +
+ * 4 to leave the log likelihood out of the density. Where the model says that a
  * value is not finite, those of the point are NaN. */
-SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP parts) {
+SEXP ffi_model_gradient(SEXP model,
+                        SEXP theta,
+                        SEXP index,
+                        SEXP weight,
+                        SEXP parts) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
   const size_t n_point = ffi_columns(theta, n_dim, "theta");
   const double* v_theta = REAL(theta);
   const struct tb_batch all =
-    model_batch(p_model, index, ffi_as_number(weight, "weight"));
+      model_batch(p_model, index, ffi_as_number(weight, "weight"));
   const int which = ffi_as_code(parts, 8, "parts");
   const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
   SEXP out = PROTECT(ffi_list(3));
-  SEXP density = Rf_allocVector(REALSXP, (R_xlen_t) n_point);
+  SEXP density = Rf_allocVector(REALSXP, (R_xlen_t)n_point);
   ffi_add(out, "log_density", density);
-  SEXP gradient = Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point);
+  SEXP gradient = Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_point);
   ffi_add(out, "gradient", gradient);
   struct tb_points points = {
-    .p_model = p_model,
-    .p_work = &work,
-    .v_theta = v_theta,
-    .n_point = n_point,
-    .wants_log_lik = !(which & 4),
-    .v_density = REAL(density),
-    .v_gradient = REAL(gradient),
-    .v_status = (enum tb_status*) R_alloc(n_point + 1, sizeof(enum tb_status))
-  };
+      .p_model = p_model,
+      .p_work = &work,
+      .v_theta = v_theta,
+      .n_point = n_point,
+      .wants_log_lik = !(which & 4),
+      .v_density = REAL(density),
+      .v_gradient = REAL(gradient),
+      .v_status =
+          (enum tb_status*)R_alloc(n_point + 1, sizeof(enum tb_status))};
 
   tb_points_begin(&points);
   if (which & 2) {
@@ -86,7 +90,7 @@ SEXP ffi_model_gradient(SEXP model, SEXP theta, SEXP index, SEXP weight, SEXP pa
     R_CheckUserInterrupt();
   }
   const bool has_density =
-    !(which & 1) || !(p_model->type->flags & TB_MODEL_NO_DENSITY);
+      !(which & 1) || !(p_model->type->flags & TB_MODEL_NO_DENSITY);
   for (size_t p = 0; !has_density && p < n_point; ++p) {
     points.v_density[p] = NA_REAL;
   }
@@ -105,12 +109,15 @@ SEXP ffi_model_log_lik(SEXP model, SEXP theta, SEXP index) {
   const double* v_theta = REAL(theta);
   const struct tb_batch batch = model_batch(p_model, index, 1);
   const struct tb_workspace work = model_workspace(p_model, batch.n_batch);
-  SEXP out = PROTECT(
-    Rf_allocMatrix(
-      REALSXP, ffi_extent(batch.n_batch, "index"), (int) n_point));
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP,
+                                    ffi_extent(batch.n_batch, "index"),
+                                    (int)n_point));
   enum tb_status status = TB_STATUS_ok;
   for (size_t p = 0; p < n_point && status == TB_STATUS_ok; ++p) {
-    status = p_model->type->log_lik(p_model, &work, v_theta + p * n_dim, &batch,
+    status = p_model->type->log_lik(p_model,
+                                    &work,
+                                    v_theta + p * n_dim,
+                                    &batch,
                                     REAL(out) + p * batch.n_batch);
     ffi_continue(model);
   }
@@ -125,33 +132,34 @@ SEXP ffi_model_curvature(SEXP model,
                          SEXP weight,
                          SEXP round,
                          SEXP n_threads) {
-  static const char* const v_name[] = {
-    "status", "log_posterior", "gradient", "hessian"
-  };
+  static const char* const v_name[] = {"status",
+                                       "log_posterior",
+                                       "gradient",
+                                       "hessian"};
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
   const double* v_theta = ffi_some_doubles(theta, n_dim, "theta");
   const double* v_round = ffi_doubles(round, n_dim, "round");
   const struct tb_batch batch =
-    model_batch(p_model, index, ffi_as_number(weight, "weight"));
+      model_batch(p_model, index, ffi_as_number(weight, "weight"));
   const int n_threads_ = ffi_threads(n_threads);
   SEXP out = PROTECT(ffi_named_list(v_name, 4));
   SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 1));
-  SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, (R_xlen_t) n_dim));
-  SET_VECTOR_ELT(out, 3, Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_dim));
+  SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, (R_xlen_t)n_dim));
+  SET_VECTOR_ELT(out, 3, Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_dim));
   /* where the model cannot say, no bytes that nobody wrote */
   for (R_xlen_t k = 1; k < 4; ++k) {
     fill_nan(VECTOR_ELT(out, k));
   }
   const enum tb_status status =
-    p_model->type->curvature(p_model,
-                             v_theta,
-                             &batch,
-                             v_round,
-                             REAL(VECTOR_ELT(out, 1)),
-                             REAL(VECTOR_ELT(out, 2)),
-                             REAL(VECTOR_ELT(out, 3)),
-                             n_threads_);
+      p_model->type->curvature(p_model,
+                               v_theta,
+                               &batch,
+                               v_round,
+                               REAL(VECTOR_ELT(out, 1)),
+                               REAL(VECTOR_ELT(out, 2)),
+                               REAL(VECTOR_ELT(out, 3)),
+                               n_threads_);
   ffi_continue(model);
   SET_VECTOR_ELT(out, 0, ffi_status(status));
   UNPROTECT(1);
@@ -167,19 +175,22 @@ SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
   const size_t n_point = ffi_columns(theta, n_dim, "theta");
   const double* v_theta = REAL(theta);
   const double* v_probability =
-    ffi_doubles(probability, p_model->n_data, "probability");
-  const struct tb_reference reference = {
-    .v_theta = ffi_doubles(at, n_dim, "at")
-  };
+      ffi_doubles(probability, p_model->n_data, "probability");
+  const struct tb_reference reference = {.v_theta =
+                                             ffi_doubles(at, n_dim, "at")};
   const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
   double* v_scratch = (double*)R_alloc(3 * n_dim + TB_CHUNK, sizeof(double));
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 4, (int) n_point));
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 4, (int)n_point));
   enum tb_status status = TB_STATUS_ok;
   for (size_t p = 0; p < n_point && status == TB_STATUS_ok; ++p) {
     struct tb_spread spread;
-    status = tb_spread_of(p_model, &work, v_theta + p * n_dim,
+    status = tb_spread_of(p_model,
+                          &work,
+                          v_theta + p * n_dim,
                           reference.v_theta == NULL ? NULL : &reference,
-                          v_probability, v_scratch, &spread);
+                          v_probability,
+                          v_scratch,
+                          &spread);
     double* v_out = REAL(out) + 4 * p;
     v_out[0] = spread.square;
     v_out[1] = spread.weighted;
@@ -193,20 +204,27 @@ SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
 }
 
 /* N unnormalised weights, or the status as an integer */
-SEXP ffi_model_weights(SEXP model, SEXP type, SEXP theta, SEXP chol, SEXP n_threads) {
+SEXP ffi_model_weights(SEXP model,
+                       SEXP type,
+                       SEXP theta,
+                       SEXP chol,
+                       SEXP n_threads) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
   const int which = ffi_as_code(type, TB_WEIGHT_count, "type");
   const double* v_theta = which == TB_WEIGHT_lipschitz
-                            ? ffi_doubles(theta, n_dim, "theta")
-                            : ffi_some_doubles(theta, n_dim, "theta");
+                              ? ffi_doubles(theta, n_dim, "theta")
+                              : ffi_some_doubles(theta, n_dim, "theta");
   /* NULL: of a whitened model the identity */
   const double* v_chol = ffi_doubles(chol, n_dim * n_dim, "chol");
   const int n_threads_ = ffi_threads(n_threads);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) p_model->n_data));
-  const enum tb_status status =
-    tb_model_weights(p_model, (enum tb_weight_type) which, v_theta, v_chol,
-                     REAL(out), n_threads_);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)p_model->n_data));
+  const enum tb_status status = tb_model_weights(p_model,
+                                                 (enum tb_weight_type)which,
+                                                 v_theta,
+                                                 v_chol,
+                                                 REAL(out),
+                                                 n_threads_);
   ffi_continue(model);
   UNPROTECT(1);
   return status == TB_STATUS_ok ? out : ffi_status(status);
@@ -220,9 +238,9 @@ SEXP ffi_model_log_lik_many(SEXP model, SEXP theta) {
   if (p_model->type->log_lik_many == NULL) {
     return ffi_status(TB_STATUS_unsupported);
   }
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) n_point));
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_point));
   const enum tb_status status =
-    p_model->type->log_lik_many(p_model, v_theta, n_point, REAL(out));
+      p_model->type->log_lik_many(p_model, v_theta, n_point, REAL(out));
   UNPROTECT(1);
   return status == TB_STATUS_ok ? out : ffi_status(status);
 }
@@ -232,7 +250,7 @@ SEXP ffi_model_largest_predictor(SEXP model, SEXP theta) {
   const struct tb_model* p_model = ffi_model(model);
   const double* v_theta = ffi_some_doubles(theta, p_model->n_dim, "theta");
   return Rf_ScalarReal(
-    p_model->type->largest_predictor == NULL
-      ? NA_REAL
-      : p_model->type->largest_predictor(p_model, v_theta));
+      p_model->type->largest_predictor == NULL
+          ? NA_REAL
+          : p_model->type->largest_predictor(p_model, v_theta));
 }

@@ -20,7 +20,8 @@ static void model_finalize(SEXP ptr) {
 }
 
 SEXP ffi_model_pointer(void) {
-  SEXP ptr = PROTECT(R_MakeExternalPtr(NULL, Rf_install("tall_model"), R_NilValue));
+  SEXP ptr =
+      PROTECT(R_MakeExternalPtr(NULL, Rf_install("tall_model"), R_NilValue));
   R_RegisterCFinalizerEx(ptr, model_finalize, TRUE);
   UNPROTECT(1);
   return ptr;
@@ -37,16 +38,16 @@ struct tb_model* ffi_model(SEXP x) {
 }
 
 SEXP ffi_status(enum tb_status status) {
-  return Rf_ScalarInteger((int) status);
+  return Rf_ScalarInteger((int)status);
 }
 
-/* list(type, read_only): the name of a type of store, and whether rows in it must
- * stay as they are */
+/* list(type, read_only): the name of a type of store, and whether rows in it
+ * must stay as they are */
 static struct tb_shelf parse_shelf(SEXP store) {
   const struct tb_shelf out = {
-    .type = tb_store_find(ffi_string(ffi_element(store, "type"), "type")),
-    .is_read_only = ffi_as_flag(ffi_element(store, "read_only"), "read_only")
-  };
+      .type = tb_store_find(ffi_string(ffi_element(store, "type"), "type")),
+      .is_read_only =
+          ffi_as_flag(ffi_element(store, "read_only"), "read_only")};
   if (out.type == NULL) {
     ffi_fault("no such store");
   }
@@ -84,21 +85,24 @@ SEXP ffi_model_is_alive(SEXP model) {
   }
   const struct tb_model_type* type = p_model->type;
   return Rf_ScalarLogical(
-    type->is_usable == NULL || type->is_usable(p_model) ? TRUE : NA_LOGICAL);
+      type->is_usable == NULL || type->is_usable(p_model) ? TRUE : NA_LOGICAL);
 }
 
 SEXP ffi_model_info(SEXP model) {
   const struct tb_model* p = ffi_model(model);
   const struct tb_model_type* type = p->type;
   char fingerprint[32];
-  snprintf(fingerprint, sizeof(fingerprint), "%016llx",
-           (unsigned long long) p->fingerprint);
+  snprintf(fingerprint,
+           sizeof(fingerprint),
+           "%016llx",
+           (unsigned long long)p->fingerprint);
   SEXP out = PROTECT(ffi_list(17));
-  ffi_add_number(out, "n_data", (double) p->n_data);
-  ffi_add_number(out, "n_dim", (double) p->n_dim);
-  ffi_add_number(out, "n_natural", (double) p->n_natural);
-  ffi_add_number(
-    out, "memory", type->memory == NULL ? NA_REAL : (double) type->memory(p));
+  ffi_add_number(out, "n_data", (double)p->n_data);
+  ffi_add_number(out, "n_dim", (double)p->n_dim);
+  ffi_add_number(out, "n_natural", (double)p->n_natural);
+  ffi_add_number(out,
+                 "memory",
+                 type->memory == NULL ? NA_REAL : (double)type->memory(p));
   ffi_add(out, "fingerprint", Rf_mkString(fingerprint));
   ffi_add_flag(out, "scalar", type->flags & TB_MODEL_SCALAR);
   ffi_add_flag(out, "random", type->flags & TB_MODEL_RANDOM);
@@ -107,11 +111,12 @@ SEXP ffi_model_info(SEXP model) {
   ffi_add_flag(out, "has_weights", type->weights != NULL);
   ffi_add_flag(out, "has_log_lik", type->log_lik != NULL);
   ffi_add_flag(out, "has_whiten", tb_model_can_whiten(p));
-  ffi_add_number(
-    out, "lipschitz_prior",
-    type->lipschitz_prior == NULL ? NA_REAL : type->lipschitz_prior(p));
+  ffi_add_number(out,
+                 "lipschitz_prior",
+                 type->lipschitz_prior == NULL ? NA_REAL
+                                               : type->lipschitz_prior(p));
   ffi_add_flag(out, "is_framed", p->p_frame != NULL);
-  ffi_add_number(out, "n_scalar", (double) p->n_scalar);
+  ffi_add_number(out, "n_scalar", (double)p->n_scalar);
   ffi_add_flag(out, "has_density", !(type->flags & TB_MODEL_NO_DENSITY));
   ffi_add_flag(out, "is_even", p->is_even);
   UNPROTECT(1);
@@ -121,14 +126,18 @@ SEXP ffi_model_info(SEXP model) {
 /* A whitened model: the same one rewritten in place, or a copy, or, where a
  * model cannot rewrite its rows, a frame around it. Pointer, or
  * the status as an integer. */
-SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in_place) {
+SEXP ffi_model_whiten(SEXP model,
+                      SEXP center,
+                      SEXP chol,
+                      SEXP diagonal,
+                      SEXP in_place) {
   struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
   const bool is_diagonal = ffi_as_flag(diagonal, "diagonal");
   const bool is_in_place = ffi_as_flag(in_place, "in_place");
   const double* v_center = ffi_some_doubles(center, n_dim, "center");
   const double* v_chol =
-    ffi_some_doubles(chol, is_diagonal ? n_dim : n_dim * n_dim, "chol");
+      ffi_some_doubles(chol, is_diagonal ? n_dim : n_dim * n_dim, "chol");
   enum tb_status status = TB_STATUS_ok;
   const bool is_framed = !tb_model_can_whiten(p_model);
   SEXP out = PROTECT(is_in_place && !is_framed ? model : ffi_model_pointer());
@@ -137,9 +146,10 @@ SEXP ffi_model_whiten(SEXP model, SEXP center, SEXP chol, SEXP diagonal, SEXP in
     /* the frame's model lives as long as it is needed */
     R_SetExternalPtrProtected(out, model);
     struct tb_model* p_frame = ffi_model_attach(out);
-    status = p_frame == NULL ? TB_STATUS_memory
-                             : tb_model_frame(p_model, v_center, v_chol,
-                                              is_diagonal, p_frame);
+    status =
+        p_frame == NULL
+            ? TB_STATUS_memory
+            : tb_model_frame(p_model, v_center, v_chol, is_diagonal, p_frame);
     UNPROTECT(1);
     return status == TB_STATUS_ok ? out : ffi_status(status);
   }
@@ -166,13 +176,14 @@ SEXP ffi_model_to_parameter(SEXP model, SEXP phi) {
   const size_t n_dim = p_model->n_dim;
   const size_t n_point = ffi_columns(phi, n_dim, "phi");
   const double* v_phi = REAL(phi);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_point));
   for (size_t p = 0; p < n_point; ++p) {
     if (p_model->p_frame == NULL) {
       memcpy(REAL(out) + p * n_dim, v_phi + p * n_dim, n_dim * sizeof(double));
     } else {
-      tb_frame_to_parameter(
-        p_model->p_frame, v_phi + p * n_dim, REAL(out) + p * n_dim);
+      tb_frame_to_parameter(p_model->p_frame,
+                            v_phi + p * n_dim,
+                            REAL(out) + p * n_dim);
     }
   }
   UNPROTECT(1);
@@ -185,13 +196,16 @@ SEXP ffi_model_to_sampler(SEXP model, SEXP theta) {
   const size_t n_dim = p_model->n_dim;
   const size_t n_point = ffi_columns(theta, n_dim, "theta");
   const double* v_theta = REAL(theta);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) n_dim, (int) n_point));
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_point));
   for (size_t p = 0; p < n_point; ++p) {
     if (p_model->p_frame == NULL) {
-      memcpy(REAL(out) + p * n_dim, v_theta + p * n_dim, n_dim * sizeof(double));
+      memcpy(REAL(out) + p * n_dim,
+             v_theta + p * n_dim,
+             n_dim * sizeof(double));
     } else {
-      tb_frame_to_sampler(
-        p_model->p_frame, v_theta + p * n_dim, REAL(out) + p * n_dim);
+      tb_frame_to_sampler(p_model->p_frame,
+                          v_theta + p * n_dim,
+                          REAL(out) + p * n_dim);
     }
   }
   UNPROTECT(1);

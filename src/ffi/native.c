@@ -7,9 +7,11 @@
  * the pointer is not that of a table, and the rest is read only when it is the
  * current one. */
 SEXP ffi_native_info(SEXP pointer) {
-  static const char* const v_name[] = {
-    "version", "current", "name", "missing", "has_constrain"
-  };
+  static const char* const v_name[] = {"version",
+                                       "current",
+                                       "name",
+                                       "missing",
+                                       "has_constrain"};
   if (TYPEOF(pointer) != EXTPTRSXP) {
     ffi_fault("pointer");
   }
@@ -26,8 +28,9 @@ SEXP ffi_native_info(SEXP pointer) {
   if (missing != NULL) {
     SET_VECTOR_ELT(out, 3, Rf_mkString(missing));
   }
-  SET_VECTOR_ELT(
-    out, 4, Rf_ScalarLogical(is_readable && p_type->constrain != NULL));
+  SET_VECTOR_ELT(out,
+                 4,
+                 Rf_ScalarLogical(is_readable && p_type->constrain != NULL));
   UNPROTECT(1);
   return out;
 }

@@ -7,12 +7,10 @@
  * An array of draws x rows x outputs. */
 SEXP ffi_network_map(SEXP widths, SEXP activation, SEXP theta, SEXP x) {
   struct tb_layers layers;
-  const size_t n_width = (size_t) Rf_xlength(widths);
+  const size_t n_width = (size_t)Rf_xlength(widths);
   const double* v_width = ffi_some_doubles(widths, n_width, "widths");
-  const int code =
-    ffi_as_code(activation, TB_ACTIVATION_count, "activation");
-  if (!tb_layers_create(
-        &layers, (enum tb_activation) code, v_width, n_width)) {
+  const int code = ffi_as_code(activation, TB_ACTIVATION_count, "activation");
+  if (!tb_layers_create(&layers, (enum tb_activation)code, v_width, n_width)) {
     ffi_fault("widths");
   }
   size_t n_row, n_column, n_dim, n_draw;
@@ -25,10 +23,16 @@ SEXP ffi_network_map(SEXP widths, SEXP activation, SEXP theta, SEXP x) {
     ffi_fault("theta");
   }
   double* v_scratch =
-    (double*) R_alloc(tb_layers_map_scratch(&layers), sizeof(double));
-  SEXP out = PROTECT(
-    Rf_alloc3DArray(REALSXP, (int) n_draw, (int) n_row, (int) n_out));
-  tb_layers_map(&layers, v_theta, n_dim, n_draw, v_x, n_row, v_scratch,
+      (double*)R_alloc(tb_layers_map_scratch(&layers), sizeof(double));
+  SEXP out =
+      PROTECT(Rf_alloc3DArray(REALSXP, (int)n_draw, (int)n_row, (int)n_out));
+  tb_layers_map(&layers,
+                v_theta,
+                n_dim,
+                n_draw,
+                v_x,
+                n_row,
+                v_scratch,
                 REAL(out));
   UNPROTECT(1);
   return out;

@@ -55,32 +55,33 @@ static void check_spec(const struct tb_run_spec* p_spec) {
 static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
   SEXP init = ffi_element(spec, "init");
   struct tb_run_spec out = {
-    .p_model = p_model,
-    .kernel = ffi_member(ffi_element(spec, "kernel")),
-    .estimator = ffi_member(ffi_element(spec, "gradient")),
-    .scheme = ffi_member(ffi_element(spec, "subsample")),
-    .schedule = ffi_member(ffi_element(spec, "schedule")),
-    .n_chain = ffi_count(spec, "n_chain"),
-    .n_first = ffi_count(spec, "n_first"),
-    .n_warmup = ffi_count(spec, "n_warmup"),
-    .n_sampling = ffi_count(spec, "n_sampling"),
-    .n_every = ffi_count(spec, "n_every"),
-    .n_phase = ffi_count(spec, "n_phase"),
-    .seed = ffi_count(spec, "seed"),
-    .likelihood_scale = ffi_number(spec, "likelihood_scale"),
-    .escape = ffi_number(spec, "escape"),
-    .n_escape_max = ffi_count(spec, "n_escape_max"),
-    .n_bias_block = ffi_count(spec, "n_bias_block"),
-    .n_bias_every = ffi_count(spec, "n_bias_every"),
-    .keeps_moments = ffi_number(spec, "keeps_moments") != 0,
-    .keeps_covariance = ffi_number(spec, "keeps_covariance") != 0,
-    .n_noise_every = ffi_count(spec, "n_noise_every")
-  };
+      .p_model = p_model,
+      .kernel = ffi_member(ffi_element(spec, "kernel")),
+      .estimator = ffi_member(ffi_element(spec, "gradient")),
+      .scheme = ffi_member(ffi_element(spec, "subsample")),
+      .schedule = ffi_member(ffi_element(spec, "schedule")),
+      .n_chain = ffi_count(spec, "n_chain"),
+      .n_first = ffi_count(spec, "n_first"),
+      .n_warmup = ffi_count(spec, "n_warmup"),
+      .n_sampling = ffi_count(spec, "n_sampling"),
+      .n_every = ffi_count(spec, "n_every"),
+      .n_phase = ffi_count(spec, "n_phase"),
+      .seed = ffi_count(spec, "seed"),
+      .likelihood_scale = ffi_number(spec, "likelihood_scale"),
+      .escape = ffi_number(spec, "escape"),
+      .n_escape_max = ffi_count(spec, "n_escape_max"),
+      .n_bias_block = ffi_count(spec, "n_bias_block"),
+      .n_bias_every = ffi_count(spec, "n_bias_every"),
+      .keeps_moments = ffi_number(spec, "keeps_moments") != 0,
+      .keeps_covariance = ffi_number(spec, "keeps_covariance") != 0,
+      .n_noise_every = ffi_count(spec, "n_noise_every")};
   out.v_bias_map = ffi_doubles(ffi_element(spec, "bias_map"),
                                p_model->n_dim * p_model->n_dim,
                                "bias_map");
-  out.v_init = ffi_some_doubles(
-    init, ffi_times(out.n_chain, p_model->n_dim, "n_chain"), "init");
+  out.v_init =
+      ffi_some_doubles(init,
+                       ffi_times(out.n_chain, p_model->n_dim, "n_chain"),
+                       "init");
   check_spec(&out);
   return out;
 }
@@ -92,40 +93,43 @@ static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
   const struct tb_model* p_model = p_spec->p_model;
   const size_t n_keep = ffi_count(buffers, "n_keep");
   const size_t n_most =
-    (p_spec->n_phase + p_spec->n_sampling) / p_spec->n_every;
+      (p_spec->n_phase + p_spec->n_sampling) / p_spec->n_every;
   const size_t n = ffi_times(n_keep, p_spec->n_chain, "n_keep");
   SEXP which = ffi_element(buffers, "which");
-  const size_t n_which = (size_t) Rf_xlength(which);
+  const size_t n_which = (size_t)Rf_xlength(which);
   const bool is_all = which == R_NilValue;
   if (n_keep > n_most) {
     ffi_fault("n_keep");
   }
-#define BUFFER(name, k)                                                       \
+#define BUFFER(name, k)                                                        \
   ffi_doubles(ffi_element(buffers, name), ffi_times(n, k, name), name)
   return (struct tb_recorder){
-    .n_keep = n_keep,
-    .v_which = ffi_doubles(which, n_which, "which"),
-    .n_which = n_which,
-    .v_draw = BUFFER("draw", is_all ? p_model->n_natural : n_which),
-    .v_unconstrained =
-      BUFFER("unconstrained", is_all ? p_model->n_dim : n_which),
-    .v_gradient = BUFFER("gradient", is_all ? p_model->n_dim : n_which),
-    .v_size = BUFFER("size", 1),
-    .v_weight = BUFFER("weight", 1),
-    .v_log_posterior = BUFFER("log_posterior", 1)
-  };
+      .n_keep = n_keep,
+      .v_which = ffi_doubles(which, n_which, "which"),
+      .n_which = n_which,
+      .v_draw = BUFFER("draw", is_all ? p_model->n_natural : n_which),
+      .v_unconstrained =
+          BUFFER("unconstrained", is_all ? p_model->n_dim : n_which),
+      .v_gradient = BUFFER("gradient", is_all ? p_model->n_dim : n_which),
+      .v_size = BUFFER("size", 1),
+      .v_weight = BUFFER("weight", 1),
+      .v_log_posterior = BUFFER("log_posterior", 1)};
 #undef BUFFER
 }
 
 /* saved: NULL, or a list of one raw vector per chain.
  * Pointer, or the status as an integer. */
-SEXP ffi_run_create(SEXP model, SEXP spec, SEXP buffers, SEXP saved, SEXP n_threads) {
+SEXP ffi_run_create(SEXP model,
+                    SEXP spec,
+                    SEXP buffers,
+                    SEXP saved,
+                    SEXP n_threads) {
   struct tb_model* p_model = ffi_model(model);
   const struct tb_run_spec parsed = parse_spec(p_model, spec);
   const struct tb_recorder recorder = parse_recorder(&parsed, buffers);
   const int n_threads_ = ffi_threads(n_threads);
   if (saved != R_NilValue && (TYPEOF(saved) != VECSXP ||
-                              (size_t) Rf_xlength(saved) != parsed.n_chain)) {
+                              (size_t)Rf_xlength(saved) != parsed.n_chain)) {
     ffi_fault("saved");
   }
   for (R_xlen_t c = 0; c < Rf_xlength(saved); ++c) {
@@ -151,8 +155,8 @@ SEXP ffi_run_create(SEXP model, SEXP spec, SEXP buffers, SEXP saved, SEXP n_thre
   }
   for (R_xlen_t c = 0; status == TB_STATUS_ok && c < Rf_xlength(saved); ++c) {
     SEXP bytes = VECTOR_ELT(saved, c);
-    status = tb_run_load(
-      p->p_run, (size_t) c, RAW(bytes), (size_t) Rf_xlength(bytes));
+    status =
+        tb_run_load(p->p_run, (size_t)c, RAW(bytes), (size_t)Rf_xlength(bytes));
   }
   if (status == TB_STATUS_ok && saved == R_NilValue) {
     /* a failure here is the chain's, told by ffi_run_report() */
@@ -164,7 +168,7 @@ SEXP ffi_run_create(SEXP model, SEXP spec, SEXP buffers, SEXP saved, SEXP n_thre
 }
 
 static void check_interrupt(void* data) {
-  (void) data;
+  (void)data;
   R_CheckUserInterrupt();
 }
 
@@ -193,23 +197,21 @@ SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   return Rf_ScalarInteger(answer);
 }
 
-/* list(done, total, n_shared): steps made, summed over chains; steps in all; rows
- * that the chains did not take themselves, for what they share */
+/* list(done, total, n_shared): steps made, summed over chains; steps in all;
+ * rows that the chains did not take themselves, for what they share */
 SEXP ffi_run_progress(SEXP run) {
   const struct ffi_run* p = run_of(run);
   const size_t n_chain = tb_run_n_chain(p->p_run);
   double done = 0;
   for (size_t c = 0; c < n_chain; ++c) {
     const struct tb_report report = tb_run_report(p->p_run, c);
-    done += report.status == TB_STATUS_ok ? (double) report.n_step
-                                          : (double) tb_run_n_total(p->p_run);
+    done += report.status == TB_STATUS_ok ? (double)report.n_step
+                                          : (double)tb_run_n_total(p->p_run);
   }
   SEXP out = PROTECT(ffi_list(3));
   ffi_add_number(out, "done", done);
-  ffi_add_number(
-    out, "total", (double) (tb_run_n_total(p->p_run) * n_chain));
-  ffi_add_number(
-    out, "n_shared", tb_run_target(p->p_run)->p_estimator->n_row);
+  ffi_add_number(out, "total", (double)(tb_run_n_total(p->p_run) * n_chain));
+  ffi_add_number(out, "n_shared", tb_run_target(p->p_run)->p_estimator->n_row);
   UNPROTECT(1);
   return out;
 }
@@ -218,25 +220,25 @@ static SEXP copy_doubles(const double* v, size_t n) {
   if (v == NULL) {
     return R_NilValue;
   }
-  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t) n);
+  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t)n);
   memcpy(REAL(out), v, n * sizeof(double));
   return out;
 }
 
-/* Which chains have stopped, and where: list(status, coordinate, value), a number
- * for each chain; a coordinate beyond n_dim is none. */
+/* Which chains have stopped, and where: list(status, coordinate, value), a
+ * number for each chain; a coordinate beyond n_dim is none. */
 SEXP ffi_run_status(SEXP run) {
-  static const char* const v_name[] = { "status", "coordinate", "value" };
+  static const char* const v_name[] = {"status", "coordinate", "value"};
   const struct ffi_run* p = run_of(run);
   const size_t n_chain = tb_run_n_chain(p->p_run);
   SEXP out = PROTECT(ffi_named_list(v_name, 3));
   for (R_xlen_t k = 0; k < 3; ++k) {
-    SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t) n_chain));
+    SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t)n_chain));
   }
   for (size_t c = 0; c < n_chain; ++c) {
     const struct tb_report report = tb_run_report(p->p_run, c);
-    REAL(VECTOR_ELT(out, 0))[c] = (double) report.status;
-    REAL(VECTOR_ELT(out, 1))[c] = (double) report.coordinate + 1;
+    REAL(VECTOR_ELT(out, 0))[c] = (double)report.status;
+    REAL(VECTOR_ELT(out, 1))[c] = (double)report.coordinate + 1;
     REAL(VECTOR_ELT(out, 2))[c] = report.value;
   }
   UNPROTECT(1);
@@ -244,7 +246,7 @@ SEXP ffi_run_status(SEXP run) {
 }
 
 static SEXP saved_chain(const struct tb_run* p_run, size_t chain) {
-  SEXP out = Rf_allocVector(RAWSXP, (R_xlen_t) tb_run_saved_size(p_run));
+  SEXP out = Rf_allocVector(RAWSXP, (R_xlen_t)tb_run_saved_size(p_run));
   tb_run_save(p_run, chain, RAW(out));
   return out;
 }
@@ -258,20 +260,21 @@ static SEXP chain_report(const struct tb_run* p_run, size_t c) {
   const struct tb_chain* p_chain = tb_run_chain(p_run, c);
   const struct tb_counts* p_counts = &p_chain->counts;
   const struct tb_kernel_type* kernel = p_target->p_kernel->type;
-  struct tb_kernel_info info = { .step_size = NA_REAL };
+  struct tb_kernel_info info = {.step_size = NA_REAL};
   if (kernel->info != NULL) {
     kernel->info(p_chain, &info);
   }
   SEXP out = PROTECT(ffi_list(21));
-  ffi_add_number(out, "status", (double) report.status);
-  ffi_add_number(out, "coordinate", (double) report.coordinate + 1);
+  ffi_add_number(out, "status", (double)report.status);
+  ffi_add_number(out, "coordinate", (double)report.coordinate + 1);
   ffi_add_number(out, "value", report.value);
-  ffi_add_number(out, "n_kept", (double) report.n_kept);
-  ffi_add_number(out, "n_step", (double) report.n_step);
+  ffi_add_number(out, "n_kept", (double)report.n_kept);
+  ffi_add_number(out, "n_step", (double)report.n_step);
   ffi_add(out, "theta", copy_doubles(p_chain->v_theta, n_dim));
   ffi_add(out, "saved", saved_chain(p_run, c));
   ffi_add(out, "bias", copy_doubles(tb_run_bias(p_run, c), n_bias));
-  ffi_add(out, "moments",
+  ffi_add(out,
+          "moments",
           copy_doubles(tb_run_moments(p_run, c), tb_run_n_moments(p_run)));
   ffi_add(out, "noise", copy_doubles(tb_run_noise(p_run, c), 1 + 2 * n_dim));
   ffi_add_number(out, "n_row", p_counts->n_row);
@@ -281,10 +284,11 @@ static SEXP chain_report(const struct tb_run* p_run, size_t c) {
   ffi_add_number(out, "n_outside", p_counts->n_outside);
   ffi_add_number(out, "n_escape", p_counts->n_escape);
   ffi_add_number(out, "step_size", info.step_size);
-  ffi_add_number(out, "is_done", (double) report.is_done);
+  ffi_add_number(out, "is_done", (double)report.is_done);
   ffi_add_number(out, "n_nonfinite", p_counts->n_nonfinite);
   ffi_add(out, "steps", copy_doubles(info.v_step, n_dim));
-  ffi_add(out, "bias_origin",
+  ffi_add(out,
+          "bias_origin",
           copy_doubles(tb_run_bias_origin(p_run, c), n_dim));
   UNPROTECT(1);
   return out;
@@ -294,9 +298,9 @@ static SEXP chain_report(const struct tb_run* p_run, size_t c) {
 SEXP ffi_run_report(SEXP run) {
   const struct ffi_run* p = run_of(run);
   const size_t n_chain = tb_run_n_chain(p->p_run);
-  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) n_chain));
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t)n_chain));
   for (size_t c = 0; c < n_chain; ++c) {
-    SET_VECTOR_ELT(out, (R_xlen_t) c, chain_report(p->p_run, c));
+    SET_VECTOR_ELT(out, (R_xlen_t)c, chain_report(p->p_run, c));
   }
   UNPROTECT(1);
   return out;
@@ -304,22 +308,26 @@ SEXP ffi_run_report(SEXP run) {
 
 /* where the chains are: list(parameter, variable, alive), columns are chains */
 SEXP ffi_run_position(SEXP run) {
-  static const char* const v_name[] = { "parameter", "variable", "alive" };
+  static const char* const v_name[] = {"parameter", "variable", "alive"};
   const struct ffi_run* p = run_of(run);
   const struct tb_model* p_model = tb_run_target(p->p_run)->p_model;
   const size_t n_chain = tb_run_n_chain(p->p_run);
   SEXP out = PROTECT(ffi_named_list(v_name, 3));
+  SET_VECTOR_ELT(out,
+                 0,
+                 Rf_allocMatrix(REALSXP, (int)p_model->n_dim, (int)n_chain));
   SET_VECTOR_ELT(
-    out, 0, Rf_allocMatrix(REALSXP, (int) p_model->n_dim, (int) n_chain));
-  SET_VECTOR_ELT(
-    out, 1, Rf_allocMatrix(REALSXP, (int) p_model->n_natural, (int) n_chain));
-  SET_VECTOR_ELT(out, 2, Rf_allocVector(LGLSXP, (R_xlen_t) n_chain));
+      out,
+      1,
+      Rf_allocMatrix(REALSXP, (int)p_model->n_natural, (int)n_chain));
+  SET_VECTOR_ELT(out, 2, Rf_allocVector(LGLSXP, (R_xlen_t)n_chain));
   for (size_t c = 0; c < n_chain; ++c) {
-    tb_run_position(p->p_run, c,
+    tb_run_position(p->p_run,
+                    c,
                     REAL(VECTOR_ELT(out, 0)) + c * p_model->n_dim,
                     REAL(VECTOR_ELT(out, 1)) + c * p_model->n_natural);
-    LOGICAL(VECTOR_ELT(out, 2))[c] =
-      tb_run_report(p->p_run, c).status == TB_STATUS_ok;
+    LOGICAL(VECTOR_ELT(out, 2))
+    [c] = tb_run_report(p->p_run, c).status == TB_STATUS_ok;
   }
   UNPROTECT(1);
   return out;

@@ -76,11 +76,11 @@ struct tapes* tapes_new(SEXP spec,
                         size_t n_data,
                         size_t n_natural) {
   SEXP make = ffi_element(spec, "make"), inputs = ffi_element(spec, "inputs");
-  const size_t n_part = (size_t) Rf_xlength(inputs);
+  const size_t n_part = (size_t)Rf_xlength(inputs);
   const double* v_input = ffi_doubles(inputs, n_part, "inputs");
   for (size_t j = 0; j < n_part; ++j) {
     if (!(v_input[j] >= 0) ||
-        (TYPEOF(data) == VECSXP && v_input[j] >= (double) Rf_xlength(data))) {
+        (TYPEOF(data) == VECSXP && v_input[j] >= (double)Rf_xlength(data))) {
       ffi_fault("inputs");
     }
   }
@@ -93,22 +93,22 @@ struct tapes* tapes_new(SEXP spec,
     free(v_tape);
     return NULL;
   }
-  *p = (struct tapes){ .make = make,
+  *p = (struct tapes){.make = make,
                       .p_pack = p_pack,
                       .n_data = n_data,
                       .n_natural = n_natural,
                       .n_part = n_part,
                       .v_part = v_part,
-                      .v_tape = v_tape };
+                      .v_tape = v_tape};
   for (size_t j = 0; j < n_part; ++j) {
     SEXP x = data;
     if (TYPEOF(data) == VECSXP) {
-      x = VECTOR_ELT(data, (R_xlen_t) v_input[j]);
+      x = VECTOR_ELT(data, (R_xlen_t)v_input[j]);
     }
     v_part[j] = (struct part){
-      x, (size_t) Rf_xlength(x) / n_data,
-      ffi_pack_column(p_pack, n_part == 0 ? 0 : (size_t) v_input[j])
-    };
+        x,
+        (size_t)Rf_xlength(x) / n_data,
+        ffi_pack_column(p_pack, n_part == 0 ? 0 : (size_t)v_input[j])};
     p->n_column += v_part[j].n_column;
     p->n_packed_input += v_part[j].packed < ffi_pack_n_column(p_pack);
   }
@@ -129,7 +129,7 @@ static size_t rounded(const struct tapes* p, size_t n) {
 }
 
 static void (*runner(void))(void*) {
-  return (void (*)(void*)) R_GetCCallable("RTMB", "ptr_forward");
+  return (void (*)(void*))R_GetCCallable("RTMB", "ptr_forward");
 }
 
 static struct tape* tape_of(struct tapes* p, size_t n_row) {
@@ -138,24 +138,24 @@ static struct tape* tape_of(struct tapes* p, size_t n_row) {
     return p_tape;
   }
   const size_t n_in = p->n_natural + n_row * (p->n_column + 1);
-  SEXP n = PROTECT(Rf_ScalarReal((double) n_row));
+  SEXP n = PROTECT(Rf_ScalarReal((double)n_row));
   SEXP call = PROTECT(Rf_lang2(p->make, n));
   /* make() keeps what it returns */
   SEXP made = PROTECT(Rf_eval(call, R_GlobalEnv));
   SEXP tape = ffi_element(made, "tape");
   if (tape == R_NilValue) {
     SEXP in = ffi_element(made, "x");
-    *p_tape = (struct tape){ .v_in = ffi_some_doubles(in, n_in, "x"),
+    *p_tape = (struct tape){.v_in = ffi_some_doubles(in, n_in, "x"),
                             .in = in,
-                            .run = ffi_element(made, "run") };
+                            .run = ffi_element(made, "run")};
   } else {
     if (p->run == NULL) {
       p->run = runner();
     }
     SEXP x = ffi_element(made, "x"), y = ffi_element(made, "y");
-    *p_tape = (struct tape){ .v_in = ffi_pointer(x, NULL, "x"),
+    *p_tape = (struct tape){.v_in = ffi_pointer(x, NULL, "x"),
                             .v_out = ffi_pointer(y, NULL, "y"),
-                            .p_tape = ffi_pointer(tape, NULL, "tape") };
+                            .p_tape = ffi_pointer(tape, NULL, "tape")};
   }
   UNPROTECT(3);
   return p_tape;
@@ -164,12 +164,12 @@ static struct tape* tape_of(struct tapes* p, size_t n_row) {
 /* made: what make() returns, with pointers; in: what it is to read. What it
  * writes: the first n_out of them. */
 SEXP ffi_tape_run(SEXP made, SEXP in, SEXP n_out) {
-  const size_t n = ffi_as_count(n_out, "n_out"), n_in = (size_t) Rf_xlength(in);
+  const size_t n = ffi_as_count(n_out, "n_out"), n_in = (size_t)Rf_xlength(in);
   double* v_in = ffi_pointer(ffi_element(made, "x"), NULL, "x");
   const double* v_out = ffi_pointer(ffi_element(made, "y"), NULL, "y");
   memcpy(v_in, ffi_some_doubles(in, n_in, "in"), n_in * sizeof(double));
   runner()(ffi_pointer(ffi_element(made, "tape"), NULL, "tape"));
-  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t) n);
+  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t)n);
   memcpy(REAL(out), v_out, n * sizeof(double));
   return out;
 }
@@ -217,7 +217,7 @@ static void fill(const struct tapes* p,
   const size_t n = p_batch->n_batch;
   const size_t n_packed = ffi_pack_n_column(p->p_pack);
   double* v_out = p_tape->v_in + p->n_natural;
-  double** v_packed = (double**) R_alloc(n_packed + 1, sizeof(double*));
+  double** v_packed = (double**)R_alloc(n_packed + 1, sizeof(double*));
   memset(v_packed, 0, n_packed * sizeof(double*));
   for (size_t j = 0; j < p->n_part; ++j) {
     const struct part* p_part = &p->v_part[j];
@@ -274,7 +274,7 @@ void tapes_sum_two(struct tapes* p,
                    const double* v_other,
                    double* v_out_other) {
   const size_t n_byte = p->n_natural * sizeof(double);
-  double* v_one = (double*) R_alloc(p->n_natural, sizeof(double));
+  double* v_one = (double*)R_alloc(p->n_natural, sizeof(double));
   memset(v_out, 0, n_byte);
   if (v_other != NULL) {
     memset(v_out_other, 0, n_byte);

@@ -8,9 +8,9 @@
 /* The tapes of one function, one for each number of rows. */
 struct tapes;
 
-/* spec: list(make, inputs), as R/custom-autodiff.R makes it; data, and its pack or
- * NULL: as rows are taken from it, NULL for a function without rows. NULL: out of
- * memory. */
+/* spec: list(make, inputs), as R/custom-autodiff.R makes it; data, and its pack
+ * or NULL: as rows are taken from it, NULL for a function without rows. NULL:
+ * out of memory. */
 struct tapes* tapes_new(SEXP spec,
                         SEXP data,
                         const struct ffi_pack* p_pack,

@@ -18,10 +18,11 @@ SEXP ffi_topics_proportions(SEXP model,
   const size_t n_burn = ffi_as_count(burn, "burn");
   const size_t n_sweep = ffi_as_count(sweeps, "sweeps");
   const uint64_t seed_ = ffi_as_count(seed, "seed");
-  SEXP out = PROTECT(Rf_allocMatrix(
-    REALSXP, (int) tb_lda_n_topic(p_model), (int) p_model->n_data));
-  const enum tb_status status = tb_lda_proportions(
-    p_model, v_topics, n_burn, n_sweep, seed_, REAL(out));
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP,
+                                    (int)tb_lda_n_topic(p_model),
+                                    (int)p_model->n_data));
+  const enum tb_status status =
+      tb_lda_proportions(p_model, v_topics, n_burn, n_sweep, seed_, REAL(out));
   UNPROTECT(1);
-  return status == TB_STATUS_ok ? out : Rf_ScalarInteger((int) status);
+  return status == TB_STATUS_ok ? out : Rf_ScalarInteger((int)status);
 }

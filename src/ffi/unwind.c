@@ -4,7 +4,7 @@
 
 static void on_jump(void* p_home, Rboolean jump) {
   if (jump) {
-    longjmp(*(jmp_buf*) p_home, 1);
+    longjmp(*(jmp_buf*)p_home, 1);
   }
 }
 

@@ -1,7 +1,7 @@
 /* Jumps out of R code that the core has called. The core must not be jumped
- * through: a body under ffi_unwind() ends with what it returns, the jump waits in
- * its model, and the door that entered the core lets it go on with ffi_continue()
- * once the core has returned. */
+ * through: a body under ffi_unwind() ends with what it returns, the jump waits
+ * in its model, and the door that entered the core lets it go on with
+ * ffi_continue() once the core has returned. */
 #ifndef TB_FFI_UNWIND_H
 #define TB_FFI_UNWIND_H
 
@@ -19,9 +19,9 @@ bool ffi_unwind(struct ffi_jump* p_jump, SEXP (*body)(void*), void* p_data);
  * protects. */
 SEXP ffi_jump_pointer(struct ffi_jump* p_jump);
 
-/* Let the jump that waits go on; does not return if there is one. Of models whose
- * functions are not R's there is none. The second lets interrupts go on and
- * forgets errors, which the core has reported. */
+/* Let the jump that waits go on; does not return if there is one. Of models
+ * whose functions are not R's there is none. The second lets interrupts go on
+ * and forgets errors, which the core has reported. */
 void ffi_continue(SEXP model);
 void ffi_continue_interrupt(SEXP model);
 

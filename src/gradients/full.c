@@ -17,22 +17,20 @@ static enum tb_status full_estimate(struct tb_chain* p_chain,
   const double scale = p_target->likelihood_scale;
   double* v_sum = p_chain->p_estimator_scratch;
   double log_lik = 0, log_prior = 0;
-  const struct tb_sums sums = {
-    .v_gradient = v_sum,
-    .p_log_lik = p_log_posterior == NULL ? NULL : &log_lik
-  };
+  const struct tb_sums sums = {.v_gradient = v_sum,
+                               .p_log_lik =
+                                   p_log_posterior == NULL ? NULL : &log_lik};
   memset(v_sum, 0, p_chain->n_dim * sizeof(double));
   enum tb_status status =
-    tb_model_all_gradient(p_model, &p_chain->work, v_theta, &sums);
+      tb_model_all_gradient(p_model, &p_chain->work, v_theta, &sums);
   if (status != TB_STATUS_ok) {
     return status;
   }
-  status = p_model->type->prior(
-    p_model,
-    &p_chain->work,
-    v_theta,
-    v_gradient,
-    p_log_posterior == NULL ? NULL : &log_prior);
+  status = p_model->type->prior(p_model,
+                                &p_chain->work,
+                                v_theta,
+                                v_gradient,
+                                p_log_posterior == NULL ? NULL : &log_prior);
   for (size_t j = 0; p_model->n_data > 0 && j < p_chain->n_dim; ++j) {
     v_gradient[j] += scale * v_sum[j];
   }
@@ -41,15 +39,15 @@ static enum tb_status full_estimate(struct tb_chain* p_chain,
   }
   tb_minibatch_exact(p_chain);
   p_chain->n_batch = p_model->n_data;
-  p_chain->counts.n_row += (double) p_model->n_data;
+  p_chain->counts.n_row += (double)p_model->n_data;
   p_chain->counts.n_full += 1;
   return status;
 }
 
 const struct tb_estimator_type tb_estimator_full = {
-  .name = "full",
-  .citation = "the exact gradient",
-  .flags = TB_ESTIMATOR_FULL | TB_ESTIMATOR_VARIANCE,
-  .estimate = full_estimate,
-  .v_test = { [TB_TEST_full] = &tb_test_full },
+    .name = "full",
+    .citation = "the exact gradient",
+    .flags = TB_ESTIMATOR_FULL | TB_ESTIMATOR_VARIANCE,
+    .estimate = full_estimate,
+    .v_test = {[TB_TEST_full] = &tb_test_full},
 };

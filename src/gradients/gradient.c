@@ -10,8 +10,11 @@ enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
     tb_model_fold(p_target->p_model, v_theta, p_chain->v_folded);
     v_at = p_chain->v_folded;
   }
-  const enum tb_status status = p_target->p_estimator->type->estimate(
-    p_chain, v_at, v_gradient, p_log_posterior);
+  const enum tb_status status =
+      p_target->p_estimator->type->estimate(p_chain,
+                                            v_at,
+                                            v_gradient,
+                                            p_log_posterior);
   for (size_t j = 0; v_at != v_theta && j < p_chain->n_dim; ++j) {
     v_gradient[j] *= copysign(1, v_theta[j]);
   }

@@ -6,9 +6,9 @@
 #include "gradients/test.h"
 
 enum tb_estimator_flag {
-  TB_ESTIMATOR_FULL = 1u << 0,          /* uses every row: no scheme needed */
-  TB_ESTIMATOR_VARIANCE = 1u << 1,      /* reports s_j^2 */
-  TB_ESTIMATOR_REFERENCE = 1u << 2      /* needs a reference point `at` */
+  TB_ESTIMATOR_FULL = 1u << 0,     /* uses every row: no scheme needed */
+  TB_ESTIMATOR_VARIANCE = 1u << 1, /* reports s_j^2 */
+  TB_ESTIMATOR_REFERENCE = 1u << 2 /* needs a reference point `at` */
 };
 
 struct tb_estimator_type {
@@ -77,14 +77,14 @@ void tb_estimator_variance(const struct tb_batch* p_batch,
 
 /* Ask the estimator for the gradient at v_theta: fills v_gradient (and the
  * chain's v_variance, has_variance, is_exact, n_batch, counts). p_log_posterior
- * may be NULL; the estimator of all rows sets it to log pi, those that can test by
- * minibatches to an unbiased estimate from the same minibatch, and others leave
- * it alone.
+ * may be NULL; the estimator of all rows sets it to log pi, those that can test
+ * by minibatches to an unbiased estimate from the same minibatch, and others
+ * leave it alone.
  *
- * Of an even model, g_j(-theta_j) = -g_j(theta_j): the estimator, and through it
- * the scheme, sees |theta|, and its estimate gets the signs of theta. So what is
- * subtracted, of a reference point or from a table, changes its sign with what it
- * is subtracted from, in whatever orthant the chain is. */
+ * Of an even model, g_j(-theta_j) = -g_j(theta_j): the estimator, and through
+ * it the scheme, sees |theta|, and its estimate gets the signs of theta. So
+ * what is subtracted, of a reference point or from a table, changes its sign
+ * with what it is subtracted from, in whatever orthant the chain is. */
 enum tb_status tb_chain_gradient(struct tb_chain* p_chain,
                                  const double* v_theta,
                                  double* v_gradient,

@@ -9,7 +9,7 @@ void tb_estimator_variance(const struct tb_batch* p_batch,
                            const double* v_sum,
                            double* v_square,
                            size_t n_dim) {
-  const double n = (double) p_batch->n_batch;
+  const double n = (double)p_batch->n_batch;
   const double factor = p_batch->finite * n / (n - 1);
   for (size_t j = 0; j < n_dim; ++j) {
     const double s = factor * (v_square[j] - v_sum[j] * v_sum[j] / n);
@@ -125,14 +125,14 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
 }
 
 /* Where nothing is subtracted, scaled or asked of the noise, the rows' terms go
- * on top of the prior's: with very many parameters two passes over them, and the
- * room of a third vector in the cache, are worth sparing. */
+ * on top of the prior's: with very many parameters two passes over them, and
+ * the room of a third vector in the cache, are worth sparing. */
 static enum tb_status minibatch_in_place(struct tb_chain* p_chain,
                                          const double* v_theta,
                                          const struct tb_batch* p_batch,
                                          double* v_gradient) {
   const struct tb_model* p_model = p_chain->p_target->p_model;
-  const struct tb_sums sums = { .v_gradient = v_gradient };
+  const struct tb_sums sums = {.v_gradient = v_gradient};
   p_chain->is_exact = p_chain->has_variance = false;
   if (p_batch->finite == 0) {
     tb_minibatch_exact(p_chain);
@@ -164,27 +164,29 @@ enum tb_status tb_minibatch_estimate(struct tb_chain* p_chain,
   const struct tb_target* p_target = p_chain->p_target;
   const struct tb_model* p_model = p_target->p_model;
   enum tb_status status =
-    p_target->p_scheme->type->draw(p_chain, v_theta, p_batch);
+      p_target->p_scheme->type->draw(p_chain, v_theta, p_batch);
   if (status != TB_STATUS_ok) {
     return status;
   }
   const bool is_plain = p_reference == NULL && v_base == NULL &&
                         v_scalar == NULL && p_log_posterior == NULL;
-  if (is_plain && !p_chain->wants_variance &&
-      p_target->likelihood_scale == 1) {
+  if (is_plain && !p_chain->wants_variance && p_target->likelihood_scale == 1) {
     return minibatch_in_place(p_chain, v_theta, p_batch, v_gradient);
   }
   const bool has_variance = tb_minibatch_begin(p_chain, p_batch);
   const bool wants_loss = p_log_posterior != NULL;
   double log_lik = 0, log_prior = 0;
-  const struct tb_sums sums = {
-    .v_gradient = p_chain->p_estimator_scratch,
-    .v_square = has_variance ? p_chain->v_variance : NULL,
-    .p_log_lik = wants_loss ? &log_lik : NULL,
-    .v_scalar = v_scalar
-  };
-  status = p_model->type->gradient(
-    p_model, &p_chain->work, v_theta, p_batch, p_reference, &sums);
+  const struct tb_sums sums = {.v_gradient = p_chain->p_estimator_scratch,
+                               .v_square =
+                                   has_variance ? p_chain->v_variance : NULL,
+                               .p_log_lik = wants_loss ? &log_lik : NULL,
+                               .v_scalar = v_scalar};
+  status = p_model->type->gradient(p_model,
+                                   &p_chain->work,
+                                   v_theta,
+                                   p_batch,
+                                   p_reference,
+                                   &sums);
   if (status != TB_STATUS_ok) {
     return status;
   }
@@ -220,11 +222,11 @@ enum tb_status tb_full_pass(struct tb_chain* p_chain,
                             double* v_scalar,
                             double* v_sum) {
   const struct tb_model* p_model = p_chain->p_target->p_model;
-  const struct tb_sums sums = { .v_gradient = v_sum, .v_scalar = v_scalar };
+  const struct tb_sums sums = {.v_gradient = v_sum, .v_scalar = v_scalar};
   memset(v_sum, 0, p_chain->n_dim * sizeof(double));
   const enum tb_status status =
-    tb_model_all_gradient(p_model, &p_chain->work, v_theta, &sums);
-  p_chain->counts.n_row += (double) p_model->n_data;
+      tb_model_all_gradient(p_model, &p_chain->work, v_theta, &sums);
+  p_chain->counts.n_row += (double)p_model->n_data;
   p_chain->counts.n_full += 1;
   return status;
 }

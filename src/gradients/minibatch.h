@@ -37,7 +37,8 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 double* p_log_prior,
                                 double* p_log_lik);
 
-/* Say that the estimate is from all rows: exact, unless the model injects noise. */
+/* Say that the estimate is from all rows: exact, unless the model injects
+ * noise. */
 void tb_minibatch_exact(struct tb_chain* p_chain);
 
 /* ||g_i(theta) - reference||^2 of every row into v_square (n_data). */

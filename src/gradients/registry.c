@@ -9,12 +9,12 @@ extern const struct tb_estimator_type tb_estimator_simple;
 extern const struct tb_estimator_type tb_estimator_svrg;
 
 const struct tb_estimator_type* const tb_estimator_registry[] = {
-  &tb_estimator_cv,
-  &tb_estimator_full,
-  &tb_estimator_saga,
-  &tb_estimator_simple,
-  &tb_estimator_svrg,
-  NULL,
+    &tb_estimator_cv,
+    &tb_estimator_full,
+    &tb_estimator_saga,
+    &tb_estimator_simple,
+    &tb_estimator_svrg,
+    NULL,
 };
 
 const struct tb_estimator_type* tb_estimator_find(const char* name) {

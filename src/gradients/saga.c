@@ -45,7 +45,7 @@ static size_t saga_stride(const struct tb_model* p_model) {
 }
 
 /* Numbers at v_row, unless one row has more. */
-#define MAX_BLOCK ((size_t) 1 << 16)
+#define MAX_BLOCK ((size_t)1 << 16)
 
 /* Rows whose gradients are taken together, at most n_most. */
 static size_t saga_block(size_t n_dim, size_t n_most) {
@@ -71,21 +71,21 @@ static enum tb_status saga_init(struct tb_estimator* p_estimator,
                                 int n_threads) {
   struct saga* p_saga = p_estimator->p_self;
   const struct tb_param* p_at = tb_params_find(p_params, "at");
-  (void) n_threads;
+  (void)n_threads;
   if (p_at == NULL) {
     return TB_STATUS_ok;
   }
   if (p_at->n_value != p_model->n_dim) {
     return TB_STATUS_argument;
   }
-  p_saga->v_at = (double*) (void*) ((char*) p_saga + tb_align(sizeof(*p_saga)));
+  p_saga->v_at = (double*)(void*)((char*)p_saga + tb_align(sizeof(*p_saga)));
   memcpy(p_saga->v_at, p_at->v_value, p_model->n_dim * sizeof(double));
   return TB_STATUS_ok;
 }
 
 static size_t saga_state_size(const struct tb_estimator* p_estimator,
                               const struct tb_model* p_model) {
-  (void) p_estimator;
+  (void)p_estimator;
   return (p_model->n_dim + p_model->n_data * saga_stride(p_model)) *
          sizeof(double);
 }
@@ -94,19 +94,18 @@ static size_t saga_state_size(const struct tb_estimator* p_estimator,
 static size_t saga_scratch_size(const struct tb_model* p_model,
                                 size_t n_batch) {
   return saga_has_scalar(p_model)
-           ? n_batch * p_model->n_scalar * sizeof(double)
-           : saga_block(p_model->n_dim, tb_max(n_batch, TB_CHUNK)) *
-               p_model->n_dim * sizeof(double);
+             ? n_batch * p_model->n_scalar * sizeof(double)
+             : saga_block(p_model->n_dim, tb_max(n_batch, TB_CHUNK)) *
+                   p_model->n_dim * sizeof(double);
 }
 
 /* the block of all rows that begins at `start` */
 static struct tb_batch saga_rows(const struct tb_model* p_model, size_t start) {
   return (struct tb_batch){
-    .n_batch = tb_min(saga_block(p_model->n_dim, TB_CHUNK),
-                      p_model->n_data - start),
-    .start = start,
-    .weight = 1
-  };
+      .n_batch =
+          tb_min(saga_block(p_model->n_dim, TB_CHUNK), p_model->n_data - start),
+      .start = start,
+      .weight = 1};
 }
 
 static enum tb_status saga_start(struct tb_chain* p_chain) {
@@ -127,15 +126,18 @@ static enum tb_status saga_start(struct tb_chain* p_chain) {
   memset(v_total, 0, n_dim * sizeof(double));
   for (size_t i = 0; i < p_model->n_data && status == TB_STATUS_ok;) {
     const struct tb_batch rows = saga_rows(p_model, i);
-    status = tb_model_row_gradients(
-      p_model, &p_chain->work, v_at, &rows, v_table + i * n_dim);
+    status = tb_model_row_gradients(p_model,
+                                    &p_chain->work,
+                                    v_at,
+                                    &rows,
+                                    v_table + i * n_dim);
     for (const size_t end = i + rows.n_batch; i < end; ++i) {
       for (size_t j = 0; j < n_dim; ++j) {
         v_total[j] += v_table[i * n_dim + j];
       }
     }
   }
-  p_chain->counts.n_row += (double) p_model->n_data;
+  p_chain->counts.n_row += (double)p_model->n_data;
   p_chain->counts.n_full += 1;
   return status;
 }
@@ -147,8 +149,8 @@ static enum tb_status saga_scalar_estimate(struct tb_chain* p_chain,
   const size_t n_scalar = p_model->n_scalar;
   double* v_table = saga_table(p_chain);
   double* v_scalar = p_chain->p_estimator_extra;
-  const struct tb_reference reference = { .v_scalar = v_table,
-                                          .stride = n_scalar };
+  const struct tb_reference reference = {.v_scalar = v_table,
+                                         .stride = n_scalar};
   struct tb_batch batch;
   const enum tb_status status = tb_minibatch_estimate(p_chain,
                                                       v_theta,
@@ -169,8 +171,11 @@ static enum tb_status saga_scalar_estimate(struct tb_chain* p_chain,
       v_old[s] = r;
     }
   }
-  return p_model->type->add_scalar(
-    p_model, &p_chain->work, &batch, v_scalar, saga_total(p_chain));
+  return p_model->type->add_scalar(p_model,
+                                   &p_chain->work,
+                                   &batch,
+                                   v_scalar,
+                                   saga_total(p_chain));
 }
 
 /* Rows of every minibatch add their gradients as they are: take out what A
@@ -203,7 +208,8 @@ static enum tb_status saga_vector_estimate(struct tb_chain* p_chain,
   double* v_sum = p_chain->p_estimator_scratch;
   double* v_rows = p_chain->p_estimator_extra;
   struct tb_batch batch;
-  enum tb_status status = p_target->p_scheme->type->draw(p_chain, v_theta, &batch);
+  enum tb_status status =
+      p_target->p_scheme->type->draw(p_chain, v_theta, &batch);
   if (status != TB_STATUS_ok) {
     return status;
   }
@@ -213,8 +219,11 @@ static enum tb_status saga_vector_estimate(struct tb_chain* p_chain,
     for (size_t first = 0; first < batch.n_batch; first += n_block) {
       const struct tb_batch part = tb_batch_part(&batch, first, n_block);
       if (!is_update || n_block < batch.n_batch) {
-        status = tb_model_row_gradients(
-          p_model, &p_chain->work, v_theta, &part, v_rows);
+        status = tb_model_row_gradients(p_model,
+                                        &p_chain->work,
+                                        v_theta,
+                                        &part,
+                                        v_rows);
       }
       if (status != TB_STATUS_ok) {
         return status;
@@ -259,10 +268,10 @@ static enum tb_status saga_estimate(struct tb_chain* p_chain,
                                     const double* v_theta,
                                     double* v_gradient,
                                     double* p_log_posterior) {
-  (void) p_log_posterior;
+  (void)p_log_posterior;
   return saga_has_scalar(p_chain->p_target->p_model)
-           ? saga_scalar_estimate(p_chain, v_theta, v_gradient)
-           : saga_vector_estimate(p_chain, v_theta, v_gradient);
+             ? saga_scalar_estimate(p_chain, v_theta, v_gradient)
+             : saga_vector_estimate(p_chain, v_theta, v_gradient);
 }
 
 static enum tb_status saga_square_norms(struct tb_chain* p_chain,
@@ -273,17 +282,22 @@ static enum tb_status saga_square_norms(struct tb_chain* p_chain,
   double* v_row = p_chain->p_estimator_scratch;
   enum tb_status status = TB_STATUS_ok;
   if (saga_has_scalar(p_model)) {
-    const struct tb_reference reference = { .v_scalar = v_table,
-                                            .stride = p_model->n_scalar };
-    return tb_model_all_square_norms(p_model, &p_chain->work, v_theta,
-                                     &reference, v_square, NULL, v_row);
+    const struct tb_reference reference = {.v_scalar = v_table,
+                                           .stride = p_model->n_scalar};
+    return tb_model_all_square_norms(p_model,
+                                     &p_chain->work,
+                                     v_theta,
+                                     &reference,
+                                     v_square,
+                                     NULL,
+                                     v_row);
   }
   double* v_rows = p_chain->p_estimator_extra;
   const size_t n_dim = p_chain->n_dim;
   for (size_t i = 0; i < p_model->n_data && status == TB_STATUS_ok;) {
     const struct tb_batch rows = saga_rows(p_model, i);
-    status = tb_model_row_gradients(
-      p_model, &p_chain->work, v_theta, &rows, v_rows);
+    status =
+        tb_model_row_gradients(p_model, &p_chain->work, v_theta, &rows, v_rows);
     for (size_t k = 0; k < rows.n_batch; ++k, ++i) {
       v_square[i] = 0;
       for (size_t j = 0; j < n_dim; ++j) {
@@ -296,14 +310,14 @@ static enum tb_status saga_square_norms(struct tb_chain* p_chain,
 }
 
 const struct tb_estimator_type tb_estimator_saga = {
-  .name = "saga",
-  .citation = "Defazio, Bach & Lacoste-Julien (2014), NeurIPS 27",
-  .flags = TB_ESTIMATOR_VARIANCE,
-  .self_size = saga_self_size,
-  .init = saga_init,
-  .state_size = saga_state_size,
-  .scratch_size = saga_scratch_size,
-  .start = saga_start,
-  .square_norms = saga_square_norms,
-  .estimate = saga_estimate,
+    .name = "saga",
+    .citation = "Defazio, Bach & Lacoste-Julien (2014), NeurIPS 27",
+    .flags = TB_ESTIMATOR_VARIANCE,
+    .self_size = saga_self_size,
+    .init = saga_init,
+    .state_size = saga_state_size,
+    .scratch_size = saga_scratch_size,
+    .start = saga_start,
+    .square_norms = saga_square_norms,
+    .estimate = saga_estimate,
 };

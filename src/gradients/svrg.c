@@ -3,7 +3,8 @@
  * over all rows. At that theta the estimate is the exact gradient, and no
  * minibatch is drawn.
  *
- *   sum_i g_i(ref) + g_0(theta) + (1/n) sum_{i in S} [g_i(theta) - g_i(ref)]/p_i
+ *   sum_i g_i(ref) + g_0(theta) + (1/n) sum_{i in S} [g_i(theta) -
+ * g_i(ref)]/p_i
  *
  * g_i(ref) is computed again, from rows that are in the cache already: a
  * second inner product costs less than fetching a stored scalar from memory,
@@ -31,7 +32,7 @@ struct svrg_state {
 };
 
 static double* svrg_at(const struct tb_chain* p_chain) {
-  return (double*) (void*) ((struct svrg_state*) p_chain->p_estimator_state + 1);
+  return (double*)(void*)((struct svrg_state*)p_chain->p_estimator_state + 1);
 }
 
 static double* svrg_total(const struct tb_chain* p_chain) {
@@ -39,7 +40,7 @@ static double* svrg_total(const struct tb_chain* p_chain) {
 }
 
 static size_t svrg_self_size(const struct tb_model* p_model) {
-  (void) p_model;
+  (void)p_model;
   return sizeof(struct svrg);
 }
 
@@ -49,17 +50,20 @@ static enum tb_status svrg_init(struct tb_estimator* p_estimator,
                                 const struct tb_params* p_params,
                                 int n_threads) {
   struct svrg* p_svrg = p_estimator->p_self;
-  (void) p_model;
-  (void) n_threads;
-  return tb_params_count(
-           p_params, "refresh", (size_t) 1 << 53, 0, &p_svrg->n_refresh)
-           ? TB_STATUS_ok
-           : TB_STATUS_argument;
+  (void)p_model;
+  (void)n_threads;
+  return tb_params_count(p_params,
+                         "refresh",
+                         (size_t)1 << 53,
+                         0,
+                         &p_svrg->n_refresh)
+             ? TB_STATUS_ok
+             : TB_STATUS_argument;
 }
 
 static size_t svrg_state_size(const struct tb_estimator* p_estimator,
                               const struct tb_model* p_model) {
-  (void) p_estimator;
+  (void)p_estimator;
   return sizeof(struct svrg_state) + 2 * p_model->n_dim * sizeof(double);
 }
 
@@ -80,8 +84,11 @@ static enum tb_status svrg_refresh(struct tb_chain* p_chain,
   double* v_total = svrg_total(p_chain);
   enum tb_status status = tb_full_pass(p_chain, v_theta, NULL, v_total);
   if (status == TB_STATUS_ok) {
-    status =
-      p_model->type->prior(p_model, &p_chain->work, v_theta, v_gradient, NULL);
+    status = p_model->type->prior(p_model,
+                                  &p_chain->work,
+                                  v_theta,
+                                  v_gradient,
+                                  NULL);
   }
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
     v_gradient[j] += p_target->likelihood_scale * v_total[j];
@@ -98,9 +105,9 @@ static enum tb_status svrg_estimate(struct tb_chain* p_chain,
                                     double* v_gradient,
                                     double* p_log_posterior) {
   struct svrg_state* p_state = p_chain->p_estimator_state;
-  const struct tb_reference reference = { .v_theta = svrg_at(p_chain) };
+  const struct tb_reference reference = {.v_theta = svrg_at(p_chain)};
   struct tb_batch batch;
-  (void) p_log_posterior;
+  (void)p_log_posterior;
   if (p_state->n_left == 0) {
     return svrg_refresh(p_chain, v_theta, v_gradient);
   }
@@ -118,17 +125,17 @@ static enum tb_status svrg_estimate(struct tb_chain* p_chain,
 static enum tb_status svrg_square_norms(struct tb_chain* p_chain,
                                         const double* v_theta,
                                         double* v_square) {
-  const struct tb_reference reference = { .v_theta = svrg_at(p_chain) };
+  const struct tb_reference reference = {.v_theta = svrg_at(p_chain)};
   return tb_minibatch_square_norms(p_chain, v_theta, &reference, v_square);
 }
 
 const struct tb_estimator_type tb_estimator_svrg = {
-  .name = "svrg",
-  .citation = "Johnson & Zhang (2013), NeurIPS 26",
-  .flags = TB_ESTIMATOR_VARIANCE,
-  .self_size = svrg_self_size,
-  .init = svrg_init,
-  .state_size = svrg_state_size,
-  .square_norms = svrg_square_norms,
-  .estimate = svrg_estimate,
+    .name = "svrg",
+    .citation = "Johnson & Zhang (2013), NeurIPS 26",
+    .flags = TB_ESTIMATOR_VARIANCE,
+    .self_size = svrg_self_size,
+    .init = svrg_init,
+    .state_size = svrg_state_size,
+    .square_norms = svrg_square_norms,
+    .estimate = svrg_estimate,
 };

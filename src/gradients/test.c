@@ -29,9 +29,9 @@ static enum tb_status log_posterior_at(struct tb_chain* p_chain,
   const struct tb_target* p_target = p_chain->p_target;
   const struct tb_model* p_model = p_target->p_model;
   double log_lik = 0, log_prior = 0;
-  const struct tb_sums sums = { .p_log_lik = &log_lik };
+  const struct tb_sums sums = {.p_log_lik = &log_lik};
   enum tb_status status =
-    tb_model_all_gradient(p_model, &p_chain->work, v_theta, &sums);
+      tb_model_all_gradient(p_model, &p_chain->work, v_theta, &sums);
   if (status != TB_STATUS_ok) {
     return status;
   }
@@ -40,7 +40,7 @@ static enum tb_status log_posterior_at(struct tb_chain* p_chain,
                                 v_theta,
                                 p_chain->p_estimator_scratch,
                                 &log_prior);
-  p_chain->counts.n_row += (double) p_model->n_data;
+  p_chain->counts.n_row += (double)p_model->n_data;
   p_chain->counts.n_full += 1;
   *p_log_posterior = log_prior + p_target->likelihood_scale * log_lik;
   return status;
@@ -51,13 +51,14 @@ static enum tb_status pass_look(struct tb_chain* p_chain,
                                 double* v_gradient,
                                 double* p_log_posterior) {
   const enum tb_status status =
-    tb_chain_gradient(p_chain, v_theta, v_gradient, NULL);
+      tb_chain_gradient(p_chain, v_theta, v_gradient, NULL);
   return status != TB_STATUS_ok
-           ? status
-           : log_posterior_at(p_chain, v_theta, p_log_posterior);
+             ? status
+             : log_posterior_at(p_chain, v_theta, p_log_posterior);
 }
 
-/* The proposal's minibatch is that of the current state: one stream, put back. */
+/* The proposal's minibatch is that of the current state: one stream, put back.
+ */
 static enum tb_status minibatch_begin(struct tb_chain* p_chain) {
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_batch];
   const struct tb_rng before = *p_rng;
@@ -69,18 +70,18 @@ static enum tb_status minibatch_begin(struct tb_chain* p_chain) {
   return status;
 }
 
-const struct tb_test_type tb_test_full = { .name = "full",
-                                           .look = tb_chain_gradient,
-                                           .accepts = ratio_accepts };
+const struct tb_test_type tb_test_full = {.name = "full",
+                                          .look = tb_chain_gradient,
+                                          .accepts = ratio_accepts};
 
-const struct tb_test_type tb_test_pass = { .name = "pass",
-                                           .look = pass_look,
-                                           .accepts = ratio_accepts };
+const struct tb_test_type tb_test_pass = {.name = "pass",
+                                          .look = pass_look,
+                                          .accepts = ratio_accepts};
 
-const struct tb_test_type tb_test_minibatch = { .name = "minibatch",
-                                                .begin = minibatch_begin,
-                                                .look = tb_chain_gradient,
-                                                .accepts = ratio_accepts };
+const struct tb_test_type tb_test_minibatch = {.name = "minibatch",
+                                               .begin = minibatch_begin,
+                                               .look = tb_chain_gradient,
+                                               .accepts = ratio_accepts};
 
 /* ---------------------------------------------------------------- questions */
 
@@ -114,10 +115,10 @@ enum tb_status tb_test_look(struct tb_chain* p_chain,
     return TB_STATUS_ok;
   }
   const enum tb_status status =
-    p_chain->p_target->p_test->look(p_chain,
-                                    p_proposal->v_theta,
-                                    p_proposal->v_gradient,
-                                    &p_proposal->log_posterior);
+      p_chain->p_target->p_test->look(p_chain,
+                                      p_proposal->v_theta,
+                                      p_proposal->v_gradient,
+                                      &p_proposal->log_posterior);
   /* 0 v is 0 or NaN */
   double check = 0 * p_proposal->log_posterior;
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
@@ -132,6 +133,8 @@ bool tb_test_accepts(struct tb_chain* p_chain,
                      const struct tb_proposal* p_proposal,
                      double log_ratio,
                      double* p_probability) {
-  return p_chain->p_target->p_test->accepts(
-    p_chain, p_proposal, log_ratio, p_probability);
+  return p_chain->p_target->p_test->accepts(p_chain,
+                                            p_proposal,
+                                            log_ratio,
+                                            p_probability);
 }

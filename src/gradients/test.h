@@ -12,11 +12,7 @@
 
 #include "chains/chain.h"
 
-enum tb_test {
-  TB_TEST_full = 0,
-  TB_TEST_minibatch = 1,
-  TB_TEST_count = 2
-};
+enum tb_test { TB_TEST_full = 0, TB_TEST_minibatch = 1, TB_TEST_count = 2 };
 
 struct tb_proposal {
   double* v_theta;      /* n_dim */
@@ -47,8 +43,8 @@ struct tb_test_type {
                   double* p_probability);
 };
 
-/* test.c: for estimators whose gradient gives the log posterior of all rows, for
- * others with a pass over them, and for those that estimate it. */
+/* test.c: for estimators whose gradient gives the log posterior of all rows,
+ * for others with a pass over them, and for those that estimate it. */
 extern const struct tb_test_type tb_test_full;
 extern const struct tb_test_type tb_test_pass;
 extern const struct tb_test_type tb_test_minibatch;
@@ -58,13 +54,13 @@ extern const struct tb_test_type tb_test_minibatch;
 /* Gradient and log posterior where the chain starts. */
 enum tb_status tb_test_start(struct tb_chain* p_chain);
 
-/* Before a proposal is drawn. With a test by minibatches: gradient and loss here
- * on a new one, which the estimator will draw again for the proposal. */
+/* Before a proposal is drawn. With a test by minibatches: gradient and loss
+ * here on a new one, which the estimator will draw again for the proposal. */
 enum tb_status tb_test_begin(struct tb_chain* p_chain);
 
 /* Gradient and log posterior at the proposal's v_theta. One outside the support
- * of the prior, or whose density or gradient is not finite, is not possible, and
- * is counted. */
+ * of the prior, or whose density or gradient is not finite, is not possible,
+ * and is counted. */
 enum tb_status tb_test_look(struct tb_chain* p_chain,
                             struct tb_proposal* p_proposal);
 

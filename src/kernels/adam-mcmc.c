@@ -64,19 +64,19 @@ struct adam_arrays {
 static struct adam_arrays adam_arrays(const struct tb_chain* p_chain) {
   struct adam_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v = (double*) (p_state + 1);
-  return (struct adam_arrays){ v,
-                               v + n_dim,
-                               v + 2 * n_dim,
-                               v + 3 * n_dim,
-                               v + 4 * n_dim,
-                               v + 5 * n_dim,
-                               v + 6 * n_dim };
+  double* v = (double*)(p_state + 1);
+  return (struct adam_arrays){v,
+                              v + n_dim,
+                              v + 2 * n_dim,
+                              v + 3 * n_dim,
+                              v + 4 * n_dim,
+                              v + 5 * n_dim,
+                              v + 6 * n_dim};
 }
 
 static size_t adam_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
-  (void) n_dim;
+  (void)p_params;
+  (void)n_dim;
   return sizeof(struct adam_mcmc);
 }
 
@@ -100,7 +100,7 @@ static enum tb_status adam_init(struct tb_kernel* p_kernel,
   struct adam_mcmc* p = p_kernel->p_self;
   const struct tb_param* p_beta = tb_params_find(p_params, "beta");
   const struct tb_param* p_sd = tb_params_find(p_params, "momentum_sd");
-  (void) n_dim;
+  (void)n_dim;
   p->learning_rate = tb_params_number(p_params, "learning_rate", -1);
   p->sd = tb_params_number(p_params, "sigma", -1);
   p->sd_direction = tb_params_number(p_params, "sigma_direction", 0);
@@ -121,7 +121,7 @@ static enum tb_status adam_init(struct tb_kernel* p_kernel,
 }
 
 static size_t adam_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void) p_kernel;
+  (void)p_kernel;
   return sizeof(struct adam_state) + 7 * n_dim * sizeof(double);
 }
 
@@ -151,7 +151,7 @@ static void adam_update(struct tb_chain* p_chain,
 static enum tb_status adam_start(struct tb_chain* p_chain) {
   const struct adam_mcmc* p = p_chain->p_target->p_kernel->p_self;
   if (p->is_exact) {
-    const double v_none[2] = { 0, 0 };
+    const double v_none[2] = {0, 0};
     adam_update(p_chain, v_none, p->v_momentum_sd);
   }
   return TB_STATUS_ok;
@@ -169,7 +169,7 @@ static void adam_direction(const struct tb_chain* p_chain,
   const double unbias1 = p->is_exact ? 1 : 1 / (1 - pow(b1, k));
   const double unbias2 = p->is_exact ? 1 : 1 / (1 - pow(b2, k));
   const double rate =
-    p->learning_rate * tb_adapt_factor(&p_state->adapt) * unbias1;
+      p->learning_rate * tb_adapt_factor(&p_state->adapt) * unbias1;
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
     const double d = descent(p_chain, v_gradient[j]);
     const double first = b1 * at.v_first[j] + (1 - b1) * d;
@@ -213,9 +213,8 @@ static void adam_move_momenta(struct tb_chain* p_chain, bool was_accepted) {
   struct adam_state* p_state = p_chain->p_kernel_state;
   if (p->is_exact) {
     const double v_sd[2] = {
-      sqrt(1 - p->v_beta[0] * p->v_beta[0]) * p->v_momentum_sd[0],
-      sqrt(1 - p->v_beta[1] * p->v_beta[1]) * p->v_momentum_sd[1]
-    };
+        sqrt(1 - p->v_beta[0] * p->v_beta[0]) * p->v_momentum_sd[0],
+        sqrt(1 - p->v_beta[1] * p->v_beta[1]) * p->v_momentum_sd[1]};
     adam_update(p_chain, p->v_beta, v_sd);
   } else if (was_accepted) {
     adam_update(p_chain, p->v_beta, NULL);
@@ -228,14 +227,13 @@ static enum tb_status adam_step(struct tb_chain* p_chain) {
   struct adam_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
   const struct adam_arrays at = adam_arrays(p_chain);
-  struct tb_proposal proposal = { .v_theta = at.v_tau,
-                                  .v_gradient = at.v_gradient };
-  const struct tb_prolate law = {
-    .sd = p->sd * sqrt(tb_adapt_factor(&p_state->adapt)),
-    .sd_axis = p->sd_direction,
-    .v_axis = at.v_forth,
-    .n_dim = n_dim
-  };
+  struct tb_proposal proposal = {.v_theta = at.v_tau,
+                                 .v_gradient = at.v_gradient};
+  const struct tb_prolate law = {.sd = p->sd *
+                                       sqrt(tb_adapt_factor(&p_state->adapt)),
+                                 .sd_axis = p->sd_direction,
+                                 .v_axis = at.v_forth,
+                                 .n_dim = n_dim};
 
   enum tb_status status = tb_test_begin(p_chain);
   if (status != TB_STATUS_ok) {
@@ -255,15 +253,14 @@ static enum tb_status adam_step(struct tb_chain* p_chain) {
   if (proposal.is_possible) {
     adam_direction(p_chain, at.v_gradient, at.v_back);
     log_ratio =
-      adam_log_proposal(&law, at.v_tau, at.v_back, p_chain->v_theta, at.v_z) -
-      adam_log_proposal(&law, p_chain->v_theta, at.v_forth, at.v_tau, at.v_z);
+        adam_log_proposal(&law, at.v_tau, at.v_back, p_chain->v_theta, at.v_z) -
+        adam_log_proposal(&law, p_chain->v_theta, at.v_forth, at.v_tau, at.v_z);
     if (p->is_exact) {
       log_ratio += adam_log_momentum(p_chain, at.v_gradient);
     }
   }
   const double n_before = p_chain->counts.n_accept;
-  const double acceptance =
-    tb_metropolis_decide(p_chain, &proposal, log_ratio);
+  const double acceptance = tb_metropolis_decide(p_chain, &proposal, log_ratio);
   adam_move_momenta(p_chain, p_chain->counts.n_accept > n_before);
   if (p->adapts) {
     tb_adapt_add(&p_state->adapt, p_chain, TB_TARGET_LANGEVIN, acceptance);
@@ -279,13 +276,14 @@ static void adam_info(const struct tb_chain* p_chain,
 }
 
 const struct tb_kernel_type tb_kernel_adam_mcmc = {
-  .name = "adam_mcmc",
-  .citation = "Bieringer, Kasieczka, Steffen & Trabs (2023), arXiv:2312.14027",
-  .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
-  .self_size = adam_self_size,
-  .init = adam_init,
-  .state_size = adam_state_size,
-  .start = adam_start,
-  .step = adam_step,
-  .info = adam_info,
+    .name = "adam_mcmc",
+    .citation =
+        "Bieringer, Kasieczka, Steffen & Trabs (2023), arXiv:2312.14027",
+    .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
+    .self_size = adam_self_size,
+    .init = adam_init,
+    .state_size = adam_state_size,
+    .start = adam_start,
+    .step = adam_step,
+    .info = adam_info,
 };

@@ -43,7 +43,7 @@ static inline void tb_adapt_add(struct tb_adapt* p_adapt,
   p_adapt->log_factor = log(2) - sqrt(t) / gamma * p_adapt->error;
   const double weight = pow(t, -kappa);
   p_adapt->log_average =
-    weight * p_adapt->log_factor + (1 - weight) * p_adapt->log_average;
+      weight * p_adapt->log_factor + (1 - weight) * p_adapt->log_average;
 }
 
 #endif

@@ -27,7 +27,7 @@ struct baoab {
 };
 
 static size_t baoab_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
+  (void)p_params;
   return sizeof(struct baoab) + n_dim * sizeof(double);
 }
 
@@ -41,13 +41,16 @@ static enum tb_status baoab_init(struct tb_kernel* p_kernel,
   if (!(friction > 0)) {
     return TB_STATUS_argument;
   }
-  return tb_step_read(
-    &p_self->step, p_params, "step_size", n_dim, (double*) (p_self + 1));
+  return tb_step_read(&p_self->step,
+                      p_params,
+                      "step_size",
+                      n_dim,
+                      (double*)(p_self + 1));
 }
 
 /* v_momentum[n_dim] and v_xi[n_dim] */
 static size_t baoab_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void) p_kernel;
+  (void)p_kernel;
   return 2 * n_dim * sizeof(double);
 }
 
@@ -88,8 +91,8 @@ static enum tb_status baoab_step(struct tb_chain* p_chain) {
     p_chain->v_theta[j] += baoab_half(p_chain, j) * (v_momentum[j] + after);
     v_momentum[j] = after;
   }
-  const enum tb_status status = tb_chain_gradient(
-    p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
+  const enum tb_status status =
+      tb_chain_gradient(p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
   baoab_kick(p_chain);
   return status;
 }
@@ -102,13 +105,13 @@ static void baoab_info(const struct tb_chain* p_chain,
 
 extern const struct tb_kernel_type tb_kernel_baoab;
 const struct tb_kernel_type tb_kernel_baoab = {
-  .name = "baoab",
-  .citation = "Leimkuhler & Matthews (2013), AMRX",
-  .flags = 0,
-  .self_size = baoab_self_size,
-  .init = baoab_init,
-  .state_size = baoab_state_size,
-  .start = baoab_start,
-  .step = baoab_step,
-  .info = baoab_info,
+    .name = "baoab",
+    .citation = "Leimkuhler & Matthews (2013), AMRX",
+    .flags = 0,
+    .self_size = baoab_self_size,
+    .init = baoab_init,
+    .state_size = baoab_state_size,
+    .start = baoab_start,
+    .step = baoab_step,
+    .info = baoab_info,
 };

@@ -42,7 +42,7 @@ struct barker_state {
 };
 
 static size_t barker_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
+  (void)p_params;
   return sizeof(struct barker) + n_dim * sizeof(double);
 }
 
@@ -52,12 +52,12 @@ static enum tb_status barker_init(struct tb_kernel* p_kernel,
                                   size_t n_dim,
                                   const struct tb_params* p_params) {
   struct barker* p_barker = p_kernel->p_self;
-  double* v_size = (double*) (p_barker + 1);
+  double* v_size = (double*)(p_barker + 1);
   size_t noise;
   if (!tb_params_count(p_params, "noise", 1, BARKER_normal, &noise)) {
     return TB_STATUS_argument;
   }
-  p_barker->noise = (enum barker_noise) noise;
+  p_barker->noise = (enum barker_noise)noise;
   p_barker->adapts = tb_params_number(p_params, "adapt", 0) != 0;
   p_kernel->flags = tb_metropolis_flags(p_params);
   return tb_step_read(&p_barker->step, p_params, "sigma", n_dim, v_size);
@@ -65,7 +65,7 @@ static enum tb_status barker_init(struct tb_kernel* p_kernel,
 
 static size_t barker_state_size(const struct tb_kernel* p_kernel,
                                 size_t n_dim) {
-  (void) p_kernel;
+  (void)p_kernel;
   return sizeof(struct barker_state) + 2 * n_dim * sizeof(double);
 }
 
@@ -83,10 +83,10 @@ static void barker_propose(struct tb_chain* p_chain, double* v_proposal) {
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
     const double sigma = factor * tb_step_at(&p_barker->step, j);
     const double w = p_barker->noise == BARKER_normal
-                       ? sigma * v_proposal[j]
-                       : sigma * (1 + BARKER_SPREAD * v_proposal[j]);
-    const bool is_up = tb_rng_unif(p_rng) <
-                       1 / (1 + exp(-w * p_chain->v_gradient[j]));
+                         ? sigma * v_proposal[j]
+                         : sigma * (1 + BARKER_SPREAD * v_proposal[j]);
+    const bool is_up =
+        tb_rng_unif(p_rng) < 1 / (1 + exp(-w * p_chain->v_gradient[j]));
     v_proposal[j] = p_chain->v_theta[j] + (is_up ? w : -w);
   }
 }
@@ -95,9 +95,9 @@ static enum tb_status barker_step(struct tb_chain* p_chain) {
   const struct barker* p_barker = p_chain->p_target->p_kernel->p_self;
   struct barker_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_theta = (double*) (p_state + 1);
-  struct tb_proposal proposal = { .v_theta = v_theta,
-                                  .v_gradient = v_theta + n_dim };
+  double* v_theta = (double*)(p_state + 1);
+  struct tb_proposal proposal = {.v_theta = v_theta,
+                                 .v_gradient = v_theta + n_dim};
 
   enum tb_status status = tb_test_begin(p_chain);
   if (status != TB_STATUS_ok) {
@@ -115,8 +115,7 @@ static enum tb_status barker_step(struct tb_chain* p_chain) {
     log_ratio += log1p_exp(-z * p_chain->v_gradient[j]) -
                  log1p_exp(z * proposal.v_gradient[j]);
   }
-  const double acceptance =
-    tb_metropolis_decide(p_chain, &proposal, log_ratio);
+  const double acceptance = tb_metropolis_decide(p_chain, &proposal, log_ratio);
   if (p_barker->adapts) {
     tb_adapt_add(&p_state->adapt, p_chain, TB_TARGET_LANGEVIN, acceptance);
   }
@@ -128,16 +127,16 @@ static void barker_info(const struct tb_chain* p_chain,
   const struct barker* p_barker = p_chain->p_target->p_kernel->p_self;
   const struct barker_state* p_state = p_chain->p_kernel_state;
   p_info->step_size =
-    tb_step_at(&p_barker->step, 0) * tb_adapt_factor(&p_state->adapt);
+      tb_step_at(&p_barker->step, 0) * tb_adapt_factor(&p_state->adapt);
 }
 
 const struct tb_kernel_type tb_kernel_barker = {
-  .name = "barker",
-  .citation = "Livingstone & Zanella (2022), JRSS B 84:496",
-  .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
-  .self_size = barker_self_size,
-  .init = barker_init,
-  .state_size = barker_state_size,
-  .step = barker_step,
-  .info = barker_info,
+    .name = "barker",
+    .citation = "Livingstone & Zanella (2022), JRSS B 84:496",
+    .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
+    .self_size = barker_self_size,
+    .init = barker_init,
+    .state_size = barker_state_size,
+    .step = barker_step,
+    .info = barker_info,
 };

@@ -13,7 +13,8 @@
  *
  * A trajectory whose length is near a period of the motion ends where it began,
  * every time. With a jitter each has a step of its own, e (1 + jitter u), u ~
- * U(-1, 1), whatever the state, so the law stays exact (Neal 2011, section 5.4).
+ * U(-1, 1), whatever the state, so the law stays exact (Neal 2011,
+ * section 5.4).
  *
  *   symbol        variable     shape   owner
  *   theta', g'    proposal     n_dim   chain's kernel state (scratch)
@@ -41,32 +42,36 @@ struct hmc_state {
 };
 
 static size_t hmc_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
-  (void) n_dim;
+  (void)p_params;
+  (void)n_dim;
   return sizeof(struct hmc);
 }
 
-/* Parameters: "step_size" (1), "steps" (1), "adapt" (0/1), "jitter" (1; none: 0). */
+/* Parameters: "step_size" (1), "steps" (1), "adapt" (0/1), "jitter" (1; none:
+ * 0). */
 static enum tb_status hmc_init(struct tb_kernel* p_kernel,
                                size_t n_dim,
                                const struct tb_params* p_params) {
   struct hmc* p_hmc = p_kernel->p_self;
-  (void) n_dim;
+  (void)n_dim;
   p_hmc->step_size = tb_params_number(p_params, "step_size", -1);
   p_hmc->adapts = tb_params_number(p_params, "adapt", 0) != 0;
   p_hmc->jitter = tb_params_number(p_params, "jitter", 0);
-  p_kernel->flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP |
-                    TB_KERNEL_FULL_GRADIENT;
+  p_kernel->flags =
+      TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP | TB_KERNEL_FULL_GRADIENT;
   return p_hmc->step_size >= 0 && p_hmc->jitter >= 0 && p_hmc->jitter < 1 &&
-             tb_params_count(
-               p_params, "steps", TB_STEPS_MOST, 1, &p_hmc->n_steps) &&
-             p_hmc->n_steps >= 1
-           ? TB_STATUS_ok
-           : TB_STATUS_argument;
+                 tb_params_count(p_params,
+                                 "steps",
+                                 TB_STEPS_MOST,
+                                 1,
+                                 &p_hmc->n_steps) &&
+                 p_hmc->n_steps >= 1
+             ? TB_STATUS_ok
+             : TB_STATUS_argument;
 }
 
 static size_t hmc_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void) p_kernel;
+  (void)p_kernel;
   return sizeof(struct hmc_state) + 3 * n_dim * sizeof(double);
 }
 
@@ -104,8 +109,10 @@ static enum tb_status hmc_trajectory(struct tb_chain* p_chain,
   add_scaled(v_momentum, 0.5 * e, p_proposal->v_gradient, n_dim);
   for (size_t k = 1; k < p_hmc->n_steps; ++k) {
     add_scaled(p_proposal->v_theta, e, v_momentum, n_dim);
-    const enum tb_status status = tb_chain_gradient(
-      p_chain, p_proposal->v_theta, p_proposal->v_gradient, NULL);
+    const enum tb_status status = tb_chain_gradient(p_chain,
+                                                    p_proposal->v_theta,
+                                                    p_proposal->v_gradient,
+                                                    NULL);
     if (status != TB_STATUS_ok) {
       return status;
     }
@@ -123,10 +130,10 @@ static enum tb_status hmc_step(struct tb_chain* p_chain) {
   const struct hmc* p_hmc = p_chain->p_target->p_kernel->p_self;
   struct hmc_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_theta = (double*) (p_state + 1);
+  double* v_theta = (double*)(p_state + 1);
   double* v_momentum = v_theta + 2 * n_dim;
-  struct tb_proposal proposal = { .v_theta = v_theta,
-                                  .v_gradient = v_theta + n_dim };
+  struct tb_proposal proposal = {.v_theta = v_theta,
+                                 .v_gradient = v_theta + n_dim};
 
   memcpy(v_theta, p_chain->v_theta, n_dim * sizeof(double));
   memcpy(proposal.v_gradient, p_chain->v_gradient, n_dim * sizeof(double));
@@ -136,8 +143,10 @@ static enum tb_status hmc_step(struct tb_chain* p_chain) {
   if (status != TB_STATUS_ok) {
     return status;
   }
-  const double acceptance = tb_metropolis_decide(
-    p_chain, &proposal, before - kinetic_energy(v_momentum, n_dim));
+  const double acceptance =
+      tb_metropolis_decide(p_chain,
+                           &proposal,
+                           before - kinetic_energy(v_momentum, n_dim));
   if (p_hmc->adapts) {
     tb_adapt_add(&p_state->adapt, p_chain, TB_TARGET_HMC, acceptance);
   }
@@ -150,14 +159,14 @@ static void hmc_info(const struct tb_chain* p_chain,
 }
 
 const struct tb_kernel_type tb_kernel_hmc = {
-  .name = "hmc",
-  .citation =
-    "Duane, Kennedy, Pendleton & Roweth (1987), Phys. Lett. B 195:216",
-  .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP |
-           TB_KERNEL_FULL_GRADIENT,
-  .self_size = hmc_self_size,
-  .init = hmc_init,
-  .state_size = hmc_state_size,
-  .step = hmc_step,
-  .info = hmc_info,
+    .name = "hmc",
+    .citation =
+        "Duane, Kennedy, Pendleton & Roweth (1987), Phys. Lett. B 195:216",
+    .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP |
+             TB_KERNEL_FULL_GRADIENT,
+    .self_size = hmc_self_size,
+    .init = hmc_init,
+    .state_size = hmc_state_size,
+    .step = hmc_step,
+    .info = hmc_info,
 };

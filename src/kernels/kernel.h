@@ -7,18 +7,20 @@
 #include "gradients/gradient.h"
 
 /* Counts of steps: beyond 2^53 doubles do not tell whole numbers apart. */
-#define TB_STEPS_MOST ((size_t) 1 << 53)
+#define TB_STEPS_MOST ((size_t)1 << 53)
 
 enum tb_kernel_flag {
-  TB_KERNEL_METROPOLIS = 1u << 0, /* needs the log posterior with the gradient */
-  TB_KERNEL_VARIANCE = 1u << 1,   /* needs the minibatch variance s_j^2 */
-  TB_KERNEL_CONSTANT_STEP = 1u << 2, /* takes no schedule but the constant one */
+  TB_KERNEL_METROPOLIS = 1u
+                         << 0,  /* needs the log posterior with the gradient */
+  TB_KERNEL_VARIANCE = 1u << 1, /* needs the minibatch variance s_j^2 */
+  TB_KERNEL_CONSTANT_STEP = 1u
+                            << 2, /* takes no schedule but the constant one */
   TB_KERNEL_FULL_GRADIENT = 1u << 3, /* a minibatch gradient will not do */
   TB_KERNEL_LOSS = 1u << 4 /* takes the minibatch's estimate of log pi */
 };
 
 struct tb_kernel_info {
-  double step_size; /* in use now, after adaptation */
+  double step_size;     /* in use now, after adaptation */
   const double* v_step; /* n_dim, where coordinates were adapted one by one */
 };
 

@@ -36,8 +36,8 @@ struct mala_state {
 };
 
 static size_t mala_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
-  (void) n_dim;
+  (void)p_params;
+  (void)n_dim;
   return sizeof(struct mala);
 }
 
@@ -46,18 +46,18 @@ static enum tb_status mala_init(struct tb_kernel* p_kernel,
                                 size_t n_dim,
                                 const struct tb_params* p_params) {
   struct mala* p_mala = p_kernel->p_self;
-  (void) n_dim;
+  (void)n_dim;
   p_mala->step_size = tb_params_number(p_params, "step_size", -1);
   p_mala->sd_direction = tb_params_number(p_params, "sigma_direction", 0);
   p_mala->adapts = tb_params_number(p_params, "adapt", 0) != 0;
   p_kernel->flags = tb_metropolis_flags(p_params);
   return p_mala->step_size >= 0 && p_mala->sd_direction >= 0
-           ? TB_STATUS_ok
-           : TB_STATUS_argument;
+             ? TB_STATUS_ok
+             : TB_STATUS_argument;
 }
 
 static size_t mala_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void) p_kernel;
+  (void)p_kernel;
   return sizeof(struct mala_state) + 3 * n_dim * sizeof(double);
 }
 
@@ -87,17 +87,16 @@ static enum tb_status mala_step(struct tb_chain* p_chain) {
   const struct mala* p_mala = p_target->p_kernel->p_self;
   struct mala_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_theta = (double*) (p_state + 1);
+  double* v_theta = (double*)(p_state + 1);
   double* v_z = v_theta + 2 * n_dim;
-  struct tb_proposal proposal = { .v_theta = v_theta,
-                                  .v_gradient = v_theta + n_dim };
+  struct tb_proposal proposal = {.v_theta = v_theta,
+                                 .v_gradient = v_theta + n_dim};
   const double h = mala_step_size(p_chain);
-  const struct tb_prolate law = {
-    .sd = sqrt(h),
-    .sd_axis = p_mala->sd_direction / tb_target_lambda(p_target),
-    .v_axis = p_chain->v_gradient,
-    .n_dim = n_dim
-  };
+  const struct tb_prolate law = {.sd = sqrt(h),
+                                 .sd_axis = p_mala->sd_direction /
+                                            tb_target_lambda(p_target),
+                                 .v_axis = p_chain->v_gradient,
+                                 .n_dim = n_dim};
 
   enum tb_status status = tb_test_begin(p_chain);
   if (status != TB_STATUS_ok) {
@@ -114,14 +113,18 @@ static enum tb_status mala_step(struct tb_chain* p_chain) {
 
   double log_ratio = 0;
   if (proposal.is_possible) {
-    log_ratio =
-      mala_log_proposal(
-        &law, v_theta, proposal.v_gradient, p_chain->v_theta, v_z) -
-      mala_log_proposal(
-        &law, p_chain->v_theta, p_chain->v_gradient, v_theta, v_z);
+    log_ratio = mala_log_proposal(&law,
+                                  v_theta,
+                                  proposal.v_gradient,
+                                  p_chain->v_theta,
+                                  v_z) -
+                mala_log_proposal(&law,
+                                  p_chain->v_theta,
+                                  p_chain->v_gradient,
+                                  v_theta,
+                                  v_z);
   }
-  const double acceptance =
-    tb_metropolis_decide(p_chain, &proposal, log_ratio);
+  const double acceptance = tb_metropolis_decide(p_chain, &proposal, log_ratio);
   if (p_mala->adapts) {
     tb_adapt_add(&p_state->adapt, p_chain, TB_TARGET_LANGEVIN, acceptance);
   }
@@ -134,12 +137,12 @@ static void mala_info(const struct tb_chain* p_chain,
 }
 
 const struct tb_kernel_type tb_kernel_mala = {
-  .name = "mala",
-  .citation = "Roberts & Tweedie (1996), Bernoulli 2:341",
-  .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
-  .self_size = mala_self_size,
-  .init = mala_init,
-  .state_size = mala_state_size,
-  .step = mala_step,
-  .info = mala_info,
+    .name = "mala",
+    .citation = "Roberts & Tweedie (1996), Bernoulli 2:341",
+    .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
+    .self_size = mala_self_size,
+    .init = mala_init,
+    .state_size = mala_state_size,
+    .step = mala_step,
+    .info = mala_info,
 };

@@ -1,5 +1,6 @@
-/* What the Metropolis-adjusted kernels share: propose, ask the estimator whether
- * the test accepts (gradients/test.h: begin, look, accepts), move, count.
+/* What the Metropolis-adjusted kernels share: propose, ask the estimator
+ * whether the test accepts (gradients/test.h: begin, look, accepts), move,
+ * count.
  *
  * With a minibatch estimator the chain's gradient belongs to the minibatch S it
  * was estimated from, and (theta, S) is what moves: a proposal tau is drawn
@@ -22,8 +23,8 @@
 unsigned tb_metropolis_flags(const struct tb_params* p_params);
 
 /* Move to the proposal if the test accepts: with probability min(1, pi(tau) /
- * pi(theta) exp(log_ratio)), log_ratio that of the proposal densities, back over
- * forth. Returns the probability. */
+ * pi(theta) exp(log_ratio)), log_ratio that of the proposal densities, back
+ * over forth. Returns the probability. */
 double tb_metropolis_decide(struct tb_chain* p_chain,
                             const struct tb_proposal* p_proposal,
                             double log_ratio);

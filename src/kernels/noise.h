@@ -43,7 +43,8 @@ static inline void tb_noise_add(struct tb_noise* p_noise,
   }
 }
 
-/* tau_j^2 of minibatches = tb_noise_unbias() v_average[j]; 0 before the first */
+/* tau_j^2 of minibatches = tb_noise_unbias() v_average[j]; 0 before the first
+ */
 static inline double tb_noise_unbias(const struct tb_noise* p_noise) {
   return p_noise->is_started ? 1 / (1 - p_noise->remaining) : 0;
 }

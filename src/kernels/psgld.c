@@ -28,7 +28,7 @@ struct psgld {
 };
 
 static size_t psgld_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
+  (void)p_params;
   return sizeof(struct psgld) + n_dim * sizeof(double);
 }
 
@@ -42,13 +42,16 @@ static enum tb_status psgld_init(struct tb_kernel* p_kernel,
   if (!(p_self->decay >= 0 && p_self->decay < 1 && p_self->epsilon > 0)) {
     return TB_STATUS_argument;
   }
-  return tb_step_read(
-    &p_self->step, p_params, "step_size", n_dim, (double*) (p_self + 1));
+  return tb_step_read(&p_self->step,
+                      p_params,
+                      "step_size",
+                      n_dim,
+                      (double*)(p_self + 1));
 }
 
 /* v_square[n_dim] and v_xi[n_dim]; zero when a run begins */
 static size_t psgld_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void) p_kernel;
+  (void)p_kernel;
   return 2 * n_dim * sizeof(double);
 }
 
@@ -57,8 +60,7 @@ static enum tb_status psgld_step(struct tb_chain* p_chain) {
   const size_t n_dim = p_chain->n_dim;
   double* v_square = p_chain->p_kernel_state;
   double* v_xi = v_square + n_dim;
-  const double n_data =
-    (double) tb_max(1, p_chain->p_target->p_model->n_data);
+  const double n_data = (double)tb_max(1, p_chain->p_target->p_model->n_data);
   const double temperature = p_chain->is_exploring ? 0 : 1;
 
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_xi, n_dim);
@@ -66,13 +68,15 @@ static enum tb_status psgld_step(struct tb_chain* p_chain) {
     const double g = p_chain->v_gradient[j];
     const double mean = g / n_data;
     v_square[j] =
-      p_self->decay * v_square[j] + (1 - p_self->decay) * mean * mean;
+        p_self->decay * v_square[j] + (1 - p_self->decay) * mean * mean;
     const double h = p_chain->step_scale * tb_step_at(&p_self->step, j) /
                      (p_self->epsilon + sqrt(v_square[j]));
     p_chain->v_theta[j] += 0.5 * h * g + temperature * sqrt(h) * v_xi[j];
   }
-  return tb_chain_gradient(
-    p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
+  return tb_chain_gradient(p_chain,
+                           p_chain->v_theta,
+                           p_chain->v_gradient,
+                           NULL);
 }
 
 static void psgld_info(const struct tb_chain* p_chain,
@@ -83,12 +87,12 @@ static void psgld_info(const struct tb_chain* p_chain,
 
 extern const struct tb_kernel_type tb_kernel_psgld;
 const struct tb_kernel_type tb_kernel_psgld = {
-  .name = "psgld",
-  .citation = "Li, Chen, Carlson & Carin (2016), AAAI",
-  .flags = 0,
-  .self_size = psgld_self_size,
-  .init = psgld_init,
-  .state_size = psgld_state_size,
-  .step = psgld_step,
-  .info = psgld_info,
+    .name = "psgld",
+    .citation = "Li, Chen, Carlson & Carin (2016), AAAI",
+    .flags = 0,
+    .self_size = psgld_self_size,
+    .init = psgld_init,
+    .state_size = psgld_state_size,
+    .step = psgld_step,
+    .info = psgld_info,
 };

@@ -14,17 +14,17 @@ extern const struct tb_kernel_type tb_kernel_sgld;
 extern const struct tb_kernel_type tb_kernel_sgnht;
 
 const struct tb_kernel_type* const tb_kernel_registry[] = {
-  &tb_kernel_adam_mcmc,
-  &tb_kernel_baoab,
-  &tb_kernel_barker,
-  &tb_kernel_hmc,
-  &tb_kernel_mala,
-  &tb_kernel_psgld,
-  &tb_kernel_sgbd,
-  &tb_kernel_sghmc,
-  &tb_kernel_sgld,
-  &tb_kernel_sgnht,
-  NULL,
+    &tb_kernel_adam_mcmc,
+    &tb_kernel_baoab,
+    &tb_kernel_barker,
+    &tb_kernel_hmc,
+    &tb_kernel_mala,
+    &tb_kernel_psgld,
+    &tb_kernel_sgbd,
+    &tb_kernel_sghmc,
+    &tb_kernel_sgld,
+    &tb_kernel_sgnht,
+    NULL,
 };
 
 const struct tb_kernel_type* tb_kernel_find(const char* name) {

@@ -50,15 +50,15 @@ struct sgbd {
   bool adapts;
 };
 
-/* Followed by v_average[n_dim] where the variance of the gradient is needed, and
- * by v_sigma[n_dim] where it is adapted: with very many parameters an array that
- * says one number again and again costs time in every step. */
+/* Followed by v_average[n_dim] where the variance of the gradient is needed,
+ * and by v_sigma[n_dim] where it is adapted: with very many parameters an array
+ * that says one number again and again costs time in every step. */
 struct sgbd_state {
   struct tb_noise noise;
 };
 
 static size_t sgbd_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
+  (void)p_params;
   return sizeof(struct sgbd) + n_dim * sizeof(double);
 }
 
@@ -68,21 +68,24 @@ static enum tb_status sgbd_init(struct tb_kernel* p_kernel,
                                 size_t n_dim,
                                 const struct tb_params* p_params) {
   struct sgbd* p_sgbd = p_kernel->p_self;
-  const enum tb_status status = tb_step_read(
-    &p_sgbd->step, p_params, "sigma", n_dim, (double*) (p_sgbd + 1));
+  const enum tb_status status = tb_step_read(&p_sgbd->step,
+                                             p_params,
+                                             "sigma",
+                                             n_dim,
+                                             (double*)(p_sgbd + 1));
   size_t variant, noise;
   if (!tb_params_count(p_params, "variant", SGBD_extreme, 0, &variant) ||
       !tb_params_count(p_params, "noise", SGBD_normal, 0, &noise)) {
     return TB_STATUS_argument;
   }
-  p_sgbd->variant = (enum sgbd_variant) variant;
-  p_sgbd->noise = (enum sgbd_noise) noise;
+  p_sgbd->variant = (enum sgbd_variant)variant;
+  p_sgbd->noise = (enum sgbd_noise)noise;
   p_sgbd->smoothing = tb_params_number(p_params, "noise_smoothing", 0.1);
   p_sgbd->constant = tb_params_number(p_params, "constant", 1.702);
   p_sgbd->adapts = tb_params_number(p_params, "adaptive", 0) != 0;
   p_kernel->flags = p_sgbd->variant == SGBD_corrected || p_sgbd->adapts
-                      ? TB_KERNEL_VARIANCE
-                      : 0;
+                        ? TB_KERNEL_VARIANCE
+                        : 0;
   return status;
 }
 
@@ -90,21 +93,21 @@ static size_t sgbd_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
   const struct sgbd* p_sgbd = p_kernel->p_self;
   const bool uses_noise = p_kernel->flags & TB_KERNEL_VARIANCE;
   return sizeof(struct sgbd_state) +
-         ((size_t) uses_noise + p_sgbd->adapts) * n_dim * sizeof(double);
+         ((size_t)uses_noise + p_sgbd->adapts) * n_dim * sizeof(double);
 }
 
 static double* state_average(struct sgbd_state* p_state) {
-  return (double*) (p_state + 1);
+  return (double*)(p_state + 1);
 }
 
 /* sigma_j of every coordinate, or of all of them */
 static struct tb_step state_sigma(const struct tb_chain* p_chain) {
   const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
   return p_sgbd->adapts
-           ? (struct tb_step){ state_average(p_chain->p_kernel_state) +
-                                 p_chain->n_dim,
-                               p_chain->n_dim }
-           : p_sgbd->step;
+             ? (struct tb_step){state_average(p_chain->p_kernel_state) +
+                                    p_chain->n_dim,
+                                p_chain->n_dim}
+             : p_sgbd->step;
 }
 
 static enum tb_status sgbd_start(struct tb_chain* p_chain) {
@@ -127,10 +130,9 @@ static void sgbd_adapt(const struct sgbd* p_sgbd,
   for (size_t j = 0; j < n_dim; ++j) {
     const double tau = sqrt(unbias * v_average[j]);
     const double cap = tb_step_at(&p_sgbd->step, j);
-    v_sigma[j] =
-      quantile * tau * cap > p_sgbd->constant
-        ? p_sgbd->constant / (quantile * tau)
-        : cap;
+    v_sigma[j] = quantile * tau * cap > p_sgbd->constant
+                     ? p_sgbd->constant / (quantile * tau)
+                     : cap;
   }
 }
 
@@ -138,13 +140,13 @@ static void sgbd_adapt(const struct sgbd* p_sgbd,
 
 #ifdef TB_VECTOR
 typedef tb_v4d lanes;
-#define LANES            4
-#define ALL(x)           TB_V_ALL(x)
+#define LANES              4
+#define ALL(x)             TB_V_ALL(x)
 #define SELECT(mask, a, b) TB_V_SELECT(mask, a, b)
 #else
 typedef double lanes;
-#define LANES            1
-#define ALL(x)           (x)
+#define LANES              1
+#define ALL(x)             (x)
 #define SELECT(mask, a, b) ((mask) ? (a) : (b))
 #endif
 
@@ -259,16 +261,19 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
   const bool is_bimodal = p_sgbd->noise == SGBD_bimodal;
   const enum sgbd_variant variant =
-    p_chain->is_exploring ? SGBD_extreme : p_sgbd->variant;
+      p_chain->is_exploring ? SGBD_extreme : p_sgbd->variant;
   const bool uses_noise =
-    p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE;
+      p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE;
   double v_normal[SGBD_BLOCK], v_unif[SGBD_BLOCK], v_same[SGBD_BLOCK];
 
   if (uses_noise) {
     tb_noise_add(&p_state->noise, p_sgbd->smoothing, p_chain, v_average);
   }
   if (p_sgbd->adapts && p_chain->is_warmup) {
-    sgbd_adapt(p_sgbd, v_average, tb_noise_unbias(&p_state->noise), n_dim,
+    sgbd_adapt(p_sgbd,
+               v_average,
+               tb_noise_unbias(&p_state->noise),
+               n_dim,
                v_average + n_dim);
   }
   const struct tb_step sigma = state_sigma(p_chain);
@@ -277,13 +282,13 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
   }
 
   const double scale = sqrt(p_chain->step_scale);
-  struct sgbd_block block = { .offset = is_bimodal ? scale : 0,
-                              .spread = is_bimodal ? SGBD_SPREAD * scale : scale,
-                              .constant = p_sgbd->constant,
-                              .unbias = tb_noise_now(&p_state->noise, p_chain),
-                              .v_normal = v_normal,
-                              .v_unif = v_unif,
-                              .v_sigma = v_same };
+  struct sgbd_block block = {.offset = is_bimodal ? scale : 0,
+                             .spread = is_bimodal ? SGBD_SPREAD * scale : scale,
+                             .constant = p_sgbd->constant,
+                             .unbias = tb_noise_now(&p_state->noise, p_chain),
+                             .v_normal = v_normal,
+                             .v_unif = v_unif,
+                             .v_sigma = v_same};
   for (size_t start = 0; start < n_dim; start += SGBD_BLOCK) {
     const size_t n = tb_min(SGBD_BLOCK, n_dim - start);
     tb_rng_fill_norm(p_rng, v_normal, n);
@@ -299,14 +304,15 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
       return TB_STATUS_nonfinite;
     }
   }
-  return tb_chain_gradient(
-    p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
+  return tb_chain_gradient(p_chain,
+                           p_chain->v_theta,
+                           p_chain->v_gradient,
+                           NULL);
 }
 
 /* Probability that |w| tau > K. */
-static double sgbd_beyond(const struct tb_chain* p_chain,
-                          size_t j,
-                          double variance) {
+static double
+sgbd_beyond(const struct tb_chain* p_chain, size_t j, double variance) {
   const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
   const struct tb_step step = state_sigma(p_chain);
   const double sigma = sqrt(p_chain->step_scale) * tb_step_at(&step, j);
@@ -316,8 +322,8 @@ static double sgbd_beyond(const struct tb_chain* p_chain,
   }
   const double z = p_sgbd->constant / reach;
   return p_sgbd->noise == SGBD_bimodal
-           ? 0.5 * erfc((z - 1) / SGBD_SPREAD / sqrt(2))
-           : erfc(z / sqrt(2));
+             ? 0.5 * erfc((z - 1) / SGBD_SPREAD / sqrt(2))
+             : erfc(z / sqrt(2));
 }
 
 static void sgbd_info(const struct tb_chain* p_chain,
@@ -329,14 +335,14 @@ static void sgbd_info(const struct tb_chain* p_chain,
 }
 
 const struct tb_kernel_type tb_kernel_sgbd = {
-  .name = "sgbd",
-  .citation = "Mauri & Zanella (2024), AISTATS",
-  .flags = 0,
-  .self_size = sgbd_self_size,
-  .init = sgbd_init,
-  .state_size = sgbd_state_size,
-  .start = sgbd_start,
-  .step = sgbd_step,
-  .beyond = sgbd_beyond,
-  .info = sgbd_info,
+    .name = "sgbd",
+    .citation = "Mauri & Zanella (2024), AISTATS",
+    .flags = 0,
+    .self_size = sgbd_self_size,
+    .init = sgbd_init,
+    .state_size = sgbd_state_size,
+    .start = sgbd_start,
+    .step = sgbd_step,
+    .beyond = sgbd_beyond,
+    .info = sgbd_info,
 };

@@ -38,11 +38,11 @@ struct sghmc_state {
 };
 
 static double* state_momentum(struct sghmc_state* p_state) {
-  return (double*) (p_state + 1);
+  return (double*)(p_state + 1);
 }
 
 static size_t sghmc_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
+  (void)p_params;
   return sizeof(struct sghmc) + n_dim * sizeof(double);
 }
 
@@ -53,20 +53,27 @@ static enum tb_status sghmc_init(struct tb_kernel* p_kernel,
                                  const struct tb_params* p_params) {
   struct sghmc* p_self = p_kernel->p_self;
   p_self->friction = tb_params_number(p_params, "friction", -1);
-  p_self->estimates_noise = tb_params_number(p_params, "noise_estimate", 0) != 0;
+  p_self->estimates_noise =
+      tb_params_number(p_params, "noise_estimate", 0) != 0;
   p_self->smoothing = tb_params_number(p_params, "noise_smoothing", 0.1);
   p_kernel->flags = p_self->estimates_noise ? TB_KERNEL_VARIANCE : 0;
   if (!(p_self->friction > 0 && p_self->friction <= 1) ||
-      !tb_params_count(
-        p_params, "leapfrog", TB_STEPS_MOST, 0, &p_self->n_leapfrog)) {
+      !tb_params_count(p_params,
+                       "leapfrog",
+                       TB_STEPS_MOST,
+                       0,
+                       &p_self->n_leapfrog)) {
     return TB_STATUS_argument;
   }
-  return tb_step_read(
-    &p_self->step, p_params, "step_size", n_dim, (double*) (p_self + 1));
+  return tb_step_read(&p_self->step,
+                      p_params,
+                      "step_size",
+                      n_dim,
+                      (double*)(p_self + 1));
 }
 
 static size_t sghmc_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void) p_kernel;
+  (void)p_kernel;
   return sizeof(struct sghmc_state) + 3 * n_dim * sizeof(double);
 }
 
@@ -74,11 +81,11 @@ static size_t sghmc_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
 static void sghmc_refresh(struct tb_chain* p_chain) {
   const struct sghmc* p_self = p_chain->p_target->p_kernel->p_self;
   double* v_momentum = state_momentum(p_chain->p_kernel_state);
-  tb_rng_fill_norm(
-    &p_chain->v_rng[TB_STREAM_noise], v_momentum, p_chain->n_dim);
+  tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise],
+                   v_momentum,
+                   p_chain->n_dim);
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
-    v_momentum[j] *=
-      sqrt(p_chain->step_scale * tb_step_at(&p_self->step, j));
+    v_momentum[j] *= sqrt(p_chain->step_scale * tb_step_at(&p_self->step, j));
   }
 }
 
@@ -106,14 +113,16 @@ static enum tb_status sghmc_move(struct tb_chain* p_chain, double kick) {
   for (size_t j = 0; j < n_dim; ++j) {
     const double eta = p_chain->step_scale * tb_step_at(&p_self->step, j);
     const double b =
-      p_self->estimates_noise ? 0.5 * eta * unbias * v_average[j] : 0;
+        p_self->estimates_noise ? 0.5 * eta * unbias * v_average[j] : 0;
     const double sd = temperature * sqrt(2 * eta * fmax(0, a - b));
     v_momentum[j] = (1 - a) * v_momentum[j] +
                     kick * eta * p_chain->v_gradient[j] + sd * v_xi[j];
     p_chain->v_theta[j] += v_momentum[j];
   }
-  return tb_chain_gradient(
-    p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
+  return tb_chain_gradient(p_chain,
+                           p_chain->v_theta,
+                           p_chain->v_gradient,
+                           NULL);
 }
 
 static enum tb_status sghmc_step(struct tb_chain* p_chain) {
@@ -130,9 +139,8 @@ static enum tb_status sghmc_step(struct tb_chain* p_chain) {
 }
 
 /* b > a: the gradient's noise is more than the friction takes up */
-static double sghmc_beyond(const struct tb_chain* p_chain,
-                           size_t j,
-                           double variance) {
+static double
+sghmc_beyond(const struct tb_chain* p_chain, size_t j, double variance) {
   const struct sghmc* p_self = p_chain->p_target->p_kernel->p_self;
   const double eta = p_chain->step_scale * tb_step_at(&p_self->step, j);
   return 0.5 * eta * variance > p_self->friction;
@@ -146,14 +154,14 @@ static void sghmc_info(const struct tb_chain* p_chain,
 
 extern const struct tb_kernel_type tb_kernel_sghmc;
 const struct tb_kernel_type tb_kernel_sghmc = {
-  .name = "sghmc",
-  .citation = "Chen, Fox & Guestrin (2014), ICML",
-  .flags = 0,
-  .self_size = sghmc_self_size,
-  .init = sghmc_init,
-  .state_size = sghmc_state_size,
-  .start = sghmc_start,
-  .step = sghmc_step,
-  .beyond = sghmc_beyond,
-  .info = sghmc_info,
+    .name = "sghmc",
+    .citation = "Chen, Fox & Guestrin (2014), ICML",
+    .flags = 0,
+    .self_size = sghmc_self_size,
+    .init = sghmc_init,
+    .state_size = sghmc_state_size,
+    .start = sghmc_start,
+    .step = sghmc_step,
+    .beyond = sghmc_beyond,
+    .info = sghmc_info,
 };

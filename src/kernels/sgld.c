@@ -54,11 +54,11 @@ struct sgld_state {
 };
 
 static double* state_noise(struct sgld_state* p_state) {
-  return (double*) (p_state + 1);
+  return (double*)(p_state + 1);
 }
 
 static size_t sgld_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
+  (void)p_params;
   return sizeof(struct sgld) + n_dim * sizeof(double);
 }
 
@@ -68,27 +68,33 @@ static enum tb_status sgld_init(struct tb_kernel* p_kernel,
                                 size_t n_dim,
                                 const struct tb_params* p_params) {
   struct sgld* p_sgld = p_kernel->p_self;
-  const enum tb_status status = tb_step_read(
-    &p_sgld->step, p_params, "step_size", n_dim, (double*) (p_sgld + 1));
+  const enum tb_status status = tb_step_read(&p_sgld->step,
+                                             p_params,
+                                             "step_size",
+                                             n_dim,
+                                             (double*)(p_sgld + 1));
   size_t integrator, variant;
-  if (!tb_params_count(
-        p_params, "integrator", SGLD_leimkuhler_matthews, 0, &integrator) ||
+  if (!tb_params_count(p_params,
+                       "integrator",
+                       SGLD_leimkuhler_matthews,
+                       0,
+                       &integrator) ||
       !tb_params_count(p_params, "variant", SGLD_modified, 0, &variant)) {
     return TB_STATUS_argument;
   }
-  p_sgld->integrator = (enum sgld_integrator) integrator;
-  p_sgld->variant = (enum sgld_variant) variant;
+  p_sgld->integrator = (enum sgld_integrator)integrator;
+  p_sgld->variant = (enum sgld_variant)variant;
   p_sgld->smoothing = tb_params_number(p_params, "noise_smoothing", 0.1);
   p_sgld->precision = tb_params_number(p_params, "precision", 0);
-  p_kernel->flags = p_sgld->variant == SGLD_corrected ||
-                        p_sgld->variant == SGLD_modified
-                      ? TB_KERNEL_VARIANCE
-                      : 0;
+  p_kernel->flags =
+      p_sgld->variant == SGLD_corrected || p_sgld->variant == SGLD_modified
+          ? TB_KERNEL_VARIANCE
+          : 0;
   return status;
 }
 
 static size_t sgld_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void) p_kernel;
+  (void)p_kernel;
   return sizeof(struct sgld_state) + 3 * n_dim * sizeof(double);
 }
 
@@ -104,8 +110,8 @@ static enum tb_status sgld_start(struct tb_chain* p_chain) {
  * brings already. */
 static double sgld_share(const struct sgld* p_sgld, double h, double tau2) {
   return p_sgld->integrator == SGLD_leimkuhler_matthews
-           ? h * tau2 / (4 - h * p_sgld->precision)
-           : h * tau2 / 4;
+             ? h * tau2 / (4 - h * p_sgld->precision)
+             : h * tau2 / 4;
 }
 
 /* standard deviation of the injected noise */
@@ -138,9 +144,9 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
   double* v_theta = p_chain->v_theta;
   const bool is_lm = p_sgld->integrator == SGLD_leimkuhler_matthews;
   const bool uses_noise =
-    p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE;
+      p_chain->p_target->p_kernel->flags & TB_KERNEL_VARIANCE;
   const enum sgld_variant variant =
-    p_chain->is_exploring ? SGLD_extreme : p_sgld->variant;
+      p_chain->is_exploring ? SGLD_extreme : p_sgld->variant;
 
   if (uses_noise) {
     tb_noise_add(&p_state->noise, p_sgld->smoothing, p_chain, v_average);
@@ -155,7 +161,7 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
     const double before = is_lm ? 1 : 0;
     for (size_t j = 0; j < n_dim; ++j) {
       v_theta[j] +=
-        0.5 * h * v_gradient[j] + sd * (before * v_noise[j] + v_next[j]);
+          0.5 * h * v_gradient[j] + sd * (before * v_noise[j] + v_next[j]);
     }
   } else {
     for (size_t j = 0; j < n_dim; ++j) {
@@ -172,9 +178,8 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
 }
 
 /* tau > 2 / sqrt(h): the noise of the gradient alone is too much */
-static double sgld_beyond(const struct tb_chain* p_chain,
-                          size_t j,
-                          double variance) {
+static double
+sgld_beyond(const struct tb_chain* p_chain, size_t j, double variance) {
   const struct sgld* p_sgld = p_chain->p_target->p_kernel->p_self;
   const double h = p_chain->step_scale * tb_step_at(&p_sgld->step, j);
   return sgld_share(p_sgld, h, variance) > 1;
@@ -187,14 +192,15 @@ static void sgld_info(const struct tb_chain* p_chain,
 }
 
 const struct tb_kernel_type tb_kernel_sgld = {
-  .name = "sgld",
-  .citation = "Welling & Teh (2011), ICML; Leimkuhler & Matthews (2013), AMRX",
-  .flags = 0,
-  .self_size = sgld_self_size,
-  .init = sgld_init,
-  .state_size = sgld_state_size,
-  .start = sgld_start,
-  .step = sgld_step,
-  .beyond = sgld_beyond,
-  .info = sgld_info,
+    .name = "sgld",
+    .citation =
+        "Welling & Teh (2011), ICML; Leimkuhler & Matthews (2013), AMRX",
+    .flags = 0,
+    .self_size = sgld_self_size,
+    .init = sgld_init,
+    .state_size = sgld_state_size,
+    .start = sgld_start,
+    .step = sgld_step,
+    .beyond = sgld_beyond,
+    .info = sgld_info,
 };

@@ -1,5 +1,5 @@
-/* Stochastic gradient Nose-Hoover thermostat (Ding, Fang, Babbush, Chen, Skeel &
- * Neven 2014, NIPS, Algorithm 1, in v = p h, eta = h^2, a = A h, xi <- xi h):
+/* Stochastic gradient Nose-Hoover thermostat (Ding, Fang, Babbush, Chen, Skeel
+ * & Neven 2014, NIPS, Algorithm 1, in v = p h, eta = h^2, a = A h, xi <- xi h):
  *
  *   v     <- v - xi v + eta g + N(0, 2 a eta)
  *   theta <- theta + v
@@ -29,8 +29,8 @@ struct sgnht_state {
 };
 
 static size_t sgnht_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void) p_params;
-  (void) n_dim;
+  (void)p_params;
+  (void)n_dim;
   return sizeof(struct sgnht);
 }
 
@@ -39,7 +39,7 @@ static enum tb_status sgnht_init(struct tb_kernel* p_kernel,
                                  size_t n_dim,
                                  const struct tb_params* p_params) {
   struct sgnht* p_self = p_kernel->p_self;
-  (void) n_dim;
+  (void)n_dim;
   p_self->step_size = tb_params_number(p_params, "step_size", -1);
   p_self->diffusion = tb_params_number(p_params, "diffusion", -1);
   return p_self->step_size >= 0 && p_self->diffusion > 0 ? TB_STATUS_ok
@@ -47,17 +47,18 @@ static enum tb_status sgnht_init(struct tb_kernel* p_kernel,
 }
 
 static size_t sgnht_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void) p_kernel;
+  (void)p_kernel;
   return sizeof(struct sgnht_state) + 2 * n_dim * sizeof(double);
 }
 
 static enum tb_status sgnht_start(struct tb_chain* p_chain) {
   const struct sgnht* p_self = p_chain->p_target->p_kernel->p_self;
   struct sgnht_state* p_state = p_chain->p_kernel_state;
-  double* v_momentum = (double*) (p_state + 1);
+  double* v_momentum = (double*)(p_state + 1);
   p_state->thermostat = p_self->diffusion;
-  tb_rng_fill_norm(
-    &p_chain->v_rng[TB_STREAM_noise], v_momentum, p_chain->n_dim);
+  tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise],
+                   v_momentum,
+                   p_chain->n_dim);
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
     v_momentum[j] *= sqrt(p_self->step_size);
   }
@@ -68,25 +69,27 @@ static enum tb_status sgnht_step(struct tb_chain* p_chain) {
   const struct sgnht* p_self = p_chain->p_target->p_kernel->p_self;
   struct sgnht_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_momentum = (double*) (p_state + 1);
+  double* v_momentum = (double*)(p_state + 1);
   double* v_xi = v_momentum + n_dim;
   const double eta = p_chain->step_scale * p_self->step_size;
   const double sd =
-    p_chain->is_exploring ? 0 : sqrt(2 * p_self->diffusion * eta);
+      p_chain->is_exploring ? 0 : sqrt(2 * p_self->diffusion * eta);
   const double kept = 1 - p_state->thermostat;
   double energy = 0;
 
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_xi, n_dim);
   for (size_t j = 0; j < n_dim; ++j) {
     const double v =
-      kept * v_momentum[j] + eta * p_chain->v_gradient[j] + sd * v_xi[j];
+        kept * v_momentum[j] + eta * p_chain->v_gradient[j] + sd * v_xi[j];
     p_chain->v_theta[j] += v;
     v_momentum[j] = v;
     energy += v * v;
   }
-  p_state->thermostat += energy / (double) n_dim - eta;
-  return tb_chain_gradient(
-    p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
+  p_state->thermostat += energy / (double)n_dim - eta;
+  return tb_chain_gradient(p_chain,
+                           p_chain->v_theta,
+                           p_chain->v_gradient,
+                           NULL);
 }
 
 static void sgnht_info(const struct tb_chain* p_chain,
@@ -97,13 +100,13 @@ static void sgnht_info(const struct tb_chain* p_chain,
 
 extern const struct tb_kernel_type tb_kernel_sgnht;
 const struct tb_kernel_type tb_kernel_sgnht = {
-  .name = "sgnht",
-  .citation = "Ding, Fang, Babbush, Chen, Skeel & Neven (2014), NIPS",
-  .flags = 0,
-  .self_size = sgnht_self_size,
-  .init = sgnht_init,
-  .state_size = sgnht_state_size,
-  .start = sgnht_start,
-  .step = sgnht_step,
-  .info = sgnht_info,
+    .name = "sgnht",
+    .citation = "Ding, Fang, Babbush, Chen, Skeel & Neven (2014), NIPS",
+    .flags = 0,
+    .self_size = sgnht_self_size,
+    .init = sgnht_init,
+    .state_size = sgnht_state_size,
+    .start = sgnht_start,
+    .step = sgnht_step,
+    .info = sgnht_info,
 };

@@ -33,7 +33,7 @@ static inline enum tb_status tb_step_read(struct tb_step* p_step,
     }
   }
   memcpy(v_size, p_param->v_value, p_param->n_value * sizeof(double));
-  *p_step = (struct tb_step){ v_size, p_param->n_value };
+  *p_step = (struct tb_step){v_size, p_param->n_value};
   return TB_STATUS_ok;
 }
 

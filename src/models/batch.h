@@ -10,9 +10,8 @@
 #include <tallbayes.h>
 
 /* At most n_most of its rows, from `first` on. */
-static inline struct tb_batch tb_batch_part(const struct tb_batch* p_batch,
-                                            size_t first,
-                                            size_t n_most) {
+static inline struct tb_batch
+tb_batch_part(const struct tb_batch* p_batch, size_t first, size_t n_most) {
   struct tb_batch part = *p_batch;
   part.n_batch = tb_min(n_most, p_batch->n_batch - first);
   part.start += first;
@@ -29,7 +28,7 @@ static inline struct tb_batch tb_batch_part(const struct tb_batch* p_batch,
 static inline struct tb_rows tb_batch_block(const struct tb_batch* p_batch,
                                             size_t first) {
   const size_t n_left = p_batch->n_batch - first;
-  struct tb_rows rows = { .n_row = tb_min(TB_STORE_BLOCK, n_left) };
+  struct tb_rows rows = {.n_row = tb_min(TB_STORE_BLOCK, n_left)};
   rows.n_next = tb_min(TB_STORE_BLOCK, n_left - rows.n_row);
   if (p_batch->v_index == NULL) {
     rows.start = p_batch->start + first;

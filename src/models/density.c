@@ -118,20 +118,16 @@ static double normal_hazard(double x, double* p_log) {
 
 /* Coordinate by coordinate: log density at z, and its slope there. */
 
-static double skew_normal_at(const struct density* p,
-                             size_t j,
-                             double z,
-                             double* p_slope) {
+static double
+skew_normal_at(const struct density* p, size_t j, double z, double* p_slope) {
   const double a = p->v_shape[j];
   double log_tail;
   *p_slope = a * normal_hazard(a * z, &log_tail) - z;
   return log_tail - 0.5 * z * z;
 }
 
-static double student_at(const struct density* p,
-                         size_t j,
-                         double z,
-                         double* p_slope) {
+static double
+student_at(const struct density* p, size_t j, double z, double* p_slope) {
   const double a = p->v_shape[j];
   *p_slope = -(a + 1) * z / (a + z * z);
   return -0.5 * (a + 1) * log1p(z * z / a);
@@ -139,12 +135,10 @@ static double student_at(const struct density* p,
 
 /* The largest component is taken out first: far from all of them the others
  * underflow, and it alone decides. */
-static double mixture_at(const struct density* p,
-                         size_t j,
-                         double z,
-                         double* p_slope) {
+static double
+mixture_at(const struct density* p, size_t j, double z, double* p_slope) {
   double most = -INFINITY, total = 0, slope = 0;
-  (void) j;
+  (void)j;
   for (size_t k = 0; k < p->n_component; ++k) {
     const double u = (z - p->v_mean[k]) * p->v_root[k];
     most = fmax(most, p->v_weight[k] - 0.5 * u * u);
@@ -164,7 +158,7 @@ static double product_terms(const struct density* p,
                             const double* v_theta,
                             bool wants_log,
                             double* v_gradient) {
-  (void) wants_log;
+  (void)wants_log;
   double sum = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const double z = (v_theta[j] - p->v_location[j]) * p->v_inverse[j];
@@ -180,7 +174,7 @@ static double banana_terms(const struct density* p,
                            const double* v_theta,
                            bool wants_log,
                            double* v_gradient) {
-  (void) wants_log;
+  (void)wants_log;
   double square = 0;
   for (size_t j = 0; j + 1 < n_dim; j += 2) {
     const double inverse = p->v_inverse[j], root = p->v_inverse[j + 1];
@@ -246,8 +240,8 @@ static enum tb_status density_prior(const struct tb_model* p_model,
                                     double* v_gradient,
                                     double* p_log_prior) {
   const struct density* p = p_model->p_self;
-  const double log_density = p->terms(
-    p, p_model->n_dim, v_theta, p_log_prior != NULL, v_gradient);
+  const double log_density =
+      p->terms(p, p_model->n_dim, v_theta, p_log_prior != NULL, v_gradient);
   if (p_log_prior != NULL) {
     *p_log_prior += p->log_constant + log_density;
   }
@@ -264,11 +258,11 @@ static enum tb_status density_gradient(const struct tb_model* p_model,
                                        const struct tb_batch* p_batch,
                                        const struct tb_reference* p_reference,
                                        const struct tb_sums* p_sums) {
-  (void) p_model;
-  (void) p_work;
-  (void) v_theta;
-  (void) p_reference;
-  (void) p_sums;
+  (void)p_model;
+  (void)p_work;
+  (void)v_theta;
+  (void)p_reference;
+  (void)p_sums;
   return p_batch->n_batch == 0 ? TB_STATUS_ok : TB_STATUS_argument;
 }
 
@@ -331,8 +325,7 @@ enum { n_vector = 4, n_part = 3 };
 /* One allocation for all vectors. */
 static struct density* density_alloc(size_t n_dim, size_t n_component) {
   struct density* p = calloc(1, sizeof(*p));
-  double* v =
-    calloc(n_vector * n_dim + n_part * n_component, sizeof(double));
+  double* v = calloc(n_vector * n_dim + n_part * n_component, sizeof(double));
   if (p == NULL || v == NULL) {
     free(p);
     free(v);
@@ -355,38 +348,40 @@ static struct density* density_alloc(size_t n_dim, size_t n_component) {
 static enum tb_status density_create(struct tb_model* p_model,
                                      const struct tb_params* p_params,
                                      const struct tb_shelf* p_shelf) {
-  (void) p_shelf;
+  (void)p_shelf;
   static const struct {
     density_terms terms;
     density_at at;
-  } v_form[] = { { normal_terms, NULL },
-                 { product_terms, skew_normal_at },
-                 { product_terms, student_at },
-                 { product_terms, mixture_at },
-                 { banana_terms, NULL } };
+  } v_form[] = {{normal_terms, NULL},
+                {product_terms, skew_normal_at},
+                {product_terms, student_at},
+                {product_terms, mixture_at},
+                {banana_terms, NULL}};
   const size_t n_form = sizeof(v_form) / sizeof(v_form[0]);
-  static const char* const v_name[n_vector] = { "location", "scale", "shape",
-                                                "noise_scale" };
-  static const char* const v_part[n_part] = { "weights", "means", "sds" };
+  static const char* const v_name[n_vector] = {"location",
+                                               "scale",
+                                               "shape",
+                                               "noise_scale"};
+  static const char* const v_part[n_part] = {"weights", "means", "sds"};
   const struct tb_param *v_vector[n_vector], *v_parts[n_part];
   const double form = tb_params_number(p_params, "form", -1);
   const double noise = tb_params_number(p_params, "noise", NOISE_none);
   const size_t n_dim = find_equals(p_params, v_name, n_vector, v_vector);
 
-  if (n_dim == 0 || !(form >= 0 && form < (double) n_form) ||
+  if (n_dim == 0 || !(form >= 0 && form < (double)n_form) ||
       !(noise >= NOISE_none && noise <= NOISE_cauchy) ||
       !all_positive(v_vector[1]->v_value, n_dim)) {
     return TB_STATUS_argument;
   }
-  const density_terms terms = v_form[(size_t) form].terms;
-  const density_at at = v_form[(size_t) form].at;
+  const density_terms terms = v_form[(size_t)form].terms;
+  const density_at at = v_form[(size_t)form].at;
   const bool is_mixture = at == mixture_at;
   const size_t n_component =
-    is_mixture ? find_equals(p_params, v_part, n_part, v_parts) : 0;
+      is_mixture ? find_equals(p_params, v_part, n_part, v_parts) : 0;
   if ((terms == banana_terms && n_dim % 2 != 0) ||
-      (is_mixture && (n_component == 0 ||
-                      !all_positive(v_parts[0]->v_value, n_component) ||
-                      !all_positive(v_parts[2]->v_value, n_component)))) {
+      (is_mixture &&
+       (n_component == 0 || !all_positive(v_parts[0]->v_value, n_component) ||
+        !all_positive(v_parts[2]->v_value, n_component)))) {
     return TB_STATUS_argument;
   }
   struct density* p = density_alloc(n_dim, n_component);
@@ -400,11 +395,12 @@ static enum tb_status density_create(struct tb_model* p_model,
   p_model->p_frame = NULL;
   p->terms = terms;
   p->at = at;
-  p->noise = (enum density_noise) noise;
+  p->noise = (enum density_noise)noise;
 
-  uint64_t hash = tb_hash_doubles((uint64_t) form, &noise, 1);
+  uint64_t hash = tb_hash_doubles((uint64_t)form, &noise, 1);
   for (size_t k = 0; k < n_vector; ++k) {
-    memcpy(p->v_location + k * n_dim, v_vector[k]->v_value,
+    memcpy(p->v_location + k * n_dim,
+           v_vector[k]->v_value,
            n_dim * sizeof(double));
     hash = tb_hash_doubles(hash, v_vector[k]->v_value, n_dim);
   }
@@ -425,13 +421,13 @@ static enum tb_status density_create(struct tb_model* p_model,
 }
 
 const struct tb_model_type tb_model_density = {
-  .name = "density",
-  .citation = "Mauri & Zanella (2024), AISTATS, section 4.1 and appendix C",
-  .flags = TB_MODEL_NOISY | TB_MODEL_RANDOM,
-  .create = density_create,
-  .destroy = density_destroy,
-  .prior = density_prior,
-  .gradient = density_gradient,
-  .noise_variance = density_noise_variance,
-  .memory = density_memory,
+    .name = "density",
+    .citation = "Mauri & Zanella (2024), AISTATS, section 4.1 and appendix C",
+    .flags = TB_MODEL_NOISY | TB_MODEL_RANDOM,
+    .create = density_create,
+    .destroy = density_destroy,
+    .prior = density_prior,
+    .gradient = density_gradient,
+    .noise_variance = density_noise_variance,
+    .memory = density_memory,
 };

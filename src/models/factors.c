@@ -1,6 +1,7 @@
 /* Matrix factorisation of ratings, two models.
  *
- *   R_ij ~ N(m + U_i^T V_j [+ a_i + b_j], 1 / alpha),  m the mean of the ratings
+ *   R_ij ~ N(m + U_i^T V_j [+ a_i + b_j], 1 / alpha),  m the mean of the
+ * ratings
  *
  *   bpmf  U_i ~ N(mu_U, diag(lambda_U)^-1), mu_U ~ N(mu_0, diag(lambda_U)^-1),
  *         and V_j likewise (Mauri & Zanella 2024, section 4.3; after
@@ -9,14 +10,14 @@
  *         Fearnhead, Fox & Nemeth 2019, section 5.2)
  *   both  lambda_k ~ Gamma(a_0, rate b_0), sampled as l = log lambda
  *
- * With W numbers in a row (K; K + 1 with a bias, the last), the rating of (i, j)
- * touches the two rows alone, with r = alpha (R_ij - its mean):
+ * With W numbers in a row (K; K + 1 with a bias, the last), the rating of (i,
+ * j) touches the two rows alone, with r = alpha (R_ij - its mean):
  *
  *   d log p / d (U_i, a_i) = r (V_j, 1),   d log p / d (V_j, b_j) = r (U_i, 1)
  *
  * These 2 W numbers are its "scalars": a table of them is what SAGA keeps. The
- * prior, of S_1k = sum_i (U_ik - mu_k), S_2k = sum_i (U_ik - mu_k)^2 over n rows
- * (mu = 0 and no terms in brackets for pmf):
+ * prior, of S_1k = sum_i (U_ik - mu_k), S_2k = sum_i (U_ik - mu_k)^2 over n
+ * rows (mu = 0 and no terms in brackets for pmf):
  *
  *   d / d U_ik  = -lambda_k (U_ik - mu_k)
  *   d / d mu_k  = lambda_k [S_1k - (mu_k - mu_0)]
@@ -30,12 +31,12 @@
  *   l_U, l_V   log lambda 2 x W, last                   theta
  *   (i, j, R)  v_rating   n_data                        factors
  */
+#include "models/factors.h"
 #include "base/clip.h"
 #include "base/clones.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/vector.h"
-#include "models/factors.h"
 #include "models/model.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ struct rating {
 
 struct factors {
   struct tb_factors_shape shape;
-  size_t n_row[2]; /* users, items */
+  size_t n_row[2];                            /* users, items */
   size_t at_row[2], at_mean[2], at_lambda[2]; /* in theta */
   bool has_mean;
   double alpha;
@@ -74,9 +75,9 @@ TB_INLINE double dot(const double* v_x, const double* v_y, size_t n) {
   double sum = 0;
   size_t k = 0;
 #ifdef TB_VECTOR
-  tb_v4d s = { 0, 0, 0, 0 };
+  tb_v4d s = {0, 0, 0, 0};
   for (; k + 4 <= n; k += 4) {
-    s += *(const tb_v4d*) (v_x + k) * *(const tb_v4d*) (v_y + k);
+    s += *(const tb_v4d*)(v_x + k) * *(const tb_v4d*)(v_y + k);
   }
   sum = (s[0] + s[1]) + (s[2] + s[3]);
 #endif
@@ -91,7 +92,7 @@ TB_INLINE void add_scaled(double c, const double* v_x, size_t n, double* v_y) {
   size_t k = 0;
 #ifdef TB_VECTOR
   for (; k + 4 <= n; k += 4) {
-    *(tb_v4d*) (v_y + k) += c * *(const tb_v4d*) (v_x + k);
+    *(tb_v4d*)(v_y + k) += c * *(const tb_v4d*)(v_x + k);
   }
 #endif
   for (; k < n; ++k) {
@@ -134,7 +135,7 @@ void tb_factors_map(const struct tb_factors_shape* p_shape,
                     double* v_out) {
   const double* v_items = v_theta + p_shape->n_user * p_shape->n_width;
   for (size_t k = 0; k < n_pair; ++k) {
-    const size_t i = (size_t) v_user[k] - 1, j = (size_t) v_item[k] - 1;
+    const size_t i = (size_t)v_user[k] - 1, j = (size_t)v_item[k] - 1;
     v_out[k] = mean_of(p_shape,
                        v_theta + i * p_shape->n_width,
                        v_items + j * p_shape->n_width);
@@ -151,11 +152,10 @@ struct pair {
   double value;
 };
 
-TB_INLINE struct pair pair_at(const struct factors* p,
-                              const double* v_theta,
-                              size_t row) {
+TB_INLINE struct pair
+pair_at(const struct factors* p, const double* v_theta, size_t row) {
   const struct rating* p_rating = &p->v_rating[row];
-  struct pair pair = { .value = p_rating->value };
+  struct pair pair = {.value = p_rating->value};
   pair.at_user = p_rating->user * p->shape.n_width;
   pair.at_item = p->at_row[SIDE_item] + p_rating->item * p->shape.n_width;
   pair.v_user = v_theta + pair.at_user;
@@ -183,7 +183,8 @@ TB_INLINE void pair_prefetch(const struct factors* p,
 }
 
 /* R_ij - its mean */
-TB_INLINE double pair_error(const struct factors* p, const struct pair* p_pair) {
+TB_INLINE double pair_error(const struct factors* p,
+                            const struct pair* p_pair) {
   return p_pair->value - mean_of(&p->shape, p_pair->v_user, p_pair->v_item);
 }
 
@@ -232,11 +233,12 @@ TB_INLINE void pair_difference(const struct factors* p,
 static size_t factors_workspace_size(const struct tb_model* p_model,
                                      size_t n_batch) {
   const struct factors* p = p_model->p_self;
-  (void) n_batch;
+  (void)n_batch;
   return 4 * p->shape.n_width * sizeof(double);
 }
 
-/* The plain estimate: nothing is subtracted, nothing but the gradient wanted. */
+/* The plain estimate: nothing is subtracted, nothing but the gradient wanted.
+ */
 TB_CLONES
 static void factors_gradient_plain(const struct factors* p,
                                    const double* v_theta,
@@ -246,7 +248,7 @@ static void factors_gradient_plain(const struct factors* p,
     const struct pair pair = pair_at(p, v_theta, tb_batch_row(p_batch, k));
     pair_prefetch(p, v_theta, v_gradient, p_batch, k + FACTORS_AHEAD);
     const double c =
-      tb_batch_weight(p_batch, k) * p->alpha * pair_error(p, &pair);
+        tb_batch_weight(p_batch, k) * p->alpha * pair_error(p, &pair);
     add_row(&p->shape, c, pair.v_item, v_gradient + pair.at_user);
     add_row(&p->shape, c, pair.v_user, v_gradient + pair.at_item);
   }
@@ -277,7 +279,7 @@ static enum tb_status factors_gradient(const struct tb_model* p_model,
     const struct pair pair = pair_at(p, v_theta, row);
     const double error = pair_error(p, &pair);
     const double r = p->alpha * error;
-    const size_t v_at[2] = { pair.at_user, pair.at_item };
+    const size_t v_at[2] = {pair.at_user, pair.at_item};
 
     if (p_sums->p_log_lik != NULL) {
       log_lik += c * error_log_lik(p, error);
@@ -302,14 +304,14 @@ static enum tb_status factors_gradient(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-static enum tb_status factors_square_norms(
-  const struct tb_model* p_model,
-  const struct tb_workspace* p_work,
-  const double* v_theta,
-  const struct tb_batch* p_batch,
-  const struct tb_reference* p_reference,
-  double* v_square,
-  double* v_sum) {
+static enum tb_status
+factors_square_norms(const struct tb_model* p_model,
+                     const struct tb_workspace* p_work,
+                     const double* v_theta,
+                     const struct tb_batch* p_batch,
+                     const struct tb_reference* p_reference,
+                     double* v_square,
+                     double* v_sum) {
   const struct factors* p = p_model->p_self;
   const size_t n = p->shape.n_width;
   double* v_a = p_work->p_scratch;
@@ -334,7 +336,7 @@ static enum tb_status factors_add_scalar(const struct tb_model* p_model,
                                          double* v_sum) {
   const struct factors* p = p_model->p_self;
   const size_t n = p->shape.n_width;
-  (void) p_work;
+  (void)p_work;
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
     const struct pair pair = pair_at(p, v_sum, tb_batch_row(p_batch, k));
     add_scaled(1, v_scalar + 2 * n * k, n, v_sum + pair.at_user);
@@ -349,7 +351,7 @@ static enum tb_status factors_log_lik(const struct tb_model* p_model,
                                       const struct tb_batch* p_batch,
                                       double* v_out) {
   const struct factors* p = p_model->p_self;
-  (void) p_work;
+  (void)p_work;
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
     const struct pair pair = pair_at(p, v_theta, tb_batch_row(p_batch, k));
     v_out[k] = error_log_lik(p, pair_error(p, &pair));
@@ -359,8 +361,8 @@ static enum tb_status factors_log_lik(const struct tb_model* p_model,
 
 /* -------------------------------------------------------------------- prior */
 
-/* Sums over the rows of a side: S_1 and S_2, one after the other in v_sum (2 W);
- * with v_gradient, that of the rows, -lambda (U - mu). */
+/* Sums over the rows of a side: S_1 and S_2, one after the other in v_sum (2
+ * W); with v_gradient, that of the rows, -lambda (U - mu). */
 TB_CLONES
 static void side_sums(const double* v_rows,
                       size_t n_row,
@@ -378,11 +380,11 @@ static void side_sums(const double* v_rows,
 #ifdef TB_VECTOR
     for (; k + 4 <= n_width; k += 4) {
       const tb_v4d d =
-        *(const tb_v4d*) (v_row + k) - *(const tb_v4d*) (v_mean + k);
-      *(tb_v4d*) (v_sum + k) += d;
-      *(tb_v4d*) (v_square + k) += d * d;
+          *(const tb_v4d*)(v_row + k) - *(const tb_v4d*)(v_mean + k);
+      *(tb_v4d*)(v_sum + k) += d;
+      *(tb_v4d*)(v_square + k) += d * d;
       if (v_out != NULL) {
-        *(tb_v4d*) (v_out + k) = -*(const tb_v4d*) (v_lambda + k) * d;
+        *(tb_v4d*)(v_out + k) = -*(const tb_v4d*)(v_lambda + k) * d;
       }
     }
 #endif
@@ -409,9 +411,8 @@ static struct gamma_law side_law(const struct factors* p,
                                  double square) {
   const double d = mean - p->mu_0;
   return (struct gamma_law){
-    .shape = p->a_0 + 0.5 * (double) (p->n_row[side] + p->has_mean),
-    .rate = p->b_0 + 0.5 * square + (p->has_mean ? 0.5 * d * d : 0)
-  };
+      .shape = p->a_0 + 0.5 * (double)(p->n_row[side] + p->has_mean),
+      .rate = p->b_0 + 0.5 * square + (p->has_mean ? 0.5 * d * d : 0)};
 }
 
 /* log p of a side, without its constant; SETS its part of v_gradient. */
@@ -435,13 +436,18 @@ static double side_prior(const struct factors* p,
   for (size_t k = 0; k < n; ++k) {
     v_lambda[k] = exp(v_log[k]);
   }
-  side_sums(v_theta + p->at_row[side], p->n_row[side], n, v_mean, v_lambda,
-            v_gradient + p->at_row[side], v_sum);
+  side_sums(v_theta + p->at_row[side],
+            p->n_row[side],
+            n,
+            v_mean,
+            v_lambda,
+            v_gradient + p->at_row[side],
+            v_sum);
   for (size_t k = 0; k < n; ++k) {
     const struct gamma_law law = side_law(p, side, v_mean[k], v_sum[n + k]);
     if (p->has_mean) {
       v_gradient[p->at_mean[side] + k] =
-        v_lambda[k] * (v_sum[k] - (v_mean[k] - p->mu_0));
+          v_lambda[k] * (v_sum[k] - (v_mean[k] - p->mu_0));
     }
     v_gradient[p->at_lambda[side] + k] = law.shape - law.rate * v_lambda[k];
     log_prior += law.shape * v_log[k] - law.rate * v_lambda[k];
@@ -456,8 +462,8 @@ static enum tb_status factors_prior(const struct tb_model* p_model,
                                     double* p_log_prior) {
   const struct factors* p = p_model->p_self;
   const double log_prior =
-    side_prior(p, SIDE_user, v_theta, p_work->p_scratch, v_gradient) +
-    side_prior(p, SIDE_item, v_theta, p_work->p_scratch, v_gradient);
+      side_prior(p, SIDE_user, v_theta, p_work->p_scratch, v_gradient) +
+      side_prior(p, SIDE_item, v_theta, p_work->p_scratch, v_gradient);
   if (p_log_prior != NULL) {
     *p_log_prior += log_prior;
   }
@@ -477,13 +483,18 @@ static enum tb_status factors_gibbs(const struct tb_model* p_model,
     if (p->has_mean) {
       memcpy(v_mean, v_theta + p->at_mean[side], n * sizeof(double));
     }
-    side_sums(v_theta + p->at_row[side], p->n_row[side], n, v_mean, v_mean,
-              NULL, v_sum);
+    side_sums(v_theta + p->at_row[side],
+              p->n_row[side],
+              n,
+              v_mean,
+              v_mean,
+              NULL,
+              v_sum);
     for (size_t k = 0; k < n; ++k) {
       const struct gamma_law law =
-        side_law(p, (enum factors_side) side, v_mean[k], v_sum[n + k]);
+          side_law(p, (enum factors_side)side, v_mean[k], v_sum[n + k]);
       v_theta[p->at_lambda[side] + k] =
-        log(tb_rng_gamma(p_work->p_rng, law.shape) / law.rate);
+          log(tb_rng_gamma(p_work->p_rng, law.shape) / law.rate);
     }
   }
   return TB_STATUS_ok;
@@ -492,7 +503,7 @@ static enum tb_status factors_gibbs(const struct tb_model* p_model,
 /* --------------------------------------------------------------------- rest */
 
 static double factors_lipschitz_prior(const struct tb_model* p_model) {
-  (void) p_model;
+  (void)p_model;
   return NAN; /* log lambda is sampled */
 }
 
@@ -554,8 +565,9 @@ static void factors_lay_out(struct factors* p, struct tb_model* p_model) {
   p_model->n_scalar = 2 * n;
 }
 
-/* Parameters: "user", "item" (numbers from 1), "rating" (n_data each), "n_user",
- * "n_item", "rank", "center" (m), "alpha", "mu0", "a0", "b0", "gibbs_every". */
+/* Parameters: "user", "item" (numbers from 1), "rating" (n_data each),
+ * "n_user", "n_item", "rank", "center" (m), "alpha", "mu0", "a0", "b0",
+ * "gibbs_every". */
 static enum tb_status factors_create(struct tb_model* p_model,
                                      const struct tb_params* p_params,
                                      bool has_mean) {
@@ -573,9 +585,10 @@ static enum tb_status factors_create(struct tb_model* p_model,
 
   if (p_user == NULL || p_item == NULL || p_value == NULL ||
       p_value->n_value == 0 || p_user->n_value != p_value->n_value ||
-      p_item->n_value != p_value->n_value || !(rank >= 1) || !(rank <= UINT32_MAX) ||
-      !(alpha > 0) || !(gibbs_every >= 0) || !(gibbs_every <= 0x1p53) ||
-      !(a_0 > 0) || !(b_0 > 0) || n_user > UINT32_MAX || n_item > UINT32_MAX ||
+      p_item->n_value != p_value->n_value || !(rank >= 1) ||
+      !(rank <= UINT32_MAX) || !(alpha > 0) || !(gibbs_every >= 0) ||
+      !(gibbs_every <= 0x1p53) || !(a_0 > 0) || !(b_0 > 0) ||
+      n_user > UINT32_MAX || n_item > UINT32_MAX ||
       !are_numbers(p_user, n_user) || !are_numbers(p_item, n_item)) {
     return TB_STATUS_argument;
   }
@@ -587,15 +600,13 @@ static enum tb_status factors_create(struct tb_model* p_model,
     free(p);
     return TB_STATUS_memory;
   }
-  p->shape = (struct tb_factors_shape){
-    .n_user = (size_t) n_user,
-    .n_item = (size_t) n_item,
-    .n_rank = (size_t) rank,
-    .n_width = (size_t) rank + !has_mean,
-    .has_bias = !has_mean
-  };
-  p->n_row[SIDE_user] = (size_t) n_user;
-  p->n_row[SIDE_item] = (size_t) n_item;
+  p->shape = (struct tb_factors_shape){.n_user = (size_t)n_user,
+                                       .n_item = (size_t)n_item,
+                                       .n_rank = (size_t)rank,
+                                       .n_width = (size_t)rank + !has_mean,
+                                       .has_bias = !has_mean};
+  p->n_row[SIDE_user] = (size_t)n_user;
+  p->n_row[SIDE_item] = (size_t)n_item;
   p->has_mean = has_mean;
   p->alpha = alpha;
   p->mu_0 = tb_params_number(p_params, "mu0", 0);
@@ -603,19 +614,18 @@ static enum tb_status factors_create(struct tb_model* p_model,
   p->b_0 = b_0;
   p->v_rating = v_rating;
   for (size_t i = 0; i < n_data; ++i) {
-    v_rating[i] =
-      (struct rating){ .user = (uint32_t) (p_user->v_value[i] - 1),
-                       .item = (uint32_t) (p_item->v_value[i] - 1),
-                       .value = p_value->v_value[i] - center };
+    v_rating[i] = (struct rating){.user = (uint32_t)(p_user->v_value[i] - 1),
+                                  .item = (uint32_t)(p_item->v_value[i] - 1),
+                                  .value = p_value->v_value[i] - center};
   }
   p_model->p_self = p;
   p_model->n_data = n_data;
   p_model->p_frame = NULL;
-  p_model->n_gibbs_every = (size_t) gibbs_every;
+  p_model->n_gibbs_every = (size_t)gibbs_every;
   factors_lay_out(p, p_model);
 
-  const double v_option[] = { n_user, n_item,  rank, alpha,
-                              center, p->mu_0, a_0,  b_0 };
+  const double v_option[] =
+      {n_user, n_item, rank, alpha, center, p->mu_0, a_0, b_0};
   uint64_t hash = tb_hash_doubles(has_mean, v_option, 8);
   hash = tb_hash_doubles(hash, p_user->v_value, n_data);
   hash = tb_hash_doubles(hash, p_item->v_value, n_data);
@@ -626,33 +636,33 @@ static enum tb_status factors_create(struct tb_model* p_model,
 static enum tb_status bpmf_create(struct tb_model* p_model,
                                   const struct tb_params* p_params,
                                   const struct tb_shelf* p_shelf) {
-  (void) p_shelf;
+  (void)p_shelf;
   return factors_create(p_model, p_params, true);
 }
 
 static enum tb_status pmf_create(struct tb_model* p_model,
                                  const struct tb_params* p_params,
                                  const struct tb_shelf* p_shelf) {
-  (void) p_shelf;
+  (void)p_shelf;
   return factors_create(p_model, p_params, false);
 }
 
 /* one table but for three entries */
-#define FACTORS_TYPE(name_, citation_, create_)                               \
-  {                                                                           \
-    .name = name_, .citation = citation_, .flags = TB_MODEL_SCALAR,           \
-    .create = create_, .destroy = factors_destroy, .prior = factors_prior,    \
-    .gradient = factors_gradient, .workspace_size = factors_workspace_size,   \
-    .log_lik = factors_log_lik, .square_norms = factors_square_norms,         \
-    .add_scalar = factors_add_scalar, .gibbs = factors_gibbs,                 \
-    .lipschitz_prior = factors_lipschitz_prior,                               \
-    .constrain = factors_constrain, .memory = factors_memory                  \
+#define FACTORS_TYPE(name_, citation_, create_)                                \
+  {                                                                            \
+    .name = name_, .citation = citation_, .flags = TB_MODEL_SCALAR,            \
+    .create = create_, .destroy = factors_destroy, .prior = factors_prior,     \
+    .gradient = factors_gradient, .workspace_size = factors_workspace_size,    \
+    .log_lik = factors_log_lik, .square_norms = factors_square_norms,          \
+    .add_scalar = factors_add_scalar, .gibbs = factors_gibbs,                  \
+    .lipschitz_prior = factors_lipschitz_prior,                                \
+    .constrain = factors_constrain, .memory = factors_memory                   \
   }
 
 const struct tb_model_type tb_model_bpmf =
-  FACTORS_TYPE("bpmf", "Mauri & Zanella (2024), AISTATS", bpmf_create);
+    FACTORS_TYPE("bpmf", "Mauri & Zanella (2024), AISTATS", bpmf_create);
 
-const struct tb_model_type tb_model_pmf = FACTORS_TYPE(
-  "pmf",
-  "Baker, Fearnhead, Fox & Nemeth (2019), Stat. Comput. 29:599",
-  pmf_create);
+const struct tb_model_type tb_model_pmf =
+    FACTORS_TYPE("pmf",
+                 "Baker, Fearnhead, Fox & Nemeth (2019), Stat. Comput. 29:599",
+                 pmf_create);

@@ -36,12 +36,11 @@ static struct scratch scratch_at(const struct tb_model* p_model,
   const size_t n_vector = tb_align(p_model->n_dim * sizeof(double));
   char* p = p_work->p_scratch;
   return (struct scratch){
-    .v_theta = (double*) (void*) p,
-    .v_reference = (double*) (void*) (p + n_vector),
-    .v_gradient = (double*) (void*) (p + 2 * n_vector),
-    .v_pulled = (double*) (void*) (p + 3 * n_vector),
-    .work = { .p_scratch = p + 4 * n_vector, .p_rng = p_work->p_rng }
-  };
+      .v_theta = (double*)(void*)p,
+      .v_reference = (double*)(void*)(p + n_vector),
+      .v_gradient = (double*)(void*)(p + 2 * n_vector),
+      .v_pulled = (double*)(void*)(p + 3 * n_vector),
+      .work = {.p_scratch = p + 4 * n_vector, .p_rng = p_work->p_rng}};
 }
 
 static size_t framed_workspace_size(const struct tb_model* p_model,
@@ -50,14 +49,13 @@ static size_t framed_workspace_size(const struct tb_model* p_model,
   const struct tb_model_type* type = p->p_base->type;
   return 4 * tb_align(p_model->n_dim * sizeof(double)) +
          (type->workspace_size == NULL
-            ? 0
-            : type->workspace_size(p->p_base, n_batch));
+              ? 0
+              : type->workspace_size(p->p_base, n_batch));
 }
 
 /* v_out += M^T v_gradient */
-static void add_pulled(const struct framed* p,
-                       const struct scratch* p_s,
-                       double* v_out) {
+static void
+add_pulled(const struct framed* p, const struct scratch* p_s, double* v_out) {
   tb_frame_pull_gradient(&p->frame, p_s->v_gradient, p_s->v_pulled);
   for (size_t j = 0; v_out != NULL && j < p->frame.n_dim; ++j) {
     v_out[j] += p_s->v_pulled[j];
@@ -72,8 +70,11 @@ static enum tb_status framed_prior(const struct tb_model* p_model,
   const struct framed* p = p_model->p_self;
   const struct scratch s = scratch_at(p_model, p_work);
   tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
-  const enum tb_status status = p->p_base->type->prior(
-    p->p_base, &s.work, s.v_theta, s.v_gradient, p_log_prior);
+  const enum tb_status status = p->p_base->type->prior(p->p_base,
+                                                       &s.work,
+                                                       s.v_theta,
+                                                       s.v_gradient,
+                                                       p_log_prior);
   tb_frame_pull_gradient(&p->frame, s.v_gradient, v_gradient);
   return status;
 }
@@ -88,11 +89,11 @@ static bool framed_is_outside(const struct tb_model* p_model,
 }
 
 /* The reference with its point in theta. */
-static const struct tb_reference* base_reference(
-  const struct framed* p,
-  const struct scratch* p_s,
-  const struct tb_reference* p_reference,
-  struct tb_reference* p_out) {
+static const struct tb_reference*
+base_reference(const struct framed* p,
+               const struct scratch* p_s,
+               const struct tb_reference* p_reference,
+               struct tb_reference* p_out) {
   if (p_reference == NULL) {
     return NULL;
   }
@@ -111,13 +112,17 @@ static enum tb_status add_row_squares(const struct framed* p,
                                       const struct tb_reference* p_reference,
                                       double* v_square) {
   const size_t n_dim = p->frame.n_dim;
-  const struct tb_sums sums = { .v_gradient = p_s->v_gradient };
+  const struct tb_sums sums = {.v_gradient = p_s->v_gradient};
   enum tb_status status = TB_STATUS_ok;
   for (size_t k = 0; k < p_batch->n_batch && status == TB_STATUS_ok; ++k) {
     const struct tb_batch one = tb_batch_part(p_batch, k, 1);
     memset(p_s->v_gradient, 0, n_dim * sizeof(double));
-    status = p->p_base->type->gradient(
-      p->p_base, &p_s->work, p_s->v_theta, &one, p_reference, &sums);
+    status = p->p_base->type->gradient(p->p_base,
+                                       &p_s->work,
+                                       p_s->v_theta,
+                                       &one,
+                                       p_reference,
+                                       &sums);
     tb_frame_pull_gradient(&p->frame, p_s->v_gradient, p_s->v_pulled);
     for (size_t j = 0; j < n_dim; ++j) {
       v_square[j] += p_s->v_pulled[j] * p_s->v_pulled[j];
@@ -150,8 +155,12 @@ static enum tb_status framed_gradient(const struct tb_model* p_model,
     memset(s.v_gradient, 0, p_model->n_dim * sizeof(double));
     sums.v_gradient = s.v_gradient;
   }
-  status = p->p_base->type->gradient(
-    p->p_base, &s.work, s.v_theta, p_batch, p_reference, &sums);
+  status = p->p_base->type->gradient(p->p_base,
+                                     &s.work,
+                                     s.v_theta,
+                                     p_batch,
+                                     p_reference,
+                                     &sums);
   if (p_sums->v_gradient != NULL) {
     add_pulled(p, &s, p_sums->v_gradient);
   }
@@ -166,8 +175,11 @@ static enum tb_status framed_log_lik(const struct tb_model* p_model,
   const struct framed* p = p_model->p_self;
   const struct scratch s = scratch_at(p_model, p_work);
   tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
-  return p->p_base->type->log_lik(
-    p->p_base, &s.work, s.v_theta, p_batch, v_out);
+  return p->p_base->type->log_lik(p->p_base,
+                                  &s.work,
+                                  s.v_theta,
+                                  p_batch,
+                                  v_out);
 }
 
 static enum tb_status framed_add_scalar(const struct tb_model* p_model,
@@ -178,8 +190,11 @@ static enum tb_status framed_add_scalar(const struct tb_model* p_model,
   const struct framed* p = p_model->p_self;
   const struct scratch s = scratch_at(p_model, p_work);
   memset(s.v_gradient, 0, p_model->n_dim * sizeof(double));
-  const enum tb_status status = p->p_base->type->add_scalar(
-    p->p_base, &s.work, p_batch, v_scalar, s.v_gradient);
+  const enum tb_status status = p->p_base->type->add_scalar(p->p_base,
+                                                            &s.work,
+                                                            p_batch,
+                                                            v_scalar,
+                                                            s.v_gradient);
   add_pulled(p, &s, v_sum);
   return status;
 }
@@ -196,8 +211,8 @@ static enum tb_status framed_store_scalar(struct tb_model* p_model,
   }
   double *v_gradient = v_theta + n_dim, *v_pulled = v_gradient + n_dim;
   tb_frame_to_parameter(&p->frame, v_phi, v_theta);
-  const enum tb_status status = p->p_base->type->store_scalar(
-    p->p_base, v_theta, v_gradient, n_threads);
+  const enum tb_status status =
+      p->p_base->type->store_scalar(p->p_base, v_theta, v_gradient, n_threads);
   tb_frame_pull_gradient(&p->frame, v_gradient, v_pulled);
   for (size_t j = 0; j < n_dim; ++j) {
     v_sum[j] += v_pulled[j];
@@ -206,7 +221,8 @@ static enum tb_status framed_store_scalar(struct tb_model* p_model,
   return status;
 }
 
-static struct tb_reference framed_stored_scalar(const struct tb_model* p_model) {
+static struct tb_reference
+framed_stored_scalar(const struct tb_model* p_model) {
   const struct framed* p = p_model->p_self;
   return p->p_base->type->stored_scalar(p->p_base);
 }
@@ -250,31 +266,29 @@ enum tb_status tb_model_frame(struct tb_model* p_base,
   if (p == NULL) {
     return TB_STATUS_memory;
   }
-  const enum tb_status status = tb_frame_create(
-    &p->frame, p_base->n_dim, v_center, v_chol, is_diagonal);
+  const enum tb_status status =
+      tb_frame_create(&p->frame, p_base->n_dim, v_center, v_chol, is_diagonal);
   if (status != TB_STATUS_ok) {
     free(p);
     return status;
   }
   p->p_base = p_base;
 #define SLOT(name) .name = base->name == NULL ? NULL : framed_##name
-  p->type = (struct tb_model_type){
-    .name = base->name,
-    .citation = base->citation,
-    .flags = base->flags,
-    .destroy = framed_destroy,
-    .prior = framed_prior,
-    .gradient = framed_gradient,
-    .workspace_size = framed_workspace_size,
-    SLOT(is_outside),
-    SLOT(log_lik),
-    SLOT(store_scalar),
-    SLOT(stored_scalar),
-    SLOT(add_scalar),
-    SLOT(constrain),
-    SLOT(memory),
-    SLOT(is_usable)
-  };
+  p->type = (struct tb_model_type){.name = base->name,
+                                   .citation = base->citation,
+                                   .flags = base->flags,
+                                   .destroy = framed_destroy,
+                                   .prior = framed_prior,
+                                   .gradient = framed_gradient,
+                                   .workspace_size = framed_workspace_size,
+                                   SLOT(is_outside),
+                                   SLOT(log_lik),
+                                   SLOT(store_scalar),
+                                   SLOT(stored_scalar),
+                                   SLOT(add_scalar),
+                                   SLOT(constrain),
+                                   SLOT(memory),
+                                   SLOT(is_usable)};
 #undef SLOT
   *p_out = *p_base;
   p_out->is_even = false; /* not about c */

@@ -1,4 +1,5 @@
-/* A model in whitened coordinates, for models that cannot rewrite their rows. */
+/* A model in whitened coordinates, for models that cannot rewrite their rows.
+ */
 #ifndef TB_MODELS_FRAMED_H
 #define TB_MODELS_FRAMED_H
 

@@ -33,14 +33,15 @@ struct gaussian {
   double* v_location;
   double* v_center;
   double* v_square;
-  double log_det; /* of P */
+  double log_det;                /* of P */
   double largest, largest_prior; /* eigenvalues of P and of L_0^{-1} */
 };
 
 #define BLOCK TB_STORE_BLOCK
 
 /* v_out = A v for a symmetric A */
-static void multiply(size_t n, const double* v_a, const double* v, double* v_out) {
+static void
+multiply(size_t n, const double* v_a, const double* v, double* v_out) {
   for (size_t i = 0; i < n; ++i) {
     double sum = 0;
     for (size_t j = 0; j < n; ++j) {
@@ -53,7 +54,7 @@ static void multiply(size_t n, const double* v_a, const double* v, double* v_out
 static size_t gaussian_workspace_size(const struct tb_model* p_model,
                                       size_t n_batch) {
   const struct gaussian* p = p_model->p_self;
-  (void) n_batch;
+  (void)n_batch;
   return 4 * p->store.n_padded * sizeof(double);
 }
 
@@ -169,8 +170,15 @@ static enum tb_status gaussian_gradient(const struct tb_model* p_model,
     weight2 += c * c;
   }
   if (p_reference != NULL) {
-    add_step(p, n, v_theta, p_reference->v_theta, weight, weight2, v_sum,
-             v_mean, p_sums);
+    add_step(p,
+             n,
+             v_theta,
+             p_reference->v_theta,
+             weight,
+             weight2,
+             v_sum,
+             v_mean,
+             p_sums);
     return TB_STATUS_ok;
   }
 
@@ -207,30 +215,32 @@ static enum tb_status gaussian_gradient(const struct tb_model* p_model,
 
 /* g_i = z_i - m, m = P (theta - xbar); against a reference P (reference -
  * theta), whatever the row */
-static enum tb_status gaussian_square_norms(
-  const struct tb_model* p_model,
-  const struct tb_workspace* p_work,
-  const double* v_theta,
-  const struct tb_batch* p_batch,
-  const struct tb_reference* p_reference,
-  double* v_square,
-  double* v_sum) {
+static enum tb_status
+gaussian_square_norms(const struct tb_model* p_model,
+                      const struct tb_workspace* p_work,
+                      const double* v_theta,
+                      const struct tb_batch* p_batch,
+                      const struct tb_reference* p_reference,
+                      double* v_square,
+                      double* v_sum) {
   const struct gaussian* p = p_model->p_self;
   const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
   double* v_shift = p_work->p_scratch;
   double* v_mean = v_shift + n_padded;
   double* v_row = v_mean + n_padded;
   const double* v_from =
-    p_reference == NULL ? p->v_center : p_reference->v_theta;
+      p_reference == NULL ? p->v_center : p_reference->v_theta;
   for (size_t j = 0; j < n; ++j) {
     v_shift[j] = v_theta[j] - v_from[j];
   }
   multiply(n, p->v_precision, v_shift, v_mean);
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const double* v_z =
-      p_reference != NULL
-        ? NULL
-        : p->store.type->block(&p->store, tb_batch_row(p_batch, k), 1, v_row);
+    const double* v_z = p_reference != NULL
+                            ? NULL
+                            : p->store.type->block(&p->store,
+                                                   tb_batch_row(p_batch, k),
+                                                   1,
+                                                   v_row);
     double square = 0;
     for (size_t j = 0; j < n; ++j) {
       const double a = (v_z == NULL ? 0 : v_z[j]) - v_mean[j];
@@ -265,7 +275,7 @@ static enum tb_status gaussian_log_lik(const struct tb_model* p_model,
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     log_lik_rows(p, p_batch, b, v_shift, quadratic, v_out + b);
     for (size_t k = 0; k < tb_min(BLOCK, p_batch->n_batch - b); ++k) {
-      v_out[b + k] += 0.5 * p->log_det - 0.91893853320467274178 * (double) n;
+      v_out[b + k] += 0.5 * p->log_det - 0.91893853320467274178 * (double)n;
     }
   }
   return TB_STATUS_ok;
@@ -281,16 +291,16 @@ static enum tb_status gaussian_curvature(const struct tb_model* p_model,
                                          int n_threads) {
   const struct gaussian* p = p_model->p_self;
   const size_t n = p_model->n_dim;
-  (void) v_round;
-  (void) n_threads;
+  (void)v_round;
+  (void)n_threads;
   double* v_scratch = calloc(4 * p->store.n_padded + n, sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
-  const struct tb_workspace work = { .p_scratch = v_scratch };
+  const struct tb_workspace work = {.p_scratch = v_scratch};
   double* v_sum = v_scratch + 4 * p->store.n_padded;
-  const struct tb_sums sums = { .v_gradient = v_sum,
-                                .p_log_lik = p_log_posterior };
+  const struct tb_sums sums = {.v_gradient = v_sum,
+                               .p_log_lik = p_log_posterior};
   double weight = 0;
   *p_log_posterior = 0;
   gaussian_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
@@ -318,8 +328,8 @@ static enum tb_status gaussian_weights(const struct tb_model* p_model,
                                        int n_threads) {
   const struct gaussian* p = p_model->p_self;
   const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
-  (void) v_chol;
-  (void) n_threads;
+  (void)v_chol;
+  (void)n_threads;
   if (type != TB_WEIGHT_gradient) {
     for (size_t i = 0; i < p_model->n_data; ++i) {
       v_out[i] = type == TB_WEIGHT_lipschitz ? p->largest
@@ -372,8 +382,8 @@ static void gaussian_destroy(struct tb_model* p_model) {
   p_model->p_self = NULL;
 }
 
-/* Rewrite x_i as z_i = P (x_i - center), with its square form in v_square; v_row,
- * v_z: n and n_padded doubles, zero at first */
+/* Rewrite x_i as z_i = P (x_i - center), with its square form in v_square;
+ * v_row, v_z: n and n_padded doubles, zero at first */
 static void gaussian_fill(struct gaussian* p, double* v_row, double* v_z) {
   struct tb_store* p_store = &p->store;
   const size_t n_data = p_store->n_row, n = p_store->n_col;
@@ -384,7 +394,7 @@ static void gaussian_fill(struct gaussian* p, double* v_row, double* v_z) {
     }
   }
   for (size_t j = 0; j < n; ++j) {
-    p->v_center[j] /= (double) n_data;
+    p->v_center[j] /= (double)n_data;
   }
   for (size_t i = 0; i < n_data; ++i) {
     double square = 0;
@@ -411,8 +421,8 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
   const struct tb_param* p_precision = tb_params_find(p_params, "precision");
   const struct tb_param* p_prior = tb_params_find(p_params, "prior_precision");
   const struct tb_param* p_mean = tb_params_find(p_params, "prior_mean");
-  if (p_x == NULL || p_precision == NULL || p_prior == NULL ||
-      p_mean == NULL || p_x->n_row == 0) {
+  if (p_x == NULL || p_precision == NULL || p_prior == NULL || p_mean == NULL ||
+      p_x->n_row == 0) {
     return TB_STATUS_argument;
   }
   const size_t n_data = p_x->n_row, n = p_x->n_value / n_data;
@@ -437,7 +447,8 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
   if (status == TB_STATUS_ok && !p->store.is_writable) {
     status = TB_STATUS_unsupported; /* it keeps other rows than it is given */
   }
-  p->v_precision = calloc(2 * n * n + 3 * n + p->store.n_padded, sizeof(double));
+  p->v_precision =
+      calloc(2 * n * n + 3 * n + p->store.n_padded, sizeof(double));
   p->v_square = tb_big_alloc(n_data * sizeof(double));
   if (status != TB_STATUS_ok || p->v_precision == NULL || p->v_square == NULL) {
     gaussian_destroy(p_model);
@@ -452,7 +463,7 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
   memcpy(p->v_prior, p_prior->v_value, n * n * sizeof(double));
   memcpy(p->v_location, p_mean->v_value, n * sizeof(double));
   gaussian_fill(p, v_row, v_z);
-  uint64_t hash = tb_hash_param((uint64_t) n_data, p_x);
+  uint64_t hash = tb_hash_param((uint64_t)n_data, p_x);
   hash = tb_hash_param(hash, p_precision);
   hash = tb_hash_param(hash, p_prior);
   p_model->fingerprint = tb_hash_param(hash, p_mean);
@@ -460,17 +471,17 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
 }
 
 const struct tb_model_type tb_model_gaussian = {
-  .name = "gaussian",
-  .citation = "Putcha, Nemeth & Fearnhead (2023), appendix C.1",
-  .create = gaussian_create,
-  .destroy = gaussian_destroy,
-  .prior = gaussian_prior,
-  .gradient = gaussian_gradient,
-  .workspace_size = gaussian_workspace_size,
-  .log_lik = gaussian_log_lik,
-  .square_norms = gaussian_square_norms,
-  .curvature = gaussian_curvature,
-  .weights = gaussian_weights,
-  .lipschitz_prior = gaussian_lipschitz_prior,
-  .memory = gaussian_memory,
+    .name = "gaussian",
+    .citation = "Putcha, Nemeth & Fearnhead (2023), appendix C.1",
+    .create = gaussian_create,
+    .destroy = gaussian_destroy,
+    .prior = gaussian_prior,
+    .gradient = gaussian_gradient,
+    .workspace_size = gaussian_workspace_size,
+    .log_lik = gaussian_log_lik,
+    .square_norms = gaussian_square_norms,
+    .curvature = gaussian_curvature,
+    .weights = gaussian_weights,
+    .lipschitz_prior = gaussian_lipschitz_prior,
+    .memory = gaussian_memory,
 };

@@ -84,12 +84,12 @@ struct glm_block {
 /* what a response reads of a block */
 static struct tb_response_rows glm_rows(const struct glm_point* p_point,
                                         const struct glm_block* p_block) {
-  return (struct tb_response_rows) { .n_row = p_block->n_row,
-                                     .n_predictor = 1,
-                                     .v_eta = p_block->v_eta,
-                                     .v_y = p_block->v_y,
-                                     .v_weight = p_block->v_weight,
-                                     .p_point = &p_point->response };
+  return (struct tb_response_rows){.n_row = p_block->n_row,
+                                   .n_predictor = 1,
+                                   .v_eta = p_block->v_eta,
+                                   .v_y = p_block->v_y,
+                                   .v_weight = p_block->v_weight,
+                                   .p_point = &p_point->response};
 }
 
 static void glm_evaluate(const struct glm* p_glm,
@@ -106,7 +106,7 @@ static void glm_residual(const struct glm* p_glm,
                          const struct glm_block* p_block,
                          double* v_r,
                          double* v_t) {
-  const struct tb_response_out out = { .v_score = v_r, .v_aux_score = v_t };
+  const struct tb_response_out out = {.v_score = v_r, .v_aux_score = v_t};
   glm_evaluate(p_glm, p_point, p_block, &out);
 }
 
@@ -122,8 +122,10 @@ static void glm_load(const struct glm* p_glm,
                      const struct glm_point* p_point,
                      struct glm_block* p_block) {
   p_block->n_row = p_rows->n_row;
-  p_glm->store.type->dot(
-    &p_glm->store, p_rows, p_point->v_coef, p_block->v_eta);
+  p_glm->store.type->dot(&p_glm->store,
+                         p_rows,
+                         p_point->v_coef,
+                         p_block->v_eta);
   if (p_rows->v_index != NULL) {
     for (size_t k = 0; k < p_rows->n_next; ++k) {
       TB_PREFETCH(glm_obs(p_glm, p_rows->v_next[k]));
@@ -147,13 +149,13 @@ static size_t glm_width(const struct glm* p_glm) {
 static struct glm_scratch glm_scratch_at(const struct glm* p_glm, void* p) {
   const size_t n = glm_width(p_glm);
   double* v = p;
-  return (struct glm_scratch){ v, v + n, v + 2 * n, v + 3 * n };
+  return (struct glm_scratch){v, v + n, v + 2 * n, v + 3 * n};
 }
 
 static size_t glm_workspace_size(const struct tb_model* p_model,
                                  size_t n_batch) {
   const struct glm* p_glm = p_model->p_self;
-  (void) n_batch;
+  (void)n_batch;
   return 4 * glm_width(p_glm) * sizeof(double);
 }
 
@@ -169,7 +171,7 @@ static double glm_slope(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
   const struct tb_frame* p_frame = p_model->p_frame;
   const size_t j = p_glm->n_coef;
-  return p_frame == NULL          ? 1
+  return p_frame == NULL        ? 1
          : p_frame->is_diagonal ? p_frame->v_map[j]
                                 : p_frame->v_map[j * p_frame->n_dim + j];
 }
@@ -179,7 +181,7 @@ static struct glm_point glm_point_at(const struct tb_model* p_model,
                                      const double* v_theta,
                                      double* v_padded) {
   const struct glm* p_glm = p_model->p_self;
-  struct glm_point point = { .v_coef = v_padded, .slope = 1 };
+  struct glm_point point = {.v_coef = v_padded, .slope = 1};
   double aux = 0;
   pad(v_padded, v_theta, p_glm->n_coef, p_glm->store.n_padded);
   if (p_glm->has_aux) {
@@ -197,10 +199,10 @@ static struct glm_point glm_point_at(const struct tb_model* p_model,
 
 /* Scalars of the next block: a miss of their own where they do not stand
  * beside the responses. */
-static inline void glm_prefetch_reference(
-  const struct glm* p_glm,
-  const struct tb_rows* p_rows,
-  const struct tb_reference* p_reference) {
+static inline void
+glm_prefetch_reference(const struct glm* p_glm,
+                       const struct tb_rows* p_rows,
+                       const struct tb_reference* p_reference) {
   if (p_reference->v_scalar != NULL && p_rows->v_index != NULL &&
       p_reference->v_scalar != p_glm->v_obs + OBS_scalar) {
     for (size_t k = 0; k < p_rows->n_next; ++k) {
@@ -225,7 +227,7 @@ static void glm_reference(const struct glm* p_glm,
   }
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     const double* v_scalar =
-      p_reference->v_scalar + tb_rows_at(p_rows, k) * p_reference->stride;
+        p_reference->v_scalar + tb_rows_at(p_rows, k) * p_reference->stride;
     v_r[k] = v_scalar[0];
     if (v_t != NULL) {
       v_t[k] = v_scalar[1];
@@ -242,8 +244,12 @@ static void glm_subtract(const struct glm* p_glm,
                          double* v_t) {
   double v_r[BLOCK], v_s[BLOCK];
   glm_prefetch_reference(p_glm, p_rows, p_reference);
-  glm_reference(
-    p_glm, p_rows, p_reference, p_point, v_r, v_t == NULL ? NULL : v_s);
+  glm_reference(p_glm,
+                p_rows,
+                p_reference,
+                p_point,
+                v_r,
+                v_t == NULL ? NULL : v_s);
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     v_u[k] -= v_r[k];
     if (v_t != NULL) {
@@ -288,13 +294,13 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
   const bool wants_gradient = p_sums->v_gradient != NULL || wants_square;
   const bool needs_residual = wants_gradient || p_sums->v_scalar != NULL;
   const struct glm_point point =
-    glm_point_at(p_model, v_theta, scratch.v_theta);
+      glm_point_at(p_model, v_theta, scratch.v_theta);
   struct glm_point reference = point;
   double log_lik = 0, sum_t = 0, square_t = 0;
 
   if (p_reference != NULL && p_reference->v_scalar == NULL) {
     reference =
-      glm_point_at(p_model, p_reference->v_theta, scratch.v_reference);
+        glm_point_at(p_model, p_reference->v_theta, scratch.v_reference);
   }
   memset(scratch.v_sum, 0, n_padded * sizeof(double));
   memset(scratch.v_square, 0, n_padded * sizeof(double));
@@ -305,10 +311,9 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
     double v_u[BLOCK], v_t_buffer[BLOCK], v_log_lik[BLOCK];
     double* v_t = p_glm->has_aux ? v_t_buffer : NULL;
     const struct tb_response_out out = {
-      .v_log_density = p_sums->p_log_lik == NULL ? NULL : v_log_lik,
-      .v_score = needs_residual ? v_u : NULL,
-      .v_aux_score = needs_residual ? v_t : NULL
-    };
+        .v_log_density = p_sums->p_log_lik == NULL ? NULL : v_log_lik,
+        .v_score = needs_residual ? v_u : NULL,
+        .v_aux_score = needs_residual ? v_t : NULL};
 
     glm_load(p_glm, &rows, &point, &block);
     glm_evaluate(p_glm, &point, &block, &out);
@@ -340,8 +345,11 @@ static enum tb_status glm_gradient(const struct tb_model* p_model,
       square_t += t * t;
     }
     if (wants_square) {
-      p_store->type->add_square(
-        p_store, &rows, v_u, scratch.v_sum, scratch.v_square);
+      p_store->type->add_square(p_store,
+                                &rows,
+                                v_u,
+                                scratch.v_sum,
+                                scratch.v_square);
     } else {
       p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
     }
@@ -367,24 +375,28 @@ static enum tb_status glm_square_norms(const struct tb_model* p_model,
   const size_t n_padded = p_store->n_padded;
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
   const struct glm_point point =
-    glm_point_at(p_model, v_theta, scratch.v_theta);
+      glm_point_at(p_model, v_theta, scratch.v_theta);
   struct glm_point reference = point;
   double sum_t = 0;
 
   if (p_reference != NULL && p_reference->v_scalar == NULL) {
     reference =
-      glm_point_at(p_model, p_reference->v_theta, scratch.v_reference);
+        glm_point_at(p_model, p_reference->v_theta, scratch.v_reference);
   }
   memset(scratch.v_sum, 0, n_padded * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    double v_u[BLOCK], v_t[BLOCK] = { 0 };
+    double v_u[BLOCK], v_t[BLOCK] = {0};
     glm_load(p_glm, &rows, &point, &block);
     glm_residual(p_glm, &point, &block, v_u, p_glm->has_aux ? v_t : NULL);
     if (p_reference != NULL) {
-      double v_r[BLOCK], v_s[BLOCK] = { 0 };
-      glm_reference(p_glm, &rows, p_reference, &reference, v_r,
+      double v_r[BLOCK], v_s[BLOCK] = {0};
+      glm_reference(p_glm,
+                    &rows,
+                    p_reference,
+                    &reference,
+                    v_r,
                     p_glm->has_aux ? v_s : NULL);
       for (size_t k = 0; k < rows.n_row; ++k) {
         v_u[k] -= v_r[k];
@@ -392,11 +404,13 @@ static enum tb_status glm_square_norms(const struct tb_model* p_model,
       }
     }
     for (size_t k = 0; k < rows.n_row; ++k) {
-      const double* v_row = p_store->type->block(
-        p_store, tb_batch_row(p_batch, b + k), 1, scratch.v_square);
+      const double* v_row = p_store->type->block(p_store,
+                                                 tb_batch_row(p_batch, b + k),
+                                                 1,
+                                                 scratch.v_square);
       const double t = point.slope * v_t[k];
       v_square[b + k] =
-        v_u[k] * v_u[k] * tb_square_norm(v_row, p_glm->n_coef) + t * t;
+          v_u[k] * v_u[k] * tb_square_norm(v_row, p_glm->n_coef) + t * t;
       sum_t += t;
     }
     if (v_sum != NULL) {
@@ -449,12 +463,12 @@ static enum tb_status glm_log_lik(const struct tb_model* p_model,
   const struct glm* p_glm = p_model->p_self;
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
   const struct glm_point point =
-    glm_point_at(p_model, v_theta, scratch.v_theta);
+      glm_point_at(p_model, v_theta, scratch.v_theta);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    const struct tb_response_out out = { .v_log_density = v_out + b,
-                                         .is_complete = true };
+    const struct tb_response_out out = {.v_log_density = v_out + b,
+                                        .is_complete = true};
     glm_load(p_glm, &rows, &point, &block);
     glm_evaluate(p_glm, &point, &block, &out);
   }
@@ -476,7 +490,7 @@ static enum tb_status glm_prior(const struct tb_model* p_model,
     const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
     tb_frame_to_parameter(p_model->p_frame, v_theta, scratch.v_theta);
     log_prior =
-      tb_prior_gradient(&p_glm->prior, scratch.v_theta, scratch.v_sum);
+        tb_prior_gradient(&p_glm->prior, scratch.v_theta, scratch.v_sum);
     tb_frame_pull_gradient(p_model->p_frame, scratch.v_sum, v_gradient);
   }
   if (p_log_prior != NULL) {
@@ -503,9 +517,10 @@ static bool glm_is_outside(const struct tb_model* p_model,
 static double glm_lipschitz_prior(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
   const struct tb_frame* p_frame = p_model->p_frame;
-  return p_frame == NULL        ? tb_prior_lipschitz(&p_glm->prior, NULL)
-         : p_frame->is_diagonal ? tb_prior_lipschitz(&p_glm->prior, p_frame->v_map)
-                                : NAN;
+  return p_frame == NULL ? tb_prior_lipschitz(&p_glm->prior, NULL)
+         : p_frame->is_diagonal
+             ? tb_prior_lipschitz(&p_glm->prior, p_frame->v_map)
+             : NAN;
 }
 
 /* ------------------------------------------------------------ full passes */
@@ -518,15 +533,15 @@ static enum tb_status glm_store_scalar(struct tb_model* p_model,
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_padded = p_store->n_padded;
   const size_t n_chunk = tb_n_chunk(p_model->n_data);
-  double* v_theta_padded = calloc(n_padded + n_chunk * (n_padded + 1), sizeof(double));
+  double* v_theta_padded =
+      calloc(n_padded + n_chunk * (n_padded + 1), sizeof(double));
   if (v_theta_padded == NULL) {
     return TB_STATUS_memory;
   }
   double* v_part = v_theta_padded + n_padded;
   double* v_part_t = v_part + n_chunk * n_padded;
-  const struct glm_point point =
-    glm_point_at(p_model, v_theta, v_theta_padded);
-  (void) n_threads;
+  const struct glm_point point = glm_point_at(p_model, v_theta, v_theta_padded);
+  (void)n_threads;
 
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(n_threads) schedule(static)
@@ -534,15 +549,14 @@ static enum tb_status glm_store_scalar(struct tb_model* p_model,
   for (size_t c = 0; c < n_chunk; ++c) {
     const size_t start = c * TB_CHUNK;
     const struct tb_batch batch = {
-      .n_batch = tb_min(TB_CHUNK, p_model->n_data - start), .start = start
-    };
+        .n_batch = tb_min(TB_CHUNK, p_model->n_data - start),
+        .start = start};
     for (size_t b = 0; b < batch.n_batch; b += BLOCK) {
       const struct tb_rows rows = tb_batch_block(&batch, b);
       struct glm_block block;
       double v_r[BLOCK], v_t[BLOCK];
       glm_load(p_glm, &rows, &point, &block);
-      glm_residual(p_glm, &point, &block, v_r,
-                   p_glm->has_aux ? v_t : NULL);
+      glm_residual(p_glm, &point, &block, v_r, p_glm->has_aux ? v_t : NULL);
       for (size_t k = 0; k < rows.n_row; ++k) {
         double* v_row = p_glm->v_obs + (start + b + k) * p_glm->n_obs_col;
         v_row[OBS_scalar] = v_r[k];
@@ -568,19 +582,19 @@ static enum tb_status glm_store_scalar(struct tb_model* p_model,
 
 static struct tb_reference glm_stored_scalar(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
-  return (struct tb_reference){ .v_scalar = p_glm->v_obs + OBS_scalar,
-                                .stride = p_glm->n_obs_col };
+  return (struct tb_reference){.v_scalar = p_glm->v_obs + OBS_scalar,
+                               .stride = p_glm->n_obs_col};
 }
 
 /* sums of a chunk of the curvature pass, with c_i */
 struct glm_part {
   double log_lik;
-  double weight;           /* sum of c_i */
-  double aux_score;        /* sum of t_i */
-  double aux_curvature;    /* sum of b_i, less the information */
-  double* v_gradient;      /* n_padded: sum of r_i x_i */
-  double* v_cross;         /* n_padded: sum of a_i x_i */
-  double* v_scaled;        /* the rows times sqrt(c_i w_i), see below */
+  double weight;        /* sum of c_i */
+  double aux_score;     /* sum of t_i */
+  double aux_curvature; /* sum of b_i, less the information */
+  double* v_gradient;   /* n_padded: sum of r_i x_i */
+  double* v_cross;      /* n_padded: sum of a_i x_i */
+  double* v_scaled;     /* the rows times sqrt(c_i w_i), see below */
 };
 
 /* One chunk of the curvature pass, which leaves rows S such that S^T S is
@@ -595,10 +609,10 @@ static void glm_curvature_rows(const struct glm* p_glm,
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
     double v_r[BLOCK], v_log_lik[BLOCK], v_w[BLOCK];
-    double v_t[BLOCK] = { 0 }, v_a[BLOCK], v_b[BLOCK] = { 0 };
-    struct tb_response_out out = { .v_log_density = v_log_lik,
-                                   .v_score = v_r,
-                                   .v_curvature = v_w };
+    double v_t[BLOCK] = {0}, v_a[BLOCK], v_b[BLOCK] = {0};
+    struct tb_response_out out = {.v_log_density = v_log_lik,
+                                  .v_score = v_r,
+                                  .v_curvature = v_w};
     if (p_glm->has_aux) {
       out.v_aux_score = v_t;
       out.v_cross = v_a;
@@ -625,7 +639,7 @@ static void glm_curvature_rows(const struct glm* p_glm,
     for (size_t k = 0; k < rows.n_row; ++k) {
       double* v_to = p_part->v_scaled + (b + k) * n_padded;
       const double* v_row =
-        p_store->type->block(p_store, tb_batch_row(p_batch, b + k), 1, v_to);
+          p_store->type->block(p_store, tb_batch_row(p_batch, b + k), 1, v_to);
       for (size_t j = 0; j < n_padded; ++j) {
         v_to[j] = v_w[k] * v_row[j];
       }
@@ -645,24 +659,24 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
   const struct glm* p_glm = p_model->p_self;
   const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
   const size_t n_padded = p_glm->store.n_padded;
-  const size_t n_group = (size_t) ROWS * PARTS;
+  const size_t n_group = (size_t)ROWS * PARTS;
   struct glm_part v_sums[PARTS];
-  double v_total[4] = { 0 }; /* log lik, weight, aux score and curvature */
-  (void) n_threads;
+  double v_total[4] = {0}; /* log lik, weight, aux score and curvature */
+  (void)n_threads;
 
   if (p_model->p_frame != NULL) {
     /* modes are sought before the rows are whitened */
     return TB_STATUS_unsupported;
   }
   double* v_scratch =
-    calloc(n_padded * (2 + 2 * PARTS) + n_dim + n_group * n_padded,
-           sizeof(double));
+      calloc(n_padded * (2 + 2 * PARTS) + n_dim + n_group * n_padded,
+             sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
   double* v_cross = v_scratch + n_padded;
   double* v_part = v_cross + n_padded; /* of each part two sums */
-  double* v_prior = v_part + (size_t) 2 * PARTS * n_padded;
+  double* v_prior = v_part + (size_t)2 * PARTS * n_padded;
   double* v_scaled = v_prior + n_dim;
   const struct glm_point point = glm_point_at(p_model, v_theta, v_scratch);
 
@@ -672,13 +686,11 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
   for (size_t first = 0; first < p_batch->n_batch; first += n_group) {
     const struct tb_batch group = tb_batch_part(p_batch, first, n_group);
     const size_t n_part = (group.n_batch + ROWS - 1) / ROWS;
-    memset(v_part, 0, (size_t) 2 * PARTS * n_padded * sizeof(double));
+    memset(v_part, 0, (size_t)2 * PARTS * n_padded * sizeof(double));
     for (size_t p = 0; p < n_part; ++p) {
-      v_sums[p] = (struct glm_part) {
-        .v_gradient = v_part + 2 * p * n_padded,
-        .v_cross = v_part + (2 * p + 1) * n_padded,
-        .v_scaled = v_scaled + p * ROWS * n_padded
-      };
+      v_sums[p] = (struct glm_part){.v_gradient = v_part + 2 * p * n_padded,
+                                    .v_cross = v_part + (2 * p + 1) * n_padded,
+                                    .v_scaled = v_scaled + p * ROWS * n_padded};
     }
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(n_threads) schedule(static)
@@ -711,9 +723,12 @@ static enum tb_status glm_curvature(const struct tb_model* p_model,
       v_hessian[i * n_dim + j] = v_hessian[j * n_dim + i];
     }
   }
-  *p_log_posterior =
-    v_total[0] + tb_prior_curvature(&p_glm->prior, v_theta, v_round,
-                                       v_prior, v_hessian, n_dim);
+  *p_log_posterior = v_total[0] + tb_prior_curvature(&p_glm->prior,
+                                                     v_theta,
+                                                     v_round,
+                                                     v_prior,
+                                                     v_hessian,
+                                                     n_dim);
   for (size_t j = 0; j < n_dim; ++j) {
     v_gradient[j] += v_prior[j];
   }
@@ -753,9 +768,9 @@ struct glm_weight {
   double norm;       /* ||x_i|| */
   double sigma_norm; /* sqrt(q_i) */
   double r, t;
-  double c, a, b;    /* -H_i in eta and s, or their bounds; see above */
-  double third;      /* K'_i */
-  double v;          /* variance of s; 0 when it is known */
+  double c, a, b; /* -H_i in eta and s, or their bounds; see above */
+  double third;   /* K'_i */
+  double v;       /* variance of s; 0 when it is known */
 };
 
 /* ||H_i|| in whitened coordinates. A bound of it for robust weights: how a
@@ -801,8 +816,7 @@ static double glm_weight_of(enum tb_weight_type type,
 }
 
 /* Are there weights of this type for the response? */
-static bool glm_has_weights(const struct glm* p_glm,
-                            enum tb_weight_type type) {
+static bool glm_has_weights(const struct glm* p_glm, enum tb_weight_type type) {
   const struct tb_response_type* p_type = p_glm->response.type;
   switch (type) {
   case TB_WEIGHT_robust:
@@ -837,9 +851,9 @@ static void glm_terms_of(const struct glm* p_glm,
   const struct tb_response_type* p_type = p_glm->response.type;
   const struct tb_response_rows rows = glm_rows(p_point, p_block);
   const bool has_aux = p_glm->has_aux;
-  struct tb_response_out out = { .v_curvature = p->v_c,
-                                 .v_cross = has_aux ? p->v_a : NULL,
-                                 .v_aux_curvature = has_aux ? p->v_b : NULL };
+  struct tb_response_out out = {.v_curvature = p->v_c,
+                                .v_cross = has_aux ? p->v_a : NULL,
+                                .v_aux_curvature = has_aux ? p->v_b : NULL};
   memset(p, 0, sizeof(*p));
   if (type == TB_WEIGHT_cubic) {
     p_type->third_bound(&rows, v_reach, p->v_third);
@@ -869,13 +883,13 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
   const bool wants_sigma = type == TB_WEIGHT_hessian ||
                            type == TB_WEIGHT_leverage ||
                            type == TB_WEIGHT_robust || type == TB_WEIGHT_cubic;
-  (void) n_threads;
+  (void)n_threads;
 
   if (!glm_has_weights(p_glm, type)) {
     return TB_STATUS_unsupported;
   }
   double* v_scratch =
-    calloc(n_padded + n_dim + (size_t) ROWS * (n_padded + 2), sizeof(double));
+      calloc(n_padded + n_dim + (size_t)ROWS * (n_padded + 2), sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
@@ -883,19 +897,17 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
   double* v_norm = v_origin + n_dim;
   double* v_sigma_norm = v_norm + ROWS;
   double* v_rows = v_sigma_norm + ROWS;
-  const struct glm_point point = glm_point_at(
-    p_model, v_theta == NULL ? v_origin : v_theta, v_scratch);
+  const struct glm_point point =
+      glm_point_at(p_model, v_theta == NULL ? v_origin : v_theta, v_scratch);
   /* of the coordinate of s */
-  const double root =
-    v_chol == NULL ? 1 : v_chol[n_dim * n_dim - 1];
-  const double v = p_glm->has_aux ? point.slope * point.slope / (root * root)
-                                    : 0;
+  const double root = v_chol == NULL ? 1 : v_chol[n_dim * n_dim - 1];
+  const double v =
+      p_glm->has_aux ? point.slope * point.slope / (root * root) : 0;
 
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
     const size_t n_row = tb_min(ROWS, p_model->n_data - start);
-    const struct tb_batch batch = { .n_batch = n_row, .start = start };
-    const double* v_block =
-      p_store->type->block(p_store, start, n_row, v_rows);
+    const struct tb_batch batch = {.n_batch = n_row, .start = start};
+    const double* v_block = p_store->type->block(p_store, start, n_row, v_rows);
     row_norms(v_block, n_row, n_coef, n_padded, v_norm);
     if (wants_sigma && v_chol != NULL) {
       memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
@@ -915,20 +927,20 @@ static enum tb_status glm_weights(const struct tb_model* p_model,
       glm_load(p_glm, &rows, &point, &block);
       for (size_t k = 0; k < rows.n_row; ++k) {
         v_reach[k] = type == TB_WEIGHT_lipschitz
-                       ? INFINITY
-                       : TB_WEIGHT_REACH * v_sigma_norm[b + k];
+                         ? INFINITY
+                         : TB_WEIGHT_REACH * v_sigma_norm[b + k];
       }
       glm_terms_of(p_glm, type, &point, &block, v_reach, &terms);
       for (size_t k = 0; k < rows.n_row; ++k) {
-        const struct glm_weight one = { .norm = v_norm[b + k],
-                                        .sigma_norm = v_sigma_norm[b + k],
-                                        .r = terms.v_r[k],
-                                        .t = terms.v_t[k],
-                                        .c = terms.v_c[k],
-                                        .a = terms.v_a[k],
-                                        .b = terms.v_b[k],
-                                        .third = terms.v_third[k],
-                                        .v = v };
+        const struct glm_weight one = {.norm = v_norm[b + k],
+                                       .sigma_norm = v_sigma_norm[b + k],
+                                       .r = terms.v_r[k],
+                                       .t = terms.v_t[k],
+                                       .c = terms.v_c[k],
+                                       .a = terms.v_a[k],
+                                       .b = terms.v_b[k],
+                                       .third = terms.v_third[k],
+                                       .v = v};
         v_out[start + b + k] = glm_weight_of(type, &one);
       }
     }
@@ -954,15 +966,14 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
   const struct glm* p_glm = p_model->p_self;
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_padded = p_store->n_padded;
-  double* v_scratch =
-    malloc(((size_t) ROWS * (n_padded + n_point + 4) + n_padded) *
-           sizeof(double));
+  double* v_scratch = malloc(
+      ((size_t)ROWS * (n_padded + n_point + 4) + n_padded) * sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
   double* v_rows = v_scratch;
-  double* v_eta = v_rows + (size_t) ROWS * n_padded; /* ROWS x n_point */
-  double* v_y = v_eta + (size_t) ROWS * n_point;
+  double* v_eta = v_rows + (size_t)ROWS * n_padded; /* ROWS x n_point */
+  double* v_y = v_eta + (size_t)ROWS * n_point;
   double* v_weight = v_y + ROWS;
   double* v_offset = v_weight + ROWS;
   double* v_log_lik = v_offset + ROWS;
@@ -971,10 +982,17 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
 
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
     const size_t n_row = tb_min(ROWS, p_model->n_data - start);
-    const double* v_block =
-      p_store->type->block(p_store, start, n_row, v_rows);
-    tb_gemm('T', n_row, n_point, p_glm->n_coef, v_block, n_padded, v_theta,
-            p_model->n_dim, v_eta, ROWS);
+    const double* v_block = p_store->type->block(p_store, start, n_row, v_rows);
+    tb_gemm('T',
+            n_row,
+            n_point,
+            p_glm->n_coef,
+            v_block,
+            n_padded,
+            v_theta,
+            p_model->n_dim,
+            v_eta,
+            ROWS);
     for (size_t k = 0; k < n_row; ++k) {
       const double* v_obs = glm_obs(p_glm, start + k);
       v_y[k] = v_obs[OBS_y];
@@ -983,18 +1001,18 @@ static enum tb_status glm_log_lik_many(const struct tb_model* p_model,
     }
     for (size_t p = 0; p < n_point; ++p) {
       const struct glm_point point =
-        glm_point_at(p_model, v_theta + p * p_model->n_dim, v_padded);
+          glm_point_at(p_model, v_theta + p * p_model->n_dim, v_padded);
       double* v = v_eta + p * ROWS;
       for (size_t k = 0; k < n_row; ++k) {
         v[k] += v_offset[k];
       }
-      const struct tb_response_rows rows = { .n_row = n_row,
-                                             .n_predictor = 1,
-                                             .v_eta = v,
-                                             .v_y = v_y,
-                                             .v_weight = v_weight,
-                                             .p_point = &point.response };
-      const struct tb_response_out out = { .v_log_density = v_log_lik };
+      const struct tb_response_rows rows = {.n_row = n_row,
+                                            .n_predictor = 1,
+                                            .v_eta = v,
+                                            .v_y = v_y,
+                                            .v_weight = v_weight,
+                                            .p_point = &point.response};
+      const struct tb_response_out out = {.v_log_density = v_log_lik};
       p_glm->response.type->evaluate(&rows, &out);
       double sum = 0;
       for (size_t k = 0; k < n_row; ++k) {
@@ -1018,9 +1036,9 @@ static double glm_largest_predictor(const struct tb_model* p_model,
   }
   memcpy(v_padded, v_theta, p_glm->n_coef * sizeof(double));
   for (size_t start = 0; start < p_model->n_data; start += BLOCK) {
-    const struct tb_rows rows = {
-      .n_row = tb_min(BLOCK, p_model->n_data - start), .start = start
-    };
+    const struct tb_rows rows = {.n_row =
+                                     tb_min(BLOCK, p_model->n_data - start),
+                                 .start = start};
     double v_eta[BLOCK];
     p_store->type->dot(p_store, &rows, v_padded, v_eta);
     for (size_t k = 0; k < rows.n_row; ++k) {
@@ -1074,15 +1092,15 @@ static enum tb_status glm_whiten(struct tb_model* p_model,
     return TB_STATUS_unsupported;
   }
   double* v_rows =
-    malloc(((size_t) ROWS * n_padded + n_padded) * sizeof(double));
+      malloc(((size_t)ROWS * n_padded + n_padded) * sizeof(double));
   if (v_rows == NULL) {
     return TB_STATUS_memory;
   }
-  double* v_padded = v_rows + (size_t) ROWS * n_padded;
+  double* v_padded = v_rows + (size_t)ROWS * n_padded;
   status = glm_reserve_offset(p_glm, p_model->n_data);
   if (status == TB_STATUS_ok) {
     status =
-      tb_frame_create(&p_glm->frame, n_dim, v_center, v_chol, is_diagonal);
+        tb_frame_create(&p_glm->frame, n_dim, v_center, v_chol, is_diagonal);
   }
   if (status != TB_STATUS_ok) {
     free(v_rows);
@@ -1093,17 +1111,16 @@ static enum tb_status glm_whiten(struct tb_model* p_model,
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
     const size_t n_row = tb_min(ROWS, p_model->n_data - start);
     for (size_t b = 0; b < n_row; b += BLOCK) {
-      const struct tb_rows rows = { .n_row = tb_min(BLOCK, n_row - b),
-                                    .start = start + b };
+      const struct tb_rows rows = {.n_row = tb_min(BLOCK, n_row - b),
+                                   .start = start + b};
       double v_eta[BLOCK];
       p_store->type->dot(p_store, &rows, v_padded, v_eta);
       for (size_t k = 0; k < rows.n_row; ++k) {
         p_glm->v_obs[(start + b + k) * p_glm->n_obs_col + p_glm->k_offset] +=
-          v_eta[k];
+            v_eta[k];
       }
     }
-    const double* v_block =
-      p_store->type->block(p_store, start, n_row, v_rows);
+    const double* v_block = p_store->type->block(p_store, start, n_row, v_rows);
     memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
     if (is_diagonal) {
       for (size_t k = 0; k < n_row; ++k) {
@@ -1112,8 +1129,7 @@ static enum tb_status glm_whiten(struct tb_model* p_model,
         }
       }
     } else {
-      tb_trsm_lower(
-        p_glm->n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
+      tb_trsm_lower(p_glm->n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
     }
     p_store->type->write(p_store, start, n_row, v_rows);
   }
@@ -1169,10 +1185,9 @@ static enum tb_status glm_create(struct tb_model* p_model,
   const double place = tb_params_number(p_params, "response", -1);
   const double aux = tb_params_number(p_params, "aux", 1);
   const struct tb_response response = {
-    .type = tb_response_at_place(place),
-    .samples_aux = tb_params_number(p_params, "sample_aux", 0) != 0,
-    .aux = aux
-  };
+      .type = tb_response_at_place(place),
+      .samples_aux = tb_params_number(p_params, "sample_aux", 0) != 0,
+      .aux = aux};
 
   if (p_x == NULL || p_y == NULL || p_x->n_row == 0 ||
       p_x->n_row != p_y->n_value || response.type == NULL ||
@@ -1224,7 +1239,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
   }
 
   glm_fill_obs(p_glm, p_y, p_weights, p_offset);
-  uint64_t hash = tb_hash_doubles((uint64_t) n_data, &place, 1);
+  uint64_t hash = tb_hash_doubles((uint64_t)n_data, &place, 1);
   hash = tb_hash_doubles(hash, &aux, 1);
   hash = tb_hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
   hash = tb_hash_param(hash, p_x);
@@ -1277,8 +1292,8 @@ static void glm_constrain(const struct tb_model* p_model,
   const struct glm* p_glm = p_model->p_self;
   memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
   if (p_glm->has_aux) {
-    v_natural[p_glm->n_coef] = tb_response_natural_aux(
-      p_glm->response.type, v_theta[p_glm->n_coef]);
+    v_natural[p_glm->n_coef] =
+        tb_response_natural_aux(p_glm->response.type, v_theta[p_glm->n_coef]);
   }
 }
 
@@ -1290,28 +1305,28 @@ static size_t glm_memory(const struct tb_model* p_model) {
 }
 
 const struct tb_model_type tb_model_glm = {
-  .name = "glm",
-  .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
-  .flags = TB_MODEL_SCALAR,
-  .create = glm_create,
-  .destroy = glm_destroy,
-  .prior = glm_prior,
-  .gradient = glm_gradient,
-  .workspace_size = glm_workspace_size,
-  .is_outside = glm_is_outside,
-  .log_lik = glm_log_lik,
-  .store_scalar = glm_store_scalar,
-  .stored_scalar = glm_stored_scalar,
-  .square_norms = glm_square_norms,
-  .add_scalar = glm_add_scalar,
-  .curvature = glm_curvature,
-  .weights = glm_weights,
-  .lipschitz_prior = glm_lipschitz_prior,
-  .largest_predictor = glm_largest_predictor,
-  .log_lik_many = glm_log_lik_many,
-  .constrain = glm_constrain,
-  .memory = glm_memory,
-  .can_whiten = glm_can_whiten,
-  .whiten = glm_whiten,
-  .copy = glm_copy,
+    .name = "glm",
+    .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
+    .flags = TB_MODEL_SCALAR,
+    .create = glm_create,
+    .destroy = glm_destroy,
+    .prior = glm_prior,
+    .gradient = glm_gradient,
+    .workspace_size = glm_workspace_size,
+    .is_outside = glm_is_outside,
+    .log_lik = glm_log_lik,
+    .store_scalar = glm_store_scalar,
+    .stored_scalar = glm_stored_scalar,
+    .square_norms = glm_square_norms,
+    .add_scalar = glm_add_scalar,
+    .curvature = glm_curvature,
+    .weights = glm_weights,
+    .lipschitz_prior = glm_lipschitz_prior,
+    .largest_predictor = glm_largest_predictor,
+    .log_lik_many = glm_log_lik_many,
+    .constrain = glm_constrain,
+    .memory = glm_memory,
+    .can_whiten = glm_can_whiten,
+    .whiten = glm_whiten,
+    .copy = glm_copy,
 };

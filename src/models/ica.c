@@ -66,14 +66,14 @@ static struct scratch scratch_at(void* p, size_t n) {
   s.v_other = s.v_r + n * BLOCK;
   s.v_inverse = s.v_other + n * BLOCK;
   s.v_work = s.v_inverse + n * n;
-  s.v_pivot = (int*) (void*) (s.v_work + n);
+  s.v_pivot = (int*)(void*)(s.v_work + n);
   return s;
 }
 
 static size_t ica_workspace_size(const struct tb_model* p_model,
                                  size_t n_batch) {
   const struct ica* p = p_model->p_self;
-  (void) n_batch;
+  (void)n_batch;
   return scratch_size(p->n_source);
 }
 
@@ -85,18 +85,18 @@ static enum tb_status ica_prior(const struct tb_model* p_model,
   const struct ica* p = p_model->p_self;
   const size_t n = p->n_source;
   const struct scratch s = scratch_at(p_work->p_scratch, n);
-  const double n_data = (double) p_model->n_data;
+  const double n_data = (double)p_model->n_data;
   double log_det;
   memcpy(s.v_inverse, v_theta, n * n * sizeof(double));
   const bool is_regular =
-    tb_invert(n, s.v_inverse, s.v_work, s.v_pivot, &log_det);
+      tb_invert(n, s.v_inverse, s.v_work, s.v_pivot, &log_det);
   double square = 0;
   for (size_t j = 0; j < n; ++j) {
     for (size_t k = 0; k < n; ++k) {
       const double w = v_theta[j * n + k];
       square += w * w;
       v_gradient[j * n + k] =
-        is_regular ? n_data * s.v_inverse[k * n + j] - p->precision * w : NAN;
+          is_regular ? n_data * s.v_inverse[k * n + j] - p->precision * w : NAN;
     }
   }
   if (p_log_prior != NULL) {
@@ -151,24 +151,32 @@ static void subtract_reference(const struct ica* p,
                                const struct scratch* p_s) {
   const size_t n = p->n_source;
   if (p_reference->v_scalar == NULL) {
-    tb_gemm('N', n, n_row, n, p_reference->v_theta, n, p_s->v_x, n,
-            p_s->v_other, n);
+    tb_gemm('N',
+            n,
+            n_row,
+            n,
+            p_reference->v_theta,
+            n,
+            p_s->v_x,
+            n,
+            p_s->v_other,
+            n);
     responses(n * n_row, p_s->v_other);
   }
   for (size_t k = 0; k < n_row; ++k) {
     const double* v_from =
-      p_reference->v_scalar == NULL
-        ? p_s->v_other + k * n
-        : p_reference->v_scalar +
-            tb_batch_row(p_batch, first + k) * p_reference->stride;
+        p_reference->v_scalar == NULL
+            ? p_s->v_other + k * n
+            : p_reference->v_scalar +
+                  tb_batch_row(p_batch, first + k) * p_reference->stride;
     for (size_t j = 0; j < n; ++j) {
       p_s->v_r[k * n + j] -= v_from[j];
     }
   }
 }
 
-/* The rows of the batch from `first` on into v_x and their responses, less those
- * at a reference, into v_r; how many. */
+/* The rows of the batch from `first` on into v_x and their responses, less
+ * those at a reference, into v_r; how many. */
 static size_t respond(const struct ica* p,
                       const double* v_theta,
                       const struct tb_batch* p_batch,
@@ -198,8 +206,18 @@ static void add_products(size_t n,
       p_s->v_r[k] *= p_s->v_r[k];
       p_s->v_other[k] = p_s->v_x[k] * p_s->v_x[k];
     }
-    tb_gemm_op(
-      'N', 'T', n, n, n_row, p_s->v_r, n, p_s->v_other, n, 1, v_square, n);
+    tb_gemm_op('N',
+               'T',
+               n,
+               n,
+               n_row,
+               p_s->v_r,
+               n,
+               p_s->v_other,
+               n,
+               1,
+               v_square,
+               n);
   }
 }
 
@@ -219,7 +237,7 @@ static enum tb_status ica_gradient(const struct tb_model* p_model,
       memcpy(s.v_other, s.v_r, n * n_row * sizeof(double));
       for (size_t k = 0; k < n_row; ++k) {
         *p_sums->p_log_lik +=
-          tb_batch_weight(p_batch, b + k) * row_log_lik(n, s.v_other + k * n);
+            tb_batch_weight(p_batch, b + k) * row_log_lik(n, s.v_other + k * n);
       }
     }
     responses(n * n_row, s.v_r);
@@ -315,31 +333,31 @@ static enum tb_status ica_curvature(const struct tb_model* p_model,
                                     int n_threads) {
   const struct ica* p = p_model->p_self;
   const size_t n = p->n_source, n_dim = n * n;
-  (void) v_round;
-  (void) n_threads;
+  (void)v_round;
+  (void)n_threads;
   char* p_scratch = calloc(1, scratch_size(n) + n_dim * sizeof(double));
   if (p_scratch == NULL) {
     return TB_STATUS_memory;
   }
-  const struct tb_workspace work = { .p_scratch = p_scratch };
+  const struct tb_workspace work = {.p_scratch = p_scratch};
   const struct scratch s = scratch_at(p_scratch, n);
-  double* v_block = (double*) (void*) (p_scratch + scratch_size(n));
+  double* v_block = (double*)(void*)(p_scratch + scratch_size(n));
   *p_log_posterior = 0;
   ica_prior(p_model, &work, v_theta, v_gradient, p_log_posterior);
-  const double n_data = (double) p_model->n_data;
+  const double n_data = (double)p_model->n_data;
   for (size_t j = 0; j < n; ++j) {
     for (size_t k = 0; k < n; ++k) {
       for (size_t m = 0; m < n; ++m) {
         for (size_t l = 0; l < n; ++l) {
           v_hessian[(j * n + k) * n_dim + m * n + l] =
-            n_data * (s.v_inverse[l * n + j] * s.v_inverse[k * n + m]);
+              n_data * (s.v_inverse[l * n + j] * s.v_inverse[k * n + m]);
         }
       }
       v_hessian[(j * n + k) * (n_dim + 1)] += p->precision;
     }
   }
-  const struct tb_sums sums = { .v_gradient = v_gradient,
-                                .p_log_lik = p_log_posterior };
+  const struct tb_sums sums = {.v_gradient = v_gradient,
+                               .p_log_lik = p_log_posterior};
   ica_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const size_t n_row = respond(p, v_theta, p_batch, NULL, b, &s);
@@ -351,12 +369,11 @@ static enum tb_status ica_curvature(const struct tb_model* p_model,
           s.v_other[i * n + j] = d * s.v_x[i * n + j];
         }
       }
-      tb_gemm_op(
-        'N', 'T', n, n, n_row, s.v_other, n, s.v_x, n, 0, v_block, n);
+      tb_gemm_op('N', 'T', n, n, n_row, s.v_other, n, s.v_x, n, 0, v_block, n);
       for (size_t j = 0; j < n; ++j) {
         for (size_t m = 0; m < n; ++m) {
           v_hessian[(j * n + k) * n_dim + m * n + k] +=
-            0.5 * (v_block[m * n + j] + v_block[j * n + m]);
+              0.5 * (v_block[m * n + j] + v_block[j * n + m]);
         }
       }
     }
@@ -441,7 +458,8 @@ static void ica_destroy(struct tb_model* p_model) {
 }
 
 /* SETS v_aligns to the inverse of the reference */
-static enum tb_status invert_reference(struct ica* p, const double* v_reference) {
+static enum tb_status invert_reference(struct ica* p,
+                                       const double* v_reference) {
   const size_t n = p->n_source;
   double log_det;
   p->v_aligns = malloc(n * n * sizeof(double));
@@ -451,8 +469,8 @@ static enum tb_status invert_reference(struct ica* p, const double* v_reference)
   if (p->v_aligns != NULL && v_work != NULL && v_pivot != NULL) {
     memcpy(p->v_aligns, v_reference, n * n * sizeof(double));
     status = tb_invert(n, p->v_aligns, v_work, v_pivot, &log_det)
-               ? TB_STATUS_ok
-               : TB_STATUS_singular;
+                 ? TB_STATUS_ok
+                 : TB_STATUS_singular;
   }
   free(v_work);
   free(v_pivot);
@@ -493,25 +511,25 @@ static enum tb_status ica_create(struct tb_model* p_model,
     ica_destroy(p_model);
     return status;
   }
-  uint64_t hash = tb_hash_param((uint64_t) n_data, p_x);
+  uint64_t hash = tb_hash_param((uint64_t)n_data, p_x);
   hash = tb_hash_doubles(hash, &prior_sd, 1);
   p_model->fingerprint = tb_hash_param(hash, p_reference);
   return TB_STATUS_ok;
 }
 
 const struct tb_model_type tb_model_ica = {
-  .name = "ica",
-  .citation = "Mauri & Zanella (2024), section 4.4",
-  .flags = TB_MODEL_SCALAR,
-  .create = ica_create,
-  .destroy = ica_destroy,
-  .prior = ica_prior,
-  .gradient = ica_gradient,
-  .workspace_size = ica_workspace_size,
-  .log_lik = ica_log_lik,
-  .square_norms = ica_square_norms,
-  .add_scalar = ica_add_scalar,
-  .curvature = ica_curvature,
-  .constrain = ica_constrain,
-  .memory = ica_memory,
+    .name = "ica",
+    .citation = "Mauri & Zanella (2024), section 4.4",
+    .flags = TB_MODEL_SCALAR,
+    .create = ica_create,
+    .destroy = ica_destroy,
+    .prior = ica_prior,
+    .gradient = ica_gradient,
+    .workspace_size = ica_workspace_size,
+    .log_lik = ica_log_lik,
+    .square_norms = ica_square_norms,
+    .add_scalar = ica_add_scalar,
+    .curvature = ica_curvature,
+    .constrain = ica_constrain,
+    .memory = ica_memory,
 };

@@ -27,14 +27,14 @@ int tb_layers_create(struct tb_layers* p_layers,
   if (n_width < 2 || n_width > TB_LAYERS_MOST + 1) {
     return 0;
   }
-  *p_layers = (struct tb_layers){ .activation = activation,
-                                  .n_layer = n_width - 1 };
+  *p_layers =
+      (struct tb_layers){.activation = activation, .n_layer = n_width - 1};
   for (size_t l = 0; l < n_width; ++l) {
     if (!(v_width[l] >= 1) || v_width[l] > 1e9 ||
         v_width[l] != floor(v_width[l])) {
       return 0;
     }
-    p_layers->v_width[l] = (size_t) v_width[l];
+    p_layers->v_width[l] = (size_t)v_width[l];
   }
   size_t largest = 1;
   for (size_t l = 1; l < n_width; ++l) {
@@ -42,10 +42,10 @@ int tb_layers_create(struct tb_layers* p_layers,
     largest = tb_max(largest, n_out * (p_layers->v_width[l - 1] + 1));
     p_layers->n_unit += n_out;
     p_layers->v_offset[l] =
-      p_layers->v_offset[l - 1] + n_out * (p_layers->v_width[l - 1] + 1);
+        p_layers->v_offset[l - 1] + n_out * (p_layers->v_width[l - 1] + 1);
   }
   const size_t n_row_bytes =
-    (2 * p_layers->n_unit + p_layers->n_layer) * sizeof(double);
+      (2 * p_layers->n_unit + p_layers->n_layer) * sizeof(double);
   const size_t n_fit = TAPE_BYTES / n_row_bytes / 8 * 8;
   const size_t n_solo = SOLO_PRODUCTS / largest / 8 * 8;
   const size_t n_block = n_solo >= SOLO_LEAST ? tb_min(n_fit, n_solo) : n_fit;
@@ -65,14 +65,13 @@ size_t tb_tape_size(const struct tb_layers* p_layers) {
 }
 
 struct tb_tape tb_tape_at(const struct tb_layers* p_layers, double* v_memory) {
-  return (struct tb_tape){ .v_act = v_memory,
-                           .v_delta = v_memory + act_size(p_layers) };
+  return (struct tb_tape){.v_act = v_memory,
+                          .v_delta = v_memory + act_size(p_layers)};
 }
 
 /* (a_l, 1), 1 <= l; f for l = L */
-static double* act(const struct tb_layers* p_layers,
-                   const struct tb_tape* p_tape,
-                   size_t l) {
+static double*
+act(const struct tb_layers* p_layers, const struct tb_tape* p_tape, size_t l) {
   size_t n_before = 0;
   for (size_t k = 1; k < l; ++k) {
     n_before += p_layers->v_width[k] + 1;
@@ -106,34 +105,32 @@ double* tb_tape_error(const struct tb_layers* p_layers,
 #ifdef TB_VECTOR
 typedef tb_v4d lanes;
 #define SELECT(mask, a, b) TB_V_SELECT(mask, a, b)
-#define ZERO TB_V_ALL(0.0)
+#define ZERO               TB_V_ALL(0.0)
 #else
 typedef double lanes;
 #define SELECT(mask, a, b) ((mask) ? (a) : (b))
-#define ZERO 0.0
+#define ZERO               0.0
 #endif
 enum { N_LANE = sizeof(lanes) / sizeof(double) };
 
 /* v_out = expression in the lanes x of v_x and y of v_y; the last n % N_LANE
  * numbers go through padded lanes. v_out may be either. */
-#define OVER_PAIRS(expression)                                                \
-  size_t k = 0;                                                               \
-  for (; k + N_LANE <= n; k += N_LANE) {                                      \
-    const lanes x = *(const lanes*) (v_x + k), y = *(const lanes*) (v_y + k); \
-    *(lanes*) (v_out + k) = (expression);                                     \
-  }                                                                           \
-  if (k < n) {                                                                \
-    lanes x = ZERO, y = ZERO;                                                 \
-    memcpy(&x, v_x + k, (n - k) * sizeof(double));                            \
-    memcpy(&y, v_y + k, (n - k) * sizeof(double));                            \
-    const lanes z = (expression);                                             \
-    memcpy(v_out + k, &z, (n - k) * sizeof(double));                          \
+#define OVER_PAIRS(expression)                                                 \
+  size_t k = 0;                                                                \
+  for (; k + N_LANE <= n; k += N_LANE) {                                       \
+    const lanes x = *(const lanes*)(v_x + k), y = *(const lanes*)(v_y + k);    \
+    *(lanes*)(v_out + k) = (expression);                                       \
+  }                                                                            \
+  if (k < n) {                                                                 \
+    lanes x = ZERO, y = ZERO;                                                  \
+    memcpy(&x, v_x + k, (n - k) * sizeof(double));                             \
+    memcpy(&y, v_y + k, (n - k) * sizeof(double));                             \
+    const lanes z = (expression);                                              \
+    memcpy(v_out + k, &z, (n - k) * sizeof(double));                           \
   }
 
-static TB_CLONES void subtract(const double* v_x,
-                               const double* v_y,
-                               double* v_out,
-                               size_t n) {
+static TB_CLONES void
+subtract(const double* v_x, const double* v_y, double* v_out, size_t n) {
   OVER_PAIRS(x - y)
 }
 
@@ -146,34 +143,26 @@ static TB_CLONES void multiply(const double* v_x,
 }
 
 /* max(x, 0); NaN stays */
-static TB_CLONES void rectify(const double* v_x,
-                              const double* v_y,
-                              double* v_out,
-                              size_t n) {
+static TB_CLONES void
+rectify(const double* v_x, const double* v_y, double* v_out, size_t n) {
   OVER_PAIRS(SELECT(x <= 0.0, ZERO, y))
 }
 
 /* x where the unit is on, y its output */
-static TB_CLONES void relu_slope(const double* v_x,
-                                 const double* v_y,
-                                 double* v_out,
-                                 size_t n) {
+static TB_CLONES void
+relu_slope(const double* v_x, const double* v_y, double* v_out, size_t n) {
   OVER_PAIRS(SELECT(y > 0.0, x, ZERO))
 }
 
 /* x phi'(z) from y = phi(z) = tanh(z) */
-static TB_CLONES void tanh_slope(const double* v_x,
-                                 const double* v_y,
-                                 double* v_out,
-                                 size_t n) {
+static TB_CLONES void
+tanh_slope(const double* v_x, const double* v_y, double* v_out, size_t n) {
   OVER_PAIRS(x * (1.0 - y * y))
 }
 
 /* x phi'(z) from y = exp(-phi(z)) = 1 - phi'(z) */
-static TB_CLONES void softplus_slope(const double* v_x,
-                                     const double* v_y,
-                                     double* v_out,
-                                     size_t n) {
+static TB_CLONES void
+softplus_slope(const double* v_x, const double* v_y, double* v_out, size_t n) {
   OVER_PAIRS(x * (1.0 - y))
 }
 
@@ -238,8 +227,8 @@ static TB_CLONES void add_products(const double* v_a,
     const double* v_right = v_b + j * n_row;
     size_t i = 0;
     for (; i + N_LANE <= n_row; i += N_LANE) {
-      *(lanes*) (v_sum + i) +=
-        *(const lanes*) (v_left + i) * *(const lanes*) (v_right + i);
+      *(lanes*)(v_sum + i) +=
+          *(const lanes*)(v_left + i) * *(const lanes*)(v_right + i);
     }
     for (; i < n_row; ++i) {
       v_sum[i] += v_left[i] * v_right[i];
@@ -260,8 +249,8 @@ static struct entry entry_of(const struct tb_layers* p_layers,
                              const struct tb_tape* p_tape,
                              size_t l) {
   return l == 1
-           ? (struct entry){ 'T', p_tape->v_input, p_tape->n_lead }
-           : (struct entry){ 'N', act(p_layers, p_tape, l - 1), p_tape->n_row };
+             ? (struct entry){'T', p_tape->v_input, p_tape->n_lead}
+             : (struct entry){'N', act(p_layers, p_tape, l - 1), p_tape->n_row};
 }
 
 void tb_layers_forward(const struct tb_layers* p_layers,
@@ -272,8 +261,17 @@ void tb_layers_forward(const struct tb_layers* p_layers,
     const size_t n_out = p_layers->v_width[l];
     const struct entry in = entry_of(p_layers, p_tape, l);
     double* v_out = act(p_layers, p_tape, l);
-    tb_gemm_op(in.op, 'T', n_row, n_out, p_layers->v_width[l - 1] + 1, in.v,
-               in.n_lead, v_theta + p_layers->v_offset[l - 1], n_out, 0, v_out,
+    tb_gemm_op(in.op,
+               'T',
+               n_row,
+               n_out,
+               p_layers->v_width[l - 1] + 1,
+               in.v,
+               in.n_lead,
+               v_theta + p_layers->v_offset[l - 1],
+               n_out,
+               0,
+               v_out,
                n_row);
     if (l < p_layers->n_layer) {
       activate(p_layers->activation, v_out, n_row * n_out);
@@ -291,9 +289,19 @@ void tb_layers_backward(const struct tb_layers* p_layers,
   for (size_t l = p_layers->n_layer; l > 1; --l) {
     const size_t n_out = p_layers->v_width[l], n_in = p_layers->v_width[l - 1];
     double* v_before = delta(p_layers, p_tape, l - 1);
-    tb_gemm('N', n_row, n_in, n_out, delta(p_layers, p_tape, l), n_row,
-            v_theta + p_layers->v_offset[l - 1], n_out, v_before, n_row);
-    times_slope(p_layers->activation, act(p_layers, p_tape, l - 1), v_before,
+    tb_gemm('N',
+            n_row,
+            n_in,
+            n_out,
+            delta(p_layers, p_tape, l),
+            n_row,
+            v_theta + p_layers->v_offset[l - 1],
+            n_out,
+            v_before,
+            n_row);
+    times_slope(p_layers->activation,
+                act(p_layers, p_tape, l - 1),
+                v_before,
                 n_row * n_in);
   }
 }
@@ -331,7 +339,7 @@ void tb_layers_map(const struct tb_layers* p_layers,
       for (size_t k = 0; k < n_out; ++k) {
         for (size_t i = 0; i < tape.n_row; ++i) {
           v_out[draw + n_draw * (first + i + n_row * k)] =
-            v_f[k * tape.n_row + i];
+              v_f[k * tape.n_row + i];
         }
       }
     }
@@ -344,9 +352,13 @@ void tb_tape_subtract(const struct tb_layers* p_layers,
                       struct tb_tape* p_tape,
                       struct tb_tape* p_other) {
   const size_t n_row = p_tape->n_row;
-  subtract(p_tape->v_delta, p_other->v_delta, p_tape->v_delta,
+  subtract(p_tape->v_delta,
+           p_other->v_delta,
+           p_tape->v_delta,
            p_layers->n_unit * n_row);
-  subtract(p_tape->v_act, p_other->v_act, p_other->v_act,
+  subtract(p_tape->v_act,
+           p_other->v_act,
+           p_other->v_act,
            (p_layers->n_unit + p_layers->n_layer - 1) * n_row);
 }
 
@@ -358,8 +370,17 @@ static void add_outer(const struct tb_layers* p_layers,
                       struct entry in,
                       double* v_sum) {
   const size_t n_out = p_layers->v_width[l];
-  tb_gemm_op('T', in.op, n_out, p_layers->v_width[l - 1] + 1, n_row, v_delta,
-             n_row, in.v, in.n_lead, 1, v_sum + p_layers->v_offset[l - 1],
+  tb_gemm_op('T',
+             in.op,
+             n_out,
+             p_layers->v_width[l - 1] + 1,
+             n_row,
+             v_delta,
+             n_row,
+             in.v,
+             in.n_lead,
+             1,
+             v_sum + p_layers->v_offset[l - 1],
              n_out);
 }
 
@@ -368,11 +389,19 @@ void tb_tape_add(const struct tb_layers* p_layers,
                  const struct tb_tape* p_other,
                  double* v_sum) {
   for (size_t l = 1; l <= p_layers->n_layer; ++l) {
-    add_outer(p_layers, l, p_tape->n_row, delta(p_layers, p_tape, l),
-              entry_of(p_layers, p_tape, l), v_sum);
+    add_outer(p_layers,
+              l,
+              p_tape->n_row,
+              delta(p_layers, p_tape, l),
+              entry_of(p_layers, p_tape, l),
+              v_sum);
     if (p_other != NULL && l > 1) { /* inputs do not differ */
-      add_outer(p_layers, l, p_tape->n_row, delta(p_layers, p_other, l),
-                entry_of(p_layers, p_other, l), v_sum);
+      add_outer(p_layers,
+                l,
+                p_tape->n_row,
+                delta(p_layers, p_other, l),
+                entry_of(p_layers, p_other, l),
+                v_sum);
     }
   }
 }
@@ -430,14 +459,38 @@ void tb_tape_add_square(const struct tb_layers* p_layers,
   for (size_t l = 1; l <= p_layers->n_layer; ++l) {
     const double* v_d = delta(p_layers, p_tape, l);
     const struct entry a = entry_of(p_layers, p_tape, l);
-    add_outer_products(p_layers, l, n_row, v_d, v_d, a, a, 1, v_scratch,
+    add_outer_products(p_layers,
+                       l,
+                       n_row,
+                       v_d,
+                       v_d,
+                       a,
+                       a,
+                       1,
+                       v_scratch,
                        v_square);
     if (p_other != NULL && l > 1) {
       const double* v_d2 = delta(p_layers, p_other, l);
       const struct entry a2 = entry_of(p_layers, p_other, l);
-      add_outer_products(p_layers, l, n_row, v_d, v_d2, a, a2, 2, v_scratch,
+      add_outer_products(p_layers,
+                         l,
+                         n_row,
+                         v_d,
+                         v_d2,
+                         a,
+                         a2,
+                         2,
+                         v_scratch,
                          v_square);
-      add_outer_products(p_layers, l, n_row, v_d2, v_d2, a2, a2, 1, v_scratch,
+      add_outer_products(p_layers,
+                         l,
+                         n_row,
+                         v_d2,
+                         v_d2,
+                         a2,
+                         a2,
+                         1,
+                         v_scratch,
                          v_square);
     }
   }
@@ -478,11 +531,18 @@ void tb_tape_square_norms(const struct tb_layers* p_layers,
     for (size_t k = 0; k < n_term; ++k) {
       const struct tb_tape* p_left = k < 2 ? p_tape : p_other;
       const struct tb_tape* p_right = k < 1 ? p_tape : p_other;
-      entry_products(p_layers, l, n_row, entry_of(p_layers, p_left, l),
-                     entry_of(p_layers, p_right, l), v_a);
+      entry_products(p_layers,
+                     l,
+                     n_row,
+                     entry_of(p_layers, p_left, l),
+                     entry_of(p_layers, p_right, l),
+                     v_a);
       memset(v_d, 0, n_row * sizeof(double));
-      add_products(delta(p_layers, p_left, l), delta(p_layers, p_right, l),
-                   n_row, p_layers->v_width[l], v_d);
+      add_products(delta(p_layers, p_left, l),
+                   delta(p_layers, p_right, l),
+                   n_row,
+                   p_layers->v_width[l],
+                   v_d);
       for (size_t i = 0; i < n_row; ++i) {
         v_norm[i] += (k == 1 ? 2 : 1) * v_d[i] * v_a[i];
       }

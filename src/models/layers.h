@@ -34,11 +34,11 @@ enum tb_activation {
 
 struct tb_layers {
   enum tb_activation activation;
-  size_t n_layer;                     /* L, 1..TB_LAYERS_MOST */
-  size_t v_width[TB_LAYERS_MOST + 1]; /* n_0 .. n_L */
-  size_t v_offset[TB_LAYERS_MOST + 1];/* where [W_{l+1} b_{l+1}] begins in
-                                         theta; the last one: n_weight */
-  size_t n_unit;                      /* n_1 + .. + n_L */
+  size_t n_layer;                      /* L, 1..TB_LAYERS_MOST */
+  size_t v_width[TB_LAYERS_MOST + 1];  /* n_0 .. n_L */
+  size_t v_offset[TB_LAYERS_MOST + 1]; /* where [W_{l+1} b_{l+1}] begins in
+                                          theta; the last one: n_weight */
+  size_t n_unit;                       /* n_1 + .. + n_L */
   size_t n_block; /* rows at a time: their tape stays in the cache */
 };
 

@@ -8,7 +8,8 @@
  *
  *   natural   theta = exp(x)   g_0 = beta - theta
  *   mean      theta = |x|      g_0 = sign(x) [(beta - 1) / theta - 1]
- *   both      g_d = d theta / dx . E_z[n_dkw / theta_kw - n_dk / sum_v theta_kv]
+ *   both      g_d = d theta / dx . E_z[n_dkw / theta_kw - n_dk / sum_v
+ * theta_kv]
  *
  * (their expanded natural and expanded mean). E_z has no closed form: it is the
  * mean over a few sweeps of a Gibbs sampler,
@@ -16,13 +17,13 @@
  *   P(z_i = k | the other z) = theta_kw a_k / sum_j theta_jw a_j,
  *   a_k = (n_dk without token i + alpha) / sum_v theta_kv,
  *
- * after a burn-in that each visit begins anew: the estimate of g_d is biased, by
- * what the burn-in has not forgotten. It starts from draws given counts n_dk that
- * are not whole, the fixed point of n_dk = sum_i theta_kw a_k / sum_j theta_jw a_j
- * from equal ones (to put the tokens in one after the other lets the first ones
- * decide). What is averaged is not the z drawn but
- * their conditional probabilities: the same mean with less variance, and n_dkw
- * / theta_kw becomes a sum of a_k / sum_j theta_jw a_j, which stays finite where
+ * after a burn-in that each visit begins anew: the estimate of g_d is biased,
+ * by what the burn-in has not forgotten. It starts from draws given counts n_dk
+ * that are not whole, the fixed point of n_dk = sum_i theta_kw a_k / sum_j
+ * theta_jw a_j from equal ones (to put the tokens in one after the other lets
+ * the first ones decide). What is averaged is not the z drawn but their
+ * conditional probabilities: the same mean with less variance, and n_dkw /
+ * theta_kw becomes a sum of a_k / sum_j theta_jw a_j, which stays finite where
  * theta_kw goes to 0.
  *
  * Reflection. theta must stay positive, and Patterson & Teh replace it by its
@@ -33,12 +34,13 @@
  * with a Metropolis correction would be exact. What estimators remember from
  * other orthants they fold (tb_chain_gradient()).
  *
- * The reference of control variates: a document's Gibbs samplers at theta and at
- * the reference use the same random numbers, so that the difference has less
+ * The reference of control variates: a document's Gibbs samplers at theta and
+ * at the reference use the same random numbers, so that the difference has less
  * noise, and none at the reference itself. They go token by token side by side:
- * a draw is a long chain of additions, and a processor works on both at once. The
- * sum over all documents at the reference (a workspace without a stream) takes
- * LONG_RUN times as many sweeps, from a stream that belongs to the document.
+ * a draw is a long chain of additions, and a processor works on both at once.
+ * The sum over all documents at the reference (a workspace without a stream)
+ * takes LONG_RUN times as many sweeps, from a stream that belongs to the
+ * document.
  *
  *   symbol        variable   shape                owner
  *   n_dw          v_count    n_cell               lda
@@ -66,11 +68,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum coordinates {
-  COORDINATES_natural,
-  COORDINATES_mean,
-  COORDINATES_count
-};
+enum coordinates { COORDINATES_natural, COORDINATES_mean, COORDINATES_count };
 
 struct lda {
   enum coordinates coordinates;
@@ -128,7 +126,7 @@ static size_t point_length(const struct lda* p) {
 
 static struct point point_at(const struct lda* p, double* v) {
   const size_t n = p->n_topic, n_dim = n * p->n_word;
-  struct point point = { .v_theta = v, .v_sign = v + n_dim };
+  struct point point = {.v_theta = v, .v_sign = v + n_dim};
   point.v_inverse = v + 2 * n_dim;
   point.v_topic = point.v_inverse + n;
   point.v_a = point.v_topic + n;
@@ -136,7 +134,7 @@ static struct point point_at(const struct lda* p, double* v) {
   point.v_p = point.v_tally + n;
   point.v_sum = point.v_p + N_BLOCK * n_block(p);
   point.v_cell = point.v_sum + n_block(p) + 1;
-  point.v_z = (uint32_t*) (void*) (point.v_cell + n * p->n_cell_max);
+  point.v_z = (uint32_t*)(void*)(point.v_cell + n * p->n_cell_max);
   for (size_t k = n; k < N_BLOCK * n_block(p); ++k) {
     point.v_p[k] = 0;
   }
@@ -146,15 +144,15 @@ static struct point point_at(const struct lda* p, double* v) {
 static size_t lda_workspace_size(const struct tb_model* p_model,
                                  size_t n_batch) {
   const struct lda* p = p_model->p_self;
-  (void) n_batch;
+  (void)n_batch;
   return (2 * point_length(p) + 5 * p->n_topic) * sizeof(double);
 }
 
 static struct scratch scratch_at(const struct lda* p, void* p_scratch) {
   double* v = p_scratch;
-  return (struct scratch){ .here = point_at(p, v),
-                           .there = point_at(p, v + point_length(p)),
-                           .v_total = v + 2 * point_length(p) };
+  return (struct scratch){.here = point_at(p, v),
+                          .there = point_at(p, v + point_length(p)),
+                          .v_total = v + 2 * point_length(p)};
 }
 
 /* ------------------------------------------------------------ one document */
@@ -173,9 +171,8 @@ static TB_CLONES void to_theta(const struct lda* p,
 }
 
 /* theta and d theta / dx at x */
-static void load_theta(const struct lda* p,
-                       const double* v_x,
-                       struct point* p_point) {
+static void
+load_theta(const struct lda* p, const double* v_x, struct point* p_point) {
   to_theta(p, v_x, p_point->v_theta);
   p_point->v_slope = p_point->v_theta;
   if (p->coordinates == COORDINATES_mean) {
@@ -203,12 +200,13 @@ static TB_CLONES void load_totals(const struct lda* p,
 }
 
 /* A topic with probability proportional to theta_kw a_k, from a uniform number;
- * *p_scale: the inverse of the sum of these. By blocks, to add less in a row. */
+ * *p_scale: the inverse of the sum of these. By blocks, to add less in a row.
+ */
 TB_INLINE size_t draw_topic(size_t n,
-                                const double* v_theta,
-                                const struct point* p_point,
-                                double uniform,
-                                double* p_scale) {
+                            const double* v_theta,
+                            const struct point* p_point,
+                            double uniform,
+                            double* p_scale) {
   const size_t n_blocks = (n + N_BLOCK - 1) / N_BLOCK;
   const double* restrict v_a = p_point->v_a;
   double* restrict v_p = p_point->v_p;
@@ -236,16 +234,16 @@ TB_INLINE size_t draw_topic(size_t n,
   return z < n ? z : n - 1;
 }
 
-/* Draw the topic of token i, of cell c. What `weight` > 0 adds to v_cell: weight
- * / theta_kw times the conditional probabilities. */
+/* Draw the topic of token i, of cell c. What `weight` > 0 adds to v_cell:
+ * weight / theta_kw times the conditional probabilities. */
 TB_INLINE void visit_token(const struct lda* p,
-                               const struct point* p_point,
-                               size_t i,
-                               const double* v_theta,
-                               double* restrict v_cell,
-                               bool is_first,
-                               double weight,
-                               double uniform) {
+                           const struct point* p_point,
+                           size_t i,
+                           const double* v_theta,
+                           double* restrict v_cell,
+                           bool is_first,
+                           double weight,
+                           double uniform) {
   double* restrict v_a = p_point->v_a;
   double* restrict v_tally = p_point->v_tally;
   uint32_t* p_z = p_point->v_z + i;
@@ -265,11 +263,12 @@ TB_INLINE void visit_token(const struct lda* p,
   if (!is_first) {
     v_a[z] = (v_tally[z] + p->alpha) * p_point->v_inverse[z];
   }
-  *p_z = (uint32_t) z;
+  *p_z = (uint32_t)z;
 }
 
-/* Sweep over the tokens of document d at one point or at two with the same random
- * numbers (p_there may be NULL); the first draws them all given the same a_k. */
+/* Sweep over the tokens of document d at one point or at two with the same
+ * random numbers (p_there may be NULL); the first draws them all given the same
+ * a_k. */
 static TB_CLONES void sweep(const struct lda* p,
                             size_t d,
                             bool is_first,
@@ -283,11 +282,23 @@ static TB_CLONES void sweep(const struct lda* p,
     const size_t at = p->v_word[c] * n, cell = (c - first) * n;
     for (uint32_t i = 0; i < p->v_count[c]; ++i, ++token) {
       const double u = tb_rng_unif(p_rng);
-      visit_token(p, p_here, token, p_here->v_theta + at,
-                  p_here->v_cell + cell, is_first, weight, u);
+      visit_token(p,
+                  p_here,
+                  token,
+                  p_here->v_theta + at,
+                  p_here->v_cell + cell,
+                  is_first,
+                  weight,
+                  u);
       if (p_there != NULL) {
-        visit_token(p, p_there, token, p_there->v_theta + at,
-                    p_there->v_cell + cell, is_first, weight, u);
+        visit_token(p,
+                    p_there,
+                    token,
+                    p_there->v_theta + at,
+                    p_there->v_cell + cell,
+                    is_first,
+                    weight,
+                    u);
       }
     }
   }
@@ -297,9 +308,8 @@ static TB_CLONES void sweep(const struct lda* p,
 #define N_SOFT 8
 
 /* a_k there, for the first draws; counts are 0. */
-static TB_CLONES void start_document(const struct lda* p,
-                                     size_t d,
-                                     const struct point* p_point) {
+static TB_CLONES void
+start_document(const struct lda* p, size_t d, const struct point* p_point) {
   const size_t n = p->n_topic, first = p->v_start[d], end = p->v_start[d + 1];
   double* restrict v_a = p_point->v_a;
   double* restrict v_tally = p_point->v_tally;
@@ -340,9 +350,8 @@ static void count_topics(const struct lda* p, const struct point* p_point) {
 }
 
 /* v_topic from v_cell */
-static void finish_document(const struct lda* p,
-                            size_t d,
-                            const struct point* p_point) {
+static void
+finish_document(const struct lda* p, size_t d, const struct point* p_point) {
   const size_t n = p->n_topic, first = p->v_start[d];
   for (size_t c = first; c < p->v_start[d + 1]; ++c) {
     const double* v_theta = p_point->v_theta + p->v_word[c] * n;
@@ -361,7 +370,7 @@ static void expect_topics(const struct lda* p,
                           struct tb_rng* p_rng,
                           const struct point* p_here,
                           const struct point* p_there) {
-  const double weight = 1 / (double) n_sweep;
+  const double weight = 1 / (double)n_sweep;
   start_document(p, d, p_here);
   if (p_there != NULL) {
     start_document(p, d, p_there);
@@ -381,8 +390,8 @@ static void expect_topics(const struct lda* p,
   }
 }
 
-/* The same at theta and perhaps at the reference. No stream: a long run from the
- * document's own. */
+/* The same at theta and perhaps at the reference. No stream: a long run from
+ * the document's own. */
 static void visit(const struct tb_model* p_model,
                   size_t d,
                   struct tb_rng* p_rng,
@@ -396,13 +405,20 @@ static void visit(const struct tb_model* p_model,
     p_rng = &own;
     n_sweep *= LONG_RUN;
   }
-  expect_topics(p, d, p->n_burn, n_sweep, p_rng, &p_s->here,
+  expect_topics(p,
+                d,
+                p->n_burn,
+                n_sweep,
+                p_rng,
+                &p_s->here,
                 has_reference ? &p_s->there : NULL);
 }
 
 /* ------------------------------------------------------------------- passes */
 
-static inline double square(double x) { return x * x; }
+static inline double square(double x) {
+  return x * x;
+}
 
 /* What a document adds for its own words; its topics' totals, which go to all
  * words, are left to add_totals(). */
@@ -445,7 +461,7 @@ static void collect_totals(const struct lda* p,
   for (size_t k = 0; k < n; ++k) {
     const double u = c * p_s->here.v_topic[k] * p_s->here.v_inverse[k];
     const double t =
-      has_reference ? c * p_s->there.v_topic[k] * p_s->there.v_inverse[k] : 0;
+        has_reference ? c * p_s->there.v_topic[k] * p_s->there.v_inverse[k] : 0;
     v[k] += u;
     v[n + k] += t;
     v[2 * n + k] += u * u;
@@ -514,7 +530,7 @@ static enum tb_status lda_prior(const struct tb_model* p_model,
   const bool is_natural = p->coordinates == COORDINATES_natural;
   const double shape = p->beta - 1;
   double* v_theta = v_gradient; /* what is there is used up in place */
-  (void) p_work;
+  (void)p_work;
   to_theta(p, v_x, v_theta);
   if (p_log_prior != NULL) {
     for (size_t j = 0; j < p_model->n_dim; ++j) {
@@ -560,7 +576,7 @@ enum tb_status tb_lda_proportions(const struct tb_model* p_model,
     struct tb_rng rng;
     tb_rng_init(&rng, seed + d, 0, TB_STREAM_model);
     expect_topics(p, d, n_burn, n_sweep, &rng, &s.here, NULL);
-    double total = (double) n * p->alpha;
+    double total = (double)n * p->alpha;
     for (size_t k = 0; k < n; ++k) {
       total += s.here.v_topic[k];
     }
@@ -608,7 +624,7 @@ static bool are_cells(const struct tb_param* p_start,
                       double n_word) {
   const size_t n_data = p_start->n_value - 1;
   if (p_word->n_value != p_count->n_value || p_start->v_value[0] != 0 ||
-      p_start->v_value[n_data] != (double) p_word->n_value) {
+      p_start->v_value[n_data] != (double)p_word->n_value) {
     return false;
   }
   for (size_t d = 0; d < n_data; ++d) {
@@ -631,7 +647,7 @@ static enum tb_status lda_fill(struct lda* p,
                                const double* v_start,
                                const double* v_word,
                                const double* v_count) {
-  const size_t n_cell = (size_t) v_start[n_data];
+  const size_t n_cell = (size_t)v_start[n_data];
   p->v_start = malloc((n_data + 1) * sizeof(size_t));
   p->v_word = malloc(n_cell * sizeof(uint32_t));
   p->v_count = malloc(n_cell * sizeof(uint32_t));
@@ -641,10 +657,10 @@ static enum tb_status lda_fill(struct lda* p,
   p->v_start[0] = 0;
   for (size_t d = 0; d < n_data; ++d) {
     size_t n_token = 0;
-    p->v_start[d + 1] = (size_t) v_start[d + 1];
+    p->v_start[d + 1] = (size_t)v_start[d + 1];
     for (size_t c = p->v_start[d]; c < p->v_start[d + 1]; ++c) {
-      p->v_word[c] = (uint32_t) v_word[c];
-      p->v_count[c] = (uint32_t) v_count[c];
+      p->v_word[c] = (uint32_t)v_word[c];
+      p->v_count[c] = (uint32_t)v_count[c];
       n_token += p->v_count[c];
     }
     p->n_cell_max = tb_max(p->n_cell_max, p->v_start[d + 1] - p->v_start[d]);
@@ -659,7 +675,7 @@ static enum tb_status lda_fill(struct lda* p,
 static enum tb_status lda_create(struct tb_model* p_model,
                                  const struct tb_params* p_params,
                                  const struct tb_shelf* p_shelf) {
-  (void) p_shelf;
+  (void)p_shelf;
   const struct tb_param* p_start = tb_params_find(p_params, "start");
   const struct tb_param* p_word = tb_params_find(p_params, "word");
   const struct tb_param* p_count = tb_params_find(p_params, "count");
@@ -669,8 +685,8 @@ static enum tb_status lda_create(struct tb_model* p_model,
   const double n_burn = tb_params_number(p_params, "burn", NAN);
   const double n_sweep = tb_params_number(p_params, "sweeps", NAN);
   const double coordinates = tb_params_number(p_params, "coordinates", NAN);
-  if (p_start == NULL || p_word == NULL || p_count == NULL ||
-      p_shape == NULL || p_start->n_value < 2 || p_shape->n_value != 2 ||
+  if (p_start == NULL || p_word == NULL || p_count == NULL || p_shape == NULL ||
+      p_start->n_value < 2 || p_shape->n_value != 2 ||
       !is_whole(p_shape->v_value[0], 2, 0x1p31) ||
       !is_whole(p_shape->v_value[1], 1, 0x1p31) || !(alpha > 0) ||
       !(beta > 0) || !is_whole(n_burn, 0, 0x1p31) ||
@@ -685,43 +701,46 @@ static enum tb_status lda_create(struct tb_model* p_model,
   }
   p_model->p_self = p;
   p_model->n_data = p_start->n_value - 1;
-  p->coordinates = (enum coordinates) coordinates;
+  p->coordinates = (enum coordinates)coordinates;
   p_model->is_even = p->coordinates != COORDINATES_natural;
-  p->n_topic = (size_t) p_shape->v_value[0];
-  p->n_word = (size_t) p_shape->v_value[1];
-  p->n_burn = (size_t) n_burn;
-  p->n_sweep = (size_t) n_sweep;
+  p->n_topic = (size_t)p_shape->v_value[0];
+  p->n_word = (size_t)p_shape->v_value[1];
+  p->n_burn = (size_t)n_burn;
+  p->n_sweep = (size_t)n_sweep;
   p->alpha = alpha;
   p->beta = beta;
   p_model->n_dim = p_model->n_natural = p->n_topic * p->n_word;
   p_model->n_scalar = 0;
   p_model->p_frame = NULL;
-  const enum tb_status status =
-    lda_fill(p, p_model->n_data, p_start->v_value, p_word->v_value,
-             p_count->v_value);
+  const enum tb_status status = lda_fill(p,
+                                         p_model->n_data,
+                                         p_start->v_value,
+                                         p_word->v_value,
+                                         p_count->v_value);
   if (status != TB_STATUS_ok) {
     lda_destroy(p_model);
     return status;
   }
-  const double v_option[] = { alpha, beta, n_burn, n_sweep, coordinates };
-  uint64_t hash = tb_hash_doubles((uint64_t) p->n_topic, v_option, 5);
+  const double v_option[] = {alpha, beta, n_burn, n_sweep, coordinates};
+  uint64_t hash = tb_hash_doubles((uint64_t)p->n_topic, v_option, 5);
   hash = tb_hash_doubles(hash, p_start->v_value, p_start->n_value);
   hash = tb_hash_doubles(hash, p_word->v_value, p_word->n_value);
   p_model->fingerprint =
-    tb_hash_doubles(hash, p_count->v_value, p_count->n_value);
+      tb_hash_doubles(hash, p_count->v_value, p_count->n_value);
   return TB_STATUS_ok;
 }
 
 const struct tb_model_type tb_model_lda = {
-  .name = "lda",
-  .citation = "Patterson & Teh (2013), NIPS 26; Baker, Fearnhead, Fox & Nemeth "
-              "(2019), section 5.3",
-  .flags = TB_MODEL_RANDOM | TB_MODEL_NO_DENSITY,
-  .create = lda_create,
-  .destroy = lda_destroy,
-  .prior = lda_prior,
-  .gradient = lda_gradient,
-  .workspace_size = lda_workspace_size,
-  .constrain = lda_constrain,
-  .memory = lda_memory,
+    .name = "lda",
+    .citation =
+        "Patterson & Teh (2013), NIPS 26; Baker, Fearnhead, Fox & Nemeth "
+        "(2019), section 5.3",
+    .flags = TB_MODEL_RANDOM | TB_MODEL_NO_DENSITY,
+    .create = lda_create,
+    .destroy = lda_destroy,
+    .prior = lda_prior,
+    .gradient = lda_gradient,
+    .workspace_size = lda_workspace_size,
+    .constrain = lda_constrain,
+    .memory = lda_memory,
 };

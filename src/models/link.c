@@ -51,23 +51,24 @@ TB_INLINE void micro_add(const double* v_theta,
                          size_t n_column,
                          double* v_sum) {
 #ifdef TB_VECTOR
-#define ROW(r)                                                                \
-  tb_v4d s##r##0 = *(tb_v4d*) (v_sum + r * N_DRAW);                           \
-  tb_v4d s##r##1 = *(tb_v4d*) (v_sum + r * N_DRAW + 4);                       \
-  tb_v4d s##r##2 = *(tb_v4d*) (v_sum + r * N_DRAW + 8);
-#define ADD(r)                                                                \
-  s##r##0 += t0 * v_x[r];                                                     \
-  s##r##1 += t1 * v_x[r];                                                     \
+#define ROW(r)                                                                 \
+  tb_v4d s##r##0 = *(tb_v4d*)(v_sum + r * N_DRAW);                             \
+  tb_v4d s##r##1 = *(tb_v4d*)(v_sum + r * N_DRAW + 4);                         \
+  tb_v4d s##r##2 = *(tb_v4d*)(v_sum + r * N_DRAW + 8);
+#define ADD(r)                                                                 \
+  s##r##0 += t0 * v_x[r];                                                      \
+  s##r##1 += t1 * v_x[r];                                                      \
   s##r##2 += t2 * v_x[r];
-#define PUT(r)                                                                \
-  *(tb_v4d*) (v_sum + r * N_DRAW) = s##r##0;                                  \
-  *(tb_v4d*) (v_sum + r * N_DRAW + 4) = s##r##1;                              \
-  *(tb_v4d*) (v_sum + r * N_DRAW + 8) = s##r##2;
-  ROW(0) ROW(1) ROW(2) ROW(3)
-  for (size_t j = 0; j < n_column; ++j, v_theta += N_MICRO, v_x += N_QUAD) {
-    const tb_v4d t0 = *(const tb_v4d*) v_theta;
-    const tb_v4d t1 = *(const tb_v4d*) (v_theta + 4);
-    const tb_v4d t2 = *(const tb_v4d*) (v_theta + 8);
+#define PUT(r)                                                                 \
+  *(tb_v4d*)(v_sum + r * N_DRAW) = s##r##0;                                    \
+  *(tb_v4d*)(v_sum + r * N_DRAW + 4) = s##r##1;                                \
+  *(tb_v4d*)(v_sum + r * N_DRAW + 8) = s##r##2;
+  ROW(0)
+  ROW(1) ROW(2) ROW(3) for (size_t j = 0; j < n_column;
+                            ++j, v_theta += N_MICRO, v_x += N_QUAD) {
+    const tb_v4d t0 = *(const tb_v4d*)v_theta;
+    const tb_v4d t1 = *(const tb_v4d*)(v_theta + 4);
+    const tb_v4d t2 = *(const tb_v4d*)(v_theta + 8);
     ADD(0) ADD(1) ADD(2) ADD(3)
   }
   PUT(0) PUT(1) PUT(2) PUT(3)
@@ -85,10 +86,8 @@ TB_INLINE void micro_add(const double* v_theta,
 #endif
 }
 
-TB_CLONES static void tile_add(struct tile* p_tile,
-                               size_t n_column,
-                               size_t n_draw,
-                               size_t n_row) {
+TB_CLONES static void
+tile_add(struct tile* p_tile, size_t n_column, size_t n_draw, size_t n_row) {
   for (size_t k = 0; k < n_draw; k += N_MICRO) {
     for (size_t r = 0; r < n_row; r += N_QUAD) {
       micro_add(p_tile->v_theta + k * n_column,
@@ -100,9 +99,8 @@ TB_CLONES static void tile_add(struct tile* p_tile,
 }
 
 /* whole groups of rows: the last ones' sums are not used */
-static void tile_start(struct tile* p_tile,
-                       const double* v_offset,
-                       size_t n_row) {
+static void
+tile_start(struct tile* p_tile, const double* v_offset, size_t n_row) {
   for (size_t r = 0; r < n_row || r % N_QUAD != 0; ++r) {
     const double start = v_offset == NULL || r >= n_row ? 0 : v_offset[r];
     for (size_t k = 0; k < N_DRAW; ++k) {
@@ -122,8 +120,7 @@ static void product_task(const struct tb_link_product* p,
                          size_t end_draw) {
   struct tile tile;
   const size_t n_row = size_min(N_ROW, p->n_row - first_row);
-  const double* v_offset =
-    p->v_offset == NULL ? NULL : p->v_offset + first_row;
+  const double* v_offset = p->v_offset == NULL ? NULL : p->v_offset + first_row;
   for (size_t draw = first_draw; draw < end_draw; draw += N_DRAW) {
     const size_t n_draw = size_min(N_DRAW, end_draw - draw);
     tile_start(&tile, v_offset, n_row);
@@ -131,11 +128,21 @@ static void product_task(const struct tb_link_product* p,
       const size_t n_column = size_min(N_COLUMN, p->n_dim - j);
       /* x is in place already where one piece of it is all */
       if (draw == first_draw || p->n_dim > N_COLUMN) {
-        tile_pack(tile.v_x, p->v_x + j * p->n_row, p->n_row, first_row, n_row,
-                  n_column, N_QUAD);
+        tile_pack(tile.v_x,
+                  p->v_x + j * p->n_row,
+                  p->n_row,
+                  first_row,
+                  n_row,
+                  n_column,
+                  N_QUAD);
       }
-      tile_pack(tile.v_theta, p->v_theta + j * p->n_draw, p->n_draw, draw,
-                n_draw, n_column, N_MICRO);
+      tile_pack(tile.v_theta,
+                p->v_theta + j * p->n_draw,
+                p->n_draw,
+                draw,
+                n_draw,
+                n_column,
+                N_MICRO);
       tile_add(&tile, n_column, n_draw, n_row);
     }
     for (size_t r = 0; r < n_row; ++r) {

@@ -31,17 +31,17 @@
 
 /* What a chain lends to the model for one call. */
 struct tb_workspace {
-  void* p_scratch;       /* workspace_size() bytes, this chain's alone */
-  struct tb_rng* p_rng;  /* the model's own stream, TB_STREAM_model; NULL asks a
-                            TB_MODEL_NOISY model for its exact gradient */
+  void* p_scratch;      /* workspace_size() bytes, this chain's alone */
+  struct tb_rng* p_rng; /* the model's own stream, TB_STREAM_model; NULL asks a
+                           TB_MODEL_NOISY model for its exact gradient */
 };
 
 enum tb_model_flag {
   TB_MODEL_SCALAR = 1u << 0,      /* g_i = r_i x_i: n_scalar numbers a row */
   TB_MODEL_MAIN_THREAD = 1u << 1, /* calls R: chains run one after another */
   TB_MODEL_RANDOM = 1u << 2,      /* draws from its own stream */
-  TB_MODEL_NOISY = 1u << 3,       /* injects noise into g_0, reports its variance */
-  TB_MODEL_NO_DENSITY = 1u << 4   /* leaves p_log_lik alone: not for Metropolis */
+  TB_MODEL_NOISY = 1u << 3, /* injects noise into g_0, reports its variance */
+  TB_MODEL_NO_DENSITY = 1u << 4 /* leaves p_log_lik alone: not for Metropolis */
 };
 
 enum tb_weight_type {
@@ -209,9 +209,9 @@ struct tb_model_type {
   bool (*is_usable)(const struct tb_model* p_model);
 
   /* Change the coordinates to phi: rewrite the rows IN PLACE. v_chol: n_dim x
-   * n_dim, column-major lower L, or the n_dim diagonal of it. Where can_whiten()
-   * says that its rows must stay as they are (NULL: never), models/framed.h does
-   * it around the model. */
+   * n_dim, column-major lower L, or the n_dim diagonal of it. Where
+   * can_whiten() says that its rows must stay as they are (NULL: never),
+   * models/framed.h does it around the model. */
   bool (*can_whiten)(const struct tb_model* p_model);
   enum tb_status (*whiten)(struct tb_model* p_model,
                            const double* v_center,
@@ -226,12 +226,12 @@ struct tb_model_type {
 struct tb_model {
   const struct tb_model_type* type;
   size_t n_data;
-  size_t n_dim;     /* coordinates the sampler moves */
-  size_t n_natural; /* variables the user sees */
-  size_t n_scalar;  /* numbers that hold g_i, TB_MODEL_SCALAR only */
+  size_t n_dim;         /* coordinates the sampler moves */
+  size_t n_natural;     /* variables the user sees */
+  size_t n_scalar;      /* numbers that hold g_i, TB_MODEL_SCALAR only */
   size_t n_gibbs_every; /* steps from one gibbs() to the next; 0: none */
-  bool is_even;     /* each term of log pi is even in each coordinate by itself:
-                       chains see it at |theta|, see tb_chain_gradient() */
+  bool is_even; /* each term of log pi is even in each coordinate by itself:
+                   chains see it at |theta|, see tb_chain_gradient() */
   const struct tb_frame* p_frame; /* NULL: identity */
   uint64_t fingerprint;           /* of the data, to recognise them again */
   uint64_t n_stored;              /* how often store_scalar() was called */
@@ -245,7 +245,8 @@ static inline bool tb_model_can_whiten(const struct tb_model* p_model) {
          (type->can_whiten == NULL || type->can_whiten(p_model));
 }
 
-/* Where a chain evaluates the model: |theta| if it is even, else theta itself */
+/* Where a chain evaluates the model: |theta| if it is even, else theta itself
+ */
 static inline void tb_model_fold(const struct tb_model* p_model,
                                  const double* v_theta,
                                  double* v_out) {

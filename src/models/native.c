@@ -10,8 +10,8 @@
  *   -H      v_hessian  n_dim x n_dim           caller
  *
  * The numbers stored of a row stand beside the first array that has one number
- * for each observation, most often the response, so that both come with one line
- * of memory; y_i is missing where there is no such array.
+ * for each observation, most often the response, so that both come with one
+ * line of memory; y_i is missing where there is no such array.
  */
 #if defined(__linux__) && !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* dladdr() */
@@ -55,21 +55,20 @@ struct native {
   struct tb_model_type type; /* the slots that the user's table has */
   struct tb_native_type user;
   struct mark v_mark[N_MARK]; /* of the user's functions */
-  struct tb_native view; /* what its functions are given */
+  struct tb_native view;      /* what its functions are given */
   struct tb_store* v_store;
   struct tb_array* v_array;
-  char* p_names; /* of the arrays, one after the other */
-  double* v_beside;    /* NULL: nothing is stored */
-  size_t n_beside;     /* numbers a row */
+  char* p_names;    /* of the arrays, one after the other */
+  double* v_beside; /* NULL: nothing is stored */
+  size_t n_beside;  /* numbers a row */
   size_t n_beside_byte;
 };
 
 /* ------------------------------------------------------------------- tools */
 
 /* p_private: the store; NULL: one number a row, with others beside it. */
-static double beside(const struct tb_array* p_array,
-                     const struct tb_rows* p_rows,
-                     size_t k) {
+static double
+beside(const struct tb_array* p_array, const struct tb_rows* p_rows, size_t k) {
   return p_array->v_value[tb_rows_at(p_rows, k) * p_array->stride];
 }
 
@@ -132,10 +131,11 @@ static void tool_take(const double* v_value,
   }
 }
 
-#define TOOL(name)                                                            \
-  static TB_CLONES void tool_##name(                                          \
-    const double* v_x, double* v_out, size_t n) {                             \
-    tb_v##name(v_x, v_out, n);                                                \
+#define TOOL(name)                                                             \
+  static TB_CLONES void tool_##name(const double* v_x,                         \
+                                    double* v_out,                             \
+                                    size_t n) {                                \
+    tb_v##name(v_x, v_out, n);                                                 \
   }
 TOOL(exp)
 TOOL(log)
@@ -144,30 +144,28 @@ TOOL(softplus)
 TOOL(tanh)
 #undef TOOL
 
-static const struct tb_tools tools = { .dot = tool_dot,
-                                       .add = tool_add,
-                                       .take = tool_take,
-                                       .exp = tool_exp,
-                                       .log = tool_log,
-                                       .logistic = tool_logistic,
-                                       .softplus = tool_softplus,
-                                       .tanh = tool_tanh };
+static const struct tb_tools tools = {.dot = tool_dot,
+                                      .add = tool_add,
+                                      .take = tool_take,
+                                      .exp = tool_exp,
+                                      .log = tool_log,
+                                      .logistic = tool_logistic,
+                                      .softplus = tool_softplus,
+                                      .tanh = tool_tanh};
 
 /* ------------------------------------------------------------------- slots */
 
 /* A user's function may return anything. */
 static enum tb_status known(enum tb_status status) {
-  return (unsigned) status <= (unsigned) TB_STATUS_singular
-           ? status
-           : TB_STATUS_callback;
+  return (unsigned)status <= (unsigned)TB_STATUS_singular ? status
+                                                          : TB_STATUS_callback;
 }
 
 static size_t native_workspace_size(const struct tb_model* p_model,
                                     size_t n_batch) {
   const struct native* p = p_model->p_self;
-  return p->user.scratch_size == NULL
-           ? 0
-           : p->user.scratch_size(&p->view, n_batch);
+  return p->user.scratch_size == NULL ? 0
+                                      : p->user.scratch_size(&p->view, n_batch);
 }
 
 static enum tb_status native_prior(const struct tb_model* p_model,
@@ -176,8 +174,11 @@ static enum tb_status native_prior(const struct tb_model* p_model,
                                    double* v_gradient,
                                    double* p_log_prior) {
   const struct native* p = p_model->p_self;
-  return known(p->user.prior(
-    &p->view, p_work->p_scratch, v_theta, v_gradient, p_log_prior));
+  return known(p->user.prior(&p->view,
+                             p_work->p_scratch,
+                             v_theta,
+                             v_gradient,
+                             p_log_prior));
 }
 
 static enum tb_status native_gradient(const struct tb_model* p_model,
@@ -187,8 +188,12 @@ static enum tb_status native_gradient(const struct tb_model* p_model,
                                       const struct tb_reference* p_reference,
                                       const struct tb_sums* p_sums) {
   const struct native* p = p_model->p_self;
-  return known(p->user.gradient(
-    &p->view, p_work->p_scratch, v_theta, p_batch, p_reference, p_sums));
+  return known(p->user.gradient(&p->view,
+                                p_work->p_scratch,
+                                v_theta,
+                                p_batch,
+                                p_reference,
+                                p_sums));
 }
 
 static enum tb_status native_log_lik(const struct tb_model* p_model,
@@ -198,7 +203,7 @@ static enum tb_status native_log_lik(const struct tb_model* p_model,
                                      double* v_out) {
   const struct native* p = p_model->p_self;
   return known(
-    p->user.log_lik(&p->view, p_work->p_scratch, v_theta, p_batch, v_out));
+      p->user.log_lik(&p->view, p_work->p_scratch, v_theta, p_batch, v_out));
 }
 
 static enum tb_status native_add_scalar(const struct tb_model* p_model,
@@ -207,8 +212,11 @@ static enum tb_status native_add_scalar(const struct tb_model* p_model,
                                         const double* v_scalar,
                                         double* v_sum) {
   const struct native* p = p_model->p_self;
-  return known(p->user.add_scalar(
-    &p->view, p_work->p_scratch, p_batch, v_scalar, v_sum));
+  return known(p->user.add_scalar(&p->view,
+                                  p_work->p_scratch,
+                                  p_batch,
+                                  v_scalar,
+                                  v_sum));
 }
 
 static void native_constrain(const struct tb_model* p_model,
@@ -218,11 +226,12 @@ static void native_constrain(const struct tb_model* p_model,
   p->user.constrain(&p->view, v_theta, v_natural);
 }
 
-static struct tb_reference native_stored_scalar(const struct tb_model* p_model) {
+static struct tb_reference
+native_stored_scalar(const struct tb_model* p_model) {
   const struct native* p = p_model->p_self;
-  return (struct tb_reference){ .v_scalar = p->v_beside + p->n_beside -
-                                            p->user.n_scalar,
-                                .stride = p->n_beside };
+  return (struct tb_reference){.v_scalar =
+                                   p->v_beside + p->n_beside - p->user.n_scalar,
+                               .stride = p->n_beside};
 }
 
 /* Chunk by chunk: users give the numbers of a batch one after the other. */
@@ -234,22 +243,23 @@ static enum tb_status native_store_scalar(struct tb_model* p_model,
   const size_t n_scalar = p->user.n_scalar;
   const size_t n_work = tb_align(native_workspace_size(p_model, TB_CHUNK));
   double* v_place = p->v_beside + p->n_beside - n_scalar;
-  (void) n_threads;
+  (void)n_threads;
   char* p_scratch = calloc(1, n_work + TB_CHUNK * n_scalar * sizeof(double));
   if (p_scratch == NULL) {
     return TB_STATUS_memory;
   }
-  double* v_scalar = (double*) (void*) (p_scratch + n_work);
-  const struct tb_workspace work = { .p_scratch = p_scratch };
-  const struct tb_sums sums = { .v_gradient = v_sum, .v_scalar = v_scalar };
-  const struct tb_batch all = { .n_batch = p_model->n_data, .weight = 1 };
+  double* v_scalar = (double*)(void*)(p_scratch + n_work);
+  const struct tb_workspace work = {.p_scratch = p_scratch};
+  const struct tb_sums sums = {.v_gradient = v_sum, .v_scalar = v_scalar};
+  const struct tb_batch all = {.n_batch = p_model->n_data, .weight = 1};
   enum tb_status status = TB_STATUS_ok;
   for (size_t start = 0; start < all.n_batch && status == TB_STATUS_ok;
        start += TB_CHUNK) {
     const struct tb_batch part = tb_batch_part(&all, start, TB_CHUNK);
     status = native_gradient(p_model, &work, v_theta, &part, NULL, &sums);
     for (size_t k = 0; k < part.n_batch; ++k) {
-      memcpy(v_place + (start + k) * p->n_beside, v_scalar + k * n_scalar,
+      memcpy(v_place + (start + k) * p->n_beside,
+             v_scalar + k * n_scalar,
              n_scalar * sizeof(double));
     }
   }
@@ -269,26 +279,26 @@ static enum tb_status native_curvature(const struct tb_model* p_model,
                                        int n_threads) {
   const struct native* p = p_model->p_self;
   const size_t n_dim = p_model->n_dim;
-  (void) v_round;
-  (void) n_threads;
+  (void)v_round;
+  (void)n_threads;
   char* p_scratch =
-    calloc(1, native_workspace_size(p_model, p_batch->n_batch) + 1);
+      calloc(1, native_workspace_size(p_model, p_batch->n_batch) + 1);
   if (p_scratch == NULL) {
     return TB_STATUS_memory;
   }
-  const struct tb_workspace work = { .p_scratch = p_scratch };
-  const struct tb_sums sums = { .v_gradient = v_gradient,
-                                .p_log_lik = p_log_posterior };
+  const struct tb_workspace work = {.p_scratch = p_scratch};
+  const struct tb_sums sums = {.v_gradient = v_gradient,
+                               .p_log_lik = p_log_posterior};
   *p_log_posterior = 0;
   memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
   enum tb_status status =
-    native_prior(p_model, &work, v_theta, v_gradient, p_log_posterior);
+      native_prior(p_model, &work, v_theta, v_gradient, p_log_posterior);
   if (status == TB_STATUS_ok) {
     status = native_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
   }
   if (status == TB_STATUS_ok) {
     status = known(
-      p->user.curvature(&p->view, p_scratch, v_theta, p_batch, v_hessian));
+        p->user.curvature(&p->view, p_scratch, v_theta, p_batch, v_hessian));
   }
   free(p_scratch);
   return status;
@@ -324,7 +334,7 @@ static void mark_set(struct mark* p_mark, void (*function)(void)) {
   }
   p_mark->p_code = p_code;
   p_mark->n_byte =
-    tb_min(sizeof(p_mark->v_byte), PAGE - (uintptr_t) p_code % PAGE);
+      tb_min(sizeof(p_mark->v_byte), PAGE - (uintptr_t)p_code % PAGE);
   memcpy(p_mark->v_byte, p_code, p_mark->n_byte);
 }
 
@@ -335,23 +345,26 @@ static bool mark_holds(const struct mark* p_mark) {
 }
 #else
 static void mark_set(struct mark* p_mark, void (*function)(void)) {
-  (void) p_mark;
-  (void) function;
+  (void)p_mark;
+  (void)function;
 }
 
 static bool mark_holds(const struct mark* p_mark) {
-  (void) p_mark;
+  (void)p_mark;
   return true;
 }
 #endif
 
 static void marks_set(struct native* p) {
   void (*const v_function[N_MARK])(void) = {
-    (void (*)(void)) p->user.prior,      (void (*)(void)) p->user.gradient,
-    (void (*)(void)) p->user.log_lik,    (void (*)(void)) p->user.destroy,
-    (void (*)(void)) p->user.curvature,  (void (*)(void)) p->user.scratch_size,
-    (void (*)(void)) p->user.add_scalar, (void (*)(void)) p->user.constrain
-  };
+      (void (*)(void))p->user.prior,
+      (void (*)(void))p->user.gradient,
+      (void (*)(void))p->user.log_lik,
+      (void (*)(void))p->user.destroy,
+      (void (*)(void))p->user.curvature,
+      (void (*)(void))p->user.scratch_size,
+      (void (*)(void))p->user.add_scalar,
+      (void (*)(void))p->user.constrain};
   for (size_t k = 0; k < N_MARK; ++k) {
     mark_set(&p->v_mark[k], v_function[k]);
   }
@@ -407,12 +420,12 @@ static enum tb_status array_copy(const struct tb_shelf* p_shelf,
   if (status != TB_STATUS_ok) {
     return status;
   }
-  *p_array = (struct tb_array){ .n_row = p_store->n_row,
-                                .n_col = p_store->n_col,
-                                .stride = p_store->n_padded,
-                                .v_value = p_store->v_data,
-                                .p_tools = &tools,
-                                .p_private = p_store };
+  *p_array = (struct tb_array){.n_row = p_store->n_row,
+                               .n_col = p_store->n_col,
+                               .stride = p_store->n_padded,
+                               .v_value = p_store->v_data,
+                               .p_tools = &tools,
+                               .p_private = p_store};
   /* users see the numbers themselves */
   return p_store->v_data == NULL ? TB_STATUS_unsupported : TB_STATUS_ok;
 }
@@ -424,11 +437,11 @@ static void array_copy_beside(struct native* p,
   for (size_t i = 0; i < p_from->n_row; ++i) {
     p->v_beside[i * p->n_beside] = p_from->v_value[i];
   }
-  *p_array = (struct tb_array){ .n_row = p_from->n_row,
-                                .n_col = 1,
-                                .stride = p->n_beside,
-                                .v_value = p->v_beside,
-                                .p_tools = &tools };
+  *p_array = (struct tb_array){.n_row = p_from->n_row,
+                               .n_col = 1,
+                               .stride = p->n_beside,
+                               .v_value = p->v_beside,
+                               .p_tools = &tools};
 }
 
 /* Number of the array with one number for each observation that the stored ones
@@ -480,8 +493,7 @@ static enum tb_status arrays_copy(struct native* p,
     if (k == host) {
       array_copy_beside(p, &v_from[k], &p->v_array[k]);
     } else {
-      status = array_copy(
-        p_shelf, &v_from[k], &p->v_store[k], &p->v_array[k]);
+      status = array_copy(p_shelf, &v_from[k], &p->v_store[k], &p->v_array[k]);
     }
     memcpy(p_name, v_from[k].name, n_name);
     p->v_array[k].name = p_name;
@@ -519,9 +531,9 @@ static enum tb_status native_create(struct tb_model* p_model,
   }
   const struct tb_param* v_param = p_params->v_param;
   const struct tb_native_type* p_user =
-    (const void*) v_param[PARAM_table].v_value;
-  const size_t n_dim = (size_t) v_param[PARAM_n_dim].v_value[0];
-  const size_t n_data = (size_t) v_param[PARAM_n_data].v_value[0];
+      (const void*)v_param[PARAM_table].v_value;
+  const size_t n_dim = (size_t)v_param[PARAM_n_dim].v_value[0];
+  const size_t n_data = (size_t)v_param[PARAM_n_data].v_value[0];
   unsigned version;
   if (n_dim == 0 || n_data == 0 || !tb_native_is_readable(p_user, &version) ||
       tb_native_missing_slot(p_user) != NULL) {
@@ -535,9 +547,8 @@ static enum tb_status native_create(struct tb_model* p_model,
   p->user = *p_user;
   marks_set(p);
   p->type = type_of(p_user);
-  p->view = (struct tb_native){ .n_data = n_data,
-                                .n_dim = n_dim,
-                                .p_tools = &tools };
+  p->view =
+      (struct tb_native){.n_data = n_data, .n_dim = n_dim, .p_tools = &tools};
   const size_t n_array = p_params->n_param - PARAM_first_array;
   const struct tb_param* v_array = v_param + PARAM_first_array;
   enum tb_status status = arrays_copy(p, p_shelf, v_array, n_array);
@@ -553,10 +564,11 @@ static enum tb_status native_create(struct tb_model* p_model,
   p_model->n_dim = p_model->n_natural = n_dim;
   p_model->n_scalar = p->user.n_scalar;
   p_model->p_frame = NULL;
-  p_model->fingerprint = (uint64_t) n_dim;
+  p_model->fingerprint = (uint64_t)n_dim;
   for (size_t k = 0; k < n_array; ++k) {
-    p_model->fingerprint = tb_hash_doubles(
-      p_model->fingerprint, v_array[k].v_value, v_array[k].n_value);
+    p_model->fingerprint = tb_hash_doubles(p_model->fingerprint,
+                                           v_array[k].v_value,
+                                           v_array[k].n_value);
   }
   return TB_STATUS_ok;
 }
@@ -572,23 +584,23 @@ bool tb_native_is_readable(const struct tb_native_type* p_type,
 }
 
 const char* tb_native_missing_slot(const struct tb_native_type* p_type) {
-  return p_type->name == NULL       ? "name"
-         : p_type->prior == NULL    ? "prior"
-         : p_type->gradient == NULL ? "gradient"
-         : p_type->log_lik == NULL  ? "log_lik"
+  return p_type->name == NULL                                 ? "name"
+         : p_type->prior == NULL                              ? "prior"
+         : p_type->gradient == NULL                           ? "gradient"
+         : p_type->log_lik == NULL                            ? "log_lik"
          : p_type->n_scalar > 0 && p_type->add_scalar == NULL ? "add_scalar"
                                                               : NULL;
 }
 
 const struct tb_model_type tb_model_native = {
-  .name = "native",
-  .citation = "tallbayes.h",
-  .create = native_create,
-  .destroy = native_destroy,
-  .prior = native_prior,
-  .gradient = native_gradient,
-  .workspace_size = native_workspace_size,
-  .log_lik = native_log_lik,
-  .memory = native_memory,
-  .is_usable = native_is_usable,
+    .name = "native",
+    .citation = "tallbayes.h",
+    .create = native_create,
+    .destroy = native_destroy,
+    .prior = native_prior,
+    .gradient = native_gradient,
+    .workspace_size = native_workspace_size,
+    .log_lik = native_log_lik,
+    .memory = native_memory,
+    .is_usable = native_is_usable,
 };

@@ -67,7 +67,7 @@ enum { BLOCK_ARRAYS = 5 };
 static size_t network_workspace_size(const struct tb_model* p_model,
                                      size_t n_batch) {
   const struct network* p = p_model->p_self;
-  (void) n_batch;
+  (void)n_batch;
   const size_t n_row = p->store.n_padded + BLOCK_ARRAYS;
   return (2 * tb_tape_size(&p->layers) + tb_tape_scratch(&p->layers) +
           n_row * p->layers.n_block) *
@@ -77,9 +77,9 @@ static size_t network_workspace_size(const struct tb_model* p_model,
 static struct network_block network_block_at(const struct network* p,
                                              double* v) {
   const size_t n_tape = tb_tape_size(&p->layers), n = p->layers.n_block;
-  struct network_block block = { .tape = tb_tape_at(&p->layers, v),
-                                 .other = tb_tape_at(&p->layers, v + n_tape),
-                                 .v_tape_scratch = v + 2 * n_tape };
+  struct network_block block = {.tape = tb_tape_at(&p->layers, v),
+                                .other = tb_tape_at(&p->layers, v + n_tape),
+                                .v_tape_scratch = v + 2 * n_tape};
   block.v_input = block.v_tape_scratch + tb_tape_scratch(&p->layers);
   block.v_y = block.v_input + n * p->store.n_padded;
   block.v_weight = block.v_y + n;
@@ -97,8 +97,8 @@ static void network_load(const struct network* p,
   const size_t n_row = p_part->n_batch, n_padded = p_store->n_padded;
   const double* v_input = p_block->v_input;
   if (p_part->v_index == NULL) {
-    v_input = p_store->type->block(p_store, p_part->start, n_row,
-                                   p_block->v_input);
+    v_input =
+        p_store->type->block(p_store, p_part->start, n_row, p_block->v_input);
   }
   for (size_t k = 0; k < n_row; ++k) {
     const size_t i = tb_batch_row(p_part, k);
@@ -122,8 +122,7 @@ static struct network_point network_point_at(const struct tb_model* p_model,
                                              const double* v_theta) {
   const struct network* p = p_model->p_self;
   const double aux = p->has_aux ? v_theta[p_model->n_dim - 1] : 0;
-  return (struct network_point) { v_theta,
-                                  tb_response_at(&p->response, aux) };
+  return (struct network_point){v_theta, tb_response_at(&p->response, aux)};
 }
 
 /* Outputs of a block at a point, what they say of the responses, the errors at
@@ -135,18 +134,16 @@ static void network_evaluate(const struct network* p,
                              double* v_slope) {
   tb_layers_forward(&p->layers, p_point->v_theta, p_tape);
   const struct tb_response_rows rows = {
-    .n_row = p_tape->n_row,
-    .n_predictor = p->layers.v_width[p->layers.n_layer],
-    .v_eta = tb_tape_output(&p->layers, p_tape),
-    .v_y = p_block->v_y,
-    .p_point = &p_point->response
-  };
+      .n_row = p_tape->n_row,
+      .n_predictor = p->layers.v_width[p->layers.n_layer],
+      .v_eta = tb_tape_output(&p->layers, p_tape),
+      .v_y = p_block->v_y,
+      .p_point = &p_point->response};
   const struct tb_response_out out = {
-    .v_log_density = p_block->v_log_lik,
-    .is_complete = true,
-    .v_score = tb_tape_error(&p->layers, p_tape),
-    .v_aux_score = p->has_aux ? v_slope : NULL
-  };
+      .v_log_density = p_block->v_log_lik,
+      .is_complete = true,
+      .v_score = tb_tape_error(&p->layers, p_tape),
+      .v_aux_score = p->has_aux ? v_slope : NULL};
   p->response.type->evaluate(&rows, &out);
 }
 
@@ -164,8 +161,7 @@ static void network_backward(const struct network* p,
   double* v_error = tb_tape_error(&p->layers, &p_block->tape);
   double* v_other = NULL;
   if (p_at != NULL) {
-    network_evaluate(p, p_at, p_block, &p_block->other,
-                     p_block->v_other_slope);
+    network_evaluate(p, p_at, p_block, &p_block->other, p_block->v_other_slope);
     v_other = tb_tape_error(&p->layers, &p_block->other);
   }
   for (size_t i = 0; p->has_aux && i < n; ++i) {
@@ -200,8 +196,11 @@ static void network_add(const struct tb_model* p_model,
     tb_tape_add(&p->layers, &p_block->tape, p_other, v_gradient);
   }
   if (v_square != NULL) {
-    tb_tape_add_square(&p->layers, &p_block->tape, p_other,
-                       p_block->v_tape_scratch, v_square);
+    tb_tape_add_square(&p->layers,
+                       &p_block->tape,
+                       p_other,
+                       p_block->v_tape_scratch,
+                       v_square);
   }
   for (size_t i = 0; p->has_aux && i < p_block->tape.n_row; ++i) {
     const double t = p_block->v_slope[i];
@@ -223,16 +222,15 @@ static enum tb_status network_gradient(const struct tb_model* p_model,
   const struct network* p = p_model->p_self;
   const bool has_other = p_reference != NULL;
   const bool wants_gradient =
-    p_sums->v_gradient != NULL || p_sums->v_square != NULL;
+      p_sums->v_gradient != NULL || p_sums->v_square != NULL;
   const struct network_point point = network_point_at(p_model, v_theta);
   const struct network_point at =
-    has_other ? network_point_at(p_model, p_reference->v_theta) : point;
+      has_other ? network_point_at(p_model, p_reference->v_theta) : point;
   struct network_block block = network_block_at(p, p_work->p_scratch);
   double log_lik = 0;
 
   for (size_t b = 0; b < p_batch->n_batch; b += p->layers.n_block) {
-    const struct tb_batch part =
-      tb_batch_part(p_batch, b, p->layers.n_block);
+    const struct tb_batch part = tb_batch_part(p_batch, b, p->layers.n_block);
     network_load(p, &part, &block);
     network_evaluate(p, &point, &block, &block.tape, block.v_slope);
     for (size_t i = 0; i < block.tape.n_row; ++i) {
@@ -240,7 +238,10 @@ static enum tb_status network_gradient(const struct tb_model* p_model,
     }
     if (wants_gradient) {
       network_backward(p, &point, has_other ? &at : NULL, true, &block);
-      network_add(p_model, &block, has_other, p_sums->v_gradient,
+      network_add(p_model,
+                  &block,
+                  has_other,
+                  p_sums->v_gradient,
                   p_sums->v_square);
     }
   }
@@ -250,29 +251,30 @@ static enum tb_status network_gradient(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-static enum tb_status network_square_norms(
-  const struct tb_model* p_model,
-  const struct tb_workspace* p_work,
-  const double* v_theta,
-  const struct tb_batch* p_batch,
-  const struct tb_reference* p_reference,
-  double* v_square,
-  double* v_sum) {
+static enum tb_status
+network_square_norms(const struct tb_model* p_model,
+                     const struct tb_workspace* p_work,
+                     const double* v_theta,
+                     const struct tb_batch* p_batch,
+                     const struct tb_reference* p_reference,
+                     double* v_square,
+                     double* v_sum) {
   const struct network* p = p_model->p_self;
   const bool has_other = p_reference != NULL;
   const struct network_point point = network_point_at(p_model, v_theta);
   const struct network_point at =
-    has_other ? network_point_at(p_model, p_reference->v_theta) : point;
+      has_other ? network_point_at(p_model, p_reference->v_theta) : point;
   struct network_block block = network_block_at(p, p_work->p_scratch);
 
   for (size_t b = 0; b < p_batch->n_batch; b += p->layers.n_block) {
-    const struct tb_batch part =
-      tb_batch_part(p_batch, b, p->layers.n_block);
+    const struct tb_batch part = tb_batch_part(p_batch, b, p->layers.n_block);
     network_load(p, &part, &block);
     network_evaluate(p, &point, &block, &block.tape, block.v_slope);
     network_backward(p, &point, has_other ? &at : NULL, false, &block);
-    tb_tape_square_norms(&p->layers, &block.tape,
-                         has_other ? &block.other : NULL, block.v_tape_scratch,
+    tb_tape_square_norms(&p->layers,
+                         &block.tape,
+                         has_other ? &block.other : NULL,
+                         block.v_tape_scratch,
                          v_square + b);
     for (size_t i = 0; p->has_aux && i < block.tape.n_row; ++i) {
       v_square[b + i] += block.v_slope[i] * block.v_slope[i];
@@ -293,8 +295,7 @@ static enum tb_status network_log_lik(const struct tb_model* p_model,
   const struct network_point point = network_point_at(p_model, v_theta);
   struct network_block block = network_block_at(p, p_work->p_scratch);
   for (size_t b = 0; b < p_batch->n_batch; b += p->layers.n_block) {
-    const struct tb_batch part =
-      tb_batch_part(p_batch, b, p->layers.n_block);
+    const struct tb_batch part = tb_batch_part(p_batch, b, p->layers.n_block);
     network_load(p, &part, &block);
     network_evaluate(p, &point, &block, &block.tape, block.v_slope);
     memcpy(v_out + b, block.v_log_lik, block.tape.n_row * sizeof(double));
@@ -308,7 +309,7 @@ static enum tb_status network_prior(const struct tb_model* p_model,
                                     double* v_gradient,
                                     double* p_log_prior) {
   const struct network* p = p_model->p_self;
-  (void) p_work;
+  (void)p_work;
   const double log_prior = tb_prior_gradient(&p->prior, v_theta, v_gradient);
   if (p_log_prior != NULL) {
     *p_log_prior += log_prior;
@@ -320,7 +321,7 @@ static bool network_is_outside(const struct tb_model* p_model,
                                const struct tb_workspace* p_work,
                                const double* v_theta) {
   const struct network* p = p_model->p_self;
-  (void) p_work;
+  (void)p_work;
   return tb_prior_is_outside(&p->prior, v_theta);
 }
 
@@ -338,7 +339,7 @@ static void network_constrain(const struct tb_model* p_model,
   memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
   if (p->has_aux) {
     v_natural[at] =
-      p->aux_unit * tb_response_natural_aux(p->response.type, v_theta[at]);
+        p->aux_unit * tb_response_natural_aux(p->response.type, v_theta[at]);
   }
 }
 
@@ -382,15 +383,17 @@ static enum tb_status network_create(struct tb_model* p_model,
       p_x->n_row != p_y->n_value || !(activation >= 0) ||
       activation >= TB_ACTIVATION_count || type == NULL || !(aux > 0) ||
       !(unit > 0) || (has_aux && type->p_aux == NULL) ||
-      !tb_layers_create(&layers, (enum tb_activation) activation,
-                        p_widths->v_value, p_widths->n_value)) {
+      !tb_layers_create(&layers,
+                        (enum tb_activation)activation,
+                        p_widths->v_value,
+                        p_widths->n_value)) {
     return TB_STATUS_argument;
   }
   const size_t n_data = p_x->n_row, n_in = layers.v_width[0];
   const size_t n_out = layers.v_width[layers.n_layer];
   const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
   if (p_x->n_value != n_data * n_in || (!is_multiple && n_out != 1) ||
-      type->outside(p_y->v_value, n_data, (double) n_out) < n_data) {
+      type->outside(p_y->v_value, n_data, (double)n_out) < n_data) {
     return TB_STATUS_argument;
   }
   struct network* p = calloc(1, sizeof(*p));
@@ -403,12 +406,11 @@ static enum tb_status network_create(struct tb_model* p_model,
   p_model->n_natural = p_model->n_dim;
   p_model->p_frame = NULL;
   p->layers = layers;
-  p->response = (struct tb_response) { type, has_aux, aux };
+  p->response = (struct tb_response){type, has_aux, aux};
   p->has_aux = has_aux;
   p->aux_unit = unit;
 
-  enum tb_status status =
-    tb_prior_create(&p->prior, p_params, p_model->n_dim);
+  enum tb_status status = tb_prior_create(&p->prior, p_params, p_model->n_dim);
   if (status == TB_STATUS_ok) {
     status = tb_shelf_take(p_shelf, p_x, 1, &p->store);
   }
@@ -422,8 +424,8 @@ static enum tb_status network_create(struct tb_model* p_model,
   }
   memcpy(p->v_y, p_y->v_value, n_data * sizeof(double));
 
-  const double v_option[] = { activation, place, aux, unit };
-  uint64_t hash = tb_hash_doubles((uint64_t) n_data, v_option, 4);
+  const double v_option[] = {activation, place, aux, unit};
+  uint64_t hash = tb_hash_doubles((uint64_t)n_data, v_option, 4);
   hash = tb_hash_param(hash, p_widths);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 3 * p_model->n_dim);
   p_model->fingerprint = tb_hash_param(tb_hash_param(hash, p_x), p_y);
@@ -431,17 +433,17 @@ static enum tb_status network_create(struct tb_model* p_model,
 }
 
 const struct tb_model_type tb_model_network = {
-  .name = "network",
-  .citation = "Neal (1996), Bayesian Learning for Neural Networks",
-  .create = network_create,
-  .destroy = network_destroy,
-  .prior = network_prior,
-  .gradient = network_gradient,
-  .workspace_size = network_workspace_size,
-  .log_lik = network_log_lik,
-  .square_norms = network_square_norms,
-  .is_outside = network_is_outside,
-  .lipschitz_prior = network_lipschitz_prior,
-  .constrain = network_constrain,
-  .memory = network_memory,
+    .name = "network",
+    .citation = "Neal (1996), Bayesian Learning for Neural Networks",
+    .create = network_create,
+    .destroy = network_destroy,
+    .prior = network_prior,
+    .gradient = network_gradient,
+    .workspace_size = network_workspace_size,
+    .log_lik = network_log_lik,
+    .square_norms = network_square_norms,
+    .is_outside = network_is_outside,
+    .lipschitz_prior = network_lipschitz_prior,
+    .constrain = network_constrain,
+    .memory = network_memory,
 };

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double sign_of(double x) { return (double) (x > 0) - (double) (x < 0); }
+static double sign_of(double x) {
+  return (double)(x > 0) - (double)(x < 0);
+}
 
 /* no slope anywhere, bounds or none */
 static bool prior_is_flat(enum tb_prior_kind kind) {
@@ -30,9 +32,9 @@ static enum tb_status prior_allocate(struct tb_prior* p_prior, size_t n_dim) {
 enum tb_status tb_prior_create(struct tb_prior* p_prior,
                                const struct tb_params* p_params,
                                size_t n_dim) {
-  static const char* const v_name[] = {
-    "prior_kind", "prior_location", "prior_scale"
-  };
+  static const char* const v_name[] = {"prior_kind",
+                                       "prior_location",
+                                       "prior_scale"};
   const struct tb_param* v_param[3];
 
   for (int k = 0; k < 3; ++k) {
@@ -46,32 +48,32 @@ enum tb_status tb_prior_create(struct tb_prior* p_prior,
     return status;
   }
   for (int k = 0; k < 3; ++k) {
-    memcpy(p_prior->v_kind + (size_t) k * n_dim,
+    memcpy(p_prior->v_kind + (size_t)k * n_dim,
            v_param[k]->v_value,
            n_dim * sizeof(double));
   }
   const struct tb_param* p_functional =
-    tb_params_find(p_params, "prior_functional");
+      tb_params_find(p_params, "prior_functional");
   const double at = tb_params_number(p_params, "prior_at", 0);
   if (p_functional != NULL && p_functional->n_value == n_dim) {
-    if (!(at >= 0) || !(at < (double) n_dim)) {
+    if (!(at >= 0) || !(at < (double)n_dim)) {
       tb_prior_destroy(p_prior);
       return TB_STATUS_argument;
     }
-    p_prior->at = (size_t) at;
-    memcpy(
-      p_prior->v_functional, p_functional->v_value, n_dim * sizeof(double));
+    p_prior->at = (size_t)at;
+    memcpy(p_prior->v_functional,
+           p_functional->v_value,
+           n_dim * sizeof(double));
   }
   p_prior->is_normal = 1;
   p_prior->is_bounded = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const double scale = p_prior->v_scale[j];
-    if (!(p_prior->v_kind[j] >= 0) ||
-        !(p_prior->v_kind[j] < TB_PRIOR_count)) {
+    if (!(p_prior->v_kind[j] >= 0) || !(p_prior->v_kind[j] < TB_PRIOR_count)) {
       tb_prior_destroy(p_prior);
       return TB_STATUS_argument;
     }
-    const enum tb_prior_kind kind = (enum tb_prior_kind) p_prior->v_kind[j];
+    const enum tb_prior_kind kind = (enum tb_prior_kind)p_prior->v_kind[j];
     if (kind == TB_PRIOR_normal && j != p_prior->at) {
       p_prior->v_precision[j] = 1 / (scale * scale);
     } else if (!prior_is_flat(kind) || j == p_prior->at) {
@@ -128,30 +130,29 @@ static struct prior_value prior_at(const struct tb_prior* p_prior,
                                    double round) {
   const double scale = p_prior->v_scale[j];
   const double t = argument - p_prior->v_location[j];
-  switch ((enum tb_prior_kind) p_prior->v_kind[j]) {
+  switch ((enum tb_prior_kind)p_prior->v_kind[j]) {
   case TB_PRIOR_normal:
-    return (struct prior_value){ -0.5 * (t / scale) * (t / scale),
-                                 -t / (scale * scale),
-                                 1 / (scale * scale) };
+    return (struct prior_value){-0.5 * (t / scale) * (t / scale),
+                                -t / (scale * scale),
+                                1 / (scale * scale)};
   case TB_PRIOR_laplace: {
     if (!(round > 0)) {
-      return (struct prior_value){ -fabs(t) / scale, -sign_of(t) / scale, 0 };
+      return (struct prior_value){-fabs(t) / scale, -sign_of(t) / scale, 0};
     }
     const double length = sqrt(t * t + round * round);
-    return (struct prior_value){
-      -length / scale,
-      -t / (length * scale),
-      round * round / (length * length * length * scale)
-    };
+    return (struct prior_value){-length / scale,
+                                -t / (length * scale),
+                                round * round /
+                                    (length * length * length * scale)};
   }
   case TB_PRIOR_log_flat:
-    return (struct prior_value){ argument, 1, 0 };
+    return (struct prior_value){argument, 1, 0};
   case TB_PRIOR_log_exponential: {
     const double u = exp(argument) / scale;
-    return (struct prior_value){ argument - u, 1 - u, u };
+    return (struct prior_value){argument - u, 1 - u, u};
   }
   default:
-    return (struct prior_value){ 0, 0, 0 };
+    return (struct prior_value){0, 0, 0};
   }
 }
 
@@ -182,10 +183,10 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
   memset(v_gradient, 0, n_dim * sizeof(double));
   for (size_t j = 0; j < n_dim; ++j) {
     const struct prior_value value =
-      prior_at(p_prior,
-               j,
-               prior_argument(p_prior, j, v_theta),
-               v_round == NULL ? 0 : v_round[j]);
+        prior_at(p_prior,
+                 j,
+                 prior_argument(p_prior, j, v_theta),
+                 v_round == NULL ? 0 : v_round[j]);
     log_density += value.log_density;
     if (j != p_prior->at) {
       v_gradient[j] += value.slope;
@@ -208,11 +209,11 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
 bool tb_prior_is_outside(const struct tb_prior* p_prior,
                          const double* v_theta) {
   for (size_t j = 0; p_prior->is_bounded && j < p_prior->n_dim; ++j) {
-    if ((enum tb_prior_kind) p_prior->v_kind[j] != TB_PRIOR_uniform) {
+    if ((enum tb_prior_kind)p_prior->v_kind[j] != TB_PRIOR_uniform) {
       continue;
     }
     const double t =
-      prior_argument(p_prior, j, v_theta) - p_prior->v_location[j];
+        prior_argument(p_prior, j, v_theta) - p_prior->v_location[j];
     if (fabs(t) > p_prior->v_scale[j]) {
       return true;
     }
@@ -221,28 +222,25 @@ bool tb_prior_is_outside(const struct tb_prior* p_prior,
 }
 
 /* 1/s_j^2 of coordinate j where its own prior is normal, in theta_j / m_j */
-static double prior_diagonal(const struct tb_prior* p_prior,
-                             size_t j,
-                             const double* v_map) {
+static double
+prior_diagonal(const struct tb_prior* p_prior, size_t j, const double* v_map) {
   const double m = v_map == NULL ? 1 : v_map[j];
   return p_prior->v_kind[j] == TB_PRIOR_normal && j != p_prior->at
-           ? m * m / (p_prior->v_scale[j] * p_prior->v_scale[j])
-           : 0;
+             ? m * m / (p_prior->v_scale[j] * p_prior->v_scale[j])
+             : 0;
 }
 
 /* b_j = a_j m_j / s of a normal prior on a^T theta */
-static double prior_column(const struct tb_prior* p_prior,
-                           size_t j,
-                           const double* v_map) {
+static double
+prior_column(const struct tb_prior* p_prior, size_t j, const double* v_map) {
   const double m = v_map == NULL ? 1 : v_map[j];
   return p_prior->v_functional[j] * m / p_prior->v_scale[p_prior->at];
 }
 
 /* No eigenvalue of D + b b^T is above x, itself above all d_j, where
  * sum_j b_j^2 / (x - d_j) <= 1 (Golub 1973, SIAM Review 15:318, section 5). */
-static bool prior_is_below(const struct tb_prior* p_prior,
-                           const double* v_map,
-                           double x) {
+static bool
+prior_is_below(const struct tb_prior* p_prior, const double* v_map, double x) {
   double sum = 0;
   for (size_t j = 0; j < p_prior->n_dim; ++j) {
     const double b = prior_column(p_prior, j, v_map);
@@ -255,13 +253,13 @@ double tb_prior_lipschitz(const struct tb_prior* p_prior, const double* v_map) {
   double largest = 0, square = 0;
   for (size_t j = 0; j < p_prior->n_dim; ++j) {
     if (p_prior->v_kind[j] != TB_PRIOR_normal &&
-        !prior_is_flat((enum tb_prior_kind) p_prior->v_kind[j])) {
+        !prior_is_flat((enum tb_prior_kind)p_prior->v_kind[j])) {
       return NAN;
     }
     largest = fmax(largest, prior_diagonal(p_prior, j, v_map));
   }
   if (p_prior->at >= p_prior->n_dim ||
-      prior_is_flat((enum tb_prior_kind) p_prior->v_kind[p_prior->at])) {
+      prior_is_flat((enum tb_prior_kind)p_prior->v_kind[p_prior->at])) {
     return largest;
   }
   for (size_t j = 0; j < p_prior->n_dim; ++j) {

@@ -40,9 +40,9 @@ enum tb_prior_kind {
 
 struct tb_prior {
   size_t n_dim;
-  double* v_kind;     /* n_dim, enum tb_prior_kind */
-  double* v_location; /* n_dim */
-  double* v_scale;    /* n_dim */
+  double* v_kind;       /* n_dim, enum tb_prior_kind */
+  double* v_location;   /* n_dim */
+  double* v_scale;      /* n_dim */
   double* v_functional; /* n_dim: a */
   double* v_precision;  /* n_dim: 1/s^2 of a normal, 0 where flat; one block of
                            memory, at v_kind */

@@ -13,16 +13,16 @@ extern const struct tb_model_type tb_model_pmf;
 extern const struct tb_model_type tb_model_native;
 
 const struct tb_model_type* const tb_model_registry[] = {
-  &tb_model_bpmf,
-  &tb_model_density,
-  &tb_model_gaussian,
-  &tb_model_glm,
-  &tb_model_lda,
-  &tb_model_network,
-  &tb_model_ica,
-  &tb_model_pmf,
-  &tb_model_native,
-  NULL,
+    &tb_model_bpmf,
+    &tb_model_density,
+    &tb_model_gaussian,
+    &tb_model_glm,
+    &tb_model_lda,
+    &tb_model_network,
+    &tb_model_ica,
+    &tb_model_pmf,
+    &tb_model_native,
+    NULL,
 };
 
 const struct tb_model_type* tb_model_find(const char* name) {

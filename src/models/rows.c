@@ -9,11 +9,11 @@ static enum tb_status row_gradient(const struct tb_model* p_model,
                                    size_t i,
                                    const struct tb_reference* p_reference,
                                    double* v_row) {
-  const struct tb_batch one = { .n_batch = 1, .start = i, .weight = 1 };
-  const struct tb_sums sums = { .v_gradient = v_row };
+  const struct tb_batch one = {.n_batch = 1, .start = i, .weight = 1};
+  const struct tb_sums sums = {.v_gradient = v_row};
   memset(v_row, 0, p_model->n_dim * sizeof(double));
-  return p_model->type->gradient(
-    p_model, p_work, v_theta, &one, p_reference, &sums);
+  return p_model->type
+      ->gradient(p_model, p_work, v_theta, &one, p_reference, &sums);
 }
 
 enum tb_status tb_model_row_gradients(const struct tb_model* p_model,
@@ -23,12 +23,19 @@ enum tb_status tb_model_row_gradients(const struct tb_model* p_model,
                                       double* v_row) {
   enum tb_status status = TB_STATUS_ok;
   if (p_model->type->row_gradients != NULL) {
-    return p_model->type->row_gradients(
-      p_model, p_work, v_theta, p_batch, v_row);
+    return p_model->type->row_gradients(p_model,
+                                        p_work,
+                                        v_theta,
+                                        p_batch,
+                                        v_row);
   }
   for (size_t k = 0; k < p_batch->n_batch && status == TB_STATUS_ok; ++k) {
-    status = row_gradient(p_model, p_work, v_theta, tb_batch_row(p_batch, k),
-                          NULL, v_row + k * p_model->n_dim);
+    status = row_gradient(p_model,
+                          p_work,
+                          v_theta,
+                          tb_batch_row(p_batch, k),
+                          NULL,
+                          v_row + k * p_model->n_dim);
   }
   return status;
 }
@@ -43,12 +50,21 @@ enum tb_status tb_model_square_norms(const struct tb_model* p_model,
                                      double* v_row) {
   enum tb_status status = TB_STATUS_ok;
   if (p_model->type->square_norms != NULL) {
-    return p_model->type->square_norms(
-      p_model, p_work, v_theta, p_batch, p_reference, v_square, v_sum);
+    return p_model->type->square_norms(p_model,
+                                       p_work,
+                                       v_theta,
+                                       p_batch,
+                                       p_reference,
+                                       v_square,
+                                       v_sum);
   }
   for (size_t k = 0; k < p_batch->n_batch && status == TB_STATUS_ok; ++k) {
-    status = row_gradient(
-      p_model, p_work, v_theta, tb_batch_row(p_batch, k), p_reference, v_row);
+    status = row_gradient(p_model,
+                          p_work,
+                          v_theta,
+                          tb_batch_row(p_batch, k),
+                          p_reference,
+                          v_row);
     v_square[k] = 0;
     for (size_t j = 0; j < p_model->n_dim; ++j) {
       v_square[k] += v_row[j] * v_row[j];

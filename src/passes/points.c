@@ -6,7 +6,9 @@
 void tb_points_begin(struct tb_points* p_points) {
   const size_t n = p_points->n_point;
   memset(p_points->v_density, 0, n * sizeof(double));
-  memset(p_points->v_gradient, 0, n * p_points->p_model->n_dim * sizeof(double));
+  memset(p_points->v_gradient,
+         0,
+         n * p_points->p_model->n_dim * sizeof(double));
   p_points->status = TB_STATUS_ok;
   for (size_t p = 0; p < n; ++p) {
     p_points->v_status[p] = TB_STATUS_ok;
@@ -44,9 +46,8 @@ void tb_points_add(struct tb_points* p_points, const struct tb_batch* p_block) {
   const size_t n_dim = p_model->n_dim;
   for (size_t p = 0; p < p_points->n_point && tb_points_go_on(p_points); ++p) {
     const struct tb_sums sums = {
-      .v_gradient = p_points->v_gradient + p * n_dim,
-      .p_log_lik = p_points->wants_log_lik ? &p_points->v_density[p] : NULL
-    };
+        .v_gradient = p_points->v_gradient + p * n_dim,
+        .p_log_lik = p_points->wants_log_lik ? &p_points->v_density[p] : NULL};
     if (p_points->v_status[p] == TB_STATUS_ok) {
       note(p_points,
            p,

@@ -1,6 +1,6 @@
-/* A pass: log density and gradient at several points, summed over blocks of rows
- * that are handed in. The pass does not know where the blocks come from, nor how
- * many there will be; all points see a block while it is in the cache.
+/* A pass: log density and gradient at several points, summed over blocks of
+ * rows that are handed in. The pass does not know where the blocks come from,
+ * nor how many there will be; all points see a block while it is in the cache.
  *
  *   symbol       variable     shape             owner
  *   theta_p      v_theta      n_dim x n_point   the caller
@@ -27,12 +27,13 @@ struct tb_points {
 /* Sums of nothing. */
 void tb_points_begin(struct tb_points* p_points);
 
-/* The prior's density and gradient, which SET those there are: before blocks. */
+/* The prior's density and gradient, which SET those there are: before blocks.
+ */
 void tb_points_add_prior(struct tb_points* p_points);
 
-/* The rows of a block, with their multipliers. A point whose value is not finite
- * is left out from then on, the others go on; any other failure ends the pass,
- * see tb_points_go_on(). */
+/* The rows of a block, with their multipliers. A point whose value is not
+ * finite is left out from then on, the others go on; any other failure ends the
+ * pass, see tb_points_go_on(). */
 void tb_points_add(struct tb_points* p_points, const struct tb_batch* p_block);
 bool tb_points_go_on(const struct tb_points* p_points);
 

@@ -9,7 +9,7 @@
 
 /* Every row with multiplier 1. */
 static struct tb_batch all_rows(const struct tb_model* p_model) {
-  return (struct tb_batch){ .n_batch = p_model->n_data, .weight = 1 };
+  return (struct tb_batch){.n_batch = p_model->n_data, .weight = 1};
 }
 
 enum tb_status tb_model_all_gradient(const struct tb_model* p_model,
@@ -25,8 +25,8 @@ enum tb_status tb_model_all_gradient(const struct tb_model* p_model,
     if (p_sums->v_scalar != NULL) {
       sums.v_scalar = p_sums->v_scalar + start * p_model->n_scalar;
     }
-    status = p_model->type->gradient(
-      p_model, p_work, v_theta, &part, NULL, &sums);
+    status =
+        p_model->type->gradient(p_model, p_work, v_theta, &part, NULL, &sums);
   }
   return status;
 }
@@ -43,8 +43,14 @@ enum tb_status tb_model_all_square_norms(const struct tb_model* p_model,
   for (size_t start = 0; start < all.n_batch && status == TB_STATUS_ok;
        start += TB_CHUNK) {
     const struct tb_batch part = tb_batch_part(&all, start, TB_CHUNK);
-    status = tb_model_square_norms(p_model, p_work, v_theta, &part,
-                                   p_reference, v_square + start, v_sum, v_row);
+    status = tb_model_square_norms(p_model,
+                                   p_work,
+                                   v_theta,
+                                   &part,
+                                   p_reference,
+                                   v_square + start,
+                                   v_sum,
+                                   v_row);
   }
   return status;
 }
@@ -55,16 +61,22 @@ static enum tb_status weights_by_gradients(const struct tb_model* p_model,
                                            const double* v_theta,
                                            double* v_out) {
   const size_t n_work = p_model->type->workspace_size == NULL
-                          ? 0
-                          : p_model->type->workspace_size(p_model, TB_CHUNK);
-  char* p_scratch = calloc(1, tb_align(n_work) + p_model->n_dim * sizeof(double));
+                            ? 0
+                            : p_model->type->workspace_size(p_model, TB_CHUNK);
+  char* p_scratch =
+      calloc(1, tb_align(n_work) + p_model->n_dim * sizeof(double));
   if (p_scratch == NULL) {
     return TB_STATUS_memory;
   }
-  const struct tb_workspace work = { .p_scratch = p_scratch };
-  const enum tb_status status = tb_model_all_square_norms(
-    p_model, &work, v_theta, NULL, v_out, NULL,
-    (double*) (void*) (p_scratch + tb_align(n_work)));
+  const struct tb_workspace work = {.p_scratch = p_scratch};
+  const enum tb_status status =
+      tb_model_all_square_norms(p_model,
+                                &work,
+                                v_theta,
+                                NULL,
+                                v_out,
+                                NULL,
+                                (double*)(void*)(p_scratch + tb_align(n_work)));
   for (size_t i = 0; i < p_model->n_data; ++i) {
     v_out[i] = sqrt(v_out[i]);
   }
@@ -90,19 +102,31 @@ static enum tb_status weights_by_hessians(const struct tb_model* p_model,
                                           const double* v_chol,
                                           double* v_out) {
   const size_t n = p_model->n_dim, n_square = n * n;
-  const struct tb_batch none = { .n_batch = 0, .weight = 1 };
+  const struct tb_batch none = {.n_batch = 0, .weight = 1};
   double* v_none = calloc(2 * n_square + n, sizeof(double));
   if (v_none == NULL) {
     return TB_STATUS_memory;
   }
   double *v_row = v_none + n_square, *v_gradient = v_row + n_square;
   double log_posterior;
-  enum tb_status status = p_model->type->curvature(
-    p_model, v_theta, &none, NULL, &log_posterior, v_gradient, v_none, 1);
+  enum tb_status status = p_model->type->curvature(p_model,
+                                                   v_theta,
+                                                   &none,
+                                                   NULL,
+                                                   &log_posterior,
+                                                   v_gradient,
+                                                   v_none,
+                                                   1);
   for (size_t i = 0; i < p_model->n_data && status == TB_STATUS_ok; ++i) {
-    const struct tb_batch one = { .n_batch = 1, .start = i, .weight = 1 };
-    status = p_model->type->curvature(
-      p_model, v_theta, &one, NULL, &log_posterior, v_gradient, v_row, 1);
+    const struct tb_batch one = {.n_batch = 1, .start = i, .weight = 1};
+    status = p_model->type->curvature(p_model,
+                                      v_theta,
+                                      &one,
+                                      NULL,
+                                      &log_posterior,
+                                      v_gradient,
+                                      v_row,
+                                      1);
     for (size_t k = 0; k < n_square; ++k) {
       v_row[k] -= v_none[k];
     }
@@ -128,8 +152,8 @@ enum tb_status tb_model_weights(const struct tb_model* p_model,
                                 double* v_out,
                                 int n_threads) {
   if (p_model->type->weights != NULL) {
-    return p_model->type->weights(
-      p_model, type, v_theta, v_chol, v_out, n_threads);
+    return p_model->type
+        ->weights(p_model, type, v_theta, v_chol, v_out, n_threads);
   }
   if (type == TB_WEIGHT_gradient) {
     return weights_by_gradients(p_model, v_theta, v_out);
@@ -139,6 +163,9 @@ enum tb_status tb_model_weights(const struct tb_model* p_model,
   if (!by_hessian || p_model->type->curvature == NULL) {
     return TB_STATUS_unsupported; /* no bounds are known */
   }
-  return weights_by_hessians(
-    p_model, type == TB_WEIGHT_leverage, v_theta, v_chol, v_out);
+  return weights_by_hessians(p_model,
+                             type == TB_WEIGHT_leverage,
+                             v_theta,
+                             v_chol,
+                             v_out);
 }

@@ -1,4 +1,5 @@
-/* Passes over all the rows that a model has, in chunks of fixed size and order. */
+/* Passes over all the rows that a model has, in chunks of fixed size and order.
+ */
 #ifndef TB_PASSES_ROWS_H
 #define TB_PASSES_ROWS_H
 

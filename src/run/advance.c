@@ -52,7 +52,7 @@ static enum tb_status slot_check(struct tb_slot* p_slot,
   }
   if (p_spec->escape > 0 && norm2 > p_spec->escape) {
     p_chain->counts.n_escape += 1;
-    if (p_chain->counts.n_escape >= (double) p_spec->n_escape_max) {
+    if (p_chain->counts.n_escape >= (double)p_spec->n_escape_max) {
       report_coordinate(p_slot);
       return TB_STATUS_escaped;
     }
@@ -85,15 +85,16 @@ static void slot_start_sampling(struct tb_slot* p_slot) {
 static enum tb_status slot_gradient_anew(struct tb_run* p_run,
                                          struct tb_chain* p_chain) {
   return p_run->kernel.flags & TB_KERNEL_METROPOLIS
-           ? tb_test_start(p_chain)
-           : tb_chain_gradient(
-               p_chain, p_chain->v_theta, p_chain->v_gradient, NULL);
+             ? tb_test_start(p_chain)
+             : tb_chain_gradient(p_chain,
+                                 p_chain->v_theta,
+                                 p_chain->v_gradient,
+                                 NULL);
 }
 
 /* The model's own draw, where one is due: by the count that goes on when a run
  * is resumed. */
-static enum tb_status slot_gibbs(struct tb_run* p_run,
-                                 struct tb_slot* p_slot) {
+static enum tb_status slot_gibbs(struct tb_run* p_run, struct tb_slot* p_slot) {
   const struct tb_model* p_model = p_run->spec.p_model;
   struct tb_chain* p_chain = &p_slot->chain;
   if (p_model->n_gibbs_every == 0 || p_chain->iteration == 0 ||
@@ -101,7 +102,7 @@ static enum tb_status slot_gibbs(struct tb_run* p_run,
     return TB_STATUS_ok;
   }
   const enum tb_status status =
-    p_model->type->gibbs(p_model, &p_chain->work, p_chain->v_theta);
+      p_model->type->gibbs(p_model, &p_chain->work, p_chain->v_theta);
   return status == TB_STATUS_ok ? slot_gradient_anew(p_run, p_chain) : status;
 }
 
@@ -130,18 +131,17 @@ static void slot_advance(struct tb_run* p_run,
   const bool is_sampling = step >= p_spec->n_warmup;
   const size_t n_sampled = is_sampling ? step - p_spec->n_warmup : 0;
   const struct tb_schedule* p_schedule = &p_run->schedule;
-  p_chain->step_scale =
-    p_schedule->type->scale(p_schedule, p_chain->iteration);
+  p_chain->step_scale = p_schedule->type->scale(p_schedule, p_chain->iteration);
   p_chain->is_exploring =
-    p_schedule->type->explores != NULL &&
-    p_schedule->type->explores(p_schedule, p_chain->iteration);
+      p_schedule->type->explores != NULL &&
+      p_schedule->type->explores(p_schedule, p_chain->iteration);
 
   /* by the count that goes on when a run is resumed: a pass with squares may
    * round its sums differently */
-  const bool looks_at_noise =
-    p_slot->v_noise != NULL && p_chain->iteration % p_spec->n_noise_every == 0;
+  const bool looks_at_noise = p_slot->v_noise != NULL &&
+                              p_chain->iteration % p_spec->n_noise_every == 0;
   p_chain->wants_variance =
-    looks_at_noise || (p_run->kernel.flags & TB_KERNEL_VARIANCE);
+      looks_at_noise || (p_run->kernel.flags & TB_KERNEL_VARIANCE);
   p_report->status = p_run->kernel.type->step(p_chain);
   if (p_report->status == TB_STATUS_nonfinite) {
     report_nonfinite(p_slot);
@@ -212,10 +212,11 @@ enum tb_status tb_run_start(struct tb_run* p_run) {
 
 enum tb_status tb_run_refresh(struct tb_run* p_run, int n_threads) {
   const enum tb_status status =
-    p_run->estimator.type->refresh == NULL
-      ? TB_STATUS_ok
-      : p_run->estimator.type->refresh(
-          &p_run->estimator, p_run->spec.p_model, n_threads);
+      p_run->estimator.type->refresh == NULL
+          ? TB_STATUS_ok
+          : p_run->estimator.type->refresh(&p_run->estimator,
+                                           p_run->spec.p_model,
+                                           n_threads);
   for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
     struct tb_report* p_report = &p_run->v_slot[c].report;
     if (p_report->status == TB_STATUS_ok && !p_report->is_done) {
@@ -246,8 +247,8 @@ static void run_advance_serial(struct tb_run* p_run,
   run_keep(p_run);
   for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
     const struct tb_report* p_report = &p_run->v_slot[c].report;
-    for (size_t k = 0; k < n_step && !p_report->is_done &&
-                       p_report->status == TB_STATUS_ok;
+    for (size_t k = 0;
+         k < n_step && !p_report->is_done && p_report->status == TB_STATUS_ok;
          ++k) {
       slot_advance(p_run, c, p_recorder);
     }
@@ -268,8 +269,8 @@ void tb_run_advance(struct tb_run* p_run,
     return;
   }
 #ifdef _OPENMP
-#pragma omp parallel for num_threads(n_threads) schedule(dynamic, 1)          \
-  if (n_threads > 1)
+#pragma omp parallel for num_threads(n_threads)                                \
+    schedule(dynamic, 1) if (n_threads > 1)
 #endif
   for (size_t c = 0; c < n_chain; ++c) {
     struct tb_report* p_report = &p_run->v_slot[c].report;
@@ -280,5 +281,5 @@ void tb_run_advance(struct tb_run* p_run,
       slot_advance(p_run, c, p_recorder);
     }
   }
-  (void) n_threads;
+  (void)n_threads;
 }

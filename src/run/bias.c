@@ -12,7 +12,8 @@ static void slot_row_norms(struct tb_slot* p_slot) {
   for (size_t j = 0; j < n_dim; ++j) {
     p_slot->v_norm2[j] = p_frame == NULL ? 1 : 0;
   }
-  for (size_t k = 0; p_frame != NULL && !p_frame->is_diagonal && k < n_dim; ++k) {
+  for (size_t k = 0; p_frame != NULL && !p_frame->is_diagonal && k < n_dim;
+       ++k) {
     memset(v_unit, 0, n_dim * sizeof(double));
     v_unit[k] = 1;
     tb_frame_map(p_frame, v_unit, p_slot->v_parameter);
@@ -20,7 +21,8 @@ static void slot_row_norms(struct tb_slot* p_slot) {
       p_slot->v_norm2[j] += p_slot->v_parameter[j] * p_slot->v_parameter[j];
     }
   }
-  for (size_t j = 0; p_frame != NULL && p_frame->is_diagonal && j < n_dim; ++j) {
+  for (size_t j = 0; p_frame != NULL && p_frame->is_diagonal && j < n_dim;
+       ++j) {
     p_slot->v_norm2[j] = p_frame->v_map[j] * p_frame->v_map[j];
   }
 }
@@ -57,7 +59,7 @@ void tb_slot_add_bias(struct tb_slot* p_slot,
                       size_t n_sampled) {
   const size_t n_dim = p_slot->chain.n_dim;
   const size_t block =
-    n_sampled * p_run->spec.n_bias_block / p_run->spec.n_sampling;
+      n_sampled * p_run->spec.n_bias_block / p_run->spec.n_sampling;
   double* v_sum = p_slot->v_bias + block * (1 + 3 * n_dim);
   const struct tb_frame* p_frame = p_run->spec.p_model->p_frame;
   const double* v_theta = tb_slot_parameter(p_slot);
@@ -66,8 +68,7 @@ void tb_slot_add_bias(struct tb_slot* p_slot,
     tb_frame_map(p_frame, v_gradient, p_slot->v_pushed);
     v_gradient = p_slot->v_pushed;
   } else if (p_run->spec.v_bias_map != NULL) {
-    bias_direction(
-      p_run->spec.v_bias_map, v_gradient, n_dim, p_slot->v_pushed);
+    bias_direction(p_run->spec.v_bias_map, v_gradient, n_dim, p_slot->v_pushed);
     v_gradient = p_slot->v_pushed;
   }
   *v_sum++ += 1;

@@ -46,10 +46,10 @@ struct tb_run {
   struct tb_estimator estimator;
   struct tb_scheme scheme;
   struct tb_schedule schedule;
-  size_t n_total;  /* steps of this run */
-  size_t n_saved;  /* bytes at p_saved */
+  size_t n_total; /* steps of this run */
+  size_t n_saved; /* bytes at p_saved */
   struct tb_slot* v_slot;
-  void* p_chains;  /* second allocation: the chains' arrays */
+  void* p_chains;        /* second allocation: the chains' arrays */
   size_t n_members_byte; /* of the first, which this struct is in */
   size_t n_chains_byte;
   char* p_undo; /* TB_MODEL_MAIN_THREAD: slots and chains before a slice */

@@ -13,34 +13,33 @@ enum tb_status tb_run_find_members(struct tb_run* p_run) {
       return TB_STATUS_argument;
     }
   }
-  const bool needs_scheme =
-    p_run->estimator.type != NULL &&
-    !(p_run->estimator.type->flags & TB_ESTIMATOR_FULL);
+  const bool needs_scheme = p_run->estimator.type != NULL &&
+                            !(p_run->estimator.type->flags & TB_ESTIMATOR_FULL);
   return p_run->kernel.type == NULL || p_run->estimator.type == NULL ||
-             p_run->schedule.type == NULL ||
-             (needs_scheme && p_run->scheme.type == NULL)
-           ? TB_STATUS_argument
-           : TB_STATUS_ok;
+                 p_run->schedule.type == NULL ||
+                 (needs_scheme && p_run->scheme.type == NULL)
+             ? TB_STATUS_argument
+             : TB_STATUS_ok;
 }
 
 struct tb_member_sizes tb_run_member_sizes(const struct tb_run* p_run) {
   const struct tb_run_spec* p_spec = &p_run->spec;
   const struct tb_model* p_model = p_spec->p_model;
-  struct tb_member_sizes sizes = { 0 };
+  struct tb_member_sizes sizes = {0};
   if (p_run->kernel.type->self_size != NULL) {
     sizes.n_kernel =
-      p_run->kernel.type->self_size(&p_spec->kernel.params, p_model->n_dim);
+        p_run->kernel.type->self_size(&p_spec->kernel.params, p_model->n_dim);
   }
   if (p_run->estimator.type->self_size != NULL) {
     sizes.n_estimator = p_run->estimator.type->self_size(p_model);
   }
   if (p_run->scheme.type != NULL && p_run->scheme.type->self_size != NULL) {
     sizes.n_scheme =
-      p_run->scheme.type->self_size(&p_spec->scheme.params, p_model->n_data);
+        p_run->scheme.type->self_size(&p_spec->scheme.params, p_model->n_data);
   }
   if (p_run->schedule.type->self_size != NULL) {
     sizes.n_schedule =
-      p_run->schedule.type->self_size(&p_spec->schedule.params);
+        p_run->schedule.type->self_size(&p_spec->schedule.params);
   }
   return sizes;
 }
@@ -56,7 +55,7 @@ static bool run_lacks_variance(const struct tb_run* p_run) {
 const struct tb_test_type* tb_run_test(const struct tb_run* p_run) {
   const unsigned kernel = p_run->kernel.flags;
   return p_run->estimator.type
-    ->v_test[kernel & TB_KERNEL_LOSS ? TB_TEST_minibatch : TB_TEST_full];
+      ->v_test[kernel & TB_KERNEL_LOSS ? TB_TEST_minibatch : TB_TEST_full];
 }
 
 /* Can this kernel, now that its options are known, use this estimator? */
@@ -66,9 +65,9 @@ static enum tb_status run_check_members(const struct tb_run* p_run) {
   const unsigned model = p_run->spec.p_model->type->flags;
   const bool is_metropolis = kernel & TB_KERNEL_METROPOLIS;
   const bool is_refused =
-    (is_metropolis && (model & TB_MODEL_NO_DENSITY)) ||
-    (is_metropolis && tb_run_test(p_run) == NULL) ||
-    ((kernel & TB_KERNEL_FULL_GRADIENT) && !(estimator & TB_ESTIMATOR_FULL));
+      (is_metropolis && (model & TB_MODEL_NO_DENSITY)) ||
+      (is_metropolis && tb_run_test(p_run) == NULL) ||
+      ((kernel & TB_KERNEL_FULL_GRADIENT) && !(estimator & TB_ESTIMATOR_FULL));
   return is_refused ? TB_STATUS_unsupported : TB_STATUS_ok;
 }
 
@@ -79,26 +78,30 @@ enum tb_status tb_run_init_members(struct tb_run* p_run, int n_threads) {
 
   p_run->scheme.n_data = p_model->n_data;
   if (p_run->kernel.type->init != NULL) {
-    status = p_run->kernel.type->init(
-      &p_run->kernel, p_model->n_dim, &p_spec->kernel.params);
+    status = p_run->kernel.type->init(&p_run->kernel,
+                                      p_model->n_dim,
+                                      &p_spec->kernel.params);
   }
   if (status == TB_STATUS_ok) {
     status = run_check_members(p_run);
   }
   if (status == TB_STATUS_ok && p_run->schedule.type->init != NULL) {
     status =
-      p_run->schedule.type->init(&p_run->schedule, &p_spec->schedule.params);
+        p_run->schedule.type->init(&p_run->schedule, &p_spec->schedule.params);
   }
   if (status == TB_STATUS_ok && p_run->scheme.type != NULL) {
-    status = p_run->scheme.type->init(
-      &p_run->scheme, p_model, &p_spec->scheme.params);
+    status = p_run->scheme.type->init(&p_run->scheme,
+                                      p_model,
+                                      &p_spec->scheme.params);
   }
   if (status == TB_STATUS_ok && run_lacks_variance(p_run)) {
     return TB_STATUS_unsupported;
   }
   if (status == TB_STATUS_ok && p_run->estimator.type->init != NULL) {
-    status = p_run->estimator.type->init(
-      &p_run->estimator, p_model, &p_spec->estimator.params, n_threads);
+    status = p_run->estimator.type->init(&p_run->estimator,
+                                         p_model,
+                                         &p_spec->estimator.params,
+                                         n_threads);
   }
   return status;
 }

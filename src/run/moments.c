@@ -2,7 +2,7 @@
 #include "run/inside.h"
 
 size_t tb_moments_size(const struct tb_run_spec* p_spec, size_t n) {
-  return !p_spec->keeps_moments ? 0
+  return !p_spec->keeps_moments     ? 0
          : p_spec->keeps_covariance ? 1 + 2 * n + n * n
                                     : 1 + 2 * n;
 }

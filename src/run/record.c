@@ -6,8 +6,9 @@ const double* tb_slot_parameter(struct tb_slot* p_slot) {
   if (p_model->p_frame == NULL) {
     return p_slot->chain.v_theta;
   }
-  tb_frame_to_parameter(
-    p_model->p_frame, p_slot->chain.v_theta, p_slot->v_parameter);
+  tb_frame_to_parameter(p_model->p_frame,
+                        p_slot->chain.v_theta,
+                        p_slot->v_parameter);
   return p_slot->v_parameter;
 }
 
@@ -17,8 +18,9 @@ static const double* slot_gradient(struct tb_slot* p_slot) {
   if (p_model->p_frame == NULL) {
     return p_slot->chain.v_gradient;
   }
-  tb_frame_push_gradient(
-    p_model->p_frame, p_slot->chain.v_gradient, p_slot->v_pushed);
+  tb_frame_push_gradient(p_model->p_frame,
+                         p_slot->chain.v_gradient,
+                         p_slot->v_pushed);
   return p_slot->v_pushed;
 }
 
@@ -34,7 +36,7 @@ static void put(double* v_array,
                 size_t chain) {
   for (size_t j = 0; v_array != NULL && j < n; ++j) {
     v_array[draw + n_keep * (chain + n_chain * j)] =
-      v_from[v_which == NULL ? j : (size_t) v_which[j] - 1];
+        v_from[v_which == NULL ? j : (size_t)v_which[j] - 1];
   }
 }
 
@@ -46,12 +48,12 @@ void tb_slot_record(struct tb_slot* p_slot,
   const struct tb_chain* p_chain = &p_slot->chain;
   const size_t n_keep = p_recorder->n_keep, n_chain = p_run->spec.n_chain;
   const size_t k = p_slot->report.n_kept;
-  const double size = (double) p_chain->n_batch;
+  const double size = (double)p_chain->n_batch;
   const double* v_which = p_recorder->v_which;
   const size_t n_draw =
-    v_which == NULL ? p_model->n_natural : p_recorder->n_which;
+      v_which == NULL ? p_model->n_natural : p_recorder->n_which;
   const size_t n_parameter =
-    v_which == NULL ? p_model->n_dim : p_recorder->n_which;
+      v_which == NULL ? p_model->n_dim : p_recorder->n_which;
 
   if (p_recorder->v_draw != NULL || p_recorder->v_unconstrained != NULL ||
       p_slot->v_moments != NULL) {
@@ -62,21 +64,48 @@ void tb_slot_record(struct tb_slot* p_slot,
       v_natural = p_slot->v_natural;
     }
     put(p_recorder->v_draw, v_natural, v_which, n_draw, n_keep, n_chain, k, c);
-    put(p_recorder->v_unconstrained, v_parameter, v_which, n_parameter, n_keep,
-        n_chain, k, c);
+    put(p_recorder->v_unconstrained,
+        v_parameter,
+        v_which,
+        n_parameter,
+        n_keep,
+        n_chain,
+        k,
+        c);
     if (p_slot->v_moments != NULL) {
-      tb_slot_add_moments(p_slot->v_moments, v_natural, p_model->n_natural,
-                          p_run->spec.keeps_covariance, p_slot->v_shift);
+      tb_slot_add_moments(p_slot->v_moments,
+                          v_natural,
+                          p_model->n_natural,
+                          p_run->spec.keeps_covariance,
+                          p_slot->v_shift);
     }
   }
   if (p_recorder->v_gradient != NULL) {
-    put(p_recorder->v_gradient, slot_gradient(p_slot), v_which, n_parameter,
-        n_keep, n_chain, k, c);
+    put(p_recorder->v_gradient,
+        slot_gradient(p_slot),
+        v_which,
+        n_parameter,
+        n_keep,
+        n_chain,
+        k,
+        c);
   }
   put(p_recorder->v_size, &size, NULL, 1, n_keep, n_chain, k, c);
-  put(p_recorder->v_weight, &p_chain->step_scale, NULL, 1, n_keep, n_chain, k,
+  put(p_recorder->v_weight,
+      &p_chain->step_scale,
+      NULL,
+      1,
+      n_keep,
+      n_chain,
+      k,
       c);
-  put(p_recorder->v_log_posterior, &p_chain->log_posterior, NULL, 1, n_keep,
-      n_chain, k, c);
+  put(p_recorder->v_log_posterior,
+      &p_chain->log_posterior,
+      NULL,
+      1,
+      n_keep,
+      n_chain,
+      k,
+      c);
   p_slot->report.n_kept += 1;
 }

@@ -24,8 +24,10 @@ static void run_init_chain(struct tb_run* p_run, size_t c) {
   p_run->v_slot[c].report.coordinate = p_chain->n_dim;
   p_run->v_slot[c].report.value = NAN;
   for (int k = 0; k < TB_STREAM_count; ++k) {
-    tb_rng_init(
-      &p_chain->v_rng[k], p_spec->seed, p_spec->n_first + c, (enum tb_stream) k);
+    tb_rng_init(&p_chain->v_rng[k],
+                p_spec->seed,
+                p_spec->n_first + c,
+                (enum tb_stream)k);
   }
   p_chain->work.p_rng = &p_chain->v_rng[TB_STREAM_model];
   memcpy(p_chain->v_theta,
@@ -36,7 +38,7 @@ static void run_init_chain(struct tb_run* p_run, size_t c) {
 enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
                              int n_threads,
                              struct tb_run** pp_run) {
-  struct tb_run draft = { .spec = *p_spec };
+  struct tb_run draft = {.spec = *p_spec};
   enum tb_status status = tb_run_find_members(&draft);
   *pp_run = NULL;
   if (status != TB_STATUS_ok) {
@@ -46,7 +48,7 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
   if (sizes.n_scheme > SIZE_MAX / 2) {
     return TB_STATUS_memory; /* a table that no memory could hold */
   }
-  struct tb_arena arena = { NULL, 0 };
+  struct tb_arena arena = {NULL, 0};
   tb_arena_take(&arena, sizeof(struct tb_run));
   tb_arena_take(&arena, p_spec->n_chain * sizeof(struct tb_slot));
   tb_arena_take(&arena, sizes.n_kernel);
@@ -60,12 +62,13 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
   if (p_members == NULL) {
     return TB_STATUS_memory;
   }
-  struct tb_run* p_run = (struct tb_run*) p_members;
+  struct tb_run* p_run = (struct tb_run*)p_members;
   *p_run = draft;
   p_run->n_members_byte = n_members;
-  arena = (struct tb_arena){ p_members, 0 };
+  arena = (struct tb_arena){p_members, 0};
   tb_arena_take(&arena, sizeof(struct tb_run));
-  p_run->v_slot = tb_arena_take(&arena, p_spec->n_chain * sizeof(struct tb_slot));
+  p_run->v_slot =
+      tb_arena_take(&arena, p_spec->n_chain * sizeof(struct tb_slot));
   p_run->kernel.p_self = tb_arena_take(&arena, sizes.n_kernel);
   p_run->estimator.p_self = tb_arena_take(&arena, sizes.n_estimator);
   p_run->scheme.p_self = tb_arena_take(&arena, sizes.n_scheme);
@@ -75,19 +78,18 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
     tb_big_free(p_members, n_members);
     return status;
   }
-  p_run->target = (struct tb_target){
-    .p_model = p_spec->p_model,
-    .p_estimator = &p_run->estimator,
-    .p_scheme = &p_run->scheme,
-    .p_kernel = &p_run->kernel,
-    .p_schedule = &p_run->schedule,
-    .p_test = tb_run_test(p_run),
-    .square_norms = p_run->estimator.type->square_norms,
-    .likelihood_scale = p_spec->likelihood_scale
-  };
+  p_run->target =
+      (struct tb_target){.p_model = p_spec->p_model,
+                         .p_estimator = &p_run->estimator,
+                         .p_scheme = &p_run->scheme,
+                         .p_kernel = &p_run->kernel,
+                         .p_schedule = &p_run->schedule,
+                         .p_test = tb_run_test(p_run),
+                         .square_norms = p_run->estimator.type->square_norms,
+                         .likelihood_scale = p_spec->likelihood_scale};
   p_run->n_total = p_spec->n_warmup + p_spec->n_sampling;
 
-  struct tb_arena chains = { NULL, 0 };
+  struct tb_arena chains = {NULL, 0};
   tb_run_lay_out_chains(p_run, &chains);
   p_run->n_chains_byte = chains.n_used + 64;
   p_run->p_chains = tb_big_alloc(p_run->n_chains_byte);
@@ -95,9 +97,8 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
     tb_big_free(p_members, n_members);
     return TB_STATUS_memory;
   }
-  chains = (struct tb_arena){
-    (char*) tb_align((size_t) (uintptr_t) p_run->p_chains), 0
-  };
+  chains =
+      (struct tb_arena){(char*)tb_align((size_t)(uintptr_t)p_run->p_chains), 0};
   tb_run_lay_out_chains(p_run, &chains);
   for (size_t c = 0; c < p_spec->n_chain; ++c) {
     run_init_chain(p_run, c);
@@ -125,11 +126,10 @@ bool tb_run_records(const struct tb_run* p_run,
                     const struct tb_recorder* p_recorder) {
   const struct tb_model* p_model = p_run->spec.p_model;
   const size_t n = tb_min(p_model->n_natural, p_model->n_dim);
-  for (size_t j = 0;
-       p_recorder->v_which != NULL && j < p_recorder->n_which;
+  for (size_t j = 0; p_recorder->v_which != NULL && j < p_recorder->n_which;
        ++j) {
     const double number = p_recorder->v_which[j];
-    if (!(number >= 1 && number <= (double) n)) { /* so that NaN fails */
+    if (!(number >= 1 && number <= (double)n)) { /* so that NaN fails */
       return false;
     }
   }
@@ -142,7 +142,9 @@ size_t tb_run_n_chain(const struct tb_run* p_run) {
   return p_run->spec.n_chain;
 }
 
-size_t tb_run_n_total(const struct tb_run* p_run) { return p_run->n_total; }
+size_t tb_run_n_total(const struct tb_run* p_run) {
+  return p_run->n_total;
+}
 
 size_t tb_run_n_bias_block(const struct tb_run* p_run) {
   return p_run->spec.n_bias_block;

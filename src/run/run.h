@@ -40,18 +40,18 @@ struct tb_run_spec {
    * posterior's covariance, for models without a frame; NULL: not known. The
    * run copies it. */
   const double* v_bias_map;
-  bool keeps_moments;  /* running mean and variance of the natural draws */
+  bool keeps_moments;    /* running mean and variance of the natural draws */
   bool keeps_covariance; /* and their covariance; with keeps_moments only */
   size_t n_noise_every; /* steps between looks at the gradient noise; 0: none */
-  const double* v_init;/* n_dim x n_chain, sampler coordinates */
+  const double* v_init; /* n_dim x n_chain, sampler coordinates */
 };
 
 /* Where kept draws go: arrays of R, column-major; NULL: not wanted.
  * draw k of chain c of variable j stands at [k + n_keep (c + n_chain j)]. */
 struct tb_recorder {
-  size_t n_keep;           /* room for so many; one more is an error */
-  const double* v_which;   /* n_which: numbers, from 1, of the variables kept in
-                              the next three instead of all; NULL: all */
+  size_t n_keep;         /* room for so many; one more is an error */
+  const double* v_which; /* n_which: numbers, from 1, of the variables kept in
+                            the next three instead of all; NULL: all */
   size_t n_which;
   double* v_draw;          /* n_keep x n_chain x n_natural */
   double* v_unconstrained; /* n_keep x n_chain x n_dim */
@@ -67,9 +67,9 @@ struct tb_report {
   enum tb_status status;
   size_t n_step;      /* steps made in this run */
   size_t n_collected; /* sampling steps among them that were not exploring */
-  size_t coordinate;  /* the first one that is not finite, or the largest; n_dim:
-                         none is at fault */
-  double value;       /* its value, NaN for none */
+  size_t coordinate; /* the first one that is not finite, or the largest; n_dim:
+                        none is at fault */
+  double value;      /* its value, NaN for none */
   size_t n_kept;
   bool is_done;
 };

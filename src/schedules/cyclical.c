@@ -21,7 +21,7 @@ struct cyclical {
 };
 
 static size_t cyclical_self_size(const struct tb_params* p_params) {
-  (void) p_params;
+  (void)p_params;
   return sizeof(struct cyclical);
 }
 
@@ -34,8 +34,8 @@ static enum tb_status cyclical_init(struct tb_schedule* p_schedule,
         n_explore < length)) {
     return TB_STATUS_argument;
   }
-  *(struct cyclical*) p_schedule->p_self =
-    (struct cyclical){ (size_t) length, (size_t) n_explore };
+  *(struct cyclical*)p_schedule->p_self =
+      (struct cyclical){(size_t)length, (size_t)n_explore};
   return TB_STATUS_ok;
 }
 
@@ -43,8 +43,8 @@ static double cyclical_scale(const struct tb_schedule* p_schedule,
                              size_t iteration) {
   const struct cyclical* p_cyclical = p_schedule->p_self;
   const double pi = 3.14159265358979323846;
-  const double r = (double) (iteration % p_cyclical->length) /
-                   (double) p_cyclical->length;
+  const double r =
+      (double)(iteration % p_cyclical->length) / (double)p_cyclical->length;
   return 0.5 * (cos(pi * r) + 1);
 }
 
@@ -56,10 +56,9 @@ static bool cyclical_explores(const struct tb_schedule* p_schedule,
 
 extern const struct tb_schedule_type tb_schedule_cyclical;
 const struct tb_schedule_type tb_schedule_cyclical = {
-  .name = "cyclical",
-  .citation = "Zhang, Li, Zhang, Chen & Wilson (2020), ICLR",
-  .self_size = cyclical_self_size,
-  .init = cyclical_init,
-  .scale = cyclical_scale,
-  .explores = cyclical_explores
-};
+    .name = "cyclical",
+    .citation = "Zhang, Li, Zhang, Chen & Wilson (2020), ICLR",
+    .self_size = cyclical_self_size,
+    .init = cyclical_init,
+    .scale = cyclical_scale,
+    .explores = cyclical_explores};

@@ -41,7 +41,7 @@ static size_t adaptive_self_size(const struct tb_params* p_params,
     return SIZE_MAX;
   }
   const size_t n_record =
-    tb_params_find(p_params, "weights") == NULL ? 0 : n_data + 2;
+      tb_params_find(p_params, "weights") == NULL ? 0 : n_data + 2;
   return tb_align(sizeof(struct adaptive)) + tb_align(n_at) +
          n_record * sizeof(struct tb_alias);
 }
@@ -58,17 +58,17 @@ static enum tb_status adaptive_init(struct tb_scheme* p_scheme,
   const double rate = tb_params_number(p_params, "rate", NAN);
   const double least = tb_params_number(p_params, "min_size", NAN);
   const double most = tb_params_number(p_params, "max_size", NAN);
-  if (p_at == NULL || p_at->n_value != n_dim || !(rate >= 0) ||
-      !(least >= 1) || !(most >= least) || !(most <= (double) n_data) ||
+  if (p_at == NULL || p_at->n_value != n_dim || !(rate >= 0) || !(least >= 1) ||
+      !(most >= least) || !(most <= (double)n_data) ||
       (p_weights != NULL && p_weights->n_value != n_data)) {
     return TB_STATUS_argument;
   }
   p_scheme->n_data = n_data;
-  p_scheme->n_size = (size_t) least;
-  p_scheme->n_size_max = (size_t) most;
+  p_scheme->n_size = (size_t)least;
+  p_scheme->n_size_max = (size_t)most;
 
-  char* p = (char*) p_self + tb_align(sizeof(*p_self));
-  p_self->v_at = (double*) (void*) p;
+  char* p = (char*)p_self + tb_align(sizeof(*p_self));
+  p_self->v_at = (double*)(void*)p;
   p_self->rate = rate;
   tb_model_fold(p_model, p_at->v_value, p_self->v_at);
   if (p_weights == NULL) {
@@ -83,8 +83,8 @@ static enum tb_status adaptive_init(struct tb_scheme* p_scheme,
   /* on a multiple of a record's size: none straddles two cache lines */
   const uintptr_t unit = sizeof(struct tb_alias);
   p += tb_align(n_dim * sizeof(double));
-  p += (unit - (uintptr_t) p % unit) % unit;
-  p_self->v_record = (struct tb_alias*) (void*) p;
+  p += (unit - (uintptr_t)p % unit) % unit;
+  p_self->v_record = (struct tb_alias*)(void*)p;
   return tb_alias_build(p_weights->v_value, n_data, 1, p_self->v_record);
 }
 
@@ -103,9 +103,9 @@ static size_t adaptive_size(const struct tb_scheme* p_scheme,
     square += t * t;
   }
   const double size = floor(p_self->rate * square) + 1;
-  return !(size < (double) p_scheme->n_size_max)
-           ? p_scheme->n_size_max
-           : tb_max(p_scheme->n_size, (size_t) size);
+  return !(size < (double)p_scheme->n_size_max)
+             ? p_scheme->n_size_max
+             : tb_max(p_scheme->n_size, (size_t)size);
 }
 
 static enum tb_status adaptive_draw(struct tb_chain* p_chain,
@@ -117,23 +117,23 @@ static enum tb_status adaptive_draw(struct tb_chain* p_chain,
   const size_t n = adaptive_size(p_scheme, v_theta, p_chain->n_dim);
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_batch];
   size_t* v_index = p_chain->p_scheme_state;
-  double* v_weight = (double*) (void*) (v_index + p_scheme->n_size_max);
+  double* v_weight = (double*)(void*)(v_index + p_scheme->n_size_max);
 
   if (n == n_data) {
-    *p_batch = (struct tb_batch){ .n_batch = n_data, .weight = 1, .finite = 0 };
+    *p_batch = (struct tb_batch){.n_batch = n_data, .weight = 1, .finite = 0};
     return TB_STATUS_ok;
   }
-  *p_batch = (struct tb_batch){ .n_batch = n,
-                                .v_index = v_index,
-                                .weight = (double) n_data / (double) n,
-                                .finite = 1 };
+  *p_batch = (struct tb_batch){.n_batch = n,
+                               .v_index = v_index,
+                               .weight = (double)n_data / (double)n,
+                               .finite = 1};
   if (p_self->v_record == NULL) {
     tb_rng_fill_index(p_rng, v_index, n, n_data);
     return TB_STATUS_ok;
   }
   tb_alias_draw(p_self->v_record, n_data, p_rng, n, v_index, v_weight);
   for (size_t k = 0; k < n; ++k) {
-    v_weight[k] /= (double) n;
+    v_weight[k] /= (double)n;
   }
   p_batch->v_weight = v_weight;
   return TB_STATUS_ok;
@@ -141,11 +141,10 @@ static enum tb_status adaptive_draw(struct tb_chain* p_chain,
 
 extern const struct tb_scheme_type tb_scheme_adaptive;
 const struct tb_scheme_type tb_scheme_adaptive = {
-  .name = "adaptive",
-  .citation = "Putcha, Nemeth & Fearnhead (2023), section 5",
-  .flags = TB_SCHEME_STATE_DEPENDENT,
-  .self_size = adaptive_self_size,
-  .init = adaptive_init,
-  .state_size = adaptive_state_size,
-  .draw = adaptive_draw
-};
+    .name = "adaptive",
+    .citation = "Putcha, Nemeth & Fearnhead (2023), section 5",
+    .flags = TB_SCHEME_STATE_DEPENDENT,
+    .self_size = adaptive_self_size,
+    .init = adaptive_init,
+    .state_size = adaptive_state_size,
+    .draw = adaptive_draw};

@@ -19,7 +19,7 @@ static size_t fixed_self_size(const struct tb_params* p_params, size_t n_data) {
   const struct tb_param* p_always = tb_params_find(p_params, "always");
   const size_t n = p_index == NULL ? 0 : p_index->n_value;
   const size_t n_always = p_always == NULL ? 0 : p_always->n_value;
-  (void) n_data;
+  (void)n_data;
   return sizeof(struct fixed) + n * (sizeof(size_t) + sizeof(double)) +
          n_always * sizeof(size_t);
 }
@@ -47,7 +47,7 @@ static enum tb_status fixed_init(struct tb_scheme* p_scheme,
     return TB_STATUS_argument;
   }
   const size_t n = p_index->n_value;
-  size_t* v_index = (size_t*) (p_fixed + 1);
+  size_t* v_index = (size_t*)(p_fixed + 1);
   const struct tb_param* p_always = tb_params_find(p_params, "always");
   size_t* v_always =
       (size_t*)(void*)((char*)(v_index + n) + n * sizeof(double));
@@ -68,7 +68,7 @@ static enum tb_status fixed_init(struct tb_scheme* p_scheme,
 }
 
 static size_t fixed_state_size(const struct tb_scheme* p_scheme) {
-  (void) p_scheme;
+  (void)p_scheme;
   return 0;
 }
 
@@ -77,22 +77,21 @@ static enum tb_status fixed_draw(struct tb_chain* p_chain,
                                  struct tb_batch* p_batch) {
   const struct tb_scheme* p_scheme = p_chain->p_target->p_scheme;
   const struct fixed* p_fixed = p_scheme->p_self;
-  const size_t* v_index = (const size_t*) (p_fixed + 1);
-  (void) v_theta;
-  *p_batch = (struct tb_batch){
-    .n_batch = p_scheme->n_size,
-    .v_index = v_index,
-    .v_weight = (const double*) (v_index + p_scheme->n_size),
-    .finite = p_fixed->finite
-  };
+  const size_t* v_index = (const size_t*)(p_fixed + 1);
+  (void)v_theta;
+  *p_batch =
+      (struct tb_batch){.n_batch = p_scheme->n_size,
+                        .v_index = v_index,
+                        .v_weight = (const double*)(v_index + p_scheme->n_size),
+                        .finite = p_fixed->finite};
   return TB_STATUS_ok;
 }
 
 const struct tb_scheme_type tb_scheme_fixed = {
-  .name = "fixed",
-  .citation = "none: enumeration in tests",
-  .self_size = fixed_self_size,
-  .init = fixed_init,
-  .state_size = fixed_state_size,
-  .draw = fixed_draw,
+    .name = "fixed",
+    .citation = "none: enumeration in tests",
+    .self_size = fixed_self_size,
+    .init = fixed_init,
+    .state_size = fixed_state_size,
+    .draw = fixed_draw,
 };

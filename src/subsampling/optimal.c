@@ -24,11 +24,11 @@ static enum tb_status optimal_init(struct tb_scheme* p_scheme,
                                    const struct tb_model* p_model,
                                    const struct tb_params* p_params) {
   const double size = tb_params_number(p_params, "size", NAN);
-  if (!(size >= 1 && size < (double) UINT32_MAX)) {
+  if (!(size >= 1 && size < (double)UINT32_MAX)) {
     return TB_STATUS_argument;
   }
   p_scheme->n_data = p_model->n_data;
-  p_scheme->n_size = p_scheme->n_size_max = (size_t) size;
+  p_scheme->n_size = p_scheme->n_size_max = (size_t)size;
   return TB_STATUS_ok;
 }
 
@@ -38,20 +38,24 @@ static size_t optimal_state_size(const struct tb_scheme* p_scheme) {
 }
 
 /* ||a_i|| of every row */
-static enum tb_status optimal_norms(struct tb_chain* p_chain,
-                                    const double* v_theta,
-                                    double* v_norm) {
+static enum tb_status
+optimal_norms(struct tb_chain* p_chain, const double* v_theta, double* v_norm) {
   const struct tb_target* p_target = p_chain->p_target;
   const struct tb_model* p_model = p_target->p_model;
   const enum tb_status status =
-    p_target->square_norms == NULL
-      ? tb_model_all_square_norms(p_model, &p_chain->work, v_theta, NULL,
-                                  v_norm, NULL, p_chain->p_estimator_scratch)
-      : p_target->square_norms(p_chain, v_theta, v_norm);
+      p_target->square_norms == NULL
+          ? tb_model_all_square_norms(p_model,
+                                      &p_chain->work,
+                                      v_theta,
+                                      NULL,
+                                      v_norm,
+                                      NULL,
+                                      p_chain->p_estimator_scratch)
+          : p_target->square_norms(p_chain, v_theta, v_norm);
   for (size_t i = 0; i < p_model->n_data; ++i) {
     v_norm[i] = sqrt(v_norm[i]);
   }
-  p_chain->counts.n_row += (double) p_model->n_data;
+  p_chain->counts.n_row += (double)p_model->n_data;
   return status;
 }
 
@@ -78,7 +82,7 @@ static enum tb_status optimal_draw(struct tb_chain* p_chain,
   double* v_norm = p_chain->p_scheme_state;
   double* v_total = v_norm + n_data;
   double* v_weight = v_total + n_data;
-  size_t* v_index = (size_t*) (void*) (v_weight + n);
+  size_t* v_index = (size_t*)(void*)(v_weight + n);
   const enum tb_status status = optimal_norms(p_chain, v_theta, v_norm);
   if (status != TB_STATUS_ok) {
     return status;
@@ -94,27 +98,26 @@ static enum tb_status optimal_draw(struct tb_chain* p_chain,
   for (size_t k = 0; k < n; ++k) {
     if (is_uniform) {
       v_index[k] = tb_rng_index(p_rng, n_data);
-      v_weight[k] = (double) n_data / (double) n;
+      v_weight[k] = (double)n_data / (double)n;
       continue;
     }
     const size_t i = first_above(v_total, n_data, tb_rng_unif(p_rng) * total);
     v_index[k] = i < last ? i : last; /* the product may round up to total */
-    v_weight[k] = total / v_norm[v_index[k]] / (double) n;
+    v_weight[k] = total / v_norm[v_index[k]] / (double)n;
   }
-  *p_batch = (struct tb_batch){ .n_batch = n,
-                                .v_index = v_index,
-                                .v_weight = v_weight,
-                                .weight = 1,
-                                .finite = 1 };
+  *p_batch = (struct tb_batch){.n_batch = n,
+                               .v_index = v_index,
+                               .v_weight = v_weight,
+                               .weight = 1,
+                               .finite = 1};
   return TB_STATUS_ok;
 }
 
 extern const struct tb_scheme_type tb_scheme_optimal;
 const struct tb_scheme_type tb_scheme_optimal = {
-  .name = "optimal",
-  .citation = "Putcha, Nemeth & Fearnhead (2023), section 4.1",
-  .flags = TB_SCHEME_STATE_DEPENDENT,
-  .init = optimal_init,
-  .state_size = optimal_state_size,
-  .draw = optimal_draw
-};
+    .name = "optimal",
+    .citation = "Putcha, Nemeth & Fearnhead (2023), section 4.1",
+    .flags = TB_SCHEME_STATE_DEPENDENT,
+    .init = optimal_init,
+    .state_size = optimal_state_size,
+    .draw = optimal_draw};

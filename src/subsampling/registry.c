@@ -9,14 +9,12 @@ extern const struct tb_scheme_type tb_scheme_optimal;
 extern const struct tb_scheme_type tb_scheme_uniform;
 extern const struct tb_scheme_type tb_scheme_weighted;
 
-const struct tb_scheme_type* const tb_scheme_registry[] = {
-  &tb_scheme_adaptive,
-  &tb_scheme_fixed,
-  &tb_scheme_optimal,
-  &tb_scheme_uniform,
-  &tb_scheme_weighted,
-  NULL
-};
+const struct tb_scheme_type* const tb_scheme_registry[] = {&tb_scheme_adaptive,
+                                                           &tb_scheme_fixed,
+                                                           &tb_scheme_optimal,
+                                                           &tb_scheme_uniform,
+                                                           &tb_scheme_weighted,
+                                                           NULL};
 
 const struct tb_scheme_type* tb_scheme_find(const char* name) {
   for (size_t i = 0; name != NULL && tb_scheme_registry[i] != NULL; ++i) {

@@ -35,8 +35,8 @@ static bool needs_bits(const struct tb_scheme* p_scheme) {
 
 static size_t uniform_self_size(const struct tb_params* p_params,
                                 size_t n_data) {
-  (void) p_params;
-  (void) n_data;
+  (void)p_params;
+  (void)n_data;
   return sizeof(struct uniform);
 }
 
@@ -45,12 +45,12 @@ static enum tb_status uniform_init(struct tb_scheme* p_scheme,
                                    const struct tb_params* p_params) {
   const double size = tb_params_number(p_params, "size", NAN);
   const bool is_replaced = tb_params_number(p_params, "replace", 1) != 0;
-  if (!(size >= 1 && size < (double) UINT32_MAX) ||
-      (!is_replaced && size > (double) p_model->n_data)) {
+  if (!(size >= 1 && size < (double)UINT32_MAX) ||
+      (!is_replaced && size > (double)p_model->n_data)) {
     return TB_STATUS_argument;
   }
   p_scheme->n_data = p_model->n_data;
-  p_scheme->n_size = (size_t) size;
+  p_scheme->n_size = (size_t)size;
   p_scheme->n_size_max = p_scheme->n_size;
 
   struct uniform* p_self = p_scheme->p_self;
@@ -61,7 +61,7 @@ static enum tb_status uniform_init(struct tb_scheme* p_scheme,
 static size_t uniform_state_size(const struct tb_scheme* p_scheme) {
   return p_scheme->n_size * sizeof(size_t) +
          (needs_bits(p_scheme) ? n_word(p_scheme->n_data) : 0) *
-           sizeof(uint64_t);
+             sizeof(uint64_t);
 }
 
 /* n of N rows, every subset equally likely */
@@ -89,17 +89,17 @@ static void floyd_draw(struct tb_rng* p_rng,
 static enum tb_status uniform_draw(struct tb_chain* p_chain,
                                    const double* v_theta,
                                    struct tb_batch* p_batch) {
-  (void) v_theta;
+  (void)v_theta;
   const struct tb_scheme* p_scheme = p_chain->p_target->p_scheme;
   const struct uniform* p_self = p_scheme->p_self;
   const size_t n_data = p_scheme->n_data, n = p_scheme->n_size;
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_batch];
   size_t* v_index = p_chain->p_scheme_state;
 
-  *p_batch = (struct tb_batch) { .n_batch = n,
-                                 .v_index = v_index,
-                                 .weight = (double) n_data / (double) n,
-                                 .finite = 1 };
+  *p_batch = (struct tb_batch){.n_batch = n,
+                               .v_index = v_index,
+                               .weight = (double)n_data / (double)n,
+                               .finite = 1};
   if (p_self->is_replaced) {
     tb_rng_fill_index(p_rng, v_index, n, n_data);
     return TB_STATUS_ok;
@@ -109,18 +109,17 @@ static enum tb_status uniform_draw(struct tb_chain* p_chain,
     p_batch->finite = 0;
     return TB_STATUS_ok;
   }
-  p_batch->finite = (double) (n_data - n) / (double) n_data;
-  uint64_t* v_bit = (uint64_t*) (void*) (v_index + n);
+  p_batch->finite = (double)(n_data - n) / (double)n_data;
+  uint64_t* v_bit = (uint64_t*)(void*)(v_index + n);
   floyd_draw(p_rng, n_data, n, v_bit, v_index);
   return TB_STATUS_ok;
 }
 
 extern const struct tb_scheme_type tb_scheme_uniform;
 const struct tb_scheme_type tb_scheme_uniform = {
-  .name = "uniform",
-  .citation = "Bentley & Floyd (1987)",
-  .self_size = uniform_self_size,
-  .init = uniform_init,
-  .state_size = uniform_state_size,
-  .draw = uniform_draw
-};
+    .name = "uniform",
+    .citation = "Bentley & Floyd (1987)",
+    .self_size = uniform_self_size,
+    .init = uniform_init,
+    .state_size = uniform_state_size,
+    .draw = uniform_draw};

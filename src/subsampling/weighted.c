@@ -55,10 +55,10 @@ static size_t weighted_self_size(const struct tb_params* p_params,
 
 /* First record after the struct on a multiple of its size. */
 static struct tb_alias* weighted_records(struct weighted* p_self) {
-  const uintptr_t after = (uintptr_t) (p_self + 1);
+  const uintptr_t after = (uintptr_t)(p_self + 1);
   const uintptr_t unit = sizeof(struct tb_alias);
-  char* p_after = (char*) (p_self + 1);
-  return (struct tb_alias*) (void*) (p_after + (unit - after % unit) % unit);
+  char* p_after = (char*)(p_self + 1);
+  return (struct tb_alias*)(void*)(p_after + (unit - after % unit) % unit);
 }
 
 #define END_OF_LIST SIZE_MAX
@@ -96,7 +96,7 @@ enum tb_status tb_alias_build(const double* v_weight,
   for (size_t k = n_data; k > 0; --k) {
     struct tb_alias* p_record = &v_record[k - 1];
     const double relative = v_weight[k - 1] / largest;
-    p_record->threshold = relative / sum * (double) n_data;
+    p_record->threshold = relative / sum * (double)n_data;
     p_record->weight = relative == 0 ? 0 : sum / relative / (double)n_size;
     if (!isfinite(p_record->weight) || (relative == 0 && v_weight[k - 1] > 0)) {
       return TB_STATUS_argument; /* some 10^300 times rarer than another */
@@ -173,12 +173,12 @@ static enum tb_status weighted_init(struct tb_scheme* p_scheme,
                                     const struct tb_params* p_params) {
   const double size = tb_params_number(p_params, "size", NAN);
   const struct tb_param* p_weights = tb_params_find(p_params, "weights");
-  if (!(size >= 1 && size < (double) UINT32_MAX) || p_weights == NULL ||
+  if (!(size >= 1 && size < (double)UINT32_MAX) || p_weights == NULL ||
       p_weights->n_value != p_model->n_data) {
     return TB_STATUS_argument;
   }
   p_scheme->n_data = p_model->n_data;
-  p_scheme->n_size = (size_t) size;
+  p_scheme->n_size = (size_t)size;
   p_scheme->n_size_max = p_scheme->n_size;
 
   struct weighted* p_self = p_scheme->p_self;
@@ -230,32 +230,31 @@ void tb_alias_draw(const struct tb_alias* v_record,
 static enum tb_status weighted_draw(struct tb_chain* p_chain,
                                     const double* v_theta,
                                     struct tb_batch* p_batch) {
-  (void) v_theta;
+  (void)v_theta;
   const struct tb_scheme* p_scheme = p_chain->p_target->p_scheme;
   const struct weighted* p_self = p_scheme->p_self;
   const size_t n = p_scheme->n_size;
   size_t* v_index = p_chain->p_scheme_state;
-  double* v_weight = (double*) (void*) (v_index + n);
+  double* v_weight = (double*)(void*)(v_index + n);
   tb_alias_draw(p_self->v_record,
                 p_scheme->n_data,
                 &p_chain->v_rng[TB_STREAM_batch],
                 n,
                 v_index,
                 v_weight);
-  *p_batch = (struct tb_batch) { .n_batch = n,
-                                 .v_index = v_index,
-                                 .v_weight = v_weight,
-                                 .weight = 1,
-                                 .finite = 1 };
+  *p_batch = (struct tb_batch){.n_batch = n,
+                               .v_index = v_index,
+                               .v_weight = v_weight,
+                               .weight = 1,
+                               .finite = 1};
   return TB_STATUS_ok;
 }
 
 extern const struct tb_scheme_type tb_scheme_weighted;
 const struct tb_scheme_type tb_scheme_weighted = {
-  .name = "weighted",
-  .citation = "Walker (1977); Vose (1991)",
-  .self_size = weighted_self_size,
-  .init = weighted_init,
-  .state_size = weighted_state_size,
-  .draw = weighted_draw
-};
+    .name = "weighted",
+    .citation = "Walker (1977); Vose (1991)",
+    .self_size = weighted_self_size,
+    .init = weighted_init,
+    .state_size = weighted_state_size,
+    .draw = weighted_draw};

@@ -4,13 +4,10 @@
 #include <math.h>
 #include <stddef.h>
 
-#define AT(v, lead, i, j) (v)[(size_t) (i) + (size_t) (j) * (size_t) (lead)]
+#define AT(v, lead, i, j) (v)[(size_t)(i) + (size_t)(j) * (size_t)(lead)]
 
-static double element(const char* trans,
-                      const double* v,
-                      int lead,
-                      int i,
-                      int j) {
+static double
+element(const char* trans, const double* v, int lead, int i, int j) {
   return *trans == 'N' ? AT(v, lead, i, j) : AT(v, lead, j, i);
 }
 
@@ -140,7 +137,7 @@ void dpotrf_(const char* uplo,
              const int* lda,
              int* info) {
   const int is_lower = *uplo == 'L';
-#define FACTOR(i, j)                                                          \
+#define FACTOR(i, j)                                                           \
   (*(is_lower ? &AT(a, *lda, (i), (j)) : &AT(a, *lda, (j), (i))))
   *info = 0;
   for (int j = 0; j < *n; ++j) {

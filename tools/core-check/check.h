@@ -36,31 +36,35 @@ void check_fail(struct check* p_check,
                 const char* format,
                 ...);
 
-#define CHECK(condition)                                                      \
-  do {                                                                        \
-    if (!(condition)) {                                                       \
-      check_fail(p_check, __FILE__, __LINE__, "%s", #condition);              \
-    }                                                                         \
+#define CHECK(condition)                                                       \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      check_fail(p_check, __FILE__, __LINE__, "%s", #condition);               \
+    }                                                                          \
   } while (0)
 
 /* |a - b| <= tolerance; NaN fails */
-#define CHECK_CLOSE(a, b, tolerance)                                          \
-  do {                                                                        \
-    const double a_ = (a), b_ = (b), tolerance_ = (tolerance);                \
-    if (!(check_distance(a_, b_) <= tolerance_)) {                            \
-      check_fail(p_check, __FILE__, __LINE__,                                 \
-                 "%s = %.17g, expected %.17g +- %.3g", #a, a_, b_,            \
-                 tolerance_);                                                 \
-    }                                                                         \
+#define CHECK_CLOSE(a, b, tolerance)                                           \
+  do {                                                                         \
+    const double a_ = (a), b_ = (b), tolerance_ = (tolerance);                 \
+    if (!(check_distance(a_, b_) <= tolerance_)) {                             \
+      check_fail(p_check,                                                      \
+                 __FILE__,                                                     \
+                 __LINE__,                                                     \
+                 "%s = %.17g, expected %.17g +- %.3g",                         \
+                 #a,                                                           \
+                 a_,                                                           \
+                 b_,                                                           \
+                 tolerance_);                                                  \
+    }                                                                          \
   } while (0)
 
 double check_distance(double a, double b);
 
 /* (X - df) / sqrt(2 df) of Pearson's X: about standard normal, so that 5 is
  * beyond chance */
-double check_chi_square(const double* v_observed,
-                        const double* v_expected,
-                        size_t n);
+double
+check_chi_square(const double* v_observed, const double* v_expected, size_t n);
 
 /* Call run(v_context[k]) for k = 0..n-1 at the same time, one thread each. */
 bool check_parallel(void (*run)(void*), void** v_context, size_t n);

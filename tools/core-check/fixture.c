@@ -14,8 +14,8 @@ enum tb_status fixture_create(struct tb_model* p_model,
 enum tb_status fixture_create_from(struct tb_model* p_model,
                                    const struct tb_params* p_params,
                                    bool is_read_only) {
-  const struct tb_shelf shelf = { .type = tb_store_find("dense"),
-                                  .is_read_only = is_read_only };
+  const struct tb_shelf shelf = {.type = tb_store_find("dense"),
+                                 .is_read_only = is_read_only};
   return p_model->type->create(p_model, p_params, &shelf);
 }
 
@@ -52,31 +52,30 @@ void fixture_glm(struct fixture* p,
   }
   for (size_t j = 0; j < n_dim; ++j) {
     v_prior[j] = 1; /* normal */
-    v_prior[n_dim + j] = 0.1 * (double) j;
+    v_prior[n_dim + j] = 0.1 * (double)j;
     v_prior[2 * n_dim + j] = 2;
   }
   const double number = family, sample = has_sigma, sigma = 1.5;
   struct tb_param v_param[9] = {
-    { "x", v_x, n_data * n_coef, n_data },
-    { "y", v_y, n_data, n_data },
-    { "response", &number, 1, 1 },
-    { "aux", &sigma, 1, 1 },
-    { "sample_aux", &sample, 1, 1 },
-    { "prior_kind", v_prior, n_dim, n_dim },
-    { "prior_location", v_prior + n_dim, n_dim, n_dim },
-    { "prior_scale", v_prior + 2 * n_dim, n_dim, n_dim }
-  };
-  struct tb_params params = { v_param, 8 };
+      {"x", v_x, n_data * n_coef, n_data},
+      {"y", v_y, n_data, n_data},
+      {"response", &number, 1, 1},
+      {"aux", &sigma, 1, 1},
+      {"sample_aux", &sample, 1, 1},
+      {"prior_kind", v_prior, n_dim, n_dim},
+      {"prior_location", v_prior + n_dim, n_dim, n_dim},
+      {"prior_scale", v_prior + 2 * n_dim, n_dim, n_dim}};
+  struct tb_params params = {v_param, 8};
   struct tb_param v_more[10];
   memcpy(v_more, v_param, 8 * sizeof(struct tb_param));
   params.v_param = v_more;
   if (columns & FIXTURE_WEIGHTS) {
     v_more[params.n_param++] =
-      (struct tb_param) { "weights", v_weight, n_data, n_data };
+        (struct tb_param){"weights", v_weight, n_data, n_data};
   }
   if (columns & FIXTURE_OFFSET) {
     v_more[params.n_param++] =
-      (struct tb_param) { "offset", v_offset, n_data, n_data };
+        (struct tb_param){"offset", v_offset, n_data, n_data};
   }
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("glm");
@@ -106,12 +105,11 @@ void fixture_gaussian(struct fixture* p, size_t n_data, size_t n_dim) {
     v_mean[i] = 0.5;
   }
   const struct tb_param v_param[] = {
-    { "x", v_x, n_data * n_dim, n_data },
-    { "precision", v_precision, n_dim * n_dim, n_dim },
-    { "prior_precision", v_prior, n_dim * n_dim, n_dim },
-    { "prior_mean", v_mean, n_dim, n_dim }
-  };
-  const struct tb_params params = { v_param, 4 };
+      {"x", v_x, n_data * n_dim, n_data},
+      {"precision", v_precision, n_dim * n_dim, n_dim},
+      {"prior_precision", v_prior, n_dim * n_dim, n_dim},
+      {"prior_mean", v_mean, n_dim, n_dim}};
+  const struct tb_params params = {v_param, 4};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("gaussian");
   if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
@@ -129,9 +127,9 @@ void fixture_ica(struct fixture* p, size_t n_data, size_t n_source) {
   struct tb_rng rng;
   tb_rng_init(&rng, 20, 0, TB_STREAM_noise);
   tb_rng_fill_norm(&rng, v_x, n_data * n_source);
-  const struct tb_param v_param[] = { { "x", v_x, n_data * n_source, n_data },
-                                      { "prior_sd", &prior_sd, 1, 1 } };
-  const struct tb_params params = { v_param, 2 };
+  const struct tb_param v_param[] = {{"x", v_x, n_data * n_source, n_data},
+                                     {"prior_sd", &prior_sd, 1, 1}};
+  const struct tb_params params = {v_param, 2};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("ica");
   if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
@@ -148,7 +146,7 @@ static enum tb_status user_prior(const struct tb_native* p_native,
                                  const double* v_theta,
                                  double* v_gradient,
                                  double* p_log_prior) {
-  (void) p_scratch;
+  (void)p_scratch;
   for (size_t j = 0; j < p_native->n_dim; ++j) {
     v_gradient[j] = -v_theta[j];
     if (p_log_prior != NULL) {
@@ -165,8 +163,7 @@ static void user_errors(const struct tb_native* p_native,
                         const double* v_padded,
                         double* v_out) {
   double v_y[TB_BLOCK];
-  tb_array_dot(
-    tb_array_find(p_native, "x"), p_batch, first, v_padded, v_out);
+  tb_array_dot(tb_array_find(p_native, "x"), p_batch, first, v_padded, v_out);
   tb_array_take(tb_array_find(p_native, "y"), p_batch, first, v_y);
   for (size_t k = 0; k < tb_block_size(p_batch, first); ++k) {
     v_out[k] = v_y[k] - v_out[k];
@@ -190,7 +187,7 @@ static enum tb_status user_gradient(const struct tb_native* p_native,
   }
   memset(v_sum, 0, 2 * stride * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; b += TB_BLOCK) {
-    double v_r[TB_BLOCK], v_before[TB_BLOCK] = { 0 };
+    double v_r[TB_BLOCK], v_before[TB_BLOCK] = {0};
     user_errors(p_native, p_batch, b, v_padded, v_r);
     if (is_stored) {
       tb_reference_take(p_native, p_reference, 1, p_batch, b, v_before);
@@ -207,10 +204,14 @@ static enum tb_status user_gradient(const struct tb_native* p_native,
       }
       v_r[k] = c * (v_r[k] - v_before[k]);
     }
-    tb_array_add(
-      p_x, p_batch, b, v_r, v_sum, p_sums->v_square == NULL ? NULL : v_square);
+    tb_array_add(p_x,
+                 p_batch,
+                 b,
+                 v_r,
+                 v_sum,
+                 p_sums->v_square == NULL ? NULL : v_square);
   }
-  const struct tb_sums all = { .v_gradient = p_sums->v_gradient };
+  const struct tb_sums all = {.v_gradient = p_sums->v_gradient};
   tb_sums_add(&all, p_native->n_dim, 1, v_sum);
   for (size_t j = 0; p_sums->v_square != NULL && j < p_native->n_dim; ++j) {
     p_sums->v_square[j] += v_square[j];
@@ -236,7 +237,7 @@ static enum tb_status user_log_lik(const struct tb_native* p_native,
 
 static size_t user_scratch_size(const struct tb_native* p_native,
                                 size_t n_batch) {
-  (void) n_batch;
+  (void)n_batch;
   return 4 * tb_array_find(p_native, "x")->stride * sizeof(double);
 }
 
@@ -247,17 +248,17 @@ static enum tb_status user_curvature(const struct tb_native* p_native,
                                      const struct tb_batch* p_batch,
                                      double* v_hessian) {
   const size_t n_dim = p_native->n_dim;
-  (void) p_scratch;
-  (void) v_theta;
+  (void)p_scratch;
+  (void)v_theta;
   for (size_t j = 0; j < n_dim; ++j) {
     v_hessian[j * n_dim + j] += 1;
   }
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const double* v_x = tb_array_row(
-      tb_array_find(p_native, "x"), tb_batch_row(p_batch, k));
+    const double* v_x =
+        tb_array_row(tb_array_find(p_native, "x"), tb_batch_row(p_batch, k));
     for (size_t i = 0; i < n_dim * n_dim; ++i) {
       v_hessian[i] +=
-        tb_batch_weight(p_batch, k) * v_x[i / n_dim] * v_x[i % n_dim];
+          tb_batch_weight(p_batch, k) * v_x[i / n_dim] * v_x[i % n_dim];
     }
   }
   return TB_STATUS_ok;
@@ -283,24 +284,22 @@ static enum tb_status user_add_scalar(const struct tb_native* p_native,
   for (size_t b = 0; b < p_batch->n_batch; b += TB_BLOCK) {
     tb_array_add(p_x, p_batch, b, v_scalar + b, v_padded, NULL);
   }
-  const struct tb_sums sums = { .v_gradient = v_sum };
+  const struct tb_sums sums = {.v_gradient = v_sum};
   tb_sums_add(&sums, p_native->n_dim, 1, v_padded);
   return TB_STATUS_ok;
 }
 
-const struct tb_native_type fixture_user = {
-  .version = TALLBAYES_API_VERSION,
-  .name = "user",
-  .prior = user_prior,
-  .gradient = user_gradient,
-  .log_lik = user_log_lik,
-  .create = user_create,
-  .destroy = user_destroy,
-  .scratch_size = user_scratch_size,
-  .curvature = user_curvature,
-  .n_scalar = 1,
-  .add_scalar = user_add_scalar
-};
+const struct tb_native_type fixture_user = {.version = TALLBAYES_API_VERSION,
+                                            .name = "user",
+                                            .prior = user_prior,
+                                            .gradient = user_gradient,
+                                            .log_lik = user_log_lik,
+                                            .create = user_create,
+                                            .destroy = user_destroy,
+                                            .scratch_size = user_scratch_size,
+                                            .curvature = user_curvature,
+                                            .n_scalar = 1,
+                                            .add_scalar = user_add_scalar};
 
 enum tb_status fixture_native_create(struct tb_model* p_model,
                                      const struct tb_native_type* p_type,
@@ -308,18 +307,17 @@ enum tb_status fixture_native_create(struct tb_model* p_model,
                                      size_t n_dim) {
   double* v_x = check_alloc(n_data * (n_dim + 1), sizeof(double));
   double* v_y = v_x + n_data * n_dim;
-  const double rows = (double) n_data, dims = (double) n_dim;
+  const double rows = (double)n_data, dims = (double)n_dim;
   struct tb_rng rng;
   tb_rng_init(&rng, 23, 0, TB_STREAM_noise);
   tb_rng_fill_norm(&rng, v_x, n_data * (n_dim + 1));
   const struct tb_param v_param[] = {
-    { "table", (const double*) (const void*) p_type, 0, 0 },
-    { "n_dim", &dims, 1, 1 },
-    { "n_data", &rows, 1, 1 },
-    { "x", v_x, n_data * n_dim, n_data },
-    { "y", v_y, n_data, n_data }
-  };
-  const struct tb_params params = { v_param, 5 };
+      {"table", (const double*)(const void*)p_type, 0, 0},
+      {"n_dim", &dims, 1, 1},
+      {"n_data", &rows, 1, 1},
+      {"x", v_x, n_data * n_dim, n_data},
+      {"y", v_y, n_data, n_data}};
+  const struct tb_params params = {v_param, 5};
   memset(p_model, 0, sizeof *p_model);
   p_model->type = tb_model_find("native");
   const enum tb_status status = fixture_create(p_model, &params);
@@ -340,8 +338,7 @@ void fixture_native(struct fixture* p,
     type.add_scalar = NULL;
   }
   memset(p, 0, sizeof *p);
-  if (fixture_native_create(&p->model, &type, n_data, n_dim) !=
-      TB_STATUS_ok) {
+  if (fixture_native_create(&p->model, &type, n_data, n_dim) != TB_STATUS_ok) {
     abort();
   }
   fixture_finish(p);
@@ -351,30 +348,28 @@ void fixture_lda(struct fixture* p, size_t n_data, double coordinates) {
   double* v_start = check_alloc(n_data + 1, sizeof(double));
   double* v_word = check_alloc(10 * n_data, sizeof(double));
   double* v_count = v_word + 5 * n_data;
-  const double v_shape[] = { 3, 6 }, alpha = 0.4, beta = 0.8;
+  const double v_shape[] = {3, 6}, alpha = 0.4, beta = 0.8;
   const double burn = 2, sweeps = 4;
   struct tb_rng rng;
   size_t n_cell = 0;
   tb_rng_init(&rng, 21, 0, TB_STREAM_noise);
   for (size_t d = 0; d < n_data; ++d) {
     for (size_t w = 0; w <= d % 5; ++w, ++n_cell) {
-      v_word[n_cell] = (double) (w + d % 2);
-      v_count[n_cell] = (double) (1 + tb_rng_index(&rng, 3));
+      v_word[n_cell] = (double)(w + d % 2);
+      v_count[n_cell] = (double)(1 + tb_rng_index(&rng, 3));
     }
-    v_start[d + 1] = (double) n_cell;
+    v_start[d + 1] = (double)n_cell;
   }
-  const struct tb_param v_param[] = {
-    { "start", v_start, n_data + 1, n_data + 1 },
-    { "word", v_word, n_cell, n_cell },
-    { "count", v_count, n_cell, n_cell },
-    { "shape", v_shape, 2, 2 },
-    { "alpha", &alpha, 1, 1 },
-    { "beta", &beta, 1, 1 },
-    { "burn", &burn, 1, 1 },
-    { "sweeps", &sweeps, 1, 1 },
-    { "coordinates", &coordinates, 1, 1 }
-  };
-  const struct tb_params params = { v_param, 9 };
+  const struct tb_param v_param[] = {{"start", v_start, n_data + 1, n_data + 1},
+                                     {"word", v_word, n_cell, n_cell},
+                                     {"count", v_count, n_cell, n_cell},
+                                     {"shape", v_shape, 2, 2},
+                                     {"alpha", &alpha, 1, 1},
+                                     {"beta", &beta, 1, 1},
+                                     {"burn", &burn, 1, 1},
+                                     {"sweeps", &sweeps, 1, 1},
+                                     {"coordinates", &coordinates, 1, 1}};
+  const struct tb_params params = {v_param, 9};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("lda");
   if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
@@ -389,12 +384,11 @@ void fixture_network(struct fixture* p,
                      size_t n_data,
                      int activation,
                      int likelihood) {
-  const double v_width[] = { 2, 3, likelihood == 2 ? 3 : 1 };
+  const double v_width[] = {2, 3, likelihood == 2 ? 3 : 1};
   const double has_sigma = likelihood == 0;
   const double place = likelihood == 2 ? 3 : likelihood; /* categorical */
-  const double v_code[] = { activation, place };
-  const size_t n_dim =
-    9 + 4 * (size_t) v_width[2] + (likelihood == 0 ? 1 : 0);
+  const double v_code[] = {activation, place};
+  const size_t n_dim = 9 + 4 * (size_t)v_width[2] + (likelihood == 0 ? 1 : 0);
   double* v_x = check_alloc(3 * n_data, sizeof(double));
   double* v_y = v_x + 2 * n_data;
   double* v_prior = check_alloc(3 * n_dim, sizeof(double));
@@ -410,17 +404,16 @@ void fixture_network(struct fixture* p,
     v_prior[2 * n_dim + j] = 2;
   }
   const struct tb_param v_param[] = {
-    { "x", v_x, 2 * n_data, n_data },
-    { "y", v_y, n_data, n_data },
-    { "widths", v_width, 3, 3 },
-    { "activation", v_code, 1, 1 },
-    { "response", v_code + 1, 1, 1 },
-    { "sample_aux", &has_sigma, 1, 1 },
-    { "prior_kind", v_prior, n_dim, n_dim },
-    { "prior_location", v_prior + n_dim, n_dim, n_dim },
-    { "prior_scale", v_prior + 2 * n_dim, n_dim, n_dim }
-  };
-  const struct tb_params params = { v_param, 9 };
+      {"x", v_x, 2 * n_data, n_data},
+      {"y", v_y, n_data, n_data},
+      {"widths", v_width, 3, 3},
+      {"activation", v_code, 1, 1},
+      {"response", v_code + 1, 1, 1},
+      {"sample_aux", &has_sigma, 1, 1},
+      {"prior_kind", v_prior, n_dim, n_dim},
+      {"prior_location", v_prior + n_dim, n_dim, n_dim},
+      {"prior_scale", v_prior + 2 * n_dim, n_dim, n_dim}};
+  const struct tb_params params = {v_param, 9};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("network");
   if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
@@ -432,7 +425,8 @@ void fixture_network(struct fixture* p,
 }
 
 void fixture_factors(struct fixture* p, size_t n_data, const char* name) {
-  const double n_user = 3, n_item = 2, rank = 2, alpha = 1.5, one = 1, every = 3;
+  const double n_user = 3, n_item = 2, rank = 2, alpha = 1.5, one = 1,
+               every = 3;
   double* v_user = check_alloc(3 * n_data, sizeof(double));
   double* v_item = v_user + n_data;
   double* v_rating = v_item + n_data;
@@ -440,17 +434,20 @@ void fixture_factors(struct fixture* p, size_t n_data, const char* name) {
   tb_rng_init(&rng, 23, 0, TB_STREAM_noise);
   tb_rng_fill_norm(&rng, v_rating, n_data);
   for (size_t i = 0; i < n_data; ++i) {
-    v_user[i] = (double) (1 + tb_rng_index(&rng, 3));
-    v_item[i] = (double) (1 + tb_rng_index(&rng, 2));
+    v_user[i] = (double)(1 + tb_rng_index(&rng, 3));
+    v_item[i] = (double)(1 + tb_rng_index(&rng, 2));
   }
-  const struct tb_param v_param[] = {
-    { "user", v_user, n_data, n_data }, { "item", v_item, n_data, n_data },
-    { "rating", v_rating, n_data, n_data }, { "n_user", &n_user, 1, 1 },
-    { "n_item", &n_item, 1, 1 }, { "rank", &rank, 1, 1 },
-    { "alpha", &alpha, 1, 1 }, { "a0", &one, 1, 1 }, { "b0", &one, 1, 1 },
-    { "gibbs_every", &every, 1, 1 }
-  };
-  const struct tb_params params = { v_param, 10 };
+  const struct tb_param v_param[] = {{"user", v_user, n_data, n_data},
+                                     {"item", v_item, n_data, n_data},
+                                     {"rating", v_rating, n_data, n_data},
+                                     {"n_user", &n_user, 1, 1},
+                                     {"n_item", &n_item, 1, 1},
+                                     {"rank", &rank, 1, 1},
+                                     {"alpha", &alpha, 1, 1},
+                                     {"a0", &one, 1, 1},
+                                     {"b0", &one, 1, 1},
+                                     {"gibbs_every", &every, 1, 1}};
+  const struct tb_params params = {v_param, 10};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find(name);
   if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
@@ -481,9 +478,9 @@ double fixture_gradient(const struct fixture* p,
   double log_posterior = 0;
   type->prior(&p->model, &p->work, v_theta, v_gradient, &log_posterior);
   for (size_t i = 0; i < p->model.n_data; ++i) {
-    const struct tb_batch batch = { .n_batch = 1, .start = i, .weight = 1 };
-    const struct tb_sums sums = { .v_gradient = v_gradient,
-                                  .p_log_lik = &log_posterior };
+    const struct tb_batch batch = {.n_batch = 1, .start = i, .weight = 1};
+    const struct tb_sums sums = {.v_gradient = v_gradient,
+                                 .p_log_lik = &log_posterior};
     type->gradient(&p->model, &p->work, v_theta, &batch, NULL, &sums);
   }
   return log_posterior;
@@ -497,60 +494,57 @@ enum tb_status fixture_run_create(const struct fixture* p,
   const size_t n_dim = p->model.n_dim;
   const char* kernel = p_what->kernel == NULL ? "sgld" : p_what->kernel;
   const char* estimator =
-    p_what->estimator == NULL ? "simple" : p_what->estimator;
+      p_what->estimator == NULL ? "simple" : p_what->estimator;
   const double smoothing = 0.1, replace = 1;
-  const double v_beta[2] = { 0.7, 0.9 }, v_momentum_sd[2] = { 2, 4 };
+  const double v_beta[2] = {0.7, 0.9}, v_momentum_sd[2] = {2, 4};
   const double friction = 0.3, diffusion = 0.1, decay = 0.9, epsilon = 1e-5;
   const double size = p_what->size > 0 ? p_what->size : 10;
   const double steps = p_what->steps > 0 ? p_what->steps : 1;
   double* v_at = check_alloc(n_dim, sizeof(double));
   const struct tb_param v_kernel[] = {
-    { "step_size", &p_what->step_size, 1, 1 },
-    { "sigma", &p_what->step_size, 1, 1 },
-    { "variant", &p_what->variant, 1, 1 },
-    { "integrator", &p_what->integrator, 1, 1 },
-    { "noise_smoothing", &smoothing, 1, 1 },
-    { "adapt", &p_what->adapt, 1, 1 },
-    { "sigma_direction", &p_what->sigma_direction, 1, 1 },
-    { "learning_rate", &p_what->learning_rate, 1, 1 },
-    { "beta", p_what->v_beta == NULL ? v_beta : p_what->v_beta, 2, 2 },
-    { "exact", &p_what->exact, 1, 1 },
-    { "momentum_sd",
-      p_what->v_momentum_sd == NULL ? v_momentum_sd : p_what->v_momentum_sd,
-      2,
-      2 },
-    { "ratio", &p_what->ratio, 1, 1 },
-    { "steps", &steps, 1, 1 },
-    { "sigma", &p_what->step_size, 1, 1 },
-    { "friction", &friction, 1, 1 },
-    { "leapfrog", &p_what->leapfrog, 1, 1 },
-    { "noise_estimate", &p_what->variant, 1, 1 },
-    { "diffusion", &diffusion, 1, 1 },
-    { "decay", &decay, 1, 1 },
-    { "epsilon", &epsilon, 1, 1 }
-  };
-  const struct tb_param v_estimator[] = { { "at", v_at, n_dim, n_dim },
-                                          { "refresh", &p_what->refresh, 1,
-                                            1 } };
-  const struct tb_param v_scheme[] = { { "size", &size, 1, 1 },
-                                       { "replace", &replace, 1, 1 } };
+      {"step_size", &p_what->step_size, 1, 1},
+      {"sigma", &p_what->step_size, 1, 1},
+      {"variant", &p_what->variant, 1, 1},
+      {"integrator", &p_what->integrator, 1, 1},
+      {"noise_smoothing", &smoothing, 1, 1},
+      {"adapt", &p_what->adapt, 1, 1},
+      {"sigma_direction", &p_what->sigma_direction, 1, 1},
+      {"learning_rate", &p_what->learning_rate, 1, 1},
+      {"beta", p_what->v_beta == NULL ? v_beta : p_what->v_beta, 2, 2},
+      {"exact", &p_what->exact, 1, 1},
+      {"momentum_sd",
+       p_what->v_momentum_sd == NULL ? v_momentum_sd : p_what->v_momentum_sd,
+       2,
+       2},
+      {"ratio", &p_what->ratio, 1, 1},
+      {"steps", &steps, 1, 1},
+      {"sigma", &p_what->step_size, 1, 1},
+      {"friction", &friction, 1, 1},
+      {"leapfrog", &p_what->leapfrog, 1, 1},
+      {"noise_estimate", &p_what->variant, 1, 1},
+      {"diffusion", &diffusion, 1, 1},
+      {"decay", &decay, 1, 1},
+      {"epsilon", &epsilon, 1, 1}};
+  const struct tb_param v_estimator[] = {{"at", v_at, n_dim, n_dim},
+                                         {"refresh", &p_what->refresh, 1, 1}};
+  const struct tb_param v_scheme[] = {{"size", &size, 1, 1},
+                                      {"replace", &replace, 1, 1}};
   struct tb_run_spec spec = {
-    .p_model = (struct tb_model*) &p->model,
-    .kernel = { kernel, { v_kernel, sizeof v_kernel / sizeof v_kernel[0] } },
-    .estimator = { estimator, { v_estimator, 2 } },
-    .scheme = { "uniform", { v_scheme, 2 } },
-    .schedule = { "constant", { NULL, 0 } },
-    .n_chain = p_what->n_chain,
-    .n_warmup = p_what->n_warmup,
-    .n_sampling = p_what->n_sampling,
-    .n_every = 1,
-    .seed = p_what->seed,
-    .likelihood_scale = 1,
-    .v_init = p_what->v_init
-  };
+      .p_model = (struct tb_model*)&p->model,
+      .kernel = {kernel, {v_kernel, sizeof v_kernel / sizeof v_kernel[0]}},
+      .estimator = {estimator, {v_estimator, 2}},
+      .scheme = {"uniform", {v_scheme, 2}},
+      .schedule = {"constant", {NULL, 0}},
+      .n_chain = p_what->n_chain,
+      .n_warmup = p_what->n_warmup,
+      .n_sampling = p_what->n_sampling,
+      .n_every = 1,
+      .seed = p_what->seed,
+      .likelihood_scale = 1,
+      .v_init = p_what->v_init};
   if (p_what->scheme != NULL) {
-    spec.scheme = (struct tb_member){ p_what->scheme,
-                                      { p_what->v_scheme, p_what->n_scheme } };
+    spec.scheme = (struct tb_member){p_what->scheme,
+                                     {p_what->v_scheme, p_what->n_scheme}};
   }
   if (strcmp(estimator, "full") == 0) {
     spec.scheme.name = NULL;
@@ -564,8 +558,8 @@ enum tb_status fixture_run_go(const struct fixture* p,
                               const struct fixture_run* p_what,
                               size_t n_slice,
                               double* v_draw) {
-  const struct tb_recorder recorder = { .n_keep = p_what->n_sampling,
-                                        .v_draw = v_draw };
+  const struct tb_recorder recorder = {.n_keep = p_what->n_sampling,
+                                       .v_draw = v_draw};
   struct tb_run* p_run;
   enum tb_status status = fixture_run_create(p, p_what, &p_run);
   if (status == TB_STATUS_ok) {

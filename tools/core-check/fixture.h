@@ -10,7 +10,7 @@
 enum fixture_column {
   FIXTURE_WEIGHTS = 1u << 0,
   FIXTURE_OFFSET = 1u << 1,
-  FIXTURE_SIGMA = 1u << 2, /* sampled; family gaussian only */
+  FIXTURE_SIGMA = 1u << 2,    /* sampled; family gaussian only */
   FIXTURE_READ_ONLY = 1u << 3 /* its rows must stay as they are */
 };
 
@@ -81,15 +81,15 @@ struct fixture_run {
   double leapfrog;   /* sghmc */
   double integrator; /* sgld: 0 euler, 1 leimkuhler-matthews */
   double adapt;      /* Metropolis kernels */
-  double sigma_direction; /* mala, adam_mcmc */
-  double learning_rate;   /* adam_mcmc */
-  double exact;           /* adam_mcmc */
-  const double* v_beta;   /* adam_mcmc: 2; default 0.7, 0.9 */
+  double sigma_direction;      /* mala, adam_mcmc */
+  double learning_rate;        /* adam_mcmc */
+  double exact;                /* adam_mcmc */
+  const double* v_beta;        /* adam_mcmc: 2; default 0.7, 0.9 */
   const double* v_momentum_sd; /* adam_mcmc: 2; default 2, 4 */
-  double ratio;           /* 0 full, 1 minibatch */
-  double steps;           /* hmc */
-  double size;       /* rows of a minibatch, with replacement; default 10 */
-  double refresh;    /* svrg */
+  double ratio;                /* 0 full, 1 minibatch */
+  double steps;                /* hmc */
+  double size;        /* rows of a minibatch, with replacement; default 10 */
+  double refresh;     /* svrg */
   const char* scheme; /* default "uniform" of `size`; else with v_scheme */
   const struct tb_param* v_scheme;
   size_t n_scheme;

@@ -13,18 +13,18 @@ static const struct {
   const char* folder;
   const struct check_case* v_case;
 } v_table[] = {
-  { "base", check_base },
-  { "data", check_data },
-  { "diagnostics", check_diagnostics },
-  { "gradients", check_gradients },
-  { "kernels", check_kernels },
-  { "kernels", check_metropolis },
-  { "models", check_models },
-  { "passes", check_passes },
-  { "responses", check_responses },
-  { "run", check_run },
-  { "schedules", check_schedules },
-  { "subsampling", check_subsampling },
+    {"base", check_base},
+    {"data", check_data},
+    {"diagnostics", check_diagnostics},
+    {"gradients", check_gradients},
+    {"kernels", check_kernels},
+    {"kernels", check_metropolis},
+    {"models", check_models},
+    {"passes", check_passes},
+    {"responses", check_responses},
+    {"run", check_run},
+    {"schedules", check_schedules},
+    {"subsampling", check_subsampling},
 };
 
 void check_fail(struct check* p_check,
@@ -47,15 +47,14 @@ double check_distance(double a, double b) {
   return a == b ? 0 : fabs(a - b); /* equal infinities are close */
 }
 
-double check_chi_square(const double* v_observed,
-                        const double* v_expected,
-                        size_t n) {
+double
+check_chi_square(const double* v_observed, const double* v_expected, size_t n) {
   double x = 0;
   for (size_t k = 0; k < n; ++k) {
     const double difference = v_observed[k] - v_expected[k];
     x += difference * difference / v_expected[k];
   }
-  const double df = (double) n - 1;
+  const double df = (double)n - 1;
   return (x - df) / sqrt(2 * df);
 }
 
@@ -107,10 +106,12 @@ int main(int n_argument, char** v_argument) {
       if (strstr(p_case->description, wanted) == NULL) {
         continue;
       }
-      struct check check = { 0 };
+      struct check check = {0};
       p_case->run(&check);
       const bool has_passed = check.n_failed == 0;
-      printf("%s %s: %s\n", has_passed ? "ok  " : "FAIL", v_table[t].folder,
+      printf("%s %s: %s\n",
+             has_passed ? "ok  " : "FAIL",
+             v_table[t].folder,
              p_case->description);
       fflush(stdout);
       n_passed += has_passed;

@@ -17,12 +17,13 @@
 
 static void rng_vectors(struct check* p_check) {
   /* xoshiro256++ from the state 1, 2, 3, 4 (reference implementation) */
-  const uint64_t v_expected[] = {
-    UINT64_C(41943041),            UINT64_C(58720359),
-    UINT64_C(3588806011781223),    UINT64_C(3591011842654386),
-    UINT64_C(9228616714210784205), UINT64_C(9973669472204895162)
-  };
-  struct tb_rng rng = { { 1, 2, 3, 4 } };
+  const uint64_t v_expected[] = {UINT64_C(41943041),
+                                 UINT64_C(58720359),
+                                 UINT64_C(3588806011781223),
+                                 UINT64_C(3591011842654386),
+                                 UINT64_C(9228616714210784205),
+                                 UINT64_C(9973669472204895162)};
+  struct tb_rng rng = {{1, 2, 3, 4}};
   for (size_t k = 0; k < 6; ++k) {
     CHECK(tb_rng_bits(&rng) == v_expected[k]);
   }
@@ -39,10 +40,9 @@ struct map {
   uint64_t v_row[256][4];
 };
 
-static void map_apply(const struct map* p_map,
-                      const uint64_t v_in[4],
-                      uint64_t v_out[4]) {
-  uint64_t v_sum[4] = { 0, 0, 0, 0 };
+static void
+map_apply(const struct map* p_map, const uint64_t v_in[4], uint64_t v_out[4]) {
+  uint64_t v_sum[4] = {0, 0, 0, 0};
   for (int bit = 0; bit < 256; ++bit) {
     if (v_in[bit / 64] >> (bit % 64) & 1) {
       for (int k = 0; k < 4; ++k) {
@@ -63,9 +63,9 @@ static void map_square(struct map* p_map, struct map* p_scratch) {
 static void rng_jumps(struct check* p_check) {
   struct map* p_map = check_alloc(2, sizeof *p_map);
   for (int bit = 0; bit < 256; ++bit) {
-    struct tb_rng rng = { { 0, 0, 0, 0 } };
+    struct tb_rng rng = {{0, 0, 0, 0}};
     rng.s[bit / 64] = UINT64_C(1) << (bit % 64);
-    (void) tb_rng_bits(&rng);
+    (void)tb_rng_bits(&rng);
     memcpy(p_map->v_row[bit], rng.s, sizeof rng.s);
   }
   struct tb_rng start, rng;
@@ -77,7 +77,7 @@ static void rng_jumps(struct check* p_check) {
   memcpy(v_state, start.s, sizeof v_state);
   for (int purpose = 1; purpose < TB_STREAM_count; ++purpose) {
     map_apply(p_map, v_state, v_state);
-    tb_rng_init(&rng, 5, 0, (enum tb_stream) purpose);
+    tb_rng_init(&rng, 5, 0, (enum tb_stream)purpose);
     CHECK(memcmp(rng.s, v_state, sizeof v_state) == 0);
   }
   for (int k = 128; k < 192; ++k) {
@@ -93,21 +93,21 @@ static void rng_jumps(struct check* p_check) {
 }
 
 static int compare_words(const void* p_a, const void* p_b) {
-  const uint64_t a = *(const uint64_t*) p_a, b = *(const uint64_t*) p_b;
+  const uint64_t a = *(const uint64_t*)p_a, b = *(const uint64_t*)p_b;
   return (a > b) - (a < b);
 }
 
 static void rng_streams(struct check* p_check) {
   enum { n_chain = 8, n_draw = 500 };
-  const size_t n = (size_t) n_chain * TB_STREAM_count * n_draw;
+  const size_t n = (size_t)n_chain * TB_STREAM_count * n_draw;
   uint64_t* v_all = check_alloc(n, sizeof(uint64_t));
   uint64_t* v_fill = v_all;
   for (size_t chain = 0; chain < n_chain; ++chain) {
     for (int purpose = 0; purpose < TB_STREAM_count; ++purpose) {
       struct tb_rng rng, again, other;
-      tb_rng_init(&rng, 99, chain, (enum tb_stream) purpose);
-      tb_rng_init(&again, 99, chain, (enum tb_stream) purpose);
-      tb_rng_init(&other, 100, chain, (enum tb_stream) purpose);
+      tb_rng_init(&rng, 99, chain, (enum tb_stream)purpose);
+      tb_rng_init(&again, 99, chain, (enum tb_stream)purpose);
+      tb_rng_init(&other, 100, chain, (enum tb_stream)purpose);
       CHECK(memcmp(&rng, &again, sizeof rng) == 0);
       CHECK(memcmp(&rng, &other, sizeof rng) != 0);
       for (size_t k = 0; k < n_draw; ++k) {
@@ -134,13 +134,12 @@ static void rng_uniforms(struct check* p_check) {
     sum += u;
     square += u * u;
   }
-  CHECK_CLOSE(sum / (double) n, 0.5, 5 * sqrt(1.0 / 12 / (double) n));
-  CHECK_CLOSE(square / (double) n, 1.0 / 3,
-              5 * sqrt(4.0 / 45 / (double) n));
+  CHECK_CLOSE(sum / (double)n, 0.5, 5 * sqrt(1.0 / 12 / (double)n));
+  CHECK_CLOSE(square / (double)n, 1.0 / 3, 5 * sqrt(4.0 / 45 / (double)n));
 }
 
 static void rng_integers(struct check* p_check) {
-  const size_t v_n[] = { 2, 3, 7, 10, 64, 1000 };
+  const size_t v_n[] = {2, 3, 7, 10, 64, 1000};
   struct tb_rng rng;
   tb_rng_init(&rng, 3, 0, TB_STREAM_batch);
   CHECK(tb_rng_index(&rng, 1) == 0);
@@ -154,7 +153,7 @@ static void rng_integers(struct check* p_check) {
       v_seen[i < n ? i : 0] += 1;
     }
     for (size_t i = 0; i < n; ++i) {
-      v_expected[i] = (double) n_draw / (double) n;
+      v_expected[i] = (double)n_draw / (double)n;
     }
     CHECK(fabs(check_chi_square(v_seen, v_expected, n)) < 5);
     free(v_seen);
@@ -163,12 +162,12 @@ static void rng_integers(struct check* p_check) {
 #if SIZE_MAX > 0xffffffff
   /* n = 3/4 of 2^64: without rejection two thirds of the numbers would be 2
    * apart, or a third of them twice as likely */
-  const size_t n = (size_t) 3 << 62;
-  double v_third[3] = { 0, 0, 0 }, v_residue[3] = { 0, 0, 0 };
-  const double v_expected[3] = { 1e5, 1e5, 1e5 };
+  const size_t n = (size_t)3 << 62;
+  double v_third[3] = {0, 0, 0}, v_residue[3] = {0, 0, 0};
+  const double v_expected[3] = {1e5, 1e5, 1e5};
   for (size_t k = 0; k < 300000; ++k) {
     const size_t i = tb_rng_index(&rng, n);
-    v_third[i / ((size_t) 1 << 62)] += 1;
+    v_third[i / ((size_t)1 << 62)] += 1;
     v_residue[i % 3] += 1;
   }
   CHECK(check_chi_square(v_third, v_expected, 3) < 6);
@@ -185,7 +184,7 @@ static double normal_cdf(double x) {
 }
 
 static int compare_doubles(const void* p_a, const void* p_b) {
-  const double a = *(const double*) p_a, b = *(const double*) p_b;
+  const double a = *(const double*)p_a, b = *(const double*)p_b;
   return (a > b) - (a < b);
 }
 
@@ -196,7 +195,7 @@ static void normal_law(struct check* p_check) {
   tb_rng_fill_norm(&rng, v, N_NORMAL);
   const double n = N_NORMAL;
 
-  double v_moment[9] = { 0 }, lagged = 0, lagged_square = 0;
+  double v_moment[9] = {0}, lagged = 0, lagged_square = 0;
   for (size_t k = 0; k < N_NORMAL; ++k) {
     double power = 1;
     for (int m = 1; m <= 8; ++m) {
@@ -209,9 +208,8 @@ static void normal_law(struct check* p_check) {
     }
   }
   /* E z^m, and Var z^m = E z^2m - (E z^m)^2 */
-  const double v_even[9] = { 1, 0, 1, 0, 3, 0, 15, 0, 105 };
-  const double v_variance[9] = { 0, 1, 2, 15, 96, 945, 10170, 135135,
-                                 2016000 };
+  const double v_even[9] = {1, 0, 1, 0, 3, 0, 15, 0, 105};
+  const double v_variance[9] = {0, 1, 2, 15, 96, 945, 10170, 135135, 2016000};
   for (int m = 1; m <= 8; ++m) {
     CHECK_CLOSE(v_moment[m], v_even[m], 5 * sqrt(v_variance[m] / n));
   }
@@ -222,29 +220,29 @@ static void normal_law(struct check* p_check) {
   double distance = 0;
   for (size_t k = 0; k < N_NORMAL; ++k) {
     const double p = normal_cdf(v[k]);
-    distance = fmax(distance, fabs(p - (double) k / n));
-    distance = fmax(distance, fabs(p - (double) (k + 1) / n));
+    distance = fmax(distance, fabs(p - (double)k / n));
+    distance = fmax(distance, fabs(p - (double)(k + 1) / n));
   }
   /* P(sqrt(n) D > 2.6) = 2.7e-6 */
   CHECK(sqrt(n) * distance < 2.6);
 
   /* fine bins: a wrong layer is a narrow dent the moments do not see */
   enum { n_bin = 700 };
-  double v_seen[n_bin] = { 0 }, v_expected[n_bin];
+  double v_seen[n_bin] = {0}, v_expected[n_bin];
   for (size_t k = 0; k < N_NORMAL; ++k) {
     const double bin = floor((v[k] + 3.5) * 100);
     if (bin >= 0 && bin < n_bin) {
-      v_seen[(size_t) bin] += 1;
+      v_seen[(size_t)bin] += 1;
     }
   }
   for (size_t b = 0; b < n_bin; ++b) {
-    const double x = -3.5 + 0.01 * (double) b;
+    const double x = -3.5 + 0.01 * (double)b;
     v_expected[b] = n * (normal_cdf(x + 0.01) - normal_cdf(x));
   }
   CHECK(fabs(check_chi_square(v_seen, v_expected, n_bin)) < 5);
 
   /* both tails; 3.654 is where the exact tail takes over */
-  const double v_edge[] = { 2, 3, 3.5, 3.6541528853610088, 3.8, 4, 4.3, 4.6 };
+  const double v_edge[] = {2, 3, 3.5, 3.6541528853610088, 3.8, 4, 4.3, 4.6};
   for (size_t e = 0; e < sizeof v_edge / sizeof v_edge[0]; ++e) {
     double above = 0, below = 0;
     for (size_t k = 0; k < N_NORMAL; ++k) {
@@ -261,7 +259,7 @@ static void normal_law(struct check* p_check) {
 /* Layers of equal area under the curve, and rectangles that fit in it. */
 /* mean a, variance a, third central moment 2 a of Gamma(a) */
 static void gamma_law(struct check* p_check) {
-  const double v_shape[] = { 0.3, 1, 4.5, 400 };
+  const double v_shape[] = {0.3, 1, 4.5, 400};
   struct tb_rng rng;
   tb_rng_init(&rng, 41, 0, TB_STREAM_model);
   for (size_t s = 0; s < 4; ++s) {
@@ -286,15 +284,16 @@ static void gamma_law(struct check* p_check) {
 static void normal_tables(struct check* p_check) {
   const double r = TB_ZIGGURAT_EDGE;
   const double area =
-    r * exp(-0.5 * r * r) + sqrt(2 * 3.14159265358979324) * normal_cdf(-r);
+      r * exp(-0.5 * r * r) + sqrt(2 * 3.14159265358979324) * normal_cdf(-r);
   double edge = area / exp(-0.5 * r * r);
   CHECK(tb_ziggurat_height[256] == 1);
   for (size_t i = 0; i < 256; ++i) {
     const double next =
-      i == 255 ? 0 : ldexp(tb_ziggurat_layer[i + 1].scale, 52);
+        i == 255 ? 0 : ldexp(tb_ziggurat_layer[i + 1].scale, 52);
     CHECK_CLOSE(ldexp(tb_ziggurat_layer[i].scale, 52), edge, 1e-12);
     CHECK_CLOSE(tb_ziggurat_height[i], exp(-0.5 * edge * edge), 1e-13);
-    CHECK_CLOSE((double) tb_ziggurat_layer[i].inside * 0x1p-52, next / edge,
+    CHECK_CLOSE((double)tb_ziggurat_layer[i].inside * 0x1p-52,
+                next / edge,
                 1e-15);
     if (i > 0) {
       const double height = tb_ziggurat_height[i + 1] - tb_ziggurat_height[i];
@@ -321,14 +320,14 @@ static void normal_tail(struct check* p_check) {
       }
     }
   }
-  const double beyond = normal_cdf(-TB_ZIGGURAT_EDGE), n = (double) n_tail;
+  const double beyond = normal_cdf(-TB_ZIGGURAT_EDGE), n = (double)n_tail;
   CHECK_CLOSE(n, 2 * beyond * 4e7, 5 * sqrt(2 * beyond * 4e7));
-  CHECK_CLOSE((double) n_right, n / 2, 5 * sqrt(n / 4));
+  CHECK_CLOSE((double)n_right, n / 2, 5 * sqrt(n / 4));
   qsort(v_tail, n_tail, sizeof(double), compare_doubles);
   double distance = 0;
   for (size_t k = 0; k < n_tail; ++k) {
     const double p = 1 - normal_cdf(-v_tail[k]) / beyond;
-    distance = fmax(distance, fabs(p - ((double) k + 0.5) / n));
+    distance = fmax(distance, fabs(p - ((double)k + 0.5) / n));
   }
   CHECK(sqrt(n) * distance < 2.6);
   free(v);
@@ -355,12 +354,11 @@ static void array_exp(const double* v_x, double* v_out, size_t n) {
 }
 
 TB_CLONES
-static void array_exp_bounded(const double* v_x, double* v_out, size_t n) {
-  TB_V_OVER_ARRAY(tb_v4_exp_bounded)
-}
+static void array_exp_bounded(const double* v_x, double* v_out, size_t n){
+    TB_V_OVER_ARRAY(tb_v4_exp_bounded)}
 
 TB_CLONES
-static void array_logistic(const double* v_x, double* v_out, size_t n) {
+    static void array_logistic(const double* v_x, double* v_out, size_t n) {
   tb_vlogistic(v_x, v_out, n);
 }
 
@@ -388,14 +386,14 @@ static long double exact_softplus(long double x) {
 
 /* |y - exact| in units of the last place of the exact result */
 static double ulp_error(double y, long double exact) {
-  const double rounded = (double) exact;
+  const double rounded = (double)exact;
   if (rounded == y) {
     return 0; /* infinities and zeros among them */
   }
   const double size = fmax(fabs(rounded), DBL_MIN);
   const double ulp = size - nextafter(size, 0);
   /* just above a power of two the spacing below is half of that above */
-  return (double) (fabsl((long double) y - exact) / ulp);
+  return (double)(fabsl((long double)y - exact) / ulp);
 }
 
 static void errors_bounded(struct check* p_check,
@@ -437,8 +435,13 @@ static void errors_bounded(struct check* p_check,
     }
   }
   if (!(worst <= bound)) {
-    check_fail(p_check, __FILE__, __LINE__, "%.2f ulp at %.17g, bound %.2f",
-               worst, at, bound);
+    check_fail(p_check,
+               __FILE__,
+               __LINE__,
+               "%.2f ulp at %.17g, bound %.2f",
+               worst,
+               at,
+               bound);
   }
 }
 
@@ -452,9 +455,20 @@ static void vmath_errors(struct check* p_check) {
 }
 
 static void vmath_limits(struct check* p_check) {
-  const double v_x[] = { INFINITY,  -INFINITY, 750,    -750, 1e308,
-                         -1e308,    DBL_MAX,   -746,   0,    -0.0,
-                         709.78271, 709.7828,  -745.1, NAN };
+  const double v_x[] = {INFINITY,
+                        -INFINITY,
+                        750,
+                        -750,
+                        1e308,
+                        -1e308,
+                        DBL_MAX,
+                        -746,
+                        0,
+                        -0.0,
+                        709.78271,
+                        709.7828,
+                        -745.1,
+                        NAN};
   enum { n = sizeof v_x / sizeof v_x[0] };
   double v_exp[n], v_bounded[n], v_logistic[n], v_softplus[n], v_tanh[n];
   array_exp(v_x, v_exp, n);
@@ -463,9 +477,9 @@ static void vmath_limits(struct check* p_check) {
   array_softplus(v_x, v_softplus, n);
   array_tanh(v_x, v_tanh, n);
   for (size_t k = 0; k + 1 < n; ++k) {
-    CHECK(ulp_error(v_exp[k], (long double) exp(v_x[k])) <= 2);
+    CHECK(ulp_error(v_exp[k], (long double)exp(v_x[k])) <= 2);
     const double bounded = exp(fmin(fmax(v_x[k], -708), 708));
-    CHECK(ulp_error(v_bounded[k], (long double) bounded) <= 2);
+    CHECK(ulp_error(v_bounded[k], (long double)bounded) <= 2);
     CHECK(v_logistic[k] >= 0 && v_logistic[k] <= 1);
     CHECK(v_softplus[k] >= 0 && v_softplus[k] >= v_x[k]);
     CHECK(v_tanh[k] == copysign(v_x[k] == 0 ? 0 : 1, v_x[k]));
@@ -479,8 +493,8 @@ static void vmath_limits(struct check* p_check) {
   CHECK(v_exp[8] == 1 && v_exp[9] == 1);
   CHECK(v_logistic[8] == 0.5 && v_logistic[9] == 0.5);
   CHECK(isnan(v_exp[n - 1]) && isnan(v_bounded[n - 1]) &&
-        isnan(v_logistic[n - 1]) &&
-        isnan(v_softplus[n - 1]) && isnan(v_tanh[n - 1]));
+        isnan(v_logistic[n - 1]) && isnan(v_softplus[n - 1]) &&
+        isnan(v_tanh[n - 1]));
 }
 
 static void vmath_places(struct check* p_check) {
@@ -508,7 +522,7 @@ static void norm_sums(struct check* p_check) {
     v[k] = k + 1;
   }
   for (size_t n = 0; n <= 39; ++n) {
-    const double x = (double) n;
+    const double x = (double)n;
     CHECK(tb_square_norm(v, n) == x * (x + 1) * (2 * x + 1) / 6);
   }
   for (size_t at = 0; at < 40; ++at) {
@@ -567,11 +581,11 @@ static void frame_make(struct frame* p, size_t n, bool is_diagonal) {
       p->v_map[i * n + j] = NAN;
     }
   }
-  p->frame = (struct tb_frame) { .n_dim = n,
-                                 .is_diagonal = is_diagonal,
-                                 .v_center = p->v_center,
-                                 .v_map = p->v_map,
-                                 .v_chol = p->v_chol };
+  p->frame = (struct tb_frame){.n_dim = n,
+                               .is_diagonal = is_diagonal,
+                               .v_center = p->v_center,
+                               .v_map = p->v_map,
+                               .v_chol = p->v_chol};
 }
 
 static double map_entry(const struct frame* p, size_t i, size_t j) {
@@ -646,9 +660,9 @@ static void column_sums(struct check* p_check) {
   double v[MOST * COLUMNS], v_weight[MOST], v_out[COLUMNS];
   for (size_t n = 0; n <= MOST; ++n) {
     for (size_t k = 0; k < n; ++k) {
-      v_weight[k] = 1 + (double) k;
+      v_weight[k] = 1 + (double)k;
       for (size_t j = 0; j < COLUMNS; ++j) {
-        v[j * n + k] = (double) (j + 1) * (double) (k % 5);
+        v[j * n + k] = (double)(j + 1) * (double)(k % 5);
       }
     }
     tb_column_sums(v, n, COLUMNS, v_weight, v_out);
@@ -663,21 +677,20 @@ static void column_sums(struct check* p_check) {
 }
 
 const struct check_case check_base[] = {
-  { "rng: xoshiro256++ and SplitMix64 test vectors", rng_vectors },
-  { "rng: jumps are 2^128 and 2^192 draws", rng_jumps },
-  { "rng: streams are disjoint and depend on the seed alone", rng_streams },
-  { "rng: uniforms are open and uniform", rng_uniforms },
-  { "rng: bounded integers are unbiased", rng_integers },
-  { "rng: gamma variables have their moments", gamma_law },
-  { "rng: ziggurat layers have equal areas", normal_tables },
-  { "rng: normals follow the normal law", normal_law },
-  { "rng: normals beyond the last layer", normal_tail },
-  { "rng: filling is repeated drawing", normal_fill },
-  { "norm: column sums, whatever the length", column_sums },
-  { "vmath: errors are bounded", vmath_errors },
-  { "vmath: limits, NaN", vmath_limits },
-  { "vmath: a result does not depend on its place", vmath_places },
-  { "norm: sums of squares, every length and place", norm_sums },
-  { "frame: maps, adjoints and round trips", frame_laws },
-  { NULL, NULL }
-};
+    {"rng: xoshiro256++ and SplitMix64 test vectors", rng_vectors},
+    {"rng: jumps are 2^128 and 2^192 draws", rng_jumps},
+    {"rng: streams are disjoint and depend on the seed alone", rng_streams},
+    {"rng: uniforms are open and uniform", rng_uniforms},
+    {"rng: bounded integers are unbiased", rng_integers},
+    {"rng: gamma variables have their moments", gamma_law},
+    {"rng: ziggurat layers have equal areas", normal_tables},
+    {"rng: normals follow the normal law", normal_law},
+    {"rng: normals beyond the last layer", normal_tail},
+    {"rng: filling is repeated drawing", normal_fill},
+    {"norm: column sums, whatever the length", column_sums},
+    {"vmath: errors are bounded", vmath_errors},
+    {"vmath: limits, NaN", vmath_limits},
+    {"vmath: a result does not depend on its place", vmath_places},
+    {"norm: sums of squares, every length and place", norm_sums},
+    {"frame: maps, adjoints and round trips", frame_laws},
+    {NULL, NULL}};

@@ -13,9 +13,8 @@
 
 #define N_ROW 37
 
-static enum tb_status dense_create(struct tb_store* p_store,
-                                   size_t n_row,
-                                   size_t n_col) {
+static enum tb_status
+dense_create(struct tb_store* p_store, size_t n_row, size_t n_col) {
   return tb_store_create(p_store, tb_store_find("dense"), n_row, n_col);
 }
 
@@ -66,19 +65,19 @@ static void block_agrees(struct check* p_check,
 
   for (size_t k = 0; k < n; ++k) {
     const size_t row =
-      p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
+        p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
     double sum = 0, size = 0;
     for (size_t j = 0; j < n_col; ++j) {
       sum += entry(p_store, row, j) * v[j];
       size += fabs(entry(p_store, row, j) * v[j]);
     }
-    CHECK_CLOSE(v_out[k], sum, DBL_EPSILON * (double) n_col * size);
+    CHECK_CLOSE(v_out[k], sum, DBL_EPSILON * (double)n_col * size);
   }
   for (size_t j = 0; j < n_padded; ++j) {
     double sum = v_start[j], square = v_start[j], size = fabs(v_start[j]);
     for (size_t k = 0; k < n; ++k) {
       const size_t row =
-        p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
+          p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
       const double term = v_u[k] * entry(p_store, row, j);
       sum += term;
       square += term * term;
@@ -111,10 +110,10 @@ static void one_algebra(struct check* p_check,
         for (size_t k = 0; k < 2 * TB_STORE_BLOCK; ++k) {
           v_index[k] = tb_rng_index(&rng, N_ROW);
         }
-        struct tb_rows rows = { .n_row = n,
-                                .v_index = v_index,
-                                .n_next = n_next,
-                                .v_next = v_index + n };
+        struct tb_rows rows = {.n_row = n,
+                               .v_index = v_index,
+                               .n_next = n_next,
+                               .v_next = v_index + n};
         block_agrees(p_check, &store, &rows, &rng);
         rows.v_index = NULL;
         rows.start = tb_rng_index(&rng, N_ROW - n + 1);
@@ -150,12 +149,12 @@ static void one_same_bits(struct check* p_check,
       for (size_t k = 0; k < TB_STORE_BLOCK; ++k) {
         v_index[k] = row + TB_STORE_BLOCK - 1 - k;
       }
-      const struct tb_rows range = { .n_row = TB_STORE_BLOCK, .start = row };
-      const struct tb_rows list = { .n_row = TB_STORE_BLOCK,
-                                    .v_index = v_index,
-                                    .n_next = 3,
-                                    .v_next = v_index };
-      const struct tb_rows one = { .n_row = 1, .v_index = v_index };
+      const struct tb_rows range = {.n_row = TB_STORE_BLOCK, .start = row};
+      const struct tb_rows list = {.n_row = TB_STORE_BLOCK,
+                                   .v_index = v_index,
+                                   .n_next = 3,
+                                   .v_next = v_index};
+      const struct tb_rows one = {.n_row = 1, .v_index = v_index};
       store.type->dot(&store, &range, v, v_range);
       store.type->dot(&store, &list, v, v_list);
       store.type->dot(&store, &one, v, &alone);
@@ -196,25 +195,29 @@ static void one_keeps_rows(struct check* p_check,
     const size_t left = N_ROW - store.n_filled, start = store.n_filled;
     CHECK(tb_store_append(&store, left + 1, v_row) == TB_STATUS_argument);
     CHECK(store.n_filled == start);
-    CHECK(tb_store_append(&store, n < left ? n : left,
+    CHECK(tb_store_append(&store,
+                          n < left ? n : left,
                           v_row + start * n_padded) == TB_STATUS_ok);
   }
   CHECK(tb_store_append(&store, 1, v_row) == TB_STATUS_argument);
   CHECK(tb_store_copy(&store, &copy) == TB_STATUS_ok);
   CHECK(copy.type == p_type && copy.n_filled == N_ROW);
-  const size_t v_index[] = { 5, 0, 5, N_ROW - 1 };
+  const size_t v_index[] = {5, 0, 5, N_ROW - 1};
   p_type->gather(&store, v_index, 0, 4, n_col + 3, v_out);
   for (size_t k = 0; k < 4; ++k) {
-    CHECK(memcmp(v_out + k * (n_col + 3), v_row + v_index[k] * n_padded,
+    CHECK(memcmp(v_out + k * (n_col + 3),
+                 v_row + v_index[k] * n_padded,
                  n_col * sizeof(double)) == 0);
   }
   p_type->gather(&copy, NULL, 2, 3, n_col, v_out);
   for (size_t k = 0; k < 3; ++k) {
-    CHECK(memcmp(v_out + k * n_col, v_row + (2 + k) * n_padded,
+    CHECK(memcmp(v_out + k * n_col,
+                 v_row + (2 + k) * n_padded,
                  n_col * sizeof(double)) == 0);
   }
   const double* v_block = p_type->block(&store, 1, N_ROW - 1, v_scratch);
-  CHECK(memcmp(v_block, v_row + n_padded,
+  CHECK(memcmp(v_block,
+               v_row + n_padded,
                (N_ROW - 1) * n_padded * sizeof(double)) == 0);
   CHECK(store.is_writable == (p_type->write != NULL));
   if (store.is_writable) {
@@ -246,19 +249,18 @@ static void keeps_rows(struct check* p_check) {
 static void shelf_makes_rows(struct check* p_check) {
   enum { N = 600, N_COL = 3, N_ONES = 2 };
   double v_x[N * N_COL], v_out[N_COL + N_ONES];
-  const struct tb_param x = { "x", v_x, N * N_COL, N };
+  const struct tb_param x = {"x", v_x, N * N_COL, N};
   for (size_t k = 0; k < N * N_COL; ++k) {
-    v_x[k] = (double) k;
+    v_x[k] = (double)k;
   }
   for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
     for (int is_read_only = 0; is_read_only < 2; ++is_read_only) {
-      const struct tb_shelf shelf = { tb_store_registry[t], is_read_only };
+      const struct tb_shelf shelf = {tb_store_registry[t], is_read_only};
       struct tb_store store;
       CHECK(tb_shelf_take(&shelf, &x, N_ONES, &store) == TB_STATUS_ok);
       CHECK(store.n_row == N && store.n_filled == N);
       CHECK(store.n_col == N_COL + N_ONES);
-      CHECK(store.is_writable ==
-            (!is_read_only && store.type->write != NULL));
+      CHECK(store.is_writable == (!is_read_only && store.type->write != NULL));
       for (size_t i = 0; i < N; ++i) {
         store.type->gather(&store, &i, 0, 1, store.n_col, v_out);
         for (size_t j = 0; j < store.n_col; ++j) {
@@ -276,11 +278,10 @@ static void dense_layout(struct check* p_check) {
     CHECK(dense_create(&store, 5, n_col) == TB_STATUS_ok);
     CHECK(store.n_row == 5 && store.n_col == n_col);
     CHECK(store.n_padded >= n_col);
-    CHECK((double) store.n_padded <= 1.03 * (double) n_col);
+    CHECK((double)store.n_padded <= 1.03 * (double)n_col);
     CHECK(store.n_padded == n_col || store.n_padded % 8 == 0);
-    CHECK((uintptr_t) store.v_data % 64 == 0);
-    CHECK(store.type->memory(&store) ==
-          5 * store.n_padded * sizeof(double));
+    CHECK((uintptr_t)store.v_data % 64 == 0);
+    CHECK(store.type->memory(&store) == 5 * store.n_padded * sizeof(double));
     for (size_t k = 0; k < 5 * store.n_padded; ++k) {
       CHECK(store.v_data[k] == 0);
     }
@@ -297,23 +298,21 @@ static void dense_overflow(struct check* p_check) {
   CHECK(dense_create(&store, SIZE_MAX / 8, 3) == TB_STATUS_memory);
   CHECK(store.v_data == NULL);
   CHECK(dense_create(&store, 2, SIZE_MAX / 8) == TB_STATUS_memory);
-  CHECK(dense_create(&store, (size_t) 1 << 32, (size_t) 1 << 32) ==
+  CHECK(dense_create(&store, (size_t)1 << 32, (size_t)1 << 32) ==
         TB_STATUS_memory);
   /* sizes that wrap to something small */
-  CHECK(dense_create(&store, SIZE_MAX / 8 + 2, 1) ==
-        TB_STATUS_memory);
-  CHECK(dense_create(&store, SIZE_MAX / 80 + 2, 10) ==
-        TB_STATUS_memory);
+  CHECK(dense_create(&store, SIZE_MAX / 8 + 2, 1) == TB_STATUS_memory);
+  CHECK(dense_create(&store, SIZE_MAX / 80 + 2, 10) == TB_STATUS_memory);
   tb_store_destroy(&store); /* nothing there: no harm */
   CHECK(tb_big_alloc(SIZE_MAX) == NULL);
   CHECK(tb_big_alloc(SIZE_MAX - 64) == NULL);
 }
 
 static void big_memory(struct check* p_check) {
-  const size_t v_size[] = { 0, 1, 1000, (size_t) 5 << 20 };
+  const size_t v_size[] = {0, 1, 1000, (size_t)5 << 20};
   for (size_t k = 0; k < 4; ++k) {
     unsigned char* v = tb_big_alloc(v_size[k]);
-    CHECK(v != NULL && (uintptr_t) v % 64 == 0);
+    CHECK(v != NULL && (uintptr_t)v % 64 == 0);
     size_t n_set = 0;
     for (size_t i = 0; i < v_size[k]; ++i) {
       n_set += v[i] != 0;
@@ -328,12 +327,11 @@ static void big_memory(struct check* p_check) {
 }
 
 const struct check_case check_data[] = {
-  { "stores: dot, add, add_square by definition", algebra },
-  { "stores: a row's product does not depend on its place", same_bits },
-  { "stores: rows are kept, gathered, copied, rewritten", keeps_rows },
-  { "shelf: the rows of a matrix, and ones", shelf_makes_rows },
-  { "dense: layout, padding, zeros", dense_layout },
-  { "dense: sizes that overflow are refused", dense_overflow },
-  { "big memory is aligned and zero", big_memory },
-  { NULL, NULL }
-};
+    {"stores: dot, add, add_square by definition", algebra},
+    {"stores: a row's product does not depend on its place", same_bits},
+    {"stores: rows are kept, gathered, copied, rewritten", keeps_rows},
+    {"shelf: the rows of a matrix, and ones", shelf_makes_rows},
+    {"dense: layout, padding, zeros", dense_layout},
+    {"dense: sizes that overflow are refused", dense_overflow},
+    {"big memory is aligned and zero", big_memory},
+    {NULL, NULL}};

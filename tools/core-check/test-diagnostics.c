@@ -41,8 +41,12 @@ static void ksd_is_definition(struct check* p_check) {
   const struct {
     size_t n_draw, n_dim;
     double beta;
-  } v_case[] = { { 2, 1, -0.5 },  { 5, 3, -0.5 },   { 64, 2, -0.3 },
-                 { 65, 2, -0.5 }, { 131, 5, -0.8 }, { 70, 66, -0.5 } };
+  } v_case[] = {{2, 1, -0.5},
+                {5, 3, -0.5},
+                {64, 2, -0.3},
+                {65, 2, -0.5},
+                {131, 5, -0.8},
+                {70, 66, -0.5}};
   for (size_t i = 0; i < sizeof v_case / sizeof v_case[0]; ++i) {
     for (int by_coordinate = 0; by_coordinate < 2; ++by_coordinate) {
       const size_t n = v_case[i].n_draw, d = v_case[i].n_dim;
@@ -53,13 +57,17 @@ static void ksd_is_definition(struct check* p_check) {
       double* v_diagonal = check_alloc(n * n_each, sizeof *v_diagonal);
       double* v_below = check_alloc(n * n_each, sizeof *v_below);
       for (size_t k = 0; k < n; ++k) {
-        v_weight[k] = 1 + (double) (k % 3);
+        v_weight[k] = 1 + (double)(k % 3);
       }
-      struct tb_ksd ksd = { .n_draw = n, .n_dim = d, .v_draw = v_x,
-                            .v_gradient = v_b, .v_weight = v_weight,
-                            .c = 1.3, .beta = v_case[i].beta,
-                            .by_coordinate = by_coordinate,
-                            .n_threads = 2 };
+      struct tb_ksd ksd = {.n_draw = n,
+                           .n_dim = d,
+                           .v_draw = v_x,
+                           .v_gradient = v_b,
+                           .v_weight = v_weight,
+                           .c = 1.3,
+                           .beta = v_case[i].beta,
+                           .by_coordinate = by_coordinate,
+                           .n_threads = 2};
       void* p_scratch = check_alloc(tb_ksd_scratch_size(&ksd), 1);
       tb_ksd_prepare(&ksd, p_scratch);
       /* in two slices */
@@ -69,13 +77,14 @@ static void ksd_is_definition(struct check* p_check) {
         for (size_t part = 0; part < n_each; ++part) {
           double same = 0, below = 0;
           for (size_t j = by_coordinate ? part : 0;
-               j < (by_coordinate ? part + 1 : d); ++j) {
+               j < (by_coordinate ? part + 1 : d);
+               ++j) {
             same += v_weight[l] * v_weight[l] * stein(&ksd, l, l, j);
             for (size_t k = 0; k < l; ++k) {
               below += 2 * v_weight[k] * v_weight[l] * stein(&ksd, k, l, j);
             }
           }
-          const double size = (double) (n * d);
+          const double size = (double)(n * d);
           CHECK_CLOSE(v_diagonal[l * n_each + part], same, 1e-13 * size);
           CHECK_CLOSE(v_below[l * n_each + part], below, 1e-13 * size * 20);
         }
@@ -122,8 +131,12 @@ static void fssd_is_definition(struct check* p_check) {
   const struct {
     size_t n_draw, n_dim, n_location;
     double beta;
-  } v_case[] = { { 2, 1, 1, -0.5 },  { 5, 3, 2, -0.5 },   { 64, 2, 3, -0.3 },
-                 { 65, 2, 65, -0.5 }, { 611, 5, 4, -0.8 }, { 70, 66, 2, -0.5 } };
+  } v_case[] = {{2, 1, 1, -0.5},
+                {5, 3, 2, -0.5},
+                {64, 2, 3, -0.3},
+                {65, 2, 65, -0.5},
+                {611, 5, 4, -0.8},
+                {70, 66, 2, -0.5}};
   for (size_t c = 0; c < sizeof v_case / sizeof v_case[0]; ++c) {
     const size_t n = v_case[c].n_draw, d = v_case[c].n_dim;
     const size_t m = v_case[c].n_location;
@@ -135,14 +148,19 @@ static void fssd_is_definition(struct check* p_check) {
     double* v_square = check_alloc(m, sizeof *v_square);
     double* v_slope = check_alloc(d * m, sizeof *v_slope);
     for (size_t k = 0; k < n; ++k) {
-      v_weight[k] = 1 + (double) (k % 3);
+      v_weight[k] = 1 + (double)(k % 3);
     }
     memcpy(v_v, v_x, d * sizeof *v_v); /* a location that is a draw */
-    struct tb_fssd fssd = { .n_draw = n, .n_dim = d, .n_location = m,
-                            .v_draw = v_x, .v_gradient = v_b,
-                            .v_weight = v_weight, .v_location = v_v,
-                            .c = 1.3, .beta = v_case[c].beta,
-                            .n_threads = 2 };
+    struct tb_fssd fssd = {.n_draw = n,
+                           .n_dim = d,
+                           .n_location = m,
+                           .v_draw = v_x,
+                           .v_gradient = v_b,
+                           .v_weight = v_weight,
+                           .v_location = v_v,
+                           .c = 1.3,
+                           .beta = v_case[c].beta,
+                           .n_threads = 2};
     void* p_scratch = check_alloc(tb_fssd_scratch_size(&fssd), 1);
     tb_fssd_prepare(&fssd, p_scratch);
     tb_fssd_sums(&fssd, v_sum, v_square);
@@ -155,7 +173,7 @@ static void fssd_is_definition(struct check* p_check) {
           sum += xi;
           square += xi * xi;
         }
-        CHECK_CLOSE(v_sum[j * d + i], sum, 1e-13 * (double) (n * d));
+        CHECK_CLOSE(v_sum[j * d + i], sum, 1e-13 * (double)(n * d));
       }
       CHECK_CLOSE(v_square[j], square, 1e-12 * square);
     }
@@ -170,7 +188,8 @@ static void fssd_is_definition(struct check* p_check) {
           v_v[j * d + i] = at - step;
           const double down = fssd_part(&fssd, j, has_diagonal);
           v_v[j * d + i] = at;
-          CHECK_CLOSE(v_slope[j * d + i], (up - down) / (2 * step),
+          CHECK_CLOSE(v_slope[j * d + i],
+                      (up - down) / (2 * step),
                       4e-9 * (1 + size));
         }
       }
@@ -206,9 +225,9 @@ static void log_is_accurate(struct check* p_check) {
  * against the enumeration of all pairs of rows */
 static void spread_is_variance(struct check* p_check) {
   enum { n_data = 6, n_dim = 3 };
-  const double v_p[n_data] = { 0.1, 0.2, 0.05, 0.3, 0.15, 0.2 };
-  const double v_theta[n_dim] = { 0.4, -0.1, 0.2 }, v_at[n_dim] = { 0.1, 0, 0 };
-  const struct tb_reference at = { .v_theta = v_at };
+  const double v_p[n_data] = {0.1, 0.2, 0.05, 0.3, 0.15, 0.2};
+  const double v_theta[n_dim] = {0.4, -0.1, 0.2}, v_at[n_dim] = {0.1, 0, 0};
+  const struct tb_reference at = {.v_theta = v_at};
   for (int kind = 0; kind < 4; ++kind) {
     const struct tb_reference* p_reference = kind % 2 ? &at : NULL;
     struct fixture f;
@@ -217,14 +236,14 @@ static void spread_is_variance(struct check* p_check) {
     } else {
       fixture_gaussian(&f, n_data, n_dim);
     }
-    double v_a[n_data][n_dim] = { { 0 } }, v_sum[n_dim] = { 0 };
+    double v_a[n_data][n_dim] = {{0}}, v_sum[n_dim] = {0};
     double square = 0, norm = 0, total = 0, variance = 0;
     for (size_t i = 0; i < n_data; ++i) {
       double own = 0;
-      const struct tb_batch one = { .n_batch = 1, .start = i, .weight = 1 };
-      const struct tb_sums sums = { .v_gradient = v_a[i] };
-      f.model.type->gradient(
-        &f.model, &f.work, v_theta, &one, p_reference, &sums);
+      const struct tb_batch one = {.n_batch = 1, .start = i, .weight = 1};
+      const struct tb_sums sums = {.v_gradient = v_a[i]};
+      f.model.type
+          ->gradient(&f.model, &f.work, v_theta, &one, p_reference, &sums);
       for (size_t j = 0; j < n_dim; ++j) {
         own += v_a[i][j] * v_a[i][j];
         v_sum[j] += v_a[i][j];
@@ -239,19 +258,25 @@ static void spread_is_variance(struct check* p_check) {
       for (size_t k = 0; k < n_data; ++k) {
         for (size_t j = 0; j < n_dim; ++j) {
           const double error =
-            0.5 * (v_a[i][j] / v_p[i] + v_a[k][j] / v_p[k]) - v_sum[j];
+              0.5 * (v_a[i][j] / v_p[i] + v_a[k][j] / v_p[k]) - v_sum[j];
           variance += v_p[i] * v_p[k] * error * error;
         }
       }
     }
     struct tb_spread spread;
     double* v_scratch = check_alloc(3 * n_dim + TB_CHUNK, sizeof(double));
-    CHECK(tb_spread_of(&f.model, &f.work, v_theta, p_reference, v_p,
-                       v_scratch, &spread) == TB_STATUS_ok);
+    CHECK(tb_spread_of(&f.model,
+                       &f.work,
+                       v_theta,
+                       p_reference,
+                       v_p,
+                       v_scratch,
+                       &spread) == TB_STATUS_ok);
     CHECK_CLOSE(spread.square, square, 1e-12 * square);
     CHECK_CLOSE(spread.norm, norm, 1e-12 * norm);
     CHECK_CLOSE(spread.total, total, 1e-12 * square * n_data);
-    CHECK_CLOSE((spread.weighted - spread.total) / 2, variance,
+    CHECK_CLOSE((spread.weighted - spread.total) / 2,
+                variance,
                 1e-11 * square * n_data);
     free(v_scratch);
     fixture_free(&f);
@@ -259,11 +284,10 @@ static void spread_is_variance(struct check* p_check) {
 }
 
 const struct check_case check_diagnostics[] = {
-  { "the parts of a Stein discrepancy are those of its definition",
-    ksd_is_definition },
-  { "the sums and slopes of a finite set are those of their definition",
-    fssd_is_definition },
-  { "the spread of rows is the variance of estimates", spread_is_variance },
-  { "log of arrays is accurate", log_is_accurate },
-  { NULL, NULL }
-};
+    {"the parts of a Stein discrepancy are those of its definition",
+     ksd_is_definition},
+    {"the sums and slopes of a finite set are those of their definition",
+     fssd_is_definition},
+    {"the spread of rows is the variance of estimates", spread_is_variance},
+    {"log of arrays is accurate", log_is_accurate},
+    {NULL, NULL}};

@@ -21,31 +21,32 @@ static void registry_finds(struct check* p_check) {
 }
 
 static const struct fixture_run v_kernel[] = {
-  { .kernel = "sgld", .integrator = 0 },
-  { .kernel = "sgld", .integrator = 1 },
-  { .kernel = "sgld", .integrator = 0, .variant = 1 },
-  { .kernel = "sgld", .integrator = 1, .variant = 1 },
-  { .kernel = "sgbd" },
-  { .kernel = "sgbd", .variant = 1 },
-  { .kernel = "sgbd", .variant = 2 },
-  { .kernel = "sghmc" },
-  { .kernel = "sghmc", .variant = 1 },
-  { .kernel = "sghmc", .leapfrog = 3 },
-  { .kernel = "sgnht" },
-  { .kernel = "baoab" },
-  { .kernel = "psgld" },
-  { .kernel = "mala", .estimator = "full" },
-  { .kernel = "mala", .estimator = "full", .sigma_direction = 1 },
-  { .kernel = "mala", .estimator = "cv" },
-  { .kernel = "mala", .ratio = 1 },
-  { .kernel = "barker", .estimator = "full" },
-  { .kernel = "barker" },
-  { .kernel = "hmc", .estimator = "full", .steps = 3 },
-  { .kernel = "adam_mcmc", .learning_rate = 1e-4, .estimator = "full" },
-  { .kernel = "adam_mcmc", .learning_rate = 1e-4 },
-  { .kernel = "adam_mcmc", .learning_rate = 1e-4, .exact = 1,
-    .estimator = "full" }
-};
+    {.kernel = "sgld", .integrator = 0},
+    {.kernel = "sgld", .integrator = 1},
+    {.kernel = "sgld", .integrator = 0, .variant = 1},
+    {.kernel = "sgld", .integrator = 1, .variant = 1},
+    {.kernel = "sgbd"},
+    {.kernel = "sgbd", .variant = 1},
+    {.kernel = "sgbd", .variant = 2},
+    {.kernel = "sghmc"},
+    {.kernel = "sghmc", .variant = 1},
+    {.kernel = "sghmc", .leapfrog = 3},
+    {.kernel = "sgnht"},
+    {.kernel = "baoab"},
+    {.kernel = "psgld"},
+    {.kernel = "mala", .estimator = "full"},
+    {.kernel = "mala", .estimator = "full", .sigma_direction = 1},
+    {.kernel = "mala", .estimator = "cv"},
+    {.kernel = "mala", .ratio = 1},
+    {.kernel = "barker", .estimator = "full"},
+    {.kernel = "barker"},
+    {.kernel = "hmc", .estimator = "full", .steps = 3},
+    {.kernel = "adam_mcmc", .learning_rate = 1e-4, .estimator = "full"},
+    {.kernel = "adam_mcmc", .learning_rate = 1e-4},
+    {.kernel = "adam_mcmc",
+     .learning_rate = 1e-4,
+     .exact = 1,
+     .estimator = "full"}};
 enum { n_kernel = sizeof v_kernel / sizeof v_kernel[0] };
 
 static void chains_start(const struct fixture* p, double* v_init) {
@@ -105,11 +106,10 @@ static void same_seed_same_draws(struct check* p_check) {
   fixture_free(&f);
 }
 
-static enum tb_status kernel_init(const char* name,
-                                  const struct tb_param* v_param,
-                                  size_t n_param) {
-  const struct tb_params params = { v_param, n_param };
-  struct tb_kernel kernel = { .type = tb_kernel_find(name) };
+static enum tb_status
+kernel_init(const char* name, const struct tb_param* v_param, size_t n_param) {
+  const struct tb_params params = {v_param, n_param};
+  struct tb_kernel kernel = {.type = tb_kernel_find(name)};
   kernel.p_self = check_alloc(1, kernel.type->self_size(&params, N_DIM));
   const enum tb_status status = kernel.type->init(&kernel, N_DIM, &params);
   free(kernel.p_self);
@@ -117,25 +117,25 @@ static enum tb_status kernel_init(const char* name,
 }
 
 static void kernels_refuse(struct check* p_check) {
-  const char* const v_name[] = { "sgld", "mala" };
-  const double v_bad[] = { -1, NAN }, v_step[N_DIM + 1] = { 1, 1, 1, 1, 1, 1 };
+  const char* const v_name[] = {"sgld", "mala"};
+  const double v_bad[] = {-1, NAN}, v_step[N_DIM + 1] = {1, 1, 1, 1, 1, 1};
   for (size_t k = 0; k < 2; ++k) {
-    const struct tb_param good = { "step_size", v_step, 1, 1 };
+    const struct tb_param good = {"step_size", v_step, 1, 1};
     CHECK(kernel_init(v_name[k], &good, 1) == TB_STATUS_ok);
     CHECK(kernel_init(v_name[k], NULL, 0) == TB_STATUS_argument);
     for (size_t b = 0; b < 2; ++b) {
-      const struct tb_param bad = { "step_size", &v_bad[b], 1, 1 };
+      const struct tb_param bad = {"step_size", &v_bad[b], 1, 1};
       CHECK(kernel_init(v_name[k], &bad, 1) == TB_STATUS_argument);
     }
   }
-  const struct tb_param sigma = { "sigma", v_step, N_DIM, N_DIM };
+  const struct tb_param sigma = {"sigma", v_step, N_DIM, N_DIM};
   CHECK(kernel_init("sgbd", &sigma, 1) == TB_STATUS_ok);
   for (size_t b = 0; b < 2; ++b) {
-    const struct tb_param bad = { "sigma", &v_bad[b], 1, 1 };
+    const struct tb_param bad = {"sigma", &v_bad[b], 1, 1};
     CHECK(kernel_init("sgbd", &bad, 1) == TB_STATUS_argument);
   }
   for (size_t n = 1; n <= N_DIM + 1; ++n) {
-    const struct tb_param several = { "step_size", v_step, n, n };
+    const struct tb_param several = {"step_size", v_step, n, n};
     CHECK(kernel_init("sgld", &several, 1) ==
           (n == 1 || n == N_DIM ? TB_STATUS_ok : TB_STATUS_argument));
   }
@@ -148,8 +148,8 @@ static enum tb_status alternate(struct tb_chain* p_chain,
                                 const double* v_theta,
                                 double* v_gradient,
                                 double* p_log_posterior) {
-  (void) v_theta;
-  (void) p_log_posterior;
+  (void)v_theta;
+  (void)p_log_posterior;
   p_chain->is_exact = p_chain->iteration % 2 == 0;
   p_chain->has_variance = true;
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
@@ -160,32 +160,30 @@ static enum tb_status alternate(struct tb_chain* p_chain,
 }
 
 /* n_step moves of every coordinate into v_move */
-static void alternate_run(const char* name,
-                          double variant,
-                          size_t n_step,
-                          double* v_move) {
+static void
+alternate_run(const char* name, double variant, size_t n_step, double* v_move) {
   const double size = 2, sigma = 4, smoothing = 0.1;
-  const struct tb_param v_param[] = { { "step_size", &size, 1, 1 },
-                                      { "sigma", &sigma, 1, 1 },
-                                      { "variant", &variant, 1, 1 },
-                                      { "noise_smoothing", &smoothing, 1, 1 } };
-  const struct tb_params params = { v_param, 4 };
-  const struct tb_estimator_type type = { .estimate = alternate };
-  const struct tb_estimator estimator = { .type = &type };
-  struct tb_kernel kernel = { .type = tb_kernel_find(name) };
-  const struct tb_target target = { .p_estimator = &estimator,
-                                    .p_kernel = &kernel };
-  double v_theta[N_DIM] = { 0 }, v_gradient[N_DIM], v_variance[N_DIM];
-  struct tb_chain chain = { .p_target = &target,
-                            .n_dim = N_DIM,
-                            .v_theta = v_theta,
-                            .v_gradient = v_gradient,
-                            .v_variance = v_variance,
-                            .step_scale = 1 };
+  const struct tb_param v_param[] = {{"step_size", &size, 1, 1},
+                                     {"sigma", &sigma, 1, 1},
+                                     {"variant", &variant, 1, 1},
+                                     {"noise_smoothing", &smoothing, 1, 1}};
+  const struct tb_params params = {v_param, 4};
+  const struct tb_estimator_type type = {.estimate = alternate};
+  const struct tb_estimator estimator = {.type = &type};
+  struct tb_kernel kernel = {.type = tb_kernel_find(name)};
+  const struct tb_target target = {.p_estimator = &estimator,
+                                   .p_kernel = &kernel};
+  double v_theta[N_DIM] = {0}, v_gradient[N_DIM], v_variance[N_DIM];
+  struct tb_chain chain = {.p_target = &target,
+                           .n_dim = N_DIM,
+                           .v_theta = v_theta,
+                           .v_gradient = v_gradient,
+                           .v_variance = v_variance,
+                           .step_scale = 1};
   kernel.p_self = check_alloc(1, kernel.type->self_size(&params, N_DIM));
   kernel.type->init(&kernel, N_DIM, &params);
   chain.p_kernel_state =
-    check_alloc(1, kernel.type->state_size(&kernel, N_DIM));
+      check_alloc(1, kernel.type->state_size(&kernel, N_DIM));
   tb_rng_init(&chain.v_rng[TB_STREAM_noise], 3, 0, TB_STREAM_noise);
   kernel.type->start(&chain);
   alternate(&chain, v_theta, v_gradient, NULL);
@@ -208,7 +206,8 @@ static void exact_needs_no_correction(struct check* p_check) {
   for (size_t k = 0; k < N_STEP * N_DIM; ++k) {
     const bool is_exact = (k / N_DIM) % 2 == 0;
     CHECK_CLOSE(v_corrected[k] - 0.3,
-                (is_exact ? 1 : sqrt(0.5)) * (v_plain[k] - 0.3), 1e-14);
+                (is_exact ? 1 : sqrt(0.5)) * (v_plain[k] - 0.3),
+                1e-14);
   }
   size_t n_back = 0;
   alternate_run("sgbd", 0, N_STEP, v_plain);
@@ -226,16 +225,16 @@ static enum tb_status barker_step(const struct fixture* p,
                                   double variant,
                                   double slope,
                                   double* v_theta) {
-  const double v_init[N_DIM] = { 0 };
-  const struct fixture_run what = { .kernel = "sgbd",
-                                    .estimator = "full",
-                                    .step_size = 0.1,
-                                    .variant = variant,
-                                    .n_chain = 1,
-                                    .n_sampling = 1,
-                                    .v_init = v_init };
+  const double v_init[N_DIM] = {0};
+  const struct fixture_run what = {.kernel = "sgbd",
+                                   .estimator = "full",
+                                   .step_size = 0.1,
+                                   .variant = variant,
+                                   .n_chain = 1,
+                                   .n_sampling = 1,
+                                   .v_init = v_init};
   struct tb_run* p_run;
-  const struct tb_recorder recorder = { .n_keep = 1, .v_draw = v_theta };
+  const struct tb_recorder recorder = {.n_keep = 1, .v_draw = v_theta};
   enum tb_status status = fixture_run_create(p, &what, &p_run);
   if (status == TB_STATUS_ok && tb_run_start(p_run) == TB_STATUS_ok) {
     for (size_t j = 0; j < N_DIM; ++j) {
@@ -266,9 +265,9 @@ static void infinite_gradients_move_by_their_sign(struct check* p_check) {
 }
 
 static void exact_estimates_have_no_noise(struct check* p_check) {
-  double v_variance[] = { 4 }, v_average[] = { 0 };
-  struct tb_noise noise = { 0 };
-  struct tb_chain chain = { .n_dim = 1, .v_variance = v_variance };
+  double v_variance[] = {4}, v_average[] = {0};
+  struct tb_noise noise = {0};
+  struct tb_chain chain = {.n_dim = 1, .v_variance = v_variance};
   chain.has_variance = true;
   CHECK(tb_noise_now(&noise, &chain) == 0);
   tb_noise_add(&noise, 0.25, &chain, v_average);
@@ -283,14 +282,13 @@ static void exact_estimates_have_no_noise(struct check* p_check) {
 }
 
 const struct check_case check_kernels[] = {
-  { "the registry finds every kernel by name", registry_finds },
-  { "a step size of zero does not move", zero_does_not_move },
-  { "the same seed gives the same draws", same_seed_same_draws },
-  { "an exact gradient needs no correction", exact_needs_no_correction },
-  { "an estimate from all rows has no noise, and adds none to the average",
-    exact_estimates_have_no_noise },
-  { "kernels refuse step sizes out of range", kernels_refuse },
-  { "Barker dynamics follows the sign of an infinite gradient",
-    infinite_gradients_move_by_their_sign },
-  { NULL, NULL }
-};
+    {"the registry finds every kernel by name", registry_finds},
+    {"a step size of zero does not move", zero_does_not_move},
+    {"the same seed gives the same draws", same_seed_same_draws},
+    {"an exact gradient needs no correction", exact_needs_no_correction},
+    {"an estimate from all rows has no noise, and adds none to the average",
+     exact_estimates_have_no_noise},
+    {"kernels refuse step sizes out of range", kernels_refuse},
+    {"Barker dynamics follows the sign of an infinite gradient",
+     infinite_gradients_move_by_their_sign},
+    {NULL, NULL}};

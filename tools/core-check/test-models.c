@@ -26,11 +26,14 @@ static void registry_finds(struct check* p_check) {
 
 /* every kind of fixture, a number each; false beyond the last */
 static bool fixture_next(struct fixture* p, size_t kind) {
-  const size_t v_n_coef[] = { 1, 5, 8, 21 };
+  const size_t v_n_coef[] = {1, 5, 8, 21};
   if (kind < 64) {
-    const int family = (int) (kind % 4);
-    const unsigned columns = (unsigned) (kind / 4 % 4);
-    fixture_glm(p, 131, v_n_coef[kind / 16], family % 3,
+    const int family = (int)(kind % 4);
+    const unsigned columns = (unsigned)(kind / 4 % 4);
+    fixture_glm(p,
+                131,
+                v_n_coef[kind / 16],
+                family % 3,
                 columns | (family == 3 ? FIXTURE_SIGMA : 0));
     return true;
   }
@@ -39,7 +42,7 @@ static bool fixture_next(struct fixture* p, size_t kind) {
     return true;
   }
   if (kind < 77) {
-    fixture_network(p, 131, (int) (kind - 68) % 3, (int) (kind - 68) / 3);
+    fixture_network(p, 131, (int)(kind - 68) % 3, (int)(kind - 68) / 3);
     return true;
   }
   if (kind < 80) {
@@ -63,8 +66,8 @@ static void sums_are_sums(struct check* p_check) {
   for (size_t kind = 0; fixture_next(&f, kind); ++kind) {
     const struct tb_model_type* type = f.model.type;
     const size_t n_dim = f.model.n_dim;
-    double v_theta[N_DIM_MOST], v_all[N_DIM_MOST], v_one[N_DIM_MOST] = { 0 };
-    double v_square[N_DIM_MOST] = { 0 }, v_square_one[N_DIM_MOST] = { 0 };
+    double v_theta[N_DIM_MOST], v_all[N_DIM_MOST], v_one[N_DIM_MOST] = {0};
+    double v_square[N_DIM_MOST] = {0}, v_square_one[N_DIM_MOST] = {0};
     double log_lik = 0, log_lik_one = 0;
     fixture_point(&f, kind, v_theta);
     memset(v_all, 0, sizeof v_all);
@@ -74,29 +77,30 @@ static void sums_are_sums(struct check* p_check) {
     double v_weight[n_batch];
     for (size_t k = 0; k < n_batch; ++k) {
       v_index[k] = (k * 37 + kind) % 131;
-      v_weight[k] = 0.1 + 0.01 * (double) k;
+      v_weight[k] = 0.1 + 0.01 * (double)k;
     }
-    const struct tb_batch batch = { .n_batch = n_batch,
-                                    .v_index = v_index,
-                                    .v_weight = v_weight };
-    const struct tb_sums sums = { .v_gradient = v_all,
-                                  .v_square = v_square,
-                                  .p_log_lik = &log_lik };
+    const struct tb_batch batch = {.n_batch = n_batch,
+                                   .v_index = v_index,
+                                   .v_weight = v_weight};
+    const struct tb_sums sums = {.v_gradient = v_all,
+                                 .v_square = v_square,
+                                 .p_log_lik = &log_lik};
     CHECK(type->gradient(&f.model, &f.work, v_theta, &batch, NULL, &sums) ==
           TB_STATUS_ok);
     for (size_t k = 0; k < n_batch; ++k) {
-      const struct tb_batch single = { .n_batch = 1,
-                                       .start = v_index[k],
-                                       .weight = v_weight[k] };
-      const struct tb_sums more = { .v_gradient = v_one,
-                                    .v_square = v_square_one,
-                                    .p_log_lik = &log_lik_one };
+      const struct tb_batch single = {.n_batch = 1,
+                                      .start = v_index[k],
+                                      .weight = v_weight[k]};
+      const struct tb_sums more = {.v_gradient = v_one,
+                                   .v_square = v_square_one,
+                                   .p_log_lik = &log_lik_one};
       type->gradient(&f.model, &f.work, v_theta, &single, NULL, &more);
     }
     CHECK_CLOSE(log_lik, log_lik_one, 1e-9 * (1 + fabs(log_lik)));
     for (size_t j = 0; j < n_dim; ++j) {
       CHECK_CLOSE(v_all[j], v_one[j], 1e-9 * (1 + fabs(v_one[j])));
-      CHECK_CLOSE(v_square[j], v_square_one[j],
+      CHECK_CLOSE(v_square[j],
+                  v_square_one[j],
                   1e-9 * (1 + fabs(v_square_one[j])));
     }
     fixture_free(&f);
@@ -109,22 +113,22 @@ static void references_subtract(struct check* p_check) {
   for (size_t kind = 0; fixture_next(&f, kind); ++kind) {
     const struct tb_model_type* type = f.model.type;
     double v_theta[N_DIM_MOST], v_at[N_DIM_MOST];
-    double v_here[N_DIM_MOST] = { 0 }, v_there[N_DIM_MOST] = { 0 };
+    double v_here[N_DIM_MOST] = {0}, v_there[N_DIM_MOST] = {0};
     fixture_point(&f, kind, v_theta);
     fixture_point(&f, kind + 1000, v_at);
-    const struct tb_batch batch = { .n_batch = 100, .start = 20, .weight = 2 };
-    const struct tb_sums here = { .v_gradient = v_here };
-    const struct tb_sums there = { .v_gradient = v_there };
+    const struct tb_batch batch = {.n_batch = 100, .start = 20, .weight = 2};
+    const struct tb_sums here = {.v_gradient = v_here};
+    const struct tb_sums there = {.v_gradient = v_there};
     type->gradient(&f.model, &f.work, v_theta, &batch, NULL, &here);
     type->gradient(&f.model, &f.work, v_at, &batch, NULL, &there);
 
-    struct tb_reference v_reference[2] = { { .v_theta = v_at } };
+    struct tb_reference v_reference[2] = {{.v_theta = v_at}};
     size_t n_reference = 1;
     if (type->store_scalar != NULL) {
-      double v_sum[N_DIM_MOST] = { 0 }, v_whole[N_DIM_MOST] = { 0 };
+      double v_sum[N_DIM_MOST] = {0}, v_whole[N_DIM_MOST] = {0};
       CHECK(type->store_scalar(&f.model, v_at, v_sum, 1) == TB_STATUS_ok);
-      const struct tb_batch all = { .n_batch = f.model.n_data, .weight = 1 };
-      const struct tb_sums whole = { .v_gradient = v_whole };
+      const struct tb_batch all = {.n_batch = f.model.n_data, .weight = 1};
+      const struct tb_sums whole = {.v_gradient = v_whole};
       type->gradient(&f.model, &f.work, v_at, &all, NULL, &whole);
       for (size_t j = 0; j < f.model.n_dim; ++j) {
         CHECK_CLOSE(v_sum[j], v_whole[j], 1e-9 * (1 + fabs(v_whole[j])));
@@ -133,12 +137,17 @@ static void references_subtract(struct check* p_check) {
       v_reference[n_reference++].v_theta = v_at;
     }
     for (size_t r = 0; r < n_reference; ++r) {
-      double v_difference[N_DIM_MOST] = { 0 };
-      const struct tb_sums sums = { .v_gradient = v_difference };
-      type->gradient(&f.model, &f.work, v_theta, &batch, &v_reference[r],
+      double v_difference[N_DIM_MOST] = {0};
+      const struct tb_sums sums = {.v_gradient = v_difference};
+      type->gradient(&f.model,
+                     &f.work,
+                     v_theta,
+                     &batch,
+                     &v_reference[r],
                      &sums);
       for (size_t j = 0; j < f.model.n_dim; ++j) {
-        CHECK_CLOSE(v_difference[j], v_here[j] - v_there[j],
+        CHECK_CLOSE(v_difference[j],
+                    v_here[j] - v_there[j],
                     1e-9 * (1 + fabs(v_here[j])));
       }
     }
@@ -155,20 +164,25 @@ static void norms_are_norms(struct check* p_check) {
     double v_theta[N_DIM_MOST], v_at[N_DIM_MOST];
     fixture_point(&f, kind, v_theta);
     fixture_point(&f, kind + 1000, v_at);
-    const struct tb_reference reference = { .v_theta = v_at };
+    const struct tb_reference reference = {.v_theta = v_at};
     for (int k = 0; type->square_norms != NULL && k < 2; ++k) {
       const struct tb_reference* p_reference = k == 0 ? NULL : &reference;
-      const struct tb_batch batch = { .n_batch = 100, .start = 20,
-                                      .weight = 3 };
-      double v_norm[100], v_sum[N_DIM_MOST] = { 0 };
-      double v_total[N_DIM_MOST] = { 0 };
-      CHECK(type->square_norms(&f.model, &f.work, v_theta, &batch, p_reference,
-                               v_norm, v_sum) == TB_STATUS_ok);
+      const struct tb_batch batch = {.n_batch = 100, .start = 20, .weight = 3};
+      double v_norm[100], v_sum[N_DIM_MOST] = {0};
+      double v_total[N_DIM_MOST] = {0};
+      CHECK(type->square_norms(&f.model,
+                               &f.work,
+                               v_theta,
+                               &batch,
+                               p_reference,
+                               v_norm,
+                               v_sum) == TB_STATUS_ok);
       for (size_t i = 0; i < 100; ++i) {
-        const struct tb_batch one = { .n_batch = 1, .start = 20 + i,
-                                      .weight = 1 };
-        double v_row[N_DIM_MOST] = { 0 }, norm = 0;
-        const struct tb_sums sums = { .v_gradient = v_row };
+        const struct tb_batch one = {.n_batch = 1,
+                                     .start = 20 + i,
+                                     .weight = 1};
+        double v_row[N_DIM_MOST] = {0}, norm = 0;
+        const struct tb_sums sums = {.v_gradient = v_row};
         type->gradient(&f.model, &f.work, v_theta, &one, p_reference, &sums);
         for (size_t j = 0; j < n_dim; ++j) {
           norm += v_row[j] * v_row[j];
@@ -190,9 +204,9 @@ static void make_chol(size_t n, size_t n_apart, double* v_chol) {
   tb_rng_init(&rng, n, 0, TB_STREAM_noise);
   for (size_t j = 0; j < n; ++j) {
     for (size_t i = j; i < n; ++i) {
-      v_chol[j * n + i] = i == j             ? 1 + tb_rng_unif(&rng)
+      v_chol[j * n + i] = i == j            ? 1 + tb_rng_unif(&rng)
                           : i < n - n_apart ? 0.2 * tb_rng_norm(&rng)
-                                             : 0;
+                                            : 0;
     }
   }
 }
@@ -217,7 +231,7 @@ static void whitening_keeps_the_density(struct check* p_check) {
       const double log_raw = fixture_gradient(&f, v_theta, v_raw);
       if (is_diagonal) {
         for (size_t j = 0; j < n_dim; ++j) {
-          v_chol[j] = 1 + 0.1 * (double) j;
+          v_chol[j] = 1 + 0.1 * (double)j;
         }
       } else {
         make_chol(n_dim, kind < 64 && kind % 4 == 3, v_chol);
@@ -246,12 +260,12 @@ static void whitening_keeps_the_density(struct check* p_check) {
   }
 }
 
-/* Rows that must stay as they are: the frame around the model has the density of
- * the rewritten one. */
+/* Rows that must stay as they are: the frame around the model has the density
+ * of the rewritten one. */
 static void read_only_rows_get_a_frame(struct check* p_check) {
   enum { N = 3 };
   struct fixture f, w;
-  const double v_center[N] = { 0.1, -0.2, 0.3 };
+  const double v_center[N] = {0.1, -0.2, 0.3};
   double v_phi[N], v_chol[N * N], v_raw[N], v_stays[N], v_frame[N], v_white[N];
   make_chol(N, false, v_chol);
   fixture_glm(&w, 40, N, 1, FIXTURE_OFFSET);
@@ -273,8 +287,9 @@ static void read_only_rows_get_a_frame(struct check* p_check) {
   const double log_white = fixture_gradient(&w, v_phi, v_white);
   free(f.work.p_scratch);
   f.work.p_scratch =
-    check_alloc(1, f.model.type->workspace_size(&f.model, 40) + 64);
-  CHECK_CLOSE(fixture_gradient(&f, v_phi, v_frame), log_white,
+      check_alloc(1, f.model.type->workspace_size(&f.model, 40) + 64);
+  CHECK_CLOSE(fixture_gradient(&f, v_phi, v_frame),
+              log_white,
               1e-9 * fabs(log_white));
   for (size_t j = 0; j < N; ++j) {
     CHECK_CLOSE(v_frame[j], v_white[j], 1e-8 * (1 + fabs(v_white[j])));
@@ -302,7 +317,7 @@ static void frames_pull_rows(struct check* p_check) {
     fixture_point(&f, kind + 500, v_center);
     if (is_diagonal) {
       for (size_t j = 0; j < n_dim; ++j) {
-        v_chol[j] = 1 + 0.1 * (double) j;
+        v_chol[j] = 1 + 0.1 * (double)j;
       }
     } else {
       make_chol(n_dim, false, v_chol);
@@ -330,24 +345,24 @@ static void frames_pull_rows(struct check* p_check) {
     double v_weight[n_batch];
     for (size_t k = 0; k < n_batch; ++k) {
       v_index[k] = (k * 37 + kind) % 131;
-      v_weight[k] = 0.1 + 0.01 * (double) k;
+      v_weight[k] = 0.1 + 0.01 * (double)k;
     }
-    const struct tb_batch batch = { .n_batch = n_batch,
-                                    .v_index = v_index,
-                                    .v_weight = v_weight };
-    const struct tb_reference here = { .v_theta = v_phi_at },
-                              there = { .v_theta = v_at };
-    double v_sum[N_DIM_MOST] = { 0 }, v_square[N_DIM_MOST] = { 0 };
-    double v_want[N_DIM_MOST] = { 0 }, v_want_square[N_DIM_MOST] = { 0 };
-    const struct tb_sums sums = { .v_gradient = v_sum, .v_square = v_square };
+    const struct tb_batch batch = {.n_batch = n_batch,
+                                   .v_index = v_index,
+                                   .v_weight = v_weight};
+    const struct tb_reference here = {.v_theta = v_phi_at},
+                              there = {.v_theta = v_at};
+    double v_sum[N_DIM_MOST] = {0}, v_square[N_DIM_MOST] = {0};
+    double v_want[N_DIM_MOST] = {0}, v_want_square[N_DIM_MOST] = {0};
+    const struct tb_sums sums = {.v_gradient = v_sum, .v_square = v_square};
     CHECK(type->gradient(&w.model, &w.work, v_phi, &batch, &here, &sums) ==
           TB_STATUS_ok);
     for (size_t k = 0; k < n_batch; ++k) {
-      const struct tb_batch one = { .n_batch = 1,
-                                    .start = v_index[k],
-                                    .weight = v_weight[k] };
+      const struct tb_batch one = {.n_batch = 1,
+                                   .start = v_index[k],
+                                   .weight = v_weight[k]};
       memset(v_theirs, 0, sizeof v_theirs);
-      const struct tb_sums row = { .v_gradient = v_theirs };
+      const struct tb_sums row = {.v_gradient = v_theirs};
       base->gradient(&f.model, &f.work, v_theta, &one, &there, &row);
       tb_frame_pull_gradient(w.model.p_frame, v_theirs, v_pulled);
       for (size_t j = 0; j < n_dim; ++j) {
@@ -357,15 +372,17 @@ static void frames_pull_rows(struct check* p_check) {
     }
     for (size_t j = 0; j < n_dim; ++j) {
       CHECK_CLOSE(v_sum[j], v_want[j], 1e-8 * (1 + fabs(v_want[j])));
-      CHECK_CLOSE(
-        v_square[j], v_want_square[j], 1e-8 * (1 + fabs(v_want_square[j])));
+      CHECK_CLOSE(v_square[j],
+                  v_want_square[j],
+                  1e-8 * (1 + fabs(v_want_square[j])));
     }
     if (type->log_lik != NULL) {
       double v_log_ours[n_batch], v_log_theirs[n_batch];
       type->log_lik(&w.model, &w.work, v_phi, &batch, v_log_ours);
       base->log_lik(&f.model, &f.work, v_theta, &batch, v_log_theirs);
       for (size_t k = 0; k < n_batch; ++k) {
-        CHECK_CLOSE(v_log_ours[k], v_log_theirs[k],
+        CHECK_CLOSE(v_log_ours[k],
+                    v_log_theirs[k],
                     1e-8 * (1 + fabs(v_log_theirs[k])));
       }
     }
@@ -393,8 +410,8 @@ static enum tb_status create_without(const char* name,
       v_param[n_param++] = *p_replacement;
     }
   }
-  struct tb_model model = { .type = tb_model_find(name) };
-  const struct tb_params params = { v_param, n_param };
+  struct tb_model model = {.type = tb_model_find(name)};
+  const struct tb_params params = {v_param, n_param};
   const enum tb_status status = fixture_create(&model, &params);
   if (status == TB_STATUS_ok) {
     model.type->destroy(&model);
@@ -405,17 +422,19 @@ static enum tb_status create_without(const char* name,
 }
 
 static void glm_refuses(struct check* p_check) {
-  const double v_x[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
-  const double v_y[6] = { 0, 1, 0, 1, 0, 1 }, v_one[6] = { 1, 1, 1, 1, 1, 1 };
+  const double v_x[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const double v_y[6] = {0, 1, 0, 1, 0, 1}, v_one[6] = {1, 1, 1, 1, 1, 1};
   const double family = 1;
-  const struct tb_param v_param[] = {
-    { "x", v_x, 12, 6 },          { "y", v_y, 6, 6 },
-    { "response", &family, 1, 1 },  { "prior_kind", v_one, 2, 2 },
-    { "prior_location", v_one, 2, 2 }, { "prior_scale", v_one, 2, 2 },
-    { "weights", v_one, 6, 6 },   { "offset", v_one, 6, 6 },
-    { "aux", v_one, 1, 1 }
-  };
-  const struct tb_params all = { v_param, 9 };
+  const struct tb_param v_param[] = {{"x", v_x, 12, 6},
+                                     {"y", v_y, 6, 6},
+                                     {"response", &family, 1, 1},
+                                     {"prior_kind", v_one, 2, 2},
+                                     {"prior_location", v_one, 2, 2},
+                                     {"prior_scale", v_one, 2, 2},
+                                     {"weights", v_one, 6, 6},
+                                     {"offset", v_one, 6, 6},
+                                     {"aux", v_one, 1, 1}};
+  const struct tb_params all = {v_param, 9};
   CHECK(create_without("glm", &all, 99, NULL) == TB_STATUS_ok);
   for (size_t k = 0; k < 6; ++k) { /* required */
     CHECK(create_without("glm", &all, k, NULL) == TB_STATUS_argument);
@@ -423,7 +442,7 @@ static void glm_refuses(struct check* p_check) {
   for (size_t k = 6; k < 9; ++k) { /* optional */
     CHECK(create_without("glm", &all, k, NULL) == TB_STATUS_ok);
   }
-  const size_t v_shorter[] = { 1, 3, 4, 5, 6, 7 };
+  const size_t v_shorter[] = {1, 3, 4, 5, 6, 7};
   for (size_t k = 0; k < 6; ++k) {
     struct tb_param shorter = v_param[v_shorter[k]];
     shorter.n_value -= 1;
@@ -432,28 +451,28 @@ static void glm_refuses(struct check* p_check) {
           TB_STATUS_argument);
   }
   /* 3: of several predictors */
-  const double v_bad_family[] = { -1, 3, 0.5, 1e9, NAN, INFINITY };
+  const double v_bad_family[] = {-1, 3, 0.5, 1e9, NAN, INFINITY};
   for (size_t k = 0; k < 6; ++k) {
-    const struct tb_param bad = { "response", &v_bad_family[k], 1, 1 };
+    const struct tb_param bad = {"response", &v_bad_family[k], 1, 1};
     CHECK(create_without("glm", &all, 2, &bad) == TB_STATUS_argument);
   }
-  const double v_bad_sigma[] = { 0, -1, NAN };
+  const double v_bad_sigma[] = {0, -1, NAN};
   for (size_t k = 0; k < 3; ++k) {
-    const struct tb_param bad = { "aux", &v_bad_sigma[k], 1, 1 };
+    const struct tb_param bad = {"aux", &v_bad_sigma[k], 1, 1};
     CHECK(create_without("glm", &all, 8, &bad) == TB_STATUS_argument);
   }
-  const struct tb_param empty = { "x", v_x, 0, 0 };
+  const struct tb_param empty = {"x", v_x, 0, 0};
   CHECK(create_without("glm", &all, 0, &empty) == TB_STATUS_argument);
 }
 
 static void gaussian_refuses(struct check* p_check) {
-  const double v_x[6] = { 1, 2, 3, 4, 5, 6 };
-  const double v_eye[4] = { 1, 0, 0, 1 };
-  const struct tb_param v_param[] = { { "x", v_x, 6, 3 },
-                                      { "precision", v_eye, 4, 2 },
-                                      { "prior_precision", v_eye, 4, 2 },
-                                      { "prior_mean", v_x, 2, 2 } };
-  const struct tb_params all = { v_param, 4 };
+  const double v_x[6] = {1, 2, 3, 4, 5, 6};
+  const double v_eye[4] = {1, 0, 0, 1};
+  const struct tb_param v_param[] = {{"x", v_x, 6, 3},
+                                     {"precision", v_eye, 4, 2},
+                                     {"prior_precision", v_eye, 4, 2},
+                                     {"prior_mean", v_x, 2, 2}};
+  const struct tb_params all = {v_param, 4};
   CHECK(create_without("gaussian", &all, 99, NULL) == TB_STATUS_ok);
   for (size_t k = 0; k < 4; ++k) {
     CHECK(create_without("gaussian", &all, k, NULL) == TB_STATUS_argument);
@@ -461,8 +480,7 @@ static void gaussian_refuses(struct check* p_check) {
   for (size_t k = 1; k < 4; ++k) {
     struct tb_param shorter = v_param[k];
     shorter.n_value = 1;
-    CHECK(create_without("gaussian", &all, k, &shorter) ==
-          TB_STATUS_argument);
+    CHECK(create_without("gaussian", &all, k, &shorter) == TB_STATUS_argument);
   }
 }
 
@@ -497,20 +515,19 @@ static void product_make(struct product* p,
   tb_rng_fill_norm(&rng, p->v_x, n_row * n_dim);
   tb_rng_fill_norm(&rng, p->v_offset, n_row);
   for (size_t k = 0; k < n_draw * n_dim; ++k) {
-    p->v_theta[k] /= sqrt((double) n_dim);
+    p->v_theta[k] /= sqrt((double)n_dim);
   }
   p->n_out = n_draw * n_row;
-  p->product = (struct tb_link_product) {
-    .response = response,
-    .n_draw = n_draw,
-    .n_row = n_row,
-    .n_dim = n_dim,
-    .v_theta = p->v_theta,
-    .v_x = p->v_x,
-    .v_offset = has_offset ? p->v_offset : NULL,
-    .v_out = check_alloc(p->n_out + 1, sizeof(double)),
-    .n_threads = 1
-  };
+  p->product = (struct tb_link_product){
+      .response = response,
+      .n_draw = n_draw,
+      .n_row = n_row,
+      .n_dim = n_dim,
+      .v_theta = p->v_theta,
+      .v_x = p->v_x,
+      .v_offset = has_offset ? p->v_offset : NULL,
+      .v_out = check_alloc(p->n_out + 1, sizeof(double)),
+      .n_threads = 1};
   p->product.v_out[p->n_out] = 7;
 }
 
@@ -521,9 +538,8 @@ static void product_free(struct product* p) {
   free(p->product.v_out);
 }
 
-static double product_at(const struct tb_link_product* p,
-                         size_t draw,
-                         size_t row) {
+static double
+product_at(const struct tb_link_product* p, size_t draw, size_t row) {
   double eta = p->v_offset == NULL ? 0 : p->v_offset[row];
   for (size_t j = 0; j < p->n_dim; ++j) {
     eta += p->v_theta[draw + j * p->n_draw] * p->v_x[row + j * p->n_row];
@@ -535,23 +551,35 @@ static double product_at(const struct tb_link_product* p,
 static void products_are_definition(struct check* p_check) {
   const struct {
     size_t n_draw, n_row, n_dim;
-  } v_case[] = { { 1, 1, 1 },    { 11, 3, 4 },    { 12, 4, 2 },
-                 { 95, 63, 1 },  { 96, 64, 119 }, { 97, 65, 120 },
-                 { 13, 66, 121 }, { 961, 5, 3 },  { 100, 66, 250 } };
+  } v_case[] = {{1, 1, 1},
+                {11, 3, 4},
+                {12, 4, 2},
+                {95, 63, 1},
+                {96, 64, 119},
+                {97, 65, 120},
+                {13, 66, 121},
+                {961, 5, 3},
+                {100, 66, 250}};
   for (size_t i = 0; i < sizeof v_case / sizeof v_case[0]; ++i) {
     for (size_t link = 0; link < 3; ++link) {
       const struct tb_response_type* v_response[] = {
-        NULL, tb_response_find("binomial", NULL), tb_response_find("poisson", NULL)
-      };
+          NULL,
+          tb_response_find("binomial", NULL),
+          tb_response_find("poisson", NULL)};
       struct product made;
-      product_make(&made, v_response[link], v_case[i].n_draw, v_case[i].n_row,
-                   v_case[i].n_dim, (i + link) % 2 == 0);
+      product_make(&made,
+                   v_response[link],
+                   v_case[i].n_draw,
+                   v_case[i].n_row,
+                   v_case[i].n_dim,
+                   (i + link) % 2 == 0);
       struct tb_link_product* p = &made.product;
       tb_link_product(p);
       for (size_t row = 0; row < p->n_row; ++row) {
         for (size_t draw = 0; draw < p->n_draw; ++draw) {
           const double expected = product_at(p, draw, row);
-          CHECK_CLOSE(p->v_out[row * p->n_draw + draw], expected,
+          CHECK_CLOSE(p->v_out[row * p->n_draw + draw],
+                      expected,
                       1e-13 * (1 + fabs(expected)));
         }
       }
@@ -584,7 +612,8 @@ static void products_do_not_depend_on_cuts(struct check* p_check) {
     }
     part.v_offset = made.v_offset + row;
     tb_link_product(&part);
-    CHECK(memcmp(part.v_out, made.product.v_out + row * 1000,
+    CHECK(memcmp(part.v_out,
+                 made.product.v_out + row * 1000,
                  1000 * sizeof(double)) == 0);
   }
   free(part.v_out);
@@ -600,58 +629,61 @@ static void products_share_nothing(struct check* p_check) {
   product_make(&made, tb_response_find("binomial", NULL), 200, 70, 5, false);
   struct tb_link_product other = made.product;
   other.v_out = check_alloc(made.n_out, sizeof(double));
-  void* v_context[] = { &made.product, &other };
+  void* v_context[] = {&made.product, &other};
   CHECK(check_parallel(product_run, v_context, 2));
-  CHECK(memcmp(made.product.v_out, other.v_out,
-               made.n_out * sizeof(double)) == 0);
+  CHECK(memcmp(made.product.v_out, other.v_out, made.n_out * sizeof(double)) ==
+        0);
   free(other.v_out);
   product_free(&made);
 }
 
 static void network_refuses(struct check* p_check) {
-  const double v_x[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
-  const double v_y[6] = { 0, 1, 2, 1, 0, 1 }, v_width[] = { 2, 3, 3 };
-  const double activation = 0, likelihood = 3, v_one[21] = { 1 };
-  const struct tb_param v_param[] = {
-    { "x", v_x, 12, 6 },
-    { "y", v_y, 6, 6 },
-    { "widths", v_width, 3, 3 },
-    { "activation", &activation, 1, 1 },
-    { "response", &likelihood, 1, 1 },
-    { "prior_kind", v_one, 21, 21 },
-    { "prior_location", v_one, 21, 21 },
-    { "prior_scale", v_one, 21, 21 }
-  };
-  const struct tb_params all = { v_param, 8 };
+  const double v_x[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const double v_y[6] = {0, 1, 2, 1, 0, 1}, v_width[] = {2, 3, 3};
+  const double activation = 0, likelihood = 3, v_one[21] = {1};
+  const struct tb_param v_param[] = {{"x", v_x, 12, 6},
+                                     {"y", v_y, 6, 6},
+                                     {"widths", v_width, 3, 3},
+                                     {"activation", &activation, 1, 1},
+                                     {"response", &likelihood, 1, 1},
+                                     {"prior_kind", v_one, 21, 21},
+                                     {"prior_location", v_one, 21, 21},
+                                     {"prior_scale", v_one, 21, 21}};
+  const struct tb_params all = {v_param, 8};
   CHECK(create_without("network", &all, 99, NULL) == TB_STATUS_ok);
   for (size_t k = 0; k < 8; ++k) {
     CHECK(create_without("network", &all, k, NULL) == TB_STATUS_argument);
   }
-  const double v_bad_width[][3] = { { 2, 0, 3 },   { 2, 2.5, 3 }, { 3, 3, 3 },
-                                    { 2, -1, 3 },  { 2, NAN, 3 }, { 2, 3, 2 },
-                                    { 2, 3, 2e9 }, { 0, 3, 3 } };
+  const double v_bad_width[][3] = {{2, 0, 3},
+                                   {2, 2.5, 3},
+                                   {3, 3, 3},
+                                   {2, -1, 3},
+                                   {2, NAN, 3},
+                                   {2, 3, 2},
+                                   {2, 3, 2e9},
+                                   {0, 3, 3}};
   for (size_t k = 0; k < 8; ++k) {
-    const struct tb_param bad = { "widths", v_bad_width[k], 3, 3 };
+    const struct tb_param bad = {"widths", v_bad_width[k], 3, 3};
     CHECK(create_without("network", &all, 2, &bad) == TB_STATUS_argument);
   }
-  const double v_bad[] = { -1, 3, NAN };
+  const double v_bad[] = {-1, 3, NAN};
   for (size_t k = 0; k < 3; ++k) {
-    const struct tb_param bad_activation = { "activation", &v_bad[k], 1, 1 };
+    const struct tb_param bad_activation = {"activation", &v_bad[k], 1, 1};
     const double place = k == 1 ? 1e9 : v_bad[k];
-    const struct tb_param bad_likelihood = { "response", &place, 1, 1 };
+    const struct tb_param bad_likelihood = {"response", &place, 1, 1};
     CHECK(create_without("network", &all, 3, &bad_activation) ==
           TB_STATUS_argument);
     CHECK(create_without("network", &all, 4, &bad_likelihood) ==
           TB_STATUS_argument);
   }
-  const double v_bad_y[6] = { 0, 1, 3, 1, 0, 1 };
-  const struct tb_param bad_y = { "y", v_bad_y, 6, 6 };
+  const double v_bad_y[6] = {0, 1, 3, 1, 0, 1};
+  const struct tb_param bad_y = {"y", v_bad_y, 6, 6};
   CHECK(create_without("network", &all, 1, &bad_y) == TB_STATUS_argument);
 }
 
 enum { N_DENSITY = 600, N_LOOK = 200 };
 
-static const double density_part[] = { 1, 2 };
+static const double density_part[] = {1, 2};
 
 /* "density", n_dim coordinates; `bad` replaces the parameter of its name */
 static enum tb_status density_make(struct tb_model* p_model,
@@ -663,31 +695,29 @@ static enum tb_status density_make(struct tb_model* p_model,
   for (size_t j = 0; j < N_DENSITY; ++j) {
     v_one[j] = 0.5;
   }
-  struct tb_param v_param[] = {
-    { "form", &form, 1, 1 },
-    { "noise", &noise, 1, 1 },
-    { "location", v_one, n_dim, n_dim },
-    { "scale", v_one, n_dim, n_dim },
-    { "shape", v_one, n_dim, n_dim },
-    { "noise_scale", v_one, n_dim, n_dim },
-    { "weights", density_part, 2, 2 },
-    { "means", density_part, 2, 2 },
-    { "sds", density_part, 2, 2 }
-  };
+  struct tb_param v_param[] = {{"form", &form, 1, 1},
+                               {"noise", &noise, 1, 1},
+                               {"location", v_one, n_dim, n_dim},
+                               {"scale", v_one, n_dim, n_dim},
+                               {"shape", v_one, n_dim, n_dim},
+                               {"noise_scale", v_one, n_dim, n_dim},
+                               {"weights", density_part, 2, 2},
+                               {"means", density_part, 2, 2},
+                               {"sds", density_part, 2, 2}};
   const size_t n_part = sizeof v_param / sizeof v_param[0];
   for (size_t k = 0; p_bad != NULL && k < n_part; ++k) {
     if (strcmp(v_param[k].name, p_bad->name) == 0) {
       v_param[k] = *p_bad;
     }
   }
-  const struct tb_params params = { v_param, n_part };
-  *p_model = (struct tb_model){ .type = tb_model_find("density") };
+  const struct tb_params params = {v_param, n_part};
+  *p_model = (struct tb_model){.type = tb_model_find("density")};
   return fixture_create(p_model, &params);
 }
 
 static void density_refuses(struct check* p_check) {
   struct tb_model model;
-  const double v_bad[] = { 0.5, -1, NAN };
+  const double v_bad[] = {0.5, -1, NAN};
   for (double form = 0; form < 5; ++form) {
     CHECK(density_make(&model, 4, form, 1, NULL) == TB_STATUS_ok);
     model.type->destroy(&model);
@@ -697,13 +727,16 @@ static void density_refuses(struct check* p_check) {
       model.type->destroy(&model);
     }
   }
-  const struct tb_param v_wrong[] = {
-    { "scale", v_bad + 1, 1, 1 }, { "scale", v_bad, 2, 2 },
-    { "weights", v_bad, 2, 2 },   { "sds", v_bad + 2, 1, 1 },
-    { "means", v_bad, 1, 1 },     { "form", v_bad + 1, 1, 1 },
-    { "form", v_bad + 2, 1, 1 },  { "noise", v_bad + 1, 1, 1 },
-    { "noise", v_bad + 2, 1, 1 }, { "location", v_bad, 0, 0 }
-  };
+  const struct tb_param v_wrong[] = {{"scale", v_bad + 1, 1, 1},
+                                     {"scale", v_bad, 2, 2},
+                                     {"weights", v_bad, 2, 2},
+                                     {"sds", v_bad + 2, 1, 1},
+                                     {"means", v_bad, 1, 1},
+                                     {"form", v_bad + 1, 1, 1},
+                                     {"form", v_bad + 2, 1, 1},
+                                     {"noise", v_bad + 1, 1, 1},
+                                     {"noise", v_bad + 2, 1, 1},
+                                     {"location", v_bad, 0, 0}};
   for (size_t k = 0; k < sizeof v_wrong / sizeof v_wrong[0]; ++k) {
     CHECK(density_make(&model, 1, 3, 1, &v_wrong[k]) == TB_STATUS_argument);
     CHECK(model.p_self == NULL);
@@ -718,13 +751,13 @@ static void density_noise_is_fresh(struct check* p_check) {
   for (double noise = 0; noise < 3; ++noise) {
     struct tb_model model;
     struct tb_rng rng;
-    const struct tb_workspace still = { NULL, NULL }, noisy = { NULL, &rng };
+    const struct tb_workspace still = {NULL, NULL}, noisy = {NULL, &rng};
     double log_exact = 0, log_noisy = 0, sum = 0, square = 0, lagged = 0;
     tb_rng_init(&rng, 5, 0, TB_STREAM_model);
     CHECK(density_make(&model, N_DENSITY, 0, noise, NULL) == TB_STATUS_ok);
     model.type->noise_variance(&model, v_variance);
     model.type->prior(&model, &still, v_theta, v_exact, &log_exact);
-    double v_before[N_DENSITY] = { 0 };
+    double v_before[N_DENSITY] = {0};
     for (size_t look = 0; look < N_LOOK; ++look) {
       log_noisy = 0;
       model.type->prior(&model, &noisy, v_theta, v_noisy, &log_noisy);
@@ -737,7 +770,7 @@ static void density_noise_is_fresh(struct check* p_check) {
         v_before[j] = e;
       }
     }
-    const double n = (double) N_DENSITY * N_LOOK, sd = sqrt(v_variance[0]);
+    const double n = (double)N_DENSITY * N_LOOK, sd = sqrt(v_variance[0]);
     CHECK_CLOSE(v_variance[0], noise == 0 ? 0 : noise == 1 ? 0.25 : 0.5, 0);
     CHECK_CLOSE(sum / n, 0, 5 * sd / sqrt(n));
     CHECK_CLOSE(lagged / n, 0, 5 * sd * sd / sqrt(n));
@@ -754,8 +787,8 @@ static void density_noise_is_fresh(struct check* p_check) {
  * the two numbers of the batch's doubles included.) */
 static void native_layout_is_fixed(struct check* p_check) {
   enum { word = sizeof(void*) };
-#define AT(type, member, place)                                               \
-  CHECK(offsetof(struct type, member) == (size_t) (place) * word)
+#define AT(type, member, place)                                                \
+  CHECK(offsetof(struct type, member) == (size_t)(place)*word)
   CHECK(TALLBAYES_API_VERSION == 0x74420001u);
   AT(tb_native_type, version, 0);
   AT(tb_native_type, name, 1);
@@ -769,7 +802,7 @@ static void native_layout_is_fixed(struct check* p_check) {
   AT(tb_native_type, constrain, 9);
   AT(tb_native_type, n_scalar, 10);
   AT(tb_native_type, add_scalar, 11);
-  CHECK(sizeof(struct tb_native_type) == (size_t) 12 * word);
+  CHECK(sizeof(struct tb_native_type) == (size_t)12 * word);
   AT(tb_native, n_data, 0);
   AT(tb_native, n_dim, 1);
   AT(tb_native, n_array, 2);
@@ -782,7 +815,7 @@ static void native_layout_is_fixed(struct check* p_check) {
   AT(tb_array, stride, 3);
   AT(tb_array, v_value, 4);
   AT(tb_array, p_tools, 5);
-  CHECK(sizeof(struct tb_array) == (size_t) 7 * word);
+  CHECK(sizeof(struct tb_array) == (size_t)7 * word);
   AT(tb_tools, dot, 0);
   AT(tb_tools, add, 1);
   AT(tb_tools, take, 2);
@@ -807,13 +840,13 @@ static void native_layout_is_fixed(struct check* p_check) {
 }
 
 static enum tb_status user_refuses(struct tb_native* p_native) {
-  (void) p_native;
+  (void)p_native;
   return TB_STATUS_argument;
 }
 
 static enum tb_status user_says_anything(struct tb_native* p_native) {
-  (void) p_native;
-  return (enum tb_status) 99;
+  (void)p_native;
+  return (enum tb_status)99;
 }
 
 static void native_refuses(struct check* p_check) {
@@ -843,8 +876,7 @@ static void native_refuses(struct check* p_check) {
   CHECK(tb_native_is_readable(&fixture_user, &version) && version == 1);
   CHECK(strcmp(tb_native_missing_slot(&v_type[4]), "gradient") == 0);
   v_type[7].create = user_says_anything;
-  CHECK(fixture_native_create(&model, &v_type[7], 9, 2) ==
-        TB_STATUS_callback);
+  CHECK(fixture_native_create(&model, &v_type[7], 9, 2) == TB_STATUS_callback);
 }
 
 enum { N_LDA = 18, N_DOCUMENT = 20 };
@@ -856,12 +888,12 @@ static void lda_pass(struct fixture* p,
                      const struct tb_reference* p_reference,
                      double* v_gradient,
                      double* v_square) {
-  const struct tb_sums sums = { .v_gradient = v_gradient, .v_square = v_square };
+  const struct tb_sums sums = {.v_gradient = v_gradient, .v_square = v_square};
   memset(v_gradient, 0, N_LDA * sizeof(double));
   memset(v_square, 0, N_LDA * sizeof(double));
   tb_rng_init(&p->rng, 1, 0, TB_STREAM_model);
-  p->model.type->gradient(&p->model, &p->work, v_theta, p_batch, p_reference,
-                          &sums);
+  p->model.type
+      ->gradient(&p->model, &p->work, v_theta, p_batch, p_reference, &sums);
 }
 
 /* Batches with repeated documents, far from their words too: squares and
@@ -872,21 +904,22 @@ static void lda_squares_in(struct check* p_check, double coordinates) {
   double v_theta[N_LDA], v_at[N_LDA];
   fixture_point(&f, 1, v_theta);
   fixture_point(&f, 2, v_at);
-  const struct tb_reference reference = { .v_theta = v_at };
-  const size_t v_index[] = { 3, 19, 3, 0, 7 };
-  const double v_weight[] = { 1, 2.5, 0.3, 4, 1 };
+  const struct tb_reference reference = {.v_theta = v_at};
+  const size_t v_index[] = {3, 19, 3, 0, 7};
+  const double v_weight[] = {1, 2.5, 0.3, 4, 1};
   for (int has_reference = 0; has_reference < 2; ++has_reference) {
     const struct tb_reference* p_at = has_reference ? &reference : NULL;
-    const struct tb_batch all = { .n_batch = 5, .v_index = v_index,
-                                  .v_weight = v_weight };
-    double v_sum[N_LDA], v_square[N_LDA], v_by_row[2 * N_LDA] = { 0 };
+    const struct tb_batch all = {.n_batch = 5,
+                                 .v_index = v_index,
+                                 .v_weight = v_weight};
+    double v_sum[N_LDA], v_square[N_LDA], v_by_row[2 * N_LDA] = {0};
     lda_pass(&f, v_theta, &all, p_at, v_sum, v_square);
     /* the same stream, document after document */
     tb_rng_init(&f.rng, 1, 0, TB_STREAM_model);
     for (size_t k = 0; k < 5; ++k) {
       const struct tb_batch one = tb_batch_part(&all, k, 1);
-      double v_row[N_LDA] = { 0 };
-      const struct tb_sums sums = { .v_gradient = v_row };
+      double v_row[N_LDA] = {0};
+      const struct tb_sums sums = {.v_gradient = v_row};
       f.model.type->gradient(&f.model, &f.work, v_theta, &one, p_at, &sums);
       for (size_t j = 0; j < N_LDA; ++j) {
         v_by_row[j] += v_row[j];
@@ -895,7 +928,8 @@ static void lda_squares_in(struct check* p_check, double coordinates) {
     }
     for (size_t j = 0; j < N_LDA; ++j) {
       CHECK_CLOSE(v_sum[j], v_by_row[j], 1e-9 * (1 + fabs(v_by_row[j])));
-      CHECK_CLOSE(v_square[j], v_by_row[N_LDA + j],
+      CHECK_CLOSE(v_square[j],
+                  v_by_row[N_LDA + j],
                   1e-9 * (1 + fabs(v_by_row[N_LDA + j])));
     }
   }
@@ -914,8 +948,8 @@ static void lda_references_stay(struct check* p_check, double coordinates) {
   fixture_lda(&f, N_DOCUMENT, coordinates);
   double v_theta[N_LDA], v_first[N_LDA], v_parts[N_LDA], v_square[N_LDA];
   fixture_point(&f, 3, v_theta);
-  const struct tb_reference here = { .v_theta = v_theta };
-  const struct tb_batch all = { .n_batch = N_DOCUMENT, .weight = 1 };
+  const struct tb_reference here = {.v_theta = v_theta};
+  const struct tb_batch all = {.n_batch = N_DOCUMENT, .weight = 1};
   lda_pass(&f, v_theta, &all, &here, v_first, v_square);
   for (size_t j = 0; j < N_LDA; ++j) {
     CHECK(v_first[j] == 0 && v_square[j] == 0);
@@ -925,7 +959,7 @@ static void lda_references_stay(struct check* p_check, double coordinates) {
   memset(v_parts, 0, sizeof v_parts);
   for (size_t d = 0; d < N_DOCUMENT; d += 7) {
     const struct tb_batch part = tb_batch_part(&all, d, 7);
-    const struct tb_sums sums = { .v_gradient = v_parts };
+    const struct tb_sums sums = {.v_gradient = v_parts};
     f.model.type->gradient(&f.model, &f.work, v_theta, &part, NULL, &sums);
   }
   for (size_t j = 0; j < N_LDA; ++j) {
@@ -933,8 +967,7 @@ static void lda_references_stay(struct check* p_check, double coordinates) {
   }
   double v_topics[N_LDA], v_out[3 * N_DOCUMENT];
   f.model.type->constrain(&f.model, v_theta, v_topics);
-  CHECK(tb_lda_proportions(&f.model, v_topics, 3, 5, 1, v_out) ==
-        TB_STATUS_ok);
+  CHECK(tb_lda_proportions(&f.model, v_topics, 3, 5, 1, v_out) == TB_STATUS_ok);
   for (size_t d = 0; d < N_DOCUMENT; ++d) {
     CHECK_CLOSE(v_out[3 * d] + v_out[3 * d + 1] + v_out[3 * d + 2], 1, 1e-12);
   }
@@ -947,40 +980,47 @@ static void lda_references_do_not_move(struct check* p_check) {
 }
 
 static void lda_refuses(struct check* p_check) {
-  const double v_start[] = { 0, 2, 3 }, v_word[] = { 0, 1, 1 };
-  const double v_count[] = { 1, 2, 1 }, v_shape[] = { 2, 2 }, one = 1;
-  const struct tb_param v_param[] = {
-    { "start", v_start, 3, 3 }, { "word", v_word, 3, 3 },
-    { "count", v_count, 3, 3 }, { "shape", v_shape, 2, 2 },
-    { "alpha", &one, 1, 1 },    { "beta", &one, 1, 1 },
-    { "burn", &one, 1, 1 },     { "sweeps", &one, 1, 1 },
-    { "coordinates", &one, 1, 1 }
-  };
-  const struct tb_params all = { v_param, 9 };
+  const double v_start[] = {0, 2, 3}, v_word[] = {0, 1, 1};
+  const double v_count[] = {1, 2, 1}, v_shape[] = {2, 2}, one = 1;
+  const struct tb_param v_param[] = {{"start", v_start, 3, 3},
+                                     {"word", v_word, 3, 3},
+                                     {"count", v_count, 3, 3},
+                                     {"shape", v_shape, 2, 2},
+                                     {"alpha", &one, 1, 1},
+                                     {"beta", &one, 1, 1},
+                                     {"burn", &one, 1, 1},
+                                     {"sweeps", &one, 1, 1},
+                                     {"coordinates", &one, 1, 1}};
+  const struct tb_params all = {v_param, 9};
   CHECK(create_without("lda", &all, 99, NULL) == TB_STATUS_ok);
   for (size_t k = 0; k < 9; ++k) {
     CHECK(create_without("lda", &all, k, NULL) == TB_STATUS_argument);
   }
-  const double v_bad[][3] = { { 0, 0, 3 }, { 1, 2, 3 },  { 0, 2, 4 },
-                              { 0, 2, 2 }, { 0, -1, 1 }, { 0, 1, 2 },
-                              { NAN, 1, 1 }, { 0, 0.5, 1 } };
+  const double v_bad[][3] = {{0, 0, 3},
+                             {1, 2, 3},
+                             {0, 2, 4},
+                             {0, 2, 2},
+                             {0, -1, 1},
+                             {0, 1, 2},
+                             {NAN, 1, 1},
+                             {0, 0.5, 1}};
   for (size_t k = 0; k < 3; ++k) {
-    const struct tb_param start = { "start", v_bad[k], 3, 3 };
+    const struct tb_param start = {"start", v_bad[k], 3, 3};
     CHECK(create_without("lda", &all, 0, &start) == TB_STATUS_argument);
   }
   for (size_t k = 4; k < 8; ++k) {
-    const struct tb_param word = { "word", v_bad[k], 3, 3 };
-    const struct tb_param count = { "count", v_bad[k], 3, 3 };
+    const struct tb_param word = {"word", v_bad[k], 3, 3};
+    const struct tb_param count = {"count", v_bad[k], 3, 3};
     CHECK(create_without("lda", &all, 1, &word) == TB_STATUS_argument);
     CHECK(create_without("lda", &all, 2, &count) == TB_STATUS_argument);
   }
-  const double v_few[] = { 1, 2 }, zero = 0, half = 0.5, two = 2;
-  const struct tb_param v_wrong[] = { { "shape", v_few, 2, 2 },
-                                      { "alpha", &zero, 1, 1 },
-                                      { "beta", &zero, 1, 1 },
-                                      { "burn", &half, 1, 1 },
-                                      { "sweeps", &zero, 1, 1 },
-                                      { "coordinates", &two, 1, 1 } };
+  const double v_few[] = {1, 2}, zero = 0, half = 0.5, two = 2;
+  const struct tb_param v_wrong[] = {{"shape", v_few, 2, 2},
+                                     {"alpha", &zero, 1, 1},
+                                     {"beta", &zero, 1, 1},
+                                     {"burn", &half, 1, 1},
+                                     {"sweeps", &zero, 1, 1},
+                                     {"coordinates", &two, 1, 1}};
   for (size_t k = 0; k < 6; ++k) {
     CHECK(create_without("lda", &all, 3 + k, &v_wrong[k]) ==
           TB_STATUS_argument);
@@ -989,24 +1029,24 @@ static void lda_refuses(struct check* p_check) {
 
 /* theta is -W with its rows swapped, W the reference */
 static void ica_aligns(struct check* p_check) {
-  const double v_x[] = { 1, -2, 0.5, 3, 0.3, -1, 2, 0.7 }, one = 1;
-  const double v_reference[] = { 2, 0.5, -1, 1 };
-  const double v_theta[] = { -0.5, -2, -1, 1 };
-  const struct tb_param v_param[] = { { "x", v_x, 8, 4 },
-                                      { "prior_sd", &one, 1, 1 },
-                                      { "reference", v_reference, 4, 2 } };
-  const struct tb_params all = { v_param, 3 };
+  const double v_x[] = {1, -2, 0.5, 3, 0.3, -1, 2, 0.7}, one = 1;
+  const double v_reference[] = {2, 0.5, -1, 1};
+  const double v_theta[] = {-0.5, -2, -1, 1};
+  const struct tb_param v_param[] = {{"x", v_x, 8, 4},
+                                     {"prior_sd", &one, 1, 1},
+                                     {"reference", v_reference, 4, 2}};
+  const struct tb_params all = {v_param, 3};
   for (size_t k = 0; k < 4; ++k) {
     CHECK(create_without("ica", &all, k, NULL) ==
           (k < 2 ? TB_STATUS_argument : TB_STATUS_ok));
   }
-  const double v_singular[] = { 1, 1, 1, 1 };
-  const struct tb_param singular = { "reference", v_singular, 4, 2 };
-  const struct tb_param few = { "reference", v_singular, 2, 2 };
+  const double v_singular[] = {1, 1, 1, 1};
+  const struct tb_param singular = {"reference", v_singular, 4, 2};
+  const struct tb_param few = {"reference", v_singular, 2, 2};
   CHECK(create_without("ica", &all, 2, &singular) == TB_STATUS_singular);
   CHECK(create_without("ica", &all, 2, &few) == TB_STATUS_argument);
   for (size_t n_param = 2; n_param < 4; ++n_param) {
-    const struct tb_params params = { v_param, n_param };
+    const struct tb_params params = {v_param, n_param};
     struct tb_model model;
     memset(&model, 0, sizeof model);
     model.type = tb_model_find("ica");
@@ -1016,7 +1056,7 @@ static void ica_aligns(struct check* p_check) {
     for (size_t j = 0; j < 4; ++j) {
       CHECK(v_natural[j] == (n_param == 2 ? v_theta[j] : v_reference[j]));
     }
-    const double v_nan[] = { NAN, 1, 2, 3 };
+    const double v_nan[] = {NAN, 1, 2, 3};
     model.type->constrain(&model, v_nan, v_natural);
     CHECK(isnan(v_natural[0]));
     model.type->destroy(&model);
@@ -1024,27 +1064,26 @@ static void ica_aligns(struct check* p_check) {
 }
 
 const struct check_case check_models[] = {
-  { "lda: squares are those of documents", lda_squares_are_squares },
-  { "lda: references do not move", lda_references_do_not_move },
-  { "lda refuses parameters it cannot use", lda_refuses },
-  { "ica: variables are aligned with a reference", ica_aligns },
-  { "the registry finds every model by name", registry_finds },
-  { "a pass over a batch is the sum over its rows", sums_are_sums },
-  { "a reference is subtracted row by row", references_subtract },
-  { "squared norms are those of rows", norms_are_norms },
-  { "whitening keeps the density", whitening_keeps_the_density },
-  { "rows that must stay get a frame", read_only_rows_get_a_frame },
-  { "frames pull the gradients of rows", frames_pull_rows },
-  { "glm refuses parameters it cannot use", glm_refuses },
-  { "gaussian refuses parameters it cannot use", gaussian_refuses },
-  { "link: a product is its definition", products_are_definition },
-  { "link: a product does not depend on how it is cut",
-    products_do_not_depend_on_cuts },
-  { "link: products may run at the same time", products_share_nothing },
-  { "network refuses parameters it cannot use", network_refuses },
-  { "native: the layout of version 1 is fixed", native_layout_is_fixed },
-  { "native refuses tables it cannot use", native_refuses },
-  { "density refuses parameters it cannot use", density_refuses },
-  { "density adds fresh noise to gradients alone", density_noise_is_fresh },
-  { NULL, NULL }
-};
+    {"lda: squares are those of documents", lda_squares_are_squares},
+    {"lda: references do not move", lda_references_do_not_move},
+    {"lda refuses parameters it cannot use", lda_refuses},
+    {"ica: variables are aligned with a reference", ica_aligns},
+    {"the registry finds every model by name", registry_finds},
+    {"a pass over a batch is the sum over its rows", sums_are_sums},
+    {"a reference is subtracted row by row", references_subtract},
+    {"squared norms are those of rows", norms_are_norms},
+    {"whitening keeps the density", whitening_keeps_the_density},
+    {"rows that must stay get a frame", read_only_rows_get_a_frame},
+    {"frames pull the gradients of rows", frames_pull_rows},
+    {"glm refuses parameters it cannot use", glm_refuses},
+    {"gaussian refuses parameters it cannot use", gaussian_refuses},
+    {"link: a product is its definition", products_are_definition},
+    {"link: a product does not depend on how it is cut",
+     products_do_not_depend_on_cuts},
+    {"link: products may run at the same time", products_share_nothing},
+    {"network refuses parameters it cannot use", network_refuses},
+    {"native: the layout of version 1 is fixed", native_layout_is_fixed},
+    {"native refuses tables it cannot use", native_refuses},
+    {"density refuses parameters it cannot use", density_refuses},
+    {"density adds fresh noise to gradients alone", density_noise_is_fresh},
+    {NULL, NULL}};

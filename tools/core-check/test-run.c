@@ -8,21 +8,26 @@
 enum { N_DIM = 5, N_CHAIN = 4, N_STEP = 60, N_DRAW = N_STEP * N_CHAIN * N_DIM };
 
 static const struct fixture_run v_what[] = {
-  { .kernel = "sgld", .step_size = 1e-4 },
-  { .kernel = "sgld", .step_size = 1e-4, .integrator = 1, .variant = 1 },
-  { .kernel = "sgld", .step_size = 1e-4, .estimator = "cv" },
-  { .kernel = "sgld", .step_size = 1e-4, .estimator = "full" },
-  { .kernel = "sgld", .step_size = 1e-4, .estimator = "saga" },
-  { .kernel = "sgld", .step_size = 1e-4, .estimator = "svrg", .refresh = 7,
-    .variant = 1 },
-  { .kernel = "mala", .step_size = 1e-3, .estimator = "full", .adapt = 1 },
-  { .kernel = "mala", .step_size = 1e-3, .ratio = 1 },
-  { .kernel = "barker", .step_size = 1e-2, .estimator = "cv", .adapt = 1 },
-  { .kernel = "hmc", .step_size = 1e-2, .estimator = "full", .steps = 2 },
-  { .kernel = "adam_mcmc", .step_size = 1e-2, .learning_rate = 1e-3 },
-  { .kernel = "adam_mcmc", .step_size = 1e-2, .learning_rate = 1e-3,
-    .exact = 1, .estimator = "full" }
-};
+    {.kernel = "sgld", .step_size = 1e-4},
+    {.kernel = "sgld", .step_size = 1e-4, .integrator = 1, .variant = 1},
+    {.kernel = "sgld", .step_size = 1e-4, .estimator = "cv"},
+    {.kernel = "sgld", .step_size = 1e-4, .estimator = "full"},
+    {.kernel = "sgld", .step_size = 1e-4, .estimator = "saga"},
+    {.kernel = "sgld",
+     .step_size = 1e-4,
+     .estimator = "svrg",
+     .refresh = 7,
+     .variant = 1},
+    {.kernel = "mala", .step_size = 1e-3, .estimator = "full", .adapt = 1},
+    {.kernel = "mala", .step_size = 1e-3, .ratio = 1},
+    {.kernel = "barker", .step_size = 1e-2, .estimator = "cv", .adapt = 1},
+    {.kernel = "hmc", .step_size = 1e-2, .estimator = "full", .steps = 2},
+    {.kernel = "adam_mcmc", .step_size = 1e-2, .learning_rate = 1e-3},
+    {.kernel = "adam_mcmc",
+     .step_size = 1e-2,
+     .learning_rate = 1e-3,
+     .exact = 1,
+     .estimator = "full"}};
 enum { n_what = sizeof v_what / sizeof v_what[0] };
 
 static struct fixture_run what_at(size_t k, const double* v_init) {
@@ -37,13 +42,13 @@ static struct fixture_run what_at(size_t k, const double* v_init) {
 
 static void slices_do_not_matter(struct check* p_check) {
   struct fixture f;
-  const double v_init[N_DIM * N_CHAIN] = { 0 };
+  const double v_init[N_DIM * N_CHAIN] = {0};
   double v_one[N_DRAW], v_other[N_DRAW];
   fixture_glm(&f, 150, N_DIM, 1, FIXTURE_WEIGHTS);
   for (size_t k = 0; k < n_what; ++k) {
     const struct fixture_run what = what_at(k, v_init);
     CHECK(fixture_run_go(&f, &what, 1000, v_one) == TB_STATUS_ok);
-    const size_t v_slice[] = { 1, 2, 7, 14, 15, 16, 74, 75 };
+    const size_t v_slice[] = {1, 2, 7, 14, 15, 16, 74, 75};
     for (size_t s = 0; s < sizeof v_slice / sizeof v_slice[0]; ++s) {
       CHECK(fixture_run_go(&f, &what, v_slice[s], v_other) == TB_STATUS_ok);
       CHECK(memcmp(v_one, v_other, sizeof v_one) == 0);
@@ -55,18 +60,18 @@ static void slices_do_not_matter(struct check* p_check) {
 /* stopped after `n_done` steps, saved, loaded by another run, the same draws */
 static void saved_runs_go_on(struct check* p_check) {
   struct fixture f;
-  const double v_init[N_DIM * N_CHAIN] = { 0 };
-  const double v_elsewhere[N_DIM * N_CHAIN] = { 1, 1, 1 };
+  const double v_init[N_DIM * N_CHAIN] = {0};
+  const double v_elsewhere[N_DIM * N_CHAIN] = {1, 1, 1};
   double v_whole[N_DRAW], v_first[N_DRAW], v_second[N_DRAW];
   fixture_glm(&f, 150, N_DIM, 2, FIXTURE_OFFSET);
   for (size_t k = 0; k < n_what; ++k) {
     struct fixture_run what = what_at(k, v_init);
     fixture_run_go(&f, &what, 1000, v_whole);
-    const size_t v_done[] = { 0, 1, 15, 16, 40 }; /* before, in, after warmup */
+    const size_t v_done[] = {0, 1, 15, 16, 40}; /* before, in, after warmup */
     for (size_t s = 0; s < sizeof v_done / sizeof v_done[0]; ++s) {
       const size_t n_done = v_done[s];
       struct tb_run *p_run, *p_next;
-      struct tb_recorder recorder = { .n_keep = N_STEP, .v_draw = v_first };
+      struct tb_recorder recorder = {.n_keep = N_STEP, .v_draw = v_first};
       memset(v_first, 0, sizeof v_first);
       memset(v_second, 0, sizeof v_second);
       CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_ok);
@@ -103,11 +108,13 @@ static void saved_runs_go_on(struct check* p_check) {
       bool is_same = true;
       for (size_t column = 0; column < N_CHAIN * N_DIM; ++column) {
         const double* v = v_whole + column * N_STEP;
-        is_same = is_same &&
-                  memcmp(v, v_first + column * N_STEP,
-                         n_before * sizeof(double)) == 0 &&
-                  memcmp(v + n_before, v_second + column * N_STEP,
-                         rest.n_sampling * sizeof(double)) == 0;
+        is_same =
+            is_same &&
+            memcmp(v, v_first + column * N_STEP, n_before * sizeof(double)) ==
+                0 &&
+            memcmp(v + n_before,
+                   v_second + column * N_STEP,
+                   rest.n_sampling * sizeof(double)) == 0;
       }
       CHECK(is_same);
     }
@@ -117,7 +124,7 @@ static void saved_runs_go_on(struct check* p_check) {
 
 static void loading_checks_its_bytes(struct check* p_check) {
   struct fixture f;
-  const double v_init[N_DIM * N_CHAIN] = { 0 };
+  const double v_init[N_DIM * N_CHAIN] = {0};
   fixture_glm(&f, 50, N_DIM, 1, 0);
   const struct fixture_run what = what_at(0, v_init);
   struct tb_run* p_run;
@@ -152,7 +159,7 @@ static void job_run(void* p) {
 static void threads_share_a_model(struct check* p_check) {
   enum { n_thread = 4 };
   struct fixture f;
-  const double v_init[N_DIM * N_CHAIN] = { 0 };
+  const double v_init[N_DIM * N_CHAIN] = {0};
   fixture_glm(&f, 150, N_DIM, 1, FIXTURE_WEIGHTS | FIXTURE_OFFSET);
   for (size_t k = 0; k < n_what; ++k) {
     double v_alone[n_thread][N_DRAW], v_together[n_thread][N_DRAW];
@@ -164,8 +171,8 @@ static void threads_share_a_model(struct check* p_check) {
       fixture_run_go(&f, &what, 13, v_alone[t]);
       CHECK(fixture_run_create(&f, &what, &v_job[t].p_run) == TB_STATUS_ok);
       CHECK(tb_run_start(v_job[t].p_run) == TB_STATUS_ok);
-      v_job[t].recorder = (struct tb_recorder) { .n_keep = N_STEP,
-                                                 .v_draw = v_together[t] };
+      v_job[t].recorder =
+          (struct tb_recorder){.n_keep = N_STEP, .v_draw = v_together[t]};
       v_context[t] = &v_job[t];
     }
     CHECK(check_parallel(job_run, v_context, n_thread));
@@ -180,13 +187,13 @@ static void threads_share_a_model(struct check* p_check) {
 /* as many OpenMP threads as wanted, the same draws (one without OpenMP) */
 static void thread_counts_do_not_matter(struct check* p_check) {
   struct fixture f;
-  const double v_init[N_DIM * N_CHAIN] = { 0 };
+  const double v_init[N_DIM * N_CHAIN] = {0};
   double v_one[N_DRAW], v_many[N_DRAW];
   fixture_glm(&f, 150, N_DIM, 1, 0);
   const struct fixture_run what = what_at(1, v_init);
   fixture_run_go(&f, &what, 1000, v_one);
   for (int n_thread = 2; n_thread < 6; ++n_thread) {
-    const struct tb_recorder recorder = { .n_keep = N_STEP, .v_draw = v_many };
+    const struct tb_recorder recorder = {.n_keep = N_STEP, .v_draw = v_many};
     struct tb_run* p_run;
     CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_ok);
     CHECK(tb_run_start(p_run) == TB_STATUS_ok);
@@ -201,7 +208,7 @@ static void thread_counts_do_not_matter(struct check* p_check) {
 
 static void starts_are_reported(struct check* p_check) {
   struct fixture f;
-  double v_init[N_DIM * N_CHAIN] = { 0 };
+  double v_init[N_DIM * N_CHAIN] = {0};
   v_init[1 * N_DIM + 3] = -1e5; /* exp(eta) overflows for some row */
   fixture_glm(&f, 100, N_DIM, 2, 0);
   for (size_t k = 0; k < n_what; ++k) {
@@ -211,15 +218,14 @@ static void starts_are_reported(struct check* p_check) {
     CHECK(tb_run_start(p_run) == TB_STATUS_nonfinite);
     for (size_t c = 0; c < N_CHAIN; ++c) {
       const struct tb_report report = tb_run_report(p_run, c);
-      CHECK(report.status ==
-            (c == 1 ? TB_STATUS_nonfinite : TB_STATUS_ok));
+      CHECK(report.status == (c == 1 ? TB_STATUS_nonfinite : TB_STATUS_ok));
       CHECK(report.n_step == 0);
       if (c == 1) {
         CHECK(report.coordinate == 3 && report.value == -1e5);
       }
     }
     /* the others can go on, that one stays where it is */
-    const struct tb_recorder recorder = { .n_keep = N_STEP };
+    const struct tb_recorder recorder = {.n_keep = N_STEP};
     tb_run_advance(p_run, 1000, 1, &recorder);
     CHECK(tb_run_report(p_run, 0).is_done && tb_run_report(p_run, 3).is_done);
     CHECK(tb_run_report(p_run, 1).n_step == 0);
@@ -230,13 +236,13 @@ static void starts_are_reported(struct check* p_check) {
 
 static void divergence_is_reported(struct check* p_check) {
   struct fixture f;
-  const double v_init[N_DIM * N_CHAIN] = { 0 };
+  const double v_init[N_DIM * N_CHAIN] = {0};
   double v_draw[N_DRAW];
   fixture_glm(&f, 100, N_DIM, 2, 0);
   struct fixture_run what = what_at(0, v_init);
   what.step_size = 0.1;
   what.n_warmup = 0;
-  const struct tb_recorder recorder = { .n_keep = N_STEP, .v_draw = v_draw };
+  const struct tb_recorder recorder = {.n_keep = N_STEP, .v_draw = v_draw};
   struct tb_run* p_run;
   CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_ok);
   CHECK(tb_run_start(p_run) == TB_STATUS_ok);
@@ -258,7 +264,7 @@ static void divergence_is_reported(struct check* p_check) {
 
 static void unknown_members_are_refused(struct check* p_check) {
   struct fixture f;
-  const double v_init[N_DIM * N_CHAIN] = { 0 };
+  const double v_init[N_DIM * N_CHAIN] = {0};
   fixture_glm(&f, 50, N_DIM, 1, 0);
   struct tb_run* p_run;
   struct fixture_run what = what_at(0, v_init);
@@ -281,13 +287,12 @@ static void unknown_members_are_refused(struct check* p_check) {
 }
 
 const struct check_case check_run[] = {
-  { "slices of any length give the same draws", slices_do_not_matter },
-  { "a saved run goes on as if never stopped", saved_runs_go_on },
-  { "loading checks its bytes", loading_checks_its_bytes },
-  { "threads share a model", threads_share_a_model },
-  { "the number of threads does not matter", thread_counts_do_not_matter },
-  { "a start that is not finite is reported", starts_are_reported },
-  { "divergence is reported, the draws are kept", divergence_is_reported },
-  { "unknown members are refused", unknown_members_are_refused },
-  { NULL, NULL }
-};
+    {"slices of any length give the same draws", slices_do_not_matter},
+    {"a saved run goes on as if never stopped", saved_runs_go_on},
+    {"loading checks its bytes", loading_checks_its_bytes},
+    {"threads share a model", threads_share_a_model},
+    {"the number of threads does not matter", thread_counts_do_not_matter},
+    {"a start that is not finite is reported", starts_are_reported},
+    {"divergence is reported, the draws are kept", divergence_is_reported},
+    {"unknown members are refused", unknown_members_are_refused},
+    {NULL, NULL}};

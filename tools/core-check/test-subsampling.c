@@ -31,8 +31,7 @@ static void drawer_make_with(struct drawer* p,
   memset(p, 0, sizeof *p);
   p->model.n_data = n_data;
   p->scheme.type = tb_scheme_find(name);
-  p->scheme.p_self =
-    check_alloc(1, p->scheme.type->self_size(&params, n_data));
+  p->scheme.p_self = check_alloc(1, p->scheme.type->self_size(&params, n_data));
   p->status = p->scheme.type->init(&p->scheme, &p->model, &params);
   p->target.p_model = &p->model;
   p->target.p_scheme = &p->scheme;
@@ -65,7 +64,7 @@ static void drawer_free(struct drawer* p) {
 }
 
 static struct tb_batch drawer_draw(struct drawer* p) {
-  struct tb_batch batch = { 0 };
+  struct tb_batch batch = {0};
   p->status = p->scheme.type->draw(&p->chain, NULL, &batch);
   return batch;
 }
@@ -85,7 +84,7 @@ static void uniform_replaced(struct check* p_check) {
   drawer_make(&d, "uniform", 10, 4, 1, NULL);
   CHECK(d.status == TB_STATUS_ok);
   CHECK(d.scheme.n_size == 4 && d.scheme.n_size_max == 4);
-  double v_seen[100] = { 0 }, v_expected[100];
+  double v_seen[100] = {0}, v_expected[100];
   for (size_t k = 0; k < 50000; ++k) {
     const struct tb_batch batch = drawer_draw(&d);
     CHECK(batch.n_batch == 4 && batch.weight == 2.5 && batch.finite == 1 &&
@@ -109,18 +108,18 @@ static void uniform_replaced(struct check* p_check) {
 static void uniform_subsets(struct check* p_check) {
   for (size_t n = 1; n < 8; ++n) {
     struct drawer d;
-    drawer_make(&d, "uniform", 8, (double) n, 0, NULL);
+    drawer_make(&d, "uniform", 8, (double)n, 0, NULL);
     CHECK(d.status == TB_STATUS_ok);
-    double v_seen[256] = { 0 };
+    double v_seen[256] = {0};
     const size_t n_draw = 100000;
     for (size_t k = 0; k < n_draw; ++k) {
       const struct tb_batch batch = drawer_draw(&d);
       CHECK(batch.n_batch == n && batch.v_weight == NULL);
-      CHECK_CLOSE(batch.weight, 8 / (double) n, 1e-15);
-      CHECK_CLOSE(batch.finite, 1 - (double) n / 8, 1e-15);
+      CHECK_CLOSE(batch.weight, 8 / (double)n, 1e-15);
+      CHECK_CLOSE(batch.finite, 1 - (double)n / 8, 1e-15);
       size_t subset = 0;
       for (size_t i = 0; i < n; ++i) {
-        subset |= (size_t) 1 << batch.v_index[i];
+        subset |= (size_t)1 << batch.v_index[i];
       }
       v_seen[subset & 255] += 1;
     }
@@ -138,7 +137,7 @@ static void uniform_subsets(struct check* p_check) {
       }
     }
     for (size_t k = 0; k < n_subset; ++k) {
-      v_expected[k] = (double) n_draw / (double) n_subset;
+      v_expected[k] = (double)n_draw / (double)n_subset;
     }
     CHECK(fabs(check_chi_square(v_count, v_expected, n_subset)) < 5);
     drawer_free(&d);
@@ -146,12 +145,12 @@ static void uniform_subsets(struct check* p_check) {
 }
 
 static void uniform_distinct(struct check* p_check) {
-  const size_t v_data[] = { 100, 1000, 5000 };
+  const size_t v_data[] = {100, 1000, 5000};
   for (size_t t = 0; t < 3; ++t) {
     const size_t n_data = v_data[t];
     for (size_t n = 1; n < n_data; n = 2 * n + 3) {
       struct drawer d;
-      drawer_make(&d, "uniform", n_data, (double) n, 0, NULL);
+      drawer_make(&d, "uniform", n_data, (double)n, 0, NULL);
       unsigned char* v_is_seen = check_alloc(n_data, 1);
       for (int repeat = 0; repeat < 3; ++repeat) {
         const struct tb_batch batch = drawer_draw(&d);
@@ -178,9 +177,14 @@ static void uniform_all(struct check* p_check) {
 }
 
 static void uniform_refuses(struct check* p_check) {
-  const double v_bad[][2] = { { 0, 1 },   { -3, 1 },        { NAN, 1 },
-                              { 13, 0 },  { 1e300, 1 },     { 0.5, 0 },
-                              { 0, 0 },   { INFINITY, 1 } };
+  const double v_bad[][2] = {{0, 1},
+                             {-3, 1},
+                             {NAN, 1},
+                             {13, 0},
+                             {1e300, 1},
+                             {0.5, 0},
+                             {0, 0},
+                             {INFINITY, 1}};
   for (size_t k = 0; k < sizeof v_bad / sizeof v_bad[0]; ++k) {
     struct drawer d;
     drawer_make(&d, "uniform", 12, v_bad[k][0], v_bad[k][1], NULL);
@@ -193,7 +197,7 @@ static void uniform_refuses(struct check* p_check) {
 
 static void weights_fill(double* v_weight, size_t n, int kind) {
   struct tb_rng rng;
-  tb_rng_init(&rng, 7 + (uint64_t) n, 0, TB_STREAM_noise);
+  tb_rng_init(&rng, 7 + (uint64_t)n, 0, TB_STREAM_noise);
   for (size_t i = 0; i < n; ++i) {
     switch (kind) {
     case 0:
@@ -206,13 +210,13 @@ static void weights_fill(double* v_weight, size_t n, int kind) {
       v_weight[i] = i == n / 2 ? 1e308 : 1e301 * tb_rng_unif(&rng);
       break;
     default:
-      v_weight[i] = 1e-300 * (double) (i + 1);
+      v_weight[i] = 1e-300 * (double)(i + 1);
     }
   }
 }
 
 static void alias_exact(struct check* p_check) {
-  const size_t v_data[] = { 1, 2, 3, 10, 1000, 20000 };
+  const size_t v_data[] = {1, 2, 3, 10, 1000, 20000};
   for (size_t t = 0; t < sizeof v_data / sizeof v_data[0]; ++t) {
     for (int kind = 0; kind < 4; ++kind) {
       const size_t n = v_data[t], n_size = 5;
@@ -226,16 +230,15 @@ static void alias_exact(struct check* p_check) {
         sum += v_weight[i];
         CHECK(v_record[i].threshold >= 0 && v_record[i].threshold <= 1);
         CHECK(v_record[i].alias < n);
-        v_p[i] += v_record[i].threshold / (double) n;
-        v_p[v_record[i].alias] += (1 - v_record[i].threshold) / (double) n;
+        v_p[i] += v_record[i].threshold / (double)n;
+        v_p[v_record[i].alias] += (1 - v_record[i].threshold) / (double)n;
       }
       for (size_t i = 0; i < n; ++i) {
-        const double p = (double) (v_weight[i] / sum);
+        const double p = (double)(v_weight[i] / sum);
         /* what a table of doubles can hold: 1/N at the resolution of 1 */
         CHECK_CLOSE(v_p[i], p, 1e-13 * p + 4 * DBL_EPSILON);
-        CHECK_CLOSE(v_record[i].weight * (double) n_size * p, 1, 1e-14);
-        CHECK(v_record[i].alias_weight ==
-              v_record[v_record[i].alias].weight);
+        CHECK_CLOSE(v_record[i].weight * (double)n_size * p, 1, 1e-14);
+        CHECK(v_record[i].alias_weight == v_record[v_record[i].alias].weight);
       }
       free(v_weight);
       free(v_p);
@@ -246,10 +249,10 @@ static void alias_exact(struct check* p_check) {
 
 static void weighted_law(struct check* p_check) {
   enum { n_data = 50, n_size = 21, n_draw = 20000 };
-  double v_weight[n_data], v_seen[n_data] = { 0 }, v_expected[n_data];
+  double v_weight[n_data], v_seen[n_data] = {0}, v_expected[n_data];
   double sum = 0, total = 0;
   for (size_t i = 0; i < n_data; ++i) {
-    v_weight[i] = 1 + (double) (i * i % 17);
+    v_weight[i] = 1 + (double)(i * i % 17);
     sum += v_weight[i];
   }
   struct drawer d;
@@ -268,10 +271,10 @@ static void weighted_law(struct check* p_check) {
   }
   double variance = 0; /* of sum_i c_i: (sum 1/p_i - N^2) / n */
   for (size_t i = 0; i < n_data; ++i) {
-    v_expected[i] = (double) n_draw * n_size * v_weight[i] / sum;
+    v_expected[i] = (double)n_draw * n_size * v_weight[i] / sum;
     variance += sum / v_weight[i] / n_size;
   }
-  variance -= (double) n_data * n_data / n_size;
+  variance -= (double)n_data * n_data / n_size;
   CHECK(fabs(check_chi_square(v_seen, v_expected, n_data)) < 5);
   CHECK_CLOSE(total, n_data, 5 * sqrt(variance / n_draw));
   drawer_free(&d);
@@ -346,15 +349,15 @@ static void weighted_always(struct check* p_check) {
 }
 
 static void weighted_refuses(struct check* p_check) {
-  const double v_bad[] = { 0, -1, NAN, INFINITY };
+  const double v_bad[] = {0, -1, NAN, INFINITY};
   for (size_t k = 0; k < 4; ++k) {
-    const double v_weight[] = { 1, v_bad[k], 2 };
+    const double v_weight[] = {1, v_bad[k], 2};
     struct drawer d;
     drawer_make(&d, "weighted", 3, 2, 1, v_weight);
     CHECK(d.status == TB_STATUS_argument);
     drawer_free(&d);
   }
-  const double v_weight[] = { 1e-300, 1, 1e300 }; /* p beyond double */
+  const double v_weight[] = {1e-300, 1, 1e300}; /* p beyond double */
   struct drawer d;
   drawer_make(&d, "weighted", 3, 2, 1, v_weight);
   CHECK(d.status == TB_STATUS_argument);
@@ -373,29 +376,29 @@ struct adaptive_case {
   const double* v_weight;
 };
 
-static void adaptive_make(struct drawer* p, const struct adaptive_case* p_case) {
-  static const double v_at[A_DIM] = { 1, 0, -1 };
+static void adaptive_make(struct drawer* p,
+                          const struct adaptive_case* p_case) {
+  static const double v_at[A_DIM] = {1, 0, -1};
   const struct tb_param v_param[] = {
-    { "at", v_at, A_DIM, A_DIM },       { "rate", &p_case->rate, 1, 1 },
-    { "min_size", &p_case->least, 1, 1 }, { "max_size", &p_case->most, 1, 1 },
-    { "weights", p_case->v_weight, A_DATA, A_DATA }
-  };
-  const struct tb_params params = { v_param,
-                                    p_case->v_weight == NULL ? 4 : 5 };
+      {"at", v_at, A_DIM, A_DIM},
+      {"rate", &p_case->rate, 1, 1},
+      {"min_size", &p_case->least, 1, 1},
+      {"max_size", &p_case->most, 1, 1},
+      {"weights", p_case->v_weight, A_DATA, A_DATA}};
+  const struct tb_params params = {v_param, p_case->v_weight == NULL ? 4 : 5};
   memset(p, 0, sizeof *p);
   p->model.n_data = A_DATA;
   p->model.n_dim = A_DIM;
   p->chain.n_dim = A_DIM;
   p->scheme.type = tb_scheme_find("adaptive");
-  p->scheme.p_self =
-    check_alloc(1, p->scheme.type->self_size(&params, A_DATA));
+  p->scheme.p_self = check_alloc(1, p->scheme.type->self_size(&params, A_DATA));
   p->status = p->scheme.type->init(&p->scheme, &p->model, &params);
   p->target.p_model = &p->model;
   p->target.p_scheme = &p->scheme;
   p->chain.p_target = &p->target;
   if (p->status == TB_STATUS_ok) {
     p->chain.p_scheme_state =
-      check_alloc(1, p->scheme.type->state_size(&p->scheme));
+        check_alloc(1, p->scheme.type->state_size(&p->scheme));
   }
   drawer_start(p, 1);
 }
@@ -411,22 +414,25 @@ static void adaptive_sizes(struct check* p_check) {
   }
   for (int is_weighted = 0; is_weighted < 2; ++is_weighted) {
     for (size_t most = 20; most <= A_DATA; most += 20) {
-      const struct adaptive_case one = { 2.5, 3, (double) most,
-                                         is_weighted ? v_weight : NULL };
+      const struct adaptive_case one = {2.5,
+                                        3,
+                                        (double)most,
+                                        is_weighted ? v_weight : NULL};
       struct drawer d;
       adaptive_make(&d, &one);
       CHECK(d.status == TB_STATUS_ok);
       CHECK(d.scheme.n_size == 3 && d.scheme.n_size_max == most);
       for (double away = 0; away < 6; away += 0.1) {
-        const double v_theta[A_DIM] = { 1 + away, 0, -1 - away };
+        const double v_theta[A_DIM] = {1 + away, 0, -1 - away};
         const double size = floor(2.5 * 2 * away * away) + 1;
-        const size_t n = size < 3 ? 3
-                         : size < (double) most ? (size_t) size : most;
+        const size_t n = size < 3              ? 3
+                         : size < (double)most ? (size_t)size
+                                               : most;
         struct tb_batch batch;
         d.scheme.type->draw(&d.chain, v_theta, &batch);
         /* away^2 is rounded: at a whole number either side will do */
-        CHECK(batch.n_batch == n || fabs(5 * away * away - round(5 * away *
-                                         away)) < 1e-9);
+        CHECK(batch.n_batch == n ||
+              fabs(5 * away * away - round(5 * away * away)) < 1e-9);
         if (batch.n_batch == A_DATA) {
           CHECK(batch.v_index == NULL && batch.weight == 1 &&
                 batch.v_weight == NULL && batch.finite == 0);
@@ -436,11 +442,12 @@ static void adaptive_sizes(struct check* p_check) {
         for (size_t k = 0; k < batch.n_batch; ++k) {
           const size_t i = tb_batch_row(&batch, k);
           const double p = is_weighted ? v_weight[i] / sum : 1.0 / A_DATA;
-          CHECK_CLOSE(tb_batch_weight(&batch, k) * (double) batch.n_batch * p,
-                      1, 1e-12);
+          CHECK_CLOSE(tb_batch_weight(&batch, k) * (double)batch.n_batch * p,
+                      1,
+                      1e-12);
         }
       }
-      const double v_bad[A_DIM] = { NAN, 0, 0 };
+      const double v_bad[A_DIM] = {NAN, 0, 0};
       struct tb_batch batch;
       d.scheme.type->draw(&d.chain, v_bad, &batch);
       CHECK(batch.n_batch == most);
@@ -450,14 +457,14 @@ static void adaptive_sizes(struct check* p_check) {
 }
 
 static void adaptive_law(struct check* p_check) {
-  double v_weight[A_DATA], v_seen[A_DATA] = { 0 }, v_expected[A_DATA];
+  double v_weight[A_DATA], v_seen[A_DATA] = {0}, v_expected[A_DATA];
   double sum = 0;
   for (size_t i = 0; i < A_DATA; ++i) {
-    v_weight[i] = 1 + (double) (i % 7);
+    v_weight[i] = 1 + (double)(i % 7);
     sum += v_weight[i];
   }
-  const struct adaptive_case one = { 2, 1, A_DATA, v_weight };
-  const double v_theta[A_DIM] = { 2, 1, 0 }; /* n = 7 */
+  const struct adaptive_case one = {2, 1, A_DATA, v_weight};
+  const double v_theta[A_DIM] = {2, 1, 0}; /* n = 7 */
   struct drawer d;
   adaptive_make(&d, &one);
   for (size_t t = 0; t < 20000; ++t) {
@@ -476,12 +483,14 @@ static void adaptive_law(struct check* p_check) {
 }
 
 static void adaptive_refuses(struct check* p_check) {
-  const double v_zero[A_DATA] = { 0 };
-  const struct adaptive_case v_bad[] = {
-    { -1, 1, 5, NULL },  { NAN, 1, 5, NULL }, { 1, 0, 5, NULL },
-    { 1, 6, 5, NULL },   { 1, 1, A_DATA + 1, NULL }, { 1, NAN, 5, NULL },
-    { 1, 1, 5, v_zero }
-  };
+  const double v_zero[A_DATA] = {0};
+  const struct adaptive_case v_bad[] = {{-1, 1, 5, NULL},
+                                        {NAN, 1, 5, NULL},
+                                        {1, 0, 5, NULL},
+                                        {1, 6, 5, NULL},
+                                        {1, 1, A_DATA + 1, NULL},
+                                        {1, NAN, 5, NULL},
+                                        {1, 1, 5, v_zero}};
   for (size_t k = 0; k < sizeof v_bad / sizeof v_bad[0]; ++k) {
     struct drawer d;
     adaptive_make(&d, &v_bad[k]);
@@ -496,28 +505,28 @@ static void adaptive_refuses(struct check* p_check) {
 static void optimal_law(struct check* p_check) {
   enum { n_data = 12, n_draw = 20000 };
   const double size = 3;
-  const struct tb_param param = { "size", &size, 1, 1 };
+  const struct tb_param param = {"size", &size, 1, 1};
   for (int is_cv = 0; is_cv < 2; ++is_cv) {
     struct fixture f;
     fixture_glm(&f, n_data, A_DIM, 1, FIXTURE_WEIGHTS);
-    const double v_theta[A_DIM] = { 0.3, -0.2, 0.1 }, v_zero[A_DIM] = { 0 };
-    const struct fixture_run what = { .estimator = is_cv ? "cv" : "simple",
-                                      .scheme = "optimal",
-                                      .v_scheme = &param,
-                                      .n_scheme = 1,
-                                      .n_chain = 1,
-                                      .n_sampling = 1,
-                                      .seed = 3,
-                                      .v_init = v_theta };
+    const double v_theta[A_DIM] = {0.3, -0.2, 0.1}, v_zero[A_DIM] = {0};
+    const struct fixture_run what = {.estimator = is_cv ? "cv" : "simple",
+                                     .scheme = "optimal",
+                                     .v_scheme = &param,
+                                     .n_scheme = 1,
+                                     .n_chain = 1,
+                                     .n_sampling = 1,
+                                     .seed = 3,
+                                     .v_init = v_theta};
     struct tb_run* p_run;
     CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_ok);
     struct tb_chain chain = *tb_run_chain(p_run, 0);
     const struct tb_scheme* p_scheme = chain.p_target->p_scheme;
     double v_norm[n_data], total = 0;
     for (size_t i = 0; i < n_data; ++i) {
-      double v_row[A_DIM] = { 0 }, v_base[A_DIM] = { 0 }, square = 0;
-      const struct tb_batch one = { .n_batch = 1, .start = i, .weight = 1 };
-      struct tb_sums sums = { .v_gradient = v_row };
+      double v_row[A_DIM] = {0}, v_base[A_DIM] = {0}, square = 0;
+      const struct tb_batch one = {.n_batch = 1, .start = i, .weight = 1};
+      struct tb_sums sums = {.v_gradient = v_row};
       f.model.type->gradient(&f.model, &f.work, v_theta, &one, NULL, &sums);
       sums.v_gradient = v_base;
       if (is_cv) {
@@ -529,7 +538,7 @@ static void optimal_law(struct check* p_check) {
       v_norm[i] = sqrt(square);
       total += v_norm[i];
     }
-    double v_seen[n_data] = { 0 }, v_expected[n_data];
+    double v_seen[n_data] = {0}, v_expected[n_data];
     for (size_t t = 0; t < n_draw; ++t) {
       struct tb_batch batch;
       CHECK(p_scheme->type->draw(&chain, v_theta, &batch) == TB_STATUS_ok);
@@ -539,13 +548,13 @@ static void optimal_law(struct check* p_check) {
         CHECK_CLOSE(batch.v_weight[k] * 3 * v_norm[i] / total, 1, 1e-11);
       }
     }
-    CHECK(chain.counts.n_row == (double) n_data * n_draw);
+    CHECK(chain.counts.n_row == (double)n_data * n_draw);
     for (size_t i = 0; i < n_data; ++i) {
       v_expected[i] = 3.0 * n_draw * v_norm[i] / total;
     }
     CHECK(fabs(check_chi_square(v_seen, v_expected, n_data)) < 5);
     if (is_cv) {
-      double v_even[n_data] = { 0 };
+      double v_even[n_data] = {0};
       for (size_t t = 0; t < n_draw; ++t) {
         struct tb_batch batch;
         p_scheme->type->draw(&chain, v_zero, &batch);
@@ -582,8 +591,8 @@ static void chain_draws(void* p_context) {
     }
     for (size_t i = 0; i < batch.n_batch; ++i) {
       const double weight =
-        batch.v_weight == NULL ? batch.weight : batch.v_weight[i];
-      p_run->sum += weight * (double) batch.v_index[i];
+          batch.v_weight == NULL ? batch.weight : batch.v_weight[i];
+      p_run->sum += weight * (double)batch.v_index[i];
     }
   }
 }
@@ -595,7 +604,11 @@ static void threads_agree(struct check* p_check) {
   weights_fill(v_weight, n_data, 1);
   for (int kind = 0; kind < 3; ++kind) {
     struct drawer d;
-    drawer_make(&d, kind == 2 ? "weighted" : "uniform", n_data, 70, kind == 0,
+    drawer_make(&d,
+                kind == 2 ? "weighted" : "uniform",
+                n_data,
+                70,
+                kind == 0,
                 v_weight);
     CHECK(d.status == TB_STATUS_ok);
     double v_sum[2][n_chain];
@@ -606,8 +619,10 @@ static void threads_agree(struct check* p_check) {
         v_run[k].chain = d.chain;
         v_run[k].sum = 0;
         v_run[k].chain.p_scheme_state =
-          check_alloc(1, d.scheme.type->state_size(&d.scheme));
-        tb_rng_init(&v_run[k].chain.v_rng[TB_STREAM_batch], 9, k,
+            check_alloc(1, d.scheme.type->state_size(&d.scheme));
+        tb_rng_init(&v_run[k].chain.v_rng[TB_STREAM_batch],
+                    9,
+                    k,
                     TB_STREAM_batch);
         v_context[k] = &v_run[k];
       }
