@@ -1,3 +1,36 @@
+# The p-quantile of sum_d w_d N(mu_di, sigma_d^2) for each column i: Newton's
+# method kept inside a bracket.
+mixture_quantiles <- function(mu, sigma, weights, p) {
+  column <- function(x) drop(crossprod(x, weights))
+  width <- stats::qnorm(1e-9) * max(sigma)
+  low <- apply(mu, 2, min) + width
+  high <- apply(mu, 2, max) - width
+  mean <- column(mu)
+  sd <- sqrt(column(mu^2 + sigma^2) - mean^2)
+  at <- mean + stats::qnorm(p) * sd
+  bad <- is.na(at)
+  low[bad] <- high[bad] <- at[bad] <- 0
+  mu[, bad] <- 0
+  for (k in 1:100) {
+    z <- (rep(at, each = nrow(mu)) - mu) / sigma
+    beyond <- column(stats::pnorm(z)) - p
+    low <- ifelse(beyond < 0, at, low)
+    high <- ifelse(beyond > 0, at, high)
+    step <- beyond / column(stats::dnorm(z) / sigma)
+    next_at <- at - step
+    outside <- !is.finite(next_at) | next_at <= low | next_at >= high
+    next_at <- ifelse(outside & beyond != 0, (low + high) / 2, next_at)
+    next_at <- ifelse(beyond == 0, at, next_at)
+    moved <- max(abs(next_at - at)) / max(sigma)
+    at <- next_at
+    if (moved < 1e-9) {
+      break
+    }
+  }
+  at[bad] <- NA
+  at
+}
+
 # Normal responses, with a standard deviation sigma that is known or sampled.
 response_gaussian <- function() {
   response_entry(

@@ -1,0 +1,243 @@
+# Rows of weight 0, and of cbind(successes, failures) without trials: as
+# stats::glm() does, they are left out. An error if no others are there.
+weightless_rows <- function(response, weights, call) {
+  out <- which(weights == 0)
+  if (!is.null(weights) && length(out) == length(weights)) {
+    abort_all_zero(call)
+  }
+  if (is.matrix(response) && ncol(response) == 2 && is.numeric(response)) {
+    none <- unname(which(response[, 1] == 0 & response[, 2] == 0))
+    every <- sort(union(out, none))
+    # where no row is left, the response is at fault, and refused as such
+    if (length(every) < nrow(response)) {
+      out <- every
+    }
+  }
+  out
+}
+
+# na.omit() and its kin copy a frame also where nothing is missing.
+spare_copy <- function(na.action) {
+  is_known <- any(vapply(
+    list("na.omit", "na.exclude", "na.fail"),
+    function(name) {
+      identical(na.action, name) ||
+        identical(na.action, getExportedValue("stats", name))
+    },
+    TRUE
+  ))
+  if (!is_known) {
+    return(na.action)
+  }
+  act <- match.fun(na.action)
+  function(object, ...) if (anyNA(object)) act(object, ...) else object
+}
+
+# Which variables came from the data: new data must have them. Others, such as
+# the knots of a spline, are found where the formula was written.
+data_columns <- function(terms, frame_call, data, env) {
+  used <- unique(c(
+    all.vars(terms),
+    all.vars(frame_call$weights),
+    all.vars(frame_call$offset)
+  ))
+  if (!is.null(data)) {
+    return(intersect(used, names(data)))
+  }
+  is_column <- vapply(used, function(name) NROW(get0(name, env)) > 1, TRUE)
+  used[is_column]
+}
+
+# How rows of new data are read as those of a model frame were. Lists with these
+# elements, fits among them, go to prediction_frame(), test_parts() and new_*().
+frame_source <- function(made, formula, family, parts, data) {
+  terms <- attr(made$frame, "terms")
+  source <- list(
+    family = family,
+    formula = formula,
+    terms = terms,
+    xlevels = stats::.getXlevels(terms, made$frame),
+    contrasts = parts$contrasts,
+    response_levels = parts$levels,
+    columns = data_columns(terms, made$call, data, environment(formula))
+  )
+  remember_sources(
+    source,
+    parts$y,
+    counts = if (!is.null(parts$trials)) formula[[2]],
+    weights = made$call$weights,
+    offset = made$call$offset
+  )
+}
+
+# Where trials, weights and offsets of new rows are to be found. The weights of
+# proportions are trials, as in glm().
+remember_sources <- function(fit, y, counts, weights, offset) {
+  is_trials <- is.null(counts) && are_proportions(y, fit$family)
+  fit$trial_source <- if (is_trials) weights else counts
+  fit$weight_source <- if (!is_trials) weights
+  fit$offset_source <- offset
+  fit
+}
+
+# The model frame of a front end, from its matched call: list(frame, call), the
+# call that made it. wanted: the arguments model.frame() gets; `call` is the
+# front end's environment.
+make_frame <- function(matched, wanted, na.action, caller, call) {
+  formula <- call$formula
+  if (!inherits(formula, "formula")) {
+    abort_expected(formula, "a formula", arg = "formula", call = call)
+  }
+  check_no_bars(formula, call)
+  has_data <- "data" %in% names(matched)
+  if (has_data && !is.data.frame(call$data)) {
+    abort_expected(call$data, "a data frame", arg = "data", call = call)
+  }
+  if (!has_data && "." %in% all.vars(formula)) {
+    abort_input(
+      "{.arg data} must be given: {.arg formula} has a {.code .}, which stands
+       for its columns.",
+      argument = "data",
+      call = call
+    )
+  }
+  frame_call <- matched[c(1, match(wanted, names(matched), 0))]
+  frame_call$na.action <- spare_copy(na.action)
+  frame_call$drop.unused.levels <- TRUE
+  frame_call[[1]] <- quote(stats::model.frame)
+  frame <- tryCatch(
+    eval(frame_call, caller),
+    error = function(e) abort_frame(e, formula, frame_call, caller, call)
+  )
+  if (nrow(frame) == 0) {
+    abort_input(
+      "{.arg data} must have at least one complete row, not 0.",
+      argument = "data",
+      value = 0,
+      call = call
+    )
+  }
+  frame <- drop_weightless(frame, na.action, call)
+  list(frame = frame, call = frame_call)
+}
+
+# (1 | g) would be read as a logical column.
+check_no_bars <- function(formula, call) {
+  bar <- find_bar(formula[[length(formula)]])
+  if (is.null(bar)) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.arg formula} has the term {.code ({deparse1(bar)})}: group-level terms
+       are not fitted here.",
+      i = "Make the groups a factor, or write the model for
+           {.fn model_custom}. A logical \"or\" is {.code I(a | b)}."
+    ),
+    argument = "formula",
+    value = formula,
+    call = call
+  )
+}
+
+# The first `|` that is not inside a function such as I(), or NULL.
+find_bar <- function(term) {
+  name <- if (is.call(term)) as.character(term[[1]])[[1]] else ""
+  if (name %in% c("|", "||")) {
+    return(term)
+  }
+  if (name %in% c("+", "-", "*", "/", ":", "^", "%in%", "(")) {
+    found <- lapply(as.list(term)[-1], find_bar)
+    return(Find(Negate(is.null), found))
+  }
+  NULL
+}
+
+# A row of weight 0 or without trials does not count: it is left out as one with
+# missing values.
+drop_weightless <- function(frame, na.action, call) {
+  weights <- stats::model.weights(frame)
+  check_numeric_vector(weights, allow_null = TRUE, call = call)
+  check_row_weights(weights, row.names(frame), call)
+  response <- stats::model.response(frame, "any")
+  out <- weightless_rows(response, weights, call)
+  if (length(out) == 0) {
+    return(frame)
+  }
+  before <- attr(frame, "na.action")
+  # as row numbers of the data
+  row <- seq_len(nrow(frame) + length(before))
+  row <- if (is.null(before)) row else row[-as.integer(before)]
+  left_out <- c(
+    before,
+    stats::setNames(row[out], attr(frame, "row.names")[out])
+  )
+  excludes <- inherits(before, "exclude") ||
+    identical(na.action, stats::na.exclude) ||
+    identical(na.action, "na.exclude")
+  terms <- attr(frame, "terms")
+  frame <- frame[-out, , drop = FALSE]
+  attr(frame, "terms") <- terms
+  attr(frame, "na.action") <- structure(
+    left_out[order(left_out)],
+    class = if (excludes) "exclude" else "omit"
+  )
+  frame
+}
+
+# rows: their names, where some were left out.
+check_row_weights <- function(weights, rows = NULL, call = caller_env()) {
+  bad <- which(weights < 0)
+  if (length(bad) > 0) {
+    first <- bad[[1]]
+    abort_value(
+      weights,
+      first,
+      "be at least 0",
+      arg = "weights",
+      call = call,
+      where = if (is.null(rows)) {
+        value_place(weights, first)
+      } else {
+        paste("row", rows[[first]])
+      }
+    )
+  }
+}
+
+abort_all_zero <- function(call) {
+  abort_input(
+    "{.arg weights} must be positive for at least one row: all are 0.",
+    argument = "weights",
+    value = 0,
+    call = call
+  )
+}
+
+# What model.frame() could not do, in the words of tall_glm()'s arguments.
+abort_frame <- function(error, formula, frame_call, caller, call) {
+  said <- conditionMessage(error)
+  quoted <- regmatches(said, regexec("'\\((weights|offset)\\)'", said))[[1]]
+  if (length(quoted) == 2) {
+    arg <- quoted[[2]]
+    given <- try(
+      eval(frame_call[[arg]], eval(frame_call$data, caller), caller),
+      silent = TRUE
+    )
+    abort_input(
+      "{.arg {arg}} must be a numeric vector with a value for each row of
+       {.arg data}, not {describe(given)}.",
+      argument = arg,
+      parent = error,
+      call = call
+    )
+  }
+  abort_input(
+    "{.arg formula} and {.arg data} do not make a model frame.",
+    argument = "formula",
+    value = formula,
+    parent = error,
+    call = call
+  )
+}

@@ -1,0 +1,249 @@
+# What the formula calls the response.
+response_name <- function(frame) {
+  deparse1(attr(attr(frame, "terms"), "variables")[[2]])
+}
+
+# Design matrix, response, weights and offset of a model frame.
+frame_parts <- function(frame, family, call) {
+  check_covariates(frame, call)
+  terms <- attr(frame, "terms")
+  response <- stats::model.response(frame, "any")
+  if (is.null(response)) {
+    abort_input(
+      "{.arg formula} must have a response on its left-hand side.",
+      argument = "formula",
+      call = call
+    )
+  }
+  y <- frame_response(response, family, response_name(frame), call)
+  if (is.null(y$trials)) {
+    check_successes(
+      y$values,
+      stats::model.weights(frame),
+      family,
+      response_name(frame),
+      row.names(frame),
+      call
+    )
+  }
+  design <- design_matrix(terms, frame)
+  if (ncol(design$x) == 0) {
+    abort_input(
+      "{.arg formula} must have at least one term or an intercept.",
+      argument = "formula",
+      call = call
+    )
+  }
+  list(
+    x = design$x,
+    y = y$values,
+    levels = y$levels,
+    trials = y$trials,
+    weights = frame_weights(frame, y$trials),
+    offset = stats::model.offset(frame),
+    contrasts = design$contrasts
+  )
+}
+
+# model.matrix() by blocks of rows: its row names and its copies are then those
+# of a block. What depends on all rows (levels, bases of poly() or splines) is
+# in the frame already, except the levels of character columns.
+design_matrix <- function(terms, frame, size = 2^20) {
+  is_text <- vapply(frame, is.character, TRUE)
+  frame[is_text] <- lapply(frame[is_text], factor)
+  n <- nrow(frame)
+  # most columns of a design are single columns of the frame
+  n_block <- max(1, floor(size / max(1, length(frame))))
+  block_at <- function(first) {
+    rows <- seq(first, min(n, first + n_block - 1))
+    block <- frame[rows, , drop = FALSE]
+    # without them model.matrix() would evaluate the formula anew
+    attr(block, "terms") <- terms
+    stats::model.matrix(terms, block)
+  }
+  block <- block_at(1)
+  contrasts <- attr(block, "contrasts")
+  x <- matrix(0, n, ncol(block), dimnames = list(NULL, colnames(block)))
+  x[seq_len(nrow(block)), ] <- block
+  for (first in seq_len(ceiling(n / n_block) - 1) * n_block + 1) {
+    block <- block_at(first)
+    x[seq(first, length.out = nrow(block)), ] <- block
+  }
+  list(x = x, contrasts = contrasts)
+}
+
+# Factors vary and nothing is missing: after model.matrix() one could no longer
+# name the variable.
+check_covariates <- function(frame, call) {
+  response <- attr(attr(frame, "terms"), "response")
+  own <- names(frame) %in% c("(weights)", "(offset)")
+  for (k in setdiff(seq_along(frame)[!own], response)) {
+    column <- frame[[k]]
+    name <- names(frame)[[k]]
+    if (is.character(column)) {
+      column <- factor(column)
+    }
+    is_plain <- is_plain_numeric(column)
+    if (if (is_plain) !all_finite(column) else anyNA(column)) {
+      bad <- if (is_plain) {
+        first_nonfinite(column)
+      } else {
+        which(is.na(column))[[1]]
+      }
+      # rows as `data` numbers them: some may have been left out
+      row <- attr(frame, "row.names")[[(bad - 1) %% nrow(frame) + 1]]
+      abort_value(
+        column,
+        bad,
+        if (is_plain) "be finite" else "not be missing",
+        arg = name,
+        call = call,
+        where = paste("row", if (is.numeric(row)) format_count(row) else row)
+      )
+    }
+    if (is.factor(column) && nlevels(column) < 2) {
+      abort_input(
+        "{.arg {name}} must have at least two levels, not
+         {nlevels(column)} ({.val {levels(column)}}).",
+        argument = name,
+        expected = 2,
+        value = nlevels(column),
+        call = call
+      )
+    }
+  }
+}
+
+# list(values, levels, trials), as stats::glm: a factor or logical is 0 at its
+# first level; cbind(successes, failures) is a proportion of trials.
+frame_response <- function(response, family, name, call) {
+  takes_trials <- has_trials(family)
+  levels <- NULL
+  if (is.matrix(response)) {
+    return(counts_response(response, takes_trials, name, call))
+  }
+  if (takes_trials && is.factor(response)) {
+    levels <- levels(response)
+    if (length(levels) != 2) {
+      abort_input(
+        "{.arg {name}} must have two levels, not {length(levels)}.",
+        argument = name,
+        expected = 2,
+        value = length(levels),
+        call = call
+      )
+    }
+    response <- as.double(response == levels[[2]])
+  }
+  if (!is.numeric(response) && !is.logical(response)) {
+    expected <- paste0(
+      "numeric",
+      if (takes_trials) ", logical or a factor with two levels"
+    )
+    hint <- if (is.character(response)) {
+      "Make it a factor with `factor()`."
+    }
+    abort_expected(response, expected, hint, arg = name, call = call)
+  }
+  list(values = as.double(response), levels = levels, trials = NULL)
+}
+
+# Proportions are of whole numbers of trials and of successes, up to the
+# rounding that stats::glm() lets pass. rows: their names, where some were left
+# out.
+check_successes <- function(
+  y,
+  trials,
+  family,
+  name,
+  rows = NULL,
+  call = caller_env()
+) {
+  # the usual case, without memory
+  is_binary <- !find_response(family)$takes_proportions ||
+    (is.double(y) && first_outside(y, family, size = 1) == 0)
+  # what is no proportion is refused elsewhere
+  if (is_binary || !are_proportions(y, family) || any(y < 0 | y > 1)) {
+    return(invisible())
+  }
+  n <- rep_len(trials %||% 1, length(y))
+  is_whole <- function(x) abs(x - round(x)) <= 1e-3
+  bad <- which(!(is_whole(n) & is_whole(n * y)))
+  if (length(bad) == 0) {
+    return(invisible())
+  }
+  at <- bad[[1]]
+  place <- paste("row", if (is.null(rows)) format_count(at) else rows[[at]])
+  abort_input(
+    c(
+      if (is.null(trials)) {
+        "{.arg {name}} must be 0 or 1 where there are no trials, but {place} is
+         {format_number(y[[at]])}."
+      } else if (is_whole(n[[at]])) {
+        "{.arg {name}} times the trials in {.arg weights} must be whole numbers
+         of successes, but {place} has {format_number(y[[at]])} x
+         {format_number(n[[at]])} = {format_number(y[[at]] * n[[at]])}."
+      } else {
+        "{.arg weights} are trials where {.arg {name}} is a proportion, and must
+         be whole, but {place} has {format_number(n[[at]])}."
+      },
+      i = "Give the number of trials as {.arg weights}, or the counts as
+           {.code cbind(successes, failures)}. A share of something else than
+           trials is for {.fn model_custom}."
+    ),
+    argument = if (is_whole(n[[at]])) name else "weights",
+    value = y[[at]],
+    index = at,
+    call = call
+  )
+}
+
+# cbind(successes, failures)
+counts_response <- function(response, takes_trials, name, call) {
+  if (!takes_trials || ncol(response) != 2 || !is.numeric(response)) {
+    abort_expected(
+      response,
+      if (takes_trials) {
+        "a vector or cbind(successes, failures)"
+      } else {
+        "a numeric vector"
+      },
+      arg = name,
+      call = call
+    )
+  }
+  storage.mode(response) <- "double"
+  check_finite(response, arg = name, call = call)
+  bad <- which(response < 0 | response != round(response))
+  if (length(bad) > 0) {
+    abort_value(response, bad[[1]], "be a count", arg = name, call = call)
+  }
+  trials <- rowSums(response)
+  if (any(trials == 0)) {
+    abort_value(
+      trials,
+      which(trials == 0)[[1]],
+      "have at least one trial in each row",
+      arg = name,
+      call = call
+    )
+  }
+  list(values = response[, 1] / trials, levels = NULL, trials = trials)
+}
+
+# Weights of the likelihood: those given times the trials.
+frame_weights <- function(frame, trials) {
+  weights <- stats::model.weights(frame)
+  if (is.null(trials)) {
+    weights
+  } else if (is.null(weights)) {
+    trials
+  } else {
+    weights * trials
+  }
+}
+
+are_proportions <- function(y, family) {
+  find_response(family)$takes_proportions &&
+    any(y > 0 & y < 1, na.rm = TRUE)
+}

@@ -1,0 +1,241 @@
+# ---- arguments ---------------------------------------------------------------
+
+# list(rating, user, item): the expressions of rating ~ user + item.
+check_rating_formula <- function(formula, call) {
+  check_given(formula, arg = "formula", call = call)
+  ok <- inherits(formula, "formula") && length(formula) == 3 &&
+    is.call(formula[[3]]) && identical(formula[[3]][[1]], quote(`+`)) &&
+    length(formula[[3]]) == 3
+  if (!ok) {
+    abort_expected(
+      formula,
+      "a formula such as rating ~ user + item",
+      seen = if (inherits(formula, "formula")) {
+        deparse1(formula)
+      } else {
+        describe(formula)
+      },
+      arg = "formula",
+      call = call
+    )
+  }
+  list(
+    rating = formula[[2]],
+    user = formula[[3]][[2]],
+    item = formula[[3]][[3]],
+    environment = environment(formula)
+  )
+}
+
+rating_columns <- function(parts, data, call) {
+  check_given(data, arg = "data", call = call)
+  values <- lapply(c("user", "item", "rating"), function(part) {
+    evaluate_part(parts, part, data, "data", call)
+  })
+  args <- vapply(
+    c("user", "item", "rating"),
+    function(p) deparse1(parts[[p]]),
+    ""
+  )
+  check_ratings(values[[1]], values[[2]], values[[3]], args, call)
+}
+
+evaluate_part <- function(parts, part, data, arg, call) {
+  if (!is.data.frame(data)) {
+    abort_expected(data, "a data frame", arg = arg, call = call)
+  }
+  tryCatch(
+    eval(parts[[part]], data, parts$environment),
+    error = function(e) {
+      message <- escape_cli(conditionMessage(e))
+      abort_input(
+        c(
+          "{.arg {arg}} must have the columns of the formula.",
+          x = message
+        ),
+        argument = arg,
+        call = call
+      )
+    }
+  )
+}
+
+# The pairs to predict during the run: list(frame, user, item (row numbers),
+# rating (NULL: not given), data: the ratings of the fit, with rows for users
+# and items that are new).
+new_pairs <- function(parts, newdata, ratings, call) {
+  out <- list(user = numeric(), item = numeric(), data = ratings)
+  if (is.null(newdata)) {
+    return(out)
+  }
+  for (side in c("user", "item")) {
+    x <- evaluate_part(parts, side, newdata, "newdata", call)
+    arg <- deparse1(parts[[side]])
+    extended <- extend_ids(ratings[[side]], x, arg, call)
+    if (is.null(extended$ids$labels)) {
+      # all of them are rows of theta
+      check_dense(c(ratings[[side]]$index, extended$index), arg, call)
+    }
+    out$data[[side]] <- extended$ids
+    out[[side]] <- extended$index
+  }
+  warn_unrated(
+    setdiff(out$user, ratings$user$index),
+    setdiff(out$item, ratings$item$index),
+    call
+  )
+  out$frame <- pair_frame(parts, newdata, call)
+  if (all(all.vars(parts$rating) %in% names(newdata))) {
+    rating <- evaluate_part(parts, "rating", newdata, "newdata", call)
+    arg <- paste0("newdata$", deparse1(parts$rating))
+    out$rating <- check_numeric_vector(rating, arg = arg, call = call)
+  }
+  out
+}
+
+pair_frame <- function(parts, newdata, call) {
+  out <- lapply(c("user", "item"), function(side) {
+    evaluate_part(parts, side, newdata, "newdata", call)
+  })
+  names <- vapply(parts[c("user", "item")], deparse1, "")
+  stats::setNames(as.data.frame(out), names)
+}
+
+# ids (as check_ids() makes them) with rows for those of x that they lack, and
+# the rows of x.
+extend_ids <- function(ids, x, arg, call) {
+  if (is.null(ids$labels)) {
+    if (is.character(x) || is.factor(x)) {
+      abort_expected(
+        x,
+        "numbers, as in the data that were fitted",
+        arg = arg,
+        call = call
+      )
+    }
+    check_id_numbers(x, arg, call)
+    index <- as.double(x)
+    ids$n <- max(ids$n, index)
+  } else {
+    x <- check_labels(x, arg, call)
+    ids$labels <- union(ids$labels, x)
+    ids$n <- as.double(length(ids$labels))
+    index <- as.double(match(x, ids$labels))
+  }
+  list(ids = ids, index = index)
+}
+
+check_labels <- function(x, arg, call) {
+  x <- as.character(x)
+  if (anyNA(x)) {
+    abort_value(
+      x,
+      which(is.na(x))[[1]],
+      "not be missing",
+      arg = arg,
+      call = call
+    )
+  }
+  x
+}
+
+warn_unrated <- function(users, items, call) {
+  counts <- c(
+    if (length(users) > 0) count_noun(length(users), "user"),
+    if (length(items) > 0) count_noun(length(items), "item")
+  )
+  if (length(counts) > 0) {
+    what <- paste(counts, collapse = " and ")
+    warn_tall(
+      "ratings",
+      c(
+        "{.arg newdata} has {what} without ratings in the data.",
+        i = "Their factors are those of the prior."
+      ),
+      users = users,
+      items = items,
+      call = call
+    )
+  }
+}
+
+# ---- ratings -----------------------------------------------------------------
+
+# list(user, item, rating); sides as check_ids() makes them.
+check_ratings <- function(
+  user,
+  item,
+  rating,
+  args = c("user", "item", "rating"),
+  call = caller_env()
+) {
+  check_given(user, arg = args[[1]], call = call)
+  check_given(item, arg = args[[2]], call = call)
+  rating <- check_numeric_vector(rating, arg = args[[3]], call = call)
+  user <- check_ids(user, args[[1]], call)
+  item <- check_ids(item, args[[2]], call)
+  for (side in list(list(user, args[[1]]), list(item, args[[2]]))) {
+    check_same_rows(rating, side[[1]]$index, args[[3]], side[[2]], call)
+  }
+  list(user = user, item = item, rating = unname(rating))
+}
+
+# So many more numbers than ids: they are no row numbers.
+sparse_ids <- 10
+
+# list(index, labels, n): row numbers as doubles, what they are called (NULL:
+# the numbers themselves), rows.
+check_ids <- function(x, arg, call) {
+  if (is.character(x)) {
+    x <- factor(x)
+  }
+  if (is.factor(x)) {
+    bad <- which(is.na(x))
+    if (length(bad) > 0) {
+      abort_value(x, bad[[1]], "not be missing", arg = arg, call = call)
+    }
+    return(list(
+      index = as.double(as.integer(x)),
+      labels = levels(x),
+      n = as.double(nlevels(x))
+    ))
+  }
+  check_id_numbers(x, arg, call)
+  index <- as.double(x)
+  check_dense(index, arg, call)
+  list(index = index, labels = NULL, n = max(index))
+}
+
+# Are they row numbers, and not names that happen to be numbers?
+check_dense <- function(index, arg, call) {
+  n <- max(index)
+  n_distinct <- length(unique(index))
+  if (n > 1000 && n > sparse_ids * n_distinct) {
+    abort_input(
+      c(
+        "{.arg {arg}} must be row numbers, but its largest is {format_count(n)},
+         and it has {format_count(n_distinct)} different ones.",
+        i = "Make them the levels of a factor: {.code factor({arg})}."
+      ),
+      argument = arg,
+      value = n,
+      call = call
+    )
+  }
+}
+
+check_id_numbers <- function(x, arg, call) {
+  if (!is_plain_numeric(x)) {
+    abort_expected(
+      x,
+      "positive whole numbers, a factor or strings",
+      arg = arg,
+      call = call
+    )
+  }
+  bad <- which(is.na(x) | x < 1 | x != round(x) | is.infinite(x))
+  if (length(bad) > 0) {
+    must <- "be positive whole numbers, a factor or strings"
+    abort_value(x, bad[[1]], must, arg = arg, call = call)
+  }
+}

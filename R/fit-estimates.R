@@ -1,0 +1,284 @@
+# What one does with a fit.
+
+#' Summarise a fit
+#'
+#' @param object,x ([`tall_fit`][tall_fit], or its summary) The fit.
+#' @param probs (numeric vector) Quantiles to show.
+#' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: all.
+#' @param regex_pars (string vector or `NULL`) Regular expressions: variables
+#'   that match one of them, beside those of `variables`.
+#' @param digits (whole number) Significant digits to print.
+#' @param n (whole number, `Inf` or `NULL`) How many variables to print, `sigma`
+#'   always among them. `NULL`: those that were named, else 30 of a summary and
+#'   10 of a fit.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @details R-hat and the effective sample sizes say whether the chains agree
+#' and how many independent draws they are worth. They cannot see the bias of a
+#' chain that converged to the wrong distribution, as a stochastic-gradient
+#' chain with too large a step does. `sd_bias` can: it is the estimated relative
+#' bias of the posterior standard deviation, from the identity
+#' \eqn{E[(\theta_j - E\theta_j) g_j] = -1}{E[(theta_j - E theta_j) g_j] = -1},
+#' which holds under the exact posterior and is off by the relative bias of the
+#' variance under another; the gradients that drove the chain are reused. The
+#' gradient is turned towards \eqn{\theta_j}: with \eqn{\hat\Sigma}{S} from the
+#' Hessian at the mode it is \eqn{E[(\theta_j - E\theta_j) (\hat\Sigma g)_j]
+#' = -\hat\Sigma_{jj}}{E[(theta_j - E theta_j) (S g)_j] = -S_jj} that is used. A
+#' run in the model's own coordinates that needed no mode takes the Hessian of
+#' 10,000 rows where its first chain starts. Where there is none (models without
+#' second derivatives, or such runs with more than 100 parameters) the bias of
+#' single parameters that are strongly correlated is overstated.
+#'
+#' Where an R-hat exceeds 1.05, or a bulk effective sample size is below 100 for
+#' each chain, the last line that is printed says so. `print()` of a fit looks
+#' at 50 variables at most, evenly spaced. With a decaying schedule R-hat
+#' compares the weighted means and variances of halves of the chains (halves by
+#' weight), with `keep = "none"` those of whole chains, as Gelman & Rubin (1992)
+#' do. Chains of a Metropolis kernel of which less than one proposal in a
+#' hundred is accepted are told instead: they hardly move, however long they
+#' run.
+#'
+#' A chain that has not yet been everywhere has too little spread, a negative
+#' `sd_bias`: it needs more or larger steps, not smaller ones. But so has one
+#' whose kernel takes more for gradient noise than there is, or whose
+#' thermostat cools some coordinates for the noise of others: where R-hat and
+#' the effective draws do not explain what is missing, the line below the table
+#' says that it is the kernel's own. Where draws are too few for the estimate,
+#' it says so.
+#'
+#' `sd_bias_se` is the standard error of `sd_bias`, from block means. The
+#' estimate is first-order in the step size and does not see bias of the mean.
+#' It is `NA` for parameters that the recipe has warned of as far from normal,
+#' and for Metropolis kernels: those that are not exact say so below the table,
+#' where the acceptance rate of each chain stands, too.
+#'
+#' @return An object of class `tall_summary`: a list whose element `table` is a
+#'   data frame with a row for each variable: `mean`, `sd`, quantiles,
+#'   `mcse_mean`, `rhat`, `ess_bulk`, `ess_tail` (see
+#'   [posterior::summarise_draws()]), `sd_bias`, `sd_bias_se`. With `keep =
+#'   "none"` only means, standard deviations, `rhat` and bias.
+#' @references
+#' Gelman & Rubin (1992). Inference from iterative simulation using multiple
+#' sequences. *Statistical Science* 7, 457-472.
+#' @examples
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' summary(fit)
+#' @export
+summary.tall_fit <- function(
+  object,
+  probs = c(0.05, 0.5, 0.95),
+  pars = NULL,
+  variables = pars,
+  regex_pars = NULL,
+  digits = 3,
+  ...
+) {
+  check_no_dots(...)
+  probs <- check_probs(probs)
+  digits <- check_digits(digits)
+  chosen <- select_variables(object$variables, variables, regex_pars)
+  structure(
+    list(
+      table = summary_table(object, probs, chosen %||% object$variables),
+      digits = digits,
+      is_chosen = !is.null(chosen),
+      fit = object[setdiff(names(object), c("draws", "gradients", "saved"))],
+      n_draws = if (!is.null(object$draws)) posterior::ndraws(object$draws)
+    ),
+    class = "tall_summary"
+  )
+}
+
+check_probs <- function(probs, call = caller_env()) {
+  probs <- check_numeric_vector(probs, call = call)
+  bad <- which(probs < 0 | probs > 1)
+  if (length(bad) > 0) {
+    abort_value(probs, bad[[1]], "lie in [0, 1]", arg = "probs", call = call)
+  }
+  probs
+}
+
+# Of all variables that are given, or that match: NULL where neither names any.
+select_variables <- function(
+  known,
+  variables,
+  regex_pars = NULL,
+  may_number = FALSE,
+  arg = "variables",
+  call = caller_env()
+) {
+  if (is.null(variables) && is.null(regex_pars)) {
+    return(NULL)
+  }
+  if (!is.null(variables)) {
+    check_variable_names(variables, known, may_number, arg = arg, call = call)
+    if (is.numeric(variables)) {
+      variables <- known[variables]
+    }
+  }
+  union(variables, matching_variables(known, regex_pars, call))
+}
+
+matching_variables <- function(known, regex_pars, call) {
+  if (is.null(regex_pars)) {
+    return(NULL)
+  }
+  if (!is.character(regex_pars) || anyNA(regex_pars)) {
+    expected <- "regular expressions (strings) or NULL"
+    abort_expected(regex_pars, expected, arg = "regex_pars", call = call)
+  }
+  found <- lapply(regex_pars, function(pattern) {
+    tryCatch(
+      grep(pattern, known, value = TRUE),
+      error = function(e) {
+        expected <- "regular expressions"
+        abort_expected(pattern, expected, arg = "regex_pars", call = call)
+      },
+      warning = function(w) character() # an error follows it
+    )
+  })
+  none <- which(lengths(found) == 0)
+  if (length(none) > 0) {
+    abort_input(
+      c(
+        "{.arg regex_pars} must match a variable;
+         {.val {regex_pars[[none[[1]]]]}} matches none.",
+        i = "The fit has {.val {known}}."
+      ),
+      argument = "regex_pars",
+      expected = known,
+      value = regex_pars,
+      call = call
+    )
+  }
+  unique(unlist(found))
+}
+
+summary_table <- function(fit, probs, variables = fit$variables) {
+  if (!is.null(fit$draws) && !identical(variables, fit$variables)) {
+    fit$draws <- draws_of(fit, variables)
+    fit$variables <- variables
+  }
+  table <- if (is.null(fit$draws)) {
+    moment_table(fit)
+  } else if (!is.null(fit[["weights"]])) {
+    weighted_table(fit, probs)
+  } else if (posterior::niterations(fit$draws) < 4) {
+    short_table(fit, probs)
+  } else {
+    as.data.frame(posterior::summarise_draws(
+      fit$draws,
+      mean = mean,
+      sd = stats::sd,
+      quantiles = function(x) posterior::quantile2(x, probs = probs),
+      mcse_mean = posterior::mcse_mean,
+      rhat = posterior::rhat,
+      ess_bulk = posterior::ess_bulk,
+      ess_tail = posterior::ess_tail
+    ))
+  }
+  table <- table[match(variables, table$variable), , drop = FALSE]
+  rownames(table) <- NULL
+  # plain numbers, without posterior's printing
+  table[-1] <- lapply(table[-1], as.double)
+  bias <- fit$bias
+  at <- match(table$variable, bias$variable)
+  table$sd_bias <- if (is.null(bias)) NA_real_ else bias$sd_bias[at]
+  table$sd_bias_se <- if (is.null(bias)) NA_real_ else bias$sd_bias_se[at]
+  table
+}
+
+# Chains kept no draws.
+moment_table <- function(fit) {
+  total <- Reduce(merge_moments, alive_moments(fit))
+  data.frame(
+    variable = fit$variables,
+    mean = total$mean,
+    sd = sqrt(total$square / (total$n - 1)),
+    rhat = moment_rhat(fit) %||% NA_real_
+  )
+}
+
+# As of draws, chains that stopped are left out.
+alive_moments <- function(fit) {
+  fit$moments[which_alive(fit$chains$status)]
+}
+
+moment_covariance <- function(fit, call = caller_env()) {
+  total <- Reduce(merge_moments, alive_moments(fit))
+  if (is.null(total$product)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "The fit kept neither draws nor their covariance.",
+        i = "Run again with {.code keep = c(\"none\", \"covariance\")}."
+      ),
+      call = call
+    )
+  }
+  total$product / (total$n - 1)
+}
+
+short_table <- function(fit, probs) {
+  draws <- posterior::as_draws_matrix(fit$draws)
+  data.frame(
+    variable = fit$variables,
+    mean = colMeans(draws),
+    sd = apply(draws, 2, stats::sd)
+  )
+}
+
+# Decaying step sizes: averages weighted by them.
+weighted_table <- function(fit, probs) {
+  draws <- draws_matrix(fit)
+  w <- as.numeric(fit[["weights"]])
+  w <- w / sum(w)
+  mean <- colSums(draws * w)
+  quantiles <- apply(draws, 2, weighted_quantile, w = w, probs = probs)
+  quantiles <- matrix(quantiles, length(probs))
+  rownames(quantiles) <- paste0("q", 100 * probs)
+  data.frame(
+    variable = fit$variables,
+    mean = mean,
+    sd = sqrt(colSums(sweep(draws, 2, mean)^2 * w)),
+    t(quantiles),
+    rhat = weighted_rhat(fit),
+    ess_weights = 1 / sum(w^2)
+  )
+}
+
+weighted_quantile <- function(x, w, probs) {
+  at <- order(x)
+  stats::approx(cumsum(w[at]) - w[at] / 2, x[at], probs, rule = 2)$y
+}
+
+#' @rdname summary.tall_fit
+#' @export
+print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
+  check_no_dots(...)
+  digits <- check_digits(digits)
+  n <- check_shown(n, if (isTRUE(x$is_chosen)) Inf else 30)
+  print_header(x$fit, x$n_draws)
+  table <- x$table
+  rownames(table) <- table$variable
+  table$variable <- NULL
+  ess <- intersect(c("ess_bulk", "ess_tail", "ess_weights"), names(table))
+  table[ess] <- round(table[ess])
+  if (all(is.na(table$sd_bias))) {
+    table$sd_bias <- table$sd_bias_se <- NULL
+  } else {
+    has_none <- is.na(table$sd_bias)
+    table$sd_bias <- bias_text(table$sd_bias, table$sd_bias_se, label = "")
+    table$sd_bias[has_none] <- ""
+    table$sd_bias_se <- NULL
+  }
+  at <- first_rows(rownames(table), n, auxiliary_variables(x$fit))
+  shown <- table[at, , drop = FALSE]
+  numbers <- vapply(shown, is.numeric, TRUE)
+  shown[numbers] <- lapply(shown[numbers], signif, digits = digits + 1)
+  print(shown, digits = digits)
+  print_more(nrow(table) - length(at))
+  print_footer(x$fit, agreement = x$table)
+  print_agreement_note(x$table, n_alive(x$fit), x$fit)
+  invisible(x)
+}

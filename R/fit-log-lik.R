@@ -1,0 +1,215 @@
+# Pointwise log likelihoods, and what is made of them.
+
+#' Pointwise log likelihood
+#'
+#' Method for the generic of \pkg{rstantools}: as a matrix, or as a function of
+#' rows and draws, which is what tall data need.
+#'
+#' @inheritParams posterior-predict
+#' @param pointwise (`TRUE` or `FALSE`) Return a function instead of a matrix?
+#'
+#' @details The constants of the densities are included, so that models can be
+#' compared. Observation weights multiply the log likelihood; trials are trials.
+#' In Gaussian models they divide the variance, as in [stats::glm()].
+#'
+#' For a fit of [sg_sample()] it is the model's own log likelihood, constants as
+#' the model has them, and `newdata` is a model of the same parameters made from
+#' other data. Models of functions in R are called once for each draw and block
+#' of rows.
+#'
+#' The function form has the arguments `data_i`, a matrix of row numbers with
+#' one column, and `draws`, and carries both in full as attributes `data` and
+#' `draws`: `loo::loo_subsample(f, data = attr(f, "data"), draws = attr(f,
+#' "draws"))`.
+#'
+#' @return A matrix with a row for each draw and a column for each observation;
+#'   with `pointwise = TRUE` a function.
+#' @section Conditions:
+#' Those of [posterior_epred()][posterior-predict].
+#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' dim(rstantools::log_lik(fit))
+#'
+#' f <- rstantools::log_lik(fit, pointwise = TRUE)
+#' dim(f(attr(f, "data")[1:2, , drop = FALSE], attr(f, "draws")))
+#' @name log-lik
+NULL
+
+#' @rdname log-lik
+#' @exportS3Method rstantools::log_lik
+log_lik.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  pointwise = FALSE,
+  ...,
+  ndraws = NULL
+) {
+  check_flag(pointwise)
+  check_no_dots(..., .ignore = no_groups)
+  draws <- check_draws(object, draws, ndraws)
+  if (!pointwise) {
+    check_own_size(object, newdata, draws)
+  }
+  seen <- observed_rows(object, newdata, offset)
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  if (pointwise) {
+    return(log_lik_function(object, seen, chosen))
+  }
+  n <- nrow(seen$x)
+  out <- matrix(0, nrow(chosen$theta), n)
+  each_block(n, nrow(out), size = 2^20, function(rows) {
+    out[, rows] <<- log_lik_block(
+      object,
+      observations_of(seen, rows),
+      chosen$theta,
+      chosen$sigma
+    )
+  })
+  dimnames(out) <- draw_names(seen)
+  out
+}
+
+log_lik_function <- function(fit, seen, chosen) {
+  light <- fit[c("family", "n_coef")]
+  loo_function(
+    fit,
+    nrow(seen$x),
+    chosen,
+    function(rows, theta, sigma) {
+      log_lik_block(light, observations_of(seen, rows), theta, sigma)
+    }
+  )
+}
+
+# f(rows, theta, sigma) as a function of (data_i, draws). For its approximation
+# loo asks for one row after the other at few draws: that is answered for all
+# rows at the first call.
+loo_function <- function(fit, n, chosen, f) {
+  draws <- cbind(chosen$theta, chosen$sigma)
+  coefficients <- seq_len(fit$n_coef)
+  colnames(draws) <- c(
+    fit$variables[coefficients],
+    if (!is.null(chosen$sigma)) "sigma"
+  )
+  evaluate <- function(rows, draws) {
+    sigma <- if (ncol(draws) > length(coefficients)) draws[, ncol(draws)]
+    theta <- unname(draws[, coefficients, drop = FALSE])
+    f(rows, theta, unname(sigma))
+  }
+  at <- NULL
+  values <- NULL
+  out <- function(data_i, draws) {
+    n_draw <- dim(draws)[[1]]
+    is_few <- n_draw == 1 || (n_draw <= 20 && n_draw * n <= 1e7)
+    if (!is_few) {
+      return(evaluate(data_i[, 1], draws))
+    }
+    if (!identical(at, draws)) {
+      values <<- matrix(0, n_draw, n)
+      each_block(n, n_draw, size = 2^20, function(rows) {
+        values[, rows] <<- evaluate(rows, draws)
+      })
+      at <<- draws
+    }
+    values[, data_i[, 1], drop = n_draw == 1]
+  }
+  data <- matrix(seq_len(n), dimnames = list(NULL, "row"))
+  structure(out, data = data, draws = draws)
+}
+
+# Draws x rows.
+log_lik_block <- function(fit, seen, theta, sigma) {
+  eta <- linear_draws(seen, theta)
+  n_draw <- nrow(eta)
+  each <- function(x) rep(x, each = n_draw)
+  is_precision <- has_precisions(fit$family)
+  out <- response_log_density(
+    fit$family,
+    eta,
+    seen$y,
+    if (is_precision) seen$weight else seen$trials,
+    sigma
+  )
+  if (!is_precision && any(seen$weight != 1)) {
+    out <- each(seen$weight) * out
+  }
+  out
+}
+
+observations_of <- function(seen, rows) {
+  out <- lapply(seen[c("offset", "y", "trials", "count", "weight")], `[`, rows)
+  out$x <- seen$x[rows, , drop = FALSE]
+  out
+}
+
+# Weights of proportions are trials, as in glm(); others are weights.
+split_weights <- function(y, trials, weights, fit) {
+  if (is.null(trials) && are_proportions(y, fit$family)) {
+    list(y = y, trials = weights, weight = NULL)
+  } else {
+    list(y = y, trials = trials, weight = weights)
+  }
+}
+
+new_response <- function(fit, newdata, call) {
+  if (is.null(fit$terms)) {
+    abort_input(
+      "{.arg newdata} must be {.code NULL} here: a matrix has no response.",
+      argument = "newdata",
+      call = call
+    )
+  }
+  frame <- prediction_frame(fit, fit$terms, newdata, call)
+  response <- stats::model.response(frame, "any")
+  name <- response_name(frame)
+  if (!is.null(fit$response_levels)) {
+    response <- as.character(response)
+    check_levels(response, fit$response_levels, name, call)
+    response <- factor(response, levels = fit$response_levels)
+  }
+  found <- frame_response(response, fit$family, name, call)
+  trials <- found$trials
+  if (is.null(trials)) {
+    trials <- new_trials(fit, newdata, call)
+  }
+  check_new_values(found, trials, fit$family, name, call)
+  list(
+    y = found$values,
+    trials = trials,
+    weight = new_weights(fit, newdata, call)
+  )
+}
+
+# As for the data of the fit; a missing response has a missing likelihood.
+check_new_values <- function(found, trials, family, name, call) {
+  values <- replace(found$values, is.na(found$values), 0)
+  check_response(values, family, name, call)
+  if (is.null(found$trials)) {
+    check_successes(values, trials, family, name, call = call)
+  }
+}
+
+new_weights <- function(fit, newdata, call) {
+  expression <- fit$weight_source
+  if (is.null(expression)) {
+    return(NULL)
+  }
+  missing <- setdiff(
+    intersect(all.vars(expression), fit$columns),
+    names(newdata)
+  )
+  if (length(missing) > 0) {
+    abort_missing_columns(missing, call)
+  }
+  found <- eval(expression, newdata, environment(fit$formula))
+  found <- check_numeric_vector(
+    found,
+    size = c(1, nrow(newdata)),
+    arg = "weights",
+    call = call
+  )
+  check_row_weights(found, call = call)
+  found
+}

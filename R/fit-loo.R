@@ -1,0 +1,378 @@
+#' @exportS3Method rstantools::loo_pit
+loo_pit.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "loo_pit")
+}
+
+# ---- leave-one-out probability integral transform ----------------------------
+
+#' Leave-one-out probability integral transform
+#'
+#' Method for the generic of \pkg{rstantools}: for each observation the
+#' probability that the predictive distribution given all others has below it,
+#' which is uniform if the model is right.
+#'
+#' @inheritParams posterior-predict
+#' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
+#'   [tall_nn()], which kept its data.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @details The importance weights are those of [loo::psis()], the responses
+#' those of [posterior_predict()][posterior-predict]. With tall data, look at
+#' some of the observations: `bayesplot::pp_check(fit, "loo_pit_overlay")`.
+#'
+#' @return A numeric vector with a value for each observation.
+#' @section Conditions: `tall_error_memory` if rows x draws exceeds 5e7 numbers;
+#' `tall_error_stale` if the fit did not keep its data.
+#' @examplesIf requireNamespace("loo", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' summary(rstantools::loo_pit(fit, seed = 1))
+#' @exportS3Method rstantools::loo_pit
+loo_pit.tall_glm <- function(
+  object,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(...)
+  rlang::check_installed("loo", "for the importance weights")
+  check_has_data(object)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  cores <- check_cores(cores)
+  check_own_size(object, NULL, draws)
+  rows <- seq_len(object$n_data)
+  wanted <- draws %||% posterior::ndraws(object$draws)
+  shown <- with_seed(seed, replicated_responses(object, rows, wanted))
+  psis <- psis_of(object, log_lik_of(object, wanted), cores)
+  rstantools::loo_pit(
+    object = shown$yrep,
+    y = shown$y,
+    lw = stats::weights(psis)
+  )
+}
+
+# ---- leave-one-out cross-validation ------------------------------------------
+
+#' Leave-one-out cross-validation
+#'
+#' Methods for the generics of \pkg{loo}. With tall data the expected log
+#' predictive density is estimated from a random subsample of observations
+#' (Magnusson, Andersen, Jonasson & Vehtari, 2020): its cost does not grow with
+#' rows x draws.
+#'
+#' @param x (`tall_glm`, `tall_nn` or [`tall_fit`][tall_fit]) The fit, from
+#'   [tall_glm()] or [tall_nn()], which kept its data, or from [sg_sample()].
+#' @param observations (whole number, integer vector, result of an earlier
+#'   `loo()`, or `NULL`) How many observations to subsample, or which, or those
+#'   of another fit to compare with. `NULL`, or data of at most 1,000 rows: all
+#'   of them.
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
+#'   spaced; two names for one argument. `NULL`: all.
+#' @param cores (whole number) As in [loo::loo()].
+#' @param seed (whole number or `NULL`) Seed of the subsample. `NULL`: one that
+#'   is the same for all fits, so that those of the same data take the same rows
+#'   and [loo::loo_compare()] can pair them.
+#' @param ... Named arguments, passed on to [loo::loo_subsample()], or to
+#'   [loo::loo()] where all observations are used: others are refused. Fits are
+#'   compared by [loo::loo_compare()], not here.
+#'
+#' @details The log likelihood at the posterior mean serves as the approximation
+#' for the observations that are not in the subsample (`loo_approximation =
+#' "plpd"`), with the difference estimator; pass others through `...`. The mean
+#' of a network's weights is no network: for [tall_nn()] it is the log
+#' predictive density over 10 draws (`"lpd"`) that serves.
+#'
+#' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`,
+#'   what [loo::waic()] returns.
+#' @section Conditions: `tall_error_stale` if the fit did not keep its data or
+#' has lost its model; `tall_error_memory` if all observations are asked for and
+#' rows x draws exceeds 5e7 numbers.
+#' @references Magnusson, Andersen, Jonasson & Vehtari (2020). Leave-one-out
+#' cross-validation for Bayesian model comparison in large data. *AISTATS*.
+#' @examplesIf requireNamespace("loo", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' loo::loo(fit)
+#' @name loo-tall_glm
+NULL
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo
+loo.tall_glm <- function(
+  x,
+  ...,
+  observations = 400,
+  draws = NULL,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1),
+  seed = NULL
+) {
+  label <- deparse1(substitute(x))
+  is_subsample <- !is.null(check_observations(observations, x$n_data))
+  check_loo_dots(..., .known = loo_arguments_of(is_subsample))
+  check_has_data(x)
+  draws <- check_draws(x, draws, ndraws)
+  seed <- check_seed(seed)
+  cores <- check_cores(cores)
+  observations <- check_observations(observations, x$n_data)
+  out <- if (is.null(observations)) {
+    check_matrix_size(x, x$n_data, draws, NULL)
+    loo_all(x, draws, cores, ...)
+  } else {
+    with_seed(
+      seed %||% loo_seed,
+      loo_some(x, observations, draws, cores, ...)
+    )
+  }
+  attr(out, "model_name") <- label
+  response <- fit_response(x)
+  if (!is.null(response)) {
+    attr(out, "yhash") <- rlang::hash(response)
+  }
+  out
+}
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo
+loo.tall_nn <- loo.tall_glm
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo
+loo.tall_fit <- loo.tall_glm
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo_subsample
+loo_subsample.tall_glm <- function(
+  x,
+  ...,
+  observations = 400,
+  draws = NULL,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1),
+  seed = NULL
+) {
+  check_loo_dots(..., .known = loo_arguments_of(TRUE))
+  check_has_data(x)
+  draws <- check_draws(x, draws, ndraws)
+  seed <- check_seed(seed)
+  cores <- check_cores(cores)
+  if (missing(observations)) {
+    observations <- min(observations, x$n_data)
+  }
+  observations <- check_observations(observations, x$n_data, few = 0)
+  with_seed(seed %||% loo_seed, loo_some(x, observations, draws, cores, ...))
+}
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo_subsample
+loo_subsample.tall_nn <- loo_subsample.tall_glm
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo_subsample
+loo_subsample.tall_fit <- loo_subsample.tall_glm
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::waic
+waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
+  check_loo_dots(..., .known = character())
+  check_has_data(x)
+  draws <- check_draws(x, draws, ndraws)
+  check_matrix_size(x, x$n_data, draws, NULL)
+  loo::waic(log_lik_of(x, draws))
+}
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::waic
+waic.tall_nn <- waic.tall_glm
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::waic
+waic.tall_fit <- waic.tall_glm
+
+# The rows of a subsample, unless told: what makes them the same of all fits to
+# the same data.
+loo_seed <- 1
+
+# What loo's functions use of what comes with `...`, beside what is set here.
+loo_arguments_of <- function(is_subsample) {
+  c(
+    "save_psis",
+    if (is_subsample) {
+      c(
+        "log_p",
+        "log_g",
+        "loo_approximation",
+        "loo_approximation_draws",
+        "estimator",
+        "llgrad",
+        "llhess"
+      )
+    } else {
+      "is_method"
+    }
+  )
+}
+
+# As for rstanarm, where loo(fit1, fit2) once compared.
+check_loo_dots <- function(..., .known, .call = caller_env()) {
+  given <- dots_names(...)
+  if (length(given) == 0) {
+    return(invisible())
+  }
+  if (any(given == "")) {
+    abort_input(
+      c(
+        "An argument without a name is not used here: one fit at a time.",
+        i = "Compare fits by
+             {.code loo::loo_compare(loo::loo(fit1), loo::loo(fit2))}."
+      ),
+      argument = "...",
+      call = .call
+    )
+  }
+  if (length(.known) == 0) {
+    check_no_dots(..., .call = .call)
+  }
+  check_known(given, .known, "argument", arg = "...", call = .call)
+}
+
+# The generic is rstantools', which may not be there.
+log_lik_of <- function(fit, draws, pointwise = FALSE) {
+  f <- if (inherits(fit, "tall_nn")) {
+    log_lik.tall_nn
+  } else if (inherits(fit, "tall_glm")) {
+    log_lik.tall_glm
+  } else {
+    log_lik.tall_fit
+  }
+  f(fit, draws = draws, pointwise = pointwise)
+}
+
+# The fit's own responses; NULL where the model does not tell them from other
+# data.
+fit_response <- function(fit) {
+  UseMethod("fit_response")
+}
+
+#' @export
+fit_response.tall_fit <- function(fit) {
+  NULL
+}
+
+#' @export
+fit_response.tall_glm <- function(fit) {
+  own_response(fit)$y
+}
+
+# How loo_subsample() approximates the observations it leaves out.
+loo_approximation <- function(fit) {
+  UseMethod("loo_approximation")
+}
+
+#' @export
+loo_approximation.tall_fit <- function(fit) {
+  list(loo_approximation = "plpd")
+}
+
+# NULL: all rows.
+check_observations <- function(
+  observations,
+  n_data,
+  few = 1000,
+  call = caller_env()
+) {
+  if (inherits(observations, "psis_loo_ss")) {
+    return(observations)
+  }
+  if (is.null(observations)) {
+    return(NULL)
+  }
+  if (length(observations) == 1) {
+    observations <- check_count(
+      observations,
+      max = if (few == 0) n_data else Inf,
+      arg = "observations",
+      call = call
+    )
+    return(if (n_data > max(few, observations)) observations)
+  }
+  rows <- check_numeric_vector(observations, arg = "observations", call = call)
+  bad <- which(rows < 1 | rows > n_data | rows != round(rows))
+  if (length(bad) > 0) {
+    abort_value(
+      rows,
+      bad[[1]],
+      paste("be rows of the data, 1 to", format_count(n_data)),
+      arg = "observations",
+      call = call
+    )
+  }
+  as.integer(rows)
+}
+
+loo_all <- function(fit, draws, cores, ...) {
+  values <- log_lik_of(fit, draws)
+  r_eff <- if (is.null(draws) && is.null(fit[["weights"]])) {
+    shape <- dim(fit$draws)
+    chain <- rep(seq_len(shape[[2]]), each = shape[[1]])
+    loo::relative_eff(exp(values), chain_id = chain)
+  } else {
+    rep(relative_efficiency(fit, nrow(values)), ncol(values))
+  }
+  loo::loo(values, r_eff = r_eff, cores = cores, ...)
+}
+
+loo_some <- function(fit, observations, draws, cores, ...) {
+  f <- log_lik_of(fit, draws, pointwise = TRUE)
+  ahead <- attr(f, "ahead")
+  # a sample that does not depend on the model
+  is_plain <- is.numeric(observations) &&
+    !identical(list(...)$estimator, "hh_pps")
+  # loo takes one number for a count
+  is_drawn <- is_plain && length(observations) == 1 && observations > 1
+  if (is_drawn) {
+    # the one that loo would draw, before anything else asks for random numbers
+    observations <- order(stats::runif(fit$n_data))[seq_len(observations)]
+  }
+  if (is_plain && length(observations) > 1 && !is.null(ahead)) {
+    # its rows are evaluated together
+    ahead(observations)
+  }
+  arguments <- list(
+    f,
+    data = attr(f, "data"),
+    draws = attr(f, "draws"),
+    observations = observations,
+    r_eff = rep(relative_efficiency(fit, nrow(attr(f, "draws"))), fit$n_data),
+    cores = cores
+  )
+  defaults <- loo_approximation(fit)
+  given <- list(...)
+  run <- function() {
+    do.call(
+      loo::loo_subsample,
+      c(arguments, defaults[setdiff(names(defaults), names(given))], given)
+    )
+  }
+  if (!is_drawn) {
+    return(run())
+  }
+  # of a given sample, loo says what it takes it for
+  withCallingHandlers(run(), message = function(m) {
+    if (grepl("sampling with replacement assumed", conditionMessage(m))) {
+      invokeRestart("muffleMessage")
+    }
+  })
+}
+
+# Effective draws over draws, the mean over variables (for a network, over
+# predictions): thinned draws are nearer to independent.
+relative_efficiency <- function(fit, n_used) {
+  ess <- fit$checked$ess_bulk
+  if (is.null(ess)) {
+    ess <- apply(draws_array(fit), 3, posterior::ess_mean)
+  }
+  ess <- mean(ess[is.finite(ess)])
+  if (is.finite(ess)) min(1, ess / n_used) else 1
+}

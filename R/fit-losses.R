@@ -1,0 +1,213 @@
+#' Losses of predictions
+#'
+#' Log-loss and root mean squared error of held-out data, of single draws or of
+#' averages over them.
+#'
+#' @param object For predictions of your own: a numeric vector, or a matrix with
+#'   a row for each draw and a column for each held-out observation; for
+#'   `log_loss()` probabilities that the response is 1. Or a
+#'   [`tall_fit`][tall_fit].
+#' @param y (numeric vector) The held-out responses; for `log_loss()` 0 or 1.
+#'   Not with a fit.
+#' @param newdata (`tall_model` or data frame) For a fit: the held-out data, a
+#'   model made from them with the same columns, or for [tall_glm()] and
+#'   [tall_nn()] a data frame with the response. `rmse()` takes the data frame
+#'   only.
+#' @param statistic (string) `"ergodic"`: one value, of predictions averaged
+#'   over the draws. `"draw"`: a value for each draw.
+#' @param range (two numbers or `NULL`) The range that predictions are clipped
+#'   to.
+#' @param ... Unused.
+#'
+#' @details With \eqn{T} the held-out observations and \eqn{p_i} the probability
+#' that the model gives to what was observed, \eqn{p_i = \hat p_i^{y_i} (1 -
+#' \hat p_i)^{1 - y_i}}{p_i = phat_i^y_i (1 - phat_i)^(1 - y_i)} for a response
+#' of 0 or 1, log-loss is \eqn{-\frac{1}{|T|} \sum_{i \in T} \log p_i}{-mean_i
+#' log p_i}, ergodic with the averages of the \eqn{p_i} (Mauri & Zanella, 2024,
+#' eq. 41, where the minus must stand before both of its terms). Root mean
+#' squared errors clip the predictions of each draw, then average them (eqs. 42
+#' and 43).
+#'
+#' Along a run, [monitor_log_loss()] and [monitor_rmse()] do the same.
+#'
+#' @return A number, or for `statistic = "draw"` one for each draw, chain after
+#'   chain. Infinite where something impossible was observed.
+#' @section Conditions:
+#' `tall_error_input` if shapes do not match, probabilities leave \[0, 1\] or
+#' the held-out data do not fit the model.
+#' @references
+#' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
+#' Barker dynamics. *AISTATS*.
+#' @examples
+#' log_loss(c(0.9, 0.2, 0.6), y = c(1, 0, 1))
+#' rmse(rbind(c(1.2, 6), c(1.4, 4)), y = c(1, 5), range = c(1, 5))
+#'
+#' test <- 1:10
+#' train <- mtcars[-test, ]
+#' fit <- tall_glm(am ~ wt, data = train, family = binomial(), seed = 1)
+#' log_loss(fit, newdata = mtcars[test, ])
+#' @name losses
+NULL
+
+#' @rdname losses
+#' @export
+log_loss <- function(object, ...) {
+  UseMethod("log_loss")
+}
+
+#' @rdname losses
+#' @export
+log_loss.default <- function(object, y, statistic = c("ergodic", "draw"), ...) {
+  check_no_dots(...)
+  statistic <- check_choice(statistic, c("ergodic", "draw"))
+  p <- check_predictions(object)
+  y <- check_numeric_vector(y, size = ncol(p))
+  bad <- which(y != 0 & y != 1)
+  if (length(bad) > 0) {
+    abort_value(y, bad[[1]], "be 0 or 1", "y", rlang::current_env())
+  }
+  bad <- which(p < 0 | p > 1)
+  if (length(bad) > 0) {
+    shown <- if (is.matrix(object)) p else drop(p)
+    abort_value(
+      shown,
+      bad[[1]],
+      "lie in [0, 1]",
+      "object",
+      rlang::current_env()
+    )
+  }
+  one <- rep(y == 1, each = nrow(p))
+  observed <- ifelse(one, p, 1 - p)
+  dim(observed) <- dim(p)
+  if (statistic == "draw") {
+    return(-rowMeans(log(observed)))
+  }
+  -mean(log(colMeans(observed)))
+}
+
+#' @rdname losses
+#' @export
+log_loss.tall_fit <- function(
+  object,
+  newdata,
+  statistic = c("ergodic", "draw"),
+  ...
+) {
+  check_no_dots(...)
+  statistic <- check_choice(statistic, c("ergodic", "draw"))
+  points <- diagnostic_points(object, arg = "object")
+  held_out <- test_model(object, newdata)
+  weights <- points$weights / sum(points$weights)
+  theta <- t(points$draws)
+  n_row <- held_out$n_data
+  # blocks of draws: memory does not grow with rows x draws
+  block <- max(1, floor(2^22 / n_row))
+  loss <- numeric(ncol(theta))
+  average <- numeric(n_row)
+  for (start in seq(1, ncol(theta), by = block)) {
+    at <- start:min(ncol(theta), start + block - 1)
+    log_p <- row_log_lik(held_out, theta[, at], call = rlang::current_env())
+    loss[at] <- -colMeans(log_p)
+    average <- average + drop(exp(log_p) %*% weights[at])
+  }
+  if (statistic == "draw") loss else -mean(log(average))
+}
+
+#' @rdname losses
+#' @export
+rmse <- function(object, ...) {
+  UseMethod("rmse")
+}
+
+#' @rdname losses
+#' @export
+rmse.default <- function(
+  object,
+  y,
+  statistic = c("ergodic", "draw"),
+  range = NULL,
+  ...
+) {
+  check_no_dots(...)
+  statistic <- check_choice(statistic, c("ergodic", "draw"))
+  prediction <- check_predictions(object)
+  y <- check_numeric_vector(y, size = ncol(prediction))
+  prediction <- clip(prediction, check_range(range))
+  if (statistic == "draw") {
+    error <- sweep(prediction, 2, y)
+    return(sqrt(rowMeans(error^2)))
+  }
+  sqrt(mean((colMeans(prediction) - y)^2))
+}
+
+#' @rdname losses
+#' @export
+rmse.tall_glm <- function(
+  object,
+  newdata,
+  statistic = c("ergodic", "draw"),
+  range = NULL,
+  ...
+) {
+  check_no_dots(...)
+  statistic <- check_choice(statistic, c("ergodic", "draw"))
+  range <- check_range(range)
+  parts <- test_parts(object, newdata, rlang::current_env())
+  theta <- draws_matrix(object)[, seq_len(object$n_coef), drop = FALSE]
+  weights <- rep(1, nrow(theta))
+  if (!is.null(object$weights)) {
+    weights <- as.double(object$weights)
+  }
+  weights <- weights / sum(weights)
+  n_row <- nrow(parts$x)
+  block <- max(1, floor(2^22 / n_row))
+  loss <- numeric(nrow(theta))
+  average <- numeric(n_row)
+  for (start in seq(1, nrow(theta), by = block)) {
+    at <- start:min(nrow(theta), start + block - 1)
+    eta <- tcrossprod(parts$x, theta[at, , drop = FALSE]) + parts$offset
+    value <- clip(response_mean(object$family, eta), range)
+    loss[at] <- sqrt(colMeans((value - parts$y)^2))
+    average <- average + drop(value %*% weights[at])
+  }
+  if (statistic == "draw") loss else sqrt(mean((average - parts$y)^2))
+}
+
+# draws x observations
+check_predictions <- function(object, call = caller_env()) {
+  check_given(object, arg = "object", call = call)
+  if (is.matrix(object)) {
+    return(check_matrix(object, arg = "object", call = call))
+  }
+  matrix(check_numeric_vector(object, arg = "object", call = call), 1)
+}
+
+check_range <- function(range, call = caller_env()) {
+  range <- check_numeric_vector(
+    range,
+    size = 2,
+    allow_null = TRUE,
+    arg = "range",
+    call = call
+  )
+  if (!is.null(range) && range[[1]] >= range[[2]]) {
+    abort_input(
+      "{.arg range} must be two increasing numbers, not
+       {format_number(range[[1]])} and {format_number(range[[2]])}.",
+      argument = "range",
+      value = range,
+      call = call
+    )
+  }
+  range
+}
+
+clip <- function(x, range) {
+  if (is.null(range)) {
+    return(x)
+  }
+  x[x < range[[1]]] <- range[[1]]
+  x[x > range[[2]]] <- range[[2]]
+  x
+}

@@ -1,0 +1,340 @@
+# Draws of the linear predictor, the mean and the response: rstantools'
+# generics, with a row for each draw and a column for each observation.
+
+#' Posterior predictive draws
+#'
+#' Methods for the generics of \pkg{rstantools}, as rstanarm and brms have them:
+#' draws of the linear predictor, of its inverse link, and of new responses.
+#'
+#' @param object (`tall_glm`) The fit, from [tall_glm()].
+#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
+#'   the fit, if it kept them. A matrix for a fit of [tall_glm.fit()].
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
+#'   spaced; two names for one argument. `NULL`: all.
+#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the
+#'   fit's was given as an argument rather than in the formula.
+#' @param transform (`TRUE` or `FALSE`) Apply the inverse link?
+#' @param trials (numeric vector or `NULL`) Trials of the new rows in a binomial
+#'   model; `NULL`: those of `cbind(successes, failures)` in `newdata`, or its
+#'   `weights` where the response is a proportion, or 1.
+#' @param weights (positive numeric vector or `NULL`) Weights of the new rows in
+#'   a Gaussian model: a value for each, or one for all. `NULL`: those of the
+#'   fit's own rows; the fit's `weights`, evaluated in `newdata`; or 1 for a fit
+#'   without weights.
+#' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on
+#'   with R's generator; otherwise its state is what it was before.
+#' @param prob (number between 0 and 1) Probability of the intervals.
+#' @param cores (whole number) Threads. The results do not depend on it.
+#' @param ... Unused: other arguments are refused, but for `re_formula` and
+#'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
+#'
+#' @details `posterior_epred()` gives probabilities in binomial models, as in
+#' rstanarm, while `posterior_predict()` gives counts: 0 or 1 without trials.
+#'
+#' Weights of a Gaussian model are precisions: a response of weight \eqn{w} has
+#' standard deviation \eqn{\sigma / \sqrt w}{sigma / sqrt(w)}, here as in the
+#' fit and in [log_lik()][log-lik]. Where the fit had weights, new rows need
+#' theirs; `weights = 1` gives responses of standard deviation
+#' \eqn{\sigma}{sigma}. In other models weights that are not trials do not enter
+#' predictions.
+#'
+#' `predictive_interval()` works through blocks of rows and needs no large
+#' matrix; without `draws` it thins as [predict()][predict.tall_glm()] does.
+#'
+#' Draws of a run with decaying step sizes carry weights; here they are repeated
+#' in proportion to them, so that all rows of a result count the same.
+#'
+#' @return `posterior_linpred()`, `posterior_epred()`, `posterior_predict()`,
+#'   `predictive_error()`: a matrix with a row for each draw and a column for
+#'   each observation. `predictive_interval()`: a matrix with a row for each
+#'   observation and two columns.
+#' @section Conditions: `tall_error_memory` if `newdata` is `NULL` and rows x
+#' draws exceeds 5e7 numbers: nothing of that size is made unasked.
+#' `tall_error_input` if `newdata` or `draws` are not as described;
+#' `tall_error_stale` if the fit did not keep its data.
+#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' new <- data.frame(wt = c(2, 3, 4))
+#' dim(rstantools::posterior_epred(fit, newdata = new))
+#' rstantools::posterior_predict(fit, newdata = new, draws = 5, seed = 1)
+#' rstantools::predictive_interval(fit, newdata = new, seed = 1)
+#' @name posterior-predict
+NULL
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::posterior_linpred
+posterior_linpred.tall_glm <- function(
+  object,
+  transform = FALSE,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  ...,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_flag(transform)
+  check_no_dots(..., .ignore = no_groups)
+  cores <- check_cores(cores)
+  draws <- check_draws(object, draws, ndraws)
+  draws_by_rows(object, newdata, draws, offset, function(new, theta) {
+    if (transform) {
+      mean_draws(object, new, theta, cores)
+    } else {
+      linear_draws(new, theta, cores)
+    }
+  })
+}
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::posterior_epred
+posterior_epred.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  ...,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(..., .ignore = no_groups)
+  cores <- check_cores(cores)
+  draws <- check_draws(object, draws, ndraws)
+  draws_by_rows(object, newdata, draws, offset, function(new, theta) {
+    mean_draws(object, new, theta, cores)
+  })
+}
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::posterior_predict
+posterior_predict.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  trials = NULL,
+  seed = NULL,
+  ...,
+  weights = NULL,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(..., .ignore = no_groups)
+  cores <- check_cores(cores)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  new <- rows_for_matrix(object, newdata, draws, offset)
+  new$trials <- prediction_trials(object, newdata, trials, nrow(new$x))
+  new$weight <- prediction_weights(object, newdata, weights, nrow(new$x))
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  out <- with_seed(seed, response_draws(object, new, chosen, cores))
+  dimnames(out) <- draw_names(new)
+  out
+}
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::predictive_error
+predictive_error.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(..., .ignore = no_groups)
+  cores <- check_cores(cores)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  check_own_size(object, newdata, draws)
+  seen <- observed_rows(object, newdata, offset)
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  yrep <- with_seed(seed, response_draws(object, seen, chosen, cores))
+  out <- rep(seen$count, each = nrow(yrep)) - yrep
+  dimnames(out) <- draw_names(seen)
+  out
+}
+
+#' @rdname posterior-predict
+#' @exportS3Method rstantools::predictive_interval
+predictive_interval.tall_glm <- function(
+  object,
+  prob = 0.9,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  trials = NULL,
+  seed = NULL,
+  ...,
+  weights = NULL,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(..., .ignore = no_groups)
+  cores <- check_cores(cores)
+  prob <- check_prob(prob)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  new <- prediction_rows(object, newdata, offset)
+  n <- nrow(new$x)
+  trials <- prediction_trials(object, newdata, trials, n)
+  weights <- prediction_weights(object, newdata, weights, n)
+  if (is.null(draws)) {
+    draws <- affordable_draws(object, n, most = 1e7)
+  }
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  probs <- interval_probs(prob)
+  out <- matrix(0, n, 2)
+  with_seed(seed, {
+    each_block(n, nrow(chosen$theta), function(rows) {
+      block <- rows_of(new, rows)
+      block$trials <- trials[rows]
+      block$weight <- weights[rows]
+      yrep <- response_draws(object, block, chosen, cores)
+      out[rows, ] <<- column_quantiles(yrep, probs)
+    })
+  })
+  dimnames(out) <- list(rownames(new$x), percent(probs, ""))
+  out
+}
+
+#' Bayesian R-squared
+#'
+#' The share of variance that the model explains, for each posterior draw: the
+#' variance of the expected responses over that plus the residual variance
+#' (Gelman, Goodrich, Gabry & Vehtari, 2019).
+#'
+#' @inheritParams posterior-predict
+#'
+#' @details The residual variance is \eqn{\sigma^2} in Gaussian models, with
+#' weights the mean of \eqn{\sigma^2 / w_i}, the mean of \eqn{\mu_i (1 - \mu_i)
+#' / n_i} in binomial ones (\eqn{n_i} trials, 1 without), the mean of
+#' \eqn{\mu_i} in Poisson ones. Works through blocks of
+#' rows; without `draws` it thins as [predict()][predict.tall_glm()] does.
+#'
+#' @return A numeric vector with a value for each draw.
+#' @section Conditions:
+#' Those of [posterior_epred()][posterior-predict].
+#' @references
+#' Gelman, Goodrich, Gabry & Vehtari (2019). R-squared for Bayesian regression
+#' models. *The American Statistician* 73.
+#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' summary(rstantools::bayes_R2(fit))
+#' @exportS3Method rstantools::bayes_R2
+bayes_R2.tall_glm <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  ...,
+  weights = NULL,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(..., .ignore = no_groups)
+  cores <- check_cores(cores)
+  draws <- check_draws(object, draws, ndraws)
+  new <- prediction_rows(object, newdata, offset)
+  n <- nrow(new$x)
+  weights <- prediction_weights(object, newdata, weights, n)
+  if (is.null(draws)) {
+    draws <- affordable_draws(object, n)
+  }
+  chosen <- choose_draws(object, draws, resample = TRUE)
+  # of precisions, or of trials
+  sizes <- if (has_trials(object$family)) {
+    prediction_trials(object, newdata, NULL, n)
+  } else {
+    weights
+  }
+  n_draw <- nrow(chosen$theta)
+  residual <- numeric(n_draw)
+  spread <- mean_spread(n, n_draw, function(rows) {
+    mu <- mean_draws(object, rows_of(new, rows), chosen$theta, cores)
+    variance <- response_variance(
+      object$family,
+      mu,
+      sizes[rows],
+      chosen$sigma
+    )
+    residual <<- residual + rowSums(variance)
+    mu
+  })
+  explained <- spread$square / (n - 1)
+  explained / (explained + residual / n)
+}
+
+# Mean of f(rows) over n rows, and the sum of squares about it, for each draw:
+# block by block about the block's mean, without cancellation.
+mean_spread <- function(n, n_draw, f) {
+  sums <- list(n = 0, mean = numeric(n_draw), square = numeric(n_draw))
+  each_block(n, n_draw, size = 2^20, function(rows) {
+    mu <- f(rows)
+    centre <- rowMeans(mu)
+    block <- list(
+      n = length(rows),
+      mean = centre,
+      square = rowSums((mu - centre)^2)
+    )
+    sums <<- if (sums$n == 0) block else merge_moments(sums, block)
+  })
+  sums
+}
+
+# ---- parts -------------------------------------------------------------------
+
+# Refuse before anything of the size of the data is made.
+check_own_size <- function(fit, newdata, draws, call = caller_env()) {
+  if (is.null(newdata)) {
+    check_has_data(fit, "newdata", call)
+    check_matrix_size(fit, fit$n_data, draws, newdata, call)
+  }
+}
+
+rows_for_matrix <- function(
+  fit,
+  newdata,
+  draws,
+  offset,
+  call = caller_env()
+) {
+  check_own_size(fit, newdata, draws, call)
+  prediction_rows(fit, newdata, offset, call)
+}
+
+# The matrix of draws x rows that f makes of rows and draws.
+draws_by_rows <- function(
+  fit,
+  newdata,
+  draws,
+  offset,
+  f,
+  call = caller_env()
+) {
+  new <- rows_for_matrix(fit, newdata, draws, offset, call)
+  out <- f(new, choose_draws(fit, draws, resample = TRUE)$theta)
+  dimnames(out) <- draw_names(new)
+  out
+}
+
+# Dimnames of a matrix of draws x rows. They are assigned where the matrix was
+# made: as an argument it would be copied.
+draw_names <- function(new) {
+  list(NULL, rownames(new$x) %||% as.character(seq_len(nrow(new$x))))
+}
+
+# Responses, draws x rows, column by column.
+response_draws <- function(fit, new, chosen, cores) {
+  mu <- mean_draws(fit, new, chosen$theta, cores)
+  shape <- dim(mu)
+  draw <- function() {
+    find_response(fit$family)$draw(mu, chosen$sigma, new)
+  }
+  # a missing covariate has been let through: its predictions are missing
+  out <- if (anyNA(mu)) suppressWarnings(draw()) else draw()
+  dim(out) <- shape
+  out
+}

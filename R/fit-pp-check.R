@@ -1,0 +1,149 @@
+#' Posterior predictive checks
+#'
+#' Method for the generic of \pkg{bayesplot}: compares the response with draws
+#' of it.
+#'
+#' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
+#'   [tall_nn()], which kept its data.
+#' @param type (string) What [bayesplot::pp_check()] draws: the name of a
+#'   function `bayesplot::ppc_*()` without its prefix, such as `"dens_overlay"`,
+#'   `"stat"`, `"bars"`, `"error_binned"`. `NULL`: `"bars"` for responses 0 and
+#'   1 and for classes, which are counted from 1, else `"dens_overlay"`.
+#' @param draws,ndraws (whole number or `NULL`) Draws to compare with: two names
+#'   for one argument. `NULL`: 50, and 400 for `"stat"` and its kin, `"bars"`
+#'   and `"intervals"`.
+#' @param observations (whole number) The most observations to show: a random
+#'   subset of larger data.
+#' @param seed (whole number or `NULL`) Seed of the responses and of the subset.
+#' @param ... Passed on to the function of \pkg{bayesplot}; what it does not
+#'   know is refused. `group`, `x`, … with a value for each observation are cut to
+#'   those shown; `group` and `x` may be the name of a variable of the formula.
+#'
+#' @details For the types of leave-one-out cross-validation,
+#' `"loo_pit_overlay"`, `"loo_pit_qq"`, `"loo_intervals"`, `"loo_ribbon"`, the importance weights are
+#' made by [loo::psis()] from the log likelihood of the observations shown.
+#'
+#' @return A ggplot object.
+#' @section Conditions: `tall_error_stale` if the fit did not keep its data;
+#' `tall_error_input` for an unknown type.
+#' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' bayesplot::pp_check(fit, seed = 1)
+#' bayesplot::pp_check(fit, "stat", stat = "sd", seed = 1)
+#' @exportS3Method bayesplot::pp_check
+pp_check.tall_glm <- function(
+  object,
+  type = NULL,
+  draws = NULL,
+  observations = 10000,
+  seed = NULL,
+  ...,
+  ndraws = NULL
+) {
+  rlang::check_installed("bayesplot", "to plot a fit")
+  check_has_data(object)
+  draws <- check_draws(object, draws, ndraws)
+  observations <- check_count(observations)
+  seed <- check_seed(seed)
+  if (is.null(type)) {
+    type <- if (has_few_values(object)) "bars" else "dens_overlay"
+  }
+  plot <- ppc_function(type)
+  type <- sub("^ppc_", "", type)
+  given <- check_ppc_values(object, list(...))
+  if (is.null(draws)) {
+    many <- grepl("^stat|^bars|intervals|ribbon|rootogram|avg|loo", type)
+    draws <- min(if (many) 400 else 50, posterior::ndraws(object$draws))
+  }
+  n <- object$n_data
+  with_seed(seed, {
+    rows <- seq_len(n)
+    if (n > observations) {
+      rows <- sort(sample.int(n, observations))
+    }
+    shown <- replicated_responses(object, rows, draws)
+  })
+  more <- lapply(given, function(value) {
+    if (is.atomic(value) && length(value) == n) value[rows] else value
+  })
+  name <- paste0("ppc_", type)
+  first <- list(shown$y, shown$yrep)
+  if (grepl("^loo_", type)) {
+    weights <- loo_arguments(object, plot, rows, draws, more)
+    more[names(weights)] <- weights
+  }
+  call_bayesplot(plot, name, first, more)
+}
+
+# `group` and `x` of some types, a value for each observation or the name of a
+# variable.
+check_ppc_values <- function(fit, given, call = caller_env()) {
+  for (name in intersect(c("group", "x"), names(given))) {
+    value <- given[[name]]
+    frame <- fit$frame
+    if (rlang::is_string(value) && fit$n_data > 1 && !is.null(frame)) {
+      check_known(value, names(frame), "variable", arg = name, call = call)
+      given[[name]] <- frame[[value]]
+    } else if (length(value) != fit$n_data) {
+      expected <- paste0(
+        "a value for each of the ",
+        count_noun(fit$n_data, "observation"),
+        " or the name of a variable"
+      )
+      abort_expected(value, expected, arg = name, call = call)
+    }
+  }
+  given
+}
+
+# What the types of leave-one-out cross-validation need, of the observations and
+# draws that are shown.
+loo_arguments <- function(fit, plot, rows, draws, more) {
+  wanted <- intersect(c("lw", "psis_object"), names(formals(plot)))
+  if (any(c(wanted, "pit") %in% names(more))) {
+    return(NULL)
+  }
+  rlang::check_installed("loo", "to check by leave-one-out cross-validation")
+  f <- log_lik_of(fit, draws, pointwise = TRUE)
+  data <- attr(f, "data")[rows, , drop = FALSE]
+  psis <- psis_of(fit, f(data, attr(f, "draws")))
+  found <- list(lw = stats::weights(psis), psis_object = psis)
+  found[wanted]
+}
+
+# Importance weights that leave out one observation after the other; log_lik:
+# draws x observations.
+psis_of <- function(fit, log_lik, cores = 1L) {
+  r_eff <- rep(relative_efficiency(fit, nrow(log_lik)), ncol(log_lik))
+  loo::psis(-log_lik, r_eff = r_eff, cores = cores)
+}
+
+# Responses that are 0 or 1, or the numbers of classes?
+has_few_values <- function(fit) {
+  UseMethod("has_few_values")
+}
+
+#' @export
+has_few_values.tall_glm <- function(fit) {
+  has_trials(fit$family) && all(own_response(fit)$trials %||% 1 == 1)
+}
+
+# Responses of some of the fit's own rows, y, and as many from each draw, yrep.
+replicated_responses <- function(fit, rows, draws) {
+  UseMethod("replicated_responses")
+}
+
+#' @export
+replicated_responses.tall_glm <- function(fit, rows, draws) {
+  seen <- observations_of(observed_rows(fit, NULL), rows)
+  chosen <- choose_draws(fit, draws, resample = TRUE)
+  list(y = seen$count, yrep = response_draws(fit, seen, chosen, cores = 1L))
+}
+
+# The function bayesplot::ppc_<type>.
+ppc_function <- function(type, call = caller_env()) {
+  check_string(type, arg = "type", call = call)
+  type <- sub("^ppc_", "", type)
+  check_known(type, bayesplot_types("ppc"), "type", arg = "type", call = call)
+  getExportedValue("bayesplot", paste0("ppc_", type))
+}

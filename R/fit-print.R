@@ -1,0 +1,337 @@
+#' @rdname summary.tall_fit
+#' @export
+print.tall_fit <- function(
+  x,
+  digits = 3,
+  pars = NULL,
+  variables = pars,
+  regex_pars = NULL,
+  n = NULL,
+  ...
+) {
+  check_no_dots(...)
+  digits <- check_digits(digits)
+  chosen <- select_variables(x$variables, variables, regex_pars)
+  n <- check_shown(n, if (is.null(chosen)) 10 else Inf)
+  n_draws <- if (!is.null(x$draws)) posterior::ndraws(x$draws)
+  print_header(x, n_draws)
+  table <- data.frame(fit_moments(x), row.names = x$variables)
+  if (!is.null(chosen)) {
+    table <- table[chosen, , drop = FALSE]
+  }
+  at <- first_rows(rownames(table), n, auxiliary_variables(x))
+  print(signif(table[at, , drop = FALSE], digits + 1), digits = digits)
+  print_more(nrow(table) - length(at))
+  agreement <- agreement_table(x)
+  print_footer(x, brief = TRUE, agreement)
+  print_agreement_note(agreement, n_alive(x), x)
+  invisible(x)
+}
+
+# How many variables to print; NULL: as many as is usual.
+check_shown <- function(n, usual, call = caller_env()) {
+  if (is.null(n)) {
+    return(usual)
+  }
+  if (identical(n, Inf)) n else check_count(n, arg = "n", call = call)
+}
+
+# The first n, but auxiliary ones, which come last, are not cut off.
+first_rows <- function(variables, n, auxiliary) {
+  if (length(variables) <= n) {
+    return(seq_along(variables))
+  }
+  last <- utils::head(which(variables %in% auxiliary), n)
+  c(utils::head(setdiff(seq_along(variables), last), n - length(last)), last)
+}
+
+print_more <- function(n) {
+  if (n > 0) {
+    cat(
+      "# ... with ", count_noun(n, "more variable"), " (n = Inf shows all)\n",
+      sep = ""
+    )
+  }
+}
+
+print_header <- function(fit, n_draws) {
+  if (!is.null(fit$formula)) {
+    cat("Formula: ", deparse1(fit$formula), "\n", sep = "")
+  }
+  if (!is.null(fit$family)) {
+    cat("Family:  ", fit$family$name, " (", fit$family$link, ")\n", sep = "")
+  }
+  if (fit$n_data > 0) {
+    cat("Data:    ", count_noun(fit$n_data, "observation"), "\n", sep = "")
+  } else {
+    cat("Target:  ", density_text(fit$model), "\n", sep = "")
+  }
+  if (!is.null(fit$lambda)) {
+    cat(
+      "Target:  Gibbs posterior, lambda = ",
+      format_number(fit$lambda),
+      " (Bayes: ",
+      format_count(fit$n_data),
+      ")\n",
+      sep = ""
+    )
+  }
+  cat("Draws:   ")
+  if (is.null(n_draws)) {
+    cat("none kept\n")
+  } else {
+    # with none that ran to its end, all are kept
+    alive <- sum(fit$chains$status == "ok")
+    kept <- if (alive > 0) alive else nrow(fit$chains)
+    cat(
+      format_count(n_draws),
+      " from ",
+      count_noun(kept, "chain"),
+      "\n",
+      sep = ""
+    )
+  }
+  cat("Sampler: ", sampler_text(fit), "\n\n", sep = "")
+}
+
+# What ran, in one line.
+sampler_text <- function(fit) {
+  rows <- if (gradient_is_full(fit$gradient) || length(fit$sizes) == 0) {
+    NULL
+  } else {
+    mean(fit$sizes, na.rm = TRUE)
+  }
+  varies <- !is.null(rows) && min(fit$sizes) < max(fit$sizes)
+  paste0(
+    kernel_text(fit$kernel, fit),
+    metropolis_text(fit),
+    ", ",
+    gradient_text(fit$gradient),
+    if (!is.null(rows)) {
+      paste0(
+        ", minibatches of ",
+        if (varies) "on average ",
+        count_noun(round(rows), "row")
+      )
+    },
+    if (fit$is_whitened) ", whitened"
+  )
+}
+
+print_footer <- function(fit, brief = FALSE, agreement = NULL) {
+  cat("\n")
+  cat(
+    "Time: ",
+    format(sum(fit$time), digits = 2),
+    " s (preparation ",
+    format(fit$time[["preparation"]], digits = 2),
+    " s); ",
+    format(fit$passes, digits = 3),
+    if (fit$n_data > 0) " passes over the data" else " gradients",
+    "; seed ",
+    format(fit$seed, scientific = FALSE),
+    ".\n",
+    sep = ""
+  )
+  stopped <- fit$chains$status != "ok"
+  if (any(stopped)) {
+    cat(
+      sum(stopped),
+      " of ",
+      length(stopped),
+      " chains stopped early",
+      if (!all(stopped)) " and are left out",
+      ".\n",
+      sep = ""
+    )
+  }
+  print_metropolis_note(fit)
+  print_bias_note(fit, brief, agreement)
+  print_noise_note(fit)
+}
+
+# What gradient noise does to the kernel, and kernels that sample something
+# else.
+print_noise_note <- function(fit) {
+  if (kernel_is_extreme(fit$kernel)) {
+    cat("Warning: the extreme variant does not sample the posterior.\n")
+    return(invisible())
+  }
+  if (!is.null(fit$noise) && fit$noise$looks > 0) {
+    beyond <- mean(fit$noise$beyond / fit$noise$looks)
+    if (beyond > 0.01) {
+      cat("Warning: ", noise_advice(beyond, fit$gradient), "\n", sep = "")
+    }
+  }
+}
+
+# On what R-hat cannot see. Too much spread is the step size's doing; too little
+# is that of a chain which has not been everywhere yet, and which a smaller step
+# would make worse, or of a kernel that samples a law too narrow.
+print_bias_note <- function(fit, brief, agreement = NULL) {
+  bias <- fit$bias
+  cat(bias_left_out(bias))
+  bias <- bias[is.finite(bias$sd_bias) & is.finite(bias$sd_bias_se), ]
+  if (NROW(bias) == 0) {
+    return(invisible())
+  }
+  at <- match(bias$variable, agreement$variable)
+  is_short <- is_short_run(bias$sd_bias, agreement, at, n_alive(fit))
+  cat(
+    bias_note(
+      bias$sd_bias,
+      bias$sd_bias_se,
+      bias$variable,
+      is_short,
+      noise_remedies(fit$gradient)
+    ),
+    sep = "\n"
+  )
+  if (!brief) {
+    cat(
+      "sd_bias: relative bias of sd (standard error), see ?summary.tall_fit.\n"
+    )
+  }
+}
+
+# A line on the variables of which the next one does not speak.
+bias_left_out <- function(bias) {
+  left <- bias$variable[is.na(bias$sd_bias)]
+  if (length(left) == 0) {
+    return(NULL)
+  }
+  shown <- utils::head(left, 3)
+  if (length(left) > 4) {
+    shown <- c(shown, paste(length(left) - 3, "more"))
+  } else {
+    shown <- left
+  }
+  paste0(
+    "The bias of the posterior sd is not estimated for ",
+    cli::format_inline("{shown}"),
+    ": far from normal, see ?sg_sample.\n"
+  )
+}
+
+# What matters, and what can be told: 5 percent and three standard errors, and a
+# standard error of a quarter. is_short: is the run too short for the spread to
+# be seen, where that is known? remedies: as noise_remedies() has them.
+bias_note <- function(
+  value,
+  se,
+  variable,
+  is_short = NA,
+  remedies = noise_remedies(NULL)
+) {
+  told <- abs(value) > 0.05 & abs(value) > 3 * se
+  is_short <- rep_len(is_short, length(value))
+  line <- function(text, at) {
+    paste0(text, bias_text(value[[at]], se[[at]]), " for ", variable[[at]], ".")
+  }
+  wide <- narrow <- NULL
+  most <- which(told & value > 0)
+  if (length(most) > 0) {
+    most <- most[[which.max(value[most])]]
+    wide <- c(
+      line("Warning: the posterior sds are biased, by up to ", most),
+      "  A smaller step size or larger minibatches lessen it."
+    )
+  }
+  least <- which(told & value < 0)
+  if (length(least) > 0) {
+    least <- least[[which.min(value[least])]]
+    narrow <- c(
+      line("Warning: draws have less spread than the posterior, by ", least),
+      narrow_reason(is_short[[least]], remedies)
+    )
+  }
+  if (length(wide) > 0 || length(narrow) > 0) {
+    # the larger one first: neither hides the other
+    is_wider <- length(narrow) == 0 ||
+      (length(wide) > 0 && value[[most]] >= -value[[least]])
+    return(if (is_wider) c(wide, narrow) else c(narrow, wide))
+  }
+  clear <- which(se <= 0.25)
+  if (length(clear) == 0) {
+    return("The run is too short to tell the bias of the posterior sds.")
+  }
+  at <- clear[[which.max(abs(value[clear]))]]
+  paste0(
+    "Estimated bias of the posterior sds: at most ",
+    bias_text(value[[at]], se[[at]]),
+    " for ",
+    variable[[at]],
+    "."
+  )
+}
+
+# Why draws have too little spread, and what to do.
+narrow_reason <- function(is_short, remedies) {
+  if (is.na(is_short)) {
+    c(
+      "  Run longer first; what then stays is the kernel's own:",
+      paste0("  take ", remedies, ".")
+    )
+  } else if (is_short) {
+    "  The run is too short for its step size: run longer or take larger steps."
+  } else {
+    c(
+      "  It is the kernel's own, and running longer does not mend it:",
+      paste0("  take ", remedies, ".")
+    )
+  }
+}
+
+# "+2.6% (se 1.1)"
+bias_text <- function(value, se, label = "se ") {
+  paste0(percent_text(value, "+"), "% (", label, percent_text(se), ")")
+}
+
+# Numbers beyond a thousand percent say no more than that.
+percent_text <- function(x, flag = "") {
+  text <- formatC(100 * x, digits = 1, format = "f", flag = flag)
+  ifelse(
+    is.finite(x) & abs(x) > 10,
+    paste0(">", substr(flag, 1, 1), "1000"),
+    text
+  )
+}
+
+# What became of the proposals, and whether the law is the posterior's.
+print_metropolis_note <- function(fit) {
+  if (!kernel_is_metropolis(fit$kernel)) {
+    return(invisible())
+  }
+  chains <- fit$chains
+  rates <- formatC(chains$acceptance, digits = 2, format = "f")
+  more <- length(rates) > 10
+  cat(
+    "Acceptance by chain: ",
+    paste(utils::head(rates, 10), collapse = ", "),
+    if (more) paste(", ... with", length(rates) - 10, "more"),
+    ".\n",
+    sep = ""
+  )
+  outside <- mean(chains$outside)
+  if (!is.na(outside) && outside > 0) {
+    cat(
+      format(100 * outside, digits = 2),
+      "% of the proposals were outside the bounds of the prior.\n",
+      sep = ""
+    )
+  }
+  nonfinite <- sum(chains$nonfinite)
+  if (nonfinite > 0) {
+    cat(
+      count_noun(nonfinite, "proposal"),
+      " had no finite log posterior and ",
+      if (nonfinite == 1) "was" else "were",
+      " rejected.\n",
+      sep = ""
+    )
+  }
+  print_stuck_note(fit)
+  if (!kernel_is_exact(fit$kernel)) {
+    cat("Approximate: ", approximate_reason(fit$kernel), ".\n", sep = "")
+  }
+}

@@ -1,0 +1,173 @@
+# A model of held-out data with the variables of the fit.
+test_model <- function(fit, newdata, call = caller_env()) {
+  check_given(newdata, arg = "newdata", call = call)
+  if (is.data.frame(newdata)) {
+    parts <- test_parts(fit, newdata, call, weighs = TRUE)
+    newdata <- build_glm(
+      parts$x,
+      parts$y,
+      fit$family,
+      prior_flat(),
+      NULL,
+      parts$trials %||% parts$weights,
+      parts$offset,
+      fit$sigma,
+      prior_flat(),
+      arg_y = parts$name,
+      call = call
+    )
+  }
+  check_model(newdata, arg = "newdata", call = call)
+  if (!identical(newdata$variables, fit$variables)) {
+    abort_input(
+      c(
+        "{.arg newdata} must have the variables of the fit.",
+        x = "The fit has {quote_columns(fit$variables)}; the held-out data
+             {quote_columns(newdata$variables)}."
+      ),
+      argument = "newdata",
+      expected = fit$variables,
+      value = newdata$variables,
+      call = call
+    )
+  }
+  if (newdata$n_data == 0) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {newdata$label}()} has no observations whose loss could be
+         taken.",
+        i = "Give a model of held-out observations, such as one of
+             {.fn model_custom}."
+      ),
+      argument = "newdata",
+      call = call
+    )
+  }
+  newdata
+}
+
+# Design matrix, response, trials and offset of held-out rows, as the fit's own
+# were read; `source` is a fit of tall_glm() or a frame_source(). omit: leave
+# rows with missing values out instead of refusing them. weighs: their weights
+# in a Gaussian model, too, which are precisions.
+test_parts <- function(source, newdata, call, omit = FALSE, weighs = FALSE) {
+  check_given(newdata, arg = "newdata", call = call)
+  if (is.null(source$terms) || !is.data.frame(newdata)) {
+    expected <- if (is.null(source$terms)) {
+      "a model of the held-out data"
+    } else {
+      "a data frame"
+    }
+    abort_expected(newdata, expected, arg = "newdata", call = call)
+  }
+  frame <- prediction_frame(source, source$terms, newdata, call)
+  # of all rows: what follows leaves some out
+  offset <- add_offsets(
+    nrow(frame),
+    stats::model.offset(frame),
+    new_offset(source, newdata, call)
+  )
+  trials <- new_trials(source, newdata, call)
+  weights <- if (weighs && has_precisions(source$family)) {
+    new_weights(source, newdata, call)
+  }
+  if (omit) {
+    complete <- stats::complete.cases(frame, offset)
+    frame <- frame[complete, , drop = FALSE]
+    attr(frame, "terms") <- source$terms
+    offset <- offset[complete]
+    trials <- if (length(trials) > 1) trials[complete] else trials
+    weights <- if (length(weights) > 1) weights[complete] else weights
+  }
+  if (nrow(frame) == 0) {
+    abort_expected(
+      newdata,
+      "at least one complete row",
+      arg = "newdata",
+      call = call
+    )
+  }
+  if (!is.null(source$response_levels)) {
+    frame[[1]] <- factor(frame[[1]], levels = source$response_levels)
+  }
+  name <- response_name(frame)
+  check_covariates(frame, call)
+  y <- frame_response(
+    stats::model.response(frame, "any"),
+    source$family,
+    name,
+    call
+  )
+  check_finite(y$values, arg = name, call = call)
+  check_new_values(y, trials, source$family, name, call)
+  x <- stats::model.matrix(
+    source$terms,
+    frame,
+    contrasts.arg = source$contrasts
+  )
+  list(
+    x = unname_rows(x),
+    y = y$values,
+    trials = if (!is.null(trials)) rep_len(as.double(trials), nrow(frame)),
+    weights = if (!is.null(weights)) rep_len(weights, nrow(frame)),
+    offset = offset,
+    name = name
+  )
+}
+
+unname_rows <- function(x) {
+  rownames(x) <- NULL
+  attr(x, "assign") <- attr(x, "contrasts") <- NULL
+  x
+}
+
+# Held-out data frames of monitors, in the terms of a formula: models and
+# matrices.
+resolve_monitors <- function(monitor, source, sigma, call) {
+  if (!is.list(monitor)) {
+    return(monitor) # NULL, or refused later
+  }
+  lapply(monitor, function(one) {
+    if (!inherits(one, "tall_monitor") || !is.data.frame(one$newdata)) {
+      return(one)
+    }
+    is_rmse <- inherits(one, "tall_monitor_rmse")
+    held_out <- held_out_parts(source, one$newdata, call, weighs = !is_rmse)
+    if (is_rmse) {
+      one$newdata <- held_out$x
+      one$y <- held_out$y
+      one$offset <- held_out$offset
+    } else {
+      one$newdata <- build_glm(
+        held_out$x,
+        held_out$y,
+        source$family,
+        prior_flat(),
+        NULL,
+        held_out$trials %||% held_out$weights,
+        held_out$offset,
+        sigma,
+        prior_flat(),
+        call = call
+      )
+    }
+    one
+  })
+}
+
+held_out_parts <- function(source, data, call, ..., read = test_parts) {
+  tryCatch(
+    read(source, data, call, omit = TRUE, ...),
+    tall_error_input = function(e) {
+      abort_input(
+        c(
+          "A monitor's held-out data do not fit the formula.",
+          x = escape_cli(conditionMessage(e))
+        ),
+        argument = "monitor",
+        call = call
+      )
+    }
+  )
+}

@@ -1,0 +1,339 @@
+# tall_glm(): the front end for a formula and a data frame.
+
+#' Bayesian generalised linear models for tall data
+#'
+#' Fits a generalised linear model by stochastic-gradient MCMC, with nothing to
+#' tune: type a formula, get a posterior.
+#'
+#' @param formula (formula) As in [stats::glm()]: factors, interactions and
+#'   [offset()] are fine; group-level terms such as `(1 | g)` are refused.
+#' @param data (data frame) The data.
+#' @param family (family object, function or string) [gaussian()], [binomial()],
+#'   [poisson()], with their canonical links; `binomial("probit")` and
+#'   `binomial("cloglog")`. A binomial response is 0/1,
+#'   logical, a factor with two levels, `cbind(successes, failures)`, or a
+#'   proportion with the number of trials as `weights`, as in [stats::glm()];
+#'   their product, the number of successes, must be whole.
+#' @param prior (`tall_prior` or `NULL`) The [prior][priors] of the
+#'   coefficients; `NULL`: flat.
+#' @param prior_intercept (`tall_prior` or `NULL`) The prior of the intercept:
+#'   of the linear predictor where all covariates are at their means, as in
+#'   rstanarm; `NULL`: flat.
+#'   The draws of `(Intercept)` are those of the formula's own intercept. With
+#'   `autoscale` in a Gaussian model it is centred at the mean of the response,
+#'   less its offset.
+#' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma` in a Gaussian
+#'   model: [prior_exponential()] or [prior_flat()]; `NULL`: flat.
+#' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in
+#'   `data`. Weights are at least 0; a row of weight 0, or of no trials, is left
+#'   out, as one with missing values. In Gaussian models weights are precisions:
+#'   row \eqn{i} has standard deviation \eqn{\sigma / \sqrt{w_i}}{sigma /
+#'   sqrt(w_i)}, everywhere.
+#' @param sigma (positive number or `NULL`) The residual standard deviation of a
+#'   Gaussian model, if it is known; `NULL`: it is a parameter.
+#' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a
+#'   kernel the recipe described there finds all settings.
+#' @inheritParams sg_sample
+#' @param monitor (list or `NULL`) What to watch while the chains run, see
+#'   [monitors]; held-out data are data frames.
+#' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
+#'   `predict()` without `newdata` works and the fit can be resumed after it was
+#'   saved and read again?
+#' @param ... Unused: other arguments are refused, those of rstanarm, brms and
+#'   [stats::glm()] that have no place here with what does their work.
+#'
+#' @details Covariates are used as they are, whatever their scale: sampling
+#' takes place in whitened coordinates. The default priors are rstanarm's:
+#' normal with standard deviation 2.5, divided by that of the column, for
+#' coefficients; normal with standard deviation 2.5 for the intercept at the
+#' means; in a Gaussian model both are multiplied by the standard deviation of
+#' the response, and `sigma` is exponential with that as its mean. With weights
+#' that is the response's standard deviation at weight 1, see
+#' [prior_exponential()].
+#'
+#' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
+#' @section Conditions:
+#' Those of [sg_sample()] and [model_glm()]; `tall_error_input` for a formula or
+#' data that cannot be used, `tall_error_unsupported` for group-level terms.
+#' @seealso [summary.tall_fit()], [plot.tall_fit()], [predict.tall_glm()],
+#'   [sg_resume()]
+#' @examples
+#' fit <- tall_glm(
+#'   am ~ wt + factor(cyl),
+#'   data = mtcars,
+#'   family = binomial(),
+#'   seed = 1
+#' )
+#' fit
+#' summary(fit)
+#' predict(fit, data.frame(wt = 3, cyl = 6), type = "response")
+#' @export
+tall_glm <- function(
+  formula,
+  data,
+  family = stats::gaussian(),
+  prior = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_intercept = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_aux = prior_exponential(autoscale = TRUE),
+  weights = NULL,
+  subset = NULL,
+  na.action = stats::na.omit,
+  offset = NULL,
+  sigma = NULL,
+  kernel = NULL,
+  gradient = NULL,
+  subsample = NULL,
+  schedule = schedule_constant(),
+  iter = 2000,
+  warmup = floor(iter / 2),
+  thin = 1,
+  chains = 4,
+  cores = getOption("mc.cores", 1L),
+  seed = NULL,
+  init = NULL,
+  keep = "draws",
+  monitor = NULL,
+  keep_data = TRUE,
+  refresh = getOption("tallbayes.refresh", 1),
+  ...
+) {
+  check_no_foreign(..., .known = names(formals(tall_glm)))
+  check_given(formula)
+  check_flag(keep_data)
+  call <- rlang::current_env()
+  prior <- as_prior(prior)
+  prior_intercept <- as_prior(prior_intercept)
+  prior_aux <- as_prior(prior_aux)
+  family <- resolve_family(family, call)
+  made <- make_frame(
+    match.call(),
+    c("formula", "data", "weights", "subset", "na.action", "offset"),
+    na.action,
+    parent.frame(),
+    call
+  )
+  frame <- made$frame
+  parts <- frame_parts(frame, family, call)
+  model <- build_glm(
+    parts$x,
+    parts$y,
+    family,
+    prior,
+    prior_intercept,
+    parts$weights,
+    parts$offset,
+    sigma,
+    prior_aux,
+    centers = TRUE,
+    arg_y = response_name(frame),
+    call = call
+  )
+  parts$x <- NULL
+  source <- frame_source(
+    made,
+    formula,
+    family,
+    parts,
+    if (!missing(data)) data
+  )
+  monitor <- resolve_monitors(monitor, source, sigma, call)
+  fit <- rlang::inject(
+    sample_model(model, !!!run_arguments(call), in_place = TRUE, call = call)
+  )
+  fit <- as_glm_fit(fit, sigma, prior, prior_intercept, prior_aux)
+  fit$call <- match.call()
+  source$family <- NULL
+  fit[names(source)] <- source
+  fit$na_action <- attr(frame, "na.action")
+  fit$frame <- if (keep_data) frame
+  seal_fit(fit)
+}
+
+#' @rdname tall_glm
+#'
+#' @param x (numeric matrix, n_data x n_dim) The design matrix, used as it is; a
+#'   column named `(Intercept)` is the intercept.
+#' @param y (vector of n_data values, or matrix of two columns) The response, as
+#'   in a formula.
+#'
+#' @details `tall_glm.fit()` takes a design matrix instead of a formula, as
+#' rstanarm's `stan_glm.fit()` does. Its fits have the same methods, with a
+#' matrix as `newdata`.
+#'
+#' @examples
+#'
+#' x <- cbind("(Intercept)" = 1, wt = mtcars$wt)
+#' fit <- tall_glm.fit(x, mtcars$am, family = binomial(), seed = 1)
+#' predict(fit, x[1:3, ], type = "response")
+#' @export
+tall_glm.fit <- function(
+  x,
+  y,
+  family = stats::gaussian(),
+  prior = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_intercept = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_aux = prior_exponential(autoscale = TRUE),
+  weights = NULL,
+  offset = NULL,
+  sigma = NULL,
+  kernel = NULL,
+  gradient = NULL,
+  subsample = NULL,
+  schedule = schedule_constant(),
+  iter = 2000,
+  warmup = floor(iter / 2),
+  thin = 1,
+  chains = 4,
+  cores = getOption("mc.cores", 1L),
+  seed = NULL,
+  init = NULL,
+  keep = "draws",
+  monitor = NULL,
+  keep_data = TRUE,
+  refresh = getOption("tallbayes.refresh", 1),
+  ...
+) {
+  check_no_foreign(..., .known = names(formals(tall_glm.fit)))
+  check_flag(keep_data)
+  call <- rlang::current_env()
+  prior <- as_prior(prior)
+  prior_intercept <- as_prior(prior_intercept)
+  prior_aux <- as_prior(prior_aux)
+  family <- resolve_family(family, call)
+  check_matrix(x)
+  check_given(y)
+  weights <- check_numeric_vector(weights, size = nrow(x), allow_null = TRUE)
+  check_row_weights(weights)
+  data <- list(x = x, y = y, weights = weights, offset = offset)
+  if (NROW(y) == nrow(x)) {
+    data <- weighted_rows(data, call)
+  }
+  response <- frame_response(data$y, family, "y", call)
+  check_same_rows(data$x, data$y, arg = "x", arg_y = "y", call = call)
+  if (is.null(response$trials)) {
+    check_successes(response$values, data$weights, family, "y", call = call)
+  }
+  model <- matrix_model(
+    data,
+    response,
+    family,
+    prior,
+    prior_intercept,
+    prior_aux,
+    sigma,
+    call
+  )
+  fit <- rlang::inject(
+    sample_model(model, !!!run_arguments(call), in_place = TRUE, call = call)
+  )
+  fit <- as_glm_fit(fit, sigma, prior, prior_intercept, prior_aux)
+  fit$call <- match.call()
+  fit$response_levels <- response$levels
+  fit$has_names <- !is.null(colnames(x))
+  fit <- remember_sources(
+    fit,
+    response$values,
+    counts = if (!is.null(response$trials)) quote(trials),
+    weights = if (!is.null(weights)) quote(weights),
+    offset = if (!is.null(offset)) quote(offset)
+  )
+  fit$data <- if (keep_data) data
+  seal_fit(fit)
+}
+
+# Of tall_glm.fit()'s data: rows of weight 0 or without trials do not count.
+weighted_rows <- function(data, call) {
+  out <- weightless_rows(data$y, data$weights, call)
+  if (length(out) == 0) {
+    return(data)
+  }
+  n <- nrow(data$x)
+  check_numeric_vector(
+    data$offset,
+    size = n,
+    allow_null = TRUE,
+    arg = "offset",
+    call = call
+  )
+  keep <- seq_len(n)[-out]
+  list(
+    x = data$x[keep, , drop = FALSE],
+    y = if (is.matrix(data$y)) data$y[keep, ] else data$y[keep],
+    weights = data$weights[keep],
+    offset = data$offset[keep]
+  )
+}
+
+# What the fits of both front ends have.
+as_glm_fit <- function(fit, sigma, prior, prior_intercept, prior_aux) {
+  fit$n_coef <- fit$model$n_coef
+  fit["sigma"] <- list(sigma)
+  fit$prior_specs <- list(
+    prior = prior,
+    prior_intercept = prior_intercept,
+    prior_aux = prior_aux
+  )
+  class(fit) <- c("tall_glm", "tall_fit")
+  fit
+}
+
+matrix_model <- function(
+  data,
+  response,
+  family,
+  prior,
+  prior_intercept,
+  prior_aux,
+  sigma,
+  call
+) {
+  weights <- data$weights
+  if (!is.null(response$trials)) {
+    weights <- response$trials * (weights %||% 1)
+  }
+  build_glm(
+    data$x,
+    response$values,
+    family,
+    prior,
+    prior_intercept,
+    weights,
+    data$offset,
+    sigma,
+    prior_aux,
+    centers = TRUE,
+    call = call
+  )
+}
+
+#' @export
+rebuild_model.tall_glm <- function(fit) {
+  if (!has_data(fit)) {
+    return(NULL)
+  }
+  if (is.null(fit$terms)) {
+    return(matrix_model(
+      fit$data,
+      frame_response(fit$data$y, fit$family, "y", caller_env()),
+      fit$family,
+      fit$prior_specs$prior,
+      fit$prior_specs$prior_intercept,
+      fit$prior_specs$prior_aux,
+      fit$sigma,
+      caller_env()
+    ))
+  }
+  parts <- frame_parts(fit$frame, fit$family, caller_env())
+  build_glm(
+    parts$x,
+    parts$y,
+    fit$family,
+    fit$prior_specs$prior,
+    fit$prior_specs$prior_intercept,
+    parts$weights,
+    parts$offset,
+    fit$sigma,
+    fit$prior_specs$prior_aux,
+    centers = TRUE
+  )
+}

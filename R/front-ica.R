@@ -1,0 +1,169 @@
+# Independent component analysis: src/models/ica.c and its front end.
+
+#' Independent components
+#'
+#' `tall_ica()` finds the posterior of an unmixing matrix: independent sources
+#' of which the columns of a matrix are linear mixtures. `model_ica()` is the
+#' model alone, for [sg_sample()].
+#'
+#' @param x (numeric matrix or data frame, n_data x K) The observations, a row
+#'   each.
+#' @param prior_sd (positive number) The prior of every element of the unmixing
+#'   matrix is \eqn{N(0, s^2)}.
+#' @param init (string, or K x K matrix) Where the search for the mode begins:
+#'   `"fastICA"`, by the package of that name; `"identity"`; or an unmixing
+#'   matrix.
+#' @param standardise (string) What to do with the columns first, after
+#'   centring: `"sphere"`, make them uncorrelated with variance one by the
+#'   Cholesky factor of their covariance; `"scale"`, divide them by their
+#'   standard deviations (the paper); or `"none"`, not even centre. [sources()]
+#'   and [mixing()] take it into account.
+#' @param kernel,gradient,subsample The parts of the run; without a kernel they
+#'   are chosen as [sg_sample()] does.
+#' @inheritParams sg_sample
+#' @param keep_data (`TRUE` or `FALSE`) Keep `x` in the fit, so that a fit read
+#'   from a file can go on?
+#' @param ... More arguments of [sg_sample()]: `schedule`, `lambda`, `keep`,
+#'   `monitor`.
+#'
+#' @details With an unmixing matrix \eqn{W} of rows \eqn{w_k} (Mauri & Zanella,
+#' 2024, section 4.4) \deqn{p(x \mid W) = |\det W| \prod_k \frac1{4
+#' \cosh^2(w_k^\top x / 2)}, \quad W_{kj} \sim N(0, s^2):}{p(x | W) = |det W|
+#' prod_k 1 / (4 cosh^2(w_k'x / 2)), W_kj ~ N(0, s^2):} sources with the
+#' logistic law. The gradient is \eqn{N W^{-\top} - \sum_i \tanh(W x_i / 2)
+#' x_i^\top - W / s^2}{N W^-T - sum_i tanh(W x_i / 2) x_i' - W / s^2}; the
+#' determinant needs no data and is never estimated.
+#'
+#' The posterior does not change when rows of \eqn{W} are swapped or change
+#' sign. Every draw is therefore aligned with the matrix at the mode before
+#' anything is averaged: with \eqn{C = W \hat W^{-1}}, its rows scaled to length
+#' one, each row of \eqn{W} takes the place of its largest \eqn{|C_{kj}|}, the
+#' largest of all first where two compete, and the sign of that element. So are
+#' the matrices that `keep = "none"` averages, and those that monitors see then.
+#' `fit$aligned` counts the draws that this changed, where draws are kept. The
+#' estimate of the bias of standard deviations takes each chain as it ran.
+#'
+#' @return `model_ica()`: a `tall_model`. `tall_ica()`: a [`tall_fit`][tall_fit]
+#'   of class `c("tall_ica", "tall_fit")` with the variables `W[1,1]`, `W[2,1]`,
+#'   ..., the unmixing matrix of the standardised columns. Sphered ones mix
+#'   best: where columns are correlated, the elements of an unmixing matrix of
+#'   the columns themselves are, too.
+#' @section Conditions: `tall_error_input` if there are fewer rows than columns,
+#' a column is constant or determined by others, or `init` is singular;
+#' `rlib_error_package_not_found` if \pkg{fastICA} is wanted and not installed.
+#' @references
+#' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
+#' Barker dynamics. *AISTATS*.
+#'
+#' Welling & Teh (2011). Bayesian learning via stochastic gradient Langevin
+#' dynamics. *ICML*.
+#' @seealso [sources()], [mixing()]
+#' @examples
+#' s <- matrix(rlogis(4000), ncol = 2)
+#' x <- s %*% rbind(c(1, 0.5), c(-0.3, 1))
+#' fit <- tall_ica(x, init = "identity", chains = 2, seed = 1)
+#' mixing(fit)$mean
+#' @export
+tall_ica <- function(
+  x,
+  prior_sd = 1,
+  init = "fastICA",
+  standardise = c("sphere", "scale", "none"),
+  kernel = NULL,
+  gradient = NULL,
+  subsample = NULL,
+  iter = 2000,
+  warmup = floor(iter / 2),
+  thin = 1,
+  chains = 4,
+  cores = getOption("mc.cores", 1L),
+  seed = NULL,
+  refresh = getOption("tallbayes.refresh", 1),
+  ...,
+  keep_data = TRUE
+) {
+  check_given(x)
+  check_flag(keep_data)
+  call <- rlang::current_env()
+  # components are aligned as wholes
+  own <- c(names(formals(tall_ica)), "variables")
+  more <- check_more(list(...), own, call)
+  # before the search, which takes its time and shares the seed that is printed
+  control <- rlang::inject(check_control(
+    !!!run_arguments(call, check_control),
+    keep = more$keep %||% "draws",
+    call = call
+  ))
+  seed <- control$seed
+  check_members(
+    kernel,
+    gradient,
+    subsample,
+    more$schedule %||% schedule_constant(),
+    call
+  )
+  standardise <- check_choice(standardise, ica_standards)
+  given <- x
+  x <- check_components(x)
+  scaling <- ica_scaling(x, standardise)
+  x <- standard_columns(x, scaling)
+  model <- model_ica(x, prior_sd)
+  check_lambda(more$lambda, model)
+  check_monitor(more$monitor, model, call)
+  start <- with_seed(seed, ica_start(x, init, call))
+  mode <- find_mode(
+    model,
+    method = "lbfgs",
+    init = as.double(start),
+    max_iter = 1000
+  )
+  if (!is.null(kernel) && is.null(gradient)) {
+    gradient <- gradient_cv(at = mode)
+  }
+  reference <- matrix(mode$estimate, ncol(x))
+  if ("none" %in% control$keep) {
+    # no draws will be there to align: the core has to
+    model <- build_ica(x, prior_sd, reference)
+  }
+  model$cache$mode <- mode
+  run <- run_arguments(call, except = "init")
+  fit <- rlang::inject(sg_sample(model, !!!run, !!!more))
+  fit$data <- if (keep_data) list(x = given, prior_sd = prior_sd)
+  fit$scaling <- scaling
+  fit$reference <- reference
+  class(fit) <- c("tall_ica", "tall_fit")
+  seal_fit(finish_fit(fit))
+}
+
+#' @export
+rebuild_model.tall_ica <- function(fit) {
+  if (is.null(fit$data)) {
+    return(NULL)
+  }
+  x <- standard_columns(check_components(fit$data$x), fit$scaling)
+  build_ica(
+    x,
+    fit$data$prior_sd,
+    if ("none" %in% fit$control$keep) fit$reference
+  )
+}
+
+#' @export
+finish_fit.tall_ica <- function(fit) {
+  if (is.null(fit$draws)) {
+    return(fit)
+  }
+  k <- nrow(fit$reference)
+  shape <- dim(fit$draws)
+  flat <- function(a) array(unclass(a), c(prod(shape[1:2]), k, k))
+  draws <- flat(fit$draws)
+  order <- component_order(draws, solve(fit$reference))
+  fit$aligned <- sum(rowSums(order != col(order)) > 0)
+  if (fit$aligned > 0) {
+    fit$draws[] <- reorder_components(draws, order)
+    if (!is.null(fit$gradients)) {
+      fit$gradients[] <- reorder_components(flat(fit$gradients), order)
+    }
+  }
+  fit
+}

@@ -1,0 +1,214 @@
+# ---- Newton ------------------------------------------------------------------
+
+mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
+  laplace <- which(model$prior$kind == prior_kinds$laplace$code)
+  passes <- 0
+  iterations <- 0
+  round <- NULL
+  trace <- NULL
+  subsample <- newton_rows(model)
+  stages <- c(if (!is.null(subsample)) "rows", "all")
+  box <- mode_box(model)
+  start <- box_inside(box, start)
+  state <- list(theta = start)
+  for (stage in stages) {
+    index <- if (stage == "rows") subsample
+    share <- if (stage == "rows") length(index) / model$n_data else 1
+    each <- share * curvature_passes(model)
+    if (length(laplace) > 0) {
+      round <- laplace_rounding(model, state$theta, laplace, index, cores, call)
+      passes <- passes + share
+    }
+    state <- newton_stage(
+      model,
+      state$theta,
+      index,
+      round,
+      max_iter,
+      cores,
+      call,
+      box
+    )
+    steps <- state$steps
+    trace <- rbind(
+      trace,
+      data.frame(
+        iteration = iterations + seq_len(nrow(steps)),
+        passes = passes + each * steps[, 1],
+        # a subsample's log posterior is of another function: its curve ends
+        log_posterior = if (stage == "all") steps[, 2] else NA_real_,
+        gradient_norm = steps[, 3]
+      )
+    )
+    passes <- passes + each * state$n_evaluation
+    iterations <- iterations + state$iterations
+    if (stage == "rows" && !state$converged) {
+      # too few rows for a mode of their own: let all rows decide
+      state$theta <- if (all(is.finite(state$theta))) state$theta else start
+    }
+  }
+  if (length(laplace) > 0) {
+    hessian <- proper_hessian(model, state$theta, cores = cores, call = call)
+    passes <- passes + 1
+  } else {
+    hessian <- state$hessian
+  }
+  mode <- new_mode(
+    model,
+    estimate = state$theta,
+    log_posterior = state$log_posterior,
+    gradient = state$gradient,
+    minus_hessian = hessian,
+    passes = passes,
+    iterations = iterations,
+    converged = state$converged,
+    method = "newton",
+    box = box,
+    call = call
+  )
+  mode$trace <- trace
+  mode
+}
+
+# An evenly spaced tenth of the rows, when that is still plenty.
+newton_rows <- function(model) {
+  n <- floor(model$n_data / 10)
+  if (n < max(5000, 50 * model$n_dim)) {
+    return(NULL)
+  }
+  floor(seq(1, model$n_data, length.out = n))
+}
+
+# epsilon_j: the sd that the likelihood alone gives, kept finite by the prior.
+laplace_rounding <- function(model, theta, laplace, index, cores, call) {
+  hessian <- proper_hessian(model, theta, index, cores, call)
+  sd <- sqrt(diag(chol2inv(t(lower_chol(hessian, model, call)))))
+  round <- numeric(model$n_dim)
+  round[laplace] <- sd[laplace]
+  round
+}
+
+newton_stage <- function(
+  model,
+  theta,
+  index,
+  round,
+  max_iter,
+  cores,
+  call,
+  box = mode_box(model)
+) {
+  look <- function(theta) {
+    curvature(model, theta, index, round, cores, needs_finite = FALSE, call)
+  }
+  here <- look(theta)
+  n_evaluation <- 1
+  steps <- NULL
+  decrement <- Inf
+  converged <- FALSE
+  for (iteration in seq_len(max_iter)) {
+    if (!is.finite(here$log_posterior)) {
+      abort_no_mode(model, theta, call)
+    }
+    steps <- rbind(
+      steps,
+      c(n_evaluation, here$log_posterior, sqrt(sum(here$gradient^2)))
+    )
+    step <- newton_step(model, theta, here, is.null(index), box, call)
+    if (is.null(step)) {
+      break
+    }
+    previous <- decrement
+    decrement <- sum(step * here$gradient)
+    # quadratic convergence, or nothing left to gain in double precision
+    done <- decrement < 1e-10 && (decrement < 0.05 * previous ||
+      decrement < 1e-20 * (1 + abs(here$log_posterior)))
+    if (is.null(index)) {
+      check_separation(
+        model,
+        theta,
+        step,
+        here,
+        previous,
+        decrement,
+        is_last = done,
+        call
+      )
+    }
+    if (done) {
+      converged <- TRUE
+      break
+    }
+    scale <- 1
+    repeat {
+      there <- look(theta + scale * step)
+      n_evaluation <- n_evaluation + 1
+      rise <- there$log_posterior - here$log_posterior
+      tolerance <- 1e-12 * (1 + abs(here$log_posterior))
+      if (is.finite(rise) && rise >= -tolerance) {
+        break
+      }
+      scale <- scale / 2
+      if (scale < 1e-10) {
+        break
+      }
+    }
+    if (scale < 1e-10) {
+      converged <- decrement < 1e-6
+      break
+    }
+    theta <- theta + scale * step
+    here <- there
+  }
+  list(
+    theta = theta,
+    log_posterior = here$log_posterior,
+    gradient = here$gradient,
+    hessian = here$hessian,
+    converged = converged,
+    iterations = iteration,
+    n_evaluation = n_evaluation,
+    steps = steps
+  )
+}
+
+# NULL: none to be had, because a subsample is singular where all rows are not.
+newton_step <- function(model, theta, here, is_last, box, call) {
+  if (!is.null(box)) {
+    here$hessian <- split_sigma(damped_sigma(here, model), model)
+    step <- box_step(box, theta, here)
+    if (!is.null(step) || !is_last) {
+      return(step)
+    }
+  }
+  root <- tryCatch(
+    lower_chol(damped_sigma(here, model), model, call),
+    tall_error = identity
+  )
+  if (is.matrix(root)) {
+    return(drop(backsolve(t(root), forwardsolve(root, here$gradient))))
+  }
+  if (is_last) {
+    # rows that are separated leave the Hessian, and columns with them
+    if (can_separate(model) && has_large_predictor(model, theta)) {
+      abort_separation(model, numeric(model$n_dim), here, call)
+    }
+    rlang::cnd_signal(root)
+  }
+}
+
+# Minus the Hessian for a step. Where sigma is far too large the curvature in
+# log sigma is next to nothing, and a full step would be thousands long: with
+# the slope added the step is below 1, and the same where the slope is 0.
+damped_sigma <- function(here, model) {
+  hessian <- here$hessian
+  if (isTRUE(model$samples_aux)) {
+    d <- model$n_dim
+    hessian[d, d] <- hessian[d, d] + max(0, -here$gradient[[d]])
+  }
+  hessian
+}
+
+has_flat_prior <- function(model) {
+  any(model$prior$kind == prior_kinds$flat$code)
+}

@@ -1,0 +1,180 @@
+# A model's own starting point may be random: then it is a function.
+model_start <- function(model) {
+  if (is.function(model$start)) {
+    model$start()
+  } else {
+    model$start %||% numeric(model$n_dim)
+  }
+}
+
+# The mode found with the defaults, remembered in the model. A search may draw
+# its start and its minibatches: always the same ones, so that what is
+# remembered depends on the model alone, and not on the run that was the first
+# to ask.
+model_mode <- function(
+  model,
+  cores = 1,
+  refresh = getOption("tallbayes.refresh", 1),
+  call = caller_env()
+) {
+  check_not_whitened(model, call)
+  if (is.null(model$cache$mode)) {
+    model$cache$mode <- with_seed(
+      mode_seed,
+      search_mode(
+        model,
+        cores = cores,
+        refresh = refresh,
+        stands_in = TRUE,
+        call = call
+      )
+    )
+  }
+  model$cache$mode
+}
+
+mode_seed <- 1L
+
+# theta and the Cholesky factor (lower) of -Hessian there, from whatever `at` is
+mode_point <- function(model, at, needs_chol = TRUE, call = caller_env()) {
+  if (needs_chol) {
+    check_has_hessian(model, call) # before the search for a mode
+  }
+  if (is.null(at)) {
+    at <- model_mode(model, call = call)
+  }
+  if (inherits(at, "tall_mode")) {
+    check_mode(at, arg = "at", call = call)
+    check_size(at$estimate, model$n_dim, arg = "at", call = call)
+    theta <- as.double(at$estimate)
+    chol <- if (needs_chol) at$chol %||% point_chol(model, theta, call)
+    return(list(theta = theta, chol = chol))
+  }
+  theta <- check_numeric_vector(at, size = model$n_dim, arg = "at", call = call)
+  theta <- match_names(theta, model$coordinates, arg = "at", call = call)
+  theta <- as.double(theta)
+  list(theta = theta, chol = if (needs_chol) point_chol(model, theta, call))
+}
+
+point_chol <- function(model, theta, call) {
+  lower_chol(proper_hessian(model, theta, call = call), model, call)
+}
+
+# Log posterior, gradient and minus Hessian at theta. Where the model says that
+# a value is not finite, there is an error, or a log posterior of NaN where
+# `needs_finite` is FALSE.
+curvature <- function(
+  model,
+  theta,
+  index = NULL,
+  round = NULL,
+  cores = 1,
+  needs_finite = TRUE,
+  call = caller_env()
+) {
+  weight <- if (is.null(index)) 1 else model$n_data / length(index)
+  weight <- weight * likelihood_scale(model)
+  out <- .Call(
+    ffi_model_curvature,
+    model$pointer,
+    as.double(theta),
+    if (!is.null(index)) as.double(index),
+    as.double(weight),
+    if (!is.null(round)) as.double(round),
+    as.integer(cores)
+  )
+  if (!needs_finite && status_name(out$status) == "nonfinite") {
+    out$log_posterior <- NaN
+  } else {
+    abort_status(out$status, call = call)
+  }
+  out
+}
+
+# Passes over the rows for one Hessian.
+curvature_passes <- function(model) {
+  model$curvature_passes %||% 1
+}
+
+# Minus the Hessian of the log posterior at theta, where a Laplace prior, which
+# has no curvature of its own, counts as 1 / (2 s^2): it is what identifies
+# columns that depend on each other.
+proper_hessian <- function(
+  model,
+  theta,
+  index = NULL,
+  cores = 1,
+  call = caller_env()
+) {
+  hessian <- curvature(model, theta, index, cores = cores, call = call)$hessian
+  laplace <- which(model$prior$kind == prior_kinds$laplace$code)
+  at <- cbind(laplace, laplace)
+  hessian[at] <- hessian[at] + 1 / (2 * model$prior$scale[laplace]^2)
+  hessian
+}
+
+# With log sigma apart from the coefficients: at the mode their cross terms are
+# twice the prior's gradient, next to nothing, and away from it minus the full
+# Hessian need not be positive definite.
+split_sigma <- function(hessian, model) {
+  if (isTRUE(model$samples_aux)) {
+    d <- model$n_dim
+    hessian[d, -d] <- hessian[-d, d] <- 0
+  }
+  hessian
+}
+
+# Lower Cholesky factor of minus the Hessian, or an error that names the
+# columns that depend on each other, if there are columns. Scaled to unit
+# diagonal first: what is singular must not depend on units.
+lower_chol <- function(hessian, model, call = caller_env()) {
+  hessian <- split_sigma(hessian, model)
+  scale <- sqrt(pmax(diag(hessian), 0))
+  if (all(is.finite(hessian)) && all(scale > 0)) {
+    correlation <- hessian / outer(scale, scale)
+    root <- suppressWarnings(chol(correlation, pivot = TRUE, tol = 1e-13))
+    rank <- attr(root, "rank")
+    if (rank == nrow(hessian)) {
+      return(t(chol(correlation)) * scale)
+    }
+    dependent <- attr(root, "pivot")[-seq_len(rank)]
+  } else {
+    dependent <- which(!(scale > 0))
+  }
+  if (!has_columns(model)) {
+    abort_no_curvature(hessian, model, call)
+  }
+  names <- quote_columns(model$coordinates[dependent])
+  # proper priors may count for nothing beside the likelihood
+  kind <- model$prior$kind[dependent]
+  is_proper <- !is.null(kind) && all(!kind %in% flat_kinds())
+  abort_tall(
+    "improper",
+    if (is_proper) {
+      c(
+        "The columns depend on each other too closely to compute with.",
+        x = "{names} {cli::qty(length(dependent))}{?is a/are} linear
+             combination{?/s} of the other columns to six digits or more, as is,
+             beside an intercept, a column of values far from zero for their
+             spread.",
+        i = "{cli::qty(length(dependent))}Centre {?it/them}, for instance with
+             {.fn scale}, drop {?it/them}, or give a narrower prior."
+      )
+    } else {
+      c(
+        "The posterior is not proper: the columns depend on each other.",
+        x = "{names} {cli::qty(length(dependent))}{?is a/are} linear
+             combination{?/s} of the other columns, or zero everywhere.",
+        i = "{cli::qty(length(dependent))}Drop {?it/them}, or give a proper
+             prior such as {.code prior_normal()}."
+      )
+    },
+    columns = model$variables[dependent],
+    call = call
+  )
+}
+
+# Codes of priors that are not proper.
+flat_kinds <- function() {
+  c(prior_kinds$flat$code, prior_kinds$log_flat$code)
+}

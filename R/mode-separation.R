@@ -1,0 +1,97 @@
+# May the likelihood rise without end? A Gaussian one has its maximum, whatever
+# the predictor.
+can_separate <- function(model) {
+  inherits(model, "tall_model_glm") &&
+    !is.null(find_response(model$family)$separation) &&
+    has_flat_prior(model)
+}
+
+# A likelihood without a maximum rises for ever along the steps of Newton's
+# method, whose decrement falls by a constant factor (1/e) where it should fall
+# quadratically. Neither that nor a large linear predictor is proof: a row far
+# out has one wherever the maximum is. Far ahead along the step the log
+# posterior is lower if there is a maximum.
+#
+# is_last: there is nothing left to climb in double precision, so that a slow
+# decrement is proof.
+check_separation <- function(
+  model,
+  theta,
+  step,
+  here,
+  previous,
+  decrement,
+  is_last,
+  call
+) {
+  slow <- is.finite(previous) && decrement > 0.1 * previous
+  if (!slow || !can_separate(model) || !has_large_predictor(model, theta)) {
+    return(invisible())
+  }
+  if (!is_last) {
+    ahead <- model_evaluate(
+      model,
+      theta + 1e8 * step,
+      needs_finite = FALSE,
+      call = call
+    )$log_density
+    tolerance <- 1e-12 * (1 + abs(here$log_posterior))
+    if (!isTRUE(ahead >= here$log_posterior - tolerance)) {
+      return(invisible())
+    }
+  }
+  abort_separation(model, step, here, call)
+}
+
+# share: of what is large.
+has_large_predictor <- function(model, theta, share = 1) {
+  largest <- .Call(ffi_model_largest_predictor, model$pointer, theta)
+  limit <- find_response(model$family)$links[[model$family$link]]
+  is.finite(largest) && largest > share * limit
+}
+
+# Which columns: those that the step moves the predictor by, or about which the
+# data have ceased to say anything.
+abort_separation <- function(model, step, here, call) {
+  flat <- which(model$prior$kind == prior_kinds$flat$code)
+  # in units of the predictor, whatever those of the columns
+  unit <- sqrt(diag(curvature(model, model_start(model), call = call)$hessian))
+  moves <- (abs(step) * unit)[flat]
+  sd <- unit / sqrt(pmax(diag(here$hessian), .Machine$double.xmin))
+  at <- flat[moves > 0.1 * max(moves) | sd[flat] > 1e3 * stats::median(sd)]
+  if (length(at) == 0) {
+    at <- flat[[which.max(sd[flat])]]
+  }
+  names <- quote_columns(model$variables[at])
+  does <- find_response(model$family)$separation
+  abort_tall(
+    "improper",
+    c(
+      "The posterior is not proper: the likelihood rises without end.",
+      x = paste0(
+        "{names} {cli::qty(length(at))}",
+        does,
+        ", and the prior is flat."
+      ),
+      i = "Give a proper prior such as {.code prior_normal()}."
+    ),
+    columns = model$variables[at],
+    call = call
+  )
+}
+
+abort_no_mode <- function(model, theta, call) {
+  abort_tall(
+    "improper",
+    c(
+      "The log posterior is not finite at the starting point.",
+      i = if (has_columns(model)) {
+        "Give {.arg init}, or check the scale of the columns."
+      } else {
+        "Give an {.arg init} where it is."
+      }
+    ),
+    parent = last_undefined(model),
+    call = call
+  )
+}

@@ -1,0 +1,260 @@
+#' Generalised linear models
+#'
+#' The posterior of the coefficients of a generalised linear model, from a design
+#' matrix. [tall_glm()] builds one from a formula.
+#'
+#' @param x (numeric matrix, n_data x n_dim) The covariates. Columns are used as
+#'   they are: none is added, centred or scaled. `x` is copied once, row by row,
+#'   into memory that the chains share.
+#' @param y (numeric vector of n_data values) The response: any number
+#'   (`"gaussian"`), 0 or 1 (`"bernoulli"`), a proportion in \[0, 1\] with the
+#'   number of trials in `weights` (`"binomial"`; their product is the number of
+#'   successes and must be whole), or a count (`"poisson"`).
+#' @param family (string or family object) `"gaussian"`, `"bernoulli"`,
+#'   `"binomial"` or `"poisson"`, with their canonical links, or
+#'   [stats::gaussian()], [stats::binomial()], [stats::poisson()]; binomial
+#'   families may have the links `"logit"`, `"probit"` and `"cloglog"`.
+#' @param prior (`tall_prior` or `NULL`) The [prior][priors] of every
+#'   coefficient; `NULL`: flat.
+#' @param prior_intercept (`tall_prior` or `NULL`) The prior of a column named
+#'   `(Intercept)`; `NULL`: flat. If it is not given, `prior` is that of this
+#'   column, too.
+#' @param weights (positive numeric vector of n_data values, or `NULL`)
+#'   Observation weights: they multiply the log likelihood, or for `"gaussian"`
+#'   divide the variance \eqn{\sigma^2}{sigma^2}, so that \eqn{\sigma}{sigma} is
+#'   the standard deviation of a row of weight 1; trials for `"binomial"`.
+#' @param offset (numeric vector of n_data values, or `NULL`) Added to the
+#'   linear predictor.
+#' @param sigma (positive number or `NULL`) The residual standard deviation for
+#'   `"gaussian"`, if it is known; `NULL`: it is a parameter, `sigma`.
+#' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma`:
+#'   [prior_exponential()] or [prior_flat()]; `NULL`: flat.
+#'
+#' @details The gradient of an observation is \eqn{g_i(\theta) = r_i x_i} with
+#' the scalar \eqn{r_i} the derivative of its log likelihood in the linear
+#' predictor: \eqn{r_i = w_i (y_i - \mu_i) / \phi}{r_i = w_i (y_i - mu_i) /
+#' phi} for canonical links, \eqn{\phi = \sigma^2}{phi = sigma^2} for
+#' `"gaussian"` and 1 otherwise. Curvatures are the observed ones, which for
+#' `"probit"` and `"cloglog"` are not those that [glm()]'s standard errors are
+#' made of, and are never negative.
+#' A `sigma` that is a parameter is sampled as its logarithm, with the Jacobian
+#' in the prior, and reported as the last variable. Memory: 8 bytes for each
+#' value of `x`, rows padded to 64 bytes where that costs at most 3 percent, and
+#' 8 bytes a row for each of response, stored scalar, weights and offset.
+#'
+#' A model lives outside R's memory. It is lost when the R object is saved and
+#' read again; using it then is an error of class `tall_error_stale`.
+#'
+#' @return A `tall_model` for [sg_sample()] and [find_mode()].
+#' @section Conditions:
+#' `tall_error_input` names the argument and value at fault: missing or infinite
+#' values, a response outside the family's range, lengths that differ.
+#' @examples
+#' x <- cbind("(Intercept)" = 1, age = rnorm(500))
+#' y <- rbinom(500, 1, plogis(0.5 + x[, "age"]))
+#' model <- model_glm(x, y, family = "bernoulli")
+#' model
+#' @export
+model_glm <- function(
+  x,
+  y,
+  family = "bernoulli",
+  prior = prior_normal(0, 2.5),
+  prior_intercept,
+  weights = NULL,
+  offset = NULL,
+  sigma = NULL,
+  prior_aux = prior_exponential(autoscale = TRUE)
+) {
+  prior <- as_prior(prior)
+  prior_aux <- as_prior(prior_aux)
+  intercept <- if (!missing(prior_intercept)) as_prior(prior_intercept)
+  # other faults are found below
+  is_vector <- !missing(y) && is_plain_numeric(y) &&
+    (is.null(weights) || is_plain_numeric(weights)) &&
+    length(weights) %in% c(0, length(y))
+  if (is_vector) {
+    known <- resolve_family(family, rlang::current_env())
+    check_successes(y, weights, known, "y")
+  }
+  build_glm(
+    x,
+    y,
+    resolve_family(family, rlang::current_env()),
+    prior,
+    intercept,
+    weights,
+    offset,
+    sigma,
+    prior_aux
+  )
+}
+
+# model_glm() for callers whose users typed something else: `call` is theirs.
+# family: from resolve_family().
+# prior_intercept: NULL if `prior` is that of all columns.
+# centers: the intercept's prior is on the predictor at the covariates' means.
+# arg_y: what they call the response.
+build_glm <- function(
+  x,
+  y,
+  family,
+  prior,
+  prior_intercept,
+  weights,
+  offset,
+  sigma,
+  prior_aux,
+  centers = FALSE,
+  arg_y = "y",
+  call = caller_env()
+) {
+  entry <- find_response(family)
+  facts <- response_facts(family)
+  rows <- check_glm_rows(x, y, weights, offset, family, arg_y, call)
+  x <- rows$x
+  y <- rows$y
+  sigma <- check_number(
+    sigma,
+    positive = TRUE,
+    allow_null = TRUE,
+    arg = "sigma",
+    call = call
+  )
+  samples_aux <- !is.na(facts$aux) && is.null(sigma)
+  coefficients <- column_names(x)
+  if (samples_aux) {
+    check_no_aux(coefficients, facts$aux, call)
+  }
+  units <- if (entry$has_units) {
+    response_units(y, rows$weights, rows$offset)
+  }
+  resolved <- prior_resolve(
+    prior,
+    prior_intercept,
+    names = coefficients,
+    n_dim = ncol(x),
+    column_sd = function() .Call(ffi_column_sds, x),
+    response_sd = units$sd %||% 1,
+    response_mean = units$mean %||% 0,
+    aux = if (samples_aux) prior_aux,
+    aux_sd = units$aux_sd,
+    call = call
+  )
+  functional <- if (centers) center_functional(x, samples_aux)
+  new_model(
+    "glm",
+    c(rows, list(
+      response = facts$place,
+      aux = if (is.null(sigma)) 1 else sigma,
+      sample_aux = as.double(samples_aux),
+      prior_kind = as.double(resolved$kind),
+      prior_location = resolved$location,
+      prior_scale = resolved$scale,
+      prior_at = functional$at,
+      prior_functional = functional$weights
+    )),
+    variables = c(coefficients, if (samples_aux) facts$aux),
+    coordinates = c(coefficients, if (samples_aux) facts$coordinate),
+    n_coef = ncol(x),
+    family = family,
+    prior = resolved,
+    prior_functional = functional,
+    sigma = sigma,
+    samples_aux = samples_aux,
+    start = if (samples_aux) c(numeric(ncol(x)), log(units$aux_sd %||% 1)),
+    label = "model_glm",
+    call = call
+  )
+}
+
+# Draws have unique names, and one is that of a parameter of the response.
+check_no_aux <- function(coefficients, aux, call) {
+  if (aux %in% coefficients) {
+    abort_input(
+      c(
+        "No column may be named {.val {aux}}: that is a parameter of the
+         response.",
+        i = "Rename it, or write {.code I({aux})} in a formula."
+      ),
+      argument = "x",
+      value = aux,
+      call = call
+    )
+  }
+}
+
+# What the core takes of each row: list(x, y, weights, offset).
+check_glm_rows <- function(x, y, weights, offset, family, arg_y, call) {
+  x <- as_double_matrix(check_matrix(x, arg = "x", call = call))
+  y <- check_response(y, family, arg_y, call)
+  check_same_rows(x, y, arg = "x", arg_y = arg_y, call = call)
+  weights <- check_numeric_vector(
+    weights,
+    size = nrow(x),
+    positive = TRUE,
+    allow_null = TRUE,
+    arg = "weights",
+    call = call
+  )
+  offset <- check_numeric_vector(
+    offset,
+    size = nrow(x),
+    allow_null = TRUE,
+    arg = "offset",
+    call = call
+  )
+  list(x = x, y = y, weights = weights, offset = offset)
+}
+
+# Without the copy that `storage.mode<-` makes of a matrix that is double
+# already.
+as_double_matrix <- function(x) {
+  if (!is.double(x)) {
+    storage.mode(x) <- "double"
+  }
+  x
+}
+
+# Mean and standard deviation of what the coefficients of a Gaussian model are
+# to explain, and `aux_sd`: that of a row of weight 1, which sigma is. Weights
+# are precisions: it grows with their root, as sigma does.
+response_units <- function(y, weights, offset) {
+  if (!is.null(offset)) {
+    y <- y - offset
+  }
+  sd <- response_sd(y)
+  out <- list(mean = mean(y), sd = sd, aux_sd = sd)
+  if (!is.null(weights)) {
+    largest <- max(weights)
+    share <- weights / largest
+    centre <- sum(share * y) / sum(share)
+    square <- sum(share * (y - centre)^2) / max(1, length(y) - 1)
+    square <- if (square > 0) square else mean(share)
+    out$aux_sd <- sqrt(largest * square)
+  }
+  out
+}
+
+# The predictor at the mean of the covariates: 1 for the intercept, column means
+# elsewhere; `at` counts from 0. NULL without an intercept.
+center_functional <- function(x, samples_aux) {
+  at <- which(colnames(x) == "(Intercept)")
+  if (length(at) != 1) {
+    return(NULL)
+  }
+  weights <- colMeans(x)
+  weights[[at]] <- 1
+  list(at = at - 1, weights = unname(c(weights, if (samples_aux) 0)))
+}
+
+# Names for the columns: their own, or x1, x2, ...
+column_names <- function(x) {
+  names <- colnames(x)
+  if (is.null(names)) {
+    return(paste0("x", seq_len(ncol(x))))
+  }
+  blank <- is.na(names) | names == ""
+  names[blank] <- paste0("x", which(blank))
+  make.unique(names)
+}

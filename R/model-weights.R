@@ -1,0 +1,80 @@
+# they need the Hessian's Cholesky factor
+chol_types <- c("leverage", "robust", "hessian")
+
+weight_codes <- c(
+  gradient = 0L,
+  hessian = 1L,
+  lipschitz = 2L,
+  leverage = 3L,
+  robust = 4L,
+  cubic = 5L
+)
+
+# The types of weights that a model has which has no Lipschitz constants.
+weights_left <- function(model) {
+  if (model_info(model)$has_curvature) {
+    "{.val leverage} or {.val hessian}"
+  } else {
+    "{.val gradient}"
+  }
+}
+
+# Unnormalised, from the core.
+model_weights <- function(
+  model,
+  type,
+  theta,
+  chol,
+  cores,
+  call = caller_env(),
+  hint = paste0("Use weights of type ", weights_left(model), ".")
+) {
+  out <- .Call(
+    ffi_model_weights,
+    model$pointer,
+    weight_codes[[type]],
+    theta,
+    chol,
+    cores
+  )
+  if (is.integer(out)) {
+    if (type == "lipschitz" && status_name(out) == "unsupported") {
+      family <- if (!is.null(model$family)) {
+        paste0(
+          " of family \"",
+          model$family$name,
+          "\"",
+          if (isTRUE(model$samples_aux)) {
+            paste0(" with a sampled `", response_aux(model$family), "`")
+          }
+        )
+      }
+      abort_tall(
+        "unsupported",
+        c(
+          "{.code {model$label}()}{family} has no global Lipschitz constants.",
+          i = hint
+        ),
+        call = call
+      )
+    }
+    if (type %in% chol_types) {
+      check_has_hessian(model, call)
+    }
+    if (status_name(out) == "unsupported") {
+      abort_tall(
+        "unsupported",
+        c(
+          "{.code {model$label}()} has no weights of type {.val {type}}: how much
+           the curvature of a row can change is not known.",
+          i = hint
+        ),
+        argument = "type",
+        call = call
+      )
+    }
+    abort_status(out, call = call)
+  }
+  # in units of the posterior's curvature, which a Gibbs posterior scales
+  if (type == "robust") likelihood_scale(model) * out else out
+}

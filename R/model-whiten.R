@@ -1,0 +1,59 @@
+# ---- coordinates -------------------------------------------------------------
+
+# The model of a fit without a kernel is no model of the parameters any more.
+check_not_whitened <- function(model, call = caller_env()) {
+  if (model_is_whitened(model)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "This model is in the whitened coordinates of the fit that it is from,
+         not in its parameters.",
+        i = "Make the model again with {.code {model$label}()}. The mode is the
+             fit's: {.code fit$mode}."
+      ),
+      argument = "model",
+      call = call
+    )
+  }
+  invisible(model)
+}
+
+# The model in phi = L'(theta - theta-hat); L L' = -Hessian, or its diagonal
+# when there are very many parameters.
+whiten_model <- function(model, mode, in_place, call = caller_env()) {
+  is_diagonal <- model$n_dim > recipe_settings$max_dense
+  chol <- if (is_diagonal) sqrt(-diag(mode$hessian)) else mode$chol
+  whitening <- list(
+    center = as.double(mode$estimate),
+    chol = chol,
+    is_diagonal = is_diagonal
+  )
+  frame_model(model, whitening, in_place, call)
+}
+
+frame_model <- function(
+  model,
+  whitening,
+  in_place = TRUE,
+  call = caller_env()
+) {
+  pointer <- .Call(
+    ffi_model_whiten,
+    model$pointer,
+    whitening$center,
+    as.double(whitening$chol),
+    whitening$is_diagonal,
+    in_place
+  )
+  if (is.integer(pointer)) {
+    abort_status(pointer, call = call)
+  }
+  model$pointer <- pointer
+  model$whitening <- whitening
+  model$cache <- new.env(parent = emptyenv())
+  model
+}
+
+model_is_whitened <- function(model) {
+  !is.null(model$whitening)
+}

@@ -1,0 +1,215 @@
+# For weights by it.
+check_has_hessian <- function(model, call) {
+  if (!model_info(model)$has_curvature) {
+    check_not_whitened(model, call)
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {model$label}()} has no Hessian, which these weights need.",
+        i = "Use weights of type {.val gradient}."
+      ),
+      argument = "weights",
+      call = call
+    )
+  }
+}
+
+# Models: data, likelihood and prior behind an external pointer. One constructor
+# for each member of src/models/registry.c.
+#
+# `cache` remembers what is expensive to find and depends on the model alone
+# (its mode); it is an environment, so copies of the R object share it. `store`:
+# where the core keeps rows for random access, src/data/registry.c.
+new_model <- function(
+  name,
+  params,
+  variables,
+  ...,
+  label,
+  store = list(type = "dense", read_only = FALSE),
+  call = caller_env()
+) {
+  pointer <- .Call(ffi_model_create, name, params, store)
+  wrap_model(pointer, name, variables, ..., label = label, call = call)
+}
+
+# What a door returned, a pointer or a status, as a model.
+wrap_model <- function(pointer, name, variables, ..., label, call) {
+  if (is.integer(pointer)) {
+    abort_status(pointer, call = call)
+  }
+  model <- structure(
+    list(
+      name = name,
+      label = label,
+      pointer = pointer,
+      variables = variables,
+      ...,
+      cache = new.env(parent = emptyenv())
+    ),
+    class = c(paste0("tall_model_", name), "tall_model")
+  )
+  info <- model_info(model)
+  if (is.null(model$coordinates)) {
+    model$coordinates <- variables
+  }
+  model$n_data <- info$n_data
+  model$n_dim <- info$n_dim
+  model$fingerprint <- info$fingerprint
+  model
+}
+
+# Flags and sizes that the core knows.
+model_info <- function(model) {
+  .Call(ffi_model_info, model$pointer)
+}
+
+model_is_alive <- function(model) {
+  isTRUE(.Call(ffi_model_is_alive, model$pointer))
+}
+
+model_is_unloaded <- function(model) {
+  is.na(.Call(ffi_model_is_alive, model$pointer))
+}
+
+# A model whose data are there.
+check_model <- function(model, arg = "model", call = caller_env()) {
+  check_spec(model, "tall_model", "model_*()", arg = arg, call = call)
+  if (model_is_unloaded(model)) {
+    abort_tall(
+      "stale",
+      c(
+        "{.arg {arg}} has lost its compiled functions.",
+        x = "Their library was unloaded, or loaded again.",
+        i = "Make it again with {.code {model$label}()}."
+      ),
+      argument = arg,
+      call = call
+    )
+  }
+  if (!model_is_alive(model)) {
+    abort_tall(
+      "stale",
+      c(
+        "{.arg {arg}} has lost its data.",
+        x = "A model cannot be saved: its data live outside R's memory.",
+        i = "Make it again with {.code {model$label}()}."
+      ),
+      argument = arg,
+      call = call
+    )
+  }
+  check_whole_model(model, arg, call)
+  invisible(model)
+}
+
+# Log density (K) and gradient (n_dim x K) at the columns of theta. Without
+# `density`, which costs a third of it, the former is not that of the
+# likelihood. Where the model says that a value is not finite, there is an
+# error, or NaN for all values of that point where `needs_finite` is FALSE.
+model_evaluate <- function(
+  model,
+  theta,
+  parts = c("posterior", "likelihood", "prior"),
+  index = NULL,
+  weight = 1,
+  density = TRUE,
+  needs_finite = TRUE,
+  call = caller_env()
+) {
+  code <- c(likelihood = 1L, prior = 2L, posterior = 3L)[[match.arg(parts)]]
+  weight <- weight * likelihood_scale(model)
+  out <- .Call(
+    ffi_model_gradient,
+    model$pointer,
+    as.double(theta),
+    if (!is.null(index)) as.double(index),
+    as.double(weight),
+    code + if (density) 0L else 4L
+  )
+  if (needs_finite || status_name(out$status) != "nonfinite") {
+    abort_status(out$status, call = call)
+  }
+  out[c("log_density", "gradient")]
+}
+
+# log p(y_i | theta) of the rows (NULL: all), length(rows) x K, at the columns
+# of theta, sampler coordinates.
+row_log_lik <- function(model, theta, rows = NULL, call = caller_env()) {
+  out <- .Call(
+    ffi_model_log_lik,
+    model$pointer,
+    as.double(theta),
+    if (!is.null(rows)) as.double(rows)
+  )
+  if (is.integer(out)) {
+    abort_status(out, call = call)
+  }
+  out
+}
+
+#' @export
+print.tall_model <- function(x, ...) {
+  check_no_dots(...)
+  cat("<tall_model> ", x$label, "()", sep = "")
+  if (!is.null(x$family)) {
+    cat(": ", x$family$name, " (", x$family$link, ")", sep = "")
+  }
+  if (!is.null(x$title)) {
+    cat(": ", x$title, sep = "")
+  }
+  cat("\n")
+  cat(
+    "  ",
+    count_noun(x$n_data, "observation"),
+    ", ",
+    count_noun(x$n_dim, "parameter"),
+    "\n",
+    sep = ""
+  )
+  if (model_is_unloaded(x)) {
+    cat("  its compiled functions are lost (unloaded)\n")
+  } else if (!model_is_alive(x)) {
+    cat("  its data are lost (read back from a file)\n")
+  } else {
+    bytes <- structure(model_info(x)$memory, class = "object_size")
+    cat("  ", format(bytes, units = "auto"), " of data\n", sep = "")
+  }
+  invisible(x)
+}
+
+#' @importFrom stats nobs
+#' @export
+nobs.tall_model <- function(object, ...) {
+  check_no_dots(..., .ignore = any_fallback)
+  object$n_data
+}
+
+# ---- models ------------------------------------------------------------------
+
+# What R remembers of a model that is alive is what the core knows of it.
+check_whole_model <- function(model, arg, call) {
+  info <- model_info(model)
+  prior <- model$prior
+  is_prior <- function(name) {
+    is.numeric(prior[[name]]) && length(prior[[name]]) == info$n_dim
+  }
+  is_whole <- list(
+    n_data = identical(model$n_data, info$n_data),
+    n_dim = identical(model$n_dim, info$n_dim),
+    label = rlang::is_string(model$label),
+    variables = is.character(model$variables) &&
+      length(model$variables) == info$n_natural,
+    coordinates = is.character(model$coordinates) &&
+      length(model$coordinates) == info$n_dim,
+    lambda = is.null(model$lambda) ||
+      (is_number(model$lambda) && isTRUE(model$lambda > 0)),
+    cache = is.environment(model$cache),
+    prior = is.null(prior) || is.list(prior) && (is.null(prior$kind) ||
+      all(vapply(c("kind", "location", "scale"), is_prior, TRUE)))
+  )
+  bad <- names(is_whole)[!unlist(is_whole)]
+  if (length(bad) > 0) {
+    abort_corrupt(paste0("`", arg, "`"), bad, call = call)
+  }
+}

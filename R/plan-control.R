@@ -1,0 +1,198 @@
+# ---- arguments ---------------------------------------------------------------
+
+check_control <- function(
+  iter,
+  warmup,
+  thin,
+  chains,
+  cores,
+  seed,
+  keep,
+  refresh,
+  call
+) {
+  most <- count_limits$iter
+  iter <- check_count(iter, most = most, arg = "iter", call = call)
+  warmup <- check_count(
+    warmup,
+    min = 0,
+    most = most,
+    arg = "warmup",
+    call = call
+  )
+  thin <- check_count(thin, most = most, arg = "thin", call = call)
+  if (iter <= warmup) {
+    abort_input(
+      "{.arg iter} must be larger than {.arg warmup}, {format_count(warmup)},
+       not {format_count(iter)}.",
+      argument = "iter",
+      expected = warmup + 1,
+      value = iter,
+      call = call
+    )
+  }
+  if (iter - warmup < thin) {
+    abort_input(
+      "{.arg thin} must be at most {.code iter - warmup},
+       {format_count(iter - warmup)}, not {format_count(thin)}.",
+      argument = "thin",
+      expected = iter - warmup,
+      value = thin,
+      call = call
+    )
+  }
+  seed <- check_seed(seed, arg = "seed", call = call)
+  if (is.null(seed)) {
+    seed <- sample.int(.Machine$integer.max, 1)
+  }
+  list(
+    iter = iter,
+    warmup = warmup,
+    thin = thin,
+    chains = check_count(
+      chains,
+      most = count_limits$chains,
+      arg = "chains",
+      call = call
+    ),
+    cores = check_cores(cores, arg = "cores", call = call),
+    seed = seed,
+    keep = check_keep(keep, call),
+    refresh = check_number(refresh, min = 0, arg = "refresh", call = call)
+  )
+}
+
+check_keep <- function(keep, call) {
+  if (!is.character(keep) || length(keep) == 0) {
+    abort_expected(
+      keep,
+      "\"draws\", c(\"draws\", \"gradients\") or \"none\"",
+      arg = "keep",
+      call = call
+    )
+  }
+  check_known(
+    keep,
+    c("draws", "gradients", "none", "covariance"),
+    arg = "keep",
+    call = call
+  )
+  if ("none" %in% keep && any(c("draws", "gradients") %in% keep)) {
+    abort_input(
+      "{.arg keep} cannot hold {.val none} together with {.val draws} or
+       {.val gradients}.",
+      argument = "keep",
+      value = keep,
+      call = call
+    )
+  }
+  if ("none" %in% keep) keep else union("draws", setdiff(keep, "covariance"))
+}
+
+# The numbers of the variables whose draws are kept; NULL: all.
+check_recorded <- function(variables, model, keep, call) {
+  if (is.null(variables)) {
+    return(NULL)
+  }
+  if (!is.character(variables) || length(variables) == 0 || anyNA(variables)) {
+    abort_expected(
+      variables,
+      "names of variables or NULL",
+      arg = "variables",
+      call = call
+    )
+  }
+  if ("none" %in% keep) {
+    abort_input(
+      "{.arg variables} must be {.code NULL} where {.arg keep} is {.val none}:
+       there are no draws.",
+      argument = "variables",
+      value = variables,
+      call = call
+    )
+  }
+  if (length(model$variables) != length(model$coordinates)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {model$label}()} has other variables than parameters: draws of
+         some of them cannot be kept alone.",
+        i = "Leave {.arg variables} out."
+      ),
+      argument = "variables",
+      call = call
+    )
+  }
+  check_known(
+    variables,
+    model$variables,
+    "variable",
+    arg = "variables",
+    call = call
+  )
+  sort(unique(match(variables, model$variables)))
+}
+
+check_members <- function(kernel, gradient, subsample, schedule, call) {
+  check_spec(
+    kernel,
+    "tall_kernel",
+    "kernel_*()",
+    allow_null = TRUE,
+    arg = "kernel",
+    call = call
+  )
+  check_spec(
+    gradient,
+    "tall_gradient",
+    "gradient_*()",
+    allow_null = TRUE,
+    arg = "gradient",
+    call = call
+  )
+  check_spec(
+    subsample,
+    "tall_subsample",
+    "subsample_*()",
+    allow_null = TRUE,
+    arg = "subsample",
+    call = call
+  )
+  check_spec(
+    schedule,
+    "tall_schedule",
+    "schedule_*()",
+    arg = "schedule",
+    call = call
+  )
+}
+
+# n_dim x chains, in the parameters; NULL stays.
+check_init <- function(init, model, chains, call) {
+  if (is.null(init)) {
+    return(NULL)
+  }
+  if (is.matrix(init)) {
+    check_matrix(
+      init,
+      n_row = model$n_dim,
+      n_col = chains,
+      arg = "init",
+      call = call
+    )
+    at <- stats::setNames(seq_len(nrow(init)), rownames(init))
+    at <- match_names(at, model$coordinates, arg = "init", call = call)
+    init <- init[at, , drop = FALSE]
+  } else {
+    init <- check_numeric_vector(
+      init,
+      size = model$n_dim,
+      arg = "init",
+      call = call
+    )
+    init <- match_names(init, model$coordinates, call = call)
+  }
+  init <- matrix(as.double(init), model$n_dim, chains)
+  check_inside(init, model, call)
+  init
+}

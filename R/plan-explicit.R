@@ -1,0 +1,246 @@
+# The estimator of a Metropolis kernel, or the reason why there is none.
+metropolis_gradient <- function(kernel, gradient, subsample, call) {
+  if (is.null(gradient)) {
+    gradient <- if (kernel_uses_loss(kernel)) gradient_cv() else gradient_full()
+  }
+  name <- paste0("kernel_", kernel$name)
+  if (gradient_is_full(gradient)) {
+    check_has_minibatch(kernel, name, call)
+  } else {
+    check_minibatch_gradient(kernel, name, gradient, subsample, call)
+  }
+  gradient
+}
+
+check_has_minibatch <- function(kernel, name, call) {
+  if (kernel_uses_loss(kernel)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {name}(ratio = \"minibatch\")} needs minibatches, which
+         {.fn gradient_full} has none of.",
+        i = "Use {.code ratio = \"full\"}, or {.fn gradient_cv}."
+      ),
+      call = call
+    )
+  }
+}
+
+check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
+  given <- paste0("gradient_", gradient$name)
+  if (kernel_info(kernel)$needs_full_gradient) {
+    reason <- if (isTRUE(kernel$args$exact)) {
+      "{.code {name}(exact = TRUE)} needs the exact gradient, which the law of
+       its momenta is centred at"
+    } else {
+      "{.fn {name}} needs the exact gradient in every step of a trajectory"
+    }
+    abort_tall(
+      "unsupported",
+      c(
+        paste0(reason, "; {.fn {given}} does not give it."),
+        i = "Use {.fn gradient_full}; {.fn kernel_mala} and {.fn kernel_barker}
+             are exact with minibatch gradients, too."
+      ),
+      call = call
+    )
+  }
+  if (gradient_info(gradient)$has_memory) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn {name}} cannot use {.fn {given}}, whose estimate depends on where
+         the chain has been.",
+        i = "Use {.fn gradient_full}, {.fn gradient_simple} or
+             {.fn gradient_cv}."
+      ),
+      call = call
+    )
+  }
+  if (kernel_uses_loss(kernel) && !is.null(subsample) &&
+    subsample_info(subsample)$looks_at_state) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {name}(ratio = \"minibatch\")} compares two points on one
+         minibatch, and {.code subsample_{subsample$name}()} draws others at
+         each.",
+        i = "Use {.fn subsample_uniform} or {.fn subsample_weighted}."
+      ),
+      call = call
+    )
+  }
+}
+
+# ---- plans -------------------------------------------------------------------
+
+# A momentum that was drawn for one theta is not the law's for the theta that a
+# Gibbs draw leaves.
+check_gibbs <- function(kernel, model, call) {
+  if (is.null(model[["gibbs_every"]]) || !isTRUE(kernel$args$exact)) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.code kernel_{kernel$name}(exact = TRUE)} cannot be exact where
+       {.fn {model$label}} draws some parameters itself.",
+      i = "Make the model with {.code gibbs_every = NULL}."
+    ),
+    argument = "gibbs_every",
+    call = call
+  )
+}
+
+# A kernel as given, in the model's own coordinates.
+plan_explicit <- function(
+  model,
+  kernel,
+  gradient,
+  subsample,
+  schedule,
+  control,
+  call
+) {
+  check_gibbs(kernel, model, call)
+  check_schedule(kernel, schedule, call)
+  check_collected(schedule, control, call)
+  if (kernel_is_metropolis(kernel)) {
+    check_has_density(kernel, model, call)
+    gradient <- metropolis_gradient(kernel, gradient, subsample, call)
+  }
+  if (is.null(gradient)) {
+    gradient <- if (!model_has_rows(model)) {
+      gradient_full()
+    } else {
+      model[["gradient"]] %||% gradient_cv()
+    }
+  }
+  if (!model_has_rows(model)) {
+    check_rowless(model, gradient, subsample, call)
+  }
+  if (kernel_is_metropolis(kernel) && model_is_noisy(model)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code kernel_{kernel$name}()} needs exact gradients, and those of this
+         {.fn model_density} have noise.",
+        i = "Make the model with {.code gradient_noise = \"none\"}."
+      ),
+      call = call
+    )
+  }
+  if (gradient_is_full(gradient)) {
+    if (!is.null(subsample)) {
+      abort_tall(
+        "unsupported",
+        c(
+          "{.fn gradient_full} uses all rows: {.arg subsample} has no use.",
+          i = "Leave {.arg subsample} out, or use {.fn gradient_cv}."
+        ),
+        call = call
+      )
+    }
+  } else if (is.null(subsample)) {
+    subsample <- default_subsample(model)
+  }
+  check_noise(model, kernel, gradient, subsample, call)
+  new_plan(
+    model,
+    kernel,
+    gradient,
+    subsample,
+    schedule,
+    mode = if (inherits(gradient$args$at, "tall_mode")) gradient$args$at
+  )
+}
+
+# What a kernel wants to know of the gradient noise, minibatches must show.
+check_noise <- function(model, kernel, gradient, subsample, call) {
+  if (!kernel_info(kernel)$uses_variance || gradient_is_full(gradient)) {
+    return(invisible())
+  }
+  option <- noise_option(kernel)
+  if (!gradient_info(gradient)$has_variance) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code kernel_{kernel$name}({option$given})} needs the variance of the
+         gradient noise, which {.code gradient_{gradient$name}()} does not
+         report.",
+        i = "Use {.fn gradient_cv}, or {.code {option$instead}}."
+      ),
+      argument = "gradient",
+      call = call
+    )
+  }
+  largest <- subsample_largest(subsample, model$n_data)
+  if (largest > 1) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.code kernel_{kernel$name}({option$given})} needs the variance of the
+       gradient noise, which a minibatch of one row does not show.",
+      i = "Take minibatches of at least 2 rows, or {.code {option$instead}}."
+    ),
+    argument = "subsample",
+    expected = 2,
+    value = largest,
+    call = call
+  )
+}
+
+# The argument by which a kernel asks for that variance, and how not to.
+noise_option <- function(kernel) {
+  args <- kernel$args
+  if (isTRUE(args$adaptive)) {
+    list(given = "adaptive = TRUE", instead = "adaptive = FALSE")
+  } else if (!is.null(args$noise_estimate)) {
+    list(
+      given = paste0("noise_estimate = \"", args$noise_estimate, "\""),
+      instead = "noise_estimate = \"none\""
+    )
+  } else {
+    list(
+      given = paste0("variant = \"", args$variant, "\""),
+      instead = "variant = \"vanilla\""
+    )
+  }
+}
+
+# Minibatches are drawn from rows, which this model does not have.
+check_rowless <- function(model, gradient, subsample, call) {
+  arg <- if (!gradient_is_full(gradient)) {
+    "gradient"
+  } else if (!is.null(subsample)) {
+    "subsample"
+  }
+  if (!is.null(arg)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {model$label}()} has no rows to draw minibatches from.",
+        i = "Leave {.arg {arg}} out: the gradient is {.fn gradient_full}'s."
+      ),
+      call = call
+    )
+  }
+}
+
+default_size <- function(model) {
+  if (!is.null(model[["batch"]])) {
+    return(min(model$n_data, model[["batch"]]))
+  }
+  min(model$n_data, max(32, ceiling(2.5 * (model$n_dim - 1))))
+}
+
+default_subsample <- function(model) {
+  info <- model_info(model)
+  if (info$has_weights && info$has_curvature) {
+    subsample_weighted(default_size(model), "hessian")
+  } else {
+    subsample_uniform(default_size(model))
+  }
+}

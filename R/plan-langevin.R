@@ -1,0 +1,178 @@
+# ---- the two plans -----------------------------------------------------------
+
+recipe_langevin <- function(model, mode, size, recipe, ledger) {
+  s <- recipe_settings
+  step_size <- s$step_size / largest_curvature(model, ledger)
+  recipe$size <- size
+  recipe$step_size <- step_size
+  # behind a frame the variance of a gradient costs more than the gradient: the
+  # noise that is left, 2 percent at most, stays
+  variant <- if (model_info(model)$has_whiten) "corrected" else "vanilla"
+  kernel <- if (isTRUE(model$is_far_from_normal)) {
+    sigma <- if (is.null(recipe$far)) s$barker_skewed else s$barker_sigma
+    step_size <- sigma^2
+    kernel_sgbd(sigma, variant = variant)
+  } else {
+    kernel_sgld(
+      step_size,
+      variant = variant,
+      integrator = "leimkuhler-matthews"
+    )
+  }
+  new_plan(
+    model,
+    kernel,
+    gradient_cv(at = mode),
+    recipe_scheme(size),
+    schedule_constant(),
+    mode = mode,
+    steps = ceiling(s$steps * s$step_size / step_size),
+    # Barker increments are bounded: nothing runs away
+    escape = if (kernel$name == "sgbd") {
+      0
+    } else {
+      s$escape(model$n_dim) * largest_variance(model, mode)
+    },
+    recipe = recipe,
+    ledger = ledger
+  )
+}
+
+# 1 after full whitening; the largest eigenvalue of the scaled Hessian, by power
+# iteration on gradients, when only the scales were adjusted.
+largest_curvature <- function(model, ledger, n_iter = 30) {
+  if (!model$whitening$is_diagonal) {
+    return(1)
+  }
+  spend(ledger, "recipe", 1 + n_iter)
+  v <- start_direction(model$n_dim)
+  origin <- model_evaluate(model, numeric(model$n_dim))$gradient
+  value <- 1
+  for (k in seq_len(n_iter)) {
+    w <- (origin - model_evaluate(model, 1e-3 * v)$gradient) / 1e-3
+    value <- sqrt(sum(w^2))
+    v <- drop(w) / value
+  }
+  max(1, 1.05 * value)
+}
+
+# Of a direction in the sampler's coordinates, near the mode: 1 after full
+# whitening; with scales alone, correlated columns leave more.
+largest_variance <- function(model, mode, n_iter = 30) {
+  if (!model$whitening$is_diagonal || is.null(mode$chol)) {
+    return(1)
+  }
+  scale <- model$whitening$chol
+  v <- start_direction(model$n_dim)
+  value <- 1
+  for (k in seq_len(n_iter)) {
+    w <- backsolve(t(mode$chol), forwardsolve(mode$chol, scale * v)) * scale
+    value <- sqrt(sum(w^2))
+    v <- drop(w) / value
+  }
+  max(1, value)
+}
+
+# Weights found before, with their type for fits to keep instead of N numbers;
+# rows alike for a model without weights. always: those of every minibatch.
+recipe_scheme <- function(size, weights = NULL, always = integer()) {
+  if (is.null(weights)) {
+    return(subsample_uniform(size))
+  }
+  structure(
+    subsample_weighted(
+      size,
+      weights,
+      always = if (length(always) > 0) always else FALSE
+    ),
+    type = "robust"
+  )
+}
+
+# Measure the gradient noise and enlarge the minibatch where it is too much.
+recipe_pilot <- function(plan, control, call) {
+  s <- recipe_settings
+  n_data <- plan$model$n_data
+  pilot_control <- utils::modifyList(
+    control,
+    list(
+      chains = 1,
+      thin = s$pilot_steps,
+      seed = s$pilot_seed, # what is found depends on the model alone
+      keep = "none",
+      monitor = NULL,
+      refresh = 0
+    )
+  )
+  weights <- NULL
+  always <- integer()
+  if (model_info(plan$model)$has_weights) {
+    spend(plan$ledger, "weights", 1)
+    origin <- numeric(plan$model$n_dim)
+    cores <- control$cores
+    raw <- model_weights(plan$model, "robust", origin, NULL, cores, call)
+    weights <- mix_weights(raw, "robust")
+    always <- heavy_rows(raw)
+    weights[always] <- 0
+    always <- sort(union(always, certain_rows(weights, plan$recipe$size)))
+    weights[always] <- max(weights) # any positive number: they are not drawn
+  }
+  plan$recipe$always <- always
+  if (plan$recipe$size + length(always) >= s$full_share * n_data) {
+    plan$recipe$size <- n_data
+    return(plan)
+  }
+  for (attempt in 1:2) {
+    plan$subsample <- recipe_scheme(plan$recipe$size, weights, always)
+    pilot <- plan
+    pilot$steps <- 1
+    pilot$init <- matrix(0, plan$model$n_dim, 1)
+    report <- run_segment(
+      pilot,
+      pilot_control,
+      n_warmup = 50,
+      n_sampling = s$pilot_steps,
+      noise_every = 1,
+      call = call
+    )$reports[[1]]
+    spend(plan$ledger, "recipe", report$n_row / n_data)
+    noise <- report$noise
+    tau2 <- noise[1 + seq_len(plan$model$n_dim)] / noise[[1]]
+    share <- plan$recipe$step_size / 4 * max(tau2)
+    plan$recipe$noise_share <- share
+    if (!is.finite(share) || share <= s$noise_share * 1.1) {
+      break
+    }
+    # more than all rows would not be a number of rows
+    size <- ceiling(plan$recipe$size * share / s$noise_share)
+    plan$recipe$size <- min(size, n_data)
+    plan$recipe$noise_share <- s$noise_share
+    if (plan$recipe$size + length(always) >= s$full_share * n_data) {
+      plan$recipe$size <- n_data
+      break
+    }
+    plan$subsample <- recipe_scheme(plan$recipe$size, weights, always)
+  }
+  plan
+}
+
+recipe_mala <- function(model, mode, recipe, ledger) {
+  s <- recipe_settings
+  d <- model$n_dim
+  recipe$size <- model$n_data
+  new_plan(
+    model,
+    kernel_mala(
+      s$mala_step * d^(-1 / 3) / largest_curvature(model, ledger),
+      adapt = TRUE
+    ),
+    gradient_full(),
+    NULL,
+    schedule_constant(),
+    mode = mode,
+    # its relaxation time grows as d^(1/3)
+    steps = ceiling(5 * d^(1 / 3)),
+    recipe = recipe,
+    ledger = ledger
+  )
+}

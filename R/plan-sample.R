@@ -1,0 +1,268 @@
+# sg_sample(): one run. A plan (what will run, in which coordinates) is made
+# from the arguments, then executed in slices, then turned into a fit.
+
+#' Sample from the posterior of tall data
+#'
+#' Runs a model x a gradient estimator x a subsampling scheme x a kernel x a
+#' schedule. Without a kernel nothing needs tuning: the settings are found for
+#' the model (see *The recipe*).
+#'
+#' @param model (`tall_model`) The model, from [model_glm()] or another
+#'   `model_*()`.
+#' @param kernel (`tall_kernel` or `NULL`) How chains move: [kernel_sgld()],
+#'   [kernel_sgbd()], [kernel_mala()] and others. It runs exactly as given, in
+#'   the model's own coordinates.
+#'   `NULL`: the recipe.
+#' @param gradient (`tall_gradient` or `NULL`) How the gradient is estimated.
+#'   `NULL`: [gradient_full()] for Metropolis kernels, else [gradient_cv()].
+#' @param subsample (`tall_subsample` or `NULL`) How minibatches are drawn.
+#'   `NULL`: Hessian-weighted minibatches of \eqn{\max(32, 2.5 (d - 1))} rows
+#'   where the model can weigh its rows, else uniform ones.
+#' @param schedule (`tall_schedule`) How the step size changes.
+#' @param iter (whole number) Iterations of each chain, warmup included.
+#' @param warmup (whole number) Iterations that are discarded.
+#' @param thin (whole number) Keep every so manyth iteration.
+#' @param chains (whole number) Chains.
+#' @param cores (whole number) Threads: chains run side by side on one copy of
+#'   the data. The draws do not depend on it. Models whose functions are R's
+#'   ([model_custom()]) cannot run in threads: see *Chains on workers*.
+#' @param seed (whole number or `NULL`) Seed of the random numbers. `NULL` takes
+#'   one from R's generator, so that [set.seed()] alone makes a run
+#'   reproducible.
+#' @param init (numeric vector of n_dim values, n_dim x chains matrix, or
+#'   `NULL`) Starting points, in the parameters (`log_sigma` for `sigma`).
+#'   `NULL`: draws from the normal approximation at the mode. Names (of a
+#'   matrix: of its rows), where there are any, say which parameter is which; so
+#'   do those of vectors of step sizes and of reference points.
+#' @param lambda (positive number or `NULL`) Inverse temperature of the Gibbs
+#'   posterior, see below. `NULL`: the number of observations, which is Bayes.
+#' @param keep (string vector) `"draws"`; with `"gradients"` the gradient at
+#'   each draw as well, for later post-processing; or `"none"`: only running
+#'   means and standard deviations, with `c("none", "covariance")` the
+#'   covariance too.
+#' @param variables (strings or `NULL`) Names of the variables whose draws (and
+#'   gradients) are kept, where there are too many to keep all. `NULL`: all.
+#' @param monitor (list or `NULL`) What to watch while the chains run, see
+#'   [monitors].
+#' @param refresh (number) 0 is silent; otherwise a progress bar appears on what
+#'   takes longer than two seconds.
+#' @param ... Unused: other arguments are refused, those of rstanarm and brms
+#'   that have no place here with what does their work.
+#'
+#' @section Units: The gradient is that of the log posterior, summed over the
+#' data. Step sizes are variances of the injected noise. `iter` counts warmup
+#' and comes before thinning: (iter - warmup) / thin draws of each chain are
+#' kept.
+#'
+#' @section Gibbs posteriors: With the mean loss \eqn{L_n(\theta) = -\frac1N
+#' \sum_i \log p(y_i \mid \theta)}{L_n(theta) = -(1/N) sum_i log p(y_i | theta)}
+#' and the prior \eqn{p}, what is sampled is \eqn{p_\lambda(\theta) \propto
+#' \exp(-\lambda L_n(\theta)) p(\theta)} (Bieringer et al., 2023, eq. 1): the
+#' likelihood to the power \eqn{\lambda / N}. All of a run follows it:
+#' gradients, their noise, the mode and the recipe; so do [ksd()] and
+#' [zero_variance()] of the fit.
+#'
+#' @section The recipe: For a generalised linear model: the mode
+#' \eqn{\hat\theta} by Newton's method; coordinates \eqn{\phi = L^T (\theta -
+#' \hat\theta)}{phi = L'(theta - theta-hat)} with \eqn{L L^T = -\nabla^2 \log
+#' \pi(\hat\theta)}, in which the posterior is near standard normal;
+#' Leimkuhler-Matthews dynamics with \eqn{h = 0.2}, control variates at the
+#' mode, robust weights (see [subsampling_weights()]) and minibatches of \eqn{n =
+#' \max(32, \lceil 2.5 (d - 1) \rceil)} rows. On top of these, rows that would
+#' come more than once, and those whose curvature within 4 standard deviations of
+#' the mode can be 0.4 or more of the posterior's, are in every minibatch. A pilot
+#' run, the same whatever `seed` is, measures the gradient noise
+#' \eqn{\tau_j^2}; where \eqn{h \tau_j^2 / 4} exceeds 2 percent, \eqn{n} grows
+#' in proportion. Where minibatches would hold a quarter of the data or \eqn{N
+#' \le 2000}, the full gradient is used with a Metropolis correction
+#' ([kernel_mala()], adapted), which is exact. After
+#' warmup one iteration is 25 steps of the dynamics, so that draws are nearly
+#' independent. With more than 1,000 parameters only the scales are adjusted.
+#'
+#' The same goes for every model that knows its Hessian. Those that cannot
+#' rewrite their rows are sampled behind a change of coordinates, with
+#' minibatches of equally likely rows and without taking out the 2 percent of
+#' noise.
+#'
+#' Where a step of 1, 2 or 3 posterior standard deviations from the mode, along a
+#' parameter or along the rows that matter most, loses more than twice the log
+#' density that it would on a normal posterior, [kernel_sgbd()] with \eqn{\sigma =
+#' 0.2} (0.35 for [model_ica()]) takes the place of the Langevin steps: no
+#' gradient can throw it out. An indicator whose rows all have the same outcome
+#' does that, and so does an outlier: a row that weighs nothing at the mode can be
+#' a wall one standard deviation away. A warning names the parameters, whose
+#' `sd_bias` is then `NA`, and such rows. Barker dynamics in steps of 0.2 stay
+#' within about 0.07 standard deviations of the mean at a wall, and 3 percent of
+#' the standard deviation; where the mode is at the wall, as with a value of 10^6
+#' among values of 1, no kernel knows the scale: bring columns to one unit first. The same happens, with a warning, where chains of
+#' Langevin steps are thrown out after all: they are then sampled again. Models
+#' that cannot weigh their rows are sampled exactly in both cases.
+#'
+#' The recipe makes a whitened copy of the model's data; [tall_glm()] works in
+#' place.
+#'
+#' @section Chains on workers: R runs in one thread, so the chains of a
+#' [model_custom()] run one after another, whatever `cores` is. They run side by
+#' side, each as a future, when a plan of the package \pkg{future} says where:
+#' `future::plan("multisession", workers = 4)` on this machine, others on a
+#' cluster or by a scheduler. The draws are the same for the same `seed`. Data
+#' and functions are sent to each worker, with what the functions find in the
+#' workspace; what the functions assign elsewhere stays there. A worker finds
+#' the gradients at the reference of control variates by itself: one more pass
+#' over the data for each chain, which `passes` counts. An interrupt keeps the
+#' draws that all chains have made, to the last twentieth of the run, where
+#' workers are on this machine; else the call ends without a fit. Monitors run
+#' in the workers; one that holds a model of compiled code keeps the chains
+#' here. Short runs that look for settings ([sg_tune()], the recipe's pilot)
+#' stay here, too.
+#'
+#' @return A [`tall_fit`][tall_fit].
+#' @section Conditions: `tall_error_input` for arguments that are not as
+#' described, `tall_error_worker` if a worker fails, `tall_error_unsupported`
+#' for parts that cannot work together, `tall_error_improper` if the posterior
+#' is not proper, `tall_error_mode` if a mode is needed that it does not have,
+#' `tall_error_nonfinite` if a chain cannot start.
+#' `tall_warning_prior` if a Laplace prior is narrow for a kernel that does not
+#' accept or reject, see [priors]. A chain whose state stops being finite ends
+#' with a `tall_warning_nonfinite` and leaves the draws until then; an interrupt
+#' (Ctrl-C) gives a `tall_warning_interrupted` and all draws so far.
+#' @seealso [sg_resume()] to go on; [tall_glm()] for formulas.
+#' @examples
+#' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
+#' y <- rbinom(1000, 1, plogis(0.5 + x[, "age"]))
+#' model <- model_glm(x, y, family = "bernoulli")
+#' fit <- sg_sample(model, seed = 1)
+#' fit
+#'
+#' fit <- sg_sample(
+#'   model,
+#'   kernel_sgld(0.001),
+#'   gradient = gradient_cv(),
+#'   subsample = subsample_uniform(100),
+#'   seed = 1
+#' )
+#' @export
+sg_sample <- function(
+  model,
+  kernel = NULL,
+  gradient = NULL,
+  subsample = NULL,
+  schedule = schedule_constant(),
+  iter = 2000,
+  warmup = floor(iter / 2),
+  thin = 1,
+  chains = 4,
+  cores = getOption("mc.cores", 1L),
+  seed = NULL,
+  init = NULL,
+  lambda = NULL,
+  keep = "draws",
+  variables = NULL,
+  monitor = NULL,
+  refresh = getOption("tallbayes.refresh", 1),
+  ...
+) {
+  check_no_foreign(..., .known = names(formals(sg_sample)))
+  check_model(model)
+  lambda <- check_lambda(lambda, model)
+  call <- rlang::current_env()
+  model <- temper_model(model, lambda)
+  rlang::inject(sample_model(model, !!!run_arguments(call), call = call))
+}
+
+# The arguments of sample_model(), or of another function `f`, that its caller
+# has under the same names in its frame, `call`: symbols, so that nothing is
+# evaluated before it is checked.
+run_arguments <- function(call, f = sample_model, except = NULL) {
+  own <- c("model", "in_place", "call", except)
+  names <- intersect(setdiff(names(formals(f)), own), ls(call))
+  stats::setNames(rlang::syms(names), names)
+}
+
+# The arguments of sg_sample() that came through the `...` of a front end; `own`
+# are those that it has or sets itself.
+check_more <- function(more, own, call) {
+  refuse_foreign(names(more), call)
+  known <- setdiff(names(formals(sg_sample)), c("model", "...", own))
+  check_dots_known(more, known, call)
+  more
+}
+
+# sg_sample() for callers whose users typed something else (`call` is theirs).
+# in_place: the model is ours, its rows may be rewritten.
+sample_model <- function(
+  model,
+  kernel,
+  gradient,
+  subsample,
+  schedule,
+  iter,
+  warmup,
+  thin,
+  chains,
+  cores,
+  seed,
+  init,
+  keep,
+  refresh,
+  monitor = NULL,
+  in_place = FALSE,
+  variables = NULL,
+  call = caller_env()
+) {
+  started <- proc.time()[["elapsed"]]
+  control <- check_control(
+    iter,
+    warmup,
+    thin,
+    chains,
+    cores,
+    seed,
+    keep,
+    refresh,
+    call
+  )
+  check_members(kernel, gradient, subsample, schedule, call)
+  control["record"] <- list(
+    check_recorded(variables, model, control$keep, call)
+  )
+  control["monitor"] <- list(check_monitor(monitor, model, call))
+  init <- check_init(init, model, control$chains, call)
+  check_kernel_bounds(kernel, model, call)
+  plan <- if (is.null(kernel)) {
+    plan_recipe(model, gradient, subsample, schedule, control, in_place, call)
+  } else {
+    plan_explicit(model, kernel, gradient, subsample, schedule, control, call)
+  }
+  plan$init <- plan_init(plan, init, control, call)
+  plan$kernel <- settle_kernel(plan, is.null(init), control, call)
+  plan$start_chol <- start_chol(plan)
+  prepared <- proc.time()[["elapsed"]]
+  run <- function(plan) {
+    run_segment(
+      plan,
+      control,
+      n_warmup = control$warmup,
+      n_sampling = (control$iter - control$warmup) * plan$steps,
+      on_futures = use_futures(model, control),
+      call = call
+    )
+  }
+  segment <- run(plan)
+  again <- recipe_again(plan, segment, control, call)
+  if (!is.null(again)) {
+    again[c("init", "start_chol")] <- plan[c("init", "start_chol")]
+    plan <- again
+    segment <- run(plan)
+  }
+  finished <- proc.time()[["elapsed"]]
+  fit <- new_fit(
+    plan,
+    control,
+    segment,
+    time = c(preparation = prepared - started, sampling = finished - prepared)
+  )
+  warn_segment(fit, segment, call)
+  warn_laplace(plan, model, call)
+  seal_fit(fit)
+}

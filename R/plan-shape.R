@@ -1,0 +1,270 @@
+# Directions, in phi, of one posterior sd of each parameter (the others
+# following at their conditional means): columns, of length 1.
+sd_directions <- function(model) {
+  chol <- model$whitening$chol
+  if (model$whitening$is_diagonal) {
+    return(NULL)
+  }
+  # theta = c + L^{-T} phi: row j of L^{-T} is the gradient of theta_j
+  inverse <- backsolve(t(chol), diag(nrow(chol)))
+  t(inverse / sqrt(rowSums(inverse^2)))
+}
+
+# How much log density steps of 1, 2 and 3 posterior sds lose, along each
+# parameter and along the rows that matter most. `drop`: with one sd, at most (a
+# bound, where that is enough); 0.5 for a normal posterior. `far`: the
+# coordinates that lose far more than a normal posterior, worst first; of them
+# `radius` is where they do, and `lost` what. `touched`: all that take part.
+check_normal <- function(model, mode, ledger, cores) {
+  directions <- sd_directions(model)
+  none <- list(drop = NA_real_, far = integer())
+  # of a point that stands in for a mode no shape is known
+  if (is.null(directions) || mode$method == "given sigma") {
+    return(none)
+  }
+  s <- recipe_settings
+  cubic <- cubic_weights(model, ledger, cores)
+  bound <- cubic_bound(model, cubic)
+  # what is lost is within r^3 bound / 6 of r^2 / 2
+  allowed <- 3 * (s$max_ratio - 1) / s$radii
+  radii <- s$radii[!(bound <= allowed)]
+  if (length(radii) == 0) {
+    return(utils::modifyList(none, list(drop = 0.5 + bound / 6)))
+  }
+  if (2 * length(radii) * ncol(directions) > s$max_points) {
+    radii <- range(radii)
+  }
+  along <- cbind(directions, heavy_directions(model, cubic))
+  lost <- density_lost(model, along, radii)
+  spend(ledger, "recipe", 1)
+  ratio <- sweep(lost, 2, radii^2 / 2, "/")
+  # a direction of rows is told by the parameter nearest to it
+  overlap <- abs(crossprod(directions, along))
+  of <- apply(overlap, 2, which.max)
+  worst <- which(apply(ratio, 1, max) > s$max_ratio)
+  worst <- worst[order(apply(ratio[worst, , drop = FALSE], 1, max),
+                       decreasing = TRUE)]
+  touched <- which(apply(overlap[, worst, drop = FALSE] > 0.05, 1, any))
+  worst <- worst[!duplicated(of[worst])]
+  # the first radius where it shows
+  at <- apply(ratio[worst, , drop = FALSE] > s$max_ratio, 1, which.max)
+  list(
+    drop = if (1 %in% radii) max(lost[, 1]) else 0.5 + bound / 6,
+    far = of[worst],
+    touched = touched,
+    radius = radii[at],
+    lost = lost[cbind(worst, at)]
+  )
+}
+
+# sup |l_i'''| ||x_i||^3 of every row, in whitened coordinates and within 4 sds;
+# NULL: not known.
+cubic_weights <- function(model, ledger, cores) {
+  if (!model_info(model)$has_weights) {
+    return(NULL)
+  }
+  origin <- numeric(model$n_dim)
+  cubic <- .Call(
+    ffi_model_weights,
+    model$pointer,
+    weight_codes[["cubic"]],
+    origin,
+    NULL,
+    cores
+  )
+  if (is.integer(cubic)) {
+    return(NULL)
+  }
+  spend(ledger, "recipe", 1)
+  likelihood_scale(model) * cubic
+}
+
+# Of the third derivative of the log posterior in any direction. Priors that are
+# not normal have their own.
+cubic_bound <- function(model, cubic) {
+  quadratic <- c(prior_kinds$flat$code, prior_kinds$normal$code)
+  if (is.null(cubic) || !all(model$prior$kind %in% quadratic)) {
+    return(Inf)
+  }
+  sum(cubic)
+}
+
+# Directions of the rows whose weight is largest, as columns: an outlier in
+# several columns may lie between the parameters.
+heavy_directions <- function(model, cubic) {
+  if (is.null(cubic)) {
+    return(NULL)
+  }
+  # a tenth of what makes a posterior far from normal
+  heavy <- utils::head(
+    order(cubic, decreasing = TRUE),
+    recipe_settings$heavy_rows
+  )
+  heavy <- heavy[cubic[heavy] > 0.1]
+  # r_i x_i; r_i may vanish at one point and not at another
+  sides <- cbind(0, 3 * sd_directions(model), -3 * sd_directions(model))
+  rows <- lapply(heavy, function(i) {
+    g <- model_evaluate(model, sides, "likelihood", index = i)$gradient
+    size <- sqrt(colSums(g^2))
+    k <- which.max(replace(size, !is.finite(size), 0))
+    if (isTRUE(size[[k]] > 0)) g[, k] / size[[k]]
+  })
+  do.call(cbind, rows)
+}
+
+# Log density that is lost from the mode by a step of each radius along each
+# direction or against it, whichever loses more: directions x radii.
+density_lost <- function(model, directions, radii) {
+  steps <- c(radii, -radii)
+  points <- do.call(cbind, lapply(steps, function(r) r * directions))
+  density <- density_at(model, cbind(points, 0))
+  n <- ncol(points)
+  lost <- density[[n + 1]] - density[seq_len(n)]
+  lost[!is.finite(lost)] <- Inf
+  # bounds are known, and kept by an exact kernel
+  theta <- .Call(ffi_model_to_parameter, model$pointer, points)
+  lost[is_outside(model, theta)] <- 0
+  lost <- array(lost, c(ncol(directions), length(radii), 2))
+  pmax(
+    matrix(lost[, , 1], ncol(directions)),
+    matrix(lost[, , 2], ncol(directions))
+  )
+}
+
+# Bounded steps do sample such a posterior, but the identity behind `sd_bias`
+# rests on gradients that are huge in a few draws: it is not reported there.
+warn_far <- function(model, shape, exact, rows, call) {
+  far <- shape$far
+  names <- quote_columns(model$coordinates[far])
+  radius <- shape$radius[[1]]
+  lost <- format(shape$lost[[1]], digits = 2)
+  # rows may tell of a combination of parameters alone
+  is_combination <- length(shape$touched) == 0
+  why <- if (is_combination) {
+    ": a few values that are huge do that"
+  } else {
+    far_reason(model, far)
+  }
+  whose <- if (is_combination) {
+    "The posterior is far from normal in a combination of its parameters, but in
+     none of them alone."
+  } else {
+    "The posterior of {names} is far from normal."
+  }
+  how <- if (exact) {
+    "It is sampled exactly, with all rows in every step. A narrower prior is
+     faster."
+  } else if (is_combination) {
+    "It is sampled with Barker dynamics, which nothing throws out, in small
+     steps. A narrower prior helps."
+  } else {
+    "It is sampled with Barker dynamics, which nothing throws out, in small
+     steps. The bias of the standard deviation is not estimated there;
+     {.code kernel_mala()} has none, at the price of all rows in every step. A
+     narrower prior helps."
+  }
+  warn_tall(
+    "recipe",
+    c(
+      whose,
+      x = "A step of {radius} standard deviation{?s} from the mode loses {lost}
+           of log density where a normal posterior loses
+           {radius^2 / 2}{why}.",
+      i = how,
+      i = if (length(rows) > 0) {
+        "Look at {cli::qty(length(rows))}row{?s} {row_numbers(rows)} of those
+         that are used: {cli::qty(length(rows))}{?it/they} can outweigh all
+         others."
+      }
+    ),
+    columns = model$variables[far],
+    rows = rows,
+    call = call
+  )
+}
+
+# "1, 5 and 98 more"
+row_numbers <- function(rows) {
+  shown <- format(utils::head(rows, 5), trim = TRUE, scientific = FALSE)
+  if (length(rows) > 6) {
+    shown <- c(shown, paste(length(rows) - 5, "more"))
+  } else {
+    shown <- format(rows, trim = TRUE, scientific = FALSE)
+  }
+  cli::format_inline("{shown}")
+}
+
+# What makes a posterior skewed, where that is known.
+far_reason <- function(model, far) {
+  if (!inherits(model, "tall_model_glm")) {
+    ""
+  } else {
+    columns <- if (length(far) == 1) "this column" else "these columns"
+    words <- find_response(model$family)$skewness
+    paste0(": ", sub("%s", columns, words, fixed = TRUE))
+  }
+}
+
+# Log posterior at many points, in one pass over the data where the model can.
+density_at <- function(model, points) {
+  log_lik <- .Call(ffi_model_log_lik_many, model$pointer, as.double(points))
+  if (is.integer(log_lik)) {
+    return(model_evaluate(model, points, needs_finite = FALSE)$log_density)
+  }
+  likelihood_scale(model) * log_lik +
+    model_evaluate(model, points, "prior")$log_density
+}
+
+# Of each coordinate with a Laplace prior (by its number, as name), the ratio of
+# the sd without that prior to its scale. In the Hessian of the mode the prior
+# counts as 1 / (2 s^2).
+laplace_ratios <- function(model, mode) {
+  laplace <- which(model$prior$kind == prior_kinds$laplace$code)
+  if (length(laplace) == 0) {
+    return(numeric())
+  }
+  scale <- model$prior$scale[laplace]
+  with_prior <- diag(vcov(mode))[laplace]
+  precision <- pmax(1 / with_prior - 1 / (2 * scale^2), 0)
+  stats::setNames(1 / sqrt(precision) / scale, laplace)
+}
+
+laplace_kappa <- function(model, mode) {
+  max(0, laplace_ratios(model, mode))
+}
+
+# At the kink of a narrow Laplace prior, steps without acceptance are not
+# accurate. Said where the run has had a mode to know by.
+warn_laplace <- function(plan, model, call) {
+  mode <- known_mode(plan)
+  if (kernel_is_metropolis(plan$kernel) || is.null(mode$chol)) {
+    return(invisible())
+  }
+  ratio <- laplace_ratios(model, mode)
+  ratio <- sort(ratio[ratio > recipe_settings$laplace_kappa], decreasing = TRUE)
+  if (length(ratio) == 0) {
+    return(invisible())
+  }
+  worst <- as.integer(names(ratio))
+  names <- quote_columns(model$coordinates[worst])
+  alone <- if (is.finite(ratio[[1]])) {
+    paste(
+      "give a standard deviation", format(ratio[[1]], digits = 2), "times as large"
+    )
+  } else {
+    "say nothing of the parameter"
+  }
+  warn_tall(
+    "prior",
+    c(
+      "{.code kernel_{plan$kernel$name}()} may not be accurate under the Laplace
+       prior of {names}.",
+      x = "Its scale is {format_number(model$prior$scale[[worst[[1]]]])}; the
+           data alone {alone}.",
+      i = "{.fn kernel_mala} is exact, as is a run without a {.arg kernel}."
+    ),
+    columns = model$variables[worst],
+    ratio = unname(ratio),
+    call = call
+  )
+}

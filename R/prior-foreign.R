@@ -1,0 +1,166 @@
+# What users gave as a prior: NULL is flat. `call` is the environment of the
+# function that has the argument `arg`; what they typed there may be a prior of
+# rstanarm's or brms' that no function here makes.
+as_prior <- function(prior, arg = caller_arg(prior), call = caller_env()) {
+  typed <- eval(call("substitute", as.name(arg)), call)
+  prior <- tryCatch(prior, error = function(e) {
+    check_foreign_prior(typed, arg, call, parent = e)
+    rlang::cnd_signal(e)
+  })
+  if (is.null(prior)) {
+    return(prior_flat())
+  }
+  if (!inherits(prior, "tall_prior")) {
+    check_foreign_prior(prior, arg, call)
+  }
+  check_spec(
+    prior,
+    "tall_prior",
+    "prior_*()",
+    allow_null = TRUE,
+    arg = arg,
+    call = call
+  )
+}
+
+# rstanarm's and brms' names of densities, and ours; "": there is none.
+prior_twins <- c(
+  normal = "prior_normal",
+  laplace = "prior_laplace",
+  double_exponential = "prior_laplace",
+  exponential = "prior_exponential",
+  uniform = "prior_uniform",
+  flat = "prior_flat",
+  t = "",
+  student_t = "",
+  cauchy = "",
+  lasso = "",
+  hs = "",
+  hs_plus = "",
+  horseshoe = "",
+  R2D2 = "",
+  R2 = "",
+  product_normal = "",
+  decov = "",
+  lkj = "",
+  gamma = "",
+  inv_gamma = "",
+  lognormal = "",
+  dirichlet = ""
+)
+
+# An error that names our twin, if x is a prior of another package: what
+# rstanarm::normal() or brms::prior() return, a string as brms takes it, or an
+# expression that could not be evaluated.
+check_foreign_prior <- function(x, arg, call, parent = NULL) {
+  found <- if (inherits(x, "brmsprior")) {
+    brms_twins(x)
+  } else if (is.list(x) && rlang::is_string(x$dist)) {
+    list(rstanarm_twin(x))
+  } else if (rlang::is_string(x)) {
+    list(tryCatch(call_twin(str2lang(x)), error = function(e) NULL))
+  } else if (is.call(x) || is.symbol(x)) {
+    list(call_twin(x))
+  }
+  found <- Filter(Negate(is.null), found)
+  if (length(found) == 0) {
+    return(invisible())
+  }
+  seen <- vapply(found, function(one) one$seen, "")
+  ours <- vapply(found, function(one) one$ours, "")
+  hints <- ifelse(
+    ours == "",
+    paste0(
+      "There is no `",
+      seen,
+      "` here: there are `prior_normal()`, `prior_laplace()`, ",
+      "`prior_uniform()` and `prior_flat()`, and `model_custom()` takes any."
+    ),
+    paste0("For `", seen, "` write `", ours, "`.")
+  )
+  abort_input(
+    c(
+      "{.arg {arg}} must be made by {.code prior_*()} of tallbayes or
+       {.code NULL}, not as in rstanarm or brms.",
+      stats::setNames(escape_cli(hints), rep("i", length(hints)))
+    ),
+    argument = arg,
+    expected = "made by `prior_*()` or NULL",
+    value = x,
+    parent = parent,
+    call = call
+  )
+}
+
+# list(seen, ours): what was given, and what to write for it, or "". NULL for
+# what is no prior.
+call_twin <- function(x) {
+  if (is.symbol(x)) {
+    x <- as.call(list(x))
+  }
+  head <- if (is.call(x)) x[[1]]
+  if (rlang::is_call(head, c("::", ":::"))) {
+    head <- head[[3]]
+  }
+  name <- if (is.symbol(head)) as.character(head) else ""
+  if (name %in% c("prior", "prior_string", "set_prior") && length(x) > 1) {
+    inner <- x[[2]]
+    inner <- if (rlang::is_string(inner)) str2lang(inner) else inner
+    return(call_twin(inner))
+  }
+  if (!name %in% names(prior_twins)) {
+    return(NULL)
+  }
+  x[[1]] <- as.name(name)
+  seen <- deparse1(x)
+  ours <- prior_twins[[name]]
+  if (ours != "") {
+    x[[1]] <- as.name(ours)
+    # brms calls them so
+    known <- c(mu = "location", sigma = "scale")
+    is_known <- names(x) %in% names(known)
+    names(x)[is_known] <- known[names(x)[is_known]]
+    ours <- deparse1(x)
+  }
+  list(seen = seen, ours = ours)
+}
+
+rstanarm_twin <- function(x) {
+  name <- x$dist
+  arguments <- if (name == "exponential") {
+    list(rate = 1 / (x$scale %||% 1))
+  } else {
+    list(x$location %||% 0, x$scale %||% 2.5)
+  }
+  # the constructors that were called, not what rstanarm makes of them
+  if (name == "t" && identical(as.double(x$df), 1)) {
+    name <- "cauchy"
+  } else if (name == "t") {
+    name <- "student_t"
+    arguments <- c(list(x$df), arguments)
+  }
+  if (isTRUE(x$autoscale)) {
+    arguments$autoscale <- TRUE
+  }
+  twin <- call_twin(as.call(c(as.name(name), arguments)))
+  twin %||% list(seen = name, ours = "")
+}
+
+# A row for each prior, of which the class says what it is a prior of.
+brms_twins <- function(x) {
+  argument <- c(b = "prior", Intercept = "prior_intercept", sigma = "prior_aux")
+  class <- x$class %||% rep("b", nrow(x))
+  lapply(seq_len(nrow(x)), function(k) {
+    text <- x$prior[[k]]
+    twin <- if (text == "") {
+      list(seen = "(flat)", ours = "prior_flat()")
+    } else {
+      tryCatch(call_twin(str2lang(text)), error = function(e) NULL)
+    }
+    twin <- twin %||% list(seen = text, ours = "")
+    if (twin$ours != "" && class[[k]] %in% names(argument)) {
+      twin$ours <- paste(argument[[class[[k]]]], "=", twin$ours)
+    }
+    twin
+  })
+}

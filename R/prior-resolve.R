@@ -1,0 +1,169 @@
+# Never zero: it divides.
+response_sd <- function(y) {
+  sd <- if (length(y) > 1) stats::sd(y) else 0
+  if (sd > 0) sd else 1
+}
+
+# Kind, location and scale of every coefficient, each of length n_dim. `prior`
+# covers every column; `prior_intercept`, if not NULL, only a column named
+# "(Intercept)", which `prior` then leaves alone.
+#
+# names          names of the columns, or NULL
+# n_dim          number of columns
+# column_sd      their standard deviations; used by autoscale = TRUE only, so a
+#                function of no argument is welcome
+# response_sd    that of the response in a Gaussian model, else 1
+# response_mean  its mean, else 0: where an autoscaled intercept is centred
+# aux            the prior of a sampled sigma, appended as one more coordinate
+# aux_sd         what its autoscale divides by: response_sd at weight 1
+prior_resolve <- function(
+  prior,
+  prior_intercept = NULL,
+  names = NULL,
+  n_dim = length(names),
+  column_sd = rep(1, n_dim),
+  response_sd = 1,
+  response_mean = 0,
+  aux = NULL,
+  aux_sd = response_sd,
+  call = caller_env()
+) {
+  check_spec(prior, "tall_prior", "prior_*()", call = call)
+  check_coefficient_prior(prior, call)
+  check_spec(
+    prior_intercept,
+    "tall_prior",
+    "prior_*()",
+    allow_null = TRUE,
+    call = call
+  )
+  intercept <- if (is.null(prior_intercept)) {
+    integer()
+  } else {
+    which(names == "(Intercept)")
+  }
+  others <- setdiff(seq_len(n_dim), intercept)
+  out <- list(
+    kind = integer(n_dim),
+    location = numeric(n_dim),
+    scale = rep(1, n_dim)
+  )
+  out <- prior_fill(out, prior, others, column_sd, response_sd, names, call)
+  if (length(intercept) > 0) {
+    check_coefficient_prior(prior_intercept, call)
+    out <- prior_fill(
+      out,
+      prior_intercept,
+      intercept,
+      column_sd,
+      response_sd,
+      names,
+      call
+    )
+    if (prior_intercept$autoscale) {
+      out$location[intercept] <- out$location[intercept] + response_mean
+    }
+  }
+  append_aux(out, aux, aux_sd, call)
+}
+
+check_coefficient_prior <- function(
+  prior,
+  call,
+  arg = caller_arg(prior)
+) {
+  if (inherits(prior, "tall_prior_exponential")) {
+    abort_input(
+      c(
+        "{.arg {arg}} must be a prior of coefficients, not
+         {.code prior_exponential()}.",
+        i = "It is a prior of scales: give it as {.arg prior_aux}."
+      ),
+      argument = arg,
+      value = prior,
+      call = call
+    )
+  }
+}
+
+# The prior of log sigma, Jacobian included.
+append_aux <- function(out, aux, aux_sd, call) {
+  if (is.null(aux)) {
+    return(out)
+  }
+  kind <- if (aux$kind == "flat") "log_flat" else aux$kind
+  if (!kind %in% c("log_flat", "exponential")) {
+    abort_input(
+      "{.arg prior_aux} must be {.code prior_exponential()} or
+       {.code prior_flat()}, not {.code prior_{aux$kind}()}.",
+      argument = "prior_aux",
+      value = aux,
+      call = call
+    )
+  }
+  scale <- 1
+  if (kind == "exponential") {
+    scale <- (if (aux$autoscale) aux_sd else 1) / aux$rate
+  }
+  list(
+    kind = c(out$kind, prior_kinds[[kind]]$code),
+    location = c(out$location, 0),
+    scale = c(out$scale, scale)
+  )
+}
+
+# Write the entries of `prior` at the columns `at`, of all that have `names`.
+prior_fill <- function(
+  out,
+  prior,
+  at,
+  column_sd,
+  response_sd,
+  names,
+  call,
+  arg = caller_arg(prior)
+) {
+  n <- length(at)
+  if (n == 0) {
+    return(out)
+  }
+  out$kind[at] <- prior_kinds[[prior$kind]]$code
+  hint <- if (arg == "prior" && !"(Intercept)" %in% names[at]) {
+    paste0(
+      "The coefficients are ",
+      escape_cli(quote_columns(names[at])),
+      if ("(Intercept)" %in% names) {
+        "; the prior of the intercept is {.arg prior_intercept}"
+      },
+      "."
+    )
+  }
+  is_uniform <- prior$kind == "uniform"
+  for (field in c("location", "scale")) {
+    # as the user called it
+    said <- if (!is_uniform) {
+      field
+    } else if (field == "location") {
+      "lower"
+    } else {
+      "upper"
+    }
+    said <- paste0(arg, "$", said)
+    value <- match_names(
+      prior[[field]],
+      names[at],
+      "coefficient",
+      hint,
+      arg = said,
+      call = call
+    )
+    check_size(value, c(1, n), arg = said, call = call)
+    out[[field]][at] <- value
+  }
+  if (prior$autoscale) {
+    divisor <- if (is.function(column_sd)) column_sd()[at] else column_sd[at]
+    divisor[divisor == 0] <- 1
+    out$scale[at] <- out$scale[at] * response_sd / divisor
+  }
+  out
+}

@@ -1,0 +1,240 @@
+# Priors of coefficients. A constructor returns an inert spec; prior_resolve()
+# turns specs into one kind, location and scale for each coefficient, which is
+# what the C core reads. A new prior of this family is one entry of
+# `prior_kinds`, one constructor, and its density in src/models/prior.c.
+
+# `code` as in enum tb_prior_kind (src/models/prior.h); `title` heads what is
+# printed.
+prior_kinds <- list(
+  flat = list(code = 0L, title = "flat"),
+  normal = list(code = 1L, title = "normal"),
+  laplace = list(code = 2L, title = "Laplace"),
+  # of a positive parameter, sampled on the log scale
+  log_flat = list(code = 3L, title = "flat"),
+  exponential = list(code = 4L, title = "exponential"),
+  # location: the middle; scale: half the width
+  uniform = list(code = 5L, title = "uniform")
+)
+
+#' Priors of coefficients
+#'
+#' Independent priors of the coefficients of a model, such as [model_glm()].
+#'
+#' @param location (numeric vector) The centre of the prior: one value for all
+#'   coefficients, or one value for each, in the order of the columns or with
+#'   their names.
+#' @param scale (positive numeric vector) The scale of the prior, one value for
+#'   all coefficients or one for each: the standard deviation of a normal prior,
+#'   and the \eqn{s} in the Laplace density
+#'   \eqn{\exp(-|\theta - \mu| / s) / (2 s)}{exp(-|theta - mu| / s) / (2 s)},
+#'   whose standard deviation is \eqn{\sqrt{2} s}{sqrt(2) s}.
+#' @param autoscale (`TRUE` or `FALSE`) Divide the scale of a coefficient by the
+#'   standard deviation of its column, and multiply it by the standard deviation
+#'   of the response in a Gaussian model, as rstanarm does? By default the scale
+#'   is used as given. A constant column, such as the intercept's, counts as
+#'   having standard deviation 1. An offset is first taken off the response.
+#'
+#' @details `prior_exponential()` is for scales such as the residual standard
+#' deviation of a Gaussian model.
+#'
+#' `prior_flat()` adds nothing to the log posterior. The posterior may then not
+#' exist, for instance when a column separates the two classes of a logistic
+#' regression; this is detected and reported, never sampled. `NULL` in place of
+#' a prior is flat, too, as in rstanarm.
+#'
+#' A vector with names is matched with the coefficients by them, and must name
+#' every coefficient: nothing is recycled from it. In one prior, a vector
+#' without names beside one with names has the same order.
+#'
+#' The Laplace prior is not differentiable at its centre, where its gradient is
+#' taken as zero. Kernels without a Metropolis step are accurate under it when
+#' its scale is larger than the standard deviation that the data alone give, as
+#' it is in tall data. Otherwise a run says so in a `tall_warning_prior`, if it
+#' has had a mode and its Hessian to tell; without a kernel the recipe takes an
+#' exact one.
+#'
+#' `prior_uniform()` is constant on a box and zero outside it. Its gradient does
+#' not see the bounds, so it takes a Metropolis kernel such as [kernel_mala()],
+#' which rejects proposals outside them; other kernels are refused, and without
+#' a kernel the recipe takes an exact one. [find_mode()] looks for the mode
+#' within the bounds. Those of the intercept of a [tall_glm()] are bounds of the
+#' predictor at the mean of the covariates.
+#'
+#' @param lower,upper (numeric vectors) The bounds, `lower` below `upper`: one
+#'   value for all coefficients, or one for each, as `location`.
+#' @param rate (positive number) The rate of the exponential prior: one over its
+#'   mean. With `autoscale = TRUE` it is divided by the standard deviation of
+#'   the response; in a Gaussian model with weights \eqn{w_i}, where `sigma` is
+#'   the standard deviation of a row of weight 1, by \eqn{\sqrt{\sum w_i (y_i -
+#'   \bar y_w)^2 / (N - 1)}}{sqrt(sum w_i (y_i - ybar_w)^2 / (N - 1))} about the
+#'   weighted mean.
+#'
+#' @template return-prior
+#' @section Conditions:
+#' `tall_error_input` if an argument is not as described, or if there are
+#' neither one value nor as many as there are coefficients, or if their names
+#' are not those of the coefficients; if a prior of rstanarm or brms is given,
+#' with what to write instead;
+#' `tall_warning_prior` from a run, see above.
+#' @examples
+#' prior_normal(0, 2.5)
+#' prior_normal(0, c(10, 1, 1))
+#' prior_normal(c(wt = -3, hp = 0), c(wt = 2, hp = 0.1))
+#' prior_laplace(scale = 0.5, autoscale = TRUE)
+#' prior_uniform(-10, 10)
+#' @name priors
+NULL
+
+#' @rdname priors
+#' @export
+prior_normal <- function(location = 0, scale = 2.5, autoscale = FALSE) {
+  new_prior("normal", location, scale, autoscale)
+}
+
+#' @rdname priors
+#' @export
+prior_laplace <- function(location = 0, scale = 1, autoscale = FALSE) {
+  new_prior("laplace", location, scale, autoscale)
+}
+
+#' @rdname priors
+#' @export
+prior_flat <- function() {
+  new_prior("flat", location = 0, scale = 1, autoscale = FALSE)
+}
+
+#' @rdname priors
+#' @export
+prior_uniform <- function(lower, upper) {
+  lower <- check_numeric_vector(lower)
+  upper <- check_numeric_vector(upper)
+  both <- align_names(list(lower = lower, upper = upper))
+  lower <- both$lower
+  upper <- both$upper
+  bad <- which(!(lower < upper))
+  if (length(bad) > 0) {
+    at <- function(x) rep_len(x, max(length(lower), length(upper)))[[bad[[1]]]]
+    abort_input(
+      "{.arg lower} must be below {.arg upper}, not
+       {format_number(at(lower))} against {format_number(at(upper))}.",
+      argument = "lower",
+      value = lower
+    )
+  }
+  prior <- new_prior("uniform", (lower + upper) / 2, (upper - lower) / 2, FALSE)
+  prior$lower <- lower
+  prior$upper <- upper
+  prior
+}
+
+#' @rdname priors
+#' @export
+prior_exponential <- function(rate = 1, autoscale = FALSE) {
+  structure(
+    list(
+      kind = "exponential",
+      rate = check_number(rate, positive = TRUE),
+      autoscale = check_flag(autoscale)
+    ),
+    class = c("tall_prior_exponential", "tall_prior")
+  )
+}
+
+new_prior <- function(
+  kind,
+  location,
+  scale,
+  autoscale,
+  call = caller_env()
+) {
+  location <- check_numeric_vector(location, call = call)
+  scale <- check_numeric_vector(scale, positive = TRUE, call = call)
+  both <- align_names(list(location = location, scale = scale), call)
+  structure(
+    list(
+      kind = kind,
+      location = both$location,
+      scale = both$scale,
+      autoscale = check_flag(autoscale, call = call)
+    ),
+    class = c(paste0("tall_prior_", kind), "tall_prior")
+  )
+}
+
+# Two vectors of a prior with the same names in the same order, where either has
+# names; a single value without a name stays as it is.
+align_names <- function(both, call = caller_env()) {
+  args <- names(both)
+  for (arg in args) {
+    check_all_named(both[[arg]], arg = arg, call = call)
+  }
+  n <- lengths(both)
+  named <- !vapply(both, function(x) is.null(names(x)), TRUE)
+  if (all(n > 1) || (any(named & n == 1) && max(n) > 1)) {
+    check_same_rows(
+      both[[1]],
+      both[[2]],
+      arg = args[[1]],
+      arg_y = args[[2]],
+      call = call
+    )
+  }
+  if (all(named)) {
+    first <- names(both[[1]])
+    second <- match_names(
+      both[[2]],
+      first,
+      "coefficient",
+      arg = args[[2]],
+      call = call
+    )
+    both[[2]] <- stats::setNames(second, first)
+  } else if (any(named) && all(n > 1)) {
+    names(both[[which(!named)]]) <- names(both[[which(named)]])
+  }
+  both
+}
+
+#' @export
+print.tall_prior <- function(x, ...) {
+  check_no_dots(...)
+  cat("<tall_prior> ", prior_kinds[[x$kind]]$title, "\n", sep = "")
+  if (x$kind == "exponential") {
+    note <- if (x$autoscale) {
+      " (divided by the standard deviation of the response)"
+    }
+    cat("rate: ", format_number(x$rate), note, "\n", sep = "")
+  } else if (x$kind == "uniform") {
+    cat("lower: ", values_text(x$lower), "\n", sep = "")
+    cat("upper: ", values_text(x$upper), "\n", sep = "")
+  } else if (x$kind != "flat") {
+    cat("location: ", values_text(x$location), "\n", sep = "")
+    note <- if (x$autoscale) {
+      " (divided by the standard deviation of the column)"
+    }
+    cat("scale:    ", values_text(x$scale), note, "\n", sep = "")
+  }
+  invisible(x)
+}
+
+check_whole_prior <- function(prior, arg, call) {
+  parts <- unclass(prior)
+  kind <- if (is.list(parts)) parts$kind
+  is_named <- rlang::is_string(kind) &&
+    identical(class(prior), c(paste0("tall_prior_", kind), "tall_prior")) &&
+    kind %in% names(prior_kinds)
+  if (!is_named) {
+    abort_corrupt(paste0("`", arg, "`"), "kind", call = call)
+  }
+  make <- constructor_of("prior", kind)
+  if (is.null(make)) {
+    return(invisible())
+  }
+  given <- intersect(names(formals(make)), names(parts))
+  again <- unclass(make_again(make, compact(parts[given]), arg, call))
+  for (name in union(names(parts), names(again))) {
+    if (!identical(parts[[name]], again[[name]])) {
+      abort_corrupt(paste0("`", arg, "`"), name, call = call)
+    }
+  }
+}

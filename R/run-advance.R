@@ -1,0 +1,155 @@
+# What is kept of a chain: the sizes of the vectors that the core writes to,
+# NULL where nothing is kept.
+buffer_sizes <- function(model, control, plan, n_keep) {
+  keeps_draws <- "draws" %in% control$keep
+  info <- model_info(model)
+  which <- control$record
+  n_variable <- if (is.null(which)) info$n_natural else length(which)
+  n_dim <- if (is.null(which)) info$n_dim else length(which)
+  list(
+    n_keep = as.double(n_keep),
+    which = if (!is.null(which)) as.double(which),
+    numbers = list(
+      draw = if (keeps_draws) n_variable,
+      unconstrained = if (keeps_draws && model_is_constrained(model)) n_dim,
+      gradient = if ("gradients" %in% control$keep) n_dim,
+      size = 1,
+      weight = if (schedule_is_weighted(plan$schedule)) 1,
+      log_posterior = if (kernel_has_density(plan$kernel)) 1
+    )
+  )
+}
+
+make_buffers <- function(sizes, n_chain, call = caller_env()) {
+  n <- sizes$n_keep * n_chain
+  all <- n * sum(unlist(sizes$numbers))
+  vectors <- with_room(8 * all, call, {
+    lapply(sizes$numbers, function(k) if (!is.null(k)) rep(NA_real_, n * k))
+  })
+  c(sizes[c("n_keep", "which")], vectors)
+}
+
+# What does nothing but allocate the memory of a run's draws.
+with_room <- function(bytes, call, expr) {
+  tryCatch(expr, error = function(e) {
+    abort_tall(
+      "memory",
+      c(
+        "There is not enough memory for the draws: they take
+         {format_bytes(bytes)}.",
+        i = "Keep fewer with {.arg thin} or {.arg variables}, or none with
+             {.code keep = \"none\"}."
+      ),
+      bytes = bytes,
+      parent = e,
+      call = call
+    )
+  })
+}
+
+# Do the variables differ from the coordinates?
+model_is_constrained <- function(model) {
+  !identical(model$variables, model$coordinates)
+}
+
+# Advance in slices of 0.15 s, with a progress bar; a slice ends early where a
+# stop is due. list(interrupted, errors, rejected): was it, by the user or by
+# the file job$halt; the errors of a user's functions that stopped chains, named
+# by them; the first that had proposals rejected.
+advance_run <- function(run, job, stops, keeper, model) {
+  n_step <- 16
+  outcome <- 0L
+  made <- 0
+  due <- 1
+  shows <- job$refresh > 0
+  total <- .Call(ffi_run_progress, run)$total
+  if (shows) {
+    bar <- cli::cli_progress_bar(
+      job$label,
+      total = total,
+      .envir = environment()
+    )
+  }
+  interrupted <- FALSE
+  errors <- list()
+  rejected <- NULL
+  tryCatch(
+    while (outcome == 0L) {
+      left <- stops$step[due] - made
+      is_known <- length(left) == 1 && !is.na(left)
+      slice <- if (is_known) min(n_step, left) else n_step
+      keeper$look()
+      before <- proc.time()[["elapsed"]]
+      # an error of a user's function is caught by the core, which stops its
+      # chain; the handler keeps R from printing it
+      outcome <- tryCatch(
+        .Call(ffi_run_advance, run, slice, as.integer(job$cores)),
+        tall_error_callback = identity
+      )
+      elapsed <- proc.time()[["elapsed"]] - before
+      found <- sort_errors(names(errors), run, model, job$spec$n_first)
+      keeper$catch(names(found$errors))
+      errors <- c(errors, found$errors)
+      rejected <- rejected %||% found$rejected
+      made <- made + slice
+      if (identical(slice, left)) {
+        stops$at(stops$step[[due]])
+        due <- due + 1
+      }
+      if (shows) {
+        cli::cli_progress_update(
+          set = .Call(ffi_run_progress, run)$done,
+          id = bar
+        )
+      }
+      if (slice == n_step) {
+        n_step <- next_slice(n_step, elapsed)
+      }
+      if (outcome == 0L && !is.null(job$halt) && file.exists(job$halt)) {
+        interrupted <- TRUE
+        break
+      }
+    },
+    interrupt = function(condition) interrupted <<- TRUE
+  )
+  if (shows) {
+    cli::cli_progress_done(id = bar)
+  }
+  list(
+    interrupted = interrupted || outcome == 2L,
+    errors = errors,
+    rejected = rejected
+  )
+}
+
+# Those of a slice. Each stopped a chain in it, in their order, except those of
+# a Metropolis kernel, for which a density that is not a number is one of zero.
+sort_errors <- function(stopped, run, model, n_first) {
+  errors <- list()
+  rejected <- NULL
+  for (kind in c("errors", "undefined")) {
+    new <- take_errors(model, kind)
+    if (length(new) > 0) {
+      status <- if (kind == "errors") "callback" else "nonfinite"
+      chains <- as.character(n_first + chains_with(run, status))
+      chains <- setdiff(chains, stopped)
+      if (length(chains) == length(new)) {
+        errors[chains] <- new
+      } else if (kind == "undefined") {
+        rejected <- new[[1]]
+      }
+    }
+  }
+  list(errors = errors, rejected = rejected)
+}
+
+chains_with <- function(run, status) {
+  found <- .Call(ffi_run_status, run)$status
+  which(vapply(found, status_name, "") == status)
+}
+
+# Steps for a slice of about 0.15 s, growing at most fourfold at a time.
+next_slice <- function(n_step, elapsed, target = 0.15) {
+  factor <- if (elapsed < target / 4) 4 else target / elapsed
+  max(1, floor(n_step * factor))
+}

@@ -1,0 +1,74 @@
+# The model of a fit: still alive, or made again from the data it kept.
+fit_model <- function(fit, call) {
+  if (inherits(fit$model, "tall_model") && model_is_alive(fit$model)) {
+    check_whole_model(fit$model, "fit$model", call)
+    check_fits_model(fit, fit$model, "model", call)
+    return(fit$model)
+  }
+  rebuilt <- rebuild_model(fit)
+  if (is.null(rebuilt)) {
+    abort_tall(
+      "stale",
+      c(
+        "The fit has lost its model, as it does in a file.",
+        i = if (inherits(fit, keep_data_classes)) {
+          "A fit that was made with {.code keep_data = TRUE} can go on."
+        } else {
+          "Make the model again with {.code {fit$model_label}()} and give it
+           as {.arg model}."
+        }
+      ),
+      argument = "model",
+      call = call
+    )
+  }
+  check_fits_model(fit, rebuilt, "data", call)
+  rebuilt
+}
+
+# A model is the one of the fit, and not of data that took their place.
+check_fits_model <- function(fit, model, component, call) {
+  if (!identical(model$fingerprint, fit$fingerprint)) {
+    abort_corrupt("`fit`", component, call = call)
+  }
+}
+
+# Fits whose front end has the argument keep_data.
+keep_data_classes <- c("tall_glm", "tall_nn", "tall_ica", "tall_factorize")
+
+# NULL where the fit did not keep its data.
+rebuild_model <- function(fit) {
+  UseMethod("rebuild_model")
+}
+
+#' @export
+rebuild_model.default <- function(fit) {
+  NULL
+}
+
+has_data <- function(fit) {
+  !is.null(fit$frame) || !is.null(fit$data)
+}
+
+# arg: what can be given instead of the data, or NULL.
+check_has_data <- function(fit, arg = NULL, call = caller_env()) {
+  if (has_data(fit)) {
+    return(invisible())
+  }
+  if (!inherits(fit, c("tall_glm", "tall_nn"))) {
+    return(invisible(fit_model(fit, call)))
+  }
+  abort_tall(
+    "stale",
+    c(
+      if (is.null(arg)) {
+        "The fit did not keep its data."
+      } else {
+        "The fit did not keep its data: {.arg {arg}} is needed."
+      },
+      i = "Fit with {.code keep_data = TRUE} to keep them."
+    ),
+    argument = arg,
+    call = call
+  )
+}

@@ -1,0 +1,140 @@
+# steps: kernel steps in an iteration after warmup. escape: a draw with a larger
+# squared norm (in whitened coordinates) is far out. ledger: passes over the
+# data before the chains move, by purpose.
+new_plan <- function(
+  model,
+  kernel,
+  gradient,
+  subsample,
+  schedule,
+  mode = NULL,
+  steps = 1,
+  escape = 0,
+  recipe = NULL,
+  ledger = new_ledger()
+) {
+  list(
+    model = model,
+    kernel = kernel,
+    gradient = gradient,
+    subsample = subsample,
+    schedule = schedule,
+    mode = mode,
+    steps = steps,
+    escape = escape,
+    recipe = recipe,
+    ledger = ledger
+  )
+}
+
+# Passes over the data for what is not a chain's own step. Shared by the copies
+# of a plan.
+new_ledger <- function() {
+  ledger <- new.env(parent = emptyenv())
+  ledger$passes <- c(mode = 0, weights = 0, reference = 0, recipe = 0)
+  ledger
+}
+
+spend <- function(ledger, what, passes) {
+  ledger$passes[[what]] <- ledger$passes[[what]] + passes
+}
+
+# A mode is found once, however often it is used.
+spend_mode <- function(ledger, at) {
+  if (inherits(at, "tall_mode")) {
+    ledger$passes[["mode"]] <- at$passes
+  }
+}
+
+# What compile_spec() may ask.
+run_context <- function(plan, control) {
+  model <- plan$model
+  is_whitened <- model_is_whitened(model)
+  reference <- function(spec, call) {
+    at <- spec$args$at %||% plan_mode(plan, control, call)
+    theta <- mode_point(model, at, needs_chol = FALSE, call = call)$theta
+    spend_mode(plan$ledger, at)
+    theta
+  }
+  list(
+    n_data = model$n_data,
+    n_dim = model$n_dim,
+    chains = control$chains,
+    model = model,
+    gradient = plan$gradient,
+    is_whitened = is_whitened,
+    to_sampler = function(theta) {
+      drop(.Call(ffi_model_to_sampler, model$pointer, as.double(theta)))
+    },
+    reference = reference,
+    spend = function(what, passes) spend(plan$ledger, what, passes),
+    estimator_reference = function(call) reference(plan$gradient, call),
+    # in whitened coordinates, at their origin, Sigma is the identity
+    weights = function(type, call) {
+      if (type != "uniform") {
+        spend(plan$ledger, "weights", 1)
+      }
+      if (is_whitened) {
+        origin <- numeric(model$n_dim)
+        weights <- model_weights(model, type, origin, NULL, control$cores, call)
+        return(mix_weights(weights, type))
+      }
+      at <- plan$gradient$args$at %||% plan_mode(plan, control, call)
+      spend_mode(plan$ledger, at)
+      if (is.numeric(at) && type %in% chol_types) {
+        spend(plan$ledger, "weights", 1) # the Hessian there
+      }
+      find_weights(model, at, type, cores = control$cores, call = call)
+    }
+  )
+}
+
+plan_mode <- function(plan, control, call) {
+  mode <- plan$mode %||%
+    model_mode(plan$model, control$cores, control$refresh, call)
+  spend_mode(plan$ledger, mode)
+  mode
+}
+
+# Starting points in sampler coordinates, n_dim x chains.
+plan_init <- function(plan, init, control, call) {
+  model <- plan$model
+  if (!is.null(init)) {
+    return(.Call(ffi_model_to_sampler, model$pointer, init))
+  }
+  move_inside(draw_init(plan, control, call), model, reflect = TRUE)
+}
+
+# From the normal approximation at the mode.
+draw_init <- function(plan, control, call) {
+  model <- plan$model
+  normals <- function(chain) {
+    function(n) .Call(ffi_rng_norm, core_seed(control), chain, stream_init, n)
+  }
+  draw <- model$draw %||% function(normals) normals(model$n_dim)
+  noise <- vapply(
+    seq_len(control$chains) - 1L,
+    function(chain) draw(normals(chain)),
+    numeric(model$n_dim)
+  )
+  noise <- matrix(noise, model$n_dim)
+  if (!is.null(model$draw)) {
+    return(noise) # a model that can be drawn from
+  }
+  if (model_is_whitened(model)) {
+    return(noise)
+  }
+  mode <- plan_mode(plan, control, call)
+  if (is.null(mode$chol)) {
+    return(matrix(mode$estimate, model$n_dim, control$chains))
+  }
+  mode$estimate + backsolve(t(mode$chol), noise)
+}
+
+# As in `enum tb_stream`
+stream_init <- 4L
+
+# The seed as a count: R's may be negative.
+core_seed <- function(control) {
+  control$seed + 2^31
+}

@@ -1,0 +1,172 @@
+# ---- going on ----------------------------------------------------------------
+
+#' Go on with a run
+#'
+#' Continues every chain as if it had never stopped: the draws are those a
+#' longer run would have given.
+#'
+#' @param fit ([`tall_fit`][tall_fit]) A fit, also one that was interrupted, or
+#'   saved and read again.
+#' @param iter (whole number or `NULL`) Iterations to add. `NULL`: those an
+#'   interrupted run still lacks.
+#' @param model (`tall_model` or `NULL`) The model, needed when the fit comes
+#'   from a file and did not keep its data: the same one, made again. After an
+#'   error of one of its functions, the [model_custom()] that was mended.
+#' @param cores,refresh As in [sg_sample()].
+#'
+#' @section Chains that an error stopped: Chains of a [model_custom()] that an
+#' error of one of its functions stopped, or a value of it that was not a
+#' number, go on from where they stood before it. Mend what was wrong: something
+#' that the function finds in the workspace, or the function or the data
+#' themselves, with a new `model` of as many observations and the same
+#' parameters. The chains that stopped are brought to where the others are, or,
+#' if all had stopped, to the end of what the run was asked for; then `iter` is
+#' added. If what was mended does not change any value that the chains had seen,
+#' the draws are those of a run without the error.
+#'
+#' Chains that stopped for another reason, such as a step size that is too
+#' large, cannot go on.
+#'
+#' @return The fit with the new draws after the old ones.
+#' @section Conditions: `tall_error_stale` if the model is gone and none is
+#' given; `tall_error_input` if the given model has other data;
+#' `tall_error_corrupt` if what the chains go on from is not as it was made:
+#' altered by hand, read from a damaged file, or made by another version;
+#' `tall_error_unsupported` if a chain had stopped for a reason that would stop
+#' it again.
+#' @examples
+#' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
+#' y <- rbinom(1000, 1, plogis(0.5 + x[, "age"]))
+#' model <- model_glm(x, y, family = "bernoulli")
+#' fit <- sg_sample(model, kernel_sgld(0.001), iter = 500, seed = 1)
+#' fit <- sg_resume(fit, iter = 500)
+#' @export
+sg_resume <- function(
+  fit,
+  iter = NULL,
+  model = NULL,
+  cores = getOption("mc.cores", 1L),
+  refresh = getOption("tallbayes.refresh", 1)
+) {
+  check_spec(fit, "tall_fit", "sg_sample()")
+  check_sealed(fit)
+  iter <- check_count(iter, most = count_limits$iter, allow_null = TRUE)
+  fit$control$cores <- check_cores(cores)
+  fit$control$refresh <- check_number(refresh, min = 0)
+  call <- rlang::current_env()
+  check_can_go_on(fit, call)
+  if (!is.null(fit$halted)) {
+    fit <- rejoin_chains(fit, model, call)
+    is_done <- is.null(iter) && steps_left(fit) == 0
+    if (!is.null(fit$halted) || is_done) {
+      return(seal_fit(finish_fit(fit)))
+    }
+  }
+  work <- remaining_steps(fit, iter)
+  plan <- resume_plan(fit, model)
+  n_every <- fit$control$thin * fit$steps
+  started <- proc.time()[["elapsed"]]
+  segment <- run_segment(
+    plan,
+    fit$control,
+    n_warmup = work$n_warmup,
+    n_sampling = work$n_sampling,
+    n_phase = fit$progress$collected %% n_every,
+    n_before = fit$progress$warmup_done + fit$progress$sampled,
+    saved = fit$saved,
+    monitor_state = fit$monitor_state,
+    iterations_before = fit$progress$warmup_done +
+      floor(fit$progress$sampled / fit$steps),
+    on_futures = use_futures(plan$model, fit$control)
+  )
+  fit$model <- plan$model
+  fit$progress$iterations_before <-
+    fit$progress$warmup_done + floor(fit$progress$sampled / fit$steps)
+  fit$control$iter <- max(
+    fit$control$iter,
+    fit$progress$iterations_before +
+      work$n_warmup +
+      ceiling(work$n_sampling / fit$steps)
+  )
+  fit <- add_segment(fit, segment)
+  fit$time[["sampling"]] <-
+    fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
+  warn_segment(fit, segment, rlang::current_env())
+  seal_fit(finish_fit(fit))
+}
+
+# Of the iterations that the run was asked for.
+steps_left <- function(fit) {
+  control <- fit$control
+  total <- control$warmup + (control$iter - control$warmup) * fit$steps
+  max(0, total - fit$progress$warmup_done - fit$progress$sampled)
+}
+
+# Steps still to make for `iter` more iterations, or for those that are missing.
+remaining_steps <- function(fit, iter, call = caller_env()) {
+  control <- fit$control
+  warmup_left <- control$warmup - fit$progress$warmup_done
+  if (is.null(iter)) {
+    if (steps_left(fit) == 0) {
+      abort_input(
+        "{.arg iter} must be given: this run made all its
+         {format_count(control$iter)} iterations.",
+        argument = "iter",
+        call = call
+      )
+    }
+    return(list(
+      n_warmup = warmup_left,
+      n_sampling = steps_left(fit) - warmup_left
+    ))
+  }
+  n_warmup <- min(iter, warmup_left)
+  list(n_warmup = n_warmup, n_sampling = (iter - n_warmup) * fit$steps)
+}
+
+resume_plan <- function(fit, model, call = caller_env()) {
+  if (is.null(model)) {
+    model <- fit_model(fit, call)
+  } else {
+    check_model(model, call = call)
+    is_same <- identical(model$fingerprint, fit$fingerprint)
+    if (!is_same && !is_mended(model, fit)) {
+      abort_input(
+        c(
+          "{.arg model} must be the one that made the fit, not one with other
+           data or another prior.",
+          x = if (model$n_data != fit$n_data ||
+            model$n_dim != length(fit$coordinates)) {
+            "The fit has {count_noun(fit$n_data, 'observation')} and
+             {count_noun(length(fit$coordinates), 'parameter')}, the model has
+             {count_noun(model$n_data, 'observation')} and
+             {count_noun(model$n_dim, 'parameter')}."
+          }
+        ),
+        argument = "model",
+        call = call
+      )
+    }
+  }
+  ledger <- new_ledger()
+  model <- temper_model(model, fit$lambda)
+  if (fit$is_whitened && !model_is_whitened(model)) {
+    model <- whiten_model(model, fit$mode, in_place = FALSE, call = call)
+    spend(ledger, "recipe", 1)
+  }
+  plan <- new_plan(
+    model,
+    fit$kernel,
+    fit$gradient,
+    fit$subsample,
+    fit$schedule,
+    mode = fit$mode,
+    steps = fit$steps,
+    escape = fit$escape,
+    recipe = fit$recipe,
+    ledger = ledger
+  )
+  plan$init <- matrix(0, model$n_dim, fit$control$chains)
+  plan$start_chol <- fit$start_chol
+  plan
+}

@@ -1,0 +1,255 @@
+# ---- running -----------------------------------------------------------------
+
+# A stretch of a run: n_warmup and n_sampling kernel steps of every chain, from
+# the plan's starting points or from saved states after n_before steps.
+# points: where monitors are evaluated. n_first: the chains' numbers begin after
+# it. on_futures: by workers, see futures.R.
+run_segment <- function(
+  plan,
+  control,
+  n_warmup,
+  n_sampling,
+  n_phase = 0,
+  n_before = 0,
+  saved = NULL,
+  noise_every = noise_period(plan$model),
+  monitor_state = list(),
+  iterations_before = 0,
+  points = monitor_points(
+    control$monitor$every,
+    plan,
+    n_warmup,
+    n_sampling,
+    iterations_before
+  ),
+  n_first = 0,
+  label = "Sampling",
+  on_futures = FALSE,
+  call = caller_env()
+) {
+  model <- plan$model
+  n_every <- control$thin * plan$steps
+  n_collected <-
+    count_collected(plan$schedule, n_before + n_warmup, n_sampling)
+  stretch <- list(
+    n_warmup = as.double(n_warmup),
+    n_sampling = as.double(n_sampling),
+    n_phase = as.double(n_phase),
+    n_every = n_every
+  )
+  n_keep <- floor((n_phase + n_collected) / n_every)
+  job <- list(
+    spec = c(
+      compile_run(plan, control, noise_every, call),
+      stretch,
+      n_first = n_first
+    ),
+    saved = saved,
+    sizes = buffer_sizes(model, control, plan, n_keep),
+    monitor = control$monitor,
+    monitor_state = monitor_state,
+    points = points,
+    cores = control$cores,
+    refresh = control$refresh,
+    label = label
+  )
+  started <- proc.time()[["elapsed"]]
+  run <- if (on_futures) {
+    run_on_futures(job, model, call)
+  } else {
+    run_chains(job, model, call)
+  }
+  spend(plan$ledger, "reference", run$shared / max(1, model$n_data))
+  run$seconds <- run$seconds %||% (proc.time()[["elapsed"]] - started)
+  made <- c(
+    "buffers",
+    "reports",
+    "interrupted",
+    "errors",
+    "halted",
+    "rejected",
+    "monitor",
+    "seconds"
+  )
+  c(
+    run[made],
+    stretch,
+    list(passes = plan$ledger$passes, n_before = n_before, n_keep = n_keep)
+  )
+}
+
+# What the core has to know of a run, but for how long it is.
+compile_run <- function(plan, control, noise_every, call) {
+  context <- run_context(plan, control)
+  model <- plan$model
+  asks <- kernel_info(plan$kernel)
+  bias_map <- if (!asks$is_metropolis) covariance_map(plan)
+  # not of an even model: below zero its variables go against its coordinates
+  has_bias <- !asks$is_metropolis && model$n_dim <= 1e4 &&
+    !model_info(model)$is_even
+  list(
+    kernel = compile_spec(plan$kernel, context, call),
+    gradient = compile_spec(plan$gradient, context, call),
+    subsample = compile_spec(plan$subsample, context, call),
+    schedule = compile_spec(plan$schedule, context, call),
+    n_chain = control$chains,
+    seed = core_seed(control),
+    likelihood_scale = likelihood_scale(model),
+    escape = plan$escape,
+    n_escape_max = 10,
+    n_bias_block = if (has_bias) bias_blocks else 0,
+    n_bias_every = if (is.null(bias_map)) min(5, plan$steps) else 5,
+    keeps_moments = as.double("none" %in% control$keep),
+    keeps_covariance = as.double("covariance" %in% control$keep),
+    n_noise_every = if (asks$has_tolerance) noise_every else 0,
+    init = as.double(plan$init),
+    bias_map = bias_map
+  )
+}
+
+# The chains of a job, in threads. Their numbers begin after spec$n_first.
+run_chains <- function(job, model, call) {
+  spec <- job$spec
+  buffers <- make_buffers(job$sizes, spec$n_chain, call)
+  take_errors(model) # of other runs
+  take_errors(model, "undefined")
+  run <- .Call(
+    ffi_run_create,
+    model$pointer,
+    spec,
+    buffers,
+    job$saved,
+    as.integer(job$cores)
+  )
+  if (is.integer(run)) {
+    if (status_name(run) == "argument" && !is.null(job$saved)) {
+      abort_corrupt("`fit`", "saved", call = call)
+    }
+    abort_status(run, call = call)
+  }
+  on.exit(.Call(ffi_run_destroy, run))
+  if (is.null(job$saved)) {
+    check_started(.Call(ffi_run_status, run), model, spec$n_first, call)
+  }
+  monitor <- if (!is.null(job$monitor)) {
+    monitor_recorder(job$monitor, model, job$monitor_state, spec$n_first)
+  }
+  checkpoints <- checkpoint_recorder(job, run, monitor)
+  stops <- list(
+    step = sort(unique(c(job$points$step, checkpoints$step))),
+    at = function(step) {
+      due <- match(step, job$points$step)
+      if (!is.na(due)) {
+        monitor$at(
+          job$points$iteration[[due]],
+          job$points$is_warmup[[due]],
+          .Call(ffi_run_position, run)
+        )
+      }
+      if (step %in% checkpoints$step) {
+        checkpoints$at(step)
+      }
+    }
+  )
+  keeper <- halt_recorder(run, model, monitor, spec$n_first)
+  started <- proc.time()[["elapsed"]]
+  outcome <- advance_run(run, job, stops, keeper, model)
+  list(
+    seconds = proc.time()[["elapsed"]] - started,
+    buffers = buffers,
+    reports = .Call(ffi_run_report, run),
+    interrupted = outcome$interrupted,
+    errors = outcome$errors,
+    halted = keeper$result(),
+    rejected = outcome$rejected,
+    shared = .Call(ffi_run_progress, run)$n_shared,
+    monitor = if (!is.null(monitor)) monitor$result(),
+    checkpoints = checkpoints$result()
+  )
+}
+
+# Every chain has a gradient where it starts. found: what ffi_run_status() says.
+check_started <- function(found, model, n_first, call) {
+  failed <- which(found$status != 0)
+  if (length(failed) == 0) {
+    return(invisible())
+  }
+  report <- lapply(found, function(x) x[[failed[[1]]]])
+  chain <- n_first + failed[[1]]
+  if (status_name(report$status) != "nonfinite") {
+    abort_status(report$status, chain = chain, call = call)
+  }
+  name <- coordinate_name(model, report$coordinate)
+  abort_tall(
+    "nonfinite",
+    c(
+      "Chain {chain} cannot start: the log posterior or its gradient is not
+       finite there.",
+      x = "The largest coordinate of the starting point is
+           {.code {name}} = {format_number(report$value)}.",
+      i = "Give {.arg init} closer to the mode, or leave it out."
+    ),
+    status = "nonfinite",
+    chain = chain,
+    iteration = 0,
+    coordinate = name,
+    value = report$value,
+    parent = last_undefined(model),
+    call = call
+  )
+}
+
+# Sigma_jk / Sigma_jj, with Sigma minus the inverse Hessian at the mode or, of a
+# run that needed none, at its start: for the bias estimate of a run in the
+# model's own coordinates. NULL where a map would cost more than the gradients.
+covariance_map <- function(plan, most = 1000) {
+  model <- plan$model
+  if (model_is_whitened(model) || model$n_dim > most) {
+    return(NULL)
+  }
+  chol <- known_mode(plan)$chol %||% plan$start_chol
+  if (is.null(chol)) {
+    return(NULL)
+  }
+  covariance <- chol2inv(t(chol))
+  covariance / diag(covariance)
+}
+
+known_mode <- function(plan) {
+  at <- plan$gradient$args$at
+  if (inherits(at, "tall_mode")) at else plan$mode %||% plan$model$cache$mode
+}
+
+# Lower Cholesky factor of minus the Hessian where the first chain starts, from
+# `n` rows spread over the data: next to a run this costs nothing. NULL where it
+# is not needed, or is not positive definite.
+start_chol <- function(plan, n = 10000, most = 100) {
+  model <- plan$model
+  info <- model_info(model)
+  can <- !kernel_is_metropolis(plan$kernel) &&
+    !info$is_framed &&
+    info$has_curvature &&
+    curvature_passes(model) == 1 &&
+    model$n_dim <= most
+  if (!can || !is.null(known_mode(plan)$chol)) {
+    return(NULL)
+  }
+  n <- min(n, model$n_data)
+  index <- floor((seq_len(n) - 0.5) * model$n_data / n) + 1
+  spend(plan$ledger, "recipe", n / model$n_data)
+  tryCatch(
+    lower_chol(proper_hessian(model, plan$init[, 1], index), model),
+    tall_error = function(cnd) NULL
+  )
+}
+
+# Steps between looks at the gradient noise: they cost some hundred passes over
+# the parameters, which is nothing beside the rows of a model with few of them.
+# Tapes give gradients of rows one by one.
+noise_period <- function(model) {
+  usual <- if (is_taped_model(model)) 100 else 20
+  max(usual, ceiling(model$n_dim / 500))
+}
+
+# How many blocks the bias estimate takes its standard error from.
+bias_blocks <- 20

@@ -1,0 +1,283 @@
+#' @export
+compile_spec.tall_subsample_uniform <- function(
+  spec,
+  context,
+  call = caller_env()
+) {
+  size <- batch_rows(spec$args$size, context$n_data)
+  if (!spec$args$replace && size > context$n_data) {
+    abort_input(
+      c(
+        "{.arg size} must be at most the number of rows,
+         {format_count(context$n_data)}, when drawing without replacement,
+         not {format_count(size)}.",
+        i = "Use {.fn gradient_full} for all rows, or {.code replace = TRUE}."
+      ),
+      argument = "size",
+      expected = context$n_data,
+      value = size,
+      call = call
+    )
+  }
+  member("uniform", list(size = size, replace = spec$args$replace))
+}
+
+#' @export
+compile_spec.tall_subsample_weighted <- function(
+  spec,
+  context,
+  call = caller_env()
+) {
+  size <- batch_rows(spec$args$size, context$n_data)
+  weights <- spec$args$weights
+  if (is.character(weights)) {
+    weights <- context$weights(weights, call)
+  } else {
+    check_size(weights, context$n_data, arg = "weights", call = call)
+  }
+  params <- list(size = size, weights = weights)
+  always <- always_rows(spec, weights, size, call)
+  if (length(always) > 0) {
+    params$weights[always] <- 0
+    params$always <- as.double(always)
+  }
+  member("weighted", params)
+}
+
+# The rows of every minibatch, by number.
+always_rows <- function(spec, weights, size, call) {
+  always <- spec$args$always
+  if (isTRUE(always)) {
+    always <- certain_rows(weights, size)
+    check_some_drawn(always, length(weights), size, call)
+  } else if (!is.numeric(always)) {
+    return(integer())
+  }
+  if (length(always) > 0 && max(always) > length(weights)) {
+    abort_input(
+      "{.arg always} must be at most the number of rows,
+       {format_count(length(weights))}, not {format_count(max(always))}.",
+      argument = "always",
+      expected = length(weights),
+      value = always,
+      call = call
+    )
+  }
+  check_some_drawn(always, length(weights), size, call)
+  always
+}
+
+# Rows that n draws with these weights would hold more than once on average;
+# without them, others may be.
+certain_rows <- function(weights, n) {
+  rest <- sum(weights)
+  certain <- integer()
+  repeat {
+    more <- setdiff(which(n * weights > rest), certain)
+    if (length(more) == 0) {
+      return(sort(certain))
+    }
+    certain <- c(certain, more)
+    rest <- if (length(certain) < length(weights)) sum(weights[-certain]) else 0
+  }
+}
+
+check_some_drawn <- function(certain, n_data, size, call) {
+  if (length(certain) < n_data) {
+    return(invisible())
+  }
+  abort_input(
+    c(
+      "{.arg always} must leave some of the {format_count(n_data)} rows to be
+       drawn, {format_count(size)} of them a minibatch.",
+      i = "Use {.fn gradient_full} for all rows, or {.code always = FALSE}."
+    ),
+    argument = "always",
+    value = size,
+    call = call
+  )
+}
+
+#' @export
+compile_spec.tall_subsample_optimal <- function(
+  spec,
+  context,
+  call = caller_env()
+) {
+  member("optimal", list(size = batch_rows(spec$args$size, context$n_data)))
+}
+
+#' @export
+compile_spec.tall_subsample_adaptive <- function(
+  spec,
+  context,
+  call = caller_env()
+) {
+  if (!inherits(context$gradient, "tall_gradient_cv")) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn subsample_adaptive} bounds the noise of {.fn gradient_cv} about
+         its reference point, not that of
+         {.code gradient_{context$gradient$name}()}.",
+        i = "Use {.fn gradient_cv}, or {.fn subsample_weighted} with a fixed
+             size."
+      ),
+      call = call
+    )
+  }
+  rows <- adaptive_range(spec, context$n_data, call)
+  probability <- selection_probabilities(spec, context, call)
+  constants <- model_lipschitz(
+    context$model,
+    hint = "Use {.fn subsample_weighted} with a fixed size.",
+    call = call
+  )
+  context$spend("weights", 1)
+  member("adaptive", list(
+    at = context$to_sampler(context$estimator_reference(call)),
+    rate = likelihood_scale(context$model)^2 *
+      lipschitz_sum(constants, probability) / spec$args$threshold,
+    min_size = rows[[1]],
+    max_size = rows[[2]],
+    weights = probability
+  ))
+}
+
+# The least and the most rows.
+adaptive_range <- function(spec, n_data, call = caller_env()) {
+  least <- batch_rows(spec$args$min_size, n_data)
+  most <- if (is.null(spec$args$max_size)) {
+    n_data
+  } else {
+    min(n_data, batch_rows(spec$args$max_size, n_data))
+  }
+  if (least > most) {
+    abort_input(
+      "{.arg min_size} must be at most {format_count(most)} rows, not
+       {format_count(least)}.",
+      argument = "min_size",
+      expected = most,
+      value = least,
+      call = call
+    )
+  }
+  c(least, most)
+}
+
+# What its table in src/subsampling/ says: see `enum tb_scheme_flag`.
+subsample_info <- function(subsample) {
+  .Call(ffi_subsample_info, subsample$name)
+}
+
+# The most rows a minibatch can have.
+subsample_largest <- function(spec, n_data) {
+  UseMethod("subsample_largest")
+}
+
+#' @export
+subsample_largest.default <- function(spec, n_data) {
+  size <- spec$args$size
+  if (is.null(size)) n_data else batch_rows(size, n_data)
+}
+
+#' @export
+subsample_largest.tall_subsample_adaptive <- function(spec, n_data) {
+  adaptive_range(spec, n_data)[[2]]
+}
+
+#' @export
+subsample_largest.tall_subsample_fixed <- function(spec, n_data) {
+  length(spec$args$index)
+}
+
+# A scheme as fits keep it: without N numbers that can be found again.
+light_subsample <- function(subsample) {
+  UseMethod("light_subsample")
+}
+
+#' @export
+light_subsample.default <- function(subsample) {
+  subsample
+}
+
+# A recipe's weights are found again when they are needed; those of a user are
+# kept, because nothing else has them.
+#' @export
+light_subsample.tall_subsample_weighted <- function(subsample) {
+  if (!is.null(attr(subsample, "type"))) {
+    subsample$args$weights <- attr(subsample, "type")
+  }
+  subsample
+}
+
+# p_i of a scheme with weights, 0 for a row of every minibatch; NULL: uniform.
+selection_probabilities <- function(spec, context, call) {
+  weights <- spec$args$weights
+  if (identical(weights, "uniform") || is.null(weights)) {
+    return(NULL)
+  }
+  if (is.character(weights)) {
+    weights <- context$weights(weights, call)
+  } else {
+    check_size(weights, context$n_data, arg = "weights", call = call)
+  }
+  if (inherits(spec, "tall_subsample_weighted")) {
+    size <- batch_rows(spec$args$size, context$n_data)
+    weights[always_rows(spec, weights, size, call)] <- 0
+  }
+  weights / sum(weights)
+}
+
+# sum_i L_i^2 / p_i
+lipschitz_sum <- function(constants, probability) {
+  if (is.null(probability)) {
+    length(constants) * sum(constants^2)
+  } else {
+    sum(constants^2 / probability)
+  }
+}
+
+# What the sizes of a segment's minibatches say.
+warn_sizes <- function(subsample, sizes, n_data, call) {
+  UseMethod("warn_sizes")
+}
+
+#' @export
+warn_sizes.default <- function(subsample, sizes, n_data, call) {
+  invisible()
+}
+
+# Adaptive ones that do not adapt.
+#' @export
+warn_sizes.tall_subsample_adaptive <- function(subsample, sizes, n_data, call) {
+  sizes <- sizes[!is.na(sizes)]
+  most <- subsample_largest(subsample, n_data)
+  share <- mean(sizes >= most)
+  if (length(sizes) == 0 || share < 0.9) {
+    return(invisible())
+  }
+  shown <- paste0(format(100 * share, digits = 3), "%")
+  warn_tall(
+    "size",
+    c(
+      "{shown} of the adaptive minibatches have the most rows they may,
+       {format_count(most)}.",
+      i = "Raise {.arg threshold}, now
+           {format_number(subsample$args$threshold)}, or use
+           {.fn gradient_full}."
+    ),
+    share = share,
+    call = call
+  )
+}
+
+# As in `enum tb_weight_type`; "uniform" needs no model.
+weight_types <- c(
+  "leverage",
+  "robust",
+  "hessian",
+  "gradient",
+  "lipschitz",
+  "uniform"
+)

@@ -1,0 +1,203 @@
+# Finite numbers, as doubles with their names. `size`: the lengths allowed.
+check_numeric_vector <- function(
+  x,
+  size = NULL,
+  positive = FALSE,
+  allow_null = FALSE,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  check_given(x, arg = arg, call = call)
+  if (allow_null && is.null(x)) {
+    return(invisible(NULL))
+  }
+  if (!is_plain_numeric(x) || length(dim(x)) > 1) {
+    expected <- paste0("a numeric vector", or_null(allow_null))
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  check_size(x, size, arg = arg, call = call)
+  check_finite(x, arg = arg, call = call)
+  if (positive && any(x <= 0)) {
+    abort_value(x, which(x <= 0)[[1]], "be positive", arg = arg, call = call)
+  }
+  out <- as.double(x)
+  if (!is.null(names(x))) {
+    names(out) <- names(x) # a copy, which a long vector without names is spared
+  }
+  invisible(out)
+}
+
+# A numeric matrix with finite entries and at least one row and one column. It
+# is returned as it came: `x` may be too large to copy.
+check_matrix <- function(
+  x,
+  n_row = NULL,
+  n_col = NULL,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  check_given(x, arg = arg, call = call)
+  if (!is.matrix(x) || !is_plain_numeric(x)) {
+    hint <- if (is.data.frame(x)) {
+      "Make one with `model.matrix()` or `as.matrix()`."
+    }
+    abort_expected(x, "a numeric matrix", hint, arg = arg, call = call)
+  }
+  if (nrow(x) == 0 || ncol(x) == 0) {
+    expected <- "a matrix with at least one row and one column"
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  wrong <- (!is.null(n_row) && nrow(x) != n_row) ||
+    (!is.null(n_col) && ncol(x) != n_col)
+  if (wrong) {
+    shape <- c(
+      if (!is.null(n_row)) count_noun(n_row, "row"),
+      if (!is.null(n_col)) count_noun(n_col, "column")
+    )
+    expected <- paste("a matrix of", paste(shape, collapse = " and "))
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  check_finite(x, arg = arg, call = call)
+  invisible(x)
+}
+
+# No NA, NaN or Inf. The usual case allocates nothing.
+check_finite <- function(x, arg = caller_arg(x), call = caller_env()) {
+  if (!all_finite(x)) {
+    bad <- first_nonfinite(x)
+    abort_value(x, bad, "be finite", arg = arg, call = call)
+  }
+  invisible(x)
+}
+
+# `x` has one of the lengths in `size` (NULL: any but zero).
+check_size <- function(
+  x,
+  size = NULL,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (is.null(size) && length(x) == 0) {
+    expected <- "a vector with at least one value"
+    abort_expected(x, expected, arg = arg, call = call)
+  }
+  if (!is.null(size) && !length(x) %in% size) {
+    size <- unique(size)
+    wanted <- paste(format_count(size), collapse = " or ")
+    noun <- if (identical(as.double(size), 1)) "value" else "values"
+    has <- length(x)
+    abort_input(
+      "{.arg {arg}} must have {wanted} {noun}, not {format_count(has)}.",
+      argument = arg,
+      expected = paste(wanted, noun),
+      value = x,
+      call = call
+    )
+  }
+  invisible(x)
+}
+
+# `y` has as many values (rows) as `x` has rows (values).
+check_same_rows <- function(
+  x,
+  y,
+  arg = caller_arg(x),
+  arg_y = caller_arg(y),
+  call = caller_env()
+) {
+  if (NROW(x) != NROW(y)) {
+    has_x <- rows_text(x)
+    has_y <- rows_text(y)
+    abort_input(
+      "{.arg {arg}} has {has_x} but {.arg {arg_y}} has {has_y}.",
+      argument = arg_y,
+      expected = NROW(x),
+      value = NROW(y),
+      call = call
+    )
+  }
+  invisible(y)
+}
+
+# Are there not more parameters than a vector may have values? `x` made them.
+check_n_dim <- function(n_dim, x, arg = caller_arg(x), call = caller_env()) {
+  if (n_dim > count_limits$integer) {
+    abort_input(
+      "{.arg {arg}} must make at most {format_count(count_limits$integer)}
+       parameters, not {format_count(n_dim)}.",
+      argument = arg,
+      expected = count_limits$integer,
+      value = x,
+      call = call
+    )
+  }
+}
+
+# ---- helpers ---------------------------------------------------------------
+
+is_plain_numeric <- function(x) {
+  is.numeric(x) && !is.object(x)
+}
+
+is_number <- function(x) {
+  is_plain_numeric(x) && length(x) == 1 && is.null(dim(x))
+}
+
+# A sum is finite only if its terms are, and needs no memory; it may overflow
+# although they are.
+all_finite <- function(x) {
+  if (is.double(x)) {
+    is.finite(sum(x)) || is.na(first_nonfinite(x))
+  } else {
+    !anyNA(x)
+  }
+}
+
+# Index of the first, NA if there is none; one column at a time.
+first_nonfinite <- function(x) {
+  n_row <- NROW(x)
+  for (j in seq_len(NCOL(x))) {
+    column <- if (is.matrix(x)) x[, j] else x
+    bad <- which(!is.finite(column))
+    if (length(bad) > 0) {
+      return((j - 1) * n_row + bad[[1]])
+    }
+  }
+  NA
+}
+
+# "`y` must be finite, but value 3 is NA." or "`y` must be finite, not NA."
+abort_value <- function(
+  x,
+  index,
+  must,
+  arg,
+  call,
+  where = value_place(x, index)
+) {
+  shown <- format_number(x[[index]])
+  but <- if (is.null(where)) "not" else paste("but", where, "is")
+  abort_input(
+    "{.arg {arg}} must {must}, {but} {shown}.",
+    argument = arg,
+    expected = must,
+    value = x[[index]],
+    index = index,
+    call = call
+  )
+}
+
+value_place <- function(x, index) {
+  if (length(x) == 1) {
+    NULL
+  } else if (is.matrix(x)) {
+    row <- (index - 1) %% nrow(x) + 1
+    column <- (index - 1) %/% nrow(x) + 1
+    name <- colnames(x)[column]
+    is_named <- !is.null(name) && !is.na(name) && name != ""
+    name <- if (is_named) paste0(" (`", name, "`)")
+    paste0("row ", format_count(row), ", column ", column, name)
+  } else {
+    paste("value", format_count(index))
+  }
+}

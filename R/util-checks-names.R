@@ -1,0 +1,101 @@
+# A vector with a value for each of `known`, names of what `noun` says, in their
+# order: by its own names if it has any. Values without names are positions, and
+# one of them may stand for all; a value with a name stands for that alone.
+match_names <- function(
+  x,
+  known,
+  noun = "parameter",
+  hint = NULL,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  given <- names(x)
+  if (is.null(given) || is.null(known)) {
+    return(x)
+  }
+  check_all_named(x, arg = arg, call = call)
+  unknown <- setdiff(given, known)
+  if (length(unknown) > 0 && !is.null(hint)) {
+    abort_input(
+      c(
+        "{.arg {arg}} has the unknown {noun}{cli::qty(length(unknown))}{?s}
+         {quote_all(unknown)}.",
+        i = hint
+      ),
+      argument = arg,
+      expected = known,
+      value = unknown,
+      call = call
+    )
+  }
+  check_known(given, known, noun, arg = arg, call = call)
+  absent <- setdiff(known, given)
+  if (length(absent) > 0) {
+    shown <- quote_columns(absent)
+    abort_input(
+      c(
+        "{.arg {arg}} must have a value for each {noun}, not none for {shown}.",
+        i = "Values with names are not recycled; {.fn unname} takes the names
+             away."
+      ),
+      argument = arg,
+      expected = known,
+      value = x,
+      call = call
+    )
+  }
+  unname(x[known])
+}
+
+# Names for all values, each once, or none.
+check_all_named <- function(x, arg = caller_arg(x), call = caller_env()) {
+  given <- names(x)
+  if (is.null(given)) {
+    return(invisible(x))
+  }
+  blank <- which(is.na(given) | given == "")
+  if (length(blank) > 0) {
+    abort_input(
+      "{.arg {arg}} must have names for all of its values or for none: value
+       {blank[[1]]} has no name.",
+      argument = arg,
+      value = x,
+      call = call
+    )
+  }
+  if (anyDuplicated(given)) {
+    twice <- given[[anyDuplicated(given)]]
+    abort_input(
+      "{.arg {arg}} must have each name once, not {.val {twice}} twice.",
+      argument = arg,
+      value = x,
+      call = call
+    )
+  }
+  invisible(x)
+}
+
+# All of `x` (names given by a user) are among `known`.
+check_known <- function(
+  x,
+  known,
+  what = "name",
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  unknown <- setdiff(x, known)
+  if (length(unknown) > 0) {
+    listed <- quote_all(unknown)
+    what <- paste0(what, if (length(unknown) > 1) "s")
+    hint <- did_you_mean(unknown[[1]], known) %||%
+      paste0("Known: ", quote_all(known), ".")
+    abort_input(
+      c("{.arg {arg}} has the unknown {what} {listed}.", i = escape_cli(hint)),
+      argument = arg,
+      expected = known,
+      value = unknown,
+      call = call
+    )
+  }
+  invisible(x)
+}

@@ -1,0 +1,175 @@
+# What came with `...`, a list, are arguments among `known`.
+check_dots_known <- function(given, known, call) {
+  if (length(given) > 0 && (is.null(names(given)) || any(names(given) == ""))) {
+    abort_input(
+      "Arguments in {.arg ...} must have names.",
+      argument = "...",
+      call = call
+    )
+  }
+  if (length(given) > 0) {
+    check_known(names(given), known, "argument", arg = "...", call = call)
+  }
+}
+
+# Arguments that functions of stats and car hand on, whatever their value.
+any_flag <- list(
+  test = function(x) is.logical(x) && length(x) == 1 && !is.na(x),
+  expected = "TRUE or FALSE"
+)
+
+none_aliased <- list(complete = any_flag)
+
+any_fallback <- list(use.fallback = any_flag)
+
+# Arguments of stan_glm(), brm() and glm() that front ends here do not have:
+# what does their work instead.
+
+foreign_arguments <- c(
+  # rstanarm
+  QR = "Sampling takes place in whitened coordinates already.",
+  adapt_delta = "It is NUTS's; `kernel` has the settings of the sampler.",
+  algorithm = "`kernel` says which algorithm runs; the default has no settings.",
+  control = "It is NUTS's; `kernel` has the settings of the sampler.",
+  prior_PD = paste(
+    "Draws from the prior are not made:",
+    "simulate from what `rstantools::prior_summary()` shows."
+  ),
+  mean_PPD = "`rowMeans(rstantools::posterior_predict(fit))` has these means.",
+  sparse = "The design is kept as a dense matrix.",
+  prior_covariance = "There are no group-level terms.",
+  show_messages = "`refresh = 0` shows no progress.",
+  open_progress = "`refresh` sets how often progress is shown.",
+  verbose = "`refresh` sets how often progress is shown.",
+  save_warmup = "Draws of the warmup are not kept.",
+  init_r = "`init` takes starting values.",
+  inits = "The argument is `init`.",
+  pars = "All parameters are kept; `as.matrix(fit, pars = )` selects.",
+  plotfun = "The argument is `type`.",
+  include = "All parameters are kept; `as.matrix(fit, pars = )` selects.",
+  # brms
+  sample_prior = paste(
+    "Draws from the prior are not made:",
+    "simulate from what `rstantools::prior_summary()` shows."
+  ),
+  backend = "The sampler is this package's own C code.",
+  threads = "`cores` sets the number of threads.",
+  threading = "`cores` sets the number of threads.",
+  opencl = "There is no code for graphics cards.",
+  save_pars = "`keep` says what is kept.",
+  autocor = "Observations are independent; others are for `model_custom()`.",
+  stanvars = "There is no Stan program; write the model for `model_custom()`.",
+  stan_funs = "There is no Stan program; write the model for `model_custom()`.",
+  knots = "Give them in the formula, as in `splines::ns(x, knots = )`.",
+  data2 = "All variables are taken from `data` or the formula's environment.",
+  file = "`saveRDS(fit, file)` saves a fit.",
+  file_refit = "`saveRDS(fit, file)` saves a fit.",
+  future = "Chains run on the plan of the package future where they can.",
+  # glm
+  contrasts = "Set them in the data: `contrasts(data$g) <- contr.sum`.",
+  model = "`keep_data` says whether the model frame is kept.",
+  x = "`model.matrix(fit)` has the design.",
+  y = "`fit$frame` has the response.",
+  method = "`kernel` says which algorithm runs; the default has no settings.",
+  start = "`init` takes starting values.",
+  etastart = "`init` takes starting values.",
+  mustart = "`init` takes starting values.",
+  singular.ok = "With a proper prior, columns may depend on each other.",
+  link = "The link is the family's canonical one."
+)
+
+# Refuse what came with `...`: .known are the arguments that there are.
+check_no_foreign <- function(..., .known, .call = caller_env()) {
+  given <- dots_names(...)
+  if (length(given) == 0) {
+    return(invisible())
+  }
+  if (all(given == "")) {
+    check_no_dots(..., .call = .call)
+  }
+  refuse_foreign(given, .call)
+  check_known(
+    given[given != ""],
+    setdiff(.known, "..."),
+    "argument",
+    arg = "...",
+    call = .call
+  )
+}
+
+# The first of these names that another package has, with what to do.
+refuse_foreign <- function(given, call) {
+  foreign <- intersect(given, names(foreign_arguments))
+  if (length(foreign) > 0) {
+    name <- foreign[[1]]
+    abort_input(
+      c(
+        "The argument {.arg {name}} is not used here.",
+        i = escape_cli(foreign_arguments[[name]])
+      ),
+      argument = name,
+      call = call
+    )
+  }
+}
+
+# Arguments that a method does not have: most often misspelt ones. .ignore:
+# those that other packages hand on, with functions that tell whether their value
+# changes nothing here; names start with a dot since `...` may have any other.
+check_no_dots <- function(..., .ignore = list(), .call = caller_env()) {
+  given <- dots_names(...)
+  if (length(given) == 0) {
+    return(invisible())
+  }
+  is_known <- given %in% names(.ignore)
+  unknown <- unique(given[!is_known & given != ""])
+  if (length(unknown) == 0 && all(is_known)) {
+    values <- list(...)
+    for (name in given) {
+      check_ignored(values[[name]], name, .ignore[[name]], .call)
+    }
+    return(invisible())
+  }
+  abort_input(
+    if (length(unknown) > 0) {
+      "The argument{cli::qty(length(unknown))}{?s} {.arg {unknown}} {?is/are}
+       not used here."
+    } else {
+      "An argument without a name is not used here."
+    },
+    argument = if (length(unknown) > 0) unknown else "...",
+    call = .call
+  )
+}
+
+# Names of what came with `...`, "" where there is none; nothing is evaluated.
+dots_names <- function(...) {
+  given <- as.list(substitute(list(...)))[-1]
+  names(given) %||% rep("", length(given))
+}
+
+check_ignored <- function(value, name, is_nothing, call) {
+  if (!is_nothing$test(value)) {
+    abort_expected(
+      value,
+      is_nothing$expected,
+      is_nothing$hint,
+      arg = name,
+      call = call
+    )
+  }
+}
+
+is_none <- function(x) {
+  is.null(x) || (length(x) == 1 && is.atomic(x) && is.na(x))
+}
+
+# What tidybayes hands to every model, as brms and rstanarm name it.
+no_groups <- local({
+  none <- list(
+    test = function(x) is_none(x),
+    expected = "NULL or NA",
+    hint = "The model has no group-level terms that could be left out."
+  )
+  list(re_formula = none, re.form = none, dpar = none)
+})

@@ -1,0 +1,65 @@
+range_text <- function(min, max) {
+  if (is.finite(min) && is.finite(max)) {
+    paste(" between", format_count(min), "and", format_count(max))
+  } else if (is.finite(min)) {
+    paste(" of at least", format_count(min))
+  } else if (is.finite(max)) {
+    paste(" of at most", format_count(max))
+  } else {
+    ""
+  }
+}
+
+or_null <- function(allow_null) {
+  if (allow_null) " or NULL" else ""
+}
+
+rows_text <- function(x) {
+  noun <- if (length(dim(x)) > 1) "row" else "value"
+  count_noun(NROW(x), noun)
+}
+
+# "a", "b" and "c"
+quote_all <- function(x, last = "and") {
+  x <- paste0("\"", x, "\"")
+  n <- length(x)
+  if (n == 1) {
+    return(x)
+  }
+  paste(paste(x[-n], collapse = ", "), last, x[[n]])
+}
+
+did_you_mean <- function(x, choices) {
+  if (!rlang::is_string(x)) {
+    return(NULL)
+  }
+  distance <- utils::adist(x, choices, ignore.case = TRUE, partial = FALSE)
+  if (min(distance) > max(1, nchar(x) %/% 3)) {
+    return(NULL)
+  }
+  paste0("Did you mean \"", choices[[which.min(distance)]], "\"?")
+}
+
+quote_columns <- function(names) {
+  shown <- paste0("`", utils::head(names, 5), "`")
+  if (length(names) > 5) {
+    shown <- c(shown, paste(length(names) - 5, "more"))
+  }
+  cli::ansi_collapse(shown, last = " and ")
+}
+
+# At most six values.
+values_text <- function(x) {
+  shown <- vapply(utils::head(x, 6), format_number, "")
+  shown <- paste(with_names(shown, x), collapse = ", ")
+  if (length(x) > 6) {
+    shown <- paste0(shown, ", ... with ", length(x) - 6, " more")
+  }
+  shown
+}
+
+# "hp = 0": texts of the first values of x with their names, where it has any.
+with_names <- function(text, x) {
+  names <- names(x)[seq_along(text)]
+  if (is.null(names)) unname(text) else paste(names, "=", text)
+}
