@@ -1,3 +1,5 @@
+# Model frames of formulas, and where their variables came from.
+
 # Rows of weight 0, and of cbind(successes, failures) without trials: as
 # stats::glm() does, they are left out. An error if no others are there.
 weightless_rows <- function(response, weights, call) {

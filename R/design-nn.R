@@ -1,3 +1,5 @@
+# Inputs and responses of networks, from a model frame.
+
 # list(values, levels, n_out), as response_of_networks() has it.
 network_response <- function(y, likelihood, arg, call) {
   check_given(y, arg = arg, call = call)

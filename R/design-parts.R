@@ -1,3 +1,5 @@
+# Design matrix, response and weights, from a model frame.
+
 # What the formula calls the response.
 response_name <- function(frame) {
   deparse1(attr(attr(frame, "terms"), "variables")[[2]])

@@ -1,4 +1,5 @@
-# ---- arguments ---------------------------------------------------------------
+# Ratings, from vectors or a formula: users, items and values, checked and
+# numbered.
 
 # list(rating, user, item): the expressions of rating ~ user + item.
 check_rating_formula <- function(formula, call) {

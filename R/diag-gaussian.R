@@ -1,4 +1,4 @@
-# How good draws and predictions are. The same along a run: R/monitor.R.
+# How close draws are to a normal posterior that is known.
 
 #' Kullback-Leibler divergence from a normal posterior
 #'

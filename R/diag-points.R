@@ -1,3 +1,5 @@
+# Gradients of the log posterior at draws, kept or computed again.
+
 # list(values, label): gradients of the log posterior at the points, one in each
 # row.
 point_gradients <- function(points, gradient, call = caller_env()) {

@@ -368,10 +368,6 @@ bayes_R2.tall_fit <- function(object, ...) {
   abort_no_formula(object, "bayes_R2")
 }
 
-#' @rdname loo_pit.tall_glm
-#' @exportS3Method rstantools::loo_pit
-loo_pit.tall_nn <- loo_pit.tall_glm
-
 # ---- posterior's functions of vectors ----------------------------------------
 
 # Of a fit, its convergence measures are those of each variable. They are found

@@ -1,4 +1,5 @@
-# ---- estimates ---------------------------------------------------------------
+# Estimates of fits as vectors and matrices, and what fits of a formula alone
+# have.
 
 #' Methods for fits
 #'

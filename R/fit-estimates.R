@@ -1,4 +1,4 @@
-# What one does with a fit.
+# Summaries of fits: tables of estimates and how well chains agree on them.
 
 #' Summarise a fit
 #'

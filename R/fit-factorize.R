@@ -1,4 +1,4 @@
-# ---- predictions -------------------------------------------------------------
+# Methods of tall_factorize()'s fits: predictions, printing, held-out errors.
 
 #' Predict ratings
 #'

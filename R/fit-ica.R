@@ -1,3 +1,5 @@
+# Components of tall_ica()'s fits: their order, sources and mixing matrices.
+
 # draws: S x K x K. For each draw and each row of the reference, the row of the
 # draw that takes its place, negative where it changes sign.
 component_order <- function(draws, inverse) {

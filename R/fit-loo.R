@@ -1,3 +1,5 @@
+# Leave-one-out cross-validation: log likelihoods of rows for the package loo.
+
 #' @exportS3Method rstantools::loo_pit
 loo_pit.tall_fit <- function(object, ...) {
   abort_no_formula(object, "loo_pit")
@@ -376,3 +378,7 @@ relative_efficiency <- function(fit, n_used) {
   ess <- mean(ess[is.finite(ess)])
   if (is.finite(ess)) min(1, ess / n_used) else 1
 }
+
+#' @rdname loo_pit.tall_glm
+#' @exportS3Method rstantools::loo_pit
+loo_pit.tall_nn <- loo_pit.tall_glm

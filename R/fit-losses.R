@@ -1,3 +1,5 @@
+# Losses of predictions on held-out data.
+
 #' Losses of predictions
 #'
 #' Log-loss and root mean squared error of held-out data, of single draws or of

@@ -1,4 +1,5 @@
-# ---- observed responses ------------------------------------------------------
+# Rows that predictions are for: the fit's own or new ones, with their trials,
+# weights and offsets, in the terms of the fit's formula.
 
 # Rows with their responses: x, offset, y, trials, count = y trials, and weight,
 # of the log likelihood or, in Gaussian models, of the precision.

@@ -1,4 +1,4 @@
-# ---- pictures ----------------------------------------------------------------
+# Pictures of networks: calibration and predictive intervals.
 
 #' Plot a network
 #'

@@ -1,3 +1,5 @@
+# How well networks predict: log likelihoods, losses, monitors.
+
 #' @rdname predict.tall_nn
 #' @exportS3Method rstantools::log_lik
 log_lik.tall_nn <- function(
@@ -180,6 +182,11 @@ resolve_nn_monitors <- function(monitor, source, call) {
       class = c("tall_monitor_network", "tall_monitor")
     )
   })
+}
+
+# Resolved by the front end already.
+#' @export
+check_held_out.tall_monitor_network <- function(monitor, model, arg, call) {
 }
 
 #' @export

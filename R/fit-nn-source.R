@@ -1,4 +1,4 @@
-# ---- rows and draws of them --------------------------------------------------
+# What predictions of a network need of its fit.
 
 # Standardised inputs of new rows, or of the fit's own.
 nn_rows <- function(fit, newdata, call = caller_env()) {
@@ -32,7 +32,7 @@ nn_source <- function(made, formula, model, parts, sigma, data) {
     activation = model$activation,
     likelihood = model$likelihood,
     scaling = parts$scaling,
-    n_coef = length(model$variables) - model$samples_aux,
+    n_coef = length(model$variables) - model$traits$samples_aux,
     sigma = if (is.numeric(sigma)) sigma
   )
 }

@@ -1,3 +1,5 @@
+# What other models' fits have, for tall_nn()'s; summary and printing.
+
 #' @rdname predict.tall_nn
 #' @exportS3Method rstantools::bayes_R2
 bayes_R2.tall_nn <- function(
@@ -45,10 +47,6 @@ check_is_number <- function(fit, f, call = caller_env()) {
     )
   }
 }
-
-#' @rdname pp_check.tall_glm
-#' @exportS3Method bayesplot::pp_check
-pp_check.tall_nn <- pp_check.tall_glm
 
 #' @export
 has_few_values.tall_nn <- function(fit) {

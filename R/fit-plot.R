@@ -1,4 +1,4 @@
-# ---- pictures ----------------------------------------------------------------
+# Pictures of fits: bayesplot's, and of noise, sizes and monitors.
 
 #' Plot a fit
 #'

@@ -1,3 +1,5 @@
+# Posterior predictive checks.
+
 #' Posterior predictive checks
 #'
 #' Method for the generic of \pkg{bayesplot}: compares the response with draws
@@ -147,3 +149,7 @@ ppc_function <- function(type, call = caller_env()) {
   check_known(type, bayesplot_types("ppc"), "type", arg = "type", call = call)
   getExportedValue("bayesplot", paste0("ppc_", type))
 }
+
+#' @rdname pp_check.tall_glm
+#' @exportS3Method bayesplot::pp_check
+pp_check.tall_nn <- pp_check.tall_glm

@@ -1,3 +1,5 @@
+# Printing a fit: what ran, whether it can be trusted, estimates.
+
 #' @rdname summary.tall_fit
 #' @export
 print.tall_fit <- function(

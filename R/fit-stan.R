@@ -1,4 +1,5 @@
-# ---- priors ------------------------------------------------------------------
+# What rstanarm's fits have besides: priors, counts, coda's and bayesplot's
+# formats.
 
 #' The priors of a fit
 #'

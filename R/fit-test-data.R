@@ -1,3 +1,5 @@
+# Held-out data in the terms of a fit: models and matrices.
+
 # A model of held-out data with the variables of the fit.
 test_model <- function(fit, newdata, call = caller_env()) {
   check_given(newdata, arg = "newdata", call = call)

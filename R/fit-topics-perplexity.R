@@ -1,4 +1,4 @@
-# ---- perplexity --------------------------------------------------------------
+# Perplexity of topic models: of fits, and of chains while they run.
 
 #' Perplexity of held-out documents
 #'
@@ -114,7 +114,8 @@ monitor_perplexity <- function(newdata, seed = 1) {
   )
 }
 
-check_monitor_perplexity <- function(monitor, model, arg, call) {
+#' @export
+check_held_out.tall_monitor_perplexity <- function(monitor, model, arg, call) {
   if (model$name != "lda") {
     abort_tall(
       "unsupported",

@@ -1,4 +1,4 @@
-# ---- draws and gradients at them ---------------------------------------------
+# Draws as they were sampled, in unconstrained coordinates.
 
 # list(draws, order, weights, fit): draws x coordinates, a plain matrix of the
 # parameters as they were sampled, chain after chain; `order` goes through them

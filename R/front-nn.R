@@ -1,16 +1,3 @@
-# ---- print and summary -------------------------------------------------------
-
-# The rows on which chains are compared, standardised; `parts` as nn_parts() has
-# them.
-nn_check_rows <- function(parts) {
-  n <- nrow(parts$x)
-  rows <- unique(round(seq(1, n, length.out = nn_settings$rows_checked)))
-  list(
-    x = parts$x[rows, , drop = FALSE],
-    y = parts$response$values[rows]
-  )
-}
-
 # tall_nn(): the front end for networks. Standardises, trains a start for every
 # chain by ADAM, samples.
 
@@ -235,7 +222,7 @@ nn_train <- function(model, train_iter, control, call, parts = NULL) {
   s <- nn_settings
   train_iter <- train_iter %||% default_train_iter(model, s)
   n_out <- floor(s$held_out * model$n_data)
-  holds_out <- !is.null(parts) && model$samples_aux && n_out > 0
+  holds_out <- !is.null(parts) && model$traits$samples_aux && n_out > 0
   lapply(seq_len(control$chains), function(chain) {
     start <- model_start(model)
     if (train_iter == 0) {
@@ -314,6 +301,17 @@ nn_members <- function(model, kernel, gradient, subsample) {
     subsample <- subsample_uniform(min(nn_settings$batch, model$n_data))
   }
   list(kernel = kernel, gradient = gradient, subsample = subsample)
+}
+
+# The rows on which chains are compared, standardised; `parts` as nn_parts() has
+# them.
+nn_check_rows <- function(parts) {
+  n <- nrow(parts$x)
+  rows <- unique(round(seq(1, n, length.out = nn_settings$rows_checked)))
+  list(
+    x = parts$x[rows, , drop = FALSE],
+    y = parts$response$values[rows]
+  )
 }
 
 #' @export

@@ -1,4 +1,4 @@
-# ---- the front end -----------------------------------------------------------
+# tall_topics(): topics of documents.
 
 #' Topic models for large collections of documents
 #'

@@ -1,4 +1,4 @@
-# ---- steps that are not given ------------------------------------------------
+# Steps that a kernel was not given: which, and what suits a posterior.
 
 # Those that a kernel has as arguments, but not as numbers.
 lacking_steps <- function(kernel) {
@@ -13,11 +13,15 @@ lacks_step <- function(kernel) {
   inherits(kernel, "tall_metropolis") && length(lacking_steps(kernel)) > 0
 }
 
+# Where few proposals are refused in many dimensions (Roberts & Rosenthal 1998,
+# JRSS B 60:255): MALA's step is h = 1.65^2 d^(-1/3) variances, then adapted.
+langevin_step <- 1.65^2
+
 # With the steps that suit a posterior of such scales: `common`, the smallest
 # posterior sd of a direction, or `each`, of the coordinates.
 fill_steps <- function(kernel, n_dim, common = 1, each = common) {
   args <- kernel$args
-  langevin <- recipe_settings$mala_step
+  langevin <- langevin_step
   start <- switch(
     kernel$name,
     mala = list(step_size = langevin * n_dim^(-1 / 3) * common^2),

@@ -8,7 +8,7 @@
 
 can_lose_sigma <- function(model) {
   inherits(model, "tall_model_glm") &&
-    isTRUE(model$samples_aux) &&
+    model$traits$samples_aux &&
     find_response(model$family)$is_quadratic
 }
 

@@ -1,4 +1,4 @@
-# ---- L-BFGS ------------------------------------------------------------------
+# Modes by L-BFGS, for models without a Hessian.
 
 mode_lbfgs <- function(
   model,

@@ -1,4 +1,4 @@
-# ---- Newton ------------------------------------------------------------------
+# Modes by Newton's method.
 
 mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
   laplace <- which(model$prior$kind == prior_kinds$laplace$code)
@@ -202,7 +202,7 @@ newton_step <- function(model, theta, here, is_last, box, call) {
 # the slope added the step is below 1, and the same where the slope is 0.
 damped_sigma <- function(here, model) {
   hessian <- here$hessian
-  if (isTRUE(model$samples_aux)) {
+  if (model$traits$samples_aux) {
     d <- model$n_dim
     hessian[d, d] <- hessian[d, d] + max(0, -here$gradient[[d]])
   }

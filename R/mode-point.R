@@ -1,10 +1,9 @@
+# Where a mode is wanted: found once for a model, or given.
+
 # A model's own starting point may be random: then it is a function.
 model_start <- function(model) {
-  if (is.function(model$start)) {
-    model$start()
-  } else {
-    model$start %||% numeric(model$n_dim)
-  }
+  start <- model$traits$start
+  if (is.function(start)) start() else start %||% numeric(model$n_dim)
 }
 
 # The mode found with the defaults, remembered in the model. A search may draw
@@ -93,7 +92,7 @@ curvature <- function(
 
 # Passes over the rows for one Hessian.
 curvature_passes <- function(model) {
-  model$curvature_passes %||% 1
+  model$traits$curvature_passes
 }
 
 # Minus the Hessian of the log posterior at theta, where a Laplace prior, which
@@ -117,7 +116,7 @@ proper_hessian <- function(
 # twice the prior's gradient, next to nothing, and away from it minus the full
 # Hessian need not be positive definite.
 split_sigma <- function(hessian, model) {
-  if (isTRUE(model$samples_aux)) {
+  if (model$traits$samples_aux) {
     d <- model$n_dim
     hessian[d, -d] <- hessian[-d, d] <- 0
   }

@@ -1,3 +1,5 @@
+# Likelihoods that rise without end: found, and told of which columns.
+
 # May the likelihood rise without end? A Gaussian one has its maximum, whatever
 # the predictor.
 can_separate <- function(model) {

@@ -244,8 +244,8 @@ warn_no_convergence <- function(mode, method, max_iter, call) {
 mode_method <- function(model, method = "auto") {
   if (method != "auto") {
     method
-  } else if (!is.null(model$mode_method)) {
-    model$mode_method
+  } else if (!is.null(model$traits$mode_method)) {
+    model$traits$mode_method
   } else if (model_info(model)$has_curvature) {
     "newton"
   } else {

@@ -1,4 +1,4 @@
-# ---- what C calls ------------------------------------------------------------
+# Automatic differentiation: what C calls while chains run.
 
 # list(tape, prior_tape, sum, rows), as ffi_model_custom() takes them.
 autodiff_engine <- function(functions, data, n_data, init, kind, plan, state) {

@@ -1,3 +1,5 @@
+# Automatic differentiation: recording tapes, and whether they are right.
+
 # The gradient of target$f in x: what C or run_tape() run. RTMB's reverse sweep
 # is recorded itself, for x alone, and what it does not need is left out.
 record <- function(target) {

@@ -1,4 +1,4 @@
-# ---- bounds ------------------------------------------------------------------
+# Models with bounds: which coordinates, and points inside.
 
 # Which coordinates have a prior_uniform().
 bounded_coordinates <- function(model) {

@@ -1,4 +1,4 @@
-# ---- checks at the start -----------------------------------------------------
+# Functions of a user's model, tried where chains start.
 
 check_custom <- function(model, check, call) {
   rows <- spread_rows(model$n_data, if (check) model$n_data else 2)

@@ -1,4 +1,4 @@
-# ---- names and coordinates ---------------------------------------------------
+# Models written in R: coordinates, and what C calls while chains run.
 
 # sigma, beta[1], B[1,2]
 custom_names <- function(init) {

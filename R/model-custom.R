@@ -203,15 +203,18 @@ build_custom <- function(
     "custom",
     variables = custom_names(init),
     coordinates = custom_coordinates(init, kind),
-    start = unlist(free, use.names = FALSE),
     variable_of = custom_variable_of(init, kind),
-    mode_method = "lbfgs",
-    curvature_passes = 2 * length(unlist(free)) + 1,
     init = init,
     kind = kind,
     functions = functions,
     plan = plan,
     state = state,
+    traits = model_traits(
+      start = unlist(free, use.names = FALSE),
+      mode_method = "lbfgs",
+      curvature_passes = 2 * length(unlist(free)) + 1,
+      runs_r = TRUE
+    ),
     label = "model_custom",
     call = call
   )

@@ -111,8 +111,11 @@ model_density <- function(
     gradient_noise = gradient_noise,
     noise_scale = noise_scale,
     moments = lapply(form$moments, stats::setNames, variables),
-    draw = form$draw,
-    start = rep_len(form$start, n_dim),
+    traits = model_traits(
+      start = rep_len(form$start, n_dim),
+      draw = form$draw,
+      is_noisy = any(noise_scale > 0)
+    ),
     label = "model_density"
   )
 }
@@ -382,7 +385,7 @@ model_has_rows <- function(model) {
 
 # Does it add noise to the gradients that drive a chain?
 model_is_noisy <- function(model) {
-  any(model$noise_scale > 0)
+  model$traits$is_noisy
 }
 
 # "skew-normal (shape 20), gradient noise normal (0.6)"

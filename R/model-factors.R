@@ -223,12 +223,14 @@ build_factors <- function(
     center = center,
     alpha = alpha,
     rating_range = range(ratings$rating),
-    gibbs_every = gibbs_every,
-    draw = draw,
-    start = function() draw(stats::rnorm),
-    # a mode is one of many, and a search for it an iteration of its own
-    gradient = gradient_simple(),
-    batch = max(32, ceiling(length(ratings$rating) / 100)),
+    traits = model_traits(
+      start = function() draw(stats::rnorm),
+      draw = draw,
+      # a mode is one of many, and a search for it an iteration of its own
+      gradient = "simple",
+      batch = max(32, ceiling(length(ratings$rating) / 100)),
+      gibbs_every = gibbs_every
+    ),
     label = paste0("model_", name),
     call = call
   )

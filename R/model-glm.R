@@ -161,8 +161,10 @@ build_glm <- function(
     prior = resolved,
     prior_functional = functional,
     sigma = sigma,
-    samples_aux = samples_aux,
-    start = if (samples_aux) c(numeric(ncol(x)), log(units$aux_sd %||% 1)),
+    traits = model_traits(
+      start = if (samples_aux) c(numeric(ncol(x)), log(units$aux_sd %||% 1)),
+      samples_aux = samples_aux
+    ),
     label = "model_glm",
     call = call
   )

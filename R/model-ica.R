@@ -16,11 +16,13 @@ build_ica <- function(x, prior_sd, reference = NULL) {
     variables = paste0("W[", row(diag(k)), ",", col(diag(k)), "]"),
     n_source = k,
     prior = NULL,
-    # sources that are nearly normal leave rotations that only the tails bound
-    is_far_from_normal = TRUE,
-    # N log |det W|
-    has_data_free = TRUE,
-    start = as.double(diag(k)),
+    traits = model_traits(
+      start = as.double(diag(k)),
+      # sources that are nearly normal leave rotations that only the tails bound
+      is_far_from_normal = TRUE,
+      # N log |det W|
+      has_data_free = TRUE
+    ),
     label = "model_ica"
   )
 }

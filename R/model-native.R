@@ -94,11 +94,13 @@ model_native <- function(
       ),
       variables = variables,
       coordinates = names(start),
-      start = unname(start),
       table = pointer,
       title = table$name,
-      # nothing says that the log density is concave
-      mode_method = "lbfgs",
+      traits = model_traits(
+        start = unname(start),
+        # nothing says that the log density is concave
+        mode_method = "lbfgs"
+      ),
       label = "model_native"
     ),
     tall_error_argument = function(e) {

@@ -170,11 +170,13 @@ build_network <- function(
     family = family[c("name", "link")],
     response_levels = response$levels,
     sigma = sigma,
-    samples_aux = samples_aux,
-    start = function() {
-      network_start(widths, activation, if (samples_aux) response_sd)
-    },
-    mode_method = "adam",
+    traits = model_traits(
+      start = function() {
+        network_start(widths, activation, if (samples_aux) response_sd)
+      },
+      mode_method = "adam",
+      samples_aux = samples_aux
+    ),
     label = "model_network",
     call = call
   )

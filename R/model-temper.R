@@ -1,4 +1,4 @@
-# ---- Gibbs posteriors --------------------------------------------------------
+# Gibbs posteriors: a likelihood to the power lambda.
 
 # The model of a Gibbs posterior: its likelihood to the power lambda / N, in all
 # that asks model_evaluate(), curvature() or likelihood_scale().
@@ -32,7 +32,7 @@ check_lambda <- function(lambda, model, call = caller_env()) {
     )
   }
   is_tempered <- !is.null(lambda) && lambda != model$n_data
-  if (is_tempered && isTRUE(model$has_data_free)) {
+  if (is_tempered && model$traits$has_data_free) {
     abort_tall(
       "unsupported",
       c(

@@ -164,10 +164,12 @@ build_lda <- function(
     beta = beta,
     gibbs_sweeps = sweeps,
     n_token = sum(documents$count),
-    mode_method = "adam",
-    start = function() {
-      lda_coordinates[[coordinates]]$from(topics_start(k, share, beta))
-    },
+    traits = model_traits(
+      start = function() {
+        lda_coordinates[[coordinates]]$from(topics_start(k, share, beta))
+      },
+      mode_method = "adam"
+    ),
     label = "model_lda",
     call = call
   )

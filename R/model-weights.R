@@ -1,3 +1,5 @@
+# Unnormalised weights of a model's rows, from the core.
+
 # they need the Hessian's Cholesky factor
 chol_types <- c("leverage", "robust", "hessian")
 
@@ -44,7 +46,7 @@ model_weights <- function(
           " of family \"",
           model$family$name,
           "\"",
-          if (isTRUE(model$samples_aux)) {
+          if (model$traits$samples_aux) {
             paste0(" with a sampled `", response_aux(model$family), "`")
           }
         )

@@ -1,4 +1,4 @@
-# ---- coordinates -------------------------------------------------------------
+# Models in whitened coordinates.
 
 # The model of a fit without a kernel is no model of the parameters any more.
 check_not_whitened <- function(model, call = caller_env()) {
@@ -18,10 +18,13 @@ check_not_whitened <- function(model, call = caller_env()) {
   invisible(model)
 }
 
+# More parameters than that: scales only.
+most_whitened <- 1000
+
 # The model in phi = L'(theta - theta-hat); L L' = -Hessian, or its diagonal
 # when there are very many parameters.
 whiten_model <- function(model, mode, in_place, call = caller_env()) {
-  is_diagonal <- model$n_dim > recipe_settings$max_dense
+  is_diagonal <- model$n_dim > most_whitened
   chol <- if (is_diagonal) sqrt(-diag(mode$hessian)) else mode$chol
   whitening <- list(
     center = as.double(mode$estimate),

@@ -25,16 +25,33 @@ new_model <- function(
   params,
   variables,
   ...,
+  traits = model_traits(),
   label,
   store = list(type = "dense", read_only = FALSE),
   call = caller_env()
 ) {
   pointer <- .Call(ffi_model_create, name, params, store)
-  wrap_model(pointer, name, variables, ..., label = label, call = call)
+  wrap_model(
+    pointer,
+    name,
+    variables,
+    ...,
+    traits = traits,
+    label = label,
+    call = call
+  )
 }
 
 # What a door returned, a pointer or a status, as a model.
-wrap_model <- function(pointer, name, variables, ..., label, call) {
+wrap_model <- function(
+  pointer,
+  name,
+  variables,
+  ...,
+  traits,
+  label,
+  call
+) {
   if (is.integer(pointer)) {
     abort_status(pointer, call = call)
   }
@@ -45,6 +62,8 @@ wrap_model <- function(pointer, name, variables, ..., label, call) {
       pointer = pointer,
       variables = variables,
       ...,
+      start = traits$start,
+      traits = traits,
       cache = new.env(parent = emptyenv())
     ),
     class = c(paste0("tall_model_", name), "tall_model")
@@ -99,7 +118,6 @@ check_model <- function(model, arg = "model", call = caller_env()) {
       call = call
     )
   }
-  check_whole_model(model, arg, call)
   invisible(model)
 }
 
@@ -185,10 +203,14 @@ nobs.tall_model <- function(object, ...) {
   object$n_data
 }
 
-# ---- models ------------------------------------------------------------------
-
 # What R remembers of a model that is alive is what the core knows of it.
-check_whole_model <- function(model, arg, call) {
+#' @export
+check_whole.tall_model <- function(x, arg, call) {
+  model <- x
+  # one that is not is told as what it is, see check_model()
+  if (!model_is_alive(model)) {
+    return(invisible())
+  }
   info <- model_info(model)
   prior <- model$prior
   is_prior <- function(name) {
@@ -205,6 +227,7 @@ check_whole_model <- function(model, arg, call) {
     lambda = is.null(model$lambda) ||
       (is_number(model$lambda) && isTRUE(model$lambda > 0)),
     cache = is.environment(model$cache),
+    traits = are_traits(model$traits, info$n_dim),
     prior = is.null(prior) || is.list(prior) && (is.null(prior$kind) ||
       all(vapply(c("kind", "location", "scale"), is_prior, TRUE)))
   )

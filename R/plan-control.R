@@ -1,4 +1,4 @@
-# ---- arguments ---------------------------------------------------------------
+# Arguments of sg_sample() that say how long, how often and what to keep.
 
 check_control <- function(
   iter,

@@ -1,3 +1,5 @@
+# The plan for a kernel that was given: what runs with what, and defaults.
+
 # The estimator of a Metropolis kernel, or the reason why there is none.
 metropolis_gradient <- function(kernel, gradient, subsample, call) {
   if (is.null(gradient)) {
@@ -77,7 +79,7 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
 # A momentum that was drawn for one theta is not the law's for the theta that a
 # Gibbs draw leaves.
 check_gibbs <- function(kernel, model, call) {
-  if (is.null(model[["gibbs_every"]]) || !isTRUE(kernel$args$exact)) {
+  if (is.null(model$traits$gibbs_every) || !isTRUE(kernel$args$exact)) {
     return(invisible())
   }
   abort_tall(
@@ -113,7 +115,7 @@ plan_explicit <- function(
     gradient <- if (!model_has_rows(model)) {
       gradient_full()
     } else {
-      model[["gradient"]] %||% gradient_cv()
+      constructor_of("gradient", model$traits$gradient)()
     }
   }
   if (!model_has_rows(model)) {
@@ -230,8 +232,9 @@ check_rowless <- function(model, gradient, subsample, call) {
 }
 
 default_size <- function(model) {
-  if (!is.null(model[["batch"]])) {
-    return(min(model$n_data, model[["batch"]]))
+  batch <- model$traits$batch
+  if (!is.null(batch)) {
+    return(min(model$n_data, batch))
   }
   min(model$n_data, max(32, ceiling(2.5 * (model$n_dim - 1))))
 }

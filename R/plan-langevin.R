@@ -1,4 +1,4 @@
-# ---- the two plans -----------------------------------------------------------
+# The recipe's two plans: Langevin or Barker steps on minibatches, and MALA.
 
 recipe_langevin <- function(model, mode, size, recipe, ledger) {
   s <- recipe_settings
@@ -8,7 +8,7 @@ recipe_langevin <- function(model, mode, size, recipe, ledger) {
   # behind a frame the variance of a gradient costs more than the gradient: the
   # noise that is left, 2 percent at most, stays
   variant <- if (model_info(model)$has_whiten) "corrected" else "vanilla"
-  kernel <- if (isTRUE(model$is_far_from_normal)) {
+  kernel <- if (model$traits$is_far_from_normal) {
     sigma <- if (is.null(recipe$far)) s$barker_skewed else s$barker_sigma
     step_size <- sigma^2
     kernel_sgbd(sigma, variant = variant)
@@ -163,7 +163,7 @@ recipe_mala <- function(model, mode, recipe, ledger) {
   new_plan(
     model,
     kernel_mala(
-      s$mala_step * d^(-1 / 3) / largest_curvature(model, ledger),
+      langevin_step * d^(-1 / 3) / largest_curvature(model, ledger),
       adapt = TRUE
     ),
     gradient_full(),

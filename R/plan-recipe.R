@@ -4,14 +4,11 @@ recipe_settings <- list(
   step_size = 0.2,       # h, whitened coordinates
   steps = 25,            # steps in an iteration: draws nearly independent
   min_size = 32,         # smallest minibatch
-  rows_per_dim = 2.5,    # n = 2.5 (d - 1): noise share h (d - 1) / (4 n) = 2 %
   noise_share = 0.02,    # h tau_j^2 / 4 at most, in the worst coordinate
   pilot_steps = 2000,
   pilot_seed = 1,
   full_share = 1 / 4,    # n >= N / 4: full gradient and Metropolis
   small_data = 2000,     # so few rows: likewise, a pass costs next to nothing
-  max_dense = 1000,      # more parameters: scales only
-  mala_step = 1.65^2,    # h = 1.65^2 d^(-1/3), then adapted
   escape = function(d) 4 * d + 100,
   radii = 1:3,           # sds at which the shape of a posterior is looked at
   max_ratio = 2,         # log density lost there, of what a normal one loses
@@ -39,7 +36,7 @@ plan_recipe <- function(
   spend_mode(ledger, mode)
   kappa <- laplace_kappa(model, mode)
   white <- whiten_model(model, mode, in_place, call)
-  size <- max(s$min_size, ceiling(s$rows_per_dim * (model$n_dim - 1)))
+  size <- max(s$min_size, ceiling(rows_per_dim * (model$n_dim - 1)))
   spend(ledger, "recipe", 1) # the rows are written anew
   if (needs_all_rows(model, kappa, size)) {
     return(recipe_mala(white, mode, list(kappa = kappa), ledger))
@@ -55,8 +52,8 @@ plan_recipe <- function(
   # minibatches of equally likely rows may not see what makes it so
   exact <- is_far &&
     !model_info(white)$has_weights &&
-    !isTRUE(white$is_far_from_normal)
-  white$is_far_from_normal <- isTRUE(white$is_far_from_normal) || is_far
+    !white$traits$is_far_from_normal
+  white$traits$is_far_from_normal <- white$traits$is_far_from_normal || is_far
   if (!exact) {
     plan <- recipe_langevin(white, mode, size, recipe, ledger)
     plan <- recipe_pilot(plan, control, call)
@@ -97,7 +94,7 @@ recipe_again <- function(plan, segment, control, call) {
   again <- if (exact) {
     recipe_mala(model, plan$mode, recipe, plan$ledger)
   } else {
-    model$is_far_from_normal <- TRUE
+    model$traits$is_far_from_normal <- TRUE
     barker <-
       recipe_langevin(model, plan$mode, recipe$size, recipe, plan$ledger)
     barker$subsample <- plan$subsample

@@ -1,3 +1,5 @@
+# Is the posterior near normal where its mass is? The recipe looks.
+
 # Directions, in phi, of one posterior sd of each parameter (the others
 # following at their conditional means): columns, of length 1.
 sd_directions <- function(model) {

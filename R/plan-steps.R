@@ -1,3 +1,5 @@
+# Step sizes that were not given, from the posterior's scales.
+
 # The kernel of a run whose chains have starting points. at_mode: do they come
 # from the mode? Then it is known. What is remembered of the model is looked at
 # only where it would be found here, since draws depend on the arguments alone.
@@ -7,7 +9,7 @@ settle_kernel <- function(plan, at_mode, control, call) {
   }
   model <- plan$model
   d <- model$n_dim
-  at_mode <- at_mode && is.null(model$draw)
+  at_mode <- at_mode && is.null(model$traits$draw)
   given <- plan$gradient$args$at
   mode <- if (inherits(given, "tall_mode")) {
     given

@@ -1,3 +1,5 @@
+# Priors of rstanarm and brms, taken at their word.
+
 # What users gave as a prior: NULL is flat. `call` is the environment of the
 # function that has the argument `arg`; what they typed there may be a prior of
 # rstanarm's or brms' that no function here makes.

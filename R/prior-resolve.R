@@ -1,3 +1,5 @@
+# Priors of a model's coefficients, coordinate by coordinate.
+
 # Never zero: it divides.
 response_sd <- function(y) {
   sd <- if (length(y) > 1) stats::sd(y) else 0

@@ -217,11 +217,12 @@ print.tall_prior <- function(x, ...) {
   invisible(x)
 }
 
-check_whole_prior <- function(prior, arg, call) {
-  parts <- unclass(prior)
+#' @export
+check_whole.tall_prior <- function(x, arg, call) {
+  parts <- unclass(x)
   kind <- if (is.list(parts)) parts$kind
   is_named <- rlang::is_string(kind) &&
-    identical(class(prior), c(paste0("tall_prior_", kind), "tall_prior")) &&
+    identical(class(x), c(paste0("tall_prior_", kind), "tall_prior")) &&
     kind %in% names(prior_kinds)
   if (!is_named) {
     abort_corrupt(paste0("`", arg, "`"), "kind", call = call)

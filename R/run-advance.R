@@ -1,3 +1,5 @@
+# Chains in slices: buffers, progress, interrupts.
+
 # What is kept of a chain: the sizes of the vectors that the core writes to,
 # NULL where nothing is kept.
 buffer_sizes <- function(model, control, plan, n_keep) {

@@ -1,4 +1,4 @@
-# ---- how the chains went -----------------------------------------------------
+# How chains went, and the estimated bias of their standard deviations.
 
 chain_table <- function(fit, segment, status, kept) {
   reports <- segment$reports

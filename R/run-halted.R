@@ -31,7 +31,7 @@ halt_recorder <- function(run, model, monitor, n_first) {
   }
   # only a user's function stops a chain that way
   pass <- function(...) NULL
-  can_halt <- !is.null(model$functions)
+  can_halt <- model$traits$runs_r
   list(
     look = if (can_halt) look else pass,
     catch = if (can_halt) catch else pass,

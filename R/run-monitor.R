@@ -159,16 +159,23 @@ check_monitor <- function(monitor, model, call) {
 
 check_one_monitor <- function(monitor, name, model, call) {
   arg <- paste0("monitor$", name)
-  ready <- c("tall_monitor_ratings", "tall_monitor_network")
-  if (is.function(monitor) || inherits(monitor, ready)) {
+  if (is.function(monitor)) {
     return(invisible())
   }
   if (!inherits(monitor, "tall_monitor")) {
     abort_expected(monitor, "a function or monitor_*()", arg = arg, call = call)
   }
-  if (inherits(monitor, "tall_monitor_perplexity")) {
-    return(check_monitor_perplexity(monitor, model, arg, call))
-  }
+  check_held_out(monitor, model, arg, call)
+}
+
+# Are a monitor's held-out data of the model? Methods abort where they are not,
+# and may prepare in the monitor's own environments what evaluations need.
+check_held_out <- function(monitor, model, arg, call) {
+  UseMethod("check_held_out")
+}
+
+#' @export
+check_held_out.default <- function(monitor, model, arg, call) {
   newdata <- monitor$newdata
   if (is.data.frame(newdata)) {
     abort_input(

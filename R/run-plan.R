@@ -1,3 +1,5 @@
+# A plan: all that a run knows before its chains move.
+
 # steps: kernel steps in an iteration after warmup. escape: a draw with a larger
 # squared norm (in whitened coordinates) is far out. ledger: passes over the
 # data before the chains move, by purpose.
@@ -111,14 +113,14 @@ draw_init <- function(plan, control, call) {
   normals <- function(chain) {
     function(n) .Call(ffi_rng_norm, core_seed(control), chain, stream_init, n)
   }
-  draw <- model$draw %||% function(normals) normals(model$n_dim)
+  draw <- model$traits$draw %||% function(normals) normals(model$n_dim)
   noise <- vapply(
     seq_len(control$chains) - 1L,
     function(chain) draw(normals(chain)),
     numeric(model$n_dim)
   )
   noise <- matrix(noise, model$n_dim)
-  if (!is.null(model$draw)) {
+  if (!is.null(model$traits$draw)) {
     return(noise) # a model that can be drawn from
   }
   if (model_is_whitened(model)) {

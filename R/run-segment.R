@@ -1,4 +1,4 @@
-# ---- running -----------------------------------------------------------------
+# A segment of a run: compile the plan, start chains, advance them.
 
 # A stretch of a run: n_warmup and n_sampling kernel steps of every chain, from
 # the plan's starting points or from saved states after n_before steps.

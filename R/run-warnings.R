@@ -1,3 +1,5 @@
+# What is said of chains that did not reach their end.
+
 # Say what went wrong in a segment whose draws are kept.
 warn_segment <- function(fit, segment, call) {
   warn_sizes(fit$subsample, segment$buffers$size, fit$n_data, call)

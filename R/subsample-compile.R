@@ -1,3 +1,5 @@
+# Schemes as the core reads them, and what is asked of them.
+
 #' @export
 compile_spec.tall_subsample_uniform <- function(
   spec,

@@ -1,3 +1,5 @@
+# sg_tune()'s result: the table, what it says, a picture.
+
 rung_table <- function(arms, rung) {
   field <- function(name, type) vapply(arms, function(arm) arm[[name]], type)
   data.frame(

@@ -1,3 +1,5 @@
+# sg_tune()'s race by successive halving.
+
 # list(rungs, best, scored, interrupted): the table, the number of the best arm,
 # the passes of scoring, and the rung that an interrupt cut off, NULL: none.
 run_race <- function(arms, judge, control, budget, unit, eta, call) {

@@ -1,3 +1,5 @@
+# Checks of vectors and matrices.
+
 # Finite numbers, as doubles with their names. `size`: the lengths allowed.
 check_numeric_vector <- function(
   x,

@@ -1,3 +1,5 @@
+# Checks of names, and of values by name.
+
 # A vector with a value for each of `known`, names of what `noun` says, in their
 # order: by its own names if it has any. Values without names are positions, and
 # one of them may stand for all; a value with a name stands for that alone.

@@ -220,11 +220,7 @@ check_spec <- function(
     expected <- paste0("made by `", constructor, "`", or_null(allow_null))
     abort_expected(x, expected, hint, arg = arg, call = call)
   }
-  if (inherits(x, "tall_spec")) {
-    check_whole_spec(x, arg, call)
-  } else if (inherits(x, "tall_prior")) {
-    check_whole_prior(x, arg, call)
-  }
+  check_whole(x, arg, call)
   invisible(x)
 }
 

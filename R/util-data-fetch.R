@@ -1,4 +1,4 @@
-# ---- find, else download ---------------------------------------------------
+# Data sets: found on disk or downloaded, read and checked.
 
 # The data frame of a set of one table, the named list of those of more.
 data_get <- function(name, set, download) {

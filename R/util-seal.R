@@ -158,12 +158,22 @@ guarded_functions <- function(space, others) {
 
 # ---- specs, priors and modes -------------------------------------------------
 
+# Is what a constructor made still whole? Methods abort where it is not.
+check_whole <- function(x, arg, call) {
+  UseMethod("check_whole")
+}
+
+#' @export
+check_whole.default <- function(x, arg, call) {
+}
+
 # A spec is what its constructor makes of its arguments: it is made again, so
 # that whatever the constructor refuses is refused.
-check_whole_spec <- function(spec, arg, call) {
-  parts <- unclass(spec)
+#' @export
+check_whole.tall_spec <- function(x, arg, call) {
+  parts <- unclass(x)
   families <- c("kernel", "gradient", "subsample", "schedule")
-  at <- inherits(spec, paste0("tall_", families), which = TRUE)
+  at <- inherits(x, paste0("tall_", families), which = TRUE)
   family <- families[at > 0]
   if (!is.list(parts) || !identical(names(parts), c("name", "args"))) {
     abort_corrupt(paste0("`", arg, "`"), "list", call = call)
@@ -171,8 +181,8 @@ check_whole_spec <- function(spec, arg, call) {
   name <- parts$name
   is_named <- rlang::is_string(name) &&
     length(family) == 1 &&
-    all(spec_class(family, name) %in% class(spec)) &&
-    identical(class(spec)[[1]], spec_class(family, name)[[1]])
+    all(spec_class(family, name) %in% class(x)) &&
+    identical(class(x)[[1]], spec_class(family, name)[[1]])
   if (!is_named) {
     abort_corrupt(paste0("`", arg, "`"), "name", call = call)
   }

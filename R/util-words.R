@@ -1,3 +1,5 @@
+# Words of messages: names, ranges, numbers.
+
 range_text <- function(min, max) {
   if (is.finite(min) && is.finite(max)) {
     paste(" between", format_count(min), "and", format_count(max))

@@ -1,4 +1,4 @@
-# The checksums and numbers of rows in `data_sets` (R/data.R), printed from the
+# The checksums and numbers of rows in `data_sets` (R/util-data.R), printed from the
 # files as they are, whatever the registry says.
 #
 # Sources and licences are in ?tall_data. How the files were checked before their

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #endif
 
-/* R/conditions.R words it. */
+/* R/util-conditions.R words it. */
 void NORET ffi_fault_at(const char* file, int line, const char* message) {
   SEXP ours = PROTECT(Rf_mkString("tallbayes"));
   SEXP home = PROTECT(R_FindNamespace(ours));

@@ -121,7 +121,7 @@ static void gather_strings(SEXP x,
   }
 }
 
-/* the types that R/custom.R lets through */
+/* the types that R/model-custom-engine.R lets through */
 static bool is_data(SEXP x) {
   const int type = TYPEOF(x);
   return type == REALSXP || type == INTSXP || type == LGLSXP || type == STRSXP;

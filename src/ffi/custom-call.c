@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* An error in a user's function: R/custom.R words it and jumps. Others, such as
- * those it has worded, are left to other handlers. */
+/* An error in a user's function: R/model-custom-engine.R words it and jumps.
+ * Others, such as those it has worded, are left to other handlers. */
 static SEXP on_error(SEXP condition, void* p_data) {
   struct custom* p = p_data;
   if (p->running != NULL && !Rf_inherits(condition, "tall_error")) {

@@ -27,7 +27,7 @@ static SEXP make_weights(const struct tb_batch* p_batch) {
   return out;
 }
 
-/* n doubles, the value of a call; R/custom.R has checked it */
+/* n doubles, the value of a call; R/model-custom-engine.R has checked it */
 static const double* custom_doubles(SEXP call, size_t n) {
   SEXP value = Rf_eval(call, R_GlobalEnv);
   return ffi_doubles(value, n, "the value of a user's function");

@@ -83,8 +83,8 @@ static void check_parts(SEXP init, const double* v_kind, const double* v_free) {
 
 /* spec: list(n_data, data, init, kind, n_free, hash, n_byte, state, log_lik,
  * rows, sum, log_prior, prior_gradient, tape, prior_tape, fail, shape),
- * functions, tapes or NULL, as R/custom.R makes it. Pointer, or the status as
- * an integer. */
+ * functions, tapes or NULL, as R/model-custom-engine.R makes it. Pointer, or
+ * the status as an integer. */
 SEXP ffi_model_custom(SEXP spec) {
   SEXP init = ffi_element(spec, "init");
   const size_t n_part = (size_t)Rf_xlength(init);

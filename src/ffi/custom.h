@@ -3,13 +3,13 @@
  * The core calls the slots below like those of any model; they call R, and what
  * goes wrong there must not jump through the core. Every call into R is one
  * body under ffi_unwind(), which ends with a status. Errors of the user's
- * functions are worded and noted in `state` by R/custom.R, which a calling
- * handler around the body asks for; any other jump is an interrupt. All of this
- * happens on the main thread, so the model may note that a jump waits.
+ * functions are worded and noted in `state` by R/model-custom-engine.R, which a
+ * calling handler around the body asks for; any other jump is an interrupt. All
+ * of this happens on the main thread, so the model may note that a jump waits.
  *
  * The user's functions are called without any function of R around them. What
- * they return is used as it is where it has the plain form; else R/custom.R
- * makes that of it, or says why it cannot.
+ * they return is used as it is where it has the plain form; else
+ * R/model-custom-engine.R makes that of it, or says why it cannot.
  *
  * Coordinates: free y in the core; the user's functions see the natural x
  * (base/transform.h). Gradients of rows come from one of
@@ -74,7 +74,8 @@ custom_unwind(struct custom* p, SEXP (*body)(void*), void* p_data);
 
 /* The value of a user's function at theta and, unless it is NULL, batch. */
 SEXP custom_call(struct custom* p, const char* name, SEXP theta, SEXP batch);
-/* The n doubles that R/custom.R makes of a value without the plain form. */
+/* The n doubles that R/model-custom-engine.R makes of a value without the plain
+ * form. */
 SEXP custom_shaped(struct custom* p,
                    const char* name,
                    SEXP value,
@@ -107,7 +108,8 @@ SEXP custom_batch(const struct custom* p,
                   const struct tb_batch* p_batch);
 
 /* Some of the n numbers that a user's function gave, or their derivatives, are
- * none, although theta is finite: R/custom.R notes which function, and where.
+ * none, although theta is finite: R/model-custom-engine.R notes which function,
+ * and where.
  */
 void custom_note_undefined(struct custom* p,
                            const char* name,

@@ -50,7 +50,7 @@ test_that("chains start at draws from the density", {
   withr::local_seed(1)
   banana <- model_density("banana", curvature = c(0.5, 2), sd = c(1, 0.3))
   for (model in c(forms, list(banana = banana))) {
-    z <- replicate(10000, model$draw(stats::rnorm))
+    z <- replicate(10000, model$traits$draw(stats::rnorm))
     square <- (z - model$moments$mean)^2
     for (j in seq_len(model$n_dim)) {
       # batches, whose means are near normal
@@ -68,7 +68,7 @@ test_that("chains start at draws from the density", {
       }
     }
   }
-  median <- apply(replicate(20000, forms$student$draw(stats::rnorm)), 1, mad)
+  median <- apply(replicate(20000, forms$student$traits$draw(stats::rnorm)), 1, mad)
   quartile <- stats::qt(0.75, c(3, 9)) * 0.5
   expect_equal(median, quartile * 1.4826, tolerance = 0.03)
 })

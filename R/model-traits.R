@@ -1,0 +1,81 @@
+# What a model can do, and what others must know of it besides its numbers. Each
+# constructor says it once, by model_traits(); all else reads `model$traits` and
+# asks no model for its name. What the core knows of a model (has it rows'
+# weights, a Hessian?) it is asked for: model_info().
+
+# start: where searches begin and chains that nobody placed. Unconstrained
+#   numbers, a function that draws them, or NULL: zeros.
+# draw: a function of a generator of standard normals that gives a starting
+#   point; NULL: chains start around the mode. A model that has one needs none.
+# mode_method: how find_mode() searches by default; NULL: by Newton's method
+#   where there is a Hessian, else by L-BFGS.
+# curvature_passes: passes over the data that a Hessian costs.
+# gradient: the estimator where none is given, by its name.
+# batch: rows of a minibatch where none is given; NULL: by the recipe's rule.
+# gibbs_every: steps between draws that the model makes of some parameters
+#   itself; NULL: it makes none.
+# samples_aux: is the last coordinate a parameter of the response's?
+# has_data_free: has the likelihood a part that no row carries? A Gibbs
+#   posterior cannot scale it.
+# is_far_from_normal: is it known before anyone has looked?
+# is_noisy: is noise added to its gradients?
+# runs_r: does the core call functions of R, which may stop a chain?
+model_traits <- function(
+  start = NULL,
+  draw = NULL,
+  mode_method = NULL,
+  curvature_passes = 1,
+  gradient = "cv",
+  batch = NULL,
+  gibbs_every = NULL,
+  samples_aux = FALSE,
+  has_data_free = FALSE,
+  is_far_from_normal = FALSE,
+  is_noisy = FALSE,
+  runs_r = FALSE
+) {
+  list(
+    start = start,
+    draw = draw,
+    mode_method = mode_method,
+    curvature_passes = curvature_passes,
+    gradient = gradient,
+    batch = batch,
+    gibbs_every = gibbs_every,
+    samples_aux = samples_aux,
+    has_data_free = has_data_free,
+    is_far_from_normal = is_far_from_normal,
+    is_noisy = is_noisy,
+    runs_r = runs_r
+  )
+}
+
+# Are these what model_traits() made? Of functions only that they are some.
+are_traits <- function(x, n_dim) {
+  is_flag <- function(name) rlang::is_bool(x[[name]])
+  is_count <- function(value, min) {
+    is.null(value) || (is_number(value) && isTRUE(value >= min))
+  }
+  is_start <- function(value) {
+    is.double(value) && length(value) == n_dim && all_finite(value)
+  }
+  flags <- c(
+    "samples_aux",
+    "has_data_free",
+    "is_far_from_normal",
+    "is_noisy",
+    "runs_r"
+  )
+  is.list(x) &&
+    identical(names(x), names(formals(model_traits))) &&
+    (is.null(x$start) || is.function(x$start) || is_start(x$start)) &&
+    (is.null(x$draw) || is.function(x$draw)) &&
+    (is.null(x$mode_method) || rlang::is_string(x$mode_method)) &&
+    is_number(x$curvature_passes) &&
+    isTRUE(x$curvature_passes >= 0) &&
+    rlang::is_string(x$gradient) &&
+    is.function(constructor_of("gradient", x$gradient)) &&
+    is_count(x$batch, 1) &&
+    is_count(x$gibbs_every, 1) &&
+    all(vapply(flags, is_flag, TRUE))
+}
