@@ -15,7 +15,7 @@
 #' @param ... Unused.
 #'
 #' @details Other pairs than those of the run are predicted from the states that
-#' were kept, `keep = "snapshots"` or `"all"`. The interval is that of a normal
+#' were kept, as `snapshots` or with `variables = NULL`. The interval is that of a normal
 #' distribution with the mean and variance of the (unclipped) expected rating,
 #' \eqn{1 / \alpha}{1 / alpha} added to the variance, clipped in the end.
 #'
@@ -169,7 +169,7 @@ pair_predictions <- function(fit, newdata, range, call) {
 
 # Whole states, a list of theta.
 kept_states <- function(fit, call) {
-  kept <- if (fit$keep == "all") {
+  kept <- if (!is.null(fit$draws) && is.null(fit$control$record)) {
     draws <- fit$unconstrained
     shape <- dim(draws)
     draws <- matrix(draws, ncol = shape[[3]])
@@ -186,7 +186,7 @@ kept_states <- function(fit, call) {
       "unsupported",
       c(
         "The fit kept no states to predict other pairs from.",
-        i = "Run again with {.code keep = \"snapshots\"}, or give the pairs as
+        i = "Run again with {.code snapshots = 60}, or give the pairs as
              {.arg newdata} to {.fn tall_factorize}."
       ),
       call = call

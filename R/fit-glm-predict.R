@@ -166,7 +166,13 @@ affordable_draws <- function(fit, n_row, most = large_matrix, least = 400) {
 
 # Evenly spaced draws: list(theta, sigma, weights). Draws of a decaying schedule
 # carry weights; with resample = TRUE they are repeated instead, in proportion.
-choose_draws <- function(fit, draws = NULL, resample = FALSE) {
+choose_draws <- function(
+  fit,
+  draws = NULL,
+  resample = FALSE,
+  call = caller_env()
+) {
+  check_has_all(fit, call)
   all <- draws_matrix(fit)
   chosen <- choose_rows(fit, draws, resample)
   if (!is.null(chosen$rows)) {

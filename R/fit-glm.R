@@ -215,13 +215,13 @@ check_has_formula <- function(fit, what, call = caller_env()) {
 #' @rdname fit-methods
 #' @export
 coef.tall_glm <- function(object, ...) {
-  coef.tall_fit(object, ...)[seq_len(object$n_coef)]
+  coef.tall_fit(object, ...)[coefficient_variables(object)]
 }
 
 #' @rdname fit-methods
 #' @export
 vcov.tall_glm <- function(object, ...) {
-  at <- seq_len(object$n_coef)
+  at <- coefficient_variables(object)
   vcov.tall_fit(object, ...)[at, at, drop = FALSE]
 }
 
@@ -275,7 +275,8 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
     changed$formula <- stats::update(formula(object), formula.)
   }
   extras <- match.call(expand.dots = FALSE)$...
-  known <- names(formals(eval(changed[[1]], parent.frame())))
+  front <- eval(changed[[1]], parent.frame())
+  known <- union(names(formals(front)), run_argument_names())
   refuse_foreign(setdiff(names(extras), known), rlang::current_env())
   check_dots_known(extras, setdiff(known, "..."), rlang::current_env())
   for (name in names(extras)) {

@@ -156,6 +156,7 @@ rmse.tall_glm <- function(
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   range <- check_range(range)
   parts <- test_parts(object, newdata, rlang::current_env())
+  check_has_all(object, rlang::current_env())
   theta <- draws_matrix(object)[, seq_len(object$n_coef), drop = FALSE]
   weights <- rep(1, nrow(theta))
   if (!is.null(object$weights)) {

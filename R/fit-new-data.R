@@ -226,7 +226,7 @@ own_rows <- function(fit, call) {
 matrix_rows <- function(fit, newdata, call) {
   x <- newdata
   if (is.matrix(x) && is_plain_numeric(x) && nrow(x) > 0) {
-    known <- fit$variables[seq_len(fit$n_coef)]
+    known <- fit$every_variable[seq_len(fit$n_coef)]
     named <- !is.null(colnames(x)) && all(known %in% colnames(x))
     if (named) {
       x <- x[, known, drop = FALSE]

@@ -135,10 +135,18 @@ as_tibble <- function(x) {
 
 # ---- estimates ---------------------------------------------------------------
 
-# Coefficients come first.
-auxiliary_variables <- function(fit) {
+# Coefficients come first; with `variables`, not all may be there.
+coefficient_variables <- function(fit) {
   n_coef <- fit$n_coef %||% fit$model$n_coef
-  if (is.null(n_coef)) character() else fit$variables[-seq_len(n_coef)]
+  if (is.null(n_coef)) {
+    fit$variables
+  } else {
+    intersect(fit$every_variable[seq_len(n_coef)], fit$variables)
+  }
+}
+
+auxiliary_variables <- function(fit) {
+  setdiff(fit$variables, coefficient_variables(fit))
 }
 
 # list(mean, sd) of every variable.

@@ -13,14 +13,10 @@
 #' @param newdata (data frame or `NULL`) Pairs whose ratings are predicted
 #'   during the run, with the columns of user and item; with that of the ratings
 #'   the run also shows its root mean squared error.
-#' @param ... Passed on to [model_bpmf()] or [model_pmf()]: `alpha`, `mu0`,
-#'   `a0`, `b0`, `gibbs_every`.
 #' @param model (string) `"bpmf"`: factors with sampled means; `"pmf"`: factors
 #'   and biases.
-#' @param kernel,gradient,subsample,schedule The parts of the run, see
-#'   [sg_sample()]. Gradient and minibatches default to [gradient_simple()] and
-#'   a hundredth of the ratings (at least 32), without replacement.
-#' @param iter,warmup,thin,chains,cores,seed,refresh As in [sg_sample()].
+#' @param alpha,mu0,a0,b0,gibbs_every As in [model_bpmf()] and [model_pmf()],
+#'   which has no `mu0`.
 #' @param init (string, numeric vector, matrix or `NULL`) `"default"` or
 #'   `"authors"`, see [model_bpmf()], or starting points as in [sg_sample()].
 #' @param every (whole number) Iterations from one look at `newdata` to the
@@ -28,17 +24,19 @@
 #' @param clip (`TRUE`, `FALSE` or two numbers) Are the predictions of each draw
 #'   clipped to the range of the ratings, or to the range given, before they are
 #'   averaged? Averages of unclipped ones are kept as well.
-#' @param keep (string) What is kept of the parameters. `"snapshots"`: draws of
-#'   the means and precisions of the factors, and some whole states, from which
-#'   other pairs are predicted; `"hyper"`: no states; `"none"`: running means
-#'   and standard deviations only; `"all"`: every draw of every parameter, which
-#'   is large.
-#' @param snapshots (whole number) The most states to keep, over all chains,
-#'   evenly spread after warmup: 8 bytes for each parameter.
-#' @param monitor (list or `NULL`) More to watch: functions as in [monitors],
-#'   evaluated at the same iterations.
+#' @param snapshots (whole number or `NULL`) The most whole states to keep, over
+#'   all chains, evenly spread after warmup, from which other pairs are
+#'   predicted: 8 bytes for each parameter. `NULL`: 60, none where every draw of
+#'   every parameter is kept.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the ratings in the fit, so that a
 #'   fit read from a file can go on? 16 bytes for each.
+#' @param ... The run: arguments of [sg_sample()] but `model`, with the same
+#'   defaults except for these: `kernel = kernel_sgbd(sqrt(5e-4))`, `iter =
+#'   5000`, `thin = 10`; `gradient` and `subsample`: [gradient_simple()] and a
+#'   hundredth of the ratings (at least 32), without replacement; `variables`:
+#'   the means and precisions of the factors, `NULL` keeps every parameter, which
+#'   is large. `monitor` holds more to watch: functions as in [monitors],
+#'   evaluated at the same iterations as `newdata`. Other arguments are refused.
 #'
 #' @details The default kernel is vanilla stochastic gradient Barker dynamics
 #' with the step size that Mauri & Zanella (2024) chose for ratings from 1 to 5
@@ -87,35 +85,31 @@ tall_factorize <- function(
   data,
   rank = 20,
   newdata = NULL,
-  ...,
   model = c("bpmf", "pmf"),
-  kernel = kernel_sgbd(sqrt(5e-4)),
-  gradient = NULL,
-  subsample = NULL,
-  schedule = schedule_constant(),
-  iter = 5000,
-  warmup = floor(iter / 2),
-  thin = 10,
-  chains = 4,
-  cores = getOption("mc.cores", 1L),
-  seed = NULL,
-  init = NULL,
+  alpha = 3,
+  mu0 = 0,
+  a0 = 1,
+  b0 = 5,
+  gibbs_every = NULL,
+  init = "default",
   every = 10,
   clip = TRUE,
-  keep = c("snapshots", "hyper", "none", "all"),
-  snapshots = 60,
-  monitor = NULL,
-  keep_data = TRUE,
-  refresh = getOption("tallbayes.refresh", 1)
+  snapshots = NULL,
+  ...,
+  keep_data = TRUE
 ) {
   call <- rlang::current_env()
+  run <- front_run(
+    ...,
+    .front = tall_factorize,
+    .defaults = factorize_run_defaults
+  )
+  run$kernel <- run$kernel %||% factorize_kernel()
   check_flag(keep_data)
   model <- check_choice(model, c("bpmf", "pmf"))
-  keep <- check_choice(keep, c("snapshots", "hyper", "none", "all"))
+  check_no_means(model, missing(mu0), call)
   every <- check_count(every)
-  chains <- check_count(chains, most = count_limits$chains)
-  snapshots <- check_count(snapshots)
-  check_spec(kernel, "tall_kernel", "kernel_*()")
+  snapshots <- check_count(snapshots, min = 0, allow_null = TRUE)
   parts <- check_rating_formula(formula, call)
   ratings <- rating_columns(parts, data, call)
   held_out <- new_pairs(parts, newdata, ratings, call)
@@ -123,57 +117,70 @@ tall_factorize <- function(
   recipe <- list(
     name = model,
     rank = rank,
-    given = list(...),
-    init = if (is.character(init)) init else "default"
+    alpha = alpha,
+    mu0 = mu0,
+    a0 = a0,
+    b0 = b0,
+    init = if (is.character(init)) init else "default",
+    gibbs_every = gibbs_every
   )
   built <- rlang::inject(
-    build_named_factors(!!!recipe, ratings = ratings, call = call)
+    build_factors(!!!recipe, ratings = ratings, call = call)
   )
+  if (!is.character(init)) {
+    run["init"] <- list(init)
+  }
+  if (!"variables" %in% dots_names(...) && !"none" %in% run$control$keep) {
+    run$variables <- hyper_variables(built)
+  }
+  keeps_all <- is.null(run$variables)
   range <- check_clip(clip, ratings$rating, call)
+  snapshots <- snapshots %||% if (keeps_all) 0 else factorize_snapshots
   look <- new_rating_monitor(
     built,
     held_out,
     range,
-    snapshots = if (keep == "snapshots") {
-      max(1, floor(snapshots / chains))
+    snapshots = if (snapshots > 0) {
+      max(1, floor(snapshots / run$control$chains))
     } else {
       0
     }
   )
-  if (!gradient_is_full(gradient) && !kernel_is_metropolis(kernel)) {
-    subsample <- subsample %||%
+  run$monitor <- rating_monitors(look, run$monitor, every, call)
+  if (!gradient_is_full(run$gradient) && !kernel_is_metropolis(run$kernel)) {
+    run$subsample <- run$subsample %||%
       subsample_uniform(default_size(built), replace = FALSE)
   }
-  fit <- sample_model(
-    built,
-    kernel,
-    gradient,
-    subsample,
-    schedule,
-    iter = iter,
-    warmup = warmup,
-    thin = thin,
-    chains = chains,
-    cores = cores,
-    seed = seed,
-    init = if (!is.character(init)) init,
-    keep = if (keep == "none") "none" else "draws",
-    variables = if (keep %in% c("snapshots", "hyper")) hyper_variables(built),
-    monitor = rating_monitors(look, monitor, every, call),
-    refresh = refresh,
-    call = call
-  )
-  fit$formula <- formula
-  fit$parts <- parts
-  fit$newdata <- held_out$frame
-  fit$range <- range
-  fit$keep <- keep
+  built <- front_model(built, run, call)
+  fit <- front_sample(built, run, call = call)
   of_model <- c("shape", "ids", "rated", "center", "alpha", "rating_range")
-  fit[of_model] <- built[of_model]
-  fit$baseline <- held_out_baseline(held_out, built$center)
-  fit$data <- if (keep_data) c(recipe, list(ratings = light_ratings(ratings)))
-  class(fit) <- c("tall_factorize", class(fit))
-  seal_fit(fit)
+  front_fit(fit, "tall_factorize", match.call(), c(built[of_model], list(
+    formula = formula,
+    parts = parts,
+    newdata = held_out$frame,
+    range = range,
+    baseline = held_out_baseline(held_out, built$center),
+    data = if (keep_data) c(recipe, list(ratings = light_ratings(ratings)))
+  )))
+}
+
+# States are large: of every one the means and precisions are kept alone.
+factorize_run_defaults <- alist(iter = 5000, thin = 10)
+factorize_kernel <- function() kernel_sgbd(sqrt(5e-4))
+factorize_snapshots <- 60
+
+# The means of factors are parameters of one of the two models alone.
+check_no_means <- function(model, is_missing, call) {
+  if (model == "pmf" && !is_missing) {
+    abort_input(
+      c(
+        "{.arg mu0} is not used with {.code model = \"pmf\"}.",
+        i = "Its factors have no means; {.code model = \"bpmf\"} has."
+      ),
+      argument = "mu0",
+      call = call
+    )
+  }
 }
 
 # With row numbers in half the memory.
@@ -195,31 +202,8 @@ rebuild_model.tall_factorize <- function(fit) {
   }
   # what there was to warn of has been said when the model was new
   suppressWarnings(
-    rlang::inject(build_named_factors(!!!data, call = caller_env())),
+    rlang::inject(build_factors(!!!data, call = caller_env())),
     classes = "tall_warning_ratings"
-  )
-}
-
-# model_bpmf() or model_pmf() with the arguments that a user gave by name.
-build_named_factors <- function(name, ratings, rank, given, init, call) {
-  constructor <- list(bpmf = model_bpmf, pmf = model_pmf)[[name]]
-  defaults <- formals(constructor)
-  known <- setdiff(names(defaults), c("user", "item", "rating", "rank", "init"))
-  check_dots_known(given, known, call)
-  value <- function(arg) {
-    if (arg %in% names(given)) given[[arg]] else defaults[[arg]]
-  }
-  build_factors(
-    name,
-    ratings,
-    rank,
-    alpha = value("alpha"),
-    mu0 = if (name == "bpmf") value("mu0") else 0,
-    a0 = value("a0"),
-    b0 = value("b0"),
-    init = init,
-    gibbs_every = value("gibbs_every"),
-    call = call
   )
 }
 

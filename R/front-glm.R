@@ -31,16 +31,14 @@
 #'   sqrt(w_i)}, everywhere.
 #' @param sigma (positive number or `NULL`) The residual standard deviation of a
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
-#' @param kernel,gradient,subsample,schedule As in [sg_sample()]. Without a
-#'   kernel the recipe described there finds all settings.
-#' @inheritParams sg_sample
-#' @param monitor (list or `NULL`) What to watch while the chains run, see
-#'   [monitors]; held-out data are data frames.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again?
-#' @param ... Unused: other arguments are refused, those of rstanarm, brms and
+#' @param ... The run: arguments of [sg_sample()] but `model`, with the same
+#'   defaults. Others are refused, those of rstanarm, brms and
 #'   [stats::glm()] that have no place here with what does their work.
+#'   Without a `kernel` the recipe described there finds all settings. In
+#'   `monitor`, held-out data are data frames.
 #'
 #' @details Covariates are used as they are, whatever their scale: sampling
 #' takes place in whitened coordinates. The default priors are rstanarm's:
@@ -80,27 +78,13 @@ tall_glm <- function(
   na.action = stats::na.omit,
   offset = NULL,
   sigma = NULL,
-  kernel = NULL,
-  gradient = NULL,
-  subsample = NULL,
-  schedule = schedule_constant(),
-  iter = 2000,
-  warmup = floor(iter / 2),
-  thin = 1,
-  chains = 4,
-  cores = getOption("mc.cores", 1L),
-  seed = NULL,
-  init = NULL,
-  keep = "draws",
-  monitor = NULL,
-  keep_data = TRUE,
-  refresh = getOption("tallbayes.refresh", 1),
-  ...
+  ...,
+  keep_data = TRUE
 ) {
-  check_no_foreign(..., .known = names(formals(tall_glm)))
+  call <- rlang::current_env()
+  run <- front_run(..., .front = tall_glm)
   check_given(formula)
   check_flag(keep_data)
-  call <- rlang::current_env()
   prior <- as_prior(prior)
   prior_intercept <- as_prior(prior_intercept)
   prior_aux <- as_prior(prior_aux)
@@ -136,17 +120,22 @@ tall_glm <- function(
     parts,
     if (!missing(data)) data
   )
-  monitor <- resolve_monitors(monitor, source, sigma, call)
-  fit <- rlang::inject(
-    sample_model(model, !!!run_arguments(call), in_place = TRUE, call = call)
-  )
-  fit <- as_glm_fit(fit, sigma, prior, prior_intercept, prior_aux)
-  fit$call <- match.call()
+  run$monitor <- resolve_monitors(run$monitor, source, sigma, call)
+  model <- front_model(model, run, call)
+  fit <- front_sample(model, run, in_place = TRUE, call = call)
   source$family <- NULL
-  fit[names(source)] <- source
-  fit$na_action <- attr(frame, "na.action")
-  fit$frame <- if (keep_data) frame
-  seal_fit(fit)
+  specs <- list(
+    prior = prior,
+    prior_intercept = prior_intercept,
+    prior_aux = prior_aux
+  )
+  front_fit(fit, "tall_glm", match.call(), c(source, list(
+    n_coef = model$n_coef,
+    sigma = sigma,
+    prior_specs = specs,
+    na_action = attr(frame, "na.action"),
+    frame = if (keep_data) frame
+  )))
 }
 
 #' @rdname tall_glm
@@ -176,26 +165,12 @@ tall_glm.fit <- function(
   weights = NULL,
   offset = NULL,
   sigma = NULL,
-  kernel = NULL,
-  gradient = NULL,
-  subsample = NULL,
-  schedule = schedule_constant(),
-  iter = 2000,
-  warmup = floor(iter / 2),
-  thin = 1,
-  chains = 4,
-  cores = getOption("mc.cores", 1L),
-  seed = NULL,
-  init = NULL,
-  keep = "draws",
-  monitor = NULL,
-  keep_data = TRUE,
-  refresh = getOption("tallbayes.refresh", 1),
-  ...
+  ...,
+  keep_data = TRUE
 ) {
-  check_no_foreign(..., .known = names(formals(tall_glm.fit)))
-  check_flag(keep_data)
   call <- rlang::current_env()
+  run <- front_run(..., .front = tall_glm.fit)
+  check_flag(keep_data)
   prior <- as_prior(prior)
   prior_intercept <- as_prior(prior_intercept)
   prior_aux <- as_prior(prior_aux)
@@ -223,13 +198,8 @@ tall_glm.fit <- function(
     sigma,
     call
   )
-  fit <- rlang::inject(
-    sample_model(model, !!!run_arguments(call), in_place = TRUE, call = call)
-  )
-  fit <- as_glm_fit(fit, sigma, prior, prior_intercept, prior_aux)
-  fit$call <- match.call()
-  fit$response_levels <- response$levels
-  fit$has_names <- !is.null(colnames(x))
+  model <- front_model(model, run, call)
+  fit <- front_sample(model, run, in_place = TRUE, call = call)
   fit <- remember_sources(
     fit,
     response$values,
@@ -237,8 +207,19 @@ tall_glm.fit <- function(
     weights = if (!is.null(weights)) quote(weights),
     offset = if (!is.null(offset)) quote(offset)
   )
-  fit$data <- if (keep_data) data
-  seal_fit(fit)
+  specs <- list(
+    prior = prior,
+    prior_intercept = prior_intercept,
+    prior_aux = prior_aux
+  )
+  front_fit(fit, "tall_glm", match.call(), list(
+    n_coef = model$n_coef,
+    sigma = sigma,
+    prior_specs = specs,
+    response_levels = response$levels,
+    has_names = !is.null(colnames(x)),
+    data = if (keep_data) data
+  ))
 }
 
 # Of tall_glm.fit()'s data: rows of weight 0 or without trials do not count.
@@ -262,19 +243,6 @@ weighted_rows <- function(data, call) {
     weights = data$weights[keep],
     offset = data$offset[keep]
   )
-}
-
-# What the fits of both front ends have.
-as_glm_fit <- function(fit, sigma, prior, prior_intercept, prior_aux) {
-  fit$n_coef <- fit$model$n_coef
-  fit["sigma"] <- list(sigma)
-  fit$prior_specs <- list(
-    prior = prior,
-    prior_intercept = prior_intercept,
-    prior_aux = prior_aux
-  )
-  class(fit) <- c("tall_glm", "tall_fit")
-  fit
 }
 
 matrix_model <- function(

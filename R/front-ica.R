@@ -18,13 +18,10 @@
 #'   Cholesky factor of their covariance; `"scale"`, divide them by their
 #'   standard deviations (the paper); or `"none"`, not even centre. [sources()]
 #'   and [mixing()] take it into account.
-#' @param kernel,gradient,subsample The parts of the run; without a kernel they
-#'   are chosen as [sg_sample()] does.
-#' @inheritParams sg_sample
 #' @param keep_data (`TRUE` or `FALSE`) Keep `x` in the fit, so that a fit read
 #'   from a file can go on?
-#' @param ... More arguments of [sg_sample()]: `schedule`, `lambda`, `keep`,
-#'   `monitor`.
+#' @param ... The run: arguments of [sg_sample()] but `model`, `init` and
+#'   `variables`, with the same defaults. Others are refused.
 #'
 #' @details With an unmixing matrix \eqn{W} of rows \eqn{w_k} (Mauri & Zanella,
 #' 2024, section 4.4) \deqn{p(x \mid W) = |\det W| \prod_k \frac1{4
@@ -69,70 +66,47 @@ tall_ica <- function(
   prior_sd = 1,
   init = "fastICA",
   standardise = c("sphere", "scale", "none"),
-  kernel = NULL,
-  gradient = NULL,
-  subsample = NULL,
-  iter = 2000,
-  warmup = floor(iter / 2),
-  thin = 1,
-  chains = 4,
-  cores = getOption("mc.cores", 1L),
-  seed = NULL,
-  refresh = getOption("tallbayes.refresh", 1),
   ...,
   keep_data = TRUE
 ) {
+  call <- rlang::current_env()
+  # before the search, which takes its time and shares the seed
+  run <- front_run(
+    ...,
+    .front = tall_ica,
+    .without = c(variables = "Components are aligned as wholes.")
+  )
   check_given(x)
   check_flag(keep_data)
-  call <- rlang::current_env()
-  # components are aligned as wholes
-  own <- c(names(formals(tall_ica)), "variables")
-  more <- check_more(list(...), own, call)
-  # before the search, which takes its time and shares the seed that is printed
-  control <- rlang::inject(check_control(
-    !!!run_arguments(call, check_control),
-    keep = more$keep %||% "draws",
-    call = call
-  ))
-  seed <- control$seed
-  check_members(
-    kernel,
-    gradient,
-    subsample,
-    more$schedule %||% schedule_constant(),
-    call
-  )
   standardise <- check_choice(standardise, ica_standards)
   given <- x
   x <- check_components(x)
   scaling <- ica_scaling(x, standardise)
   x <- standard_columns(x, scaling)
-  model <- model_ica(x, prior_sd)
-  check_lambda(more$lambda, model)
-  check_monitor(more$monitor, model, call)
-  start <- with_seed(seed, ica_start(x, init, call))
+  model <- front_model(model_ica(x, prior_sd), run, call)
+  check_monitor(run$monitor, model, call)
+  start <- with_seed(run$seed, ica_start(x, init, call))
   mode <- find_mode(
     model,
     method = "lbfgs",
     init = as.double(start),
     max_iter = 1000
   )
-  if (!is.null(kernel) && is.null(gradient)) {
-    gradient <- gradient_cv(at = mode)
+  if (!is.null(run$kernel) && is.null(run$gradient)) {
+    run$gradient <- gradient_cv(at = mode)
   }
   reference <- matrix(mode$estimate, ncol(x))
-  if ("none" %in% control$keep) {
+  if ("none" %in% run$control$keep) {
     # no draws will be there to align: the core has to
     model <- build_ica(x, prior_sd, reference)
   }
   model$cache$mode <- mode
-  run <- run_arguments(call, except = "init")
-  fit <- rlang::inject(sg_sample(model, !!!run, !!!more))
-  fit$data <- if (keep_data) list(x = given, prior_sd = prior_sd)
-  fit$scaling <- scaling
-  fit$reference <- reference
-  class(fit) <- c("tall_ica", "tall_fit")
-  seal_fit(finish_fit(fit))
+  fit <- front_sample(model, run, call = call)
+  front_fit(fit, "tall_ica", match.call(), list(
+    data = if (keep_data) list(x = given, prior_sd = prior_sd),
+    scaling = scaling,
+    reference = reference
+  ))
 }
 
 #' @export

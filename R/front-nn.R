@@ -34,21 +34,18 @@ nn_settings <- list(
 #' @param train_iter (whole number or `NULL`) Iterations of ADAM before the
 #'   sampling, for each chain; `NULL`: 40 passes over the data, and at least
 #'   3,000. 0: none.
-#' @param kernel,gradient,subsample,schedule As in [sg_sample()]. `NULL`:
-#'   [kernel_hmc()] with all rows, its step adapted in warmup, and with 25
-#'   leapfrog steps while rows times parameters are below 5 million, as many as
-#'   125 million divided by them allow beyond; above 62.5 million, or with
-#'   minibatches, [kernel_mala()], which is a single step. With another kernel
-#'   that takes minibatches, [gradient_simple()] and 256 rows.
-#' @param iter,warmup,thin,chains,cores,seed,keep,refresh As in [sg_sample()].
-#' @param monitor (list or `NULL`) What to watch while the chains run, see
-#'   [monitors]; held-out data are data frames.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again? The 200 rows whose predictions `summary()` compares
 #'   across chains stay in any case.
-#' @param ... Unused: other arguments are refused, those of rstanarm and brms
-#'   that have no place here with what does their work.
+#' @param ... The run: arguments of [sg_sample()] but `model` and `init`, with
+#'   the same defaults except for these: `thin` keeps 100 draws of each chain.
+#'   `kernel`: [kernel_hmc()] with all rows, its step adapted in warmup, and with
+#'   25 leapfrog steps while rows times parameters are below 5 million, as many
+#'   as 125 million divided by them allow beyond; above 62.5 million, or with
+#'   minibatches, [kernel_mala()], which is a single step. With another kernel
+#'   that takes minibatches, [gradient_simple()] and 256 rows. In `monitor`,
+#'   held-out data are data frames. Other arguments are refused.
 #'
 #' @details
 #' Covariates, and a numeric response, are centred and divided by their standard
@@ -114,25 +111,18 @@ tall_nn <- function(
   subset = NULL,
   na.action = stats::na.omit,
   train_iter = NULL,
-  kernel = NULL,
-  gradient = NULL,
-  subsample = NULL,
-  schedule = schedule_constant(),
-  iter = 2000,
-  warmup = floor(iter / 2),
-  thin = max(1, floor((iter - warmup) / 100)),
-  chains = 4,
-  cores = getOption("mc.cores", 1L),
-  seed = NULL,
-  keep = "draws",
-  monitor = NULL,
-  keep_data = TRUE,
-  refresh = getOption("tallbayes.refresh", 1),
-  ...
+  ...,
+  keep_data = TRUE
 ) {
-  check_no_foreign(..., .known = names(formals(tall_nn)))
-  check_given(formula)
   call <- rlang::current_env()
+  # before the training, which takes its time; it shares the seed
+  run <- front_run(
+    ...,
+    .front = tall_nn,
+    .defaults = nn_run_defaults,
+    .without = c(init = "Chains start where the training ends.")
+  )
+  check_given(formula)
   prior <- as_prior(prior)
   prior_aux <- as_prior(prior_aux)
   activation <- check_choice(activation, names(network_activations))
@@ -143,13 +133,6 @@ tall_nn <- function(
     most = count_limits$integer,
     allow_null = TRUE
   )
-  # before the training, which takes its time; it shares the seed that is
-  # printed
-  control <- rlang::inject(
-    check_control(!!!run_arguments(call, check_control), call = call)
-  )
-  seed <- control$seed
-  check_members(kernel, gradient, subsample, schedule, call)
   made <- make_frame(
     match.call(),
     c("formula", "data", "subset", "na.action"),
@@ -167,32 +150,34 @@ tall_nn <- function(
     sigma,
     if (!missing(data)) data
   )
-  monitor <- resolve_nn_monitors(monitor, source, call)
-  check_monitor(monitor, model, call)
+  run$monitor <- resolve_nn_monitors(run$monitor, source, call)
+  check_monitor(run$monitor, model, call)
+  model <- front_model(model, run, call)
   started <- proc.time()[["elapsed"]]
+  held_out <- if (is.null(run$kernel)) parts
   modes <- with_seed(
-    seed,
-    nn_train(model, train_iter, control, call, if (is.null(kernel)) parts)
+    run$seed,
+    nn_train(model, train_iter, run$control, call, held_out)
   )
   trained <- proc.time()[["elapsed"]] - started
-  members <- nn_members(model, kernel, gradient, subsample)
-  run <- run_arguments(call)
+  members <- nn_members(model, run$kernel, run$gradient, run$subsample)
   run[names(members)] <- members
   starts <- vapply(modes, function(m) m$estimate, numeric(model$n_dim))
   # the training does not see the bounds of a prior
   run$init <- move_inside(matrix(starts, model$n_dim), model)
-  fit <- rlang::inject(sample_model(model, !!!run, call = call))
+  fit <- front_sample(model, run, call = call)
   fit <- add_training(fit, modes, trained)
-  class(fit) <- c("tall_nn", "tall_fit")
-  fit[names(source)] <- source
-  fit["hidden"] <- list(hidden)
-  fit$prior_specs <- list(prior = prior, prior_aux = prior_aux)
-  fit$call <- match.call()
-  fit$na_action <- attr(made$frame, "na.action")
-  fit$frame <- if (keep_data) made$frame
-  fit$check_rows <- nn_check_rows(parts)
-  seal_fit(finish_fit(fit))
+  front_fit(fit, "tall_nn", match.call(), c(source, list(
+    hidden = hidden,
+    prior_specs = list(prior = prior, prior_aux = prior_aux),
+    na_action = attr(made$frame, "na.action"),
+    frame = if (keep_data) made$frame,
+    check_rows = nn_check_rows(parts)
+  )))
 }
+
+# Draws of networks are large: a hundred of each chain.
+nn_run_defaults <- alist(thin = max(1, floor((iter - warmup) / 100)))
 
 nn_model <- function(parts, hidden, activation, prior, sigma, prior_aux, call) {
   scale <- parts$scaling$y_scale

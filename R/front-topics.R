@@ -11,12 +11,11 @@
 #' @param train_iter (whole number or `NULL`) Iterations of ADAM that look for a
 #'   mode. `NULL`: 10 passes over the documents, and at least 2,000. 0: chains
 #'   start, and control variates refer to, topics drawn at random.
-#' @param kernel,gradient,subsample The parts of the run, in the coordinates
-#'   \eqn{\log\theta}{log theta}. `NULL`: [kernel_sgbd()], [gradient_cv()] and
-#'   50 documents; see Details.
-#' @param chains (whole number) Chains.
-#' @inheritParams sg_sample
-#' @param ... More arguments of [sg_sample()]: `schedule`, `keep`, `lambda`.
+#' @param ... The run: arguments of [sg_sample()] but `model`, `init` and
+#'   `variables`, with the same defaults except for these: `iter = 10000`, `thin`
+#'   keeps 100 draws, `chains = 1`; `kernel`, `gradient` and `subsample`, in the
+#'   coordinates \eqn{\log\theta}{log theta}: [kernel_sgbd()], [gradient_cv()]
+#'   and 50 documents; see Details. Others are refused.
 #'
 #' @details
 #' The model is that of [model_lda()]. Topics have no order: another search
@@ -73,33 +72,21 @@ tall_topics <- function(
   newdata = NULL,
   vocabulary = NULL,
   train_iter = NULL,
-  kernel = NULL,
-  gradient = NULL,
-  subsample = NULL,
-  iter = 10000,
-  warmup = floor(iter / 2),
-  thin = max(1, floor((iter - warmup) / 100)),
-  chains = 1,
-  cores = getOption("mc.cores", 1L),
-  seed = NULL,
-  monitor = NULL,
-  refresh = getOption("tallbayes.refresh", 1),
   ...
 ) {
+  call <- rlang::current_env()
+  run <- front_run(
+    ...,
+    .front = tall_topics,
+    .defaults = topics_run_defaults,
+    .without = c(
+      variables = "Topics are looked at as wholes.",
+      init = "Chains start where the search ends."
+    )
+  )
   check_given(dtm)
   check_given(k)
-  call <- rlang::current_env()
   train_iter <- check_count(train_iter, min = 0, allow_null = TRUE)
-  # topics are looked at as wholes, and start where the search ends
-  own <- c(names(formals(tall_topics)), "variables", "init")
-  more <- check_more(list(...), own, call)
-  control <- rlang::inject(check_control(
-    !!!run_arguments(call, check_control),
-    keep = more$keep %||% "draws",
-    call = call
-  ))
-  schedule <- more$schedule %||% schedule_constant()
-  check_members(kernel, gradient, subsample, schedule, call)
   documents <- as_documents(dtm, vocabulary)
   model <- build_lda(
     documents,
@@ -113,44 +100,37 @@ tall_topics <- function(
   if (!is.null(newdata)) {
     # before the search; what is left out is said when the run begins
     suppressMessages(document_halves(newdata, model, 1, "newdata", call))
-    monitor <- c(monitor, list(perplexity = monitor_perplexity(newdata)))
-    monitor$every <- monitor$every %||% max(1, floor(iter / 40))
+    run$monitor <- c(
+      run$monitor,
+      list(perplexity = monitor_perplexity(newdata))
+    )
+    run$monitor$every <- run$monitor$every %||% max(1, floor(run$iter / 40))
   }
+  model <- front_model(model, run, call)
   started <- proc.time()[["elapsed"]]
-  plan <- with_seed(control$seed, topics_plan(
-    model,
-    documents,
-    train_iter,
-    list(kernel = kernel, gradient = gradient, subsample = subsample),
-    control,
-    call
-  ))
-  trained <- proc.time()[["elapsed"]] - started
-  fit <- sg_sample(
-    model,
-    plan$kernel,
-    plan$gradient,
-    plan$subsample,
-    iter = iter,
-    warmup = warmup,
-    thin = thin,
-    chains = chains,
-    cores = cores,
-    seed = control$seed,
-    init = plan$init,
-    monitor = monitor,
-    refresh = refresh,
-    ...
+  given <- run[c("kernel", "gradient", "subsample")]
+  plan <- with_seed(
+    run$seed,
+    topics_plan(model, documents, train_iter, given, run$control, call)
   )
+  trained <- proc.time()[["elapsed"]] - started
+  run[names(plan)] <- plan
+  fit <- front_sample(model, run, call = call)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
-  fit$n_topic <- model$n_topic
-  fit$vocabulary <- model$vocabulary
-  fit$priors <- c(alpha = alpha, beta = beta)
-  fit$n_token <- model$n_token
-  fit$call <- match.call()
-  class(fit) <- c("tall_topics", "tall_fit")
-  seal_fit(fit)
+  front_fit(fit, "tall_topics", match.call(), list(
+    n_topic = model$n_topic,
+    vocabulary = model$vocabulary,
+    priors = c(alpha = alpha, beta = beta),
+    n_token = model$n_token
+  ))
 }
+
+# One long chain, since topics of several cannot be compared; draws are large.
+topics_run_defaults <- alist(
+  iter = 10000,
+  thin = max(1, floor((iter - warmup) / 100)),
+  chains = 1
+)
 
 # What sg_sample() needs: starting points and the parts that were not given.
 topics_plan <- function(

@@ -167,25 +167,30 @@ sg_sample <- function(
   lambda <- check_lambda(lambda, model)
   call <- rlang::current_env()
   model <- temper_model(model, lambda)
-  rlang::inject(sample_model(model, !!!run_arguments(call), call = call))
+  sample_model(
+    model,
+    kernel,
+    gradient,
+    subsample,
+    schedule,
+    iter,
+    warmup,
+    thin,
+    chains,
+    cores,
+    seed,
+    init,
+    keep,
+    refresh,
+    monitor = monitor,
+    variables = variables,
+    call = call
+  )
 }
 
-# The arguments of sample_model(), or of another function `f`, that its caller
-# has under the same names in its frame, `call`: symbols, so that nothing is
-# evaluated before it is checked.
-run_arguments <- function(call, f = sample_model, except = NULL) {
-  own <- c("model", "in_place", "call", except)
-  names <- intersect(setdiff(names(formals(f)), own), ls(call))
-  stats::setNames(rlang::syms(names), names)
-}
-
-# The arguments of sg_sample() that came through the `...` of a front end; `own`
-# are those that it has or sets itself.
-check_more <- function(more, own, call) {
-  refuse_foreign(names(more), call)
-  known <- setdiff(names(formals(sg_sample)), c("model", "...", own))
-  check_dots_known(more, known, call)
-  more
+# What a front end takes through its `...`.
+run_argument_names <- function() {
+  setdiff(names(formals(sg_sample)), c("model", "..."))
 }
 
 # sg_sample() for callers whose users typed something else (`call` is theirs).

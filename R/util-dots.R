@@ -75,7 +75,7 @@ foreign_arguments <- c(
   etastart = "`init` takes starting values.",
   mustart = "`init` takes starting values.",
   singular.ok = "With a proper prior, columns may depend on each other.",
-  link = "The link is the family's canonical one."
+  link = "It is the family's: `binomial(\"probit\")`."
 )
 
 # Refuse what came with `...`: .known are the arguments that there are.

@@ -36,7 +36,9 @@ did_you_mean <- function(x, choices) {
     return(NULL)
   }
   distance <- utils::adist(x, choices, ignore.case = TRUE, partial = FALSE)
-  if (min(distance) > max(1, nchar(x) %/% 3)) {
+  # two neighbours that changed places are two changes
+  most <- if (nchar(x) < 5) 1 else max(2, nchar(x) %/% 3)
+  if (min(distance) > most) {
     return(NULL)
   }
   paste0("Did you mean \"", choices[[which.min(distance)]], "\"?")

@@ -72,7 +72,7 @@ test_that("predictions are averages over the draws, clipped one by one", {
   for (model in c("bpmf", "pmf")) {
     fit <- toy_fit(
       model = model,
-      keep = "all",
+      variables = NULL,
       thin = 1,
       every = 1,
       clip = c(2, 4)
@@ -112,8 +112,8 @@ test_that("predictions need no draws, and go on when the run does", {
   fit <- toy_fit(keep = "none", every = 5)
   expect_null(fit$draws)
   expect_null(fit$monitor_state[[1]]$states)
-  expect_identical(predict(fit), predict(toy_fit(keep = "hyper", every = 5)))
-  longer <- sg_resume(toy_fit(keep = "snapshots"), 200, refresh = 0)
+  expect_identical(predict(fit), predict(toy_fit(snapshots = 0, every = 5)))
+  longer <- sg_resume(toy_fit(), 200, refresh = 0)
   expect_s3_class(longer, "tall_factorize")
   whole <- toy_fit(iter = 600, warmup = 200)
   expect_identical(predict(longer), predict(whole))
@@ -127,8 +127,8 @@ test_that("predictions need no draws, and go on when the run does", {
 })
 
 test_that("what is recorded is what was asked for", {
-  all <- toy_fit(keep = "all")
-  hyper <- toy_fit(keep = "hyper")
+  all <- toy_fit(variables = NULL)
+  hyper <- toy_fit(snapshots = 0)
   expect_length(hyper$variables, 8)
   expect_identical(
     plain_draws(hyper),
@@ -167,7 +167,7 @@ test_that("users and items without ratings are those of the prior", {
   expect_false("rmse" %in% fit$monitor$monitor)
   expect_length(predict(fit)$mean, 2)
   # later: drawn at each state
-  fit <- toy_fit(keep = "all", newdata = NULL, iter = 2000)
+  fit <- toy_fit(variables = NULL, newdata = NULL, iter = 2000)
   pairs <- data.frame(user = c(1, 40, 40), item = c(2, 2, 30))
   withr::local_seed(1)
   found <- suppressWarnings(predict(fit, pairs, clip = FALSE))

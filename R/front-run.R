@@ -1,0 +1,82 @@
+# What the front ends share. Named arguments of a front end are its model's;
+# those of the run come through `...`, with the names, defaults and meaning that
+# they have in sg_sample(). The way is one:
+#
+#   run <- front_run(..., .front = tall_x)   the run's arguments, checked before
+#                                            anything takes time
+#   model <- front_model(build_x(), run)     from data, with the run's lambda
+#   run$monitor <- ...                       in the terms of the data
+#   fit <- front_sample(model, run)
+#   front_fit(fit, "tall_x", match.call(), parts)
+
+# list(kernel, ..., refresh, control): the arguments of sample_model() and
+# lambda; `control` as check_control() has them, with the seed that is drawn
+# where none is given. .defaults: other ones than sg_sample()'s, as language.
+# .without: arguments that the front end sets itself, with a sentence why. Names
+# start with a dot, since `...` may have any other.
+front_run <- function(
+  ...,
+  .front,
+  .defaults = list(),
+  .without = character(),
+  .call = caller_env()
+) {
+  given <- dots_names(...)
+  own <- setdiff(names(formals(.front)), "...")
+  arguments <- formals(sg_sample)[run_argument_names()]
+  known <- setdiff(names(arguments), c(own, names(.without)))
+  if (any(given == "")) {
+    check_no_dots(..., .ignore = list(), .call = .call)
+  }
+  itself <- intersect(given, names(.without))
+  if (length(itself) > 0) {
+    name <- itself[[1]]
+    abort_input(
+      c("The argument {.arg {name}} is not used here.", i = .without[[name]]),
+      argument = name,
+      call = .call
+    )
+  }
+  check_no_foreign(..., .known = c(own, known), .call = .call)
+  arguments[setdiff(names(arguments), known)] <- list(NULL)
+  arguments[names(.defaults)] <- .defaults
+  # promises: nothing is evaluated before it is checked
+  at <- as.function(c(arguments, quote(environment())), envir = topenv())(...)
+  control <- check_control(
+    at$iter,
+    at$warmup,
+    at$thin,
+    at$chains,
+    at$cores,
+    at$seed,
+    at$keep,
+    at$refresh,
+    .call
+  )
+  check_members(at$kernel, at$gradient, at$subsample, at$schedule, .call)
+  run <- mget(names(arguments), envir = at)
+  run$seed <- control$seed
+  run$control <- control
+  run
+}
+
+# The model with the run's lambda.
+front_model <- function(model, run, call = caller_env()) {
+  temper_model(model, check_lambda(run$lambda, model, call))
+}
+
+front_sample <- function(model, run, in_place = FALSE, call = caller_env()) {
+  run <- run[setdiff(names(run), c("lambda", "control"))]
+  rlang::inject(
+    sample_model(model, !!!run, in_place = in_place, call = call)
+  )
+}
+
+# The fit as its front end hands it back: with its class, the call, and `parts`,
+# what methods need of formula and data.
+front_fit <- function(fit, class, call, parts) {
+  class(fit) <- c(class, "tall_fit")
+  fit$call <- call
+  fit[names(parts)] <- parts
+  seal_fit(finish_fit(fit))
+}
