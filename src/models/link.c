@@ -64,8 +64,10 @@ TB_INLINE void micro_add(const double* v_theta,
   *(tb_v4d*)(v_sum + r * N_DRAW + 4) = s##r##1;                                \
   *(tb_v4d*)(v_sum + r * N_DRAW + 8) = s##r##2;
   ROW(0)
-  ROW(1) ROW(2) ROW(3) for (size_t j = 0; j < n_column;
-                            ++j, v_theta += N_MICRO, v_x += N_QUAD) {
+  ROW(1)
+  ROW(2)
+  ROW(3)
+  for (size_t j = 0; j < n_column; ++j, v_theta += N_MICRO, v_x += N_QUAD) {
     const tb_v4d t0 = *(const tb_v4d*)v_theta;
     const tb_v4d t1 = *(const tb_v4d*)(v_theta + 4);
     const tb_v4d t2 = *(const tb_v4d*)(v_theta + 8);
