@@ -9,7 +9,7 @@ RSCRIPT ?= Rscript
 # BLAS, and with one thread for BLAS draws are the same on every machine.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test install document check sanitize
+.PHONY: demo test install document lint check sanitize
 
 demo:
 	$(RSCRIPT) tools/setup.R demo
@@ -30,6 +30,11 @@ install:
 # NAMESPACE and man/, from the comments in R/ (needs roxygen2)
 document:
 	$(RSCRIPT) -e 'roxygen2::roxygenise()'
+
+# the format of the C and the style of the R
+lint:
+	$(RSCRIPT) tools/setup.R lint
+	bash tools/lint.sh
 
 # what comes from a file or is altered by hand, under the sanitizers
 sanitize:

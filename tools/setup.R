@@ -2,6 +2,7 @@
 #   Rscript tools/setup.R          what `make install` needs (Imports)
 #   Rscript tools/setup.R demo     and the plots
 #   Rscript tools/setup.R test     and everything that the tests use
+#   Rscript tools/setup.R lint     only what `make lint` uses
 # On Debian and Ubuntu, as root, ready-built packages are used where they are
 # recent enough; anything else comes from the CRAN mirror that R is set to use.
 # There, OpenBLAS becomes R's BLAS where R has but the reference BLAS.
@@ -99,7 +100,9 @@ dependencies_of <- function(names) {
 
 install_from_cran <- function(names) {
   # compilers on all cores
-  Sys.setenv(MAKEFLAGS = paste0("-j", max(1, parallel::detectCores(), na.rm = TRUE)))
+  Sys.setenv(
+    MAKEFLAGS = paste0("-j", max(1, parallel::detectCores(), na.rm = TRUE))
+  )
   utils::install.packages(names, lib = writable_library(), quiet = TRUE)
 }
 
@@ -141,9 +144,9 @@ install_rtmb <- function(version) {
 # ---- BLAS --------------------------------------------------------------------
 
 # Debian's OpenBLAS with threads of its own, of which we use one. Measured on
-# two cores with version 0.3.21 against the reference BLAS: crossprod() of 100,000 x
-# 100 takes a twelfth, an exact iteration on a network a fourth, one of 50 rows
-# six tenths of the time. Of Debian's three variants
+# two cores with version 0.3.21 against the reference BLAS: crossprod() of
+# 100,000 x 100 takes a twelfth, an exact iteration on a network a fourth, one
+# of 50 rows six tenths of the time. Of Debian's three variants
 #
 #   -pthread  is right and as fast, in our threads and after a fork;
 #   -openmp   waits by spinning: with two threads on two busy cores ten Cholesky
@@ -208,21 +211,61 @@ set_up_blas <- function() {
   }
 }
 
+# ---- clang-format ------------------------------------------------------------
+
+# Other versions format otherwise, so it is this one or none (tools/lint.sh).
+clang_format <- "clang-format-14"
+
+has_clang_format <- function() {
+  for (name in c(clang_format, "clang-format")) {
+    if (nzchar(Sys.which(name))) {
+      version <- system2(name, "--version", stdout = TRUE)
+      if (any(grepl("version 14[.]", version))) {
+        return(TRUE)
+      }
+    }
+  }
+  FALSE
+}
+
+set_up_clang_format <- function() {
+  if (has_clang_format()) {
+    return(invisible())
+  }
+  if (can_use_apt()) {
+    cat("Installing", clang_format, "(Debian package)\n")
+    apt("update")
+    apt("install", "--no-install-recommends", clang_format)
+  }
+  if (!has_clang_format()) {
+    cat(clang_format, "is not there: the format of the C is not checked.\n")
+  }
+}
+
 # ---- all of it ---------------------------------------------------------------
 
-set_up <- function(goal) {
-  packages <- wanted("Imports")
+# Packages with the versions that are needed at least.
+packages_for <- function(goal) {
   suggested <- wanted("Suggests")
-  if (goal == "demo") {
-    packages <- c(packages, suggested[c("bayesplot", "ggplot2")])
-  }
-  if (goal == "test") {
-    packages <- c(packages, suggested[names(suggested) != "RTMB"])
-  }
-  # for tools/vignettes.R, which can do without
-  optional <- if (goal != "test") c(markdown = "1.3")
+  switch(
+    goal,
+    lint = c(lintr = "3.0.0"),
+    demo = c(wanted("Imports"), suggested[c("bayesplot", "ggplot2")]),
+    test = c(wanted("Imports"), suggested[names(suggested) != "RTMB"]),
+    wanted("Imports")
+  )
+}
 
-  set_up_blas()
+set_up <- function(goal) {
+  packages <- packages_for(goal)
+  # for tools/vignettes.R, which can do without
+  optional <- if (goal %in% c("install", "demo")) c(markdown = "1.3")
+
+  if (goal == "lint") {
+    set_up_clang_format()
+  } else {
+    set_up_blas()
+  }
   invisible(writable_library())
   absent <- missing_of(c(packages, optional))
   if (length(absent) > 0 && can_use_apt()) {
@@ -251,7 +294,7 @@ set_up <- function(goal) {
     quit(status = 1)
   }
   if (goal == "test") {
-    install_rtmb(suggested[["RTMB"]])
+    install_rtmb(wanted("Suggests")[["RTMB"]])
   }
 }
 
