@@ -44,3 +44,52 @@ test_that("a slow BLAS and one that is wrong in threads are known", {
   expect_identical(tools$blas_kind("/usr/lib/R/lib/libRblas.so"), "reference")
   expect_identical(tools$blas_kind(""), "fine")
 })
+
+# Its C is compiled and tested by `make -C tools/core-check guide`.
+test_that("the R of vignette(\"add-a-member\") fits the package", {
+  page <- test_path("..", "..", "vignettes", "add-a-member.Rmd")
+  skip_if_not(file.exists(page), "vignettes/ is not beside the tests")
+  lines <- readLines(page)
+  inside <- FALSE
+  code <- character()
+  for (line in lines) {
+    if (startsWith(line, "```")) {
+      inside <- line == "```{r}"
+    } else if (inside) {
+      code <- c(code, line)
+    }
+  }
+  code <- parse(text = code, keep.source = TRUE)
+  # functions are made, entries of conformance tests are only read
+  package <- asNamespace("tallbayes")
+  made <- new.env(parent = package)
+  is_function <- vapply(code, function(e) {
+    identical(e[[1]], quote(`<-`)) && identical(e[[3]][[1]], quote(`function`))
+  }, TRUE)
+  for (expression in code[is_function]) {
+    eval(expression, made)
+  }
+  expect_s3_class(made$response_geometric(), "tall_response")
+  expect_s3_class(made$kernel_tula(0.1), "tall_kernel_tula")
+  expect_s3_class(made$subsample_recent(4, 2), "tall_subsample_recent")
+  expect_s3_class(made$schedule_halving(40), "tall_schedule_halving")
+  # methods are of generics that there are, and take what these hand on
+  methods <- grep("[.]tall_", ls(made), value = TRUE)
+  expect_gt(length(methods), 3)
+  for (method in methods) {
+    generic <- get(sub("[.]tall_.*", "", method), package)
+    expect_identical(
+      names(formals(made[[method]])),
+      names(formals(generic)),
+      label = method
+    )
+  }
+  # functions that are called are there; in tests, or yours, are the others
+  parts <- utils::getParseData(code)
+  called <- unique(parts$text[parts$token == "SYMBOL_FUNCTION_CALL"])
+  is_there <- vapply(called, exists, TRUE, envir = made, mode = "function")
+  expect_setequal(
+    called[!is_there],
+    c("momentum", "gradient_mine", "entry", "model_mine")
+  )
+})
