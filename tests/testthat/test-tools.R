@@ -93,3 +93,21 @@ test_that("the R of vignette(\"add-a-member\") fits the package", {
     c("momentum", "gradient_mine", "entry", "model_mine")
   )
 })
+
+test_that("files that vignette(\"add-a-member\") names are there", {
+  root <- test_path("..", "..")
+  page <- file.path(root, "vignettes", "add-a-member.Rmd")
+  skip_if_not(file.exists(page), "vignettes/ is not beside the tests")
+  text <- paste(readLines(page), collapse = "\n")
+  named <- regmatches(
+    text,
+    gregexpr("\\b(R|src|tests|tools)/[A-Za-z0-9_./*<>-]*", text)
+  )[[1]]
+  named <- unique(sub("[.]$", "", named))
+  expect_gt(length(named), 20)
+  # of the examples
+  new <- "(geometric|tula)[.][cR]$|<name>"
+  named <- grep(new, named, invert = TRUE, value = TRUE)
+  is_there <- lengths(lapply(file.path(root, named), Sys.glob)) > 0
+  expect_identical(named[!is_there], character())
+})
