@@ -6,7 +6,14 @@ filter <- commandArgs(trailingOnly = TRUE)
 
 # `make test` gives BLAS one thread.
 threads <- Sys.getenv("OPENBLAS_NUM_THREADS", "as R says")
-cat("BLAS: ", extSoftVersion()[["BLAS"]], ", threads: ", threads, "\n", sep = "")
+cat(
+  "BLAS: ",
+  extSoftVersion()[["BLAS"]],
+  ", threads: ",
+  threads,
+  "\n",
+  sep = ""
+)
 
 # One line per file: a spinner would fill a log.
 reporter <- testthat::ProgressReporter$new(

@@ -29,8 +29,8 @@ vignette_options <- function(name) {
   )
 }
 
-# The tables of a section of a result in bench/, or the one numbered `which`, as they
-# stand there.
+# The tables of a section of a result in bench/, or the one numbered `which`, as
+# they stand there.
 bench_table <- function(title, file = "bias.md", which = NULL) {
   cat("", bench_rows(title, file, which), "", sep = "\n")
 }
@@ -65,7 +65,8 @@ bench_says <- function(pattern, file) {
 
 # What its first table says of a problem.
 bench_problem <- function(name) {
-  row <- grep(paste0("^[|] ", name, " "), bench_lines("bias.md"), value = TRUE)[[1]]
+  rows <- grep(paste0("^[|] ", name, " "), bench_lines("bias.md"), value = TRUE)
+  row <- rows[[1]]
   cell <- trimws(strsplit(row, "|", fixed = TRUE)[[1]])
   paste0(
     "N = ", cell[[3]], ", d = ", cell[[4]], ", ", cell[[5]],
@@ -78,7 +79,8 @@ bench_lines <- function(file) {
   readLines(file.path("..", "bench", "results", file))
 }
 
-# source()d by the vignettes for the functions above; run as a script for the rest
+# source()d by the vignettes for the functions above; run as a script for the
+# rest
 if (sys.nframe() == 0) {
   arguments <- commandArgs(TRUE)
   names <- if (length(arguments) > 0) {

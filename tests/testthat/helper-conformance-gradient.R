@@ -443,8 +443,8 @@ law_unbiased_given_state <- function(entry, model, all) {
 }
 
 # SAGA and SVRG written in R: the estimates along a path.
-#   g: theta -> n_data x n_dim; points: a row for each estimate; drawn: index and
-#   multiplier of the minibatches, columns.
+#   g: theta -> n_data x n_dim; points: a row for each estimate; drawn: index
+#   and multiplier of the minibatches, columns.
 path_of <- list(
   saga = function(g, prior, points, drawn) {
     table <- g(points[1, ])
@@ -492,7 +492,7 @@ law_path <- function(entry, model, scheme, n = 60) {
     keep = c("draws", "gradients"),
     refresh = 0
   )
-  draws <- if (is.null(fit$unconstrained)) plain_draws(fit) else fit$unconstrained
+  draws <- fit$unconstrained %||% plain_draws(fit)
   points <- rbind(init, matrix(draws, n))
   side <- 1
   if (model_info(model)$is_even) {
@@ -500,7 +500,13 @@ law_path <- function(entry, model, scheme, n = 60) {
     expect_gt(sum(diff(side) != 0), 0) # crosses zero
     points <- abs(points)
   }
-  drawn <- draw_batches(model, scheme, n + 1, core_seed(list(seed = 4)), gradient)
+  drawn <- draw_batches(
+    model,
+    scheme,
+    n + 1,
+    core_seed(list(seed = 4)),
+    gradient
+  )
   expected <- path_of[[entry$name]](
     function(theta) row_gradients(model, theta),
     function(theta) drop(model_evaluate(model, theta, "prior")$gradient),

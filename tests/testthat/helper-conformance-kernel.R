@@ -6,8 +6,34 @@
 #   gradient   the estimator it runs with here; `subsample` likewise
 #   is_metropolis  are its moves proposals?
 #   is_exact   does their acceptance leave the posterior exactly invariant?
-#   needs_full does it take the exact gradient only? `needs_rows`: minibatches only
+#   needs_full does it take the exact gradient only?
+#   needs_rows does it take minibatches only?
 #   adapts     does it change its step size in warmup?
+
+# an entry of a kernel whose moves are proposals
+metropolis <- function(
+  name,
+  variant,
+  make,
+  rows = FALSE,
+  needs_full = FALSE,
+  needs_rows = FALSE,
+  is_exact = !needs_rows,
+  adapts = FALSE
+) {
+  list(
+    name = name,
+    variant = variant,
+    make = make,
+    gradient = if (rows || needs_rows) gradient_simple() else gradient_full(),
+    subsample = if (rows || needs_rows) subsample_uniform(5),
+    is_metropolis = TRUE,
+    is_exact = is_exact,
+    needs_full = needs_full,
+    needs_rows = needs_rows,
+    adapts = adapts
+  )
+}
 
 conformance_kernels <- function() {
   langevin <- function(variant, integrator) {
@@ -21,29 +47,6 @@ conformance_kernels <- function() {
       is_metropolis = FALSE,
       is_exact = FALSE,
       adapts = FALSE
-    )
-  }
-  metropolis <- function(
-    name,
-    variant,
-    make,
-    rows = FALSE,
-    needs_full = FALSE,
-    needs_rows = FALSE,
-    is_exact = !needs_rows,
-    adapts = FALSE
-  ) {
-    list(
-      name = name,
-      variant = variant,
-      make = make,
-      gradient = if (rows || needs_rows) gradient_simple() else gradient_full(),
-      subsample = if (rows || needs_rows) subsample_uniform(5),
-      is_metropolis = TRUE,
-      is_exact = is_exact,
-      needs_full = needs_full,
-      needs_rows = needs_rows,
-      adapts = adapts
     )
   }
   out <- list()

@@ -13,8 +13,8 @@
 #   blocks        columns of L that are kept apart: chol is block diagonal
 #   point         () -> a random theta
 #   is_estimated  why sums over rows are estimates; NULL: they are exact
-#   runs          the model for runs, where `model` is slow or has no mode near its
-#                 start; NULL: `model`
+#   runs          the model for runs, where `model` is slow or has no mode near
+#                 its start; NULL: `model`
 
 conformance_models <- function() {
   trials <- c(1, 3, 2, 5)
@@ -690,8 +690,9 @@ whitened_twin <- function(model, center, chol, is_diagonal) {
 }
 
 # With a seed, a run depends on nothing else that is random, and leaves R's
-# generator as it was: not where the model was never used before, nor where a run
-# with another seed has left it a mode. The step is small enough for any target.
+# generator as it was: not where the model was never used before, nor where a
+# run with another seed has left it a mode. The step is small enough for any
+# target.
 law_model_seed <- function(entry) {
   withr::local_preserve_seed()
   model <- entry$runs %||% entry$model

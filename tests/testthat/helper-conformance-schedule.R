@@ -1,7 +1,7 @@
 # Schedules: a factor h_t / h of the step size, and averages weighted by it.
 # test-conformance-schedule.R applies the laws to every entry; `factor` is the
-# formula, `explores` which steps are not kept, steps counted from 0; `is_weighted`:
-# do draws count by their step size?
+# formula, `explores` which steps are not kept, steps counted from 0;
+# `is_weighted`: do draws count by their step size?
 
 conformance_schedules <- function() {
   list(

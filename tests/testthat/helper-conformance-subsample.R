@@ -17,7 +17,14 @@ conformance_subsamples <- function(model = subsample_model()) {
   even <- rep(1 / n_data, n_data)
   uneven <- c(1, 1, 2, 3, 5, 8, 13, 0.01)
   mode <- find_mode(model)
-  entry <- function(name, spec, size, probability, repeats, always = integer()) {
+  entry <- function(
+    name,
+    spec,
+    size,
+    probability,
+    repeats,
+    always = integer()
+  ) {
     list(
       name = name,
       spec = spec,

@@ -1,6 +1,6 @@
-# Models written in R, and their conformance entries: a regression whose gradients
-# are given as a matrix, and one of everything that a transform does; and both with
-# gradients by automatic differentiation.
+# Models written in R, and their conformance entries: a regression whose
+# gradients are given as a matrix, and one of everything that a transform does;
+# and both with gradients by automatic differentiation.
 
 # A logistic regression as a user writes it; by default with its gradients.
 logistic_custom <- function(
@@ -16,7 +16,9 @@ logistic_custom <- function(
       eta <- drop(batch$x %*% theta$beta)
       batch$y * eta - log1p(exp(eta))
     },
-    log_prior = function(theta) sum(stats::dnorm(theta$beta, 0, sd, log = TRUE)),
+    log_prior = function(theta) {
+      sum(stats::dnorm(theta$beta, 0, sd, log = TRUE))
+    },
     data = list(x = x, y = y),
     init = list(beta = numeric(ncol(x))),
     grad_log_lik = grad_log_lik,
@@ -98,7 +100,10 @@ entry_custom_logistic <- function(gradients = "function") {
     },
     row_hessian = function(theta) {
       p <- stats::plogis(drop(x %*% theta))
-      lapply(seq_along(p), function(i) p[[i]] * (1 - p[[i]]) * tcrossprod(x[i, ]))
+      lapply(
+        seq_along(p),
+        function(i) p[[i]] * (1 - p[[i]]) * tcrossprod(x[i, ])
+      )
     },
     hessian_tolerance = 1e-7,
     lipschitz = NULL,
@@ -134,7 +139,10 @@ entry_custom_transforms <- function(gradients = "function") {
     )
   }
   log_lik <- function(theta, batch) {
-    group <- if (is.character(batch$group)) match(batch$group, letters) else batch$group
+    group <- batch$group
+    if (is.character(group)) {
+      group <- match(group, letters)
+    }
     stats::dnorm(batch$x, theta$mu[group], theta$sigma, log = TRUE) +
       stats::dbinom(batch$coin, 1, theta$p, log = TRUE) +
       log(theta$w[batch$face])
@@ -158,7 +166,12 @@ entry_custom_transforms <- function(gradients = "function") {
         )
       },
       grad_log_prior = if (gradients == "function") function(theta) {
-        list(mu = -theta$mu, sigma = -1, p = 1 / theta$p, w = c(0, 1 / theta$w[[2]], 0))
+        list(
+          mu = -theta$mu,
+          sigma = -1,
+          p = 1 / theta$p,
+          w = c(0, 1 / theta$w[[2]], 0)
+        )
       },
       transform = list(sigma = "positive", p = "unit", w = "simplex")
     ),

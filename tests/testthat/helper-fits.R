@@ -27,7 +27,13 @@ example_model <- function(family = "bernoulli", ..., data = example_data()) {
 }
 
 # A short run of an explicit kernel: what it samples does not matter.
-quick_fit <- function(model = example_model(), ..., iter = 60, chains = 2, seed = 1) {
+quick_fit <- function(
+  model = example_model(),
+  ...,
+  iter = 60,
+  chains = 2,
+  seed = 1
+) {
   sg_sample(
     model,
     kernel_sgld(1e-3),
@@ -39,7 +45,13 @@ quick_fit <- function(model = example_model(), ..., iter = 60, chains = 2, seed 
   )
 }
 
-quick_glm <- function(formula = y ~ a + b, data = example_data(), family = stats::binomial(), ..., seed = 1) {
+quick_glm <- function(
+  formula = y ~ a + b,
+  data = example_data(),
+  family = stats::binomial(),
+  ...,
+  seed = 1
+) {
   tall_glm(formula, data, family, ..., seed = seed, refresh = 0)
 }
 
@@ -76,8 +88,8 @@ in_fork <- function(code, seconds = 180) {
   found[[1]]
 }
 
-# What `code(...)` returns in an R process of its own, which is interrupted (as by
-# Ctrl-C) a moment after the file `signal_when` exists.
+# What `code(...)` returns in an R process of its own, which is interrupted (as
+# by Ctrl-C) a moment after the file `signal_when` exists.
 run_child <- function(code, ..., signal_when) {
   folder <- withr::local_tempdir()
   file <- function(name) file.path(folder, name)

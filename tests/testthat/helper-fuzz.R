@@ -19,36 +19,10 @@ alterations <- function(x) {
     a_function = function(...) stop("called"),
     pointer = environment()
   )
-  if (is.atomic(x) && length(x) > 0 && !is.raw(x)) {
-    first <- function(value) {
-      x[[1]] <- value
-      x
-    }
-    out$first_missing <- first(NA)
-    out$longer <- c(x, x)
-    out$shorter <- x[-1]
-    out$as_text <- as.character(x)
-    if (is.numeric(x)) {
-      out$first_huge <- first(1e300)
-      out$first_negative <- first(-5)
-      out$first_infinite <- first(Inf)
-      out$first_zero <- first(0)
-      out$fraction <- x + 0.5
-      out$as_integer <- suppressWarnings(as.integer(x))
-    }
-  }
-  if (is.raw(x) && length(x) > 0) {
-    flip <- function(at) {
-      x[at] <- xor(x[at], as.raw(255L))
-      x
-    }
-    out$shorter <- x[-1]
-    out$longer <- c(x, x)
-    for (k in seq(1, length(x), length.out = min(length(x), 12))) {
-      out[[paste0("byte_", floor(k))]] <- flip(floor(k))
-    }
-    out$zero <- raw(length(x))
-    out$ones <- rep(as.raw(255L), length(x))
+  if (length(x) > 0 && is.raw(x)) {
+    out <- c(out, altered_bytes(x))
+  } else if (length(x) > 0 && is.atomic(x)) {
+    out <- c(out, altered_values(x))
   }
   if (is.list(x) && length(x) > 0) {
     out$unnamed <- unname(x)
@@ -61,6 +35,42 @@ alterations <- function(x) {
     attributes(bare) <- NULL
     out$bare <- bare
   }
+  out
+}
+
+altered_values <- function(x) {
+  first <- function(value) {
+    x[[1]] <- value
+    x
+  }
+  out <- list(
+    first_missing = first(NA),
+    longer = c(x, x),
+    shorter = x[-1],
+    as_text = as.character(x)
+  )
+  if (is.numeric(x)) {
+    out$first_huge <- first(1e300)
+    out$first_negative <- first(-5)
+    out$first_infinite <- first(Inf)
+    out$first_zero <- first(0)
+    out$fraction <- x + 0.5
+    out$as_integer <- suppressWarnings(as.integer(x))
+  }
+  out
+}
+
+altered_bytes <- function(x) {
+  flip <- function(at) {
+    x[at] <- xor(x[at], as.raw(255L))
+    x
+  }
+  out <- list(shorter = x[-1], longer = c(x, x))
+  for (k in seq(1, length(x), length.out = min(length(x), 12))) {
+    out[[paste0("byte_", floor(k))]] <- flip(floor(k))
+  }
+  out$zero <- raw(length(x))
+  out$ones <- rep(as.raw(255L), length(x))
   out
 }
 

@@ -31,23 +31,42 @@ make_method_cases <- function() {
       density = binary
     ),
     weighted = list(
-      fit = here_glm(y ~ a + offset(shift), family = binomial(), weights = w, iter = 200),
+      fit = here_glm(
+        y ~ a + offset(shift),
+        family = binomial(),
+        weights = w,
+        iter = 200
+      ),
       y = data$y,
       density = binary,
       weight = data$w
     ),
     cbind = list(
-      fit = here_glm(cbind(wins, losses) ~ a + b, family = binomial(), iter = 200),
+      fit = here_glm(
+        cbind(wins, losses) ~ a + b,
+        family = binomial(),
+        iter = 200
+      ),
       y = data$wins,
       density = counts
     ),
     proportion = list(
-      fit = here_glm(share ~ a, family = binomial(), weights = trials, iter = 200),
+      fit = here_glm(
+        share ~ a,
+        family = binomial(),
+        weights = trials,
+        iter = 200
+      ),
       y = data$wins,
       density = counts
     ),
     poisson = list(
-      fit = here_glm(count ~ a, family = poisson(), offset = log(exposure), iter = 200),
+      fit = here_glm(
+        count ~ a,
+        family = poisson(),
+        offset = log(exposure),
+        iter = 200
+      ),
       y = data$count,
       density = function(y, mu, sigma) stats::dpois(y, mu, log = TRUE)
     ),

@@ -22,7 +22,9 @@ entry_ica <- function(n = 300, k = 2) {
       rowSums(stats::dlogis(x %*% t(w), log = TRUE)) +
         determinant(w)$modulus[[1]]
     },
-    log_prior = function(theta) sum(stats::dnorm(theta, 0, prior_sd, log = TRUE)),
+    log_prior = function(theta) {
+      sum(stats::dnorm(theta, 0, prior_sd, log = TRUE))
+    },
     row_gradient = function(theta) {
       r <- responses(theta)
       r[, rep(seq_len(k), k)] * x[, rep(seq_len(k), each = k)]

@@ -147,7 +147,11 @@ entry_network <- function(
 network_entries <- function() {
   activations <- c("tanh", "relu", "softplus")
   likelihoods <- c("gaussian", "bernoulli", "categorical")
-  cases <- expand.grid(a = activations, l = likelihoods, stringsAsFactors = FALSE)
+  cases <- expand.grid(
+    a = activations,
+    l = likelihoods,
+    stringsAsFactors = FALSE
+  )
   entries <- Map(entry_network, cases$a, cases$l)
   names(entries) <- paste("network,", cases$a, cases$l)
   c(

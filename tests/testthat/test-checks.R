@@ -18,7 +18,11 @@ test_that("a BLAS that is wrong in threads is called by one", {
   folder <- "/usr/lib/x86_64-linux-gnu/openblas-"
   expect_false(blas_takes_threads(paste0(folder, "serial/libblas.so.3")))
   fine <- paste0(folder, "pthread/libopenblasp-r0.3.21.so")
-  for (blas in c(fine, "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0", "")) {
+  for (blas in c(
+    fine,
+    "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0",
+    ""
+  )) {
     expect_true(blas_takes_threads(blas))
   }
   if (blas_takes_threads()) {
@@ -236,7 +240,10 @@ test_that("vectors with names are matched by them", {
     match_names(c(c = 2, d = 1), c("a", "b"), "column", hint = "", arg = "x"),
     'unknown columns "c" and "d"'
   )
-  expect_snapshot(match_names(c(b = 2, 1), c("a", "b"), arg = "x"), error = TRUE)
+  expect_snapshot(
+    match_names(c(b = 2, 1), c("a", "b"), arg = "x"),
+    error = TRUE
+  )
   expect_snapshot(
     match_names(c(b = 2, c = 1), c("a", "b"), arg = "x"),
     error = TRUE

@@ -89,7 +89,14 @@ test_that("the recipe samples a model with transforms", {
     function(theta) 2 / theta$rate - 1,
     list(rate = "positive")
   )
-  fit <- sg_sample(model, iter = 300, warmup = 50, chains = 8, seed = 2, refresh = 0)
+  fit <- sg_sample(
+    model,
+    iter = 300,
+    warmup = 50,
+    chains = 8,
+    seed = 2,
+    refresh = 0
+  )
   expect_identical(fit$kernel$name, "sgld")
   expect_identical(dimnames(fit$draws)$variable, "rate")
   expect_identical(dimnames(fit$unconstrained)[[3]], "log_rate")
@@ -167,7 +174,7 @@ test_that("an error in a run stops its chain, keeps draws and says where", {
   expect_identical(dim(sg_resume(fit, 10)$draws), c(100L, 3L, 2L))
 })
 
-test_that("a function that returns no numbers, or too few, is told with its place", {
+test_that("a function that returns no numbers, or too few, is told its place", {
   data <- logistic_data()
   count <- 0
   at <- Inf
@@ -215,7 +222,10 @@ test_that("a function that returns no numbers, or too few, is told with its plac
   }
   expect_match(
     conditionMessage(run(bad[["NA"]])$warning),
-    "gradient in `beta\\[1\\]` became NA.*`grad_log_lik\\(\\)` failed: it, or its"
+    paste0(
+      "gradient in `beta\\[1\\]` became NA.*",
+      "`grad_log_lik\\(\\)` failed: it, or its"
+    )
   )
 })
 
@@ -273,7 +283,7 @@ test_that("proposals where the likelihood is no number are rejected in words", {
   )
 })
 
-test_that("an error elsewhere is the user's, worded, and leaves the model alive", {
+test_that("an error elsewhere is the user's, worded, and the model lives on", {
   data <- logistic_data()
   broken <- FALSE
   fails <- function(theta, batch) {
@@ -393,7 +403,15 @@ test_that("everything around a run does what it does with the model in C", {
     pseudo_variance = function(m) {
       list(
         pseudo_variance(m, c(1, 0.1), cv, minibatch),
-        pseudo_variance(m, c(1, 0.1), cv, minibatch, "monte_carlo", 50, seed = 1)
+        pseudo_variance(
+          m,
+          c(1, 0.1),
+          cv,
+          minibatch,
+          "monte_carlo",
+          50,
+          seed = 1
+        )
       )
     },
     adam = function(m) withr::with_seed(1, find_mode(m, "adam")$estimate),
@@ -428,7 +446,9 @@ test_that("everything around a run does what it does with the model in C", {
     function() lipschitz(own),
     function() noise_threshold(own, kernel_sgbd(0.01), 50, at = at),
     function() subsampling_weights(own, at, "lipschitz"),
-    function() sg_sample(own, kernel_sgld(1e-3), subsample = subsample_adaptive(1)),
+    function() {
+      sg_sample(own, kernel_sgld(1e-3), subsample = subsample_adaptive(1))
+    },
     function() rstantools::prior_summary(run(own)),
     function() fitted(run(own))
   )) {
@@ -537,7 +557,8 @@ test_that("data may be a matrix, a vector, a data frame or a list", {
   }
   expect_identical(
     batch_of(look(x, function(b) b[, "v"]), c(3, 1, 3)),
-    unname(x[c(3, 1, 3), ]) + matrix(0, 3, 2, dimnames = list(NULL, c("u", "v")))
+    unname(x[c(3, 1, 3), ]) +
+      matrix(0, 3, 2, dimnames = list(NULL, c("u", "v")))
   )
   expect_identical(batch_of(look(x[, 1], identity), 2), 2)
   frame <- data.frame(
@@ -559,7 +580,12 @@ test_that("data may be a matrix, a vector, a data frame or a list", {
 test_that("rows come in their places, however many and wherever from", {
   n <- 700
   x <- matrix(as.double(seq_len(n * 9)), n)
-  data <- list(x = x, k = seq_len(n), l = seq_len(n) %% 3 == 0, m = x[, 1:3] > 1000)
+  data <- list(
+    x = x,
+    k = seq_len(n),
+    l = seq_len(n) %% 3 == 0,
+    m = x[, 1:3] > 1000
+  )
   seen <- NULL
   model <- model_custom(
     function(theta, batch) {
@@ -587,7 +613,7 @@ test_that("rows come in their places, however many and wherever from", {
   expect_identical(custom_parts(model)$data$x, t(x))
 })
 
-test_that("vectors of doubles are taken together, those of others beside them", {
+test_that("vectors of doubles are taken together, others beside them", {
   n <- 600
   data <- data.frame(
     u = as.double(seq_len(n)),
@@ -771,7 +797,9 @@ test_that("values of other types and forms are what they say", {
     here <- model_evaluate(model, c(2, 1, 5), index = c(1, 3, 3))
     expect_identical(drop(here$gradient), c(-7, -10, -10), info = label)
     expect_identical(here$log_density, -7 * 8 - 18, info = label)
-    expect_identical(drop(model_evaluate(model, c(2, 1, 5), index = 2)$gradient),
+    expect_identical(drop(
+      model_evaluate(model, c(2, 1, 5), index = 2)$gradient
+    ),
       c(-2, -5, -5),
       info = label
     )
@@ -780,7 +808,10 @@ test_that("values of other types and forms are what they say", {
     expect_gradient(own(forms[[name]], identity), name)
   }
   for (name in names(prior_forms)) {
-    expect_gradient(own(forms$matrix, prior_forms[[name]]), paste("prior", name))
+    expect_gradient(
+      own(forms$matrix, prior_forms[[name]]),
+      paste("prior", name)
+    )
   }
 })
 

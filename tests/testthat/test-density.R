@@ -1,4 +1,5 @@
-# Densities without data: their moments, their noise, and what it does to kernels.
+# Densities without data: their moments, their noise, and what it does to
+# kernels.
 
 forms <- list(
   normal = model_density("normal", mean = c(1, -2), sd = c(0.5, 3)),
@@ -90,7 +91,9 @@ test_that("the skew normal keeps its slope far in the tail", {
     out$log_density,
     log(2) + stats::dnorm(z, log = TRUE) + stats::pnorm(x, log.p = TRUE)
   )
-  hazard <- exp(stats::dnorm(x[1:5], log = TRUE) - stats::pnorm(x[1:5], log.p = TRUE))
+  hazard <- exp(
+    stats::dnorm(x[1:5], log = TRUE) - stats::pnorm(x[1:5], log.p = TRUE)
+  )
   expect_close(out$gradient[1:5], 50 * hazard - z[1:5], "slope", 1e-9)
   # phi / Phi = -x - 1 / x + O(x^-3)
   far <- -50 * (x[6:7] + 1 / x[6:7]) - z[6:7]
@@ -178,7 +181,8 @@ test_that("runs are counted in gradients, and go on as if never stopped", {
 
 # ---- stationary laws on N(0, 1) with injected noise --------------------------
 
-# Coordinates are independent chains of the same law: one row each of mean squares.
+# Coordinates are independent chains of the same law: one row each of mean
+# squares.
 mean_squares <- function(kernel, law, scale, iter = 22000, dim = 200) {
   fit <- sg_sample(
     noisy(law, scale, dim),
@@ -208,9 +212,10 @@ test_that("Langevin: vanilla is inflated by the noise, corrected is not", {
   }
 })
 
-# The stationary law of Barker dynamics on N(0, 1), without sampling: probabilities
-# on a lattice of spacing sigma / 20, which resolves increments N(sigma, (sigma /
-# 10)^2) to rounding. `noise`: equally likely values of the gradient's.
+# The stationary law of Barker dynamics on N(0, 1), without sampling:
+# probabilities on a lattice of spacing sigma / 20, which resolves increments
+# N(sigma, (sigma / 10)^2) to rounding. `noise`: equally likely values of the
+# gradient's.
 barker_law <- function(
   sigma,
   noise = 0,
@@ -362,7 +367,10 @@ test_that("bad input is refused in words", {
   expect_snapshot(model_density("student"), error = TRUE)
   expect_snapshot(model_density("student", df = -1), error = TRUE)
   expect_snapshot(model_density("skew-normal"), error = TRUE)
-  expect_snapshot(model_density("mixture", means = 1:2, sds = 1:3), error = TRUE)
+  expect_snapshot(
+    model_density("mixture", means = 1:2, sds = 1:3),
+    error = TRUE
+  )
   expect_snapshot(
     model_density("mixture", means = 1:2, weights = c(1, 0)),
     error = TRUE

@@ -12,7 +12,11 @@ fit_classes <- c(
 registered_methods <- function() {
   table <- getNamespaceInfo("tallbayes", "S3methods")
   table <- table[table[, 2] %in% fit_classes, , drop = FALSE]
-  name <- ifelse(is.na(table[, 3]), paste(table[, 1], table[, 2], sep = "."), table[, 3])
+  name <- ifelse(
+    is.na(table[, 3]),
+    paste(table[, 1], table[, 2], sep = "."),
+    table[, 3]
+  )
   methods <- lapply(name, get, envir = asNamespace("tallbayes"))
   has_dots <- vapply(methods, function(f) "..." %in% names(formals(f)), TRUE)
   Map(
@@ -40,7 +44,9 @@ objects_of_classes <- function() {
   colnames(x) <- letters[1:10]
   # what they warn of does not matter here
   quiet <- function(code) suppressWarnings(suppressMessages(code))
-  topics <- quiet(tall_topics(x, k = 2, train_iter = 20, iter = 20, seed = 1, refresh = 0))
+  topics <- quiet(
+    tall_topics(x, k = 2, train_iter = 20, iter = 20, seed = 1, refresh = 0)
+  )
   ratings <- data.frame(
     user = rep(1:5, 6),
     item = rep(1:6, each = 5),
@@ -134,7 +140,11 @@ test_that("every method of a fit uses or refuses what comes with `...`", {
 })
 
 test_that("arguments in `...` may have the names of the check's own", {
-  expect_error(coef(quick_fit(), call = 3), "`call` is not used", class = "tall_error_input")
+  expect_error(
+    coef(quick_fit(), call = 3),
+    "`call` is not used",
+    class = "tall_error_input"
+  )
 })
 
 test_that("arguments that other packages hand on are let through", {
@@ -157,14 +167,21 @@ test_that("arguments that other packages hand on are let through", {
         expect_identical(f(fit, newdata = new, re.form = nothing), plain)
       }
     }
-    expect_error(f(fit, newdata = new, re_formula = ~1), class = "tall_error_input")
+    expect_error(
+      f(fit, newdata = new, re_formula = ~1),
+      class = "tall_error_input"
+    )
   }
   expect_snapshot(
     rstantools::posterior_epred(fit, re_formula = ~1),
     error = TRUE
   )
   # stats' as.formula() and step(), car's linearHypothesis()
-  expect_identical(stats::as.formula(fit), formula(fit), ignore_formula_env = TRUE)
+  expect_identical(
+    stats::as.formula(fit),
+    formula(fit),
+    ignore_formula_env = TRUE
+  )
   expect_identical(nobs(fit, use.fallback = TRUE), nobs(fit))
   expect_identical(vcov(fit, complete = FALSE), vcov(fit))
   # data.frame() hands on stringsAsFactors
@@ -184,7 +201,10 @@ test_that("tidybayes takes a fit", {
   expect_identical(nrow(from("tidybayes", "add_epred_draws")(new, fit)), 120L)
   some <- from("tidybayes", "add_linpred_draws")(new, fit, ndraws = 5)
   expect_identical(nrow(some), 15L)
-  some <- from("tidybayes", "add_predicted_draws")(new, fit, ndraws = 5, seed = 1)
+  some <- from(
+    "tidybayes",
+    "add_predicted_draws"
+  )(new, fit, ndraws = 5, seed = 1)
   expect_identical(nrow(some), 15L)
 })
 

@@ -1,6 +1,6 @@
-# Small data get the full gradient and a Metropolis step: linear regressions with
-# sigma sampled and flat priors have known moments. With S the residual sum of
-# squares and nu = N - d - 1,
+# Small data get the full gradient and a Metropolis step: linear regressions
+# with sigma sampled and flat priors have known moments. With S the residual sum
+# of squares and nu = N - d - 1,
 #
 #   sigma^2 ~ InvGamma(nu / 2, S / 2),  beta ~ t_nu(ols, (S / nu) (X'X)^-1)
 
@@ -8,8 +8,8 @@ small_regression <- function(n, d, seed) {
   withr::with_seed(seed, {
     x <- matrix(stats::rnorm(n * d), n) %*% diag(10^seq(-2, 2, length.out = d))
     data <- as.data.frame(x)
-    data$y <- 3 + drop(x %*% (stats::rnorm(d) / 10^seq(-2, 2, length.out = d))) +
-      stats::rnorm(n, sd = 2)
+    beta <- stats::rnorm(d) / 10^seq(-2, 2, length.out = d)
+    data$y <- 3 + drop(x %*% beta) + stats::rnorm(n, sd = 2)
     data
   })
 }
@@ -33,7 +33,10 @@ test_that("linear regressions with flat priors are exact, N from 46 to 1,400", {
     s <- sum(stats::residuals(ols)^2)
     nu <- ols$df.residual - 1
     scale <- diag(chol2inv(qr.R(ols$qr)))
-    mean <- c(stats::coef(ols), sqrt(s / 2) * exp(lgamma((nu - 1) / 2) - lgamma(nu / 2)))
+    mean <- c(
+      stats::coef(ols),
+      sqrt(s / 2) * exp(lgamma((nu - 1) / 2) - lgamma(nu / 2))
+    )
     second <- s / (nu - 2)
     sd <- sqrt(c(second * scale, second - mean[[length(mean)]]^2))
     # means and variances of 16 independent chains give their own errors

@@ -135,7 +135,10 @@ test_that("what is recorded is what was asked for", {
     plain_draws(all)[, , hyper$variables, drop = FALSE]
   )
   last <- utils::tail(all$coordinates, 8)
-  expect_identical(hyper$unconstrained, all$unconstrained[, , last, drop = FALSE])
+  expect_identical(
+    hyper$unconstrained,
+    all$unconstrained[, , last, drop = FALSE]
+  )
   expect_identical(names(coef(hyper)), hyper$variables)
   expect_identical(hyper$bias, all$bias)
   expect_close(coef(toy_fit(keep = "none"))[hyper$variables], coef(hyper))
@@ -237,7 +240,9 @@ test_that("prints say what was fitted and how well", {
   expect_match(lines, "R-hat", all = FALSE)
   expect_match(lines, "ergodic", all = FALSE)
   expect_match(lines, "Kept: +[0-9]+ draws of", all = FALSE)
-  lines <- capture.output(print(summary(toy_fit(newdata = NULL, keep = "none"))))
+  lines <- capture.output(
+    print(summary(toy_fit(newdata = NULL, keep = "none")))
+  )
   expect_match(lines, "running means", all = FALSE)
   expect_s3_class(plot(fit, "monitor"), "ggplot")
 })

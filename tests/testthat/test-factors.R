@@ -82,7 +82,14 @@ test_that("starting points are what the help says", {
   # chains start apart, and the same again with the same seed
   model <- model_bpmf(d$user, d$item, d$rating, rank = 5)
   fit <- function() {
-    sg_sample(model, kernel_sgbd(1e-9), iter = 2, warmup = 1, chains = 2, seed = 3)
+    sg_sample(
+      model,
+      kernel_sgbd(1e-9),
+      iter = 2,
+      warmup = 1,
+      chains = 2,
+      seed = 3
+    )
   }
   draws <- plain_draws(fit())[1, , 1:3]
   expect_true(all(draws[1, ] != draws[2, ]))
@@ -257,7 +264,11 @@ plain_gibbs <- function(d, rank, alpha, mu0, a0, b0, has_bias, n_iter) {
         b0 + (square + away) / 2
       )
     }
-    out[t, ] <- c(first_mean(rows, rank), log(lambda[1, 1]), log(lambda[width, 2]))
+    out[t, ] <- c(
+      first_mean(rows, rank),
+      log(lambda[1, 1]),
+      log(lambda[width, 2])
+    )
   }
   colMeans(out[-seq_len(n_iter / 5), ])
 }
@@ -284,7 +295,17 @@ test_that("an exact kernel agrees with a Gibbs sampler written in R", {
       model <- if (has_bias) {
         model_pmf(d$user, d$item, d$rating, 1, 1, 4, 3, gibbs_every = every)
       } else {
-        model_bpmf(d$user, d$item, d$rating, 1, 1, mu0, 4, 3, gibbs_every = every)
+        model_bpmf(
+          d$user,
+          d$item,
+          d$rating,
+          1,
+          1,
+          mu0,
+          4,
+          3,
+          gibbs_every = every
+        )
       }
       fit <- sg_sample(
         model,

@@ -15,7 +15,10 @@ test_that("deviance, df.residual and weights are glm's", {
   )
   expect_equal(df.residual(gaussian_fit), like$df.residual)
   expect_equal(weights(gaussian_fit), weights(like))
-  expect_equal(weights(binary_fit), weights(stats::glm(y ~ a, binomial(), data)))
+  expect_equal(
+    weights(binary_fit),
+    weights(stats::glm(y ~ a, binomial(), data))
+  )
   trials <- withr::with_seed(1, transform(
     data,
     n = w + 1,
@@ -83,7 +86,12 @@ test_that("posterior's convergence measures are those of each variable", {
   expect_identical(dimnames(some), list(binary_fit$variables, c("q10", "q90")))
   expect_equal(
     some["a", "q90"],
-    as.double(posterior::ess_quantile(posterior::extract_variable_matrix(draws, "a"), 0.9))
+    as.double(
+      posterior::ess_quantile(
+        posterior::extract_variable_matrix(draws, "a"),
+        0.9
+      )
+    )
   )
   expect_error(posterior::rhat(decayed_fit()), class = "tall_error_unsupported")
 })
@@ -102,13 +110,25 @@ test_that("augment() adds what predict() and residuals() give", {
   expect_false(".resid" %in% names(new))
   whole <- augment(binary_fit, data = data)
   expect_true(all(names(data) %in% names(whole)))
-  expect_error(augment(binary_fit, data = data[1:3, ]), class = "tall_error_input")
-  cars <- tall_glm(mpg ~ wt, mtcars, iter = 100, chains = 1, seed = 1, refresh = 0)
+  expect_error(
+    augment(binary_fit, data = data[1:3, ]),
+    class = "tall_error_input"
+  )
+  cars <- tall_glm(
+    mpg ~ wt,
+    mtcars,
+    iter = 100,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
   expect_identical(augment(cars)$.rownames, rownames(mtcars))
   # rows that were left out are predicted as NA
   holes <- data
   holes$a[[2]] <- NA
-  padded <- augment(quick_glm(y ~ a, holes, iter = 40, chains = 1, na.action = na.exclude))
+  padded <- augment(
+    quick_glm(y ~ a, holes, iter = 40, chains = 1, na.action = na.exclude)
+  )
   expect_identical(nrow(padded), 80L)
   expect_identical(which(is.na(padded$.fitted)), 2L)
 })

@@ -81,7 +81,10 @@ test_that("every format of posterior is there", {
 test_that("base R's formats hold the same draws", {
   expect_identical(dim(as.array(fit)), c(200L, 2L, 3L))
   expect_identical(dim(as.matrix(fit)), c(400L, 3L))
-  expect_identical(as.matrix(fit)[201:400, "b"], unname(as.array(fit)[, 2, "b"]))
+  expect_identical(
+    as.matrix(fit)[201:400, "b"],
+    unname(as.array(fit)[, 2, "b"])
+  )
   expect_identical(as.data.frame(fit)$a, unname(as.matrix(fit)[, "a"]))
   expect_named(as.data.frame(fit), fit$variables)
 })
@@ -145,7 +148,11 @@ test_that("a bias that is significant is a warning in what is printed", {
   biased <- fit
   biased$bias$sd_bias <- c(0, 0.2, 0)
   biased$bias$sd_bias_se <- c(0.01, 0.01, 0.01)
-  expect_match(capture.output(print(biased)), "Warning: .*20.0%.* for a", all = FALSE)
+  expect_match(
+    capture.output(print(biased)),
+    "Warning: .*20.0%.* for a",
+    all = FALSE
+  )
   biased$bias$sd_bias_se[[2]] <- 0.1
   expect_match(capture.output(print(biased)), "at most \\+20.0%", all = FALSE)
 })
@@ -250,7 +257,9 @@ test_that("variables are chosen by name and by regular expression", {
     summary(decayed, pars = "a")$table,
     `rownames<-`(summary(decayed)$table[2, ], NULL)
   )
-  expect_false(is.null(stats::weights(posterior::as_draws_df(decayed, variable = "a"))))
+  expect_false(
+    is.null(stats::weights(posterior::as_draws_df(decayed, variable = "a")))
+  )
   none <- quick_fit(keep = "none")
   expect_identical(summary(none, variables = "b")$table$variable, "b")
 })
@@ -262,7 +271,11 @@ test_that("variables that are not there are refused, everywhere", {
     expect_error(f(fit, regex_pars = "("), class = "tall_error_input")
     expect_error(f(fit, regex_pars = 1), class = "tall_error_input")
   }
-  expect_snapshot(as.matrix(fit, regex_pars = "zz"), error = TRUE, cnd_class = TRUE)
+  expect_snapshot(
+    as.matrix(fit, regex_pars = "zz"),
+    error = TRUE,
+    cnd_class = TRUE
+  )
 })
 
 test_that("printing shows the variables asked for, and sigma always", {
@@ -273,7 +286,11 @@ test_that("printing shows the variables asked for, and sigma always", {
   for (object in list(wide, suppressWarnings(summary(wide)))) {
     expect_true(has(lines(object), "sigma"))
     expect_false(has(lines(object), "V35"))
-    expect_match(lines(object), "more variables .n = Inf shows all", all = FALSE)
+    expect_match(
+      lines(object),
+      "more variables .n = Inf shows all",
+      all = FALSE
+    )
     expect_true(has(lines(object, n = Inf), "V35"))
     expect_no_match(lines(object, n = Inf), "more variables")
     expect_true(has(lines(object, n = 2), "sigma"))
@@ -287,7 +304,9 @@ test_that("printing shows the variables asked for, and sigma always", {
   some <- suppressWarnings(summary(wide, regex_pars = "^V", digits = 7))
   expect_true(has(lines(some), "V35"))
   expect_false(has(lines(some), "sigma"))
-  digits <- function(x) max(nchar(gsub("[^0-9]", "", grep("^V1 ", x, value = TRUE))))
+  digits <- function(x) {
+    max(nchar(gsub("[^0-9]", "", grep("^V1 ", x, value = TRUE))))
+  }
   expect_gt(digits(lines(some)), digits(lines(some, digits = 2)))
 })
 
@@ -306,16 +325,25 @@ test_that("bayesplot's other types are known by name", {
     "b"
   )
   expect_identical(
-    levels(factor(plot(fit, "mcmc_areas", regex_pars = "^[ab]")$data$parameter)),
+    levels(
+      factor(plot(fit, "mcmc_areas", regex_pars = "^[ab]")$data$parameter)
+    ),
     c("a", "b")
   )
   wide <- plot(fit, "intervals", prob_outer = 0.5)
   expect_s3_class(wide, "ggplot")
   expect_error(plot(fit, "areas", foo = 1), "foo", class = "tall_error_input")
-  expect_error(plot(fit, plotfun = "hist"), "`type`", class = "tall_error_input")
+  expect_error(
+    plot(fit, plotfun = "hist"),
+    "`type`",
+    class = "tall_error_input"
+  )
   expect_error(plot(fit, "trace", "a", 3), class = "tall_error_input")
   expect_error(plot(fit, "recover_hist"), "true", class = "tall_error_input")
-  expect_error(plot(fit, "scatter", variables = "a"), class = "tall_error_input")
+  expect_error(
+    plot(fit, "scatter", variables = "a"),
+    class = "tall_error_input"
+  )
   expect_error(plot(fit, "nuts_energy"), class = "tall_error_unsupported")
   expect_error(plot(fit, "noise", foo = 1), class = "tall_error_input")
 })

@@ -42,7 +42,10 @@ test_that("predictions are what the function makes of the draws", {
   expect_close(table$upper, quantiles[2, ], tolerance = 1e-12)
   few <- predict(fits$own, new, probability, draws = 3, summary = FALSE)
   expect_identical(unname(few), unname(found[c(11, 31, 51), ]))
-  expect_identical(few, predict(fits$own, new, probability, ndraws = 3, summary = FALSE))
+  expect_identical(
+    few,
+    predict(fits$own, new, probability, ndraws = 3, summary = FALSE)
+  )
 })
 
 test_that("predictions of the own data, and in blocks, are the same", {
@@ -224,7 +227,12 @@ test_that("log likelihoods are the model's, in whatever coordinates it ran", {
     expect_identical(few, found[c(6, 16, 26), ])
     f <- rstantools::log_lik(fits[[name]], pointwise = TRUE)
     at <- attr(f, "data")[c(7, 3), , drop = FALSE]
-    expect_close(f(at, attr(f, "draws")), found[, c(7, 3)], name, tolerance = 1e-12)
+    expect_close(
+      f(at, attr(f, "draws")),
+      found[, c(7, 3)],
+      name,
+      tolerance = 1e-12
+    )
   }
   held_out <- logistic_custom(data$x[1:4, ], data$y[1:4])
   expect_close(

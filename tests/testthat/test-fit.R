@@ -51,7 +51,14 @@ test_that("a decaying schedule and a Metropolis kernel go on as well", {
 test_that("the recipe's runs go on", {
   model <- example_model()
   run <- function(iter) {
-    sg_sample(model, iter = iter, warmup = 20, chains = 2, seed = 1, refresh = 0)
+    sg_sample(
+      model,
+      iter = iter,
+      warmup = 20,
+      chains = 2,
+      seed = 1,
+      refresh = 0
+    )
   }
   expect_identical(sg_resume(run(40), 30, refresh = 0)$draws, run(70)$draws)
 })

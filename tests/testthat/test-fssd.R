@@ -32,7 +32,11 @@ fssd_points <- function(n, d, n_location, seed = 1) {
 
 test_that("it is that of its definition, for many shapes", {
   shapes <- list(
-    c(2, 1, 1), c(5, 2, 3), c(64, 3, 2), c(65, 1, 70), c(700, 3, 5), c(70, 70, 2)
+    c(
+      2,
+      1,
+      1
+    ), c(5, 2, 3), c(64, 3, 2), c(65, 1, 70), c(700, 3, 5), c(70, 70, 2)
   )
   for (shape in shapes) {
     p <- fssd_points(shape[[1]], shape[[2]], shape[[3]])
@@ -93,7 +97,9 @@ test_that("it grows with the bias of the draws", {
   for (estimate in c("unbiased", "biased")) {
     at <- function(x) fssd(x, -x, v, estimate = estimate)
     expect_increasing <- function(values) expect_true(all(diff(values) > 0))
-    expect_increasing(vapply(c(0, 0.1, 0.2, 0.4, 0.8), function(s) at(x + s), 0))
+    expect_increasing(
+      vapply(c(0, 0.1, 0.2, 0.4, 0.8), function(s) at(x + s), 0)
+    )
     expect_increasing(vapply(c(1, 1.2, 1.4, 1.8), function(s) at(x * s), 0))
     expect_increasing(vapply(c(1, 0.8, 0.6, 0.3), function(s) at(x * s), 0))
   }
@@ -149,7 +155,7 @@ test_that("locations follow the normal fitted to the draws, and their seed", {
   expect_identical(withr::with_seed(1, fssd(p$x, p$b)), seeded)
 })
 
-test_that("it does not depend on origin, threads, or coordinates that are undone", {
+test_that("origin, threads, coordinates that are undone do not matter", {
   p <- fssd_points(900, 3, 4)
   value <- fssd(p$x, p$b, p$v)
   expect_identical(fssd(p$x, p$b, p$v, cores = 2), value)
@@ -260,7 +266,10 @@ test_that("a fit gives its gradients", {
 
 test_that("bad input is named", {
   x <- matrix(rnorm(20), 10)
-  expect_snapshot(error = TRUE, fssd(x[1, , drop = FALSE], -x[1, , drop = FALSE]))
+  expect_snapshot(
+    error = TRUE,
+    fssd(x[1, , drop = FALSE], -x[1, , drop = FALSE])
+  )
   expect_snapshot(error = TRUE, fssd(x))
   expect_snapshot(error = TRUE, fssd(x, -x, locations = 0))
   expect_snapshot(error = TRUE, fssd(x, -x, locations = matrix(0, 2, 3)))

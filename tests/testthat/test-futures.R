@@ -53,7 +53,14 @@ test_that("the recipe's coordinates and a Gibbs posterior go to the workers", {
   data <- logistic_data(2500)
   model <- logistic_custom(data$x, data$y)
   run <- function() {
-    sg_sample(model, iter = 60, chains = 2, lambda = 2400, seed = 3, refresh = 0)
+    sg_sample(
+      model,
+      iter = 60,
+      chains = 2,
+      lambda = 2400,
+      seed = 3,
+      refresh = 0
+    )
   }
   by_workers <- run()
   future::plan("sequential")
@@ -67,7 +74,7 @@ test_that("the recipe's coordinates and a Gibbs posterior go to the workers", {
   )
 })
 
-test_that("workers see the parent's transforms, and forks do as well as sessions", {
+test_that("workers see the parent's transforms, forks as well as sessions", {
   skip_on_os("windows")
   local_workers("multicore")
   entry <- entry_custom_transforms()
@@ -148,13 +155,17 @@ test_that("a run goes on from session to workers and back", {
   by_workers <- sg_resume(readRDS(path), 15, model = model, refresh = 0)
   future::plan("sequential")
   last <- sg_resume(by_workers, 5, refresh = 0)
-  expect_identical(unclass(last$draws), unclass(run_custom(model, iter = 60)$draws))
+  expect_identical(
+    unclass(last$draws),
+    unclass(run_custom(model, iter = 60)$draws)
+  )
 })
 
 test_that("an error in a worker stops its chain alone and is told as ever", {
   local_workers()
   data <- logistic_data()
-  rows <- logistic_rows # helpers do not travel: their environment is a namespace's
+  # helpers do not travel: their environment is a namespace's
+  rows <- logistic_rows
   # fails where only one of the chains comes by
   fails <- function(theta, batch) {
     if (theta$beta[[2]] > 0.62) stop("out of {luck}")
@@ -189,7 +200,7 @@ test_that("an error in a worker stops its chain alone and is told as ever", {
   )
 })
 
-test_that("rejected proposals, and gradients that are no numbers, are told as ever", {
+test_that("rejected proposals, gradients without numbers are told as ever", {
   local_workers()
   data <- logistic_data()
   rows <- logistic_rows
@@ -322,7 +333,10 @@ test_that("a worker that dies is an error of its own class", {
     rows(theta, batch)
   }
   model <- logistic_custom(data$x, data$y, dies, check = FALSE)
-  error <- expect_error(run_custom(model, chains = 2), class = "tall_error_worker")
+  error <- expect_error(
+    run_custom(model, chains = 2),
+    class = "tall_error_worker"
+  )
   expect_identical(error$chain, 1L)
 })
 

@@ -3,7 +3,10 @@ test_that("intervals are quantiles", {
   draws <- as.matrix(fit)
   expected <- t(apply(draws, 2, quantile, c(0.025, 0.975)))
   expect_close(confint(fit), unname(expected))
-  expect_identical(dimnames(confint(fit)), list(fit$variables, c("2.5 %", "97.5 %")))
+  expect_identical(
+    dimnames(confint(fit)),
+    list(fit$variables, c("2.5 %", "97.5 %"))
+  )
   expect_identical(confint(fit, "a"), confint(fit, 2))
   expect_identical(confint(fit, "a"), confint(fit)["a", , drop = FALSE])
   skip_if_not_installed("rstantools")
@@ -88,7 +91,16 @@ test_that("update() evaluates the changed call", {
   expect_identical(posterior::niterations(wider), 40L)
   expect_identical(
     update(fit, evaluate = FALSE, refresh = NULL, chains = 2),
-    quote(tall_glm(formula = y ~ a, data = data, family = binomial(), iter = 100, seed = 1, chains = 2))
+    quote(
+      tall_glm(
+        formula = y ~ a,
+        data = data,
+        family = binomial(),
+        iter = 100,
+        seed = 1,
+        chains = 2
+      )
+    )
   )
 })
 
@@ -97,7 +109,10 @@ test_that("prior_summary() shows the priors in numbers", {
   fit <- tall_glm(mpg ~ wt + hp, mtcars, iter = 100, seed = 1, refresh = 0)
   out <- rstantools::prior_summary(fit)
   sd_y <- sd(mtcars$mpg)
-  expect_identical(out$table$prior, c("normal", "normal", "normal", "exponential"))
+  expect_identical(
+    out$table$prior,
+    c("normal", "normal", "normal", "exponential")
+  )
   expect_close(
     out$table$scale,
     c(2.5 * sd_y, 2.5 * sd_y / c(sd(mtcars$wt), sd(mtcars$hp)), sd_y)
@@ -234,8 +249,19 @@ test_that("a matrix twin is the same fit", {
     here_glm(cbind(w, 1) ~ a, binomial(), iter = 100)
   )
   same(
-    by_matrix(data$count, poisson(), offset = log(data$exposure), weights = data$w),
-    here_glm(count ~ a, poisson(), offset = log(exposure), weights = w, iter = 100)
+    by_matrix(
+      data$count,
+      poisson(),
+      offset = log(data$exposure),
+      weights = data$w
+    ),
+    here_glm(
+      count ~ a,
+      poisson(),
+      offset = log(exposure),
+      weights = w,
+      iter = 100
+    )
   )
 })
 
@@ -279,7 +305,10 @@ test_that("update() takes a prior of NULL for what it is: flat", {
     refresh = 0
   )
   expect_identical(update(fit, prior = NULL)$prior$kind, c(1L, 0L, 0L))
-  expect_identical(update(fit, prior_intercept = NULL)$prior$kind, c(0L, 1L, 1L))
+  expect_identical(
+    update(fit, prior_intercept = NULL)$prior$kind,
+    c(0L, 1L, 1L)
+  )
   expect_null(update(fit, seed = NULL, evaluate = FALSE)$seed)
 })
 
@@ -293,10 +322,13 @@ test_that("as.mcmc() has the draws of each chain, or of all", {
   one <- coda::as.mcmc(fit, pars = "b", combine_chains = TRUE)
   expect_s3_class(one, "mcmc")
   expect_identical(c(one), unname(as.matrix(fit)[, "b"]))
-  expect_identical(coda::varnames(coda::as.mcmc.list(fit, regex_pars = "^a")), "a")
+  expect_identical(
+    coda::varnames(coda::as.mcmc.list(fit, regex_pars = "^a")),
+    "a"
+  )
 })
 
-test_that("posterior_interval() takes regular expressions, and its central type", {
+test_that("posterior_interval() takes regular expressions, central type", {
   skip_if_not_installed("rstantools")
   fit <- quick_glm(iter = 100, chains = 2)
   all <- rstantools::posterior_interval(fit)
@@ -340,7 +372,12 @@ test_that("pp_check() says what a type needs", {
   )
   expect_s3_class(bayesplot::pp_check(fit, "intervals", x = "a"), "ggplot")
   skip_if_not_installed("loo")
-  for (type in c("loo_pit_overlay", "loo_pit_qq", "loo_intervals", "loo_ribbon")) {
+  for (type in c(
+    "loo_pit_overlay",
+    "loo_pit_qq",
+    "loo_intervals",
+    "loo_ribbon"
+  )) {
     drawn <- suppressMessages(suppressWarnings(
       bayesplot::pp_check(fit, type, seed = 1)
     ))

@@ -123,7 +123,14 @@ test_that("subset and na.action select rows", {
 test_that("binary responses come in every form", {
   data$logical <- data$y == 1
   data$factor <- factor(data$y, 0:1, c("alive", "dead"))
-  zero_one <- tall_glm(y ~ a, data, binomial(), iter = 20, seed = 1, refresh = 0)
+  zero_one <- tall_glm(
+    y ~ a,
+    data,
+    binomial(),
+    iter = 20,
+    seed = 1,
+    refresh = 0
+  )
   for (formula in list(logical ~ a, factor ~ a, cbind(y, 1 - y) ~ a)) {
     other <- tall_glm(
       formula,
@@ -349,7 +356,10 @@ test_that("weights and offsets are refused in words", {
     tall_glm(y ~ a, data, binomial(), weights = w - 2),
     error = TRUE
   )
-  expect_snapshot(tall_glm(y ~ a, data, binomial(), weights = 1:3), error = TRUE)
+  expect_snapshot(
+    tall_glm(y ~ a, data, binomial(), weights = 1:3),
+    error = TRUE
+  )
   expect_snapshot(tall_glm(y ~ a, data, binomial(), offset = 1:3), error = TRUE)
 })
 
@@ -402,7 +412,10 @@ test_that("other arguments are refused in tall_glm()'s name", {
     error = TRUE
   )
   expect_snapshot(tall_glm(y ~ a, data, binomial(), seed = "a"), error = TRUE)
-  expect_snapshot(tall_glm(y ~ a, data, binomial(), keep_data = NA), error = TRUE)
+  expect_snapshot(
+    tall_glm(y ~ a, data, binomial(), keep_data = NA),
+    error = TRUE
+  )
 })
 
 test_that("improper posteriors are refused in tall_glm()'s name", {
@@ -670,7 +683,10 @@ test_that("arguments of other packages are named with what does their work", {
       function() do.call(tall_nn, c(list(z ~ a, data), given)),
       function() do.call(sg_sample, c(list(example_model()), given)),
       function() {
-        do.call(tall_glm.fit, c(list(cbind(1, data$a), data$y, binomial()), given))
+        do.call(
+          tall_glm.fit,
+          c(list(cbind(1, data$a), data$y, binomial()), given)
+        )
       }
     )
     for (f in calls) {
@@ -682,5 +698,9 @@ test_that("arguments of other packages are named with what does their work", {
   expect_snapshot(tall_glm(y ~ a, data, binomial(), QR = TRUE), error = TRUE)
   expect_snapshot(tall_glm(y ~ a, data, binomial(), itr = 5), error = TRUE)
   fit <- quick_glm(y ~ a, data, iter = 20, chains = 1)
-  expect_error(update(fit, adapt_delta = 0.9), "NUTS", class = "tall_error_input")
+  expect_error(
+    update(fit, adapt_delta = 0.9),
+    "NUTS",
+    class = "tall_error_input"
+  )
 })

@@ -1,8 +1,8 @@
-# The draws of every kernel, estimator, scheme, schedule and model for a seed, as
-# they were when tests/fixtures/make-golden.R was last run: the same to the last
-# digit on the same machine with the same BLAS, elsewhere within 1e-8 standard
-# deviations, or 1e-5 where a search for a mode comes before, which ends at a
-# gradient that is small, not zero.
+# The draws of every kernel, estimator, scheme, schedule and model for a seed,
+# as they were when tests/fixtures/make-golden.R was last run: the same to the
+# last digit on the same machine with the same BLAS, elsewhere within 1e-8
+# standard deviations, or 1e-5 where a search for a mode comes before, which
+# ends at a gradient that is small, not zero.
 
 golden_folder <- test_path("..", "fixtures")
 skip_if_not(
@@ -36,7 +36,9 @@ test_that("every member has golden draws", {
     names <- grep(prefix, getNamespaceExports("tallbayes"), value = TRUE)
     sub(prefix, "", names)
   }
-  first <- function(labels, sep) unique(sub(paste0("(", sep, ").*"), "", labels))
+  first <- function(labels, sep) {
+    unique(sub(paste0("(", sep, ").*"), "", labels))
+  }
   cases <- golden_cases()
   expect_setequal(first(names(golden_kernels()), ", "), exported("^kernel_"))
   expect_setequal(names(golden_gradients()), exported("^gradient_"))

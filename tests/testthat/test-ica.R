@@ -53,7 +53,10 @@ test_that("mixing and sources are what they say, on the scale of the data", {
   expect_identical(rownames(a$mean), c("a", "b", "c"))
   # x ~ center + A s, exactly if A and s were of one W
   again <- sweep(s$mean %*% t(a$mean), 2, colMeans(data$x), "+")
-  expect_lt(max(abs(again - data$x) / rep(apply(data$x, 2, sd), each = 1500)), 0.1)
+  expect_lt(
+    max(abs(again - data$x) / rep(apply(data$x, 2, sd), each = 1500)),
+    0.1
+  )
   draws <- ica_draws(fit)
   x <- standard_columns(data$x, fit$scaling)[1:2, ]
   expect_equal(
@@ -151,7 +154,11 @@ test_that("keep = \"none\" aligns, also when it goes on from a file", {
   draws <- quick_ica(data)
   fit <- quick_ica(data, keep = "none")
   expect_equal(coef(fit), coef(draws))
-  expect_equal(sqrt(diag(vcov(draws))), summary(fit)$table$sd, ignore_attr = TRUE)
+  expect_equal(
+    sqrt(diag(vcov(draws))),
+    summary(fit)$table$sd,
+    ignore_attr = TRUE
+  )
   aligns <- function(model) {
     around <- sg_sample(
       model,
@@ -198,7 +205,9 @@ test_that("components are matched by direction, not by length", {
 
 test_that("a fit read from a file goes on with the data it kept", {
   withr::local_seed(9)
-  data <- list(x = matrix(rlogis(900), ncol = 2) %*% rbind(c(1, 0.5), c(-0.3, 1)))
+  data <- list(
+    x = matrix(rlogis(900), ncol = 2) %*% rbind(c(1, 0.5), c(-0.3, 1))
+  )
   fit <- quick_ica(data)
   file <- withr::local_tempfile()
   saveRDS(fit, file)

@@ -100,7 +100,10 @@ test_that("counts that nobody can mean are refused before anything runs", {
 
 test_that("draws that no memory holds are an error of the run", {
   # a million times the largest vector there may be
-  sizes <- list(n_keep = 1e10, numbers = list(draw = 1e12, size = 1, weight = NULL))
+  sizes <- list(
+    n_keep = 1e10,
+    numbers = list(draw = 1e12, size = 1, weight = NULL)
+  )
   error <- expect_error(make_buffers(sizes, 1), class = "tall_error_memory")
   expect_equal(error$bytes, 8e22)
   expect_match(conditionMessage(error), "80 ZB.*thin")
@@ -120,7 +123,9 @@ test_that("values of other kinds are refused by the name of their argument", {
     dim = quote(model_density("banana", dim = "a")),
     dim = quote(model_density("banana", dim = NaN)),
     dim = quote(model_density("banana", dim = 3)),
-    transform = quote(model_custom(log_lik, flat, 1:3, list(mu = 0), transform = 1)),
+    transform = quote(
+      model_custom(log_lik, flat, 1:3, list(mu = 0), transform = 1)
+    ),
     transform = quote(
       model_custom(log_lik, flat, 1:3, list(mu = 0), transform = new.env())
     ),

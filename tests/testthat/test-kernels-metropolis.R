@@ -76,7 +76,7 @@ test_that("estimators that will not do are refused in words", {
   refuse(kernel_barker(0.1))
 })
 
-test_that("fits tell acceptance, proposals without density, and approximation", {
+test_that("fits tell acceptance, proposals without density, approximation", {
   poisson <- withr::with_seed(
     1,
     entry_glm("poisson", prior = prior_flat(), n_data = 30)$model
@@ -211,8 +211,8 @@ target_adam <- function(n_data = 20) {
 }
 
 # Algorithm 1 and Theorem 1 of the paper again, from the formulas: covariance
-# matrices and their inverses in full, for many chains at once. Draws of the last
-# n_keep iterations, chains x 2 x n_keep, and the acceptance rate.
+# matrices and their inverses in full, for many chains at once. Draws of the
+# last n_keep iterations, chains x 2 x n_keep, and the acceptance rate.
 adam_again <- function(
   target,
   gamma,
@@ -661,8 +661,8 @@ test_that("a grid gives the step that a kernel lacks", {
   )
 })
 
-# A trajectory of a fixed length can come back to where it began: R-hat was 1.1 to
-# 1.4 here.
+# A trajectory of a fixed length can come back to where it began: R-hat was 1.1
+# to 1.4 here.
 test_that("trajectories of steps that are not given do not come back", {
   x <- cbind(1, datasets::mtcars$wt - 3)
   model <- model_glm(x, datasets::mtcars$am, prior = prior_normal(0, 2.5))

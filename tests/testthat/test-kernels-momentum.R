@@ -1,5 +1,5 @@
-# Kernels with momentum: their updates number by number, and their stationary laws
-# on normal targets, where position and momentum are a linear recursion.
+# Kernels with momentum: their updates number by number, and their stationary
+# laws on normal targets, where position and momentum are a linear recursion.
 
 # A normal target, exact gradients: positions of one chain from its own normals.
 # `first(xi)` makes the momentum, `move(state, xi)` a step; xi has d normals.

@@ -1,5 +1,5 @@
-# Sum over coordinates, or each, of the Stein kernel at all pairs, by its definition:
-# K x K x d.
+# Sum over coordinates, or each, of the Stein kernel at all pairs, by its
+# definition: K x K x d.
 stein_kernel <- function(x, b, c = 1, beta = -0.5) {
   n <- nrow(x)
   d <- ncol(x)
@@ -9,7 +9,8 @@ stein_kernel <- function(x, b, c = 1, beta = -0.5) {
       u <- x[k, ] - x[l, ]
       q <- c^2 + sum(u^2)
       dx <- 2 * beta * u * q^(beta - 1)
-      both <- -2 * beta * q^(beta - 1) - 4 * beta * (beta - 1) * u^2 * q^(beta - 2)
+      both <- -2 * beta * q^(beta - 1) -
+        4 * beta * (beta - 1) * u^2 * q^(beta - 2)
       out[k, l, ] <- b[k, ] * b[l, ] * q^beta - b[k, ] * dx + b[l, ] * dx + both
     }
   }
@@ -19,13 +20,21 @@ stein_kernel <- function(x, b, c = 1, beta = -0.5) {
 example_points <- function(n = 150, d = 3, seed = 1) {
   withr::with_seed(seed, {
     x <- matrix(stats::rnorm(n * d), n) + 5
-    b <- -x * rep(c(1, 2, 0.3, rep(1, d))[seq_len(d)], each = n) + stats::rnorm(n)
+    slope <- c(1, 2, 0.3, rep(1, d))[seq_len(d)]
+    b <- -x * rep(slope, each = n) + stats::rnorm(n)
     list(x = x, b = b)
   })
 }
 
 test_that("the Stein kernel is that of its definition, for many shapes", {
-  for (shape in list(c(2, 1), c(5, 2), c(64, 3), c(65, 1), c(150, 3), c(70, 70))) {
+  for (shape in list(
+    c(2, 1),
+    c(5, 2),
+    c(64, 3),
+    c(65, 1),
+    c(150, 3),
+    c(70, 70)
+  )) {
     p <- example_points(shape[[1]], shape[[2]])
     for (beta in c(-0.5, -0.3, -0.9)) {
       k <- stein_kernel(p$x, p$b, c = 1.3, beta = beta)
@@ -87,7 +96,12 @@ test_that("it sees chains that converged to the wrong distribution", {
   x <- matrix(rnorm(4000), 1000)
   score <- function(x) -x
   good <- ksd(x, score(x))
-  for (wrong in list(x + 0.3, x * 1.3, x * 0.7, sweep(x, 2, c(0, 0, 0, 1), "+"))) {
+  for (wrong in list(
+    x + 0.3,
+    x * 1.3,
+    x * 0.7,
+    sweep(x, 2, c(0, 0, 0, 1), "+")
+  )) {
     expect_gt(ksd(wrong, score(wrong)), 2 * good)
   }
 })
@@ -108,7 +122,7 @@ test_that("prefixes are those of as many draws", {
   }
 })
 
-test_that("without its diagonal it is the unbiased estimate, and never below zero", {
+test_that("without its diagonal it is unbiased, and never below zero", {
   p <- example_points(80)
   k <- apply(stein_kernel(p$x, p$b), 1:2, sum)
   diag(k) <- 0
@@ -123,7 +137,7 @@ test_that("without its diagonal it is the unbiased estimate, and never below zer
   expect_false(anyNA(values))
 })
 
-test_that("noise in the gradients raises the square by the trace of its covariance", {
+test_that("noise of gradients adds the trace of its covariance to the square", {
   withr::local_seed(5)
   n <- 300
   d <- 3
@@ -138,7 +152,7 @@ test_that("noise in the gradients raises the square by the trace of its covarian
   expect_mean(raise, d * sd^2 * c^(2 * beta) / n)
 })
 
-test_that("it does not depend on origin, threads, or coordinates that are undone", {
+test_that("origin, threads, coordinates that are undone do not matter", {
   p <- example_points(200)
   value <- ksd(p$x, p$b)
   expect_identical(ksd(p$x, p$b, cores = 2), value)
@@ -197,7 +211,9 @@ test_that("a fit is taken in the parameters that were sampled", {
   )
   theta <- matrix(fit$unconstrained, ncol = 3)
   log_posterior <- function(theta) model_evaluate(model, theta)$log_density
-  by_difference <- t(apply(theta, 1, function(at) central_difference(log_posterior, at)))
+  by_difference <- t(
+    apply(theta, 1, function(at) central_difference(log_posterior, at))
+  )
   exact <- ksd(fit)
   expect_equal(exact, ksd(theta, by_difference), tolerance = 1e-4)
   expect_close(ksd(fit, model), exact)
@@ -220,7 +236,14 @@ test_that("a whitened fit is taken in its own parameters", {
     list(x = x, y = rbinom(2500, 1, plogis(-1 + 0.3 * x[, 2])))
   })
   model <- model_glm(data$x, data$y)
-  fit <- sg_sample(model, iter = 100, chains = 2, keep = c("draws", "gradients"), seed = 1, refresh = 0)
+  fit <- sg_sample(
+    model,
+    iter = 100,
+    chains = 2,
+    keep = c("draws", "gradients"),
+    seed = 1,
+    refresh = 0
+  )
   expect_true(fit$is_whitened)
   theta <- as.matrix(fit)
   gradient <- t(model_evaluate(model, t(theta))$gradient)
@@ -232,7 +255,12 @@ test_that("a whitened fit is taken in its own parameters", {
 
 test_that("exact gradients are computed at evenly spaced draws", {
   model <- example_model()
-  fit <- quick_fit(model, iter = 80, warmup = 30, keep = c("draws", "gradients"))
+  fit <- quick_fit(
+    model,
+    iter = 80,
+    warmup = 30,
+    keep = c("draws", "gradients")
+  )
   # 50 iterations of 2 chains, iteration by iteration
   theta <- matrix(aperm(plain_draws(fit), c(2, 1, 3)), 100)
   score <- t(apply(theta, 1, function(at) full_gradient(model, at)))
@@ -266,7 +294,10 @@ test_that("bad input is named", {
   x <- matrix(rnorm(20), 10)
   gap <- x
   gap[3, 2] <- NA
-  expect_snapshot(error = TRUE, ksd(x[1, , drop = FALSE], -x[1, , drop = FALSE]))
+  expect_snapshot(
+    error = TRUE,
+    ksd(x[1, , drop = FALSE], -x[1, , drop = FALSE])
+  )
   expect_snapshot(error = TRUE, ksd(gap, -x))
   expect_snapshot(error = TRUE, ksd(x, gap))
   expect_snapshot(error = TRUE, ksd(x, -x[1:9, ]))
@@ -280,6 +311,13 @@ test_that("bad input is named", {
   expect_snapshot(error = TRUE, ksd(x, model))
   natural <- cbind(a = rnorm(5), b = 1, sigma = 1)
   expect_snapshot(error = TRUE, ksd(natural, model))
-  fit <- sg_sample(model, kernel_sgld(1e-4), iter = 20, chains = 1, seed = 1, refresh = 0)
+  fit <- sg_sample(
+    model,
+    kernel_sgld(1e-4),
+    iter = 20,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
   expect_snapshot(error = TRUE, ksd(fit, "kept"))
 })

@@ -48,7 +48,14 @@ test_that("the log density of predictors leaves them as they are", {
 
 test_that("they agree with the model that was sampled", {
   # up to terms without parameters
-  for (name in c("bernoulli", "weighted", "cbind", "poisson", "gaussian", "known")) {
+  for (name in c(
+    "bernoulli",
+    "weighted",
+    "cbind",
+    "poisson",
+    "gaussian",
+    "known"
+  )) {
     fit <- method_cases()[[name]]$fit
     model <- rebuild_model(fit)
     draws <- as.matrix(fit)[1:5, , drop = FALSE]
@@ -119,7 +126,10 @@ test_that("loo of tall data estimates it from a subsample", {
   expect_lt(abs(error), 5 * some$estimates["elpd_loo", "subsampling SE"] + 0.1)
   set.seed(3)
   before <- .Random.seed
-  expect_identical(loo::loo(fit, draws = 1000, seed = 1)$pointwise, some$pointwise)
+  expect_identical(
+    loo::loo(fit, draws = 1000, seed = 1)$pointwise,
+    some$pointwise
+  )
   expect_identical(.Random.seed, before)
 
   smaller <- quick_glm(y ~ a, data)
@@ -144,9 +154,19 @@ test_that("loo says what it lacks", {
 test_that("responses and weights of new rows are missed in words", {
   fit <- method_cases()$known$fit
   expect_snapshot(rstantools::log_lik(fit, data.frame(a = 1)), error = TRUE)
-  expect_snapshot(rstantools::log_lik(fit, data.frame(a = 1, z = 1)), error = TRUE)
+  expect_snapshot(
+    rstantools::log_lik(fit, data.frame(a = 1, z = 1)),
+    error = TRUE
+  )
   x <- example_matrix()
-  fit <- tall_glm.fit(x, example_data()$y, "bernoulli", iter = 100, seed = 1, refresh = 0)
+  fit <- tall_glm.fit(
+    x,
+    example_data()$y,
+    "bernoulli",
+    iter = 100,
+    seed = 1,
+    refresh = 0
+  )
   expect_snapshot(rstantools::log_lik(fit, x), error = TRUE)
 })
 

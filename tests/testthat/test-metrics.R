@@ -10,8 +10,11 @@ test_that("the divergence is zero at its own moments and that of its formula", {
   mu <- c(0.1, 0.2, 0.3)
   sigma <- matrix(c(2, 0.5, 0, 0.5, 1, 0.2, 0, 0.2, 1), 3)
   shift <- colMeans(x) - mu
-  expected <- (sum(diag(solve(sigma, cov(x)))) + sum(shift * solve(sigma, shift)) -
-    3 + log(det(sigma) / det(cov(x)))) / 2
+  expected <- (sum(diag(solve(sigma, cov(x)))) +
+    sum(shift * solve(sigma, shift)) -
+    3 +
+    log(det(sigma) / det(cov(x)))) /
+    2
   expect_close(kl_gaussian(x, mu, sigma), expected)
   # names in another order
   names(mu) <- colnames(x)
@@ -23,9 +26,15 @@ test_that("the divergence of exact draws is of its expected size", {
   withr::local_seed(2)
   n <- 1000
   d <- 3
-  values <- replicate(200, kl_gaussian(matrix(rnorm(n * d), n), numeric(d), diag(d)))
+  values <- replicate(
+    200,
+    kl_gaussian(matrix(rnorm(n * d), n), numeric(d), diag(d))
+  )
   # to first order in 1 / n; the next term is d^3 / n^2
-  expect_lt(abs(mean(values) - d * (d + 3) / (4 * n)), 5 * sd(values) / sqrt(200) + d^3 / n^2)
+  expect_lt(
+    abs(mean(values) - d * (d + 3) / (4 * n)),
+    5 * sd(values) / sqrt(200) + d^3 / n^2
+  )
 })
 
 test_that("the divergence of a fit uses what the fit kept", {
@@ -91,12 +100,23 @@ test_that("root mean squared errors clip each draw before they average", {
 
 test_that("losses of a fit are those of its predictions", {
   data <- withr::with_seed(3, {
-    data <- data.frame(x = rnorm(300), g = factor(sample(c("u", "v"), 300, TRUE)))
+    data <- data.frame(
+      x = rnorm(300),
+      g = factor(sample(c("u", "v"), 300, TRUE))
+    )
     data$y <- factor(rbinom(300, 1, plogis(data$x)), labels = c("no", "yes"))
     data
   })
   test <- 201:300
-  fit <- tall_glm(y ~ x + g, data[-test, ], binomial(), iter = 100, chains = 2, seed = 1, refresh = 0)
+  fit <- tall_glm(
+    y ~ x + g,
+    data[-test, ],
+    binomial(),
+    iter = 100,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
   held_out <- data[test, ]
   x <- model.matrix(~ x + g, held_out)
   p <- plogis(tcrossprod(as.matrix(fit), x))
@@ -109,11 +129,22 @@ test_that("losses of a fit are those of its predictions", {
   model <- model_glm(unname_rows(x), y)
   expect_close(log_loss(fit, model), log_loss(p, y))
   # other families, a sampled scale
-  fit <- tall_glm(x ~ g, data[-test, ], gaussian(), iter = 100, chains = 1, seed = 1, refresh = 0)
+  fit <- tall_glm(
+    x ~ g,
+    data[-test, ],
+    gaussian(),
+    iter = 100,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
   theta <- as.matrix(fit)
   eta <- tcrossprod(theta[, 1:2], model.matrix(~g, held_out))
   density <- dnorm(rep(held_out$x, each = nrow(theta)), eta, theta[, 3])
-  expect_close(log_loss(fit, held_out), -mean(log(colMeans(matrix(density, nrow(theta))))))
+  expect_close(
+    log_loss(fit, held_out),
+    -mean(log(colMeans(matrix(density, nrow(theta)))))
+  )
 })
 
 test_that("bad input is named", {
@@ -128,7 +159,14 @@ test_that("bad input is named", {
   expect_snapshot(error = TRUE, rmse(c(0.5, 0.2), c(1, 2), range = c(5, 1)))
   expect_snapshot(error = TRUE, standardised_bias(x, c(0, 0), c(1, -1)))
   model <- target_normal(c(1, 2))
-  fit <- sg_sample(model, kernel_sgld(0.1), iter = 20, chains = 1, seed = 1, refresh = 0)
+  fit <- sg_sample(
+    model,
+    kernel_sgld(0.1),
+    iter = 20,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
   expect_snapshot(error = TRUE, log_loss(fit, mtcars))
   expect_snapshot(error = TRUE, log_loss(fit, target_normal(c(1, 2, 3))))
   target <- model_density("banana")

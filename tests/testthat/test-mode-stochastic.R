@@ -18,14 +18,19 @@ test_that("ADAM and SGD end near the mode, and say how near", {
     expect_equal(mode$distance, distance, tolerance = 1e-6)
     expect_equal(mode$passes, 4000 * 50 / model$n_data + 2)
     expect_equal(nrow(mode$trace), 200)
-    expect_gt(mean(tail(mode$trace$log_posterior, 20)), mode$trace$log_posterior[[1]])
+    expect_gt(
+      mean(tail(mode$trace$log_posterior, 20)),
+      mode$trace$log_posterior[[1]]
+    )
   }
 })
 
 test_that("control variates work about a mode that is not one", {
   withr::local_seed(2)
   model <- example_model()
-  mode <- suppressWarnings(find_mode(model, "adam", batch_size = 50, max_iter = 50))
+  mode <- suppressWarnings(
+    find_mode(model, "adam", batch_size = 50, max_iter = 50)
+  )
   fit <- sg_sample(
     model,
     kernel_sgld(1e-3),
@@ -52,9 +57,18 @@ test_that("a search that runs away, or is cut short, is told", {
 
 test_that("bad input is refused", {
   model <- example_model()
-  expect_error(find_mode(model, "adam", learning_rate = 0), class = "tall_error_input")
-  expect_error(find_mode(model, "adam", beta = c(0.9, 1)), class = "tall_error_input")
-  expect_error(find_mode(model, "adam", batch_size = 1.5), class = "tall_error_input")
+  expect_error(
+    find_mode(model, "adam", learning_rate = 0),
+    class = "tall_error_input"
+  )
+  expect_error(
+    find_mode(model, "adam", beta = c(0.9, 1)),
+    class = "tall_error_input"
+  )
+  expect_error(
+    find_mode(model, "adam", batch_size = 1.5),
+    class = "tall_error_input"
+  )
   expect_error(find_mode(model, "sgd", decay = -1), class = "tall_error_input")
 })
 
@@ -62,7 +76,9 @@ test_that("every search has a trace to plot", {
   skip_if_not_installed("ggplot2")
   withr::local_seed(4)
   for (method in c("newton", "lbfgs", "adam")) {
-    mode <- suppressWarnings(find_mode(example_model(), method, batch_size = 50))
+    mode <- suppressWarnings(
+      find_mode(example_model(), method, batch_size = 50)
+    )
     expect_s3_class(plot(mode), "ggplot")
     expect_s3_class(plot(mode, "gradient_norm"), "ggplot")
   }
@@ -175,12 +191,14 @@ test_that("refresh decides whether a search for a mode shows a bar", {
     expect_identical(lines(run(0)[[name]]), character(), info = name)
   }
   # the option says it where there is no argument
-  searched <- lines(function() pseudo_variance(
-    network(),
-    numeric(10),
-    gradient_cv(),
-    subsample_uniform(10)
-  ))
+  searched <- lines(function() {
+    pseudo_variance(
+      network(),
+      numeric(10),
+      gradient_cv(),
+      subsample_uniform(10)
+    )
+  })
   expect_true(any(grepl("created", searched)))
   withr::local_options(tallbayes.refresh = 0)
   expect_identical(lines(run(0)$find_mode), character())

@@ -95,7 +95,7 @@ test_that("a normal prior makes it ridge regression", {
   expect_lt(mode$gradient_norm, 1e-6)
 })
 
-test_that("a Laplace prior is rounded at its kink, its curvature counted half", {
+test_that("a Laplace prior is rounded at its kink, its curvature counts half", {
   scale <- 0.2
   model <- model_glm(x, data$y, prior = prior_laplace(0, scale))
   mode <- find_mode(model)
@@ -118,10 +118,15 @@ test_that("a Laplace prior identifies dependent columns, whatever the search", {
   columns <- cbind(x, twice = 2 * x[, 2], none = 0)
   model <- model_glm(columns, data$y, prior = prior_laplace(0, scale))
   for (method in c("newton", "lbfgs", "adam", "sgd")) {
-    mode <- suppressWarnings(find_mode(model, method, batch_size = 50, max_iter = 50))
+    mode <- suppressWarnings(
+      find_mode(model, method, batch_size = 50, max_iter = 50)
+    )
     p <- plogis(drop(columns %*% coef(mode)))
     information <- crossprod(columns, p * (1 - p) * columns)
-    expect_close(-unname(mode$hessian), unname(information + diag(1 / (2 * scale^2), 5)))
+    expect_close(
+      -unname(mode$hessian),
+      unname(information + diag(1 / (2 * scale^2), 5))
+    )
   }
   # and at a point that is given
   weights <- subsampling_weights(model, at = numeric(5), type = "hessian")
@@ -186,7 +191,10 @@ test_that("separation under a flat prior names the columns", {
     class = "tall_error_improper"
   )
   expect_identical(as.character(e$call[[1]]), "sg_sample")
-  e <- expect_error(sg_sample(model, refresh = 0), class = "tall_error_improper")
+  e <- expect_error(
+    sg_sample(model, refresh = 0),
+    class = "tall_error_improper"
+  )
   expect_identical(as.character(e$call[[1]]), "sg_sample")
   # a proper prior is enough
   expect_true(find_mode(model_glm(x, data$y))$converged)
@@ -439,7 +447,12 @@ test_that("separation is found in any unit, and named for what it is", {
     expect_match(conditionMessage(e), "`g` marks rows whose counts are all 0")
   }
   # where no row is another
-  model <- model_glm(cbind(x = g, h = 1), 0 * g, "poisson", prior = prior_flat())
+  model <- model_glm(
+    cbind(x = g, h = 1),
+    0 * g,
+    "poisson",
+    prior = prior_flat()
+  )
   e <- expect_error(find_mode(model), class = "tall_error_improper")
   expect_no_match(conditionMessage(e), "others")
 })

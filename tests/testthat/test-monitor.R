@@ -23,7 +23,9 @@ watch <- function(monitor, model, ..., iter = 60) {
 
 values <- function(fit, name, statistic) {
   table <- fit$monitor
-  keep <- table$monitor == name & table$statistic == statistic & table$chain == 1
+  keep <- table$monitor == name &
+    table$statistic == statistic &
+    table$chain == 1
   table$value[keep]
 }
 
@@ -43,7 +45,8 @@ test_that("monitors give what the draws give", {
   dimnames(theta) <- list(NULL, colnames(theta))
   p <- unname(stats::plogis(tcrossprod(data$x, theta)))
   density <- data$y * p + (1 - data$y) * (1 - p)
-  running <- t(apply(density, 1, cumsum)) / rep(seq_len(ncol(density)), each = 100)
+  running <- t(apply(density, 1, cumsum)) /
+    rep(seq_len(ncol(density)), each = 100)
   clipped <- pmin(pmax(p, 0.05), 0.95)
   average <- t(apply(clipped, 1, cumsum)) / rep(seq_len(ncol(p)), each = 100)
 

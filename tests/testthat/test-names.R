@@ -9,7 +9,10 @@ names_twice <- function(files) {
 test_that("no name of the package is defined twice", {
   folder <- test_path("..", "..", "R")
   skip_if_not(dir.exists(folder), "the sources are not here")
-  expect_identical(names_twice(dir(folder, "[.]R$", full.names = TRUE)), character())
+  expect_identical(
+    names_twice(dir(folder, "[.]R$", full.names = TRUE)),
+    character()
+  )
 })
 
 test_that("no name of the tests' helpers is defined twice", {

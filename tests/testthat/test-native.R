@@ -138,12 +138,21 @@ test_that("numbers stored of rows stand beside a vector, or alone", {
     stored <- native_mean(data[[name]], native_table(kind))
     plain <- native_mean(data[[name]])
     expect_identical(model_info(stored)$n_scalar, as.double(ncol(data[[name]])))
-    for (gradient in list(gradient_cv(at), gradient_saga(at), gradient_simple())) {
+    for (gradient in list(
+      gradient_cv(at),
+      gradient_saga(at),
+      gradient_simple()
+    )) {
       found <- draws(stored, gradient)
       expected <- draws(plain, gradient)
       label <- paste(name, gradient$name)
       expect_close(found$draws, expected$draws, label, tolerance = 1e-12)
-      expect_close(found$gradients, expected$gradients, label, tolerance = 1e-12)
+      expect_close(
+        found$gradients,
+        expected$gradients,
+        label,
+        tolerance = 1e-12
+      )
     }
     theta <- matrix(stats::rnorm(2 * ncol(data[[name]])), ncol(data[[name]]))
     expect_close(
@@ -307,7 +316,10 @@ test_that("what a model says of a point is heard wherever it is asked", {
     expect_identical(found$log_density[-2], plain$log_density[-2])
     expect_identical(found$gradient[, -2], plain$gradient[, -2])
     expect_true(all(is.nan(c(found$log_density[[2]], found$gradient[, 2]))))
-    failing <- do.call(native_edgy, stats::setNames(list(2.5, 4), c(part, "code")))
+    failing <- do.call(
+      native_edgy,
+      stats::setNames(list(2.5, 4), c(part, "code"))
+    )
     for (needs_finite in c(TRUE, FALSE)) {
       expect_error(
         model_evaluate(failing, points, needs_finite = needs_finite),
@@ -491,7 +503,9 @@ test_that("a model outlives its library without calling it", {
   skip_on_os("windows")
   folder <- withr::local_tempdir()
   path <- file.path(folder, "leaves.c")
-  lines <- readLines(system.file("examples", "logistic.c", package = "tallbayes"))
+  lines <- readLines(
+    system.file("examples", "logistic.c", package = "tallbayes")
+  )
   lines <- sub("logistic_model", "leaves_model", lines, fixed = TRUE)
   include <- system.file("include", package = "tallbayes")
   build <- function(lines) {
@@ -500,7 +514,11 @@ test_that("a model outlives its library without calling it", {
       c(PKG_CPPFLAGS = paste0("-I'", include, "'")),
       withr::with_dir(
         folder,
-        tools::Rcmd(c("SHLIB", "--preclean", "leaves.c"), stdout = "log", stderr = "log")
+        tools::Rcmd(
+          c("SHLIB", "--preclean", "leaves.c"),
+          stdout = "log",
+          stderr = "log"
+        )
       )
     )
     dyn.load(sub("[.]c$", .Platform$dynlib.ext, path))
@@ -511,20 +529,32 @@ test_that("a model outlives its library without calling it", {
   y <- as.double(stats::runif(200) < 0.5)
   make <- function(library) {
     pointer <- .Call(getNativeSymbolInfo("leaves_model", library)$address)
-    model_native(pointer, list(x = x, y = y), c(a = 0, b = 0), list(prior_sd = 2))
+    model_native(
+      pointer,
+      list(x = x, y = y),
+      c(a = 0, b = 0),
+      list(prior_sd = 2)
+    )
   }
   model <- make(build(lines))
   fit <- sg_sample(model, iter = 20, chains = 1, seed = 1, refresh = 0)
   unload()
   expect_lost <- function() {
-    expect_error(find_mode(model), "compiled functions", class = "tall_error_stale")
+    expect_error(
+      find_mode(model),
+      "compiled functions",
+      class = "tall_error_stale"
+    )
     expect_error(sg_resume(fit, 10, refresh = 0), class = "tall_error_stale")
   }
   expect_lost()
   expect_output(print(model), "compiled functions are lost")
   # other code, most likely at the same place
   one <- "square += v_theta[j] * v_theta[j];"
-  other <- "square += v_theta[j] > 9 ? v_theta[j] / v_gradient[j] : v_theta[j] * v_theta[j];"
+  other <- paste(
+    "square += v_theta[j] > 9 ? v_theta[j] / v_gradient[j]",
+    ": v_theta[j] * v_theta[j];"
+  )
   again <- make(build(sub(one, other, lines, fixed = TRUE)))
   expect_lost()
   expect_true(all(is.finite(find_mode(again)$estimate)))

@@ -44,7 +44,10 @@ test_that("log_lik() as a function is log_lik() as a matrix", {
     f <- rstantools::log_lik(fit, pointwise = TRUE)
     data <- attr(f, "data")
     draws <- attr(f, "draws")
-    expect_equal(f(data[c(3, 700), , drop = FALSE], draws), unname(values[, c(3, 700)]))
+    expect_equal(
+      f(data[c(3, 700), , drop = FALSE], draws),
+      unname(values[, c(3, 700)])
+    )
     # one row at a time, at few draws: from all rows at once
     few <- draws[c(1, 90, 200), ]
     row <- function(i) f(data[i, , drop = FALSE], few)
@@ -64,7 +67,10 @@ test_that("loo of a network estimates that of all rows", {
     expect_s3_class(some, "psis_loo_ss")
     error <- some$estimates["elpd_loo", "Estimate"] -
       all$estimates["elpd_loo", "Estimate"]
-    expect_lt(abs(error), 5 * some$estimates["elpd_loo", "subsampling SE"] + 0.1)
+    expect_lt(
+      abs(error),
+      5 * some$estimates["elpd_loo", "subsampling SE"] + 0.1
+    )
     # the approximation takes most of the variance away
     plain <- 1500 / sqrt(300) * sd(all$pointwise[, "elpd_loo"])
     expect_lt(some$estimates["elpd_loo", "subsampling SE"], plain / 3)
@@ -74,7 +80,12 @@ test_that("loo of a network estimates that of all rows", {
   # an approximation of one's own
   fit <- the_fits()$gaussian
   other <- suppressWarnings(
-    loo::loo_subsample(fit, observations = 300, loo_approximation = "plpd", seed = 1)
+    loo::loo_subsample(
+      fit,
+      observations = 300,
+      loo_approximation = "plpd",
+      seed = 1
+    )
   )
   expect_identical(other$loo_subsampling$loo_approximation, "plpd")
 })
@@ -261,7 +272,10 @@ test_that("predictions have the arguments and shapes of tall_glm()'s", {
   classes <- the_fits()$categorical
   p <- predict(classes, new, type = "response", se.fit = TRUE)
   expect_identical(dim(p$fit), c(3L, 3L))
-  expect_identical(dimnames(p$fit), list(rownames(new), classes$response_levels))
+  expect_identical(
+    dimnames(p$fit),
+    list(rownames(new), classes$response_levels)
+  )
   expect_equal(unname(rowSums(p$fit)), rep(1, 3))
   expect_identical(dim(p$se.fit), c(3L, 3L))
   fit <- the_fits()$bernoulli
@@ -277,7 +291,10 @@ test_that("predictions have the arguments and shapes of tall_glm()'s", {
   )) {
     expect_error(f(fit, offset = 1), "offset", class = "tall_error_input")
   }
-  expect_error(rstantools::posterior_predict(fit, trials = 2), class = "tall_error_input")
+  expect_error(
+    rstantools::posterior_predict(fit, trials = 2),
+    class = "tall_error_input"
+  )
   expect_error(predict(fit, new, se.fit = TRUE), class = "tall_error_input")
 })
 

@@ -339,7 +339,10 @@ test_that("arguments that cannot be used are named", {
   expect_snapshot(error = TRUE, tall_nn(y ~ x, data, sigma = -1))
   expect_snapshot(error = TRUE, tall_nn(y ~ x, transform(data, y = NA)))
   expect_snapshot(error = TRUE, tall_nn(y ~ x, data, train_iter = -1))
-  expect_snapshot(error = TRUE, rstantools::predictive_interval(fits$categorical))
+  expect_snapshot(
+    error = TRUE,
+    rstantools::predictive_interval(fits$categorical)
+  )
   expect_snapshot(error = TRUE, predict(fits$gaussian, wave(2), type = "terms"))
 })
 

@@ -1,5 +1,5 @@
-# Mauri & Zanella (2024), Propositions 1-4 and Corollaries 1-2, and the stationary
-# laws of the kernels that use them.
+# Mauri & Zanella (2024), Propositions 1-4 and Corollaries 1-2, and the
+# stationary laws of the kernels that use them.
 
 grid <- expand.grid(
   delta = seq(-8, 8, by = 0.4),
@@ -27,7 +27,7 @@ test_that("noise shrinks the probability towards one half (Proposition 1)", {
   expect_true(all(abs(more - 0.5) <= abs(noisy - 0.5) + 1e-9))
 })
 
-test_that("noise acts as a factor of the gradient within 0.019 (Proposition 2)", {
+test_that("noise acts as a factor of the gradient to 0.019 (Proposition 2)", {
   factor <- 1.702 / sqrt(1.702^2 + (grid$z * grid$tau)^2)
   noisy <- sgbd_expected_probability(grid$delta, grid$z, grid$tau)
   error <- max(abs(noisy - sgbd_probability(factor * grid$delta, grid$z)))
@@ -69,7 +69,13 @@ test_that("an infinite gradient moves by its sign", {
 
 # A normal posterior with precision 1 whose minibatch gradients have variance
 # tau^2: n rows of N, with replacement.
-barker_run <- function(sigma, variant, tau, constant = 1.702, noise = "bimodal") {
+barker_run <- function(
+  sigma,
+  variant,
+  tau,
+  constant = 1.702,
+  noise = "bimodal"
+) {
   # 16 rows or more: one would show no variance
   model <- target_normal(1, spread = 16 * max(tau^2, 1), n_data = 200)
   sg_sample(
@@ -140,7 +146,11 @@ test_that("adaptive increments keep to the tolerance and freeze", {
     refresh = 0
   )
   tau <- sqrt(target_noise(model) / rows)
-  expect_equal(mean(fit$chains$step_size), 1.702 / (1.233 * tau), tolerance = 0.3)
+  expect_equal(
+    mean(fit$chains$step_size),
+    1.702 / (1.233 * tau),
+    tolerance = 0.3
+  )
   moves <- abs(diff(plain_draws(fit)[, 1, 1]))
   ratio <- moves / fit$chains$step_size[[1]]
   expect_equal(noise_tolerance(fit)$step, mean(fit$step_sizes))

@@ -7,7 +7,10 @@ test_that("draws of predictor and mean are plain matrix products", {
     expect_close(no_names(epred), no_names(direct_mean(fit)), name)
     linear <- rstantools::posterior_linpred(fit)
     expect_close(no_names(linear), no_names(direct_linear(fit)), name)
-    expect_identical(rstantools::posterior_linpred(fit, transform = TRUE), epred)
+    expect_identical(
+      rstantools::posterior_linpred(fit, transform = TRUE),
+      epred
+    )
     expect_identical(colnames(epred), rownames(model.matrix(fit)))
     thinned <- rstantools::posterior_epred(fit, ndraws = 4)
     expect_identical(thinned, epred[c(51, 151, 251, 351), ])
@@ -64,7 +67,10 @@ test_that("seed sets the responses and leaves R's generator alone", {
   before <- .Random.seed
   one <- rstantools::posterior_predict(fit, draws = 10, seed = 1)
   expect_identical(.Random.seed, before)
-  expect_identical(rstantools::posterior_predict(fit, draws = 10, seed = 1), one)
+  expect_identical(
+    rstantools::posterior_predict(fit, draws = 10, seed = 1),
+    one
+  )
   expect_false(
     identical(rstantools::posterior_predict(fit, draws = 10, seed = 2), one)
   )
@@ -74,7 +80,7 @@ test_that("seed sets the responses and leaves R's generator alone", {
   expect_true(all(one %in% 0:1))
 })
 
-test_that("trials of new rows come from the response, the weights or the call", {
+test_that("trials of new rows come from response, weights or call", {
   new <- data.frame(a = c(0, 1), b = 15, wins = c(2, 0), losses = c(98, 7))
   fit <- method_cases()$cbind$fit
   expect_identical(prediction_trials(fit, new, NULL, 2), c(100, 7))
@@ -157,7 +163,10 @@ test_that("what nobody asked for is refused", {
     e <- expect_error(f(fit), class = "tall_error_memory")
     expect_match(conditionMessage(e), "newdata", fixed = TRUE)
   }
-  expect_identical(dim(rstantools::posterior_epred(fit, fit$frame)), c(400L, 60L))
+  expect_identical(
+    dim(rstantools::posterior_epred(fit, fit$frame)),
+    c(400L, 60L)
+  )
 })
 
 test_that("bad arguments are refused in words", {

@@ -92,7 +92,7 @@ test_that("na.exclude puts back the rows that were left out", {
   expect_length(predict(fit), 48)
 })
 
-test_that("variables that are not data are found where the formula was written", {
+test_that("variables that are no data are found where the formula stands", {
   knot <- 15
   data <- example_data(50)
   fit <- quick_glm(y ~ I(b > knot) + factor(w), data, iter = 100)
@@ -109,7 +109,10 @@ test_that("predictions work after a file", {
   file <- withr::local_tempfile()
   saveRDS(fit, file)
   again <- readRDS(file)
-  expect_identical(predict(again, type = "response"), predict(fit, type = "response"))
+  expect_identical(
+    predict(again, type = "response"),
+    predict(fit, type = "response")
+  )
 })
 
 test_that("bad arguments are refused in words", {
@@ -137,7 +140,14 @@ test_that("a fit without data says so", {
 
 test_that("a matrix is matched by name, else by place", {
   x <- example_matrix()
-  fit <- tall_glm.fit(x, example_data()$y, "bernoulli", iter = 100, seed = 1, refresh = 0)
+  fit <- tall_glm.fit(
+    x,
+    example_data()$y,
+    "bernoulli",
+    iter = 100,
+    seed = 1,
+    refresh = 0
+  )
   expected <- predict(fit, x)
   expect_identical(predict(fit, cbind(extra = 0, x[, 3:1])), expected)
   expect_identical(predict(fit, unname(x)), expected)

@@ -237,8 +237,16 @@ test_that("priors of rstanarm and brms are told what they are here", {
   expect_snapshot(model(prior = stan("normal", 0, 2.5)), error = TRUE)
   expect_snapshot(model(prior = stan("normal", 0, NULL, TRUE)), error = TRUE)
   # what student_t() and cauchy() return
-  expect_error(model(prior = stan("t", 0, 1, df = 3)), "`student_t(3, 0, 1)`", fixed = TRUE)
-  expect_error(model(prior = stan("t", 0, 1, df = 1)), "`cauchy(0, 1)`", fixed = TRUE)
+  expect_error(
+    model(prior = stan("t", 0, 1, df = 3)),
+    "`student_t(3, 0, 1)`",
+    fixed = TRUE
+  )
+  expect_error(
+    model(prior = stan("t", 0, 1, df = 1)),
+    "`cauchy(0, 1)`",
+    fixed = TRUE
+  )
   expect_snapshot(model(prior_aux = stan("exponential", NA, 0.5)), error = TRUE)
   brms <- structure(
     data.frame(

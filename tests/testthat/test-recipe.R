@@ -51,7 +51,11 @@ test_that("the pilot enlarges minibatches until the noise is small", {
   model <- withr::with_seed(1, {
     n <- 20000
     x <- cbind(1, rnorm(n), rare = as.numeric(seq_len(n) <= 25))
-    model_glm(x, rbinom(n, 1, plogis(-1 + 0.5 * x[, 2])), prior = prior_normal())
+    model_glm(
+      x,
+      rbinom(n, 1, plogis(-1 + 0.5 * x[, 2])),
+      prior = prior_normal()
+    )
   })
   fit <- suppressWarnings(recipe_fit(model))
   expect_lte(fit$recipe$noise_share, 1.1 * recipe_settings$noise_share)
@@ -67,7 +71,7 @@ test_that("the pilot enlarges minibatches until the noise is small", {
   expect_s3_class(exact$kernel, "tall_kernel_mala")
 })
 
-test_that("with very many parameters only the scales are adjusted, and it is right", {
+test_that("with very many parameters only scales are adjusted, and rightly", {
   settings <- recipe_settings
   settings$max_dense <- 3
   local_function("recipe_settings", settings)
@@ -353,13 +357,19 @@ test_that("chains that are thrown out are sampled again by what cannot be", {
 grid_posterior <- function(model) {
   mode <- find_mode(model)
   sd <- sqrt(diag(vcov(mode)))
-  at <- function(j, from, n) coef(mode)[[j]] + sd[[j]] * seq(-from, from, length.out = n)
+  at <- function(j, from, n) {
+    coef(mode)[[j]] + sd[[j]] * seq(-from, from, length.out = n)
+  }
   grid <- expand.grid(at(1, 5, 31), at(2, 8, 801))
   log_p <- density_at(model, t(as.matrix(grid)))
   p <- exp(log_p - max(log_p))
   p <- p / sum(p)
   mean <- sum(p * grid[[2]])
-  list(mean = mean, sd = sqrt(sum(p * (grid[[2]] - mean)^2)), above = sum(p[grid[[2]] > 0]))
+  list(
+    mean = mean,
+    sd = sqrt(sum(p * (grid[[2]] - mean)^2)),
+    above = sum(p[grid[[2]] > 0])
+  )
 }
 
 # A row that weighs nothing at the mode is a wall one or two sds away.
@@ -440,7 +450,15 @@ test_that("ranks are uniform where an outlier is a wall (SBC)", {
     })
     model <- model_glm(cbind(1, set$x), set$y, prior = prior_normal(0, 0.04))
     fit <- suppressWarnings(
-      sg_sample(model, iter = 200, warmup = 50, thin = 10, chains = 1, seed = k, refresh = 0)
+      sg_sample(
+        model,
+        iter = 200,
+        warmup = 50,
+        thin = 10,
+        chains = 1,
+        seed = k,
+        refresh = 0
+      )
     )
     side <- 2 * set$y[[1]] - 1
     sum(side * as.numeric(fit$draws[, , 2]) < side * set$theta[[2]])
@@ -475,7 +493,7 @@ test_that("minibatches depend on the model alone, also where tails are heavy", {
   }
 })
 
-test_that("the bound on third derivatives tells how far from normal a model is", {
+test_that("the third derivatives' bound tells how far from normal a model is", {
   model <- tall_model(4000)
   mode <- find_mode(model)
   white <- whiten_model(model, mode, in_place = FALSE)
@@ -529,7 +547,10 @@ test_that("a narrow Laplace prior is told of where a kernel does not accept", {
     model_glm(x, y, "gaussian", prior = prior, sigma = 1)
   }
   narrow <- model(0.05)
-  expect_equal(laplace_ratios(narrow, find_mode(narrow)), c(`1` = 2, `2` = 0.01))
+  expect_equal(
+    laplace_ratios(narrow, find_mode(narrow)),
+    c(`1` = 2, `2` = 0.01)
+  )
   run <- function(model, kernel, ...) {
     sg_sample(model, kernel, ..., iter = 40, chains = 1, seed = 1, refresh = 0)
   }
@@ -538,7 +559,13 @@ test_that("a narrow Laplace prior is told of where a kernel does not accept", {
   warning <- expect_warning(run(narrow, kernel), class = "tall_warning_prior")
   expect_identical(warning$columns, "a")
   expect_equal(warning$ratio, 2)
-  silent <- model_glm(cbind(x, zero = 0), y, "gaussian", prior_laplace(0, 1), sigma = 1)
+  silent <- model_glm(
+    cbind(x, zero = 0),
+    y,
+    "gaussian",
+    prior_laplace(0, 1),
+    sigma = 1
+  )
   expect_warning(run(silent, kernel), "data alone say nothing of the parameter")
   expect_silent(run(model(0.11), kernel))
   expect_silent(run(narrow, kernel_mala(1e-3)))

@@ -129,7 +129,10 @@ test_that("keep = \"gradients\" keeps the gradient at each draw", {
   expected <- model_evaluate(model, t(theta))$gradient
   actual <- matrix(fit$gradients, ncol = 3)
   expect_equal(actual, t(expected), tolerance = 1e-10)
-  expect_identical(quick_fit(model, keep = "gradients")$draws, quick_fit(model)$draws)
+  expect_identical(
+    quick_fit(model, keep = "gradients")$draws,
+    quick_fit(model)$draws
+  )
   expect_null(quick_fit(model)$gradients)
 })
 
@@ -148,7 +151,7 @@ test_that("whitened gradients come back in the parameters", {
   expect_equal(matrix(fit$gradients, ncol = 3), t(expected), tolerance = 1e-6)
 })
 
-test_that("variables keeps draws and gradients of some variables of the same run", {
+test_that("`variables` keeps draws and gradients of some, of the same run", {
   d <- triplets()
   model <- model_pmf(d$user, d$item, d$rating, 2)
   run <- function(variables = NULL, iter = 20) {
@@ -407,7 +410,7 @@ test_that("messages of chains that stop read well", {
   )
 })
 
-test_that("Ctrl-C returns the draws so far with a warning, and the run goes on", {
+test_that("Ctrl-C returns the draws so far with a warning; the run goes on", {
   skip_on_os("windows")
   skip_on_cran()
   started <- withr::local_tempfile()

@@ -80,7 +80,10 @@ test_that("draws and gradients agree with the density in coordinates without", {
   expect_false(any(is_outside(model, t(theta))))
   expect_close(unbound_points(theta, bounds), phi, tolerance = 1e-10)
   jacobian <- function(phi) {
-    slope <- central_difference(function(p) drop(bound_points(t(p), bounds)), phi)
+    slope <- central_difference(
+      function(p) drop(bound_points(t(p), bounds)),
+      phi
+    )
     as.numeric(determinant(matrix(slope, 3))$modulus)
   }
   log_density <- function(phi) {
@@ -104,7 +107,11 @@ test_that("draws and gradients agree with the density in coordinates without", {
     prior = prior_uniform(-1e6, 1e6),
     prior_intercept = prior_uniform(-1e6, 1e6)
   )
-  expect_close(unbound_points(theta, stein_bounds(far)), theta, tolerance = 1e-9)
+  expect_close(
+    unbound_points(theta, stein_bounds(far)),
+    theta,
+    tolerance = 1e-9
+  )
   expect_null(stein_bounds(model_glm(x, data$y, family = "gaussian")))
 })
 
@@ -122,7 +129,11 @@ test_that("zero variance within bounds is of the truth", {
   }
   # without mass near them, bounds cost nothing
   wide <- zero_variance(cut_fit(-50, 50))
-  expect_close(unname(attr(wide, "estimates")), cut_moments()$mu, tolerance = 1e-3)
+  expect_close(
+    unname(attr(wide, "estimates")),
+    cut_moments()$mu,
+    tolerance = 1e-3
+  )
   expect_lt(attr(wide, "variance_ratio"), 1e-4)
 })
 
@@ -161,7 +172,7 @@ test_that("an intercept at the covariates' means is within its bounds", {
   expect_error(zero_variance(some), class = "tall_error_unsupported")
 })
 
-test_that("discrepancies of exact draws within bounds are those of exact draws", {
+test_that("discrepancies of exact draws in bounds are those of exact draws", {
   model <- cut_model()
   scale <- matrix(cut_moments()$sd^2)
   at <- cbind(c(0.05, 0.15, 0.3))
@@ -201,7 +212,10 @@ test_that("locations are in the parameters, and within the bounds", {
     fssd(cut_draws(300), model, cbind(-1)),
     class = "tall_error_input"
   )
-  error <- expect_error(ksd(cut_draws(300) - 1, model), class = "tall_error_input")
+  error <- expect_error(
+    ksd(cut_draws(300) - 1, model),
+    class = "tall_error_input"
+  )
   expect_identical(error$argument, "draws")
   expect_identical(error$expected, c(0, 5))
 })

@@ -34,7 +34,7 @@ test_that("numeric weights are used as they are, whatever their scale", {
   expect_false(identical(equal$draws, by_weights$draws))
 })
 
-test_that("subsampling_weights() are probabilities that follow their formulas", {
+test_that("subsampling_weights() are probabilities by their formulas", {
   model <- example_model()
   mode <- find_mode(model)
   x <- example_matrix()
@@ -291,7 +291,11 @@ test_that("rows that come more than once can be in every minibatch", {
       refresh = 0
     )
   }
-  expect_error(run(51), "at most the number of rows", class = "tall_error_input")
+  expect_error(
+    run(51),
+    "at most the number of rows",
+    class = "tall_error_input"
+  )
   expect_error(run(1:50), "must leave some", class = "tall_error_input")
   fit <- run(TRUE)
   expect_true(all(fit$sizes == 6))
@@ -323,5 +327,8 @@ test_that("rows that come more than once can be in every minibatch", {
   )
   expect_equal(found, exact, tolerance = 0.05)
   without <- subsample_weighted(5, c(rep(1, 49), 100))
-  expect_gt(pseudo_variance(model, theta, gradient_simple(), without), 2 * exact)
+  expect_gt(
+    pseudo_variance(model, theta, gradient_simple(), without),
+    2 * exact
+  )
 })

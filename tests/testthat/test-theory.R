@@ -14,7 +14,16 @@ test_that("the bound solves the recursion it is derived from", {
   for (k in 1:400) {
     x <- sqrt(((1 - m * h) * x + c)^2 + noise * x^2 + noise * (center + d / m))
     if (k %in% c(1, 10, 100, 400)) {
-      bound <- sgldcv_bound(m, big, d, 2 * h, n, k, start = 0.5, center = center)
+      bound <- sgldcv_bound(
+        m,
+        big,
+        d,
+        2 * h,
+        n,
+        k,
+        start = 0.5,
+        center = center
+      )
       expect_gte(bound$bound, x)
       # and not by much: lemma 6 loses at most a factor that is small here
       expect_lt(bound$bound, 2 * x)
@@ -70,43 +79,49 @@ test_that("each part is what proposition 1 says, worked out by hand", {
   expect_close(b^2, noise * (0.2 + 4 / 3))
 })
 
-test_that("the exact law of a chain on a normal posterior stays within the bound", {
-  # theta' = theta - m h (theta - mean) + h xi + sqrt(2 h) zeta in the paper's step
-  # size; E xi^2 = (M^2 / n) (theta - center)^2, the most that lemma 1 allows. In one
-  # dimension the first two moments are known exactly, and W2 is at least the
-  # distance of normals with these moments.
-  law <- function(m, big, h, n, iter, start, center) {
-    mean <- start
-    square <- start^2
-    for (k in seq_len(iter)) {
-      square <- (1 - m * h)^2 * square +
-        h^2 * big^2 / n * (square - 2 * mean * center + center^2) +
-        2 * h
-      mean <- (1 - m * h) * mean
-    }
-    sqrt(mean^2 + (sqrt(square - mean^2) - 1 / sqrt(m))^2)
+# Of theta' = theta - m h (theta - mean) + h xi + sqrt(2 h) zeta, the step size
+# the paper's, E xi^2 = (M^2 / n) (theta - center)^2, the most that lemma 1
+# allows. In one dimension the first two moments are known exactly, and W2 is at
+# least the distance of normals with these moments.
+exact_distance <- function(m, big, h, n, iter, start, center) {
+  mean <- start
+  square <- start^2
+  for (k in seq_len(iter)) {
+    square <- (1 - m * h)^2 * square +
+      h^2 * big^2 / n * (square - 2 * mean * center + center^2) +
+      2 * h
+    mean <- (1 - m * h) * mean
   }
-  for (m in c(0.5, 4)) {
-    for (ratio in c(1, 3)) {
-      for (n in c(1, 50)) {
-        for (distance in c(0, 300)) {
-          # of the largest that proposition 1 allows
-          h <- c(0.01, 0.1, 0.9) * 2 * m / (2 * (ratio * m)^2 + m^2)
-          start <- distance / sqrt(m)
-          for (iter in c(1, 20, 400)) {
-            w2 <- vapply(h, law, 0, m = m, big = ratio * m, n = n, iter = iter, start = start, center = 0.7)
-            bound <- vapply(h, function(h) {
-              sgldcv_bound(m, ratio * m, 1, 2 * h, n, iter, start^2, 0.7^2)$bound
-            }, 0)
-            expect_true(all(w2 <= bound))
-          }
-        }
-      }
-    }
+  sqrt(mean^2 + (sqrt(square - mean^2) - 1 / sqrt(m))^2)
+}
+
+test_that("the exact law on a normal posterior stays within the bound", {
+  cases <- expand.grid(
+    iter = c(1, 20, 400),
+    distance = c(0, 300),
+    n = c(1, 50),
+    ratio = c(1, 3),
+    m = c(0.5, 4)
+  )
+  for (k in seq_len(nrow(cases))) {
+    at <- cases[k, ]
+    m <- at$m
+    big <- at$ratio * m
+    # of the largest that proposition 1 allows
+    h <- c(0.01, 0.1, 0.9) * 2 * m / (2 * big^2 + m^2)
+    start <- at$distance / sqrt(m)
+    w2 <- vapply(h, function(h) {
+      exact_distance(m, big, h, at$n, at$iter, start, center = 0.7)
+    }, 0)
+    bound <- vapply(h, function(h) {
+      sgldcv_bound(m, big, 1, 2 * h, at$n, at$iter, start^2, 0.7^2)$bound
+    }, 0)
+    expect_true(all(w2 <= bound))
   }
   # far from the mode the bound is all but reached
   far <- sgldcv_bound(1, 1, 1, 0.02, 1e6, 100, start = 1e8)$bound
-  expect_lt(far / law(1, 1, 0.01, 1e6, 100, start = 1e4, center = 0), 1.001)
+  exact <- exact_distance(1, 1, 0.01, 1e6, 100, start = 1e4, center = 0)
+  expect_lt(far / exact, 1.001)
 })
 
 test_that("scaling the parameters scales the bound", {
@@ -132,7 +147,14 @@ test_that("a budget meets its error, and both conditions of the theorem", {
   m <- 200
   for (k in seq_len(nrow(grid))) {
     g <- grid[k, ]
-    found <- sgldcv_budget(g$error, m, m * g$ratio, g$d, start = 2, center = g$center / m)
+    found <- sgldcv_budget(
+      g$error,
+      m,
+      m * g$ratio,
+      g$d,
+      start = 2,
+      center = g$center / m
+    )
     bound <- sgldcv_bound(
       m, m * g$ratio, g$d, found$step_size, found$size, found$iter,
       start = 2,
@@ -157,8 +179,8 @@ test_that("a budget is the least that the theorem's conditions allow", {
   #   B^2 / (C + sqrt(A) B) <= B / sqrt(A) <= 2 sqrt(h M^2 S / (n m)),
   # S = E|center|^2 + d / m.
   m <- 200
-  # errors so large that the other bound of (10) is the smaller one, and reference
-  # points so far that minibatches must be large
+  # errors so large that the other bound of (10) is the smaller one, and
+  # reference points so far that minibatches must be large
   wide <- rbind(
     grid,
     expand.grid(error = 40, ratio = c(1, 3), d = c(1, 20), center = c(0, 5000))
@@ -166,7 +188,14 @@ test_that("a budget is the least that the theorem's conditions allow", {
   for (k in seq_len(nrow(wide))) {
     g <- wide[k, ]
     g$center <- 100 * g$center
-    found <- sgldcv_budget(g$error, m, m * g$ratio, g$d, start = 2, center = g$center / m)
+    found <- sgldcv_budget(
+      g$error,
+      m,
+      m * g$ratio,
+      g$d,
+      start = 2,
+      center = g$center / m
+    )
     big <- m * g$ratio
     target <- g$error / sqrt(m)
     # h of the paper
@@ -176,7 +205,11 @@ test_that("a budget is the least that the theorem's conditions allow", {
     expect_close(h, min(drift, largest))
     s <- (g$center + g$d) / m
     # h / n <= m / (2 M^2) (1 - m h), so that A >= m h / 2
-    size <- max(1, 4 * h * big^2 * s / (m * (target / 4)^2), 2 * big^2 * h / (m * (1 - m * h)))
+    size <- max(
+      1,
+      4 * h * big^2 * s / (m * (target / 4)^2),
+      2 * big^2 * h / (m * (1 - m * h))
+    )
     expect_identical(found$size, ceiling(size * (1 - 1e-12)))
     w0 <- sqrt(2 + g$d / m)
     expect_identical(found$iter, ceiling(2 / (m * h) * log(2 * w0 / target)))
@@ -185,7 +218,8 @@ test_that("a budget is the least that the theorem's conditions allow", {
     c2 <- 64 * g$ratio^2 / c1 / g$error^2
     expect_close(
       found$limit,
-      (c1 * log(m * 2 + g$d) + c1 * log(4 / g$error^2) + 1) * (c2 * g$center + c2 * g$d + 1)
+      (c1 * log(m * 2 + g$d) + c1 * log(4 / g$error^2) + 1) *
+        (c2 * g$center + c2 * g$d + 1)
     )
   }
   # a step beyond what n = 1 allows: m h <= n / (2 R^2 + n) with the least n
@@ -209,7 +243,7 @@ test_that("one condition of (10) is not enough", {
   )
 })
 
-test_that("a step size of one's own is met by larger minibatches or more steps", {
+test_that("one's own step size is met by larger minibatches or more steps", {
   found <- sgldcv_budget(0.5, 100, 150, 5, start = 1, center = 0.05)
   half <- sgldcv_budget(
     0.5, 100, 150, 5,
@@ -227,7 +261,16 @@ test_that("a step size of one's own is met by larger minibatches or more steps",
   expect_identical(same[fields], found[fields])
   expect_lte(half$size, found$size)
   expect_gt(half$iter, found$iter)
-  bound <- sgldcv_bound(100, 150, 5, half$step_size, half$size, half$iter, 1, 0.05)
+  bound <- sgldcv_bound(
+    100,
+    150,
+    5,
+    half$step_size,
+    half$size,
+    half$iter,
+    1,
+    0.05
+  )
   expect_lte(bound$bound * 10, 0.5)
 })
 
@@ -236,7 +279,10 @@ test_that("the cost does not depend on the number of observations", {
     sgldcv_budget(0.3, n, 2 * n, 5, start = 3 / n, center = 1 / n)$gradients
   }
   expect_identical(cost(1e3), cost(1e8))
-  expect_gt(sgldcv_budget(0.1, 1, 2, 5)$gradients, sgldcv_budget(0.2, 1, 2, 5)$gradients)
+  expect_gt(
+    sgldcv_budget(0.1, 1, 2, 5)$gradients,
+    sgldcv_budget(0.2, 1, 2, 5)$gradients
+  )
 })
 
 test_that("a chain stays within the bound", {
@@ -245,7 +291,13 @@ test_that("a chain stays within the bound", {
   n_data <- 200
   x <- matrix(rnorm(2 * n_data), n_data)
   y <- drop(x %*% c(1, -1)) + rnorm(n_data)
-  model <- model_glm(x, y, family = "gaussian", sigma = 1, prior = prior_normal(0, 1))
+  model <- model_glm(
+    x,
+    y,
+    family = "gaussian",
+    sigma = 1,
+    prior = prior_normal(0, 1)
+  )
   precision <- crossprod(x) + diag(2)
   mean <- drop(solve(precision, crossprod(x, y)))
   covariance <- solve(precision)

@@ -16,7 +16,12 @@ test_that("tidy() has the numbers of summary()", {
 test_that("exponentiate leaves sigma alone", {
   fit <- method_cases()$gaussian$fit
   plain <- tidy(fit, c("fixed", "auxiliary"), conf.int = TRUE)
-  out <- tidy(fit, c("fixed", "auxiliary"), conf.int = TRUE, exponentiate = TRUE)
+  out <- tidy(
+    fit,
+    c("fixed", "auxiliary"),
+    conf.int = TRUE,
+    exponentiate = TRUE
+  )
   coefficients <- plain$term != "sigma"
   expect_close(out$estimate[coefficients], exp(plain$estimate[coefficients]))
   expect_close(out$conf.low[coefficients], exp(plain$conf.low[coefficients]))
@@ -46,14 +51,21 @@ test_that("runs without a formula are tidy too", {
   expect_identical(out$term, "sigma")
   model <- model_gaussian(matrix(rnorm(100), 50), diag(2))
   expect_identical(tidy(quick_fit(model))$term, c("x1", "x2"))
-  expect_identical(tidy(quick_fit(keep = "none"))$term, c("(Intercept)", "a", "b"))
+  expect_identical(
+    tidy(quick_fit(keep = "none"))$term,
+    c("(Intercept)", "a", "b")
+  )
 })
 
 test_that("weighted draws have weighted intervals", {
   fit <- decayed_fit()
   out <- tidy(fit, conf.int = TRUE)
   w <- as.numeric(fit$weights)
-  expected <- weighted_quantile(as.matrix(fit)[, "a"], w / sum(w), c(0.025, 0.975))
+  expected <- weighted_quantile(
+    as.matrix(fit)[, "a"],
+    w / sum(w),
+    c(0.025, 0.975)
+  )
   expect_close(c(out$conf.low[[2]], out$conf.high[[2]]), expected)
 })
 

@@ -190,7 +190,7 @@ test_that("documents may come in any form", {
     dense,
     Matrix::Matrix(dense, sparse = TRUE),
     methods::as(Matrix::Matrix(dense, sparse = TRUE), "TsparseMatrix"),
-    frame[nrow(frame):1, ]
+    frame[rev(seq_len(nrow(frame))), ]
   )
   wanted <- as_documents(dense)
   expect_identical(wanted$start, c(0, 2, 3, 4))

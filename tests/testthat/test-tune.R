@@ -20,7 +20,9 @@ test_that("successive halving keeps the best third, rung by rung", {
     here <- rungs[rungs$rung == rung, ]
     n_keep <- if (rung == 1) 3 else 1
     expect_identical(sum(here$survived), as.integer(n_keep))
-    expect_true(max(here$score[here$survived]) <= min(here$score[!here$survived]))
+    expect_true(
+      max(here$score[here$survived]) <= min(here$score[!here$survived])
+    )
   }
   survivors <- rungs$arm[rungs$rung == 1 & rungs$survived]
   expect_setequal(rungs$arm[rungs$rung == 2], survivors)
@@ -56,7 +58,7 @@ test_that("the budget is spent in equal shares, and not exceeded", {
   expect_identical(tuned$subsample$args$size, tuned$best$size)
 })
 
-test_that("arms go on where they stopped, and are scored by draws of their rung", {
+test_that("arms go on where they stopped, scored by draws of their rung", {
   model <- tune_model()
   tuned <- race(kernel_sgbd(1), list(sigma = sigmas), model = model)
   rungs <- tuned$rungs[tuned$rungs$arm == tuned$arms$arm[[1]], ]
@@ -107,7 +109,7 @@ test_that("the same seed gives the same table, whatever the cores", {
   expect_identical(of(seed = NULL), drawn)
 })
 
-test_that("a seed is all that is random where the mode is found by minibatches", {
+test_that("a seed is all that is random where minibatches find the mode", {
   data <- example_data(60)
   expect_seeded(function(seed) {
     tuned <- race(
@@ -155,7 +157,10 @@ test_that("any estimator, scheme and schedule can be tuned", {
     list(schedule = schedule_decay(1, 10, 0.3))
   )
   for (part in parts) {
-    tuned <- do.call(race, c(list(kernel_sgld, grid, model = model, budget = 3e5), part))
+    tuned <- do.call(
+      race,
+      c(list(kernel_sgld, grid, model = model, budget = 3e5), part)
+    )
     expect_true(all(tuned$rungs$status == "ok"))
     expect_true(all(is.finite(tuned$rungs$score)))
     # costs of SVRG and of adaptive minibatches can only be foreseen roughly
@@ -179,7 +184,7 @@ test_that("any estimator, scheme and schedule can be tuned", {
   expect_identical(tuned$subsample$args$weights, "hessian")
 })
 
-test_that("a model whose draws differ from its coordinates is scored in these", {
+test_that("models whose draws differ from coordinates are scored in these", {
   data <- withr::with_seed(7, {
     x <- cbind("(Intercept)" = 1, a = stats::rnorm(200))
     list(x = x, y = drop(x %*% c(1, 2)) + stats::rnorm(200))
@@ -193,7 +198,12 @@ test_that("a model whose draws differ from its coordinates is scored in these", 
 
 test_that("a density without data costs one evaluation an iteration", {
   model <- model_density("normal", gradient_noise = "normal", noise_scale = 1)
-  tuned <- race(kernel_sgbd(1), list(sigma = c(0.05, 0.5)), model = model, budget = 2e4)
+  tuned <- race(
+    kernel_sgbd(1),
+    list(sigma = c(0.05, 0.5)),
+    model = model,
+    budget = 2e4
+  )
   expect_equal(tuned$spent, 2e4, tolerance = 0.01)
   expect_identical(tuned$rungs$iterations, tuned$rungs$gradients)
 })
@@ -242,7 +252,11 @@ test_that("step sizes of single coordinates can be tuned by a function", {
   )
   expect_close(tuned$kernel$args$sigma, tuned$best$scale * sds)
   # or as they are, in a column of vectors
-  listed <- race(kernel_sgbd(1), list(sigma = list(0.01 * sds, 0.3 * sds)), model = model)
+  listed <- race(
+    kernel_sgbd(1),
+    list(sigma = list(0.01 * sds, 0.3 * sds)),
+    model = model
+  )
   expect_close(listed$arms$score, tuned$arms$score)
 })
 
@@ -283,7 +297,11 @@ test_that("bad input is named", {
   expect_snapshot(error = TRUE, tune(kernel, list(step_size = c(1, -1))))
   expect_snapshot(error = TRUE, tune("sgld", grid))
   expect_snapshot(error = TRUE, tune(function(step_size) step_size, grid))
-  expect_snapshot(error = TRUE, transform = scrub, tune(kernel, grid, budget = 1000))
+  expect_snapshot(
+    error = TRUE,
+    transform = scrub,
+    tune(kernel, grid, budget = 1000)
+  )
   expect_snapshot(error = TRUE, tune(kernel, grid, budget = -1))
   expect_snapshot(error = TRUE, sg_tune(model, kernel, grid))
   expect_snapshot(error = TRUE, tune(kernel, grid, "mmd"))
@@ -298,7 +316,7 @@ test_that("bad input is named", {
   )
 })
 
-test_that("minibatches of Metropolis kernels can be tuned where they have some", {
+test_that("minibatches of Metropolis kernels are tuned where there are some", {
   grid <- list(step_size = c(1e-3, 1e-2), size = c(20, 80))
   for (gradient in list(gradient_simple(), gradient_cv())) {
     tuned <- race(kernel_mala, grid, gradient = gradient)
@@ -356,5 +374,8 @@ test_that("an interrupt ends the race with the rungs that are whole", {
   expect_output(print(part), "interrupted in rung 2")
   expect_output(print(summary(part)), "interrupted in rung 2")
   at <- round(0.2 * total)
-  expect_identical(tryCatch(run(), interrupt = function(e) "stopped"), "stopped")
+  expect_identical(
+    tryCatch(run(), interrupt = function(e) "stopped"),
+    "stopped"
+  )
 })

@@ -69,7 +69,7 @@ test_that("the constant of a normal prior is the largest eigenvalue", {
   }
 })
 
-test_that("Lipschitz constants bound the gradients' differences, and are tight", {
+test_that("Lipschitz constants bound gradients' differences and are tight", {
   withr::local_seed(3)
   for (model in list(example_model(), example_model("gaussian", sigma = 2))) {
     constants <- lipschitz(model)[-1]
@@ -87,7 +87,11 @@ test_that("Lipschitz constants bound the gradients' differences, and are tight",
 })
 
 test_that("models without Lipschitz constants name the alternative", {
-  expect_snapshot(lipschitz(example_model("poisson")), error = TRUE, cnd_class = TRUE)
+  expect_snapshot(
+    lipschitz(example_model("poisson")),
+    error = TRUE,
+    cnd_class = TRUE
+  )
   expect_snapshot(lipschitz(example_model("gaussian")), error = TRUE)
   expect_snapshot(lipschitz(1), error = TRUE)
   expect_snapshot(
@@ -119,7 +123,14 @@ test_that("weights of every type are there for a normal mean", {
 
 test_that("exact pseudo-variances are those of the enumerated minibatches", {
   models <- enumeration_models()
-  labels <- c("bernoulli", "poisson", "sigma", "gaussian", "network", "lda, even")
+  labels <- c(
+    "bernoulli",
+    "poisson",
+    "sigma",
+    "gaussian",
+    "network",
+    "lda, even"
+  )
   for (label in labels) {
     model <- models[[label]]
     at <- point_at(model)
@@ -150,7 +161,10 @@ test_that("exact pseudo-variances are those of the enumerated minibatches", {
       saga,
       pseudo_variance(model, points, gradient_cv(at), schemes$weighted)
     )
-    expect_identical(pseudo_variance(model, points, gradient_full()), numeric(3))
+    expect_identical(
+      pseudo_variance(model, points, gradient_full()),
+      numeric(3)
+    )
   }
 })
 
@@ -168,19 +182,35 @@ test_that("Monte Carlo agrees with the formulas", {
     subsample_adaptive(5e3, "gradient", min_size = 5)
   )
   for (scheme in schemes) {
-    for (gradient in list(gradient_simple(), gradient_cv(mode), gradient_svrg())) {
+    for (gradient in list(
+      gradient_simple(),
+      gradient_cv(mode),
+      gradient_svrg()
+    )) {
       if (scheme$name == "adaptive" && gradient$name == "simple") {
         next
       }
       exact <- pseudo_variance(model, theta, gradient, scheme)
       blocks <- vapply(1:20, function(seed) {
-        pseudo_variance(model, theta, gradient, scheme, "monte_carlo", 200, seed)
+        pseudo_variance(
+          model,
+          theta,
+          gradient,
+          scheme,
+          "monte_carlo",
+          200,
+          seed
+        )
       }, exact)
       for (k in 1:2) {
         if (exact[[k]] < 1e-12) {
           expect_lt(max(blocks[k, ]), 1e-12)
         } else {
-          expect_mean(blocks[k, ], exact[[k]], paste(scheme$name, gradient$name))
+          expect_mean(
+            blocks[k, ],
+            exact[[k]],
+            paste(scheme$name, gradient$name)
+          )
         }
       }
     }
@@ -189,7 +219,10 @@ test_that("Monte Carlo agrees with the formulas", {
 
 test_that("names of theta that there are not are told as those of theta", {
   model <- example_model()
-  theta <- stats::setNames(numeric(model$n_dim), paste0("no_", seq_len(model$n_dim)))
+  theta <- stats::setNames(
+    numeric(model$n_dim),
+    paste0("no_", seq_len(model$n_dim))
+  )
   expect_error(
     pseudo_variance(model, theta, gradient_simple(), subsample_uniform(5)),
     "`theta`",
@@ -217,8 +250,14 @@ test_that("what wins: weights at small n, no replacement as n goes to N", {
   )
   expect_identical(variance(subsample_uniform(300, replace = FALSE)), 0)
   # proportional to 1/n with replacement
-  expect_equal(variance(subsample_weighted(50)), variance(subsample_weighted(5)) / 10)
-  expect_lt(variance(subsample_uniform(5)), variance(subsample_uniform(5), gradient_simple()))
+  expect_equal(
+    variance(subsample_weighted(50)),
+    variance(subsample_weighted(5)) / 10
+  )
+  expect_lt(
+    variance(subsample_uniform(5)),
+    variance(subsample_uniform(5), gradient_simple())
+  )
   at_mode <- pseudo_variance(
     model,
     coef(find_mode(model)),
@@ -491,7 +530,11 @@ test_that("adaptive schemes print, and refuse in words", {
     error = TRUE
   )
   expect_snapshot(
-    quick_fit(model, gradient = gradient_saga(), subsample = subsample_adaptive(1)),
+    quick_fit(
+      model,
+      gradient = gradient_saga(),
+      subsample = subsample_adaptive(1)
+    ),
     error = TRUE,
     cnd_class = TRUE
   )
@@ -532,7 +575,12 @@ test_that("optimal weights follow the estimator, and count their passes", {
     expect_true(all(fit$sizes == 10))
   }
   # at the reference all terms are 0: uniform, and exact
-  still <- estimate_once(model, gradient_cv(mode), subsample_optimal(3), coef(mode))
+  still <- estimate_once(
+    model,
+    gradient_cv(mode),
+    subsample_optimal(3),
+    coef(mode)
+  )
   g <- full_gradient(model, coef(mode))
   expect_close(drop(still$gradient), g, "at the reference")
 })

@@ -18,7 +18,9 @@ fake_fit <- function(draws, gradients, model, n_chain = 2) {
 
 zvcv_estimates <- function(values, draws, gradients, order) {
   options <- list(polyorder = order, regul_reg = FALSE)
-  as.numeric(ZVCV::zvcv(values, draws, gradients, options = options)$expectation)
+  as.numeric(
+    ZVCV::zvcv(values, draws, gradients, options = options)$expectation
+  )
 }
 
 correlated_target <- function() {
@@ -77,7 +79,12 @@ test_that("noise in the gradients costs what theorem 2 says", {
   # one normal parameter with precision 1, noise variance tau^2: the ratio is
   # tau^2 / (1 + tau^2)
   model <- target_normal(1)
-  target <- list(mean = 0, precision = matrix(1), covariance = matrix(1), model = model)
+  target <- list(
+    mean = 0,
+    precision = matrix(1),
+    covariance = matrix(1),
+    model = model
+  )
   n <- 20000
   out <- zero_variance(exact_fit(target, n = n, noise = 0.5))
   ratio <- 0.25 / 1.25
@@ -154,14 +161,20 @@ test_that("few draws are shrunk, and it is said", {
   x <- matrix(rnorm(5000), ncol = 5) %*% matrix(runif(25), 5)
   x <- sweep(x, 2, colMeans(x))
   w <- rep(1 / 1000, 1000)
-  expect_lt(norm(ledoit_wolf(x, w) - crossprod(x) / 1000), 0.05 * norm(crossprod(x) / 1000))
+  expect_lt(
+    norm(ledoit_wolf(x, w) - crossprod(x) / 1000),
+    0.05 * norm(crossprod(x) / 1000)
+  )
   # fewer draws than columns: still invertible
   expect_true(all(eigen(ledoit_wolf(x[1:3, ], rep(1 / 3, 3)))$values > 0))
   # equal variances and no correlation: all of it is noise
   y <- matrix(rnorm(30 * 20), 30)
   y <- sweep(y, 2, colMeans(y))
   s <- ledoit_wolf(y, rep(1 / 30, 30))
-  expect_lt(max(abs(s[upper.tri(s)])), 0.2 * max(abs(crossprod(y)[upper.tri(s)] / 30)))
+  expect_lt(
+    max(abs(s[upper.tri(s)])),
+    0.2 * max(abs(crossprod(y)[upper.tri(s)] / 30))
+  )
 })
 
 test_that("weights are used", {
@@ -246,7 +259,14 @@ test_that("gradients of some parameters serve what depends on them", {
 
 test_that("bad input is named", {
   model <- target_normal(c(1, 2))
-  fit <- sg_sample(model, kernel_sgld(0.1), iter = 20, chains = 1, seed = 1, refresh = 0)
+  fit <- sg_sample(
+    model,
+    kernel_sgld(0.1),
+    iter = 20,
+    chains = 1,
+    seed = 1,
+    refresh = 0
+  )
   expect_snapshot(error = TRUE, zero_variance(fit))
   fit$gradients <- plain_draws(fit)
   expect_snapshot(error = TRUE, zero_variance(fit, function(x) 1:3))
