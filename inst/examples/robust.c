@@ -311,7 +311,8 @@ static const struct tb_native_type robust_type = {
     .curvature = robust_curvature,
     .constrain = robust_constrain,
     .n_scalar = 2,
-    .add_scalar = robust_add_scalar};
+    .add_scalar = robust_add_scalar,
+};
 
 SEXP robust_model(void) {
   return R_MakeExternalPtr((void*)&robust_type, R_NilValue, R_NilValue);

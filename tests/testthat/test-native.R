@@ -170,7 +170,7 @@ test_that("numbers stored of rows stand beside a vector, or alone", {
 test_that("robust.c draws the same with stored scalars and without", {
   skip_without_compiler()
   lines <- readLines(system.file("examples", "robust.c", package = "tallbayes"))
-  lines <- lines[!grepl("^  [.](n_scalar|add_scalar) =", lines)]
+  lines <- lines[!grepl("^ *[.](n_scalar|add_scalar) =", lines)]
   lines <- sub("robust_model", "robust_vectors", lines, fixed = TRUE)
   path <- file.path(withr::local_tempdir(), "robust-vectors.c")
   # a function is left over
