@@ -98,7 +98,8 @@ upward <- arrows[which(as.integer(from) < as.integer(to)), ]
 upward <- upward[order(upward$file, upward$used_file, upward$used), ]
 for (k in seq_len(nrow(upward))) {
   at <- upward[k, ]
-  report("R/", at$file, ": ", at$name, " uses ", at$used, " of R/", at$used_file)
+  of <- paste0(" of R/", at$used_file)
+  report("R/", at$file, ": ", at$name, " uses ", at$used, of)
 }
 for (file in files) {
   n <- length(readLines(file.path("R", file)))
