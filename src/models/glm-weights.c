@@ -1,0 +1,229 @@
+/* Generalised linear models, unnormalised subsampling weights of rows; see
+ * glm.c. */
+#include "models/glm.h"
+
+#include "base/blas.h"
+#include "base/norm.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Euclidean norms of n rows of a row-major block */
+static void row_norms(const double* v_block,
+                      size_t n_row,
+                      size_t n_col,
+                      size_t n_lead,
+                      double* v_out) {
+  for (size_t k = 0; k < n_row; ++k) {
+    v_out[k] = sqrt(tb_square_norm(v_block + k * n_lead, n_col));
+  }
+}
+
+/* Unnormalised weights (preferential subsampling, section 4; leverage: the
+ * same argument in whitened coordinates):
+ *   gradient  ||g_i||                  hessian  sqrt(tr(H_i Sigma H_i^T))
+ *   leverage  ||L^{-1} H_i L^{-T}||_F  lipschitz  max c ||x_i||^2
+ * where H_i = -c_i x_i x_i^T these are |r_i| ||x_i||, c_i ||x_i|| sqrt(q_i) and
+ * c_i q_i, q_i = x_i^T Sigma x_i. With L L^T = Sigma^{-1}, q_i = ||L^{-1}
+ * x_i||^2: one triangular solve of the rows, O(N d^2), where the paper pays
+ * O(N d^3). A sampled s adds its own row and column of H_i (variance v,
+ * uncorrelated with the coefficients).
+ *
+ * At the mode a row can weigh next to nothing and, an sd away, more than all
+ * the others: an outlier whose fitted probability is 0 or 1. So
+ *   robust     K_i q_i             K_i = sup |c(eta)|
+ *   cubic      K'_i q_i^(3/2)      K'_i = sup |c'(eta)|
+ * over the eta within TB_WEIGHT_REACH sqrt(q_i) of eta_i. The sum of the cubic
+ * ones bounds how far log pi is from quadratic: by sum K'_i q_i^(3/2) r^3 / 6
+ * at the distance r, in posterior sds. */
+struct glm_weight {
+  double norm;       /* ||x_i|| */
+  double sigma_norm; /* sqrt(q_i) */
+  double r, t;
+  double c, a, b; /* -H_i in eta and s, or their bounds; see above */
+  double third;   /* K'_i */
+  double v;       /* variance of s; 0 when it is known */
+};
+
+/* ||H_i|| in whitened coordinates. A bound of it for robust weights: how a
+ * change of s changes all rows alike is left out. */
+static double glm_leverage(const struct glm_weight* p) {
+  const double q = p->sigma_norm * p->sigma_norm;
+  if (p->v == 0) {
+    return p->c * q;
+  }
+  return sqrt(p->c * p->c * q * q + 2 * p->a * p->a * q * p->v +
+              p->b * p->b * p->v * p->v);
+}
+
+static double glm_hessian_weight(const struct glm_weight* p) {
+  const double norm2 = p->norm * p->norm, q = p->sigma_norm * p->sigma_norm;
+  if (p->v == 0) {
+    return p->c * p->norm * p->sigma_norm;
+  }
+  return sqrt(p->c * p->c * norm2 * q + p->a * p->a * (norm2 * p->v + q) +
+              p->b * p->b * p->v);
+}
+
+/* NaN for a type that there is not */
+static double glm_weight_of(enum tb_weight_type type,
+                            const struct glm_weight* p) {
+  const double norm2 = p->norm * p->norm;
+  switch (type) {
+  case TB_WEIGHT_robust:
+  case TB_WEIGHT_leverage:
+    return glm_leverage(p);
+  case TB_WEIGHT_cubic:
+    return p->third * (p->sigma_norm * p->sigma_norm) * p->sigma_norm;
+  case TB_WEIGHT_gradient:
+    return sqrt(p->r * p->r * norm2 + p->t * p->t);
+  case TB_WEIGHT_hessian:
+    return glm_hessian_weight(p);
+  case TB_WEIGHT_lipschitz:
+    return p->c * norm2;
+  case TB_WEIGHT_count:
+    break;
+  }
+  return NAN;
+}
+
+/* Are there weights of this type for the response? */
+static bool glm_has_weights(const struct glm* p_glm, enum tb_weight_type type) {
+  const struct tb_response_type* p_type = p_glm->response.type;
+  switch (type) {
+  case TB_WEIGHT_robust:
+    return p_type->bound != NULL;
+  case TB_WEIGHT_lipschitz:
+    return p_type->bound != NULL && !p_glm->has_aux;
+  case TB_WEIGHT_cubic:
+    return p_type->third_bound != NULL && !p_glm->has_aux;
+  case TB_WEIGHT_gradient:
+  case TB_WEIGHT_hessian:
+  case TB_WEIGHT_leverage:
+    return true;
+  case TB_WEIGHT_count:
+    break;
+  }
+  return false;
+}
+
+/* what the weights of a block need of its rows */
+struct glm_terms {
+  double v_r[BLOCK], v_t[BLOCK];
+  double v_c[BLOCK], v_a[BLOCK], v_b[BLOCK];
+  double v_third[BLOCK];
+};
+
+static void glm_terms_of(const struct glm* p_glm,
+                         enum tb_weight_type type,
+                         const struct glm_point* p_point,
+                         const struct glm_block* p_block,
+                         const double* v_reach,
+                         struct glm_terms* p) {
+  const struct tb_response_type* p_type = p_glm->response.type;
+  const struct tb_response_rows rows = glm_rows(p_point, p_block);
+  const bool has_aux = p_glm->has_aux;
+  struct tb_response_out out = {.v_curvature = p->v_c,
+                                .v_cross = has_aux ? p->v_a : NULL,
+                                .v_aux_curvature = has_aux ? p->v_b : NULL};
+  memset(p, 0, sizeof(*p));
+  if (type == TB_WEIGHT_cubic) {
+    p_type->third_bound(&rows, v_reach, p->v_third);
+  } else if (type == TB_WEIGHT_robust || type == TB_WEIGHT_lipschitz) {
+    p_type->bound(&rows, v_reach, &out);
+  } else {
+    out.v_score = p->v_r;
+    out.v_aux_score = has_aux ? p->v_t : NULL;
+    p_type->evaluate(&rows, &out);
+    for (size_t k = 0; has_aux && k < rows.n_row; ++k) {
+      p->v_b[k] = tb_response_aux_curvature(p_type, p->v_b[k]);
+    }
+  }
+}
+
+enum tb_status glm_weights(const struct tb_model* p_model,
+                           enum tb_weight_type type,
+                           const double* v_theta,
+                           const double* v_chol,
+                           double* v_out,
+                           int n_threads) {
+  enum { ROWS = 4096 };
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
+  const size_t n_padded = p_store->n_padded;
+  const bool wants_sigma = type == TB_WEIGHT_hessian ||
+                           type == TB_WEIGHT_leverage ||
+                           type == TB_WEIGHT_robust || type == TB_WEIGHT_cubic;
+  (void)n_threads;
+
+  if (!glm_has_weights(p_glm, type)) {
+    return TB_STATUS_unsupported;
+  }
+  double* v_scratch =
+      calloc(n_padded + n_dim + (size_t)ROWS * (n_padded + 2), sizeof(double));
+  if (v_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_origin = v_scratch + n_padded;
+  double* v_norm = v_origin + n_dim;
+  double* v_sigma_norm = v_norm + ROWS;
+  double* v_rows = v_sigma_norm + ROWS;
+  const struct glm_point point =
+      glm_point_at(p_model, v_theta == NULL ? v_origin : v_theta, v_scratch);
+  /* of the coordinate of s */
+  const double root = v_chol == NULL ? 1 : v_chol[n_dim * n_dim - 1];
+  const double v =
+      p_glm->has_aux ? point.slope * point.slope / (root * root) : 0;
+
+  for (size_t start = 0; start < p_model->n_data; start += ROWS) {
+    const size_t n_row = tb_min(ROWS, p_model->n_data - start);
+    const struct tb_batch batch = {.n_batch = n_row, .start = start};
+    const double* v_block = p_store->type->block(p_store, start, n_row, v_rows);
+    row_norms(v_block, n_row, n_coef, n_padded, v_norm);
+    if (wants_sigma && v_chol != NULL) {
+      memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
+      tb_trsm_lower(n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
+      row_norms(v_rows, n_row, n_coef, n_padded, v_sigma_norm);
+    } else {
+      memcpy(v_sigma_norm, v_norm, n_row * sizeof(double));
+    }
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+#endif
+    for (size_t b = 0; b < n_row; b += BLOCK) {
+      const struct tb_rows rows = tb_batch_block(&batch, b);
+      struct glm_block block;
+      struct glm_terms terms;
+      double v_reach[BLOCK];
+      glm_load(p_glm, &rows, &point, &block);
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        v_reach[k] = type == TB_WEIGHT_lipschitz
+                         ? INFINITY
+                         : TB_WEIGHT_REACH * v_sigma_norm[b + k];
+      }
+      glm_terms_of(p_glm, type, &point, &block, v_reach, &terms);
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        const struct glm_weight one = {.norm = v_norm[b + k],
+                                       .sigma_norm = v_sigma_norm[b + k],
+                                       .r = terms.v_r[k],
+                                       .t = terms.v_t[k],
+                                       .c = terms.v_c[k],
+                                       .a = terms.v_a[k],
+                                       .b = terms.v_b[k],
+                                       .third = terms.v_third[k],
+                                       .v = v};
+        v_out[start + b + k] = glm_weight_of(type, &one);
+      }
+    }
+    for (size_t k = 0; k < n_row; ++k) {
+      /* a curvature without bounds */
+      if (type == TB_WEIGHT_lipschitz && v_out[start + k] == INFINITY) {
+        free(v_scratch);
+        return TB_STATUS_unsupported;
+      }
+    }
+  }
+  free(v_scratch);
+  return TB_STATUS_ok;
+}

@@ -1,0 +1,177 @@
+/* What the files of generalised linear models share: glm.c makes them and has
+ * the mathematics and the shapes of arrays, glm-rows.c says what samplers ask
+ * of a minibatch, glm-curvature.c and glm-weights.c what passes over all rows
+ * ask. */
+#ifndef TB_MODELS_GLM_H
+#define TB_MODELS_GLM_H
+
+#include "base/clip.h"
+#include "data/store.h"
+#include "models/model.h"
+#include "models/prior.h"
+#include "responses/response.h"
+
+#include <string.h>
+
+/* columns of v_obs that are always there; t_i follows r_i */
+enum { OBS_y = 0, OBS_scalar = 1, OBS_fixed = 2 };
+
+#define BLOCK TB_STORE_BLOCK
+
+struct glm {
+  struct tb_response response;
+  bool has_aux;    /* sampled: the last coordinate */
+  size_t n_coef;   /* columns of x */
+  size_t n_scalar; /* stored for each row: r_i, and t_i with has_aux */
+  struct tb_store store;
+  double* v_obs;
+  size_t n_obs_col;
+  size_t k_weight; /* 0: no such column */
+  size_t k_offset;
+  struct tb_prior prior;
+  struct tb_frame frame;
+};
+
+/* a chain's scratch */
+struct glm_scratch {
+  double* v_theta;     /* glm_width(), zero beyond the coefficients */
+  double* v_reference; /* glm_width(), and so below */
+  double* v_sum;
+  double* v_square;
+};
+
+/* where a pass takes place */
+struct glm_point {
+  const double* v_coef; /* n_padded, zero beyond n_coef */
+  struct tb_response_point response;
+  double slope; /* ds / d its coordinate: 1 without a frame */
+};
+
+/* the scalar side of a block of rows */
+struct glm_block {
+  size_t n_row;
+  double v_eta[BLOCK];
+  double v_y[BLOCK];
+  double v_weight[BLOCK];
+};
+
+/* what a response reads of a block */
+static inline struct tb_response_rows
+glm_rows(const struct glm_point* p_point, const struct glm_block* p_block) {
+  return (struct tb_response_rows){.n_row = p_block->n_row,
+                                   .n_predictor = 1,
+                                   .v_eta = p_block->v_eta,
+                                   .v_y = p_block->v_y,
+                                   .v_weight = p_block->v_weight,
+                                   .p_point = &p_point->response};
+}
+
+static inline void glm_evaluate(const struct glm* p_glm,
+                                const struct glm_point* p_point,
+                                const struct glm_block* p_block,
+                                const struct tb_response_out* p_out) {
+  const struct tb_response_rows rows = glm_rows(p_point, p_block);
+  p_glm->response.type->evaluate(&rows, p_out);
+}
+
+/* r_i of a block, and t_i (v_t: NULL unless s is sampled) */
+static inline void glm_residual(const struct glm* p_glm,
+                                const struct glm_point* p_point,
+                                const struct glm_block* p_block,
+                                double* v_r,
+                                double* v_t) {
+  const struct tb_response_out out = {.v_score = v_r, .v_aux_score = v_t};
+  glm_evaluate(p_glm, p_point, p_block, &out);
+}
+
+static inline const double* glm_obs(const struct glm* p_glm, size_t row) {
+  return p_glm->v_obs + row * p_glm->n_obs_col;
+}
+
+/* room for a padded row, or for all coordinates */
+static inline size_t glm_width(const struct glm* p_glm) {
+  return tb_max(p_glm->store.n_padded, p_glm->n_coef + 1);
+}
+
+static inline struct glm_scratch glm_scratch_at(const struct glm* p_glm,
+                                                void* p) {
+  const size_t n = glm_width(p_glm);
+  double* v = p;
+  return (struct glm_scratch){v, v + n, v + 2 * n, v + 3 * n};
+}
+
+static inline void
+glm_pad(double* v_to, const double* v_from, size_t n, size_t n_padded) {
+  memcpy(v_to, v_from, n * sizeof(double));
+  for (size_t j = n; j < n_padded; ++j) {
+    v_to[j] = 0;
+  }
+}
+
+/* ---- glm-rows.c ---- */
+
+void glm_load(const struct glm* p_glm,
+              const struct tb_rows* p_rows,
+              const struct glm_point* p_point,
+              struct glm_block* p_block);
+size_t glm_workspace_size(const struct tb_model* p_model, size_t n_batch);
+double glm_slope(const struct tb_model* p_model);
+struct glm_point glm_point_at(const struct tb_model* p_model,
+                              const double* v_theta,
+                              double* v_padded);
+enum tb_status glm_gradient(const struct tb_model* p_model,
+                            const struct tb_workspace* p_work,
+                            const double* v_theta,
+                            const struct tb_batch* p_batch,
+                            const struct tb_reference* p_reference,
+                            const struct tb_sums* p_sums);
+enum tb_status glm_square_norms(const struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
+                                const double* v_theta,
+                                const struct tb_batch* p_batch,
+                                const struct tb_reference* p_reference,
+                                double* v_square,
+                                double* v_sum);
+enum tb_status glm_add_scalar(const struct tb_model* p_model,
+                              const struct tb_workspace* p_work,
+                              const struct tb_batch* p_batch,
+                              const double* v_scalar,
+                              double* v_sum);
+enum tb_status glm_log_lik(const struct tb_model* p_model,
+                           const struct tb_workspace* p_work,
+                           const double* v_theta,
+                           const struct tb_batch* p_batch,
+                           double* v_out);
+enum tb_status glm_store_scalar(struct tb_model* p_model,
+                                const double* v_theta,
+                                double* v_sum,
+                                int n_threads);
+struct tb_reference glm_stored_scalar(const struct tb_model* p_model);
+
+/* ---- glm-curvature.c ---- */
+
+enum tb_status glm_curvature(const struct tb_model* p_model,
+                             const double* v_theta,
+                             const struct tb_batch* p_batch,
+                             const double* v_round,
+                             double* p_log_posterior,
+                             double* v_gradient,
+                             double* v_hessian,
+                             int n_threads);
+enum tb_status glm_log_lik_many(const struct tb_model* p_model,
+                                const double* v_theta,
+                                size_t n_point,
+                                double* v_out);
+double glm_largest_predictor(const struct tb_model* p_model,
+                             const double* v_theta);
+
+/* ---- glm-weights.c ---- */
+
+enum tb_status glm_weights(const struct tb_model* p_model,
+                           enum tb_weight_type type,
+                           const double* v_theta,
+                           const double* v_chol,
+                           double* v_out,
+                           int n_threads);
+
+#endif
