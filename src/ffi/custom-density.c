@@ -125,65 +125,90 @@ enum tb_status custom_log_lik(const struct tb_model* p_model,
   return custom_protected(p_model->p_self, log_lik_body, &request);
 }
 
-/* The gradient of the log posterior over the rows of the batch, SET. */
-static enum tb_status posterior_gradient(const struct tb_model* p_model,
-                                         const double* v_theta,
-                                         const struct tb_batch* p_batch,
-                                         double* p_log_posterior,
-                                         double* v_gradient) {
+/* The gradient over the rows of the batch, and of the prior if it is wanted:
+ * SET. */
+static enum tb_status batch_gradient(const struct tb_model* p_model,
+                                     const double* v_theta,
+                                     const struct tb_batch* p_batch,
+                                     bool with_prior,
+                                     double* p_log_density,
+                                     double* v_gradient) {
   const struct tb_sums sums = {.v_gradient = v_gradient,
-                               .p_log_lik = p_log_posterior};
-  const enum tb_status status =
-      custom_prior(p_model, NULL, v_theta, v_gradient, p_log_posterior);
+                               .p_log_lik = p_log_density};
+  enum tb_status status = TB_STATUS_ok;
+  if (with_prior) {
+    status = custom_prior(p_model, NULL, v_theta, v_gradient, p_log_density);
+  } else {
+    memset(v_gradient, 0, p_model->n_dim * sizeof(double));
+  }
   return status != TB_STATUS_ok
              ? status
              : custom_gradient(p_model, NULL, v_theta, p_batch, NULL, &sums);
 }
 
-/* -Hessian by central differences of the gradient, made symmetric: 2 n_dim
- * more passes over the rows. */
-enum tb_status custom_curvature(const struct tb_model* p_model,
-                                const double* v_theta,
-                                const struct tb_batch* p_batch,
-                                const double* v_round,
-                                double* p_log_posterior,
-                                double* v_gradient,
-                                double* v_hessian,
-                                int n_threads) {
+/* v_hessian (n_dim x n_dim), SET: minus the central differences of the gradient
+ * in each coordinate; v_at: 3 n_dim numbers of scratch */
+static enum tb_status differences(const struct tb_model* p_model,
+                                  const double* v_theta,
+                                  const struct tb_batch* p_batch,
+                                  bool with_prior,
+                                  double* v_at,
+                                  double* v_hessian) {
   const size_t n = p_model->n_dim;
-  (void)v_round; /* of Laplace priors, which this model does not know */
-  (void)n_threads;
-  double* v_at = malloc(3 * n * sizeof(double));
-  if (v_at == NULL) {
-    return TB_STATUS_memory;
-  }
   double *v_above = v_at + n, *v_below = v_above + n;
+  enum tb_status status = TB_STATUS_ok;
   memcpy(v_at, v_theta, n * sizeof(double));
-  *p_log_posterior = 0;
-  enum tb_status status = posterior_gradient(p_model,
-                                             v_theta,
-                                             p_batch,
-                                             p_log_posterior,
-                                             v_gradient);
   for (size_t j = 0; j < n && status == TB_STATUS_ok; ++j) {
     const double y = v_at[j], h = 10 * custom_difference_step(y);
     v_at[j] = y + h;
-    status = posterior_gradient(p_model, v_at, p_batch, NULL, v_above);
+    status = batch_gradient(p_model, v_at, p_batch, with_prior, NULL, v_above);
     if (status == TB_STATUS_ok) {
       v_at[j] = y - h;
-      status = posterior_gradient(p_model, v_at, p_batch, NULL, v_below);
+      status =
+          batch_gradient(p_model, v_at, p_batch, with_prior, NULL, v_below);
     }
     v_at[j] = y;
     for (size_t k = 0; k < n && status == TB_STATUS_ok; ++k) {
       v_hessian[j * n + k] = (v_below[k] - v_above[k]) / (2 * h);
     }
   }
+  return status;
+}
+
+/* -Hessian made symmetric: 2 n_dim more passes over the rows. Kinks of Laplace
+ * priors, which this model does not know, are not rounded. */
+enum tb_status custom_curvature(const struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
+                                const double* v_theta,
+                                const struct tb_batch* p_batch,
+                                const struct tb_curvature* p_sums) {
+  const size_t n = p_model->n_dim;
+  const bool with_prior = p_sums->with_prior;
+  (void)p_work;
+  double* v_memory = malloc((n * n + 4 * n) * sizeof(double));
+  if (v_memory == NULL) {
+    return TB_STATUS_memory;
+  }
+  double *v_hessian = v_memory, *v_gradient = v_hessian + n * n,
+         *v_at = v_gradient + n;
+  enum tb_status status = batch_gradient(p_model,
+                                         v_theta,
+                                         p_batch,
+                                         with_prior,
+                                         p_sums->p_log_lik,
+                                         v_gradient);
+  if (status == TB_STATUS_ok) {
+    status =
+        differences(p_model, v_theta, p_batch, with_prior, v_at, v_hessian);
+  }
   for (size_t j = 0; j < n && status == TB_STATUS_ok; ++j) {
-    for (size_t k = 0; k < j; ++k) {
-      const double mean = 0.5 * (v_hessian[j * n + k] + v_hessian[k * n + j]);
-      v_hessian[j * n + k] = v_hessian[k * n + j] = mean;
+    p_sums->v_gradient[j] += v_gradient[j];
+    for (size_t k = 0; k < n; ++k) {
+      p_sums->v_hessian[j * n + k] +=
+          j == k ? v_hessian[j * n + k]
+                 : 0.5 * (v_hessian[j * n + k] + v_hessian[k * n + j]);
     }
   }
-  free(v_at);
+  free(v_memory);
   return status;
 }

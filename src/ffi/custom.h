@@ -154,12 +154,9 @@ enum tb_status custom_log_lik(const struct tb_model* p_model,
                               const struct tb_batch* p_batch,
                               double* v_out);
 enum tb_status custom_curvature(const struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
                                 const double* v_theta,
                                 const struct tb_batch* p_batch,
-                                const double* v_round,
-                                double* p_log_posterior,
-                                double* v_gradient,
-                                double* v_hessian,
-                                int n_threads);
+                                const struct tb_curvature* p_sums);
 
 #endif

@@ -2,11 +2,13 @@
  * Shapes: theta is n_dim x K, column-major, in the model's sampler coordinates.
  */
 #include "base/clip.h"
-#include "diagnostics/pseudo-variance.h"
 #include "ffi/model.h"
 #include "ffi/unwind.h"
+#include "passes/curvature.h"
 #include "passes/points.h"
 #include "passes/rows.h"
+#include "passes/spread.h"
+#include "passes/weights.h"
 
 #include <string.h>
 
@@ -125,17 +127,14 @@ SEXP ffi_model_log_lik(SEXP model, SEXP theta, SEXP index) {
   return status == TB_STATUS_ok ? out : ffi_status(status);
 }
 
-/* list(status, log_posterior, gradient, hessian): -Hessian, see model.h */
+/* list(log_posterior, gradient, hessian, status): -Hessian, see
+ * passes/curvature.h */
 SEXP ffi_model_curvature(SEXP model,
                          SEXP theta,
                          SEXP index,
                          SEXP weight,
                          SEXP round,
                          SEXP n_threads) {
-  static const char* const v_name[] = {"status",
-                                       "log_posterior",
-                                       "gradient",
-                                       "hessian"};
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
   const double* v_theta = ffi_some_doubles(theta, n_dim, "theta");
@@ -143,25 +142,28 @@ SEXP ffi_model_curvature(SEXP model,
   const struct tb_batch batch =
       model_batch(p_model, index, ffi_as_number(weight, "weight"));
   const int n_threads_ = ffi_threads(n_threads);
-  SEXP out = PROTECT(ffi_named_list(v_name, 4));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 1));
-  SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, (R_xlen_t)n_dim));
-  SET_VECTOR_ELT(out, 3, Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_dim));
-  /* where the model cannot say, no bytes that nobody wrote */
-  for (R_xlen_t k = 1; k < 4; ++k) {
-    fill_nan(VECTOR_ELT(out, k));
-  }
-  const enum tb_status status =
-      p_model->type->curvature(p_model,
-                               v_theta,
-                               &batch,
-                               v_round,
-                               REAL(VECTOR_ELT(out, 1)),
-                               REAL(VECTOR_ELT(out, 2)),
-                               REAL(VECTOR_ELT(out, 3)),
-                               n_threads_);
+  SEXP out = PROTECT(ffi_list(4));
+  SEXP log_posterior = Rf_ScalarReal(R_NaN);
+  ffi_add(out, "log_posterior", log_posterior);
+  SEXP gradient = Rf_allocVector(REALSXP, (R_xlen_t)n_dim);
+  ffi_add(out, "gradient", gradient);
+  SEXP hessian = Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_dim);
+  ffi_add(out, "hessian", hessian);
+  const enum tb_status status = tb_model_curvature(p_model,
+                                                   v_theta,
+                                                   &batch,
+                                                   v_round,
+                                                   REAL(log_posterior),
+                                                   REAL(gradient),
+                                                   REAL(hessian),
+                                                   n_threads_);
   ffi_continue(model);
-  SET_VECTOR_ELT(out, 0, ffi_status(status));
+  if (status != TB_STATUS_ok) { /* no bytes that nobody wrote */
+    REAL(log_posterior)[0] = R_NaN;
+    fill_nan(gradient);
+    fill_nan(hessian);
+  }
+  ffi_add(out, "status", ffi_status(status));
   UNPROTECT(1);
   return out;
 }
@@ -232,25 +234,19 @@ SEXP ffi_model_weights(SEXP model,
 
 /* log likelihood at K points, or the status as an integer */
 SEXP ffi_model_log_lik_many(SEXP model, SEXP theta) {
-  const struct tb_model* p_model = ffi_model(model);
+  struct tb_model* p_model = ffi_model(model);
   const size_t n_point = ffi_columns(theta, p_model->n_dim, "theta");
   const double* v_theta = REAL(theta);
-  if (p_model->type->log_lik_many == NULL) {
-    return ffi_status(TB_STATUS_unsupported);
-  }
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_point));
   const enum tb_status status =
-      p_model->type->log_lik_many(p_model, v_theta, n_point, REAL(out));
+      tb_model_log_lik_many(p_model, v_theta, n_point, REAL(out), 1);
   UNPROTECT(1);
   return status == TB_STATUS_ok ? out : ffi_status(status);
 }
 
-/* largest |x_i^T theta|; NA when the model has no linear predictor */
+/* largest |x_i^T theta|; NaN when the model has no linear predictor */
 SEXP ffi_model_largest_predictor(SEXP model, SEXP theta) {
-  const struct tb_model* p_model = ffi_model(model);
+  struct tb_model* p_model = ffi_model(model);
   const double* v_theta = ffi_some_doubles(theta, p_model->n_dim, "theta");
-  return Rf_ScalarReal(
-      p_model->type->largest_predictor == NULL
-          ? NA_REAL
-          : p_model->type->largest_predictor(p_model, v_theta));
+  return Rf_ScalarReal(tb_model_largest_predictor(p_model, v_theta, 1));
 }

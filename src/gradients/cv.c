@@ -56,10 +56,8 @@ static enum tb_status cv_set(struct tb_estimator* p_estimator,
   if (p_model->type->store_scalar == NULL) {
     return cv_total(p_cv, p_model);
   }
-  const enum tb_status status = p_model->type->store_scalar(p_model,
-                                                            p_cv->v_at,
-                                                            p_cv->v_total,
-                                                            n_threads);
+  const enum tb_status status =
+      tb_model_store_scalar(p_model, p_cv->v_at, p_cv->v_total, n_threads);
   p_model->n_stored += 1;
   p_cv->n_stored = p_model->n_stored;
   p_cv->reference = p_model->type->stored_scalar(p_model);

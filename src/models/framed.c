@@ -43,14 +43,17 @@ static struct scratch scratch_at(const struct tb_model* p_model,
       .work = {.p_scratch = p + 4 * n_vector, .p_rng = p_work->p_rng}};
 }
 
+static size_t own_size(const struct tb_model* p_model) {
+  return 4 * tb_align(p_model->n_dim * sizeof(double));
+}
+
 static size_t framed_workspace_size(const struct tb_model* p_model,
                                     size_t n_batch) {
   const struct framed* p = p_model->p_self;
   const struct tb_model_type* type = p->p_base->type;
-  return 4 * tb_align(p_model->n_dim * sizeof(double)) +
-         (type->workspace_size == NULL
-              ? 0
-              : type->workspace_size(p->p_base, n_batch));
+  return own_size(p_model) + (type->workspace_size == NULL
+                                  ? 0
+                                  : type->workspace_size(p->p_base, n_batch));
 }
 
 /* v_out += M^T v_gradient */
@@ -199,25 +202,28 @@ static enum tb_status framed_add_scalar(const struct tb_model* p_model,
   return status;
 }
 
-static enum tb_status framed_store_scalar(struct tb_model* p_model,
-                                          const double* v_phi,
-                                          double* v_sum,
-                                          int n_threads) {
+static size_t
+framed_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point) {
   const struct framed* p = p_model->p_self;
-  const size_t n_dim = p_model->n_dim;
-  double* v_theta = calloc(3 * n_dim, sizeof(double));
-  if (v_theta == NULL) {
-    return TB_STATUS_memory;
-  }
-  double *v_gradient = v_theta + n_dim, *v_pulled = v_gradient + n_dim;
-  tb_frame_to_parameter(&p->frame, v_phi, v_theta);
-  const enum tb_status status =
-      p->p_base->type->store_scalar(p->p_base, v_theta, v_gradient, n_threads);
-  tb_frame_pull_gradient(&p->frame, v_gradient, v_pulled);
-  for (size_t j = 0; j < n_dim; ++j) {
-    v_sum[j] += v_pulled[j];
-  }
-  free(v_theta);
+  return own_size(p_model) +
+         p->p_base->type->pass_size(p->p_base, n_row, n_point);
+}
+
+static enum tb_status framed_store_scalar(struct tb_model* p_model,
+                                          const struct tb_workspace* p_work,
+                                          const double* v_phi,
+                                          const struct tb_batch* p_batch,
+                                          double* v_sum) {
+  const struct framed* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_model, p_work);
+  tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
+  memset(s.v_gradient, 0, p_model->n_dim * sizeof(double));
+  const enum tb_status status = p->p_base->type->store_scalar(p->p_base,
+                                                              &s.work,
+                                                              s.v_theta,
+                                                              p_batch,
+                                                              s.v_gradient);
+  add_pulled(p, &s, v_sum);
   return status;
 }
 
@@ -283,6 +289,7 @@ enum tb_status tb_model_frame(struct tb_model* p_base,
                                    .workspace_size = framed_workspace_size,
                                    SLOT(is_outside),
                                    SLOT(log_lik),
+                                   SLOT(pass_size),
                                    SLOT(store_scalar),
                                    SLOT(stored_scalar),
                                    SLOT(add_scalar),

@@ -282,81 +282,58 @@ static enum tb_status gaussian_log_lik(const struct tb_model* p_model,
 }
 
 static enum tb_status gaussian_curvature(const struct tb_model* p_model,
+                                         const struct tb_workspace* p_work,
                                          const double* v_theta,
                                          const struct tb_batch* p_batch,
-                                         const double* v_round,
-                                         double* p_log_posterior,
-                                         double* v_gradient,
-                                         double* v_hessian,
-                                         int n_threads) {
+                                         const struct tb_curvature* p_sums) {
+  const struct tb_sums sums = {.v_gradient = p_sums->v_gradient,
+                               .p_log_lik = p_sums->p_log_lik};
+  return gaussian_gradient(p_model, p_work, v_theta, p_batch, NULL, &sums);
+}
+
+/* -H_i = P, whatever the row */
+static void gaussian_curvature_prior(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     const double* v_round,
+                                     double weight,
+                                     const struct tb_curvature* p_sums) {
   const struct gaussian* p = p_model->p_self;
   const size_t n = p_model->n_dim;
+  double* v_prior = (double*)p_work->p_scratch + p->store.n_padded;
   (void)v_round;
-  (void)n_threads;
-  double* v_scratch = calloc(4 * p->store.n_padded + n, sizeof(double));
-  if (v_scratch == NULL) {
-    return TB_STATUS_memory;
-  }
-  const struct tb_workspace work = {.p_scratch = v_scratch};
-  double* v_sum = v_scratch + 4 * p->store.n_padded;
-  const struct tb_sums sums = {.v_gradient = v_sum,
-                               .p_log_lik = p_log_posterior};
-  double weight = 0;
-  *p_log_posterior = 0;
-  gaussian_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
-  gaussian_prior(p_model, &work, v_theta, v_gradient, p_log_posterior);
+  gaussian_prior(p_model, p_work, v_theta, v_prior, p_sums->p_log_lik);
   for (size_t j = 0; j < n; ++j) {
-    v_gradient[j] += v_sum[j];
-  }
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    weight += tb_batch_weight(p_batch, k);
+    p_sums->v_gradient[j] += v_prior[j];
   }
   for (size_t k = 0; k < n * n; ++k) {
-    v_hessian[k] = weight * p->v_precision[k] + p->v_prior[k];
+    p_sums->v_hessian[k] += weight * p->v_precision[k] + p->v_prior[k];
   }
-  free(v_scratch);
-  return TB_STATUS_ok;
 }
 
 /* H_i = -P for every row, whatever theta: weights by it are uniform, and there
  * is no third derivative */
 static enum tb_status gaussian_weights(const struct tb_model* p_model,
+                                       const struct tb_workspace* p_work,
                                        enum tb_weight_type type,
                                        const double* v_theta,
                                        const double* v_chol,
-                                       double* v_out,
-                                       int n_threads) {
+                                       const struct tb_batch* p_batch,
+                                       double* v_out) {
   const struct gaussian* p = p_model->p_self;
-  const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
   (void)v_chol;
-  (void)n_threads;
   if (type != TB_WEIGHT_gradient) {
-    for (size_t i = 0; i < p_model->n_data; ++i) {
-      v_out[i] = type == TB_WEIGHT_lipschitz ? p->largest
+    for (size_t k = 0; k < p_batch->n_batch; ++k) {
+      v_out[k] = type == TB_WEIGHT_lipschitz ? p->largest
                  : type == TB_WEIGHT_cubic   ? 0
                                              : 1;
     }
     return TB_STATUS_ok;
   }
-  double* v_scratch = calloc(3 * n_padded, sizeof(double));
-  if (v_scratch == NULL) {
-    return TB_STATUS_memory;
+  gaussian_square_norms(p_model, p_work, v_theta, p_batch, NULL, v_out, NULL);
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    v_out[k] = sqrt(v_out[k]);
   }
-  double *v_mean = v_scratch, *v_shift = v_mean + n_padded,
-         *v_row = v_shift + n_padded;
-  for (size_t j = 0; j < n; ++j) {
-    v_shift[j] = v_theta[j] - p->v_center[j];
-  }
-  multiply(n, p->v_precision, v_shift, v_mean);
-  for (size_t i = 0; i < p_model->n_data; ++i) {
-    const double* v = p->store.type->block(&p->store, i, 1, v_row);
-    double sum = 0;
-    for (size_t j = 0; j < n; ++j) {
-      sum += (v[j] - v_mean[j]) * (v[j] - v_mean[j]);
-    }
-    v_out[i] = sqrt(sum);
-  }
-  free(v_scratch);
   return TB_STATUS_ok;
 }
 
@@ -481,6 +458,7 @@ const struct tb_model_type tb_model_gaussian = {
     .log_lik = gaussian_log_lik,
     .square_norms = gaussian_square_norms,
     .curvature = gaussian_curvature,
+    .curvature_prior = gaussian_curvature_prior,
     .weights = gaussian_weights,
     .lipschitz_prior = gaussian_lipschitz_prior,
     .memory = gaussian_memory,

@@ -4,8 +4,6 @@
 #include "base/clones.h"
 #include "base/norm.h"
 
-#include <stdlib.h>
-
 /* Linear predictors, responses and weights of a block. */
 void glm_load(const struct glm* p_glm,
               const struct tb_rows* p_rows,
@@ -347,57 +345,40 @@ enum tb_status glm_log_lik(const struct tb_model* p_model,
 }
 
 enum tb_status glm_store_scalar(struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
                                 const double* v_theta,
-                                double* v_sum,
-                                int n_threads) {
+                                const struct tb_batch* p_batch,
+                                double* v_sum) {
   struct glm* p_glm = p_model->p_self;
   const struct tb_store* p_store = &p_glm->store;
-  const size_t n_padded = p_store->n_padded;
-  const size_t n_chunk = tb_n_chunk(p_model->n_data);
-  double* v_theta_padded =
-      calloc(n_padded + n_chunk * (n_padded + 1), sizeof(double));
-  if (v_theta_padded == NULL) {
-    return TB_STATUS_memory;
-  }
-  double* v_part = v_theta_padded + n_padded;
-  double* v_part_t = v_part + n_chunk * n_padded;
-  const struct glm_point point = glm_point_at(p_model, v_theta, v_theta_padded);
-  (void)n_threads;
-
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(n_threads) schedule(static)
-#endif
-  for (size_t c = 0; c < n_chunk; ++c) {
-    const size_t start = c * TB_CHUNK;
-    const struct tb_batch batch = {
-        .n_batch = tb_min(TB_CHUNK, p_model->n_data - start),
-        .start = start};
-    for (size_t b = 0; b < batch.n_batch; b += BLOCK) {
-      const struct tb_rows rows = tb_batch_block(&batch, b);
-      struct glm_block block;
-      double v_r[BLOCK], v_t[BLOCK];
-      glm_load(p_glm, &rows, &point, &block);
-      glm_residual(p_glm, &point, &block, v_r, p_glm->has_aux ? v_t : NULL);
-      for (size_t k = 0; k < rows.n_row; ++k) {
-        double* v_row = p_glm->v_obs + (start + b + k) * p_glm->n_obs_col;
-        v_row[OBS_scalar] = v_r[k];
-        if (p_glm->has_aux) {
-          v_row[OBS_scalar + 1] = v_t[k];
-          v_part_t[c] += v_t[k];
-        }
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  const struct glm_point point =
+      glm_point_at(p_model, v_theta, scratch.v_theta);
+  double sum_t = 0;
+  memset(scratch.v_sum, 0, p_store->n_padded * sizeof(double));
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    struct glm_block block;
+    double v_r[BLOCK], v_t[BLOCK];
+    glm_load(p_glm, &rows, &point, &block);
+    glm_residual(p_glm, &point, &block, v_r, p_glm->has_aux ? v_t : NULL);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      double* v_row =
+          p_glm->v_obs + tb_batch_row(p_batch, b + k) * p_glm->n_obs_col;
+      v_row[OBS_scalar] = v_r[k];
+      if (p_glm->has_aux) {
+        v_row[OBS_scalar + 1] = v_t[k];
+        sum_t += v_t[k];
       }
-      p_store->type->add(p_store, &rows, v_r, v_part + c * n_padded);
     }
+    p_store->type->add(p_store, &rows, v_r, scratch.v_sum);
   }
-  for (size_t c = 0; c < n_chunk; ++c) {
-    for (size_t j = 0; j < p_glm->n_coef; ++j) {
-      v_sum[j] += v_part[c * n_padded + j];
-    }
-    if (p_glm->has_aux) {
-      v_sum[p_glm->n_coef] += point.slope * v_part_t[c];
-    }
+  for (size_t j = 0; j < p_glm->n_coef; ++j) {
+    v_sum[j] += scratch.v_sum[j];
   }
-  free(v_theta_padded);
+  if (p_glm->has_aux) {
+    v_sum[p_glm->n_coef] += point.slope * sum_t;
+  }
   return TB_STATUS_ok;
 }
 

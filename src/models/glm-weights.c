@@ -6,7 +6,6 @@
 #include "base/norm.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Euclidean norms of n rows of a row-major block */
 static void row_norms(const double* v_block,
@@ -141,89 +140,96 @@ static void glm_terms_of(const struct glm* p_glm,
   }
 }
 
+/* v_out of the rows of a block */
+static void weigh(const struct glm* p_glm,
+                  enum tb_weight_type type,
+                  const struct glm_point* p_point,
+                  const struct tb_rows* p_rows,
+                  const double* v_norm,
+                  const double* v_sigma_norm,
+                  double v,
+                  double* v_out) {
+  struct glm_block block;
+  struct glm_terms terms;
+  double v_reach[BLOCK];
+  glm_load(p_glm, p_rows, p_point, &block);
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    v_reach[k] = type == TB_WEIGHT_lipschitz
+                     ? INFINITY
+                     : TB_WEIGHT_REACH * v_sigma_norm[k];
+  }
+  glm_terms_of(p_glm, type, p_point, &block, v_reach, &terms);
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const struct glm_weight one = {.norm = v_norm[k],
+                                   .sigma_norm = v_sigma_norm[k],
+                                   .r = terms.v_r[k],
+                                   .t = terms.v_t[k],
+                                   .c = terms.v_c[k],
+                                   .a = terms.v_a[k],
+                                   .b = terms.v_b[k],
+                                   .third = terms.v_third[k],
+                                   .v = v};
+    v_out[k] = glm_weight_of(type, &one);
+  }
+}
+
 enum tb_status glm_weights(const struct tb_model* p_model,
+                           const struct tb_workspace* p_work,
                            enum tb_weight_type type,
                            const double* v_theta,
                            const double* v_chol,
-                           double* v_out,
-                           int n_threads) {
-  enum { ROWS = 4096 };
+                           const struct tb_batch* p_batch,
+                           double* v_out) {
   const struct glm* p_glm = p_model->p_self;
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
-  const size_t n_padded = p_store->n_padded;
+  const size_t n_padded = p_store->n_padded, n_row = p_batch->n_batch;
   const bool wants_sigma = type == TB_WEIGHT_hessian ||
                            type == TB_WEIGHT_leverage ||
                            type == TB_WEIGHT_robust || type == TB_WEIGHT_cubic;
-  (void)n_threads;
-
   if (!glm_has_weights(p_glm, type)) {
     return TB_STATUS_unsupported;
   }
-  double* v_scratch =
-      calloc(n_padded + n_dim + (size_t)ROWS * (n_padded + 2), sizeof(double));
-  if (v_scratch == NULL) {
-    return TB_STATUS_memory;
-  }
-  double* v_origin = v_scratch + n_padded;
-  double* v_norm = v_origin + n_dim;
-  double* v_sigma_norm = v_norm + ROWS;
-  double* v_rows = v_sigma_norm + ROWS;
+  const struct glm_pass_scratch scratch =
+      glm_pass_scratch_at(p_glm, p_work, n_row);
+  double *v_norm = scratch.v_column[0], *v_sigma_norm = scratch.v_column[1];
+  double *v_rows = scratch.v_rows, *v_origin = scratch.of_point.v_reference;
+  memset(v_origin, 0, n_dim * sizeof(double));
   const struct glm_point point =
-      glm_point_at(p_model, v_theta == NULL ? v_origin : v_theta, v_scratch);
+      glm_point_at(p_model,
+                   v_theta == NULL ? v_origin : v_theta,
+                   scratch.of_point.v_theta);
   /* of the coordinate of s */
   const double root = v_chol == NULL ? 1 : v_chol[n_dim * n_dim - 1];
   const double v =
       p_glm->has_aux ? point.slope * point.slope / (root * root) : 0;
 
-  for (size_t start = 0; start < p_model->n_data; start += ROWS) {
-    const size_t n_row = tb_min(ROWS, p_model->n_data - start);
-    const struct tb_batch batch = {.n_batch = n_row, .start = start};
-    const double* v_block = p_store->type->block(p_store, start, n_row, v_rows);
-    row_norms(v_block, n_row, n_coef, n_padded, v_norm);
-    if (wants_sigma && v_chol != NULL) {
-      memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
-      tb_trsm_lower(n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
-      row_norms(v_rows, n_row, n_coef, n_padded, v_sigma_norm);
-    } else {
-      memcpy(v_sigma_norm, v_norm, n_row * sizeof(double));
-    }
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(n_threads) schedule(static)
-#endif
-    for (size_t b = 0; b < n_row; b += BLOCK) {
-      const struct tb_rows rows = tb_batch_block(&batch, b);
-      struct glm_block block;
-      struct glm_terms terms;
-      double v_reach[BLOCK];
-      glm_load(p_glm, &rows, &point, &block);
-      for (size_t k = 0; k < rows.n_row; ++k) {
-        v_reach[k] = type == TB_WEIGHT_lipschitz
-                         ? INFINITY
-                         : TB_WEIGHT_REACH * v_sigma_norm[b + k];
-      }
-      glm_terms_of(p_glm, type, &point, &block, v_reach, &terms);
-      for (size_t k = 0; k < rows.n_row; ++k) {
-        const struct glm_weight one = {.norm = v_norm[b + k],
-                                       .sigma_norm = v_sigma_norm[b + k],
-                                       .r = terms.v_r[k],
-                                       .t = terms.v_t[k],
-                                       .c = terms.v_c[k],
-                                       .a = terms.v_a[k],
-                                       .b = terms.v_b[k],
-                                       .third = terms.v_third[k],
-                                       .v = v};
-        v_out[start + b + k] = glm_weight_of(type, &one);
-      }
-    }
-    for (size_t k = 0; k < n_row; ++k) {
-      /* a curvature without bounds */
-      if (type == TB_WEIGHT_lipschitz && v_out[start + k] == INFINITY) {
-        free(v_scratch);
-        return TB_STATUS_unsupported;
-      }
+  const double* v_block =
+      p_store->type->block(p_store, p_batch->start, n_row, v_rows);
+  row_norms(v_block, n_row, n_coef, n_padded, v_norm);
+  if (wants_sigma && v_chol != NULL) {
+    memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
+    tb_trsm_lower(n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
+    row_norms(v_rows, n_row, n_coef, n_padded, v_sigma_norm);
+  } else {
+    memcpy(v_sigma_norm, v_norm, n_row * sizeof(double));
+  }
+  for (size_t b = 0; b < n_row; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    weigh(p_glm,
+          type,
+          &point,
+          &rows,
+          v_norm + b,
+          v_sigma_norm + b,
+          v,
+          v_out + b);
+  }
+  for (size_t k = 0; k < n_row; ++k) {
+    /* a curvature without bounds */
+    if (type == TB_WEIGHT_lipschitz && v_out[k] == INFINITY) {
+      return TB_STATUS_unsupported;
     }
   }
-  free(v_scratch);
   return TB_STATUS_ok;
 }

@@ -247,6 +247,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
   p_glm->n_coef = n_coef;
   p_glm->n_scalar = 1 + has_aux;
   p_model->n_scalar = p_glm->n_scalar;
+  p_model->n_root = n_coef;
 
   p_glm->n_obs_col = OBS_fixed + has_aux;
   if (p_weights != NULL) {
@@ -351,7 +352,9 @@ const struct tb_model_type tb_model_glm = {
     .stored_scalar = glm_stored_scalar,
     .square_norms = glm_square_norms,
     .add_scalar = glm_add_scalar,
+    .pass_size = glm_pass_size,
     .curvature = glm_curvature,
+    .curvature_prior = glm_curvature_prior,
     .weights = glm_weights,
     .lipschitz_prior = glm_lipschitz_prior,
     .largest_predictor = glm_largest_predictor,

@@ -143,35 +143,58 @@ enum tb_status glm_log_lik(const struct tb_model* p_model,
                            const struct tb_batch* p_batch,
                            double* v_out);
 enum tb_status glm_store_scalar(struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
                                 const double* v_theta,
-                                double* v_sum,
-                                int n_threads);
+                                const struct tb_batch* p_batch,
+                                double* v_sum);
 struct tb_reference glm_stored_scalar(const struct tb_model* p_model);
 
 /* ---- glm-curvature.c ---- */
 
+/* scratch for passes, blocks of n_row rows; v_eta: n_row x n_point */
+enum { GLM_N_COLUMN = 4 };
+struct glm_pass_scratch {
+  struct glm_scratch of_point;
+  double* v_column[GLM_N_COLUMN]; /* n_row each */
+  double* v_rows;                 /* n_row x n_padded */
+  double* v_eta;
+};
+size_t
+glm_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point);
+struct glm_pass_scratch glm_pass_scratch_at(const struct glm* p_glm,
+                                            const struct tb_workspace* p_work,
+                                            size_t n_row);
+
 enum tb_status glm_curvature(const struct tb_model* p_model,
+                             const struct tb_workspace* p_work,
                              const double* v_theta,
                              const struct tb_batch* p_batch,
-                             const double* v_round,
-                             double* p_log_posterior,
-                             double* v_gradient,
-                             double* v_hessian,
-                             int n_threads);
+                             const struct tb_curvature* p_sums);
+void glm_curvature_prior(const struct tb_model* p_model,
+                         const struct tb_workspace* p_work,
+                         const double* v_theta,
+                         const double* v_round,
+                         double weight,
+                         const struct tb_curvature* p_sums);
 enum tb_status glm_log_lik_many(const struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
                                 const double* v_theta,
                                 size_t n_point,
-                                double* v_out);
+                                const struct tb_batch* p_batch,
+                                double* v_sum);
 double glm_largest_predictor(const struct tb_model* p_model,
-                             const double* v_theta);
+                             const struct tb_workspace* p_work,
+                             const double* v_theta,
+                             const struct tb_batch* p_batch);
 
 /* ---- glm-weights.c ---- */
 
 enum tb_status glm_weights(const struct tb_model* p_model,
+                           const struct tb_workspace* p_work,
                            enum tb_weight_type type,
                            const double* v_theta,
                            const double* v_chol,
-                           double* v_out,
-                           int n_threads);
+                           const struct tb_batch* p_batch,
+                           double* v_out);
 
 #endif

@@ -321,44 +321,55 @@ static enum tb_status ica_log_lik(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* -H = sum_i c_i (1 - r_ik^2)/2 x_i x_i^T for each row k of W, N W^{-1} (x)
- * W^{-1} with the factors crossed, and the prior */
-static enum tb_status ica_curvature(const struct tb_model* p_model,
-                                    const double* v_theta,
-                                    const struct tb_batch* p_batch,
-                                    const double* v_round,
-                                    double* p_log_posterior,
-                                    double* v_gradient,
-                                    double* v_hessian,
-                                    int n_threads) {
+/* behind the scratch of a chain a block of n x n */
+static size_t
+ica_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point) {
+  const size_t n = ((const struct ica*)p_model->p_self)->n_source;
+  (void)n_row;
+  (void)n_point;
+  return scratch_size(n) + n * n * sizeof(double);
+}
+
+/* N W^{-1} (x) W^{-1} with the factors crossed, and the prior */
+static void add_prior_curvature(const struct tb_model* p_model,
+                                const struct scratch* p_s,
+                                double* v_hessian) {
   const struct ica* p = p_model->p_self;
   const size_t n = p->n_source, n_dim = n * n;
-  (void)v_round;
-  (void)n_threads;
-  char* p_scratch = calloc(1, scratch_size(n) + n_dim * sizeof(double));
-  if (p_scratch == NULL) {
-    return TB_STATUS_memory;
-  }
-  const struct tb_workspace work = {.p_scratch = p_scratch};
-  const struct scratch s = scratch_at(p_scratch, n);
-  double* v_block = (double*)(void*)(p_scratch + scratch_size(n));
-  *p_log_posterior = 0;
-  ica_prior(p_model, &work, v_theta, v_gradient, p_log_posterior);
   const double n_data = (double)p_model->n_data;
   for (size_t j = 0; j < n; ++j) {
     for (size_t k = 0; k < n; ++k) {
       for (size_t m = 0; m < n; ++m) {
         for (size_t l = 0; l < n; ++l) {
-          v_hessian[(j * n + k) * n_dim + m * n + l] =
-              n_data * (s.v_inverse[l * n + j] * s.v_inverse[k * n + m]);
+          v_hessian[(j * n + k) * n_dim + m * n + l] +=
+              n_data * (p_s->v_inverse[l * n + j] * p_s->v_inverse[k * n + m]);
         }
       }
       v_hessian[(j * n + k) * (n_dim + 1)] += p->precision;
     }
   }
-  const struct tb_sums sums = {.v_gradient = v_gradient,
-                               .p_log_lik = p_log_posterior};
-  ica_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
+}
+
+/* -H = sum_i c_i (1 - r_ik^2)/2 x_i x_i^T for each row k of W, and the prior's
+ */
+static enum tb_status ica_curvature(const struct tb_model* p_model,
+                                    const struct tb_workspace* p_work,
+                                    const double* v_theta,
+                                    const struct tb_batch* p_batch,
+                                    const struct tb_curvature* p_sums) {
+  const struct ica* p = p_model->p_self;
+  const size_t n = p->n_source, n_dim = n * n;
+  const struct scratch s = scratch_at(p_work->p_scratch, n);
+  double* v_block =
+      (double*)(void*)((char*)p_work->p_scratch + scratch_size(n));
+  double* v_hessian = p_sums->v_hessian;
+  const struct tb_sums sums = {.v_gradient = p_sums->v_gradient,
+                               .p_log_lik = p_sums->p_log_lik};
+  if (p_sums->with_prior) {
+    ica_prior(p_model, p_work, v_theta, p_sums->v_gradient, p_sums->p_log_lik);
+    add_prior_curvature(p_model, &s, v_hessian);
+  }
+  ica_gradient(p_model, p_work, v_theta, p_batch, NULL, &sums);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const size_t n_row = respond(p, v_theta, p_batch, NULL, b, &s);
     for (size_t k = 0; k < n; ++k) {
@@ -378,7 +389,6 @@ static enum tb_status ica_curvature(const struct tb_model* p_model,
       }
     }
   }
-  free(p_scratch);
   return TB_STATUS_ok;
 }
 
@@ -529,6 +539,7 @@ const struct tb_model_type tb_model_ica = {
     .log_lik = ica_log_lik,
     .square_norms = ica_square_norms,
     .add_scalar = ica_add_scalar,
+    .pass_size = ica_pass_size,
     .curvature = ica_curvature,
     .constrain = ica_constrain,
     .memory = ica_memory,

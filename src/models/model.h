@@ -7,7 +7,8 @@
  * A model is a const table of functions and an opaque `p_self` that the
  * threads share and never change while a run advances. What a chain needs to
  * write is its own workspace. Every function takes blocks of rows: dispatch is
- * once per minibatch, never per row.
+ * once per minibatch, never per row. No function goes over all rows by itself:
+ * passes/ do, and hand in one block after the other.
  *
  * Coordinates: functions take the SAMPLER coordinates (phi when the model
  * has a frame, theta otherwise).
@@ -59,6 +60,22 @@ enum tb_weight_type {
  * i between eta_i -+ TB_WEIGHT_REACH sqrt(x_i^T Sigma x_i), that many of its
  * posterior sds. */
 #define TB_WEIGHT_REACH 4.0
+
+/* What rows add to the log posterior and its derivatives, each with its
+ * multiplier: ADDED to, but v_root, which is SET. Where a model has n_root, the
+ * leading n_root x n_root of -Hessian are S^T S: S has a row for each of the
+ * batch, and the pass makes one product of many rows. */
+struct tb_curvature {
+  double* p_log_lik;
+  double* v_gradient; /* n_dim */
+  double* v_hessian;  /* n_dim x (n_dim - n_root): the columns of -Hessian from
+                         n_root on, full */
+  double* v_root;     /* S: n_batch rows of n_root numbers, n_lead apart */
+  size_t n_lead;
+  bool with_prior; /* of the first block of a pass, where a model has no
+                      curvature_prior(): it adds its prior as well. The sums are
+                      0 so far. */
+};
 
 struct tb_model;
 struct tb_shelf;
@@ -115,12 +132,14 @@ struct tb_model_type {
                             const struct tb_batch* p_batch,
                             double* v_out);
 
-  /* Store r_i(theta) of every row inside the model, add sum_i g_i(theta) to
-   * v_sum; the place is then read through stored_scalar(). */
+  /* Store r_i(theta) of the rows of the batch, which follow each other, inside
+   * the model, ADD sum_i g_i(theta) to v_sum; the place is then read through
+   * stored_scalar(). Threads call it at the same time for other rows. */
   enum tb_status (*store_scalar)(struct tb_model* p_model,
+                                 const struct tb_workspace* p_work,
                                  const double* v_theta,
-                                 double* v_sum,
-                                 int n_threads);
+                                 const struct tb_batch* p_batch,
+                                 double* v_sum);
   struct tb_reference (*stored_scalar)(const struct tb_model* p_model);
 
   /* ||a_k||^2 of each row of the batch into v_square (n_batch), whatever its
@@ -151,44 +170,67 @@ struct tb_model_type {
                                const double* v_scalar,
                                double* v_sum);
 
-  /* log posterior, gradient and -Hessian over the rows of the batch (their
-   * multiplier c_i included) plus the prior; v_hessian is n_dim x n_dim, full.
-   * v_round (n_dim, or NULL) rounds off the kinks of a prior that has any:
-   * |t| becomes sqrt(t^2 + round^2). */
+  /* ---- for passes over all rows, in threads: passes/ ---- */
+
+  /* bytes of scratch that those below need for a block of up to n_row rows,
+   * and n_point points seen at once; NULL: what workspace_size() says */
+  size_t (*pass_size)(const struct tb_model* p_model,
+                      size_t n_row,
+                      size_t n_point);
+
+  /* Log likelihood, gradient and -Hessian of the rows of the batch; see struct
+   * tb_curvature. */
   enum tb_status (*curvature)(const struct tb_model* p_model,
+                              const struct tb_workspace* p_work,
                               const double* v_theta,
                               const struct tb_batch* p_batch,
-                              const double* v_round,
-                              double* p_log_posterior,
-                              double* v_gradient,
-                              double* v_hessian,
-                              int n_threads);
+                              const struct tb_curvature* p_sums);
 
-  /* Unnormalised subsampling weights of every row into v_out (n_data).
-   * v_chol: lower Cholesky factor (column-major) of -Hessian, the inverse of
-   * Sigma; NULL where the type does not need it. NULL slot: models/rows.h goes
-   * row by row, by the norms of gradients and, where there is a curvature, by
-   * Hessians. */
+  /* ADDS the prior, and what depends on no row but the sum of the multipliers,
+   * `weight`; v_hessian is all of it then, and v_root NULL. v_round (n_dim, or
+   * NULL) rounds off the kinks of a prior that has any: |t| becomes
+   * sqrt(t^2 + round^2). NULL: curvature() does, see with_prior. */
+  void (*curvature_prior)(const struct tb_model* p_model,
+                          const struct tb_workspace* p_work,
+                          const double* v_theta,
+                          const double* v_round,
+                          double weight,
+                          const struct tb_curvature* p_sums);
+
+  /* Unnormalised subsampling weights of the rows of the batch, which follow
+   * each other, into v_out (n_batch). v_chol: lower Cholesky factor
+   * (column-major) of -Hessian, the inverse of Sigma; NULL where the type does
+   * not need it. NULL slot: passes/weights.h goes row by row, by the norms of
+   * gradients and, where there is a curvature, by Hessians. */
   enum tb_status (*weights)(const struct tb_model* p_model,
+                            const struct tb_workspace* p_work,
                             enum tb_weight_type type,
                             const double* v_theta,
                             const double* v_chol,
-                            double* v_out,
-                            int n_threads);
+                            const struct tb_batch* p_batch,
+                            double* v_out);
+
+  /* largest |x_i^T theta| over the rows of the batch, which follow each other:
+   * grows without end when the classes are separated */
+  double (*largest_predictor)(const struct tb_model* p_model,
+                              const struct tb_workspace* p_work,
+                              const double* v_theta,
+                              const struct tb_batch* p_batch);
+
+  /* log likelihood of the rows of the batch, which follow each other, at each
+   * of n_point columns of v_theta (n_dim x n_point), ADDED to v_sum (n_point)
+   */
+  enum tb_status (*log_lik_many)(const struct tb_model* p_model,
+                                 const struct tb_workspace* p_work,
+                                 const double* v_theta,
+                                 size_t n_point,
+                                 const struct tb_batch* p_batch,
+                                 double* v_sum);
+
+  /* ---- */
 
   /* Lipschitz constant of g_0; NaN where there is none, or none known */
   double (*lipschitz_prior)(const struct tb_model* p_model);
-
-  /* largest |x_i^T theta| over the rows: grows without end when the classes
-   * are separated */
-  double (*largest_predictor)(const struct tb_model* p_model,
-                              const double* v_theta);
-
-  /* log likelihood at each of n_point columns of v_theta (n_dim x n_point) */
-  enum tb_status (*log_lik_many)(const struct tb_model* p_model,
-                                 const double* v_theta,
-                                 size_t n_point,
-                                 double* v_out);
 
   /* Draws some coordinates of v_theta from their law given the others, with the
    * chain's stream; the run calls it before every n_gibbs_every-th step. */
@@ -226,9 +268,11 @@ struct tb_model_type {
 struct tb_model {
   const struct tb_model_type* type;
   size_t n_data;
-  size_t n_dim;         /* coordinates the sampler moves */
-  size_t n_natural;     /* variables the user sees */
-  size_t n_scalar;      /* numbers that hold g_i, TB_MODEL_SCALAR only */
+  size_t n_dim;     /* coordinates the sampler moves */
+  size_t n_natural; /* variables the user sees */
+  size_t n_scalar;  /* numbers that hold g_i, TB_MODEL_SCALAR only */
+  size_t n_root; /* columns of v_root of struct tb_curvature; 0: the model adds
+                    its Hessian itself */
   size_t n_gibbs_every; /* steps from one gibbs() to the next; 0: none */
   bool is_even; /* each term of log pi is even in each coordinate by itself:
                    chains see it at |theta|, see tb_chain_gradient() */

@@ -234,73 +234,85 @@ native_stored_scalar(const struct tb_model* p_model) {
                                .stride = p->n_beside};
 }
 
-/* Chunk by chunk: users give the numbers of a batch one after the other. */
+/* Behind the scratch of the user's functions, room for the numbers that they
+ * give of a batch, one after the other, or for a Hessian. */
+static size_t
+native_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point) {
+  const struct native* p = p_model->p_self;
+  const size_t n_hessian =
+      p->user.curvature == NULL ? 0 : p_model->n_dim * p_model->n_dim;
+  (void)n_point;
+  return tb_align(native_workspace_size(p_model, n_row)) +
+         tb_max(n_row * p->user.n_scalar, n_hessian) * sizeof(double);
+}
+
+static double* native_room(const struct tb_model* p_model,
+                           const struct tb_workspace* p_work,
+                           size_t n_row) {
+  char* p_scratch = p_work->p_scratch;
+  return (double*)(void*)(p_scratch +
+                          tb_align(native_workspace_size(p_model, n_row)));
+}
+
 static enum tb_status native_store_scalar(struct tb_model* p_model,
+                                          const struct tb_workspace* p_work,
                                           const double* v_theta,
-                                          double* v_sum,
-                                          int n_threads) {
+                                          const struct tb_batch* p_batch,
+                                          double* v_sum) {
   struct native* p = p_model->p_self;
   const size_t n_scalar = p->user.n_scalar;
-  const size_t n_work = tb_align(native_workspace_size(p_model, TB_CHUNK));
+  double* v_scalar = native_room(p_model, p_work, p_batch->n_batch);
   double* v_place = p->v_beside + p->n_beside - n_scalar;
-  (void)n_threads;
-  char* p_scratch = calloc(1, n_work + TB_CHUNK * n_scalar * sizeof(double));
-  if (p_scratch == NULL) {
-    return TB_STATUS_memory;
-  }
-  double* v_scalar = (double*)(void*)(p_scratch + n_work);
-  const struct tb_workspace work = {.p_scratch = p_scratch};
   const struct tb_sums sums = {.v_gradient = v_sum, .v_scalar = v_scalar};
-  const struct tb_batch all = {.n_batch = p_model->n_data, .weight = 1};
-  enum tb_status status = TB_STATUS_ok;
-  for (size_t start = 0; start < all.n_batch && status == TB_STATUS_ok;
-       start += TB_CHUNK) {
-    const struct tb_batch part = tb_batch_part(&all, start, TB_CHUNK);
-    status = native_gradient(p_model, &work, v_theta, &part, NULL, &sums);
-    for (size_t k = 0; k < part.n_batch; ++k) {
-      memcpy(v_place + (start + k) * p->n_beside,
-             v_scalar + k * n_scalar,
-             n_scalar * sizeof(double));
-    }
+  const enum tb_status status =
+      native_gradient(p_model, p_work, v_theta, p_batch, NULL, &sums);
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    memcpy(v_place + tb_batch_row(p_batch, k) * p->n_beside,
+           v_scalar + k * n_scalar,
+           n_scalar * sizeof(double));
   }
-  free(p_scratch);
   return status;
 }
 
-/* The user's function gives the Hessian; the rest is known from the others. A
- * prior with kinks has none to be rounded here. */
+/* The user's Hessian of a batch has the prior's in it: that of no rows, which
+ * is taken out again. A prior with kinks has none to be rounded here. */
 static enum tb_status native_curvature(const struct tb_model* p_model,
+                                       const struct tb_workspace* p_work,
                                        const double* v_theta,
                                        const struct tb_batch* p_batch,
-                                       const double* v_round,
-                                       double* p_log_posterior,
-                                       double* v_gradient,
-                                       double* v_hessian,
-                                       int n_threads) {
+                                       const struct tb_curvature* p_sums) {
   const struct native* p = p_model->p_self;
-  const size_t n_dim = p_model->n_dim;
-  (void)v_round;
-  (void)n_threads;
-  char* p_scratch =
-      calloc(1, native_workspace_size(p_model, p_batch->n_batch) + 1);
-  if (p_scratch == NULL) {
-    return TB_STATUS_memory;
-  }
-  const struct tb_workspace work = {.p_scratch = p_scratch};
-  const struct tb_sums sums = {.v_gradient = v_gradient,
-                               .p_log_lik = p_log_posterior};
-  *p_log_posterior = 0;
-  memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
-  enum tb_status status =
-      native_prior(p_model, &work, v_theta, v_gradient, p_log_posterior);
-  if (status == TB_STATUS_ok) {
-    status = native_gradient(p_model, &work, v_theta, p_batch, NULL, &sums);
+  const size_t n_square = p_model->n_dim * p_model->n_dim;
+  const struct tb_batch none = {.n_batch = 0, .weight = 1};
+  const struct tb_sums sums = {.v_gradient = p_sums->v_gradient,
+                               .p_log_lik = p_sums->p_log_lik};
+  enum tb_status status = TB_STATUS_ok;
+  if (p_sums->with_prior) {
+    status = native_prior(p_model,
+                          p_work,
+                          v_theta,
+                          p_sums->v_gradient,
+                          p_sums->p_log_lik);
   }
   if (status == TB_STATUS_ok) {
+    status = native_gradient(p_model, p_work, v_theta, p_batch, NULL, &sums);
+  }
+  if (status == TB_STATUS_ok) {
+    status = known(p->user.curvature(&p->view,
+                                     p_work->p_scratch,
+                                     v_theta,
+                                     p_batch,
+                                     p_sums->v_hessian));
+  }
+  if (status == TB_STATUS_ok && !p_sums->with_prior) {
+    double* v_none = native_room(p_model, p_work, p_batch->n_batch);
+    memset(v_none, 0, n_square * sizeof(double));
     status = known(
-        p->user.curvature(&p->view, p_scratch, v_theta, p_batch, v_hessian));
+        p->user.curvature(&p->view, p_work->p_scratch, v_theta, &none, v_none));
+    for (size_t k = 0; k < n_square; ++k) {
+      p_sums->v_hessian[k] -= v_none[k];
+    }
   }
-  free(p_scratch);
   return status;
 }
 
@@ -600,6 +612,7 @@ const struct tb_model_type tb_model_native = {
     .prior = native_prior,
     .gradient = native_gradient,
     .workspace_size = native_workspace_size,
+    .pass_size = native_pass_size,
     .log_lik = native_log_lik,
     .memory = native_memory,
     .is_usable = native_is_usable,

@@ -1,11 +1,12 @@
 #include "passes/rows.h"
 
-#include "base/blas.h"
 #include "base/clip.h"
 #include "models/rows.h"
+#include "passes/pass.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Every row with multiplier 1. */
 static struct tb_batch all_rows(const struct tb_model* p_model) {
@@ -55,117 +56,106 @@ enum tb_status tb_model_all_square_norms(const struct tb_model* p_model,
   return status;
 }
 
-/* ----------------------------------------------------------------- weights */
+/* -------------------------------------------------------------- in threads */
 
-static enum tb_status weights_by_gradients(const struct tb_model* p_model,
-                                           const double* v_theta,
-                                           double* v_out) {
-  const size_t n_work = p_model->type->workspace_size == NULL
-                            ? 0
-                            : p_model->type->workspace_size(p_model, TB_CHUNK);
-  char* p_scratch =
-      calloc(1, tb_align(n_work) + p_model->n_dim * sizeof(double));
-  if (p_scratch == NULL) {
-    return TB_STATUS_memory;
+struct at {
+  struct tb_model* p_model;
+  const double* v_theta;
+  size_t n_point;
+  double* v_largest; /* of each part */
+};
+
+static enum tb_status go_over(struct at* p,
+                              enum tb_status (*part)(void*,
+                                                     const struct tb_part*),
+                              size_t n_part_row,
+                              size_t n_sum,
+                              double* v_total,
+                              int n_threads) {
+  const struct tb_batch all = all_rows(p->p_model);
+  struct tb_pass pass = {.p_model = p->p_model,
+                         .part = part,
+                         .p_what = p,
+                         .n_part_row = n_part_row,
+                         .n_point = p->n_point,
+                         .n_sum = n_sum,
+                         .n_threads = n_threads};
+  enum tb_status status = tb_pass_begin(&pass);
+  if (status == TB_STATUS_ok) {
+    status = tb_pass_over(&pass, &all, v_total);
   }
-  const struct tb_workspace work = {.p_scratch = p_scratch};
-  const enum tb_status status =
-      tb_model_all_square_norms(p_model,
-                                &work,
-                                v_theta,
-                                NULL,
-                                v_out,
-                                NULL,
-                                (double*)(void*)(p_scratch + tb_align(n_work)));
-  for (size_t i = 0; i < p_model->n_data; ++i) {
-    v_out[i] = sqrt(v_out[i]);
-  }
-  free(p_scratch);
+  tb_pass_end(&pass);
   return status;
 }
 
-/* v_block (n x n) := its transpose */
-static void transpose(size_t n, double* v_block) {
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const double swap = v_block[i * n + j];
-      v_block[i * n + j] = v_block[j * n + i];
-      v_block[j * n + i] = swap;
-    }
-  }
+static enum tb_status store_part(void* p_what, const struct tb_part* p_part) {
+  const struct at* p = p_what;
+  return p->p_model->type->store_scalar(p->p_model,
+                                        &p_part->work,
+                                        p->v_theta,
+                                        &p_part->batch,
+                                        p_part->v_sum);
 }
 
-/* -H_i is the curvature of one row less that of none */
-static enum tb_status weights_by_hessians(const struct tb_model* p_model,
-                                          bool both_sides,
-                                          const double* v_theta,
-                                          const double* v_chol,
-                                          double* v_out) {
-  const size_t n = p_model->n_dim, n_square = n * n;
-  const struct tb_batch none = {.n_batch = 0, .weight = 1};
-  double* v_none = calloc(2 * n_square + n, sizeof(double));
-  if (v_none == NULL) {
-    return TB_STATUS_memory;
-  }
-  double *v_row = v_none + n_square, *v_gradient = v_row + n_square;
-  double log_posterior;
-  enum tb_status status = p_model->type->curvature(p_model,
-                                                   v_theta,
-                                                   &none,
-                                                   NULL,
-                                                   &log_posterior,
-                                                   v_gradient,
-                                                   v_none,
-                                                   1);
-  for (size_t i = 0; i < p_model->n_data && status == TB_STATUS_ok; ++i) {
-    const struct tb_batch one = {.n_batch = 1, .start = i, .weight = 1};
-    status = p_model->type->curvature(p_model,
-                                      v_theta,
-                                      &one,
-                                      NULL,
-                                      &log_posterior,
-                                      v_gradient,
-                                      v_row,
-                                      1);
-    for (size_t k = 0; k < n_square; ++k) {
-      v_row[k] -= v_none[k];
-    }
-    tb_trsm_lower(n, n, v_chol, n, v_row, n);
-    if (both_sides) {
-      transpose(n, v_row);
-      tb_trsm_lower(n, n, v_chol, n, v_row, n);
-    }
-    double sum = 0;
-    for (size_t k = 0; k < n_square; ++k) {
-      sum += v_row[k] * v_row[k];
-    }
-    v_out[i] = sqrt(sum);
-  }
-  free(v_none);
-  return status;
+enum tb_status tb_model_store_scalar(struct tb_model* p_model,
+                                     const double* v_theta,
+                                     double* v_sum,
+                                     int n_threads) {
+  struct at what = {.p_model = p_model, .v_theta = v_theta, .n_point = 1};
+  return go_over(&what, store_part, TB_CHUNK, p_model->n_dim, v_sum, n_threads);
 }
 
-enum tb_status tb_model_weights(const struct tb_model* p_model,
-                                enum tb_weight_type type,
-                                const double* v_theta,
-                                const double* v_chol,
-                                double* v_out,
-                                int n_threads) {
-  if (p_model->type->weights != NULL) {
-    return p_model->type
-        ->weights(p_model, type, v_theta, v_chol, v_out, n_threads);
+static enum tb_status largest_part(void* p_what, const struct tb_part* p_part) {
+  const struct at* p = p_what;
+  p->v_largest[p_part->first / TB_CHUNK] =
+      p->p_model->type->largest_predictor(p->p_model,
+                                          &p_part->work,
+                                          p->v_theta,
+                                          &p_part->batch);
+  return TB_STATUS_ok;
+}
+
+double tb_model_largest_predictor(struct tb_model* p_model,
+                                  const double* v_theta,
+                                  int n_threads) {
+  const size_t n_part = tb_max(1, tb_n_chunk(p_model->n_data));
+  struct at what = {.p_model = p_model,
+                    .v_theta = v_theta,
+                    .n_point = 1,
+                    .v_largest = calloc(n_part, sizeof(double))};
+  double largest = NAN;
+  if (p_model->type->largest_predictor != NULL && what.v_largest != NULL &&
+      go_over(&what, largest_part, TB_CHUNK, 0, NULL, n_threads) ==
+          TB_STATUS_ok) {
+    largest = 0;
+    for (size_t c = 0; c < n_part; ++c) {
+      largest = fmax(largest, what.v_largest[c]);
+    }
   }
-  if (type == TB_WEIGHT_gradient) {
-    return weights_by_gradients(p_model, v_theta, v_out);
+  free(what.v_largest);
+  return largest;
+}
+
+static enum tb_status many_part(void* p_what, const struct tb_part* p_part) {
+  const struct at* p = p_what;
+  return p->p_model->type->log_lik_many(p->p_model,
+                                        &p_part->work,
+                                        p->v_theta,
+                                        p->n_point,
+                                        &p_part->batch,
+                                        p_part->v_sum);
+}
+
+enum tb_status tb_model_log_lik_many(struct tb_model* p_model,
+                                     const double* v_theta,
+                                     size_t n_point,
+                                     double* v_out,
+                                     int n_threads) {
+  enum { ROWS = 1024 }; /* their predictors at all points stay in the cache */
+  struct at what = {.p_model = p_model, .v_theta = v_theta, .n_point = n_point};
+  if (p_model->type->log_lik_many == NULL) {
+    return TB_STATUS_unsupported;
   }
-  const bool by_hessian =
-      type == TB_WEIGHT_hessian || type == TB_WEIGHT_leverage;
-  if (!by_hessian || p_model->type->curvature == NULL) {
-    return TB_STATUS_unsupported; /* no bounds are known */
-  }
-  return weights_by_hessians(p_model,
-                             type == TB_WEIGHT_leverage,
-                             v_theta,
-                             v_chol,
-                             v_out);
+  memset(v_out, 0, n_point * sizeof(double));
+  return go_over(&what, many_part, ROWS, n_point, v_out, n_threads);
 }

@@ -21,17 +21,26 @@ enum tb_status tb_model_all_square_norms(const struct tb_model* p_model,
                                          double* v_sum,
                                          double* v_row);
 
-/* Unnormalised subsampling weights of every row: the model's own slot, or from
- * its rows' gradients (type gradient) and Hessians (hessian, leverage),
- *
- *   ||g_i||,  ||L^{-1} H_i||_F,  ||L^{-1} H_i L^{-T}||_F,
- *
- * the latter two at a cost of n_dim^3 a row. Unsupported where neither can. */
-enum tb_status tb_model_weights(const struct tb_model* p_model,
-                                enum tb_weight_type type,
-                                const double* v_theta,
-                                const double* v_chol,
-                                double* v_out,
-                                int n_threads);
+/* ---- those below in threads ---- */
+
+/* r_i(theta) of every row stored inside the model, and sum_i g_i(theta) ADDED
+ * to v_sum, where it has the slot store_scalar. */
+enum tb_status tb_model_store_scalar(struct tb_model* p_model,
+                                     const double* v_theta,
+                                     double* v_sum,
+                                     int n_threads);
+
+/* largest |x_i^T theta|; NaN where the model has no linear predictor */
+double tb_model_largest_predictor(struct tb_model* p_model,
+                                  const double* v_theta,
+                                  int n_threads);
+
+/* log likelihood at each of n_point columns of v_theta (n_dim x n_point) into
+ * v_out; unsupported where the model cannot */
+enum tb_status tb_model_log_lik_many(struct tb_model* p_model,
+                                     const double* v_theta,
+                                     size_t n_point,
+                                     double* v_out,
+                                     int n_threads);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/vmath.h"
 #include "diagnostics/fssd.h"
 #include "diagnostics/ksd.h"
-#include "diagnostics/pseudo-variance.h"
+#include "passes/spread.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "models/lda.h"
 #include "models/link.h"
 #include "models/native.h"
+#include "passes/rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -126,7 +127,7 @@ static void references_subtract(struct check* p_check) {
     size_t n_reference = 1;
     if (type->store_scalar != NULL) {
       double v_sum[N_DIM_MOST] = {0}, v_whole[N_DIM_MOST] = {0};
-      CHECK(type->store_scalar(&f.model, v_at, v_sum, 1) == TB_STATUS_ok);
+      CHECK(tb_model_store_scalar(&f.model, v_at, v_sum, 1) == TB_STATUS_ok);
       const struct tb_batch all = {.n_batch = f.model.n_data, .weight = 1};
       const struct tb_sums whole = {.v_gradient = v_whole};
       type->gradient(&f.model, &f.work, v_at, &all, NULL, &whole);

@@ -2,9 +2,15 @@
 #include "fixture.h"
 
 #include "base/clip.h"
+#include "models/native.h"
+#include "passes/curvature.h"
+#include "passes/pass.h"
 #include "passes/points.h"
+#include "passes/rows.h"
+#include "passes/weights.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { N_DATA = 301, N_DIM = 4, N_POINT = 3 };
@@ -100,7 +106,462 @@ static void points_fail_alone(struct check* p_check) {
   fixture_free(&f);
 }
 
+/* ---- in threads ---- */
+
+/* more than two chunks, the last one short */
+enum { N_TALL = 2 * TB_CHUNK + 77, N_KIND = 7, N_DIM_MOST = 9 };
+
+static void tall(struct fixture* p, size_t kind) {
+  switch (kind) {
+  case 0:
+  case 1:
+  case 2:
+    fixture_glm(p, N_TALL, 5, (int)kind, FIXTURE_WEIGHTS | FIXTURE_OFFSET);
+    break;
+  case 3:
+    fixture_glm(p, N_TALL, 3, 0, FIXTURE_SIGMA);
+    break;
+  case 4:
+    fixture_gaussian(p, N_TALL, 4);
+    break;
+  case 5:
+    fixture_ica(p, N_TALL, 3);
+    break;
+  default:
+    fixture_native(p, N_TALL, 3, false);
+  }
+}
+
+/* log posterior, gradient, -Hessian; enough for n_dim <= N_DIM_MOST */
+struct derivatives {
+  double log_posterior;
+  double v_gradient[N_DIM_MOST];
+  double v_hessian[N_DIM_MOST * N_DIM_MOST];
+};
+
+static enum tb_status curvature_of(const struct fixture* p,
+                                   const double* v_theta,
+                                   const struct tb_batch* p_batch,
+                                   int n_threads,
+                                   struct derivatives* p_out) {
+  memset(p_out, 0, sizeof *p_out);
+  return tb_model_curvature(&p->model,
+                            v_theta,
+                            p_batch,
+                            NULL,
+                            &p_out->log_posterior,
+                            p_out->v_gradient,
+                            p_out->v_hessian,
+                            n_threads);
+}
+
+/* rows in another order than they lie, with multipliers */
+static struct tb_batch mixed_rows(size_t n_row) {
+  size_t* v_index = check_alloc(n_row, sizeof *v_index);
+  double* v_weight = check_alloc(n_row, sizeof *v_weight);
+  for (size_t k = 0; k < n_row; ++k) {
+    v_index[k] = k * 37 % N_TALL;
+    v_weight[k] = 0.5 + (double)(k % 16) / 8;
+  }
+  return (struct tb_batch){.n_batch = n_row,
+                           .v_index = v_index,
+                           .v_weight = v_weight};
+}
+
+static void free_rows(struct tb_batch* p_batch) {
+  free((void*)p_batch->v_index);
+  free((void*)p_batch->v_weight);
+}
+
+/* The Hessian of a batch is what rows say one by one, and the prior; log
+ * posterior and gradient are those of other passes. */
+static void curvature_adds_up(struct check* p_check) {
+  for (size_t kind = 0; kind < N_KIND; ++kind) {
+    struct fixture f;
+    tall(&f, kind);
+    const size_t n_dim = f.model.n_dim;
+    const struct tb_batch none = {.n_batch = 0, .weight = 1};
+    struct tb_batch mixed = mixed_rows(TB_CHUNK + 600);
+    struct derivatives of_none, all, one, sum;
+    double v_theta[N_DIM_MOST];
+    fixture_point(&f, kind, v_theta);
+    CHECK(curvature_of(&f, v_theta, &none, 1, &of_none) == TB_STATUS_ok);
+    CHECK(curvature_of(&f, v_theta, &mixed, 2, &all) == TB_STATUS_ok);
+    sum = of_none;
+    for (size_t k = 0; k < mixed.n_batch; ++k) {
+      const struct tb_batch row = tb_batch_part(&mixed, k, 1);
+      curvature_of(&f, v_theta, &row, 1, &one);
+      sum.log_posterior += one.log_posterior - of_none.log_posterior;
+      for (size_t j = 0; j < n_dim; ++j) {
+        sum.v_gradient[j] += one.v_gradient[j] - of_none.v_gradient[j];
+      }
+      for (size_t j = 0; j < n_dim * n_dim; ++j) {
+        sum.v_hessian[j] += one.v_hessian[j] - of_none.v_hessian[j];
+      }
+    }
+    double size = 1;
+    for (size_t j = 0; j < n_dim * n_dim; ++j) {
+      size = fmax(size, fabs(sum.v_hessian[j]));
+    }
+    CHECK_CLOSE(all.log_posterior,
+                sum.log_posterior,
+                1e-9 * (1 + fabs(sum.log_posterior)));
+    for (size_t j = 0; j < n_dim; ++j) {
+      CHECK_CLOSE(all.v_gradient[j], sum.v_gradient[j], 1e-8 * size);
+    }
+    for (size_t j = 0; j < n_dim * n_dim; ++j) {
+      CHECK_CLOSE(all.v_hessian[j], sum.v_hessian[j], 1e-9 * size);
+      CHECK_CLOSE(all.v_hessian[j],
+                  all.v_hessian[j % n_dim * n_dim + j / n_dim],
+                  1e-13 * size);
+    }
+    free_rows(&mixed);
+
+    const struct tb_batch rows = {.n_batch = N_TALL, .weight = 1};
+    double v_exact[N_DIM_MOST];
+    CHECK(curvature_of(&f, v_theta, &rows, 1, &all) == TB_STATUS_ok);
+    const double log_pi = fixture_gradient(&f, v_theta, v_exact);
+    CHECK_CLOSE(all.log_posterior, log_pi, 1e-9 * (1 + fabs(log_pi)));
+    for (size_t j = 0; j < n_dim; ++j) {
+      CHECK_CLOSE(all.v_gradient[j], v_exact[j], 1e-8 * size);
+    }
+    fixture_free(&f);
+  }
+}
+
+/* All that passes say of a model, with so many threads. */
+struct answers {
+  struct derivatives curvature, part;
+  double v_stored[N_DIM_MOST];
+  double largest;
+  double v_many[N_POINT];
+  enum tb_status v_status[TB_WEIGHT_count];
+  double* v_weight; /* N_TALL x TB_WEIGHT_count */
+};
+
+static void ask(struct fixture* p, int n_threads, struct answers* p_out) {
+  const struct tb_model* p_model = &p->model;
+  const size_t n_dim = p_model->n_dim;
+  const struct tb_batch all = {.n_batch = N_TALL, .weight = 1};
+  const struct tb_batch part = {.n_batch = 9000, .start = 50, .weight = 1.7};
+  double v_theta[N_POINT * N_DIM_MOST], v_chol[N_DIM_MOST * N_DIM_MOST] = {0};
+  double* v_weight =
+      check_alloc((size_t)N_TALL * TB_WEIGHT_count, sizeof *v_weight);
+  memset(p_out, 0, sizeof *p_out);
+  p_out->v_weight = v_weight;
+  for (size_t k = 0; k < N_POINT; ++k) {
+    fixture_point(p, k, v_theta + k * n_dim);
+  }
+  curvature_of(p, v_theta, &all, n_threads, &p_out->curvature);
+  curvature_of(p, v_theta, &part, n_threads, &p_out->part);
+  for (size_t j = 0; j < n_dim; ++j) {
+    for (size_t i = j; i < n_dim; ++i) {
+      v_chol[j * n_dim + i] = i == j ? 3 + (double)j : 0.5;
+    }
+  }
+  for (int w = 0; w < TB_WEIGHT_count; ++w) {
+    p_out->v_status[w] = tb_model_weights(p_model,
+                                          (enum tb_weight_type)w,
+                                          v_theta,
+                                          v_chol,
+                                          v_weight + (size_t)w * N_TALL,
+                                          n_threads);
+  }
+  if (p_model->type->store_scalar != NULL) {
+    tb_model_store_scalar(&p->model, v_theta, p_out->v_stored, n_threads);
+  }
+  const double largest =
+      tb_model_largest_predictor(&p->model, v_theta, n_threads);
+  p_out->largest = isnan(largest) ? -1 : largest;
+  tb_model_log_lik_many(&p->model, v_theta, N_POINT, p_out->v_many, n_threads);
+}
+
+static void threads_do_not_matter(struct check* p_check) {
+  for (size_t kind = 0; kind < N_KIND; ++kind) {
+    struct fixture f;
+    struct answers alone;
+    tall(&f, kind);
+    ask(&f, 1, &alone);
+    for (int n_threads = 2; n_threads <= 5; ++n_threads) {
+      struct answers several;
+      ask(&f, n_threads, &several);
+      for (size_t w = 0; w < TB_WEIGHT_count; ++w) {
+        CHECK(alone.v_status[w] != TB_STATUS_ok ||
+              memcmp(alone.v_weight + w * N_TALL,
+                     several.v_weight + w * N_TALL,
+                     N_TALL * sizeof(double)) == 0);
+      }
+      free(several.v_weight);
+      CHECK(memcmp(&alone.curvature,
+                   &several.curvature,
+                   sizeof alone.curvature) == 0);
+      CHECK(memcmp(&alone.part, &several.part, sizeof alone.part) == 0);
+      CHECK(memcmp(alone.v_stored, several.v_stored, sizeof alone.v_stored) ==
+            0);
+      CHECK(memcmp(alone.v_many, several.v_many, sizeof alone.v_many) == 0);
+      CHECK(memcmp(alone.v_status, several.v_status, sizeof alone.v_status) ==
+            0);
+      CHECK(alone.largest == several.largest);
+    }
+    free(alone.v_weight);
+    fixture_free(&f);
+  }
+}
+
+/* The other sums over all rows are those of gradients, one row at a time. */
+static void rows_add_up(struct check* p_check) {
+  for (size_t kind = 0; kind < N_KIND; ++kind) {
+    struct fixture f;
+    struct answers answers;
+    double v_theta[N_DIM_MOST], v_sum[N_DIM_MOST] = {0}, log_lik = 0;
+    tall(&f, kind);
+    const size_t n_dim = f.model.n_dim;
+    fixture_point(&f, 0, v_theta);
+    ask(&f, 3, &answers);
+    for (size_t i = 0; i < N_TALL; ++i) {
+      const struct tb_batch one = {.n_batch = 1, .start = i, .weight = 1};
+      double v_row[N_DIM_MOST] = {0}, square = 0;
+      const struct tb_sums sums = {.v_gradient = v_row, .p_log_lik = &log_lik};
+      f.model.type->gradient(&f.model, &f.work, v_theta, &one, NULL, &sums);
+      for (size_t j = 0; j < n_dim; ++j) {
+        v_sum[j] += v_row[j];
+        square += v_row[j] * v_row[j];
+      }
+      const double weight =
+          answers.v_weight[(size_t)TB_WEIGHT_gradient * N_TALL + i];
+      CHECK_CLOSE(weight, sqrt(square), 1e-10 * (1 + sqrt(square)));
+    }
+    if (f.model.type->log_lik_many != NULL) {
+      CHECK_CLOSE(answers.v_many[0], log_lik, 1e-10 * (1 + fabs(log_lik)));
+    }
+    for (size_t j = 0; f.model.type->store_scalar != NULL && j < n_dim; ++j) {
+      CHECK_CLOSE(answers.v_stored[j], v_sum[j], 1e-8 * (1 + fabs(v_sum[j])));
+    }
+    free(answers.v_weight);
+    fixture_free(&f);
+  }
+}
+
+/* ||L^{-1} H_i||_F by the Hessian of each row: what a slot `weights` says, and
+ * what the pass makes of curvatures for models without. */
+static void weights_are_of_hessians(struct check* p_check) {
+  for (size_t kind = 0; kind < N_KIND; ++kind) {
+    struct fixture f;
+    struct answers answers;
+    double v_theta[N_DIM_MOST];
+    const struct tb_batch none = {.n_batch = 0, .weight = 1};
+    struct derivatives of_none, one;
+    tall(&f, kind);
+    const size_t n_dim = f.model.n_dim;
+    fixture_point(&f, 0, v_theta);
+    ask(&f, 2, &answers);
+    if (kind == 3 || kind == 4) { /* by the expected one, or relative */
+      free(answers.v_weight);
+      fixture_free(&f);
+      continue;
+    }
+    CHECK(answers.v_status[TB_WEIGHT_hessian] == TB_STATUS_ok);
+    curvature_of(&f, v_theta, &none, 1, &of_none);
+    for (size_t i = 0; i < N_TALL; i += 1009) {
+      const struct tb_batch row = {.n_batch = 1, .start = i, .weight = 1};
+      curvature_of(&f, v_theta, &row, 1, &one);
+      double square = 0;
+      for (size_t c = 0; c < n_dim; ++c) {
+        double v_solved[N_DIM_MOST]; /* L v = column c of H */
+        for (size_t j = 0; j < n_dim; ++j) {
+          const size_t at = c * n_dim + j;
+          double v = one.v_hessian[at] - of_none.v_hessian[at];
+          for (size_t k = 0; k < j; ++k) {
+            v -= 0.5 * v_solved[k];
+          }
+          v_solved[j] = v / (3 + (double)j);
+          square += v_solved[j] * v_solved[j];
+        }
+      }
+      CHECK_CLOSE(answers.v_weight[(size_t)TB_WEIGHT_hessian * N_TALL + i],
+                  sqrt(square),
+                  1e-7 * (1 + sqrt(square)));
+    }
+    free(answers.v_weight);
+    fixture_free(&f);
+  }
+}
+
+/* A user's Hessian that fails, or says what no status says, from a row on. */
+static size_t fails_from;
+static int fails_with;
+static enum tb_status failing_curvature(const struct tb_native* p_native,
+                                        void* p_scratch,
+                                        const double* v_theta,
+                                        const struct tb_batch* p_batch,
+                                        double* v_hessian) {
+  (void)p_native;
+  (void)p_scratch;
+  (void)v_theta;
+  (void)v_hessian;
+  return p_batch->n_batch > 0 && p_batch->start + p_batch->n_batch > fails_from
+             ? (enum tb_status)(fails_with + (int)(p_batch->start / TB_CHUNK))
+             : TB_STATUS_ok;
+}
+
+static void failures_are_told(struct check* p_check) {
+  struct tb_native_type type = fixture_user;
+  struct fixture f = {0};
+  struct derivatives out;
+  double v_theta[3] = {0}, v_chol[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  double* v_weight = check_alloc(N_TALL, sizeof *v_weight);
+  const struct tb_batch all = {.n_batch = N_TALL, .weight = 1};
+  type.curvature = failing_curvature;
+  CHECK(fixture_native_create(&f.model, &type, N_TALL, 3) == TB_STATUS_ok);
+  for (int n_threads = 1; n_threads <= 4; ++n_threads) {
+    fails_from = SIZE_MAX;
+    CHECK(curvature_of(&f, v_theta, &all, n_threads, &out) == TB_STATUS_ok);
+    /* the second and the third chunk: what the second says */
+    fails_from = TB_CHUNK + 10;
+    fails_with = TB_STATUS_memory - 1;
+    CHECK(curvature_of(&f, v_theta, &all, n_threads, &out) == TB_STATUS_memory);
+    CHECK(tb_model_weights(&f.model,
+                           TB_WEIGHT_hessian,
+                           v_theta,
+                           v_chol,
+                           v_weight,
+                           n_threads) == TB_STATUS_memory);
+    fails_with = 1000;
+    CHECK(curvature_of(&f, v_theta, &all, n_threads, &out) ==
+          TB_STATUS_callback);
+    CHECK(tb_model_weights(&f.model,
+                           TB_WEIGHT_leverage,
+                           v_theta,
+                           v_chol,
+                           v_weight,
+                           n_threads) == TB_STATUS_callback);
+    CHECK(tb_model_weights(&f.model,
+                           TB_WEIGHT_cubic,
+                           v_theta,
+                           v_chol,
+                           v_weight,
+                           n_threads) == TB_STATUS_unsupported);
+  }
+  f.model.type->destroy(&f.model);
+  free(v_weight);
+}
+
+/* Parts before one that fails are in the total, others are not; a model that
+ * calls R is asked by one thread. */
+static enum tb_status count_part(void* p_what, const struct tb_part* p_part) {
+  const size_t* p_fails = p_what;
+  p_part->v_sum[0] += (double)p_part->batch.n_batch;
+  return p_part->first / 10 >= *p_fails ? TB_STATUS_singular : TB_STATUS_ok;
+}
+
+static void parts_come_in_order(struct check* p_check) {
+  struct fixture f;
+  fixture_glm(&f, N_DATA, N_DIM, 1, 0);
+  struct tb_model_type type = *f.model.type;
+  const struct tb_model_type* real = f.model.type;
+  f.model.type = &type;
+  for (int n_threads = 1; n_threads <= 4; ++n_threads) {
+    size_t fails = 7;
+    double total = 0;
+    const struct tb_batch rows = {.n_batch = 205, .weight = 1};
+    const struct tb_batch none = {.n_batch = 0, .weight = 1};
+    struct tb_pass pass = {.p_model = &f.model,
+                           .part = count_part,
+                           .p_what = &fails,
+                           .n_part_row = 10,
+                           .n_sum = 1,
+                           .n_threads = n_threads};
+    CHECK(tb_pass_begin(&pass) == TB_STATUS_ok);
+    CHECK(tb_pass_over(&pass, &rows, &total) == TB_STATUS_singular);
+    CHECK(total == 70);
+    fails = SIZE_MAX;
+    total = 0;
+    CHECK(tb_pass_over(&pass, &rows, &total) == TB_STATUS_ok && total == 205);
+    CHECK(tb_pass_over(&pass, &none, &total) == TB_STATUS_ok && total == 205);
+    tb_pass_end(&pass);
+  }
+  type.flags |= TB_MODEL_MAIN_THREAD;
+  struct tb_pass pass = {.p_model = &f.model, .n_part_row = 1, .n_threads = 4};
+  CHECK(tb_pass_begin(&pass) == TB_STATUS_ok && pass.n_threads == 1);
+  tb_pass_end(&pass);
+  f.model.type = real;
+  fixture_free(&f);
+}
+
+/* Blocks of different rows at the same time, by POSIX threads, which the thread
+ * sanitizer sees: nothing that is shared is written to. */
+struct worker {
+  struct fixture* p_fixture;
+  size_t number;
+  struct derivatives curvature;
+};
+
+static void work(void* p_context) {
+  struct worker* p = p_context;
+  struct tb_model* p_model = &p->p_fixture->model;
+  const struct tb_model_type* type = p_model->type;
+  const size_t n_row = N_TALL / 4;
+  const struct tb_batch mine = {.n_batch = n_row,
+                                .start = p->number * n_row,
+                                .weight = 1};
+  double v_theta[N_DIM_MOST], v_sum[N_DIM_MOST] = {0};
+  double v_chol[N_DIM_MOST * N_DIM_MOST] = {0};
+  double* v_weight = check_alloc(n_row, sizeof *v_weight);
+  const size_t n_byte = type->pass_size != NULL
+                            ? type->pass_size(p_model, n_row, 1)
+                            : type->workspace_size(p_model, n_row);
+  const struct tb_workspace work = {.p_scratch = check_alloc(1, n_byte)};
+  fixture_point(p->p_fixture, 0, v_theta);
+  curvature_of(p->p_fixture, v_theta, &mine, 1, &p->curvature);
+  for (size_t j = 0; j < p_model->n_dim; ++j) {
+    v_chol[j * p_model->n_dim + j] = 2;
+  }
+  if (type->weights != NULL) {
+    type->weights(p_model,
+                  &work,
+                  TB_WEIGHT_hessian,
+                  v_theta,
+                  v_chol,
+                  &mine,
+                  v_weight);
+  }
+  if (type->store_scalar != NULL) {
+    type->store_scalar(p_model, &work, v_theta, &mine, v_sum);
+  }
+  free(work.p_scratch);
+  free(v_weight);
+}
+
+static void blocks_at_the_same_time(struct check* p_check) {
+  for (size_t kind = 0; kind < N_KIND; ++kind) {
+    struct fixture f;
+    struct worker v_worker[4];
+    void* v_context[4];
+    tall(&f, kind);
+    for (size_t k = 0; k < 4; ++k) {
+      v_worker[k] = (struct worker){.p_fixture = &f, .number = k};
+      v_context[k] = &v_worker[k];
+    }
+    CHECK(check_parallel(work, v_context, 4));
+    for (size_t k = 0; k < 4; ++k) {
+      struct worker alone = {.p_fixture = &f, .number = k};
+      work(&alone);
+      CHECK(memcmp(&alone.curvature,
+                   &v_worker[k].curvature,
+                   sizeof alone.curvature) == 0);
+    }
+    fixture_free(&f);
+  }
+}
+
 const struct check_case check_passes[] = {
     {"blocks add up, whatever their size", blocks_add_up},
     {"a point that is not finite is left out alone", points_fail_alone},
+    {"pass: curvatures add up", curvature_adds_up},
+    {"pass: gradients and densities add up", rows_add_up},
+    {"pass: weights are those of Hessians", weights_are_of_hessians},
+    {"pass: threads do not matter", threads_do_not_matter},
+    {"pass: failures are told", failures_are_told},
+    {"pass: parts come in order", parts_come_in_order},
+    {"pass: blocks at the same time", blocks_at_the_same_time},
     {NULL, NULL}};
