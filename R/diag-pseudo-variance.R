@@ -277,12 +277,10 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
     at,
     p
   )
-  if (is.integer(sums)) {
-    abort_status(sums, call = call)
-  }
-  square <- sums[1, ]
-  weighted <- if (is.null(p)) n_data * square else sums[2, ]
-  total <- sums[4, ]
+  abort_status(sums$status, call = call)
+  square <- sums$square
+  weighted <- if (is.null(p)) n_data * square else sums$weighted
+  total <- sums$total
   n <- scheme$params$size
   variance <- switch(
     subsample$name,
@@ -293,7 +291,7 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
         (square - total / n_data)
     },
     weighted = (weighted - total) / n,
-    optimal = (sums[3, ]^2 - total) / n,
+    optimal = (sums$norm^2 - total) / n,
     adaptive = {
       n <- adaptive_sizes(scheme$params, theta)
       ifelse(n == n_data, 0, (weighted - total) / n)

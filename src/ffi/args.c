@@ -251,17 +251,6 @@ int ffi_threads(SEXP x) {
   return process_id() != home ? 1 : n_wanted < n_most ? (int)n_wanted : n_most;
 }
 
-SEXP ffi_named_list(const char* const* v_name, size_t n) {
-  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t)n));
-  SEXP names = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t)n));
-  for (size_t i = 0; i < n; ++i) {
-    SET_STRING_ELT(names, (R_xlen_t)i, Rf_mkChar(v_name[i]));
-  }
-  Rf_setAttrib(out, R_NamesSymbol, names);
-  UNPROTECT(2);
-  return out;
-}
-
 SEXP ffi_list(size_t n) {
   SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t)n));
   SEXP names = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t)n));
@@ -289,4 +278,23 @@ void ffi_add_number(SEXP list, const char* name, double value) {
 
 void ffi_add_flag(SEXP list, const char* name, bool value) {
   ffi_add(list, name, Rf_ScalarLogical(value));
+}
+
+void ffi_add_text(SEXP list, const char* name, const char* text) {
+  ffi_add(list, name, text == NULL ? R_NilValue : Rf_mkString(text));
+}
+
+double* ffi_add_vector(SEXP list, const char* name, size_t n) {
+  SEXP value = Rf_allocVector(REALSXP, (R_xlen_t)n);
+  ffi_add(list, name, value);
+  return REAL(value);
+}
+
+double*
+ffi_add_matrix(SEXP list, const char* name, size_t n_row, size_t n_column) {
+  SEXP value = Rf_allocMatrix(REALSXP,
+                              ffi_extent(n_row, name),
+                              ffi_extent(n_column, name));
+  ffi_add(list, name, value);
+  return REAL(value);
 }

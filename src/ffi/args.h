@@ -66,13 +66,17 @@ struct tb_params ffi_params(SEXP x);
 int ffi_threads(SEXP x);
 void ffi_threads_init(void);
 
-SEXP ffi_named_list(const char* const* v_name, size_t n);
-
 /* A list of n elements without names, and the next of them: the caller protects
  * the list, not the value. */
 SEXP ffi_list(size_t n);
 void ffi_add(SEXP list, const char* name, SEXP value);
 void ffi_add_number(SEXP list, const char* name, double value);
 void ffi_add_flag(SEXP list, const char* name, bool value);
+void ffi_add_text(SEXP list, const char* name, const char* text); /* or NULL */
+
+/* The next element: doubles that nobody has written yet, and where they are. */
+double* ffi_add_vector(SEXP list, const char* name, size_t n);
+double*
+ffi_add_matrix(SEXP list, const char* name, size_t n_row, size_t n_column);
 
 #endif

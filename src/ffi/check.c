@@ -76,7 +76,6 @@ SEXP ffi_subsample_draw(SEXP model,
                         SEXP theta,
                         SEXP seed,
                         SEXP n) {
-  static const char* const v_name[] = {"index", "multiplier"};
   const struct tb_model* p_model = ffi_model(model);
   const struct tb_member member = ffi_member(scheme);
   const double* v_theta = ffi_doubles(theta, p_model->n_dim, "theta");
@@ -115,13 +114,10 @@ SEXP ffi_subsample_draw(SEXP model,
               TB_STREAM_batch);
 
   const int n_max = ffi_extent(one.n_size_max, "size");
-  SEXP out = PROTECT(ffi_named_list(v_name, 2));
-  SET_VECTOR_ELT(out,
-                 0,
-                 Rf_allocMatrix(REALSXP, n_max, ffi_extent(n_draw, "n")));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, n_max, (int)n_draw));
-  double* v_index = REAL(VECTOR_ELT(out, 0));
-  double* v_multiplier = REAL(VECTOR_ELT(out, 1));
+  SEXP out = PROTECT(ffi_list(2));
+  double* v_index = ffi_add_matrix(out, "index", one.n_size_max, n_draw);
+  double* v_multiplier =
+      ffi_add_matrix(out, "multiplier", one.n_size_max, n_draw);
   for (size_t t = 0; t < n_draw; ++t) {
     struct tb_batch batch;
     one.type->draw(&chain, v_theta, &batch);
@@ -137,37 +133,23 @@ SEXP ffi_subsample_draw(SEXP model,
   return out;
 }
 
-static SEXP named_flags(const char* const* v_name, const bool* v_flag, int n) {
-  SEXP out = PROTECT(ffi_named_list(v_name, (size_t)n));
-  for (int k = 0; k < n; ++k) {
-    SET_VECTOR_ELT(out, k, Rf_ScalarLogical(v_flag[k]));
-  }
-  UNPROTECT(1);
-  return out;
-}
-
 /* What an estimator is, see gradients/gradient.h. */
 SEXP ffi_gradient_info(SEXP name) {
-  static const char* const v_name[] = {"has_memory", "has_variance"};
   const char* member = ffi_string(name, "name");
   const struct tb_estimator_type* type = tb_estimator_find(member);
   if (type == NULL) {
     ffi_fault(member);
   }
-  const bool v_flag[] = {type->v_test[TB_TEST_full] == NULL,
-                         type->flags & TB_ESTIMATOR_VARIANCE};
-  return named_flags(v_name, v_flag, 2);
+  SEXP out = PROTECT(ffi_list(2));
+  ffi_add_flag(out, "has_memory", type->v_test[TB_TEST_full] == NULL);
+  ffi_add_flag(out, "has_variance", type->flags & TB_ESTIMATOR_VARIANCE);
+  UNPROTECT(1);
+  return out;
 }
 
 /* What a kernel with these options asks of the rest of a run, see
  * kernels/kernel.h. n_dim: any that its parameters fit. */
 SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
-  static const char* const v_name[] = {"is_metropolis",
-                                       "uses_variance",
-                                       "takes_schedule",
-                                       "uses_loss",
-                                       "needs_full_gradient",
-                                       "has_tolerance"};
   const struct tb_member member = ffi_member(kernel);
   const size_t n = ffi_as_count(n_dim, "n_dim");
   struct tb_kernel one = {.type = tb_kernel_find(member.name)};
@@ -184,25 +166,28 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
       one.type->init(&one, n, &member.params) != TB_STATUS_ok) {
     ffi_fault("kernel parameters");
   }
-  const bool v_flag[] = {one.flags & TB_KERNEL_METROPOLIS,
-                         one.flags & TB_KERNEL_VARIANCE,
-                         !(one.flags & TB_KERNEL_CONSTANT_STEP),
-                         one.flags & TB_KERNEL_LOSS,
-                         one.flags & TB_KERNEL_FULL_GRADIENT,
-                         one.type->beyond != NULL};
-  return named_flags(v_name, v_flag, 6);
+  SEXP out = PROTECT(ffi_list(6));
+  ffi_add_flag(out, "is_metropolis", one.flags & TB_KERNEL_METROPOLIS);
+  ffi_add_flag(out, "uses_variance", one.flags & TB_KERNEL_VARIANCE);
+  ffi_add_flag(out, "takes_schedule", !(one.flags & TB_KERNEL_CONSTANT_STEP));
+  ffi_add_flag(out, "uses_loss", one.flags & TB_KERNEL_LOSS);
+  ffi_add_flag(out, "needs_full_gradient", one.flags & TB_KERNEL_FULL_GRADIENT);
+  ffi_add_flag(out, "has_tolerance", one.type->beyond != NULL);
+  UNPROTECT(1);
+  return out;
 }
 
 /* What a scheme is, see subsampling/subsample.h. */
 SEXP ffi_subsample_info(SEXP name) {
-  static const char* const v_name[] = {"looks_at_state"};
   const char* member = ffi_string(name, "name");
   const struct tb_scheme_type* type = tb_scheme_find(member);
   if (type == NULL) {
     ffi_fault(member);
   }
-  const bool v_flag[] = {type->flags & TB_SCHEME_STATE_DEPENDENT};
-  return named_flags(v_name, v_flag, 1);
+  SEXP out = PROTECT(ffi_list(1));
+  ffi_add_flag(out, "looks_at_state", type->flags & TB_SCHEME_STATE_DEPENDENT);
+  UNPROTECT(1);
+  return out;
 }
 
 /* Of n steps after `from`, those that do not explore (schedules/schedule.h). */

@@ -15,7 +15,6 @@ SEXP ffi_fssd(SEXP draws,
               SEXP diagonal,
               SEXP wants_slope,
               SEXP n_threads) {
-  static const char* const v_name[] = {"sum", "square", "slope"};
   size_t n_dim, n_draw, n_row, n_location;
   ffi_shape(draws, &n_dim, &n_draw, "draws");
   ffi_shape(locations, &n_row, &n_location, "locations");
@@ -32,20 +31,19 @@ SEXP ffi_fssd(SEXP draws,
       .c = ffi_as_number(c, "c"),
       .beta = ffi_as_number(beta, "beta"),
       .n_threads = ffi_threads(n_threads)};
-  SEXP out = PROTECT(ffi_named_list(v_name, 3));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_location));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t)n_location));
-  if (has_slope) {
-    SET_VECTOR_ELT(out,
-                   2,
-                   Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_location));
+  SEXP out = PROTECT(ffi_list(3));
+  double* v_sum = ffi_add_matrix(out, "sum", n_dim, n_location);
+  double* v_square = ffi_add_vector(out, "square", n_location);
+  double* v_slope =
+      has_slope ? ffi_add_matrix(out, "slope", n_dim, n_location) : NULL;
+  if (!has_slope) {
+    ffi_add(out, "slope", R_NilValue);
   }
-  double* v_sum = REAL(VECTOR_ELT(out, 0));
   R_CheckUserInterrupt();
   tb_fssd_prepare(&fssd, R_alloc(tb_fssd_scratch_size(&fssd), 1));
-  tb_fssd_sums(&fssd, v_sum, REAL(VECTOR_ELT(out, 1)));
+  tb_fssd_sums(&fssd, v_sum, v_square);
   if (has_slope) {
-    tb_fssd_slopes(&fssd, v_sum, has_diagonal, REAL(VECTOR_ELT(out, 2)));
+    tb_fssd_slopes(&fssd, v_sum, has_diagonal, v_slope);
   }
   UNPROTECT(1);
   return out;

@@ -6,6 +6,13 @@
 /* pairs between two looks at the keyboard: about a tenth of a second */
 #define SLICE 2e7
 
+static double*
+add_parts(SEXP out, const char* name, const struct tb_ksd* p_ksd) {
+  return p_ksd->by_coordinate
+             ? ffi_add_matrix(out, name, p_ksd->n_dim, p_ksd->n_draw)
+             : ffi_add_vector(out, name, p_ksd->n_draw);
+}
+
 /* list(diagonal, below) of parts that each draw adds (see ksd.h): n_draw
  * numbers, or n_dim x n_draw. draws, gradients: n_dim x n_draw */
 SEXP ffi_ksd(SEXP draws,
@@ -15,7 +22,6 @@ SEXP ffi_ksd(SEXP draws,
              SEXP beta,
              SEXP by_coordinate,
              SEXP n_threads) {
-  static const char* const v_name[] = {"diagonal", "below"};
   size_t n_dim, n_draw;
   ffi_shape(draws, &n_dim, &n_draw, "draws");
   struct tb_ksd ksd = {
@@ -28,17 +34,10 @@ SEXP ffi_ksd(SEXP draws,
       .beta = ffi_as_number(beta, "beta"),
       .by_coordinate = ffi_as_flag(by_coordinate, "by_coordinate"),
       .n_threads = ffi_threads(n_threads)};
-  SEXP out = PROTECT(ffi_named_list(v_name, 2));
-  for (int i = 0; i < 2; ++i) {
-    SET_VECTOR_ELT(out,
-                   i,
-                   ksd.by_coordinate
-                       ? Rf_allocMatrix(REALSXP, (int)n_dim, (int)n_draw)
-                       : Rf_allocVector(REALSXP, (R_xlen_t)n_draw));
-  }
+  SEXP out = PROTECT(ffi_list(2));
+  double* v_diagonal = add_parts(out, "diagonal", &ksd);
+  double* v_below = add_parts(out, "below", &ksd);
   tb_ksd_prepare(&ksd, R_alloc(tb_ksd_scratch_size(&ksd), 1));
-  double* v_diagonal = REAL(VECTOR_ELT(out, 0));
-  double* v_below = REAL(VECTOR_ELT(out, 1));
 
   const size_t n_task = tb_ksd_n_task(&ksd);
   const double block = (double)n_draw / (double)n_task;

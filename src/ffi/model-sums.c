@@ -168,8 +168,8 @@ SEXP ffi_model_curvature(SEXP model,
   return out;
 }
 
-/* At each column of theta (n_dim x K) the four sums of struct tb_spread, 4 x K,
- * or the status as an integer. at: the reference, or NULL; probability: N
+/* list(square, weighted, norm, total, status): at each column of theta (n_dim x
+ * K) the sums of struct tb_spread. at: the reference, or NULL; probability: N
  * numbers, or NULL. */
 SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
   const struct tb_model* p_model = ffi_model(model);
@@ -182,27 +182,33 @@ SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
                                              ffi_doubles(at, n_dim, "at")};
   const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
   double* v_scratch = (double*)R_alloc(3 * n_dim + TB_CHUNK, sizeof(double));
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 4, (int)n_point));
+  SEXP out = PROTECT(ffi_list(5));
+  double* v_square = ffi_add_vector(out, "square", n_point);
+  double* v_weighted = ffi_add_vector(out, "weighted", n_point);
+  double* v_norm = ffi_add_vector(out, "norm", n_point);
+  double* v_total = ffi_add_vector(out, "total", n_point);
   enum tb_status status = TB_STATUS_ok;
-  for (size_t p = 0; p < n_point && status == TB_STATUS_ok; ++p) {
-    struct tb_spread spread;
-    status = tb_spread_of(p_model,
-                          &work,
-                          v_theta + p * n_dim,
-                          reference.v_theta == NULL ? NULL : &reference,
-                          v_probability,
-                          v_scratch,
-                          &spread);
-    double* v_out = REAL(out) + 4 * p;
-    v_out[0] = spread.square;
-    v_out[1] = spread.weighted;
-    v_out[2] = spread.norm;
-    v_out[3] = spread.total;
-    ffi_continue(model);
-    R_CheckUserInterrupt();
+  for (size_t p = 0; p < n_point; ++p) {
+    struct tb_spread spread = {NAN, NAN, NAN, NAN};
+    if (status == TB_STATUS_ok) {
+      status = tb_spread_of(p_model,
+                            &work,
+                            v_theta + p * n_dim,
+                            reference.v_theta == NULL ? NULL : &reference,
+                            v_probability,
+                            v_scratch,
+                            &spread);
+      ffi_continue(model);
+      R_CheckUserInterrupt();
+    }
+    v_square[p] = spread.square;
+    v_weighted[p] = spread.weighted;
+    v_norm[p] = spread.norm;
+    v_total[p] = spread.total;
   }
+  ffi_add(out, "status", ffi_status(status));
   UNPROTECT(1);
-  return status == TB_STATUS_ok ? out : ffi_status(status);
+  return out;
 }
 
 /* N unnormalised weights, or the status as an integer */

@@ -44,34 +44,38 @@ parse_points(const struct tb_response_type* type,
 
 /* columns of every response of the registry, in its order */
 SEXP ffi_response_registry(void) {
-  static const char* const v_name[] = {"name",
-                                       "link",
-                                       "aux",
-                                       "coordinate",
-                                       "is_multiple",
-                                       "is_precision",
-                                       "has_bound",
-                                       "has_third_bound"};
+  enum { N_TEXT = 4, N_FLAG = 4 };
+  static const char* const v_name[] = {"name", "link", "aux", "coordinate"};
+  static const char* const v_flag_name[] = {"is_multiple",
+                                            "is_precision",
+                                            "has_bound",
+                                            "has_third_bound"};
   const R_xlen_t n = (R_xlen_t)tb_response_count();
-  SEXP out = PROTECT(ffi_named_list(v_name, 8));
-  for (int j = 0; j < 8; ++j) {
-    SET_VECTOR_ELT(out, j, Rf_allocVector(j < 4 ? STRSXP : LGLSXP, n));
+  SEXP out = PROTECT(ffi_list(N_TEXT + N_FLAG));
+  SEXP v_column[N_TEXT], v_flag_column[N_FLAG];
+  for (int j = 0; j < N_TEXT; ++j) {
+    ffi_add(out, v_name[j], v_column[j] = Rf_allocVector(STRSXP, n));
+  }
+  for (int j = 0; j < N_FLAG; ++j) {
+    ffi_add(out, v_flag_name[j], v_flag_column[j] = Rf_allocVector(LGLSXP, n));
   }
   for (R_xlen_t i = 0; i < n; ++i) {
     const struct tb_response_type* type = tb_response_registry[i];
     const struct tb_response_aux* p_aux = type->p_aux;
-    const char* v_text[] = {type->name,
-                            type->link,
-                            p_aux == NULL ? NULL : p_aux->name,
-                            p_aux == NULL ? NULL : p_aux->coordinate};
-    const bool v_flag[] = {type->flags & TB_RESPONSE_MULTIPLE,
-                           type->flags & TB_RESPONSE_PRECISION,
-                           type->bound != NULL,
-                           type->third_bound != NULL};
-    for (int j = 0; j < 4; ++j) {
+    const char* v_text[N_TEXT] = {type->name,
+                                  type->link,
+                                  p_aux == NULL ? NULL : p_aux->name,
+                                  p_aux == NULL ? NULL : p_aux->coordinate};
+    const bool v_flag[N_FLAG] = {type->flags & TB_RESPONSE_MULTIPLE,
+                                 type->flags & TB_RESPONSE_PRECISION,
+                                 type->bound != NULL,
+                                 type->third_bound != NULL};
+    for (int j = 0; j < N_TEXT; ++j) {
       SEXP text = v_text[j] == NULL ? NA_STRING : Rf_mkChar(v_text[j]);
-      SET_STRING_ELT(VECTOR_ELT(out, j), i, text);
-      LOGICAL(VECTOR_ELT(out, 4 + j))[i] = v_flag[j];
+      SET_STRING_ELT(v_column[j], i, text);
+    }
+    for (int j = 0; j < N_FLAG; ++j) {
+      LOGICAL(v_flag_column[j])[i] = v_flag[j];
     }
   }
   UNPROTECT(1);
@@ -217,7 +221,6 @@ SEXP ffi_response_bounds(SEXP place,
                          SEXP y,
                          SEXP weight,
                          SEXP aux) {
-  static const char* const v_name[] = {"curvature", "third"};
   const struct tb_response_type* type = parse_single(place);
   const size_t n = (size_t)Rf_xlength(y);
   const double* v_reach = ffi_some_doubles(reach, n, "reach");
@@ -227,16 +230,19 @@ SEXP ffi_response_bounds(SEXP place,
                                   .v_y = ffi_some_doubles(y, n, "y"),
                                   .v_weight = ffi_doubles(weight, n, "weight")};
   rows.p_point = parse_points(type, aux, false, 1);
-  SEXP out = PROTECT(ffi_named_list(v_name, 2));
-  if (type->bound != NULL) {
-    SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t)n));
+  SEXP out = PROTECT(ffi_list(2));
+  if (type->bound == NULL) {
+    ffi_add(out, "curvature", R_NilValue);
+  } else {
+    double* v_curvature = ffi_add_vector(out, "curvature", n);
     const struct tb_response_out result =
-        result_at(WHAT_curvature, REAL(VECTOR_ELT(out, 0)));
+        result_at(WHAT_curvature, v_curvature);
     type->bound(&rows, v_reach, &result);
   }
-  if (type->third_bound != NULL) {
-    SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t)n));
-    type->third_bound(&rows, v_reach, REAL(VECTOR_ELT(out, 1)));
+  if (type->third_bound == NULL) {
+    ffi_add(out, "third", R_NilValue);
+  } else {
+    type->third_bound(&rows, v_reach, ffi_add_vector(out, "third", n));
   }
   UNPROTECT(1);
   return out;

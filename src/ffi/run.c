@@ -228,18 +228,17 @@ static SEXP copy_doubles(const double* v, size_t n) {
 /* Which chains have stopped, and where: list(status, coordinate, value), a
  * number for each chain; a coordinate beyond n_dim is none. */
 SEXP ffi_run_status(SEXP run) {
-  static const char* const v_name[] = {"status", "coordinate", "value"};
   const struct ffi_run* p = run_of(run);
   const size_t n_chain = tb_run_n_chain(p->p_run);
-  SEXP out = PROTECT(ffi_named_list(v_name, 3));
-  for (R_xlen_t k = 0; k < 3; ++k) {
-    SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t)n_chain));
-  }
+  SEXP out = PROTECT(ffi_list(3));
+  double* v_status = ffi_add_vector(out, "status", n_chain);
+  double* v_coordinate = ffi_add_vector(out, "coordinate", n_chain);
+  double* v_value = ffi_add_vector(out, "value", n_chain);
   for (size_t c = 0; c < n_chain; ++c) {
     const struct tb_report report = tb_run_report(p->p_run, c);
-    REAL(VECTOR_ELT(out, 0))[c] = (double)report.status;
-    REAL(VECTOR_ELT(out, 1))[c] = (double)report.coordinate + 1;
-    REAL(VECTOR_ELT(out, 2))[c] = report.value;
+    v_status[c] = (double)report.status;
+    v_coordinate[c] = (double)report.coordinate + 1;
+    v_value[c] = report.value;
   }
   UNPROTECT(1);
   return out;
@@ -308,26 +307,21 @@ SEXP ffi_run_report(SEXP run) {
 
 /* where the chains are: list(parameter, variable, alive), columns are chains */
 SEXP ffi_run_position(SEXP run) {
-  static const char* const v_name[] = {"parameter", "variable", "alive"};
   const struct ffi_run* p = run_of(run);
   const struct tb_model* p_model = tb_run_target(p->p_run)->p_model;
+  const size_t n_dim = p_model->n_dim, n_natural = p_model->n_natural;
   const size_t n_chain = tb_run_n_chain(p->p_run);
-  SEXP out = PROTECT(ffi_named_list(v_name, 3));
-  SET_VECTOR_ELT(out,
-                 0,
-                 Rf_allocMatrix(REALSXP, (int)p_model->n_dim, (int)n_chain));
-  SET_VECTOR_ELT(
-      out,
-      1,
-      Rf_allocMatrix(REALSXP, (int)p_model->n_natural, (int)n_chain));
-  SET_VECTOR_ELT(out, 2, Rf_allocVector(LGLSXP, (R_xlen_t)n_chain));
+  SEXP out = PROTECT(ffi_list(3));
+  double* v_parameter = ffi_add_matrix(out, "parameter", n_dim, n_chain);
+  double* v_variable = ffi_add_matrix(out, "variable", n_natural, n_chain);
+  SEXP alive = Rf_allocVector(LGLSXP, (R_xlen_t)n_chain);
+  ffi_add(out, "alive", alive);
   for (size_t c = 0; c < n_chain; ++c) {
     tb_run_position(p->p_run,
                     c,
-                    REAL(VECTOR_ELT(out, 0)) + c * p_model->n_dim,
-                    REAL(VECTOR_ELT(out, 1)) + c * p_model->n_natural);
-    LOGICAL(VECTOR_ELT(out, 2))
-    [c] = tb_run_report(p->p_run, c).status == TB_STATUS_ok;
+                    v_parameter + c * n_dim,
+                    v_variable + c * n_natural);
+    LOGICAL(alive)[c] = tb_run_report(p->p_run, c).status == TB_STATUS_ok;
   }
   UNPROTECT(1);
   return out;
