@@ -69,7 +69,8 @@ test_that("chains start at draws from the density", {
       }
     }
   }
-  median <- apply(replicate(20000, forms$student$traits$draw(stats::rnorm)), 1, mad)
+  starts <- replicate(20000, forms$student$traits$draw(stats::rnorm))
+  median <- apply(starts, 1, mad)
   quartile <- stats::qt(0.75, c(3, 9)) * 0.5
   expect_equal(median, quartile * 1.4826, tolerance = 0.03)
 })
