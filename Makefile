@@ -9,7 +9,7 @@ RSCRIPT ?= Rscript
 # BLAS, and with one thread for BLAS draws are the same on every machine.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test install document lint check sanitize
+.PHONY: demo test install document lint check sanitize layers
 
 demo:
 	$(RSCRIPT) tools/setup.R demo
@@ -45,3 +45,7 @@ sanitize:
 check:
 	$(RSCRIPT) tools/setup.R test
 	bash tools/check.sh
+
+# which room of R/ uses which; fails where an arrow points upwards
+layers:
+	$(RSCRIPT) tools/layers.R

@@ -28,9 +28,10 @@
 #' @section What a posterior does not have: `logLik()`, `AIC()`, `BIC()` and
 #' `extractAIC()` are of a maximum of the likelihood, which a posterior has not:
 #' they are an error of class `tall_error_unsupported` that names
-#' [loo()][loo-tall_glm] and [log_lik()][log-lik]. So are `ranef()` and `VarCorr()` of
-#' models without group-level terms, and functions of vectors, `mean()` and
-#' `quantile()` among them: [posterior::summarise_draws()] takes these.
+#' [loo()][loo-tall_glm] and [log_lik()][log-lik]. So are `ranef()` and
+#' `VarCorr()` of models without group-level terms, and functions of vectors,
+#' `mean()` and `quantile()` among them: [posterior::summarise_draws()] takes
+#' these.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' deviance(fit)

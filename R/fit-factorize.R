@@ -15,9 +15,10 @@
 #' @param ... Unused.
 #'
 #' @details Other pairs than those of the run are predicted from the states that
-#' were kept, as `snapshots` or with `variables = NULL`. The interval is that of a normal
-#' distribution with the mean and variance of the (unclipped) expected rating,
-#' \eqn{1 / \alpha}{1 / alpha} added to the variance, clipped in the end.
+#' were kept, as `snapshots` or with `variables = NULL`. The interval is that of
+#' a normal distribution with the mean and variance of the (unclipped) expected
+#' rating, \eqn{1 / \alpha}{1 / alpha} added to the variance, clipped in the
+#' end.
 #'
 #' A user or item that was not in the data gets factors from the prior at each
 #' state, drawn with R's generator, and a warning says so: its predictions are
@@ -95,7 +96,8 @@ run_predictions <- function(fit, clip, call) {
   if (!is.null(clip) && !is_plain && !identical(clip, fit$range)) {
     abort_input(
       c(
-        "{.arg clip} must be {.code NULL} or {.code FALSE} for the pairs of the run.",
+        "{.arg clip} must be {.code NULL} or {.code FALSE} for the pairs of the
+         run.",
         i = "Their predictions were averaged as they were clipped then; give
              {.arg newdata} for another range."
       ),
@@ -360,7 +362,8 @@ print.summary.tall_factorize <- function(x, digits = 3, ...) {
     )
     print(x$errors, digits = digits, row.names = FALSE)
     cat(
-      "draw: single draws, on average; ergodic: predictions averaged over draws.\n"
+      "draw: single draws, on average;",
+      "ergodic: predictions averaged over draws.\n"
     )
   }
   if (!is.null(x$rhat)) {

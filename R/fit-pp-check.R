@@ -18,12 +18,14 @@
 #'   subset of larger data.
 #' @param seed (whole number or `NULL`) Seed of the responses and of the subset.
 #' @param ... Passed on to the function of \pkg{bayesplot}; what it does not
-#'   know is refused. `group`, `x`, … with a value for each observation are cut to
-#'   those shown; `group` and `x` may be the name of a variable of the formula.
+#'   know is refused. `group`, `x`, ... with a value for each observation are
+#'   cut to those shown; `group` and `x` may be the name of a variable of the
+#'   formula.
 #'
 #' @details For the types of leave-one-out cross-validation,
-#' `"loo_pit_overlay"`, `"loo_pit_qq"`, `"loo_intervals"`, `"loo_ribbon"`, the importance weights are
-#' made by [loo::psis()] from the log likelihood of the observations shown.
+#' `"loo_pit_overlay"`, `"loo_pit_qq"`, `"loo_intervals"`, `"loo_ribbon"`, the
+#' importance weights are made by [loo::psis()] from the log likelihood of the
+#' observations shown.
 #'
 #' @return A ggplot object.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data;

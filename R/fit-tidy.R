@@ -21,8 +21,8 @@ generics::glance
 #'   of coefficients (odds ratios, rate ratios)? The standard error is then
 #'   multiplied by the estimate.
 #' @param ... Unused: other arguments are refused, but for what
-#'   \pkg{modelsummary} hands on: `vcov`, which must be `NULL`, and `vcov_type`, `coef_rename` and
-#'   `gof_map`, which it deals with itself.
+#'   \pkg{modelsummary} hands on: `vcov`, which must be `NULL`, and `vcov_type`,
+#'   `coef_rename` and `gof_map`, which it deals with itself.
 #'
 #' @return `tidy()`: a tibble with a row for each variable: `term`, `estimate`
 #'   (posterior mean), `std.error` (posterior standard deviation), with

@@ -34,8 +34,8 @@
 #'   defaults except for these: `kernel = kernel_sgbd(sqrt(5e-4))`, `iter =
 #'   5000`, `thin = 10`; `gradient` and `subsample`: [gradient_simple()] and a
 #'   hundredth of the ratings (at least 32), without replacement; `variables`:
-#'   the means and precisions of the factors, `NULL` keeps every parameter, which
-#'   is large. `monitor` holds more to watch: functions as in [monitors],
+#'   the means and precisions of the factors, `NULL` keeps every parameter,
+#'   which is large. `monitor` holds more to watch: functions as in [monitors],
 #'   evaluated at the same iterations as `newdata`. Other arguments are refused.
 #'
 #' @details The default kernel is vanilla stochastic gradient Barker dynamics

@@ -40,12 +40,12 @@ nn_settings <- list(
 #'   across chains stay in any case.
 #' @param ... The run: arguments of [sg_sample()] but `model` and `init`, with
 #'   the same defaults except for these: `thin` keeps 100 draws of each chain.
-#'   `kernel`: [kernel_hmc()] with all rows, its step adapted in warmup, and with
-#'   25 leapfrog steps while rows times parameters are below 5 million, as many
-#'   as 125 million divided by them allow beyond; above 62.5 million, or with
-#'   minibatches, [kernel_mala()], which is a single step. With another kernel
-#'   that takes minibatches, [gradient_simple()] and 256 rows. In `monitor`,
-#'   held-out data are data frames. Other arguments are refused.
+#'   `kernel`: [kernel_hmc()] with all rows, its step adapted in warmup, and
+#'   with 25 leapfrog steps while rows times parameters are below 5 million, as
+#'   many as 125 million divided by them allow beyond; above 62.5 million, or
+#'   with minibatches, [kernel_mala()], which is a single step. With another
+#'   kernel that takes minibatches, [gradient_simple()] and 256 rows. In
+#'   `monitor`, held-out data are data frames. Other arguments are refused.
 #'
 #' @details
 #' Covariates, and a numeric response, are centred and divided by their standard

@@ -12,10 +12,10 @@
 #'   mode. `NULL`: 10 passes over the documents, and at least 2,000. 0: chains
 #'   start, and control variates refer to, topics drawn at random.
 #' @param ... The run: arguments of [sg_sample()] but `model`, `init` and
-#'   `variables`, with the same defaults except for these: `iter = 10000`, `thin`
-#'   keeps 100 draws, `chains = 1`; `kernel`, `gradient` and `subsample`, in the
-#'   coordinates \eqn{\log\theta}{log theta}: [kernel_sgbd()], [gradient_cv()]
-#'   and 50 documents; see Details. Others are refused.
+#'   `variables`, with the same defaults except for these: `iter = 10000`,
+#'   `thin` keeps 100 draws, `chains = 1`; `kernel`, `gradient` and `subsample`,
+#'   in the coordinates \eqn{\log\theta}{log theta}: [kernel_sgbd()],
+#'   [gradient_cv()] and 50 documents; see Details. Others are refused.
 #'
 #' @details
 #' The model is that of [model_lda()]. Topics have no order: another search

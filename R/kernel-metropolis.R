@@ -20,9 +20,9 @@
 #'   proposal's noise, the size of an increment. `NULL`: found by the run.
 #' @param steps (whole number) Leapfrog steps of a trajectory, each a pass over
 #'   the data.
-#' @param jitter (number in \[0, 1)) Each trajectory has a step of its own, drawn
-#'   between \eqn{(1 - jitter) \epsilon}{(1 - jitter) epsilon} and \eqn{(1 +
-#'   jitter) \epsilon}{(1 + jitter) epsilon}: one as long as a period of the
+#' @param jitter (number in \[0, 1)) Each trajectory has a step of its own,
+#'   drawn between \eqn{(1 - jitter) \epsilon}{(1 - jitter) epsilon} and \eqn{(1
+#'   + jitter) \epsilon}{(1 + jitter) epsilon}: one as long as a period of the
 #'   motion would end where it began, every time (Neal, 2011, section 5.4). 0.2
 #'   where the step is not given.
 #' @param noise (string) `"normal"`: increments \eqn{N(0, \sigma^2)}, or
@@ -103,19 +103,19 @@
 #' in the gradient lowers the acceptance rate. [gradient_saga()] and
 #' [gradient_svrg()] have a memory that moves with the chain and are refused.
 #'
-#' @section Steps that are not given:
-#' With \eqn{A} minus the Hessian of the log posterior at the mode, \eqn{a} its
-#' largest eigenvalue and \eqn{d} parameters, a run starts from \eqn{h = 1.65^2
-#' d^{-1/3} / a}{h = 1.65^2 d^(-1/3) / a} (MALA, and \eqn{\sigma^2 = h} for
-#' AdamMCMC) or \eqn{\epsilon = d^{-1/4} / \sqrt a}{epsilon = d^(-1/4) /
-#' sqrt(a)} (HMC); Barker's \eqn{\sigma_j} is \eqn{1.65 d^{-1/6}}{1.65 d^(-1/6)} times
-#' \eqn{A_{jj}^{-1/2}}{A_jj^(-1/2)}, divided by the root of the largest
-#' eigenvalue of \eqn{A} with these scales. Warmup adapts it. Where the model
-#' knows no Hessian, or has no mode, \eqn{a} is that of differences of gradients
-#' at the mode or where the first chain starts, some 20 passes over the data.
-#' The kernel of the fit has the start, its `chains` and `step_sizes` what was
-#' found. One size for all coordinates is slow where these have very different scales:
-#' `kernel_barker()`, or a run without a kernel, is better there.
+#' @section Steps that are not given: With \eqn{A} minus the Hessian of the log
+#' posterior at the mode, \eqn{a} its largest eigenvalue and \eqn{d} parameters,
+#' a run starts from \eqn{h = 1.65^2 d^{-1/3} / a}{h = 1.65^2 d^(-1/3) / a}
+#' (MALA, and \eqn{\sigma^2 = h} for AdamMCMC) or \eqn{\epsilon = d^{-1/4} /
+#' \sqrt a}{epsilon = d^(-1/4) / sqrt(a)} (HMC); Barker's \eqn{\sigma_j} is
+#' \eqn{1.65 d^{-1/6}}{1.65 d^(-1/6)} times \eqn{A_{jj}^{-1/2}}{A_jj^(-1/2)},
+#' divided by the root of the largest eigenvalue of \eqn{A} with these scales.
+#' Warmup adapts it. Where the model knows no Hessian, or has no mode, \eqn{a}
+#' is that of differences of gradients at the mode or where the first chain
+#' starts, some 20 passes over the data. The kernel of the fit has the start,
+#' its `chains` and `step_sizes` what was found. One size for all coordinates is
+#' slow where these have very different scales: `kernel_barker()`, or a run
+#' without a kernel, is better there.
 #'
 #' @section Bounds:
 #' Under [prior_uniform()], a proposal outside the bounds is rejected. The share

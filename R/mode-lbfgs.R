@@ -44,7 +44,8 @@ mode_lbfgs <- function(
   }
   fit <- lbfgs_maximise(evaluate, start, box, max_iter, unit)
   final <- evaluate(fit$par)
-  if (can_separate(model) && has_large_predictor(model, fit$par, share = 1 / 3)) {
+  is_far <- function() has_large_predictor(model, fit$par, share = 1 / 3)
+  if (can_separate(model) && is_far()) {
     # Newton's method, from the start, knows a likelihood that rises without end
     newton_stage(model, start, NULL, NULL, max_iter, cores, call)
   }

@@ -100,9 +100,9 @@ find_weights <- function(
   mix_weights(weights, type, defensive)
 }
 
-# Probabilities, a share of them uniform. Robust weights can be of any size, and a
-# share of their mean would drown what all rows but a few are to each other: there
-# it is that of the others' mean.
+# Probabilities, a share of them uniform. Robust weights can be of any size, and
+# a share of their mean would drown what all rows but a few are to each other:
+# there it is that of the others' mean.
 mix_weights <- function(weights, type, defensive = 0.01) {
   if (type == "robust") {
     heavy <- heavy_rows(weights)
@@ -118,8 +118,8 @@ mix_weights <- function(weights, type, defensive = 0.01) {
 # of a variance 2 % at the recipe's h = 0.2.
 rows_per_dim <- 2.5
 
-# Rows whose curvature can be so large a part of the posterior's that a minibatch
-# is smaller with them always in it: the noise of the others calls for
+# Rows whose curvature can be so large a part of the posterior's that a
+# minibatch is smaller with them always in it: the noise of the others calls for
 # rows_per_dim rows a unit of their robust weights.
 heavy_rows <- function(weights) {
   heavy <- which(weights > 1 / rows_per_dim)

@@ -1,7 +1,7 @@
 #' Generalised linear models
 #'
-#' The posterior of the coefficients of a generalised linear model, from a design
-#' matrix. [tall_glm()] builds one from a formula.
+#' The posterior of the coefficients of a generalised linear model, from a
+#' design matrix. [tall_glm()] builds one from a formula.
 #'
 #' @param x (numeric matrix, n_data x n_dim) The covariates. Columns are used as
 #'   they are: none is added, centred or scaled. `x` is copied once, row by row,

@@ -52,30 +52,26 @@ model_traits <- function(
 
 # Are these what model_traits() made? Of functions only that they are some.
 are_traits <- function(x, n_dim) {
-  is_flag <- function(name) rlang::is_bool(x[[name]])
-  is_count <- function(value, min) {
-    is.null(value) || (is_number(value) && isTRUE(value >= min))
+  if (!is.list(x) || !identical(names(x), names(formals(model_traits)))) {
+    return(FALSE)
   }
-  is_start <- function(value) {
+  is_numbers <- function(value) {
     is.double(value) && length(value) == n_dim && all_finite(value)
   }
-  flags <- c(
-    "samples_aux",
-    "has_data_free",
-    "is_far_from_normal",
-    "is_noisy",
-    "runs_r"
-  )
-  is.list(x) &&
-    identical(names(x), names(formals(model_traits))) &&
-    (is.null(x$start) || is.function(x$start) || is_start(x$start)) &&
-    (is.null(x$draw) || is.function(x$draw)) &&
-    (is.null(x$mode_method) || rlang::is_string(x$mode_method)) &&
-    is_number(x$curvature_passes) &&
-    isTRUE(x$curvature_passes >= 0) &&
+  at_least <- function(value, min) is_number(value) && isTRUE(value >= min)
+  or_none <- function(name, is_one) is.null(x[[name]]) || is_one(x[[name]])
+  all(
+    or_none("start", function(value) is.function(value) || is_numbers(value)),
+    or_none("draw", is.function),
+    or_none("mode_method", rlang::is_string),
+    or_none("batch", function(value) at_least(value, 1)),
+    or_none("gibbs_every", function(value) at_least(value, 1)),
+    at_least(x$curvature_passes, 0),
     rlang::is_string(x$gradient) &&
-    is.function(constructor_of("gradient", x$gradient)) &&
-    is_count(x$batch, 1) &&
-    is_count(x$gibbs_every, 1) &&
-    all(vapply(flags, is_flag, TRUE))
+      is.function(constructor_of("gradient", x$gradient)),
+    vapply(x[startsWith(names(x), "is_")], rlang::is_bool, TRUE),
+    rlang::is_bool(x$samples_aux),
+    rlang::is_bool(x$has_data_free),
+    rlang::is_bool(x$runs_r)
+  )
 }

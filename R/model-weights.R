@@ -67,8 +67,8 @@ model_weights <- function(
       abort_tall(
         "unsupported",
         c(
-          "{.code {model$label}()} has no weights of type {.val {type}}: how much
-           the curvature of a row can change is not known.",
+          "{.code {model$label}()} has no weights of type {.val {type}}: how
+           much the curvature of a row can change is not known.",
           i = hint
         ),
         argument = "type",

@@ -68,7 +68,8 @@ plan_recipe <- function(
   plan
 }
 
-# Bounds and kinks take a kernel that accepts or rejects, and few rows allow one.
+# Bounds and kinks take a kernel that accepts or rejects, and few rows allow
+# one.
 needs_all_rows <- function(model, kappa, size) {
   s <- recipe_settings
   length(bounded_coordinates(model)) > 0 ||

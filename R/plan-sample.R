@@ -67,36 +67,37 @@
 #' \hat\theta)}{phi = L'(theta - theta-hat)} with \eqn{L L^T = -\nabla^2 \log
 #' \pi(\hat\theta)}, in which the posterior is near standard normal;
 #' Leimkuhler-Matthews dynamics with \eqn{h = 0.2}, control variates at the
-#' mode, robust weights (see [subsampling_weights()]) and minibatches of \eqn{n =
-#' \max(32, \lceil 2.5 (d - 1) \rceil)} rows. On top of these, rows that would
-#' come more than once, and those whose curvature within 4 standard deviations of
-#' the mode can be 0.4 or more of the posterior's, are in every minibatch. A pilot
-#' run, the same whatever `seed` is, measures the gradient noise
+#' mode, robust weights (see [subsampling_weights()]) and minibatches of \eqn{n
+#' = \max(32, \lceil 2.5 (d - 1) \rceil)} rows. On top of these, rows that would
+#' come more than once, and those whose curvature within 4 standard deviations
+#' of the mode can be 0.4 or more of the posterior's, are in every minibatch. A
+#' pilot run, the same whatever `seed` is, measures the gradient noise
 #' \eqn{\tau_j^2}; where \eqn{h \tau_j^2 / 4} exceeds 2 percent, \eqn{n} grows
 #' in proportion. Where minibatches would hold a quarter of the data or \eqn{N
 #' \le 2000}, the full gradient is used with a Metropolis correction
-#' ([kernel_mala()], adapted), which is exact. After
-#' warmup one iteration is 25 steps of the dynamics, so that draws are nearly
-#' independent. With more than 1,000 parameters only the scales are adjusted.
+#' ([kernel_mala()], adapted), which is exact. After warmup one iteration is 25
+#' steps of the dynamics, so that draws are nearly independent. With more than
+#' 1,000 parameters only the scales are adjusted.
 #'
 #' The same goes for every model that knows its Hessian. Those that cannot
 #' rewrite their rows are sampled behind a change of coordinates, with
 #' minibatches of equally likely rows and without taking out the 2 percent of
 #' noise.
 #'
-#' Where a step of 1, 2 or 3 posterior standard deviations from the mode, along a
-#' parameter or along the rows that matter most, loses more than twice the log
-#' density that it would on a normal posterior, [kernel_sgbd()] with \eqn{\sigma =
-#' 0.2} (0.35 for [model_ica()]) takes the place of the Langevin steps: no
+#' Where a step of 1, 2 or 3 posterior standard deviations from the mode, along
+#' a parameter or along the rows that matter most, loses more than twice the log
+#' density that it would on a normal posterior, [kernel_sgbd()] with \eqn{\sigma
+#' = 0.2} (0.35 for [model_ica()]) takes the place of the Langevin steps: no
 #' gradient can throw it out. An indicator whose rows all have the same outcome
-#' does that, and so does an outlier: a row that weighs nothing at the mode can be
-#' a wall one standard deviation away. A warning names the parameters, whose
+#' does that, and so does an outlier: a row that weighs nothing at the mode can
+#' be a wall one standard deviation away. A warning names the parameters, whose
 #' `sd_bias` is then `NA`, and such rows. Barker dynamics in steps of 0.2 stay
 #' within about 0.07 standard deviations of the mean at a wall, and 3 percent of
-#' the standard deviation; where the mode is at the wall, as with a value of 10^6
-#' among values of 1, no kernel knows the scale: bring columns to one unit first. The same happens, with a warning, where chains of
-#' Langevin steps are thrown out after all: they are then sampled again. Models
-#' that cannot weigh their rows are sampled exactly in both cases.
+#' the standard deviation; where the mode is at the wall, as with a value of
+#' 10^6 among values of 1, no kernel knows the scale: bring columns to one unit
+#' first. The same happens, with a warning, where chains of Langevin steps are
+#' thrown out after all: they are then sampled again. Models that cannot weigh
+#' their rows are sampled exactly in both cases.
 #'
 #' The recipe makes a whitened copy of the model's data; [tall_glm()] works in
 #' place.

@@ -250,9 +250,8 @@ warn_laplace <- function(plan, model, call) {
   worst <- as.integer(names(ratio))
   names <- quote_columns(model$coordinates[worst])
   alone <- if (is.finite(ratio[[1]])) {
-    paste(
-      "give a standard deviation", format(ratio[[1]], digits = 2), "times as large"
-    )
+    times <- format(ratio[[1]], digits = 2)
+    paste("give a standard deviation", times, "times as large")
   } else {
     "say nothing of the parameter"
   }

@@ -13,8 +13,8 @@
 #'   [subsampling_weights()], found at the reference point of the gradient
 #'   estimator, or numbers, which are normalised and otherwise used as they are.
 #' @param always (`TRUE`, `FALSE` or whole numbers) Rows that are in every
-#'   minibatch, on top of `size`: with `TRUE` those that would be in it more than
-#'   once, on average; or the numbers of rows.
+#'   minibatch, on top of `size`: with `TRUE` those that would be in it more
+#'   than once, on average; or the numbers of rows.
 #' @param threshold (positive number) \eqn{V_0}: the noise, \eqn{E\|\hat g -
 #'   g\|^2}{E||g-hat - g||^2}, that adaptive minibatches allow at most; from
 #'   [noise_threshold()].
@@ -55,10 +55,10 @@
 #' @return A spec of class `tall_subsample` for [sg_sample()].
 #' @section Conditions: `tall_error_input` if an argument is not as described,
 #' or, once the model is known, if a minibatch without replacement is larger
-#' than the data, or all rows would always be in it. `tall_error_unsupported` if adaptive minibatches are asked of
-#' an estimator other than [gradient_cv()] or of a model without Lipschitz
-#' constants. A `tall_warning_size` says when adaptive minibatches are nearly
-#' always as large as they may be.
+#' than the data, or all rows would always be in it. `tall_error_unsupported` if
+#' adaptive minibatches are asked of an estimator other than [gradient_cv()] or
+#' of a model without Lipschitz constants. A `tall_warning_size` says when
+#' adaptive minibatches are nearly always as large as they may be.
 #' @references
 #' Putcha, Nemeth & Fearnhead (2023). Preferential subsampling for stochastic
 #' gradient Langevin dynamics. *AISTATS*.

@@ -110,7 +110,8 @@ check_budget <- function(arms, control, budget, unit, n_rung, call) {
     what <- if (unit == "gradients") "gradient evaluations" else "seconds"
     abort_input(
       c(
-        "{.arg budget} must be at least {shown} {what} for this grid, not {given}.",
+        "{.arg budget} must be at least {shown} {what} for this grid, not
+         {given}.",
         i = "So much allows {tune_least} iterations of each arm in the first of
              {count_noun(n_rung, 'rung')}."
       ),

@@ -203,7 +203,8 @@ check_grid <- function(grid, kernel, call) {
   if (nrow(grid) < 2) {
     n <- count_noun(nrow(grid), "arm")
     abort_input(
-      "{.arg grid} must have at least 2 arms, not {n}: there is nothing to choose.",
+      "{.arg grid} must have at least 2 arms, not {n}: there is nothing to
+       choose.",
       argument = "grid",
       expected = 2,
       value = grid,
@@ -261,7 +262,8 @@ arm_subsample <- function(subsample, size, model, kernel, gradient, call) {
     abort_tall(
       "unsupported",
       c(
-        "{.arg grid} has a column {.code size}, but full gradients use all rows.",
+        "{.arg grid} has a column {.code size}, but full gradients use all
+         rows.",
         i = "Leave the column out."
       ),
       call = call

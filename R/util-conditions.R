@@ -23,8 +23,8 @@
 #'   should be.
 #' * `tall_error_stale`: a model lost its data, as after [readRDS()].
 #' * `tall_error_corrupt`: something that the package made, such as a fit, a
-#'   kernel or a model, is no longer what it was: it was altered by hand, or read
-#'   from a damaged file. The condition has the field `component`, what was
+#'   kernel or a model, is no longer what it was: it was altered by hand, or
+#'   read from a damaged file. The condition has the field `component`, what was
 #'   found to be wrong.
 #' * `tall_error_worker`: a worker of the plan of the package \pkg{future}
 #'   failed; the condition has the field `chain`.

@@ -29,7 +29,7 @@ foreign_arguments <- c(
   # rstanarm
   QR = "Sampling takes place in whitened coordinates already.",
   adapt_delta = "It is NUTS's; `kernel` has the settings of the sampler.",
-  algorithm = "`kernel` says which algorithm runs; the default has no settings.",
+  algorithm = "`kernel` says which one runs; the default has no settings.",
   control = "It is NUTS's; `kernel` has the settings of the sampler.",
   prior_PD = paste(
     "Draws from the prior are not made:",
@@ -114,8 +114,9 @@ refuse_foreign <- function(given, call) {
 }
 
 # Arguments that a method does not have: most often misspelt ones. .ignore:
-# those that other packages hand on, with functions that tell whether their value
-# changes nothing here; names start with a dot since `...` may have any other.
+# those that other packages hand on, with functions that tell whether their
+# value changes nothing here; names start with a dot since `...` may have any
+# other.
 check_no_dots <- function(..., .ignore = list(), .call = caller_env()) {
   given <- dots_names(...)
   if (length(given) == 0) {
