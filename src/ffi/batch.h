@@ -1,4 +1,4 @@
-/* Minibatches as R objects, for models whose functions are R's (ffi/batch.c).
+/* Minibatches as R objects, for models whose functions are R's (ffi/batch*.c).
  */
 #ifndef TB_FFI_BATCH_H
 #define TB_FFI_BATCH_H
@@ -38,6 +38,15 @@ SEXP ffi_batch(SEXP data,
 
 /* A fault where `data` cannot be that of n_row rows. */
 void ffi_batch_check(SEXP data, size_t n_row);
+
+/* Is x of a type that R/model-custom-engine.R lets through? */
+bool ffi_batch_is_data(SEXP x);
+
+/* Rows of x into `out`, which has room for them, with rows first. */
+void ffi_batch_gather(SEXP x,
+                      size_t n_column,
+                      const struct tb_batch* p_batch,
+                      SEXP out);
 
 /* v_out, columns n_stride apart: rows of v_x, which stand one after the other.
  */
