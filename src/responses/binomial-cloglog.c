@@ -14,6 +14,7 @@
 #include "base/clones.h"
 #include "responses/binomial.h"
 #include "responses/lane.h"
+#include "responses/remainder.h"
 
 #include <math.h>
 
@@ -135,10 +136,12 @@ static double success_curvature(double eta) {
   return slope * ahead;
 }
 
+/* 1 - b = u - (v - 1), which does not cancel where u is small */
 static double success_third(double eta) {
   double slope, ahead;
   success_at(eta, &slope, &ahead);
-  return fabs(slope * (ahead * ahead - (1 + ahead) * (1 - slope)));
+  const double rest = eta < 0 ? exp(fmax(eta, LEAST)) - ahead : 1 - slope;
+  return fabs(slope * (ahead * ahead - (1 + ahead) * rest));
 }
 
 /* it rises to one maximum and falls from there */
@@ -191,6 +194,69 @@ static void cloglog_third_bound(const struct tb_response_rows* p_rows,
   }
 }
 
+/* log mu */
+static double success_log(double eta) {
+  double v_eta[TB_LANE] = {eta}, value;
+  tb_lane lane, out;
+  struct cloglog at;
+  tb_lane_load(v_eta, 0, TB_LANE, &lane);
+  cloglog_at(&lane, &at);
+  cloglog_log(&lane, &at, &out);
+  tb_lane_store(&out, 0, 1, &value);
+  return value;
+}
+
+/* -log mu less its expansion. With u = e^eta it is -eta, which has none, and
+ *   k(u) = -log((1 - e^-u) / u) = u/2 - u^2/24 + u^4/2880 - ..., |u| < 2 pi,
+ * of which each power is an exponential. Where u is larger: the Taylor
+ * coefficients from b' = b w, w' = -b w - u, w = 1 - b - u, as far as 1 / u. */
+static double success_beyond(double eta, double t) {
+  static const double v_k[] = {-1.0 / 24,
+                               1.0 / 2880,
+                               -1.0 / 181440,
+                               1.0 / 9676800,
+                               -1.0 / 479001600,
+                               691.0 / 15692092416000.0};
+  const double u = exp(fmin(eta, TB_RESPONSE_LARGEST_ETA));
+  if (fmax(eta, eta + t) <= 0) {
+    double sum = tb_exp_remainder(0.5, eta, t);
+    for (int m = 0; m < 6; ++m) {
+      const double power = 2 * (m + 1);
+      sum += tb_exp_remainder(v_k[m], power * eta, power * t);
+    }
+    return sum;
+  }
+  double v_b[TB_JET], v_w[TB_JET], v_u[TB_JET];
+  success_at(eta, &v_b[0], &v_w[0]);
+  v_w[0] = -v_w[0];
+  if (!(fabs(t) < 0.1 / fmax(1, u))) {
+    return success_log(eta) - success_log(eta + t) +
+           v_b[0] * t * (1 + 0.5 * v_w[0] * t);
+  }
+  v_u[0] = u;
+  for (int n = 0; n + 1 < TB_JET; ++n) {
+    double product = 0;
+    for (int k = 0; k <= n; ++k) {
+      product += v_b[k] * v_w[n - k];
+    }
+    v_u[n + 1] = v_u[n] / (n + 1);
+    v_b[n + 1] = product / (n + 1);
+    v_w[n + 1] = -(product + v_u[n]) / (n + 1);
+  }
+  return tb_jet_remainder(v_b, t);
+}
+
+static void cloglog_remainder(const struct tb_response_rows* p_rows,
+                              const double* v_t,
+                              double* v_out) {
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const double y = p_rows->v_y[k], eta = p_rows->v_eta[k], t = v_t[k];
+    v_out[k] = tb_response_weight(p_rows, k) *
+               ((y > 0 ? y * success_beyond(eta, t) : 0) +
+                tb_exp_remainder(1 - y, eta, t));
+  }
+}
+
 const struct tb_response_type tb_response_binomial_cloglog = {
     .name = "binomial",
     .link = "cloglog",
@@ -203,4 +269,5 @@ const struct tb_response_type tb_response_binomial_cloglog = {
     .deviance = tb_binomial_deviance,
     .bound = cloglog_bound,
     .third_bound = cloglog_third_bound,
+    .remainder = cloglog_remainder,
 };

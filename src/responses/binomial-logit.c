@@ -6,6 +6,8 @@
 #include "base/clones.h"
 #include "base/vmath.h"
 #include "responses/binomial.h"
+#include "responses/lane.h"
+#include "responses/remainder.h"
 
 #include <math.h>
 
@@ -89,6 +91,77 @@ static void logit_third_bound(const struct tb_response_rows* p_rows,
   }
 }
 
+/* log(1 + e^(eta + t)) less its expansion, whatever y:
+ *
+ *   log(1 + p (e^t - 1)) - p t - p (1 - p) t^2 / 2,   p = 1 / (1 + e^-eta)
+ *
+ * For eta > 0 that of (-eta, -t), the same number, in which p is at most 1/2
+ * and nothing cancels. Where |t| is small all of it cancels: there it is its
+ * series to t^9, with the derivatives in v = p (1 - p) and s = 1 - 2 p. */
+TB_INLINE void logit_beyond(const tb_lane* p_eta, tb_lane* p_t) {
+  tb_lane p = *p_eta, t = *p_t;
+  t = TB_LANE_SELECT(p > 0.0, -t, t);
+  tb_lane_abs(&p);
+  p = -p;
+  tb_v4_exp(&p);
+  p = p / (1.0 + p);
+  const tb_lane v = p * (1.0 - p), s = 1.0 - 2.0 * p;
+
+  tb_lane a = t;
+  tb_lane_expm1(&a);
+  a = p * a; /* above -1/2 */
+  tb_lane low = TB_LANE_SELECT(a < 0.0, -a / (1.0 + a), a);
+  low = TB_LANE_SELECT(low > 1.0, TB_LANE_ALL(1.0), low);
+  tb_v4_log1p_unit(&low);
+  tb_lane high = 1.0 + TB_LANE_SELECT(a > 1.0, a, TB_LANE_ALL(1.0));
+  tb_v4_log(&high);
+  const tb_lane log_ratio =
+      TB_LANE_SELECT(a < 0.0, -low, TB_LANE_SELECT(a > 1.0, high, low));
+  const tb_lane direct = log_ratio - t * (p + 0.5 * v * t);
+
+  tb_lane series = t * (1.0 / 362880) * s *
+                   (1.0 + v * (-252.0 + v * (5040.0 - v * 20160.0)));
+  series = t * (series + (1.0 / 40320) *
+                             (1.0 + v * (-126.0 + v * (1680.0 - v * 5040.0))));
+  series = t * (series + (1.0 / 5040) * s * (1.0 + v * (-60.0 + v * 360.0)));
+  series = t * (series + (1.0 / 720) * (1.0 + v * (-30.0 + v * 120.0)));
+  series = t * (series + (1.0 / 120) * s * (1.0 - 12.0 * v));
+  series = t * (series + (1.0 / 24) * (1.0 - 6.0 * v));
+  series = t * t * t * v * (series + (1.0 / 6) * s);
+
+  tb_lane size = t;
+  tb_lane_abs(&size);
+  *p_t = TB_LANE_SELECT(size < 0.25, series, direct);
+}
+
+static TB_CLONES void logit_remainder(const struct tb_response_rows* p_rows,
+                                      const double* v_t,
+                                      double* v_out) {
+  const size_t n = p_rows->n_row;
+  for (size_t k = 0; k < n; k += TB_LANE) {
+    tb_lane eta, t, w = TB_LANE_ALL(1.0);
+    tb_lane_load(p_rows->v_eta, k, n, &eta);
+    tb_lane_load(v_t, k, n, &t);
+    if (p_rows->v_weight != NULL) {
+      tb_lane_load(p_rows->v_weight, k, n, &w);
+    }
+    logit_beyond(&eta, &t);
+    t = w * t;
+    tb_lane_store(&t, k, n, v_out);
+  }
+  for (size_t k = 0; k < n; ++k) {
+    /* where e^t is not a number any more; both ends have their asymptotes */
+    if (fabs(v_t[k]) > TB_REMAINDER_FAR) {
+      const double eta = p_rows->v_eta[k], p = 1 / (1 + exp(-eta));
+      const double softplus = fmax(eta, 0) + log1p(exp(-fabs(eta)));
+      const double t = v_t[k];
+      v_out[k] = tb_response_weight(p_rows, k) *
+                 (fmax(eta + t, 0) + log1p(exp(-fabs(eta + t))) - softplus -
+                  t * p - 0.5 * p * (1 - p) * t * t);
+    }
+  }
+}
+
 static void logit_mean(const double* v_eta,
                        size_t n_row,
                        size_t n_predictor,
@@ -108,4 +181,5 @@ const struct tb_response_type tb_response_binomial_logit = {
     .deviance = tb_binomial_deviance,
     .bound = logit_bound,
     .third_bound = logit_third_bound,
+    .remainder = logit_remainder,
 };

@@ -14,6 +14,7 @@
 #include "base/clones.h"
 #include "responses/binomial.h"
 #include "responses/normal-tails.h"
+#include "responses/remainder.h"
 
 #include <math.h>
 
@@ -135,6 +136,51 @@ static void probit_third_bound(const struct tb_response_rows* p_rows,
   }
 }
 
+/* log Phi(x) */
+static double probit_log(double x) {
+  double v_t[TB_LANE] = {fmin(fabs(x), 1e150)}, value;
+  tb_lane t, far, near;
+  struct tb_normal_tails tails;
+  tb_lane_load(v_t, 0, TB_LANE, &t);
+  tb_lane_normal_tails(&t, &tails);
+  tb_lane_normal_logs(&t, &tails, &far, &near);
+  tb_lane_store(x >= 0 ? &near : &far, 0, 1, &value);
+  return value;
+}
+
+/* -log Phi less its expansion at x. The Taylor coefficients follow from
+ * lambda' = -lambda a, a' = 1 - lambda a, a = x + lambda. How far they reach
+ * is what -log Phi changes over: |x| below 0, 1 / x above. */
+static double probit_beyond(double x, double t) {
+  double v_lambda[TB_JET], v_a[TB_JET];
+  probit_lambda(x, &v_lambda[0], &v_a[0]);
+  const double reach = 0.1 * (x < 0 ? fmax(1, -x) : 1 / fmax(1, x));
+  if (fabs(t) >= reach) {
+    return probit_log(x) - probit_log(x + t) +
+           v_lambda[0] * t * (1 - 0.5 * v_a[0] * t);
+  }
+  for (int n = 0; n + 1 < TB_JET; ++n) {
+    double product = 0;
+    for (int k = 0; k <= n; ++k) {
+      product += v_lambda[k] * v_a[n - k];
+    }
+    v_lambda[n + 1] = -product / (n + 1);
+    v_a[n + 1] = ((n == 0) - product) / (n + 1);
+  }
+  return tb_jet_remainder(v_lambda, t);
+}
+
+static void probit_remainder(const struct tb_response_rows* p_rows,
+                             const double* v_t,
+                             double* v_out) {
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const double y = p_rows->v_y[k], eta = p_rows->v_eta[k], t = v_t[k];
+    v_out[k] = tb_response_weight(p_rows, k) *
+               ((y > 0 ? y * probit_beyond(eta, t) : 0) +
+                (y < 1 ? (1 - y) * probit_beyond(-eta, -t) : 0));
+  }
+}
+
 const struct tb_response_type tb_response_binomial_probit = {
     .name = "binomial",
     .link = "probit",
@@ -147,4 +193,5 @@ const struct tb_response_type tb_response_binomial_probit = {
     .deviance = tb_binomial_deviance,
     .bound = probit_bound,
     .third_bound = probit_third_bound,
+    .remainder = probit_remainder,
 };

@@ -128,6 +128,14 @@ static void gaussian_third_bound(const struct tb_response_rows* p_rows,
   memset(v_out, 0, p_rows->n_row * sizeof(double));
 }
 
+/* quadratic */
+static void gaussian_remainder(const struct tb_response_rows* p_rows,
+                               const double* v_t,
+                               double* v_out) {
+  (void)v_t;
+  memset(v_out, 0, p_rows->n_row * sizeof(double));
+}
+
 static void gaussian_mean(const double* v_eta,
                           size_t n_row,
                           size_t n_predictor,
@@ -187,4 +195,5 @@ const struct tb_response_type tb_response_gaussian = {
     .prepare = gaussian_prepare,
     .bound = gaussian_bound,
     .third_bound = gaussian_third_bound,
+    .remainder = gaussian_remainder,
 };

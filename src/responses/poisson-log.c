@@ -4,6 +4,7 @@
  *   dl/deta = w (y - mu),  -d2l/deta2 = |d3l/deta3| = w mu */
 #include "base/clones.h"
 #include "base/vmath.h"
+#include "responses/remainder.h"
 #include "responses/response.h"
 #include "responses/variates.h"
 
@@ -77,6 +78,32 @@ static void poisson_bound(const struct tb_response_rows* p_rows,
   poisson_third_bound(p_rows, v_reach, p_out->v_curvature);
 }
 
+/* w e^eta (e^t - 1 - t - t^2 / 2) */
+static TB_CLONES void poisson_remainder(const struct tb_response_rows* p_rows,
+                                        const double* v_t,
+                                        double* v_out) {
+  const size_t n = p_rows->n_row;
+  for (size_t k = 0; k < n; k += TB_LANE) {
+    tb_lane mean, t, w = TB_LANE_ALL(1.0);
+    tb_lane_load(p_rows->v_eta, k, n, &mean);
+    tb_lane_load(v_t, k, n, &t);
+    if (p_rows->v_weight != NULL) {
+      tb_lane_load(p_rows->v_weight, k, n, &w);
+    }
+    tb_v4_exp(&mean);
+    tb_lane_exp_remainder(&t);
+    t = w * mean * t;
+    tb_lane_store(&t, k, n, v_out);
+  }
+  for (size_t k = 0; k < n; ++k) {
+    if (fabs(v_t[k]) > TB_REMAINDER_FAR) {
+      v_out[k] = tb_exp_remainder(tb_response_weight(p_rows, k),
+                                  p_rows->v_eta[k],
+                                  v_t[k]);
+    }
+  }
+}
+
 static void poisson_mean(const double* v_eta,
                          size_t n_row,
                          size_t n_predictor,
@@ -136,4 +163,5 @@ const struct tb_response_type tb_response_poisson_log = {
     .deviance = poisson_deviance,
     .bound = poisson_bound,
     .third_bound = poisson_third_bound,
+    .remainder = poisson_remainder,
 };

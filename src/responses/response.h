@@ -16,6 +16,7 @@
  *   bound        sup of -d2l/deta2 over an interval   robust and Lipschitz
  *                                                     weights
  *   third_bound  sup of |d3l/deta3|, s fixed          cubic weights
+ *   remainder    -l less its expansion to t^2         exact steps from few rows
  *   mean         E(y)                                 predictions
  *   variance, deviance, simulate                      of the mean */
 #ifndef TB_RESPONSES_RESPONSE_H
@@ -147,6 +148,14 @@ struct tb_response_type {
   void (*third_bound)(const struct tb_response_rows* p_rows,
                       const double* v_reach,
                       double* v_out);
+
+  /* What -l is beyond its second-order expansion, s fixed,
+   *   e_i = -[l(eta_i + t_i) - l(eta_i) - l'(eta_i) t_i - l''(eta_i) t_i^2 / 2]
+   * SETS v_out. Of a relative error far below 1e-5 of third_bound |t|^3 / 6:
+   * what accepts or rejects compares the two. Required with third_bound. */
+  void (*remainder)(const struct tb_response_rows* p_rows,
+                    const double* v_t,
+                    double* v_out);
 };
 
 /* A response with what is known of its auxiliary parameter: what models hold.

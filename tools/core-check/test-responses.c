@@ -255,6 +255,127 @@ static void derivatives_are_slopes(struct check* p_check) {
   }
 }
 
+/* -------------------------------------------------------------- remainders */
+
+/* e_i of one observation, and the bound of it: K_i |t|^3 / 6 over |t| */
+static double remainder_of(const struct tb_response_type* type,
+                           double eta,
+                           double y,
+                           double t,
+                           double* p_bound) {
+  const struct tb_response response = {type, false, 1.5};
+  const struct tb_response_point point = tb_response_at(&response, 0);
+  const double weight = 1.5, reach = fabs(t);
+  double e = NAN, third = NAN;
+  const struct tb_response_rows rows = {.n_row = 1,
+                                        .n_predictor = 1,
+                                        .v_eta = &eta,
+                                        .v_y = &y,
+                                        .v_weight = &weight,
+                                        .p_point = &point};
+  type->remainder(&rows, &t, &e);
+  type->third_bound(&rows, &reach, &third);
+  *p_bound = third * reach * reach * reach / 6;
+  return e;
+}
+
+/* Never beyond the bound, at which they arrive for small t, whatever the place:
+ * that takes all of their digits. A bound of half the size fails. */
+static void remainders_are_bounded(struct check* p_check) {
+  const size_t n_try = 400000;
+  struct tb_rng rng;
+  tb_rng_init(&rng, 9, 0, TB_STREAM_noise);
+  for (size_t k = 0; k < tb_response_count(); ++k) {
+    const struct tb_response_type* type = tb_response_registry[k];
+    CHECK((type->third_bound == NULL) == (type->remainder == NULL));
+    if (type->remainder == NULL) {
+      continue;
+    }
+    const bool is_binomial = strcmp(type->name, "binomial") == 0;
+    double largest = 0;
+    size_t n_beyond = 0, n_short = 0, n_small = 0;
+    for (size_t i = 0; i < n_try; ++i) {
+      const double eta = 60 * tb_rng_unif(&rng) - 30;
+      const double y = is_binomial ? floor(4 * tb_rng_unif(&rng)) / 3 : 1;
+      const double size = exp(-16 * tb_rng_unif(&rng)) * 40;
+      const double t = tb_rng_unif(&rng) < 0.5 ? size : -size;
+      double bound;
+      const double e = remainder_of(type, eta, y, t, &bound);
+      if (bound == 0 && e == 0) {
+        continue;
+      }
+      /* the smallest numbers have no digits left */
+      n_beyond += !(fabs(e) <= bound * (1 + 1e-6) + 1e-290);
+      largest = fmax(largest, fabs(e) / bound);
+      /* a single kind of outcome: no sum of two of opposite signs */
+      if (size < 1e-3 && fabs(eta) > 5 && y == floor(y) && bound > 1e-290) {
+        /* the tails of a probit change over 1 / |eta|, a cloglog over e^-eta */
+        const bool is_small = size * fmax(fabs(eta), exp(eta)) < 1e-3;
+        n_small += is_small;
+        n_short += is_small && !(fabs(e) > 0.99 * bound);
+      }
+    }
+    CHECK(n_beyond == 0);
+    CHECK(n_short == 0);
+    CHECK(largest > 0.9 || n_small == 0);
+  }
+}
+
+/* against differences in long double, where they have digits */
+static void remainders_are_accurate(struct check* p_check) {
+  const char* const v_link[] = {"logit", "probit", "cloglog", "log"};
+  for (int k = 0; k < 4; ++k) {
+    const struct tb_response_type* type =
+        tb_response_find(k == 3 ? "poisson" : "binomial", v_link[k]);
+    for (double eta = -6; eta <= 3; eta += 0.37) {
+      for (double t = -4; t <= 3; t += 0.083) {
+        for (int y = 0; y < 2; ++y) {
+          /* U and its slopes at eta, U at eta + t */
+          long double v_u[2], slope = 0, bend = 0;
+          for (int at = 0; at < 2; ++at) {
+            const long double x = (long double)eta + (at ? t : 0);
+            const long double side = y ? x : -x, mean = expl(x);
+            const long double p = 1 / (1 + expl(-x));
+            const long double cdf = erfcl(-side / sqrtl(2)) / 2;
+            const long double lambda =
+                expl(-side * side / 2) / sqrtl(8 * atanl(1)) / cdf;
+            const long double b = mean / expm1l(mean);
+            v_u[at] = k == 0 ? log1pl(expl(-side))
+                      : k == 1
+                          ? (side > 0 ? -log1pl(-erfcl(side / sqrtl(2)) / 2)
+                                      : -logl(cdf))
+                      : k == 2 ? (y ? -logl(-expm1l(-mean)) : mean)
+                               : mean - y * x;
+            if (at == 0) {
+              slope = k == 0   ? p - y
+                      : k == 1 ? (y ? -lambda : lambda)
+                      : k == 2 ? (y ? -b : mean)
+                               : mean - y;
+              bend =
+                  k == 0   ? p * (1 - p)
+                  : k == 1 ? lambda * (side + lambda)
+                  : k == 2
+                      ? (y ? b * (mean < 0.01L ? mean / 2 + mean * mean / 12 -
+                                                     powl(mean, 4) / 720
+                                               : mean / -expm1l(-mean) - 1)
+                           : mean)
+                      : mean;
+            }
+          }
+          const long double step = t;
+          const double expected =
+              (double)(v_u[1] - v_u[0] - slope * step - bend * step * step / 2);
+          const double size = (double)(fabsl(v_u[0]) + fabsl(v_u[1]) +
+                                       fabsl(bend) * step * step);
+          double bound;
+          const double e = remainder_of(type, eta, y, t, &bound);
+          CHECK_CLOSE(e / 1.5, expected, 1e-8 * bound + 1e-18 * size);
+        }
+      }
+    }
+  }
+}
+
 /* -------------------------------------------------------- new links, digits */
 
 static void tails_are_accurate(struct check* p_check) {
@@ -405,6 +526,8 @@ const struct check_case check_responses[] = {
     {"rows and results do not depend on each other", rows_are_apart},
     {"predictors may be anything", extremes_are_finite},
     {"score and curvature are slopes", derivatives_are_slopes},
+    {"remainders stay within their bounds", remainders_are_bounded},
+    {"remainders are accurate", remainders_are_accurate},
     {"probit and cloglog: tails are accurate", tails_are_accurate},
     {"auxiliary parameters are transformed", aux_is_transformed},
     {"counts follow their laws", counts_follow_their_laws},
