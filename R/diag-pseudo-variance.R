@@ -125,7 +125,8 @@ squared_distance <- function(fit, at) {
 #'
 #' @details With \eqn{a_i = g_i(\theta)} for [gradient_simple()], \eqn{a_i =
 #' g_i(\theta) - g_i(\hat\theta)}{a_i = g_i(theta) - g_i(theta-hat)} for the
-#' others (Putcha, Nemeth & Fearnhead, 2023, section 3 and 4),
+#' others (Putcha, Nemeth & Fearnhead, 2023, section 3 and 4), less \eqn{H_i
+#' (\theta - \hat\theta)}{H_i (theta - theta-hat)} too with `order = 2`,
 #'
 #' * with replacement: \eqn{V = \frac1n [\sum_i \|a_i\|^2 / p_i - \|\sum_i
 #'   a_i\|^2]}{V = (1/n) [sum_i ||a_i||^2 / p_i - ||sum_i a_i||^2]};
@@ -261,6 +262,9 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
   )
   scheme <- compile_spec(subsample, context, call)
   n_data <- model$n_data
+  if (gradient_order(gradient) == 2) {
+    check_has_order(model, call)
+  }
   at <- if (inherits(gradient, "tall_gradient_cv")) {
     context$reference(gradient, call)
   }
@@ -275,6 +279,7 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
     model$pointer,
     as.double(t(theta)),
     at,
+    max(1, gradient_order(gradient)),
     p
   )
   abort_status(sums$status, call = call)

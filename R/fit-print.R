@@ -314,6 +314,7 @@ print_metropolis_note <- function(fit) {
     ".\n",
     sep = ""
   )
+  print_factorised_note(fit)
   outside <- mean(chains$outside)
   if (!is.na(outside) && outside > 0) {
     cat(

@@ -12,6 +12,9 @@
 #'   made; `NULL`: at the starting point of each chain, so that no mode is
 #'   needed.
 #'
+#' @param order (1 or 2) How far the control variates of `gradient_cv()` go: to
+#'   the gradients at the reference, or to their derivatives as well, see *Order
+#'   2*.
 #' @param memory_limit (positive number) The most bytes that the tables of
 #'   `gradient_saga()` may take, all chains together. The default is 2 GiB.
 #' @param refresh (whole number or `NULL`) Estimates from one move of the
@@ -51,12 +54,46 @@
 #' Counts of passes over the data include those that make a table or move a
 #' reference.
 #'
+#' @section Order 2:
+#' With \eqn{\delta = \theta - \hat\theta}{delta = theta - theta-hat},
+#' \eqn{H_i} the Hessian of observation \eqn{i}'s log likelihood at
+#' \eqn{\hat\theta}{theta-hat}, \eqn{G = \sum_i g_i(\hat\theta)}{G = sum_i
+#' g_i(theta-hat)} and \eqn{H = -\sum_i H_i}{H = -sum_i H_i},
+#' \deqn{g_0(\theta) + G - H \delta + \frac1n \sum_{i \in S} \frac{g_i(\theta) -
+#' g_i(\hat\theta) - H_i \delta}{p_i}.}{g_0(theta) + G - H delta + (1/n) sum_S
+#' [g_i(theta) - g_i(theta-hat) - H_i delta] / p_i.}
+#' Bardenet, Doucet & Holmes (2017, section 7.2) expand log likelihoods so. What
+#' minibatches estimate is of the order of \eqn{\delta^2}{delta^2}: with tall
+#' data the noise is smaller than that of order 1 by a factor of about
+#' \eqn{N / d}{N/d}, minibatches of a few rows do, best with
+#' `subsample_weighted(size, "cubic")`, and
+#' `kernel_sgld(integrator = "leimkuhler-matthews")` takes long steps. A
+#' minibatch of one row is unsafe: where the log likelihood grows faster than a
+#' quadratic, one draw far out can throw the chain out.
+#'
+#' \eqn{G} and \eqn{H} are kept, from one pass over the rows of a generalised
+#' linear model, of whose rows eight numbers are kept too; each estimate then
+#' costs as much as one of order 1 and \eqn{O(d^2)}. Other models need no more
+#' than their gradients: \eqn{H} takes about \eqn{2 d} passes of central
+#' differences, and \eqn{H_i \delta} is a difference of two gradients, right to
+#' some \eqn{10^{-6}}{10^-6} of itself, which makes an estimate three times as
+#' expensive. Their log likelihoods must be smooth: those of networks of ReLU
+#' units are not. Models with more than 4,000 parameters, and those whose
+#' gradients are simulated ([model_lda()]), have order 1 only.
+#'
+#' [subsample_adaptive()] has sizes that bound the noise of order 1: with order 2
+#' they are valid, and larger than needed.
+#'
 #' @return A spec of class `tall_gradient` for [sg_sample()].
 #' @section Conditions:
 #' `tall_error_input` if `at` is not as described or, once the model is known,
-#' has the wrong length; `tall_error_unsupported` if the tables of
+#' has the wrong length; `tall_error_unsupported` if a model has no control
+#' variates of order 2, or if the tables of
 #' `gradient_saga()` would take more memory than `memory_limit`.
-#' @references Baker, Fearnhead, Fox & Nemeth (2019). Control variates for
+#' @references Bardenet, Doucet & Holmes (2017). On Markov chain Monte Carlo
+#' methods for tall data. *Journal of Machine Learning Research* 18(47).
+#'
+#' Baker, Fearnhead, Fox & Nemeth (2019). Control variates for
 #' stochastic gradient MCMC. *Statistics and Computing* 29, 599-615.
 #'
 #' Defazio, Bach & Lacoste-Julien (2014). SAGA: a fast incremental gradient
@@ -70,6 +107,7 @@
 #' gradient Langevin dynamics. *AISTATS*.
 #' @examples
 #' gradient_cv()
+#' gradient_cv(order = 2)
 #' gradient_saga()
 #' gradient_svrg(refresh = 100)
 #' gradient_full()
@@ -84,9 +122,10 @@ gradient_simple <- function() {
 
 #' @rdname gradients
 #' @export
-gradient_cv <- function(at = NULL) {
+gradient_cv <- function(at = NULL, order = 1) {
   at <- check_reference(at)
-  new_spec("gradient", "cv", at = at)
+  order <- check_cv_order(order)
+  new_spec("gradient", "cv", at = at, order = if (order > 1) order)
 }
 
 #' @rdname gradients
@@ -131,6 +170,9 @@ compile_spec.tall_gradient_cv <- function(
   context,
   call = caller_env()
 ) {
+  if (gradient_order(spec) == 2) {
+    return(compile_order(spec, context, call))
+  }
   member("cv", list(at = context$to_sampler(context$reference(spec, call))))
 }
 
@@ -222,7 +264,11 @@ gradient_text.tall_gradient_simple <- function(gradient) {
 
 #' @export
 gradient_text.tall_gradient_cv <- function(gradient) {
-  "control variates"
+  if (gradient_order(gradient) == 2) {
+    "control variates of order 2"
+  } else {
+    "control variates"
+  }
 }
 
 #' @export

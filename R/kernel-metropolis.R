@@ -371,7 +371,8 @@ kernel_is_exact <- function(kernel) {
 
 # Is the log posterior of its draws known?
 kernel_has_density <- function(kernel) {
-  kernel_is_metropolis(kernel) && !kernel_uses_loss(kernel)
+  info <- kernel_info(kernel)
+  info$is_metropolis && !info$uses_loss && !info$is_factorised
 }
 
 # ---- what runs with what -----------------------------------------------------

@@ -1,7 +1,7 @@
 # Unnormalised weights of a model's rows, from the core.
 
 # they need the Hessian's Cholesky factor
-chol_types <- c("leverage", "robust", "hessian")
+chol_types <- c("leverage", "robust", "cubic", "hessian")
 
 weight_codes <- c(
   gradient = 0L,

@@ -109,7 +109,11 @@ plan_explicit <- function(
   check_collected(schedule, control, call)
   if (kernel_is_metropolis(kernel)) {
     check_has_density(kernel, model, call)
-    gradient <- metropolis_gradient(kernel, gradient, subsample, call)
+    gradient <- if (kernel_is_factorised(kernel)) {
+      factorised_gradient(kernel, gradient, subsample, model, call)
+    } else {
+      metropolis_gradient(kernel, gradient, subsample, call)
+    }
   }
   if (is.null(gradient)) {
     gradient <- if (!model_has_rows(model)) {
@@ -143,7 +147,7 @@ plan_explicit <- function(
         call = call
       )
     }
-  } else if (is.null(subsample)) {
+  } else if (is.null(subsample) && !kernel_is_factorised(kernel)) {
     subsample <- default_subsample(model)
   }
   check_noise(model, kernel, gradient, subsample, call)
@@ -246,4 +250,73 @@ default_subsample <- function(model) {
   } else {
     subsample_uniform(default_size(model))
   }
+}
+
+# The estimator of such a kernel, or the reason why there is none.
+factorised_gradient <- function(kernel, gradient, subsample, model, call) {
+  name <- paste0("kernel_", kernel$name)
+  check_has_remainders(model, name, call)
+  if (!is.null(gradient) && gradient_order(gradient) != 2) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn {name}} takes {.code gradient_cv(order = 2)}, whose expansions its
+         test is made of, not {.code gradient_{gradient$name}()}.",
+        i = "Leave {.arg gradient} out."
+      ),
+      argument = "gradient",
+      call = call
+    )
+  }
+  if (!is.null(subsample)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn {name}} draws its rows itself: {.arg subsample} has no use.",
+        i = "Leave {.arg subsample} out, or use {.fn kernel_sgld} with
+             {.code gradient_cv(order = 2)}."
+      ),
+      argument = "subsample",
+      call = call
+    )
+  }
+  gradient %||% gradient_cv(order = 2)
+}
+
+check_has_remainders <- function(model, name, call) {
+  info <- model_info(model)
+  if (info$has_remainders) {
+    return(invisible())
+  }
+  other <- if (info$has_predictors) {
+    "{.fn kernel_sgld} with {.code gradient_cv(order = 2)}, or"
+  } else if (!model_has_rows(model)) {
+    "{.fn kernel_hmc} or"
+  } else {
+    "{.fn kernel_sgld} with {.fn gradient_cv}, or"
+  }
+  reason <- if (!info$has_predictors) {
+    "its rows do not act through one linear predictor each"
+  } else if (model$traits$samples_aux) {
+    paste0(
+      "its `",
+      response_aux(model$family),
+      "` is sampled, and the bounds of rows hold for a known one"
+    )
+  } else {
+    paste0(
+      "the third derivative of a response of family \"",
+      model$family$name,
+      "\" has no bound"
+    )
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.fn {name}} cannot sample this {.fn {model$label}}: {reason}.",
+      i = paste("Use", other, "{.fn kernel_mala}.")
+    ),
+    argument = "kernel",
+    call = call
+  )
 }

@@ -5,7 +5,7 @@ chain_table <- function(fit, segment, status, kept) {
   field <- function(name) vapply(reports, function(r) r[[name]], 0)
   before <- fit$chains
   proposed <- field("n_propose")
-  data.frame(
+  table <- data.frame(
     chain = seq_along(reports),
     status = vapply(status, status_name, ""),
     draws = kept + if (is.null(before)) 0 else before$draws,
@@ -21,6 +21,9 @@ chain_table <- function(fit, segment, status, kept) {
     outside = ifelse(proposed > 0, field("n_outside") / proposed, NA),
     nonfinite = field("n_nonfinite")
   )
+  n_before <- fit$progress$warmup_done + fit$progress$sampled
+  rows <- factorised_rows(fit, reports, n_before + field("n_step"))
+  if (is.null(rows)) table else cbind(table, rows)
 }
 
 # ---- bias of the standard deviations (spec section 7) -----------------------

@@ -63,6 +63,7 @@ run_context <- function(plan, control) {
     n_dim = model$n_dim,
     chains = control$chains,
     model = model,
+    kernel = plan$kernel,
     gradient = plan$gradient,
     is_whitened = is_whitened,
     to_sampler = function(theta) {

@@ -278,6 +278,7 @@ warn_sizes.tall_subsample_adaptive <- function(subsample, sizes, n_data, call) {
 weight_types <- c(
   "leverage",
   "robust",
+  "cubic",
   "hessian",
   "gradient",
   "lipschitz",

@@ -29,8 +29,8 @@
 #' * `tall_error_worker`: a worker of the plan of the package \pkg{future}
 #'   failed; the condition has the field `chain`.
 #' * `tall_error_nonfinite`, `tall_error_escaped`, `tall_error_callback`,
-#'   `tall_error_memory`, `tall_error_argument`, `tall_error_singular`: the
-#'   computation had to stop. The condition has the fields `status`, `chain`,
+#'   `tall_error_memory`, `tall_error_argument`, `tall_error_singular`,
+#'   `tall_error_bound`: the computation had to stop. The condition has the fields `status`, `chain`,
 #'   `iteration`, `coordinate` and `value`, `NULL` where there is none.
 #'
 #' @section Warnings:
@@ -216,6 +216,12 @@ status_table <- list(
   interrupted = list(
     because = "it was interrupted.",
     hint = NULL
+  ),
+  bound = list(
+    because = "a row changed its log likelihood by more than the bound that
+               exact sampling from a few rows relies on.",
+    hint = "This is a fault in tallbayes; please report it. {.fn kernel_mala}
+            needs no bounds."
   )
 )
 

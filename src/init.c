@@ -24,7 +24,7 @@ SEXP ffi_model_is_alive(SEXP);
 SEXP ffi_model_largest_predictor(SEXP, SEXP);
 SEXP ffi_model_log_lik(SEXP, SEXP, SEXP);
 SEXP ffi_model_log_lik_many(SEXP, SEXP);
-SEXP ffi_model_spread(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_model_spread(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_to_parameter(SEXP, SEXP);
 SEXP ffi_model_to_sampler(SEXP, SEXP);
 SEXP ffi_model_weights(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -78,7 +78,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_model_largest_predictor, 2),
                                          DOOR(ffi_model_log_lik, 3),
                                          DOOR(ffi_model_log_lik_many, 2),
-                                         DOOR(ffi_model_spread, 4),
+                                         DOOR(ffi_model_spread, 5),
                                          DOOR(ffi_model_to_parameter, 2),
                                          DOOR(ffi_model_to_sampler, 2),
                                          DOOR(ffi_model_weights, 5),

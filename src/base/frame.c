@@ -2,6 +2,7 @@
  * products of rows, M^T g and L^T x sums of rows. */
 #include "base/frame.h"
 
+#include "base/blas.h"
 #include "base/clones.h"
 #include "base/vector.h"
 
@@ -105,6 +106,24 @@ void tb_frame_pull_gradient(const struct tb_frame* p_frame,
     const double* v_row = p_frame->v_map + i * n;
     row_add(v_row + i, v_theta_gradient[i], v_phi_gradient + i, n - i);
   }
+}
+
+/* To BLAS, v_map by rows is M^T. */
+void tb_frame_pull_hessian(const struct tb_frame* p_frame,
+                           double* v_hessian,
+                           double* v_work) {
+  const size_t n = p_frame->n_dim;
+  const double* v_map = p_frame->v_map;
+  if (p_frame->is_diagonal) {
+    for (size_t j = 0; j < n; ++j) {
+      for (size_t i = 0; i < n; ++i) {
+        v_hessian[j * n + i] *= v_map[i] * v_map[j];
+      }
+    }
+    return;
+  }
+  tb_gemm_op('N', 'N', n, n, n, v_map, n, v_hessian, n, 0, v_work, n);
+  tb_gemm_op('N', 'T', n, n, n, v_work, n, v_map, n, 0, v_hessian, n);
 }
 
 TB_CLONES

@@ -54,6 +54,10 @@ void tb_frame_to_sampler(const struct tb_frame* p_frame,
 void tb_frame_pull_gradient(const struct tb_frame* p_frame,
                             const double* v_theta_gradient,
                             double* v_phi_gradient);
+/* Hessian in theta -> Hessian in phi, M^T H M; v_work: n_dim x n_dim */
+void tb_frame_pull_hessian(const struct tb_frame* p_frame,
+                           double* v_hessian,
+                           double* v_work);
 /* gradient in phi -> gradient in theta:  L g */
 void tb_frame_push_gradient(const struct tb_frame* p_frame,
                             const double* v_phi_gradient,

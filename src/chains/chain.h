@@ -42,6 +42,7 @@ static inline double tb_target_lambda(const struct tb_target* p_target) {
 struct tb_counts {
   double n_row;       /* rows whose gradient was evaluated */
   double n_full;      /* full passes among them */
+  double n_always;    /* rows that a factorised test looks at every time */
   double n_accept;    /* accepted proposals (Metropolis kernels) */
   double n_propose;   /* proposals */
   double n_outside;   /* proposals outside the support of the prior */

@@ -166,13 +166,14 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
       one.type->init(&one, n, &member.params) != TB_STATUS_ok) {
     ffi_fault("kernel parameters");
   }
-  SEXP out = PROTECT(ffi_list(6));
+  SEXP out = PROTECT(ffi_list(7));
   ffi_add_flag(out, "is_metropolis", one.flags & TB_KERNEL_METROPOLIS);
   ffi_add_flag(out, "uses_variance", one.flags & TB_KERNEL_VARIANCE);
   ffi_add_flag(out, "takes_schedule", !(one.flags & TB_KERNEL_CONSTANT_STEP));
   ffi_add_flag(out, "uses_loss", one.flags & TB_KERNEL_LOSS);
   ffi_add_flag(out, "needs_full_gradient", one.flags & TB_KERNEL_FULL_GRADIENT);
   ffi_add_flag(out, "has_tolerance", one.type->beyond != NULL);
+  ffi_add_flag(out, "is_factorised", one.flags & TB_KERNEL_FACTORISED);
   UNPROTECT(1);
   return out;
 }

@@ -168,10 +168,23 @@ SEXP ffi_model_curvature(SEXP model,
   return out;
 }
 
+static void expansion_finalize(SEXP ptr) {
+  struct tb_expansion* p = R_ExternalPtrAddr(ptr);
+  if (p != NULL) {
+    tb_expansion_destroy(p);
+    free(p);
+    R_ClearExternalPtr(ptr);
+  }
+}
+
 /* list(square, weighted, norm, total, status): at each column of theta (n_dim x
- * K) the sums of struct tb_spread. at: the reference, or NULL; probability: N
- * numbers, or NULL. */
-SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
+ * K) the sums of struct tb_spread. at: the reference, or NULL; order: 1, or 2
+ * of an expansion about it; probability: N numbers, or NULL. */
+SEXP ffi_model_spread(SEXP model,
+                      SEXP theta,
+                      SEXP at,
+                      SEXP order,
+                      SEXP probability) {
   const struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
   const size_t n_point = ffi_columns(theta, n_dim, "theta");
@@ -181,20 +194,44 @@ SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
   const struct tb_reference reference = {.v_theta =
                                              ffi_doubles(at, n_dim, "at")};
   const struct tb_workspace work = model_workspace(p_model, TB_CHUNK);
+  const size_t n_order = ffi_as_count(order, "order");
   double* v_scratch = (double*)R_alloc(3 * n_dim + TB_CHUNK, sizeof(double));
+  double* v_view = (double*)R_alloc(tb_expansion_scratch_size(p_model), 1);
   SEXP out = PROTECT(ffi_list(5));
   double* v_square = ffi_add_vector(out, "square", n_point);
   double* v_weighted = ffi_add_vector(out, "weighted", n_point);
   double* v_norm = ffi_add_vector(out, "norm", n_point);
   double* v_total = ffi_add_vector(out, "total", n_point);
+  /* an interrupt leaves by a jump */
+  SEXP ptr = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
+  R_RegisterCFinalizer(ptr, expansion_finalize);
+  struct tb_expansion* p_expansion = NULL;
   enum tb_status status = TB_STATUS_ok;
+  if (n_order == 2 && reference.v_theta != NULL) {
+    double n_row = 0;
+    p_expansion = calloc(1, sizeof(*p_expansion));
+    status = p_expansion == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+    R_SetExternalPtrAddr(ptr, p_expansion);
+    if (status == TB_STATUS_ok) {
+      status =
+          tb_expansion_make(p_model, reference.v_theta, 1, p_expansion, &n_row);
+      ffi_continue(model);
+    }
+  }
   for (size_t p = 0; p < n_point; ++p) {
     struct tb_spread spread = {NAN, NAN, NAN, NAN};
     if (status == TB_STATUS_ok) {
+      struct tb_expansion_view view = {0};
+      if (p_expansion != NULL) {
+        view =
+            tb_expansion_look(p_expansion, v_theta + p * n_dim, false, v_view);
+      }
       status = tb_spread_of(p_model,
                             &work,
                             v_theta + p * n_dim,
                             reference.v_theta == NULL ? NULL : &reference,
+                            p_expansion,
+                            &view,
                             v_probability,
                             v_scratch,
                             &spread);
@@ -206,8 +243,9 @@ SEXP ffi_model_spread(SEXP model, SEXP theta, SEXP at, SEXP probability) {
     v_norm[p] = spread.norm;
     v_total[p] = spread.total;
   }
+  expansion_finalize(ptr);
   ffi_add(out, "status", ffi_status(status));
-  UNPROTECT(1);
+  UNPROTECT(2);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "ffi/model.h"
 
 #include "data/shelf.h"
+#include "models/expansion.h"
 #include "models/framed.h"
 
 #include <stdlib.h>
@@ -96,7 +97,8 @@ SEXP ffi_model_info(SEXP model) {
            sizeof(fingerprint),
            "%016llx",
            (unsigned long long)p->fingerprint);
-  SEXP out = PROTECT(ffi_list(17));
+  const struct tb_model_expansion* expansion = type->expansion;
+  SEXP out = PROTECT(ffi_list(19));
   ffi_add_number(out, "n_data", (double)p->n_data);
   ffi_add_number(out, "n_dim", (double)p->n_dim);
   ffi_add_number(out, "n_natural", (double)p->n_natural);
@@ -119,6 +121,10 @@ SEXP ffi_model_info(SEXP model) {
   ffi_add_number(out, "n_scalar", (double)p->n_scalar);
   ffi_add_flag(out, "has_density", !(type->flags & TB_MODEL_NO_DENSITY));
   ffi_add_flag(out, "is_even", p->is_even);
+  ffi_add_flag(out, "has_predictors", expansion != NULL);
+  ffi_add_flag(out,
+               "has_remainders",
+               expansion != NULL && expansion->has_remainders(p));
   UNPROTECT(1);
   return out;
 }

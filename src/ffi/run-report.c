@@ -72,7 +72,7 @@ static SEXP chain_report(const struct tb_run* p_run, size_t c) {
   if (kernel->info != NULL) {
     kernel->info(p_chain, &info);
   }
-  SEXP out = PROTECT(ffi_list(21));
+  SEXP out = PROTECT(ffi_list(22));
   ffi_add_number(out, "status", (double)report.status);
   ffi_add_number(out, "coordinate", (double)report.coordinate + 1);
   ffi_add_number(out, "value", report.value);
@@ -87,6 +87,7 @@ static SEXP chain_report(const struct tb_run* p_run, size_t c) {
   ffi_add(out, "noise", copy_doubles(tb_run_noise(p_run, c), 1 + 2 * n_dim));
   ffi_add_number(out, "n_row", p_counts->n_row);
   ffi_add_number(out, "n_full", p_counts->n_full);
+  ffi_add_number(out, "n_always", p_counts->n_always);
   ffi_add_number(out, "n_accept", p_counts->n_accept);
   ffi_add_number(out, "n_propose", p_counts->n_propose);
   ffi_add_number(out, "n_outside", p_counts->n_outside);

@@ -11,6 +11,12 @@ enum tb_estimator_flag {
   TB_ESTIMATOR_REFERENCE = 1u << 2 /* needs a reference point `at` */
 };
 
+/* N(m, Sigma): z = L^T (theta - c) is N(v_mean, I) with the frame's c and L */
+struct tb_law {
+  struct tb_frame frame;
+  double* v_mean; /* n_dim */
+};
+
 struct tb_estimator_type {
   const char* name;
   const char* citation;
@@ -23,6 +29,9 @@ struct tb_estimator_type {
                          struct tb_model* p_model,
                          const struct tb_params* p_params,
                          int n_threads);
+
+  /* frees what init() took, in part too; NULL: nothing */
+  void (*destroy)(struct tb_estimator* p_estimator);
 
   /* Called before every slice, on the main thread: put back what another run
    * on the same model may have changed. NULL: nothing to put back. */
@@ -53,6 +62,10 @@ struct tb_estimator_type {
                              const double* v_theta,
                              double* v_gradient,
                              double* p_log_posterior);
+
+  /* The normal law that estimates are expanded about, for proposals that leave
+   * it invariant; NULL: there is none. */
+  const struct tb_law* (*law)(const struct tb_estimator* p_estimator);
 
   /* The second, would a Metropolis test accept: the tests it can make, by what
    * they look at. NULL: not this one; an estimator that depends on where the

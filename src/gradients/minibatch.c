@@ -78,6 +78,21 @@ static enum tb_status minibatch_always(const struct tb_chain* p_chain,
   return status;
 }
 
+void tb_minibatch_settle(struct tb_chain* p_chain,
+                         const struct tb_batch* p_batch) {
+  const double scale = p_chain->p_target->likelihood_scale;
+  if (p_chain->has_variance && !p_chain->is_exact) {
+    tb_estimator_variance(p_batch,
+                          p_chain->p_estimator_scratch,
+                          p_chain->v_variance,
+                          p_chain->n_dim);
+    for (size_t j = 0; scale != 1 && j < p_chain->n_dim; ++j) {
+      p_chain->v_variance[j] *= scale * scale;
+    }
+  }
+  minibatch_count(p_chain, p_batch);
+}
+
 enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 const double* v_theta,
                                 const struct tb_reference* p_reference,
@@ -92,14 +107,7 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
   const size_t n_dim = p_chain->n_dim;
   double* v_sum = p_chain->p_estimator_scratch;
 
-  if (p_chain->has_variance && !p_chain->is_exact) {
-    tb_estimator_variance(p_batch, v_sum, p_chain->v_variance, n_dim);
-    for (size_t j = 0; scale != 1 && j < n_dim; ++j) {
-      p_chain->v_variance[j] *= scale * scale;
-    }
-  }
-  minibatch_count(p_chain, p_batch);
-
+  tb_minibatch_settle(p_chain, p_batch);
   enum tb_status status =
       minibatch_always(p_chain, v_theta, p_reference, v_sum, p_log_lik);
   if (status == TB_STATUS_ok) {

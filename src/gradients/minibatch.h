@@ -37,6 +37,10 @@ enum tb_status tb_minibatch_end(struct tb_chain* p_chain,
                                 double* p_log_prior,
                                 double* p_log_lik);
 
+/* Of the end, what concerns the rows drawn: their noise, and their number. */
+void tb_minibatch_settle(struct tb_chain* p_chain,
+                         const struct tb_batch* p_batch);
+
 /* Say that the estimate is from all rows: exact, unless the model injects
  * noise. */
 void tb_minibatch_exact(struct tb_chain* p_chain);

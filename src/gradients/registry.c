@@ -3,6 +3,7 @@
 #include <string.h>
 
 extern const struct tb_estimator_type tb_estimator_cv;
+extern const struct tb_estimator_type tb_estimator_cv2;
 extern const struct tb_estimator_type tb_estimator_full;
 extern const struct tb_estimator_type tb_estimator_saga;
 extern const struct tb_estimator_type tb_estimator_simple;
@@ -10,6 +11,7 @@ extern const struct tb_estimator_type tb_estimator_svrg;
 
 const struct tb_estimator_type* const tb_estimator_registry[] = {
     &tb_estimator_cv,
+    &tb_estimator_cv2,
     &tb_estimator_full,
     &tb_estimator_saga,
     &tb_estimator_simple,

@@ -9,7 +9,7 @@
 
 /* Compared on the log scale; one uniform number for each test. */
 static bool ratio_accepts(struct tb_chain* p_chain,
-                          const struct tb_proposal* p_proposal,
+                          struct tb_proposal* p_proposal,
                           double log_ratio,
                           double* p_probability) {
   const double uniform = tb_rng_unif(&p_chain->v_rng[TB_STREAM_accept]);
@@ -96,10 +96,12 @@ enum tb_status tb_test_start(struct tb_chain* p_chain) {
     p_chain->log_posterior = -INFINITY;
     return TB_STATUS_ok; /* a density of 0: the caller refuses to start */
   }
-  return p_chain->p_target->p_test->look(p_chain,
-                                         p_chain->v_theta,
-                                         p_chain->v_gradient,
-                                         &p_chain->log_posterior);
+  const struct tb_test_type* p_test = p_chain->p_target->p_test;
+  return p_test->start != NULL ? p_test->start(p_chain)
+                               : p_test->look(p_chain,
+                                              p_chain->v_theta,
+                                              p_chain->v_gradient,
+                                              &p_chain->log_posterior);
 }
 
 enum tb_status tb_test_begin(struct tb_chain* p_chain) {
@@ -110,8 +112,13 @@ enum tb_status tb_test_begin(struct tb_chain* p_chain) {
 enum tb_status tb_test_look(struct tb_chain* p_chain,
                             struct tb_proposal* p_proposal) {
   p_proposal->is_possible = false;
+  p_proposal->fault = TB_STATUS_ok;
   if (is_outside(p_chain, p_proposal->v_theta)) {
     p_chain->counts.n_outside += 1;
+    return TB_STATUS_ok;
+  }
+  if (p_chain->p_target->p_test->look == NULL) {
+    p_proposal->is_possible = true;
     return TB_STATUS_ok;
   }
   const enum tb_status status =
@@ -130,7 +137,7 @@ enum tb_status tb_test_look(struct tb_chain* p_chain,
 }
 
 bool tb_test_accepts(struct tb_chain* p_chain,
-                     const struct tb_proposal* p_proposal,
+                     struct tb_proposal* p_proposal,
                      double log_ratio,
                      double* p_probability) {
   return p_chain->p_target->p_test->accepts(p_chain,

@@ -16,7 +16,9 @@ enum tb_kernel_flag {
   TB_KERNEL_CONSTANT_STEP = 1u
                             << 2, /* takes no schedule but the constant one */
   TB_KERNEL_FULL_GRADIENT = 1u << 3, /* a minibatch gradient will not do */
-  TB_KERNEL_LOSS = 1u << 4 /* takes the minibatch's estimate of log pi */
+  TB_KERNEL_LOSS = 1u << 4, /* takes the minibatch's estimate of log pi */
+  TB_KERNEL_FACTORISED =
+      1u << 5 /* takes the factorised test: no minibatches, no log pi */
 };
 
 struct tb_kernel_info {

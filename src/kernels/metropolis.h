@@ -26,7 +26,7 @@ unsigned tb_metropolis_flags(const struct tb_params* p_params);
  * pi(theta) exp(log_ratio)), log_ratio that of the proposal densities, back
  * over forth. Returns the probability. */
 double tb_metropolis_decide(struct tb_chain* p_chain,
-                            const struct tb_proposal* p_proposal,
+                            struct tb_proposal* p_proposal,
                             double log_ratio);
 
 #endif

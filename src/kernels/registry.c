@@ -12,6 +12,7 @@ extern const struct tb_kernel_type tb_kernel_sgbd;
 extern const struct tb_kernel_type tb_kernel_sghmc;
 extern const struct tb_kernel_type tb_kernel_sgld;
 extern const struct tb_kernel_type tb_kernel_sgnht;
+extern const struct tb_kernel_type tb_kernel_smh;
 
 const struct tb_kernel_type* const tb_kernel_registry[] = {
     &tb_kernel_adam_mcmc,
@@ -24,6 +25,7 @@ const struct tb_kernel_type* const tb_kernel_registry[] = {
     &tb_kernel_sghmc,
     &tb_kernel_sgld,
     &tb_kernel_sgnht,
+    &tb_kernel_smh,
     NULL,
 };
 

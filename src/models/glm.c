@@ -57,6 +57,28 @@ static enum tb_status glm_prior(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
+static bool glm_prior_quadratic(const struct tb_model* p_model,
+                                const double* v_theta,
+                                double* v_hessian) {
+  const struct glm* p_glm = p_model->p_self;
+  const size_t n_dim = p_model->n_dim;
+  if (p_model->p_frame == NULL) {
+    return tb_prior_quadratic(&p_glm->prior, v_theta, v_hessian);
+  }
+  double* v_work = malloc((n_dim + n_dim * n_dim) * sizeof(double));
+  if (v_work == NULL) {
+    /* nothing is wrong with it but its price */
+    memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
+    return false;
+  }
+  tb_frame_to_parameter(p_model->p_frame, v_theta, v_work);
+  const bool is_quadratic =
+      tb_prior_quadratic(&p_glm->prior, v_work, v_hessian);
+  tb_frame_pull_hessian(p_model->p_frame, v_hessian, v_work + n_dim);
+  free(v_work);
+  return is_quadratic;
+}
+
 static bool glm_is_outside(const struct tb_model* p_model,
                            const struct tb_workspace* p_work,
                            const double* v_theta) {
@@ -358,6 +380,8 @@ const struct tb_model_type tb_model_glm = {
     .weights = glm_weights,
     .lipschitz_prior = glm_lipschitz_prior,
     .largest_predictor = glm_largest_predictor,
+    .expansion = &tb_glm_expansion,
+    .prior_quadratic = glm_prior_quadratic,
     .log_lik_many = glm_log_lik_many,
     .constrain = glm_constrain,
     .memory = glm_memory,

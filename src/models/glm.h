@@ -7,6 +7,7 @@
 
 #include "base/clip.h"
 #include "data/store.h"
+#include "models/expansion.h"
 #include "models/model.h"
 #include "models/prior.h"
 #include "responses/response.h"
@@ -186,6 +187,10 @@ double glm_largest_predictor(const struct tb_model* p_model,
                              const struct tb_workspace* p_work,
                              const double* v_theta,
                              const struct tb_batch* p_batch);
+
+/* ---- glm-second.c ---- */
+
+extern const struct tb_model_expansion tb_glm_expansion;
 
 /* ---- glm-weights.c ---- */
 

@@ -78,6 +78,7 @@ struct tb_curvature {
 };
 
 struct tb_model;
+struct tb_model_expansion;
 struct tb_shelf;
 
 struct tb_model_type {
@@ -243,6 +244,15 @@ struct tb_model_type {
   void (*constrain)(const struct tb_model* p_model,
                     const double* v_theta,
                     double* v_natural);
+
+  /* models/expansion.h; NULL: rows do not act through a predictor each */
+  const struct tb_model_expansion* expansion;
+
+  /* tb_prior_quadratic() in the sampler's coordinates; NULL: P is 0, and the
+   * log prior is not quadratic */
+  bool (*prior_quadratic)(const struct tb_model* p_model,
+                          const double* v_theta,
+                          double* v_hessian);
 
   /* bytes held by the data store */
   size_t (*memory)(const struct tb_model* p_model);

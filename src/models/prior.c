@@ -206,6 +206,55 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
   return log_density;
 }
 
+/* P of one coordinate's prior, see prior.h */
+static bool quadratic_at(const struct tb_prior* p_prior,
+                         size_t j,
+                         double argument,
+                         double* p_curvature) {
+  const double scale = p_prior->v_scale[j];
+  *p_curvature = 0;
+  switch ((enum tb_prior_kind)p_prior->v_kind[j]) {
+  case TB_PRIOR_flat:
+  case TB_PRIOR_uniform:
+  case TB_PRIOR_log_flat: /* linear */
+  case TB_PRIOR_count:
+    return true;
+  case TB_PRIOR_normal:
+    *p_curvature = 1 / (scale * scale);
+    return true;
+  case TB_PRIOR_laplace:
+    *p_curvature = 1 / (2 * scale * scale);
+    return false;
+  case TB_PRIOR_log_exponential:
+    *p_curvature = exp(argument) / scale;
+    return false;
+  }
+  return true;
+}
+
+bool tb_prior_quadratic(const struct tb_prior* p_prior,
+                        const double* v_theta,
+                        double* v_hessian) {
+  const size_t n_dim = p_prior->n_dim;
+  bool is_quadratic = true;
+  memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
+  for (size_t j = 0; j < n_dim; ++j) {
+    const double argument = prior_argument(p_prior, j, v_theta);
+    const double* v_a = p_prior->v_functional;
+    double curvature;
+    is_quadratic &= quadratic_at(p_prior, j, argument, &curvature);
+    if (j != p_prior->at) {
+      v_hessian[j * n_dim + j] += curvature;
+    }
+    for (size_t k = 0; j == p_prior->at && k < n_dim; ++k) {
+      for (size_t i = 0; i < n_dim; ++i) {
+        v_hessian[k * n_dim + i] += curvature * v_a[k] * v_a[i];
+      }
+    }
+  }
+  return is_quadratic;
+}
+
 bool tb_prior_is_outside(const struct tb_prior* p_prior,
                          const double* v_theta) {
   for (size_t j = 0; p_prior->is_bounded && j < p_prior->n_dim; ++j) {

@@ -77,6 +77,14 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
                           double* v_hessian,
                           size_t n_lead);
 
+/* A P that is not below 0, for the expansion of the log prior at theta: its
+ * -Hessian, 1 / (2 s^2) of laplace(m, s); 0 within the bounds of a uniform.
+ * SETS v_hessian (n_dim x n_dim); is the log prior nothing but quadratic with
+ * it, where it is not 0? */
+bool tb_prior_quadratic(const struct tb_prior* p_prior,
+                        const double* v_theta,
+                        double* v_hessian);
+
 /* Is theta outside the support of the prior? */
 bool tb_prior_is_outside(const struct tb_prior* p_prior, const double* v_theta);
 

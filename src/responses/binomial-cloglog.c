@@ -218,7 +218,7 @@ static double success_beyond(double eta, double t) {
                                -1.0 / 479001600,
                                691.0 / 15692092416000.0};
   const double u = exp(fmin(eta, TB_RESPONSE_LARGEST_ETA));
-  if (fmax(eta, eta + t) <= 0) {
+  if (fmax(eta, eta + t) <= -0.7) { /* u < 1/2 */
     double sum = tb_exp_remainder(0.5, eta, t);
     for (int m = 0; m < 6; ++m) {
       const double power = 2 * (m + 1);

@@ -131,7 +131,7 @@ TB_INLINE void logit_beyond(const tb_lane* p_eta, tb_lane* p_t) {
 
   tb_lane size = t;
   tb_lane_abs(&size);
-  *p_t = TB_LANE_SELECT(size < 0.25, series, direct);
+  *p_t = TB_LANE_SELECT(size < 0.1, series, direct);
 }
 
 static TB_CLONES void logit_remainder(const struct tb_response_rows* p_rows,

@@ -1,7 +1,7 @@
 /* See responses/binomial.h. */
 #include "responses/binomial.h"
 
-#include "responses/variates.h"
+#include "base/variates.h"
 
 #include <math.h>
 

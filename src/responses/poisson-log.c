@@ -3,10 +3,10 @@
  *   l = w (y eta - e^eta - log y!)
  *   dl/deta = w (y - mu),  -d2l/deta2 = |d3l/deta3| = w mu */
 #include "base/clones.h"
+#include "base/variates.h"
 #include "base/vmath.h"
 #include "responses/remainder.h"
 #include "responses/response.h"
-#include "responses/variates.h"
 
 #include <math.h>
 

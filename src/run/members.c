@@ -13,8 +13,10 @@ enum tb_status tb_run_find_members(struct tb_run* p_run) {
       return TB_STATUS_argument;
     }
   }
-  const bool needs_scheme = p_run->estimator.type != NULL &&
-                            !(p_run->estimator.type->flags & TB_ESTIMATOR_FULL);
+  const bool needs_scheme =
+      p_run->estimator.type != NULL && p_run->kernel.type != NULL &&
+      !(p_run->estimator.type->flags & TB_ESTIMATOR_FULL) &&
+      !(p_run->kernel.type->flags & TB_KERNEL_FACTORISED);
   return p_run->kernel.type == NULL || p_run->estimator.type == NULL ||
                  p_run->schedule.type == NULL ||
                  (needs_scheme && p_run->scheme.type == NULL)
@@ -55,7 +57,9 @@ static bool run_lacks_variance(const struct tb_run* p_run) {
 const struct tb_test_type* tb_run_test(const struct tb_run* p_run) {
   const unsigned kernel = p_run->kernel.flags;
   return p_run->estimator.type
-      ->v_test[kernel & TB_KERNEL_LOSS ? TB_TEST_minibatch : TB_TEST_full];
+      ->v_test[kernel & TB_KERNEL_FACTORISED ? TB_TEST_factorised
+               : kernel & TB_KERNEL_LOSS     ? TB_TEST_minibatch
+                                             : TB_TEST_full];
 }
 
 /* Can this kernel, now that its options are known, use this estimator? */

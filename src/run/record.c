@@ -15,6 +15,10 @@ const double* tb_slot_parameter(struct tb_slot* p_slot) {
 /* The gradient there, with respect to the parameters, in v_pushed. */
 static const double* slot_gradient(struct tb_slot* p_slot) {
   const struct tb_model* p_model = p_slot->chain.p_target->p_model;
+  const struct tb_test_type* p_test = p_slot->chain.p_target->p_test;
+  if (p_test != NULL && p_test->gradient != NULL) {
+    p_test->gradient(&p_slot->chain, p_slot->chain.v_gradient);
+  }
   if (p_model->p_frame == NULL) {
     return p_slot->chain.v_gradient;
   }

@@ -35,6 +35,14 @@ static void run_init_chain(struct tb_run* p_run, size_t c) {
          p_chain->n_dim * sizeof(double));
 }
 
+/* What members hold besides their part of the first allocation. */
+static void run_release_members(struct tb_run* p_run) {
+  const struct tb_estimator_type* type = p_run->estimator.type;
+  if (type->destroy != NULL) {
+    type->destroy(&p_run->estimator);
+  }
+}
+
 enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
                              int n_threads,
                              struct tb_run** pp_run) {
@@ -75,6 +83,7 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
   p_run->schedule.p_self = tb_arena_take(&arena, sizes.n_schedule);
   status = tb_run_init_members(p_run, n_threads);
   if (status != TB_STATUS_ok) {
+    run_release_members(p_run);
     tb_big_free(p_members, n_members);
     return status;
   }
@@ -94,6 +103,7 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
   p_run->n_chains_byte = chains.n_used + 64;
   p_run->p_chains = tb_big_alloc(p_run->n_chains_byte);
   if (p_run->p_chains == NULL) {
+    run_release_members(p_run);
     tb_big_free(p_members, n_members);
     return TB_STATUS_memory;
   }
@@ -116,6 +126,7 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
 
 void tb_run_destroy(struct tb_run* p_run) {
   if (p_run != NULL) {
+    run_release_members(p_run);
     tb_big_free(p_run->p_undo, undo_size(p_run));
     tb_big_free(p_run->p_chains, p_run->n_chains_byte);
     tb_big_free(p_run, p_run->n_members_byte);

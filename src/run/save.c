@@ -23,7 +23,7 @@ struct saved {
   struct tb_counts counts;
 };
 
-#define SAVED_FORMAT UINT64_C(0x7462303033) /* "tb003" */
+#define SAVED_FORMAT UINT64_C(0x7462303034) /* "tb004" */
 
 size_t tb_run_saved_size(const struct tb_run* p_run) {
   return sizeof(struct saved) + p_run->n_saved;
@@ -82,6 +82,7 @@ static bool saved_is_possible(const struct tb_run* p_run,
   const struct tb_counts* p = &p_saved->counts;
   const double v_count[] = {p->n_row,
                             p->n_full,
+                            p->n_always,
                             p->n_accept,
                             p->n_propose,
                             p->n_outside,

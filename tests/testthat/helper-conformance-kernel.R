@@ -9,6 +9,8 @@
 #   needs_full does it take the exact gradient only?
 #   needs_rows does it take minibatches only?
 #   adapts     does it change its step size in warmup?
+#   draws_rows does it take expansions alone, draw its rows itself, and have no
+#              step size?
 
 # an entry of a kernel whose moves are proposals
 metropolis <- function(
@@ -186,6 +188,16 @@ conformance_kernels <- function() {
         rows = TRUE,
         is_exact = FALSE
       ),
+      "smh" = list(
+        name = "smh",
+        variant = "plain",
+        make = function(step_size) kernel_smh(),
+        gradient = gradient_cv(order = 2),
+        is_metropolis = TRUE,
+        is_exact = TRUE,
+        adapts = FALSE,
+        draws_rows = TRUE
+      ),
       "adam_mcmc, exact" = metropolis(
         "adam_mcmc",
         "exact",
@@ -198,7 +210,8 @@ conformance_kernels <- function() {
 
 # Does the kernel run with this estimator (of conformance_gradients())?
 kernel_takes <- function(kernel, gradient) {
-  !(isTRUE(kernel$needs_full) && gradient$uses_rows) &&
+  !(isTRUE(kernel$draws_rows) && gradient$name != "cv2") &&
+    !(isTRUE(kernel$needs_full) && gradient$uses_rows) &&
     !(isTRUE(kernel$needs_rows) && !gradient$uses_rows) &&
     !(kernel$is_metropolis && keeps_state(gradient))
 }
@@ -318,7 +331,7 @@ law_input <- function(entry) {
   at <- c(0.1, 0.2, 0.3)
   init <- matrix(c(1, 2, 3) / 10, 3, 3)
   if (!gradient_is_full(entry$gradient)) {
-    entry$gradient <- gradient_cv(at)
+    entry$gradient <- gradient_cv(at, max(1, gradient_order(entry$gradient)))
   }
   parts <- list(
     kernel = entry$make(0.05),
@@ -426,6 +439,12 @@ law_diverging <- function(entry) {
       init = numeric(3),
       refresh = 0
     )
+  }
+  if (isTRUE(entry$draws_rows)) {
+    fit <- run(1)
+    expect_true(all(is.finite(plain_draws(fit))))
+    expect_true(all(fit$chains$status == "ok"))
+    return(invisible())
   }
   if (entry$is_metropolis) {
     # every proposal is rejected: the chain stays, and says so

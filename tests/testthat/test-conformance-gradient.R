@@ -16,6 +16,16 @@ for (entry in estimators) {
       })
       next
     }
+    if (label %in% entry$refuses) {
+      test_that(says("refused in a sentence"), {
+        at <- point_at(model)
+        expect_error(
+          estimate_once(model, entry$make(at), subsample_uniform(2), at),
+          class = "tall_error_unsupported"
+        )
+      })
+      next
+    }
     all <- enumerations(model$n_data)
     if (keeps_state(entry)) {
       for (drawn in names(all)) {

@@ -107,7 +107,8 @@ grid_run <- function(
 }
 
 grid_noise <- function(problem, kernel, gradient, scheme) {
-  if (!gradient$uses_rows || kernel$is_exact) {
+  # log likelihoods are quadratic here: nothing is left beyond order 2
+  if (!gradient$uses_rows || kernel$is_exact || identical(gradient$order, 2)) {
     return(no_noise)
   }
   at <- if (gradient$has_reference) problem$mean + c(0.5, -0.3)
@@ -141,18 +142,27 @@ grid_obstacle <- function(problem, kernel, gradient, scheme, schedule) {
     "there are no rows"
   } else if (!gradient$uses_rows && !is.null(scheme)) {
     "all rows leave nothing to a scheme"
+  } else if (isTRUE(kernel$draws_rows) && case_has_no_predictors(problem)) {
+    "the kernel draws rows by bounds that these do not have"
+  } else if (isTRUE(kernel$draws_rows) && !is.null(scheme)) {
+    "the kernel draws its rows itself"
   } else if (!kernel_takes(kernel, gradient)) {
     "the kernel does not take the estimator"
   } else if (isTRUE(kernel$needs_rows) && moves_with_state(scheme)) {
     "the kernel compares two points on the same rows"
   } else if (kernel$is_metropolis && schedule$spec$name != "constant") {
     "a Metropolis step needs no decay"
-  } else if (identical(scheme$name, "adaptive") && gradient$name != "cv") {
+  } else if (identical(scheme$name, "adaptive") &&
+    !gradient$name %in% c("cv", "cv2")) {
     "adaptive sizes bound the noise of control variates"
   } else if (identical(scheme$name, "adaptive") &&
     problem$model$name == "network") {
     "networks have no global Lipschitz constants"
   }
+}
+
+case_has_no_predictors <- function(problem) {
+  !model_info(problem$model)$has_remainders
 }
 
 moves_with_state <- function(scheme) {
@@ -232,7 +242,7 @@ for (k in seq_len(nrow(combinations))) {
   gradient <- gradients[[at$gradient]]
   scheme <- schemes[[at$scheme]]
   pace <- schedules[[at$pace]]
-  if (is.null(scheme) && gradient$uses_rows) {
+  if (is.null(scheme) && gradient$uses_rows && !isTRUE(kernel$draws_rows)) {
     next # the default scheme is one of the others
   }
   obstacle <- grid_obstacle(problem, kernel, gradient, scheme, pace)

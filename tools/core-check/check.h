@@ -19,6 +19,7 @@ struct check_case {
 extern const struct check_case check_base[];
 extern const struct check_case check_data[];
 extern const struct check_case check_diagnostics[];
+extern const struct check_case check_factorised[];
 extern const struct check_case check_gradients[];
 extern const struct check_case check_kernels[];
 extern const struct check_case check_metropolis[];

@@ -525,14 +525,16 @@ enum tb_status fixture_run_create(const struct fixture* p,
       {"diffusion", &diffusion, 1, 1},
       {"decay", &decay, 1, 1},
       {"epsilon", &epsilon, 1, 1}};
+  const double factorised = strcmp(kernel, "smh") == 0;
   const struct tb_param v_estimator[] = {{"at", v_at, n_dim, n_dim},
-                                         {"refresh", &p_what->refresh, 1, 1}};
+                                         {"refresh", &p_what->refresh, 1, 1},
+                                         {"factorised", &factorised, 1, 1}};
   const struct tb_param v_scheme[] = {{"size", &size, 1, 1},
                                       {"replace", &replace, 1, 1}};
   struct tb_run_spec spec = {
       .p_model = (struct tb_model*)&p->model,
       .kernel = {kernel, {v_kernel, sizeof v_kernel / sizeof v_kernel[0]}},
-      .estimator = {estimator, {v_estimator, 2}},
+      .estimator = {estimator, {v_estimator, 3}},
       .scheme = {"uniform", {v_scheme, 2}},
       .schedule = {"constant", {NULL, 0}},
       .n_chain = p_what->n_chain,
@@ -546,7 +548,7 @@ enum tb_status fixture_run_create(const struct fixture* p,
     spec.scheme = (struct tb_member){p_what->scheme,
                                      {p_what->v_scheme, p_what->n_scheme}};
   }
-  if (strcmp(estimator, "full") == 0) {
+  if (strcmp(estimator, "full") == 0 || factorised != 0) {
     spec.scheme.name = NULL;
   }
   const enum tb_status status = tb_run_create(&spec, 1, pp_run);

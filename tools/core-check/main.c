@@ -16,6 +16,7 @@ static const struct {
     {"base", check_base},
     {"data", check_data},
     {"diagnostics", check_diagnostics},
+    {"factorised", check_factorised},
     {"gradients", check_gradients},
     {"kernels", check_kernels},
     {"kernels", check_metropolis},

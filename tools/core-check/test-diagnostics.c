@@ -269,6 +269,8 @@ static void spread_is_variance(struct check* p_check) {
                        &f.work,
                        v_theta,
                        p_reference,
+                       NULL,
+                       NULL,
                        v_p,
                        v_scratch,
                        &spread) == TB_STATUS_ok);

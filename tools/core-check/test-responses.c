@@ -1,8 +1,8 @@
 #include "check.h"
 
 #include "base/rng.h"
+#include "base/variates.h"
 #include "responses/response.h"
-#include "responses/variates.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "responses/variates.h"
+#include "base/variates.h"
 
 #include <math.h>
 

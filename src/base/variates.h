@@ -1,6 +1,6 @@
-/* Exact counts, for simulated responses. */
-#ifndef TB_RESPONSES_VARIATES_H
-#define TB_RESPONSES_VARIATES_H
+/* Exact counts. */
+#ifndef TB_BASE_VARIATES_H
+#define TB_BASE_VARIATES_H
 
 #include "base/rng.h"
 

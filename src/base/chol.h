@@ -1,0 +1,13 @@
+/* Cholesky factors. */
+#ifndef TB_BASE_CHOL_H
+#define TB_BASE_CHOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* v_lower (n x n, column-major, 0 above the diagonal) := L with L L^T = A, of
+ * which the lower triangle is read; v_lower may be v_a. False: A is not
+ * positive definite, to rounding. */
+bool tb_chol(size_t n, const double* v_a, double* v_lower);
+
+#endif

@@ -1,0 +1,390 @@
+/* Generalised linear models to second order; see models/expansion.h, glm.c.
+ *
+ *   a_i = (u_i x_i, v_i),  with r = dl/deta, q = dl/ds, d = s - s(at) and the
+ *   negative second derivatives c, a, b of l in eta and s
+ *   u_i = r_i(eta_i, s) - r_i + c_i t_i + a_i d
+ *   v_i = q_i(eta_i, s) - q_i + a_i t_i + b_i d
+ *
+ *   symbol                       variable   shape   owner
+ *   eta_i, y_i, w_i,             v_record   n_data  caller
+ *   r_i, c_i; q_i, a_i, b_i
+ *
+ * A record is a cache line: with the row itself all that a step looks at. */
+#include "models/glm.h"
+
+#include "base/blas.h"
+#include "base/clones.h"
+#include "base/norm.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct record {
+  double eta, y, weight;
+  double score, curvature;
+  double aux_score, cross, aux_curvature;
+};
+
+static size_t second_record_size(const struct tb_model* p_model) {
+  (void)p_model;
+  return sizeof(struct record);
+}
+
+static void load_record(const struct glm* p_glm,
+                        const struct glm_point* p_point,
+                        const struct tb_rows* p_rows,
+                        struct record* v_to) {
+  struct glm_block block;
+  double v_r[BLOCK], v_c[BLOCK];
+  double v_q[BLOCK] = {0}, v_a[BLOCK] = {0}, v_b[BLOCK] = {0};
+  const bool has_aux = p_glm->has_aux;
+  const struct tb_response_out out = {.v_score = v_r,
+                                      .v_curvature = v_c,
+                                      .v_aux_score = has_aux ? v_q : NULL,
+                                      .v_cross = has_aux ? v_a : NULL,
+                                      .v_aux_curvature = has_aux ? v_b : NULL};
+  glm_load(p_glm, p_rows, p_point, &block);
+  glm_evaluate(p_glm, p_point, &block, &out);
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    if (has_aux) {
+      v_b[k] = tb_response_aux_curvature(p_glm->response.type, v_b[k]);
+    }
+    v_to[k] = (struct record){block.v_eta[k],
+                              block.v_y[k],
+                              block.v_weight[k],
+                              v_r[k],
+                              v_c[k],
+                              v_q[k],
+                              v_a[k],
+                              v_b[k]};
+  }
+}
+
+/* v_scaled := v_c[k] times row k, of n_row rows */
+static void scale_rows(const double* v_block,
+                       const struct record* v_record,
+                       size_t n_row,
+                       size_t n_padded,
+                       double* v_scaled) {
+  for (size_t k = 0; k < n_row; ++k) {
+    for (size_t j = 0; j < n_padded; ++j) {
+      v_scaled[k * n_padded + j] =
+          v_record[k].curvature * v_block[k * n_padded + j];
+    }
+  }
+}
+
+static enum tb_status second_expand(const struct tb_model* p_model,
+                                    const double* v_at,
+                                    void* p_record,
+                                    double* v_sum,
+                                    double* v_hessian,
+                                    int n_threads) {
+  enum { ROWS = 1024 };
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
+  const size_t n_padded = p_store->n_padded;
+  struct record* v_record = p_record;
+  double* v_scratch =
+      calloc(n_padded + (size_t)2 * ROWS * n_padded + 2 * ROWS, sizeof(double));
+  if (v_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_rows = v_scratch + n_padded;
+  double* v_scaled = v_rows + (size_t)ROWS * n_padded;
+  double* v_r = v_scaled + (size_t)ROWS * n_padded;
+  double* v_a = v_r + ROWS;
+  const struct glm_point point = glm_point_at(p_model, v_at, v_scratch);
+  double* v_last = v_hessian + n_coef * n_dim; /* only where s is sampled */
+  (void)n_threads;
+
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+#endif
+  for (size_t b = 0; b < p_model->n_data; b += BLOCK) {
+    const struct tb_rows rows = {.n_row = tb_min(BLOCK, p_model->n_data - b),
+                                 .start = b};
+    load_record(p_glm, &point, &rows, v_record + b);
+  }
+  for (size_t start = 0; start < p_model->n_data; start += ROWS) {
+    const size_t n_row = tb_min(ROWS, p_model->n_data - start);
+    const struct record* v = v_record + start;
+    const double* v_block = p_store->type->block(p_store, start, n_row, v_rows);
+    scale_rows(v_block, v, n_row, n_padded, v_scaled);
+    tb_gemm_op('N',
+               'T',
+               n_coef,
+               n_coef,
+               n_row,
+               v_block,
+               n_padded,
+               v_scaled,
+               n_padded,
+               1,
+               v_hessian,
+               n_dim);
+    for (size_t k = 0; k < n_row; ++k) {
+      v_r[k] = v[k].score;
+      v_a[k] = point.slope * v[k].cross;
+    }
+    tb_gemm_op('N',
+               'N',
+               n_coef,
+               1,
+               n_row,
+               v_block,
+               n_padded,
+               v_r,
+               n_row,
+               1,
+               v_sum,
+               n_dim);
+    if (!p_glm->has_aux) {
+      continue;
+    }
+    tb_gemm_op('N',
+               'N',
+               n_coef,
+               1,
+               n_row,
+               v_block,
+               n_padded,
+               v_a,
+               n_row,
+               1,
+               v_last,
+               n_dim);
+    for (size_t k = 0; k < n_row; ++k) {
+      v_sum[n_coef] += point.slope * v[k].aux_score;
+      v_last[n_coef] += point.slope * point.slope * v[k].aux_curvature;
+    }
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    for (size_t i = 0; i < j; ++i) {
+      /* of the coefficients both triangles are there, up to rounding */
+      v_hessian[i * n_dim + j] = v_hessian[j * n_dim + i];
+    }
+  }
+  free(v_scratch);
+  return TB_STATUS_ok;
+}
+
+/* t_i = x_i^T delta of a block, with its records and those of the next fetched
+ */
+static inline void load_steps(const struct glm* p_glm,
+                              const struct tb_rows* p_rows,
+                              const struct record* v_record,
+                              const double* v_delta,
+                              double* v_t) {
+  p_glm->store.type->dot(&p_glm->store, p_rows, v_delta, v_t);
+  for (size_t k = 0; p_rows->v_index != NULL && k < p_rows->n_next; ++k) {
+    TB_PREFETCH(&v_record[p_rows->v_next[k]]);
+  }
+}
+
+/* Add a block's a_i, of which u and v are known, to the sums. */
+static void add_block(const struct glm* p_glm,
+                      const struct tb_rows* p_rows,
+                      const struct tb_batch* p_batch,
+                      size_t first,
+                      double* v_u,
+                      const struct glm_scratch* p_scratch,
+                      bool wants_square) {
+  const struct tb_store* p_store = &p_glm->store;
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    v_u[k] *= tb_batch_weight(p_batch, first + k);
+  }
+  if (wants_square) {
+    p_store->type->add_square(p_store,
+                              p_rows,
+                              v_u,
+                              p_scratch->v_sum,
+                              p_scratch->v_square);
+  } else {
+    p_store->type->add(p_store, p_rows, v_u, p_scratch->v_sum);
+  }
+}
+
+static enum tb_status second_beyond(const struct tb_model* p_model,
+                                    const struct tb_workspace* p_work,
+                                    const void* p_record,
+                                    const double* v_at,
+                                    const double* v_theta,
+                                    const struct tb_batch* p_batch,
+                                    const struct tb_sums* p_sums) {
+  const struct glm* p_glm = p_model->p_self;
+  const size_t n_coef = p_glm->n_coef;
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  const struct record* v_record = p_record;
+  const bool wants_square = p_sums->v_square != NULL, has_aux = p_glm->has_aux;
+  const struct glm_point point =
+      glm_point_at(p_model, v_theta, scratch.v_reference);
+  const double d = has_aux ? point.slope * (v_theta[n_coef] - v_at[n_coef]) : 0;
+  double sum_v = 0, square_v = 0;
+
+  memset(scratch.v_theta, 0, p_glm->store.n_padded * sizeof(double));
+  for (size_t j = 0; j < n_coef; ++j) {
+    scratch.v_theta[j] = v_theta[j] - v_at[j];
+  }
+  memset(scratch.v_sum, 0, p_glm->store.n_padded * sizeof(double));
+  memset(scratch.v_square, 0, p_glm->store.n_padded * sizeof(double));
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    struct glm_block block = {.n_row = rows.n_row};
+    double v_t[BLOCK], v_u[BLOCK], v_v[BLOCK];
+    const struct tb_response_out out = {.v_score = v_u,
+                                        .v_aux_score = has_aux ? v_v : NULL};
+    load_steps(p_glm, &rows, v_record, scratch.v_theta, v_t);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      const struct record* p = &v_record[tb_rows_at(&rows, k)];
+      block.v_eta[k] = p->eta + v_t[k];
+      block.v_y[k] = p->y;
+      block.v_weight[k] = p->weight;
+    }
+    glm_evaluate(p_glm, &point, &block, &out);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      const struct record* p = &v_record[tb_rows_at(&rows, k)];
+      v_u[k] += p->curvature * v_t[k] + p->cross * d - p->score;
+      if (has_aux) {
+        const double v =
+            tb_batch_weight(p_batch, b + k) *
+            (v_v[k] + p->cross * v_t[k] + p->aux_curvature * d - p->aux_score);
+        sum_v += v;
+        square_v += v * v;
+      }
+    }
+    add_block(p_glm, &rows, p_batch, b, v_u, &scratch, wants_square);
+  }
+
+  for (size_t j = 0; j < n_coef; ++j) {
+    p_sums->v_gradient[j] += scratch.v_sum[j];
+    if (wants_square) {
+      p_sums->v_square[j] += scratch.v_square[j];
+    }
+  }
+  if (has_aux) {
+    p_sums->v_gradient[n_coef] += point.slope * sum_v;
+    if (wants_square) {
+      p_sums->v_square[n_coef] += point.slope * point.slope * square_v;
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+/* -------------------------------------------------------------- remainders */
+
+static bool second_has_remainders(const struct tb_model* p_model) {
+  const struct glm* p_glm = p_model->p_self;
+  return !p_glm->has_aux && p_glm->response.type->third_bound != NULL &&
+         p_glm->response.type->remainder != NULL;
+}
+
+static void second_prefetch(const struct tb_model* p_model,
+                            const void* p_record,
+                            size_t row) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct record* v_record = p_record;
+  const struct tb_store* p_store = &p_glm->store;
+  TB_PREFETCH(&v_record[row]);
+  if (p_store->v_data != NULL) {
+    const double* v_row = p_store->v_data + row * p_store->n_padded;
+    for (size_t j = 0; j < p_store->n_padded; j += 8) {
+      TB_PREFETCH(v_row + j);
+    }
+  }
+}
+
+static void second_remainders(const struct tb_model* p_model,
+                              const struct tb_workspace* p_work,
+                              const void* p_record,
+                              const double* v_from,
+                              const double* v_to,
+                              const struct tb_batch* p_batch,
+                              double* v_e_from,
+                              double* v_e_to) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_response_type* p_type = p_glm->response.type;
+  const size_t n_padded = p_glm->store.n_padded;
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  const struct record* v_record = p_record;
+  const struct glm_point point = {.response =
+                                      tb_response_at(&p_glm->response, 0)};
+  glm_pad(scratch.v_theta, v_from, p_glm->n_coef, n_padded);
+  glm_pad(scratch.v_reference, v_to, p_glm->n_coef, n_padded);
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    struct glm_block block = {.n_row = rows.n_row};
+    double v_t[BLOCK], v_u[BLOCK];
+    load_steps(p_glm, &rows, v_record, scratch.v_theta, v_t);
+    load_steps(p_glm, &rows, v_record, scratch.v_reference, v_u);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      const struct record* p = &v_record[tb_rows_at(&rows, k)];
+      block.v_eta[k] = p->eta;
+      block.v_y[k] = p->y;
+      block.v_weight[k] = p->weight;
+    }
+    const struct tb_response_rows response = glm_rows(&point, &block);
+    p_type->remainder(&response, v_t, v_e_from + b);
+    p_type->remainder(&response, v_u, v_e_to + b);
+  }
+}
+
+static enum tb_status second_norms(const struct tb_model* p_model,
+                                   const double* v_chol,
+                                   double* v_out) {
+  enum { ROWS = 1024 };
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_padded = p_store->n_padded, n_coef = p_glm->n_coef;
+  double* v_rows = malloc((size_t)ROWS * n_padded * sizeof(double));
+  if (v_rows == NULL) {
+    return TB_STATUS_memory;
+  }
+  for (size_t start = 0; start < p_model->n_data; start += ROWS) {
+    const size_t n_row = tb_min(ROWS, p_model->n_data - start);
+    const double* v_block = p_store->type->block(p_store, start, n_row, v_rows);
+    memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
+    tb_trsm_lower(n_coef, n_row, v_chol, p_model->n_dim, v_rows, n_padded);
+    for (size_t k = 0; k < n_row; ++k) {
+      v_out[start + k] = sqrt(tb_square_norm(v_rows + k * n_padded, n_coef));
+    }
+  }
+  free(v_rows);
+  return TB_STATUS_ok;
+}
+
+static void second_third_bounds(const struct tb_model* p_model,
+                                const void* p_record,
+                                const double* v_norm,
+                                double radius,
+                                double* v_out) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct record* v_record = p_record;
+  const struct glm_point point = {.response =
+                                      tb_response_at(&p_glm->response, 0)};
+  for (size_t b = 0; b < p_model->n_data; b += BLOCK) {
+    struct glm_block block = {.n_row = tb_min(BLOCK, p_model->n_data - b)};
+    double v_reach[BLOCK];
+    for (size_t k = 0; k < block.n_row; ++k) {
+      const struct record* p = &v_record[b + k];
+      block.v_eta[k] = p->eta;
+      block.v_y[k] = p->y;
+      block.v_weight[k] = p->weight;
+      v_reach[k] = radius * v_norm[b + k];
+    }
+    const struct tb_response_rows rows = glm_rows(&point, &block);
+    p_glm->response.type->third_bound(&rows, v_reach, v_out + b);
+  }
+}
+
+const struct tb_model_expansion tb_glm_expansion = {
+    .record_size = second_record_size,
+    .expand = second_expand,
+    .beyond = second_beyond,
+    .has_remainders = second_has_remainders,
+    .remainders = second_remainders,
+    .prefetch = second_prefetch,
+    .norms = second_norms,
+    .third_bounds = second_third_bounds,
+};

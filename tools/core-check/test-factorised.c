@@ -1,0 +1,511 @@
+/* The factorised test: exactness by enumeration and quadrature, the bounds it
+ * rests on, shells made by threads. */
+#include "check.h"
+#include "fixture.h"
+
+#include "gradients/factorised.h"
+#include "kernels/kernel.h"
+#include "responses/response.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_DIM = 3 };
+
+/* ---- models and runs ---- */
+
+/* Rows whose leverage goes up to 1, of all weights, with predictors of -30 to
+ * 30; kind of the priors. */
+static void steep_model(struct fixture* p,
+                        size_t place,
+                        size_t n_data,
+                        size_t n_dim,
+                        double kind) {
+  const struct tb_response_type* type = tb_response_registry[place];
+  double* v_x = check_alloc(n_data * (n_dim + 3) + 3 * n_dim, sizeof(double));
+  double* v_y = v_x + n_data * n_dim;
+  double* v_weight = v_y + n_data;
+  double* v_offset = v_weight + n_data;
+  double* v_prior = v_offset + n_data;
+  struct tb_rng rng;
+  tb_rng_init(&rng, 23, place, TB_STREAM_noise);
+  for (size_t i = 0; i < n_data; ++i) {
+    const double size = i % 10 == 3 ? 20 : i % 7 == 2 ? 4 : 1;
+    for (size_t j = 0; j < n_dim; ++j) {
+      v_x[j * n_data + i] = size * tb_rng_norm(&rng);
+    }
+    const double y = strcmp(type->name, "binomial") == 0
+                         ? floor(3 * tb_rng_unif(&rng)) / 2
+                         : floor(3 * tb_rng_unif(&rng));
+    v_y[i] = y;
+    v_weight[i] = i % 5 == 1 ? 20 : 0.5 + tb_rng_unif(&rng);
+    /* e^30 would drown all other rows of these */
+    const bool is_steep =
+        strcmp(type->link, "log") == 0 || strcmp(type->link, "cloglog") == 0;
+    const double far = i % 12 == 5 ? (is_steep ? 4 : 30) : -30;
+    v_offset[i] = i % 6 == 5 ? far : tb_rng_norm(&rng);
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    v_prior[j] = kind;
+    v_prior[n_dim + j] = 0.1 * (double)j;
+    v_prior[2 * n_dim + j] = 0.7;
+  }
+  const double number = (double)place, aux = 1.5;
+  const struct tb_param v_param[] = {
+      {"x", v_x, n_data * n_dim, n_data},
+      {"y", v_y, n_data, n_data},
+      {"weights", v_weight, n_data, n_data},
+      {"offset", v_offset, n_data, n_data},
+      {"response", &number, 1, 1},
+      {"aux", &aux, 1, 1},
+      {"prior_kind", v_prior, n_dim, n_dim},
+      {"prior_location", v_prior + n_dim, n_dim, n_dim},
+      {"prior_scale", v_prior + 2 * n_dim, n_dim, n_dim}};
+  const struct tb_params params = {v_param, sizeof v_param / sizeof v_param[0]};
+  memset(p, 0, sizeof *p);
+  p->model.type = tb_model_find("glm");
+  if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
+    abort();
+  }
+  p->work.p_scratch =
+      check_alloc(p->model.type->workspace_size(&p->model, n_data) + 64, 1);
+  p->work.p_rng = &p->rng;
+  free(v_x);
+}
+
+/* a run of n_chain chains, all at v_theta */
+static struct tb_run* run_at(struct fixture* p,
+                             const double* v_at,
+                             const double* v_theta,
+                             double scale,
+                             size_t n_chain) {
+  const size_t n_dim = p->model.n_dim;
+  const double factorised = 1;
+  double* v_init = check_alloc(n_chain * n_dim, sizeof(double));
+  for (size_t c = 0; c < n_chain; ++c) {
+    memcpy(v_init + c * n_dim, v_theta, n_dim * sizeof(double));
+  }
+  const struct tb_param v_estimator[] = {{"at", v_at, n_dim, n_dim},
+                                         {"scale", &scale, 1, 1},
+                                         {"factorised", &factorised, 1, 1}};
+  const struct tb_run_spec spec = {.p_model = &p->model,
+                                   .kernel = {"smh", {NULL, 0}},
+                                   .estimator = {"cv2", {v_estimator, 3}},
+                                   .schedule = {"constant", {NULL, 0}},
+                                   .n_chain = n_chain,
+                                   .n_sampling = 1,
+                                   .n_every = 1,
+                                   .seed = 6,
+                                   .likelihood_scale = scale,
+                                   .v_init = v_init};
+  struct tb_run* p_run;
+  const enum tb_status status = tb_run_create(&spec, 1, &p_run);
+  free(v_init);
+  return status == TB_STATUS_ok ? p_run : NULL;
+}
+
+static struct tb_chain* chain_of(struct tb_run* p_run, size_t c) {
+  return (struct tb_chain*)tb_run_chain(p_run, c);
+}
+
+static const struct tb_cv2* cv2_of(struct tb_run* p_run) {
+  return tb_run_target(p_run)->p_estimator->p_self;
+}
+
+static const struct tb_law* law_of(struct tb_run* p_run) {
+  return tb_factors_law(cv2_of(p_run)->p_factors);
+}
+
+/* log density of the law, without its constant */
+static double law_density(struct tb_run* p_run, const double* v_theta) {
+  const struct tb_law* p_law = law_of(p_run);
+  double v_z[N_DIM], sum = 0;
+  tb_frame_to_sampler(&p_law->frame, v_theta, v_z);
+  for (size_t j = 0; j < p_law->frame.n_dim; ++j) {
+    sum += (v_z[j] - p_law->v_mean[j]) * (v_z[j] - p_law->v_mean[j]);
+  }
+  return -0.5 * sum;
+}
+
+/* log pi, and the largest of its terms */
+static double log_target(const struct fixture* p,
+                         const double* v_theta,
+                         double scale,
+                         double* p_size) {
+  const struct tb_batch all = {.n_batch = p->model.n_data, .weight = 1};
+  double v_gradient[N_DIM], log_prior = 0, log_lik = 0;
+  double* v_row = check_alloc(p->model.n_data, sizeof(double));
+  p->model.type->prior(&p->model, &p->work, v_theta, v_gradient, &log_prior);
+  p->model.type->log_lik(&p->model, &p->work, v_theta, &all, v_row);
+  *p_size = fabs(log_prior);
+  for (size_t i = 0; i < p->model.n_data; ++i) {
+    log_lik += v_row[i];
+    *p_size += scale * fabs(v_row[i]);
+  }
+  free(v_row);
+  return log_prior + scale * log_lik;
+}
+
+/* ref + L^{-T} z */
+static void place_at(struct tb_run* p_run, const double* v_z, double* v_theta) {
+  tb_frame_to_parameter(&law_of(p_run)->frame, v_z, v_theta);
+}
+
+/* a direction, of length 1 */
+static void direction(struct tb_rng* p_rng, size_t n_dim, double* v) {
+  double square = 0;
+  for (size_t j = 0; j < n_dim; ++j) {
+    v[j] = tb_rng_norm(p_rng);
+    square += v[j] * v[j];
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    v[j] /= sqrt(square);
+  }
+}
+
+/* ---- exactness ---- */
+
+/* a(theta, theta') / a(theta', theta) is the ratio of pi over the law: of five
+ * rows, with every coin of the test; thinned or looked at always, in every
+ * shell, off the mode, with every prior, tempered or not */
+static void detailed_balance(struct check* p_check) {
+  const double v_kind[] = {0, 1, 2, 5};
+  for (size_t place = 0; place < tb_response_count(); ++place) {
+    if (tb_response_registry[place]->remainder == NULL) {
+      continue;
+    }
+    for (int k = 0; k < 4; ++k) {
+      for (int tempered = 0; tempered < 2; ++tempered) {
+        struct fixture f;
+        struct tb_rng rng;
+        const double scale = tempered ? 0.37 : 1;
+        const double v_at[N_DIM] = {0.2, -0.1, 0.3};
+        steep_model(&f, place, 5, N_DIM, v_kind[k]);
+        tb_rng_init(&rng, 1, 0, TB_STREAM_noise);
+        struct tb_run* p_run = run_at(&f, v_at, v_at, scale, 1);
+        CHECK(p_run != NULL);
+        if (p_run == NULL) {
+          fixture_free(&f);
+          continue;
+        }
+        struct tb_chain* p_chain = chain_of(p_run, 0);
+        for (int pair = 0; pair < 40; ++pair) {
+          double v_z[2][N_DIM], v_theta[2][N_DIM], v_accept[2], v_log[2];
+          double size = 0;
+          for (int s = 0; s < 2; ++s) {
+            /* both of a common length, or one far out */
+            const double length = pair % 4 == 3 && s == 1 ? 8 : 2;
+            direction(&rng, N_DIM, v_z[s]);
+            for (size_t j = 0; j < N_DIM; ++j) {
+              v_z[s][j] *= length * tb_rng_unif(&rng);
+            }
+            place_at(p_run, v_z[s], v_theta[s]);
+            double terms;
+            v_log[s] = log_target(&f, v_theta[s], scale, &terms) -
+                       law_density(p_run, v_theta[s]);
+            size = fmax(size, terms);
+          }
+          for (int s = 0; s < 2; ++s) {
+            double largest;
+            memcpy(p_chain->v_theta, v_theta[s], sizeof v_theta[s]);
+            CHECK(tb_factors_acceptance(p_chain,
+                                        v_theta[1 - s],
+                                        &v_accept[s],
+                                        &largest) == TB_STATUS_ok);
+            CHECK(largest <= 1 + 1e-6);
+            CHECK(v_accept[s] >= 0 && v_accept[s] <= 1);
+          }
+          if (v_accept[0] > 1e-200 && v_accept[1] > 1e-200) {
+            CHECK_CLOSE(log(v_accept[0]) - log(v_accept[1]),
+                        v_log[1] - v_log[0],
+                        1e-12 * (1 + size));
+          }
+        }
+        tb_run_destroy(p_run);
+        fixture_free(&f);
+      }
+    }
+  }
+}
+
+/* it accepts as often as its coins say, and counts what it looks at */
+static void coins_are_fair(struct check* p_check) {
+  enum { N_TRIAL = 20000 };
+  struct fixture f;
+  steep_model(&f, 1, 60, N_DIM, 2);
+  const double v_at[N_DIM] = {0};
+  struct tb_run* p_run = run_at(&f, v_at, v_at, 1, 1);
+  struct tb_chain* p_chain = chain_of(p_run, 0);
+  struct tb_rng rng;
+  tb_rng_init(&rng, 2, 0, TB_STREAM_noise);
+  CHECK(tb_test_start(p_chain) == TB_STATUS_ok);
+  size_t n_between = 0;
+  for (int pair = 0; pair < 12; ++pair) {
+    double v_z[N_DIM], v_theta[N_DIM], v_gradient[N_DIM], expected, largest;
+    direction(&rng, N_DIM, v_z);
+    place_at(p_run, v_z, p_chain->v_theta);
+    direction(&rng, N_DIM, v_z);
+    for (size_t j = 0; j < N_DIM; ++j) {
+      v_z[j] *= 2.5;
+    }
+    place_at(p_run, v_z, v_theta);
+    CHECK(tb_factors_acceptance(p_chain, v_theta, &expected, &largest) ==
+          TB_STATUS_ok);
+    n_between += expected > 0.05 && expected < 0.95;
+    struct tb_proposal proposal = {.v_theta = v_theta,
+                                   .v_gradient = v_gradient,
+                                   .is_possible = true};
+    double n_accept = 0;
+    const double v_here[N_DIM] = {p_chain->v_theta[0],
+                                  p_chain->v_theta[1],
+                                  p_chain->v_theta[2]};
+    for (int t = 0; t < N_TRIAL; ++t) {
+      double probability;
+      memcpy(p_chain->v_theta, v_here, sizeof v_here);
+      n_accept += tb_test_accepts(p_chain, &proposal, 0, &probability);
+      CHECK(proposal.fault == TB_STATUS_ok);
+    }
+    CHECK_CLOSE(n_accept / N_TRIAL,
+                expected,
+                5 * sqrt(expected * (1 - expected) / N_TRIAL) + 1e-9);
+  }
+  CHECK(n_between > 3);
+  CHECK(p_chain->counts.n_row >= p_chain->counts.n_always);
+  tb_run_destroy(p_run);
+  fixture_free(&f);
+}
+
+/* One step from a place, in one dimension: where it ends, against the integral
+ * of proposal times acceptance. */
+static void law_of_one_step(struct check* p_check) {
+  enum { N_STEP = 40000, N_CELL = 12, N_FINE = 64 };
+  for (int k = 0; k < 2; ++k) {
+    struct fixture f;
+    steep_model(&f, k == 0 ? 1 : 2, 30, 1, 2);
+    const double v_at[1] = {0.05}, from = k == 0 ? -0.4 : 1.2;
+    struct tb_run* p_run = run_at(&f, v_at, v_at, 1, 1);
+    struct tb_chain* p_chain = chain_of(p_run, 0);
+    const struct tb_kernel* p_kernel = tb_run_target(p_run)->p_kernel;
+    const double mean = law_of(p_run)->v_mean[0];
+    CHECK(tb_test_start(p_chain) == TB_STATUS_ok);
+    double v_seen[N_CELL + 1] = {0}, v_expected[N_CELL + 1] = {0};
+    double start, moved = 0;
+    place_at(p_run, &from, &start);
+    for (int cell = 0; cell < N_CELL; ++cell) {
+      for (int i = 0; i < N_FINE; ++i) {
+        /* midpoints in u = Phi(z - mean), cells of the same probability */
+        const double width = 8.0 / N_CELL / N_FINE;
+        const double z = mean - 4 + (cell * N_FINE + i + 0.5) * width;
+        const double near = (z - mean - 0.9 * (from - mean)) / sqrt(0.19);
+        const double far = z - mean;
+        const double q = (0.9 * exp(-0.5 * far * far) +
+                          0.1 / sqrt(0.19) * exp(-0.5 * near * near)) /
+                         sqrt(8 * atan(1));
+        double theta, accept, largest;
+        place_at(p_run, &z, &theta);
+        p_chain->v_theta[0] = start;
+        tb_factors_acceptance(p_chain, &theta, &accept, &largest);
+        v_expected[cell] += N_STEP * q * accept * width;
+      }
+      moved += v_expected[cell];
+    }
+    v_expected[N_CELL] = N_STEP - moved; /* stayed, or further out */
+    for (int t = 0; t < N_STEP; ++t) {
+      double z;
+      p_chain->v_theta[0] = start;
+      CHECK(p_kernel->type->step(p_chain) == TB_STATUS_ok);
+      tb_frame_to_sampler(&law_of(p_run)->frame, p_chain->v_theta, &z);
+      const double cell = floor((z - mean + 4) * N_CELL / 8);
+      const bool stayed = p_chain->v_theta[0] == start;
+      v_seen[stayed || cell < 0 || cell >= N_CELL ? N_CELL : (int)cell] += 1;
+    }
+    /* cells that are hardly seen tell nothing of a chi-square */
+    double v_a[N_CELL + 1], v_b[N_CELL + 1];
+    size_t n = 0;
+    for (int cell = 0; cell <= N_CELL; ++cell) {
+      if (v_expected[cell] > 10) {
+        v_a[n] = v_seen[cell];
+        v_b[n++] = v_expected[cell];
+      }
+    }
+    CHECK(n > 5);
+    CHECK(fabs(check_chi_square(v_a, v_b, n)) < 5);
+    tb_run_destroy(p_run);
+    fixture_free(&f);
+  }
+}
+
+/* ---- bounds ---- */
+
+/* No row kills with a probability above 1, wherever two places are; and some
+ * come near it, so that bounds of half the size fail. CHECK_LONG in the
+ * environment: ten million rows of each response. */
+static void bounds_hold(struct check* p_check) {
+  enum { N_ROW = 40 };
+  const size_t n_pair = getenv("CHECK_LONG") != NULL ? 250000 : 2000;
+  for (size_t place = 0; place < tb_response_count(); ++place) {
+    if (tb_response_registry[place]->remainder == NULL) {
+      continue;
+    }
+    struct fixture f;
+    struct tb_rng rng;
+    const double v_at[N_DIM] = {0.03, -0.02, 0.01};
+    double v_x[N_ROW][N_DIM], most = 0;
+    size_t n_wrong = 0;
+    steep_model(&f, place, N_ROW, N_DIM, 1);
+    tb_rng_init(&rng, 4, 0, TB_STREAM_noise);
+    struct tb_run* p_run = run_at(&f, v_at, v_at, 1, 1);
+    struct tb_chain* p_chain = chain_of(p_run, 0);
+    /* along the rows, whitened: r_i x_i tells them up to their length */
+    for (size_t i = 0; i < N_ROW; ++i) {
+      const struct tb_batch one = {.n_batch = 1, .start = i, .weight = 1};
+      double v_g[N_DIM] = {0}, square = 0;
+      const struct tb_sums sums = {.v_gradient = v_g};
+      f.model.type->gradient(&f.model, &f.work, v_at, &one, NULL, &sums);
+      tb_frame_pull_gradient(&law_of(p_run)->frame, v_g, v_x[i]);
+      for (size_t j = 0; j < N_DIM; ++j) {
+        square += v_x[i][j] * v_x[i][j];
+      }
+      for (size_t j = 0; j < N_DIM; ++j) {
+        v_x[i][j] = square > 0 ? v_x[i][j] / sqrt(square) : 0;
+      }
+    }
+    const double root = sqrt((double)N_DIM);
+    for (size_t pair = 0; pair < n_pair; ++pair) {
+      double v_from[N_DIM], v_to[N_DIM], v_there[N_DIM], accept, largest;
+      /* to the edge of the first shells, and beyond */
+      const double reach = pair % 3 == 0   ? root + 2.5
+                           : pair % 3 == 1 ? root + 7
+                                           : 40;
+      const double a = reach * tb_rng_unif(&rng), b = reach * tb_rng_unif(&rng);
+      direction(&rng, N_DIM, v_from);
+      direction(&rng, N_DIM, v_to);
+      if (pair % 2 == 0) {
+        const size_t i = tb_rng_index(&rng, N_ROW);
+        const double side = tb_rng_unif(&rng) < 0.5 ? 1 : -1;
+        for (size_t j = 0; j < N_DIM; ++j) {
+          v_from[j] = -side * v_x[i][j];
+          v_to[j] = side * v_x[i][j];
+        }
+      }
+      for (size_t j = 0; j < N_DIM; ++j) {
+        v_from[j] *= a;
+        v_to[j] *= b;
+      }
+      place_at(p_run, v_from, p_chain->v_theta);
+      place_at(p_run, v_to, v_there);
+      CHECK(tb_factors_acceptance(p_chain, v_there, &accept, &largest) ==
+            TB_STATUS_ok);
+      n_wrong += !(largest <= 1 + 1e-6);
+      most = fmax(most, largest);
+    }
+    CHECK(n_wrong == 0);
+    CHECK(most > 0.75 || f.model.n_data == 0 ||
+          strcmp(tb_response_registry[place]->name, "gaussian") == 0);
+    tb_run_destroy(p_run);
+    fixture_free(&f);
+  }
+}
+
+/* ---- shells ---- */
+
+static void chain_steps(void* p) {
+  struct tb_chain* p_chain = p;
+  const struct tb_kernel* p_kernel = p_chain->p_target->p_kernel;
+  for (int t = 0; t < 200; ++t) {
+    if (p_kernel->type->step(p_chain) != TB_STATUS_ok) {
+      abort();
+    }
+  }
+}
+
+/* Chains of one run in threads make the shells they need, at the same time,
+ * and end up where they do one after the other. */
+static void threads_share_shells(struct check* p_check) {
+  enum { N_CHAIN = 4 };
+  double v_end[2][N_CHAIN][N_DIM];
+  for (int together = 0; together < 2; ++together) {
+    struct fixture f;
+    const double v_at[N_DIM] = {0};
+    double v_z[N_DIM] = {0}, v_far[N_DIM];
+    void* v_context[N_CHAIN];
+    steep_model(&f, 1, 200, N_DIM, 1);
+    struct tb_run* p_run = run_at(&f, v_at, v_at, 1, N_CHAIN);
+    for (size_t c = 0; c < N_CHAIN; ++c) {
+      /* a shell of its own for each pair of chains */
+      v_z[0] = c < 2 ? 6 : 30;
+      place_at(p_run, v_z, v_far);
+      memcpy(chain_of(p_run, c)->v_theta, v_far, sizeof v_far);
+      v_context[c] = chain_of(p_run, c);
+    }
+    if (together) {
+      CHECK(check_parallel(chain_steps, v_context, N_CHAIN));
+    } else {
+      for (size_t c = 0; c < N_CHAIN; ++c) {
+        chain_steps(v_context[c]);
+      }
+    }
+    for (size_t c = 0; c < N_CHAIN; ++c) {
+      memcpy(v_end[together][c],
+             chain_of(p_run, c)->v_theta,
+             sizeof v_end[together][c]);
+    }
+    tb_run_destroy(p_run);
+    fixture_free(&f);
+  }
+  CHECK(memcmp(v_end[0], v_end[1], sizeof v_end[0]) == 0);
+}
+
+static void shells_nest(struct check* p_check) {
+  struct fixture f;
+  const double v_at[N_DIM] = {0};
+  steep_model(&f, 2, 200, N_DIM, 1);
+  struct tb_run* p_run = run_at(&f, v_at, v_at, 1, 1);
+  struct tb_factors* p = cv2_of(p_run)->p_factors;
+  const double root = sqrt((double)N_DIM);
+  const double v_norm[] = {0, root + 2.4, root + 2.6, root + 7.1, 1e5, 1e300};
+  const double v_radius[] = {root + 2.5,
+                             root + 2.5,
+                             root + 7,
+                             2 * (root + 7),
+                             ldexp(root + 7, 14),
+                             INFINITY};
+  for (size_t k = 0; k < 6; ++k) {
+    struct tb_shell_info info;
+    CHECK(tb_factors_shell(p, v_norm[k], &info) == TB_STATUS_ok);
+    CHECK_CLOSE(info.radius == v_radius[k] ? 0 : info.radius - v_radius[k],
+                0,
+                1e-9 * v_norm[k]);
+    CHECK(info.n_always <= 200 && (k < 5 || info.n_always == 200));
+    CHECK(info.total >= 0 && isfinite(info.total));
+  }
+  tb_run_destroy(p_run);
+  fixture_free(&f);
+}
+
+/* what has no bounds, or no normal law, is refused */
+static void refuses(struct check* p_check) {
+  const double v_at[N_DIM] = {0};
+  struct fixture f;
+  fixture_gaussian(&f, 30, N_DIM);
+  CHECK(run_at(&f, v_at, v_at, 1, 1) == NULL);
+  fixture_free(&f);
+  fixture_glm(&f, 30, N_DIM - 1, 0, FIXTURE_SIGMA);
+  CHECK(run_at(&f, v_at, v_at, 1, 1) == NULL);
+  fixture_free(&f);
+  /* two rows for three coefficients with a flat prior */
+  steep_model(&f, 1, 2, N_DIM, 0);
+  CHECK(run_at(&f, v_at, v_at, 1, 1) == NULL);
+  fixture_free(&f);
+}
+
+const struct check_case check_factorised[] = {
+    {"detailed balance", detailed_balance},
+    {"it accepts as often as its coins say", coins_are_fair},
+    {"the law of one step", law_of_one_step},
+    {"bounds hold, and are needed", bounds_hold},
+    {"threads share shells", threads_share_shells},
+    {"shells nest", shells_nest},
+    {"refuses what has no bounds or no law", refuses},
+    {NULL, NULL}};
