@@ -103,6 +103,15 @@ sampler_text <- function(fit) {
   } else {
     mean(fit$sizes, na.rm = TRUE)
   }
+  if (kernel_is_factorised(fit$kernel)) {
+    return(paste0(
+      kernel_text(fit$kernel, fit),
+      metropolis_text(fit),
+      ", ",
+      format(rows, digits = 2),
+      " rows a step"
+    ))
+  }
   varies <- !is.null(rows) && min(fit$sizes) < max(fit$sizes)
   paste0(
     kernel_text(fit$kernel, fit),

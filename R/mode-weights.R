@@ -34,8 +34,8 @@
 #'   x_i)^(3/2)}, \eqn{K_i} the largest third derivative of the row's log
 #'   likelihood in its linear predictor within the same 4 standard deviations:
 #'   least noise of [gradient_cv()] with `order = 2`. For [model_glm()] without
-#'   a sampled `sigma`. Where rows have no third derivative, as normal ones, they
-#'   are uniform.
+#'   a sampled `sigma`, and [model_gaussian()]. Where rows have no third
+#'   derivative, as normal ones, they are uniform.
 #' * `"hessian"`: \eqn{\sqrt{tr(H_i \hat\Sigma H_i^T)}}{sqrt(tr(H_i Sigma
 #'   H_i'))}: least noise of the control-variate gradient in the parameters
 #'   (Putcha, Nemeth & Fearnhead, 2023, section 4.2).

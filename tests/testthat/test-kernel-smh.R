@@ -190,6 +190,7 @@ test_that("what it did is told", {
   expect_true(all(fit$chains$rows_thinned < 30))
   expect_true(all(fit$chains$rows_always >= 0))
   expect_output(print(fit), "scalable Metropolis-Hastings (exact)", fixed = TRUE)
+  expect_output(print(fit), "acceptance 0.[0-9]+, [0-9.]+ rows a step")
   expect_output(print(fit), "Rows in a step: .* drawn by their bounds")
   expect_null(fit$log_posterior)
   expect_null(fit$bias)

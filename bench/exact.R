@@ -1,0 +1,154 @@
+# Exact steps from a few rows: acceptance, rows and time of a step, effective draws
+# a second beside the recipe's. See README.md.
+#
+#   Rscript bench/exact.R [rounds]
+script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
+  # BLAS reads its number of threads when it is loaded
+  Sys.setenv(
+    TALLBAYES_BENCH_CHILD = "1",
+    OPENBLAS_NUM_THREADS = "1",
+    OMP_NUM_THREADS = "1"
+  )
+  status <- system2(
+    file.path(R.home("bin"), "Rscript"), c(script, commandArgs(TRUE))
+  )
+  quit(status = status)
+}
+source(file.path(dirname(script), "common.R"))
+rounds <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 5
+bench_start("exact", "Exact steps from a few rows, one core")
+
+made <- function(seed, n, beta, draw) {
+  set.seed(seed)
+  d <- length(beta)
+  x <- cbind(1, matrix(rnorm(n * (d - 1)), n))
+  list(x = x, y = draw(drop(x %*% beta)))
+}
+bernoulli <- function(eta) as.numeric(runif(length(eta)) < plogis(eta))
+poisson_counts <- function(eta) rpois(length(eta), exp(eta))
+
+# `was`: acceptance, thinned rows a step and effective draws a second of the
+# prototypes, where the data are theirs
+problems <- list(
+  "sepsis, logistic" = function() {
+    data <- tall_data("sepsis")
+    list(
+      x = cbind(1, as.matrix(data[c(
+        "age_years",
+        "sex_0male_1female",
+        "episode_number"
+      )])),
+      y = data$hospital_outcome_1alive_0dead,
+      was = c(0.977, 0.4, 7.8e6)
+    )
+  },
+  "CASP, logistic" = function() {
+    data <- tall_data("casp")
+    list(
+      x = cbind(1, as.matrix(data[-1])),
+      y = as.numeric(data$RMSD > median(data$RMSD)),
+      was = c(0.944, 8.9, 0.88e6)
+    )
+  },
+  "N = 1e5, d = 20, logistic" = function() {
+    beta <- withr::with_seed(2, rnorm(20) / sqrt(20))
+    c(made(1, 1e5, beta, bernoulli), list(was = c(0.959, 7.1, 0.45e6)))
+  },
+  "N = 5e4, d = 9, Poisson" = function() {
+    beta <- c(0.3, 0.4, -0.4, 0.2, -0.2, 0.1, -0.1, 0.3, 0)
+    c(made(4, 5e4, beta, poisson_counts), list(family = "poisson"))
+  },
+  "300 events in 1e5, d = 6" = function() {
+    beta <- c(-6.6, 0.8, -0.5, 0.3, 0.5, 0)
+    c(made(3, 1e5, beta, bernoulli), list(was = c(0.80, 19, 0.25e6)))
+  },
+  "N = 300, d = 10, logistic" = function() {
+    beta <- withr::with_seed(2, rnorm(10) / sqrt(10))
+    c(made(1, 300, beta, bernoulli), list(was = c(0.72, 19, 0.24e6)))
+  },
+  "N = 1e5, d = 50, logistic" = function() {
+    beta <- withr::with_seed(2, rnorm(50) / sqrt(50))
+    made(1, 1e5, beta, bernoulli)
+  }
+)
+
+build <- function(p) {
+  model_glm(
+    p$x,
+    p$y,
+    family = if (is.null(p$family)) "bernoulli" else p$family,
+    prior = prior_normal(0, 2.5)
+  )
+}
+
+least_ess <- function(fit) {
+  min(posterior::summarise_draws(fit$draws, "ess_bulk", "ess_mean")[-1])
+}
+
+# Seconds of `n` steps: a long run less a short one.
+steps_seconds <- function(model, n, ...) {
+  run <- function(iter) {
+    cpu_seconds(sg_sample(
+      model, ...,
+      iter = iter, warmup = 0, thin = iter, chains = 1, cores = 1, seed = 1
+    ))
+  }
+  function() {
+    short <- run(1000)
+    (run(n + 1000) - short) / n
+  }
+}
+
+rows <- list()
+for (name in names(problems)) {
+  p <- problems[[name]]()
+  model <- build(p)
+  mode <- find_mode(model)
+  exact <- gradient_cv(mode, order = 2)
+  eight <- subsample_uniform(min(8, nrow(p$x)))
+  h <- 0.1 / max(eigen(-mode$hessian, symmetric = TRUE)$values)
+  fit <- sg_sample(
+    model, kernel_smh(), exact,
+    iter = 41000, warmup = 1000, chains = 1, cores = 1, seed = 1
+  )
+  ess <- least_ess(fit) / 40000
+  recipe <- sg_sample(
+    model,
+    iter = 2200, warmup = 200, chains = 1, cores = 1, seed = 1
+  )
+  recipe_ess <- least_ess(recipe)
+  n_step <- if (nrow(p$x) >= 1e5 && ncol(p$x) >= 50) 2e4 else 2e5
+  seconds <- interleave(
+    list(
+      smh = steps_seconds(model, n_step, kernel_smh(), exact),
+      cv = steps_seconds(model, 2e5, kernel_sgld(h), gradient_cv(mode), eight),
+      cv2 = steps_seconds(model, 2e5, kernel_sgld(h), exact, eight)
+    ),
+    rounds
+  )
+  per_second <- ess / median(seconds[, "smh"])
+  was <- if (is.null(p$was)) c(NA, NA, NA) else p$was
+  dash <- function(x, text) ifelse(is.na(x), "-", text)
+  rows[[name]] <- data.frame(
+    problem = name,
+    acceptance = fixed(fit$chains$acceptance, 3),
+    `prototype's` = dash(was[[1]], fixed(was[[1]], 3)),
+    thinned = fixed(fit$chains$rows_thinned, 1),
+    `its` = dash(was[[2]], fixed(was[[2]], 1)),
+    always = fixed(fit$chains$rows_always, 1),
+    `ESS a step` = fixed(ess),
+    `step / CV-SGLD's, 8 rows` = times(ratio(seconds, "smh", "cv")),
+    `order 2 / order 1, 8 rows` = times(ratio(seconds, "cv2", "cv")),
+    `ESS a second / the recipe's` = times(
+      per_second / (recipe_ess / recipe$time[["sampling"]]),
+      0
+    ),
+    check.names = FALSE
+  )
+}
+say("A step of `kernel_smh()`, beside the prototypes' figures (spec, section 11)",
+  " and a step\nof `kernel_sgld()` with `gradient_cv()` and 8 uniform rows; the",
+  " least effective size of all\nparameters a second of sampling, beside the",
+  " recipe's.\n")
+say_table(do.call(rbind, rows))
