@@ -33,7 +33,8 @@ check_has_order <- function(model, call = caller_env()) {
       "unsupported",
       c(
         paste0(
-          "{.code gradient_cv(order = 2)} cannot expand {.code {model$label}()}: ",
+          "{.code gradient_cv(order = 2)} cannot expand
+           {.code {model$label}()}: ",
           reason,
           "."
         ),

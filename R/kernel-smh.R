@@ -9,25 +9,25 @@
 #' @details
 #' Scalable Metropolis-Hastings with expansions of second order (Cornish et al.,
 #' 2019). At a reference \eqn{\hat\theta}{theta-hat}, with \eqn{\delta = \theta
-#' - \hat\theta}{delta = theta - theta-hat}, \eqn{\eta_i} the linear predictor of
-#' row \eqn{i}, \eqn{t_i = x_i^T \delta}{t_i = x_i' delta} and \eqn{U_i} its
+#' - \hat\theta}{delta = theta - theta-hat}, \eqn{\eta_i} the linear predictor
+#' of row \eqn{i}, \eqn{t_i = x_i^T \delta}{t_i = x_i' delta} and \eqn{U_i} its
 #' negative log likelihood, let
 #' \deqn{e_i(\theta) = U_i(\theta) - U_i(\hat\theta) - U_i'(\hat\eta_i) t_i -
 #' \frac12 U_i''(\hat\eta_i) t_i^2.}{e_i(theta) = U_i(theta) - U_i(theta-hat) -
 #' U_i'(eta_i) t_i - U_i''(eta_i) t_i^2 / 2.} All that is subtracted adds up to
 #' one normal law \eqn{N(m, \Sigma)}{N(m, Sigma)}, from one pass over the data.
 #' A step proposes \deqn{\theta' = m + \alpha (\theta - m) + \sqrt{1 - \alpha^2}
-#' \, \Sigma^{1/2} \xi, \quad \xi \sim N(0, I),}{theta' = m + alpha (theta - m) +
-#' sqrt(1 - alpha^2) Sigma^(1/2) xi, xi ~ N(0, I),} with \eqn{\alpha = 0} in nine
-#' steps of ten and 0.9 in the tenth, and accepts it with probability
+#' \, \Sigma^{1/2} \xi, \quad \xi \sim N(0, I),}{theta' = m + alpha (theta - m)
+#' + sqrt(1 - alpha^2) Sigma^(1/2) xi, xi ~ N(0, I),} with \eqn{\alpha = 0} in
+#' nine steps of ten and 0.9 in the tenth, and accepts it with probability
 #' \deqn{\min(1, e^{-\Delta}) \prod_i \min(1, e^{-[e_i(\theta') -
 #' e_i(\theta)]}).}{min(1, exp(-Delta)) prod_i min(1, exp(-[e_i(theta') -
 #' e_i(theta)])).} Of the product, most rows need not be looked at: with
-#' \eqn{\tilde x_i = L^{-1} x_i}{x~_i = L^-1 x_i}, \eqn{L L^T = \Sigma^{-1}}{L L'
-#' = Sigma^-1}, \eqn{z = L^T \delta}{z = L' delta} and a bound \eqn{K_i} of
+#' \eqn{\tilde x_i = L^{-1} x_i}{x~_i = L^-1 x_i}, \eqn{L L^T = \Sigma^{-1}}{L
+#' L' = Sigma^-1}, \eqn{z = L^T \delta}{z = L' delta} and a bound \eqn{K_i} of
 #' \eqn{|U_i'''|}, \deqn{|e_i(\theta)| \le \psi_i \|z\|^3, \quad \psi_i = K_i
-#' \|\tilde x_i\|^3 / 6,}{|e_i(theta)| <= psi_i ||z||^3, psi_i = K_i ||x~_i||^3 /
-#' 6,} so a Poisson number of rows with mean \eqn{(\|z\|^3 + \|z'\|^3) \sum_i
+#' \|\tilde x_i\|^3 / 6,}{|e_i(theta)| <= psi_i ||z||^3, psi_i = K_i ||x~_i||^3
+#' / 6,} so a Poisson number of rows with mean \eqn{(\|z\|^3 + \|z'\|^3) \sum_i
 #' \psi_i}{(||z||^3 + ||z'||^3) sum_i psi_i} is drawn with probabilities
 #' proportional to \eqn{\psi_i}, each of which may reject. \eqn{\Delta} is what
 #' is left of a prior that is not normal, and the rows that would be drawn more
@@ -38,33 +38,36 @@
 #' reference, of which there are several, and a step uses the smallest that
 #' holds both its ends; a few rows are not thinned.
 #'
-#' The rows of a step are about \eqn{d^3 / \sqrt N}{d^3 / sqrt(N)}, and one minus
-#' the acceptance rate about \eqn{d^{3/2} / \sqrt N}{d^(3/2) / sqrt(N)}: tall data
-#' make it fast. A chain that `init` starts many standard deviations out may never
-#' leave: there the normal law says nothing. Few data, many parameters and separated outcomes make a
-#' posterior far from normal; then it accepts little and looks at many rows, and
-#' [kernel_mala()], or [gradient_cv()] with `order = 2` in a
-#' [kernel_sgld()], is better.
+#' The rows of a step are about \eqn{d^3 / \sqrt N}{d^3 / sqrt(N)}, and one
+#' minus the acceptance rate about \eqn{d^{3/2} / \sqrt N}{d^(3/2) / sqrt(N)}:
+#' tall data make it fast. A chain that `init` starts many standard deviations
+#' out may never leave: there the normal law says nothing. Few data, many
+#' parameters and separated outcomes make a posterior far from normal; then it
+#' accepts little and looks at many rows, and [kernel_mala()], or
+#' [gradient_cv()] with `order = 2` in a [kernel_sgld()], is better.
 #'
 #' The fit's `chains` have the acceptance rate, and `rows_thinned` and
-#' `rows_always`, the rows of a step that were drawn and those that are looked at
-#' every time. Kept gradients (`keep = c("draws", "gradients")`) are those of all
-#' rows, and cost a pass over the data each.
+#' `rows_always`, the rows of a step that were drawn and those that are looked
+#' at every time. Kept gradients (`keep = c("draws", "gradients")`) are those of
+#' all rows, and cost a pass over the data each.
+#'
+#' For each row it keeps eight numbers, and about as much again for the tables
+#' that rows are drawn from.
 #'
 #' @section What it runs with:
 #' [model_glm()] with the responses whose third derivative has a bound: binomial
-#' with all its links, Poisson, and normal ones with a `sigma` that is given; any
-#' prior; a Gibbs posterior (`lambda` of [sg_sample()]). The reference is the
-#' mode, or `at` of `gradient_cv(at, order = 2)`, the one estimator that it
+#' with all its links, Poisson, and normal ones with a `sigma` that is given;
+#' any prior; a Gibbs posterior (`lambda` of [sg_sample()]). The reference is
+#' the mode, or `at` of `gradient_cv(at, order = 2)`, the one estimator that it
 #' takes. It draws its own rows, so that there is no `subsample`, and has no
 #' step size, so that there is no `schedule`.
 #'
 #' @return A spec of class `tall_kernel` for [sg_sample()].
 #' @section Conditions:
-#' When the run starts, `tall_error_unsupported` for a model without such bounds,
-#' another estimator, a subsampling scheme or a schedule; `tall_error_improper`
-#' where the posterior has no mode; `tall_error_singular` if it is improper at a
-#' reference that was given.
+#' When the run starts, `tall_error_unsupported` for a model without such
+#' bounds, another estimator, a subsampling scheme or a schedule;
+#' `tall_error_improper` where the posterior has no mode; `tall_error_singular`
+#' if it is improper at a reference that was given.
 #' @references
 #' Cornish, Vanetti, Bouchard-Cote, Deligiannidis & Doucet (2019). Scalable
 #' Metropolis-Hastings for exact Bayesian inference with large datasets. *ICML*.

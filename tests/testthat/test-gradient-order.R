@@ -1,6 +1,6 @@
-# Control variates of order 2. That they are unbiased under every way of drawing,
-# with weights and offset, is in test-conformance-gradient.R; the moments of the
-# chains in test-grid.R.
+# Control variates of order 2. That they are unbiased under every way of
+# drawing, with weights and offset, is in test-conformance-gradient.R; the
+# moments of the chains in test-grid.R.
 
 logistic <- function(n = 400, d = 3, ..., seed = 3) {
   withr::local_seed(seed)

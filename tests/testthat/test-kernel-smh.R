@@ -114,7 +114,8 @@ test_that("a Gibbs posterior is that of weighted rows", {
     )
   }
   prior <- prior_normal(0, 1)
-  gibbs <- run(model_glm(x, y, family = "bernoulli", prior = prior), lambda = 20)
+  plain <- model_glm(x, y, family = "bernoulli", prior = prior)
+  gibbs <- run(plain, lambda = 20)
   weighted <- run(model_glm(
     x,
     y,
@@ -150,6 +151,31 @@ test_that("chains from outside the first shells come home", {
   fit <- run(60)
   expect_true(all(fit$chains$status == "ok"))
   expect_true(all(is.finite(plain_draws(fit))))
+})
+
+test_that("whitened coordinates change nothing", {
+  skip_on_cran()
+  for (prior in list(prior_normal(0.1, 1), prior_laplace(0, 0.3))) {
+    small <- small_posterior("bernoulli", "probit", prior)
+    mode <- find_mode(small$model)
+    white <- whitened_twin(small$model, mode$estimate, mode$chol, FALSE)
+    plan <- new_plan(
+      white,
+      kernel_smh(),
+      gradient_cv(mode, order = 2),
+      NULL,
+      schedule_constant()
+    )
+    control <- test_control(4200, 200, chains = 40, keep = "draws")
+    plan$init <- plan_init(plan, NULL, control, rlang::current_env())
+    segment <- run_segment(plan, control, 200, 4000)
+    draws <- array(segment$buffers$draw, c(4000, 40, 2))
+    label <- paste("whitened,", class(prior)[[1]])
+    expect_mean(colMeans(draws[, , 1]), small$mean[[1]], label)
+    expect_mean(colMeans(draws[, , 2]), small$mean[[2]], label)
+    sds <- apply(draws, 3, sd)
+    expect_lt(max(abs(sds / sqrt(diag(small$truth)) - 1)), 0.03)
+  }
 })
 
 test_that("gradients that are kept are those of all rows", {
@@ -189,7 +215,7 @@ test_that("what it did is told", {
   expect_true(all(fit$chains$rows_thinned > 0.1))
   expect_true(all(fit$chains$rows_thinned < 30))
   expect_true(all(fit$chains$rows_always >= 0))
-  expect_output(print(fit), "scalable Metropolis-Hastings (exact)", fixed = TRUE)
+  expect_output(print(fit), "scalable Metropolis-Hastings [(]exact[)]")
   expect_output(print(fit), "acceptance 0.[0-9]+, [0-9.]+ rows a step")
   expect_output(print(fit), "Rows in a step: .* drawn by their bounds")
   expect_null(fit$log_posterior)
@@ -229,8 +255,9 @@ test_that("what it cannot run with is told, with what to use instead", {
     family = "bernoulli",
     prior = prior_flat()
   )
+  at_zero <- gradient_cv(numeric(3), order = 2)
   expect_error(
-    run(twice, gradient = gradient_cv(numeric(3), order = 2), init = numeric(3)),
+    run(twice, gradient = at_zero, init = numeric(3)),
     class = "tall_error_singular"
   )
 })
