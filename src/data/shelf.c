@@ -33,18 +33,19 @@ enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
     return status;
   }
   const size_t n_padded = p_store->n_padded;
-  double* v_block = calloc((size_t)ROWS * n_padded, sizeof(double));
+  const size_t n_most = tb_min(ROWS, n_row);
+  double* v_block = calloc(n_most * sizeof(double), n_padded);
   if (v_block == NULL) {
     status = TB_STATUS_memory;
   }
-  for (size_t k = 0; v_block != NULL && k < ROWS; ++k) {
+  for (size_t k = 0; v_block != NULL && k < n_most; ++k) {
     for (size_t j = 0; j < n_ones; ++j) {
       v_block[k * n_padded + n_col + j] = 1;
     }
   }
   for (size_t start = 0; start < n_row && status == TB_STATUS_ok;
-       start += ROWS) {
-    const size_t n_turn = tb_min(ROWS, n_row - start);
+       start += n_most) {
+    const size_t n_turn = tb_min(n_most, n_row - start);
     turn_rows(p_matrix->v_value,
               n_row,
               n_col,

@@ -30,6 +30,20 @@ tb_store_append(struct tb_store* p_store, size_t n_row, const double* v_block) {
   return status;
 }
 
+enum tb_status tb_store_write(struct tb_store* p_store,
+                              size_t start,
+                              size_t n_row,
+                              const double* v_block) {
+  if (!p_store->is_writable) {
+    return TB_STATUS_unsupported;
+  }
+  if (start > p_store->n_filled || n_row > p_store->n_filled - start) {
+    return TB_STATUS_argument;
+  }
+  p_store->type->write(p_store, start, n_row, v_block);
+  return TB_STATUS_ok;
+}
+
 enum tb_status tb_store_copy(const struct tb_store* p_from,
                              struct tb_store* p_store) {
   enum { ROWS = 256 };
@@ -38,13 +52,14 @@ enum tb_status tb_store_copy(const struct tb_store* p_from,
   if (status != TB_STATUS_ok) {
     return status;
   }
-  double* v_scratch = malloc((size_t)ROWS * p_from->n_padded * sizeof(double));
+  const size_t n_most = tb_max(1, tb_min(ROWS, p_from->n_row));
+  double* v_scratch = calloc(n_most * sizeof(double), p_from->n_padded);
   if (v_scratch == NULL) {
     status = TB_STATUS_memory;
   }
   for (size_t start = 0; start < p_from->n_filled && status == TB_STATUS_ok;
-       start += ROWS) {
-    const size_t n_row = tb_min(ROWS, p_from->n_filled - start);
+       start += n_most) {
+    const size_t n_row = tb_min(n_most, p_from->n_filled - start);
     status =
         tb_store_append(p_store,
                         n_row,

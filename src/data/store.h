@@ -2,9 +2,8 @@
  * offers the linear algebra of a block of rows, and models do the scalar work
  * in between, block by block, while the rows are still in the first cache.
  *
- * One member so far, `dense` (row-major doubles); float32, sparse CSR and
- * memory-mapped files are further tables. Whether rows can be rewritten is a
- * property of each store: of a type that can, one may still be read-only. */
+ * Whether rows can be rewritten is a property of each store: of a type that
+ * can, one may still be read-only. */
 #ifndef TB_DATA_STORE_H
 #define TB_DATA_STORE_H
 
@@ -35,7 +34,8 @@ struct tb_store_type {
   const char* name;
 
   /* Room for p_store->n_row rows of n_col numbers, none of them there yet; sets
-   * n_padded and what the type keeps. On failure nothing is kept. */
+   * n_padded, n_byte and, where the type keeps its rows, v_data or p_self. On
+   * failure nothing is kept. */
   enum tb_status (*create)(struct tb_store* p_store);
 
   /* The next n_row rows, for which there is room, from a row-major block with
@@ -44,9 +44,10 @@ struct tb_store_type {
                            size_t n_row,
                            const double* v_block);
 
-  /* v_out[k] = x_k^T v for the rows of the block; v has n_padded doubles,
-   * zero beyond n_col. dot and add share the prefetching of the next block:
-   * give both the same tb_rows. */
+  /* v_out[k] = x_k^T v for the rows of the block, the same bits for a row and
+   * v wherever the row stands; v has n_padded doubles, zero beyond n_col. dot
+   * and add share the prefetching of the next block: give both the same
+   * tb_rows. */
   void (*dot)(const struct tb_store* p_store,
               const struct tb_rows* p_rows,
               const double* v,
@@ -67,15 +68,14 @@ struct tb_store_type {
 
   /* Rows start..start+n-1 as a row-major block: a pointer into the store where
    * they are laid out so, else into v_scratch (n x n_padded). Leading
-   * dimension n_padded. */
+   * dimension n_padded; zeros beyond n_col. */
   const double* (*block)(const struct tb_store* p_store,
                          size_t start,
                          size_t n_row,
                          double* v_scratch);
 
-  /* n_col numbers of each of n_row rows, v_index[k] or, where that is NULL,
-   * start
-   * + k, into v_out, n_lead apart */
+  /* The n_col numbers of each of n_row rows into v_out, n_lead apart: rows
+   * v_index[k] or, where that is NULL, start + k. */
   void (*gather)(const struct tb_store* p_store,
                  const size_t* v_index,
                  size_t start,
@@ -83,14 +83,17 @@ struct tb_store_type {
                  size_t n_lead,
                  double* v_out);
 
-  /* Write rows start..start+n-1 anew from a row-major block, of a store that is
-   * writable; NULL: none of this type is. */
+  /* Rows start..start+n-1 anew from a row-major block as append takes it;
+   * called of writable stores alone, by tb_store_write(). NULL: none of this
+   * type is. */
   void (*write)(struct tb_store* p_store,
                 size_t start,
                 size_t n_row,
                 const double* v_block);
 
+  /* bytes */
   size_t (*memory)(const struct tb_store* p_store);
+  /* Frees what create got, and forgets it. */
   void (*destroy)(struct tb_store* p_store);
 };
 
@@ -103,6 +106,7 @@ struct tb_store {
   bool is_writable;
   double* v_data; /* n_row x n_padded, 64-byte aligned; the store owns it. NULL:
                      rows do not lie so */
+  void* p_self;   /* where rows lie otherwise: the type's own */
   size_t n_byte;  /* allocated */
 };
 
@@ -113,8 +117,8 @@ static inline void tb_store_destroy(struct tb_store* p_store) {
   }
 }
 
-/* A store without rows yet, writable where its type is; SET. Where it fails
- * there is nothing to destroy. */
+/* A store without rows yet, writable where its type is. Where it fails there is
+ * nothing to destroy. */
 enum tb_status tb_store_create(struct tb_store* p_store,
                                const struct tb_store_type* p_type,
                                size_t n_row,
@@ -122,6 +126,13 @@ enum tb_status tb_store_create(struct tb_store* p_store,
 /* The next rows; TB_STATUS_argument where there is no room for them. */
 enum tb_status
 tb_store_append(struct tb_store* p_store, size_t n_row, const double* v_block);
+/* Rows start..start+n-1 anew; TB_STATUS_unsupported, and nothing is written,
+ * where they must stay as they are, TB_STATUS_argument where they are not there
+ * yet. */
+enum tb_status tb_store_write(struct tb_store* p_store,
+                              size_t start,
+                              size_t n_row,
+                              const double* v_block);
 /* A store of the same type and rows, writable where its type is. */
 enum tb_status tb_store_copy(const struct tb_store* p_from,
                              struct tb_store* p_store);

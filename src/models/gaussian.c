@@ -384,7 +384,7 @@ static void gaussian_fill(struct gaussian* p, double* v_row, double* v_z) {
       square += v_row[j] * v_z[j];
     }
     p->v_square[i] = square;
-    p_store->type->write(p_store, i, 1, v_z);
+    (void)tb_store_write(p_store, i, 1, v_z); /* it is writable */
   }
 }
 
