@@ -18,25 +18,99 @@ dense_create(struct tb_store* p_store, size_t n_row, size_t n_col) {
   return tb_store_create(p_store, tb_store_find("dense"), n_row, n_col);
 }
 
-/* Normal entries; the padding stays zero. */
-static void store_fill(struct tb_store* p_store, struct tb_rng* p_rng) {
-  double* v_row = check_alloc(p_store->n_padded, sizeof(double));
-  for (size_t i = 0; i < p_store->n_row; ++i) {
-    tb_rng_fill_norm(p_rng, v_row, p_store->n_col);
-    tb_store_append(p_store, 1, v_row);
+/* A store, and the rows it was given, row-major and n_padded apart. */
+struct kept {
+  struct tb_store store;
+  double* v_x;
+};
+
+/* Normal entries; the padding stays zero. Not appended yet. */
+static void kept_create(struct check* p_check,
+                        struct kept* p,
+                        const struct tb_store_type* p_type,
+                        size_t n_row,
+                        size_t n_col,
+                        struct tb_rng* p_rng) {
+  CHECK(tb_store_create(&p->store, p_type, n_row, n_col) == TB_STATUS_ok);
+  CHECK(p->store.type == p_type && p->store.n_filled == 0);
+  CHECK(p->store.n_row == n_row && p->store.n_col == n_col);
+  CHECK(p->store.n_padded >= n_col);
+  p->v_x = check_alloc(n_row * p->store.n_padded, sizeof(double));
+  for (size_t i = 0; i < n_row; ++i) {
+    tb_rng_fill_norm(p_rng, p->v_x + i * p->store.n_padded, n_col);
   }
-  free(v_row);
 }
 
-static double entry(const struct tb_store* p_store, size_t row, size_t col) {
-  return p_store->type->block(p_store, row, 1, NULL)[col];
+static void kept_append(struct check* p_check, struct kept* p) {
+  CHECK(tb_store_append(&p->store, p->store.n_row, p->v_x) == TB_STATUS_ok);
+}
+
+static void kept_destroy(struct check* p_check, struct kept* p) {
+  tb_store_destroy(&p->store);
+  CHECK(p->store.v_data == NULL && p->store.p_self == NULL);
+  free(p->v_x);
+}
+
+static double entry(const struct kept* p, size_t row, size_t col) {
+  return p->v_x[row * p->store.n_padded + col];
+}
+
+/* Every row comes out as it went in, bit for bit, in any number and order, also
+ * more than once, and by block() with zeros in the padding. */
+static void rows_agree(struct check* p_check,
+                       const struct tb_store* p_store,
+                       const double* v_x,
+                       struct tb_rng* p_rng) {
+  enum { SPARE = 3, MARK = 12345 };
+  const size_t n_row = p_store->n_row, n_col = p_store->n_col;
+  const size_t n_padded = p_store->n_padded, n_lead = n_col + SPARE;
+  size_t* v_index = check_alloc(2 * n_row, sizeof(size_t));
+  double* v_out = check_alloc(2 * n_row * n_lead, sizeof(double));
+  double* v_scratch = check_alloc(n_row * n_padded, sizeof(double));
+  for (size_t k = 0; k < 2 * n_row; ++k) {
+    v_index[k] = tb_rng_index(p_rng, n_row);
+  }
+  for (size_t n = 1; n <= 2 * n_row; ++n) {
+    const bool is_range = n <= n_row && n % 2 == 0;
+    /* the last range, and the last row by its number */
+    const size_t start = is_range ? n_row - n : 0;
+    v_index[n - 1] = n % 3 == 0 ? n_row - 1 : v_index[n - 1];
+    for (size_t k = 0; k < n * n_lead; ++k) {
+      v_out[k] = MARK;
+    }
+    p_store->type
+        ->gather(p_store, is_range ? NULL : v_index, start, n, n_lead, v_out);
+    for (size_t k = 0; k < n; ++k) {
+      const size_t row = is_range ? start + k : v_index[k];
+      CHECK(memcmp(v_out + k * n_lead,
+                   v_x + row * n_padded,
+                   n_col * sizeof(double)) == 0);
+      for (size_t j = n_col; j < n_lead; ++j) {
+        CHECK(v_out[k * n_lead + j] == MARK); /* of the caller */
+      }
+    }
+  }
+  for (size_t start = 0; start < n_row; ++start) {
+    for (size_t n = 1; n <= n_row - start; n += n < 3 ? 1 : 7) {
+      for (size_t k = 0; k < n * n_padded; ++k) {
+        v_scratch[k] = MARK;
+      }
+      const double* v = p_store->type->block(p_store, start, n, v_scratch);
+      CHECK(memcmp(v, v_x + start * n_padded, n * n_padded * sizeof(double)) ==
+            0);
+    }
+  }
+  free(v_index);
+  free(v_out);
+  free(v_scratch);
 }
 
 /* dot, add and add_square of one block against the definitions. */
 static void block_agrees(struct check* p_check,
-                         const struct tb_store* p_store,
+                         const struct kept* p,
                          const struct tb_rows* p_rows,
                          struct tb_rng* p_rng) {
+  const struct tb_store* p_store = &p->store;
   const size_t n_col = p_store->n_col, n = p_rows->n_row;
   const size_t n_padded = p_store->n_padded;
   double* v = check_alloc(n_padded, sizeof(double));
@@ -53,7 +127,9 @@ static void block_agrees(struct check* p_check,
   memcpy(v_both, v_start, n_padded * sizeof(double));
   memcpy(v_square, v_start, n_padded * sizeof(double));
 
-  v_out[n] = 12345; /* nothing is written past the rows asked for */
+  for (size_t k = 0; k <= n; ++k) {
+    v_out[k] = 12345; /* set, not added to; nothing past the rows asked for */
+  }
   p_store->type->dot(p_store, p_rows, v, v_out);
   CHECK(v_out[n] == 12345);
   /* add may read v_u[0..n-1] alone: the others are poisoned */
@@ -64,21 +140,18 @@ static void block_agrees(struct check* p_check,
   p_store->type->add_square(p_store, p_rows, v_u, v_both, v_square);
 
   for (size_t k = 0; k < n; ++k) {
-    const size_t row =
-        p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
+    const size_t row = tb_rows_at(p_rows, k);
     double sum = 0, size = 0;
     for (size_t j = 0; j < n_col; ++j) {
-      sum += entry(p_store, row, j) * v[j];
-      size += fabs(entry(p_store, row, j) * v[j]);
+      sum += entry(p, row, j) * v[j];
+      size += fabs(entry(p, row, j) * v[j]);
     }
     CHECK_CLOSE(v_out[k], sum, DBL_EPSILON * (double)n_col * size);
   }
   for (size_t j = 0; j < n_padded; ++j) {
     double sum = v_start[j], square = v_start[j], size = fabs(v_start[j]);
     for (size_t k = 0; k < n; ++k) {
-      const size_t row =
-          p_rows->v_index == NULL ? p_rows->start + k : p_rows->v_index[k];
-      const double term = v_u[k] * entry(p_store, row, j);
+      const double term = v_u[k] * entry(p, tb_rows_at(p_rows, k), j);
       sum += term;
       square += term * term;
       size += fabs(term) + term * term;
@@ -94,40 +167,56 @@ static void block_agrees(struct check* p_check,
   free(v_start);
 }
 
+/* rows drawn, in any order and more than once, and ranges with the last one */
 static void one_algebra(struct check* p_check,
-                        const struct tb_store_type* p_type) {
-  struct tb_rng rng;
-  tb_rng_init(&rng, 11, 0, TB_STREAM_batch);
-  for (size_t n_col = 1; n_col <= 70 + 4; ++n_col) {
-    /* the last ones: wide rows, where prefetching changes */
-    const size_t width = n_col <= 70 ? n_col : 120 + 5 * (n_col - 70);
-    struct tb_store store;
-    CHECK(tb_store_create(&store, p_type, N_ROW, width) == TB_STATUS_ok);
-    store_fill(&store, &rng);
-    for (size_t n = 1; n <= TB_STORE_BLOCK; ++n) {
-      for (size_t n_next = 0; n_next <= TB_STORE_BLOCK; n_next += 4) {
-        size_t v_index[2 * TB_STORE_BLOCK];
-        for (size_t k = 0; k < 2 * TB_STORE_BLOCK; ++k) {
-          v_index[k] = tb_rng_index(&rng, N_ROW);
-        }
-        struct tb_rows rows = {.n_row = n,
-                               .v_index = v_index,
-                               .n_next = n_next,
-                               .v_next = v_index + n};
-        block_agrees(p_check, &store, &rows, &rng);
-        rows.v_index = NULL;
-        rows.start = tb_rng_index(&rng, N_ROW - n + 1);
-        block_agrees(p_check, &store, &rows, &rng);
+                        const struct tb_store_type* p_type,
+                        size_t n_row,
+                        size_t n_col,
+                        struct tb_rng* p_rng) {
+  struct kept kept;
+  kept_create(p_check, &kept, p_type, n_row, n_col, p_rng);
+  kept_append(p_check, &kept);
+  for (size_t n = 1; n <= TB_STORE_BLOCK; ++n) {
+    for (size_t n_next = 0; n_next <= TB_STORE_BLOCK; n_next += 4) {
+      size_t v_index[2 * TB_STORE_BLOCK];
+      for (size_t k = 0; k < 2 * TB_STORE_BLOCK; ++k) {
+        v_index[k] = tb_rng_index(p_rng, n_row);
       }
+      v_index[n_next % n] = n_row - 1;
+      struct tb_rows rows = {.n_row = n,
+                             .v_index = v_index,
+                             .n_next = n_next,
+                             .v_next = v_index + n};
+      block_agrees(p_check, &kept, &rows, p_rng);
+      if (n > n_row) {
+        continue;
+      }
+      rows.v_index = NULL;
+      rows.start = tb_rng_index(p_rng, n_row - n + 1);
+      block_agrees(p_check, &kept, &rows, p_rng);
+      rows.start = n_row - n;
+      block_agrees(p_check, &kept, &rows, p_rng);
     }
-    store.type->destroy(&store);
-    CHECK(store.v_data == NULL);
   }
+  kept_destroy(p_check, &kept);
 }
 
 static void algebra(struct check* p_check) {
-  for (size_t k = 0; tb_store_registry[k] != NULL; ++k) {
-    one_algebra(p_check, tb_store_registry[k]);
+  struct tb_rng rng;
+  tb_rng_init(&rng, 11, 0, TB_STREAM_batch);
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    const struct tb_store_type* p_type = tb_store_registry[t];
+    for (size_t n_col = 1; n_col <= 70; ++n_col) {
+      one_algebra(p_check, p_type, N_ROW, n_col, &rng);
+    }
+    /* wide rows, where prefetching changes */
+    for (size_t n_col = 125; n_col <= 140; n_col += 5) {
+      one_algebra(p_check, p_type, N_ROW, n_col, &rng);
+    }
+    for (size_t n_row = 1; n_row <= TB_STORE_BLOCK + 1; ++n_row) {
+      one_algebra(p_check, p_type, n_row, 1, &rng);
+      one_algebra(p_check, p_type, n_row, 13, &rng);
+    }
   }
 }
 
@@ -138,10 +227,11 @@ static void one_same_bits(struct check* p_check,
   struct tb_rng rng;
   tb_rng_init(&rng, 12, 0, TB_STREAM_batch);
   for (size_t n_col = 1; n_col <= 70; ++n_col) {
-    struct tb_store store;
-    CHECK(tb_store_create(&store, p_type, N_ROW, n_col) == TB_STATUS_ok);
-    store_fill(&store, &rng);
-    double* v = check_alloc(store.n_padded, sizeof(double));
+    struct kept kept;
+    const struct tb_store* p_store = &kept.store;
+    kept_create(p_check, &kept, p_type, N_ROW, n_col, &rng);
+    kept_append(p_check, &kept);
+    double* v = check_alloc(p_store->n_padded, sizeof(double));
     tb_rng_fill_norm(&rng, v, n_col);
     for (size_t row = 0; row + TB_STORE_BLOCK <= N_ROW; ++row) {
       double v_range[TB_STORE_BLOCK], v_list[TB_STORE_BLOCK], alone;
@@ -155,16 +245,16 @@ static void one_same_bits(struct check* p_check,
                                    .n_next = 3,
                                    .v_next = v_index};
       const struct tb_rows one = {.n_row = 1, .v_index = v_index};
-      store.type->dot(&store, &range, v, v_range);
-      store.type->dot(&store, &list, v, v_list);
-      store.type->dot(&store, &one, v, &alone);
+      p_type->dot(p_store, &range, v, v_range);
+      p_type->dot(p_store, &list, v, v_list);
+      p_type->dot(p_store, &one, v, &alone);
       for (size_t k = 0; k < TB_STORE_BLOCK; ++k) {
         CHECK(v_range[k] == v_list[TB_STORE_BLOCK - 1 - k]);
       }
       CHECK(alone == v_list[0]);
     }
     free(v);
-    store.type->destroy(&store);
+    kept_destroy(p_check, &kept);
   }
 }
 
@@ -174,75 +264,143 @@ static void same_bits(struct check* p_check) {
   }
 }
 
-/* Blocks in, rows out: appended in pieces of any size, gathered, copied,
- * rewritten. */
-static void one_keeps_rows(struct check* p_check,
-                           const struct tb_store_type* p_type,
-                           size_t n_col) {
-  struct tb_store store, copy;
+/* Blocks in, rows out: blocks of n rows, or of 1, 2, 3, ... where n is 0. What
+ * there is no room for is refused, and changes nothing. */
+static void one_appends(struct check* p_check,
+                        struct kept* p,
+                        size_t n,
+                        struct tb_rng* p_rng) {
+  struct tb_store* p_store = &p->store;
+  for (size_t k = 1; p_store->n_filled < p_store->n_row; ++k) {
+    const size_t start = p_store->n_filled, left = p_store->n_row - start;
+    const size_t n_block = n == 0 ? k : n;
+    CHECK(tb_store_append(p_store, left + 1, p->v_x) == TB_STATUS_argument);
+    CHECK(tb_store_append(p_store, SIZE_MAX, p->v_x) == TB_STATUS_argument);
+    CHECK(p_store->n_filled == start);
+    CHECK(tb_store_append(p_store,
+                          n_block < left ? n_block : left,
+                          p->v_x + start * p_store->n_padded) == TB_STATUS_ok);
+  }
+  CHECK(tb_store_append(p_store, 1, p->v_x) == TB_STATUS_argument);
+  rows_agree(p_check, p_store, p->v_x, p_rng);
+}
+
+/* The shape of a store is that of its type: blocks of any size, 0 standing for
+ * sizes that grow. */
+static void appends(struct check* p_check) {
   struct tb_rng rng;
   tb_rng_init(&rng, 13, 0, TB_STREAM_batch);
-  CHECK(tb_store_create(&store, p_type, N_ROW, n_col) == TB_STATUS_ok);
-  const size_t n_padded = store.n_padded;
-  double* v_row = check_alloc(N_ROW * n_padded, sizeof(double));
-  double* v_out = check_alloc(N_ROW * (n_col + 3), sizeof(double));
-  double* v_scratch = check_alloc(N_ROW * n_padded, sizeof(double));
-  for (size_t i = 0; i < N_ROW; ++i) {
-    tb_rng_fill_norm(&rng, v_row + i * n_padded, n_col);
+  const size_t v_col[] = {1, 5, 31, 32};
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    CHECK(tb_store_find(tb_store_registry[t]->name) == tb_store_registry[t]);
+    for (size_t k = 0; k < 4; ++k) {
+      for (size_t n_row = 1; n_row <= N_ROW; n_row += N_ROW - 1) {
+        for (size_t n = 0; n <= n_row; n += n < 9 ? 1 : 14) {
+          struct kept kept;
+          kept_create(p_check,
+                      &kept,
+                      tb_store_registry[t],
+                      n_row,
+                      v_col[k],
+                      &rng);
+          one_appends(p_check, &kept, n, &rng);
+          CHECK(kept.store.type->memory(&kept.store) > 0);
+          kept_destroy(p_check, &kept);
+        }
+      }
+    }
   }
-  CHECK(store.n_filled == 0);
-  for (size_t n = 1; store.n_filled < N_ROW; ++n) {
-    const size_t left = N_ROW - store.n_filled, start = store.n_filled;
-    CHECK(tb_store_append(&store, left + 1, v_row) == TB_STATUS_argument);
-    CHECK(store.n_filled == start);
-    CHECK(tb_store_append(&store,
-                          n < left ? n : left,
-                          v_row + start * n_padded) == TB_STATUS_ok);
+  CHECK(tb_store_find("no such store") == NULL);
+}
+
+/* Rows start..start+n-1 anew, and no others; none of a store that must stay. */
+static void one_writes(struct check* p_check,
+                       struct kept* p,
+                       size_t start,
+                       size_t n,
+                       struct tb_rng* p_rng) {
+  struct tb_store* p_store = &p->store;
+  const size_t n_padded = p_store->n_padded;
+  const bool is_writable = p_store->is_writable;
+  double* v_new = check_alloc(n * n_padded, sizeof(double));
+  for (size_t k = 0; k < n; ++k) {
+    tb_rng_fill_norm(p_rng, v_new + k * n_padded, p_store->n_col);
   }
-  CHECK(tb_store_append(&store, 1, v_row) == TB_STATUS_argument);
-  CHECK(tb_store_copy(&store, &copy) == TB_STATUS_ok);
-  CHECK(copy.type == p_type && copy.n_filled == N_ROW);
-  const size_t v_index[] = {5, 0, 5, N_ROW - 1};
-  p_type->gather(&store, v_index, 0, 4, n_col + 3, v_out);
-  for (size_t k = 0; k < 4; ++k) {
-    CHECK(memcmp(v_out + k * (n_col + 3),
-                 v_row + v_index[k] * n_padded,
-                 n_col * sizeof(double)) == 0);
+  p_store->is_writable = false;
+  CHECK(tb_store_write(p_store, start, n, v_new) == TB_STATUS_unsupported);
+  rows_agree(p_check, p_store, p->v_x, p_rng);
+  p_store->is_writable = is_writable;
+  if (is_writable) {
+    const size_t n_beyond = p_store->n_row - start + 1;
+    CHECK(tb_store_write(p_store, start, n_beyond, v_new) ==
+          TB_STATUS_argument);
+    CHECK(tb_store_write(p_store, SIZE_MAX, 2, v_new) == TB_STATUS_argument);
+    CHECK(tb_store_write(p_store, start, n, v_new) == TB_STATUS_ok);
+    memcpy(p->v_x + start * n_padded, v_new, n * n_padded * sizeof(double));
+    rows_agree(p_check, p_store, p->v_x, p_rng);
   }
-  p_type->gather(&copy, NULL, 2, 3, n_col, v_out);
-  for (size_t k = 0; k < 3; ++k) {
-    CHECK(memcmp(v_out + k * n_col,
-                 v_row + (2 + k) * n_padded,
-                 n_col * sizeof(double)) == 0);
-  }
-  const double* v_block = p_type->block(&store, 1, N_ROW - 1, v_scratch);
-  CHECK(memcmp(v_block,
-               v_row + n_padded,
-               (N_ROW - 1) * n_padded * sizeof(double)) == 0);
-  CHECK(store.is_writable == (p_type->write != NULL));
-  if (store.is_writable) {
-    p_type->write(&store, 4, 2, v_row);
-    p_type->gather(&store, NULL, 4, 1, n_col, v_out);
-    CHECK(memcmp(v_out, v_row, n_col * sizeof(double)) == 0);
-    p_type->gather(&copy, NULL, 4, 1, n_col, v_out); /* it has its own */
-    CHECK(memcmp(v_out, v_row + 4 * n_padded, n_col * sizeof(double)) == 0);
-  }
-  CHECK(p_type->memory(&store) > 0);
-  tb_store_destroy(&store);
-  tb_store_destroy(&copy);
-  free(v_row);
-  free(v_out);
-  free(v_scratch);
+  free(v_new);
+}
+
+/* A copy has rows of its own, and can be written where its type can. */
+static void one_keeps_rows(struct check* p_check,
+                           const struct tb_store_type* p_type,
+                           size_t n_row,
+                           size_t n_col,
+                           struct tb_rng* p_rng) {
+  struct kept kept, copy;
+  kept_create(p_check, &kept, p_type, n_row, n_col, p_rng);
+  CHECK(kept.store.is_writable == (p_type->write != NULL));
+  CHECK(!kept.store.is_writable ||
+        tb_store_write(&kept.store, 0, 1, kept.v_x) == TB_STATUS_argument);
+  kept_append(p_check, &kept);
+  const size_t n_number = n_row * kept.store.n_padded;
+  copy.v_x = check_alloc(n_number, sizeof(double));
+  memcpy(copy.v_x, kept.v_x, n_number * sizeof(double));
+  kept.store.is_writable = false;
+  CHECK(tb_store_copy(&kept.store, &copy.store) == TB_STATUS_ok);
+  CHECK(copy.store.type == p_type && copy.store.n_filled == n_row);
+  CHECK(copy.store.is_writable == (p_type->write != NULL));
+  kept.store.is_writable = p_type->write != NULL;
+  one_writes(p_check, &kept, 0, 1, p_rng);
+  one_writes(p_check, &kept, n_row - 1, 1, p_rng);
+  one_writes(p_check, &kept, n_row / 3, n_row - n_row / 3, p_rng);
+  one_writes(p_check, &kept, 0, n_row, p_rng);
+  rows_agree(p_check, &copy.store, copy.v_x, p_rng);
+  kept_destroy(p_check, &kept);
+  rows_agree(p_check, &copy.store, copy.v_x, p_rng);
+  kept_destroy(p_check, &copy);
 }
 
 static void keeps_rows(struct check* p_check) {
-  for (size_t k = 0; tb_store_registry[k] != NULL; ++k) {
-    CHECK(tb_store_find(tb_store_registry[k]->name) == tb_store_registry[k]);
-    one_keeps_rows(p_check, tb_store_registry[k], 1);
-    one_keeps_rows(p_check, tb_store_registry[k], 31);
-    one_keeps_rows(p_check, tb_store_registry[k], 32);
+  struct tb_rng rng;
+  tb_rng_init(&rng, 14, 0, TB_STREAM_batch);
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    const size_t v_col[] = {1, 31, 32};
+    for (size_t k = 0; k < 3; ++k) {
+      one_keeps_rows(p_check, tb_store_registry[t], 1, v_col[k], &rng);
+      one_keeps_rows(p_check, tb_store_registry[t], N_ROW, v_col[k], &rng);
+    }
+    /* a copy is made in more than one block */
+    one_keeps_rows(p_check, tb_store_registry[t], 259, 2, &rng);
   }
-  CHECK(tb_store_find("no such store") == NULL);
+}
+
+/* Sizes that no machine has, also those that wrap to something small. */
+static void overflow(struct check* p_check) {
+  const size_t v_size[][2] = {{SIZE_MAX / 8, 3},
+                              {SIZE_MAX / 8 + 2, 1},
+                              {SIZE_MAX / 80 + 2, 10}};
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    for (size_t k = 0; k < 3; ++k) {
+      struct tb_store store;
+      CHECK(tb_store_create(&store,
+                            tb_store_registry[t],
+                            v_size[k][0],
+                            v_size[k][1]) == TB_STATUS_memory);
+      tb_store_destroy(&store); /* nothing there: no harm */
+    }
+  }
 }
 
 /* What a model takes: the matrix by rows, ones after it. */
@@ -295,15 +453,11 @@ static void dense_layout(struct check* p_check) {
 
 static void dense_overflow(struct check* p_check) {
   struct tb_store store;
-  CHECK(dense_create(&store, SIZE_MAX / 8, 3) == TB_STATUS_memory);
-  CHECK(store.v_data == NULL);
   CHECK(dense_create(&store, 2, SIZE_MAX / 8) == TB_STATUS_memory);
+  CHECK(store.v_data == NULL);
   CHECK(dense_create(&store, (size_t)1 << 32, (size_t)1 << 32) ==
         TB_STATUS_memory);
-  /* sizes that wrap to something small */
-  CHECK(dense_create(&store, SIZE_MAX / 8 + 2, 1) == TB_STATUS_memory);
-  CHECK(dense_create(&store, SIZE_MAX / 80 + 2, 10) == TB_STATUS_memory);
-  tb_store_destroy(&store); /* nothing there: no harm */
+  tb_store_destroy(&store);
   CHECK(tb_big_alloc(SIZE_MAX) == NULL);
   CHECK(tb_big_alloc(SIZE_MAX - 64) == NULL);
 }
@@ -329,9 +483,11 @@ static void big_memory(struct check* p_check) {
 const struct check_case check_data[] = {
     {"stores: dot, add, add_square by definition", algebra},
     {"stores: a row's product does not depend on its place", same_bits},
-    {"stores: rows are kept, gathered, copied, rewritten", keeps_rows},
+    {"stores: blocks of any size in, rows in any order out", appends},
+    {"stores: rows are rewritten, copied, or must stay", keeps_rows},
+    {"stores: sizes that overflow are refused", overflow},
     {"shelf: the rows of a matrix, and ones", shelf_makes_rows},
     {"dense: layout, padding, zeros", dense_layout},
-    {"dense: sizes that overflow are refused", dense_overflow},
+    {"dense: wide rows that overflow are refused", dense_overflow},
     {"big memory is aligned and zero", big_memory},
     {NULL, NULL}};
