@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct tb_store_type* fixture_store = NULL;
+
 enum tb_status fixture_create(struct tb_model* p_model,
                               const struct tb_params* p_params) {
   return fixture_create_from(p_model, p_params, false);
@@ -14,7 +16,9 @@ enum tb_status fixture_create(struct tb_model* p_model,
 enum tb_status fixture_create_from(struct tb_model* p_model,
                                    const struct tb_params* p_params,
                                    bool is_read_only) {
-  const struct tb_shelf shelf = {.type = tb_store_find("dense"),
+  const struct tb_store_type* p_dense = tb_store_find("dense");
+  const struct tb_shelf shelf = {.type = fixture_store == NULL ? p_dense
+                                                               : fixture_store,
                                  .is_read_only = is_read_only};
   return p_model->type->create(p_model, p_params, &shelf);
 }

@@ -4,6 +4,7 @@
 
 #include "check.h"
 
+#include "data/store.h"
 #include "models/model.h"
 #include "run/run.h"
 
@@ -21,7 +22,11 @@ struct fixture {
   struct tb_rng rng;
 };
 
-/* a model of the type it has, with dense stores; writable ones */
+/* What the models that follow keep their rows in; NULL: dense stores. A test
+ * that sets it sets it back. */
+extern const struct tb_store_type* fixture_store;
+
+/* a model of the type it has, with stores of that type; writable ones */
 enum tb_status fixture_create_from(struct tb_model* p_model,
                                    const struct tb_params* p_params,
                                    bool is_read_only);
