@@ -19,7 +19,8 @@ check_has_hessian <- function(model, call) {
 #
 # `cache` remembers what is expensive to find and depends on the model alone
 # (its mode); it is an environment, so copies of the R object share it. `store`:
-# where the core keeps rows for random access, src/data/registry.c.
+# where the core keeps rows for random access, a type of src/data/registry.c,
+# and whether rows in it must stay as they are.
 new_model <- function(
   name,
   params,
@@ -31,6 +32,15 @@ new_model <- function(
   call = caller_env()
 ) {
   pointer <- .Call(ffi_model_create, name, params, store)
+  if (is.integer(pointer) && status_name(pointer) == "unsupported") {
+    stays <- if (store$read_only) "read-only " else ""
+    abort_tall(
+      "unsupported",
+      "{.code {label}()} cannot keep its rows in a {stays}store of type
+       {.val {store$type}}.",
+      call = call
+    )
+  }
   wrap_model(
     pointer,
     name,
