@@ -106,7 +106,7 @@ test_that("files that vignette(\"add-a-member\") names are there", {
   named <- unique(sub("[.]$", "", named))
   expect_gt(length(named), 20)
   # of the examples
-  new <- "(geometric|tula)[.][cR]$|<name>"
+  new <- "(geometric|tula|columns)[.][cR]$|<name>"
   named <- grep(new, named, invert = TRUE, value = TRUE)
   is_there <- lengths(lapply(file.path(root, named), Sys.glob)) > 0
   expect_identical(named[!is_there], character())
