@@ -1,16 +1,11 @@
 # Log posteriors without a mode, or without curvature where the search for one
 # ended, of models that have no columns: what is said of them is what was seen.
 
-# Have the coefficients columns of a design, which may depend on each other?
-has_columns <- function(model) {
-  inherits(model, "tall_model_glm")
-}
-
 # What a search returns. Where it failed, scales are looked at that the log
 # posterior of a user's own model may rise with for ever; models of the package
 # are known.
 seek_peak <- function(search, model, start, cores, call) {
-  if (!inherits(model, c("tall_model_custom", "tall_model_native"))) {
+  if (!model$traits$is_users) {
     return(search)
   }
   found <- tryCatch(

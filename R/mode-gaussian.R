@@ -7,7 +7,7 @@
 # integrated out.
 
 can_lose_sigma <- function(model) {
-  inherits(model, "tall_model_glm") &&
+  model$traits$has_columns &&
     model$traits$samples_aux &&
     find_response(model$family)$is_quadratic
 }

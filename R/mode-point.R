@@ -140,7 +140,7 @@ lower_chol <- function(hessian, model, call = caller_env()) {
   } else {
     dependent <- which(!(scale > 0))
   }
-  if (!has_columns(model)) {
+  if (!model$traits$has_columns) {
     abort_no_curvature(hessian, model, call)
   }
   names <- quote_columns(model$coordinates[dependent])

@@ -3,7 +3,7 @@
 # May the likelihood rise without end? A Gaussian one has its maximum, whatever
 # the predictor.
 can_separate <- function(model) {
-  inherits(model, "tall_model_glm") &&
+  model$traits$has_columns &&
     !is.null(find_response(model$family)$separation) &&
     has_flat_prior(model)
 }
@@ -87,7 +87,7 @@ abort_no_mode <- function(model, theta, call) {
     "improper",
     c(
       "The log posterior is not finite at the starting point.",
-      i = if (has_columns(model)) {
+      i = if (model$traits$has_columns) {
         "Give {.arg init}, or check the scale of the columns."
       } else {
         "Give an {.arg init} where it is."

@@ -213,6 +213,7 @@ build_custom <- function(
       start = unlist(free, use.names = FALSE),
       mode_method = "lbfgs",
       curvature_passes = 2 * length(unlist(free)) + 1,
+      is_users = TRUE,
       runs_r = TRUE
     ),
     label = "model_custom",

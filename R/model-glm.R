@@ -163,7 +163,8 @@ build_glm <- function(
     sigma = sigma,
     traits = model_traits(
       start = if (samples_aux) c(numeric(ncol(x)), log(units$aux_sd %||% 1)),
-      samples_aux = samples_aux
+      samples_aux = samples_aux,
+      has_columns = TRUE
     ),
     label = "model_glm",
     call = call

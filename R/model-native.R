@@ -99,7 +99,8 @@ model_native <- function(
       traits = model_traits(
         start = unname(start),
         # nothing says that the log density is concave
-        mode_method = "lbfgs"
+        mode_method = "lbfgs",
+        is_users = TRUE
       ),
       label = "model_native"
     ),

@@ -2,7 +2,7 @@
 # constructor says it once, by model_traits(); all else reads `model$traits` and
 # asks no model for its name. What the core knows of a model (has it rows'
 # weights, a Hessian?) it is asked for: model_info().
-
+#
 # start: where searches begin and chains that nobody placed. Unconstrained
 #   numbers, a function that draws them, or NULL: zeros.
 # draw: a function of a generator of standard normals that gives a starting
@@ -15,10 +15,13 @@
 # gibbs_every: steps between draws that the model makes of some parameters
 #   itself; NULL: it makes none.
 # samples_aux: is the last coordinate a parameter of the response's?
+# has_columns: are its parameters, but that one, coefficients of the columns of
+#   a design? Then it has a `family`, and `n_coef` of them.
 # has_data_free: has the likelihood a part that no row carries? A Gibbs
 #   posterior cannot scale it.
 # is_far_from_normal: is it known before anyone has looked?
 # is_noisy: is noise added to its gradients?
+# is_users: is its density a user's own, of which nothing is known?
 # runs_r: does the core call functions of R, which may stop a chain?
 model_traits <- function(
   start = NULL,
@@ -29,9 +32,11 @@ model_traits <- function(
   batch = NULL,
   gibbs_every = NULL,
   samples_aux = FALSE,
+  has_columns = FALSE,
   has_data_free = FALSE,
   is_far_from_normal = FALSE,
   is_noisy = FALSE,
+  is_users = FALSE,
   runs_r = FALSE
 ) {
   list(
@@ -43,9 +48,11 @@ model_traits <- function(
     batch = batch,
     gibbs_every = gibbs_every,
     samples_aux = samples_aux,
+    has_columns = has_columns,
     has_data_free = has_data_free,
     is_far_from_normal = is_far_from_normal,
     is_noisy = is_noisy,
+    is_users = is_users,
     runs_r = runs_r
   )
 }
@@ -60,6 +67,7 @@ are_traits <- function(x, n_dim) {
   }
   at_least <- function(value, min) is_number(value) && isTRUE(value >= min)
   or_none <- function(name, is_one) is.null(x[[name]]) || is_one(x[[name]])
+  flags <- grep("^(is|has|samples|runs)_", names(x))
   all(
     or_none("start", function(value) is.function(value) || is_numbers(value)),
     or_none("draw", is.function),
@@ -69,9 +77,6 @@ are_traits <- function(x, n_dim) {
     at_least(x$curvature_passes, 0),
     rlang::is_string(x$gradient) &&
       is.function(constructor_of("gradient", x$gradient)),
-    vapply(x[startsWith(names(x), "is_")], rlang::is_bool, TRUE),
-    rlang::is_bool(x$samples_aux),
-    rlang::is_bool(x$has_data_free),
-    rlang::is_bool(x$runs_r)
+    vapply(x[flags], rlang::is_bool, TRUE)
   )
 }

@@ -198,13 +198,12 @@ row_numbers <- function(rows) {
 
 # What makes a posterior skewed, where that is known.
 far_reason <- function(model, far) {
-  if (!inherits(model, "tall_model_glm")) {
-    ""
-  } else {
-    columns <- if (length(far) == 1) "this column" else "these columns"
-    words <- find_response(model$family)$skewness
-    paste0(": ", sub("%s", columns, words, fixed = TRUE))
+  if (!model$traits$has_columns) {
+    return("")
   }
+  columns <- if (length(far) == 1) "this column" else "these columns"
+  words <- find_response(model$family)$skewness
+  paste0(": ", sub("%s", columns, words, fixed = TRUE))
 }
 
 # Log posterior at many points, in one pass over the data where the model can.

@@ -40,7 +40,7 @@ inform_one_by_one <- function(model, control, stays) {
 # The name of the first monitor that holds a model of compiled code, or NULL.
 staying_monitor <- function(monitor) {
   stays <- vapply(monitor$monitors, function(one) {
-    holds_model(one) && !inherits(one$newdata, "tall_model_custom")
+    holds_model(one) && !one$newdata$traits$runs_r
   }, TRUE)
   if (any(stays)) names(which(stays))[[1]]
 }

@@ -78,7 +78,7 @@ check_can_go_on <- function(fit, call) {
 # mended?
 is_mended <- function(model, fit) {
   !is.null(fit$halted) &&
-    inherits(model, "tall_model_custom") &&
+    model$traits$runs_r &&
     identical(model$n_data, fit$n_data) &&
     identical(model$coordinates, fit$coordinates) &&
     identical(model$variables, fit$every_variable)
