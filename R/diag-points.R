@@ -38,7 +38,7 @@ point_gradients <- function(points, gradient, call = caller_env()) {
         call = call
       )
     }
-    label <- if (fit$gradient$name == "full") "exact" else "noisy"
+    label <- if (gradient_is_full(fit$gradient)) "exact" else "noisy"
     values <- kept_gradients(fit, "`gradient = NULL`", call)
     return(list(values = values, label = label))
   }

@@ -8,16 +8,19 @@ recipe_langevin <- function(model, mode, size, recipe, ledger) {
   # behind a frame the variance of a gradient costs more than the gradient: the
   # noise that is left, 2 percent at most, stays
   variant <- if (model_info(model)$has_whiten) "corrected" else "vanilla"
-  kernel <- if (model$traits$is_far_from_normal) {
+  if (model$traits$is_far_from_normal) {
     sigma <- if (is.null(recipe$far)) s$barker_skewed else s$barker_sigma
     step_size <- sigma^2
-    kernel_sgbd(sigma, variant = variant)
+    kernel <- kernel_sgbd(sigma, variant = variant)
+    # its increments are bounded: nothing runs away
+    escape <- 0
   } else {
-    kernel_sgld(
+    kernel <- kernel_sgld(
       step_size,
       variant = variant,
       integrator = "leimkuhler-matthews"
     )
+    escape <- s$escape(model$n_dim) * largest_variance(model, mode)
   }
   new_plan(
     model,
@@ -27,12 +30,7 @@ recipe_langevin <- function(model, mode, size, recipe, ledger) {
     schedule_constant(),
     mode = mode,
     steps = ceiling(s$steps * s$step_size / step_size),
-    # Barker increments are bounded: nothing runs away
-    escape = if (kernel$name == "sgbd") {
-      0
-    } else {
-      s$escape(model$n_dim) * largest_variance(model, mode)
-    },
+    escape = escape,
     recipe = recipe,
     ledger = ledger
   )

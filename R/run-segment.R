@@ -3,7 +3,7 @@
 # A stretch of a run: n_warmup and n_sampling kernel steps of every chain, from
 # the plan's starting points or from saved states after n_before steps.
 # points: where monitors are evaluated. n_first: the chains' numbers begin after
-# it. on_futures: by workers, see futures.R.
+# it. on_futures: by workers, see run-futures.R.
 run_segment <- function(
   plan,
   control,
