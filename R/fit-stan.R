@@ -34,14 +34,12 @@ prior_summary.tall_fit <- function(object, ...) {
       )
     )
   }
-  codes <- vapply(prior_kinds, function(kind) kind$code, 0L)
-  kind <- prior_kinds[match(prior$kind, codes)]
-  title <- vapply(kind, function(k) k$title, "")
+  title <- prior_facts(prior, "title")
   is_flat <- title == "flat"
   is_exponential <- title == "exponential"
   table <- data.frame(
     variable = object$variables,
-    prior = unname(title),
+    prior = title,
     location = ifelse(is_flat | is_exponential, NA, prior$location),
     scale = ifelse(is_flat, NA, prior$scale)
   )

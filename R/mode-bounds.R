@@ -26,6 +26,7 @@ mode_box <- function(model) {
     lower = lower,
     upper = upper,
     half_width = model$prior$scale[bounded],
+    precision = prior_precision(model$prior)[bounded],
     at = at,
     others = others
   )
@@ -154,7 +155,7 @@ bounded_hessian <- function(box, hessian, theta, gradient) {
     return(hessian)
   }
   precision <- numeric(length(theta))
-  precision[box$bounded] <- 3 / box$half_width^2
+  precision[box$bounded] <- box$precision
   active <- box_active(box, theta, gradient)
   slope <- box_gradient(box, gradient)[active]
   precision[active] <- precision[active] + slope^2

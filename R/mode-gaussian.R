@@ -71,14 +71,8 @@ sigma_settings <- list(
 # where it is another: precision (a matrix) and gradient(beta).
 normal_prior <- function(model) {
   p <- model$n_coef
-  kind <- model$prior$kind[seq_len(p)]
   location <- model$prior$location[seq_len(p)]
-  scale <- model$prior$scale[seq_len(p)]
-  is_kind <- function(name) kind == prior_kinds[[name]]$code
-  tau <- numeric(p)
-  tau[is_kind("normal")] <- 1 / scale[is_kind("normal")]^2
-  tau[is_kind("laplace")] <- 1 / (2 * scale[is_kind("laplace")]^2)
-  tau[is_kind("uniform")] <- 3 / scale[is_kind("uniform")]^2
+  tau <- prior_precision(model$prior)[seq_len(p)]
   # a row for what each prior is on
   of <- diag(p)
   functional <- model$prior_functional
@@ -180,9 +174,8 @@ likelihood_gram <- function(model, log_sd, cores, call) {
 
 # The prior of log sigma, up to a constant.
 aux_density <- function(model, s) {
-  is_exponential <-
-    model$prior$kind[[model$n_dim]] == prior_kinds$exponential$code
-  s - if (is_exponential) exp(s) / model$prior$scale[[model$n_dim]] else 0
+  is_proper <- prior_facts(model$prior, "is_proper")[[model$n_dim]]
+  s - if (is_proper) exp(s) / model$prior$scale[[model$n_dim]] else 0
 }
 
 # Where log sigma is: its mode, standard deviation and 90 percent interval. An

@@ -1,7 +1,7 @@
 # Modes by Newton's method.
 
 mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
-  laplace <- which(model$prior$kind == prior_kinds$laplace$code)
+  kinked <- kinked_coordinates(model)
   passes <- 0
   iterations <- 0
   round <- NULL
@@ -15,8 +15,8 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
     index <- if (stage == "rows") subsample
     share <- if (stage == "rows") length(index) / model$n_data else 1
     each <- share * curvature_passes(model)
-    if (length(laplace) > 0) {
-      round <- laplace_rounding(model, state$theta, laplace, index, cores, call)
+    if (length(kinked) > 0) {
+      round <- kink_rounding(model, state$theta, kinked, index, cores, call)
       passes <- passes + share
     }
     state <- newton_stage(
@@ -47,7 +47,7 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
       state$theta <- if (all(is.finite(state$theta))) state$theta else start
     }
   }
-  if (length(laplace) > 0) {
+  if (length(kinked) > 0) {
     hessian <- proper_hessian(model, state$theta, cores = cores, call = call)
     passes <- passes + 1
   } else {
@@ -80,11 +80,11 @@ newton_rows <- function(model) {
 }
 
 # epsilon_j: the sd that the likelihood alone gives, kept finite by the prior.
-laplace_rounding <- function(model, theta, laplace, index, cores, call) {
+kink_rounding <- function(model, theta, kinked, index, cores, call) {
   hessian <- proper_hessian(model, theta, index, cores, call)
   sd <- sqrt(diag(chol2inv(t(lower_chol(hessian, model, call)))))
   round <- numeric(model$n_dim)
-  round[laplace] <- sd[laplace]
+  round[kinked] <- sd[kinked]
   round
 }
 
@@ -210,5 +210,5 @@ damped_sigma <- function(here, model) {
 }
 
 has_flat_prior <- function(model) {
-  any(model$prior$kind == prior_kinds$flat$code)
+  length(flat_coordinates(model)) > 0
 }

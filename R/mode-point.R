@@ -96,8 +96,8 @@ curvature_passes <- function(model) {
 }
 
 # Minus the Hessian of the log posterior at theta, where a Laplace prior, which
-# has no curvature of its own, counts as 1 / (2 s^2): it is what identifies
-# columns that depend on each other.
+# has no curvature of its own, counts by its variance, as 1 / (2 s^2): it is
+# what identifies columns that depend on each other.
 proper_hessian <- function(
   model,
   theta,
@@ -106,9 +106,9 @@ proper_hessian <- function(
   call = caller_env()
 ) {
   hessian <- curvature(model, theta, index, cores = cores, call = call)$hessian
-  laplace <- which(model$prior$kind == prior_kinds$laplace$code)
-  at <- cbind(laplace, laplace)
-  hessian[at] <- hessian[at] + 1 / (2 * model$prior$scale[laplace]^2)
+  kinked <- kinked_coordinates(model)
+  at <- cbind(kinked, kinked)
+  hessian[at] <- hessian[at] + prior_precision(model$prior)[kinked]
   hessian
 }
 
@@ -145,8 +145,8 @@ lower_chol <- function(hessian, model, call = caller_env()) {
   }
   names <- quote_columns(model$coordinates[dependent])
   # proper priors may count for nothing beside the likelihood
-  kind <- model$prior$kind[dependent]
-  is_proper <- !is.null(kind) && all(!kind %in% flat_kinds())
+  is_proper <- !is.null(model$prior$kind) &&
+    all(prior_facts(model$prior, "is_proper")[dependent])
   abort_tall(
     "improper",
     if (is_proper) {
@@ -171,9 +171,4 @@ lower_chol <- function(hessian, model, call = caller_env()) {
     columns = model$variables[dependent],
     call = call
   )
-}
-
-# Codes of priors that are not proper.
-flat_kinds <- function() {
-  c(prior_kinds$flat$code, prior_kinds$log_flat$code)
 }

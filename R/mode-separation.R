@@ -55,7 +55,7 @@ has_large_predictor <- function(model, theta, share = 1) {
 # Which columns: those that the step moves the predictor by, or about which the
 # data have ceased to say anything.
 abort_separation <- function(model, step, here, call) {
-  flat <- which(model$prior$kind == prior_kinds$flat$code)
+  flat <- flat_coordinates(model)
   # in units of the predictor, whatever those of the columns
   unit <- sqrt(diag(curvature(model, model_start(model), call = call)$hessian))
   moves <- (abs(step) * unit)[flat]

@@ -1,20 +1,4 @@
-# Models with bounds: which coordinates, and points inside.
-
-# Which coordinates have a prior_uniform().
-bounded_coordinates <- function(model) {
-  which(model$prior$kind == prior_kinds$uniform$code)
-}
-
-# What the prior of coordinate j is on: theta_j, or the predictor at the mean of
-# the covariates. theta: n_dim x K.
-prior_argument <- function(model, j, theta) {
-  functional <- model$prior_functional
-  if (!is.null(functional) && functional$at + 1 == j) {
-    drop(crossprod(functional$weights, theta))
-  } else {
-    theta[j, ]
-  }
-}
+# Models with bounds: points inside.
 
 # Which columns of theta are beyond the bounds.
 is_outside <- function(model, theta) {

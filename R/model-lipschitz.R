@@ -58,13 +58,12 @@ prior_lipschitz <- function(model) {
   if (!is.nan(known)) {
     return(known)
   }
-  kinds <- c(prior_kinds$flat$code, prior_kinds$normal$code)
-  if (!model_is_whitened(model) || !all(model$prior$kind %in% kinds)) {
+  is_quadratic <- all(prior_facts(model$prior, "is_quadratic"))
+  if (!model_is_whitened(model) || !is_quadratic) {
     return(NA_real_)
   }
   # a full map mixes the coordinates: -Hessian = L^-1 (D + a a' / s^2) L^-T
-  is_normal <- model$prior$kind == prior_kinds$normal$code
-  precision <- ifelse(is_normal, 1 / model$prior$scale^2, 0)
+  precision <- prior_precision(model$prior)
   root <- diag(sqrt(precision), model$n_dim)
   functional <- model$prior_functional
   if (!is.null(functional)) {

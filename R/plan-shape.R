@@ -84,8 +84,7 @@ cubic_weights <- function(model, ledger, cores) {
 # Of the third derivative of the log posterior in any direction. Priors that are
 # not normal have their own.
 cubic_bound <- function(model, cubic) {
-  quadratic <- c(prior_kinds$flat$code, prior_kinds$normal$code)
-  if (is.null(cubic) || !all(model$prior$kind %in% quadratic)) {
+  if (is.null(cubic) || !all(prior_facts(model$prior, "is_quadratic"))) {
     return(Inf)
   }
   sum(cubic)
@@ -218,16 +217,17 @@ density_at <- function(model, points) {
 
 # Of each coordinate with a Laplace prior (by its number, as name), the ratio of
 # the sd without that prior to its scale. In the Hessian of the mode the prior
-# counts as 1 / (2 s^2).
+# counts by its variance.
 laplace_ratios <- function(model, mode) {
-  laplace <- which(model$prior$kind == prior_kinds$laplace$code)
-  if (length(laplace) == 0) {
+  kinked <- kinked_coordinates(model)
+  if (length(kinked) == 0) {
     return(numeric())
   }
-  scale <- model$prior$scale[laplace]
-  with_prior <- diag(vcov(mode))[laplace]
-  precision <- pmax(1 / with_prior - 1 / (2 * scale^2), 0)
-  stats::setNames(1 / sqrt(precision) / scale, laplace)
+  scale <- model$prior$scale[kinked]
+  with_prior <- diag(vcov(mode))[kinked]
+  own <- prior_precision(model$prior)[kinked]
+  precision <- pmax(1 / with_prior - own, 0)
+  stats::setNames(1 / sqrt(precision) / scale, kinked)
 }
 
 laplace_kappa <- function(model, mode) {

@@ -74,11 +74,11 @@ check_coefficient_prior <- function(
   call,
   arg = caller_arg(prior)
 ) {
-  if (inherits(prior, "tall_prior_exponential")) {
+  if (prior_kinds[[prior$kind]]$is_of_scales) {
     abort_input(
       c(
         "{.arg {arg}} must be a prior of coefficients, not
-         {.code prior_exponential()}.",
+         {.code prior_{prior$kind}()}.",
         i = "It is a prior of scales: give it as {.arg prior_aux}."
       ),
       argument = arg,
@@ -93,8 +93,9 @@ append_aux <- function(out, aux, aux_sd, call) {
   if (is.null(aux)) {
     return(out)
   }
+  # flat on the scale itself
   kind <- if (aux$kind == "flat") "log_flat" else aux$kind
-  if (!kind %in% c("log_flat", "exponential")) {
+  if (!prior_kinds[[kind]]$is_of_scales) {
     abort_input(
       "{.arg prior_aux} must be {.code prior_exponential()} or
        {.code prior_flat()}, not {.code prior_{aux$kind}()}.",
@@ -140,17 +141,11 @@ prior_fill <- function(
       "."
     )
   }
-  is_uniform <- prior$kind == "uniform"
-  for (field in c("location", "scale")) {
+  fields <- c("location", "scale")
+  for (k in 1:2) {
+    field <- fields[[k]]
     # as the user called it
-    said <- if (!is_uniform) {
-      field
-    } else if (field == "location") {
-      "lower"
-    } else {
-      "upper"
-    }
-    said <- paste0(arg, "$", said)
+    said <- paste0(arg, "$", prior_kinds[[prior$kind]]$said[[k]])
     value <- match_names(
       prior[[field]],
       names[at],

@@ -1,20 +1,93 @@
 # Priors of coefficients. A constructor returns an inert spec; prior_resolve()
 # turns specs into one kind, location and scale for each coefficient, which is
-# what the C core reads. A new prior of this family is one entry of
-# `prior_kinds`, one constructor, and its density in src/models/prior.c.
+# what the C core reads. Whoever needs to know something of a kind asks its
+# entry here, by prior_facts(), and names none.
+#
+# A new prior of this family: src/priors/<name>.c and its line in registry.c and
+# Makevars; an entry of `prior_kinds` and a constructor here; `_pkgdown.yml` has
+# the constructors on one page already.
 
-# `code` as in enum tb_prior_kind (src/models/prior.h); `title` heads what is
-# printed.
+# An entry. Required:
+#   code         (whole number) Its place in src/priors/registry.c.
+#   title        (string) What heads it where it is printed.
+#   precision    (function) `precision(scale)`: one over its variance, 0 where
+#                there is none.
+# Optional:
+#   is_proper    (TRUE or FALSE) Does its density have an integral?
+#   is_quadratic (TRUE or FALSE) Is its logarithm constant or quadratic,
+#                everywhere?
+#   has_kink     (TRUE or FALSE) Has its logarithm a kink at the location? Its
+#                curvature is then missing from a Hessian.
+#   has_bounds   (TRUE or FALSE) Does it end at location -+ scale?
+#   is_of_scales (TRUE or FALSE) Is it of a positive parameter, sampled on the
+#                log scale?
+#   said         (two strings) What users call location and scale.
+prior_kind <- function(
+  code,
+  title,
+  precision = function(scale) 0 * scale,
+  is_proper = TRUE,
+  is_quadratic = FALSE,
+  has_kink = FALSE,
+  has_bounds = FALSE,
+  is_of_scales = FALSE,
+  said = c("location", "scale")
+) {
+  list(
+    code = code,
+    title = title,
+    precision = precision,
+    is_proper = is_proper,
+    is_quadratic = is_quadratic,
+    has_kink = has_kink,
+    has_bounds = has_bounds,
+    is_of_scales = is_of_scales,
+    said = said
+  )
+}
+
 prior_kinds <- list(
-  flat = list(code = 0L, title = "flat"),
-  normal = list(code = 1L, title = "normal"),
-  laplace = list(code = 2L, title = "Laplace"),
-  # of a positive parameter, sampled on the log scale
-  log_flat = list(code = 3L, title = "flat"),
-  exponential = list(code = 4L, title = "exponential"),
+  flat = prior_kind(0L, "flat", is_proper = FALSE, is_quadratic = TRUE),
+  normal = prior_kind(
+    1L,
+    "normal",
+    precision = function(scale) 1 / scale^2,
+    is_quadratic = TRUE
+  ),
+  laplace = prior_kind(
+    2L,
+    "Laplace",
+    precision = function(scale) 1 / (2 * scale^2),
+    has_kink = TRUE
+  ),
+  log_flat = prior_kind(3L, "flat", is_proper = FALSE, is_of_scales = TRUE),
+  exponential = prior_kind(4L, "exponential", is_of_scales = TRUE),
   # location: the middle; scale: half the width
-  uniform = list(code = 5L, title = "uniform")
+  uniform = prior_kind(
+    5L,
+    "uniform",
+    precision = function(scale) 3 / scale^2,
+    has_bounds = TRUE,
+    said = c("lower", "upper")
+  )
 )
+
+# A fact of the prior of each coordinate; `prior`: from prior_resolve(), NULL of
+# a model whose prior is its own affair.
+prior_facts <- function(prior, fact) {
+  codes <- vapply(prior_kinds, function(kind) kind$code, 0L)
+  known <- unname(sapply(prior_kinds, `[[`, fact))
+  known[match(prior$kind, codes)]
+}
+
+# One over the variance of each coordinate's prior; 0 of those without.
+prior_precision <- function(prior) {
+  as.double(Map(
+    function(precision, scale) precision(scale),
+    prior_facts(prior, "precision"),
+    prior$scale
+  ))
+}
 
 #' Priors of coefficients
 #'

@@ -1,0 +1,29 @@
+# The prior of a model coordinate by coordinate: `model$prior`, where it is from
+# prior_resolve(). Other models have none of these coordinates.
+
+# Which have a density that ends.
+bounded_coordinates <- function(model) {
+  which(prior_facts(model$prior, "has_bounds"))
+}
+
+# Which have a density with a kink, and no curvature there.
+kinked_coordinates <- function(model) {
+  which(prior_facts(model$prior, "has_kink"))
+}
+
+# Which coefficients have a prior that is not proper.
+flat_coordinates <- function(model) {
+  aux <- if (model$traits$samples_aux) model$n_dim
+  setdiff(which(!prior_facts(model$prior, "is_proper")), aux)
+}
+
+# What the prior of coordinate j is on: theta_j, or the predictor at the mean of
+# the covariates. theta: n_dim x K.
+prior_argument <- function(model, j, theta) {
+  functional <- model$prior_functional
+  if (!is.null(functional) && functional$at + 1 == j) {
+    drop(crossprod(functional$weights, theta))
+  } else {
+    theta[j, ]
+  }
+}
