@@ -9,7 +9,7 @@
 #include "data/store.h"
 #include "models/expansion.h"
 #include "models/model.h"
-#include "models/prior.h"
+#include "priors/prior.h"
 #include "responses/response.h"
 
 #include <string.h>

@@ -23,7 +23,7 @@
 #include "data/store.h"
 #include "models/layers.h"
 #include "models/model.h"
-#include "models/prior.h"
+#include "priors/prior.h"
 #include "responses/response.h"
 
 #include <math.h>

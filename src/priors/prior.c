@@ -1,4 +1,4 @@
-#include "models/prior.h"
+#include "priors/prior.h"
 
 #include <math.h>
 #include <stdbool.h>

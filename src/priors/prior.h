@@ -19,8 +19,8 @@
  * linear functional a^T theta instead: the predictor at the mean of the
  * covariates, as users of rstanarm expect.
  */
-#ifndef TB_MODELS_PRIOR_H
-#define TB_MODELS_PRIOR_H
+#ifndef TB_PRIORS_PRIOR_H
+#define TB_PRIORS_PRIOR_H
 
 #include "base/param.h"
 #include "base/status.h"
