@@ -3,6 +3,8 @@
 #include "base/clones.h"
 #include "base/vector.h"
 
+#include <math.h>
+
 /* Four vectors at once: a sum waits for the one before it. */
 TB_CLONES
 double tb_square_norm(const double* v, size_t n) {
@@ -53,4 +55,16 @@ void tb_column_sums(const double* v,
     }
     v_out[j] = rest;
   }
+}
+
+double tb_sd(const double* v, size_t n) {
+  double sum = 0, square = 0;
+  for (size_t i = 0; i < n; ++i) {
+    sum += v[i];
+  }
+  const double mean = sum / (double)n;
+  for (size_t i = 0; i < n; ++i) {
+    square += (v[i] - mean) * (v[i] - mean);
+  }
+  return n > 1 ? sqrt(square / (double)(n - 1)) : 0;
 }

@@ -7,6 +7,9 @@
 /* ||v||^2, vectorised; not finite where an element is not. */
 double tb_square_norm(const double* v, size_t n);
 
+/* standard deviation (divisor n - 1), 0 of a single number */
+double tb_sd(const double* v, size_t n);
+
 /* v_out[j] = sum_k v_weight[k] v[k + n j], for n_column columns of n */
 void tb_column_sums(const double* v,
                     size_t n,

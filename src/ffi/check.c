@@ -2,35 +2,23 @@
 #include "ffi/model.h"
 
 #include "base/clip.h"
+#include "base/norm.h"
 #include "data/store.h"
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
 #include "schedules/schedule.h"
 #include "subsampling/subsample.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* standard deviation of each column (divisor N - 1) */
 SEXP ffi_column_sds(SEXP x) {
-  size_t n_row_, n_col_;
-  ffi_shape(x, &n_row_, &n_col_, "x");
-  const int n_col = (int)n_col_;
-  const R_xlen_t n_row = (R_xlen_t)n_row_;
-  const double* v = REAL(x);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, n_col));
-  for (int j = 0; j < n_col; ++j) {
-    const double* v_col = v + (R_xlen_t)j * n_row;
-    double sum = 0, square = 0;
-    for (R_xlen_t i = 0; i < n_row; ++i) {
-      sum += v_col[i];
-    }
-    const double mean = sum / (double)n_row;
-    for (R_xlen_t i = 0; i < n_row; ++i) {
-      square += (v_col[i] - mean) * (v_col[i] - mean);
-    }
-    REAL(out)[j] = n_row > 1 ? sqrt(square / (double)(n_row - 1)) : 0;
+  size_t n_row, n_col;
+  ffi_shape(x, &n_row, &n_col, "x");
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_col));
+  for (size_t j = 0; j < n_col; ++j) {
+    REAL(out)[j] = tb_sd(REAL(x) + j * n_row, n_row);
   }
   UNPROTECT(1);
   return out;

@@ -676,6 +676,19 @@ static void column_sums(struct check* p_check) {
   }
 }
 
+/* of a + 1, .., a + n the variance is n (n + 1) / 12 */
+static void standard_deviations(struct check* p_check) {
+  enum { MOST = 50 };
+  double v[MOST];
+  for (size_t n = 1; n <= MOST; ++n) {
+    for (size_t k = 0; k < n; ++k) {
+      v[k] = 1e6 + (double)(k + 1);
+    }
+    const double x = (double)n, variance = n == 1 ? 0 : x * (x + 1) / 12;
+    CHECK_CLOSE(tb_sd(v, n), sqrt(variance), 1e-12 * x);
+  }
+}
+
 const struct check_case check_base[] = {
     {"rng: xoshiro256++ and SplitMix64 test vectors", rng_vectors},
     {"rng: jumps are 2^128 and 2^192 draws", rng_jumps},
@@ -688,6 +701,7 @@ const struct check_case check_base[] = {
     {"rng: normals beyond the last layer", normal_tail},
     {"rng: filling is repeated drawing", normal_fill},
     {"norm: column sums, whatever the length", column_sums},
+    {"norm: standard deviations", standard_deviations},
     {"vmath: errors are bounded", vmath_errors},
     {"vmath: limits, NaN", vmath_limits},
     {"vmath: a result does not depend on its place", vmath_places},
