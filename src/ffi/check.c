@@ -6,6 +6,7 @@
 #include "data/store.h"
 #include "gradients/gradient.h"
 #include "kernels/kernel.h"
+#include "priors/prior.h"
 #include "schedules/schedule.h"
 #include "subsampling/subsample.h"
 
@@ -222,12 +223,15 @@ SEXP ffi_schedule_collected(SEXP schedule, SEXP from, SEXP n) {
     return out;                                                                \
   } while (0)
 
-/* Members of a family: "model", "gradient", "subsample", "kernel",
+/* Members of a family: "model", "prior", "gradient", "subsample", "kernel",
  * "schedule", "store". */
 SEXP ffi_registry(SEXP family) {
   const char* name = ffi_string(family, "family");
   if (strcmp(name, "model") == 0) {
     REGISTRY_NAMES(tb_model_registry);
+  }
+  if (strcmp(name, "prior") == 0) {
+    REGISTRY_NAMES(tb_prior_registry);
   }
   if (strcmp(name, "gradient") == 0) {
     REGISTRY_NAMES(tb_estimator_registry);

@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double sign_of(double x) {
-  return (double)(x > 0) - (double)(x < 0);
+static const struct tb_prior_type* prior_type(const struct tb_prior* p_prior,
+                                              size_t j) {
+  return tb_prior_registry[(size_t)p_prior->v_kind[j]];
 }
 
-/* no slope anywhere, bounds or none */
-static bool prior_is_flat(enum tb_prior_kind kind) {
-  return kind == TB_PRIOR_flat || kind == TB_PRIOR_uniform;
+/* v of coordinate j; NaN where its prior is not quadratic */
+static double prior_variance(const struct tb_prior* p_prior, size_t j) {
+  const struct tb_prior_type* type = prior_type(p_prior, j);
+  return type->variance == NULL ? NAN : type->variance(p_prior->v_scale[j]);
 }
 
 static enum tb_status prior_allocate(struct tb_prior* p_prior, size_t n_dim) {
@@ -68,18 +70,17 @@ enum tb_status tb_prior_create(struct tb_prior* p_prior,
   p_prior->is_normal = 1;
   p_prior->is_bounded = 0;
   for (size_t j = 0; j < n_dim; ++j) {
-    const double scale = p_prior->v_scale[j];
-    if (!(p_prior->v_kind[j] >= 0) || !(p_prior->v_kind[j] < TB_PRIOR_count)) {
+    const struct tb_prior_type* type = tb_prior_at_place(p_prior->v_kind[j]);
+    if (type == NULL) {
       tb_prior_destroy(p_prior);
       return TB_STATUS_argument;
     }
-    const enum tb_prior_kind kind = (enum tb_prior_kind)p_prior->v_kind[j];
-    if (kind == TB_PRIOR_normal && j != p_prior->at) {
-      p_prior->v_precision[j] = 1 / (scale * scale);
-    } else if (!prior_is_flat(kind) || j == p_prior->at) {
+    if (type->variance != NULL && j != p_prior->at) {
+      p_prior->v_precision[j] = 1 / type->variance(p_prior->v_scale[j]);
+    } else {
       p_prior->is_normal = 0;
     }
-    if (kind == TB_PRIOR_uniform) {
+    if (type->is_outside != NULL) {
       p_prior->is_bounded = 1;
     }
   }
@@ -117,43 +118,13 @@ static double prior_argument(const struct tb_prior* p_prior,
   return sum;
 }
 
-/* log density, slope and curvature (-second derivative) of one coordinate's
- * prior at t, with |t| rounded by `round`; without its kink's curvature when
- * that is 0 */
-struct prior_value {
-  double log_density, slope, curvature;
-};
-
-static struct prior_value prior_at(const struct tb_prior* p_prior,
-                                   size_t j,
-                                   double argument,
-                                   double round) {
-  const double scale = p_prior->v_scale[j];
-  const double t = argument - p_prior->v_location[j];
-  switch ((enum tb_prior_kind)p_prior->v_kind[j]) {
-  case TB_PRIOR_normal:
-    return (struct prior_value){-0.5 * (t / scale) * (t / scale),
-                                -t / (scale * scale),
-                                1 / (scale * scale)};
-  case TB_PRIOR_laplace: {
-    if (!(round > 0)) {
-      return (struct prior_value){-fabs(t) / scale, -sign_of(t) / scale, 0};
-    }
-    const double length = sqrt(t * t + round * round);
-    return (struct prior_value){-length / scale,
-                                -t / (length * scale),
-                                round * round /
-                                    (length * length * length * scale)};
-  }
-  case TB_PRIOR_log_flat:
-    return (struct prior_value){argument, 1, 0};
-  case TB_PRIOR_log_exponential: {
-    const double u = exp(argument) / scale;
-    return (struct prior_value){argument - u, 1 - u, u};
-  }
-  default:
-    return (struct prior_value){0, 0, 0};
-  }
+/* of one coordinate's prior */
+static struct tb_prior_value prior_at(const struct tb_prior* p_prior,
+                                      size_t j,
+                                      double argument,
+                                      double round) {
+  return prior_type(p_prior, j)
+      ->at(argument, p_prior->v_location[j], p_prior->v_scale[j], round);
 }
 
 double tb_prior_gradient(const struct tb_prior* p_prior,
@@ -182,7 +153,7 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
   double log_density = 0;
   memset(v_gradient, 0, n_dim * sizeof(double));
   for (size_t j = 0; j < n_dim; ++j) {
-    const struct prior_value value =
+    const struct tb_prior_value value =
         prior_at(p_prior,
                  j,
                  prior_argument(p_prior, j, v_theta),
@@ -258,32 +229,30 @@ bool tb_prior_quadratic(const struct tb_prior* p_prior,
 bool tb_prior_is_outside(const struct tb_prior* p_prior,
                          const double* v_theta) {
   for (size_t j = 0; p_prior->is_bounded && j < p_prior->n_dim; ++j) {
-    if ((enum tb_prior_kind)p_prior->v_kind[j] != TB_PRIOR_uniform) {
-      continue;
-    }
-    const double t =
-        prior_argument(p_prior, j, v_theta) - p_prior->v_location[j];
-    if (fabs(t) > p_prior->v_scale[j]) {
+    const struct tb_prior_type* type = prior_type(p_prior, j);
+    if (type->is_outside != NULL &&
+        type->is_outside(prior_argument(p_prior, j, v_theta),
+                         p_prior->v_location[j],
+                         p_prior->v_scale[j])) {
       return true;
     }
   }
   return false;
 }
 
-/* 1/s_j^2 of coordinate j where its own prior is normal, in theta_j / m_j */
+/* 1/v_j of coordinate j's own prior, in theta_j / m_j */
 static double
 prior_diagonal(const struct tb_prior* p_prior, size_t j, const double* v_map) {
   const double m = v_map == NULL ? 1 : v_map[j];
-  return p_prior->v_kind[j] == TB_PRIOR_normal && j != p_prior->at
-             ? m * m / (p_prior->v_scale[j] * p_prior->v_scale[j])
-             : 0;
+  return j != p_prior->at ? m * m / prior_variance(p_prior, j) : 0;
 }
 
-/* b_j = a_j m_j / s of a normal prior on a^T theta */
+/* b_j = a_j m_j / sqrt(v) of a prior on a^T theta */
 static double
 prior_column(const struct tb_prior* p_prior, size_t j, const double* v_map) {
   const double m = v_map == NULL ? 1 : v_map[j];
-  return p_prior->v_functional[j] * m / p_prior->v_scale[p_prior->at];
+  return p_prior->v_functional[j] * m /
+         sqrt(prior_variance(p_prior, p_prior->at));
 }
 
 /* No eigenvalue of D + b b^T is above x, itself above all d_j, where
@@ -301,14 +270,13 @@ prior_is_below(const struct tb_prior* p_prior, const double* v_map, double x) {
 double tb_prior_lipschitz(const struct tb_prior* p_prior, const double* v_map) {
   double largest = 0, square = 0;
   for (size_t j = 0; j < p_prior->n_dim; ++j) {
-    if (p_prior->v_kind[j] != TB_PRIOR_normal &&
-        !prior_is_flat((enum tb_prior_kind)p_prior->v_kind[j])) {
+    if (isnan(prior_variance(p_prior, j))) {
       return NAN;
     }
     largest = fmax(largest, prior_diagonal(p_prior, j, v_map));
   }
   if (p_prior->at >= p_prior->n_dim ||
-      prior_is_flat((enum tb_prior_kind)p_prior->v_kind[p_prior->at])) {
+      isinf(prior_variance(p_prior, p_prior->at))) {
     return largest;
   }
   for (size_t j = 0; j < p_prior->n_dim; ++j) {

@@ -1,14 +1,10 @@
-/* Independent priors of the coordinates, shared by the models.
+/* The prior family, and the independent priors of a model's coordinates.
  *
- *   kind             log p(t) + const          gradient
+ *   kind             log p(t) + const          slope
  *   flat             0                         0
  *   normal(m, s)     -(t - m)^2 / (2 s^2)      -(t - m) / s^2
  *   laplace(m, s)    -|t - m| / s              -sign(t - m) / s, sign(0) = 0
- *   uniform(m, s)    0                         0
- *
- * uniform(m, s) is that of the interval [m - s, m + s]. Its density is 0 beyond
- * it, which only tb_prior_is_outside() says: neither gradient nor curvature see
- * the ends, and a search for the mode goes past them.
+ *   uniform(m, s)    0 between m - s, m + s    0
  *
  * of a coordinate t = log u of a positive u, Jacobian included:
  *
@@ -18,6 +14,9 @@
  * One coordinate, the intercept of a regression, may have its prior on a
  * linear functional a^T theta instead: the predictor at the mean of the
  * covariates, as users of rstanarm expect.
+ *
+ * A new prior: its .c with a table at the end, one line in registry.c, one in
+ * Makevars, and its entry and constructor in R/prior.R.
  */
 #ifndef TB_PRIORS_PRIOR_H
 #define TB_PRIORS_PRIOR_H
@@ -28,29 +27,53 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum tb_prior_kind {
-  TB_PRIOR_flat = 0,
-  TB_PRIOR_normal = 1,
-  TB_PRIOR_laplace = 2,
-  TB_PRIOR_log_flat = 3,
-  TB_PRIOR_log_exponential = 4,
-  TB_PRIOR_uniform = 5,
-  TB_PRIOR_count = 6
+/* curvature: minus the second derivative of the log density */
+struct tb_prior_value {
+  double log_density, slope, curvature;
 };
+
+struct tb_prior_type {
+  const char* name;
+
+  /* required: at x, with |x - m| rounded to sqrt((x - m)^2 + round^2) where
+   * there is a kink, whose curvature counts only where it is rounded. A search
+   * for the mode goes past bounds: the formula goes on beyond them. */
+  struct tb_prior_value (*at)(double x,
+                              double location,
+                              double scale,
+                              double round);
+
+  /* v, where the log density is -(x - m)^2 / (2 v) + const within the bounds,
+   * INFINITY where it is flat there; NULL: it is neither */
+  double (*variance)(double scale);
+
+  /* Is the density 0 at x? NULL: nowhere. */
+  bool (*is_outside)(double x, double location, double scale);
+};
+
+/* registry.c: every prior of the library, NULL-terminated. Models know theirs
+ * by its place, the `code` in R/prior.R: new ones go to the end. */
+extern const struct tb_prior_type* const tb_prior_registry[];
+size_t tb_prior_count(void);
+
+/* by its place, which may be any number: NULL where it is none */
+const struct tb_prior_type* tb_prior_at_place(double place);
+
+/* ---- of all coordinates ---- */
 
 struct tb_prior {
   size_t n_dim;
-  double* v_kind;       /* n_dim, enum tb_prior_kind */
+  double* v_kind;       /* n_dim, places in the registry */
   double* v_location;   /* n_dim */
   double* v_scale;      /* n_dim */
   double* v_functional; /* n_dim: a */
-  double* v_precision;  /* n_dim: 1/s^2 of a normal, 0 where flat; one block of
-                           memory, at v_kind */
+  double* v_precision;  /* n_dim: 1/v, 0 where flat or not quadratic; one block
+                           of  memory, at v_kind */
   size_t at;            /* the coordinate whose prior is on a^T theta; n_dim:
                            none */
   int is_normal;        /* every coordinate's own prior is normal, or flat
                            within bounds or without */
-  int is_bounded;       /* one of them is uniform */
+  int is_bounded;       /* one of them has bounds */
 };
 
 /* From the parameters "prior_kind", "prior_location", "prior_scale" (n_dim

@@ -268,3 +268,40 @@ test_that("priors of rstanarm and brms are told what they are here", {
   # another mistake stays what it is
   expect_error(model(prior = stop("mine")), "mine")
 })
+
+test_that("kinds of priors have the places of the core's registry", {
+  codes <- vapply(prior_kinds, function(kind) kind$code, 0L)
+  expect_setequal(codes, seq_along(registered("prior")) - 1L)
+  known <- registered("prior")[codes + 1]
+  expect_identical(sub("^log_exponential$", "exponential", known), names(codes))
+})
+
+test_that("facts of priors are those of their densities", {
+  scale <- 0.7
+  densities <- list(
+    normal = function(t) -t^2 / (2 * scale^2),
+    laplace = function(t) -abs(t) / scale,
+    uniform = function(t) ifelse(abs(t) > scale, -Inf, 0)
+  )
+  for (name in names(densities)) {
+    kind <- prior_kinds[[name]]
+    moment <- function(k) {
+      integrand <- function(t) t^k * exp(densities[[name]](t))
+      width <- if (kind$has_bounds) scale else 40
+      2 * stats::integrate(integrand, 0, width, rel.tol = 1e-10)$value
+    }
+    expect_equal(kind$precision(scale), moment(0) / moment(2), info = name)
+    expect_true(kind$is_proper)
+  }
+  prior <- prior_resolve(
+    prior_normal(0, 2),
+    prior_laplace(0, 1),
+    names = columns,
+    aux = prior_flat()
+  )
+  expect_identical(prior_facts(prior, "title"), c(
+    "Laplace", "normal", "normal", "flat"
+  ))
+  expect_equal(prior_precision(prior), c(1 / 2, 1 / 4, 1 / 4, 0))
+  expect_identical(prior_facts(NULL, "has_kink"), logical())
+})

@@ -22,6 +22,7 @@ static const struct {
     {"kernels", check_metropolis},
     {"models", check_models},
     {"passes", check_passes},
+    {"priors", check_priors},
     {"responses", check_responses},
     {"run", check_run},
     {"schedules", check_schedules},
