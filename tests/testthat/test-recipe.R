@@ -72,9 +72,8 @@ test_that("the pilot enlarges minibatches until the noise is small", {
 })
 
 test_that("with very many parameters only scales are adjusted, and rightly", {
+  local_function("most_whitened", 3)
   settings <- recipe_settings
-  settings$max_dense <- 3
-  local_function("recipe_settings", settings)
   model <- tall_model()
   fit <- recipe_fit(model, iter = 1200)
   expect_true(model_is_whitened(fit$model))
