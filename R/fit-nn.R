@@ -1,4 +1,5 @@
-# What other models' fits have, for tall_nn()'s; summary and printing.
+# Fits of tall_nn(): what fits of tall_glm() have beside predictions, summaries
+# of predictions, printing.
 
 #' @rdname predict.tall_nn
 #' @exportS3Method rstantools::bayes_R2
@@ -21,17 +22,16 @@ bayes_R2.tall_nn <- function(
     draws <- affordable_draws(object, n)
   }
   chosen <- choose_draws(object, draws, resample = TRUE)
-  spread <- mean_spread(n, nrow(chosen$theta), function(rows) {
-    nn_means(object, x[rows, , drop = FALSE], chosen$theta)
+  n_draw <- nrow(chosen$theta)
+  residual <- numeric(n_draw)
+  spread <- mean_spread(n, n_draw, function(rows) {
+    mu <- nn_means(object, x[rows, , drop = FALSE], chosen$theta)
+    variance <- response_variance(nn_family(object), mu, aux = chosen$sigma)
+    residual <<- residual + rowSums(variance)
+    mu
   })
-  # the mean of mu (1 - mu), which is mean mu less mean mu^2
-  residual <- if (is.null(chosen$sigma)) {
-    spread$mean * (1 - spread$mean) - spread$square / n
-  } else {
-    chosen$sigma^2
-  }
   explained <- spread$square / (n - 1)
-  explained / (explained + residual)
+  explained / (explained + residual / n)
 }
 
 check_is_number <- function(fit, f, call = caller_env()) {
