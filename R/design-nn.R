@@ -1,13 +1,5 @@
 # Inputs and responses of networks, from a model frame.
 
-# list(values, levels, n_out), as response_of_networks() has it.
-network_response <- function(y, likelihood, arg, call) {
-  check_given(y, arg = arg, call = call)
-  find_response(likelihood)$network$read(y, arg, call)
-}
-
-# ---- data --------------------------------------------------------------------
-
 # Inputs and response of a model frame, standardised, with the scaling.
 nn_parts <- function(frame, call) {
   check_covariates(frame, call)
@@ -91,4 +83,10 @@ nn_likelihood <- function(response, name, call) {
   }
   expected <- "a numeric or logical vector, a factor or strings"
   abort_expected(response, expected, arg = name, call = call)
+}
+
+# list(values, levels, n_out), as response_of_networks() has it.
+network_response <- function(y, likelihood, arg, call) {
+  check_given(y, arg = arg, call = call)
+  find_response(likelihood)$network$read(y, arg, call)
 }

@@ -1,3 +1,5 @@
+# bias_check(): what half the step size makes of a fit.
+
 #' Check a fit for step-size bias
 #'
 #' Runs the sampler of a fit again with half its step size and extrapolates: the

@@ -1,3 +1,6 @@
+# How noisy estimators of the gradient are: at draws of pilot chains, and at
+# given points.
+
 #' A noise threshold for adaptive minibatches
 #'
 #' Finds \eqn{V_0} for [subsample_adaptive()] from pilot chains with minibatches

@@ -1,3 +1,5 @@
+# Draws of a fit: matrices, and the formats of posterior and of base R.
+
 # Draws x variables, a plain matrix.
 draws_matrix <- function(fit, call = caller_env()) {
   check_has_draws(fit, call)
@@ -21,8 +23,6 @@ check_has_draws <- function(fit, call) {
     )
   }
 }
-
-# ---- draws formats of posterior ----------------------------------------------
 
 #' Draws of a fit
 #'

@@ -20,8 +20,6 @@ check_clip <- function(clip, rating, call) {
   as.double(clip)
 }
 
-# ---- looking at the run ------------------------------------------------------
-
 new_rating_monitor <- function(model, held_out, range, snapshots) {
   structure(
     list(

@@ -1,4 +1,4 @@
-# Methods of tall_factorize()'s fits: predictions, printing, held-out errors.
+# Fits of tall_factorize(): predictions, printing, held-out errors.
 
 #' Predict ratings
 #'

@@ -1,4 +1,4 @@
-# What users of glm(), rstanarm, brms, posterior, bayesplot and coda type.
+# Intervals of any fit; fitted values and data of tall_glm()'s.
 
 # ---- intervals ---------------------------------------------------------------
 

@@ -1,9 +1,5 @@
-# Leave-one-out cross-validation: log likelihoods of rows for the package loo.
-
-#' @exportS3Method rstantools::loo_pit
-loo_pit.tall_fit <- function(object, ...) {
-  abort_no_formula(object, "loo_pit")
-}
+# Leave-one-out: cross-validation by the package loo, which gets log likelihoods
+# of rows, and the probability integral transform.
 
 # ---- leave-one-out probability integral transform ----------------------------
 
@@ -53,6 +49,11 @@ loo_pit.tall_glm <- function(
     y = shown$y,
     lw = stats::weights(psis)
   )
+}
+
+#' @exportS3Method rstantools::loo_pit
+loo_pit.tall_fit <- function(object, ...) {
+  abort_no_formula(object, "loo_pit")
 }
 
 # ---- leave-one-out cross-validation ------------------------------------------

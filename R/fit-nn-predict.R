@@ -1,4 +1,4 @@
-# What one does with a fit of tall_nn().
+# Predictions of networks: tables, and draws of outputs, means and responses.
 
 #' Predictions of a network
 #'
@@ -392,4 +392,29 @@ predictive_interval.tall_nn <- function(
   }
   colnames(out) <- percent(interval_probs(prob), "")
   out
+}
+
+#' @rdname predict.tall_nn
+#' @exportS3Method rstantools::predictive_error
+predictive_error.tall_nn <- function(
+  object,
+  newdata = NULL,
+  draws = NULL,
+  offset = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(..., .ignore = no_groups)
+  check_is_number(object, "predictive_error")
+  check_nn_unused(offset, cores = cores)
+  yrep <- posterior_predict.tall_nn(
+    object,
+    newdata,
+    draws,
+    seed = seed,
+    ndraws = ndraws
+  )
+  rep(nn_observed(object, newdata), each = nrow(yrep)) - yrep
 }

@@ -224,7 +224,7 @@ evaluate_monitor.tall_monitor_network <- function(
   list(draw = mean(here), ergodic = mean(log_p(state$mean)), state = state)
 }
 
-# ---- checks ------------------------------------------------------------------
+# ---- leave-one-out -----------------------------------------------------------
 
 #' @export
 fit_response.tall_nn <- function(fit) {
@@ -235,29 +235,4 @@ fit_response.tall_nn <- function(fit) {
 #' @export
 loo_approximation.tall_nn <- function(fit) {
   list(loo_approximation = "lpd", loo_approximation_draws = 10)
-}
-
-#' @rdname predict.tall_nn
-#' @exportS3Method rstantools::predictive_error
-predictive_error.tall_nn <- function(
-  object,
-  newdata = NULL,
-  draws = NULL,
-  offset = NULL,
-  seed = NULL,
-  ...,
-  ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
-) {
-  check_no_dots(..., .ignore = no_groups)
-  check_is_number(object, "predictive_error")
-  check_nn_unused(offset, cores = cores)
-  yrep <- posterior_predict.tall_nn(
-    object,
-    newdata,
-    draws,
-    seed = seed,
-    ndraws = ndraws
-  )
-  rep(nn_observed(object, newdata), each = nrow(yrep)) - yrep
 }

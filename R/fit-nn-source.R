@@ -1,22 +1,5 @@
 # What predictions of a network need of its fit.
 
-# Standardised inputs of new rows, or of the fit's own.
-nn_rows <- function(fit, newdata, call = caller_env()) {
-  if (is.null(newdata)) {
-    check_has_data(fit, "newdata", call)
-    x <- stats::model.matrix(
-      fit$terms,
-      fit$frame,
-      contrasts.arg = fit$contrasts
-    )
-  } else {
-    x <- frame_rows(fit, newdata, call)$x
-  }
-  nn_standardise(nn_inputs(x), fit$scaling)
-}
-
-# ---- the fit -----------------------------------------------------------------
-
 # What predictions need of a fit, and how rows of new data are read: elements of
 # the fit, gathered before it is there for the monitors.
 nn_source <- function(made, formula, model, parts, sigma, data) {
@@ -47,4 +30,19 @@ nn_network <- function(source) {
     "n_coef",
     "sigma"
   )]
+}
+
+# Standardised inputs of new rows, or of the fit's own.
+nn_rows <- function(fit, newdata, call = caller_env()) {
+  if (is.null(newdata)) {
+    check_has_data(fit, "newdata", call)
+    x <- stats::model.matrix(
+      fit$terms,
+      fit$frame,
+      contrasts.arg = fit$contrasts
+    )
+  } else {
+    x <- frame_rows(fit, newdata, call)$x
+  }
+  nn_standardise(nn_inputs(x), fit$scaling)
 }

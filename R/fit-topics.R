@@ -1,4 +1,5 @@
-# What one does with topics: their words, those of documents, perplexity.
+# Fits of tall_topics(): words of topics, topics of documents, pictures,
+# printing.
 
 # draws x (n_topic x n_word), |theta|
 topics_draws <- function(fit, draws = NULL, call = caller_env()) {

@@ -1,4 +1,4 @@
-# tall_factorize(): ratings from a formula, and what one does with the fit.
+# tall_factorize(): the front end for ratings.
 
 #' Predict ratings by Bayesian matrix factorisation
 #'

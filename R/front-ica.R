@@ -1,4 +1,4 @@
-# Independent component analysis: src/models/ica.c and its front end.
+# tall_ica(): the front end for independent components.
 
 #' Independent components
 #'

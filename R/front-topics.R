@@ -1,4 +1,5 @@
-# tall_topics(): topics of documents.
+# tall_topics(): the front end for topics of documents. Looks for a mode,
+# samples around the mean of a first run.
 
 #' Topic models for large collections of documents
 #'

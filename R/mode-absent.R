@@ -1,5 +1,6 @@
 # Log posteriors without a mode, or without curvature where the search for one
 # ended, of models that have no columns: what is said of them is what was seen.
+# Of regressions: mode-separation.R, mode-gaussian.R.
 
 # What a search returns. Where it failed, scales are looked at that the log
 # posterior of a user's own model may rise with for ever; models of the package

@@ -378,16 +378,6 @@ check_noise_scale <- function(noise_scale, gradient_noise, n_dim, call) {
   rep_len(as.double(noise_scale), n_dim)
 }
 
-# Models of which no minibatch can be drawn.
-model_has_rows <- function(model) {
-  model$n_data > 0
-}
-
-# Does it add noise to the gradients that drive a chain?
-model_is_noisy <- function(model) {
-  model$traits$is_noisy
-}
-
 # "skew-normal (shape 20), gradient noise normal (0.6)"
 density_text <- function(model) {
   shown <- model$parameters[names(model$parameters) != "dim"]

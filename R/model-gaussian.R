@@ -1,3 +1,5 @@
+# model_gaussian(): a posterior that is known exactly.
+
 #' Mean of a normal distribution with known covariance
 #'
 #' A conjugate model: the posterior is normal with a known mean and covariance,

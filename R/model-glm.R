@@ -1,3 +1,5 @@
+# model_glm(): regressions, and what tall_glm() shares with it.
+
 #' Generalised linear models
 #'
 #' The posterior of the coefficients of a generalised linear model, from a

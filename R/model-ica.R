@@ -1,3 +1,5 @@
+# model_ica(): independent components, and what tall_ica() shares with it.
+
 #' @rdname tall_ica
 #' @export
 model_ica <- function(x, prior_sd = 1) {

@@ -1,6 +1,5 @@
-# Lipschitz constants of a model's rows and prior.
-
-# Before a run: how noisy its gradient will be, and what bounds that noise.
+# Lipschitz constants of a model's rows and prior: they bound the noise of its
+# gradient.
 
 #' Lipschitz constants of the gradient
 #'

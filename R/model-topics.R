@@ -1,4 +1,4 @@
-# Topic models: src/models/lda.c and its front end tall_topics().
+# model_lda(): topics of documents, and what tall_topics() shares with it.
 
 # Settings found for topic models; all numbers stand here, once.
 topics_settings <- list(

@@ -1,8 +1,9 @@
 # Unnormalised weights of a model's rows, from the core.
 
-# they need the Hessian's Cholesky factor
+# Types that need the Hessian's Cholesky factor.
 chol_types <- c("leverage", "robust", "cubic", "hessian")
 
+# As in `enum tb_weight_type`.
 weight_codes <- c(
   gradient = 0L,
   hessian = 1L,
@@ -10,6 +11,17 @@ weight_codes <- c(
   leverage = 3L,
   robust = 4L,
   cubic = 5L
+)
+
+# What users may ask for; "uniform" needs no model.
+weight_types <- c(
+  "leverage",
+  "robust",
+  "cubic",
+  "hessian",
+  "gradient",
+  "lipschitz",
+  "uniform"
 )
 
 # The types of weights that a model has which has no Lipschitz constants.

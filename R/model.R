@@ -1,19 +1,3 @@
-# For weights by it.
-check_has_hessian <- function(model, call) {
-  if (!model_info(model)$has_curvature) {
-    check_not_whitened(model, call)
-    abort_tall(
-      "unsupported",
-      c(
-        "{.code {model$label}()} has no Hessian, which these weights need.",
-        i = "Use weights of type {.val gradient}."
-      ),
-      argument = "weights",
-      call = call
-    )
-  }
-}
-
 # Models: data, likelihood and prior behind an external pointer. One constructor
 # for each member of src/models/registry.c.
 #
@@ -129,6 +113,32 @@ check_model <- function(model, arg = "model", call = caller_env()) {
     )
   }
   invisible(model)
+}
+
+# For weights that are made of it.
+check_has_hessian <- function(model, call) {
+  if (!model_info(model)$has_curvature) {
+    check_not_whitened(model, call)
+    abort_tall(
+      "unsupported",
+      c(
+        "{.code {model$label}()} has no Hessian, which these weights need.",
+        i = "Use weights of type {.val gradient}."
+      ),
+      argument = "weights",
+      call = call
+    )
+  }
+}
+
+# Models of which no minibatch can be drawn.
+model_has_rows <- function(model) {
+  model$n_data > 0
+}
+
+# Does it add noise to the gradients that drive a chain?
+model_is_noisy <- function(model) {
+  model$traits$is_noisy
 }
 
 # Log density (K) and gradient (n_dim x K) at the columns of theta. Without

@@ -74,8 +74,6 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
   }
 }
 
-# ---- plans -------------------------------------------------------------------
-
 # A momentum that was drawn for one theta is not the law's for the theta that a
 # Gibbs draw leaves.
 check_gibbs <- function(kernel, model, call) {

@@ -1,6 +1,5 @@
 # The model of a fit: still alive, or made again from data it kept.
 
-# The model of a fit: still alive, or made again from the data it kept.
 fit_model <- function(fit, call) {
   if (inherits(fit$model, "tall_model") && model_is_alive(fit$model)) {
     check_whole(fit$model, "fit$model", call)

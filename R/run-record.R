@@ -316,8 +316,6 @@ merge_moments <- function(a, b) {
   )
 }
 
-# ---- alignment ---------------------------------------------------------------
-
 # What a kind of fit does with its draws once they are there.
 finish_fit <- function(fit) {
   UseMethod("finish_fit")

@@ -273,14 +273,3 @@ warn_sizes.tall_subsample_adaptive <- function(subsample, sizes, n_data, call) {
     call = call
   )
 }
-
-# As in `enum tb_weight_type`; "uniform" needs no model.
-weight_types <- c(
-  "leverage",
-  "robust",
-  "cubic",
-  "hessian",
-  "gradient",
-  "lipschitz",
-  "uniform"
-)

@@ -1,5 +1,11 @@
 # sg_tune()'s race by successive halving.
 
+# Least iterations of each arm in the first rung, and those that measure its
+# cost.
+tune_least <- 20
+
+tune_probe <- 4
+
 # list(rungs, best, scored, interrupted): the table, the number of the best arm,
 # the passes of scoring, and the rung that an interrupt cut off, NULL: none.
 run_race <- function(arms, judge, control, budget, unit, eta, call) {

@@ -422,11 +422,3 @@ judge_problem <- function(metric, problem, places, control) {
   )
   sqrt(max(drop(square), 0))
 }
-
-# ---- running -----------------------------------------------------------------
-
-# Least iterations of each arm in the first rung, and those that measure its
-# cost.
-tune_least <- 20
-
-tune_probe <- 4
