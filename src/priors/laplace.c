@@ -20,7 +20,14 @@ laplace_at(double x, double location, double scale, double round) {
                                      (length * length * length * scale)};
 }
 
+/* of the parabola that meets it four scales away */
+static double laplace_quadratic(double x, double scale) {
+  (void)x;
+  return 1 / (2 * scale * scale);
+}
+
 const struct tb_prior_type tb_prior_laplace = {
     .name = "laplace",
     .at = laplace_at,
+    .quadratic = laplace_quadratic,
 };

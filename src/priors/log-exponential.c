@@ -11,7 +11,12 @@ log_exponential_at(double x, double location, double scale, double round) {
   return (struct tb_prior_value){x - u, 1 - u, u};
 }
 
+static double log_exponential_quadratic(double x, double scale) {
+  return exp(x) / scale;
+}
+
 const struct tb_prior_type tb_prior_log_exponential = {
     .name = "log_exponential",
     .at = log_exponential_at,
+    .quadratic = log_exponential_quadratic,
 };

@@ -177,30 +177,17 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
   return log_density;
 }
 
-/* P of one coordinate's prior, see prior.h */
-static bool quadratic_at(const struct tb_prior* p_prior,
-                         size_t j,
-                         double argument,
+/* P of one coordinate's prior, see prior.h; is nothing left beyond it? */
+static bool quadratic_at(const struct tb_prior_type* type,
+                         double x,
+                         double scale,
                          double* p_curvature) {
-  const double scale = p_prior->v_scale[j];
-  *p_curvature = 0;
-  switch ((enum tb_prior_kind)p_prior->v_kind[j]) {
-  case TB_PRIOR_flat:
-  case TB_PRIOR_uniform:
-  case TB_PRIOR_log_flat: /* linear */
-  case TB_PRIOR_count:
+  if (type->variance != NULL) {
+    *p_curvature = 1 / type->variance(scale);
     return true;
-  case TB_PRIOR_normal:
-    *p_curvature = 1 / (scale * scale);
-    return true;
-  case TB_PRIOR_laplace:
-    *p_curvature = 1 / (2 * scale * scale);
-    return false;
-  case TB_PRIOR_log_exponential:
-    *p_curvature = exp(argument) / scale;
-    return false;
   }
-  return true;
+  *p_curvature = type->quadratic == NULL ? 0 : type->quadratic(x, scale);
+  return type->quadratic == NULL;
 }
 
 bool tb_prior_quadratic(const struct tb_prior* p_prior,
@@ -210,10 +197,12 @@ bool tb_prior_quadratic(const struct tb_prior* p_prior,
   bool is_quadratic = true;
   memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
   for (size_t j = 0; j < n_dim; ++j) {
-    const double argument = prior_argument(p_prior, j, v_theta);
     const double* v_a = p_prior->v_functional;
     double curvature;
-    is_quadratic &= quadratic_at(p_prior, j, argument, &curvature);
+    is_quadratic &= quadratic_at(prior_type(p_prior, j),
+                                 prior_argument(p_prior, j, v_theta),
+                                 p_prior->v_scale[j],
+                                 &curvature);
     if (j != p_prior->at) {
       v_hessian[j * n_dim + j] += curvature;
     }

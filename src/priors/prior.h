@@ -47,6 +47,10 @@ struct tb_prior_type {
    * INFINITY where it is flat there; NULL: it is neither */
   double (*variance)(double scale);
 
+  /* where variance is NULL: P >= 0, some curvature for an expansion at x of
+   * what is not quadratic; NULL: 0, the log density is linear */
+  double (*quadratic)(double x, double scale);
+
   /* Is the density 0 at x? NULL: nowhere. */
   bool (*is_outside)(double x, double location, double scale);
 };
