@@ -34,8 +34,7 @@ struct tb_store_type {
   const char* name;
 
   /* Room for p_store->n_row rows of n_col numbers, none of them there yet; sets
-   * n_padded, n_byte and, where the type keeps its rows, v_data or p_self. On
-   * failure nothing is kept. */
+   * n_padded, n_byte and v_data or p_self. On failure nothing is kept. */
   enum tb_status (*create)(struct tb_store* p_store);
 
   /* The next n_row rows, for which there is room, from a row-major block with
