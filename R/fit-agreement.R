@@ -140,13 +140,13 @@ print_stuck_note <- function(fit) {
 }
 
 stuck_remedy <- function(fit, stuck) {
-  scale <- intersect(c("step_size", "sigma"), names(fit$kernel$args))[[1]]
+  scale <- intersect(c("step_size", "sigma"), names(fit$kernel$args))
   adapts <- isTRUE(fit$kernel$args$adapt)
   nonfinite <- mean(fit$chains$nonfinite[stuck]) > 0
-  if (is.null(fit$recipe)) {
+  if (is.null(fit$recipe) && length(scale) > 0) {
     paste0(
       "Take a smaller `",
-      scale,
+      scale[[1]],
       "`",
       if (adapts) ", a longer warmup" else ", or `adapt = TRUE`",
       if (nonfinite) ", or an `init` where the posterior is smoother",
