@@ -44,9 +44,9 @@ foreign_arguments <- c(
   save_warmup = "Draws of the warmup are not kept.",
   init_r = "`init` takes starting values.",
   inits = "The argument is `init`.",
-  pars = "All parameters are kept; `as.matrix(fit, pars = )` selects.",
+  pars = "`variables` says which are kept; `as.matrix(fit, pars = )` selects.",
   plotfun = "The argument is `type`.",
-  include = "All parameters are kept; `as.matrix(fit, pars = )` selects.",
+  include = "`variables` says which are kept.",
   # brms
   sample_prior = paste(
     "Draws from the prior are not made:",
