@@ -80,17 +80,19 @@ df.residual.tall_glm <- function(object, ...) {
 }
 
 #' @export
-df.residual.tall_fit <- function(object, ...) {
-  if (inherits(object, "tall_nn")) {
-    abort_tall(
-      "unsupported",
-      c(
-        "{.fn df.residual} is for fits of {.fn tall_glm}: the weights of a
-         network are not degrees of freedom.",
-        i = "{.fn loo} estimates how well it predicts."
-      )
+df.residual.tall_nn <- function(object, ...) {
+  abort_tall(
+    "unsupported",
+    c(
+      "{.fn df.residual} is for fits of {.fn tall_glm}: the weights of a network
+       are not degrees of freedom.",
+      i = "{.fn loo} estimates how well it predicts."
     )
-  }
+  )
+}
+
+#' @export
+df.residual.tall_fit <- function(object, ...) {
   abort_no_formula(object, "df.residual")
 }
 
