@@ -215,6 +215,14 @@ kernel_tolerance.tall_kernel_sghmc <- function(kernel, fit) {
 }
 
 #' @export
+noise_option.tall_kernel_sghmc <- function(kernel) {
+  list(
+    given = paste0("noise_estimate = \"", kernel$args$noise_estimate, "\""),
+    instead = "noise_estimate = \"none\""
+  )
+}
+
+#' @export
 kernel_text.tall_kernel_sghmc <- function(kernel, fit) {
   if (kernel$args$noise_estimate == "none") {
     "SGHMC"

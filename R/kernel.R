@@ -355,6 +355,38 @@ kernel_tolerance.tall_kernel_sgbd <- function(kernel, fit) {
   )
 }
 
+# The argument by which a kernel asks for the variance of the gradient noise,
+# and how not to: list(given, instead), code.
+noise_option <- function(kernel) {
+  UseMethod("noise_option")
+}
+
+#' @export
+noise_option.default <- function(kernel) {
+  list(given = "", instead = "kernel_sgld()")
+}
+
+#' @export
+noise_option.tall_kernel_sgld <- function(kernel) {
+  variant_option(kernel)
+}
+
+#' @export
+noise_option.tall_kernel_sgbd <- function(kernel) {
+  if (isTRUE(kernel$args$adaptive)) {
+    list(given = "adaptive = TRUE", instead = "adaptive = FALSE")
+  } else {
+    variant_option(kernel)
+  }
+}
+
+variant_option <- function(kernel) {
+  list(
+    given = paste0("variant = \"", kernel$args$variant, "\""),
+    instead = "variant = \"vanilla\""
+  )
+}
+
 # How summaries name a kernel.
 kernel_text <- function(kernel, fit) {
   UseMethod("kernel_text")

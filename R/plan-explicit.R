@@ -196,24 +196,6 @@ check_noise <- function(model, kernel, gradient, subsample, call) {
   )
 }
 
-# The argument by which a kernel asks for that variance, and how not to.
-noise_option <- function(kernel) {
-  args <- kernel$args
-  if (isTRUE(args$adaptive)) {
-    list(given = "adaptive = TRUE", instead = "adaptive = FALSE")
-  } else if (!is.null(args$noise_estimate)) {
-    list(
-      given = paste0("noise_estimate = \"", args$noise_estimate, "\""),
-      instead = "noise_estimate = \"none\""
-    )
-  } else {
-    list(
-      given = paste0("variant = \"", args$variant, "\""),
-      instead = "variant = \"vanilla\""
-    )
-  }
-}
-
 # Minibatches are drawn from rows, which this model does not have.
 check_rowless <- function(model, gradient, subsample, call) {
   arg <- if (!gradient_is_full(gradient)) {
