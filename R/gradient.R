@@ -81,8 +81,8 @@
 #' units are not. Models with more than 4,000 parameters, and those whose
 #' gradients are simulated ([model_lda()]), have order 1 only.
 #'
-#' [subsample_adaptive()] has sizes that bound the noise of order 1: with order 2
-#' they are valid, and larger than needed.
+#' [subsample_adaptive()] has sizes that bound the noise of order 1: with order
+#' 2 they are valid, and larger than needed.
 #'
 #' @return A spec of class `tall_gradient` for [sg_sample()].
 #' @section Conditions:

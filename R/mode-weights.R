@@ -12,8 +12,8 @@
 #' @param type (string) See below.
 #' @param defensive (number in \[0, 1)) The share \eqn{\lambda}{lambda} of
 #'   uniform weights mixed in (0.1 for cubic ones, which differ most): \eqn{(1 -
-#'   \lambda) p_i + \lambda / N}{(1 - lambda) p_i + lambda / N}. It keeps every probability positive; a row with
-#'   probability zero would bias the estimate.
+#'   \lambda) p_i + \lambda / N}{(1 - lambda) p_i + lambda / N}. It keeps every
+#'   probability positive; a row with probability zero would bias the estimate.
 #' @param cores (whole number) Threads to use.
 #'
 #' @details

@@ -30,8 +30,9 @@
 #'   failed; the condition has the field `chain`.
 #' * `tall_error_nonfinite`, `tall_error_escaped`, `tall_error_callback`,
 #'   `tall_error_memory`, `tall_error_argument`, `tall_error_singular`,
-#'   `tall_error_bound`: the computation had to stop. The condition has the fields `status`, `chain`,
-#'   `iteration`, `coordinate` and `value`, `NULL` where there is none.
+#'   `tall_error_bound`: the computation had to stop. The condition has the
+#'   fields `status`, `chain`, `iteration`, `coordinate` and `value`, `NULL`
+#'   where there is none.
 #'
 #' @section Warnings:
 #' * `tall_warning_interrupted`: the run was interrupted and returns the draws
