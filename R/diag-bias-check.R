@@ -30,7 +30,8 @@
 #'   `mean_bias_se`, `sd_bias` (relative) and `sd_bias_se`; and `fit`, the
 #'   second run.
 #' @section Conditions: `tall_error_unsupported` for a fit by a Metropolis
-#' kernel, which has no such bias, or without draws; `tall_error_stale` if the
+#' kernel, or of independent exact draws, which have no such bias, or without
+#' draws; `tall_error_stale` if the
 #' model is gone.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
@@ -100,6 +101,18 @@ bias_check <- function(
 # With a bias of order h^k, that of the full step is 2^k / (2^k - 1) times the
 # difference of the means.
 bias_factor <- function(kernel, call = caller_env()) {
+  if (kernel_is_independent(kernel)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "The draws of the fit are independent and exact: there is no bias to
+         check.",
+        i = "What is left is chance, which {.field mcse_mean} in
+             {.code summary(fit)} measures."
+      ),
+      call = call
+    )
+  }
   if (kernel_is_metropolis(kernel)) {
     abort_tall(
       "unsupported",

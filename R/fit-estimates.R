@@ -52,6 +52,12 @@
 #' and for Metropolis kernels: those that are not exact say so below the table,
 #' where the acceptance rate of each chain stands, too.
 #'
+#' Where the recipe of [sg_sample()] draws independently from the posterior
+#' itself, `sd_bias` is printed as `exact`, and is 0 in the table: means,
+#' standard deviations and quantiles differ from those of the posterior by
+#' chance alone, which `mcse_mean` measures, and R-hat and effective sample
+#' sizes have nothing to warn of.
+#'
 #' @return An object of class `tall_summary`: a list whose element `table` is a
 #'   data frame with a row for each variable: `mean`, `sd`, quantiles,
 #'   `mcse_mean`, `rhat`, `ess_bulk`, `ess_tail` (see
@@ -183,8 +189,10 @@ summary_table <- function(fit, probs, variables = fit$variables) {
   table[-1] <- lapply(table[-1], as.double)
   bias <- fit$bias
   at <- match(table$variable, bias$variable)
-  table$sd_bias <- if (is.null(bias)) NA_real_ else bias$sd_bias[at]
-  table$sd_bias_se <- if (is.null(bias)) NA_real_ else bias$sd_bias_se[at]
+  # of independent draws of the posterior there is none
+  none <- if (kernel_is_independent(fit$kernel)) 0 else NA_real_
+  table$sd_bias <- if (is.null(bias)) none else bias$sd_bias[at]
+  table$sd_bias_se <- if (is.null(bias)) none else bias$sd_bias_se[at]
   table
 }
 
@@ -264,7 +272,10 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
   table$variable <- NULL
   ess <- intersect(c("ess_bulk", "ess_tail", "ess_weights"), names(table))
   table[ess] <- round(table[ess])
-  if (all(is.na(table$sd_bias))) {
+  if (kernel_is_independent(x$fit$kernel)) {
+    table$sd_bias <- "exact"
+    table$sd_bias_se <- NULL
+  } else if (all(is.na(table$sd_bias))) {
     table$sd_bias <- table$sd_bias_se <- NULL
   } else {
     has_none <- is.na(table$sd_bias)

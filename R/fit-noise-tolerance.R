@@ -59,8 +59,12 @@ noise_tolerance <- function(fit) {
       "unsupported",
       c(
         "The fit has no record of gradient noise.",
-        i = "Kernels without a limit to the noise have none, Metropolis kernels
-             among them; minibatches of one row show none."
+        i = if (kernel_is_independent(fit$kernel)) {
+          "Its draws are independent and exact: no gradient was estimated."
+        } else {
+          "Kernels without a limit to the noise have none, Metropolis kernels
+           among them; minibatches of one row show none."
+        }
       )
     )
   }

@@ -93,11 +93,18 @@ print_header <- function(fit, n_draws) {
       sep = ""
     )
   }
-  cat("Sampler: ", sampler_text(fit), "\n\n", sep = "")
+  cat("Sampler: ", sampler_text(fit), "\n", sep = "")
+  if (!is.null(fit$plan)) {
+    cat("Plan:    ", fit$plan, "\n", sep = "")
+  }
+  cat("\n")
 }
 
 # What ran, in one line.
 sampler_text <- function(fit) {
+  if (kernel_is_independent(fit$kernel)) {
+    return(kernel_text(fit$kernel, fit))
+  }
   rows <- if (gradient_is_full(fit$gradient) || length(fit$sizes) == 0) {
     NULL
   } else {
@@ -180,6 +187,10 @@ print_noise_note <- function(fit) {
 # is that of a chain which has not been everywhere yet, and which a smaller step
 # would make worse, or of a kernel that samples a law too narrow.
 print_bias_note <- function(fit, brief, agreement = NULL) {
+  if (kernel_is_independent(fit$kernel)) {
+    cat("Exact: the draws are independent, and nothing biases them.\n")
+    return(invisible())
+  }
   bias <- fit$bias
   cat(bias_left_out(bias))
   bias <- bias[is.finite(bias$sd_bias) & is.finite(bias$sd_bias_se), ]

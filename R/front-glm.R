@@ -2,8 +2,9 @@
 
 #' Bayesian generalised linear models for tall data
 #'
-#' Fits a generalised linear model by stochastic-gradient MCMC, with nothing to
-#' tune: type a formula, get a posterior.
+#' Fits a generalised linear model by stochastic-gradient MCMC, or exactly where
+#' sums over the rows are enough, with nothing to tune: type a formula, get a
+#' posterior.
 #'
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
 #'   [offset()] are fine; group-level terms such as `(1 | g)` are refused.
@@ -41,7 +42,8 @@
 #'   `monitor`, held-out data are data frames.
 #'
 #' @details Covariates are used as they are, whatever their scale: sampling
-#' takes place in whitened coordinates. The default priors are rstanarm's:
+#' takes place in whitened coordinates. A Gaussian response with normal or flat
+#' priors is drawn from independently, see *The recipe* of [sg_sample()]. The default priors are rstanarm's:
 #' normal with standard deviation 2.5, divided by that of the column, for
 #' coefficients; normal with standard deviation 2.5 for the intercept at the
 #' means; in a Gaussian model both are multiplied by the standard deviation of

@@ -364,13 +364,17 @@ kernel_uses_loss <- function(kernel) {
 
 # Is the posterior exactly invariant, with the estimators the kernel may use?
 kernel_is_exact <- function(kernel) {
-  kernel_is_metropolis(kernel) &&
-    !kernel_uses_loss(kernel) &&
-    !isFALSE(kernel$args$exact)
+  kernel_is_independent(kernel) ||
+    kernel_is_metropolis(kernel) &&
+      !kernel_uses_loss(kernel) &&
+      !isFALSE(kernel$args$exact)
 }
 
 # Is the log posterior of its draws known?
 kernel_has_density <- function(kernel) {
+  if (kernel_is_independent(kernel)) {
+    return(TRUE)
+  }
   info <- kernel_info(kernel)
   info$is_metropolis && !info$uses_loss && !info$is_factorised
 }

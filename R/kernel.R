@@ -282,6 +282,9 @@ compile_spec.tall_kernel_sgbd <- function(
 # What a kernel asks of the rest of a run, as its table in src/kernels/ says:
 # see `enum tb_kernel_flag`. Options count, sizes do not.
 kernel_info <- function(kernel) {
+  if (kernel_is_independent(kernel)) {
+    return(independent_info)
+  }
   if (lacks_step(kernel)) {
     kernel <- fill_steps(kernel, 1)
   }

@@ -30,6 +30,9 @@ plan_recipe <- function(
   call
 ) {
   check_recipe(model, gradient, subsample, schedule, call)
+  if (has_sums(model)) {
+    return(plan_sums(model, control, call))
+  }
   s <- recipe_settings
   ledger <- new_ledger()
   mode <- model_mode(model, control$cores, control$refresh, call)

@@ -62,7 +62,21 @@
 #' gradients, their noise, the mode and the recipe; so do [ksd()] and
 #' [zero_variance()] of the fit.
 #'
-#' @section The recipe: For a generalised linear model: the mode
+#' @section The recipe: With a Gaussian response, sums over the rows are enough,
+#' however many there are: weighted means and centred \eqn{X^T W X},
+#' \eqn{X^T W y} and \eqn{y^T W y} from one pass. Where the priors of the
+#' coefficients are normal or flat, draws are independent and exact:
+#' `sigma` by inverting its distribution function, with the coefficients
+#' integrated out, and the coefficients from their normal law given it. That is
+#' so with more columns than rows, too. `warmup`, `init` and `cores` change
+#' nothing then but which draws are kept (those after the warmup, each `thin`th),
+#' and [sg_resume()] adds more. With other priors [kernel_mala()], adapted in
+#' warmup, moves on these sums, which is exact and costs the square of the number
+#' of columns for a step. A second look at the rows is taken where the columns
+#' explain all but 1e-5 of the response's variance. `fit$plan` and `print()` say
+#' what was chosen. For all that follows rows are needed.
+#'
+#' For other generalised linear models: the mode
 #' \eqn{\hat\theta} by Newton's method; coordinates \eqn{\phi = L^T (\theta -
 #' \hat\theta)}{phi = L'(theta - theta-hat)} with \eqn{L L^T = -\nabla^2 \log
 #' \pi(\hat\theta)}, in which the posterior is near standard normal;
@@ -99,8 +113,8 @@
 #' thrown out after all: they are then sampled again. Models that cannot weigh
 #' their rows are sampled exactly in both cases.
 #'
-#' The recipe makes a whitened copy of the model's data; [tall_glm()] works in
-#' place.
+#' The recipe makes a whitened copy of the model's data, where it needs rows;
+#' [tall_glm()] works in place.
 #'
 #' @section Chains on workers: R runs in one thread, so the chains of a
 #' [model_custom()] run one after another, whatever `cores` is. They run side by
@@ -240,9 +254,11 @@ sample_model <- function(
   } else {
     plan_explicit(model, kernel, gradient, subsample, schedule, control, call)
   }
-  plan$init <- plan_init(plan, init, control, call)
-  plan$kernel <- settle_kernel(plan, is.null(init), control, call)
-  plan$start_chol <- start_chol(plan)
+  if (is.null(plan$sums)) {
+    plan$init <- plan_init(on_stand_in(plan), init, control, call)
+    plan$kernel <- settle_kernel(plan, is.null(init), control, call)
+    plan$start_chol <- start_chol(plan)
+  }
   prepared <- proc.time()[["elapsed"]]
   run <- function(plan) {
     run_segment(

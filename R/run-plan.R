@@ -29,6 +29,12 @@ new_plan <- function(
   )
 }
 
+# The plan of a run whose chains move on another model of the same posterior.
+on_stand_in <- function(plan) {
+  plan$model <- plan$stand_in %||% plan$model
+  plan
+}
+
 # Passes over the data for what is not a chain's own step. Shared by the copies
 # of a plan.
 new_ledger <- function() {

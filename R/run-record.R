@@ -18,7 +18,8 @@
 #'   posterior with respect to the parameters as sampled, at each draw, when it
 #'   was kept.
 #' * `kernel`, `gradient`, `subsample`, `schedule`: the specs that made it;
-#'   `recipe`: what the recipe found.
+#'   `recipe`: what the recipe found; `plan`: what it chose and why, in a line,
+#'   where that is more than its usual way.
 #' * `chains`: a data frame with a row for each chain: `status`, `draws`,
 #'   `acceptance`, `passes` over the data, `step_size`, `escaped` draws; for
 #'   Metropolis kernels the share of proposals `outside` the bounds of the prior
@@ -28,7 +29,7 @@
 #' * `bias`: a data frame with the estimated relative bias of each posterior sd
 #'   and its standard error (see [summary.tall_fit()]).
 #' * `monitor`: a data frame, see [monitors];
-#' * `mode`, `seed`, `time` (seconds);
+#' * `mode` (`NULL` where none was needed), `seed`, `time` (seconds);
 #' * `passes` (number): passes over the data, of all chains and of what came
 #'   before them, which `preparation` (named numeric vector) breaks down:
 #'   finding the `mode` (whether this run or the user found it), subsampling
@@ -85,6 +86,9 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       steps = plan$steps,
       escape = plan$escape,
       recipe = plan$recipe,
+      plan = plan$why,
+      # the frame of the model that chains moved on
+      stand_in = plan$stand_in$whitening,
       mode = plan$mode,
       start_chol = plan$start_chol,
       control = control,

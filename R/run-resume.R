@@ -3,7 +3,8 @@
 #' Go on with a run
 #'
 #' Continues every chain as if it had never stopped: the draws are those a
-#' longer run would have given.
+#' longer run would have given. Of independent draws (see *The recipe* of
+#' [sg_sample()]) it adds more.
 #'
 #' @param fit ([`tall_fit`][tall_fit]) A fit, also one that was interrupted, or
 #'   saved and read again.
@@ -168,5 +169,15 @@ resume_plan <- function(fit, model, call = caller_env()) {
   )
   plan$init <- matrix(0, model$n_dim, fit$control$chains)
   plan$start_chol <- fit$start_chol
+  if (kernel_is_independent(fit$kernel)) {
+    plan$sums <- sums_posterior(model, fit$control$cores, call)
+    spend(ledger, "recipe", plan$sums$passes)
+  }
+  if (!is.null(fit$stand_in)) {
+    parts <- sums_parts(model, fit$control$cores, call)
+    spend(ledger, "recipe", parts$passes)
+    stand_in <- sums_model(model, parts$sums, parts$fit, call)
+    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE, call)
+  }
   plan
 }

@@ -27,6 +27,19 @@ run_segment <- function(
   on_futures = FALSE,
   call = caller_env()
 ) {
+  if (!is.null(plan$sums)) {
+    return(sums_segment(
+      plan,
+      control,
+      n_warmup,
+      n_sampling,
+      n_phase,
+      n_before,
+      monitor_state,
+      points
+    ))
+  }
+  plan <- on_stand_in(plan)
   model <- plan$model
   n_every <- control$thin * plan$steps
   n_collected <-

@@ -24,6 +24,7 @@ SEXP ffi_model_is_alive(SEXP);
 SEXP ffi_model_largest_predictor(SEXP, SEXP);
 SEXP ffi_model_log_lik(SEXP, SEXP, SEXP);
 SEXP ffi_model_log_lik_many(SEXP, SEXP);
+SEXP ffi_model_product_sums(SEXP, SEXP, SEXP);
 SEXP ffi_model_spread(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_to_parameter(SEXP, SEXP);
 SEXP ffi_model_to_sampler(SEXP, SEXP);
@@ -40,6 +41,7 @@ SEXP ffi_response_outside(SEXP, SEXP, SEXP);
 SEXP ffi_response_registry(void);
 SEXP ffi_response_simulate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_variance(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_rng_block(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_index(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_norm(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_advance(SEXP, SEXP, SEXP);
@@ -78,6 +80,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_model_largest_predictor, 2),
                                          DOOR(ffi_model_log_lik, 3),
                                          DOOR(ffi_model_log_lik_many, 2),
+                                         DOOR(ffi_model_product_sums, 3),
                                          DOOR(ffi_model_spread, 5),
                                          DOOR(ffi_model_to_parameter, 2),
                                          DOOR(ffi_model_to_sampler, 2),
@@ -94,6 +97,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_response_registry, 0),
                                          DOOR(ffi_response_simulate, 6),
                                          DOOR(ffi_response_variance, 5),
+                                         DOOR(ffi_rng_block, 4),
                                          DOOR(ffi_rng_index, 5),
                                          DOOR(ffi_rng_norm, 4),
                                          DOOR(ffi_run_advance, 3),

@@ -383,6 +383,7 @@ const struct tb_model_type tb_model_glm = {
     .expansion = &tb_glm_expansion,
     .prior_quadratic = glm_prior_quadratic,
     .log_lik_many = glm_log_lik_many,
+    .design = glm_design,
     .constrain = glm_constrain,
     .memory = glm_memory,
     .can_whiten = glm_can_whiten,

@@ -1,7 +1,7 @@
 /* What the files of generalised linear models share: glm.c makes them and has
  * the mathematics and the shapes of arrays, glm-rows.c says what samplers ask
- * of a minibatch, glm-curvature.c and glm-weights.c what passes over all rows
- * ask. */
+ * of a minibatch, glm-curvature.c, glm-design.c and glm-weights.c what passes
+ * over all rows ask. */
 #ifndef TB_MODELS_GLM_H
 #define TB_MODELS_GLM_H
 
@@ -187,6 +187,15 @@ double glm_largest_predictor(const struct tb_model* p_model,
                              const struct tb_workspace* p_work,
                              const double* v_theta,
                              const struct tb_batch* p_batch);
+
+/* ---- glm-design.c ---- */
+
+enum tb_status glm_design(const struct tb_model* p_model,
+                          const struct tb_workspace* p_work,
+                          const struct tb_batch* p_batch,
+                          const double* v_center,
+                          double* v_root,
+                          size_t n_lead);
 
 /* ---- glm-second.c ---- */
 

@@ -228,6 +228,16 @@ struct tb_model_type {
                                  const struct tb_batch* p_batch,
                                  double* v_sum);
 
+  /* Models with a linear predictor: sqrt(w_i) (x_i - c, y_i - o_i - c_y, 1) of
+   * the rows of the batch, w_i their multipliers times the weights of the data,
+   * SET, n_lead apart. v_center: c, n_coef + 1 numbers. */
+  enum tb_status (*design)(const struct tb_model* p_model,
+                           const struct tb_workspace* p_work,
+                           const struct tb_batch* p_batch,
+                           const double* v_center,
+                           double* v_root,
+                           size_t n_lead);
+
   /* ---- */
 
   /* Lipschitz constant of g_0; NaN where there is none, or none known */

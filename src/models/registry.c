@@ -11,6 +11,7 @@ extern const struct tb_model_type tb_model_network;
 extern const struct tb_model_type tb_model_ica;
 extern const struct tb_model_type tb_model_pmf;
 extern const struct tb_model_type tb_model_native;
+extern const struct tb_model_type tb_model_sums;
 
 const struct tb_model_type* const tb_model_registry[] = {
     &tb_model_bpmf,
@@ -22,6 +23,7 @@ const struct tb_model_type* const tb_model_registry[] = {
     &tb_model_ica,
     &tb_model_pmf,
     &tb_model_native,
+    &tb_model_sums,
     NULL,
 };
 

@@ -84,7 +84,15 @@ test_that("where nothing tells sigma from the coefficients, that is said", {
   data <- wide_data()
   frame <- data.frame(data$x, y = data$y)
   run <- function(formula, data, ...) {
-    tall_glm(formula, data, ..., iter = 100, seed = 1, refresh = 0)
+    tall_glm(
+      formula,
+      data,
+      ...,
+      kernel = kernel_mala(),
+      iter = 100,
+      seed = 1,
+      refresh = 0
+    )
   }
   expect_snapshot(fit <- run(y ~ ., frame))
   expect_true(all(is.finite(draws_matrix(fit))))
