@@ -17,7 +17,8 @@ independent_info <- list(
   takes_schedule = FALSE,
   uses_loss = FALSE,
   needs_full_gradient = FALSE,
-  has_tolerance = FALSE
+  has_tolerance = FALSE,
+  is_factorised = FALSE
 )
 
 #' @export

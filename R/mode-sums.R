@@ -22,7 +22,7 @@ sums_settings <- list(
 # Can all that its posterior needs be had from sums? Gaussian response, identity
 # link, rows as they were given.
 has_sums <- function(model) {
-  inherits(model, "tall_model_glm") &&
+  model$traits$has_columns &&
     find_response(model$family)$is_quadratic &&
     !model_is_whitened(model) &&
     !model_info(model)$is_framed
@@ -30,8 +30,7 @@ has_sums <- function(model) {
 
 # And can it be drawn from?
 has_normal_coefficients <- function(model) {
-  known <- c(prior_kinds$flat$code, prior_kinds$normal$code)
-  all(model$prior$kind[seq_len(model$n_coef)] %in% known)
+  all(prior_facts(model$prior, "is_quadratic")[seq_len(model$n_coef)])
 }
 
 # list(mean, gram, cross, square, weight, response, n_row): of x, S; of x and y
@@ -104,13 +103,10 @@ normal_root <- function(model, centred) {
   if (!is.null(functional)) {
     of[functional$at + 1, ] <- functional$weights[own]
   }
-  kind <- prior$kind[own]
-  times <- rep(1, p)
-  times[kind == prior_kinds$laplace$code] <- sqrt(2)
-  times[kind == prior_kinds$uniform$code] <- sqrt(1 / 3)
-  is_proper <- kind != prior_kinds$flat$code
+  precision <- prior_precision(prior)[own]
+  is_proper <- precision > 0
   of <- of[is_proper, , drop = FALSE]
-  sd <- (times * prior$scale[own])[is_proper]
+  sd <- 1 / sqrt(precision[is_proper])
   away <- prior$location[own][is_proper] - drop(of %*% centred$origin)
   list(root = centred$from_beta(of) / sd, target = away / sd)
 }

@@ -175,6 +175,7 @@ independent_report <- function(n_step, n_keep, n_before, moments) {
         "n_accept",
         "n_row",
         "n_full",
+        "n_always",
         "n_escape",
         "n_outside",
         "n_nonfinite"

@@ -18,7 +18,7 @@
  */
 #include "base/hash.h"
 #include "models/model.h"
-#include "models/prior.h"
+#include "priors/prior.h"
 
 #include <math.h>
 #include <stdlib.h>
