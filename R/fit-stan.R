@@ -370,8 +370,8 @@ nuts_params.tall_fit <- function(object, ...) {
       if (kernel_is_independent(object$kernel)) {
         "{.fn nuts_params} is for NUTS; the draws of this fit are independent."
       } else {
-        "{.fn nuts_params} is for NUTS; {.code kernel_{object$kernel$name}()} has
-         no such parameters."
+        "{.fn nuts_params} is for NUTS; {.code kernel_{object$kernel$name}()}
+         has no such parameters."
       },
       i = "{.fn summary} shows the diagnostics of this run."
     )

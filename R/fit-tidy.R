@@ -32,10 +32,10 @@ generics::glance
 #'   size), `nobs`, `sigma` (posterior mean, or as given; `NA` where there is
 #'   none), the largest `rhat`, the smallest `ess_bulk` and `ess_tail`,
 #'   `sd_bias` (the estimated bias of a posterior standard deviation that is
-#'   largest in size, see [summary.tall_fit()]; 0 where draws are exact), `passes` over the data and
-#'   `seconds`. What needs draws is `NA` for a fit that kept none. For
-#'   [tall_nn()] `rhat` and `ess_bulk` are those of predictions, as in its
-#'   summary: weights are not identified.
+#'   largest in size, see [summary.tall_fit()]; 0 where draws are exact),
+#'   `passes` over the data and `seconds`. What needs draws is `NA` for a fit
+#'   that kept none. For [tall_nn()] `rhat` and `ess_bulk` are those of
+#'   predictions, as in its summary: weights are not identified.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' tidy(fit, conf.int = TRUE)

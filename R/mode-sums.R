@@ -91,9 +91,9 @@ center_sums <- function(sums) {
   )
 }
 
-# The prior of coefficients as a normal or flat one, of the same mean and variance
-# where it is another: rows of `root` are what it is on over its sd, `target`
-# their means, less what they are at the origin.
+# The prior of coefficients as a normal or flat one, of the same mean and
+# variance where it is another: rows of `root` are what it is on over its sd,
+# `target` their means, less what they are at the origin.
 normal_root <- function(model, centred) {
   p <- model$n_coef
   own <- seq_len(p)

@@ -63,18 +63,18 @@
 #' [zero_variance()] of the fit.
 #'
 #' @section The recipe: With a Gaussian response, sums over the rows are enough,
-#' however many there are: weighted means and centred \eqn{X^T W X},
-#' \eqn{X^T W y} and \eqn{y^T W y} from one pass. Where the priors of the
-#' coefficients are normal or flat, draws are independent and exact:
-#' `sigma` by inverting its distribution function, with the coefficients
-#' integrated out, and the coefficients from their normal law given it. That is
-#' so with more columns than rows, too. `warmup`, `init` and `cores` change
-#' nothing then but which draws are kept (those after the warmup, each `thin`th),
-#' and [sg_resume()] adds more. With other priors [kernel_mala()], adapted in
-#' warmup, moves on these sums, which is exact and costs the square of the number
-#' of columns for a step. A second look at the rows is taken where the columns
-#' explain all but 1e-5 of the response's variance. `fit$plan` and `print()` say
-#' what was chosen. For all that follows rows are needed.
+#' however many there are: weighted means and centred \eqn{X^T W X}, \eqn{X^T W
+#' y} and \eqn{y^T W y} from one pass. Where the priors of the coefficients are
+#' normal or flat, draws are independent and exact: `sigma` by inverting its
+#' distribution function, with the coefficients integrated out, and the
+#' coefficients from their normal law given it. That is so with more columns
+#' than rows, too. `warmup`, `init` and `cores` change nothing then but which
+#' draws are kept (those after the warmup, each `thin`th), and [sg_resume()]
+#' adds more. With other priors [kernel_mala()], adapted in warmup, moves on
+#' these sums, which is exact and costs the square of the number of columns for
+#' a step. A second look at the rows is taken where the columns explain all but
+#' 1e-5 of the response's variance. `fit$plan` and `print()` say what was
+#' chosen. For all that follows rows are needed.
 #'
 #' For other generalised linear models: the mode
 #' \eqn{\hat\theta} by Newton's method; coordinates \eqn{\phi = L^T (\theta -
