@@ -132,7 +132,7 @@ sampler_text <- function(fit) {
         count_noun(round(rows), "row")
       )
     },
-    if (fit$is_whitened) ", whitened"
+    if (fit$is_whitened || !is.null(fit$stand_in)) ", whitened"
   )
 }
 
