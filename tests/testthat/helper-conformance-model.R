@@ -64,6 +64,10 @@ conformance_models <- function() {
     "glm, sampled sigma" = entry_sigma(prior_exponential(2)),
     "glm, sampled sigma, flat" = entry_sigma(prior_flat()),
     "glm, centred intercept" = entry_centred(),
+    "sums" = entry_sums(entry_sigma(prior_exponential(2))),
+    "sums, known sigma" = entry_sums(
+      entry_glm("gaussian", prior = prior_laplace(0.1, 0.3), sigma = 0.7)
+    ),
     "density, normal" = entry_density(
       "normal",
       function(t) stats::dnorm(t, c(0.5, -1), c(1, 2), log = TRUE),
@@ -364,6 +368,23 @@ entry_density <- function(name, log_density, ...) {
     lipschitz = NULL,
     lipschitz_prior = NA,
     point = function() stats::runif(d, -3, 3)
+  )
+}
+
+# A Gaussian regression that has lost its rows: what they say is the prior's
+# part.
+entry_sums <- function(of) {
+  parts <- sums_parts(of$model, 1L, NULL)
+  model <- sums_model(of$model, parts$sums, parts$fit, NULL)
+  list(
+    name = "sums",
+    model = model,
+    log_lik = function(theta) numeric(0),
+    log_prior = function(theta) of$log_prior(theta) + sum(of$log_lik(theta)),
+    row_gradient = function(theta) matrix(0, 0, model$n_dim),
+    lipschitz = NULL,
+    lipschitz_prior = NA,
+    point = of$point
   )
 }
 
