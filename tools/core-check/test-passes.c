@@ -7,6 +7,7 @@
 #include "passes/pass.h"
 #include "passes/points.h"
 #include "passes/rows.h"
+#include "passes/sums.h"
 #include "passes/weights.h"
 
 #include <math.h>
@@ -496,6 +497,76 @@ struct worker {
   struct derivatives curvature;
 };
 
+/* ---- sums of products ---- */
+
+enum { N_COEF = 5, N_Z = N_COEF + 1 };
+
+/* means and centred sums of products in long double, row by row */
+static void plain_sums(const struct fixture* p,
+                       long double* v_mean,
+                       long double* v_sum,
+                       long double* p_weight) {
+  const double v_zero[N_Z] = {0};
+  double v_row[N_Z + 1];
+  *p_weight = 0;
+  memset(v_mean, 0, N_Z * sizeof *v_mean);
+  memset(v_sum, 0, N_Z * N_Z * sizeof *v_sum);
+  for (int is_second = 0; is_second < 2; ++is_second) {
+    for (size_t i = 0; i < N_TALL; ++i) {
+      const struct tb_batch one = {.start = i, .n_batch = 1, .weight = 1};
+      p->model.type->design(&p->model, &p->work, &one, v_zero, v_row, N_Z + 1);
+      const long double root = v_row[N_Z];
+      for (size_t j = 0; j < N_Z && !is_second; ++j) {
+        v_mean[j] += root * v_row[j];
+      }
+      *p_weight += is_second ? 0 : root * root;
+      for (size_t j = 0; j < N_Z && is_second; ++j) {
+        for (size_t k = 0; k < N_Z; ++k) {
+          v_sum[j * N_Z + k] +=
+              (v_row[j] - root * v_mean[j]) * (v_row[k] - root * v_mean[k]);
+        }
+      }
+    }
+    for (size_t j = 0; j < N_Z && !is_second; ++j) {
+      v_mean[j] /= *p_weight;
+    }
+  }
+}
+
+static void products_add_up(struct check* p_check) {
+  struct fixture f;
+  long double v_mean[N_Z], v_sum[N_Z * N_Z], weight;
+  double v_first[N_Z * N_Z];
+  tall(&f, 0);
+  plain_sums(&f, v_mean, v_sum, &weight);
+  for (int n_threads = 1; n_threads <= 3; ++n_threads) {
+    double v_found[N_Z], v_square[N_Z * N_Z], total;
+    CHECK(tb_model_product_sums(&f.model,
+                                N_COEF,
+                                v_found,
+                                v_square,
+                                &total,
+                                n_threads) == TB_STATUS_ok);
+    CHECK_CLOSE(total, (double)weight, 1e-10 * total);
+    for (size_t j = 0; j < N_Z; ++j) {
+      CHECK_CLOSE(v_found[j], (double)v_mean[j], 1e-12);
+    }
+    for (size_t j = 0; j < N_Z * N_Z; ++j) {
+      CHECK_CLOSE(v_square[j], (double)v_sum[j], 1e-10 * total);
+    }
+    if (n_threads == 1) {
+      memcpy(v_first, v_square, sizeof v_first);
+    }
+    CHECK(memcmp(v_first, v_square, sizeof v_first) == 0);
+  }
+  fixture_free(&f);
+  double v_none[N_Z], total;
+  tall(&f, 4); /* a model without such rows */
+  CHECK(tb_model_product_sums(&f.model, 4, v_none, v_first, &total, 1) ==
+        TB_STATUS_unsupported);
+  fixture_free(&f);
+}
+
 static void work(void* p_context) {
   struct worker* p = p_context;
   struct tb_model* p_model = &p->p_fixture->model;
@@ -561,6 +632,7 @@ const struct check_case check_passes[] = {
     {"pass: gradients and densities add up", rows_add_up},
     {"pass: weights are those of Hessians", weights_are_of_hessians},
     {"pass: threads do not matter", threads_do_not_matter},
+    {"pass: sums of products add up", products_add_up},
     {"pass: failures are told", failures_are_told},
     {"pass: parts come in order", parts_come_in_order},
     {"pass: blocks at the same time", blocks_at_the_same_time},
