@@ -67,9 +67,10 @@ test_that("the grid has every member of every family", {
   name_of <- function(entries) unique(vapply(entries, function(e) e$name, ""))
   # components, factorisations and topics have no closed form: test-ica.R and
   # test-factors.R have exact samplers, test-topics.R enumerates; test-native.R
-  # holds models of users against built-in ones
+  # holds models of users against built-in ones; sums are regressions without
+  # rows, which test-sums.R draws from
   expect_setequal(
-    c(names(problems), "ica", "bpmf", "pmf", "lda", "native"),
+    c(names(problems), "ica", "bpmf", "pmf", "lda", "native", "sums"),
     registered("model")
   )
   expect_covered("kernel", name_of(kernels))
@@ -300,9 +301,15 @@ test_that("the recipe has the moments of the posterior", {
   skip_on_cran()
   # conjugate, so whitened exactly: no bias but that of step size and noise,
   # which corrected Leimkuhler-Matthews steps take out
-  target <- target_linear(n_data = 4000, seed = 5)
+  conjugate <- function(n_data) {
+    withr::local_seed(5)
+    covariance <- matrix(c(1, 0.5, 0, 0.5, 2, 0.3, 0, 0.3, 0.5), 3)
+    x <- matrix(stats::rnorm(3 * n_data), n_data) %*% chol(covariance)
+    model_gaussian(x, covariance, prior_covariance = diag(3))
+  }
+  model <- conjugate(4000)
   fit <- sg_sample(
-    target$model,
+    model,
     iter = 450,
     warmup = 50,
     chains = 40,
@@ -311,12 +318,13 @@ test_that("the recipe has the moments of the posterior", {
     refresh = 0
   )
   expect_identical(fit$kernel$name, "sgld")
-  expect_posterior(fit, target$mean, solve(target$precision), "langevin")
+  truth <- unname(model$posterior_covariance)
+  expect_posterior(fit, unname(model$posterior_mean), truth, "langevin")
   expect_lt(max(abs(fit$bias$sd_bias / fit$bias$sd_bias_se)), 5.7)
 
-  target <- target_linear()
+  model <- conjugate(300)
   fit <- sg_sample(
-    target$model,
+    model,
     iter = 550,
     warmup = 250,
     chains = 40,
@@ -325,5 +333,19 @@ test_that("the recipe has the moments of the posterior", {
     refresh = 0
   )
   expect_identical(fit$kernel$name, "mala")
-  expect_posterior(fit, target$mean, solve(target$precision), "metropolis")
+  truth <- unname(model$posterior_covariance)
+  expect_posterior(fit, unname(model$posterior_mean), truth, "metropolis")
+
+  target <- target_linear()
+  fit <- sg_sample(
+    target$model,
+    iter = 150,
+    warmup = 50,
+    chains = 40,
+    cores = 2,
+    seed = 6,
+    refresh = 0
+  )
+  expect_identical(fit$kernel$name, "independent")
+  expect_posterior(fit, target$mean, solve(target$precision), "sums")
 })
