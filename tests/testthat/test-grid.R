@@ -139,6 +139,21 @@ grid_covariance <- function(problem, kernel, noise, schedule, iter, warmup) {
 
 # Why a combination cannot run; NULL: it can.
 grid_obstacle <- function(problem, kernel, gradient, scheme, schedule) {
+  of_rows <- rows_obstacle(problem, kernel, gradient, scheme)
+  if (!is.null(of_rows)) {
+    of_rows
+  } else if (!kernel_takes(kernel, gradient)) {
+    "the kernel does not take the estimator"
+  } else if (isTRUE(kernel$needs_rows) && moves_with_state(scheme)) {
+    "the kernel compares two points on the same rows"
+  } else if (kernel$is_metropolis && schedule$spec$name != "constant") {
+    "a Metropolis step needs no decay"
+  } else if (identical(scheme$name, "adaptive")) {
+    adaptive_obstacle(problem, gradient)
+  }
+}
+
+rows_obstacle <- function(problem, kernel, gradient, scheme) {
   if (problem$model$n_data == 0 && gradient$uses_rows) {
     "there are no rows"
   } else if (!gradient$uses_rows && !is.null(scheme)) {
@@ -147,17 +162,13 @@ grid_obstacle <- function(problem, kernel, gradient, scheme, schedule) {
     "the kernel draws rows by bounds that these do not have"
   } else if (isTRUE(kernel$draws_rows) && !is.null(scheme)) {
     "the kernel draws its rows itself"
-  } else if (!kernel_takes(kernel, gradient)) {
-    "the kernel does not take the estimator"
-  } else if (isTRUE(kernel$needs_rows) && moves_with_state(scheme)) {
-    "the kernel compares two points on the same rows"
-  } else if (kernel$is_metropolis && schedule$spec$name != "constant") {
-    "a Metropolis step needs no decay"
-  } else if (identical(scheme$name, "adaptive") &&
-    !gradient$name %in% c("cv", "cv2")) {
+  }
+}
+
+adaptive_obstacle <- function(problem, gradient) {
+  if (!gradient$name %in% c("cv", "cv2")) {
     "adaptive sizes bound the noise of control variates"
-  } else if (identical(scheme$name, "adaptive") &&
-    problem$model$name == "network") {
+  } else if (problem$model$name == "network") {
     "networks have no global Lipschitz constants"
   }
 }
