@@ -117,8 +117,8 @@ bias_factor <- function(kernel, call = caller_env()) {
     abort_tall(
       "unsupported",
       c(
-        "The fit is by {.code kernel_{kernel$name}()}, whose Metropolis step
-         corrects the step size: there is no step-size bias to check.",
+        "The fit is by {.code kernel_{kernel$name}()}, whose proposals are
+         accepted or rejected: there is no step-size bias to check.",
         i = "R-hat and the effective sample size in {.code summary(fit)} say all
              there is to say."
       ),

@@ -48,15 +48,21 @@
 #'
 #' `sd_bias_se` is the standard error of `sd_bias`, from block means. The
 #' estimate is first-order in the step size and does not see bias of the mean.
-#' It is `NA` for parameters that the recipe has warned of as far from normal,
-#' and for Metropolis kernels: those that are not exact say so below the table,
-#' where the acceptance rate of each chain stands, too.
+#' Chains of Langevin steps in whitened coordinates are compared with what the
+#' same noise does on a normal posterior, where the bias is known to be nil
+#' (control variates for the estimate, which makes its standard error a fraction
+#' of what it would be). It is `NA` for parameters that the recipe has warned of
+#' as far from normal.
 #'
-#' Where the recipe of [sg_sample()] draws independently from the posterior
-#' itself, `sd_bias` is printed as `exact`, and is 0 in the table: means,
-#' standard deviations and quantiles differ from those of the posterior by
-#' chance alone, which `mcse_mean` measures, and R-hat and effective sample
-#' sizes have nothing to warn of.
+#' @section What exact means: Where the kernel leaves the posterior itself
+#' invariant, `sd_bias` is printed as `exact`, and is 0 in the table:
+#' [kernel_smh()], which the recipe of [sg_sample()] takes where it can,
+#' [kernel_mala()], [kernel_barker()], [kernel_hmc()], and draws from sums.
+#' Neither a step size nor minibatches bias means, standard deviations and
+#' quantiles. What is left is chance, which `mcse_mean` measures, and whether the
+#' chains have been everywhere, which R-hat and the effective sample sizes tell;
+#' independent draws have. A Metropolis kernel that is not exact says so below
+#' the table, where the acceptance rate of each chain stands, too.
 #'
 #' @return An object of class `tall_summary`: a list whose element `table` is a
 #'   data frame with a row for each variable: `mean`, `sd`, quantiles,
@@ -189,8 +195,8 @@ summary_table <- function(fit, probs, variables = fit$variables) {
   table[-1] <- lapply(table[-1], as.double)
   bias <- fit$bias
   at <- match(table$variable, bias$variable)
-  # of independent draws of the posterior there is none
-  none <- if (kernel_is_independent(fit$kernel)) 0 else NA_real_
+  # exact kernels have none
+  none <- if (kernel_is_exact(fit$kernel)) 0 else NA_real_
   table$sd_bias <- if (is.null(bias)) none else bias$sd_bias[at]
   table$sd_bias_se <- if (is.null(bias)) none else bias$sd_bias_se[at]
   table
@@ -272,7 +278,7 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
   table$variable <- NULL
   ess <- intersect(c("ess_bulk", "ess_tail", "ess_weights"), names(table))
   table[ess] <- round(table[ess])
-  if (kernel_is_independent(x$fit$kernel)) {
+  if (kernel_is_exact(x$fit$kernel)) {
     table$sd_bias <- "exact"
     table$sd_bias_se <- NULL
   } else if (all(is.na(table$sd_bias))) {

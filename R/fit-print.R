@@ -187,8 +187,13 @@ print_noise_note <- function(fit) {
 # is that of a chain which has not been everywhere yet, and which a smaller step
 # would make worse, or of a kernel that samples a law too narrow.
 print_bias_note <- function(fit, brief, agreement = NULL) {
-  if (kernel_is_independent(fit$kernel)) {
-    cat("Exact: the draws are independent, and nothing biases them.\n")
+  if (kernel_is_exact(fit$kernel)) {
+    cat(
+      "Exact: ",
+      if (kernel_is_independent(fit$kernel)) "the draws are independent: ",
+      "no step size or minibatch biases the draws.\n",
+      sep = ""
+    )
     return(invisible())
   }
   bias <- fit$bias

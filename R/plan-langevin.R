@@ -22,18 +22,24 @@ recipe_langevin <- function(model, mode, size, recipe, ledger) {
     )
     escape <- s$escape(model$n_dim) * largest_variance(model, mode)
   }
-  new_plan(
+  plan <- new_plan(
     model,
     kernel,
     gradient_cv(at = mode),
     recipe_scheme(size),
     schedule_constant(),
     mode = mode,
-    steps = ceiling(s$steps * s$step_size / step_size),
+    steps = steps_of_draw(step_size),
     escape = escape,
     recipe = recipe,
     ledger = ledger
   )
+  plan$why <- if (escape > 0) {
+    "small Langevin steps on minibatches"
+  } else {
+    "Barker steps on minibatches, which nothing throws out"
+  }
+  plan
 }
 
 # 1 after full whitening; the largest eigenvalue of the scaled Hessian, by power
@@ -73,7 +79,12 @@ largest_variance <- function(model, mode, n_iter = 30) {
 
 # Weights found before, with their type for fits to keep instead of N numbers;
 # rows alike for a model without weights. always: those of every minibatch.
-recipe_scheme <- function(size, weights = NULL, always = integer()) {
+recipe_scheme <- function(
+  size,
+  weights = NULL,
+  always = integer(),
+  type = "robust"
+) {
   if (is.null(weights)) {
     return(subsample_uniform(size))
   }
@@ -83,7 +94,7 @@ recipe_scheme <- function(size, weights = NULL, always = integer()) {
       weights,
       always = if (length(always) > 0) always else FALSE
     ),
-    type = "robust"
+    type = type
   )
 }
 
@@ -91,17 +102,6 @@ recipe_scheme <- function(size, weights = NULL, always = integer()) {
 recipe_pilot <- function(plan, control, call) {
   s <- recipe_settings
   n_data <- plan$model$n_data
-  pilot_control <- utils::modifyList(
-    control,
-    list(
-      chains = 1,
-      thin = s$pilot_steps,
-      seed = s$pilot_seed, # what is found depends on the model alone
-      keep = "none",
-      monitor = NULL,
-      refresh = 0
-    )
-  )
   weights <- NULL
   always <- integer()
   if (model_info(plan$model)$has_weights) {
@@ -127,7 +127,7 @@ recipe_pilot <- function(plan, control, call) {
     pilot$init <- matrix(0, plan$model$n_dim, 1)
     report <- run_segment(
       pilot,
-      pilot_control,
+      pilot_control(control, s$pilot_steps),
       n_warmup = 50,
       n_sampling = s$pilot_steps,
       noise_every = 1,
@@ -158,7 +158,7 @@ recipe_mala <- function(model, mode, recipe, ledger) {
   s <- recipe_settings
   d <- model$n_dim
   recipe$size <- model$n_data
-  new_plan(
+  plan <- new_plan(
     model,
     kernel_mala(
       langevin_step * d^(-1 / 3) / largest_curvature(model, ledger),
@@ -173,4 +173,6 @@ recipe_mala <- function(model, mode, recipe, ledger) {
     recipe = recipe,
     ledger = ledger
   )
+  plan$why <- "exact steps on all rows"
+  plan
 }

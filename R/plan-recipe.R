@@ -1,6 +1,22 @@
 # The recipe: settings found for a model, so that its user tunes nothing. All
 # numbers stand here, once.
 recipe_settings <- list(
+  # exact steps from a few rows
+  exact_pilot = 400,         # steps
+  exact_acceptance = 0.25,   # where fewer are accepted they do not pay
+  exact_correlation = 0.02,  # of draws that follow each other
+  exact_normal = 0.9,        # where more are accepted tails are not looked at
+  exact_tail = 0.5,          # least log density lost there, of a normal one's
+  tail_heavy = 200,          # rows that are looked at one and all,
+  tail_rows = 2000,          # and of the others
+  exact_seconds = 10,        # a run that takes longer is compared with others,
+  exact_ratio = 5,           # and taken if it takes no more times their time
+  # Langevin steps with control variates of order 2
+  order_step = 1,            # h at first, whitened coordinates
+  order_size = 4,            # smallest minibatch
+  order_noise = 0.01,        # h tau_j^2 / (4 - h) at most
+  order_bias = 0.04,         # of a variance, beyond two standard errors
+  # and of order 1
   step_size = 0.2,       # h, whitened coordinates
   steps = 25,            # steps in an iteration: draws nearly independent
   min_size = 32,         # smallest minibatch
@@ -33,15 +49,45 @@ plan_recipe <- function(
   if (has_sums(model)) {
     return(plan_sums(model, control, call))
   }
-  s <- recipe_settings
   ledger <- new_ledger()
   mode <- model_mode(model, control$cores, control$refresh, call)
   spend_mode(ledger, mode)
+  tried <- try_exact(model, mode, control, ledger, call)
+  if (!is.null(tried$plan) &&
+    is_fast_enough(tried, model, mode, control, ledger, call)) {
+    return(tried$plan)
+  }
+  why <- tried$why_not %||%
+    paste("exact steps would take about", format_seconds(tried$seconds))
+  plan <- plan_whitened(model, mode, control, in_place, ledger, call)
+  if (model_info(model)$has_predictors) {
+    plan$why <- paste0(plan$why, ", since ", why)
+  }
+  tell_slow(plan, control)
+  plan
+}
+
+# Exact steps are worth a few times the time of others.
+is_fast_enough <- function(tried, model, mode, control, ledger, call) {
+  s <- recipe_settings
+  tried$seconds <= s$exact_seconds ||
+    tried$seconds <=
+      s$exact_ratio * order_seconds(model, mode, control, ledger, call)
+}
+
+# The plan where exact steps from a few rows do not pay: in whitened coordinates.
+plan_whitened <- function(model, mode, control, in_place, ledger, call) {
+  s <- recipe_settings
   kappa <- laplace_kappa(model, mode)
   white <- whiten_model(model, mode, in_place, call)
-  size <- max(s$min_size, ceiling(rows_per_dim * (model$n_dim - 1)))
   spend(ledger, "recipe", 1) # the rows are written anew
-  if (needs_all_rows(model, kappa, size)) {
+  if (needs_metropolis(model, kappa)) {
+    return(recipe_mala(white, mode, list(kappa = kappa), ledger))
+  }
+  can_expand <- can_expand(white)
+  size <- max(s$min_size, ceiling(rows_per_dim * (model$n_dim - 1)))
+  is_large <- size >= s$full_share * model$n_data
+  if (is_large && !can_expand) {
     return(recipe_mala(white, mode, list(kappa = kappa), ledger))
   }
   shape <- check_normal(white, mode, ledger, control$cores)
@@ -57,6 +103,13 @@ plan_recipe <- function(
     !model_info(white)$has_weights &&
     !white$traits$is_far_from_normal
   white$traits$is_far_from_normal <- white$traits$is_far_from_normal || is_far
+  if (can_expand && !is_far) {
+    plan <- plan_order(white, mode, recipe, control, ledger, call)
+    if (!is.null(plan)) {
+      return(plan)
+    }
+  }
+  exact <- exact || is_large
   if (!exact) {
     plan <- recipe_langevin(white, mode, size, recipe, ledger)
     plan <- recipe_pilot(plan, control, call)
@@ -73,12 +126,33 @@ plan_recipe <- function(
 
 # Bounds and kinks take a kernel that accepts or rejects, and few rows allow
 # one.
-needs_all_rows <- function(model, kappa, size) {
+needs_metropolis <- function(model, kappa) {
   s <- recipe_settings
   length(bounded_coordinates(model)) > 0 ||
     kappa > s$laplace_kappa ||
-    size >= s$full_share * model$n_data ||
     model$n_data <= s$small_data
+}
+
+# All rows in every step can take long: said before it starts, where the user
+# waits for it.
+tell_slow <- function(plan, control, most = 60) {
+  if (!gradient_is_full(plan$gradient) || control$refresh == 0) {
+    return(invisible())
+  }
+  model <- plan$model
+  # products of a block of rows come from the cache
+  pass <- 1e-9 * model$n_data * model$n_dim
+  n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
+  seconds <- control$chains * n_step * pass
+  if (seconds <= most) {
+    return(invisible())
+  }
+  cli::cli_inform(c(
+    i = "This will take about {format_seconds(seconds)} of one core: each of
+         {format_count(control$chains * n_step)} steps looks at all
+         {format_count(model$n_data)} rows.",
+    i = "A narrower prior, fewer columns or a smaller {.arg iter} is faster."
+  ))
 }
 
 # The plan where chains of Langevin steps were thrown out; NULL: they were not,

@@ -92,13 +92,9 @@ merge_bias <- function(a, b) {
   )
 }
 
-# Under the posterior E[(theta_j - mean) g_j] = -1. With step-size bias and
-# gradient noise it is -(1 + b), b the relative bias of the variance, to first
-# order; the sd's is sqrt(1 + b) - 1. Blind to bias of the mean, and of no use
-# where the recipe found the posterior far from normal: a few draws from where
-# it falls steeply would make up the expectation.
-bias_table <- function(fit) {
-  blocks <- Filter(function(b) length(b$count) > 0, fit$bias_blocks)
+# list(value, se) of the relative bias of each variance; NULL: no terms.
+bias_terms <- function(blocks) {
+  blocks <- Filter(function(b) length(b$count) > 0, blocks)
   if (length(blocks) == 0) {
     return(NULL)
   }
@@ -107,8 +103,30 @@ bias_table <- function(fit) {
   share <- count / sum(count)
   mean <- colSums(product * share)
   residual <- sweep(product, 2, mean)
-  se <- sqrt(colSums(residual^2 * share) / max(1, length(count) - 1))
-  ratio <- sqrt(pmax(-mean, 0))
+  list(
+    value = -mean - 1,
+    se = sqrt(colSums(residual^2 * share) / max(1, length(count) - 1))
+  )
+}
+
+# The same of a chain that no fit was made of.
+report_bias <- function(report, n_dim) {
+  parts <- lapply(bias_parts(report), bias_part, n_dim)
+  bias_terms(list(Reduce(merge_bias, parts)))
+}
+
+# Under the posterior E[(theta_j - mean) g_j] = -1. With step-size bias and
+# gradient noise it is -(1 + b), b the relative bias of the variance, to first
+# order; the sd's is sqrt(1 + b) - 1. Blind to bias of the mean, and of no use
+# where the recipe found the posterior far from normal: a few draws from where
+# it falls steeply would make up the expectation.
+bias_table <- function(fit) {
+  terms <- bias_terms(fit$bias_blocks)
+  if (is.null(terms)) {
+    return(NULL)
+  }
+  ratio <- sqrt(pmax(1 + terms$value, 0))
+  se <- terms$se
   # the shares of a simplex have no coordinates of their own
   at <- fit$variable_of %||% seq_along(ratio)
   table <- data.frame(

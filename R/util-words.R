@@ -67,3 +67,14 @@ with_names <- function(text, x) {
   names <- names(x)[seq_along(text)]
   if (is.null(names)) unname(text) else paste(names, "=", text)
 }
+
+# "12 seconds", "3 minutes", "2 hours"
+format_seconds <- function(seconds) {
+  if (seconds < 90) {
+    count_noun(max(1, round(seconds)), "second")
+  } else if (seconds < 5400) {
+    count_noun(round(seconds / 60), "minute")
+  } else {
+    count_noun(round(seconds / 3600), "hour")
+  }
+}

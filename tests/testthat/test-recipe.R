@@ -1,17 +1,5 @@
-tall_model <- function(n = 20000, seed = 1) {
-  withr::with_seed(seed, {
-    x <- cbind(1, matrix(stats::rnorm(n * 3), n))
-    x[, 4] <- 5 + 100 * x[, 4] + 300 * x[, 3]
-    eta <- drop(x %*% c(-1, 0.5, 0.3, 0.002))
-    model_glm(x, stats::rbinom(n, 1, stats::plogis(eta)))
-  })
-}
-
-recipe_fit <- function(model, ..., iter = 200, chains = 2) {
-  sg_sample(model, iter = iter, chains = chains, seed = 1, refresh = 0, ...)
-}
-
 test_that("tall data get Leimkuhler-Matthews, control variates and leverage", {
+  local_way("minibatches")
   fit <- recipe_fit(tall_model())
   expect_s3_class(fit$kernel, "tall_kernel_sgld")
   expect_identical(fit$kernel$args$integrator, "leimkuhler-matthews")
@@ -27,7 +15,8 @@ test_that("tall data get Leimkuhler-Matthews, control variates and leverage", {
   expect_lt(fit$recipe$drop, 0.6)
 })
 
-test_that("few data get the exact kernel", {
+test_that("few data get an exact kernel on all rows", {
+  local_way("minibatches")
   fit <- recipe_fit(example_model(data = example_data(100)))
   expect_s3_class(fit$kernel, "tall_kernel_mala")
   expect_s3_class(fit$gradient, "tall_gradient_full")
@@ -47,6 +36,7 @@ test_that("the recipe leaves the user's model alone", {
 })
 
 test_that("the pilot enlarges minibatches until the noise is small", {
+  local_way("minibatches")
   # a few rows that matter far more than the others, in one column
   model <- withr::with_seed(1, {
     n <- 20000
@@ -60,7 +50,7 @@ test_that("the pilot enlarges minibatches until the noise is small", {
   fit <- suppressWarnings(recipe_fit(model))
   expect_lte(fit$recipe$noise_share, 1.1 * recipe_settings$noise_share)
 
-  settings <- recipe_settings
+  settings <- recipe_now()
   settings$noise_share <- 1e-3
   local_function("recipe_settings", settings)
   strict <- suppressWarnings(recipe_fit(model))
@@ -72,8 +62,9 @@ test_that("the pilot enlarges minibatches until the noise is small", {
 })
 
 test_that("with very many parameters only scales are adjusted, and rightly", {
+  local_way("minibatches")
   local_function("most_whitened", 3)
-  settings <- recipe_settings
+  settings <- recipe_now()
   model <- tall_model()
   fit <- recipe_fit(model, iter = 1200)
   expect_true(model_is_whitened(fit$model))
@@ -110,6 +101,7 @@ test_that("a model without a recipe is refused in words", {
 })
 
 test_that("what needs a model of the parameters refuses that of a fit", {
+  local_way("minibatches")
   fit <- recipe_fit(tall_model(), iter = 20)
   expect_true(model_is_whitened(fit$model))
   expect_snapshot(error = TRUE, {
@@ -207,6 +199,7 @@ test_that("rows that must stay as they are are whitened by a frame", {
 })
 
 test_that("a separated indicator under a wide prior is noticed and named", {
+  local_way("minibatches")
   data <- example_data(2500)
   data$rare <- as.numeric(seq_len(2500) %in% head(which(data$y == 0), 30))
   x <- cbind(example_matrix(data), rare = data$rare)
@@ -231,7 +224,7 @@ test_that("a separated indicator under a wide prior is noticed and named", {
 test_that("the warning reads well", {
   model <- example_model(data = example_data(2000))
   white <- whiten_model(model, find_mode(model), in_place = FALSE)
-  settings <- recipe_settings
+  settings <- recipe_now()
   settings$max_ratio <- 0.01
   local_function("recipe_settings", settings)
   shape <- check_normal(white, find_mode(model), new_ledger(), 1L)
@@ -248,6 +241,7 @@ test_that("the warning reads well", {
 })
 
 test_that("an outcome that never occurs with an indicator is sampled", {
+  local_way("minibatches")
   # the indicator's coefficient by quadrature; the baseline's is known so well
   # that its mode given the other will do
   exact <- function(n, n_events, n_exposed, cumulant, prior) {
@@ -317,6 +311,7 @@ test_that("an outcome that never occurs with an indicator is sampled", {
 })
 
 test_that("long runs of a skewed posterior are not thrown out", {
+  local_way("minibatches")
   # a step of one sd loses 1.1 of log density
   data <- data.frame(
     y = rep(c(1, 0), c(6000, 17000)),
@@ -331,7 +326,8 @@ test_that("long runs of a skewed posterior are not thrown out", {
 })
 
 test_that("chains that are thrown out are sampled again by what cannot be", {
-  settings <- recipe_settings
+  local_way("minibatches")
+  settings <- recipe_now()
   settings$escape <- function(d) 0.1
   local_function("recipe_settings", settings)
   model <- tall_model()
@@ -352,38 +348,8 @@ test_that("chains that are thrown out are sampled again by what cannot be", {
   expect_identical(unclass(longer$draws)[, , ], unclass(whole$draws)[, , ])
 })
 
-# The posterior of the slope by quadrature on a grid of both coefficients.
-grid_posterior <- function(model) {
-  mode <- find_mode(model)
-  sd <- sqrt(diag(vcov(mode)))
-  at <- function(j, from, n) {
-    coef(mode)[[j]] + sd[[j]] * seq(-from, from, length.out = n)
-  }
-  grid <- expand.grid(at(1, 5, 31), at(2, 8, 801))
-  log_p <- density_at(model, t(as.matrix(grid)))
-  p <- exp(log_p - max(log_p))
-  p <- p / sum(p)
-  mean <- sum(p * grid[[2]])
-  list(
-    mean = mean,
-    sd = sqrt(sum(p * (grid[[2]] - mean)^2)),
-    above = sum(p[grid[[2]] > 0])
-  )
-}
-
-# A row that weighs nothing at the mode is a wall one or two sds away.
-outlier_model <- function(value, rows = 1) {
-  withr::with_seed(7, {
-    n <- 20000
-    x <- stats::rnorm(n)
-    y <- stats::rbinom(n, 1, stats::plogis(-0.022 * x))
-    x[rows] <- value
-    y[rows] <- 0
-    model_glm(cbind(1, x), y, "bernoulli", prior = prior_normal(0, 1))
-  })
-}
-
 test_that("one bad row is seen, and does not spoil the posterior in silence", {
+  local_way("minibatches")
   skip_on_cran()
   cases <- list(list(value = 999, rows = 1), list(value = 9999, rows = 1:100))
   for (case in cases) {
@@ -408,6 +374,7 @@ test_that("one bad row is seen, and does not spoil the posterior in silence", {
 })
 
 test_that("a row in all columns is said to matter to no parameter alone", {
+  local_way("minibatches")
   # 999 in every column, against the outcome: the wall is across their sum
   data <- withr::with_seed(11, {
     x <- cbind(1, matrix(rnorm(4000 * 4), 4000))
@@ -434,6 +401,7 @@ test_that("a row in all columns is said to matter to no parameter alone", {
 })
 
 test_that("ranks are uniform where an outlier is a wall (SBC)", {
+  local_way("minibatches")
   skip_on_cran()
   # ranks of the true slope among 15 draws, oriented to the side of the outlier
   n <- 3000
@@ -470,6 +438,7 @@ test_that("ranks are uniform where an outlier is a wall (SBC)", {
 })
 
 test_that("minibatches depend on the model alone, also where tails are heavy", {
+  local_way("minibatches")
   model <- withr::with_seed(3, {
     x <- stats::rt(20000, 2)
     model_glm(
@@ -510,6 +479,7 @@ test_that("the third derivatives' bound tells how far from normal a model is", {
 })
 
 test_that("small data far from normal are sampled exactly, without a word", {
+  local_way("minibatches")
   data <- example_data(500)
   data$rare <- as.numeric(seq_len(500) %in% head(which(data$y == 0), 30))
   expect_no_warning(
@@ -524,6 +494,7 @@ test_that("a healthy posterior does not warn", {
 })
 
 test_that("a Laplace prior that dominates gets the exact kernel", {
+  local_way("minibatches")
   model <- withr::with_seed(1, {
     x <- cbind(rnorm(4000), rnorm(4000))
     model_glm(

@@ -1,0 +1,201 @@
+# The recipe's exact draws from a few rows: kernel_smh(), where a pilot says that
+# its steps are accepted, look at few rows and do not take too long.
+
+# list(plan, seconds, why_not): the plan of such draws, NULL where there is none;
+# what the run will take, by count; the reason why there is no plan.
+try_exact <- function(model, mode, control, ledger, call) {
+  s <- recipe_settings
+  if (model$n_dim > most_whitened || !model_info(model)$has_remainders) {
+    return(list(why_not = "its rows have no bounds"))
+  }
+  plan <- new_plan(
+    model,
+    kernel_smh(),
+    gradient_cv(at = mode, order = 2),
+    NULL,
+    schedule_constant(),
+    mode = mode,
+    ledger = ledger
+  )
+  report <- exact_pilot(plan, control, call)
+  if (is.null(report)) {
+    return(list(why_not = "an exact step has no normal law to propose from"))
+  }
+  n_data <- model$n_data
+  acceptance <- report$n_accept / report$n_propose
+  rows <- (report$n_row - report$n_full * n_data) / report$n_propose
+  if (acceptance < s$exact_acceptance) {
+    why_not <- "exact steps would be accepted with probability"
+    return(list(why_not = paste(why_not, short(acceptance))))
+  }
+  if (rows > s$full_share * n_data) {
+    why_not <- "an exact step would look at"
+    return(list(why_not = paste(why_not, count_noun(round(rows), "row"))))
+  }
+  # where nearly all are accepted the posterior is near normal
+  tail <- if (acceptance < s$exact_normal) {
+    tail_shape(model, mode, control, ledger, call)
+  } else {
+    1
+  }
+  if (tail < s$exact_tail) {
+    return(list(why_not = "its tails are too heavy for exact steps"))
+  }
+  plan$steps <- exact_steps(acceptance, tail)
+  n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
+  seconds <- control$chains * n_step * exact_seconds(model$n_dim, rows)
+  plan$recipe <- list(
+    size = rows,
+    acceptance = acceptance,
+    kappa = laplace_kappa(model, mode)
+  )
+  plan$why <- paste0(
+    "exact steps: in a pilot they looked at ",
+    short(rows),
+    " rows each, and ",
+    short(100 * acceptance),
+    "% were accepted"
+  )
+  list(plan = plan, seconds = seconds)
+}
+
+short <- function(x) {
+  format(x, digits = 2, scientific = FALSE)
+}
+
+# A run of a few hundred steps, the same whatever the run's seed is; NULL where
+# it cannot be made.
+exact_pilot <- function(plan, control, call) {
+  s <- recipe_settings
+  pilot <- pilot_control(control, s$exact_pilot)
+  tryCatch(
+    {
+      plan$init <- plan_init(plan, NULL, pilot, call)
+      segment <- run_segment(
+        plan,
+        pilot,
+        n_warmup = 0,
+        n_sampling = s$exact_pilot,
+        call = call
+      )
+      report <- segment$reports[[1]]
+      spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)
+      if (status_name(report$status) == "ok") report
+    },
+    tall_error_singular = function(cnd) NULL,
+    tall_error_nonfinite = function(cnd) NULL
+  )
+}
+
+# Of a run of one chain that looks for settings: what it finds depends on the
+# model alone.
+pilot_control <- function(control, n_step) {
+  pilot <- utils::modifyList(
+    control,
+    list(
+      chains = 1,
+      thin = n_step,
+      seed = recipe_settings$pilot_seed,
+      keep = "none",
+      refresh = 0
+    )
+  )
+  pilot["monitor"] <- list(NULL)
+  pilot["record"] <- list(NULL)
+  pilot
+}
+
+# Steps from one kept draw to the next. Nine proposals of ten are independent of
+# where the chain is, the tenth keeps nine tenths of its place; out in a tail
+# that is heavier than a normal one (see tail_shape()) fewer are accepted.
+exact_steps <- function(acceptance, tail = 1) {
+  correlation <- 1 - acceptance * (1 - 0.1 * 0.9)
+  steps <- log(recipe_settings$exact_correlation) / log(correlation)
+  excess <- exp((1 - tail) * tail_radius^2 / 2)
+  max(1, ceiling(steps * max(1, excess / 2)))
+}
+
+# Seconds of a step, by count: a choice that was timed would not be the same on
+# every machine. A row is fetched from memory, and takes two products; a proposal
+# takes two triangular ones.
+exact_seconds <- function(n_dim, rows) {
+  4e-7 + 1e-9 * n_dim^2 + rows * row_seconds(n_dim)
+}
+
+row_seconds <- function(n_dim) {
+  5e-8 + 2e-9 * n_dim
+}
+
+# ---- heavy tails -------------------------------------------------------------
+
+# Posterior sds from the mode at which a tail is looked at.
+tail_radius <- 3
+
+# How much log density a step of `tail_radius` posterior sds loses, as a share of
+# what a normal posterior would: the least along any parameter (the others
+# following at their conditional means) or along the rows that matter most. Those
+# that matter more than others are looked at one and all, of the others as many
+# as tell what is left of their second-order expansions.
+tail_shape <- function(model, mode, control, ledger, call) {
+  s <- recipe_settings
+  covariance <- vcov(mode)
+  cubic <- order_weights(model, mode, control, call)
+  order <- order(cubic, decreasing = TRUE)
+  n_heavy <- min(model$n_data, s$tail_heavy)
+  heavy <- order[seq_len(n_heavy)]
+  others <- order[-seq_len(n_heavy)]
+  n_some <- min(length(others), s$tail_rows)
+  some <- others[ceiling(seq_len(n_some) * length(others) / n_some)]
+  spend(ledger, "recipe", 1 + 4 * (n_heavy + length(some)) / model$n_data)
+  along <- tail_directions(model, mode, covariance, heavy)
+  left <- tail_remainder(model, mode, along, heavy)
+  if (length(some) > 0) {
+    share <- length(others) / length(some)
+    left <- left + share * tail_remainder(model, mode, along, some)
+  }
+  min(1 + left / (tail_radius^2 / 2))
+}
+
+# Directions of length one sd, as columns.
+tail_directions <- function(model, mode, covariance, heavy) {
+  parameters <- covariance / rep(sqrt(diag(covariance)), each = nrow(covariance))
+  at <- as.double(mode$estimate)
+  rows <- lapply(utils::head(heavy, recipe_settings$heavy_rows), function(i) {
+    g <- model_evaluate(model, at, "likelihood", index = i)$gradient
+    v <- covariance %*% as.double(g)
+    size <- sqrt(sum(as.double(g) * v))
+    if (is.finite(size) && size > 0) v / size
+  })
+  cbind(parameters, do.call(cbind, rows))
+}
+
+# What the rows' negative log likelihood at r and at -r is more than its
+# second-order expansion: directions x 2. Derivatives are differences.
+tail_remainder <- function(model, mode, along, rows, step = 0.02) {
+  at <- as.double(mode$estimate)
+  r <- tail_radius
+  points <- cbind(
+    at,
+    at + r * along,
+    at - r * along,
+    at + step * along,
+    at - step * along
+  )
+  value <- -density_of_rows(model, points, rows)
+  n <- ncol(along)
+  here <- value[[1]]
+  value <- matrix(value[-1] - here, n)
+  slope <- (value[, 3] - value[, 4]) / (2 * step)
+  bend <- (value[, 3] + value[, 4]) / step^2
+  value[, 1:2] - cbind(r * slope, -r * slope) - bend * r^2 / 2
+}
+
+density_of_rows <- function(model, points, rows) {
+  model_evaluate(
+    model,
+    points,
+    "likelihood",
+    index = rows,
+    needs_finite = FALSE
+  )$log_density
+}

@@ -1,0 +1,220 @@
+# The recipe's exact draws from a few rows.
+
+# An indicator whose rows all have the same outcome: the wider the prior, the
+# heavier the tail.
+separated_model <- function(scale, n = 10000, n_exposed = 300) {
+  n_events <- round(0.3 * n)
+  y <- rep(c(1, 0), c(n_events, n - n_events + n_exposed))
+  x <- rep(0:1, c(n, n_exposed))
+  model_glm(cbind(1, x), y, prior = prior_normal(0, scale))
+}
+
+test_that("tall data get exact steps from a few rows", {
+  model <- tall_model()
+  fit <- recipe_fit(model)
+  expect_s3_class(fit$kernel, "tall_kernel_smh")
+  expect_identical(fit$gradient$args$order, 2)
+  expect_null(fit$subsample)
+  expect_false(fit$is_whitened)
+  expect_gt(fit$recipe$acceptance, 0.9)
+  expect_lt(fit$recipe$size, 20)
+  expect_identical(fit$steps, 2)
+  expect_match(fit$plan, "^exact steps: in a pilot they looked at")
+  # no copy of the rows was made, and they are as they were
+  expect_identical(fit$model$pointer, model$pointer)
+  expect_false(is.null(fit$mode$chol))
+  formula <- quick_glm(y ~ a + b, example_data(5000), iter = 50)
+  expect_s3_class(formula$kernel, "tall_kernel_smh")
+})
+
+test_that("draws are of the posterior, and nearly independent", {
+  skip_on_cran()
+  cases <- list(
+    outlier_model(999),
+    outlier_model(9999, 1:100),
+    separated_model(1),
+    withr::with_seed(3, {
+      x <- stats::rt(20000, 2)
+      y <- stats::rbinom(20000, 1, stats::plogis(0.3 * x))
+      model_glm(cbind(1, x), y, prior = prior_normal(0, 1))
+    })
+  )
+  for (model in cases) {
+    exact <- grid_posterior(model)
+    expect_no_warning(
+      fit <- sg_sample(model, iter = 3000, warmup = 500, seed = 4, refresh = 0)
+    )
+    expect_s3_class(fit$kernel, "tall_kernel_smh")
+    slope <- posterior::extract_variable_matrix(fit$draws, fit$variables[[2]])
+    error <- posterior::mcse_mean(slope)
+    expect_lt(abs(mean(slope) - exact$mean) / error, 4)
+    error <- posterior::mcse_sd(slope)
+    # of the quadrature's grid, too
+    expect_lt(abs(stats::sd(slope) - exact$sd), 4 * error + 2e-3 * exact$sd)
+    expect_gt(posterior::ess_bulk(slope), 0.6 * 10000)
+  }
+})
+
+test_that("a run depends on seed and model alone, and goes on where it was", {
+  model <- tall_model(3000)
+  fit <- recipe_fit(model)
+  expect_same_outcome(recipe_fit(model, cores = 2), fit)
+  # the pilot has its own seed
+  expect_identical(
+    sg_sample(model, iter = 20, seed = 2, refresh = 0)$recipe,
+    sg_sample(model, iter = 20, seed = 3, refresh = 0)$recipe
+  )
+  longer <- sg_resume(fit, iter = 50, refresh = 0)
+  whole <- recipe_fit(model, iter = 250, warmup = 100)
+  expect_identical(unclass(longer$draws)[, , ], unclass(whole$draws)[, , ])
+  again <- sg_resume(
+    unserialize(serialize(fit, NULL)),
+    iter = 50,
+    model = tall_model(3000),
+    refresh = 0
+  )
+  expect_same_outcome(again, longer)
+})
+
+test_that("priors with bounds and kinks, and Gibbs posteriors, are exact, too", {
+  data <- withr::with_seed(2, {
+    x <- cbind(1, stats::rnorm(3000))
+    list(x = x, y = stats::rbinom(3000, 1, stats::plogis(0.1 * x[, 2])))
+  })
+  priors <- list(
+    prior_laplace(0, 0.05),
+    prior_uniform(c(-0.02, 0.05), c(0.5, 0.3)),
+    prior_flat()
+  )
+  for (prior in priors) {
+    model <- model_glm(data$x, data$y, prior = prior)
+    for (lambda in list(NULL, 1000)) {
+      fit <- sg_sample(
+        model,
+        iter = 1500,
+        warmup = 250,
+        seed = 1,
+        lambda = lambda,
+        refresh = 0
+      )
+      expect_s3_class(fit$kernel, "tall_kernel_smh")
+      tempered <- temper_model(model, lambda)
+      at <- lapply(1:2, function(j) {
+        sd <- sqrt(diag(vcov(find_mode(tempered))))[[j]]
+        coef(find_mode(tempered))[[j]] + sd * seq(-7, 7, length.out = 301)
+      })
+      grid <- t(as.matrix(expand.grid(at)))
+      log_p <- model_evaluate(tempered, grid, needs_finite = FALSE)$log_density
+      log_p[is_outside(tempered, grid)] <- -Inf
+      p <- exp(log_p - max(log_p))
+      mean <- drop(grid %*% p) / sum(p)
+      draws <- posterior::as_draws_matrix(fit$draws)
+      error <- apply(fit$draws, 3, posterior::mcse_mean)
+      expect_lt(max(abs(colMeans(draws) - mean) / error), 4)
+    }
+  }
+})
+
+test_that("what a run may keep and watch works under exact steps", {
+  model <- tall_model(3000)
+  fit <- recipe_fit(model, keep = c("draws", "gradients"))
+  draws <- t(posterior::as_draws_matrix(fit$draws))
+  full <- model_evaluate(model, draws)$gradient
+  gradients <- posterior::as_draws_matrix(fit$gradients)
+  expect_equal(unname(unclass(gradients)[, ]), t(full), tolerance = 1e-9)
+  expect_true(is.finite(ksd(fit)))
+  expect_true(all(is.finite(zero_variance(fit))))
+  few <- recipe_fit(model, variables = "x2")
+  expect_identical(
+    as.numeric(few$draws),
+    as.numeric(posterior::subset_draws(fit$draws, variable = "x2"))
+  )
+  none <- recipe_fit(model, keep = c("none", "covariance"))
+  expect_equal(unname(vcov(none)), unname(vcov(fit)), tolerance = 1e-8)
+  watched <- recipe_fit(model, monitor = list(log_loss = log_loss))
+  expect_gt(nrow(watched$monitor), 1)
+})
+
+test_that("a tail that exact steps would not come back from is seen", {
+  model <- separated_model(20)
+  fit <- suppressWarnings(recipe_fit(model), classes = "tall_warning_recipe")
+  expect_s3_class(fit$kernel, "tall_kernel_sgbd")
+  expect_match(fit$plan, "tails are too heavy", fixed = TRUE)
+  # a milder one takes more steps for a draw
+  mild <- recipe_fit(separated_model(2.5))
+  expect_s3_class(mild$kernel, "tall_kernel_smh")
+  expect_gt(mild$steps, 10)
+})
+
+test_that("what a tail loses is told by some rows as it is by all", {
+  for (model in list(separated_model(2.5), separated_model(20), tall_model())) {
+    mode <- find_mode(model)
+    covariance <- vcov(mode)
+    along <- covariance / rep(sqrt(diag(covariance)), each = nrow(covariance))
+    at <- as.double(mode$estimate)
+    points <- cbind(at, at + tail_radius * along, at - tail_radius * along)
+    density <- model_evaluate(model, points)$log_density
+    share <- (density[[1]] - density[-1]) / (tail_radius^2 / 2)
+    found <- tail_shape(model, mode, list(cores = 1L), new_ledger(), NULL)
+    expect_lt(abs(found - min(share)), 0.03)
+  }
+})
+
+test_that("exact steps that take long are compared with others, by count", {
+  model <- tall_model(3000)
+  mode <- find_mode(model)
+  control <- list(chains = 4, warmup = 1000, iter = 2000, cores = 1L)
+  fast <- function(seconds) {
+    tried <- list(seconds = seconds)
+    is_fast_enough(tried, model, mode, control, new_ledger(), NULL)
+  }
+  others <- order_seconds(model, mode, control, new_ledger(), NULL)
+  expect_true(fast(10))
+  expect_false(fast(10.1))
+  settings <- recipe_now()
+  settings$exact_seconds <- 0
+  local_function("recipe_settings", settings)
+  expect_true(fast(4.9 * others))
+  expect_false(fast(5.1 * others))
+  # then the others are taken, and the plan says why
+  settings$exact_ratio <- 0
+  local_function("recipe_settings", settings)
+  fit <- recipe_fit(model)
+  expect_s3_class(fit$kernel, "tall_kernel_sgld")
+  expect_match(fit$plan, "since exact steps would take about 1 second")
+})
+
+test_that("exact is said where it is, and read where a bias is asked for", {
+  model <- tall_model(3000)
+  fit <- recipe_fit(model)
+  expect_snapshot(
+    {
+      print(fit)
+      summary(fit)
+      bias_check(fit)
+      noise_tolerance(fit)
+    },
+    error = TRUE,
+    transform = function(lines) {
+      sub("Time: .*? passes", "Time: <seconds>; <n> passes", lines)
+    }
+  )
+  expect_true(all(summary(fit)$table$sd_bias == 0))
+  skip_if_not_installed("generics")
+  expect_identical(generics::glance(fit)$sd_bias, 0)
+  expect_identical(generics::glance(fit)$algorithm, "smh (exact)")
+})
+
+test_that("all rows in every step are announced where they take long", {
+  control <- list(chains = 4, warmup = 1000, iter = 2000, refresh = 1)
+  plan <- recipe_mala(
+    list(n_data = 1e7, n_dim = 20, whitening = list(is_diagonal = FALSE)),
+    NULL,
+    list(),
+    new_ledger()
+  )
+  expect_snapshot(tell_slow(plan, control))
+  expect_silent(tell_slow(plan, replace(control, "refresh", 0)))
+  plan$model$n_data <- 1000
+  expect_silent(tell_slow(plan, control))
+})
