@@ -188,10 +188,16 @@ print_noise_note <- function(fit) {
 # would make worse, or of a kernel that samples a law too narrow.
 print_bias_note <- function(fit, brief, agreement = NULL) {
   if (kernel_is_exact(fit$kernel)) {
+    if (length(stuck_chains(fit)) > 0) {
+      return(invisible()) # what has not moved says nothing, exactly or not
+    }
     cat(
       "Exact: ",
-      if (kernel_is_independent(fit$kernel)) "the draws are independent: ",
-      "no step size or minibatch biases the draws.\n",
+      if (kernel_is_independent(fit$kernel)) {
+        "the draws are independent, and nothing biases them.\n"
+      } else {
+        "no step size or minibatch biases the draws.\n"
+      },
       sep = ""
     )
     return(invisible())

@@ -15,14 +15,15 @@ cat(
   sep = ""
 )
 
+# the last line counts all of them; the reporter reads it when it is made
+testthat::set_max_fails(Inf)
+
 # One line per file: a spinner would fill a log.
 reporter <- testthat::ProgressReporter$new(
   show_praise = FALSE,
   update_interval = Inf
 )
 
-# the last line counts all of them
-testthat::set_max_fails(Inf)
 results <- tryCatch(
   as.data.frame(testthat::test_dir(
     "tests/testthat",

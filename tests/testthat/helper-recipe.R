@@ -59,3 +59,9 @@ local_way <- function(way, env = parent.frame()) {
   }
   local_function("recipe_settings", settings, env)
 }
+
+# A fit with gradient noise and a step size: a bias that is estimated.
+noisy_glm <- function(...) {
+  local_way("order")
+  quick_glm(...)
+}

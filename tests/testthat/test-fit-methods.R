@@ -1,5 +1,5 @@
 # One fit for all that only looks; enough rows for a sampler with bias to show.
-fit <- quick_glm(y ~ a + b, example_data(2500), iter = 400, chains = 2)
+fit <- noisy_glm(y ~ a + b, example_data(2500), iter = 400, chains = 2)
 
 test_that("a fit and its summary print", {
   expect_snapshot(print(fit), transform = scrub)
@@ -11,7 +11,7 @@ test_that("a fit and its summary print", {
 test_that("the exact kernel says that it is exact", {
   exact <- quick_glm(data = example_data(60), iter = 40)
   expect_snapshot(print(exact), transform = scrub)
-  expect_true(all(is.na(summary(exact)$table$sd_bias)))
+  expect_true(all(summary(exact)$table$sd_bias == 0))
 })
 
 test_that("long tables are cut", {

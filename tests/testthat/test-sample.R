@@ -137,6 +137,7 @@ test_that("keep = \"gradients\" keeps the gradient at each draw", {
 })
 
 test_that("whitened gradients come back in the parameters", {
+  local_way("order")
   model <- example_model(data = example_data(100)) # full gradients
   fit <- sg_sample(
     model,
@@ -607,21 +608,37 @@ test_that("passes of the recipe are counted", {
   withr::local_seed(1)
   x <- cbind(1, stats::rnorm(4000))
   y <- stats::rbinom(4000, 1, 0.5)
-  fit <- sg_sample(
-    model_glm(x, y, "bernoulli"),
-    iter = 20,
-    warmup = 10,
-    chains = 2,
-    seed = 1,
-    refresh = 0
-  )
-  # 32 rows; 10 iterations of one step, 10 of 25, and the start
-  expect_equal(fit$chains$passes, rep((10 + 10 * 25 + 1) * 32 / 4000, 2))
-  # a reference for the pilot and one for the run; weights once; the rows
-  # whitened, then bounded; the pilot's 2,050 steps and its start
+  model <- model_glm(x, y, "bernoulli")
+  run <- function() {
+    sg_sample(
+      model,
+      iter = 20,
+      warmup = 10,
+      chains = 2,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  fit <- run()
+  # all rows at the start, then a few
+  rows <- fit$chains$rows_thinned * (10 + 10 * fit$steps)
+  expect_equal(fit$chains$passes, 1 + rows / 4000)
+  # a reference for the pilot and one for the run; the pilot's start and steps
   expect_equal(
     fit$preparation[-1],
-    c(weights = 1, reference = 2, recipe = 2 + 2051 * 32 / 4000)
+    c(weights = 0, reference = 2, recipe = 1 + 400 * fit$recipe$size / 4000)
+  )
+  expect_equal(fit$preparation[["mode"]], fit$mode$passes)
+  few <- fit$preparation[["recipe"]]
+  local_way("minibatches")
+  fit <- run()
+  # 32 rows; 10 iterations of one step, 10 of 25, and the start
+  expect_equal(fit$chains$passes, rep((10 + 10 * 25 + 1) * 32 / 4000, 2))
+  # references for both pilots and one for the run; weights twice; the rows
+  # whitened, then bounded; the pilots, the second of 2,050 steps and its start
+  expect_equal(
+    fit$preparation[-1],
+    c(weights = 2, reference = 3, recipe = few + 2 + 2051 * 32 / 4000)
   )
   expect_equal(fit$preparation[["mode"]], fit$mode$passes)
 })
