@@ -23,6 +23,7 @@
  *   h        step         1 or n_dim   sgld
  *   xi_t     v_noise      n_dim        chain's kernel state
  *   tau^2    v_average    n_dim        chain's kernel state
+ *   phi^G    v_normal     n_dim        the caller: the normal companion
  */
 #include "kernels/kernel.h"
 #include "kernels/noise.h"
@@ -48,7 +49,9 @@ struct sgld {
   double precision; /* k */
 };
 
-/* Followed by v_noise[n_dim], v_next[n_dim] and v_average[n_dim]. */
+/* Followed by v_noise[n_dim], v_next[n_dim] and v_average[n_dim]. Between steps
+ * v_noise is what the next one begins with, and v_next the other noise of the
+ * last: xi_t of leimkuhler-matthews, which has moved on to xi_{t+1}. */
 struct sgld_state {
   struct tb_noise noise;
 };
@@ -172,9 +175,55 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
     }
   }
   if (is_lm) {
-    memcpy(v_noise, v_next, n_dim * sizeof(double));
+    for (size_t j = 0; j < n_dim; ++j) {
+      const double next = v_next[j];
+      v_next[j] = v_noise[j];
+      v_noise[j] = next;
+    }
   }
   return tb_chain_gradient(p_chain, v_theta, p_chain->v_gradient, NULL);
+}
+
+/* What the companion takes of the noise so that its law is N(0, 1) for every
+ * h < 4: leimkuhler-matthews all, whatever a variant injects into the chain;
+ * with all of it euler's would have the variance 1 / (1 - h/4). */
+static double sgld_normal_sd(const struct sgld* p_sgld, double h) {
+  return p_sgld->integrator == SGLD_leimkuhler_matthews
+             ? sqrt(h)
+             : sqrt(h * fmax(0, 1 - h / 4));
+}
+
+/* From where the chain starts. Under leimkuhler-matthews phi^G_t and xi_t are
+ * correlated: phi^G_t - sqrt(h)/2 xi_t has variance 1 - h/4 and is independent
+ * of xi_t. A chain that starts from N(0, I) has a companion in its stationary
+ * law; another start is forgotten, by both, as warmup goes on. */
+static void sgld_start_normal(const struct tb_chain* p_chain,
+                              double* v_normal) {
+  const struct sgld* p_sgld = p_chain->p_target->p_kernel->p_self;
+  const double* v_noise = state_noise(p_chain->p_kernel_state);
+  const bool is_lm = p_sgld->integrator == SGLD_leimkuhler_matthews;
+  for (size_t j = 0; j < p_chain->n_dim; ++j) {
+    const double h = is_lm ? tb_step_at(&p_sgld->step, j) : 0;
+    v_normal[j] = sqrt(fmax(0, 1 - h / 4)) * p_chain->v_theta[j] +
+                  0.5 * sqrt(h) * v_noise[j];
+  }
+}
+
+/* phi^G <- (1 - h/2) phi^G + the noise of the step just made */
+static void sgld_step_normal(const struct tb_chain* p_chain, double* v_normal) {
+  const struct sgld* p_sgld = p_chain->p_target->p_kernel->p_self;
+  const double* v_noise = state_noise(p_chain->p_kernel_state);
+  const double* v_next = v_noise + p_chain->n_dim;
+  const bool is_lm = p_sgld->integrator == SGLD_leimkuhler_matthews;
+  double h = 0, sd = 0;
+  for (size_t j = 0; j < p_chain->n_dim; ++j) {
+    if (j == 0 || p_sgld->step.n_size > 1) {
+      h = p_chain->step_scale * tb_step_at(&p_sgld->step, j);
+      sd = sgld_normal_sd(p_sgld, h);
+    }
+    const double xi = is_lm ? 0.5 * (v_next[j] + v_noise[j]) : v_next[j];
+    v_normal[j] = (1 - 0.5 * h) * v_normal[j] + sd * xi;
+  }
 }
 
 /* tau > 2 / sqrt(h): the noise of the gradient alone is too much */
@@ -202,5 +251,7 @@ const struct tb_kernel_type tb_kernel_sgld = {
     .start = sgld_start,
     .step = sgld_step,
     .beyond = sgld_beyond,
+    .start_normal = sgld_start_normal,
+    .step_normal = sgld_step_normal,
     .info = sgld_info,
 };
