@@ -18,7 +18,8 @@ independent_info <- list(
   uses_loss = FALSE,
   needs_full_gradient = FALSE,
   has_tolerance = FALSE,
-  is_factorised = FALSE
+  is_factorised = FALSE,
+  has_companion = FALSE
 )
 
 #' @export

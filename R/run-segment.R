@@ -112,12 +112,24 @@ compile_run <- function(plan, control, noise_every, call) {
     n_escape_max = 10,
     n_bias_block = if (has_bias) bias_blocks else 0,
     n_bias_every = if (is.null(bias_map)) min(5, plan$steps) else 5,
+    is_bias_coupled = as.double(has_bias && is_bias_coupled(plan)),
     keeps_moments = as.double("none" %in% control$keep),
     keeps_covariance = as.double("covariance" %in% control$keep),
     n_noise_every = if (asks$has_tolerance) noise_every else 0,
     init = as.double(plan$init),
     bias_map = bias_map
   )
+}
+
+# Is the bias estimate coupled to a normal companion of the chains (spec section
+# 10)? Where the kernel has one and the posterior is near N(0, I) in the
+# coordinates they move in: those that the recipe whitened.
+is_bias_coupled <- function(plan) {
+  whitening <- plan$model$whitening
+  is_near_normal <- !is.null(whitening) && !whitening$is_diagonal
+  is_near_normal &&
+    schedule_is_constant(plan$schedule) &&
+    kernel_info(plan$kernel)$has_companion
 }
 
 # The chains of a job, in threads. Their numbers begin after spec$n_first.

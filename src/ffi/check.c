@@ -155,7 +155,7 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
       one.type->init(&one, n, &member.params) != TB_STATUS_ok) {
     ffi_fault("kernel parameters");
   }
-  SEXP out = PROTECT(ffi_list(7));
+  SEXP out = PROTECT(ffi_list(8));
   ffi_add_flag(out, "is_metropolis", one.flags & TB_KERNEL_METROPOLIS);
   ffi_add_flag(out, "uses_variance", one.flags & TB_KERNEL_VARIANCE);
   ffi_add_flag(out, "takes_schedule", !(one.flags & TB_KERNEL_CONSTANT_STEP));
@@ -163,6 +163,7 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
   ffi_add_flag(out, "needs_full_gradient", one.flags & TB_KERNEL_FULL_GRADIENT);
   ffi_add_flag(out, "has_tolerance", one.type->beyond != NULL);
   ffi_add_flag(out, "is_factorised", one.flags & TB_KERNEL_FACTORISED);
+  ffi_add_flag(out, "has_companion", one.type->step_normal != NULL);
   UNPROTECT(1);
   return out;
 }

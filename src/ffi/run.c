@@ -65,6 +65,7 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
       .n_escape_max = ffi_count(spec, "n_escape_max"),
       .n_bias_block = ffi_count(spec, "n_bias_block"),
       .n_bias_every = ffi_count(spec, "n_bias_every"),
+      .is_bias_coupled = ffi_number(spec, "is_bias_coupled") != 0,
       .keeps_moments = ffi_number(spec, "keeps_moments") != 0,
       .keeps_covariance = ffi_number(spec, "keeps_covariance") != 0,
       .n_noise_every = ffi_count(spec, "n_noise_every")};

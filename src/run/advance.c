@@ -155,6 +155,9 @@ static void slot_advance(struct tb_run* p_run,
   if (p_report->status != TB_STATUS_ok) {
     return;
   }
+  if (p_slot->v_normal != NULL) {
+    p_run->kernel.type->step_normal(p_chain, p_slot->v_normal);
+  }
   p_chain->iteration += 1;
   p_report->n_step += 1;
   p_report->is_done = p_report->n_step == p_run->n_total;
@@ -201,6 +204,9 @@ enum tb_status tb_run_start(struct tb_run* p_run) {
     }
     if (status == TB_STATUS_ok && p_run->kernel.type->start != NULL) {
       status = p_run->kernel.type->start(p_chain);
+    }
+    if (status == TB_STATUS_ok && p_slot->v_normal != NULL) {
+      p_run->kernel.type->start_normal(p_chain, p_slot->v_normal);
     }
     p_slot->report.status = status;
     if (first == TB_STATUS_ok) {

@@ -47,6 +47,21 @@ static TB_CLONES void bias_direction(const double* v_map,
   }
 }
 
+/* To each product what the companion phi^G says of it: (M_j phi^G)^2 /
+ * Sigma_jj - 1, of mean 0 and nearly minus the rest of the product. */
+static void slot_add_companion(struct tb_slot* p_slot,
+                               const struct tb_frame* p_frame,
+                               double* v_product) {
+  const double* v_normal = p_slot->v_normal;
+  if (p_frame != NULL) {
+    tb_frame_map(p_frame, v_normal, p_slot->v_pushed);
+    v_normal = p_slot->v_pushed;
+  }
+  for (size_t j = 0; j < p_slot->chain.n_dim; ++j) {
+    v_product[j] += v_normal[j] * v_normal[j] / p_slot->v_norm2[j] - 1;
+  }
+}
+
 /* A term of the bias estimate (spec 7), block by block: theta_j times
  * (Sigma g)_j / Sigma_jj. Its mean is -1 under the posterior and, with V the
  * chain's covariance, -(V Sigma^{-1} Sigma)_jj / Sigma_jj in a normal one: the
@@ -64,6 +79,10 @@ void tb_slot_add_bias(struct tb_slot* p_slot,
   const struct tb_frame* p_frame = p_run->spec.p_model->p_frame;
   const double* v_theta = tb_slot_parameter(p_slot);
   const double* v_gradient = p_slot->chain.v_gradient;
+  *v_sum++ += 1;
+  if (p_slot->v_normal != NULL) {
+    slot_add_companion(p_slot, p_frame, v_sum + 2 * n_dim);
+  }
   if (p_frame != NULL) {
     tb_frame_map(p_frame, v_gradient, p_slot->v_pushed);
     v_gradient = p_slot->v_pushed;
@@ -71,7 +90,6 @@ void tb_slot_add_bias(struct tb_slot* p_slot,
     bias_direction(p_run->spec.v_bias_map, v_gradient, n_dim, p_slot->v_pushed);
     v_gradient = p_slot->v_pushed;
   }
-  *v_sum++ += 1;
   for (size_t j = 0; j < n_dim; ++j) {
     const double t = v_theta[j] - p_slot->v_origin[j];
     const double g = v_gradient[j] / p_slot->v_norm2[j];

@@ -14,7 +14,10 @@
  *   variable      shape                      saved
  *   chain         the kernel's view          partly (struct saved)
  *   p_saved       theta, gradient, variance, yes, as one piece of n_saved bytes
- *                 kernel and estimator state
+ *                 v_normal, kernel and
+ *                 estimator state
+ *   v_normal      n_dim, phi^G: the kernel's yes; NULL: the bias estimate is
+ *                 normal companion           not coupled
  *   v_parameter   n_dim, scratch             no: with a frame only
  *   v_natural     n_natural, scratch         no: where variables differ
  *   v_shift       n_natural, scratch         no
@@ -28,6 +31,7 @@ struct tb_slot {
   struct tb_chain chain;
   struct tb_report report;
   char* p_saved;
+  double* v_normal;
   double* v_parameter;
   double* v_natural;
   double* v_shift;

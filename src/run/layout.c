@@ -36,8 +36,10 @@ void tb_run_lay_out_chains(struct tb_run* p_run, struct tb_arena* p_arena) {
     memcpy(v_bias_map, p_spec->v_bias_map, n_dim * n_dim * sizeof(double));
     p_run->spec.v_bias_map = v_bias_map;
   }
-  p_run->n_saved = n_vector * (wants_variance ? 3 : 2) + tb_align(n_kernel) +
-                   tb_align(n_estimator);
+  const size_t n_in_vector =
+      2 + (wants_variance ? 1 : 0) + (p_spec->is_bias_coupled ? 1 : 0);
+  p_run->n_saved =
+      n_vector * n_in_vector + tb_align(n_kernel) + tb_align(n_estimator);
   for (size_t c = 0; c < p_spec->n_chain; ++c) {
     struct tb_slot unused;
     struct tb_slot* p_slot =
@@ -82,6 +84,10 @@ void tb_run_lay_out_chains(struct tb_run* p_run, struct tb_arena* p_arena) {
     p += n_vector;
     if (wants_variance) {
       p_chain->v_variance = (double*)p;
+      p += n_vector;
+    }
+    if (p_spec->is_bias_coupled) {
+      p_slot->v_normal = (double*)p;
       p += n_vector;
     }
     p_chain->p_kernel_state = p;

@@ -71,7 +71,9 @@ static enum tb_status run_check_members(const struct tb_run* p_run) {
   const bool is_refused =
       (is_metropolis && (model & TB_MODEL_NO_DENSITY)) ||
       (is_metropolis && tb_run_test(p_run) == NULL) ||
-      ((kernel & TB_KERNEL_FULL_GRADIENT) && !(estimator & TB_ESTIMATOR_FULL));
+      ((kernel & TB_KERNEL_FULL_GRADIENT) &&
+       !(estimator & TB_ESTIMATOR_FULL)) ||
+      (p_run->spec.is_bias_coupled && p_run->kernel.type->step_normal == NULL);
   return is_refused ? TB_STATUS_unsupported : TB_STATUS_ok;
 }
 

@@ -40,6 +40,11 @@ struct tb_run_spec {
    * posterior's covariance, for models without a frame; NULL: not known. The
    * run copies it. */
   const double* v_bias_map;
+  /* The terms less those of a normal companion of the kernel, whose mean is
+   * known: the same estimate with less variance where the posterior is near
+   * N(0, I) in the sampler's coordinates. Wants a kernel that has one and a
+   * schedule that is constant. */
+  bool is_bias_coupled;
   bool keeps_moments;    /* running mean and variance of the natural draws */
   bool keeps_covariance; /* and their covariance; with keeps_moments only */
   size_t n_noise_every; /* steps between looks at the gradient noise; 0: none */

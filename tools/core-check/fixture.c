@@ -547,6 +547,9 @@ enum tb_status fixture_run_create(const struct fixture* p,
       .n_every = 1,
       .seed = p_what->seed,
       .likelihood_scale = 1,
+      .n_bias_block = p_what->is_coupled ? 2 : 0,
+      .n_bias_every = 1,
+      .is_bias_coupled = p_what->is_coupled,
       .v_init = p_what->v_init};
   if (p_what->scheme != NULL) {
     spec.scheme = (struct tb_member){p_what->scheme,

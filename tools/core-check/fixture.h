@@ -95,6 +95,7 @@ struct fixture_run {
   double steps;                /* hmc */
   double size;        /* rows of a minibatch, with replacement; default 10 */
   double refresh;     /* svrg */
+  bool is_coupled;    /* a bias estimate of every step in two blocks, coupled */
   const char* scheme; /* default "uniform" of `size`; else with v_scheme */
   const struct tb_param* v_scheme;
   size_t n_scheme;

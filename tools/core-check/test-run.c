@@ -1,6 +1,10 @@
 #include "check.h"
 #include "fixture.h"
 
+#include "base/norm.h"
+#include "kernels/kernel.h"
+#include "models/framed.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +14,7 @@ enum { N_DIM = 5, N_CHAIN = 4, N_STEP = 60, N_DRAW = N_STEP * N_CHAIN * N_DIM };
 static const struct fixture_run v_what[] = {
     {.kernel = "sgld", .step_size = 1e-4},
     {.kernel = "sgld", .step_size = 1e-4, .integrator = 1, .variant = 1},
+    {.kernel = "sgld", .step_size = 1e-4, .integrator = 1, .is_coupled = true},
     {.kernel = "sgld", .step_size = 1e-4, .estimator = "cv"},
     {.kernel = "sgld", .step_size = 1e-4, .estimator = "full"},
     {.kernel = "sgld", .step_size = 1e-4, .estimator = "saga"},
@@ -286,6 +291,192 @@ static void unknown_members_are_refused(struct check* p_check) {
   fixture_free(&f);
 }
 
+/* ---- normal companions ---- */
+
+enum { N_NORMAL = 3 };
+
+/* A normal posterior, and the model of it that is N(0, I). */
+struct normal {
+  struct fixture base;
+  struct fixture white; /* its model only */
+};
+
+/* z with L z = x, or L^T z = x; L column-major */
+static void solve_chol(const double* v_chol, bool is_transposed, double* v_x) {
+  for (size_t k = 0; k < N_NORMAL; ++k) {
+    const size_t j = is_transposed ? N_NORMAL - 1 - k : k;
+    for (size_t i = 0; i < k; ++i) {
+      const size_t at = is_transposed ? N_NORMAL - 1 - i : i;
+      v_x[j] -= v_x[at] * (is_transposed ? v_chol[at + j * N_NORMAL]
+                                         : v_chol[j + at * N_NORMAL]);
+    }
+    v_x[j] /= v_chol[j + j * N_NORMAL];
+  }
+}
+
+static void normal_make(struct check* p_check, struct normal* p) {
+  enum { n = N_NORMAL };
+  double v_chol[n * n], v_zero[n] = {0}, v_one[n], v_center[n];
+  fixture_gaussian(&p->base, 20, n);
+  fixture_gradient(&p->base, v_zero, v_center);
+  for (size_t k = 0; k < n; ++k) { /* minus the Hessian, and its factor */
+    double v_unit[n] = {0};
+    v_unit[k] = 1;
+    fixture_gradient(&p->base, v_unit, v_one);
+    for (size_t j = 0; j < n; ++j) {
+      double value = v_center[j] - v_one[j];
+      for (size_t i = 0; i < k; ++i) {
+        value -= v_chol[j + i * n] * v_chol[k + i * n];
+      }
+      v_chol[j + k * n] = j < k    ? 0
+                          : j == k ? sqrt(value)
+                                   : value / v_chol[k + k * n];
+    }
+  }
+  solve_chol(v_chol, false, v_center);
+  solve_chol(v_chol, true, v_center);
+  memset(&p->white, 0, sizeof p->white);
+  CHECK(tb_model_frame(&p->base.model,
+                       v_center,
+                       v_chol,
+                       false,
+                       &p->white.model) == TB_STATUS_ok);
+}
+
+static void normal_free(struct normal* p) {
+  p->white.model.type->destroy(&p->white.model);
+  fixture_free(&p->base);
+}
+
+static struct fixture_run normal_run(double integrator, const double* v_init) {
+  return (struct fixture_run){.estimator = "full",
+                              .integrator = integrator,
+                              .step_size = 0.5,
+                              .n_chain = 1,
+                              .n_warmup = 200,
+                              .n_sampling = 50,
+                              .seed = 3,
+                              .v_init = v_init};
+}
+
+/* on N(0, I) it is the chain, of leimkuhler-matthews; euler's, which is too
+ * wide, on the scale of the posterior */
+static void companions_follow(struct check* p_check) {
+  struct normal normal;
+  normal_make(p_check, &normal);
+  const double v_init[N_NORMAL] = {3, -2, 1};
+  for (int integrator = 0; integrator < 2; ++integrator) {
+    const struct fixture_run what = normal_run(integrator, v_init);
+    const double scale = integrator == 0 ? sqrt(1 - what.step_size / 4) : 1;
+    const struct tb_recorder recorder = {.n_keep = 50};
+    struct tb_run* p_run;
+    double v_normal[N_NORMAL];
+    CHECK(fixture_run_create(&normal.white, &what, &p_run) == TB_STATUS_ok);
+    CHECK(tb_run_start(p_run) == TB_STATUS_ok);
+    const struct tb_chain* p_chain = tb_run_chain(p_run, 0);
+    const struct tb_kernel_type* type = tb_kernel_find("sgld");
+    type->start_normal(p_chain, v_normal);
+    for (size_t k = 0; k < 250; ++k) {
+      tb_run_advance(p_run, 1, 1, &recorder);
+      type->step_normal(p_chain, v_normal);
+    }
+    for (size_t j = 0; j < N_NORMAL; ++j) {
+      CHECK(fabs(v_normal[j] - scale * p_chain->v_theta[j]) < 1e-12);
+    }
+    tb_run_destroy(p_run);
+  }
+  normal_free(&normal);
+}
+
+/* N(0, 1) from the first step, whatever the noise of the chain's gradients */
+static void companions_are_normal(struct check* p_check) {
+  enum { n_rep = 1000, n_step = 3 };
+  struct fixture f;
+  double* v_init = check_alloc(N_DIM * n_rep, sizeof(double));
+  double* v_normal = check_alloc(N_DIM * n_rep, sizeof(double));
+  struct tb_rng rng;
+  tb_rng_init(&rng, 8, 0, TB_STREAM_init);
+  tb_rng_fill_norm(&rng, v_init, N_DIM * n_rep);
+  fixture_glm(&f, 30, N_DIM, 1, 0);
+  const struct tb_kernel_type* type = tb_kernel_find("sgld");
+  for (int k = 0; k < 4; ++k) {
+    const struct fixture_run what = {.integrator = k % 2,
+                                     .variant = k / 2,
+                                     .step_size = 1.5,
+                                     .n_chain = n_rep,
+                                     .n_sampling = n_step,
+                                     .seed = 4,
+                                     .v_init = v_init};
+    const struct tb_recorder recorder = {.n_keep = n_step};
+    struct tb_run* p_run;
+    CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_ok);
+    CHECK(tb_run_start(p_run) == TB_STATUS_ok);
+    for (size_t c = 0; c < n_rep; ++c) {
+      type->start_normal(tb_run_chain(p_run, c), v_normal + N_DIM * c);
+    }
+    for (size_t t = 0; t < n_step; ++t) {
+      double square = 0;
+      tb_run_advance(p_run, 1, 1, &recorder);
+      for (size_t c = 0; c < n_rep; ++c) {
+        double* v = v_normal + N_DIM * c;
+        type->step_normal(tb_run_chain(p_run, c), v);
+        square += tb_square_norm(v, N_DIM);
+      }
+      /* the mean of so many squares of variance 2 */
+      const double n = N_DIM * n_rep;
+      CHECK(fabs(square / n - 1) < 4 * sqrt(2 / n));
+    }
+    tb_run_destroy(p_run);
+  }
+  free(v_normal);
+  free(v_init);
+  fixture_free(&f);
+}
+
+/* theta_j (Sigma g)_j / Sigma_jj + (M_j phi^G)^2 / Sigma_jj - 1 = -1 where the
+ * companion is the chain, in every term */
+static void coupled_terms_are_exact(struct check* p_check) {
+  struct normal normal;
+  normal_make(p_check, &normal);
+  const double v_init[N_NORMAL] = {3, -2, 1};
+  struct fixture_run what = normal_run(1, v_init);
+  what.is_coupled = true;
+  struct tb_run* p_run;
+  const struct tb_recorder recorder = {.n_keep = 50};
+  CHECK(fixture_run_create(&normal.white, &what, &p_run) == TB_STATUS_ok);
+  CHECK(tb_run_start(p_run) == TB_STATUS_ok);
+  tb_run_advance(p_run, 1000, 1, &recorder);
+  const double* v_bias = tb_run_bias(p_run, 0);
+  const double* v_origin = tb_run_bias_origin(p_run, 0);
+  const double* v_center = normal.white.model.p_frame->v_center;
+  for (size_t block = 0; block < 2; ++block) {
+    const double* v = v_bias + block * (1 + 3 * N_NORMAL);
+    CHECK(v[0] == 25);
+    for (size_t j = 0; j < N_NORMAL; ++j) {
+      const double gradient = v[1 + N_NORMAL + j];
+      const double product =
+          v[1 + 2 * N_NORMAL + j] + (v_origin[j] - v_center[j]) * gradient;
+      CHECK(fabs(product + 25) < 1e-9);
+      CHECK(fabs(gradient) > 1e-3);
+    }
+  }
+  tb_run_destroy(p_run);
+  normal_free(&normal);
+}
+
+static void coupling_needs_a_companion(struct check* p_check) {
+  struct fixture f;
+  const double v_init[N_DIM * N_CHAIN] = {0};
+  fixture_glm(&f, 50, N_DIM, 1, 0);
+  struct fixture_run what = what_at(0, v_init);
+  what.is_coupled = true;
+  what.kernel = "sghmc";
+  struct tb_run* p_run;
+  CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_unsupported);
+  CHECK(p_run == NULL);
+  fixture_free(&f);
+}
+
 const struct check_case check_run[] = {
     {"slices of any length give the same draws", slices_do_not_matter},
     {"a saved run goes on as if never stopped", saved_runs_go_on},
@@ -295,4 +486,8 @@ const struct check_case check_run[] = {
     {"a start that is not finite is reported", starts_are_reported},
     {"divergence is reported, the draws are kept", divergence_is_reported},
     {"unknown members are refused", unknown_members_are_refused},
+    {"normal companions follow their chains", companions_follow},
+    {"normal companions are normal", companions_are_normal},
+    {"coupled terms of the bias are exact", coupled_terms_are_exact},
+    {"coupling needs a companion", coupling_needs_a_companion},
     {NULL, NULL}};
