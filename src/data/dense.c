@@ -330,6 +330,13 @@ dense_append(struct tb_store* p_store, size_t n_row, const double* v_block) {
   return TB_STATUS_ok;
 }
 
+static void dense_prefetch(const struct tb_store* p_store, size_t row) {
+  const double* v_row = p_store->v_data + row * p_store->n_padded;
+  for (size_t j = 0; j < p_store->n_padded; j += LINE) {
+    TB_PREFETCH(v_row + j);
+  }
+}
+
 static size_t dense_memory(const struct tb_store* p_store) {
   return p_store->n_byte;
 }
@@ -340,23 +347,12 @@ static void dense_destroy(struct tb_store* p_store) {
   p_store->n_byte = 0;
 }
 
-/* Zeros. Rows are padded to 64 bytes where that costs at most 3 % of memory. */
+/* Zeros. */
 static enum tb_status dense_create(struct tb_store* p_store) {
-  const size_t n_row = p_store->n_row, n_col = p_store->n_col;
-  p_store->n_padded = n_col;
-  if (n_col > SIZE_MAX / sizeof(double) - LINE) {
+  size_t n_byte;
+  if (!tb_store_size(p_store, sizeof(double), &n_byte)) {
     return TB_STATUS_memory;
   }
-  /* rows that start on a cache line touch one line less, on average */
-  const size_t n_line = (n_col + LINE - 1) / LINE * LINE;
-  if ((double)(n_line - n_col) <= 0.03 * (double)n_col) {
-    p_store->n_padded = n_line;
-  }
-  if (p_store->n_padded > 0 &&
-      n_row > SIZE_MAX / sizeof(double) / p_store->n_padded) {
-    return TB_STATUS_memory;
-  }
-  const size_t n_byte = n_row * p_store->n_padded * sizeof(double);
   p_store->v_data = tb_big_alloc(n_byte);
   if (p_store->v_data == NULL) {
     return TB_STATUS_memory;
@@ -375,5 +371,6 @@ const struct tb_store_type tb_store_dense = {.name = "dense",
                                              .block = dense_block,
                                              .gather = dense_gather,
                                              .write = dense_write,
+                                             .prefetch = dense_prefetch,
                                              .memory = dense_memory,
                                              .destroy = dense_destroy};

@@ -21,11 +21,44 @@ static void turn_rows(const double* v_matrix,
   }
 }
 
+bool tb_shelf_shape(const struct tb_shelf* p_shelf,
+                    const struct tb_param* p_matrix,
+                    size_t* p_row,
+                    size_t* p_col) {
+  const struct tb_store* p_given = p_shelf->p_given;
+  if (p_matrix != NULL) {
+    *p_row = p_matrix->n_row;
+    *p_col = *p_row > 0 ? p_matrix->n_value / *p_row : 0;
+  } else if (p_given != NULL && p_given->type != NULL) {
+    *p_row = p_given->n_row;
+    *p_col = p_given->n_col;
+  } else {
+    return false;
+  }
+  return *p_row > 0;
+}
+
+static enum tb_status take_given(const struct tb_shelf* p_shelf,
+                                 size_t n_ones,
+                                 struct tb_store* p_store) {
+  struct tb_store* p_given = p_shelf->p_given;
+  if (p_given == NULL || p_given->type == NULL || n_ones > 0) {
+    return TB_STATUS_unsupported;
+  }
+  *p_store = *p_given;
+  p_store->is_writable = p_store->is_writable && !p_shelf->is_read_only;
+  p_given->type = NULL;
+  return TB_STATUS_ok;
+}
+
 enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
                              const struct tb_param* p_matrix,
                              size_t n_ones,
                              struct tb_store* p_store) {
   enum { ROWS = 256 };
+  if (p_matrix == NULL) {
+    return take_given(p_shelf, n_ones, p_store);
+  }
   const size_t n_row = p_matrix->n_row, n_col = p_matrix->n_value / n_row;
   enum tb_status status =
       tb_store_create(p_store, p_shelf->type, n_row, n_col + n_ones);
@@ -54,6 +87,15 @@ enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
               n_padded,
               v_block);
     status = tb_store_append(p_store, n_turn, v_block);
+    if (status == TB_STATUS_ok) {
+      p_store->hash =
+          tb_rows_hash(p_store->hash,
+                       p_store->type->block(p_store, start, n_turn, v_block),
+                       start,
+                       n_turn,
+                       p_store->n_col,
+                       n_padded);
+    }
   }
   free(v_block);
   if (status != TB_STATUS_ok) {

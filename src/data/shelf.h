@@ -1,5 +1,6 @@
 /* Where the stores of a model come from. The door fills a shelf, a model takes
- * its rows from there, and names no type of store. */
+ * its rows from there, and names no type of store. Rows that are in a store
+ * already, such as those of a file, stand there as they are. */
 #ifndef TB_DATA_SHELF_H
 #define TB_DATA_SHELF_H
 
@@ -9,11 +10,21 @@
 struct tb_shelf {
   const struct tb_store_type* type; /* of the stores made */
   bool is_read_only;                /* must their rows stay as they are? */
+  struct tb_store* p_given;         /* the rows of the matrix "x", or NULL: they
+                                       come as a parameter. The model that takes
+                                       them owns them, and leaves no type here */
 };
 
+/* Rows and columns of p_matrix, or where that is NULL of the rows given; false:
+ * there are none. */
+bool tb_shelf_shape(const struct tb_shelf* p_shelf,
+                    const struct tb_param* p_matrix,
+                    size_t* p_row,
+                    size_t* p_col);
+
 /* The rows of a matrix, which the parameter holds column-major, with n_ones
- * columns of ones after them; the model owns the store. Where it fails there is
- * nothing to destroy. */
+ * columns of ones after them; NULL: the rows given, which take no ones. The
+ * model owns the store. Where it fails there is nothing to destroy. */
 enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
                              const struct tb_param* p_matrix,
                              size_t n_ones,

@@ -4,6 +4,10 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* doubles in a cache line */
+#define LINE 8
 
 enum tb_status tb_store_create(struct tb_store* p_store,
                                const struct tb_store_type* p_type,
@@ -66,9 +70,54 @@ enum tb_status tb_store_copy(const struct tb_store* p_from,
                         p_from->type->block(p_from, start, n_row, v_scratch));
   }
   free(v_scratch);
+  p_store->hash = p_from->hash;
   if (status != TB_STATUS_ok) {
     tb_store_destroy(p_store);
     p_store->type = NULL;
   }
   return status;
+}
+
+bool tb_store_size(struct tb_store* p_store, size_t n_each, size_t* p_byte) {
+  const size_t n_col = p_store->n_col;
+  if (n_col > SIZE_MAX / n_each - LINE) {
+    return false;
+  }
+  /* rows that start on a cache line touch one line less, on average */
+  const size_t n_line = (n_col + LINE - 1) / LINE * LINE;
+  const bool is_cheap = (double)(n_line - n_col) <= 0.03 * (double)n_col;
+  p_store->n_padded = is_cheap ? n_line : n_col;
+  if (p_store->n_padded > 0 &&
+      p_store->n_row > SIZE_MAX / n_each / p_store->n_padded) {
+    return false;
+  }
+  *p_byte = p_store->n_row * p_store->n_padded * n_each;
+  return true;
+}
+
+/* Of one number and its place: the finalizer of splitmix64 (Steele, Lea &
+ * Flood, 2014), since sums need every bit mixed. */
+static uint64_t number_hash(double x, uint64_t place) {
+  uint64_t word;
+  memcpy(&word, &x, sizeof(word));
+  word += (place + 1) * UINT64_C(0x9E3779B97F4A7C15);
+  word = (word ^ (word >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  word = (word ^ (word >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return word ^ (word >> 31);
+}
+
+uint64_t tb_rows_hash(uint64_t hash,
+                      const double* v_block,
+                      size_t start,
+                      size_t n_row,
+                      size_t n_col,
+                      size_t n_lead) {
+  for (size_t i = 0; i < n_row; ++i) {
+    const uint64_t place = (uint64_t)(start + i) * n_col;
+    for (size_t j = 0; j < n_col; ++j) {
+      const double x = v_block[i * n_lead + j];
+      hash += x == 0 ? 0 : number_hash(x, place + j);
+    }
+  }
+  return hash;
 }

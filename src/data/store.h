@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Rows a model asks for at a time. */
 #define TB_STORE_BLOCK 8
@@ -90,6 +91,9 @@ struct tb_store_type {
                 size_t n_row,
                 const double* v_block);
 
+  /* Asks memory for a row that is wanted soon; NULL: it cannot be asked. */
+  void (*prefetch)(const struct tb_store* p_store, size_t row);
+
   /* bytes */
   size_t (*memory)(const struct tb_store* p_store);
   /* Frees what create got, and forgets it. */
@@ -107,6 +111,7 @@ struct tb_store {
                      rows do not lie so */
   void* p_self;   /* where rows lie otherwise: the type's own */
   size_t n_byte;  /* allocated */
+  uint64_t hash;  /* of the rows as they were taken, see tb_rows_hash() */
 };
 
 /* A store that was never created has no type, and nothing to free. */
@@ -135,6 +140,21 @@ enum tb_status tb_store_write(struct tb_store* p_store,
 /* A store of the same type and rows, writable where its type is. */
 enum tb_status tb_store_copy(const struct tb_store* p_from,
                              struct tb_store* p_store);
+
+/* For types whose rows take n_padded numbers of n_each bytes: n_padded, which
+ * fills up 8 numbers where that costs at most 3 %, and the bytes of all rows.
+ * false: there is no such memory. */
+bool tb_store_size(struct tb_store* p_store, size_t n_each, size_t* p_byte);
+
+/* `hash` and rows start, start + 1, ... of a row-major block with leading
+ * dimension n_lead. A sum over the numbers that are not zero: rows may come in
+ * any order, and a type that does not keep zeros has the same one. */
+uint64_t tb_rows_hash(uint64_t hash,
+                      const double* v_block,
+                      size_t start,
+                      size_t n_row,
+                      size_t n_col,
+                      size_t n_lead);
 
 /* registry.c */
 extern const struct tb_store_type* const tb_store_registry[];

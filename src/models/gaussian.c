@@ -440,7 +440,7 @@ static enum tb_status gaussian_create(struct tb_model* p_model,
   memcpy(p->v_prior, p_prior->v_value, n * n * sizeof(double));
   memcpy(p->v_location, p_mean->v_value, n * sizeof(double));
   gaussian_fill(p, v_row, v_z);
-  uint64_t hash = tb_hash_param((uint64_t)n_data, p_x);
+  uint64_t hash = tb_hash_word((uint64_t)n_data, p->store.hash);
   hash = tb_hash_param(hash, p_precision);
   hash = tb_hash_param(hash, p_prior);
   p_model->fingerprint = tb_hash_param(hash, p_mean);

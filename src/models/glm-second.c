@@ -287,11 +287,8 @@ static void second_prefetch(const struct tb_model* p_model,
   const struct record* v_record = p_record;
   const struct tb_store* p_store = &p_glm->store;
   TB_PREFETCH(&v_record[row]);
-  if (p_store->v_data != NULL) {
-    const double* v_row = p_store->v_data + row * p_store->n_padded;
-    for (size_t j = 0; j < p_store->n_padded; j += 8) {
-      TB_PREFETCH(v_row + j);
-    }
+  if (p_store->type->prefetch != NULL) {
+    p_store->type->prefetch(p_store, row);
   }
 }
 

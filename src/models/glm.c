@@ -243,17 +243,16 @@ static enum tb_status glm_create(struct tb_model* p_model,
       .samples_aux = tb_params_number(p_params, "sample_aux", 0) != 0,
       .aux = aux};
 
-  if (p_x == NULL || p_y == NULL || p_x->n_row == 0 ||
-      p_x->n_row != p_y->n_value || response.type == NULL ||
+  size_t n_data, n_coef;
+  if (!tb_shelf_shape(p_shelf, p_x, &n_data, &n_coef) || p_y == NULL ||
+      n_data != p_y->n_value || response.type == NULL ||
       (response.type->flags & TB_RESPONSE_MULTIPLE) || !(aux > 0) ||
       (response.samples_aux && response.type->p_aux == NULL) ||
-      (p_weights != NULL && p_weights->n_value != p_x->n_row) ||
-      (p_offset != NULL && p_offset->n_value != p_x->n_row)) {
+      (p_weights != NULL && p_weights->n_value != n_data) ||
+      (p_offset != NULL && p_offset->n_value != n_data)) {
     return TB_STATUS_argument;
   }
-  const size_t n_data = p_x->n_row;
   const bool has_aux = response.samples_aux;
-  const size_t n_coef = p_x->n_value / n_data;
   const size_t n_dim = n_coef + has_aux;
   struct glm* p_glm = calloc(1, sizeof(*p_glm));
   if (p_glm == NULL) {
@@ -297,7 +296,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, &place, 1);
   hash = tb_hash_doubles(hash, &aux, 1);
   hash = tb_hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
-  hash = tb_hash_param(hash, p_x);
+  hash = tb_hash_word(hash, p_glm->store.hash);
   hash = tb_hash_param(hash, p_y);
   hash = tb_hash_param(hash, p_weights);
   p_model->fingerprint = tb_hash_param(hash, p_offset);

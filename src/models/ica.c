@@ -521,7 +521,7 @@ static enum tb_status ica_create(struct tb_model* p_model,
     ica_destroy(p_model);
     return status;
   }
-  uint64_t hash = tb_hash_param((uint64_t)n_data, p_x);
+  uint64_t hash = tb_hash_word((uint64_t)n_data, p->store.hash);
   hash = tb_hash_doubles(hash, &prior_sd, 1);
   p_model->fingerprint = tb_hash_param(hash, p_reference);
   return TB_STATUS_ok;

@@ -428,7 +428,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, v_option, 4);
   hash = tb_hash_param(hash, p_widths);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 3 * p_model->n_dim);
-  p_model->fingerprint = tb_hash_param(tb_hash_param(hash, p_x), p_y);
+  p_model->fingerprint = tb_hash_param(tb_hash_word(hash, p->store.hash), p_y);
   return TB_STATUS_ok;
 }
 

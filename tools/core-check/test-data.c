@@ -413,7 +413,8 @@ static void shelf_makes_rows(struct check* p_check) {
   }
   for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
     for (int is_read_only = 0; is_read_only < 2; ++is_read_only) {
-      const struct tb_shelf shelf = {tb_store_registry[t], is_read_only};
+      const struct tb_shelf shelf = {.type = tb_store_registry[t],
+                                     .is_read_only = is_read_only};
       struct tb_store store;
       CHECK(tb_shelf_take(&shelf, &x, N_ONES, &store) == TB_STATUS_ok);
       CHECK(store.n_row == N && store.n_filled == N);
@@ -427,6 +428,66 @@ static void shelf_makes_rows(struct check* p_check) {
       }
       tb_store_destroy(&store);
     }
+  }
+}
+
+/* Rows that are in a store already change hands as they are. */
+static void shelf_hands_over(struct check* p_check) {
+  enum { N = 3, N_COL = 2 };
+  const double v_x[N * N_COL] = {1, 2, 3, 4, 5, 6};
+  const struct tb_param x = {"x", v_x, N * N_COL, N};
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    for (int is_read_only = 0; is_read_only < 2; ++is_read_only) {
+      const struct tb_store_type* p_type = tb_store_registry[t];
+      struct tb_store given, store;
+      struct tb_shelf shelf = {.type = p_type};
+      size_t n_row, n_col;
+      CHECK(!tb_shelf_shape(&shelf, NULL, &n_row, &n_col));
+      CHECK(tb_shelf_take(&shelf, NULL, 0, &store) == TB_STATUS_unsupported);
+      CHECK(tb_shelf_take(&shelf, &x, 0, &given) == TB_STATUS_ok);
+      shelf.p_given = &given;
+      shelf.is_read_only = is_read_only;
+      CHECK(tb_shelf_shape(&shelf, NULL, &n_row, &n_col));
+      CHECK(n_row == N && n_col == N_COL);
+      CHECK(tb_shelf_take(&shelf, NULL, 1, &store) == TB_STATUS_unsupported);
+      CHECK(tb_shelf_take(&shelf, NULL, 0, &store) == TB_STATUS_ok);
+      CHECK(given.type == NULL && store.type == p_type);
+      CHECK(store.hash == given.hash && store.n_filled == N);
+      CHECK(store.is_writable == (!is_read_only && p_type->write != NULL));
+      CHECK(tb_shelf_take(&shelf, NULL, 0, &store) == TB_STATUS_unsupported);
+      tb_store_destroy(&store);
+    }
+  }
+}
+
+/* The same rows have the same hash, whatever keeps them and in whatever blocks
+ * they come; other rows, or the same in another order, have another. */
+static void hashes_rows(struct check* p_check) {
+  enum { N = 300, N_COL = 3 };
+  double v_x[N * N_COL], v_turned[N * N_COL];
+  const struct tb_param x = {"x", v_x, N * N_COL, N};
+  for (size_t k = 0; k < N * N_COL; ++k) {
+    v_x[k] = k % 7 == 0 ? 0 : (double)k;
+    v_turned[k % N * N_COL + k / N] = v_x[k];
+  }
+  const uint64_t hash = tb_rows_hash(0, v_turned, 0, N, N_COL, N_COL);
+  const uint64_t end =
+      tb_rows_hash(0, v_turned + 10 * N_COL, 10, N - 10, N_COL, N_COL);
+  CHECK(tb_rows_hash(end, v_turned, 0, 10, N_COL, N_COL) == hash);
+  CHECK(tb_rows_hash(0, v_turned, 1, N, N_COL, N_COL) != hash);
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    const struct tb_shelf shelf = {.type = tb_store_registry[t]};
+    struct tb_store store, copy;
+    CHECK(tb_shelf_take(&shelf, &x, 0, &store) == TB_STATUS_ok);
+    CHECK(store.hash == hash);
+    CHECK(tb_store_copy(&store, &copy) == TB_STATUS_ok && copy.hash == hash);
+    tb_store_destroy(&copy);
+    tb_store_destroy(&store);
+    v_x[N + 1] += 1;
+    CHECK(tb_shelf_take(&shelf, &x, 0, &store) == TB_STATUS_ok);
+    CHECK(store.hash != hash);
+    tb_store_destroy(&store);
+    v_x[N + 1] -= 1;
   }
 }
 
@@ -487,6 +548,8 @@ const struct check_case check_data[] = {
     {"stores: rows are rewritten, copied, or must stay", keeps_rows},
     {"stores: sizes that overflow are refused", overflow},
     {"shelf: the rows of a matrix, and ones", shelf_makes_rows},
+    {"shelf: rows that are in a store already", shelf_hands_over},
+    {"stores: a hash of the rows, not of how they are kept", hashes_rows},
     {"dense: layout, padding, zeros", dense_layout},
     {"dense: wide rows that overflow are refused", dense_overflow},
     {"big memory is aligned and zero", big_memory},
