@@ -32,6 +32,8 @@
 #'   sqrt(w_i)}, everywhere.
 #' @param sigma (positive number or `NULL`) The residual standard deviation of a
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
+#' @param storage (string) How the model keeps its rows: `"double"` or, in half
+#'   the memory, `"float"`; see [model_glm()].
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again?
@@ -80,6 +82,7 @@ tall_glm <- function(
   na.action = stats::na.omit,
   offset = NULL,
   sigma = NULL,
+  storage = c("double", "float"),
   ...,
   keep_data = TRUE
 ) {
@@ -110,6 +113,7 @@ tall_glm <- function(
     parts$offset,
     sigma,
     prior_aux,
+    storage,
     centers = TRUE,
     arg_y = response_name(frame),
     call = call
@@ -134,6 +138,7 @@ tall_glm <- function(
   front_fit(fit, "tall_glm", match.call(), c(source, list(
     n_coef = model$n_coef,
     sigma = sigma,
+    storage = model$storage,
     prior_specs = specs,
     na_action = attr(frame, "na.action"),
     frame = if (keep_data) frame
@@ -167,6 +172,7 @@ tall_glm.fit <- function(
   weights = NULL,
   offset = NULL,
   sigma = NULL,
+  storage = c("double", "float"),
   ...,
   keep_data = TRUE
 ) {
@@ -198,6 +204,7 @@ tall_glm.fit <- function(
     prior_intercept,
     prior_aux,
     sigma,
+    storage,
     call
   )
   model <- front_model(model, run, call)
@@ -217,6 +224,7 @@ tall_glm.fit <- function(
   front_fit(fit, "tall_glm", match.call(), list(
     n_coef = model$n_coef,
     sigma = sigma,
+    storage = model$storage,
     prior_specs = specs,
     response_levels = response$levels,
     has_names = !is.null(colnames(x)),
@@ -255,6 +263,7 @@ matrix_model <- function(
   prior_intercept,
   prior_aux,
   sigma,
+  storage,
   call
 ) {
   weights <- data$weights
@@ -271,6 +280,7 @@ matrix_model <- function(
     data$offset,
     sigma,
     prior_aux,
+    storage,
     centers = TRUE,
     call = call
   )
@@ -290,6 +300,7 @@ rebuild_model.tall_glm <- function(fit) {
       fit$prior_specs$prior_intercept,
       fit$prior_specs$prior_aux,
       fit$sigma,
+      fit$storage,
       caller_env()
     ))
   }
@@ -304,6 +315,7 @@ rebuild_model.tall_glm <- function(fit) {
     parts$offset,
     fit$sigma,
     fit$prior_specs$prior_aux,
+    fit$storage,
     centers = TRUE
   )
 }

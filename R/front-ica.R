@@ -18,6 +18,8 @@
 #'   Cholesky factor of their covariance; `"scale"`, divide them by their
 #'   standard deviations (the paper); or `"none"`, not even centre. [sources()]
 #'   and [mixing()] take it into account.
+#' @param storage (string) How the model keeps its rows: `"double"` or, in half
+#'   the memory, `"float"`; see [model_glm()].
 #' @param keep_data (`TRUE` or `FALSE`) Keep `x` in the fit, so that a fit read
 #'   from a file can go on?
 #' @param ... The run: arguments of [sg_sample()] but `model`, `init` and
@@ -66,6 +68,7 @@ tall_ica <- function(
   prior_sd = 1,
   init = "fastICA",
   standardise = c("sphere", "scale", "none"),
+  storage = c("double", "float"),
   ...,
   keep_data = TRUE
 ) {
@@ -83,7 +86,7 @@ tall_ica <- function(
   x <- check_components(x)
   scaling <- ica_scaling(x, standardise)
   x <- standard_columns(x, scaling)
-  model <- front_model(model_ica(x, prior_sd), run, call)
+  model <- front_model(model_ica(x, prior_sd, storage), run, call)
   check_monitor(run$monitor, model, call)
   start <- with_seed(run$seed, ica_start(x, init, call))
   mode <- find_mode(
@@ -98,13 +101,14 @@ tall_ica <- function(
   reference <- matrix(mode$estimate, ncol(x))
   if ("none" %in% run$control$keep) {
     # no draws will be there to align: the core has to
-    model <- build_ica(x, prior_sd, reference)
+    model <- build_ica(x, prior_sd, reference, storage)
   }
   model$cache$mode <- mode
   fit <- front_sample(model, run, call = call)
   front_fit(fit, "tall_ica", match.call(), list(
     data = if (keep_data) list(x = given, prior_sd = prior_sd),
     scaling = scaling,
+    storage = model$storage,
     reference = reference
   ))
 }
@@ -118,7 +122,8 @@ rebuild_model.tall_ica <- function(fit) {
   build_ica(
     x,
     fit$data$prior_sd,
-    if ("none" %in% fit$control$keep) fit$reference
+    if ("none" %in% fit$control$keep) fit$reference,
+    fit$storage
   )
 }
 

@@ -34,6 +34,8 @@ nn_settings <- list(
 #' @param train_iter (whole number or `NULL`) Iterations of ADAM before the
 #'   sampling, for each chain; `NULL`: 40 passes over the data, and at least
 #'   3,000. 0: none.
+#' @param storage (string) How the model keeps its inputs: `"double"` or, in
+#'   half the memory, `"float"`; see [model_glm()].
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again? The 200 rows whose predictions `summary()` compares
@@ -111,6 +113,7 @@ tall_nn <- function(
   subset = NULL,
   na.action = stats::na.omit,
   train_iter = NULL,
+  storage = c("double", "float"),
   ...,
   keep_data = TRUE
 ) {
@@ -141,7 +144,16 @@ tall_nn <- function(
     call
   )
   parts <- nn_parts(made$frame, call)
-  model <- nn_model(parts, hidden, activation, prior, sigma, prior_aux, call)
+  model <- nn_model(
+    parts,
+    hidden,
+    activation,
+    prior,
+    sigma,
+    prior_aux,
+    storage,
+    call
+  )
   source <- nn_source(
     made,
     formula,
@@ -169,6 +181,7 @@ tall_nn <- function(
   fit <- add_training(fit, modes, trained)
   front_fit(fit, "tall_nn", match.call(), c(source, list(
     hidden = hidden,
+    storage = model$storage,
     prior_specs = list(prior = prior, prior_aux = prior_aux),
     na_action = attr(made$frame, "na.action"),
     frame = if (keep_data) made$frame,
@@ -179,7 +192,16 @@ tall_nn <- function(
 # Draws of networks are large: a hundred of each chain.
 nn_run_defaults <- alist(thin = max(1, floor((iter - warmup) / 100)))
 
-nn_model <- function(parts, hidden, activation, prior, sigma, prior_aux, call) {
+nn_model <- function(
+  parts,
+  hidden,
+  activation,
+  prior,
+  sigma,
+  prior_aux,
+  storage,
+  call
+) {
   scale <- parts$scaling$y_scale
   sigma <- check_sigma(sigma, call)
   build_network(
@@ -191,6 +213,7 @@ nn_model <- function(parts, hidden, activation, prior, sigma, prior_aux, call) {
     prior,
     if (is.null(sigma)) "sampled" else sigma / scale,
     prior_aux,
+    storage,
     sigma_unit = scale,
     arg_layers = "hidden",
     call = call
@@ -317,6 +340,7 @@ rebuild_model.tall_nn <- function(fit) {
     fit$prior_specs$prior,
     fit$sigma %||% "sampled",
     fit$prior_specs$prior_aux,
+    fit$storage,
     caller_env()
   )
 }

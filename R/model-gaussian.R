@@ -13,6 +13,8 @@
 #' @param prior_covariance (numeric matrix, n_dim x n_dim) Prior covariance
 #'   \eqn{\Lambda_0}.
 #'
+#' @inheritParams model_glm
+#'
 #' @details \eqn{x_i \mid \theta \sim N(\theta, \Sigma_x)}, \eqn{\theta \sim
 #' N(\mu_0, \Lambda_0)} (Putcha, Nemeth & Fearnhead, 2023, appendix C.1). The
 #' posterior has precision \eqn{N \Sigma_x^{-1} + \Lambda_0^{-1}}.
@@ -33,9 +35,11 @@ model_gaussian <- function(
   x,
   covariance,
   prior_mean = 0,
-  prior_covariance = diag(1e3, ncol(x))
+  prior_covariance = diag(1e3, ncol(x)),
+  storage = c("double", "float")
 ) {
   x <- check_matrix(x)
+  store <- store_of(storage, x)
   x <- as_double_matrix(x)
   n_dim <- ncol(x)
   precision <- check_covariance(covariance, n_dim)
@@ -66,7 +70,8 @@ model_gaussian <- function(
     posterior_covariance = posterior_covariance,
     prior_mean = prior_mean,
     prior_precision = prior_precision,
-    label = "model_gaussian"
+    label = "model_gaussian",
+    store = store
   )
 }
 

@@ -2,13 +2,20 @@
 
 #' @rdname tall_ica
 #' @export
-model_ica <- function(x, prior_sd = 1) {
+model_ica <- function(x, prior_sd = 1, storage = c("double", "float")) {
   x <- check_components(x)
-  build_ica(x, check_number(prior_sd, positive = TRUE))
+  prior_sd <- check_number(prior_sd, positive = TRUE)
+  build_ica(x, prior_sd, storage = storage)
 }
 
 # reference: the unmixing matrix that variables are aligned with.
-build_ica <- function(x, prior_sd, reference = NULL) {
+build_ica <- function(
+  x,
+  prior_sd,
+  reference = NULL,
+  storage = "double",
+  call = caller_env()
+) {
   k <- ncol(x)
   new_model(
     "ica",
@@ -25,7 +32,8 @@ build_ica <- function(x, prior_sd, reference = NULL) {
       # N log |det W|
       has_data_free = TRUE
     ),
-    label = "model_ica"
+    label = "model_ica",
+    store = store_of(storage, x, call = call)
   )
 }
 

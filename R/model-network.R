@@ -33,6 +33,8 @@ network_most_hidden <- 31
 #'   logarithm.
 #' @param prior_aux (`tall_prior` or `NULL`) The prior of a sampled `sigma`:
 #'   [prior_exponential()] or [prior_flat()]; `NULL`: flat.
+#' @param storage (string) How inputs are kept: `"double"` or, in half the
+#'   memory, `"float"`; see [model_glm()].
 #'
 #' @details With \eqn{a_0 = x_i}, \eqn{a_l = \phi(W_l a_{l-1} + b_l)}{a_l =
 #'   phi(W_l a_(l-1) + b_l)} and \eqn{f = W_L a_{L-1} + b_L}{f = W_L a_(L-1) +
@@ -91,7 +93,8 @@ model_network <- function(
   likelihood = "gaussian",
   prior = prior_normal(0, 2, autoscale = TRUE),
   sigma = "sampled",
-  prior_aux = prior_exponential(autoscale = TRUE)
+  prior_aux = prior_exponential(autoscale = TRUE),
+  storage = c("double", "float")
 ) {
   check_matrix(x)
   prior <- as_prior(prior)
@@ -109,6 +112,7 @@ model_network <- function(
     prior,
     sigma,
     prior_aux,
+    storage,
     call = rlang::current_env()
   )
 }
@@ -124,12 +128,14 @@ build_network <- function(
   prior,
   sigma,
   prior_aux,
+  storage = "double",
   sigma_unit = 1,
   arg_layers = "layers",
   call = caller_env()
 ) {
   layers <- check_layers(layers, arg_layers, call)
   sigma <- check_sigma(sigma, call)
+  store <- store_of(storage, x, call = call)
   entry <- find_response(likelihood)
   family <- new_family(entry)
   facts <- response_facts(family)
@@ -178,6 +184,7 @@ build_network <- function(
       samples_aux = samples_aux
     ),
     label = "model_network",
+    store = store,
     call = call
   )
 }

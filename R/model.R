@@ -30,6 +30,7 @@ new_model <- function(
     name,
     variables,
     ...,
+    storage = store$storage,
     traits = traits,
     label = label,
     call = call

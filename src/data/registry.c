@@ -3,9 +3,11 @@
 #include <string.h>
 
 extern const struct tb_store_type tb_store_dense;
+extern const struct tb_store_type tb_store_float;
 
 const struct tb_store_type* const tb_store_registry[] = {
     &tb_store_dense,
+    &tb_store_float,
     NULL,
 };
 

@@ -34,6 +34,10 @@ static inline size_t tb_rows_at(const struct tb_rows* p_rows, size_t k) {
 struct tb_store_type {
   const char* name;
 
+  /* Numbers are rounded where they are appended or written, by at most this
+   * share of themselves; 0: they stay as they are. */
+  double rounding;
+
   /* Room for p_store->n_row rows of n_col numbers, none of them there yet; sets
    * n_padded, n_byte and v_data or p_self. On failure nothing is kept. */
   enum tb_status (*create)(struct tb_store* p_store);
@@ -104,7 +108,7 @@ struct tb_store {
   const struct tb_store_type* type;
   size_t n_row;
   size_t n_col;
-  size_t n_padded; /* doubles a row takes: n_col, or a little more */
+  size_t n_padded; /* numbers a row takes: n_col, or a little more */
   size_t n_filled; /* rows that are there */
   bool is_writable;
   double* v_data; /* n_row x n_padded, 64-byte aligned; the store owns it. NULL:

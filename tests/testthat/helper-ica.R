@@ -4,7 +4,7 @@ ica_data <- function(n = 1500, k = 3, seed = 4) {
   withr::local_seed(seed)
   s <- matrix(stats::rlogis(n * k), n)
   a <- diag(k) + matrix(stats::runif(k * k, -0.5, 0.5), k)
-  list(s = s, a = a, x = s %*% t(a))
+  list(s = s, a = a, x = as_single(s %*% t(a)))
 }
 
 entry_ica <- function(n = 300, k = 2) {

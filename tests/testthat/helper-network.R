@@ -65,7 +65,7 @@ entry_network <- function(
   seed = 21
 ) {
   withr::local_seed(seed)
-  x <- matrix(stats::rnorm(n_data * n_input), n_data)
+  x <- as_single(matrix(stats::rnorm(n_data * n_input), n_data))
   n_class <- 3
   y <- switch(
     likelihood,

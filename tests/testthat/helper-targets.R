@@ -178,7 +178,7 @@ target_normal <- function(lambda, spread = 1, n_data = 50, center = 0) {
 # A linear regression with known sigma and a normal prior: conjugate.
 target_linear <- function(n_data = 60, seed = 2) {
   withr::local_seed(seed)
-  x <- cbind(1, stats::rnorm(n_data))
+  x <- as_single(cbind(1, stats::rnorm(n_data)))
   y <- drop(x %*% c(0.5, -1)) + stats::rnorm(n_data)
   sigma <- 4
   scale <- c(2, 1)

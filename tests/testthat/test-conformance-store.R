@@ -2,15 +2,6 @@
 # rewritten or must stay, models in it obey their laws and runs have the draws
 # that they have with dense rows.
 
-# What make() returns, with the rows of its models in such a store.
-made_in <- function(type, read_only, make) {
-  real_model <- new_model
-  local_function("new_model", function(...) {
-    real_model(..., store = list(type = type, read_only = read_only))
-  })
-  make()
-}
-
 # One of each model that has a store and can have its rows kept as they are.
 stored_entries <- function() {
   prior <- prior_normal(0, 2)
@@ -49,9 +40,14 @@ laws <- list(
   "log likelihoods" = law_log_lik,
   "log likelihoods at many points" = law_log_lik_many,
   weights = law_weights,
-  whitened = function(entry) law_whitened(entry, is_diagonal = FALSE),
-  scaled = function(entry) law_whitened(entry, is_diagonal = TRUE)
+  whitened = function(entry) law_whitened(entry, FALSE, rounding(type)),
+  scaled = function(entry) law_whitened(entry, TRUE, rounding(type))
 )
+
+# Of rows that are written; those of the entries need none.
+rounding <- function(type) {
+  if (type == "float") 2^-24 else 0
+}
 
 for (type in registered("store")) {
   for (read_only in c(FALSE, TRUE)) {

@@ -272,6 +272,59 @@ for (k in seq_len(nrow(combinations))) {
   test_combination(title, problem, kernel, gradient, scheme, pace)
 }
 
+# Whatever keeps the rows, a chain draws what it draws with dense ones.
+stored_draws <- function(problem, kernel, gradient, scheme) {
+  fit <- withCallingHandlers(
+    grid_run(
+      problem,
+      kernel,
+      gradient,
+      scheme,
+      schedules$constant,
+      iter = 12,
+      warmup = 4,
+      chains = 1
+    ),
+    tall_warning_size = function(w) rlang::cnd_muffle(w)
+  )
+  plain_draws(fit)
+}
+
+runs_by_default <- function(kernel, gradient, scheme) {
+  lacks_scheme <- is.null(scheme) && gradient$uses_rows &&
+    !isTRUE(kernel$draws_rows)
+  !lacks_scheme && is.null(
+    grid_obstacle(problems$glm, kernel, gradient, scheme, schedules$constant)
+  )
+}
+
+stored_problems <- lapply(
+  stats::setNames(nm = registered("store")),
+  made_in,
+  read_only = FALSE,
+  make = target_linear
+)
+for (name in names(gradients)) {
+  test_that(paste0("stores: ", name, ": draws are those with dense rows"), {
+    gradient <- gradients[[name]]
+    for (kernel in names(kernels)) {
+      for (scheme in c(names(schemes), "none")) {
+        run <- list(kernels[[kernel]], gradient, schemes[[scheme]])
+        if (!runs_by_default(run[[1]], gradient, run[[3]])) {
+          next
+        }
+        draws <- lapply(stored_problems, function(problem) {
+          do.call(stored_draws, c(list(problem), run))
+        })
+        for (type in names(draws)) {
+          label <- paste(type, kernel, scheme)
+          expect_close(draws[[type]], draws$dense, label, tolerance = 1e-8)
+        }
+      }
+    }
+  })
+}
+
 test_that("defaults: a scheme for estimators that need one, cv, or all rows", {
   model <- problems$glm$model
   run <- function(...) {

@@ -23,6 +23,14 @@ enum tb_status fixture_create_from(struct tb_model* p_model,
   return p_model->type->create(p_model, p_params, &shelf);
 }
 
+/* Normal entries of rows, rounded to what every type of store can keep. */
+static void fill_rows(struct tb_rng* p_rng, double* v, size_t n) {
+  tb_rng_fill_norm(p_rng, v, n);
+  for (size_t j = 0; j < n; ++j) {
+    v[j] = (double)(float)v[j];
+  }
+}
+
 static void fixture_finish(struct fixture* p) {
   size_t n_byte = 0;
   if (p->model.type->workspace_size != NULL) {
@@ -47,7 +55,7 @@ void fixture_glm(struct fixture* p,
   double* v_prior = check_alloc(3 * n_dim, sizeof(double));
   struct tb_rng rng;
   tb_rng_init(&rng, 17, 0, TB_STREAM_noise);
-  tb_rng_fill_norm(&rng, v_x, n_data * n_coef);
+  fill_rows(&rng, v_x, n_data * n_coef);
   for (size_t i = 0; i < n_data; ++i) {
     const double u = tb_rng_unif(&rng);
     v_y[i] = family == 0 ? 3 * u : family == 1 ? u < 0.4 : floor(4 * u);
@@ -100,7 +108,7 @@ void fixture_gaussian(struct fixture* p, size_t n_data, size_t n_dim) {
   double* v_mean = check_alloc(n_dim, sizeof(double));
   struct tb_rng rng;
   tb_rng_init(&rng, 18, 0, TB_STREAM_noise);
-  tb_rng_fill_norm(&rng, v_x, n_data * n_dim);
+  fill_rows(&rng, v_x, n_data * n_dim);
   for (size_t i = 0; i < n_dim; ++i) {
     for (size_t j = 0; j < n_dim; ++j) {
       v_precision[i * n_dim + j] = i == j ? 1.5 : 0.2;
@@ -130,7 +138,7 @@ void fixture_ica(struct fixture* p, size_t n_data, size_t n_source) {
   const double prior_sd = 0.9;
   struct tb_rng rng;
   tb_rng_init(&rng, 20, 0, TB_STREAM_noise);
-  tb_rng_fill_norm(&rng, v_x, n_data * n_source);
+  fill_rows(&rng, v_x, n_data * n_source);
   const struct tb_param v_param[] = {{"x", v_x, n_data * n_source, n_data},
                                      {"prior_sd", &prior_sd, 1, 1}};
   const struct tb_params params = {v_param, 2};
@@ -314,7 +322,7 @@ enum tb_status fixture_native_create(struct tb_model* p_model,
   const double rows = (double)n_data, dims = (double)n_dim;
   struct tb_rng rng;
   tb_rng_init(&rng, 23, 0, TB_STREAM_noise);
-  tb_rng_fill_norm(&rng, v_x, n_data * (n_dim + 1));
+  fill_rows(&rng, v_x, n_data * (n_dim + 1));
   const struct tb_param v_param[] = {
       {"table", (const double*)(const void*)p_type, 0, 0},
       {"n_dim", &dims, 1, 1},
@@ -398,7 +406,7 @@ void fixture_network(struct fixture* p,
   double* v_prior = check_alloc(3 * n_dim, sizeof(double));
   struct tb_rng rng;
   tb_rng_init(&rng, 19, 0, TB_STREAM_noise);
-  tb_rng_fill_norm(&rng, v_x, 2 * n_data);
+  fill_rows(&rng, v_x, 2 * n_data);
   for (size_t i = 0; i < n_data; ++i) {
     const double u = tb_rng_unif(&rng);
     v_y[i] = likelihood == 0 ? 3 * u : floor((likelihood + 1) * u);

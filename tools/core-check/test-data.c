@@ -24,6 +24,14 @@ struct kept {
   double* v_x;
 };
 
+/* Normal entries, rounded to what every type can keep. */
+static void fill_norm(struct tb_rng* p_rng, double* v, size_t n) {
+  tb_rng_fill_norm(p_rng, v, n);
+  for (size_t j = 0; j < n; ++j) {
+    v[j] = (double)(float)v[j];
+  }
+}
+
 /* Normal entries; the padding stays zero. Not appended yet. */
 static void kept_create(struct check* p_check,
                         struct kept* p,
@@ -37,7 +45,7 @@ static void kept_create(struct check* p_check,
   CHECK(p->store.n_padded >= n_col);
   p->v_x = check_alloc(n_row * p->store.n_padded, sizeof(double));
   for (size_t i = 0; i < n_row; ++i) {
-    tb_rng_fill_norm(p_rng, p->v_x + i * p->store.n_padded, n_col);
+    fill_norm(p_rng, p->v_x + i * p->store.n_padded, n_col);
   }
 }
 
@@ -324,7 +332,7 @@ static void one_writes(struct check* p_check,
   const bool is_writable = p_store->is_writable;
   double* v_new = check_alloc(n * n_padded, sizeof(double));
   for (size_t k = 0; k < n; ++k) {
-    tb_rng_fill_norm(p_rng, v_new + k * n_padded, p_store->n_col);
+    fill_norm(p_rng, v_new + k * n_padded, p_store->n_col);
   }
   p_store->is_writable = false;
   CHECK(tb_store_write(p_store, start, n, v_new) == TB_STATUS_unsupported);
@@ -491,6 +499,30 @@ static void hashes_rows(struct check* p_check) {
   }
 }
 
+/* What is appended or written is rounded to the nearest number a type can keep,
+ * and that is the number from then on. */
+static void rounds(struct check* p_check) {
+  const double v_x[2] = {1.0 / 3, 1e9 + 1}, v_new[2] = {-0.1, 7};
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    const struct tb_store_type* p_type = tb_store_registry[t];
+    struct tb_store store;
+    double v_out[2];
+    CHECK(tb_store_create(&store, p_type, 1, 2) == TB_STATUS_ok);
+    CHECK(tb_store_append(&store, 1, v_x) == TB_STATUS_ok);
+    p_type->gather(&store, NULL, 0, 1, 2, v_out);
+    CHECK_CLOSE(v_out[0], v_x[0], p_type->rounding * v_x[0]);
+    CHECK_CLOSE(v_out[1], v_x[1], p_type->rounding * v_x[1]);
+    CHECK((v_out[0] != v_x[0]) == (p_type->rounding > 0));
+    if (store.is_writable) {
+      CHECK(tb_store_write(&store, 0, 1, v_new) == TB_STATUS_ok);
+      p_type->gather(&store, NULL, 0, 1, 2, v_out);
+      CHECK_CLOSE(v_out[0], v_new[0], p_type->rounding * -v_new[0]);
+      CHECK(v_out[1] == 7);
+    }
+    tb_store_destroy(&store);
+  }
+}
+
 static void dense_layout(struct check* p_check) {
   for (size_t n_col = 1; n_col <= 300; ++n_col) {
     struct tb_store store;
@@ -549,6 +581,7 @@ const struct check_case check_data[] = {
     {"stores: sizes that overflow are refused", overflow},
     {"shelf: the rows of a matrix, and ones", shelf_makes_rows},
     {"shelf: rows that are in a store already", shelf_hands_over},
+    {"stores: numbers are rounded as their type says", rounds},
     {"stores: a hash of the rows, not of how they are kept", hashes_rows},
     {"dense: layout, padding, zeros", dense_layout},
     {"dense: wide rows that overflow are refused", dense_overflow},
