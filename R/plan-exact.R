@@ -148,7 +148,8 @@ tail_shape <- function(model, mode, control, ledger, call) {
   some <- others[ceiling(seq_len(n_some) * length(others) / n_some)]
   spend(ledger, "recipe", 1 + 4 * (n_heavy + length(some)) / model$n_data)
   along <- tail_directions(model, mode, covariance, heavy)
-  left <- tail_remainder(model, mode, along, heavy)
+  left <- prior_remainder(model, mode, along)
+  left <- left + tail_remainder(model, mode, along, heavy)
   if (length(some) > 0) {
     share <- length(others) / length(some)
     left <- left + share * tail_remainder(model, mode, along, some)
@@ -188,6 +189,24 @@ tail_remainder <- function(model, mode, along, rows, step = 0.02) {
   slope <- (value[, 3] - value[, 4]) / (2 * step)
   bend <- (value[, 3] + value[, 4]) / step^2
   value[, 1:2] - cbind(r * slope, -r * slope) - bend * r^2 / 2
+}
+
+# The same of the prior, whose part in the normal law has its precision: nothing
+# of a normal one, most of a Laplace prior whose kink is not near.
+prior_remainder <- function(model, mode, along) {
+  at <- as.double(mode$estimate)
+  step <- tail_radius * along
+  points <- cbind(at, at + step, at - step)
+  prior <- model_evaluate(model, points, "prior", needs_finite = FALSE)
+  value <- matrix(prior$log_density[[1]] - prior$log_density[-1], ncol(along))
+  slope <- drop(crossprod(step, prior$gradient[, 1]))
+  of <- diag(model$n_dim)
+  functional <- model$prior_functional
+  if (!is.null(functional)) {
+    of[functional$at + 1, ] <- functional$weights
+  }
+  bend <- drop(prior_precision(model$prior) %*% (of %*% step)^2)
+  value + cbind(slope, -slope) - bend / 2
 }
 
 density_of_rows <- function(model, points, rows) {

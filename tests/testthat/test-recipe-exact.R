@@ -2,11 +2,16 @@
 
 # An indicator whose rows all have the same outcome: the wider the prior, the
 # heavier the tail.
-separated_model <- function(scale, n = 10000, n_exposed = 300) {
+separated_model <- function(
+  scale,
+  n = 10000,
+  n_exposed = 300,
+  prior = prior_normal(0, scale)
+) {
   n_events <- round(0.3 * n)
   y <- rep(c(1, 0), c(n_events, n - n_events + n_exposed))
   x <- rep(0:1, c(n, n_exposed))
-  model_glm(cbind(1, x), y, prior = prior_normal(0, scale))
+  model_glm(cbind(1, x), y, prior = prior)
 }
 
 test_that("tall data get exact steps from a few rows", {
@@ -147,7 +152,14 @@ test_that("a tail that exact steps would not come back from is seen", {
 })
 
 test_that("what a tail loses is told by some rows as it is by all", {
-  for (model in list(separated_model(2.5), separated_model(20), tall_model())) {
+  models <- list(
+    separated_model(2.5),
+    separated_model(20),
+    # the prior has a tail of its own
+    separated_model(prior = prior_laplace(0, 1)),
+    tall_model()
+  )
+  for (model in models) {
     mode <- find_mode(model)
     covariance <- vcov(mode)
     along <- covariance / rep(sqrt(diag(covariance)), each = nrow(covariance))
@@ -158,6 +170,25 @@ test_that("what a tail loses is told by some rows as it is by all", {
     found <- tail_shape(model, mode, list(cores = 1L), new_ledger(), NULL)
     expect_lt(abs(found - min(share)), 0.03)
   }
+})
+
+test_that("a tail that is left to a Laplace prior is seen", {
+  data <- data.frame(
+    y = rep(0:1, c(284, 16)),
+    x = rep(c(0, 1, 1), c(177, 107, 16))
+  )
+  fit <- tall_glm(
+    y ~ x,
+    data,
+    stats::binomial(),
+    prior = prior_laplace(0, 1, autoscale = TRUE),
+    iter = 200,
+    warmup = 100,
+    seed = 1,
+    refresh = 0
+  )
+  expect_s3_class(fit$kernel, "tall_kernel_mala")
+  expect_match(fit$plan, "tails are too heavy", fixed = TRUE)
 })
 
 test_that("exact steps that take long are compared with others, by count", {
