@@ -6,6 +6,10 @@
 #' at a few rows, however many there are, and sample the posterior **exactly**:
 #' there is no step size, no gradient noise and no bias. Nothing is tuned.
 #'
+#' @param share (number in \[0, 1\]) The share of proposals that stay near the
+#'   chain. Where a tail of the posterior is heavier than a normal one, more of
+#'   them bring chains in and out of it sooner.
+#'
 #' @details
 #' Scalable Metropolis-Hastings with expansions of second order (Cornish et al.,
 #' 2019). At a reference \eqn{\hat\theta}{theta-hat}, with \eqn{\delta = \theta
@@ -18,8 +22,8 @@
 #' one normal law \eqn{N(m, \Sigma)}{N(m, Sigma)}, from one pass over the data.
 #' A step proposes \deqn{\theta' = m + \alpha (\theta - m) + \sqrt{1 - \alpha^2}
 #' \, \Sigma^{1/2} \xi, \quad \xi \sim N(0, I),}{theta' = m + alpha (theta - m)
-#' + sqrt(1 - alpha^2) Sigma^(1/2) xi, xi ~ N(0, I),} with \eqn{\alpha = 0} in
-#' nine steps of ten and 0.9 in the tenth, and accepts it with probability
+#' + sqrt(1 - alpha^2) Sigma^(1/2) xi, xi ~ N(0, I),} with \eqn{\alpha = 0.9} in
+#' a `share` of the steps and 0 in the others, and accepts it with probability
 #' \deqn{\min(1, e^{-\Delta}) \prod_i \min(1, e^{-[e_i(\theta') -
 #' e_i(\theta)]}).}{min(1, exp(-Delta)) prod_i min(1, exp(-[e_i(theta') -
 #' e_i(theta)])).} Of the product, most rows need not be looked at: with
@@ -80,8 +84,9 @@
 #' fit
 #' fit$chains[c("acceptance", "rows_thinned", "rows_always")]
 #' @export
-kernel_smh <- function() {
-  new_spec("kernel", "smh")
+kernel_smh <- function(share = 0.1) {
+  share <- check_number(share, min = 0, max = 1)
+  new_spec("kernel", "smh", share = share)
 }
 
 #' @export

@@ -41,7 +41,10 @@ try_exact <- function(model, mode, control, ledger, call) {
   if (tail < s$exact_tail) {
     return(list(why_not = "its tails are too heavy for exact steps"))
   }
-  plan$steps <- exact_steps(acceptance, tail)
+  # a heavy tail is left by small steps
+  share <- if (tail < s$exact_even) s$exact_share else plan$kernel$args$share
+  plan$kernel <- kernel_smh(share)
+  plan$steps <- exact_steps(acceptance, tail, share)
   n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
   seconds <- control$chains * n_step * exact_seconds(model$n_dim, rows)
   plan$recipe <- list(
@@ -105,23 +108,24 @@ pilot_control <- function(control, n_step) {
   pilot
 }
 
-# Steps from one kept draw to the next. Nine proposals of ten are independent of
-# where the chain is, the tenth keeps nine tenths of its place; out in a tail
-# that is heavier than a normal one (see tail_shape()) fewer are accepted.
-exact_steps <- function(acceptance, tail = 1) {
-  correlation <- 1 - acceptance * (1 - 0.1 * 0.9)
+# Steps from one kept draw to the next. Most proposals are independent of where
+# the chain is, a share keeps nine tenths of its place; out in a tail that is
+# heavier than a normal one (see tail_shape()) fewer are accepted.
+exact_steps <- function(acceptance, tail = 1, share = 0.1) {
+  correlation <- 1 - acceptance * (1 - 0.9 * share)
   steps <- log(recipe_settings$exact_correlation) / log(correlation)
   excess <- exp((1 - tail) * tail_radius^2 / 2)
   max(1, ceiling(steps * max(1, excess / 2)))
 }
 
 # Seconds of a step, by count: a choice that was timed would not be the same on
-# every machine. A row is fetched from memory, and takes two products; a proposal
-# takes two triangular ones.
+# every machine. A row is fetched from memory, and what is left of it is found at
+# both ends; a proposal takes two triangular products.
 exact_seconds <- function(n_dim, rows) {
-  4e-7 + 1e-9 * n_dim^2 + rows * row_seconds(n_dim)
+  4e-7 + 1e-9 * n_dim^2 + rows * (1e-7 + row_seconds(n_dim))
 }
 
+# Of a row that takes a product and a sum.
 row_seconds <- function(n_dim) {
   5e-8 + 2e-9 * n_dim
 }

@@ -81,9 +81,10 @@
 #' **exact** and whose steps look at a few rows however many there are. A pilot of
 #' 400 steps, the same whatever `seed` is, tells the share that is accepted and
 #' the rows of a step, and with them the number of steps from one draw to the
-#' next, so that draws are nearly independent. Exact steps are not taken where
-#' fewer than a quarter are accepted; where they look at more than a quarter of
-#' the rows; where, three standard deviations from the mode, less than half the
+#' next, so that draws are nearly independent; where a tail is heavier than a
+#' normal one, these are more, and half of them stay near. Exact steps are not
+#' taken where fewer than a quarter are accepted; where they look at more than a
+#' quarter of the rows; where, three standard deviations from the mode, less than half the
 #' log density is lost that a normal posterior loses, a tail that they would
 #' seldom find and not leave; or where they take more than 10 seconds, by count,
 #' and five times as long as what follows.
