@@ -106,10 +106,9 @@ if (sys.nframe() == 0) {
     )
   }
   # pictures of few colours, so that the package stays below 5 MB
-  if (nzchar(Sys.which("pngquant"))) {
-    system2(
-      "pngquant",
-      c("--skip-if-larger", "--force", "--ext", ".png", "128", "figures/*.png")
-    )
+  pictures <- Sys.glob(paste0("figures/", names, "-*.png"))
+  if (nzchar(Sys.which("pngquant")) && length(pictures) > 0) {
+    how <- c("--skip-if-larger", "--force", "--ext", ".png", "128")
+    system2("pngquant", c(how, pictures))
   }
 }
