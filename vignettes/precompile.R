@@ -89,6 +89,7 @@ if (sys.nframe() == 0) {
     c(
       "getting-started",
       "summary",
+      "exact-posteriors",
       "control-variates",
       "preferential-subsampling",
       "barker-dynamics",
