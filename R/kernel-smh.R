@@ -75,7 +75,8 @@
 #' @references
 #' Cornish, Vanetti, Bouchard-Cote, Deligiannidis & Doucet (2019). Scalable
 #' Metropolis-Hastings for exact Bayesian inference with large datasets. *ICML*.
-#' @seealso [kernel_mala()] for any model with a density
+#' @seealso `vignette("exact-posteriors")` for what it costs, and where it
+#'   fails; [kernel_mala()] for any model with a density
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(2000))
 #' y <- rbinom(2000, 1, plogis(0.5 * x[, 2]))
