@@ -63,7 +63,7 @@ try_exact <- function(model, mode, control, ledger, call) {
 }
 
 short <- function(x) {
-  format(x, digits = 2, scientific = FALSE)
+  format(signif(x, 2), digits = 2, scientific = FALSE, big.mark = ",")
 }
 
 # A run of a few hundred steps, the same whatever the run's seed is; NULL where
