@@ -41,8 +41,9 @@ try_exact <- function(model, mode, control, ledger, call) {
   if (tail < s$exact_tail) {
     return(list(why_not = "its tails are too heavy for exact steps"))
   }
-  # a heavy tail is left by small steps
-  share <- if (tail < s$exact_even) s$exact_share else plan$kernel$args$share
+  # a heavy tail is left by small steps, which are accepted more often
+  is_even <- tail >= s$exact_even && acceptance >= s$exact_often
+  share <- if (is_even) plan$kernel$args$share else s$exact_share
   plan$kernel <- kernel_smh(share)
   plan$steps <- exact_steps(acceptance, tail, share)
   n_step <- control$warmup + (control$iter - control$warmup) * plan$steps

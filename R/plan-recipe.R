@@ -7,8 +7,9 @@ recipe_settings <- list(
   exact_correlation = 0.02,  # of draws that follow each other
   exact_normal = 0.95,       # where more are accepted tails are not looked at
   exact_tail = 0.5,          # least log density lost there, of a normal one's
-  exact_even = 0.8,          # where it is less, more proposals stay near:
-  exact_share = 0.5,         # this share of them
+  exact_even = 0.8,          # where it is less, or where fewer are accepted,
+  exact_often = 0.5,
+  exact_share = 0.5,         # more proposals stay near: this share
   tail_heavy = 200,          # rows that are looked at one and all,
   tail_rows = 2000,          # and of the others
   exact_seconds = 10,        # a run that takes longer is compared with others,
