@@ -1,5 +1,5 @@
 # Exact steps from a few rows: acceptance, rows and time of a step, effective draws
-# a second beside the recipe's. See README.md.
+# a second beside those of the recipe before them. See README.md.
 #
 #   Rscript bench/exact.R [rounds]
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
@@ -16,6 +16,7 @@ if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
   quit(status = status)
 }
 source(file.path(dirname(script), "common.R"))
+source(file.path(dirname(script), "recipe-1.R"))
 rounds <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 5
 bench_start("exact", "Exact steps from a few rows, one core")
 
@@ -100,13 +101,10 @@ steps_seconds <- function(model, n, ...) {
   }
 }
 
-# Seconds of a draw of the recipe, likewise.
+# Seconds of a draw of the recipe before, likewise.
 draw_seconds <- function(model, n) {
   run <- function(iter) {
-    cpu_seconds(sg_sample(
-      model,
-      iter = iter, warmup = 200, chains = 1, cores = 1, seed = 1
-    ))
+    cpu_seconds(recipe_1(model, iter, warmup = 200, chains = 1))
   }
   function() {
     short <- run(300)
@@ -127,10 +125,7 @@ for (name in names(problems)) {
     iter = 41000, warmup = 1000, chains = 1, cores = 1, seed = 1
   )
   ess <- least_ess(fit) / 40000
-  recipe <- sg_sample(
-    model,
-    iter = 2200, warmup = 200, chains = 1, cores = 1, seed = 1
-  )
+  recipe <- recipe_1(model, iter = 2200, warmup = 200, chains = 1)
   recipe_ess <- least_ess(recipe) / 2000
   n_step <- if (nrow(p$x) >= 1e5 && ncol(p$x) >= 50) 2e4 else 2e5
   seconds <- interleave(
@@ -154,7 +149,7 @@ for (name in names(problems)) {
     `ESS a step` = fixed(ess),
     `step / CV-SGLD's, 8 rows` = times(ratio(seconds, "smh", "cv")),
     `order 2 / order 1, 8 rows` = times(ratio(seconds, "cv2", "cv")),
-    `ESS a second / the recipe's` = times(
+    `ESS a second / recipe 1's` = times(
       ess / recipe_ess * ratio(seconds, "recipe", "smh"),
       0
     ),
@@ -164,5 +159,5 @@ for (name in names(problems)) {
 say("A step of `kernel_smh()`, beside the prototypes' figures (spec, section 11)",
   " and a step\nof `kernel_sgld()` with `gradient_cv()` and 8 uniform rows; the",
   " least effective size of all\nparameters a second of sampling, beside the",
-  " recipe's.\n")
+  " recipe before,\n`bench/recipe-1.R`.\n")
 say_table(do.call(rbind, rows))
