@@ -1,0 +1,68 @@
+# Are the posteriors of the default right? Simulation-based calibration, with more
+# replications than the tests have time for. See README.md.
+#
+#   Rscript bench/sbc.R [replications]
+script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
+  # BLAS reads its number of threads when it is loaded
+  Sys.setenv(
+    TALLBAYES_BENCH_CHILD = "1",
+    OPENBLAS_NUM_THREADS = "1",
+    OMP_NUM_THREADS = "1"
+  )
+  status <- system2(
+    file.path(R.home("bin"), "Rscript"), c(script, commandArgs(TRUE))
+  )
+  quit(status = status)
+}
+source(file.path(dirname(script), "common.R"))
+source(file.path(dirname(script), "recipe-1.R"))
+source(file.path(dirname(script), "..", "tests", "testthat", "helper-sbc.R"))
+n_rep <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 400
+bench_start("sbc", "Simulation-based calibration of the default")
+
+# Ranks in 16 bins of four, all parameters together.
+bins_p_value <- function(scores) {
+  ranks <- round(pnorm(scores) * (sbc_draws + 1) - 0.5)
+  counts <- tabulate(ranks %/% 4 + 1, (sbc_draws + 1) / 4)
+  suppressWarnings(chisq.test(counts))$p.value
+}
+
+row_of <- function(name, sample = sbc_sample) {
+  runs <- sbc_runs(sbc_problems()[[name]], n_rep, sample)
+  scores <- sbc_scores(runs)
+  p <- sbc_p_values(scores)
+  # an sd that is off by b turns the scores' into 1 / (1 + b)
+  at <- qnorm((seq_len(sbc_draws + 1) - 0.5) / (sbc_draws + 1))
+  ratio <- sqrt(mean(at^2) / mean(scores^2))
+  kernels <- unique(vapply(runs, function(run) run$kernel, ""))
+  data.frame(
+    problem = name,
+    kernel = paste(kernels, collapse = ", "),
+    `mean, sds` = fixed(-mean(scores)),
+    `+-` = fixed(sqrt(mean(at^2) / length(scores))),
+    `sd` = percent(ratio - 1),
+    `+- ` = percent(sqrt(0.5 / length(scores))),
+    `p, mean` = fixed(p[["location"]], 3),
+    `p, sd` = fixed(p[["spread"]], 3),
+    `p, bins` = fixed(bins_p_value(scores), 3),
+    check.names = FALSE
+  )
+}
+
+say(
+  n_rep, " replications, N = ", sbc_n, ", four parameters, ", sbc_draws,
+  " draws of one chain. Parameters are drawn\nfrom their prior, data from them;",
+  " the rank of each parameter among the draws of its\nposterior is uniform. As",
+  " normal scores: how far the draws' mean is off, in posterior sds,\nand their",
+  " sd, with standard errors; two-sided p values of both, and of ranks in 16",
+  " bins.\n"
+)
+say("The default.\n")
+say_table(do.call(rbind, lapply(names(sbc_problems()), row_of)))
+
+say("The recipe before (`bench/recipe-1.R`), whose noise widens by up to 2 %.\n")
+before <- function(model, seed, iter, warmup) {
+  recipe_1(model, iter, warmup, chains = 1, seed = seed)
+}
+say_table(do.call(rbind, lapply(names(sbc_problems()), row_of, before)))

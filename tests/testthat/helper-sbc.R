@@ -1,0 +1,153 @@
+# Simulation-based calibration (Talts et al. 2018) of what is sampled without a
+# kernel: parameters from the prior, data from them, and the rank of each
+# parameter among independent draws of its posterior is uniform. Only what users
+# have is called: bench/sbc.R reads this file.
+
+sbc_n <- 2500
+sbc_draws <- 63
+
+# Independent columns with mean zero: posteriors are then correlated one way as
+# often as the other.
+sbc_covariates <- function() {
+  cbind(
+    "(Intercept)" = 1,
+    a = stats::rnorm(sbc_n),
+    b = stats::runif(sbc_n, -1.5, 1.5),
+    c = sample(c(-1, 1), sbc_n, TRUE)
+  )
+}
+
+# By name: `draw` of the parameters from their prior, and `model` of a response
+# to x that they make.
+sbc_problems <- function() {
+  scale <- c(1, 0.5, 0.5, 0.5)
+  normal <- function() stats::rnorm(4, 0, scale)
+  few <- scale / 2
+  prior <- tallbayes::prior_normal(0, scale)
+  model <- tallbayes::model_glm
+  bernoulli <- function(p) stats::rbinom(sbc_n, 1, p)
+  list(
+    logistic = list(
+      draw = normal,
+      model = function(x, theta) {
+        y <- bernoulli(stats::plogis(drop(x %*% theta)))
+        model(x, y, "bernoulli", prior = prior)
+      }
+    ),
+    probit = list(
+      draw = normal,
+      model = function(x, theta) {
+        y <- bernoulli(stats::pnorm(drop(x %*% theta)))
+        model(x, y, stats::binomial("probit"), prior = prior)
+      }
+    ),
+    poisson = list(
+      draw = function() stats::rnorm(4, 0, few),
+      model = function(x, theta) {
+        y <- stats::rpois(sbc_n, exp(drop(x %*% theta)))
+        model(x, y, "poisson", prior = tallbayes::prior_normal(0, few))
+      }
+    ),
+    `binomial, trials and offset` = list(
+      draw = normal,
+      model = function(x, theta) {
+        trials <- sample(1:5, sbc_n, TRUE)
+        offset <- stats::runif(sbc_n, -1, 1)
+        p <- stats::plogis(drop(x %*% theta) + offset)
+        y <- stats::rbinom(sbc_n, trials, p) / trials
+        model(
+          x,
+          y,
+          "binomial",
+          prior = prior,
+          weights = trials,
+          offset = offset
+        )
+      }
+    ),
+    `logistic, Laplace prior` = list(
+      draw = function() few * stats::rexp(4) * sample(c(-1, 1), 4, TRUE),
+      model = function(x, theta) {
+        y <- bernoulli(stats::plogis(drop(x %*% theta)))
+        model(x, y, "bernoulli", prior = tallbayes::prior_laplace(0, few))
+      }
+    )
+  )
+}
+
+# The default, or what else samples that way.
+sbc_sample <- function(model, seed, iter, warmup) {
+  tallbayes::sg_sample(
+    model,
+    iter = iter,
+    warmup = warmup,
+    chains = 1,
+    seed = seed,
+    refresh = 0
+  )
+}
+
+# Of each replication the parameters and `sbc_draws` draws (x 4): every other
+# one, which are independent under every recipe so far.
+sbc_runs <- function(problem, n_rep, sample = sbc_sample) {
+  lapply(seq_len(n_rep), function(seed) {
+    set <- withr::with_seed(seed, {
+      theta <- problem$draw()
+      list(theta = theta, model = problem$model(sbc_covariates(), theta))
+    })
+    fit <- sample(set$model, seed, iter = 50 + 2 * sbc_draws, warmup = 50)
+    list(
+      theta = set$theta,
+      draws = matrix(fit$draws, 2 * sbc_draws)[2 * seq_len(sbc_draws), ],
+      kernel = fit$kernel$name
+    )
+  })
+}
+
+# Normal scores of the ranks, 4 x replications. spoil: what is done to the draws
+# (draws x 4) before.
+sbc_scores <- function(runs, spoil = identity) {
+  vapply(
+    runs,
+    function(run) {
+      draws <- spoil(run$draws)
+      rank <- colSums(draws < rep(run$theta, each = nrow(draws)))
+      stats::qnorm((rank + 0.5) / (nrow(draws) + 1))
+    },
+    numeric(4)
+  )
+}
+
+# Two-sided p values of their mean and their mean square. Uniform ranks have
+# scores of known variance; a sum of normal squares has heavier tails than
+# theirs.
+sbc_p_values <- function(scores) {
+  n <- length(scores)
+  at <- stats::qnorm((seq_len(sbc_draws + 1) - 0.5) / (sbc_draws + 1))
+  variance <- mean(at^2)
+  z <- sum(scores) / sqrt(n * variance)
+  square <- sum(scores^2) / variance
+  two_sided <- function(lower, upper) min(1, 2 * min(lower, upper))
+  c(
+    location = two_sided(stats::pnorm(z), stats::pnorm(-z)),
+    spread = two_sided(
+      stats::pchisq(square, n),
+      stats::pchisq(square, n, lower.tail = FALSE)
+    )
+  )
+}
+
+# What such tests must see: draws that are away by some posterior sds, or whose
+# sds are wrong.
+sbc_shift <- function(by) {
+  function(draws) {
+    draws + rep(by * apply(draws, 2, stats::sd), each = nrow(draws))
+  }
+}
+
+sbc_stretch <- function(by) {
+  function(draws) {
+    mean <- rep(colMeans(draws), each = nrow(draws))
+    mean + by * (draws - mean)
+  }
+}

@@ -1,0 +1,46 @@
+# As many replications as see a mean that is off by 0.3 posterior sds, and sds
+# by a fifth, at this level. All tests together raise a wrong alarm with
+# probability 7e-5.
+sbc_reps <- 200
+sbc_level <- 5e-6
+
+expect_calibrated <- function(runs) {
+  p <- sbc_p_values(sbc_scores(runs))
+  for (test in names(p)) {
+    expect(
+      p[[test]] > sbc_level,
+      paste0("ranks are not uniform: ", test, ", p = ", format(p[[test]]))
+    )
+  }
+}
+
+# So that the tests above are known to see what they are for.
+expect_seen <- function(runs) {
+  spoiled <- function(spoil) sbc_p_values(sbc_scores(runs, spoil))
+  expect_lt(spoiled(sbc_shift(0.3))[["location"]], sbc_level)
+  expect_lt(spoiled(sbc_shift(-0.3))[["location"]], sbc_level)
+  expect_lt(spoiled(sbc_stretch(0.8))[["spread"]], sbc_level)
+  expect_lt(spoiled(sbc_stretch(1.25))[["spread"]], sbc_level)
+}
+
+for (name in names(sbc_problems())) {
+  test_that(paste("ranks under the default are uniform:", name), {
+    skip_on_cran()
+    runs <- sbc_runs(sbc_problems()[[name]], sbc_reps)
+    expect_calibrated(runs)
+    expect_seen(runs)
+  })
+}
+
+for (name in c("logistic", "poisson")) {
+  test_that(paste("ranks are uniform where exact steps do not pay:", name), {
+    skip_on_cran()
+    settings <- recipe_settings
+    settings$exact_acceptance <- 2 # none is
+    local_function("recipe_settings", settings)
+    runs <- sbc_runs(sbc_problems()[[name]], sbc_reps)
+    kernels <- vapply(runs, function(run) run$kernel, "")
+    expect_identical(unique(kernels), "sgld")
+    expect_calibrated(runs)
+  })
+}
