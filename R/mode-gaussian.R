@@ -9,7 +9,8 @@
 can_lose_sigma <- function(model) {
   model$traits$has_columns &&
     model$traits$samples_aux &&
-    find_response(model$family)$is_quadratic
+    find_response(model$family)$is_quadratic &&
+    model_info(model)$has_curvature
 }
 
 # mode: what a search found, or the error that ended it.

@@ -28,58 +28,104 @@ mode_lbfgs <- function(
     memory
   }
   unit <- rep(1, length(start))
-  if (has_curvature) {
+  has_scales <- !has_curvature && model_info(model)$has_diagonal
+  if (has_curvature || has_scales) {
     # what a step is must not depend on the units of the columns
-    at_start <- curvature(
+    curved <- start_curvature(
       model,
       box_inside(box, start),
-      cores = cores,
-      needs_finite = FALSE,
-      call = call
+      has_curvature,
+      cores,
+      call
     )
-    curved <- diag(at_start$hessian)
     known <- is.finite(curved) & curved > 0
     unit[known] <- 1 / sqrt(curved[known])
     passes <- curvature_passes(model)
   }
   fit <- lbfgs_maximise(evaluate, start, box, max_iter, unit)
   final <- evaluate(fit$par)
-  is_far <- function() has_large_predictor(model, fit$par, share = 1 / 3)
-  if (can_separate(model) && is_far()) {
-    # Newton's method, from the start, knows a likelihood that rises without end
-    newton_stage(model, start, NULL, NULL, max_iter, cores, call)
-  }
+  here <- list(theta = fit$par, gradient = drop(final$gradient))
+  check_lbfgs_separation(model, start, here, has_scales, max_iter, cores, call)
   mode <- new_mode(
     model,
     estimate = fit$par,
     log_posterior = final$log_density,
-    gradient = drop(final$gradient),
+    gradient = here$gradient,
     minus_hessian = if (has_curvature) {
       proper_hessian(model, fit$par, cores = cores, call = call)
     },
-    passes = passes + if (has_curvature) curvature_passes(model) else 0,
+    passes = passes + lbfgs_passes(model, has_curvature, has_scales),
     iterations = unname(fit$counts[[1]]),
     converged = fit$convergence == 0,
     method = "lbfgs",
     box = box,
+    scale = if (has_scales) mode_scale(model, fit$par, cores, call),
     call = call
   )
-  if (!is.null(mode$chol)) {
-    # a line search may fail at the last digits: what a Newton step would gain
-    rest <- box_rest(box, fit$par, drop(final$gradient))
-    decrement <- forwardsolve(mode$chol, rest)
-    gain <- sum(decrement^2) / 2
-    # nor is a small change of a density of thousands the end
-    mode$converged <- gain < 1e-8 || (mode$converged && gain < 1e-4)
-  }
   mode$trace <- do.call(rbind, trace)
-  if (is.null(mode$chol)) {
-    # the same where there is no Hessian: what is left of the gradient is
-    # rounding
-    most <- max(mode$trace$gradient_norm)
-    mode$converged <- mode$converged || mode$gradient_norm < 1e-10 * most
-  }
+  mode$converged <- has_converged(mode, box_rest(box, fit$par, here$gradient))
   mode
+}
+
+# For what the mode is scaled by.
+lbfgs_passes <- function(model, has_curvature, has_scales) {
+  if (has_curvature) curvature_passes(model) else as.double(has_scales)
+}
+
+# A line search may fail at the last digits, and a small change of a density of
+# thousands is not the end: what would a Newton step gain? Where that is not
+# known, what is left of the gradient may be rounding. rest: the gradient within
+# bounds.
+has_converged <- function(mode, rest) {
+  decrement <- if (!is.null(mode$chol)) {
+    forwardsolve(mode$chol, rest)
+  } else {
+    mode$scale * rest
+  }
+  if (length(decrement) == 0) {
+    most <- max(mode$trace$gradient_norm)
+    return(mode$converged || mode$gradient_norm < 1e-10 * most)
+  }
+  gain <- sum(decrement^2) / 2
+  gain < 1e-8 || (mode$converged && gain < 1e-4)
+}
+
+# Newton's method, from the start, knows a likelihood that rises without end;
+# without a Hessian the scales tell.
+check_lbfgs_separation <- function(
+  model,
+  start,
+  here,
+  has_scales,
+  max_iter,
+  cores,
+  call
+) {
+  is_far <- can_separate(model) &&
+    has_large_predictor(model, here$theta, share = 1 / 3)
+  if (!is_far) {
+    return(invisible())
+  }
+  if (has_scales) {
+    check_wide_separation(model, here$theta, here$gradient, cores, call)
+  } else {
+    newton_stage(model, start, NULL, NULL, max_iter, cores, call)
+  }
+}
+
+# Diagonal of minus the Hessian, which need not be had whole.
+start_curvature <- function(model, start, has_curvature, cores, call) {
+  if (!has_curvature) {
+    return(curvature_diagonal(model, start, cores, call))
+  }
+  at_start <- curvature(
+    model,
+    start,
+    cores = cores,
+    needs_finite = FALSE,
+    call = call
+  )
+  diag(at_start$hessian)
 }
 
 # What optim() returns, for the log density and gradient that evaluate() gives,

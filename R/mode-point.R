@@ -112,6 +112,51 @@ proper_hessian <- function(
   hessian
 }
 
+# The diagonal of minus the Hessian of the log posterior at theta.
+curvature_diagonal <- function(model, theta, cores = 1, call = caller_env()) {
+  out <- .Call(
+    ffi_model_diagonal,
+    model$pointer,
+    as.double(theta),
+    as.double(likelihood_scale(model)),
+    as.integer(cores)
+  )
+  if (is.integer(out)) {
+    abort_status(out, call = call)
+  }
+  out
+}
+
+# 1 / sqrt of it, where priors without a curvature of their own count by their
+# variance: of each parameter the sd given all others.
+mode_scale <- function(model, theta, cores, call) {
+  curved <- curvature_diagonal(model, theta, cores, call)
+  without <- c(kinked_coordinates(model), bounded_coordinates(model))
+  own <- setdiff(without, model$prior_functional$at + 1)
+  curved[own] <- curved[own] + prior_precision(model$prior)[own]
+  none <- which(!(curved > 0))
+  if (length(none) > 0) {
+    abort_no_scale(model, none, call)
+  }
+  1 / sqrt(curved)
+}
+
+abort_no_scale <- function(model, none, call) {
+  names <- quote_columns(model$coordinates[none])
+  abort_tall(
+    "improper",
+    c(
+      "The posterior is not proper: columns say nothing of the response.",
+      x = "{names} {cli::qty(length(none))}{?is/are} zero everywhere, or the
+           likelihood is flat there, and the prior is flat.",
+      i = "{cli::qty(length(none))}Drop {?it/them}, or give a proper prior such
+           as {.code prior_normal()}."
+    ),
+    columns = model$variables[none],
+    call = call
+  )
+}
+
 # With log sigma apart from the coefficients: at the mode their cross terms are
 # twice the prior's gradient, next to nothing, and away from it minus the full
 # Hessian need not be positive definite.

@@ -64,6 +64,30 @@ abort_separation <- function(model, step, here, call) {
   if (length(at) == 0) {
     at <- flat[[which.max(sd[flat])]]
   }
+  abort_columns_separate(model, at, call)
+}
+
+# Without a Hessian: columns of which the data have ceased to say anything, and
+# along which the log posterior is no lower far ahead.
+check_wide_separation <- function(model, theta, gradient, cores, call) {
+  flat <- flat_coordinates(model)
+  start <- curvature_diagonal(model, model_start(model), cores, call)
+  here <- curvature_diagonal(model, theta, cores, call)
+  at <- flat[start[flat] > 0 & here[flat] < 1e-6 * start[flat]]
+  if (length(at) == 0) {
+    return(invisible())
+  }
+  step <- replace(numeric(model$n_dim), at, 1e8 * sign(gradient[at]))
+  density <- function(theta) {
+    model_evaluate(model, theta, needs_finite = FALSE, call = call)$log_density
+  }
+  before <- density(theta)
+  if (isTRUE(density(theta + step) >= before - 1e-12 * (1 + abs(before)))) {
+    abort_columns_separate(model, at, call)
+  }
+}
+
+abort_columns_separate <- function(model, at, call) {
   names <- quote_columns(model$variables[at])
   does <- find_response(model$family)$separation
   abort_tall(

@@ -24,6 +24,7 @@ sums_settings <- list(
 has_sums <- function(model) {
   model$traits$has_columns &&
     find_response(model$family)$is_quadratic &&
+    model_info(model)$has_curvature &&
     !model_is_whitened(model) &&
     !model_info(model)$is_framed
 }

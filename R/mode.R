@@ -86,6 +86,10 @@
 #'   `log_sigma` where `sigma` is a parameter;
 #' * `log_posterior`, `gradient_norm` (numbers): there;
 #' * `hessian` (matrix): the Hessian of the log posterior, negative definite;
+#'   of a sparse design with more than 1,000 columns it is not made, and instead
+#'   there is
+#' * `scale` (named numeric vector): of each parameter the standard deviation
+#'   given all others;
 #' * `passes` (number): passes over the data used;
 #' * `iterations`, `converged`, `method`, and `at_bound`: names of parameters at
 #'   a bound of their prior;
@@ -136,6 +140,7 @@ find_mode <- function(
       "unsupported",
       c(
         "{.code {model$label}()} has no Hessian, which Newton's method needs.",
+        x = why_no_hessian(model),
         i = "Use {.code method = \"lbfgs\"}."
       )
     )
@@ -300,6 +305,7 @@ new_mode <- function(
   converged,
   method,
   box = NULL,
+  scale = NULL,
   call
 ) {
   if (!is.null(minus_hessian)) {
@@ -318,6 +324,7 @@ new_mode <- function(
       gradient_norm = sqrt(sum(gradient^2)),
       hessian = if (!is.null(minus_hessian)) -minus_hessian,
       chol = chol,
+      scale = if (!is.null(scale)) stats::setNames(scale, model$coordinates),
       passes = passes,
       iterations = iterations,
       converged = converged,

@@ -13,6 +13,9 @@ store_of <- function(storage, x, arg = "x", call = caller_env()) {
     arg = "storage",
     call = call
   )
+  if (is_sparse(x)) {
+    return(store_of_sparse(storage, arg, call))
+  }
   if (storage == "float" && max(max(x), -min(x)) > largest_float) {
     bad <- which(abs(x) > largest_float)[[1]]
     must <- "be within single precision (\u00b1 3.4e38)"
@@ -23,4 +26,19 @@ store_of <- function(storage, x, arg = "x", call = caller_env()) {
     read_only = FALSE,
     storage = storage
   )
+}
+
+store_of_sparse <- function(storage, arg, call) {
+  if (storage != "double") {
+    abort_tall(
+      "unsupported",
+      c(
+        "A sparse matrix is kept in double precision, not as {.val {storage}}.",
+        i = "Leave {.arg storage} out, or use {.code as.matrix({arg})}."
+      ),
+      argument = "storage",
+      call = call
+    )
+  }
+  list(type = "sparse", read_only = FALSE, storage = storage)
 }

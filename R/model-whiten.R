@@ -25,7 +25,13 @@ most_whitened <- 1000
 # when there are very many parameters.
 whiten_model <- function(model, mode, in_place, call = caller_env()) {
   is_diagonal <- model$n_dim > most_whitened
-  chol <- if (is_diagonal) sqrt(-diag(mode$hessian)) else mode$chol
+  chol <- if (!is_diagonal) {
+    mode$chol
+  } else if (!is.null(mode$scale)) {
+    1 / unname(mode$scale)
+  } else {
+    sqrt(-diag(mode$hessian))
+  }
   whitening <- list(
     center = as.double(mode$estimate),
     chol = chol,

@@ -124,10 +124,23 @@ check_has_hessian <- function(model, call) {
       "unsupported",
       c(
         "{.code {model$label}()} has no Hessian, which these weights need.",
+        x = why_no_hessian(model),
         i = "Use weights of type {.val gradient}."
       ),
       argument = "weights",
       call = call
+    )
+  }
+}
+
+# Of models that could have one; NULL: of others.
+why_no_hessian <- function(model) {
+  info <- model_info(model)
+  if (!info$has_curvature && info$has_diagonal) {
+    paste(
+      "It is not made of a sparse design with more than",
+      format_count(most_whitened),
+      "columns."
     )
   }
 }

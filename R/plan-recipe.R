@@ -226,7 +226,7 @@ check_recipe <- function(model, gradient, subsample, schedule, call) {
   }
   check_not_whitened(model, call)
   info <- model_info(model)
-  if (!info$has_curvature) {
+  if (!info$has_curvature && !info$has_diagonal) {
     abort_tall(
       "unsupported",
       c(

@@ -224,7 +224,8 @@ laplace_ratios <- function(model, mode) {
     return(numeric())
   }
   scale <- model$prior$scale[kinked]
-  with_prior <- diag(vcov(mode))[kinked]
+  variance <- if (is.null(mode$chol)) mode$scale^2 else diag(vcov(mode))
+  with_prior <- variance[kinked]
   own <- prior_precision(model$prior)[kinked]
   precision <- pmax(1 / with_prior - own, 0)
   stats::setNames(1 / sqrt(precision) / scale, kinked)

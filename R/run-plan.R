@@ -135,7 +135,8 @@ draw_init <- function(plan, control, call) {
   }
   mode <- plan_mode(plan, control, call)
   if (is.null(mode$chol)) {
-    return(matrix(mode$estimate, model$n_dim, control$chains))
+    # given all others: no chain starts too far out
+    return(as.double(mode$estimate) + (unname(mode$scale) %||% 0) * noise)
   }
   mode$estimate + backsolve(t(mode$chol), noise)
 }

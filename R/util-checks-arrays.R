@@ -42,6 +42,9 @@ check_matrix <- function(
   if (!is.matrix(x) || !is_plain_numeric(x)) {
     hint <- if (is.data.frame(x)) {
       "Make one with `model.matrix()` or `as.matrix()`."
+    } else if (is_sparse(x)) {
+      "`model_glm()` and `tall_glm.fit()` take a sparse matrix as it is; here
+       `as.matrix()` makes one that has its zeros, too."
     }
     abort_expected(x, "a numeric matrix", hint, arg = arg, call = call)
   }
@@ -133,6 +136,15 @@ check_n_dim <- function(n_dim, x, arg = caller_arg(x), call = caller_env()) {
       call = call
     )
   }
+}
+
+# Without the copy that `storage.mode<-` makes of a matrix that is double
+# already.
+as_double_matrix <- function(x) {
+  if (!is.double(x)) {
+    storage.mode(x) <- "double"
+  }
+  x
 }
 
 # ---- helpers ---------------------------------------------------------------

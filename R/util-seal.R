@@ -241,6 +241,9 @@ check_mode <- function(mode, arg = caller_arg(mode), call = caller_env()) {
       all_finite(parts$estimate),
     chol = is_square(parts$chol),
     hessian = is_square(parts$hessian),
+    scale = is.null(parts$scale) ||
+      (is.double(parts$scale) && length(parts$scale) == n &&
+        all(is.finite(parts$scale) & parts$scale > 0)),
     passes = is_number(parts$passes) && isTRUE(parts$passes >= 0),
     method = rlang::is_string(parts$method)
   )

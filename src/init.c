@@ -18,6 +18,7 @@ SEXP ffi_link_product(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_create(SEXP, SEXP, SEXP);
 SEXP ffi_model_curvature(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_custom(SEXP);
+SEXP ffi_model_diagonal(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_gradient(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_info(SEXP);
 SEXP ffi_model_is_alive(SEXP);
@@ -74,6 +75,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_model_create, 3),
                                          DOOR(ffi_model_curvature, 6),
                                          DOOR(ffi_model_custom, 1),
+                                         DOOR(ffi_model_diagonal, 4),
                                          DOOR(ffi_model_gradient, 5),
                                          DOOR(ffi_model_info, 1),
                                          DOOR(ffi_model_is_alive, 1),

@@ -1,5 +1,7 @@
 #include "base/chol.h"
 
+#include "base/blas.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -30,4 +32,16 @@ bool tb_chol(size_t n, const double* v_a, double* v_lower) {
     memset(v_column, 0, j * sizeof(double));
   }
   return true;
+}
+
+void tb_chol_inverse(size_t n,
+                     const double* v_lower,
+                     double* v_work,
+                     double* v_out) {
+  memset(v_work, 0, n * n * sizeof(double));
+  for (size_t j = 0; j < n; ++j) {
+    v_work[j * n + j] = 1;
+  }
+  tb_trsm_lower(n, n, v_lower, n, v_work, n);
+  tb_gemm('T', n, n, n, v_work, n, v_work, n, v_out, n);
 }

@@ -10,4 +10,10 @@
  * positive definite, to rounding. */
 bool tb_chol(size_t n, const double* v_a, double* v_lower);
 
+/* v_out (n x n, symmetric) := (L L^T)^{-1}; v_work: n x n */
+void tb_chol_inverse(size_t n,
+                     const double* v_lower,
+                     double* v_work,
+                     double* v_out);
+
 #endif

@@ -14,6 +14,13 @@ const struct tb_param* tb_params_find(const struct tb_params* p_params,
   return NULL;
 }
 
+const struct tb_columns* tb_params_columns(const struct tb_params* p_params) {
+  const struct tb_param* p_param = tb_params_find(p_params, "columns");
+  return p_param == NULL
+             ? NULL
+             : (const struct tb_columns*)(const void*)p_param->v_value;
+}
+
 double tb_params_number(const struct tb_params* p_params,
                         const char* name,
                         double otherwise) {

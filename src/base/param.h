@@ -23,9 +23,22 @@ struct tb_params {
   size_t n_param;
 };
 
+/* A matrix without its zeros, column by column: what the parameter "columns" is
+ * the address of. Column j has the numbers v_start[j]..v_start[j + 1] - 1. */
+struct tb_columns {
+  size_t n_row;
+  size_t n_col;
+  const int* v_start;    /* n_col + 1, from 0 on */
+  const int* v_row;      /* rising in each column, below n_row */
+  const double* v_value; /* v_start[n_col], some of which may be 0 after all */
+};
+
 /* The parameter of that name, or NULL when it was not given. */
 const struct tb_param* tb_params_find(const struct tb_params* p_params,
                                       const char* name);
+
+/* The matrix that is "columns", or NULL. */
+const struct tb_columns* tb_params_columns(const struct tb_params* p_params);
 
 /* A whole number from 0 to `most`, most <= 2^53; false where it is another. */
 bool tb_params_count(const struct tb_params* p_params,

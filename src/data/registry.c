@@ -4,10 +4,12 @@
 
 extern const struct tb_store_type tb_store_dense;
 extern const struct tb_store_type tb_store_float;
+extern const struct tb_store_type tb_store_sparse;
 
 const struct tb_store_type* const tb_store_registry[] = {
     &tb_store_dense,
     &tb_store_float,
+    &tb_store_sparse,
     NULL,
 };
 

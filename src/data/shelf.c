@@ -106,3 +106,21 @@ enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
   }
   return status;
 }
+
+enum tb_status tb_shelf_turn(const struct tb_shelf* p_shelf,
+                             const struct tb_columns* p_columns,
+                             struct tb_store* p_store) {
+  enum tb_status status = tb_store_create(p_store,
+                                          p_shelf->type,
+                                          p_columns->n_row,
+                                          p_columns->n_col);
+  if (status == TB_STATUS_ok) {
+    p_store->hash = tb_columns_hash(p_columns);
+    status = tb_store_turn(p_store, p_columns);
+    if (status != TB_STATUS_ok) {
+      tb_store_destroy(p_store);
+      p_store->type = NULL;
+    }
+  }
+  return status;
+}

@@ -30,4 +30,10 @@ enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
                              size_t n_ones,
                              struct tb_store* p_store);
 
+/* The same of a matrix without its zeros, which stays without them:
+ * unsupported by stores that keep zeros. */
+enum tb_status tb_shelf_turn(const struct tb_shelf* p_shelf,
+                             const struct tb_columns* p_columns,
+                             struct tb_store* p_store);
+
 #endif

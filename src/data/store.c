@@ -1,6 +1,7 @@
 #include "data/store.h"
 
 #include "base/clip.h"
+#include "base/norm.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,6 +33,35 @@ tb_store_append(struct tb_store* p_store, size_t n_row, const double* v_block) {
   const enum tb_status status = p_store->type->append(p_store, n_row, v_block);
   p_store->n_filled += status == TB_STATUS_ok ? n_row : 0;
   return status;
+}
+
+enum tb_status tb_store_turn(struct tb_store* p_store,
+                             const struct tb_columns* p_columns) {
+  if (!tb_store_is_sparse(p_store)) {
+    return TB_STATUS_unsupported;
+  }
+  if (p_store->n_filled > 0 || p_columns->n_row != p_store->n_row ||
+      p_columns->n_col != p_store->n_col) {
+    return TB_STATUS_argument;
+  }
+  const enum tb_status status = p_store->type->turn(p_store, p_columns);
+  p_store->n_filled = status == TB_STATUS_ok ? p_store->n_row : 0;
+  return status;
+}
+
+void tb_store_square_norms(const struct tb_store* p_store,
+                           const struct tb_rows* p_rows,
+                           double* v_scratch,
+                           double* v_out) {
+  if (p_store->type->square_norms != NULL) {
+    p_store->type->square_norms(p_store, p_rows, v_out);
+    return;
+  }
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const double* v_row =
+        p_store->type->block(p_store, tb_rows_at(p_rows, k), 1, v_scratch);
+    v_out[k] = tb_square_norm(v_row, p_store->n_col);
+  }
 }
 
 enum tb_status tb_store_write(struct tb_store* p_store,
@@ -116,6 +146,19 @@ uint64_t tb_rows_hash(uint64_t hash,
     const uint64_t place = (uint64_t)(start + i) * n_col;
     for (size_t j = 0; j < n_col; ++j) {
       const double x = v_block[i * n_lead + j];
+      hash += x == 0 ? 0 : number_hash(x, place + j);
+    }
+  }
+  return hash;
+}
+
+uint64_t tb_columns_hash(const struct tb_columns* p_columns) {
+  uint64_t hash = 0;
+  for (size_t j = 0; j < p_columns->n_col; ++j) {
+    const size_t end = (size_t)p_columns->v_start[j + 1];
+    for (size_t k = (size_t)p_columns->v_start[j]; k < end; ++k) {
+      const double x = p_columns->v_value[k];
+      const uint64_t place = (uint64_t)p_columns->v_row[k] * p_columns->n_col;
       hash += x == 0 ? 0 : number_hash(x, place + j);
     }
   }

@@ -7,6 +7,7 @@
 #ifndef TB_DATA_STORE_H
 #define TB_DATA_STORE_H
 
+#include "base/param.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -98,6 +99,36 @@ struct tb_store_type {
   /* Asks memory for a row that is wanted soon; NULL: it cannot be asked. */
   void (*prefetch)(const struct tb_store* p_store, size_t row);
 
+  /* ---- of types that keep the numbers of a row that are not zero alone, all
+   * of them or none: each costs what is in its rows, where block() and gather()
+   * cost n_col a row ---- */
+
+  /* All rows at once, from their columns; there are none yet. */
+  enum tb_status (*turn)(struct tb_store* p_store,
+                         const struct tb_columns* p_columns);
+
+  /* v_out[k] = ||x_k||^2 of the rows of the block */
+  void (*square_norms)(const struct tb_store* p_store,
+                       const struct tb_rows* p_rows,
+                       double* v_out);
+
+  /* v_out[k] = x_k^T A x_k; A: n_col x n_col, symmetric, of which the upper
+   * triangle is read, column-major */
+  void (*forms)(const struct tb_store* p_store,
+                const struct tb_rows* p_rows,
+                const double* v_a,
+                size_t n_lead,
+                double* v_out);
+
+  /* A += sum_k w_k x_k x_k^T, the upper triangle of it */
+  void (*add_products)(const struct tb_store* p_store,
+                       const struct tb_rows* p_rows,
+                       const double* v_w,
+                       double* v_a,
+                       size_t n_lead);
+
+  /* ---- */
+
   /* bytes */
   size_t (*memory)(const struct tb_store* p_store);
   /* Frees what create got, and forgets it. */
@@ -125,6 +156,11 @@ static inline void tb_store_destroy(struct tb_store* p_store) {
   }
 }
 
+/* Are its rows kept without their zeros? */
+static inline bool tb_store_is_sparse(const struct tb_store* p_store) {
+  return p_store->type->turn != NULL;
+}
+
 /* A store without rows yet, writable where its type is. Where it fails there is
  * nothing to destroy. */
 enum tb_status tb_store_create(struct tb_store* p_store,
@@ -134,6 +170,15 @@ enum tb_status tb_store_create(struct tb_store* p_store,
 /* The next rows; TB_STATUS_argument where there is no room for them. */
 enum tb_status
 tb_store_append(struct tb_store* p_store, size_t n_row, const double* v_block);
+/* All rows, from their columns; TB_STATUS_unsupported where the type keeps
+ * zeros, TB_STATUS_argument where the store has another shape, or rows. */
+enum tb_status tb_store_turn(struct tb_store* p_store,
+                             const struct tb_columns* p_columns);
+/* v_out[k] = ||x_k||^2; v_scratch: n_padded */
+void tb_store_square_norms(const struct tb_store* p_store,
+                           const struct tb_rows* p_rows,
+                           double* v_scratch,
+                           double* v_out);
 /* Rows start..start+n-1 anew; TB_STATUS_unsupported, and nothing is written,
  * where they must stay as they are, TB_STATUS_argument where they are not there
  * yet. */
@@ -159,6 +204,9 @@ uint64_t tb_rows_hash(uint64_t hash,
                       size_t n_row,
                       size_t n_col,
                       size_t n_lead);
+
+/* The same of all rows, from their columns, after a hash of 0. */
+uint64_t tb_columns_hash(const struct tb_columns* p_columns);
 
 /* registry.c */
 extern const struct tb_store_type* const tb_store_registry[];

@@ -168,6 +168,49 @@ void* ffi_pointer(SEXP x, const char* tag, const char* name) {
   return R_ExternalPtrAddr(x);
 }
 
+static const int* slot_integers(SEXP x, const char* slot, size_t n) {
+  SEXP value = R_do_slot(x, Rf_install(slot));
+  if (TYPEOF(value) != INTSXP || (size_t)Rf_xlength(value) != n) {
+    ffi_fault(slot);
+  }
+  return INTEGER(value);
+}
+
+/* A dgCMatrix of the package Matrix. Its positions are where the core will
+ * write: they are looked at, all of them. */
+static const struct tb_columns* parse_columns(SEXP x, const char* name) {
+  if (!IS_S4_OBJECT(x) || !Rf_inherits(x, "dgCMatrix")) {
+    ffi_fault(name);
+  }
+  const int* v_dim = slot_integers(x, "Dim", 2);
+  SEXP value = R_do_slot(x, Rf_install("x"));
+  if (TYPEOF(value) != REALSXP || v_dim[0] < 0 || v_dim[1] < 0) {
+    ffi_fault(name);
+  }
+  const size_t n_value = (size_t)Rf_xlength(value);
+  struct tb_columns* p = (struct tb_columns*)R_alloc(1, sizeof(*p));
+  *p = (struct tb_columns){.n_row = (size_t)v_dim[0],
+                           .n_col = (size_t)v_dim[1],
+                           .v_start =
+                               slot_integers(x, "p", (size_t)v_dim[1] + 1),
+                           .v_row = slot_integers(x, "i", n_value),
+                           .v_value = REAL(value)};
+  bool is_whole = p->v_start[0] == 0 && (size_t)p->v_start[p->n_col] == n_value;
+  for (size_t j = 0; is_whole && j < p->n_col; ++j) {
+    const int end = p->v_start[j + 1];
+    is_whole = end >= p->v_start[j] && (size_t)end <= n_value;
+    int before = -1;
+    for (int k = p->v_start[j]; is_whole && k < end; ++k) {
+      is_whole = p->v_row[k] > before && p->v_row[k] < v_dim[0];
+      before = p->v_row[k];
+    }
+  }
+  if (!is_whole) {
+    ffi_fault(name);
+  }
+  return p;
+}
+
 struct tb_params ffi_params(SEXP x) {
   const R_xlen_t n = Rf_xlength(x);
   SEXP names = Rf_getAttrib(x, R_NamesSymbol);
@@ -190,6 +233,12 @@ struct tb_params ffi_params(SEXP x) {
       v_param[n_param++] =
           (struct tb_param){.name = name,
                             .v_value = ffi_pointer(value, NULL, name)};
+      continue;
+    }
+    if (strcmp(name, "columns") == 0) {
+      v_param[n_param++] = (struct tb_param){
+          .name = name,
+          .v_value = (const double*)(const void*)parse_columns(value, name)};
       continue;
     }
     if (TYPEOF(value) != REALSXP) {

@@ -168,6 +168,22 @@ SEXP ffi_model_curvature(SEXP model,
   return out;
 }
 
+/* The diagonal of -Hessian over all rows, each with the multiplier `weight`, or
+ * the status as an integer. */
+SEXP ffi_model_diagonal(SEXP model, SEXP theta, SEXP weight, SEXP n_threads) {
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim;
+  const double* v_theta = ffi_some_doubles(theta, n_dim, "theta");
+  const struct tb_batch batch =
+      model_batch(p_model, R_NilValue, ffi_as_number(weight, "weight"));
+  const int n_threads_ = ffi_threads(n_threads);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_dim));
+  const enum tb_status status =
+      tb_model_diagonal(p_model, v_theta, &batch, REAL(out), n_threads_);
+  UNPROTECT(1);
+  return status == TB_STATUS_ok ? out : ffi_status(status);
+}
+
 static void expansion_finalize(SEXP ptr) {
   struct tb_expansion* p = R_ExternalPtrAddr(ptr);
   if (p != NULL) {

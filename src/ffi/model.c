@@ -5,6 +5,7 @@
 #include "data/shelf.h"
 #include "models/expansion.h"
 #include "models/framed.h"
+#include "passes/weights.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +99,7 @@ SEXP ffi_model_info(SEXP model) {
            "%016llx",
            (unsigned long long)p->fingerprint);
   const struct tb_model_expansion* expansion = type->expansion;
-  SEXP out = PROTECT(ffi_list(19));
+  SEXP out = PROTECT(ffi_list(20));
   ffi_add_number(out, "n_data", (double)p->n_data);
   ffi_add_number(out, "n_dim", (double)p->n_dim);
   ffi_add_number(out, "n_natural", (double)p->n_natural);
@@ -109,8 +110,9 @@ SEXP ffi_model_info(SEXP model) {
   ffi_add_flag(out, "scalar", type->flags & TB_MODEL_SCALAR);
   ffi_add_flag(out, "random", type->flags & TB_MODEL_RANDOM);
   ffi_add_flag(out, "main_thread", type->flags & TB_MODEL_MAIN_THREAD);
-  ffi_add_flag(out, "has_curvature", type->curvature != NULL);
-  ffi_add_flag(out, "has_weights", type->weights != NULL);
+  ffi_add_flag(out, "has_curvature", tb_model_has_curvature(p));
+  ffi_add_flag(out, "has_diagonal", type->diagonal != NULL);
+  ffi_add_flag(out, "has_weights", tb_model_has_weights(p));
   ffi_add_flag(out, "has_log_lik", type->log_lik != NULL);
   ffi_add_flag(out, "has_whiten", tb_model_can_whiten(p));
   ffi_add_number(out,

@@ -301,6 +301,7 @@ enum tb_status tb_model_frame(struct tb_model* p_base,
   p_out->is_even = false; /* not about c */
   p_out->type = &p->type;
   p_out->p_frame = &p->frame;
+  p_out->p_base = p_base;
   p_out->p_self = p;
   return TB_STATUS_ok;
 }

@@ -9,7 +9,8 @@
 size_t
 glm_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point) {
   const struct glm* p_glm = p_model->p_self;
-  const size_t n_each = p_glm->store.n_padded + n_point + GLM_N_COLUMN;
+  const size_t n_seen = p_glm->is_sparse ? 0 : p_glm->store.n_padded;
+  const size_t n_each = n_seen + n_point + GLM_N_COLUMN;
   return glm_workspace_size(p_model, n_row) + n_row * n_each * sizeof(double);
 }
 
@@ -23,12 +24,41 @@ struct glm_pass_scratch glm_pass_scratch_at(const struct glm* p_glm,
     out.v_column[k] = v + k * n_row;
   }
   out.v_rows = v + GLM_N_COLUMN * n_row;
-  out.v_eta = out.v_rows + n_row * p_glm->store.n_padded;
+  out.v_eta =
+      out.v_rows + (p_glm->is_sparse ? 0 : n_row * p_glm->store.n_padded);
   return out;
 }
 
-/* Rows S such that S^T S is the coefficients' part of -Hessian; what a sampled
- * s has with them and with itself is summed. */
+/* Rows S with S^T S the products of rows of a block, w their weights. */
+static void add_roots(const struct glm* p_glm,
+                      const struct tb_rows* p_rows,
+                      const double* v_w,
+                      double* v_scratch,
+                      double* v_root,
+                      size_t n_lead) {
+  const struct tb_store* p_store = &p_glm->store;
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const double root = sqrt(v_w[k]);
+    const double* v_row =
+        p_store->type->block(p_store, tb_rows_at(p_rows, k), 1, v_scratch);
+    for (size_t j = 0; j < p_glm->n_coef; ++j) {
+      v_root[k * n_lead + j] = root * v_row[j];
+    }
+  }
+}
+
+/* Both triangles, of which the upper is there. */
+static void mirror(double* v_hessian, size_t n_dim) {
+  for (size_t j = 0; j < n_dim; ++j) {
+    for (size_t i = 0; i < j; ++i) {
+      v_hessian[i * n_dim + j] = v_hessian[j * n_dim + i];
+    }
+  }
+}
+
+/* Rows S such that S^T S is the coefficients' part of -Hessian, or where rows
+ * are sparse the products themselves; what a sampled s has with them and with
+ * itself is summed. */
 enum tb_status glm_curvature(const struct tb_model* p_model,
                              const struct tb_workspace* p_work,
                              const double* v_theta,
@@ -41,11 +71,15 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
   const struct glm_point point =
       glm_point_at(p_model, v_theta, scratch.v_theta);
   double* v_cross = scratch.v_square; /* sum of a_i x_i */
+  double* v_last = p_sums->v_hessian; /* column of s */
   double log_lik = 0, aux_score = 0, aux_curvature = 0;
 
   if (p_model->p_frame != NULL) {
     /* modes are sought before the rows are whitened */
     return TB_STATUS_unsupported;
+  }
+  if (p_glm->is_sparse) {
+    v_last += n_coef * p_model->n_dim;
   }
   memset(scratch.v_sum, 0, n_padded * sizeof(double));
   memset(v_cross, 0, n_padded * sizeof(double));
@@ -70,7 +104,7 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
       aux_score += c * v_t[k];
       aux_curvature += c * v_b[k];
       v_r[k] *= c;
-      v_w[k] = sqrt(c * v_w[k]);
+      v_w[k] *= c;
     }
     p_store->type->add(p_store, &rows, v_r, scratch.v_sum);
     if (p_glm->has_aux) {
@@ -79,15 +113,19 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
       }
       p_store->type->add(p_store, &rows, v_a, v_cross);
     }
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      double* v_to = p_sums->v_root + (b + k) * p_sums->n_lead;
-      const double* v_row = p_store->type->block(p_store,
-                                                 tb_batch_row(p_batch, b + k),
-                                                 1,
-                                                 scratch.v_reference);
-      for (size_t j = 0; j < n_coef; ++j) {
-        v_to[j] = v_w[k] * v_row[j];
-      }
+    if (p_glm->is_sparse) {
+      p_store->type->add_products(p_store,
+                                  &rows,
+                                  v_w,
+                                  p_sums->v_hessian,
+                                  p_model->n_dim);
+    } else {
+      add_roots(p_glm,
+                &rows,
+                v_w,
+                scratch.v_reference,
+                p_sums->v_root + b * p_sums->n_lead,
+                p_sums->n_lead);
     }
   }
   *p_sums->p_log_lik += log_lik;
@@ -97,9 +135,63 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
   if (p_glm->has_aux) {
     p_sums->v_gradient[n_coef] += aux_score;
     for (size_t j = 0; j < n_coef; ++j) {
-      p_sums->v_hessian[j] += v_cross[j];
+      v_last[j] += v_cross[j];
     }
-    p_sums->v_hessian[n_coef] += aux_curvature;
+    v_last[n_coef] += aux_curvature;
+  }
+  if (p_glm->is_sparse) {
+    mirror(p_sums->v_hessian, p_model->n_dim);
+  }
+  return TB_STATUS_ok;
+}
+
+/* One pass over what is in the rows: of c_i x_i^2 the root goes through
+ * add_square(). */
+enum tb_status glm_diagonal(const struct tb_model* p_model,
+                            const struct tb_workspace* p_work,
+                            const double* v_theta,
+                            const struct tb_batch* p_batch,
+                            bool with_prior,
+                            double* v_diagonal) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_coef = p_glm->n_coef, n_padded = p_store->n_padded;
+  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
+  const struct glm_point point =
+      glm_point_at(p_model, v_theta, scratch.v_theta);
+  if (p_model->p_frame != NULL) {
+    return TB_STATUS_unsupported;
+  }
+  memset(scratch.v_sum, 0, n_padded * sizeof(double));
+  memset(scratch.v_square, 0, n_padded * sizeof(double));
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    struct glm_block block;
+    double v_root[BLOCK], v_b[BLOCK] = {0};
+    const struct tb_response_out out = {.v_curvature = v_root,
+                                        .v_aux_curvature =
+                                            p_glm->has_aux ? v_b : NULL};
+    glm_load(p_glm, &rows, &point, &block);
+    glm_evaluate(p_glm, &point, &block, &out);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      const double c = tb_batch_weight(p_batch, b + k);
+      v_root[k] = sqrt(c * v_root[k]);
+      if (p_glm->has_aux) {
+        v_diagonal[n_coef] +=
+            c * tb_response_aux_curvature(p_glm->response.type, v_b[k]);
+      }
+    }
+    p_store->type->add_square(p_store,
+                              &rows,
+                              v_root,
+                              scratch.v_sum,
+                              scratch.v_square);
+  }
+  for (size_t j = 0; j < n_coef; ++j) {
+    v_diagonal[j] += scratch.v_square[j];
+  }
+  if (with_prior) {
+    tb_prior_diagonal(&p_glm->prior, v_theta, v_diagonal);
   }
   return TB_STATUS_ok;
 }
@@ -129,8 +221,42 @@ void glm_curvature_prior(const struct tb_model* p_model,
   }
 }
 
-/* Many points at once: the predictors of a block of rows are one matrix
- * product, and responses, weights and offsets are read once a block. */
+/* v_eta := the predictors of a block of rows at many points: one matrix
+ * product, where rows are not sparse */
+static void predict_many(const struct tb_model* p_model,
+                         const struct glm_pass_scratch* p_scratch,
+                         const double* v_theta,
+                         size_t n_point,
+                         const struct tb_batch* p_batch) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_row = p_batch->n_batch;
+  if (!p_glm->is_sparse) {
+    tb_gemm(
+        'T',
+        n_row,
+        n_point,
+        p_glm->n_coef,
+        p_store->type->block(p_store, p_batch->start, n_row, p_scratch->v_rows),
+        p_store->n_padded,
+        v_theta,
+        p_model->n_dim,
+        p_scratch->v_eta,
+        n_row);
+    return;
+  }
+  for (size_t p = 0; p < n_point; ++p) {
+    for (size_t b = 0; b < n_row; b += BLOCK) {
+      const struct tb_rows rows = tb_batch_block(p_batch, b);
+      p_store->type->dot(p_store,
+                         &rows,
+                         v_theta + p * p_model->n_dim,
+                         p_scratch->v_eta + p * n_row + b);
+    }
+  }
+}
+
+/* Many points at once: responses, weights and offsets are read once a block. */
 enum tb_status glm_log_lik_many(const struct tb_model* p_model,
                                 const struct tb_workspace* p_work,
                                 const double* v_theta,
@@ -138,24 +264,12 @@ enum tb_status glm_log_lik_many(const struct tb_model* p_model,
                                 const struct tb_batch* p_batch,
                                 double* v_sum) {
   const struct glm* p_glm = p_model->p_self;
-  const struct tb_store* p_store = &p_glm->store;
   const size_t n_row = p_batch->n_batch, start = p_batch->start;
   const struct glm_pass_scratch scratch =
       glm_pass_scratch_at(p_glm, p_work, n_row);
   double *v_y = scratch.v_column[0], *v_weight = scratch.v_column[1];
   double *v_offset = scratch.v_column[2], *v_log_lik = scratch.v_column[3];
-  const double* v_block =
-      p_store->type->block(p_store, start, n_row, scratch.v_rows);
-  tb_gemm('T',
-          n_row,
-          n_point,
-          p_glm->n_coef,
-          v_block,
-          p_store->n_padded,
-          v_theta,
-          p_model->n_dim,
-          scratch.v_eta,
-          n_row);
+  predict_many(p_model, &scratch, v_theta, n_point, p_batch);
   for (size_t k = 0; k < n_row; ++k) {
     const double* v_obs = glm_obs(p_glm, start + k);
     v_y[k] = v_obs[OBS_y];

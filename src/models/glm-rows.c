@@ -2,7 +2,6 @@
 #include "models/glm.h"
 
 #include "base/clones.h"
-#include "base/norm.h"
 
 /* Linear predictors, responses and weights of a block. */
 void glm_load(const struct glm* p_glm,
@@ -256,7 +255,7 @@ enum tb_status glm_square_norms(const struct tb_model* p_model,
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    double v_u[BLOCK], v_t[BLOCK] = {0};
+    double v_u[BLOCK], v_t[BLOCK] = {0}, v_norm[BLOCK];
     glm_load(p_glm, &rows, &point, &block);
     glm_residual(p_glm, &point, &block, v_u, p_glm->has_aux ? v_t : NULL);
     if (p_reference != NULL) {
@@ -272,14 +271,10 @@ enum tb_status glm_square_norms(const struct tb_model* p_model,
         v_t[k] -= v_s[k];
       }
     }
+    tb_store_square_norms(p_store, &rows, scratch.v_square, v_norm);
     for (size_t k = 0; k < rows.n_row; ++k) {
-      const double* v_row = p_store->type->block(p_store,
-                                                 tb_batch_row(p_batch, b + k),
-                                                 1,
-                                                 scratch.v_square);
       const double t = point.slope * v_t[k];
-      v_square[b + k] =
-          v_u[k] * v_u[k] * tb_square_norm(v_row, p_glm->n_coef) + t * t;
+      v_square[b + k] = v_u[k] * v_u[k] * v_norm[k] + t * t;
       sum_t += t;
     }
     if (v_sum != NULL) {

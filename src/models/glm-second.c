@@ -13,6 +13,7 @@
 #include "models/glm.h"
 
 #include "base/blas.h"
+#include "base/chol.h"
 #include "base/clones.h"
 #include "base/norm.h"
 
@@ -74,6 +75,100 @@ static void scale_rows(const double* v_block,
   }
 }
 
+/* Rows start.. of n_row, seen whole, into the sums: H of the coefficients, its
+ * column of s (v_last, where s is sampled), G. v_scratch: n_row x (2 n_padded +
+ * 2) */
+static void expand_block(const struct tb_model* p_model,
+                         double slope,
+                         const struct record* v,
+                         size_t start,
+                         size_t n_row,
+                         double* v_scratch,
+                         double* v_sum,
+                         double* v_hessian,
+                         double* v_last) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
+  const size_t n_padded = p_store->n_padded;
+  double* v_scaled = v_scratch + n_row * n_padded;
+  double* v_r = v_scaled + n_row * n_padded;
+  double* v_a = v_r + n_row;
+  const double* v_block =
+      p_store->type->block(p_store, start, n_row, v_scratch);
+  scale_rows(v_block, v, n_row, n_padded, v_scaled);
+  tb_gemm_op('N',
+             'T',
+             n_coef,
+             n_coef,
+             n_row,
+             v_block,
+             n_padded,
+             v_scaled,
+             n_padded,
+             1,
+             v_hessian,
+             n_dim);
+  for (size_t k = 0; k < n_row; ++k) {
+    v_r[k] = v[k].score;
+    v_a[k] = slope * v[k].cross;
+  }
+  tb_gemm_op('N',
+             'N',
+             n_coef,
+             1,
+             n_row,
+             v_block,
+             n_padded,
+             v_r,
+             n_row,
+             1,
+             v_sum,
+             n_dim);
+  if (v_last != NULL) {
+    tb_gemm_op('N',
+               'N',
+               n_coef,
+               1,
+               n_row,
+               v_block,
+               n_padded,
+               v_a,
+               n_row,
+               1,
+               v_last,
+               n_dim);
+  }
+}
+
+/* The same of sparse rows, H above its diagonal alone. */
+static void expand_sparse(const struct tb_model* p_model,
+                          double slope,
+                          const struct record* v,
+                          size_t start,
+                          size_t n_row,
+                          double* v_sum,
+                          double* v_hessian,
+                          double* v_last) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  for (size_t b = 0; b < n_row; b += BLOCK) {
+    const struct tb_rows rows = {.n_row = tb_min(BLOCK, n_row - b),
+                                 .start = start + b};
+    double v_r[BLOCK], v_c[BLOCK], v_a[BLOCK];
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      v_r[k] = v[b + k].score;
+      v_c[k] = v[b + k].curvature;
+      v_a[k] = slope * v[b + k].cross;
+    }
+    p_store->type->add_products(p_store, &rows, v_c, v_hessian, p_model->n_dim);
+    p_store->type->add(p_store, &rows, v_r, v_sum);
+    if (v_last != NULL) {
+      p_store->type->add(p_store, &rows, v_a, v_last);
+    }
+  }
+}
+
 static enum tb_status second_expand(const struct tb_model* p_model,
                                     const double* v_at,
                                     void* p_record,
@@ -82,21 +177,17 @@ static enum tb_status second_expand(const struct tb_model* p_model,
                                     int n_threads) {
   enum { ROWS = 1024 };
   const struct glm* p_glm = p_model->p_self;
-  const struct tb_store* p_store = &p_glm->store;
   const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
-  const size_t n_padded = p_store->n_padded;
+  const size_t n_padded = p_glm->store.n_padded;
+  const size_t n_seen = p_glm->is_sparse ? 0 : (size_t)2 * ROWS * n_padded;
   struct record* v_record = p_record;
-  double* v_scratch =
-      calloc(n_padded + (size_t)2 * ROWS * n_padded + 2 * ROWS, sizeof(double));
+  double* v_scratch = calloc(n_padded + n_seen + 2 * ROWS, sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
-  double* v_rows = v_scratch + n_padded;
-  double* v_scaled = v_rows + (size_t)ROWS * n_padded;
-  double* v_r = v_scaled + (size_t)ROWS * n_padded;
-  double* v_a = v_r + ROWS;
+  double* v_block = v_scratch + n_padded;
   const struct glm_point point = glm_point_at(p_model, v_at, v_scratch);
-  double* v_last = v_hessian + n_coef * n_dim; /* only where s is sampled */
+  double* v_last = p_glm->has_aux ? v_hessian + n_coef * n_dim : NULL;
   (void)n_threads;
 
 #ifdef _OPENMP
@@ -110,59 +201,35 @@ static enum tb_status second_expand(const struct tb_model* p_model,
   for (size_t start = 0; start < p_model->n_data; start += ROWS) {
     const size_t n_row = tb_min(ROWS, p_model->n_data - start);
     const struct record* v = v_record + start;
-    const double* v_block = p_store->type->block(p_store, start, n_row, v_rows);
-    scale_rows(v_block, v, n_row, n_padded, v_scaled);
-    tb_gemm_op('N',
-               'T',
-               n_coef,
-               n_coef,
-               n_row,
-               v_block,
-               n_padded,
-               v_scaled,
-               n_padded,
-               1,
-               v_hessian,
-               n_dim);
-    for (size_t k = 0; k < n_row; ++k) {
-      v_r[k] = v[k].score;
-      v_a[k] = point.slope * v[k].cross;
+    if (p_glm->is_sparse) {
+      expand_sparse(p_model,
+                    point.slope,
+                    v,
+                    start,
+                    n_row,
+                    v_sum,
+                    v_hessian,
+                    v_last);
+    } else {
+      expand_block(p_model,
+                   point.slope,
+                   v,
+                   start,
+                   n_row,
+                   v_block,
+                   v_sum,
+                   v_hessian,
+                   v_last);
     }
-    tb_gemm_op('N',
-               'N',
-               n_coef,
-               1,
-               n_row,
-               v_block,
-               n_padded,
-               v_r,
-               n_row,
-               1,
-               v_sum,
-               n_dim);
-    if (!p_glm->has_aux) {
-      continue;
-    }
-    tb_gemm_op('N',
-               'N',
-               n_coef,
-               1,
-               n_row,
-               v_block,
-               n_padded,
-               v_a,
-               n_row,
-               1,
-               v_last,
-               n_dim);
-    for (size_t k = 0; k < n_row; ++k) {
+    for (size_t k = 0; v_last != NULL && k < n_row; ++k) {
       v_sum[n_coef] += point.slope * v[k].aux_score;
       v_last[n_coef] += point.slope * point.slope * v[k].aux_curvature;
     }
   }
   for (size_t j = 0; j < n_dim; ++j) {
     for (size_t i = 0; i < j; ++i) {
-      /* of the coefficients both triangles are there, up to rounding */
+      /* of the coefficients both triangles are there, up to rounding, or the
+       * upper one */
       v_hessian[i * n_dim + j] = v_hessian[j * n_dim + i];
     }
   }
@@ -327,11 +394,38 @@ static void second_remainders(const struct tb_model* p_model,
   }
 }
 
+static enum tb_status sparse_norms(const struct tb_model* p_model,
+                                   const double* v_chol,
+                                   double* v_out) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_dim = p_model->n_dim;
+  double* v_sigma = malloc(2 * n_dim * n_dim * sizeof(double));
+  if (v_sigma == NULL) {
+    return TB_STATUS_memory;
+  }
+  tb_chol_inverse(n_dim, v_chol, v_sigma + n_dim * n_dim, v_sigma);
+  for (size_t b = 0; b < p_model->n_data; b += BLOCK) {
+    const struct tb_rows rows = {.n_row = tb_min(BLOCK, p_model->n_data - b),
+                                 .start = b};
+    double v_q[BLOCK];
+    p_store->type->forms(p_store, &rows, v_sigma, n_dim, v_q);
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      v_out[b + k] = sqrt(fmax(v_q[k], 0));
+    }
+  }
+  free(v_sigma);
+  return TB_STATUS_ok;
+}
+
 static enum tb_status second_norms(const struct tb_model* p_model,
                                    const double* v_chol,
                                    double* v_out) {
   enum { ROWS = 1024 };
   const struct glm* p_glm = p_model->p_self;
+  if (p_glm->is_sparse) {
+    return sparse_norms(p_model, v_chol, v_out);
+  }
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_padded = p_store->n_padded, n_coef = p_glm->n_coef;
   double* v_rows = malloc((size_t)ROWS * n_padded * sizeof(double));

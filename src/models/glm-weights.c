@@ -8,11 +8,11 @@
 #include <math.h>
 
 /* Euclidean norms of n rows of a row-major block */
-static void row_norms(const double* v_block,
-                      size_t n_row,
-                      size_t n_col,
-                      size_t n_lead,
-                      double* v_out) {
+static void block_norms(const double* v_block,
+                        size_t n_row,
+                        size_t n_col,
+                        size_t n_lead,
+                        double* v_out) {
   for (size_t k = 0; k < n_row; ++k) {
     v_out[k] = sqrt(tb_square_norm(v_block + k * n_lead, n_col));
   }
@@ -173,6 +173,67 @@ static void weigh(const struct glm* p_glm,
   }
 }
 
+/* ||x_i|| of the rows of the batch, and sqrt(q_i), the same where v_chol is
+ * NULL
+ */
+static void row_norms(const struct tb_model* p_model,
+                      const struct tb_batch* p_batch,
+                      const double* v_chol,
+                      double* v_rows,
+                      double* v_norm,
+                      double* v_sigma_norm) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_coef = p_glm->n_coef, n_padded = p_store->n_padded;
+  const size_t n_row = p_batch->n_batch, n_dim = p_model->n_dim;
+  const double* v_block =
+      p_store->type->block(p_store, p_batch->start, n_row, v_rows);
+  block_norms(v_block, n_row, n_coef, n_padded, v_norm);
+  if (v_chol == NULL) {
+    memcpy(v_sigma_norm, v_norm, n_row * sizeof(double));
+    return;
+  }
+  memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
+  tb_trsm_lower(n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
+  block_norms(v_rows, n_row, n_coef, n_padded, v_sigma_norm);
+}
+
+/* The same of sparse rows, q_i = x_i^T Sigma x_i as it stands. */
+static void sparse_norms(const struct tb_model* p_model,
+                         const struct tb_batch* p_batch,
+                         const double* v_sigma,
+                         double* v_norm,
+                         double* v_sigma_norm) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    double v_square[BLOCK], v_q[BLOCK];
+    p_store->type->square_norms(p_store, &rows, v_square);
+    if (v_sigma == NULL) {
+      memcpy(v_q, v_square, sizeof(v_q));
+    } else {
+      p_store->type->forms(p_store, &rows, v_sigma, p_model->n_dim, v_q);
+    }
+    for (size_t k = 0; k < rows.n_row; ++k) {
+      v_norm[b + k] = sqrt(v_square[k]);
+      v_sigma_norm[b + k] = sqrt(fmax(v_q[k], 0));
+    }
+  }
+}
+
+/* Variance of s: with it Sigma is block diagonal. */
+static double
+variance_of_aux(const struct tb_model* p_model, double slope, const double* v) {
+  const struct glm* p_glm = p_model->p_self;
+  if (!p_glm->has_aux) {
+    return 0;
+  }
+  const double last = v == NULL ? 1 : v[p_model->n_dim * p_model->n_dim - 1];
+  return p_glm->is_sparse ? slope * slope * last
+                          : slope * slope / (last * last);
+}
+
 enum tb_status glm_weights(const struct tb_model* p_model,
                            const struct tb_workspace* p_work,
                            enum tb_weight_type type,
@@ -181,9 +242,7 @@ enum tb_status glm_weights(const struct tb_model* p_model,
                            const struct tb_batch* p_batch,
                            double* v_out) {
   const struct glm* p_glm = p_model->p_self;
-  const struct tb_store* p_store = &p_glm->store;
-  const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
-  const size_t n_padded = p_store->n_padded, n_row = p_batch->n_batch;
+  const size_t n_dim = p_model->n_dim, n_row = p_batch->n_batch;
   const bool wants_sigma = type == TB_WEIGHT_hessian ||
                            type == TB_WEIGHT_leverage ||
                            type == TB_WEIGHT_robust || type == TB_WEIGHT_cubic;
@@ -193,26 +252,18 @@ enum tb_status glm_weights(const struct tb_model* p_model,
   const struct glm_pass_scratch scratch =
       glm_pass_scratch_at(p_glm, p_work, n_row);
   double *v_norm = scratch.v_column[0], *v_sigma_norm = scratch.v_column[1];
-  double *v_rows = scratch.v_rows, *v_origin = scratch.of_point.v_reference;
+  double* v_origin = scratch.of_point.v_reference;
   memset(v_origin, 0, n_dim * sizeof(double));
   const struct glm_point point =
       glm_point_at(p_model,
                    v_theta == NULL ? v_origin : v_theta,
                    scratch.of_point.v_theta);
-  /* of the coordinate of s */
-  const double root = v_chol == NULL ? 1 : v_chol[n_dim * n_dim - 1];
-  const double v =
-      p_glm->has_aux ? point.slope * point.slope / (root * root) : 0;
-
-  const double* v_block =
-      p_store->type->block(p_store, p_batch->start, n_row, v_rows);
-  row_norms(v_block, n_row, n_coef, n_padded, v_norm);
-  if (wants_sigma && v_chol != NULL) {
-    memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
-    tb_trsm_lower(n_coef, n_row, v_chol, n_dim, v_rows, n_padded);
-    row_norms(v_rows, n_row, n_coef, n_padded, v_sigma_norm);
+  const double v = variance_of_aux(p_model, point.slope, v_chol);
+  const double* v_of = wants_sigma ? v_chol : NULL;
+  if (p_glm->is_sparse) {
+    sparse_norms(p_model, p_batch, v_of, v_norm, v_sigma_norm);
   } else {
-    memcpy(v_sigma_norm, v_norm, n_row * sizeof(double));
+    row_norms(p_model, p_batch, v_of, scratch.v_rows, v_norm, v_sigma_norm);
   }
   for (size_t b = 0; b < n_row; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);

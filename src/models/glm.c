@@ -233,6 +233,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
                                  const struct tb_params* p_params,
                                  const struct tb_shelf* p_shelf) {
   const struct tb_param* p_x = tb_params_find(p_params, "x");
+  const struct tb_columns* p_columns = tb_params_columns(p_params);
   const struct tb_param* p_y = tb_params_find(p_params, "y");
   const struct tb_param* p_weights = tb_params_find(p_params, "weights");
   const struct tb_param* p_offset = tb_params_find(p_params, "offset");
@@ -244,7 +245,13 @@ static enum tb_status glm_create(struct tb_model* p_model,
       .aux = aux};
 
   size_t n_data, n_coef;
-  if (!tb_shelf_shape(p_shelf, p_x, &n_data, &n_coef) || p_y == NULL ||
+  if (p_columns != NULL) {
+    n_data = p_columns->n_row;
+    n_coef = p_columns->n_col;
+  } else if (!tb_shelf_shape(p_shelf, p_x, &n_data, &n_coef)) {
+    return TB_STATUS_argument;
+  }
+  if (n_data == 0 || (p_x != NULL && p_columns != NULL) || p_y == NULL ||
       n_data != p_y->n_value || response.type == NULL ||
       (response.type->flags & TB_RESPONSE_MULTIPLE) || !(aux > 0) ||
       (response.samples_aux && response.type->p_aux == NULL) ||
@@ -268,7 +275,6 @@ static enum tb_status glm_create(struct tb_model* p_model,
   p_glm->n_coef = n_coef;
   p_glm->n_scalar = 1 + has_aux;
   p_model->n_scalar = p_glm->n_scalar;
-  p_model->n_root = n_coef;
 
   p_glm->n_obs_col = OBS_fixed + has_aux;
   if (p_weights != NULL) {
@@ -279,7 +285,9 @@ static enum tb_status glm_create(struct tb_model* p_model,
   }
   enum tb_status status = tb_prior_create(&p_glm->prior, p_params, n_dim);
   if (status == TB_STATUS_ok) {
-    status = tb_shelf_take(p_shelf, p_x, 0, &p_glm->store);
+    status = p_columns == NULL
+                 ? tb_shelf_take(p_shelf, p_x, 0, &p_glm->store)
+                 : tb_shelf_turn(p_shelf, p_columns, &p_glm->store);
   }
   if (status == TB_STATUS_ok) {
     p_glm->v_obs = tb_big_alloc(n_data * p_glm->n_obs_col * sizeof(double));
@@ -291,6 +299,10 @@ static enum tb_status glm_create(struct tb_model* p_model,
     glm_destroy(p_model);
     return status;
   }
+  p_glm->is_sparse = tb_store_is_sparse(&p_glm->store);
+  p_model->n_root = p_glm->is_sparse ? 0 : n_coef;
+  p_model->takes_covariance = p_glm->is_sparse;
+  p_model->is_wide = p_glm->is_sparse && n_coef > GLM_MOST_PRODUCTS;
 
   glm_fill_obs(p_glm, p_y, p_weights, p_offset);
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, &place, 1);
@@ -318,6 +330,7 @@ static enum tb_status glm_copy(const struct tb_model* p_model,
   }
   p_copy->response = p_glm->response;
   p_copy->has_aux = p_glm->has_aux;
+  p_copy->is_sparse = p_glm->is_sparse;
   p_copy->n_coef = p_glm->n_coef;
   p_copy->n_scalar = p_glm->n_scalar;
   p_copy->n_obs_col = p_glm->n_obs_col;
@@ -376,6 +389,7 @@ const struct tb_model_type tb_model_glm = {
     .pass_size = glm_pass_size,
     .curvature = glm_curvature,
     .curvature_prior = glm_curvature_prior,
+    .diagonal = glm_diagonal,
     .weights = glm_weights,
     .lipschitz_prior = glm_lipschitz_prior,
     .largest_predictor = glm_largest_predictor,

@@ -19,12 +19,17 @@ enum { OBS_y = 0, OBS_scalar = 1, OBS_fixed = 2 };
 
 #define BLOCK TB_STORE_BLOCK
 
+/* Columns of which sums of products are made where rows are sparse: with more,
+ * n_dim x n_dim numbers would be more than the rows. */
+enum { GLM_MOST_PRODUCTS = 1000 };
+
 struct glm {
   struct tb_response response;
   bool has_aux;    /* sampled: the last coordinate */
   size_t n_coef;   /* columns of x */
   size_t n_scalar; /* stored for each row: r_i, and t_i with has_aux */
   struct tb_store store;
+  bool is_sparse; /* the store */
   double* v_obs;
   size_t n_obs_col;
   size_t k_weight; /* 0: no such column */
@@ -157,7 +162,7 @@ enum { GLM_N_COLUMN = 4 };
 struct glm_pass_scratch {
   struct glm_scratch of_point;
   double* v_column[GLM_N_COLUMN]; /* n_row each */
-  double* v_rows;                 /* n_row x n_padded */
+  double* v_rows;                 /* n_row x n_padded; of sparse rows none */
   double* v_eta;
 };
 size_t
@@ -177,6 +182,12 @@ void glm_curvature_prior(const struct tb_model* p_model,
                          const double* v_round,
                          double weight,
                          const struct tb_curvature* p_sums);
+enum tb_status glm_diagonal(const struct tb_model* p_model,
+                            const struct tb_workspace* p_work,
+                            const double* v_theta,
+                            const struct tb_batch* p_batch,
+                            bool with_prior,
+                            double* v_diagonal);
 enum tb_status glm_log_lik_many(const struct tb_model* p_model,
                                 const struct tb_workspace* p_work,
                                 const double* v_theta,

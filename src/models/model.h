@@ -198,11 +198,21 @@ struct tb_model_type {
                           double weight,
                           const struct tb_curvature* p_sums);
 
+  /* ADDS the diagonal of -Hessian of the rows of the batch to v_diagonal
+   * (n_dim), and that of the prior. */
+  enum tb_status (*diagonal)(const struct tb_model* p_model,
+                             const struct tb_workspace* p_work,
+                             const double* v_theta,
+                             const struct tb_batch* p_batch,
+                             bool with_prior,
+                             double* v_diagonal);
+
   /* Unnormalised subsampling weights of the rows of the batch, which follow
    * each other, into v_out (n_batch). v_chol: lower Cholesky factor
-   * (column-major) of -Hessian, the inverse of Sigma; NULL where the type does
-   * not need it. NULL slot: passes/weights.h goes row by row, by the norms of
-   * gradients and, where there is a curvature, by Hessians. */
+   * (column-major) of -Hessian, the inverse of Sigma, or Sigma itself where the
+   * model takes_covariance; NULL where the type does not need it. NULL slot:
+   * passes/weights.h goes row by row, by the norms of gradients and, where
+   * there is a curvature, by Hessians. */
   enum tb_status (*weights)(const struct tb_model* p_model,
                             const struct tb_workspace* p_work,
                             enum tb_weight_type type,
@@ -293,14 +303,23 @@ struct tb_model {
   size_t n_scalar;  /* numbers that hold g_i, TB_MODEL_SCALAR only */
   size_t n_root; /* columns of v_root of struct tb_curvature; 0: the model adds
                     its Hessian itself */
-  size_t n_gibbs_every; /* steps from one gibbs() to the next; 0: none */
+  bool takes_covariance; /* does weights() take Sigma, not a factor? */
+  bool is_wide;          /* are n_dim x n_dim numbers too many? Then there is no
+                            curvature(), but diagonal() */
+  size_t n_gibbs_every;  /* steps from one gibbs() to the next; 0: none */
   bool is_even; /* each term of log pi is even in each coordinate by itself:
                    chains see it at |theta|, see tb_chain_gradient() */
   const struct tb_frame* p_frame; /* NULL: identity */
+  struct tb_model* p_base;        /* what models/framed.h has put the frame
+                                     around; NULL for all else */
   uint64_t fingerprint;           /* of the data, to recognise them again */
   uint64_t n_stored;              /* how often store_scalar() was called */
   void* p_self;
 };
+
+static inline bool tb_model_has_curvature(const struct tb_model* p_model) {
+  return p_model->type->curvature != NULL && !p_model->is_wide;
+}
 
 /* Can its rows be rewritten in whitened coordinates? */
 static inline bool tb_model_can_whiten(const struct tb_model* p_model) {

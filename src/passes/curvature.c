@@ -113,7 +113,7 @@ enum tb_status tb_model_curvature(const struct tb_model* p_model,
                          .n_point = 1,
                          .n_sum = n_sum,
                          .n_threads = n_threads};
-  if (p_model->type->curvature == NULL) {
+  if (!tb_model_has_curvature(p_model)) {
     return TB_STATUS_unsupported;
   }
   double* v_memory = calloc(n_sum + TB_CHUNK * n_lead, sizeof(double));
@@ -149,5 +149,46 @@ enum tb_status tb_model_curvature(const struct tb_model* p_model,
   }
   tb_pass_end(&pass);
   free(v_memory);
+  return status;
+}
+
+struct diagonal {
+  const struct tb_model* p_model;
+  const double* v_theta;
+};
+
+static enum tb_status diagonal_part(void* p_what,
+                                    const struct tb_part* p_part) {
+  const struct diagonal* p = p_what;
+  return p->p_model->type->diagonal(p->p_model,
+                                    &p_part->work,
+                                    p->v_theta,
+                                    &p_part->batch,
+                                    p_part->first == 0,
+                                    p_part->v_sum);
+}
+
+enum tb_status tb_model_diagonal(const struct tb_model* p_model,
+                                 const double* v_theta,
+                                 const struct tb_batch* p_batch,
+                                 double* v_diagonal,
+                                 int n_threads) {
+  struct diagonal what = {.p_model = p_model, .v_theta = v_theta};
+  struct tb_pass pass = {.p_model = p_model,
+                         .part = diagonal_part,
+                         .p_what = &what,
+                         .n_part_row = 16 * TB_CHUNK,
+                         .n_point = 1,
+                         .n_sum = p_model->n_dim,
+                         .n_threads = n_threads};
+  if (p_model->type->diagonal == NULL) {
+    return TB_STATUS_unsupported;
+  }
+  memset(v_diagonal, 0, p_model->n_dim * sizeof(double));
+  enum tb_status status = tb_pass_begin(&pass);
+  if (status == TB_STATUS_ok) {
+    status = tb_pass_over(&pass, p_batch, v_diagonal);
+  }
+  tb_pass_end(&pass);
   return status;
 }

@@ -16,4 +16,11 @@ enum tb_status tb_model_curvature(const struct tb_model* p_model,
                                   double* v_hessian,
                                   int n_threads);
 
+/* The diagonal of -Hessian, where all of it is not to be had, SET. */
+enum tb_status tb_model_diagonal(const struct tb_model* p_model,
+                                 const double* v_theta,
+                                 const struct tb_batch* p_batch,
+                                 double* v_diagonal,
+                                 int n_threads);
+
 #endif

@@ -146,6 +146,31 @@ static enum tb_status many_part(void* p_what, const struct tb_part* p_part) {
                                         p_part->v_sum);
 }
 
+/* A frame is gone out of once, not for each block of rows. */
+static enum tb_status many_in_frame(struct tb_model* p_model,
+                                    const double* v_phi,
+                                    size_t n_point,
+                                    double* v_out,
+                                    int n_threads) {
+  const size_t n_dim = p_model->n_dim;
+  double* v_theta = malloc((n_dim * n_point + 1) * sizeof(double));
+  if (v_theta == NULL) {
+    return TB_STATUS_memory;
+  }
+  for (size_t p = 0; p < n_point; ++p) {
+    tb_frame_to_parameter(p_model->p_frame,
+                          v_phi + p * n_dim,
+                          v_theta + p * n_dim);
+  }
+  const enum tb_status status = tb_model_log_lik_many(p_model->p_base,
+                                                      v_theta,
+                                                      n_point,
+                                                      v_out,
+                                                      n_threads);
+  free(v_theta);
+  return status;
+}
+
 enum tb_status tb_model_log_lik_many(struct tb_model* p_model,
                                      const double* v_theta,
                                      size_t n_point,
@@ -153,6 +178,9 @@ enum tb_status tb_model_log_lik_many(struct tb_model* p_model,
                                      int n_threads) {
   enum { ROWS = 1024 }; /* their predictors at all points stay in the cache */
   struct at what = {.p_model = p_model, .v_theta = v_theta, .n_point = n_point};
+  if (p_model->p_base != NULL) {
+    return many_in_frame(p_model, v_theta, n_point, v_out, n_threads);
+  }
   if (p_model->type->log_lik_many == NULL) {
     return TB_STATUS_unsupported;
   }

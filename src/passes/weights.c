@@ -1,6 +1,7 @@
 #include "passes/weights.h"
 
 #include "base/blas.h"
+#include "base/chol.h"
 #include "models/rows.h"
 #include "passes/pass.h"
 
@@ -164,6 +165,59 @@ static enum tb_status weights_by_hessians(struct weights* p, int n_threads) {
   return status;
 }
 
+/* The model's own, which may take Sigma in place of its factor. */
+static enum tb_status own_weights(struct weights* p, int n_threads) {
+  const size_t n = p->p_model->n_dim, n_square = n * n;
+  const bool inverts = p->p_model->takes_covariance && p->v_chol != NULL;
+  double* v_sigma = inverts ? malloc(2 * n_square * sizeof(double)) : NULL;
+  if (inverts && v_sigma == NULL) {
+    return TB_STATUS_memory;
+  }
+  if (inverts) {
+    tb_chol_inverse(n, p->v_chol, v_sigma + n_square, v_sigma);
+    p->v_chol = v_sigma;
+  }
+  const enum tb_status status =
+      go_over(p, own_part, 0, p->p_model->n_data, 0, NULL, n_threads);
+  free(v_sigma);
+  return status;
+}
+
+bool tb_model_has_weights(const struct tb_model* p_model) {
+  const struct tb_model* p_base = p_model->p_base;
+  return p_base == NULL
+             ? p_model->type->weights != NULL
+             : p_base->type->weights != NULL && !p_model->p_frame->is_diagonal;
+}
+
+/* What whitened coordinates do not change, they need not be gone to for: there
+ * Sigma is the identity, and L L^T = Sigma^{-1} the frame's. */
+static enum tb_status weights_in_frame(struct weights* p, int n_threads) {
+  const struct tb_model* p_model = p->p_model;
+  const size_t n = p_model->n_dim;
+  const bool is_invariant = p->type == TB_WEIGHT_leverage ||
+                            p->type == TB_WEIGHT_robust ||
+                            p->type == TB_WEIGHT_cubic;
+  if (!is_invariant || !tb_model_has_weights(p_model)) {
+    return TB_STATUS_unsupported;
+  }
+  double* v_theta = malloc((n + n * n) * sizeof(double));
+  if (v_theta == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_chol = v_theta + n;
+  tb_frame_to_parameter(p_model->p_frame, p->v_theta, v_theta);
+  memcpy(v_chol, p_model->p_frame->v_chol, n * n * sizeof(double));
+  transpose(n, v_chol); /* the frame has it by rows */
+  struct weights of_base = *p;
+  of_base.p_model = p_model->p_base;
+  of_base.v_theta = v_theta;
+  of_base.v_chol = v_chol;
+  const enum tb_status status = own_weights(&of_base, n_threads);
+  free(v_theta);
+  return status;
+}
+
 enum tb_status tb_model_weights(const struct tb_model* p_model,
                                 enum tb_weight_type type,
                                 const double* v_theta,
@@ -178,8 +232,12 @@ enum tb_status tb_model_weights(const struct tb_model* p_model,
                          .v_theta = v_theta,
                          .v_chol = v_chol,
                          .v_out = v_out};
+  if (p_model->p_base != NULL) {
+    return v_chol == NULL ? weights_in_frame(&what, n_threads)
+                          : TB_STATUS_unsupported;
+  }
   if (p_type->weights != NULL) {
-    return go_over(&what, own_part, 0, p_model->n_data, 0, NULL, n_threads);
+    return own_weights(&what, n_threads);
   }
   if (type == TB_WEIGHT_gradient) {
     return go_over(&what,
@@ -190,7 +248,7 @@ enum tb_status tb_model_weights(const struct tb_model* p_model,
                    NULL,
                    n_threads);
   }
-  if (!by_hessian || p_type->curvature == NULL || p_model->n_root > 0) {
+  if (!by_hessian || !tb_model_has_curvature(p_model) || p_model->n_root > 0) {
     return TB_STATUS_unsupported; /* no bounds are known */
   }
   return weights_by_hessians(&what, n_threads);

@@ -18,4 +18,7 @@ enum tb_status tb_model_weights(const struct tb_model* p_model,
                                 double* v_out,
                                 int n_threads);
 
+/* Has it weights of some type without a cost of n_dim^3 a row? */
+bool tb_model_has_weights(const struct tb_model* p_model);
+
 #endif

@@ -177,6 +177,23 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
   return log_density;
 }
 
+void tb_prior_diagonal(const struct tb_prior* p_prior,
+                       const double* v_theta,
+                       double* v_diagonal) {
+  for (size_t j = 0; j < p_prior->n_dim; ++j) {
+    const double curvature =
+        prior_at(p_prior, j, prior_argument(p_prior, j, v_theta), 0).curvature;
+    if (j != p_prior->at) {
+      v_diagonal[j] += curvature;
+      continue;
+    }
+    for (size_t k = 0; k < p_prior->n_dim; ++k) {
+      const double a = p_prior->v_functional[k];
+      v_diagonal[k] += curvature * a * a;
+    }
+  }
+}
+
 /* P of one coordinate's prior, see prior.h; is nothing left beyond it? */
 static bool quadratic_at(const struct tb_prior_type* type,
                          double x,

@@ -104,6 +104,11 @@ double tb_prior_curvature(const struct tb_prior* p_prior,
                           double* v_hessian,
                           size_t n_lead);
 
+/* The diagonal of -Hessian, ADDED to v_diagonal (n_dim). */
+void tb_prior_diagonal(const struct tb_prior* p_prior,
+                       const double* v_theta,
+                       double* v_diagonal);
+
 /* A P that is not below 0, for the expansion of the log prior at theta: its
  * -Hessian, 1 / (2 s^2) of laplace(m, s); 0 within the bounds of a uniform.
  * SETS v_hessian (n_dim x n_dim); is the log prior nothing but quadratic with

@@ -154,7 +154,7 @@ test_that("a model that cannot rewrite its rows is whitened by a frame", {
   model <- model_gaussian(x, covariance)
   fit <- sg_sample(model, chains = 8, seed = 1, refresh = 0)
   expect_identical(fit$kernel$args$variant, "vanilla")
-  expect_identical(fit$subsample$name, "uniform")
+  expect_identical(fit$subsample$name, "weighted")
   # control variates have no noise here: the integrator is exact
   expect_posterior(
     fit,

@@ -555,6 +555,173 @@ static void dense_overflow(struct check* p_check) {
   CHECK(tb_big_alloc(SIZE_MAX - 64) == NULL);
 }
 
+/* n_row x n_col numbers by rows, of which about a share is not zero; row 2 and
+ * the last one are empty, and so is column 1. */
+static void fill_sparse(size_t n_row,
+                        size_t n_col,
+                        double share,
+                        struct tb_rng* p_rng,
+                        double* v_x) {
+  for (size_t i = 0; i < n_row; ++i) {
+    const bool is_empty = i == 2 || (i + 1 == n_row && n_row > 1);
+    for (size_t j = 0; j < n_col; ++j) {
+      const bool is_there = tb_rng_unif(p_rng) < share && j != 1 && !is_empty;
+      v_x[i * n_col + j] = is_there ? tb_rng_norm(p_rng) : 0;
+    }
+  }
+}
+
+/* The same by columns, with some zeros kept. */
+struct columns {
+  struct tb_columns of;
+  int* v_start;
+  int* v_row;
+  double* v_value;
+};
+
+static struct columns
+columns_of(const double* v_x, size_t n_row, size_t n_col) {
+  struct columns out = {.v_start = check_alloc(n_col + 1, sizeof(int)),
+                        .v_row = check_alloc(n_row * n_col, sizeof(int)),
+                        .v_value = check_alloc(n_row * n_col, sizeof(double))};
+  int n = 0;
+  for (size_t j = 0; j < n_col; ++j) {
+    for (size_t i = 0; i < n_row; ++i) {
+      const double x = v_x[i * n_col + j];
+      if (x != 0 || (i + j) % 11 == 0) {
+        out.v_row[n] = (int)i;
+        out.v_value[n++] = x;
+      }
+    }
+    out.v_start[j + 1] = n;
+  }
+  out.of = (struct tb_columns){.n_row = n_row,
+                               .n_col = n_col,
+                               .v_start = out.v_start,
+                               .v_row = out.v_row,
+                               .v_value = out.v_value};
+  return out;
+}
+
+static void columns_free(struct columns* p) {
+  free(p->v_start);
+  free(p->v_row);
+  free(p->v_value);
+}
+
+/* square_norms, forms and add_products of one block against the definitions */
+static void products_agree(struct check* p_check,
+                           const struct tb_store* p_store,
+                           const double* v_x,
+                           const struct tb_rows* p_rows,
+                           const double* v_a) {
+  const size_t n = p_store->n_col;
+  double v_norm[TB_STORE_BLOCK + 1], v_form[TB_STORE_BLOCK + 1];
+  double v_w[TB_STORE_BLOCK];
+  double* v_sum = check_alloc(n * n, sizeof(double));
+  v_norm[p_rows->n_row] = v_form[p_rows->n_row] = 12345;
+  for (size_t k = 0; k < TB_STORE_BLOCK; ++k) {
+    v_w[k] = k < p_rows->n_row ? 0.5 + (double)k : NAN;
+  }
+  p_store->type->square_norms(p_store, p_rows, v_norm);
+  p_store->type->forms(p_store, p_rows, v_a, n, v_form);
+  p_store->type->add_products(p_store, p_rows, v_w, v_sum, n);
+  CHECK(v_norm[p_rows->n_row] == 12345 && v_form[p_rows->n_row] == 12345);
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const double* v = v_x + tb_rows_at(p_rows, k) * n;
+    double norm = 0, form = 0;
+    for (size_t j = 0; j < n; ++j) {
+      norm += v[j] * v[j];
+      for (size_t i = 0; i < n; ++i) {
+        form += v[i] * v[j] * v_a[i <= j ? j * n + i : i * n + j];
+      }
+    }
+    CHECK_CLOSE(v_norm[k], norm, 1e-14 * (1 + norm));
+    CHECK_CLOSE(v_form[k], form, 1e-12 * (1 + norm * (double)n));
+  }
+  for (size_t j = 0; j < n; ++j) {
+    for (size_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (size_t k = 0; i <= j && k < p_rows->n_row; ++k) {
+        const double* v = v_x + tb_rows_at(p_rows, k) * n;
+        sum += v_w[k] * v[i] * v[j];
+      }
+      CHECK_CLOSE(v_sum[j * n + i], sum, 1e-12 * (1 + fabs(sum)));
+    }
+  }
+  free(v_sum);
+}
+
+static void one_turns(struct check* p_check,
+                      const struct tb_store_type* p_type,
+                      size_t n_row,
+                      size_t n_col,
+                      double share,
+                      struct tb_rng* p_rng) {
+  double* v_x = check_alloc(n_row * n_col, sizeof(double));
+  double* v_a = check_alloc(n_col * n_col, sizeof(double));
+  fill_sparse(n_row, n_col, share, p_rng, v_x);
+  tb_rng_fill_norm(p_rng, v_a, n_col * n_col);
+  struct columns columns = columns_of(v_x, n_row, n_col);
+  const struct tb_shelf shelf = {.type = p_type};
+  struct tb_store store;
+  CHECK(tb_shelf_turn(&shelf, &columns.of, &store) == TB_STATUS_ok);
+  CHECK(store.n_filled == n_row && !store.is_writable);
+  CHECK(store.type->memory(&store) <=
+        (n_row + 1 + 3 * n_row * n_col / 2 + n_row) * sizeof(double));
+  rows_agree(p_check, &store, v_x, p_rng);
+  CHECK(tb_store_turn(&store, &columns.of) == TB_STATUS_argument);
+  CHECK(tb_store_append(&store, 1, v_x) == TB_STATUS_argument);
+
+  struct tb_store alike;
+  CHECK(tb_store_create(&alike, p_type, n_row, n_col) == TB_STATUS_ok);
+  CHECK(tb_store_append(&alike, n_row, v_x) == TB_STATUS_ok);
+  rows_agree(p_check, &alike, v_x, p_rng);
+  for (size_t n = 1; n <= TB_STORE_BLOCK && n <= n_row; ++n) {
+    size_t v_index[TB_STORE_BLOCK];
+    for (size_t k = 0; k < n; ++k) {
+      v_index[k] = tb_rng_index(p_rng, n_row);
+    }
+    v_index[n / 2] = n_row - 1;
+    const struct tb_rows drawn = {.n_row = n, .v_index = v_index};
+    const struct tb_rows last = {.n_row = n, .start = n_row - n};
+    products_agree(p_check, &store, v_x, &drawn, v_a);
+    products_agree(p_check, &store, v_x, &last, v_a);
+    products_agree(p_check, &alike, v_x, &last, v_a);
+  }
+  tb_store_destroy(&alike);
+  tb_store_destroy(&store);
+  columns_free(&columns);
+  free(v_x);
+  free(v_a);
+}
+
+static void sparse_rows(struct check* p_check) {
+  struct tb_rng rng;
+  tb_rng_init(&rng, 15, 0, TB_STREAM_batch);
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    const struct tb_store_type* p_type = tb_store_registry[t];
+    if (p_type->turn == NULL) {
+      double v_x[6] = {1, 0, 0, 2, 3, 0};
+      struct columns columns = columns_of(v_x, 3, 2);
+      const struct tb_shelf shelf = {.type = p_type};
+      struct tb_store store;
+      CHECK(tb_shelf_turn(&shelf, &columns.of, &store) ==
+            TB_STATUS_unsupported);
+      tb_store_destroy(&store);
+      columns_free(&columns);
+      continue;
+    }
+    for (int s = 0; s <= 4; ++s) {
+      const double share = (double)s / 4; /* nothing, ..., everything */
+      one_turns(p_check, p_type, 1, 1, share, &rng);
+      one_turns(p_check, p_type, 1, 9, share, &rng);
+      one_turns(p_check, p_type, 17, 1, share, &rng);
+      one_turns(p_check, p_type, 33, 12, share, &rng);
+    }
+  }
+}
+
 static void big_memory(struct check* p_check) {
   const size_t v_size[] = {0, 1, 1000, (size_t)5 << 20};
   for (size_t k = 0; k < 4; ++k) {
@@ -583,6 +750,7 @@ const struct check_case check_data[] = {
     {"shelf: rows that are in a store already", shelf_hands_over},
     {"stores: numbers are rounded as their type says", rounds},
     {"stores: a hash of the rows, not of how they are kept", hashes_rows},
+    {"sparse: rows of columns, and their products", sparse_rows},
     {"dense: layout, padding, zeros", dense_layout},
     {"dense: wide rows that overflow are refused", dense_overflow},
     {"big memory is aligned and zero", big_memory},

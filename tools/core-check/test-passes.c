@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "base/clip.h"
+#include "models/framed.h"
 #include "models/native.h"
 #include "passes/curvature.h"
 #include "passes/pass.h"
@@ -112,6 +113,9 @@ static void points_fail_alone(struct check* p_check) {
 /* more than two chunks, the last one short */
 enum { N_TALL = 2 * TB_CHUNK + 77, N_KIND = 7, N_DIM_MOST = 9 };
 
+/* the first so many kinds are regressions, whose rows any store keeps */
+enum { N_GLM = 4 };
+
 static void tall(struct fixture* p, size_t kind) {
   switch (kind) {
   case 0:
@@ -122,7 +126,7 @@ static void tall(struct fixture* p, size_t kind) {
   case 3:
     fixture_glm(p, N_TALL, 3, 0, FIXTURE_SIGMA);
     break;
-  case 4:
+  case N_GLM:
     fixture_gaussian(p, N_TALL, 4);
     break;
   case 5:
@@ -257,7 +261,9 @@ static void ask(struct fixture* p, int n_threads, struct answers* p_out) {
   curvature_of(p, v_theta, &part, n_threads, &p_out->part);
   for (size_t j = 0; j < n_dim; ++j) {
     for (size_t i = j; i < n_dim; ++i) {
-      v_chol[j * n_dim + i] = i == j ? 3 + (double)j : 0.5;
+      /* a sampled s, with two numbers stored a row, is apart */
+      const bool is_apart = p_model->n_scalar == 2 && i + 1 == n_dim;
+      v_chol[j * n_dim + i] = i == j ? 3 + (double)j : is_apart ? 0 : 0.5;
     }
   }
   for (int w = 0; w < TB_WEIGHT_count; ++w) {
@@ -275,6 +281,150 @@ static void ask(struct fixture* p, int n_threads, struct answers* p_out) {
       tb_model_largest_predictor(&p->model, v_theta, n_threads);
   p_out->largest = isnan(largest) ? -1 : largest;
   tb_model_log_lik_many(&p->model, v_theta, N_POINT, p_out->v_many, n_threads);
+}
+
+static void close_to(struct check* p_check,
+                     size_t n,
+                     const double* v_a,
+                     const double* v_b) {
+  double size = 1;
+  for (size_t k = 0; k < n; ++k) {
+    size = fmax(size, fabs(v_b[k]));
+  }
+  for (size_t k = 0; k < n; ++k) {
+    CHECK_CLOSE(v_a[k], v_b[k], 1e-9 * size);
+  }
+}
+
+/* Passes over rows that are kept without their zeros say what they say of all
+ * rows. */
+static void stores_do_not_matter(struct check* p_check) {
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    for (size_t kind = 0; kind < N_GLM; ++kind) {
+      struct fixture f, dense;
+      struct answers of_f, of_dense;
+      tall(&dense, kind);
+      fixture_store = tb_store_registry[t];
+      tall(&f, kind);
+      fixture_store = NULL;
+      ask(&f, 2, &of_f);
+      ask(&dense, 1, &of_dense);
+      const size_t n = f.model.n_dim;
+      close_to(p_check,
+               n * n,
+               of_f.curvature.v_hessian,
+               of_dense.curvature.v_hessian);
+      close_to(p_check, n * n, of_f.part.v_hessian, of_dense.part.v_hessian);
+      close_to(p_check, n, of_f.part.v_gradient, of_dense.part.v_gradient);
+      close_to(p_check, n, of_f.v_stored, of_dense.v_stored);
+      close_to(p_check, N_POINT, of_f.v_many, of_dense.v_many);
+      for (size_t w = 0; w < TB_WEIGHT_count; ++w) {
+        CHECK(of_f.v_status[w] == of_dense.v_status[w]);
+        if (of_f.v_status[w] == TB_STATUS_ok) {
+          close_to(p_check,
+                   N_TALL,
+                   of_f.v_weight + w * N_TALL,
+                   of_dense.v_weight + w * N_TALL);
+        }
+      }
+      free(of_f.v_weight);
+      free(of_dense.v_weight);
+      fixture_free(&f);
+      fixture_free(&dense);
+    }
+  }
+}
+
+/* The diagonal of the Hessian alone is that of the Hessian. */
+static void diagonals_agree(struct check* p_check) {
+  for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
+    for (size_t kind = 0; kind < N_GLM; ++kind) {
+      struct fixture f;
+      struct derivatives all;
+      struct tb_batch mixed = mixed_rows(TB_CHUNK + 600);
+      double v_theta[N_DIM_MOST], v_diagonal[N_DIM_MOST];
+      double v_expected[N_DIM_MOST];
+      fixture_store = tb_store_registry[t];
+      tall(&f, kind);
+      fixture_store = NULL;
+      fixture_point(&f, kind, v_theta);
+      const enum tb_status status =
+          tb_model_diagonal(&f.model, v_theta, &mixed, v_diagonal, 2);
+      CHECK(status == (f.model.type->diagonal == NULL ? TB_STATUS_unsupported
+                                                      : TB_STATUS_ok));
+      if (status == TB_STATUS_ok) {
+        CHECK(curvature_of(&f, v_theta, &mixed, 1, &all) == TB_STATUS_ok);
+        for (size_t j = 0; j < f.model.n_dim; ++j) {
+          v_expected[j] = all.v_hessian[j * (f.model.n_dim + 1)];
+        }
+        close_to(p_check, f.model.n_dim, v_diagonal, v_expected);
+      }
+      free_rows(&mixed);
+      fixture_free(&f);
+    }
+  }
+}
+
+/* Weights that whitened coordinates do not change, and densities at many
+ * points, are the same behind a frame as in rewritten rows. */
+static void frames_do_not_matter(struct check* p_check) {
+  for (size_t kind = 0; kind < N_KIND; ++kind) {
+    struct fixture f, white;
+    double v_center[N_DIM_MOST], v_phi[N_POINT * N_DIM_MOST];
+    double v_chol[N_DIM_MOST * N_DIM_MOST] = {0};
+    tall(&f, kind);
+    if (f.model.type->weights == NULL || !tb_model_can_whiten(&f.model)) {
+      fixture_free(&f);
+      continue;
+    }
+    tall(&white, kind);
+    const size_t n = f.model.n_dim, n_tall = N_TALL;
+    double* v_framed = check_alloc(2 * n_tall, sizeof(double));
+    double* v_white = v_framed + n_tall;
+    fixture_point(&f, kind, v_center);
+    for (size_t k = 0; k < N_POINT; ++k) {
+      fixture_point(&f, kind + k, v_phi + k * n);
+    }
+    for (size_t j = 0; j < n; ++j) {
+      for (size_t i = j; i < n; ++i) {
+        /* s is apart */
+        v_chol[j * n + i] = i == j ? 3 + (double)j : i + 1 < n ? 0.5 : 0;
+      }
+    }
+    struct tb_model framed;
+    CHECK(tb_model_frame(&f.model, v_center, v_chol, false, &framed) ==
+          TB_STATUS_ok);
+    CHECK(white.model.type->whiten(&white.model, v_center, v_chol, false) ==
+          TB_STATUS_ok);
+    CHECK(tb_model_has_weights(&framed));
+    for (int w = 0; w < TB_WEIGHT_count; ++w) {
+      const enum tb_weight_type type = (enum tb_weight_type)w;
+      const bool is_invariant = type == TB_WEIGHT_leverage ||
+                                type == TB_WEIGHT_robust ||
+                                type == TB_WEIGHT_cubic;
+      const enum tb_status status =
+          tb_model_weights(&framed, type, v_phi, NULL, v_framed, 2);
+      const enum tb_status own =
+          tb_model_weights(&white.model, type, v_phi, NULL, v_white, 1);
+      CHECK(status == (is_invariant ? own : TB_STATUS_unsupported));
+      if (status == TB_STATUS_ok) {
+        close_to(p_check, n_tall, v_framed, v_white);
+      }
+    }
+    double v_many[2 * N_POINT];
+    const enum tb_status status =
+        tb_model_log_lik_many(&framed, v_phi, N_POINT, v_many, 1);
+    CHECK(status == (f.model.type->log_lik_many == NULL ? TB_STATUS_unsupported
+                                                        : TB_STATUS_ok));
+    if (status == TB_STATUS_ok) {
+      tb_model_log_lik_many(&white.model, v_phi, N_POINT, v_many + N_POINT, 1);
+      close_to(p_check, N_POINT, v_many, v_many + N_POINT);
+    }
+    framed.type->destroy(&framed);
+    free(v_framed);
+    fixture_free(&f);
+    fixture_free(&white);
+  }
 }
 
 static void threads_do_not_matter(struct check* p_check) {
@@ -632,6 +782,9 @@ const struct check_case check_passes[] = {
     {"pass: gradients and densities add up", rows_add_up},
     {"pass: weights are those of Hessians", weights_are_of_hessians},
     {"pass: threads do not matter", threads_do_not_matter},
+    {"pass: stores do not matter", stores_do_not_matter},
+    {"pass: diagonals are those of Hessians", diagonals_agree},
+    {"pass: frames do not matter", frames_do_not_matter},
     {"pass: sums of products add up", products_add_up},
     {"pass: failures are told", failures_are_told},
     {"pass: parts come in order", parts_come_in_order},
