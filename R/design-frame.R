@@ -60,6 +60,7 @@ frame_source <- function(made, formula, family, parts, data) {
     terms = terms,
     xlevels = stats::.getXlevels(terms, made$frame),
     contrasts = parts$contrasts,
+    sparse = parts$sparse,
     response_levels = parts$levels,
     columns = data_columns(terms, made$call, data, environment(formula))
   )

@@ -5,8 +5,9 @@ response_name <- function(frame) {
   deparse1(attr(attr(frame, "terms"), "variables")[[2]])
 }
 
-# Design matrix, response, weights and offset of a model frame.
-frame_parts <- function(frame, family, call) {
+# Design matrix, response, weights and offset of a model frame. sparse: as of
+# tall_glm(); NULL is settled here.
+frame_parts <- function(frame, family, call, sparse = FALSE) {
   check_covariates(frame, call)
   terms <- attr(frame, "terms")
   response <- stats::model.response(frame, "any")
@@ -28,7 +29,12 @@ frame_parts <- function(frame, family, call) {
       call
     )
   }
-  design <- design_matrix(terms, frame)
+  is_sparse <- sparse %||% is_mostly_zeros(terms, frame)
+  design <- if (is_sparse) {
+    sparse_design_matrix(terms, frame)
+  } else {
+    design_matrix(terms, frame)
+  }
   if (ncol(design$x) == 0) {
     abort_input(
       "{.arg formula} must have at least one term or an intercept.",
@@ -43,8 +49,53 @@ frame_parts <- function(frame, family, call) {
     trials = y$trials,
     weights = frame_weights(frame, y$trials),
     offset = stats::model.offset(frame),
-    contrasts = design$contrasts
+    contrasts = design$contrasts,
+    sparse = is_sparse
   )
+}
+
+# Would no more than a quarter of the design be kept? Rows without zeros are
+# faster, which a smaller design does not make up for. Looked at in some rows.
+is_mostly_zeros <- function(terms, frame, n = 1000, most = 1 / 4) {
+  rows <- unique(floor(seq(1, nrow(frame), length.out = n)))
+  part <- frame[rows, , drop = FALSE]
+  attr(part, "terms") <- terms
+  x <- sparse_design_matrix(terms, part)$x
+  length(x@x) <= most * nrow(x) * ncol(x)
+}
+
+# The same as design_matrix(), of which zeros are never made.
+sparse_design_matrix <- function(terms, frame) {
+  is_text <- vapply(frame, is.character, TRUE)
+  frame[is_text] <- lapply(frame[is_text], factor)
+  attr(frame, "terms") <- terms
+  x <- Matrix::sparse.model.matrix(terms, frame, row.names = FALSE)
+  list(x = plain_columns(x), contrasts = attr(x, "contrasts"))
+}
+
+# Without what was attached to it.
+plain_columns <- function(x) {
+  attr(x, "assign") <- attr(x, "contrasts") <- NULL
+  as_columns(x)
+}
+
+# Of the formula of a fit, or what will be one, and rows in its terms.
+source_design <- function(source, terms, frame) {
+  if (!isTRUE(source$sparse)) {
+    return(stats::model.matrix(terms, frame, contrasts.arg = source$contrasts))
+  }
+  x <- plain_columns(Matrix::sparse.model.matrix(
+    terms,
+    frame,
+    contrasts.arg = source$contrasts
+  ))
+  # a level that is missing is no level there, and the row would be another's
+  own <- setdiff(names(frame), c("(weights)", "(offset)"))
+  missing <- !stats::complete.cases(frame[own])
+  if (any(missing)) {
+    x[missing, 1] <- NA
+  }
+  x
 }
 
 # model.matrix() by blocks of rows: its row names and its copies are then those

@@ -78,11 +78,29 @@ predict.tall_glm <- function(
 # The linear predictor is linear: its moments are those of theta.
 link_moments <- function(new, chosen, se.fit) {
   centre <- colSums(chosen$theta * chosen$weights)
+  if (is_sparse(new$x)) {
+    return(sparse_link_moments(new, chosen, centre, se.fit))
+  }
   out <- list(fit = drop(new$x %*% centre) + new$offset)
   if (se.fit) {
     root <- sqrt(chosen$weights) * sweep(chosen$theta, 2, centre)
     covariance <- crossprod(root)
     out$se.fit <- sqrt(pmax(rowSums((new$x %*% covariance) * new$x), 0))
+  }
+  out
+}
+
+# Draw by draw: a product with the covariance would have no zeros.
+sparse_link_moments <- function(new, chosen, centre, se.fit) {
+  out <- list(fit = drop(linear_draws(new, t(centre))))
+  if (se.fit) {
+    root <- sqrt(chosen$weights) * sweep(chosen$theta, 2, centre)
+    n <- nrow(new$x)
+    out$se.fit <- numeric(n)
+    each_block(n, nrow(root), size = 2^18, function(rows) {
+      part <- list(x = take_rows(new$x, rows), offset = 0)
+      out$se.fit[rows] <<- sqrt(colSums(linear_draws(part, root)^2))
+    })
   }
   out
 }
@@ -112,7 +130,7 @@ each_block <- function(n, n_draw, f, size = 2^22) {
 }
 
 rows_of <- function(new, rows) {
-  list(x = new$x[rows, , drop = FALSE], offset = new$offset[rows])
+  list(x = take_rows(new$x, rows), offset = new$offset[rows])
 }
 
 # Linear predictors, draws x rows.
@@ -128,7 +146,9 @@ mean_draws <- function(fit, new, theta, cores) {
 # place: of the response in the core, NULL for the predictors themselves.
 link_draws <- function(new, theta, place, cores) {
   x <- new$x
-  storage.mode(x) <- "double"
+  if (!is_sparse(x)) {
+    storage.mode(x) <- "double"
+  }
   offset <- if (anyNA(new$offset) || any(new$offset != 0)) {
     as.double(new$offset)
   }

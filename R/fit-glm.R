@@ -180,11 +180,7 @@ model.matrix.tall_glm <- function(object, ...) {
   if (is.null(object$terms)) {
     object$data$x
   } else {
-    stats::model.matrix(
-      object$terms,
-      object$frame,
-      contrasts.arg = object$contrasts
-    )
+    source_design(object, object$terms, object$frame)
   }
 }
 

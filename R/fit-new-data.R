@@ -200,6 +200,7 @@ prediction_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
   if (is.null(given) && !own) {
     given <- new_offset(fit, newdata, call)
   }
+  new$x <- as_rows(new$x)
   new$offset <- add_offsets(nrow(new$x), new$offset, given)
   new
 }
@@ -219,13 +220,14 @@ own_rows <- function(fit, call) {
   if (is.null(fit$terms)) {
     return(list(x = fit$data$x, offset = fit$data$offset))
   }
-  x <- stats::model.matrix(fit$terms, fit$frame, contrasts.arg = fit$contrasts)
+  x <- source_design(fit, fit$terms, fit$frame)
   list(x = x, offset = stats::model.offset(fit$frame))
 }
 
 matrix_rows <- function(fit, newdata, call) {
   x <- newdata
-  if (is.matrix(x) && is_plain_numeric(x) && nrow(x) > 0) {
+  is_matrix <- is.matrix(x) && is_plain_numeric(x) || is_sparse(x)
+  if (is_matrix && nrow(x) > 0) {
     known <- fit$every_variable[seq_len(fit$n_coef)]
     named <- !is.null(colnames(x)) && all(known %in% colnames(x))
     if (named) {
@@ -235,7 +237,15 @@ matrix_rows <- function(fit, newdata, call) {
       abort_missing_columns(missing, call)
     }
   }
-  check_matrix(x, n_col = fit$n_coef, arg = "newdata", call = call)
+  if (!is_sparse(x)) {
+    check_matrix(x, n_col = fit$n_coef, arg = "newdata", call = call)
+  } else {
+    x <- check_design(x, arg = "newdata", call = call)
+    if (ncol(x) != fit$n_coef) {
+      expected <- paste("a matrix of", count_noun(fit$n_coef, "column"))
+      abort_expected(x, expected, arg = "newdata", call = call)
+    }
+  }
   list(x = x, offset = NULL)
 }
 
@@ -247,11 +257,7 @@ frame_rows <- function(fit, newdata, call, terms = NULL) {
     terms <- stats::delete.response(fit$terms)
   }
   frame <- prediction_frame(fit, terms, newdata, call)
-  x <- stats::model.matrix(
-    stats::delete.response(terms),
-    frame,
-    contrasts.arg = fit$contrasts
-  )
+  x <- source_design(fit, stats::delete.response(terms), frame)
   list(x = x, offset = stats::model.offset(frame), frame = frame)
 }
 

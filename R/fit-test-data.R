@@ -103,11 +103,7 @@ test_parts <- function(source, newdata, call, omit = FALSE, weighs = FALSE) {
   )
   check_finite(y$values, arg = name, call = call)
   check_new_values(y, trials, source$family, name, call)
-  x <- stats::model.matrix(
-    source$terms,
-    frame,
-    contrasts.arg = source$contrasts
-  )
+  x <- source_design(source, source$terms, frame)
   list(
     x = unname_rows(x),
     y = y$values,
@@ -137,6 +133,9 @@ resolve_monitors <- function(monitor, source, sigma, call) {
     is_rmse <- inherits(one, "tall_monitor_rmse")
     held_out <- held_out_parts(source, one$newdata, call, weighs = !is_rmse)
     if (is_rmse) {
+      if (is_sparse(held_out$x)) {
+        abort_sparse_monitor(call)
+      }
       one$newdata <- held_out$x
       one$y <- held_out$y
       one$offset <- held_out$offset
@@ -156,6 +155,18 @@ resolve_monitors <- function(monitor, source, sigma, call) {
     }
     one
   })
+}
+
+abort_sparse_monitor <- function(call) {
+  abort_tall(
+    "unsupported",
+    c(
+      "{.fn monitor_rmse} cannot watch a fit with a sparse design.",
+      i = "{.fn monitor_log_loss} and {.fn monitor_log_lik} can."
+    ),
+    argument = "monitor",
+    call = call
+  )
 }
 
 held_out_parts <- function(source, data, call, ..., read = test_parts) {

@@ -34,6 +34,11 @@
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
 #' @param storage (string) How the model keeps its rows: `"double"` or, in half
 #'   the memory, `"float"`; see [model_glm()].
+#' @param sparse (`TRUE`, `FALSE` or `NULL`) Keep the design without its zeros, as
+#'   [model_glm()] keeps a sparse matrix? It is then made by
+#'   [Matrix::sparse.model.matrix()], and takes memory and time in proportion to
+#'   what is not zero: for factors of many levels. `NULL`: where at most a
+#'   quarter of it is not zero.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again?
@@ -84,11 +89,13 @@ tall_glm <- function(
   sigma = NULL,
   storage = c("double", "float"),
   ...,
+  sparse = FALSE,
   keep_data = TRUE
 ) {
   call <- rlang::current_env()
   run <- front_run(..., .front = tall_glm)
   check_given(formula)
+  check_sparse(sparse)
   check_flag(keep_data)
   prior <- as_prior(prior)
   prior_intercept <- as_prior(prior_intercept)
@@ -102,7 +109,7 @@ tall_glm <- function(
     call
   )
   frame <- made$frame
-  parts <- frame_parts(frame, family, call)
+  parts <- frame_parts(frame, family, call, sparse)
   model <- build_glm(
     parts$x,
     parts$y,
@@ -145,10 +152,22 @@ tall_glm <- function(
   )))
 }
 
+check_sparse <- function(sparse, call = caller_env()) {
+  if (!is.null(sparse) && !rlang::is_bool(sparse)) {
+    abort_expected(
+      sparse,
+      "TRUE, FALSE or NULL",
+      arg = "sparse",
+      call = call
+    )
+  }
+}
+
 #' @rdname tall_glm
 #'
-#' @param x (numeric matrix, n_data x n_dim) The design matrix, used as it is; a
-#'   column named `(Intercept)` is the intercept.
+#' @param x (numeric matrix, n_data x n_dim, or a sparse one of \pkg{Matrix})
+#'   The design matrix, used as it is; a column named `(Intercept)` is the
+#'   intercept.
 #' @param y (vector of n_data values, or matrix of two columns) The response, as
 #'   in a formula.
 #'
@@ -183,7 +202,7 @@ tall_glm.fit <- function(
   prior_intercept <- as_prior(prior_intercept)
   prior_aux <- as_prior(prior_aux)
   family <- resolve_family(family, call)
-  check_matrix(x)
+  x <- check_design(x)
   check_given(y)
   weights <- check_numeric_vector(weights, size = nrow(x), allow_null = TRUE)
   check_row_weights(weights)
@@ -304,7 +323,12 @@ rebuild_model.tall_glm <- function(fit) {
       caller_env()
     ))
   }
-  parts <- frame_parts(fit$frame, fit$family, caller_env())
+  parts <- frame_parts(
+    fit$frame,
+    fit$family,
+    caller_env(),
+    sparse = isTRUE(fit$sparse)
+  )
   build_glm(
     parts$x,
     parts$y,

@@ -103,3 +103,35 @@ design_sds <- function(x) {
   square <- Matrix::colSums(away) + (n - n_in_column) * mean^2
   unname(sqrt(square / max(1, n - 1)))
 }
+
+# ---- of rows -----------------------------------------------------------------
+
+# A design whose rows are asked for one after the other: sparse ones row by row.
+as_rows <- function(x) {
+  if (!is_sparse(x) || methods::is(x, "dgRMatrix")) {
+    return(x)
+  }
+  methods::as(as_columns(x), "RsparseMatrix")
+}
+
+# Some rows of it. Those of a sparse matrix by hand: methods for `[` turn all of
+# it first.
+take_rows <- function(x, rows) {
+  if (!methods::is(x, "dgRMatrix")) {
+    return(x[rows, , drop = FALSE])
+  }
+  if (is.logical(rows)) {
+    rows <- which(rows)
+  }
+  n <- x@p[rows + 1] - x@p[rows]
+  at <- sequence(n, x@p[rows] + 1)
+  names <- dimnames(x)
+  methods::new(
+    "dgRMatrix",
+    p = c(0L, as.integer(cumsum(n))),
+    j = x@j[at],
+    x = x@x[at],
+    Dim = c(length(rows), ncol(x)),
+    Dimnames = list(names[[1]][rows], names[[2]])
+  )
+}

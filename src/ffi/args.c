@@ -176,13 +176,14 @@ static const int* slot_integers(SEXP x, const char* slot, size_t n) {
   return INTEGER(value);
 }
 
-/* A dgCMatrix of the package Matrix. Its positions are where the core will
- * write: they are looked at, all of them. */
-static const struct tb_columns* parse_columns(SEXP x, const char* name) {
-  if (!IS_S4_OBJECT(x) || !Rf_inherits(x, "dgCMatrix")) {
+/* Positions are where the core will write: they are looked at, all of them. */
+const struct tb_columns* ffi_columns_of(SEXP x, const char* name) {
+  const bool is_turned = IS_S4_OBJECT(x) && Rf_inherits(x, "dgRMatrix");
+  if (!is_turned && !(IS_S4_OBJECT(x) && Rf_inherits(x, "dgCMatrix"))) {
     ffi_fault(name);
   }
-  const int* v_dim = slot_integers(x, "Dim", 2);
+  const int* v_shape = slot_integers(x, "Dim", 2);
+  const int v_dim[] = {v_shape[is_turned], v_shape[!is_turned]};
   SEXP value = R_do_slot(x, Rf_install("x"));
   if (TYPEOF(value) != REALSXP || v_dim[0] < 0 || v_dim[1] < 0) {
     ffi_fault(name);
@@ -193,7 +194,7 @@ static const struct tb_columns* parse_columns(SEXP x, const char* name) {
                            .n_col = (size_t)v_dim[1],
                            .v_start =
                                slot_integers(x, "p", (size_t)v_dim[1] + 1),
-                           .v_row = slot_integers(x, "i", n_value),
+                           .v_row = slot_integers(x, is_turned ? "j" : "i", n_value),
                            .v_value = REAL(value)};
   bool is_whole = p->v_start[0] == 0 && (size_t)p->v_start[p->n_col] == n_value;
   for (size_t j = 0; is_whole && j < p->n_col; ++j) {
@@ -238,7 +239,7 @@ struct tb_params ffi_params(SEXP x) {
     if (strcmp(name, "columns") == 0) {
       v_param[n_param++] = (struct tb_param){
           .name = name,
-          .v_value = (const double*)(const void*)parse_columns(value, name)};
+          .v_value = (const double*)(const void*)ffi_columns_of(value, name)};
       continue;
     }
     if (TYPEOF(value) != REALSXP) {

@@ -329,22 +329,33 @@ SEXP ffi_response_simulate(SEXP place,
 }
 
 /* The means at the linear predictors theta x' + offset, draws x rows; these
- * themselves where place is NULL. */
+ * themselves where place is NULL. x: a matrix, or a dgRMatrix. */
 SEXP ffi_link_product(SEXP theta,
                       SEXP x,
                       SEXP offset,
                       SEXP place,
                       SEXP n_threads) {
   size_t n_draw, n_row, n_dim, n_column;
+  const struct tb_columns* p_rows = NULL;
   ffi_shape(theta, &n_draw, &n_dim, "theta");
-  ffi_shape(x, &n_row, &n_column, "x");
+  if (IS_S4_OBJECT(x)) {
+    p_rows = ffi_columns_of(x, "x");
+    n_row = p_rows->n_col;
+    n_column = p_rows->n_row;
+  } else {
+    ffi_shape(x, &n_row, &n_column, "x");
+  }
+  if (p_rows != NULL && n_column != n_dim) {
+    ffi_fault("x");
+  }
   struct tb_link_product product = {
       .response = place == R_NilValue ? NULL : parse_single(place),
       .n_draw = n_draw,
       .n_row = n_row,
       .n_dim = n_dim,
       .v_theta = ffi_doubles(theta, n_draw * n_dim, "theta"),
-      .v_x = ffi_doubles(x, n_row * n_dim, "x"),
+      .v_x = p_rows != NULL ? NULL : ffi_doubles(x, n_row * n_dim, "x"),
+      .p_rows = p_rows,
       .v_offset = ffi_doubles(offset, n_row, "offset"),
       .n_threads = ffi_threads(n_threads)};
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_draw, (int)n_row));

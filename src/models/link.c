@@ -159,10 +159,46 @@ static void product_task(const struct tb_link_product* p,
   }
 }
 
+/* A row without its zeros, at every draw: a sum of columns of v_theta. */
+TB_CLONES static void
+sparse_row(const struct tb_link_product* p, size_t row, double* v_out) {
+  const struct tb_columns* p_rows = p->p_rows;
+  const double start = p->v_offset == NULL ? 0 : p->v_offset[row];
+  const size_t end = (size_t)p_rows->v_start[row + 1];
+  for (size_t k = 0; k < p->n_draw; ++k) {
+    v_out[k] = start;
+  }
+  for (size_t at = (size_t)p_rows->v_start[row]; at < end; ++at) {
+    const double* v_theta =
+        p->v_theta + (size_t)p_rows->v_row[at] * p->n_draw;
+    const double x = p_rows->v_value[at];
+    for (size_t k = 0; k < p->n_draw; ++k) {
+      v_out[k] += x * v_theta[k];
+    }
+  }
+}
+
+static void sparse_product(const struct tb_link_product* p) {
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(p->n_threads) schedule(static)
+#endif
+  for (size_t row = 0; row < p->n_row; ++row) {
+    double* v_out = p->v_out + row * p->n_draw;
+    sparse_row(p, row, v_out);
+    if (p->response != NULL) {
+      p->response->mean(v_out, p->n_draw, 1, v_out);
+    }
+  }
+}
+
 /* A product of BLAS would leave v_out in memory before its inverse link is
  * taken; here it is taken in the cache. */
 void tb_link_product(const struct tb_link_product* p) {
   enum { N_PART = 10 * N_DRAW };
+  if (p->p_rows != NULL) {
+    sparse_product(p);
+    return;
+  }
   const size_t n_block = (p->n_row + N_ROW - 1) / N_ROW;
   const size_t n_part = (p->n_draw + N_PART - 1) / N_PART;
 #ifdef _OPENMP

@@ -674,7 +674,7 @@ test_that("arguments of other packages are named with what does their work", {
   data <- example_data(60)
   foreign <- c(
     "QR", "adapt_delta", "control", "algorithm", "prior_PD", "mean_PPD",
-    "sparse", "contrasts", "backend"
+    "contrasts", "backend"
   )
   for (name in foreign) {
     given <- stats::setNames(list(TRUE), name)
