@@ -10,8 +10,10 @@
  *   filled up to a word: n + ceil(n / 2) words, n = floor(2 words / 3).
  *
  * Numbers and columns of a row lie side by side: a row drawn at random is one
- * stretch of memory to fetch. Rows stay as they are: in other coordinates they
- * would not be sparse. */
+ * stretch of memory to fetch. Where nearly all rows are of one length, as with
+ * factors, they are filled up to it with zeros of column 0: where they begin
+ * then need not be kept, nor waited for, and loops are of one length, too. Rows
+ * stay as they are: in other coordinates they would not be sparse. */
 #include "base/clones.h"
 #include "base/memory.h"
 #include "base/vector.h"
@@ -25,7 +27,9 @@
 #define LINE 8
 
 struct sparse {
-  uint64_t* v_start;
+  uint64_t* v_start; /* NULL: rows are even */
+  size_t n_each;     /* of even rows: their numbers, zeros among them, */
+  size_t n_stride;   /* and words */
   double* v_word;
   size_t n_word; /* room for so many words */
 };
@@ -40,18 +44,34 @@ static size_t words_of(size_t n) {
   return n + (n + 1) / 2;
 }
 
+/* Where row i begins, and its words. */
+TB_INLINE const double*
+row_words(const struct sparse* p, size_t i, size_t* p_n_word) {
+  if (p->v_start == NULL) {
+    *p_n_word = p->n_stride;
+    return p->v_word + i * p->n_stride;
+  }
+  *p_n_word = (size_t)(p->v_start[i + 1] - p->v_start[i]);
+  return p->v_word + p->v_start[i];
+}
+
 TB_INLINE struct row row_at(const struct sparse* p, size_t i) {
-  const double* v_value = p->v_word + p->v_start[i];
-  const size_t n = (size_t)(2 * (p->v_start[i + 1] - p->v_start[i]) / 3);
+  size_t n_word;
+  const double* v_value = row_words(p, i, &n_word);
+  const size_t n = p->v_start == NULL ? p->n_each : 2 * n_word / 3;
   return (struct row){n, v_value, (const uint32_t*)(const void*)(v_value + n)};
 }
 
+/* Lines `first` to `last` of each of the next rows, those that there are. */
 TB_INLINE void fetch_next(const struct sparse* p,
-                          const struct tb_rows* p_rows) {
+                          const struct tb_rows* p_rows,
+                          size_t first,
+                          size_t last) {
   for (size_t k = 0; p_rows->v_index != NULL && k < p_rows->n_next; ++k) {
-    const uint64_t* v_start = p->v_start + p_rows->v_next[k];
-    for (uint64_t at = v_start[0]; at < v_start[1]; at += LINE) {
-      TB_PREFETCH(p->v_word + at);
+    size_t n_word;
+    const double* v = row_words(p, p_rows->v_next[k], &n_word);
+    for (size_t line = first; line < last && line * LINE < n_word; ++line) {
+      TB_PREFETCH(v + line * LINE);
     }
   }
 }
@@ -78,7 +98,7 @@ static void sparse_dot(const struct tb_store* p_store,
                        const double* v,
                        double* v_out) {
   const struct sparse* p = p_store->p_self;
-  fetch_next(p, p_rows);
+  fetch_next(p, p_rows, 0, 2);
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     v_out[k] = row_dot(row_at(p, tb_rows_at(p_rows, k)), v);
   }
@@ -90,6 +110,7 @@ static void sparse_add(const struct tb_store* p_store,
                        const double* v_u,
                        double* v_sum) {
   const struct sparse* p = p_store->p_self;
+  fetch_next(p, p_rows, 2, SIZE_MAX);
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     const struct row row = row_at(p, tb_rows_at(p_rows, k));
     for (size_t j = 0; j < row.n; ++j) {
@@ -176,7 +197,7 @@ row_spread(const struct sparse* p, size_t i, size_t n_col, double* v_out) {
   const struct row row = row_at(p, i);
   memset(v_out, 0, n_col * sizeof(double));
   for (size_t j = 0; j < row.n; ++j) {
-    v_out[row.v_column[j]] = row.v_value[j];
+    v_out[row.v_column[j]] += row.v_value[j];
   }
 }
 
@@ -208,7 +229,8 @@ static void sparse_gather(const struct tb_store* p_store,
 /* ---- rows in ---- */
 
 static size_t starts_size(const struct tb_store* p_store) {
-  return (p_store->n_row + 1) * sizeof(uint64_t);
+  const struct sparse* p = p_store->p_self;
+  return p->v_start == NULL ? 0 : (p_store->n_row + 1) * sizeof(uint64_t);
 }
 
 /* Room for n_word words, with those there are. */
@@ -295,13 +317,34 @@ static void turn_columns(const struct tb_columns* p_from,
     for (size_t k = (size_t)p_from->v_start[j]; k < end; ++k) {
       const size_t i = (size_t)p_from->v_row[k];
       if (p_from->v_value[k] != 0) {
-        double* v_value = p->v_word + p->v_start[i];
-        const size_t n = row_at(p, i).n;
+        const struct row row = row_at(p, i);
+        double* v_value = (double*)row.v_value;
         v_value[v_at[i]] = p_from->v_value[k];
-        columns_at(v_value, n)[v_at[i]++] = (uint32_t)j;
+        columns_at(v_value, row.n)[v_at[i]++] = (uint32_t)j;
       }
     }
   }
+}
+
+/* Are rows of these lengths to be even? Where that takes no more than an eighth
+ * more than what is in them, and where they begin. */
+static bool lay_even(struct tb_store* p_store, const uint32_t* v_count) {
+  struct sparse* p = p_store->p_self;
+  const size_t n_row = p_store->n_row;
+  size_t most = 0, n_word = 0;
+  for (size_t i = 0; i < n_row; ++i) {
+    most = v_count[i] > most ? v_count[i] : most;
+    n_word += words_of(v_count[i]);
+  }
+  if (most == 0 || (double)words_of(most) * (double)n_row >
+                       1.125 * (double)n_word + (double)n_row) {
+    return false;
+  }
+  tb_big_free(p->v_start, starts_size(p_store));
+  p->v_start = NULL;
+  p->n_each = most;
+  p->n_stride = words_of(most);
+  return true;
 }
 
 static enum tb_status sparse_turn(struct tb_store* p_store,
@@ -313,11 +356,16 @@ static enum tb_status sparse_turn(struct tb_store* p_store,
     return TB_STATUS_memory;
   }
   count_rows(p_from, v_at);
-  for (size_t i = 0; i < n_row; ++i) {
-    p->v_start[i + 1] = p->v_start[i] + words_of(v_at[i]);
+  size_t n_word = 0;
+  if (lay_even(p_store, v_at)) {
+    n_word = n_row * p->n_stride;
+  } else {
+    for (size_t i = 0; i < n_row; ++i) {
+      p->v_start[i + 1] = p->v_start[i] + words_of(v_at[i]);
+    }
+    n_word = (size_t)p->v_start[n_row];
   }
-  const enum tb_status status =
-      sparse_reserve(p_store, (size_t)p->v_start[n_row]);
+  const enum tb_status status = sparse_reserve(p_store, n_word);
   if (status == TB_STATUS_ok) {
     memset(v_at, 0, n_row * sizeof(uint32_t));
     turn_columns(p_from, p, v_at);
@@ -335,7 +383,9 @@ static size_t sparse_memory(const struct tb_store* p_store) {
 static void sparse_destroy(struct tb_store* p_store) {
   struct sparse* p = p_store->p_self;
   if (p != NULL) {
-    tb_big_free(p->v_start, starts_size(p_store));
+    if (p->v_start != NULL) {
+      tb_big_free(p->v_start, starts_size(p_store));
+    }
     tb_big_free(p->v_word, p->n_word * sizeof(double));
     free(p);
   }
@@ -354,7 +404,7 @@ static enum tb_status sparse_create(struct tb_store* p_store) {
   if (p == NULL) {
     return TB_STATUS_memory;
   }
-  p->v_start = tb_big_alloc(starts_size(p_store));
+  p->v_start = tb_big_alloc((n_row + 1) * sizeof(uint64_t));
   if (p->v_start == NULL) {
     free(p);
     return TB_STATUS_memory;
