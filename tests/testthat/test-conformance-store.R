@@ -94,3 +94,13 @@ test_that("a model that keeps other rows than it is given says so", {
     expect_match(conditionMessage(said), type, fixed = TRUE)
   }
 })
+
+test_that("compiled code of users sees rows with their zeros alone", {
+  make <- function() native_entries()
+  said <- expect_error(
+    made_in("sparse", FALSE, make),
+    class = "tall_error_unsupported"
+  )
+  expect_match(conditionMessage(said), "`model_native()`", fixed = TRUE)
+  expect_match(conditionMessage(said), "sparse", fixed = TRUE)
+})

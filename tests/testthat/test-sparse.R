@@ -22,7 +22,7 @@ sparse_design <- function(n = 300, seed = 1) {
 }
 
 pair_of <- function(design, family, ...) {
-  y <- if (family == "gaussian") design$number else design$binary
+  y <- if (identical(family, "gaussian")) design$number else design$binary
   lapply(design[c("sparse", "dense")], function(x) {
     model_glm(
       x,
@@ -139,19 +139,59 @@ test_that("every kernel x estimator x scheme draws what it draws dense", {
   expect_gt(n_run, 200)
 })
 
-test_that("the recipe samples behind a frame, with weighted rows", {
-  skip_on_cran()
-  design <- sparse_design(4000)
-  models <- pair_of(design, "bernoulli")
-  fits <- lapply(models, sg_sample, seed = 1, refresh = 0)
-  expect_true(model_info(fits$sparse$model)$is_framed)
-  expect_false(model_info(models$sparse)$is_framed)
-  expect_identical(fits$sparse$subsample$name, "weighted")
+expect_same_moments <- function(fits) {
   sd <- apply(as.matrix(fits$dense), 2, stats::sd)
   gap <- colMeans(as.matrix(fits$sparse)) - colMeans(as.matrix(fits$dense))
   expect_lt(max(abs(gap / sd)), 0.15)
   ratio <- apply(as.matrix(fits$sparse), 2, stats::sd) / sd
   expect_lt(max(abs(log(ratio))), 0.1)
+}
+
+test_that("the recipe is exact from a few rows, as with dense ones", {
+  skip_on_cran()
+  design <- sparse_design(4000)
+  models <- pair_of(design, "bernoulli")
+  fits <- lapply(models, sg_sample, seed = 1, refresh = 0)
+  expect_identical(fits$sparse$kernel$name, fits$dense$kernel$name)
+  expect_false(model_is_whitened(fits$sparse$model))
+  expect_same_moments(fits)
+})
+
+test_that("where it is not, it samples behind a frame, with weighted rows", {
+  skip_on_cran()
+  local_function("try_exact", function(...) list(why_not = "of this test"))
+  design <- sparse_design(4000)
+  fits <- lapply(pair_of(design, "bernoulli"), sg_sample, seed = 1, refresh = 0)
+  expect_true(model_is_whitened(fits$sparse$model))
+  expect_false(model_info(fits$sparse$model)$has_whiten)
+  expect_true(model_info(fits$dense$model)$has_whiten)
+  expect_identical(fits$sparse$subsample$name, "weighted")
+  expect_same_moments(fits)
+})
+
+test_that("behind a frame weights and densities are those of rewritten rows", {
+  models <- pair_of(sparse_design(), "bernoulli")
+  mode <- find_mode(models$dense)
+  white <- lapply(models, whiten_model, mode, in_place = FALSE)
+  expect_false(model_info(white$sparse)$has_whiten)
+  expect_true(model_info(white$dense)$has_whiten)
+  origin <- numeric(length(mode$estimate))
+  for (type in c("robust", "leverage", "cubic")) {
+    found <- lapply(white, model_weights, type, origin, NULL, 1)
+    expect_equal(found$sparse, found$dense, tolerance = 1e-8)
+  }
+  points <- matrix(seq(-1, 1, len = 5 * length(origin)), length(origin))
+  found <- lapply(white, density_at, points)
+  expect_equal(
+    found$sparse - found$sparse[[1]],
+    found$dense - found$dense[[1]],
+    tolerance = 1e-9
+  )
+  expect_equal(
+    model_evaluate(white$sparse, points)$gradient,
+    model_evaluate(white$dense, points)$gradient,
+    tolerance = 1e-8
+  )
 })
 
 test_that("a Gaussian response is drawn from sums over sparse rows", {
