@@ -34,8 +34,11 @@
 #'   Gaussian model, if it is known; `NULL`: it is a parameter.
 #' @param storage (string) How the model keeps its rows: `"double"` or, in half
 #'   the memory, `"float"`; see [model_glm()].
-#' @param sparse (`TRUE`, `FALSE` or `NULL`) Keep the design without its zeros, as
-#'   [model_glm()] keeps a sparse matrix? It is then made by
+#' @param sparse (`TRUE`, `FALSE` or `NULL`) Keep the design without its zeros,
+#'   as [model_glm()] keeps a sparse matrix? It is then made by
+#'   [Matrix::sparse.model.matrix()], and takes memory and time in proportion to
+#'   what is not zero: for factors of many levels. `NULL`: where at most a
+#'   quarter of it is not zero.
 #'   [Matrix::sparse.model.matrix()], and takes memory and time in proportion to
 #'   what is not zero: for factors of many levels. `NULL`: where at most a
 #'   quarter of it is not zero.
