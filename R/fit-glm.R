@@ -178,7 +178,7 @@ model.matrix.tall_glm <- function(object, ...) {
   check_no_dots(...)
   check_has_data(object)
   if (is.null(object$terms)) {
-    object$data$x
+    rows_in_memory(object$data$x)
   } else {
     source_design(object, object$terms, object$frame)
   }

@@ -218,7 +218,7 @@ add_offsets <- function(n, ...) {
 own_rows <- function(fit, call) {
   check_has_data(fit, "newdata", call)
   if (is.null(fit$terms)) {
-    return(list(x = fit$data$x, offset = fit$data$offset))
+    return(list(x = rows_in_memory(fit$data$x), offset = fit$data$offset))
   }
   x <- source_design(fit, fit$terms, fit$frame)
   list(x = x, offset = stats::model.offset(fit$frame))

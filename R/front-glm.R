@@ -168,9 +168,9 @@ check_sparse <- function(sparse, call = caller_env()) {
 
 #' @rdname tall_glm
 #'
-#' @param x (numeric matrix, n_data x n_dim, or a sparse one of \pkg{Matrix})
-#'   The design matrix, used as it is; a column named `(Intercept)` is the
-#'   intercept.
+#' @param x (numeric matrix, n_data x n_dim, a sparse one of \pkg{Matrix}, or
+#'   [tall_store()]) The design matrix, used as it is; a column named
+#'   `(Intercept)` is the intercept. Of a store the fit keeps the file's path.
 #' @param y (vector of n_data values, or matrix of two columns) The response, as
 #'   in a formula.
 #'
@@ -205,7 +205,7 @@ tall_glm.fit <- function(
   prior_intercept <- as_prior(prior_intercept)
   prior_aux <- as_prior(prior_aux)
   family <- resolve_family(family, call)
-  x <- check_design(x)
+  x <- if (is_store(x)) check_store(x) else check_design(x)
   check_given(y)
   weights <- check_numeric_vector(weights, size = nrow(x), allow_null = TRUE)
   check_row_weights(weights)
@@ -261,6 +261,19 @@ weighted_rows <- function(data, call) {
     return(data)
   }
   n <- nrow(data$x)
+  if (is_store(data$x)) {
+    abort_input(
+      c(
+        "{.arg weights} must be positive, and trials be there, in every row: rows
+         of a file cannot be left out.",
+        x = "Row {out[[1]]} does not count.",
+        i = "Write a file without such rows."
+      ),
+      argument = "weights",
+      value = out,
+      call = call
+    )
+  }
   check_numeric_vector(
     data$offset,
     size = n,

@@ -5,9 +5,10 @@
 #' The posterior of the coefficients of a generalised linear model, from a
 #' design matrix. [tall_glm()] builds one from a formula.
 #'
-#' @param x (numeric matrix, n_data x n_dim, or a sparse one of \pkg{Matrix})
-#'   The covariates. Columns are used as they are: none is added, centred or
-#'   scaled. `x` is copied once, row by row, into memory that the chains share.
+#' @param x (numeric matrix, n_data x n_dim, a sparse one of \pkg{Matrix}, or
+#'   [tall_store()]) The covariates. Columns are used as they are: none is added,
+#'   centred or scaled. A matrix is copied once, row by row, into memory that the
+#'   chains share; the rows of a store stay in their file.
 #' @param y (numeric vector of n_data values) The response: any number
 #'   (`"gaussian"`), 0 or 1 (`"bernoulli"`), a proportion in \[0, 1\] with the
 #'   number of trials in `weights` (`"binomial"`; their product is the number of
@@ -32,7 +33,8 @@
 #' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma`:
 #'   [prior_exponential()] or [prior_flat()]; `NULL`: flat.
 #' @param storage (string) How rows are kept: `"double"`, or `"float"`, in half
-#'   the memory, see the section *Single precision*.
+#'   the memory, see the section *Single precision*. Those of a store are as
+#'   their file has them.
 #'
 #' @details The gradient of an observation is \eqn{g_i(\theta) = r_i x_i} with
 #' the scalar \eqn{r_i} the derivative of its log likelihood in the linear
@@ -162,7 +164,7 @@ build_glm <- function(
     prior_intercept,
     names = coefficients,
     n_dim = ncol(x),
-    column_sd = function() design_sds(x),
+    column_sd = function() column_sds(x),
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
     aux = if (samples_aux) prior_aux,
@@ -218,7 +220,11 @@ check_no_aux <- function(coefficients, aux, call) {
 
 # What the core takes of each row: list(x, y, weights, offset).
 check_glm_rows <- function(x, y, weights, offset, family, arg_y, call) {
-  x <- check_design(x, arg = "x", call = call)
+  x <- if (is_store(x)) {
+    check_store(x, arg = "x", call = call)
+  } else {
+    check_design(x, arg = "x", call = call)
+  }
   y <- check_response(y, family, arg_y, call)
   check_same_rows(x, y, arg = "x", arg_y = arg_y, call = call)
   weights <- check_numeric_vector(
@@ -241,6 +247,9 @@ check_glm_rows <- function(x, y, weights, offset, family, arg_y, call) {
 
 # The same as the core knows it: a sparse matrix is its columns.
 core_rows <- function(rows) {
+  if (is_store(rows$x)) {
+    return(rows[names(rows) != "x"]) # they come from the file
+  }
   if (is_sparse(rows$x)) {
     names(rows)[names(rows) == "x"] <- "columns"
   }
@@ -274,9 +283,14 @@ center_functional <- function(x, samples_aux) {
   if (length(at) != 1) {
     return(NULL)
   }
-  weights <- design_means(x)
+  weights <- if (is_store(x)) x$mean else design_means(x)
   weights[[at]] <- 1
   list(at = at - 1, weights = unname(c(weights, if (samples_aux) 0)))
+}
+
+# A file's are those found when it was written.
+column_sds <- function(x) {
+  if (is_store(x)) x$sd else design_sds(x)
 }
 
 # Names for the columns: their own, or x1, x2, ...

@@ -2,10 +2,8 @@
 # the core knows it.
 storage_types <- c(double = "dense", float = "float")
 
-# The largest number that is one in single precision.
-largest_float <- (2 - 2^-23) * 2^127
-
-# What new_model() takes: list(type, read_only, storage). x: the rows.
+# What new_model() takes: list(type, read_only, storage, file). x: the rows, or
+# the tall_store() that has them.
 store_of <- function(storage, x, arg = "x", call = caller_env()) {
   storage <- check_choice(
     storage,
@@ -15,6 +13,9 @@ store_of <- function(storage, x, arg = "x", call = caller_env()) {
   )
   if (is_sparse(x)) {
     return(store_of_sparse(storage, arg, call))
+  }
+  if (is_store(x)) {
+    return(mapped_store(storage, x, call))
   }
   if (storage == "float" && max(max(x), -min(x)) > largest_float) {
     bad <- which(abs(x) > largest_float)[[1]]
@@ -41,4 +42,26 @@ store_of_sparse <- function(storage, arg, call) {
     )
   }
   list(type = "sparse", read_only = FALSE, storage = storage)
+}
+
+# Rows stay in their file as they are.
+mapped_store <- function(storage, x, call) {
+  if (storage == "float" && x$type != "float") {
+    abort_input(
+      c(
+        "The rows of the file {.path {x$file}} are doubles: {.arg storage} cannot
+         be {.val float}.",
+        i = "{.code tall_store(x, file, type = \"float\")} writes such a file."
+      ),
+      argument = "storage",
+      value = storage,
+      call = call
+    )
+  }
+  list(
+    type = if (x$type == "float") "mapped-float" else "mapped",
+    read_only = TRUE,
+    storage = x$type,
+    file = x$file
+  )
 }

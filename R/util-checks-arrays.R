@@ -66,6 +66,9 @@ check_matrix <- function(
   invisible(x)
 }
 
+# The largest number that is one in single precision.
+largest_float <- (2 - 2^-23) * 2^127
+
 # No NA, NaN or Inf. The usual case allocates nothing.
 check_finite <- function(x, arg = caller_arg(x), call = caller_env()) {
   if (!all_finite(x)) {

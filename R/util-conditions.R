@@ -19,8 +19,8 @@
 #' * `tall_error_mode`: the log posterior of a model has no mode, or its Hessian
 #'   is not negative definite where the search for one ended. The posterior may
 #'   be proper all the same.
-#' * `tall_error_data`: a data set is not on this machine, or is not what it
-#'   should be.
+#' * `tall_error_data`: a data set or a [tall_store()] is not on this machine,
+#'   or is not what it should be; of a store, the field `file` is its path.
 #' * `tall_error_stale`: a model lost its data, as after [readRDS()].
 #' * `tall_error_corrupt`: something that the package made, such as a fit, a
 #'   kernel or a model, is no longer what it was: it was altered by hand, or

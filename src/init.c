@@ -9,6 +9,12 @@ SEXP ffi_batch_turn(SEXP);
 SEXP ffi_column_sds(SEXP);
 SEXP ffi_custom_spec(SEXP);
 SEXP ffi_factors_map(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_file_abandon(SEXP);
+SEXP ffi_file_append(SEXP, SEXP);
+SEXP ffi_file_create(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_file_finish(SEXP);
+SEXP ffi_file_head(SEXP);
+SEXP ffi_file_rows(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_gradient_info(SEXP);
 SEXP ffi_hash(SEXP);
@@ -66,6 +72,12 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_column_sds, 1),
                                          DOOR(ffi_custom_spec, 1),
                                          DOOR(ffi_factors_map, 4),
+                                         DOOR(ffi_file_abandon, 1),
+                                         DOOR(ffi_file_append, 2),
+                                         DOOR(ffi_file_create, 5),
+                                         DOOR(ffi_file_finish, 1),
+                                         DOOR(ffi_file_head, 1),
+                                         DOOR(ffi_file_rows, 4),
                                          DOOR(ffi_fssd, 9),
                                          DOOR(ffi_gradient_info, 1),
                                          DOOR(ffi_hash, 1),

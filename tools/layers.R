@@ -11,6 +11,7 @@
 # From the ground up.
 rooms <- c(
   "util",
+  "source",
   "response",
   "prior",
   "design",

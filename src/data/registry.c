@@ -5,11 +5,15 @@
 extern const struct tb_store_type tb_store_dense;
 extern const struct tb_store_type tb_store_float;
 extern const struct tb_store_type tb_store_sparse;
+extern const struct tb_store_type tb_store_mapped;
+extern const struct tb_store_type tb_store_mapped_float;
 
 const struct tb_store_type* const tb_store_registry[] = {
     &tb_store_dense,
     &tb_store_float,
     &tb_store_sparse,
+    &tb_store_mapped,
+    &tb_store_mapped_float,
     NULL,
 };
 

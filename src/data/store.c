@@ -118,7 +118,7 @@ bool tb_store_size(struct tb_store* p_store, size_t n_each, size_t* p_byte) {
   const bool is_cheap = (double)(n_line - n_col) <= 0.03 * (double)n_col;
   p_store->n_padded = is_cheap ? n_line : n_col;
   if (p_store->n_padded > 0 &&
-      p_store->n_row > SIZE_MAX / n_each / p_store->n_padded) {
+      p_store->n_row > SIZE_MAX / 2 / n_each / p_store->n_padded) {
     return false;
   }
   *p_byte = p_store->n_row * p_store->n_padded * n_each;

@@ -2,6 +2,7 @@
  * theta is n_dim x K, column-major, in the model's sampler coordinates. */
 #include "ffi/model.h"
 
+#include "data/file.h"
 #include "data/shelf.h"
 #include "models/expansion.h"
 #include "models/framed.h"
@@ -43,8 +44,8 @@ SEXP ffi_status(enum tb_status status) {
   return Rf_ScalarInteger((int)status);
 }
 
-/* list(type, read_only): the name of a type of store, and whether rows in it
- * must stay as they are */
+/* list(type, read_only, file): the name of a type of store, whether rows in it
+ * must stay as they are, and the path of a file that has them, or NULL */
 static struct tb_shelf parse_shelf(SEXP store) {
   const struct tb_shelf out = {
       .type = tb_store_find(ffi_string(ffi_element(store, "type"), "type")),
@@ -56,11 +57,36 @@ static struct tb_shelf parse_shelf(SEXP store) {
   return out;
 }
 
+/* The rows of a file onto the shelf; the caller destroys what is left there.
+ * What is wrong with the file was told before the door, but it may have gone
+ * since. */
+static enum tb_status shelve_file(const char* path,
+                                  struct tb_shelf* p_shelf,
+                                  struct tb_store* p_store) {
+  *p_store = (struct tb_store){.type = NULL};
+  if (path == NULL) {
+    return TB_STATUS_ok;
+  }
+  p_shelf->p_given = p_store;
+  switch (tb_file_map(path, p_store)) {
+  case TB_FILE_ok:
+    return TB_STATUS_ok;
+  case TB_FILE_memory:
+    return TB_STATUS_memory;
+  default:
+    return TB_STATUS_unsupported;
+  }
+}
+
 /* pointer, or the status as an integer */
 SEXP ffi_model_create(SEXP name, SEXP params, SEXP store) {
   const struct tb_model_type* type = tb_model_find(ffi_string(name, "name"));
   const struct tb_params parsed = ffi_params(params);
-  const struct tb_shelf shelf = parse_shelf(store);
+  SEXP file = ffi_element(store, "file");
+  const char* path =
+      file == R_NilValue ? NULL : R_ExpandFileName(ffi_string(file, "file"));
+  struct tb_shelf shelf = parse_shelf(store);
+  struct tb_store given;
   if (type == NULL) {
     ffi_fault("no such model");
   }
@@ -71,7 +97,11 @@ SEXP ffi_model_create(SEXP name, SEXP params, SEXP store) {
   R_SetExternalPtrProtected(ptr, ffi_element(params, "table"));
   if (p_model != NULL) {
     p_model->type = type;
-    status = type->create(p_model, &parsed, &shelf);
+    status = shelve_file(path, &shelf, &given);
+    if (status == TB_STATUS_ok) {
+      status = type->create(p_model, &parsed, &shelf);
+    }
+    tb_store_destroy(&given);
   }
   UNPROTECT(1);
   return status == TB_STATUS_ok ? ptr : ffi_status(status);

@@ -208,3 +208,8 @@ local_server <- function(folder, env = parent.frame()) {
   withr::defer(quit(), envir = env)
   base
 }
+
+# A condition's message, however it was wrapped.
+one_line <- function(e) {
+  gsub("\\s+", " ", conditionMessage(e))
+}

@@ -7,10 +7,6 @@ cached <- function() {
   list.files(data_cache(), all.files = TRUE, no.. = TRUE, recursive = TRUE)
 }
 
-one_line <- function(e) {
-  gsub("\\s+", " ", conditionMessage(e))
-}
-
 expect_refused <- function(code) {
   expect_error(suppressMessages(code), class = "tall_error_data")
 }

@@ -176,11 +176,7 @@ test_that("rows that must stay as they are are whitened by a frame", {
   data <- example_data(500)
   make <- function() model_glm(example_matrix(data), data$y)
   rewritten <- make()
-  real_model <- new_model
-  local_function("new_model", function(...) {
-    real_model(..., store = list(type = "dense", read_only = TRUE))
-  })
-  kept <- make()
+  kept <- made_in("dense", TRUE, make)
   expect_true(model_info(rewritten)$has_whiten)
   expect_false(model_info(kept)$has_whiten)
   expect_identical(kept$fingerprint, rewritten$fingerprint)

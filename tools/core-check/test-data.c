@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "data/file.h"
 #include "data/shelf.h"
 #include "data/store.h"
 
@@ -523,6 +524,131 @@ static void rounds(struct check* p_check) {
   }
 }
 
+/* A file of n_row rows, reserved or not, in appends of n rows. */
+static void file_write(struct check* p_check,
+                       const char* path,
+                       bool is_float,
+                       size_t n_row,
+                       size_t n_col,
+                       size_t n,
+                       const double* v_x) {
+  struct tb_writer writer;
+  double* v_part = check_alloc(n * n_col, sizeof(double));
+  CHECK(tb_writer_open(&writer,
+                       path,
+                       is_float,
+                       n % 2 == 0 ? 0 : n_row,
+                       n_col,
+                       "a\0b",
+                       4) == TB_FILE_ok);
+  for (size_t start = 0; start < n_row; start += n) {
+    const size_t n_now = n < n_row - start ? n : n_row - start;
+    for (size_t k = 0; k < n_now * n_col; ++k) {
+      v_part[k] = v_x[k / n_now * n_row + start + k % n_now];
+    }
+    CHECK(tb_writer_append(&writer, n_now, v_part) == TB_FILE_ok);
+  }
+  CHECK(tb_writer_finish(&writer) == TB_FILE_ok);
+  tb_writer_close(&writer);
+  free(v_part);
+}
+
+/* Rows of a file are those of the matrix, with its hash, in whatever appends
+ * they came; the last block, one row and one column among them. */
+static void file_keeps_rows(struct check* p_check, const char* path) {
+  const size_t v_shape[][2] = {{1, 1}, {1, 13}, {600, 1}, {37, 31}, {261, 8}};
+  struct tb_rng rng;
+  tb_rng_init(&rng, 15, 0, TB_STREAM_batch);
+  for (size_t k = 0; k < 20; ++k) {
+    const size_t n_row = v_shape[k / 4][0], n_col = v_shape[k / 4][1];
+    const bool is_float = k % 2 == 1;
+    double* v_x = check_alloc(n_row * n_col, sizeof(double));
+    const struct tb_param x = {"x", v_x, n_row * n_col, n_row};
+    const struct tb_shelf shelf = {
+        .type = tb_store_find(is_float ? "float" : "dense")};
+    struct tb_store dense, mapped;
+    tb_rng_fill_norm(&rng, v_x, n_row * n_col);
+    file_write(p_check, path, is_float, n_row, n_col, k % 4 < 2 ? 7 : 300, v_x);
+    CHECK(tb_shelf_take(&shelf, &x, 0, &dense) == TB_STATUS_ok);
+    CHECK(tb_file_map(path, &mapped) == TB_FILE_ok);
+    CHECK(mapped.n_row == n_row && mapped.n_col == n_col);
+    CHECK(mapped.n_padded == dense.n_padded && mapped.hash == dense.hash);
+    CHECK(!mapped.is_writable && mapped.n_filled == n_row);
+    double* v_rows = check_alloc(n_row * mapped.n_padded, sizeof(double));
+    double* v_scratch = check_alloc(n_row * mapped.n_padded, sizeof(double));
+    memcpy(v_rows,
+           dense.type->block(&dense, 0, n_row, v_scratch),
+           n_row * mapped.n_padded * sizeof(double));
+    rows_agree(p_check, &mapped, v_rows, &rng);
+    CHECK(tb_store_write(&mapped, 0, 1, v_rows) == TB_STATUS_unsupported);
+    tb_store_destroy(&mapped);
+    tb_store_destroy(&dense);
+    free(v_rows);
+    free(v_scratch);
+    free(v_x);
+  }
+}
+
+/* Every byte of the head, and every length that is too short, is told. */
+static void file_is_checked(struct check* p_check, const char* path) {
+  enum { N_MOST = 65536 + 6 * 2 * 8 };
+  const double v_x[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  unsigned char* v_byte = check_alloc(N_MOST, 1);
+  struct tb_file file;
+  file_write(p_check, path, false, 6, 2, 7, v_x);
+  CHECK(tb_file_read(path, &file) == TB_FILE_ok);
+  CHECK(file.n_row == 6 && file.n_col == 2 && file.n_name == 4);
+  CHECK(memcmp(file.v_name, "a\0b", 4) == 0);
+  CHECK_CLOSE(file.v_column[0], 3.5, 1e-14);
+  CHECK_CLOSE(file.v_column[3], sqrt(3.5), 1e-14);
+  const size_t n_head = 80 + 4 * sizeof(double) + 4;
+  tb_file_destroy(&file);
+  FILE* p_stream = fopen(path, "rb");
+  const size_t n_file = fread(v_byte, 1, N_MOST, p_stream);
+  fclose(p_stream);
+  CHECK(n_file == N_MOST);
+  for (size_t k = 0; k < n_head; ++k) {
+    v_byte[k] ^= 1;
+    p_stream = fopen(path, "wb");
+    CHECK(fwrite(v_byte, 1, n_file, p_stream) == n_file);
+    fclose(p_stream);
+    const enum tb_file_fault fault = tb_file_read(path, &file);
+    CHECK(fault == (k < 8    ? TB_FILE_foreign
+                    : k < 12 ? TB_FILE_byte_order
+                    : k < 16 ? TB_FILE_version
+                             : TB_FILE_damaged) ||
+          fault == TB_FILE_truncated);
+    CHECK(fault != TB_FILE_ok && file.v_column == NULL && file.v_name == NULL);
+    v_byte[k] ^= 1;
+  }
+  const size_t v_short[] = {0, 7, 8, 79, 80, 100, 65536, N_MOST - 1};
+  for (size_t k = 0; k < 8; ++k) {
+    p_stream = fopen(path, "wb");
+    CHECK(fwrite(v_byte, 1, v_short[k], p_stream) == v_short[k]);
+    fclose(p_stream);
+    struct tb_store store;
+    CHECK(tb_file_map(path, &store) ==
+          (v_short[k] < 8 ? TB_FILE_foreign : TB_FILE_truncated));
+    tb_store_destroy(&store); /* nothing there: no harm */
+  }
+  free(v_byte);
+}
+
+static void files(struct check* p_check) {
+  const char path[] = "build/rows.tall";
+  file_keeps_rows(p_check, path);
+  file_is_checked(p_check, path);
+  CHECK(remove(path) == 0);
+  struct tb_store store;
+  struct tb_writer writer;
+  CHECK(tb_file_map(path, &store) == TB_FILE_unreadable);
+  CHECK(tb_writer_open(&writer, "no/folder", false, 1, 1, NULL, 0) ==
+        TB_FILE_unwritable);
+  CHECK(tb_writer_open(&writer, path, false, SIZE_MAX / 32, 1, NULL, 0) ==
+        TB_FILE_full);
+  CHECK(remove(path) == 0);
+}
+
 static void dense_layout(struct check* p_check) {
   for (size_t n_col = 1; n_col <= 300; ++n_col) {
     struct tb_store store;
@@ -751,6 +877,7 @@ const struct check_case check_data[] = {
     {"stores: numbers are rounded as their type says", rounds},
     {"stores: a hash of the rows, not of how they are kept", hashes_rows},
     {"sparse: rows of columns, and their products", sparse_rows},
+    {"mapped: files of rows, and what can be wrong with them", files},
     {"dense: layout, padding, zeros", dense_layout},
     {"dense: wide rows that overflow are refused", dense_overflow},
     {"big memory is aligned and zero", big_memory},
