@@ -264,8 +264,8 @@ weighted_rows <- function(data, call) {
   if (is_store(data$x)) {
     abort_input(
       c(
-        "{.arg weights} must be positive, and trials be there, in every row: rows
-         of a file cannot be left out.",
+        "{.arg weights} must be positive, and trials be there, in every row:
+         rows of a file cannot be left out.",
         x = "Row {out[[1]]} does not count.",
         i = "Write a file without such rows."
       ),

@@ -49,8 +49,8 @@ mapped_store <- function(storage, x, call) {
   if (storage == "float" && x$type != "float") {
     abort_input(
       c(
-        "The rows of the file {.path {x$file}} are doubles: {.arg storage} cannot
-         be {.val float}.",
+        "The rows of the file {.path {x$file}} are doubles: {.arg storage}
+         cannot be {.val float}.",
         i = "{.code tall_store(x, file, type = \"float\")} writes such a file."
       ),
       argument = "storage",

@@ -37,10 +37,11 @@
 #'   `as.matrix(x)` read rows.
 #' @section Conditions:
 #' `tall_error_input` for rows that cannot be written and for arguments that are
-#' not as described; `tall_error_data`, with the field `file`, for a file that is
-#' not there, is no such file, is damaged, of another version or machine, or
-#' cannot be written, as when the disk is full: nothing is left of it then. Also,
-#' where a model or fit is made of it again, for one that has other rows by now.
+#' not as described; `tall_error_data`, with the field `file`, for a file that
+#' is not there, is no such file, is damaged, of another version or machine, or
+#' cannot be written, as when the disk is full: nothing is left of it then.
+#' Also, where a model or fit is made of it again, for one that has other rows
+#' by now.
 #' @seealso [model_glm()], [tall_glm.fit()]
 #' @examplesIf .Platform$OS.type != "windows"
 #' file <- tempfile(fileext = ".tall")
@@ -74,8 +75,8 @@ tall_store <- function(
     abort_input(
       c(
         "There is a file {.path {file}} already.",
-        i = "{.code overwrite = TRUE} writes it anew; {.code tall_store(file = )}
-             opens it."
+        i = "{.code overwrite = TRUE} writes it anew;
+             {.code tall_store(file = )} opens it."
       ),
       argument = "file",
       value = file

@@ -225,9 +225,11 @@ static bool writer_allocate(struct tb_writer* p, const char* v_name) {
   p_file->v_column = calloc(p_file->n_col, 2 * sizeof(double));
   p_file->v_name = malloc(p_file->n_name + 1);
   p->v_block = calloc(n_block, sizeof(double));
+  p->p_buffer = malloc(HUGE_PAGE);
   p->v_float = p_file->is_float ? calloc(n_block, sizeof(float)) : NULL;
   if (p_file->v_column == NULL || p_file->v_name == NULL ||
-      p->v_block == NULL || (p_file->is_float && p->v_float == NULL)) {
+      p->v_block == NULL || p->p_buffer == NULL ||
+      (p_file->is_float && p->v_float == NULL)) {
     return false;
   }
   if (p_file->n_name > 0) {
@@ -255,7 +257,7 @@ writer_begin(struct tb_writer* p, const char* path, const char* v_name) {
     return write_fault();
   }
   /* huge pages of the cache come of writes as large as they are */
-  (void)setvbuf(p->p_stream, NULL, _IOFBF, HUGE_PAGE);
+  (void)setvbuf(p->p_stream, p->p_buffer, _IOFBF, HUGE_PAGE);
   p_file->n_row = p->n_reserved;
   const bool can_be = file_size(p_file, &n_byte);
   p_file->n_row = 0;
@@ -375,8 +377,10 @@ void tb_writer_close(struct tb_writer* p_writer) {
     p_writer->p_stream = NULL;
   }
   tb_file_destroy(&p_writer->file);
+  free(p_writer->p_buffer);
   free(p_writer->v_block);
   free(p_writer->v_float);
+  p_writer->p_buffer = NULL;
   p_writer->v_block = NULL;
   p_writer->v_float = NULL;
 }

@@ -54,6 +54,7 @@ struct tb_writer {
   struct tb_file file; /* n_row: the rows there are */
   size_t n_reserved;   /* rows there is space for */
   FILE* p_stream;
+  char* p_buffer;  /* of the stream */
   double* v_block; /* ROWS x n_padded, as rows are appended */
   float* v_float;  /* the same in single precision; NULL: doubles */
 };
