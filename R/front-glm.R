@@ -39,9 +39,6 @@
 #'   [Matrix::sparse.model.matrix()], and takes memory and time in proportion to
 #'   what is not zero: for factors of many levels. `NULL`: where at most a
 #'   quarter of it is not zero.
-#'   [Matrix::sparse.model.matrix()], and takes memory and time in proportion to
-#'   what is not zero: for factors of many levels. `NULL`: where at most a
-#'   quarter of it is not zero.
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
 #'   `predict()` without `newdata` works and the fit can be resumed after it was
 #'   saved and read again?

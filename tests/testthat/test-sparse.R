@@ -459,6 +459,20 @@ test_that("models with other rows refuse a sparse matrix", {
   }
 })
 
+test_that("data are recognised whether sparse or not", {
+  design <- sparse_design(20)
+  made <- lapply(design[c("sparse", "dense")], model_glm, design$binary)
+  expect_identical(made$sparse$fingerprint, made$dense$fingerprint)
+})
+
+test_that("a sparse matrix is kept in double precision alone", {
+  design <- sparse_design(20)
+  expect_error(
+    model_glm(design$sparse, design$binary, storage = "float"),
+    class = "tall_error_unsupported"
+  )
+})
+
 test_that("columns that were altered are not read", {
   x <- methods::as(sparse_design(20)$sparse, "dgCMatrix")
   y <- rep_len(0:1, 20)
