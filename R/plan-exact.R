@@ -5,8 +5,11 @@
 # what the run will take, by count; the reason why there is no plan.
 try_exact <- function(model, mode, control, ledger, call) {
   s <- recipe_settings
-  if (model$n_dim > most_whitened || !model_info(model)$has_remainders) {
+  if (!model_info(model)$has_remainders) {
     return(list(why_not = "its rows have no bounds"))
+  }
+  if (model$n_dim > most_whitened) {
+    return(list(why_not = "exact steps are for fewer parameters"))
   }
   plan <- new_plan(
     model,
