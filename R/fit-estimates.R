@@ -59,10 +59,10 @@
 #' [kernel_smh()], which the recipe of [sg_sample()] takes where it can,
 #' [kernel_mala()], [kernel_barker()], [kernel_hmc()], and draws from sums.
 #' Neither a step size nor minibatches bias means, standard deviations and
-#' quantiles. What is left is chance, which `mcse_mean` measures, and whether the
-#' chains have been everywhere, which R-hat and the effective sample sizes tell;
-#' independent draws have. A Metropolis kernel that is not exact says so below
-#' the table, where the acceptance rate of each chain stands, too.
+#' quantiles. What is left is chance, which `mcse_mean` measures, and whether
+#' the chains have been everywhere, which R-hat and the effective sample sizes
+#' tell; independent draws have. A Metropolis kernel that is not exact says so
+#' below the table, where the acceptance rate of each chain stands, too.
 #'
 #' @return An object of class `tall_summary`: a list whose element `table` is a
 #'   data frame with a row for each variable: `mean`, `sd`, quantiles,

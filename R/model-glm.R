@@ -6,9 +6,9 @@
 #' design matrix. [tall_glm()] builds one from a formula.
 #'
 #' @param x (numeric matrix, n_data x n_dim, a sparse one of \pkg{Matrix}, or
-#'   [tall_store()]) The covariates. Columns are used as they are: none is added,
-#'   centred or scaled. A matrix is copied once, row by row, into memory that the
-#'   chains share; the rows of a store stay in their file.
+#'   [tall_store()]) The covariates. Columns are used as they are: none is
+#'   added, centred or scaled. A matrix is copied once, row by row, into memory
+#'   that the chains share; the rows of a store stay in their file.
 #' @param y (numeric vector of n_data values) The response: any number
 #'   (`"gaussian"`), 0 or 1 (`"bernoulli"`), a proportion in \[0, 1\] with the
 #'   number of trials in `weights` (`"binomial"`; their product is the number of

@@ -1,8 +1,8 @@
-# The recipe's exact draws from a few rows: kernel_smh(), where a pilot says that
-# its steps are accepted, look at few rows and do not take too long.
+# The recipe's exact draws from a few rows: kernel_smh(), where a pilot says
+# that its steps are accepted, look at few rows and do not take too long.
 
-# list(plan, seconds, why_not): the plan of such draws, NULL where there is none;
-# what the run will take, by count; the reason why there is no plan.
+# list(plan, seconds, why_not): the plan of such draws, NULL where there is
+# none; what the run will take, by count; the reason why there is no plan.
 try_exact <- function(model, mode, control, ledger, call) {
   s <- recipe_settings
   if (!model_info(model)$has_remainders) {
@@ -123,8 +123,8 @@ exact_steps <- function(acceptance, tail = 1, share = 0.1) {
 }
 
 # Seconds of a step, by count: a choice that was timed would not be the same on
-# every machine. A row is fetched from memory, and what is left of it is found at
-# both ends; a proposal takes two triangular products.
+# every machine. A row is fetched from memory, and what is left of it is found
+# at both ends; a proposal takes two triangular products.
 exact_seconds <- function(n_dim, rows) {
   4e-7 + 1e-9 * n_dim^2 + rows * (1e-7 + row_seconds(n_dim))
 }
@@ -139,11 +139,11 @@ row_seconds <- function(n_dim) {
 # Posterior sds from the mode at which a tail is looked at.
 tail_radius <- 3
 
-# How much log density a step of `tail_radius` posterior sds loses, as a share of
-# what a normal posterior would: the least along any parameter (the others
-# following at their conditional means) or along the rows that matter most. Those
-# that matter more than others are looked at one and all, of the others as many
-# as tell what is left of their second-order expansions.
+# How much log density a step of `tail_radius` posterior sds loses, as a share
+# of what a normal posterior would: the least along any parameter (the others
+# following at their conditional means) or along the rows that matter most.
+# Those that matter more than others are looked at one and all, of the others as
+# many as tell what is left of their second-order expansions.
 tail_shape <- function(model, mode, control, ledger, call) {
   s <- recipe_settings
   covariance <- vcov(mode)
@@ -167,7 +167,8 @@ tail_shape <- function(model, mode, control, ledger, call) {
 
 # Directions of length one sd, as columns.
 tail_directions <- function(model, mode, covariance, heavy) {
-  parameters <- covariance / rep(sqrt(diag(covariance)), each = nrow(covariance))
+  sd <- sqrt(diag(covariance))
+  parameters <- covariance / rep(sd, each = length(sd))
   at <- as.double(mode$estimate)
   rows <- lapply(utils::head(heavy, recipe_settings$heavy_rows), function(i) {
     g <- model_evaluate(model, at, "likelihood", index = i)$gradient

@@ -1,5 +1,5 @@
-# The recipe's Langevin steps with control variates of order 2: where exact steps
-# do not pay, and the posterior is near normal.
+# The recipe's Langevin steps with control variates of order 2: where exact
+# steps do not pay, and the posterior is near normal.
 
 can_expand <- function(model) {
   info <- model_info(model)
@@ -32,8 +32,8 @@ order_weights <- function(model, mode, control, call) {
   likelihood_scale(model) * weights
 }
 
-# Seconds of a run by such steps, by count as exact_seconds() has them; Inf where
-# there are none.
+# Seconds of a run by such steps, by count as exact_seconds() has them; Inf
+# where there are none.
 order_seconds <- function(model, mode, control, ledger, call) {
   if (!can_expand(model)) {
     return(Inf)
@@ -123,9 +123,9 @@ order_plan <- function(
   plan
 }
 
-# list(is_safe, noise_share): is the variance of every parameter within 4 percent
-# as far as can be told, and was no draw far out? The share of a variance that is
-# the noise of the gradient, in the worst coordinate.
+# list(is_safe, noise_share): is the variance of every parameter within 4
+# percent as far as can be told, and was no draw far out? The share of a
+# variance that is the noise of the gradient, in the worst coordinate.
 order_pilot <- function(plan, control, call) {
   s <- recipe_settings
   d <- plan$model$n_dim

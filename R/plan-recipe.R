@@ -78,7 +78,8 @@ is_fast_enough <- function(tried, model, mode, control, ledger, call) {
       s$exact_ratio * order_seconds(model, mode, control, ledger, call)
 }
 
-# The plan where exact steps from a few rows do not pay: in whitened coordinates.
+# The plan where exact steps from a few rows do not pay: in whitened
+# coordinates.
 plan_whitened <- function(model, mode, control, in_place, ledger, call) {
   s <- recipe_settings
   kappa <- laplace_kappa(model, mode)
@@ -94,37 +95,60 @@ plan_whitened <- function(model, mode, control, in_place, ledger, call) {
     return(recipe_mala(white, mode, list(kappa = kappa), ledger))
   }
   shape <- check_normal(white, mode, ledger, control$cores)
+  is_far <- length(shape$far) > 0
   recipe <- list(
     kappa = kappa,
     drop = shape$drop,
-    far = if (length(shape$far) > 0) white$variables[shape$touched]
+    far = if (is_far) white$variables[shape$touched]
   )
+  plan <- if (can_expand && !is_far) {
+    plan_order(white, mode, recipe, control, ledger, call)
+  }
+  plan %||% plan_minibatches(
+    white,
+    mode,
+    if (is_large) Inf else size,
+    recipe,
+    shape,
+    control,
+    ledger,
+    call
+  )
+}
+
+# Minibatches and small steps, or all rows where that takes too large a part of
+# them.
+plan_minibatches <- function(
+  model,
+  mode,
+  size,
+  recipe,
+  shape,
+  control,
+  ledger,
+  call
+) {
+  s <- recipe_settings
   # where gradients rise steeply, fixed Langevin steps are thrown out
   is_far <- length(shape$far) > 0
   # minibatches of equally likely rows may not see what makes it so
-  exact <- is_far &&
-    !model_info(white)$has_weights &&
-    !white$traits$is_far_from_normal
-  white$traits$is_far_from_normal <- white$traits$is_far_from_normal || is_far
-  if (can_expand && !is_far) {
-    plan <- plan_order(white, mode, recipe, control, ledger, call)
-    if (!is.null(plan)) {
-      return(plan)
-    }
+  is_blind <- is_far &&
+    !model_info(model)$has_weights &&
+    !model$traits$is_far_from_normal
+  model$traits$is_far_from_normal <- model$traits$is_far_from_normal || is_far
+  plan <- if (is.finite(size) && !is_blind) {
+    recipe_pilot(
+      recipe_langevin(model, mode, size, recipe, ledger),
+      control,
+      call
+    )
   }
-  exact <- exact || is_large
-  if (!exact) {
-    plan <- recipe_langevin(white, mode, size, recipe, ledger)
-    plan <- recipe_pilot(plan, control, call)
-    exact <- plan$recipe$size >= s$full_share * model$n_data
-  }
+  exact <- is.null(plan) ||
+    plan$recipe$size >= s$full_share * model$n_data
   if (is_far) {
-    warn_far(white, shape, exact, if (!exact) plan$recipe$always, call)
+    warn_far(model, shape, exact, if (!exact) plan$recipe$always, call)
   }
-  if (exact) {
-    plan <- recipe_mala(white, mode, recipe, ledger)
-  }
-  plan
+  if (exact) recipe_mala(model, mode, recipe, ledger) else plan
 }
 
 # Bounds and kinks take a kernel that accepts or rejects, and few rows allow

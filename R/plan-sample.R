@@ -78,39 +78,39 @@
 #'
 #' Other generalised linear models, with up to 1,000 parameters: the mode
 #' \eqn{\hat\theta} by Newton's method; then [kernel_smh()], whose draws are
-#' **exact** and whose steps look at a few rows however many there are. A pilot of
-#' 400 steps, the same whatever `seed` is, tells the share that is accepted and
-#' the rows of a step, and with them the number of steps from one draw to the
-#' next, so that draws are nearly independent; where a tail is heavier than a
-#' normal one, these are more, and half of them stay near. Exact steps are not
+#' **exact** and whose steps look at a few rows however many there are. A pilot
+#' of 400 steps, the same whatever `seed` is, tells the share that is accepted
+#' and the rows of a step, and with them the number of steps from one draw to
+#' the next, so that draws are nearly independent; where a tail is heavier than
+#' a normal one, these are more, and half of them stay near. Exact steps are not
 #' taken where fewer than a quarter are accepted; where they look at more than a
-#' quarter of the rows; where, three standard deviations from the mode, less than half the
-#' log density is lost that a normal posterior loses, a tail that they would
-#' seldom find and not leave; or where they take more than 10 seconds, by count,
-#' and five times as long as what follows.
+#' quarter of the rows; where, three standard deviations from the mode, less
+#' than half the log density is lost that a normal posterior loses, a tail that
+#' they would seldom find and not leave; or where they take more than 10
+#' seconds, by count, and five times as long as what follows.
 #'
 #' Then, with more than 2,000 rows, Leimkuhler-Matthews dynamics with control
 #' variates of order 2 (see [gradient_cv()]) in coordinates \eqn{\phi = L^T
 #' (\theta - \hat\theta)}{phi = L'(theta - theta-hat)} with \eqn{L L^T =
 #' -\nabla^2 \log \pi(\hat\theta)}, in which the posterior is near standard
-#' normal: steps of \eqn{h = 1}, cubic weights (see [subsampling_weights()]), and
-#' minibatches of 4 rows or as many as make the gradient's noise 1 percent of a
-#' variance. \eqn{h} is halved while a pilot run of 2,000 steps finds a variance
-#' that is off by more than 4 percent and two standard errors, or a draw with
-#' \eqn{\|\phi\|^2 > 4 d + 100}.
+#' normal: steps of \eqn{h = 1}, cubic weights (see [subsampling_weights()]),
+#' and minibatches of 4 rows or as many as make the gradient's noise 1 percent
+#' of a variance. \eqn{h} is halved while a pilot run of 2,000 steps finds a
+#' variance that is off by more than 4 percent and two standard errors, or a
+#' draw with \eqn{\|\phi\|^2 > 4 d + 100}.
 #'
 #' Where that is not safe either, and for models without a linear predictor that
 #' know their Hessian: the same dynamics with \eqn{h = 0.2}, control variates of
 #' order 1, robust weights and minibatches of \eqn{n = \max(32, \lceil 2.5 (d -
 #' 1) \rceil)} rows. On top of these, rows that would come more than once, and
 #' those whose curvature within 4 standard deviations of the mode can be 0.4 or
-#' more of the posterior's, are in every minibatch. A pilot measures the gradient
-#' noise \eqn{\tau_j^2}; where \eqn{h \tau_j^2 / 4} exceeds 2 percent, \eqn{n}
-#' grows in proportion. Where minibatches would hold a quarter of the data or
-#' \eqn{N \le 2000}, the full gradient is used with a Metropolis correction
-#' ([kernel_mala()], adapted), which is exact. After warmup one iteration is 5 /
-#' h steps of the dynamics, so that draws are nearly independent. With more than
-#' 1,000 parameters only the scales are adjusted.
+#' more of the posterior's, are in every minibatch. A pilot measures the
+#' gradient noise \eqn{\tau_j^2}; where \eqn{h \tau_j^2 / 4} exceeds 2 percent,
+#' \eqn{n} grows in proportion. Where minibatches would hold a quarter of the
+#' data or \eqn{N \le 2000}, the full gradient is used with a Metropolis
+#' correction ([kernel_mala()], adapted), which is exact. After warmup one
+#' iteration is 5 / h steps of the dynamics, so that draws are nearly
+#' independent. With more than 1,000 parameters only the scales are adjusted.
 #'
 #' Models that cannot rewrite their rows are sampled behind a change of
 #' coordinates, with minibatches of equally likely rows and without taking out
@@ -120,16 +120,17 @@
 #' deviations from the mode, along a parameter or along the rows that matter
 #' most, loses more than twice the log density that it would on a normal
 #' posterior, [kernel_sgbd()] with \eqn{\sigma = 0.2} (0.35 for [model_ica()])
-#' takes the place of the Langevin steps: no gradient can throw it out. An indicator whose rows all have the same outcome
-#' does that, and so does an outlier: a row that weighs nothing at the mode can
-#' be a wall one standard deviation away. A warning names the parameters, whose
-#' `sd_bias` is then `NA`, and such rows. Barker dynamics in steps of 0.2 stay
-#' within about 0.07 standard deviations of the mean at a wall, and 3 percent of
-#' the standard deviation; where the mode is at the wall, as with a value of
-#' 10^6 among values of 1, no kernel knows the scale: bring columns to one unit
-#' first. The same happens, with a warning, where chains of Langevin steps are
-#' thrown out after all: they are then sampled again. Models that cannot weigh
-#' their rows are sampled exactly in both cases.
+#' takes the place of the Langevin steps: no gradient can throw it out. An
+#' indicator whose rows all have the same outcome does that, and so does an
+#' outlier: a row that weighs nothing at the mode can be a wall one standard
+#' deviation away. A warning names the parameters, whose `sd_bias` is then `NA`,
+#' and such rows. Barker dynamics in steps of 0.2 stay within about 0.07
+#' standard deviations of the mean at a wall, and 3 percent of the standard
+#' deviation; where the mode is at the wall, as with a value of 10^6 among
+#' values of 1, no kernel knows the scale: bring columns to one unit first. The
+#' same happens, with a warning, where chains of Langevin steps are thrown out
+#' after all: they are then sampled again. Models that cannot weigh their rows
+#' are sampled exactly in both cases.
 #'
 #' Exact draws need no copy of the data. Otherwise the recipe makes a whitened
 #' one; [tall_glm()] works in place. Before a run with all rows in every step

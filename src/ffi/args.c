@@ -190,12 +190,12 @@ const struct tb_columns* ffi_columns_of(SEXP x, const char* name) {
   }
   const size_t n_value = (size_t)Rf_xlength(value);
   struct tb_columns* p = (struct tb_columns*)R_alloc(1, sizeof(*p));
-  *p = (struct tb_columns){.n_row = (size_t)v_dim[0],
-                           .n_col = (size_t)v_dim[1],
-                           .v_start =
-                               slot_integers(x, "p", (size_t)v_dim[1] + 1),
-                           .v_row = slot_integers(x, is_turned ? "j" : "i", n_value),
-                           .v_value = REAL(value)};
+  *p = (struct tb_columns){
+      .n_row = (size_t)v_dim[0],
+      .n_col = (size_t)v_dim[1],
+      .v_start = slot_integers(x, "p", (size_t)v_dim[1] + 1),
+      .v_row = slot_integers(x, is_turned ? "j" : "i", n_value),
+      .v_value = REAL(value)};
   bool is_whole = p->v_start[0] == 0 && (size_t)p->v_start[p->n_col] == n_value;
   for (size_t j = 0; is_whole && j < p->n_col; ++j) {
     const int end = p->v_start[j + 1];

@@ -54,8 +54,8 @@ size_t* ffi_rows(SEXP x, size_t n_row, const char* name);
 /* what is behind an external pointer of this tag; NULL: any */
 void* ffi_pointer(SEXP x, const char* tag, const char* name);
 
-/* A matrix without its zeros: a dgCMatrix of the package Matrix, or a dgRMatrix,
- * of which the transpose is given. R_alloc. */
+/* A matrix without its zeros: a dgCMatrix of the package Matrix, or a
+ * dgRMatrix, of which the transpose is given. R_alloc. */
 const struct tb_columns* ffi_columns_of(SEXP x, const char* name);
 
 /* list(name = , params = list(...)) ; params of doubles, NULLs left out, or,

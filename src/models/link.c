@@ -169,8 +169,7 @@ sparse_row(const struct tb_link_product* p, size_t row, double* v_out) {
     v_out[k] = start;
   }
   for (size_t at = (size_t)p_rows->v_start[row]; at < end; ++at) {
-    const double* v_theta =
-        p->v_theta + (size_t)p_rows->v_row[at] * p->n_draw;
+    const double* v_theta = p->v_theta + (size_t)p_rows->v_row[at] * p->n_draw;
     const double x = p_rows->v_value[at];
     for (size_t k = 0; k < p->n_draw; ++k) {
       v_out[k] += x * v_theta[k];

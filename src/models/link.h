@@ -14,10 +14,11 @@
 struct tb_link_product {
   const struct tb_response_type* response; /* NULL: the predictors themselves */
   size_t n_draw, n_row, n_dim;
-  const double* v_theta;  /* n_draw x n_dim */
-  const double* v_x;      /* n_row x n_dim; not looked at where p_rows is */
-  const struct tb_columns* p_rows; /* of x', n_dim x n_row: the rows of x without
-                                      their zeros; NULL: they have them */
+  const double* v_theta; /* n_draw x n_dim */
+  const double* v_x;     /* n_row x n_dim; not looked at where p_rows is */
+  const struct tb_columns*
+      p_rows;             /* of x', n_dim x n_row: the rows of x without
+                             their zeros; NULL: they have them */
   const double* v_offset; /* n_row, or NULL */
   double* v_out;          /* out: n_draw x n_row */
   int n_threads;

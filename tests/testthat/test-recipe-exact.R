@@ -81,7 +81,7 @@ test_that("a run depends on seed and model alone, and goes on where it was", {
   expect_same_outcome(again, longer)
 })
 
-test_that("priors with bounds and kinks, and Gibbs posteriors, are exact, too", {
+test_that("priors with bounds and kinks, and Gibbs posteriors, are exact", {
   data <- withr::with_seed(2, {
     x <- cbind(1, stats::rnorm(3000))
     list(x = x, y = stats::rbinom(3000, 1, stats::plogis(0.1 * x[, 2])))

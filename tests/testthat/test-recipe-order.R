@@ -1,6 +1,6 @@
 # The recipe's Langevin steps with control variates of order 2.
 
-test_that("where exact steps do not pay, control variates of order 2 are taken", {
+test_that("control variates of order 2 come where exact steps do not pay", {
   local_way("order")
   fit <- recipe_fit(tall_model())
   expect_s3_class(fit$kernel, "tall_kernel_sgld")
