@@ -98,7 +98,7 @@ sparse_link_moments <- function(new, chosen, centre, se.fit) {
     n <- nrow(new$x)
     out$se.fit <- numeric(n)
     each_block(n, nrow(root), size = 2^18, function(rows) {
-      part <- list(x = take_rows(new$x, rows), offset = 0)
+      part <- list(x = design_rows(new$x, rows), offset = 0)
       out$se.fit[rows] <<- sqrt(colSums(linear_draws(part, root)^2))
     })
   }
@@ -130,7 +130,7 @@ each_block <- function(n, n_draw, f, size = 2^22) {
 }
 
 rows_of <- function(new, rows) {
-  list(x = take_rows(new$x, rows), offset = new$offset[rows])
+  list(x = design_rows(new$x, rows), offset = new$offset[rows])
 }
 
 # Linear predictors, draws x rows.

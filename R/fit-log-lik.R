@@ -140,7 +140,7 @@ log_lik_block <- function(fit, seen, theta, sigma) {
 
 observations_of <- function(seen, rows) {
   out <- lapply(seen[c("offset", "y", "trials", "count", "weight")], `[`, rows)
-  out$x <- take_rows(seen$x, rows)
+  out$x <- design_rows(seen$x, rows)
   out
 }
 

@@ -116,7 +116,7 @@ as_rows <- function(x) {
 
 # Some rows of it. Those of a sparse matrix by hand: methods for `[` turn all of
 # it first.
-take_rows <- function(x, rows) {
+design_rows <- function(x, rows) {
   if (!methods::is(x, "dgRMatrix")) {
     return(x[rows, , drop = FALSE])
   }

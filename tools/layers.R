@@ -6,7 +6,7 @@
 # A file's room is its prefix (design: prefix is room). A function may use those
 # of its own room and of the rooms below; what is above is reached by dispatch
 # (a generic stands below, its methods above) or handed in. No file may be
-# longer than 500 lines.
+# longer than 500 lines, and no name be defined twice.
 
 # From the ground up.
 rooms <- c(
@@ -62,6 +62,7 @@ files <- list.files("R", pattern = "[.]R$")
 parts <- lapply(file.path("R", files), read_file)
 home <- rep(files, lengths(parts))
 names(home) <- unlist(lapply(parts, names))
+twice <- setdiff(names(home)[duplicated(names(home))], "<file>")
 arrows <- do.call(rbind, lapply(seq_along(files), function(k) {
   do.call(rbind, lapply(names(parts[[k]]), function(name) {
     used <- intersect(free_names(parts[[k]][[name]]), names(home))
@@ -94,6 +95,11 @@ cat("\n")
 unknown <- setdiff(room_of(files), c(rooms, "zzz"))
 for (room in unknown) {
   report("no room is called ", room)
+}
+# the one in the file that is read last would be both
+for (name in twice) {
+  where <- paste0("R/", home[names(home) == name], collapse = " and ")
+  report(name, " is defined in ", where)
 }
 upward <- arrows[which(as.integer(from) < as.integer(to)), ]
 upward <- upward[order(upward$file, upward$used_file, upward$used), ]
