@@ -51,8 +51,9 @@
 #' Chains of Langevin steps in whitened coordinates are compared with what the
 #' same noise does on a normal posterior, where the bias is known to be nil
 #' (control variates for the estimate, which makes its standard error a fraction
-#' of what it would be). It is `NA` for parameters that the recipe has warned of
-#' as far from normal.
+#' of what it would be; each chain is centred at its own mean, which takes half
+#' of one over its effective draws off). It is `NA` for parameters that the
+#' recipe has warned of as far from normal.
 #'
 #' @section What exact means: Where the kernel leaves the posterior itself
 #' invariant, `sd_bias` is printed as `exact`, and is 0 in the table:

@@ -71,6 +71,10 @@ problems <- list(
   "N = 1e5, d = 50, logistic" = function() {
     beta <- withr::with_seed(2, rnorm(50) / sqrt(50))
     made(1, 1e5, beta, bernoulli)
+  },
+  "N = 1e6, d = 100, logistic" = function() {
+    beta <- withr::with_seed(2, rnorm(100) / 10)
+    made(1, 1e6, beta, bernoulli)
   }
 )
 
@@ -101,15 +105,30 @@ steps_seconds <- function(model, n, ...) {
   }
 }
 
-# Seconds of a draw of the recipe before, likewise.
-draw_seconds <- function(model, n) {
+# Seconds of a draw of a recipe, likewise.
+draw_seconds <- function(model, n, recipe) {
   run <- function(iter) {
-    cpu_seconds(recipe_1(model, iter, warmup = 200, chains = 1))
+    cpu_seconds(recipe(model, iter, warmup = 200, chains = 1))
   }
   function() {
     short <- run(300)
     (run(n + 300) - short) / n
   }
+}
+
+# The default without exact steps: control variates of order 2, where it takes
+# them.
+order_2 <- function(model, iter, ...) {
+  inside <- asNamespace("tallbayes")
+  before <- inside$recipe_settings
+  put <- function(settings) {
+    unlockBinding("recipe_settings", inside)
+    assign("recipe_settings", settings, inside)
+    lockBinding("recipe_settings", inside)
+  }
+  on.exit(put(before))
+  put(utils::modifyList(before, list(exact_acceptance = 2)))
+  sg_sample(model, iter = iter, ..., cores = 1, seed = 1)
 }
 
 rows <- list()
@@ -127,15 +146,20 @@ for (name in names(problems)) {
   ess <- least_ess(fit) / 40000
   recipe <- recipe_1(model, iter = 2200, warmup = 200, chains = 1)
   recipe_ess <- least_ess(recipe) / 2000
+  second <- order_2(model, iter = 2200, warmup = 200, chains = 1)
+  takes_second <- identical(second$gradient$args$order, 2)
+  second_ess <- least_ess(second) / 2000
   n_step <- if (nrow(p$x) >= 1e5 && ncol(p$x) >= 50) 2e4 else 2e5
+  is_large <- length(p$x) > 5e7
   seconds <- interleave(
     list(
       smh = steps_seconds(model, n_step, kernel_smh(), exact),
       cv = steps_seconds(model, 2e5, kernel_sgld(h), gradient_cv(mode), eight),
       cv2 = steps_seconds(model, 2e5, kernel_sgld(h), exact, eight),
-      recipe = draw_seconds(model, 2000)
+      recipe = draw_seconds(model, if (is_large) 4000 else 2000, recipe_1),
+      second = draw_seconds(model, 2e4, order_2)
     ),
-    rounds
+    if (is_large) 1 else rounds
   )
   was <- if (is.null(p$was)) c(NA, NA, NA) else p$was
   dash <- function(x, text) ifelse(is.na(x), "-", text)
@@ -153,11 +177,20 @@ for (name in names(problems)) {
       ess / recipe_ess * ratio(seconds, "recipe", "smh"),
       0
     ),
+    `the same, order 2` = if (takes_second) {
+      times(
+        second_ess / recipe_ess * ratio(seconds, "recipe", "second"),
+        0
+      )
+    } else {
+      "-"
+    },
     check.names = FALSE
   )
 }
 say("A step of `kernel_smh()`, beside the prototypes' figures (spec, section 11)",
   " and a step\nof `kernel_sgld()` with `gradient_cv()` and 8 uniform rows; the",
   " least effective size of all\nparameters a second of sampling, beside the",
-  " recipe before,\n`bench/recipe-1.R`.\n")
+  " recipe before,\n`bench/recipe-1.R`; and that of its steps with control",
+  " variates of order 2, where it\nwould take them without exact ones.\n")
 say_table(do.call(rbind, rows))
