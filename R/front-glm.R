@@ -202,6 +202,7 @@ tall_glm.fit <- function(
   prior_intercept <- as_prior(prior_intercept)
   prior_aux <- as_prior(prior_aux)
   family <- resolve_family(family, call)
+  check_given(x)
   x <- if (is_store(x)) check_store(x) else check_design(x)
   check_given(y)
   weights <- check_numeric_vector(weights, size = nrow(x), allow_null = TRUE)

@@ -93,6 +93,7 @@ model_glm <- function(
   prior_aux = prior_exponential(autoscale = TRUE),
   storage = c("double", "float")
 ) {
+  check_given(x)
   prior <- as_prior(prior)
   prior_aux <- as_prior(prior_aux)
   intercept <- if (!missing(prior_intercept)) as_prior(prior_intercept)
