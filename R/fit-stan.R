@@ -288,7 +288,9 @@ pairs.tall_fit <- function(
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' bayesplot::rhat(fit)
 #' bayesplot::mcmc_neff(bayesplot::neff_ratio(fit))
-#' head(bayesplot::log_posterior(fit))
+#' # of kernels that evaluate it
+#' mala <- update(fit, kernel = kernel_mala())
+#' head(bayesplot::log_posterior(mala))
 #' @name bayesplot-diagnostics
 NULL
 
