@@ -70,9 +70,10 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
   mode
 }
 
-# An evenly spaced tenth of the rows, when that is still plenty.
+# An evenly spaced tenth of the rows, when that is still plenty; no more than
+# bring Newton's method near, since their numbers take memory.
 newton_rows <- function(model) {
-  n <- floor(model$n_data / 10)
+  n <- min(floor(model$n_data / 10), max(2e5, 1000 * model$n_dim))
   if (n < max(5000, 50 * model$n_dim)) {
     return(NULL)
   }

@@ -258,13 +258,20 @@ known_links <- function() {
   paste0(names(names), " (", names, ")", collapse = ", ")
 }
 
+# y may be long: integers and logicals, of which no mean is taken in R, go to the
+# core as they are.
 check_response <- function(y, family, arg, call) {
   check_given(y, arg = arg, call = call)
-  if (is.logical(y)) {
+  entry <- find_response(family)
+  if (is.logical(y) && !is.object(y)) {
+    check_size(y, arg = arg, call = call)
+    check_finite(y, arg = arg, call = call)
+  } else {
+    check_numbers_of(y, arg = arg, call = call)
+  }
+  if (entry$has_units) {
     y <- as.double(y)
   }
-  y <- check_numeric_vector(y, arg = arg, call = call)
-  entry <- find_response(family)
   bad <- first_outside(y, family)
   if (bad > 0) {
     must <- paste0(entry$must, " for family \"", entry$name, "\"")
@@ -273,7 +280,7 @@ check_response <- function(y, family, arg, call) {
   unname(y)
 }
 
-# The first value of y, doubles, that is no response of the family; 0: none.
+# The first value of y, any numbers or logical, that is no response of the family; 0: none.
 # size: trials or classes, 0 where they are not known.
 first_outside <- function(y, family, size = find_response(family)$size) {
   .Call(ffi_response_outside, response_facts(family)$place, y, size)

@@ -149,6 +149,9 @@ write_store <- function(blocks, path, file, type, call) {
     abort_expected(NULL, expected, seen = "none", arg = "x", call = call)
   }
   check_fault(.Call(ffi_file_finish, writer), file, call)
+  if (n_row * columns$n > 2^26) {
+    gc() # of the memory of blocks a model would not know
+  }
 }
 
 create_file <- function(path, type, n_row, columns) {

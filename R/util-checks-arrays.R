@@ -13,12 +13,7 @@ check_numeric_vector <- function(
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
-  if (!is_plain_numeric(x) || length(dim(x)) > 1) {
-    expected <- paste0("a numeric vector", or_null(allow_null))
-    abort_expected(x, expected, arg = arg, call = call)
-  }
-  check_size(x, size, arg = arg, call = call)
-  check_finite(x, arg = arg, call = call)
+  check_numbers_of(x, size, or_null(allow_null), arg = arg, call = call)
   if (positive && any(x <= 0)) {
     abort_value(x, which(x <= 0)[[1]], "be positive", arg = arg, call = call)
   }
@@ -27,6 +22,21 @@ check_numeric_vector <- function(
     names(out) <- names(x) # a copy, which a long vector without names is spared
   }
   invisible(out)
+}
+
+# The same as they came: `x` may be too long to copy. or: what else it may be.
+check_numbers_of <- function(
+  x,
+  size = NULL,
+  or = "",
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (!is_plain_numeric(x) || length(dim(x)) > 1) {
+    abort_expected(x, paste0("a numeric vector", or), arg = arg, call = call)
+  }
+  check_size(x, size, arg = arg, call = call)
+  check_finite(x, arg = arg, call = call)
 }
 
 # A numeric matrix with finite entries and at least one row and one column. It

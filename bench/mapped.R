@@ -72,7 +72,7 @@ while (dir.exists(file.path("/proc", pid))) {
 }
 peak <- max(seen, na.rm = TRUE) / 1024
 written <- readRDS(paste0(path, ".rds"))
-say("Writing, mode and 20,000 iterations in a process of their own: at most ", round(peak), " MB\nresident beyond the page cache (RssAnon, looked at every 20 ms; the responses are ", round(n_data * (4 + 8 + 16) / 2^20), "\nof them: integers of R, doubles while the model is made, two numbers a row in it); asked for: at most 300. The file has ", round(file.size(path) / 2^20), " MB and was\nwritten in ", number(written$writing), " s, making the rows included.\n")
+say("Writing, mode and 20,000 iterations in a process of their own: at most ", round(peak), " MB\nresident beyond the page cache (RssAnon, looked at every 20 ms; the responses are ", round(n_data * (4 + 16) / 2^20), "\nof them: integers of R, and two numbers a row in the model); asked for: at most 300. The file has ", round(file.size(path) / 2^20), " MB and was\nwritten in ", number(written$writing), " s, making the rows included.\n")
 
 store <- tall_store(file = path)
 y <- written$y

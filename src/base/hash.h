@@ -38,12 +38,16 @@ static inline uint64_t tb_hash_bytes(uint64_t hash, const void* p, size_t n) {
   return hash;
 }
 
-/* The same with a parameter; NULL, one that was not given, leaves the hash. */
+/* The same with a parameter, whose whole numbers have the bits of the doubles
+ * they are; NULL, one that was not given, leaves the hash. */
 static inline uint64_t tb_hash_param(uint64_t hash,
                                      const struct tb_param* p_param) {
-  return p_param == NULL
-             ? hash
-             : tb_hash_doubles(hash, p_param->v_value, p_param->n_value);
+  const size_t n = p_param == NULL ? 0 : p_param->n_value;
+  for (size_t i = 0; i < n; ++i) {
+    const double value = tb_param_at(p_param, i);
+    hash = tb_hash_doubles(hash, &value, 1);
+  }
+  return hash;
 }
 
 #endif

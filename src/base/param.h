@@ -1,6 +1,7 @@
 /* Parameters of a family member, as R passed them: named arrays of doubles.
  * One shape for every member of every family, so that a new kernel, scheme,
- * estimator, schedule or model needs no door of its own.
+ * estimator, schedule or model needs no door of its own. Responses, "y", may be
+ * whole numbers instead, which long ones need no copy for.
  *
  * The arrays belong to R and live as long as the call: a member that needs a
  * value later copies it in its `init`. */
@@ -14,6 +15,8 @@ struct tb_param {
   const char* name;
   const double* v_value; /* n_value doubles, column-major if a matrix; with
                             n_value 0 the address of something else */
+  const int* v_whole;    /* n_value whole numbers in their place, v_value is
+                            NULL then; NULL in all but "y" */
   size_t n_value;
   size_t n_row; /* rows if a matrix, n_value otherwise */
 };
@@ -22,6 +25,11 @@ struct tb_params {
   const struct tb_param* v_param;
   size_t n_param;
 };
+
+/* Value i, of either kind. */
+static inline double tb_param_at(const struct tb_param* p_param, size_t i) {
+  return p_param->v_whole == NULL ? p_param->v_value[i] : p_param->v_whole[i];
+}
 
 /* A matrix without its zeros, column by column: what the parameter "columns" is
  * the address of. Column j has the numbers v_start[j]..v_start[j + 1] - 1. */

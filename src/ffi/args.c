@@ -98,6 +98,14 @@ const char* ffi_string(SEXP x, const char* name) {
   return CHAR(STRING_ELT(x, 0));
 }
 
+bool ffi_is_whole(SEXP x) {
+  return TYPEOF(x) == INTSXP || TYPEOF(x) == LGLSXP;
+}
+
+const int* ffi_whole(SEXP x) {
+  return TYPEOF(x) == LGLSXP ? LOGICAL(x) : INTEGER(x);
+}
+
 double* ffi_doubles(SEXP x, size_t n, const char* name) {
   if (x == R_NilValue) {
     return NULL;
@@ -242,13 +250,15 @@ struct tb_params ffi_params(SEXP x) {
           .v_value = (const double*)(const void*)ffi_columns_of(value, name)};
       continue;
     }
-    if (TYPEOF(value) != REALSXP) {
+    const bool is_whole = strcmp(name, "y") == 0 && ffi_is_whole(value);
+    if (TYPEOF(value) != REALSXP && !is_whole) {
       ffi_fault(name);
     }
     const size_t n_value = (size_t)Rf_xlength(value);
     v_param[n_param++] = (struct tb_param){
         .name = name,
-        .v_value = REAL(value),
+        .v_value = is_whole ? NULL : REAL(value),
+        .v_whole = is_whole ? ffi_whole(value) : NULL,
         .n_value = n_value,
         .n_row = Rf_isMatrix(value) ? (size_t)Rf_nrows(value) : n_value};
   }

@@ -36,6 +36,9 @@ int ffi_as_code(SEXP x, int n, const char* name);
 bool ffi_as_flag(SEXP x, const char* name);
 
 const char* ffi_string(SEXP x, const char* name);
+/* whole numbers: those of R's integers and logicals, NA_INTEGER among them */
+bool ffi_is_whole(SEXP x);
+const int* ffi_whole(SEXP x);
 /* data pointer of a double vector of n values, or NULL for NULL; the second
  * does not take NULL */
 double* ffi_doubles(SEXP x, size_t n, const char* name);

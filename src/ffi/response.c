@@ -82,14 +82,36 @@ SEXP ffi_response_registry(void) {
   return out;
 }
 
-/* 1-based position of the first value that y cannot have; 0 when there is none.
- * size: trials or classes, 0 where they are not known. No memory, however long
- * y is. */
+/* the same as `outside` of whole numbers, TILE at a time */
+static size_t whole_outside(const struct tb_response_type* type,
+                            const int* v_y,
+                            size_t n,
+                            double size) {
+  double v_tile[TILE];
+  for (size_t first = 0; first < n; first += TILE) {
+    const size_t n_tile = n - first < TILE ? n - first : TILE;
+    for (size_t i = 0; i < n_tile; ++i) {
+      const int y = v_y[first + i];
+      v_tile[i] = y == NA_INTEGER ? NA_REAL : y;
+    }
+    const size_t at = type->outside(v_tile, n_tile, size);
+    if (at < n_tile) {
+      return first + at;
+    }
+  }
+  return n;
+}
+
+/* 1-based position of the first value that y, of any type of numbers, cannot
+ * have; 0 when there is none. size: trials or classes, 0 where they are not
+ * known. No memory, however long y is. */
 SEXP ffi_response_outside(SEXP place, SEXP y, SEXP size) {
   const struct tb_response_type* type = parse_response(place);
   const size_t n = (size_t)Rf_xlength(y);
-  const double* v_y = ffi_some_doubles(y, n, "y");
-  const size_t at = type->outside(v_y, n, ffi_as_number(size, "size"));
+  const double most = ffi_as_number(size, "size");
+  const size_t at = ffi_is_whole(y)
+                        ? whole_outside(type, ffi_whole(y), n, most)
+                        : type->outside(ffi_some_doubles(y, n, "y"), n, most);
   return Rf_ScalarReal(at < n ? (double)at + 1 : 0);
 }
 

@@ -216,7 +216,7 @@ static void glm_fill_obs(struct glm* p_glm,
                          const struct tb_param* p_offset) {
   for (size_t i = 0; i < p_y->n_value; ++i) {
     double* v_row = p_glm->v_obs + i * p_glm->n_obs_col;
-    v_row[OBS_y] = p_y->v_value[i];
+    v_row[OBS_y] = tb_param_at(p_y, i);
     for (size_t k = 0; k < p_glm->n_scalar; ++k) {
       v_row[OBS_scalar + k] = 0;
     }

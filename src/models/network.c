@@ -379,8 +379,8 @@ static enum tb_status network_create(struct tb_model* p_model,
   const struct tb_response_type* type = tb_response_at_place(place);
   struct tb_layers layers;
 
-  if (p_x == NULL || p_y == NULL || p_widths == NULL || p_x->n_row == 0 ||
-      p_x->n_row != p_y->n_value || !(activation >= 0) ||
+  if (p_x == NULL || p_y == NULL || p_y->v_value == NULL || p_widths == NULL ||
+      p_x->n_row == 0 || p_x->n_row != p_y->n_value || !(activation >= 0) ||
       activation >= TB_ACTIVATION_count || type == NULL || !(aux > 0) ||
       !(unit > 0) || (has_aux && type->p_aux == NULL) ||
       !tb_layers_create(&layers,

@@ -189,3 +189,55 @@ test_that("held-out data are read with the link of the fit", {
   loss <- log_loss(fit, held_out)
   expect_equal(unname(loss), -mean(log(colMeans(p))))
 })
+
+test_that("whole responses are the doubles they are, to the bit", {
+  x <- withr::with_seed(1, cbind(1, rnorm(200)))
+  run <- function(model) {
+    fit <- sg_sample(
+      model,
+      kernel_sgld(1e-4),
+      gradient_cv(),
+      subsample_uniform(20),
+      iter = 50,
+      chains = 1,
+      seed = 1,
+      refresh = 0
+    )
+    plain_draws(fit)
+  }
+  for (family in regression_responses()) {
+    y <- rep_len(if (family == "poisson") 0:4 else 0:1, 200)
+    real <- model_glm(x, as.double(y), family)
+    draws <- run(real)
+    # names and dimensions are not part of them
+    kinds <- list(y, stats::setNames(y, seq_along(y)), array(y))
+    if (family != "poisson") {
+      kinds <- c(kinds, list(y == 1))
+    }
+    for (kind in kinds) {
+      whole <- model_glm(x, kind, family)
+      expect_identical(whole$fingerprint, real$fingerprint)
+      expect_identical(whole$prior, real$prior)
+      expect_identical(run(whole), draws)
+    }
+  }
+})
+
+test_that("whole responses are checked as doubles are", {
+  x <- cbind(rep(1, 200))
+  y <- rep_len(0:1, 200)
+  # beyond the first of the blocks in which they are looked at
+  for (bad in c(2L, -1L, NA)) {
+    at <- function(y) {
+      error <- expect_error(model_glm(x, y), class = "tall_error_input")
+      expect_equal(error$index, 150)
+      conditionMessage(error)
+    }
+    whole <- replace(y, 150, bad)
+    expect_identical(at(whole), at(as.double(whole)))
+  }
+  flags <- replace(y == 1, 150, NA)
+  expect_error(model_glm(x, flags), "be finite, but value 150 is NA")
+  expect_error(model_glm(x, -y, "poisson"), "value 2 is -1")
+  expect_error(model_glm(x, factor(y)), class = "tall_error_input")
+})
