@@ -6,6 +6,9 @@
 
 SEXP ffi_batch_rows(SEXP, SEXP, SEXP);
 SEXP ffi_batch_turn(SEXP);
+SEXP ffi_chunk_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_chunk_model(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_chunk_sums(SEXP, SEXP, SEXP);
 SEXP ffi_column_sds(SEXP);
 SEXP ffi_custom_spec(SEXP);
 SEXP ffi_factors_map(SEXP, SEXP, SEXP, SEXP);
@@ -18,6 +21,7 @@ SEXP ffi_file_rows(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_gradient_info(SEXP);
 SEXP ffi_hash(SEXP);
+SEXP ffi_hash_uniforms(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_kernel_info(SEXP, SEXP);
 SEXP ffi_ksd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_link_product(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -69,6 +73,9 @@ SEXP ffi_topics_proportions(SEXP, SEXP, SEXP, SEXP, SEXP);
 
 static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_batch_turn, 1),
+                                         DOOR(ffi_chunk_draw, 5),
+                                         DOOR(ffi_chunk_model, 7),
+                                         DOOR(ffi_chunk_sums, 3),
                                          DOOR(ffi_column_sds, 1),
                                          DOOR(ffi_custom_spec, 1),
                                          DOOR(ffi_factors_map, 4),
@@ -81,6 +88,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_fssd, 9),
                                          DOOR(ffi_gradient_info, 1),
                                          DOOR(ffi_hash, 1),
+                                         DOOR(ffi_hash_uniforms, 4),
                                          DOOR(ffi_kernel_info, 2),
                                          DOOR(ffi_ksd, 7),
                                          DOOR(ffi_link_product, 5),

@@ -14,6 +14,24 @@ static inline uint64_t tb_hash_word(uint64_t hash, uint64_t word) {
   return tb_rng_rotl((hash ^ word) * UINT64_C(0x9E3779B97F4A7C15), 29);
 }
 
+/* The finalizer of splitmix64 (Steele, Lea & Flood 2014, OOPSLA): every bit of
+ * the word in all bits. */
+static inline uint64_t tb_hash_mix(uint64_t word) {
+  word = (word ^ (word >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  word = (word ^ (word >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return word ^ (word >> 31);
+}
+
+/* The number-th word of the stream that splitmix64 has from `key` on. */
+static inline uint64_t tb_hash_at(uint64_t key, uint64_t number) {
+  return tb_hash_mix(key + (number + 1) * UINT64_C(0x9E3779B97F4A7C15));
+}
+
+/* Uniform on (0, 1) from a word: never 0, never 1, as tb_rng_unif(). */
+static inline double tb_hash_unif(uint64_t word) {
+  return ((double)(int64_t)(word >> 12) + 0.5) * 0x1p-52;
+}
+
 /* `hash` and the bits of n doubles, in order. */
 static inline uint64_t
 tb_hash_doubles(uint64_t hash, const double* v, size_t n) {

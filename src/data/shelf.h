@@ -7,6 +7,15 @@
 #include "base/param.h"
 #include "data/store.h"
 
+/* rows of a column-major matrix, of which there may be more: columns are n_lead
+ * apart */
+struct tb_store_matrix {
+  const double* v_value;
+  size_t n_row;
+  size_t n_col;
+  size_t n_lead;
+};
+
 struct tb_shelf {
   const struct tb_store_type* type; /* of the stores made */
   bool is_read_only;                /* must their rows stay as they are? */
@@ -30,7 +39,16 @@ enum tb_status tb_shelf_take(const struct tb_shelf* p_shelf,
                              size_t n_ones,
                              struct tb_store* p_store);
 
-/* The same of a matrix without its zeros, which stays without them:
+/* A store of this type of the rows of a matrix, with n_ones columns of ones
+ * after them. Its hash stays 0 where it is not wanted: rows that are looked at
+ * once are not recognised again. Where it fails there is nothing to destroy. */
+enum tb_status tb_shelf_fill(const struct tb_store_type* p_type,
+                             const struct tb_store_matrix* p_matrix,
+                             size_t n_ones,
+                             bool wants_hash,
+                             struct tb_store* p_store);
+
+/* As tb_shelf_take() of a matrix without its zeros, which stays without them:
  * unsupported by stores that keep zeros. */
 enum tb_status tb_shelf_turn(const struct tb_shelf* p_shelf,
                              const struct tb_columns* p_columns,

@@ -1,6 +1,7 @@
 #include "data/store.h"
 
 #include "base/clip.h"
+#include "base/hash.h"
 #include "base/norm.h"
 
 #include <stdint.h>
@@ -125,15 +126,11 @@ bool tb_store_size(struct tb_store* p_store, size_t n_each, size_t* p_byte) {
   return true;
 }
 
-/* Of one number and its place: the finalizer of splitmix64 (Steele, Lea &
- * Flood, 2014), since sums need every bit mixed. */
+/* Of one number and its place, well mixed: sums need every bit. */
 static uint64_t number_hash(double x, uint64_t place) {
   uint64_t word;
   memcpy(&word, &x, sizeof(word));
-  word += (place + 1) * UINT64_C(0x9E3779B97F4A7C15);
-  word = (word ^ (word >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  word = (word ^ (word >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return word ^ (word >> 31);
+  return tb_hash_at(word, place);
 }
 
 uint64_t tb_rows_hash(uint64_t hash,

@@ -39,6 +39,7 @@
 #include "base/memory.h"
 #include "base/norm.h"
 #include "base/variates.h"
+#include "passes/ahead.h"
 #include "subsampling/weighted.h"
 
 #include <math.h>
@@ -99,24 +100,22 @@ static size_t shell_bounds(const struct tb_factors* p,
                            bool* v_is_always,
                            double* p_total) {
   const struct tb_cv2* p_cv2 = p->p_cv2;
-  const struct tb_model* p_model = p_cv2->expansion.p_model;
-  const size_t n_data = p_model->n_data;
-  const double phi = shell_phi(p, k);
+  const size_t n_data = p_cv2->expansion.p_model->n_data;
+  const struct tb_row_bounds bounds = {.p_model = p_cv2->expansion.p_model,
+                                       .radius = shell_radius(p, k),
+                                       .phi = shell_phi(p, k),
+                                       .scale = p_cv2->scale};
   double largest = 0, total = 0;
   size_t n_always = 0;
-  p_model->type->expansion->third_bounds(p_model,
-                                         p_cv2->expansion.v_record,
-                                         p->v_norm,
-                                         shell_radius(p, k),
-                                         v_psi);
+  tb_row_bounds_at(&bounds,
+                   p_cv2->expansion.v_record,
+                   p->v_norm,
+                   n_data,
+                   v_psi,
+                   v_is_always);
   for (size_t i = 0; i < n_data; ++i) {
-    const double norm = p->v_norm[i];
-    /* 0 times Inf: a row of zeros has no say */
-    const double psi =
-        norm == 0 ? 0 : p_cv2->scale * v_psi[i] * (norm * norm * norm / 6);
-    v_is_always[i] = !(phi * psi <= 1);
-    v_psi[i] = v_is_always[i] ? 0 : psi;
     n_always += v_is_always[i];
+    v_psi[i] = v_is_always[i] ? 0 : v_psi[i];
     largest = fmax(largest, v_psi[i]);
   }
   for (size_t i = 0; i < n_data; ++i) {
@@ -220,7 +219,8 @@ static enum tb_status factors_set_law(struct tb_factors* p) {
   if (status == TB_STATUS_ok) {
     const struct tb_model* p_model = p_cv2->expansion.p_model;
     tb_frame_pull_gradient(&p->law.frame, p_cv2->v_sum, p->law.v_mean);
-    status = p_model->type->expansion->norms(p_model, v_chol, p->v_norm);
+    const struct tb_batch all = {.n_batch = p_model->n_data, .weight = 1};
+    status = p_model->type->expansion->norms(p_model, v_chol, &all, p->v_norm);
   }
   free(v_chol);
   return status;

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <tallbayes.h>
 
+struct tb_curvature;
 struct tb_model;
 struct tb_workspace;
 
@@ -23,15 +24,18 @@ struct tb_model_expansion {
   /* bytes of the record of one row, a multiple of 64 or a divisor of it */
   size_t (*record_size)(const struct tb_model* p_model);
 
-  /* Every row at v_at: its record (v_record is 64-byte aligned), sum_i g_i
-   * ADDED to v_sum and -sum_i Hessian ADDED to v_hessian (n_dim x n_dim, both
-   * triangles). */
+  /* The rows of the batch, which follow each other, with multipliers of 1, at
+   * v_at: their records (64-byte aligned), and log lik (NULL: not wanted),
+   * gradient and -Hessian (both triangles) ADDED to the sums, v_root none. */
   enum tb_status (*expand)(const struct tb_model* p_model,
                            const double* v_at,
+                           const struct tb_batch* p_batch,
                            void* v_record,
-                           double* v_sum,
-                           double* v_hessian,
+                           const struct tb_curvature* p_sums,
                            int n_threads);
+
+  /* largest |eta_i| of n_row records */
+  double (*largest_predictor)(const void* v_record, size_t n_row);
 
   /* As tb_model_type.gradient, with the a_i above. */
   enum tb_status (*beyond)(const struct tb_model* p_model,
@@ -63,16 +67,18 @@ struct tb_model_expansion {
                    const void* v_record,
                    size_t row);
 
-  /* ||L^{-1} x_i|| of every row; v_chol: L, column-major lower, n_dim x n_dim
-   */
+  /* ||L^{-1} x_i|| of the rows of the batch, which follow each other; v_chol:
+   * L, column-major lower, n_dim x n_dim */
   enum tb_status (*norms)(const struct tb_model* p_model,
                           const double* v_chol,
+                          const struct tb_batch* p_batch,
                           double* v_out);
 
-  /* K_i, sup of |l_i'''| within radius v_norm[i] of eta_i, of every row */
+  /* K_i, sup of |l_i'''| within radius v_norm[i] of eta_i, of n_row records */
   void (*third_bounds)(const struct tb_model* p_model,
                        const void* v_record,
                        const double* v_norm,
+                       size_t n_row,
                        double radius,
                        double* v_out);
 };

@@ -8,38 +8,31 @@
  *   symbol                       variable   shape   owner
  *   eta_i, y_i, w_i,             v_record   n_data  caller
  *   r_i, c_i; q_i, a_i, b_i
- *
- * A record is a cache line: with the row itself all that a step looks at. */
-#include "models/glm.h"
+ */
+#include "models/glm-record.h"
 
 #include "base/blas.h"
-#include "base/chol.h"
-#include "base/clones.h"
-#include "base/norm.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-struct record {
-  double eta, y, weight;
-  double score, curvature;
-  double aux_score, cross, aux_curvature;
-};
-
 static size_t second_record_size(const struct tb_model* p_model) {
   (void)p_model;
-  return sizeof(struct record);
+  return sizeof(struct glm_record);
 }
 
+/* v_log_lik: n_row, or NULL */
 static void load_record(const struct glm* p_glm,
                         const struct glm_point* p_point,
                         const struct tb_rows* p_rows,
-                        struct record* v_to) {
+                        struct glm_record* v_to,
+                        double* v_log_lik) {
   struct glm_block block;
   double v_r[BLOCK], v_c[BLOCK];
   double v_q[BLOCK] = {0}, v_a[BLOCK] = {0}, v_b[BLOCK] = {0};
   const bool has_aux = p_glm->has_aux;
-  const struct tb_response_out out = {.v_score = v_r,
+  const struct tb_response_out out = {.v_log_density = v_log_lik,
+                                      .v_score = v_r,
                                       .v_curvature = v_c,
                                       .v_aux_score = has_aux ? v_q : NULL,
                                       .v_cross = has_aux ? v_a : NULL,
@@ -50,20 +43,20 @@ static void load_record(const struct glm* p_glm,
     if (has_aux) {
       v_b[k] = tb_response_aux_curvature(p_glm->response.type, v_b[k]);
     }
-    v_to[k] = (struct record){block.v_eta[k],
-                              block.v_y[k],
-                              block.v_weight[k],
-                              v_r[k],
-                              v_c[k],
-                              v_q[k],
-                              v_a[k],
-                              v_b[k]};
+    v_to[k] = (struct glm_record){block.v_eta[k],
+                                  block.v_y[k],
+                                  block.v_weight[k],
+                                  v_r[k],
+                                  v_c[k],
+                                  v_q[k],
+                                  v_a[k],
+                                  v_b[k]};
   }
 }
 
 /* v_scaled := v_c[k] times row k, of n_row rows */
 static void scale_rows(const double* v_block,
-                       const struct record* v_record,
+                       const struct glm_record* v_record,
                        size_t n_row,
                        size_t n_padded,
                        double* v_scaled) {
@@ -80,7 +73,7 @@ static void scale_rows(const double* v_block,
  * 2) */
 static void expand_block(const struct tb_model* p_model,
                          double slope,
-                         const struct record* v,
+                         const struct glm_record* v,
                          size_t start,
                          size_t n_row,
                          double* v_scratch,
@@ -144,7 +137,7 @@ static void expand_block(const struct tb_model* p_model,
 /* The same of sparse rows, H above its diagonal alone. */
 static void expand_sparse(const struct tb_model* p_model,
                           double slope,
-                          const struct record* v,
+                          const struct glm_record* v,
                           size_t start,
                           size_t n_row,
                           double* v_sum,
@@ -169,38 +162,63 @@ static void expand_sparse(const struct tb_model* p_model,
   }
 }
 
+/* Records of the rows of a batch, and the sum of their log likelihoods where it
+ * is wanted: in order, so that it depends on no threads. */
+static void load_records(const struct glm* p_glm,
+                         const struct glm_point* p_point,
+                         const struct tb_batch* p_batch,
+                         struct glm_record* v_record,
+                         double* p_log_lik,
+                         int n_threads) {
+  const size_t n_row = p_batch->n_batch;
+  if (p_log_lik != NULL) {
+    for (size_t b = 0; b < n_row; b += BLOCK) {
+      const struct tb_rows rows = tb_batch_block(p_batch, b);
+      double v_log_lik[BLOCK];
+      load_record(p_glm, p_point, &rows, v_record + b, v_log_lik);
+      for (size_t k = 0; k < rows.n_row; ++k) {
+        *p_log_lik += v_log_lik[k];
+      }
+    }
+    return;
+  }
+  (void)n_threads;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n_threads)                                \
+    schedule(static) if (n_threads > 1)
+#endif
+  for (size_t b = 0; b < n_row; b += BLOCK) {
+    const struct tb_rows rows = tb_batch_block(p_batch, b);
+    load_record(p_glm, p_point, &rows, v_record + b, NULL);
+  }
+}
+
 static enum tb_status second_expand(const struct tb_model* p_model,
                                     const double* v_at,
+                                    const struct tb_batch* p_batch,
                                     void* p_record,
-                                    double* v_sum,
-                                    double* v_hessian,
+                                    const struct tb_curvature* p_sums,
                                     int n_threads) {
   enum { ROWS = 1024 };
   const struct glm* p_glm = p_model->p_self;
   const size_t n_dim = p_model->n_dim, n_coef = p_glm->n_coef;
   const size_t n_padded = p_glm->store.n_padded;
   const size_t n_seen = p_glm->is_sparse ? 0 : (size_t)2 * ROWS * n_padded;
-  struct record* v_record = p_record;
-  double* v_scratch = calloc(n_padded + n_seen + 2 * ROWS, sizeof(double));
+  struct glm_record* v_record = p_record;
+  double* v_sum = p_sums->v_gradient;
+  double* v_hessian = p_sums->v_hessian;
+  double* v_scratch = malloc((n_padded + n_seen + 2 * ROWS) * sizeof(double));
   if (v_scratch == NULL) {
     return TB_STATUS_memory;
   }
   double* v_block = v_scratch + n_padded;
   const struct glm_point point = glm_point_at(p_model, v_at, v_scratch);
   double* v_last = p_glm->has_aux ? v_hessian + n_coef * n_dim : NULL;
-  (void)n_threads;
-
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(n_threads) schedule(static)
-#endif
-  for (size_t b = 0; b < p_model->n_data; b += BLOCK) {
-    const struct tb_rows rows = {.n_row = tb_min(BLOCK, p_model->n_data - b),
-                                 .start = b};
-    load_record(p_glm, &point, &rows, v_record + b);
-  }
-  for (size_t start = 0; start < p_model->n_data; start += ROWS) {
-    const size_t n_row = tb_min(ROWS, p_model->n_data - start);
-    const struct record* v = v_record + start;
+  load_records(p_glm, &point, p_batch, v_record, p_sums->p_log_lik, n_threads);
+  for (size_t first = 0; first < p_batch->n_batch; first += ROWS) {
+    const size_t n_row = tb_min(ROWS, p_batch->n_batch - first);
+    const size_t start = p_batch->start + first;
+    const struct glm_record* v = v_record + first;
     if (p_glm->is_sparse) {
       expand_sparse(p_model,
                     point.slope,
@@ -237,17 +255,13 @@ static enum tb_status second_expand(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* t_i = x_i^T delta of a block, with its records and those of the next fetched
- */
-static inline void load_steps(const struct glm* p_glm,
-                              const struct tb_rows* p_rows,
-                              const struct record* v_record,
-                              const double* v_delta,
-                              double* v_t) {
-  p_glm->store.type->dot(&p_glm->store, p_rows, v_delta, v_t);
-  for (size_t k = 0; p_rows->v_index != NULL && k < p_rows->n_next; ++k) {
-    TB_PREFETCH(&v_record[p_rows->v_next[k]]);
+static double second_largest_predictor(const void* p_record, size_t n_row) {
+  const struct glm_record* v_record = p_record;
+  double largest = 0;
+  for (size_t k = 0; k < n_row; ++k) {
+    largest = fmax(largest, fabs(v_record[k].eta));
   }
+  return largest;
 }
 
 /* Add a block's a_i, of which u and v are known, to the sums. */
@@ -283,7 +297,7 @@ static enum tb_status second_beyond(const struct tb_model* p_model,
   const struct glm* p_glm = p_model->p_self;
   const size_t n_coef = p_glm->n_coef;
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  const struct record* v_record = p_record;
+  const struct glm_record* v_record = p_record;
   const bool wants_square = p_sums->v_square != NULL, has_aux = p_glm->has_aux;
   const struct glm_point point =
       glm_point_at(p_model, v_theta, scratch.v_reference);
@@ -302,16 +316,16 @@ static enum tb_status second_beyond(const struct tb_model* p_model,
     double v_t[BLOCK], v_u[BLOCK], v_v[BLOCK];
     const struct tb_response_out out = {.v_score = v_u,
                                         .v_aux_score = has_aux ? v_v : NULL};
-    load_steps(p_glm, &rows, v_record, scratch.v_theta, v_t);
+    glm_load_steps(p_glm, &rows, v_record, scratch.v_theta, v_t);
     for (size_t k = 0; k < rows.n_row; ++k) {
-      const struct record* p = &v_record[tb_rows_at(&rows, k)];
+      const struct glm_record* p = &v_record[tb_rows_at(&rows, k)];
       block.v_eta[k] = p->eta + v_t[k];
       block.v_y[k] = p->y;
       block.v_weight[k] = p->weight;
     }
     glm_evaluate(p_glm, &point, &block, &out);
     for (size_t k = 0; k < rows.n_row; ++k) {
-      const struct record* p = &v_record[tb_rows_at(&rows, k)];
+      const struct glm_record* p = &v_record[tb_rows_at(&rows, k)];
       v_u[k] += p->curvature * v_t[k] + p->cross * d - p->score;
       if (has_aux) {
         const double v =
@@ -339,143 +353,14 @@ static enum tb_status second_beyond(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* -------------------------------------------------------------- remainders */
-
-static bool second_has_remainders(const struct tb_model* p_model) {
-  const struct glm* p_glm = p_model->p_self;
-  return !p_glm->has_aux && p_glm->response.type->third_bound != NULL &&
-         p_glm->response.type->remainder != NULL;
-}
-
-static void second_prefetch(const struct tb_model* p_model,
-                            const void* p_record,
-                            size_t row) {
-  const struct glm* p_glm = p_model->p_self;
-  const struct record* v_record = p_record;
-  const struct tb_store* p_store = &p_glm->store;
-  TB_PREFETCH(&v_record[row]);
-  if (p_store->type->prefetch != NULL) {
-    p_store->type->prefetch(p_store, row);
-  }
-}
-
-static void second_remainders(const struct tb_model* p_model,
-                              const struct tb_workspace* p_work,
-                              const void* p_record,
-                              const double* v_from,
-                              const double* v_to,
-                              const struct tb_batch* p_batch,
-                              double* v_e_from,
-                              double* v_e_to) {
-  const struct glm* p_glm = p_model->p_self;
-  const struct tb_response_type* p_type = p_glm->response.type;
-  const size_t n_padded = p_glm->store.n_padded;
-  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  const struct record* v_record = p_record;
-  const struct glm_point point = {.response =
-                                      tb_response_at(&p_glm->response, 0)};
-  glm_pad(scratch.v_theta, v_from, p_glm->n_coef, n_padded);
-  glm_pad(scratch.v_reference, v_to, p_glm->n_coef, n_padded);
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = tb_batch_block(p_batch, b);
-    struct glm_block block = {.n_row = rows.n_row};
-    double v_t[BLOCK], v_u[BLOCK];
-    load_steps(p_glm, &rows, v_record, scratch.v_theta, v_t);
-    load_steps(p_glm, &rows, v_record, scratch.v_reference, v_u);
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      const struct record* p = &v_record[tb_rows_at(&rows, k)];
-      block.v_eta[k] = p->eta;
-      block.v_y[k] = p->y;
-      block.v_weight[k] = p->weight;
-    }
-    const struct tb_response_rows response = glm_rows(&point, &block);
-    p_type->remainder(&response, v_t, v_e_from + b);
-    p_type->remainder(&response, v_u, v_e_to + b);
-  }
-}
-
-static enum tb_status sparse_norms(const struct tb_model* p_model,
-                                   const double* v_chol,
-                                   double* v_out) {
-  const struct glm* p_glm = p_model->p_self;
-  const struct tb_store* p_store = &p_glm->store;
-  const size_t n_dim = p_model->n_dim;
-  double* v_sigma = malloc(2 * n_dim * n_dim * sizeof(double));
-  if (v_sigma == NULL) {
-    return TB_STATUS_memory;
-  }
-  tb_chol_inverse(n_dim, v_chol, v_sigma + n_dim * n_dim, v_sigma);
-  for (size_t b = 0; b < p_model->n_data; b += BLOCK) {
-    const struct tb_rows rows = {.n_row = tb_min(BLOCK, p_model->n_data - b),
-                                 .start = b};
-    double v_q[BLOCK];
-    p_store->type->forms(p_store, &rows, v_sigma, n_dim, v_q);
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      v_out[b + k] = sqrt(fmax(v_q[k], 0));
-    }
-  }
-  free(v_sigma);
-  return TB_STATUS_ok;
-}
-
-static enum tb_status second_norms(const struct tb_model* p_model,
-                                   const double* v_chol,
-                                   double* v_out) {
-  enum { ROWS = 1024 };
-  const struct glm* p_glm = p_model->p_self;
-  if (p_glm->is_sparse) {
-    return sparse_norms(p_model, v_chol, v_out);
-  }
-  const struct tb_store* p_store = &p_glm->store;
-  const size_t n_padded = p_store->n_padded, n_coef = p_glm->n_coef;
-  double* v_rows = malloc((size_t)ROWS * n_padded * sizeof(double));
-  if (v_rows == NULL) {
-    return TB_STATUS_memory;
-  }
-  for (size_t start = 0; start < p_model->n_data; start += ROWS) {
-    const size_t n_row = tb_min(ROWS, p_model->n_data - start);
-    const double* v_block = p_store->type->block(p_store, start, n_row, v_rows);
-    memmove(v_rows, v_block, n_row * n_padded * sizeof(double));
-    tb_trsm_lower(n_coef, n_row, v_chol, p_model->n_dim, v_rows, n_padded);
-    for (size_t k = 0; k < n_row; ++k) {
-      v_out[start + k] = sqrt(tb_square_norm(v_rows + k * n_padded, n_coef));
-    }
-  }
-  free(v_rows);
-  return TB_STATUS_ok;
-}
-
-static void second_third_bounds(const struct tb_model* p_model,
-                                const void* p_record,
-                                const double* v_norm,
-                                double radius,
-                                double* v_out) {
-  const struct glm* p_glm = p_model->p_self;
-  const struct record* v_record = p_record;
-  const struct glm_point point = {.response =
-                                      tb_response_at(&p_glm->response, 0)};
-  for (size_t b = 0; b < p_model->n_data; b += BLOCK) {
-    struct glm_block block = {.n_row = tb_min(BLOCK, p_model->n_data - b)};
-    double v_reach[BLOCK];
-    for (size_t k = 0; k < block.n_row; ++k) {
-      const struct record* p = &v_record[b + k];
-      block.v_eta[k] = p->eta;
-      block.v_y[k] = p->y;
-      block.v_weight[k] = p->weight;
-      v_reach[k] = radius * v_norm[b + k];
-    }
-    const struct tb_response_rows rows = glm_rows(&point, &block);
-    p_glm->response.type->third_bound(&rows, v_reach, v_out + b);
-  }
-}
-
 const struct tb_model_expansion tb_glm_expansion = {
     .record_size = second_record_size,
     .expand = second_expand,
+    .largest_predictor = second_largest_predictor,
     .beyond = second_beyond,
-    .has_remainders = second_has_remainders,
-    .remainders = second_remainders,
-    .prefetch = second_prefetch,
-    .norms = second_norms,
-    .third_bounds = second_third_bounds,
+    .has_remainders = glm_has_remainders,
+    .remainders = glm_remainders,
+    .prefetch = glm_prefetch,
+    .norms = glm_norms,
+    .third_bounds = glm_third_bounds,
 };

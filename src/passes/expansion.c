@@ -171,11 +171,14 @@ enum tb_status tb_expansion_make(const struct tb_model* p_model,
     status = expand_by_passes(p_expansion, p_n_row);
   } else {
     *p_n_row += (double)p_model->n_data;
+    const struct tb_batch all = {.n_batch = p_model->n_data, .weight = 1};
+    const struct tb_curvature sums = {.v_gradient = p_expansion->v_total,
+                                      .v_hessian = p_expansion->v_hessian};
     status = type->expand(p_model,
                           p_expansion->v_at,
+                          &all,
                           p_expansion->v_record,
-                          p_expansion->v_total,
-                          p_expansion->v_hessian,
+                          &sums,
                           n_threads);
   }
   const double check = tb_square_norm(p_expansion->v_total, n_dim) +

@@ -1,0 +1,69 @@
+# Chunks of rows, as sequential passes see them: each is a model of the core for
+# as long as its rows are there. They have been checked where they came from.
+
+# Streams of hashed uniforms, which have nothing to do with each other.
+hash_purposes <- c(pilot = 0, draw = 1, shuffle = 2)
+
+# A generalised linear model with a flat prior of the first n rows of `x`
+# (double matrix), `y`, `weights` and `offset` (double vectors, or NULL), which
+# may be longer. family: from resolve_family(); an auxiliary parameter is `aux`.
+# An external pointer.
+chunk_model <- function(
+  x,
+  n,
+  y,
+  weights,
+  offset,
+  family,
+  aux = 1,
+  call = caller_env()
+) {
+  place <- response_facts(family)$place
+  pointer <- .Call(ffi_chunk_model, x, n, y, weights, offset, place, aux)
+  if (is.integer(pointer)) {
+    abort_status(pointer, call = call)
+  }
+  pointer
+}
+
+# Sums of the likelihood over the rows of a chunk at theta: list(log_lik,
+# gradient, hessian, largest), the Hessian with the sign of -H, `largest` the
+# largest |eta|. What is not finite is handed back as it is.
+chunk_sums <- function(chunk, theta, cores = 1, call = caller_env()) {
+  take_chunk(.Call(ffi_chunk_sums, chunk, theta, cores), call)
+}
+
+# The same, and rows drawn ahead for scalable Metropolis-Hastings: `total`, the
+# sum of psi over the rows that are thinned, and `rows` (from 1, in order),
+# `count` (0: one to be looked at always) and `psi` of those that were drawn.
+#
+# chol: lower L of psi_i = scale K_i ||L^-1 x_i||^3 / 6. draw: list(radius,
+# phi_bar, rate, scale, seed, pass, first); rows with phi_bar psi > 1 are looked
+# at always, others drawn Poisson(rate psi) times, by a hash of seed, pass and
+# the row's number, which is `first` (from 0) for the first row of the chunk.
+chunk_draw <- function(
+  chunk,
+  theta,
+  chol,
+  cores = 1,
+  draw,
+  call = caller_env()
+) {
+  draw$purpose <- hash_purposes[["draw"]]
+  take_chunk(
+    .Call(ffi_chunk_draw, chunk, theta, chol, lapply(draw, as.double), cores),
+    call
+  )
+}
+
+take_chunk <- function(out, call) {
+  if (status_name(out$status) != "ok") {
+    abort_status(out$status, call = call)
+  }
+  out[names(out) != "status"]
+}
+
+# n uniforms on (0, 1) of a purpose, those of the rows first, first + 1, ...
+hash_uniforms <- function(seed, purpose, first, n) {
+  .Call(ffi_hash_uniforms, seed, hash_purposes[[purpose]], first, n)
+}

@@ -1,0 +1,54 @@
+/* What a generalised linear model keeps of a row's expansion: glm-second.c
+ * makes it, glm-remainder.c looks at what is beyond. */
+#ifndef TB_MODELS_GLM_RECORD_H
+#define TB_MODELS_GLM_RECORD_H
+
+#include "base/clones.h"
+#include "models/glm.h"
+
+/* A cache line: with the row itself all that a step looks at. */
+struct glm_record {
+  double eta, y, weight;
+  double score, curvature;
+  double aux_score, cross, aux_curvature;
+};
+
+/* t_i = x_i^T delta of a block, with its records and those of the next fetched
+ */
+static inline void glm_load_steps(const struct glm* p_glm,
+                                  const struct tb_rows* p_rows,
+                                  const struct glm_record* v_record,
+                                  const double* v_delta,
+                                  double* v_t) {
+  p_glm->store.type->dot(&p_glm->store, p_rows, v_delta, v_t);
+  for (size_t k = 0; p_rows->v_index != NULL && k < p_rows->n_next; ++k) {
+    TB_PREFETCH(&v_record[p_rows->v_next[k]]);
+  }
+}
+
+/* ---- glm-remainder.c ---- */
+
+bool glm_has_remainders(const struct tb_model* p_model);
+void glm_prefetch(const struct tb_model* p_model,
+                  const void* p_record,
+                  size_t row);
+void glm_remainders(const struct tb_model* p_model,
+                    const struct tb_workspace* p_work,
+                    const void* p_record,
+                    const double* v_from,
+                    const double* v_to,
+                    const struct tb_batch* p_batch,
+                    double* v_e_from,
+                    double* v_e_to);
+enum tb_status glm_norms(const struct tb_model* p_model,
+                         const double* v_chol,
+                         const struct tb_batch* p_batch,
+                         double* v_out);
+void glm_third_bounds(const struct tb_model* p_model,
+                      const void* p_record,
+                      const double* v_norm,
+                      size_t n_row,
+                      double radius,
+                      double* v_out);
+
+#endif
