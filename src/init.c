@@ -11,6 +11,7 @@ SEXP ffi_chunk_model(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_chunk_sums(SEXP, SEXP, SEXP);
 SEXP ffi_column_sds(SEXP);
 SEXP ffi_custom_spec(SEXP);
+SEXP ffi_design_fill(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_factors_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_file_abandon(SEXP);
 SEXP ffi_file_append(SEXP, SEXP);
@@ -78,6 +79,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_chunk_sums, 3),
                                          DOOR(ffi_column_sds, 1),
                                          DOOR(ffi_custom_spec, 1),
+                                         DOOR(ffi_design_fill, 9),
                                          DOOR(ffi_factors_map, 4),
                                          DOOR(ffi_file_abandon, 1),
                                          DOOR(ffi_file_append, 2),
