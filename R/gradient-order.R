@@ -50,11 +50,91 @@ compile_order <- function(spec, context, call) {
   check_has_order(context$model, call)
   member(
     "cv2",
-    list(
-      at = context$to_sampler(context$reference(spec, call)),
-      scale = likelihood_scale(context$model),
-      # what exact proposals are tested by, too
-      factorised = if (kernel_is_factorised(context$kernel)) 1
+    c(
+      list(
+        at = context$to_sampler(context$reference(spec, call)),
+        scale = likelihood_scale(context$model),
+        # what exact proposals are tested by, too
+        factorised = if (kernel_is_factorised(context$kernel)) 1
+      ),
+      ahead_params(spec$ahead)
     )
   )
+}
+
+# ---- rows drawn ahead --------------------------------------------------------
+
+# The estimator of kernel_smh() on a model that holds nothing but rows that a
+# pass over all of them has drawn (src/gradients/drawn.c). at: theta_1 of the
+# pass. ahead: list of
+#   gradient, hessian  sums of the likelihood over all rows at theta_1, as
+#                      chunk_sums() gives them, without the likelihood's scale
+#   chol, radius       lower L and R of the pass that drew the rows
+#   total              sum of psi over all rows that are thinned
+#   always             numbers of the rows, in the model, to be looked at always
+#   rows, psi          of each draw, in the order of use: its row in the model
+#                      and that row's psi; chain c of n uses the c-th n-th of
+#                      them
+gradient_ahead <- function(at, ahead) {
+  spec <- gradient_cv(at, order = 2)
+  spec$ahead <- ahead
+  spec
+}
+
+is_ahead <- function(gradient) {
+  !is.null(gradient$ahead)
+}
+
+ahead_params <- function(ahead) {
+  if (is.null(ahead)) {
+    return(NULL)
+  }
+  list(
+    total = ahead$gradient,
+    hessian = ahead$hessian,
+    ahead_chol = ahead$chol,
+    ahead_radius = ahead$radius,
+    ahead_total = ahead$total,
+    ahead_always = as.double(ahead$always) - 1,
+    ahead_rows = as.double(ahead$rows) - 1,
+    ahead_psi = ahead$psi
+  )
+}
+
+# What needs rows that are not there: gradients of draws, other kernels,
+# whitened coordinates.
+check_ahead <- function(plan, control, call = caller_env()) {
+  if (!is_ahead(plan$gradient)) {
+    return(invisible())
+  }
+  refuse <- function(message, hint, argument) {
+    abort_tall(
+      "unsupported",
+      c(message, i = hint),
+      argument = argument,
+      call = call
+    )
+  }
+  if ("gradients" %in% control$keep) {
+    refuse(
+      "{.arg keep} cannot have {.val gradients} where a run holds a few rows of
+       the data: each takes all of them.",
+      "Keep {.val draws}, or use a model that holds all rows.",
+      "keep"
+    )
+  }
+  if (!kernel_is_factorised(plan$kernel)) {
+    refuse(
+      "{.fn kernel_{plan$kernel$name}} cannot use rows that were drawn ahead.",
+      "Use {.fn kernel_smh}.",
+      "kernel"
+    )
+  }
+  if (model_is_whitened(plan$model)) {
+    refuse(
+      "Rows that were drawn ahead cannot be in whitened coordinates.",
+      NULL,
+      "model"
+    )
+  }
 }

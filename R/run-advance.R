@@ -55,10 +55,10 @@ model_is_constrained <- function(model) {
 }
 
 # Advance in slices of 0.15 s, with a progress bar; a slice ends early where a
-# stop is due. list(interrupted, errors, rejected): was it, by the user or by
+# stop is due. list(interrupted, errors, rejected, reason): was it, by the user or by
 # the file job$halt; the errors of a user's functions that stopped chains, named
-# by them; the first that had proposals rejected.
-advance_run <- function(run, job, stops, keeper, model) {
+# by them; the first that had proposals rejected; why chains wait for rows.
+advance_run <- function(run, job, stops, keeper, model, call) {
   n_step <- 16
   outcome <- 0L
   made <- 0
@@ -73,6 +73,7 @@ advance_run <- function(run, job, stops, keeper, model) {
     )
   }
   interrupted <- FALSE
+  supply <- row_supply(run, job, call)
   errors <- list()
   rejected <- NULL
   tryCatch(
@@ -89,6 +90,7 @@ advance_run <- function(run, job, stops, keeper, model) {
         tall_error_callback = identity
       )
       elapsed <- proc.time()[["elapsed"]] - before
+      outcome <- supply$fill(outcome, identical(slice, left))
       found <- sort_errors(names(errors), run, model, job$spec$n_first)
       keeper$catch(names(found$errors))
       errors <- c(errors, found$errors)
@@ -120,7 +122,8 @@ advance_run <- function(run, job, stops, keeper, model) {
   list(
     interrupted = interrupted || outcome == 2L,
     errors = errors,
-    rejected = rejected
+    rejected = rejected,
+    reason = supply$reason()
   )
 }
 

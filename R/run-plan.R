@@ -2,7 +2,8 @@
 
 # steps: kernel steps in an iteration after warmup. escape: a draw with a larger
 # squared norm (in whitened coordinates) is far out. ledger: passes over the
-# data before the chains move, by purpose.
+# data before the chains move, by purpose. refill: where rows are drawn ahead,
+# what draws more (see run-refill.R); it is not kept in a fit.
 new_plan <- function(
   model,
   kernel,
@@ -13,7 +14,8 @@ new_plan <- function(
   steps = 1,
   escape = 0,
   recipe = NULL,
-  ledger = new_ledger()
+  ledger = new_ledger(),
+  refill = NULL
 ) {
   list(
     model = model,
@@ -25,7 +27,8 @@ new_plan <- function(
     steps = steps,
     escape = escape,
     recipe = recipe,
-    ledger = ledger
+    ledger = ledger,
+    refill = refill
   )
 }
 

@@ -62,6 +62,7 @@ run_segment <- function(
     monitor = control$monitor,
     monitor_state = monitor_state,
     points = points,
+    refill = compiled_refill(plan, control, call),
     cores = control$cores,
     refresh = control$refresh,
     label = label
@@ -82,7 +83,8 @@ run_segment <- function(
     "halted",
     "rejected",
     "monitor",
-    "seconds"
+    "seconds",
+    "waiting_rows"
   )
   c(
     run[made],
@@ -93,6 +95,7 @@ run_segment <- function(
 
 # What the core has to know of a run, but for how long it is.
 compile_run <- function(plan, control, noise_every, call) {
+  check_ahead(plan, control, call)
   context <- run_context(plan, control)
   model <- plan$model
   asks <- kernel_info(plan$kernel)
@@ -178,11 +181,19 @@ run_chains <- function(job, model, call) {
   )
   keeper <- halt_recorder(run, model, monitor, spec$n_first)
   started <- proc.time()[["elapsed"]]
-  outcome <- advance_run(run, job, stops, keeper, model)
+  outcome <- advance_run(run, job, stops, keeper, model, call)
+  reports <- .Call(ffi_run_report, run)
+  waits <- vapply(reports, is_waiting, TRUE)
   list(
     seconds = proc.time()[["elapsed"]] - started,
     buffers = buffers,
-    reports = .Call(ffi_run_report, run),
+    # chains that wait are where they are, and can go on
+    reports = lapply(reports, function(report) {
+      if (is_waiting(report)) replace(report, "status", 0) else report
+    }),
+    waiting_rows = if (any(waits)) {
+      list(chains = spec$n_first + which(waits), reason = outcome$reason)
+    },
     interrupted = outcome$interrupted,
     errors = outcome$errors,
     halted = keeper$result(),

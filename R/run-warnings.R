@@ -49,6 +49,9 @@ warn_segment <- function(fit, segment, call) {
       call = call
     )
   }
+  if (!segment$interrupted) {
+    warn_waiting(segment$waiting_rows, call)
+  }
   if (segment$interrupted) {
     kept <- if (is.null(fit$draws)) 0 else dim(fit$draws)[[1]]
     warn_tall(

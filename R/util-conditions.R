@@ -40,6 +40,8 @@
 #' * `tall_warning_nonfinite`, `tall_warning_escaped` and so on, one for each
 #'   way to stop: a chain stopped early and the draws until then are kept; the
 #'   fields are those of the error.
+#' * `tall_warning_exhausted`: chains have used all rows that passes over the
+#'   data had drawn for them, and return the draws made so far.
 #' * `tall_warning_gradient`: the gradients of a [model_custom()] come from
 #'   central differences.
 #' * `tall_warning_prior`: a Laplace prior is too narrow for a kernel that does
@@ -223,6 +225,10 @@ status_table <- list(
                exact sampling from a few rows relies on.",
     hint = "This is a fault in tallbayes; please report it. {.fn kernel_mala}
             needs no bounds."
+  ),
+  exhausted = list(
+    because = "it has used all rows that were drawn for it.",
+    hint = NULL
   )
 )
 

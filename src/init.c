@@ -61,6 +61,7 @@ SEXP ffi_run_create(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_destroy(SEXP);
 SEXP ffi_run_position(SEXP);
 SEXP ffi_run_progress(SEXP);
+SEXP ffi_run_refill(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_report(SEXP);
 SEXP ffi_run_status(SEXP);
 SEXP ffi_schedule_collected(SEXP, SEXP, SEXP);
@@ -129,6 +130,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_run_destroy, 1),
                                          DOOR(ffi_run_position, 1),
                                          DOOR(ffi_run_progress, 1),
+                                         DOOR(ffi_run_refill, 4),
                                          DOOR(ffi_run_report, 1),
                                          DOOR(ffi_run_status, 1),
                                          DOOR(ffi_schedule_collected, 3),

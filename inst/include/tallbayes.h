@@ -64,8 +64,10 @@ enum tb_status {
   TB_STATUS_argument = 6,    /* a parameter is missing or out of range */
   TB_STATUS_singular = 7,    /* a matrix is not positive definite */
   TB_STATUS_interrupted = 8, /* a function of R was interrupted: not for C */
-  TB_STATUS_bound = 9 /* a bound that a sampler relies on does not hold: an
-                         internal error */
+  TB_STATUS_bound = 9,     /* a bound that a sampler relies on does not hold: an
+                              internal error */
+  TB_STATUS_exhausted = 10 /* a chain waits for rows that a pass draws ahead:
+                              not for C */
 };
 
 /* ---- what functions are given ------------------------------------------- */

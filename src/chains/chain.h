@@ -28,6 +28,7 @@ struct tb_target {
   enum tb_status (*square_norms)(struct tb_chain* p_chain,
                                  const double* v_theta,
                                  double* v_square);
+  size_t n_chain;          /* of the run */
   double likelihood_scale; /* lambda / N of a Gibbs posterior; 1: Bayes */
 };
 
@@ -58,6 +59,7 @@ struct tb_counts {
  */
 struct tb_chain {
   const struct tb_target* p_target;
+  size_t place; /* among the chains of the run, from 0 */
   size_t n_dim;
   double* v_theta;
   double* v_gradient;

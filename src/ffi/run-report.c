@@ -14,8 +14,9 @@ SEXP ffi_run_progress(SEXP run) {
   double done = 0;
   for (size_t c = 0; c < n_chain; ++c) {
     const struct tb_report report = tb_run_report(p->p_run, c);
-    done += report.status == TB_STATUS_ok ? (double)report.n_step
-                                          : (double)tb_run_n_total(p->p_run);
+    const bool goes_on =
+        report.status == TB_STATUS_ok || report.status == TB_STATUS_exhausted;
+    done += goes_on ? (double)report.n_step : (double)tb_run_n_total(p->p_run);
   }
   SEXP out = PROTECT(ffi_list(3));
   ffi_add_number(out, "done", done);

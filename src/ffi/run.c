@@ -191,6 +191,21 @@ SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   return Rf_ScalarInteger(answer);
 }
 
+/* Another model of the same posterior, and the estimator made of it with the
+ * parameters of `gradient`: chains that wait go on. The status. */
+SEXP ffi_run_refill(SEXP run, SEXP model, SEXP gradient, SEXP n_threads) {
+  struct ffi_run* p = ffi_run(run);
+  struct tb_model* p_model = ffi_model(model);
+  const struct tb_member member = ffi_member(gradient);
+  const int n_threads_ = ffi_threads(n_threads);
+  const enum tb_status status =
+      tb_run_refill(p->p_run, p_model, &member.params, n_threads_);
+  if (status == TB_STATUS_ok) {
+    SETCAR(R_ExternalPtrProtected(run), model);
+  }
+  return ffi_status(status);
+}
+
 SEXP ffi_run_destroy(SEXP run) {
   run_finalize(run);
   return R_NilValue;

@@ -81,8 +81,31 @@ static enum tb_status cv2_set_prior(struct tb_cv2* p,
   return TB_STATUS_ok;
 }
 
+/* G and H of more rows than the model has, where they are given. */
+static enum tb_status cv2_take_sums(struct tb_cv2* p,
+                                    const struct tb_params* p_params) {
+  const struct tb_param* p_total = tb_params_find(p_params, "total");
+  const struct tb_param* p_hessian = tb_params_find(p_params, "hessian");
+  const size_t n_dim = p->expansion.p_model->n_dim;
+  if (p_total == NULL && p_hessian == NULL) {
+    return TB_STATUS_ok;
+  }
+  if (p_total == NULL || p_total->n_value != n_dim || p_hessian == NULL ||
+      p_hessian->n_value != n_dim * n_dim ||
+      p->expansion.p_model->p_frame != NULL) {
+    return TB_STATUS_argument;
+  }
+  memcpy(p->expansion.v_total, p_total->v_value, n_dim * sizeof(double));
+  memcpy(p->expansion.v_hessian,
+         p_hessian->v_value,
+         n_dim * n_dim * sizeof(double));
+  return TB_STATUS_ok;
+}
+
 /* Parameters: "at" (n_dim), "scale" (of the likelihood), "factorised" (0/1: a
- * factorised test is wanted). */
+ * factorised test is wanted), "total" (n_dim) and "hessian" (n_dim x n_dim),
+ * where the sums are not those of the model's rows, and those of rows drawn
+ * ahead, see drawn.c. */
 static enum tb_status cv2_init(struct tb_estimator* p_estimator,
                                struct tb_model* p_model,
                                const struct tb_params* p_params,
@@ -111,11 +134,15 @@ static enum tb_status cv2_init(struct tb_estimator* p_estimator,
                                             &p->expansion,
                                             &p_estimator->n_row);
   if (status == TB_STATUS_ok) {
+    status = cv2_take_sums(p, p_params);
+  }
+  if (status == TB_STATUS_ok) {
     status = cv2_set_prior(p, p_model);
   }
   if (status == TB_STATUS_ok &&
       tb_params_number(p_params, "factorised", 0) != 0) {
-    status = tb_factors_make(p, &p->p_factors);
+    status = tb_factors_make(p, p_params, &p->p_factors);
+    p_estimator->may_wait = tb_params_find(p_params, "ahead_rows") != NULL;
   }
   return status; /* the run calls destroy() */
 }

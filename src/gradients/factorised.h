@@ -6,8 +6,10 @@
 #include "gradients/cv2.h"
 
 /* Unsupported where the rows have no bounds, singular where the expansion has
- * no normal law. NULL unless ok. */
+ * no normal law. NULL unless ok. p_params: of the estimator, see drawn.c for
+ * rows drawn ahead. */
 enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
+                               const struct tb_params* p_params,
                                struct tb_factors** pp_factors);
 void tb_factors_destroy(struct tb_factors* p_factors);
 

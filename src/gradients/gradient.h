@@ -75,8 +75,9 @@ struct tb_estimator_type {
 
 struct tb_estimator {
   const struct tb_estimator_type* type;
-  double n_row; /* rows that the part the chains share has taken so far */
-  void* p_self; /* self_size() bytes, in the run's arena */
+  bool may_wait; /* a step may have to wait: TB_STATUS_exhausted */
+  double n_row;  /* rows that the part the chains share has taken so far */
+  void* p_self;  /* self_size() bytes, in the run's arena */
 };
 
 /* Minibatch variance of the estimate, coordinate by coordinate, from the sums

@@ -3,6 +3,7 @@
 #include "run/inside.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 /* Name the coordinate at fault: the first that is not finite, else the
@@ -106,6 +107,26 @@ static enum tb_status slot_gibbs(struct tb_run* p_run, struct tb_slot* p_slot) {
   return status == TB_STATUS_ok ? slot_gradient_anew(p_run, p_chain) : status;
 }
 
+/* One step of the kernel. A chain that has to wait for rows is put back to
+ * where it was: the same step is made when they are there. */
+static enum tb_status slot_step(struct tb_run* p_run,
+                                struct tb_chain* p_chain) {
+  if (!p_run->estimator.may_wait) {
+    return p_run->kernel.type->step(p_chain);
+  }
+  struct tb_rng v_rng[TB_STREAM_count];
+  const struct tb_counts counts = p_chain->counts;
+  const size_t n_batch = p_chain->n_batch;
+  memcpy(v_rng, p_chain->v_rng, sizeof(v_rng));
+  const enum tb_status status = p_run->kernel.type->step(p_chain);
+  if (status == TB_STATUS_exhausted) {
+    memcpy(p_chain->v_rng, v_rng, sizeof(v_rng));
+    p_chain->counts = counts;
+    p_chain->n_batch = n_batch;
+  }
+  return status;
+}
+
 /* One step, and what follows from it. */
 static void slot_advance(struct tb_run* p_run,
                          size_t c,
@@ -142,7 +163,7 @@ static void slot_advance(struct tb_run* p_run,
                               p_chain->iteration % p_spec->n_noise_every == 0;
   p_chain->wants_variance =
       looks_at_noise || (p_run->kernel.flags & TB_KERNEL_VARIANCE);
-  p_report->status = p_run->kernel.type->step(p_chain);
+  p_report->status = slot_step(p_run, p_chain);
   if (p_report->status == TB_STATUS_nonfinite) {
     report_nonfinite(p_slot);
   }
@@ -245,24 +266,29 @@ static void run_undo(struct tb_run* p_run) {
   memcpy(p_run->p_chains, p_run->p_undo + n_slot, p_run->n_chains_byte);
 }
 
+static bool can_advance(const struct tb_run* p_run,
+                        const struct tb_report* p_report) {
+  return p_report->n_step < p_run->n_due && !p_report->is_done &&
+         p_report->status == TB_STATUS_ok;
+}
+
 /* A model that calls R: chains one after another on the main thread. An
- * interrupt may come in the middle of a step: then the slice was not made. */
-static void run_advance_serial(struct tb_run* p_run,
-                               size_t n_step,
+ * interrupt may come in the middle of a step: then the slice was not made,
+ * which is false. */
+static bool run_advance_serial(struct tb_run* p_run,
                                const struct tb_recorder* p_recorder) {
   run_keep(p_run);
   for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
     const struct tb_report* p_report = &p_run->v_slot[c].report;
-    for (size_t k = 0;
-         k < n_step && !p_report->is_done && p_report->status == TB_STATUS_ok;
-         ++k) {
+    while (can_advance(p_run, p_report)) {
       slot_advance(p_run, c, p_recorder);
     }
     if (p_report->status == TB_STATUS_interrupted) {
       run_undo(p_run);
-      return;
+      return false;
     }
   }
+  return true;
 }
 
 void tb_run_advance(struct tb_run* p_run,
@@ -270,8 +296,13 @@ void tb_run_advance(struct tb_run* p_run,
                     int n_threads,
                     const struct tb_recorder* p_recorder) {
   const size_t n_chain = p_run->spec.n_chain;
+  const size_t n_due = p_run->n_due;
+  p_run->n_due =
+      n_step > SIZE_MAX - p_run->n_due ? SIZE_MAX : p_run->n_due + n_step;
   if (p_run->p_undo != NULL) {
-    run_advance_serial(p_run, n_step, p_recorder);
+    if (!run_advance_serial(p_run, p_recorder)) {
+      p_run->n_due = n_due;
+    }
     return;
   }
 #ifdef _OPENMP
@@ -280,10 +311,7 @@ void tb_run_advance(struct tb_run* p_run,
 #endif
   for (size_t c = 0; c < n_chain; ++c) {
     struct tb_report* p_report = &p_run->v_slot[c].report;
-    for (size_t k = 0; k < n_step; ++k) {
-      if (p_report->is_done || p_report->status != TB_STATUS_ok) {
-        break;
-      }
+    while (can_advance(p_run, p_report)) {
       slot_advance(p_run, c, p_recorder);
     }
   }

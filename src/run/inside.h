@@ -56,6 +56,9 @@ struct tb_run {
   void* p_chains;        /* second allocation: the chains' arrays */
   size_t n_members_byte; /* of the first, which this struct is in */
   size_t n_chains_byte;
+  size_t n_due;   /* steps that chains are asked to have made so far */
+  void* p_refill; /* the estimator's part since tb_run_refill(), or NULL */
+  size_t n_refill_byte; /* of it */
   char* p_undo; /* TB_MODEL_MAIN_THREAD: slots and chains before a slice */
 };
 

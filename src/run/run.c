@@ -17,6 +17,7 @@ static void run_init_chain(struct tb_run* p_run, size_t c) {
   const struct tb_run_spec* p_spec = &p_run->spec;
   struct tb_chain* p_chain = &p_run->v_slot[c].chain;
   p_chain->p_target = &p_run->target;
+  p_chain->place = c;
   p_chain->n_dim = p_spec->p_model->n_dim;
   p_chain->log_posterior = NAN;
   p_chain->step_scale = 1;
@@ -41,6 +42,8 @@ static void run_release_members(struct tb_run* p_run) {
   if (type->destroy != NULL) {
     type->destroy(&p_run->estimator);
   }
+  tb_big_free(p_run->p_refill, p_run->n_refill_byte);
+  p_run->p_refill = NULL;
 }
 
 enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
@@ -95,6 +98,7 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
                          .p_schedule = &p_run->schedule,
                          .p_test = tb_run_test(p_run),
                          .square_norms = p_run->estimator.type->square_norms,
+                         .n_chain = p_spec->n_chain,
                          .likelihood_scale = p_spec->likelihood_scale};
   p_run->n_total = p_spec->n_warmup + p_spec->n_sampling;
 

@@ -91,11 +91,22 @@ void tb_run_destroy(struct tb_run* p_run);
  * chain; the first failure is returned, all are in the reports. */
 enum tb_status tb_run_start(struct tb_run* p_run);
 
-/* Up to n_step more steps of every chain that can go on. */
+/* n_step more steps of every chain that can go on, and those that it has left
+ * of earlier calls, after it waited. A chain whose estimator has too few rows
+ * left for a step (TB_STATUS_exhausted) waits, as if it had not begun it. */
 void tb_run_advance(struct tb_run* p_run,
                     size_t n_step,
                     int n_threads,
                     const struct tb_recorder* p_recorder);
+
+/* Another model of the same posterior, and the estimator made of it anew with
+ * these parameters, for all chains; those that wait can go on. Where it fails
+ * all is as it was: unsupported, of estimators whose chains never wait, or
+ * another shape of model. */
+enum tb_status tb_run_refill(struct tb_run* p_run,
+                             struct tb_model* p_model,
+                             const struct tb_params* p_params,
+                             int n_threads);
 
 /* Put back what other runs on the same model may have changed. A failure stops
  * every chain, and is in their reports. */

@@ -69,8 +69,11 @@ void tb_run_save(const struct tb_run* p_run, size_t chain, void* p_out) {
 /* Can a chain of this run be in such a state? */
 static bool saved_is_possible(const struct tb_run* p_run,
                               const struct saved* p_saved) {
+  /* a factorised test draws rows as often as it needs them */
   const uint64_t n_most =
-      tb_max(p_run->spec.p_model->n_data, p_run->scheme.n_size_max);
+      p_run->kernel.flags & TB_KERNEL_FACTORISED
+          ? UINT64_C(1) << 53
+          : tb_max(p_run->spec.p_model->n_data, p_run->scheme.n_size_max);
   bool is_possible = p_saved->iteration <= UINT64_C(1) << 53 &&
                      p_saved->n_batch <= n_most && p_saved->has_variance <= 1 &&
                      p_saved->is_exact <= 1 && p_saved->is_warmup <= 1 &&
