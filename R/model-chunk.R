@@ -1,9 +1,6 @@
 # Chunks of rows, as sequential passes see them: each is a model of the core for
 # as long as its rows are there. They have been checked where they came from.
 
-# Streams of hashed uniforms, which have nothing to do with each other.
-hash_purposes <- c(pilot = 0, draw = 1, shuffle = 2)
-
 # A generalised linear model with a flat prior of the first n rows of `x`
 # (double matrix), `y`, `weights` and `offset` (double vectors, or NULL), which
 # may be longer. family: from resolve_family(); an auxiliary parameter is `aux`.
@@ -61,9 +58,4 @@ take_chunk <- function(out, call) {
     abort_status(out$status, call = call)
   }
   out[names(out) != "status"]
-}
-
-# n uniforms on (0, 1) of a purpose, those of the rows first, first + 1, ...
-hash_uniforms <- function(seed, purpose, first, n) {
-  .Call(ffi_hash_uniforms, seed, hash_purposes[[purpose]], first, n)
 }

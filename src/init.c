@@ -45,6 +45,10 @@ SEXP ffi_model_whiten(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_native_info(SEXP);
 SEXP ffi_network_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_registry(SEXP);
+SEXP ffi_reservoir_add(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_reservoir_counts(SEXP);
+SEXP ffi_reservoir_create(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_reservoir_weights(SEXP, SEXP, SEXP);
 SEXP ffi_response_bounds(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_deviance(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_evaluate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -114,6 +118,10 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_native_info, 1),
                                          DOOR(ffi_network_map, 4),
                                          DOOR(ffi_registry, 1),
+                                         DOOR(ffi_reservoir_add, 5),
+                                         DOOR(ffi_reservoir_counts, 1),
+                                         DOOR(ffi_reservoir_create, 5),
+                                         DOOR(ffi_reservoir_weights, 3),
                                          DOOR(ffi_response_bounds, 6),
                                          DOOR(ffi_response_deviance, 4),
                                          DOOR(ffi_response_evaluate, 8),

@@ -1,0 +1,85 @@
+# Which rows a look keeps: a sample that is the same whatever the blocks, with
+# enough rows of every stratum. src/passes/reservoir.h has the method.
+
+# k: rows of all; k_stratum: of each stratum. The sets of strata (the levels of
+# a factor, say) are as many as the first look_add() has.
+new_look <- function(k, k_stratum, seed) {
+  look <- new.env(parent = emptyenv())
+  look$k <- k
+  look$k_stratum <- k_stratum
+  look$seed <- seed
+  look$pointer <- NULL
+  look
+}
+
+# Rows of a block, from 1, that may stay: those that were found before and these
+# are all that ever can. first_row: the number of the block's first row, from 1.
+# strata: list of codes 1, 2, ... of the block's n rows, one for each set, whole
+# numbers or NA, or each list(values, first), of which row i of the block is at
+# first + i; keep likewise, logical: others than TRUE are not looked at.
+look_add <- function(
+  look,
+  first_row,
+  n,
+  strata = list(),
+  keep = NULL,
+  call = caller_env()
+) {
+  if (is.null(look$pointer)) {
+    look$pointer <- look_result(
+      .Call(
+        ffi_reservoir_create,
+        look$k,
+        look$k_stratum,
+        length(strata),
+        look$seed,
+        hash_purposes[["pilot"]]
+      ),
+      call
+    )
+  }
+  look_result(
+    .Call(
+      ffi_reservoir_add,
+      look$pointer,
+      first_row - 1,
+      n,
+      lapply(unname(strata), as_column),
+      if (!is.null(keep)) as_column(keep)
+    ),
+    call
+  )
+}
+
+look_result <- function(x, call) {
+  if (is.integer(x)) {
+    abort_status(x, call = call)
+  }
+  x
+}
+
+# list(n, strata): rows that were looked at, and of each stratum, by its code.
+look_counts <- function(look) {
+  if (is.null(look$pointer)) {
+    return(list(n = 0, strata = list()))
+  }
+  counts <- .Call(ffi_reservoir_counts, look$pointer)
+  list(n = counts[[1]], strata = counts[-1])
+}
+
+# Of rows that look_add() found, by their numbers in all data (from 1), with
+# their codes: list(keep, weights), whether each stays and the number of rows
+# that each of those stands for.
+look_weights <- function(look, rows, strata = list()) {
+  if (length(rows) == 0) {
+    return(list(keep = logical(), weights = double()))
+  }
+  weights <- .Call(
+    ffi_reservoir_weights,
+    look$pointer,
+    as.double(rows),
+    lapply(unname(strata), as_column)
+  )
+  keep <- weights > 0
+  list(keep = keep, weights = weights[keep])
+}
