@@ -293,14 +293,3 @@ center_functional <- function(x, samples_aux) {
 column_sds <- function(x) {
   if (is_store(x)) x$sd else design_sds(x)
 }
-
-# Names for the columns: their own, or x1, x2, ...
-column_names <- function(x) {
-  names <- colnames(x)
-  if (is.null(names)) {
-    return(paste0("x", seq_len(ncol(x))))
-  }
-  blank <- is.na(names) | names == ""
-  names[blank] <- paste0("x", which(blank))
-  make.unique(names)
-}

@@ -21,6 +21,9 @@
 #'   be proper all the same.
 #' * `tall_error_data`: a data set or a [tall_store()] is not on this machine,
 #'   or is not what it should be; of a store, the field `file` is its path.
+#' * `tall_error_source`: rows do not come as they must, as from a stream that
+#'   fails midway or changes its columns or types; the fields `block`, `row` and
+#'   `column` say where, see [tall_source].
 #' * `tall_error_stale`: a model lost its data, as after [readRDS()].
 #' * `tall_error_corrupt`: something that the package made, such as a fit, a
 #'   kernel or a model, is no longer what it was: it was altered by hand, or
@@ -237,6 +240,7 @@ error_kinds <- c(
   "improper",
   "mode",
   "data",
+  "source",
   "stale",
   "corrupt",
   "worker",

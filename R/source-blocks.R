@@ -1,0 +1,151 @@
+# Blocks of rows: what one must be, and what is made of its rows.
+
+# ---- what a block must be ----------------------------------------------------
+
+check_is_block <- function(block, state, call) {
+  is_block <- is.list(block) && is.list(block$columns) &&
+    is_number(block$first) && is_number(block$n) &&
+    isTRUE(block$first >= 0 && block$n >= 0)
+  if (!is_block) {
+    abort_source(
+      "Block {state$block} must be a list of {.field columns}, {.field first}
+       and {.field n}, not {describe(block)}.",
+      state,
+      call = call
+    )
+  }
+}
+
+# A block with rows: its columns are those that were asked for.
+check_source_block <- function(block, state, call) {
+  where <- paste("Block", format_count(state$block))
+  names <- names(block$columns) %||% character()
+  columns <- state$columns %||% names
+  absent <- setdiff(columns, names)
+  if (length(absent) > 0) {
+    abort_absent(absent, names, where, state, call)
+  }
+  block$columns <- block$columns[match(columns, names)]
+  check_source_lengths(block, where, state, call)
+  check_source_kinds(block$columns, where, state, call)
+  block
+}
+
+abort_absent <- function(absent, names, where, state, call) {
+  shown <- quote_columns(absent)
+  hint <- did_you_mean(absent[[1]], c(names, ""))
+  if (is.null(hint) && length(names) > 0) {
+    hint <- paste0("It has ", quote_columns(names), ".")
+  }
+  noun <- if (length(absent) == 1) "column" else "columns"
+  abort_source(
+    c("{where} of the source has no {noun} {shown}.", i = escape_cli(hint)),
+    state,
+    column = absent[[1]],
+    call = call
+  )
+}
+
+check_source_lengths <- function(block, where, state, call) {
+  sizes <- vapply(block$columns, NROW, 0)
+  bad <- which(sizes < block$first + block$n | sizes != c(sizes, 0)[[1]])
+  if (length(bad) > 0) {
+    name <- names(sizes)[[bad[[1]]]]
+    wanted <- max(block$first + block$n, sizes[[1]])
+    abort_source(
+      "{where} of the source has {format_count(wanted)} rows, but
+       {.field {name}} has {format_count(sizes[[bad[[1]]]])}.",
+      state,
+      column = name,
+      call = call
+    )
+  }
+}
+
+# The types that blocks may not change.
+check_source_kinds <- function(columns, where, state, call) {
+  known <- state$kinds
+  if (is.null(known)) {
+    return(invisible())
+  }
+  kinds <- column_kinds(columns)
+  bad <- which(kinds != known)
+  if (length(bad) == 0) {
+    return(invisible())
+  }
+  name <- names(columns)[[bad[[1]]]]
+  abort_source(
+    c(
+      "Every block of a source must have columns of the same types.",
+      x = "{where} has {kinds[[bad[[1]]]]} in {.field {name}}, those before it
+           {known[[bad[[1]]]]}.",
+      i = "{.fn read.csv} guesses types block by block: {.arg colClasses} says
+           what they are."
+    ),
+    state,
+    column = name,
+    call = call
+  )
+}
+
+# "numbers", "text", "a factor", ...
+column_kinds <- function(columns) {
+  vapply(columns, column_kind, "")
+}
+
+column_kind <- function(x) {
+  if (is.ordered(x)) {
+    "an ordered factor"
+  } else if (is.factor(x)) {
+    "a factor"
+  } else if (is.object(x)) {
+    paste0("<", class(x)[[1]], ">")
+  } else if (is.matrix(x)) {
+    paste("a matrix of", count_noun(ncol(x), "column"))
+  } else if (is.numeric(x)) {
+    "numbers"
+  } else if (is.logical(x)) {
+    "TRUE and FALSE"
+  } else if (is.character(x)) {
+    "text"
+  } else {
+    typeof(x)
+  }
+}
+
+# ---- rows of blocks ----------------------------------------------------------
+
+# Values `rows` of a column, which may be a matrix.
+column_rows <- function(x, rows) {
+  if (length(dim(x)) == 2) x[rows, , drop = FALSE] else x[rows]
+}
+
+# The rows of a block, all or those at `at`, as a data frame.
+block_frame <- function(block, at = seq_len(block$n)) {
+  columns <- lapply(block$columns, column_rows, block$first + at)
+  frame_of(columns, length(at))
+}
+
+# A data frame without the checks, and the change of names, of data.frame().
+frame_of <- function(columns, n_row) {
+  structure(
+    columns,
+    names = as.character(names(columns)),
+    class = "data.frame",
+    row.names = .set_row_names(n_row)
+  )
+}
+
+# Pieces of columns, one below the other; factors have all of their levels.
+bind_frames <- function(frames) {
+  if (length(frames) == 1) {
+    return(frames[[1]])
+  }
+  columns <- lapply(seq_along(frames[[1]]), function(j) {
+    parts <- lapply(frames, .subset2, j)
+    bind <- if (length(dim(parts[[1]])) == 2) rbind else c
+    do.call(bind, parts)
+  })
+  names(columns) <- names(frames[[1]])
+  frame_of(columns, sum(vapply(frames, nrow, 0L)))
+}

@@ -1,0 +1,182 @@
+# tall_stream(): a function that opens a stream of blocks, and lists of such.
+
+#' Streams of blocks of rows
+#'
+#' Rows that come from anywhere, block by block: a large CSV file, the result of
+#' a query, a file format of which another package has a reader. Passes go
+#' through the stream from its beginning to its end, so that no more than a
+#' block is in memory; each pass opens it anew.
+#'
+#' @param open (function, or list of functions) `open()` opens the stream at its
+#'   beginning and returns one of
+#'   * a function without arguments, which returns the next block, a data frame,
+#'     each time it is called, and `NULL` when there are no more;
+#'   * a list of two functions, `next_block` as above and `close`, which is
+#'     called at the end of a pass, also where it ends early;
+#'   * an Arrow stream: what `nanoarrow::as_nanoarrow_array_stream()` returns or
+#'     takes, as a `RecordBatchReader` of the package \pkg{arrow}. Its columns
+#'     are read in C: whole numbers (of 64 bits, or of 32 without sign: as
+#'     doubles), numbers, booleans, text and dictionaries (factors); what else
+#'     there is \pkg{nanoarrow} converts.
+#'
+#'   A list is one of *shards*: streams whose rows follow one another. Workers
+#'   may pass over one each.
+#'
+#' @details Every pass must give the same rows in the same order: a query needs
+#' an order, and rows must not change between passes. Blocks must have the same
+#' columns, of the same types; they may be of any length, and ten thousand to a
+#' hundred thousand rows are a good one.
+#'
+#' @return An object of classes `tall_stream` (`tall_shards` of a list) and
+#'   `tall_source`, see [tall_source].
+#' @inheritSection tall_source Conditions
+#' @seealso [tall_parquet()]; [tall_store()] for rows that are read at random.
+#' @examples
+#' # a CSV file, 1,000 rows at a time; without colClasses each block would have
+#' # the types that its own rows suggest
+#' file <- tempfile(fileext = ".csv")
+#' rows <- data.frame(x = rnorm(2500), group = rep(c("a", "b"), 1250))
+#' write.csv(rows, file, row.names = FALSE)
+#' stream <- tall_stream(function() {
+#'   con <- file(file, "r")
+#'   names <- scan(con, "", sep = ",", nlines = 1, quiet = TRUE)
+#'   list(
+#'     next_block = function() {
+#'       # read.csv() fails where there are no lines left
+#'       lines <- readLines(con, 1000)
+#'       if (length(lines) > 0) {
+#'         types <- c("numeric", "character")
+#'         read.csv(text = lines, header = FALSE, col.names = names,
+#'                  colClasses = types)
+#'       }
+#'     },
+#'     close = function() close(con)
+#'   )
+#' })
+#' stream
+#' source_fetch(stream, c(1, 2500))
+#' unlink(file)
+#' @export
+tall_stream <- function(open) {
+  check_given(open)
+  if (is.function(open)) {
+    source <- list(open = open)
+    return(structure(source, class = c("tall_stream", "tall_source")))
+  }
+  is_list <- is.list(open) && !is.data.frame(open) && length(open) > 0 &&
+    all(vapply(open, is.function, TRUE))
+  if (!is_list) {
+    hint <- if (is.data.frame(open)) {
+      "`as_source()` takes a data frame as it is."
+    }
+    expected <- "a function that opens a stream, or a list of such"
+    abort_expected(open, expected, hint)
+  }
+  new_shards(lapply(open, tall_stream))
+}
+
+#' @export
+source_open.tall_stream <- function(source, columns = NULL) {
+  opened <- source$open()
+  if (is.function(opened)) {
+    opened <- list(next_block = opened, close = function() NULL)
+  }
+  is_reader <- is.list(opened) && is.function(opened$next_block) &&
+    is.function(opened$close)
+  if (!is_reader) {
+    return(open_arrow(opened, columns))
+  }
+  list(
+    next_block = function() {
+      data <- opened$next_block()
+      if (is.null(data)) {
+        return(NULL)
+      }
+      if (!is.data.frame(data)) {
+        abort_source("A stream must give data frames, and NULL at the end, not
+                      {describe(data)}.")
+      }
+      list(columns = pick_columns(data, columns), first = 0, n = nrow(data))
+    },
+    close = once(opened$close)
+  )
+}
+
+# f, which may be called more often, but does something the first time alone.
+once <- function(f) {
+  is_done <- FALSE
+  function() {
+    if (!is_done) {
+      is_done <<- TRUE
+      f()
+    }
+    invisible()
+  }
+}
+
+# A reader of what open() returned, where it is no function.
+open_arrow <- function(opened, columns) {
+  abort_source(c(
+    "{.code open()} must return a function that gives the next block, a list
+     of {.field next_block} and {.field close}, or an Arrow stream, not
+     {describe(opened)}.",
+    i = if (is.data.frame(opened)) {
+      "Give {.fn tall_stream} the function that makes the function that gives
+       blocks, not the latter."
+    }
+  ))
+}
+
+# ---- shards ------------------------------------------------------------------
+
+new_shards <- function(shards) {
+  structure(list(shards = shards), class = c("tall_shards", "tall_source"))
+}
+
+#' @export
+as_source.list <- function(x, ...) {
+  check_no_dots(...)
+  if (length(x) == 0) {
+    abort_expected(x, "a list of at least one source", seen = "an empty one")
+  }
+  new_shards(lapply(x, function(shard) {
+    if (is.function(shard)) tall_stream(shard) else as_source(shard)
+  }))
+}
+
+# One after the other.
+#' @export
+source_open.tall_shards <- function(source, columns = NULL) {
+  shards <- source$shards
+  at <- 0
+  reader <- NULL
+  close <- function() {
+    closing <- reader
+    reader <<- NULL
+    at <<- length(shards)
+    if (!is.null(closing)) {
+      closing$close()
+    }
+  }
+  next_block <- function() {
+    repeat {
+      block <- if (!is.null(reader)) reader$next_block()
+      if (!is.null(block)) {
+        return(block)
+      }
+      now <- at
+      close()
+      if (now == length(shards)) {
+        return(NULL)
+      }
+      at <<- now + 1
+      reader <<- source_open(shards[[at]], columns)
+    }
+  }
+  list(next_block = next_block, close = close)
+}
+
+#' @export
+source_size.tall_shards <- function(source) {
+  sum(vapply(source$shards, source_size, 0))
+}

@@ -1,0 +1,365 @@
+# Sources: where rows lie. A member is a class with a method of source_open()
+# and, where it can do better than a pass, of the others; whoever reads asks for
+# source_reader() or source_each() and knows no member.
+
+#' Where rows lie
+#'
+#' A *source* is anything that hands out its rows block by block, from the first
+#' to the last, as often as it is asked to: a data frame, a matrix, rows in a
+#' file ([tall_store()]), a stream ([tall_stream()]), Parquet files
+#' ([tall_parquet()]). `as_source()` makes one of what users give. A class of
+#' your own becomes one by a method of `source_open()`, below the class
+#' `tall_source`; the other generics have defaults that make a pass.
+#'
+#' @param x What is to be a source: a data frame (also a tibble or a
+#'   data.table), a numeric matrix, a sparse one of \pkg{Matrix}, a
+#'   [tall_store()], [tall_stream()] or [tall_parquet()], or a list of such,
+#'   which are *shards*: their rows follow one another, and workers may share
+#'   them.
+#' @param source (`tall_source`) Where rows lie.
+#' @param columns (strings or `NULL`) Names of the columns that are needed;
+#'   `NULL`: all of them.
+#' @param rows (positive whole numbers) Rows, counted from 1, in any order.
+#' @param ... Not used.
+#'
+#' @details
+#' `source_open(source, columns)` starts a pass and returns a *reader*, a list
+#' of two functions. `next_block()` returns the next block, and `NULL` when
+#' there are no more; `close()` ends the pass, early or not, and may be called
+#' twice. A block is a list of
+#' * `columns`: the columns that were asked for, a named list of vectors
+#'   (columns of data frames, of one length);
+#' * `first`: how many of their values stand before the block's;
+#' * `n`: the number of its rows, which may be 0.
+#'
+#' Rows `first + 1` to `first + n` of the vectors are the block's. So a source
+#' that has its columns in memory hands out the same vectors each time, with
+#' another `first`, and copies nothing. Every pass must give the same rows in
+#' the same order, and every block the same columns, of the same types: integers
+#' and doubles are one type, and factors need not have the same levels.
+#'
+#' @return
+#' * `as_source()`: an object below the class `tall_source`.
+#' * `source_open()`: a reader, see above.
+#' * `source_head()`: a data frame of a few rows, which shows the types.
+#' * `source_names()`: the names of the columns.
+#' * `source_size()`: the number of rows, `NA` where only a pass can tell.
+#' * `source_fetch()`: a data frame of those rows, in that order.
+#' @section Conditions:
+#' `tall_error_input` for what cannot be a source; `tall_error_source` where one
+#' does not give what it must, with the fields `block` and `row`, where it was,
+#' and `column`, the name of the column at fault.
+#' @examples
+#' source <- as_source(mtcars)
+#' source
+#' reader <- source_open(source, c("mpg", "cyl"))
+#' str(reader$next_block())
+#' reader$close()
+#' source_fetch(source, c(3, 1), "mpg")
+#'
+#' # a source of one's own: squares that lie nowhere
+#' source_open.squares <- function(source, columns = NULL) {
+#'   at <- 0
+#'   list(
+#'     next_block = function() {
+#'       if (at < source$n) {
+#'         at <<- at + 1
+#'         list(columns = list(x = at, y = at^2), first = 0, n = 1)
+#'       }
+#'     },
+#'     close = function() NULL
+#'   )
+#' }
+#' registerS3method("source_open", "squares", source_open.squares)
+#' squares <- structure(list(n = 4), class = c("squares", "tall_source"))
+#' source_fetch(squares, 4:2)
+#' @name tall_source
+NULL
+
+#' @rdname tall_source
+#' @export
+as_source <- function(x, ...) {
+  UseMethod("as_source")
+}
+
+#' @rdname tall_source
+#' @export
+source_open <- function(source, columns = NULL) {
+  UseMethod("source_open")
+}
+
+#' @rdname tall_source
+#' @export
+source_head <- function(source) {
+  UseMethod("source_head")
+}
+
+#' @rdname tall_source
+#' @export
+source_names <- function(source) {
+  UseMethod("source_names")
+}
+
+#' @rdname tall_source
+#' @export
+source_size <- function(source) {
+  UseMethod("source_size")
+}
+
+#' @rdname tall_source
+#' @export
+source_fetch <- function(source, rows, columns = NULL) {
+  UseMethod("source_fetch")
+}
+
+# Sources whose rows, one after the other, are those of the source: what several
+# workers can pass over at a time.
+source_shards <- function(source) {
+  if (inherits(source, "tall_shards")) source$shards else list(source)
+}
+
+# Rows of a block where the source may choose.
+block_rows <- 65536
+
+# How many rows source_head() shows at most.
+head_rows <- 10
+
+# ---- reading -----------------------------------------------------------------
+
+# The reader of a pass that is checked. Its next_block() also says
+#   row     the number of the block's first row, from 1
+#   block   the number of the block, from 1
+# and leaves out blocks without rows; columns are those asked for, in that order
+# (NULL: those of the first block). n_row(): rows handed out so far. What comes
+# after the end or an error is NULL: the source was closed then.
+source_reader <- function(source, columns = NULL, call = caller_env()) {
+  force(call)
+  state <- list(block = 0, row = 1, kinds = NULL, columns = columns)
+  reader <- NULL
+  close <- function() {
+    if (!is.null(reader)) {
+      closing <- reader$close
+      reader <<- NULL
+      closing()
+    }
+  }
+  guard <- function(code) {
+    failed <- TRUE
+    on.exit(if (failed) close())
+    out <- call_source(code, state, call)
+    failed <- FALSE
+    out
+  }
+  read <- function() {
+    repeat {
+      state$block <<- state$block + 1
+      block <- reader$next_block()
+      if (is.null(block)) {
+        return(NULL)
+      }
+      check_is_block(block, state, call)
+      if (block$n > 0) {
+        return(check_source_block(block, state, call))
+      }
+    }
+  }
+  next_block <- function() {
+    if (is.null(reader)) {
+      return(NULL)
+    }
+    block <- guard(read())
+    if (is.null(block)) {
+      close()
+      return(NULL)
+    }
+    block$block <- state$block
+    block$row <- state$row
+    state$columns <<- names(block$columns)
+    state$kinds <<- state$kinds %||% column_kinds(block$columns)
+    state$row <<- state$row + block$n
+    block
+  }
+  reader <- guard(source_open(source, columns))
+  list(next_block = next_block, close = close, n_row = function() state$row - 1)
+}
+
+# f(block) of every block, until there are no more or f returns FALSE; the
+# number of rows read. The source is closed however this ends.
+source_each <- function(source, columns, f, call = caller_env()) {
+  reader <- source_reader(source, columns, call)
+  on.exit(reader$close())
+  while (!is.null(block <- reader$next_block())) {
+    if (isFALSE(f(block))) {
+      break
+    }
+  }
+  reader$n_row()
+}
+
+# What a member, or a user's function in it, fails of is told with its place.
+call_source <- function(code, state, call) {
+  tryCatch(code, error = function(e) {
+    if (inherits(e, "tall_error")) {
+      e$block <- e$block %||% state$block
+      e$row <- e$row %||% state$row
+      rlang::cnd_signal(e)
+    }
+    abort_source(
+      if (state$block == 0) {
+        "The source cannot be opened."
+      } else {
+        "The source failed after {format_count(state$row - 1)} rows, in block
+         {format_count(state$block)}."
+      },
+      state,
+      parent = e,
+      call = call
+    )
+  })
+}
+
+# state: list(block, row, ...), where it was.
+abort_source <- function(
+  message,
+  state = NULL,
+  column = NULL,
+  ...,
+  call = caller_env(),
+  .envir = parent.frame()
+) {
+  abort_tall(
+    "source",
+    message,
+    block = state$block,
+    row = state$row,
+    column = column,
+    ...,
+    call = call,
+    .envir = .envir
+  )
+}
+
+# ---- what can be done without knowing the member -----------------------------
+
+#' @export
+as_source.tall_source <- function(x, ...) {
+  check_no_dots(...)
+  x
+}
+
+#' @export
+as_source.default <- function(x, ...) {
+  hint <- if (is.function(x)) {
+    "A function that opens a stream of blocks is wrapped in `tall_stream()`."
+  }
+  expected <- paste(
+    "a data frame, a matrix, a `tall_store()`, a `tall_stream()`,",
+    "`tall_parquet()` files or a list of such"
+  )
+  abort_expected(x, expected, hint, arg = "x")
+}
+
+#' @export
+source_open.default <- function(source, columns = NULL) {
+  abort_expected(source, "made by `as_source()`", arg = "source")
+}
+
+#' @export
+source_head.default <- function(source) {
+  reader <- source_reader(source)
+  on.exit(reader$close())
+  block <- reader$next_block()
+  if (is.null(block)) {
+    abort_source("The source has no rows.", list(block = 0, row = 1))
+  }
+  block_frame(block, seq_len(min(block$n, head_rows)))
+}
+
+#' @export
+source_names.default <- function(source) {
+  names(source_head(source))
+}
+
+#' @export
+source_size.default <- function(source) {
+  NA_real_
+}
+
+# A pass that ends at the last of the rows.
+#' @export
+source_fetch.default <- function(source, rows, columns = NULL) {
+  rows <- check_source_rows(rows, source_size(source))
+  if (length(rows) == 0) {
+    return(fetch_none(source, columns))
+  }
+  wanted <- sort(unique(rows))
+  found <- list()
+  n_read <- source_each(source, columns, function(block) {
+    last <- block$row + block$n - 1
+    at <- wanted[wanted >= block$row & wanted <= last] - block$row + 1
+    if (length(at) > 0) {
+      found[[length(found) + 1]] <<- block_frame(block, at)
+    }
+    last < wanted[[length(wanted)]]
+  })
+  if (n_read < wanted[[length(wanted)]]) {
+    abort_no_row(wanted[[length(wanted)]], n_read)
+  }
+  found <- bind_frames(found)
+  at <- match(rows, wanted)
+  frame_of(lapply(found, column_rows, at), length(at))
+}
+
+fetch_none <- function(source, columns) {
+  head <- source_head(source)
+  head <- if (is.null(columns)) head else unclass(head)[columns]
+  frame_of(lapply(head, column_rows, integer()), 0L)
+}
+
+# size: NA where nobody knows.
+check_source_rows <- function(rows, size, call = caller_env()) {
+  if (length(rows) == 0) {
+    return(numeric())
+  }
+  rows <- check_numeric_vector(rows, arg = "rows", call = call)
+  bad <- which(rows < 1 | rows != floor(rows))
+  if (length(bad) > 0) {
+    must <- "be numbers of rows, from 1 on"
+    abort_value(rows, bad[[1]], must, arg = "rows", call = call)
+  }
+  if (!is.na(size) && max(rows) > size) {
+    abort_no_row(max(rows), size, call)
+  }
+  rows
+}
+
+abort_no_row <- function(row, n_row, call = caller_env()) {
+  abort_source(
+    "There is no row {format_count(row)}: the source has
+     {count_noun(n_row, 'row')}.",
+    list(row = row),
+    call = call
+  )
+}
+
+#' @export
+print.tall_source <- function(x, ...) {
+  check_no_dots(...)
+  size <- source_size(x)
+  rows <- if (is.na(size)) "rows not counted" else count_noun(size, "row")
+  cat("<tall_source> ", source_label(x), ", ", rows, "\n", sep = "")
+  invisible(x)
+}
+
+# What it is, in a few words that follow an article.
+source_label <- function(source) {
+  label <- c(
+    tall_source_frame = "a data frame",
+    tall_source_matrix = "a matrix",
+    tall_source_store = "rows in a file",
+    tall_stream = "a stream of blocks",
+    tall_parquet = "Parquet files",
+    tall_shards = "shards"
+  )[class(source)[[1]]]
+  if (is.na(label)) paste0("<", class(source)[[1]], ">") else unname(label)
+}
