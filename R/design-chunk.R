@@ -186,8 +186,8 @@ new_chunk <- function(
 # passed over, and those that lack a value, of which n_missing are counted.
 #
 # Returns list(from, fill, n_missing): where to go on in the block. A number
-# that is not finite, or a level that is unknown, of a row that lacks nothing is an
-# error that names row and variable.
+# that is not finite, or a level that is unknown, of a row that lacks nothing is
+# an error that names row and variable.
 fill_chunk <- function(
   chunk,
   design,

@@ -9,6 +9,7 @@ SEXP ffi_batch_turn(SEXP);
 SEXP ffi_chunk_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_chunk_model(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_chunk_sums(SEXP, SEXP, SEXP);
+SEXP ffi_column_ranges(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_column_sds(SEXP);
 SEXP ffi_custom_spec(SEXP);
 SEXP ffi_design_fill(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -82,6 +83,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_chunk_draw, 5),
                                          DOOR(ffi_chunk_model, 7),
                                          DOOR(ffi_chunk_sums, 3),
+                                         DOOR(ffi_column_ranges, 4),
                                          DOOR(ffi_column_sds, 1),
                                          DOOR(ffi_custom_spec, 1),
                                          DOOR(ffi_design_fill, 9),
