@@ -13,6 +13,7 @@ static const struct {
   const char* folder;
   const struct check_case* v_case;
 } v_table[] = {
+    {"ahead", check_ahead},
     {"base", check_base},
     {"data", check_data},
     {"diagnostics", check_diagnostics},
