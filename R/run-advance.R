@@ -55,9 +55,10 @@ model_is_constrained <- function(model) {
 }
 
 # Advance in slices of 0.15 s, with a progress bar; a slice ends early where a
-# stop is due. list(interrupted, errors, rejected, reason): was it, by the user or by
-# the file job$halt; the errors of a user's functions that stopped chains, named
-# by them; the first that had proposals rejected; why chains wait for rows.
+# stop is due. list(interrupted, errors, rejected, reason): was it, by the user
+# or by the file job$halt; the errors of a user's functions that stopped chains,
+# named by them; the first that had proposals rejected; why chains wait for rows
+# drawn ahead, see row_supply().
 advance_run <- function(run, job, stops, keeper, model, call) {
   n_step <- 16
   outcome <- 0L

@@ -37,11 +37,11 @@ ahead_problem <- function(n = 150, seed = 4, family = "bernoulli") {
 
 # One pass: list(model, gradient), as a plan's refill() makes them. n_draw: how
 # many draws there are, about.
-draw_ahead <- function(problem, n_draw, pass, phi_bar = 2 * 3^1.5, radius = 12) {
+draw_ahead <- function(problem, n_draw, pass, radius = 12) {
   draw <- function(rate) {
     chunk_draw(problem$chunk, problem$at, problem$chol, 1, list(
       radius = radius,
-      phi_bar = phi_bar,
+      phi_bar = 2 * 3^1.5,
       rate = rate,
       scale = 1,
       seed = 11,
@@ -282,4 +282,38 @@ test_that("what needs rows that are not there is refused", {
     run_segment(plan, control, 0, 10),
     class = "tall_error_argument"
   )
+})
+
+test_that("monitors see every chain at the same iteration", {
+  problem <- ahead_problem()
+  n_draw <- 3 * 40
+  drawn <- draw_ahead(problem, n_draw, 1)
+  plan <- new_plan(
+    drawn$model,
+    kernel_smh(),
+    drawn$gradient,
+    NULL,
+    schedule_constant(),
+    mode = problem$mode,
+    refill = function(number, left) {
+      # all chains together make so many steps
+      expect_lte(left, 3 * 200)
+      draw_ahead(problem, n_draw, number + 2)
+    }
+  )
+  control <- test_control(200, 0, chains = 3, keep = "draws")
+  control$monitor <- check_monitor(
+    list(every = 25, first = function(theta) theta[[1]]),
+    drawn$model,
+    rlang::current_env()
+  )
+  plan$init <- plan_init(plan, NULL, control, rlang::current_env())
+  segment <- run_segment(plan, control, 0, 200)
+  table <- segment$monitor$table
+  draws <- segment_draws(segment, 3)
+  for (chain in 1:3) {
+    seen <- table[table$chain == chain, ]
+    expect_equal(seen$value, draws[seen$iteration, chain, 1])
+  }
+  expect_identical(nrow(table), 3L * 8L)
 })
