@@ -114,19 +114,6 @@ once <- function(f) {
   }
 }
 
-# A reader of what open() returned, where it is no function.
-open_arrow <- function(opened, columns) {
-  abort_source(c(
-    "{.code open()} must return a function that gives the next block, a list
-     of {.field next_block} and {.field close}, or an Arrow stream, not
-     {describe(opened)}.",
-    i = if (is.data.frame(opened)) {
-      "Give {.fn tall_stream} the function that makes the function that gives
-       blocks, not the latter."
-    }
-  ))
-}
-
 # ---- shards ------------------------------------------------------------------
 
 new_shards <- function(shards) {
