@@ -23,7 +23,7 @@ check_source_block <- function(block, state, call) {
   columns <- state$columns %||% names
   absent <- setdiff(columns, names)
   if (length(absent) > 0) {
-    abort_absent(absent, names, where, state, call)
+    abort_absent(absent, names, paste(where, "of the source"), state, call)
   }
   block$columns <- block$columns[match(columns, names)]
   check_source_lengths(block, where, state, call)
@@ -39,7 +39,7 @@ abort_absent <- function(absent, names, where, state, call) {
   }
   noun <- if (length(absent) == 1) "column" else "columns"
   abort_source(
-    c("{where} of the source has no {noun} {shown}.", i = escape_cli(hint)),
+    c("{where} has no {noun} {shown}.", i = escape_cli(hint)),
     state,
     column = absent[[1]],
     call = call

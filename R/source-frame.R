@@ -46,10 +46,8 @@ in_turns <- function(n_row, size, block) {
 }
 
 #' @export
-source_head.tall_source_frame <- function(source) {
-  rows <- seq_len(min(nrow(source$data), head_rows))
-  columns <- pick_columns(source$data, NULL)
-  frame_of(lapply(columns, column_rows, rows), length(rows))
+source_head.tall_source_frame <- function(source, columns = NULL) {
+  source_fetch(source, seq_len(min(nrow(source$data), head_rows)), columns)
 }
 
 #' @export
@@ -73,7 +71,7 @@ source_fetch.tall_source_frame <- function(source, rows, columns = NULL) {
 check_fetched <- function(columns, names, source, call = caller_env()) {
   absent <- setdiff(columns, names)
   if (length(absent) > 0) {
-    abort_absent(absent, source_names(source), "No block", NULL, call)
+    abort_absent(absent, source_names(source), "The source", NULL, call)
   }
 }
 
@@ -140,8 +138,8 @@ matrix_columns <- function(x, names) {
 }
 
 #' @export
-source_head.tall_source_matrix <- function(source) {
-  source_fetch(source, seq_len(min(nrow(source$x), head_rows)))
+source_head.tall_source_matrix <- function(source, columns = NULL) {
+  source_fetch(source, seq_len(min(nrow(source$x), head_rows)), columns)
 }
 
 #' @export
@@ -187,8 +185,8 @@ source_open.tall_source_store <- function(source, columns = NULL) {
 }
 
 #' @export
-source_head.tall_source_store <- function(source) {
-  source_fetch(source, seq_len(min(nrow(source$store), head_rows)))
+source_head.tall_source_store <- function(source, columns = NULL) {
+  source_fetch(source, seq_len(min(nrow(source$store), head_rows)), columns)
 }
 
 #' @export

@@ -90,7 +90,7 @@ source_open <- function(source, columns = NULL) {
 
 #' @rdname tall_source
 #' @export
-source_head <- function(source) {
+source_head <- function(source, columns = NULL) {
   UseMethod("source_head")
 }
 
@@ -115,7 +115,15 @@ source_fetch <- function(source, rows, columns = NULL) {
 # Sources whose rows, one after the other, are those of the source: what several
 # workers can pass over at a time.
 source_shards <- function(source) {
-  if (inherits(source, "tall_shards")) source$shards else list(source)
+  if (inherits(source, "tall_shards")) {
+    unlist(lapply(source$shards, source_shards), recursive = FALSE)
+  } else if (inherits(source, "tall_parquet")) {
+    Map(new_parquet, source$paths, source$n_row, list(source$names),
+      USE.NAMES = FALSE
+    )
+  } else {
+    list(source)
+  }
 }
 
 # Rows of a block where the source may choose.
@@ -265,8 +273,8 @@ source_open.default <- function(source, columns = NULL) {
 }
 
 #' @export
-source_head.default <- function(source) {
-  reader <- source_reader(source)
+source_head.default <- function(source, columns = NULL) {
+  reader <- source_reader(source, columns)
   on.exit(reader$close())
   block <- reader$next_block()
   if (is.null(block)) {
@@ -311,8 +319,7 @@ source_fetch.default <- function(source, rows, columns = NULL) {
 }
 
 fetch_none <- function(source, columns) {
-  head <- source_head(source)
-  head <- if (is.null(columns)) head else unclass(head)[columns]
+  head <- source_head(source, columns)
   frame_of(lapply(head, column_rows, integer()), 0L)
 }
 

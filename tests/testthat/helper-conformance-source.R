@@ -55,7 +55,13 @@ all_rows <- function(source, columns = NULL) {
     found[[length(found) + 1]] <<- block_frame(block)
   })
   expect_identical(n, sum(vapply(found, nrow, 0)))
-  bind_frames(found)
+  if (length(found) > 0) bind_frames(found)
+}
+
+source_error <- function(source, columns = NULL) {
+  error <- expect_error(all_rows(source, columns), class = "tall_error_source")
+  expect_s3_class(error, "tall_error")
+  error
 }
 
 # The laws of a source that has these rows. `as`: what the source makes of a
@@ -71,6 +77,9 @@ expect_source <- function(source, rows, as = identity) {
   expect_true(is.na(size) || size == n)
   head <- source_head(source)
   expect_identical(head, rows[seq_len(nrow(head)), , drop = FALSE])
+
+  one <- names(rows)[[2]]
+  expect_identical(names(source_head(source, one)), one)
 
   # the same rows in every pass, whatever is asked for
   expect_identical(all_rows(source), rows)
@@ -101,6 +110,12 @@ expect_source <- function(source, rows, as = identity) {
   expect_error(source_fetch(source, n + 1), class = refused[[1]])
   expect_error(source_fetch(source, 0), class = "tall_error_input")
   expect_error(source_fetch(source, 1, "nope"), class = refused[[1]])
+
+  # shards are the same rows, and none of the columns may be asked for
+  parts <- lapply(source_shards(source), all_rows)
+  parts <- parts[lengths(parts) > 0]
+  expect_identical(bind_frames(parts), rows)
+  expect_identical(nrow(all_rows(source, character())), n)
 
   # what is not there is told, and after the end there is nothing more
   error <- expect_error(all_rows(source, "zz"), class = refused[[1]])

@@ -71,6 +71,75 @@ test_that("rows in a file", {
   expect_source(as_source(store), source_rows(), as_numbers)
 })
 
+test_that("Parquet files", {
+  skip_if_not_installed("nanoparquet")
+  folder <- withr::local_tempdir()
+  rows <- mixed_rows()
+  rows$day <- structure(19780L + seq_len(nrow(rows)), class = "Date")
+  write <- function(rows, sizes) {
+    unlink(file.path(folder, "*.parquet"))
+    blocks <- cut_blocks(rows, sizes)
+    for (k in seq_along(blocks)) {
+      path <- file.path(folder, sprintf("%d.parquet", k))
+      nanoparquet::write_parquet(blocks[[k]], path)
+    }
+  }
+  for (sizes in list(23, c(4, 12))) {
+    write(rows, sizes)
+    expect_source(tall_parquet(folder), rows)
+  }
+  files <- file.path(folder, paste0(1:3, ".parquet"))
+  source <- tall_parquet(files, c("k", "word"))
+  expect_source(source, rows[c("k", "word")])
+  expect_length(source_shards(source), 3)
+
+  # of a pass only the files up to its last row are read, of a fetch its own
+  seen <- character()
+  real <- read_parquet_file
+  local_function("read_parquet_file", function(path, n_row, columns) {
+    seen <<- c(seen, basename(path))
+    expect_identical(columns, "word")
+    real(path, n_row, columns)
+  })
+  fetched <- source_fetch(source, c(20, 1), "word")$word
+  expect_identical(fetched, rows$word[c(20, 1)])
+  expect_identical(seen, c("1.parquet", "3.parquet"))
+  local_function("read_parquet_file", real)
+
+  # another column, or type, in a later file
+  nanoparquet::write_parquet(rows["k"], files[[2]])
+  error <- source_error(tall_parquet(folder))
+  expect_identical(error$block, 2)
+  nanoparquet::write_parquet(data.frame(k = "a", word = "b"), files[[2]])
+  error <- source_error(tall_parquet(folder, "k"))
+  expect_identical(error$column, "k")
+})
+
+test_that("Parquet files that cannot be read are told", {
+  skip_if_not_installed("nanoparquet")
+  folder <- withr::local_tempdir()
+  file <- file.path(folder, "a.parquet")
+  expect_error(tall_parquet(file), class = "tall_error_data")
+  expect_error(tall_parquet(folder), class = "tall_error_data")
+  writeLines("no such thing", file)
+  error <- expect_error(tall_parquet(file), class = "tall_error_data")
+  expect_identical(error$file, normalizePath(file))
+  expect_error(tall_parquet(), class = "tall_error_input")
+  expect_error(tall_parquet(1), class = "tall_error_input")
+  nanoparquet::write_parquet(mixed_rows(), file)
+  expect_error(tall_parquet(file, "nope"), class = "tall_error_input")
+  # 23 rows, 8 bytes each
+  local_function("largest_file", 23 * 8 * 2)
+  source <- tall_parquet(file)
+  expect_identical(nrow(all_rows(source, c("x", "k"))), 23L)
+  error <- source_error(source, c("x", "k", "z"))
+  expect_identical(error$file, normalizePath(file))
+  expect_match(conditionMessage(error), "arrow")
+  # gone since
+  unlink(file)
+  source_error(source, "x")
+})
+
 test_that("streams, whatever their blocks", {
   rows <- mixed_rows()
   for (sizes in list(23, c(1, 7), rep(1, 22), c(0, 4, 0, 0, 9, 10), c(23, 0))) {
@@ -144,12 +213,6 @@ stream_of <- function(...) {
       if (is.function(block)) block() else block
     }
   })
-}
-
-source_error <- function(source, columns = NULL) {
-  error <- expect_error(all_rows(source, columns), class = "tall_error_source")
-  expect_s3_class(error, "tall_error")
-  error
 }
 
 test_that("a stream that fails midway is told with its place and cause", {

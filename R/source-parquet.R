@@ -1,0 +1,189 @@
+# tall_parquet(): files of which nanoparquet reads the columns that are needed,
+# one file at a time.
+
+#' Rows in Parquet files
+#'
+#' Rows that lie in files of the Parquet format, read by the package
+#' \pkg{nanoparquet}, a file at a time and of each only the columns that are
+#' needed. Factors come back as factors where R wrote the file.
+#'
+#' @param paths (strings) Paths of files, in the order of their rows, or of
+#'   folders: the files in one whose names end in `.parquet`, in alphabetical
+#'   order.
+#' @param columns (strings or `NULL`) Names of the columns that the source is to
+#'   have; `NULL`: all of them.
+#'
+#' @details
+#' How many rows a file has stands in it, so that they are known without a pass.
+#' Workers may pass over one file each. A file is read whole: one of which what
+#' is needed would take more than a gigabyte in memory, 8 bytes a number, is
+#' refused. The package \pkg{arrow} reads such files in pieces, as
+#' `tall_stream(function() arrow::Scanner$create(arrow::open_dataset(path),
+#' projection = columns)$ToRecordBatchReader())`.
+#'
+#' @return An object of classes `tall_parquet` and `tall_source`, see
+#'   [tall_source].
+#' @section Conditions:
+#' `tall_error_data`, with the field `file`, for a file that is not there or is
+#' not Parquet; `tall_error_source`, with the field `file`, for one that is too
+#' large, and as other sources; `tall_error_unsupported` without
+#' \pkg{nanoparquet}.
+#' @seealso [tall_stream()]
+#' @examplesIf requireNamespace("nanoparquet", quietly = TRUE)
+#' file <- tempfile(fileext = ".parquet")
+#' nanoparquet::write_parquet(mtcars, file)
+#' source <- tall_parquet(file, c("mpg", "wt"))
+#' source
+#' source_head(source)
+#' unlink(file)
+#' @export
+tall_parquet <- function(paths, columns = NULL) {
+  check_given(paths)
+  if (!is.character(paths) || length(paths) == 0 || anyNA(paths)) {
+    abort_expected(paths, "paths of files or folders")
+  }
+  if (!is.null(columns) && (!is.character(columns) || anyNA(columns))) {
+    abort_expected(columns, "names of columns or NULL")
+  }
+  if (!requireNamespace("nanoparquet", quietly = TRUE)) {
+    abort_tall("unsupported", c(
+      "{.fn tall_parquet} needs the package {.pkg nanoparquet}.",
+      i = "{.code install.packages(\"nanoparquet\")}"
+    ))
+  }
+  call <- rlang::current_env()
+  paths <- unlist(lapply(paths, parquet_files, call))
+  n_row <- vapply(paths, parquet_rows, 0, call, USE.NAMES = FALSE)
+  known <- parquet_names(paths[[1]])
+  if (!is.null(columns)) {
+    check_known(columns, known, "column", arg = "columns")
+  }
+  new_parquet(paths, n_row, if (is.null(columns)) known else unique(columns))
+}
+
+new_parquet <- function(paths, n_row, names) {
+  source <- list(paths = paths, n_row = n_row, names = names)
+  structure(source, class = c("tall_parquet", "tall_source"))
+}
+
+# ---- files -------------------------------------------------------------------
+
+parquet_files <- function(path, call) {
+  if (!dir.exists(path)) {
+    if (!file.exists(path)) {
+      abort_file("{.path {path}} does not exist.", path, call = call)
+    }
+    return(normalizePath(path))
+  }
+  files <- sort(list.files(path, "[.]parquet$", full.names = TRUE))
+  if (length(files) == 0) {
+    abort_file(
+      "There are no files {.file *.parquet} in {.path {path}}.",
+      path,
+      call = call
+    )
+  }
+  normalizePath(files)
+}
+
+parquet_rows <- function(path, call) {
+  info <- tryCatch(nanoparquet::read_parquet_info(path), error = function(e) {
+    abort_tall(
+      "data",
+      "{.path {path}} is not a Parquet file that can be read.",
+      file = path,
+      parent = e,
+      call = call
+    )
+  })
+  as.double(info$num_rows)
+}
+
+# The first row is the table itself.
+parquet_names <- function(path) {
+  schema <- nanoparquet::read_parquet_schema(path)[-1, ]
+  schema$name[is.na(schema$num_children)]
+}
+
+# Bytes: beyond, a file is not read.
+largest_file <- 2^30
+
+# Those of the columns that the file has; n_row: its rows.
+read_parquet_file <- function(path, n_row, columns) {
+  columns <- intersect(columns, parquet_names(path))
+  if (length(columns) == 0) {
+    return(frame_of(list(), n_row))
+  }
+  n_byte <- 8 * n_row * length(columns)
+  if (n_byte > largest_file) {
+    size <- format(structure(n_byte, class = "object_size"), units = "GB")
+    abort_source(
+      c(
+        "{.path {path}} would take {size} in memory: it is read whole.",
+        i = "The package {.pkg arrow} reads it in pieces:
+             {.code tall_stream(function() arrow::Scanner$create(
+             arrow::open_dataset(path))$ToRecordBatchReader())}. Or write it
+             as several files."
+      ),
+      file = path
+    )
+  }
+  nanoparquet::read_parquet(path, columns)
+}
+
+# ---- as a source -------------------------------------------------------------
+
+#' @export
+source_open.tall_parquet <- function(source, columns = NULL) {
+  columns <- intersect(columns %||% source$names, source$names)
+  at <- 0
+  file <- NULL
+  next_block <- function() {
+    repeat {
+      block <- if (!is.null(file)) file$next_block()
+      if (!is.null(block) || at >= length(source$paths)) {
+        return(block)
+      }
+      at <<- at + 1
+      data <- read_parquet_file(source$paths[[at]], source$n_row[[at]], columns)
+      file <<- frame_reader(data, columns)
+    }
+  }
+  close <- function() {
+    at <<- length(source$paths)
+    file <<- NULL
+  }
+  list(next_block = next_block, close = close)
+}
+
+#' @export
+source_names.tall_parquet <- function(source) {
+  source$names
+}
+
+#' @export
+source_size.tall_parquet <- function(source) {
+  sum(source$n_row)
+}
+
+# Files without any of the rows are not read.
+#' @export
+source_fetch.tall_parquet <- function(source, rows, columns = NULL) {
+  rows <- check_source_rows(rows, source_size(source))
+  names <- columns %||% source$names
+  check_fetched(names, source$names, source)
+  if (length(rows) == 0) {
+    return(fetch_none(source, names))
+  }
+  file <- findInterval(rows - 1, cumsum(source$n_row)) + 1
+  before <- cumsum(source$n_row) - source$n_row
+  found <- lapply(sort(unique(file)), function(k) {
+    one <- new_parquet(source$paths[[k]], source$n_row[[k]], source$names)
+    at <- which(file == k)
+    found <- source_fetch.default(one, rows[at] - before[[k]], names)
+    list(at = at, rows = found)
+  })
+  all <- bind_frames(lapply(found, `[[`, "rows"))
+  turn <- order(unlist(lapply(found, `[[`, "at")))
+  frame_of(lapply(all, column_rows, turn), length(turn))
+}
