@@ -60,10 +60,10 @@ variable_source <- function(variable, block, env, call = caller_env()) {
 # An expression on the rows of a block; also of weights, offsets, responses.
 block_value <- function(expression, block, env) {
   used <- intersect(all.vars(expression), names(block$columns))
-  eval(expression, lapply(block$columns[used], block_rows, block), env)
+  eval(expression, lapply(block$columns[used], rows_of_block, block), env)
 }
 
-block_rows <- function(x, block) {
+rows_of_block <- function(x, block) {
   if (block$first == 0 && block$n == NROW(x)) {
     return(x)
   }

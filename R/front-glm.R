@@ -97,30 +97,71 @@ tall_glm <- function(
   check_given(formula)
   check_sparse(sparse)
   check_flag(keep_data)
-  prior <- as_prior(prior)
-  prior_intercept <- as_prior(prior_intercept)
-  prior_aux <- as_prior(prior_aux)
-  family <- resolve_family(family, call)
+  storage <- check_choice(storage, names(storage_types))
+  specs <- list(
+    prior = as_prior(prior),
+    prior_intercept = as_prior(prior_intercept),
+    prior_aux = as_prior(prior_aux)
+  )
+  settings <- list(
+    formula = formula,
+    family = resolve_family(family, call),
+    specs = specs,
+    sigma = sigma,
+    storage = storage,
+    sparse = sparse,
+    na.action = na.action,
+    keep_data = keep_data
+  )
+  asked <- list(matched = match.call(), caller = parent.frame())
+  if (!missing(data) && !is_small_frame(data)) {
+    source <- as_source(data)
+    fit <- glm_of_source(source, settings, asked, run, call)
+    if (!is.null(fit)) {
+      return(fit)
+    }
+    if (!is.data.frame(data)) {
+      asked$matched$data <- collect_source(source, call)
+    }
+  }
+  glm_of_frame(settings, asked, run, call)
+}
+
+# Rows of a data frame that are looked at one and all. What is no source at all
+# is refused where model frames are made.
+is_small_frame <- function(data) {
+  if (is.data.frame(data)) {
+    nrow(data) <= look_settings$rows
+  } else {
+    !is_source_like(data)
+  }
+}
+
+# All rows in memory.
+glm_of_frame <- function(settings, asked, run, call) {
+  family <- settings$family
+  specs <- settings$specs
+  has_data <- "data" %in% names(asked$matched)
   made <- make_frame(
-    match.call(),
+    asked$matched,
     c("formula", "data", "weights", "subset", "na.action", "offset"),
-    na.action,
-    parent.frame(),
+    settings$na.action,
+    asked$caller,
     call
   )
   frame <- made$frame
-  parts <- frame_parts(frame, family, call, sparse)
+  parts <- frame_parts(frame, family, call, settings$sparse)
   model <- build_glm(
     parts$x,
     parts$y,
     family,
-    prior,
-    prior_intercept,
+    specs$prior,
+    specs$prior_intercept,
     parts$weights,
     parts$offset,
-    sigma,
-    prior_aux,
-    storage,
+    settings$sigma,
+    specs$prior_aux,
+    settings$storage,
     centers = TRUE,
     arg_y = response_name(frame),
     call = call
@@ -128,28 +169,32 @@ tall_glm <- function(
   parts$x <- NULL
   source <- frame_source(
     made,
-    formula,
+    settings$formula,
     family,
     parts,
-    if (!missing(data)) data
+    if (has_data) eval(asked$matched$data, asked$caller)
   )
-  run$monitor <- resolve_monitors(run$monitor, source, sigma, call)
+  fit <- sample_glm(model, source, settings, run, call)
+  front_fit(fit, "tall_glm", asked$call %||% asked$matched, list(
+    na_action = attr(frame, "na.action"),
+    frame = if (settings$keep_data) frame
+  ))
+}
+
+# The run, with what methods need of formula and priors.
+sample_glm <- function(model, source, settings, run, call) {
+  run$monitor <- resolve_monitors(run$monitor, source, settings$sigma, call)
   model <- front_model(model, run, call)
   fit <- front_sample(model, run, in_place = TRUE, call = call)
   source$family <- NULL
-  specs <- list(
-    prior = prior,
-    prior_intercept = prior_intercept,
-    prior_aux = prior_aux
-  )
-  front_fit(fit, "tall_glm", match.call(), c(source, list(
+  more <- c(source, list(
     n_coef = model$n_coef,
-    sigma = sigma,
+    sigma = settings$sigma,
     storage = model$storage,
-    prior_specs = specs,
-    na_action = attr(frame, "na.action"),
-    frame = if (keep_data) frame
-  )))
+    prior_specs = settings$specs
+  ))
+  fit[names(more)] <- more
+  fit
 }
 
 check_sparse <- function(sparse, call = caller_env()) {

@@ -81,6 +81,12 @@ gradient_ahead <- function(at, ahead) {
   spec
 }
 
+# What a fit keeps of it: rows belong to a run.
+light_gradient <- function(gradient) {
+  gradient["ahead"] <- NULL
+  gradient
+}
+
 is_ahead <- function(gradient) {
   !is.null(gradient$ahead)
 }

@@ -39,8 +39,11 @@ has_normal_coefficients <- function(model) {
 # as many more rows. One pass.
 product_sums <- function(model, cores, call) {
   p <- model$n_coef
-  found <- .Call(ffi_model_product_sums, model$pointer, p, as.integer(cores))
-  abort_status(found$status, call = call)
+  found <- model$remote$products
+  if (is.null(found)) {
+    found <- .Call(ffi_model_product_sums, model$pointer, p, as.integer(cores))
+    abort_status(found$status, call = call)
+  }
   own <- seq_len(p)
   scale <- likelihood_scale(model)
   list(
@@ -243,6 +246,9 @@ sums_fit <- function(model, sums, centred, basis, square) {
 # list(rss, gradient = X'W r) at beta, from the rows. The slope in log sigma is
 # RSS / sigma^2 less the number of rows: sigma is put where both are alike.
 residual_sums <- function(model, beta, rss, sums) {
+  if (!is.null(model$remote)) {
+    return(model$remote$residuals(beta))
+  }
   if (!model$traits$samples_aux) {
     here <- model_evaluate(model, beta, "likelihood")
     variance <- model$sigma^2

@@ -124,6 +124,7 @@ model_glm <- function(
 # prior_intercept: NULL if `prior` is that of all columns.
 # centers: the intercept's prior is on the predictor at the covariates' means.
 # arg_y: what they call the response.
+# known: list(mean, sd, units) of rows that these are some of; NULL: of these.
 build_glm <- function(
   x,
   y,
@@ -137,6 +138,7 @@ build_glm <- function(
   storage = "double",
   centers = FALSE,
   arg_y = "y",
+  known = NULL,
   call = caller_env()
 ) {
   entry <- find_response(family)
@@ -158,21 +160,23 @@ build_glm <- function(
     check_no_aux(coefficients, facts$aux, call)
   }
   units <- if (entry$has_units) {
-    response_units(y, rows$weights, rows$offset)
+    known$units %||% response_units(y, rows$weights, rows$offset)
   }
   resolved <- prior_resolve(
     prior,
     prior_intercept,
     names = coefficients,
     n_dim = ncol(x),
-    column_sd = function() column_sds(x),
+    column_sd = function() known$sd %||% column_sds(x),
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
     aux = if (samples_aux) prior_aux,
     aux_sd = units$aux_sd,
     call = call
   )
-  functional <- if (centers) center_functional(x, samples_aux)
+  functional <- if (centers) {
+    center_functional(x, samples_aux, known$mean)
+  }
   new_model(
     "glm",
     c(core_rows(rows), list(
@@ -279,12 +283,12 @@ response_units <- function(y, weights, offset) {
 
 # The predictor at the mean of the covariates: 1 for the intercept, column means
 # elsewhere; `at` counts from 0. NULL without an intercept.
-center_functional <- function(x, samples_aux) {
+center_functional <- function(x, samples_aux, mean = NULL) {
   at <- which(colnames(x) == "(Intercept)")
   if (length(at) != 1) {
     return(NULL)
   }
-  weights <- if (is_store(x)) x$mean else design_means(x)
+  weights <- mean %||% if (is_store(x)) x$mean else design_means(x)
   weights[[at]] <- 1
   list(at = at - 1, weights = unname(c(weights, if (samples_aux) 0)))
 }

@@ -251,7 +251,8 @@ check_whole.tall_model <- function(x, arg, call) {
     is.numeric(prior[[name]]) && length(prior[[name]]) == info$n_dim
   }
   is_whole <- list(
-    n_data = identical(model$n_data, info$n_data),
+    # of rows that are passed over the model has but some
+    n_data = identical(model$n_data, info$n_data) || !is.null(model$remote),
     n_dim = identical(model$n_dim, info$n_dim),
     label = rlang::is_string(model$label),
     variables = is.character(model$variables) &&

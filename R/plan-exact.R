@@ -24,6 +24,19 @@ try_exact <- function(model, mode, control, ledger, call) {
   if (is.null(report)) {
     return(list(why_not = "an exact step has no normal law to propose from"))
   }
+  verdict <- judge_exact(model, report, control, function() {
+    tail_shape(model, mode, control, ledger, call)
+  })
+  if (is.null(verdict$why_not)) {
+    verdict$plan <- settle_exact(plan, verdict)
+  }
+  verdict
+}
+
+# What a pilot's report says of exact steps: list(why_not), or list(share,
+# steps, seconds, rows, acceptance). tail(): tail_shape().
+judge_exact <- function(model, report, control, tail) {
+  s <- recipe_settings
   n_data <- model$n_data
   acceptance <- report$n_accept / report$n_propose
   rows <- (report$n_row - report$n_full * n_data) / report$n_propose
@@ -36,34 +49,40 @@ try_exact <- function(model, mode, control, ledger, call) {
     return(list(why_not = paste(why_not, count_noun(round(rows), "row"))))
   }
   # where nearly all are accepted the posterior is near normal
-  tail <- if (acceptance < s$exact_normal) {
-    tail_shape(model, mode, control, ledger, call)
-  } else {
-    1
-  }
+  tail <- if (acceptance < s$exact_normal) tail() else 1
   if (tail < s$exact_tail) {
     return(list(why_not = "its tails are too heavy for exact steps"))
   }
   # a heavy tail is left by small steps, which are accepted more often
   is_even <- tail >= s$exact_even && acceptance >= s$exact_often
-  share <- if (is_even) plan$kernel$args$share else s$exact_share
-  plan$kernel <- kernel_smh(share)
-  plan$steps <- exact_steps(acceptance, tail, share)
-  n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
-  seconds <- control$chains * n_step * exact_seconds(model$n_dim, rows)
+  share <- if (is_even) kernel_smh()$args$share else s$exact_share
+  steps <- exact_steps(acceptance, tail, share)
+  n_step <- control$warmup + (control$iter - control$warmup) * steps
+  list(
+    share = share,
+    steps = steps,
+    seconds = control$chains * n_step * exact_seconds(model$n_dim, rows),
+    rows = rows,
+    acceptance = acceptance
+  )
+}
+
+settle_exact <- function(plan, verdict) {
+  plan$kernel <- kernel_smh(verdict$share)
+  plan$steps <- verdict$steps
   plan$recipe <- list(
-    size = rows,
-    acceptance = acceptance,
-    kappa = laplace_kappa(model, mode)
+    size = verdict$rows,
+    acceptance = verdict$acceptance,
+    kappa = laplace_kappa(plan$model, plan$mode)
   )
   plan$why <- paste0(
     "exact steps: in a pilot they looked at ",
-    short(rows),
+    short(verdict$rows),
     " rows each, and ",
-    short(100 * acceptance),
+    short(100 * verdict$acceptance),
     "% were accepted"
   )
-  list(plan = plan, seconds = seconds)
+  plan
 }
 
 short <- function(x) {

@@ -49,6 +49,9 @@ plan_recipe <- function(
   call
 ) {
   check_recipe(model, gradient, subsample, schedule, call)
+  if (is_remote(model) && !has_sums(model)) {
+    return(plan_remote(model, control, call))
+  }
   if (has_sums(model)) {
     return(plan_sums(model, control, call))
   }

@@ -80,7 +80,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       whitening = model$whitening,
       is_whitened = model_is_whitened(model),
       kernel = plan$kernel,
-      gradient = plan$gradient,
+      gradient = light_gradient(plan$gradient),
       subsample = light_subsample(plan$subsample),
       schedule = plan$schedule,
       steps = plan$steps,
@@ -104,6 +104,8 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
     ),
     class = "tall_fit"
   )
+  # of rows that were passed over
+  fit$keeps <- plan$keeps
   add_segment(fit, segment)
 }
 

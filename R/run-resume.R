@@ -64,7 +64,8 @@ sg_resume <- function(
     }
   }
   work <- remaining_steps(fit, iter)
-  plan <- resume_plan(fit, model)
+  n_step <- (work$n_warmup + work$n_sampling) * fit$control$chains
+  plan <- resume_plan(fit, model, n_step)
   n_every <- fit$control$thin * fit$steps
   started <- proc.time()[["elapsed"]]
   segment <- run_segment(
@@ -80,7 +81,7 @@ sg_resume <- function(
       floor(fit$progress$sampled / fit$steps),
     on_futures = use_futures(plan$model, fit$control)
   )
-  fit$model <- plan$model
+  fit <- keep_model(fit, plan)
   fit$progress$iterations_before <-
     fit$progress$warmup_done + floor(fit$progress$sampled / fit$steps)
   fit$control$iter <- max(
@@ -125,7 +126,11 @@ remaining_steps <- function(fit, iter, call = caller_env()) {
   list(n_warmup = n_warmup, n_sampling = (iter - n_warmup) * fit$steps)
 }
 
-resume_plan <- function(fit, model, call = caller_env()) {
+# n_step: of all chains together.
+resume_plan <- function(fit, model, n_step, call = caller_env()) {
+  if (is_remote_fit(fit)) {
+    return(remote_plan(fit, n_step, call))
+  }
   if (is.null(model)) {
     model <- fit_model(fit, call)
   } else {

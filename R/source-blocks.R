@@ -149,3 +149,24 @@ bind_frames <- function(frames) {
   names(columns) <- names(frames[[1]])
   frame_of(columns, sum(vapply(frames, nrow, 0L)))
 }
+
+# Is it something that rows can be read of, other than a data frame?
+is_source_like <- function(x) {
+  inherits(x, c("tall_source", "tall_store", "matrix", "Matrix")) ||
+    is.list(x) && !is.data.frame(x)
+}
+
+# All rows of a source as a data frame, in memory.
+collect_source <- function(source, call) {
+  frames <- list()
+  source_each(
+    source,
+    NULL,
+    function(block) {
+      frames[[length(frames) + 1]] <<- block_frame(block)
+      TRUE
+    },
+    call
+  )
+  bind_frames(frames)
+}

@@ -20,7 +20,10 @@ static void add_vector(struct tb_param* v_param,
   if (TYPEOF(x) != REALSXP || (size_t)Rf_xlength(x) < n) {
     ffi_fault(name);
   }
-  v_param[(*p_n)++] = (struct tb_param){name, REAL(x), n, n};
+  v_param[(*p_n)++] = (struct tb_param){.name = name,
+                                        .v_value = REAL(x),
+                                        .n_value = n,
+                                        .n_row = n};
 }
 
 static void
@@ -28,7 +31,10 @@ add_number(struct tb_param* v_param, size_t* p_n, const char* name, SEXP x) {
   if (TYPEOF(x) != REALSXP || Rf_xlength(x) != 1) {
     ffi_fault(name);
   }
-  v_param[(*p_n)++] = (struct tb_param){name, REAL(x), 1, 1};
+  v_param[(*p_n)++] = (struct tb_param){.name = name,
+                                        .v_value = REAL(x),
+                                        .n_value = 1,
+                                        .n_row = 1};
 }
 
 /* A generalised linear model with a flat prior of the first n rows of x (more
@@ -63,10 +69,10 @@ SEXP ffi_chunk_model(SEXP x,
   }
   const char* const v_name[] = {"prior_kind", "prior_location", "prior_scale"};
   for (size_t k = 0; k < 3; ++k) {
-    v_param[n_param++] = (struct tb_param){v_name[k],
-                                           k == 2 ? v_one : v_flat,
-                                           matrix.n_col,
-                                           matrix.n_col};
+    v_param[n_param++] = (struct tb_param){.name = v_name[k],
+                                           .v_value = k == 2 ? v_one : v_flat,
+                                           .n_value = matrix.n_col,
+                                           .n_row = matrix.n_col};
   }
   const struct tb_params params = {v_param, n_param};
   SEXP ptr = PROTECT(ffi_model_pointer());

@@ -1,0 +1,293 @@
+# What a formula asks of the rows of a source: which columns, and how response,
+# weights, offset and the rows that count come out of a block of them.
+
+# expressions: list(weights, subset, offset), language or NULL, of data and the
+# formula's environment. names: those of the source's columns. fails: is a
+# missing value an error?
+new_request <- function(
+  formula,
+  names,
+  family,
+  expressions = list(),
+  fails = FALSE,
+  call = caller_env()
+) {
+  check_no_bars(formula, call)
+  empty <- stats::setNames(rep(list(numeric()), length(names)), names)
+  # a `.` stands for the columns
+  formula <- stats::formula(stats::terms(formula, data = frame_of(empty, 0)))
+  terms <- stats::terms(formula)
+  if (attr(terms, "response") == 0) {
+    abort_input(
+      "{.arg formula} must have a response on its left-hand side.",
+      argument = "formula",
+      call = call
+    )
+  }
+  variables <- as.list(attr(terms, "variables"))[-1]
+  wanted <- unique(c(
+    all.vars(formula),
+    unlist(lapply(expressions, all.vars))
+  ))
+  list(
+    formula = formula,
+    env = environment(formula),
+    terms = terms,
+    family = family,
+    response = variables[[1]],
+    response_name = deparse1(variables[[1]]),
+    covariates = variables[-c(1, attr(terms, "offset"))],
+    offsets = c(variables[attr(terms, "offset")], list(expressions$offset)),
+    weights = expressions$weights,
+    subset = expressions$subset,
+    columns = intersect(wanted, names),
+    fails = fails
+  )
+}
+
+# ---- of a block --------------------------------------------------------------
+
+# The rows of some columns, as a list.
+block_slice <- function(block, names) {
+  lapply(stats::setNames(nm = names), function(name) {
+    slice_rows(block$columns[[name]], block$first, block$n)
+  })
+}
+
+slice_rows <- function(x, first, n) {
+  if (NROW(x) == n) {
+    return(x)
+  }
+  rows <- seq.int(first + 1, length.out = n)
+  if (is.matrix(x)) x[rows, , drop = FALSE] else x[rows]
+}
+
+# The value of an expression in the rows of a block: one for each row, or an
+# error that says what of tall_glm() it is.
+block_eval <- function(request, block, expression, what, call) {
+  names <- intersect(all.vars(expression), request$columns)
+  value <- tryCatch(
+    eval(expression, block_slice(block, names), request$env),
+    error = function(e) {
+      abort_input(
+        "{.arg {what}} cannot be evaluated: {.code {deparse1(expression)}}.",
+        argument = what,
+        parent = e,
+        call = call
+      )
+    }
+  )
+  if (NROW(value) == 1 && block$n != 1 && is.atomic(value)) {
+    value <- rep(value, block$n)
+  }
+  if (NROW(value) != block$n) {
+    abort_input(
+      c(
+        "{.arg {what}} must have a value for each row, and
+         {.code {deparse1(expression)}} has {NROW(value)} for
+         {count_noun(block$n, 'row')}.",
+        i = "Variables that are not in {.arg data} must be single values here."
+      ),
+      argument = what,
+      call = call
+    )
+  }
+  value
+}
+
+# list(y, weights, offset, keep, trials, n_missing) of a block's rows: y as the
+# core takes it, weights of the likelihood (trials or precisions) and offset or
+# NULL, keep or NULL: those that count. levels: of a response that is a factor,
+# NA: not known yet, y is not wanted then.
+block_response <- function(request, block, levels = NULL, call) {
+  response <- block_eval(
+    request,
+    block,
+    request$response,
+    request$response_name,
+    call
+  )
+  weights <- block_number(request, block, request$weights, "weights", call)
+  offset <- block_offset(request, block, call)
+  keep <- block_subset(request, block, call)
+  is_there <- stats::complete.cases(response)
+  if (!is.null(weights)) {
+    is_there <- is_there & !is.na(weights)
+    check_block_weights(weights, block, call)
+    keep <- and_rows(keep, weights > 0 | is.na(weights))
+  }
+  if (!is.null(offset)) {
+    is_there <- is_there & !is.na(offset)
+  }
+  if (is.matrix(response) && ncol(response) == 2) {
+    keep <- and_rows(keep, !(rowSums(response) %in% 0))
+  }
+  n_missing <- sum(!is_there & (keep %||% TRUE))
+  if (request$fails && n_missing > 0) {
+    abort_missing_row(request, block, which(!is_there)[[1]], call)
+  }
+  if (n_missing > 0) {
+    keep <- and_rows(keep, is_there)
+  }
+  found <- block_values_of_response(
+    response,
+    keep,
+    weights,
+    request,
+    block,
+    levels,
+    call
+  )
+  if (!is.null(found$trials)) {
+    weights <- found$trials * (weights %||% 1)
+  }
+  list(
+    y = found$values,
+    weights = weights,
+    offset = offset,
+    keep = keep,
+    trials = found$trials,
+    n_missing = n_missing
+  )
+}
+
+and_rows <- function(keep, more) {
+  more <- more & !is.na(more)
+  if (is.null(keep)) {
+    if (all(more)) NULL else more
+  } else {
+    keep & more
+  }
+}
+
+block_number <- function(request, block, expression, what, call) {
+  if (is.null(expression)) {
+    return(NULL)
+  }
+  value <- block_eval(request, block, expression, what, call)
+  if (is.null(value)) {
+    return(NULL)
+  }
+  if (!is_plain_numeric(value) && !is.logical(value)) {
+    abort_input(
+      "{.arg {what}} must be a numeric vector with a value for each row of
+       {.arg data}, not {describe(value)}.",
+      argument = what,
+      call = call
+    )
+  }
+  as.double(value)
+}
+
+block_offset <- function(request, block, call) {
+  total <- NULL
+  for (expression in request$offsets) {
+    one <- block_number(request, block, expression, "offset", call)
+    if (!is.null(one)) {
+      total <- if (is.null(total)) one else total + one
+    }
+  }
+  total
+}
+
+block_subset <- function(request, block, call) {
+  if (is.null(request$subset)) {
+    return(NULL)
+  }
+  value <- block_eval(request, block, request$subset, "subset", call)
+  if (!is.logical(value)) {
+    abort_input(
+      "{.arg subset} must be TRUE or FALSE for each row of {.arg data} where
+       there are so many, not {describe(value)}.",
+      argument = "subset",
+      value = value,
+      call = call
+    )
+  }
+  and_rows(NULL, value)
+}
+
+# The response of the rows that count; others are 0.
+block_values_of_response <- function(
+  response,
+  keep,
+  weights,
+  request,
+  block,
+  levels,
+  call
+) {
+  name <- request$response_name
+  if (is.factor(response)) {
+    if (identical(levels, NA)) {
+      return(list(values = numeric(block$n), trials = NULL))
+    }
+    response <- factor(response, levels = levels)
+  }
+  if (!is.null(keep)) {
+    response <- if (is.matrix(response)) {
+      response[keep, , drop = FALSE]
+    } else {
+      response[keep]
+    }
+    weights <- weights[keep]
+  }
+  if (NROW(response) == 0) {
+    return(list(values = numeric(block$n), trials = NULL))
+  }
+  rows <- if (is.null(keep)) seq_len(block$n) else which(keep)
+  rows <- block$row - 1 + rows
+  family <- request$family
+  found <- frame_response(response, family, name, call)
+  if (is.null(found$trials)) {
+    check_successes(found$values, weights, family, name, rows, call)
+  }
+  bad <- first_outside(found$values, family)
+  if (bad > 0) {
+    entry <- find_response(family)
+    abort_value(
+      found$values,
+      bad,
+      paste0(entry$must, " for family \"", entry$name, "\""),
+      arg = name,
+      call = call,
+      where = paste("row", format_count(rows[[bad]]))
+    )
+  }
+  spread <- function(x) {
+    if (is.null(x) || is.null(keep)) {
+      return(x)
+    }
+    out <- numeric(block$n)
+    out[keep] <- x
+    out
+  }
+  list(values = spread(found$values), trials = spread(found$trials))
+}
+
+check_block_weights <- function(weights, block, call) {
+  bad <- which(weights < 0 | is.infinite(weights))
+  if (length(bad) > 0) {
+    abort_value(
+      weights,
+      bad[[1]],
+      "be finite and at least 0",
+      arg = "weights",
+      call = call,
+      where = paste("row", format_count(block$row - 1 + bad[[1]]))
+    )
+  }
+}
+
+abort_missing_row <- function(request, block, at, call) {
+  row <- format_count(block$row - 1 + at)
+  abort_input(
+    c(
+      "{.arg data} has missing values, first in row {row}.",
+      i = "{.code na.action = na.omit} leaves such rows out."
+    ),
+    argument = "data",
+    value = block$row - 1 + at,
+    call = call
+  )
+}

@@ -1,0 +1,349 @@
+# tall_glm() of rows that are passed over, wherever they lie: a look, a design,
+# the mode, and a model whose plan is plan_remote()'s.
+
+# Rows that are passed over, wherever they lie. NULL: they must be in memory.
+glm_of_source <- function(source, settings, asked, run, call) {
+  specs <- settings$specs
+  action <- known_na_action(settings$na.action)
+  suits <- !is.null(action) && suits_passes(
+    run,
+    settings$family,
+    settings$sigma,
+    specs,
+    settings$storage,
+    settings$sparse
+  )
+  if (!suits) {
+    return(NULL)
+  }
+  request <- new_request(
+    settings$formula,
+    source_names(source),
+    settings$family,
+    as.list(asked$matched)[c("weights", "subset", "offset")],
+    fails = action == "na.fail",
+    call = call
+  )
+  build <- function(of, known) {
+    build_glm(
+      of$x,
+      of$y,
+      settings$family,
+      specs$prior,
+      specs$prior_intercept,
+      of$weights,
+      of$offset,
+      settings$sigma,
+      specs$prior_aux,
+      centers = TRUE,
+      arg_y = request$response_name,
+      known = known,
+      call = call
+    )
+  }
+  needs <- NULL
+  fit <- tryCatch(
+    {
+      found <- remote_glm(
+        source,
+        request,
+        asked$matched,
+        build,
+        run$control,
+        call
+      )
+      if (is.null(found)) {
+        return(NULL)
+      }
+      from <- frame_source(
+        found$made,
+        settings$formula,
+        settings$family,
+        found$parts,
+        found$made$frame
+      )
+      from$columns <- request$columns
+      sample_glm(found$model, from, settings, run, call)
+    },
+    tall_needs_rows = function(cnd) {
+      needs <<- cnd$why
+      NULL
+    }
+  )
+  if (is.null(fit)) {
+    tell_rows_needed(needs, run$control)
+    return(NULL)
+  }
+  fit <- keep_remote(fit, fit$model, fit$keeps)
+  fit$keeps <- NULL
+  front_fit(fit, "tall_glm", asked$matched, list(
+    n_missing = found$n_missing,
+    source = if (settings$keep_data) source,
+    request = request
+  ))
+}
+
+tell_rows_needed <- function(why, control) {
+  if (control$refresh > 0) {
+    cli::cli_inform(c(
+      i = "All rows are brought to memory: {why}."
+    ))
+  }
+}
+
+# Can passes serve this run? They find the default posterior of a response with
+# exact draws or sums; else rows must be where any can be had.
+suits_passes <- function(run, family, sigma, priors, storage, sparse) {
+  asks_more <- !is.null(run$kernel) || !is.null(run$gradient) ||
+    !is.null(run$subsample) || !schedule_is_constant(run$schedule) ||
+    !is.null(run$lambda) || "gradients" %in% run$control$keep
+  entry <- find_response(family)
+  facts <- response_facts(family)
+  has_draws <- entry$is_quadratic || (facts$has_third_bound && is.na(facts$aux))
+  is_bounded <- vapply(priors, function(prior) {
+    !is.null(prior) && prior_kinds[[prior$kind]]$has_bounds
+  }, TRUE)
+  !asks_more && has_draws && !any(is_bounded) && storage == "double" &&
+    isFALSE(sparse)
+}
+
+# The name of an na.action that passes know; NULL: another.
+known_na_action <- function(na.action) {
+  for (name in c("na.omit", "na.exclude", "na.fail")) {
+    if (identical(na.action, name) ||
+      identical(na.action, getExportedValue("stats", name))) {
+      return(name)
+    }
+  }
+  NULL
+}
+
+# list(model, made, parts, n_missing): made and parts as make_frame() and
+# frame_parts() give them, of the pilot; model: with `remote`. NULL: the source
+# is small, or has too many levels: its rows can be had at once.
+remote_glm <- function(
+  source,
+  request,
+  matched,
+  build,
+  control,
+  call = caller_env()
+) {
+  look <- take_look(source, request, control$refresh, call)
+  if (is.null(look) || look$is_whole) {
+    return(NULL)
+  }
+  pilot <- pilot_frame(look, request, matched, call)
+  refuse_dependent(request, pilot, call)
+  design <- compile_design(pilot$whole)
+  parts <- frame_parts(pilot$frame, request$family, call)
+  if (ncol(parts$x) > most_whitened) {
+    return(NULL)
+  }
+  rows <- list(
+    source = source,
+    request = request,
+    design = design,
+    response_levels = look$response_levels,
+    has_weights = !is.null(parts$weights) || !is.null(parts$trials),
+    has_offset = !is.null(parts$offset),
+    family = request$family
+  )
+  weights <- pilot$stands * (parts$weights %||% 1)
+  own <- list(
+    x = parts$x,
+    y = parts$y,
+    weights = weights,
+    offset = parts$offset
+  )
+  build_of <- function(known, of = own) {
+    colnames(of$x) <- colnames(parts$x)
+    build(of, known)
+  }
+  model <- if (find_response(request$family)$is_quadratic) {
+    remote_sums(rows, build_of, control, call)
+  } else {
+    remote_draws(rows, build_of, control, call)
+  }
+  if (is.null(model)) {
+    return(NULL)
+  }
+  # rows to make the model with again
+  model$remote$some <- leading_rows(own, ncol(parts$x))
+  n_missing <- max(look$n_missing, model$remote$n_missing)
+  list(
+    model = model,
+    made = list(frame = pilot$frame, call = pilot$call),
+    parts = parts,
+    n_missing = n_missing
+  )
+}
+
+# The model frames of the pilot's rows, and of these with those at the ends of
+# columns; how many rows each of the former stands for.
+pilot_frame <- function(look, request, matched, call) {
+  n <- nrow(look$frame)
+  data <- look$frame
+  if (!is.null(look$ends)) {
+    both <- list(list(columns = as.list(data)), list(columns = look$ends))
+    data <- join_parts(both)$columns
+    data <- frame_of(data, n + nrow(look$ends))
+  }
+  frame_call <- matched[c(1, match(
+    c("formula", "weights", "offset"),
+    names(matched),
+    0
+  ))]
+  frame_call$formula <- request$formula
+  frame_call$data <- data
+  frame_call$na.action <- stats::na.omit
+  frame_call$drop.unused.levels <- TRUE
+  frame_call[[1]] <- quote(stats::model.frame)
+  whole <- tryCatch(
+    eval(frame_call, request$env),
+    error = function(e) {
+      abort_frame(e, request$formula, frame_call, request$env, call)
+    }
+  )
+  left <- setdiff(seq_len(nrow(data)), as.integer(attr(whole, "na.action")))
+  own <- left <= n
+  frame <- whole[own, , drop = FALSE]
+  attr(frame, "terms") <- attr(whole, "terms")
+  frame_call$data <- matched$data
+  list(
+    data = data,
+    whole = whole,
+    frame = frame,
+    stands = look$weights[left[own]],
+    call = frame_call
+  )
+}
+
+refuse_dependent <- function(request, pilot, call) {
+  more <- request[c("weights", "subset")]
+  bad <- row_dependent(
+    attr(pilot$whole, "terms"),
+    pilot$data,
+    request$env,
+    Filter(function(expression) !is.null(expression), more)
+  )
+  if (length(bad) == 0) {
+    return(invisible())
+  }
+  abort_input(
+    c(
+      "The term {.code {bad[[1]]}} depends on other rows than its own, and of so
+       many rows some are seen at a time.",
+      i = "Compute it before, as a column of {.arg data}, or with fixed numbers:
+           {.code cut(x, c(0, 1, 2))}, {.code x - 3.2}."
+    ),
+    argument = "formula",
+    value = bad,
+    call = call
+  )
+}
+
+remote_draws <- function(rows, build_of, control, call) {
+  found <- tryCatch(
+    remote_mode(rows, list(build = build_of), control, call),
+    tall_error_improper = function(cnd) NULL,
+    tall_error_mode = function(cnd) NULL,
+    tall_error_singular = function(cnd) NULL
+  )
+  if (is.null(found)) {
+    return(NULL)
+  }
+  as_remote(found$model, rows, build_of, found, found$sums, found$n_missing)
+}
+
+remote_sums <- function(rows, build_of, control, call) {
+  sums <- products_of(rows, control, call)
+  model <- build_of(sums$facts)
+  model <- as_remote(model, rows, build_of, sums, sums, sums$n_missing)
+  model$remote$products <- sums
+  model$remote$residuals <- function(beta) {
+    residuals_of(rows, beta, control, call)
+  }
+  model
+}
+
+as_remote <- function(model, rows, build_of, found, sums, n_missing) {
+  model$n_data <- found$facts$n_row
+  numbers <- c(unlist(found$facts), unlist(model$prior))
+  model$fingerprint <- .Call(ffi_hash, numbers)
+  count <- new.env(parent = emptyenv())
+  count$pass <- 0
+  model$remote <- list(
+    rows = rows,
+    build = build_of,
+    found = found,
+    n_missing = n_missing,
+    count = count
+  )
+  model
+}
+
+leading_rows <- function(of, n) {
+  n <- min(n, nrow(of$x))
+  list(
+    x = of$x[seq_len(n), , drop = FALSE],
+    y = of$y[seq_len(n)],
+    weights = of$weights[seq_len(n)],
+    offset = of$offset[seq_len(n)]
+  )
+}
+
+# ---- going on ----------------------------------------------------------------
+
+#' @export
+remote_plan.tall_glm <- function(fit, n_step, call) {
+  if (!has_source(fit)) {
+    abort_tall(
+      "stale",
+      c(
+        "The fit did not keep its source, and new draws need another pass over
+         the rows.",
+        i = "Fit with {.code keep_data = TRUE} to keep what opens it."
+      ),
+      argument = "fit",
+      call = call
+    )
+  }
+  model <- revive_remote(fit, fit$source, build_of_fit(fit, call), call)
+  control <- fit$control
+  if (!is.null(model$remote$products)) {
+    plan <- plan_sums(model, control, call)
+    plan$kernel <- fit$kernel
+  } else {
+    plan <- resume_drawn(model, control, n_step, call)
+    plan$kernel <- fit$kernel
+  }
+  plan$steps <- fit$steps
+  plan$escape <- fit$escape
+  plan$mode <- fit$mode
+  plan$recipe <- fit$recipe
+  plan$init <- matrix(0, model$n_dim, control$chains)
+  plan$start_chol <- fit$start_chol
+  plan
+}
+
+build_of_fit <- function(fit, call) {
+  specs <- fit$prior_specs
+  function(of, known) {
+    colnames(of$x) <- fit$every_variable[seq_len(fit$n_coef)]
+    build_glm(
+      of$x,
+      of$y,
+      fit$family,
+      specs$prior,
+      specs$prior_intercept,
+      of$weights,
+      of$offset,
+      fit$sigma,
+      specs$prior_aux,
+      centers = TRUE,
+      known = known,
+      call = call
+    )
+  }
+}

@@ -1,0 +1,262 @@
+# Passes over the rows of a source (spec section 12). Rows are regrouped into
+# chunks of a fixed size by their number, so that sums, and all that follows
+# from them, do not depend on the blocks in which a source hands them out.
+
+# Rows that are looked at together.
+chunk_rows <- 65536
+
+# How rows are read: list(source, request, design, response_levels, has_weights,
+# has_offset, family), once a look has found the design.
+
+# f(chunk, n, first) for each chunk: its buffers, of which n rows count, and the
+# number of rows before. The next chunk takes their place. Returns list(n_row,
+# n_missing).
+each_chunk <- function(rows, label, refresh, f, call) {
+  chunk <- new_chunk(
+    rows$design,
+    chunk_rows,
+    rows$has_weights,
+    rows$has_offset
+  )
+  seen <- list(n_row = 0, n_missing = 0)
+  flush <- function(n) {
+    if (n > 0) {
+      f(chunk, n, seen$n_row)
+      seen$n_row <<- seen$n_row + n
+      chunk$fill <- 0
+    }
+  }
+  walk_source(rows$source, rows$request, label, refresh, function(block) {
+    own <- block_response(rows$request, block, rows$response_levels, call)
+    seen$n_missing <<- seen$n_missing + own$n_missing
+    values <- block_values(rows$design, block, rows$request$env, call)
+    from <- 0
+    while (from < block$n) {
+      found <- fill_chunk(
+        chunk,
+        rows$design,
+        values,
+        own$y,
+        if (rows$has_weights) own$weights %||% rep(1, block$n),
+        if (rows$has_offset) own$offset %||% numeric(block$n),
+        own$keep,
+        from,
+        call
+      )
+      check_filled(found, rows, block, call)
+      seen$n_missing <<- seen$n_missing + found$n_missing
+      from <- found$from
+      if (found$fill == chunk_rows) {
+        flush(chunk_rows)
+      }
+    }
+  })
+  flush(chunk$fill)
+  seen
+}
+
+# na.action = na.fail: what the look did not see, such as the log of a negative
+# number.
+check_filled <- function(found, rows, block, call) {
+  if (rows$request$fails && found$n_missing > 0) {
+    abort_input(
+      c(
+        "{.arg formula} has missing values in rows {format_count(block$row)} to
+         {format_count(block$row - 1 + block$n)} of {.arg data}.",
+        i = "{.code na.action = na.omit} leaves such rows out."
+      ),
+      argument = "data",
+      call = call
+    )
+  }
+}
+
+# The first n rows of a chunk as a model of the core, whose rows are read by
+# functions of R/model-chunk.R.
+model_of_chunk <- function(chunk, n, rows) {
+  chunk_model(
+    chunk$x,
+    n,
+    chunk$y,
+    if (rows$has_weights) chunk$weights,
+    if (rows$has_offset) chunk$offset,
+    rows$family
+  )
+}
+
+# ---- facts of the columns ----------------------------------------------------
+
+# Counts, means and sums of squares about them, of columns and of the response
+# less its offset, chunk after chunk: Chan, Golub & LeVeque (1983, The American
+# Statistician 37). share: that of weights in the largest.
+new_column_facts <- function() {
+  total <- NULL
+  list(
+    add = function(chunk, n, rows) {
+      whole <- n == nrow(chunk$x)
+      x <- if (whole) chunk$x else chunk$x[seq_len(n), , drop = FALSE]
+      mean <- design_means(x)
+      y <- chunk$y[seq_len(n)]
+      if (rows$has_offset) {
+        y <- y - chunk$offset[seq_len(n)]
+      }
+      w <- if (rows$has_weights) chunk$weights[seq_len(n)]
+      part <- list(
+        n = n,
+        mean = c(mean, mean(y)),
+        square = c(design_sds(x)^2 * (n - 1), sum((y - mean(y))^2))
+      )
+      if (!is.null(w)) {
+        centre <- sum(w * y) / sum(w)
+        part$weighted <- c(max(w), sum(w), centre, sum(w * (y - centre)^2))
+      }
+      total <<- merge_facts(total, part)
+      NULL
+    },
+    # as build_glm() finds them of rows in memory
+    facts = function() {
+      p <- length(total$mean) - 1
+      sd <- sqrt(total$square / max(1, total$n - 1))
+      units <- list(mean = total$mean[[p + 1]], sd = sd[[p + 1]])
+      units$sd <- units$aux_sd <- if (units$sd > 0) units$sd else 1
+      if (!is.null(total$weighted)) {
+        w <- total$weighted
+        square <- w[[4]] / w[[1]] / max(1, total$n - 1)
+        square <- if (square > 0) square else w[[2]] / w[[1]] / total$n
+        units$aux_sd <- sqrt(w[[1]] * square)
+      }
+      list(
+        mean = total$mean[seq_len(p)],
+        sd = sd[seq_len(p)],
+        units = units,
+        n_row = total$n,
+        response = total$mean[[p + 1]]
+      )
+    }
+  )
+}
+
+merge_facts <- function(a, b) {
+  if (is.null(a)) {
+    return(b)
+  }
+  n <- a$n + b$n
+  away <- b$mean - a$mean
+  out <- list(
+    n = n,
+    mean = a$mean + away * b$n / n,
+    square = a$square + b$square + away^2 * a$n * b$n / n
+  )
+  if (!is.null(a$weighted)) {
+    u <- a$weighted
+    v <- b$weighted
+    w <- u[[2]] + v[[2]]
+    away <- v[[3]] - u[[3]]
+    out$weighted <- c(
+      max(u[[1]], v[[1]]),
+      w,
+      u[[3]] + away * v[[2]] / w,
+      u[[4]] + v[[4]] + away^2 * u[[2]] * v[[2]] / w
+    )
+  }
+  out
+}
+
+# What tells other rows from these.
+facts_key <- function(facts) {
+  facts[c("n_row", "mean", "response")]
+}
+
+# ---- sums --------------------------------------------------------------------
+
+# list(log_lik, gradient, hessian) of the likelihood at theta, over all rows.
+add_sums <- function(total, part) {
+  own <- c("log_lik", "gradient", "hessian")
+  if (is.null(total)) {
+    return(part[own])
+  }
+  Map(`+`, total[own], part[own])
+}
+
+# One pass for the sums at theta and the facts of the columns.
+sums_at <- function(rows, theta, pass, control, call) {
+  total <- NULL
+  columns <- new_column_facts()
+  n_missing <- each_chunk(
+    rows,
+    pass_label(pass),
+    control$refresh,
+    function(chunk, n, first) {
+      model <- model_of_chunk(chunk, n, rows)
+      total <<- add_sums(total, chunk_sums(model, theta, control$cores))
+      columns$add(chunk, n, rows)
+    },
+    call
+  )$n_missing
+  c(total, list(facts = columns$facts(), n_missing = n_missing))
+}
+
+pass_label <- function(pass, of = 3) {
+  paste0("Pass ", pass, " of about ", max(pass, of))
+}
+
+# Sums of products of a Gaussian response, as product_sums() has them, and the
+# facts of the columns: one pass.
+products_of <- function(rows, control, call) {
+  total <- NULL
+  columns <- new_column_facts()
+  n_missing <- each_chunk(
+    rows,
+    "Pass 1 of 1",
+    control$refresh,
+    function(chunk, n, first) {
+      model <- model_of_chunk(chunk, n, rows)
+      p <- ncol(chunk$x)
+      part <-
+        .Call(ffi_model_product_sums, model, p, control$cores)
+      abort_status(part$status, call = call)
+      total <<- merge_products(total, part)
+      columns$add(chunk, n, rows)
+    },
+    call
+  )$n_missing
+  c(total, list(facts = columns$facts(), n_missing = n_missing))
+}
+
+merge_products <- function(a, b) {
+  if (is.null(a)) {
+    return(b[c("mean", "sums", "weight")])
+  }
+  weight <- a$weight + b$weight
+  away <- b$mean - a$mean
+  list(
+    mean = a$mean + away * b$weight / weight,
+    sums = a$sums + b$sums +
+      tcrossprod(away) * (a$weight / weight * b$weight),
+    weight = weight
+  )
+}
+
+# list(rss, gradient = X'W r) at beta: one pass.
+residuals_of <- function(rows, beta, control, call) {
+  rss <- 0
+  gradient <- 0
+  each_chunk(
+    rows,
+    "Another pass",
+    control$refresh,
+    function(chunk, n, first) {
+      own <- seq_len(n)
+      x <- chunk$x[own, , drop = FALSE]
+      r <- chunk$y[own] - drop(x %*% beta)
+      if (rows$has_offset) {
+        r <- r - chunk$offset[own]
+      }
+      w <- if (rows$has_weights) chunk$weights[own] else 1
+      rss <<- rss + sum(w * r^2)
+      gradient <<- gradient + drop(crossprod(x, w * r))
+    },
+    call
+  )
+  list(rss = rss, gradient = gradient)
+}

@@ -1,0 +1,273 @@
+# The plan of a regression whose rows are passed over (spec section 12): exact
+# steps from rows that a pass drew ahead, or sums over all rows where the
+# response is Gaussian. No row is kept but those drawn.
+
+# A model of such rows is that of the pilot's, under the prior of all rows, with
+# `remote`: rows (see mode-passes.R), build(known, of) and what passes found.
+is_remote <- function(model) {
+  !is.null(model$remote)
+}
+
+# The plan. Where exact steps do not pay the rows must be where any can be had:
+# a condition of class tall_needs_rows says why, and does not return.
+plan_remote <- function(model, control, call) {
+  ledger <- new_ledger()
+  spend(ledger, "recipe", 1) # the look
+  spend(ledger, "mode", model$remote$found$passes)
+  drawn <- draw_rows(model, control, ledger, call)
+  if (is.null(drawn)) {
+    need_rows("exact steps would look at too many rows")
+  }
+  share <- recipe_settings$exact_pilot / drawn$n_step
+  parts <- split_rows(drawn, share, control)
+  plan <- plan_of_drawn(model, drawn, parts$pilot, control, ledger, call)
+  report <- exact_pilot(plan, control, call)
+  if (is.null(report)) {
+    need_rows("an exact step has no normal law to propose from")
+  }
+  verdict <- judge_exact(model, report, control, function() {
+    weighed <- model_of_drawn(model, drawn, is_weighed = TRUE)
+    tail_shape(weighed, plan$mode, control, ledger, call)
+  })
+  if (!is.null(verdict$why_not)) {
+    need_rows(verdict$why_not)
+  }
+  n_step <- steps_of_run(control, verdict$steps)
+  if (!has_enough(parts$run, verdict$rows, n_step, control)) {
+    drawn <- draw_rows(model, control, ledger, call, n_step, drawn$found)
+    if (is.null(drawn)) {
+      need_rows("exact steps would look at too many rows")
+    }
+    parts <- split_rows(drawn, 0, control)
+  }
+  plan <- plan_of_drawn(model, drawn, parts$run, control, ledger, call)
+  settle_exact(plan, verdict)
+}
+
+# The same for a run that goes on.
+resume_drawn <- function(model, control, n_step, call) {
+  ledger <- new_ledger()
+  found <- model$remote$found
+  drawn <- draw_rows(model, control, ledger, call, n_step, found)
+  parts <- split_rows(drawn, 0, control)
+  plan_of_drawn(model, drawn, parts$run, control, ledger, call)
+}
+
+need_rows <- function(why) {
+  rlang::signal("", class = "tall_needs_rows", why = why)
+}
+
+# Are there rows for so many steps, as far as can be told?
+has_enough <- function(order, rows_a_step, n_step, control) {
+  needed <- rows_a_step * n_step / control$chains
+  floor(length(order) / control$chains) >= 1.1 * needed + 6 * sqrt(needed) + 10
+}
+
+# Draws, shuffled: those of the pilot and those of the run.
+split_rows <- function(drawn, share, control) {
+  at <- rep.int(seq_along(drawn$count), drawn$count)
+  # passes have stretches of numbers of their own
+  first <- drawn$draw$pass * 2^40
+  u <- hash_uniforms(core_seed(control), "shuffle", first, length(at))
+  at <- at[order(u)]
+  n <- ceiling(share * length(at))
+  own <- seq_len(length(at)) <= n
+  list(pilot = at[own], run = at[!own])
+}
+
+# order: rows of `drawn`, as the chains use them.
+plan_of_drawn <- function(model, drawn, order, control, ledger, call) {
+  own <- model_of_drawn(model, drawn)
+  ahead <- list(
+    gradient = drawn$sums$gradient,
+    hessian = drawn$sums$hessian,
+    chol = drawn$chol,
+    radius = drawn$draw$radius,
+    total = drawn$total,
+    always = which(drawn$count == 0),
+    rows = order,
+    psi = drawn$psi[order]
+  )
+  mode <- new_mode(
+    own,
+    estimate = drawn$mean,
+    log_posterior = drawn$here$log_posterior +
+      sum(drawn$here$gradient * (drawn$mean - drawn$at)) / 2,
+    gradient = numeric(model$n_dim),
+    minus_hessian = drawn$curvature,
+    passes = model$remote$found$passes,
+    iterations = model$remote$found$passes,
+    converged = TRUE,
+    method = "passes",
+    call = call
+  )
+  plan <- new_plan(
+    own,
+    kernel_smh(),
+    gradient_ahead(drawn$at, ahead),
+    NULL,
+    schedule_constant(),
+    mode = mode,
+    ledger = ledger
+  )
+  plan$refill <- function(number, left) {
+    more <- draw_rows(model, control, ledger, call, left, drawn$found)
+    if (is.null(more)) {
+      return(NULL)
+    }
+    parts <- split_rows(more, 0, control)
+    next_plan <- plan_of_drawn(model, more, parts$run, control, ledger, call)
+    next_plan[c("model", "gradient")]
+  }
+  plan$keeps <- list(
+    found = drawn$found
+  )
+  plan
+}
+
+# The rows that were drawn as a model. is_weighed: each with the number of rows
+# it stands for, so that sums over them are those of all.
+model_of_drawn <- function(model, drawn, is_weighed = FALSE) {
+  of <- drawn[c("x", "y", "weights", "offset")]
+  if (is_weighed) {
+    stands <- drawn$count / (drawn$draw$rate * drawn$psi)
+    stands[drawn$count == 0] <- 1
+    of$weights <- stands * (of$weights %||% 1)
+  }
+  remote <- model$remote
+  out <- remote$build(remote$found$facts, of)
+  if (!is_weighed) {
+    out$n_data <- model$n_data
+    out$fingerprint <- model$fingerprint
+    out$remote <- remote
+  }
+  out
+}
+
+# ---- rows drawn ahead --------------------------------------------------------
+
+# Of a normal posterior e^-24 is further out.
+remote_radius <- function(n_dim) {
+  sqrt(n_dim) + 7
+}
+
+# Steps from one draw to the next that are reckoned with before a pilot tells.
+steps_ahead <- 3
+
+# What a pass draws: list(at, chol, sums, law, rows, ...). `rate` is that of
+# each row's count over its bound; n_step that of all chains.
+draw_rows <- function(
+  model,
+  control,
+  ledger,
+  call,
+  n_step = steps_of_run(control, steps_ahead) + recipe_settings$exact_pilot,
+  found = model$remote$found
+) {
+  remote <- model$remote
+  d <- model$n_dim
+  for (attempt in 1:4) {
+    remote$count$pass <- remote$count$pass + 1
+    phi <- 2 * (d + 1 + found$distance^2)^1.5
+    draw <- list(
+      radius = remote_radius(d),
+      phi_bar = phi,
+      rate = 1.3 * n_step * phi,
+      scale = 1,
+      seed = core_seed(control),
+      pass = remote$count$pass,
+      first = 0
+    )
+    taken <- tryCatch(
+      take_rows_ahead(model, found, draw, control, call),
+      tall_too_many = function(cnd) NULL
+    )
+    spend(ledger, "reference", 1)
+    if (is.null(taken)) {
+      return(NULL)
+    }
+    check_same_facts(found, taken, remote$rows, call)
+    here <- posterior_at(model, found$theta, taken$sums)
+    chol <- lower_chol(here$hessian, model, call)
+    mean <- found$theta +
+      drop(backsolve(t(chol), forwardsolve(chol, here$gradient)))
+    away <- sqrt(sum(crossprod(found$chol, mean - found$theta)^2))
+    if (away <= sqrt(d) / 2) {
+      return(c(taken, list(
+        at = found$theta,
+        chol = found$chol,
+        draw = draw,
+        here = here,
+        mean = mean,
+        curvature = here$hessian,
+        away = away,
+        found = found,
+        n_step = n_step
+      )))
+    }
+    found$theta <- mean
+    found$chol <- chol
+    found$distance <- min(1, away / 4)
+  }
+  NULL
+}
+
+steps_of_run <- function(control, steps) {
+  control$chains * (control$warmup + (control$iter - control$warmup) * steps)
+}
+
+# One pass: the rows it drew and the sums where it is.
+take_rows_ahead <- function(model, found, draw, control, call) {
+  rows <- model$remote$rows
+  total <- NULL
+  psi <- 0
+  n_taken <- 0
+  parts <- list()
+  columns <- new_column_facts()
+  each_chunk(
+    rows,
+    pass_label(draw$pass + found$passes),
+    control$refresh,
+    function(chunk, n, first) {
+      draw$first <- first
+      part <- chunk_draw(
+        model_of_chunk(chunk, n, rows),
+        found$theta,
+        found$chol,
+        control$cores,
+        draw
+      )
+      total <<- add_sums(total, part)
+      psi <<- psi + part$total
+      columns$add(chunk, n, rows)
+      at <- part$rows
+      n_taken <<- n_taken + length(at)
+      if (n_taken > max(chunk_rows, (first + n) * recipe_settings$full_share)) {
+        rlang::signal("", class = "tall_too_many")
+      }
+      if (length(at) > 0) {
+        parts[[length(parts) + 1]] <<- list(
+          x = chunk$x[at, , drop = FALSE],
+          y = chunk$y[at],
+          weights = if (rows$has_weights) chunk$weights[at],
+          offset = if (rows$has_offset) chunk$offset[at],
+          count = part$count,
+          psi = part$psi
+        )
+      }
+    },
+    call
+  )
+  every <- function(name) unlist(lapply(parts, `[[`, name))
+  list(
+    x = do.call(rbind, lapply(parts, `[[`, "x")),
+    y = every("y"),
+    weights = every("weights"),
+    offset = every("offset"),
+    count = every("count"),
+    psi = every("psi"),
+    total = psi,
+    sums = total,
+    facts = columns$facts()
+  )
+}
