@@ -79,6 +79,8 @@ take_look <- function(source, request, refresh = 0, call = caller_env()) {
   )
 }
 
+gc_blocks <- 16
+
 # f(block) for every block of a source, until it returns FALSE.
 walk_source <- function(
   source,
@@ -98,6 +100,7 @@ walk_source <- function(
     )
   }
   n <- 0
+  n_block <- 0
   source_each(
     source,
     request$columns,
@@ -106,6 +109,11 @@ walk_source <- function(
         return(FALSE)
       }
       n <<- n + block$n
+      # R would let what blocks leave behind grow with the data
+      n_block <<- n_block + 1
+      if (n_block %% gc_blocks == 0) {
+        gc(full = FALSE)
+      }
       if (shows) {
         cli::cli_progress_update(set = n, id = bar)
       }
