@@ -79,7 +79,7 @@ take_look <- function(source, request, refresh = 0, call = caller_env()) {
   )
 }
 
-gc_blocks <- 16
+gc_blocks <- 8
 
 # f(block) for every block of a source, until it returns FALSE.
 walk_source <- function(
