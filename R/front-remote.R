@@ -147,7 +147,8 @@ remote_glm <- function(
     response_levels = look$response_levels,
     has_weights = !is.null(parts$weights) || !is.null(parts$trials),
     has_offset = !is.null(parts$offset),
-    family = request$family
+    family = request$family,
+    n_read = look$n_read
   )
   weights <- pilot$stands * (parts$weights %||% 1)
   own <- list(

@@ -26,7 +26,7 @@ each_chunk <- function(rows, label, refresh, f, call) {
       chunk$fill <- 0
     }
   }
-  walk_source(rows$source, rows$request, label, refresh, function(block) {
+  read <- function(block) {
     own <- block_response(rows$request, block, rows$response_levels, call)
     seen$n_missing <<- seen$n_missing + own$n_missing
     values <- block_values(rows$design, block, rows$request$env, call)
@@ -50,9 +50,28 @@ each_chunk <- function(rows, label, refresh, f, call) {
         flush(chunk_rows)
       }
     }
-  })
+  }
+  n <- walk_source(rows$source, rows$request, label, refresh, read, call)
   flush(chunk$fill)
+  check_same_rows_read(rows$n_read, n, call)
   seen
+}
+
+# NULL: nobody has counted them before.
+check_same_rows_read <- function(before, now, call) {
+  if (is.null(before) || before == now) {
+    return(invisible())
+  }
+  abort_tall(
+    "source",
+    c(
+      "{.arg data} gave other rows than it did at first.",
+      x = "{count_noun(before, 'row')} then, {count_noun(now, 'row')} now.",
+      i = "Every pass must see the same rows in the same order."
+    ),
+    argument = "data",
+    call = call
+  )
 }
 
 # na.action = na.fail: what the look did not see, such as the log of a negative
