@@ -15,51 +15,125 @@ look_settings <- list(
 # stands for; rows at the ends of columns; levels by variable. NULL: a factor
 # has so many levels that no pilot has them all.
 take_look <- function(source, request, refresh = 0, call = caller_env()) {
-  s <- look_settings
-  strata <- look_strata(source, request, call)
+  args <- list(
+    request = request,
+    strata = stratum_expressions(source, request),
+    settings = look_settings
+  )
+  tryCatch(
+    {
+      parts <- each_shard(
+        source,
+        look_over,
+        args,
+        shard_offsets(source_shards(source)),
+        list(label = "Looking at the rows", refresh = refresh),
+        call,
+        tells = TRUE
+      )
+      merge_looks(parts, args, call)
+    },
+    tall_too_many = function(cnd) NULL
+  )
+}
+
+# What a look finds in one shard, of which the rows are numbered from first + 1
+# on: list(n_read, n_row, n_missing, kinds, summary, pilot, strata, ends).
+look_over <- function(shard, args, first, show, call) {
+  request <- args$request
+  s <- args$settings
+  strata <- lapply(args$strata, new_stratum, request = request)
   look <- new_look(s$rows, s$of_stratum, s$seed)
   pilot <- new_pile()
   ends <- new_ends(request)
-  seen <- list(n_missing = 0, n_row = 0)
-  read <- function(block) {
-    own <- block_response(request, block, NA, call)
-    missing <- missing_rows(request, block, own$keep)
-    if (request$fails && !is.null(missing)) {
-      abort_missing_row(request, block, which(missing)[[1]], call)
-    }
-    n_missing <- own$n_missing
-    keep <- own$keep
-    if (!is.null(missing)) {
-      n_missing <- n_missing + sum(missing)
-      keep <- and_rows(keep, !missing)
-    }
-    seen$n_missing <<- seen$n_missing + n_missing
-    seen$n_row <<- seen$n_row + if (is.null(keep)) block$n else sum(keep)
+  seen <- list(n_missing = 0, n_row = 0, kinds = NULL)
+  each <- function(block) {
+    seen$kinds <<- seen$kinds %||% column_kinds(block$columns)
+    own <- look_response(request, block, call)
+    seen$n_missing <<- seen$n_missing + own$n_missing
+    seen$n_row <<- seen$n_row + own$n_row
     codes <- lapply(strata, function(stratum) stratum$codes(block, call))
     if (is.null(codes$outcome)) {
       codes$outcome <- outcome_codes(own, request)
     }
-    most <- max(0, vapply(strata, function(stratum) stratum$count(), 0L))
-    if (most > s$levels) {
-      seen$too_many <<- TRUE
-      return(FALSE)
-    }
-    rows <- look_add(look, block$row, block$n, unname(codes), keep)
+    check_level_count(strata, s)
+    number <- first + block$row
+    rows <- look_add(look, number, block$n, unname(codes), own$keep)
     if (length(rows) > 0) {
-      pilot$add(block, rows, codes, request)
+      pilot$add(block, number, rows, codes, request)
       if (pilot$n() > 4 * s$rows) {
-        pilot$keep(look_weights(look, pilot$rows(), unname(pilot$codes()))$keep)
+        pilot$keep(weights_of_pile(look, pilot)$keep)
       }
     }
-    ends$add(block, keep)
+    ends$add(block, own$keep)
     TRUE
   }
-  label <- "Looking at the rows"
-  n_read <- walk_source(source, request, label, refresh, read, call)
-  if (isTRUE(seen$too_many)) {
-    return(NULL)
+  n_read <- walk_source(shard, request, show$label, show$refresh, each, call)
+  if (pilot$n() > 0) {
+    pilot$keep(weights_of_pile(look, pilot)$keep)
   }
-  if (seen$n_row == 0) {
+  c(seen, list(
+    n_read = n_read,
+    summary = look_summary(look),
+    pilot = pilot$parts(),
+    strata = lapply(strata, function(stratum) stratum$state()),
+    ends = ends$found()
+  ))
+}
+
+# block_response() and n_row, where rows without a value in some column do not
+# count either.
+look_response <- function(request, block, call) {
+  own <- block_response(request, block, NA, call)
+  missing <- missing_rows(request, block, own$keep)
+  if (request$fails && !is.null(missing)) {
+    abort_missing_row(request, block, which(missing)[[1]], call)
+  }
+  if (!is.null(missing)) {
+    own$n_missing <- own$n_missing + sum(missing)
+    own["keep"] <- list(and_rows(own$keep, !missing))
+  }
+  own$n_row <- if (is.null(own$keep)) block$n else sum(own$keep)
+  own
+}
+
+check_level_count <- function(strata, settings) {
+  most <- max(0, vapply(strata, function(stratum) stratum$count(), 0L))
+  if (most > settings$levels) {
+    rlang::signal("", class = "tall_too_many")
+  }
+}
+
+weights_of_pile <- function(look, pilot) {
+  look_weights(look, pilot$rows(), unname(pilot$codes()))
+}
+
+# take_look() of what look_over() found in the shards, in their order.
+merge_looks <- function(parts, args, call) {
+  s <- args$settings
+  check_same_kinds(parts, call)
+  strata <- lapply(args$strata, new_stratum, request = args$request)
+  look <- new_look(s$rows, s$of_stratum, s$seed)
+  pilot <- new_pile()
+  ends <- new_ends(args$request)
+  for (part in parts) {
+    if (!is.null(part$summary)) {
+      # outcomes without a dictionary have the same codes everywhere
+      codes <- lapply(part$summary$counts[-1], seq_along)
+      own <- seq_along(strata)
+      codes[own] <- Map(
+        function(stratum, state) stratum$absorb(state),
+        strata,
+        part$strata
+      )
+      look_merge(look, part$summary, codes, call)
+      pilot$add_parts(part$pilot, codes)
+      ends$absorb(part$ends)
+    }
+  }
+  check_level_count(strata, s)
+  sum_of <- function(name) sum(vapply(parts, `[[`, 0, name))
+  if (sum_of("n_row") == 0) {
     abort_input(
       "{.arg data} must have at least one complete row, not 0.",
       argument = "data",
@@ -67,19 +141,44 @@ take_look <- function(source, request, refresh = 0, call = caller_env()) {
       call = call
     )
   }
-  found <- look_weights(look, pilot$rows(), unname(pilot$codes()))
+  found <- weights_of_pile(look, pilot)
   pilot$keep(found$keep)
   list(
     frame = pilot$frame(),
     weights = found$weights,
     rows = pilot$rows(),
     ends = ends$frame(),
-    n_read = n_read,
-    n_row = seen$n_row,
-    n_missing = seen$n_missing,
+    n_read = sum_of("n_read"),
+    n_row = sum_of("n_row"),
+    n_missing = sum_of("n_missing"),
     is_whole = all(found$weights == 1),
-    response_levels = if (!is.null(strata$outcome)) strata$outcome$levels(pilot$codes()$outcome)
+    response_levels = if (!is.null(strata$outcome)) {
+      strata$outcome$levels(pilot$codes()$outcome)
+    }
   )
+}
+
+# Within a shard the reader sees to it.
+check_same_kinds <- function(parts, call) {
+  known <- NULL
+  for (k in seq_along(parts)) {
+    kinds <- parts[[k]]$kinds
+    known <- known %||% kinds
+    bad <- which(kinds != known)
+    if (length(bad) > 0) {
+      name <- names(known)[[bad[[1]]]]
+      abort_source(
+        c(
+          "Every shard of a source must have columns of the same types.",
+          x = "Shard {k} has {kinds[[bad[[1]]]]} in {.field {name}}, those
+               before it {known[[bad[[1]]]]}."
+        ),
+        column = name,
+        shard = k,
+        call = call
+      )
+    }
+  }
 }
 
 gc_blocks <- 8
@@ -128,9 +227,9 @@ walk_source <- function(
 
 # ---- strata ------------------------------------------------------------------
 
-# For each covariate that is a factor, text or TRUE and FALSE: list(codes(block,
-# call), count()), its values by number, in the order in which they are met.
-look_strata <- function(source, request, call) {
+# Covariates that are factors, text or TRUE and FALSE, and, named "outcome", a
+# response that is a factor.
+stratum_expressions <- function(source, request) {
   head <- source_head(source)
   block <- list(
     columns = as.list(head)[request$columns],
@@ -149,24 +248,33 @@ look_strata <- function(source, request, call) {
     )
     is.factor(value) || also && (is.character(value) || is.logical(value))
   }
-  strata <- lapply(
-    Filter(is_stratum, request$covariates),
-    new_stratum,
-    request = request
-  )
+  strata <- Filter(is_stratum, request$covariates)
   names(strata) <- rep("", length(strata))
   if (is_stratum(request$response, also = FALSE)) {
-    strata$outcome <- new_stratum(request$response, request)
+    strata$outcome <- request$response
   }
   strata
 }
 
+# Values of an expression by number, in the order in which they are met:
+# list(codes(block, call), count(), ...).
 new_stratum <- function(expression, request) {
   known <- character()
   last <- list(levels = NULL, map = NULL)
   same <- TRUE
+  is_factor <- FALSE
   list(
     count = function() length(known),
+    # of another shard's, what it is by number; now it is known here, too
+    state = function() list(known = known, same = same, is_factor = is_factor),
+    absorb = function(state) {
+      if (state$is_factor) {
+        is_known <- length(known) == 0 || identical(state$known, known)
+        same <<- same && state$same && is_known
+      }
+      known <<- union(known, state$known)
+      match(state$known, known)
+    },
     # of a factor, those that some row has: in its order, where all blocks have
     # the same levels. codes: of the rows of the pilot.
     levels = function(codes) {
@@ -185,6 +293,7 @@ new_stratum <- function(expression, request) {
         block_eval(request, block, expression, what, call)
       }
       if (is.factor(value)) {
+        is_factor <<- TRUE
         here <- levels(value)
         if (!identical(here, last$levels)) {
           same <<- length(known) == 0
@@ -247,13 +356,23 @@ new_pile <- function() {
     parts[[1]]
   }
   list(
-    add = function(block, rows, codes, request) {
+    # first: the number of the block's first row
+    add = function(block, first, rows, codes, request) {
       parts[[length(parts) + 1]] <<- list(
         columns = pick_rows(block, request$columns, rows),
-        rows = block$row - 1 + rows,
+        rows = first - 1 + rows,
         codes = lapply(codes, function(code) code[rows])
       )
       n <<- n + length(rows)
+    },
+    parts = function() parts,
+    # those of another pile; codes: here, for those there
+    add_parts = function(others, codes) {
+      for (part in others) {
+        part$codes <- Map(function(own, map) map[own], part$codes, codes)
+        parts[[length(parts) + 1]] <<- part
+        n <<- n + length(part$rows)
+      }
     },
     keep = function(which) {
       all <- join()
@@ -322,6 +441,19 @@ new_ends <- function(request) {
     request$columns
   )
   ends <- list()
+  # value: least and most; low, high: functions of the rows that have them
+  meet <- function(name, value, low, high) {
+    known <- ends[[name]]
+    if (is.null(known) || value[[1]] < known$value[[1]]) {
+      known$value[1] <- value[[1]]
+      known$low <- low()
+    }
+    if (length(known$value) < 2 || value[[2]] > known$value[[2]]) {
+      known$value[2] <- value[[2]]
+      known$high <- high()
+    }
+    ends[[name]] <<- known
+  }
   list(
     add = function(block, keep) {
       for (name in names) {
@@ -333,20 +465,17 @@ new_ends <- function(request) {
           x[!keep] <- NA
         }
         at <- c(which.min(x), which.max(x))
-        if (length(at) < 2) {
-          next
+        if (length(at) == 2) {
+          pick <- function(k) pick_rows(block, request$columns, at[[k]])
+          meet(name, x[at], function() pick(1), function() pick(2))
         }
-        known <- ends[[name]]
-        value <- x[at]
-        if (is.null(known) || value[[1]] < known$value[[1]]) {
-          known$value[1] <- value[[1]]
-          known$low <- pick_rows(block, request$columns, at[[1]])
-        }
-        if (length(known$value) < 2 || value[[2]] > known$value[[2]]) {
-          known$value[2] <- value[[2]]
-          known$high <- pick_rows(block, request$columns, at[[2]])
-        }
-        ends[[name]] <<- known
+      }
+    },
+    found = function() ends,
+    absorb = function(others) {
+      for (name in names(others)) {
+        other <- others[[name]]
+        meet(name, other$value, function() other$low, function() other$high)
       }
     },
     # NULL: none

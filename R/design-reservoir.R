@@ -25,19 +25,7 @@ look_add <- function(
   keep = NULL,
   call = caller_env()
 ) {
-  if (is.null(look$pointer)) {
-    look$pointer <- look_result(
-      .Call(
-        ffi_reservoir_create,
-        look$k,
-        look$k_stratum,
-        length(strata),
-        look$seed,
-        hash_purposes[["pilot"]]
-      ),
-      call
-    )
-  }
+  open_look(look, length(strata), call)
   look_result(
     .Call(
       ffi_reservoir_add,
@@ -49,6 +37,57 @@ look_add <- function(
     ),
     call
   )
+}
+
+open_look <- function(look, n_set, call) {
+  if (is.null(look$pointer)) {
+    purpose <- hash_purposes[["pilot"]]
+    look$pointer <- look_result(
+      .Call(
+        ffi_reservoir_create,
+        look$k,
+        look$k_stratum,
+        n_set,
+        look$seed,
+        purpose
+      ),
+      call
+    )
+  }
+}
+
+# What another look, of other rows, needs to know of this one: list(counts,
+# smallest), by set, that of all rows first; NULL: it has met no rows.
+look_summary <- function(look) {
+  if (!is.null(look$pointer)) {
+    list(
+      counts = .Call(ffi_reservoir_counts, look$pointer),
+      smallest = .Call(ffi_reservoir_smallest, look$pointer)
+    )
+  }
+}
+
+# Now `look` is as if it had met those rows, too. codes: for each set of strata,
+# the codes here of those that are 1, 2, ... there.
+look_merge <- function(look, summary, codes = list(), call = caller_env()) {
+  if (is.null(summary)) {
+    return(invisible())
+  }
+  open_look(look, length(codes), call)
+  codes <- c(list(1L), unname(codes))
+  for (set in seq_along(codes)) {
+    look_result(
+      .Call(
+        ffi_reservoir_merge,
+        look$pointer,
+        set - 1,
+        summary$counts[[set]],
+        summary$smallest[[set]],
+        as.integer(codes[[set]])
+      ),
+      call
+    )
+  }
 }
 
 look_result <- function(x, call) {

@@ -133,27 +133,33 @@ new_column_facts <- function() {
       total <<- merge_facts(total, part)
       NULL
     },
-    # as build_glm() finds them of rows in memory
-    facts = function() {
-      p <- length(total$mean) - 1
-      sd <- sqrt(total$square / max(1, total$n - 1))
-      units <- list(mean = total$mean[[p + 1]], sd = sd[[p + 1]])
-      units$sd <- units$aux_sd <- if (units$sd > 0) units$sd else 1
-      if (!is.null(total$weighted)) {
-        w <- total$weighted
-        square <- w[[4]] / w[[1]] / max(1, total$n - 1)
-        square <- if (square > 0) square else w[[2]] / w[[1]] / total$n
-        units$aux_sd <- sqrt(w[[1]] * square)
-      }
-      list(
-        mean = total$mean[seq_len(p)],
-        sd = sd[seq_len(p)],
-        units = units,
-        n_row = total$n,
-        response = total$mean[[p + 1]]
-      )
-    }
+    # NULL: there were none
+    total = function() total
   )
+}
+
+# As build_glm() finds them of rows in memory. shards: rows of each, where there
+# are several.
+facts_of <- function(total, shards = NULL) {
+  p <- length(total$mean) - 1
+  sd <- sqrt(total$square / max(1, total$n - 1))
+  units <- list(mean = total$mean[[p + 1]], sd = sd[[p + 1]])
+  units$sd <- units$aux_sd <- if (units$sd > 0) units$sd else 1
+  if (!is.null(total$weighted)) {
+    w <- total$weighted
+    square <- w[[4]] / w[[1]] / max(1, total$n - 1)
+    square <- if (square > 0) square else w[[2]] / w[[1]] / total$n
+    units$aux_sd <- sqrt(w[[1]] * square)
+  }
+  out <- list(
+    mean = total$mean[seq_len(p)],
+    sd = sd[seq_len(p)],
+    units = units,
+    n_row = total$n,
+    response = total$mean[[p + 1]]
+  )
+  out$shards <- shards
+  out
 }
 
 merge_facts <- function(a, b) {
@@ -198,24 +204,71 @@ add_sums <- function(total, part) {
   Map(`+`, total[own], part[own])
 }
 
+# One pass: what over(rows, args, first, show, call) makes of each shard that has
+# rows that count, of which there are `first` before it. It returns list(n_row,
+# n_missing, ...), with what new_column_facts() has in total as `columns`, or
+# without. known: facts of a pass before, which say how many rows shards have.
+#
+# list(parts, facts, n_missing)
+pass_over <- function(rows, over, args, label, refresh, call, known = NULL) {
+  args$rows <- rows[names(rows) != "source"]
+  args$over <- over
+  shards <- known$shards %||% double(length(source_shards(rows$source)))
+  parts <- each_shard(
+    rows$source,
+    pass_over_shard,
+    args,
+    cumsum(shards) - shards,
+    list(label = label, refresh = refresh),
+    call
+  )
+  n_row <- vapply(parts, `[[`, 0, "n_row")
+  n_missing <- sum(vapply(parts, `[[`, 0, "n_missing"))
+  if (sum(n_row) == 0) {
+    abort_source("{.arg data} gave no rows, and it did before.", call = call)
+  }
+  own <- parts[n_row > 0]
+  total <- Reduce(merge_facts, lapply(own, `[[`, "columns"))
+  list(
+    parts = own,
+    facts = if (!is.null(total)) {
+      facts_of(total, if (length(parts) > 1) n_row)
+    },
+    n_missing = n_missing
+  )
+}
+
+pass_over_shard <- function(shard, args, first, show, call) {
+  args$over(c(args$rows, list(source = shard)), args, first, show, call)
+}
+
 # One pass for the sums at theta and the facts of the columns.
 sums_at <- function(rows, theta, pass, control, call) {
-  total <- NULL
-  columns <- new_column_facts()
-  n_missing <- each_chunk(
+  args <- list(theta = theta, cores = control$cores)
+  found <- pass_over(
     rows,
+    sums_over,
+    args,
     pass_label(pass),
     control$refresh,
-    function(chunk, n, first) {
-      part <- with_chunk_model(chunk, n, rows, function(model) {
-        chunk_sums(model, theta, control$cores)
-      })
-      total <<- add_sums(total, part)
-      columns$add(chunk, n, rows)
-    },
     call
-  )$n_missing
-  c(total, list(facts = columns$facts(), n_missing = n_missing))
+  )
+  total <- Reduce(add_sums, lapply(found$parts, `[[`, "sums"))
+  c(total, found[c("facts", "n_missing")])
+}
+
+sums_over <- function(rows, args, first, show, call) {
+  total <- NULL
+  columns <- new_column_facts()
+  f <- function(chunk, n, first) {
+    part <- with_chunk_model(chunk, n, rows, function(model) {
+      chunk_sums(model, args$theta, args$cores)
+    })
+    total <<- add_sums(total, part)
+    columns$add(chunk, n, rows)
+  }
+  seen <- each_chunk(rows, show$label, show$refresh, f, call)
+  c(seen, list(sums = total, columns = columns$total()))
 }
 
 pass_label <- function(pass, of = 3) {
@@ -225,24 +278,33 @@ pass_label <- function(pass, of = 3) {
 # Sums of products of a Gaussian response, as product_sums() has them, and the
 # facts of the columns: one pass.
 products_of <- function(rows, control, call) {
-  total <- NULL
-  columns <- new_column_facts()
-  n_missing <- each_chunk(
+  args <- list(cores = control$cores)
+  found <- pass_over(
     rows,
+    products_over,
+    args,
     "Pass 1 of 1",
     control$refresh,
-    function(chunk, n, first) {
-      p <- ncol(chunk$x)
-      part <- with_chunk_model(chunk, n, rows, function(model) {
-        .Call(ffi_model_product_sums, model, p, control$cores)
-      })
-      abort_status(part$status, call = call)
-      total <<- merge_products(total, part)
-      columns$add(chunk, n, rows)
-    },
     call
-  )$n_missing
-  c(total, list(facts = columns$facts(), n_missing = n_missing))
+  )
+  total <- Reduce(merge_products, lapply(found$parts, `[[`, "products"))
+  c(total, found[c("facts", "n_missing")])
+}
+
+products_over <- function(rows, args, first, show, call) {
+  total <- NULL
+  columns <- new_column_facts()
+  f <- function(chunk, n, first) {
+    p <- ncol(chunk$x)
+    part <- with_chunk_model(chunk, n, rows, function(model) {
+      .Call(ffi_model_product_sums, model, p, args$cores)
+    })
+    abort_status(part$status, call = call)
+    total <<- merge_products(total, part)
+    columns$add(chunk, n, rows)
+  }
+  seen <- each_chunk(rows, show$label, show$refresh, f, call)
+  c(seen, list(products = total, columns = columns$total()))
 }
 
 merge_products <- function(a, b) {
@@ -261,24 +323,33 @@ merge_products <- function(a, b) {
 
 # list(rss, gradient = X'W r) at beta: one pass.
 residuals_of <- function(rows, beta, control, call) {
-  rss <- 0
-  gradient <- 0
-  each_chunk(
+  args <- list(beta = beta)
+  found <- pass_over(
     rows,
+    residuals_over,
+    args,
     "Another pass",
     control$refresh,
-    function(chunk, n, first) {
-      own <- seq_len(n)
-      x <- chunk$x[own, , drop = FALSE]
-      r <- chunk$y[own] - drop(x %*% beta)
-      if (rows$has_offset) {
-        r <- r - chunk$offset[own]
-      }
-      w <- if (rows$has_weights) chunk$weights[own] else 1
-      rss <<- rss + sum(w * r^2)
-      gradient <<- gradient + drop(crossprod(x, w * r))
-    },
     call
   )
-  list(rss = rss, gradient = gradient)
+  sum_of <- function(name) Reduce(`+`, lapply(found$parts, `[[`, name))
+  list(rss = sum_of("rss"), gradient = sum_of("gradient"))
+}
+
+residuals_over <- function(rows, args, first, show, call) {
+  rss <- 0
+  gradient <- 0
+  f <- function(chunk, n, first) {
+    own <- seq_len(n)
+    x <- chunk$x[own, , drop = FALSE]
+    r <- chunk$y[own] - drop(x %*% args$beta)
+    if (rows$has_offset) {
+      r <- r - chunk$offset[own]
+    }
+    w <- if (rows$has_weights) chunk$weights[own] else 1
+    rss <<- rss + sum(w * r^2)
+    gradient <<- gradient + drop(crossprod(x, w * r))
+  }
+  seen <- each_chunk(rows, show$label, show$refresh, f, call)
+  c(seen, list(rss = rss, gradient = gradient))
 }

@@ -218,42 +218,75 @@ steps_of_run <- function(control, steps) {
 
 # One pass: the rows it drew and the sums where it is.
 take_rows_ahead <- function(model, found, draw, control, call) {
-  rows <- model$remote$rows
+  args <- list(
+    theta = found$theta,
+    chol = found$chol,
+    draw = draw,
+    cores = control$cores,
+    most = list(rows = chunk_rows, share = recipe_settings$full_share)
+  )
+  passed <- pass_over(
+    model$remote$rows,
+    draws_over,
+    args,
+    pass_label(draw$pass + found$passes),
+    control$refresh,
+    call,
+    known = found$facts
+  )
+  out <- join_drawn(lapply(passed$parts, `[[`, "drawn"))
+  check_not_too_many(length(out$y), passed$facts$n_row, args$most)
+  every <- function(name) lapply(passed$parts, `[[`, name)
+  c(out, list(
+    total = Reduce(`+`, every("total")),
+    sums = Reduce(add_sums, every("sums")),
+    facts = passed$facts
+  ))
+}
+
+# first: rows that count in the shards before, since draws go by the number of a
+# row among all of them.
+draws_over <- function(rows, args, first, show, call) {
   total <- NULL
   psi <- 0
   n_taken <- 0
   parts <- list()
   columns <- new_column_facts()
-  each_chunk(
-    rows,
-    pass_label(draw$pass + found$passes),
-    control$refresh,
-    function(chunk, n, first) {
-      draw$first <- first
-      part <- with_chunk_model(chunk, n, rows, function(own) {
-        chunk_draw(own, found$theta, found$chol, control$cores, draw)
-      })
-      total <<- add_sums(total, part)
-      psi <<- psi + part$total
-      columns$add(chunk, n, rows)
-      at <- part$rows
-      n_taken <<- n_taken + length(at)
-      if (n_taken > max(chunk_rows, (first + n) * recipe_settings$full_share)) {
-        rlang::signal("", class = "tall_too_many")
-      }
-      if (length(at) > 0) {
-        parts[[length(parts) + 1]] <<- list(
-          x = chunk$x[at, , drop = FALSE],
-          y = chunk$y[at],
-          weights = if (rows$has_weights) chunk$weights[at],
-          offset = if (rows$has_offset) chunk$offset[at],
-          count = part$count,
-          psi = part$psi
-        )
-      }
-    },
-    call
-  )
+  draw <- args$draw
+  before <- first
+  f <- function(chunk, n, first) {
+    draw$first <- before + first
+    part <- with_chunk_model(chunk, n, rows, function(model) {
+      chunk_draw(model, args$theta, args$chol, args$cores, draw)
+    })
+    total <<- add_sums(total, part)
+    psi <<- psi + part$total
+    columns$add(chunk, n, rows)
+    at <- part$rows
+    n_taken <<- n_taken + length(at)
+    check_not_too_many(n_taken, first + n, args$most)
+    if (length(at) > 0) {
+      parts[[length(parts) + 1]] <<- list(
+        x = chunk$x[at, , drop = FALSE],
+        y = chunk$y[at],
+        weights = if (rows$has_weights) chunk$weights[at],
+        offset = if (rows$has_offset) chunk$offset[at],
+        count = part$count,
+        psi = part$psi
+      )
+    }
+  }
+  seen <- each_chunk(rows, show$label, show$refresh, f, call)
+  drawn <- join_drawn(parts)
+  c(seen, list(
+    drawn = drawn,
+    total = psi,
+    sums = total,
+    columns = columns$total()
+  ))
+}
+
+join_drawn <- function(parts) {
   every <- function(name) unlist(lapply(parts, `[[`, name))
   list(
     x = do.call(rbind, lapply(parts, `[[`, "x")),
@@ -261,9 +294,13 @@ take_rows_ahead <- function(model, found, draw, control, call) {
     weights = every("weights"),
     offset = every("offset"),
     count = every("count"),
-    psi = every("psi"),
-    total = psi,
-    sums = total,
-    facts = columns$facts()
+    psi = every("psi")
   )
+}
+
+# Rows that were taken of n that were seen.
+check_not_too_many <- function(n_taken, n, most) {
+  if (n_taken > max(most$rows, n * most$share)) {
+    rlang::signal("", class = "tall_too_many")
+  }
 }

@@ -7,8 +7,7 @@ use_futures <- function(model, control) {
   if (!model_info(model)$main_thread || control$chains == 1) {
     return(FALSE)
   }
-  has_plan <- rlang::is_installed("future") &&
-    !inherits(future::plan("next"), c("sequential", "uniprocess"))
+  has_plan <- has_workers()
   stays <- if (has_plan) staying_monitor(control$monitor)
   if (has_plan && is.null(stays)) {
     return(TRUE)
@@ -58,7 +57,7 @@ run_on_futures <- function(job, model, call) {
   job$halt <- tempfile("halt")
   on.exit(unlink(job$halt))
   sizes <- job$sizes
-  crew <- new_crew(job, model, environment(), call)
+  crew <- crew_of_chains(job, model, environment(), call)
   tryCatch(
     crew$work(),
     interrupt = function(e) {
@@ -75,19 +74,18 @@ run_on_futures <- function(job, model, call) {
   join_chains(cut_chains(results), sizes)
 }
 
-# $work() until all chains have come back, at most `patience` seconds;
-# $results()
-new_crew <- function(job, model, frame, call) {
+# As new_crew() has it.
+crew_of_chains <- function(job, model, frame, call) {
   n_chain <- job$spec$n_chain
-  n_worker <- future::nbrOfWorkers()
-  found <- travelling_globals(model$functions, job$monitor)
+  found <- found_globals(
+    Filter(is.function, c(model$functions, job$monitor$monitors))
+  )
   # no random numbers are drawn, future may check that; making a tape draws some
   has_tape <- any(c("tape", "retape") %in% unlist(model$plan))
   seed <- if (has_tape) NULL else FALSE
   job$model <- pack_model(model)
   job["monitor"] <- list(pack_monitor(job$monitor))
   job$call <- rlang::error_call(call)
-  futures <- results <- vector("list", n_chain)
   bar <- if (job$refresh > 0) {
     cli::cli_progress_bar(
       paste0(job$label, " (chains)"),
@@ -95,52 +93,17 @@ new_crew <- function(job, model, frame, call) {
       .envir = frame
     )
   }
-  is_running <- function(chain) {
-    !is.null(futures[[chain]]) && is.null(results[[chain]])
-  }
-  send <- function(chain) {
-    work <- list(.tall_work = work_chain, .tall_job = job_of_chain(job, chain))
-    futures[[chain]] <<- future::future(
-      quote(.tall_work(.tall_job)),
-      substitute = FALSE,
-      globals = c(found$globals, work),
-      packages = found$packages,
-      seed = seed
-    )
-  }
-  collect <- function(chain) {
-    results[[chain]] <<- future::value(futures[[chain]])
-    if (isTRUE(results[[chain]]$interrupted)) {
+  collected <- function(result) {
+    if (isTRUE(result$interrupted)) {
       file.create(job$halt)
     }
     if (!is.null(bar)) {
       cli::cli_progress_update(1, id = bar)
     }
   }
-  look <- function() {
-    for (chain in seq_len(n_chain)) {
-      running <- sum(vapply(seq_len(n_chain), is_running, TRUE))
-      from_worker(chain, call, {
-        if (is.null(futures[[chain]]) && running < n_worker) {
-          send(chain)
-        }
-        if (is_running(chain) && future::resolved(futures[[chain]])) {
-          collect(chain)
-        }
-      })
-    }
-    any(vapply(results, is.null, TRUE))
-  }
-  work <- function(patience = Inf) {
-    started <- proc.time()[["elapsed"]]
-    while (look()) {
-      if (proc.time()[["elapsed"]] - started > patience) {
-        rlang::interrupt()
-      }
-      Sys.sleep(0.05)
-    }
-  }
-  list(work = work, results = function() results)
+  jobs <- lapply(seq_len(n_chain), function(chain) job_of_chain(job, chain))
+  guard <- function(chain, expr) from_worker(chain, call, expr)
+  new_crew(jobs, work_chain, found, seed, guard, collected)
 }
 
 # Errors of the chains come back as values; what is signalled is the worker's.
@@ -161,22 +124,6 @@ from_worker <- function(chain, call, expr) {
 }
 
 # ---- what travels ------------------------------------------------------------
-
-# list(globals, packages): what the user's functions find in the workspace and
-# in packages. What they find in their own environments travels with them.
-travelling_globals <- function(functions, monitor) {
-  own <- Filter(is.function, c(functions, monitor$monitors))
-  names(own) <- paste0(".tall_", seq_along(own))
-  found <- future::getGlobalsAndPackages(
-    as.call(c(quote(list), lapply(names(own), as.name))),
-    envir = list2env(own, parent = globalenv())
-  )
-  globals <- found$globals
-  here <- vapply(names(globals), function(name) {
-    identical(globals[[name]], get0(name, globalenv()))
-  }, TRUE)
-  list(globals = unclass(globals)[here], packages = found$packages)
-}
 
 pack_model <- function(model) {
   list(

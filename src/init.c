@@ -53,6 +53,8 @@ SEXP ffi_registry(SEXP);
 SEXP ffi_reservoir_add(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_reservoir_counts(SEXP);
 SEXP ffi_reservoir_create(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_reservoir_merge(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_reservoir_smallest(SEXP);
 SEXP ffi_reservoir_weights(SEXP, SEXP, SEXP);
 SEXP ffi_response_bounds(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_deviance(SEXP, SEXP, SEXP, SEXP);
@@ -131,6 +133,8 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_reservoir_add, 5),
                                          DOOR(ffi_reservoir_counts, 1),
                                          DOOR(ffi_reservoir_create, 5),
+                                         DOOR(ffi_reservoir_merge, 5),
+                                         DOOR(ffi_reservoir_smallest, 1),
                                          DOOR(ffi_reservoir_weights, 3),
                                          DOOR(ffi_response_bounds, 6),
                                          DOOR(ffi_response_deviance, 4),

@@ -119,6 +119,60 @@ SEXP ffi_reservoir_counts(SEXP reservoir) {
   return out;
 }
 
+/* The smallest uniforms of each stratum: a list, by set, of lists of vectors.
+ */
+SEXP ffi_reservoir_smallest(SEXP reservoir) {
+  const struct tb_reservoir* p = parse_reservoir(reservoir);
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t)p->n_set + 1));
+  for (size_t c = 0; c <= p->n_set; ++c) {
+    const struct tb_strata* p_set = &p->v_set[c];
+    SEXP set = Rf_allocVector(VECSXP, (R_xlen_t)p_set->n_level);
+    SET_VECTOR_ELT(out, (R_xlen_t)c, set);
+    for (size_t k = 0; k < p_set->n_level; ++k) {
+      const struct tb_heap* p_heap = &p_set->v_heap[k];
+      SEXP u = Rf_allocVector(REALSXP, (R_xlen_t)p_heap->n);
+      SET_VECTOR_ELT(set, (R_xlen_t)k, u);
+      for (size_t i = 0; i < p_heap->n; ++i) {
+        REAL(u)[i] = p_heap->v_u[i];
+      }
+    }
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* A set of another look, from 0: counts and smallest uniforms of its levels,
+ * and what code each of them has here. */
+SEXP ffi_reservoir_merge(SEXP reservoir,
+                         SEXP set,
+                         SEXP counts,
+                         SEXP smallest,
+                         SEXP codes) {
+  struct tb_reservoir* p = parse_reservoir(reservoir);
+  const size_t c = ffi_as_count(set, "set");
+  const size_t n_level = (size_t)Rf_xlength(smallest);
+  const double* v_count = ffi_some_doubles(counts, n_level, "counts");
+  if (c > p->n_set || TYPEOF(smallest) != VECSXP || TYPEOF(codes) != INTSXP ||
+      (size_t)Rf_xlength(codes) < n_level) {
+    ffi_fault("codes");
+  }
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t k = 0; k < n_level && status == TB_STATUS_ok; ++k) {
+    SEXP u = VECTOR_ELT(smallest, (R_xlen_t)k);
+    const size_t n_u = (size_t)Rf_xlength(u);
+    if (INTEGER(codes)[k] < 1) {
+      ffi_fault("codes");
+    }
+    status = tb_reservoir_merge(p,
+                                c,
+                                (size_t)INTEGER(codes)[k] - 1,
+                                ffi_some_doubles(u, n_u, "smallest"),
+                                n_u,
+                                v_count[k]);
+  }
+  return status == TB_STATUS_ok ? R_NilValue : ffi_status(status);
+}
+
 /* Weights of rows, numbered from 1, that were met: 0 where one does not stay.
  * strata: of these rows. */
 SEXP ffi_reservoir_weights(SEXP reservoir, SEXP rows, SEXP strata) {

@@ -178,6 +178,26 @@ enum tb_status tb_reservoir_add(struct tb_reservoir* p,
   return TB_STATUS_ok;
 }
 
+enum tb_status tb_reservoir_merge(struct tb_reservoir* p,
+                                  size_t set,
+                                  size_t level,
+                                  const double* v_u,
+                                  size_t n_u,
+                                  double count) {
+  struct tb_strata* p_set = &p->v_set[set];
+  if (level >= p_set->n_level && !strata_reach(p_set, level)) {
+    return TB_STATUS_memory;
+  }
+  p_set->v_count[level] += count;
+  for (size_t k = 0; k < n_u; ++k) {
+    if (v_u[k] < p_set->v_threshold[level] &&
+        !strata_push(p_set, level, v_u[k])) {
+      return TB_STATUS_memory;
+    }
+  }
+  return TB_STATUS_ok;
+}
+
 double tb_reservoir_weight(const struct tb_reservoir* p,
                            uint64_t row,
                            const struct tb_codes* v_codes,

@@ -69,6 +69,17 @@ enum tb_status tb_reservoir_add(struct tb_reservoir* p,
                                 size_t* v_row,
                                 size_t* p_row);
 
+/* What another reservoir of the same key, which met other rows, has of a
+ * stratum of a set: of `count` rows the n_u smallest uniforms, all or those on
+ * its heap. After all of them, weights are those of one that met the rows of
+ * both. */
+enum tb_status tb_reservoir_merge(struct tb_reservoir* p,
+                                  size_t set,
+                                  size_t level,
+                                  const double* v_u,
+                                  size_t n_u,
+                                  double count);
+
 /* The weight of a row that was met, numbered from 0: 0 if it does not stay. Its
  * code in set c is v_codes[c].v_code[at]. */
 double tb_reservoir_weight(const struct tb_reservoir* p,

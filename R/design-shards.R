@@ -1,0 +1,230 @@
+# Passes over shards: one after the other, or a worker of the package future for
+# each. A shard is passed over as if there were no other, and what was made of
+# each is merged in their order: the same numbers, whoever makes them.
+
+# What `work(shard, args, first, show, call)` makes of each shard of a source,
+# in their order; errors have the field `shard`. args: list(rows or request,
+# ...), which is all that workers are sent, `cores` of it 1 there; first: a
+# number for each shard; show: list(label, refresh). tells: say so where workers
+# could have been used?
+each_shard <- function(
+  source,
+  work,
+  args,
+  first,
+  show,
+  call,
+  tells = FALSE
+) {
+  shards <- source_shards(source)
+  n_shard <- length(shards)
+  if (n_shard == 1) {
+    return(list(work(shards[[1]], args, first[[1]], show, call)))
+  }
+  jobs <- lapply(seq_len(n_shard), function(k) {
+    list(shard = shards[[k]], first = first[[k]], number = k)
+  })
+  if (use_workers(shards, tells)) {
+    return(shards_on_workers(jobs, work, args, show, call))
+  }
+  lapply(jobs, function(job) {
+    show$label <- paste0(show$label, ", shard ", job$number, " of ", n_shard)
+    tryCatch(
+      work(job$shard, args, job$first, show, call),
+      error = function(e) abort_shard(e, job$number, n_shard)
+    )
+  })
+}
+
+# The error of a shard, whose rows are numbered from its own first.
+abort_shard <- function(error, number, n_shard) {
+  error$shard <- number
+  if (inherits(error, "tall_error")) {
+    where <- cli::format_inline("This was in shard {number} of {n_shard}.")
+    error$body <- c(error$body, i = where)
+  }
+  stop(error)
+}
+
+use_workers <- function(shards, tells) {
+  if (!has_workers()) {
+    return(FALSE)
+  }
+  stays <- which(!vapply(shards, can_travel, TRUE))
+  if (tells && length(stays) > 0 && inherits(shards[[stays[[1]]]], "tall_stream")) {
+    cli::cli_inform(
+      c(
+        "Shards are passed over one after another: what opens shard
+         {stays[[1]]} holds a connection or a pointer, which cannot be sent to
+         workers.",
+        i = "{.fn open} must make it anew each time."
+      ),
+      class = "tall_message_cores"
+    )
+  }
+  length(stays) == 0
+}
+
+# ---- workers -----------------------------------------------------------------
+
+# An error or an interrupt asks the workers, through a file that they see if
+# they are on this machine, to stop.
+shards_on_workers <- function(jobs, work, args, show, call) {
+  # what travels is what the user gave: the limit is for what travels by
+  # accident
+  rlang::local_options(future.globals.maxSize = Inf)
+  halt <- tempfile("halt")
+  n_shard <- length(jobs)
+  crew <- crew_of_shards(jobs, work, args, show, halt, environment(), call)
+  is_done <- FALSE
+  on.exit({
+    if (!is_done) {
+      file.create(halt)
+      tryCatch(
+        crew$work(patience = 10),
+        interrupt = function(e) NULL,
+        error = function(e) NULL
+      )
+    }
+    unlink(halt)
+  })
+  crew$work()
+  is_done <- TRUE
+  results <- crew$results()
+  for (k in seq_len(n_shard)) {
+    if (inherits(results[[k]]$condition, "error")) {
+      abort_shard(results[[k]]$condition, k, n_shard)
+    }
+  }
+  for (result in results) {
+    if (!is.null(result$condition)) {
+      rlang::cnd_signal(result$condition)
+    }
+  }
+  if (any(vapply(results, function(result) isTRUE(result$interrupted), TRUE))) {
+    rlang::interrupt()
+  }
+  lapply(results, `[[`, "value")
+}
+
+# As new_crew() has it.
+crew_of_shards <- function(jobs, work, args, show, halt, frame, call) {
+  own <- list(
+    work = work,
+    args = pack_args(args),
+    halt = halt,
+    call = rlang::error_call(call)
+  )
+  opens <- lapply(jobs, function(job) job$shard$open)
+  request <- args$request %||% args$rows$request
+  found <- found_globals(Filter(
+    is.function,
+    c(opens, request_functions(request, own$args$env))
+  ))
+  bar <- if (show$refresh > 0) {
+    cli::cli_progress_bar(
+      paste0(show$label, " (shards)"),
+      total = length(jobs),
+      .envir = frame
+    )
+  }
+  collected <- function(result) {
+    if (is.null(result$value)) {
+      file.create(halt)
+    }
+    if (!is.null(bar)) {
+      cli::cli_progress_update(1, id = bar)
+    }
+  }
+  guard <- function(number, expr) from_shard_worker(number, call, expr)
+  jobs <- lapply(jobs, c, own)
+  new_crew(jobs, work_shard, found, FALSE, guard, collected)
+}
+
+from_shard_worker <- function(number, call, expr) {
+  tryCatch(expr, error = function(e) {
+    abort_tall(
+      "worker",
+      c(
+        "The worker of shard {number} failed.",
+        i = "See {.code future::plan()}; without a plan, shards are passed over
+             here, one after another."
+      ),
+      shard = number,
+      parent = e,
+      call = call
+    )
+  })
+}
+
+# What a worker does: list(value), list(condition) or list(interrupted).
+work_shard <- function(job) {
+  if (file.exists(job$halt)) {
+    return(list(interrupted = TRUE))
+  }
+  args <- job$args
+  args$cores <- 1
+  shard <- halting_source(job$shard, job$halt)
+  tryCatch(
+    list(value = job$work(shard, args, job$first, list(refresh = 0), job$call)),
+    error = function(e) list(condition = e),
+    tall_too_many = function(cnd) list(condition = cnd),
+    interrupt = function(cnd) list(interrupted = TRUE)
+  )
+}
+
+# ---- what travels ------------------------------------------------------------
+
+# The same, where the environment of the formula has nothing but what the
+# formula uses: data may lie there.
+pack_args <- function(args) {
+  request <- args$request %||% args$rows$request
+  env <- slim_env(request)
+  args$env <- env
+  request$env <- env
+  environment(request$formula) <- env
+  attr(request$terms, ".Environment") <- env
+  if (is.null(args$rows)) {
+    args$request <- request
+  } else {
+    args$rows$request <- request
+    attr(args$rows$design$terms, ".Environment") <- env
+  }
+  args
+}
+
+request_expressions <- function(request) {
+  Filter(is.language, c(
+    request$response,
+    request$covariates,
+    request$offsets,
+    request$weights,
+    request$subset
+  ))
+}
+
+# As functions, of which columns are arguments.
+request_functions <- function(request, env) {
+  columns <- stats::setNames(nm = request$columns)
+  arguments <- lapply(columns, function(name) quote(expr = ))
+  lapply(request_expressions(request), function(expression) {
+    rlang::new_function(arguments, expression, env)
+  })
+}
+
+slim_env <- function(request) {
+  used <- unlist(lapply(request_expressions(request), all.names))
+  top <- topenv(request$env)
+  out <- new.env(parent = top)
+  for (name in setdiff(used, request$columns)) {
+    at <- request$env
+    while (!identical(at, top) && !identical(at, emptyenv())) {
+      if (exists(name, at, inherits = FALSE)) {
+        assign(name, get(name, at, inherits = FALSE), out)
+        break
+      }
+      at <- parent.env(at)
+    }
+  }
+  out
+}

@@ -1,0 +1,74 @@
+# Work for the workers of the package future: jobs, one after the other, as many
+# at a time as there are workers.
+
+has_workers <- function() {
+  rlang::is_installed("future") &&
+    !inherits(future::plan("next"), c("sequential", "uniprocess"))
+}
+
+# $work() until all jobs have come back, at most `patience` seconds; $results()
+#
+# jobs: list; do(job): a function of this package, which a worker calls; found:
+# as found_globals() has it; guard(number, expr): evaluates expr, and says of
+# which job an error is; collected(result): is called as one comes back.
+new_crew <- function(jobs, do, found, seed, guard, collected) {
+  n_job <- length(jobs)
+  n_worker <- future::nbrOfWorkers()
+  futures <- results <- vector("list", n_job)
+  is_running <- function(number) {
+    !is.null(futures[[number]]) && is.null(results[[number]])
+  }
+  send <- function(number) {
+    work <- list(.tall_work = do, .tall_job = jobs[[number]])
+    futures[[number]] <<- future::future(
+      quote(.tall_work(.tall_job)),
+      substitute = FALSE,
+      globals = c(found$globals, work),
+      packages = found$packages,
+      seed = seed
+    )
+  }
+  collect <- function(number) {
+    results[[number]] <<- future::value(futures[[number]])
+    collected(results[[number]])
+  }
+  look <- function() {
+    for (number in seq_len(n_job)) {
+      running <- sum(vapply(seq_len(n_job), is_running, TRUE))
+      guard(number, {
+        if (is.null(futures[[number]]) && running < n_worker) {
+          send(number)
+        }
+        if (is_running(number) && future::resolved(futures[[number]])) {
+          collect(number)
+        }
+      })
+    }
+    any(vapply(results, is.null, TRUE))
+  }
+  work <- function(patience = Inf) {
+    started <- proc.time()[["elapsed"]]
+    while (look()) {
+      if (proc.time()[["elapsed"]] - started > patience) {
+        rlang::interrupt()
+      }
+      Sys.sleep(0.05)
+    }
+  }
+  list(work = work, results = function() results)
+}
+
+# list(globals, packages): what functions find in the workspace and in packages.
+# What they find in their own environments travels with them.
+found_globals <- function(functions) {
+  names(functions) <- paste0(".tall_", seq_along(functions))
+  found <- future::getGlobalsAndPackages(
+    as.call(c(quote(list), lapply(names(functions), as.name))),
+    envir = list2env(functions, parent = globalenv())
+  )
+  globals <- found$globals
+  here <- vapply(names(globals), function(name) {
+    identical(globals[[name]], get0(name, globalenv()))
+  }, TRUE)
+  list(globals = unclass(globals)[here], packages = found$packages)
+}
