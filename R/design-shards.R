@@ -214,17 +214,6 @@ request_functions <- function(request, env) {
 
 slim_env <- function(request) {
   used <- unlist(lapply(request_expressions(request), all.names))
-  top <- topenv(request$env)
-  out <- new.env(parent = top)
-  for (name in setdiff(used, request$columns)) {
-    at <- request$env
-    while (!identical(at, top) && !identical(at, emptyenv())) {
-      if (exists(name, at, inherits = FALSE)) {
-        assign(name, get(name, at, inherits = FALSE), out)
-        break
-      }
-      at <- parent.env(at)
-    }
-  }
-  out
+  own <- own_values(setdiff(used, request$columns), request$env)
+  list2env(own, parent = topenv(request$env))
 }

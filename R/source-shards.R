@@ -14,19 +14,7 @@ shard_offsets <- function(shards) {
 # Can a worker read it? Rows in memory stay where they are.
 can_travel <- function(shard) {
   inherits(shard, "tall_parquet") ||
-    inherits(shard, "tall_stream") && !holds_pointer(shard$open)
-}
-
-# Does it hold a connection, or something else of this process?
-holds_pointer <- function(x) {
-  found <- FALSE
-  serialize(x, NULL, refhook = function(reference) {
-    if (typeof(reference) %in% c("externalptr", "weakref")) {
-      found <<- TRUE
-    }
-    NULL
-  })
-  found
+    inherits(shard, "tall_stream") && !uses_pointer(shard$open)
 }
 
 # A source that is interrupted as soon as there is a file `halt`.

@@ -72,3 +72,52 @@ found_globals <- function(functions) {
   }, TRUE)
   list(globals = unclass(globals)[here], packages = found$packages)
 }
+
+# The values that names have in an environment and those it is in, below the
+# workspace or a package.
+own_values <- function(names, env) {
+  top <- topenv(env)
+  out <- list()
+  for (name in unique(names)) {
+    at <- env
+    while (!identical(at, top) && !identical(at, emptyenv())) {
+      if (exists(name, at, inherits = FALSE)) {
+        out[name] <- list(get(name, at, inherits = FALSE))
+        break
+      }
+      at <- parent.env(at)
+    }
+  }
+  out
+}
+
+# Does a function use a connection, or something else of this process?
+uses_pointer <- function(f, known = character()) {
+  if (is.primitive(f)) {
+    return(FALSE)
+  }
+  names <- unique(c(all.names(body(f)), unlist(lapply(formals(f), all.names))))
+  values <- own_values(setdiff(names, known), environment(f))
+  for (value in values) {
+    uses <- if (is.function(value)) {
+      uses_pointer(value, union(known, names))
+    } else {
+      holds_pointer(value)
+    }
+    if (uses) {
+      return(TRUE)
+    }
+  }
+  FALSE
+}
+
+holds_pointer <- function(x) {
+  found <- FALSE
+  serialize(x, NULL, refhook = function(reference) {
+    if (typeof(reference) %in% c("externalptr", "weakref")) {
+      found <<- TRUE
+    }
+    NULL
+  })
+  found
+}
