@@ -10,7 +10,7 @@ chunk_rows <- 65536
 
 # f(chunk, n, first) for each chunk: its buffers, of which n rows count, and the
 # number of rows before. The next chunk takes their place. Returns list(n_row,
-# n_missing).
+# n_missing, n_read).
 each_chunk <- function(rows, label, refresh, f, call) {
   chunk <- new_chunk(
     rows$design,
@@ -18,7 +18,7 @@ each_chunk <- function(rows, label, refresh, f, call) {
     rows$has_weights,
     rows$has_offset
   )
-  seen <- list(n_row = 0, n_missing = 0)
+  seen <- list(n_row = 0, n_missing = 0, n_read = 0)
   flush <- function(n) {
     if (n > 0) {
       f(chunk, n, seen$n_row)
@@ -51,9 +51,9 @@ each_chunk <- function(rows, label, refresh, f, call) {
       }
     }
   }
-  n <- walk_source(rows$source, rows$request, label, refresh, read, call)
+  seen$n_read <-
+    walk_source(rows$source, rows$request, label, refresh, read, call)
   flush(chunk$fill)
-  check_same_rows_read(rows$n_read, n, call)
   seen
 }
 
@@ -222,6 +222,8 @@ pass_over <- function(rows, over, args, label, refresh, call, known = NULL) {
     list(label = label, refresh = refresh),
     call
   )
+  n_read <- sum(vapply(parts, `[[`, 0, "n_read"))
+  check_same_rows_read(rows$n_read, n_read, call)
   n_row <- vapply(parts, `[[`, 0, "n_row")
   n_missing <- sum(vapply(parts, `[[`, 0, "n_missing"))
   if (sum(n_row) == 0) {
