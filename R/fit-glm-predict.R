@@ -57,21 +57,29 @@ predict.tall_glm <- function(
   check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
-  new <- prediction_rows(object, newdata, offset)
   is_response <- type == "response" && object$family$link != "identity"
+  passes <- is_passed_over(object, newdata)
+  new <- if (!passes) prediction_rows(object, newdata, offset)
   if (is_response && is.null(draws)) {
-    draws <- affordable_draws(object, nrow(new$x))
+    n <- if (passes) n_passed_over(object, newdata) else nrow(new$x)
+    draws <- affordable_draws(object, n)
   }
   chosen <- choose_draws(object, draws)
-  out <- if (is_response) {
-    response_moments(object, new, chosen, se.fit, cores)
-  } else {
-    link_moments(new, chosen, se.fit)
+  moments <- function(new) {
+    if (is_response) {
+      response_moments(object, new, chosen, se.fit, cores)
+    } else {
+      link_moments(new, chosen, se.fit)
+    }
   }
-  out <- lapply(out, function(value) {
-    names(value) <- rownames(new$x)
-    if (is.null(newdata)) stats::napredict(object$na_action, value) else value
-  })
+  out <- if (passes) {
+    gather_predictions(object, newdata, moments, offset)
+  } else {
+    lapply(moments(new), function(value) {
+      names(value) <- rownames(new$x)
+      if (is.null(newdata)) stats::napredict(object$na_action, value) else value
+    })
+  }
   if (se.fit) out else out$fit
 }
 
@@ -177,10 +185,11 @@ check_draws <- function(fit, draws, ndraws = NULL, call = caller_env()) {
   check_count(draws, max = available, allow_null = TRUE, arg = arg, call = call)
 }
 
-# All draws where that costs less than a second, 400 where it costs more.
+# All draws where that costs less than a second, 400 where it costs more. n_row:
+# NA of rows that were not counted.
 affordable_draws <- function(fit, n_row, most = large_matrix, least = 400) {
   available <- posterior::ndraws(fit$draws)
-  wanted <- max(least, floor(most / max(1, n_row)))
+  wanted <- max(least, if (is.na(n_row)) 0 else floor(most / max(1, n_row)))
   if (wanted < available) wanted
 }
 

@@ -42,6 +42,7 @@ loo_pit.tall_glm <- function(
   check_own_size(object, NULL, draws)
   rows <- seq_len(object$n_data)
   wanted <- draws %||% posterior::ndraws(object$draws)
+  object <- fit_of_rows(object)
   shown <- with_seed(seed, replicated_responses(object, rows, wanted))
   psis <- psis_of(object, log_lik_of(object, wanted), cores)
   rstantools::loo_pit(
@@ -338,9 +339,11 @@ loo_some <- function(fit, observations, draws, cores, ...) {
     # the one that loo would draw, before anything else asks for random numbers
     observations <- order(stats::runif(fit$n_data))[seq_len(observations)]
   }
+  # its rows are evaluated together
   if (is_plain && length(observations) > 1 && !is.null(ahead)) {
-    # its rows are evaluated together
     ahead(observations)
+  } else if (has_source(fit)) {
+    ahead(known_observations(observations))
   }
   arguments <- list(
     f,
@@ -367,6 +370,27 @@ loo_some <- function(fit, observations, draws, cores, ...) {
       invokeRestart("muffleMessage")
     }
   })
+}
+
+# Those of an earlier loo(); others would be fetched by a pass for each.
+known_observations <- function(observations, call = caller_env()) {
+  if (inherits(observations, "psis_loo_ss")) {
+    return(loo::obs_idx(observations))
+  }
+  if (is.numeric(observations) && length(observations) > 1) {
+    return(observations)
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.code estimator = \"hh_pps\"} draws its observations row by row, and
+       those of a source are passed over.",
+      i = "Leave {.arg estimator} out, and give {.arg observations}, a number
+           above 1."
+    ),
+    argument = "estimator",
+    call = call
+  )
 }
 
 # Effective draws over draws, the mean over variables (for a network, over

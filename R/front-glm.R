@@ -366,6 +366,9 @@ matrix_model <- function(
 
 #' @export
 rebuild_model.tall_glm <- function(fit) {
+  if (is_remote_fit(fit)) {
+    return(rebuild_remote(fit, caller_env()))
+  }
   if (!has_data(fit)) {
     return(NULL)
   }

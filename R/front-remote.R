@@ -22,6 +22,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
     settings$family,
     as.list(asked$matched)[c("weights", "subset", "offset")],
     fails = action == "na.fail",
+    pads = action == "na.exclude",
     call = call
   )
   build <- function(of, known) {
@@ -185,9 +186,7 @@ pilot_frame <- function(look, request, matched, call) {
   n <- nrow(look$frame)
   data <- look$frame
   if (!is.null(look$ends)) {
-    both <- list(list(columns = as.list(data)), list(columns = look$ends))
-    data <- join_parts(both)$columns
-    data <- frame_of(data, n + nrow(look$ends))
+    data <- bind_frames(list(data, look$ends))
   }
   frame_call <- matched[c(1, match(
     c("formula", "weights", "offset"),
@@ -312,6 +311,9 @@ remote_plan.tall_glm <- function(fit, n_step, call) {
   model <- revive_remote(fit, fit$source, build_of_fit(fit, call), call)
   control <- fit$control
   if (!is.null(model$remote$products)) {
+    model$remote$residuals <- function(beta) {
+      residuals_of(model$remote$rows, beta, control, call)
+    }
     plan <- plan_sums(model, control, call)
     plan$kernel <- fit$kernel
   } else {
@@ -343,6 +345,77 @@ build_of_fit <- function(fit, call) {
       specs$prior_aux,
       centers = TRUE,
       known = known,
+      call = call
+    )
+  }
+}
+
+# ---- the model made again ----------------------------------------------------
+
+# The most bytes of rows that are brought to memory unasked.
+most_rebuilt <- 1e9
+
+# The model of a fit whose rows were passed over: from sums of a Gaussian
+# response, else with all rows, in memory. NULL: the fit did not keep its source.
+rebuild_remote <- function(fit, call) {
+  kept <- fit$remote
+  build <- build_of_fit(fit, call)
+  if (!is.null(kept$products)) {
+    model <- revive_remote(fit, fit$source, build, call)
+    model$remote$residuals <- function(beta) {
+      check_has_data(fit, call = call)
+      residuals_of(model$remote$rows, beta, fit$control, call)
+    }
+    parts <- sums_parts(model, fit$control$cores, call)
+    model <- sums_model(model, parts$sums, parts$fit, call)
+  } else if (has_source(fit)) {
+    check_rebuilt_size(fit, call)
+    whole <- fit_of_rows(fit, call = call)
+    parts <- frame_parts(whole$frame, fit$family, call)
+    check_same_rows_as(fit, parts, call)
+    model <- build(parts, kept$found$facts)
+  } else {
+    return(NULL)
+  }
+  model$fingerprint <- fit$fingerprint
+  model
+}
+
+check_rebuilt_size <- function(fit, call) {
+  size <- 8 * fit$n_data * (fit$n_coef + length(fit$columns) + 2)
+  if (size <= most_rebuilt) {
+    return(invisible())
+  }
+  shown <- format(structure(size, class = "object_size"), units = "auto")
+  abort_tall(
+    "unsupported",
+    c(
+      "Gradients at the draws need the rows of the fit in memory, and they take
+       {shown}.",
+      i = "Write the design matrix to a file for {.fn tall_store}, make the
+           model of it by {.fn model_glm} and give that as {.arg model} or
+           {.arg gradient}."
+    ),
+    argument = "model",
+    value = size,
+    expected = most_rebuilt,
+    call = call
+  )
+}
+
+# The means of the columns are those that the passes found.
+check_same_rows_as <- function(fit, parts, call) {
+  facts <- fit$remote$found$facts
+  away <- abs(colMeans(parts$x) - facts$mean)
+  if (any(away > 1e-8 * (abs(facts$mean) + facts$sd))) {
+    abort_tall(
+      "source",
+      c(
+        "The fit's data have other values than they had.",
+        x = "The mean of {.field {colnames(parts$x)[[which.max(away)]]}} is
+             another."
+      ),
+      argument = "data",
       call = call
     )
   }
