@@ -255,7 +255,10 @@ fit_of_rows <- function(fit, which = NULL, call = caller_env()) {
   if (!has_source(fit)) {
     return(fit)
   }
-  check_frame_size(fit, length(which %||% seq_len(fit$n_data)), call)
+  if (any(which < 1 | which > fit$n_data)) {
+    abort_no_row(max(which), fit$n_data, call)
+  }
+  check_frame_size(fit, if (is.null(which)) fit$n_data else length(which), call)
   held <- own_newdata(fit, which, call)
   fit$frame <- own_frame(fit, held, call)
   fit$n_data <- nrow(fit$frame)

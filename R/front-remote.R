@@ -310,16 +310,12 @@ remote_plan.tall_glm <- function(fit, n_step, call) {
   }
   model <- revive_remote(fit, fit$source, build_of_fit(fit, call), call)
   control <- fit$control
-  if (!is.null(model$remote$products)) {
-    model$remote$residuals <- function(beta) {
-      residuals_of(model$remote$rows, beta, control, call)
-    }
-    plan <- plan_sums(model, control, call)
-    plan$kernel <- fit$kernel
+  plan <- if (is.null(model$remote$products)) {
+    resume_drawn(model, control, n_step, call)
   } else {
-    plan <- resume_drawn(model, control, n_step, call)
-    plan$kernel <- fit$kernel
+    resume_sums(model, fit, call)
   }
+  plan$kernel <- fit$kernel
   plan$steps <- fit$steps
   plan$escape <- fit$escape
   plan$mode <- fit$mode
@@ -327,6 +323,38 @@ remote_plan.tall_glm <- function(fit, n_step, call) {
   plan$init <- matrix(0, model$n_dim, control$chains)
   plan$start_chol <- fit$start_chol
   plan
+}
+
+# Of a Gaussian response: sums that were kept, in the coordinates of the chains.
+resume_sums <- function(model, fit, call) {
+  ledger <- new_ledger()
+  cores <- fit$control$cores
+  model <- with_residuals(model, fit, call)
+  plan <- new_plan(
+    model,
+    fit$kernel,
+    fit$gradient,
+    NULL,
+    fit$schedule,
+    ledger = ledger
+  )
+  if (kernel_is_independent(fit$kernel)) {
+    plan$sums <- sums_posterior(model, cores, call)
+  } else {
+    parts <- sums_parts(model, cores, call)
+    stand_in <- sums_model(model, parts$sums, parts$fit, call)
+    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE, call)
+  }
+  plan
+}
+
+# Residuals are looked at where sums have lost them to rounding: another pass.
+with_residuals <- function(model, fit, call) {
+  model$remote$residuals <- function(beta) {
+    check_has_data(fit, call = call)
+    residuals_of(model$remote$rows, beta, fit$control, call)
+  }
+  model
 }
 
 build_of_fit <- function(fit, call) {
@@ -362,10 +390,7 @@ rebuild_remote <- function(fit, call) {
   build <- build_of_fit(fit, call)
   if (!is.null(kept$products)) {
     model <- revive_remote(fit, fit$source, build, call)
-    model$remote$residuals <- function(beta) {
-      check_has_data(fit, call = call)
-      residuals_of(model$remote$rows, beta, fit$control, call)
-    }
+    model <- with_residuals(model, fit, call)
     parts <- sums_parts(model, fit$control$cores, call)
     model <- sums_model(model, parts$sums, parts$fit, call)
   } else if (has_source(fit)) {

@@ -129,6 +129,14 @@ remaining_steps <- function(fit, iter, call = caller_env()) {
 # n_step: of all chains together.
 resume_plan <- function(fit, model, n_step, call = caller_env()) {
   if (is_remote_fit(fit)) {
+    if (!is.null(model)) {
+      abort_input(
+        "{.arg model} is not for a fit whose rows were passed over: it opens its
+         source again.",
+        argument = "model",
+        call = call
+      )
+    }
     return(remote_plan(fit, n_step, call))
   }
   if (is.null(model)) {
