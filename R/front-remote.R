@@ -296,7 +296,7 @@ leading_rows <- function(of, n) {
 
 #' @export
 remote_plan.tall_glm <- function(fit, n_step, call) {
-  if (!has_source(fit)) {
+  if (!has_source(fit) && is.null(fit$remote$products)) {
     abort_tall(
       "stale",
       c(
