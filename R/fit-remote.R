@@ -349,6 +349,8 @@ own_frame <- function(fit, held, call) {
   frame[["(weights)"]] <-
     block_number(request, block, request$weights, "weights", call)
   frame[["(offset)"]] <- block_number(request, block, argument, "offset", call)
+  # with the classes of weights and offset
+  attr(frame, "terms") <- fit$terms
   attr(frame, "row.names") <- source_row_names(fit$source, held$number)
   if (length(held$left_out) > 0) {
     kind <- if (isTRUE(request$pads)) "exclude" else "omit"
