@@ -88,11 +88,15 @@ loo_pit.tall_fit <- function(object, ...) {
 #' of a network's weights is no network: for [tall_nn()] it is the log
 #' predictive density over 10 draws (`"lpd"`) that serves.
 #'
+#' Where the fit read its rows by passes over a source, one pass makes the
+#' approximation and another fetches the observations of the subsample.
+#'
 #' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`,
 #'   what [loo::waic()] returns.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data or
 #' has lost its model; `tall_error_memory` if all observations are asked for and
-#' rows x draws exceeds 5e7 numbers.
+#' rows x draws exceeds 5e7 numbers; `tall_error_unsupported` for `estimator =
+#' "hh_pps"` of a fit that read its rows by passes.
 #' @references Magnusson, Andersen, Jonasson & Vehtari (2020). Leave-one-out
 #' cross-validation for Bayesian model comparison in large data. *AISTATS*.
 #' @examplesIf requireNamespace("loo", quietly = TRUE)

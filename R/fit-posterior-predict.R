@@ -7,8 +7,9 @@
 #' draws of the linear predictor, of its inverse link, and of new responses.
 #'
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
-#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
-#'   the fit, if it kept them. A matrix for a fit of [tall_glm.fit()].
+#' @param newdata (data frame, [source][tall_source] or `NULL`) Where to predict;
+#'   `NULL`: the data of the fit, if it kept them. A matrix for a fit of
+#'   [tall_glm.fit()].
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
 #'   spaced; two names for one argument. `NULL`: all.
 #' @param offset (numeric vector or `NULL`) Offset of the new rows, when the
@@ -39,7 +40,9 @@
 #' predictions.
 #'
 #' `predictive_interval()` works through blocks of rows and needs no large
-#' matrix; without `draws` it thins as [predict()][predict.tall_glm()] does.
+#' matrix; without `draws` it thins as [predict()][predict.tall_glm()] does. It
+#' and `bayes_R2()` read sources block by block; the matrices bring them to
+#' memory.
 #'
 #' Draws of a run with decaying step sizes carry weights; here they are repeated
 #' in proportion to them, so that all rows of a result count the same.
@@ -48,8 +51,8 @@
 #'   `predictive_error()`: a matrix with a row for each draw and a column for
 #'   each observation. `predictive_interval()`: a matrix with a row for each
 #'   observation and two columns.
-#' @section Conditions: `tall_error_memory` if `newdata` is `NULL` and rows x
-#' draws exceeds 5e7 numbers: nothing of that size is made unasked.
+#' @section Conditions: `tall_error_memory` if `newdata` is `NULL` or a source
+#' and rows x draws exceeds 5e7 numbers: nothing of that size is made unasked.
 #' `tall_error_input` if `newdata` or `draws` are not as described;
 #' `tall_error_stale` if the fit did not keep its data.
 #' @examplesIf requireNamespace("rstantools", quietly = TRUE)

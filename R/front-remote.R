@@ -384,7 +384,7 @@ build_of_fit <- function(fit, call) {
 most_rebuilt <- 1e9
 
 # The model of a fit whose rows were passed over: from sums of a Gaussian
-# response, else with all rows, in memory. NULL: the fit did not keep its source.
+# response, else with all rows, in memory. NULL: the fit kept no source.
 rebuild_remote <- function(fit, call) {
   kept <- fit$remote
   build <- build_of_fit(fit, call)
