@@ -10,7 +10,7 @@ look_settings <- list(
   seed = 1           # of which rows they are: the same for every run
 )
 
-# list(frame, weights, ends, levels, n_row, n_missing, is_whole, has_weights,
+# list(frame, weights, ends, levels, n_read, n_row, n_missing, is_whole, has_weights,
 # has_offset): the pilot's columns as they are in the source and the rows each
 # stands for; rows at the ends of columns; levels by variable. NULL: a factor
 # has so many levels that no pilot has them all.
@@ -21,7 +21,7 @@ take_look <- function(source, request, refresh = 0, call = caller_env()) {
   pilot <- new_pile()
   ends <- new_ends(request)
   seen <- list(n_missing = 0, n_row = 0)
-  walk_source(source, request, "Looking at the rows", refresh, function(block) {
+  read <- function(block) {
     own <- block_response(request, block, NA, call)
     missing <- missing_rows(request, block, own$keep)
     if (request$fails && !is.null(missing)) {
@@ -53,7 +53,9 @@ take_look <- function(source, request, refresh = 0, call = caller_env()) {
     }
     ends$add(block, keep)
     TRUE
-  })
+  }
+  label <- "Looking at the rows"
+  n_read <- walk_source(source, request, label, refresh, read, call)
   if (isTRUE(seen$too_many)) {
     return(NULL)
   }
@@ -72,12 +74,15 @@ take_look <- function(source, request, refresh = 0, call = caller_env()) {
     weights = found$weights,
     rows = pilot$rows(),
     ends = ends$frame(),
+    n_read = n_read,
     n_row = seen$n_row,
     n_missing = seen$n_missing,
     is_whole = all(found$weights == 1),
     response_levels = if (!is.null(strata$outcome)) strata$outcome$levels(pilot$codes()$outcome)
   )
 }
+
+gc_blocks <- 8
 
 # f(block) for every block of a source, until it returns FALSE.
 walk_source <- function(
@@ -98,6 +103,7 @@ walk_source <- function(
     )
   }
   n <- 0
+  n_block <- 0
   source_each(
     source,
     request$columns,
@@ -106,6 +112,11 @@ walk_source <- function(
         return(FALSE)
       }
       n <<- n + block$n
+      # R would let what blocks leave behind grow with the data
+      n_block <<- n_block + 1
+      if (n_block %% gc_blocks == 0) {
+        gc(full = FALSE)
+      }
       if (shows) {
         cli::cli_progress_update(set = n, id = bar)
       }

@@ -122,7 +122,7 @@ tall_glm <- function(
     }
     asked$written <- asked$matched
     if (!is.data.frame(data)) {
-      asked$matched$data <- collect_source(source, call)
+      data <- asked$matched$data <- collect_source(source, call)
     }
   }
   glm_of_frame(settings, asked, run, call)

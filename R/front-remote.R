@@ -148,7 +148,8 @@ remote_glm <- function(
     response_levels = look$response_levels,
     has_weights = !is.null(parts$weights) || !is.null(parts$trials),
     has_offset = !is.null(parts$offset),
-    family = request$family
+    family = request$family,
+    n_read = look$n_read
   )
   weights <- pilot$stands * (parts$weights %||% 1)
   own <- list(
@@ -161,6 +162,10 @@ remote_glm <- function(
     colnames(of$x) <- colnames(parts$x)
     build(of, known)
   }
+  n_missing <- look$n_missing
+  made <- pilot[c("frame", "call")]
+  rm(look, pilot, weights)
+  gc()
   model <- if (find_response(request$family)$is_quadratic) {
     remote_sums(rows, build_of, control, call)
   } else {
@@ -171,12 +176,11 @@ remote_glm <- function(
   }
   # rows to make the model with again
   model$remote$some <- leading_rows(own, ncol(parts$x))
-  n_missing <- max(look$n_missing, model$remote$n_missing)
   list(
     model = model,
-    made = list(frame = pilot$frame, call = pilot$call),
+    made = made,
     parts = parts,
-    n_missing = n_missing
+    n_missing = max(n_missing, model$remote$n_missing)
   )
 }
 

@@ -26,7 +26,7 @@ each_chunk <- function(rows, label, refresh, f, call) {
       chunk$fill <- 0
     }
   }
-  walk_source(rows$source, rows$request, label, refresh, function(block) {
+  read <- function(block) {
     own <- block_response(rows$request, block, rows$response_levels, call)
     seen$n_missing <<- seen$n_missing + own$n_missing
     values <- block_values(rows$design, block, rows$request$env, call)
@@ -50,9 +50,28 @@ each_chunk <- function(rows, label, refresh, f, call) {
         flush(chunk_rows)
       }
     }
-  })
+  }
+  n <- walk_source(rows$source, rows$request, label, refresh, read, call)
   flush(chunk$fill)
+  check_same_rows_read(rows$n_read, n, call)
   seen
+}
+
+# NULL: nobody has counted them before.
+check_same_rows_read <- function(before, now, call) {
+  if (is.null(before) || before == now) {
+    return(invisible())
+  }
+  abort_tall(
+    "source",
+    c(
+      "{.arg data} gave other rows than it did at first.",
+      x = "{count_noun(before, 'row')} then, {count_noun(now, 'row')} now.",
+      i = "Every pass must see the same rows in the same order."
+    ),
+    argument = "data",
+    call = call
+  )
 }
 
 # na.action = na.fail: what the look did not see, such as the log of a negative
@@ -71,10 +90,10 @@ check_filled <- function(found, rows, block, call) {
   }
 }
 
-# The first n rows of a chunk as a model of the core, whose rows are read by
-# functions of R/model-chunk.R.
-model_of_chunk <- function(chunk, n, rows) {
-  chunk_model(
+# f(model) of the first n rows of a chunk, a model of the core for as long as
+# that takes: see R/model-chunk.R.
+with_chunk_model <- function(chunk, n, rows, f) {
+  model <- chunk_model(
     chunk$x,
     n,
     chunk$y,
@@ -82,6 +101,8 @@ model_of_chunk <- function(chunk, n, rows) {
     if (rows$has_offset) chunk$offset,
     rows$family
   )
+  on.exit(.Call(ffi_model_release, model))
+  f(model)
 }
 
 # ---- facts of the columns ----------------------------------------------------
@@ -93,18 +114,17 @@ new_column_facts <- function() {
   total <- NULL
   list(
     add = function(chunk, n, rows) {
-      whole <- n == nrow(chunk$x)
-      x <- if (whole) chunk$x else chunk$x[seq_len(n), , drop = FALSE]
-      mean <- design_means(x)
+      x <- .Call(ffi_column_moments, chunk$x, n)
       y <- chunk$y[seq_len(n)]
       if (rows$has_offset) {
         y <- y - chunk$offset[seq_len(n)]
       }
       w <- if (rows$has_weights) chunk$weights[seq_len(n)]
+      y_mean <- mean(y)
       part <- list(
         n = n,
-        mean = c(mean, mean(y)),
-        square = c(design_sds(x)^2 * (n - 1), sum((y - mean(y))^2))
+        mean = c(x$mean, y_mean),
+        square = c(x$square, sum((y - y_mean)^2))
       )
       if (!is.null(w)) {
         centre <- sum(w * y) / sum(w)
@@ -187,8 +207,10 @@ sums_at <- function(rows, theta, pass, control, call) {
     pass_label(pass),
     control$refresh,
     function(chunk, n, first) {
-      model <- model_of_chunk(chunk, n, rows)
-      total <<- add_sums(total, chunk_sums(model, theta, control$cores))
+      part <- with_chunk_model(chunk, n, rows, function(model) {
+        chunk_sums(model, theta, control$cores)
+      })
+      total <<- add_sums(total, part)
       columns$add(chunk, n, rows)
     },
     call
@@ -210,10 +232,10 @@ products_of <- function(rows, control, call) {
     "Pass 1 of 1",
     control$refresh,
     function(chunk, n, first) {
-      model <- model_of_chunk(chunk, n, rows)
       p <- ncol(chunk$x)
-      part <-
+      part <- with_chunk_model(chunk, n, rows, function(model) {
         .Call(ffi_model_product_sums, model, p, control$cores)
+      })
       abort_status(part$status, call = call)
       total <<- merge_products(total, part)
       columns$add(chunk, n, rows)

@@ -230,13 +230,9 @@ take_rows_ahead <- function(model, found, draw, control, call) {
     control$refresh,
     function(chunk, n, first) {
       draw$first <- first
-      part <- chunk_draw(
-        model_of_chunk(chunk, n, rows),
-        found$theta,
-        found$chol,
-        control$cores,
-        draw
-      )
+      part <- with_chunk_model(chunk, n, rows, function(own) {
+        chunk_draw(own, found$theta, found$chol, control$cores, draw)
+      })
       total <<- add_sums(total, part)
       psi <<- psi + part$total
       columns$add(chunk, n, rows)

@@ -210,6 +210,9 @@ call_source <- function(code, state, call) {
     if (inherits(e, "tall_error")) {
       e$block <- e$block %||% state$block
       e$row <- e$row %||% state$row
+      if (inherits(e, "tall_error_source")) {
+        e$call <- rlang::error_call(call)
+      }
       rlang::cnd_signal(e)
     }
     abort_source(

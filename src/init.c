@@ -12,7 +12,9 @@ SEXP ffi_chunk_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_chunk_model(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_chunk_sums(SEXP, SEXP, SEXP);
 SEXP ffi_column_ranges(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_column_moments(SEXP, SEXP);
 SEXP ffi_column_sds(SEXP);
+SEXP ffi_model_release(SEXP);
 SEXP ffi_custom_spec(SEXP);
 SEXP ffi_design_fill(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_factors_map(SEXP, SEXP, SEXP, SEXP);
@@ -88,7 +90,9 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_chunk_model, 7),
                                          DOOR(ffi_chunk_sums, 3),
                                          DOOR(ffi_column_ranges, 4),
+                                         DOOR(ffi_column_moments, 2),
                                          DOOR(ffi_column_sds, 1),
+                                         DOOR(ffi_model_release, 1),
                                          DOOR(ffi_custom_spec, 1),
                                          DOOR(ffi_design_fill, 9),
                                          DOOR(ffi_factors_map, 4),

@@ -131,7 +131,7 @@ static bool is_there(const struct tb_arrow_column* p, size_t i) {
          (p->v_present == NULL || bit_at(p->v_present, p->first_present + i));
 }
 
-/* Rows that are not there are read, too: their place is in the buffer. */
+/* The least of 32 bits is R's missing value, whether it is there or not. */
 #define FILL(type)                                                             \
   do {                                                                         \
     const type* v = (const type*)p->p_array->buffers[1] + p->first;            \

@@ -25,6 +25,56 @@ SEXP ffi_column_sds(SEXP x) {
   return out;
 }
 
+/* sum of (v - from)^power, power 1 or 2, in four lanes */
+static double lane_sum(const double* v, size_t n, double from, int power) {
+  double v_sum[4] = {0};
+  const size_t n_whole = n / 4 * 4;
+  for (size_t i = 0; i < n_whole; i += 4) {
+    for (size_t k = 0; k < 4; ++k) {
+      const double away = v[i + k] - from;
+      v_sum[k] += power == 1 ? away : away * away;
+    }
+  }
+  for (size_t i = n_whole; i < n; ++i) {
+    const double away = v[i] - from;
+    v_sum[0] += power == 1 ? away : away * away;
+  }
+  return v_sum[0] + v_sum[1] + v_sum[2] + v_sum[3];
+}
+
+/* Means of the first n rows of each column and the sums of squares about them:
+ * list(mean, square), by tiles of rows that stay in the cache. */
+SEXP ffi_column_moments(SEXP x, SEXP n) {
+  enum { TILE = 2048 };
+  size_t n_row, n_col;
+  ffi_shape(x, &n_row, &n_col, "x");
+  const size_t n_used = ffi_as_count(n, "n");
+  if (n_used > n_row) {
+    ffi_fault("n");
+  }
+  SEXP out = PROTECT(ffi_list(2));
+  double* v_mean = ffi_add_vector(out, "mean", n_col);
+  double* v_square = ffi_add_vector(out, "square", n_col);
+  for (size_t j = 0; j < n_col; ++j) {
+    const double* v_x = REAL(x) + j * n_row;
+    double mean = 0, square = 0;
+    for (size_t first = 0; first < n_used; first += TILE) {
+      const size_t n_here = n_used - first < TILE ? n_used - first : TILE;
+      const double* v = v_x + first;
+      const double here = v[0] + lane_sum(v, n_here, v[0], 1) / (double)n_here;
+      const double share = (double)n_here / (double)(first + n_here);
+      const double away = here - mean;
+      square +=
+          lane_sum(v, n_here, here, 2) + away * away * (double)first * share;
+      mean += away * share;
+    }
+    v_mean[j] = mean;
+    v_square[j] = square;
+  }
+  UNPROTECT(1);
+  return out;
+}
+
 static struct tb_rng parse_stream(SEXP seed, SEXP chain, SEXP purpose) {
   struct tb_rng rng;
   tb_rng_init(

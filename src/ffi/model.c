@@ -36,6 +36,15 @@ struct tb_model* ffi_model_attach(SEXP ptr) {
   return p_model;
 }
 
+/* The memory of a model that nobody will ask again. R sees a pointer alone, and
+ * would not know that there is something to collect. */
+SEXP ffi_model_release(SEXP model) {
+  if (TYPEOF(model) == EXTPTRSXP) {
+    model_finalize(model);
+  }
+  return R_NilValue;
+}
+
 struct tb_model* ffi_model(SEXP x) {
   return ffi_pointer(x, "tall_model", "pointer of a model");
 }

@@ -17,6 +17,7 @@ struct check_case {
 
 /* Tables, one per file, ended by a NULL description. */
 extern const struct check_case check_ahead[];
+extern const struct check_case check_arrow[];
 extern const struct check_case check_base[];
 extern const struct check_case check_data[];
 extern const struct check_case check_diagnostics[];

@@ -69,25 +69,25 @@ void fixture_glm(struct fixture* p,
   }
   const double number = family, sample = has_sigma, sigma = 1.5;
   struct tb_param v_param[9] = {
-      {"x", v_x, n_data * n_coef, n_data},
-      {"y", v_y, n_data, n_data},
-      {"response", &number, 1, 1},
-      {"aux", &sigma, 1, 1},
-      {"sample_aux", &sample, 1, 1},
-      {"prior_kind", v_prior, n_dim, n_dim},
-      {"prior_location", v_prior + n_dim, n_dim, n_dim},
-      {"prior_scale", v_prior + 2 * n_dim, n_dim, n_dim}};
+      {"x", v_x, NULL, n_data * n_coef, n_data},
+      {"y", v_y, NULL, n_data, n_data},
+      {"response", &number, NULL, 1, 1},
+      {"aux", &sigma, NULL, 1, 1},
+      {"sample_aux", &sample, NULL, 1, 1},
+      {"prior_kind", v_prior, NULL, n_dim, n_dim},
+      {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
+      {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim}};
   struct tb_params params = {v_param, 8};
   struct tb_param v_more[10];
   memcpy(v_more, v_param, 8 * sizeof(struct tb_param));
   params.v_param = v_more;
   if (columns & FIXTURE_WEIGHTS) {
     v_more[params.n_param++] =
-        (struct tb_param){"weights", v_weight, n_data, n_data};
+        (struct tb_param){"weights", v_weight, NULL, n_data, n_data};
   }
   if (columns & FIXTURE_OFFSET) {
     v_more[params.n_param++] =
-        (struct tb_param){"offset", v_offset, n_data, n_data};
+        (struct tb_param){"offset", v_offset, NULL, n_data, n_data};
   }
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("glm");
@@ -117,10 +117,10 @@ void fixture_gaussian(struct fixture* p, size_t n_data, size_t n_dim) {
     v_mean[i] = 0.5;
   }
   const struct tb_param v_param[] = {
-      {"x", v_x, n_data * n_dim, n_data},
-      {"precision", v_precision, n_dim * n_dim, n_dim},
-      {"prior_precision", v_prior, n_dim * n_dim, n_dim},
-      {"prior_mean", v_mean, n_dim, n_dim}};
+      {"x", v_x, NULL, n_data * n_dim, n_data},
+      {"precision", v_precision, NULL, n_dim * n_dim, n_dim},
+      {"prior_precision", v_prior, NULL, n_dim * n_dim, n_dim},
+      {"prior_mean", v_mean, NULL, n_dim, n_dim}};
   const struct tb_params params = {v_param, 4};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("gaussian");
@@ -139,8 +139,9 @@ void fixture_ica(struct fixture* p, size_t n_data, size_t n_source) {
   struct tb_rng rng;
   tb_rng_init(&rng, 20, 0, TB_STREAM_noise);
   fill_rows(&rng, v_x, n_data * n_source);
-  const struct tb_param v_param[] = {{"x", v_x, n_data * n_source, n_data},
-                                     {"prior_sd", &prior_sd, 1, 1}};
+  const struct tb_param v_param[] = {
+      {"x", v_x, NULL, n_data * n_source, n_data},
+      {"prior_sd", &prior_sd, NULL, 1, 1}};
   const struct tb_params params = {v_param, 2};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("ica");
@@ -324,11 +325,11 @@ enum tb_status fixture_native_create(struct tb_model* p_model,
   tb_rng_init(&rng, 23, 0, TB_STREAM_noise);
   fill_rows(&rng, v_x, n_data * (n_dim + 1));
   const struct tb_param v_param[] = {
-      {"table", (const double*)(const void*)p_type, 0, 0},
-      {"n_dim", &dims, 1, 1},
-      {"n_data", &rows, 1, 1},
-      {"x", v_x, n_data * n_dim, n_data},
-      {"y", v_y, n_data, n_data}};
+      {"table", (const double*)(const void*)p_type, NULL, 0, 0},
+      {"n_dim", &dims, NULL, 1, 1},
+      {"n_data", &rows, NULL, 1, 1},
+      {"x", v_x, NULL, n_data * n_dim, n_data},
+      {"y", v_y, NULL, n_data, n_data}};
   const struct tb_params params = {v_param, 5};
   memset(p_model, 0, sizeof *p_model);
   p_model->type = tb_model_find("native");
@@ -372,15 +373,16 @@ void fixture_lda(struct fixture* p, size_t n_data, double coordinates) {
     }
     v_start[d + 1] = (double)n_cell;
   }
-  const struct tb_param v_param[] = {{"start", v_start, n_data + 1, n_data + 1},
-                                     {"word", v_word, n_cell, n_cell},
-                                     {"count", v_count, n_cell, n_cell},
-                                     {"shape", v_shape, 2, 2},
-                                     {"alpha", &alpha, 1, 1},
-                                     {"beta", &beta, 1, 1},
-                                     {"burn", &burn, 1, 1},
-                                     {"sweeps", &sweeps, 1, 1},
-                                     {"coordinates", &coordinates, 1, 1}};
+  const struct tb_param v_param[] = {
+      {"start", v_start, NULL, n_data + 1, n_data + 1},
+      {"word", v_word, NULL, n_cell, n_cell},
+      {"count", v_count, NULL, n_cell, n_cell},
+      {"shape", v_shape, NULL, 2, 2},
+      {"alpha", &alpha, NULL, 1, 1},
+      {"beta", &beta, NULL, 1, 1},
+      {"burn", &burn, NULL, 1, 1},
+      {"sweeps", &sweeps, NULL, 1, 1},
+      {"coordinates", &coordinates, NULL, 1, 1}};
   const struct tb_params params = {v_param, 9};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("lda");
@@ -416,15 +418,15 @@ void fixture_network(struct fixture* p,
     v_prior[2 * n_dim + j] = 2;
   }
   const struct tb_param v_param[] = {
-      {"x", v_x, 2 * n_data, n_data},
-      {"y", v_y, n_data, n_data},
-      {"widths", v_width, 3, 3},
-      {"activation", v_code, 1, 1},
-      {"response", v_code + 1, 1, 1},
-      {"sample_aux", &has_sigma, 1, 1},
-      {"prior_kind", v_prior, n_dim, n_dim},
-      {"prior_location", v_prior + n_dim, n_dim, n_dim},
-      {"prior_scale", v_prior + 2 * n_dim, n_dim, n_dim}};
+      {"x", v_x, NULL, 2 * n_data, n_data},
+      {"y", v_y, NULL, n_data, n_data},
+      {"widths", v_width, NULL, 3, 3},
+      {"activation", v_code, NULL, 1, 1},
+      {"response", v_code + 1, NULL, 1, 1},
+      {"sample_aux", &has_sigma, NULL, 1, 1},
+      {"prior_kind", v_prior, NULL, n_dim, n_dim},
+      {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
+      {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim}};
   const struct tb_params params = {v_param, 9};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("network");
@@ -449,16 +451,16 @@ void fixture_factors(struct fixture* p, size_t n_data, const char* name) {
     v_user[i] = (double)(1 + tb_rng_index(&rng, 3));
     v_item[i] = (double)(1 + tb_rng_index(&rng, 2));
   }
-  const struct tb_param v_param[] = {{"user", v_user, n_data, n_data},
-                                     {"item", v_item, n_data, n_data},
-                                     {"rating", v_rating, n_data, n_data},
-                                     {"n_user", &n_user, 1, 1},
-                                     {"n_item", &n_item, 1, 1},
-                                     {"rank", &rank, 1, 1},
-                                     {"alpha", &alpha, 1, 1},
-                                     {"a0", &one, 1, 1},
-                                     {"b0", &one, 1, 1},
-                                     {"gibbs_every", &every, 1, 1}};
+  const struct tb_param v_param[] = {{"user", v_user, NULL, n_data, n_data},
+                                     {"item", v_item, NULL, n_data, n_data},
+                                     {"rating", v_rating, NULL, n_data, n_data},
+                                     {"n_user", &n_user, NULL, 1, 1},
+                                     {"n_item", &n_item, NULL, 1, 1},
+                                     {"rank", &rank, NULL, 1, 1},
+                                     {"alpha", &alpha, NULL, 1, 1},
+                                     {"a0", &one, NULL, 1, 1},
+                                     {"b0", &one, NULL, 1, 1},
+                                     {"gibbs_every", &every, NULL, 1, 1}};
   const struct tb_params params = {v_param, 10};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find(name);
@@ -514,35 +516,37 @@ enum tb_status fixture_run_create(const struct fixture* p,
   const double steps = p_what->steps > 0 ? p_what->steps : 1;
   double* v_at = check_alloc(n_dim, sizeof(double));
   const struct tb_param v_kernel[] = {
-      {"step_size", &p_what->step_size, 1, 1},
-      {"sigma", &p_what->step_size, 1, 1},
-      {"variant", &p_what->variant, 1, 1},
-      {"integrator", &p_what->integrator, 1, 1},
-      {"noise_smoothing", &smoothing, 1, 1},
-      {"adapt", &p_what->adapt, 1, 1},
-      {"sigma_direction", &p_what->sigma_direction, 1, 1},
-      {"learning_rate", &p_what->learning_rate, 1, 1},
-      {"beta", p_what->v_beta == NULL ? v_beta : p_what->v_beta, 2, 2},
-      {"exact", &p_what->exact, 1, 1},
+      {"step_size", &p_what->step_size, NULL, 1, 1},
+      {"sigma", &p_what->step_size, NULL, 1, 1},
+      {"variant", &p_what->variant, NULL, 1, 1},
+      {"integrator", &p_what->integrator, NULL, 1, 1},
+      {"noise_smoothing", &smoothing, NULL, 1, 1},
+      {"adapt", &p_what->adapt, NULL, 1, 1},
+      {"sigma_direction", &p_what->sigma_direction, NULL, 1, 1},
+      {"learning_rate", &p_what->learning_rate, NULL, 1, 1},
+      {"beta", p_what->v_beta == NULL ? v_beta : p_what->v_beta, NULL, 2, 2},
+      {"exact", &p_what->exact, NULL, 1, 1},
       {"momentum_sd",
        p_what->v_momentum_sd == NULL ? v_momentum_sd : p_what->v_momentum_sd,
+       NULL,
        2,
        2},
-      {"ratio", &p_what->ratio, 1, 1},
-      {"steps", &steps, 1, 1},
-      {"sigma", &p_what->step_size, 1, 1},
-      {"friction", &friction, 1, 1},
-      {"leapfrog", &p_what->leapfrog, 1, 1},
-      {"noise_estimate", &p_what->variant, 1, 1},
-      {"diffusion", &diffusion, 1, 1},
-      {"decay", &decay, 1, 1},
-      {"epsilon", &epsilon, 1, 1}};
+      {"ratio", &p_what->ratio, NULL, 1, 1},
+      {"steps", &steps, NULL, 1, 1},
+      {"sigma", &p_what->step_size, NULL, 1, 1},
+      {"friction", &friction, NULL, 1, 1},
+      {"leapfrog", &p_what->leapfrog, NULL, 1, 1},
+      {"noise_estimate", &p_what->variant, NULL, 1, 1},
+      {"diffusion", &diffusion, NULL, 1, 1},
+      {"decay", &decay, NULL, 1, 1},
+      {"epsilon", &epsilon, NULL, 1, 1}};
   const double factorised = strcmp(kernel, "smh") == 0;
-  const struct tb_param v_estimator[] = {{"at", v_at, n_dim, n_dim},
-                                         {"refresh", &p_what->refresh, 1, 1},
-                                         {"factorised", &factorised, 1, 1}};
-  const struct tb_param v_scheme[] = {{"size", &size, 1, 1},
-                                      {"replace", &replace, 1, 1}};
+  const struct tb_param v_estimator[] = {
+      {"at", v_at, NULL, n_dim, n_dim},
+      {"refresh", &p_what->refresh, NULL, 1, 1},
+      {"factorised", &factorised, NULL, 1, 1}};
+  const struct tb_param v_scheme[] = {{"size", &size, NULL, 1, 1},
+                                      {"replace", &replace, NULL, 1, 1}};
   struct tb_run_spec spec = {
       .p_model = (struct tb_model*)&p->model,
       .kernel = {kernel, {v_kernel, sizeof v_kernel / sizeof v_kernel[0]}},

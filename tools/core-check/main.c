@@ -14,6 +14,7 @@ static const struct {
   const struct check_case* v_case;
 } v_table[] = {
     {"ahead", check_ahead},
+    {"arrow", check_arrow},
     {"base", check_base},
     {"data", check_data},
     {"diagnostics", check_diagnostics},

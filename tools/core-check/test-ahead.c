@@ -93,16 +93,16 @@ static struct tb_params ahead_params(const struct ahead* p,
                                      struct tb_param v_param[10]) {
   static const double one = 1;
   const struct tb_param v[] = {
-      {"at", v_at, N_DIM, N_DIM},
-      {"factorised", &one, 1, 1},
-      {"total", p->v_total, N_DIM, N_DIM},
-      {"hessian", p->v_hessian, N_DIM * N_DIM, N_DIM},
-      {"ahead_chol", p->v_chol, N_DIM * N_DIM, N_DIM},
-      {"ahead_radius", &p->radius, 1, 1},
-      {"ahead_total", &p->total, 1, 1},
-      {"ahead_always", p->v_always, p->n_always, p->n_always},
-      {"ahead_rows", p->v_row, p->n_draw, p->n_draw},
-      {"ahead_psi", p->v_psi, p->n_draw, p->n_draw}};
+      {"at", v_at, NULL, N_DIM, N_DIM},
+      {"factorised", &one, NULL, 1, 1},
+      {"total", p->v_total, NULL, N_DIM, N_DIM},
+      {"hessian", p->v_hessian, NULL, N_DIM * N_DIM, N_DIM},
+      {"ahead_chol", p->v_chol, NULL, N_DIM * N_DIM, N_DIM},
+      {"ahead_radius", &p->radius, NULL, 1, 1},
+      {"ahead_total", &p->total, NULL, 1, 1},
+      {"ahead_always", p->v_always, NULL, p->n_always, p->n_always},
+      {"ahead_rows", p->v_row, NULL, p->n_draw, p->n_draw},
+      {"ahead_psi", p->v_psi, NULL, p->n_draw, p->n_draw}};
   memcpy(v_param, v, sizeof v);
   return (struct tb_params){v_param, 10};
 }

@@ -416,7 +416,7 @@ static void overflow(struct check* p_check) {
 static void shelf_makes_rows(struct check* p_check) {
   enum { N = 600, N_COL = 3, N_ONES = 2 };
   double v_x[N * N_COL], v_out[N_COL + N_ONES];
-  const struct tb_param x = {"x", v_x, N * N_COL, N};
+  const struct tb_param x = {"x", v_x, NULL, N * N_COL, N};
   for (size_t k = 0; k < N * N_COL; ++k) {
     v_x[k] = (double)k;
   }
@@ -444,7 +444,7 @@ static void shelf_makes_rows(struct check* p_check) {
 static void shelf_hands_over(struct check* p_check) {
   enum { N = 3, N_COL = 2 };
   const double v_x[N * N_COL] = {1, 2, 3, 4, 5, 6};
-  const struct tb_param x = {"x", v_x, N * N_COL, N};
+  const struct tb_param x = {"x", v_x, NULL, N * N_COL, N};
   for (size_t t = 0; tb_store_registry[t] != NULL; ++t) {
     for (int is_read_only = 0; is_read_only < 2; ++is_read_only) {
       const struct tb_store_type* p_type = tb_store_registry[t];
@@ -474,7 +474,7 @@ static void shelf_hands_over(struct check* p_check) {
 static void hashes_rows(struct check* p_check) {
   enum { N = 300, N_COL = 3 };
   double v_x[N * N_COL], v_turned[N * N_COL];
-  const struct tb_param x = {"x", v_x, N * N_COL, N};
+  const struct tb_param x = {"x", v_x, NULL, N * N_COL, N};
   for (size_t k = 0; k < N * N_COL; ++k) {
     v_x[k] = k % 7 == 0 ? 0 : (double)k;
     v_turned[k % N * N_COL + k / N] = v_x[k];
@@ -563,7 +563,7 @@ static void file_keeps_rows(struct check* p_check, const char* path) {
     const size_t n_row = v_shape[k / 4][0], n_col = v_shape[k / 4][1];
     const bool is_float = k % 2 == 1;
     double* v_x = check_alloc(n_row * n_col, sizeof(double));
-    const struct tb_param x = {"x", v_x, n_row * n_col, n_row};
+    const struct tb_param x = {"x", v_x, NULL, n_row * n_col, n_row};
     const struct tb_shelf shelf = {
         .type = tb_store_find(is_float ? "float" : "dense")};
     struct tb_store dense, mapped;

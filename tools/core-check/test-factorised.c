@@ -53,15 +53,15 @@ static void steep_model(struct fixture* p,
   }
   const double number = (double)place, aux = 1.5;
   const struct tb_param v_param[] = {
-      {"x", v_x, n_data * n_dim, n_data},
-      {"y", v_y, n_data, n_data},
-      {"weights", v_weight, n_data, n_data},
-      {"offset", v_offset, n_data, n_data},
-      {"response", &number, 1, 1},
-      {"aux", &aux, 1, 1},
-      {"prior_kind", v_prior, n_dim, n_dim},
-      {"prior_location", v_prior + n_dim, n_dim, n_dim},
-      {"prior_scale", v_prior + 2 * n_dim, n_dim, n_dim}};
+      {"x", v_x, NULL, n_data * n_dim, n_data},
+      {"y", v_y, NULL, n_data, n_data},
+      {"weights", v_weight, NULL, n_data, n_data},
+      {"offset", v_offset, NULL, n_data, n_data},
+      {"response", &number, NULL, 1, 1},
+      {"aux", &aux, NULL, 1, 1},
+      {"prior_kind", v_prior, NULL, n_dim, n_dim},
+      {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
+      {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim}};
   const struct tb_params params = {v_param, sizeof v_param / sizeof v_param[0]};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("glm");
@@ -86,9 +86,10 @@ static struct tb_run* run_at(struct fixture* p,
   for (size_t c = 0; c < n_chain; ++c) {
     memcpy(v_init + c * n_dim, v_theta, n_dim * sizeof(double));
   }
-  const struct tb_param v_estimator[] = {{"at", v_at, n_dim, n_dim},
-                                         {"scale", &scale, 1, 1},
-                                         {"factorised", &factorised, 1, 1}};
+  const struct tb_param v_estimator[] = {
+      {"at", v_at, NULL, n_dim, n_dim},
+      {"scale", &scale, NULL, 1, 1},
+      {"factorised", &factorised, NULL, 1, 1}};
   const struct tb_run_spec spec = {.p_model = &p->model,
                                    .kernel = {"smh", {NULL, 0}},
                                    .estimator = {"cv2", {v_estimator, 3}},

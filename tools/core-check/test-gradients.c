@@ -138,8 +138,8 @@ static struct tb_run* pair_run(const struct fixture* p,
                             (double)(pair % N_ROW) + 1};
   const double v_multiplier[] = {0.5 / v_chance[pair / N_ROW],
                                  0.5 / v_chance[pair % N_ROW]};
-  const struct tb_param v_scheme[] = {{"index", v_index, 2, 2},
-                                      {"multiplier", v_multiplier, 2, 2}};
+  const struct tb_param v_scheme[] = {{"index", v_index, NULL, 2, 2},
+                                      {"multiplier", v_multiplier, NULL, 2, 2}};
   const struct fixture_run what = {.estimator = estimator,
                                    .step_size = 1e-2,
                                    .refresh = 3,
@@ -270,9 +270,9 @@ static void cv_refuses(struct check* p_check) {
   fixture_glm(&f, 50, N_DIM, 1, 0);
   const double v_at[N_DIM + 1] = {0}, step_size = 1, size = 5;
   for (size_t n_at = 0; n_at <= N_DIM + 1; ++n_at) {
-    const struct tb_param at = {"at", v_at, n_at, n_at};
-    const struct tb_param kernel = {"step_size", &step_size, 1, 1};
-    const struct tb_param scheme = {"size", &size, 1, 1};
+    const struct tb_param at = {"at", v_at, NULL, n_at, n_at};
+    const struct tb_param kernel = {"step_size", &step_size, NULL, 1, 1};
+    const struct tb_param scheme = {"size", &size, NULL, 1, 1};
     const struct tb_run_spec spec = {.p_model = &f.model,
                                      .kernel = {"sgld", {&kernel, 1}},
                                      .estimator = {"cv", {&at, n_at > 0}},

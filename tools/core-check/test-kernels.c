@@ -123,22 +123,22 @@ static void kernels_refuse(struct check* p_check) {
   const char* const v_name[] = {"sgld", "mala"};
   const double v_bad[] = {-1, NAN}, v_step[N_DIM + 1] = {1, 1, 1, 1, 1, 1};
   for (size_t k = 0; k < 2; ++k) {
-    const struct tb_param good = {"step_size", v_step, 1, 1};
+    const struct tb_param good = {"step_size", v_step, NULL, 1, 1};
     CHECK(kernel_init(v_name[k], &good, 1) == TB_STATUS_ok);
     CHECK(kernel_init(v_name[k], NULL, 0) == TB_STATUS_argument);
     for (size_t b = 0; b < 2; ++b) {
-      const struct tb_param bad = {"step_size", &v_bad[b], 1, 1};
+      const struct tb_param bad = {"step_size", &v_bad[b], NULL, 1, 1};
       CHECK(kernel_init(v_name[k], &bad, 1) == TB_STATUS_argument);
     }
   }
-  const struct tb_param sigma = {"sigma", v_step, N_DIM, N_DIM};
+  const struct tb_param sigma = {"sigma", v_step, NULL, N_DIM, N_DIM};
   CHECK(kernel_init("sgbd", &sigma, 1) == TB_STATUS_ok);
   for (size_t b = 0; b < 2; ++b) {
-    const struct tb_param bad = {"sigma", &v_bad[b], 1, 1};
+    const struct tb_param bad = {"sigma", &v_bad[b], NULL, 1, 1};
     CHECK(kernel_init("sgbd", &bad, 1) == TB_STATUS_argument);
   }
   for (size_t n = 1; n <= N_DIM + 1; ++n) {
-    const struct tb_param several = {"step_size", v_step, n, n};
+    const struct tb_param several = {"step_size", v_step, NULL, n, n};
     CHECK(kernel_init("sgld", &several, 1) ==
           (n == 1 || n == N_DIM ? TB_STATUS_ok : TB_STATUS_argument));
   }
@@ -166,10 +166,11 @@ static enum tb_status alternate(struct tb_chain* p_chain,
 static void
 alternate_run(const char* name, double variant, size_t n_step, double* v_move) {
   const double size = 2, sigma = 4, smoothing = 0.1;
-  const struct tb_param v_param[] = {{"step_size", &size, 1, 1},
-                                     {"sigma", &sigma, 1, 1},
-                                     {"variant", &variant, 1, 1},
-                                     {"noise_smoothing", &smoothing, 1, 1}};
+  const struct tb_param v_param[] = {
+      {"step_size", &size, NULL, 1, 1},
+      {"sigma", &sigma, NULL, 1, 1},
+      {"variant", &variant, NULL, 1, 1},
+      {"noise_smoothing", &smoothing, NULL, 1, 1}};
   const struct tb_params params = {v_param, 4};
   const struct tb_estimator_type type = {.estimate = alternate};
   const struct tb_estimator estimator = {.type = &type};

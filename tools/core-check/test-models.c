@@ -520,15 +520,15 @@ static void glm_refuses(struct check* p_check) {
   const double v_x[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const double v_y[6] = {0, 1, 0, 1, 0, 1}, v_one[6] = {1, 1, 1, 1, 1, 1};
   const double family = 1;
-  const struct tb_param v_param[] = {{"x", v_x, 12, 6},
-                                     {"y", v_y, 6, 6},
-                                     {"response", &family, 1, 1},
-                                     {"prior_kind", v_one, 2, 2},
-                                     {"prior_location", v_one, 2, 2},
-                                     {"prior_scale", v_one, 2, 2},
-                                     {"weights", v_one, 6, 6},
-                                     {"offset", v_one, 6, 6},
-                                     {"aux", v_one, 1, 1}};
+  const struct tb_param v_param[] = {{"x", v_x, NULL, 12, 6},
+                                     {"y", v_y, NULL, 6, 6},
+                                     {"response", &family, NULL, 1, 1},
+                                     {"prior_kind", v_one, NULL, 2, 2},
+                                     {"prior_location", v_one, NULL, 2, 2},
+                                     {"prior_scale", v_one, NULL, 2, 2},
+                                     {"weights", v_one, NULL, 6, 6},
+                                     {"offset", v_one, NULL, 6, 6},
+                                     {"aux", v_one, NULL, 1, 1}};
   const struct tb_params all = {v_param, 9};
   CHECK(create_without("glm", &all, 99, NULL) == TB_STATUS_ok);
   for (size_t k = 0; k < 6; ++k) { /* required */
@@ -548,25 +548,25 @@ static void glm_refuses(struct check* p_check) {
   /* 3: of several predictors */
   const double v_bad_family[] = {-1, 3, 0.5, 1e9, NAN, INFINITY};
   for (size_t k = 0; k < 6; ++k) {
-    const struct tb_param bad = {"response", &v_bad_family[k], 1, 1};
+    const struct tb_param bad = {"response", &v_bad_family[k], NULL, 1, 1};
     CHECK(create_without("glm", &all, 2, &bad) == TB_STATUS_argument);
   }
   const double v_bad_sigma[] = {0, -1, NAN};
   for (size_t k = 0; k < 3; ++k) {
-    const struct tb_param bad = {"aux", &v_bad_sigma[k], 1, 1};
+    const struct tb_param bad = {"aux", &v_bad_sigma[k], NULL, 1, 1};
     CHECK(create_without("glm", &all, 8, &bad) == TB_STATUS_argument);
   }
-  const struct tb_param empty = {"x", v_x, 0, 0};
+  const struct tb_param empty = {"x", v_x, NULL, 0, 0};
   CHECK(create_without("glm", &all, 0, &empty) == TB_STATUS_argument);
 }
 
 static void gaussian_refuses(struct check* p_check) {
   const double v_x[6] = {1, 2, 3, 4, 5, 6};
   const double v_eye[4] = {1, 0, 0, 1};
-  const struct tb_param v_param[] = {{"x", v_x, 6, 3},
-                                     {"precision", v_eye, 4, 2},
-                                     {"prior_precision", v_eye, 4, 2},
-                                     {"prior_mean", v_x, 2, 2}};
+  const struct tb_param v_param[] = {{"x", v_x, NULL, 6, 3},
+                                     {"precision", v_eye, NULL, 4, 2},
+                                     {"prior_precision", v_eye, NULL, 4, 2},
+                                     {"prior_mean", v_x, NULL, 2, 2}};
   const struct tb_params all = {v_param, 4};
   CHECK(create_without("gaussian", &all, 99, NULL) == TB_STATUS_ok);
   for (size_t k = 0; k < 4; ++k) {
@@ -736,14 +736,14 @@ static void network_refuses(struct check* p_check) {
   const double v_x[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const double v_y[6] = {0, 1, 2, 1, 0, 1}, v_width[] = {2, 3, 3};
   const double activation = 0, likelihood = 3, v_one[21] = {1};
-  const struct tb_param v_param[] = {{"x", v_x, 12, 6},
-                                     {"y", v_y, 6, 6},
-                                     {"widths", v_width, 3, 3},
-                                     {"activation", &activation, 1, 1},
-                                     {"response", &likelihood, 1, 1},
-                                     {"prior_kind", v_one, 21, 21},
-                                     {"prior_location", v_one, 21, 21},
-                                     {"prior_scale", v_one, 21, 21}};
+  const struct tb_param v_param[] = {{"x", v_x, NULL, 12, 6},
+                                     {"y", v_y, NULL, 6, 6},
+                                     {"widths", v_width, NULL, 3, 3},
+                                     {"activation", &activation, NULL, 1, 1},
+                                     {"response", &likelihood, NULL, 1, 1},
+                                     {"prior_kind", v_one, NULL, 21, 21},
+                                     {"prior_location", v_one, NULL, 21, 21},
+                                     {"prior_scale", v_one, NULL, 21, 21}};
   const struct tb_params all = {v_param, 8};
   CHECK(create_without("network", &all, 99, NULL) == TB_STATUS_ok);
   for (size_t k = 0; k < 8; ++k) {
@@ -758,21 +758,25 @@ static void network_refuses(struct check* p_check) {
                                    {2, 3, 2e9},
                                    {0, 3, 3}};
   for (size_t k = 0; k < 8; ++k) {
-    const struct tb_param bad = {"widths", v_bad_width[k], 3, 3};
+    const struct tb_param bad = {"widths", v_bad_width[k], NULL, 3, 3};
     CHECK(create_without("network", &all, 2, &bad) == TB_STATUS_argument);
   }
   const double v_bad[] = {-1, 3, NAN};
   for (size_t k = 0; k < 3; ++k) {
-    const struct tb_param bad_activation = {"activation", &v_bad[k], 1, 1};
+    const struct tb_param bad_activation = {"activation",
+                                            &v_bad[k],
+                                            NULL,
+                                            1,
+                                            1};
     const double place = k == 1 ? 1e9 : v_bad[k];
-    const struct tb_param bad_likelihood = {"response", &place, 1, 1};
+    const struct tb_param bad_likelihood = {"response", &place, NULL, 1, 1};
     CHECK(create_without("network", &all, 3, &bad_activation) ==
           TB_STATUS_argument);
     CHECK(create_without("network", &all, 4, &bad_likelihood) ==
           TB_STATUS_argument);
   }
   const double v_bad_y[6] = {0, 1, 3, 1, 0, 1};
-  const struct tb_param bad_y = {"y", v_bad_y, 6, 6};
+  const struct tb_param bad_y = {"y", v_bad_y, NULL, 6, 6};
   CHECK(create_without("network", &all, 1, &bad_y) == TB_STATUS_argument);
 }
 
@@ -790,15 +794,15 @@ static enum tb_status density_make(struct tb_model* p_model,
   for (size_t j = 0; j < N_DENSITY; ++j) {
     v_one[j] = 0.5;
   }
-  struct tb_param v_param[] = {{"form", &form, 1, 1},
-                               {"noise", &noise, 1, 1},
-                               {"location", v_one, n_dim, n_dim},
-                               {"scale", v_one, n_dim, n_dim},
-                               {"shape", v_one, n_dim, n_dim},
-                               {"noise_scale", v_one, n_dim, n_dim},
-                               {"weights", density_part, 2, 2},
-                               {"means", density_part, 2, 2},
-                               {"sds", density_part, 2, 2}};
+  struct tb_param v_param[] = {{"form", &form, NULL, 1, 1},
+                               {"noise", &noise, NULL, 1, 1},
+                               {"location", v_one, NULL, n_dim, n_dim},
+                               {"scale", v_one, NULL, n_dim, n_dim},
+                               {"shape", v_one, NULL, n_dim, n_dim},
+                               {"noise_scale", v_one, NULL, n_dim, n_dim},
+                               {"weights", density_part, NULL, 2, 2},
+                               {"means", density_part, NULL, 2, 2},
+                               {"sds", density_part, NULL, 2, 2}};
   const size_t n_part = sizeof v_param / sizeof v_param[0];
   for (size_t k = 0; p_bad != NULL && k < n_part; ++k) {
     if (strcmp(v_param[k].name, p_bad->name) == 0) {
@@ -822,16 +826,16 @@ static void density_refuses(struct check* p_check) {
       model.type->destroy(&model);
     }
   }
-  const struct tb_param v_wrong[] = {{"scale", v_bad + 1, 1, 1},
-                                     {"scale", v_bad, 2, 2},
-                                     {"weights", v_bad, 2, 2},
-                                     {"sds", v_bad + 2, 1, 1},
-                                     {"means", v_bad, 1, 1},
-                                     {"form", v_bad + 1, 1, 1},
-                                     {"form", v_bad + 2, 1, 1},
-                                     {"noise", v_bad + 1, 1, 1},
-                                     {"noise", v_bad + 2, 1, 1},
-                                     {"location", v_bad, 0, 0}};
+  const struct tb_param v_wrong[] = {{"scale", v_bad + 1, NULL, 1, 1},
+                                     {"scale", v_bad, NULL, 2, 2},
+                                     {"weights", v_bad, NULL, 2, 2},
+                                     {"sds", v_bad + 2, NULL, 1, 1},
+                                     {"means", v_bad, NULL, 1, 1},
+                                     {"form", v_bad + 1, NULL, 1, 1},
+                                     {"form", v_bad + 2, NULL, 1, 1},
+                                     {"noise", v_bad + 1, NULL, 1, 1},
+                                     {"noise", v_bad + 2, NULL, 1, 1},
+                                     {"location", v_bad, NULL, 0, 0}};
   for (size_t k = 0; k < sizeof v_wrong / sizeof v_wrong[0]; ++k) {
     CHECK(density_make(&model, 1, 3, 1, &v_wrong[k]) == TB_STATUS_argument);
     CHECK(model.p_self == NULL);
@@ -1080,15 +1084,15 @@ static void lda_references_do_not_move(struct check* p_check) {
 static void lda_refuses(struct check* p_check) {
   const double v_start[] = {0, 2, 3}, v_word[] = {0, 1, 1};
   const double v_count[] = {1, 2, 1}, v_shape[] = {2, 2}, one = 1;
-  const struct tb_param v_param[] = {{"start", v_start, 3, 3},
-                                     {"word", v_word, 3, 3},
-                                     {"count", v_count, 3, 3},
-                                     {"shape", v_shape, 2, 2},
-                                     {"alpha", &one, 1, 1},
-                                     {"beta", &one, 1, 1},
-                                     {"burn", &one, 1, 1},
-                                     {"sweeps", &one, 1, 1},
-                                     {"coordinates", &one, 1, 1}};
+  const struct tb_param v_param[] = {{"start", v_start, NULL, 3, 3},
+                                     {"word", v_word, NULL, 3, 3},
+                                     {"count", v_count, NULL, 3, 3},
+                                     {"shape", v_shape, NULL, 2, 2},
+                                     {"alpha", &one, NULL, 1, 1},
+                                     {"beta", &one, NULL, 1, 1},
+                                     {"burn", &one, NULL, 1, 1},
+                                     {"sweeps", &one, NULL, 1, 1},
+                                     {"coordinates", &one, NULL, 1, 1}};
   const struct tb_params all = {v_param, 9};
   CHECK(create_without("lda", &all, 99, NULL) == TB_STATUS_ok);
   for (size_t k = 0; k < 9; ++k) {
@@ -1103,22 +1107,22 @@ static void lda_refuses(struct check* p_check) {
                              {NAN, 1, 1},
                              {0, 0.5, 1}};
   for (size_t k = 0; k < 3; ++k) {
-    const struct tb_param start = {"start", v_bad[k], 3, 3};
+    const struct tb_param start = {"start", v_bad[k], NULL, 3, 3};
     CHECK(create_without("lda", &all, 0, &start) == TB_STATUS_argument);
   }
   for (size_t k = 4; k < 8; ++k) {
-    const struct tb_param word = {"word", v_bad[k], 3, 3};
-    const struct tb_param count = {"count", v_bad[k], 3, 3};
+    const struct tb_param word = {"word", v_bad[k], NULL, 3, 3};
+    const struct tb_param count = {"count", v_bad[k], NULL, 3, 3};
     CHECK(create_without("lda", &all, 1, &word) == TB_STATUS_argument);
     CHECK(create_without("lda", &all, 2, &count) == TB_STATUS_argument);
   }
   const double v_few[] = {1, 2}, zero = 0, half = 0.5, two = 2;
-  const struct tb_param v_wrong[] = {{"shape", v_few, 2, 2},
-                                     {"alpha", &zero, 1, 1},
-                                     {"beta", &zero, 1, 1},
-                                     {"burn", &half, 1, 1},
-                                     {"sweeps", &zero, 1, 1},
-                                     {"coordinates", &two, 1, 1}};
+  const struct tb_param v_wrong[] = {{"shape", v_few, NULL, 2, 2},
+                                     {"alpha", &zero, NULL, 1, 1},
+                                     {"beta", &zero, NULL, 1, 1},
+                                     {"burn", &half, NULL, 1, 1},
+                                     {"sweeps", &zero, NULL, 1, 1},
+                                     {"coordinates", &two, NULL, 1, 1}};
   for (size_t k = 0; k < 6; ++k) {
     CHECK(create_without("lda", &all, 3 + k, &v_wrong[k]) ==
           TB_STATUS_argument);
@@ -1130,17 +1134,17 @@ static void ica_aligns(struct check* p_check) {
   const double v_x[] = {1, -2, 0.5, 3, 0.3, -1, 2, 0.7}, one = 1;
   const double v_reference[] = {2, 0.5, -1, 1};
   const double v_theta[] = {-0.5, -2, -1, 1};
-  const struct tb_param v_param[] = {{"x", v_x, 8, 4},
-                                     {"prior_sd", &one, 1, 1},
-                                     {"reference", v_reference, 4, 2}};
+  const struct tb_param v_param[] = {{"x", v_x, NULL, 8, 4},
+                                     {"prior_sd", &one, NULL, 1, 1},
+                                     {"reference", v_reference, NULL, 4, 2}};
   const struct tb_params all = {v_param, 3};
   for (size_t k = 0; k < 4; ++k) {
     CHECK(create_without("ica", &all, k, NULL) ==
           (k < 2 ? TB_STATUS_argument : TB_STATUS_ok));
   }
   const double v_singular[] = {1, 1, 1, 1};
-  const struct tb_param singular = {"reference", v_singular, 4, 2};
-  const struct tb_param few = {"reference", v_singular, 2, 2};
+  const struct tb_param singular = {"reference", v_singular, NULL, 4, 2};
+  const struct tb_param few = {"reference", v_singular, NULL, 2, 2};
   CHECK(create_without("ica", &all, 2, &singular) == TB_STATUS_singular);
   CHECK(create_without("ica", &all, 2, &few) == TB_STATUS_argument);
   for (size_t n_param = 2; n_param < 4; ++n_param) {

@@ -114,11 +114,11 @@ static void sums_are_those_of_members(struct check* p_check) {
     v_theta[j] = location + v_away[j % N_AWAY];
   }
   const double at = 1; /* a normal one */
-  const struct tb_param v_param[] = {{"prior_kind", v_kind, n, n},
-                                     {"prior_location", v_location, n, n},
-                                     {"prior_scale", v_scale, n, n},
-                                     {"prior_at", &at, 1, 1},
-                                     {"prior_functional", v_a, n, n}};
+  const struct tb_param v_param[] = {{"prior_kind", v_kind, NULL, n, n},
+                                     {"prior_location", v_location, NULL, n, n},
+                                     {"prior_scale", v_scale, NULL, n, n},
+                                     {"prior_at", &at, NULL, 1, 1},
+                                     {"prior_functional", v_a, NULL, n, n}};
   for (size_t n_param = 3; n_param <= 5; n_param += 2) {
     const struct tb_params params = {v_param, n_param};
     struct tb_prior prior;

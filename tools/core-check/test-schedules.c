@@ -26,9 +26,9 @@ static void constant_is_one(struct check* p_check) {
 
 static enum tb_status
 decay_make(struct tb_schedule* p_schedule, double a, double b, double gamma) {
-  const struct tb_param v_param[] = {{"a", &a, 1, 1},
-                                     {"gamma", &gamma, 1, 1},
-                                     {"b", &b, 1, 1}};
+  const struct tb_param v_param[] = {{"a", &a, NULL, 1, 1},
+                                     {"gamma", &gamma, NULL, 1, 1},
+                                     {"b", &b, NULL, 1, 1}};
   const struct tb_params params = {v_param, 3};
   p_schedule->type = tb_schedule_find("decay");
   p_schedule->p_self = check_alloc(1, p_schedule->type->self_size(&params));
@@ -68,8 +68,8 @@ static void decay_refuses(struct check* p_check) {
 
 static enum tb_status
 cyclical_make(struct tb_schedule* p_schedule, double length, double n_explore) {
-  const struct tb_param v_param[] = {{"length", &length, 1, 1},
-                                     {"n_explore", &n_explore, 1, 1}};
+  const struct tb_param v_param[] = {{"length", &length, NULL, 1, 1},
+                                     {"n_explore", &n_explore, NULL, 1, 1}};
   const struct tb_params params = {v_param, 2};
   p_schedule->type = tb_schedule_find("cyclical");
   p_schedule->p_self = check_alloc(1, p_schedule->type->self_size(&params));

@@ -51,9 +51,10 @@ static void drawer_make(struct drawer* p,
                         double size,
                         double replace,
                         const double* v_weight) {
-  const struct tb_param v_param[] = {{"size", &size, 1, 1},
-                                     {"replace", &replace, 1, 1},
-                                     {"weights", v_weight, n_data, n_data}};
+  const struct tb_param v_param[] = {
+      {"size", &size, NULL, 1, 1},
+      {"replace", &replace, NULL, 1, 1},
+      {"weights", v_weight, NULL, n_data, n_data}};
   const struct tb_params params = {v_param, v_weight == NULL ? 2 : 3};
   drawer_make_with(p, name, n_data, params);
 }
@@ -291,9 +292,9 @@ static void weighted_always(struct check* p_check) {
     v_weight[i] = 1 + (double)(i % 5);
   }
   v_weight[0] = v_weight[6] = v_weight[29] = 0;
-  struct tb_param v_param[] = {{"size", &size, 1, 1},
-                               {"weights", v_weight, n_data, n_data},
-                               {"always", v_always, 3, 3}};
+  struct tb_param v_param[] = {{"size", &size, NULL, 1, 1},
+                               {"weights", v_weight, NULL, n_data, n_data},
+                               {"always", v_always, NULL, 3, 3}};
   const struct tb_params params = {v_param, 3};
   for (size_t i = 0; i < n_data; ++i) {
     sum += v_weight[i];
@@ -380,11 +381,11 @@ static void adaptive_make(struct drawer* p,
                           const struct adaptive_case* p_case) {
   static const double v_at[A_DIM] = {1, 0, -1};
   const struct tb_param v_param[] = {
-      {"at", v_at, A_DIM, A_DIM},
-      {"rate", &p_case->rate, 1, 1},
-      {"min_size", &p_case->least, 1, 1},
-      {"max_size", &p_case->most, 1, 1},
-      {"weights", p_case->v_weight, A_DATA, A_DATA}};
+      {"at", v_at, NULL, A_DIM, A_DIM},
+      {"rate", &p_case->rate, NULL, 1, 1},
+      {"min_size", &p_case->least, NULL, 1, 1},
+      {"max_size", &p_case->most, NULL, 1, 1},
+      {"weights", p_case->v_weight, NULL, A_DATA, A_DATA}};
   const struct tb_params params = {v_param, p_case->v_weight == NULL ? 4 : 5};
   memset(p, 0, sizeof *p);
   p->model.n_data = A_DATA;
@@ -505,7 +506,7 @@ static void adaptive_refuses(struct check* p_check) {
 static void optimal_law(struct check* p_check) {
   enum { n_data = 12, n_draw = 20000 };
   const double size = 3;
-  const struct tb_param param = {"size", &size, 1, 1};
+  const struct tb_param param = {"size", &size, NULL, 1, 1};
   for (int is_cv = 0; is_cv < 2; ++is_cv) {
     struct fixture f;
     fixture_glm(&f, n_data, A_DIM, 1, FIXTURE_WEIGHTS);

@@ -1,0 +1,222 @@
+# Regressions by passes: the right posterior, the same for the same rows, and
+# nothing in silence.
+
+test_that("a posterior by passes is that of rows in memory", {
+  data <- remote_data()
+  formula <- y ~ x * f + log(z) + word + flag
+  memory <- remote_fit(formula, data, iter = 6000)
+  expect_null(memory$source)
+  local_passes()
+  fit <- remote_fit(formula, data, iter = 6000)
+  expect_s3_class(fit$source, "tall_source_frame")
+  expect_null(fit$frame)
+  expect_identical(fit$n_data, memory$n_data)
+  expect_identical(fit$n_missing, 2)
+  expect_identical(posterior::variables(fit), posterior::variables(memory))
+  expect_identical(fit$kernel$name, "smh")
+  exact <- posterior::summarise_draws(memory, "mean", "sd")
+  expect_same_posterior(fit, exact$mean, exact$sd, z = 6.4)
+  # priors of the same scale, from all rows
+  expect_equal(fit$prior, memory$prior, tolerance = 1e-12)
+  expect_equal(fit$mode$estimate, memory$mode$estimate, tolerance = 1e-3)
+})
+
+test_that("Poisson, probit, cloglog and counts of trials take the same way", {
+  data <- remote_data()
+  data$n <- rep(1:4, length.out = nrow(data))
+  data$hits <- withr::with_seed(2, {
+    stats::rbinom(nrow(data), data$n, stats::plogis(-1 + 0.3 * data$w))
+  })
+  cases <- list(
+    list(count ~ x + f + offset(log(w)), stats::poisson()),
+    list(y ~ x + f, stats::binomial("probit")),
+    list(y ~ x + f, stats::binomial("cloglog")),
+    list(cbind(hits, n - hits) ~ x + w, stats::binomial())
+  )
+  memory <- lapply(cases, function(case) {
+    remote_fit(case[[1]], data, case[[2]])
+  })
+  local_passes()
+  for (k in seq_along(cases)) {
+    fit <- remote_fit(cases[[k]][[1]], data, cases[[k]][[2]])
+    expect_false(is.null(fit$source))
+    s <- posterior::summarise_draws(memory[[k]], "mean", "sd")
+    expect_same_posterior(fit, s$mean, s$sd, z = 6.4)
+  }
+})
+
+test_that("a Gaussian posterior by one pass is that of rows in memory", {
+  data <- remote_data()
+  formula <- size ~ x * f + z
+  memory <- remote_fit(formula, data, stats::gaussian(), weights = w)
+  local_passes()
+  fit <- remote_fit(formula, data, stats::gaussian(), weights = w)
+  expect_false(is.null(fit$source))
+  # independent draws from the same law with the same numbers
+  expect_equal(
+    posterior::as_draws_matrix(fit),
+    posterior::as_draws_matrix(memory),
+    tolerance = 1e-6,
+    ignore_attr = TRUE
+  )
+  # all but a trace of the response explained: rows are looked at again
+  data$size <- 5 + 2 * data$w + 1e-7 * data$z
+  near <- remote_fit(size ~ w, data, stats::gaussian())
+  lm <- stats::lm(size ~ w, data)
+  expect_equal(coef(near), stats::coef(lm), tolerance = 1e-6)
+  expect_equal(stats::sigma(near), stats::sigma(lm), tolerance = 0.02)
+})
+
+test_that("draws are the same for the same rows, whatever their blocks", {
+  data <- remote_data(20000)
+  local_passes()
+  formula <- y ~ x * f + log(z) + word + flag
+  of <- function(data, ...) {
+    fit <- remote_fit(formula, data, weights = NULL, iter = 600, ...)
+    expect_false(is.null(fit$source))
+    posterior::as_draws_array(fit)
+  }
+  frame <- of(data)
+  expect_identical(of(stream_of(data, c(7000, 1, 999))), frame)
+  expect_identical(of(stream_of(data, 313)), frame)
+  expect_identical(of(data, cores = 2), frame)
+  local_function("block_rows", 777)
+  expect_identical(of(data), frame)
+  skip_if_not_installed("nanoparquet")
+  file <- withr::local_tempfile(fileext = ".parquet")
+  nanoparquet::write_parquet(data, file)
+  expect_identical(of(tall_parquet(file)), frame)
+})
+
+test_that("a small source is read at once", {
+  data <- remote_data(500)
+  fit <- remote_fit(y ~ x + f, stream_of(data, 99))
+  expect_identical(
+    posterior::as_draws_array(fit),
+    posterior::as_draws_array(remote_fit(y ~ x + f, data))
+  )
+})
+
+test_that("splines have their knots and bounds from all rows", {
+  data <- remote_data(20000)
+  data$z[[15000]] <- 1700
+  local_passes()
+  fit <- remote_fit(y ~ splines::ns(z, 3) + x, data)
+  expect_false(is.null(fit$source))
+  new <- data.frame(z = c(1000, 1100, 1700), x = 0)
+  glm <- stats::glm(
+    y ~ splines::ns(z, Boundary.knots = range(z, na.rm = TRUE),
+                    knots = attr(fit$terms, "predvars")[[3]]$knots) + x,
+    stats::binomial(),
+    data
+  )
+  expect_identical(
+    attr(fit$terms, "predvars")[[3]]$Boundary.knots,
+    range(data$z)
+  )
+  expect_equal(
+    unname(predict(fit, new[1:2, ])),
+    unname(stats::predict(glm, new[1:2, ])),
+    tolerance = 0.05
+  )
+})
+
+test_that("terms that depend on other rows are refused", {
+  data <- remote_data(20000)
+  local_passes()
+  expect_snapshot(error = TRUE, remote_fit(y ~ cut(x, 3), data))
+  expect_error(
+    remote_fit(y ~ I(x - mean(x, na.rm = TRUE)), data),
+    class = "tall_error_input"
+  )
+  # in memory they are what they are for glm()
+  fit <- remote_fit(y ~ I(w - mean(w)), data[1:1500, ])
+  expect_s3_class(fit, "tall_glm")
+})
+
+test_that("what a source must not do is told", {
+  data <- remote_data(20000)
+  local_passes()
+  # a stream of data frames
+  opened <- 0
+  shrinking <- tall_stream(function() {
+    opened <<- opened + 1
+    at <- 0
+    last <- if (opened > 3) 19000 else 20000
+    function() {
+      rows <- seq_len(min(1000, last - at)) + at
+      at <<- at + length(rows)
+      if (length(rows) > 0) data[rows, ]
+    }
+  })
+  expect_error(
+    remote_fit(y ~ x + w, shrinking),
+    class = "tall_error_source"
+  )
+  data$x[[3000]] <- Inf
+  expect_snapshot(error = TRUE, remote_fit(y ~ x + w, data))
+  data$x[[3000]] <- 0
+  data$y[[12345]] <- 2L
+  expect_snapshot(error = TRUE, remote_fit(y ~ x + w, data))
+  data$y[[12345]] <- 1L
+  expect_snapshot(
+    error = TRUE,
+    remote_fit(y ~ x + w, data, na.action = na.fail)
+  )
+  expect_error(
+    remote_fit(y ~ x + absent, data),
+    class = "tall_error_input"
+  )
+  data$y <- NA
+  expect_error(remote_fit(y ~ x, data), class = "tall_error_input")
+})
+
+test_that("subset, weights of 0 and na.action choose rows as in memory", {
+  data <- remote_data(20000)
+  data$w[1:100] <- 0
+  memory <- remote_fit(y ~ x + f, data, weights = w, subset = z > 1010)
+  local_passes()
+  fit <- remote_fit(y ~ x + f, data, weights = w, subset = z > 1010)
+  expect_false(is.null(fit$source))
+  expect_identical(fit$n_data, memory$n_data)
+  s <- posterior::summarise_draws(memory, "mean", "sd")
+  expect_same_posterior(fit, s$mean, s$sd, z = 6.4)
+})
+
+test_that("rows come to memory where exact steps do not pay", {
+  data <- remote_data(20000)
+  # separated under a wide prior: heavy tails
+  data$rare <- as.double(seq_len(20000) %in% sample(which(data$y == 1), 60))
+  local_passes()
+  fit <- suppressWarnings(remote_fit(
+    y ~ x + rare,
+    data,
+    prior = prior_normal(0, 50),
+    iter = 400
+  ))
+  expect_null(fit$source)
+  expect_false(is.null(fit$frame))
+  # an explicit kernel draws minibatches
+  fit <- remote_fit(y ~ x, data, kernel = kernel_sgld(1e-5), iter = 200)
+  expect_null(fit$source)
+})
+
+test_that("a run goes on with rows of another pass, also after it was saved", {
+  data <- remote_data(20000)
+  local_passes()
+  fit <- remote_fit(y ~ x + f, data, iter = 1000)
+  more <- sg_resume(fit, 500, refresh = 0)
+  expect_identical(dim(more$draws)[[1]], 1000L)
+  expect_identical(more$draws[1:500, , ], fit$draws[1:500, , ])
+  file <- withr::local_tempfile()
+  saveRDS(fit, file)
+  again <- sg_resume(readRDS(file), 500, refresh = 0)
+  expect_identical(again$draws, more$draws)
+  s <- posterior::summarise_draws(fit, "mean", "sd")
+  expect_same_posterior(more, s$mean, s$sd, z = 6.4)
+  formula <- y ~ x + f
+  environment(formula) <- globalenv()
+  without <- remote_fit(formula, data, iter = 1000, keep_data = FALSE)
+  expect_error(sg_resume(without, 500), class = "tall_error_stale")
+  expect_lt(length(serialize(without[-1], NULL)), 5e5)
+})
