@@ -398,35 +398,15 @@ pick_rows <- function(block, names, rows) {
 }
 
 join_parts <- function(parts) {
-  names <- names(parts[[1]]$columns)
   strata <- seq_along(parts[[1]]$codes)
   names(strata) <- names(parts[[1]]$codes)
   list(
-    columns = lapply(stats::setNames(nm = names), function(name) {
-      join_values(lapply(parts, function(part) part$columns[[name]]))
-    }),
+    columns = bind_columns(lapply(parts, `[[`, "columns")),
     rows = unlist(lapply(parts, `[[`, "rows")),
     codes = lapply(strata, function(k) {
       unlist(lapply(parts, function(part) part$codes[[k]]))
     })
   )
-}
-
-# One value after the other; factors keep the order of their levels where all
-# have the same, else it is that of their names.
-join_values <- function(values) {
-  one <- values[[1]]
-  if (is.matrix(one)) {
-    return(do.call(rbind, values))
-  }
-  if (!is.factor(one)) {
-    return(do.call(c, values))
-  }
-  every <- lapply(values, levels)
-  is_same <- all(vapply(every, identical, TRUE, every[[1]]))
-  levels <- if (is_same) every[[1]] else sort(unique(unlist(every)))
-  out <- unlist(lapply(values, as.character))
-  factor(out, levels = levels, ordered = is.ordered(one))
 }
 
 # ---- the ends of columns -----------------------------------------------------
@@ -487,10 +467,7 @@ new_ends <- function(request) {
       if (length(parts) == 0) {
         return(NULL)
       }
-      columns <- lapply(stats::setNames(nm = request$columns), function(name) {
-        join_values(lapply(parts, `[[`, name))
-      })
-      frame_of(columns, length(parts))
+      frame_of(bind_columns(parts), length(parts))
     }
   )
 }

@@ -3,13 +3,14 @@
 
 # expressions: list(weights, subset, offset), language or NULL, of data and the
 # formula's environment. names: those of the source's columns. fails: is a
-# missing value an error?
+# missing value an error? pads: are rows left out NA in what a fit predicts?
 new_request <- function(
   formula,
   names,
   family,
   expressions = list(),
   fails = FALSE,
+  pads = FALSE,
   call = caller_env()
 ) {
   check_no_bars(formula, call)
@@ -41,7 +42,8 @@ new_request <- function(
     weights = expressions$weights,
     subset = expressions$subset,
     columns = intersect(wanted, names),
-    fails = fails
+    fails = fails,
+    pads = pads
   )
 }
 

@@ -49,6 +49,7 @@ deviance.tall_glm <- function(object, draws = NULL, ..., ndraws = NULL) {
   check_no_dots(...)
   # without the rows that na.exclude left out
   object$na_action <- NULL
+  object$request$pads <- FALSE
   residual <- stats::residuals(
     object,
     type = "deviance",
@@ -102,6 +103,11 @@ df.residual.tall_fit <- function(object, ...) {
 weights.tall_glm <- function(object, type = "prior", ...) {
   check_no_dots(...)
   check_choice(type, "prior")
+  if (has_source(object)) {
+    return(gather_predictions(object, NULL, function(new) {
+      list(value = new$trials * (new$weight %||% 1))
+    })$value)
+  }
   response <- own_response(object)
   out <- (response$trials %||% 1) * (response$weight %||% 1)
   out <- rep_len(as.double(out), length(response$y))
@@ -153,6 +159,9 @@ augment.tall_glm <- function(
     check_is_number(x, "augment")
   }
   own <- is.null(newdata)
+  if (own) {
+    x <- fit_of_rows(x)
+  }
   table <- if (own) augmented_rows(x, data) else newdata
   predict <- function(se.fit) {
     stats::predict(

@@ -6,16 +6,18 @@
 #' Posterior means of the linear predictor or of the expected response.
 #'
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
-#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
-#'   the fit, if it kept them. A matrix with the columns of `x` for a fit of
-#'   [tall_glm.fit()].
+#' @param newdata (data frame, [source][tall_source] or `NULL`) Where to predict;
+#'   `NULL`: the data of the fit, if it kept them. A source, such as a
+#'   [tall_stream()] or a matrix with the names of columns, is read block by
+#'   block. A matrix with the columns of `x` for a fit of [tall_glm.fit()].
 #' @param type (string) `"link"`: the linear predictor; `"response"`: its
 #'   inverse link, averaged over the posterior draws (a probability for binomial
 #'   responses).
 #' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well?
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
 #'   spaced; two names for one argument. `NULL`: all, for `type = "response"` as
-#'   far as rows x draws stays below 5e7, and 400 at the least.
+#'   far as rows x draws stays below 5e7, and 400 at the least: so many also
+#'   where only a pass can tell how many rows there are.
 #' @param offset (numeric vector or `NULL`) Offset of the new rows, when the
 #'   fit's was given as an argument rather than in the formula. `NULL`: that
 #'   argument, evaluated in `newdata`; that of the fit's own rows is known.
@@ -28,13 +30,20 @@
 #' the response take rows x draws evaluations, in blocks: the memory they need
 #' does not grow with rows x draws.
 #'
+#' Where the fit read its rows by passes over a source, so do `predict()`,
+#' [fitted()][fitted-values], [residuals()][fitted-values] and their kin, which
+#' hold a block of rows and their own result. What makes a matrix with a column
+#' for each row, or the model frame, brings the rows to memory, and is refused
+#' where that takes more than 5e7 numbers.
+#'
 #' @return A numeric vector with a value for each row, `NA` where a covariate is
-#'   missing; with `se.fit = TRUE` a list of `fit` and `se.fit`. Without
+#'   missing, without names if the rows are those of a source; with `se.fit = TRUE` a list of `fit` and `se.fit`. Without
 #'   `newdata` and with `na.action = na.exclude`, rows left out of the fit are
 #'   `NA`.
 #' @section Conditions:
 #' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
-#' `tall_error_stale` if there are no data.
+#' `tall_error_stale` if there are no data; `tall_error_source` if the fit's
+#' source has other rows than it had.
 #' @seealso [posterior_epred()][posterior-predict] for the draws themselves.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
@@ -57,21 +66,29 @@ predict.tall_glm <- function(
   check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
-  new <- prediction_rows(object, newdata, offset)
   is_response <- type == "response" && object$family$link != "identity"
+  passes <- is_passed_over(object, newdata)
+  new <- if (!passes) prediction_rows(object, newdata, offset)
   if (is_response && is.null(draws)) {
-    draws <- affordable_draws(object, nrow(new$x))
+    n <- if (passes) n_passed_over(object, newdata) else nrow(new$x)
+    draws <- affordable_draws(object, n)
   }
   chosen <- choose_draws(object, draws)
-  out <- if (is_response) {
-    response_moments(object, new, chosen, se.fit, cores)
-  } else {
-    link_moments(new, chosen, se.fit)
+  moments <- function(new) {
+    if (is_response) {
+      response_moments(object, new, chosen, se.fit, cores)
+    } else {
+      link_moments(new, chosen, se.fit)
+    }
   }
-  out <- lapply(out, function(value) {
-    names(value) <- rownames(new$x)
-    if (is.null(newdata)) stats::napredict(object$na_action, value) else value
-  })
+  out <- if (passes) {
+    gather_predictions(object, newdata, moments, offset)
+  } else {
+    lapply(moments(new), function(value) {
+      names(value) <- rownames(new$x)
+      if (is.null(newdata)) stats::napredict(object$na_action, value) else value
+    })
+  }
   if (se.fit) out else out$fit
 }
 
@@ -177,10 +194,11 @@ check_draws <- function(fit, draws, ndraws = NULL, call = caller_env()) {
   check_count(draws, max = available, allow_null = TRUE, arg = arg, call = call)
 }
 
-# All draws where that costs less than a second, 400 where it costs more.
+# All draws where that costs less than a second, 400 where it costs more. n_row:
+# NA of rows that were not counted.
 affordable_draws <- function(fit, n_row, most = large_matrix, least = 400) {
   available <- posterior::ndraws(fit$draws)
-  wanted <- max(least, floor(most / max(1, n_row)))
+  wanted <- max(least, if (is.na(n_row)) 0 else floor(most / max(1, n_row)))
   if (wanted < available) wanted
 }
 

@@ -112,6 +112,8 @@ interval_matrix <- function(fit, variables, prob, space, arg, call) {
 #'   `model.frame()`, `model.matrix()`, `terms()`: what the formula made of the
 #'   data.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data;
+#' `tall_error_source` if its source has other rows than it had;
+#' `tall_error_memory` if the frame of a source's rows has more than 5e7 numbers;
 #' `tall_error_unsupported` for the frame or terms of a fit that had no formula.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
@@ -142,6 +144,9 @@ residuals.tall_glm <- function(
 ) {
   type <- check_choice(type, c("response", "pearson", "deviance"))
   check_no_dots(..., .ignore = no_groups)
+  if (has_source(object)) {
+    return(remote_residuals(object, type, draws, ndraws))
+  }
   response <- own_response(object)
   # without the rows that na.exclude left out
   whole <- object
@@ -151,6 +156,25 @@ residuals.tall_glm <- function(
   weight <- weight * (response$weight %||% 1)
   out <- response_residuals(object$family, type, response$y, mu, weight)
   stats::naresid(object$na_action, stats::setNames(out, names(mu)))
+}
+
+# The same of rows that are passed over, in one pass.
+remote_residuals <- function(fit, type, draws, ndraws, call = caller_env()) {
+  draws <- check_draws(fit, draws, ndraws, call)
+  is_linear <- fit$family$link == "identity"
+  if (!is_linear && is.null(draws)) {
+    draws <- affordable_draws(fit, fit$n_data)
+  }
+  chosen <- choose_draws(fit, draws)
+  gather_predictions(fit, NULL, call = call, f = function(new) {
+    mu <- if (is_linear) {
+      link_moments(new, chosen, FALSE)$fit
+    } else {
+      response_moments(fit, new, chosen, FALSE, 1L)$fit
+    }
+    weight <- new$trials * (new$weight %||% 1)
+    list(value = response_residuals(fit$family, type, new$y, mu, weight))
+  })$value
 }
 
 #' @rdname fitted-values
@@ -168,7 +192,7 @@ model.frame.tall_glm <- function(formula, ...) {
   check_no_dots(...)
   check_has_formula(formula, "model.frame")
   check_has_data(formula)
-  formula$frame
+  fit_of_rows(formula)$frame
 }
 
 #' @rdname fitted-values
@@ -180,7 +204,7 @@ model.matrix.tall_glm <- function(object, ...) {
   if (is.null(object$terms)) {
     rows_in_memory(object$data$x)
   } else {
-    source_design(object, object$terms, object$frame)
+    own_rows(object, rlang::current_env())$x
   }
 }
 

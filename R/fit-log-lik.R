@@ -49,8 +49,13 @@ log_lik.tall_glm <- function(
   check_flag(pointwise)
   check_no_dots(..., .ignore = no_groups)
   draws <- check_draws(object, draws, ndraws)
+  if (pointwise && is.null(newdata) && has_source(object)) {
+    chosen <- choose_draws(object, draws, resample = TRUE)
+    return(remote_log_lik(object, chosen, offset))
+  }
   if (!pointwise) {
     check_own_size(object, newdata, draws)
+    newdata <- frame_newdata(object, newdata, draws)
   }
   seen <- observed_rows(object, newdata, offset)
   chosen <- choose_draws(object, draws, resample = TRUE)
@@ -83,20 +88,68 @@ log_lik_function <- function(fit, seen, chosen) {
   )
 }
 
+# The same where rows are passed over: those that are asked for are fetched, and
+# kept until others are; `ahead` fetches rows that will be asked for, one after
+# the other.
+remote_log_lik <- function(fit, chosen, offset = NULL, call = caller_env()) {
+  offset <- check_cut(offset, fit$n_data, "offset", call)
+  known <- NULL
+  seen <- NULL
+  ahead <- function(rows) {
+    given <- if (length(offset) > 1) offset[rows] else offset
+    seen <<- observed_rows(fit_of_rows(fit, rows, call), NULL, given, call)
+    known <<- rows
+  }
+  some <- function(rows, theta, sigma) {
+    if (!all(rows %in% known)) {
+      ahead(rows)
+    }
+    at <- match(rows, known)
+    log_lik_block(fit, observations_of(seen, at), theta, sigma)
+  }
+  every <- function(theta, sigma) {
+    found <- gather_predictions(
+      fit,
+      NULL,
+      function(new) {
+        new$weight <- new$weight %||% rep(1, nrow(new$x))
+        out <- log_lik_block(fit, new, theta, sigma)
+        at <- seq_len(nrow(out))
+        stats::setNames(lapply(at, function(k) out[k, ]), at)
+      },
+      offset,
+      pads = FALSE,
+      call = call
+    )
+    do.call(rbind, found)
+  }
+  f <- loo_function(fit, fit$n_data, chosen, some, every)
+  structure(f, ahead = ahead)
+}
+
 # f(rows, theta, sigma) as a function of (data_i, draws). For its approximation
 # loo asks for one row after the other at few draws: that is answered for all
-# rows at the first call.
-loo_function <- function(fit, n, chosen, f) {
+# rows at the first call, by `every(theta, sigma)` where rows are far.
+loo_function <- function(fit, n, chosen, f, every = NULL) {
   draws <- cbind(chosen$theta, chosen$sigma)
   coefficients <- seq_len(fit$n_coef)
   colnames(draws) <- c(
     fit$variables[coefficients],
     if (!is.null(chosen$sigma)) "sigma"
   )
-  evaluate <- function(rows, draws) {
+  split <- function(draws, f) {
     sigma <- if (ncol(draws) > length(coefficients)) draws[, ncol(draws)]
-    theta <- unname(draws[, coefficients, drop = FALSE])
-    f(rows, theta, unname(sigma))
+    f(unname(draws[, coefficients, drop = FALSE]), unname(sigma))
+  }
+  evaluate <- function(rows, draws) {
+    split(draws, function(theta, sigma) f(rows, theta, sigma))
+  }
+  whole <- function(draws) {
+    out <- matrix(0, nrow(draws), n)
+    each_block(n, nrow(draws), size = 2^20, function(rows) {
+      out[, rows] <<- evaluate(rows, draws)
+    })
+    out
   }
   at <- NULL
   values <- NULL
@@ -107,10 +160,7 @@ loo_function <- function(fit, n, chosen, f) {
       return(evaluate(data_i[, 1], draws))
     }
     if (!identical(at, draws)) {
-      values <<- matrix(0, n_draw, n)
-      each_block(n, n_draw, size = 2^20, function(rows) {
-        values[, rows] <<- evaluate(rows, draws)
-      })
+      values <<- if (is.null(every)) whole(draws) else split(draws, every)
       at <<- draws
     }
     values[, data_i[, 1], drop = n_draw == 1]

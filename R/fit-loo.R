@@ -42,6 +42,7 @@ loo_pit.tall_glm <- function(
   check_own_size(object, NULL, draws)
   rows <- seq_len(object$n_data)
   wanted <- draws %||% posterior::ndraws(object$draws)
+  object <- fit_of_rows(object)
   shown <- with_seed(seed, replicated_responses(object, rows, wanted))
   psis <- psis_of(object, log_lik_of(object, wanted), cores)
   rstantools::loo_pit(
@@ -87,11 +88,15 @@ loo_pit.tall_fit <- function(object, ...) {
 #' of a network's weights is no network: for [tall_nn()] it is the log
 #' predictive density over 10 draws (`"lpd"`) that serves.
 #'
+#' Where the fit read its rows by passes over a source, one pass makes the
+#' approximation and another fetches the observations of the subsample.
+#'
 #' @return What [loo::loo_subsample()] or [loo::loo()] return; for `waic()`,
 #'   what [loo::waic()] returns.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data or
 #' has lost its model; `tall_error_memory` if all observations are asked for and
-#' rows x draws exceeds 5e7 numbers.
+#' rows x draws exceeds 5e7 numbers; `tall_error_unsupported` for `estimator =
+#' "hh_pps"` of a fit that read its rows by passes.
 #' @references Magnusson, Andersen, Jonasson & Vehtari (2020). Leave-one-out
 #' cross-validation for Bayesian model comparison in large data. *AISTATS*.
 #' @examplesIf requireNamespace("loo", quietly = TRUE)
@@ -338,9 +343,11 @@ loo_some <- function(fit, observations, draws, cores, ...) {
     # the one that loo would draw, before anything else asks for random numbers
     observations <- order(stats::runif(fit$n_data))[seq_len(observations)]
   }
+  # its rows are evaluated together
   if (is_plain && length(observations) > 1 && !is.null(ahead)) {
-    # its rows are evaluated together
     ahead(observations)
+  } else if (has_source(fit)) {
+    ahead(known_observations(observations))
   }
   arguments <- list(
     f,
@@ -367,6 +374,27 @@ loo_some <- function(fit, observations, draws, cores, ...) {
       invokeRestart("muffleMessage")
     }
   })
+}
+
+# Those of an earlier loo(); others would be fetched by a pass for each.
+known_observations <- function(observations, call = caller_env()) {
+  if (inherits(observations, "psis_loo_ss")) {
+    return(loo::obs_idx(observations))
+  }
+  if (is.numeric(observations) && length(observations) > 1) {
+    return(observations)
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.code estimator = \"hh_pps\"} draws its observations row by row, and
+       those of a source are passed over.",
+      i = "Leave {.arg estimator} out, and give {.arg observations}, a number
+           above 1."
+    ),
+    argument = "estimator",
+    call = call
+  )
 }
 
 # Effective draws over draws, the mean over variables (for a network, over

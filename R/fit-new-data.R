@@ -4,6 +4,10 @@
 # Rows with their responses: x, offset, y, trials, count = y trials, and weight,
 # of the log likelihood or, in Gaussian models, of the precision.
 observed_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
+  if (is.null(newdata)) {
+    # where they are passed over, once
+    fit <- fit_of_rows(fit, call = call)
+  }
   new <- prediction_rows(fit, newdata, offset, call)
   response <- if (is.null(newdata)) {
     own_response(fit, call)
@@ -25,6 +29,9 @@ observed_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
 # list(y, trials, weight); y is a proportion where there are trials.
 own_response <- function(fit, call = caller_env()) {
   check_has_data(fit, NULL, call)
+  if (has_source(fit)) {
+    return(remote_response(fit, call))
+  }
   if (is.null(fit$terms)) {
     found <- frame_response(fit$data$y, fit$family, "y", call)
     weights <- fit$data$weights
@@ -220,6 +227,7 @@ own_rows <- function(fit, call) {
   if (is.null(fit$terms)) {
     return(list(x = rows_in_memory(fit$data$x), offset = fit$data$offset))
   }
+  fit <- fit_of_rows(fit, call = call)
   x <- source_design(fit, fit$terms, fit$frame)
   list(x = x, offset = stats::model.offset(fit$frame))
 }

@@ -7,8 +7,9 @@
 #' draws of the linear predictor, of its inverse link, and of new responses.
 #'
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
-#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
-#'   the fit, if it kept them. A matrix for a fit of [tall_glm.fit()].
+#' @param newdata (data frame, [source][tall_source] or `NULL`) Where to predict;
+#'   `NULL`: the data of the fit, if it kept them. A matrix for a fit of
+#'   [tall_glm.fit()].
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
 #'   spaced; two names for one argument. `NULL`: all.
 #' @param offset (numeric vector or `NULL`) Offset of the new rows, when the
@@ -39,7 +40,9 @@
 #' predictions.
 #'
 #' `predictive_interval()` works through blocks of rows and needs no large
-#' matrix; without `draws` it thins as [predict()][predict.tall_glm()] does.
+#' matrix; without `draws` it thins as [predict()][predict.tall_glm()] does. It
+#' and `bayes_R2()` read sources block by block; the matrices bring them to
+#' memory.
 #'
 #' Draws of a run with decaying step sizes carry weights; here they are repeated
 #' in proportion to them, so that all rows of a result count the same.
@@ -48,8 +51,8 @@
 #'   `predictive_error()`: a matrix with a row for each draw and a column for
 #'   each observation. `predictive_interval()`: a matrix with a row for each
 #'   observation and two columns.
-#' @section Conditions: `tall_error_memory` if `newdata` is `NULL` and rows x
-#' draws exceeds 5e7 numbers: nothing of that size is made unasked.
+#' @section Conditions: `tall_error_memory` if `newdata` is `NULL` or a source
+#' and rows x draws exceeds 5e7 numbers: nothing of that size is made unasked.
 #' `tall_error_input` if `newdata` or `draws` are not as described;
 #' `tall_error_stale` if the fit did not keep its data.
 #' @examplesIf requireNamespace("rstantools", quietly = TRUE)
@@ -123,9 +126,9 @@ posterior_predict.tall_glm <- function(
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
-  new <- rows_for_matrix(object, newdata, draws, offset)
-  new$trials <- prediction_trials(object, newdata, trials, nrow(new$x))
-  new$weight <- prediction_weights(object, newdata, weights, nrow(new$x))
+  check_own_size(object, newdata, draws)
+  newdata <- frame_newdata(object, newdata, draws)
+  new <- sized_rows(object, newdata, offset, trials, weights)
   chosen <- choose_draws(object, draws, resample = TRUE)
   out <- with_seed(seed, response_draws(object, new, chosen, cores))
   dimnames(out) <- draw_names(new)
@@ -149,6 +152,7 @@ predictive_error.tall_glm <- function(
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
   check_own_size(object, newdata, draws)
+  newdata <- frame_newdata(object, newdata, draws)
   seen <- observed_rows(object, newdata, offset)
   chosen <- choose_draws(object, draws, resample = TRUE)
   yrep <- with_seed(seed, response_draws(object, seen, chosen, cores))
@@ -177,25 +181,43 @@ predictive_interval.tall_glm <- function(
   prob <- check_prob(prob)
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
-  new <- prediction_rows(object, newdata, offset)
-  n <- nrow(new$x)
-  trials <- prediction_trials(object, newdata, trials, n)
-  weights <- prediction_weights(object, newdata, weights, n)
+  probs <- interval_probs(prob)
+  passes <- is_passed_over(object, newdata)
+  new <- if (!passes) {
+    sized_rows(object, newdata, offset, trials, weights)
+  }
   if (is.null(draws)) {
+    n <- if (passes) n_passed_over(object, newdata) else nrow(new$x)
     draws <- affordable_draws(object, n, most = 1e7)
   }
   chosen <- choose_draws(object, draws, resample = TRUE)
-  probs <- interval_probs(prob)
-  out <- matrix(0, n, 2)
-  with_seed(seed, {
+  intervals <- function(new) {
+    n <- nrow(new$x)
+    out <- matrix(0, n, 2)
     each_block(n, nrow(chosen$theta), function(rows) {
       block <- rows_of(new, rows)
-      block$trials <- trials[rows]
-      block$weight <- weights[rows]
+      block$trials <- new$trials[rows]
+      block$weight <- new$weight[rows]
       yrep <- response_draws(object, block, chosen, cores)
       out[rows, ] <<- column_quantiles(yrep, probs)
     })
+    list(lower = out[, 1], upper = out[, 2])
+  }
+  out <- with_seed(seed, if (passes) {
+    gather_predictions(
+      object,
+      newdata,
+      intervals,
+      offset,
+      trials,
+      weights,
+      has_sizes = TRUE,
+      pads = FALSE
+    )
+  } else {
+    intervals(new)
   })
+  out <- cbind(out$lower, out$upper)
   dimnames(out) <- list(rownames(new$x), percent(probs, ""))
   out
 }
@@ -237,40 +259,58 @@ bayes_R2.tall_glm <- function(
   check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
-  new <- prediction_rows(object, newdata, offset)
-  n <- nrow(new$x)
-  weights <- prediction_weights(object, newdata, weights, n)
+  passes <- is_passed_over(object, newdata)
+  new <- if (!passes) sized_rows(object, newdata, offset, NULL, weights)
   if (is.null(draws)) {
+    n <- if (passes) n_passed_over(object, newdata) else nrow(new$x)
     draws <- affordable_draws(object, n)
   }
   chosen <- choose_draws(object, draws, resample = TRUE)
-  # of precisions, or of trials
-  sizes <- if (has_trials(object$family)) {
-    prediction_trials(object, newdata, NULL, n)
-  } else {
-    weights
-  }
   n_draw <- nrow(chosen$theta)
   residual <- numeric(n_draw)
-  spread <- mean_spread(n, n_draw, function(rows) {
-    mu <- mean_draws(object, rows_of(new, rows), chosen$theta, cores)
-    variance <- response_variance(
-      object$family,
-      mu,
-      sizes[rows],
-      chosen$sigma
+  spread <- no_spread(n_draw)
+  add <- function(new) {
+    # of precisions, or of trials
+    sizes <- if (has_trials(object$family)) new$trials else new$weight
+    look <- function(rows) {
+      mu <- mean_draws(object, rows_of(new, rows), chosen$theta, cores)
+      variance <- response_variance(
+        object$family,
+        mu,
+        sizes[rows],
+        chosen$sigma
+      )
+      residual <<- residual + rowSums(variance)
+      mu
+    }
+    spread <<- mean_spread(nrow(new$x), n_draw, look, spread)
+    NULL
+  }
+  if (passes) {
+    gather_predictions(
+      object,
+      newdata,
+      add,
+      offset,
+      weights = weights,
+      has_sizes = TRUE,
+      pads = FALSE
     )
-    residual <<- residual + rowSums(variance)
-    mu
-  })
-  explained <- spread$square / (n - 1)
-  explained / (explained + residual / n)
+  } else {
+    add(new)
+  }
+  explained <- spread$square / (spread$n - 1)
+  explained / (explained + residual / spread$n)
 }
 
-# Mean of f(rows) over n rows, and the sum of squares about it, for each draw:
-# block by block about the block's mean, without cancellation.
-mean_spread <- function(n, n_draw, f) {
-  sums <- list(n = 0, mean = numeric(n_draw), square = numeric(n_draw))
+no_spread <- function(n_draw) {
+  list(n = 0, mean = numeric(n_draw), square = numeric(n_draw))
+}
+
+# Mean of f(rows) over n rows more than those of `sums`, and the sum of squares
+# about it, for each draw: block by block about the block's mean, without
+# cancellation.
+mean_spread <- function(n, n_draw, f, sums = no_spread(n_draw)) {
   each_block(n, n_draw, size = 2^20, function(rows) {
     mu <- f(rows)
     centre <- rowMeans(mu)
@@ -294,15 +334,26 @@ check_own_size <- function(fit, newdata, draws, call = caller_env()) {
   }
 }
 
-rows_for_matrix <- function(
+# Rows with the trials and weights that predictions are for.
+sized_rows <- function(
   fit,
   newdata,
-  draws,
   offset,
+  trials,
+  weights,
   call = caller_env()
 ) {
-  check_own_size(fit, newdata, draws, call)
-  prediction_rows(fit, newdata, offset, call)
+  fit <- own_fit(fit, newdata, call)
+  new <- prediction_rows(fit, newdata, offset, call)
+  n <- nrow(new$x)
+  new$trials <- prediction_trials(fit, newdata, trials, n, call)
+  new$weight <- prediction_weights(fit, newdata, weights, n, call)
+  new
+}
+
+# The fit whose own rows are asked for, with these in memory.
+own_fit <- function(fit, newdata, call = caller_env()) {
+  if (is.null(newdata)) fit_of_rows(fit, call = call) else fit
 }
 
 # The matrix of draws x rows that f makes of rows and draws.
@@ -314,7 +365,9 @@ draws_by_rows <- function(
   f,
   call = caller_env()
 ) {
-  new <- rows_for_matrix(fit, newdata, draws, offset, call)
+  check_own_size(fit, newdata, draws, call)
+  newdata <- frame_newdata(fit, newdata, draws, call)
+  new <- prediction_rows(fit, newdata, offset, call)
   out <- f(new, choose_draws(fit, draws, resample = TRUE)$theta)
   dimnames(out) <- draw_names(new)
   out

@@ -65,11 +65,26 @@ pp_check.tall_glm <- function(
     if (n > observations) {
       rows <- sort(sample.int(n, observations))
     }
+    chosen <- rows
+    if (has_source(object)) {
+      object <- fit_of_rows(object, rows)
+      rows <- seq_along(rows)
+    }
     shown <- replicated_responses(object, rows, draws)
   })
-  more <- lapply(given, function(value) {
-    if (is.atomic(value) && length(value) == n) value[rows] else value
-  })
+  more <- Map(
+    function(value, name) {
+      if (is_variable(value, name, n)) {
+        object$frame[[value]][rows]
+      } else if (is.atomic(value) && length(value) == n) {
+        value[chosen]
+      } else {
+        value
+      }
+    },
+    given,
+    names(given) %||% rep("", length(given))
+  )
   name <- paste0("ppc_", type)
   first <- list(shown$y, shown$yrep)
   if (grepl("^loo_", type)) {
@@ -84,10 +99,9 @@ pp_check.tall_glm <- function(
 check_ppc_values <- function(fit, given, call = caller_env()) {
   for (name in intersect(c("group", "x"), names(given))) {
     value <- given[[name]]
-    frame <- fit$frame
-    if (rlang::is_string(value) && fit$n_data > 1 && !is.null(frame)) {
-      check_known(value, names(frame), "variable", arg = name, call = call)
-      given[[name]] <- frame[[value]]
+    known <- frame_names(fit)
+    if (is_variable(value, name, fit$n_data) && !is.null(known)) {
+      check_known(value, known, "variable", arg = name, call = call)
     } else if (length(value) != fit$n_data) {
       expected <- paste0(
         "a value for each of the ",
@@ -98,6 +112,24 @@ check_ppc_values <- function(fit, given, call = caller_env()) {
     }
   }
   given
+}
+
+is_variable <- function(value, name, n) {
+  name %in% c("group", "x") && rlang::is_string(value) && n > 1
+}
+
+# The variables of the model frame; NULL without one.
+frame_names <- function(fit) {
+  if (!has_source(fit)) {
+    return(names(fit$frame))
+  }
+  request <- fit$request
+  argument <- request$offsets[[length(request$offsets)]]
+  c(
+    vapply(as.list(attr(fit$terms, "variables"))[-1], deparse1, ""),
+    if (!is.null(request$weights)) "(weights)",
+    if (!is.null(argument)) "(offset)"
+  )
 }
 
 # What the types of leave-one-out cross-validation need, of the observations and
@@ -129,7 +161,12 @@ has_few_values <- function(fit) {
 
 #' @export
 has_few_values.tall_glm <- function(fit) {
-  has_trials(fit$family) && all(own_response(fit)$trials %||% 1 == 1)
+  if (!has_trials(fit$family)) {
+    return(FALSE)
+  }
+  # they are not looked for where rows are passed over and have none
+  is_none <- has_source(fit) && is.null(fit$trial_source)
+  is_none || all(own_response(fit)$trials %||% 1 == 1)
 }
 
 # Responses of some of the fit's own rows, y, and as many from each draw, yrep.

@@ -1,19 +1,39 @@
 # Rows of a fit whose source is passed over, or of another source: block by
-# block, as data frames that methods take as `newdata`.
+# block, as data frames that methods take as `newdata`, or some of them in the
+# place of the model frame that such a fit does not have.
 
 # Does the fit have a source instead of a model frame?
 has_source <- function(fit) {
   !is.null(fit$source)
 }
 
+# Are the rows that a method is asked for those of a source?
 is_passed_over <- function(fit, newdata) {
-  if (is.null(newdata)) has_source(fit) else is_source_like(newdata)
+  if (is.null(newdata)) {
+    return(has_source(fit))
+  }
+  if (is.null(fit$terms)) {
+    return(FALSE)
+  }
+  is_one <- inherits(newdata, c("tall_source", "tall_store")) ||
+    (is.matrix(newdata) || is_sparse(newdata)) && !is.null(colnames(newdata))
+  is_shard <- function(x) inherits(x, c("data.frame", "tall_source"))
+  is_one || is.list(newdata) && !is.data.frame(newdata) &&
+    length(newdata) > 0 && all(vapply(newdata, is_shard, TRUE))
 }
 
-# f(newdata, rows, own) for each block: a data frame of the rows that count,
-# their numbers among these, and their response, list(y, weights, trials). Of
-# another source than the fit's own, every row counts and `own` is NULL.
-# f may return FALSE: no more.
+# How many, NA where only a pass can tell.
+n_passed_over <- function(fit, newdata) {
+  if (is.null(newdata)) fit$n_data else source_size(as_source(newdata))
+}
+
+# ---- block by block ----------------------------------------------------------
+
+# f(block) for each block, which is list(data, rows, keep, number, own): a data
+# frame of the rows that count and their numbers among these; of the rows that
+# `subset` takes, which do (NULL: all) and their numbers in the source; the
+# response, list(y, weights, trials) of those that count. Of another source than
+# the fit's own every row counts and `own` is NULL. f may return FALSE: no more.
 each_newdata <- function(
   fit,
   f,
@@ -24,51 +44,85 @@ each_newdata <- function(
 ) {
   is_own <- is.null(newdata)
   source <- if (is_own) fit$source else as_source(newdata)
-  request <- fit$request
+  columns <- fit$columns
   if (!is_own) {
     names <- source_names(source)
     check_newdata_columns(fit, names, call)
-    request$columns <- intersect(request$columns, names)
+    columns <- intersect(columns, names)
   }
+  request <- list(columns = columns)
   n_before <- 0
+  went_on <- TRUE
+  take <- function(block) {
+    found <- if (is_own) {
+      own_block(fit, block, call)
+    } else {
+      list(data = block_frame(block), number = block$row - 1 + seq_len(block$n))
+    }
+    n <- nrow(found$data)
+    if (is_own && n_before + n > fit$n_data) {
+      abort_other_rows(fit, NULL, call)
+    }
+    found$rows <- n_before + seq_len(n)
+    n_before <<- n_before + n
+    went_on <<- !isFALSE(f(found))
+    went_on
+  }
   walk_source(source, request, label, refresh, function(block) {
-    data <- frame_of(block_slice(block, request$columns), block$n)
-    own <- NULL
-    if (is_own) {
-      own <- block_response(request, block, fit$response_levels, call)
-      keep <- own$keep %||% rep(TRUE, block$n)
-      terms <- stats::delete.response(fit$terms)
-      # what a function makes of a value may be missing, too
-      frame <- stats::model.frame(terms, data, na.action = stats::na.pass)
-      keep <- keep & stats::complete.cases(frame)
-      if (!all(keep)) {
-        data <- data[keep, , drop = FALSE]
-        attr(data, "row.names") <- .set_row_names(nrow(data))
+    for (at in seq(0, block$n - 1, by = block_rows)) {
+      part <- block
+      part$first <- block$first + at
+      part$row <- block$row + at
+      part$n <- min(block_rows, block$n - at)
+      if (!take(part)) {
+        return(FALSE)
       }
-      own <- lapply(
-        own[c("y", "weights", "trials", "offset")],
-        function(x) x[keep]
-      )
     }
-    if (nrow(data) == 0) {
-      return(TRUE)
-    }
-    rows <- n_before + seq_len(nrow(data))
-    n_before <<- n_before + nrow(data)
-    f(data, rows, own)
-  })
-  if (is_own && n_before < fit$n_data) {
+    TRUE
+  }, call)
+  if (is_own && went_on && n_before < fit$n_data) {
     abort_other_rows(fit, n_before, call)
   }
   invisible(n_before)
 }
 
+# What each_newdata() hands out of a block of the fit's own source.
+own_block <- function(fit, block, call) {
+  request <- fit$request
+  levels <- fit$remote$rows$response_levels
+  own <- block_response(request, block, levels, call)
+  taken <- block_subset(request, block, call)
+  data <- block_frame(block)
+  keep <- own$keep %||% rep(TRUE, block$n)
+  terms <- stats::delete.response(fit$terms)
+  # what a function makes of a value may be missing, too
+  frame <- stats::model.frame(terms, data, na.action = stats::na.pass)
+  keep <- keep & stats::complete.cases(frame)
+  number <- block$row - 1 + seq_len(block$n)
+  if (!all(keep)) {
+    data <- frame_rows_at(data, keep)
+    own <- lapply(own[c("y", "weights", "trials")], function(x) x[keep])
+  }
+  if (!is.null(taken)) {
+    number <- number[taken]
+    keep <- keep[taken]
+  }
+  list(data = data, keep = keep, number = number, own = own)
+}
+
+frame_rows_at <- function(data, rows) {
+  data <- data[rows, , drop = FALSE]
+  attr(data, "row.names") <- .set_row_names(nrow(data))
+  data
+}
+
 abort_other_rows <- function(fit, n, call) {
+  now <- if (is.null(n)) "More rows" else count_noun(n, "row")
   abort_tall(
     "source",
     c(
       "The fit's data have other rows than they had.",
-      x = "{count_noun(n, 'row')} now, {count_noun(fit$n_data, 'row')} then."
+      x = "{now} now, {count_noun(fit$n_data, 'row')} then."
     ),
     argument = "data",
     call = call
@@ -83,52 +137,266 @@ check_newdata_columns <- function(fit, names, call) {
   }
 }
 
-# Some of the fit's own rows as a data frame, NULL: all. which: numbers among
-# those that count; the frame has them in this order.
-own_newdata <- function(fit, which = NULL, call = caller_env()) {
+# What f(block) returns, vectors with a value for each of its rows, one block
+# after the other. pads: with NA for rows that na.exclude left out.
+gather_rows <- function(
+  fit,
+  f,
+  newdata = NULL,
+  pads = is.null(newdata) && isTRUE(fit$request$pads),
+  call = caller_env()
+) {
   parts <- list()
   each_newdata(
     fit,
-    function(newdata, rows, own) {
-      if (!is.null(which)) {
-        at <- rows %in% which
-        newdata <- newdata[at, , drop = FALSE]
-        rows <- rows[at]
-      }
-      if (length(rows) > 0) {
-        parts[[length(parts) + 1]] <<- list(
-          columns = as.list(newdata),
-          rows = rows
-        )
-      }
+    function(block) {
+      values <- if (nrow(block$data) > 0) f(block)
+      parts[[length(parts) + 1]] <<- list(
+        values = values,
+        keep = if (pads) block$keep
+      )
+      TRUE
     },
+    newdata,
     call = call
   )
-  joined <- join_parts(parts)
-  out <- frame_of(joined$columns, length(joined$rows))
-  if (is.null(which)) {
-    return(out)
-  }
-  out <- out[match(which, joined$rows), , drop = FALSE]
-  attr(out, "row.names") <- .set_row_names(nrow(out))
-  out
+  names <- unique(unlist(lapply(parts, function(part) names(part$values))))
+  lapply(stats::setNames(nm = names), function(name) {
+    unlist(lapply(parts, function(part) {
+      value <- unname(part$values[[name]])
+      if (is.null(part$keep)) {
+        return(value)
+      }
+      replace(rep(NA_real_, length(part$keep)), part$keep, value)
+    }))
+  })
 }
 
-# Responses, weights and trials of all of the fit's own rows.
-remote_response <- function(fit, call) {
+# f(new) of each block, as gather_rows() has it: `new` is its design and offset,
+# of the fit's own rows y, trials and weight as well, and with has_sizes those
+# that predictions are for. Arguments with a value for each row are cut.
+gather_predictions <- function(
+  fit,
+  newdata,
+  f,
+  offset = NULL,
+  trials = NULL,
+  weights = NULL,
+  has_sizes = FALSE,
+  ...,
+  call = caller_env()
+) {
+  is_own <- is.null(newdata)
+  n <- n_passed_over(fit, newdata)
+  offset <- check_cut(offset, n, "offset", call)
+  trials <- check_cut(trials, n, "trials", call)
+  weights <- check_cut(weights, n, "weights", call)
+  design_of <- function(block) {
+    data <- block$data
+    n <- nrow(data)
+    cut <- function(x) if (length(x) > 1) x[block$rows] else x
+    new <- prediction_rows(fit, data, if (!is_own) cut(offset), call)
+    if (is_own) {
+      new$offset <- add_offsets(n, new$offset, cut(offset))
+      new[c("y", "trials", "weight")] <- block_sizes(fit, block)
+    }
+    if (has_sizes) {
+      given <- cut(trials) %||% if (has_trials(fit$family)) new$trials
+      new$trials <- prediction_trials(fit, data, given, n, call)
+      given <- cut(weights) %||% if (has_precisions(fit$family)) new$weight
+      new$weight <- prediction_weights(fit, data, given, n, call)
+    }
+    new
+  }
+  gather_rows(
+    fit,
+    function(block) f(design_of(block)),
+    newdata,
+    ...,
+    call = call
+  )
+}
+
+# A value, or one for each row: of rows that were not counted, a value.
+check_cut <- function(x, n, arg, call) {
+  check_numeric_vector(
+    x,
+    size = if (is.na(n)) 1 else c(1, n),
+    allow_null = TRUE,
+    arg = arg,
+    call = call
+  )
+}
+
+# list(y, trials, weight) of a block of own rows, 1 where nothing was given.
+block_sizes <- function(fit, block) {
+  own <- split_own(fit, block$own)
+  n <- length(own$y)
+  list(
+    own$y,
+    rep_len(as.double(own$trials %||% 1), n),
+    if (is.null(own$weight)) NULL else as.double(own$weight)
+  )
+}
+
+split_own <- function(fit, own) {
+  weights <- own$weights
+  if (!is.null(own$trials)) {
+    weights <- if (!is.null(fit$request$weights)) weights / own$trials
+  }
+  split_weights(own$y, own$trials, weights, fit)
+}
+
+# ---- some or all of them in memory -------------------------------------------
+
+# The same fit with a model frame: of all its rows, or of some (numbers among
+# those that count, in this order), as if it had been made of these in memory.
+fit_of_rows <- function(fit, which = NULL, call = caller_env()) {
+  if (!has_source(fit)) {
+    return(fit)
+  }
+  if (any(which < 1 | which > fit$n_data)) {
+    abort_no_row(max(which), fit$n_data, call)
+  }
+  check_frame_size(fit, if (is.null(which)) fit$n_data else length(which), call)
+  held <- own_newdata(fit, which, call)
+  fit$frame <- own_frame(fit, held, call)
+  fit$n_data <- nrow(fit$frame)
+  fit$na_action <- if (is.null(which)) attr(fit$frame, "na.action")
+  fit$source <- NULL
+  fit
+}
+
+# Memory for so many rows that nobody asked for?
+check_frame_size <- function(fit, n, call) {
+  n_column <- max(fit$n_coef, length(fit$columns))
+  if (n * n_column <= large_matrix) {
+    return(invisible())
+  }
+  size <- structure(8 * n * n_column, class = "object_size")
+  abort_tall(
+    "memory",
+    c(
+      "{count_noun(n, 'row')} x {count_noun(n_column, 'column')} are
+       {format_count(n * n_column)} numbers ({format(size, units = 'auto')}),
+       and the fit has its rows in a source.",
+      i = "{.code tallbayes::source_fetch(fit$source, rows)} has some of them as
+           a data frame, which can be {.arg newdata}."
+    ),
+    argument = "newdata",
+    value = n * n_column,
+    expected = large_matrix,
+    call = call
+  )
+}
+
+# list(data, number, left_out): own rows that count, as a data frame; their
+# numbers in the source; of all rows, which na.action left out, named by theirs.
+own_newdata <- function(fit, which = NULL, call = caller_env()) {
   parts <- list()
+  n_seen <- 0
   each_newdata(
     fit,
-    function(newdata, rows, own) {
-      parts[[length(parts) + 1]] <<- own
+    function(block) {
+      data <- block$data
+      rows <- block$rows
+      left <- base::which(!block$keep)
+      number <- block$number[block$keep]
+      if (!is.null(which)) {
+        at <- rows %in% which
+        data <- frame_rows_at(data, at)
+        rows <- rows[at]
+        number <- number[at]
+      }
+      parts[[length(parts) + 1]] <<- list(
+        data = data,
+        rows = rows,
+        number = number,
+        left_out = stats::setNames(n_seen + left, block$number[left])
+      )
+      n_seen <<- n_seen + length(block$keep)
+      TRUE
     },
     call = call
   )
   every <- function(name) unlist(lapply(parts, `[[`, name))
-  weights <- every("weights")
-  trials <- every("trials")
-  if (!is.null(trials)) {
-    weights <- weights / trials
+  data <- bind_frames(lapply(parts, `[[`, "data"))
+  number <- every("number")
+  if (!is.null(which)) {
+    at <- match(which, every("rows"))
+    data <- frame_rows_at(data, at)
+    number <- number[at]
   }
-  split_weights(every("y"), trials, weights, fit)
+  left_out <- if (is.null(which)) every("left_out")
+  list(data = data, number = number, left_out = left_out)
+}
+
+# The model frame of such rows, as tall_glm() makes it of rows in memory.
+own_frame <- function(fit, held, call) {
+  request <- fit$request
+  data <- held$data
+  frame <- prediction_frame(fit, fit$terms, data, call)
+  levels <- fit$remote$rows$response_levels
+  if (is.factor(frame[[1]]) && !is.null(levels)) {
+    frame[[1]] <- factor(
+      as.character(frame[[1]]),
+      levels = levels,
+      ordered = is.ordered(frame[[1]])
+    )
+  }
+  block <- list(columns = as.list(data), first = 0, n = nrow(data), row = 1)
+  argument <- request$offsets[[length(request$offsets)]]
+  frame[["(weights)"]] <-
+    block_number(request, block, request$weights, "weights", call)
+  frame[["(offset)"]] <- block_number(request, block, argument, "offset", call)
+  # with the classes of weights and offset
+  attr(frame, "terms") <- fit$terms
+  attr(frame, "row.names") <- source_row_names(fit$source, held$number)
+  if (length(held$left_out) > 0) {
+    kind <- if (isTRUE(request$pads)) "exclude" else "omit"
+    attr(frame, "na.action") <- structure(held$left_out, class = kind)
+  }
+  frame
+}
+
+# Those of a data frame, else their numbers.
+source_row_names <- function(source, number) {
+  names <- if (inherits(source, "tall_source_frame")) {
+    attr(source$data, "row.names")
+  }
+  if (is.character(names)) {
+    names[number]
+  } else if (max(number, 0) <= .Machine$integer.max) {
+    as.integer(number)
+  } else {
+    as.character(number)
+  }
+}
+
+# list(y, trials, weight) of all of the fit's own rows: a pass.
+remote_response <- function(fit, call) {
+  sizes <- function(block) split_own(fit, block$own)
+  found <- gather_rows(fit, sizes, pads = FALSE, call = call)
+  list(y = found$y, trials = found$trials, weight = found$weight)
+}
+
+# newdata that is a source, in memory: for matrices with a column for each row.
+frame_newdata <- function(fit, newdata, draws, call = caller_env()) {
+  if (is.null(newdata) || !is_passed_over(fit, newdata)) {
+    return(newdata)
+  }
+  frames <- list()
+  n_row <- 0
+  each_newdata(
+    fit,
+    function(block) {
+      n_row <<- n_row + nrow(block$data)
+      check_matrix_size(fit, n_row, draws, NULL, call)
+      frames[[length(frames) + 1]] <<- block$data
+      TRUE
+    },
+    newdata,
+    call = call
+  )
+  bind_frames(frames)
 }

@@ -120,6 +120,7 @@ tall_glm <- function(
     if (!is.null(fit)) {
       return(fit)
     }
+    asked$written <- asked$matched
     if (!is.data.frame(data)) {
       data <- asked$matched$data <- collect_source(source, call)
     }
@@ -175,7 +176,7 @@ glm_of_frame <- function(settings, asked, run, call) {
     if (has_data) eval(asked$matched$data, asked$caller)
   )
   fit <- sample_glm(model, source, settings, run, call)
-  front_fit(fit, "tall_glm", asked$call %||% asked$matched, list(
+  front_fit(fit, "tall_glm", asked$written %||% asked$matched, list(
     na_action = attr(frame, "na.action"),
     frame = if (settings$keep_data) frame
   ))
@@ -366,6 +367,9 @@ matrix_model <- function(
 
 #' @export
 rebuild_model.tall_glm <- function(fit) {
+  if (is_remote_fit(fit)) {
+    return(rebuild_remote(fit, caller_env()))
+  }
   if (!has_data(fit)) {
     return(NULL)
   }

@@ -22,6 +22,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
     settings$family,
     as.list(asked$matched)[c("weights", "subset", "offset")],
     fails = action == "na.fail",
+    pads = action == "na.exclude",
     call = call
   )
   build <- function(of, known) {
@@ -189,9 +190,7 @@ pilot_frame <- function(look, request, matched, call) {
   n <- nrow(look$frame)
   data <- look$frame
   if (!is.null(look$ends)) {
-    both <- list(list(columns = as.list(data)), list(columns = look$ends))
-    data <- join_parts(both)$columns
-    data <- frame_of(data, n + nrow(look$ends))
+    data <- bind_frames(list(data, look$ends))
   }
   frame_call <- matched[c(1, match(
     c("formula", "weights", "offset"),
@@ -301,7 +300,7 @@ leading_rows <- function(of, n) {
 
 #' @export
 remote_plan.tall_glm <- function(fit, n_step, call) {
-  if (!has_source(fit)) {
+  if (!has_source(fit) && is.null(fit$remote$products)) {
     abort_tall(
       "stale",
       c(
@@ -315,13 +314,12 @@ remote_plan.tall_glm <- function(fit, n_step, call) {
   }
   model <- revive_remote(fit, fit$source, build_of_fit(fit, call), call)
   control <- fit$control
-  if (!is.null(model$remote$products)) {
-    plan <- plan_sums(model, control, call)
-    plan$kernel <- fit$kernel
+  plan <- if (is.null(model$remote$products)) {
+    resume_drawn(model, control, n_step, call)
   } else {
-    plan <- resume_drawn(model, control, n_step, call)
-    plan$kernel <- fit$kernel
+    resume_sums(model, fit, call)
   }
+  plan$kernel <- fit$kernel
   plan$steps <- fit$steps
   plan$escape <- fit$escape
   plan$mode <- fit$mode
@@ -329,6 +327,38 @@ remote_plan.tall_glm <- function(fit, n_step, call) {
   plan$init <- matrix(0, model$n_dim, control$chains)
   plan$start_chol <- fit$start_chol
   plan
+}
+
+# Of a Gaussian response: sums that were kept, in the coordinates of the chains.
+resume_sums <- function(model, fit, call) {
+  ledger <- new_ledger()
+  cores <- fit$control$cores
+  model <- with_residuals(model, fit, call)
+  plan <- new_plan(
+    model,
+    fit$kernel,
+    fit$gradient,
+    NULL,
+    fit$schedule,
+    ledger = ledger
+  )
+  if (kernel_is_independent(fit$kernel)) {
+    plan$sums <- sums_posterior(model, cores, call)
+  } else {
+    parts <- sums_parts(model, cores, call)
+    stand_in <- sums_model(model, parts$sums, parts$fit, call)
+    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE, call)
+  }
+  plan
+}
+
+# Residuals are looked at where sums have lost them to rounding: another pass.
+with_residuals <- function(model, fit, call) {
+  model$remote$residuals <- function(beta) {
+    check_has_data(fit, call = call)
+    residuals_of(model$remote$rows, beta, fit$control, call)
+  }
+  model
 }
 
 build_of_fit <- function(fit, call) {
@@ -347,6 +377,74 @@ build_of_fit <- function(fit, call) {
       specs$prior_aux,
       centers = TRUE,
       known = known,
+      call = call
+    )
+  }
+}
+
+# ---- the model made again ----------------------------------------------------
+
+# The most bytes of rows that are brought to memory unasked.
+most_rebuilt <- 1e9
+
+# The model of a fit whose rows were passed over: from sums of a Gaussian
+# response, else with all rows, in memory. NULL: the fit kept no source.
+rebuild_remote <- function(fit, call) {
+  kept <- fit$remote
+  build <- build_of_fit(fit, call)
+  if (!is.null(kept$products)) {
+    model <- revive_remote(fit, fit$source, build, call)
+    model <- with_residuals(model, fit, call)
+    parts <- sums_parts(model, fit$control$cores, call)
+    model <- sums_model(model, parts$sums, parts$fit, call)
+  } else if (has_source(fit)) {
+    check_rebuilt_size(fit, call)
+    whole <- fit_of_rows(fit, call = call)
+    parts <- frame_parts(whole$frame, fit$family, call)
+    check_same_rows_as(fit, parts, call)
+    model <- build(parts, kept$found$facts)
+  } else {
+    return(NULL)
+  }
+  model$fingerprint <- fit$fingerprint
+  model
+}
+
+check_rebuilt_size <- function(fit, call) {
+  size <- 8 * fit$n_data * (fit$n_coef + length(fit$columns) + 2)
+  if (size <= most_rebuilt) {
+    return(invisible())
+  }
+  shown <- format(structure(size, class = "object_size"), units = "auto")
+  abort_tall(
+    "unsupported",
+    c(
+      "Gradients at the draws need the rows of the fit in memory, and they take
+       {shown}.",
+      i = "Write the design matrix to a file for {.fn tall_store}, make the
+           model of it by {.fn model_glm} and give that as {.arg model} or
+           {.arg gradient}."
+    ),
+    argument = "model",
+    value = size,
+    expected = most_rebuilt,
+    call = call
+  )
+}
+
+# The means of the columns are those that the passes found.
+check_same_rows_as <- function(fit, parts, call) {
+  facts <- fit$remote$found$facts
+  away <- abs(colMeans(parts$x) - facts$mean)
+  if (any(away > 1e-8 * (abs(facts$mean) + facts$sd))) {
+    abort_tall(
+      "source",
+      c(
+        "The fit's data have other values than they had.",
+        x = "The mean of {.field {colnames(parts$x)[[which.max(away)]]}} is
+             another."
+      ),
+      argument = "data",
       call = call
     )
   }

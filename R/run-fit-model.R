@@ -48,7 +48,7 @@ rebuild_model.default <- function(fit) {
 }
 
 has_data <- function(fit) {
-  !is.null(fit$frame) || !is.null(fit$data)
+  !is.null(fit$frame) || !is.null(fit$data) || !is.null(fit$source)
 }
 
 # arg: what can be given instead of the data, or NULL.

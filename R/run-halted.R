@@ -88,7 +88,7 @@ is_mended <- function(model, fit) {
 # stopped are brought to where the others are, or to its end if there are none.
 rejoin_chains <- function(fit, model, call) {
   started <- proc.time()[["elapsed"]]
-  plan <- resume_plan(fit, model, call)
+  plan <- resume_plan(fit, model, call = call)
   segment <- fit$halted$segment
   is_well <- vapply(segment$reports, function(r) r$status == 0, TRUE)
   target <- segment$n_warmup + segment$n_sampling

@@ -28,9 +28,13 @@
 #' Chains that stopped for another reason, such as a step size that is too
 #' large, cannot go on.
 #'
+#' @section Rows in a source: A fit of [tall_glm()] that read its rows by passes
+#' over a source makes another pass and draws rows for the new iterations;
+#' independent draws, and steps on sums, need none.
+#'
 #' @return The fit with the new draws after the old ones.
-#' @section Conditions: `tall_error_stale` if the model is gone and none is
-#' given; `tall_error_input` if the given model has other data;
+#' @section Conditions: `tall_error_stale` if the model, or the source, is gone
+#' and no model is given; `tall_error_source` if the source has other rows; `tall_error_input` if the given model has other data;
 #' `tall_error_corrupt` if what the chains go on from is not as it was made:
 #' altered by hand, read from a damaged file, or made by another version;
 #' `tall_error_unsupported` if a chain had stopped for a reason that would stop
@@ -129,6 +133,14 @@ remaining_steps <- function(fit, iter, call = caller_env()) {
 # n_step: of all chains together.
 resume_plan <- function(fit, model, n_step, call = caller_env()) {
   if (is_remote_fit(fit)) {
+    if (!is.null(model)) {
+      abort_input(
+        "{.arg model} is not for a fit whose rows were passed over: it opens its
+         source again.",
+        argument = "model",
+        call = call
+      )
+    }
     return(remote_plan(fit, n_step, call))
   }
   if (is.null(model)) {

@@ -136,18 +136,36 @@ frame_of <- function(columns, n_row) {
   )
 }
 
-# Pieces of columns, one below the other; factors have all of their levels.
+# Pieces of columns, one below the other.
 bind_frames <- function(frames) {
   if (length(frames) == 1) {
     return(frames[[1]])
   }
-  columns <- lapply(seq_along(frames[[1]]), function(j) {
-    parts <- lapply(frames, .subset2, j)
-    bind <- if (length(dim(parts[[1]])) == 2) rbind else c
-    do.call(bind, parts)
-  })
-  names(columns) <- names(frames[[1]])
-  frame_of(columns, sum(vapply(frames, nrow, 0L)))
+  frame_of(bind_columns(frames), sum(vapply(frames, nrow, 0L)))
+}
+
+# The same of lists of columns.
+bind_columns <- function(parts) {
+  columns <- seq_along(parts[[1]])
+  names(columns) <- names(parts[[1]])
+  lapply(columns, function(j) bind_values(lapply(parts, .subset2, j)))
+}
+
+# One value after the other; factors have the levels of all, in their order
+# where all have the same, else in that of their names.
+bind_values <- function(values) {
+  one <- values[[1]]
+  if (is.matrix(one)) {
+    return(do.call(rbind, values))
+  }
+  if (!is.factor(one)) {
+    return(do.call(c, values))
+  }
+  every <- lapply(values, levels)
+  is_same <- all(vapply(every, identical, TRUE, every[[1]]))
+  levels <- if (is_same) every[[1]] else sort(unique(unlist(every)))
+  out <- unlist(lapply(values, as.character))
+  factor(out, levels = levels, ordered = is.ordered(one))
 }
 
 # Is it something that rows can be read of, other than a data frame?

@@ -55,7 +55,7 @@ blocks_of <- function(columns, size, whole) {
       row = first + 1
     )
     if (!whole) {
-      block$columns <- lapply(columns, block_rows, block)
+      block$columns <- lapply(columns, slice_rows, first, block$n)
       block$first <- 0
     }
     block
