@@ -51,7 +51,8 @@ use_workers <- function(shards, tells) {
     return(FALSE)
   }
   stays <- which(!vapply(shards, can_travel, TRUE))
-  if (tells && length(stays) > 0 && inherits(shards[[stays[[1]]]], "tall_stream")) {
+  first <- if (length(stays) > 0) shards[[stays[[1]]]]
+  if (tells && inherits(first, "tall_stream")) {
     cli::cli_inform(
       c(
         "Shards are passed over one after another: what opens shard

@@ -204,9 +204,9 @@ add_sums <- function(total, part) {
   Map(`+`, total[own], part[own])
 }
 
-# One pass: what over(rows, args, first, show, call) makes of each shard that has
-# rows that count, of which there are `first` before it. It returns list(n_row,
-# n_missing, ...), with what new_column_facts() has in total as `columns`, or
+# One pass: what over(rows, args, first, show, call) makes of each shard with
+# rows that count, of which there are `first` before it: list(n_row, n_missing,
+# ...), with what new_column_facts() has in total as `columns`, or
 # without. known: facts of a pass before, which say how many rows shards have.
 #
 # list(parts, facts, n_missing)

@@ -144,8 +144,9 @@ test_that("workers find what is found here", {
 test_that("sums of a Gaussian response are those of one data frame", {
   local_pilot()
   formula <- count ~ x + g + offset(z / 2)
-  whole <- shard_fit(as_source(shard_rows), formula, "gaussian", weights = quote(w))
-  parts <- shard_fit(in_shards(), formula, "gaussian", weights = quote(w))
+  of <- function(data) shard_fit(data, formula, "gaussian", quote(w))
+  whole <- of(as_source(shard_rows))
+  parts <- of(in_shards())
   expect_false(is.null(whole$remote$products))
   expect_equal(
     parts$remote$products,
