@@ -1,7 +1,7 @@
 # What a fit can do whose rows were passed over, against the same fit of rows in
 # memory, given the same draws.
 
-remote_data <- function(n = 4000) {
+passed_data <- function(n = 4000) {
   withr::with_seed(3, {
     data <- data.frame(
       a = rnorm(n),
@@ -63,7 +63,7 @@ remote_cases <- local({
 })
 
 make_remote_cases <- function() {
-  data <- remote_data()
+  data <- passed_data()
   list(
     weighted = both_ways(here_glm(
       y ~ log(abs(a)) + b + g + offset(o),
@@ -137,7 +137,7 @@ test_that("fitted values and residuals are made by passes", {
 
 test_that("rows that na.exclude left out are NA", {
   fit <- remote_cases()$weighted$remote
-  data <- remote_data()
+  data <- passed_data()
   data <- data[data$take, ]
   out <- is.na(data$a) | is.na(data$w) | data$w == 0
   expect_identical(is.na(predict(fit)), out)
@@ -235,7 +235,7 @@ test_that("loo takes its rows out of passes", {
 
 test_that("loo passes over the rows a few times, not once an observation", {
   skip_if_not_installed("loo")
-  data <- remote_data()
+  data <- passed_data()
   passes <- 0
   stream <- tall_stream(function() {
     passes <<- passes + 1
@@ -286,10 +286,21 @@ test_that("tables of a fit need no rows", {
   expect_identical(coef(fit), colMeans(as.matrix(fit)))
 })
 
+test_that("a data frame of many rows is passed over unasked", {
+  data <- withr::with_seed(1, data.frame(x = rnorm(70000), y = rnorm(70000)))
+  data$x[[70000]] <- NA
+  fit <- here_glm(y ~ x, iter = 100, na.action = na.exclude)
+  expect_true(has_source(fit))
+  by_hand <- coef(fit)[["(Intercept)"]] + coef(fit)[["x"]] * data$x
+  expect_equal(predict(fit), by_hand)
+  expect_equal(residuals(fit), data$y - by_hand)
+  expect_equal(predict(fit, data[1:3, ]), by_hand[1:3], ignore_attr = TRUE)
+})
+
 # ---- other sources -----------------------------------------------------------
 
 test_that("predictions are for rows of any source", {
-  new <- remote_data(700)
+  new <- passed_data(700)
   new <- new[complete.cases(new) & new$w > 0, ]
   rownames(new) <- NULL
   stream <- tall_stream(opener(new, c(5, 100, 1, 300)))
@@ -331,7 +342,7 @@ test_that("predictions are for rows of any source", {
 })
 
 test_that("a matrix is a source, too", {
-  data <- as.matrix(remote_data()[c("a", "b", "count")])
+  data <- as.matrix(passed_data()[c("a", "b", "count")])
   local_rows(1000)
   fit <- tall_glm(count ~ a + b, data, poisson(), seed = 1, refresh = 0)
   expect_true(has_source(fit))
@@ -341,7 +352,7 @@ test_that("a matrix is a source, too", {
 })
 
 test_that("other rows than those of the fit are refused", {
-  data <- remote_data()
+  data <- passed_data()
   rows <- nrow(data)
   stream <- tall_stream(function() opener(data[seq_len(rows), ], 500)())
   local_rows(1000)
@@ -361,7 +372,7 @@ test_that("other rows than those of the fit are refused", {
 })
 
 test_that("levels may differ from block to block", {
-  data <- remote_data()
+  data <- passed_data()
   data <- data[order(data$g), ]
   stream <- tall_stream(function() {
     reader <- opener(data, 1000)()
@@ -424,7 +435,7 @@ test_that("a fit goes on, also after it was in a file", {
 })
 
 test_that("a fit that goes on has the posterior it had", {
-  data <- remote_data()
+  data <- passed_data()
   local_rows(1000)
   of <- list(
     tall_glm(
@@ -460,7 +471,7 @@ test_that("a fit that goes on has the posterior it had", {
 })
 
 test_that("a fit without its data says what it needs", {
-  data <- remote_data()
+  data <- passed_data()
   local_rows(1000)
   fit <- tall_glm(
     y ~ a,
@@ -491,7 +502,7 @@ test_that("a fit without its data says what it needs", {
 })
 
 test_that("a fit is made again by its call", {
-  data <- remote_data()
+  data <- passed_data()
   fit <- here_glm(y ~ a + g, family = binomial(), iter = 200)
   expect_identical(formula(update(fit, . ~ . - g)), y ~ a, ignore_attr = TRUE)
   local_rows(1000)
@@ -502,7 +513,7 @@ test_that("a fit is made again by its call", {
 })
 
 test_that("monitors watch held-out data frames", {
-  data <- remote_data()
+  data <- passed_data()
   held_out <- data[complete.cases(data), ][1:200, ]
   fit <- both_ways(here_glm(
     y ~ a + g,
