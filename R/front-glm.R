@@ -8,7 +8,10 @@
 #'
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
 #'   [offset()] are fine; group-level terms such as `(1 | g)` are refused.
-#' @param data (data frame) The data.
+#' @param data (data frame, [source][tall_source] or matrix) The data: a data
+#'   frame, a [tall_stream()], [tall_parquet()] files, a [tall_store()], a
+#'   matrix with names of its columns, or a list of such, one after the other.
+#'   See *Rows that are passed over*.
 #' @param family (family object, function or string) [gaussian()], [binomial()],
 #'   [poisson()], with their canonical links; `binomial("probit")` and
 #'   `binomial("cloglog")`. A binomial response is 0/1,
@@ -39,9 +42,11 @@
 #'   [Matrix::sparse.model.matrix()], and takes memory and time in proportion to
 #'   what is not zero: for factors of many levels. `NULL`: where at most a
 #'   quarter of it is not zero.
-#' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, so that
-#'   `predict()` without `newdata` works and the fit can be resumed after it was
-#'   saved and read again?
+#' @param keep_data (`TRUE` or `FALSE`) Keep in the fit what `predict()` without
+#'   `newdata`, [sg_resume()] and others read rows from: the model frame, or the
+#'   source where rows were passed over (how a stream is opened, the paths of
+#'   files; a data frame itself, of which there is no copy before the fit is
+#'   saved)?
 #' @param ... The run: arguments of [sg_sample()] but `model`, with the same
 #'   defaults. Others are refused, those of rstanarm, brms and
 #'   [stats::glm()] that have no place here with what does their work.
@@ -58,8 +63,29 @@
 #' its mean. With weights that is the response's standard deviation at weight 1,
 #' see [prior_exponential()].
 #'
+#' @section Rows that are passed over: More than 65,536 rows, and those of a
+#' source, are read block by block and never all in memory: one look finds
+#' levels, missing values and a pilot of 65,536 rows, with at least 100 of every
+#' level and outcome; Newton steps that the pilot corrects (after Jordan, Lee &
+#' Yang, 2019) find the mode, mostly in one pass; and one more draws some ten
+#' thousand rows, from which the steps of [kernel_smh()] are exact. A Gaussian
+#' response takes one pass after the look, for sums. Draws are the same for the
+#' same rows and `seed`, whatever the source, its blocks and `cores` (shards of
+#' a list differ by rounding, and those of streams take another pilot).
+#' [sg_resume()] makes another pass. Terms that depend on other rows than their
+#' own (`cut(x, 3)`, `x - mean(x)`) are refused; `poly()`, splines and `scale()`
+#' take their constants from the pilot and the ends of the columns; variables
+#' that are not in `data` must be single values.
+#'
+#' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
+#' prior with bounds, gradients that are kept, more than 1,000 columns, a
+#' posterior that exact steps do not suit) all rows are brought to memory, and a
+#' message says why where it was not asked for. Of data beyond memory, write the
+#' design to a file by [tall_store()] and give it to [tall_glm.fit()].
+#'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
-#' @section Conditions:
+#' @section Conditions: `tall_error_source` for a source that fails, or gives
+#' other rows in another pass.
 #' Those of [sg_sample()] and [model_glm()]; `tall_error_input` for a formula or
 #' data that cannot be used, `tall_error_unsupported` for group-level terms.
 #' @seealso [summary.tall_fit()], [plot.tall_fit()], [predict.tall_glm()],

@@ -87,7 +87,8 @@ run_segment <- function(
     "waiting_rows"
   )
   c(
-    run[made],
+    # NULL where it does not apply
+    lapply(stats::setNames(nm = made), function(name) run[[name]]),
     stretch,
     list(passes = plan$ledger$passes, n_before = n_before, n_keep = n_keep)
   )

@@ -174,17 +174,55 @@ is_source_like <- function(x) {
     is.list(x) && !is.data.frame(x)
 }
 
-# All rows of a source as a data frame, in memory.
+# All rows of a source as a data frame, in memory, where they fit.
 collect_source <- function(source, call) {
   frames <- list()
+  bytes <- 0
+  most <- memory_for_rows()
   source_each(
     source,
     NULL,
     function(block) {
-      frames[[length(frames) + 1]] <<- block_frame(block)
+      frame <- block_frame(block)
+      bytes <<- bytes + as.double(utils::object.size(frame))
+      if (bytes > most) {
+        abort_rows_memory(block, most, call)
+      }
+      frames[[length(frames) + 1]] <<- frame
       TRUE
     },
     call
   )
   bind_frames(frames)
+}
+
+# A model copies them more than once: a fifth of what is free, 2 GB where the
+# system does not say.
+memory_for_rows <- function() {
+  free <- tryCatch(
+    grep("^MemAvailable:", readLines("/proc/meminfo"), value = TRUE),
+    error = function(e) character(),
+    warning = function(w) character()
+  )
+  if (length(free) != 1) {
+    return(2e9)
+  }
+  0.2 * 1024 * as.double(gsub("[^0-9]", "", free))
+}
+
+abort_rows_memory <- function(block, most, call) {
+  abort_tall(
+    "memory",
+    c(
+      "This needs all rows in memory, where they do not fit: more than
+       {format_bytes(most)} by row {format_count(block$row)}.",
+      i = "Passes need no memory for rows: leave out {.arg kernel} and others
+           that draw minibatches, or give a narrower prior.",
+      i = "Or write the design to a file with {.fn tall_store}, and give that to
+           {.fn tall_glm.fit}."
+    ),
+    argument = "data",
+    expected = most,
+    call = call
+  )
 }
