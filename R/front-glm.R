@@ -42,6 +42,9 @@
 #'   [Matrix::sparse.model.matrix()], and takes memory and time in proportion to
 #'   what is not zero: for factors of many levels. `NULL`: where at most a
 #'   quarter of it is not zero.
+#' @param prior_PD (`TRUE` or `FALSE`) Draw from the prior instead of the
+#'   posterior, as in rstanarm? The data then say which columns there are, and
+#'   on what scale. Independent draws; priors of coefficients must be normal.
 #' @param keep_data (`TRUE` or `FALSE`) Keep in the fit what `predict()` without
 #'   `newdata`, [sg_resume()] and others read rows from: the model frame, or the
 #'   source where rows were passed over (how a stream is opened, the paths of
@@ -116,10 +119,13 @@ tall_glm <- function(
   storage = c("double", "float"),
   ...,
   sparse = FALSE,
+  prior_PD = FALSE,
   keep_data = TRUE
 ) {
   call <- rlang::current_env()
   run <- front_run(..., .front = tall_glm)
+  check_flag(prior_PD)
+  check_prior_run(prior_PD, run, call)
   check_given(formula)
   check_sparse(sparse)
   check_flag(keep_data)
@@ -137,6 +143,7 @@ tall_glm <- function(
     storage = storage,
     sparse = sparse,
     na.action = na.action,
+    prior_PD = prior_PD,
     keep_data = keep_data
   )
   asked <- list(matched = match.call(), caller = parent.frame())
@@ -212,16 +219,32 @@ glm_of_frame <- function(settings, asked, run, call) {
 sample_glm <- function(model, source, settings, run, call) {
   run$monitor <- resolve_monitors(run$monitor, source, settings$sigma, call)
   model <- front_model(model, run, call)
+  if (settings$prior_PD) {
+    model <- without_rows(model)
+  }
   fit <- front_sample(model, run, in_place = TRUE, call = call)
   source$family <- NULL
   more <- c(source, list(
     n_coef = model$n_coef,
     sigma = settings$sigma,
     storage = model$storage,
-    prior_specs = settings$specs
+    prior_specs = settings$specs,
+    prior_PD = settings$prior_PD
   ))
   fit[names(more)] <- more
   fit
+}
+
+check_prior_run <- function(prior_PD, run, call) {
+  given <- c("kernel", "lambda")[c(!is.null(run$kernel), !is.null(run$lambda))]
+  if (prior_PD && length(given) > 0) {
+    abort_input(
+      "{.arg {given[[1]]}} has no place with {.code prior_PD = TRUE}: draws from
+       the prior are independent.",
+      argument = given[[1]],
+      call = call
+    )
+  }
 }
 
 check_sparse <- function(sparse, call = caller_env()) {
@@ -431,4 +454,13 @@ rebuild_model.tall_glm <- function(fit) {
     fit$storage,
     centers = TRUE
   )
+}
+
+#' @export
+independent_law.tall_glm <- function(fit, model, call) {
+  if (isTRUE(fit$prior_PD)) {
+    plan_prior(model, fit$control, call)$sums
+  } else {
+    NextMethod()
+  }
 }

@@ -300,7 +300,8 @@ leading_rows <- function(of, n) {
 
 #' @export
 remote_plan.tall_glm <- function(fit, n_step, call) {
-  if (!has_source(fit) && is.null(fit$remote$products)) {
+  is_prior <- isTRUE(fit$prior_PD)
+  if (!has_source(fit) && is.null(fit$remote$products) && !is_prior) {
     abort_tall(
       "stale",
       c(
@@ -314,7 +315,9 @@ remote_plan.tall_glm <- function(fit, n_step, call) {
   }
   model <- revive_remote(fit, fit$source, build_of_fit(fit, call), call)
   control <- fit$control
-  plan <- if (is.null(model$remote$products)) {
+  plan <- if (is_prior) {
+    plan_prior(model, control, call)
+  } else if (is.null(model$remote$products)) {
     resume_drawn(model, control, n_step, call)
   } else {
     resume_sums(model, fit, call)

@@ -174,7 +174,7 @@ sums_scale <- function(model, sums, centred) {
   if (!model$traits$samples_aux) {
     return(model$sigma^2)
   }
-  square <- centred$square / sums$n_row
+  square <- if (sums$n_row > 0) centred$square / sums$n_row else 0
   if (square > 0) square else exp(2 * model_start(model)[[model$n_dim]])
 }
 

@@ -49,6 +49,9 @@ plan_recipe <- function(
   call
 ) {
   check_recipe(model, gradient, subsample, schedule, call)
+  if (isTRUE(model$prior_only)) {
+    return(plan_prior(model, control, call))
+  }
   if (is_remote(model) && !has_sums(model)) {
     return(plan_remote(model, control, call))
   }

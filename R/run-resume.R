@@ -187,7 +187,7 @@ resume_plan <- function(fit, model, n_step, call = caller_env()) {
   plan$init <- matrix(0, model$n_dim, fit$control$chains)
   plan$start_chol <- fit$start_chol
   if (kernel_is_independent(fit$kernel)) {
-    plan$sums <- sums_posterior(model, fit$control$cores, call)
+    plan$sums <- independent_law(fit, model, call)
     spend(ledger, "recipe", plan$sums$passes)
   }
   if (!is.null(fit$stand_in)) {
@@ -197,4 +197,14 @@ resume_plan <- function(fit, model, n_step, call = caller_env()) {
     plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE, call)
   }
   plan
+}
+
+# What independent draws come from; of a fit of the prior alone it needs no rows.
+independent_law <- function(fit, model, call) {
+  UseMethod("independent_law")
+}
+
+#' @export
+independent_law.default <- function(fit, model, call) {
+  sums_posterior(model, fit$control$cores, call)
 }

@@ -1,0 +1,51 @@
+# Draws from the prior alone: tall_glm(prior_PD = TRUE), as rstanarm has it.
+# They are those of a Gaussian posterior from the sums of no rows.
+
+# The model whose data say nothing.
+without_rows <- function(model) {
+  model$prior_only <- TRUE
+  model
+}
+
+plan_prior <- function(model, control, call) {
+  check_prior_draws(model, call)
+  p <- model$n_coef
+  empty <- model
+  empty$n_data <- 0
+  empty$remote <- list(products = list(
+    mean = numeric(p + 1),
+    sums = matrix(0, p + 1, p + 1),
+    weight = 0
+  ))
+  if (!model$traits$samples_aux) {
+    # any scale will do
+    empty$sigma <- 1
+  }
+  plan <- plan_draws(empty, control, call)
+  plan$model <- model
+  plan$why <- "draws from the prior, without the data (prior_PD)"
+  plan
+}
+
+check_prior_draws <- function(model, call) {
+  flat <- model$coordinates[flat_coordinates(model)]
+  if (length(flat) > 0) {
+    abort_input(
+      c(
+        "{.code prior_PD = TRUE} needs proper priors: that of {.val {flat[[1]]}}
+         is flat.",
+        i = "Give {.arg prior} and {.arg prior_intercept}."
+      ),
+      argument = "prior",
+      call = call
+    )
+  }
+  if (!has_normal_coefficients(model)) {
+    abort_tall(
+      "unsupported",
+      "{.code prior_PD = TRUE} draws from normal priors of coefficients.",
+      argument = "prior_PD",
+      call = call
+    )
+  }
+}

@@ -1,0 +1,71 @@
+test_that("prior_PD = TRUE draws from the prior", {
+  data <- withr::with_seed(1, {
+    data.frame(
+      y = stats::rbinom(400, 1, 0.3),
+      size = stats::rnorm(400, 5, 3),
+      x = stats::rnorm(400, 2, 10),
+      z = stats::rexp(400)
+    )
+  })
+  draw <- function(formula, family, ...) {
+    tall_glm(
+      formula,
+      data,
+      family,
+      prior_PD = TRUE,
+      iter = 6000,
+      seed = 1,
+      refresh = 0,
+      ...
+    )
+  }
+  z <- function(x, mean, sd) {
+    n <- length(x)
+    c((mean(x) - mean) / sd * sqrt(n), log(stats::sd(x) / sd) * sqrt(2 * n))
+  }
+  fit <- draw(
+    y ~ x + z,
+    binomial(),
+    prior = prior_normal(1, 0.5),
+    prior_intercept = prior_normal(0, 2)
+  )
+  expect_match(fit$plan, "prior")
+  d <- posterior::as_draws_matrix(fit)
+  expect_lt(max(abs(z(d[, "x"], 1, 0.5))), 4.5)
+  expect_lt(max(abs(z(d[, "z"], 1, 0.5))), 4.5)
+  # the intercept's is that of the predictor at the means
+  centre <- d[, "(Intercept)"] + mean(data$x) * d[, "x"] +
+    mean(data$z) * d[, "z"]
+  expect_lt(max(abs(z(centre, 0, 2))), 4.5)
+  expect_lt(abs(stats::cor(d[, "x"], d[, "z"])), 4.5 / sqrt(nrow(d)))
+
+  fit <- draw(size ~ x, gaussian())
+  d <- posterior::as_draws_matrix(fit)
+  sd_y <- stats::sd(data$size)
+  expect_lt(max(abs(z(d[, "x"], 0, 2.5 * sd_y / stats::sd(data$x)))), 4.5)
+  u <- stats::pexp(d[, "sigma"], 1 / sd_y)
+  expect_gt(stats::ks.test(as.vector(u), "punif")$p.value, 1e-4)
+
+  # more of them, and of rows that are passed over
+  more <- posterior::as_draws_matrix(sg_resume(fit, 3000, refresh = 0))
+  expect_identical(nrow(more), 2L * nrow(d))
+  expect_lt(
+    max(abs(z(more[, "x"], 0, 2.5 * sd_y / stats::sd(data$x)))),
+    4.5
+  )
+  local_passes(rows = 100, chunk = 128)
+  fit <- draw(y ~ x + z, binomial(), prior = prior_normal(1, 0.5))
+  expect_false(is.null(fit$source))
+  more <- posterior::as_draws_matrix(sg_resume(fit, 3000, refresh = 0))
+  expect_lt(max(abs(z(more[, "x"], 1, 0.5))), 4.5)
+
+  expect_error(draw(y ~ x, binomial(), prior = NULL), class = "tall_error_input")
+  expect_error(
+    draw(y ~ x, binomial(), prior = prior_laplace()),
+    class = "tall_error_unsupported"
+  )
+  expect_error(
+    draw(y ~ x, binomial(), kernel = kernel_sgld(0.1)),
+    class = "tall_error_input"
+  )
+})
