@@ -265,7 +265,7 @@ as_source.default <- function(x, ...) {
   }
   expected <- paste(
     "a data frame, a matrix, a `tall_store()`, a `tall_stream()`,",
-    "`tall_parquet()` files or a list of such"
+    "`tall_parquet()` files, a lazy table of dbplyr or a list of such"
   )
   abort_expected(x, expected, hint, arg = "x")
 }
@@ -369,6 +369,7 @@ source_label <- function(source) {
     tall_source_store = "rows in a file",
     tall_stream = "a stream of blocks",
     tall_parquet = "Parquet files",
+    tall_table = "a table in a database",
     tall_shards = "shards"
   )[class(source)[[1]]]
   if (is.na(label)) paste0("<", class(source)[[1]], ">") else unname(label)

@@ -1,0 +1,222 @@
+# Lazy tables of dbplyr: rows that lie in a database. As a source like any other
+# they are streamed; passes that the database computes itself stand in
+# design-sql.R and mode-sql.R.
+
+# A source of one table: list(tbl, in_database).
+#' @rdname tall_source
+#' @param in_database (`TRUE` or `FALSE`) Of a lazy table: may the database
+#'   compute the passes of a fit? See *Tables in a database*.
+#' @export
+as_source.tbl_lazy <- function(x, ..., in_database = TRUE) {
+  check_no_dots(...)
+  check_flag(in_database)
+  if (!requireNamespace("DBI", quietly = TRUE) ||
+    !requireNamespace("dbplyr", quietly = TRUE)) {
+    abort_tall("unsupported", c(
+      "A table in a database needs the packages {.pkg DBI} and {.pkg dbplyr}.",
+      i = "{.code install.packages(c(\"DBI\", \"dbplyr\"))}"
+    ))
+  }
+  source <- list(tbl = x, in_database = in_database)
+  structure(source, class = c("tall_table", "tall_source"))
+}
+
+table_connection <- function(source) {
+  dbplyr::remote_con(source$tbl)
+}
+
+# The query of the table, as text.
+table_query <- function(source) {
+  as.character(dbplyr::sql_render(source$tbl))
+}
+
+# The tables that a source is made of, one or shards; NULL: it is made of
+# something else, too.
+source_tables <- function(source) {
+  if (inherits(source, "tall_table")) {
+    return(list(source))
+  }
+  if (!inherits(source, "tall_shards")) {
+    return(NULL)
+  }
+  parts <- lapply(source$shards, source_tables)
+  if (!any(vapply(parts, is.null, TRUE))) unlist(parts, recursive = FALSE)
+}
+
+# ---- rows that are streamed --------------------------------------------------
+
+# An order of the rows is the user's, by dplyr::arrange(): but a scan that
+# PostgreSQL starts anywhere, or shares among workers, has none at all.
+#' @export
+source_open.tall_table <- function(source, columns = NULL) {
+  con <- table_connection(source)
+  end <- begin_reading(con)
+  failed <- TRUE
+  on.exit(if (failed) end())
+  if (is_postgres(con) && is_in_transaction(con)) {
+    DBI::dbExecute(con, "SET LOCAL max_parallel_workers_per_gather = 0")
+  }
+  sql <- table_query(source)
+  if (!is.null(columns)) {
+    columns <- intersect(columns, source_names(source))
+    sql <- pick_query(con, columns, sql)
+  }
+  result <- DBI::dbSendQuery(con, sql)
+  close <- once(function() {
+    try(DBI::dbClearResult(result), silent = TRUE)
+    end()
+  })
+  failed <- FALSE
+  list(
+    next_block = function() {
+      if (DBI::dbHasCompleted(result)) {
+        return(NULL)
+      }
+      rows <- fetch_strictly(DBI::dbFetch(result, block_rows))
+      # a query without columns has rows, too
+      columns <- plain_columns(rows[setdiff(names(rows), no_column)])
+      list(columns = columns, first = 0, n = nrow(rows))
+    },
+    close = close
+  )
+}
+
+no_column <- "tb_none"
+
+pick_query <- function(con, columns, sql) {
+  picked <- if (length(columns) > 0) {
+    paste(quote_names(con, columns), collapse = ", ")
+  } else {
+    paste("1 AS", quote_names(con, no_column))
+  }
+  paste0("SELECT ", picked, " FROM (", sql, ") ", quote_names(con, "tb_q"))
+}
+
+# As the engine's text, whatever stands in a name.
+quote_names <- function(con, names) {
+  as.character(DBI::dbQuoteIdentifier(con, as.character(names)))
+}
+
+# Values that are not of their column's type come with a warning.
+fetch_strictly <- function(code) {
+  withCallingHandlers(code, warning = function(w) {
+    if (grepl("mixed type|coerc", conditionMessage(w), ignore.case = TRUE)) {
+      abort_source(c(
+        "A column of the table has values of more than one type.",
+        x = escape_cli(conditionMessage(w)),
+        i = "Columns that are read must have one, such as by
+             {.code dplyr::mutate()}."
+      ))
+    }
+  })
+}
+
+# Columns as R has them: whole numbers of 64 bits are doubles, as those of 2^53
+# or more cannot be.
+plain_columns <- function(columns) {
+  columns <- as.list(columns)
+  is_long <- vapply(columns, inherits, TRUE, "integer64")
+  columns[is_long] <- Map(plain_integers, columns[is_long], names(columns)[is_long])
+  columns
+}
+
+plain_integers <- function(x, name) {
+  out <- suppressWarnings(as.double(
+    if (requireNamespace("bit64", quietly = TRUE)) {
+      bit64::as.double.integer64(x)
+    } else {
+      as.character(x)
+    }
+  ))
+  if (any(abs(out) >= 2^53, na.rm = TRUE)) {
+    abort_source(
+      c(
+        "{.field {name}} has whole numbers of 2^53 or more, which doubles round.",
+        i = "Identifiers can be text: {.code dplyr::mutate({name} =
+             as.character({name}))}."
+      ),
+      column = name
+    )
+  }
+  out
+}
+
+#' @export
+source_head.tall_table <- function(source, columns = NULL) {
+  known <- source_names(source)
+  check_fetched(columns, known, source)
+  con <- table_connection(source)
+  few <- table_query(list(tbl = utils::head(source$tbl, head_rows)))
+  sql <- pick_query(con, if (is.null(columns)) known else columns, few)
+  rows <- call_source(
+    fetch_strictly(DBI::dbGetQuery(con, sql)),
+    list(block = 0, row = 1),
+    caller_env()
+  )
+  if (nrow(rows) == 0) {
+    abort_source("The table has no rows.", list(block = 0, row = 1))
+  }
+  frame_of(plain_columns(rows), nrow(rows))
+}
+
+#' @export
+source_names.tall_table <- function(source) {
+  colnames(source$tbl)
+}
+
+# ---- one state of the data ---------------------------------------------------
+
+# While rows are read more than once: a function that ends it. The connections
+# are as they were then.
+source_hold <- function(source) {
+  ends <- lapply(source_tables(source), function(table) {
+    begin_reading(table_connection(table))
+  })
+  once(function() for (end in rev(ends)) end())
+}
+
+# Begins a transaction that reads one state of the database, where there are
+# such and none is under way; a function that ends it.
+begin_reading <- function(con) {
+  nothing <- function() invisible()
+  if (is_postgres(con) && is_in_transaction(con)) {
+    return(nothing)
+  }
+  begun <- tryCatch(
+    {
+      DBI::dbBegin(con)
+      TRUE
+    },
+    error = function(e) FALSE
+  )
+  if (!begun) {
+    return(nothing)
+  }
+  end <- once(function() try(DBI::dbRollback(con), silent = TRUE))
+  failed <- TRUE
+  on.exit(if (failed) end())
+  if (is_postgres(con)) {
+    DBI::dbExecute(
+      con,
+      "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    )
+    DBI::dbExecute(con, "SET LOCAL synchronize_seqscans = off")
+  }
+  failed <- FALSE
+  end
+}
+
+is_postgres <- function(con) {
+  inherits(con, c("PqConnection", "PostgreSQLConnection"))
+}
+
+is_sqlite <- function(con) {
+  inherits(con, "SQLiteConnection")
+}
+
+# PostgreSQL answers BEGIN inside of a transaction with a notice. now() is when
+# it began.
+is_in_transaction <- function(con) {
+  found <- DBI::dbGetQuery(con, "SELECT now() <> statement_timestamp() AS yes")
+  isTRUE(found$yes)
+}
