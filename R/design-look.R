@@ -15,6 +15,11 @@ look_settings <- list(
 # stands for; rows at the ends of columns; levels by variable. NULL: a factor
 # has so many levels that no pilot has them all.
 take_look <- function(source, request, refresh = 0, call = caller_env()) {
+  UseMethod("take_look")
+}
+
+#' @export
+take_look.default <- function(source, request, refresh = 0, call = caller_env()) {
   args <- list(
     request = request,
     strata = stratum_expressions(source, request),

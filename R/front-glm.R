@@ -10,7 +10,8 @@
 #'   [offset()] are fine; group-level terms such as `(1 | g)` are refused.
 #' @param data (data frame, [source][tall_source] or matrix) The data: a data
 #'   frame, a [tall_stream()], [tall_parquet()] files, a [tall_store()], a
-#'   matrix with names of its columns, or a list of such, one after the other.
+#'   matrix with names of its columns, a lazy table (`dplyr::tbl()`) whose rows
+#'   stay in the database, or a list of such, one after the other.
 #'   See *Rows that are passed over*.
 #' @param family (family object, function or string) [gaussian()], [binomial()],
 #'   [poisson()], with their canonical links; `binomial("probit")` and

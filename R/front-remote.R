@@ -43,6 +43,8 @@ glm_of_source <- function(source, settings, asked, run, call) {
     )
   }
   needs <- NULL
+  end <- source_hold(source)
+  on.exit(end())
   fit <- tryCatch(
     {
       found <- remote_glm(
@@ -71,6 +73,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
       NULL
     }
   )
+  end()
   if (is.null(fit)) {
     tell_rows_needed(needs, run$control)
     return(NULL)
@@ -152,6 +155,10 @@ remote_glm <- function(
     n_read = look$n_read
   )
   weights <- pilot$stands * (parts$weights %||% 1)
+  rows$in_sql <- settle_sql(look$in_sql, design, parts, weights)
+  if (is.null(rows$in_sql) && !is.null(look$in_sql)) {
+    tell_streamed("the design is no SQL", control$refresh)
+  }
   own <- list(
     x = parts$x,
     y = parts$y,

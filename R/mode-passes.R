@@ -6,7 +6,8 @@
 chunk_rows <- 65536
 
 # How rows are read: list(source, request, design, response_levels, has_weights,
-# has_offset, family), once a look has found the design.
+# has_offset, family, in_sql), once a look has found the design; in_sql, from
+# settle_sql(), where a database computes the sums.
 
 # f(chunk, n, first) for each chunk: its buffers, of which n rows count, and the
 # number of rows before. The next chunk takes their place. Returns list(n_row,
@@ -188,9 +189,20 @@ merge_facts <- function(a, b) {
   out
 }
 
-# What tells other rows from these.
+# What tells other rows from these: numbers, and how far they may be off. Sums
+# that a database takes in any order differ by their rounding.
 facts_key <- function(facts) {
   facts[c("n_row", "mean", "response")]
+}
+
+same_facts <- function(before, now, is_exact) {
+  if (is_exact) {
+    return(identical(facts_key(before), facts_key(now)))
+  }
+  scale <- c(before$sd, before$units$sd)
+  a <- c(before$mean, before$response)
+  b <- c(now$mean, now$response)
+  before$n_row == now$n_row && all(abs(a - b) <= 1e-9 * (scale + abs(a)))
 }
 
 # ---- sums --------------------------------------------------------------------
@@ -246,6 +258,11 @@ pass_over_shard <- function(shard, args, first, show, call) {
 
 # One pass for the sums at theta and the facts of the columns.
 sums_at <- function(rows, theta, pass, control, call) {
+  UseMethod("sums_at", rows$in_sql)
+}
+
+#' @export
+sums_at.default <- function(rows, theta, pass, control, call) {
   args <- list(theta = theta, cores = control$cores)
   found <- pass_over(
     rows,
@@ -280,6 +297,11 @@ pass_label <- function(pass, of = 3) {
 # Sums of products of a Gaussian response, as product_sums() has them, and the
 # facts of the columns: one pass.
 products_of <- function(rows, control, call) {
+  UseMethod("products_of", rows$in_sql)
+}
+
+#' @export
+products_of.default <- function(rows, control, call) {
   args <- list(cores = control$cores)
   found <- pass_over(
     rows,
@@ -325,6 +347,11 @@ merge_products <- function(a, b) {
 
 # list(rss, gradient = X'W r) at beta: one pass.
 residuals_of <- function(rows, beta, control, call) {
+  UseMethod("residuals_of", rows$in_sql)
+}
+
+#' @export
+residuals_of.default <- function(rows, beta, control, call) {
   args <- list(beta = beta)
   found <- pass_over(
     rows,

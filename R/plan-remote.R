@@ -218,6 +218,11 @@ steps_of_run <- function(control, steps) {
 
 # One pass: the rows it drew and the sums where it is.
 take_rows_ahead <- function(model, found, draw, control, call) {
+  UseMethod("take_rows_ahead", model$remote$rows$in_sql)
+}
+
+#' @export
+take_rows_ahead.default <- function(model, found, draw, control, call) {
   args <- list(
     theta = found$theta,
     chol = found$chol,

@@ -46,6 +46,7 @@ response_gaussian <- function() {
     has_units = TRUE,
     is_quadratic = TRUE,
     skewness = "few rows for the columns do that",
+    sql = list(identity = response_in_sql()),
     network = response_of_networks(
       suits = function(y) is_plain_numeric(y) && is.null(dim(y)),
       read = function(y, arg, call) {

@@ -48,6 +48,8 @@ response_entries <- function() {
 #               column".
 #   network     (list or NULL) From response_of_networks(); NULL: networks do
 #               not have it.
+#   sql         (list) By link what databases compute, from response_in_sql();
+#               a link without: rows are brought to R.
 response_entry <- function(
   name,
   table,
@@ -65,7 +67,8 @@ response_entry <- function(
     "an outcome that (almost) never occurs with %s does that, or a few values",
     "that are huge"
   ),
-  network = NULL
+  network = NULL,
+  sql = list()
 ) {
   stopifnot(
     is.character(name),
@@ -89,9 +92,36 @@ response_entry <- function(
     takes_proportions = takes_proportions,
     separation = separation,
     skewness = skewness,
-    network = network
+    network = network,
+    sql = sql
   )
   structure(out, class = "tall_response")
+}
+
+# What a database computes of a row: R expressions in eta, y and weight, and in
+# those of the steps before, that dbplyr translates. Databases may refuse to
+# round to 0 or to infinity: exponents are clipped.
+#   steps       list of lists of expressions by name, one after the other.
+#   log_lik, score, curvature  up to constants; their sign is the core's.
+#   bound       list(steps, third): the bound on the third derivative within
+#               `reach` of eta; NULL: there is none.
+#   outside     (function) `outside(has_weights)`: is y no response?
+response_in_sql <- function(
+  steps = list(),
+  log_lik = NULL,
+  score = NULL,
+  curvature = NULL,
+  bound = NULL,
+  outside = NULL
+) {
+  list(
+    steps = steps,
+    log_lik = log_lik,
+    score = score,
+    curvature = curvature,
+    bound = bound,
+    outside = outside
+  )
 }
 
 # What networks ask of an entry. Required:

@@ -74,7 +74,7 @@ source_open.tall_table <- function(source, columns = NULL) {
       }
       rows <- fetch_strictly(DBI::dbFetch(result, block_rows))
       # a query without columns has rows, too
-      columns <- plain_columns(rows[setdiff(names(rows), no_column)])
+      columns <- columns_of_query(rows[setdiff(names(rows), no_column)])
       list(columns = columns, first = 0, n = nrow(rows))
     },
     close = close
@@ -100,20 +100,25 @@ quote_names <- function(con, names) {
 # Values that are not of their column's type come with a warning.
 fetch_strictly <- function(code) {
   withCallingHandlers(code, warning = function(w) {
-    if (grepl("mixed type|coerc", conditionMessage(w), ignore.case = TRUE)) {
-      abort_source(c(
-        "A column of the table has values of more than one type.",
-        x = escape_cli(conditionMessage(w)),
-        i = "Columns that are read must have one, such as by
-             {.code dplyr::mutate()}."
-      ))
+    text <- conditionMessage(w)
+    if (grepl("mixed type", text, fixed = TRUE)) {
+      # "Column `x`: mixed type, first seen values of ..."
+      name <- sub("^Column `(.*)`: mixed type.*", "\\1", text)
+      abort_source(
+        c(
+          "{.field {name}} has values of more than one type.",
+          x = escape_cli(text),
+          i = "{.code dplyr::mutate()} can make one of them."
+        ),
+        column = name
+      )
     }
   })
 }
 
 # Columns as R has them: whole numbers of 64 bits are doubles, as those of 2^53
 # or more cannot be.
-plain_columns <- function(columns) {
+columns_of_query <- function(columns) {
   columns <- as.list(columns)
   is_long <- vapply(columns, inherits, TRUE, "integer64")
   columns[is_long] <- Map(plain_integers, columns[is_long], names(columns)[is_long])
@@ -156,7 +161,7 @@ source_head.tall_table <- function(source, columns = NULL) {
   if (nrow(rows) == 0) {
     abort_source("The table has no rows.", list(block = 0, row = 1))
   }
-  frame_of(plain_columns(rows), nrow(rows))
+  frame_of(columns_of_query(rows), nrow(rows))
 }
 
 #' @export
@@ -215,8 +220,8 @@ is_sqlite <- function(con) {
 }
 
 # PostgreSQL answers BEGIN inside of a transaction with a notice. now() is when
-# it began.
+# it began: of two queries by themselves it differs.
 is_in_transaction <- function(con) {
-  found <- DBI::dbGetQuery(con, "SELECT now() <> statement_timestamp() AS yes")
-  isTRUE(found$yes)
+  began <- function() DBI::dbGetQuery(con, "SELECT now()::text AS at")$at
+  identical(began(), began())
 }

@@ -13,7 +13,8 @@
 #'
 #' @param x What is to be a source: a data frame (also a tibble or a
 #'   data.table), a numeric matrix, a sparse one of \pkg{Matrix}, a
-#'   [tall_store()], [tall_stream()] or [tall_parquet()], or a list of such,
+#'   [tall_store()], [tall_stream()] or [tall_parquet()], a lazy table
+#'   (`dplyr::tbl()`, or a query that starts with one), or a list of such,
 #'   which are *shards*: their rows follow one another, and workers may share
 #'   them.
 #' @param source (`tall_source`) Where rows lie.
@@ -37,6 +38,31 @@
 #' another `first`, and copies nothing. Every pass must give the same rows in
 #' the same order, and every block the same columns, of the same types: integers
 #' and doubles are one type, and factors need not have the same levels.
+#'
+#' @section Tables in a database:
+#' Of a lazy table [tall_glm()] lets the database compute: counts and levels, a
+#' pilot of some ten thousand rows, sums over all rows at one point (about
+#' \eqn{d^2/2}{d^2/2} numbers for \eqn{d}{d} columns), and the rows that exact
+#' steps will look at. Terms are translated by \pkg{dbplyr}; arithmetic, `I()`,
+#' `log()`, `factor()`, comparisons and what else it knows, and their
+#' interactions. What R and the database make of the pilot's rows must be equal
+#' to 1e-8, or the term is refused by its name. What cannot be said in SQL
+#' (splines, the links probit and cloglog, functions of one's own) is no error:
+#' the rows are streamed to R then, which is said, pass by pass.
+#'
+#' * *Random numbers* are the engine's, so that neither `seed` nor `set.seed()`
+#'   makes the draws reproducible; they are exact all the same. With
+#'   `in_database = FALSE` they are reproducible where the rows have an order,
+#'   such as that of `dplyr::arrange()`.
+#' * *One state of the data.* A fit reads in one transaction: repeatable read and
+#'   read-only in PostgreSQL, where a transaction of the user's own is left as
+#'   it is. Where there are no transactions counts and sums of all passes are
+#'   compared. Nothing is written, and no temporary table made.
+#' * *Shards.* Of a list of lazy tables, such as parts of one table on several
+#'   servers, each computes its own sums, which are added, and draws its rows.
+#' * *Types.* Whole numbers of 64 bits are doubles, and an error from
+#'   \eqn{2^{53}}{2^53} on. SQLite has neither logical values nor factors: what is
+#'   text in the database is a factor in the formula.
 #'
 #' @return
 #' * `as_source()`: an object below the class `tall_source`.

@@ -141,6 +141,41 @@ install_rtmb <- function(version) {
   }
 }
 
+# A server that tests start and stop, and what talks to it. RPostgres is built
+# against PostgreSQL's library; the tests are skipped without either.
+install_postgres <- function() {
+  has_server <- length(Sys.glob("/usr/lib/postgresql/*/bin/initdb")) > 0 ||
+    nzchar(Sys.which("initdb"))
+  has_client <- is_there("RPostgres", "0")
+  if (has_server && has_client) {
+    return(invisible())
+  }
+  try({
+    if (can_use_apt()) {
+      cat("Installing PostgreSQL (Debian packages)\n")
+      apt("update")
+      apt(
+        "install",
+        "--no-install-recommends",
+        if (!has_server) "postgresql",
+        "libpq-dev"
+      )
+    }
+    if (!has_client) {
+      choose_mirror()
+      if (can_use_apt()) {
+        install_by_apt(c("RPostgres", dependencies_of("RPostgres")))
+      }
+      if (!is_there("RPostgres", "0")) {
+        install_from_cran("RPostgres")
+      }
+    }
+  })
+  if (!is_there("RPostgres", "0")) {
+    cat("RPostgres is not there: tests of PostgreSQL are skipped.\n")
+  }
+}
+
 # ---- BLAS --------------------------------------------------------------------
 
 # Debian's OpenBLAS with threads of its own, of which we use one. Measured on
@@ -244,6 +279,9 @@ set_up_clang_format <- function() {
 
 # ---- all of it ---------------------------------------------------------------
 
+# Those that have functions of their own here, and which tests can do without.
+own_way <- c("RTMB", "RPostgres")
+
 # Packages with the versions that are needed at least.
 packages_for <- function(goal) {
   suggested <- wanted("Suggests")
@@ -251,7 +289,7 @@ packages_for <- function(goal) {
     goal,
     lint = c(lintr = "3.0.0"),
     demo = c(wanted("Imports"), suggested[c("bayesplot", "ggplot2")]),
-    test = c(wanted("Imports"), suggested[names(suggested) != "RTMB"]),
+    test = c(wanted("Imports"), suggested[setdiff(names(suggested), own_way)]),
     wanted("Imports")
   )
 }
@@ -295,6 +333,7 @@ set_up <- function(goal) {
   }
   if (goal == "test") {
     install_rtmb(wanted("Suggests")[["RTMB"]])
+    install_postgres()
   }
 }
 

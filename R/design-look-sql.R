@@ -1,0 +1,488 @@
+# The look of tables whose passes the database computes: counts, levels and a
+# stratified pilot (spec section 12), and whether the database and R mean the
+# same by the terms.
+
+# rows that a database hands out for one reason, such as to show them
+few_rows <- 50
+
+#' @export
+take_look.tall_table <- function(
+  source,
+  request,
+  refresh = 0,
+  call = caller_env()
+) {
+  look <- tryCatch(
+    look_sql(source_tables(source), request, refresh, call),
+    tall_no_sql = function(cnd) conditionMessage(cnd)
+  )
+  if (!is.character(look)) {
+    return(look)
+  }
+  tell_streamed(look, refresh)
+  NextMethod()
+}
+
+#' @export
+take_look.tall_shards <- function(
+  source,
+  request,
+  refresh = 0,
+  call = caller_env()
+) {
+  if (is.null(source_tables(source))) {
+    return(NextMethod())
+  }
+  take_look.tall_table(source, request, refresh, call)
+}
+
+tell_streamed <- function(why, refresh) {
+  if (refresh > 0) {
+    cli::cli_inform(c(
+      i = "The rows of {.arg data} are streamed: {escape_cli(why)}."
+    ))
+  }
+}
+
+look_sql <- function(tables, request, refresh, call) {
+  is_free <- vapply(tables, function(table) table$in_database, TRUE)
+  if (!all(is_free)) {
+    no_sql("as asked for by `in_database = FALSE`")
+  }
+  s <- sql_request(tables, request, source_head(tables[[1]]))
+  for (table in tables) {
+    con <- table_connection(table)
+    check_translated(s, con)
+    lacks <- sql_lacks(con)
+    if (!is.null(lacks)) {
+      no_sql(lacks)
+    }
+    check_types(s, table, call)
+    check_terms_run(s, table)
+  }
+  counts <- lapply(tables, function(table) {
+    tryCatch(
+      in_savepoint(table_connection(table), count_rows(table, s, call)),
+      tall_error_source = function(e) {
+        check_terms_compute(s, table, call)
+        rlang::cnd_signal(e)
+      }
+    )
+  })
+  counts <- do.call(rbind, counts)
+  check_row_counts(s, tables, request, counts, call)
+  is_complete <- counts$missing == 0
+  n_row <- sum(counts$n[is_complete])
+  n_missing <- sum(counts$n[!is_complete])
+  if (n_row == 0) {
+    abort_input(
+      "{.arg data} must have at least one complete row, not 0.",
+      argument = "data",
+      value = 0,
+      call = call
+    )
+  }
+  if (n_row <= look_settings$rows) {
+    return(list(is_whole = TRUE))
+  }
+  strata <- count_strata(s, counts[is_complete, , drop = FALSE])
+  if (max(0, lengths(strata)) > look_settings$levels) {
+    return(NULL)
+  }
+  rates <- pilot_rates(strata, n_row)
+  parts <- lapply(tables, fetch_pilot, s = s, rates = rates, call = call)
+  for (part in parts) {
+    check_terms_agree(s, request, part, call)
+  }
+  pilot <- join_pilots(parts)
+  weights <- 1 / pilot_rate_of(s, pilot, rates)
+  list(
+    frame = pilot$raw,
+    weights = weights * n_row / sum(weights),
+    rows = seq_along(weights),
+    ends = NULL,
+    n_row = n_row,
+    n_missing = n_missing,
+    is_whole = FALSE,
+    response_levels = NULL,
+    in_sql = s
+  )
+}
+
+# Terms that a database refuses, such as for the types of its columns. Nothing
+# is read.
+check_terms_run <- function(s, table) {
+  fields <- c("y", "missing", sprintf("v%d", seq_along(s$variables)))
+  failed <- why_it_fails(s, table, fields, where = "1 = 0")
+  if (!is.null(failed)) {
+    no_sql(paste0("the database refuses a term (", first_line(failed), ")"))
+  }
+}
+
+# The words of the database, NULL where these columns can be read.
+why_it_fails <- function(s, table, fields, where = NULL) {
+  con <- table_connection(table)
+  tryCatch(
+    in_savepoint(con, {
+      rows <- sql_rows(s, table)
+      own <- paste0("COUNT(", quote_names(con, fields), ")")
+      names(own) <- sprintf("s%d", seq_along(own))
+      sql <- sql_select(con, own, rows$sql, where = where)
+      DBI::dbGetQuery(con, sql_text(sql))
+      NULL
+    }),
+    error = function(e) conditionMessage(e)
+  )
+}
+
+# A term that a row makes the database fail of, such as the logarithm of 0.
+check_terms_compute <- function(s, table, call) {
+  for (k in seq_along(s$variables)) {
+    term <- s$variables[[k]]
+    if (is.name(term$expression)) {
+      next
+    }
+    one <- s
+    one$variables <- one$variables[k]
+    failed <- why_it_fails(one, table, "v1")
+    if (!is.null(failed)) {
+      abort_tall(
+        "unsupported",
+        c(
+          "The database cannot compute the term {.code {term$name}}.",
+          x = escape_cli(first_line(failed)),
+          i = "Let R read the rows:
+               {.code as_source(data, in_database = FALSE)}."
+        ),
+        argument = "formula",
+        value = term$name,
+        call = call
+      )
+    }
+  }
+}
+
+first_line <- function(text) {
+  trimws(strsplit(text, "\n")[[1]][[1]])
+}
+
+# SQLite has values of any type in any column.
+check_types <- function(s, table, call) {
+  con <- table_connection(table)
+  if (!is_sqlite(con) || length(s$numbers) == 0) {
+    return(invisible())
+  }
+  own <- quote_names(con, s$numbers)
+  wrong <- paste0(
+    "SUM(CASE WHEN typeof(", own, ") IN ('text', 'blob') THEN 1 ELSE 0 END)"
+  )
+  names(wrong) <- sprintf("s%d", seq_along(wrong))
+  found <- run_sql(con, sql_select(con, wrong, table_query(table)), call)
+  bad <- which(unlist(found) > 0)
+  if (length(bad) > 0) {
+    name <- s$numbers[[bad[[1]]]]
+    abort_source(
+      "{.field {name}} has numbers and, in
+       {count_noun(found[[bad[[1]]]], 'row')}, text.",
+      column = name,
+      call = call
+    )
+  }
+}
+
+# ---- counts ------------------------------------------------------------------
+
+# Rows by the levels of factors, the outcome and whether they lack something:
+# columns n, bad (not allowed), and those.
+count_rows <- function(table, s, call) {
+  rows <- sql_rows(s, table)
+  con <- rows$con
+  levels <- sql_level_names(s)
+  by <- c(levels, "missing", if (!has_units(s)) "outcome")
+  columns <- list(bad = sql_bad(s, rows))
+  if (!has_units(s)) {
+    columns$outcome <- paste0(
+      "CASE WHEN ", quote_names(con, "y"), " > 0 THEN 1 ELSE 0 END"
+    )
+  }
+  sql <- sql_select(con, columns, rows$sql, keep = c(levels, "missing"),
+    engine = rows$engine)
+  sql <- sql_select(con, list(n = "COUNT(*)", bad = "SUM(bad)"), sql, keep = by)
+  group <- paste(quote_names(con, by), collapse = ", ")
+  sql <- sql_append(
+    sql,
+    paste0("GROUP BY ", group, "\nLIMIT ", most_groups + 1)
+  )
+  found <- run_sql(con, sql, call)
+  if (nrow(found) > most_groups) {
+    no_sql("the factors have too many combinations")
+  }
+  found$n <- as.double(found$n)
+  found$bad[is.na(found$bad)] <- 0
+  found
+}
+
+most_groups <- 1e5
+
+has_units <- function(s) {
+  find_response(s$family)$has_units
+}
+
+# Rows that lack nothing and have what may not be: infinite numbers, negative
+# weights, other responses than the family's.
+sql_bad <- function(s, rows) {
+  con <- rows$con
+  own <- quote_names(con, rows$numbers)
+  bad <- paste0("ABS(", own, ") > 1.7976931348623157e308")
+  if (has_sql_weight(s)) {
+    bad <- c(bad, paste0(quote_names(con, "weight"), " < 0"))
+  }
+  outside <- s$recipe$outside
+  if (!is.null(outside)) {
+    bad <- c(bad, sql_translate(outside(has_sql_weight(s)), con))
+  }
+  paste0(
+    "CASE WHEN ", quote_names(con, "missing"), " = 0 AND (",
+    paste(bad, collapse = " OR "), ") THEN 1 ELSE 0 END"
+  )
+}
+
+# Rows that R refuses, too, are shown to it: it has the words.
+check_row_counts <- function(s, tables, request, counts, call) {
+  if (sum(counts$bad) > 0) {
+    for (table in tables) {
+      part <- fetch_rows(s, table, function(rows) {
+        paste(sql_bad(s, rows), "= 1")
+      }, call)
+      show_to_r(request, part, call)
+    }
+    abort_source(
+      "{count_noun(sum(counts$bad), 'row')} of {.arg data} have values that are
+       not finite, or no responses of the family.",
+      call = call
+    )
+  }
+  missing <- counts$missing > 0
+  if (!any(missing)) {
+    return(invisible())
+  }
+  if (request$fails) {
+    abort_input(
+      c(
+        "{.arg data} has missing values in
+         {count_noun(sum(counts$n[missing]), 'row')}.",
+        i = "{.code na.action = na.omit} leaves such rows out."
+      ),
+      argument = "data",
+      value = sum(counts$n[missing]),
+      call = call
+    )
+  }
+  # what terms make missing, the database must not alone
+  every <- c(request$covariates, request$offsets, list(
+    request$response,
+    request$weights
+  ))
+  is_made <- any(vapply(every, is.call, TRUE))
+  if (is_made) {
+    for (table in tables) {
+      con <- table_connection(table)
+      own <- sprintf("c%d", seq_along(s$columns))
+      part <- fetch_rows(s, table, function(rows) {
+        c(
+          paste(quote_names(con, "missing"), "= 1"),
+          paste(quote_names(con, own), "IS NOT NULL")
+        )
+      }, call)
+      check_terms_agree(s, request, part, call)
+    }
+  }
+}
+
+# ---- the pilot ---------------------------------------------------------------
+
+# Rows by level, for each factor and for the outcome.
+count_strata <- function(s, counts) {
+  names <- c(sql_level_names(s), if (!has_units(s)) "outcome")
+  lapply(stats::setNames(nm = names), function(name) {
+    out <- tapply(counts$n, as.character(counts[[name]]), sum)
+    stats::setNames(as.double(out), names(out))
+  })
+}
+
+# Of each row the share that is wanted: list(all, strata), the latter only where
+# it is more.
+pilot_rates <- function(strata, n_row) {
+  all <- look_settings$rows / n_row
+  own <- lapply(strata, function(n) {
+    # so many that the least is there almost surely
+    rate <- pmin(1.5 * look_settings$of_stratum / n, 1)
+    rate[rate > all]
+  })
+  list(all = min(1, all), strata = own)
+}
+
+pilot_rate_of <- function(s, pilot, rates) {
+  out <- rep(rates$all, nrow(pilot$raw))
+  for (name in names(rates$strata)) {
+    own <- rates$strata[[name]]
+    value <- if (name == "outcome") {
+      as.integer(pilot$values$y > 0)
+    } else {
+      pilot$values[[name]]
+    }
+    rate <- own[as.character(value)]
+    out <- pmax(out, rate, na.rm = TRUE)
+  }
+  out
+}
+
+fetch_pilot <- function(table, s, rates, call) {
+  con <- table_connection(table)
+  u <- quote_names(con, "u")
+  wanted <- paste(u, "<", sql_number(rates$all))
+  for (name in names(rates$strata)) {
+    own <- rates$strata[[name]]
+    if (length(own) == 0) {
+      next
+    }
+    is_level <- if (name == "outcome") {
+      paste(quote_names(con, "y"), c("<= 0", "> 0")[as.integer(names(own)) + 1])
+    } else {
+      variable <- s$variables[[as.integer(substring(name, 2))]]
+      literal <- if (variable$is_text) {
+        sql_levels(variable, names(own), con)
+      } else {
+        sql_number(as.double(names(own)))
+      }
+      paste(quote_names(con, name), "=", literal)
+    }
+    wanted <- c(wanted, paste(is_level, "AND", u, "<", sql_number(own)))
+  }
+  wanted <- paste0("(", wanted, ")", collapse = " OR ")
+  fetch_rows(s, table, function(rows) {
+    c(paste(quote_names(con, "missing"), "= 0"), wanted)
+  }, call, limit = NULL, u = TRUE)
+}
+
+# list(raw, values): rows of the table as it has them, and what the database
+# makes of them.
+fetch_rows <- function(s, table, where, call, limit = few_rows, u = FALSE) {
+  rows <- sql_rows(s, table, raw = TRUE, u = u)
+  con <- rows$con
+  raw <- sprintf("c%d", seq_along(s$columns))
+  values <- c(
+    sprintf("v%d", seq_along(s$variables)),
+    "y",
+    if (has_sql_weight(s)) "weight",
+    if (length(s$offsets) > 0) "offset"
+  )
+  sql <- sql_select(
+    con,
+    list(),
+    rows$sql,
+    keep = c(raw, values),
+    where = where(rows)
+  )
+  if (!is.null(limit)) {
+    sql <- sql_append(sql, paste("LIMIT", limit))
+  }
+  found <- run_sql(con, sql, call)
+  list(
+    raw = frame_of(stats::setNames(found[raw], s$columns), nrow(found)),
+    values = found[values]
+  )
+}
+
+join_pilots <- function(parts) {
+  list(
+    raw = bind_frames(lapply(parts, `[[`, "raw")),
+    values = bind_frames(lapply(parts, `[[`, "values"))
+  )
+}
+
+# ---- do the database and R mean the same? ------------------------------------
+
+# R reads the rows as those of a source, and says what is wrong with them.
+show_to_r <- function(request, part, call) {
+  block <- list(
+    columns = as.list(part$raw),
+    first = 0,
+    n = nrow(part$raw),
+    row = 1
+  )
+  if (block$n > 0) {
+    block_response(request, block, NULL, call)
+  }
+}
+
+check_terms_agree <- function(s, request, part, call) {
+  if (nrow(part$raw) == 0) {
+    return(invisible())
+  }
+  data <- as.list(part$raw)
+  for (k in seq_along(s$variables)) {
+    variable <- s$variables[[k]]
+    expression <- request$covariates[[k]]
+    mine <- suppressWarnings(eval(expression, data, request$env))
+    theirs <- part$values[[sprintf("v%d", k)]]
+    if (variable$kind == "levels") {
+      theirs <- level_text(variable, theirs)
+    }
+    check_same_term(mine, theirs, part$raw, expression, call)
+  }
+  own <- show_to_r(request, part, call)
+  check_same_term(own$y, part$values$y, part$raw, request$response, call,
+    own$keep)
+  for (what in c("weights", "offset")) {
+    theirs <- part$values[[c(weights = "weight", offset = "offset")[[what]]]]
+    if (!is.null(own[[what]]) && !is.null(theirs)) {
+      check_same_term(own[[what]], theirs, part$raw, as.name(what), call,
+        own$keep)
+    }
+  }
+}
+
+# To 1e-8; a term that differs is refused.
+check_same_term <- function(mine, theirs, raw, expression, call, keep = NULL) {
+  if (is.character(mine) || is.factor(mine) || is.logical(mine)) {
+    mine <- as.character(mine)
+    theirs <- as.character(theirs)
+    differs <- is.na(mine) != is.na(theirs) | mine != theirs
+  } else {
+    mine <- as.double(mine)
+    theirs <- as.double(theirs)
+    # infinite numbers are told elsewhere
+    differs <- is.na(mine) != is.na(theirs) |
+      abs(mine - theirs) > 1e-8 * pmax(abs(mine), 1e-300)
+  }
+  if (!is.null(keep)) {
+    differs <- differs & keep
+  }
+  bad <- which(differs)
+  if (length(bad) == 0) {
+    return(invisible())
+  }
+  bad <- bad[[1]]
+  name <- deparse1(expression)
+  used <- intersect(all.vars(expression), names(raw))
+  at <- vapply(used, function(column) {
+    paste(column, "=", format(raw[[column]][[bad]], digits = 15))
+  }, "")
+  abort_tall(
+    "unsupported",
+    c(
+      "The term {.code {name}} is not the same in the database as in R.",
+      x = escape_cli(paste0(
+        "It is ", format(theirs[[bad]], digits = 15), " there and ",
+        format(mine[[bad]], digits = 15), " here, where ",
+        paste(at, collapse = " and "), "."
+      )),
+      i = "Compute it as a column, by {.code dplyr::mutate()}, or let R read the
+           rows: {.code as_source(data, in_database = FALSE)}."
+    ),
+    argument = "formula",
+    value = name,
+    call = call
+  )
+}

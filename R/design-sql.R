@@ -1,0 +1,396 @@
+# A regression whose passes a database computes (spec section 12): what it asks
+# of the rows, as expressions that dbplyr translates; its rows, as a query.
+#
+# list(class tall_sql):
+#   numbers, others  names of columns, as doubles and as they are
+#   variables        by name list(name, expression, kind, is_text): "numbers",
+#                    or "levels", of text or of numbers
+#   y, trials        expressions; trials NULL
+#   weights, offsets, subset  expressions
+#   env, family, columns, fails   of the request
+#   design           list(columns, shift), see settle_sql()
+#
+# A query has other names for columns than the table: v1, ... are variables, y,
+# weight, offset; c1, ... the table's own; u a uniform number; x1, ... columns of
+# the design.
+
+# Where SQL cannot do: a condition with the reason.
+no_sql <- function(why) {
+  rlang::abort(why, class = "tall_no_sql")
+}
+
+# What a request asks, in SQL.
+sql_request <- function(tables, request, head) {
+  recipe <- find_response(request$family)$sql[[request$family$link]]
+  if (is.null(recipe)) {
+    no_sql("the response has no SQL")
+  }
+  s <- list(
+    recipe = recipe,
+    columns = request$columns,
+    env = request$env,
+    family = request$family,
+    fails = request$fails,
+    response_name = request$response_name
+  )
+  head <- as.list(head)[request$columns]
+  is_numbers <- vapply(head, is_plain_numeric, TRUE)
+  s$numbers <- request$columns[is_numbers]
+  s$others <- request$columns[!is_numbers]
+  s$variables <- lapply(request$covariates, sql_variable, head, request$env)
+  names(s$variables) <- vapply(request$covariates, deparse1, "")
+  s[c("y", "trials")] <- sql_response(request, head)
+  s$weights <- sql_numeric(request$weights, head, request$env)
+  s$offsets <- lapply(request$offsets, sql_numeric, head, request$env)
+  s$offsets <- Filter(function(e) !is.null(e), s$offsets)
+  if (!is.null(request$subset)) {
+    value <- value_of_head(request$subset, head, request$env)
+    if (!is.logical(value)) {
+      no_sql("`subset` is not TRUE or FALSE")
+    }
+    s$subset <- sql_expression(request$subset, head, request$env)
+  }
+  structure(s, class = "tall_sql")
+}
+
+value_of_head <- function(expression, head, env) {
+  value <- tryCatch(
+    suppressWarnings(eval(expression, head, env)),
+    error = function(e) no_sql(paste0("`", deparse1(expression), "` fails"))
+  )
+  # I()
+  if (inherits(value, "AsIs")) {
+    class(value) <- setdiff(oldClass(value), "AsIs")
+  }
+  value
+}
+
+sql_response <- function(request, head) {
+  y <- request$response
+  env <- request$env
+  is_pair <- rlang::is_call(y, "cbind", n = 2) && has_trials(request$family)
+  if (!is_pair) {
+    return(list(y = sql_numeric(y, head, env), trials = NULL))
+  }
+  s <- sql_numeric(y[[2]], head, env)
+  f <- sql_numeric(y[[3]], head, env)
+  list(
+    y = call("ifelse", bquote(.(s) + .(f) != 0), bquote(.(s) / (.(s) + .(f))), 0),
+    trials = bquote(.(s) + .(f))
+  )
+}
+
+# A number, or TRUE and FALSE as 1 and 0. NULL stays.
+sql_numeric <- function(expression, head, env) {
+  if (is.null(expression)) {
+    return(NULL)
+  }
+  value <- value_of_head(expression, head, env)
+  if (is.null(value)) {
+    return(NULL)
+  }
+  own <- sql_expression(expression, head, env)
+  if (is.logical(value)) {
+    bquote(ifelse(.(own), 1, 0))
+  } else if (is_plain_numeric(value) && is.null(dim(value))) {
+    own
+  } else {
+    no_sql(paste0("`", deparse1(expression), "` is not a number"))
+  }
+}
+
+sql_variable <- function(expression, head, env) {
+  name <- deparse1(expression)
+  value <- value_of_head(expression, head, env)
+  if (is.factor(value)) {
+    is_plain <- is.call(expression) && length(expression) == 2 &&
+      (identical(expression[[1]], quote(factor)) ||
+        identical(expression[[1]], quote(as.factor)))
+    if (!is_plain) {
+      no_sql(paste0("`", name, "` is no SQL"))
+    }
+    expression <- expression[[2]]
+    value <- value_of_head(expression, head, env)
+    kind <- "levels"
+  } else {
+    kind <- if (is.character(value) || is.logical(value)) "levels" else "numbers"
+  }
+  is_text <- is.character(value)
+  own <- if (is_text) {
+    sql_expression(expression, head, env)
+  } else {
+    sql_numeric(expression, head, env)
+  }
+  list(
+    name = name,
+    expression = own,
+    kind = kind,
+    is_text = is_text,
+    is_logical = is.logical(value)
+  )
+}
+
+# ---- expressions -------------------------------------------------------------
+
+# With the values of variables that are no columns, and of functions only those
+# of R itself that dbplyr knows for the connection (see check_translated()).
+sql_expression <- function(expression, head, env) {
+  if (is.name(expression)) {
+    name <- as.character(expression)
+    if (name %in% names(head)) {
+      return(expression)
+    }
+    value <- get0(name, env)
+    if (!is.atomic(value) || length(value) != 1 || is.object(value) ||
+      is.na(value)) {
+      no_sql(paste0("`", name, "` is neither a column nor one value"))
+    }
+    return(value)
+  }
+  if (!is.call(expression)) {
+    return(expression)
+  }
+  if (!is.name(expression[[1]])) {
+    no_sql(paste0("`", deparse1(expression), "` is no SQL"))
+  }
+  f <- as.character(expression[[1]])
+  if (f %in% c("I", "offset")) {
+    return(call("(", sql_expression(expression[[2]], head, env)))
+  }
+  own <- get0(f, env, mode = "function")
+  if (!identical(own, get0(f, baseenv(), mode = "function"))) {
+    no_sql(paste0("`", f, "()` is no function that databases have"))
+  }
+  expression[-1] <- lapply(expression[-1], sql_expression, head, env)
+  expression
+}
+
+check_translated <- function(s, con) {
+  every <- c(
+    lapply(s$variables, `[[`, "expression"),
+    s$offsets,
+    list(s$y, s$trials, s$weights, s$subset)
+  )
+  known <- dbplyr::sql_translation(con)$scalar
+  used <- setdiff(unlist(lapply(every, all.names)), unlist(lapply(every, all.vars)))
+  unknown <- used[!vapply(used, exists, TRUE, known, inherits = FALSE)]
+  if (length(unknown) > 0) {
+    no_sql(paste0("`", unknown[[1]], "()` is not translated to SQL"))
+  }
+}
+
+# ---- the query of the rows ---------------------------------------------------
+
+# A table's rows as variables: list(con, engine, sql, names). raw: with the
+# table's own columns, too; u: with a uniform number of each row. Rows that do
+# not count are left out, those with missing values have missing = 1.
+sql_rows <- function(s, table, raw = FALSE, u = FALSE) {
+  con <- table_connection(table)
+  engine <- sql_engine(con)
+  as_double <- function(text) paste0("CAST(", text, " AS ", engine$double, ")")
+  safe <- sprintf("c%d", seq_along(s$columns))
+  translate <- function(e) {
+    names <- stats::setNames(lapply(safe, as.name), s$columns)
+    sql_translate(rename_columns(e, names), con)
+  }
+  own <- quote_names(con, s$columns)
+  columns <- ifelse(s$columns %in% s$numbers, as_double(own), own)
+  names(columns) <- safe
+  columns <- c(columns, if (u) c(u = engine$random))
+  inner <- sql_select(
+    con,
+    columns,
+    table_query(table),
+    engine = if (u) engine
+  )
+  fields <- c(
+    stats::setNames(
+      lapply(s$variables, function(v) {
+        text <- translate(v$expression)
+        if (v$is_text) text else as_double(text)
+      }),
+      sprintf("v%d", seq_along(s$variables))
+    ),
+    list(y = as_double(translate(s$y)))
+  )
+  if (has_sql_weight(s)) {
+    terms <- Filter(function(e) !is.null(e), list(s$weights, s$trials))
+    text <- paste(vapply(terms, translate, ""), collapse = " * ")
+    fields$weight <- as_double(text)
+  }
+  if (length(s$offsets) > 0) {
+    text <- sql_total(vapply(s$offsets, translate, ""))
+    fields$offset <- as_double(text)
+  }
+  numbers <- setdiff(names(fields), sql_text_names(s))
+  more <- c(if (raw) safe, if (u) "u")
+  where <- if (!is.null(s$subset)) translate(s$subset)
+  inner <- sql_select(
+    con,
+    fields,
+    inner,
+    keep = more,
+    where = where,
+    engine = engine
+  )
+  wanted <- c(numbers, sql_text_names(s))
+  quoted <- quote_names(con, wanted)
+  missing <- paste(quoted, "IS NULL")
+  if (engine$has_nan) {
+    nan <- paste0("CAST('NaN' AS ", engine$double, ")")
+    is_number <- wanted %in% numbers
+    missing[is_number] <- paste0(
+      "(", missing[is_number], " OR ", quoted[is_number], " = ", nan, ")"
+    )
+  }
+  flag <- paste0("CASE WHEN ", paste(missing, collapse = " OR "),
+    " THEN 1 ELSE 0 END")
+  where <- if (has_sql_weight(s)) {
+    weight <- quote_names(con, "weight")
+    paste0(weight, " IS NULL OR ", weight, " <> 0")
+  }
+  sql <- sql_select(
+    con,
+    list(missing = flag),
+    inner,
+    keep = c(names(fields), more),
+    where = where
+  )
+  list(con = con, engine = engine, sql = sql, numbers = numbers)
+}
+
+# Names that no engine takes for something else. names: by column.
+rename_columns <- function(expression, names) {
+  if (is.name(expression)) {
+    return(names[[as.character(expression)]] %||% expression)
+  }
+  if (is.call(expression)) {
+    expression[-1] <- lapply(expression[-1], rename_columns, names)
+  }
+  expression
+}
+
+has_sql_weight <- function(s) {
+  !is.null(s$weights) || !is.null(s$trials)
+}
+
+sql_text_names <- function(s) {
+  is_text <- vapply(s$variables, function(v) v$is_text, TRUE)
+  sprintf("v%d", which(is_text))
+}
+
+sql_level_names <- function(s) {
+  is_levels <- vapply(s$variables, function(v) v$kind == "levels", TRUE)
+  sprintf("v%d", which(is_levels))
+}
+
+# Levels of a variable as they are written in SQL.
+sql_levels <- function(variable, levels, con) {
+  if (variable$is_text) {
+    return(as.character(DBI::dbQuoteString(con, levels)))
+  }
+  sql_number(if (variable$is_logical) {
+    as.double(levels == "TRUE")
+  } else {
+    as.double(levels)
+  })
+}
+
+level_text <- function(variable, values) {
+  if (variable$is_logical) {
+    c("FALSE", "TRUE")[values + 1]
+  } else {
+    as.character(values)
+  }
+}
+
+# ---- the design --------------------------------------------------------------
+
+# What passes need, once the design is known: its columns as products of
+# operands, list(variable, values by level or NULL), and where their sums are
+# taken about. NULL: model.matrix() makes something of them.
+settle_sql <- function(s, design, parts, weights) {
+  program <- design$program
+  if (is.null(s) || is.null(program) || length(design$columns) > sql_columns) {
+    return(NULL)
+  }
+  place <- match(vapply(design$variables, `[[`, "", "name"), names(s$variables))
+  columns <- lapply(seq_along(design$columns), function(j) {
+    at <- seq.int(program$start[[j]] + 1, length.out =
+      program$start[[j + 1]] - program$start[[j]])
+    lapply(at, function(k) {
+      v <- program$variable[[k]] + 1
+      size <- program$size[[v]]
+      list(
+        variable = place[[v]],
+        levels = if (size > 0) design$variables[[v]]$levels,
+        values = if (size > 0) program$table[program$at[[k]] + seq_len(size)]
+      )
+    })
+  })
+  y <- parts$y - (parts$offset %||% 0)
+  s$design <- list(
+    columns = columns,
+    shift = c(
+      colSums(parts$x * weights) / sum(weights),
+      sum(y * weights) / sum(weights)
+    )
+  )
+  s
+}
+
+# Norms take the square of them in products: wider designs are streamed.
+sql_columns <- 200
+
+# A column of the design, by its operands. "1.0": the intercept.
+sql_column <- function(s, operands, con) {
+  if (length(operands) == 0) {
+    return("1.0")
+  }
+  parts <- vapply(operands, function(o) {
+    own <- quote_names(con, sprintf("v%d", o$variable))
+    if (is.null(o$values)) {
+      return(own)
+    }
+    used <- which(o$values != 0)
+    levels <- sql_levels(s$variables[[o$variable]], o$levels[used], con)
+    when <- paste("WHEN", levels, "THEN", sql_number(o$values[used]))
+    paste0("CASE ", own, " ", paste(when, collapse = " "), " ELSE 0.0 END")
+  }, "")
+  paste0("(", paste(parts, collapse = " * "), ")")
+}
+
+# The rows that count as columns of the design, and names of these.
+sql_design_rows <- function(s, table, raw = FALSE, u = FALSE) {
+  rows <- sql_rows(s, table, raw, u)
+  con <- rows$con
+  columns <- vapply(s$design$columns, sql_column, "", s = s, con = con)
+  names(columns) <- sprintf("x%d", seq_along(columns))
+  is_one <- columns == "1.0"
+  rows$x <- ifelse(is_one, "1.0", quote_names(con, names(columns)))
+  rows$keep <- c(
+    "y",
+    if (has_sql_weight(s)) "weight",
+    if (length(s$offsets) > 0) "offset",
+    if (raw) sprintf("c%d", seq_along(s$columns)),
+    if (u) "u"
+  )
+  rows$sql <- sql_select(
+    con,
+    columns[!is_one],
+    rows$sql,
+    keep = rows$keep,
+    where = paste(quote_names(con, "missing"), "= 0"),
+    engine = if (!is_plain_design(s)) rows$engine
+  )
+  rows$keep <- c(rows$keep, names(columns)[!is_one])
+  rows
+}
+
+# Are the columns variables as they are? Nothing is computed then.
+is_plain_design <- function(s) {
+  all(vapply(s$design$columns, function(operands) {
+    length(operands) == 0 ||
+      length(operands) == 1 && is.null(operands[[1]]$values)
+  }, TRUE))
+}

@@ -1,0 +1,324 @@
+# Sums over the rows of tables, by aggregates that the databases compute: what
+# mode-passes.R does by blocks. Each table hands back so many numbers, which are
+# added.
+
+# ---- steps -------------------------------------------------------------------
+
+# rows (from sql_design_rows()) with columns more, SQL by name; `once`: must
+# they be evaluated once?
+add_columns <- function(rows, columns, once = TRUE) {
+  rows$sql <- sql_select(
+    rows$con,
+    columns,
+    rows$sql,
+    keep = rows$keep,
+    engine = if (once) rows$engine
+  )
+  rows$keep <- c(rows$keep, names(columns))
+  rows
+}
+
+# Weight and offset stand in expressions only where there are such.
+translate_step <- function(s, expression, con) {
+  if (!has_sql_weight(s) && is.call(expression) &&
+    identical(expression[[1]], quote(`*`)) &&
+    identical(expression[[2]], quote(weight))) {
+    expression <- expression[[3]]
+  }
+  sql_translate(expression, con)
+}
+
+# A step is fenced where it is dear: with exp().
+add_steps <- function(rows, s, steps) {
+  for (step in steps) {
+    columns <- lapply(step, translate_step, s = s, con = rows$con)
+    is_dear <- "exp" %in% unlist(lapply(step, all.names))
+    rows <- add_columns(rows, columns, once = is_dear)
+  }
+  rows
+}
+
+sql_terms <- function(numbers, names) {
+  used <- numbers != 0
+  paste(sql_number(numbers[used]), "*", names[used])
+}
+
+add_eta <- function(rows, s, theta) {
+  terms <- sql_terms(theta, rows$x)
+  if (length(s$offsets) > 0) {
+    terms <- c(terms, quote_names(rows$con, "offset"))
+  }
+  add_columns(rows, list(eta = sql_total(terms)))
+}
+
+# ||L^-1 x_i||. keeps_x: are the columns needed afterwards?
+add_norm <- function(rows, chol, keeps_x = TRUE) {
+  inverse <- forwardsolve(chol, diag(nrow(chol)))
+  d <- nrow(chol)
+  parts <- vapply(seq_len(d), function(k) {
+    sql_total(sql_terms(inverse[k, seq_len(k)], rows$x[seq_len(k)]))
+  }, "")
+  names(parts) <- sprintf("t%d", seq_len(d))
+  if (!keeps_x) {
+    rows$keep <- setdiff(rows$keep, sprintf("x%d", seq_len(d)))
+  }
+  before <- rows$keep
+  rows <- add_columns(rows, parts)
+  own <- quote_names(rows$con, names(parts))
+  rows$keep <- before
+  square <- list(square = sql_total(paste(own, "*", own)))
+  rows <- add_columns(rows, square, once = FALSE)
+  norm <- sql_translate(quote(sqrt(square)), rows$con)
+  rows$keep <- before
+  add_columns(rows, list(norm = norm))
+}
+
+# psi_i, where rows are drawn.
+add_psi <- function(rows, s, chol, draw, keeps_x = TRUE) {
+  bound <- s$recipe$bound
+  con <- rows$con
+  rows <- add_norm(rows, chol, keeps_x)
+  norm <- quote_names(con, "norm")
+  reach <- paste(norm, "*", sql_number(draw$radius))
+  rows <- add_columns(rows, list(reach = reach), once = FALSE)
+  rows <- add_steps(rows, s, bound$steps)
+  third <- translate_step(s, bound$third, con)
+  psi <- paste0(
+    third, " * (", norm, " * ", norm, " * ", norm, ") * ",
+    sql_number(draw$scale / 6)
+  )
+  within <- c(unlist(lapply(bound$steps, names)), "reach", "norm")
+  rows$keep <- setdiff(rows$keep, within)
+  add_columns(rows, list(psi = psi))
+}
+
+# Those that a step looks at always.
+sql_always <- function(con, draw) {
+  paste0(
+    "CASE WHEN ", quote_names(con, "psi"), " * ", sql_number(draw$phi_bar),
+    " <= 1 THEN 0 ELSE 1 END"
+  )
+}
+
+# ---- aggregates --------------------------------------------------------------
+
+# Sums of products a_i b_j, i <= j, by the names "a i j".
+product_aggregates <- function(what, left, right) {
+  at <- which(upper.tri(diag(length(left)), diag = TRUE), arr.ind = TRUE)
+  i <- at[, 1]
+  j <- at[, 2]
+  out <- ifelse(
+    right[j] == "1.0",
+    paste0("SUM(", left[i], ")"),
+    paste0("SUM(", left[i], " * ", right[j], ")")
+  )
+  stats::setNames(out, paste(what, i, j))
+}
+
+symmetric <- function(sums, what, d) {
+  out <- matrix(0, d, d)
+  out[upper.tri(out, diag = TRUE)] <- sums[startsWith(names(sums), paste0(what, " "))]
+  out[lower.tri(out)] <- t(out)[lower.tri(out)]
+  out
+}
+
+# Sums about the shift, from which facts of the columns come.
+fact_aggregates <- function(rows, s, squares = TRUE) {
+  con <- rows$con
+  y <- quote_names(con, "y")
+  if (length(s$offsets) > 0) {
+    y <- paste0("(", y, " - ", quote_names(con, "offset"), ")")
+  }
+  z <- paste0("(", c(rows$x, y), " - ", sql_number(s$design$shift), ")")
+  z[which(rows$x == "1.0")] <- "0.0"
+  out <- c(n = "COUNT(*)", stats::setNames(
+    paste0("SUM(", z, ")"),
+    paste("first", seq_along(z))
+  ))
+  if (squares) {
+    second <- paste0("SUM(", z, " * ", z, ")")
+    out <- c(out, stats::setNames(second, paste("second", seq_along(z))))
+  }
+  if (has_sql_weight(s)) {
+    w <- quote_names(con, "weight")
+    last <- z[[length(z)]]
+    out <- c(
+      out,
+      "w sum" = paste0("SUM(", w, ")"),
+      "w first" = paste0("SUM(", w, " * ", last, ")"),
+      "w second" = paste0("SUM(", w, " * ", last, " * ", last, ")")
+    )
+  }
+  out
+}
+
+# The facts, as new_column_facts() has them. largest: weight of a row.
+facts_of_sums <- function(sums, s, largest = NULL) {
+  own <- function(what) {
+    unname(sums[startsWith(names(sums), paste0(what, " "))])
+  }
+  n <- sums[["n"]]
+  away <- own("first") / n
+  is_one <- c(lengths(s$design$columns) == 0, FALSE)
+  total <- list(
+    n = n,
+    mean = ifelse(is_one, 1, s$design$shift + away),
+    square = pmax(0, own("second") - n * away^2)
+  )
+  if (length(total$square) == 0) {
+    total$square <- double(length(away))
+  }
+  if (!is.null(largest)) {
+    w <- sums[["w sum"]]
+    off <- sums[["w first"]] / w
+    shift <- s$design$shift
+    total$weighted <- c(
+      largest,
+      w,
+      shift[[length(shift)]] + off,
+      max(0, sums[["w second"]] - w * off^2)
+    )
+  }
+  facts_of(total)
+}
+
+# Of all tables together: the sums of aggregates, and the largest weight.
+aggregate_tables <- function(rows, make, call) {
+  s <- rows$in_sql
+  total <- 0
+  largest <- NULL
+  for (table in source_tables(rows$source)) {
+    made <- make(sql_design_rows(s, table))
+    con <- made$rows$con
+    total <- total + sql_aggregates(con, made$sums, made$rows$sql, call)
+    if (has_sql_weight(s)) {
+      sql <- sql_select(
+        con,
+        list(s1 = paste0("MAX(", quote_names(con, "weight"), ")")),
+        made$rows$sql
+      )
+      largest <- max(largest, run_sql(con, sql, call)$s1, na.rm = TRUE)
+    }
+  }
+  if (total[["n"]] == 0) {
+    abort_source("{.arg data} has no rows that count any more.", call = call)
+  }
+  list(sums = total, largest = largest)
+}
+
+# ---- what passes compute -----------------------------------------------------
+
+#' @export
+sums_at.tall_sql <- function(rows, theta, pass, control, call) {
+  found <- sql_sums_at(rows, theta, call)
+  c(found$parts, list(
+    facts = found$facts,
+    n_missing = 0
+  ))
+}
+
+# more(rows): more columns, and more aggregates.
+sql_sums_at <- function(rows, theta, call, more = NULL, squares = TRUE) {
+  s <- rows$in_sql
+  d <- length(theta)
+  made <- aggregate_tables(rows, function(own) {
+    con <- own$con
+    own <- add_eta(own, s, theta)
+    own <- add_steps(own, s, s$recipe$steps)
+    extra <- if (!is.null(more)) more(own)
+    own <- extra$rows %||% own
+    recipe <- s$recipe
+    own <- add_columns(own, list(
+      log_lik = translate_step(s, recipe$log_lik, con),
+      score = translate_step(s, recipe$score, con),
+      curvature = translate_step(s, recipe$curvature, con)
+    ))
+    curvature <- quote_names(con, "curvature")
+    bent <- paste(curvature, "*", own$x)
+    bent[own$x == "1.0"] <- curvature
+    names(bent) <- sprintf("h%d", seq_len(d))
+    own <- add_columns(own, bent)
+    score <- paste0("SUM(", quote_names(con, "score"), " * ", own$x, ")")
+    list(rows = own, sums = c(
+      fact_aggregates(own, s, squares),
+      log_lik = paste0("SUM(", quote_names(con, "log_lik"), ")"),
+      stats::setNames(score, paste("g", seq_len(d))),
+      product_aggregates("h", quote_names(con, names(bent)), own$x),
+      extra$sums
+    ))
+  }, call)
+  sums <- made$sums
+  list(
+    parts = list(
+      log_lik = sums[["log_lik"]],
+      gradient = unname(sums[startsWith(names(sums), "g ")]),
+      hessian = symmetric(sums, "h", d)
+    ),
+    facts = facts_of_sums(sums, s, made$largest),
+    sums = sums
+  )
+}
+
+# About the shift first, then about the means.
+#' @export
+products_of.tall_sql <- function(rows, control, call) {
+  s <- rows$in_sql
+  d <- length(s$design$columns) + 1
+  made <- aggregate_tables(rows, function(own) {
+    con <- own$con
+    y <- quote_names(con, "y")
+    if (length(s$offsets) > 0) {
+      y <- paste(y, "-", quote_names(con, "offset"))
+    }
+    names <- sprintf("z%d", seq_len(d))
+    z <- quote_names(con, names)
+    from <- paste0("(", c(own$x, y), ") - ", sql_number(s$design$shift))
+    own <- add_columns(own, stats::setNames(from, names))
+    left <- z
+    if (has_sql_weight(s)) {
+      names <- sprintf("h%d", seq_len(d))
+      left <- quote_names(con, names)
+      weighed <- paste(quote_names(con, "weight"), "*", z)
+      own <- add_columns(own, stats::setNames(weighed, names))
+    }
+    list(rows = own, sums = c(
+      fact_aggregates(own, s),
+      stats::setNames(paste0("SUM(", left, ")"), paste("f", seq_len(d))),
+      product_aggregates("h", left, z)
+    ))
+  }, call)
+  sums <- made$sums
+  weight <- if (has_sql_weight(s)) sums[["w sum"]] else sums[["n"]]
+  away <- unname(sums[startsWith(names(sums), "f ")]) / weight
+  list(
+    mean = s$design$shift + away,
+    sums = symmetric(sums, "h", d) - weight * tcrossprod(away),
+    weight = weight,
+    facts = facts_of_sums(sums, s, made$largest),
+    n_missing = 0
+  )
+}
+
+#' @export
+residuals_of.tall_sql <- function(rows, beta, control, call) {
+  s <- rows$in_sql
+  made <- aggregate_tables(rows, function(own) {
+    con <- own$con
+    own <- add_eta(own, s, beta)
+    r <- paste(quote_names(con, "y"), "-", quote_names(con, "eta"))
+    own <- add_columns(own, list(r = r))
+    r <- quote_names(con, "r")
+    weighed <- if (has_sql_weight(s)) {
+      paste(quote_names(con, "weight"), "*", r)
+    } else {
+      r
+    }
+    own <- add_columns(own, list(wr = weighed))
+    wr <- quote_names(con, "wr")
+    sums <- paste0("SUM(", wr, " * ", c(r, own$x), ")")
+    names(sums) <- paste("g", seq_along(sums))
+    list(rows = own, sums = c(n = "COUNT(*)", sums))
+  }, call)
+  found <- unname(made$sums[startsWith(names(made$sums), "g ")])
+  list(rss = found[[1]], gradient = found[-1])
+}

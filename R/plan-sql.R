@@ -1,0 +1,141 @@
+# Rows drawn ahead by databases: those with u < C psi, of which R makes counts,
+# and those that steps look at always. The uniform numbers u are the engine's.
+
+#' @export
+take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
+  rows <- model$remote$rows
+  s <- rows$in_sql
+  with_psi <- function(own) {
+    con <- own$con
+    own <- add_psi(own, s, found$chol, draw)
+    psi <- paste0(
+      "SUM(CASE WHEN ", sql_always(con, draw), " = 0 THEN ",
+      quote_names(con, "psi"), " ELSE 0.0 END)"
+    )
+    always <- paste0("SUM(", sql_always(con, draw), ")")
+    list(rows = own, sums = c(psi = psi, always = always))
+  }
+  summed <- sql_sums_at(rows, found$theta, call, with_psi, squares = FALSE)
+  sums <- summed$sums
+  wanted <- draw$rate * sums[["psi"]] + sums[["always"]]
+  if (wanted > max(chunk_rows, sums[["n"]] * recipe_settings$full_share)) {
+    rlang::signal("", class = "tall_too_many")
+  }
+  parts <- lapply(source_tables(rows$source), fetch_drawn,
+    rows = rows, found = found, draw = draw, call = call)
+  check_share(parts, draw$rate * sums[["psi"]], call)
+  every <- function(name) unlist(lapply(parts, `[[`, name))
+  list(
+    x = do.call(rbind, lapply(parts, `[[`, "x")),
+    y = every("y"),
+    weights = every("weights"),
+    offset = every("offset"),
+    count = every("count"),
+    psi = every("psi"),
+    total = sums[["psi"]],
+    sums = summed$parts,
+    facts = summed$facts
+  )
+}
+
+# The drawn rows of a table, as R reads them: their predictors must be those
+# that the database has.
+fetch_drawn <- function(table, rows, found, draw, call) {
+  s <- rows$in_sql
+  own <- sql_design_rows(s, table, raw = TRUE, u = TRUE)
+  con <- own$con
+  own <- add_eta(own, s, found$theta)
+  own <- add_psi(own, s, found$chol, draw, keeps_x = FALSE)
+  raw <- sprintf("c%d", seq_along(s$columns))
+  u <- quote_names(con, "u")
+  psi <- quote_names(con, "psi")
+  sql <- sql_select(
+    con,
+    list(always = sql_always(con, draw)),
+    own$sql,
+    keep = c(raw, "u", "psi", "eta"),
+    where = paste0(
+      u, " < ", psi, " * ", sql_number(draw$rate), " OR ",
+      sql_always(con, draw), " = 1"
+    )
+  )
+  taken <- run_sql(con, sql, call)
+  if (nrow(taken) == 0) {
+    return(NULL)
+  }
+  is_always <- taken$always == 1
+  mean <- draw$rate * taken$psi
+  if (any(!is_always & !(taken$u < mean))) {
+    abort_source(
+      "The database evaluates its random numbers more than once, and rows cannot
+       be drawn by them.",
+      call = call
+    )
+  }
+  count <- counts_of(taken$u, mean)
+  count[is_always] <- 0
+  keep <- is_always | count > 0
+  taken <- taken[keep, , drop = FALSE]
+  frame <- frame_of(
+    stats::setNames(lapply(taken[raw], identity), s$columns),
+    nrow(taken)
+  )
+  read <- read_drawn(rows, frame, call)
+  check_predictors(read, found$theta, taken$eta, call)
+  c(read, list(count = count[keep], psi = taken$psi))
+}
+
+# The smallest count with P(more) <= u, of a Poisson law.
+counts_of <- function(u, mean) {
+  stats::qpois(u, mean, lower.tail = FALSE)
+}
+
+read_drawn <- function(rows, frame, call) {
+  rows$source <- as_source(frame)
+  parts <- list()
+  each_chunk(rows, "", 0, function(chunk, n, first) {
+    at <- seq_len(n)
+    parts[[length(parts) + 1]] <<- list(
+      x = chunk$x[at, , drop = FALSE],
+      y = chunk$y[at],
+      weights = if (rows$has_weights) chunk$weights[at],
+      offset = if (rows$has_offset) chunk$offset[at]
+    )
+  }, call)
+  every <- function(name) unlist(lapply(parts, `[[`, name))
+  list(
+    x = do.call(rbind, lapply(parts, `[[`, "x")),
+    y = every("y"),
+    weights = every("weights"),
+    offset = every("offset")
+  )
+}
+
+check_predictors <- function(read, theta, eta, call) {
+  mine <- drop(read$x %*% theta) + (read$offset %||% 0)
+  scale <- drop(abs(read$x) %*% abs(theta)) + abs(read$offset %||% 0) + 1e-300
+  bad <- length(mine) != length(eta) || any(abs(mine - eta) > 1e-8 * scale)
+  if (bad) {
+    abort_source(
+      c(
+        "Rows are not the same in the database as in R.",
+        x = "Their linear predictors differ by more than 1e-8.",
+        i = "{.code as_source(data, in_database = FALSE)} lets R read the rows."
+      ),
+      call = call
+    )
+  }
+}
+
+# As many draws as there should be? Their number is Poisson's.
+check_share <- function(parts, mean, call) {
+  n <- sum(vapply(parts, function(part) sum(part$count), 0))
+  if (abs(n - mean) > 8 * sqrt(mean) + 10) {
+    abort_source(
+      "The random numbers of the database are not uniform: by them
+       {format_count(n)} rows were drawn, where {format_count(round(mean))} were
+       expected.",
+      call = call
+    )
+  }
+}

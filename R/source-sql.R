@@ -1,0 +1,202 @@
+# SQL as text: what an engine can do, nested queries, sums in blocks. Names and
+# text are quoted by DBI, numbers are written here, terms are dbplyr's.
+
+# list(double, random, has_nan, ends): the engine's type of doubles, its uniform
+# numbers, whether it has NaN; what ends a sub-query that it must not merge with
+# the one around it, so that what stands in it is evaluated once.
+sql_engine <- function(con) {
+  says_rand <- c(
+    "Spark SQL",
+    "spark_connection",
+    "BigQueryConnection",
+    "MariaDBConnection",
+    "MySQLConnection"
+  )
+  list(
+    double = tryCatch(
+      DBI::dbDataType(con, 1.5),
+      error = function(e) "DOUBLE PRECISION"
+    ),
+    random = if (is_sqlite(con)) {
+      # 53 of 64 random bits
+      "((RANDOM() & 9007199254740991) + 0.5) / 9007199254740992.0"
+    } else if (inherits(con, says_rand)) {
+      "RAND()"
+    } else {
+      "RANDOM()"
+    },
+    has_nan = !is_sqlite(con),
+    ends = if (is_sqlite(con)) {
+      "LIMIT -1 OFFSET 0"
+    } else if (is_postgres(con)) {
+      "OFFSET 0"
+    }
+  )
+}
+
+# What an engine lacks that passes need; NULL: nothing.
+sql_lacks <- function(con) {
+  asked <- c(
+    "the exponential function" = sql_translate(quote(exp(0.5)), con),
+    "the logarithm" = sql_translate(quote(log(2.5)), con),
+    "uniform random numbers" = sql_engine(con)$random
+  )
+  for (what in names(asked)) {
+    if (!is_number(try_sql(con, paste("SELECT", asked[[what]])))) {
+      return(paste("the database lacks", what))
+    }
+  }
+}
+
+# One number that a query gives; NULL where it fails.
+try_sql <- function(con, sql) {
+  tryCatch(
+    in_savepoint(con, as.double(DBI::dbGetQuery(con, sql)[[1]])),
+    error = function(e) NULL
+  )
+}
+
+# A query that may fail: a transaction is put back where it was then.
+in_savepoint <- function(con, code) {
+  is_saved <- tryCatch(
+    {
+      DBI::dbExecute(con, "SAVEPOINT tallbayes")
+      TRUE
+    },
+    error = function(e) FALSE
+  )
+  end <- paste(c("ROLLBACK TO", "RELEASE"), "SAVEPOINT tallbayes")
+  on.exit(if (is_saved) {
+    try(for (sql in end) DBI::dbExecute(con, sql), silent = TRUE)
+  })
+  out <- code
+  end <- end[[2]]
+  out
+}
+
+# An R expression in columns, as SQL. The environment has functions that dbplyr
+# does not translate: there must be none.
+sql_translate <- function(expression, con) {
+  quo <- rlang::new_quosure(expression, baseenv())
+  paste0("(", dbplyr::translate_sql_(list(quo), con = con), ")")
+}
+
+# A double, all of it.
+sql_number <- function(x) {
+  stopifnot(all(is.finite(x)))
+  text <- sprintf("%.17g", x)
+  is_whole <- !grepl("[.e]", text)
+  text[is_whole] <- paste0(text[is_whole], ".0")
+  is_short <- sprintf("%.15g", x)
+  exact <- as.double(is_short) == x & grepl("[.]", is_short)
+  text[exact] <- is_short[exact]
+  ifelse(x < 0, paste0("(", text, ")"), text)
+}
+
+# A sum whose brackets nest no deeper than engines can take.
+sql_total <- function(terms) {
+  if (length(terms) == 0) {
+    return("0.0")
+  }
+  while (length(terms) > 1) {
+    if (length(terms) %% 2 == 1) {
+      terms <- c(terms, NA)
+    }
+    left <- terms[c(TRUE, FALSE)]
+    right <- terms[c(FALSE, TRUE)]
+    terms <- ifelse(is.na(right), left, paste0("(", left, " + ", right, ")"))
+  }
+  terms
+}
+
+# A query in steps, each a SELECT from the one before, the first from text:
+# columns, SQL by name; keep, names of columns that go on as they are. engine:
+# given where it must not merge the step with the next.
+sql_select <- function(
+  con,
+  columns,
+  from,
+  keep = character(),
+  where = NULL,
+  engine = NULL
+) {
+  own <- if (length(columns) > 0) {
+    paste(unlist(columns), "AS", quote_names(con, names(columns)))
+  }
+  picked <- c(if (length(keep) > 0) quote_names(con, keep), own)
+  is_first <- !inherits(from, "sql_steps")
+  source <- if (is_first) {
+    paste0("(", from, ") ", step_name(0))
+  } else {
+    step_name(length(from))
+  }
+  step <- paste0(
+    "SELECT ", paste(picked, collapse = ", "), "\nFROM ", source,
+    if (length(where) > 0) {
+      paste0("\nWHERE ", paste0("(", where, ")", collapse = " AND "))
+    },
+    if (!is.null(engine$ends)) paste0("\n", engine$ends)
+  )
+  structure(c(if (!is_first) from, step), class = "sql_steps")
+}
+
+step_name <- function(k) {
+  paste0("tb_q", k)
+}
+
+# What stands at the end of the last step.
+sql_append <- function(steps, text) {
+  n <- length(steps)
+  steps[[n]] <- paste0(steps[[n]], "\n", text)
+  steps
+}
+
+# One below the other: nested, they would be more than some parsers take.
+sql_text <- function(steps) {
+  n <- length(steps)
+  steps <- unclass(steps)
+  if (n == 1) {
+    return(steps)
+  }
+  own <- paste0(step_name(seq_len(n - 1)), " AS (\n", steps[-n], "\n)")
+  paste0("WITH ", paste(own, collapse = ",\n"), "\n", steps[[n]])
+}
+
+run_sql <- function(con, sql, call = caller_env()) {
+  rows <- tryCatch(
+    fetch_strictly(DBI::dbGetQuery(con, sql_text(sql))),
+    error = function(e) {
+      if (inherits(e, "tall_error")) {
+        rlang::cnd_signal(e)
+      }
+      abort_source(
+        "The database could not compute a pass over the rows.",
+        NULL,
+        parent = e,
+        sql = sql_text(sql),
+        call = call
+      )
+    }
+  )
+  frame_of(columns_of_query(rows), nrow(rows))
+}
+
+# At most so many columns of a result: SQLite has 2,000, PostgreSQL 1,664.
+sql_width <- 1000
+
+# Aggregates, SQL by name, of the rows of a query: numbers by the same names.
+# NULL of none are 0.
+sql_aggregates <- function(con, aggregates, from, call) {
+  at <- split(
+    seq_along(aggregates),
+    (seq_along(aggregates) - 1) %/% sql_width
+  )
+  parts <- lapply(at, function(own) {
+    columns <- stats::setNames(aggregates[own], paste0("s", own))
+    found <- run_sql(con, sql_select(con, columns, from), call)
+    vapply(found, as.double, 0)
+  })
+  out <- stats::setNames(unlist(parts), names(aggregates))
+  out[is.na(out)] <- 0
+  out
+}

@@ -1,0 +1,134 @@
+# Passes that a database computes, against those that R makes of the same rows.
+
+test_that("sums of a database are those of R", {
+  con <- local_sqlite()
+  local_short_look(500)
+  rows <- table_rows()
+  table <- table_of(con, rows)
+  fit <- function(data, formula, family = binomial(), ...) {
+    tall_glm(formula, data, family, ..., refresh = 0)
+  }
+  expect_same_passes(fit(data, y ~ x + k), table, rows)
+  expect_same_passes(fit(data, y ~ word * x + factor(k)), table, rows)
+  expect_same_passes(fit(data, y ~ 0 + word + (x > 3)), table, rows)
+  expect_same_passes(
+    fit(data, count ~ log(wait) + I(x^2) + offset(x / 9), poisson()),
+    table,
+    rows
+  )
+  expect_same_passes(fit(data, cbind(s, k - s) ~ x + `a b`), table, rows)
+  half <- 0.5
+  expect_same_passes(fit(data, z ~ exp(-wait * half) + word, gaussian()), table, rows)
+})
+
+test_that("weights, subsets and offsets count in a database as in R", {
+  con <- local_sqlite()
+  local_short_look(500)
+  rows <- table_rows()
+  table <- table_of(con, rows)
+  expect_same_passes(
+    tall_glm(y ~ x + word, data, binomial(), weights = 2 * w, refresh = 0),
+    table,
+    rows
+  )
+  expect_same_passes(
+    tall_glm(z ~ x + k, data, weights = w, subset = k > 1, offset = wait,
+      refresh = 0),
+    table,
+    rows
+  )
+  expect_same_passes(
+    tall_glm(count ~ x, data, poisson(), subset = word != "ant", weights = w,
+      refresh = 0),
+    table,
+    rows
+  )
+})
+
+test_that("sums of columns far from 0 do not cancel", {
+  con <- local_sqlite()
+  local_short_look(500)
+  rows <- table_rows()
+  rows$far <- 1e7 + rows$wait
+  expect_same_passes(
+    tall_glm(z ~ far + x, data, refresh = 0),
+    table_of(con, rows),
+    rows
+  )
+})
+
+test_that("shards are one table", {
+  con <- local_sqlite()
+  other <- local_sqlite()
+  local_short_look(500)
+  rows <- table_rows()
+  tables <- list(
+    table_of(con, rows[1:900, ]),
+    table_of(other, rows[901:3000, ])
+  )
+  expect_same_passes(
+    tall_glm(y ~ x + word, data, binomial(), weights = w, refresh = 0),
+    tables,
+    rows
+  )
+})
+
+test_that("a pilot has rows of every level, which stand for all", {
+  con <- local_sqlite()
+  local_short_look(500)
+  rows <- table_rows(20000)
+  source <- as_source(table_of(con, rows))
+  request <- new_request(y ~ x + word, names(rows), resolve_family("binomial"))
+  look <- take_look(source, request)
+  complete <- rows[stats::complete.cases(rows[c("y", "x", "word")]), ]
+  expect_identical(look$n_row, as.double(nrow(complete)))
+  expect_identical(look$n_missing, 4)
+  expect_equal(sum(look$weights), nrow(complete))
+  kept <- table(look$frame$word)
+  expect_setequal(names(kept), unique(complete$word))
+  expect_gt(min(kept), 70)
+  # estimates of counts: sds of a few per cent
+  stands <- tapply(look$weights, look$frame$word, sum)
+  n <- table(complete$word)[names(stands)]
+  expect_lt(max(abs(stands / n - 1)), 0.3)
+})
+
+test_that("rows are drawn with the probabilities that they must have", {
+  con <- local_sqlite()
+  local_short_look(500)
+  rows <- table_rows(6000)
+  table <- table_of(con, rows)
+  seen <- rows_of_call(
+    tall_glm(y ~ x + word, table, binomial(), weights = w, refresh = 0)
+  )
+  theta <- c(-2, 0.8, 0.1, -0.5, -0.7)
+  control <- list(refresh = 0, cores = 1)
+  sums <- sums_at(seen, theta, 1, control, NULL)
+  found <- list(
+    theta = theta,
+    chol = t(chol(sums$hessian + diag(5))),
+    passes = 1
+  )
+  draw <- list(radius = 9, phi_bar = 3000, rate = 3000, scale = 1, seed = 1,
+    pass = 1, first = 0)
+  model <- list(remote = list(rows = seen))
+  local_function("recipe_settings", utils::modifyList(
+    recipe_settings, list(full_share = 1)))
+  theirs <- take_rows_ahead(model, found, draw, control, NULL)
+  seen$in_sql <- NULL
+  model <- list(remote = list(rows = seen))
+  ours <- take_rows_ahead(model, found, draw, control, NULL)
+  expect_equal(theirs$total, ours$total, tolerance = 1e-8)
+  expect_equal(theirs$sums$hessian, ours$sums$hessian, tolerance = 1e-9)
+  expect_identical(sum(theirs$count == 0), sum(ours$count == 0))
+  expect_gt(sum(theirs$count == 0), 0)
+  # Poisson counts: their sum and sums by what they were drawn for
+  key <- function(of) paste(signif(of$psi, 8))
+  both <- intersect(key(theirs), key(ours))
+  expect_gt(length(both), 20)
+  expect_lt(abs(sum(theirs$count) - draw$rate * ours$total),
+    5 * sqrt(draw$rate * ours$total))
+  mean_of <- function(of) sum(of$count * of$x[, 2]) / sum(of$count)
+  spread <- stats::sd(ours$x[, 2]) * sqrt(1 / sum(theirs$count) + 1 / sum(ours$count))
+  expect_lt(abs(mean_of(theirs) - mean_of(ours)), 5 * spread)
+})

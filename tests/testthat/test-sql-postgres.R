@@ -1,0 +1,123 @@
+# Passes in PostgreSQL servers that the tests start and stop.
+
+test_that("sums of PostgreSQL are those of R", {
+  con <- local_postgres()
+  local_short_look(500)
+  rows <- table_rows()
+  rows$on <- rows$on == 1
+  rows$won <- rows$y == 1
+  rows$w[[9]] <- NaN
+  rows$wait[[10]] <- NaN
+  rows$wait[[11]] <- 0.5
+  table <- table_of(con, rows)
+  fit <- function(data, formula, family = binomial(), ...) {
+    tall_glm(formula, data, family, ..., refresh = 0)
+  }
+  expect_same_passes(fit(data, won ~ word * x + factor(k) + on), table, rows)
+  expect_same_passes(
+    tall_glm(y ~ x + word, data, binomial(), weights = w, subset = on,
+      refresh = 0),
+    table,
+    rows
+  )
+  expect_same_passes(
+    fit(data, count ~ log(wait) + I(x^2) + offset(x / 9), poisson()),
+    table,
+    rows
+  )
+  expect_same_passes(fit(data, cbind(s, k - s) ~ x + `a b`), table, rows)
+  expect_same_passes(fit(data, z ~ x / k, gaussian()), table, rows)
+})
+
+test_that("streams of PostgreSQL obey the laws of sources", {
+  con <- local_postgres()
+  rows <- mixed_rows()
+  rows$group <- as.character(rows$group)
+  expect_source(as_source(table_of(con, rows)), rows)
+})
+
+test_that("two servers are shards of one table", {
+  one <- local_postgres(1)
+  two <- local_postgres(2)
+  local_short_look(2000)
+  rows <- table_rows(12000)
+  tables <- list(
+    table_of(one, rows[1:5000, ]),
+    table_of(two, rows[5001:12000, ])
+  )
+  formula <- y ~ x + word
+  expect_same_passes(
+    tall_glm(y ~ x + word, data, binomial(), refresh = 0),
+    tables,
+    rows
+  )
+  theirs <- tall_glm(formula, tables, binomial(), seed = 1, refresh = 0)
+  ours <- tall_glm(formula, rows, binomial(), seed = 1, refresh = 0)
+  expect_same_posterior(theirs, ours)
+  # and by another pass
+  more <- sg_resume(theirs, iter = 500)
+  expect_gt(posterior::ndraws(more$draws), posterior::ndraws(theirs$draws))
+})
+
+test_that("a fit reads one state of the data, and leaves no transaction", {
+  con <- local_postgres()
+  other <- local_postgres()
+  local_short_look(500)
+  rows <- table_rows()
+  table <- table_of(con, rows)
+  real <- products_of
+  n_seen <- NULL
+  local_function("products_of", function(rows, ...) {
+    DBI::dbExecute(other, "DELETE FROM rows WHERE k = 1")
+    out <- real(rows, ...)
+    n_seen <<- out$facts$n_row
+    out
+  })
+  tall_glm(z ~ x, table, refresh = 0, seed = 1)
+  expect_identical(n_seen, sum(!is.na(rows$x)) + 0)
+  expect_false(is_in_transaction(con))
+  # of the user's own transaction nothing is ended
+  local_function("products_of", real)
+  DBI::dbExecute(con, "BEGIN")
+  DBI::dbExecute(con, "CREATE TABLE mine (x int)")
+  tall_glm(z ~ x, table, refresh = 0, seed = 1)
+  expect_true(is_in_transaction(con))
+  DBI::dbExecute(con, "ROLLBACK")
+  expect_false(DBI::dbExistsTable(con, "mine"))
+  # nor where the fit fails
+  expect_error(tall_glm(z ~ nope, table, refresh = 0))
+  local_function("products_of", function(...) stop("no"))
+  expect_error(tall_glm(z ~ x, table, refresh = 0))
+  expect_false(is_in_transaction(con))
+})
+
+test_that("a connection that is lost is told", {
+  con <- local_postgres()
+  other <- local_postgres()
+  local_short_look(500)
+  table <- table_of(con, table_rows())
+  pid <- DBI::dbGetQuery(con, "SELECT pg_backend_pid() AS pid")$pid
+  real <- products_of
+  local_function("products_of", function(...) {
+    DBI::dbGetQuery(other, paste0("SELECT pg_terminate_backend(", pid, ")"))
+    real(...)
+  })
+  error <- expect_error(
+    tall_glm(z ~ x, table, refresh = 0),
+    class = "tall_error_source"
+  )
+  expect_s3_class(error$parent, "error")
+})
+
+test_that("a table that may not be read is told", {
+  con <- local_postgres()
+  table <- table_of(con, table_rows(), "secret")
+  DBI::dbExecute(con, "DROP ROLE IF EXISTS guest")
+  DBI::dbExecute(con, "CREATE ROLE guest")
+  DBI::dbExecute(con, "SET ROLE guest")
+  expect_error(
+    tall_glm(z ~ x, table, refresh = 0),
+    class = "tall_error_source"
+  )
+  DBI::dbExecute(con, "RESET ROLE")
+})
