@@ -149,7 +149,14 @@ residuals.tall_glm <- function(
   mu <- stats::predict(whole, type = "response", draws = draws, ndraws = ndraws)
   weight <- response$trials %||% 1
   weight <- weight * (response$weight %||% 1)
-  out <- response_residuals(object$family, type, response$y, mu, weight)
+  out <- response_residuals(
+    object$family,
+    type,
+    response$y,
+    mu,
+    weight,
+    mean_aux(object)
+  )
   stats::naresid(object$na_action, stats::setNames(out, names(mu)))
 }
 

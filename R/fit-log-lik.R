@@ -64,7 +64,7 @@ log_lik.tall_glm <- function(
       object,
       observations_of(seen, rows),
       chosen$theta,
-      chosen$sigma
+      chosen$aux
     )
   })
   dimnames(out) <- draw_names(seen)
@@ -77,26 +77,26 @@ log_lik_function <- function(fit, seen, chosen) {
     fit,
     nrow(seen$x),
     chosen,
-    function(rows, theta, sigma) {
-      log_lik_block(light, observations_of(seen, rows), theta, sigma)
+    function(rows, theta, aux) {
+      log_lik_block(light, observations_of(seen, rows), theta, aux)
     }
   )
 }
 
-# f(rows, theta, sigma) as a function of (data_i, draws). For its approximation
+# f(rows, theta, aux) as a function of (data_i, draws). For its approximation
 # loo asks for one row after the other at few draws: that is answered for all
 # rows at the first call.
 loo_function <- function(fit, n, chosen, f) {
-  draws <- cbind(chosen$theta, chosen$sigma)
+  draws <- cbind(chosen$theta, chosen$aux)
   coefficients <- seq_len(fit$n_coef)
   colnames(draws) <- c(
     fit$variables[coefficients],
-    if (!is.null(chosen$sigma)) "sigma"
+    if (!is.null(chosen$aux)) aux_of_fit(fit)
   )
   evaluate <- function(rows, draws) {
-    sigma <- if (ncol(draws) > length(coefficients)) draws[, ncol(draws)]
+    aux <- if (ncol(draws) > length(coefficients)) draws[, ncol(draws)]
     theta <- unname(draws[, coefficients, drop = FALSE])
-    f(rows, theta, unname(sigma))
+    f(rows, theta, unname(aux))
   }
   at <- NULL
   values <- NULL
@@ -120,7 +120,7 @@ loo_function <- function(fit, n, chosen, f) {
 }
 
 # Draws x rows.
-log_lik_block <- function(fit, seen, theta, sigma) {
+log_lik_block <- function(fit, seen, theta, aux) {
   eta <- linear_draws(seen, theta)
   n_draw <- nrow(eta)
   each <- function(x) rep(x, each = n_draw)
@@ -130,7 +130,7 @@ log_lik_block <- function(fit, seen, theta, sigma) {
     eta,
     seen$y,
     if (is_precision) seen$weight else seen$trials,
-    sigma
+    aux
   )
   if (!is_precision && any(seen$weight != 1)) {
     out <- each(seen$weight) * out

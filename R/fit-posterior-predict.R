@@ -211,8 +211,8 @@ predictive_interval.tall_glm <- function(
 #' @details The residual variance is \eqn{\sigma^2} in Gaussian models, with
 #' weights the mean of \eqn{\sigma^2 / w_i}, the mean of \eqn{\mu_i (1 - \mu_i)
 #' / n_i} in binomial ones (\eqn{n_i} trials, 1 without), the mean of
-#' \eqn{\mu_i} in Poisson ones. Works through blocks of
-#' rows; without `draws` it thins as [predict()][predict.tall_glm()] does.
+#' \eqn{\mu_i} in Poisson ones, that of the variance of the response in
+#' others ([response-families]). Works through blocks of rows; without `draws` it thins as [predict()][predict.tall_glm()] does.
 #'
 #' @return A numeric vector with a value for each draw.
 #' @section Conditions:
@@ -234,6 +234,7 @@ bayes_R2.tall_glm <- function(
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
+  call <- rlang::current_env()
   check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
@@ -258,13 +259,28 @@ bayes_R2.tall_glm <- function(
       object$family,
       mu,
       sizes[rows],
-      chosen$sigma
+      chosen$aux
     )
+    if (any(variance == Inf)) {
+      abort_endless_variance(object, call)
+    }
     residual <<- residual + rowSums(variance)
     mu
   })
   explained <- spread$square / (n - 1)
   explained / (explained + residual / n)
+}
+
+abort_endless_variance <- function(fit, call) {
+  abort_tall(
+    "unsupported",
+    c(
+      "There is no R-squared of these responses: their variance is not finite.",
+      i = "{.code predictive_interval(fit)} says how far they are from their
+           means."
+    ),
+    call = call
+  )
 }
 
 # Mean of f(rows) over n rows, and the sum of squares about it, for each draw:
@@ -331,7 +347,7 @@ response_draws <- function(fit, new, chosen, cores) {
   mu <- mean_draws(fit, new, chosen$theta, cores)
   shape <- dim(mu)
   draw <- function() {
-    find_response(fit$family)$draw(mu, chosen$sigma, new)
+    find_response(fit$family)$draw(mu, chosen$aux, new)
   }
   # a missing covariate has been let through: its predictions are missing
   out <- if (anyNA(mu)) suppressWarnings(draw()) else draw()

@@ -12,7 +12,8 @@
 #'
 #' @return An object of class `tall_prior_summary`: a list of `table`, a data
 #'   frame with a row for each variable (`variable`, `prior`, `location`,
-#'   `scale`), `specs` (the priors as given to [tall_glm()]) and `centred` (is
+#'   `scale`), `specs` (the priors as given to [tall_glm()]), `auxiliary` (names
+#'   of parameters of the response, such as `sigma`) and `centred` (is
 #'   the prior of the intercept that of the linear predictor at the covariates'
 #'   means?). The `scale` of an exponential prior is its mean.
 #' @section Conditions:
@@ -47,6 +48,7 @@ prior_summary.tall_fit <- function(object, ...) {
     list(
       table = table,
       specs = object$prior_specs,
+      auxiliary = object$variables[prior_facts(prior, "is_of_scales")],
       centred = !is.null(object$model$prior_functional)
     ),
     class = "tall_prior_summary"
@@ -60,8 +62,7 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
   digits <- check_digits(digits)
   table <- x$table
   is_intercept <- table$variable == "(Intercept)"
-  is_aux <- table$prior == "exponential" |
-    (table$variable == "sigma" & seq_along(table$variable) == nrow(table))
+  is_aux <- table$variable %in% x$auxiliary
   cat("Priors\n------\n")
   if (any(is_intercept)) {
     where <- if (x$centred) " (of the predictor at the covariates' means)"
@@ -74,7 +75,7 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
     print_prior(table[!is_intercept & !is_aux, ], x$specs$prior, digits)
   }
   if (any(is_aux)) {
-    cat("Auxiliary (sigma)\n")
+    cat("Auxiliary (", x$auxiliary, ")\n", sep = "")
     print_prior(table[is_aux, ], x$specs$prior_aux, digits)
   }
   cat("------\n")

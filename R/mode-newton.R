@@ -181,7 +181,7 @@ newton_step <- function(model, theta, here, is_last, box, call) {
       return(step)
     }
   }
-  root <- tryCatch(
+  root <- step_root(here, model) %||% tryCatch(
     lower_chol(damped_sigma(here, model), model, call),
     tall_error = identity
   )
@@ -199,14 +199,60 @@ newton_step <- function(model, theta, here, is_last, box, call) {
 
 # Minus the Hessian for a step. Where sigma is far too large the curvature in
 # log sigma is next to nothing, and a full step would be thousands long: with
-# the slope added the step is below 1, and the same where the slope is 0.
+# the slope added the step is below 1, and the same where the slope is 0. That of
+# other parameters may be negative, too.
 damped_sigma <- function(here, model) {
   hessian <- here$hessian
   if (model$traits$samples_aux) {
     d <- model$n_dim
-    hessian[d, d] <- hessian[d, d] + max(0, -here$gradient[[d]])
+    slope <- here$gradient[[d]]
+    hessian[d, d] <- if (is_quadratic_response(model)) {
+      hessian[d, d] + max(0, -slope)
+    } else {
+      max(hessian[d, d], abs(slope))
+    }
   }
   hessian
+}
+
+# Networks have a response of another make.
+is_quadratic_response <- function(model) {
+  !model$traits$has_columns || find_response(model$family)$is_quadratic
+}
+
+# The root for a step where minus the Hessian as it stands will do, cross terms
+# of a parameter of the response and all; or where the response is not
+# log-concave, and it is not positive definite, that of the same with its
+# eigenvalues turned positive: a step uphill. NULL: see lower_chol().
+step_root <- function(here, model) {
+  if (is_quadratic_response(model)) {
+    return(NULL)
+  }
+  hessian <- damped_sigma(here, model)
+  scale <- sqrt(abs(diag(hessian)))
+  if (!all(is.finite(hessian)) || !all(scale > 0)) {
+    return(NULL)
+  }
+  scaled <- hessian / outer(scale, scale)
+  is_concave <- find_response(model$family)$is_concave
+  if (is_concave && !model$traits$samples_aux) {
+    return(NULL)
+  }
+  root <- tryCatch(chol(scaled), error = function(e) NULL)
+  if (!is.null(root) && min(diag(root)) > 1e-6) {
+    return(t(root) * scale)
+  }
+  if (is_concave) {
+    return(NULL)
+  }
+  parts <- eigen(scaled, symmetric = TRUE)
+  size <- abs(parts$values)
+  if (all(parts$values > -1e-10 * max(size))) {
+    return(NULL) # columns depend on each other
+  }
+  size <- pmax(size, 1e-3 * max(size))
+  turned <- parts$vectors %*% (size * t(parts$vectors))
+  t(chol((turned + t(turned)) / 2)) * scale
 }
 
 has_flat_prior <- function(model) {

@@ -157,9 +157,10 @@ abort_no_scale <- function(model, none, call) {
   )
 }
 
-# With log sigma apart from the coefficients: at the mode their cross terms are
-# twice the prior's gradient, next to nothing, and away from it minus the full
-# Hessian need not be positive definite.
+# With a parameter of the response, such as log sigma, apart from the
+# coefficients: models whiten it so. A Gaussian's cross terms are twice the
+# prior's gradient at the mode, next to nothing, and those of others small, but
+# for some; away from it minus the full Hessian need not be positive definite.
 split_sigma <- function(hessian, model) {
   if (model$traits$samples_aux) {
     d <- model$n_dim

@@ -152,7 +152,8 @@ build_glm <- function(
     arg = "sigma",
     call = call
   )
-  samples_aux <- !is.na(facts$aux) && is.null(sigma)
+  known_aux <- check_sigma_of(family, sigma, call) %||% family$aux
+  samples_aux <- !is.na(facts$aux) && is.null(known_aux)
   coefficients <- column_names(x)
   if (samples_aux) {
     check_no_aux(coefficients, facts$aux, call)
@@ -169,15 +170,16 @@ build_glm <- function(
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
     aux = if (samples_aux) prior_aux,
-    aux_sd = units$aux_sd,
+    aux_sd = units$aux_sd %||% 1,
     call = call
   )
   functional <- if (centers) center_functional(x, samples_aux)
   new_model(
     "glm",
     c(core_rows(rows), list(
-      response = facts$place,
-      aux = if (is.null(sigma)) 1 else sigma,
+      response = facts$place[[1]],
+      fixed = family$fixed,
+      aux = known_aux %||% 1,
       sample_aux = as.double(samples_aux),
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
@@ -201,6 +203,32 @@ build_glm <- function(
     store = store,
     call = call
   )
+}
+
+# A known sigma is of responses in units; others have theirs in the family.
+check_sigma_of <- function(family, sigma, call) {
+  aux <- response_aux(family)
+  if (is.null(sigma) || is.na(aux)) {
+    return(sigma)
+  }
+  has_units <- find_response(family)$has_units
+  if (!has_units || !is.null(family$aux)) {
+    abort_input(
+      if (has_units) {
+        "{.arg sigma} must be given once, but {.arg family} has it, too."
+      } else {
+        c(
+          "{.arg sigma} must be {.code NULL} for family {.val {family$name}},
+           which has none.",
+          i = "A known {.field {aux}} is an argument of the family."
+        )
+      },
+      argument = "sigma",
+      value = sigma,
+      call = call
+    )
+  }
+  sigma
 }
 
 # Draws have unique names, and one is that of a parameter of the response.

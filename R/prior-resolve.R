@@ -16,8 +16,10 @@ response_sd <- function(y) {
 #                function of no argument is welcome
 # response_sd    that of the response in a Gaussian model, else 1
 # response_mean  its mean, else 0: where an autoscaled intercept is centred
-# aux            the prior of a sampled sigma, appended as one more coordinate
-# aux_sd         what its autoscale divides by: response_sd at weight 1
+# aux            the prior of a sampled parameter of the response, such as sigma,
+#                appended as one more coordinate
+# aux_sd         what its autoscale divides by: of a sigma response_sd at weight
+#                1
 prior_resolve <- function(
   prior,
   prior_intercept = NULL,
@@ -88,7 +90,7 @@ check_coefficient_prior <- function(
   }
 }
 
-# The prior of log sigma, Jacobian included.
+# The prior of its logarithm, Jacobian included.
 append_aux <- function(out, aux, aux_sd, call) {
   if (is.null(aux)) {
     return(out)

@@ -41,7 +41,7 @@ SEXP ffi_native_info(SEXP);
 SEXP ffi_network_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_registry(SEXP);
 SEXP ffi_response_bounds(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
-SEXP ffi_response_deviance(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_response_deviance(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_evaluate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_mean(SEXP, SEXP, SEXP);
 SEXP ffi_response_outside(SEXP, SEXP, SEXP);
@@ -104,7 +104,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_batch_rows, 3),
                                          DOOR(ffi_network_map, 4),
                                          DOOR(ffi_registry, 1),
                                          DOOR(ffi_response_bounds, 6),
-                                         DOOR(ffi_response_deviance, 4),
+                                         DOOR(ffi_response_deviance, 5),
                                          DOOR(ffi_response_evaluate, 8),
                                          DOOR(ffi_response_mean, 3),
                                          DOOR(ffi_response_outside, 3),
