@@ -12,7 +12,7 @@
 #'
 #' @return An object of class `tall_prior_summary`: a list of `table`, a data
 #'   frame with a row for each variable (`variable`, `prior`, `location`,
-#'   `scale`), `specs` (the priors as given to [tall_glm()]), `auxiliary` (names
+#'   `scale`, and `df` where a prior has it), `specs` (the priors as given to [tall_glm()]), `auxiliary` (names
 #'   of parameters of the response, such as `sigma`) and `centred` (is
 #'   the prior of the intercept that of the linear predictor at the covariates'
 #'   means?). The `scale` of an exponential prior is its mean.
@@ -44,6 +44,9 @@ prior_summary.tall_fit <- function(object, ...) {
     location = ifelse(is_flat | is_exponential, NA, prior$location),
     scale = ifelse(is_flat, NA, prior$scale)
   )
+  if (any(prior$shape > 0)) {
+    table$df <- ifelse(prior$shape > 0, prior$shape, NA)
+  }
   structure(
     list(
       table = table,
@@ -92,7 +95,8 @@ print_prior <- function(rows, spec, digits) {
     title = rows$prior[[1]],
     location = rows$location,
     scale = rows$scale,
-    rate = 1 / rows$scale
+    rate = 1 / rows$scale,
+    df = if (!anyNA(rows$df)) rows$df[1]
   )
   lead <- if (adjusted) "  Adjusted:  ~ " else "  ~ "
   cat(lead, prior_text(used, digits), "\n", sep = "")
@@ -122,7 +126,9 @@ prior_text <- function(prior, digits) {
     ),
     paste0(
       title,
-      "(location = ",
+      "(",
+      if (!is.null(prior$df)) paste0("df = ", values(prior$df), ", "),
+      "location = ",
       values(prior$location),
       ", scale = ",
       values(prior$scale),

@@ -184,6 +184,7 @@ build_glm <- function(
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
       prior_scale = resolved$scale,
+      prior_shape = resolved$shape,
       prior_at = functional$at,
       prior_functional = functional$weights
     )),

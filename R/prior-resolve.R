@@ -6,7 +6,8 @@ response_sd <- function(y) {
   if (sd > 0) sd else 1
 }
 
-# Kind, location and scale of every coefficient, each of length n_dim. `prior`
+# Kind, location and scale of every coefficient, each of length n_dim, and shape
+# where one has any, its degrees of freedom. `prior`
 # covers every column; `prior_intercept`, if not NULL, only a column named
 # "(Intercept)", which `prior` then leaves alone.
 #
@@ -110,11 +111,12 @@ append_aux <- function(out, aux, aux_sd, call) {
   if (kind == "exponential") {
     scale <- (if (aux$autoscale) aux_sd else 1) / aux$rate
   }
-  list(
+  compact(list(
     kind = c(out$kind, prior_kinds[[kind]]$code),
     location = c(out$location, 0),
-    scale = c(out$scale, scale)
-  )
+    scale = c(out$scale, scale),
+    shape = if (!is.null(out$shape)) c(out$shape, 0)
+  ))
 }
 
 # Write the entries of `prior` at the columns `at`, of all that have `names`.
@@ -158,6 +160,10 @@ prior_fill <- function(
     )
     check_size(value, c(1, n), arg = said, call = call)
     out[[field]][at] <- value
+  }
+  if (!is.null(prior$df)) {
+    out$shape <- out$shape %||% numeric(length(out$kind))
+    out$shape[at] <- prior$df
   }
   if (prior$autoscale) {
     divisor <- if (is.function(column_sd)) column_sd()[at] else column_sd[at]

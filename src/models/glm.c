@@ -313,6 +313,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
     hash = tb_hash_doubles(hash, &fixed, 1);
   }
   hash = tb_hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
+  hash = tb_hash_param(hash, tb_params_find(p_params, "prior_shape"));
   hash = tb_hash_word(hash, p_glm->store.hash);
   hash = tb_hash_param(hash, p_y);
   hash = tb_hash_param(hash, p_weights);

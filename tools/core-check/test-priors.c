@@ -9,15 +9,15 @@
 /* by a kink, near the location, and far away, on both sides */
 static const double v_away[] = {-7, -1.3, -0.2, -1e-3, 1e-3, 0.4, 1.7, 6};
 enum { N_AWAY = sizeof v_away / sizeof v_away[0] };
-static const double location = 0.3, scale = 1.6;
+static const double location = 0.3, scale = 1.6, shape = 3.5;
 
 static double
 density(const struct tb_prior_type* type, double x, double round) {
-  return type->at(x, location, scale, round).log_density;
+  return type->at(x, location, scale, shape, round).log_density;
 }
 
 static double slope(const struct tb_prior_type* type, double x, double round) {
-  return type->at(x, location, scale, round).slope;
+  return type->at(x, location, scale, shape, round).slope;
 }
 
 static void registry_finds_priors(struct check* p_check) {
@@ -47,7 +47,8 @@ static void derivatives_are_slopes(struct check* p_check) {
       const double x = location + v_away[i % N_AWAY];
       const double round = v_round[i / N_AWAY];
       const double h = 1e-4 * cbrt(fabs(v_away[i % N_AWAY]));
-      const struct tb_prior_value here = type->at(x, location, scale, round);
+      const struct tb_prior_value here =
+          type->at(x, location, scale, shape, round);
       const double up = density(type, x + h, round);
       const double down = density(type, x - h, round);
       CHECK_CLOSE(here.slope,
@@ -132,7 +133,7 @@ static void sums_are_those_of_members(struct check* p_check) {
       const bool is_functional = n_param == 5 && j == 1;
       const double x = is_functional ? functional : v_theta[j];
       const struct tb_prior_value value =
-          tb_prior_registry[j]->at(x, location, scale, 0);
+          tb_prior_registry[j]->at(x, location, scale, shape, 0);
       log_density += value.log_density;
       for (size_t i = 0; i < n; ++i) {
         v_expected[i] += value.slope * (is_functional ? v_a[i] : i == j);
