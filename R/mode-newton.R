@@ -114,6 +114,7 @@ newton_stage <- function(
       steps,
       c(n_evaluation, here$log_posterior, sqrt(sum(here$gradient^2)))
     )
+    check_aux_stays(model, theta, call)
     step <- newton_step(model, theta, here, is.null(index), box, call)
     if (is.null(step)) {
       break
@@ -213,6 +214,35 @@ damped_sigma <- function(here, model) {
     }
   }
   hessian
+}
+
+# Of responses that are not Gaussian, which have means of their own: a parameter
+# that has gone so far comes to no end, as the size of a negative binomial does
+# where counts vary less than Poisson ones and nothing holds it.
+check_aux_stays <- function(model, theta, call, most = 35) {
+  d <- model$n_dim
+  if (!model$traits$samples_aux || is_quadratic_response(model) ||
+    abs(theta[[d]] - model_start(model)[[d]]) < most) {
+    return(invisible())
+  }
+  grows <- theta[[d]] > 0
+  abort_tall(
+    "improper",
+    c(
+      "The posterior has no mode, and is not proper unless a prior holds it: its
+       density rises without end as {.field {model$variables[[d]]}}
+       {if (grows) 'grows' else 'falls to 0'}.",
+      i = if (grows) {
+        "Give a proper {.arg prior_aux} such as {.code prior_exponential()}, or
+         take a response without this parameter."
+      } else {
+        "Columns that fit (almost) every response do that: drop some, or give a
+         known {.field {model$variables[[d]]}}."
+      }
+    ),
+    columns = model$variables[[d]],
+    call = call
+  )
 }
 
 # Networks have a response of another make.

@@ -169,6 +169,20 @@ split_sigma <- function(hessian, model) {
   hessian
 }
 
+abort_flat_aux <- function(model, call) {
+  name <- model$variables[[model$n_dim]]
+  abort_tall(
+    "improper",
+    c(
+      "The data do not tell {.field {name}}, and its prior does not hold it.",
+      i = "Give a proper {.arg prior_aux} such as {.code prior_exponential()}, or
+           take a response without this parameter."
+    ),
+    columns = name,
+    call = call
+  )
+}
+
 # Lower Cholesky factor of minus the Hessian, or an error that names the
 # columns that depend on each other, if there are columns. Scaled to unit
 # diagonal first: what is singular must not depend on units.
@@ -188,6 +202,9 @@ lower_chol <- function(hessian, model, call = caller_env()) {
   }
   if (!model$traits$has_columns) {
     abort_no_curvature(hessian, model, call)
+  }
+  if (model$traits$samples_aux && identical(dependent, model$n_dim)) {
+    abort_flat_aux(model, call)
   }
   names <- quote_columns(model$coordinates[dependent])
   # proper priors may count for nothing beside the likelihood

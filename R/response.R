@@ -445,7 +445,7 @@ response_deviance <- function(family, y, mean, weight = NULL, aux = NULL) {
     as.double(y),
     as.double(mean),
     if (!is.null(weight)) rep_len(as.double(weight), length(y)),
-    if (has_aux(family)) as.double(aux)
+    if (has_aux(family) && !is.null(aux)) as.double(aux)
   )
 }
 
