@@ -146,7 +146,7 @@ response_of_networks <- function(
 find_response <- function(name) {
   fixed <- if (is.list(name)) name$fixed
   name <- if (is.list(name)) name$name else name
-  entry <- response_entries()[[name]]
+  entry <- if (rlang::is_string(name)) response_entries()[[name]]
   if (is.null(entry)) {
     abort_tall(
       "unsupported",

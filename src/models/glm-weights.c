@@ -148,14 +148,14 @@ static void glm_terms_of(const struct glm* p_glm,
   }
 }
 
-/* What differences between three places along eta, or along s, show: see
- * struct grid. */
-static double steepest(const double v[3][3], int along_eta, double step) {
+/* The steepest rise of v between places next to each other along s or along
+ * eta, three of each: place (i, j) at 3 i + j. */
+static double steepest(const double* v, bool along_eta, double step) {
   double most = 0;
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 2; ++j) {
-      const double rise =
-          along_eta ? v[i][j + 1] - v[i][j] : v[j + 1][i] - v[j][i];
+      const double rise = along_eta ? v[3 * i + j + 1] - v[3 * i + j]
+                                    : v[3 * (j + 1) + i] - v[3 * j + i];
       most = fmax(most, fabs(rise));
     }
   }
@@ -181,48 +181,53 @@ glm_grid(const struct glm* p_glm, const struct glm_point* p_point, double v) {
   return grid;
 }
 
+enum { N_PLACE = 9, N_WHAT = 3 };
+
+/* -H_i in eta and s at all places, of the rows of a block: c, a, b */
+static void look_around(const struct glm* p_glm,
+                        const struct grid* p_grid,
+                        const struct glm_block* p_block,
+                        const double* v_sigma_norm,
+                        double v_look[N_WHAT][N_PLACE][BLOCK]) {
+  for (int place = 0; place < N_PLACE; ++place) {
+    struct glm_block block = *p_block;
+    for (size_t k = 0; k < block.n_row; ++k) {
+      block.v_eta[k] += (place % 3 - 1) * TB_WEIGHT_REACH * v_sigma_norm[k];
+    }
+    const struct glm_point point = {.response = p_grid->v_point[place / 3]};
+    const struct tb_response_out out = {
+        .v_curvature = v_look[0][place],
+        .v_cross = p_glm->has_aux ? v_look[1][place] : NULL,
+        .v_aux_curvature = p_glm->has_aux ? v_look[2][place] : NULL};
+    glm_evaluate(p_glm, &point, &block, &out);
+  }
+}
+
 /* Cubic weights by differences. */
 static void weigh_third(const struct glm* p_glm,
                         const struct grid* p_grid,
                         const struct glm_block* p_block,
                         const double* v_sigma_norm,
                         double* v_out) {
-  const double sd = p_grid->step / TB_WEIGHT_REACH;
-  double v_c[3][3][BLOCK], v_a[3][3][BLOCK], v_b[3][3][BLOCK];
-  memset(v_a, 0, sizeof(v_a));
-  memset(v_b, 0, sizeof(v_b));
-  for (int i = 0; i < 3; ++i) {
-    for (int j = 0; j < 3; ++j) {
-      struct glm_block block = *p_block;
-      for (size_t k = 0; k < block.n_row; ++k) {
-        block.v_eta[k] += (j - 1) * TB_WEIGHT_REACH * v_sigma_norm[k];
-      }
-      const struct glm_point point = {.response = p_grid->v_point[i]};
-      const struct tb_response_out out = {
-          .v_curvature = v_c[i][j],
-          .v_cross = p_glm->has_aux ? v_a[i][j] : NULL,
-          .v_aux_curvature = p_glm->has_aux ? v_b[i][j] : NULL};
-      glm_evaluate(p_glm, &point, &block, &out);
-    }
-  }
+  const double sd = p_grid->step / TB_WEIGHT_REACH, step = p_grid->step;
+  double v_look[N_WHAT][N_PLACE][BLOCK];
+  memset(v_look, 0, sizeof(v_look));
+  look_around(p_glm, p_grid, p_block, v_sigma_norm, v_look);
   for (size_t k = 0; k < p_block->n_row; ++k) {
     const double norm = v_sigma_norm[k], reach = TB_WEIGHT_REACH * norm;
-    double v_one[3][3][3];
-    for (int i = 0; i < 3; ++i) {
-      for (int j = 0; j < 3; ++j) {
-        v_one[0][i][j] = v_c[i][j][k];
-        v_one[1][i][j] = v_a[i][j][k];
-        v_one[2][i][j] = v_b[i][j][k];
+    double v_eta[N_WHAT], v_s[N_WHAT];
+    for (int what = 0; what < N_WHAT; ++what) {
+      double v[N_PLACE];
+      for (int place = 0; place < N_PLACE; ++place) {
+        v[place] = v_look[what][place][k];
       }
+      v_eta[what] = steepest(v, true, reach) * norm;
+      v_s[what] = steepest(v, false, step) * sd;
     }
-    const double eee = steepest(v_one[0], 1, reach) * norm * norm * norm;
-    const double ees = fmax(steepest(v_one[1], 1, reach),
-                            steepest(v_one[0], 0, p_grid->step)) *
-                       norm * norm * sd;
-    const double ess = fmax(steepest(v_one[2], 1, reach),
-                            steepest(v_one[1], 0, p_grid->step)) *
-                       norm * sd * sd;
-    const double sss = steepest(v_one[2], 0, p_grid->step) * sd * sd * sd;
+    const double eee = v_eta[0] * norm * norm;
+    const double ees = fmax(v_eta[1] * norm * sd, v_s[0] * norm * norm);
+    const double ess = fmax(v_eta[2] * sd * sd, v_s[1] * norm * sd);
+    const double sss = v_s[2] * sd * sd;
     v_out[k] = sqrt(eee * eee + 3 * (ees * ees + ess * ess) + sss * sss);
   }
 }

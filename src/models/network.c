@@ -406,7 +406,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   p_model->n_natural = p_model->n_dim;
   p_model->p_frame = NULL;
   p->layers = layers;
-  p->response = (struct tb_response){type, has_aux, aux};
+  p->response = (struct tb_response){type, has_aux, aux, 0};
   p->has_aux = has_aux;
   p->aux_unit = unit;
 

@@ -76,7 +76,7 @@ enum tb_status tb_prior_create(struct tb_prior* p_prior,
   p_prior->is_bounded = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const struct tb_prior_type* type = tb_prior_at_place(p_prior->v_kind[j]);
-    if (type == NULL) {
+    if (type == NULL || (type->has_shape && !(p_prior->v_shape[j] > 0))) {
       tb_prior_destroy(p_prior);
       return TB_STATUS_argument;
     }

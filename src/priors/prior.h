@@ -36,6 +36,7 @@ struct tb_prior_value {
 
 struct tb_prior_type {
   const char* name;
+  bool has_shape; /* above 0 */
 
   /* required: at x, with |x - m| rounded to sqrt((x - m)^2 + round^2) where
    * there is a kink, whose curvature counts only where it is rounded. A search

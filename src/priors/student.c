@@ -26,6 +26,7 @@ student_quadratic(double x, double location, double scale, double shape) {
 
 const struct tb_prior_type tb_prior_student = {
     .name = "student",
+    .has_shape = true,
     .at = student_at,
     .quadratic = student_quadratic,
 };

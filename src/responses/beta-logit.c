@@ -13,7 +13,8 @@
  *   -d2l/ds2 = -w f [D + f (trigamma(f) - mu^2 trigamma(a)
  *                           - (1 - mu)^2 trigamma(b))]
  *
- * The curvature in eta may be negative.
+ * The curvature in eta may be negative. z is not made where a or b is next to
+ * 0: its poles are taken off by hand.
  *
  *   symbol                              variable
  *   f                                   p_point->aux
@@ -66,11 +67,13 @@ static double beta_log_density(const struct tb_response_point* p,
                                bool is_complete) {
   double mu, rest;
   split(eta, &mu, &rest);
-  const double a = mu * p->aux, b = rest * p->aux;
   const double log_y = log(y), log_rest = log1p(-y);
   const double norm = is_complete || p->is_sampled ? p->v_own[OWN_log] : 0;
-  return norm - tb_log_gamma(a) - tb_log_gamma(b) + a * log_y + b * log_rest -
-         (is_complete ? log_y + log_rest : 0);
+  /* log a + log b, however small one of them is */
+  const double log_ab = 2 * p->log_aux - fabs(eta) - 2 * log1p(exp(-fabs(eta)));
+  const double a = mu * p->aux, b = rest * p->aux;
+  return norm - tb_log_gamma(a + 1) - tb_log_gamma(b + 1) + log_ab + a * log_y +
+         b * log_rest - (is_complete ? log_y + log_rest : 0);
 }
 
 /* of the derivatives of one row, in the order of struct tb_response_out */
@@ -78,6 +81,8 @@ struct slopes {
   double score, curvature, aux_score, cross, aux_curvature;
 };
 
+/* With digamma(a) = digamma(a + 1) - 1 / a and so on, whose poles cancel: a or
+ * b may be 0 for doubles. */
 static struct slopes
 beta_slopes(const struct tb_response_point* p, double y, double eta) {
   const double f = p->aux;
@@ -85,18 +90,20 @@ beta_slopes(const struct tb_response_point* p, double y, double eta) {
   split(eta, &mu, &rest);
   const double a = mu * f, b = rest * f, v = mu * rest;
   const double log_y = log(y), log_rest = log1p(-y);
-  const double a1 = tb_digamma(a), b1 = tb_digamma(b);
-  const double a2 = tb_trigamma(a), b2 = tb_trigamma(b);
-  const double z = log_y - log_rest - a1 + b1;
-  const double slope =
-      p->v_own[OWN_first] - mu * a1 - rest * b1 + mu * log_y + rest * log_rest;
-  const double bend = p->v_own[OWN_second] - mu * mu * a2 - rest * rest * b2;
-  return (struct slopes){.score = f * v * z,
-                         .curvature =
-                             f * v * (f * v * (a2 + b2) - (rest - mu) * z),
-                         .aux_score = f * slope,
-                         .cross = -f * v * (z - f * (mu * a2 - rest * b2)),
-                         .aux_curvature = -f * (slope + f * bend)};
+  const double a1 = tb_digamma(a + 1), b1 = tb_digamma(b + 1);
+  const double a2 = tb_trigamma(a + 1), b2 = tb_trigamma(b + 1);
+  const double score = f * v * (log_y - log_rest - a1 + b1) + rest - mu;
+  const double aux_score = 2 + f * (p->v_own[OWN_first] - mu * (a1 - log_y) -
+                                    rest * (b1 - log_rest));
+  const double bend =
+      f * f * (p->v_own[OWN_second] - mu * mu * a2 - rest * rest * b2);
+  return (struct slopes){.score = score,
+                         .curvature = f * v * (f * v) * (a2 + b2) +
+                                      rest * rest + mu * mu -
+                                      (rest - mu) * score,
+                         .aux_score = aux_score,
+                         .cross = rest - mu - score + f * v * (a * a2 - b * b2),
+                         .aux_curvature = 2 - aux_score - bend};
 }
 
 static void beta_evaluate(const struct tb_response_rows* p_rows,

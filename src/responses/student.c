@@ -63,6 +63,7 @@ static void student_evaluate(const struct tb_response_rows* p_rows,
     const double w = tb_response_weight(p_rows, k), p = w * p_at->scale;
     const double e = p_rows->v_y[k] - p_rows->v_eta[k];
     const double square = e * e * (p / n), g = 1 / (1 + square);
+    const double share = isinf(square) ? 1 : square * g; /* 1 - g */
     const double lead = (n + 1) / n * p;
     if (p_out->v_log_density != NULL) {
       p_out->v_log_density[k] = base - (n + 1) / 2 * log1p(square) +
@@ -72,16 +73,16 @@ static void student_evaluate(const struct tb_response_rows* p_rows,
       p_out->v_score[k] = lead * e * g;
     }
     if (p_out->v_curvature != NULL) {
-      p_out->v_curvature[k] = lead * (1 - square) * g * g;
+      p_out->v_curvature[k] = lead * ((2 * g - 1) * g);
     }
     if (p_out->v_aux_score != NULL) {
-      p_out->v_aux_score[k] = (n + 1) * (square * g) - 1;
+      p_out->v_aux_score[k] = (n + 1) * share - 1;
     }
     if (p_out->v_cross != NULL) {
       p_out->v_cross[k] = 2 * lead * e * g * g;
     }
     if (p_out->v_aux_curvature != NULL) {
-      p_out->v_aux_curvature[k] = 2 * (n + 1) * (square * g) * g;
+      p_out->v_aux_curvature[k] = 2 * (n + 1) * share * g;
     }
   }
 }

@@ -105,12 +105,14 @@ static void sums_are_those_of_members(struct check* p_check) {
   enum { N_MOST = 32 };
   const size_t n = tb_prior_count();
   double v_kind[N_MOST], v_location[N_MOST], v_scale[N_MOST], v_a[N_MOST];
+  double v_shape[N_MOST];
   double v_theta[N_MOST], v_gradient[N_MOST], v_expected[N_MOST];
   CHECK(n <= N_MOST);
   for (size_t j = 0; j < n; ++j) {
     v_kind[j] = (double)j;
     v_location[j] = location;
     v_scale[j] = scale;
+    v_shape[j] = shape;
     v_a[j] = 0.1 + 0.2 * (double)j;
     v_theta[j] = location + v_away[j % N_AWAY];
   }
@@ -118,9 +120,10 @@ static void sums_are_those_of_members(struct check* p_check) {
   const struct tb_param v_param[] = {{"prior_kind", v_kind, n, n},
                                      {"prior_location", v_location, n, n},
                                      {"prior_scale", v_scale, n, n},
+                                     {"prior_shape", v_shape, n, n},
                                      {"prior_at", &at, 1, 1},
                                      {"prior_functional", v_a, n, n}};
-  for (size_t n_param = 3; n_param <= 5; n_param += 2) {
+  for (size_t n_param = 4; n_param <= 6; n_param += 2) {
     const struct tb_params params = {v_param, n_param};
     struct tb_prior prior;
     CHECK(tb_prior_create(&prior, &params, n) == TB_STATUS_ok);
@@ -130,7 +133,7 @@ static void sums_are_those_of_members(struct check* p_check) {
       v_expected[j] = 0;
     }
     for (size_t j = 0; j < n; ++j) {
-      const bool is_functional = n_param == 5 && j == 1;
+      const bool is_functional = n_param == 6 && j == 1;
       const double x = is_functional ? functional : v_theta[j];
       const struct tb_prior_value value =
           tb_prior_registry[j]->at(x, location, scale, shape, 0);
