@@ -18,7 +18,7 @@
  *
  *   symbol                              variable
  *   f                                   p_point->aux
- *   log Gamma(f), digamma(f), trigamma  v_own */
+ *   r(f), see below, digamma(f), trigamma(f)  v_own */
 #include "base/clones.h"
 #include "base/gamma.h"
 #include "base/vmath.h"
@@ -27,7 +27,7 @@
 
 #include <math.h>
 
-enum { OWN_log = 0, OWN_first = 1, OWN_second = 2 };
+enum { OWN_rest = 0, OWN_first = 1, OWN_second = 2 };
 
 static const struct tb_response_aux beta_aux = {
     .name = "phi",
@@ -45,10 +45,16 @@ static size_t beta_outside(const double* v_y, size_t n, double size) {
   return i;
 }
 
+/* r(x) = x log x - x - log Gamma(x), given log x, however small x is */
+static double log_less_gamma(double x, double log_x) {
+  return x > 1 ? tb_log_less_gamma(x)
+               : (x + 1) * log_x - x - tb_log_gamma(x + 1);
+}
+
 static void
 beta_prepare(double aux, bool is_sampled, struct tb_response_point* p_point) {
   tb_response_prepare_log(aux, is_sampled, p_point);
-  p_point->v_own[OWN_log] = tb_log_gamma(p_point->aux);
+  p_point->v_own[OWN_rest] = log_less_gamma(p_point->aux, p_point->log_aux);
   p_point->v_own[OWN_first] = tb_digamma(p_point->aux);
   p_point->v_own[OWN_second] = tb_trigamma(p_point->aux);
 }
@@ -61,19 +67,23 @@ static void split(double eta, double* p_mu, double* p_rest) {
   *p_rest = eta < 0 ? large : small;
 }
 
+/* With log Gamma(x) = x log x - x - r(x), of which the large parts cancel by
+ * hand: a log(y / mu) + b log((1 - y) / (1 - mu)) + r(a) + r(b) - r(f) */
 static double beta_log_density(const struct tb_response_point* p,
                                double y,
                                double eta,
                                bool is_complete) {
   double mu, rest;
   split(eta, &mu, &rest);
+  const double far = log1p(exp(-fabs(eta)));
+  const double log_mu = fmin(eta, 0) - far, log_other = fmin(-eta, 0) - far;
   const double log_y = log(y), log_rest = log1p(-y);
-  const double norm = is_complete || p->is_sampled ? p->v_own[OWN_log] : 0;
-  /* log a + log b, however small one of them is */
-  const double log_ab = 2 * p->log_aux - fabs(eta) - 2 * log1p(exp(-fabs(eta)));
   const double a = mu * p->aux, b = rest * p->aux;
-  return norm - tb_log_gamma(a + 1) - tb_log_gamma(b + 1) + log_ab + a * log_y +
-         b * log_rest - (is_complete ? log_y + log_rest : 0);
+  const double norm = is_complete || p->is_sampled ? p->v_own[OWN_rest] : 0;
+  return a * (log_y - log_mu) + b * (log_rest - log_other) +
+         log_less_gamma(a, log_mu + p->log_aux) +
+         log_less_gamma(b, log_other + p->log_aux) - norm -
+         (is_complete ? log_y + log_rest : 0);
 }
 
 /* of the derivatives of one row, in the order of struct tb_response_out */
