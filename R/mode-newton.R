@@ -200,8 +200,8 @@ newton_step <- function(model, theta, here, is_last, box, call) {
 
 # Minus the Hessian for a step. Where sigma is far too large the curvature in
 # log sigma is next to nothing, and a full step would be thousands long: with
-# the slope added the step is below 1, and the same where the slope is 0. That of
-# other parameters may be negative, too.
+# the slope added the step is below 1, and the same where the slope is 0. That
+# of other parameters may be negative, too.
 damped_sigma <- function(here, model) {
   hessian <- here$hessian
   if (model$traits$samples_aux) {

@@ -175,8 +175,8 @@ abort_flat_aux <- function(model, call) {
     "improper",
     c(
       "The data do not tell {.field {name}}, and its prior does not hold it.",
-      i = "Give a proper {.arg prior_aux} such as {.code prior_exponential()}, or
-           take a response without this parameter."
+      i = "Give a proper {.arg prior_aux} such as {.code prior_exponential()},
+           or take a response without this parameter."
     ),
     columns = name,
     call = call

@@ -12,11 +12,14 @@
 #' @param y (numeric vector of n_data values) The response: any number
 #'   (`"gaussian"`), 0 or 1 (`"bernoulli"`), a proportion in \[0, 1\] with the
 #'   number of trials in `weights` (`"binomial"`; their product is the number of
-#'   successes and must be whole), or a count (`"poisson"`).
+#'   successes and must be whole), a count (`"poisson"`, `"neg_binomial_2"`), a
+#'   positive number (`"Gamma"`), or a number between 0 and 1 (`"beta"`).
 #' @param family (string or family object) `"gaussian"`, `"bernoulli"`,
 #'   `"binomial"` or `"poisson"`, with their canonical links, or
 #'   [stats::gaussian()], [stats::binomial()], [stats::poisson()]; binomial
-#'   families may have the links `"logit"`, `"probit"` and `"cloglog"`.
+#'   families may have the links `"logit"`, `"probit"` and `"cloglog"`. Others:
+#'   [neg_binomial_2()], `stats::Gamma("log")`, [student()],
+#'   [beta_regression()].
 #' @param prior (`tall_prior` or `NULL`) The [prior][priors] of every
 #'   coefficient; `NULL`: flat.
 #' @param prior_intercept (`tall_prior` or `NULL`) The prior of a column named
@@ -24,13 +27,15 @@
 #'   column, too.
 #' @param weights (positive numeric vector of n_data values, or `NULL`)
 #'   Observation weights: they multiply the log likelihood, or for `"gaussian"`
-#'   divide the variance \eqn{\sigma^2}{sigma^2}, so that \eqn{\sigma}{sigma} is
+#'   and `"student"` divide the variance \eqn{\sigma^2}{sigma^2}, so that \eqn{\sigma}{sigma} is
 #'   the standard deviation of a row of weight 1; trials for `"binomial"`.
 #' @param offset (numeric vector of n_data values, or `NULL`) Added to the
 #'   linear predictor.
 #' @param sigma (positive number or `NULL`) The residual standard deviation for
-#'   `"gaussian"`, if it is known; `NULL`: it is a parameter, `sigma`.
-#' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma`:
+#'   `"gaussian"`, or the scale for `"student"`, if it is known; `NULL`: it is a
+#'   parameter, `sigma`.
+#' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma`, or of what
+#'   other responses have beside their mean ([response-families]):
 #'   [prior_exponential()] or [prior_flat()]; `NULL`: flat.
 #' @param storage (string) How rows are kept: `"double"`, or `"float"`, in half
 #'   the memory, see the section *Single precision*. Those of a store are as

@@ -76,7 +76,8 @@ check_foreign_prior <- function(x, arg, call, parent = NULL) {
       "There is no `",
       seen,
       "` here: there are `prior_normal()`, `prior_student()`, ",
-      "`prior_laplace()`, `prior_uniform()` and `prior_flat()`, and `model_custom()` takes any."
+      "`prior_laplace()`, `prior_uniform()` and `prior_flat()`, and ",
+      "`model_custom()` takes any."
     ),
     paste0("For `", seen, "` write `", ours, "`.")
   )

@@ -17,8 +17,8 @@ response_sd <- function(y) {
 #                function of no argument is welcome
 # response_sd    that of the response in a Gaussian model, else 1
 # response_mean  its mean, else 0: where an autoscaled intercept is centred
-# aux            the prior of a sampled parameter of the response, such as sigma,
-#                appended as one more coordinate
+# aux            the prior of a sampled parameter of the response, such as
+#                sigma, appended as one more coordinate
 # aux_sd         what its autoscale divides by: of a sigma response_sd at weight
 #                1
 prior_resolve <- function(

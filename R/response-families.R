@@ -12,26 +12,32 @@
 #'   tails. `NULL`, to sample them, is refused in this version of the package.
 #'
 #' @details
-#' | family | for | variance | sampled as | weights are |
-#' | --- | --- | --- | --- | --- |
-#' | `neg_binomial_2()` | counts, log link | \eqn{\mu + \mu^2 / \kappa}{mu +
-#'   mu^2 / kappa} | `reciprocal_dispersion`, \eqn{\kappa}{kappa} | counts |
-#' | `gamma_regression()`, `Gamma("log")` | positive numbers such as durations,
-#'   log link | \eqn{\mu^2 / a}{mu^2 / a} | `shape`, \eqn{a} | counts |
-#' | `student()` | numbers with outliers, identity link | \eqn{\sigma^2 \nu /
-#'   (\nu - 2)}{sigma^2 df / (df - 2)} | `sigma` | precisions |
-#' | `beta_regression()` | proportions that are no shares of trials, logit link |
-#'   \eqn{\mu (1 - \mu) / (1 + \phi)}{mu (1 - mu) / (1 + phi)} | `phi` | counts |
+#' \describe{
+#'   \item{`neg_binomial_2()`}{Counts that vary more than Poisson ones, log link,
+#'     with variance \eqn{\mu + \mu^2 / \kappa}{mu + mu^2 / kappa}; the size
+#'     \eqn{\kappa}{kappa} is sampled as `reciprocal_dispersion`. Weights are
+#'     counts.}
+#'   \item{`gamma_regression()`, `Gamma("log")`}{Positive numbers such as
+#'     durations, log link, with variance \eqn{\mu^2 / a}{mu^2 / a}; \eqn{a} is
+#'     sampled as `shape`. Weights are counts.}
+#'   \item{`student()`}{Numbers with outliers, identity link: a scale `sigma`
+#'     times a Student t of `df` degrees of freedom. Weights are precisions.}
+#'   \item{`beta_regression()`}{Proportions that are no shares of trials, logit
+#'     link, with variance \eqn{\mu (1 - \mu) / (1 + \phi)}{mu (1 - mu) / (1 +
+#'     phi)}; the precision is sampled as `phi`. Weights are counts.}
+#' }
 #'
 #' The names of the parameters are those of rstanarm and brms. Each is sampled
 #' as its logarithm and reported on its own scale, as the last variable; its
 #' prior is `prior_aux`, which is [prior_exponential()] with mean 1, or for
 #' `sigma`, which has the units of the response, with the standard deviation of
-#' the response as mean. brms takes gamma(0.01, 0.01) priors for most of them
+#' the response as mean. With a mean of 1 it holds back a shape, a precision or a
+#' size that is not far below half the number of rows: there give a smaller rate,
+#' such as `prior_exponential(0.001)`. brms takes gamma(0.01, 0.01) priors for most of them
 #' instead.
 #'
-#' A weight that is a count \eqn{w} makes a row \eqn{w} equal rows: it multiplies
-#' the log likelihood. One that is a precision divides \eqn{\sigma^2}{sigma^2},
+#' A weight that is a count \eqn{w} makes a row \eqn{w} equal rows: it
+#' multiplies the log likelihood. One that is a precision divides \eqn{\sigma^2}{sigma^2},
 #' as it does in Gaussian models.
 #'
 #' Families of other packages that mean the same are understood:
@@ -44,8 +50,8 @@
 #' looks at a few rows in every step, see [kernel_smh()]; where it is sampled,
 #' rows bend in two directions and steps are those of [kernel_sgld()] with
 #' `gradient_cv(order = 2)`. Neither `student()` nor `beta_regression()` is
-#' log-concave: with few rows a posterior may have several modes, of which one is
-#' found.
+#' log-concave: with few rows a posterior may have several modes, of which one
+#' is found.
 #'
 #' @return An object of class `family` that [tall_glm()] and [model_glm()] know.
 #' @section Conditions: `tall_error_input` if a parameter is not positive;
@@ -65,7 +71,7 @@
 #'   days = c(2, 11, 14, 5, 5, 13, 20, 22, 6, 6, 15, 7, 14, 6, 32, 53),
 #'   slow = rep(0:1, 8)
 #' )
-#' fit <- tall_glm(days ~ slow, data = days, family = neg_binomial_2(), seed = 1)
+#' fit <- tall_glm(days ~ slow, days, family = neg_binomial_2(), seed = 1)
 #' fit
 #' @name response-families
 NULL

@@ -313,8 +313,8 @@ check_not_quasi <- function(family, call) {
   )
   abort_input(
     c(
-      "{.arg family} must be a distribution: {.val {name}} has no likelihood, and
-       so no posterior.",
+      "{.arg family} must be a distribution: {.val {name}} has no likelihood,
+       and so no posterior.",
       i = hint
     ),
     argument = "family",

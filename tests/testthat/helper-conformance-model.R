@@ -238,8 +238,8 @@ prior_density <- function(prior, theta) {
   )
 }
 
-# Responses with a sampled parameter beside their mean, by differences of R's own
-# densities; the logarithm of the parameter is the last coordinate.
+# Responses with a sampled parameter beside their mean, by differences of R's
+# own densities; the logarithm of the parameter is the last coordinate.
 entry_aux <- function(name, n_data = 21, seed = 17) {
   problem <- response_problems()[[name]]
   withr::local_seed(seed)

@@ -8,7 +8,9 @@ response_problems <- function() {
     neg_binomial_2 = list(
       family = function(known = NULL) neg_binomial_2(known),
       known = 1.5,
-      draw = function(eta) stats::rnbinom(length(eta), size = 1.5, mu = exp(eta)),
+      draw = function(eta) {
+        stats::rnbinom(length(eta), size = 1.5, mu = exp(eta))
+      },
       density = function(y, eta, aux) {
         stats::dnbinom(y, size = aux, mu = exp(eta), log = TRUE)
       }
@@ -35,7 +37,8 @@ response_problems <- function() {
       family = function(known = NULL) beta_regression(known),
       known = 5,
       draw = function(eta) {
-        stats::rbeta(length(eta), 5 * stats::plogis(eta), 5 * stats::plogis(-eta))
+        p <- stats::plogis(eta)
+        stats::rbeta(length(eta), 5 * p, 5 * (1 - p))
       },
       density = function(y, eta, aux) {
         p <- stats::plogis(eta)
@@ -48,7 +51,8 @@ response_problems <- function() {
 # Two covariates, and a response with coefficients that are not small.
 response_data <- function(problem, n, seed = 1) {
   withr::with_seed(seed, {
-    x <- cbind("(Intercept)" = 1, a = stats::rnorm(n), b = stats::runif(n, -1, 1))
+    a <- stats::rnorm(n)
+    x <- cbind("(Intercept)" = 1, a = a, b = stats::runif(n, -1, 1))
     list(x = x, y = problem$draw(drop(x %*% c(0.5, 0.3, -0.4))))
   })
 }
@@ -66,8 +70,8 @@ response_posterior <- function(problem, data, known = NULL) {
   }
 }
 
-# Moments by importance sampling from a multivariate t about the mode: list(mean,
-# sd, ess). f: log density; natural(theta): what moments are wanted of, of
+# Moments by importance sampling from a multivariate t about the mode:
+# list(mean, sd, ess). f: log density; natural(theta): what moments are wanted of, of
 # draws as columns.
 importance_moments <- function(f, start, natural = identity, n = 4000) {
   withr::local_seed(3)

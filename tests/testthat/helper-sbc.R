@@ -90,10 +90,12 @@ sbc_sample <- function(model, seed, iter, warmup) {
 # Of each replication the parameters and `sbc_draws` draws of them: every other
 # one, which are independent under every recipe so far.
 sbc_runs <- function(problem, n_rep, sample = sbc_sample) {
+  n <- if (is.null(problem$n)) sbc_n else problem$n
   lapply(seq_len(n_rep), function(seed) {
     set <- withr::with_seed(seed, {
       theta <- problem$draw()
-      list(theta = theta, model = problem$model(sbc_covariates(if (is.null(problem$n)) sbc_n else problem$n), theta))
+      x <- sbc_covariates(n)
+      list(theta = theta, model = problem$model(x, theta))
     })
     fit <- sample(set$model, seed, iter = 50 + 2 * sbc_draws, warmup = 50)
     list(

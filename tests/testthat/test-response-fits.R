@@ -152,7 +152,8 @@ for (name in names(problems)) {
     yrep <- rstantools::posterior_predict(fit, seed = 1)
     expect_identical(dim(yrep), dim(eta))
     expect_true(all(first_outside(as.double(yrep), fit$family) == 0))
-    expect_identical(dim(rstantools::predictive_interval(fit, seed = 1)), c(80L, 2L))
+    interval <- rstantools::predictive_interval(fit, seed = 1)
+    expect_identical(dim(interval), c(80L, 2L))
     r2 <- rstantools::bayes_R2(fit)
     expect_true(all(r2 > 0 & r2 < 1))
     for (type in c("response", "pearson", "deviance")) {
@@ -220,7 +221,11 @@ test_that("residuals are those of stats and MASS where the fit is", {
     refresh = 0
   )
   mu <- fitted(fit)
-  expect_equal(residuals(fit, "pearson"), (frame$y - mu) / mu, ignore_attr = TRUE)
+  expect_equal(
+    residuals(fit, "pearson"),
+    (frame$y - mu) / mu,
+    ignore_attr = TRUE
+  )
   expect_equal(
     residuals(fit, "deviance"),
     sign(frame$y - mu) * sqrt(Gamma()$dev.resids(frame$y, mu, 1)),
@@ -252,7 +257,7 @@ test_that("residuals are those of stats and MASS where the fit is", {
 
 test_that("Student responses of infinite variance have no R-squared", {
   frame <- method_data(problems$student)
-  fit <- tall_glm(y ~ a, data = frame, family = student(2), seed = 1, refresh = 0)
+  fit <- tall_glm(y ~ a, frame, family = student(2), seed = 1, refresh = 0)
   expect_error(rstantools::bayes_R2(fit), class = "tall_error_unsupported")
 })
 
