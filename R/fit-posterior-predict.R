@@ -19,8 +19,8 @@
 #'   `weights` where the response is a proportion, or 1.
 #' @param weights (positive numeric vector or `NULL`) Weights of the new rows in
 #'   a Gaussian or Student model: a value for each, or one for all. `NULL`:
-#'   those of the fit's own rows; the fit's `weights`, evaluated in `newdata`; or
-#'   1 for a fit without weights.
+#'   those of the fit's own rows; the fit's `weights`, evaluated in `newdata`;
+#'   or 1 for a fit without weights.
 #' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on
 #'   with R's generator; otherwise its state is what it was before.
 #' @param prob (number between 0 and 1) Probability of the intervals.
@@ -211,8 +211,8 @@ predictive_interval.tall_glm <- function(
 #' @details The residual variance is \eqn{\sigma^2} in Gaussian models, with
 #' weights the mean of \eqn{\sigma^2 / w_i}, the mean of \eqn{\mu_i (1 - \mu_i)
 #' / n_i} in binomial ones (\eqn{n_i} trials, 1 without), the mean of
-#' \eqn{\mu_i} in Poisson ones, that of the variance of the response in
-#' others ([response-families]). Works through blocks of rows; without `draws` it
+#' \eqn{\mu_i} in Poisson ones, that of the variance of the response in others
+#' ([response-families]). Works through blocks of rows; without `draws` it
 #' thins as [predict()][predict.tall_glm()] does.
 #'
 #' @return A numeric vector with a value for each draw.

@@ -27,8 +27,9 @@
 #'   column, too.
 #' @param weights (positive numeric vector of n_data values, or `NULL`)
 #'   Observation weights: they multiply the log likelihood, or for `"gaussian"`
-#'   and `"student"` divide the variance \eqn{\sigma^2}{sigma^2}, so that \eqn{\sigma}{sigma} is
-#'   the standard deviation of a row of weight 1; trials for `"binomial"`.
+#'   and `"student"` divide the variance \eqn{\sigma^2}{sigma^2}, so that
+#'   \eqn{\sigma}{sigma} is the standard deviation of a row of weight 1; trials
+#'   for `"binomial"`.
 #' @param offset (numeric vector of n_data values, or `NULL`) Added to the
 #'   linear predictor.
 #' @param sigma (positive number or `NULL`) The residual standard deviation for

@@ -13,10 +13,10 @@
 #'
 #' @details
 #' \describe{
-#'   \item{`neg_binomial_2()`}{Counts that vary more than Poisson ones, log link,
-#'     with variance \eqn{\mu + \mu^2 / \kappa}{mu + mu^2 / kappa}; the size
-#'     \eqn{\kappa}{kappa} is sampled as `reciprocal_dispersion`. Weights are
-#'     counts.}
+#'   \item{`neg_binomial_2()`}{Counts that vary more than Poisson ones, log
+#'     link, with variance \eqn{\mu + \mu^2 / \kappa}{mu + mu^2 / kappa}; the
+#'     size \eqn{\kappa}{kappa} is sampled as `reciprocal_dispersion`. Weights
+#'     are counts.}
 #'   \item{`gamma_regression()`, `Gamma("log")`}{Positive numbers such as
 #'     durations, log link, with variance \eqn{\mu^2 / a}{mu^2 / a}; \eqn{a} is
 #'     sampled as `shape`. Weights are counts.}
@@ -31,14 +31,14 @@
 #' as its logarithm and reported on its own scale, as the last variable; its
 #' prior is `prior_aux`, which is [prior_exponential()] with mean 1, or for
 #' `sigma`, which has the units of the response, with the standard deviation of
-#' the response as mean. With a mean of 1 it holds back a shape, a precision or a
-#' size that is not far below half the number of rows: there give a smaller rate,
-#' such as `prior_exponential(0.001)`. brms takes gamma(0.01, 0.01) priors for most of them
-#' instead.
+#' the response as mean. With a mean of 1 it holds back a shape, a precision or
+#' a size that is not far below half the number of rows: there give a smaller
+#' rate, such as `prior_exponential(0.001)`. brms takes gamma(0.01, 0.01)
+#' priors for most of them instead.
 #'
 #' A weight that is a count \eqn{w} makes a row \eqn{w} equal rows: it
-#' multiplies the log likelihood. One that is a precision divides \eqn{\sigma^2}{sigma^2},
-#' as it does in Gaussian models.
+#' multiplies the log likelihood. One that is a precision divides
+#' \eqn{\sigma^2}{sigma^2}, as it does in Gaussian models.
 #'
 #' Families of other packages that mean the same are understood:
 #' `rstanarm::neg_binomial_2()`, `MASS::negative.binomial()`, whose `theta` is

@@ -71,8 +71,8 @@ response_posterior <- function(problem, data, known = NULL) {
 }
 
 # Moments by importance sampling from a multivariate t about the mode:
-# list(mean, sd, ess). f: log density; natural(theta): what moments are wanted of, of
-# draws as columns.
+# list(mean, sd, ess). f: log density; natural(theta): what moments are wanted
+# of, of draws as columns.
 importance_moments <- function(f, start, natural = identity, n = 4000) {
   withr::local_seed(3)
   mode <- stats::optim(

@@ -46,6 +46,45 @@ for (name in names(problems)) {
   })
 }
 
+test_that("Student priors are those of the formula", {
+  problem <- problems$neg_binomial_2
+  data <- response_data(problem, 40, seed = 5)
+  # a prior that counts, far from where the data are
+  f <- function(theta) {
+    density <- problem$density(data$y, drop(data$x %*% theta), problem$known)
+    sum(density) + sum(stats::dt((theta - 1.5) / 0.2, 3, log = TRUE))
+  }
+  truth <- importance_moments(f, c(1, 1, 1), n = 20000)
+  prior <- prior_student(3, 1.5, 0.2)
+  model <- model_glm(data$x, data$y, neg_binomial_2(problem$known), prior)
+  fit <- sg_sample(model, iter = 2200, warmup = 200, seed = 1, refresh = 0)
+  expect_moments(fit, truth)
+  mala <- sg_sample(
+    model,
+    kernel_mala(adapt = TRUE),
+    gradient = gradient_full(),
+    iter = 5000,
+    warmup = 1000,
+    seed = 1,
+    refresh = 0
+  )
+  expect_moments(mala, truth)
+})
+
+test_that("Student priors print, and are found again", {
+  expect_snapshot(prior_student(3, c(a = 0, b = 1), 2))
+  expect_error(prior_student(0), class = "tall_error_input")
+  fit <- tall_glm(
+    am ~ wt,
+    data = mtcars,
+    family = binomial(),
+    prior = prior_student(4, 0, 1),
+    seed = 1,
+    refresh = 0
+  )
+  expect_snapshot(print(rstantools::prior_summary(fit)))
+})
+
 # ---- far from normal ---------------------------------------------------------
 
 # Of counts that vary no more than Poisson ones, with a prior that hardly holds
