@@ -202,7 +202,7 @@ affordable_draws <- function(fit, n_row, most = large_matrix, least = 400) {
   if (wanted < available) wanted
 }
 
-# Evenly spaced draws: list(theta, sigma, weights). Draws of a decaying schedule
+# Evenly spaced draws: list(theta, aux, weights). Draws of a decaying schedule
 # carry weights; with resample = TRUE they are repeated instead, in proportion.
 choose_draws <- function(
   fit,
@@ -219,7 +219,7 @@ choose_draws <- function(
   coefficients <- seq_len(fit$n_coef)
   list(
     theta = unname(all[, coefficients, drop = FALSE]),
-    sigma = sigma_draws(fit, all),
+    aux = aux_draws(fit, all),
     weights = chosen$weights / sum(chosen$weights),
     rows = chosen$rows
   )
@@ -247,14 +247,33 @@ choose_rows <- function(fit, draws = NULL, resample = FALSE) {
 }
 
 # Those of the response's auxiliary parameter; NULL without one.
-sigma_draws <- function(fit, draws) {
+aux_draws <- function(fit, draws) {
   if (!has_aux(fit$family)) {
-    NULL
-  } else if (is.null(fit$sigma)) {
+    return(NULL)
+  }
+  known <- known_aux(fit)
+  if (is.null(known)) {
     unname(draws[, fit$n_coef + 1])
   } else {
-    rep(fit$sigma, nrow(draws))
+    rep(known, nrow(draws))
   }
+}
+
+# Its known value, as an argument or in the family; NULL: it is sampled.
+known_aux <- function(fit) {
+  fit$sigma %||% fit$family$aux
+}
+
+# Its posterior mean, or its known value; NULL without one.
+mean_aux <- function(fit) {
+  if (has_aux(fit$family)) {
+    known_aux(fit) %||% coef.tall_fit(fit)[[fit$n_coef + 1]]
+  }
+}
+
+# Its name. Networks have a family of another make.
+aux_of_fit <- function(fit) {
+  response_aux(if (inherits(fit, "tall_nn")) nn_family(fit) else fit$family)
 }
 
 # The most numbers that are made, or evaluated, unasked.

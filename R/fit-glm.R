@@ -98,7 +98,9 @@ interval_matrix <- function(fit, variables, prob, space, arg, call) {
 #' @param type (string) `"response"`: the response (a proportion where there are
 #'   trials) minus the fitted value; `"pearson"`: divided by the root of the
 #'   variance function over the weight; `"deviance"`: the signed root of the
-#'   contribution to the deviance.
+#'   contribution to the deviance. A parameter of the response is taken at its
+#'   posterior mean, but for the dispersion of Gaussian and gamma ones, which is
+#'   left out, as in [stats::residuals.glm()].
 #' @param draws,ndraws (whole number or `NULL`) As in
 #'   [predict()][predict.tall_glm()].
 #' @param ... Unused: other arguments are refused, but for `re_formula` and
@@ -108,7 +110,8 @@ interval_matrix <- function(fit, variables, prob, space, arg, call) {
 #'   observation, as `predict(object, type = "response")`. `residuals()`: a
 #'   value for each observation. With `na.action = na.exclude` rows left out of
 #'   the fit are `NA`. `sigma()`: the posterior mean of the residual standard
-#'   deviation, of a row of weight 1 (1 outside Gaussian models).
+#'   deviation, of a row of weight 1; of Student responses that of their scale;
+#'   1 where there is none.
 #'   `model.frame()`, `model.matrix()`, `terms()`: what the formula made of the
 #'   data.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data;
@@ -154,7 +157,14 @@ residuals.tall_glm <- function(
   mu <- stats::predict(whole, type = "response", draws = draws, ndraws = ndraws)
   weight <- response$trials %||% 1
   weight <- weight * (response$weight %||% 1)
-  out <- response_residuals(object$family, type, response$y, mu, weight)
+  out <- response_residuals(
+    object$family,
+    type,
+    response$y,
+    mu,
+    weight,
+    mean_aux(object)
+  )
   stats::naresid(object$na_action, stats::setNames(out, names(mu)))
 }
 
@@ -173,7 +183,8 @@ remote_residuals <- function(fit, type, draws, ndraws, call = caller_env()) {
       response_moments(fit, new, chosen, FALSE, 1L)$fit
     }
     weight <- new$trials * (new$weight %||% 1)
-    list(value = response_residuals(fit$family, type, new$y, mu, weight))
+    aux <- mean_aux(fit)
+    list(value = response_residuals(fit$family, type, new$y, mu, weight, aux))
   })$value
 }
 
@@ -182,7 +193,7 @@ remote_residuals <- function(fit, type, draws, ndraws, call = caller_env()) {
 #' @export
 sigma.tall_glm <- function(object, ...) {
   check_no_dots(..., .ignore = any_fallback)
-  if (has_aux(object$family)) fit_sigma(object) else 1
+  if (find_response(object$family)$has_units) fit_sigma(object) else 1
 }
 
 #' @rdname fitted-values

@@ -69,7 +69,7 @@ log_lik.tall_glm <- function(
       object,
       observations_of(seen, rows),
       chosen$theta,
-      chosen$sigma
+      chosen$aux
     )
   })
   dimnames(out) <- draw_names(seen)
@@ -82,8 +82,8 @@ log_lik_function <- function(fit, seen, chosen) {
     fit,
     nrow(seen$x),
     chosen,
-    function(rows, theta, sigma) {
-      log_lik_block(light, observations_of(seen, rows), theta, sigma)
+    function(rows, theta, aux) {
+      log_lik_block(light, observations_of(seen, rows), theta, aux)
     }
   )
 }
@@ -100,20 +100,20 @@ remote_log_lik <- function(fit, chosen, offset = NULL, call = caller_env()) {
     seen <<- observed_rows(fit_of_rows(fit, rows, call), NULL, given, call)
     known <<- rows
   }
-  some <- function(rows, theta, sigma) {
+  some <- function(rows, theta, aux) {
     if (!all(rows %in% known)) {
       ahead(rows)
     }
     at <- match(rows, known)
-    log_lik_block(fit, observations_of(seen, at), theta, sigma)
+    log_lik_block(fit, observations_of(seen, at), theta, aux)
   }
-  every <- function(theta, sigma) {
+  every <- function(theta, aux) {
     found <- gather_predictions(
       fit,
       NULL,
       function(new) {
         new$weight <- new$weight %||% rep(1, nrow(new$x))
-        out <- log_lik_block(fit, new, theta, sigma)
+        out <- log_lik_block(fit, new, theta, aux)
         at <- seq_len(nrow(out))
         stats::setNames(lapply(at, function(k) out[k, ]), at)
       },
@@ -127,22 +127,22 @@ remote_log_lik <- function(fit, chosen, offset = NULL, call = caller_env()) {
   structure(f, ahead = ahead)
 }
 
-# f(rows, theta, sigma) as a function of (data_i, draws). For its approximation
+# f(rows, theta, aux) as a function of (data_i, draws). For its approximation
 # loo asks for one row after the other at few draws: that is answered for all
-# rows at the first call, by `every(theta, sigma)` where rows are far.
+# rows at the first call, by `every(theta, aux)` where rows are far.
 loo_function <- function(fit, n, chosen, f, every = NULL) {
-  draws <- cbind(chosen$theta, chosen$sigma)
+  draws <- cbind(chosen$theta, chosen$aux)
   coefficients <- seq_len(fit$n_coef)
   colnames(draws) <- c(
     fit$variables[coefficients],
-    if (!is.null(chosen$sigma)) "sigma"
+    if (!is.null(chosen$aux)) aux_of_fit(fit)
   )
   split <- function(draws, f) {
-    sigma <- if (ncol(draws) > length(coefficients)) draws[, ncol(draws)]
-    f(unname(draws[, coefficients, drop = FALSE]), unname(sigma))
+    aux <- if (ncol(draws) > length(coefficients)) draws[, ncol(draws)]
+    f(unname(draws[, coefficients, drop = FALSE]), unname(aux))
   }
   evaluate <- function(rows, draws) {
-    split(draws, function(theta, sigma) f(rows, theta, sigma))
+    split(draws, function(theta, aux) f(rows, theta, aux))
   }
   whole <- function(draws) {
     out <- matrix(0, nrow(draws), n)
@@ -170,7 +170,7 @@ loo_function <- function(fit, n, chosen, f, every = NULL) {
 }
 
 # Draws x rows.
-log_lik_block <- function(fit, seen, theta, sigma) {
+log_lik_block <- function(fit, seen, theta, aux) {
   eta <- linear_draws(seen, theta)
   n_draw <- nrow(eta)
   each <- function(x) rep(x, each = n_draw)
@@ -180,7 +180,7 @@ log_lik_block <- function(fit, seen, theta, sigma) {
     eta,
     seen$y,
     if (is_precision) seen$weight else seen$trials,
-    sigma
+    aux
   )
   if (!is_precision && any(seen$weight != 1)) {
     out <- each(seen$weight) * out

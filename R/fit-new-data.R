@@ -60,7 +60,7 @@ prediction_weights <- function(
     if (!is.null(weights)) {
       abort_input(
         c(
-          "{.arg weights} is for Gaussian models, not for
+          "{.arg weights} is for responses whose weights are precisions, not for
            {.val {fit$family$name}}.",
           i = if (has_trials(fit$family)) "Trials are {.arg trials}."
         ),

@@ -100,7 +100,7 @@ interval_calibration <- function(fit, newdata, call = caller_env()) {
   each_block(nrow(x), nrow(chosen$theta), size = 2^20, function(rows) {
     mu <- nn_means(fit, x[rows, , drop = FALSE], chosen$theta)
     each <- rep(y[rows], each = nrow(mu))
-    below <- nn_traits(fit)$cdf(each, mu, chosen$sigma)
+    below <- nn_traits(fit)$cdf(each, mu, chosen$aux)
     u[rows] <<- drop(crossprod(below, chosen$weights))
   })
   nominal <- seq(0, 1, by = 0.02)

@@ -198,7 +198,7 @@ nn_predictions <- function(fit, mu, chosen, prob) {
   centred <- sweep(mu, 2, mean)
   epistemic <- drop(crossprod(centred^2, chosen$weights))
   probs <- interval_probs(prob)
-  noise <- response_variance(nn_family(fit), mu, aux = chosen$sigma)
+  noise <- response_variance(nn_family(fit), mu, aux = chosen$aux)
   variance <- epistemic + drop(crossprod(noise, chosen$weights))
   quantiles <- nn_traits(fit)$quantiles
   if (is.null(quantiles)) {
@@ -206,7 +206,7 @@ nn_predictions <- function(fit, mu, chosen, prob) {
   } else {
     bounds <- vapply(
       probs,
-      function(p) quantiles(mu, chosen$sigma, chosen$weights, p),
+      function(p) quantiles(mu, chosen$aux, chosen$weights, p),
       numeric(ncol(mu))
     )
     bounds <- matrix(bounds, ncol(mu))
@@ -339,14 +339,14 @@ posterior_predict.tall_nn <- function(
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
   mu <- nn_matrix(object, newdata, draws, nn_means)
-  sigma <- choose_draws(object, draws, resample = TRUE)$sigma
-  out <- with_seed(seed, nn_responses(object, mu, sigma))
+  aux <- choose_draws(object, draws, resample = TRUE)$aux
+  out <- with_seed(seed, nn_responses(object, mu, aux))
   dimnames(out) <- dimnames(mu)[1:2]
   out
 }
 
-nn_responses <- function(fit, mu, sigma) {
-  out <- find_response(fit$likelihood)$draw(mu, sigma, list())
+nn_responses <- function(fit, mu, aux) {
+  out <- find_response(fit$likelihood)$draw(mu, aux, list())
   matrix(out, nrow(mu))
 }
 

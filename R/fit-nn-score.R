@@ -23,23 +23,23 @@ log_lik.tall_nn <- function(
   chosen <- choose_draws(object, draws, resample = TRUE)
   if (pointwise) {
     light <- nn_network(object)
-    f <- function(rows, theta, sigma) {
-      nn_log_lik(light, x[rows, , drop = FALSE], y[rows], theta, sigma)
+    f <- function(rows, theta, aux) {
+      nn_log_lik(light, x[rows, , drop = FALSE], y[rows], theta, aux)
     }
     return(loo_function(object, nrow(x), chosen, f))
   }
-  out <- nn_log_lik(object, x, y, chosen$theta, chosen$sigma)
+  out <- nn_log_lik(object, x, y, chosen$theta, chosen$aux)
   dimnames(out) <- draw_names(list(x = x))
   out
 }
 
-# Draws x rows; sigma is NULL where it is not sampled, or not there.
-nn_log_lik <- function(fit, x, y, theta, sigma) {
+# Draws x rows; aux is NULL where it is not sampled, or not there.
+nn_log_lik <- function(fit, x, y, theta, aux) {
   response_log_density(
     nn_family(fit),
     nn_linear(fit, x, theta),
     y,
-    aux = sigma
+    aux = aux
   )
 }
 
@@ -94,7 +94,7 @@ log_loss.tall_nn <- function(
       test$x[rows, , drop = FALSE],
       test$y[rows],
       chosen$theta,
-      chosen$sigma
+      chosen$aux
     )
     sum <<- sum + rowSums(log_p)
     average[rows] <<- drop(crossprod(exp(log_p), chosen$weights))

@@ -26,7 +26,7 @@ bayes_R2.tall_nn <- function(
   residual <- numeric(n_draw)
   spread <- mean_spread(n, n_draw, function(rows) {
     mu <- nn_means(object, x[rows, , drop = FALSE], chosen$theta)
-    variance <- response_variance(nn_family(object), mu, aux = chosen$sigma)
+    variance <- response_variance(nn_family(object), mu, aux = chosen$aux)
     residual <<- residual + rowSums(variance)
     mu
   })
@@ -62,7 +62,7 @@ replicated_responses.tall_nn <- function(fit, rows, draws) {
   first <- as.integer(has_classes(nn_family(fit)))
   list(
     y = nn_observed(fit, NULL)[rows] + first,
-    yrep = nn_responses(fit, mu, chosen$sigma)
+    yrep = nn_responses(fit, mu, chosen$aux)
   )
 }
 
@@ -243,7 +243,7 @@ nn_error <- function(fit, mu, y) {
 summary.tall_nn <- function(object, ...) {
   check_no_dots(...)
   sigma <- if (has_aux(nn_family(object)) && !is.null(object$draws)) {
-    values <- choose_draws(object)$sigma
+    values <- choose_draws(object)$aux
     c(mean = mean(values), sd = stats::sd(values))
   }
   structure(

@@ -19,9 +19,9 @@
 #'   model; `NULL`: those of `cbind(successes, failures)` in `newdata`, or its
 #'   `weights` where the response is a proportion, or 1.
 #' @param weights (positive numeric vector or `NULL`) Weights of the new rows in
-#'   a Gaussian model: a value for each, or one for all. `NULL`: those of the
-#'   fit's own rows; the fit's `weights`, evaluated in `newdata`; or 1 for a fit
-#'   without weights.
+#'   a Gaussian or Student model: a value for each, or one for all. `NULL`:
+#'   those of the fit's own rows; the fit's `weights`, evaluated in `newdata`;
+#'   or 1 for a fit without weights.
 #' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on
 #'   with R's generator; otherwise its state is what it was before.
 #' @param prob (number between 0 and 1) Probability of the intervals.
@@ -233,8 +233,9 @@ predictive_interval.tall_glm <- function(
 #' @details The residual variance is \eqn{\sigma^2} in Gaussian models, with
 #' weights the mean of \eqn{\sigma^2 / w_i}, the mean of \eqn{\mu_i (1 - \mu_i)
 #' / n_i} in binomial ones (\eqn{n_i} trials, 1 without), the mean of
-#' \eqn{\mu_i} in Poisson ones. Works through blocks of
-#' rows; without `draws` it thins as [predict()][predict.tall_glm()] does.
+#' \eqn{\mu_i} in Poisson ones, that of the variance of the response in others
+#' ([response-families]). Works through blocks of rows; without `draws` it
+#' thins as [predict()][predict.tall_glm()] does.
 #'
 #' @return A numeric vector with a value for each draw.
 #' @section Conditions:
@@ -256,6 +257,7 @@ bayes_R2.tall_glm <- function(
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
+  call <- rlang::current_env()
   check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
@@ -278,8 +280,11 @@ bayes_R2.tall_glm <- function(
         object$family,
         mu,
         sizes[rows],
-        chosen$sigma
+        chosen$aux
       )
+      if (any(variance == Inf)) {
+        abort_endless_variance(object, call)
+      }
       residual <<- residual + rowSums(variance)
       mu
     }
@@ -301,6 +306,18 @@ bayes_R2.tall_glm <- function(
   }
   explained <- spread$square / (spread$n - 1)
   explained / (explained + residual / spread$n)
+}
+
+abort_endless_variance <- function(fit, call) {
+  abort_tall(
+    "unsupported",
+    c(
+      "There is no R-squared of these responses: their variance is not finite.",
+      i = "{.code predictive_interval(fit)} says how far they are from their
+           means."
+    ),
+    call = call
+  )
 }
 
 no_spread <- function(n_draw) {
@@ -384,7 +401,7 @@ response_draws <- function(fit, new, chosen, cores) {
   mu <- mean_draws(fit, new, chosen$theta, cores)
   shape <- dim(mu)
   draw <- function() {
-    find_response(fit$family)$draw(mu, chosen$sigma, new)
+    find_response(fit$family)$draw(mu, chosen$aux, new)
   }
   # a missing covariate has been let through: its predictions are missing
   out <- if (anyNA(mu)) suppressWarnings(draw()) else draw()

@@ -271,8 +271,8 @@ model_log_lik_function <- function(model, theta) {
   f <- loo_function(
     list(n_coef = ncol(theta), variables = colnames(theta)),
     model$n_data,
-    list(theta = theta, sigma = NULL),
-    function(rows, at, sigma) model_log_lik(model, at, rows)
+    list(theta = theta, aux = NULL),
+    function(rows, at, aux) model_log_lik(model, at, rows)
   )
   out <- function(data_i, draws) {
     column <- match(data_i[, 1], known)

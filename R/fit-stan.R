@@ -12,9 +12,11 @@
 #'
 #' @return An object of class `tall_prior_summary`: a list of `table`, a data
 #'   frame with a row for each variable (`variable`, `prior`, `location`,
-#'   `scale`), `specs` (the priors as given to [tall_glm()]) and `centred` (is
-#'   the prior of the intercept that of the linear predictor at the covariates'
-#'   means?). The `scale` of an exponential prior is its mean.
+#'   `scale`, and `df` where a prior has it), `specs` (the priors as given to
+#'   [tall_glm()]), `auxiliary` (names of parameters of the response, such as
+#'   `sigma`) and `centred` (is the prior of the intercept that of the linear
+#'   predictor at the covariates' means?). The `scale` of an exponential prior
+#'   is its mean.
 #' @section Conditions:
 #' `tall_error_unsupported` for a model whose prior is not of this kind.
 #' @examplesIf requireNamespace("rstantools", quietly = TRUE)
@@ -43,10 +45,14 @@ prior_summary.tall_fit <- function(object, ...) {
     location = ifelse(is_flat | is_exponential, NA, prior$location),
     scale = ifelse(is_flat, NA, prior$scale)
   )
+  if (any(prior$shape > 0)) {
+    table$df <- ifelse(prior$shape > 0, prior$shape, NA)
+  }
   structure(
     list(
       table = table,
       specs = object$prior_specs,
+      auxiliary = object$variables[prior_facts(prior, "is_of_scales")],
       centred = !is.null(object$model$prior_functional)
     ),
     class = "tall_prior_summary"
@@ -60,8 +66,7 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
   digits <- check_digits(digits)
   table <- x$table
   is_intercept <- table$variable == "(Intercept)"
-  is_aux <- table$prior == "exponential" |
-    (table$variable == "sigma" & seq_along(table$variable) == nrow(table))
+  is_aux <- table$variable %in% x$auxiliary
   cat("Priors\n------\n")
   if (any(is_intercept)) {
     where <- if (x$centred) " (of the predictor at the covariates' means)"
@@ -74,7 +79,7 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
     print_prior(table[!is_intercept & !is_aux, ], x$specs$prior, digits)
   }
   if (any(is_aux)) {
-    cat("Auxiliary (sigma)\n")
+    cat("Auxiliary (", x$auxiliary, ")\n", sep = "")
     print_prior(table[is_aux, ], x$specs$prior_aux, digits)
   }
   cat("------\n")
@@ -91,7 +96,8 @@ print_prior <- function(rows, spec, digits) {
     title = rows$prior[[1]],
     location = rows$location,
     scale = rows$scale,
-    rate = 1 / rows$scale
+    rate = 1 / rows$scale,
+    df = if (!anyNA(rows$df)) rows$df[1]
   )
   lead <- if (adjusted) "  Adjusted:  ~ " else "  ~ "
   cat(lead, prior_text(used, digits), "\n", sep = "")
@@ -121,7 +127,9 @@ prior_text <- function(prior, digits) {
     ),
     paste0(
       title,
-      "(location = ",
+      "(",
+      if (!is.null(prior$df)) paste0("df = ", values(prior$df), ", "),
+      "location = ",
       values(prior$location),
       ", scale = ",
       values(prior$scale),

@@ -14,8 +14,9 @@
 #'   stay in the database, or a list of such, one after the other.
 #'   See *Rows that are passed over*.
 #' @param family (family object, function or string) [gaussian()], [binomial()],
-#'   [poisson()], with their canonical links; `binomial("probit")` and
-#'   `binomial("cloglog")`. A binomial response is 0/1,
+#'   [poisson()], with their canonical links; `binomial("probit")`,
+#'   `binomial("cloglog")`, `Gamma("log")`; [neg_binomial_2()], [student()],
+#'   [beta_regression()]. A binomial response is 0/1,
 #'   logical, a factor with two levels, `cbind(successes, failures)`, or a
 #'   proportion with the number of trials as `weights`, as in [stats::glm()];
 #'   their product, the number of successes, must be whole.
@@ -27,15 +28,19 @@
 #'   The draws of `(Intercept)` are those of the formula's own intercept. With
 #'   `autoscale` in a Gaussian model it is centred at the mean of the response,
 #'   less its offset.
-#' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma` in a Gaussian
+#' @param prior_aux (`tall_prior` or `NULL`) The prior of the parameter that
+#'   some responses have beside their mean, such as `sigma` in a Gaussian
 #'   model: [prior_exponential()] or [prior_flat()]; `NULL`: flat.
 #' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in
 #'   `data`. Weights are at least 0; a row of weight 0, or of no trials, is left
-#'   out, as one with missing values. In Gaussian models weights are precisions:
+#'   out, as one with missing values. In Gaussian and Student models weights are
+#'   precisions:
 #'   row \eqn{i} has standard deviation \eqn{\sigma / \sqrt{w_i}}{sigma /
 #'   sqrt(w_i)}, everywhere.
-#' @param sigma (positive number or `NULL`) The residual standard deviation of a
-#'   Gaussian model, if it is known; `NULL`: it is a parameter.
+#' @param sigma (positive number or `NULL`) The residual standard deviation of
+#'   a Gaussian model, or the scale of a Student one, if it is known; `NULL`:
+#'   it is a parameter. Known parameters of others are arguments of their
+#'   families.
 #' @param storage (string) How the model keeps its rows: `"double"` or, in half
 #'   the memory, `"float"`; see [model_glm()].
 #' @param sparse (`TRUE`, `FALSE` or `NULL`) Keep the design without its zeros,

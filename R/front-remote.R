@@ -8,7 +8,6 @@ glm_of_source <- function(source, settings, asked, run, call) {
   suits <- !is.null(action) && suits_passes(
     run,
     settings$family,
-    settings$sigma,
     specs,
     settings$storage,
     settings$sparse
@@ -97,18 +96,22 @@ tell_rows_needed <- function(why, control) {
 
 # Can passes serve this run? They find the default posterior of a response with
 # exact draws or sums; else rows must be where any can be had.
-suits_passes <- function(run, family, sigma, priors, storage, sparse) {
+suits_passes <- function(run, family, priors, storage, sparse) {
   asks_more <- !is.null(run$kernel) || !is.null(run$gradient) ||
     !is.null(run$subsample) || !schedule_is_constant(run$schedule) ||
     !is.null(run$lambda) || "gradients" %in% run$control$keep
-  entry <- find_response(family)
-  facts <- response_facts(family)
-  has_draws <- entry$is_quadratic || (facts$has_third_bound && is.na(facts$aux))
   is_bounded <- vapply(priors, function(prior) {
     !is.null(prior) && prior_kinds[[prior$kind]]$has_bounds
   }, TRUE)
-  !asks_more && has_draws && !any(is_bounded) && storage == "double" &&
-    isFALSE(sparse)
+  !asks_more && passes_know(family) && !any(is_bounded) &&
+    storage == "double" && isFALSE(sparse)
+}
+
+# A row of a pilot stands for others by its weight, which must be no precision.
+passes_know <- function(family) {
+  facts <- response_facts(family)
+  is_known <- is.na(facts$aux) || !is.null(family$aux) && !facts$is_precision
+  find_response(family)$is_quadratic || (facts$has_third_bound && is_known)
 }
 
 # The name of an na.action that passes know; NULL: another.

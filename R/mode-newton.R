@@ -115,6 +115,7 @@ newton_stage <- function(
       steps,
       c(n_evaluation, here$log_posterior, sqrt(sum(here$gradient^2)))
     )
+    check_aux_stays(model, theta, call)
     step <- newton_step(model, theta, here, is.null(index), box, call)
     if (is.null(step)) {
       break
@@ -182,7 +183,7 @@ newton_step <- function(model, theta, here, is_last, box, call) {
       return(step)
     }
   }
-  root <- tryCatch(
+  root <- step_root(here, model) %||% tryCatch(
     lower_chol(damped_sigma(here, model), model, call),
     tall_error = identity
   )
@@ -200,14 +201,89 @@ newton_step <- function(model, theta, here, is_last, box, call) {
 
 # Minus the Hessian for a step. Where sigma is far too large the curvature in
 # log sigma is next to nothing, and a full step would be thousands long: with
-# the slope added the step is below 1, and the same where the slope is 0.
+# the slope added the step is below 1, and the same where the slope is 0. That
+# of other parameters may be negative, too.
 damped_sigma <- function(here, model) {
   hessian <- here$hessian
   if (model$traits$samples_aux) {
     d <- model$n_dim
-    hessian[d, d] <- hessian[d, d] + max(0, -here$gradient[[d]])
+    slope <- here$gradient[[d]]
+    hessian[d, d] <- if (is_quadratic_response(model)) {
+      hessian[d, d] + max(0, -slope)
+    } else {
+      max(hessian[d, d], abs(slope))
+    }
   }
   hessian
+}
+
+# Of responses that are not Gaussian, which have means of their own: a parameter
+# that has gone so far comes to no end, as the size of a negative binomial does
+# where counts vary less than Poisson ones and nothing holds it.
+check_aux_stays <- function(model, theta, call, most = 35) {
+  d <- model$n_dim
+  if (!model$traits$samples_aux || is_quadratic_response(model) ||
+    abs(theta[[d]] - model_start(model)[[d]]) < most) {
+    return(invisible())
+  }
+  grows <- theta[[d]] > 0
+  abort_tall(
+    "improper",
+    c(
+      "The posterior has no mode, and is not proper unless a prior holds it: its
+       density rises without end as {.field {model$variables[[d]]}}
+       {if (grows) 'grows' else 'falls to 0'}.",
+      i = if (grows) {
+        "Give a proper {.arg prior_aux} such as {.code prior_exponential()}, or
+         take a response without this parameter."
+      } else {
+        "Columns that fit (almost) every response do that: drop some, or give a
+         known {.field {model$variables[[d]]}}."
+      }
+    ),
+    columns = model$variables[[d]],
+    call = call
+  )
+}
+
+# Networks have a response of another make.
+is_quadratic_response <- function(model) {
+  !model$traits$has_columns || find_response(model$family)$is_quadratic
+}
+
+# The root for a step where minus the Hessian as it stands will do, cross terms
+# of a parameter of the response and all; or where the response is not
+# log-concave, and it is not positive definite, that of the same with its
+# eigenvalues turned positive: a step uphill. NULL: see lower_chol().
+step_root <- function(here, model) {
+  if (is_quadratic_response(model)) {
+    return(NULL)
+  }
+  hessian <- damped_sigma(here, model)
+  scale <- sqrt(abs(diag(hessian)))
+  if (!all(is.finite(hessian)) || !all(scale > 0)) {
+    return(NULL)
+  }
+  scaled <- hessian / outer(scale, scale)
+  is_concave <- find_response(model$family)$is_concave
+  if (is_concave && !model$traits$samples_aux) {
+    return(NULL)
+  }
+  root <- tryCatch(chol(scaled), error = function(e) NULL)
+  if (!is.null(root) && min(diag(root)) > 1e-6) {
+    return(t(root) * scale)
+  }
+  if (is_concave) {
+    return(NULL)
+  }
+  parts <- eigen(scaled, symmetric = TRUE)
+  size <- abs(parts$values)
+  if (all(parts$values > -1e-10 * max(size))) {
+    return(NULL) # columns depend on each other
+  }
+  size <- pmax(size, 1e-3 * max(size))
+  turned <- parts$vectors %*% (size * t(parts$vectors))
+  t(chol((turned + t(turned)) / 2)) * scale
 }
 
 has_flat_prior <- function(model) {

@@ -157,15 +157,30 @@ abort_no_scale <- function(model, none, call) {
   )
 }
 
-# With log sigma apart from the coefficients: at the mode their cross terms are
-# twice the prior's gradient, next to nothing, and away from it minus the full
-# Hessian need not be positive definite.
+# With a parameter of the response, such as log sigma, apart from the
+# coefficients: models whiten it so. A Gaussian's cross terms are twice the
+# prior's gradient at the mode, next to nothing, and those of others small, but
+# for some; away from it minus the full Hessian need not be positive definite.
 split_sigma <- function(hessian, model) {
   if (model$traits$samples_aux) {
     d <- model$n_dim
     hessian[d, -d] <- hessian[-d, d] <- 0
   }
   hessian
+}
+
+abort_flat_aux <- function(model, call) {
+  name <- model$variables[[model$n_dim]]
+  abort_tall(
+    "improper",
+    c(
+      "The data do not tell {.field {name}}, and its prior does not hold it.",
+      i = "Give a proper {.arg prior_aux} such as {.code prior_exponential()},
+           or take a response without this parameter."
+    ),
+    columns = name,
+    call = call
+  )
 }
 
 # Lower Cholesky factor of minus the Hessian, or an error that names the
@@ -187,6 +202,9 @@ lower_chol <- function(hessian, model, call = caller_env()) {
   }
   if (!model$traits$has_columns) {
     abort_no_curvature(hessian, model, call)
+  }
+  if (model$traits$samples_aux && identical(dependent, model$n_dim)) {
+    abort_flat_aux(model, call)
   }
   names <- quote_columns(model$coordinates[dependent])
   # proper priors may count for nothing beside the likelihood

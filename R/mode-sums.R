@@ -288,6 +288,7 @@ sums_model <- function(model, sums, fit, call) {
     list(
       prior_kind = as.double(model$prior$kind),
       prior_location = model$prior$location,
+      prior_shape = model$prior$shape,
       prior_scale = model$prior$scale,
       prior_at = model$prior_functional$at,
       prior_functional = model$prior_functional$weights

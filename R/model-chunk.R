@@ -3,8 +3,8 @@
 
 # A generalised linear model with a flat prior of the first n rows of `x`
 # (double matrix), `y`, `weights` and `offset` (double vectors, or NULL), which
-# may be longer. family: from resolve_family(); an auxiliary parameter is `aux`.
-# An external pointer.
+# may be longer. family: from resolve_family(); an auxiliary parameter is `aux`,
+# the family's where that is known. An external pointer.
 chunk_model <- function(
   x,
   n,
@@ -12,11 +12,20 @@ chunk_model <- function(
   weights,
   offset,
   family,
-  aux = 1,
+  aux = family$aux %||% 1,
   call = caller_env()
 ) {
-  place <- response_facts(family)$place
-  pointer <- .Call(ffi_chunk_model, x, n, y, weights, offset, place, aux)
+  pointer <- .Call(
+    ffi_chunk_model,
+    x,
+    n,
+    y,
+    weights,
+    offset,
+    response_facts(family)$place[[1]],
+    family$fixed,
+    aux
+  )
   if (is.integer(pointer)) {
     abort_status(pointer, call = call)
   }

@@ -12,11 +12,14 @@
 #' @param y (numeric vector of n_data values) The response: any number
 #'   (`"gaussian"`), 0 or 1 (`"bernoulli"`), a proportion in \[0, 1\] with the
 #'   number of trials in `weights` (`"binomial"`; their product is the number of
-#'   successes and must be whole), or a count (`"poisson"`).
+#'   successes and must be whole), a count (`"poisson"`, `"neg_binomial_2"`), a
+#'   positive number (`"Gamma"`), or a number between 0 and 1 (`"beta"`).
 #' @param family (string or family object) `"gaussian"`, `"bernoulli"`,
 #'   `"binomial"` or `"poisson"`, with their canonical links, or
 #'   [stats::gaussian()], [stats::binomial()], [stats::poisson()]; binomial
-#'   families may have the links `"logit"`, `"probit"` and `"cloglog"`.
+#'   families may have the links `"logit"`, `"probit"` and `"cloglog"`. Others:
+#'   [neg_binomial_2()], `stats::Gamma("log")`, [student()],
+#'   [beta_regression()].
 #' @param prior (`tall_prior` or `NULL`) The [prior][priors] of every
 #'   coefficient; `NULL`: flat.
 #' @param prior_intercept (`tall_prior` or `NULL`) The prior of a column named
@@ -24,13 +27,16 @@
 #'   column, too.
 #' @param weights (positive numeric vector of n_data values, or `NULL`)
 #'   Observation weights: they multiply the log likelihood, or for `"gaussian"`
-#'   divide the variance \eqn{\sigma^2}{sigma^2}, so that \eqn{\sigma}{sigma} is
-#'   the standard deviation of a row of weight 1; trials for `"binomial"`.
+#'   and `"student"` divide the variance \eqn{\sigma^2}{sigma^2}, so that
+#'   \eqn{\sigma}{sigma} is the standard deviation of a row of weight 1; trials
+#'   for `"binomial"`.
 #' @param offset (numeric vector of n_data values, or `NULL`) Added to the
 #'   linear predictor.
 #' @param sigma (positive number or `NULL`) The residual standard deviation for
-#'   `"gaussian"`, if it is known; `NULL`: it is a parameter, `sigma`.
-#' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma`:
+#'   `"gaussian"`, or the scale for `"student"`, if it is known; `NULL`: it is a
+#'   parameter, `sigma`.
+#' @param prior_aux (`tall_prior` or `NULL`) The prior of `sigma`, or of what
+#'   other responses have beside their mean ([response-families]):
 #'   [prior_exponential()] or [prior_flat()]; `NULL`: flat.
 #' @param storage (string) How rows are kept: `"double"`, or `"float"`, in half
 #'   the memory, see the section *Single precision*. Those of a store are as
@@ -154,7 +160,8 @@ build_glm <- function(
     arg = "sigma",
     call = call
   )
-  samples_aux <- !is.na(facts$aux) && is.null(sigma)
+  known_aux <- check_sigma_of(family, sigma, call) %||% family$aux
+  samples_aux <- !is.na(facts$aux) && is.null(known_aux)
   coefficients <- column_names(x)
   if (samples_aux) {
     check_no_aux(coefficients, facts$aux, call)
@@ -171,7 +178,7 @@ build_glm <- function(
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
     aux = if (samples_aux) prior_aux,
-    aux_sd = units$aux_sd,
+    aux_sd = units$aux_sd %||% 1,
     call = call
   )
   functional <- if (centers) {
@@ -180,12 +187,14 @@ build_glm <- function(
   new_model(
     "glm",
     c(core_rows(rows), list(
-      response = facts$place,
-      aux = if (is.null(sigma)) 1 else sigma,
+      response = facts$place[[1]],
+      fixed = family$fixed,
+      aux = known_aux %||% 1,
       sample_aux = as.double(samples_aux),
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
       prior_scale = resolved$scale,
+      prior_shape = resolved$shape,
       prior_at = functional$at,
       prior_functional = functional$weights
     )),
@@ -205,6 +214,32 @@ build_glm <- function(
     store = store,
     call = call
   )
+}
+
+# A known sigma is of responses in units; others have theirs in the family.
+check_sigma_of <- function(family, sigma, call) {
+  aux <- response_aux(family)
+  if (is.null(sigma) || is.na(aux)) {
+    return(sigma)
+  }
+  has_units <- find_response(family)$has_units
+  if (!has_units || !is.null(family$aux)) {
+    abort_input(
+      if (has_units) {
+        "{.arg sigma} must be given once, but {.arg family} has it, too."
+      } else {
+        c(
+          "{.arg sigma} must be {.code NULL} for family {.val {family$name}},
+           which has none.",
+          i = "A known {.field {aux}} is an argument of the family."
+        )
+      },
+      argument = "sigma",
+      value = sigma,
+      call = call
+    )
+  }
+  sigma
 }
 
 # Draws have unique names, and one is that of a parameter of the response.

@@ -165,7 +165,8 @@ build_network <- function(
       aux_unit = sigma_unit,
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
-      prior_scale = resolved$scale
+      prior_scale = resolved$scale,
+      prior_shape = resolved$shape
     ),
     variables = c(names, if (samples_aux) facts$aux),
     coordinates = c(names, if (samples_aux) facts$coordinate),

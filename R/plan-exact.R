@@ -6,7 +6,7 @@
 try_exact <- function(model, mode, control, ledger, call) {
   s <- recipe_settings
   if (!model_info(model)$has_remainders) {
-    return(list(why_not = "its rows have no bounds"))
+    return(list(why_not = no_remainders(model)))
   }
   if (model$n_dim > most_whitened) {
     return(list(why_not = "exact steps are for fewer parameters"))
@@ -83,6 +83,14 @@ settle_exact <- function(plan, verdict) {
     "% were accepted"
   )
   plan
+}
+
+no_remainders <- function(model) {
+  if (model$traits$samples_aux) {
+    paste0("its `", response_aux(model$family), "` is sampled")
+  } else {
+    "its rows have no bounds"
+  }
 }
 
 short <- function(x) {

@@ -34,8 +34,8 @@ prior_twins <- c(
   uniform = "prior_uniform",
   flat = "prior_flat",
   t = "",
-  student_t = "",
-  cauchy = "",
+  student_t = "prior_student",
+  cauchy = "prior_student",
   lasso = "",
   hs = "",
   hs_plus = "",
@@ -75,8 +75,9 @@ check_foreign_prior <- function(x, arg, call, parent = NULL) {
     paste0(
       "There is no `",
       seen,
-      "` here: there are `prior_normal()`, `prior_laplace()`, ",
-      "`prior_uniform()` and `prior_flat()`, and `model_custom()` takes any."
+      "` here: there are `prior_normal()`, `prior_student()`, ",
+      "`prior_laplace()`, `prior_uniform()` and `prior_flat()`, and ",
+      "`model_custom()` takes any."
     ),
     paste0("For `", seen, "` write `", ours, "`.")
   )
@@ -118,8 +119,11 @@ call_twin <- function(x) {
   ours <- prior_twins[[name]]
   if (ours != "") {
     x[[1]] <- as.name(ours)
+    if (name == "cauchy") {
+      x <- as.call(c(x[[1]], df = 1, as.list(x)[-1]))
+    }
     # brms calls them so
-    known <- c(mu = "location", sigma = "scale")
+    known <- c(nu = "df", mu = "location", sigma = "scale")
     is_known <- names(x) %in% names(known)
     names(x)[is_known] <- known[names(x)[is_known]]
     ours <- deparse1(x)

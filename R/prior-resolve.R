@@ -6,7 +6,8 @@ response_sd <- function(y) {
   if (sd > 0) sd else 1
 }
 
-# Kind, location and scale of every coefficient, each of length n_dim. `prior`
+# Kind, location and scale of every coefficient, each of length n_dim, and shape
+# where one has any, its degrees of freedom. `prior`
 # covers every column; `prior_intercept`, if not NULL, only a column named
 # "(Intercept)", which `prior` then leaves alone.
 #
@@ -16,8 +17,10 @@ response_sd <- function(y) {
 #                function of no argument is welcome
 # response_sd    that of the response in a Gaussian model, else 1
 # response_mean  its mean, else 0: where an autoscaled intercept is centred
-# aux            the prior of a sampled sigma, appended as one more coordinate
-# aux_sd         what its autoscale divides by: response_sd at weight 1
+# aux            the prior of a sampled parameter of the response, such as
+#                sigma, appended as one more coordinate
+# aux_sd         what its autoscale divides by: of a sigma response_sd at weight
+#                1
 prior_resolve <- function(
   prior,
   prior_intercept = NULL,
@@ -88,7 +91,7 @@ check_coefficient_prior <- function(
   }
 }
 
-# The prior of log sigma, Jacobian included.
+# The prior of its logarithm, Jacobian included.
 append_aux <- function(out, aux, aux_sd, call) {
   if (is.null(aux)) {
     return(out)
@@ -108,11 +111,12 @@ append_aux <- function(out, aux, aux_sd, call) {
   if (kind == "exponential") {
     scale <- (if (aux$autoscale) aux_sd else 1) / aux$rate
   }
-  list(
+  compact(list(
     kind = c(out$kind, prior_kinds[[kind]]$code),
     location = c(out$location, 0),
-    scale = c(out$scale, scale)
-  )
+    scale = c(out$scale, scale),
+    shape = if (!is.null(out$shape)) c(out$shape, 0)
+  ))
 }
 
 # Write the entries of `prior` at the columns `at`, of all that have `names`.
@@ -156,6 +160,10 @@ prior_fill <- function(
     )
     check_size(value, c(1, n), arg = said, call = call)
     out[[field]][at] <- value
+  }
+  if (!is.null(prior$df)) {
+    out$shape <- out$shape %||% numeric(length(out$kind))
+    out$shape[at] <- prior$df
   }
   if (prior$autoscale) {
     divisor <- if (is.function(column_sd)) column_sd()[at] else column_sd[at]

@@ -10,8 +10,9 @@
 # An entry. Required:
 #   code         (whole number) Its place in src/priors/registry.c.
 #   title        (string) What heads it where it is printed.
-#   precision    (function) `precision(scale)`: one over its variance, 0 where
-#                there is none.
+#   precision    (function) `precision(scale, shape)`: one over its variance, 0
+#                where there is none; of a Student prior its curvature at the
+#                centre.
 # Optional:
 #   is_proper    (TRUE or FALSE) Does its density have an integral?
 #   is_quadratic (TRUE or FALSE) Is its logarithm constant or quadratic,
@@ -25,7 +26,7 @@
 prior_kind <- function(
   code,
   title,
-  precision = function(scale) 0 * scale,
+  precision = function(scale, shape) 0 * scale,
   is_proper = TRUE,
   is_quadratic = FALSE,
   has_kink = FALSE,
@@ -51,13 +52,13 @@ prior_kinds <- list(
   normal = prior_kind(
     1L,
     "normal",
-    precision = function(scale) 1 / scale^2,
+    precision = function(scale, shape) 1 / scale^2,
     is_quadratic = TRUE
   ),
   laplace = prior_kind(
     2L,
     "Laplace",
-    precision = function(scale) 1 / (2 * scale^2),
+    precision = function(scale, shape) 1 / (2 * scale^2),
     has_kink = TRUE
   ),
   log_flat = prior_kind(3L, "flat", is_proper = FALSE, is_of_scales = TRUE),
@@ -66,9 +67,14 @@ prior_kinds <- list(
   uniform = prior_kind(
     5L,
     "uniform",
-    precision = function(scale) 3 / scale^2,
+    precision = function(scale, shape) 3 / scale^2,
     has_bounds = TRUE,
     said = c("lower", "upper")
+  ),
+  student = prior_kind(
+    6L,
+    "Student",
+    precision = function(scale, shape) (shape + 1) / (shape * scale^2)
   )
 )
 
@@ -83,9 +89,10 @@ prior_facts <- function(prior, fact) {
 # One over the variance of each coordinate's prior; 0 of those without.
 prior_precision <- function(prior) {
   as.double(Map(
-    function(precision, scale) precision(scale),
+    function(precision, scale, shape) precision(scale, shape),
     prior_facts(prior, "precision"),
-    prior$scale
+    prior$scale,
+    prior$shape %||% rep(0, length(prior$scale))
   ))
 }
 
@@ -107,7 +114,10 @@ prior_precision <- function(prior) {
 #'   is used as given. A constant column, such as the intercept's, counts as
 #'   having standard deviation 1. An offset is first taken off the response.
 #'
-#' @details `prior_exponential()` is for scales such as the residual standard
+#' @details `prior_student()` is a Student t distribution, whose tails are the
+#' heavier the smaller `df` is; with `df = 1` it is a Cauchy prior.
+#'
+#' `prior_exponential()` is for scales such as the residual standard
 #' deviation of a Gaussian model.
 #'
 #' `prior_flat()` adds nothing to the log posterior. The posterior may then not
@@ -133,6 +143,7 @@ prior_precision <- function(prior) {
 #' within the bounds. Those of the intercept of a [tall_glm()] are bounds of the
 #' predictor at the mean of the covariates.
 #'
+#' @param df (positive number) Degrees of freedom.
 #' @param lower,upper (numeric vectors) The bounds, `lower` below `upper`: one
 #'   value for all coefficients, or one for each, as `location`.
 #' @param rate (positive number) The rate of the exponential prior: one over its
@@ -154,6 +165,7 @@ prior_precision <- function(prior) {
 #' prior_normal(0, c(10, 1, 1))
 #' prior_normal(c(wt = -3, hp = 0), c(wt = 2, hp = 0.1))
 #' prior_laplace(scale = 0.5, autoscale = TRUE)
+#' prior_student(3, 0, 2.5)
 #' prior_uniform(-10, 10)
 #' @name priors
 NULL
@@ -168,6 +180,19 @@ prior_normal <- function(location = 0, scale = 2.5, autoscale = FALSE) {
 #' @export
 prior_laplace <- function(location = 0, scale = 1, autoscale = FALSE) {
   new_prior("laplace", location, scale, autoscale)
+}
+
+#' @rdname priors
+#' @export
+prior_student <- function(
+  df = 3,
+  location = 0,
+  scale = 2.5,
+  autoscale = FALSE
+) {
+  prior <- new_prior("student", location, scale, autoscale)
+  prior$df <- check_number(df, positive = TRUE)
+  prior
 }
 
 #' @rdname priors
@@ -281,6 +306,9 @@ print.tall_prior <- function(x, ...) {
     cat("lower: ", values_text(x$lower), "\n", sep = "")
     cat("upper: ", values_text(x$upper), "\n", sep = "")
   } else if (x$kind != "flat") {
+    if (!is.null(x$df)) {
+      cat("df:       ", format_number(x$df), "\n", sep = "")
+    }
     cat("location: ", values_text(x$location), "\n", sep = "")
     note <- if (x$autoscale) {
       " (divided by the standard deviation of the column)"

@@ -8,13 +8,18 @@
 # Makevars; R/response-<name>.R and its line in `response_entries`; NEWS. The
 # conformance tests go through both registries.
 
-# Every entry, by the name that users write.
+# Every entry, by the name that users write. One that has a parameter besides,
+# which no one samples, takes it as its argument.
 response_entries <- function() {
   list(
     gaussian = response_gaussian,
     bernoulli = response_bernoulli,
     binomial = response_binomial,
     poisson = response_poisson,
+    neg_binomial_2 = response_neg_binomial_2,
+    Gamma = response_gamma,
+    student = response_student,
+    beta = response_beta,
     categorical = response_categorical
   )
 }
@@ -33,11 +38,15 @@ response_entries <- function() {
 # Optional:
 #   size        (number) Trials of each row, where these are known beforehand.
 #   family      (function or NULL) `family(link)`: its object of class family.
+#   aliases     (strings) What other packages call it.
+#   advice      (string or NULL) What to do with values that it must not have.
+#   fixed       (number or NULL) The parameter that no one samples.
 #   has_units   (TRUE or FALSE) Are responses measured in units that the
 #               predictor and the auxiliary parameter share? Priors then follow
 #               the standard deviation of the responses, networks standardise.
 #   is_quadratic (TRUE or FALSE) Is the log density quadratic in the predictor,
 #               the auxiliary parameter given?
+#   is_concave  (TRUE or FALSE) Is it concave there?
 #   has_trials  (TRUE or FALSE) May rows be several trials, as
 #               cbind(successes, failures) or a factor of two levels?
 #   takes_proportions (TRUE or FALSE) May they be proportions, with the trials
@@ -58,8 +67,12 @@ response_entry <- function(
   draw,
   size = 0,
   family = NULL,
+  aliases = character(),
+  advice = NULL,
+  fixed = NULL,
   has_units = FALSE,
   is_quadratic = FALSE,
+  is_concave = TRUE,
   has_trials = FALSE,
   takes_proportions = FALSE,
   separation = NULL,
@@ -86,8 +99,12 @@ response_entry <- function(
     draw = draw,
     size = size,
     family = family,
+    aliases = aliases,
+    advice = advice,
+    fixed = fixed,
     has_units = has_units,
     is_quadratic = is_quadratic,
+    is_concave = is_concave,
     has_trials = has_trials,
     takes_proportions = takes_proportions,
     separation = separation,
@@ -157,8 +174,9 @@ response_of_networks <- function(
 
 # The entry of a name, or of a family, list(name, link, ...).
 find_response <- function(name) {
+  fixed <- if (is.list(name)) name$fixed
   name <- if (is.list(name)) name$name else name
-  entry <- response_entries()[[name]]
+  entry <- if (rlang::is_string(name)) response_entries()[[name]]
   if (is.null(entry)) {
     abort_tall(
       "unsupported",
@@ -166,11 +184,12 @@ find_response <- function(name) {
       value = name
     )
   }
-  entry()
+  if (is.null(fixed)) entry() else entry(fixed)
 }
 
 # What the core says of a family: list(place, aux, coordinate, is_multiple,
-# is_precision, has_bound, has_third_bound).
+# is_precision, is_dispersion, has_bound, has_third_bound). place: with a
+# parameter that no one samples, if there is one.
 response_facts <- function(family) {
   known <- .Call(ffi_response_registry)
   entry <- find_response(family)
@@ -183,7 +202,7 @@ response_facts <- function(family) {
       value = family$link
     )
   }
-  c(list(place = at - 1), lapply(known, `[[`, at))
+  c(list(place = c(at - 1, family$fixed)), lapply(known, `[[`, at))
 }
 
 # The name of a family's auxiliary parameter; NA without one.
@@ -208,13 +227,18 @@ has_trials <- function(family) {
   find_response(family)$has_trials
 }
 
-# list(name, link, object) of an entry; object: NULL where there is none.
-new_family <- function(entry, link = names(entry$links)[[1]]) {
-  list(
-    name = entry$name,
-    link = link,
-    object = if (!is.null(entry$family)) entry$family(link)
-  )
+# list(name, link, object) of an entry; object: NULL where there is none. Of
+# some also `aux`, the known value of an auxiliary parameter, and `fixed`.
+new_family <- function(
+  entry,
+  link = names(entry$links)[[1]],
+  object = if (!is.null(entry$family)) entry$family(link),
+  aux = NULL
+) {
+  out <- list(name = entry$name, link = link, object = object)
+  out$aux <- aux
+  out$fixed <- entry$fixed
+  out
 }
 
 # Names of the responses that regressions have, with one predictor a row; and
@@ -234,12 +258,16 @@ resolve_family <- function(family, call = caller_env()) {
   if (is.function(family)) {
     family <- tryCatch(family(), error = function(e) family)
   }
+  check_not_quasi(family, call)
   known <- regression_responses()
+  if (rlang::is_string(family)) {
+    family <- known_as(family)
+  }
   if (!inherits(family, "family")) {
     name <- check_choice(family, known, arg = "family", call = call)
-    return(new_family(find_response(name)))
+    return(checked_family(new_family(find_response(name)), call))
   }
-  name <- family$family
+  name <- known_as(family$family)
   if (!name %in% known) {
     abort_input(
       c(
@@ -253,7 +281,7 @@ resolve_family <- function(family, call = caller_env()) {
       call = call
     )
   }
-  entry <- find_response(name)
+  entry <- find_response(list(name = name, fixed = family$fixed))
   links <- names(entry$links)
   if (!family$link %in% links) {
     abort_input(
@@ -269,7 +297,80 @@ resolve_family <- function(family, call = caller_env()) {
       call = call
     )
   }
-  new_family(entry, family$link)
+  is_ours <- inherits(family, "tall_family")
+  out <- if (is_ours) {
+    new_family(entry, family$link, family, family$aux)
+  } else {
+    new_family(entry, family$link, aux = theta_of(family))
+  }
+  checked_family(out, call)
+}
+
+# Ours for the name of a response, where another package calls it something
+# else; MASS's has its parameter in it.
+known_as <- function(name) {
+  plain <- sub("\\(.*$", "", name)
+  for (ours in names(response_entries())) {
+    if (plain %in% response_entries()[[ours]]()$aliases) {
+      return(ours)
+    }
+  }
+  name
+}
+
+# The size that MASS::negative.binomial() was given.
+theta_of <- function(family) {
+  if (is.function(family$variance)) {
+    theta <- get0(".Theta", environment(family$variance), inherits = FALSE)
+    if (is_number(theta) && theta > 0) as.double(theta)
+  }
+}
+
+check_not_quasi <- function(family, call) {
+  name <- if (inherits(family, "family")) family$family else family
+  if (!rlang::is_string(name) || !startsWith(name, "quasi")) {
+    return(invisible())
+  }
+  hint <- switch(
+    name,
+    quasipoisson = "For counts that vary more than Poisson ones there is
+                    {.fn neg_binomial_2}.",
+    quasibinomial = "For proportions that are no shares of trials there is
+                     {.fn beta_regression}; trials that vary more than binomial
+                     ones can be written with {.fn model_custom}.",
+    "There are {.fn neg_binomial_2}, {.code Gamma(\"log\")}, {.fn student} and
+     {.fn beta_regression}; others can be written with {.fn model_custom}."
+  )
+  abort_input(
+    c(
+      "{.arg family} must be a distribution: {.val {name}} has no likelihood,
+       and so no posterior.",
+      i = hint
+    ),
+    argument = "family",
+    value = name,
+    call = call
+  )
+}
+
+# A parameter that no one samples must be given.
+checked_family <- function(family, call) {
+  entry <- response_entries()[[family$name]]
+  takes_fixed <- length(formals(entry)) > 0
+  if (takes_fixed && is.null(family$fixed)) {
+    argument <- names(formals(entry))
+    abort_tall(
+      "unsupported",
+      c(
+        "{.arg {argument}} of {.fn {family$name}} cannot be sampled in this
+         version of the package.",
+        i = "Give it, for instance {.code {family$name}({argument} = 5)}."
+      ),
+      argument = "family",
+      call = call
+    )
+  }
+  family
 }
 
 # "identity (gaussian), logit, probit or cloglog (bernoulli, binomial)"
@@ -288,8 +389,8 @@ known_links <- function() {
   paste0(names(names), " (", names, ")", collapse = ", ")
 }
 
-# y may be long: integers and logicals, of which no mean is taken in R, go to the
-# core as they are.
+# y may be long: integers and logicals, of which no mean is taken in R, go to
+# the core as they are.
 check_response <- function(y, family, arg, call) {
   check_given(y, arg = arg, call = call)
   entry <- find_response(family)
@@ -305,13 +406,13 @@ check_response <- function(y, family, arg, call) {
   bad <- first_outside(y, family)
   if (bad > 0) {
     must <- paste0(entry$must, " for family \"", entry$name, "\"")
-    abort_value(y, bad, must, arg = arg, call = call)
+    abort_value(y, bad, must, arg = arg, call = call, hint = entry$advice)
   }
   unname(y)
 }
 
-# The first value of y, any numbers or logical, that is no response of the family; 0: none.
-# size: trials or classes, 0 where they are not known.
+# The first value of y, any numbers or logical, that is no response of the
+# family; 0: none. size: trials or classes, 0 where they are not known.
 first_outside <- function(y, family, size = find_response(family)$size) {
   .Call(ffi_response_outside, response_facts(family)$place, y, size)
 }
@@ -373,27 +474,40 @@ response_variance <- function(family, mean, weight = NULL, aux = NULL) {
   out
 }
 
-# Contributions of rows to the deviance.
-response_deviance <- function(family, y, mean, weight = NULL) {
+# Contributions of rows to the deviance. aux: one value; NULL: 1.
+response_deviance <- function(family, y, mean, weight = NULL, aux = NULL) {
   .Call(
     ffi_response_deviance,
     response_facts(family)$place,
     as.double(y),
     as.double(mean),
-    if (!is.null(weight)) rep_len(as.double(weight), length(y))
+    if (!is.null(weight)) rep_len(as.double(weight), length(y)),
+    if (has_aux(family) && !is.null(aux)) as.double(aux)
   )
 }
 
 # |y - mean| in units of what is expected, or as the root of the deviance, with
-# the sign of y - mean.
-response_residuals <- function(family, type, y, mean, weight = NULL) {
+# the sign of y - mean. aux: one value of the auxiliary parameter, which is left
+# out where it is a dispersion, as in stats::glm().
+response_residuals <- function(
+  family,
+  type,
+  y,
+  mean,
+  weight = NULL,
+  aux = NULL
+) {
   weight <- weight %||% 1
+  aux <- if (!response_facts(family)$is_dispersion) aux
   switch(
     type,
     response = y - mean,
-    pearson = (y - mean) * sqrt(weight / drop(response_variance(family, mean))),
+    pearson = {
+      variance <- drop(response_variance(family, mean, aux = aux))
+      (y - mean) * sqrt(weight / variance)
+    },
     deviance = {
-      deviance <- response_deviance(family, y, mean, weight)
+      deviance <- response_deviance(family, y, mean, weight, aux)
       sign(y - mean) * sqrt(pmax(deviance, 0))
     }
   )

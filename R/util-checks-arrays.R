@@ -200,12 +200,13 @@ abort_value <- function(
   must,
   arg,
   call,
-  where = value_place(x, index)
+  where = value_place(x, index),
+  hint = NULL
 ) {
   shown <- format_number(x[[index]])
   but <- if (is.null(where)) "not" else paste("but", where, "is")
   abort_input(
-    "{.arg {arg}} must {must}, {but} {shown}.",
+    c("{.arg {arg}} must {must}, {but} {shown}.", i = hint),
     argument = arg,
     expected = must,
     value = x[[index]],

@@ -39,17 +39,18 @@ add_number(struct tb_param* v_param, size_t* p_n, const char* name, SEXP x) {
 
 /* A generalised linear model with a flat prior of the first n rows of x (more
  * rows x n_coef); y, weights (or NULL) and offset (or NULL) have n values or
- * more. response: its place; aux: what is known of it. Pointer, or the status
- * as an integer. */
+ * more. response: its place; fixed (or NULL) and aux: what is known of it.
+ * Pointer, or the status as an integer. */
 SEXP ffi_chunk_model(SEXP x,
                      SEXP n,
                      SEXP y,
                      SEXP weights,
                      SEXP offset,
                      SEXP response,
+                     SEXP fixed,
                      SEXP aux) {
   struct tb_store_matrix matrix = {.n_row = ffi_as_count(n, "n")};
-  struct tb_param v_param[8];
+  struct tb_param v_param[9];
   size_t n_param = 0;
   ffi_shape(x, &matrix.n_lead, &matrix.n_col, "x");
   matrix.v_value = REAL(x);
@@ -60,6 +61,9 @@ SEXP ffi_chunk_model(SEXP x,
   add_vector(v_param, &n_param, "weights", weights, matrix.n_row);
   add_vector(v_param, &n_param, "offset", offset, matrix.n_row);
   add_number(v_param, &n_param, "response", response);
+  if (fixed != R_NilValue) {
+    add_number(v_param, &n_param, "fixed", fixed);
+  }
   add_number(v_param, &n_param, "aux", aux);
   double* v_flat = (double*)R_alloc(matrix.n_col + 1, sizeof(double));
   double* v_one = (double*)R_alloc(matrix.n_col + 1, sizeof(double));

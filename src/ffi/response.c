@@ -1,5 +1,6 @@
 /* Doors to the responses: what methods of fits, and tests, ask of them alone.
- * `place`: of a response in the registry. */
+ * `place`: of a response in the registry, and where it has a parameter that no
+ * one samples, such as degrees of freedom, that as a second number. */
 #include "ffi/args.h"
 
 #include "models/link.h"
@@ -11,8 +12,16 @@
 enum { TILE = 64 };
 
 static const struct tb_response_type* parse_response(SEXP place) {
-  const int n = (int)tb_response_count();
-  return tb_response_registry[ffi_as_code(place, n, "place")];
+  const bool is_pair = TYPEOF(place) == REALSXP && Rf_xlength(place) == 2;
+  const struct tb_response_type* type =
+      is_pair ? tb_response_at_place(REAL(place)[0])
+              : tb_response_registry[ffi_as_code(place,
+                                                 (int)tb_response_count(),
+                                                 "place")];
+  if (type == NULL) {
+    ffi_fault("place");
+  }
+  return type;
 }
 
 /* the same, of one predictor a row */
@@ -26,17 +35,17 @@ static const struct tb_response_type* parse_single(SEXP place) {
 
 /* what an auxiliary parameter that is not NULL makes of each draw; R_alloc */
 static struct tb_response_point*
-parse_points(const struct tb_response_type* type,
-             SEXP aux,
-             bool is_sampled,
-             size_t n_draw) {
+parse_points(SEXP place, SEXP aux, bool is_sampled, size_t n_draw) {
+  const struct tb_response_type* type = parse_response(place);
+  const double fixed = Rf_xlength(place) == 2 ? REAL(place)[1] : 0;
   const double* v_aux = ffi_doubles(aux, n_draw, "aux");
   struct tb_response_point* v_point =
       (struct tb_response_point*)R_alloc(n_draw, sizeof *v_point);
   for (size_t d = 0; d < n_draw; ++d) {
     const struct tb_response response = {type,
                                          is_sampled,
-                                         v_aux == NULL ? 1 : v_aux[d]};
+                                         v_aux == NULL ? 1 : v_aux[d],
+                                         fixed};
     v_point[d] = tb_response_at(&response, v_aux == NULL ? 0 : v_aux[d]);
   }
   return v_point;
@@ -44,10 +53,11 @@ parse_points(const struct tb_response_type* type,
 
 /* columns of every response of the registry, in its order */
 SEXP ffi_response_registry(void) {
-  enum { N_TEXT = 4, N_FLAG = 4 };
+  enum { N_TEXT = 4, N_FLAG = 5 };
   static const char* const v_name[] = {"name", "link", "aux", "coordinate"};
   static const char* const v_flag_name[] = {"is_multiple",
                                             "is_precision",
+                                            "is_dispersion",
                                             "has_bound",
                                             "has_third_bound"};
   const R_xlen_t n = (R_xlen_t)tb_response_count();
@@ -68,6 +78,7 @@ SEXP ffi_response_registry(void) {
                                   p_aux == NULL ? NULL : p_aux->coordinate};
     const bool v_flag[N_FLAG] = {type->flags & TB_RESPONSE_MULTIPLE,
                                  type->flags & TB_RESPONSE_PRECISION,
+                                 type->flags & TB_RESPONSE_DISPERSION,
                                  type->bound != NULL,
                                  type->third_bound != NULL};
     for (int j = 0; j < N_TEXT; ++j) {
@@ -221,7 +232,7 @@ SEXP ffi_response_evaluate(SEXP place,
       type->outside(tile.v_y, n_row, (double)n_predictor) < n_row) {
     ffi_fault("y");
   }
-  tile.v_point = parse_points(type, aux, samples, tile.n_draw);
+  tile.v_point = parse_points(place, aux, samples, tile.n_draw);
   tile.v_in = (double*)R_alloc(TILE * n_predictor, sizeof(double));
   tile.v_out = (double*)R_alloc(TILE * n_predictor, sizeof(double));
   const size_t n_out = which == WHAT_score ? n : n_each;
@@ -251,7 +262,7 @@ SEXP ffi_response_bounds(SEXP place,
                                   .v_eta = ffi_some_doubles(eta, n, "eta"),
                                   .v_y = ffi_some_doubles(y, n, "y"),
                                   .v_weight = ffi_doubles(weight, n, "weight")};
-  rows.p_point = parse_points(type, aux, false, 1);
+  rows.p_point = parse_points(place, aux, false, 1);
   SEXP out = PROTECT(ffi_list(2));
   if (type->bound == NULL) {
     ffi_add(out, "curvature", R_NilValue);
@@ -303,7 +314,7 @@ SEXP ffi_response_variance(SEXP place,
   const double* v_mean = ffi_some_doubles(mean, n, "mean");
   const double* v_weight = ffi_doubles(weight, n / n_each, "weight");
   const struct tb_response_point* v_point =
-      parse_points(type, aux, false, n_each);
+      parse_points(place, aux, false, n_each);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
   for (size_t k = 0; k < n; ++k) {
     const double* v_one = v_weight == NULL ? NULL : v_weight + k / n_each;
@@ -313,14 +324,20 @@ SEXP ffi_response_variance(SEXP place,
   return out;
 }
 
-SEXP ffi_response_deviance(SEXP place, SEXP y, SEXP mean, SEXP weight) {
+/* aux: one value, or NULL */
+SEXP ffi_response_deviance(SEXP place,
+                           SEXP y,
+                           SEXP mean,
+                           SEXP weight,
+                           SEXP aux) {
   const struct tb_response_type* type = parse_single(place);
   const size_t n = (size_t)Rf_xlength(y);
   const double* v_y = ffi_some_doubles(y, n, "y");
   const double* v_mean = ffi_some_doubles(mean, n, "mean");
   const double* v_weight = ffi_doubles(weight, n, "weight");
+  const struct tb_response_point* p_point = parse_points(place, aux, false, 1);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
-  type->deviance(v_y, v_mean, n, v_weight, REAL(out));
+  type->deviance(v_y, v_mean, n, v_weight, p_point, REAL(out));
   UNPROTECT(1);
   return out;
 }
@@ -341,7 +358,7 @@ SEXP ffi_response_simulate(SEXP place,
   const size_t n_row = n / n_each;
   const double* v_mean = ffi_some_doubles(mean, n, "mean");
   const double* v_weight = ffi_doubles(weight, n_row, "weight");
-  const struct tb_response_point* p_point = parse_points(type, aux, false, 1);
+  const struct tb_response_point* p_point = parse_points(place, aux, false, 1);
   struct tb_rng rng;
   tb_rng_init(&rng, ffi_as_count(seed, "seed"), 0, TB_STREAM_model);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_row));

@@ -29,16 +29,19 @@ struct glm_pass_scratch glm_pass_scratch_at(const struct glm* p_glm,
   return out;
 }
 
-/* Rows S with S^T S the products of rows of a block, w their weights. */
+/* Rows S with S^T S the products of rows of a block, w their weights, and the
+ * signs of these. */
 static void add_roots(const struct glm* p_glm,
                       const struct tb_rows* p_rows,
                       const double* v_w,
                       double* v_scratch,
                       double* v_root,
+                      double* v_sign,
                       size_t n_lead) {
   const struct tb_store* p_store = &p_glm->store;
   for (size_t k = 0; k < p_rows->n_row; ++k) {
-    const double root = sqrt(v_w[k]);
+    const double root = sqrt(fabs(v_w[k]));
+    v_sign[k] = v_w[k] < 0 ? -1 : 1;
     const double* v_row =
         p_store->type->block(p_store, tb_rows_at(p_rows, k), 1, v_scratch);
     for (size_t j = 0; j < p_glm->n_coef; ++j) {
@@ -125,6 +128,7 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
                 v_w,
                 scratch.v_reference,
                 p_sums->v_root + b * p_sums->n_lead,
+                p_sums->v_sign + b,
                 p_sums->n_lead);
     }
   }
@@ -145,8 +149,8 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* One pass over what is in the rows: of c_i x_i^2 the root goes through
- * add_square(). */
+/* One pass over what is in the rows: of |c_i| x_i^2 the root goes through
+ * add_square(), rows that bend the other way by themselves. */
 enum tb_status glm_diagonal(const struct tb_model* p_model,
                             const struct tb_workspace* p_work,
                             const double* v_theta,
@@ -162,12 +166,15 @@ enum tb_status glm_diagonal(const struct tb_model* p_model,
   if (p_model->p_frame != NULL) {
     return TB_STATUS_unsupported;
   }
+  double* v_minus = scratch.v_reference;
   memset(scratch.v_sum, 0, n_padded * sizeof(double));
   memset(scratch.v_square, 0, n_padded * sizeof(double));
+  memset(v_minus, 0, n_padded * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    double v_root[BLOCK], v_b[BLOCK] = {0};
+    double v_root[BLOCK], v_other[BLOCK], v_b[BLOCK] = {0};
+    bool has_other = false;
     const struct tb_response_out out = {.v_curvature = v_root,
                                         .v_aux_curvature =
                                             p_glm->has_aux ? v_b : NULL};
@@ -175,7 +182,9 @@ enum tb_status glm_diagonal(const struct tb_model* p_model,
     glm_evaluate(p_glm, &point, &block, &out);
     for (size_t k = 0; k < rows.n_row; ++k) {
       const double c = tb_batch_weight(p_batch, b + k);
-      v_root[k] = sqrt(c * v_root[k]);
+      v_other[k] = v_root[k] < 0 ? sqrt(-c * v_root[k]) : 0;
+      has_other |= v_root[k] < 0;
+      v_root[k] = v_root[k] < 0 ? 0 : sqrt(c * v_root[k]);
       if (p_glm->has_aux) {
         v_diagonal[n_coef] +=
             c * tb_response_aux_curvature(p_glm->response.type, v_b[k]);
@@ -186,9 +195,16 @@ enum tb_status glm_diagonal(const struct tb_model* p_model,
                               v_root,
                               scratch.v_sum,
                               scratch.v_square);
+    if (has_other) {
+      p_store->type->add_square(p_store,
+                                &rows,
+                                v_other,
+                                scratch.v_sum,
+                                v_minus);
+    }
   }
   for (size_t j = 0; j < n_coef; ++j) {
-    v_diagonal[j] += scratch.v_square[j];
+    v_diagonal[j] += scratch.v_square[j] - v_minus[j];
   }
   if (with_prior) {
     tb_prior_diagonal(&p_glm->prior, v_theta, v_diagonal);

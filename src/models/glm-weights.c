@@ -4,6 +4,7 @@
 
 #include "base/blas.h"
 #include "base/norm.h"
+#include "responses/shared.h"
 
 #include <math.h>
 
@@ -34,7 +35,12 @@ static void block_norms(const double* v_block,
  *   cubic      K'_i q_i^(3/2)      K'_i = sup |c'(eta)|
  * over the eta within TB_WEIGHT_REACH sqrt(q_i) of eta_i. The sum of the cubic
  * ones bounds how far log pi is from quadratic: by sum K'_i q_i^(3/2) r^3 / 6
- * at the distance r, in posterior sds. */
+ * at the distance r, in posterior sds.
+ *
+ * Where a response has no such bounds K is the largest at some points of that
+ * interval. A sampled s makes K'_i q_i^(3/2) the Frobenius norm of the third
+ * derivatives in whitened coordinates, by differences between some points at
+ * which eta and s are within the same reach: none of these is a bound. */
 struct glm_weight {
   double norm;       /* ||x_i|| */
   double sigma_norm; /* sqrt(q_i) */
@@ -49,7 +55,7 @@ struct glm_weight {
 static double glm_leverage(const struct glm_weight* p) {
   const double q = p->sigma_norm * p->sigma_norm;
   if (p->v == 0) {
-    return p->c * q;
+    return fabs(p->c) * q;
   }
   return sqrt(p->c * p->c * q * q + 2 * p->a * p->a * q * p->v +
               p->b * p->b * p->v * p->v);
@@ -58,7 +64,7 @@ static double glm_leverage(const struct glm_weight* p) {
 static double glm_hessian_weight(const struct glm_weight* p) {
   const double norm2 = p->norm * p->norm, q = p->sigma_norm * p->sigma_norm;
   if (p->v == 0) {
-    return p->c * p->norm * p->sigma_norm;
+    return fabs(p->c) * p->norm * p->sigma_norm;
   }
   return sqrt(p->c * p->c * norm2 * q + p->a * p->a * (norm2 * p->v + q) +
               p->b * p->b * p->v);
@@ -91,15 +97,13 @@ static bool glm_has_weights(const struct glm* p_glm, enum tb_weight_type type) {
   const struct tb_response_type* p_type = p_glm->response.type;
   switch (type) {
   case TB_WEIGHT_robust:
-    return p_type->bound != NULL;
-  case TB_WEIGHT_lipschitz:
-    return p_type->bound != NULL && !p_glm->has_aux;
   case TB_WEIGHT_cubic:
-    return p_type->third_bound != NULL && !p_glm->has_aux;
   case TB_WEIGHT_gradient:
   case TB_WEIGHT_hessian:
   case TB_WEIGHT_leverage:
     return true;
+  case TB_WEIGHT_lipschitz:
+    return p_type->bound != NULL && !p_glm->has_aux;
   case TB_WEIGHT_count:
     break;
   }
@@ -129,7 +133,11 @@ static void glm_terms_of(const struct glm* p_glm,
   if (type == TB_WEIGHT_cubic) {
     p_type->third_bound(&rows, v_reach, p->v_third);
   } else if (type == TB_WEIGHT_robust || type == TB_WEIGHT_lipschitz) {
-    p_type->bound(&rows, v_reach, &out);
+    if (p_type->bound != NULL) {
+      p_type->bound(&rows, v_reach, &out);
+    } else {
+      tb_response_widest(p_type, &rows, v_reach, &out);
+    }
   } else {
     out.v_score = p->v_r;
     out.v_aux_score = has_aux ? p->v_t : NULL;
@@ -140,10 +148,95 @@ static void glm_terms_of(const struct glm* p_glm,
   }
 }
 
+/* The steepest rise of v between places next to each other along s or along
+ * eta, three of each: place (i, j) at 3 i + j. */
+static double steepest(const double* v, bool along_eta, double step) {
+  double most = 0;
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 2; ++j) {
+      const double rise = along_eta ? v[3 * i + j + 1] - v[3 * i + j]
+                                    : v[3 * (j + 1) + i] - v[3 * j + i];
+      most = fmax(most, fabs(rise));
+    }
+  }
+  return step > 0 ? most / step : 0;
+}
+
+/* Three places of s, which all rows share, around that of a pass. */
+struct grid {
+  struct tb_response_point v_point[3];
+  double step; /* 0: s is known */
+};
+
+static struct grid
+glm_grid(const struct glm* p_glm, const struct glm_point* p_point, double v) {
+  struct grid grid = {.step = p_glm->has_aux ? TB_WEIGHT_REACH * sqrt(v) : 0};
+  for (int i = 0; i < 3; ++i) {
+    grid.v_point[i] =
+        p_glm->has_aux
+            ? tb_response_at(&p_glm->response,
+                             p_point->response.log_aux + (i - 1) * grid.step)
+            : p_point->response;
+  }
+  return grid;
+}
+
+enum { N_PLACE = 9, N_WHAT = 3 };
+
+/* -H_i in eta and s at all places, of the rows of a block: c, a, b */
+static void look_around(const struct glm* p_glm,
+                        const struct grid* p_grid,
+                        const struct glm_block* p_block,
+                        const double* v_sigma_norm,
+                        double v_look[N_WHAT][N_PLACE][BLOCK]) {
+  for (int place = 0; place < N_PLACE; ++place) {
+    struct glm_block block = *p_block;
+    for (size_t k = 0; k < block.n_row; ++k) {
+      block.v_eta[k] += (place % 3 - 1) * TB_WEIGHT_REACH * v_sigma_norm[k];
+    }
+    const struct glm_point point = {.response = p_grid->v_point[place / 3]};
+    const struct tb_response_out out = {
+        .v_curvature = v_look[0][place],
+        .v_cross = p_glm->has_aux ? v_look[1][place] : NULL,
+        .v_aux_curvature = p_glm->has_aux ? v_look[2][place] : NULL};
+    glm_evaluate(p_glm, &point, &block, &out);
+  }
+}
+
+/* Cubic weights by differences. */
+static void weigh_third(const struct glm* p_glm,
+                        const struct grid* p_grid,
+                        const struct glm_block* p_block,
+                        const double* v_sigma_norm,
+                        double* v_out) {
+  const double sd = p_grid->step / TB_WEIGHT_REACH, step = p_grid->step;
+  double v_look[N_WHAT][N_PLACE][BLOCK];
+  memset(v_look, 0, sizeof(v_look));
+  look_around(p_glm, p_grid, p_block, v_sigma_norm, v_look);
+  for (size_t k = 0; k < p_block->n_row; ++k) {
+    const double norm = v_sigma_norm[k], reach = TB_WEIGHT_REACH * norm;
+    double v_eta[N_WHAT], v_s[N_WHAT];
+    for (int what = 0; what < N_WHAT; ++what) {
+      double v[N_PLACE];
+      for (int place = 0; place < N_PLACE; ++place) {
+        v[place] = v_look[what][place][k];
+      }
+      v_eta[what] = steepest(v, true, reach) * norm;
+      v_s[what] = steepest(v, false, step) * sd;
+    }
+    const double eee = v_eta[0] * norm * norm;
+    const double ees = fmax(v_eta[1] * norm * sd, v_s[0] * norm * norm);
+    const double ess = fmax(v_eta[2] * sd * sd, v_s[1] * norm * sd);
+    const double sss = v_s[2] * sd * sd;
+    v_out[k] = sqrt(eee * eee + 3 * (ees * ees + ess * ess) + sss * sss);
+  }
+}
+
 /* v_out of the rows of a block */
 static void weigh(const struct glm* p_glm,
                   enum tb_weight_type type,
                   const struct glm_point* p_point,
+                  const struct grid* p_grid,
                   const struct tb_rows* p_rows,
                   const double* v_norm,
                   const double* v_sigma_norm,
@@ -153,6 +246,11 @@ static void weigh(const struct glm* p_glm,
   struct glm_terms terms;
   double v_reach[BLOCK];
   glm_load(p_glm, p_rows, p_point, &block);
+  if (type == TB_WEIGHT_cubic &&
+      (p_glm->has_aux || p_glm->response.type->third_bound == NULL)) {
+    weigh_third(p_glm, p_grid, &block, v_sigma_norm, v_out);
+    return;
+  }
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     v_reach[k] = type == TB_WEIGHT_lipschitz
                      ? INFINITY
@@ -259,6 +357,7 @@ enum tb_status glm_weights(const struct tb_model* p_model,
                    v_theta == NULL ? v_origin : v_theta,
                    scratch.of_point.v_theta);
   const double v = variance_of_aux(p_model, point.slope, v_chol);
+  const struct grid grid = glm_grid(p_glm, &point, v);
   const double* v_of = wants_sigma ? v_chol : NULL;
   if (p_glm->is_sparse) {
     sparse_norms(p_model, p_batch, v_of, v_norm, v_sigma_norm);
@@ -270,6 +369,7 @@ enum tb_status glm_weights(const struct tb_model* p_model,
     weigh(p_glm,
           type,
           &point,
+          &grid,
           &rows,
           v_norm + b,
           v_sigma_norm + b,

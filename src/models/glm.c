@@ -239,10 +239,12 @@ static enum tb_status glm_create(struct tb_model* p_model,
   const struct tb_param* p_offset = tb_params_find(p_params, "offset");
   const double place = tb_params_number(p_params, "response", -1);
   const double aux = tb_params_number(p_params, "aux", 1);
+  const double fixed = tb_params_number(p_params, "fixed", 0);
   const struct tb_response response = {
       .type = tb_response_at_place(place),
       .samples_aux = tb_params_number(p_params, "sample_aux", 0) != 0,
-      .aux = aux};
+      .aux = aux,
+      .fixed = fixed};
 
   size_t n_data, n_coef;
   if (p_columns != NULL) {
@@ -307,7 +309,11 @@ static enum tb_status glm_create(struct tb_model* p_model,
   glm_fill_obs(p_glm, p_y, p_weights, p_offset);
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, &place, 1);
   hash = tb_hash_doubles(hash, &aux, 1);
+  if (fixed != 0) {
+    hash = tb_hash_doubles(hash, &fixed, 1);
+  }
   hash = tb_hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
+  hash = tb_hash_param(hash, tb_params_find(p_params, "prior_shape"));
   hash = tb_hash_word(hash, p_glm->store.hash);
   hash = tb_hash_param(hash, p_y);
   hash = tb_hash_param(hash, p_weights);

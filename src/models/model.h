@@ -71,6 +71,8 @@ struct tb_curvature {
   double* v_hessian;  /* n_dim x (n_dim - n_root): the columns of -Hessian from
                          n_root on, full */
   double* v_root;     /* S: n_batch rows of n_root numbers, n_lead apart */
+  double* v_sign;     /* n_batch, 0 so far: below 0 of rows whose product is
+                         subtracted */
   size_t n_lead;
   bool with_prior; /* of the first block of a pass, where a model has no
                       curvature_prior(): it adds its prior as well. The sums are

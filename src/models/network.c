@@ -406,7 +406,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   p_model->n_natural = p_model->n_dim;
   p_model->p_frame = NULL;
   p->layers = layers;
-  p->response = (struct tb_response){type, has_aux, aux};
+  p->response = (struct tb_response){type, has_aux, aux, 0};
   p->has_aux = has_aux;
   p->aux_unit = unit;
 
@@ -428,6 +428,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, v_option, 4);
   hash = tb_hash_param(hash, p_widths);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 3 * p_model->n_dim);
+  hash = tb_hash_param(hash, tb_params_find(p_params, "prior_shape"));
   p_model->fingerprint = tb_hash_param(tb_hash_word(hash, p->store.hash), p_y);
   return TB_STATUS_ok;
 }

@@ -6,6 +6,9 @@
  *   of a part:    v_sum     2 + n_dim (1 + n_dim - n_root)  the pass
  *     log lik, sum of multipliers, gradient, columns of -Hessian
  *   S             v_root    TB_CHUNK x n_lead            here
+ *     its signs   v_sign    TB_CHUNK                     here
+ *     S^T S of those below 0, v_minus  n_dim x n_dim     here, where there are
+ *     any
  */
 #include "passes/curvature.h"
 
@@ -23,6 +26,8 @@ struct curvature {
   const struct tb_model* p_model;
   const double* v_theta;
   double* v_root;
+  double* v_sign;
+  double* v_minus; /* NULL: no row was subtracted so far */
   size_t n_lead;
   bool with_prior;
 };
@@ -38,6 +43,7 @@ static enum tb_status curvature_part(void* p_what,
       .v_hessian = v_sum + SUM_gradient + p_model->n_dim,
       .v_root =
           p->v_root == NULL ? NULL : p->v_root + p_part->first * p->n_lead,
+      .v_sign = p->v_sign == NULL ? NULL : p->v_sign + p_part->first,
       .n_lead = p->n_lead,
       .with_prior = p->with_prior && p_part->first == 0};
   for (size_t k = 0; k < p_part->batch.n_batch; ++k) {
@@ -48,6 +54,38 @@ static enum tb_status curvature_part(void* p_what,
                                   p->v_theta,
                                   &p_part->batch,
                                   &sums);
+}
+
+/* Rows of S below 0 out of it, and their product into v_minus. */
+static enum tb_status take_minus(struct curvature* p, size_t n_row) {
+  const size_t n_dim = p->p_model->n_dim, n_root = p->p_model->n_root;
+  size_t n_minus = 0;
+  for (size_t k = 0; k < n_row; ++k) {
+    n_minus += p->v_sign[k] < 0;
+  }
+  if (n_minus == 0) {
+    return TB_STATUS_ok;
+  }
+  if (p->v_minus == NULL) {
+    p->v_minus = calloc(n_dim * n_dim, sizeof(double));
+  }
+  double* v_apart = malloc(n_minus * p->n_lead * sizeof(double));
+  if (v_apart == NULL || p->v_minus == NULL) {
+    free(v_apart);
+    return TB_STATUS_memory;
+  }
+  double* v_to = v_apart;
+  for (size_t k = 0; k < n_row; ++k) {
+    if (p->v_sign[k] < 0) {
+      double* v_from = p->v_root + k * p->n_lead;
+      memcpy(v_to, v_from, p->n_lead * sizeof(double));
+      memset(v_from, 0, p->n_lead * sizeof(double));
+      v_to += p->n_lead;
+    }
+  }
+  tb_syrk(n_root, n_minus, v_apart, p->n_lead, p->v_minus, n_dim);
+  free(v_apart);
+  return TB_STATUS_ok;
 }
 
 /* Block by block, in the order of rows. */
@@ -65,10 +103,14 @@ static enum tb_status add_blocks(struct curvature* p,
     p->with_prior = first == 0;
     status = tb_pass_over(p_pass, &block, v_total);
     if (status == TB_STATUS_ok && n_root > 0) {
+      status = take_minus(p, block.n_batch);
       tb_syrk(n_root, block.n_batch, p->v_root, p->n_lead, v_hessian, n_dim);
     }
     first += block.n_batch;
   } while (first < p_batch->n_batch && status == TB_STATUS_ok);
+  for (size_t k = 0; p->v_minus != NULL && k < n_dim * n_dim; ++k) {
+    v_hessian[k] -= p->v_minus[k];
+  }
   return status;
 }
 
@@ -116,12 +158,13 @@ enum tb_status tb_model_curvature(const struct tb_model* p_model,
   if (!tb_model_has_curvature(p_model)) {
     return TB_STATUS_unsupported;
   }
-  double* v_memory = calloc(n_sum + TB_CHUNK * n_lead, sizeof(double));
+  double* v_memory = calloc(n_sum + TB_CHUNK * (n_lead + 1), sizeof(double));
   if (v_memory == NULL) {
     return TB_STATUS_memory;
   }
   double* v_total = v_memory;
   what.v_root = n_root > 0 ? v_memory + n_sum : NULL;
+  what.v_sign = n_root > 0 ? what.v_root + TB_CHUNK * n_lead : NULL;
   enum tb_status status = tb_pass_begin(&pass);
   if (status == TB_STATUS_ok) {
     memset(v_hessian, 0, n_dim * n_dim * sizeof(double));
@@ -148,6 +191,7 @@ enum tb_status tb_model_curvature(const struct tb_model* p_model,
                                    &sums);
   }
   tb_pass_end(&pass);
+  free(what.v_minus);
   free(v_memory);
   return status;
 }

@@ -4,7 +4,8 @@
 #include <math.h>
 
 static struct tb_prior_value
-flat_at(double x, double location, double scale, double round) {
+flat_at(double x, double location, double scale, double shape, double round) {
+  (void)shape;
   (void)x;
   (void)location;
   (void)scale;

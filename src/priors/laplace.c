@@ -7,8 +7,12 @@ static double sign_of(double x) {
   return (double)(x > 0) - (double)(x < 0);
 }
 
-static struct tb_prior_value
-laplace_at(double x, double location, double scale, double round) {
+static struct tb_prior_value laplace_at(double x,
+                                        double location,
+                                        double scale,
+                                        double shape,
+                                        double round) {
+  (void)shape;
   const double t = x - location;
   if (!(round > 0)) {
     return (struct tb_prior_value){-fabs(t) / scale, -sign_of(t) / scale, 0};
@@ -21,7 +25,10 @@ laplace_at(double x, double location, double scale, double round) {
 }
 
 /* of the parabola that meets it four scales away */
-static double laplace_quadratic(double x, double scale) {
+static double
+laplace_quadratic(double x, double location, double scale, double shape) {
+  (void)location;
+  (void)shape;
   (void)x;
   return 1 / (2 * scale * scale);
 }

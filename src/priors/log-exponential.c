@@ -3,15 +3,24 @@
 
 #include <math.h>
 
-static struct tb_prior_value
-log_exponential_at(double x, double location, double scale, double round) {
+static struct tb_prior_value log_exponential_at(double x,
+                                                double location,
+                                                double scale,
+                                                double shape,
+                                                double round) {
+  (void)shape;
   const double u = exp(x) / scale;
   (void)location;
   (void)round;
   return (struct tb_prior_value){x - u, 1 - u, u};
 }
 
-static double log_exponential_quadratic(double x, double scale) {
+static double log_exponential_quadratic(double x,
+                                        double location,
+                                        double scale,
+                                        double shape) {
+  (void)location;
+  (void)shape;
   return exp(x) / scale;
 }
 

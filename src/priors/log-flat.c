@@ -1,8 +1,12 @@
 /* log_flat, of t = log u with u flat: t */
 #include "priors/prior.h"
 
-static struct tb_prior_value
-log_flat_at(double x, double location, double scale, double round) {
+static struct tb_prior_value log_flat_at(double x,
+                                         double location,
+                                         double scale,
+                                         double shape,
+                                         double round) {
+  (void)shape;
   (void)location;
   (void)scale;
   (void)round;

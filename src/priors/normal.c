@@ -2,7 +2,8 @@
 #include "priors/prior.h"
 
 static struct tb_prior_value
-normal_at(double x, double location, double scale, double round) {
+normal_at(double x, double location, double scale, double shape, double round) {
+  (void)shape;
   const double t = x - location;
   (void)round;
   return (struct tb_prior_value){-0.5 * (t / scale) * (t / scale),

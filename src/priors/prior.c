@@ -17,7 +17,7 @@ static double prior_variance(const struct tb_prior* p_prior, size_t j) {
 }
 
 static enum tb_status prior_allocate(struct tb_prior* p_prior, size_t n_dim) {
-  double* v = calloc(5 * n_dim + 1, sizeof(double));
+  double* v = calloc(6 * n_dim + 1, sizeof(double));
   if (v == NULL) {
     return TB_STATUS_memory;
   }
@@ -27,6 +27,7 @@ static enum tb_status prior_allocate(struct tb_prior* p_prior, size_t n_dim) {
   p_prior->v_scale = v + 2 * n_dim;
   p_prior->v_functional = v + 3 * n_dim;
   p_prior->v_precision = v + 4 * n_dim;
+  p_prior->v_shape = v + 5 * n_dim;
   p_prior->at = n_dim;
   return TB_STATUS_ok;
 }
@@ -56,7 +57,11 @@ enum tb_status tb_prior_create(struct tb_prior* p_prior,
   }
   const struct tb_param* p_functional =
       tb_params_find(p_params, "prior_functional");
+  const struct tb_param* p_shape = tb_params_find(p_params, "prior_shape");
   const double at = tb_params_number(p_params, "prior_at", 0);
+  if (p_shape != NULL && p_shape->n_value == n_dim) {
+    memcpy(p_prior->v_shape, p_shape->v_value, n_dim * sizeof(double));
+  }
   if (p_functional != NULL && p_functional->n_value == n_dim) {
     if (!(at >= 0) || !(at < (double)n_dim)) {
       tb_prior_destroy(p_prior);
@@ -71,7 +76,7 @@ enum tb_status tb_prior_create(struct tb_prior* p_prior,
   p_prior->is_bounded = 0;
   for (size_t j = 0; j < n_dim; ++j) {
     const struct tb_prior_type* type = tb_prior_at_place(p_prior->v_kind[j]);
-    if (type == NULL) {
+    if (type == NULL || (type->has_shape && !(p_prior->v_shape[j] > 0))) {
       tb_prior_destroy(p_prior);
       return TB_STATUS_argument;
     }
@@ -91,7 +96,7 @@ enum tb_status tb_prior_copy(const struct tb_prior* p_prior,
                              struct tb_prior* p_out) {
   enum tb_status status = prior_allocate(p_out, p_prior->n_dim);
   if (status == TB_STATUS_ok) {
-    memcpy(p_out->v_kind, p_prior->v_kind, 5 * p_prior->n_dim * sizeof(double));
+    memcpy(p_out->v_kind, p_prior->v_kind, 6 * p_prior->n_dim * sizeof(double));
     p_out->at = p_prior->at;
     p_out->is_normal = p_prior->is_normal;
     p_out->is_bounded = p_prior->is_bounded;
@@ -124,7 +129,11 @@ static struct tb_prior_value prior_at(const struct tb_prior* p_prior,
                                       double argument,
                                       double round) {
   return prior_type(p_prior, j)
-      ->at(argument, p_prior->v_location[j], p_prior->v_scale[j], round);
+      ->at(argument,
+           p_prior->v_location[j],
+           p_prior->v_scale[j],
+           p_prior->v_shape[j],
+           round);
 }
 
 double tb_prior_gradient(const struct tb_prior* p_prior,
@@ -195,15 +204,22 @@ void tb_prior_diagonal(const struct tb_prior* p_prior,
 }
 
 /* P of one coordinate's prior, see prior.h; is nothing left beyond it? */
-static bool quadratic_at(const struct tb_prior_type* type,
+static bool quadratic_at(const struct tb_prior* p_prior,
+                         size_t j,
                          double x,
-                         double scale,
                          double* p_curvature) {
+  const struct tb_prior_type* type = prior_type(p_prior, j);
+  const double scale = p_prior->v_scale[j];
   if (type->variance != NULL) {
     *p_curvature = 1 / type->variance(scale);
     return true;
   }
-  *p_curvature = type->quadratic == NULL ? 0 : type->quadratic(x, scale);
+  *p_curvature = type->quadratic == NULL
+                     ? 0
+                     : type->quadratic(x,
+                                       p_prior->v_location[j],
+                                       scale,
+                                       p_prior->v_shape[j]);
   return type->quadratic == NULL;
 }
 
@@ -216,9 +232,9 @@ bool tb_prior_quadratic(const struct tb_prior* p_prior,
   for (size_t j = 0; j < n_dim; ++j) {
     const double* v_a = p_prior->v_functional;
     double curvature;
-    is_quadratic &= quadratic_at(prior_type(p_prior, j),
+    is_quadratic &= quadratic_at(p_prior,
+                                 j,
                                  prior_argument(p_prior, j, v_theta),
-                                 p_prior->v_scale[j],
                                  &curvature);
     if (j != p_prior->at) {
       v_hessian[j * n_dim + j] += curvature;

@@ -4,6 +4,8 @@
  *   flat             0                         0
  *   normal(m, s)     -(t - m)^2 / (2 s^2)      -(t - m) / s^2
  *   laplace(m, s)    -|t - m| / s              -sign(t - m) / s, sign(0) = 0
+ *   student(m, s)    -(n + 1)/2 log(1 + u^2/n)  -(n + 1) u / (n + u^2) / s
+ *                    u = (t - m)/s, n degrees of freedom: its shape
  *   uniform(m, s)    0 between m - s, m + s    0
  *
  * of a coordinate t = log u of a positive u, Jacobian included:
@@ -34,14 +36,13 @@ struct tb_prior_value {
 
 struct tb_prior_type {
   const char* name;
+  bool has_shape; /* above 0 */
 
   /* required: at x, with |x - m| rounded to sqrt((x - m)^2 + round^2) where
    * there is a kink, whose curvature counts only where it is rounded. A search
    * for the mode goes past bounds: the formula goes on beyond them. */
-  struct tb_prior_value (*at)(double x,
-                              double location,
-                              double scale,
-                              double round);
+  struct tb_prior_value (
+      *at)(double x, double location, double scale, double shape, double round);
 
   /* v, where the log density is -(x - m)^2 / (2 v) + const within the bounds,
    * INFINITY where it is flat there; NULL: it is neither */
@@ -49,7 +50,7 @@ struct tb_prior_type {
 
   /* where variance is NULL: P >= 0, some curvature for an expansion at x of
    * what is not quadratic; NULL: 0, the log density is linear */
-  double (*quadratic)(double x, double scale);
+  double (*quadratic)(double x, double location, double scale, double shape);
 
   /* Is the density 0 at x? NULL: nowhere. */
   bool (*is_outside)(double x, double location, double scale);
@@ -71,8 +72,9 @@ struct tb_prior {
   double* v_location;   /* n_dim */
   double* v_scale;      /* n_dim */
   double* v_functional; /* n_dim: a */
-  double* v_precision;  /* n_dim: 1/v, 0 where flat or not quadratic; one block
-                           of  memory, at v_kind */
+  double* v_precision;  /* n_dim: 1/v, 0 where flat or not quadratic */
+  double* v_shape;      /* n_dim, 0 of priors without; one block of memory, at
+                           v_kind */
   size_t at;            /* the coordinate whose prior is on a^T theta; n_dim:
                            none */
   int is_normal;        /* every coordinate's own prior is normal, or flat
@@ -81,7 +83,8 @@ struct tb_prior {
 };
 
 /* From the parameters "prior_kind", "prior_location", "prior_scale" (n_dim
- * each) and, optional, "prior_at" (counted from 0) and "prior_functional". */
+ * each) and, optional, "prior_shape" (n_dim), "prior_at" (counted from 0) and
+ * "prior_functional". */
 enum tb_status tb_prior_create(struct tb_prior* p_prior,
                                const struct tb_params* p_params,
                                size_t n_dim);
@@ -110,7 +113,8 @@ void tb_prior_diagonal(const struct tb_prior* p_prior,
                        double* v_diagonal);
 
 /* A P that is not below 0, for the expansion of the log prior at theta: its
- * -Hessian, 1 / (2 s^2) of laplace(m, s); 0 within the bounds of a uniform.
+ * -Hessian, 1 / (2 s^2) of laplace(m, s), (n + 1) / (n s^2 + (t - m)^2) of
+ * student(m, s); 0 within the bounds of a uniform.
  * SETS v_hessian (n_dim x n_dim); is the log prior nothing but quadratic with
  * it, where it is not 0? */
 bool tb_prior_quadratic(const struct tb_prior* p_prior,

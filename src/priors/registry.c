@@ -7,6 +7,7 @@ extern const struct tb_prior_type tb_prior_laplace;
 extern const struct tb_prior_type tb_prior_log_exponential;
 extern const struct tb_prior_type tb_prior_log_flat;
 extern const struct tb_prior_type tb_prior_normal;
+extern const struct tb_prior_type tb_prior_student;
 extern const struct tb_prior_type tb_prior_uniform;
 
 const struct tb_prior_type* const tb_prior_registry[] = {
@@ -16,6 +17,7 @@ const struct tb_prior_type* const tb_prior_registry[] = {
     &tb_prior_log_flat,
     &tb_prior_log_exponential,
     &tb_prior_uniform,
+    &tb_prior_student,
     NULL,
 };
 

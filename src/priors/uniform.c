@@ -4,8 +4,12 @@
 
 #include <math.h>
 
-static struct tb_prior_value
-uniform_at(double x, double location, double scale, double round) {
+static struct tb_prior_value uniform_at(double x,
+                                        double location,
+                                        double scale,
+                                        double shape,
+                                        double round) {
+  (void)shape;
   (void)x;
   (void)location;
   (void)scale;

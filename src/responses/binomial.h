@@ -23,6 +23,7 @@ void tb_binomial_deviance(const double* v_y,
                           const double* v_mean,
                           size_t n_row,
                           const double* v_weight,
+                          const struct tb_response_point* p_point,
                           double* v_out);
 
 void tb_binomial_simulate(const double* v_mean,

@@ -41,6 +41,8 @@ static void gaussian_prepare(double aux,
                              struct tb_response_point* p_point) {
   const double log_sigma = is_sampled ? aux : log(aux);
   p_point->is_sampled = is_sampled;
+  p_point->aux = is_sampled ? exp(aux) : aux;
+  p_point->log_aux = log_sigma;
   p_point->scale = is_sampled ? exp(-2 * aux) : 1 / (aux * aux);
   p_point->log_base = is_sampled ? -log_sigma : 0;
   p_point->log_norm = -HALF_LOG_TAU - log_sigma;
@@ -158,7 +160,9 @@ static void gaussian_deviance(const double* v_y,
                               const double* v_mean,
                               size_t n_row,
                               const double* v_weight,
+                              const struct tb_response_point* p_point,
                               double* v_out) {
+  (void)p_point;
   for (size_t k = 0; k < n_row; ++k) {
     const double e = v_y[k] - v_mean[k];
     v_out[k] = (v_weight == NULL ? 1 : v_weight[k]) * e * e;
@@ -184,7 +188,7 @@ const struct tb_response_type tb_response_gaussian = {
     .name = "gaussian",
     .link = "identity",
     .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
-    .flags = TB_RESPONSE_PRECISION,
+    .flags = TB_RESPONSE_PRECISION | TB_RESPONSE_DISPERSION,
     .p_aux = &gaussian_aux,
     .outside = gaussian_outside,
     .evaluate = gaussian_evaluate,

@@ -128,7 +128,9 @@ static void poisson_deviance(const double* v_y,
                              const double* v_mean,
                              size_t n_row,
                              const double* v_weight,
+                             const struct tb_response_point* p_point,
                              double* v_out) {
+  (void)p_point;
   for (size_t k = 0; k < n_row; ++k) {
     const double y = v_y[k], mu = v_mean[k];
     const double gain = y == 0 ? 0 : y * log(y / mu);

@@ -9,6 +9,10 @@ extern const struct tb_response_type tb_response_poisson_log;
 extern const struct tb_response_type tb_response_categorical;
 extern const struct tb_response_type tb_response_binomial_probit;
 extern const struct tb_response_type tb_response_binomial_cloglog;
+extern const struct tb_response_type tb_response_neg_binomial_log;
+extern const struct tb_response_type tb_response_gamma_log;
+extern const struct tb_response_type tb_response_student;
+extern const struct tb_response_type tb_response_beta_logit;
 
 const struct tb_response_type* const tb_response_registry[] = {
     &tb_response_gaussian,
@@ -17,6 +21,10 @@ const struct tb_response_type* const tb_response_registry[] = {
     &tb_response_categorical,
     &tb_response_binomial_probit,
     &tb_response_binomial_cloglog,
+    &tb_response_neg_binomial_log,
+    &tb_response_gamma_log,
+    &tb_response_student,
+    &tb_response_beta_logit,
     NULL,
 };
 

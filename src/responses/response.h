@@ -34,7 +34,10 @@ enum tb_response_flag {
   /* weights are precisions: they divide the variance. Otherwise they are
    * counts: a row of weight w is w equal rows or, with a proportion, w
    * trials. */
-  TB_RESPONSE_PRECISION = 1u << 1
+  TB_RESPONSE_PRECISION = 1u << 1,
+  /* the auxiliary parameter does no more than scale the variance: residuals
+   * leave it out, as those of generalised linear models do */
+  TB_RESPONSE_DISPERSION = 1u << 2
 };
 
 /* an auxiliary parameter */
@@ -51,6 +54,11 @@ struct tb_response_point {
   double scale;    /* of weights that are precisions: 1 / sigma^2 */
   double log_base; /* of each row's l_i, that of an unsampled one left out */
   double log_norm; /* the same with every constant */
+  double aux;      /* natural, and its logarithm */
+  double log_aux;
+  double fixed;    /* a parameter that no one samples, such as degrees of
+                      freedom; 0: there is none */
+  double v_own[4]; /* the response's own */
 };
 
 /* a block of rows; columns of n_row numbers */
@@ -122,17 +130,21 @@ struct tb_response_type {
                    const struct tb_response_point* p_point,
                    double* v_out);
 
-  /* Twice what l_i falls short of the largest it could be, the scale apart */
+  /* Twice what l_i falls short of the largest it could be; times the dispersion
+   * where that is all that an auxiliary parameter is, see
+   * TB_RESPONSE_DISPERSION */
   void (*deviance)(const double* v_y,
                    const double* v_mean,
                    size_t n_row,
                    const double* v_weight,
+                   const struct tb_response_point* p_point,
                    double* v_out);
 
   /* ---- optional: NULL where there is none ---- */
 
-  /* what an auxiliary parameter makes of a point: its coordinate where it is
-   * sampled, its natural value where it is known. Required with p_aux. */
+  /* what an auxiliary parameter makes of a point, of which `fixed` is set: its
+   * coordinate where it is sampled, its natural value where it is known.
+   * Required with p_aux. */
   void (*prepare)(double aux,
                   bool is_sampled,
                   struct tb_response_point* p_point);
@@ -163,13 +175,14 @@ struct tb_response_type {
 struct tb_response {
   const struct tb_response_type* type;
   bool samples_aux;
-  double aux; /* natural, where it is known */
+  double aux;   /* natural, where it is known */
+  double fixed; /* see tb_response_point */
 };
 
 /* What is shared at a point. coordinate: that of a sampled s. */
 static inline struct tb_response_point
 tb_response_at(const struct tb_response* p_response, double coordinate) {
-  struct tb_response_point point = {.scale = 1};
+  struct tb_response_point point = {.scale = 1, .fixed = p_response->fixed};
   if (p_response->type->prepare != NULL) {
     p_response->type->prepare(p_response->samples_aux ? coordinate
                                                       : p_response->aux,

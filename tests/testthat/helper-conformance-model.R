@@ -70,6 +70,14 @@ conformance_models <- function() {
     ),
     "glm, sampled sigma" = entry_sigma(prior_exponential(2)),
     "glm, sampled sigma, flat" = entry_sigma(prior_flat()),
+    "glm, negative binomial" = entry_aux("neg_binomial_2"),
+    "glm, gamma" = entry_aux("Gamma"),
+    "glm, Student" = entry_aux("student"),
+    "glm, beta" = entry_aux("beta"),
+    "glm, Student prior" = entry_glm(
+      "bernoulli",
+      prior = prior_student(2.5, 0.1, 0.8)
+    ),
     "glm, centred intercept" = entry_centred(),
     "sums" = entry_sums(entry_sigma(prior_exponential(2))),
     "sums, known sigma" = entry_sums(
@@ -212,7 +220,8 @@ entry_glm <- function(
       prior$kind,
       flat = 0,
       normal = max(1 / prior$scale^2),
-      laplace = NA
+      laplace = ,
+      student = NA
     ),
     point = function() stats::runif(n_dim, -1, 1)
   )
@@ -220,7 +229,76 @@ entry_glm <- function(
 
 prior_density <- function(prior, theta) {
   t <- (theta - prior$location) / prior$scale
-  switch(prior$kind, flat = 0, normal = -sum(t^2) / 2, laplace = -sum(abs(t)))
+  switch(
+    prior$kind,
+    flat = 0,
+    normal = -sum(t^2) / 2,
+    laplace = -sum(abs(t)),
+    student = -(prior$df + 1) / 2 * sum(log1p(t^2 / prior$df))
+  )
+}
+
+# Responses with a sampled parameter beside their mean, by differences of R's
+# own densities; the logarithm of the parameter is the last coordinate.
+entry_aux <- function(name, n_data = 21, seed = 17) {
+  problem <- response_problems()[[name]]
+  withr::local_seed(seed)
+  x <- as_single(matrix(stats::rnorm(n_data * 2), n_data))
+  offset <- stats::rnorm(n_data) / 3
+  y <- problem$draw(drop(x %*% c(0.5, -0.2)) + offset)
+  weights <- stats::runif(n_data, 0.5, 2)
+  is_precision <- name == "student"
+  prior <- prior_normal(0.3, 1.5)
+  density <- function(eta, s) {
+    if (is_precision) {
+      problem$density(y, eta, exp(s) / sqrt(weights))
+    } else {
+      weights * problem$density(y, eta, exp(s))
+    }
+  }
+  eta_at <- function(theta) drop(x %*% theta[1:2]) + offset
+  slope <- function(f, h = 2e-3) {
+    (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
+  }
+  score <- function(eta, s) slope(function(h) density(eta + h, s))
+  score_s <- function(eta, s) slope(function(h) density(eta, s + h))
+  list(
+    name = "glm",
+    model = model_glm(
+      x,
+      y,
+      family = problem$family(),
+      prior = prior,
+      weights = weights,
+      offset = offset,
+      prior_aux = prior_exponential(2)
+    ),
+    log_lik = function(theta) density(eta_at(theta), theta[[3]]),
+    log_prior = function(theta) {
+      prior_density(prior, theta[1:2]) +
+        stats::dexp(exp(theta[[3]]), 2, log = TRUE) +
+        theta[[3]]
+    },
+    row_gradient = function(theta) {
+      eta <- eta_at(theta)
+      cbind(score(eta, theta[[3]]) * x, score_s(eta, theta[[3]]))
+    },
+    row_hessian = function(theta) {
+      eta <- eta_at(theta)
+      s <- theta[[3]]
+      c <- -slope(function(h) score(eta + h, s))
+      a <- -slope(function(h) score(eta, s + h))
+      b <- -slope(function(h) score_s(eta, s + h))
+      lapply(seq_len(n_data), function(i) {
+        across <- a[[i]] * x[i, ]
+        rbind(cbind(c[[i]] * tcrossprod(x[i, ]), across), c(across, b[[i]]))
+      })
+    },
+    lipschitz = NULL,
+    lipschitz_prior = NA,
+    blocks = 3,
+    point = function() c(stats::runif(2, -1, 1), stats::runif(1, 0, 1))
+  )
 }
 
 # log sigma is the last coordinate; its prior has the Jacobian of sigma.

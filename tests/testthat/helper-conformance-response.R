@@ -4,7 +4,8 @@
 # values: of y, with `weight`, trials or precisions (NULL: 1 each); outside:
 # values that y cannot have; all: of the support, as far as it has mass, or its
 # range (the whole line) where y is continuous; aux: natural value of the
-# auxiliary parameter; size: trials, or classes.
+# auxiliary parameter; fixed: a parameter that no one samples; size: trials, or
+# classes.
 conformance_responses <- function() {
   list(
     gaussian = list(
@@ -26,6 +27,34 @@ conformance_responses <- function() {
       outside = c(-1, 0.5, NaN),
       all = 0:400
     ),
+    neg_binomial_2 = list(
+      values = c(0, 1, 2, 7, 40),
+      weight = c(1, 1, 2, 0.5, 1),
+      outside = c(-1, 0.5, NaN, Inf),
+      all = 0:4000,
+      aux = 1.7
+    ),
+    Gamma = list(
+      values = c(0.02, 0.7, 1, 5),
+      weight = c(1, 1, 2, 0.5),
+      outside = c(-1, 0, NaN, Inf),
+      range = c(0, Inf),
+      aux = 1.7
+    ),
+    student = list(
+      values = c(-1.2, 0, 3),
+      weight = c(1, 0.4, 2.5),
+      outside = c(NaN, Inf),
+      aux = 1.7,
+      fixed = 9
+    ),
+    beta = list(
+      values = c(0.02, 0.5, 0.9),
+      weight = c(1, 2, 0.5),
+      outside = c(-0.1, 0, 1, 1.1, NaN),
+      range = c(0, 1),
+      aux = 7
+    ),
     categorical = list(
       values = c(0, 1, 2),
       outside = c(-1, 0.5, 3, NaN),
@@ -42,7 +71,8 @@ response_cases <- function() {
   cases <- lapply(seq_along(known$name), function(k) {
     facts <- lapply(known, `[[`, k)
     facts$aux <- NULL # its name; the value of the entry has the same
-    c(list(place = k - 1), facts, entries[[facts$name]])
+    entry <- entries[[facts$name]]
+    c(list(place = c(k - 1, entry$fixed)), facts, entry)
   })
   names(cases) <- paste0(known$name, ", ", known$link)
   cases
@@ -197,7 +227,7 @@ law_response_bounds <- function(case, n = 1e4, n_point = 81) {
     if (is.null(bound[[what]])) {
       next
     }
-    found <- do.call(pmax, as.data.frame(suprema[[what]]))
+    found <- do.call(pmax, as.data.frame(abs(suprema[[what]])))
     slack <- 1e-10 * weight + 1e-6 * found
     expect_true(all(bound[[what]] >= found - slack), label = what)
     # the points may miss a maximum between them by this much
@@ -224,7 +254,7 @@ law_response_global <- function(case) {
     case$aux
   )
   wide <- response_grid(case, seq(-60, 60, by = 0.01))
-  found <- response_at(case, "curvature", wide$eta, wide$y, wide$weight)
+  found <- abs(response_at(case, "curvature", wide$eta, wide$y, wide$weight))
   most <- tapply(found, wide$k, max)[at$k]
   if (!is.null(bound$curvature)) {
     expect_true(all(bound$curvature >= most * (1 - 1e-9)))
@@ -358,9 +388,15 @@ law_response_deviance <- function(case) {
     case$place,
     at$y,
     mean,
-    at$weight
+    at$weight,
+    case$aux
   )
-  scale <- if (case$is_precision) case$aux^2 else 1
+  # of a dispersion: the variance of a mean of 1
+  scale <- if (case$is_dispersion) {
+    .Call(ffi_response_variance, case$place, 1, 1, 1, case$aux)
+  } else {
+    1
+  }
   log_density <- function(eta) {
     response_at(case, "log_density", eta, at$y, at$weight)
   }

@@ -8,12 +8,12 @@ sbc_draws <- 63
 
 # Independent columns with mean zero: posteriors are then correlated one way as
 # often as the other.
-sbc_covariates <- function() {
+sbc_covariates <- function(n = sbc_n) {
   cbind(
     "(Intercept)" = 1,
-    a = stats::rnorm(sbc_n),
-    b = stats::runif(sbc_n, -1.5, 1.5),
-    c = sample(c(-1, 1), sbc_n, TRUE)
+    a = stats::rnorm(n),
+    b = stats::runif(n, -1.5, 1.5),
+    c = sample(c(-1, 1), n, TRUE)
   )
 }
 
@@ -87,13 +87,15 @@ sbc_sample <- function(model, seed, iter, warmup) {
   )
 }
 
-# Of each replication the parameters and `sbc_draws` draws (x 4): every other
+# Of each replication the parameters and `sbc_draws` draws of them: every other
 # one, which are independent under every recipe so far.
 sbc_runs <- function(problem, n_rep, sample = sbc_sample) {
+  n <- if (is.null(problem$n)) sbc_n else problem$n
   lapply(seq_len(n_rep), function(seed) {
     set <- withr::with_seed(seed, {
       theta <- problem$draw()
-      list(theta = theta, model = problem$model(sbc_covariates(), theta))
+      x <- sbc_covariates(n)
+      list(theta = theta, model = problem$model(x, theta))
     })
     fit <- sample(set$model, seed, iter = 50 + 2 * sbc_draws, warmup = 50)
     list(
@@ -104,8 +106,8 @@ sbc_runs <- function(problem, n_rep, sample = sbc_sample) {
   })
 }
 
-# Normal scores of the ranks, 4 x replications. spoil: what is done to the draws
-# (draws x 4) before.
+# Normal scores of the ranks, parameters x replications. spoil: what is done to
+# the draws (draws x parameters) before.
 sbc_scores <- function(runs, spoil = identity) {
   vapply(
     runs,
@@ -114,7 +116,7 @@ sbc_scores <- function(runs, spoil = identity) {
       rank <- colSums(draws < rep(run$theta, each = nrow(draws)))
       stats::qnorm((rank + 0.5) / (nrow(draws) + 1))
     },
-    numeric(4)
+    numeric(length(runs[[1]]$theta))
   )
 }
 
@@ -150,4 +152,54 @@ sbc_stretch <- function(by) {
     mean <- rep(colMeans(draws), each = nrow(draws))
     mean + by * (draws - mean)
   }
+}
+
+# The same of responses with a parameter beside their mean, the last of five,
+# with an exponential prior; n: rows.
+sbc_aux_problems <- function(n) {
+  scale <- c(0.5, 0.25, 0.25, 0.25)
+  prior <- tallbayes::prior_normal(0, scale)
+  problem <- function(family, draw, rate = 1) {
+    list(
+      n = n,
+      draw = function() c(stats::rnorm(4, 0, scale), stats::rexp(1, rate)),
+      model = function(x, theta) {
+        eta <- drop(x %*% theta[1:4])
+        tallbayes::model_glm(
+          x,
+          draw(eta, theta[[5]]),
+          family,
+          prior = prior,
+          prior_aux = tallbayes::prior_exponential(rate)
+        )
+      }
+    )
+  }
+  list(
+    neg_binomial_2 = problem(
+      tallbayes::neg_binomial_2(),
+      function(eta, aux) stats::rnbinom(n, size = aux, mu = exp(eta))
+    ),
+    Gamma = problem(
+      stats::Gamma("log"),
+      function(eta, aux) {
+        # what a double holds
+        pmax(stats::rgamma(n, aux, aux / exp(eta)), 1e-300)
+      }
+    ),
+    student = problem(
+      tallbayes::student(4),
+      function(eta, aux) eta + aux * stats::rt(n, 4)
+    ),
+    beta = problem(
+      tallbayes::beta_regression(),
+      function(eta, aux) {
+        p <- stats::plogis(eta)
+        y <- stats::rbeta(n, aux * p, aux * (1 - p))
+        pmin(pmax(y, 1e-300), 1 - 2^-53)
+      },
+      # with less precision many a y is 1 for doubles
+      rate = 1 / 200
+    )
+  )
 }

@@ -2,7 +2,9 @@ cases <- response_cases()
 
 # entries in R of a table of the core
 entries_of <- function(case) {
-  entries <- lapply(response_entries(), function(make) make())
+  entries <- lapply(response_entries(), function(make) {
+    if (length(formals(make)) > 0) make(case$fixed) else make()
+  })
   Filter(
     function(e) e$table == case$name && case$link %in% names(e$links),
     entries

@@ -89,11 +89,45 @@ test_that("cubic weights are what they should be", {
   normal <- target_linear()$model
   weights <- subsampling_weights(normal, type = "cubic")
   expect_identical(weights, rep(1 / normal$n_data, normal$n_data))
-  sigma <- entry_sigma(prior_exponential(1))$model
-  expect_error(
-    subsampling_weights(sigma, type = "cubic"),
-    class = "tall_error_unsupported"
-  )
+})
+
+test_that("cubic weights with a sampled parameter are third derivatives", {
+  for (problem in response_problems()) {
+    data <- response_data(problem, 2000)
+    model <- model_glm(data$x, data$y, problem$family())
+    mode <- find_mode(model)
+    at <- as.double(mode$estimate)
+    sd <- sqrt(vcov(mode)[4, 4])
+    norm <- sqrt(colSums(forwardsolve(mode$chol[1:3, 1:3], t(data$x))^2))
+    eta <- drop(data$x %*% at[1:3])
+    # by differences of the log density in R
+    f <- function(e, s) problem$density(data$y, eta + e, exp(at[[4]] + s))
+    h <- 1e-2
+    third <- function(n_eta) {
+      # product of central differences
+      steps <- lapply(list(n_eta, 3 - n_eta), function(n) {
+        switch(
+          n + 1,
+          list(at = 0, of = 1),
+          list(at = c(-1, 1), of = c(-1, 1) / 2),
+          list(at = -1:1, of = c(1, -2, 1)),
+          list(at = c(-2, -1, 1, 2), of = c(-1, 2, -2, 1) / 2)
+        )
+      })
+      out <- 0
+      for (i in seq_along(steps[[1]]$at)) {
+        for (j in seq_along(steps[[2]]$at)) {
+          out <- out + steps[[1]]$of[[i]] * steps[[2]]$of[[j]] *
+            f(h * steps[[1]]$at[[i]], h * steps[[2]]$at[[j]])
+        }
+      }
+      abs(out) / h^3 * norm^n_eta * sd^(3 - n_eta)
+    }
+    w <- sqrt(third(3)^2 + 3 * third(2)^2 + 3 * third(1)^2 + third(0)^2)
+    found <- model_weights(model, "cubic", at, mode$chol, 1)
+    expect_gt(min(found / w), 0.9)
+    expect_lt(stats::median(found / w), 1.5)
+  }
 })
 
 test_that("long Leimkuhler-Matthews steps from four rows have the moments", {

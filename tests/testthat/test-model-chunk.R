@@ -81,6 +81,17 @@ test_that("sums are those of a model with these rows", {
   }
 })
 
+test_that("known parameters of a response are those of its family", {
+  case <- chunk_case("logit")
+  case$y <- withr::with_seed(2, stats::rexp(300))
+  case$family <- student(3, 0.5)
+  model <- model_glm(case$x, case$y, case$family, prior_flat())
+  sums <- chunk_sums(chunk_of(case), chunk_theta)
+  there <- curvature(model, chunk_theta)
+  expect_close(sums$log_lik, there$log_posterior, "student", 1e-12)
+  expect_close(sums$hessian, there$hessian, "student", 1e-10)
+})
+
 test_that("threads change nothing, and parts of many rows add up", {
   case <- chunk_case("offset", n = 9001)
   chunk <- chunk_of(case)

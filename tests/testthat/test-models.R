@@ -158,9 +158,9 @@ test_that("weights that are not positive are refused in words", {
 })
 
 test_that("unknown families and links are refused in words", {
-  expect_snapshot(model_glm(x, y, "gamma"), error = TRUE)
+  expect_snapshot(model_glm(x, y, "weibull"), error = TRUE)
   expect_snapshot(model_glm(x, y, "poison"), error = TRUE)
-  expect_snapshot(model_glm(x, y, Gamma), error = TRUE)
+  expect_snapshot(model_glm(x, y, inverse.gaussian), error = TRUE)
   expect_snapshot(model_glm(x, y, mean), error = TRUE)
   expect_snapshot(model_glm(x, y, binomial("cauchit")), error = TRUE)
 })

@@ -45,6 +45,44 @@ test_that("Poisson, probit, cloglog and counts of trials take the same way", {
   }
 })
 
+test_that("responses whose parameter is known take it, others do not", {
+  data <- remote_data(20000)
+  withr::with_seed(3, {
+    mu <- exp(0.3 + 0.4 * data$w)
+    data$days <- stats::rnbinom(nrow(data), size = 1.5, mu = mu)
+    data$time <- stats::rgamma(nrow(data), 2.5, 2.5 / mu)
+    data$far <- mu + 0.5 * stats::rt(nrow(data), 4)
+  })
+  known <- list(
+    list(days ~ w + flag, neg_binomial_2(1.5), NULL),
+    list(time ~ w + flag, gamma_regression(2.5), prior_student(3, 0, 2.5))
+  )
+  memory <- lapply(known, function(case) {
+    remote_fit(case[[1]], data, case[[2]], prior = case[[3]])
+  })
+  local_passes()
+  for (k in seq_along(known)) {
+    case <- known[[k]]
+    fit <- remote_fit(case[[1]], data, case[[2]], prior = case[[3]])
+    expect_false(is.null(fit$source))
+    s <- posterior::summarise_draws(memory[[k]], "mean", "sd")
+    expect_same_posterior(fit, s$mean, s$sd, z = 6.4)
+    expect_equal(
+      residuals(fit, "deviance"),
+      residuals(memory[[k]], "deviance"),
+      tolerance = 0.02,
+      ignore_attr = TRUE
+    )
+    r2 <- lapply(list(fit, memory[[k]]), rstantools::bayes_R2, draws = 50)
+    expect_equal(mean(r2[[1]]), mean(r2[[2]]), tolerance = 0.1)
+  }
+  for (family in list(neg_binomial_2(), student(4, 0.5))) {
+    formula <- if (family$family == "student") far ~ w else days ~ w
+    fit <- remote_fit(formula, data[1:5000, ], family, iter = 200)
+    expect_null(fit$source)
+  }
+})
+
 test_that("a Gaussian posterior by one pass is that of rows in memory", {
   data <- remote_data()
   formula <- size ~ x * f + z

@@ -32,6 +32,19 @@ for (name in names(sbc_problems())) {
   })
 }
 
+# 1,000 rows are looked at in every step, of 5,000 a few are drawn.
+for (name in names(sbc_aux_problems(1))) {
+  test_that(paste("ranks are uniform with a parameter beside:", name), {
+    skip_on_cran()
+    few <- sbc_runs(sbc_aux_problems(1000)[[name]], 60)
+    expect_calibrated(few)
+    many <- suppressWarnings(sbc_runs(sbc_aux_problems(5000)[[name]], 60))
+    kernels <- vapply(many, function(run) run$kernel, "")
+    expect_gt(mean(kernels == "sgld"), 0.5)
+    expect_calibrated(many)
+  })
+}
+
 for (name in c("logistic", "poisson")) {
   test_that(paste("ranks are uniform where exact steps do not pay:", name), {
     skip_on_cran()

@@ -9,15 +9,15 @@
 /* by a kink, near the location, and far away, on both sides */
 static const double v_away[] = {-7, -1.3, -0.2, -1e-3, 1e-3, 0.4, 1.7, 6};
 enum { N_AWAY = sizeof v_away / sizeof v_away[0] };
-static const double location = 0.3, scale = 1.6;
+static const double location = 0.3, scale = 1.6, shape = 3.5;
 
 static double
 density(const struct tb_prior_type* type, double x, double round) {
-  return type->at(x, location, scale, round).log_density;
+  return type->at(x, location, scale, shape, round).log_density;
 }
 
 static double slope(const struct tb_prior_type* type, double x, double round) {
-  return type->at(x, location, scale, round).slope;
+  return type->at(x, location, scale, shape, round).slope;
 }
 
 static void registry_finds_priors(struct check* p_check) {
@@ -47,7 +47,8 @@ static void derivatives_are_slopes(struct check* p_check) {
       const double x = location + v_away[i % N_AWAY];
       const double round = v_round[i / N_AWAY];
       const double h = 1e-4 * cbrt(fabs(v_away[i % N_AWAY]));
-      const struct tb_prior_value here = type->at(x, location, scale, round);
+      const struct tb_prior_value here =
+          type->at(x, location, scale, shape, round);
       const double up = density(type, x + h, round);
       const double down = density(type, x - h, round);
       CHECK_CLOSE(here.slope,
@@ -104,12 +105,14 @@ static void sums_are_those_of_members(struct check* p_check) {
   enum { N_MOST = 32 };
   const size_t n = tb_prior_count();
   double v_kind[N_MOST], v_location[N_MOST], v_scale[N_MOST], v_a[N_MOST];
+  double v_shape[N_MOST];
   double v_theta[N_MOST], v_gradient[N_MOST], v_expected[N_MOST];
   CHECK(n <= N_MOST);
   for (size_t j = 0; j < n; ++j) {
     v_kind[j] = (double)j;
     v_location[j] = location;
     v_scale[j] = scale;
+    v_shape[j] = shape;
     v_a[j] = 0.1 + 0.2 * (double)j;
     v_theta[j] = location + v_away[j % N_AWAY];
   }
@@ -117,9 +120,10 @@ static void sums_are_those_of_members(struct check* p_check) {
   const struct tb_param v_param[] = {{"prior_kind", v_kind, NULL, n, n},
                                      {"prior_location", v_location, NULL, n, n},
                                      {"prior_scale", v_scale, NULL, n, n},
+                                     {"prior_shape", v_shape, NULL, n, n},
                                      {"prior_at", &at, NULL, 1, 1},
                                      {"prior_functional", v_a, NULL, n, n}};
-  for (size_t n_param = 3; n_param <= 5; n_param += 2) {
+  for (size_t n_param = 4; n_param <= 6; n_param += 2) {
     const struct tb_params params = {v_param, n_param};
     struct tb_prior prior;
     CHECK(tb_prior_create(&prior, &params, n) == TB_STATUS_ok);
@@ -129,10 +133,10 @@ static void sums_are_those_of_members(struct check* p_check) {
       v_expected[j] = 0;
     }
     for (size_t j = 0; j < n; ++j) {
-      const bool is_functional = n_param == 5 && j == 1;
+      const bool is_functional = n_param == 6 && j == 1;
       const double x = is_functional ? functional : v_theta[j];
       const struct tb_prior_value value =
-          tb_prior_registry[j]->at(x, location, scale, 0);
+          tb_prior_registry[j]->at(x, location, scale, shape, 0);
       log_density += value.log_density;
       for (size_t i = 0; i < n; ++i) {
         v_expected[i] += value.slope * (is_functional ? v_a[i] : i == j);

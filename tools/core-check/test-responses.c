@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROW = 173, N_CLASS = 3, N_COLUMN = 6 };
+enum { N_ROW = 173, N_CLASS = 3, N_COLUMN = 6, DF = 5 };
 
 /* rows of any response: predictors from moderate to extreme, y of its support
  */
@@ -19,6 +19,21 @@ struct rows {
   struct tb_response_point point;
   struct tb_response_rows rows;
 };
+
+/* 0 or 1, or where a response has not that value one that it has */
+static double value_of(const struct tb_response_type* type, double y) {
+  const double v_y[] = {y, 1, 0.5};
+  int k = 0;
+  while (k < 2 && type->outside(&v_y[k], 1, 0) == 0) {
+    ++k;
+  }
+  return v_y[k];
+}
+
+/* does it bend the other way far out? */
+static bool is_concave(const struct tb_response_type* type) {
+  return strcmp(type->name, "student") != 0 && strcmp(type->name, "beta") != 0;
+}
 
 static void rows_make(struct rows* p,
                       const struct tb_response_type* type,
@@ -31,12 +46,11 @@ static void rows_make(struct rows* p,
     p->v_eta[i] = size * tb_rng_norm(&rng);
   }
   for (size_t i = 0; i < N_ROW; ++i) {
-    /* 0 or 1 is a value of every response */
     const double y = (double)(i % 3), size = is_multiple ? N_CLASS : 0;
-    p->v_y[i] = type->outside(&y, 1, size) == 1 ? y : (double)(i % 2);
+    p->v_y[i] = type->outside(&y, 1, size) == 1 ? y : value_of(type, i % 2);
     p->v_weight[i] = i % 4 == 0 ? 1 : 0.5 + tb_rng_unif(&rng);
   }
-  p->response = (struct tb_response){type, samples_aux, 1.5};
+  p->response = (struct tb_response){type, samples_aux, 1.5, DF};
   p->point = tb_response_at(&p->response, 0.3);
   p->rows = (struct tb_response_rows){.n_row = N_ROW,
                                       .n_predictor = is_multiple ? N_CLASS : 1,
@@ -160,8 +174,8 @@ static void rows_are_apart(struct check* p_check) {
   }
 }
 
-/* However far out predictors are: no NaN, no curvature below 0, and means
- * within their range. */
+/* However far out predictors are: no NaN, no curvature below 0 of responses
+ * that are log-concave, and means within their range or at its ends. */
 static void extremes_are_finite(struct check* p_check) {
   const double v_eta[] = {-1e300,
                           -1e10,
@@ -187,11 +201,11 @@ static void extremes_are_finite(struct check* p_check) {
     const double half = 0.5;
     const bool is_count = type->outside(&half, 1, 0) == 0;
     for (int y = 0; y < 2; ++y) {
-      const struct tb_response response = {type, false, 1};
+      const struct tb_response response = {type, false, 1, DF};
       const struct tb_response_point point = tb_response_at(&response, 0);
       double v_y[N_ETA], v_l[N_ETA], v_score[N_ETA], v_w[N_ETA], v_mean[N_ETA];
       for (size_t i = 0; i < N_ETA; ++i) {
-        v_y[i] = y;
+        v_y[i] = value_of(type, y);
       }
       const struct tb_response_rows rows = {.n_row = N_ETA,
                                             .n_predictor = 1,
@@ -205,10 +219,11 @@ static void extremes_are_finite(struct check* p_check) {
       type->mean(v_eta, N_ETA, 1, v_mean);
       for (size_t i = 0; i < N_ETA; ++i) {
         CHECK(!isnan(v_l[i]) && !isnan(v_score[i]) && !isnan(v_mean[i]));
-        CHECK(v_w[i] >= 0);
+        CHECK(v_w[i] >= 0 || (!is_concave(type) && !isnan(v_w[i])));
         /* a mean of counts lies between two of them */
         const double below = is_count ? floor(v_mean[i]) : v_mean[i];
-        CHECK(type->outside(&below, 1, 0) == 1 || isinf(v_mean[i]));
+        const bool is_limit = isinf(below) || below == 0 || below == 1;
+        CHECK(type->outside(&below, 1, 0) == 1 || is_limit);
       }
     }
   }
@@ -225,10 +240,10 @@ static void derivatives_are_slopes(struct check* p_check) {
     if (type->flags & TB_RESPONSE_MULTIPLE) {
       continue;
     }
-    const struct tb_response response = {type, false, 1.5};
+    const struct tb_response response = {type, false, 1.5, DF};
     const struct tb_response_point point = tb_response_at(&response, 0);
     for (int i = -200; i <= 200; ++i) {
-      const double eta = 0.103 * i, y = i % 2 == 0;
+      const double eta = 0.103 * i, y = value_of(type, i % 2 == 0);
       const double v_eta[] = {eta - 2 * h, eta - h, eta, eta + h, eta + 2 * h};
       const double v_y[] = {y, y, y, y, y};
       double v_l[N_POINT], v_score[N_POINT], v_curvature[N_POINT];
@@ -263,7 +278,7 @@ static double remainder_of(const struct tb_response_type* type,
                            double y,
                            double t,
                            double* p_bound) {
-  const struct tb_response response = {type, false, 1.5};
+  const struct tb_response response = {type, false, 1.5, DF};
   const struct tb_response_point point = tb_response_at(&response, 0);
   const double weight = 1.5, reach = fabs(t);
   double e = NAN, third = NAN;
@@ -310,7 +325,8 @@ static void remainders_are_bounded(struct check* p_check) {
       /* a single kind of outcome: no sum of two of opposite signs */
       if (size < 1e-3 && fabs(eta) > 5 && y == floor(y) && bound > 1e-290) {
         /* the tails of a probit change over 1 / |eta|, a cloglog over e^-eta */
-        const bool is_small = size * fmax(fabs(eta), exp(eta)) < 1e-3;
+        const bool is_small =
+            is_concave(type) && size * fmax(fabs(eta), exp(eta)) < 1e-3;
         n_small += is_small;
         n_short += is_small && !(fabs(e) > 0.99 * bound);
       }
@@ -461,8 +477,8 @@ static void aux_is_transformed(struct check* p_check) {
       CHECK(natural == tb_response_natural_aux(type, s));
       CHECK_CLOSE(jacobian, log(slope), 1e-8);
       /* known there, or sampled: the same but for what is left out */
-      const struct tb_response known = {type, false, natural};
-      const struct tb_response sampled = {type, true, 1};
+      const struct tb_response known = {type, false, natural, DF};
+      const struct tb_response sampled = {type, true, 1, DF};
       const struct tb_response_point a = tb_response_at(&known, 0);
       const struct tb_response_point b = tb_response_at(&sampled, s);
       CHECK_CLOSE(a.scale, b.scale, 1e-14 * b.scale);

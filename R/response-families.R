@@ -1,0 +1,155 @@
+# Families of responses that stats does not have.
+
+#' Responses that stats has no family for
+#'
+#' Families for `tall_glm(family = )` and [model_glm()] beside
+#' [stats::gaussian()], [stats::binomial()] and [stats::poisson()].
+#'
+#' @param size,shape,sigma,phi (positive number or `NULL`) The parameter of the
+#'   response beside its mean, where it is known; `NULL`: it is sampled, see
+#'   below.
+#' @param df (positive number) Degrees of freedom: the fewer, the heavier the
+#'   tails. `NULL`, to sample them, is refused in this version of the package.
+#'
+#' @details
+#' \describe{
+#'   \item{`neg_binomial_2()`}{Counts that vary more than Poisson ones, log
+#'     link, with variance \eqn{\mu + \mu^2 / \kappa}{mu + mu^2 / kappa}; the
+#'     size \eqn{\kappa}{kappa} is sampled as `reciprocal_dispersion`. Weights
+#'     are counts.}
+#'   \item{`gamma_regression()`, `Gamma("log")`}{Positive numbers such as
+#'     durations, log link, with variance \eqn{\mu^2 / a}{mu^2 / a}; \eqn{a} is
+#'     sampled as `shape`. Weights are counts.}
+#'   \item{`student()`}{Numbers with outliers, identity link: a scale `sigma`
+#'     times a Student t of `df` degrees of freedom. Weights are precisions.}
+#'   \item{`beta_regression()`}{Proportions that are no shares of trials, logit
+#'     link, with variance \eqn{\mu (1 - \mu) / (1 + \phi)}{mu (1 - mu) / (1 +
+#'     phi)}; the precision is sampled as `phi`. Weights are counts.}
+#' }
+#'
+#' The names of the parameters are those of rstanarm and brms. Each is sampled
+#' as its logarithm and reported on its own scale, as the last variable; its
+#' prior is `prior_aux`, which is [prior_exponential()] with mean 1, or for
+#' `sigma`, which has the units of the response, with the standard deviation of
+#' the response as mean. With a mean of 1 it holds back a shape, a precision or
+#' a size that is not far below half the number of rows: there give a smaller
+#' rate, such as `prior_exponential(0.001)`. brms takes gamma(0.01, 0.01)
+#' priors for most of them instead.
+#'
+#' A weight that is a count \eqn{w} makes a row \eqn{w} equal rows: it
+#' multiplies the log likelihood. One that is a precision divides
+#' \eqn{\sigma^2}{sigma^2}, as it does in Gaussian models.
+#'
+#' Families of other packages that mean the same are understood:
+#' `rstanarm::neg_binomial_2()`, `MASS::negative.binomial()`, whose `theta` is
+#' a known size, `brms::negbinomial()`, `brms::Beta()`. So are the names
+#' `"neg_binomial_2"`, `"Gamma"` and `"beta"`. An exponential response is
+#' `gamma_regression(shape = 1)`.
+#'
+#' Where the parameter is known, but for `beta_regression()`, a fit is exact and
+#' looks at a few rows in every step, see [kernel_smh()]; where it is sampled,
+#' rows bend in two directions and steps are those of [kernel_sgld()] with
+#' `gradient_cv(order = 2)`. Neither `student()` nor `beta_regression()` is
+#' log-concave: with few rows a posterior may have several modes, of which one
+#' is found.
+#'
+#' @return An object of class `family` that [tall_glm()] and [model_glm()] know.
+#' @section Conditions: `tall_error_input` if a parameter is not positive;
+#' `tall_error_unsupported` from a model of `student()` without `df`.
+#' @references
+#' Lawless (1987). Negative binomial and mixed Poisson regression. *Canadian
+#' Journal of Statistics* 15, 209.
+#'
+#' Lange, Little & Taylor (1989). Robust statistical modeling using the t
+#' distribution. *Journal of the American Statistical Association* 84, 881.
+#'
+#' Ferrari & Cribari-Neto (2004). Beta regression for modelling rates and
+#' proportions. *Journal of Applied Statistics* 31, 799.
+#' @examples
+#' # days absent from school vary more than Poisson counts
+#' days <- data.frame(
+#'   days = c(2, 11, 14, 5, 5, 13, 20, 22, 6, 6, 15, 7, 14, 6, 32, 53),
+#'   slow = rep(0:1, 8)
+#' )
+#' fit <- tall_glm(days ~ slow, days, family = neg_binomial_2(), seed = 1)
+#' fit
+#' @name response-families
+NULL
+
+#' @rdname response-families
+#' @export
+neg_binomial_2 <- function(size = NULL) {
+  size <- check_known_aux(size)
+  new_tall_family(
+    "neg_binomial_2",
+    "log",
+    function(mu) mu + mu^2 / (size %||% 1),
+    aux = size
+  )
+}
+
+#' @rdname response-families
+#' @export
+gamma_regression <- function(shape = NULL) {
+  shape <- check_known_aux(shape)
+  new_tall_family("Gamma", "log", function(mu) mu^2, aux = shape)
+}
+
+#' @rdname response-families
+#' @export
+student <- function(df = NULL, sigma = NULL) {
+  new_tall_family(
+    "student",
+    "identity",
+    function(mu) rep(1, length(mu)),
+    aux = check_known_aux(sigma),
+    fixed = check_known_aux(df)
+  )
+}
+
+#' @rdname response-families
+#' @export
+beta_regression <- function(phi = NULL) {
+  phi <- check_known_aux(phi)
+  new_tall_family(
+    "beta",
+    "logit",
+    function(mu) mu * (1 - mu) / (1 + (phi %||% 1)),
+    aux = phi
+  )
+}
+
+check_known_aux <- function(x, arg = caller_arg(x), call = caller_env()) {
+  check_number(x, positive = TRUE, allow_null = TRUE, arg = arg, call = call)
+}
+
+# variance: as a function of the mean, the unknown parameter 1.
+new_tall_family <- function(name, link, variance, aux, fixed = NULL) {
+  of_link <- stats::make.link(link)
+  out <- list(
+    family = name,
+    link = link,
+    linkfun = of_link$linkfun,
+    linkinv = of_link$linkinv,
+    mu.eta = of_link$mu.eta,
+    valideta = of_link$valideta,
+    variance = variance
+  )
+  out$aux <- aux
+  out$fixed <- fixed
+  structure(out, class = c("tall_family", "family"))
+}
+
+#' @export
+print.tall_family <- function(x, ...) {
+  check_no_dots(...)
+  cat("<tall_family> ", x$family, " (", x$link, ")\n", sep = "")
+  if (!is.null(x$fixed)) {
+    cat("df: ", format_number(x$fixed), "\n", sep = "")
+  }
+  if (!is.null(x$aux)) {
+    known <- response_aux(list(name = x$family, link = x$link))
+    cat(known, ": ", format_number(x$aux), "\n", sep = "")
+  }
+  invisible(x)
+}

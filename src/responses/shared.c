@@ -1,0 +1,105 @@
+#include "responses/shared.h"
+
+#include "base/clip.h"
+#include "base/clones.h"
+#include "base/vmath.h"
+
+#include <math.h>
+
+enum { TILE = 64 };
+
+void tb_response_prepare_log(double aux,
+                             bool is_sampled,
+                             struct tb_response_point* p_point) {
+  p_point->is_sampled = is_sampled;
+  p_point->aux = is_sampled ? exp(aux) : aux;
+  p_point->log_aux = is_sampled ? aux : log(aux);
+}
+
+/* |v| at one point into the largest so far, of n */
+static void
+widen(const double* v, double rest, size_t first, size_t n, double* v_out) {
+  for (size_t k = 0; v_out != NULL && k < n; ++k) {
+    v_out[first + k] = fmax(v_out[first + k], fabs(v[k] + rest));
+  }
+}
+
+static void widest_of_tile(const struct tb_response_type* type,
+                           const struct tb_response_rows* p_rows,
+                           const double* v_reach,
+                           size_t first,
+                           const struct tb_response_out* p_out) {
+  enum { N_POINT = 5 };
+  const size_t n = tb_min(TILE, p_rows->n_row - first);
+  double v_eta[TILE], v_c[TILE], v_a[TILE], v_b[TILE];
+  const struct tb_response_rows rows = {
+      .n_row = n,
+      .n_predictor = 1,
+      .v_eta = v_eta,
+      .v_y = p_rows->v_y + first,
+      .v_weight = p_rows->v_weight == NULL ? NULL : p_rows->v_weight + first,
+      .p_point = p_rows->p_point};
+  const bool has_aux = p_out->v_cross != NULL || p_out->v_aux_curvature != NULL;
+  const struct tb_response_out out = {.v_curvature = v_c,
+                                      .v_cross = has_aux ? v_a : NULL,
+                                      .v_aux_curvature = has_aux ? v_b : NULL};
+  const double rest = has_aux ? type->p_aux->information : 0;
+  for (int j = 0; j < N_POINT; ++j) {
+    for (size_t k = 0; k < n; ++k) {
+      v_eta[k] = p_rows->v_eta[first + k] +
+                 v_reach[first + k] * (2.0 * j / (N_POINT - 1) - 1);
+    }
+    type->evaluate(&rows, &out);
+    widen(v_c, 0, first, n, p_out->v_curvature);
+    widen(v_a, 0, first, n, p_out->v_cross);
+    widen(v_b, rest, first, n, p_out->v_aux_curvature);
+  }
+}
+
+static void set_zero(double* v, size_t n) {
+  for (size_t k = 0; v != NULL && k < n; ++k) {
+    v[k] = 0;
+  }
+}
+
+void tb_response_widest(const struct tb_response_type* type,
+                        const struct tb_response_rows* p_rows,
+                        const double* v_reach,
+                        const struct tb_response_out* p_out) {
+  set_zero(p_out->v_curvature, p_rows->n_row);
+  set_zero(p_out->v_cross, p_rows->n_row);
+  set_zero(p_out->v_aux_curvature, p_rows->n_row);
+  for (size_t first = 0; first < p_rows->n_row; first += TILE) {
+    widest_of_tile(type, p_rows, v_reach, first, p_out);
+  }
+}
+
+size_t tb_response_outside_counts(const double* v_y, size_t n, double size) {
+  (void)size;
+  size_t i = 0;
+  while (i < n && v_y[i] >= 0 && v_y[i] == floor(v_y[i]) && isfinite(v_y[i])) {
+    ++i;
+  }
+  return i;
+}
+
+size_t tb_response_outside_positive(const double* v_y, size_t n, double size) {
+  (void)size;
+  size_t i = 0;
+  while (i < n && v_y[i] > 0 && isfinite(v_y[i])) {
+    ++i;
+  }
+  return i;
+}
+
+static TB_CLONES void
+exponential(const double* v_eta, size_t n, double* v_out) {
+  tb_vexp(v_eta, v_out, n);
+}
+
+void tb_response_exp_mean(const double* v_eta,
+                          size_t n_row,
+                          size_t n_predictor,
+                          double* v_out) {
+  exponential(v_eta, n_row * n_predictor, v_out);
+}

@@ -1,0 +1,30 @@
+/* What responses that have little else in common share. */
+#ifndef TB_RESPONSES_SHARED_H
+#define TB_RESPONSES_SHARED_H
+
+#include "responses/response.h"
+
+/* `prepare` of a positive parameter that is sampled as its logarithm */
+void tb_response_prepare_log(double aux,
+                             bool is_sampled,
+                             struct tb_response_point* p_point);
+
+/* The largest that those of curvature, |cross| and |aux_curvature| that are
+ * asked for are at five points of |eta - eta_i| <= v_reach[i]: stands in for
+ * bounds where there is no formula. How s changes is left out. */
+void tb_response_widest(const struct tb_response_type* type,
+                        const struct tb_response_rows* p_rows,
+                        const double* v_reach,
+                        const struct tb_response_out* p_out);
+
+/* position of the first that is no count, or not positive; n: there is none */
+size_t tb_response_outside_counts(const double* v_y, size_t n, double size);
+size_t tb_response_outside_positive(const double* v_y, size_t n, double size);
+
+/* means e^eta */
+void tb_response_exp_mean(const double* v_eta,
+                          size_t n_row,
+                          size_t n_predictor,
+                          double* v_out);
+
+#endif
