@@ -115,32 +115,6 @@ response_entry <- function(
   structure(out, class = "tall_response")
 }
 
-# What a database computes of a row: R expressions in eta, y and weight, and in
-# those of the steps before, that dbplyr translates. Databases may refuse to
-# round to 0 or to infinity: exponents are clipped.
-#   steps       list of lists of expressions by name, one after the other.
-#   log_lik, score, curvature  up to constants; their sign is the core's.
-#   bound       list(steps, third): the bound on the third derivative within
-#               `reach` of eta; NULL: there is none.
-#   outside     (function) `outside(has_weights)`: is y no response?
-response_in_sql <- function(
-  steps = list(),
-  log_lik = NULL,
-  score = NULL,
-  curvature = NULL,
-  bound = NULL,
-  outside = NULL
-) {
-  list(
-    steps = steps,
-    log_lik = log_lik,
-    score = score,
-    curvature = curvature,
-    bound = bound,
-    outside = outside
-  )
-}
-
 # What networks ask of an entry. Required:
 #   suits       (function) `suits(y)`: does tall_nn() take it for y?
 #   read        (function) `read(y, arg, call)`: list(values, levels, n_out),
