@@ -10,8 +10,8 @@ look_settings <- list(
   seed = 1           # of which rows they are: the same for every run
 )
 
-# list(frame, weights, ends, levels, n_read, n_row, n_missing, is_whole, has_weights,
-# has_offset): the pilot's columns as they are in the source and the rows each
+# list(frame, weights, ends, levels, n_read, n_row, n_missing, is_whole,
+# has_weights, has_offset): the pilot's columns as they are in the source and the rows each
 # stands for; rows at the ends of columns; levels by variable. NULL: a factor
 # has so many levels that no pilot has them all.
 take_look <- function(source, request, refresh = 0, call = caller_env()) {
@@ -19,7 +19,12 @@ take_look <- function(source, request, refresh = 0, call = caller_env()) {
 }
 
 #' @export
-take_look.default <- function(source, request, refresh = 0, call = caller_env()) {
+take_look.default <- function(
+  source,
+  request,
+  refresh = 0,
+  call = caller_env()
+) {
   args <- list(
     request = request,
     strata = stratum_expressions(source, request),
@@ -416,6 +421,18 @@ join_parts <- function(parts) {
 
 # ---- the ends of columns -----------------------------------------------------
 
+# Of a column of numbers; none of others, or where all are missing.
+rows_of_ends <- function(block, name, keep) {
+  x <- slice_rows(block$columns[[name]], block$first, block$n)
+  if (!is_plain_numeric(x) || is.matrix(x)) {
+    return(integer())
+  }
+  if (!is.null(keep)) {
+    x[!keep] <- NA
+  }
+  c(which.min(x), which.max(x))
+}
+
 # The rows where numeric columns inside functions, such as splines, are smallest
 # and largest: their knots and bounds must be those of all rows.
 new_ends <- function(request) {
@@ -442,14 +459,7 @@ new_ends <- function(request) {
   list(
     add = function(block, keep) {
       for (name in names) {
-        x <- slice_rows(block$columns[[name]], block$first, block$n)
-        if (!is.numeric(x) || is.matrix(x) || is.factor(x)) {
-          next
-        }
-        if (!is.null(keep)) {
-          x[!keep] <- NA
-        }
-        at <- c(which.min(x), which.max(x))
+        at <- rows_of_ends(block, name, keep)
         if (length(at) == 2) {
           pick <- function(k) pick_rows(block, request$columns, at[[k]])
           meet(name, x[at], function() pick(1), function() pick(2))

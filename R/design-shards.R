@@ -207,7 +207,7 @@ request_expressions <- function(request) {
 # As functions, of which columns are arguments.
 request_functions <- function(request, env) {
   columns <- stats::setNames(nm = request$columns)
-  arguments <- lapply(columns, function(name) quote(expr = ))
+  arguments <- lapply(columns, function(name) rlang::missing_arg())
   lapply(request_expressions(request), function(expression) {
     rlang::new_function(arguments, expression, env)
   })

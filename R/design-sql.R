@@ -11,7 +11,8 @@
 #   design           list(columns, shift), see settle_sql()
 #
 # A query has other names for columns than the table: v1, ... are variables, y,
-# weight, offset; c1, ... the table's own; u a uniform number; x1, ... columns of
+# weight, offset; c1, ... the table's own; u a uniform number; x1, ... columns
+# of the design.
 # the design.
 
 # Where SQL cannot do: a condition with the reason.
@@ -75,7 +76,12 @@ sql_response <- function(request, head) {
   s <- sql_numeric(y[[2]], head, env)
   f <- sql_numeric(y[[3]], head, env)
   list(
-    y = call("ifelse", bquote(.(s) + .(f) != 0), bquote(.(s) / (.(s) + .(f))), 0),
+    y = call(
+      "ifelse",
+      bquote(.(s) + .(f) != 0),
+      bquote(.(s) / (.(s) + .(f))),
+      0
+    ),
     trials = bquote(.(s) + .(f))
   )
 }
@@ -113,7 +119,8 @@ sql_variable <- function(expression, head, env) {
     value <- value_of_head(expression, head, env)
     kind <- "levels"
   } else {
-    kind <- if (is.character(value) || is.logical(value)) "levels" else "numbers"
+    has_levels <- is.character(value) || is.logical(value)
+    kind <- if (has_levels) "levels" else "numbers"
   }
   is_text <- is.character(value)
   own <- if (is_text) {
@@ -136,16 +143,7 @@ sql_variable <- function(expression, head, env) {
 # of R itself that dbplyr knows for the connection (see check_translated()).
 sql_expression <- function(expression, head, env) {
   if (is.name(expression)) {
-    name <- as.character(expression)
-    if (name %in% names(head)) {
-      return(expression)
-    }
-    value <- get0(name, env)
-    if (!is.atomic(value) || length(value) != 1 || is.object(value) ||
-      is.na(value)) {
-      no_sql(paste0("`", name, "` is neither a column nor one value"))
-    }
-    return(value)
+    return(sql_name(expression, head, env))
   }
   if (!is.call(expression)) {
     return(expression)
@@ -165,6 +163,20 @@ sql_expression <- function(expression, head, env) {
   expression
 }
 
+# A column, or the value of another variable.
+sql_name <- function(expression, head, env) {
+  name <- as.character(expression)
+  if (name %in% names(head)) {
+    return(expression)
+  }
+  value <- get0(name, env)
+  is_one <- is.atomic(value) && length(value) == 1 && !is.object(value)
+  if (!is_one || is.na(value)) {
+    no_sql(paste0("`", name, "` is neither a column nor one value"))
+  }
+  value
+}
+
 check_translated <- function(s, con) {
   every <- c(
     lapply(s$variables, `[[`, "expression"),
@@ -172,7 +184,10 @@ check_translated <- function(s, con) {
     list(s$y, s$trials, s$weights, s$subset)
   )
   known <- dbplyr::sql_translation(con)$scalar
-  used <- setdiff(unlist(lapply(every, all.names)), unlist(lapply(every, all.vars)))
+  used <- setdiff(
+    unlist(lapply(every, all.names)),
+    unlist(lapply(every, all.vars))
+  )
   unknown <- used[!vapply(used, exists, TRUE, known, inherits = FALSE)]
   if (length(unknown) > 0) {
     no_sql(paste0("`", unknown[[1]], "()` is not translated to SQL"))

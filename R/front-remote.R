@@ -97,14 +97,24 @@ tell_rows_needed <- function(why, control) {
 # Can passes serve this run? They find the default posterior of a response with
 # exact draws or sums; else rows must be where any can be had.
 suits_passes <- function(run, family, priors, storage, sparse) {
-  asks_more <- !is.null(run$kernel) || !is.null(run$gradient) ||
-    !is.null(run$subsample) || !schedule_is_constant(run$schedule) ||
-    !is.null(run$lambda) || "gradients" %in% run$control$keep
-  is_bounded <- vapply(priors, function(prior) {
-    !is.null(prior) && prior_kinds[[prior$kind]]$has_bounds
-  }, TRUE)
-  !asks_more && passes_know(family) && !any(is_bounded) &&
-    storage == "double" && isFALSE(sparse)
+  asks_more <- c(
+    !vapply(run[c("kernel", "gradient", "subsample", "lambda")], is.null, TRUE),
+    !schedule_is_constant(run$schedule),
+    "gradients" %in% run$control$keep,
+    storage != "double",
+    !isFALSE(sparse)
+  )
+  !any(asks_more) && passes_know(family) && !any(have_bounds(priors))
+}
+
+have_bounds <- function(priors) {
+  vapply(
+    priors,
+    function(prior) {
+      !is.null(prior) && prior_kinds[[prior$kind]]$has_bounds
+    },
+    TRUE
+  )
 }
 
 # A row of a pilot stands for others by its weight, which must be no precision.
@@ -282,7 +292,8 @@ remote_sums <- function(rows, build_of, control, call) {
 
 as_remote <- function(model, rows, build_of, found, sums, n_missing) {
   model$n_data <- found$facts$n_row
-  numbers <- c(unlist(found$facts), unlist(model$prior))
+  place <- response_facts(model$family)$place
+  numbers <- c(place, unlist(found$facts), unlist(model$prior))
   model$fingerprint <- .Call(ffi_hash, numbers)
   count <- new.env(parent = emptyenv())
   count$pass <- 0

@@ -59,7 +59,10 @@ test_that("prior_PD = TRUE draws from the prior", {
   more <- posterior::as_draws_matrix(sg_resume(fit, 3000, refresh = 0))
   expect_lt(max(abs(z(more[, "x"], 1, 0.5))), 4.5)
 
-  expect_error(draw(y ~ x, binomial(), prior = NULL), class = "tall_error_input")
+  expect_error(
+    draw(y ~ x, binomial(), prior = NULL),
+    class = "tall_error_input"
+  )
   expect_error(
     draw(y ~ x, binomial(), prior = prior_laplace()),
     class = "tall_error_unsupported"
