@@ -13,7 +13,6 @@
 # A query has other names for columns than the table: v1, ... are variables, y,
 # weight, offset; c1, ... the table's own; u a uniform number; x1, ... columns
 # of the design.
-# the design.
 
 # Where SQL cannot do: a condition with the reason.
 no_sql <- function(why) {

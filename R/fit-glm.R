@@ -116,7 +116,8 @@ interval_matrix <- function(fit, variables, prob, space, arg, call) {
 #'   data.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data;
 #' `tall_error_source` if its source has other rows than it had;
-#' `tall_error_memory` if the frame of a source's rows has more than 5e7 numbers;
+#' `tall_error_memory` if the frame of a source's rows has more than 5e7
+#' numbers;
 #' `tall_error_unsupported` for the frame or terms of a fit that had no formula.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
