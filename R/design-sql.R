@@ -11,8 +11,8 @@
 #   design           list(columns, shift), see settle_sql()
 #
 # A query has other names for columns than the table: v1, ... are variables, y,
-# weight, offset; c1, ... the table's own; u a uniform number; x1, ... columns of
-# the design.
+# weight, offset; c1, ... the table's own; u a uniform number; x1, ... columns
+# of the design.
 
 # Where SQL cannot do: a condition with the reason.
 no_sql <- function(why) {
@@ -75,7 +75,7 @@ sql_response <- function(request, head) {
   s <- sql_numeric(y[[2]], head, env)
   f <- sql_numeric(y[[3]], head, env)
   list(
-    y = call("ifelse", bquote(.(s) + .(f) != 0), bquote(.(s) / (.(s) + .(f))), 0),
+    y = bquote(ifelse(.(s) + .(f) != 0, .(s) / (.(s) + .(f)), 0)),
     trials = bquote(.(s) + .(f))
   )
 }
@@ -113,7 +113,8 @@ sql_variable <- function(expression, head, env) {
     value <- value_of_head(expression, head, env)
     kind <- "levels"
   } else {
-    kind <- if (is.character(value) || is.logical(value)) "levels" else "numbers"
+    has_levels <- is.character(value) || is.logical(value)
+    kind <- if (has_levels) "levels" else "numbers"
   }
   is_text <- is.character(value)
   own <- if (is_text) {
@@ -172,7 +173,8 @@ check_translated <- function(s, con) {
     list(s$y, s$trials, s$weights, s$subset)
   )
   known <- dbplyr::sql_translation(con)$scalar
-  used <- setdiff(unlist(lapply(every, all.names)), unlist(lapply(every, all.vars)))
+  columns <- unlist(lapply(every, all.vars))
+  used <- setdiff(unlist(lapply(every, all.names)), columns)
   unknown <- used[!vapply(used, exists, TRUE, known, inherits = FALSE)]
   if (length(unknown) > 0) {
     no_sql(paste0("`", unknown[[1]], "()` is not translated to SQL"))

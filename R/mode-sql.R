@@ -117,7 +117,8 @@ product_aggregates <- function(what, left, right) {
 
 symmetric <- function(sums, what, d) {
   out <- matrix(0, d, d)
-  out[upper.tri(out, diag = TRUE)] <- sums[startsWith(names(sums), paste0(what, " "))]
+  own <- startsWith(names(sums), paste0(what, " "))
+  out[upper.tri(out, diag = TRUE)] <- sums[own]
   out[lower.tri(out)] <- t(out)[lower.tri(out)]
   out
 }

@@ -121,7 +121,8 @@ fetch_strictly <- function(code) {
 columns_of_query <- function(columns) {
   columns <- as.list(columns)
   is_long <- vapply(columns, inherits, TRUE, "integer64")
-  columns[is_long] <- Map(plain_integers, columns[is_long], names(columns)[is_long])
+  long <- columns[is_long]
+  columns[is_long] <- Map(plain_integers, long, names(long))
   columns
 }
 
@@ -136,7 +137,8 @@ plain_integers <- function(x, name) {
   if (any(abs(out) >= 2^53, na.rm = TRUE)) {
     abort_source(
       c(
-        "{.field {name}} has whole numbers of 2^53 or more, which doubles round.",
+        "{.field {name}} has whole numbers of 2^53 or more, which doubles
+         round.",
         i = "Identifiers can be text: {.code dplyr::mutate({name} =
              as.character({name}))}."
       ),
