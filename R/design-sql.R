@@ -137,16 +137,7 @@ sql_variable <- function(expression, head, env) {
 # of R itself that dbplyr knows for the connection (see check_translated()).
 sql_expression <- function(expression, head, env) {
   if (is.name(expression)) {
-    name <- as.character(expression)
-    if (name %in% names(head)) {
-      return(expression)
-    }
-    value <- get0(name, env)
-    if (!is.atomic(value) || length(value) != 1 || is.object(value) ||
-      is.na(value)) {
-      no_sql(paste0("`", name, "` is neither a column nor one value"))
-    }
-    return(value)
+    return(sql_symbol(expression, head, env))
   }
   if (!is.call(expression)) {
     return(expression)
@@ -164,6 +155,20 @@ sql_expression <- function(expression, head, env) {
   }
   expression[-1] <- lapply(expression[-1], sql_expression, head, env)
   expression
+}
+
+# A column, or the value of another variable.
+sql_symbol <- function(symbol, head, env) {
+  name <- as.character(symbol)
+  if (name %in% names(head)) {
+    return(symbol)
+  }
+  value <- get0(name, env)
+  is_one <- is.atomic(value) && length(value) == 1 && !is.object(value)
+  if (!is_one || is.na(value)) {
+    no_sql(paste0("`", name, "` is neither a column nor one value"))
+  }
+  value
 }
 
 check_translated <- function(s, con) {

@@ -137,3 +137,33 @@ test_that("rows are drawn with the probabilities that they must have", {
   spread <- stats::sd(ours$x[, 2]) * sqrt(sum(1 / n_draw))
   expect_lt(abs(mean_of(theirs) - mean_of(ours)), 5 * spread)
 })
+
+test_that("numbers are written in full, and sums do not nest deeply", {
+  x <- c(0.1, 1 / 3, -2, 1e300, 1e-300, 0, 123456789.25, pi * 1e-7)
+  read <- vapply(sql_number(x), function(text) {
+    eval(parse(text = text)[[1]])
+  }, 0, USE.NAMES = FALSE)
+  expect_identical(read, x)
+  # an engine must not take them for whole numbers
+  expect_match(sql_number(x), "[.e]")
+  expect_error(sql_number(Inf))
+  terms <- sprintf("%d.0", 1:5000)
+  total <- sql_total(terms)
+  depth <- cumsum((utf8ToInt(total) == 40) - (utf8ToInt(total) == 41))
+  expect_lt(max(depth), 20)
+  con <- local_sqlite()
+  found <- DBI::dbGetQuery(con, paste("SELECT", total))[[1]]
+  expect_identical(found, sum(1:5000) + 0)
+})
+
+test_that("a wide design goes in blocks of sums", {
+  con <- local_sqlite()
+  local_short_look(500)
+  local_function("sql_width", 50)
+  rows <- table_rows()
+  expect_same_passes(
+    tall_glm(y ~ word * x * factor(k), data, binomial(), refresh = 0),
+    table_of(con, rows),
+    rows
+  )
+})
