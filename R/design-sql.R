@@ -75,12 +75,7 @@ sql_response <- function(request, head) {
   s <- sql_numeric(y[[2]], head, env)
   f <- sql_numeric(y[[3]], head, env)
   list(
-    y = call(
-      "ifelse",
-      bquote(.(s) + .(f) != 0),
-      bquote(.(s) / (.(s) + .(f))),
-      0
-    ),
+    y = bquote(ifelse(.(s) + .(f) != 0, .(s) / (.(s) + .(f)), 0)),
     trials = bquote(.(s) + .(f))
   )
 }
@@ -142,7 +137,7 @@ sql_variable <- function(expression, head, env) {
 # of R itself that dbplyr knows for the connection (see check_translated()).
 sql_expression <- function(expression, head, env) {
   if (is.name(expression)) {
-    return(sql_name(expression, head, env))
+    return(sql_symbol(expression, head, env))
   }
   if (!is.call(expression)) {
     return(expression)
@@ -163,10 +158,10 @@ sql_expression <- function(expression, head, env) {
 }
 
 # A column, or the value of another variable.
-sql_name <- function(expression, head, env) {
-  name <- as.character(expression)
+sql_symbol <- function(symbol, head, env) {
+  name <- as.character(symbol)
   if (name %in% names(head)) {
-    return(expression)
+    return(symbol)
   }
   value <- get0(name, env)
   is_one <- is.atomic(value) && length(value) == 1 && !is.object(value)
@@ -183,10 +178,8 @@ check_translated <- function(s, con) {
     list(s$y, s$trials, s$weights, s$subset)
   )
   known <- dbplyr::sql_translation(con)$scalar
-  used <- setdiff(
-    unlist(lapply(every, all.names)),
-    unlist(lapply(every, all.vars))
-  )
+  columns <- unlist(lapply(every, all.vars))
+  used <- setdiff(unlist(lapply(every, all.names)), columns)
   unknown <- used[!vapply(used, exists, TRUE, known, inherits = FALSE)]
   if (length(unknown) > 0) {
     no_sql(paste0("`", unknown[[1]], "()` is not translated to SQL"))

@@ -83,7 +83,7 @@ free_port <- function() {
   }
 }
 
-# A connection to a server that lasts until the end of the file's tests. `which`:
+# A connection to a server that lasts until the end of the tests. `which`:
 # another server for each number.
 local_postgres <- function(which = 1, frame = parent.frame()) {
   skip_on_cran()

@@ -18,7 +18,10 @@ table_of <- function(con, rows, name = "rows") {
 # Rows as SQLite hands them out: it has neither logical values nor factors.
 as_sqlite <- function(rows) {
   rows[] <- lapply(rows, function(x) {
-    if (is.logical(x)) as.integer(x) else if (is.factor(x)) as.character(x) else x
+    if (is.factor(x)) {
+      return(as.character(x))
+    }
+    if (is.logical(x)) as.integer(x) else x
   })
   rows
 }

@@ -18,7 +18,11 @@ test_that("sums of a database are those of R", {
   )
   expect_same_passes(fit(data, cbind(s, k - s) ~ x + `a b`), table, rows)
   half <- 0.5
-  expect_same_passes(fit(data, z ~ exp(-wait * half) + word, gaussian()), table, rows)
+  expect_same_passes(
+    fit(data, z ~ exp(-wait * half) + word, gaussian()),
+    table,
+    rows
+  )
 })
 
 test_that("weights, subsets and offsets count in a database as in R", {
@@ -129,6 +133,37 @@ test_that("rows are drawn with the probabilities that they must have", {
   expect_lt(abs(sum(theirs$count) - draw$rate * ours$total),
     5 * sqrt(draw$rate * ours$total))
   mean_of <- function(of) sum(of$count * of$x[, 2]) / sum(of$count)
-  spread <- stats::sd(ours$x[, 2]) * sqrt(1 / sum(theirs$count) + 1 / sum(ours$count))
+  n_draw <- c(sum(theirs$count), sum(ours$count))
+  spread <- stats::sd(ours$x[, 2]) * sqrt(sum(1 / n_draw))
   expect_lt(abs(mean_of(theirs) - mean_of(ours)), 5 * spread)
+})
+
+test_that("numbers are written in full, and sums do not nest deeply", {
+  x <- c(0.1, 1 / 3, -2, 1e300, 1e-300, 0, 123456789.25, pi * 1e-7)
+  read <- vapply(sql_number(x), function(text) {
+    eval(parse(text = text)[[1]])
+  }, 0, USE.NAMES = FALSE)
+  expect_identical(read, x)
+  # an engine must not take them for whole numbers
+  expect_match(sql_number(x), "[.e]")
+  expect_error(sql_number(Inf))
+  terms <- sprintf("%d.0", 1:5000)
+  total <- sql_total(terms)
+  depth <- cumsum((utf8ToInt(total) == 40) - (utf8ToInt(total) == 41))
+  expect_lt(max(depth), 20)
+  con <- local_sqlite()
+  found <- DBI::dbGetQuery(con, paste("SELECT", total))[[1]]
+  expect_identical(found, sum(1:5000) + 0)
+})
+
+test_that("a wide design goes in blocks of sums", {
+  con <- local_sqlite()
+  local_short_look(500)
+  local_function("sql_width", 50)
+  rows <- table_rows()
+  expect_same_passes(
+    tall_glm(y ~ word * x * factor(k), data, binomial(), refresh = 0),
+    table_of(con, rows),
+    rows
+  )
 })

@@ -49,7 +49,10 @@ test_that("what SQL cannot say is streamed, and said", {
   rows <- table_rows(2000)
   table <- table_of(con, rows)
   said <- function(...) {
-    expect_message(tall_glm(..., data = table, iter = 300, seed = 1), "streamed")
+    expect_message(
+      tall_glm(..., data = table, iter = 300, seed = 1),
+      "streamed"
+    )
   }
   suppressMessages({
     said(y ~ x, family = binomial("probit"))
@@ -77,7 +80,7 @@ test_that("names, levels and text are what they say and nothing else", {
   )
   canary <- data.frame(alive = 1)
   DBI::dbWriteTable(con, "canary", canary)
-  for (turn in 1:8) {
+  for (turn in 1:4) {
     n <- 900
     levels <- sample(odd, 5)
     names <- sample(setdiff(odd, c(" ", "\n")), 3)

@@ -13,7 +13,9 @@ test_that("tables of SQLite obey the laws of sources", {
   rownames(kept) <- NULL
   expect_source(as_source(query), kept)
   parts <- cut_blocks(rows, c(5, 10))
-  tables <- Map(function(part, k) table_of(con, part, paste0("part", k)), parts, 1:3)
+  tables <- lapply(1:3, function(k) {
+    table_of(con, parts[[k]], paste0("part", k))
+  })
   expect_source(as_source(tables), rows)
   expect_length(source_shards(as_source(tables)), 3)
 })
