@@ -673,7 +673,7 @@ test_that("successes are whole numbers", {
 test_that("arguments of other packages are named with what does their work", {
   data <- example_data(60)
   foreign <- c(
-    "QR", "adapt_delta", "control", "algorithm", "prior_PD", "mean_PPD",
+    "QR", "adapt_delta", "control", "algorithm", "mean_PPD",
     "contrasts", "backend"
   )
   for (name in foreign) {
