@@ -421,16 +421,18 @@ join_parts <- function(parts) {
 
 # ---- the ends of columns -----------------------------------------------------
 
-# Of a column of numbers; none of others, or where all are missing.
-rows_of_ends <- function(block, name, keep) {
+# list(rows, values) of a column of numbers; none of others, or where all are
+# missing.
+ends_of_block <- function(block, name, keep) {
   x <- slice_rows(block$columns[[name]], block$first, block$n)
   if (!is_plain_numeric(x) || is.matrix(x)) {
-    return(integer())
+    return(list(rows = integer()))
   }
   if (!is.null(keep)) {
     x[!keep] <- NA
   }
-  c(which.min(x), which.max(x))
+  rows <- c(which.min(x), which.max(x))
+  list(rows = rows, values = x[rows])
 }
 
 # The rows where numeric columns inside functions, such as splines, are smallest
@@ -459,10 +461,10 @@ new_ends <- function(request) {
   list(
     add = function(block, keep) {
       for (name in names) {
-        at <- rows_of_ends(block, name, keep)
-        if (length(at) == 2) {
-          pick <- function(k) pick_rows(block, request$columns, at[[k]])
-          meet(name, x[at], function() pick(1), function() pick(2))
+        here <- ends_of_block(block, name, keep)
+        if (length(here$rows) == 2) {
+          pick <- function(k) pick_rows(block, request$columns, here$rows[[k]])
+          meet(name, here$values, function() pick(1), function() pick(2))
         }
       }
     },

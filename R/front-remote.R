@@ -44,6 +44,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
   needs <- NULL
   end <- source_hold(source)
   on.exit(end())
+  started <- proc.time()[["elapsed"]]
   fit <- tryCatch(
     {
       found <- remote_glm(
@@ -65,6 +66,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
         found$made$frame
       )
       from$columns <- request$columns
+      passed <- proc.time()[["elapsed"]] - started
       sample_glm(found$model, from, settings, run, call)
     },
     tall_needs_rows = function(cnd) {
@@ -79,6 +81,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
   }
   fit <- keep_remote(fit, fit$model, fit$keeps)
   fit$keeps <- NULL
+  fit$time[["preparation"]] <- fit$time[["preparation"]] + passed
   front_fit(fit, "tall_glm", asked$matched, list(
     n_missing = found$n_missing,
     source = if (settings$keep_data) source,

@@ -1,11 +1,15 @@
 # The recipe for Gaussian responses: sums over the rows are enough.
 
 plan_sums <- function(model, control, call) {
-  if (has_normal_coefficients(model)) {
+  plan <- if (has_normal_coefficients(model)) {
     plan_draws(model, control, call)
   } else {
     plan_quadratic(model, control, call)
   }
+  if (is_remote(model)) {
+    spend(plan$ledger, "recipe", 1) # the look
+  }
+  plan
 }
 
 # Normal or flat priors: independent draws.

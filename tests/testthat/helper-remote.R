@@ -61,7 +61,7 @@ remote_fit <- function(formula, data, family = stats::binomial(), ...) {
 
 # Sds between the means of draws and their sds, of two fits or of a fit and
 # known values.
-expect_same_posterior <- function(fit, mean, sd, z = 4.5) {
+expect_posterior_near <- function(fit, mean, sd, z = 4.5) {
   s <- posterior::summarise_draws(fit, "mean", "sd", "ess_bulk", "ess_tail")
   expect_true(all(abs(s$mean - mean) < z * s$sd / sqrt(s$ess_bulk)))
   expect_true(all(abs(log(s$sd / sd)) < z / sqrt(2 * s$ess_bulk) * 1.5))
