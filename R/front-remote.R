@@ -76,7 +76,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
   )
   end()
   if (is.null(fit)) {
-    tell_rows_needed(needs, run$control)
+    tell_rows_needed(needs, source, run$control)
     return(NULL)
   }
   fit <- keep_remote(fit, fit$model, fit$keeps)
@@ -89,8 +89,10 @@ glm_of_source <- function(source, settings, asked, run, call) {
   ))
 }
 
-tell_rows_needed <- function(why, control) {
-  if (control$refresh > 0) {
+# Those of a data frame are there already.
+tell_rows_needed <- function(why, source, control) {
+  is_there <- inherits(source, "tall_source_frame")
+  if (control$refresh > 0 && !is_there && !is.null(why)) {
     cli::cli_inform(c(
       i = "All rows are brought to memory: {why}."
     ))
@@ -137,6 +139,10 @@ known_na_action <- function(na.action) {
   }
   NULL
 }
+
+# With so many rows memory that nobody uses is given back before they are passed
+# over.
+gc_rows <- 2e6
 
 # list(model, made, parts, n_missing): made and parts as make_frame() and
 # frame_parts() give them, of the pilot; model: with `remote`. NULL: the source
@@ -187,8 +193,11 @@ remote_glm <- function(
   }
   n_missing <- look$n_missing
   made <- pilot[c("frame", "call")]
+  is_large <- look$n_read > gc_rows
   rm(look, pilot, weights)
-  gc()
+  if (is_large) {
+    gc() # takes as long as a pass over few rows
+  }
   model <- if (find_response(request$family)$is_quadratic) {
     remote_sums(rows, build_of, control, call)
   } else {
