@@ -11,9 +11,9 @@ look_settings <- list(
 )
 
 # list(frame, weights, ends, levels, n_read, n_row, n_missing, is_whole,
-# has_weights, has_offset): the pilot's columns as they are in the source and the rows each
-# stands for; rows at the ends of columns; levels by variable. NULL: a factor
-# has so many levels that no pilot has them all.
+# has_weights, has_offset): the pilot's columns as they are in the source and
+# the rows each stands for; rows at the ends of columns; levels by variable.
+# NULL: a factor has so many levels that no pilot has them all.
 take_look <- function(source, request, refresh = 0, call = caller_env()) {
   UseMethod("take_look")
 }

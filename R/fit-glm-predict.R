@@ -6,8 +6,8 @@
 #' Posterior means of the linear predictor or of the expected response.
 #'
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
-#' @param newdata (data frame, [source][tall_source] or `NULL`) Where to predict;
-#'   `NULL`: the data of the fit, if it kept them. A source, such as a
+#' @param newdata (data frame, [source][tall_source] or `NULL`) Where to
+#'   predict; `NULL`: the data of the fit, if it kept them. A source, such as a
 #'   [tall_stream()] or a matrix with the names of columns, is read block by
 #'   block. A matrix with the columns of `x` for a fit of [tall_glm.fit()].
 #' @param type (string) `"link"`: the linear predictor; `"response"`: its
@@ -37,9 +37,9 @@
 #' where that takes more than 5e7 numbers.
 #'
 #' @return A numeric vector with a value for each row, `NA` where a covariate is
-#'   missing, without names if the rows are those of a source; with `se.fit = TRUE` a list of `fit` and `se.fit`. Without
-#'   `newdata` and with `na.action = na.exclude`, rows left out of the fit are
-#'   `NA`.
+#'   missing, without names if the rows are those of a source; with `se.fit =
+#'   TRUE` a list of `fit` and `se.fit`. Without `newdata` and with `na.action =
+#'   na.exclude`, rows left out of the fit are `NA`.
 #' @section Conditions:
 #' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
 #' `tall_error_stale` if there are no data; `tall_error_source` if the fit's

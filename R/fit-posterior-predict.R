@@ -8,8 +8,8 @@
 #'
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
 #' @param newdata (data frame, [source][tall_source] or `NULL`) Where to
-#'   predict; `NULL`: the data of the fit, if it kept them. A matrix for a fit of
-#'   [tall_glm.fit()].
+#'   predict; `NULL`: the data of the fit, if it kept them. A matrix for a fit
+#'   of [tall_glm.fit()].
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
 #'   spaced; two names for one argument. `NULL`: all.
 #' @param offset (numeric vector or `NULL`) Offset of the new rows, when the

@@ -36,9 +36,9 @@
 #' @section Conditions: `tall_error_stale` if the model, or the source, is gone
 #' and no model is given; `tall_error_source` if the source has other rows;
 #' `tall_error_input` if the given model has other data; `tall_error_corrupt` if
-#' what the chains go on from is not as it was made: altered by hand, read from a
-#' damaged file, or made by another version; `tall_error_unsupported` if a chain
-#' had stopped for a reason that would stop it again.
+#' what the chains go on from is not as it was made: altered by hand, read from
+#' a damaged file, or made by another version; `tall_error_unsupported` if a
+#' chain had stopped for a reason that would stop it again.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
 #' y <- rbinom(1000, 1, plogis(0.5 + x[, "age"]))
@@ -199,7 +199,8 @@ resume_plan <- function(fit, model, n_step, call = caller_env()) {
   plan
 }
 
-# What independent draws come from; of a fit of the prior alone it needs no rows.
+# What independent draws come from; of a fit of the prior alone it needs no
+# rows.
 independent_law <- function(fit, model, call) {
   UseMethod("independent_law")
 }

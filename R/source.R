@@ -54,15 +54,15 @@
 #'   makes the draws reproducible; they are exact all the same. With
 #'   `in_database = FALSE` they are reproducible where the rows have an order,
 #'   such as that of `dplyr::arrange()`.
-#' * *One state of the data.* A fit reads in one transaction: repeatable read and
-#'   read-only in PostgreSQL, where a transaction of the user's own is left as
-#'   it is. Where there are no transactions counts and sums of all passes are
+#' * *One state of the data.* A fit reads in one transaction: repeatable read
+#'   and read-only in PostgreSQL, where a transaction of the user's own is left
+#'   as it is. Where there are no transactions counts and sums of all passes are
 #'   compared. Nothing is written, and no temporary table made.
 #' * *Shards.* Of a list of lazy tables, such as parts of one table on several
 #'   servers, each computes its own sums, which are added, and draws its rows.
 #' * *Types.* Whole numbers of 64 bits are doubles, and an error from
-#'   \eqn{2^{53}}{2^53} on. SQLite has neither logical values nor factors: what is
-#'   text in the database is a factor in the formula.
+#'   \eqn{2^{53}}{2^53} on. SQLite has neither logical values nor factors: what
+#'   is text in the database is a factor in the formula.
 #'
 #' @return
 #' * `as_source()`: an object below the class `tall_source`.

@@ -30,8 +30,8 @@
 #'   read from a damaged file. The condition has the field `component`, what was
 #'   found to be wrong.
 #' * `tall_error_worker`: a worker of the plan of the package \pkg{future}
-#'   failed; the condition has the field `chain`, or `shard` where it passed over
-#'   rows.
+#'   failed; the condition has the field `chain`, or `shard` where it passed
+#'   over rows.
 #' * `tall_error_nonfinite`, `tall_error_escaped`, `tall_error_callback`,
 #'   `tall_error_memory`, `tall_error_argument`, `tall_error_singular`,
 #'   `tall_error_bound`: the computation had to stop. The condition has the
