@@ -273,13 +273,13 @@ row_dependent <- function(
   }
   is_call <- vapply(expressions, is.call, TRUE)
   half <- seq_len(n %/% 2)
-  orders <- list(half, setdiff(seq_len(n), half), rev(seq_len(n)))
+  orders <- list(half, setdiff(seq_len(n), half), rev(seq_len(n)), 1L)
   differs <- vapply(
     expressions[is_call],
     function(expression) {
       all <- value_on(expression, data, seq_len(n), env)
       !all(vapply(
-        orders,
+        c(orders, largest_rows(all)),
         function(rows) {
           part <- value_on(expression, data, rows, env)
           same_values(select_rows(all, rows), part)
@@ -290,6 +290,14 @@ row_dependent <- function(
     TRUE
   )
   names(expressions)[is_call][differs]
+}
+
+# Those where a number is largest: ranks and codes of levels are others there.
+largest_rows <- function(x) {
+  if (!is.numeric(x) || length(dim(x)) == 2 || all(is.na(x))) {
+    return(NULL)
+  }
+  list(which(x == max(x, na.rm = TRUE)))
 }
 
 # NULL where it fails, as it may on half of the rows. The generator stays.
@@ -314,8 +322,8 @@ same_values <- function(a, b, tolerance = 1e-8) {
   if (!typeof(a) %in% c("double", "integer") || is.factor(a)) {
     return(identical(as.character(a), as.character(b)))
   }
-  a <- as.matrix(unclass(a))
-  b <- as.matrix(unclass(b))
+  a <- unname(as.matrix(unclass(a)))
+  b <- unname(as.matrix(unclass(b)))
   is_number <- is.finite(a)
   identical(is_number, is.finite(b)) &&
     all(abs(a - b)[is_number] <= tolerance * max(1e-300, abs(a[is_number])))

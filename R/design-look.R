@@ -337,7 +337,10 @@ outcome_codes <- function(own, request) {
 
 # Rows of columns with missing values, of those that count; NULL: none.
 missing_rows <- function(request, block, keep) {
-  own <- unlist(lapply(request$covariates, all.vars))
+  own <- unlist(lapply(
+    Filter(drops_missing, request$covariates),
+    all.vars
+  ))
   missing <- NULL
   for (name in intersect(unique(own), request$columns)) {
     x <- slice_rows(block$columns[[name]], block$first, block$n)
@@ -351,6 +354,13 @@ missing_rows <- function(request, block, keep) {
   }
   missing <- missing & keep
   if (any(missing)) missing
+}
+
+# Functions that make something of a missing value.
+fills_missing <- c("is.na", "ifelse", "addNA", "replace", "coalesce", "is.nan")
+
+drops_missing <- function(expression) {
+  !any(fills_missing %in% all.names(expression))
 }
 
 # ---- rows that are kept ------------------------------------------------------

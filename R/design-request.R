@@ -68,6 +68,7 @@ slice_rows <- function(x, first, n) {
 # error that says what of tall_glm() it is.
 block_eval <- function(request, block, expression, what, call) {
   names <- intersect(all.vars(expression), request$columns)
+  check_outside(request, block, expression, what, call)
   value <- tryCatch(
     eval(expression, block_slice(block, names), request$env),
     error = function(e) {
@@ -95,6 +96,23 @@ block_eval <- function(request, block, expression, what, call) {
     )
   }
   value
+}
+
+# A vector that is no column would be taken for the rows of this block.
+check_outside <- function(request, block, expression, what, call) {
+  for (name in setdiff(all.vars(expression), request$columns)) {
+    if (block$n > 1 && NROW(get0(name, request$env)) == block$n) {
+      abort_input(
+        c(
+          "{.arg {what}} uses {.code {name}}, which is no column of
+           {.arg data}.",
+          i = "Rows are read in blocks: make it a column."
+        ),
+        argument = what,
+        call = call
+      )
+    }
+  }
 }
 
 # list(y, weights, offset, keep, trials, n_missing) of a block's rows: y as the

@@ -5,7 +5,8 @@
 glm_of_source <- function(source, settings, asked, run, call) {
   specs <- settings$specs
   action <- known_na_action(settings$na.action)
-  suits <- !is.null(action) && suits_passes(
+  is_formula <- inherits(settings$formula, "formula")
+  suits <- is_formula && !is.null(action) && suits_passes(
     run,
     settings$family,
     specs,
@@ -72,6 +73,14 @@ glm_of_source <- function(source, settings, asked, run, call) {
     tall_needs_rows = function(cnd) {
       needs <<- cnd$why
       NULL
+    },
+    # what needs all rows at once is had where they are in memory, and what is
+    # wrong is told there
+    tall_error_input = function(cnd) {
+      if (!inherits(source, "tall_source_frame")) {
+        rlang::cnd_signal(cnd)
+      }
+      NULL
     }
   )
   end()
@@ -103,7 +112,8 @@ tell_rows_needed <- function(why, source, control) {
 # exact draws or sums; else rows must be where any can be had.
 suits_passes <- function(run, family, priors, storage, sparse) {
   asks_more <- c(
-    !vapply(run[c("kernel", "gradient", "subsample", "lambda")], is.null, TRUE),
+    !vapply(run[c("kernel", "gradient", "subsample", "init")], is.null, TRUE),
+    !is.null(run$lambda),
     !schedule_is_constant(run$schedule),
     "gradients" %in% run$control$keep,
     storage != "double",
@@ -212,7 +222,7 @@ remote_glm <- function(
     model = model,
     made = made,
     parts = parts,
-    n_missing = max(n_missing, model$remote$n_missing)
+    n_missing = model$remote$n_missing %||% n_missing
   )
 }
 

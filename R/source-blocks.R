@@ -165,7 +165,11 @@ bind_values <- function(values) {
   is_same <- all(vapply(every, identical, TRUE, every[[1]]))
   levels <- if (is_same) every[[1]] else sort(unique(unlist(every)))
   out <- unlist(lapply(values, as.character))
-  factor(out, levels = levels, ordered = is.ordered(one))
+  out <- factor(out, levels = levels, ordered = is.ordered(one))
+  if (is_same) {
+    attr(out, "contrasts") <- attr(one, "contrasts")
+  }
+  out
 }
 
 # Is it something that rows can be read of, other than a data frame?

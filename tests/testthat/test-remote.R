@@ -164,12 +164,33 @@ test_that("splines have their knots and bounds from all rows", {
 test_that("terms that depend on other rows are refused", {
   data <- remote_data(20000)
   local_passes()
-  expect_snapshot(error = TRUE, remote_fit(y ~ cut(x, 3), data))
+  rows <- stream_of(data, 5000)
   expect_error(
-    remote_fit(y ~ I(x - mean(x, na.rm = TRUE)), data),
+    remote_fit(y ~ as.numeric(factor(round(w))), rows),
     class = "tall_error_input"
   )
-  # in memory they are what they are for glm()
+  expect_snapshot(error = TRUE, remote_fit(y ~ cut(x, 3), rows))
+  expect_error(
+    remote_fit(y ~ I(x - mean(x, na.rm = TRUE)), rows),
+    class = "tall_error_input"
+  )
+  # of rows in memory they are what they are for glm()
+  fit <- remote_fit(y ~ I(w - mean(w)), data)
+  expect_null(fit$source)
+  # contrasts are the factor's
+  stats::contrasts(data$f) <- stats::contr.sum(3)
+  fit <- remote_fit(y ~ f, data, iter = 200)
+  expect_false(is.null(fit$source))
+  expect_identical(names(coef(fit)), c("(Intercept)", "f1", "f2"))
+  # missing values that are filled are there
+  fit <- remote_fit(size ~ ifelse(is.na(x), 0, x), data, stats::gaussian())
+  expect_identical(fit$n_data, 20000)
+  expect_identical(fit$n_missing, 0)
+  weights <- rep(1, 1000)
+  expect_error(
+    remote_fit(y ~ w, stream_of(data, 1000), weights = weights),
+    class = "tall_error_input"
+  )
   fit <- remote_fit(y ~ I(w - mean(w)), data[1:1500, ])
   expect_s3_class(fit, "tall_glm")
 })
@@ -194,14 +215,14 @@ test_that("what a source must not do is told", {
     class = "tall_error_source"
   )
   data$x[[3000]] <- Inf
-  expect_snapshot(error = TRUE, remote_fit(y ~ x + w, data))
+  expect_snapshot(error = TRUE, remote_fit(y ~ x + w, stream_of(data, 5000)))
   data$x[[3000]] <- 0
   data$y[[12345]] <- 2L
-  expect_snapshot(error = TRUE, remote_fit(y ~ x + w, data))
+  expect_snapshot(error = TRUE, remote_fit(y ~ x + w, stream_of(data, 5000)))
   data$y[[12345]] <- 1L
   expect_snapshot(
     error = TRUE,
-    remote_fit(y ~ x + w, data, na.action = na.fail)
+    remote_fit(y ~ x + w, stream_of(data, 5000), na.action = na.fail)
   )
   expect_error(
     remote_fit(y ~ x + absent, data),
