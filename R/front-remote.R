@@ -203,7 +203,8 @@ remote_glm <- function(
   }
   n_missing <- look$n_missing
   made <- pilot[c("frame", "call")]
-  is_large <- look$n_read > gc_rows
+  # a database has them elsewhere
+  is_large <- isTRUE(look$n_read > gc_rows)
   rm(look, pilot, weights)
   if (is_large) {
     gc() # takes as long as a pass over few rows
