@@ -7,6 +7,11 @@ has_source <- function(fit) {
   !is.null(fit$source)
 }
 
+# How they are read, see R/mode-passes.R.
+rows_of_fit <- function(fit) {
+  fit$remote$rows %||% fit$store$rows
+}
+
 # Are the rows that a method is asked for those of a source?
 is_passed_over <- function(fit, newdata) {
   if (is.null(newdata)) {
@@ -89,7 +94,7 @@ each_newdata <- function(
 # What each_newdata() hands out of a block of the fit's own source.
 own_block <- function(fit, block, call) {
   request <- fit$request
-  levels <- fit$remote$rows$response_levels
+  levels <- rows_of_fit(fit)$response_levels
   own <- block_response(request, block, levels, call)
   taken <- block_subset(request, block, call)
   data <- block_frame(block)
@@ -336,7 +341,7 @@ own_frame <- function(fit, held, call) {
   request <- fit$request
   data <- held$data
   frame <- prediction_frame(fit, fit$terms, data, call)
-  levels <- fit$remote$rows$response_levels
+  levels <- rows_of_fit(fit)$response_levels
   if (is.factor(frame[[1]]) && !is.null(levels)) {
     frame[[1]] <- factor(
       as.character(frame[[1]]),

@@ -56,6 +56,10 @@
 #'   source where rows were passed over (how a stream is opened, the paths of
 #'   files; a data frame itself, of which there is no copy before the fit is
 #'   saved)?
+#' @param store (string or `NULL`) The path of a new file for data beyond memory:
+#'   a run that needs all rows at once writes the design there block by block,
+#'   as [tall_store()] does, instead of bringing it to memory. Other runs do not
+#'   use it.
 #' @param ... The run: arguments of [sg_sample()] but `model`, with the same
 #'   defaults. Others are refused, those of rstanarm, brms and
 #'   [stats::glm()] that have no place here with what does their work.
@@ -89,8 +93,9 @@
 #' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
 #' prior with bounds, gradients that are kept, more than 1,000 columns, a
 #' posterior that exact steps do not suit) all rows are brought to memory, and a
-#' message says why where it was not asked for. Of data beyond memory, write the
-#' design to a file by [tall_store()] and give it to [tall_glm.fit()].
+#' message says why where it was not asked for. Of data beyond memory the design
+#' goes to the file `store`, which models map; response, weights and offset
+#' stay in memory, 8 bytes a row each.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
 #' @section Conditions: `tall_error_source` for a source that fails, or gives
@@ -126,7 +131,8 @@ tall_glm <- function(
   ...,
   sparse = FALSE,
   prior_PD = FALSE,
-  keep_data = TRUE
+  keep_data = TRUE,
+  store = NULL
 ) {
   call <- rlang::current_env()
   run <- front_run(..., .front = tall_glm)
@@ -135,6 +141,7 @@ tall_glm <- function(
   check_given(formula)
   check_sparse(sparse)
   check_flag(keep_data)
+  check_new_store(store, sparse)
   storage <- check_choice(storage, names(storage_types))
   specs <- list(
     prior = as_prior(prior),
@@ -150,12 +157,16 @@ tall_glm <- function(
     sparse = sparse,
     na.action = na.action,
     prior_PD = prior_PD,
-    keep_data = keep_data
+    keep_data = keep_data,
+    store = store
   )
   asked <- list(matched = match.call(), caller = parent.frame())
   if (!missing(data) && !is_small_frame(data)) {
     source <- as_source(data)
     fit <- glm_of_source(source, settings, asked, run, call)
+    if (is.null(fit) && !is.null(store)) {
+      fit <- glm_of_store(source, settings, asked, run, call)
+    }
     if (!is.null(fit)) {
       return(fit)
     }
@@ -424,6 +435,9 @@ matrix_model <- function(
 rebuild_model.tall_glm <- function(fit) {
   if (is_remote_fit(fit)) {
     return(rebuild_remote(fit, caller_env()))
+  }
+  if (!is.null(fit$store)) {
+    return(rebuild_stored(fit, caller_env()))
   }
   if (!has_data(fit)) {
     return(NULL)

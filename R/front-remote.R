@@ -16,15 +16,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
   if (!suits) {
     return(NULL)
   }
-  request <- new_request(
-    settings$formula,
-    source_names(source),
-    settings$family,
-    as.list(asked$matched)[c("weights", "subset", "offset")],
-    fails = action == "na.fail",
-    pads = action == "na.exclude",
-    call = call
-  )
+  request <- glm_request(source, settings, asked, action, call)
   build <- function(of, known) {
     build_glm(
       of$x,
@@ -85,7 +77,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
   )
   end()
   if (is.null(fit)) {
-    tell_rows_needed(needs, source, run$control)
+    tell_rows_needed(needs, source, settings$store, run$control)
     return(NULL)
   }
   fit <- keep_remote(fit, fit$model, fit$keeps)
@@ -98,12 +90,26 @@ glm_of_source <- function(source, settings, asked, run, call) {
   ))
 }
 
+# What tall_glm()'s arguments ask of a source's rows.
+glm_request <- function(source, settings, asked, action, call) {
+  new_request(
+    settings$formula,
+    source_names(source),
+    settings$family,
+    as.list(asked$matched)[c("weights", "subset", "offset")],
+    fails = action == "na.fail",
+    pads = action == "na.exclude",
+    call = call
+  )
+}
+
 # Those of a data frame are there already.
-tell_rows_needed <- function(why, source, control) {
-  is_there <- inherits(source, "tall_source_frame")
+tell_rows_needed <- function(why, source, store, control) {
+  is_there <- inherits(source, "tall_source_frame") && is.null(store)
   if (control$refresh > 0 && !is_there && !is.null(why)) {
     cli::cli_inform(c(
-      i = "All rows are brought to memory: {why}."
+      i = "All rows are {if (is.null(store)) 'brought to memory' else 'needed'}:
+           {why}."
     ))
   }
 }
@@ -165,29 +171,17 @@ remote_glm <- function(
   control,
   call = caller_env()
 ) {
-  look <- take_look(source, request, control$refresh, call)
-  if (is.null(look) || look$is_whole) {
+  read <- read_design(source, request, matched, control, call)
+  if (is.null(read) || ncol(read$parts$x) > most_whitened) {
     return(NULL)
   }
-  pilot <- pilot_frame(look, request, matched, call)
-  refuse_dependent(request, pilot, call)
-  design <- compile_design(pilot$whole)
-  parts <- frame_parts(pilot$frame, request$family, call)
-  if (ncol(parts$x) > most_whitened) {
-    return(NULL)
-  }
-  rows <- list(
-    source = source,
-    request = request,
-    design = design,
-    response_levels = look$response_levels,
-    has_weights = !is.null(parts$weights) || !is.null(parts$trials),
-    has_offset = !is.null(parts$offset),
-    family = request$family,
-    n_read = look$n_read
-  )
+  rows <- read$rows
+  pilot <- read$pilot
+  parts <- read$parts
+  look <- read$look
+  rm(read)
   weights <- pilot$stands * (parts$weights %||% 1)
-  rows$in_sql <- settle_sql(look$in_sql, design, parts, weights)
+  rows$in_sql <- settle_sql(look$in_sql, rows$design, parts, weights)
   if (is.null(rows$in_sql) && !is.null(look$in_sql)) {
     tell_streamed("the design is no SQL", control$refresh)
   }
@@ -224,68 +218,6 @@ remote_glm <- function(
     made = made,
     parts = parts,
     n_missing = model$remote$n_missing %||% n_missing
-  )
-}
-
-# The model frames of the pilot's rows, and of these with those at the ends of
-# columns; how many rows each of the former stands for.
-pilot_frame <- function(look, request, matched, call) {
-  n <- nrow(look$frame)
-  data <- look$frame
-  if (!is.null(look$ends)) {
-    data <- bind_frames(list(data, look$ends))
-  }
-  frame_call <- matched[c(1, match(
-    c("formula", "weights", "offset"),
-    names(matched),
-    0
-  ))]
-  frame_call$formula <- request$formula
-  frame_call$data <- data
-  frame_call$na.action <- stats::na.omit
-  frame_call$drop.unused.levels <- TRUE
-  frame_call[[1]] <- quote(stats::model.frame)
-  whole <- tryCatch(
-    eval(frame_call, request$env),
-    error = function(e) {
-      abort_frame(e, request$formula, frame_call, request$env, call)
-    }
-  )
-  left <- setdiff(seq_len(nrow(data)), as.integer(attr(whole, "na.action")))
-  own <- left <= n
-  frame <- whole[own, , drop = FALSE]
-  attr(frame, "terms") <- attr(whole, "terms")
-  frame_call$data <- matched$data
-  list(
-    data = data,
-    whole = whole,
-    frame = frame,
-    stands = look$weights[left[own]],
-    call = frame_call
-  )
-}
-
-refuse_dependent <- function(request, pilot, call) {
-  more <- request[c("weights", "subset")]
-  bad <- row_dependent(
-    attr(pilot$whole, "terms"),
-    pilot$data,
-    request$env,
-    Filter(function(expression) !is.null(expression), more)
-  )
-  if (length(bad) == 0) {
-    return(invisible())
-  }
-  abort_input(
-    c(
-      "The term {.code {bad[[1]]}} depends on other rows than its own, and of so
-       many rows some are seen at a time.",
-      i = "Compute it before, as a column of {.arg data}, or with fixed numbers:
-           {.code cut(x, c(0, 1, 2))}, {.code x - 3.2}."
-    ),
-    argument = "formula",
-    value = bad,
-    call = call
   )
 }
 

@@ -222,8 +222,8 @@ abort_rows_memory <- function(block, most, call) {
        {format_bytes(most)} by row {format_count(block$row)}.",
       i = "Passes need no memory for rows: leave out {.arg kernel} and others
            that draw minibatches, or give a narrower prior.",
-      i = "Or write the design to a file with {.fn tall_store}, and give that to
-           {.fn tall_glm.fit}."
+      i = "Or give the path of a new file as {.arg store}: the design is written
+           there, and mapped."
     ),
     argument = "data",
     expected = most,

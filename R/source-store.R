@@ -67,28 +67,47 @@ tall_store <- function(
   type <- check_choice(type, c("double", "float"))
   check_flag(overwrite)
   block <- check_count(block, min = 1)
+  check_no_store_yet(file, overwrite)
+  path <- tempfile("writing-", dirname(file), ".tall")
+  on.exit(unlink(path))
+  write_store(row_blocks(x, block), path, file, type, rlang::current_env())
+  place_store(path, file)
+  open_store(file)
+}
+
+check_no_store_yet <- function(
+  file,
+  overwrite = FALSE,
+  arg = "file",
+  call = caller_env()
+) {
   folder <- dirname(file)
   if (!dir.exists(folder)) {
-    abort_file("There is no folder {.path {folder}}.", file)
+    abort_file("There is no folder {.path {folder}}.", file, call = call)
   }
   if (!overwrite && file.exists(file)) {
     abort_input(
       c(
         "There is a file {.path {file}} already.",
-        i = "{.code overwrite = TRUE} writes it anew;
+        i = "{.code tall_store(x, file, overwrite = TRUE)} writes it anew;
              {.code tall_store(file = )} opens it."
       ),
-      argument = "file",
-      value = file
+      argument = arg,
+      value = file,
+      call = call
     )
   }
-  path <- tempfile("writing-", folder, ".tall")
-  on.exit(unlink(path))
-  write_store(row_blocks(x, block), path, file, type, rlang::current_env())
+}
+
+# What was written at `path` takes its place.
+place_store <- function(path, file, call = caller_env()) {
   if (!file.rename(path, file)) {
-    abort_file("{.path {file}} cannot take the place of what is there.", file)
+    abort_file(
+      "{.path {file}} cannot take the place of what is there.",
+      file,
+      call = call
+    )
   }
-  open_store(file)
 }
 
 # ---- writing -----------------------------------------------------------------
@@ -129,29 +148,48 @@ row_blocks <- function(x, block, call = caller_env()) {
 
 # call: the user's. What a failure leaves is the caller's to remove.
 write_store <- function(blocks, path, file, type, call) {
-  writer <- NULL
-  on.exit(if (!is.null(writer)) .Call(ffi_file_abandon, writer))
-  columns <- NULL
-  n_row <- 0
+  writer <- new_store_writer(path, file, type, call, blocks$n_row)
+  on.exit(writer$abandon())
   while (!is.null(x <- blocks$next_block())) {
-    x <- check_block(x, n_row, columns, type, call)
+    writer$add(x)
+  }
+  writer$finish()
+}
+
+# list(add(x), finish(), abandon()): rows are appended to the file at `path`,
+# which is to be `file`. n_row: those that are known of, 0: nobody knows. What
+# was not finished must be abandoned, also where it was.
+new_store_writer <- function(path, file, type, call, n_row = 0) {
+  writer <- NULL
+  columns <- NULL
+  n_written <- 0
+  add <- function(x) {
+    x <- check_block(x, n_written, columns, type, call)
     if (is.null(writer)) {
-      columns <- list(n = ncol(x), names = colnames(x))
-      created <- create_file(path, type, blocks$n_row, columns)
+      columns <<- list(n = ncol(x), names = colnames(x))
+      created <- create_file(path, type, n_row, columns)
       check_fault(created, file, call)
-      writer <- created
+      writer <<- created
     }
     check_fault(.Call(ffi_file_append, writer, x), file, call)
-    n_row <- n_row + nrow(x)
+    n_written <<- n_written + nrow(x)
   }
-  if (n_row == 0) {
-    expected <- "rows, at least one"
-    abort_expected(NULL, expected, seen = "none", arg = "x", call = call)
+  finish <- function() {
+    if (n_written == 0) {
+      expected <- "rows, at least one"
+      abort_expected(NULL, expected, seen = "none", arg = "x", call = call)
+    }
+    check_fault(.Call(ffi_file_finish, writer), file, call)
+    if (n_written * columns$n > 2^26) {
+      gc() # of the memory of blocks a model would not know
+    }
   }
-  check_fault(.Call(ffi_file_finish, writer), file, call)
-  if (n_row * columns$n > 2^26) {
-    gc() # of the memory of blocks a model would not know
+  abandon <- function() {
+    if (!is.null(writer)) {
+      .Call(ffi_file_abandon, writer)
+    }
   }
+  list(add = add, finish = finish, abandon = abandon)
 }
 
 create_file <- function(path, type, n_row, columns) {

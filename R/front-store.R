@@ -1,0 +1,148 @@
+# tall_glm() of rows that a run needs all at once, and memory may not hold: the
+# design goes to a file (see tall_store()) block by block.
+
+# The fit of a source whose design is written to settings$store. NULL: the
+# source is small, or has too many levels for a look.
+glm_of_store <- function(source, settings, asked, run, call) {
+  action <- known_na_action(settings$na.action)
+  if (!inherits(settings$formula, "formula") || is.null(action)) {
+    return(NULL)
+  }
+  request <- glm_request(source, settings, asked, action, call)
+  end <- source_hold(source)
+  on.exit(end())
+  started <- proc.time()[["elapsed"]]
+  read <- read_design(source, request, asked$matched, run$control, call)
+  if (is.null(read)) {
+    return(NULL)
+  }
+  stored <- write_design(read$rows, settings, run$control, call)
+  end()
+  model <- model_of_store(stored, settings, request$response_name, call)
+  from <- frame_source(
+    read$pilot,
+    settings$formula,
+    settings$family,
+    read$parts,
+    read$pilot$frame
+  )
+  from$columns <- request$columns
+  wrote <- proc.time()[["elapsed"]] - started
+  fit <- sample_glm(model, from, settings, run, call)
+  fit$time[["preparation"]] <- fit$time[["preparation"]] + wrote
+  front_fit(fit, "tall_glm", asked$matched, list(
+    n_missing = stored$n_missing,
+    source = if (settings$keep_data) source,
+    request = request,
+    store = list(
+      x = stored$x,
+      rows = read$rows[setdiff(names(read$rows), "source")]
+    )
+  ))
+}
+
+# list(x, y, weights, offset, n_missing): the design in a file, the rest of the
+# rows in memory.
+write_design <- function(rows, settings, control, call) {
+  file <- settings$store
+  path <- tempfile("writing-", dirname(file), ".tall")
+  writer <- new_store_writer(path, file, settings$storage, call)
+  on.exit({
+    writer$abandon()
+    unlink(path)
+  })
+  if (control$refresh > 0) {
+    bytes <- rows$n_row * length(rows$design$columns) *
+      if (settings$storage == "float") 4 else 8
+    cli::cli_inform(c(
+      i = "The design of {count_noun(rows$n_row, 'row')} is written to
+           {.path {file}}: {format_bytes(bytes)}."
+    ))
+  }
+  columns <- rows$design$columns
+  out <- gather_design(rows, "Writing rows", control$refresh, function(x) {
+    colnames(x) <- columns
+    writer$add(x)
+  }, call)
+  writer$finish()
+  place_store(path, file)
+  c(list(x = open_store(file, call)), out)
+}
+
+# One pass: f(x) of each chunk of the design; what it hands out with that is
+# kept: list(y, weights, offset, n_missing).
+gather_design <- function(rows, label, refresh, f, call) {
+  parts <- list()
+  each <- function(chunk, n, first) {
+    own <- seq_len(n)
+    f(chunk$x[own, , drop = FALSE])
+    parts[[length(parts) + 1]] <<- list(
+      y = chunk$y[own],
+      weights = if (rows$has_weights) chunk$weights[own],
+      offset = if (rows$has_offset) chunk$offset[own]
+    )
+  }
+  seen <- each_chunk(rows, label, refresh, each, call)
+  check_same_rows_read(rows$n_read, seen$n_read, call)
+  every <- function(name) unlist(lapply(parts, `[[`, name))
+  list(
+    y = every("y"),
+    weights = every("weights"),
+    offset = every("offset"),
+    n_missing = seen$n_missing
+  )
+}
+
+model_of_store <- function(of, settings, arg_y, call) {
+  specs <- settings$specs
+  build_glm(
+    of$x,
+    of$y,
+    settings$family,
+    specs$prior,
+    specs$prior_intercept,
+    of$weights,
+    of$offset,
+    settings$sigma,
+    specs$prior_aux,
+    storage = of$x$type,
+    centers = TRUE,
+    arg_y = arg_y,
+    call = call
+  )
+}
+
+# The model of such a fit made again: its file, and a pass for the rest. NULL:
+# the fit kept no source.
+rebuild_stored <- function(fit, call) {
+  if (!has_source(fit)) {
+    return(NULL)
+  }
+  x <- check_store(fit$store$x, arg = "fit$store", call = call)
+  rows <- c(fit$store$rows, list(source = fit$source))
+  of <- gather_design(rows, "Reading rows", 0, identity, call)
+  settings <- list(
+    family = fit$family,
+    specs = fit$prior_specs,
+    sigma = fit$sigma
+  )
+  model_of_store(c(list(x = x), of), settings, "y", call)
+}
+
+# A path at which nothing is yet: what takes hours is not to fail at its end.
+check_new_store <- function(store, sparse, call = caller_env()) {
+  if (is.null(store)) {
+    return(invisible())
+  }
+  check_string(store, call = call)
+  if (!isFALSE(sparse)) {
+    abort_input(
+      "{.arg sparse} must be {.code FALSE} with {.arg store}: files have all
+       values of a row.",
+      argument = "sparse",
+      value = sparse,
+      call = call
+    )
+  }
+  check_no_store_yet(store, arg = "store", call = call)
+}
