@@ -42,16 +42,20 @@ most_idle_refills <- 3
 
 # New rows for the chains that wait, until they stand where the others do.
 # function(outcome, is_stop): what ffi_run_advance() says then. $reason(): why
-# there are no more rows, or NULL.
+# there are no more rows: NULL, "none", "stretch", or the error of a pass that
+# failed, which costs no draws.
 row_supply <- function(run, job, call) {
   number <- 0
   idle <- 0
   reason <- NULL
   once <- function() {
     progress <- .Call(ffi_run_progress, run)
-    made <- job$refill(number, progress$total - progress$done)
-    if (is.null(made)) {
-      reason <<- "none"
+    made <- tryCatch(
+      job$refill(number, progress$total - progress$done),
+      tall_error = identity
+    )
+    if (is.null(made) || inherits(made, "condition")) {
+      reason <<- made %||% "none"
       return(NULL)
     }
     cores <- as.integer(job$cores)
@@ -87,12 +91,15 @@ warn_waiting <- function(waiting, call) {
     return(invisible())
   }
   first <- waiting$chains[[1]]
+  failed <- inherits(waiting$reason, "condition")
   warn_tall(
     "exhausted",
     c(
       if (identical(waiting$reason, "stretch")) {
         "Chain {first} stopped: its next step needs more rows than a pass over
          the data draws for it."
+      } else if (failed) {
+        "Chain {first} stopped: another pass over the data failed."
       } else {
         "Chain {first} stopped: it has used all rows that were drawn for it."
       },
@@ -102,6 +109,7 @@ warn_waiting <- function(waiting, call) {
       i = "Go on with {.code sg_resume(fit)}."
     ),
     chain = first,
+    parent = if (failed) waiting$reason,
     call = call
   )
 }

@@ -82,6 +82,7 @@ ahead_segment <- function(
   n_before = 0,
   first = 1,
   init = NULL,
+  fails_at = Inf,
   ...
 ) {
   drawn <- draw_ahead(problem, n_draw, first, ...)
@@ -94,6 +95,9 @@ ahead_segment <- function(
     mode = problem$mode,
     refill = if (refills) {
       function(number, left) {
+        if (number == fails_at) {
+          abort_source("the connection is lost")
+        }
         draw_ahead(problem, n_draw, number + first + 1, ...)
       }
     }
@@ -233,6 +237,16 @@ test_that("chains that end without rows are told, with their draws", {
   for (chain in 1:20) {
     expect_true(all(is.finite(draws[seq_len(made[[chain]]), chain, ])))
   }
+  # a pass that fails costs no draws
+  broken <- ahead_segment(problem, 20 * 60, iter = 500, fails_at = 2)
+  expect_s3_class(broken$waiting_rows$reason, "tall_error_source")
+  expect_warning(
+    warn_waiting(broken$waiting_rows, rlang::current_env()),
+    "another pass over the data failed",
+    class = "tall_warning_exhausted"
+  )
+  more <- vapply(broken$reports, function(r) r$n_kept, 0)
+  expect_true(all(more > made))
   # a stretch that no step fits in ends, too
   tiny <- ahead_segment(problem, 20, iter = 2000)
   expect_identical(tiny$waiting_rows$reason, "stretch")
