@@ -3,6 +3,7 @@
 #include <string.h>
 
 extern const struct tb_model_type tb_model_bpmf;
+extern const struct tb_model_type tb_model_classes;
 extern const struct tb_model_type tb_model_density;
 extern const struct tb_model_type tb_model_gaussian;
 extern const struct tb_model_type tb_model_glm;
@@ -15,6 +16,7 @@ extern const struct tb_model_type tb_model_sums;
 
 const struct tb_model_type* const tb_model_registry[] = {
     &tb_model_bpmf,
+    &tb_model_classes,
     &tb_model_density,
     &tb_model_gaussian,
     &tb_model_glm,

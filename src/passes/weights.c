@@ -237,7 +237,12 @@ enum tb_status tb_model_weights(const struct tb_model* p_model,
                           : TB_STATUS_unsupported;
   }
   if (p_type->weights != NULL) {
-    return own_weights(&what, n_threads);
+    const enum tb_status status = own_weights(&what, n_threads);
+    if (status != TB_STATUS_unsupported || p_model->n_root > 0) {
+      return status;
+    }
+    /* not these: row by row, then */
+    what.v_chol = v_chol;
   }
   if (type == TB_WEIGHT_gradient) {
     return go_over(&what,

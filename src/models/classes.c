@@ -1,0 +1,579 @@
+/* Regressions with classes for a response: of each row which of K it is.
+ *
+ *   unordered  P(y = k) ~ e^eta_k, eta_0 = 0, eta_k = (x - c)^T b_k: b_1, b_2,
+ *              ..., b_(K-1) one after the other are theta
+ *   ordered    P(y <= k) = F(c_(k+1) - eta), eta = (x - c)^T b + offset:
+ *              theta is b, then the thresholds' coordinates
+ *
+ *   g_i = (u_ik (x_i - c), d_i),  u and d the slopes of l_i in its predictors
+ *                                 and in what all rows share
+ *
+ * McCullagh (1980), Regression models for ordinal data, JRSS B 42; Agresti
+ * (2013), Categorical Data Analysis, chapter 8. c centres the columns but that
+ * of ones, so that priors are on predictors at the means, wherever the store
+ * has the rows; constrain() says what the intercepts and thresholds are where x
+ * is 0.
+ *
+ *   symbol    variable   shape              owner
+ *   x_i       store      n_data x n_padded  classes
+ *   y_i       v_class    n_data             classes
+ *   w_i       v_weight   n_data             classes, NULL: all 1
+ *   offset    v_offset   n_data             classes, NULL: none
+ *   c         v_center   n_coef             classes
+ */
+#include "models/classes.h"
+
+#include "base/blas.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "data/shelf.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ blocks */
+
+static size_t work_size(const struct classes* p) {
+  return 2 * p->n_inner + p->n_class;
+}
+
+static size_t theta_size(const struct classes* p) {
+  return p->n_eta * p->n_coef + p->n_shared;
+}
+
+size_t classes_scratch_size(const struct classes* p, bool has_block) {
+  const size_t n_row =
+      2 * p->n_coef + 2 * p->n_eta + 2 * p->n_inner + p->n_inner * p->n_inner;
+  const size_t n_more =
+      work_size(p) + theta_size(p) + (has_block ? p->n_coef * p->n_coef : 0);
+  return (n_row * CLASSES_BLOCK + n_more) * sizeof(double);
+}
+
+struct classes_scratch
+classes_scratch_at(const struct classes* p, void* p_scratch, bool has_block) {
+  struct classes_scratch s = {.v_x = p_scratch};
+  s.v_other = s.v_x + p->n_coef * CLASSES_BLOCK;
+  s.v_eta = s.v_other + p->n_coef * CLASSES_BLOCK;
+  s.v_eta_at = s.v_eta + p->n_eta * CLASSES_BLOCK;
+  s.v_score = s.v_eta_at + p->n_eta * CLASSES_BLOCK;
+  s.v_before = s.v_score + p->n_inner * CLASSES_BLOCK;
+  s.v_bend = s.v_before + p->n_inner * CLASSES_BLOCK;
+  s.v_work = s.v_bend + p->n_inner * p->n_inner * CLASSES_BLOCK;
+  s.v_along = s.v_work + work_size(p);
+  s.v_block = has_block ? s.v_along + theta_size(p) : NULL;
+  return s;
+}
+
+size_t classes_gather(const struct classes* p,
+                      const struct tb_batch* p_batch,
+                      size_t first,
+                      const struct classes_scratch* p_s) {
+  const size_t n = p->n_coef;
+  const size_t n_row = tb_min(CLASSES_BLOCK, p_batch->n_batch - first);
+  const size_t* v_index = p_batch->v_index;
+  p->store.type->gather(&p->store,
+                        v_index == NULL ? NULL : v_index + first,
+                        p_batch->start + first,
+                        n_row,
+                        n,
+                        p_s->v_x);
+  for (size_t k = 0; k < n_row; ++k) {
+    for (size_t j = 0; j < n; ++j) {
+      p_s->v_x[k * n + j] -= p->v_center[j];
+    }
+  }
+  return n_row;
+}
+
+void classes_look(const struct classes* p,
+                  const double* v_theta,
+                  const struct tb_batch* p_batch,
+                  size_t first,
+                  size_t n_row,
+                  const struct classes_scratch* p_s,
+                  const struct classes_out* p_out) {
+  double v_class[CLASSES_BLOCK];
+  tb_gemm_op('T',
+             'N',
+             p->n_eta,
+             n_row,
+             p->n_coef,
+             v_theta,
+             p->n_coef,
+             p_s->v_x,
+             p->n_coef,
+             0,
+             p_s->v_eta,
+             p->n_eta);
+  for (size_t k = 0; k < n_row; ++k) {
+    const size_t row = classes_row(p_batch, first + k);
+    v_class[k] = p->v_class[row];
+    if (p->v_offset != NULL) {
+      p_s->v_eta[k * p->n_eta] += p->v_offset[row];
+    }
+  }
+  p->head->look(p,
+                classes_shared(p, v_theta),
+                p_s->v_eta,
+                v_class,
+                n_row,
+                p_s->v_work,
+                p_out);
+}
+
+void classes_add(const struct classes* p,
+                 size_t n_row,
+                 const struct classes_scratch* p_s,
+                 double* v_u,
+                 double* v_gradient,
+                 double* v_square) {
+  const size_t n = p->n_coef, n_inner = p->n_inner, n_all = p->n_eta * n;
+  if (v_gradient != NULL) {
+    tb_gemm_op('N',
+               'T',
+               n,
+               p->n_eta,
+               n_row,
+               p_s->v_x,
+               n,
+               v_u,
+               n_inner,
+               1,
+               v_gradient,
+               n);
+    for (size_t i = 0; i < n_row; ++i) {
+      for (size_t k = 0; k < p->n_shared; ++k) {
+        v_gradient[n_all + k] += v_u[i * n_inner + p->n_eta + k];
+      }
+    }
+  }
+  if (v_square == NULL) {
+    return;
+  }
+  for (size_t k = 0; k < n_inner * n_row; ++k) {
+    v_u[k] *= v_u[k];
+  }
+  for (size_t k = 0; k < n * n_row; ++k) {
+    p_s->v_other[k] = p_s->v_x[k] * p_s->v_x[k];
+  }
+  const struct classes_scratch squares = {.v_x = p_s->v_other};
+  classes_add(p, n_row, &squares, v_u, v_square, NULL);
+}
+
+/* ------------------------------------------------------------------- slots */
+
+static size_t classes_workspace_size(const struct tb_model* p_model,
+                                     size_t n_batch) {
+  (void)n_batch;
+  return classes_scratch_size(p_model->p_self, false);
+}
+
+static enum tb_status classes_prior(const struct tb_model* p_model,
+                                    const struct tb_workspace* p_work,
+                                    const double* v_theta,
+                                    double* v_gradient,
+                                    double* p_log_prior) {
+  const struct classes* p = p_model->p_self;
+  const size_t n_all = p->n_eta * p->n_coef;
+  (void)p_work;
+  double log_prior = tb_prior_gradient(&p->prior, v_theta, v_gradient);
+  log_prior += classes_prior_of_thresholds(p,
+                                           v_theta + n_all,
+                                           v_gradient + n_all,
+                                           NULL,
+                                           0);
+  if (p_log_prior != NULL) {
+    *p_log_prior += log_prior;
+  }
+  return TB_STATUS_ok;
+}
+
+static bool classes_is_outside(const struct tb_model* p_model,
+                               const struct tb_workspace* p_work,
+                               const double* v_theta) {
+  const struct classes* p = p_model->p_self;
+  (void)p_work;
+  return p->prior.is_bounded && tb_prior_is_outside(&p->prior, v_theta);
+}
+
+/* v_score -= that of the reference, stored or looked up */
+static void subtract_reference(const struct classes* p,
+                               const struct tb_batch* p_batch,
+                               const struct tb_reference* p_reference,
+                               size_t first,
+                               size_t n_row,
+                               const struct classes_scratch* p_s) {
+  const size_t n = p->n_inner;
+  if (p_reference->v_scalar == NULL) {
+    const struct classes_out out = {.v_score = p_s->v_before};
+    classes_look(p, p_reference->v_theta, p_batch, first, n_row, p_s, &out);
+  }
+  for (size_t i = 0; i < n_row; ++i) {
+    const double* v_from =
+        p_reference->v_scalar == NULL
+            ? p_s->v_before + i * n
+            : p_reference->v_scalar +
+                  classes_row(p_batch, first + i) * p_reference->stride;
+    for (size_t k = 0; k < n; ++k) {
+      p_s->v_score[i * n + k] -= v_from[k];
+    }
+  }
+}
+
+/* slopes in the inner coordinates, without weights */
+static size_t respond(const struct classes* p,
+                      const double* v_theta,
+                      const struct tb_batch* p_batch,
+                      const struct tb_reference* p_reference,
+                      size_t first,
+                      const struct classes_scratch* p_s,
+                      double* v_log_lik) {
+  const size_t n_row = classes_gather(p, p_batch, first, p_s);
+  const struct classes_out out = {.v_log_lik = v_log_lik,
+                                  .v_score = p_s->v_score};
+  classes_look(p, v_theta, p_batch, first, n_row, p_s, &out);
+  if (p_reference != NULL) {
+    subtract_reference(p, p_batch, p_reference, first, n_row, p_s);
+  }
+  return n_row;
+}
+
+/* v_score times weights of the data, and the batch's multipliers */
+static void weigh(const struct classes* p,
+                  const struct tb_batch* p_batch,
+                  size_t first,
+                  size_t n_row,
+                  double* v_score) {
+  for (size_t i = 0; i < n_row; ++i) {
+    const double c = classes_weight(p, p_batch, first + i);
+    for (size_t k = 0; k < p->n_inner; ++k) {
+      v_score[i * p->n_inner + k] *= c;
+    }
+  }
+}
+
+static enum tb_status classes_gradient(const struct tb_model* p_model,
+                                       const struct tb_workspace* p_work,
+                                       const double* v_theta,
+                                       const struct tb_batch* p_batch,
+                                       const struct tb_reference* p_reference,
+                                       const struct tb_sums* p_sums) {
+  const struct classes* p = p_model->p_self;
+  const size_t n = p->n_inner;
+  const struct classes_scratch s =
+      classes_scratch_at(p, p_work->p_scratch, false);
+  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
+    double v_log_lik[CLASSES_BLOCK];
+    const bool wants_value = p_sums->p_log_lik != NULL;
+    const size_t n_row = classes_gather(p, p_batch, b, &s);
+    const struct classes_out out = {.v_log_lik = wants_value ? v_log_lik : NULL,
+                                    .v_score = s.v_score};
+    classes_look(p, v_theta, p_batch, b, n_row, &s, &out);
+    for (size_t i = 0; wants_value && i < n_row; ++i) {
+      *p_sums->p_log_lik += classes_weight(p, p_batch, b + i) * v_log_lik[i];
+    }
+    if (p_sums->v_scalar != NULL) {
+      memcpy(p_sums->v_scalar + b * n, s.v_score, n * n_row * sizeof(double));
+    }
+    if (p_reference != NULL) {
+      subtract_reference(p, p_batch, p_reference, b, n_row, &s);
+    }
+    weigh(p, p_batch, b, n_row, s.v_score);
+    classes_add(p, n_row, &s, s.v_score, p_sums->v_gradient, p_sums->v_square);
+  }
+  return TB_STATUS_ok;
+}
+
+/* of the rows' stored slopes, whose weights in the data are not in them */
+static enum tb_status classes_add_scalar(const struct tb_model* p_model,
+                                         const struct tb_workspace* p_work,
+                                         const struct tb_batch* p_batch,
+                                         const double* v_scalar,
+                                         double* v_sum) {
+  const struct classes* p = p_model->p_self;
+  const size_t n = p->n_inner;
+  const struct classes_scratch s =
+      classes_scratch_at(p, p_work->p_scratch, false);
+  struct tb_batch plain = *p_batch;
+  plain.v_weight = NULL;
+  plain.weight = 1;
+  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
+    const size_t n_row = classes_gather(p, p_batch, b, &s);
+    memcpy(s.v_score, v_scalar + b * n, n * n_row * sizeof(double));
+    weigh(p, &plain, b, n_row, s.v_score);
+    classes_add(p, n_row, &s, s.v_score, v_sum, NULL);
+  }
+  return TB_STATUS_ok;
+}
+
+/* ||g_i||^2 = ||u_i||^2 ||x_i - c||^2 + ||d_i||^2 */
+static enum tb_status
+classes_square_norms(const struct tb_model* p_model,
+                     const struct tb_workspace* p_work,
+                     const double* v_theta,
+                     const struct tb_batch* p_batch,
+                     const struct tb_reference* p_reference,
+                     double* v_square,
+                     double* v_sum) {
+  const struct classes* p = p_model->p_self;
+  const struct classes_scratch s =
+      classes_scratch_at(p, p_work->p_scratch, false);
+  struct tb_batch plain = *p_batch;
+  plain.v_weight = NULL;
+  plain.weight = 1;
+  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
+    const size_t n_row = respond(p, v_theta, p_batch, p_reference, b, &s, NULL);
+    weigh(p, &plain, b, n_row, s.v_score);
+    for (size_t i = 0; i < n_row; ++i) {
+      double u2 = 0, d2 = 0, x2 = 0;
+      for (size_t k = 0; k < p->n_inner; ++k) {
+        const double u = s.v_score[i * p->n_inner + k];
+        *(k < p->n_eta ? &u2 : &d2) += u * u;
+      }
+      for (size_t j = 0; j < p->n_coef; ++j) {
+        x2 += s.v_x[i * p->n_coef + j] * s.v_x[i * p->n_coef + j];
+      }
+      v_square[b + i] = u2 * x2 + d2;
+    }
+    classes_add(p, n_row, &s, s.v_score, v_sum, NULL);
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status classes_log_lik(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_theta,
+                                      const struct tb_batch* p_batch,
+                                      double* v_out) {
+  const struct classes* p = p_model->p_self;
+  const struct classes_scratch s =
+      classes_scratch_at(p, p_work->p_scratch, false);
+  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
+    const size_t n_row = classes_gather(p, p_batch, b, &s);
+    const struct classes_out out = {.v_log_lik = v_out + b};
+    classes_look(p, v_theta, p_batch, b, n_row, &s, &out);
+    for (size_t i = 0; p->v_weight != NULL && i < n_row; ++i) {
+      v_out[b + i] *= p->v_weight[classes_row(p_batch, b + i)];
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static double classes_largest_predictor(const struct tb_model* p_model,
+                                        const struct tb_workspace* p_work,
+                                        const double* v_theta,
+                                        const struct tb_batch* p_batch) {
+  const struct classes* p = p_model->p_self;
+  const struct classes_scratch s =
+      classes_scratch_at(p, p_work->p_scratch, false);
+  double largest = 0;
+  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
+    const size_t n_row = classes_gather(p, p_batch, b, &s);
+    const struct classes_out out = {0};
+    classes_look(p, v_theta, p_batch, b, n_row, &s, &out);
+    for (size_t k = 0; k < n_row * p->n_eta; ++k) {
+      largest = fmax(largest, fabs(s.v_eta[k]));
+    }
+  }
+  return largest;
+}
+
+/* b^T c of one predictor */
+static double shift_of(const struct classes* p, const double* v_b) {
+  double sum = 0;
+  for (size_t j = 0; j < p->n_coef; ++j) {
+    sum += v_b[j] * p->v_center[j];
+  }
+  return sum;
+}
+
+static void classes_constrain(const struct tb_model* p_model,
+                              const double* v_theta,
+                              double* v_natural) {
+  const struct classes* p = p_model->p_self;
+  memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
+  for (size_t k = 0; k < p->n_eta && p->intercept < p->n_coef; ++k) {
+    v_natural[k * p->n_coef + p->intercept] -=
+        shift_of(p, v_theta + k * p->n_coef);
+  }
+  if (p->head->is_ordered) {
+    double* v_cut = v_natural + p->n_coef;
+    const double shift = shift_of(p, v_theta);
+    classes_thresholds(p->n_class, classes_shared(p, v_theta), v_cut);
+    for (size_t k = 0; k < p->n_shared; ++k) {
+      v_cut[k] += shift;
+    }
+  }
+}
+
+static size_t classes_memory(const struct tb_model* p_model) {
+  const struct classes* p = p_model->p_self;
+  return p->store.type->memory(&p->store) + p->n_byte;
+}
+
+/* -------------------------------------------------------------------- life */
+
+static void classes_destroy(struct tb_model* p_model) {
+  struct classes* p = p_model->p_self;
+  if (p == NULL) {
+    return;
+  }
+  tb_store_destroy(&p->store);
+  tb_prior_destroy(&p->prior);
+  tb_big_free(p->p_memory, p->n_byte);
+  free(p);
+  p_model->p_self = NULL;
+}
+
+static const struct classes_head* const v_head[] = {&classes_softmax,
+                                                    &classes_cumulative_logit,
+                                                    &classes_cumulative_probit};
+
+static bool set_shape(struct tb_model* p_model,
+                      const struct tb_params* p_params,
+                      const struct tb_shelf* p_shelf) {
+  struct classes* p = p_model->p_self;
+  const size_t n_head = sizeof(v_head) / sizeof(*v_head);
+  size_t head;
+  if (!tb_shelf_shape(p_shelf,
+                      tb_params_find(p_params, "x"),
+                      &p_model->n_data,
+                      &p->n_coef) ||
+      p_model->n_data == 0 || p->n_coef == 0 ||
+      !tb_params_count(p_params, "head", n_head, 0, &head) || head >= n_head ||
+      !tb_params_count(p_params, "n_class", CLASSES_MOST, 0, &p->n_class) ||
+      p->n_class < 2 ||
+      !tb_params_count(p_params,
+                       "intercept",
+                       p->n_coef,
+                       p->n_coef,
+                       &p->intercept)) {
+    return false;
+  }
+  p->head = v_head[head];
+  p->n_eta = p->head->is_ordered ? 1 : p->n_class - 1;
+  p->n_shared = p->head->is_ordered ? p->n_class - 1 : 0;
+  p->n_inner = p->n_eta + p->n_shared;
+  p_model->n_dim = p_model->n_natural = theta_size(p);
+  p_model->n_scalar = p->n_inner;
+  p_model->takes_covariance = true;
+  return true;
+}
+
+/* Room for what a parameter holds, of n numbers; false: it has another
+ * number. *p_place stays NULL where there is none. */
+static bool take_numbers(const struct tb_params* p_params,
+                         const char* name,
+                         size_t n,
+                         double** p_at,
+                         double** p_place) {
+  const struct tb_param* p_from = tb_params_find(p_params, name);
+  if (p_from == NULL) {
+    return true;
+  }
+  if (p_from->n_value != n) {
+    return false;
+  }
+  *p_place = *p_at;
+  *p_at += n;
+  for (size_t i = 0; i < n; ++i) {
+    (*p_place)[i] = tb_param_at(p_from, i);
+  }
+  return true;
+}
+
+static bool has_classes(const struct classes* p, size_t n_data) {
+  for (size_t i = 0; i < n_data; ++i) {
+    const double y = p->v_class[i];
+    if (!(y >= 0 && y < (double)p->n_class && y == floor(y))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static enum tb_status take_rows(struct tb_model* p_model,
+                                const struct tb_params* p_params) {
+  struct classes* p = p_model->p_self;
+  const size_t n = p_model->n_data;
+  p->n_byte = (3 * n + p->n_coef + p->n_class) * sizeof(double);
+  p->p_memory = tb_big_alloc(p->n_byte);
+  if (p->p_memory == NULL) {
+    return TB_STATUS_memory;
+  }
+  double* v_at = (double*)(void*)p->p_memory;
+  const bool is_whole =
+      take_numbers(p_params, "center", p->n_coef, &v_at, &p->v_center) &&
+      take_numbers(p_params, "count", p->n_class, &v_at, &p->v_count) &&
+      take_numbers(p_params, "class", n, &v_at, &p->v_class) &&
+      take_numbers(p_params, "weights", n, &v_at, &p->v_weight) &&
+      take_numbers(p_params, "offset", n, &v_at, &p->v_offset);
+  return is_whole && p->v_center != NULL && p->v_class != NULL &&
+                 (p->v_offset == NULL || p->n_eta == 1) && has_classes(p, n)
+             ? TB_STATUS_ok
+             : TB_STATUS_argument;
+}
+
+/* Parameters: "x" (n_data x n_coef), "class" (n_data, from 0), "n_class",
+ * "head" (place in v_head), "intercept" (its column, from 0; none: there is
+ * none), "center" (n_coef), "weights", "offset" (n_data), "count" (n_class, of
+ * thresholds), and those of tb_prior. */
+static enum tb_status classes_create(struct tb_model* p_model,
+                                     const struct tb_params* p_params,
+                                     const struct tb_shelf* p_shelf) {
+  struct classes* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_model->p_self = p;
+  p_model->p_frame = NULL;
+  enum tb_status status =
+      set_shape(p_model, p_params, p_shelf) ? TB_STATUS_ok : TB_STATUS_argument;
+  if (status == TB_STATUS_ok) {
+    status = tb_prior_create(&p->prior, p_params, p_model->n_dim);
+  }
+  if (status == TB_STATUS_ok) {
+    status =
+        tb_shelf_take(p_shelf, tb_params_find(p_params, "x"), 0, &p->store);
+  }
+  if (status == TB_STATUS_ok) {
+    status = take_rows(p_model, p_params);
+  }
+  if (status != TB_STATUS_ok) {
+    classes_destroy(p_model);
+    return status;
+  }
+  uint64_t hash = tb_hash_word((uint64_t)p_model->n_data, p->store.hash);
+  hash = tb_hash_doubles(hash, p->prior.v_kind, 4 * p_model->n_dim);
+  const char* const v_name[] =
+      {"head", "class", "weights", "offset", "count", "center", "prior_shape"};
+  for (size_t k = 0; k < sizeof(v_name) / sizeof(*v_name); ++k) {
+    hash = tb_hash_param(hash, tb_params_find(p_params, v_name[k]));
+  }
+  p_model->fingerprint = hash;
+  return TB_STATUS_ok;
+}
+
+const struct tb_model_type tb_model_classes = {
+    .name = "classes",
+    .citation = "McCullagh (1980), JRSS B 42; Agresti (2013), chapter 8",
+    .flags = TB_MODEL_SCALAR,
+    .create = classes_create,
+    .destroy = classes_destroy,
+    .prior = classes_prior,
+    .gradient = classes_gradient,
+    .workspace_size = classes_workspace_size,
+    .is_outside = classes_is_outside,
+    .log_lik = classes_log_lik,
+    .square_norms = classes_square_norms,
+    .add_scalar = classes_add_scalar,
+    .pass_size = classes_pass_size,
+    .curvature = classes_curvature,
+    .curvature_prior = classes_curvature_prior,
+    .weights = classes_weights,
+    .largest_predictor = classes_largest_predictor,
+    .constrain = classes_constrain,
+    .expansion = &classes_expansion,
+    .memory = classes_memory,
+};
