@@ -20,6 +20,7 @@
 # has_data_free: has the likelihood a part that no row carries? A Gibbs
 #   posterior cannot scale it.
 # is_far_from_normal: is it known before anyone has looked?
+# is_grouped: are its rows groups, whose effects are integrated out?
 # is_noisy: is noise added to its gradients?
 # is_users: is its density a user's own, of which nothing is known?
 # runs_r: does the core call functions of R, which may stop a chain?
@@ -35,6 +36,7 @@ model_traits <- function(
   has_columns = FALSE,
   has_data_free = FALSE,
   is_far_from_normal = FALSE,
+  is_grouped = FALSE,
   is_noisy = FALSE,
   is_users = FALSE,
   runs_r = FALSE
@@ -51,6 +53,7 @@ model_traits <- function(
     has_columns = has_columns,
     has_data_free = has_data_free,
     is_far_from_normal = is_far_from_normal,
+    is_grouped = is_grouped,
     is_noisy = is_noisy,
     is_users = is_users,
     runs_r = runs_r

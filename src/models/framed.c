@@ -13,6 +13,7 @@
 #include "models/framed.h"
 
 #include "base/clip.h"
+#include "models/expansion.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +251,106 @@ static bool framed_is_usable(const struct tb_model* p_model) {
   return p->p_base->type->is_usable(p->p_base);
 }
 
+/* ------------------------------------------------------------- expansions */
+
+/* Those of a base that never rewrites its rows: the records are its own. */
+static size_t framed_record_size(const struct tb_model* p_model) {
+  const struct framed* p = p_model->p_self;
+  return p->p_base->type->expansion->record_size(p->p_base);
+}
+
+static enum tb_status framed_expand(const struct tb_model* p_model,
+                                    const double* v_at,
+                                    const struct tb_batch* p_batch,
+                                    void* p_record,
+                                    const struct tb_curvature* p_sums,
+                                    int n_threads) {
+  const struct framed* p = p_model->p_self;
+  const size_t n = p_model->n_dim;
+  double* v_theta = calloc(3 * n + 2 * n * n, sizeof(double));
+  if (v_theta == NULL) {
+    return TB_STATUS_memory;
+  }
+  double *v_gradient = v_theta + n, *v_pulled = v_theta + 2 * n;
+  double *v_hessian = v_theta + 3 * n, *v_work = v_hessian + n * n;
+  struct tb_curvature sums = *p_sums;
+  sums.v_gradient = v_gradient;
+  sums.v_hessian = v_hessian;
+  tb_frame_to_parameter(&p->frame, v_at, v_theta);
+  const enum tb_status status = p->p_base->type->expansion->expand(p->p_base,
+                                                                   v_theta,
+                                                                   p_batch,
+                                                                   p_record,
+                                                                   &sums,
+                                                                   n_threads);
+  tb_frame_pull_gradient(&p->frame, v_gradient, v_pulled);
+  tb_frame_pull_hessian(&p->frame, v_hessian, v_work);
+  for (size_t j = 0; j < n; ++j) {
+    p_sums->v_gradient[j] += v_pulled[j];
+  }
+  for (size_t j = 0; j < n * n; ++j) {
+    p_sums->v_hessian[j] += v_hessian[j];
+  }
+  free(v_theta);
+  return status;
+}
+
+static enum tb_status framed_beyond(const struct tb_model* p_model,
+                                    const struct tb_workspace* p_work,
+                                    const void* p_record,
+                                    const double* v_at,
+                                    const double* v_phi,
+                                    const struct tb_batch* p_batch,
+                                    const struct tb_sums* p_sums) {
+  const struct framed* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_model, p_work);
+  const struct tb_sums sums = {.v_gradient = s.v_gradient};
+  const bool has_squares = p_sums->v_square != NULL;
+  const size_t n_most = has_squares ? 1 : p_batch->n_batch;
+  enum tb_status status = TB_STATUS_ok;
+  tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
+  tb_frame_to_parameter(&p->frame, v_at, s.v_reference);
+  for (size_t k = 0; k < p_batch->n_batch && status == TB_STATUS_ok;
+       k += n_most) {
+    /* squares are of each row by itself */
+    const struct tb_batch part = tb_batch_part(p_batch, k, n_most);
+    memset(s.v_gradient, 0, p_model->n_dim * sizeof(double));
+    status = p->p_base->type->expansion->beyond(p->p_base,
+                                                &s.work,
+                                                p_record,
+                                                s.v_reference,
+                                                s.v_theta,
+                                                &part,
+                                                &sums);
+    add_pulled(p, &s, p_sums->v_gradient);
+    for (size_t j = 0; has_squares && j < p_model->n_dim; ++j) {
+      p_sums->v_square[j] += s.v_pulled[j] * s.v_pulled[j];
+    }
+  }
+  return status;
+}
+
+static bool framed_has_remainders(const struct tb_model* p_model) {
+  (void)p_model;
+  return false;
+}
+
+static double framed_largest_predictor(const void* p_record, size_t n_row) {
+  (void)p_record;
+  (void)n_row;
+  return 0;
+}
+
+static const struct tb_model_expansion framed_expansion = {
+    .record_size = framed_record_size,
+    .expand = framed_expand,
+    .largest_predictor = framed_largest_predictor,
+    .beyond = framed_beyond,
+    .has_remainders = framed_has_remainders,
+};
+
+/* -------------------------------------------------------------------- life */
+
 static void framed_destroy(struct tb_model* p_model) {
   struct framed* p = p_model->p_self;
   if (p != NULL) {
@@ -297,6 +398,9 @@ enum tb_status tb_model_frame(struct tb_model* p_base,
                                    SLOT(memory),
                                    SLOT(is_usable)};
 #undef SLOT
+  if (base->whiten == NULL && base->expansion != NULL) {
+    p->type.expansion = &framed_expansion;
+  }
   *p_out = *p_base;
   p_out->is_even = false; /* not about c */
   p_out->type = &p->type;

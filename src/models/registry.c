@@ -7,6 +7,7 @@ extern const struct tb_model_type tb_model_classes;
 extern const struct tb_model_type tb_model_density;
 extern const struct tb_model_type tb_model_gaussian;
 extern const struct tb_model_type tb_model_glm;
+extern const struct tb_model_type tb_model_groups;
 extern const struct tb_model_type tb_model_lda;
 extern const struct tb_model_type tb_model_network;
 extern const struct tb_model_type tb_model_ica;
@@ -26,6 +27,7 @@ const struct tb_model_type* const tb_model_registry[] = {
     &tb_model_pmf,
     &tb_model_native,
     &tb_model_sums,
+    &tb_model_groups,
     NULL,
 };
 

@@ -1,0 +1,409 @@
+# model_groups(): regressions with group-level effects that are integrated out,
+# and what tall_glmer() shares with it. The rows that estimators draw are
+# groups.
+
+#' Multilevel regressions with one grouping factor
+#'
+#' The posterior of the coefficients, and of the standard deviations and
+#' correlations of groups' effects, of a generalised linear model whose groups
+#' have effects of their own. [tall_glmer()] builds one from a formula.
+#'
+#' @param x (numeric matrix, n_row x n_coef) The covariates.
+#' @param y (vector of n_row values) The response, as in [model_glm()].
+#' @param group (factor or vector of n_row values) The group of each row; unused
+#'   levels are dropped.
+#' @param z (numeric matrix, n_row x q, or `NULL`) The covariates whose
+#'   coefficients differ between groups, at most 3; `NULL`: an intercept.
+#' @param family (string or family object) As in [model_glm()]: any response but
+#'   those that are not log-concave, `student()` and `beta_regression()`.
+#' @param prior,prior_intercept,prior_aux,weights,offset,sigma As in
+#'   [model_glm()].
+#' @param prior_covariance ([prior_lkj()], a prior of standard deviations, or
+#'   `NULL`) The prior of the effects' standard deviations and correlations;
+#'   `NULL`: flat.
+#' @param correlated (`TRUE` or `FALSE`) Are the effects of a group correlated?
+#' @param nodes (whole number) Nodes of the quadrature in each dimension.
+#'
+#' @details With \eqn{u_g = \Lambda v_g}{u_g = Lambda v_g}, \eqn{v_g \sim N(0,
+#' I)}{v_g ~ N(0, I)}, what a group adds to the log posterior is \deqn{L_g = \log
+#' \int \prod_{i \in g} p(y_i \mid x_i^\top \beta + z_i^\top \Lambda v)\, N(v; 0,
+#' I)\, dv,}{L_g = log int prod_{i in g} p(y_i | x_i'beta + z_i'Lambda v) N(v; 0,
+#' I) dv,} by adaptive Gauss-Hermite quadrature about the mode of the integrand;
+#' its derivatives are those of the identities of Fisher and Louis. A Gaussian
+#' response needs three nodes, which are exact, and as few rows of a group as
+#' there are columns. To estimators, schemes and kernels the group is the
+#' datum: `n_data` is the number of groups. The parameters are the coefficients,
+#' the logarithms of the diagonal of \eqn{\Lambda}{Lambda}, then what is below
+#' it row by row, and the logarithm of the response's parameter; variables are
+#' standard deviations and correlations.
+#'
+#' @return A `tall_model` for [sg_sample()] and [find_mode()].
+#' @section Conditions: those of [model_glm()]; `tall_error_unsupported` for
+#' more than three effects, or a response that is not log-concave.
+#' @references
+#' Pinheiro & Bates (1995). Approximations to the log-likelihood function in the
+#' nonlinear mixed-effects model. *Journal of Computational and Graphical
+#' Statistics* 4, 12-35.
+#' @examples
+#' g <- rep(1:50, each = 10)
+#' x <- cbind("(Intercept)" = 1, x = rnorm(500))
+#' y <- rbinom(500, 1, plogis(x[, "x"] + rnorm(50)[g]))
+#' model <- model_groups(x, y, g)
+#' model
+#' @export
+model_groups <- function(
+  x,
+  y,
+  group,
+  z = NULL,
+  family = "bernoulli",
+  prior = prior_normal(0, 2.5),
+  prior_intercept,
+  prior_aux = prior_exponential(autoscale = TRUE),
+  prior_covariance = prior_lkj(),
+  weights = NULL,
+  offset = NULL,
+  sigma = NULL,
+  correlated = TRUE,
+  nodes = 9
+) {
+  call <- rlang::current_env()
+  check_given(x)
+  x <- check_design(x)
+  check_given(group)
+  z <- z %||% cbind("(Intercept)" = rep(1, nrow(x)))
+  z <- check_design(z)
+  check_same_rows(x, z, arg = "x", arg_y = "z", call = call)
+  check_same_rows(x, group, arg = "x", arg_y = "group", call = call)
+  if (is.null(colnames(z))) {
+    colnames(z) <- paste0("z", seq_len(ncol(z)))
+  }
+  family <- resolve_family(family, call)
+  build_groups(
+    x,
+    y,
+    list(z = z, group = as_group(group, "group", call), name = "group",
+         correlated = check_flag(correlated)),
+    family,
+    list(
+      prior = as_prior(prior),
+      prior_intercept = if (!missing(prior_intercept)) {
+        as_prior(prior_intercept)
+      },
+      prior_aux = as_prior(prior_aux),
+      prior_covariance = as_covariance_prior(prior_covariance, call)
+    ),
+    weights,
+    offset,
+    sigma,
+    nodes = check_count(nodes, min = 1, most = 200),
+    call = call
+  )
+}
+
+# Each row's group, of levels that are there.
+as_group <- function(group, arg, call) {
+  group <- factor(group)
+  if (anyNA(group)) {
+    abort_value(
+      group,
+      which(is.na(group))[[1]],
+      "be no missing value",
+      arg = arg,
+      call = call
+    )
+  }
+  group
+}
+
+most_effects <- 3
+
+# model_groups() for callers whose users typed something else. terms: list(z,
+# group, name, correlated). specs: four priors. centers: as of build_glm().
+build_groups <- function(
+  x,
+  y,
+  terms,
+  family,
+  specs,
+  weights,
+  offset,
+  sigma,
+  storage = "double",
+  nodes = 9,
+  centers = FALSE,
+  arg_y = "y",
+  call = caller_env()
+) {
+  entry <- find_response(family)
+  facts <- response_facts(family)
+  check_grouped_family(family, call)
+  check_effects(terms$z, call)
+  rows <- check_glm_rows(x, y, weights, offset, family, arg_y, call)
+  sigma <- check_number(
+    sigma,
+    positive = TRUE,
+    allow_null = TRUE,
+    arg = "sigma",
+    call = call
+  )
+  known_aux <- check_sigma_of(family, sigma, call) %||% family$aux
+  samples_aux <- !is.na(facts$aux) && is.null(known_aux)
+  coefficients <- column_names(x)
+  names <- group_names(terms)
+  check_names_differ(
+    c(coefficients, names$variables, if (samples_aux) facts$aux),
+    call
+  )
+  units <- if (entry$has_units) {
+    response_units(rows$y, rows$weights, rows$offset)
+  }
+  resolved <- prior_resolve(
+    specs$prior,
+    specs$prior_intercept,
+    names = coefficients,
+    n_dim = ncol(x),
+    column_sd = function() column_sds(x),
+    response_sd = units$sd %||% 1,
+    response_mean = units$mean %||% 0,
+    aux = if (samples_aux) specs$prior_aux,
+    aux_sd = units$aux_sd %||% 1,
+    call = call
+  )
+  n_lambda <- length(names$variables)
+  functional <- if (centers) center_functional(x, samples_aux)
+  if (!is.null(functional)) {
+    functional$weights <-
+      append(functional$weights, numeric(n_lambda), ncol(x))
+  }
+  own <- insert_lambda(resolved, ncol(x), n_lambda, "flat")
+  sorted <- sort_groups(rows, terms)
+  is_exact <- entry$is_quadratic
+  new_model(
+    "groups",
+    c(sorted$params, covariance_params(
+      specs$prior_covariance,
+      colnames(terms$z),
+      rows$y,
+      entry$has_units,
+      call
+    ), list(
+      n_coef = as.double(ncol(x)),
+      correlated = as.double(terms$correlated),
+      nodes = as.double(gauss_hermite(if (is_exact) 3 else nodes)),
+      fold = as.double(is_exact),
+      response = facts$place[[1]],
+      fixed = family$fixed,
+      aux = known_aux %||% 1,
+      sample_aux = as.double(samples_aux),
+      prior_kind = as.double(own$kind),
+      prior_location = own$location,
+      prior_scale = own$scale,
+      prior_shape = own$shape,
+      prior_at = functional$at,
+      prior_functional = functional$weights
+    )),
+    variables = c(
+      coefficients,
+      names$variables,
+      if (samples_aux) facts$aux
+    ),
+    coordinates = c(
+      coefficients,
+      names$coordinates,
+      if (samples_aux) facts$coordinate
+    ),
+    n_coef = ncol(x),
+    n_lambda = n_lambda,
+    n_rows = nrow(x),
+    groups = list(
+      name = terms$name,
+      levels = levels(terms$group),
+      effects = colnames(terms$z),
+      correlated = terms$correlated,
+      sizes = diff(sorted$params$first)
+    ),
+    is_exact = is_exact,
+    family = family,
+    # a density of the logarithm that is proper, and is not quadratic
+    prior = insert_lambda(resolved, ncol(x), n_lambda, "exponential"),
+    prior_functional = functional,
+    sigma = sigma,
+    traits = model_traits(
+      start = groups_start(ncol(x), names, units, samples_aux, terms),
+      samples_aux = samples_aux,
+      is_grouped = TRUE
+    ),
+    label = "model_groups",
+    store = store_of(storage, x, call = call),
+    call = call
+  )
+}
+
+# Where Newton's method begins: groups that differ by half a unit.
+groups_start <- function(n_coef, names, units, samples_aux, terms) {
+  size <- 0.5 * (units$sd %||% 1)
+  spread <- pmax(apply(abs(terms$z), 2, max), 1e-8)
+  lambda <- numeric(length(names$variables))
+  lambda[seq_len(ncol(terms$z))] <- log(size / spread)
+  c(numeric(n_coef), lambda, if (samples_aux) log(units$aux_sd %||% 1))
+}
+
+# Priors of the coordinates with those of lambda between coefficients and
+# auxiliary parameter.
+insert_lambda <- function(resolved, n_coef, n_lambda, kind) {
+  put <- function(values, new) append(values, rep(new, n_lambda), n_coef)
+  compact(list(
+    kind = put(resolved$kind, prior_kinds[[kind]]$code),
+    location = put(resolved$location, 0),
+    scale = put(resolved$scale, 1),
+    shape = if (!is.null(resolved$shape)) put(resolved$shape, 0)
+  ))
+}
+
+# Rows in the order of their groups, and z as columns of the same matrix.
+sort_groups <- function(rows, terms) {
+  group <- as.integer(terms$group)
+  order <- if (is.unsorted(group)) order(group, method = "radix")
+  sorted <- function(v) if (is.null(order)) v else v[order]
+  x <- rows$x
+  at <- integer(ncol(terms$z))
+  more <- NULL
+  for (a in seq_along(at)) {
+    column <- terms$z[, a]
+    same <- which(vapply(
+      seq_len(ncol(x)),
+      function(j) identical(as.double(x[, j]), as.double(column)),
+      TRUE
+    ))
+    if (length(same) > 0) {
+      at[[a]] <- same[[1]]
+    } else {
+      more <- cbind(more, column)
+      at[[a]] <- ncol(x) + ncol(more)
+    }
+  }
+  all <- if (is.null(more)) x else cbind(x, more)
+  if (!is.null(order)) {
+    all <- all[order, , drop = FALSE]
+  }
+  dimnames(all) <- NULL
+  list(params = compact(list(
+    x = as_double_matrix(all),
+    z = as.double(at - 1),
+    first = as.double(c(0, cumsum(tabulate(group, nlevels(terms$group))))),
+    y = as.double(sorted(rows$y)),
+    weights = sorted(rows$weights),
+    offset = sorted(rows$offset)
+  )))
+}
+
+# As brms names them.
+group_names <- function(terms) {
+  effects <- gsub("(Intercept)", "Intercept", colnames(terms$z), fixed = TRUE)
+  q <- length(effects)
+  name <- terms$name
+  sds <- paste0("sd_", name, "__", effects)
+  below <- which(lower.tri(diag(q)), arr.ind = TRUE)
+  below <- below[order(below[, 1], below[, 2]), , drop = FALSE]
+  if (!terms$correlated) {
+    below <- below[0, , drop = FALSE]
+  }
+  pair <- function(first) {
+    if (nrow(below) == 0) {
+      return(character())
+    }
+    paste0(
+      first, name, "__", effects[below[, 2]], "__", effects[below[, 1]]
+    )
+  }
+  list(
+    effects = effects,
+    variables = c(sds, pair("cor_")),
+    coordinates = c(paste0("log_", sds), pair("factor_"))
+  )
+}
+
+check_effects <- function(z, call) {
+  if (ncol(z) > most_effects) {
+    abort_tall(
+      "unsupported",
+      c(
+        "A group may have at most {most_effects} effects, not {ncol(z)}: the
+         quadrature takes a grid of nodes in each.",
+        x = "They are {quote_columns(colnames(z))}."
+      ),
+      call = call
+    )
+  }
+}
+
+# Newton's method for a group's mode, and the nodes about it, take one that is
+# concave.
+check_grouped_family <- function(family, call) {
+  if (!find_response(family)$is_concave) {
+    abort_tall(
+      "unsupported",
+      c(
+        "Groups cannot be integrated out of responses of family
+         {.val {family$name}}: their log density is not concave.",
+        i = "There are gaussian, binomial, poisson, neg_binomial_2 and Gamma."
+      ),
+      argument = "family",
+      call = call
+    )
+  }
+}
+
+check_names_differ <- function(names, call) {
+  twice <- unique(names[duplicated(names)])
+  if (length(twice) > 0) {
+    abort_input(
+      "Variables must have different names, but {.val {twice[[1]]}} would come
+       twice: rename a column or the grouping factor.",
+      argument = "formula",
+      value = twice,
+      call = call
+    )
+  }
+}
+
+# ---- nodes -------------------------------------------------------------------
+
+# Nodes t of Gauss-Hermite quadrature, and the logarithms of their weights times
+# e^(t^2): one over the sum of squares of the orthonormal Hermite functions,
+# which never underflows.
+gauss_hermite <- function(n) {
+  if (n == 1) {
+    return(cbind(0, log(sqrt(pi))))
+  }
+  off <- sqrt(seq_len(n - 1) / 2)
+  jacobi <- matrix(0, n, n)
+  jacobi[cbind(2:n, seq_len(n - 1))] <- off
+  jacobi <- jacobi + t(jacobi)
+  t <- eigen(jacobi, symmetric = TRUE, only.values = TRUE)$values
+  for (k in 1:2) {
+    h <- hermite_functions(t, n)
+    # phi_n' = sqrt(2 n) phi_(n - 1) - t phi_n, and phi_n is 0 at a node
+    t <- t - h[, n + 1] / (sqrt(2 * n) * h[, n] - t * h[, n + 1])
+  }
+  t <- (t - rev(t)) / 2
+  cbind(t, -log(rowSums(hermite_functions(t, n)[, seq_len(n)]^2)))
+}
+
+# phi_0..phi_n at t, columns
+hermite_functions <- function(t, n) {
+  h <- matrix(0, length(t), n + 1)
+  h[, 1] <- pi^(-1 / 4) * exp(-t^2 / 2)
+  h[, 2] <- sqrt(2) * t * h[, 1]
+  for (j in seq_len(n - 1) + 1) {
+    h[, j + 1] <- t * sqrt(2 / j) * h[, j] - sqrt((j - 1) / j) * h[, j - 1]
+  }
+  h
+}
+
+set_nodes <- function(model, n) {
+  status <- .Call(ffi_groups_nodes, model$pointer, as.double(gauss_hermite(n)))
+  abort_status(status)
+  invisible(model)
+}

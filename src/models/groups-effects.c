@@ -1,0 +1,229 @@
+/* Effects of groups given the parameters: moments from the nodes of the
+ * quadrature, and draws by independence Metropolis from the normal law with
+ * these moments, which normal responses accept always, and others nearly so:
+ * a few steps from a draw of that law.
+ *
+ *   symbol  variable  shape
+ *   m, S    v_mean, v_square of struct groups_look: E v, E v v^T
+ *   B       chol      B B^T = S - m m^T */
+#include "models/groups-effects.h"
+
+#include "base/rng.h"
+#include "models/groups-look.h"
+#include "models/groups-rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { Q = GROUPS_EFFECT, STEPS = 5 };
+
+size_t groups_n_effect(const struct tb_model* p_model) {
+  const struct groups* p = p_model->p_self;
+  return p->n_effect;
+}
+
+size_t groups_n_point(const struct tb_model* p_model) {
+  const struct groups* p = p_model->p_self;
+  return p->n_point;
+}
+
+static struct groups_point* points_at(const struct tb_model* p_model,
+                                      const double* v_theta,
+                                      size_t n_point) {
+  const struct groups* p = p_model->p_self;
+  struct groups_point* v_point = malloc((n_point + 1) * sizeof(*v_point));
+  for (size_t d = 0; v_point != NULL && d < n_point; ++d) {
+    v_point[d] = groups_point_at(p, v_theta + d * p_model->n_dim, false);
+  }
+  return v_point;
+}
+
+/* v_mean += Lambda m / n, v_square += Lambda S Lambda^T / n */
+static void add_moments(const struct groups* p,
+                        const struct groups_point* p_point,
+                        const double* v_m,
+                        const double* v_S,
+                        double share,
+                        double* v_mean,
+                        double* v_square) {
+  const size_t q = p->n_effect;
+  double v_u[Q];
+  groups_effects_of(p, p_point, v_m, v_u);
+  for (size_t a = 0; a < q; ++a) {
+    v_mean[a] += share * v_u[a];
+    for (size_t b = 0; b < q; ++b) {
+      for (size_t c = 0; c <= a; ++c) {
+        for (size_t d = 0; d <= b; ++d) {
+          v_square[a * q + b] += share * p_point->v_factor[a][c] *
+                                 v_S[c * q + d] * p_point->v_factor[b][d];
+        }
+      }
+    }
+  }
+}
+
+enum tb_status groups_effect_moments(const struct tb_model* p_model,
+                                     const double* v_theta,
+                                     size_t n_point,
+                                     size_t first,
+                                     size_t n_group,
+                                     int n_threads,
+                                     double* v_mean,
+                                     double* v_square) {
+  const struct groups* p = p_model->p_self;
+  const size_t q = p->n_effect;
+  const size_t n_work = groups_scratch_size(p_model, false);
+  struct groups_point* v_point = points_at(p_model, v_theta, n_point);
+  bool is_short = v_point == NULL;
+  memset(v_mean, 0, q * n_group * sizeof(double));
+  memset(v_square, 0, q * q * n_group * sizeof(double));
+  (void)n_threads;
+#ifdef _OPENMP
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+#endif
+  {
+    char* p_memory = malloc(n_work + 64);
+#ifdef _OPENMP
+#pragma omp for schedule(dynamic, 16)
+#endif
+    for (size_t k = 0; k < n_group; ++k) {
+      if (p_memory == NULL || v_point == NULL) {
+#ifdef _OPENMP
+#pragma omp atomic write
+#endif
+        is_short = true;
+        continue;
+      }
+      const struct groups_scratch s =
+          groups_scratch_at(p_model, p_memory, false);
+      double v_m[Q], v_S[Q * Q];
+      const struct groups_look look = {.v_mean = v_m, .v_square = v_S};
+      for (size_t d = 0; d < n_point; ++d) {
+        groups_look(p_model, &v_point[d], &s, first + k, &look);
+        add_moments(p,
+                    &v_point[d],
+                    v_m,
+                    v_S,
+                    1 / (double)n_point,
+                    v_mean + q * k,
+                    v_square + q * q * k);
+      }
+    }
+    free(p_memory);
+  }
+  free(v_point);
+  return is_short ? TB_STATUS_memory : TB_STATUS_ok;
+}
+
+/* -------------------------------------------------------------------- draws */
+
+/* chol := B */
+static void
+spread_of(size_t q, const double* v_m, const double* v_S, double (*chol)[Q]) {
+  for (size_t a = 0; a < q; ++a) {
+    for (size_t b = 0; b <= a; ++b) {
+      double sum = v_S[a * q + b] - v_m[a] * v_m[b];
+      for (size_t c = 0; c < b; ++c) {
+        sum -= chol[a][c] * chol[b][c];
+      }
+      chol[a][b] = a == b ? sqrt(fmax(sum, 1e-300)) : sum / chol[b][b];
+    }
+  }
+}
+
+/* v := m + B xi; returns the log density of the law there */
+static double propose(size_t q,
+                      const double* v_m,
+                      const double (*chol)[Q],
+                      struct tb_rng* p_rng,
+                      double* v) {
+  double v_xi[Q];
+  for (size_t a = 0; a < q; ++a) {
+    v_xi[a] = tb_rng_norm(p_rng);
+    v[a] = v_m[a];
+    for (size_t c = 0; c <= a; ++c) {
+      v[a] += chol[a][c] * v_xi[c];
+    }
+  }
+  return -0.5 * groups_square(v_xi, q);
+}
+
+/* v_u := a draw; the group was looked at last */
+static void draw_effects(const struct groups* p,
+                         const struct groups_point* p_point,
+                         const struct groups_scratch* p_s,
+                         size_t group,
+                         const double* v_m,
+                         const double* v_S,
+                         struct tb_rng* p_rng,
+                         double* v_u) {
+  const size_t q = p->n_effect;
+  double chol[Q][Q], v[Q], v_there[Q];
+  double here = -INFINITY; /* log f less that of the law */
+  spread_of(q, v_m, v_S, chol);
+  for (size_t step = 0; step <= STEPS; ++step) {
+    const double law = propose(q, v_m, chol, p_rng, v);
+    groups_effects_of(p, p_point, v, v_there);
+    const double there = groups_density(p, p_point, p_s, group, v_there) -
+                         0.5 * groups_square(v, q) - law;
+    if (step == 0 || log(tb_rng_unif(p_rng)) < there - here) {
+      here = there;
+      memcpy(v_u, v_there, q * sizeof(double));
+    }
+  }
+}
+
+enum tb_status groups_effect_draws(const struct tb_model* p_model,
+                                   const double* v_theta,
+                                   size_t n_point,
+                                   const size_t* v_group,
+                                   size_t n_group,
+                                   uint64_t seed,
+                                   int n_threads,
+                                   double* v_out) {
+  const struct groups* p = p_model->p_self;
+  const size_t q = p->n_effect;
+  const size_t n_work = groups_scratch_size(p_model, false);
+  struct groups_point* v_point = points_at(p_model, v_theta, n_point);
+  bool is_short = v_point == NULL;
+  (void)n_threads;
+#ifdef _OPENMP
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+#endif
+  {
+    char* p_memory = malloc(n_work + 64);
+#ifdef _OPENMP
+#pragma omp for schedule(dynamic, 16)
+#endif
+    for (size_t k = 0; k < n_group; ++k) {
+      if (p_memory == NULL || v_point == NULL) {
+#ifdef _OPENMP
+#pragma omp atomic write
+#endif
+        is_short = true;
+        continue;
+      }
+      const struct groups_scratch s =
+          groups_scratch_at(p_model, p_memory, false);
+      double v_m[Q], v_S[Q * Q];
+      const struct groups_look look = {.v_mean = v_m, .v_square = v_S};
+      struct tb_rng rng;
+      tb_rng_init(&rng, seed, v_group[k], TB_STREAM_model);
+      for (size_t d = 0; d < n_point; ++d) {
+        groups_look(p_model, &v_point[d], &s, v_group[k], &look);
+        draw_effects(p,
+                     &v_point[d],
+                     &s,
+                     v_group[k],
+                     v_m,
+                     v_S,
+                     &rng,
+                     v_out + (d * n_group + k) * q);
+      }
+    }
+    free(p_memory);
+  }
+  free(v_point);
+  return is_short ? TB_STATUS_memory : TB_STATUS_ok;
+}

@@ -1,0 +1,417 @@
+/* Multilevel regressions with one grouping factor, each group's effects
+ * integrated out; groups.h has the model and the symbols, groups-look.c the
+ * integral. Normal responses are kept as few rows: the triangular factor of
+ * (x, z, y) of a group has the same sums of squares as its rows, and rows
+ * without residual stand for those that are left. */
+#include "models/groups.h"
+
+#include "base/clip.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "data/shelf.h"
+#include "models/groups-rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ scratch */
+
+struct bump {
+  char* p;
+  size_t n;
+};
+
+static double* take(struct bump* p_bump, size_t n_value) {
+  double* v =
+      p_bump->p == NULL ? NULL : (double*)(void*)(p_bump->p + p_bump->n);
+  p_bump->n += tb_align(n_value * sizeof(double));
+  return v;
+}
+
+static struct groups_scratch
+lay_out(const struct tb_model* p_model, struct bump* p_bump, bool for_hessian) {
+  const struct groups* p = p_model->p_self;
+  const size_t n_entry = tb_max(GROUPS_ENTRY, p->n_point);
+  const size_t n_dim = p_model->n_dim, q = p->n_effect;
+  struct groups_scratch s;
+  s.v_eta = take(p_bump, p->n_most);
+  s.v_z = take(p_bump, q * p->n_most);
+  s.v_block = take(p_bump, GROUPS_ENTRY * p->store.n_padded);
+  s.v_entry_eta = take(p_bump, n_entry);
+  s.v_entry_y = take(p_bump, n_entry);
+  s.v_entry_weight = take(p_bump, n_entry);
+  s.v_density = take(p_bump, n_entry);
+  s.v_score = take(p_bump, n_entry);
+  s.v_curvature = take(p_bump, n_entry);
+  s.v_aux_score = take(p_bump, n_entry);
+  s.v_cross = take(p_bump, n_entry);
+  s.v_aux_curvature = take(p_bump, n_entry);
+  s.v_sum = take(p_bump, GROUPS_SUM * GROUPS_ENTRY);
+  s.v_v = take(p_bump, q * p->n_point);
+  s.v_u = take(p_bump, q * p->n_point);
+  s.v_pi = take(p_bump, p->n_point);
+  s.v_coef = take(p_bump, GROUPS_SUM * p->n_point);
+  s.v_gradient = take(p_bump, n_dim);
+  s.v_before = take(p_bump, n_dim);
+  s.v_hessian = take(p_bump, for_hessian ? 2 * n_dim * n_dim : 0);
+  s.v_each = take(p_bump, for_hessian ? p->n_point * groups_each(p) : 0);
+  return s;
+}
+
+size_t groups_scratch_size(const struct tb_model* p_model, bool for_hessian) {
+  struct bump bump = {NULL, 0};
+  (void)lay_out(p_model, &bump, for_hessian);
+  return bump.n;
+}
+
+struct groups_scratch groups_scratch_at(const struct tb_model* p_model,
+                                        void* p_scratch,
+                                        bool for_hessian) {
+  struct bump bump = {p_scratch, 0};
+  return lay_out(p_model, &bump, for_hessian);
+}
+
+static size_t groups_workspace_size(const struct tb_model* p_model,
+                                    size_t n_batch) {
+  (void)n_batch;
+  return groups_scratch_size(p_model, false);
+}
+
+/* ------------------------------------------------------------------- places */
+
+struct groups_point groups_point_at(const struct groups* p,
+                                    const double* v_theta,
+                                    bool is_complete) {
+  const double aux = p->has_aux ? v_theta[p->n_coef + p->n_lambda] : 0;
+  struct groups_point point = {.v_theta = v_theta,
+                               .response = tb_response_at(&p->response, aux)};
+  for (size_t l = 0; l < p->n_lambda; ++l) {
+    const double value = v_theta[p->n_coef + l];
+    point.v_factor[p->v_a[l]][p->v_b[l]] =
+        p->v_a[l] == p->v_b[l] ? exp(value) : value;
+  }
+  if (p->v_spare != NULL) {
+    const double none = 0;
+    const struct tb_response_rows row = {.n_row = 1,
+                                         .n_predictor = 1,
+                                         .v_eta = &none,
+                                         .v_y = &none,
+                                         .p_point = &point.response};
+    const struct tb_response_out out = {
+        .is_complete = is_complete,
+        .v_log_density = &point.spare_density,
+        .v_aux_score = p->has_aux ? &point.spare_score : NULL};
+    p->response.type->evaluate(&row, &out);
+  }
+  return point;
+}
+
+/* -------------------------------------------------------------------- slots */
+
+static enum tb_status groups_prior(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   const double* v_theta,
+                                   double* v_gradient,
+                                   double* p_log_prior) {
+  const struct groups* p = p_model->p_self;
+  (void)p_work;
+  double log_prior = tb_prior_gradient(&p->prior, v_theta, v_gradient);
+  log_prior += groups_covariance_prior(p, v_theta, v_gradient, NULL, 0);
+  if (p_log_prior != NULL) {
+    *p_log_prior += log_prior;
+  }
+  return TB_STATUS_ok;
+}
+
+static bool groups_is_outside(const struct tb_model* p_model,
+                              const struct tb_workspace* p_work,
+                              const double* v_theta) {
+  const struct groups* p = p_model->p_self;
+  (void)p_work;
+  return p->prior.is_bounded && tb_prior_is_outside(&p->prior, v_theta);
+}
+
+static size_t group_at(const struct tb_batch* p_batch, size_t k) {
+  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
+}
+
+static double multiplier(const struct tb_batch* p_batch, size_t k) {
+  return p_batch->v_weight == NULL ? p_batch->weight : p_batch->v_weight[k];
+}
+
+static enum tb_status groups_gradient(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_theta,
+                                      const struct tb_batch* p_batch,
+                                      const struct tb_reference* p_reference,
+                                      const struct tb_sums* p_sums) {
+  const struct groups* p = p_model->p_self;
+  const size_t n_dim = p_model->n_dim;
+  const struct groups_scratch s =
+      groups_scratch_at(p_model, p_work->p_scratch, false);
+  const struct groups_point point = groups_point_at(p, v_theta, false);
+  const bool wants_gradient =
+      p_sums->v_gradient != NULL || p_sums->v_square != NULL;
+  const bool has_reference = p_reference != NULL && wants_gradient;
+  const struct groups_point before =
+      has_reference ? groups_point_at(p, p_reference->v_theta, false) : point;
+  double log_lik;
+  const struct groups_look look = {.p_log_lik = &log_lik,
+                                   .v_gradient =
+                                       wants_gradient ? s.v_gradient : NULL};
+  const struct groups_look look_before = {.v_gradient = s.v_before};
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const size_t group = group_at(p_batch, k);
+    const double c = multiplier(p_batch, k);
+    groups_look(p_model, &point, &s, group, &look);
+    if (p_sums->p_log_lik != NULL) {
+      *p_sums->p_log_lik += c * log_lik;
+    }
+    if (has_reference) {
+      groups_look(p_model, &before, &s, group, &look_before);
+    }
+    for (size_t j = 0; wants_gradient && j < n_dim; ++j) {
+      const double term =
+          c * (s.v_gradient[j] - (has_reference ? s.v_before[j] : 0));
+      if (p_sums->v_gradient != NULL) {
+        p_sums->v_gradient[j] += term;
+      }
+      if (p_sums->v_square != NULL) {
+        p_sums->v_square[j] += term * term;
+      }
+    }
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status groups_log_lik(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     const struct tb_batch* p_batch,
+                                     double* v_out) {
+  const struct groups* p = p_model->p_self;
+  const struct groups_scratch s =
+      groups_scratch_at(p_model, p_work->p_scratch, false);
+  const struct groups_point point = groups_point_at(p, v_theta, true);
+  for (size_t k = 0; k < p_batch->n_batch; ++k) {
+    const struct groups_look look = {.is_complete = true,
+                                     .p_log_lik = &v_out[k]};
+    groups_look(p_model, &point, &s, group_at(p_batch, k), &look);
+  }
+  return TB_STATUS_ok;
+}
+
+/* lambda -> standard deviations, then correlations in the places of what is
+ * below the diagonal; s -> its natural scale */
+static void groups_constrain(const struct tb_model* p_model,
+                             const double* v_theta,
+                             double* v_natural) {
+  const struct groups* p = p_model->p_self;
+  const struct groups_point point = groups_point_at(p, v_theta, false);
+  double v_sd[GROUPS_EFFECT];
+  memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
+  for (size_t a = 0; a < p->n_effect; ++a) {
+    double square = 0;
+    for (size_t b = 0; b <= a; ++b) {
+      square += point.v_factor[a][b] * point.v_factor[a][b];
+    }
+    v_sd[a] = v_natural[p->n_coef + a] = sqrt(square);
+  }
+  for (size_t l = p->n_effect; l < p->n_lambda; ++l) {
+    const size_t a = p->v_a[l], b = p->v_b[l];
+    double product = 0;
+    for (size_t c = 0; c <= b; ++c) {
+      product += point.v_factor[a][c] * point.v_factor[b][c];
+    }
+    v_natural[p->n_coef + l] = product / (v_sd[a] * v_sd[b]);
+  }
+  if (p->has_aux) {
+    v_natural[p_model->n_dim - 1] =
+        tb_response_natural_aux(p->response.type, v_theta[p_model->n_dim - 1]);
+  }
+}
+
+static size_t groups_memory(const struct tb_model* p_model) {
+  const struct groups* p = p_model->p_self;
+  return p->store.type->memory(&p->store) + p->n_byte +
+         (p_model->n_data + 1) * sizeof(size_t);
+}
+
+/* --------------------------------------------------------------------- life */
+
+static void groups_destroy(struct tb_model* p_model) {
+  struct groups* p = p_model->p_self;
+  if (p == NULL) {
+    return;
+  }
+  tb_store_destroy(&p->store);
+  tb_prior_destroy(&p->prior);
+  tb_big_free(p->v_number, p->n_byte);
+  free(p->v_first);
+  free(p->v_constant);
+  free(p->v_spare);
+  free(p->v_node);
+  free(p);
+  p_model->p_self = NULL;
+}
+
+/* v_a, v_b: the diagonal first */
+static void number_lambda(struct groups* p, bool is_correlated) {
+  size_t l = 0;
+  for (size_t a = 0; a < p->n_effect; ++a) {
+    p->v_a[l] = p->v_b[l] = a;
+    ++l;
+  }
+  for (size_t a = 1; is_correlated && a < p->n_effect; ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      p->v_a[l] = a;
+      p->v_b[l++] = b;
+    }
+  }
+  p->n_lambda = l;
+}
+
+/* "nodes": K x 2, t and the logarithms of their weights times e^(t^2) */
+enum tb_status groups_set_nodes(struct tb_model* p_model,
+                                const double* v_value,
+                                size_t n_node) {
+  struct groups* p = p_model->p_self;
+  double* v_node = malloc(2 * n_node * sizeof(double));
+  if (v_node == NULL || n_node == 0) {
+    free(v_node);
+    return TB_STATUS_memory;
+  }
+  memcpy(v_node, v_value, 2 * n_node * sizeof(double));
+  free(p->v_node);
+  p->v_node = v_node;
+  p->v_log_weight = v_node + n_node;
+  p->n_node = n_node;
+  p->n_point = 1;
+  for (size_t a = 0; a < p->n_effect; ++a) {
+    p->n_point *= n_node;
+  }
+  return TB_STATUS_ok;
+}
+
+static enum tb_status set_shape(struct groups* p,
+                                const struct tb_params* p_params) {
+  const struct tb_param* p_z = tb_params_find(p_params, "z");
+  const struct tb_param* p_scale = tb_params_find(p_params, "sd_scale");
+  const double kind = tb_params_number(p_params, "sd_kind", 0);
+  const double place = tb_params_number(p_params, "response", -1);
+  p->response = (struct tb_response){
+      .type = tb_response_at_place(place),
+      .samples_aux = tb_params_number(p_params, "sample_aux", 0) != 0,
+      .aux = tb_params_number(p_params, "aux", 1),
+      .fixed = tb_params_number(p_params, "fixed", 0)};
+  p->has_aux = p->response.samples_aux;
+  p->covariance.df = tb_params_number(p_params, "sd_df", 3);
+  p->covariance.eta = tb_params_number(p_params, "lkj", 1);
+  const struct tb_response_type* type = p->response.type;
+  if (p_z == NULL || p_z->n_value == 0 || p_z->n_value > GROUPS_EFFECT ||
+      p_scale == NULL || p_scale->n_value != p_z->n_value || type == NULL ||
+      (type->flags & TB_RESPONSE_MULTIPLE) || !(p->response.aux > 0) ||
+      (p->has_aux && type->p_aux == NULL) || !(p->covariance.df > 0) ||
+      !(p->covariance.eta > 0) || !(kind >= 0 && kind <= 3)) {
+    return TB_STATUS_argument;
+  }
+  p->covariance.kind = (enum groups_sd_kind)kind;
+  p->n_effect = p_z->n_value;
+  for (size_t a = 0; a < p->n_effect; ++a) {
+    p->v_z[a] = (size_t)p_z->v_value[a];
+    p->covariance.v_scale[a] = p_scale->v_value[a];
+    if (!(p->covariance.v_scale[a] > 0)) {
+      return TB_STATUS_argument;
+    }
+  }
+  number_lambda(p, tb_params_number(p_params, "correlated", 1) != 0);
+  return TB_STATUS_ok;
+}
+
+static enum tb_status set_parts(struct tb_model* p_model,
+                                const struct tb_params* p_params,
+                                const struct tb_shelf* p_shelf) {
+  struct groups* p = p_model->p_self;
+  const struct tb_param* p_nodes = tb_params_find(p_params, "nodes");
+  size_t n_coef;
+  enum tb_status status = set_shape(p, p_params);
+  if (status != TB_STATUS_ok) {
+    return status;
+  }
+  if (p_nodes == NULL || p_nodes->n_value < 2 || p_nodes->n_value % 2 != 0 ||
+      !tb_params_count(p_params, "n_coef", 1u << 20, 0, &n_coef)) {
+    return TB_STATUS_argument;
+  }
+  p->n_coef = n_coef;
+  p_model->n_dim = p_model->n_natural = n_coef + p->n_lambda + p->has_aux;
+  status = tb_prior_create(&p->prior, p_params, p_model->n_dim);
+  if (status == TB_STATUS_ok) {
+    status = groups_set_nodes(p_model, p_nodes->v_value, p_nodes->n_value / 2);
+  }
+  if (status == TB_STATUS_ok) {
+    status = groups_take_rows(p_model, p_params, p_shelf);
+  }
+  return status;
+}
+
+/* Parameters: "x" (n_row x n_col, groups' rows after each other: the columns of
+ * beta first), "n_coef", "z" (numbers of the columns of z, from 0), "first"
+ * (n_group + 1: where groups begin), "y", "weights", "offset", "nodes" (K x 2),
+ * "response", "sample_aux", "aux", "fixed", "correlated", "lkj", "sd_kind",
+ * "sd_df", "sd_scale" (q), and those of tb_prior, flat in lambda. */
+static enum tb_status groups_create(struct tb_model* p_model,
+                                    const struct tb_params* p_params,
+                                    const struct tb_shelf* p_shelf) {
+  struct groups* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_model->p_self = p;
+  p_model->p_frame = NULL;
+  const enum tb_status status = set_parts(p_model, p_params, p_shelf);
+  if (status != TB_STATUS_ok) {
+    groups_destroy(p_model);
+    return status;
+  }
+  uint64_t hash = tb_hash_word((uint64_t)p_model->n_data, p->store.hash);
+  hash = tb_hash_doubles(hash, p->prior.v_kind, 4 * p_model->n_dim);
+  hash = tb_hash_doubles(hash, p->covariance.v_scale, p->n_effect);
+  const char* const v_name[] = {"response",
+                                "aux",
+                                "fixed",
+                                "first",
+                                "z",
+                                "lkj",
+                                "y",
+                                "weights",
+                                "offset",
+                                "correlated",
+                                "sd_kind",
+                                "sd_df",
+                                "prior_shape"};
+  for (size_t k = 0; k < sizeof(v_name) / sizeof(*v_name); ++k) {
+    hash = tb_hash_param(hash, tb_params_find(p_params, v_name[k]));
+  }
+  p_model->fingerprint = hash;
+  return TB_STATUS_ok;
+}
+
+const struct tb_model_type tb_model_groups = {
+    .name = "groups",
+    .citation = "Pinheiro & Bates (1995), JCGS 4:12",
+    .create = groups_create,
+    .destroy = groups_destroy,
+    .prior = groups_prior,
+    .gradient = groups_gradient,
+    .workspace_size = groups_workspace_size,
+    .is_outside = groups_is_outside,
+    .log_lik = groups_log_lik,
+    .pass_size = groups_pass_size,
+    .curvature = groups_curvature,
+    .curvature_prior = groups_curvature_prior,
+    .weights = groups_weights,
+    .constrain = groups_constrain,
+    .expansion = &groups_expansion,
+    .memory = groups_memory,
+};
