@@ -249,6 +249,8 @@ check_loo_dots <- function(..., .known, .call = caller_env()) {
 log_lik_of <- function(fit, draws, pointwise = FALSE) {
   f <- if (inherits(fit, "tall_nn")) {
     log_lik.tall_nn
+  } else if (inherits(fit, "tall_classes")) {
+    log_lik.tall_classes
   } else if (inherits(fit, "tall_glm")) {
     log_lik.tall_glm
   } else {

@@ -15,6 +15,7 @@
 # gibbs_every: steps between draws that the model makes of some parameters
 #   itself; NULL: it makes none.
 # samples_aux: is the last coordinate a parameter of the response's?
+# has_classes: are its rows of classes, with several predictors or thresholds?
 # has_columns: are its parameters, but that one, coefficients of the columns of
 #   a design? Then it has a `family`, and `n_coef` of them.
 # has_data_free: has the likelihood a part that no row carries? A Gibbs
@@ -33,6 +34,7 @@ model_traits <- function(
   batch = NULL,
   gibbs_every = NULL,
   samples_aux = FALSE,
+  has_classes = FALSE,
   has_columns = FALSE,
   has_data_free = FALSE,
   is_far_from_normal = FALSE,
@@ -50,6 +52,7 @@ model_traits <- function(
     batch = batch,
     gibbs_every = gibbs_every,
     samples_aux = samples_aux,
+    has_classes = has_classes,
     has_columns = has_columns,
     has_data_free = has_data_free,
     is_far_from_normal = is_far_from_normal,

@@ -88,6 +88,8 @@ settle_exact <- function(plan, verdict) {
 no_remainders <- function(model) {
   if (model$traits$samples_aux) {
     paste0("its `", response_aux(model$family), "` is sampled")
+  } else if (model$traits$has_classes) {
+    "its rows have more than one predictor"
   } else {
     "its rows have no bounds"
   }

@@ -4,7 +4,7 @@
 can_expand <- function(model) {
   info <- model_info(model)
   info$has_predictors &&
-    info$has_whiten &&
+    (info$has_whiten || model$traits$has_classes) &&
     model$n_data > recipe_settings$small_data &&
     model$n_dim <= most_whitened
 }

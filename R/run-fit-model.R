@@ -35,7 +35,13 @@ check_fits_model <- function(fit, model, component, call) {
 }
 
 # Fits whose front end has the argument keep_data.
-keep_data_classes <- c("tall_glm", "tall_nn", "tall_ica", "tall_factorize")
+keep_data_classes <- c(
+  "tall_glm",
+  "tall_nn",
+  "tall_ica",
+  "tall_factorize",
+  "tall_classes"
+)
 
 # NULL where the fit did not keep its data.
 rebuild_model <- function(fit) {
@@ -56,7 +62,7 @@ check_has_data <- function(fit, arg = NULL, call = caller_env()) {
   if (has_data(fit)) {
     return(invisible())
   }
-  if (!inherits(fit, c("tall_glm", "tall_nn"))) {
+  if (!inherits(fit, c("tall_glm", "tall_nn", "tall_classes"))) {
     return(invisible(fit_model(fit, call)))
   }
   abort_tall(

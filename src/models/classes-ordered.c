@@ -192,13 +192,17 @@ static void add_ends(const struct classes* p,
     }
     const double u = p_ends->uu * a.u + p_ends->uv * a.v;
     const double v = p_ends->uv * a.u + p_ends->vv * a.v;
-    for (size_t j = 0; j < n + has_eta; ++j) {
+    for (size_t j = 0; j <= i; ++j) {
       struct slopes b = {-1, -1};
       if (!(has_eta && j == 0)) {
         b = slopes_at(v_step, y, j - has_eta);
       }
-      const double bent = (is_last ? 0 : u * b.u) + (y == 0 ? 0 : v * b.v);
-      v_bend[i * n_lead + j] -= weight * bent;
+      const double bent =
+          weight * ((is_last ? 0 : u * b.u) + (y == 0 ? 0 : v * b.v));
+      v_bend[i * n_lead + j] -= bent;
+      if (j < i) {
+        v_bend[j * n_lead + i] -= bent;
+      }
     }
     /* e^(a_k) bends by itself */
     if (!is_eta && i - has_eta > 0) {
@@ -275,8 +279,12 @@ static void add_density(const double* v_density,
     if (v_gradient != NULL) {
       v_gradient[i] += v_density[1] * v_step[i];
     }
-    for (size_t j = 0; v_bend != NULL && j <= cut; ++j) {
-      v_bend[i * n_lead + j] -= v_density[2] * v_step[i] * v_step[j];
+    for (size_t j = 0; v_bend != NULL && j <= i; ++j) {
+      const double bent = v_density[2] * v_step[i] * v_step[j];
+      v_bend[i * n_lead + j] -= bent;
+      if (j < i) {
+        v_bend[j * n_lead + i] -= bent;
+      }
     }
     if (v_bend != NULL && i > 0) {
       v_bend[i * n_lead + i] -= v_density[1] * v_step[i];

@@ -6,7 +6,8 @@
  * b(o) = p (1 - p), p = 1 / (1 + e^-o), their curvature up to what is between
  * them,
  *
- *   leverage  sum b(o) sd^2,  robust  sum sup b sd^2,  cubic  sum sup b sd^3,
+ *   robust  sum sup b sd^2, or the leverage where that is more,
+ *   cubic   sum sup b sd^3,
  *
  * the supremum over z within TB_WEIGHT_REACH sds. None of these is a bound: the
  * estimates are unbiased with any weights, and a pilot says how large they must
@@ -30,8 +31,7 @@ static double curvature_near(double o, double reach) {
 }
 
 static double term(enum tb_weight_type type, double o, double sd) {
-  const double reach = type == TB_WEIGHT_leverage ? 0 : TB_WEIGHT_REACH * sd;
-  const double b = curvature_near(o, reach);
+  const double b = curvature_near(o, TB_WEIGHT_REACH * sd);
   return b * sd * sd * (type == TB_WEIGHT_cubic ? sd : 1);
 }
 
@@ -101,18 +101,57 @@ static double ordered_weight(const struct classes* p,
   return sum;
 }
 
-static enum tb_status gradient_norms(const struct tb_model* p_model,
-                                     const struct tb_workspace* p_work,
-                                     const double* v_theta,
-                                     const struct tb_batch* p_batch,
-                                     double* v_out) {
-  const enum tb_status status =
-      p_model->type
-          ->square_norms(p_model, p_work, v_theta, p_batch, NULL, v_out, NULL);
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    v_out[k] = sqrt(v_out[k]);
+/* z' Sigma z' of inner coordinates k and m of a row: blocks of Sigma in what
+ * they act through */
+static double inner_product(const struct classes* p,
+                            const double* v_sigma,
+                            const double* v_x,
+                            size_t k,
+                            size_t m) {
+  const size_t n = p->n_coef, n_dim = p->n_eta * n + p->n_shared;
+  const bool is_k = k < p->n_eta, is_m = m < p->n_eta;
+  const size_t first_k = is_k ? k * n : p->n_eta * (n - 1) + k;
+  const size_t first_m = is_m ? m * n : p->n_eta * (n - 1) + m;
+  double sum = 0;
+  for (size_t j = 0; j < (is_m ? n : 1); ++j) {
+    double own = 0;
+    for (size_t i = 0; i < (is_k ? n : 1); ++i) {
+      own += v_sigma[(first_m + j) * n_dim + first_k + i] * (is_k ? v_x[i] : 1);
+    }
+    sum += own * (is_m ? v_x[j] : 1);
   }
-  return status;
+  return sum;
+}
+
+/* ||L^{-1} H_i L^{-T}||_F, the root of tr(h M h M), M = z' Sigma z'; v_m, v_hm:
+ * n_inner x n_inner each */
+static double leverage(const struct classes* p,
+                       const double* v_sigma,
+                       const double* v_x,
+                       const double* v_bend,
+                       double* v_m,
+                       double* v_hm) {
+  const size_t n = p->n_inner;
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t m = 0; m <= k; ++m) {
+      v_m[k * n + m] = v_m[m * n + k] = inner_product(p, v_sigma, v_x, k, m);
+    }
+  }
+  double sum = 0;
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t m = 0; m < n; ++m) {
+      v_hm[k * n + m] = 0;
+      for (size_t l = 0; l < n; ++l) {
+        v_hm[k * n + m] += v_bend[k * n + l] * v_m[l * n + m];
+      }
+    }
+  }
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t m = 0; m < n; ++m) {
+      sum += v_hm[k * n + m] * v_hm[m * n + k];
+    }
+  }
+  return sqrt(fmax(sum, 0));
 }
 
 enum tb_status classes_weights(const struct tb_model* p_model,
@@ -123,11 +162,8 @@ enum tb_status classes_weights(const struct tb_model* p_model,
                                const struct tb_batch* p_batch,
                                double* v_out) {
   const struct classes* p = p_model->p_self;
-  const size_t n = p->n_coef, n_dim = p_model->n_dim;
-  if (type == TB_WEIGHT_gradient) {
-    return gradient_norms(p_model, p_work, v_theta, p_batch, v_out);
-  }
-  if (type == TB_WEIGHT_hessian || type == TB_WEIGHT_lipschitz) {
+  const size_t n = p->n_coef, n_dim = p_model->n_dim, n_inner = p->n_inner;
+  if (type != TB_WEIGHT_robust && type != TB_WEIGHT_cubic) {
     return TB_STATUS_unsupported;
   }
   const struct classes_scratch s =
@@ -139,7 +175,8 @@ enum tb_status classes_weights(const struct tb_model* p_model,
   }
   for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
     const size_t n_row = classes_gather(p, p_batch, b, &s);
-    const struct classes_out out = {0};
+    const bool is_robust = type == TB_WEIGHT_robust;
+    const struct classes_out out = {.v_bend = is_robust ? s.v_bend : NULL};
     classes_look(p, v_theta, p_batch, b, n_row, &s, &out);
     for (size_t i = 0; i < n_row; ++i) {
       const size_t row = classes_row(p_batch, b + i);
@@ -147,21 +184,30 @@ enum tb_status classes_weights(const struct tb_model* p_model,
       for (size_t j = 0; p->head->is_ordered && j < n; ++j) {
         s.v_along[j] = -v_x[j];
       }
-      const double weight = p->head->is_ordered
-                                ? ordered_weight(p,
-                                                 type,
-                                                 v_sigma,
-                                                 (size_t)p->v_class[row],
-                                                 s.v_eta[i],
-                                                 v_cut,
-                                                 v_shared,
-                                                 s.v_along)
-                                : softmax_weight(p,
-                                                 type,
-                                                 v_sigma,
-                                                 n_dim,
-                                                 v_x,
-                                                 s.v_eta + i * p->n_eta);
+      double weight = p->head->is_ordered
+                          ? ordered_weight(p,
+                                           type,
+                                           v_sigma,
+                                           (size_t)p->v_class[row],
+                                           s.v_eta[i],
+                                           v_cut,
+                                           v_shared,
+                                           s.v_along)
+                          : softmax_weight(p,
+                                           type,
+                                           v_sigma,
+                                           n_dim,
+                                           v_x,
+                                           s.v_eta + i * p->n_eta);
+      if (is_robust) {
+        const double own = leverage(p,
+                                    v_sigma,
+                                    v_x,
+                                    s.v_bend + i * n_inner * n_inner,
+                                    s.v_work,
+                                    s.v_work + n_inner * n_inner);
+        weight = fmax(weight, own);
+      }
       v_out[b + i] = weight * (p->v_weight == NULL ? 1 : p->v_weight[row]);
     }
   }

@@ -35,7 +35,7 @@
 /* ------------------------------------------------------------------ blocks */
 
 static size_t work_size(const struct classes* p) {
-  return 2 * p->n_inner + p->n_class;
+  return 2 * p->n_inner * (1 + p->n_inner) + p->n_class;
 }
 
 static size_t theta_size(const struct classes* p) {

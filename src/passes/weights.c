@@ -183,6 +183,34 @@ static enum tb_status own_weights(struct weights* p, int n_threads) {
   return status;
 }
 
+/* The model's own, else row by row by what it has. */
+static enum tb_status weights_of(struct weights* p, int n_threads) {
+  const struct tb_model* p_model = p->p_model;
+  const double* v_chol = p->v_chol;
+  const bool by_hessian =
+      p->type == TB_WEIGHT_hessian || p->type == TB_WEIGHT_leverage;
+  if (p_model->type->weights != NULL) {
+    const enum tb_status status = own_weights(p, n_threads);
+    p->v_chol = v_chol;
+    if (status != TB_STATUS_unsupported) {
+      return status;
+    }
+  }
+  if (p->type == TB_WEIGHT_gradient) {
+    return go_over(p,
+                   gradient_part,
+                   p_model->n_dim,
+                   p_model->n_data,
+                   0,
+                   NULL,
+                   n_threads);
+  }
+  if (!by_hessian || !tb_model_has_curvature(p_model) || p_model->n_root > 0) {
+    return TB_STATUS_unsupported; /* no bounds are known */
+  }
+  return weights_by_hessians(p, n_threads);
+}
+
 bool tb_model_has_weights(const struct tb_model* p_model) {
   const struct tb_model* p_base = p_model->p_base;
   return p_base == NULL
@@ -213,7 +241,7 @@ static enum tb_status weights_in_frame(struct weights* p, int n_threads) {
   of_base.p_model = p_model->p_base;
   of_base.v_theta = v_theta;
   of_base.v_chol = v_chol;
-  const enum tb_status status = own_weights(&of_base, n_threads);
+  const enum tb_status status = weights_of(&of_base, n_threads);
   free(v_theta);
   return status;
 }
@@ -224,9 +252,6 @@ enum tb_status tb_model_weights(const struct tb_model* p_model,
                                 const double* v_chol,
                                 double* v_out,
                                 int n_threads) {
-  const struct tb_model_type* p_type = p_model->type;
-  const bool by_hessian =
-      type == TB_WEIGHT_hessian || type == TB_WEIGHT_leverage;
   struct weights what = {.p_model = p_model,
                          .type = type,
                          .v_theta = v_theta,
@@ -236,25 +261,5 @@ enum tb_status tb_model_weights(const struct tb_model* p_model,
     return v_chol == NULL ? weights_in_frame(&what, n_threads)
                           : TB_STATUS_unsupported;
   }
-  if (p_type->weights != NULL) {
-    const enum tb_status status = own_weights(&what, n_threads);
-    if (status != TB_STATUS_unsupported || p_model->n_root > 0) {
-      return status;
-    }
-    /* not these: row by row, then */
-    what.v_chol = v_chol;
-  }
-  if (type == TB_WEIGHT_gradient) {
-    return go_over(&what,
-                   gradient_part,
-                   p_model->n_dim,
-                   p_model->n_data,
-                   0,
-                   NULL,
-                   n_threads);
-  }
-  if (!by_hessian || !tb_model_has_curvature(p_model) || p_model->n_root > 0) {
-    return TB_STATUS_unsupported; /* no bounds are known */
-  }
-  return weights_by_hessians(&what, n_threads);
+  return weights_of(&what, n_threads);
 }

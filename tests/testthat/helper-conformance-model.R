@@ -138,6 +138,7 @@ conformance_models <- function() {
     entries,
     network_entries(),
     factors_entries(),
+    classes_entries(),
     native_entries(),
     custom_entries()
   )

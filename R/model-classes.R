@@ -1,0 +1,277 @@
+# model_classes(): regressions whose response is one of several classes, and
+# what tall_multinom() and tall_polr() share with it.
+
+#' Regressions with classes for a response
+#'
+#' The posterior of a multinomial (softmax) regression, or of an ordinal one with
+#' a cumulative link. [tall_multinom()] and [tall_polr()] build them from a
+#' formula.
+#'
+#' @param x (numeric matrix, n_data x p, or [tall_store()]) The design matrix. Of
+#'   an ordinal regression it has no column of ones: thresholds are intercepts.
+#' @param y (factor, or whole numbers 1, 2, ... of n_data values) The class of
+#'   each row; an ordinal one's levels are in their order.
+#' @param method (string) `"softmax"`: unordered classes; `"logistic"` or
+#'   `"probit"`: ordered ones, with that distribution function.
+#' @param prior (`tall_prior` or `NULL`) The prior of the coefficients; `NULL`:
+#'   flat.
+#' @param prior_intercept (`tall_prior` or `NULL`) Of unordered classes: the
+#'   prior of each class's predictor where all covariates are at their means.
+#' @param prior_counts (positive number, one for each class, or `NULL`) Of
+#'   ordered classes: the counts of the Dirichlet prior of their probabilities
+#'   where all covariates are at their means; `NULL`: flat thresholds.
+#' @param weights (vector of n_data positive numbers or `NULL`) How often each
+#'   row counts.
+#' @param offset (vector of n_data numbers or `NULL`) Of ordered classes: added
+#'   to the predictor.
+#' @param storage (string) As in [model_glm()].
+#'
+#' @details Unordered: \eqn{P(y = k) \propto e^{\eta_k}}{P(y = k) ~ e^eta_k},
+#' \eqn{\eta_k = x^\top b_k}{eta_k = x'b_k}, and 0 for the first class (Agresti,
+#' 2013, chapter 8). Ordered: \eqn{P(y \le k) = F(c_k - x^\top b)}{P(y <= k) =
+#' F(c_k - x'b)} (McCullagh, 1980), sampled in the first threshold and the
+#' logarithms of the differences; with counts \eqn{\alpha} the prior is
+#' \deqn{\log p(c) = \sum_k \log f(c_k) + \sum_k (\alpha_k - 1) \log P_k + {\rm
+#' const}}{log p(c) = sum_k log f(c_k) + sum_k (alpha_k - 1) log P_k + const} of
+#' thresholds at the means, as in rstanarm's `stan_polr()`; its prior of
+#' \eqn{R^2} is not followed.
+#'
+#' @return A `tall_model` for [sg_sample()] and [find_mode()].
+#' @section Conditions: those of [model_glm()].
+#' @references
+#' Agresti (2013). *Categorical Data Analysis*, 3rd edition. Wiley.
+#'
+#' McCullagh (1980). Regression models for ordinal data. *Journal of the Royal
+#' Statistical Society B* 42, 109-142.
+#' @seealso [tall_multinom()], [tall_polr()]
+#' @examples
+#' x <- cbind("(Intercept)" = 1, as.matrix(iris[1:2]))
+#' model <- model_classes(x, iris$Species)
+#' fit <- sg_sample(model, iter = 500, seed = 1)
+#' posterior::summarise_draws(fit)
+#' @export
+model_classes <- function(
+  x,
+  y,
+  method = c("softmax", "logistic", "probit"),
+  prior = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_intercept = prior_normal(0, 2.5),
+  prior_counts = 1,
+  weights = NULL,
+  offset = NULL,
+  storage = c("double", "float")
+) {
+  call <- rlang::current_env()
+  method <- check_choice(method, names(class_methods))
+  check_given(x)
+  check_given(y)
+  x <- if (is_store(x)) check_store(x) else check_design(x)
+  response <- read_classes(y, "y", call)
+  specs <- list(
+    prior = as_prior(prior),
+    prior_intercept = as_prior(prior_intercept),
+    prior_counts = prior_counts
+  )
+  build_classes(
+    x,
+    response,
+    method,
+    specs,
+    weights,
+    offset,
+    check_choice(storage, names(storage_types)),
+    call = call
+  )
+}
+
+# How the core knows them: places in v_head of src/models/classes.c.
+class_methods <- list(
+  softmax = list(place = 0, is_ordered = FALSE, of = "multinomial"),
+  logistic = list(place = 1, is_ordered = TRUE, of = "cumulative logit"),
+  probit = list(place = 2, is_ordered = TRUE, of = "cumulative probit")
+)
+
+# As CLASSES_MOST in src/models/classes.h.
+most_classes <- 1000
+
+# model_classes() for callers whose users typed something else. response:
+# list(values, from 0, levels).
+build_classes <- function(
+  x,
+  response,
+  method,
+  specs,
+  weights,
+  offset,
+  storage = "double",
+  arg_y = "y",
+  call = caller_env()
+) {
+  facts <- class_methods[[method]]
+  is_ordered <- facts$is_ordered
+  levels <- response$levels
+  n_class <- length(levels)
+  check_class_count(levels, response$values, arg_y, call)
+  check_same_rows(x, response$values, arg = "x", arg_y = arg_y, call = call)
+  numbers <- function(value, arg, positive = FALSE) {
+    check_numeric_vector(
+      value,
+      size = nrow(x),
+      positive = positive,
+      allow_null = TRUE,
+      arg = arg,
+      call = call
+    )
+  }
+  weights <- numbers(weights, "weights", positive = TRUE)
+  offset <- numbers(offset, "offset")
+  check_class_design(x, is_ordered, offset, call)
+  columns <- column_names(x)
+  intercept <- which(columns == "(Intercept)")
+  resolved <- prior_resolve(
+    specs$prior,
+    if (!is_ordered) specs$prior_intercept,
+    names = columns,
+    n_dim = ncol(x),
+    column_sd = function() column_sds(x),
+    call = call
+  )
+  center <- unname(if (is_store(x)) x$mean else design_means(x))
+  # without an intercept predictors at the means are no parameters
+  center <- if (is_ordered || length(intercept) == 1) center else 0 * center
+  center[intercept] <- 0
+  names <- class_variables(columns, levels, is_ordered)
+  spread <- class_priors(resolved, n_class, is_ordered)
+  counts <- if (is_ordered) check_prior_counts(specs$prior_counts, levels, call)
+  new_model(
+    "classes",
+    compact(list(
+      x = if (!is_store(x)) as_double_matrix(unname(x)),
+      class = as.double(response$values),
+      n_class = as.double(n_class),
+      head = facts$place,
+      intercept = if (length(intercept) == 1) as.double(intercept - 1),
+      center = as.double(center),
+      weights = weights,
+      offset = offset,
+      count = counts,
+      prior_kind = as.double(spread$kind),
+      prior_location = spread$location,
+      prior_scale = spread$scale,
+      prior_shape = spread$shape
+    )),
+    variables = names$variables,
+    coordinates = names$coordinates,
+    n_coef = ncol(x),
+    columns = columns,
+    method = method,
+    response_levels = levels,
+    prior = spread,
+    traits = model_traits(
+      start = class_start(ncol(x), response$values, n_class, is_ordered),
+      has_classes = TRUE
+    ),
+    label = "model_classes",
+    store = store_of(storage, x, call = call),
+    call = call
+  )
+}
+
+# Thresholds at the shares of the classes; zeros else.
+class_start <- function(n_coef, values, n_class, is_ordered) {
+  if (!is_ordered) {
+    return(numeric(n_coef * (n_class - 1)))
+  }
+  share <- (tabulate(values + 1, n_class) + 1) / (length(values) + n_class)
+  cut <- stats::qlogis(cumsum(share)[-n_class])
+  c(numeric(n_coef), cut[[1]], log(diff(cut)))
+}
+
+# The same of each class; thresholds have a prior of their own.
+class_priors <- function(resolved, n_class, is_ordered) {
+  if (is_ordered) {
+    n <- n_class - 1
+    flat <- list(
+      kind = rep(prior_kinds$flat$code, n),
+      location = numeric(n),
+      scale = rep(1, n),
+      shape = if (!is.null(resolved$shape)) numeric(n)
+    )
+    return(compact(lapply(
+      stats::setNames(nm = names(flat)),
+      function(name) c(resolved[[name]], flat[[name]])
+    )))
+  }
+  lapply(compact(resolved), rep, n_class - 1)
+}
+
+class_variables <- function(columns, levels, is_ordered) {
+  if (!is_ordered) {
+    variables <- paste0(rep(levels[-1], each = length(columns)), ":", columns)
+    return(list(variables = variables, coordinates = variables))
+  }
+  n <- length(levels)
+  cuts <- paste0(levels[-n], "|", levels[-1])
+  list(
+    variables = c(columns, cuts),
+    coordinates = c(columns, cuts[[1]], paste0("log_diff_", cuts[-1])[n > 2])
+  )
+}
+
+check_class_count <- function(levels, values, arg, call) {
+  n <- length(levels)
+  if (n > most_classes) {
+    abort_input(
+      "{.arg {arg}} must have at most {format_count(most_classes)} classes, not
+       {format_count(n)}.",
+      argument = arg,
+      expected = most_classes,
+      value = n,
+      call = call
+    )
+  }
+  never <- which(tabulate(values + 1, n) == 0)
+  if (length(never) > 0) {
+    abort_input(
+      c(
+        "{.arg {arg}} has no row of class {.val {levels[never]}}.",
+        i = "Leave out levels that do not occur, by {.fn droplevels}."
+      ),
+      argument = arg,
+      value = levels[never],
+      call = call
+    )
+  }
+}
+
+check_class_design <- function(x, is_ordered, offset, call) {
+  if (is_ordered && "(Intercept)" %in% colnames(x)) {
+    abort_input(
+      "{.arg x} must have no column {.val (Intercept)}: thresholds are
+       intercepts.",
+      argument = "x",
+      call = call
+    )
+  }
+  if (!is_ordered && !is.null(offset)) {
+    abort_input(
+      "{.arg offset} has no place with unordered classes, which have a predictor
+       each.",
+      argument = "offset",
+      call = call
+    )
+  }
+}
+
+check_prior_counts <- function(counts, levels, call) {
+  n <- length(levels)
+  counts <- check_numeric_vector(
+    counts,
+    size = c(1, n),
+    positive = TRUE,
+    allow_null = TRUE,
+    arg = "prior_counts",
+    call = call
+  )
+  if (!is.null(counts)) rep_len(as.double(counts), n)
+}

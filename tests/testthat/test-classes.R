@@ -1,0 +1,255 @@
+# tall_multinom(), tall_polr() and model_classes(). The laws of the model stand
+# in test-conformance-model.R, by helper-classes.R.
+
+class_frame <- function(n, seed = 1) {
+  withr::with_seed(seed, {
+    d <- data.frame(
+      x = 50 + 10 * stats::rnorm(n),
+      f = factor(sample(c("a", "b"), n, TRUE))
+    )
+    z <- (d$x - 50) / 10
+    e <- exp(cbind(0, 0.5 * z - 0.5, -0.4 * z + (d$f == "b") - 2))
+    u <- stats::runif(n) * rowSums(e)
+    d$kind <- c("red", "green", "blue")[1 + (u > e[, 1]) + (u > e[, 1] + e[, 2])]
+    d$kind <- factor(d$kind, c("red", "green", "blue"))
+    size <- 0.8 * z - 0.5 * (d$f == "b") + stats::rlogis(n)
+    d$size <- cut(size, c(-Inf, -1, 1, 3, Inf), c("S", "M", "L", "XL"))
+    d$size <- ordered(d$size)
+    d$w <- stats::runif(n, 0.5, 2)
+    d
+  })
+}
+
+# Moments of natural parameters by importance sampling about the mode.
+class_truth <- function(model) {
+  importance_moments(
+    function(theta) model_evaluate(model, theta)$log_density[[1]],
+    as.double(search_mode(model, refresh = 0)$estimate),
+    natural = function(theta) {
+      apply(theta, 2, function(at) constrain_of(model, at))
+    }
+  )
+}
+
+# By the formulas of ?model_classes.
+constrain_of <- function(model, theta) {
+  center <- model$center
+  p <- model$n_coef
+  k <- length(model$response_levels) - 1
+  if (model$method == "softmax") {
+    b <- matrix(theta, p)
+    b[1, ] <- b[1, ] - drop(center %*% b[-1, , drop = FALSE])
+    return(as.vector(b))
+  }
+  cuts <- cumsum(c(theta[p + 1], exp(theta[p + seq_len(k)[-1]])))
+  c(theta[seq_len(p)], cuts + sum(center * theta[seq_len(p)]))
+}
+
+model_with_center <- function(x, y, method, ...) {
+  model <- model_classes(x, y, method, ...)
+  model$center <- unname(colMeans(x[, colnames(x) != "(Intercept)", drop = FALSE]))
+  model
+}
+
+test_that("posteriors are those of importance sampling", {
+  skip_on_cran()
+  d <- class_frame(6000)
+  x <- stats::model.matrix(~ x + f, d)
+  cases <- list(
+    softmax = list(x = x, y = d$kind, formula = kind ~ x + f),
+    logistic = list(x = x[, -1], y = d$size, formula = size ~ x + f),
+    probit = list(x = x[, -1], y = d$size, formula = size ~ x + f)
+  )
+  for (method in names(cases)) {
+    case <- cases[[method]]
+    truth <- class_truth(model_with_center(case$x, case$y, method))
+    fit <- if (method == "softmax") {
+      tall_multinom(case$formula, d, seed = 1, refresh = 0)
+    } else {
+      tall_polr(case$formula, d, method = method, seed = 1, refresh = 0)
+    }
+    expect_identical(fit$kernel$name, "sgld")
+    expect_moments(fit, truth)
+  }
+})
+
+test_that("few rows are sampled exactly, and agree with importance sampling", {
+  d <- class_frame(150, seed = 3)
+  x <- stats::model.matrix(~ x + f, d)
+  truth <- class_truth(model_with_center(x[, -1], d$size, "logistic"))
+  fit <- tall_polr(size ~ x + f, d, seed = 1, refresh = 0)
+  expect_identical(fit$kernel$name, "mala")
+  expect_moments(fit, truth)
+})
+
+test_that("estimates are those of MASS::polr() and nnet::multinom()", {
+  skip_if_not_installed("MASS")
+  skip_if_not_installed("nnet")
+  d <- class_frame(20000)
+  fit <- tall_polr(
+    size ~ x + f + offset(0.01 * x),
+    d,
+    weights = w,
+    prior = NULL,
+    prior_counts = NULL,
+    seed = 1,
+    refresh = 0
+  )
+  # not whole numbers
+  theirs <- suppressWarnings(MASS::polr(
+    size ~ x + f + offset(0.01 * x),
+    d,
+    weights = w
+  ))
+  s <- posterior::summarise_draws(fit, "mean", "sd", "ess_bulk")
+  expect_identical(s$variable, c(names(coef(theirs)), names(theirs$zeta)))
+  z <- (s$mean - c(coef(theirs), theirs$zeta)) / s$sd
+  expect_lt(max(abs(z)), 0.1)
+  fit <- tall_multinom(kind ~ x + f, d, prior = NULL, prior_intercept = NULL,
+                       seed = 1, refresh = 0)
+  theirs <- nnet::multinom(kind ~ x + f, d, trace = FALSE, reltol = 1e-12)
+  s <- posterior::summarise_draws(fit, "mean", "sd")
+  z <- (s$mean - as.vector(t(coef(theirs)))) / s$sd
+  expect_lt(max(abs(z)), 0.1)
+  expect_identical(
+    s$variable,
+    paste0(rep(c("green", "blue"), each = 3), ":", c("(Intercept)", "x", "fb"))
+  )
+})
+
+test_that("ranks are uniform under the prior", {
+  skip_on_cran()
+  for (n in c(1000, 4000)) {
+    problems <- list(
+      softmax = list(
+        n = n,
+        draw = function() stats::rnorm(8, 0, 0.7),
+        model = function(x, theta) {
+          # the prior is of the predictor at the means
+          x[, -1] <- centred(x[, -1])
+          e <- exp(cbind(0, x %*% matrix(theta, 4)))
+          u <- stats::runif(n) * rowSums(e)
+          y <- 1 + (u > e[, 1]) + (u > e[, 1] + e[, 2])
+          model_classes(x, factor(y, 1:3), prior = prior_normal(0, 0.7),
+                        prior_intercept = prior_normal(0, 0.7))
+        }
+      ),
+      logistic = list(
+        n = n,
+        draw = function() {
+          share <- stats::rgamma(3, 3)
+          cuts <- stats::qlogis(cumsum(share / sum(share))[1:2])
+          c(stats::rnorm(3, 0, 0.5), cuts)
+        },
+        model = function(x, theta) {
+          x <- centred(x[, -1])
+          u <- drop(x %*% theta[1:3]) + stats::rlogis(n)
+          y <- 1 + (u > theta[4]) + (u > theta[5])
+          model_classes(x, factor(y, 1:3), "logistic", prior_counts = 3,
+                        prior = prior_normal(0, 0.5))
+        }
+      )
+    )
+    for (problem in problems) {
+      runs <- suppressWarnings(sbc_runs(problem, 60))
+      p <- sbc_p_values(sbc_scores(runs))
+      expect_gt(min(p), 5e-6)
+      spoiled <- sbc_p_values(sbc_scores(runs, sbc_shift(0.5)))
+      expect_lt(spoiled[["location"]], 5e-6)
+    }
+  }
+})
+
+test_that("methods agree with each other", {
+  d <- class_frame(400)
+  fit <- tall_multinom(kind ~ x + f, d, iter = 600, seed = 1, refresh = 0)
+  new <- d[1:6, ]
+  probs <- rstantools::posterior_epred(fit, newdata = new, draws = 50)
+  expect_equal(dim(probs), c(50, 6, 3))
+  expect_equal(apply(probs, 1:2, sum), matrix(1, 50, 6), ignore_attr = TRUE)
+  mean <- predict(fit, new, type = "probs", draws = 50)
+  expect_equal(mean, apply(probs, 2:3, mean), ignore_attr = TRUE)
+  best <- predict(fit, new, draws = 50)
+  expect_identical(as.integer(best), unname(max.col(mean)))
+  log_p <- rstantools::log_lik(fit, newdata = new, draws = 50)
+  at <- cbind(rep(1:50, 6), rep(1:6, each = 50), rep(as.integer(new$kind), each = 50))
+  expect_equal(as.vector(log_p), log(probs[at]))
+  expect_equal(
+    log_loss(fit, new, "draw"),
+    -rowMeans(rstantools::log_lik(fit, newdata = new)),
+    ignore_attr = TRUE
+  )
+  eta <- rstantools::posterior_linpred(fit, newdata = new, draws = 50)
+  expect_equal(exp(eta[, , "blue"]), probs[, , "blue"] / probs[, , "red"])
+  y <- rstantools::posterior_predict(fit, newdata = new[rep(1, 400), ], seed = 1)
+  shares <- tabulate(y, 3) / length(y)
+  expect_equal(
+    shares,
+    unname(predict(fit, new[1, ], type = "probs")[1, ]),
+    tolerance = 0.03
+  )
+  expect_equal(fitted(fit), predict(fit, d, type = "probs"), ignore_attr = TRUE)
+  expect_equal(
+    unname(residuals(fit)[1:3]),
+    unname(1 - fitted(fit)[cbind(1:3, as.integer(d$kind[1:3]))])
+  )
+  found <- suppressWarnings(loo::loo(fit))
+  expect_equal(found$estimates[["looic", 1]], -2 * sum(found$pointwise[, 1]))
+  ordinal <- tall_polr(size ~ x + f, d, iter = 600, seed = 1, refresh = 0)
+  expect_s3_class(predict(ordinal, new), "ordered")
+  probs <- rstantools::posterior_epred(ordinal, newdata = new, draws = 20)
+  eta <- rstantools::posterior_linpred(ordinal, newdata = new, draws = 20)
+  cuts <- class_draws(ordinal, 20)$theta[, 3:5]
+  expect_equal(
+    probs[, , 1] + probs[, , 2],
+    stats::plogis(cuts[, 2] - eta),
+    ignore_attr = TRUE
+  )
+  expect_identical(dim(sg_resume(ordinal, iter = 50)$draws)[[1]], 350L)
+})
+
+test_that("rows of streams, missing values and weights are taken", {
+  d <- class_frame(500)
+  d$x[c(3, 8)] <- NA
+  fit <- tall_polr(size ~ x, d, weights = w, iter = 200, seed = 1, refresh = 0)
+  expect_identical(fit$n_data, 498)
+  streamed <- tall_polr(
+    size ~ x,
+    stream_of(d, 77),
+    weights = w,
+    iter = 200,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(unclass(fit$draws), unclass(streamed$draws))
+  file <- withr::local_tempfile()
+  saveRDS(fit, file)
+  expect_identical(
+    sg_resume(readRDS(file), iter = 20)$draws,
+    sg_resume(fit, iter = 20)$draws
+  )
+})
+
+test_that("what is wrong is told", {
+  d <- class_frame(100)
+  bad <- function(code) expect_error(code, class = "tall_error_input")
+  bad(tall_polr(kind ~ x, d))
+  bad(tall_polr(size ~ 1, d))
+  bad(tall_multinom(kind ~ x, d[d$kind == "red", ]))
+  bad(tall_polr(size ~ x, d, prior_counts = c(1, 2)))
+  bad(tall_polr(size ~ x, d, prior_counts = -1))
+  bad(model_classes(cbind(x = d$x), factor(d$kind, c("red", "green", "blue", "no"))))
+  bad(model_classes(cbind("(Intercept)" = 1, x = d$x), d$size, "logistic"))
+  bad(predict(tall_polr(size ~ x, d, iter = 20, chains = 1), data.frame(f = "a")))
+  expect_error(
+    tall_multinom(kind ~ x + offset(x), d),
+    class = "tall_error_unsupported"
+  )
+  expect_error(
+    tall_multinom(kind ~ x, d, method = "probit"),
+    class = "tall_error_input"
+  )
+  # classes that a subset leaves empty are no classes
+  fit <- tall_multinom(kind ~ x, d, subset = kind != "red", iter = 20, chains = 1)
+  expect_identical(fit$response_levels, c("green", "blue"))
+})
