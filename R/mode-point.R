@@ -167,6 +167,19 @@ split_sigma <- function(hessian, model) {
   hessian
 }
 
+# The inverse of minus the Hessian, with all that parameters of the response have
+# to do with coefficients; NULL where it is not positive definite.
+joint_covariance <- function(hessian) {
+  scale <- 1 / sqrt(diag(hessian))
+  root <- tryCatch(
+    chol(hessian * outer(scale, scale)),
+    error = function(e) NULL
+  )
+  if (!is.null(root) && min(diag(root)) > 1e-6) {
+    chol2inv(root) * outer(scale, scale)
+  }
+}
+
 # The last coordinates, which are parameters of the response.
 aux_coordinates <- function(model) {
   n_aux <- model$traits$n_aux
