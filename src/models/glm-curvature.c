@@ -147,9 +147,10 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
   }
   for (size_t l = 0; l < n_aux; ++l) {
     p_sums->v_gradient[n_coef + l] += v_aux_score[l];
-    for (size_t m = 0; m <= l; ++m) {
+    for (size_t m = 0; m < n_aux; ++m) {
       v_last[l * p_model->n_dim + n_coef + m] +=
-          v_aux_curvature[tb_response_pair(l, m)];
+          v_aux_curvature[m < l ? tb_response_pair(l, m)
+                                : tb_response_pair(m, l)];
     }
   }
   if (p_glm->is_sparse) {

@@ -243,7 +243,9 @@ for (name in names(response_problems())) {
 test_that("and with two parameters, which are not apart", {
   data <- df_data(200, 3)
   mode <- find_mode(df_model(data))
-  expected <- solve(-numeric_hessian(df_posterior(data), mode$estimate))
+  hessian <- numeric_hessian(df_posterior(data), mode$estimate)
+  expect_equal(unname(mode$hessian), hessian, tolerance = 1e-4)
+  expected <- solve(-hessian)
   expect_equal(unname(vcov(mode)), expected, tolerance = 1e-4)
   expect_gt(abs(stats::cov2cor(expected)[3, 4]), 0.3)
 })
