@@ -60,8 +60,9 @@ response_entries <- function() {
 #               column".
 #   network     (list or NULL) From response_of_networks(); NULL: networks do
 #               not have it.
-#   sql         (list) By link what databases compute, from response_in_sql();
-#               a link without: rows are brought to R.
+#   sql         (list) By link what databases compute, from response_in_sql(), or
+#               a function of known auxiliary parameters that gives that; a link
+#               without: rows are brought to R.
 response_entry <- function(
   name,
   table,
