@@ -180,16 +180,6 @@ joint_covariance <- function(hessian) {
   }
 }
 
-# The last coordinates, which are parameters of the response.
-aux_coordinates <- function(model) {
-  n_aux <- model$traits$n_aux
-  model$n_dim - n_aux + seq_len(n_aux)
-}
-
-sampled_aux <- function(model) {
-  model$variables[aux_coordinates(model)]
-}
-
 abort_flat_aux <- function(model, at, call) {
   name <- model$variables[[at]]
   abort_tall(

@@ -81,3 +81,13 @@ are_traits <- function(x, n_dim) {
     vapply(x[flags], rlang::is_bool, TRUE)
   )
 }
+
+# The last coordinates, which are parameters of the response.
+aux_coordinates <- function(model) {
+  n_aux <- model$traits$n_aux
+  model$n_dim - n_aux + seq_len(n_aux)
+}
+
+sampled_aux <- function(model) {
+  model$variables[aux_coordinates(model)]
+}

@@ -91,7 +91,12 @@ aux_priors <- function(prior_aux, family, sampled, call) {
     check_known(names(given), names, "parameter", call = call)
   }
   lapply(stats::setNames(nm = sampled), function(name) {
-    given[[name]] %||% own[[name]] %||% prior_exponential(autoscale = TRUE)
+    given[[name]] %||%
+      if (is.null(own[[name]])) {
+        prior_exponential(autoscale = TRUE)
+      } else {
+        prior_gamma(own[[name]][["shape"]], own[[name]][["rate"]])
+      }
   })
 }
 

@@ -14,7 +14,7 @@ response_student <- function() {
     },
     family = function(link) student(),
     aliases = "t",
-    aux_priors = list(nu = prior_gamma(2, 0.1)),
+    aux_priors = list(nu = c(shape = 2, rate = 0.1)),
     aux_start = c(nu = 5),
     has_units = TRUE,
     is_concave = FALSE,

@@ -40,8 +40,8 @@ response_entries <- function() {
 #   family      (function or NULL) `family(link)`: its object of class family.
 #   aliases     (strings) What other packages call it.
 #   advice      (string or NULL) What to do with values that it must not have.
-#   aux_priors  (list) By name the prior of an auxiliary parameter but the
-#               first, where none is given.
+#   aux_priors  (list) By name shape and rate of the gamma prior of an auxiliary
+#               parameter but the first, where none is given.
 #   aux_start   (numbers) By name where searches for one begin, natural;
 #               otherwise 1, or what the units of the response are.
 #   has_units   (TRUE or FALSE) Are responses measured in units that the
