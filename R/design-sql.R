@@ -21,7 +21,7 @@ no_sql <- function(why) {
 
 # What a request asks, in SQL.
 sql_request <- function(tables, request, head) {
-  recipe <- find_response(request$family)$sql[[request$family$link]]
+  recipe <- sql_recipe(request$family)
   if (is.null(recipe)) {
     no_sql("the response has no SQL")
   }

@@ -246,32 +246,28 @@ choose_rows <- function(fit, draws = NULL, resample = FALSE) {
   list(rows = rows, weights = weights)
 }
 
-# Those of the response's auxiliary parameter; NULL without one.
+# Those of the response's auxiliary parameters: a vector of one, a matrix of
+# several; NULL without any.
 aux_draws <- function(fit, draws) {
-  if (!has_aux(fit$family)) {
+  known <- known_values(fit$family, fit$sigma)
+  if (length(known) == 0) {
     return(NULL)
   }
-  known <- known_aux(fit)
-  if (is.null(known)) {
-    unname(draws[, fit$n_coef + 1])
-  } else {
-    rep(known, nrow(draws))
-  }
+  out <- matrix(rep(unname(known), each = nrow(draws)), nrow(draws))
+  at <- which(is.na(known))
+  out[, at] <- draws[, fit$n_coef + seq_along(at)]
+  if (ncol(out) == 1) out[, 1] else out
 }
 
-# Its known value, as an argument or in the family; NULL: it is sampled.
-known_aux <- function(fit) {
-  fit$sigma %||% fit$family$aux
-}
-
-# Its posterior mean, or its known value; NULL without one.
+# Their posterior means, or their known values; NULL without any.
 mean_aux <- function(fit) {
-  if (has_aux(fit$family)) {
-    known_aux(fit) %||% coef.tall_fit(fit)[[fit$n_coef + 1]]
-  }
+  known <- known_values(fit$family, fit$sigma)
+  at <- which(is.na(known))
+  known[at] <- coef.tall_fit(fit)[fit$n_coef + seq_along(at)]
+  if (length(known) > 0) unname(known)
 }
 
-# Its name. Networks have a family of another make.
+# Their names. Networks have a family of another make.
 aux_of_fit <- function(fit) {
   response_aux(if (inherits(fit, "tall_nn")) nn_family(fit) else fit$family)
 }

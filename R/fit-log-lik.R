@@ -138,7 +138,9 @@ loo_function <- function(fit, n, chosen, f, every = NULL) {
     if (!is.null(chosen$aux)) aux_of_fit(fit)
   )
   split <- function(draws, f) {
-    aux <- if (ncol(draws) > length(coefficients)) draws[, ncol(draws)]
+    aux <- if (ncol(draws) > length(coefficients)) {
+      draws[, -coefficients]
+    }
     f(unname(draws[, coefficients, drop = FALSE]), unname(aux))
   }
   evaluate <- function(rows, draws) {

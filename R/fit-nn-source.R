@@ -15,7 +15,7 @@ nn_source <- function(made, formula, model, parts, sigma, data) {
     activation = model$activation,
     likelihood = model$likelihood,
     scaling = parts$scaling,
-    n_coef = length(model$variables) - model$traits$samples_aux,
+    n_coef = length(model$variables) - model$traits$n_aux,
     sigma = if (is.numeric(sigma)) sigma
   )
 }

@@ -12,11 +12,11 @@
 #'
 #' @return An object of class `tall_prior_summary`: a list of `table`, a data
 #'   frame with a row for each variable (`variable`, `prior`, `location`,
-#'   `scale`, and `df` where a prior has it), `specs` (the priors as given to
+#'   `scale`, and `df` or `shape` where a prior has it), `specs` (the priors as given to
 #'   [tall_glm()]), `auxiliary` (names of parameters of the response, such as
 #'   `sigma`) and `centred` (is the prior of the intercept that of the linear
 #'   predictor at the covariates' means?). The `scale` of an exponential prior
-#'   is its mean.
+#'   is its mean, that of a gamma prior one over its rate.
 #' @section Conditions:
 #' `tall_error_unsupported` for a model whose prior is not of this kind.
 #' @examplesIf requireNamespace("rstantools", quietly = TRUE)
@@ -45,8 +45,12 @@ prior_summary.tall_fit <- function(object, ...) {
     location = ifelse(is_flat | is_exponential, NA, prior$location),
     scale = ifelse(is_flat, NA, prior$scale)
   )
-  if (any(prior$shape > 0)) {
-    table$df <- ifelse(prior$shape > 0, prior$shape, NA)
+  is_gamma <- title == "gamma"
+  if (any(prior$shape[!is_gamma] > 0)) {
+    table$df <- ifelse(prior$shape > 0 & !is_gamma, prior$shape, NA)
+  }
+  if (any(is_gamma)) {
+    table$shape <- ifelse(is_gamma, prior$shape, NA)
   }
   structure(
     list(
@@ -78,9 +82,16 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
     cat("Coefficients\n")
     print_prior(table[!is_intercept & !is_aux, ], x$specs$prior, digits)
   }
-  if (any(is_aux)) {
-    cat("Auxiliary (", x$auxiliary, ")\n", sep = "")
-    print_prior(table[is_aux, ], x$specs$prior_aux, digits)
+  for (at in which(is_aux)) {
+    name <- table$variable[[at]]
+    spec <- x$specs$prior_aux
+    if (!inherits(spec, "tall_prior")) {
+      spec <- spec[[name]]
+    } else if (name != x$auxiliary[[1]]) {
+      spec <- NULL
+    }
+    cat("Auxiliary (", name, ")\n", sep = "")
+    print_prior(table[at, ], spec, digits)
   }
   cat("------\n")
   invisible(x)
@@ -97,7 +108,8 @@ print_prior <- function(rows, spec, digits) {
     location = rows$location,
     scale = rows$scale,
     rate = 1 / rows$scale,
-    df = if (!anyNA(rows$df)) rows$df[1]
+    df = if (!anyNA(rows$df)) rows$df[1],
+    shape = rows$shape[1]
   )
   lead <- if (adjusted) "  Adjusted:  ~ " else "  ~ "
   cat(lead, prior_text(used, digits), "\n", sep = "")
@@ -118,6 +130,14 @@ prior_text <- function(prior, digits) {
     title,
     flat = "flat",
     exponential = paste0("exponential(rate = ", values(prior$rate), ")"),
+    gamma = paste0(
+      "gamma(shape = ",
+      values(prior$shape),
+      ", rate = ",
+      values(prior$rate),
+      ")",
+      if (isTRUE(prior$location > 0)) paste(" above", values(prior$location))
+    ),
     uniform = paste0(
       "uniform(lower = ",
       values(prior$location - prior$scale),

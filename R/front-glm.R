@@ -28,9 +28,12 @@
 #'   The draws of `(Intercept)` are those of the formula's own intercept. With
 #'   `autoscale` in a Gaussian model it is centred at the mean of the response,
 #'   less its offset.
-#' @param prior_aux (`tall_prior` or `NULL`) The prior of the parameter that
-#'   some responses have beside their mean, such as `sigma` in a Gaussian
-#'   model: [prior_exponential()] or [prior_flat()]; `NULL`: flat.
+#' @param prior_aux (`tall_prior`, list or `NULL`) The prior of the parameter
+#'   that some responses have beside their mean, such as `sigma` in a Gaussian
+#'   model: [prior_exponential()], [prior_gamma()] or [prior_flat()]; `NULL`:
+#'   flat. A list by name where there are two: `list(sigma =
+#'   prior_exponential(), nu = prior_gamma(2, 0.1))`; one prior is that of
+#'   `sigma`.
 #' @param weights,subset,na.action,offset As in [stats::glm()]; evaluated in
 #'   `data`. Weights are at least 0; a row of weight 0, or of no trials, is left
 #'   out, as one with missing values. In Gaussian and Student models weights are
@@ -146,7 +149,7 @@ tall_glm <- function(
   specs <- list(
     prior = as_prior(prior),
     prior_intercept = as_prior(prior_intercept),
-    prior_aux = as_prior(prior_aux)
+    prior_aux = as_aux_prior(prior_aux)
   )
   settings <- list(
     formula = formula,
@@ -312,7 +315,7 @@ tall_glm.fit <- function(
   check_flag(keep_data)
   prior <- as_prior(prior)
   prior_intercept <- as_prior(prior_intercept)
-  prior_aux <- as_prior(prior_aux)
+  prior_aux <- as_aux_prior(prior_aux)
   family <- resolve_family(family, call)
   check_given(x)
   x <- if (is_store(x)) check_store(x) else check_design(x)

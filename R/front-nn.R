@@ -230,7 +230,7 @@ nn_train <- function(model, train_iter, control, call, parts = NULL) {
   s <- nn_settings
   train_iter <- train_iter %||% default_train_iter(model, s)
   n_out <- floor(s$held_out * model$n_data)
-  holds_out <- !is.null(parts) && model$traits$samples_aux && n_out > 0
+  holds_out <- !is.null(parts) && model$traits$n_aux > 0 && n_out > 0
   lapply(seq_len(control$chains), function(chain) {
     start <- model_start(model)
     if (train_iter == 0) {

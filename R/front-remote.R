@@ -132,7 +132,7 @@ have_bounds <- function(priors) {
   vapply(
     priors,
     function(prior) {
-      !is.null(prior) && prior_kinds[[prior$kind]]$has_bounds
+      inherits(prior, "tall_prior") && prior_kinds[[prior$kind]]$has_bounds
     },
     TRUE
   )
@@ -141,7 +141,8 @@ have_bounds <- function(priors) {
 # A row of a pilot stands for others by its weight, which must be no precision.
 passes_know <- function(family) {
   facts <- response_facts(family)
-  is_known <- is.na(facts$aux) || !is.null(family$aux) && !facts$is_precision
+  is_known <- !has_aux(family) ||
+    !anyNA(known_values(family)) && !facts$is_precision
   find_response(family)$is_quadratic || (facts$has_third_bound && is_known)
 }
 

@@ -8,7 +8,7 @@
 
 can_lose_sigma <- function(model) {
   model$traits$has_columns &&
-    model$traits$samples_aux &&
+    model$traits$n_aux > 0 &&
     find_response(model$family)$is_quadratic &&
     model_info(model)$has_curvature
 }

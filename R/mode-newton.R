@@ -205,8 +205,7 @@ newton_step <- function(model, theta, here, is_last, box, call) {
 # of other parameters may be negative, too.
 damped_sigma <- function(here, model) {
   hessian <- here$hessian
-  if (model$traits$samples_aux) {
-    d <- model$n_dim
+  for (d in aux_coordinates(model)) {
     slope <- here$gradient[[d]]
     hessian[d, d] <- if (is_quadratic_response(model)) {
       hessian[d, d] + max(0, -slope)
@@ -221,11 +220,12 @@ damped_sigma <- function(here, model) {
 # that has gone so far comes to no end, as the size of a negative binomial does
 # where counts vary less than Poisson ones and nothing holds it.
 check_aux_stays <- function(model, theta, call, most = 35) {
-  d <- model$n_dim
-  if (!model$traits$samples_aux || is_quadratic_response(model) ||
-    abs(theta[[d]] - model_start(model)[[d]]) < most) {
+  aux <- aux_coordinates(model)
+  far <- abs(theta[aux] - model_start(model)[aux]) >= most
+  if (!any(far) || is_quadratic_response(model)) {
     return(invisible())
   }
+  d <- aux[far][[1]]
   grows <- theta[[d]] > 0
   abort_tall(
     "improper",
@@ -266,7 +266,7 @@ step_root <- function(here, model) {
   }
   scaled <- hessian / outer(scale, scale)
   is_concave <- find_response(model$family)$is_concave
-  if (is_concave && !model$traits$samples_aux) {
+  if (is_concave && model$traits$n_aux == 0) {
     return(NULL)
   }
   root <- tryCatch(chol(scaled), error = function(e) NULL)

@@ -157,20 +157,31 @@ abort_no_scale <- function(model, none, call) {
   )
 }
 
-# With a parameter of the response, such as log sigma, apart from the
+# With parameters of the response, such as log sigma, apart from the
 # coefficients: models whiten it so. A Gaussian's cross terms are twice the
 # prior's gradient at the mode, next to nothing, and those of others small, but
 # for some; away from it minus the full Hessian need not be positive definite.
 split_sigma <- function(hessian, model) {
-  if (model$traits$samples_aux) {
-    d <- model$n_dim
-    hessian[d, -d] <- hessian[-d, d] <- 0
-  }
+  d <- aux_coordinates(model)
+  hessian[d, -d] <- hessian[-d, d] <- 0
   hessian
 }
 
-abort_flat_aux <- function(model, call) {
-  name <- model$variables[[model$n_dim]]
+# The inverse of minus the Hessian, with all that parameters of the response have
+# to do with coefficients; NULL where it is not positive definite.
+joint_covariance <- function(hessian) {
+  scale <- 1 / sqrt(diag(hessian))
+  root <- tryCatch(
+    chol(hessian * outer(scale, scale)),
+    error = function(e) NULL
+  )
+  if (!is.null(root) && min(diag(root)) > 1e-6) {
+    chol2inv(root) * outer(scale, scale)
+  }
+}
+
+abort_flat_aux <- function(model, at, call) {
+  name <- model$variables[[at]]
   abort_tall(
     "improper",
     c(
@@ -203,8 +214,8 @@ lower_chol <- function(hessian, model, call = caller_env()) {
   if (!model$traits$has_columns) {
     abort_no_curvature(hessian, model, call)
   }
-  if (model$traits$samples_aux && identical(dependent, model$n_dim)) {
-    abort_flat_aux(model, call)
+  if (length(dependent) > 0 && all(dependent %in% aux_coordinates(model))) {
+    abort_flat_aux(model, dependent[[1]], call)
   }
   names <- quote_columns(model$coordinates[dependent])
   # proper priors may count for nothing beside the likelihood

@@ -141,7 +141,7 @@ sums_posterior <- function(model, cores, call) {
       passes = parts$passes
     )
   )
-  if (model$traits$samples_aux) {
+  if (model$traits$n_aux > 0) {
     posterior$log_density <- sigma_density(model, posterior, fit$rss, sums)
     check_sigma_law(model, posterior, fit$rss, sums, call)
     posterior$quantile <- sigma_quantile(posterior)
@@ -171,7 +171,7 @@ sums_parts <- function(model, cores, call) {
 
 # Of the response; its variance where sigma is a parameter.
 sums_scale <- function(model, sums, centred) {
-  if (!model$traits$samples_aux) {
+  if (model$traits$n_aux == 0) {
     return(model$sigma^2)
   }
   square <- if (sums$n_row > 0) centred$square / sums$n_row else 0
@@ -223,7 +223,7 @@ sums_fit <- function(model, sums, centred, basis, square) {
     drop(centred$into_beta(c))
   }
   rss <- max(0, centred$square - square * sum(basis$share * z^2))
-  noise <- if (model$traits$samples_aux) rss else model$sigma^2 * sums$n_row
+  noise <- if (model$traits$n_aux > 0) rss else model$sigma^2 * sums$n_row
   is_rough <- min(rss, noise) < sums_settings$refined * centred$square
   passes <- 0
   for (k in seq_len(if (is_rough) 3 else 0)) {
@@ -249,7 +249,7 @@ residual_sums <- function(model, beta, rss, sums) {
   if (!is.null(model$remote)) {
     return(model$remote$residuals(beta))
   }
-  if (!model$traits$samples_aux) {
+  if (model$traits$n_aux == 0) {
     here <- model_evaluate(model, beta, "likelihood")
     variance <- model$sigma^2
     return(list(
@@ -303,7 +303,7 @@ sums_model <- function(model, sums, fit, call) {
     family = model$family,
     prior = model$prior,
     prior_functional = model$prior_functional,
-    traits = model_traits(samples_aux = model$traits$samples_aux),
+    traits = model_traits(n_aux = model$traits$n_aux),
     label = model$label,
     call = call
   )

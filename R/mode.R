@@ -97,7 +97,9 @@
 #'   `gradient_norm` along the search, for [plot()][plot.tall_mode()];
 #' * `distance` (number): see below, for `"adam"` and `"sgd"`.
 #'
-#' [vcov()] gives the inverse of minus the Hessian, `coef()` the estimate.
+#' [vcov()] gives the inverse of minus the Hessian, `coef()` the estimate. Where
+#' that of coefficients and parameters of the response together is not positive
+#' definite, [vcov()] takes them apart, as runs do.
 #' @section Conditions:
 #' `tall_error_improper` if the posterior of a regression is not proper or has
 #' no finite mode; `tall_error_mode` if the log posterior of another model has
@@ -400,7 +402,7 @@ vcov.tall_mode <- function(object, ...) {
       )
     )
   }
-  out <- chol2inv(t(object$chol))
+  out <- joint_covariance(-object$hessian) %||% chol2inv(t(object$chol))
   dimnames(out) <- list(names(object$estimate), names(object$estimate))
   out
 }

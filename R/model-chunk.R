@@ -3,8 +3,8 @@
 
 # A generalised linear model with a flat prior of the first n rows of `x`
 # (double matrix), `y`, `weights` and `offset` (double vectors, or NULL), which
-# may be longer. family: from resolve_family(); an auxiliary parameter is `aux`,
-# the family's where that is known. An external pointer.
+# may be longer. family: from resolve_family(); auxiliary parameters are `aux`,
+# the family's where they are known, else 1. An external pointer.
 chunk_model <- function(
   x,
   n,
@@ -12,7 +12,7 @@ chunk_model <- function(
   weights,
   offset,
   family,
-  aux = family$aux %||% 1,
+  aux = known_values(family),
   call = caller_env()
 ) {
   pointer <- .Call(
@@ -22,9 +22,8 @@ chunk_model <- function(
     y,
     weights,
     offset,
-    response_facts(family)$place[[1]],
-    family$fixed,
-    aux
+    response_facts(family)$place,
+    if (length(aux) > 0) unname(replace(aux, is.na(aux), 1))
   )
   if (is.integer(pointer)) {
     abort_status(pointer, call = call)

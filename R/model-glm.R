@@ -101,7 +101,7 @@ model_glm <- function(
 ) {
   check_given(x)
   prior <- as_prior(prior)
-  prior_aux <- as_prior(prior_aux)
+  prior_aux <- as_aux_prior(prior_aux)
   intercept <- if (!missing(prior_intercept)) as_prior(prior_intercept)
   # other faults are found below
   is_vector <- !missing(y) && is_plain_numeric(y) &&
@@ -160,12 +160,11 @@ build_glm <- function(
     arg = "sigma",
     call = call
   )
-  known_aux <- check_sigma_of(family, sigma, call) %||% family$aux
-  samples_aux <- !is.na(facts$aux) && is.null(known_aux)
+  known_aux <- known_values(family, check_sigma_of(family, sigma, call))
+  is_sampled <- is.na(known_aux)
+  n_aux <- sum(is_sampled)
   coefficients <- column_names(x)
-  if (samples_aux) {
-    check_no_aux(coefficients, facts$aux, call)
-  }
+  check_no_aux(coefficients, facts$aux[is_sampled], call)
   units <- if (entry$has_units) {
     known$units %||% response_units(y, rows$weights, rows$offset)
   }
@@ -177,20 +176,21 @@ build_glm <- function(
     column_sd = function() known$sd %||% column_sds(x),
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
-    aux = if (samples_aux) prior_aux,
+    aux = if (n_aux > 0) {
+      aux_priors(prior_aux, family, facts$aux[is_sampled], call)
+    },
     aux_sd = units$aux_sd %||% 1,
+    aux_lower = facts$lower[is_sampled],
     call = call
   )
   functional <- if (centers) {
-    center_functional(x, samples_aux, known$mean)
+    center_functional(x, n_aux, known$mean)
   }
   new_model(
     "glm",
     c(core_rows(rows), list(
-      response = facts$place[[1]],
-      fixed = family$fixed,
-      aux = known_aux %||% 1,
-      sample_aux = as.double(samples_aux),
+      response = facts$place,
+      aux = if (length(known_aux) > 0) unname(known_aux),
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
       prior_scale = resolved$scale,
@@ -198,16 +198,18 @@ build_glm <- function(
       prior_at = functional$at,
       prior_functional = functional$weights
     )),
-    variables = c(coefficients, if (samples_aux) facts$aux),
-    coordinates = c(coefficients, if (samples_aux) facts$coordinate),
+    variables = c(coefficients, facts$aux[is_sampled]),
+    coordinates = c(coefficients, facts$coordinate[is_sampled]),
     n_coef = ncol(x),
     family = family,
     prior = resolved,
     prior_functional = functional,
     sigma = sigma,
     traits = model_traits(
-      start = if (samples_aux) c(numeric(ncol(x)), log(units$aux_sd %||% 1)),
-      samples_aux = samples_aux,
+      start = if (n_aux > 0) {
+        c(numeric(ncol(x)), aux_starts(entry, facts, units)[is_sampled])
+      },
+      n_aux = n_aux,
       has_columns = TRUE
     ),
     label = "model_glm",
@@ -219,11 +221,11 @@ build_glm <- function(
 # A known sigma is of responses in units; others have theirs in the family.
 check_sigma_of <- function(family, sigma, call) {
   aux <- response_aux(family)
-  if (is.null(sigma) || is.na(aux)) {
+  if (is.null(sigma) || length(aux) == 0) {
     return(sigma)
   }
   has_units <- find_response(family)$has_units
-  if (!has_units || !is.null(family$aux)) {
+  if (!has_units || !is.na(known_values(family)[[1]])) {
     abort_input(
       if (has_units) {
         "{.arg sigma} must be given once, but {.arg family} has it, too."
@@ -231,7 +233,7 @@ check_sigma_of <- function(family, sigma, call) {
         c(
           "{.arg sigma} must be {.code NULL} for family {.val {family$name}},
            which has none.",
-          i = "A known {.field {aux}} is an argument of the family."
+          i = "A known {.field {aux[[1]]}} is an argument of the family."
         )
       },
       argument = "sigma",
@@ -242,9 +244,20 @@ check_sigma_of <- function(family, sigma, call) {
   sigma
 }
 
-# Draws have unique names, and one is that of a parameter of the response.
+# Where searches for each auxiliary parameter begin, in its coordinate.
+aux_starts <- function(entry, facts, units) {
+  natural <- rep(1, length(facts$aux))
+  natural[[1]] <- units$aux_sd %||% 1
+  at <- match(names(entry$aux_start), facts$aux)
+  natural[at] <- entry$aux_start
+  log(natural - facts$lower)
+}
+
+# Draws have unique names, and some are those of parameters of the response.
 check_no_aux <- function(coefficients, aux, call) {
-  if (aux %in% coefficients) {
+  aux <- intersect(aux, coefficients)
+  if (length(aux) > 0) {
+    aux <- aux[[1]]
     abort_input(
       c(
         "No column may be named {.val {aux}}: that is a parameter of the
@@ -318,14 +331,14 @@ response_units <- function(y, weights, offset) {
 
 # The predictor at the mean of the covariates: 1 for the intercept, column means
 # elsewhere; `at` counts from 0. NULL without an intercept.
-center_functional <- function(x, samples_aux, mean = NULL) {
+center_functional <- function(x, n_aux, mean = NULL) {
   at <- which(colnames(x) == "(Intercept)")
   if (length(at) != 1) {
     return(NULL)
   }
   weights <- mean %||% if (is_store(x)) x$mean else design_means(x)
   weights[[at]] <- 1
-  list(at = at - 1, weights = unname(c(weights, if (samples_aux) 0)))
+  list(at = at - 1, weights = unname(c(weights, numeric(n_aux))))
 }
 
 # A file's are those found when it was written.

@@ -147,12 +147,13 @@ build_groups <- function(
     arg = "sigma",
     call = call
   )
-  known_aux <- check_sigma_of(family, sigma, call) %||% family$aux
-  samples_aux <- !is.na(facts$aux) && is.null(known_aux)
+  known_aux <- known_values(family, check_sigma_of(family, sigma, call))
+  is_sampled <- is.na(known_aux)
+  n_aux <- sum(is_sampled)
   coefficients <- column_names(x)
   names <- group_names(terms)
   check_names_differ(
-    c(coefficients, names$variables, if (samples_aux) facts$aux),
+    c(coefficients, names$variables, facts$aux[is_sampled]),
     call
   )
   units <- if (entry$has_units) {
@@ -166,12 +167,15 @@ build_groups <- function(
     column_sd = function() column_sds(x),
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
-    aux = if (samples_aux) specs$prior_aux,
+    aux = if (n_aux > 0) {
+      aux_priors(specs$prior_aux, family, facts$aux[is_sampled], call)
+    },
     aux_sd = units$aux_sd %||% 1,
+    aux_lower = facts$lower[is_sampled],
     call = call
   )
   n_lambda <- length(names$variables)
-  functional <- if (centers) center_functional(x, samples_aux)
+  functional <- if (centers) center_functional(x, n_aux)
   if (!is.null(functional)) {
     functional$weights <-
       append(functional$weights, numeric(n_lambda), ncol(x))
@@ -192,10 +196,8 @@ build_groups <- function(
       correlated = as.double(terms$correlated),
       nodes = as.double(gauss_hermite(if (is_exact) 3 else nodes)),
       fold = as.double(is_exact),
-      response = facts$place[[1]],
-      fixed = family$fixed,
-      aux = known_aux %||% 1,
-      sample_aux = as.double(samples_aux),
+      response = facts$place,
+      aux = if (length(known_aux) > 0) unname(known_aux),
       prior_kind = as.double(own$kind),
       prior_location = own$location,
       prior_scale = own$scale,
@@ -206,12 +208,12 @@ build_groups <- function(
     variables = c(
       coefficients,
       names$variables,
-      if (samples_aux) facts$aux
+      facts$aux[is_sampled]
     ),
     coordinates = c(
       coefficients,
       names$coordinates,
-      if (samples_aux) facts$coordinate
+      facts$coordinate[is_sampled]
     ),
     n_coef = ncol(x),
     n_lambda = n_lambda,
@@ -230,8 +232,8 @@ build_groups <- function(
     prior_functional = functional,
     sigma = sigma,
     traits = model_traits(
-      start = groups_start(ncol(x), names, units, samples_aux, terms),
-      samples_aux = samples_aux,
+      start = groups_start(ncol(x), names, units, n_aux, terms),
+      n_aux = n_aux,
       is_grouped = TRUE
     ),
     label = "model_groups",
@@ -241,12 +243,12 @@ build_groups <- function(
 }
 
 # Where Newton's method begins: groups that differ by half a unit.
-groups_start <- function(n_coef, names, units, samples_aux, terms) {
+groups_start <- function(n_coef, names, units, n_aux, terms) {
   size <- 0.5 * (units$sd %||% 1)
   spread <- pmax(apply(abs(terms$z), 2, max), 1e-8)
   lambda <- numeric(length(names$variables))
   lambda[seq_len(ncol(terms$z))] <- log(size / spread)
-  c(numeric(n_coef), lambda, if (samples_aux) log(units$aux_sd %||% 1))
+  c(numeric(n_coef), lambda, if (n_aux > 0) log(units$aux_sd %||% 1))
 }
 
 # Priors of the coordinates with those of lambda between coefficients and

@@ -139,7 +139,7 @@ build_network <- function(
   entry <- find_response(likelihood)
   family <- new_family(entry)
   facts <- response_facts(family)
-  samples_aux <- !is.na(facts$aux) && is.null(sigma)
+  samples_aux <- length(facts$aux) > 0 && is.null(sigma)
   widths <- c(ncol(x), layers, response$n_out)
   n_weight <- sum((widths[-length(widths)] + 1) * widths[-1])
   check_n_dim(n_weight, layers, arg = arg_layers, call = call)
@@ -160,8 +160,7 @@ build_network <- function(
       widths = as.double(widths),
       activation = network_activations[[activation]],
       response = facts$place,
-      aux = sigma %||% 1,
-      sample_aux = as.double(samples_aux),
+      aux = if (length(facts$aux) > 0) sigma %||% NA_real_,
       aux_unit = sigma_unit,
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
@@ -182,7 +181,7 @@ build_network <- function(
         network_start(widths, activation, if (samples_aux) response_sd)
       },
       mode_method = "adam",
-      samples_aux = samples_aux
+      n_aux = as.double(samples_aux)
     ),
     label = "model_network",
     store = store,

@@ -13,8 +13,8 @@ kinked_coordinates <- function(model) {
 
 # Which coefficients have a prior that is not proper.
 flat_coordinates <- function(model) {
-  aux <- if (model$traits$samples_aux) model$n_dim
-  setdiff(which(!prior_facts(model$prior, "is_proper")), aux)
+  flat <- which(!prior_facts(model$prior, "is_proper"))
+  setdiff(flat, aux_coordinates(model))
 }
 
 # What the prior of coordinate j is on: theta_j, or the predictor at the mean of

@@ -14,9 +14,9 @@
 # batch: rows of a minibatch where none is given; NULL: by the recipe's rule.
 # gibbs_every: steps between draws that the model makes of some parameters
 #   itself; NULL: it makes none.
-# samples_aux: is the last coordinate a parameter of the response's?
+# n_aux: how many of the last coordinates are parameters of the response's.
 # has_classes: are its rows of classes, with several predictors or thresholds?
-# has_columns: are its parameters, but that one, coefficients of the columns of
+# has_columns: are its parameters, but those, coefficients of the columns of
 #   a design? Then it has a `family`, and `n_coef` of them.
 # has_data_free: has the likelihood a part that no row carries? A Gibbs
 #   posterior cannot scale it.
@@ -33,7 +33,7 @@ model_traits <- function(
   gradient = "cv",
   batch = NULL,
   gibbs_every = NULL,
-  samples_aux = FALSE,
+  n_aux = 0,
   has_classes = FALSE,
   has_columns = FALSE,
   has_data_free = FALSE,
@@ -51,7 +51,7 @@ model_traits <- function(
     gradient = gradient,
     batch = batch,
     gibbs_every = gibbs_every,
-    samples_aux = samples_aux,
+    n_aux = n_aux,
     has_classes = has_classes,
     has_columns = has_columns,
     has_data_free = has_data_free,
@@ -73,7 +73,7 @@ are_traits <- function(x, n_dim) {
   }
   at_least <- function(value, min) is_number(value) && isTRUE(value >= min)
   or_none <- function(name, is_one) is.null(x[[name]]) || is_one(x[[name]])
-  flags <- grep("^(is|has|samples|runs)_", names(x))
+  flags <- grep("^(is|has|runs)_", names(x))
   all(
     or_none("start", function(value) is.function(value) || is_numbers(value)),
     or_none("draw", is.function),
@@ -81,8 +81,19 @@ are_traits <- function(x, n_dim) {
     or_none("batch", function(value) at_least(value, 1)),
     or_none("gibbs_every", function(value) at_least(value, 1)),
     at_least(x$curvature_passes, 0),
+    at_least(x$n_aux, 0),
     rlang::is_string(x$gradient) &&
       is.function(constructor_of("gradient", x$gradient)),
     vapply(x[flags], rlang::is_bool, TRUE)
   )
+}
+
+# The last coordinates, which are parameters of the response.
+aux_coordinates <- function(model) {
+  n_aux <- model$traits$n_aux
+  model$n_dim - n_aux + seq_len(n_aux)
+}
+
+sampled_aux <- function(model) {
+  model$variables[aux_coordinates(model)]
 }

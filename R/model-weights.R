@@ -58,8 +58,8 @@ model_weights <- function(
           " of family \"",
           model$family$name,
           "\"",
-          if (model$traits$samples_aux) {
-            paste0(" with a sampled `", response_aux(model$family), "`")
+          if (model$traits$n_aux > 0) {
+            paste0(" with a sampled `", paste(sampled_aux(model), collapse = "`, `"), "`")
           }
         )
       }

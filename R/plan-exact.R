@@ -86,8 +86,9 @@ settle_exact <- function(plan, verdict) {
 }
 
 no_remainders <- function(model) {
-  if (model$traits$samples_aux) {
-    paste0("its `", response_aux(model$family), "` is sampled")
+  if (model$traits$n_aux > 0) {
+    paste0("its ", paste0("`", sampled_aux(model), "`", collapse = " and "),
+      if (model$traits$n_aux > 1) " are" else " is", " sampled")
   } else if (model$traits$has_classes) {
     "its rows have more than one predictor"
   } else {

@@ -277,10 +277,10 @@ check_has_remainders <- function(model, name, call) {
   }
   reason <- if (!info$has_predictors) {
     "its rows do not act through one linear predictor each"
-  } else if (model$traits$samples_aux) {
+  } else if (model$traits$n_aux > 0) {
     paste0(
       "its `",
-      response_aux(model$family),
+      sampled_aux(model)[[1]],
       "` is sampled, and the bounds of rows hold for a known one"
     )
   } else {

@@ -17,7 +17,7 @@ plan_prior <- function(model, control, call) {
     sums = matrix(0, p + 1, p + 1),
     weight = 0
   ))
-  if (!model$traits$samples_aux) {
+  if (model$traits$n_aux == 0) {
     # any scale will do
     empty$sigma <- 1
   }

@@ -25,6 +25,52 @@ as_prior <- function(prior, arg = caller_arg(prior), call = caller_env()) {
   )
 }
 
+# The same of parameters of a response: one prior, or a list of them by name.
+as_aux_prior <- function(
+  prior,
+  arg = caller_arg(prior),
+  call = caller_env()
+) {
+  is_list <- tryCatch(
+    is.list(prior) && !is.object(prior) && length(prior) > 0,
+    error = function(e) FALSE
+  )
+  if (!is_list) {
+    force(arg)
+    return(as_prior(prior, arg = arg, call = call))
+  }
+  if (!rlang::is_named(prior) || anyDuplicated(names(prior)) > 0) {
+    abort_input(
+      c(
+        "{.arg {arg}} must be a prior, or a list of priors with the names of
+         parameters.",
+        i = "For instance {.code list(sigma = prior_exponential(), nu =
+             prior_gamma(2, 0.1))}."
+      ),
+      argument = arg,
+      value = prior,
+      call = call
+    )
+  }
+  for (name in names(prior)) {
+    prior[[name]] <- as_prior_of(prior[[name]], arg, name, call)
+  }
+  prior
+}
+
+as_prior_of <- function(one, arg, name, call) {
+  if (is.null(one)) {
+    return(prior_flat())
+  }
+  check_spec(
+    one,
+    "tall_prior",
+    "prior_*()",
+    arg = paste0(arg, "$", name),
+    call = call
+  )
+}
+
 # rstanarm's and brms' names of densities, and ours; "": there is none.
 prior_twins <- c(
   normal = "prior_normal",

@@ -17,10 +17,12 @@ response_sd <- function(y) {
 #                function of no argument is welcome
 # response_sd    that of the response in a Gaussian model, else 1
 # response_mean  its mean, else 0: where an autoscaled intercept is centred
-# aux            the prior of a sampled parameter of the response, such as
-#                sigma, appended as one more coordinate
+# aux            priors of the sampled parameters of the response, such as
+#                sigma, appended as more coordinates; one of them may stand for
+#                itself
 # aux_sd         what its autoscale divides by: of a sigma response_sd at weight
 #                1
+# aux_lower      what each is above
 prior_resolve <- function(
   prior,
   prior_intercept = NULL,
@@ -31,6 +33,7 @@ prior_resolve <- function(
   response_mean = 0,
   aux = NULL,
   aux_sd = response_sd,
+  aux_lower = 0,
   call = caller_env()
 ) {
   check_spec(prior, "tall_prior", "prior_*()", call = call)
@@ -69,7 +72,32 @@ prior_resolve <- function(
       out$location[intercept] <- out$location[intercept] + response_mean
     }
   }
-  append_aux(out, aux, aux_sd, call)
+  aux <- if (inherits(aux, "tall_prior")) list(aux) else aux
+  for (k in seq_along(aux)) {
+    out <- append_aux(out, aux[[k]], aux_sd, aux_lower[[k]], call)
+  }
+  out
+}
+
+# The prior of each sampled parameter of a response: `prior_aux` is that of the
+# first one, or a list by name; others are the entry's own.
+aux_priors <- function(prior_aux, family, sampled, call) {
+  names <- response_aux(family)
+  own <- find_response(family)$aux_priors
+  if (inherits(prior_aux, "tall_prior")) {
+    given <- stats::setNames(list(prior_aux), names[[1]])
+  } else {
+    given <- prior_aux
+    check_known(names(given), names, "parameter", call = call)
+  }
+  lapply(stats::setNames(nm = sampled), function(name) {
+    given[[name]] %||%
+      if (is.null(own[[name]])) {
+        prior_exponential(autoscale = TRUE)
+      } else {
+        prior_gamma(own[[name]][["shape"]], own[[name]][["rate"]])
+      }
+  })
 }
 
 check_coefficient_prior <- function(
@@ -92,16 +120,13 @@ check_coefficient_prior <- function(
 }
 
 # The prior of its logarithm, Jacobian included.
-append_aux <- function(out, aux, aux_sd, call) {
-  if (is.null(aux)) {
-    return(out)
-  }
+append_aux <- function(out, aux, aux_sd, lower, call) {
   # flat on the scale itself
   kind <- if (aux$kind == "flat") "log_flat" else aux$kind
   if (!prior_kinds[[kind]]$is_of_scales) {
     abort_input(
-      "{.arg prior_aux} must be {.code prior_exponential()} or
-       {.code prior_flat()}, not {.code prior_{aux$kind}()}.",
+      "{.arg prior_aux} must be {.code prior_exponential()},
+       {.code prior_gamma()} or {.code prior_flat()}, not {.code prior_{aux$kind}()}.",
       argument = "prior_aux",
       value = aux,
       call = call
@@ -110,12 +135,15 @@ append_aux <- function(out, aux, aux_sd, call) {
   scale <- 1
   if (kind == "exponential") {
     scale <- (if (aux$autoscale) aux_sd else 1) / aux$rate
+  } else if (kind == "gamma") {
+    scale <- 1 / aux$rate
+    out$shape <- out$shape %||% numeric(length(out$kind))
   }
   compact(list(
     kind = c(out$kind, prior_kinds[[kind]]$code),
-    location = c(out$location, 0),
+    location = c(out$location, if (kind == "gamma") lower else 0),
     scale = c(out$scale, scale),
-    shape = if (!is.null(out$shape)) c(out$shape, 0)
+    shape = if (!is.null(out$shape)) c(out$shape, aux$shape %||% 0)
   ))
 }
 

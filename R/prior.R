@@ -75,7 +75,9 @@ prior_kinds <- list(
     6L,
     "Student",
     precision = function(scale, shape) (shape + 1) / (shape * scale^2)
-  )
+  ),
+  # location: what the parameter is above; scale: one over the rate
+  gamma = prior_kind(7L, "gamma", is_of_scales = TRUE)
 )
 
 # A fact of the prior of each coordinate; `prior`: from prior_resolve(), NULL of
@@ -117,8 +119,10 @@ prior_precision <- function(prior) {
 #' @details `prior_student()` is a Student t distribution, whose tails are the
 #' heavier the smaller `df` is; with `df = 1` it is a Cauchy prior.
 #'
-#' `prior_exponential()` is for scales such as the residual standard
-#' deviation of a Gaussian model.
+#' `prior_exponential()` and `prior_gamma()` are for scales such as the residual
+#' standard deviation of a Gaussian model, and for other positive parameters of
+#' a response. Of one that is above a bound, as degrees of freedom are above 1,
+#' the prior is cut off there.
 #'
 #' `prior_flat()` adds nothing to the log posterior. The posterior may then not
 #' exist, for instance when a column separates the two classes of a logistic
@@ -146,8 +150,10 @@ prior_precision <- function(prior) {
 #' @param df (positive number) Degrees of freedom.
 #' @param lower,upper (numeric vectors) The bounds, `lower` below `upper`: one
 #'   value for all coefficients, or one for each, as `location`.
-#' @param rate (positive number) The rate of the exponential prior: one over its
-#'   mean. With `autoscale = TRUE` it is divided by the standard deviation of
+#' @param shape (positive number) The shape of the gamma prior, whose mean is
+#'   `shape / rate`; with 1 it is exponential.
+#' @param rate (positive number) The rate of the gamma prior, or of the
+#'   exponential prior: one over its mean. With `autoscale = TRUE` it is divided by the standard deviation of
 #'   the response; in a Gaussian model with weights \eqn{w_i}, where `sigma` is
 #'   the standard deviation of a row of weight 1, by \eqn{\sqrt{\sum w_i (y_i -
 #'   \bar y_w)^2 / (N - 1)}}{sqrt(sum w_i (y_i - ybar_w)^2 / (N - 1))} about the
@@ -167,6 +173,7 @@ prior_precision <- function(prior) {
 #' prior_laplace(scale = 0.5, autoscale = TRUE)
 #' prior_student(3, 0, 2.5)
 #' prior_uniform(-10, 10)
+#' prior_gamma(2, 0.1)
 #' @name priors
 NULL
 
@@ -238,6 +245,20 @@ prior_exponential <- function(rate = 1, autoscale = FALSE) {
   )
 }
 
+#' @rdname priors
+#' @export
+prior_gamma <- function(shape, rate) {
+  structure(
+    list(
+      kind = "gamma",
+      shape = check_number(shape, positive = TRUE),
+      rate = check_number(rate, positive = TRUE),
+      autoscale = FALSE
+    ),
+    class = c("tall_prior_gamma", "tall_prior")
+  )
+}
+
 new_prior <- function(
   kind,
   location,
@@ -302,6 +323,9 @@ print.tall_prior <- function(x, ...) {
       " (divided by the standard deviation of the response)"
     }
     cat("rate: ", format_number(x$rate), note, "\n", sep = "")
+  } else if (x$kind == "gamma") {
+    cat("shape: ", format_number(x$shape), "\n", sep = "")
+    cat("rate:  ", format_number(x$rate), "\n", sep = "")
   } else if (x$kind == "uniform") {
     cat("lower: ", values_text(x$lower), "\n", sep = "")
     cat("upper: ", values_text(x$upper), "\n", sep = "")

@@ -8,8 +8,8 @@
 #' @param size,shape,sigma,phi (positive number or `NULL`) The parameter of the
 #'   response beside its mean, where it is known; `NULL`: it is sampled, see
 #'   below.
-#' @param df (positive number) Degrees of freedom: the fewer, the heavier the
-#'   tails. `NULL`, to sample them, is refused in this version of the package.
+#' @param df (positive number or `NULL`) Degrees of freedom: the fewer, the
+#'   heavier the tails; `NULL`: they are sampled as `nu`, see below.
 #'
 #' @details
 #' \describe{
@@ -21,20 +21,27 @@
 #'     durations, log link, with variance \eqn{\mu^2 / a}{mu^2 / a}; \eqn{a} is
 #'     sampled as `shape`. Weights are counts.}
 #'   \item{`student()`}{Numbers with outliers, identity link: a scale `sigma`
-#'     times a Student t of `df` degrees of freedom. Weights are precisions.}
+#'     times a Student t of `df` degrees of freedom, which are sampled as `nu`
+#'     where they are not given. Weights are precisions.}
 #'   \item{`beta_regression()`}{Proportions that are no shares of trials, logit
 #'     link, with variance \eqn{\mu (1 - \mu) / (1 + \phi)}{mu (1 - mu) / (1 +
 #'     phi)}; the precision is sampled as `phi`. Weights are counts.}
 #' }
 #'
 #' The names of the parameters are those of rstanarm and brms. Each is sampled
-#' as its logarithm and reported on its own scale, as the last variable; its
-#' prior is `prior_aux`, which is [prior_exponential()] with mean 1, or for
+#' as its logarithm, `nu` as that of `nu - 1`, and reported on its own scale, as
+#' the last variable; its prior is `prior_aux`, which is [prior_exponential()] with mean 1, or for
 #' `sigma`, which has the units of the response, with the standard deviation of
 #' the response as mean. With a mean of 1 it holds back a shape, a precision or
 #' a size that is not far below half the number of rows: there give a smaller
 #' rate, such as `prior_exponential(0.001)`. brms takes gamma(0.01, 0.01)
-#' priors for most of them instead.
+#' priors for most of them instead: `prior_gamma(0.01, 0.01)`.
+#'
+#' The prior of `nu` is `prior_gamma(2, 0.1)` above 1, as in brms, and another
+#' one is given by name: `prior_aux = list(sigma = prior_exponential(), nu =
+#' prior_gamma(2, 0.5))`. Data without outliers tell of `nu` no more than that it
+#' is not small; its posterior is then close to its prior and far from normal,
+#' which a run finds out: it takes exact steps that look at all rows.
 #'
 #' A weight that is a count \eqn{w} makes a row \eqn{w} equal rows: it
 #' multiplies the log likelihood. One that is a precision divides
@@ -54,8 +61,7 @@
 #' is found.
 #'
 #' @return An object of class `family` that [tall_glm()] and [model_glm()] know.
-#' @section Conditions: `tall_error_input` if a parameter is not positive;
-#' `tall_error_unsupported` from a model of `student()` without `df`.
+#' @section Conditions: `tall_error_input` if a parameter is not positive.
 #' @references
 #' Lawless (1987). Negative binomial and mixed Poisson regression. *Canadian
 #' Journal of Statistics* 15, 209.
@@ -102,8 +108,10 @@ student <- function(df = NULL, sigma = NULL) {
     "student",
     "identity",
     function(mu) rep(1, length(mu)),
-    aux = check_known_aux(sigma),
-    fixed = check_known_aux(df)
+    aux = c(
+      check_known_aux(sigma) %||% NA_real_,
+      check_known_aux(df) %||% NA_real_
+    )
   )
 }
 
@@ -123,8 +131,9 @@ check_known_aux <- function(x, arg = caller_arg(x), call = caller_env()) {
   check_number(x, positive = TRUE, allow_null = TRUE, arg = arg, call = call)
 }
 
-# variance: as a function of the mean, the unknown parameter 1.
-new_tall_family <- function(name, link, variance, aux, fixed = NULL) {
+# variance: as a function of the mean, the unknown parameter 1. aux: known values
+# of all auxiliary parameters, NA of those that are sampled.
+new_tall_family <- function(name, link, variance, aux) {
   of_link <- stats::make.link(link)
   out <- list(
     family = name,
@@ -135,8 +144,7 @@ new_tall_family <- function(name, link, variance, aux, fixed = NULL) {
     valideta = of_link$valideta,
     variance = variance
   )
-  out$aux <- aux
-  out$fixed <- fixed
+  out$aux <- if (!all(is.na(aux))) aux
   structure(out, class = c("tall_family", "family"))
 }
 
@@ -144,12 +152,9 @@ new_tall_family <- function(name, link, variance, aux, fixed = NULL) {
 print.tall_family <- function(x, ...) {
   check_no_dots(...)
   cat("<tall_family> ", x$family, " (", x$link, ")\n", sep = "")
-  if (!is.null(x$fixed)) {
-    cat("df: ", format_number(x$fixed), "\n", sep = "")
-  }
-  if (!is.null(x$aux)) {
-    known <- response_aux(list(name = x$family, link = x$link))
-    cat(known, ": ", format_number(x$aux), "\n", sep = "")
+  known <- known_values(list(name = x$family, link = x$link, aux = x$aux))
+  for (name in names(known)[!is.na(known)]) {
+    cat(name, ": ", format_number(known[[name]]), "\n", sep = "")
   }
   invisible(x)
 }

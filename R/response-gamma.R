@@ -13,6 +13,25 @@ response_gamma <- function() {
     advice = "A gamma response has no zeros: fit whether there is any by
               {.code binomial()}, and how much by a {.code Gamma(\"log\")} of
               the positive ones.",
-    skewness = "a value that is next to 0, or few rows, with %s do that"
+    skewness = "a value that is next to 0, or few rows, with %s do that",
+    sql = list(log = gamma_sql)
+  )
+}
+
+gamma_sql <- function(shape) {
+  clipped <- function(x) {
+    bquote(exp(ifelse(.(x) > 700, 700, ifelse(.(x) < -300, -300, .(x)))))
+  }
+  response_in_sql(
+    steps = list(list(m = bquote(y * .(clipped(quote(-eta)))))),
+    log_lik = bquote(weight * (.(shape) * (log(y) - eta - m + 1))),
+    score = bquote(weight * (.(shape) * (m - 1))),
+    curvature = bquote(weight * (.(shape) * m)),
+    bound = list(
+      # the third derivative falls in eta
+      steps = list(list(at = quote(reach - eta))),
+      third = bquote(weight * (.(shape) * y * .(clipped(quote(at)))))
+    ),
+    outside = function(has_weights) quote(y <= 0)
   )
 }

@@ -1,19 +1,21 @@
-# Responses with outliers, of known degrees of freedom and a scale sigma that is
-# known or sampled.
-response_student <- function(df = NULL) {
+# Responses with outliers, of degrees of freedom and a scale sigma that are known
+# or sampled.
+response_student <- function() {
   response_entry(
     name = "student",
     table = "student",
     links = c(identity = Inf),
     must = "be finite",
     draw = function(mu, aux, rows) {
-      n_row <- length(mu) / length(aux)
-      noise <- stats::rt(length(mu), df)
-      mu + residual_sds(aux, rows$weight, n_row) * noise
+      aux <- matrix(aux, ncol = 2)
+      n_row <- length(mu) / nrow(aux)
+      noise <- stats::rt(length(mu), aux[, 2])
+      mu + residual_sds(aux[, 1], rows$weight, n_row) * noise
     },
-    family = function(link) student(df),
+    family = function(link) student(),
     aliases = "t",
-    fixed = df,
+    aux_priors = list(nu = c(shape = 2, rate = 0.1)),
+    aux_start = c(nu = 5),
     has_units = TRUE,
     is_concave = FALSE,
     skewness = "few rows for the columns do that"

@@ -40,7 +40,10 @@ response_entries <- function() {
 #   family      (function or NULL) `family(link)`: its object of class family.
 #   aliases     (strings) What other packages call it.
 #   advice      (string or NULL) What to do with values that it must not have.
-#   fixed       (number or NULL) The parameter that no one samples.
+#   aux_priors  (list) By name shape and rate of the gamma prior of an auxiliary
+#               parameter but the first, where none is given.
+#   aux_start   (numbers) By name where searches for one begin, natural;
+#               otherwise 1, or what the units of the response are.
 #   has_units   (TRUE or FALSE) Are responses measured in units that the
 #               predictor and the auxiliary parameter share? Priors then follow
 #               the standard deviation of the responses, networks standardise.
@@ -57,8 +60,9 @@ response_entries <- function() {
 #               column".
 #   network     (list or NULL) From response_of_networks(); NULL: networks do
 #               not have it.
-#   sql         (list) By link what databases compute, from response_in_sql();
-#               a link without: rows are brought to R.
+#   sql         (list) By link what databases compute, from response_in_sql(), or
+#               a function of known auxiliary parameters that gives that; a link
+#               without: rows are brought to R.
 response_entry <- function(
   name,
   table,
@@ -69,7 +73,8 @@ response_entry <- function(
   family = NULL,
   aliases = character(),
   advice = NULL,
-  fixed = NULL,
+  aux_priors = list(),
+  aux_start = numeric(),
   has_units = FALSE,
   is_quadratic = FALSE,
   is_concave = TRUE,
@@ -101,7 +106,8 @@ response_entry <- function(
     family = family,
     aliases = aliases,
     advice = advice,
-    fixed = fixed,
+    aux_priors = aux_priors,
+    aux_start = aux_start,
     has_units = has_units,
     is_quadratic = is_quadratic,
     is_concave = is_concave,
@@ -148,7 +154,6 @@ response_of_networks <- function(
 
 # The entry of a name, or of a family, list(name, link, ...).
 find_response <- function(name) {
-  fixed <- if (is.list(name)) name$fixed
   name <- if (is.list(name)) name$name else name
   entry <- if (rlang::is_string(name)) response_entries()[[name]]
   if (is.null(entry)) {
@@ -158,12 +163,12 @@ find_response <- function(name) {
       value = name
     )
   }
-  if (is.null(fixed)) entry() else entry(fixed)
+  entry()
 }
 
-# What the core says of a family: list(place, aux, coordinate, is_multiple,
-# is_precision, is_dispersion, has_bound, has_third_bound). place: with a
-# parameter that no one samples, if there is one.
+# What the core says of a family: list(place, name, link, aux, coordinate, lower,
+# is_multiple, is_precision, is_dispersion, has_bound, has_third_bound). aux,
+# coordinate, lower: of each auxiliary parameter; none: of length 0.
 response_facts <- function(family) {
   known <- .Call(ffi_response_registry)
   entry <- find_response(family)
@@ -176,16 +181,46 @@ response_facts <- function(family) {
       value = family$link
     )
   }
-  c(list(place = c(at - 1, family$fixed)), lapply(known, `[[`, at))
+  c(list(place = at - 1), lapply(known, `[[`, at))
 }
 
-# The name of a family's auxiliary parameter; NA without one.
+# The names of a family's auxiliary parameters; none: of length 0.
 response_aux <- function(family) {
   response_facts(family)$aux
 }
 
 has_aux <- function(family) {
-  !is.na(response_aux(family))
+  length(response_aux(family)) > 0
+}
+
+# Known natural values of a family's auxiliary parameters, NA of those that are
+# sampled. sigma: of the first, as an argument (NULL: none).
+known_values <- function(family, sigma = NULL) {
+  names <- response_aux(family)
+  out <- as.double(family$aux %||% rep(NA, length(names)))
+  if (!is.null(sigma) && length(out) > 0) {
+    out[[1]] <- sigma
+  }
+  stats::setNames(out, names)
+}
+
+# Natural values of all of them, draws x parameters, from those of the sampled
+# ones, or of all: a vector of draws, or a matrix. NULL: 1 each.
+aux_matrix <- function(family, aux, n_draw) {
+  known <- known_values(family)
+  n <- length(known)
+  if (n == 0) {
+    return(NULL)
+  }
+  out <- matrix(rep(known, each = n_draw), n_draw)
+  if (is.null(aux)) {
+    return(replace(out, is.na(out), 1))
+  }
+  is_sampled <- is.na(known)
+  n_given <- length(aux) / n_draw
+  at <- if (n_given == sum(is_sampled)) which(is_sampled) else seq_len(n)
+  out[, at] <- as.double(aux)
+  out
 }
 
 # Weights are precisions, rather than counts?
@@ -202,7 +237,8 @@ has_trials <- function(family) {
 }
 
 # list(name, link, object) of an entry; object: NULL where there is none. Of
-# some also `aux`, the known value of an auxiliary parameter, and `fixed`.
+# some also `aux`, what is known of auxiliary parameters, NA of those that are
+# sampled.
 new_family <- function(
   entry,
   link = names(entry$links)[[1]],
@@ -211,7 +247,6 @@ new_family <- function(
 ) {
   out <- list(name = entry$name, link = link, object = object)
   out$aux <- aux
-  out$fixed <- entry$fixed
   out
 }
 
@@ -239,7 +274,7 @@ resolve_family <- function(family, call = caller_env()) {
   }
   if (!inherits(family, "family")) {
     name <- check_choice(family, known, arg = "family", call = call)
-    return(checked_family(new_family(find_response(name)), call))
+    return(new_family(find_response(name)))
   }
   name <- known_as(family$family)
   if (!name %in% known) {
@@ -255,7 +290,7 @@ resolve_family <- function(family, call = caller_env()) {
       call = call
     )
   }
-  entry <- find_response(list(name = name, fixed = family$fixed))
+  entry <- find_response(name)
   links <- names(entry$links)
   if (!family$link %in% links) {
     abort_input(
@@ -272,12 +307,11 @@ resolve_family <- function(family, call = caller_env()) {
     )
   }
   is_ours <- inherits(family, "tall_family")
-  out <- if (is_ours) {
+  if (is_ours) {
     new_family(entry, family$link, family, family$aux)
   } else {
     new_family(entry, family$link, aux = theta_of(family))
   }
-  checked_family(out, call)
 }
 
 # Ours for the name of a response, where another package calls it something
@@ -325,26 +359,6 @@ check_not_quasi <- function(family, call) {
     value = name,
     call = call
   )
-}
-
-# A parameter that no one samples must be given.
-checked_family <- function(family, call) {
-  entry <- response_entries()[[family$name]]
-  takes_fixed <- length(formals(entry)) > 0
-  if (takes_fixed && is.null(family$fixed)) {
-    argument <- names(formals(entry))
-    abort_tall(
-      "unsupported",
-      c(
-        "{.arg {argument}} of {.fn {family$name}} cannot be sampled in this
-         version of the package.",
-        i = "Give it, for instance {.code {family$name}({argument} = 5)}."
-      ),
-      argument = "family",
-      call = call
-    )
-  }
-  family
 }
 
 # "identity (gaussian), logit, probit or cloglog (bernoulli, binomial)"
@@ -397,14 +411,11 @@ first_outside <- function(y, family, size = find_response(family)$size) {
 # draws x rows, those of classes with a third dimension.
 
 # Complete log densities, draws x rows. eta: draws x rows (x classes); y and
-# weight (trials or precisions, NULL: 1 each) of rows; aux: of draws, natural.
+# weight (trials or precisions, NULL: 1 each) of rows; aux: of draws, natural,
+# see aux_matrix().
 response_log_density <- function(family, eta, y, weight = NULL, aux = NULL) {
   facts <- response_facts(family)
-  if (!is.na(facts$aux)) {
-    aux <- rep_len(as.double(aux), nrow(eta))
-  } else {
-    aux <- NULL
-  }
+  aux <- aux_matrix(family, aux, nrow(eta))
   # a missing response has a missing density
   is_missing <- is.na(y)
   y <- replace(as.double(y), is_missing, 0)
@@ -432,7 +443,7 @@ response_mean <- function(family, eta) {
 }
 
 # Variances of responses with these means, draws x rows: of precision `weight`,
-# or of the proportion among `weight` trials. aux: NULL: 1.
+# or of the proportion among `weight` trials. aux: see aux_matrix().
 response_variance <- function(family, mean, weight = NULL, aux = NULL) {
   place <- response_facts(family)$place
   n_draw <- NROW(mean)
@@ -442,13 +453,13 @@ response_variance <- function(family, mean, weight = NULL, aux = NULL) {
     mean,
     n_draw,
     if (!is.null(weight)) rep_len(as.double(weight), length(mean) / n_draw),
-    if (has_aux(family) && !is.null(aux)) rep_len(as.double(aux), n_draw)
+    aux_matrix(family, aux, n_draw)
   )
   dim(out) <- dim(mean)
   out
 }
 
-# Contributions of rows to the deviance. aux: one value; NULL: 1.
+# Contributions of rows to the deviance. aux: of one draw.
 response_deviance <- function(family, y, mean, weight = NULL, aux = NULL) {
   .Call(
     ffi_response_deviance,
@@ -456,12 +467,12 @@ response_deviance <- function(family, y, mean, weight = NULL, aux = NULL) {
     as.double(y),
     as.double(mean),
     if (!is.null(weight)) rep_len(as.double(weight), length(y)),
-    if (has_aux(family) && !is.null(aux)) as.double(aux)
+    aux_matrix(family, aux, 1)
   )
 }
 
 # |y - mean| in units of what is expected, or as the root of the deviance, with
-# the sign of y - mean. aux: one value of the auxiliary parameter, which is left
+# the sign of y - mean. aux: one value of each auxiliary parameter, which is left
 # out where it is a dispersion, as in stats::glm().
 response_residuals <- function(
   family,

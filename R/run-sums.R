@@ -109,7 +109,7 @@ draw_iterations <- function(posterior, control, chain, iterations) {
 }
 
 natural_of <- function(model, theta) {
-  if (model$traits$samples_aux) {
+  if (model$traits$n_aux > 0) {
     theta[model$n_dim, ] <- exp(theta[model$n_dim, ])
   }
   theta

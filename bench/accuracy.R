@@ -164,6 +164,10 @@ problems <- list(
   }
 )
 
+# one of each response with a parameter beside its mean
+source(file.path(bench_folder(), "responses.R"))
+problems <- c(problems, response_problems)
+
 # ---- reference posteriors ----------------------------------------------------
 
 log_prior <- function(p, theta) {
@@ -411,7 +415,9 @@ describe <- function(name, label, d, comparison, target_mean, target_sd, ...) {
 
 run_problem <- function(name) {
   p <- problems[[name]]()
-  reference <- if (p$family == "gaussian") {
+  reference <- if (!is.null(p$reference)) {
+    p$reference()
+  } else if (p$family == "gaussian") {
     reference_conjugate(p)
   } else {
     reference_importance(p)

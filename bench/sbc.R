@@ -1,7 +1,10 @@
 # Are the posteriors of the default right? Simulation-based calibration, with more
 # replications than the tests have time for. See README.md.
 #
-#   Rscript bench/sbc.R [replications]
+#   Rscript bench/sbc.R [replications] [responses]
+#
+# With "responses" those of section 13 alone, each with its parameter beside the
+# mean, at two numbers of rows.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
   # BLAS reads its number of threads when it is loaded
@@ -19,7 +22,12 @@ source(file.path(dirname(script), "common.R"))
 source(file.path(dirname(script), "recipe-1.R"))
 source(file.path(dirname(script), "..", "tests", "testthat", "helper-sbc.R"))
 n_rep <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 400
-bench_start("sbc", "Simulation-based calibration of the default")
+of_responses <- "responses" %in% commandArgs(TRUE)
+if (of_responses) {
+  bench_start("sbc-responses", "Simulation-based calibration of responses")
+} else {
+  bench_start("sbc", "Simulation-based calibration of the default")
+}
 
 # Ranks in 16 bins of four, all parameters together.
 bins_p_value <- function(scores) {
@@ -29,16 +37,24 @@ bins_p_value <- function(scores) {
 }
 
 row_of <- function(name, sample = sbc_sample) {
-  runs <- sbc_runs(sbc_problems()[[name]], n_rep, sample)
+  row_of_problem(name, sbc_problems()[[name]], sample)
+}
+
+row_of_problem <- function(name, problem, sample = sbc_sample) {
+  runs <- suppressWarnings(sbc_runs(problem, n_rep, sample))
   scores <- sbc_scores(runs)
   p <- sbc_p_values(scores)
   # an sd that is off by b turns the scores' into 1 / (1 + b)
   at <- qnorm((seq_len(sbc_draws + 1) - 0.5) / (sbc_draws + 1))
   ratio <- sqrt(mean(at^2) / mean(scores^2))
-  kernels <- unique(vapply(runs, function(run) run$kernel, ""))
+  kernels <- table(vapply(runs, function(run) run$kernel, ""))
   data.frame(
     problem = name,
-    kernel = paste(kernels, collapse = ", "),
+    kernel = if (length(kernels) == 1) {
+      names(kernels)
+    } else {
+      paste(names(kernels), kernels, collapse = ", ")
+    },
     `mean, sds` = fixed(-mean(scores)),
     `+-` = fixed(sqrt(mean(at^2) / length(scores))),
     `sd` = percent(ratio - 1),
@@ -48,6 +64,24 @@ row_of <- function(name, sample = sbc_sample) {
     `p, bins` = fixed(bins_p_value(scores), 3),
     check.names = FALSE
   )
+}
+
+if (of_responses) {
+  say(
+    n_rep, " replications of each response, four coefficients and what is beside",
+    " the mean,\nwith fixed priors; columns as in `results/sbc.txt`.\n"
+  )
+  for (n in c(1000, 20000)) {
+    say("N = ", format(n, big.mark = ","), ".\n")
+    problems <- sbc_aux_problems(n)
+    rows <- lapply(names(problems), function(name) {
+      row <- row_of_problem(name, problems[[name]])
+      cat(name, n, "done\n")
+      row
+    })
+    say_table(do.call(rbind, rows))
+  }
+  quit(save = "no")
 }
 
 say(

@@ -39,7 +39,7 @@ add_number(struct tb_param* v_param, size_t* p_n, const char* name, SEXP x) {
 
 /* A generalised linear model with a flat prior of the first n rows of x (more
  * rows x n_coef); y, weights (or NULL) and offset (or NULL) have n values or
- * more. response: its place; fixed (or NULL) and aux: what is known of it.
+ * more. response: its place; aux: its known parameters, NULL without.
  * Pointer, or the status as an integer. */
 SEXP ffi_chunk_model(SEXP x,
                      SEXP n,
@@ -47,10 +47,9 @@ SEXP ffi_chunk_model(SEXP x,
                      SEXP weights,
                      SEXP offset,
                      SEXP response,
-                     SEXP fixed,
                      SEXP aux) {
   struct tb_store_matrix matrix = {.n_row = ffi_as_count(n, "n")};
-  struct tb_param v_param[9];
+  struct tb_param v_param[8];
   size_t n_param = 0;
   ffi_shape(x, &matrix.n_lead, &matrix.n_col, "x");
   matrix.v_value = REAL(x);
@@ -61,10 +60,9 @@ SEXP ffi_chunk_model(SEXP x,
   add_vector(v_param, &n_param, "weights", weights, matrix.n_row);
   add_vector(v_param, &n_param, "offset", offset, matrix.n_row);
   add_number(v_param, &n_param, "response", response);
-  if (fixed != R_NilValue) {
-    add_number(v_param, &n_param, "fixed", fixed);
+  if (aux != R_NilValue) {
+    add_vector(v_param, &n_param, "aux", aux, (size_t)Rf_xlength(aux));
   }
-  add_number(v_param, &n_param, "aux", aux);
   double* v_flat = (double*)R_alloc(matrix.n_col + 1, sizeof(double));
   double* v_one = (double*)R_alloc(matrix.n_col + 1, sizeof(double));
   for (size_t j = 0; j < matrix.n_col; ++j) {

@@ -1,6 +1,6 @@
 /* Doors to the responses: what methods of fits, and tests, ask of them alone.
- * `place`: of a response in the registry, and where it has a parameter that no
- * one samples, such as degrees of freedom, that as a second number. */
+ * `place`: of a response in the registry. `aux`: its auxiliary parameters,
+ * draws x parameters; NULL: 1 each. */
 #include "ffi/args.h"
 
 #include "models/link.h"
@@ -12,16 +12,9 @@
 enum { TILE = 64 };
 
 static const struct tb_response_type* parse_response(SEXP place) {
-  const bool is_pair = TYPEOF(place) == REALSXP && Rf_xlength(place) == 2;
-  const struct tb_response_type* type =
-      is_pair ? tb_response_at_place(REAL(place)[0])
-              : tb_response_registry[ffi_as_code(place,
-                                                 (int)tb_response_count(),
-                                                 "place")];
-  if (type == NULL) {
-    ffi_fault("place");
-  }
-  return type;
+  return tb_response_registry[ffi_as_code(place,
+                                          (int)tb_response_count(),
+                                          "place")];
 }
 
 /* the same, of one predictor a row */
@@ -33,57 +26,85 @@ static const struct tb_response_type* parse_single(SEXP place) {
   return type;
 }
 
-/* what an auxiliary parameter that is not NULL makes of each draw; R_alloc */
+/* what auxiliary parameters, natural or where they are sampled coordinates,
+ * make of each draw; R_alloc */
 static struct tb_response_point*
 parse_points(SEXP place, SEXP aux, bool is_sampled, size_t n_draw) {
   const struct tb_response_type* type = parse_response(place);
-  const double fixed = Rf_xlength(place) == 2 ? REAL(place)[1] : 0;
-  const double* v_aux = ffi_doubles(aux, n_draw, "aux");
+  const size_t n_value = ffi_times(n_draw, type->n_aux, "aux");
+  const double* v_aux = ffi_doubles(aux, n_value, "aux");
   struct tb_response_point* v_point =
       (struct tb_response_point*)R_alloc(n_draw, sizeof *v_point);
   for (size_t d = 0; d < n_draw; ++d) {
-    const struct tb_response response = {type,
-                                         is_sampled,
-                                         v_aux == NULL ? 1 : v_aux[d],
-                                         fixed};
-    v_point[d] = tb_response_at(&response, v_aux == NULL ? 0 : v_aux[d]);
+    struct tb_response response = {.type = type};
+    double v_coordinate[TB_RESPONSE_MOST_AUX] = {0};
+    for (size_t k = 0; k < type->n_aux; ++k) {
+      const double value = v_aux == NULL ? 1 : v_aux[k * n_draw + d];
+      response.v_known[k] = is_sampled ? NAN : value;
+      v_coordinate[k] = value;
+    }
+    v_point[d] = tb_response_at(&response, v_coordinate);
   }
   return v_point;
 }
 
-/* columns of every response of the registry, in its order */
+/* name, coordinate and lower bound of each parameter of a response */
+static SEXP aux_texts(const struct tb_response_type* type, bool is_name) {
+  SEXP out = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t)type->n_aux));
+  for (size_t k = 0; k < type->n_aux; ++k) {
+    const struct tb_response_aux* p = &type->v_aux[k];
+    SET_STRING_ELT(out,
+                   (R_xlen_t)k,
+                   Rf_mkChar(is_name ? p->name : p->coordinate));
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+static SEXP aux_bounds(const struct tb_response_type* type) {
+  SEXP out = Rf_allocVector(REALSXP, (R_xlen_t)type->n_aux);
+  for (size_t k = 0; k < type->n_aux; ++k) {
+    REAL(out)[k] = type->v_aux[k].lower;
+  }
+  return out;
+}
+
+/* columns of every response of the registry, in its order; aux, coordinate and
+ * lower: lists of vectors */
 SEXP ffi_response_registry(void) {
-  enum { N_TEXT = 4, N_FLAG = 5 };
-  static const char* const v_name[] = {"name", "link", "aux", "coordinate"};
+  enum { N_TEXT = 2, N_AUX = 3, N_FLAG = 5 };
+  static const char* const v_name[] = {"name", "link"};
+  static const char* const v_aux_name[] = {"aux", "coordinate", "lower"};
   static const char* const v_flag_name[] = {"is_multiple",
                                             "is_precision",
                                             "is_dispersion",
                                             "has_bound",
                                             "has_third_bound"};
   const R_xlen_t n = (R_xlen_t)tb_response_count();
-  SEXP out = PROTECT(ffi_list(N_TEXT + N_FLAG));
-  SEXP v_column[N_TEXT], v_flag_column[N_FLAG];
+  SEXP out = PROTECT(ffi_list(N_TEXT + N_AUX + N_FLAG));
+  SEXP v_column[N_TEXT], v_aux_column[N_AUX], v_flag_column[N_FLAG];
   for (int j = 0; j < N_TEXT; ++j) {
     ffi_add(out, v_name[j], v_column[j] = Rf_allocVector(STRSXP, n));
+  }
+  for (int j = 0; j < N_AUX; ++j) {
+    ffi_add(out, v_aux_name[j], v_aux_column[j] = Rf_allocVector(VECSXP, n));
   }
   for (int j = 0; j < N_FLAG; ++j) {
     ffi_add(out, v_flag_name[j], v_flag_column[j] = Rf_allocVector(LGLSXP, n));
   }
   for (R_xlen_t i = 0; i < n; ++i) {
     const struct tb_response_type* type = tb_response_registry[i];
-    const struct tb_response_aux* p_aux = type->p_aux;
-    const char* v_text[N_TEXT] = {type->name,
-                                  type->link,
-                                  p_aux == NULL ? NULL : p_aux->name,
-                                  p_aux == NULL ? NULL : p_aux->coordinate};
+    const char* v_text[N_TEXT] = {type->name, type->link};
+    SET_VECTOR_ELT(v_aux_column[0], i, aux_texts(type, true));
+    SET_VECTOR_ELT(v_aux_column[1], i, aux_texts(type, false));
+    SET_VECTOR_ELT(v_aux_column[2], i, aux_bounds(type));
     const bool v_flag[N_FLAG] = {type->flags & TB_RESPONSE_MULTIPLE,
                                  type->flags & TB_RESPONSE_PRECISION,
                                  type->flags & TB_RESPONSE_DISPERSION,
                                  type->bound != NULL,
                                  type->third_bound != NULL};
     for (int j = 0; j < N_TEXT; ++j) {
-      SEXP text = v_text[j] == NULL ? NA_STRING : Rf_mkChar(v_text[j]);
-      SET_STRING_ELT(v_column[j], i, text);
+      SET_STRING_ELT(v_column[j], i, Rf_mkChar(v_text[j]));
     }
     for (int j = 0; j < N_FLAG; ++j) {
       LOGICAL(v_flag_column[j])[i] = v_flag[j];
@@ -152,12 +173,13 @@ static struct tb_response_out result_at(enum what what, double* v) {
 struct tile {
   const struct tb_response_type* type;
   size_t n_draw, n_row, n_predictor;
+  size_t n_column; /* of the result */
   const double* v_eta;
   const double* v_y;
   const double* v_weight;
   const struct tb_response_point* v_point;
   double* v_in;  /* TILE x n_predictor */
-  double* v_out; /* TILE x n_predictor */
+  double* v_out; /* TILE x n_column */
 };
 
 static void tile_evaluate(const struct tile* p,
@@ -166,7 +188,6 @@ static void tile_evaluate(const struct tile* p,
                           size_t draw,
                           double* v_result) {
   const size_t n = p->n_row - first < TILE ? p->n_row - first : TILE;
-  const size_t n_column = what == WHAT_score ? p->n_predictor : 1;
   for (size_t j = 0; j < p->n_predictor; ++j) {
     const double* v = p->v_eta + (j * p->n_row + first) * p->n_draw + draw;
     for (size_t i = 0; i < n; ++i) {
@@ -182,20 +203,50 @@ static void tile_evaluate(const struct tile* p,
       .p_point = &p->v_point[draw]};
   const struct tb_response_out out = result_at(what, p->v_out);
   p->type->evaluate(&rows, &out);
-  for (size_t j = 0; j < n_column; ++j) {
+  for (size_t j = 0; j < p->n_column; ++j) {
     double* v = v_result + (j * p->n_row + first) * p->n_draw + draw;
     for (size_t i = 0; i < n; ++i) {
-      v[i * p->n_draw] = what == WHAT_aux_curvature
-                             ? tb_response_aux_curvature(p->type, p->v_out[i])
-                             : p->v_out[j * n + i];
+      v[i * p->n_draw] = p->v_out[j * n + i];
     }
   }
 }
 
+/* What sums of curvatures leave out, see tb_response_out. */
+static void add_informations(const struct tile* p, double* v_result) {
+  const size_t n_each = p->n_draw * p->n_row;
+  double v_rest[TB_RESPONSE_MOST_AUX];
+  const size_t n_aux =
+      p->n_draw == 0 ? 0
+                     : tb_response_informations(p->type, p->v_point, v_rest);
+  for (size_t k = 0; k < n_aux; ++k) {
+    for (size_t i = 0; i < n_each; ++i) {
+      v_result[tb_response_pair(k, k) * n_each + i] += v_rest[k];
+    }
+  }
+}
+
+static size_t columns_of(enum what what, size_t n_predictor, size_t n_aux) {
+  switch (what) {
+  case WHAT_score:
+    return n_predictor;
+  case WHAT_aux_score:
+  case WHAT_cross:
+    return n_aux;
+  case WHAT_aux_curvature:
+    return n_aux * (n_aux + 1) / 2;
+  case WHAT_log_density:
+  case WHAT_curvature:
+  case WHAT_count:
+    break;
+  }
+  return 1;
+}
+
 /* One of the results at predictors eta (n_draw x rows, by column, with several
- * predictors one such matrix after the other), in that shape. y, weight (or
- * NULL): of rows; aux: of draws, natural values or, where it is sampled,
- * coordinates; NULL where there is none. */
+ * predictors one such matrix after the other), in that shape; what there is of
+ * each sampled auxiliary parameter, or pair of them, one such matrix after the
+ * other. y, weight (or NULL): of rows; aux: of draws, natural values or, where
+ * they are sampled, coordinates; NULL where there is none. */
 SEXP ffi_response_evaluate(SEXP place,
                            SEXP what,
                            SEXP eta,
@@ -218,13 +269,14 @@ SEXP ffi_response_evaluate(SEXP place,
   if (is_multiple && which > WHAT_score) {
     ffi_fault("what");
   }
-  if (which >= WHAT_aux_score && !(samples && type->p_aux != NULL)) {
+  if (which >= WHAT_aux_score && !(samples && type->n_aux > 0)) {
     ffi_fault("is_sampled");
   }
   struct tile tile = {.type = type,
                       .n_draw = ffi_as_count(n_draw, "n_draw"),
                       .n_row = n_row,
                       .n_predictor = n_predictor,
+                      .n_column = columns_of(which, n_predictor, type->n_aux),
                       .v_eta = ffi_some_doubles(eta, n, "eta"),
                       .v_y = ffi_some_doubles(y, n_row, "y"),
                       .v_weight = ffi_doubles(weight, n_row, "weight")};
@@ -234,13 +286,16 @@ SEXP ffi_response_evaluate(SEXP place,
   }
   tile.v_point = parse_points(place, aux, samples, tile.n_draw);
   tile.v_in = (double*)R_alloc(TILE * n_predictor, sizeof(double));
-  tile.v_out = (double*)R_alloc(TILE * n_predictor, sizeof(double));
-  const size_t n_out = which == WHAT_score ? n : n_each;
+  tile.v_out = (double*)R_alloc(TILE * tile.n_column, sizeof(double));
+  const size_t n_out = ffi_times(n_each, tile.n_column, "eta");
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_out));
   for (size_t first = 0; first < n_row; first += TILE) {
     for (size_t draw = 0; draw < tile.n_draw; ++draw) {
       tile_evaluate(&tile, which, first, draw, REAL(out));
     }
+  }
+  if (which == WHAT_aux_curvature) {
+    add_informations(&tile, REAL(out));
   }
   UNPROTECT(1);
   return out;

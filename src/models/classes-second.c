@@ -211,7 +211,10 @@ static enum tb_status classes_expand(const struct tb_model* p_model,
   return status;
 }
 
-static double classes_largest(const void* p_record, size_t n_row) {
+static double classes_largest(const struct tb_model* p_model,
+                              const void* p_record,
+                              size_t n_row) {
+  (void)p_model;
   const double* v_record = p_record;
   double largest = 0;
   for (size_t i = 0; i < n_row; ++i) {

@@ -1,5 +1,5 @@
 /* Models whose rows act through one linear predictor each, and perhaps through
- * an auxiliary parameter s: their expansions about a point, at the price of a
+ * auxiliary parameters s: their expansions about a point, at the price of a
  * few numbers a row.
  *
  *   eta_i = x_i^T theta + offset_i,   t_i = x_i^T delta,   delta = theta - at
@@ -35,7 +35,9 @@ struct tb_model_expansion {
                            int n_threads);
 
   /* largest |eta_i| of n_row records */
-  double (*largest_predictor)(const void* v_record, size_t n_row);
+  double (*largest_predictor)(const struct tb_model* p_model,
+                              const void* v_record,
+                              size_t n_row);
 
   /* As tb_model_type.gradient, with the a_i above. */
   enum tb_status (*beyond)(const struct tb_model* p_model,

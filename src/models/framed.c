@@ -335,7 +335,10 @@ static bool framed_has_remainders(const struct tb_model* p_model) {
   return false;
 }
 
-static double framed_largest_predictor(const void* p_record, size_t n_row) {
+static double framed_largest_predictor(const struct tb_model* p_model,
+                                       const void* p_record,
+                                       size_t n_row) {
+  (void)p_model;
   (void)p_record;
   (void)n_row;
   return 0;

@@ -73,9 +73,10 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
   const struct glm_point point =
       glm_point_at(p_model, v_theta, scratch.v_theta);
-  double* v_cross = scratch.v_square; /* sum of a_i x_i */
-  double* v_last = p_sums->v_hessian; /* column of s */
-  double log_lik = 0, aux_score = 0, aux_curvature = 0;
+  const size_t n_aux = p_glm->n_aux;
+  double* v_cross = scratch.v_square; /* sum of a_i x_i, of one s */
+  double* v_last = p_sums->v_hessian; /* columns of s */
+  double log_lik = 0, v_aux_score[AUX] = {0}, v_aux_curvature[PAIR] = {0};
 
   if (p_model->p_frame != NULL) {
     /* modes are sought before the rows are whitened */
@@ -85,16 +86,15 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
     v_last += n_coef * p_model->n_dim;
   }
   memset(scratch.v_sum, 0, n_padded * sizeof(double));
-  memset(v_cross, 0, n_padded * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
     double v_r[BLOCK], v_log_lik[BLOCK], v_w[BLOCK];
-    double v_t[BLOCK] = {0}, v_a[BLOCK], v_b[BLOCK] = {0};
+    double v_t[AUX * BLOCK], v_a[AUX * BLOCK], v_b[PAIR * BLOCK];
     struct tb_response_out out = {.v_log_density = v_log_lik,
                                   .v_score = v_r,
                                   .v_curvature = v_w};
-    if (p_glm->has_aux) {
+    if (n_aux > 0) {
       out.v_aux_score = v_t;
       out.v_cross = v_a;
       out.v_aux_curvature = v_b;
@@ -104,17 +104,26 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
     for (size_t k = 0; k < rows.n_row; ++k) {
       const double c = tb_batch_weight(p_batch, b + k);
       log_lik += c * v_log_lik[k];
-      aux_score += c * v_t[k];
-      aux_curvature += c * v_b[k];
+      for (size_t j = 0; j < n_aux; ++j) {
+        v_aux_score[j] += c * v_t[j * rows.n_row + k];
+      }
+      for (size_t j = 0; j < n_aux * (n_aux + 1) / 2; ++j) {
+        v_aux_curvature[j] += c * v_b[j * rows.n_row + k];
+      }
       v_r[k] *= c;
       v_w[k] *= c;
     }
     p_store->type->add(p_store, &rows, v_r, scratch.v_sum);
-    if (p_glm->has_aux) {
+    for (size_t l = 0; l < n_aux; ++l) {
+      double* v_own = v_a + l * rows.n_row;
       for (size_t k = 0; k < rows.n_row; ++k) {
-        v_a[k] *= tb_batch_weight(p_batch, b + k);
+        v_own[k] *= tb_batch_weight(p_batch, b + k);
       }
-      p_store->type->add(p_store, &rows, v_a, v_cross);
+      memset(v_cross, 0, n_padded * sizeof(double));
+      p_store->type->add(p_store, &rows, v_own, v_cross);
+      for (size_t j = 0; j < n_coef; ++j) {
+        v_last[l * p_model->n_dim + j] += v_cross[j];
+      }
     }
     if (p_glm->is_sparse) {
       p_store->type->add_products(p_store,
@@ -136,12 +145,13 @@ enum tb_status glm_curvature(const struct tb_model* p_model,
   for (size_t j = 0; j < n_coef; ++j) {
     p_sums->v_gradient[j] += scratch.v_sum[j];
   }
-  if (p_glm->has_aux) {
-    p_sums->v_gradient[n_coef] += aux_score;
-    for (size_t j = 0; j < n_coef; ++j) {
-      v_last[j] += v_cross[j];
+  for (size_t l = 0; l < n_aux; ++l) {
+    p_sums->v_gradient[n_coef + l] += v_aux_score[l];
+    for (size_t m = 0; m < n_aux; ++m) {
+      v_last[l * p_model->n_dim + n_coef + m] +=
+          v_aux_curvature[m < l ? tb_response_pair(l, m)
+                                : tb_response_pair(m, l)];
     }
-    v_last[n_coef] += aux_curvature;
   }
   if (p_glm->is_sparse) {
     mirror(p_sums->v_hessian, p_model->n_dim);
@@ -160,6 +170,7 @@ enum tb_status glm_diagonal(const struct tb_model* p_model,
   const struct glm* p_glm = p_model->p_self;
   const struct tb_store* p_store = &p_glm->store;
   const size_t n_coef = p_glm->n_coef, n_padded = p_store->n_padded;
+  const size_t n_aux = p_glm->n_aux;
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
   const struct glm_point point =
       glm_point_at(p_model, v_theta, scratch.v_theta);
@@ -173,21 +184,24 @@ enum tb_status glm_diagonal(const struct tb_model* p_model,
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    double v_root[BLOCK], v_other[BLOCK], v_b[BLOCK] = {0};
+    double v_root[BLOCK], v_other[BLOCK], v_b[PAIR * BLOCK], v_rest[AUX];
     bool has_other = false;
     const struct tb_response_out out = {.v_curvature = v_root,
                                         .v_aux_curvature =
-                                            p_glm->has_aux ? v_b : NULL};
+                                            n_aux > 0 ? v_b : NULL};
     glm_load(p_glm, &rows, &point, &block);
     glm_evaluate(p_glm, &point, &block, &out);
+    (void)tb_response_informations(p_glm->response.type,
+                                   &point.response,
+                                   v_rest);
     for (size_t k = 0; k < rows.n_row; ++k) {
       const double c = tb_batch_weight(p_batch, b + k);
       v_other[k] = v_root[k] < 0 ? sqrt(-c * v_root[k]) : 0;
       has_other |= v_root[k] < 0;
       v_root[k] = v_root[k] < 0 ? 0 : sqrt(c * v_root[k]);
-      if (p_glm->has_aux) {
-        v_diagonal[n_coef] +=
-            c * tb_response_aux_curvature(p_glm->response.type, v_b[k]);
+      for (size_t j = 0; j < n_aux; ++j) {
+        v_diagonal[n_coef + j] +=
+            c * (v_b[tb_response_pair(j, j) * rows.n_row + k] + v_rest[j]);
       }
     }
     p_store->type->add_square(p_store,
@@ -222,9 +236,9 @@ void glm_curvature_prior(const struct tb_model* p_model,
   const struct glm* p_glm = p_model->p_self;
   const size_t n_dim = p_model->n_dim;
   double* v_prior = glm_scratch_at(p_glm, p_work->p_scratch).v_sum;
-  if (p_glm->has_aux) {
-    p_sums->v_hessian[n_dim * n_dim - 1] +=
-        p_glm->response.type->p_aux->information * weight;
+  for (size_t k = 0; k < p_glm->n_aux; ++k) {
+    p_sums->v_hessian[(p_glm->n_coef + k) * (n_dim + 1)] +=
+        tb_response_sampled(&p_glm->response, k)->information * weight;
   }
   *p_sums->p_log_lik += tb_prior_curvature(&p_glm->prior,
                                            v_theta,

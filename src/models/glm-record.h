@@ -6,23 +6,39 @@
 #include "base/clones.h"
 #include "models/glm.h"
 
-/* A cache line: with the row itself all that a step looks at. */
+/* A cache line, or two of several auxiliary parameters: with the row itself all
+ * that a step looks at. */
 struct glm_record {
   double eta, y, weight;
   double score, curvature;
-  double aux_score, cross, aux_curvature;
+  double v_aux[]; /* n_aux scores, n_aux crosses, curvatures by pairs */
 };
+
+static inline size_t glm_record_size(const struct glm* p_glm) {
+  return p_glm->n_aux > 1 ? 128 : 64;
+}
+
+static inline struct glm_record*
+glm_record_put(const struct glm* p_glm, void* p_record, size_t i) {
+  return (struct glm_record*)((char*)p_record + i * glm_record_size(p_glm));
+}
+
+static inline const struct glm_record*
+glm_record_at(const struct glm* p_glm, const void* p_record, size_t i) {
+  return (const struct glm_record*)((const char*)p_record +
+                                    i * glm_record_size(p_glm));
+}
 
 /* t_i = x_i^T delta of a block, with its records and those of the next fetched
  */
 static inline void glm_load_steps(const struct glm* p_glm,
                                   const struct tb_rows* p_rows,
-                                  const struct glm_record* v_record,
+                                  const void* p_record,
                                   const double* v_delta,
                                   double* v_t) {
   p_glm->store.type->dot(&p_glm->store, p_rows, v_delta, v_t);
   for (size_t k = 0; p_rows->v_index != NULL && k < p_rows->n_next; ++k) {
-    TB_PREFETCH(&v_record[p_rows->v_next[k]]);
+    TB_PREFETCH(glm_record_at(p_glm, p_record, p_rows->v_next[k]));
   }
 }
 

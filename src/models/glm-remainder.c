@@ -13,7 +13,7 @@
 
 bool glm_has_remainders(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
-  return !p_glm->has_aux && p_glm->response.type->third_bound != NULL &&
+  return p_glm->n_aux == 0 && p_glm->response.type->third_bound != NULL &&
          p_glm->response.type->remainder != NULL;
 }
 
@@ -21,9 +21,8 @@ void glm_prefetch(const struct tb_model* p_model,
                   const void* p_record,
                   size_t row) {
   const struct glm* p_glm = p_model->p_self;
-  const struct glm_record* v_record = p_record;
   const struct tb_store* p_store = &p_glm->store;
-  TB_PREFETCH(&v_record[row]);
+  TB_PREFETCH(glm_record_at(p_glm, p_record, row));
   if (p_store->type->prefetch != NULL) {
     p_store->type->prefetch(p_store, row);
   }
@@ -41,19 +40,19 @@ void glm_remainders(const struct tb_model* p_model,
   const struct tb_response_type* p_type = p_glm->response.type;
   const size_t n_padded = p_glm->store.n_padded;
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  const struct glm_record* v_record = p_record;
   const struct glm_point point = {.response =
-                                      tb_response_at(&p_glm->response, 0)};
+                                      tb_response_at(&p_glm->response, NULL)};
   glm_pad(scratch.v_theta, v_from, p_glm->n_coef, n_padded);
   glm_pad(scratch.v_reference, v_to, p_glm->n_coef, n_padded);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block = {.n_row = rows.n_row};
     double v_t[BLOCK], v_u[BLOCK];
-    glm_load_steps(p_glm, &rows, v_record, scratch.v_theta, v_t);
-    glm_load_steps(p_glm, &rows, v_record, scratch.v_reference, v_u);
+    glm_load_steps(p_glm, &rows, p_record, scratch.v_theta, v_t);
+    glm_load_steps(p_glm, &rows, p_record, scratch.v_reference, v_u);
     for (size_t k = 0; k < rows.n_row; ++k) {
-      const struct glm_record* p = &v_record[tb_rows_at(&rows, k)];
+      const struct glm_record* p =
+          glm_record_at(p_glm, p_record, tb_rows_at(&rows, k));
       block.v_eta[k] = p->eta;
       block.v_y[k] = p->y;
       block.v_weight[k] = p->weight;
@@ -124,14 +123,13 @@ void glm_third_bounds(const struct tb_model* p_model,
                       double radius,
                       double* v_out) {
   const struct glm* p_glm = p_model->p_self;
-  const struct glm_record* v_record = p_record;
   const struct glm_point point = {.response =
-                                      tb_response_at(&p_glm->response, 0)};
+                                      tb_response_at(&p_glm->response, NULL)};
   for (size_t b = 0; b < n_row; b += BLOCK) {
     struct glm_block block = {.n_row = tb_min(BLOCK, n_row - b)};
     double v_reach[BLOCK];
     for (size_t k = 0; k < block.n_row; ++k) {
-      const struct glm_record* p = &v_record[b + k];
+      const struct glm_record* p = glm_record_at(p_glm, p_record, b + k);
       block.v_eta[k] = p->eta;
       block.v_y[k] = p->y;
       block.v_weight[k] = p->weight;

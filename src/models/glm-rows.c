@@ -35,33 +35,83 @@ size_t glm_workspace_size(const struct tb_model* p_model, size_t n_batch) {
 }
 
 /* ds / d its coordinate: the frame does not mix s with the coefficients */
-double glm_slope(const struct tb_model* p_model) {
+void glm_slope(const struct tb_model* p_model, double* v_slope) {
   const struct glm* p_glm = p_model->p_self;
   const struct tb_frame* p_frame = p_model->p_frame;
   const size_t j = p_glm->n_coef;
-  return p_frame == NULL        ? 1
-         : p_frame->is_diagonal ? p_frame->v_map[j]
-                                : p_frame->v_map[j * p_frame->n_dim + j];
+  for (size_t k = 0; k < AUX; ++k) {
+    for (size_t l = 0; l < AUX; ++l) {
+      double slope = k == l;
+      if (p_frame != NULL && k <= l && l < p_glm->n_aux) {
+        slope = !p_frame->is_diagonal
+                    ? p_frame->v_map[(j + k) * p_frame->n_dim + j + l]
+                : k == l ? p_frame->v_map[j + k]
+                         : 0;
+      }
+      v_slope[k * AUX + l] = slope;
+    }
+  }
 }
 
-/* Coefficients into v_padded, s from the last coordinate. */
+void glm_pull_pairs(const double* v_slope,
+                    size_t n_aux,
+                    const double* v_pair,
+                    double* v_out) {
+  for (size_t l = 0; l < n_aux; ++l) {
+    for (size_t m = 0; m <= l; ++m) {
+      double sum = 0;
+      for (size_t k = 0; k <= l; ++k) {
+        for (size_t h = 0; h <= m; ++h) {
+          const size_t pair =
+              k < h ? tb_response_pair(h, k) : tb_response_pair(k, h);
+          sum += v_slope[k * AUX + l] * v_slope[h * AUX + m] * v_pair[pair];
+        }
+      }
+      v_out[tb_response_pair(l, m)] = sum;
+    }
+  }
+}
+
+void glm_aux_finish(const struct glm* p_glm,
+                    const double* v_slope,
+                    const struct glm_aux_sums* p_from,
+                    const struct tb_sums* p_sums) {
+  const size_t n_coef = p_glm->n_coef, n_aux = p_glm->n_aux;
+  double v_sum[AUX], v_pair[PAIR];
+  glm_pull_aux(v_slope, n_aux, p_from->v_sum, v_sum);
+  for (size_t l = 0; p_sums->v_gradient != NULL && l < n_aux; ++l) {
+    p_sums->v_gradient[n_coef + l] += v_sum[l];
+  }
+  if (p_sums->v_square != NULL) {
+    glm_pull_pairs(v_slope, n_aux, p_from->v_pair, v_pair);
+    for (size_t l = 0; l < n_aux; ++l) {
+      p_sums->v_square[n_coef + l] += v_pair[tb_response_pair(l, l)];
+    }
+  }
+}
+
+/* Coefficients into v_padded, s from the last coordinates. */
 struct glm_point glm_point_at(const struct tb_model* p_model,
                               const double* v_theta,
                               double* v_padded) {
   const struct glm* p_glm = p_model->p_self;
-  struct glm_point point = {.v_coef = v_padded, .slope = 1};
-  double aux = 0;
+  struct glm_point point = {.v_coef = v_padded};
+  double* v_aux = point.v_aux;
+  const struct tb_frame* p_frame = p_model->p_frame;
+  const double* v_own = v_theta + p_glm->n_coef;
   glm_pad(v_padded, v_theta, p_glm->n_coef, p_glm->store.n_padded);
-  if (p_glm->has_aux) {
-    const struct tb_frame* p_frame = p_model->p_frame;
-    const size_t j = p_glm->n_coef;
-    aux = v_theta[j];
-    if (p_frame != NULL) {
-      point.slope = glm_slope(p_model);
-      aux = p_frame->v_center[j] + point.slope * v_theta[j];
+  glm_slope(p_model, point.v_slope);
+  for (size_t k = 0; k < p_glm->n_aux; ++k) {
+    if (p_frame == NULL) {
+      v_aux[k] = v_own[k];
+      continue;
+    }
+    v_aux[k] = p_frame->v_center[p_glm->n_coef + k];
+    for (size_t l = k; l < p_glm->n_aux; ++l) {
+      v_aux[k] += point.v_slope[k * AUX + l] * v_own[l];
     }
   }
-  point.response = tb_response_at(&p_glm->response, aux);
+  point.response = tb_response_at(&p_glm->response, v_aux);
   return point;
 }
 
@@ -97,8 +147,8 @@ static void glm_reference(const struct glm* p_glm,
     const double* v_scalar =
         p_reference->v_scalar + tb_rows_at(p_rows, k) * p_reference->stride;
     v_r[k] = v_scalar[0];
-    if (v_t != NULL) {
-      v_t[k] = v_scalar[1];
+    for (size_t j = 0; v_t != NULL && j < p_glm->n_aux; ++j) {
+      v_t[j * p_rows->n_row + k] = v_scalar[1 + j];
     }
   }
 }
@@ -110,7 +160,7 @@ static void glm_subtract(const struct glm* p_glm,
                          const struct glm_point* p_point,
                          double* v_u,
                          double* v_t) {
-  double v_r[BLOCK], v_s[BLOCK];
+  double v_r[BLOCK], v_s[AUX * BLOCK];
   glm_prefetch_reference(p_glm, p_rows, p_reference);
   glm_reference(p_glm,
                 p_rows,
@@ -120,18 +170,17 @@ static void glm_subtract(const struct glm* p_glm,
                 v_t == NULL ? NULL : v_s);
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     v_u[k] -= v_r[k];
-    if (v_t != NULL) {
-      v_t[k] -= v_s[k];
-    }
+  }
+  for (size_t k = 0; v_t != NULL && k < p_glm->n_aux * p_rows->n_row; ++k) {
+    v_t[k] -= v_s[k];
   }
 }
 
 /* what the pass has summed, into what is asked for */
 static void glm_add_sums(const struct glm* p_glm,
                          const struct glm_scratch* p_scratch,
-                         double slope,
-                         double sum_t,
-                         double square_t,
+                         const double* v_slope,
+                         const struct glm_aux_sums* p_aux,
                          const struct tb_sums* p_sums) {
   const size_t n_coef = p_glm->n_coef;
   for (size_t j = 0; p_sums->v_gradient != NULL && j < n_coef; ++j) {
@@ -140,12 +189,7 @@ static void glm_add_sums(const struct glm* p_glm,
   for (size_t j = 0; p_sums->v_square != NULL && j < n_coef; ++j) {
     p_sums->v_square[j] += p_scratch->v_square[j];
   }
-  if (p_glm->has_aux && p_sums->v_gradient != NULL) {
-    p_sums->v_gradient[n_coef] += slope * sum_t;
-  }
-  if (p_glm->has_aux && p_sums->v_square != NULL) {
-    p_sums->v_square[n_coef] += slope * slope * square_t;
-  }
+  glm_aux_finish(p_glm, v_slope, p_aux, p_sums);
 }
 
 enum tb_status glm_gradient(const struct tb_model* p_model,
@@ -164,7 +208,8 @@ enum tb_status glm_gradient(const struct tb_model* p_model,
   const struct glm_point point =
       glm_point_at(p_model, v_theta, scratch.v_theta);
   struct glm_point reference = point;
-  double log_lik = 0, sum_t = 0, square_t = 0;
+  struct glm_aux_sums aux = {0};
+  double log_lik = 0;
 
   if (p_reference != NULL && p_reference->v_scalar == NULL) {
     reference =
@@ -176,8 +221,8 @@ enum tb_status glm_gradient(const struct tb_model* p_model,
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    double v_u[BLOCK], v_t_buffer[BLOCK], v_log_lik[BLOCK];
-    double* v_t = p_glm->has_aux ? v_t_buffer : NULL;
+    double v_u[BLOCK], v_t_buffer[AUX * BLOCK], v_log_lik[BLOCK];
+    double* v_t = p_glm->n_aux > 0 ? v_t_buffer : NULL;
     const struct tb_response_out out = {
         .v_log_density = p_sums->p_log_lik == NULL ? NULL : v_log_lik,
         .v_score = needs_residual ? v_u : NULL,
@@ -194,8 +239,8 @@ enum tb_status glm_gradient(const struct tb_model* p_model,
     for (size_t k = 0; p_sums->v_scalar != NULL && k < rows.n_row; ++k) {
       double* v_scalar = p_sums->v_scalar + (b + k) * p_glm->n_scalar;
       v_scalar[0] = v_u[k];
-      if (v_t != NULL) {
-        v_scalar[1] = v_t[k];
+      for (size_t j = 0; j < p_glm->n_aux; ++j) {
+        v_scalar[1 + j] = v_t[j * rows.n_row + k];
       }
     }
     if (!wants_gradient) {
@@ -208,9 +253,8 @@ enum tb_status glm_gradient(const struct tb_model* p_model,
       v_u[k] *= tb_batch_weight(p_batch, b + k);
     }
     for (size_t k = 0; v_t != NULL && k < rows.n_row; ++k) {
-      const double t = tb_batch_weight(p_batch, b + k) * v_t[k];
-      sum_t += t;
-      square_t += t * t;
+      const double c = tb_batch_weight(p_batch, b + k);
+      glm_aux_add(&aux, p_glm->n_aux, c, v_t + k, rows.n_row);
     }
     if (wants_square) {
       p_store->type->add_square(p_store,
@@ -223,14 +267,14 @@ enum tb_status glm_gradient(const struct tb_model* p_model,
     }
   }
 
-  glm_add_sums(p_glm, &scratch, point.slope, sum_t, square_t, p_sums);
+  glm_add_sums(p_glm, &scratch, point.v_slope, &aux, p_sums);
   if (p_sums->p_log_lik != NULL) {
     *p_sums->p_log_lik += log_lik;
   }
   return TB_STATUS_ok;
 }
 
-/* ||g_i - reference||^2 = u_i^2 ||x_i||^2 (+ t_i^2, with s sampled) */
+/* ||g_i - reference||^2 = u_i^2 ||x_i||^2 (+ ||t_i||^2, with s sampled) */
 enum tb_status glm_square_norms(const struct tb_model* p_model,
                                 const struct tb_workspace* p_work,
                                 const double* v_theta,
@@ -245,7 +289,8 @@ enum tb_status glm_square_norms(const struct tb_model* p_model,
   const struct glm_point point =
       glm_point_at(p_model, v_theta, scratch.v_theta);
   struct glm_point reference = point;
-  double sum_t = 0;
+  const size_t n_aux = p_glm->n_aux;
+  double v_sum_t[AUX] = {0};
 
   if (p_reference != NULL && p_reference->v_scalar == NULL) {
     reference =
@@ -255,27 +300,25 @@ enum tb_status glm_square_norms(const struct tb_model* p_model,
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    double v_u[BLOCK], v_t[BLOCK] = {0}, v_norm[BLOCK];
+    double v_u[BLOCK], v_t_buffer[AUX * BLOCK], v_norm[BLOCK];
+    double* v_t = n_aux > 0 ? v_t_buffer : NULL;
     glm_load(p_glm, &rows, &point, &block);
-    glm_residual(p_glm, &point, &block, v_u, p_glm->has_aux ? v_t : NULL);
+    glm_residual(p_glm, &point, &block, v_u, v_t);
     if (p_reference != NULL) {
-      double v_r[BLOCK], v_s[BLOCK] = {0};
-      glm_reference(p_glm,
-                    &rows,
-                    p_reference,
-                    &reference,
-                    v_r,
-                    p_glm->has_aux ? v_s : NULL);
-      for (size_t k = 0; k < rows.n_row; ++k) {
-        v_u[k] -= v_r[k];
-        v_t[k] -= v_s[k];
-      }
+      glm_subtract(p_glm, &rows, p_reference, &reference, v_u, v_t);
     }
     tb_store_square_norms(p_store, &rows, scratch.v_square, v_norm);
     for (size_t k = 0; k < rows.n_row; ++k) {
-      const double t = point.slope * v_t[k];
-      v_square[b + k] = v_u[k] * v_u[k] * v_norm[k] + t * t;
-      sum_t += t;
+      double v_own[AUX], v_pulled[AUX];
+      v_square[b + k] = v_u[k] * v_u[k] * v_norm[k];
+      for (size_t j = 0; j < n_aux; ++j) {
+        v_own[j] = v_t[j * rows.n_row + k];
+      }
+      glm_pull_aux(point.v_slope, n_aux, v_own, v_pulled);
+      for (size_t j = 0; j < n_aux; ++j) {
+        v_square[b + k] += v_pulled[j] * v_pulled[j];
+        v_sum_t[j] += v_pulled[j];
+      }
     }
     if (v_sum != NULL) {
       p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
@@ -284,8 +327,8 @@ enum tb_status glm_square_norms(const struct tb_model* p_model,
   for (size_t j = 0; v_sum != NULL && j < p_glm->n_coef; ++j) {
     v_sum[j] += scratch.v_sum[j];
   }
-  if (v_sum != NULL && p_glm->has_aux) {
-    v_sum[p_glm->n_coef] += sum_t;
+  for (size_t j = 0; v_sum != NULL && j < n_aux; ++j) {
+    v_sum[p_glm->n_coef + j] += v_sum_t[j];
   }
   return TB_STATUS_ok;
 }
@@ -298,7 +341,9 @@ enum tb_status glm_add_scalar(const struct tb_model* p_model,
   const struct glm* p_glm = p_model->p_self;
   const struct tb_store* p_store = &p_glm->store;
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  double sum_t = 0;
+  struct glm_aux_sums aux = {0};
+  double v_slope[AUX * AUX];
+  glm_slope(p_model, v_slope);
   memset(scratch.v_sum, 0, p_store->n_padded * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
@@ -306,16 +351,17 @@ enum tb_status glm_add_scalar(const struct tb_model* p_model,
     for (size_t k = 0; k < rows.n_row; ++k) {
       const double* v = v_scalar + (b + k) * p_glm->n_scalar;
       v_u[k] = v[0];
-      sum_t += p_glm->has_aux ? v[1] : 0;
+      glm_aux_add(&aux, p_glm->n_aux, 1, v + 1, 1);
     }
     p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
   }
   for (size_t j = 0; j < p_glm->n_coef; ++j) {
     v_sum[j] += scratch.v_sum[j];
   }
-  if (p_glm->has_aux) {
-    v_sum[p_glm->n_coef] += glm_slope(p_model) * sum_t;
-  }
+  glm_aux_finish(p_glm,
+                 v_slope,
+                 &aux,
+                 &(const struct tb_sums){.v_gradient = v_sum});
   return TB_STATUS_ok;
 }
 
@@ -349,31 +395,33 @@ enum tb_status glm_store_scalar(struct tb_model* p_model,
   const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
   const struct glm_point point =
       glm_point_at(p_model, v_theta, scratch.v_theta);
-  double sum_t = 0;
+  const size_t n_aux = p_glm->n_aux;
+  struct glm_aux_sums aux = {0};
   memset(scratch.v_sum, 0, p_store->n_padded * sizeof(double));
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
     const struct tb_rows rows = tb_batch_block(p_batch, b);
     struct glm_block block;
-    double v_r[BLOCK], v_t[BLOCK];
+    double v_r[BLOCK], v_t[AUX * BLOCK];
     glm_load(p_glm, &rows, &point, &block);
-    glm_residual(p_glm, &point, &block, v_r, p_glm->has_aux ? v_t : NULL);
+    glm_residual(p_glm, &point, &block, v_r, n_aux > 0 ? v_t : NULL);
     for (size_t k = 0; k < rows.n_row; ++k) {
       double* v_row =
           p_glm->v_obs + tb_batch_row(p_batch, b + k) * p_glm->n_obs_col;
       v_row[OBS_scalar] = v_r[k];
-      if (p_glm->has_aux) {
-        v_row[OBS_scalar + 1] = v_t[k];
-        sum_t += v_t[k];
+      for (size_t j = 0; j < n_aux; ++j) {
+        v_row[OBS_scalar + 1 + j] = v_t[j * rows.n_row + k];
       }
+      glm_aux_add(&aux, n_aux, 1, v_t + k, rows.n_row);
     }
     p_store->type->add(p_store, &rows, v_r, scratch.v_sum);
   }
   for (size_t j = 0; j < p_glm->n_coef; ++j) {
     v_sum[j] += scratch.v_sum[j];
   }
-  if (p_glm->has_aux) {
-    v_sum[p_glm->n_coef] += point.slope * sum_t;
-  }
+  glm_aux_finish(p_glm,
+                 point.v_slope,
+                 &aux,
+                 &(const struct tb_sums){.v_gradient = v_sum});
   return TB_STATUS_ok;
 }
 

@@ -26,7 +26,7 @@ static void block_norms(const double* v_block,
  * where H_i = -c_i x_i x_i^T these are |r_i| ||x_i||, c_i ||x_i|| sqrt(q_i) and
  * c_i q_i, q_i = x_i^T Sigma x_i. With L L^T = Sigma^{-1}, q_i = ||L^{-1}
  * x_i||^2: one triangular solve of the rows, O(N d^2), where the paper pays
- * O(N d^3). A sampled s adds its own row and column of H_i (variance v,
+ * O(N d^3). A sampled s adds its own row and column of H_i (covariance R R^T,
  * uncorrelated with the coefficients).
  *
  * At the mode a row can weigh next to nothing and, an sd away, more than all
@@ -44,30 +44,68 @@ static void block_norms(const double* v_block,
 struct glm_weight {
   double norm;       /* ||x_i|| */
   double sigma_norm; /* sqrt(q_i) */
-  double r, t;
-  double c, a, b; /* -H_i in eta and s, or their bounds; see above */
-  double third;   /* K'_i */
-  double v;       /* variance of s; 0 when it is known */
+  size_t n_aux;
+  double r, v_t[AUX];
+  double c, v_a[AUX], v_b[PAIR]; /* -H_i in eta and s, or bounds; see above */
+  double third;                  /* K'_i */
+  const double* v_root;          /* R, at k AUX + l */
 };
+
+/* squares of R^T a, a, B R and R^T B R, summed: those of s in the norms below
+ */
+struct glm_aux_norms {
+  double cross, raw_cross, half, whole;
+};
+
+static struct glm_aux_norms glm_aux_norms_of(const struct glm_weight* p) {
+  struct glm_aux_norms out = {0};
+  const size_t n = p->n_aux;
+  double v_half[AUX * AUX] = {0};
+  for (size_t l = 0; l < n; ++l) {
+    double cross = 0;
+    for (size_t k = 0; k < n; ++k) {
+      cross += p->v_root[k * AUX + l] * p->v_a[k];
+      for (size_t h = 0; h < n; ++h) {
+        const size_t pair =
+            k < h ? tb_response_pair(h, k) : tb_response_pair(k, h);
+        v_half[k * AUX + l] += p->v_b[pair] * p->v_root[h * AUX + l];
+      }
+      out.half += v_half[k * AUX + l] * v_half[k * AUX + l];
+    }
+    out.cross += cross * cross;
+    out.raw_cross += p->v_a[l] * p->v_a[l];
+  }
+  for (size_t l = 0; l < n; ++l) {
+    for (size_t m = 0; m < n; ++m) {
+      double sum = 0;
+      for (size_t k = 0; k < n; ++k) {
+        sum += p->v_root[k * AUX + l] * v_half[k * AUX + m];
+      }
+      out.whole += sum * sum;
+    }
+  }
+  return out;
+}
 
 /* ||H_i|| in whitened coordinates. A bound of it for robust weights: how a
  * change of s changes all rows alike is left out. */
 static double glm_leverage(const struct glm_weight* p) {
   const double q = p->sigma_norm * p->sigma_norm;
-  if (p->v == 0) {
+  if (p->n_aux == 0) {
     return fabs(p->c) * q;
   }
-  return sqrt(p->c * p->c * q * q + 2 * p->a * p->a * q * p->v +
-              p->b * p->b * p->v * p->v);
+  const struct glm_aux_norms of = glm_aux_norms_of(p);
+  return sqrt(p->c * p->c * q * q + 2 * of.cross * q + of.whole);
 }
 
 static double glm_hessian_weight(const struct glm_weight* p) {
   const double norm2 = p->norm * p->norm, q = p->sigma_norm * p->sigma_norm;
-  if (p->v == 0) {
+  if (p->n_aux == 0) {
     return fabs(p->c) * p->norm * p->sigma_norm;
   }
-  return sqrt(p->c * p->c * norm2 * q + p->a * p->a * (norm2 * p->v + q) +
-              p->b * p->b * p->v);
+  const struct glm_aux_norms of = glm_aux_norms_of(p);
+  return sqrt(p->c * p->c * norm2 * q + of.cross * norm2 + of.raw_cross * q +
+              of.half);
 }
 
 /* NaN for a type that there is not */
@@ -81,7 +119,7 @@ static double glm_weight_of(enum tb_weight_type type,
   case TB_WEIGHT_cubic:
     return p->third * (p->sigma_norm * p->sigma_norm) * p->sigma_norm;
   case TB_WEIGHT_gradient:
-    return sqrt(p->r * p->r * norm2 + p->t * p->t);
+    return sqrt(p->r * p->r * norm2 + tb_square_norm(p->v_t, p->n_aux));
   case TB_WEIGHT_hessian:
     return glm_hessian_weight(p);
   case TB_WEIGHT_lipschitz:
@@ -103,7 +141,7 @@ static bool glm_has_weights(const struct glm* p_glm, enum tb_weight_type type) {
   case TB_WEIGHT_leverage:
     return true;
   case TB_WEIGHT_lipschitz:
-    return p_type->bound != NULL && !p_glm->has_aux;
+    return p_type->bound != NULL && p_glm->n_aux == 0;
   case TB_WEIGHT_count:
     break;
   }
@@ -112,10 +150,26 @@ static bool glm_has_weights(const struct glm* p_glm, enum tb_weight_type type) {
 
 /* what the weights of a block need of its rows */
 struct glm_terms {
-  double v_r[BLOCK], v_t[BLOCK];
-  double v_c[BLOCK], v_a[BLOCK], v_b[BLOCK];
+  double v_r[BLOCK], v_t[AUX * BLOCK];
+  double v_c[BLOCK], v_a[AUX * BLOCK], v_b[PAIR * BLOCK];
   double v_third[BLOCK];
 };
+
+/* -d2l/ds2 from what a response gives of it */
+static void add_information(const struct glm* p_glm,
+                            const struct glm_point* p_point,
+                            size_t n_row,
+                            double* v_b) {
+  double v_rest[AUX];
+  (void)tb_response_informations(p_glm->response.type,
+                                 &p_point->response,
+                                 v_rest);
+  for (size_t j = 0; j < p_glm->n_aux; ++j) {
+    for (size_t k = 0; k < n_row; ++k) {
+      v_b[tb_response_pair(j, j) * n_row + k] += v_rest[j];
+    }
+  }
+}
 
 static void glm_terms_of(const struct glm* p_glm,
                          enum tb_weight_type type,
@@ -125,7 +179,7 @@ static void glm_terms_of(const struct glm* p_glm,
                          struct glm_terms* p) {
   const struct tb_response_type* p_type = p_glm->response.type;
   const struct tb_response_rows rows = glm_rows(p_point, p_block);
-  const bool has_aux = p_glm->has_aux;
+  const bool has_aux = p_glm->n_aux > 0;
   struct tb_response_out out = {.v_curvature = p->v_c,
                                 .v_cross = has_aux ? p->v_a : NULL,
                                 .v_aux_curvature = has_aux ? p->v_b : NULL};
@@ -142,65 +196,111 @@ static void glm_terms_of(const struct glm* p_glm,
     out.v_score = p->v_r;
     out.v_aux_score = has_aux ? p->v_t : NULL;
     p_type->evaluate(&rows, &out);
-    for (size_t k = 0; has_aux && k < rows.n_row; ++k) {
-      p->v_b[k] = tb_response_aux_curvature(p_type, p->v_b[k]);
-    }
+    add_information(p_glm, p_point, rows.n_row, p->v_b);
   }
 }
 
-/* The steepest rise of v between places next to each other along s or along
- * eta, three of each: place (i, j) at 3 i + j. */
-static double steepest(const double* v, bool along_eta, double step) {
-  double most = 0;
-  for (int i = 0; i < 3; ++i) {
-    for (int j = 0; j < 2; ++j) {
-      const double rise = along_eta ? v[3 * i + j + 1] - v[3 * i + j]
-                                    : v[3 * (j + 1) + i] - v[3 * j + i];
-      most = fmax(most, fabs(rise));
-    }
-  }
-  return step > 0 ? most / step : 0;
-}
+/* Places around that of a pass: three along eta, which is a row's own, and
+ * three along each whitened s, which all rows share. Place i_0 + 3 i_1 + ..
+ */
+enum { MOST_PLACE = 27, MOST_ENTRY = 1 + AUX + PAIR };
 
-/* Three places of s, which all rows share, around that of a pass. */
 struct grid {
-  struct tb_response_point v_point[3];
-  double step; /* 0: s is known */
+  size_t n_aux, n_place;
+  struct tb_response_point v_point[MOST_PLACE / 3];
+  double v_root[AUX * AUX]; /* R: s from whitened ones */
 };
 
-static struct grid
-glm_grid(const struct glm* p_glm, const struct glm_point* p_point, double v) {
-  struct grid grid = {.step = p_glm->has_aux ? TB_WEIGHT_REACH * sqrt(v) : 0};
-  for (int i = 0; i < 3; ++i) {
-    grid.v_point[i] =
-        p_glm->has_aux
-            ? tb_response_at(&p_glm->response,
-                             p_point->response.log_aux + (i - 1) * grid.step)
-            : p_point->response;
+static struct grid glm_grid(const struct glm* p_glm,
+                            const double* v_center,
+                            const double* v_root) {
+  struct grid grid = {.n_aux = p_glm->n_aux, .n_place = 3};
+  memcpy(grid.v_root, v_root, sizeof(grid.v_root));
+  for (size_t k = 0; k < grid.n_aux; ++k) {
+    grid.n_place *= 3;
+  }
+  for (size_t place = 0; place < grid.n_place / 3; ++place) {
+    double v_s[AUX] = {0};
+    for (size_t k = 0; k < grid.n_aux; ++k) {
+      v_s[k] = v_center[k];
+      for (size_t l = 0, rest = place; l < grid.n_aux; ++l, rest /= 3) {
+        v_s[k] += grid.v_root[k * AUX + l] * ((double)(rest % 3) - 1) *
+                  TB_WEIGHT_REACH;
+      }
+    }
+    grid.v_point[place] = tb_response_at(&p_glm->response, v_s);
   }
   return grid;
 }
 
-enum { N_PLACE = 9, N_WHAT = 3 };
-
-/* -H_i in eta and s at all places, of the rows of a block: c, a, b */
+/* -H_i at all places, of the rows of a block: c, then each a, then each b */
 static void look_around(const struct glm* p_glm,
                         const struct grid* p_grid,
                         const struct glm_block* p_block,
                         const double* v_sigma_norm,
-                        double v_look[N_WHAT][N_PLACE][BLOCK]) {
-  for (int place = 0; place < N_PLACE; ++place) {
+                        double v_look[MOST_PLACE][MOST_ENTRY * BLOCK]) {
+  const size_t n_row = p_block->n_row, n_aux = p_grid->n_aux;
+  for (size_t place = 0; place < p_grid->n_place; ++place) {
     struct glm_block block = *p_block;
-    for (size_t k = 0; k < block.n_row; ++k) {
-      block.v_eta[k] += (place % 3 - 1) * TB_WEIGHT_REACH * v_sigma_norm[k];
+    double* v = v_look[place];
+    for (size_t k = 0; k < n_row; ++k) {
+      block.v_eta[k] +=
+          ((double)(place % 3) - 1) * TB_WEIGHT_REACH * v_sigma_norm[k];
     }
     const struct glm_point point = {.response = p_grid->v_point[place / 3]};
     const struct tb_response_out out = {
-        .v_curvature = v_look[0][place],
-        .v_cross = p_glm->has_aux ? v_look[1][place] : NULL,
-        .v_aux_curvature = p_glm->has_aux ? v_look[2][place] : NULL};
+        .v_curvature = v,
+        .v_cross = n_aux > 0 ? v + n_row : NULL,
+        .v_aux_curvature = n_aux > 0 ? v + (1 + n_aux) * n_row : NULL};
     glm_evaluate(p_glm, &point, &block, &out);
   }
+}
+
+/* -H_i of row k at a place in whitened coordinates, eta's first: v_out[i][j] */
+static void whitened(const struct grid* p_grid,
+                     const double* v_place,
+                     size_t n_row,
+                     size_t k,
+                     double norm,
+                     double v_out[1 + AUX][1 + AUX]) {
+  const size_t n_aux = p_grid->n_aux;
+  double v_a[AUX], v_b[PAIR], v_cross[AUX], v_pair[PAIR];
+  for (size_t j = 0; j < n_aux; ++j) {
+    v_a[j] = v_place[(1 + j) * n_row + k];
+  }
+  for (size_t j = 0; j < n_aux * (n_aux + 1) / 2; ++j) {
+    v_b[j] = v_place[(1 + n_aux + j) * n_row + k];
+  }
+  glm_pull_aux(p_grid->v_root, n_aux, v_a, v_cross);
+  glm_pull_pairs(p_grid->v_root, n_aux, v_b, v_pair);
+  v_out[0][0] = v_place[k] * norm * norm;
+  for (size_t j = 0; j < n_aux; ++j) {
+    v_out[0][1 + j] = v_out[1 + j][0] = v_cross[j] * norm;
+    for (size_t l = 0; l <= j; ++l) {
+      v_out[1 + j][1 + l] = v_out[1 + l][1 + j] =
+          v_pair[tb_response_pair(j, l)];
+    }
+  }
+}
+
+/* The steepest rise of entry i, j between places next to each other along
+ * direction d, an sd of it */
+static double steepest(const struct grid* p_grid,
+                       double v_at[MOST_PLACE][1 + AUX][1 + AUX],
+                       size_t i,
+                       size_t j,
+                       size_t d) {
+  size_t stride = 1;
+  double most = 0;
+  for (size_t l = 0; l < d; ++l) {
+    stride *= 3;
+  }
+  for (size_t place = 0; place < p_grid->n_place; ++place) {
+    if (place / stride % 3 < 2) {
+      most = fmax(most, fabs(v_at[place + stride][i][j] - v_at[place][i][j]));
+    }
+  }
+  return most / TB_WEIGHT_REACH;
 }
 
 /* Cubic weights by differences. */
@@ -209,26 +309,30 @@ static void weigh_third(const struct glm* p_glm,
                         const struct glm_block* p_block,
                         const double* v_sigma_norm,
                         double* v_out) {
-  const double sd = p_grid->step / TB_WEIGHT_REACH, step = p_grid->step;
-  double v_look[N_WHAT][N_PLACE][BLOCK];
-  memset(v_look, 0, sizeof(v_look));
+  double v_look[MOST_PLACE][MOST_ENTRY * BLOCK];
+  double v_at[MOST_PLACE][1 + AUX][1 + AUX];
+  double v_rise[1 + AUX][1 + AUX][1 + AUX]; /* of i, j along k */
+  const size_t n = 1 + p_grid->n_aux, n_row = p_block->n_row;
   look_around(p_glm, p_grid, p_block, v_sigma_norm, v_look);
-  for (size_t k = 0; k < p_block->n_row; ++k) {
-    const double norm = v_sigma_norm[k], reach = TB_WEIGHT_REACH * norm;
-    double v_eta[N_WHAT], v_s[N_WHAT];
-    for (int what = 0; what < N_WHAT; ++what) {
-      double v[N_PLACE];
-      for (int place = 0; place < N_PLACE; ++place) {
-        v[place] = v_look[what][place][k];
-      }
-      v_eta[what] = steepest(v, true, reach) * norm;
-      v_s[what] = steepest(v, false, step) * sd;
+  for (size_t k = 0; k < n_row; ++k) {
+    for (size_t place = 0; place < p_grid->n_place; ++place) {
+      whitened(p_grid, v_look[place], n_row, k, v_sigma_norm[k], v_at[place]);
     }
-    const double eee = v_eta[0] * norm * norm;
-    const double ees = fmax(v_eta[1] * norm * sd, v_s[0] * norm * norm);
-    const double ess = fmax(v_eta[2] * sd * sd, v_s[1] * norm * sd);
-    const double sss = v_s[2] * sd * sd;
-    v_out[k] = sqrt(eee * eee + 3 * (ees * ees + ess * ess) + sss * sss);
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j <= i; ++j) {
+        for (size_t d = 0; d < n; ++d) {
+          v_rise[i][j][d] = v_rise[j][i][d] = steepest(p_grid, v_at, i, j, d);
+        }
+      }
+    }
+    double sum = 0;
+    for (size_t i = 0; i < n * n * n; ++i) {
+      const size_t a = i / (n * n), b = i / n % n, d = i % n;
+      const double most =
+          fmax(v_rise[a][b][d], fmax(v_rise[a][d][b], v_rise[b][d][a]));
+      sum += most * most;
+    }
+    v_out[k] = sqrt(sum);
   }
 }
 
@@ -240,14 +344,13 @@ static void weigh(const struct glm* p_glm,
                   const struct tb_rows* p_rows,
                   const double* v_norm,
                   const double* v_sigma_norm,
-                  double v,
                   double* v_out) {
   struct glm_block block;
   struct glm_terms terms;
   double v_reach[BLOCK];
   glm_load(p_glm, p_rows, p_point, &block);
   if (type == TB_WEIGHT_cubic &&
-      (p_glm->has_aux || p_glm->response.type->third_bound == NULL)) {
+      (p_glm->n_aux > 0 || p_glm->response.type->third_bound == NULL)) {
     weigh_third(p_glm, p_grid, &block, v_sigma_norm, v_out);
     return;
   }
@@ -258,15 +361,20 @@ static void weigh(const struct glm* p_glm,
   }
   glm_terms_of(p_glm, type, p_point, &block, v_reach, &terms);
   for (size_t k = 0; k < p_rows->n_row; ++k) {
-    const struct glm_weight one = {.norm = v_norm[k],
-                                   .sigma_norm = v_sigma_norm[k],
-                                   .r = terms.v_r[k],
-                                   .t = terms.v_t[k],
-                                   .c = terms.v_c[k],
-                                   .a = terms.v_a[k],
-                                   .b = terms.v_b[k],
-                                   .third = terms.v_third[k],
-                                   .v = v};
+    struct glm_weight one = {.norm = v_norm[k],
+                             .sigma_norm = v_sigma_norm[k],
+                             .n_aux = p_glm->n_aux,
+                             .r = terms.v_r[k],
+                             .c = terms.v_c[k],
+                             .third = terms.v_third[k],
+                             .v_root = p_grid->v_root};
+    for (size_t j = 0; j < one.n_aux; ++j) {
+      one.v_t[j] = terms.v_t[j * p_rows->n_row + k];
+      one.v_a[j] = terms.v_a[j * p_rows->n_row + k];
+    }
+    for (size_t j = 0; j < one.n_aux * (one.n_aux + 1) / 2; ++j) {
+      one.v_b[j] = terms.v_b[j * p_rows->n_row + k];
+    }
     v_out[k] = glm_weight_of(type, &one);
   }
 }
@@ -320,16 +428,39 @@ static void sparse_norms(const struct tb_model* p_model,
   }
 }
 
-/* Variance of s: with it Sigma is block diagonal. */
-static double
-variance_of_aux(const struct tb_model* p_model, double slope, const double* v) {
+/* R with R R^T the covariance of s, upper triangular: Sigma is block diagonal.
+ * v: L with L L^T = Sigma^{-1}, of sparse rows Sigma itself; NULL: 1. */
+static void root_of_aux(const struct tb_model* p_model,
+                        const double* v_slope,
+                        const double* v,
+                        double* v_root) {
   const struct glm* p_glm = p_model->p_self;
-  if (!p_glm->has_aux) {
-    return 0;
+  const size_t n_aux = p_glm->n_aux, n_dim = p_model->n_dim;
+  double v_own[AUX * AUX] = {1, 0, 0, 1};
+  if (v != NULL && n_aux > 0) {
+    const double* v_first = v + p_glm->n_coef * (n_dim + 1);
+    const bool is_pair = n_aux > 1;
+    const double low = is_pair ? v_first[1] : 0;
+    const double last = is_pair ? v_first[n_dim + 1] : 1;
+    if (p_glm->is_sparse) {
+      const double rest = is_pair ? v_first[0] - low * low / last : v_first[0];
+      v_own[0] = sqrt(fmax(rest, 0));
+      v_own[1] = low / sqrt(last);
+      v_own[3] = sqrt(last);
+    } else {
+      v_own[0] = 1 / v_first[0];
+      v_own[1] = -low / (v_first[0] * last);
+      v_own[3] = 1 / last;
+    }
   }
-  const double last = v == NULL ? 1 : v[p_model->n_dim * p_model->n_dim - 1];
-  return p_glm->is_sparse ? slope * slope * last
-                          : slope * slope / (last * last);
+  for (size_t k = 0; k < AUX; ++k) {
+    for (size_t l = 0; l < AUX; ++l) {
+      v_root[k * AUX + l] = 0;
+      for (size_t h = 0; h < AUX; ++h) {
+        v_root[k * AUX + l] += v_slope[k * AUX + h] * v_own[h * AUX + l];
+      }
+    }
+  }
 }
 
 enum tb_status glm_weights(const struct tb_model* p_model,
@@ -356,8 +487,9 @@ enum tb_status glm_weights(const struct tb_model* p_model,
       glm_point_at(p_model,
                    v_theta == NULL ? v_origin : v_theta,
                    scratch.of_point.v_theta);
-  const double v = variance_of_aux(p_model, point.slope, v_chol);
-  const struct grid grid = glm_grid(p_glm, &point, v);
+  double v_root[AUX * AUX];
+  root_of_aux(p_model, point.v_slope, v_chol, v_root);
+  const struct grid grid = glm_grid(p_glm, point.v_aux, v_root);
   const double* v_of = wants_sigma ? v_chol : NULL;
   if (p_glm->is_sparse) {
     sparse_norms(p_model, p_batch, v_of, v_norm, v_sigma_norm);
@@ -373,7 +505,6 @@ enum tb_status glm_weights(const struct tb_model* p_model,
           &rows,
           v_norm + b,
           v_sigma_norm + b,
-          v,
           v_out + b);
   }
   for (size_t k = 0; k < n_row; ++k) {

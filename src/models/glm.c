@@ -1,6 +1,6 @@
 /* Generalised linear models: a response (responses/response.h) over a design
- * and a prior. An auxiliary parameter of the response, such as sigma, is known,
- * or sampled as the last coordinate s.
+ * and a prior. Auxiliary parameters of the response, such as sigma, are known,
+ * or sampled as the last coordinates s.
  *
  *   y_i | theta ~ response with eta_i = x_i^T theta + offset_i
  *   l_i         = log p(y_i | eta_i, s)
@@ -238,13 +238,9 @@ static enum tb_status glm_create(struct tb_model* p_model,
   const struct tb_param* p_weights = tb_params_find(p_params, "weights");
   const struct tb_param* p_offset = tb_params_find(p_params, "offset");
   const double place = tb_params_number(p_params, "response", -1);
-  const double aux = tb_params_number(p_params, "aux", 1);
-  const double fixed = tb_params_number(p_params, "fixed", 0);
-  const struct tb_response response = {
-      .type = tb_response_at_place(place),
-      .samples_aux = tb_params_number(p_params, "sample_aux", 0) != 0,
-      .aux = aux,
-      .fixed = fixed};
+  const struct tb_param* p_aux = tb_params_find(p_params, "aux");
+  const size_t n_known = p_aux == NULL ? 0 : p_aux->n_value;
+  struct tb_response response = {.type = tb_response_at_place(place)};
 
   size_t n_data, n_coef;
   if (p_columns != NULL) {
@@ -255,14 +251,16 @@ static enum tb_status glm_create(struct tb_model* p_model,
   }
   if (n_data == 0 || (p_x != NULL && p_columns != NULL) || p_y == NULL ||
       n_data != p_y->n_value || response.type == NULL ||
-      (response.type->flags & TB_RESPONSE_MULTIPLE) || !(aux > 0) ||
-      (response.samples_aux && response.type->p_aux == NULL) ||
+      (response.type->flags & TB_RESPONSE_MULTIPLE) ||
+      !tb_response_know(&response,
+                        p_aux == NULL ? NULL : p_aux->v_value,
+                        n_known) ||
       (p_weights != NULL && p_weights->n_value != n_data) ||
       (p_offset != NULL && p_offset->n_value != n_data)) {
     return TB_STATUS_argument;
   }
-  const bool has_aux = response.samples_aux;
-  const size_t n_dim = n_coef + has_aux;
+  const size_t n_aux = tb_response_n_sampled(&response);
+  const size_t n_dim = n_coef + n_aux;
   struct glm* p_glm = calloc(1, sizeof(*p_glm));
   if (p_glm == NULL) {
     return TB_STATUS_memory;
@@ -273,12 +271,12 @@ static enum tb_status glm_create(struct tb_model* p_model,
   p_model->n_natural = n_dim;
   p_model->p_frame = NULL;
   p_glm->response = response;
-  p_glm->has_aux = has_aux;
+  p_glm->n_aux = n_aux;
   p_glm->n_coef = n_coef;
-  p_glm->n_scalar = 1 + has_aux;
+  p_glm->n_scalar = 1 + n_aux;
   p_model->n_scalar = p_glm->n_scalar;
 
-  p_glm->n_obs_col = OBS_fixed + has_aux;
+  p_glm->n_obs_col = OBS_fixed + n_aux;
   if (p_weights != NULL) {
     p_glm->k_weight = p_glm->n_obs_col++;
   }
@@ -308,10 +306,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
 
   glm_fill_obs(p_glm, p_y, p_weights, p_offset);
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, &place, 1);
-  hash = tb_hash_doubles(hash, &aux, 1);
-  if (fixed != 0) {
-    hash = tb_hash_doubles(hash, &fixed, 1);
-  }
+  hash = tb_hash_doubles(hash, response.v_known, n_known);
   hash = tb_hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
   hash = tb_hash_param(hash, tb_params_find(p_params, "prior_shape"));
   hash = tb_hash_word(hash, p_glm->store.hash);
@@ -335,7 +330,7 @@ static enum tb_status glm_copy(const struct tb_model* p_model,
     return TB_STATUS_memory;
   }
   p_copy->response = p_glm->response;
-  p_copy->has_aux = p_glm->has_aux;
+  p_copy->n_aux = p_glm->n_aux;
   p_copy->is_sparse = p_glm->is_sparse;
   p_copy->n_coef = p_glm->n_coef;
   p_copy->n_scalar = p_glm->n_scalar;
@@ -364,10 +359,9 @@ static void glm_constrain(const struct tb_model* p_model,
                           double* v_natural) {
   const struct glm* p_glm = p_model->p_self;
   memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
-  if (p_glm->has_aux) {
-    v_natural[p_glm->n_coef] =
-        tb_response_natural_aux(p_glm->response.type, v_theta[p_glm->n_coef]);
-  }
+  tb_response_natural(&p_glm->response,
+                      v_theta + p_glm->n_coef,
+                      v_natural + p_glm->n_coef);
 }
 
 static size_t glm_memory(const struct tb_model* p_model) {

@@ -18,6 +18,8 @@
 enum { OBS_y = 0, OBS_scalar = 1, OBS_fixed = 2 };
 
 #define BLOCK TB_STORE_BLOCK
+#define AUX   TB_RESPONSE_MOST_AUX
+#define PAIR  TB_RESPONSE_MOST_PAIR
 
 /* Columns of which sums of products are made where rows are sparse: with more,
  * n_dim x n_dim numbers would be more than the rows. */
@@ -25,9 +27,9 @@ enum { GLM_MOST_PRODUCTS = 1000 };
 
 struct glm {
   struct tb_response response;
-  bool has_aux;    /* sampled: the last coordinate */
+  size_t n_aux;    /* sampled: the last coordinates */
   size_t n_coef;   /* columns of x */
-  size_t n_scalar; /* stored for each row: r_i, and t_i with has_aux */
+  size_t n_scalar; /* stored for each row: r_i, and each t_i */
   struct tb_store store;
   bool is_sparse; /* the store */
   double* v_obs;
@@ -50,7 +52,9 @@ struct glm_scratch {
 struct glm_point {
   const double* v_coef; /* n_padded, zero beyond n_coef */
   struct tb_response_point response;
-  double slope; /* ds / d its coordinate: 1 without a frame */
+  double v_aux[AUX];         /* coordinates s */
+  double v_slope[AUX * AUX]; /* ds_k / dphi_l at k AUX + l, k <= l: the identity
+                                without a frame */
 };
 
 /* the scalar side of a block of rows */
@@ -80,7 +84,8 @@ static inline void glm_evaluate(const struct glm* p_glm,
   p_glm->response.type->evaluate(&rows, p_out);
 }
 
-/* r_i of a block, and t_i (v_t: NULL unless s is sampled) */
+/* r_i of a block, and t_i, a column for each s (v_t: NULL unless one is
+ * sampled) */
 static inline void glm_residual(const struct glm* p_glm,
                                 const struct glm_point* p_point,
                                 const struct glm_block* p_block,
@@ -90,13 +95,61 @@ static inline void glm_residual(const struct glm* p_glm,
   glm_evaluate(p_glm, p_point, p_block, &out);
 }
 
+/* sum of t_i, and of t_ik t_il by pairs */
+struct glm_aux_sums {
+  double v_sum[AUX];
+  double v_pair[PAIR];
+};
+
+/* ADDS weight t_i to the sums; t_k of row i is at v_t[k * n_row + i] */
+static inline void glm_aux_add(struct glm_aux_sums* p_sums,
+                               size_t n_aux,
+                               double weight,
+                               const double* v_t,
+                               size_t n_row) {
+  double v_own[AUX];
+  for (size_t k = 0; k < n_aux; ++k) {
+    v_own[k] = weight * v_t[k * n_row];
+    p_sums->v_sum[k] += v_own[k];
+    for (size_t l = 0; l <= k; ++l) {
+      p_sums->v_pair[tb_response_pair(k, l)] += v_own[k] * v_own[l];
+    }
+  }
+}
+
+/* M^T t, M the slopes */
+static inline void glm_pull_aux(const double* v_slope,
+                                size_t n_aux,
+                                const double* v_t,
+                                double* v_out) {
+  for (size_t l = 0; l < n_aux; ++l) {
+    double sum = 0;
+    for (size_t k = 0; k <= l; ++k) {
+      sum += v_slope[k * AUX + l] * v_t[k];
+    }
+    v_out[l] = sum;
+  }
+}
+
+/* M^T B M of the pairs B */
+void glm_pull_pairs(const double* v_slope,
+                    size_t n_aux,
+                    const double* v_pair,
+                    double* v_out);
+
+/* the sums, into what is asked for of the last coordinates */
+void glm_aux_finish(const struct glm* p_glm,
+                    const double* v_slope,
+                    const struct glm_aux_sums* p_from,
+                    const struct tb_sums* p_sums);
+
 static inline const double* glm_obs(const struct glm* p_glm, size_t row) {
   return p_glm->v_obs + row * p_glm->n_obs_col;
 }
 
 /* room for a padded row, or for all coordinates */
 static inline size_t glm_width(const struct glm* p_glm) {
-  return tb_max(p_glm->store.n_padded, p_glm->n_coef + 1);
+  return tb_max(p_glm->store.n_padded, p_glm->n_coef + AUX);
 }
 
 static inline struct glm_scratch glm_scratch_at(const struct glm* p_glm,
@@ -121,7 +174,7 @@ void glm_load(const struct glm* p_glm,
               const struct glm_point* p_point,
               struct glm_block* p_block);
 size_t glm_workspace_size(const struct tb_model* p_model, size_t n_batch);
-double glm_slope(const struct tb_model* p_model);
+void glm_slope(const struct tb_model* p_model, double* v_slope);
 struct glm_point glm_point_at(const struct tb_model* p_model,
                               const double* v_theta,
                               double* v_padded);

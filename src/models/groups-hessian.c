@@ -147,7 +147,7 @@ static void add_aux(const struct groups* p,
   sum_entries(p, p_s, p_s->v_aux_curvature, 0, 1, n);
   for (size_t i = 0; i < n; ++i) {
     v_row[n_coef + p->n_lambda] +=
-        tb_response_aux_curvature(p->response.type, p_s->v_sum[i]);
+        p_s->v_sum[i] + tb_response_sampled(&p->response, 0)->information;
   }
 }
 

@@ -290,7 +290,10 @@ static bool second_has_remainders(const struct tb_model* p_model) {
 }
 
 /* of no use to who asks: groups have effects of their own */
-static double second_largest_predictor(const void* p_record, size_t n_row) {
+static double second_largest_predictor(const struct tb_model* p_model,
+                                       const void* p_record,
+                                       size_t n_row) {
+  (void)p_model;
   (void)p_record;
   (void)n_row;
   return 0;

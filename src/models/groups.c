@@ -83,9 +83,10 @@ static size_t groups_workspace_size(const struct tb_model* p_model,
 struct groups_point groups_point_at(const struct groups* p,
                                     const double* v_theta,
                                     bool is_complete) {
-  const double aux = p->has_aux ? v_theta[p->n_coef + p->n_lambda] : 0;
-  struct groups_point point = {.v_theta = v_theta,
-                               .response = tb_response_at(&p->response, aux)};
+  struct groups_point point = {
+      .v_theta = v_theta,
+      .response =
+          tb_response_at(&p->response, v_theta + p->n_coef + p->n_lambda)};
   for (size_t l = 0; l < p->n_lambda; ++l) {
     const double value = v_theta[p->n_coef + l];
     point.v_factor[p->v_a[l]][p->v_b[l]] =
@@ -227,8 +228,9 @@ static void groups_constrain(const struct tb_model* p_model,
     v_natural[p->n_coef + l] = product / (v_sd[a] * v_sd[b]);
   }
   if (p->has_aux) {
-    v_natural[p_model->n_dim - 1] =
-        tb_response_natural_aux(p->response.type, v_theta[p_model->n_dim - 1]);
+    tb_response_natural(&p->response,
+                        v_theta + p_model->n_dim - 1,
+                        v_natural + p_model->n_dim - 1);
   }
 }
 
@@ -300,19 +302,21 @@ static enum tb_status set_shape(struct groups* p,
   const struct tb_param* p_scale = tb_params_find(p_params, "sd_scale");
   const double kind = tb_params_number(p_params, "sd_kind", 0);
   const double place = tb_params_number(p_params, "response", -1);
-  p->response = (struct tb_response){
-      .type = tb_response_at_place(place),
-      .samples_aux = tb_params_number(p_params, "sample_aux", 0) != 0,
-      .aux = tb_params_number(p_params, "aux", 1),
-      .fixed = tb_params_number(p_params, "fixed", 0)};
-  p->has_aux = p->response.samples_aux;
+  const struct tb_param* p_aux = tb_params_find(p_params, "aux");
+  p->response = (struct tb_response){.type = tb_response_at_place(place)};
+  if (!tb_response_know(&p->response,
+                        p_aux == NULL ? NULL : p_aux->v_value,
+                        p_aux == NULL ? 0 : p_aux->n_value) ||
+      tb_response_n_sampled(&p->response) > 1) {
+    return TB_STATUS_argument;
+  }
+  p->has_aux = tb_response_n_sampled(&p->response) == 1;
   p->covariance.df = tb_params_number(p_params, "sd_df", 3);
   p->covariance.eta = tb_params_number(p_params, "lkj", 1);
   const struct tb_response_type* type = p->response.type;
   if (p_z == NULL || p_z->n_value == 0 || p_z->n_value > GROUPS_EFFECT ||
       p_scale == NULL || p_scale->n_value != p_z->n_value || type == NULL ||
-      (type->flags & TB_RESPONSE_MULTIPLE) || !(p->response.aux > 0) ||
-      (p->has_aux && type->p_aux == NULL) || !(p->covariance.df > 0) ||
+      (type->flags & TB_RESPONSE_MULTIPLE) || !(p->covariance.df > 0) ||
       !(p->covariance.eta > 0) || !(kind >= 0 && kind <= 3)) {
     return TB_STATUS_argument;
   }
@@ -358,7 +362,7 @@ static enum tb_status set_parts(struct tb_model* p_model,
 /* Parameters: "x" (n_row x n_col, groups' rows after each other: the columns of
  * beta first), "n_coef", "z" (numbers of the columns of z, from 0), "first"
  * (n_group + 1: where groups begin), "y", "weights", "offset", "nodes" (K x 2),
- * "response", "sample_aux", "aux", "fixed", "correlated", "lkj", "sd_kind",
+ * "response", "aux", "correlated", "lkj", "sd_kind",
  * "sd_df", "sd_scale" (q), and those of tb_prior, flat in lambda. */
 static enum tb_status groups_create(struct tb_model* p_model,
                                     const struct tb_params* p_params,
@@ -379,7 +383,6 @@ static enum tb_status groups_create(struct tb_model* p_model,
   hash = tb_hash_doubles(hash, p->covariance.v_scale, p->n_effect);
   const char* const v_name[] = {"response",
                                 "aux",
-                                "fixed",
                                 "first",
                                 "z",
                                 "lkj",

@@ -121,8 +121,8 @@ static void network_load(const struct network* p,
 static struct network_point network_point_at(const struct tb_model* p_model,
                                              const double* v_theta) {
   const struct network* p = p_model->p_self;
-  const double aux = p->has_aux ? v_theta[p_model->n_dim - 1] : 0;
-  return (struct network_point){v_theta, tb_response_at(&p->response, aux)};
+  const double* v_aux = v_theta + p_model->n_dim - p->has_aux;
+  return (struct network_point){v_theta, tb_response_at(&p->response, v_aux)};
 }
 
 /* Outputs of a block at a point, what they say of the responses, the errors at
@@ -338,8 +338,8 @@ static void network_constrain(const struct tb_model* p_model,
   const size_t at = p_model->n_dim - 1;
   memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
   if (p->has_aux) {
-    v_natural[at] =
-        p->aux_unit * tb_response_natural_aux(p->response.type, v_theta[at]);
+    tb_response_natural(&p->response, v_theta + at, v_natural + at);
+    v_natural[at] *= p->aux_unit;
   }
 }
 
@@ -364,7 +364,7 @@ static void network_destroy(struct tb_model* p_model) {
 
 /* Parameters: "x" (n_data x n_0), "y" (n_data), "widths" (n_0, .., n_L),
  * "activation" (number of the enum), "response" (its place in the registry),
- * "aux", "sample_aux", "aux_unit", and those of the prior. */
+ * "aux", "aux_unit", and those of the prior. */
 static enum tb_status network_create(struct tb_model* p_model,
                                      const struct tb_params* p_params,
                                      const struct tb_shelf* p_shelf) {
@@ -373,22 +373,26 @@ static enum tb_status network_create(struct tb_model* p_model,
   const struct tb_param* p_widths = tb_params_find(p_params, "widths");
   const double activation = tb_params_number(p_params, "activation", -1);
   const double place = tb_params_number(p_params, "response", -1);
-  const double aux = tb_params_number(p_params, "aux", 1);
+  const struct tb_param* p_aux = tb_params_find(p_params, "aux");
   const double unit = tb_params_number(p_params, "aux_unit", 1);
-  const bool has_aux = tb_params_number(p_params, "sample_aux", 0) != 0;
   const struct tb_response_type* type = tb_response_at_place(place);
+  struct tb_response response = {.type = type};
   struct tb_layers layers;
 
   if (p_x == NULL || p_y == NULL || p_y->v_value == NULL || p_widths == NULL ||
       p_x->n_row == 0 || p_x->n_row != p_y->n_value || !(activation >= 0) ||
-      activation >= TB_ACTIVATION_count || type == NULL || !(aux > 0) ||
-      !(unit > 0) || (has_aux && type->p_aux == NULL) ||
+      activation >= TB_ACTIVATION_count || !(unit > 0) ||
+      !tb_response_know(&response,
+                        p_aux == NULL ? NULL : p_aux->v_value,
+                        p_aux == NULL ? 0 : p_aux->n_value) ||
+      type->n_aux > 1 ||
       !tb_layers_create(&layers,
                         (enum tb_activation)activation,
                         p_widths->v_value,
                         p_widths->n_value)) {
     return TB_STATUS_argument;
   }
+  const bool has_aux = tb_response_n_sampled(&response) > 0;
   const size_t n_data = p_x->n_row, n_in = layers.v_width[0];
   const size_t n_out = layers.v_width[layers.n_layer];
   const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
@@ -406,7 +410,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   p_model->n_natural = p_model->n_dim;
   p_model->p_frame = NULL;
   p->layers = layers;
-  p->response = (struct tb_response){type, has_aux, aux, 0};
+  p->response = response;
   p->has_aux = has_aux;
   p->aux_unit = unit;
 
@@ -424,7 +428,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   }
   memcpy(p->v_y, p_y->v_value, n_data * sizeof(double));
 
-  const double v_option[] = {activation, place, aux, unit};
+  const double v_option[] = {activation, place, response.v_known[0], unit};
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, v_option, 4);
   hash = tb_hash_param(hash, p_widths);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 3 * p_model->n_dim);

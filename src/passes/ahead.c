@@ -135,7 +135,8 @@ static enum tb_status ahead_part(void* p_what, const struct tb_part* p_part) {
   if (status != TB_STATUS_ok) {
     return status;
   }
-  p->v_largest[p_part->first / ROWS] = type->largest_predictor(v_record, n_row);
+  p->v_largest[p_part->first / ROWS] =
+      type->largest_predictor(p->p_model, v_record, n_row);
   return p->p_draw == NULL ? TB_STATUS_ok
                            : draw_part(p, p_part, v_record, v_norm);
 }

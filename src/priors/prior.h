@@ -12,6 +12,8 @@
  *
  *   log_flat         t                         1                 (u flat)
  *   log_exponential  t - e^t / s               1 - e^t / s       (E u = s)
+ *   log_gamma(m, s)  t + (a - 1) log u - u/s   1 + [(a - 1)/u - 1/s] e^t
+ *                    u = m + e^t, a its shape
  *
  * One coordinate, the intercept of a regression, may have its prior on a
  * linear functional a^T theta instead: the predictor at the mean of the

@@ -9,6 +9,7 @@ extern const struct tb_prior_type tb_prior_log_flat;
 extern const struct tb_prior_type tb_prior_normal;
 extern const struct tb_prior_type tb_prior_student;
 extern const struct tb_prior_type tb_prior_uniform;
+extern const struct tb_prior_type tb_prior_log_gamma;
 
 const struct tb_prior_type* const tb_prior_registry[] = {
     &tb_prior_flat,
@@ -18,6 +19,7 @@ const struct tb_prior_type* const tb_prior_registry[] = {
     &tb_prior_log_exponential,
     &tb_prior_uniform,
     &tb_prior_student,
+    &tb_prior_log_gamma,
     NULL,
 };
 

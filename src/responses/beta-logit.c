@@ -32,7 +32,7 @@ enum { OWN_rest = 0, OWN_first = 1, OWN_second = 2 };
 static const struct tb_response_aux beta_aux = {
     .name = "phi",
     .coordinate = "log_phi",
-    .transform = TB_TRANSFORM_positive,
+    .lower = 0,
     .information = 0,
 };
 
@@ -51,9 +51,9 @@ static double log_less_gamma(double x, double log_x) {
                : (x + 1) * log_x - x - tb_log_gamma(x + 1);
 }
 
-static void
-beta_prepare(double aux, bool is_sampled, struct tb_response_point* p_point) {
-  tb_response_prepare_log(aux, is_sampled, p_point);
+static void beta_prepare(const double* v_aux,
+                         struct tb_response_point* p_point) {
+  tb_response_prepare_log(v_aux[0], p_point);
   p_point->v_own[OWN_rest] = log_less_gamma(p_point->aux, p_point->log_aux);
   p_point->v_own[OWN_first] = tb_digamma(p_point->aux);
   p_point->v_own[OWN_second] = tb_trigamma(p_point->aux);
@@ -79,7 +79,8 @@ static double beta_log_density(const struct tb_response_point* p,
   const double log_mu = fmin(eta, 0) - far, log_other = fmin(-eta, 0) - far;
   const double log_y = log(y), log_rest = log1p(-y);
   const double a = mu * p->aux, b = rest * p->aux;
-  const double norm = is_complete || p->is_sampled ? p->v_own[OWN_rest] : 0;
+  const double norm =
+      is_complete || p->v_is_sampled[0] ? p->v_own[OWN_rest] : 0;
   return a * (log_y - log_mu) + b * (log_rest - log_other) +
          log_less_gamma(a, log_mu + p->log_aux) +
          log_less_gamma(b, log_other + p->log_aux) - norm -
@@ -235,7 +236,8 @@ const struct tb_response_type tb_response_beta_logit = {
     .name = "beta",
     .link = "logit",
     .citation = "Ferrari & Cribari-Neto (2004), J. Applied Statistics 31:799",
-    .p_aux = &beta_aux,
+    .v_aux = &beta_aux,
+    .n_aux = 1,
     .outside = beta_outside,
     .evaluate = beta_evaluate,
     .mean = beta_mean,

@@ -26,13 +26,13 @@ extern const struct tb_response_type tb_response_gamma_log;
 static const struct tb_response_aux gamma_aux = {
     .name = "shape",
     .coordinate = "log_shape",
-    .transform = TB_TRANSFORM_positive,
+    .lower = 0,
     .information = 0,
 };
 
-static void
-gamma_prepare(double aux, bool is_sampled, struct tb_response_point* p_point) {
-  tb_response_prepare_log(aux, is_sampled, p_point);
+static void gamma_prepare(const double* v_aux,
+                          struct tb_response_point* p_point) {
+  tb_response_prepare_log(v_aux[0], p_point);
   const double shape = p_point->aux;
   p_point->v_own[OWN_norm] = tb_log_less_gamma(shape);
   p_point->v_own[OWN_gap] = tb_log_less_digamma(shape);
@@ -43,7 +43,8 @@ static double gamma_constant(const struct tb_response_rows* p_rows,
                              size_t k,
                              bool is_complete) {
   const struct tb_response_point* p = p_rows->p_point;
-  const double norm = is_complete || p->is_sampled ? p->v_own[OWN_norm] : 0;
+  const double norm =
+      is_complete || p->v_is_sampled[0] ? p->v_own[OWN_norm] : 0;
   return norm - (is_complete ? log(p_rows->v_y[k]) : 0);
 }
 
@@ -156,7 +157,8 @@ const struct tb_response_type tb_response_gamma_log = {
     .link = "log",
     .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
     .flags = TB_RESPONSE_DISPERSION,
-    .p_aux = &gamma_aux,
+    .v_aux = &gamma_aux,
+    .n_aux = 1,
     .outside = tb_response_outside_positive,
     .evaluate = gamma_evaluate,
     .mean = tb_response_exp_mean,

@@ -23,7 +23,7 @@ enum { TILE = 64 };
 static const struct tb_response_aux gaussian_aux = {
     .name = "sigma",
     .coordinate = "log_sigma",
-    .transform = TB_TRANSFORM_positive,
+    .lower = 0,
     .information = 2,
 };
 
@@ -36,11 +36,11 @@ static size_t gaussian_outside(const double* v_y, size_t n, double size) {
   return i;
 }
 
-static void gaussian_prepare(double aux,
-                             bool is_sampled,
+static void gaussian_prepare(const double* v_aux,
                              struct tb_response_point* p_point) {
+  const bool is_sampled = p_point->v_is_sampled[0];
+  const double aux = v_aux[0];
   const double log_sigma = is_sampled ? aux : log(aux);
-  p_point->is_sampled = is_sampled;
   p_point->aux = is_sampled ? exp(aux) : aux;
   p_point->log_aux = log_sigma;
   p_point->scale = is_sampled ? exp(-2 * aux) : 1 / (aux * aux);
@@ -189,7 +189,8 @@ const struct tb_response_type tb_response_gaussian = {
     .link = "identity",
     .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
     .flags = TB_RESPONSE_PRECISION | TB_RESPONSE_DISPERSION,
-    .p_aux = &gaussian_aux,
+    .v_aux = &gaussian_aux,
+    .n_aux = 1,
     .outside = gaussian_outside,
     .evaluate = gaussian_evaluate,
     .mean = gaussian_mean,

@@ -31,14 +31,13 @@ extern const struct tb_response_type tb_response_neg_binomial_log;
 static const struct tb_response_aux neg_binomial_aux = {
     .name = "reciprocal_dispersion",
     .coordinate = "log_reciprocal_dispersion",
-    .transform = TB_TRANSFORM_positive,
+    .lower = 0,
     .information = 0,
 };
 
-static void neg_binomial_prepare(double aux,
-                                 bool is_sampled,
+static void neg_binomial_prepare(const double* v_aux,
                                  struct tb_response_point* p_point) {
-  tb_response_prepare_log(aux, is_sampled, p_point);
+  tb_response_prepare_log(v_aux[0], p_point);
 }
 
 /* The rows as those of a logistic response, from `first` on, TILE at most */
@@ -76,7 +75,7 @@ static double neg_binomial_constant(const struct tb_response_rows* p_rows,
                                     bool is_complete) {
   const double y = p_rows->v_y[k];
   double sum = 0;
-  if (is_complete || p_rows->p_point->is_sampled) {
+  if (is_complete || p_rows->p_point->v_is_sampled[0]) {
     sum += tb_log_rising(p_rows->p_point->aux, y);
   }
   if (is_complete) {
@@ -217,7 +216,8 @@ const struct tb_response_type tb_response_neg_binomial_log = {
     .name = "neg_binomial_2",
     .link = "log",
     .citation = "Lawless (1987), Canadian Journal of Statistics 15:209",
-    .p_aux = &neg_binomial_aux,
+    .v_aux = &neg_binomial_aux,
+    .n_aux = 1,
     .outside = tb_response_outside_counts,
     .evaluate = neg_binomial_evaluate,
     .mean = tb_response_exp_mean,

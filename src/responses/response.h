@@ -2,10 +2,10 @@
  *
  *   y_i | eta_i, s ~ response,  l_i = log p(y_i | eta_i, s)
  *
- * with s an auxiliary parameter in the coordinate that samplers move, such as
- * log sigma. A response is a const table of functions over blocks of rows; who
- * asks dispatches once a block, never once a row. It knows nothing of where
- * rows lie or what eta is made of: models do.
+ * with s auxiliary parameters, none, one or two, in the coordinates that
+ * samplers move, such as log sigma. A response is a const table of functions
+ * over blocks of rows; who asks dispatches once a block, never once a row. It
+ * knows nothing of where rows lie or what eta is made of: models do.
  *
  * A new response: its .c with a table at the end, one line in registry.c, one
  * in Makevars, and an entry beside it, R/response-<name>.R. The conformance
@@ -23,7 +23,6 @@
 #define TB_RESPONSES_RESPONSE_H
 
 #include "base/rng.h"
-#include "base/transform.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,24 +39,27 @@ enum tb_response_flag {
   TB_RESPONSE_DISPERSION = 1u << 2
 };
 
-/* an auxiliary parameter */
+/* The most auxiliary parameters of a response, and pairs of them */
+enum { TB_RESPONSE_MOST_AUX = 2, TB_RESPONSE_MOST_PAIR = 3 };
+
+/* an auxiliary parameter, above `lower`: natural = lower + e^coordinate */
 struct tb_response_aux {
-  const char* name;            /* on its natural scale */
-  const char* coordinate;      /* that samplers move */
-  enum tb_transform transform; /* from coordinate to natural scale */
-  double information;          /* see tb_response_out */
+  const char* name;       /* on its natural scale */
+  const char* coordinate; /* that samplers move */
+  double lower;
+  double information; /* see tb_response_out */
 };
 
-/* Where an auxiliary parameter is, and what the rows of a pass share there. */
+/* Where the auxiliary parameters are, and what the rows of a pass share there.
+ */
 struct tb_response_point {
-  bool is_sampled; /* its terms of l_i count, and its derivatives are wanted */
+  /* their terms of l_i count, and their derivatives are wanted */
+  bool v_is_sampled[TB_RESPONSE_MOST_AUX];
   double scale;    /* of weights that are precisions: 1 / sigma^2 */
   double log_base; /* of each row's l_i, that of an unsampled one left out */
   double log_norm; /* the same with every constant */
-  double aux;      /* natural, and its logarithm */
+  double aux;      /* the first, natural, and its logarithm */
   double log_aux;
-  double fixed;    /* a parameter that no one samples, such as degrees of
-                      freedom; 0: there is none */
   double v_own[4]; /* the response's own */
 };
 
@@ -78,13 +80,14 @@ struct tb_response_out {
                           neither eta nor a sampled s */
   double* v_score;     /* dl/deta: n_row x n_predictor */
   double* v_curvature; /* -d2l/deta2, the observed one; one predictor only */
-  /* only where s is sampled: */
+  /* Only where some s is sampled, a column of n_row for each that is: */
   double* v_aux_score; /* dl/ds */
   double* v_cross;     /* -d2l/deta ds */
-  double*
-      v_aux_curvature; /* -d2l/ds2, less w_i `information`: what it is on
-                          average where that is a constant. Sums of the rest
-                          keep more digits, and the constant is added once. */
+  /* -d2l/ds ds', a column for each pair, see tb_response_pair(); of s with
+   * itself less w_i `information`: what it is on average where that is a
+   * constant. Sums of the rest keep more digits, and the constant is added
+   * once. */
+  double* v_aux_curvature;
 };
 
 struct tb_response_type {
@@ -92,7 +95,8 @@ struct tb_response_type {
   const char* link;
   const char* citation;
   unsigned flags;
-  const struct tb_response_aux* p_aux; /* NULL: none */
+  const struct tb_response_aux* v_aux; /* n_aux; NULL: none */
+  size_t n_aux;
 
   /* ---- required ---- */
 
@@ -142,12 +146,10 @@ struct tb_response_type {
 
   /* ---- optional: NULL where there is none ---- */
 
-  /* what an auxiliary parameter makes of a point, of which `fixed` is set: its
-   * coordinate where it is sampled, its natural value where it is known.
-   * Required with p_aux. */
-  void (*prepare)(double aux,
-                  bool is_sampled,
-                  struct tb_response_point* p_point);
+  /* What auxiliary parameters make of a point, of which v_is_sampled is set:
+   * their coordinates where they are sampled, natural values where they are
+   * known. Required with v_aux. */
+  void (*prepare)(const double* v_aux, struct tb_response_point* p_point);
 
   /* Bounds over |eta - eta_i| <= v_reach[i] of what p_out asks for: of the
    * curvature and, for a sampled s, of |cross| and the whole aux_curvature.
@@ -170,37 +172,45 @@ struct tb_response_type {
                     double* v_out);
 };
 
-/* A response with what is known of its auxiliary parameter: what models hold.
+/* A response with what is known of its auxiliary parameters: what models hold.
  */
 struct tb_response {
   const struct tb_response_type* type;
-  bool samples_aux;
-  double aux;   /* natural, where it is known */
-  double fixed; /* see tb_response_point */
+  double v_known[TB_RESPONSE_MOST_AUX]; /* natural; NAN: it is sampled */
 };
 
-/* What is shared at a point. coordinate: that of a sampled s. */
-static inline struct tb_response_point
-tb_response_at(const struct tb_response* p_response, double coordinate) {
-  struct tb_response_point point = {.scale = 1, .fixed = p_response->fixed};
-  if (p_response->type->prepare != NULL) {
-    p_response->type->prepare(p_response->samples_aux ? coordinate
-                                                      : p_response->aux,
-                              p_response->samples_aux,
-                              &point);
-  }
-  return point;
+/* column of the pair of sampled parameters k and l <= k */
+static inline size_t tb_response_pair(size_t k, size_t l) {
+  return k * (k + 1) / 2 + l;
 }
 
-/* coordinate -> natural scale; 0 where there is no such parameter */
-double tb_response_natural_aux(const struct tb_response_type* type,
-                               double coordinate);
+/* What is shared at a point. v_coordinate: those of sampled s, in their order.
+ */
+struct tb_response_point tb_response_at(const struct tb_response* p_response,
+                                        const double* v_coordinate);
 
-/* -d2l/ds2 of a row of weight w, from its v_aux_curvature */
-static inline double
-tb_response_aux_curvature(const struct tb_response_type* type, double rest) {
-  return rest + type->p_aux->information;
-}
+/* number of sampled auxiliary parameters */
+size_t tb_response_n_sampled(const struct tb_response* p_response);
+
+/* the k-th of the sampled ones */
+const struct tb_response_aux*
+tb_response_sampled(const struct tb_response* p_response, size_t k);
+/* information of each sampled parameter of a point, in their order; returns
+ * their number */
+size_t tb_response_informations(const struct tb_response_type* type,
+                                const struct tb_response_point* p_point,
+                                double* v_out);
+
+/* coordinates of sampled ones -> natural scale */
+void tb_response_natural(const struct tb_response* p_response,
+                         const double* v_coordinate,
+                         double* v_natural);
+
+/* Known values from a model's parameter "aux", one for each
+ * (NAN: it is sampled). false: they are none. */
+bool tb_response_know(struct tb_response* p_response,
+                      const double* v_value,
+                      size_t n_value);
 
 /* exp() of more than this is as good as infinite, and still can be added up */
 #define TB_RESPONSE_LARGEST_ETA 300.0

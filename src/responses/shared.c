@@ -8,20 +8,21 @@
 
 enum { TILE = 64 };
 
-void tb_response_prepare_log(double aux,
-                             bool is_sampled,
-                             struct tb_response_point* p_point) {
-  p_point->is_sampled = is_sampled;
+void tb_response_prepare_log(double aux, struct tb_response_point* p_point) {
+  const bool is_sampled = p_point->v_is_sampled[0];
   p_point->aux = is_sampled ? exp(aux) : aux;
   p_point->log_aux = is_sampled ? aux : log(aux);
 }
 
 /* |v| at one point into the largest so far, of n */
-static void
-widen(const double* v, double rest, size_t first, size_t n, double* v_out) {
+static void widen(const double* v, double rest, size_t n, double* v_out) {
   for (size_t k = 0; v_out != NULL && k < n; ++k) {
-    v_out[first + k] = fmax(v_out[first + k], fabs(v[k] + rest));
+    v_out[k] = fmax(v_out[k], fabs(v[k] + rest));
   }
+}
+
+static double* column(double* v, size_t k, size_t n_row, size_t first) {
+  return v == NULL ? NULL : v + k * n_row + first;
 }
 
 static void widest_of_tile(const struct tb_response_type* type,
@@ -31,7 +32,9 @@ static void widest_of_tile(const struct tb_response_type* type,
                            const struct tb_response_out* p_out) {
   enum { N_POINT = 5 };
   const size_t n = tb_min(TILE, p_rows->n_row - first);
-  double v_eta[TILE], v_c[TILE], v_a[TILE], v_b[TILE];
+  double v_eta[TILE], v_c[TILE];
+  double v_a[TB_RESPONSE_MOST_AUX * TILE], v_b[TB_RESPONSE_MOST_PAIR * TILE];
+  double v_rest[TB_RESPONSE_MOST_AUX] = {0};
   const struct tb_response_rows rows = {
       .n_row = n,
       .n_predictor = 1,
@@ -43,16 +46,26 @@ static void widest_of_tile(const struct tb_response_type* type,
   const struct tb_response_out out = {.v_curvature = v_c,
                                       .v_cross = has_aux ? v_a : NULL,
                                       .v_aux_curvature = has_aux ? v_b : NULL};
-  const double rest = has_aux ? type->p_aux->information : 0;
+  const size_t n_aux =
+      has_aux ? tb_response_informations(type, p_rows->p_point, v_rest) : 0;
+  const size_t n_row = p_rows->n_row;
   for (int j = 0; j < N_POINT; ++j) {
     for (size_t k = 0; k < n; ++k) {
       v_eta[k] = p_rows->v_eta[first + k] +
                  v_reach[first + k] * (2.0 * j / (N_POINT - 1) - 1);
     }
     type->evaluate(&rows, &out);
-    widen(v_c, 0, first, n, p_out->v_curvature);
-    widen(v_a, 0, first, n, p_out->v_cross);
-    widen(v_b, rest, first, n, p_out->v_aux_curvature);
+    widen(v_c, 0, n, column(p_out->v_curvature, 0, n_row, first));
+    for (size_t k = 0; k < n_aux; ++k) {
+      widen(v_a + k * n, 0, n, column(p_out->v_cross, k, n_row, first));
+      for (size_t l = 0; l <= k; ++l) {
+        const size_t pair = tb_response_pair(k, l);
+        widen(v_b + pair * n,
+              k == l ? v_rest[k] : 0,
+              n,
+              column(p_out->v_aux_curvature, pair, n_row, first));
+      }
+    }
   }
 }
 
@@ -67,8 +80,10 @@ void tb_response_widest(const struct tb_response_type* type,
                         const double* v_reach,
                         const struct tb_response_out* p_out) {
   set_zero(p_out->v_curvature, p_rows->n_row);
-  set_zero(p_out->v_cross, p_rows->n_row);
-  set_zero(p_out->v_aux_curvature, p_rows->n_row);
+  double v_rest[TB_RESPONSE_MOST_AUX];
+  const size_t n_aux = tb_response_informations(type, p_rows->p_point, v_rest);
+  set_zero(p_out->v_cross, n_aux * p_rows->n_row);
+  set_zero(p_out->v_aux_curvature, n_aux * (n_aux + 1) / 2 * p_rows->n_row);
   for (size_t first = 0; first < p_rows->n_row; first += TILE) {
     widest_of_tile(type, p_rows, v_reach, first, p_out);
   }

@@ -4,10 +4,9 @@
 
 #include "responses/response.h"
 
-/* `prepare` of a positive parameter that is sampled as its logarithm */
-void tb_response_prepare_log(double aux,
-                             bool is_sampled,
-                             struct tb_response_point* p_point);
+/* `prepare` of a positive parameter, the first, that is sampled as its
+ * logarithm */
+void tb_response_prepare_log(double aux, struct tb_response_point* p_point);
 
 /* The largest that those of curvature, |cross| and |aux_curvature| that are
  * asked for are at five points of |eta - eta_i| <= v_reach[i]: stands in for

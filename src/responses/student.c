@@ -1,37 +1,45 @@
 /* Responses with outliers: y = eta + sigma / sqrt(w) times a Student t of n
- * degrees of freedom, which are known, and sigma known or sampled as
- * s = log sigma. With e = y - eta, p = w / sigma^2, u = e sqrt(p / n) and
- * g = 1 / (1 + u^2),
+ * degrees of freedom, sigma and n known or sampled as s = log sigma and
+ * z = log(n - 1). With e = y - eta, p = w / sigma^2, u = e sqrt(p / n),
+ * g = 1 / (1 + u^2) and A(n) = log Gamma((n + 1)/2) - log Gamma(n / 2)
+ * - log(n pi)/2,
  *
- *   l = -(n + 1)/2 log(1 + u^2) + log(p)/2 + log Gamma((n + 1)/2)
- *       - log Gamma(n / 2) - log(n pi)/2
+ *   l = -(n + 1)/2 log(1 + u^2) + log(p)/2 + A(n)
  *   dl/deta = (n + 1)/n p e g        -d2l/deta2 = (n + 1)/n p (1 - u^2) g^2
  *   |d3l/deta3| = (n + 1)/n p sqrt(p / n) f(u), f(u) = |2u (u^2 - 3)| g^3
- *   dl/ds = (n + 1) u^2 g - 1        -d2l/deta ds = 2 (n + 1)/n p e g^2
- *                                    -d2l/ds2 = 2 (n + 1) u^2 g^2
+ *   dl/ds = (n + 1) q - 1            -d2l/deta ds = 2 (n + 1)/n p e g^2
+ *                                    -d2l/ds2 = 2 (n + 1) q g, q = u^2 g
+ *   dl/dn = A' - log(1 + u^2)/2 + (n + 1)/(2n) q
+ *   d2l/dn2 = A'' + q [n - 1 - (n + 1) g] / (2 n^2)
+ *   d2l/deta dn = p e g (q - g / n) / n    d2l/ds dn = q [1 - (n + 1) g / n]
+ *   d/dz = (n - 1) d/dn              d2/dz2 = (n - 1)^2 d2/dn2 + d/dz
  *
  * The density is not log-concave: a row far out bends the other way. It rises
  * from there to f's two maxima, (3 + 2 sqrt 2)/4 at u = sqrt 2 - 1 and
  * (3 - 2 sqrt 2)/4 at sqrt 2 + 1.
  *
+ * Juarez & Steel (2010), Journal of Applied Econometrics 25, have priors of n:
+ * the likelihood alone does not hold it back where tails are normal.
+ *
  *   symbol      variable
- *   n, sigma    p_point->fixed, p_point->aux
- *   1/sigma^2   p_point->scale */
+ *   sigma       p_point->aux
+ *   1/sigma^2   p_point->scale
+ *   n, A', A''  v_own[OWN_df], [OWN_first], [OWN_second] */
 #include "base/gamma.h"
 #include "responses/response.h"
 #include "responses/shared.h"
 
 #include <math.h>
 
-#define LOG_PI 1.14472988584940017414
+#define HALF_LOG_TAU 0.91893853320467274178
+
+enum { OWN_df = 0, OWN_first = 1, OWN_second = 2 };
 
 extern const struct tb_response_type tb_response_student;
 
-static const struct tb_response_aux student_aux = {
-    .name = "sigma",
-    .coordinate = "log_sigma",
-    .transform = TB_TRANSFORM_positive,
-    .information = 0,
+static const struct tb_response_aux student_aux[] = {
+    {.name = "sigma", .coordinate = "log_sigma", .lower = 0, .information = 0},
+    {.name = "nu", .coordinate = "log_nu_minus_1", .lower = 1},
 };
 
 static size_t student_outside(const double* v_y, size_t n, double size) {
@@ -43,47 +51,131 @@ static size_t student_outside(const double* v_y, size_t n, double size) {
   return i;
 }
 
-static void student_prepare(double aux,
-                            bool is_sampled,
+/* A, A' and A''. Beyond 100 all but their series in 1 / n cancels. */
+static double constant_of(double n, double* p_first, double* p_second) {
+  if (n > 100) {
+    const double z = 1 / n, z2 = z * z;
+    *p_first = z2 * (1.0 / 4 - z2 * (1.0 / 8 - z2 / 4));
+    *p_second = -z2 * z * (1.0 / 2 - z2 * (1.0 / 2 - z2 * 3 / 2));
+    return -HALF_LOG_TAU - z * (1.0 / 4 - z2 * (1.0 / 24 - z2 / 20));
+  }
+  const double a = (n + 1) / 2, b = n / 2;
+  *p_first = (tb_digamma(a) - tb_digamma(b)) / 2 - 1 / (2 * n);
+  *p_second = (tb_trigamma(a) - tb_trigamma(b)) / 4 + 1 / (2 * n * n);
+  return tb_log_gamma(a) - tb_log_gamma(b) - log(b) / 2 - HALF_LOG_TAU;
+}
+
+static void student_prepare(const double* v_aux,
                             struct tb_response_point* p_point) {
-  const double n = p_point->fixed;
-  tb_response_prepare_log(aux, is_sampled, p_point);
+  const double most = TB_RESPONSE_LARGEST_ETA;
+  const bool samples_df = p_point->v_is_sampled[1];
+  const double n = samples_df ? 1 + exp(fmin(v_aux[1], most)) : v_aux[1];
+  double* v_own = p_point->v_own;
+  tb_response_prepare_log(v_aux[0], p_point);
+  const double constant = constant_of(n, &v_own[OWN_first], &v_own[OWN_second]);
+  v_own[OWN_df] = n;
   p_point->scale = exp(-2 * p_point->log_aux);
-  p_point->log_base = is_sampled ? -p_point->log_aux : 0;
-  p_point->log_norm = tb_log_gamma((n + 1) / 2) - tb_log_gamma(n / 2) -
-                      (log(n) + LOG_PI) / 2 - p_point->log_aux;
+  p_point->log_base = (p_point->v_is_sampled[0] ? -p_point->log_aux : 0) +
+                      (samples_df ? constant : 0);
+  p_point->log_norm = constant - p_point->log_aux;
+}
+
+/* what all results of a row are made of */
+struct student_row {
+  double n, lead, pull; /* (n + 1)/n p, p e */
+  double square, g, share;
+};
+
+static inline struct student_row
+student_row_at(const struct tb_response_rows* p_rows, size_t k) {
+  const struct tb_response_point* p_at = p_rows->p_point;
+  const double n = p_at->v_own[OWN_df];
+  const double p = tb_response_weight(p_rows, k) * p_at->scale;
+  const double e = p_rows->v_y[k] - p_rows->v_eta[k];
+  const double square = e * e * (p / n), g = 1 / (1 + square);
+  return (struct student_row){.n = n,
+                              .lead = (n + 1) / n * p,
+                              .pull = p * e,
+                              .square = square,
+                              .g = g,
+                              .share = isinf(square) ? 1 : square * g};
+}
+
+/* dl/dn */
+static inline double df_score(const struct tb_response_point* p_at,
+                              const struct student_row* p) {
+  return p_at->v_own[OWN_first] - log1p(p->square) / 2 +
+         (p->n + 1) / (2 * p->n) * p->share;
+}
+
+/* the columns of a sampled sigma */
+static void student_scale(const struct tb_response_rows* p_rows,
+                          const struct tb_response_out* p_out) {
+  for (size_t k = 0; k < p_rows->n_row; ++k) {
+    const struct student_row row = student_row_at(p_rows, k);
+    if (p_out->v_aux_score != NULL) {
+      p_out->v_aux_score[k] = (row.n + 1) * row.share - 1;
+    }
+    if (p_out->v_cross != NULL) {
+      p_out->v_cross[k] = 2 * ((row.n + 1) / row.n * row.pull * row.g * row.g);
+    }
+    if (p_out->v_aux_curvature != NULL) {
+      p_out->v_aux_curvature[k] = 2 * (row.n + 1) * row.share * row.g;
+    }
+  }
+}
+
+/* and of sampled degrees of freedom, behind those of sigma where it is */
+static void student_df(const struct tb_response_rows* p_rows,
+                       const struct tb_response_out* p_out) {
+  const struct tb_response_point* p_at = p_rows->p_point;
+  const size_t n_row = p_rows->n_row, at = p_at->v_is_sampled[0];
+  for (size_t k = 0; k < n_row; ++k) {
+    const struct student_row row = student_row_at(p_rows, k);
+    const double n = row.n, g = row.g, share = row.share;
+    const double score = (n - 1) * df_score(p_at, &row);
+    if (p_out->v_aux_score != NULL) {
+      p_out->v_aux_score[at * n_row + k] = score;
+    }
+    if (p_out->v_cross != NULL) {
+      p_out->v_cross[at * n_row + k] =
+          -(n - 1) / n * row.pull * g * (share - g / n);
+    }
+    if (p_out->v_aux_curvature != NULL) {
+      double* v_own = p_out->v_aux_curvature + tb_response_pair(at, at) * n_row;
+      const double bend = share * ((n - 1 - (n + 1) * g) / (2 * n)) / n;
+      v_own[k] = -(n - 1) * (n - 1) * (p_at->v_own[OWN_second] + bend) - score;
+      if (at == 1) {
+        p_out->v_aux_curvature[tb_response_pair(1, 0) * n_row + k] =
+            -(n - 1) * share * (1 - (n + 1) * g / n);
+      }
+    }
+  }
 }
 
 static void student_evaluate(const struct tb_response_rows* p_rows,
                              const struct tb_response_out* p_out) {
   const struct tb_response_point* p_at = p_rows->p_point;
-  const double n = p_at->fixed;
   const double base = p_out->is_complete ? p_at->log_norm : p_at->log_base;
   for (size_t k = 0; k < p_rows->n_row; ++k) {
-    const double w = tb_response_weight(p_rows, k), p = w * p_at->scale;
-    const double e = p_rows->v_y[k] - p_rows->v_eta[k];
-    const double square = e * e * (p / n), g = 1 / (1 + square);
-    const double share = isinf(square) ? 1 : square * g; /* 1 - g */
-    const double lead = (n + 1) / n * p;
+    const struct student_row row = student_row_at(p_rows, k);
     if (p_out->v_log_density != NULL) {
-      p_out->v_log_density[k] = base - (n + 1) / 2 * log1p(square) +
+      const double w = tb_response_weight(p_rows, k);
+      p_out->v_log_density[k] = base - (row.n + 1) / 2 * log1p(row.square) +
                                 (p_out->is_complete ? 0.5 * log(w) : 0);
     }
     if (p_out->v_score != NULL) {
-      p_out->v_score[k] = lead * e * g;
+      p_out->v_score[k] = (row.n + 1) / row.n * row.pull * row.g;
     }
     if (p_out->v_curvature != NULL) {
-      p_out->v_curvature[k] = lead * ((2 * g - 1) * g);
+      p_out->v_curvature[k] = row.lead * ((2 * row.g - 1) * row.g);
     }
-    if (p_out->v_aux_score != NULL) {
-      p_out->v_aux_score[k] = (n + 1) * share - 1;
-    }
-    if (p_out->v_cross != NULL) {
-      p_out->v_cross[k] = 2 * lead * e * g * g;
-    }
-    if (p_out->v_aux_curvature != NULL) {
-      p_out->v_aux_curvature[k] = 2 * (n + 1) * share * g;
-    }
+  }
+  if (p_at->v_is_sampled[0]) {
+    student_scale(p_rows, p_out);
+  }
+  if (p_at->v_is_sampled[1]) {
+    student_df(p_rows, p_out);
   }
 }
 
@@ -95,7 +187,7 @@ static void student_interval(const struct tb_response_rows* p_rows,
                              double* p_high,
                              double* p_root) {
   const double p = tb_response_weight(p_rows, k) * p_rows->p_point->scale;
-  const double root = sqrt(p / p_rows->p_point->fixed);
+  const double root = sqrt(p / p_rows->p_point->v_own[OWN_df]);
   const double u = fabs(p_rows->v_y[k] - p_rows->v_eta[k]) * root;
   *p_low = fmax(u - v_reach[k] * root, 0);
   *p_high = u + v_reach[k] * root;
@@ -135,7 +227,7 @@ static double third_bound(double low, double high) {
 static void student_bound(const struct tb_response_rows* p_rows,
                           const double* v_reach,
                           const struct tb_response_out* p_out) {
-  const double n = p_rows->p_point->fixed;
+  const double n = p_rows->p_point->v_own[OWN_df];
   if (p_out->v_cross != NULL || p_out->v_aux_curvature != NULL) {
     tb_response_widest(&tb_response_student, p_rows, v_reach, p_out);
   }
@@ -149,7 +241,7 @@ static void student_bound(const struct tb_response_rows* p_rows,
 static void student_third_bound(const struct tb_response_rows* p_rows,
                                 const double* v_reach,
                                 double* v_out) {
-  const double n = p_rows->p_point->fixed;
+  const double n = p_rows->p_point->v_own[OWN_df];
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     double low, high, root;
     student_interval(p_rows, v_reach, k, &low, &high, &root);
@@ -183,7 +275,7 @@ static double student_beyond(double u, double t) {
 static void student_remainder(const struct tb_response_rows* p_rows,
                               const double* v_t,
                               double* v_out) {
-  const double n = p_rows->p_point->fixed;
+  const double n = p_rows->p_point->v_own[OWN_df];
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     const double p = tb_response_weight(p_rows, k) * p_rows->p_point->scale;
     const double root = sqrt(p / n);
@@ -208,7 +300,7 @@ static void student_variance(const double* v_mean,
                              const double* v_weight,
                              const struct tb_response_point* p_point,
                              double* v_out) {
-  const double n = p_point->fixed;
+  const double n = p_point->v_own[OWN_df];
   (void)v_mean;
   for (size_t k = 0; k < n_row; ++k) {
     const double p = p_point->scale * (v_weight == NULL ? 1 : v_weight[k]);
@@ -222,7 +314,7 @@ static void student_deviance(const double* v_y,
                              const double* v_weight,
                              const struct tb_response_point* p_point,
                              double* v_out) {
-  const double n = p_point->fixed;
+  const double n = p_point->v_own[OWN_df];
   for (size_t k = 0; k < n_row; ++k) {
     const double p = p_point->scale * (v_weight == NULL ? 1 : v_weight[k]);
     const double e = v_y[k] - v_mean[k];
@@ -237,7 +329,7 @@ static void student_simulate(const double* v_mean,
                              const struct tb_response_point* p_point,
                              struct tb_rng* p_rng,
                              double* v_out) {
-  const double n = p_point->fixed;
+  const double n = p_point->v_own[OWN_df];
   (void)n_predictor;
   for (size_t k = 0; k < n_row; ++k) {
     const double p = p_point->scale * (v_weight == NULL ? 1 : v_weight[k]);
@@ -251,7 +343,8 @@ const struct tb_response_type tb_response_student = {
     .link = "identity",
     .citation = "Lange, Little & Taylor (1989), JASA 84:881",
     .flags = TB_RESPONSE_PRECISION,
-    .p_aux = &student_aux,
+    .v_aux = student_aux,
+    .n_aux = 2,
     .outside = student_outside,
     .evaluate = student_evaluate,
     .mean = student_mean,

@@ -3,9 +3,8 @@
 
 # values: of y, with `weight`, trials or precisions (NULL: 1 each); outside:
 # values that y cannot have; all: of the support, as far as it has mass, or its
-# range (the whole line) where y is continuous; aux: natural value of the
-# auxiliary parameter; fixed: a parameter that no one samples; size: trials, or
-# classes.
+# range (the whole line) where y is continuous; aux: natural values of the
+# auxiliary parameters; size: trials, or classes.
 conformance_responses <- function() {
   list(
     gaussian = list(
@@ -45,8 +44,7 @@ conformance_responses <- function() {
       values = c(-1.2, 0, 3),
       weight = c(1, 0.4, 2.5),
       outside = c(NaN, Inf),
-      aux = 1.7,
-      fixed = 9
+      aux = c(1.7, 9)
     ),
     beta = list(
       values = c(0.02, 0.5, 0.9),
@@ -70,9 +68,9 @@ response_cases <- function() {
   entries <- conformance_responses()
   cases <- lapply(seq_along(known$name), function(k) {
     facts <- lapply(known, `[[`, k)
-    facts$aux <- NULL # its name; the value of the entry has the same
+    facts$aux <- NULL # names; the values of the entry have the same
     entry <- entries[[facts$name]]
-    c(list(place = c(k - 1, entry$fixed)), facts, entry)
+    c(list(place = k - 1), facts, entry)
   })
   names(cases) <- paste0(known$name, ", ", known$link)
   cases
@@ -88,14 +86,16 @@ response_columns <- c(
 )
 
 # A column at predictors eta (rows, or rows x classes). aux: NULL: the case's,
-# known; otherwise the coordinate of a sampled one.
+# known; otherwise the coordinates of sampled ones. Of several of these, or pairs
+# of them, `column` is the one that is wanted.
 response_at <- function(
   case,
   what,
   eta,
   y,
   weight = NULL,
-  coordinate = NULL
+  coordinate = NULL,
+  column = 1
 ) {
   out <- .Call(
     ffi_response_evaluate,
@@ -108,7 +108,11 @@ response_at <- function(
     coordinate %||% case$aux,
     !is.null(coordinate)
   )
-  if (is.matrix(eta) && what == "score") matrix(out, nrow(eta)) else out
+  if (is.matrix(eta) && what == "score") {
+    matrix(out, nrow(eta))
+  } else {
+    out[(column - 1) * length(y) + seq_along(y)]
+  }
 }
 
 # Every value of the case at every predictor.
@@ -170,28 +174,44 @@ law_response_classes <- function(case) {
   }
 }
 
-# Derivatives in a sampled auxiliary parameter's coordinate s.
+# Derivatives in the coordinates s of sampled auxiliary parameters, one by one.
 law_response_aux <- function(case) {
   at <- response_grid(case, c(-30, -5, seq(-2, 2, by = 0.25), 5, 30))
-  for (s in c(-2, -0.3, 0.8)) {
-    column <- function(what, eta = at$eta) {
-      force(eta)
-      function(s) {
-        vapply(s, function(one) {
-          response_at(case, what, eta, at$y, at$weight, coordinate = one)
-        }, numeric(nrow(at)))
-      }
+  others <- c(0.4, 1.1)[seq_along(case$aux)]
+  for (k in seq_along(case$aux)) {
+    for (s in c(-2, -0.3, 0.8, if (k > 1) 7)) {
+      law_response_aux_at(case, at, k, s, others)
     }
-    slope <- function(f, g, label) {
-      rounding <- 100 * .Machine$double.eps * (1 + abs(f(s))) / 2e-4
-      off <- abs(response_slope(f, s) - g(s)) - 1e-6 * abs(g(s)) - rounding
-      expect_true(all(off <= 0), label = label)
+  }
+}
+
+law_response_aux_at <- function(case, at, k, s, others) {
+  column <- function(what, place = 1) {
+    function(s) {
+      vapply(s, function(one) {
+        where <- replace(others, k, one)
+        response_at(case, what, at$eta, at$y, at$weight, where, place)
+      }, numeric(nrow(at)))
     }
-    slope(column("log_density"), column("aux_score"), "score in s")
-    negative <- function(s) -column("aux_score")(s)
-    slope(negative, column("aux_curvature"), "curvature in s")
-    negative <- function(s) -column("score")(s)
-    slope(negative, column("cross"), "curvature in eta and s")
+  }
+  slope <- function(f, g, label) {
+    rounding <- 100 * .Machine$double.eps * (1 + abs(f(s))) / 2e-4
+    off <- abs(response_slope(f, s) - g(s)) - 1e-6 * abs(g(s)) - rounding
+    expect_true(all(off <= 0), label = label)
+  }
+  negative <- function(f) {
+    force(f)
+    function(s) -f(s)
+  }
+  slope(column("log_density"), column("aux_score", k), "score in s")
+  slope(negative(column("score")), column("cross", k), "curvature, eta and s")
+  for (l in seq_along(others)) {
+    pair <- max(k, l) * (max(k, l) - 1) / 2 + min(k, l)
+    slope(
+      negative(column("aux_score", l)),
+      column("aux_curvature", pair),
+      "curvature in s"
+    )
   }
 }
 
@@ -348,7 +368,7 @@ law_response_draws <- function(case, families, n = 2e4) {
       }
       rows <- list(weight = NULL, trials = trials)
       # a draw of the auxiliary parameter for each of responses
-      aux <- if (!is.null(case$aux)) rep(case$aux, n)
+      aux <- if (!is.null(case$aux)) drop(matrix(rep(case$aux, each = n), n))
       y <- as.numeric(family$draw(mu, aux, rows))
       draws[[family$name]] <- y / (trials %||% 1) - case$is_multiple
     }

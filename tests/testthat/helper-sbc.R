@@ -154,8 +154,8 @@ sbc_stretch <- function(by) {
   }
 }
 
-# The same of responses with a parameter beside their mean, the last of five,
-# with an exponential prior; n: rows.
+# The same of responses with parameters beside their mean, the last of five or
+# six, with exponential priors, and a gamma prior of the last of six; n: rows.
 sbc_aux_problems <- function(n) {
   scale <- c(0.5, 0.25, 0.25, 0.25)
   prior <- tallbayes::prior_normal(0, scale)
@@ -200,6 +200,35 @@ sbc_aux_problems <- function(n) {
       },
       # with less precision many a y is 1 for doubles
       rate = 1 / 200
+    ),
+    `student, df sampled` = list(
+      n = n,
+      draw = function() {
+        c(stats::rnorm(4, 0, scale), stats::rexp(1), sbc_df())
+      },
+      model = function(x, theta) {
+        eta <- drop(x %*% theta[1:4])
+        tallbayes::model_glm(
+          x,
+          eta + theta[[5]] * stats::rt(n, theta[[6]]),
+          tallbayes::student(),
+          prior = prior,
+          prior_aux = list(
+            sigma = tallbayes::prior_exponential(),
+            nu = tallbayes::prior_gamma(2, 0.1)
+          )
+        )
+      }
     )
   )
+}
+
+# Degrees of freedom: gamma(2, 0.1) above 1
+sbc_df <- function() {
+  repeat {
+    df <- stats::rgamma(1, 2, 0.1)
+    if (df > 1) {
+      return(df)
+    }
+  }
 }

@@ -2,9 +2,7 @@ cases <- response_cases()
 
 # entries in R of a table of the core
 entries_of <- function(case) {
-  entries <- lapply(response_entries(), function(make) {
-    if (length(formals(make)) > 0) make(case$fixed) else make()
-  })
+  entries <- lapply(response_entries(), function(make) make())
   Filter(
     function(e) e$table == case$name && case$link %in% names(e$links),
     entries
@@ -72,8 +70,8 @@ for (label in names(cases)) {
     law_response_deviance(case)
   })
 
-  if (!is.na(case$coordinate)) {
-    test_that(says("its auxiliary parameter has slopes, too"), {
+  if (length(case$aux) > 0) {
+    test_that(says("its auxiliary parameters have slopes, too"), {
       law_response_aux(case)
     })
   }

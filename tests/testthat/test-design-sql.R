@@ -17,6 +17,16 @@ test_that("sums of a database are those of R", {
     rows
   )
   expect_same_passes(fit(data, cbind(s, k - s) ~ x + `a b`), table, rows)
+  expect_same_passes(
+    fit(data, count ~ x + log(wait), neg_binomial_2(1.7)),
+    table,
+    rows
+  )
+  expect_same_passes(
+    fit(data, wait ~ x + offset(x / 9), gamma_regression(2.5)),
+    table,
+    rows
+  )
   half <- 0.5
   expect_same_passes(
     fit(data, z ~ exp(-wait * half) + word, gaussian()),
@@ -136,6 +146,60 @@ test_that("rows are drawn with the probabilities that they must have", {
   n_draw <- c(sum(theirs$count), sum(ours$count))
   spread <- stats::sd(ours$x[, 2]) * sqrt(sum(1 / n_draw))
   expect_lt(abs(mean_of(theirs) - mean_of(ours)), 5 * spread)
+})
+
+test_that("bounds of rows are those of the core, whatever the response", {
+  con <- local_sqlite()
+  local_short_look(500)
+  rows <- table_rows(2000)
+  table <- table_of(con, rows)
+  local_function("recipe_settings", utils::modifyList(
+    recipe_settings, list(full_share = 1)))
+  control <- list(refresh = 0, cores = 1)
+  calls <- list(
+    poisson = quote(tall_glm(count ~ x + log(wait), table, poisson())),
+    size = quote(tall_glm(count ~ x + log(wait), table, neg_binomial_2(1.7))),
+    shape = quote(tall_glm(wait ~ x + w, table, gamma_regression(2.5)))
+  )
+  for (name in names(calls)) {
+    seen <- rows_of_call(eval(calls[[name]]))
+    theta <- c(-0.3, 0.4, 0.2)
+    found <- list(
+      theta = theta,
+      chol = t(chol(sums_at(seen, theta, 1, control, NULL)$hessian)),
+      passes = 1
+    )
+    draw <- list(radius = 6, phi_bar = 60, rate = 60, scale = 1, seed = 1,
+      pass = 1, first = 0)
+    total <- function() {
+      model <- list(remote = list(rows = seen))
+      take_rows_ahead(model, found, draw, control, NULL)$total
+    }
+    theirs <- total()
+    expect_s3_class(seen$in_sql, "tall_sql")
+    seen$in_sql <- NULL
+    expect_equal(theirs, total(), tolerance = 1e-8, label = name)
+  }
+})
+
+test_that("a response without SQL has its rows brought to R", {
+  con <- local_sqlite()
+  for (name in names(response_problems())) {
+    problem <- response_problems()[[name]]
+    data <- response_data(problem, 400)
+    frame <- data.frame(data$x[, -1], y = data$y)
+    table <- table_of(con, frame, paste0("of_", name))
+    # a parameter of it is sampled
+    fit <- function(data) {
+      tall_glm(y ~ a + b, data, problem$family(), seed = 1, iter = 400,
+        chains = 1, refresh = 0)
+    }
+    theirs <- suppressMessages(suppressWarnings(fit(table)))
+    ours <- suppressWarnings(fit(frame))
+    expect_equal(coef(theirs), coef(ours), tolerance = 0.2, label = name)
+    expect_identical(theirs$variables, ours$variables)
+    expect_identical(nobs(theirs), nobs(ours))
+  }
 })
 
 test_that("numbers are written in full, and sums do not nest deeply", {

@@ -59,7 +59,7 @@ test_that("they agree with the model that was sampled", {
     fit <- method_cases()[[name]]$fit
     model <- rebuild_model(fit)
     draws <- as.matrix(fit)[1:5, , drop = FALSE]
-    if (model$traits$samples_aux) {
+    if (model$traits$n_aux > 0) {
       draws[, "sigma"] <- log(draws[, "sigma"])
     }
     core <- apply(draws, 1, function(theta) {

@@ -1,6 +1,7 @@
 #include "fixture.h"
 
 #include "data/shelf.h"
+#include "responses/response.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -67,19 +68,22 @@ void fixture_glm(struct fixture* p,
     v_prior[n_dim + j] = 0.1 * (double)j;
     v_prior[2 * n_dim + j] = 2;
   }
-  const double number = family, sample = has_sigma, sigma = 1.5;
+  const struct tb_response_type* type = tb_response_at_place(family);
+  const double number = family, v_aux[] = {has_sigma ? NAN : 1.5, 5};
   struct tb_param v_param[9] = {
       {"x", v_x, NULL, n_data * n_coef, n_data},
       {"y", v_y, NULL, n_data, n_data},
       {"response", &number, NULL, 1, 1},
-      {"aux", &sigma, NULL, 1, 1},
-      {"sample_aux", &sample, NULL, 1, 1},
       {"prior_kind", v_prior, NULL, n_dim, n_dim},
       {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
       {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim}};
-  struct tb_params params = {v_param, 8};
+  struct tb_params params = {v_param, 6};
+  if (type != NULL && type->n_aux > 0) {
+    v_param[params.n_param++] =
+        (struct tb_param){"aux", v_aux, NULL, type->n_aux, type->n_aux};
+  }
   struct tb_param v_more[10];
-  memcpy(v_more, v_param, 8 * sizeof(struct tb_param));
+  memcpy(v_more, v_param, sizeof v_param);
   params.v_param = v_more;
   if (columns & FIXTURE_WEIGHTS) {
     v_more[params.n_param++] =
@@ -399,7 +403,7 @@ void fixture_network(struct fixture* p,
                      int activation,
                      int likelihood) {
   const double v_width[] = {2, 3, likelihood == 2 ? 3 : 1};
-  const double has_sigma = likelihood == 0;
+  const double sampled = NAN;
   const double place = likelihood == 2 ? 3 : likelihood; /* categorical */
   const double v_code[] = {activation, place};
   const size_t n_dim = 9 + 4 * (size_t)v_width[2] + (likelihood == 0 ? 1 : 0);
@@ -423,11 +427,11 @@ void fixture_network(struct fixture* p,
       {"widths", v_width, NULL, 3, 3},
       {"activation", v_code, NULL, 1, 1},
       {"response", v_code + 1, NULL, 1, 1},
-      {"sample_aux", &has_sigma, NULL, 1, 1},
       {"prior_kind", v_prior, NULL, n_dim, n_dim},
       {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
-      {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim}};
-  const struct tb_params params = {v_param, 9};
+      {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim},
+      {"aux", &sampled, NULL, 1, 1}};
+  const struct tb_params params = {v_param, likelihood == 0 ? 9 : 8};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("network");
   if (fixture_create(&p->model, &params) != TB_STATUS_ok) {

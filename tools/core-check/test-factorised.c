@@ -68,15 +68,14 @@ static void steep_model(struct fixture* p,
     v_prior[2 * n_dim + j] = 0.7;
     v_prior[3 * n_dim + j] = 3.5;
   }
-  const double number = (double)place, aux = 1.5, df = 5;
+  const double number = (double)place, v_aux[] = {1.5, 5};
   const struct tb_param v_param[] = {
       {"x", v_x, NULL, n_data * n_dim, n_data},
       {"y", v_y, NULL, n_data, n_data},
       {"weights", v_weight, NULL, n_data, n_data},
       {"offset", v_offset, NULL, n_data, n_data},
       {"response", &number, NULL, 1, 1},
-      {"aux", &aux, NULL, 1, 1},
-      {"fixed", &df, NULL, 1, 1},
+      {"aux", v_aux, NULL, type->n_aux, type->n_aux},
       {"prior_kind", v_prior, NULL, n_dim, n_dim},
       {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
       {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim},

@@ -519,25 +519,25 @@ static enum tb_status create_without(const char* name,
 static void glm_refuses(struct check* p_check) {
   const double v_x[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const double v_y[6] = {0, 1, 0, 1, 0, 1}, v_one[6] = {1, 1, 1, 1, 1, 1};
-  const double family = 1;
+  const double family = 0;
   const struct tb_param v_param[] = {{"x", v_x, NULL, 12, 6},
                                      {"y", v_y, NULL, 6, 6},
                                      {"response", &family, NULL, 1, 1},
                                      {"prior_kind", v_one, NULL, 2, 2},
                                      {"prior_location", v_one, NULL, 2, 2},
                                      {"prior_scale", v_one, NULL, 2, 2},
+                                     {"aux", v_one, NULL, 1, 1},
                                      {"weights", v_one, NULL, 6, 6},
-                                     {"offset", v_one, NULL, 6, 6},
-                                     {"aux", v_one, NULL, 1, 1}};
+                                     {"offset", v_one, NULL, 6, 6}};
   const struct tb_params all = {v_param, 9};
   CHECK(create_without("glm", &all, 99, NULL) == TB_STATUS_ok);
-  for (size_t k = 0; k < 6; ++k) { /* required */
+  for (size_t k = 0; k < 7; ++k) { /* required */
     CHECK(create_without("glm", &all, k, NULL) == TB_STATUS_argument);
   }
-  for (size_t k = 6; k < 9; ++k) { /* optional */
+  for (size_t k = 7; k < 9; ++k) { /* optional */
     CHECK(create_without("glm", &all, k, NULL) == TB_STATUS_ok);
   }
-  const size_t v_shorter[] = {1, 3, 4, 5, 6, 7};
+  const size_t v_shorter[] = {1, 3, 4, 5, 7, 8};
   for (size_t k = 0; k < 6; ++k) {
     struct tb_param shorter = v_param[v_shorter[k]];
     shorter.n_value -= 1;
@@ -551,10 +551,11 @@ static void glm_refuses(struct check* p_check) {
     const struct tb_param bad = {"response", &v_bad_family[k], NULL, 1, 1};
     CHECK(create_without("glm", &all, 2, &bad) == TB_STATUS_argument);
   }
+  /* the last: one to be sampled, which has no prior */
   const double v_bad_sigma[] = {0, -1, NAN};
   for (size_t k = 0; k < 3; ++k) {
     const struct tb_param bad = {"aux", &v_bad_sigma[k], NULL, 1, 1};
-    CHECK(create_without("glm", &all, 8, &bad) == TB_STATUS_argument);
+    CHECK(create_without("glm", &all, 6, &bad) == TB_STATUS_argument);
   }
   const struct tb_param empty = {"x", v_x, NULL, 0, 0};
   CHECK(create_without("glm", &all, 0, &empty) == TB_STATUS_argument);

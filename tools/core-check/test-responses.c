@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROW = 173, N_CLASS = 3, N_COLUMN = 6, DF = 5 };
+enum { N_ROW = 173, N_CLASS = 3, N_COLUMN = 6, MOST = 3 };
 
 /* rows of any response: predictors from moderate to extreme, y of its support
  */
@@ -35,6 +35,26 @@ static bool is_concave(const struct tb_response_type* type) {
   return strcmp(type->name, "student") != 0 && strcmp(type->name, "beta") != 0;
 }
 
+/* with parameters of 1.5 and of 5, or all sampled */
+static struct tb_response response_of(const struct tb_response_type* type,
+                                      double first,
+                                      bool samples_aux) {
+  return (struct tb_response){
+      type,
+      {samples_aux ? NAN : first, samples_aux ? NAN : 5}};
+}
+
+static const double v_coordinate[TB_RESPONSE_MOST_AUX] = {0.3, 0.9};
+
+/* columns of what is at place c */
+static size_t n_column_of(const struct tb_response_type* type, int c) {
+  const size_t n_aux = type->n_aux;
+  return c == 1   ? (type->flags & TB_RESPONSE_MULTIPLE ? N_CLASS : 1)
+         : c < 3  ? 1
+         : c == 5 ? n_aux * (n_aux + 1) / 2
+                  : n_aux;
+}
+
 static void rows_make(struct rows* p,
                       const struct tb_response_type* type,
                       bool samples_aux) {
@@ -50,8 +70,8 @@ static void rows_make(struct rows* p,
     p->v_y[i] = type->outside(&y, 1, size) == 1 ? y : value_of(type, i % 2);
     p->v_weight[i] = i % 4 == 0 ? 1 : 0.5 + tb_rng_unif(&rng);
   }
-  p->response = (struct tb_response){type, samples_aux, 1.5, DF};
-  p->point = tb_response_at(&p->response, 0.3);
+  p->response = response_of(type, 1.5, samples_aux);
+  p->point = tb_response_at(&p->response, v_coordinate);
   p->rows = (struct tb_response_rows){.n_row = N_ROW,
                                       .n_predictor = is_multiple ? N_CLASS : 1,
                                       .v_eta = p->v_eta,
@@ -62,7 +82,7 @@ static void rows_make(struct rows* p,
 
 /* room for every result; those that a response does not have stay NULL */
 struct results {
-  double v[N_COLUMN][N_ROW * N_CLASS];
+  double v[N_COLUMN][N_ROW * MOST];
   struct tb_response_out out;
 };
 
@@ -94,7 +114,7 @@ static void registry_finds_responses(struct check* p_check) {
           type->evaluate != NULL && type->mean != NULL &&
           type->simulate != NULL);
     CHECK(is_multiple || (type->variance != NULL && type->deviance != NULL));
-    CHECK((type->p_aux == NULL) == (type->prepare == NULL));
+    CHECK((type->n_aux == 0) == (type->prepare == NULL));
   }
   const double v_bad[] =
       {-1, 0.5, (double)tb_response_count(), 1e300, NAN, INFINITY};
@@ -110,7 +130,7 @@ static void registry_finds_responses(struct check* p_check) {
 static void rows_are_apart(struct check* p_check) {
   for (size_t k = 0; k < tb_response_count(); ++k) {
     const struct tb_response_type* type = tb_response_registry[k];
-    for (int samples = 0; samples <= (type->p_aux != NULL); ++samples) {
+    for (int samples = 0; samples <= (type->n_aux > 0); ++samples) {
       struct rows r;
       struct results all;
       rows_make(&r, type, samples);
@@ -131,7 +151,7 @@ static void rows_are_apart(struct check* p_check) {
         row.v_weight = r.v_weight + i;
         type->evaluate(&row, &one.out);
         for (int c = 0; c < N_COLUMN; ++c) {
-          const size_t n_wide = c == 1 ? n_predictor : 1;
+          const size_t n_wide = n_column_of(type, c);
           for (size_t j = 0; j < n_wide; ++j) {
             const double a = one.v[c][j], b = all.v[c][j * N_ROW + i];
             CHECK(a == b || (isnan(a) && isnan(b)));
@@ -201,8 +221,8 @@ static void extremes_are_finite(struct check* p_check) {
     const double half = 0.5;
     const bool is_count = type->outside(&half, 1, 0) == 0;
     for (int y = 0; y < 2; ++y) {
-      const struct tb_response response = {type, false, 1, DF};
-      const struct tb_response_point point = tb_response_at(&response, 0);
+      const struct tb_response response = response_of(type, 1, false);
+      const struct tb_response_point point = tb_response_at(&response, NULL);
       double v_y[N_ETA], v_l[N_ETA], v_score[N_ETA], v_w[N_ETA], v_mean[N_ETA];
       for (size_t i = 0; i < N_ETA; ++i) {
         v_y[i] = value_of(type, y);
@@ -240,8 +260,8 @@ static void derivatives_are_slopes(struct check* p_check) {
     if (type->flags & TB_RESPONSE_MULTIPLE) {
       continue;
     }
-    const struct tb_response response = {type, false, 1.5, DF};
-    const struct tb_response_point point = tb_response_at(&response, 0);
+    const struct tb_response response = response_of(type, 1.5, false);
+    const struct tb_response_point point = tb_response_at(&response, NULL);
     for (int i = -200; i <= 200; ++i) {
       const double eta = 0.103 * i, y = value_of(type, i % 2 == 0);
       const double v_eta[] = {eta - 2 * h, eta - h, eta, eta + h, eta + 2 * h};
@@ -278,8 +298,8 @@ static double remainder_of(const struct tb_response_type* type,
                            double y,
                            double t,
                            double* p_bound) {
-  const struct tb_response response = {type, false, 1.5, DF};
-  const struct tb_response_point point = tb_response_at(&response, 0);
+  const struct tb_response response = response_of(type, 1.5, false);
+  const struct tb_response_point point = tb_response_at(&response, NULL);
   const double weight = 1.5, reach = fabs(t);
   double e = NAN, third = NAN;
   const struct tb_response_rows rows = {.n_row = 1,
@@ -458,32 +478,35 @@ static void tails_are_accurate(struct check* p_check) {
 /* ----------------------------------------------------------- what comes along
  */
 
-/* the natural scale of an auxiliary parameter, and its Jacobian */
+/* the natural scale of auxiliary parameters; known there, or sampled: the same
+ * but for what is left out */
 static void aux_is_transformed(struct check* p_check) {
   for (size_t k = 0; k < tb_response_count(); ++k) {
     const struct tb_response_type* type = tb_response_registry[k];
-    if (type->p_aux == NULL) {
-      CHECK(tb_response_natural_aux(type, 1.3) == 0);
-      continue;
-    }
-    const struct tb_transform_part part = {type->p_aux->transform, 1, 1};
+    const struct tb_response sampled = response_of(type, 1, true);
+    CHECK(tb_response_n_sampled(&sampled) == type->n_aux);
     for (double s = -3; s < 3; s += 0.37) {
-      const double h = 1e-5;
-      double natural;
-      const double jacobian = tb_transform_constrain(&part, 1, &s, &natural);
-      const double slope = (tb_response_natural_aux(type, s + h) -
-                            tb_response_natural_aux(type, s - h)) /
-                           (2 * h);
-      CHECK(natural == tb_response_natural_aux(type, s));
-      CHECK_CLOSE(jacobian, log(slope), 1e-8);
-      /* known there, or sampled: the same but for what is left out */
-      const struct tb_response known = {type, false, natural, DF};
-      const struct tb_response sampled = {type, true, 1, DF};
-      const struct tb_response_point a = tb_response_at(&known, 0);
-      const struct tb_response_point b = tb_response_at(&sampled, s);
+      const double v_s[TB_RESPONSE_MOST_AUX] = {s, 0.5 - s};
+      struct tb_response known = {.type = type};
+      double v_natural[TB_RESPONSE_MOST_AUX] = {0};
+      tb_response_natural(&sampled, v_s, v_natural);
+      for (size_t j = 0; j < type->n_aux; ++j) {
+        CHECK(v_natural[j] == type->v_aux[j].lower + exp(v_s[j]));
+      }
+      CHECK(tb_response_know(&known, v_natural, type->n_aux));
+      CHECK(tb_response_n_sampled(&known) == 0);
+      const struct tb_response_point a = tb_response_at(&known, NULL);
+      const struct tb_response_point b = tb_response_at(&sampled, v_s);
       CHECK_CLOSE(a.scale, b.scale, 1e-14 * b.scale);
       CHECK_CLOSE(a.log_norm, b.log_norm, 1e-14 * (1 + fabs(b.log_norm)));
     }
+    const double v_bad[] = {-1, 0, INFINITY};
+    for (size_t j = 0; type->n_aux > 0 && j < 3; ++j) {
+      struct tb_response known = {.type = type};
+      CHECK(!tb_response_know(&known, &v_bad[j], 1));
+    }
+    struct tb_response known = {.type = type};
+    CHECK(!tb_response_know(&known, v_coordinate, type->n_aux + 1));
   }
 }
 
