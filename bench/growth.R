@@ -145,7 +145,7 @@ table <- do.call(rbind, lapply(sizes, function(n) {
       call = labels[[name]],
       N = format(n, big.mark = ",", scientific = FALSE),
       "CPU s" = number(found[[1]]),
-      elapsed = number(found[[2]]),
+      elapsed = fixed(found[[2]], 1),
       MB = round(found[[3]]),
       check.names = FALSE
     )
