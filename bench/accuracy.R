@@ -516,7 +516,7 @@ bench_start(
   paste(c("accuracy.R", commandArgs(TRUE)), collapse = " ")
 )
 if (by_stream) {
-  say("The same problems, each as `tall_glm()` of a stream in blocks of 7,000 rows. Where there are\nno more rows than a pilot has, which would be brought to memory, the pilot is one of\n5,000 here.\n")
+  say("The same problems, each as `tall_glm()` of a stream in blocks of 7,000 rows. Where there are\nno more rows than a pilot has, which would be brought to memory, the pilot is one of\n5,000 here. `passes`: the long run was made by passes; where not, exact steps would have looked\nat more than a quarter of the rows in all, or do not suit, and the rows were brought to memory.\n")
 }
 results <- lapply(chosen, run_problem)
 
