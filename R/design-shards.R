@@ -139,7 +139,9 @@ crew_of_shards <- function(jobs, work, args, show, halt, frame, call) {
   }
   guard <- function(number, expr) from_shard_worker(number, call, expr)
   jobs <- lapply(jobs, c, own)
-  new_crew(jobs, work_shard, found, FALSE, guard, collected)
+  # no `seed`: a stream may simulate its rows, and that they are the same in
+  # every pass is looked at
+  new_crew(jobs, work_shard, found, NULL, guard, collected)
 }
 
 from_shard_worker <- function(number, call, expr) {

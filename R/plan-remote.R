@@ -234,7 +234,7 @@ take_rows_ahead.default <- function(model, found, draw, control, call) {
     model$remote$rows,
     draws_over,
     args,
-    pass_label(draw$pass + found$passes),
+    pass_label(draw$pass + found$passes + 1),
     control$refresh,
     call,
     known = found$facts

@@ -46,13 +46,16 @@ new_crew <- function(jobs, do, found, seed, guard, collected) {
     }
     any(vapply(results, is.null, TRUE))
   }
+  # what is short is not waited for long
   work <- function(patience = Inf) {
     started <- proc.time()[["elapsed"]]
+    pause <- 0.005
     while (look()) {
       if (proc.time()[["elapsed"]] - started > patience) {
         rlang::interrupt()
       }
-      Sys.sleep(0.05)
+      Sys.sleep(pause)
+      pause <- min(1.2 * pause, 0.05)
     }
   }
   list(work = work, results = function() results)

@@ -1,8 +1,10 @@
 # How far are the recipe's posterior means and standard deviations from the exact
 # ones? See README.md.
 #
-#   Rscript bench/accuracy.R [problem ...]
+#   Rscript bench/accuracy.R [stream] [problem ...]
 arguments <- commandArgs(TRUE)
+by_stream <- "stream" %in% arguments
+arguments <- setdiff(arguments, "stream")
 source(file.path(
   dirname(sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))),
   "common.R"
@@ -17,26 +19,56 @@ compile_c(
 # ---- problems ----------------------------------------------------------------
 
 # A problem: x, y, family; `fit`: a function of the arguments of sg_sample() that
-# fits it as a user would; and the prior as the reference sees it: normal with
+# fits it as a user would, `stream`: one that reads the rows from a stream; and the
+# prior as the reference sees it: normal with
 # mean `location` and sd `scale` of the combinations `functional %*% theta`.
-problem <- function(x, y, family, fit, scale, location = 0, functional = NULL) {
+problem <- function(x, y, family, fit, stream, scale, location = 0, functional = NULL) {
   d <- ncol(x)
   list(
     x = x,
     y = as.double(y),
     family = family,
     fit = fit,
+    stream = stream,
     prior_mean = rep_len(location, d),
     prior_sd = rep_len(scale, d),
     functional = if (is.null(functional)) diag(d) else functional
   )
 }
 
+# Rows of a data frame, 7,000 at a time.
+in_blocks <- function(data, size = 7000) {
+  tall_stream(function() {
+    at <- 0
+    function() {
+      if (at < nrow(data)) {
+        rows <- seq(at + 1, min(at + size, nrow(data)))
+        at <<- at + size
+        data[rows, , drop = FALSE]
+      }
+    }
+  })
+}
+
+# sg_sample() of a matrix as a regression on all its columns
+matrix_stream <- function(x, y, family, scale = 2.5, sigma = NULL) {
+  data <- as.data.frame(x)
+  names(data) <- sub("(Intercept)", "one", colnames(data), fixed = TRUE)
+  data$outcome <- as.double(y)
+  stream <- in_blocks(data)
+  function(...) {
+    tall_glm(
+      outcome ~ 0 + ., stream, family,
+      prior = prior_normal(0, scale), sigma = sigma, ...
+    )
+  }
+}
+
 # model_glm() with prior_normal(0, 2.5), not autoscaled
 matrix_problem <- function(x, y, family, scale = 2.5, ...) {
   storage.mode(x) <- "double"
   fit <- function(...) sg_sample(model_glm(x, y, family, prior_normal(0, scale)), ...)
-  problem(x, y, family, fit, scale)
+  problem(x, y, family, fit, matrix_stream(x, y, family, scale), scale)
 }
 
 # tall_glm() with its default priors: 2.5 over the sd of the column; the
@@ -45,11 +77,12 @@ formula_problem <- function(formula, data, family) {
   frame <- model.frame(formula, data)
   x <- model.matrix(formula, frame)
   fit <- function(...) tall_glm(formula, data, family, ...)
+  stream <- function(...) tall_glm(formula, in_blocks(data), family, ...)
   functional <- diag(ncol(x))
   functional[1, ] <- colMeans(x)
   problem(
     x, model.response(frame), if (family()$family == "poisson") "poisson" else "bernoulli",
-    fit, c(2.5, 2.5 / apply(x[, -1], 2, sd)), functional = functional
+    fit, stream, c(2.5, 2.5 / apply(x[, -1], 2, sd)), functional = functional
   )
 }
 
@@ -83,6 +116,7 @@ problems <- list(
         ...
       )
     }
+    out$stream <- matrix_stream(data$x, data$y, "gaussian", sigma = sigma)
     out
   },
   # the residual sd sampled as well: tall_glm()'s default for a gaussian
@@ -95,6 +129,7 @@ problems <- list(
     p <- problem(
       x, data$RMSD, "gaussian",
       function(...) tall_glm(RMSD ~ ., data, gaussian, ...),
+      function(...) tall_glm(RMSD ~ ., in_blocks(data), gaussian, ...),
       2.5 * spread * c(1, 1 / apply(x[, -1], 2, sd)),
       c(mean(data$RMSD), numeric(9)),
       functional
@@ -413,8 +448,21 @@ describe <- function(name, label, d, comparison, target_mean, target_sd, ...) {
   )
 }
 
+# A pilot with fewer rows, so that all problems have rows that are not in it.
+set_pilot <- function(rows) {
+  namespace <- asNamespace("tallbayes")
+  settings <- namespace$look_settings
+  settings$rows <- rows
+  unlockBinding("look_settings", namespace)
+  assign("look_settings", settings, namespace)
+}
+
 run_problem <- function(name) {
   p <- problems[[name]]()
+  if (by_stream) {
+    p$fit <- p$stream
+    set_pilot(if (nrow(p$x) > 65536) 65536 else 5000)
+  }
   reference <- if (!is.null(p$reference)) {
     p$reference()
   } else if (p$family == "gaussian") {
@@ -454,6 +502,7 @@ run_problem <- function(name) {
     ess_long = smallest_ess(long),
     ess_default = smallest_ess(defaults[[1]]),
     seconds = median(sapply(defaults, function(f) sum(f$time))),
+    by_passes = !is.null(long$remote),
     size = if (is.null(long$recipe$size)) NA else long$recipe$size,
     drop = long$recipe$drop,
     variables = long$variables,
@@ -464,9 +513,17 @@ run_problem <- function(name) {
 
 chosen <- if (length(arguments) > 0) arguments else names(problems)
 bench_start(
-  if (length(arguments) > 0) "accuracy-part" else "accuracy",
-  "Accuracy of the recipe"
+  paste0(
+    "accuracy",
+    if (by_stream) "-stream",
+    if (length(arguments) > 0) "-part"
+  ),
+  paste0("Accuracy of the recipe", if (by_stream) ", of rows from a stream"),
+  paste(c("accuracy.R", commandArgs(TRUE)), collapse = " ")
 )
+if (by_stream) {
+  say("The same problems, each as `tall_glm()` of a stream in blocks of 7,000 rows. Where there are\nno more rows than a pilot has, which would be brought to memory, the pilot is one of\n5,000 here. `passes`: the long run was made by passes; where not, exact steps would have looked\nat more than a quarter of the rows in all, or do not suit, and the rows were brought to memory.\n")
+}
 results <- lapply(chosen, run_problem)
 
 say("Reference posteriors. Error: standard error of the reference itself, worst\nparameter, in posterior sds and relative to the sd. Efficiency: ESS / draws.\n")
@@ -501,7 +558,11 @@ say_table(do.call(rbind, lapply(results, function(r) {
 
 say("What the recipe chose.\n")
 say_table(do.call(rbind, lapply(results, function(r) {
-  data.frame(problem = r$name, plan = r$plan)
+  out <- data.frame(problem = r$name, plan = r$plan)
+  if (by_stream) {
+    out$passes <- yes_no(r$by_passes)
+  }
+  out
 })))
 
 say("Default call, the worst of seeds 1 to 3 for each parameter. Targets 0.1 and 8 %.\n")
@@ -513,24 +574,27 @@ say_table(do.call(rbind, lapply(results, function(r) {
   )
 })))
 
-say("The estimate of the sd's bias that summary() prints (long run) against the true\none. Error: estimate - truth; z: that over both Monte Carlo errors.\n")
-say_table(do.call(rbind, lapply(results, function(r) {
-  if (is.null(r$bias)) {
-    return(NULL)
-  }
-  error <- r$bias$sd_bias - r$long$sd
-  se <- sqrt(r$bias$sd_bias_se^2 + 1 / (2 * r$ess_long) + max(r$reference$error_sd)^2)
-  at <- which.max(abs(r$long$sd))
-  data.frame(
-    problem = r$name,
-    "worst true" = percent(r$long$sd[[at]]),
-    "its estimate" = percent(r$bias$sd_bias[[at]]),
-    "error, worst" = percent(max(abs(error))),
-    "error, rms" = percent(sqrt(mean(error^2))),
-    "z, rms" = fixed(sqrt(mean((error / se)^2))),
-    check.names = FALSE
-  )
-})))
+has_bias <- any(vapply(results, function(r) !is.null(r$bias), TRUE))
+if (has_bias) {
+  say("The estimate of the sd's bias that summary() prints (long run) against the true\none. Error: estimate - truth; z: that over both Monte Carlo errors.\n")
+  say_table(do.call(rbind, lapply(results, function(r) {
+    if (is.null(r$bias)) {
+      return(NULL)
+    }
+    error <- r$bias$sd_bias - r$long$sd
+    se <- sqrt(r$bias$sd_bias_se^2 + 1 / (2 * r$ess_long) + max(r$reference$error_sd)^2)
+    at <- which.max(abs(r$long$sd))
+    data.frame(
+      problem = r$name,
+      "worst true" = percent(r$long$sd[[at]]),
+      "its estimate" = percent(r$bias$sd_bias[[at]]),
+      "error, worst" = percent(max(abs(error))),
+      "error, rms" = percent(sqrt(mean(error^2))),
+      "z, rms" = fixed(sqrt(mean((error / se)^2))),
+      check.names = FALSE
+    )
+  })))
+}
 
 say("Worst parameters of the long runs.\n")
 say_table(do.call(rbind, lapply(results, function(r) {

@@ -13,12 +13,12 @@ bench_folder <- function() {
 bench_log <- new.env()
 
 # Start a result file: results/<name>.md
-bench_start <- function(name, title) {
+bench_start <- function(name, title, command = paste0(name, ".R")) {
   bench_log$path <- file.path(bench_folder(), "results", paste0(name, ".md"))
   bench_log$lines <- character()
   dir.create(dirname(bench_log$path), showWarnings = FALSE)
   say("# ", title, "\n")
-  say("`Rscript bench/", name, ".R`, ", format(Sys.Date()), "; ", machine(), "\n")
+  say("`Rscript bench/", command, "`, ", format(Sys.Date()), "; ", machine(), "\n")
 }
 
 # One line (or several), printed and kept.

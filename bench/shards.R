@@ -1,15 +1,19 @@
 # A regression whose rows come as four streams: how much sooner is it done where
 # two workers pass over them?
 #
-#   Rscript bench/shards.R [rows of a stream]
+#   Rscript bench/shards.R [rows of a stream [rounds]]
+#
+# Elapsed time says so where two cores have nothing else to do. Processor time says
+# it of a busy machine, too: that of this process and of the worker that has most,
+# which is what would have elapsed.
 
-source(file.path(
-  dirname(sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))),
-  "common.R"
-))
+script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+source(file.path(dirname(script), "one-core.R")) # workers, too: one thread each
 library(future)
 
-n_row <- as.numeric(c(commandArgs(trailingOnly = TRUE), 2.5e6)[[1]])
+arguments <- as.numeric(commandArgs(trailingOnly = TRUE))
+n_row <- c(arguments, 2.5e6)[[1]]
+rounds <- c(arguments[-1], 3)[[1]]
 
 bench_start("shards", "Shards on workers")
 
@@ -43,9 +47,33 @@ fit <- function() {
   tall_glm(y ~ ., data = streams, family = "bernoulli", seed = 1)
 }
 
-seconds <- function(f) {
+# Of this process, and of each worker.
+cpu_now <- function(workers) {
+  own <- function() sum(proc.time()[c("user.self", "sys.self")])
+  each <- if (!is.null(workers)) {
+    value(lapply(seq_len(workers), function(k) {
+      future({
+        Sys.sleep(0.5) # one for each worker
+        stats::setNames(sum(proc.time()[c("user.self", "sys.self")]), Sys.getpid())
+      })
+    }))
+  }
+  each <- unlist(each)
+  if (!is.null(each)) {
+    each <- each[order(names(each))]
+  }
+  list(here = own(), workers = each)
+}
+
+# c(elapsed, here, worker): seconds; worker: of the one that took most
+seconds <- function(f, workers) {
   gc()
-  system.time(f())[["elapsed"]]
+  before <- cpu_now(workers)
+  elapsed <- system.time(f())[["elapsed"]]
+  here <- sum(proc.time()[c("user.self", "sys.self")]) - before$here
+  after <- cpu_now(workers)
+  stopifnot(identical(names(before$workers), names(after$workers)))
+  c(elapsed = elapsed, here = here, worker = max(0, after$workers - before$workers))
 }
 
 plans <- list(here = NULL, one = 1, two = 2)
@@ -64,14 +92,20 @@ start <- function(workers) {
   }
 }
 
-times <- matrix(0, 3, 3, dimnames = list(NULL, names(plans)))
+times <- array(
+  0, c(rounds, 3, 3),
+  list(NULL, names(plans), c("elapsed", "here", "worker"))
+)
 draws <- list()
-for (round in 1:3) {
+for (round in seq_len(rounds)) {
   for (name in names(plans)) {
     start(plans[[name]])
-    times[round, name] <- seconds(function() {
-      draws[[name]] <<- unclass(fit()$draws)
-    })
+    times[round, name, ] <- seconds(
+      function() {
+        draws[[name]] <<- unclass(fit()$draws)
+      },
+      plans[[name]]
+    )
   }
 }
 plan(sequential)
@@ -80,16 +114,20 @@ stopifnot(
   identical(draws$here, draws$two)
 )
 
-medians <- apply(times, 2, median)
+medians <- apply(times, 2:3, median)
+cpu <- medians[, "here"] + medians[, "worker"]
 load <- readLines("/proc/loadavg")
-say("Elapsed seconds of `tall_glm()`, medians of three, one plan after the other in
-each round; 4 streams of ", format(n_row, big.mark = ",", scientific = FALSE),
-" rows and 5 columns, simulated as they are read. The\ndraws are the same bit for bit.\n")
+say("`tall_glm()`, medians of ", rounds, ", one plan after the other in each round; 4 streams of\n",
+    format(n_row, big.mark = ",", scientific = FALSE),
+    " rows and 5 columns, simulated as they are read; one thread for each process. CPU\nseconds: of this process, and of the worker that had most. The draws are the same bit for bit.\n")
 say_table(data.frame(
   plan = c("sequential", "multisession, 1 worker", "multisession, 2 workers"),
-  seconds = format(medians, digits = 3),
-  "1 worker / this" = format(medians[["one"]] / medians, digits = 3),
+  elapsed = number(medians[, "elapsed"]),
+  "1 worker / this" = number(medians[["one", "elapsed"]] / medians[, "elapsed"]),
+  "CPU here" = number(medians[, "here"]),
+  "CPU worker" = c("-", number(medians[-1, "worker"])),
+  "1 worker / this, CPU" = number(cpu[["one"]] / cpu),
   check.names = FALSE
 ))
-say("Wanted: 1.7 or more of 2 workers. Others used the machine's two cores meanwhile: load\n",
-    "averages at the end ", sub("^(\\S+ \\S+ \\S+).*", "\\1", load), ".")
+say("Wanted: 1.7 or more of 2 workers. Load averages of the machine's two cores at the end: ",
+    sub("^(\\S+ \\S+ \\S+).*", "\\1", load), ".")

@@ -3,13 +3,18 @@
 # README.md.
 #
 #   Rscript bench/sources.R [rows [rounds [stream rows]]]
+#   Rscript bench/sources.R large|stream [rows]
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
-arguments <- as.numeric(commandArgs(TRUE))
+arguments <- commandArgs(TRUE)
+part <- c(intersect(arguments, c("large", "large-one", "stream")), "usual")[[1]]
+arguments <- as.numeric(setdiff(arguments, part))
 n_data <- if (length(arguments) > 0) arguments[[1]] else 1e7
 rounds <- if (length(arguments) > 1) arguments[[2]] else 3
 n_stream <- if (length(arguments) > 2) arguments[[3]] else 1e8
-compile_c("weighted.c")
+if (part == "usual") {
+  compile_c("weighted.c")
+}
 
 make_data <- function(n) {
   set.seed(1)
@@ -34,6 +39,168 @@ status <- function(what) {
 }
 big <- function(n) format(n, big.mark = ",", scientific = FALSE)
 
+
+# What the parts that take long found stays below what a usual run finds.
+part_titles <- c(large = "## 100,000,000 rows in memory", stream = "## A stream of 1,000,000,000 rows")
+results_path <- file.path(bench_folder(), "results", "sources.md")
+sections_kept <- function() {
+  lines <- if (file.exists(results_path)) readLines(results_path)
+  starts <- which(startsWith(lines, "## "))
+  sections <- Map(function(a, b) lines[a:b], starts, c(starts[-1] - 1, length(lines))[seq_along(starts)])
+  list(
+    usual = lines[seq_len(c(starts - 1, length(lines))[[1]])],
+    sections = stats::setNames(sections, lines[starts])
+  )
+}
+start_part <- function(part) {
+  kept <- sections_kept()
+  others <- unlist(kept$sections[setdiff(names(kept$sections), part_titles[[part]])], use.names = FALSE)
+  bench_log$path <- results_path
+  bench_log$lines <- c(kept$usual, others)
+  say(part_titles[[part]], "\n")
+  say("`Rscript bench/sources.R ", part, "`, ", format(Sys.Date()), "; ", machine(), "\n")
+}
+resident_from_here <- function() {
+  invisible(gc())
+  writeLines("5", "/proc/self/clear_refs")
+  status("VmRSS")
+}
+
+# ---- 10^8 rows in memory -----------------------------------------------------------
+
+if (part %in% c("large", "large-one")) {
+  n_large <- c(arguments, 1e8)[[1]]
+  make_wide <- function(n) {
+    set.seed(1)
+    d <- lapply(stats::setNames(nm = paste0("x", 1:10)), function(name) stats::runif(n))
+    # by pieces, for what R makes on the way to all of it would be three columns more
+    d$y <- integer(n)
+    for (first in seq(1, n, by = 1e6)) {
+      at <- seq(first, min(first + 1e6 - 1, n))
+      d$y[at] <- as.integer(stats::rlogis(length(at)) < -1 + d$x1[at] - 0.5 * d$x2[at])
+    }
+    # no copy, as as.data.frame() makes one
+    structure(d, class = "data.frame", row.names = .set_row_names(n))
+  }
+  # in a process of its own, which has nothing to give back
+  measure <- function(n) {
+    invisible(tall_glm(y ~ ., make_wide(7e4), binomial(), seed = 1))
+    before <- resident_from_here()
+    d <- make_wide(n)
+    size <- as.numeric(utils::object.size(d)) / 2^20
+    invisible(resident_from_here())
+    time <- system.time(fit <- tall_glm(y ~ ., d, binomial(), seed = 1))
+    peak <- status("VmHWM") - before - size
+    truth <- c(-1, 1, -0.5, numeric(8))
+    table <- posterior::summarise_draws(fit$draws, "mean", "sd")
+    off <- max(abs(table$mean - truth) / table$sd)
+    cat("FOUND", cpu(time), time[["elapsed"]], peak, size / 1024, off, "\n")
+  }
+  run <- function(n) {
+    lines <- system2(
+      file.path(R.home("bin"), "Rscript"),
+      c(script, "large-one", format(n, scientific = FALSE)),
+      stdout = TRUE
+    )
+    found <- strsplit(grep("^FOUND", lines, value = TRUE), " ")[[1]][2:6]
+    as.list(stats::setNames(as.numeric(found), c("cpu", "elapsed", "peak", "size", "off")))
+  }
+  if (part == "large-one") {
+    measure(n_large)
+    quit()
+  }
+  start_part(part)
+  small <- run(n_large / 10)
+  large <- run(n_large)
+  say(
+    "Logistic regression on ten numbers of a data frame, ", number(small$size), " and ", number(large$size), " GB,\n",
+    "default call, one core:\n"
+  )
+  say_table(data.frame(
+    rows = c(big(n_large / 10), big(n_large)),
+    "CPU seconds" = fixed(c(small$cpu, large$cpu), 1),
+    elapsed = fixed(c(small$elapsed, large$elapsed), 1),
+    "peak beyond the data" = paste(round(c(small$peak, large$peak)), "MB"),
+    "worst mean off the truth" = paste(number(c(small$off, large$off), 2), "sds"),
+    check.names = FALSE
+  ))
+  say(
+    "Elapsed over that of a tenth of the rows: ",
+    number(large$elapsed / small$elapsed), " (at most 11); CPU: ",
+    number(large$cpu / small$cpu), ".\n"
+  )
+  quit()
+}
+
+# ---- a stream of 10^9 rows ---------------------------------------------------------
+
+# A million random numbers for each column, of which a block takes a stretch that
+# begins anywhere, another for each column, stretched and shifted by as much as
+# its number says: rows that differ, the same at each opening, for some
+# nanoseconds each.
+cheap_stream <- function(n, size = 1e5, n_base = 2^20) {
+  set.seed(2)
+  base <- lapply(1:5, function(k) stats::runif(n_base + size))
+  noise <- stats::rlogis(n_base + size)
+  tall_stream(function() {
+    at <- 0
+    function() {
+      own <- min(size, n - at)
+      if (own <= 0) {
+        return(NULL)
+      }
+      block <- at / size
+      at <<- at + own
+      set.seed(block)
+      first <- floor(stats::runif(6) * n_base)
+      scale <- stats::runif(5, 0.8, 1.2)
+      shift <- stats::runif(5, -0.1, 0.1)
+      rows <- seq_len(own)
+      x <- lapply(1:5, function(k) shift[[k]] + scale[[k]] * base[[k]][first[[k]] + rows])
+      y <- as.integer(noise[first[[6]] + rows] < -1 + x[[1]] - 0.5 * x[[2]])
+      names(x) <- paste0("x", 1:5)
+      x$y <- y
+      structure(x, class = "data.frame", row.names = .set_row_names(own))
+    }
+  })
+}
+
+if (part == "stream") {
+  n_stream <- c(arguments, 1e9)[[1]]
+  n_small <- min(1e7, n_stream / 10)
+  invisible(tall_glm(y ~ ., cheap_stream(2e5), binomial(), seed = 1))
+  run <- function(n) {
+    invisible(resident_from_here())
+    time <- system.time(fit <- tall_glm(y ~ ., cheap_stream(n), binomial(), seed = 1))
+    list(time = time, peak = status("VmHWM"), plan = fit$plan, passes = fit$passes)
+  }
+  start_part(part)
+  small <- lapply(1:3, function(k) run(n_small))
+  small <- small[[order(vapply(small, function(x) cpu(x$time), 0))[[2]]]]
+  large <- run(n_stream)
+  nanoseconds <- function(found, n, f) round(1e9 * f(found$time) / n)
+  say(
+    "Logistic regression on five numbers, made block by block as they are read, default call,\n",
+    "one core (", large$plan, "); the few rows: the middle of three calls:\n"
+  )
+  wall <- function(time) time[["elapsed"]]
+  say_table(data.frame(
+    rows = c(big(n_small), big(n_stream)),
+    "CPU ns a row" = c(nanoseconds(small, n_small, cpu), nanoseconds(large, n_stream, cpu)),
+    "elapsed seconds" = fixed(c(wall(small$time), wall(large$time)), 1),
+    "resident, at most" = paste(round(c(small$peak, large$peak)), "MB"),
+    check.names = FALSE
+  ))
+  say(
+    "CPU time a row over that of the few: ",
+    number(cpu(large$time) / n_stream / (cpu(small$time) / n_small)), " (at most 1.2); elapsed: ",
+    number(wall(large$time) / n_stream / (wall(small$time) / n_small)),
+    ". Resident: at most 1,024 MB asked for.\n"
+  )
+  quit()
+}
+
+kept <- unlist(sections_kept()$sections, use.names = FALSE)
 bench_start("sources", paste0("Regressions by passes: N = ", big(n_data)))
 
 # ---- a data frame -----------------------------------------------------------------
@@ -112,3 +279,7 @@ say(
   " MB resident (asked for: 1 GB);\ntime per row over that of ", big(n_stream / 10), " rows: ",
   number(cpu(large) / cpu(small) / 10), " (1.2).\n"
 )
+
+if (!is.null(kept)) {
+  say(paste(kept, collapse = "\n"))
+}

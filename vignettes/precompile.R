@@ -90,6 +90,7 @@ if (sys.nframe() == 0) {
       "getting-started",
       "summary",
       "exact-posteriors",
+      "big-data",
       "control-variates",
       "preferential-subsampling",
       "barker-dynamics",

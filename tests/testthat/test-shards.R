@@ -141,6 +141,15 @@ test_that("workers find what is found here", {
   )
 })
 
+test_that("streams that workers open may simulate their rows", {
+  local_pilot()
+  streams <- open_shards(in_shards(), function(block, shard) {
+    set.seed(shard) # else future warns that random numbers were used
+  })
+  local_workers()
+  expect_no_warning(shard_fit(streams, count ~ x, "gaussian"))
+})
+
 test_that("sums of a Gaussian response are those of one data frame", {
   local_pilot()
   formula <- count ~ x + g + offset(z / 2)
