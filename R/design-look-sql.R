@@ -96,6 +96,7 @@ look_sql <- function(tables, request, refresh, call) {
   }
   pilot <- join_pilots(parts)
   weights <- 1 / pilot_rate_of(s, pilot, rates)
+  s$is_complete <- n_missing == 0
   list(
     frame = pilot$raw,
     weights = weights * n_row / sum(weights),
@@ -128,7 +129,7 @@ why_it_fails <- function(s, table, fields, where = NULL) {
       own <- paste0("COUNT(", quote_names(con, fields), ")")
       names(own) <- sprintf("s%d", seq_along(own))
       sql <- sql_select(con, own, rows$sql, where = where)
-      DBI::dbGetQuery(con, sql_text(sql))
+      DBI::dbGetQuery(con, query_text(con, sql))
       NULL
     }),
     error = function(e) conditionMessage(e)
@@ -362,13 +363,13 @@ fetch_pilot <- function(table, s, rates, call) {
   wanted <- paste0("(", wanted, ")", collapse = " OR ")
   fetch_rows(s, table, function(rows) {
     c(paste(quote_names(con, "missing"), "= 0"), wanted)
-  }, call, limit = NULL, u = TRUE)
+  }, call, limit = NULL, below = max(rates$all, unlist(rates$strata)))
 }
 
 # list(raw, values): rows of the table as it has them, and what the database
 # makes of them.
-fetch_rows <- function(s, table, where, call, limit = few_rows, u = FALSE) {
-  rows <- sql_rows(s, table, raw = TRUE, u = u)
+fetch_rows <- function(s, table, where, call, limit = few_rows, below = NULL) {
+  rows <- sql_rows(s, table, raw = TRUE, below = below)
   con <- rows$con
   raw <- sprintf("c%d", seq_along(s$columns))
   values <- c(

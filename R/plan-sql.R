@@ -13,7 +13,8 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
       quote_names(con, "psi"), " ELSE 0.0 END)"
     )
     always <- paste0("SUM(", sql_always(con, draw), ")")
-    list(rows = own, sums = c(psi = psi, always = always))
+    top <- paste0("MAX(", quote_names(con, "psi"), ")")
+    list(rows = own, sums = c(psi = psi, always = always, top = top))
   }
   summed <- sql_sums_at(rows, found$theta, call, with_psi, squares = FALSE)
   sums <- summed$sums
@@ -21,8 +22,9 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
   if (wanted > max(chunk_rows, sums[["n"]] * recipe_settings$full_share)) {
     rlang::signal("", class = "tall_too_many")
   }
-  parts <- lapply(source_tables(rows$source), fetch_drawn,
-    rows = rows, found = found, draw = draw, call = call)
+  below <- lapply(summed$each, most_uniform, draw)
+  parts <- Map(fetch_drawn, source_tables(rows$source), below,
+    MoreArgs = list(rows = rows, found = found, draw = draw, call = call))
   check_share(parts, draw$rate * sums[["psi"]], call)
   every <- function(name) unlist(lapply(parts, `[[`, name))
   list(
@@ -38,11 +40,18 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
   )
 }
 
+# The uniform number from which on no row of a table can be drawn, so that psi is
+# computed of few. sums: the table's.
+most_uniform <- function(sums, draw) {
+  # psi is computed twice
+  if (sums[["always"]] > 0) 1 else min(1, 1.000001 * draw$rate * sums[["top"]])
+}
+
 # The drawn rows of a table, as R reads them: their predictors must be those
 # that the database has.
-fetch_drawn <- function(table, rows, found, draw, call) {
+fetch_drawn <- function(table, below, rows, found, draw, call) {
   s <- rows$in_sql
-  own <- sql_design_rows(s, table, raw = TRUE, u = TRUE)
+  own <- sql_design_rows(s, table, raw = TRUE, below = below)
   con <- own$con
   own <- add_eta(own, s, found$theta)
   own <- add_psi(own, s, found$chol, draw, keeps_x = FALSE)

@@ -1,10 +1,35 @@
 # SQL as text: what an engine can do, nested queries, sums in blocks. Names and
 # text are quoted by DBI, numbers are written here, terms are dbplyr's.
 
-# list(double, random, has_nan, ends): the engine's type of doubles, its uniform
-# numbers, whether it has NaN; what ends a sub-query that it must not merge with
-# the one around it, so that what stands in it is evaluated once.
+# list(double, has_nan, ends, nests): the engine's type of doubles, whether it
+# has NaN; what ends a sub-query that it must not merge with the one around it,
+# so that what stands in it is evaluated once; whether steps of a query are
+# nested and not common table expressions.
+#
+# PostgreSQL takes no sub-query with OFFSET to its parallel workers, unless the
+# number is seen to be 0 where the query is parsed: 0 is an integer that is cast
+# later, '0' is not. A common table expression that draws random numbers it
+# writes out, by one process.
 sql_engine <- function(con) {
+  list(
+    double = tryCatch(
+      DBI::dbDataType(con, 1.5),
+      error = function(e) "DOUBLE PRECISION"
+    ),
+    has_nan = !is_sqlite(con),
+    ends = if (is_sqlite(con)) {
+      "LIMIT -1 OFFSET 0"
+    } else if (is_postgres(con)) {
+      "OFFSET '0'"
+    },
+    nests = is_postgres(con)
+  )
+}
+
+# Uniform numbers between 0 and 1, another for every row. PostgreSQL's workers
+# may not call RANDOM(), but they may make random identifiers, of 122 bits.
+sql_uniform <- function(con) {
+  bits <- "((%s & 9007199254740991) + 0.5) / 9007199254740992.0"
   says_rand <- c(
     "Spark SQL",
     "spark_connection",
@@ -12,26 +37,20 @@ sql_engine <- function(con) {
     "MariaDBConnection",
     "MySQLConnection"
   )
-  list(
-    double = tryCatch(
-      DBI::dbDataType(con, 1.5),
-      error = function(e) "DOUBLE PRECISION"
-    ),
-    random = if (is_sqlite(con)) {
-      # 53 of 64 random bits
-      "((RANDOM() & 9007199254740991) + 0.5) / 9007199254740992.0"
-    } else if (inherits(con, says_rand)) {
-      "RAND()"
-    } else {
-      "RANDOM()"
-    },
-    has_nan = !is_sqlite(con),
-    ends = if (is_sqlite(con)) {
-      "LIMIT -1 OFFSET 0"
-    } else if (is_postgres(con)) {
-      "OFFSET 0"
+  if (is_sqlite(con)) {
+    return(sprintf(bits, "RANDOM()"))
+  }
+  if (inherits(con, says_rand)) {
+    return("RAND()")
+  }
+  if (is_postgres(con)) {
+    random <- sprintf(bits, "uuid_hash_extended(gen_random_uuid(), 0)")
+    random <- paste0("CAST(", random, " AS DOUBLE PRECISION)")
+    if (is_number(try_sql(con, paste("SELECT", random)))) {
+      return(random)
     }
-  )
+  }
+  "RANDOM()"
 }
 
 # What an engine lacks that passes need; NULL: nothing.
@@ -39,7 +58,7 @@ sql_lacks <- function(con) {
   asked <- c(
     "the exponential function" = sql_translate(quote(exp(0.5)), con),
     "the logarithm" = sql_translate(quote(log(2.5)), con),
-    "uniform random numbers" = sql_engine(con)$random
+    "uniform random numbers" = sql_uniform(con)
   )
   for (what in names(asked)) {
     if (!is_number(try_sql(con, paste("SELECT", asked[[what]])))) {
@@ -125,19 +144,17 @@ sql_select <- function(
   }
   picked <- c(if (length(keep) > 0) quote_names(con, keep), own)
   is_first <- !inherits(from, "sql_steps")
-  source <- if (is_first) {
-    paste0("(", from, ") ", step_name(0))
-  } else {
-    step_name(length(from))
-  }
-  step <- paste0(
-    "SELECT ", paste(picked, collapse = ", "), "\nFROM ", source,
-    if (length(where) > 0) {
-      paste0("\nWHERE ", paste0("(", where, ")", collapse = " AND "))
-    },
-    if (!is.null(engine$ends)) paste0("\n", engine$ends)
+  step <- list(
+    select = paste("SELECT", paste(picked, collapse = ", ")),
+    from = if (is_first) from,
+    rest = paste0(
+      if (length(where) > 0) {
+        paste0("\nWHERE ", paste0("(", where, ")", collapse = " AND "))
+      },
+      if (!is.null(engine$ends)) paste0("\n", engine$ends)
+    )
   )
-  structure(c(if (!is_first) from, step), class = "sql_steps")
+  structure(c(if (!is_first) from, list(step)), class = "sql_steps")
 }
 
 step_name <- function(k) {
@@ -147,24 +164,41 @@ step_name <- function(k) {
 # What stands at the end of the last step.
 sql_append <- function(steps, text) {
   n <- length(steps)
-  steps[[n]] <- paste0(steps[[n]], "\n", text)
+  steps[[n]]$rest <- paste0(steps[[n]]$rest, "\n", text)
   steps
 }
 
 # One below the other: nested, they would be more than some parsers take.
-sql_text <- function(steps) {
-  n <- length(steps)
+sql_text <- function(steps, nests = FALSE) {
   steps <- unclass(steps)
-  if (n == 1) {
-    return(steps)
+  n <- length(steps)
+  text <- character(n)
+  for (k in seq_len(n)) {
+    step <- steps[[k]]
+    within <- if (k == 1) step$from else if (nests) text[[k - 1]]
+    source <- paste0(
+      if (length(within) > 0) paste0("(", within, ") "),
+      step_name(k - 1)
+    )
+    text[[k]] <- paste0(
+      step$select, "\nFROM ", source, paste(step$rest, collapse = "")
+    )
   }
-  own <- paste0(step_name(seq_len(n - 1)), " AS (\n", steps[-n], "\n)")
-  paste0("WITH ", paste(own, collapse = ",\n"), "\n", steps[[n]])
+  if (nests || n == 1) {
+    return(text[[n]])
+  }
+  own <- paste0(step_name(seq_len(n - 1)), " AS (\n", text[-n], "\n)")
+  paste0("WITH ", paste(own, collapse = ",\n"), "\n", text[[n]])
+}
+
+query_text <- function(con, steps) {
+  sql_text(steps, sql_engine(con)$nests)
 }
 
 run_sql <- function(con, sql, call = caller_env()) {
+  text <- query_text(con, sql)
   rows <- tryCatch(
-    fetch_strictly(DBI::dbGetQuery(con, sql_text(sql))),
+    fetch_strictly(DBI::dbGetQuery(con, text)),
     error = function(e) {
       if (inherits(e, "tall_error")) {
         rlang::cnd_signal(e)
@@ -173,7 +207,7 @@ run_sql <- function(con, sql, call = caller_env()) {
         "The database could not compute a pass over the rows.",
         NULL,
         parent = e,
-        sql = sql_text(sql),
+        sql = text,
         call = call
       )
     }
