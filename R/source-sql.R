@@ -26,10 +26,8 @@ sql_engine <- function(con) {
   )
 }
 
-# Uniform numbers between 0 and 1, another for every row. PostgreSQL's workers
-# may not call RANDOM(), but they may make random identifiers, of 122 bits.
+# Uniform numbers between 0 and 1, another for every row.
 sql_uniform <- function(con) {
-  bits <- "((%s & 9007199254740991) + 0.5) / 9007199254740992.0"
   says_rand <- c(
     "Spark SQL",
     "spark_connection",
@@ -38,19 +36,13 @@ sql_uniform <- function(con) {
     "MySQLConnection"
   )
   if (is_sqlite(con)) {
-    return(sprintf(bits, "RANDOM()"))
+    # 53 of 64 random bits
+    "((RANDOM() & 9007199254740991) + 0.5) / 9007199254740992.0"
+  } else if (inherits(con, says_rand)) {
+    "RAND()"
+  } else {
+    "RANDOM()"
   }
-  if (inherits(con, says_rand)) {
-    return("RAND()")
-  }
-  if (is_postgres(con)) {
-    random <- sprintf(bits, "uuid_hash_extended(gen_random_uuid(), 0)")
-    random <- paste0("CAST(", random, " AS DOUBLE PRECISION)")
-    if (is_number(try_sql(con, paste("SELECT", random)))) {
-      return(random)
-    }
-  }
-  "RANDOM()"
 }
 
 # What an engine lacks that passes need; NULL: nothing.

@@ -208,9 +208,19 @@ begin_reading <- function(con) {
       "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
     )
     DBI::dbExecute(con, "SET LOCAL synchronize_seqscans = off")
+    compile_plainly(con)
   }
   failed <- FALSE
   end
+}
+
+# PostgreSQL compiles a query, again in every worker: what it takes to optimise
+# hundreds of sums is more than they then save.
+compile_plainly <- function(con) {
+  settings <- c("jit_inline_above_cost", "jit_optimize_above_cost")
+  try(silent = TRUE, in_savepoint(con, {
+    for (name in settings) DBI::dbExecute(con, paste("SET LOCAL", name, "= -1"))
+  }))
 }
 
 is_postgres <- function(con) {
