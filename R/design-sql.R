@@ -10,6 +10,8 @@
 #   env, family, columns, fails   of the request
 #   is_complete      TRUE: no row lacks anything, as the look found
 #   design           list(columns, shift), see settle_sql()
+#   flag             flag(con): columns more beside those of the design, SQL of
+#                    the variables by name; NULL: none
 #
 # A query has other names for columns than the table: v1, ... are variables, y,
 # weight, offset; c1, ... the table's own; u a uniform number; x1, ... columns
@@ -191,9 +193,10 @@ check_translated <- function(s, con) {
 
 # A table's rows as variables: list(con, engine, sql, names). raw: with the
 # table's own columns, too; below: with a uniform number u of each row, and only
-# those where it is less. Rows that do not count are left out, those with missing
-# values have missing = 1; where there are none, no column says so.
-sql_rows <- function(s, table, raw = FALSE, below = NULL) {
+# those where it is less; more: further columns, SQL by name. Rows that do not
+# count are left out, those with missing values have missing = 1; where there are
+# none, no column says so.
+sql_rows <- function(s, table, raw = FALSE, below = NULL, more = NULL) {
   u <- !is.null(below)
   con <- table_connection(table)
   engine <- sql_engine(con)
@@ -206,7 +209,7 @@ sql_rows <- function(s, table, raw = FALSE, below = NULL) {
   own <- quote_names(con, s$columns)
   columns <- ifelse(s$columns %in% s$numbers, as_double(own), own)
   names(columns) <- safe
-  columns <- c(columns, if (u) c(u = sql_uniform(con)))
+  columns <- c(columns, more, if (u) c(u = sql_uniform(con)))
   inner <- sql_select(
     con,
     columns,
@@ -233,7 +236,7 @@ sql_rows <- function(s, table, raw = FALSE, below = NULL) {
     fields$offset <- as_double(text)
   }
   numbers <- setdiff(names(fields), sql_text_names(s))
-  more <- c(if (raw) safe, if (u) "u")
+  more <- c(if (raw) safe, names(more), if (u) "u")
   where <- c(
     if (!is.null(s$subset)) translate(s$subset),
     if (u && below < 1) paste(quote_names(con, "u"), "<", sql_number(below))
@@ -333,8 +336,21 @@ settle_sql <- function(s, design, parts, weights) {
   if (is.null(s) || is.null(program) || length(design$columns) > sql_columns) {
     return(NULL)
   }
+  y <- parts$y - (parts$offset %||% 0)
+  s$design <- list(
+    columns = sql_operands(s, design),
+    shift = c(
+      colSums(parts$x * weights) / sum(weights),
+      sum(y * weights) / sum(weights)
+    )
+  )
+  s
+}
+
+sql_operands <- function(s, design) {
+  program <- design$program
   place <- match(vapply(design$variables, `[[`, "", "name"), names(s$variables))
-  columns <- lapply(seq_along(design$columns), function(j) {
+  lapply(seq_along(design$columns), function(j) {
     at <- seq.int(program$start[[j]] + 1, length.out =
       program$start[[j + 1]] - program$start[[j]])
     lapply(at, function(k) {
@@ -347,15 +363,6 @@ settle_sql <- function(s, design, parts, weights) {
       )
     })
   })
-  y <- parts$y - (parts$offset %||% 0)
-  s$design <- list(
-    columns = columns,
-    shift = c(
-      colSums(parts$x * weights) / sum(weights),
-      sum(y * weights) / sum(weights)
-    )
-  )
-  s
 }
 
 # Norms take the square of them in products: wider designs are streamed.
@@ -380,11 +387,18 @@ sql_column <- function(s, operands, con) {
 }
 
 # The rows that count as columns of the design, and names of these.
-sql_design_rows <- function(s, table, raw = FALSE, below = NULL) {
-  rows <- sql_rows(s, table, raw, below)
+sql_design_rows <- function(
+  s,
+  table,
+  raw = FALSE,
+  below = NULL,
+  more = NULL
+) {
+  rows <- sql_rows(s, table, raw, below, more)
   con <- rows$con
   columns <- vapply(s$design$columns, sql_column, "", s = s, con = con)
   names(columns) <- sprintf("x%d", seq_along(columns))
+  flags <- if (!is.null(s$flag)) s$flag(con)
   is_one <- columns == "1.0"
   rows$x <- ifelse(is_one, "1.0", quote_names(con, names(columns)))
   rows$keep <- c(
@@ -392,11 +406,12 @@ sql_design_rows <- function(s, table, raw = FALSE, below = NULL) {
     if (has_sql_weight(s)) "weight",
     if (length(s$offsets) > 0) "offset",
     if (raw) sprintf("c%d", seq_along(s$columns)),
+    names(more),
     if (!is.null(below)) "u"
   )
   rows$sql <- sql_select(
     con,
-    columns[!is_one],
+    c(columns[!is_one], flags),
     rows$sql,
     keep = rows$keep,
     where = if (!isTRUE(s$is_complete)) {
@@ -404,7 +419,7 @@ sql_design_rows <- function(s, table, raw = FALSE, below = NULL) {
     },
     engine = if (!is_plain_design(s)) rows$engine
   )
-  rows$keep <- c(rows$keep, names(columns)[!is_one])
+  rows$keep <- c(rows$keep, names(columns)[!is_one], names(flags))
   rows
 }
 

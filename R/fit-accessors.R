@@ -10,7 +10,8 @@
 #'   [predict()][predict.tall_glm()].
 #' @param data (data frame or `NULL`) The data of the fit, to be returned with
 #'   the new columns; `NULL`: its model frame.
-#' @param newdata (data frame or `NULL`) Other data.
+#' @param newdata (data frame, lazy table or `NULL`) Other data; of a lazy table
+#'   of \pkg{dbplyr} see *Tables in a database*.
 #' @param type.predict (string) `"link"` or `"response"`: the scale of
 #'   `.fitted`.
 #' @param type.residuals (string) The `type` of [residuals()][fitted-values].
@@ -25,6 +26,20 @@
 #'   (posterior standard deviation) and, without `newdata`, `.resid`. The
 #'   coefficients are `fixef()` and their posterior standard deviations `se()`,
 #'   for the generics of \pkg{nlme} and \pkg{rstanarm}.
+#' @section Tables in a database:
+#' With a lazy table as `newdata` no row leaves the database: `augment()` returns
+#' the lazy table with the columns `.fitted` and, if asked for, `.se.fit`, which
+#' `dplyr::filter()`, `dplyr::summarise()`, `dplyr::compute()` and others take
+#' further. They are `NULL` where a covariate is missing or has a new level.
+#' Linear predictors and their standard deviations are those of the draws. For
+#' `type.predict = "response"`, `.fitted` is the inverse link at the posterior
+#' mean \eqn{m}{m} of the linear predictor and `.se.fit` its derivative there
+#' times the predictor's standard deviation \eqn{s}{s}; the mean over the draws,
+#' which `predict(newdata = )` returns row by row, is some
+#' \eqn{s^2 (g^{-1})''(m) / 2}{s^2 (g^-1)''(m) / 2} from it, nothing to speak of
+#' where data are tall. Terms or links that SQL cannot say are an error of class
+#' `tall_error_unsupported`; the links are identity, log, logit, inverse, sqrt
+#' and cloglog.
 #' @section What a posterior does not have: `logLik()`, `AIC()`, `BIC()` and
 #' `extractAIC()` are of a maximum of the likelihood, which a posterior has not:
 #' they are an error of class `tall_error_unsupported` that names
@@ -157,6 +172,10 @@ augment.tall_glm <- function(
   check_flag(se_fit)
   if (inherits(x, "tall_nn")) {
     check_is_number(x, "augment")
+  }
+  if (inherits(newdata, c("tbl_lazy", "tall_table"))) {
+    chosen <- choose_draws(x, check_draws(x, draws, ndraws))
+    return(augment_table(x, newdata, type.predict, se_fit, chosen))
   }
   own <- is.null(newdata)
   if (own) {
