@@ -23,8 +23,12 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
     rlang::signal("", class = "tall_too_many")
   }
   below <- lapply(summed$each, most_uniform, draw)
-  parts <- Map(fetch_drawn, source_tables(rows$source), below,
-    MoreArgs = list(rows = rows, found = found, draw = draw, call = call))
+  tables <- source_tables(rows$source)
+  queries <- Map(drawn_query, tables, below,
+    MoreArgs = list(s = s, found = found, draw = draw))
+  taken <- run_on_tables(tables, queries, call)
+  parts <- lapply(taken, read_taken,
+    rows = rows, found = found, draw = draw, call = call)
   check_share(parts, draw$rate * sums[["psi"]], call)
   every <- function(name) unlist(lapply(parts, `[[`, name))
   list(
@@ -47,10 +51,8 @@ most_uniform <- function(sums, draw) {
   if (sums[["always"]] > 0) 1 else min(1, 1.000001 * draw$rate * sums[["top"]])
 }
 
-# The drawn rows of a table, as R reads them: their predictors must be those
-# that the database has.
-fetch_drawn <- function(table, below, rows, found, draw, call) {
-  s <- rows$in_sql
+# The query of the rows that are drawn, and of those that steps look at always.
+drawn_query <- function(table, below, s, found, draw) {
   own <- sql_design_rows(s, table, raw = TRUE, below = below)
   con <- own$con
   own <- add_eta(own, s, found$theta)
@@ -58,7 +60,7 @@ fetch_drawn <- function(table, below, rows, found, draw, call) {
   raw <- sprintf("c%d", seq_along(s$columns))
   u <- quote_names(con, "u")
   psi <- quote_names(con, "psi")
-  sql <- sql_select(
+  sql_select(
     con,
     list(always = sql_always(con, draw)),
     own$sql,
@@ -68,7 +70,13 @@ fetch_drawn <- function(table, below, rows, found, draw, call) {
       sql_always(con, draw), " = 1"
     )
   )
-  taken <- run_sql(con, sql, call)
+}
+
+# The drawn rows of a table, as R reads them: their predictors must be those
+# that the database has.
+read_taken <- function(taken, rows, found, draw, call) {
+  s <- rows$in_sql
+  raw <- sprintf("c%d", seq_along(s$columns))
   if (nrow(taken) == 0) {
     return(NULL)
   }

@@ -191,18 +191,7 @@ run_sql <- function(con, sql, call = caller_env()) {
   text <- query_text(con, sql)
   rows <- tryCatch(
     fetch_strictly(DBI::dbGetQuery(con, text)),
-    error = function(e) {
-      if (inherits(e, "tall_error")) {
-        rlang::cnd_signal(e)
-      }
-      abort_source(
-        "The database could not compute a pass over the rows.",
-        NULL,
-        parent = e,
-        sql = text,
-        call = call
-      )
-    }
+    error = function(e) abort_query(e, text, call)
   )
   frame_of(columns_of_query(rows), nrow(rows))
 }
@@ -210,19 +199,27 @@ run_sql <- function(con, sql, call = caller_env()) {
 # At most so many columns of a result: SQLite has 2,000, PostgreSQL 1,664.
 sql_width <- 1000
 
-# Aggregates, SQL by name, of the rows of a query: numbers by the same names.
-# NULL of none are 0.
-sql_aggregates <- function(con, aggregates, from, call) {
+# Aggregates of the rows of each table: a list of numbers by the same names. made:
+# for each list(rows, sums), the query of its rows and SQL by name. NULL of none
+# are 0.
+sql_aggregates <- function(tables, made, call) {
+  names <- names(made[[1]]$sums)
   at <- split(
-    seq_along(aggregates),
-    (seq_along(aggregates) - 1) %/% sql_width
+    seq_along(names),
+    (seq_along(names) - 1) %/% sql_width
   )
   parts <- lapply(at, function(own) {
-    columns <- stats::setNames(aggregates[own], paste0("s", own))
-    found <- run_sql(con, sql_select(con, columns, from), call)
-    vapply(found, as.double, 0)
+    queries <- lapply(made, function(one) {
+      columns <- stats::setNames(one$sums[own], paste0("s", own))
+      sql_select(one$rows$con, columns, one$rows$sql)
+    })
+    lapply(run_on_tables(tables, queries, call), function(found) {
+      vapply(found, as.double, 0)
+    })
   })
-  out <- stats::setNames(unlist(parts), names(aggregates))
-  out[is.na(out)] <- 0
-  out
+  lapply(seq_along(tables), function(k) {
+    out <- unlist(lapply(parts, `[[`, k), use.names = FALSE)
+    out[is.na(out)] <- 0
+    stats::setNames(out, names)
+  })
 }
