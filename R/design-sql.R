@@ -309,7 +309,7 @@ sql_level_names <- function(s) {
 # Levels of a variable as they are written in SQL.
 sql_levels <- function(variable, levels, con) {
   if (variable$is_text) {
-    return(as.character(DBI::dbQuoteString(con, levels)))
+    return(quote_text(con, levels))
   }
   sql_number(if (variable$is_logical) {
     as.double(levels == "TRUE")

@@ -99,6 +99,10 @@ quote_names <- function(con, names) {
   as.character(DBI::dbQuoteIdentifier(con, as.character(names)))
 }
 
+quote_text <- function(con, text) {
+  as.character(DBI::dbQuoteString(con, as.character(text)))
+}
+
 # Values that are not of their column's type come with a warning.
 fetch_strictly <- function(code) {
   withCallingHandlers(code, warning = function(w) {
@@ -219,8 +223,8 @@ begin_reading <- function(con, snapshot = NULL) {
       "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
     )
     if (!is.null(snapshot)) {
-      snapshot <- as.character(DBI::dbQuoteString(con, snapshot))
-      DBI::dbExecute(con, paste("SET TRANSACTION SNAPSHOT", snapshot))
+      name <- quote_text(con, snapshot)
+      DBI::dbExecute(con, paste("SET TRANSACTION SNAPSHOT", name))
     }
     DBI::dbExecute(con, "SET LOCAL synchronize_seqscans = off")
     compile_plainly(con)
