@@ -32,6 +32,7 @@ sql_uniform <- function(con) {
     "Spark SQL",
     "spark_connection",
     "BigQueryConnection",
+    "Hive",
     "MariaDBConnection",
     "MySQLConnection"
   )
@@ -40,6 +41,9 @@ sql_uniform <- function(con) {
     "((RANDOM() & 9007199254740991) + 0.5) / 9007199254740992.0"
   } else if (inherits(con, says_rand)) {
     "RAND()"
+  } else if (inherits(con, "Snowflake")) {
+    # its RANDOM() are whole numbers
+    "UNIFORM(CAST(0 AS DOUBLE), CAST(1 AS DOUBLE), RANDOM())"
   } else {
     "RANDOM()"
   }

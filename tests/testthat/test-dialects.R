@@ -13,9 +13,7 @@ dialect_of <- function(con) {
   local_function("quote_text", function(con, text) {
     as.character(dbplyr::escape(text, FALSE, NULL, con = con))
   })
-  local_function("source_head", function(source, columns = NULL) {
-    data.frame(y = c(0, 1), x = c(0.5, 2), word = c("a", "b'c"))[columns]
-  })
+  head <- data.frame(y = c(0, 1), x = c(0.5, 2), word = c("a", "b'c"))
   tbl <- dbplyr::tbl_lazy(
     data.frame(y = 0, x = 0.5, word = "a"),
     con = con
@@ -26,7 +24,7 @@ dialect_of <- function(con) {
   )
   family <- resolve_family("binomial")
   request <- new_request(y ~ log(x) + word, c("y", "x", "word"), family)
-  s <- sql_request(list(source), request, source_head(source, request$columns))
+  s <- sql_request(list(source), request, head)
   check_translated(s, con)
   s$is_complete <- TRUE
   s$design <- list(
@@ -42,10 +40,15 @@ dialect_of <- function(con) {
   query_text(con, add_steps(rows, s, step)$sql)
 }
 
+known_dialects <- function() {
+  c("postgres", "sqlite", "snowflake", "mysql", "hive")
+}
+
 test_that("passes and draws are written in the words of each engine", {
   skip_if_not_installed("dbplyr")
-  # what dbplyr writes may differ by its version
-  skip_if(utils::packageVersion("dbplyr") < "2.4.0")
+  # another version may write the same in other words
+  version <- utils::packageVersion("dbplyr")
+  skip_if(version[, 1:2] != "2.3", "the snapshots are of dbplyr 2.3")
   for (name in known_dialects()) {
     con <- getExportedValue("dbplyr", paste0("simulate_", name))()
     cat_sql <- function() cat(dialect_of(con), "\n")
@@ -53,16 +56,11 @@ test_that("passes and draws are written in the words of each engine", {
   }
 })
 
-known_dialects <- function() {
-  c("postgres", "sqlite", "snowflake", "mysql", "hive")
-}
-
 test_that("what one engine takes for the end of a text ends none", {
   skip_if_not_installed("dbplyr")
   for (name in known_dialects()) {
     con <- getExportedValue("dbplyr", paste0("simulate_", name))()
     text <- dialect_of(con)
-    quoted <- if (name == "hive") "'b\\'c'" else "'b''c'"
-    expect_match(text, paste("WHEN", quoted, "THEN 1.0"), fixed = TRUE)
+    expect_match(text, "WHEN 'b''c' THEN 1.0", fixed = TRUE)
   }
 })
