@@ -194,8 +194,8 @@ check_translated <- function(s, con) {
 # A table's rows as variables: list(con, engine, sql, names). raw: with the
 # table's own columns, too; below: with a uniform number u of each row, and only
 # those where it is less; more: further columns, SQL by name. Rows that do not
-# count are left out, those with missing values have missing = 1; where there are
-# none, no column says so.
+# count are left out, those with missing values have missing = 1; where there
+# are none, no column says so.
 sql_rows <- function(s, table, raw = FALSE, below = NULL, more = NULL) {
   u <- !is.null(below)
   con <- table_connection(table)

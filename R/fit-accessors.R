@@ -27,8 +27,8 @@
 #'   coefficients are `fixef()` and their posterior standard deviations `se()`,
 #'   for the generics of \pkg{nlme} and \pkg{rstanarm}.
 #' @section Tables in a database:
-#' With a lazy table as `newdata` no row leaves the database: `augment()` returns
-#' the lazy table with the columns `.fitted` and, if asked for, `.se.fit`, which
+#' With a lazy table as `newdata` no row leaves the database: `augment()`
+#' returns the lazy table with the columns `.fitted` and, if asked for, `.se.fit`, which
 #' `dplyr::filter()`, `dplyr::summarise()`, `dplyr::compute()` and others take
 #' further. They are `NULL` where a covariate is missing or has a new level.
 #' Linear predictors and their standard deviations are those of the draws. For

@@ -9,7 +9,8 @@
 #' @param newdata (data frame, [source][tall_source] or `NULL`) Where to
 #'   predict; `NULL`: the data of the fit, if it kept them. A source, such as a
 #'   [tall_stream()], a lazy table of \pkg{dbplyr} or a matrix with the names of
-#'   columns, is read block by block. A matrix with the columns of `x` for a fit of [tall_glm.fit()].
+#'   columns, is read block by block. A matrix with the columns of `x` for a fit
+#'   of [tall_glm.fit()].
 #' @param type (string) `"link"`: the linear predictor; `"response"`: its
 #'   inverse link, averaged over the posterior draws (a probability for binomial
 #'   responses).

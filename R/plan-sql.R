@@ -44,11 +44,14 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
   )
 }
 
-# The uniform number from which on no row of a table can be drawn, so that psi is
-# computed of few. sums: the table's.
+# The uniform number from which on no row of a table can be drawn, so that psi
+# is computed of few. sums: the table's.
 most_uniform <- function(sums, draw) {
+  if (sums[["always"]] > 0) {
+    return(1)
+  }
   # psi is computed twice
-  if (sums[["always"]] > 0) 1 else min(1, 1.000001 * draw$rate * sums[["top"]])
+  min(1, 1.000001 * draw$rate * sums[["top"]])
 }
 
 # The query of the rows that are drawn, and of those that steps look at always.

@@ -203,9 +203,9 @@ run_sql <- function(con, sql, call = caller_env()) {
 # At most so many columns of a result: SQLite has 2,000, PostgreSQL 1,664.
 sql_width <- 1000
 
-# Aggregates of the rows of each table: a list of numbers by the same names. made:
-# for each list(rows, sums), the query of its rows and SQL by name. NULL of none
-# are 0.
+# Aggregates of the rows of each table: a list of numbers by the same names.
+# made: for each list(rows, sums), the query of its rows and SQL by name. NULL
+# of none are 0.
 sql_aggregates <- function(tables, made, call) {
   names <- names(made[[1]]$sums)
   at <- split(

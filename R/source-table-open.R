@@ -3,8 +3,8 @@
 #' Tables in databases, opened where they are read
 #'
 #' A lazy table holds a connection, which cannot be sent to another process. A
-#' function that makes the connection can: of a list of such functions, each is a
-#' shard, and the workers of a [future::plan()] compute their sums at the same
+#' function that makes the connection can: of a list of such functions, each is
+#' a shard, and the workers of a [future::plan()] compute their sums at the same
 #' time.
 #'
 #' @param open (function, or list of functions) `open()` connects and returns a
@@ -14,12 +14,13 @@
 #' @param in_database (`TRUE` or `FALSE`) As in [as_source()].
 #'
 #' @details This process opens each table once for a fit, too: it writes the
-#' queries, and keeps a transaction open. In PostgreSQL workers read the state of
-#' the database that this transaction sees. Elsewhere each query of a worker sees
-#' the state of its own time, and counts and sums of all passes are compared.
+#' queries, and keeps a transaction open. In PostgreSQL workers read the state
+#' of the database that this transaction sees. Elsewhere each query of a worker
+#' sees the state of its own time, and counts and sums of all passes are
+#' compared.
 #'
-#' Without a plan, or where `open` holds a connection itself, tables are read one
-#' after another by this process.
+#' Without a plan, or where `open` holds a connection itself, tables are read
+#' one after another by this process.
 #'
 #' @return An object of class `tall_source`, for [tall_glm()] and wherever else
 #'   rows of a [source][tall_source] are taken.
@@ -67,7 +68,8 @@ check_has_dbplyr <- function(call = caller_env()) {
     abort_tall(
       "unsupported",
       c(
-        "A table in a database needs the packages {.pkg DBI} and {.pkg dbplyr}.",
+        "A table in a database needs the packages {.pkg DBI} and
+         {.pkg dbplyr}.",
         i = "{.code install.packages(c(\"DBI\", \"dbplyr\"))}"
       ),
       call = call

@@ -19,7 +19,9 @@ opener <- function(file, log) {
   env <- list2env(list(file = file, log = log), parent = globalenv())
   rlang::new_function(list(), quote({
     con <- DBI::dbConnect(RSQLite::SQLite(), file)
-    tell <- function(what) cat(what, Sys.getpid(), "\n", file = log, append = TRUE)
+    tell <- function(what) {
+      cat(what, Sys.getpid(), "\n", file = log, append = TRUE)
+    }
     tell("open")
     list(
       table = dplyr::tbl(con, "rows"),

@@ -13,7 +13,11 @@ test_that("sums and fits of DuckDB are those of R", {
     tall_glm(formula, data, family, seed = 1, refresh = 0)
   }
   expect_null(sql_lacks(con))
-  expect_same_passes(fit(data, y ~ word * x + factor(k), binomial()), table, rows)
+  expect_same_passes(
+    fit(data, y ~ word * x + factor(k), binomial()),
+    table,
+    rows
+  )
   expect_same_passes(fit(data, count ~ log(wait), poisson()), table, rows)
   formula <- y ~ x + word
   expect_same_posterior(

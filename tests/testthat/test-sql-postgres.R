@@ -180,8 +180,8 @@ test_that("passes are shared among workers of PostgreSQL", {
   DBI::dbExecute(con, "SET parallel_setup_cost = 0")
   DBI::dbExecute(con, "SET min_parallel_table_scan_size = 0")
   engine <- sql_engine(con)
-  steps <- sql_select(con, list(e = "EXP(-\"x\")"), table_query(as_source(table)),
-    engine = engine)
+  own <- table_query(as_source(table))
+  steps <- sql_select(con, list(e = "EXP(-\"x\")"), own, engine = engine)
   steps <- sql_select(con, list(f = "\"e\" * \"e\""), steps, engine = engine)
   steps <- sql_select(con, list(s = "SUM(\"f\")"), steps)
   plan <- DBI::dbGetQuery(con, paste("EXPLAIN", query_text(con, steps)))[[1]]
