@@ -90,12 +90,14 @@ look_sql <- function(tables, request, refresh, call) {
     return(NULL)
   }
   rates <- pilot_rates(strata, n_row)
-  parts <- lapply(tables, fetch_pilot, s = s, rates = rates, call = call)
+  queries <- lapply(tables, pilot_query, s = s, rates = rates)
+  parts <- lapply(run_on_tables(tables, queries, call), split_fetched, s)
   for (part in parts) {
     check_terms_agree(s, request, part, call)
   }
   pilot <- join_pilots(parts)
   weights <- 1 / pilot_rate_of(s, pilot, rates)
+  s$is_complete <- n_missing == 0
   list(
     frame = pilot$raw,
     weights = weights * n_row / sum(weights),
@@ -128,7 +130,7 @@ why_it_fails <- function(s, table, fields, where = NULL) {
       own <- paste0("COUNT(", quote_names(con, fields), ")")
       names(own) <- sprintf("s%d", seq_along(own))
       sql <- sql_select(con, own, rows$sql, where = where)
-      DBI::dbGetQuery(con, sql_text(sql))
+      DBI::dbGetQuery(con, query_text(con, sql))
       NULL
     }),
     error = function(e) conditionMessage(e)
@@ -337,7 +339,7 @@ pilot_rate_of <- function(s, pilot, rates) {
   out
 }
 
-fetch_pilot <- function(table, s, rates, call) {
+pilot_query <- function(table, s, rates) {
   con <- table_connection(table)
   u <- quote_names(con, "u")
   wanted <- paste(u, "<", sql_number(rates$all))
@@ -360,37 +362,43 @@ fetch_pilot <- function(table, s, rates, call) {
     wanted <- c(wanted, paste(is_level, "AND", u, "<", sql_number(own)))
   }
   wanted <- paste0("(", wanted, ")", collapse = " OR ")
-  fetch_rows(s, table, function(rows) {
+  rows_query(s, table, function(rows) {
     c(paste(quote_names(con, "missing"), "= 0"), wanted)
-  }, call, limit = NULL, u = TRUE)
+  }, below = max(rates$all, unlist(rates$strata)))
 }
 
 # list(raw, values): rows of the table as it has them, and what the database
 # makes of them.
-fetch_rows <- function(s, table, where, call, limit = few_rows, u = FALSE) {
-  rows <- sql_rows(s, table, raw = TRUE, u = u)
-  con <- rows$con
-  raw <- sprintf("c%d", seq_along(s$columns))
-  values <- c(
+fetch_rows <- function(s, table, where, call) {
+  sql <- sql_append(rows_query(s, table, where), paste("LIMIT", few_rows))
+  split_fetched(run_sql(table_connection(table), sql, call), s)
+}
+
+rows_query <- function(s, table, where, below = NULL) {
+  rows <- sql_rows(s, table, raw = TRUE, below = below)
+  sql_select(
+    rows$con,
+    list(),
+    rows$sql,
+    keep = c(sprintf("c%d", seq_along(s$columns)), value_names(s)),
+    where = where(rows)
+  )
+}
+
+value_names <- function(s) {
+  c(
     sprintf("v%d", seq_along(s$variables)),
     "y",
     if (has_sql_weight(s)) "weight",
     if (length(s$offsets) > 0) "offset"
   )
-  sql <- sql_select(
-    con,
-    list(),
-    rows$sql,
-    keep = c(raw, values),
-    where = where(rows)
-  )
-  if (!is.null(limit)) {
-    sql <- sql_append(sql, paste("LIMIT", limit))
-  }
-  found <- run_sql(con, sql, call)
+}
+
+split_fetched <- function(found, s) {
+  raw <- found[sprintf("c%d", seq_along(s$columns))]
   list(
-    raw = frame_of(stats::setNames(found[raw], s$columns), nrow(found)),
-    values = found[values]
+    raw = frame_of(stats::setNames(raw, s$columns), nrow(found)),
+    values = found[value_names(s)]
   )
 }
 

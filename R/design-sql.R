@@ -8,7 +8,10 @@
 #   y, trials        expressions; trials NULL
 #   weights, offsets, subset  expressions
 #   env, family, columns, fails   of the request
+#   is_complete      TRUE: no row lacks anything, as the look found
 #   design           list(columns, shift), see settle_sql()
+#   flag             flag(con): columns more beside those of the design, SQL of
+#                    the variables by name; NULL: none
 #
 # A query has other names for columns than the table: v1, ... are variables, y,
 # weight, offset; c1, ... the table's own; u a uniform number; x1, ... columns
@@ -189,9 +192,12 @@ check_translated <- function(s, con) {
 # ---- the query of the rows ---------------------------------------------------
 
 # A table's rows as variables: list(con, engine, sql, names). raw: with the
-# table's own columns, too; u: with a uniform number of each row. Rows that do
-# not count are left out, those with missing values have missing = 1.
-sql_rows <- function(s, table, raw = FALSE, u = FALSE) {
+# table's own columns, too; below: with a uniform number u of each row, and only
+# those where it is less; more: further columns, SQL by name. Rows that do not
+# count are left out, those with missing values have missing = 1; where there
+# are none, no column says so.
+sql_rows <- function(s, table, raw = FALSE, below = NULL, more = NULL) {
+  u <- !is.null(below)
   con <- table_connection(table)
   engine <- sql_engine(con)
   as_double <- function(text) paste0("CAST(", text, " AS ", engine$double, ")")
@@ -203,7 +209,7 @@ sql_rows <- function(s, table, raw = FALSE, u = FALSE) {
   own <- quote_names(con, s$columns)
   columns <- ifelse(s$columns %in% s$numbers, as_double(own), own)
   names(columns) <- safe
-  columns <- c(columns, if (u) c(u = engine$random))
+  columns <- c(columns, more, if (u) c(u = sql_uniform(con)))
   inner <- sql_select(
     con,
     columns,
@@ -230,8 +236,11 @@ sql_rows <- function(s, table, raw = FALSE, u = FALSE) {
     fields$offset <- as_double(text)
   }
   numbers <- setdiff(names(fields), sql_text_names(s))
-  more <- c(if (raw) safe, if (u) "u")
-  where <- if (!is.null(s$subset)) translate(s$subset)
+  more <- c(if (raw) safe, names(more), if (u) "u")
+  where <- c(
+    if (!is.null(s$subset)) translate(s$subset),
+    if (u && below < 1) paste(quote_names(con, "u"), "<", sql_number(below))
+  )
   inner <- sql_select(
     con,
     fields,
@@ -240,30 +249,36 @@ sql_rows <- function(s, table, raw = FALSE, u = FALSE) {
     where = where,
     engine = engine
   )
-  wanted <- c(numbers, sql_text_names(s))
-  quoted <- quote_names(con, wanted)
-  missing <- paste(quoted, "IS NULL")
-  if (engine$has_nan) {
-    nan <- paste0("CAST('NaN' AS ", engine$double, ")")
-    is_number <- wanted %in% numbers
-    missing[is_number] <- paste0(
-      "(", missing[is_number], " OR ", quoted[is_number], " = ", nan, ")"
-    )
-  }
-  flag <- paste0("CASE WHEN ", paste(missing, collapse = " OR "),
-    " THEN 1 ELSE 0 END")
+  rows <- list(con = con, engine = engine, sql = inner, numbers = numbers)
+  flag_missing(rows, s, keep = c(names(fields), more))
+}
+
+# A column that says whether a row lacks something; rows of weight 0 go.
+flag_missing <- function(rows, s, keep) {
+  con <- rows$con
   where <- if (has_sql_weight(s)) {
     weight <- quote_names(con, "weight")
     paste0(weight, " IS NULL OR ", weight, " <> 0")
   }
-  sql <- sql_select(
-    con,
-    list(missing = flag),
-    inner,
-    keep = c(names(fields), more),
-    where = where
-  )
-  list(con = con, engine = engine, sql = sql, numbers = numbers)
+  flag <- if (!isTRUE(s$is_complete)) {
+    quoted <- quote_names(con, rows$numbers)
+    missing <- paste(quoted, "IS NULL")
+    if (rows$engine$has_nan) {
+      nan <- paste0("CAST('NaN' AS ", rows$engine$double, ")")
+      missing <- paste0("(", missing, " OR ", quoted, " = ", nan, ")")
+    }
+    text <- sql_text_names(s)
+    missing <- c(missing, if (length(text) > 0) {
+      paste(quote_names(con, text), "IS NULL")
+    })
+    paste0("CASE WHEN ", paste(missing, collapse = " OR "),
+      " THEN 1 ELSE 0 END")
+  }
+  if (!is.null(flag) || !is.null(where)) {
+    columns <- if (is.null(flag)) list() else list(missing = flag)
+    rows$sql <- sql_select(con, columns, rows$sql, keep = keep, where = where)
+  }
+  rows
 }
 
 # Names that no engine takes for something else. names: by column.
@@ -294,7 +309,7 @@ sql_level_names <- function(s) {
 # Levels of a variable as they are written in SQL.
 sql_levels <- function(variable, levels, con) {
   if (variable$is_text) {
-    return(as.character(DBI::dbQuoteString(con, levels)))
+    return(quote_text(con, levels))
   }
   sql_number(if (variable$is_logical) {
     as.double(levels == "TRUE")
@@ -321,8 +336,21 @@ settle_sql <- function(s, design, parts, weights) {
   if (is.null(s) || is.null(program) || length(design$columns) > sql_columns) {
     return(NULL)
   }
+  y <- parts$y - (parts$offset %||% 0)
+  s$design <- list(
+    columns = sql_operands(s, design),
+    shift = c(
+      colSums(parts$x * weights) / sum(weights),
+      sum(y * weights) / sum(weights)
+    )
+  )
+  s
+}
+
+sql_operands <- function(s, design) {
+  program <- design$program
   place <- match(vapply(design$variables, `[[`, "", "name"), names(s$variables))
-  columns <- lapply(seq_along(design$columns), function(j) {
+  lapply(seq_along(design$columns), function(j) {
     at <- seq.int(program$start[[j]] + 1, length.out =
       program$start[[j + 1]] - program$start[[j]])
     lapply(at, function(k) {
@@ -335,15 +363,6 @@ settle_sql <- function(s, design, parts, weights) {
       )
     })
   })
-  y <- parts$y - (parts$offset %||% 0)
-  s$design <- list(
-    columns = columns,
-    shift = c(
-      colSums(parts$x * weights) / sum(weights),
-      sum(y * weights) / sum(weights)
-    )
-  )
-  s
 }
 
 # Norms take the square of them in products: wider designs are streamed.
@@ -368,11 +387,18 @@ sql_column <- function(s, operands, con) {
 }
 
 # The rows that count as columns of the design, and names of these.
-sql_design_rows <- function(s, table, raw = FALSE, u = FALSE) {
-  rows <- sql_rows(s, table, raw, u)
+sql_design_rows <- function(
+  s,
+  table,
+  raw = FALSE,
+  below = NULL,
+  more = NULL
+) {
+  rows <- sql_rows(s, table, raw, below, more)
   con <- rows$con
   columns <- vapply(s$design$columns, sql_column, "", s = s, con = con)
   names(columns) <- sprintf("x%d", seq_along(columns))
+  flags <- if (!is.null(s$flag)) s$flag(con)
   is_one <- columns == "1.0"
   rows$x <- ifelse(is_one, "1.0", quote_names(con, names(columns)))
   rows$keep <- c(
@@ -380,17 +406,20 @@ sql_design_rows <- function(s, table, raw = FALSE, u = FALSE) {
     if (has_sql_weight(s)) "weight",
     if (length(s$offsets) > 0) "offset",
     if (raw) sprintf("c%d", seq_along(s$columns)),
-    if (u) "u"
+    names(more),
+    if (!is.null(below)) "u"
   )
   rows$sql <- sql_select(
     con,
-    columns[!is_one],
+    c(columns[!is_one], flags),
     rows$sql,
     keep = rows$keep,
-    where = paste(quote_names(con, "missing"), "= 0"),
+    where = if (!isTRUE(s$is_complete)) {
+      paste(quote_names(con, "missing"), "= 0")
+    },
     engine = if (!is_plain_design(s)) rows$engine
   )
-  rows$keep <- c(rows$keep, names(columns)[!is_one])
+  rows$keep <- c(rows$keep, names(columns)[!is_one], names(flags))
   rows
 }
 

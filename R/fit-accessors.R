@@ -10,7 +10,8 @@
 #'   [predict()][predict.tall_glm()].
 #' @param data (data frame or `NULL`) The data of the fit, to be returned with
 #'   the new columns; `NULL`: its model frame.
-#' @param newdata (data frame or `NULL`) Other data.
+#' @param newdata (data frame, lazy table or `NULL`) Other data; of a lazy table
+#'   of \pkg{dbplyr} see *Tables in a database*.
 #' @param type.predict (string) `"link"` or `"response"`: the scale of
 #'   `.fitted`.
 #' @param type.residuals (string) The `type` of [residuals()][fitted-values].
@@ -25,6 +26,20 @@
 #'   (posterior standard deviation) and, without `newdata`, `.resid`. The
 #'   coefficients are `fixef()` and their posterior standard deviations `se()`,
 #'   for the generics of \pkg{nlme} and \pkg{rstanarm}.
+#' @section Tables in a database:
+#' With a lazy table as `newdata` no row leaves the database: `augment()`
+#' returns the lazy table with the columns `.fitted` and, if asked for, `.se.fit`, which
+#' `dplyr::filter()`, `dplyr::summarise()`, `dplyr::compute()` and others take
+#' further. They are `NULL` where a covariate is missing or has a new level.
+#' Linear predictors and their standard deviations are those of the draws. For
+#' `type.predict = "response"`, `.fitted` is the inverse link at the posterior
+#' mean \eqn{m}{m} of the linear predictor and `.se.fit` its derivative there
+#' times the predictor's standard deviation \eqn{s}{s}; the mean over the draws,
+#' which `predict(newdata = )` returns row by row, is some
+#' \eqn{s^2 (g^{-1})''(m) / 2}{s^2 (g^-1)''(m) / 2} from it, nothing to speak of
+#' where data are tall. Terms or links that SQL cannot say are an error of class
+#' `tall_error_unsupported`; the links are identity, log, logit, inverse, sqrt
+#' and cloglog.
 #' @section What a posterior does not have: `logLik()`, `AIC()`, `BIC()` and
 #' `extractAIC()` are of a maximum of the likelihood, which a posterior has not:
 #' they are an error of class `tall_error_unsupported` that names
@@ -128,109 +143,6 @@ weights.tall_nn <- function(object, type = "prior", ...) {
 #' @export
 weights.tall_fit <- function(object, ...) {
   abort_no_formula(object, "weights")
-}
-
-# ---- broom -------------------------------------------------------------------
-
-#' @importFrom generics augment
-#' @export
-generics::augment
-
-#' @rdname fit-accessors
-#' @method augment tall_glm
-#' @export
-augment.tall_glm <- function(
-  x,
-  data = NULL,
-  newdata = NULL,
-  type.predict = c("link", "response"),
-  type.residuals = c("deviance", "pearson", "response"),
-  se_fit = FALSE,
-  draws = NULL,
-  ...,
-  ndraws = NULL
-) {
-  check_no_dots(...)
-  type.predict <- check_choice(type.predict, c("link", "response"))
-  kinds <- c("deviance", "pearson", "response")
-  type.residuals <- check_choice(type.residuals, kinds)
-  check_flag(se_fit)
-  if (inherits(x, "tall_nn")) {
-    check_is_number(x, "augment")
-  }
-  own <- is.null(newdata)
-  if (own) {
-    x <- fit_of_rows(x)
-  }
-  table <- if (own) augmented_rows(x, data) else newdata
-  predict <- function(se.fit) {
-    stats::predict(
-      x,
-      newdata,
-      type = type.predict,
-      se.fit = se.fit,
-      draws = draws,
-      ndraws = ndraws
-    )
-  }
-  found <- if (se_fit) predict(TRUE) else list(fit = predict(FALSE))
-  fits <- nrow(table) == length(found$fit)
-  if (own && !fits) {
-    expected <- paste("a data frame of", count_noun(length(found$fit), "row"))
-    abort_expected(data, expected, arg = "data")
-  }
-  # numbers say where rows were left out
-  named <- !identical(rownames(table), as.character(seq_len(nrow(table))))
-  out <- c(
-    if (named) list(.rownames = rownames(table)),
-    as.list(table),
-    list(.fitted = unname(found$fit)),
-    if (se_fit) list(.se.fit = unname(found$se.fit)),
-    if (own) {
-      list(.resid = unname(stats::residuals(
-        x,
-        type = type.residuals,
-        draws = draws,
-        ndraws = ndraws
-      )))
-    }
-  )
-  structure(
-    out,
-    row.names = .set_row_names(nrow(table)),
-    class = c("tbl_df", "tbl", "data.frame")
-  )
-}
-
-#' @rdname fit-accessors
-#' @method augment tall_nn
-#' @export
-augment.tall_nn <- augment.tall_glm
-
-#' @method augment tall_fit
-#' @export
-augment.tall_fit <- function(x, ...) {
-  abort_no_formula(x, "augment")
-}
-
-# The data that get new columns.
-augmented_rows <- function(fit, data, call = caller_env()) {
-  if (!is.null(data)) {
-    if (!is.data.frame(data)) {
-      abort_expected(data, "a data frame or NULL", arg = "data", call = call)
-    }
-    return(data)
-  }
-  check_has_formula(fit, "augment", call)
-  check_has_data(fit, "newdata", call)
-  frame <- fit$frame
-  attr(frame, "terms") <- NULL
-  # rows that na.exclude left out are predicted, too, as NA
-  if (inherits(fit$na_action, "exclude")) {
-    rows <- stats::naresid(fit$na_action, seq_len(nrow(frame)))
-    frame <- frame[rows, , drop = FALSE]
-  }
-  frame
 }
 
 # ---- of mixed models ---------------------------------------------------------

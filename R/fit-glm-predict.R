@@ -8,8 +8,9 @@
 #' @param object (`tall_glm`) The fit, from [tall_glm()].
 #' @param newdata (data frame, [source][tall_source] or `NULL`) Where to
 #'   predict; `NULL`: the data of the fit, if it kept them. A source, such as a
-#'   [tall_stream()] or a matrix with the names of columns, is read block by
-#'   block. A matrix with the columns of `x` for a fit of [tall_glm.fit()].
+#'   [tall_stream()], a lazy table of \pkg{dbplyr} or a matrix with the names of
+#'   columns, is read block by block. A matrix with the columns of `x` for a fit
+#'   of [tall_glm.fit()].
 #' @param type (string) `"link"`: the linear predictor; `"response"`: its
 #'   inverse link, averaged over the posterior draws (a probability for binomial
 #'   responses).
@@ -34,7 +35,10 @@
 #' [fitted()][fitted-values], [residuals()][fitted-values] and their kin, which
 #' hold a block of rows and their own result. What makes a matrix with a column
 #' for each row, or the model frame, brings the rows to memory, and is refused
-#' where that takes more than 5e7 numbers.
+#' where that takes more than 5e7 numbers. Rows of a lazy table are streamed in
+#' the order in which the database hands them out, which is one where
+#' `dplyr::arrange()` says so; [augment()][fit-accessors] makes predictions of
+#' such a table in the database and leaves them there.
 #'
 #' @return A numeric vector with a value for each row, `NA` where a covariate is
 #'   missing, without names if the rows are those of a source; with `se.fit =

@@ -20,9 +20,11 @@ is_passed_over <- function(fit, newdata) {
   if (is.null(fit$terms)) {
     return(FALSE)
   }
-  is_one <- inherits(newdata, c("tall_source", "tall_store")) ||
+  is_one <- inherits(newdata, c("tall_source", "tall_store", "tbl_lazy")) ||
     (is.matrix(newdata) || is_sparse(newdata)) && !is.null(colnames(newdata))
-  is_shard <- function(x) inherits(x, c("data.frame", "tall_source"))
+  is_shard <- function(x) {
+    inherits(x, c("data.frame", "tall_source", "tbl_lazy")) || is.function(x)
+  }
   is_one || is.list(newdata) && !is.data.frame(newdata) &&
     length(newdata) > 0 && all(vapply(newdata, is_shard, TRUE))
 }

@@ -183,28 +183,28 @@ facts_of_sums <- function(sums, s, largest = NULL) {
   facts_of(total)
 }
 
-# Of all tables together: the sums of aggregates, and the largest weight.
+# Of all tables together: the sums of aggregates, and the largest weight; each:
+# the sums of each table.
 aggregate_tables <- function(rows, make, call) {
   s <- rows$in_sql
-  total <- 0
+  tables <- source_tables(rows$source)
+  made <- lapply(tables, function(table) make(sql_design_rows(s, table)))
+  each <- sql_aggregates(tables, made, call)
   largest <- NULL
-  for (table in source_tables(rows$source)) {
-    made <- make(sql_design_rows(s, table))
-    con <- made$rows$con
-    total <- total + sql_aggregates(con, made$sums, made$rows$sql, call)
-    if (has_sql_weight(s)) {
-      sql <- sql_select(
-        con,
-        list(s1 = paste0("MAX(", quote_names(con, "weight"), ")")),
-        made$rows$sql
-      )
-      largest <- max(largest, run_sql(con, sql, call)$s1, na.rm = TRUE)
-    }
+  if (has_sql_weight(s)) {
+    queries <- lapply(made, function(one) {
+      con <- one$rows$con
+      top <- list(s1 = paste0("MAX(", quote_names(con, "weight"), ")"))
+      sql_select(con, top, one$rows$sql)
+    })
+    found <- run_on_tables(tables, queries, call)
+    largest <- max(unlist(lapply(found, `[[`, "s1")), na.rm = TRUE)
   }
+  total <- Reduce(`+`, each)
   if (total[["n"]] == 0) {
     abort_source("{.arg data} has no rows that count any more.", call = call)
   }
-  list(sums = total, largest = largest)
+  list(sums = total, largest = largest, each = each)
 }
 
 # ---- what passes compute -----------------------------------------------------
@@ -256,7 +256,8 @@ sql_sums_at <- function(rows, theta, call, more = NULL, squares = TRUE) {
       hessian = symmetric(sums, "h", d)
     ),
     facts = facts_of_sums(sums, s, made$largest),
-    sums = sums
+    sums = sums,
+    each = made$each
   )
 }
 

@@ -13,7 +13,8 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
       quote_names(con, "psi"), " ELSE 0.0 END)"
     )
     always <- paste0("SUM(", sql_always(con, draw), ")")
-    list(rows = own, sums = c(psi = psi, always = always))
+    top <- paste0("MAX(", quote_names(con, "psi"), ")")
+    list(rows = own, sums = c(psi = psi, always = always, top = top))
   }
   summed <- sql_sums_at(rows, found$theta, call, with_psi, squares = FALSE)
   sums <- summed$sums
@@ -21,7 +22,12 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
   if (wanted > max(chunk_rows, sums[["n"]] * recipe_settings$full_share)) {
     rlang::signal("", class = "tall_too_many")
   }
-  parts <- lapply(source_tables(rows$source), fetch_drawn,
+  below <- lapply(summed$each, most_uniform, draw)
+  tables <- source_tables(rows$source)
+  queries <- Map(drawn_query, tables, below,
+    MoreArgs = list(s = s, found = found, draw = draw))
+  taken <- run_on_tables(tables, queries, call)
+  parts <- lapply(taken, read_taken,
     rows = rows, found = found, draw = draw, call = call)
   check_share(parts, draw$rate * sums[["psi"]], call)
   every <- function(name) unlist(lapply(parts, `[[`, name))
@@ -38,18 +44,26 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
   )
 }
 
-# The drawn rows of a table, as R reads them: their predictors must be those
-# that the database has.
-fetch_drawn <- function(table, rows, found, draw, call) {
-  s <- rows$in_sql
-  own <- sql_design_rows(s, table, raw = TRUE, u = TRUE)
+# The uniform number from which on no row of a table can be drawn, so that psi
+# is computed of few. sums: the table's.
+most_uniform <- function(sums, draw) {
+  if (sums[["always"]] > 0) {
+    return(1)
+  }
+  # psi is computed twice
+  min(1, 1.000001 * draw$rate * sums[["top"]])
+}
+
+# The query of the rows that are drawn, and of those that steps look at always.
+drawn_query <- function(table, below, s, found, draw) {
+  own <- sql_design_rows(s, table, raw = TRUE, below = below)
   con <- own$con
   own <- add_eta(own, s, found$theta)
   own <- add_psi(own, s, found$chol, draw, keeps_x = FALSE)
   raw <- sprintf("c%d", seq_along(s$columns))
   u <- quote_names(con, "u")
   psi <- quote_names(con, "psi")
-  sql <- sql_select(
+  sql_select(
     con,
     list(always = sql_always(con, draw)),
     own$sql,
@@ -59,7 +73,13 @@ fetch_drawn <- function(table, rows, found, draw, call) {
       sql_always(con, draw), " = 1"
     )
   )
-  taken <- run_sql(con, sql, call)
+}
+
+# The drawn rows of a table, as R reads them: their predictors must be those
+# that the database has.
+read_taken <- function(taken, rows, found, draw, call) {
+  s <- rows$in_sql
+  raw <- sprintf("c%d", seq_along(s$columns))
   if (nrow(taken) == 0) {
     return(NULL)
   }

@@ -14,7 +14,8 @@ shard_offsets <- function(shards) {
 # Can a worker read it? Rows in memory stay where they are.
 can_travel <- function(shard) {
   inherits(shard, "tall_parquet") ||
-    inherits(shard, "tall_stream") && !uses_pointer(shard$open)
+    inherits(shard, c("tall_stream", "tall_table")) &&
+      is.function(shard$open) && !uses_pointer(shard$open)
 }
 
 # A source that is interrupted as soon as there is a file `halt`.

@@ -1,37 +1,52 @@
 # SQL as text: what an engine can do, nested queries, sums in blocks. Names and
 # text are quoted by DBI, numbers are written here, terms are dbplyr's.
 
-# list(double, random, has_nan, ends): the engine's type of doubles, its uniform
-# numbers, whether it has NaN; what ends a sub-query that it must not merge with
-# the one around it, so that what stands in it is evaluated once.
+# list(double, has_nan, ends, nests): the engine's type of doubles, whether it
+# has NaN; what ends a sub-query that it must not merge with the one around it,
+# so that what stands in it is evaluated once; whether steps of a query are
+# nested and not common table expressions.
+#
+# PostgreSQL takes no sub-query with OFFSET to its parallel workers, unless the
+# number is seen to be 0 where the query is parsed: 0 is an integer that is cast
+# later, '0' is not. A common table expression that draws random numbers it
+# writes out, by one process.
 sql_engine <- function(con) {
-  says_rand <- c(
-    "Spark SQL",
-    "spark_connection",
-    "BigQueryConnection",
-    "MariaDBConnection",
-    "MySQLConnection"
-  )
   list(
     double = tryCatch(
       DBI::dbDataType(con, 1.5),
       error = function(e) "DOUBLE PRECISION"
     ),
-    random = if (is_sqlite(con)) {
-      # 53 of 64 random bits
-      "((RANDOM() & 9007199254740991) + 0.5) / 9007199254740992.0"
-    } else if (inherits(con, says_rand)) {
-      "RAND()"
-    } else {
-      "RANDOM()"
-    },
     has_nan = !is_sqlite(con),
     ends = if (is_sqlite(con)) {
       "LIMIT -1 OFFSET 0"
     } else if (is_postgres(con)) {
-      "OFFSET 0"
-    }
+      "OFFSET '0'"
+    },
+    nests = is_postgres(con)
   )
+}
+
+# Uniform numbers between 0 and 1, another for every row.
+sql_uniform <- function(con) {
+  says_rand <- c(
+    "Spark SQL",
+    "spark_connection",
+    "BigQueryConnection",
+    "Hive",
+    "MariaDBConnection",
+    "MySQLConnection"
+  )
+  if (is_sqlite(con)) {
+    # 53 of 64 random bits
+    "((RANDOM() & 9007199254740991) + 0.5) / 9007199254740992.0"
+  } else if (inherits(con, says_rand)) {
+    "RAND()"
+  } else if (inherits(con, "Snowflake")) {
+    # its RANDOM() are whole numbers
+    "UNIFORM(CAST(0 AS DOUBLE), CAST(1 AS DOUBLE), RANDOM())"
+  } else {
+    "RANDOM()"
+  }
 }
 
 # What an engine lacks that passes need; NULL: nothing.
@@ -39,7 +54,7 @@ sql_lacks <- function(con) {
   asked <- c(
     "the exponential function" = sql_translate(quote(exp(0.5)), con),
     "the logarithm" = sql_translate(quote(log(2.5)), con),
-    "uniform random numbers" = sql_engine(con)$random
+    "uniform random numbers" = sql_uniform(con)
   )
   for (what in names(asked)) {
     if (!is_number(try_sql(con, paste("SELECT", asked[[what]])))) {
@@ -125,19 +140,17 @@ sql_select <- function(
   }
   picked <- c(if (length(keep) > 0) quote_names(con, keep), own)
   is_first <- !inherits(from, "sql_steps")
-  source <- if (is_first) {
-    paste0("(", from, ") ", step_name(0))
-  } else {
-    step_name(length(from))
-  }
-  step <- paste0(
-    "SELECT ", paste(picked, collapse = ", "), "\nFROM ", source,
-    if (length(where) > 0) {
-      paste0("\nWHERE ", paste0("(", where, ")", collapse = " AND "))
-    },
-    if (!is.null(engine$ends)) paste0("\n", engine$ends)
+  step <- list(
+    select = paste("SELECT", paste(picked, collapse = ", ")),
+    from = if (is_first) from,
+    rest = paste0(
+      if (length(where) > 0) {
+        paste0("\nWHERE ", paste0("(", where, ")", collapse = " AND "))
+      },
+      if (!is.null(engine$ends)) paste0("\n", engine$ends)
+    )
   )
-  structure(c(if (!is_first) from, step), class = "sql_steps")
+  structure(c(if (!is_first) from, list(step)), class = "sql_steps")
 }
 
 step_name <- function(k) {
@@ -147,36 +160,42 @@ step_name <- function(k) {
 # What stands at the end of the last step.
 sql_append <- function(steps, text) {
   n <- length(steps)
-  steps[[n]] <- paste0(steps[[n]], "\n", text)
+  steps[[n]]$rest <- paste0(steps[[n]]$rest, "\n", text)
   steps
 }
 
 # One below the other: nested, they would be more than some parsers take.
-sql_text <- function(steps) {
-  n <- length(steps)
+sql_text <- function(steps, nests = FALSE) {
   steps <- unclass(steps)
-  if (n == 1) {
-    return(steps)
+  n <- length(steps)
+  text <- character(n)
+  for (k in seq_len(n)) {
+    step <- steps[[k]]
+    within <- if (k == 1) step$from else if (nests) text[[k - 1]]
+    source <- paste0(
+      if (length(within) > 0) paste0("(", within, ") "),
+      step_name(k - 1)
+    )
+    text[[k]] <- paste0(
+      step$select, "\nFROM ", source, paste(step$rest, collapse = "")
+    )
   }
-  own <- paste0(step_name(seq_len(n - 1)), " AS (\n", steps[-n], "\n)")
-  paste0("WITH ", paste(own, collapse = ",\n"), "\n", steps[[n]])
+  if (nests || n == 1) {
+    return(text[[n]])
+  }
+  own <- paste0(step_name(seq_len(n - 1)), " AS (\n", text[-n], "\n)")
+  paste0("WITH ", paste(own, collapse = ",\n"), "\n", text[[n]])
+}
+
+query_text <- function(con, steps) {
+  sql_text(steps, sql_engine(con)$nests)
 }
 
 run_sql <- function(con, sql, call = caller_env()) {
+  text <- query_text(con, sql)
   rows <- tryCatch(
-    fetch_strictly(DBI::dbGetQuery(con, sql_text(sql))),
-    error = function(e) {
-      if (inherits(e, "tall_error")) {
-        rlang::cnd_signal(e)
-      }
-      abort_source(
-        "The database could not compute a pass over the rows.",
-        NULL,
-        parent = e,
-        sql = sql_text(sql),
-        call = call
-      )
-    }
+    fetch_strictly(DBI::dbGetQuery(con, text)),
+    error = function(e) abort_query(e, text, call)
   )
   frame_of(columns_of_query(rows), nrow(rows))
 }
@@ -184,19 +203,27 @@ run_sql <- function(con, sql, call = caller_env()) {
 # At most so many columns of a result: SQLite has 2,000, PostgreSQL 1,664.
 sql_width <- 1000
 
-# Aggregates, SQL by name, of the rows of a query: numbers by the same names.
-# NULL of none are 0.
-sql_aggregates <- function(con, aggregates, from, call) {
+# Aggregates of the rows of each table: a list of numbers by the same names.
+# made: for each list(rows, sums), the query of its rows and SQL by name. NULL
+# of none are 0.
+sql_aggregates <- function(tables, made, call) {
+  names <- names(made[[1]]$sums)
   at <- split(
-    seq_along(aggregates),
-    (seq_along(aggregates) - 1) %/% sql_width
+    seq_along(names),
+    (seq_along(names) - 1) %/% sql_width
   )
   parts <- lapply(at, function(own) {
-    columns <- stats::setNames(aggregates[own], paste0("s", own))
-    found <- run_sql(con, sql_select(con, columns, from), call)
-    vapply(found, as.double, 0)
+    queries <- lapply(made, function(one) {
+      columns <- stats::setNames(one$sums[own], paste0("s", own))
+      sql_select(one$rows$con, columns, one$rows$sql)
+    })
+    lapply(run_on_tables(tables, queries, call), function(found) {
+      vapply(found, as.double, 0)
+    })
   })
-  out <- stats::setNames(unlist(parts), names(aggregates))
-  out[is.na(out)] <- 0
-  out
+  lapply(seq_along(tables), function(k) {
+    out <- unlist(lapply(parts, `[[`, k), use.names = FALSE)
+    out[is.na(out)] <- 0
+    stats::setNames(out, names)
+  })
 }

@@ -2,7 +2,8 @@
 # they are streamed; passes that the database computes itself stand in
 # design-sql.R and mode-sql.R.
 
-# A source of one table: list(tbl, in_database).
+# A source of one table: list(tbl, in_database), or list(open, in_database,
+# place), see tall_table().
 #' @rdname tall_source
 #' @param in_database (`TRUE` or `FALSE`) Of a lazy table: may the database
 #'   compute the passes of a fit? See *Tables in a database*.
@@ -10,24 +11,18 @@
 as_source.tbl_lazy <- function(x, ..., in_database = TRUE) {
   check_no_dots(...)
   check_flag(in_database)
-  if (!requireNamespace("DBI", quietly = TRUE) ||
-    !requireNamespace("dbplyr", quietly = TRUE)) {
-    abort_tall("unsupported", c(
-      "A table in a database needs the packages {.pkg DBI} and {.pkg dbplyr}.",
-      i = "{.code install.packages(c(\"DBI\", \"dbplyr\"))}"
-    ))
-  }
+  check_has_dbplyr()
   source <- list(tbl = x, in_database = in_database)
   structure(source, class = c("tall_table", "tall_source"))
 }
 
 table_connection <- function(source) {
-  dbplyr::remote_con(source$tbl)
+  dbplyr::remote_con(own_table(source))
 }
 
 # The query of the table, as text.
 table_query <- function(source) {
-  as.character(dbplyr::sql_render(source$tbl))
+  as.character(dbplyr::sql_render(own_table(source)))
 }
 
 # The tables that a source is made of, one or shards; NULL: it is made of
@@ -49,8 +44,15 @@ source_tables <- function(source) {
 # PostgreSQL starts anywhere, or shares among workers, has none at all.
 #' @export
 source_open.tall_table <- function(source, columns = NULL) {
+  was_open <- is_table_open(source)
   con <- table_connection(source)
-  end <- begin_reading(con)
+  stop_reading <- begin_reading(con)
+  end <- function() {
+    stop_reading()
+    if (!was_open) {
+      close_table(source)
+    }
+  }
   failed <- TRUE
   on.exit(if (failed) end())
   if (is_postgres(con) && is_in_transaction(con)) {
@@ -95,6 +97,10 @@ pick_query <- function(con, columns, sql) {
 # As the engine's text, whatever stands in a name.
 quote_names <- function(con, names) {
   as.character(DBI::dbQuoteIdentifier(con, as.character(names)))
+}
+
+quote_text <- function(con, text) {
+  as.character(DBI::dbQuoteString(con, as.character(text)))
 }
 
 # Values that are not of their column's type come with a warning.
@@ -150,10 +156,14 @@ plain_integers <- function(x, name) {
 
 #' @export
 source_head.tall_table <- function(source, columns = NULL) {
+  with_table(source, table_head(source, columns))
+}
+
+table_head <- function(source, columns) {
   known <- source_names(source)
   check_fetched(columns, known, source)
   con <- table_connection(source)
-  few <- table_query(list(tbl = utils::head(source$tbl, head_rows)))
+  few <- table_query(list(tbl = utils::head(own_table(source), head_rows)))
   sql <- pick_query(con, if (is.null(columns)) known else columns, few)
   rows <- call_source(
     fetch_strictly(DBI::dbGetQuery(con, sql)),
@@ -168,7 +178,7 @@ source_head.tall_table <- function(source, columns = NULL) {
 
 #' @export
 source_names.tall_table <- function(source) {
-  colnames(source$tbl)
+  with_table(source, colnames(own_table(source)))
 }
 
 # ---- one state of the data ---------------------------------------------------
@@ -176,15 +186,20 @@ source_names.tall_table <- function(source) {
 # While rows are read more than once: a function that ends it. The connections
 # are as they were then.
 source_hold <- function(source) {
-  ends <- lapply(source_tables(source), function(table) {
-    begin_reading(table_connection(table))
-  })
+  ends <- list()
+  failed <- TRUE
+  on.exit(if (failed) for (end in rev(ends)) end())
+  for (table in source_tables(source)) {
+    ends <- c(ends, hold_table(table))
+  }
+  failed <- FALSE
   once(function() for (end in rev(ends)) end())
 }
 
 # Begins a transaction that reads one state of the database, where there are
-# such and none is under way; a function that ends it.
-begin_reading <- function(con) {
+# such and none is under way; a function that ends it. snapshot: of another
+# connection's transaction, see export_snapshot().
+begin_reading <- function(con, snapshot = NULL) {
   nothing <- function() invisible()
   if (is_postgres(con) && is_in_transaction(con)) {
     return(nothing)
@@ -207,10 +222,24 @@ begin_reading <- function(con) {
       con,
       "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
     )
+    if (!is.null(snapshot)) {
+      name <- quote_text(con, snapshot)
+      DBI::dbExecute(con, paste("SET TRANSACTION SNAPSHOT", name))
+    }
     DBI::dbExecute(con, "SET LOCAL synchronize_seqscans = off")
+    compile_plainly(con)
   }
   failed <- FALSE
   end
+}
+
+# PostgreSQL compiles a query, again in every worker: what it takes to optimise
+# hundreds of sums is more than they then save.
+compile_plainly <- function(con) {
+  settings <- c("jit_inline_above_cost", "jit_optimize_above_cost")
+  try(silent = TRUE, in_savepoint(con, {
+    for (name in settings) DBI::dbExecute(con, paste("SET LOCAL", name, "= -1"))
+  }))
 }
 
 is_postgres <- function(con) {

@@ -151,13 +151,8 @@ test_that("random numbers that are none are told", {
   con <- local_sqlite()
   local_short_look(500)
   table <- table_of(con, table_rows(9000))
-  real <- sql_engine
-  local_function("sql_engine", function(con) {
-    engine <- real(con)
-    # the same for every row
-    engine$random <- "0.0001"
-    engine
-  })
+  # the same for every row
+  local_function("sql_uniform", function(con) "0.0001")
   expect_error(
     quiet_glm(y ~ x, table, binomial()),
     class = "tall_error_source"

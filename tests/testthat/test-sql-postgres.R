@@ -121,3 +121,71 @@ test_that("a table that may not be read is told", {
   )
   DBI::dbExecute(con, "RESET ROLE")
 })
+
+test_that("an interrupt ends the transaction and leaves the connection", {
+  con <- local_postgres()
+  local_short_look(500)
+  table <- table_of(con, table_rows())
+  real <- run_sql
+  for (at in 1:4) {
+    n_query <- 0
+    local_function("run_sql", function(...) {
+      n_query <<- n_query + 1
+      if (n_query == at) {
+        rlang::interrupt()
+      }
+      real(...)
+    })
+    seen <- tryCatch(
+      {
+        tall_glm(y ~ x + word, table, binomial(), refresh = 0, seed = 1)
+        "done"
+      },
+      interrupt = function(cnd) "interrupted"
+    )
+    expect_identical(seen, "interrupted")
+    expect_false(is_in_transaction(con))
+    # what a transaction set for itself is as it was
+    found <- DBI::dbGetQuery(con, "SHOW transaction_read_only")[[1]]
+    expect_identical(found, "off")
+    expect_identical(nrow(DBI::dbReadTable(con, "rows")), 3000L)
+  }
+})
+
+test_that("an interrupt amid a stream ends it", {
+  con <- local_postgres()
+  local_short_look(500)
+  local_function("block_rows", 500)
+  table <- as_source(table_of(con, table_rows()), in_database = FALSE)
+  real <- frame_of
+  n_block <- 0
+  read <- function(block) {
+    n_block <<- n_block + 1
+    if (n_block == 2) rlang::interrupt()
+    TRUE
+  }
+  seen <- tryCatch(
+    source_each(table, NULL, read),
+    interrupt = function(cnd) "interrupted"
+  )
+  expect_identical(seen, "interrupted")
+  expect_false(is_in_transaction(con))
+  expect_identical(nrow(DBI::dbReadTable(con, "rows")), 3000L)
+})
+
+test_that("passes are shared among workers of PostgreSQL", {
+  con <- local_postgres()
+  table <- table_of(con, data.frame(x = as.double(1:2e5), y = 1))
+  DBI::dbExecute(con, "ANALYZE rows")
+  DBI::dbExecute(con, "SET parallel_setup_cost = 0")
+  DBI::dbExecute(con, "SET min_parallel_table_scan_size = 0")
+  engine <- sql_engine(con)
+  own <- table_query(as_source(table))
+  steps <- sql_select(con, list(e = "EXP(-\"x\")"), own, engine = engine)
+  steps <- sql_select(con, list(f = "\"e\" * \"e\""), steps, engine = engine)
+  steps <- sql_select(con, list(s = "SUM(\"f\")"), steps)
+  plan <- DBI::dbGetQuery(con, paste("EXPLAIN", query_text(con, steps)))[[1]]
+  expect_match(plan, "Gather", all = FALSE)
+  # and e is still evaluated once
+  expect_match(plan, "Subquery Scan", all = FALSE)
+})

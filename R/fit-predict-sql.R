@@ -1,0 +1,185 @@
+# Predictions that a database makes: a lazy table with columns more.
+
+# The table with `.fitted` and `.se.fit`. chosen: as choose_draws() has it.
+augment_table <- function(
+  fit,
+  newdata,
+  type,
+  se_fit,
+  chosen,
+  call = caller_env()
+) {
+  source <- as_source(newdata)
+  names <- source_names(source)
+  check_newdata_columns(fit, names, call)
+  taken <- intersect(c(".fitted", if (se_fit) ".se.fit"), names)
+  if (length(taken) > 0) {
+    abort_input(
+      "{.arg newdata} has the column{cli::qty(length(taken))}{?s} {.val {taken}}
+       already.",
+      argument = "newdata",
+      value = taken,
+      call = call
+    )
+  }
+  sql <- tryCatch(
+    sql_of_predictions(fit, source, names, type, se_fit, chosen),
+    tall_no_sql = function(cnd) {
+      abort_tall(
+        "unsupported",
+        c(
+          "The database cannot make these predictions:
+           {escape_cli(conditionMessage(cnd))}.",
+          i = "{.fn predict} streams the rows to R."
+        ),
+        argument = "newdata",
+        call = call
+      )
+    }
+  )
+  dplyr::tbl(table_connection(source), dbplyr::sql(sql))
+}
+
+sql_of_predictions <- function(fit, source, names, type, se_fit, chosen) {
+  con <- table_connection(source)
+  s <- predicting_sql(fit, source)
+  check_translated(s, con)
+  own <- stats::setNames(
+    quote_names(con, names),
+    sprintf("o%d", seq_along(names))
+  )
+  rows <- sql_design_rows(s, source, more = own)
+  centre <- colSums(chosen$theta * chosen$weights)
+  rows <- add_eta(rows, s, centre)
+  if (se_fit) {
+    root <- sqrt(chosen$weights) * sweep(chosen$theta, 2, centre)
+    rows <- add_sd(rows, crossprod(root))
+  }
+  columns <- list(.fitted = quote(eta), .se.fit = quote(norm))
+  if (type == "response" && fit$family$link != "identity") {
+    columns <- sql_of_response(fit$family$link)
+  }
+  columns <- lapply(columns[c(TRUE, se_fit)], sql_translate, con)
+  known <- quote_names(con, "known")
+  columns <- lapply(columns, function(text) {
+    paste0("CASE WHEN ", known, " = 1 THEN ", text, " END")
+  })
+  back <- stats::setNames(quote_names(con, names(own)), names)
+  query_text(con, sql_select(con, c(as.list(back), columns), rows$sql))
+}
+
+# What tall_glm() would ask of the table's rows, of the covariates alone; and a
+# column that says whether their levels are the fit's.
+predicting_sql <- function(fit, source) {
+  if (is.null(fit$terms)) {
+    no_sql("the fit has no formula")
+  }
+  design <- rows_of_fit(fit)$design %||% design_of_frame(fit)
+  if (is.null(design$program) || length(design$columns) > sql_columns) {
+    no_sql("the design is no SQL")
+  }
+  env <- environment(fit$formula)
+  terms <- stats::delete.response(fit$terms)
+  columns <- intersect(all.vars(terms), source_names(source))
+  given <- fit$offset_source
+  columns <- union(columns, intersect(all.vars(given), source_names(source)))
+  head <- as.list(source_head(source, columns))
+  is_numbers <- vapply(head, is_plain_numeric, TRUE)
+  s <- list(
+    columns = columns,
+    env = env,
+    numbers = columns[is_numbers],
+    others = columns[!is_numbers],
+    y = 0,
+    is_complete = TRUE
+  )
+  variables <- as.list(attr(terms, "variables"))[-1]
+  at <- attr(terms, "offset")
+  covariates <- variables[setdiff(seq_along(variables), at)]
+  s$variables <- lapply(covariates, sql_variable, head, env)
+  names(s$variables) <- vapply(covariates, deparse1, "")
+  offsets <- c(variables[at], list(given))
+  s$offsets <- lapply(offsets, sql_numeric, head, env)
+  s$offsets <- Filter(function(e) !is.null(e), s$offsets)
+  s$design <- list(columns = sql_operands(s, design))
+  s$flag <- function(con) c(known = sql_known(s, design, con))
+  structure(s, class = "tall_sql")
+}
+
+# Of a fit that has its rows in memory.
+design_of_frame <- function(fit) {
+  if (is.null(fit$frame)) {
+    no_sql("the fit kept no data")
+  }
+  frame <- fit$frame
+  for (name in names(fit$xlevels)) {
+    if (!is.factor(frame[[name]])) {
+      frame[[name]] <- factor(frame[[name]], fit$xlevels[[name]])
+    }
+  }
+  compile_design(frame, fit$contrasts)
+}
+
+# SQL that is 1 where no covariate is missing and every level is known.
+sql_known <- function(s, design, con) {
+  tests <- vapply(seq_along(s$variables), function(k) {
+    own <- quote_names(con, sprintf("v%d", k))
+    variable <- s$variables[[k]]
+    if (variable$kind != "levels") {
+      return(paste(own, "IS NOT NULL"))
+    }
+    levels <- design$variables[[variable$name]]$levels
+    levels <- paste(sql_levels(variable, levels, con), collapse = ", ")
+    paste0(own, " IN (", levels, ")")
+  }, "")
+  if (length(tests) == 0) {
+    return("1")
+  }
+  paste0("CASE WHEN ", paste(tests, collapse = " AND "), " THEN 1 ELSE 0 END")
+}
+
+# A column `norm`: the root of x' V x. V may be singular.
+add_sd <- function(rows, covariance) {
+  scale <- sqrt(pmax(diag(covariance), 0))
+  scale[scale == 0] <- 1
+  tiny <- diag(1e-14, nrow(covariance))
+  factor <- t(chol(covariance / tcrossprod(scale) + tiny)) * scale
+  before <- rows$keep
+  parts <- vapply(seq_along(scale), function(k) {
+    at <- seq.int(k, length(scale))
+    sql_total(sql_terms(factor[at, k], rows$x[at]))
+  }, "")
+  names(parts) <- sprintf("t%d", seq_along(parts))
+  rows <- add_columns(rows, parts)
+  own <- quote_names(rows$con, names(parts))
+  rows$keep <- before
+  square <- list(square = sql_total(paste(own, "*", own)))
+  rows <- add_columns(rows, square, once = FALSE)
+  rows$keep <- before
+  add_columns(rows, list(norm = sql_translate(quote(sqrt(square)), rows$con)))
+}
+
+# The inverse link of eta, and its derivative times the deviation. Databases may
+# refuse to round to 0 or to infinity: exponents are clipped.
+sql_of_response <- function(link) {
+  clip <- function(e) {
+    bquote(exp(ifelse(.(e) > 300, 300, ifelse(.(e) < -300, -300, .(e)))))
+  }
+  up <- clip(quote(eta))
+  down <- clip(quote(-eta))
+  inner <- clip(bquote(-.(up)))
+  inverse <- list(
+    log = list(up, up),
+    logit = list(
+      bquote(1 / (1 + .(down))),
+      bquote(.(up) / ((1 + .(up)) * (1 + .(up))))
+    ),
+    inverse = list(quote(1 / eta), quote(1 / (eta * eta))),
+    sqrt = list(quote(eta * eta), quote(2 * abs(eta))),
+    cloglog = list(bquote(1 - .(inner)), bquote(.(up) * .(inner)))
+  )[[link]]
+  if (is.null(inverse)) {
+    no_sql(paste0("the link ", link, " has no SQL"))
+  }
+  list(.fitted = inverse[[1]], .se.fit = bquote(.(inverse[[2]]) * norm))
+}

@@ -1,0 +1,241 @@
+# Lazy tables that a function opens, where they are read: here or on a worker.
+
+#' Tables in databases, opened where they are read
+#'
+#' A lazy table holds a connection, which cannot be sent to another process. A
+#' function that makes the connection can: of a list of such functions, each is
+#' a shard, and the workers of a [future::plan()] compute their sums at the same
+#' time.
+#'
+#' @param open (function, or list of functions) `open()` connects and returns a
+#'   lazy table of \pkg{dbplyr}, whose connection is closed by
+#'   `DBI::dbDisconnect()` when it has been read; or a list of `table` and
+#'   `close`, a function without arguments that is called instead.
+#' @param in_database (`TRUE` or `FALSE`) As in [as_source()].
+#'
+#' @details This process opens each table once for a fit, too: it writes the
+#' queries, and keeps a transaction open. In PostgreSQL workers read the state
+#' of the database that this transaction sees. Elsewhere each query of a worker
+#' sees the state of its own time, and counts and sums of all passes are
+#' compared.
+#'
+#' Without a plan, or where `open` holds a connection itself, tables are read
+#' one after another by this process.
+#'
+#' @return An object of class `tall_source`, for [tall_glm()] and wherever else
+#'   rows of a [source][tall_source] are taken.
+#' @inheritSection tall_source Conditions
+#' @seealso [as_source()] for lazy tables that are there.
+#' @examplesIf rlang::is_installed(c("RSQLite", "dbplyr"))
+#' files <- replicate(2, tempfile(fileext = ".sqlite"))
+#' for (file in files) {
+#'   con <- DBI::dbConnect(RSQLite::SQLite(), file)
+#'   DBI::dbWriteTable(con, "cars", mtcars)
+#'   DBI::dbDisconnect(con)
+#' }
+#' tables <- tall_table(lapply(files, function(file) {
+#'   force(file)
+#'   function() {
+#'     dplyr::tbl(DBI::dbConnect(RSQLite::SQLite(), file), "cars")
+#'   }
+#' }))
+#' fit <- tall_glm(mpg ~ wt, data = tables, seed = 1)
+#' nobs(fit)
+#' unlink(files)
+#' @export
+tall_table <- function(open, in_database = TRUE) {
+  check_given(open)
+  check_flag(in_database)
+  check_has_dbplyr()
+  if (is.list(open) && length(open) > 0 &&
+    all(vapply(open, is.function, TRUE))) {
+    return(new_shards(lapply(open, tall_table, in_database = in_database)))
+  }
+  if (!is.function(open)) {
+    expected <- "a function that opens a lazy table, or a list of such"
+    abort_expected(open, expected)
+  }
+  place <- new.env(parent = emptyenv())
+  # of a table that nobody closed, as after an error
+  reg.finalizer(place, close_place)
+  source <- list(open = open, in_database = in_database, place = place)
+  structure(source, class = c("tall_table", "tall_source"))
+}
+
+check_has_dbplyr <- function(call = caller_env()) {
+  if (!requireNamespace("DBI", quietly = TRUE) ||
+    !requireNamespace("dbplyr", quietly = TRUE)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "A table in a database needs the packages {.pkg DBI} and
+         {.pkg dbplyr}.",
+        i = "{.code install.packages(c(\"DBI\", \"dbplyr\"))}"
+      ),
+      call = call
+    )
+  }
+}
+
+# The lazy table of a source, which stays open until close_table().
+own_table <- function(source) {
+  if (!is.null(source$tbl)) {
+    return(source$tbl)
+  }
+  place <- source$place
+  if (!is_table_open(source)) {
+    opened <- open_table(source$open)
+    place$tbl <- opened$table
+    place$close <- opened$close
+  }
+  place$tbl
+}
+
+# list(table, close) of what a user's function gives.
+open_table <- function(open) {
+  opened <- open()
+  if (inherits(opened, "tbl_lazy")) {
+    con <- dbplyr::remote_con(opened)
+    return(list(table = opened, close = function() DBI::dbDisconnect(con)))
+  }
+  is_pair <- is.list(opened) && inherits(opened$table, "tbl_lazy") &&
+    is.function(opened$close)
+  if (!is_pair) {
+    abort_source(
+      "{.fn open} must return a lazy table, or a list of {.field table} and
+       {.field close}, not {describe(opened)}."
+    )
+  }
+  opened
+}
+
+is_table_open <- function(source) {
+  tbl <- source$tbl %||% source$place$tbl
+  # a connection that came from another process is none
+  !is.null(tbl) && tryCatch(
+    DBI::dbIsValid(dbplyr::remote_con(tbl)),
+    error = function(e) FALSE
+  )
+}
+
+# A user's own lazy table is never closed.
+close_table <- function(source) {
+  if (!is.null(source$place)) {
+    close_place(source$place)
+  }
+}
+
+close_place <- function(place) {
+  close <- place$close
+  place$tbl <- place$close <- place$snapshot <- NULL
+  if (!is.null(close)) {
+    try(close(), silent = TRUE)
+  }
+}
+
+# Closes what `code` opens.
+with_table <- function(source, code) {
+  if (!is_table_open(source)) {
+    on.exit(close_table(source))
+  }
+  code
+}
+
+# ---- queries of many tables --------------------------------------------------
+
+# What run_sql() gives of each table, a query for each: by workers at the same
+# time where tables can be opened there.
+run_on_tables <- function(tables, queries, call) {
+  travels <- length(tables) > 1 && has_workers() &&
+    all(vapply(tables, can_travel, TRUE))
+  if (!travels) {
+    return(Map(function(table, query) {
+      run_sql(table_connection(table), query, call)
+    }, tables, queries))
+  }
+  # what travels is what the user gave: the limit is for what travels by
+  # accident
+  rlang::local_options(future.globals.maxSize = Inf)
+  jobs <- Map(function(table, query) {
+    list(
+      open = table$open,
+      text = query_text(table_connection(table), query),
+      snapshot = table$place$snapshot
+    )
+  }, tables, queries)
+  guard <- function(number, expr) {
+    tryCatch(expr, error = function(e) {
+      abort_tall(
+        "worker",
+        "The worker of shard {number} failed.",
+        shard = number,
+        parent = e,
+        call = call
+      )
+    })
+  }
+  found <- found_globals(lapply(jobs, `[[`, "open"))
+  # the drivers' own random numbers, as for names, are none of ours
+  crew <- new_crew(unname(jobs), query_job, found, NULL, guard, identity)
+  crew$work()
+  Map(function(result, job, number) {
+    if (is.null(result$value)) {
+      abort_query(result$error, job$text, call, shard = number)
+    }
+    rows <- fetch_strictly(columns_of_query(result$value))
+    frame_of(rows, nrow(result$value))
+  }, crew$results(), jobs, seq_along(jobs))
+}
+
+# What a worker does: list(value) or list(error).
+query_job <- function(job) {
+  tryCatch(
+    {
+      opened <- open_table(job$open)
+      on.exit(opened$close())
+      con <- dbplyr::remote_con(opened$table)
+      end <- begin_reading(con, job$snapshot)
+      on.exit(end(), add = TRUE, after = FALSE)
+      list(value = fetch_strictly(DBI::dbGetQuery(con, job$text)))
+    },
+    error = function(e) list(error = e)
+  )
+}
+
+abort_query <- function(error, text, call, ...) {
+  if (inherits(error, "tall_error")) {
+    rlang::cnd_signal(error)
+  }
+  abort_source(
+    "The database could not compute a pass over the rows.",
+    NULL,
+    parent = error,
+    sql = text,
+    ...,
+    call = call
+  )
+}
+
+# Begins to read a table for a fit: a function that ends it and closes what was
+# opened. Workers read the state of the database that this transaction of
+# PostgreSQL sees, by its name; no savepoint may be around that.
+hold_table <- function(table) {
+  con <- table_connection(table)
+  end <- begin_reading(con)
+  if (!is.null(table$open) && is_postgres(con)) {
+    snapshot <- tryCatch(
+      DBI::dbGetQuery(con, "SELECT pg_export_snapshot() AS name")$name,
+      error = function(e) NULL
+    )
+    table$place$snapshot <- snapshot
+    if (is.null(snapshot)) {
+      # the transaction has failed
+      end()
+      end <- begin_reading(con)
+    }
+  }
+  function() {
+    end()
+    close_table(table)
+  }
+}

@@ -1,0 +1,123 @@
+# Predictions for lazy tables: streamed, or made by the database.
+
+predict_cases <- function() {
+  list(
+    list(y ~ x + word, binomial()),
+    list(count ~ log(wait) + I(x^2) + offset(x / 9), poisson()),
+    list(z ~ word * x + factor(k), gaussian())
+  )
+}
+
+expect_predicts <- function(con) {
+  force(con)
+  local_short_look(500)
+  rows <- table_rows()
+  rows$id <- seq_len(nrow(rows))
+  table <- table_of(con, rows)
+  new <- rows[order(rows$id), ]
+  sorted <- dplyr::arrange(table, id)
+  for (case in predict_cases()) {
+    ours <- tall_glm(case[[1]], rows, case[[2]], seed = 1, refresh = 0)
+    theirs <- tall_glm(case[[1]], table, case[[2]], seed = 1, refresh = 0)
+    for (fit in list(ours, theirs)) {
+      by_r <- predict(fit, new, se.fit = TRUE)
+      streamed <- predict(fit, sorted, se.fit = TRUE)
+      expect_equal(streamed$fit, unname(by_r$fit))
+      expect_equal(streamed$se.fit, unname(by_r$se.fit))
+      lazy <- augment(fit, newdata = table, se_fit = TRUE)
+      expect_s3_class(lazy, "tbl_lazy")
+      expect_identical(colnames(lazy), c(names(rows), ".fitted", ".se.fit"))
+      made <- dplyr::collect(dplyr::arrange(lazy, id))
+      expect_equal(made$id, new$id)
+      expect_equal(made$`a b`, new$`a b`)
+      expect_equal(made$.fitted, unname(by_r$fit))
+      expect_equal(made$.se.fit, unname(by_r$se.fit), tolerance = 1e-6)
+      # it goes on in the database
+      few <- dplyr::collect(dplyr::filter(lazy, .fitted > 0))
+      expect_identical(nrow(few), sum(by_r$fit > 0, na.rm = TRUE))
+      response <- dplyr::collect(dplyr::arrange(
+        augment(fit, newdata = table, type.predict = "response"),
+        id
+      ))
+      expect_equal(response$.fitted, case[[2]]$linkinv(unname(by_r$fit)))
+    }
+  }
+}
+
+test_that("SQLite predicts what R predicts", {
+  expect_predicts(local_sqlite())
+})
+
+test_that("PostgreSQL predicts what R predicts", {
+  expect_predicts(local_postgres())
+})
+
+test_that("standard deviations of responses are those of the draws", {
+  con <- local_sqlite()
+  rows <- table_rows()
+  table <- table_of(con, rows)
+  fit <- tall_glm(y ~ x + word, rows, binomial(), seed = 1)
+  made <- dplyr::collect(
+    augment(fit, newdata = table, type.predict = "response", se_fit = TRUE)
+  )
+  by_r <- predict(fit, rows, type = "response", se.fit = TRUE)
+  there <- !is.na(by_r$fit)
+  s <- predict(fit, rows, se.fit = TRUE)$se.fit[there]
+  # the second derivative is 0.1 at the most
+  away <- abs(made$.fitted - by_r$fit)[there]
+  expect_lt(max(away / (0.05 * s^2 + 1e-3 * s)), 2)
+  expect_lt(max(abs(made$.se.fit / by_r$se.fit - 1)[there]), 0.1)
+})
+
+test_that("levels that are new are NULL, and what SQL cannot say is refused", {
+  con <- local_sqlite()
+  rows <- table_rows()
+  rows$on <- rows$on == 1
+  fit <- tall_glm(z ~ word + x, rows, seed = 1)
+  rows$word[1:3] <- "'; --"
+  table <- table_of(con, rows)
+  made <- dplyr::collect(augment(fit, newdata = table))
+  expect_identical(
+    which(is.na(made$.fitted)),
+    which(is.na(rows$x) | is.na(rows$word) | rows$word == "'; --")
+  )
+  expect_error(predict(fit, table), class = "tall_error_input")
+  bent <- tall_glm(z ~ splines::ns(wait, 3), rows, seed = 1)
+  expect_error(
+    augment(bent, newdata = table),
+    class = "tall_error_unsupported"
+  )
+  expect_length(predict(bent, table), nrow(rows))
+  own <- tall_glm(y ~ wait, rows, binomial("probit"), seed = 1)
+  expect_error(
+    augment(own, newdata = table, type.predict = "response"),
+    class = "tall_error_unsupported"
+  )
+  expect_error(
+    augment(fit, newdata = dplyr::mutate(table, .fitted = 1)),
+    class = "tall_error_input"
+  )
+  expect_error(
+    augment(fit, newdata = dplyr::select(table, -x)),
+    class = "tall_error_input"
+  )
+})
+
+test_that("draws of responses take tables", {
+  skip_if_not_installed("rstantools")
+  con <- local_sqlite()
+  rows <- table_rows(300)
+  rows <- rows[stats::complete.cases(rows), ]
+  table <- table_of(con, rows)
+  fit <- tall_glm(y ~ x + word, rows, binomial(), seed = 1)
+  expect_equal(
+    rstantools::posterior_epred(fit, table, ndraws = 20),
+    rstantools::posterior_epred(fit, rows, ndraws = 20),
+    ignore_attr = TRUE
+  )
+  set.seed(2)
+  by_r <- rstantools::posterior_predict(fit, rows, ndraws = 20)
+  set.seed(2)
+  streamed <- rstantools::posterior_predict(fit, table, ndraws = 20)
+  expect_equal(streamed, by_r, ignore_attr = TRUE)
+})
