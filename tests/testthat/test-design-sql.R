@@ -231,3 +231,32 @@ test_that("a wide design goes in blocks of sums", {
     rows
   )
 })
+
+test_that("rows beyond what can be drawn are left, and no others", {
+  con <- local_sqlite()
+  local_short_look(500)
+  rows <- table_rows(6000)
+  seen <- rows_of_call(
+    tall_glm(y ~ x, table_of(con, rows), binomial(), refresh = 0)
+  )
+  found <- list(theta = c(-2, 0.8), chol = diag(2) * 30)
+  draw <- list(radius = 9, phi_bar = 1, rate = 1, scale = 1, seed = 1,
+    pass = 1, first = 0)
+  model <- list(remote = list(rows = seen))
+  local_function("recipe_settings", utils::modifyList(
+    recipe_settings, list(full_share = 1)))
+  total <- take_rows_ahead(model, found, draw, list(refresh = 0), NULL)$total
+  # some tenth of the rows
+  draw$rate <- 600 / total
+  below <- NULL
+  real <- most_uniform
+  local_function("most_uniform", function(sums, draw) {
+    below <<- real(sums, draw)
+    below
+  })
+  taken <- take_rows_ahead(model, found, draw, list(refresh = 0), NULL)
+  expect_lt(below, 1)
+  expect_gte(below, max(draw$rate * taken$psi))
+  n <- sum(taken$count)
+  expect_lt(abs(n - 600), 5 * sqrt(600))
+})
