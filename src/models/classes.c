@@ -35,7 +35,8 @@
 /* ------------------------------------------------------------------ blocks */
 
 static size_t work_size(const struct classes* p) {
-  return 2 * p->n_inner * (1 + p->n_inner) + p->n_class;
+  return 2 * p->n_inner * (1 + p->n_inner) + p->n_class +
+         (p->n_eta + 2) * CLASSES_BLOCK;
 }
 
 static size_t theta_size(const struct classes* p) {
@@ -360,6 +361,38 @@ static enum tb_status classes_log_lik(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
+/* A block of rows is gathered once for all points. */
+static enum tb_status classes_log_lik_many(const struct tb_model* p_model,
+                                           const struct tb_workspace* p_work,
+                                           const double* v_theta,
+                                           size_t n_point,
+                                           const struct tb_batch* p_batch,
+                                           double* v_sum) {
+  const struct classes* p = p_model->p_self;
+  const struct classes_scratch s =
+      classes_scratch_at(p, p_work->p_scratch, false);
+  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
+    double v_log_lik[CLASSES_BLOCK];
+    const size_t n_row = classes_gather(p, p_batch, b, &s);
+    const struct classes_out out = {.v_log_lik = v_log_lik};
+    for (size_t k = 0; k < n_point; ++k) {
+      classes_look(p,
+                   v_theta + k * p_model->n_dim,
+                   p_batch,
+                   b,
+                   n_row,
+                   &s,
+                   &out);
+      for (size_t i = 0; i < n_row; ++i) {
+        const double w =
+            p->v_weight == NULL ? 1 : p->v_weight[classes_row(p_batch, b + i)];
+        v_sum[k] += w * v_log_lik[i];
+      }
+    }
+  }
+  return TB_STATUS_ok;
+}
+
 static double classes_largest_predictor(const struct tb_model* p_model,
                                         const struct tb_workspace* p_work,
                                         const double* v_theta,
@@ -573,6 +606,7 @@ const struct tb_model_type tb_model_classes = {
     .curvature_prior = classes_curvature_prior,
     .weights = classes_weights,
     .largest_predictor = classes_largest_predictor,
+    .log_lik_many = classes_log_lik_many,
     .constrain = classes_constrain,
     .expansion = &classes_expansion,
     .memory = classes_memory,
