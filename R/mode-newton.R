@@ -188,7 +188,8 @@ newton_step <- function(model, theta, here, is_last, box, call) {
     tall_error = identity
   )
   if (is.matrix(root)) {
-    return(drop(backsolve(t(root), forwardsolve(root, here$gradient))))
+    step <- drop(backsolve(t(root), forwardsolve(root, here$gradient)))
+    return(short_step(step, model))
   }
   if (is_last) {
     # rows that are separated leave the Hessian, and columns with them
@@ -197,6 +198,16 @@ newton_step <- function(model, theta, here, is_last, box, call) {
     }
     rlang::cnd_signal(root)
   }
+}
+
+# Of standard deviations of groups, on the log scale: far below the mode the
+# posterior is all but linear there.
+short_step <- function(step, model, most = 1.5) {
+  if (!model$traits$is_grouped) {
+    return(step)
+  }
+  lambda <- model$n_coef + seq_along(model$groups$effects)
+  step * min(1, most / max(abs(step[lambda])))
 }
 
 # Minus the Hessian for a step. Where sigma is far too large the curvature in
@@ -256,7 +267,8 @@ is_quadratic_response <- function(model) {
 # log-concave, and it is not positive definite, that of the same with its
 # eigenvalues turned positive: a step uphill. NULL: see lower_chol().
 step_root <- function(here, model) {
-  if (is_quadratic_response(model)) {
+  is_grouped <- model$traits$is_grouped
+  if (is_quadratic_response(model) && !is_grouped) {
     return(NULL)
   }
   hessian <- damped_sigma(here, model)
@@ -265,7 +277,8 @@ step_root <- function(here, model) {
     return(NULL)
   }
   scaled <- hessian / outer(scale, scale)
-  is_concave <- find_response(model$family)$is_concave
+  # that of standard deviations of groups is not, whatever the response
+  is_concave <- find_response(model$family)$is_concave && !is_grouped
   if (is_concave && !model$traits$samples_aux) {
     return(NULL)
   }

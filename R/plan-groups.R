@@ -1,0 +1,141 @@
+# The recipe of multilevel regressions: the mode, as many nodes as the
+# quadrature needs, and then Langevin steps on a few groups where the posterior
+# is near normal, exact steps on all of them where it is not.
+
+groups_settings <- list(
+  nodes = c(9, 15, 25, 41), # in each dimension, the first that will do
+  error = 0.02,             # of the whitened gradient, at most
+  looked = 1000,            # groups by which that is judged
+  points = 1000,            # more of them are told,
+  most_points = 4000,       # and many more are not taken
+  few = 50,                 # groups that are looked at one and all
+  least = 0.5,              # log density lost, of what a normal one loses
+  most = 2
+)
+
+plan_groups <- function(model, control, in_place, call) {
+  ledger <- new_ledger()
+  mode <- model_mode(model, control$cores, control$refresh, call)
+  spend_mode(ledger, mode)
+  nodes <- choose_nodes(model, mode, ledger, call)
+  if (nodes != groups_settings$nodes[[1]] && !model$is_exact) {
+    rm(list = ls(model$cache, all.names = TRUE), envir = model$cache)
+    model$start <- model$traits$start <- as.double(mode$estimate)
+    mode <- model_mode(model, control$cores, control$refresh, call)
+    spend_mode(ledger, mode)
+  }
+  white <- whiten_model(model, mode, in_place, call)
+  recipe <- list(kappa = laplace_kappa(model, mode), nodes = nodes)
+  few <- why_all_groups(white, recipe, control, ledger)
+  plan <- if (is.null(few)) {
+    plan_order(white, mode, recipe, control, ledger, call)
+  }
+  if (is.null(plan)) {
+    plan <- recipe_mala(white, mode, recipe, ledger)
+    why <- few %||% "Langevin steps on a few groups would not be safe"
+    plan$why <- paste0("exact steps on all groups, since ", why)
+  } else {
+    n <- plan$recipe$size + length(plan$recipe$always)
+    plan$why <- paste(
+      "Langevin steps with control variates of order 2 on",
+      count_noun(n, "group")
+    )
+  }
+  tell_slow(plan, control)
+  plan
+}
+
+# The reason to look at all groups in every step, NULL where there is none.
+why_all_groups <- function(model, recipe, control, ledger) {
+  s <- groups_settings
+  if (model$n_data <= s$few) {
+    return("they are few")
+  }
+  if (length(bounded_coordinates(model)) > 0) {
+    return("a prior has bounds")
+  }
+  if (recipe$kappa > recipe_settings$laplace_kappa) {
+    return("a Laplace prior is narrow")
+  }
+  far <- far_coordinates(model)
+  spend(ledger, "recipe", 1)
+  if (length(far) > 0) {
+    paste0(
+      "the posterior of ",
+      paste0("`", model$variables[far], "`", collapse = ", "),
+      " is far from normal"
+    )
+  }
+}
+
+# Which parameters lose far more log density than a normal posterior does by
+# steps of 1, 2 and 3 sds, to either side, or far less: a standard deviation
+# near 0 does both.
+far_coordinates <- function(model) {
+  s <- groups_settings
+  along <- sd_directions(model)
+  radii <- recipe_settings$radii
+  steps <- c(radii, -radii)
+  points <- do.call(cbind, lapply(steps, function(r) r * along))
+  density <- density_at(model, cbind(points, 0))
+  n <- ncol(points)
+  lost <- matrix(density[[n + 1]] - density[seq_len(n)], ncol(along))
+  lost[!is.finite(lost)] <- Inf
+  ratio <- sweep(lost, 2, steps^2 / 2, "/")
+  which(apply(ratio, 1, max) > s$most | apply(ratio, 1, min) < s$least)
+}
+
+# How many nodes: the first number whose gradient is that of the next one, at the
+# mode and one posterior sd of each lambda to either side. Sets them.
+choose_nodes <- function(model, mode, ledger, call) {
+  if (model$is_exact) {
+    return(3)
+  }
+  s <- groups_settings
+  q <- length(model$groups$effects)
+  allowed <- s$nodes[s$nodes^q <= s$most_points]
+  points <- nodes_points(model, mode)
+  n <- min(s$looked, model$n_data)
+  index <- floor(seq(1, model$n_data, length.out = n))
+  look <- function(nodes) {
+    set_nodes(model, nodes)
+    spend(ledger, "recipe", ncol(points) * n / model$n_data)
+    gradient <- model_evaluate(
+      model,
+      points,
+      "likelihood",
+      index = index,
+      weight = model$n_data / n,
+      density = FALSE,
+      call = call
+    )$gradient
+    forwardsolve(mode$chol, gradient)
+  }
+  chosen <- allowed[[1]]
+  before <- look(chosen)
+  for (nodes in allowed[-1]) {
+    after <- look(nodes)
+    if (max(sqrt(colSums((after - before)^2))) <= s$error) {
+      break
+    }
+    chosen <- nodes
+    before <- after
+  }
+  set_nodes(model, chosen)
+  if (chosen^q > s$points) {
+    cli::cli_inform(c(
+      i = "The effects of each group are integrated out over {chosen^q} nodes:
+           fewer effects are faster."
+    ))
+  }
+  chosen
+}
+
+nodes_points <- function(model, mode) {
+  at <- as.double(mode$estimate)
+  covariance <- vcov(mode)
+  lambda <- model$n_coef + seq_len(model$n_lambda)
+  steps <- covariance[, lambda, drop = FALSE]
+  steps <- sweep(steps, 2, sqrt(diag(covariance)[lambda]), "/")
+  unname(cbind(at, at + steps, at - steps))
+}
