@@ -235,18 +235,18 @@ augmented_rows <- function(fit, data, call = caller_env()) {
 
 # ---- of mixed models ---------------------------------------------------------
 
-#' @exportS3Method nlme::fixef
+#' @export
 fixef.tall_fit <- function(object, ...) {
   check_no_dots(...)
   stats::coef(object)
 }
 
-#' @exportS3Method nlme::ranef
+#' @export
 ranef.tall_fit <- function(object, ...) {
   abort_no_groups(object, "ranef")
 }
 
-#' @exportS3Method nlme::VarCorr
+#' @export
 VarCorr.tall_fit <- function(x, ...) {
   abort_no_groups(x, "VarCorr")
 }

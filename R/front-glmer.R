@@ -122,6 +122,12 @@ tall_glmer <- function(
     family = family,
     bars = bars,
     design = parts$design,
+    columns = data_columns(
+      attr(made$frame, "terms"),
+      made$call,
+      if (!missing(data)) data,
+      environment(given)
+    ),
     n_coef = model$n_coef,
     n_rows = model$n_rows,
     groups = model$groups,

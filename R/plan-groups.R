@@ -1,6 +1,7 @@
 # The recipe of multilevel regressions: the mode, as many nodes as the
 # quadrature needs, and then Langevin steps on a few groups where the posterior
-# is near normal, exact steps on all of them where it is not.
+# is near normal, exact steps on all of them where it is not, unless these take
+# very long and a pilot finds the others safe.
 
 groups_settings <- list(
   nodes = c(9, 15, 25, 41), # in each dimension, the first that will do
@@ -10,7 +11,8 @@ groups_settings <- list(
   most_points = 4000,       # and many more are not taken
   few = 50,                 # groups that are looked at one and all
   least = 0.5,              # log density lost, of what a normal one loses
-  most = 2
+  most = 2,
+  seconds = 300             # of exact steps, where others may do
 )
 
 plan_groups <- function(model, control, in_place, call) {
@@ -26,37 +28,68 @@ plan_groups <- function(model, control, in_place, call) {
   }
   white <- whiten_model(model, mode, in_place, call)
   recipe <- list(kappa = laplace_kappa(model, mode), nodes = nodes)
-  few <- why_all_groups(white, recipe, control, ledger)
-  plan <- if (is.null(few)) {
+  far <- if (model$n_data > groups_settings$few) far_reason_of(white, ledger)
+  must <- why_all_groups(white, recipe)
+  exact <- recipe_mala(white, mode, recipe, ledger)
+  seconds <- full_seconds(exact, control)
+  is_slow <- seconds > groups_settings$seconds
+  plan <- if (is.null(must) && (is.null(far) || is_slow)) {
     plan_order(white, mode, recipe, control, ledger, call)
   }
   if (is.null(plan)) {
-    plan <- recipe_mala(white, mode, recipe, ledger)
-    why <- few %||% "Langevin steps on a few groups would not be safe"
+    plan <- exact
+    why <- must %||% far %||% "Langevin steps on a few groups would not be safe"
     plan$why <- paste0("exact steps on all groups, since ", why)
-  } else {
-    n <- plan$recipe$size + length(plan$recipe$always)
-    plan$why <- paste(
-      "Langevin steps with control variates of order 2 on",
-      count_noun(n, "group")
-    )
+    tell_slow_groups(seconds, control)
+    return(plan)
   }
-  tell_slow(plan, control)
+  n <- plan$recipe$size + length(plan$recipe$always)
+  plan$why <- paste0(
+    "Langevin steps with control variates of order 2 on ",
+    count_noun(n, "group"),
+    if (!is.null(far)) {
+      paste0(
+        "; ", far, ", but exact steps would take about ",
+        format_seconds(seconds)
+      )
+    }
+  )
   plan
 }
 
-# The reason to look at all groups in every step, NULL where there is none.
-why_all_groups <- function(model, recipe, control, ledger) {
-  s <- groups_settings
-  if (model$n_data <= s$few) {
-    return("they are few")
+# Seconds of a run with all groups in every step, by count.
+full_seconds <- function(plan, control) {
+  model <- plan$model
+  nodes <- if (model$is_exact) 3 else plan$recipe$nodes
+  each <- nodes^length(model$groups$effects) + 4
+  pass <- 4e-6 * model$n_data + 1e-8 * each * model$n_rows
+  n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
+  control$chains * n_step * pass
+}
+
+tell_slow_groups <- function(seconds, control, most = 60) {
+  if (seconds > most && control$refresh > 0) {
+    cli::cli_inform(c(
+      i = "This will take about {format_seconds(seconds)} of one core: each step
+           looks at all groups. A smaller {.arg iter} is faster."
+    ))
   }
-  if (length(bounded_coordinates(model)) > 0) {
-    return("a prior has bounds")
+}
+
+# The reason to look at all groups in every step, whatever it takes; NULL where
+# there is none.
+why_all_groups <- function(model, recipe) {
+  if (model$n_data <= groups_settings$few) {
+    "they are few"
+  } else if (length(bounded_coordinates(model)) > 0) {
+    "a prior has bounds"
+  } else if (recipe$kappa > recipe_settings$laplace_kappa) {
+    "a Laplace prior is narrow"
   }
-  if (recipe$kappa > recipe_settings$laplace_kappa) {
-    return("a Laplace prior is narrow")
-  }
+}
+
+# The parameters whose posterior is far from normal, in words; NULL: none.
+far_reason_of <- function(model, ledger) {
   far <- far_coordinates(model)
   spend(ledger, "recipe", 1)
   if (length(far) > 0) {
