@@ -263,7 +263,7 @@ abort_no_groups <- function(fit, f, call = caller_env()) {
     "unsupported",
     c(
       "{.fn {f}} is for models with group-level terms; this one has none.",
-      i = "Write such a model for {.fn model_custom}; {.code coef(fit)} has the
+      i = "{.fn tall_glmer} fits such models; {.code coef(fit)} has the
            coefficients of this one."
     ),
     call = call
