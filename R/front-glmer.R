@@ -187,7 +187,7 @@ glmer_model <- function(parts, family, specs, sigma, nodes, call) {
     parts$weights,
     parts$offset,
     sigma,
-    nodes = nodes %||% groups_settings$nodes[[1]],
+    nodes = nodes,
     centers = TRUE,
     arg_y = parts$arg_y,
     call = call

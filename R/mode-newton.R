@@ -147,6 +147,10 @@ newton_stage <- function(
       n_evaluation <- n_evaluation + 1
       rise <- there$log_posterior - here$log_posterior
       tolerance <- 1e-12 * (1 + abs(here$log_posterior))
+      if (model$traits$is_grouped && decrement < 0.01) {
+        # gradients are those of the integral, not of the quadrature's sum
+        tolerance <- tolerance + decrement
+      }
       if (is.finite(rise) && rise >= -tolerance) {
         break
       }

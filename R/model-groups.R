@@ -22,7 +22,8 @@
 #'   `NULL`) The prior of the effects' standard deviations and correlations;
 #'   `NULL`: flat.
 #' @param correlated (`TRUE` or `FALSE`) Are the effects of a group correlated?
-#' @param nodes (whole number) Nodes of the quadrature in each dimension.
+#' @param nodes (whole number or `NULL`) Nodes of the quadrature in each dimension.
+#'   `NULL`: 9, or as many as the recipe of a run without a kernel finds.
 #'
 #' @details With \eqn{u_g = \Lambda v_g}{u_g = Lambda v_g}, \eqn{v_g \sim N(0,
 #' I)}{v_g ~ N(0, I)}, what a group adds to the log posterior is \deqn{L_g = \log
@@ -65,7 +66,7 @@ model_groups <- function(
   offset = NULL,
   sigma = NULL,
   correlated = TRUE,
-  nodes = 9
+  nodes = NULL
 ) {
   call <- rlang::current_env()
   check_given(x)
@@ -96,7 +97,7 @@ model_groups <- function(
     weights,
     offset,
     sigma,
-    nodes = check_count(nodes, min = 1, most = 200),
+    nodes = if (!is.null(nodes)) check_count(nodes, most = 200),
     call = call
   )
 }
@@ -130,7 +131,7 @@ build_groups <- function(
   offset,
   sigma,
   storage = "double",
-  nodes = 9,
+  nodes = NULL,
   centers = FALSE,
   arg_y = "y",
   call = caller_env()
@@ -179,6 +180,7 @@ build_groups <- function(
   own <- insert_lambda(resolved, ncol(x), n_lambda, "flat")
   sorted <- sort_groups(rows, terms)
   is_exact <- entry$is_quadratic
+  n_node <- if (is_exact) 3 else nodes %||% groups_settings$nodes[[1]]
   new_model(
     "groups",
     c(sorted$params, covariance_params(
@@ -190,7 +192,7 @@ build_groups <- function(
     ), list(
       n_coef = as.double(ncol(x)),
       correlated = as.double(terms$correlated),
-      nodes = as.double(gauss_hermite(if (is_exact) 3 else nodes)),
+      nodes = as.double(gauss_hermite(n_node)),
       fold = as.double(is_exact),
       response = facts$place[[1]],
       fixed = family$fixed,
@@ -224,6 +226,7 @@ build_groups <- function(
       sizes = diff(sorted$params$first)
     ),
     is_exact = is_exact,
+    nodes = nodes,
     family = family,
     # a density of the logarithm that is proper, and is not quadratic
     prior = insert_lambda(resolved, ncol(x), n_lambda, "exponential"),

@@ -20,9 +20,10 @@ plan_groups <- function(model, control, in_place, call) {
   mode <- model_mode(model, control$cores, control$refresh, call)
   spend_mode(ledger, mode)
   nodes <- choose_nodes(model, mode, ledger, call)
-  if (nodes != groups_settings$nodes[[1]] && !model$is_exact) {
+  if (is.null(model$nodes) && !nodes %in% c(3, groups_settings$nodes[[1]])) {
     rm(list = ls(model$cache, all.names = TRUE), envir = model$cache)
-    model$start <- model$traits$start <- as.double(mode$estimate)
+    model$start <- as.double(mode$estimate)
+    model$traits$start <- model$start
     mode <- model_mode(model, control$cores, control$refresh, call)
     spend_mode(ledger, mode)
   }
@@ -121,8 +122,8 @@ far_coordinates <- function(model) {
 # How many nodes: the first number whose gradient is that of the next one, at the
 # mode and one posterior sd of each lambda to either side. Sets them.
 choose_nodes <- function(model, mode, ledger, call) {
-  if (model$is_exact) {
-    return(3)
+  if (model$is_exact || !is.null(model$nodes)) {
+    return(if (model$is_exact) 3 else model$nodes)
   }
   s <- groups_settings
   q <- length(model$groups$effects)

@@ -131,6 +131,7 @@ entry_groups <- function(family, q = 2, n_group = 24, seed = 23) {
       })
     },
     hessian_tolerance = 1e-5,
+    blocks = if (is_normal) 3 + m,
     lipschitz = NULL,
     lipschitz_prior = NA,
     point = function() stats::runif(2 + m + is_normal, -0.7, 0.7)
