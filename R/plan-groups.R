@@ -149,7 +149,8 @@ choose_nodes <- function(model, mode, ledger, call) {
   before <- look(chosen)
   for (nodes in allowed[-1]) {
     after <- look(nodes)
-    if (max(sqrt(colSums((after - before)^2))) <= s$error) {
+    error <- sqrt(colSums((after - before)^2))
+    if (!any(is.finite(error)) || max(error[is.finite(error)]) <= s$error) {
       break
     }
     chosen <- nodes
@@ -170,6 +171,11 @@ nodes_points <- function(model, mode) {
   covariance <- vcov(mode)
   lambda <- model$n_coef + seq_len(model$n_lambda)
   steps <- covariance[, lambda, drop = FALSE]
-  steps <- sweep(steps, 2, sqrt(diag(covariance)[lambda]), "/")
+  sd <- sqrt(diag(covariance)[lambda])
+  # of an sd near 0 the logarithm may be anything: no more than a factor of e
+  sd[seq_along(model$groups$effects)] <-
+    pmax(sd[seq_along(model$groups$effects)], 1) *
+      sd[seq_along(model$groups$effects)]
+  steps <- sweep(steps, 2, sd, "/")
   unname(cbind(at, at + steps, at - steps))
 }

@@ -131,7 +131,7 @@ test_that("large groups go through in parts", {
     function(eta) stats::plogis((2 * y - 1) * eta, log.p = TRUE),
     drop(x %*% theta[1:2]),
     exp(theta[[3]]),
-    most = 4
+    most = 8
   )
   got <- drop(row_log_lik(model, theta))
   expect_close(got[[2]], expected[[2]], tolerance = 1e-6)
