@@ -35,7 +35,8 @@
 #' there are columns. To estimators, schemes and kernels the group is the
 #' datum: `n_data` is the number of groups. The parameters are the coefficients,
 #' the logarithms of the diagonal of \eqn{\Lambda}{Lambda}, then what is below
-#' it row by row, and the logarithm of the response's parameter; variables are
+#' it row by row, divided by the row's diagonal, and the logarithm of the
+#' response's parameter; variables are
 #' standard deviations and correlations.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].

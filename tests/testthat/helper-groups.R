@@ -24,7 +24,7 @@ slopes <- function(f, theta, h) {
 factor_of <- function(theta, q) {
   factor <- diag(exp(theta[seq_len(q)]), q)
   if (q == 2) {
-    factor[2, 1] <- theta[[3]]
+    factor[2, 1] <- theta[[3]] * factor[2, 2]
   }
   factor
 }
@@ -50,7 +50,8 @@ lambda_density <- function(theta, q, scale, eta = 1) {
   }
   a <- seq_len(q)
   more <- 2 * (eta - 1)
-  sum((q - a + 2 + more) * theta[a] - (q + more) * log(sd) + t)
+  # with the volume of what is below the diagonal in units of it
+  sum((q - a + 2 + more + a - 1) * theta[a] - (q + more) * log(sd) + t)
 }
 
 entry_groups <- function(family, q = 2, n_group = 24, seed = 23) {

@@ -77,7 +77,7 @@ test_that("normal groups are those of the closed form, to rounding", {
   )
   theta <- c(1e4, 0.4, -0.2, -0.5, -0.4, 0.3, 0.1, -0.2, 0.15)
   factor <- diag(exp(theta[3:5]))
-  factor[lower.tri(factor)] <- theta[6:8]
+  factor[lower.tri(factor)] <- theta[6:8] * diag(factor)[c(2, 3, 3)]
   expected <- vapply(split(seq_len(n), s$group), function(rows) {
     half <- s$x[rows, , drop = FALSE] %*% factor
     v <- tcrossprod(half) + diag(exp(0.3) / s$weights[rows], length(rows))
