@@ -225,7 +225,9 @@ check_groups <- function(parts, family, sigma, call) {
   has_scale <- find_response(family)$has_units && is.null(sigma) &&
     is.null(family$aux)
   is_single <- n_group == n_row
-  if (is_single && family$name == "bernoulli") {
+  is_binary <- family$name %in% c("bernoulli", "binomial") &&
+    is.null(parts$trials) && all(parts$weights %||% 1 == 1)
+  if (is_single && is_binary) {
     abort_input(
       c(
         "Every group of {.field {name}} has one row: 0 or 1 says nothing of how

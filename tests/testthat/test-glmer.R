@@ -81,26 +81,47 @@ test_that("missing values, weights, offsets and unused levels are glm()'s", {
   d$g[3] <- NA
   d$x[[10]] <- NA
   d$w[[20]] <- 0
-  fit <- quick(n ~ x + (1 | g), d, family = stats::poisson(), weights = w,
-    offset = log(h)
+  fit <- tall_glmer(
+    n ~ x + (1 | g),
+    d,
+    stats::poisson(),
+    weights = w,
+    offset = log(h),
+    iter = 200,
+    seed = 1,
+    refresh = 0
   )
   expect_identical(nobs(fit), 93L)
   expect_identical(ngrps(fit), c(g = 12L))
   left <- d[-c(3, 10, 20), ]
   left <- left[sample(nrow(left)), ]
-  other <- quick(n ~ x + offset(log(h)) + (1 | g), left,
-    family = stats::poisson(), weights = w
+  other <- tall_glmer(
+    n ~ x + offset(log(h)) + (1 | g),
+    left,
+    stats::poisson(),
+    weights = w,
+    iter = 200,
+    seed = 1,
+    refresh = 0
   )
   expect_close(other$mode$estimate, fit$mode$estimate, tolerance = 1e-6)
 })
 
 test_that("a row of weight two is two rows", {
   d <- few_groups()
-  twice <- quick(n ~ x + (1 | g), rbind(d, d), family = stats::poisson())
-  weighted <- quick(n ~ x + (1 | g), d, family = stats::poisson(),
-    weights = rep(2, 96),
-    prior = prior_normal(0, twice$prior_specs$prior$scale /
-      stats::sd(c(d$x, d$x)))
+  d$two <- 2
+  prior <- prior_normal(0, 1)
+  twice <- quick(n ~ x + (1 | g), rbind(d, d), stats::poisson(), prior, prior)
+  weighted <- tall_glmer(
+    n ~ x + (1 | g),
+    d,
+    stats::poisson(),
+    prior,
+    prior,
+    weights = two,
+    iter = 200,
+    seed = 1,
+    refresh = 0
   )
   expect_close(weighted$mode$estimate, twice$mode$estimate, tolerance = 1e-5)
 })
