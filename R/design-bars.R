@@ -81,12 +81,13 @@ strip_parens <- function(x) {
 }
 
 is_bar_call <- function(x) {
-  is.call(x) && (identical(x[[1]], quote(`|`)) || identical(x[[1]], quote(`||`)))
+  is.call(x) && as.character(x[[1]])[[1]] %in% c("|", "||")
 }
 
 is_bar_term <- function(one) {
   one$sign == "+" && is.call(one$term) &&
-    identical(one$term[[1]], as.name("(")) && is_bar_call(strip_parens(one$term))
+    identical(one$term[[1]], as.name("(")) &&
+    is_bar_call(strip_parens(one$term))
 }
 
 # One group-level term, and nowhere else a bar.
@@ -185,7 +186,7 @@ check_group_term <- function(group, formula, call) {
   }
 }
 
-# ---- of a model frame ----------------------------------------------------------
+# ---- of a model frame --------------------------------------------------------
 
 # Terms of a part of the frame's formula, with the constants that variables such
 # as poly() took from the data.
@@ -213,19 +214,6 @@ part_frame <- function(terms, frame) {
   out
 }
 
-# The levels of the grouping factor of rows of a frame, as strings; NA where
-# something is missing.
-group_labels <- function(group, frame) {
-  if (is.call(group) && identical(group[[1]], as.name(":"))) {
-    left <- group_labels(group[[2]], frame)
-    right <- group_labels(group[[3]], frame)
-    out <- paste(left, right, sep = ":")
-    out[is.na(left) | is.na(right)] <- NA
-    return(out)
-  }
-  as.character(frame[[deparse1(strip_parens(group))]])
-}
-
 # A factor whose levels are in the order of the data's own.
 group_factor <- function(group, frame) {
   if (is.call(group) && identical(group[[1]], as.name(":"))) {
@@ -238,4 +226,36 @@ group_factor <- function(group, frame) {
     ))
   }
   factor(frame[[deparse1(strip_parens(group))]])
+}
+
+# What the model takes of a frame, and what reads other frames likewise.
+glmer_parts <- function(frame, bars, family, call) {
+  fixed <- part_terms(bars$fixed, frame)
+  effects <- part_terms(bars$effects, frame)
+  parts <- frame_parts(part_frame(fixed, frame), family, call)
+  z_frame <- part_frame(effects, frame)
+  check_covariates(z_frame, call)
+  z <- design_matrix(effects, z_frame)
+  if (ncol(z$x) == 0) {
+    abort_input(
+      "{.arg formula} must have an effect before the bar, such as
+       {.code (1 | {bars$name})}.",
+      argument = "formula",
+      call = call
+    )
+  }
+  parts$z <- z$x
+  parts$group <- group_factor(bars$group, frame)
+  parts$name <- bars$name
+  parts$correlated <- bars$correlated
+  parts$arg_y <- response_name(part_frame(fixed, frame))
+  parts$design <- list(
+    fixed = fixed,
+    effects = effects,
+    xlevels = stats::.getXlevels(fixed, frame),
+    zlevels = stats::.getXlevels(effects, frame),
+    contrasts = parts$contrasts,
+    z_contrasts = z$contrasts
+  )
+  parts
 }

@@ -315,7 +315,7 @@ new_glmer_rows <- function(fit, newdata, offset, with_groups, call) {
   out
 }
 
-# As group_labels(), of data.
+# Labels of the groups of new rows; NA where something is missing.
 new_labels <- function(fit, newdata) {
   look <- function(group) {
     group <- strip_parens(group)
@@ -376,7 +376,8 @@ effects_of_rows <- function(fit, rows, at, allow_new_levels, seed, call) {
 new_effects <- function(fit, draws, n_group) {
   q <- length(fit$groups$effects)
   factors <- covariance_factors(fit, draws)
-  v <- array(stats::rnorm(nrow(draws) * n_group * q), c(nrow(draws), n_group, q))
+  shape <- c(nrow(draws), n_group, q)
+  v <- array(stats::rnorm(prod(shape)), shape)
   u <- array(0, dim(v))
   for (a in seq_len(q)) {
     for (b in seq_len(a)) {

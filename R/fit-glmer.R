@@ -4,8 +4,8 @@
 #' Coefficients and group-level effects of a multilevel fit
 #'
 #' @param object,x (`tall_glmer`) The fit, from [tall_glmer()].
-#' @param summary (`TRUE` or `FALSE`) Posterior means and standard deviations, or
-#'   draws?
+#' @param summary (`TRUE` or `FALSE`) Posterior means and standard deviations,
+#'   or draws?
 #' @param ndraws,draws (whole number or `NULL`) As many of the kept draws,
 #'   evenly spaced, are looked at: each takes a pass over the data. `NULL`: 200
 #'   for means and standard deviations, all that were kept for draws.
@@ -18,20 +18,20 @@
 #'
 #' @details Effects are no parameters of the run. Given a draw of the parameters
 #' their mean and covariance come from the quadrature, and those of the
-#' posterior from the draws' by the laws of total expectation and variance. Draws
-#' of effects are made by five steps of an independence Metropolis sampler from
-#' the normal law with these moments, which is their exact law where the response
-#' is Gaussian.
+#' posterior from the draws' by the laws of total expectation and variance.
+#' Draws of effects are made by five steps of an independence Metropolis sampler
+#' from the normal law with these moments, which is their exact law where the
+#' response is Gaussian.
 #'
 #' @return `fixef()`: posterior means of the coefficients, as in lme4.
-#'   `ranef()`: with `summary = TRUE` a list with the name of the grouping factor,
-#'   as in lme4: a data frame with a row for each group and a column for each
-#'   effect, with the attribute `"sd"`, a data frame of the same shape. With
-#'   `summary = FALSE` an array draws x groups x effects. `coef()`: the same list
-#'   of coefficients, effects added. `VarCorr()`: a list with the name of the
-#'   grouping factor: `sd` (posterior means and standard deviations), `cor` and
-#'   `cov` (posterior means of the correlation and covariance matrix); and
-#'   `residual__` where there is a residual standard deviation, as in brms.
+#'   `ranef()`: with `summary = TRUE` a list with the name of the grouping
+#'   factor, as in lme4: a data frame with a row for each group and a column for
+#'   each effect, with the attribute `"sd"`, a data frame of the same shape.
+#'   With `summary = FALSE` an array draws x groups x effects. `coef()`: the
+#'   same list of coefficients, effects added. `VarCorr()`: a list with the name
+#'   of the grouping factor: `sd` (posterior means and standard deviations),
+#'   `cor` and `cov` (posterior means of the correlation and covariance matrix);
+#'   and `residual__` where there is a residual standard deviation, as in brms.
 #'   `ngrps()`: the number of groups, named. `nobs()`: the number of rows.
 #' @section Conditions: `tall_error_stale` where a fit was read from a file that
 #' did not keep its data; `tall_error_input` for groups that are none.

@@ -2,9 +2,9 @@
 
 #' Bayesian multilevel models for tall data
 #'
-#' Fits a generalised linear model whose coefficients differ between groups, with
-#' nothing to tune. The effects of each group are integrated out, so that
-#' a group is one datum: a step looks at a few groups, however many there are.
+#' Fits a generalised linear model whose coefficients differ between groups,
+#' with nothing to tune. The effects of each group are integrated out, so that a
+#' group is one datum: a step looks at a few groups, however many there are.
 #'
 #' @param formula (formula) As in [tall_glm()], with one group-level term, by
 #'   lme4's conventions: `(1 | g)`, `(1 + x | g)`, or `(1 + x || g)` for effects
@@ -28,21 +28,22 @@
 #'
 #' @details With linear predictor \eqn{x_i^\top \beta + z_i^\top u_{g(i)}}{x_i'
 #' beta + z_i' u_g(i)} and \eqn{u_g \sim N(0, \Sigma)}{u_g ~ N(0, Sigma)}, the
-#' effects \eqn{u_g} are integrated out by adaptive Gauss-Hermite quadrature; see
-#' [model_groups()]. The number of nodes is the first of 9, 15, 25, 41 in each
-#' dimension whose gradient is within 0.02 of the next one's, in posterior
+#' effects \eqn{u_g} are integrated out by adaptive Gauss-Hermite quadrature;
+#' see [model_groups()]. The number of nodes is the first of 9, 15, 25, 41 in
+#' each dimension whose gradient is within 0.02 of the next one's, in posterior
 #' standard deviations. Gaussian responses are exact.
 #'
 #' Draws are those of the coefficients, the standard deviations `sd_g__x`, the
 #' correlations `cor_g__Intercept__x`, as brms calls them, and of the response's
-#' parameter. Effects of groups come afterwards, see [ranef()][tall_glmer-methods].
+#' parameter. Effects of groups come afterwards, see
+#' [ranef()][tall_glmer-methods].
 #'
 #' @section The recipe: With up to 50 groups, or where the posterior of a
 #' parameter is far from normal, as that of a standard deviation near 0 is, all
 #' groups are looked at in every step and draws are exact ([kernel_mala()]).
-#' Otherwise Leimkuhler-Matthews dynamics take control variates of order 2, as in
-#' [sg_sample()], with groups in the place of rows, drawn by their leverages to
-#' the power of 3/2. `print()` says which it was, and why.
+#' Otherwise Leimkuhler-Matthews dynamics take control variates of order 2, as
+#' in [sg_sample()], with groups in the place of rows, drawn by their leverages
+#' to the power of 3/2. `print()` says which it was, and why.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glmer", "tall_fit")`.
 #' @section Conditions: `tall_error_input` for a formula or data that cannot be
@@ -142,39 +143,7 @@ tall_glmer <- function(
 
 # In each dimension.
 groups_nodes <- function(fit, model) {
-  fit$recipe$nodes %||% if (model$is_exact) 3 else groups_settings$nodes[[1]]
-}
-
-# What the model takes of a frame, and what reads other frames likewise.
-glmer_parts <- function(frame, bars, family, call) {
-  fixed <- part_terms(bars$fixed, frame)
-  effects <- part_terms(bars$effects, frame)
-  parts <- frame_parts(part_frame(fixed, frame), family, call)
-  z_frame <- part_frame(effects, frame)
-  check_covariates(z_frame, call)
-  z <- design_matrix(effects, z_frame)
-  if (ncol(z$x) == 0) {
-    abort_input(
-      "{.arg formula} must have an effect before the bar, such as
-       {.code (1 | {bars$name})}.",
-      argument = "formula",
-      call = call
-    )
-  }
-  parts$z <- z$x
-  parts$group <- group_factor(bars$group, frame)
-  parts$name <- bars$name
-  parts$correlated <- bars$correlated
-  parts$arg_y <- response_name(part_frame(fixed, frame))
-  parts$design <- list(
-    fixed = fixed,
-    effects = effects,
-    xlevels = stats::.getXlevels(fixed, frame),
-    zlevels = stats::.getXlevels(effects, frame),
-    contrasts = parts$contrasts,
-    z_contrasts = z$contrasts
-  )
-  parts
+  fit$recipe$nodes %||% if (model$is_exact) 3 else usual_nodes
 }
 
 glmer_model <- function(parts, family, specs, sigma, nodes, call) {
@@ -204,7 +173,7 @@ rebuild_model.tall_glmer <- function(fit) {
   glmer_model(parts, fit$family, fit$prior_specs, fit$sigma, fit$nodes, call)
 }
 
-# ---- groups that say nothing of what is asked -----------------------------------
+# ---- groups that say nothing of what is asked --------------------------------
 
 check_groups <- function(parts, family, sigma, call) {
   n_group <- nlevels(parts$group)

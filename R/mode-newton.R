@@ -146,11 +146,7 @@ newton_stage <- function(
       there <- look(theta + scale * step)
       n_evaluation <- n_evaluation + 1
       rise <- there$log_posterior - here$log_posterior
-      tolerance <- 1e-12 * (1 + abs(here$log_posterior))
-      if (model$traits$is_grouped && decrement < 0.01) {
-        # gradients are those of the integral, not of the quadrature's sum
-        tolerance <- tolerance + decrement
-      }
+      tolerance <- rise_tolerance(model, here, decrement)
       if (is.finite(rise) && rise >= -tolerance) {
         break
       }
@@ -176,6 +172,13 @@ newton_stage <- function(
     n_evaluation = n_evaluation,
     steps = steps
   )
+}
+
+# How far a step may fall. Of groups gradients are those of the integral, not of
+# the quadrature's sum.
+rise_tolerance <- function(model, here, decrement) {
+  rounding <- 1e-12 * (1 + abs(here$log_posterior))
+  rounding + if (model$traits$is_grouped && decrement < 0.01) decrement else 0
 }
 
 # NULL: none to be had, because a subsample is singular where all rows are not.
@@ -290,13 +293,15 @@ step_root <- function(here, model) {
   if (!is.null(root) && min(diag(root)) > 1e-6) {
     return(t(root) * scale)
   }
-  if (is_concave) {
-    return(NULL)
-  }
+  if (!is_concave) turned_root(scaled, scale)
+}
+
+# Its eigenvalues turned positive; NULL: columns depend on each other.
+turned_root <- function(scaled, scale) {
   parts <- eigen(scaled, symmetric = TRUE)
   size <- abs(parts$values)
   if (all(parts$values > -1e-10 * max(size))) {
-    return(NULL) # columns depend on each other
+    return(NULL)
   }
   size <- pmax(size, 1e-3 * max(size))
   turned <- parts$vectors %*% (size * t(parts$vectors))

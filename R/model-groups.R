@@ -22,22 +22,23 @@
 #'   `NULL`) The prior of the effects' standard deviations and correlations;
 #'   `NULL`: flat.
 #' @param correlated (`TRUE` or `FALSE`) Are the effects of a group correlated?
-#' @param nodes (whole number or `NULL`) Nodes of the quadrature in each dimension.
-#'   `NULL`: 9, or as many as the recipe of a run without a kernel finds.
+#' @param nodes (whole number or `NULL`) Nodes of the quadrature in each
+#'   dimension. `NULL`: 9, or as many as the recipe of a run without a kernel
+#'   finds.
 #'
 #' @details With \eqn{u_g = \Lambda v_g}{u_g = Lambda v_g}, \eqn{v_g \sim N(0,
-#' I)}{v_g ~ N(0, I)}, what a group adds to the log posterior is \deqn{L_g = \log
-#' \int \prod_{i \in g} p(y_i \mid x_i^\top \beta + z_i^\top \Lambda v)\, N(v; 0,
-#' I)\, dv,}{L_g = log int prod_{i in g} p(y_i | x_i'beta + z_i'Lambda v) N(v; 0,
-#' I) dv,} by adaptive Gauss-Hermite quadrature about the mode of the integrand;
-#' its derivatives are those of the identities of Fisher and Louis. A Gaussian
-#' response needs three nodes, which are exact, and as few rows of a group as
-#' there are columns. To estimators, schemes and kernels the group is the
-#' datum: `n_data` is the number of groups. The parameters are the coefficients,
-#' the logarithms of the diagonal of \eqn{\Lambda}{Lambda}, then what is below
-#' it row by row, divided by the row's diagonal, and the logarithm of the
-#' response's parameter; variables are
-#' standard deviations and correlations.
+#' I)}{v_g ~ N(0, I)}, what a group adds to the log posterior is \deqn{L_g =
+#' \log \int \prod_{i \in g} p(y_i \mid x_i^\top \beta + z_i^\top \Lambda v)\,
+#' N(v; 0, I)\, dv,}{L_g = log int prod_{i in g} p(y_i | x_i'beta + z_i'Lambda
+#' v) N(v; 0, I) dv,} by adaptive Gauss-Hermite quadrature about the mode of the
+#' integrand; its derivatives are those of the identities of Fisher and Louis. A
+#' Gaussian response needs three nodes, which are exact, and as few rows of a
+#' group as there are columns. To estimators, schemes and kernels the group is
+#' the datum: `n_data` is the number of groups. The parameters are the
+#' coefficients, the logarithms of the diagonal of \eqn{\Lambda}{Lambda}, then
+#' what is below it row by row, divided by the row's diagonal, and the logarithm
+#' of the response's parameter; variables are standard deviations and
+#' correlations.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: those of [model_glm()]; `tall_error_unsupported` for
@@ -120,6 +121,9 @@ as_group <- function(group, arg, call) {
 
 most_effects <- 3
 
+# in each dimension
+usual_nodes <- 9
+
 # model_groups() for callers whose users typed something else. terms: list(z,
 # group, name, correlated). specs: four priors. centers: as of build_glm().
 build_groups <- function(
@@ -181,7 +185,7 @@ build_groups <- function(
   own <- insert_lambda(resolved, ncol(x), n_lambda, "flat")
   sorted <- sort_groups(rows, terms)
   is_exact <- entry$is_quadratic
-  n_node <- if (is_exact) 3 else nodes %||% groups_settings$nodes[[1]]
+  n_node <- if (is_exact) 3 else nodes %||% usual_nodes
   new_model(
     "groups",
     c(sorted$params, covariance_params(

@@ -4,7 +4,7 @@
 # very long and a pilot finds the others safe.
 
 groups_settings <- list(
-  nodes = c(9, 15, 25, 41), # in each dimension, the first that will do
+  nodes = c(15, 25, 41),    # or usual_nodes: the first that will do
   error = 0.02,             # of the whitened gradient, at most
   looked = 1000,            # groups by which that is judged
   points = 1000,            # more of them are told,
@@ -20,7 +20,7 @@ plan_groups <- function(model, control, in_place, call) {
   mode <- model_mode(model, control$cores, control$refresh, call)
   spend_mode(ledger, mode)
   nodes <- choose_nodes(model, mode, ledger, call)
-  if (is.null(model$nodes) && !nodes %in% c(3, groups_settings$nodes[[1]])) {
+  if (is.null(model$nodes) && !nodes %in% c(3, usual_nodes)) {
     rm(list = ls(model$cache, all.names = TRUE), envir = model$cache)
     model$start <- as.double(mode$estimate)
     model$traits$start <- model$start
@@ -119,15 +119,16 @@ far_coordinates <- function(model) {
   which(apply(ratio, 1, max) > s$most | apply(ratio, 1, min) < s$least)
 }
 
-# How many nodes: the first number whose gradient is that of the next one, at the
-# mode and one posterior sd of each lambda to either side. Sets them.
+# How many nodes: the first number whose gradient is that of the next one, at
+# the mode and one posterior sd of each lambda to either side. Sets them.
 choose_nodes <- function(model, mode, ledger, call) {
   if (model$is_exact || !is.null(model$nodes)) {
     return(if (model$is_exact) 3 else model$nodes)
   }
   s <- groups_settings
   q <- length(model$groups$effects)
-  allowed <- s$nodes[s$nodes^q <= s$most_points]
+  allowed <- c(usual_nodes, s$nodes)
+  allowed <- allowed[allowed^q <= s$most_points]
   points <- nodes_points(model, mode)
   n <- min(s$looked, model$n_data)
   index <- floor(seq(1, model$n_data, length.out = n))

@@ -29,7 +29,8 @@ factor_of <- function(theta, q) {
   factor
 }
 
-# log int prod_i p(y_i | eta_i + z_i s v) N(v; 0, 1) dv of each group, one effect
+# log int prod_i p(y_i | eta_i + z_i s v) N(v; 0, 1) dv of each group with one
+# effect
 integrate_groups <- function(group, log_density, eta, sd, z = 1, most = 9) {
   v <- seq(-most, most, length.out = 241)
   step <- v[[2]] - v[[1]]

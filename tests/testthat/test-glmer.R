@@ -226,3 +226,13 @@ test_that("a fit read from a file has its effects, if it kept its data", {
   rm(list = ls(fit_cache), envir = fit_cache)
   expect_error(ranef(fit), class = "tall_error_stale")
 })
+
+test_that("tidy() has coefficients, and parameters of groups on request", {
+  d <- few_groups()
+  fit <- quick(y ~ x + (1 | g), d)
+  expect_identical(tidy(fit)$term, c("(Intercept)", "x"))
+  all <- tidy(fit, c("fixed", "ran_pars", "auxiliary"), conf.int = TRUE)
+  expect_identical(all$term, fit$variables)
+  expect_identical(all$effect, c("fixed", "fixed", "ran_pars", "auxiliary"))
+  expect_equal(tidy(fit, "ran_pars")$estimate, mean(as.matrix(fit)[, 3]))
+})
