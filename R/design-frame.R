@@ -135,8 +135,8 @@ check_no_bars <- function(formula, call) {
     c(
       "{.arg formula} has the term {.code ({deparse1(bar)})}: group-level terms
        are not fitted here.",
-      i = "Make the groups a factor, or write the model for
-           {.fn model_custom}. A logical \"or\" is {.code I(a | b)}."
+      i = "{.fn tall_glmer} fits them. A logical \"or\" is
+           {.code I(a | b)}."
     ),
     argument = "formula",
     value = formula,

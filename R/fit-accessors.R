@@ -147,18 +147,18 @@ weights.tall_fit <- function(object, ...) {
 
 # ---- of mixed models ---------------------------------------------------------
 
-#' @exportS3Method nlme::fixef
+#' @export
 fixef.tall_fit <- function(object, ...) {
   check_no_dots(...)
   stats::coef(object)
 }
 
-#' @exportS3Method nlme::ranef
+#' @export
 ranef.tall_fit <- function(object, ...) {
   abort_no_groups(object, "ranef")
 }
 
-#' @exportS3Method nlme::VarCorr
+#' @export
 VarCorr.tall_fit <- function(x, ...) {
   abort_no_groups(x, "VarCorr")
 }
@@ -175,7 +175,7 @@ abort_no_groups <- function(fit, f, call = caller_env()) {
     "unsupported",
     c(
       "{.fn {f}} is for models with group-level terms; this one has none.",
-      i = "Write such a model for {.fn model_custom}; {.code coef(fit)} has the
+      i = "{.fn tall_glmer} fits such models; {.code coef(fit)} has the
            coefficients of this one."
     ),
     call = call

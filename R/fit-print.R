@@ -64,7 +64,7 @@ print_header <- function(fit, n_draws) {
     cat("Family:  ", fit$family$name, " (", fit$family$link, ")\n", sep = "")
   }
   if (fit$n_data > 0) {
-    cat("Data:    ", count_noun(fit$n_data, "observation"), "\n", sep = "")
+    cat("Data:    ", data_text(fit), "\n", sep = "")
   } else {
     cat("Target:  ", density_text(fit$model), "\n", sep = "")
   }
@@ -100,6 +100,20 @@ print_header <- function(fit, n_draws) {
   cat("\n")
 }
 
+# Of models whose rows are groups, both.
+data_text <- function(fit) {
+  if (is.null(fit$groups)) {
+    return(count_noun(fit$n_data, "observation"))
+  }
+  paste0(
+    count_noun(fit$n_rows, "observation"),
+    " in ",
+    count_noun(fit$n_data, "group"),
+    " of ",
+    fit$groups$name
+  )
+}
+
 # What ran, in one line.
 sampler_text <- function(fit) {
   if (kernel_is_independent(fit$kernel)) {
@@ -129,7 +143,7 @@ sampler_text <- function(fit) {
       paste0(
         ", minibatches of ",
         if (varies) "on average ",
-        count_noun(round(rows), "row")
+        count_noun(round(rows), if (is.null(fit$groups)) "row" else "group")
       )
     },
     if (fit$is_whitened || !is.null(fit$stand_in)) ", whitened"

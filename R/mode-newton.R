@@ -146,7 +146,7 @@ newton_stage <- function(
       there <- look(theta + scale * step)
       n_evaluation <- n_evaluation + 1
       rise <- there$log_posterior - here$log_posterior
-      tolerance <- 1e-12 * (1 + abs(here$log_posterior))
+      tolerance <- rise_tolerance(model, here, decrement)
       if (is.finite(rise) && rise >= -tolerance) {
         break
       }
@@ -174,6 +174,13 @@ newton_stage <- function(
   )
 }
 
+# How far a step may fall. Of groups gradients are those of the integral, not of
+# the quadrature's sum.
+rise_tolerance <- function(model, here, decrement) {
+  rounding <- 1e-12 * (1 + abs(here$log_posterior))
+  rounding + if (model$traits$is_grouped && decrement < 0.01) decrement else 0
+}
+
 # NULL: none to be had, because a subsample is singular where all rows are not.
 newton_step <- function(model, theta, here, is_last, box, call) {
   if (!is.null(box)) {
@@ -188,7 +195,8 @@ newton_step <- function(model, theta, here, is_last, box, call) {
     tall_error = identity
   )
   if (is.matrix(root)) {
-    return(drop(backsolve(t(root), forwardsolve(root, here$gradient))))
+    step <- drop(backsolve(t(root), forwardsolve(root, here$gradient)))
+    return(short_step(step, model))
   }
   if (is_last) {
     # rows that are separated leave the Hessian, and columns with them
@@ -197,6 +205,16 @@ newton_step <- function(model, theta, here, is_last, box, call) {
     }
     rlang::cnd_signal(root)
   }
+}
+
+# Of standard deviations of groups, on the log scale: far below the mode the
+# posterior is all but linear there.
+short_step <- function(step, model, most = 1.5) {
+  if (!model$traits$is_grouped) {
+    return(step)
+  }
+  lambda <- model$n_coef + seq_along(model$groups$effects)
+  step * min(1, most / max(abs(step[lambda])))
 }
 
 # Minus the Hessian for a step. Where sigma is far too large the curvature in
@@ -256,7 +274,8 @@ is_quadratic_response <- function(model) {
 # log-concave, and it is not positive definite, that of the same with its
 # eigenvalues turned positive: a step uphill. NULL: see lower_chol().
 step_root <- function(here, model) {
-  if (is_quadratic_response(model)) {
+  is_grouped <- model$traits$is_grouped
+  if (is_quadratic_response(model) && !is_grouped) {
     return(NULL)
   }
   hessian <- damped_sigma(here, model)
@@ -265,7 +284,8 @@ step_root <- function(here, model) {
     return(NULL)
   }
   scaled <- hessian / outer(scale, scale)
-  is_concave <- find_response(model$family)$is_concave
+  # that of standard deviations of groups is not, whatever the response
+  is_concave <- find_response(model$family)$is_concave && !is_grouped
   if (is_concave && model$traits$n_aux == 0) {
     return(NULL)
   }
@@ -273,13 +293,15 @@ step_root <- function(here, model) {
   if (!is.null(root) && min(diag(root)) > 1e-6) {
     return(t(root) * scale)
   }
-  if (is_concave) {
-    return(NULL)
-  }
+  if (!is_concave) turned_root(scaled, scale)
+}
+
+# Its eigenvalues turned positive; NULL: columns depend on each other.
+turned_root <- function(scaled, scale) {
   parts <- eigen(scaled, symmetric = TRUE)
   size <- abs(parts$values)
   if (all(parts$values > -1e-10 * max(size))) {
-    return(NULL) # columns depend on each other
+    return(NULL)
   }
   size <- pmax(size, 1e-3 * max(size))
   turned <- parts$vectors %*% (size * t(parts$vectors))

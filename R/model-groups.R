@@ -22,20 +22,23 @@
 #'   `NULL`) The prior of the effects' standard deviations and correlations;
 #'   `NULL`: flat.
 #' @param correlated (`TRUE` or `FALSE`) Are the effects of a group correlated?
-#' @param nodes (whole number) Nodes of the quadrature in each dimension.
+#' @param nodes (whole number or `NULL`) Nodes of the quadrature in each
+#'   dimension. `NULL`: 9, or as many as the recipe of a run without a kernel
+#'   finds.
 #'
 #' @details With \eqn{u_g = \Lambda v_g}{u_g = Lambda v_g}, \eqn{v_g \sim N(0,
-#' I)}{v_g ~ N(0, I)}, what a group adds to the log posterior is \deqn{L_g = \log
-#' \int \prod_{i \in g} p(y_i \mid x_i^\top \beta + z_i^\top \Lambda v)\, N(v; 0,
-#' I)\, dv,}{L_g = log int prod_{i in g} p(y_i | x_i'beta + z_i'Lambda v) N(v; 0,
-#' I) dv,} by adaptive Gauss-Hermite quadrature about the mode of the integrand;
-#' its derivatives are those of the identities of Fisher and Louis. A Gaussian
-#' response needs three nodes, which are exact, and as few rows of a group as
-#' there are columns. To estimators, schemes and kernels the group is the
-#' datum: `n_data` is the number of groups. The parameters are the coefficients,
-#' the logarithms of the diagonal of \eqn{\Lambda}{Lambda}, then what is below
-#' it row by row, and the logarithm of the response's parameter; variables are
-#' standard deviations and correlations.
+#' I)}{v_g ~ N(0, I)}, what a group adds to the log posterior is \deqn{L_g =
+#' \log \int \prod_{i \in g} p(y_i \mid x_i^\top \beta + z_i^\top \Lambda v)\,
+#' N(v; 0, I)\, dv,}{L_g = log int prod_{i in g} p(y_i | x_i'beta + z_i'Lambda
+#' v) N(v; 0, I) dv,} by adaptive Gauss-Hermite quadrature about the mode of the
+#' integrand; its derivatives are those of the identities of Fisher and Louis. A
+#' Gaussian response needs three nodes, which are exact, and as few rows of a
+#' group as there are columns. To estimators, schemes and kernels the group is
+#' the datum: `n_data` is the number of groups. The parameters are the
+#' coefficients, the logarithms of the diagonal of \eqn{\Lambda}{Lambda}, then
+#' what is below it row by row, divided by the row's diagonal, and the logarithm
+#' of the response's parameter; variables are standard deviations and
+#' correlations.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: those of [model_glm()]; `tall_error_unsupported` for
@@ -65,7 +68,7 @@ model_groups <- function(
   offset = NULL,
   sigma = NULL,
   correlated = TRUE,
-  nodes = 9
+  nodes = NULL
 ) {
   call <- rlang::current_env()
   check_given(x)
@@ -96,7 +99,7 @@ model_groups <- function(
     weights,
     offset,
     sigma,
-    nodes = check_count(nodes, min = 1, most = 200),
+    nodes = if (!is.null(nodes)) check_count(nodes, most = 200),
     call = call
   )
 }
@@ -118,6 +121,9 @@ as_group <- function(group, arg, call) {
 
 most_effects <- 3
 
+# in each dimension
+usual_nodes <- 9
+
 # model_groups() for callers whose users typed something else. terms: list(z,
 # group, name, correlated). specs: four priors. centers: as of build_glm().
 build_groups <- function(
@@ -130,7 +136,7 @@ build_groups <- function(
   offset,
   sigma,
   storage = "double",
-  nodes = 9,
+  nodes = NULL,
   centers = FALSE,
   arg_y = "y",
   call = caller_env()
@@ -183,6 +189,7 @@ build_groups <- function(
   own <- insert_lambda(resolved, ncol(x), n_lambda, "flat")
   sorted <- sort_groups(rows, terms)
   is_exact <- entry$is_quadratic
+  n_node <- if (is_exact) 3 else nodes %||% usual_nodes
   new_model(
     "groups",
     c(sorted$params, covariance_params(
@@ -194,7 +201,7 @@ build_groups <- function(
     ), list(
       n_coef = as.double(ncol(x)),
       correlated = as.double(terms$correlated),
-      nodes = as.double(gauss_hermite(if (is_exact) 3 else nodes)),
+      nodes = as.double(gauss_hermite(n_node)),
       fold = as.double(is_exact),
       response = facts$place,
       aux = if (length(known_aux) > 0) unname(known_aux),
@@ -226,6 +233,7 @@ build_groups <- function(
       sizes = diff(sorted$params$first)
     ),
     is_exact = is_exact,
+    nodes = nodes,
     family = family,
     # a density of the logarithm that is proper, and is not quadratic
     prior = insert_lambda(resolved, ncol(x), n_lambda, "exponential"),

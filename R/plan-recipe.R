@@ -58,6 +58,9 @@ plan_recipe <- function(
   if (has_sums(model)) {
     return(plan_sums(model, control, call))
   }
+  if (model$traits$is_grouped) {
+    return(plan_groups(model, control, in_place, call))
+  }
   ledger <- new_ledger()
   mode <- model_mode(model, control$cores, control$refresh, call)
   spend_mode(ledger, mode)

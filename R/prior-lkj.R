@@ -9,13 +9,13 @@
 #' @param eta (positive number) The shape of the LKJ prior of the correlation
 #'   matrix (Lewandowski, Kurowicka & Joe, 2009): 1 is flat over correlation
 #'   matrices, larger values favour small correlations.
-#' @param sd (`tall_prior` or `NULL`) The prior of each standard deviation,
-#'   cut off below 0: [prior_student()], [prior_normal()], both with location 0,
-#'   [prior_exponential()] or [prior_flat()]. A vector of scales has one for each
-#'   effect of a group, in the order of the formula or with their names. `NULL`:
-#'   a half Student t with 3 degrees of freedom and scale 2.5 or, in models with
-#'   an identity link, the median absolute deviation of the response where that
-#'   is larger, as in brms.
+#' @param sd (`tall_prior` or `NULL`) The prior of each standard deviation, cut
+#'   off below 0: [prior_student()], [prior_normal()], both with location 0,
+#'   [prior_exponential()] or [prior_flat()]. A vector of scales has one for
+#'   each effect of a group, in the order of the formula or with their names.
+#'   `NULL`: a half Student t with 3 degrees of freedom and scale 2.5 or, in
+#'   models with an identity link, the median absolute deviation of the response
+#'   where that is larger, as in brms.
 #'
 #' @return An object of class `tall_prior_lkj`, an inert description.
 #' @section Conditions: `tall_error_input` if an argument is not as described.

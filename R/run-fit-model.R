@@ -37,6 +37,7 @@ check_fits_model <- function(fit, model, component, call) {
 # Fits whose front end has the argument keep_data.
 keep_data_classes <- c(
   "tall_glm",
+  "tall_glmer",
   "tall_nn",
   "tall_ica",
   "tall_factorize",

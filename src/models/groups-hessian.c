@@ -191,6 +191,40 @@ static void gradient_at(const struct groups* p,
   }
 }
 
+static void mirror(size_t n_dim, double* v_hessian) {
+  for (size_t i = 0; i < n_dim; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      v_hessian[j * n_dim + i] = v_hessian[i * n_dim + j];
+    }
+  }
+}
+
+/* From Lambda to lambda: both sides, and what lambda bends Lambda by. */
+static void to_lambda(const struct groups* p,
+                      const struct groups_point* p_point,
+                      const double* v_gradient,
+                      size_t n_dim,
+                      double* v_hessian) {
+  const size_t n_coef = p->n_coef;
+  for (size_t j = 0; j < n_dim; ++j) {
+    groups_pull(p, p_point, v_hessian + j * n_dim + n_coef, 1);
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    groups_pull(p, p_point, v_hessian + n_coef * n_dim + j, n_dim);
+  }
+  for (size_t l = 0; l < p->n_lambda; ++l) {
+    const size_t a = p->v_a[l], b = p->v_b[l];
+    const size_t i = n_coef + a, j = n_coef + l;
+    v_hessian[i * n_dim + i] -= v_gradient[j] * p_point->v_factor[a][b];
+    if (a != b) {
+      const double bend = v_gradient[j] * p_point->v_factor[a][a];
+      v_hessian[i * n_dim + j] -= bend;
+      v_hessian[j * n_dim + i] -= bend;
+    }
+  }
+  mirror(n_dim, v_hessian); /* to the last bit */
+}
+
 void groups_finish_hessian(const struct groups* p,
                            const struct groups_point* p_point,
                            const struct groups_scratch* p_s,
@@ -216,20 +250,6 @@ void groups_finish_hessian(const struct groups* p,
       }
     }
   }
-  for (size_t i = 0; i < n_dim; ++i) {
-    const bool is_lambda = i >= n_coef && i < n_aux;
-    const double slope = is_lambda ? groups_slope(p, p_point, i - n_coef) : 1;
-    for (size_t j = 0; j < n_dim; ++j) {
-      v_hessian[(j > i ? j * n_dim + i : i * n_dim + j)] *=
-          j == i ? slope * slope : slope;
-    }
-    if (is_lambda && p->v_b[i - n_coef] == p->v_a[i - n_coef]) {
-      v_hessian[i * n_dim + i] -= v_gradient[i] * slope;
-    }
-  }
-  for (size_t i = 0; i < n_dim; ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      v_hessian[j * n_dim + i] = v_hessian[i * n_dim + j];
-    }
-  }
+  mirror(n_dim, v_hessian);
+  to_lambda(p, p_point, v_gradient, n_dim, v_hessian);
 }

@@ -320,8 +320,8 @@ void groups_look(const struct tb_model* p_model,
                           p_look->v_gradient,
                           p_look->v_hessian);
   }
-  for (size_t l = 0; p_look->v_gradient != NULL && l < p->n_effect; ++l) {
-    p_look->v_gradient[p->n_coef + l] *= groups_slope(p, p_point, l);
+  if (p_look->v_gradient != NULL) {
+    groups_pull(p, p_point, p_look->v_gradient + p->n_coef, 1);
   }
   if (p_look->v_mean != NULL) {
     set_moments(p, p_s, p_look);

@@ -87,10 +87,11 @@ struct groups_point groups_point_at(const struct groups* p,
       .v_theta = v_theta,
       .response =
           tb_response_at(&p->response, v_theta + p->n_coef + p->n_lambda)};
+  /* the diagonal comes first */
   for (size_t l = 0; l < p->n_lambda; ++l) {
+    const size_t i = p->v_a[l], j = p->v_b[l];
     const double value = v_theta[p->n_coef + l];
-    point.v_factor[p->v_a[l]][p->v_b[l]] =
-        p->v_a[l] == p->v_b[l] ? exp(value) : value;
+    point.v_factor[i][j] = i == j ? exp(value) : value * point.v_factor[i][i];
   }
   if (p->v_spare != NULL) {
     const double none = 0;

@@ -5,7 +5,9 @@
  *
  * The group is the datum: "rows" of this model, to all who ask it, are groups.
  * theta = (beta, lambda, s): lambda are the logarithms of the diagonal of
- * Lambda, then what is below it, row by row; s is there where it is sampled.
+ * Lambda, then what is below it, row by row, in units of the row's diagonal; s
+ * is there where it is sampled. (With what is below in units of its own the
+ * density does not fall where a whole row goes to 0, and has no mode there.)
  *
  *   symbol     variable      shape                 owner
  *   x_i, z_i   store         n_row x n_col         groups; z_i: columns v_z
@@ -90,12 +92,20 @@ static inline size_t groups_each(const struct groups* p) {
   return p->n_coef + p->n_effect + 1;
 }
 
-/* d theta / d lambda of Lambda_ab: its diagonal is exp(lambda) */
-static inline double groups_slope(const struct groups* p,
-                                  const struct groups_point* p_point,
-                                  size_t l) {
-  const size_t a = p->v_a[l];
-  return p->v_b[l] == a ? p_point->v_factor[a][a] : 1;
+/* v (n_lambda, stride apart), a gradient in Lambda, := that in lambda:
+ * Lambda_aa = exp(lambda_aa), Lambda_ab = lambda_ab Lambda_aa */
+static inline void groups_pull(const struct groups* p,
+                               const struct groups_point* p_point,
+                               double* v,
+                               size_t stride) {
+  for (size_t l = 0; l < p->n_effect; ++l) {
+    v[l * stride] *= p_point->v_factor[l][l];
+  }
+  for (size_t l = p->n_effect; l < p->n_lambda; ++l) {
+    const size_t a = p->v_a[l];
+    v[a * stride] += p_point->v_factor[a][p->v_b[l]] * v[l * stride];
+    v[l * stride] *= p_point->v_factor[a][a];
+  }
 }
 
 /* ---- groups-scratch: what a chain lends ---- */

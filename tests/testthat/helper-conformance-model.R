@@ -137,6 +137,7 @@ conformance_models <- function() {
   c(
     entries,
     network_entries(),
+    groups_entries(),
     factors_entries(),
     classes_entries(),
     native_entries(),

@@ -232,3 +232,50 @@ sbc_df <- function() {
     }
   }
 }
+
+# 200 groups of 10, with an intercept of their own, or an intercept and a slope:
+# two coefficients, standard deviations, their correlation.
+sbc_group_problems <- function(n_group = 200, size = 10) {
+  group <- rep(seq_len(n_group), size)
+  problem <- function(family, q, draw) {
+    list(
+      n = n_group * size,
+      draw = function() {
+        sd <- abs(stats::rnorm(q))
+        c(stats::rnorm(2, 0, 0.5), sd, if (q == 2) stats::runif(1, -1, 1))
+      },
+      model = function(x, theta) {
+        x <- x[, 1:2]
+        u <- matrix(stats::rnorm(n_group * q), n_group)
+        if (q == 2) {
+          cor <- theta[[5]]
+          u[, 2] <- cor * u[, 1] + sqrt(1 - cor^2) * u[, 2]
+        }
+        u <- u * rep(theta[2 + seq_len(q)], each = n_group)
+        z <- x[, seq_len(q), drop = FALSE]
+        eta <- drop(x %*% theta[1:2]) + rowSums(z * u[group, , drop = FALSE])
+        tallbayes::model_groups(
+          x,
+          draw(eta),
+          group,
+          z,
+          family,
+          prior = tallbayes::prior_normal(0, 0.5),
+          prior_covariance = tallbayes::prior_lkj(
+            1,
+            tallbayes::prior_normal(0, 1)
+          )
+        )
+      }
+    )
+  }
+  bernoulli <- function(eta) {
+    stats::rbinom(length(eta), 1, stats::plogis(eta))
+  }
+  poisson <- function(eta) stats::rpois(length(eta), exp(eta))
+  list(
+    `intercept, logistic` = problem("bernoulli", 1, bernoulli),
+    `intercept and slope, logistic` = problem("bernoulli", 2, bernoulli),
+    `intercept, poisson` = problem("poisson", 1, poisson)
+  )
+}

@@ -1,0 +1,261 @@
+# Group-level terms of a formula, by lme4's conventions: (1 | g), (1 + x | g),
+# (x || g), with one grouping factor.
+
+# list(fixed, effects, group, name, correlated, frame): formulas of the
+# population's part, of the effects (one-sided) and of all variables together;
+# the expression of the grouping factor, and how it is called.
+split_bars <- function(formula, call = caller_env()) {
+  if (!inherits(formula, "formula")) {
+    abort_expected(formula, "a formula", arg = "formula", call = call)
+  }
+  if (length(formula) != 3) {
+    abort_input(
+      "{.arg formula} must have a response on its left-hand side.",
+      argument = "formula",
+      call = call
+    )
+  }
+  if ("." %in% all.vars(formula[[3]])) {
+    abort_tall(
+      "unsupported",
+      "{.arg formula} has a {.code .} beside a group-level term: write the
+       columns out.",
+      argument = "formula",
+      value = formula,
+      call = call
+    )
+  }
+  terms <- sum_terms(formula[[3]])
+  is_bar <- vapply(terms, is_bar_term, TRUE)
+  check_bars(terms, is_bar, formula, call)
+  bar <- strip_parens(terms[[which(is_bar)]]$term)
+  fixed <- formula
+  fixed[[3]] <- join_terms(terms[!is_bar])
+  group <- strip_parens(bar[[3]])
+  check_group_term(group, formula, call)
+  frame <- formula
+  frame[[3]] <- call("+", call("+", fixed[[3]], bar[[2]]), group)
+  list(
+    fixed = fixed,
+    effects = stats::as.formula(call("~", bar[[2]]), environment(formula)),
+    group = group,
+    name = gsub(" ", "", deparse1(group)),
+    correlated = identical(bar[[1]], quote(`|`)),
+    frame = frame
+  )
+}
+
+# The terms of a sum, each list(sign, term).
+sum_terms <- function(x, sign = "+") {
+  is_op <- function(op) is.call(x) && identical(x[[1]], as.name(op))
+  if (is_op("+") && length(x) == 3) {
+    c(sum_terms(x[[2]], sign), sum_terms(x[[3]], sign))
+  } else if (is_op("+")) {
+    sum_terms(x[[2]], sign)
+  } else if (is_op("-") && length(x) == 3) {
+    c(sum_terms(x[[2]], sign), list(list(sign = "-", term = x[[3]])))
+  } else if (is_op("-")) {
+    list(list(sign = "-", term = x[[2]]))
+  } else {
+    list(list(sign = sign, term = x))
+  }
+}
+
+join_terms <- function(terms) {
+  out <- NULL
+  for (one in terms) {
+    out <- if (is.null(out)) {
+      if (one$sign == "+") one$term else call("-", one$term)
+    } else {
+      call(one$sign, out, one$term)
+    }
+  }
+  out %||% 1
+}
+
+strip_parens <- function(x) {
+  while (is.call(x) && identical(x[[1]], as.name("("))) {
+    x <- x[[2]]
+  }
+  x
+}
+
+is_bar_call <- function(x) {
+  is.call(x) && as.character(x[[1]])[[1]] %in% c("|", "||")
+}
+
+is_bar_term <- function(one) {
+  one$sign == "+" && is.call(one$term) &&
+    identical(one$term[[1]], as.name("(")) &&
+    is_bar_call(strip_parens(one$term))
+}
+
+# One group-level term, and nowhere else a bar.
+check_bars <- function(terms, is_bar, formula, call) {
+  inside <- Filter(
+    Negate(is.null),
+    lapply(terms[!is_bar], function(one) find_bar(one$term))
+  )
+  if (length(inside) > 0) {
+    shown <- deparse1(inside[[1]])
+    abort_input(
+      c(
+        "{.arg formula} must have its group-level term in parentheses, added to
+         the others.",
+        x = "{.code {shown}} is not.",
+        i = "Write {.code y ~ x + (1 | g)}; a logical \"or\" is
+             {.code I(a | b)}."
+      ),
+      argument = "formula",
+      value = formula,
+      call = call
+    )
+  }
+  if (!any(is_bar)) {
+    abort_input(
+      c(
+        "{.arg formula} must have a group-level term such as {.code (1 | g)}.",
+        i = "Without one, use {.fn tall_glm}."
+      ),
+      argument = "formula",
+      value = formula,
+      call = call
+    )
+  }
+  if (sum(is_bar) > 1) {
+    abort_several_bars(terms[is_bar], formula, call)
+  }
+}
+
+abort_several_bars <- function(terms, formula, call) {
+  bars <- lapply(terms, function(one) strip_parens(one$term))
+  groups <- vapply(bars, function(bar) deparse1(strip_parens(bar[[3]])), "")
+  is_one <- length(unique(groups)) == 1
+  abort_tall(
+    "unsupported",
+    c(
+      "{.arg formula} must have one group-level term, not {length(bars)}.",
+      i = if (is_one) {
+        "Effects of {.code {groups[[1]]}} that are not correlated are
+         {.code (1 + x || {groups[[1]]})}, correlated ones
+         {.code (1 + x | {groups[[1]]})}."
+      } else {
+        "Crossed and nested effects do not factorise over groups. Make the
+         factor of few levels a covariate, take
+         {.code (1 | {paste(groups, collapse = ':')})}, or use brms or
+         glmmTMB on data of their size."
+      }
+    ),
+    argument = "formula",
+    value = formula,
+    call = call
+  )
+}
+
+check_group_term <- function(group, formula, call) {
+  has <- function(x, op) {
+    is.call(x) && (identical(x[[1]], as.name(op)) ||
+      any(vapply(as.list(x)[-1], has, TRUE, op)))
+  }
+  shown <- deparse1(group)
+  if (has(group, "/")) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.arg formula} has nested groups, {.code {shown}}, which are two
+         group-level terms: only one is fitted.",
+        i = "Take the inner groups, {.code {gsub('/', ':', shown)}}, with
+             covariates of the outer ones, or the outer groups alone."
+      ),
+      argument = "formula",
+      value = formula,
+      call = call
+    )
+  }
+  if (has(group, "+") || has(group, "*") || has(group, "|")) {
+    abort_input(
+      c(
+        "{.arg formula} must have one grouping factor after the bar, not
+         {.code {shown}}.",
+        i = "An interaction is {.code a:b}."
+      ),
+      argument = "formula",
+      value = formula,
+      call = call
+    )
+  }
+}
+
+# ---- of a model frame --------------------------------------------------------
+
+# Terms of a part of the frame's formula, with the constants that variables such
+# as poly() took from the data.
+part_terms <- function(formula, frame) {
+  whole <- attr(frame, "terms")
+  terms <- stats::terms(formula)
+  of <- function(terms) {
+    vapply(as.list(attr(terms, "variables"))[-1], deparse1, "")
+  }
+  at <- match(of(terms), of(whole))
+  attr(terms, "predvars") <- as.call(
+    c(quote(list), as.list(attr(whole, "predvars"))[-1][at])
+  )
+  attr(terms, "dataClasses") <- attr(whole, "dataClasses")[at]
+  attr(terms, ".Environment") <- environment(formula)
+  terms
+}
+
+# The columns of the frame that these terms have, with weights and offset.
+part_frame <- function(terms, frame) {
+  variables <- vapply(as.list(attr(terms, "variables"))[-1], deparse1, "")
+  own <- intersect(c("(weights)", "(offset)"), names(frame))
+  out <- frame[c(variables, own)]
+  attr(out, "terms") <- terms
+  out
+}
+
+# A factor whose levels are in the order of the data's own.
+group_factor <- function(group, frame) {
+  if (is.call(group) && identical(group[[1]], as.name(":"))) {
+    return(interaction(
+      group_factor(group[[2]], frame),
+      group_factor(group[[3]], frame),
+      sep = ":",
+      drop = TRUE,
+      lex.order = TRUE
+    ))
+  }
+  factor(frame[[deparse1(strip_parens(group))]])
+}
+
+# What the model takes of a frame, and what reads other frames likewise.
+glmer_parts <- function(frame, bars, family, call) {
+  fixed <- part_terms(bars$fixed, frame)
+  effects <- part_terms(bars$effects, frame)
+  parts <- frame_parts(part_frame(fixed, frame), family, call)
+  z_frame <- part_frame(effects, frame)
+  check_covariates(z_frame, call)
+  z <- design_matrix(effects, z_frame)
+  if (ncol(z$x) == 0) {
+    abort_input(
+      "{.arg formula} must have an effect before the bar, such as
+       {.code (1 | {bars$name})}.",
+      argument = "formula",
+      call = call
+    )
+  }
+  parts$z <- z$x
+  parts$group <- group_factor(bars$group, frame)
+  parts$name <- bars$name
+  parts$correlated <- bars$correlated
+  parts$arg_y <- response_name(part_frame(fixed, frame))
+  parts$design <- list(
+    fixed = fixed,
+    effects = effects,
+    xlevels = stats::.getXlevels(fixed, frame),
+    zlevels = stats::.getXlevels(effects, frame),
+    contrasts = parts$contrasts,
+    z_contrasts = z$contrasts
+  )
+  parts
+}

@@ -1,0 +1,389 @@
+# Predictions of fits of tall_glmer(): of rows of known groups, of new ones, or
+# of the population.
+
+#' Predictions of a multilevel fit
+#'
+#' @param object (`tall_glmer`) The fit, from [tall_glmer()].
+#' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
+#'   the fit, if it kept them.
+#' @param type (string) `"link"`: the linear predictor; `"response"`: its
+#'   inverse link.
+#' @param transform (`TRUE` or `FALSE`) The inverse link?
+#' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well?
+#' @param re_formula,re.form (`NULL`, or `NA` or `~0`) `NULL`: with the effects
+#'   of groups; `NA`: those of the population alone, effects 0. Two names for
+#'   one argument.
+#' @param allow_new_levels (`TRUE` or `FALSE`) May groups be new? Their effects
+#'   are drawn from the population's law, one for each draw and group.
+#' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
+#'   spaced; two names for one argument. `NULL`: all for the methods that return
+#'   draws, and 200 for `predict()`.
+#' @param offset (numeric vector or `NULL`) Offset of the rows of `newdata`,
+#'   where the fit's was given as an argument; `NULL`: that argument, evaluated
+#'   in `newdata`.
+#' @param trials (positive whole numbers or `NULL`) Trials of each row of a
+#'   binomial response with several; `NULL`: those of the fit's own rows, 1 for
+#'   others.
+#' @param seed (whole number or `NULL`) Seed of effects and responses; `NULL`:
+#'   the fit's.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @return `predict()`: a number for each row, with `se.fit = TRUE` a list of
+#'   `fit` and `se.fit`. `posterior_linpred()`, `posterior_epred()` (expected
+#'   responses) and `posterior_predict()` (responses; counts of successes where
+#'   there are trials): matrices draws x rows.
+#' @section Conditions: `tall_error_input` for a new group without
+#' `allow_new_levels`, a missing column or a new level of a covariate;
+#' `tall_error_stale` if there are no data; `tall_error_memory` if rows x draws
+#' exceeds 5e7 numbers.
+#' @examples
+#' d <- data.frame(g = rep(1:60, each = 10), x = rnorm(600))
+#' d$y <- rbinom(600, 1, plogis(d$x + rnorm(60)[d$g]))
+#' fit <- tall_glmer(y ~ x + (1 | g), data = d, family = binomial(), seed = 1)
+#' predict(fit, data.frame(x = 0, g = 1:3), type = "response")
+#' predict(fit, data.frame(x = 0, g = 1), re_formula = NA)
+#' @export
+predict.tall_glmer <- function(
+  object,
+  newdata = NULL,
+  type = c("link", "response"),
+  se.fit = FALSE,
+  re_formula = re.form,
+  allow_new_levels = FALSE,
+  draws = NULL,
+  offset = NULL,
+  seed = NULL,
+  ...,
+  re.form = NULL,
+  ndraws = draws
+) {
+  type <- check_choice(type, c("link", "response"))
+  check_flag(se.fit)
+  check_no_dots(...)
+  check_flag(allow_new_levels)
+  call <- rlang::current_env()
+  usual <- min(200, posterior::ndraws(object$draws) %||% 200)
+  value <- glmer_draws(
+    object, newdata, re_formula, allow_new_levels, ndraws %||% usual, offset,
+    seed, call
+  )$eta
+  if (type == "response") {
+    value <- response_mean(object$family, value)
+  }
+  fit <- colMeans(value)
+  pad <- function(x) {
+    if (is.null(newdata)) stats::napredict(object$na_action, x) else x
+  }
+  if (!se.fit) {
+    return(pad(fit))
+  }
+  list(fit = pad(fit), se.fit = pad(apply(value, 2, stats::sd)))
+}
+
+#' @rdname predict.tall_glmer
+#' @exportS3Method rstantools::posterior_linpred
+posterior_linpred.tall_glmer <- function(
+  object,
+  transform = FALSE,
+  newdata = NULL,
+  re_formula = re.form,
+  allow_new_levels = FALSE,
+  draws = NULL,
+  offset = NULL,
+  seed = NULL,
+  ...,
+  re.form = NULL,
+  ndraws = draws
+) {
+  check_flag(transform)
+  check_no_dots(...)
+  check_flag(allow_new_levels)
+  eta <- glmer_draws(
+    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
+    rlang::current_env()
+  )$eta
+  if (transform) response_mean(object$family, eta) else eta
+}
+
+#' @rdname predict.tall_glmer
+#' @exportS3Method rstantools::posterior_epred
+posterior_epred.tall_glmer <- function(
+  object,
+  newdata = NULL,
+  re_formula = re.form,
+  allow_new_levels = FALSE,
+  draws = NULL,
+  offset = NULL,
+  seed = NULL,
+  ...,
+  re.form = NULL,
+  ndraws = draws
+) {
+  check_no_dots(...)
+  check_flag(allow_new_levels)
+  eta <- glmer_draws(
+    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
+    rlang::current_env()
+  )$eta
+  response_mean(object$family, eta)
+}
+
+#' @rdname predict.tall_glmer
+#' @exportS3Method rstantools::posterior_predict
+posterior_predict.tall_glmer <- function(
+  object,
+  newdata = NULL,
+  re_formula = re.form,
+  allow_new_levels = FALSE,
+  draws = NULL,
+  offset = NULL,
+  trials = NULL,
+  seed = NULL,
+  ...,
+  re.form = NULL,
+  ndraws = draws
+) {
+  check_no_dots(...)
+  check_flag(allow_new_levels)
+  call <- rlang::current_env()
+  new <- glmer_draws(
+    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call
+  )
+  mu <- response_mean(object$family, new$eta)
+  rows <- list(
+    weight = new$weight,
+    trials = glmer_trials(object, newdata, trials, ncol(mu), call)
+  )
+  seed <- if (is.null(seed)) object$seed else check_seed(seed)
+  aux <- glmer_aux(object, new$draws)
+  out <- with_seed(seed, find_response(object$family)$draw(mu, aux, rows))
+  matrix(out, nrow(mu), dimnames = dimnames(new$eta))
+}
+
+# The response's parameter in each draw, or as it is known; NULL: there is none.
+glmer_aux <- function(fit, draws) {
+  known <- known_values(fit$family, fit$sigma)
+  if (length(known) == 0) {
+    return(NULL)
+  }
+  aux <- names(known)
+  if (all(aux %in% colnames(draws))) {
+    return(unname(draws[, aux]))
+  }
+  rep(known[[1]], nrow(draws))
+}
+
+glmer_trials <- function(fit, newdata, trials, n, call) {
+  if (!is.null(trials)) {
+    trials <- check_numeric_vector(
+      trials,
+      positive = TRUE,
+      arg = "trials",
+      call = call
+    )
+    check_size(trials, unique(c(1, n)), arg = "trials", call = call)
+    return(rep_len(as.double(trials), n))
+  }
+  if (is.null(newdata)) {
+    parts <- glmer_parts(fit$frame, fit$bars, fit$family, call)
+    return(parts$trials)
+  }
+  NULL
+}
+
+# list(eta: draws x rows, draws: of the parameters, weight: of the fit's own
+# rows).
+glmer_draws <- function(
+  fit,
+  newdata,
+  re_formula,
+  allow_new_levels,
+  ndraws,
+  offset,
+  seed,
+  call
+) {
+  with_groups <- check_re_formula(re_formula, call)
+  rows <- glmer_rows(fit, newdata, offset, with_groups, call)
+  at <- glmer_theta(fit, ndraws, Inf, call)
+  check_matrix_of(nrow(rows$x), nrow(at$draws), call)
+  beta <- at$draws[, seq_len(fit$n_coef), drop = FALSE]
+  eta <- unname(tcrossprod(beta, rows$x)) + rep(rows$offset, each = nrow(beta))
+  if (with_groups) {
+    eta <- eta + effects_of_rows(fit, rows, at, allow_new_levels, seed, call)
+  }
+  dimnames(eta) <- list(NULL, rownames(rows$x))
+  list(eta = eta, draws = at$draws, weight = rows$weight)
+}
+
+check_matrix_of <- function(n_row, n_draw, call) {
+  if (n_row * n_draw > 5e7) {
+    abort_tall(
+      "memory",
+      c(
+        "{format_count(n_row)} rows x {format_count(n_draw)} draws are more than
+         5e7 numbers.",
+        i = "Give {.arg newdata} of fewer rows, or a smaller {.arg ndraws}."
+      ),
+      call = call
+    )
+  }
+}
+
+check_re_formula <- function(re_formula, call) {
+  if (is.null(re_formula)) {
+    return(TRUE)
+  }
+  is_none <- (length(re_formula) == 1 && is.atomic(re_formula) &&
+    is.na(re_formula)) ||
+    (inherits(re_formula, "formula") && identical(re_formula[[2]], 0))
+  if (!is_none) {
+    abort_tall(
+      "unsupported",
+      "{.arg re_formula} must be {.code NULL}, with all effects of groups, or
+       {.code NA}, with none.",
+      argument = "re_formula",
+      value = re_formula,
+      call = call
+    )
+  }
+  FALSE
+}
+
+# list(x, z, label, offset, weight)
+glmer_rows <- function(fit, newdata, offset, with_groups, call) {
+  if (is.null(newdata)) {
+    if (is.null(fit$frame)) {
+      abort_tall(
+        "stale",
+        c(
+          "The fit did not keep its data: {.arg newdata} is needed.",
+          i = "Fit with {.code keep_data = TRUE} to keep them."
+        ),
+        argument = "newdata",
+        call = call
+      )
+    }
+    parts <- glmer_parts(fit$frame, fit$bars, fit$family, call)
+    rownames(parts$x) <- rownames(fit$frame)
+    return(list(
+      x = parts$x,
+      z = parts$z,
+      label = as.character(parts$group),
+      offset = parts$offset %||% 0,
+      weight = if (is.null(parts$trials)) parts$weights
+    ))
+  }
+  if (!is.data.frame(newdata)) {
+    abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+  }
+  new_glmer_rows(fit, newdata, offset, with_groups, call)
+}
+
+new_glmer_rows <- function(fit, newdata, offset, with_groups, call) {
+  design <- fit$design
+  fixed <- stats::delete.response(design$fixed)
+  wanted <- c(
+    all.vars(fixed),
+    if (with_groups) c(all.vars(design$effects), all.vars(fit$bars$group))
+  )
+  missing <- setdiff(intersect(wanted, fit$columns), names(newdata))
+  if (length(missing) > 0) {
+    abort_missing_columns(missing, call)
+  }
+  frame_of <- function(terms, levels) {
+    source <- list(columns = fit$columns, xlevels = levels)
+    prediction_frame(source, terms, newdata, call)
+  }
+  frame <- frame_of(fixed, design$xlevels)
+  x <- stats::model.matrix(fixed, frame, contrasts.arg = design$contrasts)
+  own <- if (is.null(offset)) {
+    given <- fit$call$offset
+    if (is.null(given)) 0 else eval(given, newdata, environment(fit$formula))
+  } else {
+    offset
+  }
+  out <- list(x = x, offset = (stats::model.offset(frame) %||% 0) + own)
+  if (with_groups) {
+    z_frame <- frame_of(design$effects, design$zlevels)
+    out$z <- stats::model.matrix(
+      design$effects,
+      z_frame,
+      contrasts.arg = design$z_contrasts
+    )
+    out$label <- new_labels(fit, newdata)
+  }
+  out
+}
+
+# Labels of the groups of new rows; NA where something is missing.
+new_labels <- function(fit, newdata) {
+  look <- function(group) {
+    group <- strip_parens(group)
+    if (is.call(group) && identical(group[[1]], as.name(":"))) {
+      left <- look(group[[2]])
+      right <- look(group[[3]])
+      return(ifelse(is.na(left) | is.na(right), NA, paste0(left, ":", right)))
+    }
+    value <- eval(group, newdata, environment(fit$formula))
+    as.character(rep_len(value, nrow(newdata)))
+  }
+  look(fit$bars$group)
+}
+
+# z_i' u of each draw and row.
+effects_of_rows <- function(fit, rows, at, allow_new_levels, seed, call) {
+  known <- match(rows$label, fit$groups$levels)
+  is_new <- is.na(known)
+  if (any(is_new) && !allow_new_levels) {
+    bad <- rows$label[is_new][[1]]
+    abort_input(
+      c(
+        "{.arg newdata} must have groups of the fit: {.val {bad}} of
+         {.field {fit$groups$name}} is none.",
+        i = "{.code allow_new_levels = TRUE} draws the effects of new groups,
+             {.code re_formula = NA} leaves effects out."
+      ),
+      argument = "newdata",
+      value = bad,
+      call = call
+    )
+  }
+  n_draw <- nrow(at$draws)
+  q <- length(fit$groups$effects)
+  seed <- if (is.null(seed)) fit$seed else check_seed(seed, call = call)
+  out <- matrix(0, n_draw, nrow(rows$z))
+  add <- function(rows_at, of, u) {
+    for (a in seq_len(q)) {
+      z <- rows$z[rows_at, a]
+      out[, rows_at] <<- out[, rows_at] +
+        matrix(u[, of, a], n_draw) * rep(z, each = n_draw)
+    }
+  }
+  levels <- sort(unique(known[!is_new]))
+  if (length(levels) > 0) {
+    u <- effect_draws(fit, levels, n_draw, seed, call)
+    add(which(!is_new), match(known[!is_new], levels), u)
+  }
+  if (any(is_new)) {
+    names <- unique(rows$label[is_new])
+    u <- with_seed(seed, new_effects(fit, at$draws, length(names)))
+    add(which(is_new), match(rows$label[is_new], names), u)
+  }
+  out
+}
+
+# draws x groups x effects, from the population's law
+new_effects <- function(fit, draws, n_group) {
+  q <- length(fit$groups$effects)
+  factors <- covariance_factors(fit, draws)
+  shape <- c(nrow(draws), n_group, q)
+  v <- array(stats::rnorm(prod(shape)), shape)
+  u <- array(0, dim(v))
+  for (a in seq_len(q)) {
+    for (b in seq_len(a)) {
+      u[, , a] <- u[, , a] + factors[, a, b] * v[, , b]
+    }
+  }
+  u
+}

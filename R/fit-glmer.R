@@ -1,0 +1,329 @@
+# What fits of tall_glmer() have: coefficients of the population, effects of
+# groups, their covariance.
+
+#' Coefficients and group-level effects of a multilevel fit
+#'
+#' @param object,x (`tall_glmer`) The fit, from [tall_glmer()].
+#' @param summary (`TRUE` or `FALSE`) Posterior means and standard deviations,
+#'   or draws?
+#' @param ndraws,draws (whole number or `NULL`) As many of the kept draws,
+#'   evenly spaced, are looked at: each takes a pass over the data. `NULL`: 200
+#'   for means and standard deviations, all that were kept for draws.
+#' @param groups (strings or `NULL`) Levels of the grouping factor whose effects
+#'   are wanted; `NULL`: all.
+#' @param seed (whole number or `NULL`) Seed of draws of effects; `NULL`: the
+#'   fit's.
+#' @param sigma (number) Unused: it is in the generic.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @details Effects are no parameters of the run. Given a draw of the parameters
+#' their mean and covariance come from the quadrature, and those of the
+#' posterior from the draws' by the laws of total expectation and variance.
+#' Draws of effects are made by five steps of an independence Metropolis sampler
+#' from the normal law with these moments, which is their exact law where the
+#' response is Gaussian.
+#'
+#' @return `fixef()`: posterior means of the coefficients, as in lme4.
+#'   `ranef()`: with `summary = TRUE` a list with the name of the grouping
+#'   factor, as in lme4: a data frame with a row for each group and a column for
+#'   each effect, with the attribute `"sd"`, a data frame of the same shape.
+#'   With `summary = FALSE` an array draws x groups x effects. `coef()`: the
+#'   same list of coefficients, effects added. `VarCorr()`: a list with the name
+#'   of the grouping factor: `sd` (posterior means and standard deviations),
+#'   `cor` and `cov` (posterior means of the correlation and covariance matrix);
+#'   and `residual__` where there is a residual standard deviation, as in brms.
+#'   `ngrps()`: the number of groups, named. `nobs()`: the number of rows.
+#' @section Conditions: `tall_error_stale` where a fit was read from a file that
+#' did not keep its data; `tall_error_input` for groups that are none.
+#' @examples
+#' d <- data.frame(g = rep(1:60, each = 10), x = rnorm(600))
+#' d$y <- rbinom(600, 1, plogis(d$x + rnorm(60)[d$g]))
+#' fit <- tall_glmer(y ~ x + (1 | g), data = d, family = binomial(), seed = 1)
+#' fixef(fit)
+#' head(ranef(fit)$g)
+#' VarCorr(fit)
+#' ngrps(fit)
+#' @name tall_glmer-methods
+NULL
+
+#' @importFrom nlme fixef
+#' @export
+nlme::fixef
+
+#' @importFrom nlme ranef
+#' @export
+nlme::ranef
+
+#' @importFrom nlme VarCorr
+#' @export
+nlme::VarCorr
+
+#' @rdname tall_glmer-methods
+#' @export
+ngrps <- function(object, ...) {
+  UseMethod("ngrps")
+}
+
+#' @rdname tall_glmer-methods
+#' @export
+ngrps.tall_glmer <- function(object, ...) {
+  check_no_dots(...)
+  stats::setNames(length(object$groups$levels), object$groups$name)
+}
+
+#' @rdname tall_glmer-methods
+#' @export
+nobs.tall_glmer <- function(object, ...) {
+  check_no_dots(..., .ignore = any_fallback)
+  object$n_rows
+}
+
+#' @rdname tall_glmer-methods
+#' @export
+fixef.tall_glmer <- function(object, ...) {
+  check_no_dots(...)
+  at <- seq_len(object$n_coef)
+  stats::setNames(fit_moments(object)$mean[at], object$variables[at])
+}
+
+#' @rdname tall_glmer-methods
+#' @export
+ranef.tall_glmer <- function(
+  object,
+  summary = TRUE,
+  groups = NULL,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  ndraws = draws
+) {
+  check_no_dots(...)
+  check_flag(summary)
+  levels <- object$groups$levels
+  at <- check_group_levels(groups, levels)
+  if (!summary) {
+    return(effect_draws(object, at, ndraws, seed))
+  }
+  moments <- effect_moments(object, ndraws)
+  frame <- function(x) {
+    data.frame(
+      t(x)[at, , drop = FALSE],
+      row.names = levels[at],
+      check.names = FALSE
+    )
+  }
+  out <- frame(moments$mean)
+  attr(out, "sd") <- frame(moments$sd)
+  stats::setNames(list(out), object$groups$name)
+}
+
+check_group_levels <- function(groups, levels, call = caller_env()) {
+  if (is.null(groups)) {
+    return(seq_along(levels))
+  }
+  at <- match(as.character(groups), levels)
+  if (anyNA(at)) {
+    bad <- groups[is.na(at)][[1]]
+    abort_input(
+      "{.arg groups} must be levels of the grouping factor, which
+       {.val {as.character(bad)}} is not.",
+      argument = "groups",
+      value = bad,
+      call = call
+    )
+  }
+  at
+}
+
+# The parameters of kept draws, n_dim x n_draw, in the model's coordinates.
+glmer_theta <- function(fit, ndraws, usual, call) {
+  check_has_draws(fit, call)
+  draws <- draws_matrix(fit)
+  n <- nrow(draws)
+  ndraws <- check_count(
+    ndraws %||% min(usual, n),
+    most = n,
+    arg = "ndraws",
+    call = call
+  )
+  at <- unique(round(seq(1, n, length.out = ndraws)))
+  theta <- fit_unconstrained(fit, call = call)
+  list(
+    theta = unname(t(theta[at, , drop = FALSE])),
+    draws = draws[at, , drop = FALSE],
+    at = at
+  )
+}
+
+# Lambda of each draw: draws x q x q.
+covariance_factors <- function(fit, draws) {
+  p <- fit$n_coef
+  q <- length(fit$groups$effects)
+  n <- nrow(draws)
+  sd <- unname(unclass(draws)[, p + seq_len(q), drop = FALSE])
+  cor <- array(rep(diag(q), each = n), c(n, q, q))
+  l <- p + q
+  for (a in seq_len(q)[-1]) {
+    for (b in seq_len(a - 1)) {
+      if (fit$groups$correlated) {
+        l <- l + 1
+        cor[, a, b] <- cor[, b, a] <- draws[, l]
+      }
+    }
+  }
+  # Cholesky's algorithm, for all draws at once
+  factor <- array(0, c(n, q, q))
+  for (a in seq_len(q)) {
+    for (b in seq_len(a)) {
+      rest <- cor[, a, b]
+      for (k in seq_len(b - 1)) {
+        rest <- rest - factor[, a, k] * factor[, b, k]
+      }
+      factor[, a, b] <- if (a == b) {
+        sqrt(pmax(rest, 1e-300))
+      } else {
+        rest / factor[, b, b]
+      }
+    }
+  }
+  factor * as.vector(sd)
+}
+
+# The model in its own coordinates; that of a fit is whitened.
+plain_model <- function(fit, call) {
+  key <- paste0("groups_", fit$fingerprint)
+  found <- fit_cache[[key]]
+  if (!is.null(found) && model_is_alive(found)) {
+    return(found)
+  }
+  model <- rebuild_model(fit)
+  if (is.null(model)) {
+    abort_tall(
+      "stale",
+      c(
+        "The fit did not keep its data, of which effects are made.",
+        i = "Fit with {.code keep_data = TRUE} to keep them."
+      ),
+      call = call
+    )
+  }
+  rm(list = ls(fit_cache), envir = fit_cache)
+  fit_cache[[key]] <- model
+  model
+}
+
+# The last model that was made again.
+fit_cache <- new.env(parent = emptyenv())
+
+# list(mean, sd): q x groups
+effect_moments <- function(fit, ndraws, call = caller_env()) {
+  at <- glmer_theta(fit, ndraws, 200, call)
+  model <- plain_model(fit, call)
+  out <- .Call(
+    ffi_groups_moments,
+    model$pointer,
+    at$theta,
+    getOption("mc.cores", 1L)
+  )
+  if (is.integer(out)) {
+    abort_status(out, call = call)
+  }
+  q <- length(fit$groups$effects)
+  diagonal <- (seq_len(q) - 1) * q + seq_len(q)
+  variance <- out$square[diagonal, , drop = FALSE] - out$mean^2
+  names <- list(fit$groups$effects, NULL)
+  list(
+    mean = matrix(out$mean, q, dimnames = names),
+    sd = matrix(sqrt(pmax(variance, 0)), q, dimnames = names)
+  )
+}
+
+# draws x groups x effects
+effect_draws <- function(fit, at, ndraws, seed, call = caller_env()) {
+  theta <- glmer_theta(fit, ndraws, Inf, call)$theta
+  model <- plain_model(fit, call)
+  q <- length(fit$groups$effects)
+  seed <- if (is.null(seed)) fit$seed else check_seed(seed, call = call)
+  out <- .Call(
+    ffi_groups_draws,
+    model$pointer,
+    theta,
+    as.double(at),
+    as.double(seed),
+    getOption("mc.cores", 1L)
+  )
+  if (is.integer(out)) {
+    abort_status(out, call = call)
+  }
+  dim(out) <- c(q, length(at), ncol(theta))
+  dimnames(out) <- list(fit$groups$effects, fit$groups$levels[at], NULL)
+  aperm(out, c(3, 2, 1))
+}
+
+#' @rdname tall_glmer-methods
+#' @export
+coef.tall_glmer <- function(object, ndraws = NULL, ...) {
+  check_no_dots(..., .ignore = none_aliased)
+  effects <- t(effect_moments(object, ndraws)$mean)
+  fixed <- fixef.tall_glmer(object)
+  names <- union(names(fixed), colnames(effects))
+  out <- matrix(0, nrow(effects), length(names), dimnames = list(NULL, names))
+  out[, names(fixed)] <- rep(fixed, each = nrow(out))
+  out[, colnames(effects)] <- out[, colnames(effects)] + effects
+  out <- data.frame(out, row.names = object$groups$levels, check.names = FALSE)
+  stats::setNames(list(out), object$groups$name)
+}
+
+#' @rdname tall_glmer-methods
+#' @export
+VarCorr.tall_glmer <- function(x, sigma = 1, ...) {
+  check_no_dots(...)
+  check_has_draws(x, rlang::current_env())
+  draws <- draws_matrix(x)
+  q <- length(x$groups$effects)
+  factors <- covariance_factors(x, draws)
+  sd <- draws[, x$n_coef + seq_len(q), drop = FALSE]
+  names <- list(x$groups$effects, x$groups$effects)
+  cov <- cor <- matrix(0, q, q, dimnames = names)
+  for (a in seq_len(q)) {
+    for (b in seq_len(q)) {
+      product <- rowSums(
+        matrix(factors[, a, ] * factors[, b, ], nrow(draws))
+      )
+      cov[a, b] <- mean(product)
+      cor[a, b] <- mean(product / (sd[, a] * sd[, b]))
+    }
+  }
+  table <- function(v) {
+    data.frame(Estimate = colMeans(v), Est.Error = apply(v, 2, stats::sd))
+  }
+  own <- table(unclass(sd))
+  rownames(own) <- x$groups$effects
+  out <- list(list(
+    sd = own,
+    cor = if (x$groups$correlated && q > 1) cor,
+    cov = cov
+  ))
+  names(out) <- x$groups$name
+  if ("sigma" %in% colnames(draws)) {
+    residual <- table(unclass(draws)[, "sigma", drop = FALSE])
+    out$residual__ <- list(sd = residual)
+  }
+  structure(out, class = "tall_VarCorr")
+}
+
+#' @export
+print.tall_VarCorr <- function(x, digits = 3, ...) {
+  check_no_dots(...)
+  for (name in names(x)) {
+    cat(if (name == "residual__") "Residual" else paste0("~", name), "\n",
+      sep = ""
+    )
+    print(x[[name]]$sd, digits = digits)
+    if (!is.null(x[[name]]$cor)) {
+      cat("correlations\n")
+      print(x[[name]]$cor, digits = digits)
+    }
+  }
+  invisible(x)
+}

@@ -1,0 +1,256 @@
+# tall_glmer(): the front end for formulas with a group-level term.
+
+#' Bayesian multilevel models for tall data
+#'
+#' Fits a generalised linear model whose coefficients differ between groups,
+#' with nothing to tune. The effects of each group are integrated out, so that a
+#' group is one datum: a step looks at a few groups, however many there are.
+#'
+#' @param formula (formula) As in [tall_glm()], with one group-level term, by
+#'   lme4's conventions: `(1 | g)`, `(1 + x | g)`, or `(1 + x || g)` for effects
+#'   that are not correlated; at most three effects. The grouping factor may be
+#'   an interaction, `a:b`. Nested and crossed terms are refused.
+#' @param data (data frame, or a [source][tall_source]) The data. Those of a
+#'   source are brought to memory.
+#' @param family (family object, function or string) As in [tall_glm()]:
+#'   [gaussian()], [binomial()] with its links, [poisson()], [neg_binomial_2()],
+#'   `Gamma("log")`.
+#' @param prior,prior_intercept,prior_aux,weights,subset,na.action,offset,sigma
+#'   As in [tall_glm()].
+#' @param prior_covariance ([prior_lkj()], a prior of standard deviations, or
+#'   `NULL`) The prior of the standard deviations and correlations of the
+#'   effects; `NULL`: flat. The default is that of brms.
+#' @param ... The run: arguments of [sg_sample()] but `model`, with the same
+#'   defaults. `lambda` and `monitor` are refused.
+#' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit? Methods
+#'   that look at the effects of groups need it, or the fit in the session that
+#'   made it.
+#'
+#' @details With linear predictor \eqn{x_i^\top \beta + z_i^\top u_{g(i)}}{x_i'
+#' beta + z_i' u_g(i)} and \eqn{u_g \sim N(0, \Sigma)}{u_g ~ N(0, Sigma)}, the
+#' effects \eqn{u_g} are integrated out by adaptive Gauss-Hermite quadrature;
+#' see [model_groups()]. The number of nodes is the first of 9, 15, 25, 41 in
+#' each dimension whose gradient is within 0.02 of the next one's, in posterior
+#' standard deviations. Gaussian responses are exact.
+#'
+#' Draws are those of the coefficients, the standard deviations `sd_g__x`, the
+#' correlations `cor_g__Intercept__x`, as brms calls them, and of the response's
+#' parameter. Effects of groups come afterwards, see
+#' [ranef()][tall_glmer-methods].
+#'
+#' @section The recipe: With up to 50 groups, or where the posterior of a
+#' parameter is far from normal, as that of a standard deviation near 0 is, all
+#' groups are looked at in every step and draws are exact ([kernel_mala()]).
+#' Otherwise Leimkuhler-Matthews dynamics take control variates of order 2, as
+#' in [sg_sample()], with groups in the place of rows, drawn by their leverages
+#' to the power of 3/2. `print()` says which it was, and why.
+#'
+#' @return A [`tall_fit`][tall_fit] of class `c("tall_glmer", "tall_fit")`.
+#' @section Conditions: `tall_error_input` for a formula or data that cannot be
+#' used: one group, every group with one row and a Gaussian response, as many
+#' groups as rows, effects of covariates that do not vary within any group;
+#' `tall_error_unsupported` for more than one group-level term, and for
+#' responses that are not log-concave. Those of [sg_sample()].
+#' @references
+#' Pinheiro & Bates (1995). Approximations to the log-likelihood function in the
+#' nonlinear mixed-effects model. *Journal of Computational and Graphical
+#' Statistics* 4, 12-35.
+#' @seealso [tall_glmer-methods], [predict.tall_glmer()], [prior_lkj()]
+#' @examples
+#' d <- data.frame(g = rep(1:60, each = 10), x = rnorm(600))
+#' d$y <- rbinom(600, 1, plogis(d$x + rnorm(60)[d$g]))
+#' fit <- tall_glmer(y ~ x + (1 | g), data = d, family = binomial(), seed = 1)
+#' fit
+#' head(ranef(fit)$g)
+#' @export
+tall_glmer <- function(
+  formula,
+  data,
+  family = stats::gaussian(),
+  prior = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_intercept = prior_normal(0, 2.5, autoscale = TRUE),
+  prior_aux = prior_exponential(autoscale = TRUE),
+  prior_covariance = prior_lkj(),
+  weights = NULL,
+  subset = NULL,
+  na.action = stats::na.omit,
+  offset = NULL,
+  sigma = NULL,
+  ...,
+  keep_data = TRUE
+) {
+  call <- rlang::current_env()
+  run <- front_run(
+    ...,
+    .front = tall_glmer,
+    .without = c(
+      lambda = "The likelihood of groups has no power of its own.",
+      monitor = "Effects of groups are no parameters that could be watched."
+    )
+  )
+  check_given(formula)
+  check_flag(keep_data)
+  specs <- list(
+    prior = as_prior(prior),
+    prior_intercept = as_prior(prior_intercept),
+    prior_aux = as_prior(prior_aux),
+    prior_covariance = as_covariance_prior(prior_covariance, call)
+  )
+  family <- resolve_family(family, call)
+  check_grouped_family(family, call)
+  matched <- match.call()
+  bars <- split_bars(formula, call)
+  given <- formula
+  formula <- bars$frame
+  asked <- matched
+  asked$formula <- formula
+  if (!missing(data) && !is.data.frame(data) && is_source_like(data)) {
+    data <- asked$data <- collect_source(as_source(data), call)
+  }
+  made <- make_frame(
+    asked,
+    c("formula", "data", "weights", "subset", "na.action", "offset"),
+    na.action,
+    parent.frame(),
+    call
+  )
+  parts <- glmer_parts(made$frame, bars, family, call)
+  check_groups(parts, family, sigma, call)
+  model <- glmer_model(parts, family, specs, sigma, NULL, call)
+  fit <- front_sample(model, run, call = call)
+  front_fit(fit, "tall_glmer", matched, list(
+    formula = given,
+    family = family,
+    bars = bars,
+    design = parts$design,
+    columns = data_columns(
+      attr(made$frame, "terms"),
+      made$call,
+      if (!missing(data)) data,
+      environment(given)
+    ),
+    n_coef = model$n_coef,
+    n_rows = model$n_rows,
+    groups = model$groups,
+    nodes = groups_nodes(fit, model),
+    sigma = sigma,
+    prior_specs = specs,
+    response_levels = parts$levels,
+    na_action = attr(made$frame, "na.action"),
+    frame = if (keep_data) made$frame
+  ))
+}
+
+# In each dimension.
+groups_nodes <- function(fit, model) {
+  fit$recipe$nodes %||% if (model$is_exact) 3 else usual_nodes
+}
+
+glmer_model <- function(parts, family, specs, sigma, nodes, call) {
+  build_groups(
+    parts$x,
+    parts$y,
+    parts[c("z", "group", "name", "correlated")],
+    family,
+    specs,
+    parts$weights,
+    parts$offset,
+    sigma,
+    nodes = nodes,
+    centers = TRUE,
+    arg_y = parts$arg_y,
+    call = call
+  )
+}
+
+#' @export
+rebuild_model.tall_glmer <- function(fit) {
+  if (is.null(fit$frame)) {
+    return(NULL)
+  }
+  call <- caller_env()
+  parts <- glmer_parts(fit$frame, fit$bars, fit$family, call)
+  glmer_model(parts, fit$family, fit$prior_specs, fit$sigma, fit$nodes, call)
+}
+
+# ---- groups that say nothing of what is asked --------------------------------
+
+check_groups <- function(parts, family, sigma, call) {
+  n_group <- nlevels(parts$group)
+  n_row <- length(parts$group)
+  name <- parts$name
+  if (n_group < 2) {
+    abort_input(
+      c(
+        "{.field {name}} must have at least two groups: with one, their standard
+         deviation is that of the prior.",
+        i = "Use {.fn tall_glm}."
+      ),
+      argument = "formula",
+      value = levels(parts$group),
+      call = call
+    )
+  }
+  has_scale <- find_response(family)$has_units &&
+    anyNA(known_values(family, sigma))
+  is_single <- n_group == n_row
+  is_binary <- family$name %in% c("bernoulli", "binomial") &&
+    is.null(parts$trials) && all(parts$weights %||% 1 == 1)
+  if (is_single && is_binary) {
+    abort_input(
+      c(
+        "Every group of {.field {name}} has one row: 0 or 1 says nothing of how
+         groups differ.",
+        i = "Use {.fn tall_glm}."
+      ),
+      argument = "formula",
+      value = n_group,
+      call = call
+    )
+  }
+  if (is_single && has_scale) {
+    abort_input(
+      c(
+        "Every group of {.field {name}} has one row: its effect and the residual
+         cannot be told apart.",
+        i = "Give a known {.arg sigma}, or use {.fn tall_glm}."
+      ),
+      argument = "formula",
+      value = n_group,
+      call = call
+    )
+  }
+  check_effects(parts$z, call)
+  check_varies(parts, call)
+}
+
+# A slope that no group can tell from its intercept.
+check_varies <- function(parts, call) {
+  z <- parts$z
+  if (ncol(z) < 2) {
+    return(invisible())
+  }
+  first <- match(seq_len(nlevels(parts$group)), as.integer(parts$group))
+  at <- first[as.integer(parts$group)]
+  varies <- vapply(
+    seq_len(ncol(z)),
+    function(a) any(z[, a] != z[at, a]),
+    TRUE
+  )
+  flat <- setdiff(which(!varies), which(colnames(z) == "(Intercept)"))
+  if (length(flat) > 0) {
+    names <- colnames(z)[flat]
+    abort_input(
+      c(
+        "{quote_columns(names)} must vary within a group of
+         {.field {parts$name}} for an effect of its own.",
+        x = "{cli::qty(length(names))}{?It is/They are} the same in all rows of
+             every group.",
+        i = "Leave {cli::qty(length(names))}{?it/them} out before the bar."
+      ),
+      argument = "formula",
+      value = names,
+      call = call
+    )
+  }
+}

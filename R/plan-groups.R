@@ -1,0 +1,182 @@
+# The recipe of multilevel regressions: the mode, as many nodes as the
+# quadrature needs, and then Langevin steps on a few groups where the posterior
+# is near normal, exact steps on all of them where it is not, unless these take
+# very long and a pilot finds the others safe.
+
+groups_settings <- list(
+  nodes = c(15, 25, 41),    # or usual_nodes: the first that will do
+  error = 0.02,             # of the whitened gradient, at most
+  looked = 1000,            # groups by which that is judged
+  points = 1000,            # more of them are told,
+  most_points = 4000,       # and many more are not taken
+  few = 50,                 # groups that are looked at one and all
+  least = 0.5,              # log density lost, of what a normal one loses
+  most = 2,
+  seconds = 300             # of exact steps, where others may do
+)
+
+plan_groups <- function(model, control, in_place, call) {
+  ledger <- new_ledger()
+  mode <- model_mode(model, control$cores, control$refresh, call)
+  spend_mode(ledger, mode)
+  nodes <- choose_nodes(model, mode, ledger, call)
+  if (is.null(model$nodes) && !nodes %in% c(3, usual_nodes)) {
+    rm(list = ls(model$cache, all.names = TRUE), envir = model$cache)
+    model$start <- as.double(mode$estimate)
+    model$traits$start <- model$start
+    mode <- model_mode(model, control$cores, control$refresh, call)
+    spend_mode(ledger, mode)
+  }
+  white <- whiten_model(model, mode, in_place, call)
+  recipe <- list(kappa = laplace_kappa(model, mode), nodes = nodes)
+  far <- if (model$n_data > groups_settings$few) far_reason_of(white, ledger)
+  must <- why_all_groups(white, recipe)
+  exact <- recipe_mala(white, mode, recipe, ledger)
+  seconds <- full_seconds(exact, control)
+  is_slow <- seconds > groups_settings$seconds
+  plan <- if (is.null(must) && (is.null(far) || is_slow)) {
+    plan_order(white, mode, recipe, control, ledger, call)
+  }
+  if (is.null(plan)) {
+    plan <- exact
+    why <- must %||% far %||% "Langevin steps on a few groups would not be safe"
+    plan$why <- paste0("exact steps on all groups, since ", why)
+    tell_slow_groups(seconds, control)
+    return(plan)
+  }
+  n <- plan$recipe$size + length(plan$recipe$always)
+  plan$why <- paste0(
+    "Langevin steps with control variates of order 2 on ",
+    count_noun(n, "group"),
+    if (!is.null(far)) {
+      paste0(
+        "; ", far, ", but exact steps would take about ",
+        format_seconds(seconds)
+      )
+    }
+  )
+  plan
+}
+
+# Seconds of a run with all groups in every step, by count.
+full_seconds <- function(plan, control) {
+  model <- plan$model
+  nodes <- if (model$is_exact) 3 else plan$recipe$nodes
+  each <- nodes^length(model$groups$effects) + 4
+  pass <- 4e-6 * model$n_data + 1e-8 * each * model$n_rows
+  n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
+  control$chains * n_step * pass
+}
+
+tell_slow_groups <- function(seconds, control, most = 60) {
+  if (seconds > most && control$refresh > 0) {
+    cli::cli_inform(c(
+      i = "This will take about {format_seconds(seconds)} of one core: each step
+           looks at all groups. A smaller {.arg iter} is faster."
+    ))
+  }
+}
+
+# The reason to look at all groups in every step, whatever it takes; NULL where
+# there is none.
+why_all_groups <- function(model, recipe) {
+  if (model$n_data <= groups_settings$few) {
+    "they are few"
+  } else if (length(bounded_coordinates(model)) > 0) {
+    "a prior has bounds"
+  } else if (recipe$kappa > recipe_settings$laplace_kappa) {
+    "a Laplace prior is narrow"
+  }
+}
+
+# The parameters whose posterior is far from normal, in words; NULL: none.
+far_reason_of <- function(model, ledger) {
+  far <- far_coordinates(model)
+  spend(ledger, "recipe", 1)
+  if (length(far) > 0) {
+    paste0(
+      "the posterior of ",
+      paste0("`", model$variables[far], "`", collapse = ", "),
+      " is far from normal"
+    )
+  }
+}
+
+# Which parameters lose far more log density than a normal posterior does by
+# steps of 1, 2 and 3 sds, to either side, or far less: a standard deviation
+# near 0 does both.
+far_coordinates <- function(model) {
+  s <- groups_settings
+  along <- sd_directions(model)
+  radii <- recipe_settings$radii
+  steps <- c(radii, -radii)
+  points <- do.call(cbind, lapply(steps, function(r) r * along))
+  density <- density_at(model, cbind(points, 0))
+  n <- ncol(points)
+  lost <- matrix(density[[n + 1]] - density[seq_len(n)], ncol(along))
+  lost[!is.finite(lost)] <- Inf
+  ratio <- sweep(lost, 2, steps^2 / 2, "/")
+  which(apply(ratio, 1, max) > s$most | apply(ratio, 1, min) < s$least)
+}
+
+# How many nodes: the first number whose gradient is that of the next one, at
+# the mode and one posterior sd of each lambda to either side. Sets them.
+choose_nodes <- function(model, mode, ledger, call) {
+  if (model$is_exact || !is.null(model$nodes)) {
+    return(if (model$is_exact) 3 else model$nodes)
+  }
+  s <- groups_settings
+  q <- length(model$groups$effects)
+  allowed <- c(usual_nodes, s$nodes)
+  allowed <- allowed[allowed^q <= s$most_points]
+  points <- nodes_points(model, mode)
+  n <- min(s$looked, model$n_data)
+  index <- floor(seq(1, model$n_data, length.out = n))
+  look <- function(nodes) {
+    set_nodes(model, nodes)
+    spend(ledger, "recipe", ncol(points) * n / model$n_data)
+    gradient <- model_evaluate(
+      model,
+      points,
+      "likelihood",
+      index = index,
+      weight = model$n_data / n,
+      density = FALSE,
+      call = call
+    )$gradient
+    forwardsolve(mode$chol, gradient)
+  }
+  chosen <- allowed[[1]]
+  before <- look(chosen)
+  for (nodes in allowed[-1]) {
+    after <- look(nodes)
+    error <- sqrt(colSums((after - before)^2))
+    if (!any(is.finite(error)) || max(error[is.finite(error)]) <= s$error) {
+      break
+    }
+    chosen <- nodes
+    before <- after
+  }
+  set_nodes(model, chosen)
+  if (chosen^q > s$points) {
+    cli::cli_inform(c(
+      i = "The effects of each group are integrated out over {chosen^q} nodes:
+           fewer effects are faster."
+    ))
+  }
+  chosen
+}
+
+nodes_points <- function(model, mode) {
+  at <- as.double(mode$estimate)
+  covariance <- vcov(mode)
+  lambda <- model$n_coef + seq_len(model$n_lambda)
+  steps <- covariance[, lambda, drop = FALSE]
+  sd <- sqrt(diag(covariance)[lambda])
+  # of an sd near 0 the logarithm may be anything: no more than a factor of e
+  sd[seq_along(model$groups$effects)] <-
+    pmax(sd[seq_along(model$groups$effects)], 1) *
+      sd[seq_along(model$groups$effects)]
+  steps <- sweep(steps, 2, sd, "/")
+  unname(cbind(at, at + steps, at - steps))
+}

@@ -1,0 +1,141 @@
+# Multilevel regressions by R's own densities: groups integrated out in closed
+# form, or by the trapezoidal rule, which no node of the package has a part in.
+
+# One response of each kind, with groups of 1 to 5 rows and two effects.
+groups_entries <- function() {
+  list(
+    "groups, normal" = entry_groups("gaussian"),
+    "groups, logistic" = entry_groups("bernoulli", q = 1)
+  )
+}
+
+# derivative by each coordinate, to fourth order: values x coordinates
+slopes <- function(f, theta, h) {
+  vapply(
+    seq_along(theta),
+    function(j) {
+      at <- function(k) f(replace(theta, j, theta[[j]] + k * h))
+      (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
+    },
+    f(theta)
+  )
+}
+
+factor_of <- function(theta, q) {
+  factor <- diag(exp(theta[seq_len(q)]), q)
+  if (q == 2) {
+    factor[2, 1] <- theta[[3]] * factor[2, 2]
+  }
+  factor
+}
+
+# log int prod_i p(y_i | eta_i + z_i s v) N(v; 0, 1) dv of each group with one
+# effect
+integrate_groups <- function(group, log_density, eta, sd, z = 1, most = 9) {
+  v <- seq(-most, most, length.out = 241)
+  step <- v[[2]] - v[[1]]
+  shifted <- outer(z * sd * rep(1, length(eta)), v) + eta
+  sums <- rowsum(log_density(shifted), group)
+  terms <- sums + rep(stats::dnorm(v, log = TRUE), each = nrow(sums))
+  top <- apply(terms, 1, max)
+  unname(top + log(rowSums(exp(terms - top)) * step))
+}
+
+# log density of (lambda, LKJ(eta)) with half Student t(3, 0, scale)
+lambda_density <- function(theta, q, scale, eta = 1) {
+  factor <- factor_of(theta, q)
+  sd <- sqrt(rowSums(factor^2))
+  t <- -(3 + 1) / 2 * log1p((sd / scale)^2 / 3)
+  if (q == 1) {
+    return(t + theta[[1]])
+  }
+  a <- seq_len(q)
+  more <- 2 * (eta - 1)
+  # with the volume of what is below the diagonal in units of it
+  sum((q - a + 2 + more + a - 1) * theta[a] - (q + more) * log(sd) + t)
+}
+
+entry_groups <- function(family, q = 2, n_group = 24, seed = 23) {
+  withr::local_seed(seed)
+  size <- rep_len(c(1, 4, 2, 5, 3), n_group)
+  group <- rep(seq_len(n_group), size)
+  n <- length(group)
+  x <- as_single(cbind(1, stats::rnorm(n)))
+  z <- x[, seq_len(q), drop = FALSE]
+  effect <- stats::rnorm(n_group)[group]
+  is_normal <- family == "gaussian"
+  offset <- stats::rnorm(n) / 3
+  weights <- if (is_normal) stats::runif(n, 0.5, 2)
+  y <- if (is_normal) {
+    effect + stats::rnorm(n)
+  } else {
+    stats::rbinom(n, 1, stats::plogis(effect))
+  }
+  colnames(z) <- c("(Intercept)", "x")[seq_len(q)]
+  m <- q * (q + 1) / 2
+  lambda <- 2 + seq_len(m)
+  normal_group <- function(theta, rows) {
+    half <- z[rows, , drop = FALSE] %*% factor_of(theta[lambda], q)
+    sigma <- exp(theta[[3 + m]])
+    v <- tcrossprod(half) + diag(sigma^2 / weights[rows], length(rows))
+    e <- y[rows] - offset[rows] - drop(x[rows, , drop = FALSE] %*% theta[1:2])
+    root <- chol(v)
+    scaled <- backsolve(root, e, transpose = TRUE)
+    -length(rows) / 2 * log(2 * pi) - sum(log(diag(root))) - sum(scaled^2) / 2
+  }
+  log_lik <- function(theta) {
+    if (is_normal) {
+      rows <- split(seq_len(n), group)
+      return(unname(vapply(rows, normal_group, 0, theta = theta)))
+    }
+    eta <- drop(x %*% theta[1:2]) + offset
+    integrate_groups(
+      group,
+      function(eta) stats::plogis((2 * y - 1) * eta, log.p = TRUE),
+      eta,
+      exp(theta[[3]])
+    )
+  }
+  row_gradient <- function(theta, h = 2e-3) slopes(log_lik, theta, h)
+  list(
+    name = "groups",
+    model = model_groups(
+      x,
+      y,
+      group,
+      z,
+      family = family,
+      prior = prior_normal(0.3, 1.5),
+      prior_aux = prior_exponential(2),
+      prior_covariance = prior_lkj(2, prior_student(3, 0, 1.5)),
+      weights = weights,
+      offset = offset,
+      nodes = 41
+    ),
+    log_lik = log_lik,
+    log_prior = function(theta) {
+      aux <- if (is_normal) {
+        stats::dexp(exp(theta[[3 + m]]), 2, log = TRUE) + theta[[3 + m]]
+      }
+      sum(
+        stats::dnorm(theta[1:2], 0.3, 1.5, log = TRUE),
+        lambda_density(theta[lambda], q, 1.5, 2),
+        aux
+      )
+    },
+    row_gradient = row_gradient,
+    row_hessian = function(theta) {
+      d <- length(theta)
+      all <- slopes(function(t) c(row_gradient(t, 4e-3)), theta, 4e-3)
+      all <- array(-all, c(n_group, d, d))
+      lapply(seq_len(n_group), function(i) {
+        (all[i, , ] + t(all[i, , ])) / 2
+      })
+    },
+    hessian_tolerance = 1e-5,
+    blocks = if (is_normal) 3 + m,
+    lipschitz = NULL,
+    lipschitz_prior = NA,
+    point = function() stats::runif(2 + m + is_normal, -0.7, 0.7)
+  )
+}

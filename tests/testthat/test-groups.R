@@ -1,0 +1,165 @@
+# Groups' effects integrated out: the model against densities of R's own, and
+# its posterior against one on a grid. The laws of models are in
+# test-conformance-model.R.
+
+shapes <- function() {
+  withr::local_seed(3)
+  group <- rep(1:12, times = rep_len(c(1, 6, 3), 12))
+  n <- length(group)
+  x <- cbind("(Intercept)" = 1, x = stats::rnorm(n), w = stats::rnorm(n))
+  u <- stats::rnorm(12, 0, 0.8)[group]
+  eta <- 0.3 + 0.5 * x[, "x"] + u
+  list(
+    group = group,
+    x = x,
+    y = list(
+      bernoulli = stats::rbinom(n, 1, stats::plogis(eta)),
+      probit = stats::rbinom(n, 1, stats::pnorm(eta)),
+      poisson = stats::rpois(n, exp(eta)),
+      neg_binomial_2 = stats::rnbinom(n, mu = exp(eta), size = 2),
+      Gamma = stats::rgamma(n, 2, 2 / exp(eta)),
+      gaussian = eta + stats::rnorm(n)
+    ),
+    weights = stats::runif(n, 0.5, 2)
+  )
+}
+
+test_that("gradient and Hessian are derivatives, for each response and size", {
+  withr::local_seed(4)
+  s <- shapes()
+  families <- list(
+    bernoulli = "bernoulli",
+    probit = stats::binomial("probit"),
+    poisson = "poisson",
+    neg_binomial_2 = neg_binomial_2(),
+    Gamma = stats::Gamma("log"),
+    gaussian = "gaussian"
+  )
+  for (name in names(families)) {
+    for (q in 1:3) {
+      # of sums with errors of their own beyond 1e-5, at 15^3 nodes
+      nodes <- c(41, 25, 15)[[q]]
+      model <- model_groups(
+        s$x[, 1:2],
+        s$y[[name]],
+        s$group,
+        s$x[, seq_len(q), drop = FALSE],
+        family = families[[name]],
+        weights = if (!name %in% c("bernoulli", "probit")) s$weights,
+        nodes = nodes,
+        correlated = q < 3
+      )
+      theta <- stats::runif(model$n_dim, -0.6, 0.3)
+      f <- function(t) model_evaluate(model, t)$log_density
+      g <- function(t) drop(model_evaluate(model, t)$gradient)
+      here <- curvature(model, theta)
+      size <- max(abs(here$hessian))
+      expect_close(drop(slopes(f, theta, 2e-3)), g(theta),
+        paste(name, q, "gradient"),
+        tolerance = 1e-4
+      )
+      expect_close(-slopes(g, theta, 2e-3) / size, here$hessian / size,
+        paste(name, q, "Hessian"),
+        tolerance = 1e-4
+      )
+      expect_close(here$gradient, g(theta))
+    }
+  }
+})
+
+test_that("normal groups are those of the closed form, to rounding", {
+  s <- shapes()
+  n <- length(s$group)
+  offset <- stats::qnorm(stats::ppoints(n))
+  model <- model_groups(
+    s$x[, 1:2], s$y$gaussian + 1e4, s$group, s$x,
+    family = "gaussian", weights = s$weights, offset = offset
+  )
+  theta <- c(1e4, 0.4, -0.2, -0.5, -0.4, 0.3, 0.1, -0.2, 0.15)
+  factor <- diag(exp(theta[3:5]))
+  factor[lower.tri(factor)] <- theta[6:8] * diag(factor)[c(2, 3, 3)]
+  expected <- vapply(split(seq_len(n), s$group), function(rows) {
+    half <- s$x[rows, , drop = FALSE] %*% factor
+    v <- tcrossprod(half) + diag(exp(0.3) / s$weights[rows], length(rows))
+    e <- (s$y$gaussian + 1e4 - offset - s$x[, 1:2] %*% theta[1:2])[rows]
+    root <- chol(v)
+    -length(rows) / 2 * log(2 * pi) - sum(log(diag(root))) -
+      sum(backsolve(root, e, transpose = TRUE)^2) / 2
+  }, 0)
+  got <- drop(row_log_lik(model, theta))
+  expect_close(got, unname(expected), tolerance = 1e-10)
+})
+
+test_that("nodes integrate polynomials, and are symmetric", {
+  for (n in c(1, 2, 3, 9, 41, 100)) {
+    nodes <- gauss_hermite(n)
+    w <- exp(nodes[, 2] - nodes[, 1]^2)
+    k <- 0:(2 * n - 1)
+    k <- k[k < 30]
+    exact <- ifelse(k %% 2 == 1, 0, gamma((k + 1) / 2))
+    got <- vapply(k, function(k) sum(w * nodes[, 1]^k), 0)
+    expect_close(got / gamma((k + 1) / 2), exact / gamma((k + 1) / 2))
+    expect_identical(nodes[, 1], -rev(nodes[, 1]))
+  }
+})
+
+test_that("order of rows, unused levels and labels do not matter", {
+  s <- shapes()
+  model <- function(at, group) {
+    model_groups(s$x[at, 1:2], s$y$poisson[at], group, family = "poisson",
+      weights = s$weights[at]
+    )
+  }
+  at <- rev(seq_along(s$group))
+  one <- model(seq_along(at), s$group)
+  other <- model(at, factor(letters[s$group[at]], levels = letters))
+  theta <- c(0.2, 0.1, -0.3)
+  expect_identical(other$n_data, 12)
+  expect_close(row_log_lik(other, theta), row_log_lik(one, theta))
+})
+
+test_that("large groups go through in parts", {
+  withr::local_seed(5)
+  n <- c(5000, 3, 700)
+  group <- rep(1:3, n)
+  x <- cbind(1, stats::rnorm(sum(n)))
+  y <- stats::rbinom(sum(n), 1, stats::plogis(x[, 2]))
+  model <- model_groups(x, y, group)
+  theta <- c(0.1, 0.7, -0.5)
+  expected <- integrate_groups(
+    group,
+    function(eta) stats::plogis((2 * y - 1) * eta, log.p = TRUE),
+    drop(x %*% theta[1:2]),
+    exp(theta[[3]]),
+    most = 8
+  )
+  got <- drop(row_log_lik(model, theta))
+  expect_close(got[[2]], expected[[2]], tolerance = 1e-6)
+  f <- function(t) model_evaluate(model, t)$log_density
+  g <- drop(model_evaluate(model, theta)$gradient)
+  expect_close(drop(slopes(f, theta, 1e-3)) / 1e3, g / 1e3, tolerance = 1e-6)
+  small <- model_groups(x[group == 3, ], y[group == 3], group[group == 3])
+  expect_close(drop(row_log_lik(small, theta)), got[[3]])
+})
+
+test_that("estimates of order 2 have the mean of all groups", {
+  s <- shapes()
+  model <- model_groups(s$x[, 1:2], s$y$bernoulli, s$group)
+  mode <- find_mode(model)
+  white <- whiten_model(model, mode, FALSE)
+  for (one in list(model, white)) {
+    at <- if (identical(one, white)) numeric(3) else as.double(mode$estimate)
+    fit <- sg_sample(
+      model,
+      kernel_sgld(1e-12),
+      gradient_cv(at = mode, order = 2),
+      subsample_weighted(2, weights = "leverage"),
+      iter = 4, warmup = 0, chains = 1, seed = 1, refresh = 0
+    )
+    expect_identical(fit$chains$status, "ok")
+  }
+  # the expansion is exact where it is made, and quadratic about it
+  gradient <- function(t) drop(model_evaluate(white, t)$gradient)
+  expect_close(gradient(numeric(3)), numeric(3), tolerance = 1e-4)
+  expect_close(gradient(c(1e-3, 0, 0)) / 1e-3, c(-1, 0, 0), tolerance = 0.01)
+})
