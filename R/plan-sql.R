@@ -80,9 +80,6 @@ drawn_query <- function(table, below, s, found, draw) {
 read_taken <- function(taken, rows, found, draw, call) {
   s <- rows$in_sql
   raw <- sprintf("c%d", seq_along(s$columns))
-  if (nrow(taken) == 0) {
-    return(NULL)
-  }
   is_always <- taken$always == 1
   mean <- draw$rate * taken$psi
   if (any(!is_always & !(taken$u < mean))) {
@@ -95,6 +92,9 @@ read_taken <- function(taken, rows, found, draw, call) {
   count <- counts_of(taken$u, mean)
   count[is_always] <- 0
   keep <- is_always | count > 0
+  if (!any(keep)) {
+    return(NULL)
+  }
   taken <- taken[keep, , drop = FALSE]
   frame <- frame_of(
     stats::setNames(lapply(taken[raw], identity), s$columns),
