@@ -52,9 +52,16 @@ prior_summary.tall_fit <- function(object, ...) {
   if (any(is_gamma)) {
     table$shape <- ifelse(is_gamma, prior$shape, NA)
   }
+  of_thresholds <- inherits(object, "tall_polr") &
+    seq_along(title) > length(object$design_columns)
+  counts <- object$prior_specs$prior_counts
+  if (any(of_thresholds) && !is.null(counts)) {
+    table$prior[of_thresholds] <- "dirichlet"
+  }
   structure(
     list(
       table = table,
+      of_thresholds = of_thresholds,
       specs = object$prior_specs,
       auxiliary = object$variables[prior_facts(prior, "is_of_scales")],
       centred = !is.null(object$model$prior_functional)
@@ -69,8 +76,9 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
   check_no_dots(...)
   digits <- check_digits(digits)
   table <- x$table
-  is_intercept <- table$variable == "(Intercept)"
+  is_intercept <- grepl("^(.*:)?\\(Intercept\\)$", table$variable)
   is_aux <- table$variable %in% x$auxiliary
+  is_coef <- !is_intercept & !is_aux & !x$of_thresholds
   cat("Priors\n------\n")
   if (any(is_intercept)) {
     where <- if (x$centred) " (of the predictor at the covariates' means)"
@@ -78,9 +86,20 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
     spec <- x$specs$prior_intercept %||% x$specs$prior
     print_prior(table[is_intercept, ], spec, digits)
   }
-  if (any(!is_intercept & !is_aux)) {
+  if (any(is_coef)) {
     cat("Coefficients\n")
-    print_prior(table[!is_intercept & !is_aux, ], x$specs$prior, digits)
+    print_prior(table[is_coef, ], x$specs$prior, digits)
+  }
+  if (any(x$of_thresholds)) {
+    cat("Classes' probabilities (at the covariates' means)\n  ~ ")
+    counts <- x$specs$prior_counts
+    shown <- paste(format(counts, digits = digits), collapse = ", ")
+    text <- if (length(counts) > 1) paste0("[", shown, "]") else shown
+    cat(if (is.null(counts)) {
+      "flat thresholds"
+    } else {
+      paste0("dirichlet(counts = ", text, ")")
+    }, "\n", sep = "")
   }
   for (at in which(is_aux)) {
     name <- table$variable[[at]]

@@ -7,9 +7,10 @@
 #' `tall_polr()` one of ordered classes with a cumulative link, by
 #' stochastic-gradient MCMC with nothing to tune.
 #'
-#' @param formula (formula) As in [stats::glm()]. The response is a factor, or
-#'   text, of unordered classes the first of which is the reference; of
-#'   `tall_polr()` an [ordered()] factor, or whole numbers 1, 2, ...
+#' @param formula (formula) As in [stats::glm()]. The response is a factor,
+#'   text, `FALSE` and `TRUE`, or whole numbers 1, 2, ... of unordered classes, the
+#'   first of which is the reference; of `tall_polr()` an [ordered()] factor,
+#'   `FALSE` and `TRUE`, or whole numbers 1, 2, ...
 #' @param data (data frame or [source][tall_source]) The data; the rows of a
 #'   source are brought to memory.
 #' @param method (string) The distribution function of an ordinal regression:
@@ -208,6 +209,9 @@ class_parts <- function(frame, is_ordered, call) {
 
 # Levels that no row has are no classes.
 droplevels_of <- function(response) {
+  if (is.logical(response)) {
+    return(factor(response))
+  }
   if (is.factor(response)) droplevels(response) else response
 }
 
@@ -230,6 +234,13 @@ without_intercept <- function(x, is_ordered, call) {
 check_class_response <- function(response, name, is_ordered, call) {
   if (is.matrix(response)) {
     abort_expected(response, "a vector", arg = name, call = call)
+  }
+  if (is.numeric(response)) {
+    bad <- which(response < 1 | response != round(response))
+    if (length(bad) > 0) {
+      must <- "be a factor, or numbers 1, 2, ... of classes"
+      abort_value(response, bad[[1]], must, arg = name, call = call)
+    }
   }
   if (!is_ordered) {
     return(invisible())

@@ -42,11 +42,13 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
     )
     passes <- passes + each * state$n_evaluation
     iterations <- iterations + state$iterations
-    if (stage == "rows" && !state$converged) {
-      # too few rows for a mode of their own: let all rows decide
-      state$theta <- if (all(is.finite(state$theta))) state$theta else start
+    if (stage == "rows" && !state$is_quick) {
+      # too few rows for a mode, or none of an outcome, which sends predictors
+      # to where the Hessian of all rows is singular: let these decide
+      state$theta <- start
     }
   }
+  check_unending(model, state, call)
   if (length(kinked) > 0) {
     hessian <- proper_hessian(model, state$theta, cores = cores, call = call)
     passes <- passes + 1
@@ -105,7 +107,7 @@ newton_stage <- function(
   here <- look(theta)
   n_evaluation <- 1
   steps <- NULL
-  decrement <- Inf
+  decrement <- previous <- Inf
   converged <- FALSE
   for (iteration in seq_len(max_iter)) {
     if (!is.finite(here$log_posterior)) {
@@ -168,6 +170,8 @@ newton_stage <- function(
     gradient = here$gradient,
     hessian = here$hessian,
     converged = converged,
+    # quadratically, as where there is a maximum
+    is_quick = converged && decrement < 0.05 * previous,
     iterations = iteration,
     n_evaluation = n_evaluation,
     steps = steps

@@ -3,9 +3,22 @@
 # May the likelihood rise without end? A Gaussian one has its maximum, whatever
 # the predictor.
 can_separate <- function(model) {
-  model$traits$has_columns &&
-    !is.null(find_response(model$family)$separation) &&
-    has_flat_prior(model)
+  !is.null(separation_facts(model)$does) && has_flat_prior(model)
+}
+
+# What columns do where it rises, and which predictors are large; NULL: its rows
+# have none.
+separation_facts <- function(model) {
+  if (model$traits$has_classes) {
+    return(list(
+      does = find_response("categorical")$separation,
+      limit = if (model$method == "probit") binomial_links[["probit"]] else 30
+    ))
+  }
+  if (model$traits$has_columns) {
+    entry <- find_response(model$family)
+    list(does = entry$separation, limit = entry$links[[model$family$link]])
+  }
 }
 
 # A likelihood without a maximum rises for ever along the steps of Newton's
@@ -45,17 +58,30 @@ check_separation <- function(
   abort_separation(model, step, here, call)
 }
 
+# Thresholds go away along a curve, far ahead on whose tangent is no ascent.
+check_unending <- function(model, state, call) {
+  if (
+    model$traits$has_classes && !state$converged && can_separate(model) &&
+      has_large_predictor(model, state$theta, share = 3)
+  ) {
+    abort_separation(model, numeric(model$n_dim), state, call)
+  }
+}
+
 # share: of what is large.
 has_large_predictor <- function(model, theta, share = 1) {
   largest <- .Call(ffi_model_largest_predictor, model$pointer, theta)
-  limit <- find_response(model$family)$links[[model$family$link]]
-  is.finite(largest) && largest > share * limit
+  is.finite(largest) && largest > share * separation_facts(model)$limit
 }
 
 # Which columns: those that the step moves the predictor by, or about which the
 # data have ceased to say anything.
 abort_separation <- function(model, step, here, call) {
   flat <- flat_coordinates(model)
+  if (any(flat <= model$n_coef)) {
+    # columns before thresholds, which follow them
+    flat <- setdiff(flat, model$thresholds)
+  }
   # in units of the predictor, whatever those of the columns
   unit <- sqrt(diag(curvature(model, model_start(model), call = call)$hessian))
   moves <- (abs(step) * unit)[flat]
@@ -89,7 +115,7 @@ check_wide_separation <- function(model, theta, gradient, cores, call) {
 
 abort_columns_separate <- function(model, at, call) {
   names <- quote_columns(model$variables[at])
-  does <- find_response(model$family)$separation
+  does <- separation_facts(model)$does
   abort_tall(
     "improper",
     c(

@@ -141,6 +141,7 @@ build_classes <- function(
   center <- if (is_ordered || length(intercept) == 1) center else 0 * center
   center[intercept] <- 0
   names <- class_variables(columns, levels, is_ordered)
+  cuts <- if (is_ordered) ncol(x) + seq_len(n_class - 1)
   spread <- class_priors(resolved, n_class, is_ordered)
   counts <- if (is_ordered) check_prior_counts(specs$prior_counts, levels, call)
   new_model(
@@ -167,6 +168,9 @@ build_classes <- function(
     method = method,
     response_levels = levels,
     prior = spread,
+    thresholds = cuts,
+    # which have a prior of their own
+    proper_coordinates = if (!is.null(counts)) cuts,
     traits = model_traits(
       start = class_start(ncol(x), response$values, n_class, is_ordered),
       has_classes = TRUE
@@ -235,7 +239,7 @@ check_class_count <- function(levels, values, arg, call) {
     abort_input(
       c(
         "{.arg {arg}} has no row of class {.val {levels[never]}}.",
-        i = "Leave out levels that do not occur, by {.fn droplevels}."
+        i = "{.code factor({arg})} has those that occur only, in their order."
       ),
       argument = arg,
       value = levels[never],

@@ -14,7 +14,7 @@ kinked_coordinates <- function(model) {
 # Which coefficients have a prior that is not proper.
 flat_coordinates <- function(model) {
   flat <- which(!prior_facts(model$prior, "is_proper"))
-  setdiff(flat, aux_coordinates(model))
+  setdiff(flat, c(aux_coordinates(model), model$proper_coordinates))
 }
 
 # What the prior of coordinate j is on: theta_j, or the predictor at the mean of

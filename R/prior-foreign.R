@@ -32,7 +32,9 @@ as_aux_prior <- function(
   call = caller_env()
 ) {
   is_list <- tryCatch(
-    is.list(prior) && !is.object(prior) && length(prior) > 0,
+    # those of rstanarm are lists, too
+    is.list(prior) && !is.object(prior) && length(prior) > 0 &&
+      !"dist" %in% names(prior),
     error = function(e) FALSE
   )
   if (!is_list) {

@@ -139,6 +139,23 @@ double classes_prior_of_thresholds(const struct classes* p,
                                    double* v_bend,
                                    size_t n_lead);
 
+/* classes-log-lik.c */
+enum tb_status classes_log_lik(const struct tb_model* p_model,
+                               const struct tb_workspace* p_work,
+                               const double* v_theta,
+                               const struct tb_batch* p_batch,
+                               double* v_out);
+enum tb_status classes_log_lik_many(const struct tb_model* p_model,
+                                    const struct tb_workspace* p_work,
+                                    const double* v_theta,
+                                    size_t n_point,
+                                    const struct tb_batch* p_batch,
+                                    double* v_sum);
+double classes_largest_predictor(const struct tb_model* p_model,
+                                 const struct tb_workspace* p_work,
+                                 const double* v_theta,
+                                 const struct tb_batch* p_batch);
+
 /* classes-second.c */
 size_t
 classes_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point);

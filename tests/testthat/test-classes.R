@@ -253,3 +253,74 @@ test_that("what is wrong is told", {
   fit <- tall_multinom(kind ~ x, d, subset = kind != "red", iter = 20, chains = 1)
   expect_identical(fit$response_levels, c("green", "blue"))
 })
+
+test_that("separated classes without a prior are refused, by any threshold", {
+  d <- class_frame(1000)
+  z <- (d$x - 50) / 10
+  d$kind <- factor(ifelse(z > 0, "up", ifelse(d$f == "a", "low", "mid")))
+  d$size <- cut(z, c(-Inf, -1, 1, Inf), c("S", "M", "L"), ordered_result = TRUE)
+  refused <- function(code, by) {
+    e <- expect_error(code, class = "tall_error_improper")
+    expect_true(by %in% e$columns)
+  }
+  refused(
+    tall_multinom(kind ~ x, d, prior = NULL, prior_intercept = NULL, seed = 1),
+    "up:x"
+  )
+  for (method in c("logistic", "probit")) {
+    refused(
+      tall_polr(size ~ x, d, method, prior = NULL, prior_counts = NULL, seed = 1),
+      "x"
+    )
+  }
+  model <- model_classes(cbind(x = d$x), d$size, "logistic")
+  expect_true(find_mode(model)$converged)
+})
+
+test_that("a class that a tenth of the rows hardly has does not mislead", {
+  n <- 60000
+  x <- withr::with_seed(3, cbind(1, z = stats::rnorm(n)))
+  colnames(x)[[1]] <- "(Intercept)"
+  y <- rep_len(c("a", "b"), n)
+  # none of them in the rows that the search begins with
+  first <- floor(seq(1, n, length.out = 6000))
+  y[setdiff(seq(1000, n, by = 4999), first)] <- "c"
+  expect_false("c" %in% y[first])
+  model <- model_classes(x, factor(y), prior = NULL, prior_intercept = NULL)
+  found <- find_mode(model)
+  expect_true(found$converged)
+  expect_equal(
+    unname(found$estimate[["c:(Intercept)"]]),
+    log(sum(y == "c") / sum(y == "a")),
+    tolerance = 0.1
+  )
+  rare <- find_mode(model_glm(x, as.double(y == "c"), prior = NULL))
+  expect_true(rare$converged)
+})
+
+test_that("responses of two values, and numbers that are no classes", {
+  d <- class_frame(200)
+  d$is_large <- d$size > "M"
+  d$from_0 <- as.integer(d$size) - 1
+  d$gap <- c(1, 3, 4, 5)[d$size]
+  few <- list(iter = 20, chains = 1, refresh = 0, seed = 1)
+  run <- function(f, formula) rlang::exec(f, formula, d, !!!few)
+  fit <- run(tall_polr, is_large ~ x)
+  expect_identical(fit$response_levels, c("FALSE", "TRUE"))
+  expect_identical(levels(predict(fit, d[1:2, ])), c("FALSE", "TRUE"))
+  expect_length(log_loss(fit, d), 1)
+  e <- expect_error(run(tall_multinom, from_0 ~ x), class = "tall_error_input")
+  expect_match(conditionMessage(e), "numbers 1, 2, ... of classes")
+  e <- expect_error(run(tall_polr, gap ~ x), class = "tall_error_input")
+  expect_match(conditionMessage(e), "factor(gap)", fixed = TRUE)
+})
+
+test_that("priors of classes are told apart", {
+  d <- class_frame(200)
+  few <- function(f, ...) f(..., iter = 20, chains = 1, refresh = 0, seed = 1)
+  out <- capture.output(print(rstantools::prior_summary(few(tall_polr, size ~ x, d))))
+  expect_match(out, "dirichlet(counts = 1)", fixed = TRUE, all = FALSE)
+  expect_no_match(out, "NA")
+  out <- capture.output(print(rstantools::prior_summary(few(tall_multinom, kind ~ x, d))))
+  expect_match(out, "Intercept", all = FALSE)
+})

@@ -273,7 +273,8 @@ test_that("kinds of priors have the places of the core's registry", {
   codes <- vapply(prior_kinds, function(kind) kind$code, 0L)
   expect_setequal(codes, seq_along(registered("prior")) - 1L)
   known <- registered("prior")[codes + 1]
-  expect_identical(sub("^log_exponential$", "exponential", known), names(codes))
+  of_scales <- "^log_(exponential|gamma)$"
+  expect_identical(sub(of_scales, "\\1", known), names(codes))
 })
 
 test_that("facts of priors are those of their densities", {
