@@ -12,6 +12,7 @@
 #   hessian_tolerance   of weights from a Hessian by differences; NULL: exact
 #   blocks        columns of L that are kept apart: chol is block diagonal
 #   point         () -> a random theta
+#   rounding      of the log likelihood, other than that of doubles; NULL: none
 #   is_estimated  why sums over rows are estimates; NULL: they are exact
 #   runs          the model for runs, where `model` is slow or has no mode near
 #                 its start; NULL: `model`
@@ -727,7 +728,11 @@ law_lipschitz <- function(entry) {
 
 # phi = L'(theta - center): densities equal up to a constant, gradients mapped.
 # rounding: of the rows that are written.
-law_whitened <- function(entry, is_diagonal, rounding = 0) {
+law_whitened <- function(
+  entry,
+  is_diagonal,
+  rounding = entry$rounding %||% 0
+) {
   model <- entry$model
   if (!model_info(model)$has_curvature) {
     testthat::skip(paste(entry$name, "cannot be whitened"))
