@@ -3,11 +3,11 @@
 # README.md.
 #
 #   Rscript bench/sources.R [rows [rounds [stream rows]]]
-#   Rscript bench/sources.R large|stream [rows]
+#   Rscript bench/sources.R large|stream|glm [rows]
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
 arguments <- commandArgs(TRUE)
-part <- c(intersect(arguments, c("large", "large-one", "stream")), "usual")[[1]]
+part <- c(intersect(arguments, c("large", "large-one", "stream", "glm")), "usual")[[1]]
 arguments <- as.numeric(setdiff(arguments, part))
 n_data <- if (length(arguments) > 0) arguments[[1]] else 1e7
 rounds <- if (length(arguments) > 1) arguments[[2]] else 3
@@ -41,7 +41,11 @@ big <- function(n) format(n, big.mark = ",", scientific = FALSE)
 
 
 # What the parts that take long found stays below what a usual run finds.
-part_titles <- c(large = "## 100,000,000 rows in memory", stream = "## A stream of 1,000,000,000 rows")
+part_titles <- c(
+  large = "## 100,000,000 rows in memory",
+  stream = "## A stream of 1,000,000,000 rows",
+  glm = "## Beside glm()"
+)
 results_path <- file.path(bench_folder(), "results", "sources.md")
 sections_kept <- function() {
   lines <- if (file.exists(results_path)) readLines(results_path)
@@ -196,6 +200,24 @@ if (part == "stream") {
     number(cpu(large$time) / n_stream / (cpu(small$time) / n_small)), " (at most 1.2); elapsed: ",
     number(wall(large$time) / n_stream / (wall(small$time) / n_small)),
     ". Resident: at most 1,024 MB asked for.\n"
+  )
+  quit()
+}
+
+# ---- glm() of the same rows ---------------------------------------------------------
+
+if (part == "glm") {
+  d <- make_data(n_data <- c(arguments, 1e7)[[1]])
+  invisible(tall_glm(formula, d[1:7e4, ], binomial(), seed = 1))
+  start_part(part)
+  ours <- lapply(1:3, function(k) system.time(tall_glm(formula, d, binomial(), seed = k)))
+  invisible(gc())
+  theirs <- system.time(stats::glm(formula, stats::binomial(), d))
+  over <- function(f) number(f(theirs) / stats::median(vapply(ours, f, 0)))
+  say(
+    "The data of the first table, ", big(n_data), " rows: one call of `glm()` over the median of\n",
+    "three of `tall_glm()` on one core takes ", over(function(t) t[["elapsed"]]),
+    " times the elapsed time (15 asked) and ", over(cpu), "\ntimes the CPU seconds.\n"
   )
   quit()
 }
