@@ -141,7 +141,9 @@ sums_posterior <- function(model, cores, call) {
       passes = parts$passes
     )
   )
-  if (model$traits$n_aux > 0) {
+  if (model$traits$n_aux > 0 && isTRUE(model$prior_only)) {
+    posterior$quantile <- prior_quantile(model)
+  } else if (model$traits$n_aux > 0) {
     posterior$log_density <- sigma_density(model, posterior, fit$rss, sums)
     check_sigma_law(model, posterior, fit$rss, sums, call)
     posterior$quantile <- sigma_quantile(posterior)
@@ -283,7 +285,8 @@ sums_model <- function(model, sums, fit, call) {
       n_row = sums$n_row,
       weight = sums$weight,
       rest = fit$rss,
-      sigma = model$sigma
+      sigma = model$sigma,
+      lower = if (model$traits$n_aux > 0) aux_lower(model)
     ),
     list(
       prior_kind = as.double(model$prior$kind),
