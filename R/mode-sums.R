@@ -374,6 +374,24 @@ sigma_quantile <- function(posterior) {
   function(u) invert_law(law, u)
 }
 
+# The quantile function of the prior of what is sampled beside the coefficients,
+# as coordinates: u has a row for each, or is a vector for one. Exponential
+# priors are of what is above the bound, gamma ones are cut off there.
+prior_quantile <- function(model) {
+  at <- aux_coordinates(model)
+  prior <- model$prior
+  is_gamma <- prior$kind[at] == prior_kinds$gamma$code
+  shape <- ifelse(is_gamma, (prior$shape %||% rep(1, model$n_dim))[at], 1)
+  scale <- prior$scale[at]
+  lower <- ifelse(is_gamma, aux_lower(model), 0)
+  below <- stats::pgamma(lower, shape, scale = scale)
+  function(u) {
+    u <- below + (1 - below) * u
+    value <- stats::qgamma(u, shape, scale = scale) - lower
+    log(pmax(value, 1e-150))
+  }
+}
+
 # list(grid, density, cdf)
 sigma_law <- function(f, grid) {
   n <- length(grid)

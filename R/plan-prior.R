@@ -10,7 +10,7 @@ without_rows <- function(model) {
 plan_prior <- function(model, control, call) {
   check_prior_draws(model, call)
   p <- model$n_coef
-  empty <- model
+  empty <- without_rows(model)
   empty$n_data <- 0
   empty$remote <- list(products = list(
     mean = numeric(p + 1),
@@ -47,23 +47,5 @@ check_prior_draws <- function(model, call) {
       argument = "prior_PD",
       call = call
     )
-  }
-}
-
-# The quantile function of the coordinates of what is sampled beside the
-# coefficients: of u with a row for each, or a vector for one. Exponential priors
-# are of what is above the bound, gamma ones are cut off there.
-prior_quantile <- function(model) {
-  at <- aux_coordinates(model)
-  prior <- model$prior
-  is_gamma <- prior$kind[at] == prior_kinds$gamma$code
-  shape <- ifelse(is_gamma, (prior$shape %||% rep(1, model$n_dim))[at], 1)
-  scale <- prior$scale[at]
-  lower <- ifelse(is_gamma, aux_lower(model), 0)
-  below <- stats::pgamma(lower, shape, scale = scale)
-  function(u) {
-    u <- below + (1 - below) * u
-    value <- stats::qgamma(u, shape, scale = scale) - lower
-    log(pmax(value, 1e-150))
   }
 }
