@@ -177,7 +177,7 @@ fit_quantiles <- function(fit, probs, call = caller_env()) {
 
 # Residual standard deviation; NA outside Gaussian models.
 fit_sigma <- function(fit) {
-  known <- fit$sigma %||% fit$model$sigma
+  known <- fit$sigma %||% fit$model$sigma %||% family_sigma(fit$family)
   if (!is.null(known)) {
     known
   } else if ("sigma" %in% auxiliary_variables(fit)) {
@@ -185,4 +185,11 @@ fit_sigma <- function(fit) {
   } else {
     NA_real_
   }
+}
+
+# As given to the family, student(sigma = 2); NULL: it is not.
+family_sigma <- function(family) {
+  known <- if (!is.null(family)) known_values(family)
+  value <- known[names(known) == "sigma"]
+  if (length(value) == 1 && !is.na(value)) unname(value)
 }

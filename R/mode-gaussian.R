@@ -173,10 +173,17 @@ likelihood_gram <- function(model, log_sd, cores, call) {
   exp(2 * log_sd) * (hessian(likelihood_scale(model)) - hessian(0))
 }
 
-# The prior of log sigma, up to a constant.
+# The prior of log sigma, up to a constant: an exponential one is a gamma of
+# shape 1.
 aux_density <- function(model, s) {
-  is_proper <- prior_facts(model$prior, "is_proper")[[model$n_dim]]
-  s - if (is_proper) exp(s) / model$prior$scale[[model$n_dim]] else 0
+  at <- model$n_dim
+  prior <- model$prior
+  if (!prior_facts(prior, "is_proper")[[at]]) {
+    return(s)
+  }
+  is_gamma <- prior$kind[[at]] == prior_kinds$gamma$code
+  shape <- if (is_gamma) prior$shape[[at]] else 1
+  shape * s - exp(s) / prior$scale[[at]]
 }
 
 # Where log sigma is: its mode, standard deviation and 90 percent interval. An

@@ -141,7 +141,9 @@ sums_posterior <- function(model, cores, call) {
       passes = parts$passes
     )
   )
-  if (model$traits$n_aux > 0) {
+  if (model$traits$n_aux > 0 && isTRUE(model$prior_only)) {
+    posterior$quantile <- prior_quantile(model)
+  } else if (model$traits$n_aux > 0) {
     posterior$log_density <- sigma_density(model, posterior, fit$rss, sums)
     check_sigma_law(model, posterior, fit$rss, sums, call)
     posterior$quantile <- sigma_quantile(posterior)
@@ -283,7 +285,8 @@ sums_model <- function(model, sums, fit, call) {
       n_row = sums$n_row,
       weight = sums$weight,
       rest = fit$rss,
-      sigma = model$sigma
+      sigma = model$sigma,
+      lower = if (model$traits$n_aux > 0) aux_lower(model)
     ),
     list(
       prior_kind = as.double(model$prior$kind),
@@ -369,6 +372,24 @@ sigma_quantile <- function(posterior) {
   at <- seq(0, 1, length.out = length(grid))
   law <- sigma_law(f, stats::approx(mixed, grid, at, ties = "ordered")$y)
   function(u) invert_law(law, u)
+}
+
+# The quantile function of the prior of what is sampled beside the coefficients,
+# as coordinates: u has a row for each, or is a vector for one. Exponential
+# priors are of what is above the bound, gamma ones are cut off there.
+prior_quantile <- function(model) {
+  at <- aux_coordinates(model)
+  prior <- model$prior
+  is_gamma <- prior$kind[at] == prior_kinds$gamma$code
+  shape <- ifelse(is_gamma, (prior$shape %||% rep(1, model$n_dim))[at], 1)
+  scale <- prior$scale[at]
+  lower <- ifelse(is_gamma, aux_lower(model), 0)
+  below <- stats::pgamma(lower, shape, scale = scale)
+  function(u) {
+    u <- below + (1 - below) * u
+    value <- stats::qgamma(u, shape, scale = scale) - lower
+    log(pmax(value, 1e-150))
+  }
 }
 
 # list(grid, density, cdf)

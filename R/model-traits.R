@@ -97,3 +97,9 @@ aux_coordinates <- function(model) {
 sampled_aux <- function(model) {
   model$variables[aux_coordinates(model)]
 }
+
+# What each of them is above, natural.
+aux_lower <- function(model) {
+  facts <- response_facts(model$family)
+  facts$lower[match(sampled_aux(model), facts$aux)]
+}

@@ -10,7 +10,7 @@ without_rows <- function(model) {
 plan_prior <- function(model, control, call) {
   check_prior_draws(model, call)
   p <- model$n_coef
-  empty <- model
+  empty <- without_rows(model)
   empty$n_data <- 0
   empty$remote <- list(products = list(
     mean = numeric(p + 1),

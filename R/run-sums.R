@@ -85,17 +85,18 @@ by_block <- function(iterations, f) {
 # Parameters as sampled, n_dim x iterations, all of one block.
 draw_iterations <- function(posterior, control, chain, iterations) {
   p <- length(posterior$share)
+  n_row <- p + max(1, posterior$stand_in$traits$n_aux)
   block <- (iterations[[1]] - 1) %/% draws_in_block
-  n_normal <- (p + 1) * draws_in_block
   seed <- core_seed(control)
-  normal <- .Call(ffi_rng_block, seed, chain - 1, block, n_normal)
-  normal <- matrix(normal, p + 1)
+  normal <- .Call(ffi_rng_block, seed, chain - 1, block, n_row * draws_in_block)
+  normal <- matrix(normal, n_row)
   # the whole block, whatever is wanted of it: products of matrices of another
   # shape may round otherwise
   s <- if (!is.null(posterior$quantile)) {
-    posterior$quantile(stats::pnorm(normal[p + 1, ]))
+    posterior$quantile(stats::pnorm(normal[-seq_len(p), ]))
   }
-  k <- if (is.null(s)) {
+  # no rows, no share
+  k <- if (is.null(s) || all(posterior$share == 0)) {
     rep(1, draws_in_block)
   } else {
     posterior$scale^2 * exp(-2 * s)
@@ -110,7 +111,8 @@ draw_iterations <- function(posterior, control, chain, iterations) {
 
 natural_of <- function(model, theta) {
   if (model$traits$n_aux > 0) {
-    theta[model$n_dim, ] <- exp(theta[model$n_dim, ])
+    at <- aux_coordinates(model)
+    theta[at, ] <- aux_lower(model) + exp(theta[at, ])
   }
   theta
 }

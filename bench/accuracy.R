@@ -9,6 +9,7 @@ source(file.path(
   dirname(sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))),
   "common.R"
 ))
+source(file.path(bench_folder(), "moments.R"))
 compile_c(
   "reference.c",
   # R puts its own -O2 behind these
@@ -262,18 +263,6 @@ solve_scaled <- function(h) {
   chol2inv(chol(h / outer(scale, scale))) / outer(scale, scale)
 }
 
-# n x d standardised t draws, with their log density. Antithetic, whitened exactly
-# and with stratified radii: for a normal posterior the first two moments come out
-# with almost no Monte Carlo error.
-proposal_draws <- function(n, d, df) {
-  z <- matrix(rnorm(n / 2 * d), n / 2)
-  z <- z %*% solve(chol(crossprod(z) / nrow(z)))
-  z <- rbind(z, -z)
-  u <- sample((seq_len(n / 2) - runif(n / 2)) / (n / 2))
-  z <- z * rep(sqrt(df / qchisq(u, df)), 2)
-  list(z = z, log_density = -(df + d) / 2 * log1p(rowSums(z^2) / df))
-}
-
 # Geweke (1989), Econometrica 57:1317: a t at the mode, its scale along each
 # column of the Cholesky factor fitted to the log posterior on either side. The
 # parameters whose conditional is least symmetric come last, where a column moves
@@ -331,20 +320,7 @@ reference_importance <- function(p, n = max(1000, 60 * ncol(p$x)), batches = 10)
   set.seed(20)
   proposal <- split_proposal(p, newton(p))
   runs <- replicate(batches, importance(p, proposal, n), simplify = FALSE)
-  means <- sapply(runs, function(r) r$mean)
-  sds <- sapply(runs, function(r) r$sd)
-  mean <- rowMeans(means)
-  sd <- rowMeans(sds)
-  error <- function(x) apply(x, 1, stats::sd) / sqrt(batches)
-  list(
-    mean = mean,
-    sd = sd,
-    error_mean = error(means) / sd,
-    error_sd = error(sds) / sd,
-    efficiency = mean(sapply(runs, function(r) r$efficiency)),
-    draws = n * batches,
-    how = "importance sampling"
-  )
+  summarise_batches(runs, n * batches)
 }
 
 # Given sigma: normal, with the log of p(y | sigma).
@@ -402,51 +378,7 @@ reference_conjugate <- function(p) {
   )
 }
 
-# ---- comparison --------------------------------------------------------------
-
-compare <- function(fit, reference) {
-  draws <- posterior::as_draws_matrix(fit$draws)
-  sd <- apply(draws, 2, stats::sd)
-  list(
-    mean = unname((colMeans(draws) - reference$mean) / reference$sd),
-    sd = unname(sd / reference$sd - 1)
-  )
-}
-
-# Errors over their standard errors, the reference's own included: what is left
-# where draws are exact.
-scores <- function(fit, reference) {
-  off <- compare(fit, reference)
-  error <- function(f) unname(apply(fit$draws, 3, f)) / reference$sd
-  c(
-    off$mean / sqrt(error(posterior::mcse_mean)^2 + reference$error_mean^2),
-    off$sd / sqrt(error(posterior::mcse_sd)^2 + reference$error_sd^2)
-  )
-}
-
-is_exact <- function(fit) all(summary(fit)$table$sd_bias %in% 0)
-
-smallest_ess <- function(fit) {
-  draws <- fit$draws
-  each <- apply(unclass(draws), 3, function(x) posterior::ess_mean(x))
-  min(each)
-}
-
-describe <- function(name, label, d, comparison, target_mean, target_sd, ...) {
-  worst <- max(abs(comparison$mean))
-  worst_sd <- max(abs(comparison$sd))
-  data.frame(
-    problem = name,
-    run = label,
-    "mean, worst" = fixed(worst, 3),
-    "mean, median" = fixed(median(abs(comparison$mean)), 3),
-    "sd, worst" = percent(worst_sd),
-    "sd, median" = percent(median(abs(comparison$sd))),
-    ...,
-    met = yes_no(worst <= target_mean && worst_sd <= target_sd),
-    check.names = FALSE
-  )
-}
+# ---- runs --------------------------------------------------------------------
 
 # A pilot with fewer rows, so that all problems have rows that are not in it.
 set_pilot <- function(rows) {

@@ -3,7 +3,8 @@
 # sampled. Read by accuracy.R.
 
 # density(y, eta, aux): log densities of rows, aux natural, one draw. lower: what
-# each auxiliary parameter is above; log_prior(aux): their log density. The coefficients' priors are prior_normal(0, scale).
+# each auxiliary parameter is above; log_prior(aux): their log density. The
+# coefficients' priors are prior_normal(0, scale).
 aux_problem <- function(
   x,
   y,
@@ -37,7 +38,8 @@ aux_problem <- function(
   )
 }
 
-aux_reference <- function(log_density, start, d, natural, n = 1000, batches = 8) {
+# From the mode and the Hessian by differences.
+aux_reference <- function(log_density, start, d, natural) {
   set.seed(21)
   mode <- optim(
     start,
@@ -45,35 +47,15 @@ aux_reference <- function(log_density, start, d, natural, n = 1000, batches = 8)
     method = "BFGS",
     control = list(reltol = 1e-12, parscale = pmax(abs(start), 0.01))
   )
-  covariance <- solve(optimHess(mode$par, function(theta) -log_density(theta)))
-  p <- length(start)
-  df <- 20
-  runs <- replicate(batches, simplify = FALSE, {
-    draws <- proposal_draws(n, p, df)
-    theta <- mode$par + t(chol(covariance)) %*% t(draws$z)
-    log_weight <- apply(theta, 2, log_density) - draws$log_density
-    weight <- exp(log_weight - max(log_weight))
-    weight <- weight / sum(weight)
-    theta[-seq_len(d), ] <- natural(theta[-seq_len(d), , drop = FALSE])
-    mean <- drop(theta %*% weight)
-    list(
-      mean = mean,
-      sd = sqrt(drop((theta - mean)^2 %*% weight)),
-      efficiency = 1 / (n * sum(weight^2))
-    )
-  })
-  means <- sapply(runs, function(r) r$mean)
-  sds <- sapply(runs, function(r) r$sd)
-  sd <- rowMeans(sds)
-  error <- function(x) apply(x, 1, stats::sd) / sqrt(batches)
-  list(
-    mean = rowMeans(means),
-    sd = sd,
-    error_mean = error(means) / sd,
-    error_sd = error(sds) / sd,
-    efficiency = mean(sapply(runs, function(r) r$efficiency)),
-    draws = n * batches,
-    how = "importance sampling"
+  hessian <- optimHess(mode$par, function(theta) -log_density(theta))
+  moments_about(
+    function(theta) apply(theta, 2, log_density),
+    mode$par,
+    solve(hessian),
+    natural = function(theta) {
+      theta[-seq_len(d), ] <- natural(theta[-seq_len(d), , drop = FALSE])
+      theta
+    }
   )
 }
 

@@ -1,7 +1,7 @@
 /* What the files of generalised linear models share: glm.c makes them and has
  * the mathematics and the shapes of arrays, glm-rows.c says what samplers ask
- * of a minibatch, glm-curvature.c, glm-design.c and glm-weights.c what passes
- * over all rows ask. */
+ * of a minibatch, glm-curvature.c, glm-design.c, glm-weights.c and glm-third.c
+ * what passes over all rows ask. */
 #ifndef TB_MODELS_GLM_H
 #define TB_MODELS_GLM_H
 
@@ -264,6 +264,29 @@ enum tb_status glm_design(const struct tb_model* p_model,
 /* ---- glm-second.c ---- */
 
 extern const struct tb_model_expansion tb_glm_expansion;
+
+/* ---- glm-third.c ---- */
+
+/* Places around that of a pass: three along eta, which is a row's own, and
+ * three along each whitened s, which all rows share. Place i_0 + 3 i_1 + ..
+ */
+enum { GLM_MOST_PLACE = 27 };
+
+struct glm_grid {
+  size_t n_aux, n_place;
+  struct tb_response_point v_point[GLM_MOST_PLACE / 3];
+  double v_root[AUX * AUX]; /* R: s from whitened ones */
+};
+
+struct glm_grid glm_grid_at(const struct glm* p_glm,
+                            const double* v_center,
+                            const double* v_root);
+/* SETS v_out, one for each row of the block */
+void glm_weigh_third(const struct glm* p_glm,
+                     const struct glm_grid* p_grid,
+                     const struct glm_block* p_block,
+                     const double* v_sigma_norm,
+                     double* v_out);
 
 /* ---- glm-weights.c ---- */
 

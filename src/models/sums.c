@@ -8,12 +8,14 @@
  *
  * without constants, as the response has it. Nothing cancels near the fit,
  * however well the columns explain the response. There are no rows: all of the
- * log density is g_0. A step costs n_coef^2.
+ * log density is g_0. A step costs n_coef^2. Of no rows it is a prior, which
+ * may be one of more parameters than s beside the coefficients.
  *
  *   symbol   variable    shape            owner
  *   S        v_gram      n_coef x n_coef  sums
  *   m        v_mean      n_coef           sums
  *   beta_0   v_origin    n_coef           sums
+ *   -        v_lower     n_aux            sums
  *   d, gradient of the prior: n_dim each  scratch
  */
 #include "base/hash.h"
@@ -24,16 +26,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_VECTOR = 2 };
+enum { N_VECTOR = 2, MOST_AUX = 2 };
 
 struct sums {
-  size_t n_coef;
-  bool has_aux;
-  double inverse; /* 1 / sigma^2, where it is known */
-  double n_row;   /* n */
-  double weight;  /* W */
-  double rest;    /* RSS_0 */
-  double* v_gram; /* one block of memory, here */
+  size_t n_coef, n_aux;
+  double v_lower[MOST_AUX]; /* what natural parameters are above */
+  double inverse;           /* 1 / sigma^2, where it is known */
+  double n_row;             /* n */
+  double weight;            /* W */
+  double rest;              /* RSS_0 */
+  double* v_gram;           /* one block of memory, here */
   double* v_mean;
   double* v_origin;
   struct tb_prior prior;
@@ -51,8 +53,8 @@ static double sums_log_lik(const struct sums* p,
                            double* v_delta,
                            double* v_gradient) {
   const size_t n = p->n_coef;
-  const double s = p->has_aux ? v_theta[n] : 0;
-  const double inverse = p->has_aux ? exp(-2 * s) : p->inverse;
+  const double s = p->n_aux > 0 ? v_theta[n] : 0;
+  const double inverse = p->n_aux > 0 ? exp(-2 * s) : p->inverse;
   double mean = 0, rss = p->rest;
   for (size_t j = 0; j < n; ++j) {
     v_delta[j] = v_theta[j] - p->v_origin[j];
@@ -68,8 +70,8 @@ static double sums_log_lik(const struct sums* p,
     rss += v_delta[j] * product;
     v_gradient[j] = -inverse * (product + p->weight * mean * p->v_mean[j]);
   }
-  if (p->has_aux) {
-    v_gradient[n] = inverse * rss - p->n_row;
+  for (size_t k = 0; k < p->n_aux; ++k) {
+    v_gradient[n + k] = k == 0 ? inverse * rss - p->n_row : 0;
   }
   return -p->n_row * s - 0.5 * inverse * rss;
 }
@@ -121,8 +123,8 @@ static void sums_constrain(const struct tb_model* p_model,
                            double* v_natural) {
   const struct sums* p = p_model->p_self;
   memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
-  if (p->has_aux) {
-    v_natural[p->n_coef] = exp(v_theta[p->n_coef]);
+  for (size_t k = 0; k < p->n_aux; ++k) {
+    v_natural[p->n_coef + k] = p->v_lower[k] + exp(v_theta[p->n_coef + k]);
   }
 }
 
@@ -142,8 +144,9 @@ static void sums_destroy(struct tb_model* p_model) {
 }
 
 /* Parameters: "gram" (n_coef x n_coef), "mean", "origin" (n_coef each),
- * "n_row", "weight", "rest" and, where it is known, "sigma" (numbers), and
- * those of tb_prior_create(). */
+ * "n_row", "weight", "rest" and, where it is known, "sigma" (numbers), "lower",
+ * of each parameter beside the coefficients that is sampled, and those of
+ * tb_prior_create(). */
 static enum tb_status sums_create(struct tb_model* p_model,
                                   const struct tb_params* p_params,
                                   const struct tb_shelf* p_shelf) {
@@ -154,8 +157,11 @@ static enum tb_status sums_create(struct tb_model* p_model,
   if (p_gram == NULL || p_mean == NULL || p_origin == NULL) {
     return TB_STATUS_argument;
   }
+  const struct tb_param* p_lower = tb_params_find(p_params, "lower");
   const size_t n = p_mean->n_value;
-  if (n == 0 || p_gram->n_value != n * n || p_origin->n_value != n) {
+  const size_t n_aux = p_lower == NULL ? 0 : p_lower->n_value;
+  if (n_aux > MOST_AUX || n == 0 || p_gram->n_value != n * n ||
+      p_origin->n_value != n) {
     return TB_STATUS_argument;
   }
   struct sums* p = calloc(1, sizeof(*p));
@@ -167,7 +173,7 @@ static enum tb_status sums_create(struct tb_model* p_model,
   }
   const double sigma = tb_params_number(p_params, "sigma", NAN);
   *p = (struct sums){.n_coef = n,
-                     .has_aux = isnan(sigma),
+                     .n_aux = n_aux,
                      .inverse = 1 / (sigma * sigma),
                      .n_row = tb_params_number(p_params, "n_row", 0),
                      .weight = tb_params_number(p_params, "weight", 0),
@@ -179,7 +185,10 @@ static enum tb_status sums_create(struct tb_model* p_model,
   memcpy(p->v_mean, p_mean->v_value, n * sizeof(double));
   memcpy(p->v_origin, p_origin->v_value, n * sizeof(double));
   p_model->n_data = 0;
-  p_model->n_dim = n + p->has_aux;
+  for (size_t k = 0; k < n_aux; ++k) {
+    p->v_lower[k] = p_lower->v_value[k];
+  }
+  p_model->n_dim = n + n_aux;
   p_model->n_natural = p_model->n_dim;
   p_model->p_frame = NULL;
   uint64_t hash = tb_hash_doubles((uint64_t)n, &p->n_row, 1);

@@ -72,3 +72,60 @@ test_that("prior_PD = TRUE draws from the prior", {
     class = "tall_error_input"
   )
 })
+
+test_that("what stands beside the mean is drawn from its prior", {
+  data <- withr::with_seed(2, {
+    data.frame(x = stats::rnorm(100), y = stats::rexp(100))
+  })
+  draw <- function(family, prior_aux) {
+    fit <- tall_glm(
+      y ~ x,
+      data,
+      family,
+      prior = prior_normal(0, 1),
+      prior_aux = prior_aux,
+      prior_PD = TRUE,
+      iter = 3000,
+      seed = 1,
+      refresh = 0
+    )
+    list(fit = fit, draws = posterior::as_draws_matrix(fit))
+  }
+  expect_law <- function(x, cdf) {
+    p <- stats::ks.test(as.vector(x), cdf)$p.value
+    expect_gt(p, 1e-4)
+  }
+  # degrees of freedom are cut off at 1
+  above <- function(q) {
+    below <- stats::pgamma(1, 2, 0.5)
+    (stats::pgamma(q, 2, 0.5) - below) / (1 - below)
+  }
+  priors <- list(sigma = prior_gamma(3, 2), nu = prior_gamma(2, 0.5))
+  both <- draw(student(), priors)
+  expect_law(both$draws[, "sigma"], function(q) stats::pgamma(q, 3, 2))
+  expect_law(both$draws[, "nu"], above)
+  expect_law(both$draws[, "x"], stats::pnorm)
+  r <- stats::cor(both$draws)
+  expect_lt(max(abs(r[upper.tri(r)])), 4.5 / sqrt(nrow(both$draws)))
+  more <- posterior::as_draws_matrix(sg_resume(both$fit, 2000, refresh = 0))
+  expect_law(more[, "nu"], above)
+
+  one <- draw(student(sigma = 2), list(nu = prior_exponential(0.2)))
+  expect_law(one$draws[, "nu"] - 1, function(q) stats::pexp(q, 0.2))
+  one <- draw(gamma_regression(), prior_gamma(2, 4))
+  expect_law(one$draws[, "shape"], function(q) stats::pgamma(q, 2, 4))
+
+  # the density is that of the prior, in the coordinates
+  d <- as.data.frame(both$draws)
+  at <- stats::dnorm(d$x, log = TRUE) +
+    stats::dgamma(d$sigma, 3, 2, log = TRUE) +
+    log(d$sigma) +
+    stats::dgamma(d$nu, 2, 0.5, log = TRUE) +
+    log(d$nu - 1)
+  centre <- d[["(Intercept)"]] + mean(data$x) * d$x
+  skip_if_not_installed("bayesplot")
+  given <- bayesplot::log_posterior(both$fit)
+  given <- given$Value[order(given$Chain, given$Iteration)]
+  rest <- stats::lm(given - at ~ I(centre^2) + centre)
+  expect_lt(max(abs(stats::residuals(rest))), 1e-6)
+})

@@ -149,6 +149,17 @@ test_that("the law of sigma and of coefficients given it is the posterior's", {
   }
 })
 
+test_that("a gamma prior of sigma is followed", {
+  case <- sums_case(12, 2, weighted = FALSE)
+  s <- log(c(0.3, 1, 1.5, 4))
+  law <- function(prior_aux) {
+    model <- model_glm(case$x, case$y, "gaussian", prior_aux = prior_aux)
+    sums_posterior(model, 1L, NULL)$log_density(s)
+  }
+  more <- law(prior_gamma(6, 3)) - law(prior_exponential(3))
+  expect_equal(more - more[[1]], 5 * (s - s[[1]]), tolerance = 1e-8)
+})
+
 test_that("the prior of an intercept that is not centred is kept", {
   case <- sums_case(40, 3)
   model <- sums_of(case, prior = prior_normal(c(-1, 0, 2), c(0.5, 1, 3)))

@@ -37,6 +37,16 @@ test_that("glance() is one row, whatever was kept", {
   expect_identical(out$sigma, sigma(fit))
   expect_identical(out$rhat, max(summary(fit)$table$rhat))
   expect_identical(glance(method_cases()$known$fit)$sigma, 2)
+  known_student <- tall_glm(
+    dist ~ speed,
+    cars,
+    student(df = 5, sigma = 2),
+    iter = 200,
+    seed = 1,
+    refresh = 0
+  )
+  expect_identical(sigma(known_student), 2)
+  expect_identical(glance(known_student)$sigma, 2)
   expect_identical(glance(method_cases()$bernoulli$fit)$sigma, NA_real_)
   none <- quick_fit(keep = "none", chains = 2)
   expect_identical(names(glance(none)), names(out))
