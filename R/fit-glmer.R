@@ -114,7 +114,10 @@ ranef.tall_glmer <- function(
   }
   out <- frame(moments$mean)
   attr(out, "sd") <- frame(moments$sd)
-  stats::setNames(list(out), object$groups$name)
+  structure(
+    stats::setNames(list(out), object$groups$name),
+    class = "tall_ranef"
+  )
 }
 
 check_group_levels <- function(groups, levels, call = caller_env()) {
