@@ -183,20 +183,18 @@ plot_shrinkage <- function(fit, n) {
 # multiplied with.
 shrinkage_table <- function(fit, call = caller_env()) {
   model <- plain_model(fit, call)
-  at <- glmer_theta(fit, NULL, Inf, call)
-  draw <- t(colMeans(at$draws))
+  theta <- rowMeans(glmer_theta(fit, NULL, Inf, call)$theta)
   found <- .Call(
     ffi_groups_moments,
     model$pointer,
-    matrix(rowMeans(at$theta)),
+    matrix(theta),
     getOption("mc.cores", 1L)
   )
   if (is.integer(found)) {
     abort_status(found, call = call)
   }
   q <- length(fit$groups$effects)
-  factor <- matrix(covariance_factors(fit, draw), q)
-  population <- chol2inv(t(factor))
+  population <- chol2inv(t(lambda_at(fit, theta)))
   n <- length(fit$groups$levels)
   mean <- matrix(found$mean, q)
   square <- array(found$square, c(q, q, n))
@@ -222,4 +220,22 @@ shrinkage_table <- function(fit, call = caller_env()) {
     alone = as.vector(alone)
   )
   out[!is.na(out$alone), ]
+}
+
+# Lambda, the lower triangle, of one point of the model's coordinates.
+lambda_at <- function(fit, theta) {
+  q <- length(fit$groups$effects)
+  at <- fit$n_coef + seq_len(q)
+  scale <- exp(theta[at])
+  out <- diag(scale, q)
+  l <- fit$n_coef + q
+  for (a in seq_len(q)[-1]) {
+    for (b in seq_len(a - 1)) {
+      if (fit$groups$correlated) {
+        l <- l + 1
+        out[a, b] <- theta[[l]] * scale[[a]]
+      }
+    }
+  }
+  out
 }
