@@ -116,7 +116,7 @@ posterior_linpred.tall_glmer <- function(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
     rlang::current_env()
   )$eta
-  if (transform) response_mean(object$family, eta) else eta
+  if (transform) mean_of_eta(object, eta) else eta
 }
 
 #' @rdname predict.tall_glmer
@@ -139,7 +139,14 @@ posterior_epred.tall_glmer <- function(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
     rlang::current_env()
   )$eta
-  response_mean(object$family, eta)
+  mean_of_eta(object, eta)
+}
+
+# Its inverse link, with the names of rows.
+mean_of_eta <- function(fit, eta) {
+  out <- response_mean(fit$family, eta)
+  dimnames(out) <- dimnames(eta)
+  out
 }
 
 #' @rdname predict.tall_glmer

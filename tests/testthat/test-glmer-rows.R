@@ -66,7 +66,14 @@ test_that("rows that na.exclude left out are NA", {
 
 test_that("formula, terms and data are those of the fit; update() changes it", {
   d <- grouped_rows()
-  fit <- brief(y ~ x + (1 | g), d)
+  fit <- tall_glmer(
+    y ~ x + (1 | g),
+    d,
+    iter = 200,
+    chains = 2,
+    seed = 1,
+    refresh = 0
+  )
   expect_equal(formula(fit), y ~ x + (1 | g), ignore_attr = TRUE)
   expect_identical(attr(terms(fit), "term.labels"), "x")
   expect_named(model.frame(fit), c("y", "x", "g"))
