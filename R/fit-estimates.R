@@ -294,7 +294,7 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
   shown <- table[at, , drop = FALSE]
   numbers <- vapply(shown, is.numeric, TRUE)
   shown[numbers] <- lapply(shown[numbers], signif, digits = digits + 1)
-  print(shown, digits = digits)
+  print_estimates(x$fit, shown, digits, isTRUE(x$is_chosen))
   print_more(nrow(table) - length(at))
   print_footer(x$fit, agreement = x$table)
   print_agreement_note(x$table, n_alive(x$fit), x$fit)

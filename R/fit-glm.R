@@ -282,6 +282,9 @@ family.tall_glm <- function(object, ...) {
   object$family$object
 }
 
+# NULL is a flat prior.
+null_priors <- c("prior", "prior_intercept", "prior_aux", "prior_covariance")
+
 #' Fit again with other arguments
 #'
 #' Evaluates the call that made the fit again, changed as told.
@@ -312,7 +315,7 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
   refuse_foreign(setdiff(names(extras), known), rlang::current_env())
   check_dots_known(extras, setdiff(known, "..."), rlang::current_env())
   for (name in names(extras)) {
-    if (name %in% c("prior", "prior_intercept", "prior_aux")) {
+    if (name %in% null_priors) {
       changed[name] <- extras[name] # NULL is a prior, too
     } else {
       # NULL takes the argument out of the call

@@ -62,22 +62,36 @@ predict.tall_glmer <- function(
   check_no_dots(...)
   check_flag(allow_new_levels)
   call <- rlang::current_env()
-  usual <- min(200, posterior::ndraws(object$draws) %||% 200)
-  value <- glmer_draws(
-    object, newdata, re_formula, allow_new_levels, ndraws %||% usual, offset,
-    seed, call
-  )$eta
-  if (type == "response") {
-    value <- response_mean(object$family, value)
-  }
-  fit <- colMeans(value)
+  rows <- glmer_prepare(
+    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
+    usual = 200
+  )
+  found <- glmer_moments(object, rows, type == "response")
   pad <- function(x) {
     if (is.null(newdata)) stats::napredict(object$na_action, x) else x
   }
   if (!se.fit) {
-    return(pad(fit))
+    return(pad(found$mean))
   }
-  list(fit = pad(fit), se.fit = pad(apply(value, 2, stats::sd)))
+  list(fit = pad(found$mean), se.fit = pad(found$sd))
+}
+
+# Means and sds over the draws, block by block.
+glmer_moments <- function(fit, rows, is_mean) {
+  n <- nrow(rows$x)
+  mean <- sd <- stats::setNames(numeric(n), rownames(rows$x))
+  n_draw <- nrow(rows$beta)
+  each_block(n, n_draw, function(at) {
+    value <- glmer_eta(rows, at)
+    if (is_mean) {
+      value <- response_mean(fit$family, value)
+    }
+    centre <- colMeans(value)
+    mean[at] <<- centre
+    square <- colSums((value - rep(centre, each = n_draw))^2)
+    sd[at] <<- sqrt(square / (n_draw - 1))
+  })
+  list(mean = mean, sd = sd)
 }
 
 #' @rdname predict.tall_glmer
@@ -102,7 +116,7 @@ posterior_linpred.tall_glmer <- function(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
     rlang::current_env()
   )$eta
-  if (transform) response_mean(object$family, eta) else eta
+  if (transform) mean_of_eta(object, eta) else eta
 }
 
 #' @rdname predict.tall_glmer
@@ -125,7 +139,14 @@ posterior_epred.tall_glmer <- function(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
     rlang::current_env()
   )$eta
-  response_mean(object$family, eta)
+  mean_of_eta(object, eta)
+}
+
+# Its inverse link, with the names of rows.
+mean_of_eta <- function(fit, eta) {
+  out <- response_mean(fit$family, eta)
+  dimnames(out) <- dimnames(eta)
+  out
 }
 
 #' @rdname predict.tall_glmer
@@ -203,17 +224,65 @@ glmer_draws <- function(
   seed,
   call
 ) {
+  rows <- glmer_prepare(
+    fit, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
+    is_matrix = TRUE
+  )
+  eta <- glmer_eta(rows, seq_len(nrow(rows$x)))
+  dimnames(eta) <- list(NULL, rownames(rows$x))
+  list(eta = eta, draws = rows$draws, weight = rows$weight)
+}
+
+# The rows, as glmer_rows() has them, with draws of what their predictors are
+# made of. usual: draws, unless others are asked for. is_matrix: is one number
+# for each row and draw wanted? only: of these rows; NULL: all.
+glmer_prepare <- function(
+  fit,
+  newdata,
+  re_formula,
+  allow_new_levels,
+  ndraws,
+  offset,
+  seed,
+  call,
+  usual = Inf,
+  is_matrix = FALSE,
+  only = NULL
+) {
   with_groups <- check_re_formula(re_formula, call)
   rows <- glmer_rows(fit, newdata, offset, with_groups, call)
-  at <- glmer_theta(fit, ndraws, Inf, call)
-  check_matrix_of(nrow(rows$x), nrow(at$draws), call)
-  beta <- at$draws[, seq_len(fit$n_coef), drop = FALSE]
-  eta <- unname(tcrossprod(beta, rows$x)) + rep(rows$offset, each = nrow(beta))
-  if (with_groups) {
-    eta <- eta + effects_of_rows(fit, rows, at, allow_new_levels, seed, call)
+  rows$offset <- rep_len(rows$offset, nrow(rows$x))
+  if (!is.null(only)) {
+    rows$x <- rows$x[only, , drop = FALSE]
+    rows$z <- rows$z[only, , drop = FALSE]
+    of <- intersect(c("label", "offset", "weight"), names(rows))
+    rows[of] <- lapply(rows[of], function(v) v[only])
   }
-  dimnames(eta) <- list(NULL, rownames(rows$x))
-  list(eta = eta, draws = at$draws, weight = rows$weight)
+  at <- glmer_theta(fit, ndraws, usual, call)
+  if (is_matrix) {
+    check_matrix_of(nrow(rows$x), nrow(at$draws), call)
+  }
+  rows$draws <- at$draws
+  rows$beta <- unname(at$draws[, seq_len(fit$n_coef), drop = FALSE])
+  if (with_groups) {
+    found <- effects_of_rows(fit, rows, at, allow_new_levels, seed, call)
+    rows[names(found)] <- found
+  }
+  rows
+}
+
+# The linear predictor of some rows, draws x rows.
+glmer_eta <- function(rows, at) {
+  n_draw <- nrow(rows$beta)
+  eta <- unname(tcrossprod(rows$beta, rows$x[at, , drop = FALSE])) +
+    rep(rows$offset[at], each = n_draw)
+  if (!is.null(rows$effects)) {
+    for (a in seq_len(ncol(rows$z))) {
+      u <- matrix(rows$effects[, rows$of[at], a], n_draw)
+      eta <- eta + u * rep(rows$z[at, a], each = n_draw)
+    }
+  }
+  eta
 }
 
 check_matrix_of <- function(n_row, n_draw, call) {
@@ -331,7 +400,7 @@ new_labels <- function(fit, newdata) {
   look(fit$bars$group)
 }
 
-# z_i' u of each draw and row.
+# list(effects: draws x groups x effects, of: the group of each row)
 effects_of_rows <- function(fit, rows, at, allow_new_levels, seed, call) {
   known <- match(rows$label, fit$groups$levels)
   is_new <- is.na(known)
@@ -350,27 +419,22 @@ effects_of_rows <- function(fit, rows, at, allow_new_levels, seed, call) {
     )
   }
   n_draw <- nrow(at$draws)
-  q <- length(fit$groups$effects)
   seed <- if (is.null(seed)) fit$seed else check_seed(seed, call = call)
-  out <- matrix(0, n_draw, nrow(rows$z))
-  add <- function(rows_at, of, u) {
-    for (a in seq_len(q)) {
-      z <- rows$z[rows_at, a]
-      out[, rows_at] <<- out[, rows_at] +
-        matrix(u[, of, a], n_draw) * rep(z, each = n_draw)
-    }
-  }
   levels <- sort(unique(known[!is_new]))
+  names <- unique(rows$label[is_new])
+  q <- length(fit$groups$effects)
+  effects <- array(0, c(n_draw, length(levels) + length(names), q))
   if (length(levels) > 0) {
-    u <- effect_draws(fit, levels, n_draw, seed, call)
-    add(which(!is_new), match(known[!is_new], levels), u)
+    effects[, seq_along(levels), ] <-
+      effect_draws(fit, levels, n_draw, seed, call)
   }
-  if (any(is_new)) {
-    names <- unique(rows$label[is_new])
-    u <- with_seed(seed, new_effects(fit, at$draws, length(names)))
-    add(which(is_new), match(rows$label[is_new], names), u)
+  if (length(names) > 0) {
+    effects[, length(levels) + seq_along(names), ] <-
+      with_seed(seed, new_effects(fit, at$draws, length(names)))
   }
-  out
+  of <- match(known, levels)
+  of[is_new] <- length(levels) + match(rows$label[is_new], names)
+  list(effects = effects, of = of)
 }
 
 # draws x groups x effects, from the population's law

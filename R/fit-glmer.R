@@ -26,7 +26,8 @@
 #' @return `fixef()`: posterior means of the coefficients, as in lme4.
 #'   `ranef()`: with `summary = TRUE` a list with the name of the grouping
 #'   factor, as in lme4: a data frame with a row for each group and a column for
-#'   each effect, with the attribute `"sd"`, a data frame of the same shape.
+#'   each effect, with the attribute `"sd"`, a data frame of the same shape;
+#'   [plot()][plot.tall_glmer] draws it.
 #'   With `summary = FALSE` an array draws x groups x effects. `coef()`: the
 #'   same list of coefficients, effects added. `VarCorr()`: a list with the name
 #'   of the grouping factor: `sd` (posterior means and standard deviations),
@@ -114,7 +115,10 @@ ranef.tall_glmer <- function(
   }
   out <- frame(moments$mean)
   attr(out, "sd") <- frame(moments$sd)
-  stats::setNames(list(out), object$groups$name)
+  structure(
+    stats::setNames(list(out), object$groups$name),
+    class = "tall_ranef"
+  )
 }
 
 check_group_levels <- function(groups, levels, call = caller_env()) {

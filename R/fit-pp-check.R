@@ -59,7 +59,7 @@ pp_check.tall_glm <- function(
     many <- grepl("^stat|^bars|intervals|ribbon|rootogram|avg|loo", type)
     draws <- min(if (many) 400 else 50, posterior::ndraws(object$draws))
   }
-  n <- object$n_data
+  n <- stats::nobs(object)
   with_seed(seed, {
     rows <- seq_len(n)
     if (n > observations) {
@@ -100,12 +100,12 @@ check_ppc_values <- function(fit, given, call = caller_env()) {
   for (name in intersect(c("group", "x"), names(given))) {
     value <- given[[name]]
     known <- frame_names(fit)
-    if (is_variable(value, name, fit$n_data) && !is.null(known)) {
+    if (is_variable(value, name, stats::nobs(fit)) && !is.null(known)) {
       check_known(value, known, "variable", arg = name, call = call)
-    } else if (length(value) != fit$n_data) {
+    } else if (length(value) != stats::nobs(fit)) {
       expected <- paste0(
         "a value for each of the ",
-        count_noun(fit$n_data, "observation"),
+        count_noun(stats::nobs(fit), "observation"),
         " or the name of a variable"
       )
       abort_expected(value, expected, arg = name, call = call)

@@ -22,12 +22,22 @@ print.tall_fit <- function(
     table <- table[chosen, , drop = FALSE]
   }
   at <- first_rows(rownames(table), n, auxiliary_variables(x))
-  print(signif(table[at, , drop = FALSE], digits + 1), digits = digits)
+  shown <- signif(table[at, , drop = FALSE], digits + 1)
+  print_estimates(x, shown, digits, is_chosen = !is.null(chosen))
   print_more(nrow(table) - length(at))
   agreement <- agreement_table(x)
   print_footer(x, brief = TRUE, agreement)
   print_agreement_note(agreement, n_alive(x), x)
   invisible(x)
+}
+
+# Multilevel fits have a block for each kind of parameter.
+print_estimates <- function(fit, table, digits, is_chosen) {
+  if (is.null(fit$groups) || is_chosen) {
+    print(table, digits = digits)
+  } else {
+    print_grouped_estimates(fit, table, digits)
+  }
 }
 
 # How many variables to print; NULL: as many as is usual.

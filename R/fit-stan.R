@@ -112,6 +112,7 @@ print.tall_prior_summary <- function(x, digits = 3, ...) {
     cat("Auxiliary (", name, ")\n", sep = "")
     print_prior(table[at, ], spec, digits)
   }
+  print_covariance_prior(x$covariance)
   cat("------\n")
   invisible(x)
 }

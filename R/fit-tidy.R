@@ -102,7 +102,7 @@ glance.tall_fit <- function(x, ...) {
       if (kernel_is_exact(x$kernel)) " (exact)"
     ),
     pss = if (is.null(x$draws)) NA_integer_ else posterior::ndraws(x$draws),
-    nobs = x$n_data,
+    nobs = stats::nobs(x),
     sigma = fit_sigma(x),
     rhat = worst("rhat", max),
     ess_bulk = worst("ess_bulk", min),

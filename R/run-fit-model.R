@@ -63,7 +63,7 @@ check_has_data <- function(fit, arg = NULL, call = caller_env()) {
   if (has_data(fit)) {
     return(invisible())
   }
-  if (!inherits(fit, c("tall_glm", "tall_nn", "tall_classes"))) {
+  if (!inherits(fit, c("tall_glm", "tall_glmer", "tall_nn", "tall_classes"))) {
     return(invisible(fit_model(fit, call)))
   }
   abort_tall(

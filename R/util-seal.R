@@ -146,7 +146,7 @@ altered_parts <- function(x) {
 # Names of the functions of `space` to guard: methods for fits, what prints
 # their summaries, and `others`.
 guarded_functions <- function(space, others) {
-  kinds <- c("fit", "glm", "nn", "ica", "factorize", "topics")
+  kinds <- c("fit", "glm", "glmer", "nn", "ica", "factorize", "topics")
   pattern <- paste0(
     "[.]tall_(",
     paste(kinds, collapse = "|"),

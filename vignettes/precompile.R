@@ -94,6 +94,7 @@ if (sys.nframe() == 0) {
       "control-variates",
       "preferential-subsampling",
       "barker-dynamics",
+      "multilevel",
       "neural-networks",
       "your-own-model",
       "latent-structure"

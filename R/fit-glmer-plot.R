@@ -1,0 +1,241 @@
+# Pictures of groups: their effects in order, and how far they were drawn to
+# the population.
+
+#' Plot a multilevel fit
+#'
+#' @param x (`tall_glmer`) The fit, from [tall_glmer()]; of the method for
+#'   `tall_ranef` what [ranef()][tall_glmer-methods] made of it.
+#' @param type (string) `"caterpillar"`: the effects of groups in their order,
+#'   with intervals. `"shrinkage"`: each group's effect as the fit has it
+#'   against what its own rows alone say; the slope of the points is how much
+#'   of it is believed, and rows decide it. Or any type of [plot.tall_fit()].
+#' @param prob (number between 0 and 1) Probability of the intervals of
+#'   `"caterpillar"`, those of a normal law.
+#' @param n (whole number) The most groups to draw. Of more, as many are taken,
+#'   evenly spaced in the order of the effects (`"caterpillar"`) or of the sizes
+#'   (`"shrinkage"`).
+#' @param ... Passed on to [plot.tall_fit()].
+#'
+#' @details What a group's rows alone say is the mean of the normal law whose
+#' product with the population's, at the posterior mean of the parameters, has
+#' the mean and covariance of the effects. With a Gaussian response it is the
+#' estimate by least squares; with others it stays finite where all responses of
+#' a group are 0. Groups whose rows cannot tell effects apart are left out.
+#'
+#' @return A ggplot object.
+#' @section Conditions: `tall_error_stale` where the fit did not keep its data.
+#' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
+#' d <- data.frame(g = rep(1:60, each = 10), x = rnorm(600))
+#' d$y <- rbinom(600, 1, plogis(d$x + rnorm(60)[d$g]))
+#' fit <- tall_glmer(y ~ x + (1 | g), data = d, family = binomial(), seed = 1)
+#' plot(fit, "caterpillar")
+#' plot(fit, "shrinkage")
+#' plot(ranef(fit))
+#' @export
+plot.tall_glmer <- function(
+  x,
+  type = c(
+    "trace",
+    "dens",
+    "intervals",
+    "caterpillar",
+    "shrinkage",
+    "noise",
+    "size",
+    "monitor"
+  ),
+  prob = 0.95,
+  n = 500,
+  ...
+) {
+  own <- c("caterpillar", "shrinkage")
+  type <- check_plot_type(
+    type,
+    append(own_plots, own, match("intervals", own_plots))
+  )
+  if (!type %in% own) {
+    if (!missing(prob)) {
+      return(plot.tall_fit(x, type, prob = prob, ...))
+    }
+    return(plot.tall_fit(x, type, ...))
+  }
+  check_no_dots(...)
+  prob <- check_prob(prob)
+  n <- check_count(n)
+  rlang::check_installed("ggplot2", "to plot a fit")
+  if (type == "caterpillar") {
+    plot_caterpillar(ranef(x), prob, n)
+  } else {
+    plot_shrinkage(x, n)
+  }
+}
+
+#' @rdname plot.tall_glmer
+#' @export
+plot.tall_ranef <- function(x, prob = 0.95, n = 500, ...) {
+  check_no_dots(...)
+  prob <- check_prob(prob)
+  n <- check_count(n)
+  rlang::check_installed("ggplot2", "to plot effects")
+  plot_caterpillar(x, prob, n)
+}
+
+#' @export
+print.tall_ranef <- function(x, n = 10, ...) {
+  check_no_dots(...)
+  n <- check_count(n)
+  name <- names(x)
+  table <- x[[1]]
+  cat(
+    "Effects of ", count_noun(nrow(table), "group"), " of ", name,
+    ": posterior means\n",
+    sep = ""
+  )
+  shown <- utils::head(table, n)
+  attr(shown, "sd") <- NULL
+  print(shown, digits = 3)
+  if (nrow(table) > n) {
+    cat("# ... with ", count_noun(nrow(table) - n, "more group"), "\n",
+      sep = ""
+    )
+  }
+  invisible(x)
+}
+
+# At most n of the places 1..size, evenly spaced, both ends among them.
+spread_places <- function(size, n) {
+  if (size <= n) seq_len(size) else unique(round(seq(1, size, length.out = n)))
+}
+
+plot_caterpillar <- function(effects, prob, n) {
+  name <- names(effects)
+  mean <- effects[[1]]
+  sd <- attr(mean, "sd")
+  z <- stats::qnorm((1 + prob) / 2)
+  data <- do.call(rbind, lapply(names(mean), function(effect) {
+    at <- order(mean[[effect]])
+    at <- at[spread_places(length(at), n)]
+    data.frame(
+      effect = effect,
+      place = rank(mean[[effect]], ties.method = "first")[at],
+      mean = mean[[effect]][at],
+      lower = mean[[effect]][at] - z * sd[[effect]][at],
+      upper = mean[[effect]][at] + z * sd[[effect]][at]
+    )
+  }))
+  data$effect <- factor(data$effect, names(mean))
+  is_part <- nrow(mean) > n
+  ggplot2::ggplot(
+    data,
+    ggplot2::aes(.data$place, .data$mean, ymin = .data$lower,
+      ymax = .data$upper)
+  ) +
+    ggplot2::geom_hline(yintercept = 0, colour = "grey60") +
+    ggplot2::geom_linerange(colour = "#9ecae1", linewidth = 0.4) +
+    ggplot2::geom_point(colour = "#08519c", size = 0.6) +
+    ggplot2::facet_wrap("effect", scales = "free_y") +
+    ggplot2::labs(
+      x = paste0("groups of ", name, ", in the order of their effect"),
+      y = paste0("effect, mean and ", percent_of(prob), " interval"),
+      caption = if (is_part) {
+        paste(format_count(n), "of", format_count(nrow(mean)), "groups")
+      }
+    )
+}
+
+percent_of <- function(prob) paste0(format(100 * prob), "%")
+
+plot_shrinkage <- function(fit, n) {
+  own <- shrinkage_table(fit)
+  at <- order(own$size)
+  own$effect <- factor(own$effect, fit$groups$effects)
+  groups <- unique(own$group[at])
+  shown <- groups[spread_places(length(groups), n)]
+  data <- own[own$group %in% shown, ]
+  ggplot2::ggplot(
+    data,
+    ggplot2::aes(.data$alone, .data$mean, colour = log10(.data$size))
+  ) +
+    ggplot2::geom_abline(colour = "grey60") +
+    ggplot2::geom_hline(yintercept = 0, colour = "grey60") +
+    ggplot2::geom_point(size = 1, alpha = 0.8) +
+    ggplot2::scale_colour_viridis_c(
+      labels = function(v) format_count(round(10^v)),
+      direction = -1
+    ) +
+    ggplot2::facet_wrap("effect", scales = "free") +
+    ggplot2::labs(
+      x = "effect by the group's rows alone",
+      y = "posterior mean of the effect",
+      colour = "rows",
+      caption = if (length(groups) > length(shown)) {
+        paste(
+          format_count(length(shown)), "of", format_count(length(groups)),
+          "groups"
+        )
+      }
+    )
+}
+
+# group, effect, size, mean and what its rows alone say, for each group and
+# effect. With V and m the covariance and mean of the effects, S that of the
+# population, the rows' own precision is V^-1 - S^-1, and V^-1 m what it is
+# multiplied with.
+shrinkage_table <- function(fit, call = caller_env()) {
+  model <- plain_model(fit, call)
+  theta <- rowMeans(glmer_theta(fit, NULL, Inf, call)$theta)
+  found <- .Call(
+    ffi_groups_moments,
+    model$pointer,
+    matrix(theta),
+    getOption("mc.cores", 1L)
+  )
+  if (is.integer(found)) {
+    abort_status(found, call = call)
+  }
+  q <- length(fit$groups$effects)
+  population <- chol2inv(t(lambda_at(fit, theta)))
+  n <- length(fit$groups$levels)
+  mean <- matrix(found$mean, q)
+  square <- array(found$square, c(q, q, n))
+  alone <- vapply(
+    seq_len(n),
+    function(g) {
+      v <- square[, , g] - tcrossprod(mean[, g])
+      inverse <- solve(matrix(v, q))
+      own <- inverse - population
+      # nothing that rounding could not have made
+      if (min(eigen(own, TRUE, TRUE)$values) < 1e-6 * max(diag(inverse))) {
+        return(rep(NA_real_, q))
+      }
+      drop(solve(own, inverse %*% mean[, g]))
+    },
+    numeric(q)
+  )
+  out <- data.frame(
+    group = rep(fit$groups$levels, each = q),
+    effect = rep(fit$groups$effects, n),
+    size = rep(fit$groups$sizes, each = q),
+    mean = as.vector(mean),
+    alone = as.vector(alone)
+  )
+  out[!is.na(out$alone), ]
+}
+
+# Lambda, the lower triangle, of one point of the model's coordinates.
+lambda_at <- function(fit, theta) {
+  q <- length(fit$groups$effects)
+  at <- fit$n_coef + seq_len(q)
+  scale <- exp(theta[at])
+  out <- diag(scale, q)
+  l <- fit$n_coef + q
+  for (a in seq_len(q)[-1]) {
+    for (b in seq_len(a - 1)) {
+      if (fit$groups$correlated) {
+        l <- l + 1
+        out[a, b] <- theta[[l]] * scale[[a]]
+      }
+    }
+  }
+  out
+}
