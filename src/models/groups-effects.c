@@ -163,7 +163,7 @@ static void draw_effects(const struct groups* p,
   double here = -INFINITY; /* log f less that of the law */
   spread_of(q, v_m, v_S, chol);
   for (size_t step = 0; step <= STEPS; ++step) {
-    const double law = propose(q, v_m, chol, p_rng, v);
+    const double law = propose(q, v_m, (const double(*)[Q])chol, p_rng, v);
     groups_effects_of(p, p_point, v, v_there);
     const double there = groups_density(p, p_point, p_s, group, v_there) -
                          0.5 * groups_square(v, q) - law;

@@ -22,6 +22,8 @@
 #include <math.h>
 #include <string.h>
 
+#define ROOT_2 1.41421356237309504880
+
 #define LOG_PI 1.14472988584940017414
 
 enum { Q = GROUPS_EFFECT };
@@ -40,7 +42,7 @@ static double set_nodes(const struct groups* p,
     double* v = p_s->v_v + k * q;
     double log_weight = 0;
     for (size_t a = 0; a < q; ++a) {
-      v[a] = M_SQRT2 * p->v_node[v_digit[a]];
+      v[a] = ROOT_2 * p->v_node[v_digit[a]];
       log_weight += p->v_log_weight[v_digit[a]];
     }
     groups_solve_upper(q, p_mode->chol, v);

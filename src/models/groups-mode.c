@@ -247,7 +247,7 @@ static double newton_step(const struct groups* p,
     v_step[b] /= p_mode->chol[b][b];
     decrement += v_step[b] * v_step[b];
   }
-  groups_solve_upper(q, p_mode->chol, v_step);
+  groups_solve_upper(q, (const double(*)[GROUPS_EFFECT])p_mode->chol, v_step);
   return decrement;
 }
 
