@@ -137,23 +137,28 @@ standardise <- function(columns) {
 
 # ---- cases -------------------------------------------------------------------
 
-cases <- list(
-  # 66 parameters
-  covertype = function() {
-    data <- tall_data("covertype")
-    data <- data.frame(data[1:10], cover = factor(data$cover_type))
-    list(
-      n = nrow(data),
-      fit = function(...) tall_multinom(cover ~ ., data, ...),
-      reference = function(fit) {
-        multinom_reference(data[1:10], data$cover, fit)
-      },
-      other = function() {
+covertype_case <- function(every, with_time = FALSE) {
+  data <- tall_data("covertype")
+  data <- data[seq(1, nrow(data), by = every), ]
+  data <- data.frame(data[1:10], cover = factor(data$cover_type))
+  list(
+    n = nrow(data),
+    fit = function(...) tall_multinom(cover ~ ., data, ...),
+    reference = function(fit) multinom_reference(data[1:10], data$cover, fit),
+    other = if (with_time) {
+      function() {
         data[1:10] <- scale(data[1:10])
         nnet::multinom(cover ~ ., data, trace = FALSE, maxit = 1000)
       }
-    )
-  },
+    }
+  )
+}
+
+cases <- list(
+  # 66 parameters; time beside another's
+  covertype = function() covertype_case(1, with_time = TRUE),
+  # every fourth row: a posterior that is less normal
+  covertype_quarter = function() covertype_case(4),
   # episodes of patients, in cells of the same age, sex and outcome
   sepsis_logistic = function() {
     data <- tall_data("sepsis")
@@ -195,6 +200,7 @@ run_case <- function(name) {
   long_seconds <- elapsed(
     long <- case$fit(iter = 11000, warmup = 1000, seed = 99, refresh = 0)
   )
+  cat(name, ": long run took", fixed(long_seconds, 0), "s\n")
   seconds <- elapsed(default <- case$fit(seed = 1, refresh = 0))
   other <- if (!is.null(case$other)) elapsed(case$other())
   reference_seconds <- elapsed(reference <- case$reference(long))

@@ -22,7 +22,7 @@ moments_about <- function(
   covariance,
   natural = identity,
   df = 20,
-  n = max(500, 60 * length(mode)),
+  n = 500,
   batches = 8
 ) {
   root <- t(chol(covariance))
