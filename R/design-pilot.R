@@ -1,5 +1,5 @@
-# The design that a look at a source finds: of the pilot's rows, and how all rows
-# are read.
+# The design that a look at a source finds: of the pilot's rows, and how all
+# rows are read.
 
 # A look, and how it says that rows are read: list(rows, look, pilot, parts),
 # `rows` for each_chunk() and others of R/mode-passes.R, `pilot` and `parts` as

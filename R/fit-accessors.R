@@ -26,20 +26,19 @@
 #'   (posterior standard deviation) and, without `newdata`, `.resid`. The
 #'   coefficients are `fixef()` and their posterior standard deviations `se()`,
 #'   for the generics of \pkg{nlme} and \pkg{rstanarm}.
-#' @section Tables in a database:
-#' With a lazy table as `newdata` no row leaves the database: `augment()`
-#' returns the lazy table with the columns `.fitted` and, if asked for, `.se.fit`, which
-#' `dplyr::filter()`, `dplyr::summarise()`, `dplyr::compute()` and others take
-#' further. They are `NULL` where a covariate is missing or has a new level.
-#' Linear predictors and their standard deviations are those of the draws. For
-#' `type.predict = "response"`, `.fitted` is the inverse link at the posterior
-#' mean \eqn{m}{m} of the linear predictor and `.se.fit` its derivative there
-#' times the predictor's standard deviation \eqn{s}{s}; the mean over the draws,
-#' which `predict(newdata = )` returns row by row, is some
-#' \eqn{s^2 (g^{-1})''(m) / 2}{s^2 (g^-1)''(m) / 2} from it, nothing to speak of
-#' where data are tall. Terms or links that SQL cannot say are an error of class
-#' `tall_error_unsupported`; the links are identity, log, logit, inverse, sqrt
-#' and cloglog.
+#' @section Tables in a database: With a lazy table as `newdata` no row leaves
+#' the database: `augment()` returns the lazy table with the columns `.fitted`
+#' and, if asked for, `.se.fit`, which `dplyr::filter()`, `dplyr::summarise()`,
+#' `dplyr::compute()` and others take further. They are `NULL` where a covariate
+#' is missing or has a new level. Linear predictors and their standard
+#' deviations are those of the draws. For `type.predict = "response"`, `.fitted`
+#' is the inverse link at the posterior mean \eqn{m}{m} of the linear predictor
+#' and `.se.fit` its derivative there times the predictor's standard deviation
+#' \eqn{s}{s}; the mean over the draws, which `predict(newdata = )` returns row
+#' by row, is some \eqn{s^2 (g^{-1})''(m) / 2}{s^2 (g^-1)''(m) / 2} from it,
+#' nothing to speak of where data are tall. Terms or links that SQL cannot say
+#' are an error of class `tall_error_unsupported`; the links are identity, log,
+#' logit, inverse, sqrt and cloglog.
 #' @section What a posterior does not have: `logLik()`, `AIC()`, `BIC()` and
 #' `extractAIC()` are of a maximum of the likelihood, which a posterior has not:
 #' they are an error of class `tall_error_unsupported` that names

@@ -27,8 +27,8 @@
 #'   `newdata` and a column for each class or predictor. `posterior_epred()`: an
 #'   array of draws x observations x classes, as brms has it;
 #'   `posterior_linpred()`: draws x observations, of unordered classes x
-#'   predictors as well. `posterior_predict()`: draws x observations, the numbers
-#'   of the classes, with the attribute `levels`. `log_lik()`: draws x
+#'   predictors as well. `posterior_predict()`: draws x observations, the
+#'   numbers of the classes, with the attribute `levels`. `log_lik()`: draws x
 #'   observations. `fitted()`: probabilities. `residuals()`: 1 less the
 #'   probability of the class that came. `log_loss()`: a number, or one for each
 #'   draw.
@@ -152,7 +152,7 @@ class_probs <- function(fit, new, theta) {
 # Differences are taken in the tail where they are small.
 ordered_probs <- function(fit, eta, theta, p, shape) {
   n <- length(fit$response_levels)
-  F <- if (fit$method == "probit") stats::pnorm else stats::plogis
+  below <- if (fit$method == "probit") stats::pnorm else stats::plogis
   out <- array(0, c(shape[1:2], n))
   cut <- function(k) {
     if (k == 0) -Inf else if (k == n) Inf else theta[, p + k]
@@ -161,8 +161,8 @@ ordered_probs <- function(fit, eta, theta, p, shape) {
     u <- cut(k) - eta
     v <- cut(k - 1) - eta
     upper <- v > 0
-    value <- F(u) - F(v)
-    flipped <- F(-v) - F(-u)
+    value <- below(u) - below(v)
+    flipped <- below(-v) - below(-u)
     out[, , k] <- ifelse(upper, flipped, value)
   }
   out
@@ -186,7 +186,8 @@ class_moments <- function(fit, new, f, draws) {
     dimnames = list(rownames(new$x), names)
   )
   sd <- mean
-  each_block(n, nrow(chosen$theta) * length(names), size = 2^20, function(rows) {
+  n_each <- nrow(chosen$theta) * length(names)
+  each_block(n, n_each, size = 2^20, function(rows) {
     value <- f(fit, class_rows_at(new, rows), chosen$theta)
     value <- matrix(value, nrow(chosen$theta))
     centre <- drop(crossprod(value, chosen$weights))
@@ -322,7 +323,8 @@ log_lik.tall_classes <- function(
   chosen <- class_draws(object, draws, resample = TRUE)
   light <- object[c("method", "response_levels")]
   f <- function(rows, theta, aux) {
-    class_log_lik(light, class_rows_at(new, rows), y[rows], weights[rows], theta)
+    new <- class_rows_at(new, rows)
+    class_log_lik(light, new, y[rows], weights[rows], theta)
   }
   if (pointwise) {
     return(loo_function(object, length(y), chosen, f))

@@ -12,11 +12,11 @@
 #'
 #' @return An object of class `tall_prior_summary`: a list of `table`, a data
 #'   frame with a row for each variable (`variable`, `prior`, `location`,
-#'   `scale`, and `df` or `shape` where a prior has it), `specs` (the priors as given to
-#'   [tall_glm()]), `auxiliary` (names of parameters of the response, such as
-#'   `sigma`) and `centred` (is the prior of the intercept that of the linear
-#'   predictor at the covariates' means?). The `scale` of an exponential prior
-#'   is its mean, that of a gamma prior one over its rate.
+#'   `scale`, and `df` or `shape` where a prior has it), `specs` (the priors as
+#'   given to [tall_glm()]), `auxiliary` (names of parameters of the response,
+#'   such as `sigma`) and `centred` (is the prior of the intercept that of the
+#'   linear predictor at the covariates' means?). The `scale` of an exponential
+#'   prior is its mean, that of a gamma prior one over its rate.
 #' @section Conditions:
 #' `tall_error_unsupported` for a model whose prior is not of this kind.
 #' @examplesIf requireNamespace("rstantools", quietly = TRUE)

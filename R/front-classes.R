@@ -1,5 +1,5 @@
-# tall_multinom() and tall_polr(): regressions of a formula whose response is one
-# of several classes.
+# tall_multinom() and tall_polr(): regressions of a formula whose response is
+# one of several classes.
 
 #' Bayesian multinomial and ordinal regression for tall data
 #'
@@ -8,15 +8,16 @@
 #' stochastic-gradient MCMC with nothing to tune.
 #'
 #' @param formula (formula) As in [stats::glm()]. The response is a factor,
-#'   text, `FALSE` and `TRUE`, or whole numbers 1, 2, ... of unordered classes, the
-#'   first of which is the reference; of `tall_polr()` an [ordered()] factor,
-#'   `FALSE` and `TRUE`, or whole numbers 1, 2, ...
+#'   text, `FALSE` and `TRUE`, or whole numbers 1, 2, ... of unordered classes,
+#'   the first of which is the reference; of `tall_polr()` an [ordered()]
+#'   factor, `FALSE` and `TRUE`, or whole numbers 1, 2, ...
 #' @param data (data frame or [source][tall_source]) The data; the rows of a
 #'   source are brought to memory.
 #' @param method (string) The distribution function of an ordinal regression:
 #'   `"logistic"` or `"probit"`.
-#' @param prior (`tall_prior` or `NULL`) The [prior][priors] of the coefficients;
-#'   `NULL`: flat. `stan_polr()`'s prior of \eqn{R^2} is not followed.
+#' @param prior (`tall_prior` or `NULL`) The [prior][priors] of the
+#'   coefficients; `NULL`: flat. `stan_polr()`'s prior of \eqn{R^2} is not
+#'   followed.
 #' @param prior_intercept (`tall_prior` or `NULL`) The prior of the predictor of
 #'   each class where all covariates are at their means.
 #' @param prior_counts (positive number, one for each class, or `NULL`) The
@@ -29,17 +30,17 @@
 #' @param keep_data (`TRUE` or `FALSE`) Keep the model frame in the fit, as
 #'   [tall_glm()] does?
 #'
-#' @details See [model_classes()] for the models, their priors and sources. Where
-#' no kernel is given the recipe takes Langevin steps with control variates of
-#' order 2 ([gradient_cv()]): a row acts through more than one predictor, which
-#' exact steps do not allow. Where the posterior is far from normal, or rows are
-#' few, exact steps on all rows take their place, and their time is told before
-#' they start.
+#' @details See [model_classes()] for the models, their priors and sources.
+#' Where no kernel is given the recipe takes Langevin steps with control
+#' variates of order 2 ([gradient_cv()]): a row acts through more than one
+#' predictor, which exact steps do not allow. Where the posterior is far from
+#' normal, or rows are few, exact steps on all rows take their place, and their
+#' time is told before they start.
 #'
 #' Coefficients of `tall_multinom()` are named `class:term`, against the class
 #' that is the reference; thresholds of `tall_polr()` `1|2`, as by
-#' [MASS::polr()], and are where \eqn{P(y \le k) = F(c_k - x^\top b)}{P(y <= k) =
-#' F(c_k - x'b)}.
+#' [MASS::polr()], and are where \eqn{P(y \le k) = F(c_k - x^\top b)}{P(y <= k)
+#' = F(c_k - x'b)}.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_multinom", "tall_classes",
 #'   "tall_fit")` or `c("tall_polr", "tall_classes", "tall_fit")`.

@@ -59,10 +59,10 @@
 #'   source where rows were passed over (how a stream is opened, the paths of
 #'   files; a data frame itself, of which there is no copy before the fit is
 #'   saved)?
-#' @param store (string or `NULL`) The path of a new file for data beyond memory:
-#'   a run that needs all rows at once writes the design there block by block,
-#'   as [tall_store()] does, instead of bringing it to memory. Other runs do not
-#'   use it.
+#' @param store (string or `NULL`) The path of a new file for data beyond
+#'   memory: a run that needs all rows at once writes the design there block by
+#'   block, as [tall_store()] does, instead of bringing it to memory. Other runs
+#'   do not use it.
 #' @param ... The run: arguments of [sg_sample()] but `model`, with the same
 #'   defaults. Others are refused, those of rstanarm, brms and
 #'   [stats::glm()] that have no place here with what does their work.

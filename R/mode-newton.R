@@ -124,9 +124,7 @@ newton_stage <- function(
     }
     previous <- decrement
     decrement <- sum(step * here$gradient)
-    # quadratic convergence, or nothing left to gain in double precision
-    done <- decrement < 1e-10 && (decrement < 0.05 * previous ||
-      decrement < 1e-20 * (1 + abs(here$log_posterior)))
+    done <- is_search_done(decrement, previous, here)
     if (is.null(index)) {
       check_separation(
         model,
@@ -176,6 +174,12 @@ newton_stage <- function(
     n_evaluation = n_evaluation,
     steps = steps
   )
+}
+
+# Quadratic convergence, or nothing left to gain in double precision?
+is_search_done <- function(decrement, previous, here) {
+  decrement < 1e-10 && (decrement < 0.05 * previous ||
+    decrement < 1e-20 * (1 + abs(here$log_posterior)))
 }
 
 # How far a step may fall. Of groups gradients are those of the integral, not of

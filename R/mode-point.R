@@ -167,8 +167,8 @@ split_sigma <- function(hessian, model) {
   hessian
 }
 
-# The inverse of minus the Hessian, with all that parameters of the response have
-# to do with coefficients; NULL where it is not positive definite.
+# The inverse of minus the Hessian, with all that parameters of the response
+# have to do with coefficients; NULL where it is not positive definite.
 joint_covariance <- function(hessian) {
   scale <- 1 / sqrt(diag(hessian))
   root <- tryCatch(

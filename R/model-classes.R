@@ -3,12 +3,13 @@
 
 #' Regressions with classes for a response
 #'
-#' The posterior of a multinomial (softmax) regression, or of an ordinal one with
-#' a cumulative link. [tall_multinom()] and [tall_polr()] build them from a
+#' The posterior of a multinomial (softmax) regression, or of an ordinal one
+#' with a cumulative link. [tall_multinom()] and [tall_polr()] build them from a
 #' formula.
 #'
-#' @param x (numeric matrix, n_data x p, or [tall_store()]) The design matrix. Of
-#'   an ordinal regression it has no column of ones: thresholds are intercepts.
+#' @param x (numeric matrix, n_data x p, or [tall_store()]) The design matrix.
+#'   Of an ordinal regression it has no column of ones: thresholds are
+#'   intercepts.
 #' @param y (factor, or whole numbers 1, 2, ... of n_data values) The class of
 #'   each row; an ordinal one's levels are in their order.
 #' @param method (string) `"softmax"`: unordered classes; `"logistic"` or

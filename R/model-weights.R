@@ -59,7 +59,11 @@ model_weights <- function(
           model$family$name,
           "\"",
           if (model$traits$n_aux > 0) {
-            paste0(" with a sampled `", paste(sampled_aux(model), collapse = "`, `"), "`")
+            paste0(
+              " with a sampled `",
+              paste(sampled_aux(model), collapse = "`, `"),
+              "`"
+            )
           }
         )
       }

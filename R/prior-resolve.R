@@ -126,7 +126,8 @@ append_aux <- function(out, aux, aux_sd, lower, call) {
   if (!prior_kinds[[kind]]$is_of_scales) {
     abort_input(
       "{.arg prior_aux} must be {.code prior_exponential()},
-       {.code prior_gamma()} or {.code prior_flat()}, not {.code prior_{aux$kind}()}.",
+       {.code prior_gamma()} or {.code prior_flat()}, not
+       {.code prior_{aux$kind}()}.",
       argument = "prior_aux",
       value = aux,
       call = call

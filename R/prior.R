@@ -153,11 +153,11 @@ prior_precision <- function(prior) {
 #' @param shape (positive number) The shape of the gamma prior, whose mean is
 #'   `shape / rate`; with 1 it is exponential.
 #' @param rate (positive number) The rate of the gamma prior, or of the
-#'   exponential prior: one over its mean. With `autoscale = TRUE` it is divided by the standard deviation of
-#'   the response; in a Gaussian model with weights \eqn{w_i}, where `sigma` is
-#'   the standard deviation of a row of weight 1, by \eqn{\sqrt{\sum w_i (y_i -
-#'   \bar y_w)^2 / (N - 1)}}{sqrt(sum w_i (y_i - ybar_w)^2 / (N - 1))} about the
-#'   weighted mean.
+#'   exponential prior: one over its mean. With `autoscale = TRUE` it is divided
+#'   by the standard deviation of the response; in a Gaussian model with weights
+#'   \eqn{w_i}, where `sigma` is the standard deviation of a row of weight 1, by
+#'   \eqn{\sqrt{\sum w_i (y_i - \bar y_w)^2 / (N - 1)}}{sqrt(sum w_i (y_i -
+#'   ybar_w)^2 / (N - 1))} about the weighted mean.
 #'
 #' @template return-prior
 #' @section Conditions:

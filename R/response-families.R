@@ -30,18 +30,18 @@
 #'
 #' The names of the parameters are those of rstanarm and brms. Each is sampled
 #' as its logarithm, `nu` as that of `nu - 1`, and reported on its own scale, as
-#' the last variable; its prior is `prior_aux`, which is [prior_exponential()] with mean 1, or for
-#' `sigma`, which has the units of the response, with the standard deviation of
-#' the response as mean. With a mean of 1 it holds back a shape, a precision or
-#' a size that is not far below half the number of rows: there give a smaller
-#' rate, such as `prior_exponential(0.001)`. brms takes gamma(0.01, 0.01)
-#' priors for most of them instead: `prior_gamma(0.01, 0.01)`.
+#' the last variable; its prior is `prior_aux`, which is [prior_exponential()]
+#' with mean 1, or for `sigma`, which has the units of the response, with the
+#' standard deviation of the response as mean. With a mean of 1 it holds back a
+#' shape, a precision or a size that is not far below half the number of rows:
+#' there give a smaller rate, such as `prior_exponential(0.001)`. brms takes
+#' gamma(0.01, 0.01) priors for most of them instead: `prior_gamma(0.01, 0.01)`.
 #'
 #' The prior of `nu` is `prior_gamma(2, 0.1)` above 1, as in brms, and another
 #' one is given by name: `prior_aux = list(sigma = prior_exponential(), nu =
-#' prior_gamma(2, 0.5))`. Data without outliers tell of `nu` no more than that it
-#' is not small; its posterior is then close to its prior and far from normal,
-#' which a run finds out: it takes exact steps that look at all rows.
+#' prior_gamma(2, 0.5))`. Data without outliers tell of `nu` no more than that
+#' it is not small; its posterior is then close to its prior and far from
+#' normal, which a run finds out: it takes exact steps that look at all rows.
 #'
 #' A weight that is a count \eqn{w} makes a row \eqn{w} equal rows: it
 #' multiplies the log likelihood. One that is a precision divides
@@ -131,8 +131,8 @@ check_known_aux <- function(x, arg = caller_arg(x), call = caller_env()) {
   check_number(x, positive = TRUE, allow_null = TRUE, arg = arg, call = call)
 }
 
-# variance: as a function of the mean, the unknown parameter 1. aux: known values
-# of all auxiliary parameters, NA of those that are sampled.
+# variance: as a function of the mean, the unknown parameter 1. aux: known
+# values of all auxiliary parameters, NA of those that are sampled.
 new_tall_family <- function(name, link, variance, aux) {
   of_link <- stats::make.link(link)
   out <- list(

@@ -15,8 +15,8 @@ response_neg_binomial_2 <- function() {
   )
 }
 
-# With the size known a row is one of y + size trials, y of them successes, whose
-# logit is eta - log(size).
+# With the size known a row is one of y + size trials, y of them successes,
+# whose logit is eta - log(size).
 neg_binomial_sql <- function(size) {
   logit <- binomial_sql()$logit
   log_size <- log(size)

@@ -1,5 +1,5 @@
-# Responses with outliers, of degrees of freedom and a scale sigma that are known
-# or sampled.
+# Responses with outliers, of degrees of freedom and a scale sigma that are
+# known or sampled.
 response_student <- function() {
   response_entry(
     name = "student",

@@ -60,9 +60,9 @@ response_entries <- function() {
 #               column".
 #   network     (list or NULL) From response_of_networks(); NULL: networks do
 #               not have it.
-#   sql         (list) By link what databases compute, from response_in_sql(), or
-#               a function of known auxiliary parameters that gives that; a link
-#               without: rows are brought to R.
+#   sql         (list) By link what databases compute, from response_in_sql(),
+#               or a function of known auxiliary parameters that gives that; a
+#               link without: rows are brought to R.
 response_entry <- function(
   name,
   table,
@@ -166,8 +166,8 @@ find_response <- function(name) {
   entry()
 }
 
-# What the core says of a family: list(place, name, link, aux, coordinate, lower,
-# is_multiple, is_precision, is_dispersion, has_bound, has_third_bound). aux,
+# What the core says of a family: list(place, name, link, aux, coordinate,
+# lower, is_multiple, is_precision, is_dispersion, has_bound, has_third_bound). aux,
 # coordinate, lower: of each auxiliary parameter; none: of length 0.
 response_facts <- function(family) {
   known <- .Call(ffi_response_registry)
@@ -472,8 +472,8 @@ response_deviance <- function(family, y, mean, weight = NULL, aux = NULL) {
 }
 
 # |y - mean| in units of what is expected, or as the root of the deviance, with
-# the sign of y - mean. aux: one value of each auxiliary parameter, which is left
-# out where it is a dispersion, as in stats::glm().
+# the sign of y - mean. aux: one value of each auxiliary parameter, which is
+# left out where it is a dispersion, as in stats::glm().
 response_residuals <- function(
   family,
   type,
@@ -488,7 +488,8 @@ response_residuals <- function(
     type,
     response = y - mean,
     pearson = {
-      variance <- drop(response_variance(family, mean, aux = aux))
+      of_draw <- matrix(mean, 1)
+      variance <- drop(response_variance(family, of_draw, aux = aux))
       (y - mean) * sqrt(weight / variance)
     },
     deviance = {

@@ -46,7 +46,7 @@ SEXP log_lik_many(SEXP x, SEXP y, SEXP theta, SEXP family) {
   const int is_poisson = CHAR(STRING_ELT(family, 0))[0] == 'p';
   const double one = 1, zero = 0;
   SEXP out = PROTECT(Rf_allocVector(REALSXP, n_point));
-  double* v_eta = (double*) R_alloc((size_t) ROWS * n_point, sizeof(double));
+  double* v_eta = (double*)R_alloc((size_t)ROWS * n_point, sizeof(double));
   double* v_out = REAL(out);
   const double* v_y = REAL(y);
   for (int p = 0; p < n_point; ++p) {
@@ -54,31 +54,44 @@ SEXP log_lik_many(SEXP x, SEXP y, SEXP theta, SEXP family) {
   }
   for (int start = 0; start < n; start += ROWS) {
     const int n_row = n - start < ROWS ? n - start : ROWS;
-    F77_CALL(dgemm)("N", "N", &n_row, &n_point, &d, &one, REAL(x) + start, &n,
-                    REAL(theta), &d, &zero, v_eta, &n_row FCONE FCONE);
+    F77_CALL(dgemm)
+    ("N",
+     "N",
+     &n_row,
+     &n_point,
+     &d,
+     &one,
+     REAL(x) + start,
+     &n,
+     REAL(theta),
+     &d,
+     &zero,
+     v_eta,
+     &n_row FCONE FCONE);
     for (int p = 0; p < n_point; ++p) {
-      const double* v = v_eta + (size_t) p * n_row;
+      const double* v = v_eta + (size_t)p * n_row;
       double linear = 0;
       for (int i = 0; i < n_row; ++i) {
         linear += v_y[start + i] * v[i];
       }
       v_out[p] +=
-        linear - (is_poisson ? sum_exp(v, n_row) : sum_softplus(v, n_row));
+          linear - (is_poisson ? sum_exp(v, n_row) : sum_softplus(v, n_row));
     }
   }
   UNPROTECT(1);
   return out;
 }
 
-/* x: n x d, class: n, from 0, theta: d (C - 1) x K, those of the classes but the
- * first one after the other. K values of sum_i eta_{i, y_i} - log sum_c e^eta_ic.
+/* x: n x d, class: n, from 0, theta: d (C - 1) x K, those of the classes but
+ * the first one after the other. K values of sum_i eta_{i, y_i} - log sum_c
+ * e^eta_ic.
  */
 SEXP softmax_many(SEXP x, SEXP class, SEXP theta) {
   const int n = Rf_nrows(x), d = Rf_ncols(x), n_point = Rf_ncols(theta);
   const int n_class = Rf_nrows(theta) / d;
   const double one = 1, zero = 0;
   SEXP out = PROTECT(Rf_allocVector(REALSXP, n_point));
-  double* v_eta = (double*) R_alloc((size_t) ROWS * n_class, sizeof(double));
+  double* v_eta = (double*)R_alloc((size_t)ROWS * n_class, sizeof(double));
   double v_total[ROWS], *v_out = REAL(out);
   const int* v_class = INTEGER(class);
   for (int p = 0; p < n_point; ++p) {
@@ -87,18 +100,29 @@ SEXP softmax_many(SEXP x, SEXP class, SEXP theta) {
   for (int start = 0; start < n; start += ROWS) {
     const int n_row = n - start < ROWS ? n - start : ROWS;
     for (int p = 0; p < n_point; ++p) {
-      F77_CALL(dgemm)("N", "N", &n_row, &n_class, &d, &one, REAL(x) + start, &n,
-                      REAL(theta) + (size_t) p * d * n_class, &d, &zero, v_eta,
-                      &n_row FCONE FCONE);
+      F77_CALL(dgemm)
+      ("N",
+       "N",
+       &n_row,
+       &n_class,
+       &d,
+       &one,
+       REAL(x) + start,
+       &n,
+       REAL(theta) + (size_t)p * d * n_class,
+       &d,
+       &zero,
+       v_eta,
+       &n_row FCONE FCONE);
       double sum = 0;
       for (int i = 0; i < n_row; ++i) {
         const int c = v_class[start + i];
         v_total[i] = 1;
-        sum += c > 0 ? v_eta[(size_t) (c - 1) * n_row + i] : 0;
+        sum += c > 0 ? v_eta[(size_t)(c - 1) * n_row + i] : 0;
       }
       for (int c = 0; c < n_class; ++c) {
         for (int i = 0; i < n_row; ++i) {
-          v_total[i] += exp(v_eta[(size_t) c * n_row + i]);
+          v_total[i] += exp(v_eta[(size_t)c * n_row + i]);
         }
       }
       for (int i = 0; i < n_row; ++i) {

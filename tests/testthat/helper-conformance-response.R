@@ -86,8 +86,8 @@ response_columns <- c(
 )
 
 # A column at predictors eta (rows, or rows x classes). aux: NULL: the case's,
-# known; otherwise the coordinates of sampled ones. Of several of these, or pairs
-# of them, `column` is the one that is wanted.
+# known; otherwise the coordinates of sampled ones. Of several of these, or
+# pairs of them, `column` is the one that is wanted.
 response_at <- function(
   case,
   what,

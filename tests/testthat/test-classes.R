@@ -10,7 +10,8 @@ class_frame <- function(n, seed = 1) {
     z <- (d$x - 50) / 10
     e <- exp(cbind(0, 0.5 * z - 0.5, -0.4 * z + (d$f == "b") - 2))
     u <- stats::runif(n) * rowSums(e)
-    d$kind <- c("red", "green", "blue")[1 + (u > e[, 1]) + (u > e[, 1] + e[, 2])]
+    kind <- 1 + (u > e[, 1]) + (u > e[, 1] + e[, 2])
+    d$kind <- c("red", "green", "blue")[kind]
     d$kind <- factor(d$kind, c("red", "green", "blue"))
     size <- 0.8 * z - 0.5 * (d$f == "b") + stats::rlogis(n)
     d$size <- cut(size, c(-Inf, -1, 1, 3, Inf), c("S", "M", "L", "XL"))
@@ -47,7 +48,8 @@ constrain_of <- function(model, theta) {
 
 model_with_center <- function(x, y, method, ...) {
   model <- model_classes(x, y, method, ...)
-  model$center <- unname(colMeans(x[, colnames(x) != "(Intercept)", drop = FALSE]))
+  own <- x[, colnames(x) != "(Intercept)", drop = FALSE]
+  model$center <- unname(colMeans(own))
   model
 }
 
@@ -172,7 +174,8 @@ test_that("methods agree with each other", {
   best <- predict(fit, new, draws = 50)
   expect_identical(as.integer(best), unname(max.col(mean)))
   log_p <- rstantools::log_lik(fit, newdata = new, draws = 50)
-  at <- cbind(rep(1:50, 6), rep(1:6, each = 50), rep(as.integer(new$kind), each = 50))
+  kind <- rep(as.integer(new$kind), each = 50)
+  at <- cbind(rep(1:50, 6), rep(1:6, each = 50), kind)
   expect_equal(as.vector(log_p), log(probs[at]))
   expect_equal(
     log_loss(fit, new, "draw"),
@@ -181,7 +184,8 @@ test_that("methods agree with each other", {
   )
   eta <- rstantools::posterior_linpred(fit, newdata = new, draws = 50)
   expect_equal(exp(eta[, , "blue"]), probs[, , "blue"] / probs[, , "red"])
-  y <- rstantools::posterior_predict(fit, newdata = new[rep(1, 400), ], seed = 1)
+  same <- new[rep(1, 400), ]
+  y <- rstantools::posterior_predict(fit, newdata = same, seed = 1)
   shares <- tabulate(y, 3) / length(y)
   expect_equal(
     shares,
@@ -238,9 +242,11 @@ test_that("what is wrong is told", {
   bad(tall_multinom(kind ~ x, d[d$kind == "red", ]))
   bad(tall_polr(size ~ x, d, prior_counts = c(1, 2)))
   bad(tall_polr(size ~ x, d, prior_counts = -1))
-  bad(model_classes(cbind(x = d$x), factor(d$kind, c("red", "green", "blue", "no"))))
+  none <- factor(d$kind, c("red", "green", "blue", "no"))
+  bad(model_classes(cbind(x = d$x), none))
   bad(model_classes(cbind("(Intercept)" = 1, x = d$x), d$size, "logistic"))
-  bad(predict(tall_polr(size ~ x, d, iter = 20, chains = 1), data.frame(f = "a")))
+  short <- tall_polr(size ~ x, d, iter = 20, chains = 1)
+  bad(predict(short, data.frame(f = "a")))
   expect_error(
     tall_multinom(kind ~ x + offset(x), d),
     class = "tall_error_unsupported"
@@ -250,7 +256,13 @@ test_that("what is wrong is told", {
     class = "tall_error_input"
   )
   # classes that a subset leaves empty are no classes
-  fit <- tall_multinom(kind ~ x, d, subset = kind != "red", iter = 20, chains = 1)
+  fit <- tall_multinom(
+    kind ~ x,
+    d,
+    subset = kind != "red",
+    iter = 20,
+    chains = 1
+  )
   expect_identical(fit$response_levels, c("green", "blue"))
 })
 
@@ -269,7 +281,14 @@ test_that("separated classes without a prior are refused, by any threshold", {
   )
   for (method in c("logistic", "probit")) {
     refused(
-      tall_polr(size ~ x, d, method, prior = NULL, prior_counts = NULL, seed = 1),
+      tall_polr(
+        size ~ x,
+        d,
+        method,
+        prior = NULL,
+        prior_counts = NULL,
+        seed = 1
+      ),
       "x"
     )
   }
@@ -318,9 +337,11 @@ test_that("responses of two values, and numbers that are no classes", {
 test_that("priors of classes are told apart", {
   d <- class_frame(200)
   few <- function(f, ...) f(..., iter = 20, chains = 1, refresh = 0, seed = 1)
-  out <- capture.output(print(rstantools::prior_summary(few(tall_polr, size ~ x, d))))
+  out <- few(tall_polr, size ~ x, d)
+  out <- capture.output(print(rstantools::prior_summary(out)))
   expect_match(out, "dirichlet(counts = 1)", fixed = TRUE, all = FALSE)
   expect_no_match(out, "NA")
-  out <- capture.output(print(rstantools::prior_summary(few(tall_multinom, kind ~ x, d))))
+  out <- few(tall_multinom, kind ~ x, d)
+  out <- capture.output(print(rstantools::prior_summary(out)))
   expect_match(out, "Intercept", all = FALSE)
 })

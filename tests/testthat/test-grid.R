@@ -68,9 +68,11 @@ test_that("the grid has every member of every family", {
   # components, factorisations and topics have no closed form: test-ica.R and
   # test-factors.R have exact samplers, test-topics.R enumerates; test-native.R
   # holds models of users against built-in ones; sums are regressions without
-  # rows, which test-sums.R draws from
+  # rows, which test-sums.R draws from; test-classes.R and test-glmer-posterior.R
+  # have importance sampling and grids
   expect_setequal(
-    c(names(problems), "ica", "bpmf", "pmf", "lda", "native", "sums"),
+    c(names(problems), "ica", "bpmf", "pmf", "lda", "native", "sums",
+      "classes", "groups"),
     registered("model")
   )
   expect_covered("kernel", name_of(kernels))

@@ -199,7 +199,8 @@ test_that("methods know both parameters", {
   yrep <- rstantools::posterior_predict(fit, seed = 1)
   expect_identical(dim(yrep), dim(eta))
   expect_equal(sigma(fit), mean(draws[, "sigma"]))
-  expect_identical(posterior::niterations(sg_resume(fit, iter = 100)$draws), 250L)
+  more <- sg_resume(fit, iter = 100)
+  expect_identical(posterior::niterations(more$draws), 250L)
 })
 
 # ---- covariances -------------------------------------------------------------

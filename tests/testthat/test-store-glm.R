@@ -1,4 +1,5 @@
-# tall_glm(store = ): a run that needs all rows at once has its design in a file.
+# tall_glm(store = ): a run that needs all rows at once has its design in a
+# file.
 
 skip_on_os("windows")
 
@@ -48,7 +49,12 @@ test_that("draws are those of rows in memory, whatever the source", {
   # after the fit rows come from the source
   new <- data[c(1, 100, 2000), ]
   expect_equal(predict(fit, new), predict(memory, new), tolerance = 1e-9)
-  expect_equal(fitted(streamed), fitted(memory), tolerance = 1e-7, ignore_attr = TRUE)
+  expect_equal(
+    fitted(streamed),
+    fitted(memory),
+    tolerance = 1e-7,
+    ignore_attr = TRUE
+  )
   expect_equal(stats::nobs(streamed), stats::nobs(memory))
   more <- sg_resume(fit, iter = 100)
   expect_identical(
@@ -118,7 +124,12 @@ test_that("single precision, and the recipe's own fallback, go to the file", {
     store = file
   )
   expect_true(file.exists(file))
-  memory <- remote_fit(y ~ x + flag, data, prior = prior_uniform(-5, 5), iter = 4000)
+  memory <- remote_fit(
+    y ~ x + flag,
+    data,
+    prior = prior_uniform(-5, 5),
+    iter = 4000
+  )
   s <- posterior::summarise_draws(memory, "mean", "sd")
   expect_posterior_near(fit, s$mean, s$sd, z = 5)
 })
@@ -126,7 +137,8 @@ test_that("single precision, and the recipe's own fallback, go to the file", {
 test_that("passes that serve leave no file", {
   local_passes()
   file <- new_file()
-  remote_fit(y ~ x + flag, stream_of(remote_data(), 4000), store = file, iter = 500)
+  rows <- stream_of(remote_data(), 4000)
+  remote_fit(y ~ x + flag, rows, store = file, iter = 500)
   expect_false(file.exists(file))
 })
 

@@ -244,11 +244,12 @@ test_that("robust weights of a Gaussian with sampled sigma see the residuals", {
   # H_i at its largest residual within reach, by the formula
   s <- coef(mode)[[3]]
   e <- y - drop(x %*% coef(mode)[1:2])
-  cov <- vcov(mode)
-  q <- rowSums((x %*% cov[1:2, 1:2]) * x)
+  # coefficients and sigma apart
+  precision <- solve(vcov(mode))
+  q <- rowSums((x %*% solve(precision[1:2, 1:2])) * x)
   w <- exp(-2 * s)
   r <- w * (abs(e) + 4 * sqrt(q))
-  v <- cov[3, 3]
+  v <- 1 / precision[3, 3]
   by_hand <- sqrt((w * q)^2 + 8 * r^2 * q * v + (2 * r^2 / w * v)^2)
   expect_equal(p, by_hand / sum(by_hand), tolerance = 1e-6)
 })
