@@ -167,8 +167,8 @@ find_response <- function(name) {
 }
 
 # What the core says of a family: list(place, name, link, aux, coordinate,
-# lower, is_multiple, is_precision, is_dispersion, has_bound, has_third_bound). aux,
-# coordinate, lower: of each auxiliary parameter; none: of length 0.
+# lower, is_multiple, is_precision, is_dispersion, has_bound, has_third_bound).
+# aux, coordinate, lower: of each auxiliary parameter; none: of length 0.
 response_facts <- function(family) {
   known <- .Call(ffi_response_registry)
   entry <- find_response(family)
