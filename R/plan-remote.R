@@ -34,6 +34,7 @@ plan_remote <- function(model, control, call) {
   }
   n_step <- steps_of_run(control, verdict$steps)
   if (!has_enough(parts$run, verdict$rows, n_step, control)) {
+    n_step <- enough_steps(drawn, n_step, control)
     drawn <- draw_rows(model, control, ledger, call, n_step, drawn$found)
     if (is.null(drawn)) {
       need_rows("exact steps would look at too many rows")
@@ -61,6 +62,18 @@ need_rows <- function(why) {
 has_enough <- function(order, rows_a_step, n_step, control) {
   needed <- rows_a_step * n_step / control$chains
   floor(length(order) / control$chains) >= 1.1 * needed + 6 * sqrt(needed) + 10
+}
+
+# Rows of each chain that a pass is to draw at least: a step that needs a row
+# would wait in vain for one where the steps that are left, of very many rows,
+# are thought to need none.
+least_ahead <- 50
+
+# So many steps that a pass like `drawn` draws as many rows for.
+enough_steps <- function(drawn, n_step, control) {
+  a_step <- drawn$draw$rate / drawn$n_step * drawn$total
+  least <- ceiling(least_ahead * control$chains / a_step)
+  if (is.finite(least)) max(n_step, least) else n_step
 }
 
 # Draws, shuffled: those of the pilot and those of the run.
@@ -111,6 +124,7 @@ plan_of_drawn <- function(model, drawn, order, control, ledger, call) {
     ledger = ledger
   )
   plan$refill <- function(number, left) {
+    left <- enough_steps(drawn, left, control)
     more <- draw_rows(model, control, ledger, call, left, drawn$found)
     if (is.null(more)) {
       return(NULL)

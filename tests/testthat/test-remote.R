@@ -281,3 +281,15 @@ test_that("a run goes on with rows of another pass, also after it was saved", {
   expect_error(sg_resume(without, 500), class = "tall_error_stale")
   expect_lt(length(serialize(without[-1], NULL)), 5e5)
 })
+
+test_that("a pass for a few steps that are left draws rows enough for one", {
+  rate <- 1.3 * 8000 * 40
+  drawn <- list(draw = list(rate = rate), n_step = 8000, total = 1e-4)
+  control <- list(chains = 4)
+  rows <- function(n_step) n_step * 1.3 * 40 * drawn$total
+  expect_gte(rows(enough_steps(drawn, 3, control)), 4 * 50)
+  # more are left: they are drawn for
+  expect_identical(enough_steps(drawn, 1e6, control), 1e6)
+  drawn$total <- 0
+  expect_identical(enough_steps(drawn, 3, control), 3)
+})
