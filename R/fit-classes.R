@@ -6,7 +6,7 @@
 #' Of fits of [tall_multinom()] and [tall_polr()]: classes, probabilities,
 #' predictors, and draws for the generics of \pkg{rstantools}.
 #'
-#' @param object,x (`tall_classes`) The fit.
+#' @param object,x,formula (`tall_classes`) The fit.
 #' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
 #'   the fit, if it kept them.
 #' @param type (string) `"class"`: the most probable one; `"probs"`: posterior
