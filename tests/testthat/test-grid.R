@@ -68,8 +68,8 @@ test_that("the grid has every member of every family", {
   # components, factorisations and topics have no closed form: test-ica.R and
   # test-factors.R have exact samplers, test-topics.R enumerates; test-native.R
   # holds models of users against built-in ones; sums are regressions without
-  # rows, which test-sums.R draws from; test-classes.R and test-glmer-posterior.R
-  # have importance sampling and grids
+  # rows, which test-sums.R draws from; test-classes.R has importance sampling,
+  # test-glmer-posterior.R grids
   expect_setequal(
     c(names(problems), "ica", "bpmf", "pmf", "lda", "native", "sums",
       "classes", "groups"),
