@@ -10,7 +10,8 @@
 #' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
 #'   the fit, if it kept them.
 #' @param type (string) `"class"`: the most probable one; `"probs"`: posterior
-#'   means of the probabilities; `"link"`: of the predictors (one of ordered
+#'   means of the probabilities, or `"response"`, the same; `"link"`: of the
+#'   predictors (one of ordered
 #'   classes; one for each class but the reference, of others).
 #' @param se.fit (`TRUE` or `FALSE`) With `"probs"` or `"link"`: posterior
 #'   standard deviations as well, in a list of `fit` and `se.fit`?
@@ -45,7 +46,7 @@ NULL
 predict.tall_classes <- function(
   object,
   newdata = NULL,
-  type = c("class", "probs", "link"),
+  type = c("class", "probs", "link", "response"),
   se.fit = FALSE,
   draws = NULL,
   offset = NULL,
@@ -53,7 +54,7 @@ predict.tall_classes <- function(
   ndraws = NULL
 ) {
   check_no_dots(..., .ignore = no_groups)
-  type <- check_choice(type, c("class", "probs", "link"))
+  type <- check_choice(type, c("class", "probs", "link", "response"))
   check_flag(se.fit)
   draws <- check_draws(object, draws, ndraws)
   new <- class_rows(object, newdata, offset)

@@ -96,14 +96,20 @@ update.tall_fit <- function(object, ...) {
 }
 
 abort_no_formula <- function(fit, f, call = caller_env()) {
+  is_front <- inherits(fit, c("tall_classes", "tall_glmer"))
+  maker <- if (is_front) class(fit)[[1]] else fit$model_label
   abort_tall(
     "unsupported",
     c(
       "{.fn {f}} is for fits of {.fn tall_glm} and {.fn tall_nn}, not for one of
-       {.code {fit$model_label}()}.",
-      i = "{.code as.matrix(fit)} has the draws, and
-           {.code predict(fit, newdata, fun)} gives what a function makes of
-           them."
+       {.code {maker}()}.",
+      i = if (is_front) {
+        "{.fn posterior_epred} has what is expected of each row in each draw."
+      } else {
+        "{.code as.matrix(fit)} has the draws, and
+         {.code predict(fit, newdata, fun)} gives what a function makes of
+         them."
+      }
     ),
     call = call
   )

@@ -66,7 +66,11 @@ tall_multinom <- function(
   keep_data = TRUE
 ) {
   call <- rlang::current_env()
-  run <- front_run(..., .front = tall_multinom)
+  run <- front_run(
+    ...,
+    .front = tall_multinom,
+    .without = c(offset = "Unordered classes have a predictor each.")
+  )
   check_given(formula)
   check_flag(keep_data)
   settings <- list(

@@ -236,6 +236,21 @@ test_that("rows of streams, missing values and weights are taken", {
 
 test_that("what is wrong is told", {
   d <- class_frame(100)
+  expect_error(
+    tall_multinom(kind ~ x, d, offset = x),
+    "have a predictor each",
+    class = "tall_error_input"
+  )
+  fit <- tall_multinom(kind ~ x, d, iter = 20, chains = 1, refresh = 0)
+  expect_error(
+    rstantools::bayes_R2(fit),
+    "tall_multinom",
+    class = "tall_error_unsupported"
+  )
+  expect_identical(
+    predict(fit, d[1:3, ], type = "response"),
+    predict(fit, d[1:3, ], type = "probs")
+  )
   bad <- function(code) expect_error(code, class = "tall_error_input")
   bad(tall_polr(kind ~ x, d))
   bad(tall_polr(size ~ 1, d))
