@@ -293,3 +293,63 @@ test_that("a pass for a few steps that are left draws rows enough for one", {
   drawn$total <- 0
   expect_identical(enough_steps(drawn, 3, control), 3)
 })
+
+test_that("moments of columns are right wherever the first value is", {
+  set.seed(1)
+  n <- 5000
+  x <- cbind(
+    far = c(1e9, rnorm(n - 1)),
+    away = 1e6 + rnorm(n),
+    trend = seq_len(n) + rnorm(n),
+    same = rep(3.1, n)
+  )
+  found <- .Call(ffi_column_moments, x, n)
+  wanted <- apply(x, 2, function(v) sum((v - mean(v))^2))
+  expect_equal(found$mean, unname(colMeans(x)), tolerance = 1e-13)
+  expect_equal(found$square, unname(wanted), tolerance = 1e-9)
+  # the first 100 rows, of which none is far from the others after the first
+  some <- .Call(ffi_column_moments, x[, "away"], 100)
+  expect_equal(some$square, 99 * var(x[1:100, "away"]), tolerance = 1e-9)
+  after <- .Call(ffi_column_moments, x[-1, "far", drop = FALSE], n - 1)
+  expect_equal(after$square, (n - 2) * var(x[-1, "far"]), tolerance = 1e-12)
+})
+
+test_that("a response that is a plain column is left where it is", {
+  request_of <- function(data, ..., formula = y ~ x, family = binomial()) {
+    new_request(
+      formula,
+      names(data),
+      resolve_family(family, current_env()),
+      rlang::exprs(...)
+    )
+  }
+  d <- data.frame(y = rep(0:1, 5), x = rnorm(10), w = 2)
+  block <- list(columns = as.list(d), first = 2, n = 6, row = 3)
+  request <- request_of(d)
+  plain <- pass_response(request, block, NULL, NULL)
+  expect_identical(plain$y, list(values = d$y, first = 2))
+  whole <- block_response(request, block, NULL, NULL)
+  expect_identical(as.double(d$y[3:8]), as.double(whole$y))
+
+  is_plain <- function(y, ..., formula = y ~ x, family = binomial()) {
+    block$columns$y <- y
+    request <- request_of(d, ..., formula = formula, family = family)
+    !is.null(plain_response(request, block))
+  }
+  expect_true(is_plain(d$y == 1))
+  # outside of the block, nothing counts
+  expect_true(is_plain(replace(d$y, c(1, 2, 9, 10), c(NA, 2L, NA, 7L))))
+  for (at in c(3, 8)) {
+    expect_false(is_plain(replace(d$y, at, NA)))
+    expect_false(is_plain(replace(d$y, at, 2L)))
+  }
+  expect_false(is_plain(factor(d$y)))
+  expect_false(is_plain(d$y, weights = w))
+  expect_false(is_plain(d$y, subset = x > 0))
+  expect_false(is_plain(d$y, offset = w))
+  expect_false(is_plain(d$y, formula = y ~ x + offset(w)))
+  expect_false(is_plain(d$y, formula = I(1 - y) ~ x))
+  expect_false(is_plain(d$y / 2))
+  expect_true(is_plain(3L * d$y, family = poisson()))
+  expect_false(is_plain(d$y / 2, family = poisson()))
+})
