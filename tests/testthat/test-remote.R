@@ -282,16 +282,36 @@ test_that("a run goes on with rows of another pass, also after it was saved", {
   expect_lt(length(serialize(without[-1], NULL)), 5e5)
 })
 
-test_that("a pass for a few steps that are left draws rows enough for one", {
-  rate <- 1.3 * 8000 * 40
-  drawn <- list(draw = list(rate = rate), n_step = 8000, total = 1e-4)
+test_that("a pass for a few steps draws rows enough for many", {
   control <- list(chains = 4)
-  rows <- function(n_step) n_step * 1.3 * 40 * drawn$total
-  expect_gte(rows(enough_steps(drawn, 3, control)), 4 * 50)
-  # more are left: they are drawn for
-  expect_identical(enough_steps(drawn, 1e6, control), 1e6)
-  drawn$total <- 0
-  expect_identical(enough_steps(drawn, 3, control), 3)
+  psi <- 1e-4
+  phi <- 40
+  rows <- function(n_step) n_step * drawn_share * phi * psi
+  n_step <- enough_steps(psi, phi, 3, control)
+  expect_gte(rows(n_step), 4 * least_ahead)
+  # more are wanted: they are drawn for
+  expect_identical(enough_steps(psi, phi, 1e7, control), 1e7)
+  # there is none to draw, or nobody knows
+  expect_identical(enough_steps(0, phi, 3, control), 3)
+  expect_identical(enough_steps(NULL, phi, 3, control), 3)
+})
+
+test_that("the pilot says how many rows a pass will draw", {
+  data <- remote_data()
+  local_passes()
+  seen <- list()
+  real <- take_rows_ahead
+  local_function("take_rows_ahead", function(model, found, ...) {
+    out <- real(model, found, ...)
+    seen[[length(seen) + 1]] <<- c(found$psi, out$total)
+    out
+  })
+  fit <- remote_fit(y ~ x + w + f, data)
+  # rows of the pilot stand for others, by weights of some rows each
+  expect_equal(seen[[1]][[1]], seen[[1]][[2]], tolerance = 0.3)
+  # passes after the first know
+  expect_identical(fit$remote$found$psi, seen[[length(seen)]][[2]])
+  expect_length(seen, 1)
 })
 
 test_that("moments of columns are right wherever the first value is", {
