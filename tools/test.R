@@ -20,10 +20,10 @@ test_files <- function(filter) {
 }
 
 n_processes <- function(n_files) {
-  given <- Sys.getenv("TALLBAYES_TEST_PROCESSES", NA)
-  n <- if (is.na(given)) min(2, parallel::detectCores(), na.rm = TRUE) else given
+  cores <- min(2, parallel::detectCores(), na.rm = TRUE)
+  n <- as.integer(Sys.getenv("TALLBAYES_TEST_PROCESSES", cores))
   # where nothing forks, one
-  n <- if (.Platform$OS.type == "windows") 1 else as.integer(n)
+  n <- if (.Platform$OS.type == "windows") 1 else n
   max(1, min(n, n_files))
 }
 

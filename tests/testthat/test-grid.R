@@ -2,8 +2,8 @@
 # posteriors known in closed form. What a chain's moments should be is known
 # exactly, step-size bias and gradient noise included (normal_covariance()); it
 # starts at the posterior mean and 40 independent chains give the Monte Carlo
-# error (expect_mean()). Schedules, which only the loop over steps knows of, take
-# turns: every pair of one and a member of another family is there.
+# error (expect_mean()). Schedules, which only the loop over steps knows of,
+# take turns: every pair of one and a member of another family is there.
 
 grid_problems <- function() {
   list(
