@@ -76,7 +76,9 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
 # bring Newton's method near, since their numbers take memory.
 newton_rows <- function(model) {
   n <- min(floor(model$n_data / 10), max(2e5, 1000 * model$n_dim))
-  if (n < max(5000, 50 * model$n_dim)) {
+  # a group says more than a row
+  plenty <- if (model$traits$is_grouped) 1000 else 5000
+  if (n < max(plenty, 50 * model$n_dim)) {
     return(NULL)
   }
   floor(seq(1, model$n_data, length.out = n))

@@ -106,7 +106,7 @@ model_groups <- function(
 
 # Each row's group, of levels that are there.
 as_group <- function(group, arg, call) {
-  group <- factor(group)
+  group <- quick_factor(group)
   if (anyNA(group)) {
     abort_value(
       group,
