@@ -1,10 +1,10 @@
 # Are the posteriors of the default right? Simulation-based calibration, with more
 # replications than the tests have time for. See README.md.
 #
-#   Rscript bench/sbc.R [replications] [responses]
+#   Rscript bench/sbc.R [replications] [responses|groups]
 #
 # With "responses" those of section 13 alone, each with its parameter beside the
-# mean, at two numbers of rows.
+# mean, at two numbers of rows; with "groups" multilevel regressions.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
   # BLAS reads its number of threads when it is loaded
@@ -23,16 +23,23 @@ source(file.path(dirname(script), "recipe-1.R"))
 source(file.path(dirname(script), "..", "tests", "testthat", "helper-sbc.R"))
 n_rep <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 400
 of_responses <- "responses" %in% commandArgs(TRUE)
+of_groups <- "groups" %in% commandArgs(TRUE)
 if (of_responses) {
   bench_start("sbc-responses", "Simulation-based calibration of responses")
+} else if (of_groups) {
+  bench_start(
+    "sbc-groups",
+    "Simulation-based calibration of multilevel regressions",
+    "sbc.R 400 groups"
+  )
 } else {
   bench_start("sbc", "Simulation-based calibration of the default")
 }
 
-# Ranks in 16 bins of four, all parameters together.
-bins_p_value <- function(scores) {
-  ranks <- round(pnorm(scores) * (sbc_draws + 1) - 0.5)
-  counts <- tabulate(ranks %/% 4 + 1, (sbc_draws + 1) / 4)
+# Ranks in 16 bins, all parameters together.
+bins_p_value <- function(scores, n_draw) {
+  ranks <- round(pnorm(scores) * (n_draw + 1) - 0.5)
+  counts <- tabulate(ranks %/% ((n_draw + 1) / 16) + 1, 16)
   suppressWarnings(chisq.test(counts))$p.value
 }
 
@@ -42,26 +49,29 @@ row_of <- function(name, sample = sbc_sample) {
 
 row_of_problem <- function(name, problem, sample = sbc_sample) {
   runs <- suppressWarnings(sbc_runs(problem, n_rep, sample))
-  scores <- sbc_scores(runs)
-  p <- sbc_p_values(scores)
-  # an sd that is off by b turns the scores' into 1 / (1 + b)
-  at <- qnorm((seq_len(sbc_draws + 1) - 0.5) / (sbc_draws + 1))
-  ratio <- sqrt(mean(at^2) / mean(scores^2))
   kernels <- table(vapply(runs, function(run) run$kernel, ""))
+  row_of_scores(name, sbc_scores(runs), if (length(kernels) == 1) {
+    names(kernels)
+  } else {
+    paste(names(kernels), kernels, collapse = ", ")
+  })
+}
+
+row_of_scores <- function(name, scores, kernel, n_draw = sbc_draws) {
+  p <- sbc_p_values(scores, n_draw)
+  # an sd that is off by b turns the scores' into 1 / (1 + b)
+  at <- qnorm((seq_len(n_draw + 1) - 0.5) / (n_draw + 1))
+  ratio <- sqrt(mean(at^2) / mean(scores^2))
   data.frame(
     problem = name,
-    kernel = if (length(kernels) == 1) {
-      names(kernels)
-    } else {
-      paste(names(kernels), kernels, collapse = ", ")
-    },
+    kernel = kernel,
     `mean, sds` = fixed(-mean(scores)),
     `+-` = fixed(sqrt(mean(at^2) / length(scores))),
     `sd` = percent(ratio - 1),
     `+- ` = percent(sqrt(0.5 / length(scores))),
     `p, mean` = fixed(p[["location"]], 3),
     `p, sd` = fixed(p[["spread"]], 3),
-    `p, bins` = fixed(bins_p_value(scores), 3),
+    `p, bins` = fixed(bins_p_value(scores, n_draw), 3),
     check.names = FALSE
   )
 }
@@ -79,6 +89,45 @@ if (of_responses) {
       cat(name, n, "done\n")
       row
     })
+    say_table(do.call(rbind, rows))
+  }
+  quit(save = "no")
+}
+
+if (of_groups) {
+  say(
+    n_rep, " replications of 200 groups of 10 rows, ", sbc_group_draws, " draws of",
+    " one chain, with fixed priors:\nnormal(0, 0.5) of two coefficients, half",
+    " normal(0, 1) of standard deviations, LKJ(1) of\nthe correlation. Columns as",
+    " in `results/sbc.md`; the kernel is what the default took.\n"
+  )
+  wanted <- c("intercept, logistic", "intercept and slope, logistic")
+  for (name in wanted) {
+    runs <- suppressWarnings(sbc_runs(
+      sbc_group_problems()[[name]], n_rep, sbc_group_sample, sbc_group_draws
+    ))
+    scores <- sbc_scores(runs)
+    kernels <- vapply(runs, function(run) run$kernel, "")
+    parameters <- c(
+      "(Intercept)", "slope", "sd(Intercept)", "sd(slope)", "correlation"
+    )
+    rows <- c(
+      list(row_of_scores("all", scores, paste(
+        names(table(kernels)), table(kernels), collapse = ", "
+      ), sbc_group_draws)),
+      lapply(seq_len(nrow(scores)), function(j) {
+        row_of_scores(
+          parameters[[j]], scores[j, ], "both", sbc_group_draws
+        )
+      }),
+      lapply(c("mala", "sgld"), function(kernel) {
+        own <- scores[, kernels == kernel, drop = FALSE]
+        if (ncol(own) > 0) {
+          row_of_scores("all of this kernel", own, kernel, sbc_group_draws)
+        }
+      })
+    )
+    say(name, ".\n")
     say_table(do.call(rbind, rows))
   }
   quit(save = "no")
