@@ -93,10 +93,11 @@ sbc_runs <- function(
   problem,
   n_rep,
   sample = sbc_sample,
-  n_draw = sbc_draws
+  n_draw = sbc_draws,
+  seeds = seq_len(n_rep)
 ) {
   n <- if (is.null(problem$n)) sbc_n else problem$n
-  lapply(seq_len(n_rep), function(seed) {
+  lapply(seeds, function(seed) {
     set <- withr::with_seed(seed, {
       theta <- problem$draw()
       x <- sbc_covariates(n)
