@@ -58,6 +58,10 @@ static bool fixture_next(struct fixture* p, size_t kind) {
     fixture_native(p, 131, 3 * (kind - 81), kind % 2); /* 3 to 24 columns */
     return true;
   }
+  if (kind < 94) {
+    fixture_groups(p, 131, 1 + kind % 2, (int)(kind - 89) % 3);
+    return true;
+  }
   return false;
 }
 
