@@ -1,10 +1,10 @@
 # Are the posteriors of the default right? Simulation-based calibration, with more
 # replications than the tests have time for. See README.md.
 #
-#   Rscript bench/sbc.R [replications] [responses]
+#   Rscript bench/sbc.R [replications] [responses | classes]
 #
 # With "responses" those of section 13 alone, each with its parameter beside the
-# mean, at two numbers of rows.
+# mean, at two numbers of rows; with "classes" regressions with classes.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
   # BLAS reads its number of threads when it is loaded
@@ -20,11 +20,24 @@ if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
 }
 source(file.path(dirname(script), "common.R"))
 source(file.path(dirname(script), "recipe-1.R"))
+source(file.path(dirname(script), "moments.R"))
+source(file.path(dirname(script), "sbc-exact.R"))
 source(file.path(dirname(script), "..", "tests", "testthat", "helper-sbc.R"))
 n_rep <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 400
 of_responses <- "responses" %in% commandArgs(TRUE)
+of_classes <- "classes" %in% commandArgs(TRUE)
 if (of_responses) {
-  bench_start("sbc-responses", "Simulation-based calibration of responses")
+  bench_start(
+    "sbc-responses",
+    "Simulation-based calibration of responses",
+    paste("sbc.R", n_rep, "responses")
+  )
+} else if (of_classes) {
+  bench_start(
+    "sbc-classes",
+    "Simulation-based calibration of regressions with classes",
+    paste("sbc.R", n_rep, "classes")
+  )
 } else {
   bench_start("sbc", "Simulation-based calibration of the default")
 }
@@ -66,20 +79,63 @@ row_of_problem <- function(name, problem, sample = sbc_sample) {
   )
 }
 
+# Beside it the scores that the posterior itself has on the same data sets.
+beside_exact <- function(name, problem) {
+  runs <- suppressWarnings(sbc_runs(problem, n_rep))
+  exact <- exact_scores(problem, exact_densities[[name]], n_rep)
+  off <- sbc_scores(runs) - exact$scores
+  # parameters of one replication share their draws
+  each <- -colMeans(off)
+  error <- sd(each) / sqrt(n_rep)
+  data.frame(
+    problem = name,
+    `exact, sds` = fixed(-mean(exact$scores)),
+    `draws - exact` = fixed(mean(each), 3),
+    `+-` = fixed(error, 3),
+    p = fixed(2 * pnorm(-abs(mean(each) / error)), 3),
+    `worst parameter` = fixed(max(abs(rowMeans(off))), 3),
+    efficiency = fixed(exact$efficiency),
+    check.names = FALSE
+  )
+}
+
+of_problems <- function(problems, n, row = row_of_problem) {
+  rows <- lapply(names(problems), function(name) {
+    out <- row(name, problems[[name]])
+    cat(name, n, "done\n")
+    out
+  })
+  say_table(do.call(rbind, rows))
+}
+
 if (of_responses) {
   say(
     n_rep, " replications of each response, four coefficients and what is beside",
-    " the mean,\nwith fixed priors; columns as in `results/sbc.txt`.\n"
+    " the mean,\nwith fixed priors; columns as in `results/sbc.md`.\n"
   )
   for (n in c(1000, 20000)) {
     say("N = ", format(n, big.mark = ","), ".\n")
-    problems <- sbc_aux_problems(n)
-    rows <- lapply(names(problems), function(name) {
-      row <- row_of_problem(name, problems[[name]])
-      cat(name, n, "done\n")
-      row
-    })
-    say_table(do.call(rbind, rows))
+    of_problems(sbc_aux_problems(n), n)
+  }
+  say(
+    "Scores by importance sampling on the same data sets of N = 1,000, without",
+    " a sampler:\nhow far those differ from 0 is chance of the data sets. How far",
+    " the draws' scores differ\nfrom them is the sampler's; efficiency is the",
+    " least of any data set.\n"
+  )
+  of_problems(sbc_aux_problems(1000), 1000, beside_exact)
+  quit(save = "no")
+}
+
+if (of_classes) {
+  say(
+    n_rep, " replications of regressions with three classes and three columns,",
+    " with fixed priors:\neight coefficients, or three and two thresholds;",
+    " columns as in `results/sbc.md`.\n"
+  )
+  for (n in c(1000, 20000)) {
+    say("N = ", format(n, big.mark = ","), ".\n")
+    of_problems(sbc_class_problems(n), n)
   }
   quit(save = "no")
 }
