@@ -45,7 +45,7 @@ exact_densities <- list(
 # P(parameter < theta | y) of each parameter. set: theta, x, y, model; `scale` of
 # the coefficients' normal priors. Draws are t about the mode, in the logs of what
 # aux is above its lower bound.
-exact_shares <- function(set, exact, scale, n = 1000) {
+exact_shares <- function(set, exact, scale, n = 400) {
   d <- ncol(set$x)
   mode <- tallbayes::find_mode(set$model)
   draws <- proposal_draws(n, length(mode$estimate), 10)

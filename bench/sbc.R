@@ -1,10 +1,11 @@
 # Are the posteriors of the default right? Simulation-based calibration, with more
 # replications than the tests have time for. See README.md.
 #
-#   Rscript bench/sbc.R [replications] [responses | classes]
+#   Rscript bench/sbc.R [replications] [responses | classes] [rows]
 #
 # With "responses" those of section 13 alone, each with its parameter beside the
-# mean, at two numbers of rows; with "classes" regressions with classes.
+# mean; with "classes" regressions with classes. Both of `rows` rows: 1000, or
+# 20000 where the recipe is another.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
   # BLAS reads its number of threads when it is loaded
@@ -26,18 +27,22 @@ source(file.path(dirname(script), "..", "tests", "testthat", "helper-sbc.R"))
 n_rep <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 400
 of_responses <- "responses" %in% commandArgs(TRUE)
 of_classes <- "classes" %in% commandArgs(TRUE)
+n_rows <- if (length(commandArgs(TRUE)) > 2) {
+  as.integer(commandArgs(TRUE)[[3]])
+} else {
+  1000
+}
+start_part <- function(part, title) {
+  bench_start(
+    paste("sbc", part, n_rows, sep = "-"),
+    paste("Simulation-based calibration of", title),
+    paste("sbc.R", n_rep, part, n_rows)
+  )
+}
 if (of_responses) {
-  bench_start(
-    "sbc-responses",
-    "Simulation-based calibration of responses",
-    paste("sbc.R", n_rep, "responses")
-  )
+  start_part("responses", "responses")
 } else if (of_classes) {
-  bench_start(
-    "sbc-classes",
-    "Simulation-based calibration of regressions with classes",
-    paste("sbc.R", n_rep, "classes")
-  )
+  start_part("classes", "regressions with classes")
 } else {
   bench_start("sbc", "Simulation-based calibration of the default")
 }
@@ -54,7 +59,10 @@ row_of <- function(name, sample = sbc_sample) {
 }
 
 row_of_problem <- function(name, problem, sample = sbc_sample) {
-  runs <- suppressWarnings(sbc_runs(problem, n_rep, sample))
+  row_of_runs(name, suppressWarnings(sbc_runs(problem, n_rep, sample)))
+}
+
+row_of_runs <- function(name, runs) {
   scores <- sbc_scores(runs)
   p <- sbc_p_values(scores)
   # an sd that is off by b turns the scores' into 1 / (1 + b)
@@ -79,11 +87,11 @@ row_of_problem <- function(name, problem, sample = sbc_sample) {
   )
 }
 
-# Beside it the scores that the posterior itself has on the same data sets.
-beside_exact <- function(name, problem) {
-  runs <- suppressWarnings(sbc_runs(problem, n_rep))
+# How the scores differ from those that the posterior itself has on the same data
+# sets.
+beside_exact <- function(name, problem, scores) {
   exact <- exact_scores(problem, exact_densities[[name]], n_rep)
-  off <- sbc_scores(runs) - exact$scores
+  off <- scores - exact$scores
   # parameters of one replication share their draws
   each <- -colMeans(off)
   error <- sd(each) / sqrt(n_rep)
@@ -99,44 +107,49 @@ beside_exact <- function(name, problem) {
   )
 }
 
-of_problems <- function(problems, n, row = row_of_problem) {
-  rows <- lapply(names(problems), function(name) {
-    out <- row(name, problems[[name]])
-    cat(name, n, "done\n")
-    out
+say_rows <- function(rows) say_table(do.call(rbind, rows))
+
+# Of each problem its row, and its scores.
+scores_of <- function(problems) {
+  lapply(stats::setNames(nm = names(problems)), function(name) {
+    runs <- suppressWarnings(sbc_runs(problems[[name]], n_rep))
+    scores <- sbc_scores(runs)
+    cat(name, "sampled\n")
+    list(row = row_of_runs(name, runs), scores = scores)
   })
-  say_table(do.call(rbind, rows))
 }
 
 if (of_responses) {
   say(
-    n_rep, " replications of each response, four coefficients and what is beside",
-    " the mean,\nwith fixed priors; columns as in `results/sbc.md`.\n"
+    n_rep, " replications of each response, N = ", n_rows, ", four coefficients",
+    " and what is beside\nthe mean, with fixed priors; columns as in",
+    " `results/sbc.md`.\n"
   )
-  for (n in c(1000, 20000)) {
-    say("N = ", format(n, big.mark = ","), ".\n")
-    of_problems(sbc_aux_problems(n), n)
+  problems <- sbc_aux_problems(n_rows)
+  each <- scores_of(problems)
+  say_rows(lapply(each, function(one) one$row))
+  # densities in R of more rows take too long
+  if (n_rows <= 2000) {
+    say(
+      "Scores by importance sampling on the same data sets, without a sampler:",
+      " how far those\ndiffer from 0 is chance of the data sets. How far the",
+      " draws' scores differ from them is\nthe sampler's. Efficiency: the least",
+      " of any data set.\n"
+    )
+    say_rows(lapply(names(problems), function(name) {
+      beside_exact(name, problems[[name]], each[[name]]$scores)
+    }))
   }
-  say(
-    "Scores by importance sampling on the same data sets of N = 1,000, without",
-    " a sampler:\nhow far those differ from 0 is chance of the data sets. How far",
-    " the draws' scores differ\nfrom them is the sampler's; efficiency is the",
-    " least of any data set.\n"
-  )
-  of_problems(sbc_aux_problems(1000), 1000, beside_exact)
   quit(save = "no")
 }
 
 if (of_classes) {
   say(
     n_rep, " replications of regressions with three classes and three columns,",
-    " with fixed priors:\neight coefficients, or three and two thresholds;",
-    " columns as in `results/sbc.md`.\n"
+    " N = ", n_rows, ",\nwith fixed priors: eight coefficients, or three and two",
+    " thresholds; columns as in\n`results/sbc.md`.\n"
   )
-  for (n in c(1000, 20000)) {
-    say("N = ", format(n, big.mark = ","), ".\n")
-    of_problems(sbc_class_problems(n), n)
-  }
+  say_rows(lapply(scores_of(sbc_class_problems(n_rows)), function(one) one$row))
   quit(save = "no")
 }
 
