@@ -29,7 +29,7 @@
 #' @section Conditions: an error of class `rlib_error_package_not_found` where
 #' the home package is not installed; in a session with a user, an offer to
 #' install it.
-#' @examplesIf all(vapply(c("rstantools", "loo", "bayesplot"), requireNamespace, TRUE, quietly = TRUE))
+#' @examplesIf rlang::is_installed(c("rstantools", "loo", "bayesplot"))
 #' fit <- tall_glm(am ~ wt, mtcars, binomial(), seed = 1, iter = 1000)
 #' heavy <- tall_glm(am ~ 1, mtcars, binomial(), seed = 1, iter = 1000)
 #' new <- data.frame(am = 1, wt = c(2, 3))
