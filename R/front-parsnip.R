@@ -12,7 +12,8 @@
 #' probabilities), `"pred_int"` (of responses), `"linear_pred"` and `"raw"`
 #' (that of [predict()][predict.tall_glm()]); `level` and `std_error = TRUE` as
 #' parsnip has them (the latter of `"conf_int"`). Variables are taken as the
-#' formula has them, factors too; the event of a logistic regression is the second level, as in [stats::glm()].
+#' formula has them, factors too; the event of a logistic regression is the
+#' second level, as in [stats::glm()].
 #' `penalty` and `mixture` have no place: a prior does that work.
 #'
 #' @examplesIf requireNamespace("parsnip", quietly = TRUE)
