@@ -97,6 +97,8 @@ if (sys.nframe() == 0) {
       "multilevel",
       "neural-networks",
       "your-own-model",
+      "from-rstanarm-and-brms",
+      "which-kernel",
       "latent-structure"
     )
   }
