@@ -36,12 +36,12 @@ settings <- list(
   # started at the mode, scored by all draws, in the units of the parameters
   "as the paper" = list(
     metric = "fssd", covariance = NULL, points = 4000, init = mode$estimate,
-    iterations = 20000, seeds = 1:5
+    iterations = 20000, seeds = 1
   ),
   # the defaults of sg_tune()
   "default" = list(
     metric = "ksd", covariance = "mode", points = 100, init = NULL,
-    iterations = 200000, seeds = 1:5
+    iterations = 200000, seeds = 1:3
   )
 )
 
@@ -77,7 +77,7 @@ say(
   "20,000 iterations for all arms together, FSSD at 100 locations in the units of the ",
   "parameters, all draws scored, from the mode. Default: KSD in posterior standard ",
   "deviations, 100 draws scored, from 3 sds off the mode in each principal direction; ",
-  "200,000 iterations, 5 seeds. Brute force: the arm with the least error after 100,000 ",
+  "200,000 iterations, 3 seeds. Brute force: the arm with the least error after 100,000 ",
   "iterations of its own.\n"
 )
 rows <- list()

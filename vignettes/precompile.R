@@ -4,7 +4,8 @@
 #
 #   Rscript precompile.R
 #
-# *.Rmd.orig -> *.Rmd, pictures in figures/.
+# *.Rmd.orig -> *.Rmd, pictures in figures/. With TALLBAYES_KEEP=folder results of the
+# long runs of inst/replications are kept there and read again by the next call.
 
 vignette_started <- proc.time()[["elapsed"]]
 
@@ -22,10 +23,33 @@ vignette_options <- function(name) {
     fig.path = paste0("figures/", name, "-"),
     fig.width = 7.5,
     fig.align = "center",
-    dpi = 80,
+    dpi = 150,
     dev = "png",
     dev.args = list(type = "cairo"),
     out.width = "100%"
+  )
+}
+
+# A page of the papers' figures: the chunks of the scripts whose names begin like
+# `pattern` are at hand, what they share is sourced.
+replication_setup <- function(pattern, ...) {
+  folder <- file.path("..", "inst", "replications")
+  for (file in list.files(folder, paste0(pattern, ".*[.]R$"), full.names = TRUE)) {
+    knitr::read_chunk(file)
+  }
+  for (file in c("helpers.R", ...)) {
+    source(file.path(folder, file))
+  }
+  keep <- Sys.getenv("TALLBAYES_KEEP")
+  options(tallbayes.replication_keep = if (nzchar(keep)) keep)
+}
+
+# The line that says how to run a figure.
+script <- function(name) {
+  stopifnot(file.exists(file.path("..", "inst", "replications", paste0(name, ".R"))))
+  paste0(
+    "*Script: `source(system.file(\"replications\", \"", name,
+    ".R\", package = \"tallbayes\"))`.*"
   )
 }
 
@@ -97,7 +121,9 @@ if (sys.nframe() == 0) {
       "multilevel",
       "neural-networks",
       "your-own-model",
-      "latent-structure"
+      "latent-structure",
+      # last: it reads the others
+      "replications"
     )
   }
   for (name in names) {
@@ -108,10 +134,10 @@ if (sys.nframe() == 0) {
       quiet = TRUE
     )
   }
-  # pictures of few colours, so that the package stays below 5 MB
+  # pictures of few colours, so that the package stays small
   pictures <- Sys.glob(paste0("figures/", names, "-*.png"))
   if (nzchar(Sys.which("pngquant")) && length(pictures) > 0) {
-    how <- c("--skip-if-larger", "--force", "--ext", ".png", "128")
+    how <- c("--skip-if-larger", "--force", "--ext", ".png", "32")
     system2("pngquant", c(how, pictures))
   }
 }
