@@ -59,7 +59,8 @@ print(
     scale_methods() +
     scale_x_continuous(breaks = c(0, 1e5, 2e5), labels = c("0", "100,000", "200,000")) +
     guides(colour = guide_legend(override.aes = list(linewidth = 1, alpha = 1))) +
-    labs(y = NULL)
+    labs(y = NULL) +
+    theme(plot.margin = margin(5, 18, 5, 5))
 )
 
 # ---- figure-3-verdict ----

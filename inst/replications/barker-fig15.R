@@ -23,7 +23,7 @@ sweep_one <- function(method, variant, sigma, seed) {
   p <- plogis(draws[seq(10, nrow(draws), 10), ] %*% t(arrhythmia$x_test))
   data.frame(
     method, variant, sigma, seed,
-    ess = median(posterior::summarise_draws(fit$draws, "ess_mean")$ess_mean),
+    ess = median(as.double(posterior::summarise_draws(fit$draws, "ess_mean")$ess_mean)),
     mean = mean(error$mean),
     variance = mean(error$variance),
     log_loss = log_loss(p, y = arrhythmia$y_test)
@@ -71,20 +71,24 @@ bias_near <- function(method, ess, what = "variance", variant = "vanilla") {
 }
 few <- 200
 many <- 2000
-gap <- function(ess, what = "variance") {
-  log(bias_near("SGLD", ess, what) / bias_near("SGBD", ess, what))
+gap <- function(ess, variant) {
+  log(bias_near("SGLD", ess, "variance", variant) / bias_near("SGBD", ess, "variance", variant))
 }
-small_step <- all(gap(few) < 0)
-large_step <- all(gap(many) > 0)
+both_variants <- c("vanilla", "corrected")
+small_step <- all(vapply(both_variants, function(v) all(gap(few, v) < 0), NA))
+large_step <- all(vapply(both_variants, function(v) all(gap(many, v) > 0), NA))
 verdict(
   "Figure 15",
-  if (is_fast()) NA else if (small_step && large_step) TRUE else "in part",
+  if (is_fast()) "in part" else if (small_step && large_step) TRUE else "in part",
   "The paper: SGLD is better at small steps, SGBD at large ones. Bias of the variances ",
   "(of a variance) at a median effective sample size of ", few, ": ",
   with_error(bias_near("SGLD", few), 3), " for v-SGLD and ",
   with_error(bias_near("SGBD", few), 3), " for v-SGBD; at ", plain(many), ": ",
   with_error(bias_near("SGLD", many), 3), " and ", with_error(bias_near("SGBD", many), 3),
-  ". Of the means: ", with_error(bias_near("SGLD", few, "mean"), 3), " and ",
+  "; corrected: ", with_error(bias_near("SGLD", few, variant = "corrected"), 3), " and ",
+  with_error(bias_near("SGBD", few, variant = "corrected"), 3), "; then ",
+  with_error(bias_near("SGLD", many, variant = "corrected"), 3), " and ",
+  with_error(bias_near("SGBD", many, variant = "corrected"), 3), ". Of the means: ", with_error(bias_near("SGLD", few, "mean"), 3), " and ",
   with_error(bias_near("SGBD", few, "mean"), 3), "; then ",
   with_error(bias_near("SGLD", many, "mean"), 3), " and ",
   with_error(bias_near("SGBD", many, "mean"), 3), " (two seeds, standard errors)."
