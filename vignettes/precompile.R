@@ -4,8 +4,9 @@
 #
 #   Rscript precompile.R
 #
-# *.Rmd.orig -> *.Rmd, pictures in figures/. With TALLBAYES_KEEP=folder results of the
-# long runs of inst/replications are kept there and read again by the next call.
+# *.Rmd.orig -> *.Rmd, pictures in figures/. With TALLBAYES_KEEP=folder results
+# of the long runs of inst/replications are kept there and read again by the next
+# call.
 
 vignette_started <- proc.time()[["elapsed"]]
 
@@ -30,11 +31,12 @@ vignette_options <- function(name) {
   )
 }
 
-# A page of the papers' figures: the chunks of the scripts whose names begin like
+# A page of the papers' figures: the chunks of the scripts whose names match
 # `pattern` are at hand, what they share is sourced.
 replication_setup <- function(pattern, ...) {
   folder <- file.path("..", "inst", "replications")
-  for (file in list.files(folder, paste0(pattern, ".*[.]R$"), full.names = TRUE)) {
+  pattern <- paste0(pattern, ".*[.]R$")
+  for (file in list.files(folder, pattern, full.names = TRUE)) {
     knitr::read_chunk(file)
   }
   for (file in c("helpers.R", ...)) {
@@ -46,7 +48,8 @@ replication_setup <- function(pattern, ...) {
 
 # The line that says how to run a figure.
 script <- function(name) {
-  stopifnot(file.exists(file.path("..", "inst", "replications", paste0(name, ".R"))))
+  file <- file.path("..", "inst", "replications", paste0(name, ".R"))
+  stopifnot(file.exists(file))
   paste0(
     "*Script: `source(system.file(\"replications\", \"", name,
     ".R\", package = \"tallbayes\"))`.*"

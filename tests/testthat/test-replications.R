@@ -11,7 +11,7 @@ run_fast <- function(name) {
   withr::local_pdf(NULL)
   # ggplot2's theme is set by the scripts
   old <- ggplot2::theme_get()
-  on.exit(ggplot2::theme_set(old))
+  withr::defer(ggplot2::theme_set(old))
   file <- scripts(paste0("^", name, "[.]R$"))
   env <- new.env(parent = globalenv())
   capture.output(suppressMessages(suppressWarnings(sys.source(file, env))))
@@ -43,18 +43,21 @@ test_that("scripts run from the installed package", {
 test_that("results are kept on request, by the code that made them", {
   skip_if_not_installed("ggplot2")
   old <- ggplot2::theme_get()
-  on.exit(ggplot2::theme_set(old))
+  withr::defer(ggplot2::theme_set(old))
   env <- new.env(parent = globalenv())
   sys.source(scripts("^helpers[.]R$"), env)
-  withr::local_options(tallbayes.replication_keep = withr::local_tempdir())
-  expect_identical(env$once("one", stats::runif(1)), env$once("one", stats::runif(1)))
-  expect_false(env$once("one", stats::runif(1)) == env$once("one", stats::runif(n = 1)))
+  folder <- withr::local_tempdir()
+  withr::local_options(tallbayes.replication_keep = folder)
+  kept <- function() env$once("one", stats::runif(1))
+  expect_identical(kept(), kept())
+  expect_length(list.files(folder), 1)
+  expect_false(kept() == env$once("one", stats::runif(n = 1)))
 })
 
 test_that("intervals of ratios hold what was put in", {
   skip_if_not_installed("ggplot2")
   old <- ggplot2::theme_get()
-  on.exit(ggplot2::theme_set(old))
+  withr::defer(ggplot2::theme_set(old))
   env <- new.env(parent = globalenv())
   sys.source(scripts("^helpers[.]R$"), env)
   below <- withr::with_seed(1, stats::rlnorm(200, 0, 0.3))
@@ -83,7 +86,8 @@ test_that("the index leads to pages, anchors and scripts that are there", {
     )
   }
   # every figure's script is in the index
-  figures <- sub("[.]R$", "", basename(scripts("-(fig|cost|theory).*[.]R$|^adam")))
+  figures <- basename(scripts("-(fig|cost|theory).*[.]R$|^adam"))
+  figures <- sub("[.]R$", "", figures)
   expect_setequal(intersect(figures, index$script), figures)
 })
 
