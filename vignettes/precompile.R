@@ -5,8 +5,8 @@
 #   Rscript precompile.R
 #
 # *.Rmd.orig -> *.Rmd, pictures in figures/. With TALLBAYES_KEEP=folder results
-# of the long runs of inst/replications are kept there and read again by the next
-# call.
+# of the long runs of inst/replications are kept there and read again by the
+# next call.
 
 vignette_started <- proc.time()[["elapsed"]]
 
