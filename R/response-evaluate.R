@@ -1,0 +1,93 @@
+# What the core makes of predictors, means and parameters of a response.
+
+# All of these take predictors or means as vectors or, with draws, as matrices
+# draws x rows, those of classes with a third dimension.
+
+# Complete log densities, draws x rows. eta: draws x rows (x classes); y and
+# weight (trials or precisions, NULL: 1 each) of rows; aux: of draws, natural,
+# see aux_matrix().
+response_log_density <- function(family, eta, y, weight = NULL, aux = NULL) {
+  facts <- response_facts(family)
+  aux <- aux_matrix(family, aux, nrow(eta))
+  # a missing response has a missing density
+  is_missing <- is.na(y)
+  y <- replace(as.double(y), is_missing, 0)
+  out <- .Call(
+    ffi_response_evaluate,
+    facts$place,
+    0L,
+    eta,
+    nrow(eta),
+    y,
+    if (!is.null(weight)) as.double(weight),
+    aux,
+    FALSE
+  )
+  out <- matrix(out, nrow(eta))
+  out[, is_missing] <- NA
+  out
+}
+
+# Their inverse link, in the shape of eta.
+response_mean <- function(family, eta) {
+  facts <- response_facts(family)
+  n_predictor <- if (facts$is_multiple) dim(eta)[[length(dim(eta))]] else 1
+  .Call(ffi_response_mean, facts$place, eta, n_predictor)
+}
+
+# Variances of responses with these means, draws x rows: of precision `weight`,
+# or of the proportion among `weight` trials. aux: see aux_matrix().
+response_variance <- function(family, mean, weight = NULL, aux = NULL) {
+  place <- response_facts(family)$place
+  n_draw <- NROW(mean)
+  out <- .Call(
+    ffi_response_variance,
+    place,
+    mean,
+    n_draw,
+    if (!is.null(weight)) rep_len(as.double(weight), length(mean) / n_draw),
+    aux_matrix(family, aux, n_draw)
+  )
+  dim(out) <- dim(mean)
+  out
+}
+
+# Contributions of rows to the deviance. aux: of one draw.
+response_deviance <- function(family, y, mean, weight = NULL, aux = NULL) {
+  .Call(
+    ffi_response_deviance,
+    response_facts(family)$place,
+    as.double(y),
+    as.double(mean),
+    if (!is.null(weight)) rep_len(as.double(weight), length(y)),
+    aux_matrix(family, aux, 1)
+  )
+}
+
+# |y - mean| in units of what is expected, or as the root of the deviance, with
+# the sign of y - mean. aux: one value of each auxiliary parameter, which is
+# left out where it is a dispersion, as in stats::glm().
+response_residuals <- function(
+  family,
+  type,
+  y,
+  mean,
+  weight = NULL,
+  aux = NULL
+) {
+  weight <- weight %||% 1
+  aux <- if (!response_facts(family)$is_dispersion) aux
+  switch(
+    type,
+    response = y - mean,
+    pearson = {
+      of_draw <- matrix(mean, 1)
+      variance <- drop(response_variance(family, of_draw, aux = aux))
+      (y - mean) * sqrt(weight / variance)
+    },
+    deviance = {
+      deviance <- response_deviance(family, y, mean, weight, aux)
+      sign(y - mean) * sqrt(pmax(deviance, 0))
+    }
+  )
+}
