@@ -158,3 +158,19 @@ print.tall_family <- function(x, ...) {
   }
   invisible(x)
 }
+
+# glm() takes the family before the data.
+check_not_data <- function(family, call) {
+  if (!is.data.frame(family)) {
+    return(invisible())
+  }
+  abort_input(
+    c(
+      "{.arg family} must be a response, not {describe(family)}.",
+      i = "{.arg data} comes before {.arg family}, or is named."
+    ),
+    argument = "family",
+    value = family,
+    call = call
+  )
+}

@@ -272,6 +272,7 @@ resolve_family <- function(family, call = caller_env()) {
   if (rlang::is_string(family)) {
     family <- known_as(family)
   }
+  check_not_data(family, call)
   if (!inherits(family, "family")) {
     name <- check_choice(family, known, arg = "family", call = call)
     return(new_family(find_response(name)))
