@@ -103,15 +103,21 @@ sbc_set <- function(problem, seed) {
   })
 }
 
-# Of each replication the parameters and `sbc_draws` draws of them: every other
-# one, which are independent under every recipe so far.
-sbc_runs <- function(problem, n_rep, sample = sbc_sample) {
-  lapply(seq_len(n_rep), function(seed) {
+# Of each replication the parameters and n_draw draws of them: every other one,
+# which are independent under every recipe so far.
+sbc_runs <- function(
+  problem,
+  n_rep,
+  sample = sbc_sample,
+  n_draw = sbc_draws,
+  seeds = seq_len(n_rep)
+) {
+  lapply(seeds, function(seed) {
     set <- sbc_set(problem, seed)
-    fit <- sample(set$model, seed, iter = 50 + 2 * sbc_draws, warmup = 50)
+    fit <- sample(set$model, seed, iter = 50 + 2 * n_draw, warmup = 50)
     list(
       theta = set$theta,
-      draws = matrix(fit$draws, 2 * sbc_draws)[2 * seq_len(sbc_draws), ],
+      draws = matrix(fit$draws, 2 * n_draw)[2 * seq_len(n_draw), ],
       kernel = fit$kernel$name
     )
   })
@@ -134,9 +140,9 @@ sbc_scores <- function(runs, spoil = identity) {
 # Two-sided p values of their mean and their mean square. Uniform ranks have
 # scores of known variance; a sum of normal squares has heavier tails than
 # theirs.
-sbc_p_values <- function(scores) {
+sbc_p_values <- function(scores, n_draw = sbc_draws) {
   n <- length(scores)
-  at <- stats::qnorm((seq_len(sbc_draws + 1) - 0.5) / (sbc_draws + 1))
+  at <- stats::qnorm((seq_len(n_draw + 1) - 0.5) / (n_draw + 1))
   variance <- mean(at^2)
   z <- sum(scores) / sqrt(n * variance)
   square <- sum(scores^2) / variance
@@ -244,6 +250,23 @@ sbc_df <- function() {
       return(df)
     }
   }
+}
+
+# What the recipe takes of groups, which moves from far away where it is exact:
+# a longer warmup, and fewer draws, since each looks at all groups.
+sbc_group_draws <- 31
+
+sbc_group_sample <- function(model, seed, iter, warmup) {
+  suppressWarnings(
+    tallbayes::sg_sample(
+      model,
+      iter = iter + 50,
+      warmup = warmup + 50,
+      chains = 1,
+      seed = seed,
+      refresh = 0
+    )
+  )
 }
 
 # Regressions with three classes. Priors are of predictors and thresholds at the

@@ -32,7 +32,7 @@ static void fill_rows(struct tb_rng* p_rng, double* v, size_t n) {
   }
 }
 
-static void fixture_finish(struct fixture* p) {
+void fixture_finish(struct fixture* p) {
   size_t n_byte = 0;
   if (p->model.type->workspace_size != NULL) {
     n_byte = p->model.type->workspace_size(&p->model, p->model.n_data);
