@@ -119,22 +119,22 @@ augment_rows <- function(
   own <- is.null(newdata)
   table <- if (own) augmented_rows(fit, data, call) else newdata
   found <- if (se_fit) predict(TRUE) else list(fit = predict(FALSE))
-  fits <- nrow(table) == length(found$fit)
-  if (own && !fits) {
-    expected <- paste("a data frame of", count_noun(length(found$fit), "row"))
-    abort_expected(data, expected, arg = "data", call = call)
+  if (own) {
+    check_augmented_rows(table, length(found$fit), call)
   }
-  # numbers say where rows were left out
-  named <- !identical(rownames(table), as.character(seq_len(nrow(table))))
-  out <- c(
-    if (named) list(.rownames = rownames(table)),
-    as.list(table),
+  with_columns(table, c(
     list(.fitted = unname(found$fit)),
     if (se_fit) list(.se.fit = unname(found$se.fit)),
     if (own) list(.resid = unname(residuals()))
-  )
+  ))
+}
+
+# A tibble of the rows and what is new.
+with_columns <- function(table, columns) {
+  # numbers say where rows were left out
+  named <- !identical(rownames(table), as.character(seq_len(nrow(table))))
   structure(
-    out,
+    c(if (named) list(.rownames = rownames(table)), as.list(table), columns),
     row.names = .set_row_names(nrow(table)),
     class = c("tbl_df", "tbl", "data.frame")
   )
@@ -149,6 +149,50 @@ augment.tall_nn <- augment.tall_glm
 #' @export
 augment.tall_fit <- function(x, ...) {
   abort_no_formula(x, "augment")
+}
+
+#' @rdname predict.tall_classes
+#' @param data (data frame or `NULL`) Of `augment()`: the data of the fit, with
+#'   columns that it did not use; `NULL`: those that it kept.
+#' @method augment tall_classes
+#' @export
+augment.tall_classes <- function(
+  x,
+  data = NULL,
+  newdata = NULL,
+  draws = NULL,
+  ...,
+  ndraws = NULL
+) {
+  check_no_dots(...)
+  own <- is.null(newdata)
+  table <- if (own) augmented_rows(x, data) else newdata
+  probs <- stats::predict(
+    x,
+    newdata,
+    type = "probs",
+    draws = draws,
+    ndraws = ndraws
+  )
+  if (own) {
+    check_augmented_rows(table, nrow(probs))
+  }
+  each <- lapply(seq_len(ncol(probs)), function(k) unname(probs[, k]))
+  names(each) <- paste0(".prob_", colnames(probs))
+  with_columns(table, c(
+    list(.fitted = unname(likely_class(x, probs))),
+    each,
+    if (own) {
+      list(.resid = unname(stats::residuals(x, draws = draws, ndraws = ndraws)))
+    }
+  ))
+}
+
+check_augmented_rows <- function(data, n, call = caller_env()) {
+  if (nrow(data) != n) {
+    expected <- paste("a data frame of", count_noun(n, "row"))
+    abort_expected(data, expected, arg = "data", call = call)
+  }
 }
 
 # The data that get new columns.

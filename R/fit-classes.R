@@ -32,7 +32,8 @@
 #'   numbers of the classes, with the attribute `levels`. `log_lik()`: draws x
 #'   observations. `fitted()`: probabilities. `residuals()`: 1 less the
 #'   probability of the class that came. `log_loss()`: a number, or one for each
-#'   draw.
+#'   draw. `augment()`: a tibble of the data with `.fitted`, the most probable
+#'   class, `.prob_` and each class, and `.resid` for the data of the fit.
 #' @section Conditions: those of [predict.tall_glm()].
 #' @examples
 #' fit <- tall_multinom(Species ~ Sepal.Width, iris, iter = 500, seed = 1)
@@ -67,12 +68,17 @@ predict.tall_classes <- function(
     out <- list(fit = pad(found$mean), se.fit = pad(found$sd))
     return(if (se.fit) out else out$fit)
   }
-  best <- max.col(replace(found$mean, is.na(found$mean), -1), "first")
-  best[is.na(found$mean[, 1])] <- NA
-  levels <- object$response_levels
-  out <- factor(levels[best], levels, ordered = is_ordinal(object))
-  names(out) <- rownames(found$mean)
+  out <- likely_class(object, found$mean)
   if (is.null(newdata)) stats::naresid(object$na_action, out) else out
+}
+
+# The most probable class of each row; NA where probabilities are.
+likely_class <- function(fit, probs) {
+  best <- max.col(replace(probs, is.na(probs), -1), "first")
+  best[is.na(probs[, 1])] <- NA
+  levels <- fit$response_levels
+  out <- factor(levels[best], levels, ordered = is_ordinal(fit))
+  stats::setNames(out, rownames(probs))
 }
 
 is_ordinal <- function(fit) {

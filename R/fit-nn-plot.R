@@ -64,30 +64,37 @@ plot_calibration <- function(fit, newdata) {
     class_calibration(fit, newdata)
   }
   where <- if (is.null(newdata)) "the training data" else "new data"
-  base <- ggplot2::ggplot(
+  if (!has_intervals) {
+    return(plot_shares(table, where))
+  }
+  calibration_base(table) +
+    ggplot2::geom_line(colour = "steelblue", linewidth = 1) +
+    ggplot2::labs(
+      x = "probability of the predictive interval",
+      y = paste("share of responses inside, on", where)
+    )
+}
+
+calibration_base <- function(table) {
+  ggplot2::ggplot(
     table,
     ggplot2::aes(.data[["nominal"]], .data[["observed"]])
   ) +
     ggplot2::geom_abline(slope = 1, linetype = "dashed", colour = "grey50") +
     ggplot2::coord_equal(xlim = c(0, 1), ylim = c(0, 1))
-  if (has_intervals) {
-    base +
-      ggplot2::geom_line(colour = "steelblue", linewidth = 1) +
-      ggplot2::labs(
-        x = "probability of the predictive interval",
-        y = paste("share of responses inside, on", where)
-      )
-  } else {
-    base +
-      ggplot2::geom_pointrange(
-        ggplot2::aes(ymin = .data[["low"]], ymax = .data[["high"]]),
-        colour = "steelblue"
-      ) +
-      ggplot2::labs(
-        x = "predicted probability",
-        y = paste("share of events, on", where)
-      )
-  }
+}
+
+# Of a calibration_table().
+plot_shares <- function(table, where) {
+  calibration_base(table) +
+    ggplot2::geom_pointrange(
+      ggplot2::aes(ymin = .data[["low"]], ymax = .data[["high"]]),
+      colour = "steelblue"
+    ) +
+    ggplot2::labs(
+      x = "predicted probability",
+      y = paste("share of events, on", where)
+    )
 }
 
 # The predictive distribution function at the response is uniform if all is
@@ -111,8 +118,7 @@ interval_calibration <- function(fit, newdata, call = caller_env()) {
   )
 }
 
-# All levels together, in tenths of the predicted probability; bars of two
-# standard errors.
+# All levels together.
 class_calibration <- function(fit, newdata, call = caller_env()) {
   y <- nn_observed(fit, newdata, call)
   table <- predict.tall_nn(fit, newdata)
@@ -126,16 +132,22 @@ class_calibration <- function(fit, newdata, call = caller_env()) {
     p <- table$mean
     event <- y == 1
   }
+  calibration_table(p, event)
+}
+
+# In tenths of the predicted probability, with the 95 % interval of a share that
+# has Jeffreys' prior. p, event: of the same shape.
+calibration_table <- function(p, event) {
   bin <- cut(as.numeric(p), seq(0, 1, by = 0.1), include.lowest = TRUE)
   mean_of <- function(x) as.numeric(tapply(as.numeric(x), bin, mean))
   n <- as.numeric(table(bin))
   observed <- mean_of(event)
-  se <- sqrt(observed * (1 - observed) / n)
+  came <- observed * n
   out <- data.frame(
     nominal = mean_of(p),
     observed = observed,
-    low = pmax(0, observed - 2 * se),
-    high = pmin(1, observed + 2 * se)
+    low = pmin(observed, stats::qbeta(0.025, came + 0.5, n - came + 0.5)),
+    high = pmax(observed, stats::qbeta(0.975, came + 0.5, n - came + 0.5))
   )
   out[n > 0, ]
 }

@@ -125,7 +125,7 @@ fit_classes <- function(settings, matched, caller, run, call) {
   written <- matched
   has_data <- "data" %in% names(matched)
   if (has_data && !is.data.frame(call$data) && is_source_like(call$data)) {
-    call$data <- collect_source(as_source(call$data), call)
+    call$data <- class_rows_of(as_source(call$data), run, call)
     matched$data <- call$data
   }
   wanted <- c("formula", "data", "weights", "subset", "na.action")
@@ -142,6 +142,7 @@ fit_classes <- function(settings, matched, caller, run, call) {
   if (!is.null(run$monitor)) {
     check_monitor(run$monitor, model, call)
   }
+  tell_class_cost(model, run)
   fit <- front_sample(model, run, in_place = TRUE, call = call)
   terms <- attr(made$frame, "terms")
   data <- if (has_data) call$data
@@ -163,6 +164,40 @@ fit_classes <- function(settings, matched, caller, run, call) {
     frame = if (settings$keep_data) made$frame
   ))
   fit
+}
+
+# All rows of a source, and how much memory they take.
+class_rows_of <- function(source, run, call) {
+  rows <- collect_source(source, call, c(
+    i = "{.fn tall_store} writes a design matrix to a file, from which
+         {.fn model_classes} maps its rows.",
+    i = "Or select the columns that {.arg formula} needs before."
+  ))
+  if (run$refresh > 0) {
+    bytes <- as.double(utils::object.size(rows))
+    cli::cli_inform(c(
+      i = "{format_count(nrow(rows))} {cli::qty(nrow(rows))}row{?s} of
+           {.arg data} {?is/are} now in memory: {format_bytes(bytes)}."
+    ))
+  }
+  rows
+}
+
+# Where no kernel is given the mode takes passes for a Hessian of all
+# coefficients: what the call may take, before it starts. Whole calls took 7 ns
+# for each row and entry.
+tell_class_cost <- function(model, run, most = 60) {
+  seconds <- 7e-9 * model$n_data * model$n_dim^2
+  if (!is.null(run$kernel) || run$refresh == 0 || seconds <= most) {
+    return(invisible())
+  }
+  cli::cli_inform(c(
+    i = "This may take {format_seconds(seconds)} of one core:
+         {format_count(model$n_dim)} parameters have a Hessian of
+         {format_count(model$n_dim^2)} entries, to which each of
+         {format_count(model$n_data)} rows adds in every pass.",
+    i = "Fewer columns or classes are faster."
+  ))
 }
 
 class_model <- function(parts, settings, arg_y, call) {

@@ -200,6 +200,10 @@ far_reason <- function(model, far) {
   if (!model$traits$has_columns) {
     return("")
   }
+  # beside the mean: its scale may end nearby, as degrees of freedom do at 1
+  if (all(far > model$n_dim - model$traits$n_aux)) {
+    return(": it may lie next to the end of its range, or rows may be few")
+  }
   columns <- if (length(far) == 1) "this column" else "these columns"
   words <- find_response(model$family)$skewness
   paste0(": ", sub("%s", columns, words, fixed = TRUE))

@@ -88,7 +88,7 @@ aux_priors <- function(prior_aux, family, sampled, call) {
     given <- stats::setNames(list(prior_aux), names[[1]])
   } else {
     given <- prior_aux
-    check_known(names(given), names, "parameter", call = call)
+    check_known(names(given), names, "parameter", "prior_aux", call)
   }
   lapply(stats::setNames(nm = sampled), function(name) {
     given[[name]] %||%

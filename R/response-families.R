@@ -169,3 +169,46 @@ print.tall_family <- function(x, ...) {
   }
   invisible(x)
 }
+
+check_not_quasi <- function(family, call) {
+  name <- if (inherits(family, "family")) family$family else family
+  if (!rlang::is_string(name) || !startsWith(name, "quasi")) {
+    return(invisible())
+  }
+  hint <- switch(
+    name,
+    quasipoisson = "For counts that vary more than Poisson ones there is
+                    {.fn neg_binomial_2}.",
+    quasibinomial = "For proportions that are no shares of trials there is
+                     {.fn beta_regression}; trials that vary more than binomial
+                     ones can be written with {.fn model_custom}.",
+    "There are {.fn neg_binomial_2}, {.code Gamma(\"log\")}, {.fn student} and
+     {.fn beta_regression}; others can be written with {.fn model_custom}."
+  )
+  abort_input(
+    c(
+      "{.arg family} must be a distribution: {.val {name}} has no likelihood,
+       and so no posterior.",
+      i = hint
+    ),
+    argument = "family",
+    value = name,
+    call = call
+  )
+}
+
+# glm() takes the family before the data.
+check_not_data <- function(family, call) {
+  if (!is.data.frame(family)) {
+    return(invisible())
+  }
+  abort_input(
+    c(
+      "{.arg family} must be a response, not {describe(family)}.",
+      i = "{.arg data} comes before {.arg family}, or is named."
+    ),
+    argument = "family",
+    value = family,
+    call = call
+  )
+}

@@ -268,6 +268,7 @@ resolve_family <- function(family, call = caller_env()) {
     family <- tryCatch(family(), error = function(e) family)
   }
   check_not_quasi(family, call)
+  check_not_data(family, call)
   known <- regression_responses()
   if (rlang::is_string(family)) {
     family <- known_as(family)
@@ -332,33 +333,6 @@ theta_of <- function(family) {
     theta <- get0(".Theta", environment(family$variance), inherits = FALSE)
     if (is_number(theta) && theta > 0) as.double(theta)
   }
-}
-
-check_not_quasi <- function(family, call) {
-  name <- if (inherits(family, "family")) family$family else family
-  if (!rlang::is_string(name) || !startsWith(name, "quasi")) {
-    return(invisible())
-  }
-  hint <- switch(
-    name,
-    quasipoisson = "For counts that vary more than Poisson ones there is
-                    {.fn neg_binomial_2}.",
-    quasibinomial = "For proportions that are no shares of trials there is
-                     {.fn beta_regression}; trials that vary more than binomial
-                     ones can be written with {.fn model_custom}.",
-    "There are {.fn neg_binomial_2}, {.code Gamma(\"log\")}, {.fn student} and
-     {.fn beta_regression}; others can be written with {.fn model_custom}."
-  )
-  abort_input(
-    c(
-      "{.arg family} must be a distribution: {.val {name}} has no likelihood,
-       and so no posterior.",
-      i = hint
-    ),
-    argument = "family",
-    value = name,
-    call = call
-  )
 }
 
 # "identity (gaussian), logit, probit or cloglog (bernoulli, binomial)"

@@ -179,7 +179,8 @@ is_source_like <- function(x) {
 }
 
 # All rows of a source as a data frame, in memory, where they fit.
-collect_source <- function(source, call) {
+# instead: what a user may do where they do not fit.
+collect_source <- function(source, call, instead = passes_instead) {
   frames <- list()
   bytes <- 0
   most <- memory_for_rows()
@@ -190,7 +191,7 @@ collect_source <- function(source, call) {
       frame <- block_frame(block)
       bytes <<- bytes + as.double(utils::object.size(frame))
       if (bytes > most) {
-        abort_rows_memory(block, most, call)
+        abort_rows_memory(block, most, instead, call)
       }
       frames[[length(frames) + 1]] <<- frame
       TRUE
@@ -214,16 +215,20 @@ memory_for_rows <- function() {
   0.2 * 1024 * as.double(gsub("[^0-9]", "", free))
 }
 
-abort_rows_memory <- function(block, most, call) {
+passes_instead <- c(
+  i = "Passes need no memory for rows: leave out {.arg kernel} and others that
+       draw minibatches, or give a narrower prior.",
+  i = "Or give the path of a new file as {.arg store}: the design is written
+       there, and mapped."
+)
+
+abort_rows_memory <- function(block, most, instead, call) {
   abort_tall(
     "memory",
     c(
       "This needs all rows in memory, where they do not fit: more than
        {format_bytes(most)} by row {format_count(block$row)}.",
-      i = "Passes need no memory for rows: leave out {.arg kernel} and others
-           that draw minibatches, or give a narrower prior.",
-      i = "Or give the path of a new file as {.arg store}: the design is written
-           there, and mapped."
+      instead
     ),
     argument = "data",
     expected = most,

@@ -331,3 +331,64 @@ test_that("priors of classes are told apart", {
   out <- capture.output(print(rstantools::prior_summary(out)))
   expect_match(out, "Intercept", all = FALSE)
 })
+
+test_that("data get the predictions of their rows", {
+  d <- class_frame(200)
+  d$x[7] <- NA
+  fit <- tall_multinom(kind ~ x + f, d, iter = 200, seed = 1, refresh = 0,
+                       na.action = stats::na.exclude)
+  table <- augment(fit)
+  expect_identical(nrow(table), 200L)
+  probs <- predict(fit, type = "probs")
+  expect_equal(table$.prob_blue, unname(probs[, "blue"]))
+  expect_identical(table$.fitted, unname(predict(fit)))
+  expect_true(is.na(table$.fitted[7]))
+  expect_equal(table$.resid, unname(residuals(fit)))
+  new <- augment(fit, newdata = d[1:3, ])
+  expect_equal(new$.prob_red, unname(probs[1:3, "red"]))
+  expect_false(".resid" %in% names(new))
+  expect_error(augment(fit, d[1:3, ]), class = "tall_error_input")
+})
+
+test_that("pictures show shares of classes", {
+  skip_if_not_installed("ggplot2")
+  d <- class_frame(400)
+  fit <- tall_polr(size ~ x + f, d, iter = 200, seed = 1, refresh = 0)
+  new <- d[1:150, ]
+  new$x[3] <- NA
+  found <- plot(fit, "confusion", newdata = new)$data
+  shown <- new[-3, ]
+  counts <- table(shown$size, predict(fit, shown))
+  expect_identical(found$n, as.vector(counts))
+  expect_equal(found$share, as.vector(counts / rowSums(counts)))
+  all <- plot(fit, "calibration", newdata = new)$data
+  each <- plot(fit, "calibration", newdata = new, by_class = TRUE)$data
+  expect_identical(levels(each$class), levels(d$size))
+  probs <- predict(fit, shown, type = "probs")
+  low <- probs <= 0.1
+  came <- outer(as.integer(shown$size), seq_len(ncol(probs)), "==")
+  expect_equal(all$nominal[[1]], mean(probs[low]))
+  expect_equal(all$observed[[1]], mean(came[low]))
+  expect_s3_class(plot(fit, "intervals"), "ggplot")
+  expect_error(plot(fit, "confusing"), class = "tall_error_input")
+})
+
+test_that("rows of a source and long runs are told before they start", {
+  d <- class_frame(300)
+  local_function("memory_for_rows", function() 1e9)
+  expect_message(
+    tall_multinom(kind ~ x, as_source(d), iter = 100, seed = 1),
+    "300 rows of `data` are now in memory"
+  )
+  local_function("memory_for_rows", function() 1000)
+  expect_error(
+    tall_multinom(kind ~ x, as_source(d), iter = 100, seed = 1),
+    "tall_store",
+    class = "tall_error_memory"
+  )
+  big <- list(n_data = 581012, n_dim = 330)
+  expect_message(tell_class_cost(big, list(refresh = 1)), "330 parameters")
+  expect_silent(tell_class_cost(big, list(refresh = 0)))
+  small <- list(n_data = 581012, n_dim = 66)
+  expect_silent(tell_class_cost(small, list(refresh = 1)))
+})

@@ -250,3 +250,17 @@ test_that("and with two parameters, which are not apart", {
   expect_equal(unname(vcov(mode)), expected, tolerance = 1e-4)
   expect_gt(abs(stats::cov2cor(expected)[3, 4]), 0.3)
 })
+
+test_that("priors and families in the wrong place are told", {
+  d <- data.frame(y = c(1.5, 0.2, 3), x = 1:3)
+  expect_error(
+    tall_glm(y ~ x, d, student(), prior_aux = list(tau = prior_exponential())),
+    "`prior_aux` has the unknown parameter \"tau\"",
+    class = "tall_error_input"
+  )
+  expect_error(
+    tall_glm(y ~ x, student(), d),
+    "`data` comes before `family`",
+    class = "tall_error_input"
+  )
+})

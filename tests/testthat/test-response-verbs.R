@@ -90,7 +90,7 @@ for (name in regression_responses()) {
     expect_true(all(is.finite(fit$monitor$draw)))
   })
 
-  test_that(paste("rows may come from a stream or a file, or be sparse:", name), {
+  test_that(paste("rows may be a stream, in a file, or sparse:", name), {
     skip_on_cran()
     frame <- verb_frame(name)
     fit <- function(data, sparse = FALSE) {
