@@ -180,7 +180,7 @@ newton_stage <- function(
 
 # Quadratic convergence, or nothing left to gain in double precision? Gradients
 # of groups are those of integrals that few nodes do not reach, and Newton's
-# method, which goes by them, creeps at last: 1e-4 posterior sds are near enough.
+# method, which goes by them, creeps at last: 1e-4 posterior sds are near.
 is_search_done <- function(model, decrement, previous, here) {
   if (model$traits$is_grouped && abs(decrement) < 1e-8) {
     return(TRUE)
