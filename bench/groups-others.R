@@ -105,7 +105,7 @@ compare(
   c("(Intercept)", "Days", "sd(Intercept)", "sd(Days)", "cor", "sigma"),
   list(
     tall_glmer = ours(sleep, sleepstudy),
-    rstanarm = stan(rstanarm::stan_lmer, sleep, sleepstudy, 2),
+    rstanarm = stan(rstanarm::stan_glmer, sleep, sleepstudy, 2),
     glmmTMB = tmb(sleep, sleepstudy),
     lme4 = lme(lme4::lmer, sleep, sleepstudy, REML = FALSE)
   )
