@@ -190,10 +190,11 @@ is_search_done <- function(model, decrement, previous, here) {
 }
 
 # How far a step may fall. Of groups gradients are those of the integral, not of
-# the quadrature's sum.
+# the quadrature's sum, which few nodes leave some 1e-4 apart.
 rise_tolerance <- function(model, here, decrement) {
   rounding <- 1e-12 * (1 + abs(here$log_posterior))
-  rounding + if (model$traits$is_grouped && decrement < 0.01) decrement else 0
+  is_near <- model$traits$is_grouped && decrement < 0.01
+  rounding + if (is_near) max(decrement, 1e-3) else 0
 }
 
 # NULL: none to be had, because a subsample is singular where all rows are not.
