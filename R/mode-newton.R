@@ -179,11 +179,11 @@ newton_stage <- function(
 }
 
 # Quadratic convergence, or nothing left to gain in double precision? Gradients
-# of groups are those of integrals that few nodes do not reach, and Newton's
-# method, which goes by them, creeps at last: 1e-4 posterior sds are near.
+# of groups are those of integrals that few nodes do not reach: where Newton's
+# method creeps at last, 1e-4 posterior sds are near enough.
 is_search_done <- function(model, decrement, previous, here) {
-  if (model$traits$is_grouped && abs(decrement) < 1e-8) {
-    return(TRUE)
+  if (model$traits$is_grouped && decrement > 0.3 * previous) {
+    return(abs(decrement) < 1e-8)
   }
   decrement < 1e-10 && (decrement < 0.05 * previous ||
     decrement < 1e-20 * (1 + abs(here$log_posterior)))
