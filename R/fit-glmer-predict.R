@@ -173,7 +173,8 @@ posterior_predict.tall_glmer <- function(
   )
   seed <- if (is.null(seed)) object$seed else check_seed(seed)
   aux <- glmer_aux(object, new$draws)
-  out <- with_seed(seed, find_response(object$family)$draw(new$value, aux, rows))
+  draw <- find_response(object$family)$draw
+  out <- with_seed(seed, draw(new$value, aux, rows))
   matrix(out, nrow(new$value), dimnames = dimnames(new$value))
 }
 

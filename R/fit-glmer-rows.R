@@ -14,8 +14,8 @@
 #' @param seed (whole number or `NULL`) Seed of the draws of effects; `NULL`:
 #'   the fit's.
 #' @param prob (number between 0 and 1) Probability of the intervals.
-#' @param data,newdata (data frame or `NULL`) The data of the fit, to be returned
-#'   with the new columns, `NULL`: its model frame; or others.
+#' @param data,newdata (data frame or `NULL`) The data of the fit, to be
+#'   returned with the new columns, `NULL`: its model frame; or others.
 #' @param type.predict (string) `"link"` or `"response"`: the scale of
 #'   `.fitted`.
 #' @param type.residuals (string) The `type` of the column `.resid`.
@@ -31,12 +31,12 @@
 #'   residuals. `predictive_error()`: responses less draws of them, draws x
 #'   rows. `sigma()`: the posterior mean of the residual standard
 #'   deviation; 1 where there is none, as in lme4. `weights()`: what each
-#'   observation counts, trials among it. `augment()`: a tibble of the data with the
-#'   columns `.fitted`, `.se.fit` (posterior standard deviation) and, without
-#'   `newdata`, `.resid`. `model.frame()`: all
-#'   variables of the formula; `model.matrix()`, `terms()`: of the coefficients,
-#'   without what is before the bar. `formula()`: with the group-level term.
-#'   `vcov()`: posterior covariance of the coefficients.
+#'   observation counts, trials among it. `augment()`: a tibble of the data with
+#'   the columns `.fitted`, `.se.fit` (posterior standard deviation) and,
+#'   without `newdata`, `.resid`. `model.frame()`: all variables of the formula;
+#'   `model.matrix()`, `terms()`: of the coefficients, without what is before
+#'   the bar. `formula()`: with the group-level term. `vcov()`: posterior
+#'   covariance of the coefficients.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data.
 #' @examples
 #' d <- data.frame(g = rep(1:60, each = 10), x = rnorm(600))

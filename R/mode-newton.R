@@ -179,21 +179,22 @@ newton_stage <- function(
 }
 
 # Quadratic convergence, or nothing left to gain in double precision? Gradients
-# of groups are those of integrals that few nodes do not reach, and Newton's
-# method, which goes by them, creeps at last: 1e-4 posterior sds are near enough.
+# of groups are those of integrals that few nodes do not reach: where Newton's
+# method creeps at last, 1e-4 posterior sds are near enough.
 is_search_done <- function(model, decrement, previous, here) {
-  if (model$traits$is_grouped && abs(decrement) < 1e-8) {
-    return(TRUE)
+  if (model$traits$is_grouped && decrement > 0.3 * previous) {
+    return(abs(decrement) < 1e-8)
   }
   decrement < 1e-10 && (decrement < 0.05 * previous ||
     decrement < 1e-20 * (1 + abs(here$log_posterior)))
 }
 
 # How far a step may fall. Of groups gradients are those of the integral, not of
-# the quadrature's sum.
+# the quadrature's sum, which few nodes leave some 1e-4 apart.
 rise_tolerance <- function(model, here, decrement) {
   rounding <- 1e-12 * (1 + abs(here$log_posterior))
-  rounding + if (model$traits$is_grouped && decrement < 0.01) decrement else 0
+  is_near <- model$traits$is_grouped && decrement < 0.01
+  rounding + if (is_near) max(decrement, 1e-3) else 0
 }
 
 # NULL: none to be had, because a subsample is singular where all rows are not.

@@ -236,3 +236,10 @@ test_that("tidy() has coefficients, and parameters of groups on request", {
   expect_identical(all$effect, c("fixed", "fixed", "ran_pars", "auxiliary"))
   expect_equal(tidy(fit, "ran_pars")$estimate, mean(as.matrix(fit)[, 3]))
 })
+
+test_that("groups that are all 0 or all 1 have a mode", {
+  d <- few_groups()
+  d$b[d$g %in% c("a", "b", "c")] <- 0
+  d$b[d$g %in% c("d", "e", "f")] <- 1
+  expect_no_warning(quick(b ~ x + (1 | g), d, family = stats::binomial()))
+})
