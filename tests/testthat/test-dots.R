@@ -100,6 +100,21 @@ test_that("every method of a fit uses or refuses what comes with `...`", {
   objects <- objects_of_classes()
   # of the run itself, not called by users
   inside <- c("finish_fit", "rebuild_model", "fit_response")
+  # called by emmeans, insight, parameters and marginaleffects with all that
+  # these were called with
+  others <- c(
+    "emm_basis",
+    "recover_data",
+    "find_parameters",
+    "get_parameters",
+    "get_data",
+    "model_info",
+    "model_parameters",
+    "get_coef",
+    "get_predict",
+    "get_vcov"
+  )
+  inside <- c(inside, others)
   methods <- Filter(
     function(m) !m$generic %in% inside && m$class %in% names(objects),
     registered_methods()

@@ -184,21 +184,3 @@ test_that("marginaleffects has the draws of slopes", {
   }
   expect_close(moved$estimate, median(at("b") - at("a")))
 })
-
-test_that("generics of tidybayes and modelsummary take fits", {
-  fits <- other_fits()
-  new <- fits$data[1:3, ]
-  if (rlang::is_installed("tidybayes")) {
-    verb <- getExportedValue("tidybayes", "add_epred_draws")
-    out <- verb(new, fits$glm, ndraws = 10)
-    expect_identical(nrow(out), 30L)
-    wide <- getExportedValue("tidybayes", "tidy_draws")(fits$glm)
-    expect_close(wide$fb, as_draws_df(fits$glm)$fb)
-  }
-  if (rlang::is_installed("modelsummary")) {
-    table <- getExportedValue("modelsummary", "modelsummary")
-    out <- table(list(fits$glm, fits$glmer), output = "data.frame")
-    expect_true("fb" %in% out$term)
-  }
-  skip_if_not(rlang::is_installed(c("tidybayes", "modelsummary")))
-})
