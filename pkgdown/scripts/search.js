@@ -18,7 +18,8 @@ window.Fuse = class {
     fields.forEach((text, k) => {
       let at = text.indexOf(word);
       while (at >= 0) {
-        const begins = at === 0 || !/\w/.test(text[at - 1]);
+        // the method summary.tall_fit is not tall_fit
+        const begins = at === 0 || !/[\w.]/.test(text[at - 1]);
         const ends = !/\w/.test(text[at + word.length] ?? " ");
         best = Math.max(best, factors[k] * (begins ? (ends ? 3 : 2) : 1));
         if (begins && ends) {
@@ -40,8 +41,16 @@ window.Fuse = class {
         found.push({ item: entry.item, score: 0, weight: sum });
       }
     }
-    found.sort((a, b) => b.weight - a.weight);
-    return found.slice(0, options.limit);
+    const length = (entry) => entry.item.title.length + entry.item.what.length;
+    found.sort((a, b) => b.weight - a.weight || length(a) - length(b));
+    // a page is there twice at most
+    const times = {};
+    return found
+      .filter(({ item }) => {
+        times[item.path] = (times[item.path] ?? 0) + 1;
+        return times[item.path] <= 2;
+      })
+      .slice(0, options.limit);
   }
 };
 
