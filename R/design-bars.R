@@ -225,7 +225,16 @@ group_factor <- function(group, frame) {
       lex.order = TRUE
     ))
   }
-  factor(frame[[deparse1(strip_parens(group))]])
+  quick_factor(frame[[deparse1(strip_parens(group))]])
+}
+
+# factor(), which writes numbers out before it compares them
+quick_factor <- function(x) {
+  if (!is.null(attributes(x)) || !is.integer(x)) {
+    return(factor(x))
+  }
+  levels <- sort(unique(x))
+  structure(match(x, levels), levels = as.character(levels), class = "factor")
 }
 
 # What the model takes of a frame, and what reads other frames likewise.

@@ -30,26 +30,99 @@ augment.tall_glm <- function(
     chosen <- choose_draws(x, check_draws(x, draws, ndraws))
     return(augment_table(x, newdata, type.predict, se_fit, chosen))
   }
-  own <- is.null(newdata)
-  if (own) {
+  if (is.null(newdata)) {
     x <- fit_of_rows(x)
   }
-  table <- if (own) augmented_rows(x, data) else newdata
-  predict <- function(se.fit) {
-    stats::predict(
-      x,
-      newdata,
-      type = type.predict,
-      se.fit = se.fit,
-      draws = draws,
-      ndraws = ndraws
-    )
-  }
+  augment_rows(
+    x,
+    data,
+    newdata,
+    predict = function(se.fit) {
+      stats::predict(
+        x,
+        newdata,
+        type = type.predict,
+        se.fit = se.fit,
+        draws = draws,
+        ndraws = ndraws
+      )
+    },
+    residuals = function() {
+      stats::residuals(x, type = type.residuals, draws = draws, ndraws = ndraws)
+    },
+    se_fit = se_fit
+  )
+}
+
+#' @rdname tall_glmer-rows
+#' @method augment tall_glmer
+#' @export
+augment.tall_glmer <- function(
+  x,
+  data = NULL,
+  newdata = NULL,
+  type.predict = c("link", "response"),
+  type.residuals = c("deviance", "pearson", "response"),
+  se_fit = FALSE,
+  re_formula = re.form,
+  allow_new_levels = FALSE,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  re.form = NULL,
+  ndraws = draws
+) {
+  check_no_dots(...)
+  type.predict <- check_choice(type.predict, c("link", "response"))
+  kinds <- c("deviance", "pearson", "response")
+  type.residuals <- check_choice(type.residuals, kinds)
+  check_flag(se_fit)
+  augment_rows(
+    x,
+    data,
+    newdata,
+    predict = function(se.fit) {
+      stats::predict(
+        x,
+        newdata,
+        type = type.predict,
+        se.fit = se.fit,
+        re_formula = re_formula,
+        allow_new_levels = allow_new_levels,
+        ndraws = ndraws,
+        seed = seed
+      )
+    },
+    residuals = function() {
+      stats::residuals(
+        x,
+        type = type.residuals,
+        re_formula = re_formula,
+        ndraws = ndraws,
+        seed = seed
+      )
+    },
+    se_fit = se_fit
+  )
+}
+
+# The rows with what predict(se.fit) and, of the fit's own, residuals() say.
+augment_rows <- function(
+  fit,
+  data,
+  newdata,
+  predict,
+  residuals,
+  se_fit,
+  call = caller_env()
+) {
+  own <- is.null(newdata)
+  table <- if (own) augmented_rows(fit, data, call) else newdata
   found <- if (se_fit) predict(TRUE) else list(fit = predict(FALSE))
   fits <- nrow(table) == length(found$fit)
   if (own && !fits) {
     expected <- paste("a data frame of", count_noun(length(found$fit), "row"))
-    abort_expected(data, expected, arg = "data")
+    abort_expected(data, expected, arg = "data", call = call)
   }
   # numbers say where rows were left out
   named <- !identical(rownames(table), as.character(seq_len(nrow(table))))
@@ -58,14 +131,7 @@ augment.tall_glm <- function(
     as.list(table),
     list(.fitted = unname(found$fit)),
     if (se_fit) list(.se.fit = unname(found$se.fit)),
-    if (own) {
-      list(.resid = unname(stats::residuals(
-        x,
-        type = type.residuals,
-        draws = draws,
-        ndraws = ndraws
-      )))
-    }
+    if (own) list(.resid = unname(residuals()))
   )
   structure(
     out,

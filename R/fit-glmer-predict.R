@@ -17,13 +17,16 @@
 #'   are drawn from the population's law, one for each draw and group.
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
 #'   spaced; two names for one argument. `NULL`: all for the methods that return
-#'   draws, and 200 for `predict()`.
+#'   draws, 200 for `predict()`, 400 for `bayes_R2()`.
 #' @param offset (numeric vector or `NULL`) Offset of the rows of `newdata`,
 #'   where the fit's was given as an argument; `NULL`: that argument, evaluated
 #'   in `newdata`.
 #' @param trials (positive whole numbers or `NULL`) Trials of each row of a
-#'   binomial response with several; `NULL`: those of the fit's own rows, 1 for
-#'   others.
+#'   binomial response with several; `NULL`: what the formula or the weights of
+#'   proportions say in `newdata`, 1 each without them.
+#' @param weights (positive numbers or `NULL`) Weights of the rows of `newdata`,
+#'   for Gaussian responses, whose weights are precisions; `NULL`: the argument
+#'   of the fit, evaluated in `newdata`.
 #' @param seed (whole number or `NULL`) Seed of effects and responses; `NULL`:
 #'   the fit's.
 #' @param ... Unused: other arguments are refused.
@@ -31,7 +34,9 @@
 #' @return `predict()`: a number for each row, with `se.fit = TRUE` a list of
 #'   `fit` and `se.fit`. `posterior_linpred()`, `posterior_epred()` (expected
 #'   responses) and `posterior_predict()` (responses; counts of successes where
-#'   there are trials): matrices draws x rows.
+#'   there are trials): matrices draws x rows. `bayes_R2()`: the share of
+#'   variance explained, effects of groups among it, for each of 400 draws or
+#'   `ndraws`; see [bayes_R2.tall_glm()].
 #' @section Conditions: `tall_error_input` for a new group without
 #' `allow_new_levels`, a missing column or a new level of a covariate;
 #' `tall_error_stale` if there are no data; `tall_error_memory` if rows x draws
@@ -60,7 +65,6 @@ predict.tall_glmer <- function(
   type <- check_choice(type, c("link", "response"))
   check_flag(se.fit)
   check_no_dots(...)
-  check_flag(allow_new_levels)
   call <- rlang::current_env()
   rows <- glmer_prepare(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
@@ -111,12 +115,11 @@ posterior_linpred.tall_glmer <- function(
 ) {
   check_flag(transform)
   check_no_dots(...)
-  check_flag(allow_new_levels)
-  eta <- glmer_draws(
+  glmer_draws(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
-    rlang::current_env()
-  )$eta
-  if (transform) mean_of_eta(object, eta) else eta
+    rlang::current_env(),
+    is_mean = transform
+  )$value
 }
 
 #' @rdname predict.tall_glmer
@@ -134,19 +137,11 @@ posterior_epred.tall_glmer <- function(
   ndraws = draws
 ) {
   check_no_dots(...)
-  check_flag(allow_new_levels)
-  eta <- glmer_draws(
+  glmer_draws(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
-    rlang::current_env()
-  )$eta
-  mean_of_eta(object, eta)
-}
-
-# Its inverse link, with the names of rows.
-mean_of_eta <- function(fit, eta) {
-  out <- response_mean(fit$family, eta)
-  dimnames(out) <- dimnames(eta)
-  out
+    rlang::current_env(),
+    is_mean = TRUE
+  )$value
 }
 
 #' @rdname predict.tall_glmer
@@ -161,24 +156,69 @@ posterior_predict.tall_glmer <- function(
   trials = NULL,
   seed = NULL,
   ...,
+  weights = NULL,
   re.form = NULL,
   ndraws = draws
 ) {
   check_no_dots(...)
-  check_flag(allow_new_levels)
   call <- rlang::current_env()
   new <- glmer_draws(
-    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call
+    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
+    is_mean = TRUE
   )
-  mu <- response_mean(object$family, new$eta)
+  n <- ncol(new$value)
   rows <- list(
-    weight = new$weight,
-    trials = glmer_trials(object, newdata, trials, ncol(mu), call)
+    weight = prediction_weights(object, newdata, weights, n, call),
+    trials = prediction_trials(object, newdata, trials, n, call)
   )
   seed <- if (is.null(seed)) object$seed else check_seed(seed)
   aux <- glmer_aux(object, new$draws)
-  out <- with_seed(seed, find_response(object$family)$draw(mu, aux, rows))
-  matrix(out, nrow(mu), dimnames = dimnames(new$eta))
+  out <- with_seed(seed, find_response(object$family)$draw(new$value, aux, rows))
+  matrix(out, nrow(new$value), dimnames = dimnames(new$value))
+}
+
+#' @rdname predict.tall_glmer
+#' @exportS3Method rstantools::bayes_R2
+bayes_R2.tall_glmer <- function(
+  object,
+  newdata = NULL,
+  re_formula = re.form,
+  allow_new_levels = FALSE,
+  draws = NULL,
+  offset = NULL,
+  seed = NULL,
+  ...,
+  weights = NULL,
+  re.form = NULL,
+  ndraws = draws
+) {
+  check_no_dots(...)
+  call <- rlang::current_env()
+  rows <- glmer_prepare(
+    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
+    usual = 400
+  )
+  n <- nrow(rows$x)
+  n_draw <- nrow(rows$beta)
+  aux <- glmer_aux(object, rows$draws)
+  # of precisions, or of trials
+  sizes <- if (has_trials(object$family)) {
+    prediction_trials(object, newdata, NULL, n, call)
+  } else {
+    prediction_weights(object, newdata, weights, n, call)
+  }
+  residual <- numeric(n_draw)
+  spread <- mean_spread(n, n_draw, function(at) {
+    mu <- response_mean(object$family, glmer_eta(rows, at))
+    variance <- response_variance(object$family, mu, sizes[at], aux)
+    if (any(variance == Inf)) {
+      abort_endless_variance(object, call)
+    }
+    residual <<- residual + rowSums(variance)
+    mu
+  })
+  explained <- spread$square / (spread$n - 1)
+  explained / (explained + residual / spread$n)
 }
 
 # The response's parameter in each draw, or as it is known; NULL: there is none.
@@ -194,26 +234,8 @@ glmer_aux <- function(fit, draws) {
   rep(known[[1]], nrow(draws))
 }
 
-glmer_trials <- function(fit, newdata, trials, n, call) {
-  if (!is.null(trials)) {
-    trials <- check_numeric_vector(
-      trials,
-      positive = TRUE,
-      arg = "trials",
-      call = call
-    )
-    check_size(trials, unique(c(1, n)), arg = "trials", call = call)
-    return(rep_len(as.double(trials), n))
-  }
-  if (is.null(newdata)) {
-    parts <- glmer_parts(fit$frame, fit$bars, fit$family, call)
-    return(parts$trials)
-  }
-  NULL
-}
-
-# list(eta: draws x rows, draws: of the parameters, weight: of the fit's own
-# rows).
+# list(value: of the linear predictor or its inverse link, draws x rows; draws:
+# of the parameters).
 glmer_draws <- function(
   fit,
   newdata,
@@ -222,15 +244,19 @@ glmer_draws <- function(
   ndraws,
   offset,
   seed,
-  call
+  call,
+  is_mean
 ) {
   rows <- glmer_prepare(
     fit, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
     is_matrix = TRUE
   )
-  eta <- glmer_eta(rows, seq_len(nrow(rows$x)))
-  dimnames(eta) <- list(NULL, rownames(rows$x))
-  list(eta = eta, draws = rows$draws, weight = rows$weight)
+  value <- glmer_eta(rows, seq_len(nrow(rows$x)))
+  if (is_mean) {
+    value <- response_mean(fit$family, value)
+  }
+  dimnames(value) <- list(NULL, rownames(rows$x))
+  list(value = value, draws = rows$draws)
 }
 
 # The rows, as glmer_rows() has them, with draws of what their predictors are
@@ -249,13 +275,14 @@ glmer_prepare <- function(
   is_matrix = FALSE,
   only = NULL
 ) {
+  check_flag(allow_new_levels, call = call)
   with_groups <- check_re_formula(re_formula, call)
   rows <- glmer_rows(fit, newdata, offset, with_groups, call)
   rows$offset <- rep_len(rows$offset, nrow(rows$x))
   if (!is.null(only)) {
     rows$x <- rows$x[only, , drop = FALSE]
     rows$z <- rows$z[only, , drop = FALSE]
-    of <- intersect(c("label", "offset", "weight"), names(rows))
+    of <- intersect(c("label", "offset"), names(rows))
     rows[of] <- lapply(rows[of], function(v) v[only])
   }
   at <- glmer_theta(fit, ndraws, usual, call)
@@ -319,7 +346,7 @@ check_re_formula <- function(re_formula, call) {
   FALSE
 }
 
-# list(x, z, label, offset, weight)
+# list(x, z, label, offset)
 glmer_rows <- function(fit, newdata, offset, with_groups, call) {
   if (is.null(newdata)) {
     if (is.null(fit$frame)) {
@@ -339,8 +366,7 @@ glmer_rows <- function(fit, newdata, offset, with_groups, call) {
       x = parts$x,
       z = parts$z,
       label = as.character(parts$group),
-      offset = parts$offset %||% 0,
-      weight = if (is.null(parts$trials)) parts$weights
+      offset = parts$offset %||% 0
     ))
   }
   if (!is.data.frame(newdata)) {
@@ -366,12 +392,14 @@ new_glmer_rows <- function(fit, newdata, offset, with_groups, call) {
   }
   frame <- frame_of(fixed, design$xlevels)
   x <- stats::model.matrix(fixed, frame, contrasts.arg = design$contrasts)
-  own <- if (is.null(offset)) {
-    given <- fit$call$offset
-    if (is.null(given)) 0 else eval(given, newdata, environment(fit$formula))
-  } else {
-    offset
-  }
+  offset <- check_numeric_vector(
+    offset,
+    size = c(1, nrow(x)),
+    allow_null = TRUE,
+    arg = "offset",
+    call = call
+  )
+  own <- offset %||% new_offset(fit, newdata, call) %||% 0
   out <- list(x = x, offset = (stats::model.offset(frame) %||% 0) + own)
   if (with_groups) {
     z_frame <- frame_of(design$effects, design$zlevels)

@@ -6,7 +6,7 @@
 #' @param object,x,formula (`tall_glmer`) The fit, from [tall_glmer()], which
 #'   kept its data (`keep_data = TRUE`).
 #' @param type (string) `"response"`, `"pearson"` or `"deviance"`, as in
-#'   [residuals()][fitted-values] of [tall_glm()].
+#'   [residuals()][fitted-values] of [tall_glm()]; `"prior"` of `weights()`.
 #' @param re_formula,re.form (`NULL`, or `NA` or `~0`) With the effects of
 #'   groups, or those of the population alone; two names for one argument.
 #' @param draws,ndraws (whole number or `NULL`) As many draws, evenly spaced;
@@ -14,6 +14,14 @@
 #' @param seed (whole number or `NULL`) Seed of the draws of effects; `NULL`:
 #'   the fit's.
 #' @param prob (number between 0 and 1) Probability of the intervals.
+#' @param data,newdata (data frame or `NULL`) The data of the fit, to be returned
+#'   with the new columns, `NULL`: its model frame; or others.
+#' @param type.predict (string) `"link"` or `"response"`: the scale of
+#'   `.fitted`.
+#' @param type.residuals (string) The `type` of the column `.resid`.
+#' @param se_fit (`TRUE` or `FALSE`) The column `.se.fit` as well?
+#' @param allow_new_levels (`TRUE` or `FALSE`) May groups of `newdata` be new?
+#'   See [predict()][predict.tall_glmer()].
 #' @param ... Unused: other arguments are refused.
 #'
 #' @return `fitted()`: the posterior mean of the expected response of each
@@ -22,7 +30,10 @@
 #'   the fit are `NA`. `deviance()`: the sum of squares of the deviance
 #'   residuals. `predictive_error()`: responses less draws of them, draws x
 #'   rows. `sigma()`: the posterior mean of the residual standard
-#'   deviation; 1 where there is none, as in lme4. `model.frame()`: all
+#'   deviation; 1 where there is none, as in lme4. `weights()`: what each
+#'   observation counts, trials among it. `augment()`: a tibble of the data with the
+#'   columns `.fitted`, `.se.fit` (posterior standard deviation) and, without
+#'   `newdata`, `.resid`. `model.frame()`: all
 #'   variables of the formula; `model.matrix()`, `terms()`: of the coefficients,
 #'   without what is before the bar. `formula()`: with the group-level term.
 #'   `vcov()`: posterior covariance of the coefficients.
@@ -73,7 +84,7 @@ residuals.tall_glmer <- function(
 ) {
   type <- check_choice(type, c("response", "pearson", "deviance"))
   check_no_dots(...)
-  response <- glmer_response(object)
+  response <- own_response(object)
   whole <- object
   # without the rows that na.exclude left out
   whole$na_action <- NULL
@@ -97,12 +108,6 @@ residuals.tall_glmer <- function(
   stats::naresid(object$na_action, stats::setNames(out, names(mu)))
 }
 
-# list(y: proportions where there are trials, trials, weight)
-glmer_response <- function(fit, call = caller_env()) {
-  check_has_data(fit, call = call)
-  fit$terms <- fit$design$fixed
-  own_response(fit, call)
-}
 
 #' @rdname tall_glmer-rows
 #' @export
@@ -115,6 +120,10 @@ deviance.tall_glmer <- function(object, draws = NULL, ..., ndraws = draws) {
 #' @rdname tall_glmer-rows
 #' @export
 sigma.tall_glmer <- sigma.tall_glm
+
+#' @rdname tall_glmer-rows
+#' @export
+weights.tall_glmer <- weights.tall_glm
 
 #' @rdname tall_glmer-rows
 #' @export
@@ -138,7 +147,7 @@ model.matrix.tall_glmer <- function(object, ...) {
 #' @export
 terms.tall_glmer <- function(x, ...) {
   check_no_dots(...)
-  x$design$fixed
+  x$terms
 }
 
 #' @rdname tall_glmer-rows
@@ -215,7 +224,7 @@ predictive_interval.tall_glmer <- function(
 
 # Responses on the scale of posterior_predict().
 glmer_counts <- function(fit) {
-  response <- glmer_response(fit)
+  response <- own_response(fit)
   response$y * (response$trials %||% 1)
 }
 
@@ -237,16 +246,15 @@ pp_check.tall_glmer <- function(object, type = NULL, ...) {
 
 #' @export
 has_few_values.tall_glmer <- function(fit) {
-  has_trials(fit$family) && all(glmer_response(fit)$trials %||% 1 == 1)
+  has_trials(fit$family) && all(own_response(fit)$trials %||% 1 == 1)
 }
 
 #' @export
 replicated_responses.tall_glmer <- function(fit, rows, draws) {
-  response <- glmer_response(fit)
-  trials <- if (!is.null(response$trials)) {
-    rep_len(response$trials, length(response$y))[rows]
-  }
+  response <- own_response(fit)
   call <- caller_env()
+  n <- length(response$y)
+  trials <- prediction_trials(fit, NULL, NULL, n, call)[rows]
   new <- glmer_prepare(
     fit, NULL, NULL, FALSE, draws, NULL, NULL, call,
     is_matrix = TRUE,
@@ -256,7 +264,10 @@ replicated_responses.tall_glmer <- function(fit, rows, draws) {
   yrep <- find_response(fit$family)$draw(
     mu,
     glmer_aux(fit, new$draws),
-    list(weight = new$weight, trials = trials)
+    list(
+      weight = prediction_weights(fit, NULL, NULL, n, call)[rows],
+      trials = trials
+    )
   )
   list(
     y = response$y[rows] * (trials %||% 1),
@@ -274,10 +285,12 @@ prior_summary.tall_glmer <- function(object, ...) {
     object$variables[-seq_len(object$n_coef)],
     response_aux(object$family)
   )
-  out$table <- out$table[!out$table$variable %in% lambda, ]
+  keep <- !out$table$variable %in% lambda
+  out$table <- out$table[keep, ]
+  out$of_thresholds <- out$of_thresholds[keep]
   out$auxiliary <- setdiff(out$auxiliary, lambda)
   prior <- object$prior_specs$prior_covariance
-  y <- if (!is.null(object$frame)) glmer_response(object)$y
+  y <- if (!is.null(object$frame)) own_response(object)$y
   has_units <- find_response(object$family)$has_units
   found <- if (!is.null(y) || !has_units) {
     covariance_params(

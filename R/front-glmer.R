@@ -118,10 +118,11 @@ tall_glmer <- function(
   check_groups(parts, family, sigma, call)
   model <- glmer_model(parts, family, specs, sigma, NULL, call)
   fit <- front_sample(model, run, call = call)
-  front_fit(fit, "tall_glmer", matched, list(
+  own <- list(
     formula = given,
     family = family,
     bars = bars,
+    terms = parts$design$fixed,
     design = parts$design,
     columns = data_columns(
       attr(made$frame, "terms"),
@@ -138,6 +139,13 @@ tall_glmer <- function(
     response_levels = parts$levels,
     na_action = attr(made$frame, "na.action"),
     frame = if (keep_data) made$frame
+  )
+  front_fit(fit, "tall_glmer", matched, remember_sources(
+    own,
+    parts$y,
+    counts = if (!is.null(parts$trials)) given[[2]],
+    weights = made$call$weights,
+    offset = made$call$offset
   ))
 }
 

@@ -147,12 +147,86 @@ build_glm <- function(
   known = NULL,
   call = caller_env()
 ) {
-  entry <- find_response(family)
+  read <- read_regression(
+    x,
+    y,
+    family,
+    list(
+      prior = prior,
+      prior_intercept = prior_intercept,
+      prior_aux = prior_aux
+    ),
+    weights,
+    offset,
+    sigma,
+    arg_y,
+    call,
+    known = known,
+    check_names = function(columns, aux) check_no_aux(columns, aux, call)
+  )
+  x <- read$rows$x
+  store <- store_of(storage, x, call = call)
+  facts <- read$facts
+  is_sampled <- read$is_sampled
+  n_aux <- sum(is_sampled)
+  resolved <- read$prior
+  functional <- if (centers) {
+    center_functional(x, n_aux, known$mean)
+  }
+  new_model(
+    "glm",
+    c(core_rows(read$rows), list(
+      response = facts$place,
+      aux = if (length(is_sampled) > 0) unname(read$known_aux),
+      prior_kind = as.double(resolved$kind),
+      prior_location = resolved$location,
+      prior_scale = resolved$scale,
+      prior_shape = resolved$shape,
+      prior_at = functional$at,
+      prior_functional = functional$weights
+    )),
+    variables = c(read$coefficients, facts$aux[is_sampled]),
+    coordinates = c(read$coefficients, facts$coordinate[is_sampled]),
+    n_coef = ncol(x),
+    family = family,
+    prior = resolved,
+    prior_functional = functional,
+    sigma = read$sigma,
+    traits = model_traits(
+      start = if (n_aux > 0) {
+        starts <- aux_starts(find_response(family), facts, read$units)
+        c(numeric(ncol(x)), starts[is_sampled])
+      },
+      n_aux = n_aux,
+      has_columns = TRUE
+    ),
+    label = "model_glm",
+    store = store,
+    call = call
+  )
+}
+
+# What regressions of one response are read from alike: rows that have been
+# checked, what is known of the response's parameters, and priors of the
+# coefficients and of those that are sampled. specs: list(prior,
+# prior_intercept, prior_aux); known: see build_glm(). check_names(columns,
+# aux): of variables.
+read_regression <- function(
+  x,
+  y,
+  family,
+  specs,
+  weights,
+  offset,
+  sigma,
+  arg_y,
+  call,
+  known = NULL,
+  check_names
+) {
   facts <- response_facts(family)
   rows <- check_glm_rows(x, y, weights, offset, family, arg_y, call)
   x <- rows$x
-  store <- store_of(storage, x, call = call)
-  y <- rows$y
   sigma <- check_number(
     sigma,
     positive = TRUE,
@@ -162,59 +236,35 @@ build_glm <- function(
   )
   known_aux <- known_values(family, check_sigma_of(family, sigma, call))
   is_sampled <- is.na(known_aux)
-  n_aux <- sum(is_sampled)
   coefficients <- column_names(x)
-  check_no_aux(coefficients, facts$aux[is_sampled], call)
-  units <- if (entry$has_units) {
-    known$units %||% response_units(y, rows$weights, rows$offset)
+  check_names(coefficients, facts$aux[is_sampled])
+  units <- if (find_response(family)$has_units) {
+    known$units %||% response_units(rows$y, rows$weights, rows$offset)
   }
-  resolved <- prior_resolve(
-    prior,
-    prior_intercept,
+  prior <- prior_resolve(
+    specs$prior,
+    specs$prior_intercept,
     names = coefficients,
     n_dim = ncol(x),
     column_sd = function() known$sd %||% column_sds(x),
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
-    aux = if (n_aux > 0) {
-      aux_priors(prior_aux, family, facts$aux[is_sampled], call)
+    aux = if (any(is_sampled)) {
+      aux_priors(specs$prior_aux, family, facts$aux[is_sampled], call)
     },
     aux_sd = units$aux_sd %||% 1,
     aux_lower = facts$lower[is_sampled],
     call = call
   )
-  functional <- if (centers) {
-    center_functional(x, n_aux, known$mean)
-  }
-  new_model(
-    "glm",
-    c(core_rows(rows), list(
-      response = facts$place,
-      aux = if (length(known_aux) > 0) unname(known_aux),
-      prior_kind = as.double(resolved$kind),
-      prior_location = resolved$location,
-      prior_scale = resolved$scale,
-      prior_shape = resolved$shape,
-      prior_at = functional$at,
-      prior_functional = functional$weights
-    )),
-    variables = c(coefficients, facts$aux[is_sampled]),
-    coordinates = c(coefficients, facts$coordinate[is_sampled]),
-    n_coef = ncol(x),
-    family = family,
-    prior = resolved,
-    prior_functional = functional,
+  list(
+    rows = rows,
+    facts = facts,
     sigma = sigma,
-    traits = model_traits(
-      start = if (n_aux > 0) {
-        c(numeric(ncol(x)), aux_starts(entry, facts, units)[is_sampled])
-      },
-      n_aux = n_aux,
-      has_columns = TRUE
-    ),
-    label = "model_glm",
-    store = store,
-    call = call
+    known_aux = known_aux,
+    is_sampled = is_sampled,
+    coefficients = coefficients,
+    units = units,
+    prior = prior
   )
 }
 

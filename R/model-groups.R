@@ -106,7 +106,7 @@ model_groups <- function(
 
 # Each row's group, of levels that are there.
 as_group <- function(group, arg, call) {
-  group <- factor(group)
+  group <- quick_factor(group)
   if (anyNA(group)) {
     abort_value(
       group,
@@ -141,53 +141,35 @@ build_groups <- function(
   arg_y = "y",
   call = caller_env()
 ) {
-  entry <- find_response(family)
-  facts <- response_facts(family)
   check_grouped_family(family, call)
   check_effects(terms$z, call)
-  rows <- check_glm_rows(x, y, weights, offset, family, arg_y, call)
-  sigma <- check_number(
-    sigma,
-    positive = TRUE,
-    allow_null = TRUE,
-    arg = "sigma",
-    call = call
-  )
-  known_aux <- known_values(family, check_sigma_of(family, sigma, call))
-  is_sampled <- is.na(known_aux)
-  n_aux <- sum(is_sampled)
-  coefficients <- column_names(x)
   names <- group_names(terms)
-  check_names_differ(
-    c(coefficients, names$variables, facts$aux[is_sampled]),
-    call
+  read <- read_regression(
+    x,
+    y,
+    family,
+    specs,
+    weights,
+    offset,
+    sigma,
+    arg_y,
+    call,
+    check_names = function(columns, aux) {
+      check_names_differ(c(columns, names$variables, aux), call)
+    }
   )
-  units <- if (entry$has_units) {
-    response_units(rows$y, rows$weights, rows$offset)
-  }
-  resolved <- prior_resolve(
-    specs$prior,
-    specs$prior_intercept,
-    names = coefficients,
-    n_dim = ncol(x),
-    column_sd = function() column_sds(x),
-    response_sd = units$sd %||% 1,
-    response_mean = units$mean %||% 0,
-    aux = if (n_aux > 0) {
-      aux_priors(specs$prior_aux, family, facts$aux[is_sampled], call)
-    },
-    aux_sd = units$aux_sd %||% 1,
-    aux_lower = facts$lower[is_sampled],
-    call = call
-  )
+  entry <- find_response(family)
+  facts <- read$facts
+  is_sampled <- read$is_sampled
+  n_aux <- sum(is_sampled)
   n_lambda <- length(names$variables)
   functional <- if (centers) center_functional(x, n_aux)
   if (!is.null(functional)) {
     functional$weights <-
       append(functional$weights, numeric(n_lambda), ncol(x))
   }
-  own <- insert_lambda(resolved, ncol(x), n_lambda, "flat")
-  sorted <- sort_groups(rows, terms)
+  own <- insert_lambda(read$prior, ncol(x), n_lambda, "flat")
+  sorted <- sort_groups(read$rows, terms)
   is_exact <- entry$is_quadratic
   n_node <- if (is_exact) 3 else nodes %||% usual_nodes
   new_model(
@@ -195,7 +177,7 @@ build_groups <- function(
     c(sorted$params, covariance_params(
       specs$prior_covariance,
       colnames(terms$z),
-      rows$y,
+      read$rows$y,
       entry$has_units,
       call
     ), list(
@@ -204,7 +186,7 @@ build_groups <- function(
       nodes = as.double(gauss_hermite(n_node)),
       fold = as.double(is_exact),
       response = facts$place,
-      aux = if (length(known_aux) > 0) unname(known_aux),
+      aux = if (length(is_sampled) > 0) unname(read$known_aux),
       prior_kind = as.double(own$kind),
       prior_location = own$location,
       prior_scale = own$scale,
@@ -213,12 +195,12 @@ build_groups <- function(
       prior_functional = functional$weights
     )),
     variables = c(
-      coefficients,
+      read$coefficients,
       names$variables,
       facts$aux[is_sampled]
     ),
     coordinates = c(
-      coefficients,
+      read$coefficients,
       names$coordinates,
       facts$coordinate[is_sampled]
     ),
@@ -236,11 +218,11 @@ build_groups <- function(
     nodes = nodes,
     family = family,
     # a density of the logarithm that is proper, and is not quadratic
-    prior = insert_lambda(resolved, ncol(x), n_lambda, "exponential"),
+    prior = insert_lambda(read$prior, ncol(x), n_lambda, "exponential"),
     prior_functional = functional,
-    sigma = sigma,
+    sigma = read$sigma,
     traits = model_traits(
-      start = groups_start(ncol(x), names, units, n_aux, terms),
+      start = groups_start(ncol(x), names, read$units, n_aux, terms),
       n_aux = n_aux,
       is_grouped = TRUE
     ),

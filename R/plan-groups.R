@@ -10,6 +10,10 @@ groups_settings <- list(
   points = 1000,            # more of them are told,
   most_points = 4000,       # and many more are not taken
   few = 50,                 # groups that are looked at one and all
+  sampled = 1000,           # groups by which the shape is judged, where there
+  many = 2000,              # are more than these, and it is clear
+  near = 0.1,               # sds in which they tell slope and curvature
+  errors = 4,               # standard errors it must be clear by
   least = 0.5,              # log density lost, of what a normal one loses
   most = 2,
   seconds = 300             # of exact steps, where others may do
@@ -29,13 +33,19 @@ plan_groups <- function(model, control, in_place, call) {
   }
   white <- whiten_model(model, mode, in_place, call)
   recipe <- list(kappa = laplace_kappa(model, mode), nodes = nodes)
-  far <- if (model$n_data > groups_settings$few) far_reason_of(white, ledger)
   must <- why_all_groups(white, recipe)
+  cubic <- if (is.null(must)) {
+    spend(ledger, "weights", 1)
+    order_weights(white, mode, control, call)
+  }
+  far <- if (model$n_data > groups_settings$few) {
+    far_reason_of(white, cubic, ledger)
+  }
   exact <- recipe_mala(white, mode, recipe, ledger)
   seconds <- full_seconds(exact, control)
   is_slow <- seconds > groups_settings$seconds
   plan <- if (is.null(must) && (is.null(far) || is_slow)) {
-    plan_order(white, mode, recipe, control, ledger, call)
+    plan_order(white, mode, recipe, control, ledger, call, cubic)
   }
   if (is.null(plan)) {
     plan <- exact
@@ -90,9 +100,8 @@ why_all_groups <- function(model, recipe) {
 }
 
 # The parameters whose posterior is far from normal, in words; NULL: none.
-far_reason_of <- function(model, ledger) {
-  far <- far_coordinates(model)
-  spend(ledger, "recipe", 1)
+far_reason_of <- function(model, cubic, ledger) {
+  far <- far_coordinates(model, cubic, ledger)
   if (length(far) > 0) {
     paste0(
       "the posterior of ",
@@ -104,19 +113,76 @@ far_reason_of <- function(model, ledger) {
 
 # Which parameters lose far more log density than a normal posterior does by
 # steps of 1, 2 and 3 sds, to either side, or far less: a standard deviation
-# near 0 does both.
-far_coordinates <- function(model) {
+# near 0 does both. cubic: weights of groups, where they are known.
+far_coordinates <- function(model, cubic, ledger) {
   s <- groups_settings
   along <- sd_directions(model)
   radii <- recipe_settings$radii
   steps <- c(radii, -radii)
+  if (!is.null(cubic) && model$n_data > s$many) {
+    shape <- sampled_shape(model, along, steps, cubic, ledger)
+    most <- max(shape$ratio + s$errors * shape$error)
+    least <- min(shape$ratio - s$errors * shape$error)
+    if (isTRUE(most < s$most && least > s$least)) {
+      return(integer())
+    }
+  }
   points <- do.call(cbind, lapply(steps, function(r) r * along))
+  spend(ledger, "recipe", ncol(points) + 1)
   density <- density_at(model, cbind(points, 0))
   n <- ncol(points)
   lost <- matrix(density[[n + 1]] - density[seq_len(n)], ncol(along))
   lost[!is.finite(lost)] <- Inf
   ratio <- sweep(lost, 2, steps^2 / 2, "/")
   which(apply(ratio, 1, max) > s$most | apply(ratio, 1, min) < s$least)
+}
+
+# The same by a sample of groups, list(ratio, error): what they lose beyond
+# second order stands for what all do, since to second order that is known. One
+# group in many adds little to a shape, and where the sample is too small for it
+# the standard error says so.
+sampled_shape <- function(model, along, steps, cubic, ledger) {
+  s <- groups_settings
+  d <- ncol(along)
+  share <- mix_weights(cubic, "cubic")
+  share <- share / sum(share)
+  drawn <- with_seed(
+    recipe_settings$pilot_seed,
+    sample.int(model$n_data, s$sampled, replace = TRUE, prob = share)
+  )
+  rows <- sort(unique(drawn))
+  times <- tabulate(match(drawn, rows))
+  all <- c(s$near, -s$near, steps)
+  points <- do.call(cbind, c(lapply(all, function(r) r * along), list(0)))
+  spend(ledger, "recipe", ncol(points) * length(rows) / model$n_data)
+  value <- row_log_lik(model, points, rows)
+  prior <- model_evaluate(model, points, "prior")$log_density
+  out <- list(ratio = NULL, error = NULL)
+  for (j in seq_len(d)) {
+    at <- c(seq(j, by = d, length.out = length(all)), ncol(points))
+    beyond <- beyond_second(value[, at, drop = FALSE], steps)
+    own <- beyond_second(t(prior[at]), steps)
+    each <- beyond / share[rows]
+    mean <- colSums(each * times) / s$sampled
+    square <- colSums(each^2 * times) / s$sampled
+    scale <- steps^2 / 2
+    out$ratio <- cbind(out$ratio, 1 - (mean + drop(own)) / scale)
+    error <- sqrt(pmax(square - mean^2, 0) / (s$sampled - 1))
+    out$error <- cbind(out$error, error / scale)
+  }
+  out
+}
+
+# What functions, in rows, have beyond second order at the steps. Columns: a
+# little to either side, at the steps, and at 0.
+beyond_second <- function(value, steps) {
+  h <- groups_settings$near
+  n <- length(steps)
+  here <- value[, n + 3]
+  slope <- (value[, 1] - value[, 2]) / (2 * h)
+  bend <- (value[, 1] + value[, 2] - 2 * here) / h^2
+  value[, 2 + seq_len(n), drop = FALSE] - here -
+    outer(slope, steps) - outer(bend, steps^2 / 2)
 }
 
 # How many nodes: the first number whose gradient is that of the next one, at

@@ -55,11 +55,22 @@ steps_of_draw <- function(step_size) {
 }
 
 # The plan, NULL where its pilot finds steps that are safe only if as small as
-# those of order 1, or minibatches of a large part of the rows.
-plan_order <- function(model, mode, recipe, control, ledger, call) {
+# those of order 1, or minibatches of a large part of the rows. cubic: weights,
+# where they are known.
+plan_order <- function(
+  model,
+  mode,
+  recipe,
+  control,
+  ledger,
+  call,
+  cubic = NULL
+) {
   s <- recipe_settings
-  spend(ledger, "weights", 1)
-  cubic <- order_weights(model, mode, control, call)
+  if (is.null(cubic)) {
+    spend(ledger, "weights", 1)
+    cubic <- order_weights(model, mode, control, call)
+  }
   weights <- mix_weights(cubic, "cubic")
   step_size <- s$order_step
   size <- order_size(cubic, model$n_dim, step_size)

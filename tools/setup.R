@@ -350,8 +350,9 @@ set_up_site <- function() {
 
 # ---- all of it ---------------------------------------------------------------
 
-# Those that have functions of their own here, and which tests can do without.
-own_way <- c("RTMB", "RPostgres")
+# Those that have functions of their own here, or that neither Debian 12 nor
+# some seconds of compiling give. Tests can do without: they are skipped.
+own_way <- c("RTMB", "RPostgres", "marginaleffects", "parsnip")
 
 # Packages with the versions that are needed at least.
 packages_for <- function(goal) {

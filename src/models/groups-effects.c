@@ -63,21 +63,32 @@ static void add_moments(const struct groups* p,
   }
 }
 
-enum tb_status groups_effect_moments(const struct tb_model* p_model,
-                                     const double* v_theta,
-                                     size_t n_point,
-                                     size_t first,
-                                     size_t n_group,
-                                     int n_threads,
-                                     double* v_mean,
-                                     double* v_square) {
-  const struct groups* p = p_model->p_self;
-  const size_t q = p->n_effect;
+/* What is done for each of n_group groups, in threads: run(this, scratch, k).
+ */
+struct task {
+  const struct tb_model* p_model;
+  const struct groups_point* v_point; /* n_point */
+  size_t n_point;
+  size_t first;          /* the first group, */
+  const size_t* v_group; /* or all their numbers */
+  uint64_t seed;
+  double* v_mean;
+  double* v_square;
+  double* v_draw;
+  size_t n_group;
+  void (*run)(const struct task* p_task,
+              const struct groups_scratch* p_s,
+              size_t k);
+};
+
+static enum tb_status
+run_task(const struct task* p_task, const double* v_theta, int n_threads) {
+  const struct tb_model* p_model = p_task->p_model;
   const size_t n_work = groups_scratch_size(p_model, false);
-  struct groups_point* v_point = points_at(p_model, v_theta, n_point);
+  struct groups_point* v_point = points_at(p_model, v_theta, p_task->n_point);
+  struct task task = *p_task;
+  task.v_point = v_point;
   bool is_short = v_point == NULL;
-  memset(v_mean, 0, q * n_group * sizeof(double));
-  memset(v_square, 0, q * q * n_group * sizeof(double));
   (void)n_threads;
 #ifdef _OPENMP
 #pragma omp parallel num_threads(n_threads) if (n_threads > 1)
@@ -87,7 +98,7 @@ enum tb_status groups_effect_moments(const struct tb_model* p_model,
 #ifdef _OPENMP
 #pragma omp for schedule(dynamic, 16)
 #endif
-    for (size_t k = 0; k < n_group; ++k) {
+    for (size_t k = 0; k < task.n_group; ++k) {
       if (p_memory == NULL || v_point == NULL) {
 #ifdef _OPENMP
 #pragma omp atomic write
@@ -97,23 +108,53 @@ enum tb_status groups_effect_moments(const struct tb_model* p_model,
       }
       const struct groups_scratch s =
           groups_scratch_at(p_model, p_memory, false);
-      double v_m[Q], v_S[Q * Q];
-      const struct groups_look look = {.v_mean = v_m, .v_square = v_S};
-      for (size_t d = 0; d < n_point; ++d) {
-        groups_look(p_model, &v_point[d], &s, first + k, &look);
-        add_moments(p,
-                    &v_point[d],
-                    v_m,
-                    v_S,
-                    1 / (double)n_point,
-                    v_mean + q * k,
-                    v_square + q * q * k);
-      }
+      task.run(&task, &s, k);
     }
     free(p_memory);
   }
   free(v_point);
   return is_short ? TB_STATUS_memory : TB_STATUS_ok;
+}
+
+static void moments_of_group(const struct task* p_task,
+                             const struct groups_scratch* p_s,
+                             size_t k) {
+  const struct groups* p = p_task->p_model->p_self;
+  const size_t q = p->n_effect;
+  double v_m[Q], v_S[Q * Q];
+  const struct groups_look look = {.v_mean = v_m, .v_square = v_S};
+  for (size_t d = 0; d < p_task->n_point; ++d) {
+    const struct groups_point* p_point = &p_task->v_point[d];
+    groups_look(p_task->p_model, p_point, p_s, p_task->first + k, &look);
+    add_moments(p,
+                p_point,
+                v_m,
+                v_S,
+                1 / (double)p_task->n_point,
+                p_task->v_mean + q * k,
+                p_task->v_square + q * q * k);
+  }
+}
+
+enum tb_status groups_effect_moments(const struct tb_model* p_model,
+                                     const double* v_theta,
+                                     size_t n_point,
+                                     size_t first,
+                                     size_t n_group,
+                                     int n_threads,
+                                     double* v_mean,
+                                     double* v_square) {
+  const size_t q = groups_n_effect(p_model);
+  const struct task task = {.p_model = p_model,
+                            .n_point = n_point,
+                            .first = first,
+                            .v_mean = v_mean,
+                            .v_square = v_square,
+                            .n_group = n_group,
+                            .run = moments_of_group};
+  memset(v_mean, 0, q * n_group * sizeof(double));
+  memset(v_square, 0, q * q * n_group * sizeof(double));
+  return run_task(&task, v_theta, n_threads);
 }
 
 /* -------------------------------------------------------------------- draws */
@@ -174,6 +215,23 @@ static void draw_effects(const struct groups* p,
   }
 }
 
+static void draws_of_group(const struct task* p_task,
+                           const struct groups_scratch* p_s,
+                           size_t k) {
+  const struct groups* p = p_task->p_model->p_self;
+  const size_t q = p->n_effect, group = p_task->v_group[k];
+  double v_m[Q], v_S[Q * Q];
+  const struct groups_look look = {.v_mean = v_m, .v_square = v_S};
+  struct tb_rng rng;
+  tb_rng_init(&rng, p_task->seed, group, TB_STREAM_model);
+  for (size_t d = 0; d < p_task->n_point; ++d) {
+    const struct groups_point* p_point = &p_task->v_point[d];
+    double* v_u = p_task->v_draw + (d * p_task->n_group + k) * q;
+    groups_look(p_task->p_model, p_point, p_s, group, &look);
+    draw_effects(p, p_point, p_s, group, v_m, v_S, &rng, v_u);
+  }
+}
+
 enum tb_status groups_effect_draws(const struct tb_model* p_model,
                                    const double* v_theta,
                                    size_t n_point,
@@ -182,48 +240,12 @@ enum tb_status groups_effect_draws(const struct tb_model* p_model,
                                    uint64_t seed,
                                    int n_threads,
                                    double* v_out) {
-  const struct groups* p = p_model->p_self;
-  const size_t q = p->n_effect;
-  const size_t n_work = groups_scratch_size(p_model, false);
-  struct groups_point* v_point = points_at(p_model, v_theta, n_point);
-  bool is_short = v_point == NULL;
-  (void)n_threads;
-#ifdef _OPENMP
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-#endif
-  {
-    char* p_memory = malloc(n_work + 64);
-#ifdef _OPENMP
-#pragma omp for schedule(dynamic, 16)
-#endif
-    for (size_t k = 0; k < n_group; ++k) {
-      if (p_memory == NULL || v_point == NULL) {
-#ifdef _OPENMP
-#pragma omp atomic write
-#endif
-        is_short = true;
-        continue;
-      }
-      const struct groups_scratch s =
-          groups_scratch_at(p_model, p_memory, false);
-      double v_m[Q], v_S[Q * Q];
-      const struct groups_look look = {.v_mean = v_m, .v_square = v_S};
-      struct tb_rng rng;
-      tb_rng_init(&rng, seed, v_group[k], TB_STREAM_model);
-      for (size_t d = 0; d < n_point; ++d) {
-        groups_look(p_model, &v_point[d], &s, v_group[k], &look);
-        draw_effects(p,
-                     &v_point[d],
-                     &s,
-                     v_group[k],
-                     v_m,
-                     v_S,
-                     &rng,
-                     v_out + (d * n_group + k) * q);
-      }
-    }
-    free(p_memory);
-  }
-  free(v_point);
-  return is_short ? TB_STATUS_memory : TB_STATUS_ok;
+  const struct task task = {.p_model = p_model,
+                            .n_point = n_point,
+                            .v_group = v_group,
+                            .seed = seed,
+                            .v_draw = v_out,
+                            .n_group = n_group,
+                            .run = draws_of_group};
+  return run_task(&task, v_theta, n_threads);
 }

@@ -87,20 +87,37 @@ sbc_sample <- function(model, seed, iter, warmup) {
   )
 }
 
-# Of each replication the parameters and `sbc_draws` draws of them: every other
-# one, which are independent under every recipe so far.
-sbc_runs <- function(problem, n_rep, sample = sbc_sample) {
+# Parameters, columns, and a model of a response that they make. A problem has
+# `model` of both, or `response`, which is kept, and `regression` of it.
+sbc_set <- function(problem, seed) {
   n <- if (is.null(problem$n)) sbc_n else problem$n
-  lapply(seq_len(n_rep), function(seed) {
-    set <- withr::with_seed(seed, {
-      theta <- problem$draw()
-      x <- sbc_covariates(n)
-      list(theta = theta, model = problem$model(x, theta))
-    })
-    fit <- sample(set$model, seed, iter = 50 + 2 * sbc_draws, warmup = 50)
+  withr::with_seed(seed, {
+    set <- list(theta = problem$draw(), x = sbc_covariates(n))
+    if (is.null(problem$response)) {
+      set$model <- problem$model(set$x, set$theta)
+    } else {
+      set$y <- problem$response(set$x, set$theta)
+      set$model <- problem$regression(set$x, set$y)
+    }
+    set
+  })
+}
+
+# Of each replication the parameters and n_draw draws of them: every other one,
+# which are independent under every recipe so far.
+sbc_runs <- function(
+  problem,
+  n_rep,
+  sample = sbc_sample,
+  n_draw = sbc_draws,
+  seeds = seq_len(n_rep)
+) {
+  lapply(seeds, function(seed) {
+    set <- sbc_set(problem, seed)
+    fit <- sample(set$model, seed, iter = 50 + 2 * n_draw, warmup = 50)
     list(
       theta = set$theta,
-      draws = matrix(fit$draws, 2 * sbc_draws)[2 * seq_len(sbc_draws), ],
+      draws = matrix(fit$draws, 2 * n_draw)[2 * seq_len(n_draw), ],
       kernel = fit$kernel$name
     )
   })
@@ -123,9 +140,9 @@ sbc_scores <- function(runs, spoil = identity) {
 # Two-sided p values of their mean and their mean square. Uniform ranks have
 # scores of known variance; a sum of normal squares has heavier tails than
 # theirs.
-sbc_p_values <- function(scores) {
+sbc_p_values <- function(scores, n_draw = sbc_draws) {
   n <- length(scores)
-  at <- stats::qnorm((seq_len(sbc_draws + 1) - 0.5) / (sbc_draws + 1))
+  at <- stats::qnorm((seq_len(n_draw + 1) - 0.5) / (n_draw + 1))
   variance <- mean(at^2)
   z <- sum(scores) / sqrt(n * variance)
   square <- sum(scores^2) / variance
@@ -163,11 +180,11 @@ sbc_aux_problems <- function(n) {
     list(
       n = n,
       draw = function() c(stats::rnorm(4, 0, scale), stats::rexp(1, rate)),
-      model = function(x, theta) {
-        eta <- drop(x %*% theta[1:4])
+      response = function(x, theta) draw(drop(x %*% theta[1:4]), theta[[5]]),
+      regression = function(x, y) {
         tallbayes::model_glm(
           x,
-          draw(eta, theta[[5]]),
+          y,
           family,
           prior = prior,
           prior_aux = tallbayes::prior_exponential(rate)
@@ -206,11 +223,13 @@ sbc_aux_problems <- function(n) {
       draw = function() {
         c(stats::rnorm(4, 0, scale), stats::rexp(1), sbc_df())
       },
-      model = function(x, theta) {
-        eta <- drop(x %*% theta[1:4])
+      response = function(x, theta) {
+        drop(x %*% theta[1:4]) + theta[[5]] * stats::rt(n, theta[[6]])
+      },
+      regression = function(x, y) {
         tallbayes::model_glm(
           x,
-          eta + theta[[5]] * stats::rt(n, theta[[6]]),
+          y,
           tallbayes::student(),
           prior = prior,
           prior_aux = list(
@@ -231,6 +250,71 @@ sbc_df <- function() {
       return(df)
     }
   }
+}
+
+# What the recipe takes of groups, which moves from far away where it is exact:
+# a longer warmup, and fewer draws, since each looks at all groups.
+sbc_group_draws <- 31
+
+sbc_group_sample <- function(model, seed, iter, warmup) {
+  suppressWarnings(
+    tallbayes::sg_sample(
+      model,
+      iter = iter + 50,
+      warmup = warmup + 50,
+      chains = 1,
+      seed = seed,
+      refresh = 0
+    )
+  )
+}
+
+# Regressions with three classes. Priors are of predictors and thresholds at the
+# means of the columns, which are 0 here.
+sbc_class_problems <- function(n) {
+  normal <- tallbayes::prior_normal
+  columns <- function(x) scale(x[, -1], scale = FALSE)
+  ordered <- function(method, quantile, draw) {
+    list(
+      n = n,
+      draw = function() {
+        share <- stats::rgamma(3, 3)
+        c(stats::rnorm(3, 0, 0.5), quantile(cumsum(share / sum(share))[1:2]))
+      },
+      model = function(x, theta) {
+        x <- columns(x)
+        u <- drop(x %*% theta[1:3]) + draw(n)
+        y <- 1 + (u > theta[[4]]) + (u > theta[[5]])
+        tallbayes::model_classes(
+          x,
+          factor(y, 1:3),
+          method,
+          prior = normal(0, 0.5),
+          prior_counts = 3
+        )
+      }
+    )
+  }
+  list(
+    softmax = list(
+      n = n,
+      draw = function() stats::rnorm(8, 0, 0.7),
+      model = function(x, theta) {
+        x <- cbind(x[, 1, drop = FALSE], columns(x))
+        e <- exp(cbind(0, x %*% matrix(theta, 4)))
+        u <- stats::runif(n) * rowSums(e)
+        y <- 1 + (u > e[, 1]) + (u > e[, 1] + e[, 2])
+        tallbayes::model_classes(
+          x,
+          factor(y, 1:3),
+          prior = normal(0, 0.7),
+          prior_intercept = normal(0, 0.7)
+        )
+      }
+    ),
+    logistic = ordered("logistic", stats::qlogis, stats::rlogis),
+    probit = ordered("probit", stats::qnorm, stats::rnorm)
+  )
 }
 
 # 200 groups of 10, with an intercept of their own, or an intercept and a slope:

@@ -170,6 +170,97 @@ test_that("prior_summary() has the prior of standard deviations", {
   fit <- brief(b ~ x + (1 + x | g), d, family = stats::binomial())
   found <- rstantools::prior_summary(fit)
   expect_identical(found$table$variable, c("(Intercept)", "x"))
+  expect_no_warning(capture.output(print(found)))
   expect_output(print(found), "half Student t[(]df = 3, scale = 2.5[)]")
   expect_output(print(found), "lkj[(]eta = 1[)]")
+})
+
+test_that("augment() adds what predict() and residuals() give", {
+  d <- grouped_rows()
+  d$x[[4]] <- NA
+  fit <- brief(b ~ x + (1 | g), d, stats::binomial(), na.action = na.exclude)
+  own <- augment(fit, type.predict = "response", se_fit = TRUE)
+  expect_identical(own$.fitted, unname(fitted(fit)))
+  expect_identical(own$.resid, unname(residuals(fit, "deviance")))
+  se <- predict(fit, type = "response", se.fit = TRUE)$se.fit
+  expect_identical(own$.se.fit, unname(se))
+  expect_identical(which(is.na(own$.fitted)), 4L)
+  whole <- augment(fit, data = d, re_formula = NA)
+  expect_identical(whole$w, d$w)
+  expect_identical(whole$.fitted, unname(predict(fit, re_formula = NA)))
+  new <- data.frame(x = 0:1, g = c("a", "other"))
+  expect_error(augment(fit, newdata = new), class = "tall_error_input")
+  made <- augment(fit, newdata = new, allow_new_levels = TRUE)
+  expect_named(made, c("x", "g", ".fitted"))
+  expect_error(augment(fit, data = d[1:3, ]), class = "tall_error_input")
+})
+
+test_that("R-squared is variance explained, by effects of groups as well", {
+  d <- grouped_rows()
+  fit <- brief(y ~ x + (1 | g), d)
+  r2 <- rstantools::bayes_R2(fit, ndraws = 50)
+  mu <- rstantools::posterior_epred(fit, ndraws = 50)
+  at <- unique(round(seq(1, 200, length.out = 50)))
+  explained <- apply(mu, 1, stats::var)
+  sigma <- as.matrix(fit)[at, "sigma"]
+  expect_equal(r2, unname(explained / (explained + sigma^2)))
+  population <- rstantools::bayes_R2(fit, re_formula = NA)
+  expect_lt(mean(population), mean(r2))
+  expect_length(population, 200)
+  # one block or many
+  rows <- rbind(d, d, d)
+  all <- rstantools::bayes_R2(fit, newdata = rows, ndraws = 50)
+  expect_equal(all, r2, tolerance = 0.01)
+  trials <- brief(cbind(k, size - k) ~ x + (1 | g), d, stats::binomial())
+  mu <- rstantools::posterior_epred(trials, ndraws = 20)
+  explained <- apply(mu, 1, stats::var)
+  expect_equal(
+    rstantools::bayes_R2(trials, ndraws = 20),
+    explained / (explained + rowMeans(mu * (1 - mu) / 3))
+  )
+})
+
+test_that("weights, trials and offsets of new rows are those of the fit", {
+  d <- grouped_rows()
+  precise <- tall_glmer(
+    y ~ x + (1 | g), d,
+    weights = 1e4 * w, offset = 2 * x,
+    iter = 200, chains = 2, seed = 1, refresh = 0
+  )
+  expect_equal(unname(weights(precise)), 1e4 * d$w)
+  new <- d[1:5, ]
+  at <- predict(precise, new)
+  expect_equal(at, predict(precise)[1:5])
+  expect_equal(predict(precise, new, offset = 2 * new$x), at)
+  bare <- new[c("x", "g")]
+  expect_error(
+    rstantools::posterior_predict(precise, bare),
+    class = "tall_error_input"
+  )
+  spread <- function(...) {
+    y <- rstantools::posterior_predict(precise, new, ...) -
+      rstantools::posterior_epred(precise, new)
+    stats::sd(y)
+  }
+  expect_equal(spread(weights = 1) / sigma(precise), 1, tolerance = 0.1)
+  expect_lt(spread(), sigma(precise) / 50)
+  trials <- brief(cbind(k, size - k) ~ x + (1 | g), d, stats::binomial())
+  expect_equal(unname(weights(trials)), rep(3, 126))
+  new$k <- 0
+  new$size <- 1000
+  expect_gt(min(rstantools::posterior_predict(trials, new)[, 1:5]), 3)
+  expect_equal(
+    rstantools::posterior_predict(trials, new),
+    rstantools::posterior_predict(trials, new[c("x", "g")], trials = 1000)
+  )
+  counts <- tall_glmer(
+    k ~ x + (1 | g), d, stats::poisson(),
+    weights = w,
+    iter = 200, chains = 2, seed = 1, refresh = 0
+  )
+  expect_equal(unname(weights(counts)), d$w)
+  expect_error(
+    rstantools::posterior_predict(counts, weights = 2),
+    class = "tall_error_input"
+  )
 })

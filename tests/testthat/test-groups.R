@@ -163,3 +163,53 @@ test_that("estimates of order 2 have the mean of all groups", {
   expect_close(gradient(numeric(3)), numeric(3), tolerance = 1e-4)
   expect_close(gradient(c(1e-3, 0, 0)) / 1e-3, c(-1, 0, 0), tolerance = 0.01)
 })
+
+# What the recipe takes to be far from normal, where groups are many.
+many_groups <- function(sd, size) {
+  n_group <- groups_settings$many + 500
+  group <- rep(seq_len(n_group), size)
+  x <- cbind(1, stats::rnorm(length(group)))
+  eta <- drop(x %*% c(0.3, 0.5)) + stats::rnorm(n_group, 0, sd)[group]
+  y <- stats::rbinom(length(eta), 1, stats::plogis(eta))
+  model <- model_groups(x, y, group)
+  mode <- find_mode(model)
+  white <- whiten_model(model, mode, FALSE)
+  list(
+    model = white,
+    cubic = order_weights(white, mode, list(cores = 1), NULL)
+  )
+}
+
+# as far_coordinates() has it, of all groups
+whole_shape <- function(model, steps) {
+  along <- sd_directions(model)
+  points <- do.call(cbind, lapply(c(steps, 0), function(r) r * along))
+  density <- matrix(density_at(model, points), ncol(along))
+  lost <- density[, length(steps) + 1] - density[, seq_along(steps)]
+  t(sweep(lost, 2, steps^2 / 2, "/"))
+}
+
+test_that("a sample of many groups tells their shape, where it is clear", {
+  withr::local_seed(6)
+  steps <- c(recipe_settings$radii, -recipe_settings$radii)
+  clear <- many_groups(sd = 0.7, size = 4)
+  ledger <- new_ledger()
+  expect_identical(far_coordinates(clear$model, clear$cubic, ledger), integer())
+  expect_lt(sum(ledger$passes), 12)
+  found <- sampled_shape(
+    clear$model,
+    sd_directions(clear$model),
+    steps,
+    clear$cubic,
+    ledger
+  )
+  exact <- whole_shape(clear$model, steps)
+  expect_lt(max(abs(found$ratio - exact) / (found$error + 1e-3)), 4)
+  expect_gt(max(abs(exact - 1)), 0.02)
+  expect_lt(max(found$error), 0.01)
+  # an sd of 0 is left to all of them
+  none <- many_groups(sd = 0, size = 3)
+  far <- far_coordinates(none$model, none$cubic, new_ledger())
+  expect_identical(far, 3L)
+  expect_identical(far_coordinates(none$model, NULL, new_ledger()), far)
+})

@@ -23,6 +23,7 @@ extern const struct check_case check_data[];
 extern const struct check_case check_diagnostics[];
 extern const struct check_case check_factorised[];
 extern const struct check_case check_gradients[];
+extern const struct check_case check_groups[];
 extern const struct check_case check_kernels[];
 extern const struct check_case check_metropolis[];
 extern const struct check_case check_models[];

@@ -48,6 +48,13 @@ void fixture_network(struct fixture* p,
                      int likelihood);
 /* independent components: n_source^2 parameters */
 void fixture_ica(struct fixture* p, size_t n_data, size_t n_source);
+/* four columns, that of ones first where classes are unordered; head: 0
+ * softmax, 1 cumulative logit, 2 probit; an offset of ordered classes only */
+void fixture_classes(struct fixture* p,
+                     size_t n_data,
+                     int head,
+                     size_t n_class,
+                     unsigned columns);
 /* bpmf or pmf: 3 users, 2 items, rank 2 */
 void fixture_factors(struct fixture* p, size_t n_data, const char* name);
 /* A user's table, a regression with known scale; a model of it, and one of any
@@ -62,6 +69,24 @@ void fixture_native(struct fixture* p,
                     size_t n_data,
                     size_t n_dim,
                     bool is_minimal);
+/* groups of 1 to 5 rows, two columns and so many effects, one or two; family as
+ * in fixture_glm(), with sigma sampled; and what their rows are, in order */
+struct fixture_rows {
+  size_t n_group, n_row;
+  double* v_first; /* n_group + 1 */
+  double* v_x;     /* n_row x 2 */
+  double* v_y;
+  double* v_weight; /* that bernoulli does not take */
+  double* v_offset;
+};
+void fixture_groups(struct fixture* p,
+                    size_t n_group,
+                    size_t n_effect,
+                    int family);
+struct fixture_rows fixture_groups_rows(size_t n_group, int family);
+void fixture_rows_free(struct fixture_rows* p_rows);
+/* the workspace of a model that was made */
+void fixture_finish(struct fixture* p);
 /* topics: documents of 1 to 5 words of 6, three topics, 18 parameters */
 /* coordinates: 0 natural, 1 mean */
 void fixture_lda(struct fixture* p, size_t n_data, double coordinates);

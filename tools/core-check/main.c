@@ -20,6 +20,7 @@ static const struct {
     {"diagnostics", check_diagnostics},
     {"factorised", check_factorised},
     {"gradients", check_gradients},
+    {"groups", check_groups},
     {"kernels", check_kernels},
     {"kernels", check_metropolis},
     {"models", check_models},
