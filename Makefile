@@ -9,7 +9,7 @@ RSCRIPT ?= Rscript
 # BLAS, and with one thread for BLAS draws are the same on every machine.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test install document lint check sanitize layers
+.PHONY: demo test install document lint check sanitize layers site site-check
 
 demo:
 	$(RSCRIPT) tools/setup.R demo
@@ -49,3 +49,12 @@ check:
 # which room of R/ uses which; fails where an arrow points upwards
 layers:
 	$(RSCRIPT) tools/layers.R
+
+# the pages of the package, in docs/; needs it installed (make install)
+site:
+	$(RSCRIPT) tools/setup.R site
+	$(RSCRIPT) tools/site.R
+
+# every link of them, and what a browser says to each
+site-check: site
+	$(RSCRIPT) tools/site-check.R

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/package" "$work/library"
 
 # a copy: instrumented objects must not lie where others build
-git ls-files -z --cached --others --exclude-standard |
+git ls-files -z --cached --others --exclude-standard -- ':!vignettes' ':!bench' |
   xargs -0 cp --parents -t "$work/package"
 
 flags="-fsanitize=address,undefined,float-cast-overflow"

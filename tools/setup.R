@@ -3,6 +3,7 @@
 #   Rscript tools/setup.R demo     and the plots
 #   Rscript tools/setup.R test     and everything that the tests use
 #   Rscript tools/setup.R lint     only what `make lint` uses
+#   Rscript tools/setup.R site     only what `make site` and site-check use
 # Several may be given at a time.
 # On Debian and Ubuntu, as root, ready-built packages are used where they are
 # recent enough; anything else comes from the CRAN mirror that R is set to use.
@@ -110,12 +111,12 @@ dependencies_of <- function(names) {
   setdiff(unique(unlist(needed)), rownames(utils::installed.packages()))
 }
 
-install_from_cran <- function(names) {
+install_from_cran <- function(names, library = writable_library(), ...) {
   # compilers on all cores
   Sys.setenv(
     MAKEFLAGS = paste0("-j", max(1, parallel::detectCores(), na.rm = TRUE))
   )
-  utils::install.packages(names, lib = writable_library(), quiet = TRUE)
+  utils::install.packages(names, lib = library, quiet = TRUE, ...)
 }
 
 # Automatic differentiation, which the package can do without: its tests are
@@ -289,6 +290,64 @@ set_up_clang_format <- function() {
   }
 }
 
+# ---- the site ----------------------------------------------------------------
+
+# pkgdown has dark colours from 2.1 on, and needs newer packages than Debian 12
+# has. They have a library of their own, where tests do not see them.
+site_library <- function() {
+  file.path(tools::R_user_dir("tallbayes", "cache"), "site-library")
+}
+
+# What needs not be compiled, and what the rest is compiled with.
+site_debs <- c(
+  "r-cran-openssl",
+  "r-cran-systemfonts",
+  "r-cran-textshaping",
+  "r-cran-whisker",
+  "r-cran-xml2",
+  "libcurl4-openssl-dev",
+  "libfreetype-dev",
+  "libjpeg-dev",
+  "libpng-dev",
+  "libtiff-dev"
+)
+
+set_up_site <- function() {
+  library <- site_library()
+  dir.create(library, recursive = TRUE, showWarnings = FALSE)
+  .libPaths(c(library, .libPaths()))
+  has_browser <- any(nzchar(Sys.which(c("chromium", "chromium-browser"))))
+  has_pkgdown <- is_there("pkgdown", "2.1.0")
+  if (can_use_apt() && !(has_browser && has_pkgdown)) {
+    cat("Installing chromium and what pkgdown needs (Debian packages)\n")
+    apt_update()
+    apt(
+      "install",
+      "--no-install-recommends",
+      c(if (!has_browser) "chromium", if (!has_pkgdown) site_debs)
+    )
+  }
+  if (!has_pkgdown) {
+    cat("Installing pkgdown (CRAN; some minutes)\n")
+    # it need not be fast
+    makevars <- tempfile("Makevars")
+    flags <- c("CFLAGS", "CXXFLAGS", "CXX11FLAGS", "CXX14FLAGS", "CXX17FLAGS")
+    writeLines(paste(flags, "= -O0 -g0 -fPIC"), makevars)
+    Sys.setenv(R_MAKEVARS_USER = makevars)
+    on.exit(Sys.unsetenv("R_MAKEVARS_USER"))
+    choose_mirror()
+    install_from_cran(
+      "pkgdown",
+      library,
+      INSTALL_opts = c("--no-docs", "--no-byte-compile", "--no-test-load")
+    )
+  }
+  if (!is_there("pkgdown", "2.1.0")) {
+    cat("pkgdown (>= 2.1.0) could not be installed; please do so by hand.\n")
+    quit(status = 1)
+  }
+}
+
 # ---- all of it ---------------------------------------------------------------
 
 # Those that have functions of their own here, or that neither Debian 12 nor
@@ -308,6 +367,9 @@ packages_for <- function(goal) {
 }
 
 set_up <- function(goal) {
+  if (goal == "site") {
+    return(set_up_site())
+  }
   packages <- packages_for(goal)
   # for tools/vignettes.R, which can do without
   optional <- if (goal %in% c("install", "demo")) c(markdown = "1.3")
