@@ -64,7 +64,7 @@ look_over <- function(shard, args, first, show, call) {
     seen$n_row <<- seen$n_row + own$n_row
     codes <- lapply(strata, function(stratum) stratum$codes(block, call))
     if (is.null(codes$outcome)) {
-      codes$outcome <- outcome_codes(own, request)
+      codes$outcome <- outcome_codes(own$y, block$n, request)
     }
     check_level_count(strata, s)
     number <- first + block$row
@@ -94,7 +94,7 @@ look_over <- function(shard, args, first, show, call) {
 # block_response() and n_row, where rows without a value in some column do not
 # count either.
 look_response <- function(request, block, call) {
-  own <- block_response(request, block, NA, call)
+  own <- pass_response(request, block, NA, call)
   missing <- missing_rows(request, block, own$keep)
   if (request$fails && !is.null(missing)) {
     abort_missing_row(request, block, which(missing)[[1]], call)
@@ -191,7 +191,15 @@ check_same_kinds <- function(parts, call) {
   }
 }
 
-gc_blocks <- 8
+# Bytes that blocks may leave behind before they are collected.
+gc_bytes <- 2^25
+
+# What a block of n rows leaves behind: its columns, or, where they are those of
+# all rows, what is made of its response and few more.
+bytes_left <- function(block) {
+  is_own <- block$first == 0 && NROW(block$columns[[1]]) == block$n
+  8 * block$n * if (is_own) 2 + length(block$columns) else 2
+}
 
 # f(block) for every block of a source, until it returns FALSE.
 walk_source <- function(
@@ -212,7 +220,7 @@ walk_source <- function(
     )
   }
   n <- 0
-  n_block <- 0
+  left <- 0
   source_each(
     source,
     request$columns,
@@ -221,9 +229,10 @@ walk_source <- function(
         return(FALSE)
       }
       n <<- n + block$n
-      # R would let what blocks leave behind grow with the data
-      n_block <<- n_block + 1
-      if (n_block %% gc_blocks == 0) {
+      # R would let it grow with the data
+      left <<- left + bytes_left(block)
+      if (left > gc_bytes) {
+        left <<- 0
         gc(full = FALSE)
       }
       if (shows) {
@@ -293,15 +302,12 @@ new_stratum <- function(expression, request) {
     },
     codes = function(block, call) {
       value <- if (is.name(expression)) {
-        slice_rows(
-          block$columns[[as.character(expression)]],
-          block$first,
-          block$n
-        )
+        block$columns[[as.character(expression)]]
       } else {
         what <- deparse1(expression)
         block_eval(request, block, expression, what, call)
       }
+      first <- if (NROW(value) == block$n) 0 else block$first
       if (is.factor(value)) {
         is_factor <<- TRUE
         here <- levels(value)
@@ -310,11 +316,12 @@ new_stratum <- function(expression, request) {
           known <<- union(known, here)
           last <<- list(levels = here, map = match(here, known))
         }
-        is_same <- identical(last$map, seq_along(last$map))
-        codes <- unclass(value)
-        attributes(codes) <- NULL
-        return(if (is_same) codes else last$map[codes])
+        if (identical(last$map, seq_along(last$map))) {
+          return(list(values = value, first = first))
+        }
+        return(last$map[as.integer(slice_rows(value, first, block$n))])
       }
+      value <- slice_rows(value, first, block$n)
       value <- as.character(value)
       codes <- match(value, known)
       if (anyNA(codes)) {
@@ -328,11 +335,12 @@ new_stratum <- function(expression, request) {
 
 # Outcomes by number: failures and successes, counts that are 0 and others.
 # Rows that do not count are NA.
-outcome_codes <- function(own, request) {
+outcome_codes <- function(y, n, request) {
   if (find_response(request$family)$has_units) {
     return(NULL)
   }
-  as.integer(own$y > 0) + 1L
+  y <- if (is.list(y)) slice_rows(y$values, y$first, n) else y
+  (y > 0) + 1L
 }
 
 # Rows of columns with missing values, of those that count; NULL: none.
@@ -343,8 +351,9 @@ missing_rows <- function(request, block, keep) {
   ))
   missing <- NULL
   for (name in intersect(unique(own), request$columns)) {
-    x <- slice_rows(block$columns[[name]], block$first, block$n)
-    if (anyNA(x)) {
+    x <- block$columns[[name]]
+    if (has_missing(x, block$first, block$n)) {
+      x <- slice_rows(x, block$first, block$n)
       here <- if (is.matrix(x)) rowSums(is.na(x)) > 0 else is.na(x)
       missing <- if (is.null(missing)) here else missing | here
     }
@@ -354,6 +363,21 @@ missing_rows <- function(request, block, keep) {
   }
   missing <- missing & keep
   if (any(missing)) missing
+}
+
+# Of n rows after `first`.
+has_missing <- function(x, first, n) {
+  if (is.null(dim(x)) && is_scanned(x)) {
+    .Call(ffi_column_missing, x, first, n)
+  } else {
+    anyNA(slice_rows(x, first, n))
+  }
+}
+
+# Vectors that lie in memory as C has them; bit64's have a missing value of
+# their own.
+is_scanned <- function(x) {
+  typeof(x) %in% c("double", "integer", "logical") && !inherits(x, "integer64")
 }
 
 # Functions that make something of a missing value.
@@ -381,7 +405,7 @@ new_pile <- function() {
       parts[[length(parts) + 1]] <<- list(
         columns = pick_rows(block, request$columns, rows),
         rows = first - 1 + rows,
-        codes = lapply(codes, function(code) code[rows])
+        codes = lapply(codes, codes_at, rows)
       )
       n <<- n + length(rows)
     },
@@ -415,6 +439,12 @@ pick_rows <- function(block, names, rows) {
     x <- block$columns[[name]]
     column_rows(x, if (NROW(x) == block$n) rows else block$first + rows)
   })
+}
+
+# Codes of rows of a block, which may lie in a longer vector.
+codes_at <- function(codes, rows) {
+  codes <- as_column(codes)
+  as.integer(codes$values[codes$first + rows])
 }
 
 join_parts <- function(parts) {

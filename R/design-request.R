@@ -115,6 +115,34 @@ check_outside <- function(request, block, expression, what, call) {
   }
 }
 
+# block_response() for a pass: what lies in a column as it is wanted is left
+# there, y a list(values, first).
+pass_response <- function(request, block, levels, call) {
+  plain_response(request, block) %||%
+    block_response(request, block, levels, call)
+}
+
+# NULL: rows may be left out, or refused, or the response is no column of
+# numbers.
+plain_response <- function(request, block) {
+  others <- c(request$weights, request$subset, request$offsets)
+  values <- if (is.name(request$response)) {
+    block$columns[[as.character(request$response)]]
+  }
+  is_plain <- (is.numeric(values) || is.logical(values)) &&
+    !is.object(values) && is.null(dim(values))
+  if (!all(vapply(others, is.null, TRUE)) || !is_plain) {
+    return(NULL)
+  }
+  entry <- find_response(request$family)
+  size <- if (entry$takes_proportions) 1 else entry$size
+  bad <- first_outside(values, request$family, size, block$first, block$n)
+  if (bad > 0) {
+    return(NULL)
+  }
+  list(y = list(values = values, first = block$first), n_missing = 0)
+}
+
 # list(y, weights, offset, keep, trials, n_missing) of a block's rows: y as the
 # core takes it, weights of the likelihood (trials or precisions) and offset or
 # NULL, keep or NULL: those that count. levels: of a response that is a factor,

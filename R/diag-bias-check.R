@@ -33,6 +33,13 @@
 #' kernel, or of independent exact draws, which have no such bias, or without
 #' draws; `tall_error_stale` if the
 #' model is gone.
+#' @references
+#' Vollmer, Zygalakis & Teh (2016). Exploration of the (non-)asymptotic bias and
+#' variance of stochastic gradient Langevin dynamics. *Journal of Machine
+#' Learning Research* 17(159), 1-48.
+#'
+#' Brosse, Durmus & Moulines (2018). The promises and pitfalls of stochastic
+#' gradient Langevin dynamics. *NeurIPS*.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
 #' y <- rbinom(1000, 1, plogis(0.5 + x[, "age"]))

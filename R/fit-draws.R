@@ -51,47 +51,52 @@ check_has_draws <- function(fit, call) {
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' head(as.matrix(fit, pars = "wt"))
-#' posterior::as_draws_df(fit)
+#' as_draws_df(fit)
+#' summarise_draws(as_draws_array(fit, variable = "wt"))
+#' dim(as_draws_matrix(fit))
+#' as_draws_rvars(fit)
+#' str(as_draws_list(fit), max.level = 1)
+#' identical(as_draws(fit), as_draws_array(fit))
 #' @name draws-formats
 NULL
 
 #' @rdname draws-formats
-#' @exportS3Method posterior::as_draws
+#' @export
 as_draws.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
   check_no_dots(...)
   chosen_draws(x, variable, regex)
 }
 
 #' @rdname draws-formats
-#' @exportS3Method posterior::as_draws_array
+#' @export
 as_draws_array.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
   check_no_dots(...)
   chosen_draws(x, variable, regex)
 }
 
 #' @rdname draws-formats
-#' @exportS3Method posterior::as_draws_matrix
+#' @export
 as_draws_matrix.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
   check_no_dots(...)
   posterior::as_draws_matrix(chosen_draws(x, variable, regex))
 }
 
 #' @rdname draws-formats
-#' @exportS3Method posterior::as_draws_df
+#' @export
 as_draws_df.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
   check_no_dots(...)
   posterior::as_draws_df(chosen_draws(x, variable, regex))
 }
 
 #' @rdname draws-formats
-#' @exportS3Method posterior::as_draws_list
+#' @export
 as_draws_list.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
   check_no_dots(...)
   posterior::as_draws_list(chosen_draws(x, variable, regex))
 }
 
 #' @rdname draws-formats
-#' @exportS3Method posterior::as_draws_rvars
+#' @export
 as_draws_rvars.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
   check_no_dots(...)
   posterior::as_draws_rvars(chosen_draws(x, variable, regex))

@@ -22,6 +22,11 @@
 #' @param offset (numeric vector or `NULL`) Offset of the new rows, when the
 #'   fit's was given as an argument rather than in the formula. `NULL`: that
 #'   argument, evaluated in `newdata`; that of the fit's own rows is known.
+#' @param interval (string) Intervals as well, as of [stats::predict.lm()]?
+#'   `"confidence"`: of the linear predictor or the expected response;
+#'   `"prediction"`: of responses, from R's generator, as
+#'   [predictive_interval()][posterior-predict] (with `type = "response"`).
+#' @param level (number between 0 and 1) Their probability.
 #' @param cores (whole number) Threads. The results do not depend on it.
 #' @param ... Unused: other arguments are refused, but for `re_formula` and
 #'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
@@ -42,8 +47,9 @@
 #'
 #' @return A numeric vector with a value for each row, `NA` where a covariate is
 #'   missing, without names if the rows are those of a source; with `se.fit =
-#'   TRUE` a list of `fit` and `se.fit`. Without `newdata` and with `na.action =
-#'   na.exclude`, rows left out of the fit are `NA`.
+#'   TRUE` a list of `fit` and `se.fit`. With intervals a matrix with the
+#'   columns `fit`, `lwr` and `upr` in its place. Without `newdata` and with
+#'   `na.action = na.exclude`, rows left out of the fit are `NA`.
 #' @section Conditions:
 #' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
 #' `tall_error_stale` if there are no data; `tall_error_source` if the fit's
@@ -62,11 +68,15 @@ predict.tall_glm <- function(
   draws = NULL,
   offset = NULL,
   ...,
+  interval = c("none", "confidence", "prediction"),
+  level = 0.95,
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
   type <- check_choice(type, c("link", "response"))
   check_flag(se.fit)
+  interval <- check_interval(interval, type)
+  level <- check_prob(level)
   check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
@@ -92,6 +102,14 @@ predict.tall_glm <- function(
       names(value) <- rownames(new$x)
       if (is.null(newdata)) stats::napredict(object$na_action, value) else value
     })
+  }
+  if (interval != "none") {
+    bounds <- switch(
+      interval,
+      confidence = mean_interval,
+      prediction = response_interval
+    )(object, level, newdata, type, draws, offset, cores)
+    out$fit <- cbind(fit = out$fit, lwr = bounds[, 1], upr = bounds[, 2])
   }
   if (se.fit) out else out$fit
 }

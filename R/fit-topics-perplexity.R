@@ -33,6 +33,11 @@
 #' dtm <- matrix(rpois(1000, 1), 100, dimnames = list(NULL, letters[1:10]))
 #' fit <- tall_topics(dtm, k = 2, train_iter = 200, iter = 200, seed = 1)
 #' perplexity(fit, dtm)
+#'
+#' # during a run
+#' watched <- list(every = 100, p = monitor_perplexity(dtm[1:20, ]))
+#' fit <- tall_topics(dtm, k = 2, iter = 200, monitor = watched, seed = 1)
+#' tail(fit$monitor, 2)
 #' @export
 perplexity <- function(fit, newdata, draws = 20, seed = 1) {
   check_spec(fit, "tall_topics", "tall_topics()")

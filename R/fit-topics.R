@@ -37,6 +37,7 @@ word_probabilities <- function(theta, n_topic) {
 #' dtm <- matrix(rpois(1000, 1), 100, dimnames = list(NULL, letters[1:10]))
 #' fit <- tall_topics(dtm, k = 2, train_iter = 200, iter = 200, seed = 1)
 #' top_terms(fit, 3)
+#' round(topic_terms(fit)$mean, 2)
 #' @export
 top_terms <- function(fit, n = 10) {
   check_spec(fit, "tall_topics", "tall_topics()")

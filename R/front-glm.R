@@ -105,6 +105,12 @@
 #' other rows in another pass.
 #' Those of [sg_sample()] and [model_glm()]; `tall_error_input` for a formula or
 #' data that cannot be used, `tall_error_unsupported` for group-level terms.
+#' @references
+#' Cornish, Vanetti, Bouchard-Cote, Deligiannidis & Doucet (2019). Scalable
+#' Metropolis-Hastings for exact Bayesian inference with large datasets. *ICML*.
+#'
+#' Jordan, Lee & Yang (2019). Communication-efficient distributed statistical
+#' inference. *Journal of the American Statistical Association* 114, 668-681.
 #' @seealso [summary.tall_fit()], [plot.tall_fit()], [predict.tall_glm()],
 #'   [sg_resume()]
 #' @examples

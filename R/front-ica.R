@@ -62,6 +62,10 @@
 #' x <- s %*% rbind(c(1, 0.5), c(-0.3, 1))
 #' fit <- tall_ica(x, init = "identity", chains = 2, seed = 1)
 #' mixing(fit)$mean
+#'
+#' # the model alone, of which the draws are unmixing matrices
+#' model <- model_ica(x)
+#' model
 #' @export
 tall_ica <- function(
   x,

@@ -250,12 +250,12 @@ nn_train <- function(model, train_iter, control, call, parts = NULL) {
       call,
       rows = if (holds_out) seq_len(model$n_data)[-out]
     )
-    if (holds_out) held_out_sigma(mode, model, parts, out) else mode
+    if (holds_out) set_sigma(mode, model, parts, out) else mode
   })
 }
 
 # The mode with sigma as the rows `out` have it, which it was not trained on.
-held_out_sigma <- function(mode, model, parts, out) {
+set_sigma <- function(mode, model, parts, out) {
   d <- model$n_dim
   weights <- t(mode$estimate[-d])
   f <- network_outputs(model, weights, unname(parts$x[out, , drop = FALSE]))

@@ -232,6 +232,7 @@ remote_draws <- function(rows, build_of, control, call) {
   if (is.null(found)) {
     return(NULL)
   }
+  found$psi <- psi_of_pilot(found$model, found, control)
   as_remote(found$model, rows, build_of, found, found$sums, found$n_missing)
 }
 

@@ -150,6 +150,8 @@
 #' x <- cbind("(Intercept)" = 1, age = rnorm(200))
 #' model <- model_glm(x, rbinom(200, 1, 0.5), prior = prior_uniform(-2, 2))
 #' sg_sample(model, kernel_mala(), iter = 500, seed = 1)
+#' sg_sample(model, kernel_barker(0.1, adapt = TRUE), iter = 500, seed = 1)
+#' sg_sample(model, kernel_hmc(0.05, steps = 10), iter = 500, seed = 1)
 #' @name metropolis
 NULL
 

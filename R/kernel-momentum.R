@@ -91,6 +91,9 @@
 #' model <- model_glm(x, rbinom(1000, 1, plogis(x[, "age"])))
 #' batches <- subsample_uniform(50)
 #' sg_sample(model, kernel_sghmc(1e-4), subsample = batches, seed = 1)
+#' sg_sample(model, kernel_sgnht(1e-5), subsample = batches, seed = 1)
+#' sg_sample(model, kernel_baoab(1e-4), subsample = batches, seed = 1)
+#' sg_sample(model, kernel_psgld(1e-3), subsample = batches, seed = 1)
 #' @name kernels-momentum
 NULL
 

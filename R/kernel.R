@@ -61,6 +61,16 @@
 #' @examples
 #' kernel_sgld(1e-4)
 #' kernel_sgld(1e-4, variant = "corrected", integrator = "leimkuhler-matthews")
+#'
+#' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
+#' model <- model_glm(x, rbinom(1000, 1, plogis(x[, "age"])))
+#' sg_sample(
+#'   model,
+#'   kernel_sgld(1e-4),
+#'   gradient_cv(),
+#'   subsample_uniform(50),
+#'   seed = 1
+#' )
 #' @name kernels
 NULL
 
@@ -189,6 +199,11 @@ check_noisy_step <- function(step, arg, call = caller_env()) {
 #' @examples
 #' kernel_sgbd(1e-3)
 #' kernel_sgbd(c(1e-2, 1e-3), variant = "corrected", noise = "normal")
+#'
+#' x <- cbind("(Intercept)" = 1, age = rnorm(1000))
+#' model <- model_glm(x, rbinom(1000, 1, plogis(x[, "age"])))
+#' batches <- subsample_uniform(50)
+#' sg_sample(model, kernel_sgbd(0.02), subsample = batches, seed = 1)
 #' @export
 kernel_sgbd <- function(
   sigma,

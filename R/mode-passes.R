@@ -28,7 +28,7 @@ each_chunk <- function(rows, label, refresh, f, call) {
     }
   }
   read <- function(block) {
-    own <- block_response(rows$request, block, rows$response_levels, call)
+    own <- pass_response(rows$request, block, rows$response_levels, call)
     seen$n_missing <<- seen$n_missing + own$n_missing
     values <- block_values(rows$design, block, rows$request$env, call)
     from <- 0
@@ -116,18 +116,16 @@ new_column_facts <- function() {
   list(
     add = function(chunk, n, rows) {
       x <- .Call(ffi_column_moments, chunk$x, n)
-      y <- chunk$y[seq_len(n)]
-      if (rows$has_offset) {
-        y <- y - chunk$offset[seq_len(n)]
-      }
-      w <- if (rows$has_weights) chunk$weights[seq_len(n)]
-      y_mean <- mean(y)
+      y <- if (rows$has_offset) chunk$y - chunk$offset else chunk$y
+      y_own <- .Call(ffi_column_moments, y, n)
       part <- list(
         n = n,
-        mean = c(x$mean, y_mean),
-        square = c(x$square, sum((y - y_mean)^2))
+        mean = c(x$mean, y_own$mean),
+        square = c(x$square, y_own$square)
       )
-      if (!is.null(w)) {
+      if (rows$has_weights) {
+        y <- y[seq_len(n)]
+        w <- chunk$weights[seq_len(n)]
         centre <- sum(w * y) / sum(w)
         part$weighted <- c(max(w), sum(w), centre, sum(w * (y - centre)^2))
       }

@@ -146,12 +146,17 @@ check_same_facts <- function(before, now, rows, call) {
   if (is.null(before) || same_facts(before$facts, now$facts, is_exact)) {
     return(invisible())
   }
+  abort_other_facts(before$facts$n_row, now$facts$n_row, call)
+}
+
+# n: rows then and now.
+abort_other_facts <- function(n_before, n_now, call) {
   abort_tall(
     "source",
     c(
       "{.arg data} gave other rows than it did in the pass before.",
-      x = "{count_noun(before$facts$n_row, 'row')} then,
-           {count_noun(now$facts$n_row, 'row')} now, or other values in them.",
+      x = "{count_noun(n_before, 'row')} then, {count_noun(n_now, 'row')} now,
+           or other values in them.",
       i = "Every pass must see the same rows in the same order."
     ),
     argument = "data",

@@ -153,6 +153,36 @@ fact_aggregates <- function(rows, s, squares = TRUE) {
   out
 }
 
+# Of facts that are known: rows, and sums of responses and predictors, by which
+# other rows would show.
+check_aggregates <- function(rows, s) {
+  con <- rows$con
+  own <- length(s$design$shift)
+  y <- paste0(quote_names(con, "y"), " - ", sql_number(s$design$shift[[own]]))
+  c(
+    n = "COUNT(*)",
+    "check y" = paste0("SUM(", y, ")"),
+    "check eta" = paste0("SUM(", quote_names(con, "eta"), ")")
+  )
+}
+
+check_known_facts <- function(sums, s, theta, known, call) {
+  n <- sums[["n"]]
+  y <- s$design$shift[[length(s$design$shift)]] + sums[["check y"]] / n
+  eta <- sums[["check eta"]] / n
+  is_near <- function(a, b, scale) isTRUE(abs(a - b) <= 1e-9 * scale)
+  same <- n == known$n_row &&
+    is_near(y, known$response, known$units$sd + abs(known$response)) &&
+    is_near(
+      eta,
+      sum(theta * known$mean),
+      sum(abs(theta) * (known$sd + abs(known$mean)))
+    )
+  if (!same) {
+    abort_other_facts(known$n_row, n, call)
+  }
+}
+
 # The facts, as new_column_facts() has them. largest: weight of a row.
 facts_of_sums <- function(sums, s, largest = NULL) {
   own <- function(what) {
@@ -218,10 +248,13 @@ sums_at.tall_sql <- function(rows, theta, pass, control, call) {
   ))
 }
 
-# more(rows): more columns, and more aggregates.
-sql_sums_at <- function(rows, theta, call, more = NULL, squares = TRUE) {
+# more(rows): more columns, and more aggregates. known: the facts, where a pass
+# has found them.
+sql_sums_at <- function(rows, theta, call, more = NULL, known = NULL) {
   s <- rows$in_sql
   d <- length(theta)
+  # the sum of offsets is not known
+  is_known <- !is.null(known) && length(s$offsets) == 0 && !has_sql_weight(s)
   made <- aggregate_tables(rows, function(own) {
     con <- own$con
     own <- add_eta(own, s, theta)
@@ -240,8 +273,13 @@ sql_sums_at <- function(rows, theta, call, more = NULL, squares = TRUE) {
     names(bent) <- sprintf("h%d", seq_len(d))
     own <- add_columns(own, bent)
     score <- paste0("SUM(", quote_names(con, "score"), " * ", own$x, ")")
+    score[own$x == "1.0"] <- paste0("SUM(", quote_names(con, "score"), ")")
     list(rows = own, sums = c(
-      fact_aggregates(own, s, squares),
+      if (is_known) {
+        check_aggregates(own, s)
+      } else {
+        fact_aggregates(own, s, squares = is.null(known))
+      },
       log_lik = paste0("SUM(", quote_names(con, "log_lik"), ")"),
       stats::setNames(score, paste("g", seq_len(d))),
       product_aggregates("h", quote_names(con, names(bent)), own$x),
@@ -249,13 +287,16 @@ sql_sums_at <- function(rows, theta, call, more = NULL, squares = TRUE) {
     ))
   }, call)
   sums <- made$sums
+  if (is_known) {
+    check_known_facts(sums, s, theta, known, call)
+  }
   list(
     parts = list(
       log_lik = sums[["log_lik"]],
       gradient = unname(sums[startsWith(names(sums), "g ")]),
       hessian = symmetric(sums, "h", d)
     ),
-    facts = facts_of_sums(sums, s, made$largest),
+    facts = if (is_known) known else facts_of_sums(sums, s, made$largest),
     sums = sums,
     each = made$each
   )

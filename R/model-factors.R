@@ -83,6 +83,9 @@
 #' model <- model_bpmf(user, item, rating, rank = 2)
 #' model
 #' fit <- sg_sample(model, kernel_sgbd(0.02), iter = 500, chains = 2, seed = 1)
+#'
+#' # one scale for all factors
+#' model_pmf(user, item, rating, rank = 2)
 #' @name model_factors
 NULL
 

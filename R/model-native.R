@@ -59,6 +59,8 @@
 #' # needs a C compiler; 5 seconds
 #' folder <- system.file("examples", package = "tallbayes")
 #' source(file.path(folder, "robust.R"))
+#' # which hands the table of functions to
+#' model_native(.Call("robust_model"), data, init, constants)
 #' }
 #' @export
 model_native <- function(

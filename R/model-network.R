@@ -178,7 +178,7 @@ build_network <- function(
     sigma = sigma,
     traits = model_traits(
       start = function() {
-        network_start(widths, activation, if (samples_aux) response_sd)
+        draw_weights(widths, activation, if (samples_aux) response_sd)
       },
       mode_method = "adam",
       n_aux = as.double(samples_aux)
@@ -264,7 +264,7 @@ network_fan_in <- function(widths) {
 }
 
 # Random weights and zero biases; log sigma at that of the response.
-network_start <- function(widths, activation, response_sd) {
+draw_weights <- function(widths, activation, response_sd) {
   gain <- if (activation == "relu") sqrt(2) else 1
   theta <- unlist(lapply(seq_len(length(widths) - 1), function(l) {
     n_unit <- widths[[l + 1]]

@@ -34,7 +34,6 @@ plan_remote <- function(model, control, call) {
   }
   n_step <- steps_of_run(control, verdict$steps)
   if (!has_enough(parts$run, verdict$rows, n_step, control)) {
-    n_step <- enough_steps(drawn, n_step, control)
     drawn <- draw_rows(model, control, ledger, call, n_step, drawn$found)
     if (is.null(drawn)) {
       need_rows("exact steps would look at too many rows")
@@ -64,16 +63,27 @@ has_enough <- function(order, rows_a_step, n_step, control) {
   floor(length(order) / control$chains) >= 1.1 * needed + 6 * sqrt(needed) + 10
 }
 
-# Rows of each chain that a pass is to draw at least: a step that needs a row
-# would wait in vain for one where the steps that are left, of very many rows,
-# are thought to need none.
-least_ahead <- 50
+# Rows of each chain that a pass is to draw at least. They cost nothing beside a
+# pass; where steps need fewer, a chain by bad luck needs more than on average,
+# and another pass for one row would take as long as all.
+least_ahead <- 1000
 
-# So many steps that a pass like `drawn` draws as many rows for.
-enough_steps <- function(drawn, n_step, control) {
-  a_step <- drawn$draw$rate / drawn$n_step * drawn$total
-  least <- ceiling(least_ahead * control$chains / a_step)
+# So many steps that a pass draws as many rows for. psi: the sum of the bounds
+# over all rows, from a pass or the pilot; NULL: not known.
+enough_steps <- function(psi, phi, n_step, control) {
+  if (is.null(psi)) {
+    return(n_step)
+  }
+  least <- ceiling(least_ahead * control$chains / (drawn_share * phi * psi))
   if (is.finite(least)) max(n_step, least) else n_step
+}
+
+# The sum of the bounds over all rows, from the pilot's, each with the number of
+# rows that it stands for.
+psi_of_pilot <- function(model, found, control) {
+  none <- list(radius = remote_radius(model$n_dim), phi_bar = 0, rate = 0,
+    scale = 1, seed = 1, pass = 0, first = 0)
+  chunk_draw(model$pointer, found$theta, found$chol, control$cores, none)$total
 }
 
 # Draws, shuffled: those of the pilot and those of the run.
@@ -124,7 +134,6 @@ plan_of_drawn <- function(model, drawn, order, control, ledger, call) {
     ledger = ledger
   )
   plan$refill <- function(number, left) {
-    left <- enough_steps(drawn, left, control)
     more <- draw_rows(model, control, ledger, call, left, drawn$found)
     if (is.null(more)) {
       return(NULL)
@@ -168,6 +177,9 @@ remote_radius <- function(n_dim) {
 # Steps from one draw to the next that are reckoned with before a pilot tells.
 steps_ahead <- 3
 
+# A pass draws so many rows for each that its steps are thought to need.
+drawn_share <- 1.3
+
 # What a pass draws: list(at, chol, sums, law, rows, ...). `rate` is that of
 # each row's count over its bound; n_step that of all chains.
 draw_rows <- function(
@@ -183,10 +195,11 @@ draw_rows <- function(
   for (attempt in 1:4) {
     remote$count$pass <- remote$count$pass + 1
     phi <- 2 * (d + 1 + found$distance^2)^1.5
+    n_step <- enough_steps(found$psi, phi, n_step, control)
     draw <- list(
       radius = remote_radius(d),
       phi_bar = phi,
-      rate = 1.3 * n_step * phi,
+      rate = drawn_share * n_step * phi,
       scale = 1,
       seed = core_seed(control),
       pass = remote$count$pass,
@@ -201,6 +214,7 @@ draw_rows <- function(
       return(NULL)
     }
     check_same_facts(found, taken, remote$rows, call)
+    found$psi <- taken$total
     here <- posterior_at(model, found$theta, taken$sums)
     chol <- lower_chol(here$hessian, model, call)
     mean <- found$theta +

@@ -161,6 +161,18 @@
 #' accept or reject, see [priors]. A chain whose state stops being finite ends
 #' with a `tall_warning_nonfinite` and leaves the draws until then; an interrupt
 #' (Ctrl-C) gives a `tall_warning_interrupted` and all draws so far.
+#' @references
+#' Welling & Teh (2011). Bayesian learning via stochastic gradient Langevin
+#' dynamics. *ICML*.
+#'
+#' Baker, Fearnhead, Fox & Nemeth (2019). Control variates for stochastic
+#' gradient MCMC. *Statistics and Computing* 29, 599-615.
+#'
+#' Cornish, Vanetti, Bouchard-Cote, Deligiannidis & Doucet (2019). Scalable
+#' Metropolis-Hastings for exact Bayesian inference with large datasets. *ICML*.
+#'
+#' Nemeth & Fearnhead (2021). Stochastic gradient Markov chain Monte Carlo.
+#' *Journal of the American Statistical Association* 116, 433-450.
 #' @seealso [sg_resume()] to go on; [tall_glm()] for formulas.
 #' @examples
 #' x <- cbind("(Intercept)" = 1, age = rnorm(1000))

@@ -16,7 +16,7 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
     top <- paste0("MAX(", quote_names(con, "psi"), ")")
     list(rows = own, sums = c(psi = psi, always = always, top = top))
   }
-  summed <- sql_sums_at(rows, found$theta, call, with_psi, squares = FALSE)
+  summed <- sql_sums_at(rows, found$theta, call, with_psi, found$facts)
   sums <- summed$sums
   wanted <- draw$rate * sums[["psi"]] + sums[["always"]]
   if (wanted > max(chunk_rows, sums[["n"]] * recipe_settings$full_share)) {

@@ -166,6 +166,17 @@ prior_precision <- function(prior) {
 #' are not those of the coefficients; if a prior of rstanarm or brms is given,
 #' with what to write instead;
 #' `tall_warning_prior` from a run, see above.
+#' @references
+#' Gelman, Jakulin, Pittau & Su (2008). A weakly informative default prior
+#' distribution for logistic and other regression models. *Annals of Applied
+#' Statistics* 2, 1360-1383.
+#'
+#' Park & Casella (2008). The Bayesian lasso. *Journal of the American
+#' Statistical Association* 103, 681-686.
+#'
+#' Simpson, Rue, Riebler, Martins & Sorbye (2017). Penalising model component
+#' complexity: a principled, practical approach to constructing priors.
+#' *Statistical Science* 32, 1-28.
 #' @examples
 #' prior_normal(0, 2.5)
 #' prior_normal(0, c(10, 1, 1))
@@ -174,6 +185,17 @@ prior_precision <- function(prior) {
 #' prior_student(3, 0, 2.5)
 #' prior_uniform(-10, 10)
 #' prior_gamma(2, 0.1)
+#' prior_exponential(autoscale = TRUE)
+#' prior_flat()
+#'
+#' fit <- tall_glm(
+#'   mpg ~ wt + hp,
+#'   data = mtcars,
+#'   prior = prior_normal(c(wt = -3, hp = 0), c(wt = 2, hp = 0.1)),
+#'   prior_intercept = prior_flat(),
+#'   seed = 1
+#' )
+#' coef(fit)
 #' @name priors
 NULL
 

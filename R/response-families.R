@@ -79,6 +79,17 @@
 #' )
 #' fit <- tall_glm(days ~ slow, days, family = neg_binomial_2(), seed = 1)
 #' fit
+#'
+#' # an outlier that a Gaussian response would follow
+#' x <- 1:30 / 10
+#' y <- c(sin(x[-30]), 8)
+#' coef(tall_glm(y ~ x, family = student(df = 4), seed = 1))
+#'
+#' # positive responses, and proportions
+#' d <- data.frame(x, time = rgamma(30, 5, 5 / exp(x)), share = plogis(x - 1))
+#' coef(tall_glm(time ~ x, d, family = gamma_regression(), seed = 1))
+#' d$share <- d$share + runif(30, -0.05, 0.05)
+#' coef(tall_glm(share ~ x, d, family = beta_regression(), seed = 1))
 #' @name response-families
 NULL
 

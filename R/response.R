@@ -400,9 +400,16 @@ check_response <- function(y, family, arg, call) {
 }
 
 # The first value of y, any numbers or logical, that is no response of the
-# family; 0: none. size: trials or classes, 0 where they are not known.
-first_outside <- function(y, family, size = find_response(family)$size) {
-  .Call(ffi_response_outside, response_facts(family)$place, y, size)
+# family, of n after `first`; 0: none. size: trials or classes, 0 where they are
+# not known.
+first_outside <- function(
+  y,
+  family,
+  size = find_response(family)$size,
+  first = 0,
+  n = length(y)
+) {
+  .Call(ffi_response_outside, response_facts(family)$place, y, size, first, n)
 }
 
 # ---- evaluating --------------------------------------------------------------

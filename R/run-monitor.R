@@ -51,10 +51,15 @@
 #'   monitor = list(
 #'     every = 50,
 #'     loss = monitor_log_loss(test),
+#'     log_lik = monitor_log_lik(test),
 #'     slope = function(theta) theta[["wt"]]
 #'   ),
 #'   seed = 1
 #' )
+#' tail(fit$monitor)
+#'
+#' watched <- list(every = 100, rmse = monitor_rmse(test))
+#' fit <- tall_glm(mpg ~ wt, mtcars[-(1:10), ], monitor = watched, seed = 1)
 #' tail(fit$monitor)
 #' @name monitors
 NULL

@@ -82,6 +82,8 @@
 #' str(reader$next_block())
 #' reader$close()
 #' source_fetch(source, c(3, 1), "mpg")
+#' source_names(source)
+#' source_size(source)
 #'
 #' # a source of one's own: squares that lie nowhere
 #' source_open.squares <- function(source, columns = NULL) {

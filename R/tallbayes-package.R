@@ -1,18 +1,48 @@
 #' tallbayes: Bayesian posteriors of tall data
 #'
-#' Samples posteriors of models with very many observations by
-#' stochastic-gradient Markov chain Monte Carlo. A run is put together from
-#' five parts, each made by a small constructor:
+#' Samples posteriors of models with very many observations. [tall_glm()] fits a
+#' generalised linear model from a formula with nothing to tune; the result is a
+#' `tall_fit`, whose draws are a
+#' [posterior::draws_array][posterior::as_draws_array].
+#' `vignette("getting-started", package = "tallbayes")` takes ten minutes, and
+#' `browseVignettes("tallbayes")` lists all guides.
 #'
-#' * a **model** (`model_*()`), which holds the data and the prior,
-#' * a **gradient estimator** (`gradient_*()`),
-#' * a **subsampling scheme** (`subsample_*()`),
-#' * a **kernel** (`kernel_*()`), which moves the chain,
-#' * a **schedule** (`schedule_*()`) for the step size.
+#' @section Fit a model from a formula: [tall_glm()] (linear, logistic, Poisson
+#' and other regressions: [response-families]), [tall_multinom()] and
+#' [tall_polr()] (classes), [tall_glmer()] (groups), [tall_nn()] (networks),
+#' [tall_factorize()] (ratings), [tall_topics()] (documents), [tall_ica()]
+#' (independent components). Their [priors] are rstanarm's unless you choose
+#' others. Rows come from data frames, matrices, files, streams or databases:
+#' [tall_source].
 #'
-#' [sg_sample()] runs any combination; [tall_glm()] fits a generalised linear
-#' model from a formula with nothing to tune. The result is a `tall_fit`, whose
-#' draws are a [posterior::draws_array][posterior::as_draws_array].
+#' @section Use a fit: [print() and summary()][summary.tall_fit] with the
+#' estimated bias, [plot()][plot.tall_fit], [tidy()][tidy-tall_fit],
+#' [predict()][predict.tall_glm], [posterior_predict()][posterior-predict],
+#' [loo()][loo-tall_glm], [pp_check()][pp_check.tall_glm], [coef() and
+#' others][fit-methods], [draws in any format][draws-formats]; [sg_resume()]
+#' goes on with a run. What a fit keeps: [tall_fit].
+#'
+#' @section Is it right: [bias_check()] (a run at half the step size),
+#' [noise_tolerance()], [ksd()] and [fssd()] (discrepancies from the posterior),
+#' [zero_variance()] (takes Monte Carlo error out), [losses] and
+#' [standardised_bias()] (against what is known).
+#'
+#' @section Put a run together: [sg_sample()] runs any combination of
+#'
+#' * a **model** ([model_glm()], [model_custom()], [model_native()], ...), which
+#'   holds the data and the prior,
+#' * a **gradient estimator** ([gradient_cv()], ...),
+#' * a **subsampling scheme** ([subsample_weighted()], ...),
+#' * a **kernel** ([kernel_sgld()], [kernel_sgbd()], [kernel_smh()],
+#'   [kernel_mala()], [kernel_sghmc()], ...), which moves the chain,
+#' * a **schedule** ([schedule_constant()], ...) for the step size.
+#'
+#' [find_mode()] finds the mode, [sg_tune()] step sizes, [monitors] watch a run.
+#'
+#' @section And else: [tall_data()] has the data sets of the papers,
+#' [tall_conditions] the classes of errors and warnings,
+#' `citation("tallbayes")` the papers. `vignette("add-a-member", package =
+#' "tallbayes")` adds a model, a kernel or an estimator to the package.
 #'
 #' @section Options:
 #' * `mc.cores`: the default of `cores` wherever chains run.

@@ -53,9 +53,10 @@
 #'
 #' Scores are distances from the posterior, of bias and of slow mixing together:
 #' what is chosen is best for runs of about the length of the last rung. For
-#' much longer runs, smaller steps are better. Leave `init` out, so that arms
-#' start at a draw of the normal approximation: an arm that hardly moves from
-#' the mode is close to the posterior as discrepancies see it. In the units of
+#' much longer runs, smaller steps are better. Leave `init` out: an arm that
+#' hardly moves from the mode, or from any typical point, is close to the
+#' posterior as discrepancies see it, while one that has to walk in every
+#' direction shows how slow it is. In the units of
 #' the parameters (`covariance = NULL`) the score of a narrow posterior is the
 #' norm of the average gradient at the draws, which falls with the number of
 #' `points`; the paper scores all draws.
@@ -322,11 +323,35 @@ make_arms <- function(model, kernel, grid, parts, control, init, call) {
       status = "ok"
     )
   })
-  start <- plan_init(arms[[1]]$plan, init, control, call)
+  start <- tune_start(arms[[1]]$plan, init, control, call)
   lapply(share_weights(arms, control, call), function(arm) {
     arm$plan$init <- start
     arm
   })
+}
+
+# Where the arms start: in each principal direction of the posterior a few
+# standard deviations from the mode, on the side of a draw of the normal
+# approximation. From a typical point an arm that hardly moves is as close to
+# the posterior as discrepancies see; here every direction has to be walked.
+tune_distance <- 3
+
+tune_start <- function(plan, init, control, call) {
+  model <- plan$model
+  start <- plan_init(plan, init, control, call)
+  has_own <- !is.null(init) || !is.null(model$traits$draw)
+  if (has_own || model_is_whitened(model)) {
+    return(start)
+  }
+  mode <- plan_mode(plan, control, call)
+  if (is.null(mode$chol)) {
+    return(start)
+  }
+  center <- as.double(mode$estimate)
+  axes <- eigen(chol2inv(t(mode$chol)), TRUE)
+  side <- sign(crossprod(axes$vectors, start - center))
+  out <- axes$vectors %*% (tune_distance * sqrt(axes$values) * side)
+  move_inside(center + out, model, reflect = TRUE)
 }
 
 # Weights are found once for all arms and rungs, not at the start of each

@@ -18,3 +18,16 @@ local({
     assign(name, guard(space[[name]]), envir = space)
   }
 })
+
+# What has to be told to packages that may be loaded later, or never.
+.onLoad <- function(libname, pkgname) {
+  when_loaded("parsnip", register_parsnip)
+  when_loaded("marginaleffects", tell_marginaleffects)
+}
+
+when_loaded <- function(package, f) {
+  if (isNamespaceLoaded(package)) {
+    f()
+  }
+  setHook(packageEvent(package, "onLoad"), f)
+}

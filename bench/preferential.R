@@ -5,7 +5,7 @@
 #   Rscript bench/preferential.R
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "common.R"))
-source(file.path(dirname(script), "preferential-problems.R"))
+source(file.path(dirname(script), "..", "inst", "replications", "preferential.R"))
 bench_start("preferential", "Preferential and adaptive subsampling")
 started <- proc.time()
 

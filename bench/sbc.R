@@ -1,10 +1,12 @@
 # Are the posteriors of the default right? Simulation-based calibration, with more
 # replications than the tests have time for. See README.md.
 #
-#   Rscript bench/sbc.R [replications] [responses|groups [name]]
+#   Rscript bench/sbc.R [replications] [responses | classes] [rows]
+#   Rscript bench/sbc.R [replications] groups [name]
 #
 # With "responses" those of section 13 alone, each with its parameter beside the
-# mean, at two numbers of rows; with "groups" multilevel regressions, all or those
+# mean; with "classes" regressions with classes. Both of `rows` rows: 1000, or
+# 20000 where the recipe is another. With "groups" multilevel regressions, those
 # whose name has what comes after it ("slope").
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
@@ -21,19 +23,28 @@ if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
 }
 source(file.path(dirname(script), "common.R"))
 source(file.path(dirname(script), "recipe-1.R"))
+source(file.path(dirname(script), "moments.R"))
+source(file.path(dirname(script), "sbc-exact.R"))
 source(file.path(dirname(script), "..", "tests", "testthat", "helper-sbc.R"))
 n_rep <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 400
 of_responses <- "responses" %in% commandArgs(TRUE)
+of_classes <- "classes" %in% commandArgs(TRUE)
 of_groups <- "groups" %in% commandArgs(TRUE)
-group_problem <- c(commandArgs(TRUE)[-(1:2)], "intercept")[[1]]
-if (of_responses) {
-  bench_start("sbc-responses", "Simulation-based calibration of responses")
-} else if (of_groups) {
+of_part <- c(commandArgs(TRUE)[-(1:2)], if (of_groups) "intercept" else 1000)[[1]]
+n_rows <- if (!of_groups) as.integer(of_part)
+start_part <- function(part, title) {
   bench_start(
-    "sbc-groups",
-    "Simulation-based calibration of multilevel regressions",
-    paste("sbc.R", paste(commandArgs(TRUE), collapse = " "))
+    paste(c("sbc", part, n_rows), collapse = "-"),
+    paste("Simulation-based calibration of", title),
+    paste("sbc.R", n_rep, part, of_part)
   )
+}
+if (of_responses) {
+  start_part("responses", "responses")
+} else if (of_classes) {
+  start_part("classes", "regressions with classes")
+} else if (of_groups) {
+  start_part("groups", "multilevel regressions")
 } else {
   bench_start("sbc", "Simulation-based calibration of the default")
 }
@@ -50,7 +61,10 @@ row_of <- function(name, sample = sbc_sample) {
 }
 
 row_of_problem <- function(name, problem, sample = sbc_sample) {
-  runs <- suppressWarnings(sbc_runs(problem, n_rep, sample))
+  row_of_runs(name, suppressWarnings(sbc_runs(problem, n_rep, sample)))
+}
+
+row_of_runs <- function(name, runs) {
   kernels <- table(vapply(runs, function(run) run$kernel, ""))
   row_of_scores(name, sbc_scores(runs), if (length(kernels) == 1) {
     names(kernels)
@@ -78,20 +92,58 @@ row_of_scores <- function(name, scores, kernel, n_draw = sbc_draws) {
   )
 }
 
+# How the scores differ from those that the posterior itself has on the same data
+# sets.
+beside_exact <- function(name, problem, scores) {
+  exact <- exact_scores(problem, exact_densities[[name]], n_rep)
+  off <- scores - exact$scores
+  # parameters of one replication share their draws
+  each <- -colMeans(off)
+  error <- sd(each) / sqrt(n_rep)
+  data.frame(
+    problem = name,
+    `exact, sds` = fixed(-mean(exact$scores)),
+    `draws - exact` = fixed(mean(each), 3),
+    `+-` = fixed(error, 3),
+    p = fixed(2 * pnorm(-abs(mean(each) / error)), 3),
+    `worst parameter` = fixed(max(abs(rowMeans(off))), 3),
+    efficiency = fixed(exact$efficiency),
+    check.names = FALSE
+  )
+}
+
+say_rows <- function(rows) say_table(do.call(rbind, rows))
+
+# Of each problem its row, and its scores.
+scores_of <- function(problems) {
+  lapply(stats::setNames(nm = names(problems)), function(name) {
+    runs <- suppressWarnings(sbc_runs(problems[[name]], n_rep))
+    scores <- sbc_scores(runs)
+    cat(name, "sampled\n")
+    list(row = row_of_runs(name, runs), scores = scores)
+  })
+}
+
 if (of_responses) {
   say(
-    n_rep, " replications of each response, four coefficients and what is beside",
-    " the mean,\nwith fixed priors; columns as in `results/sbc.txt`.\n"
+    n_rep, " replications of each response, N = ", n_rows, ", four coefficients",
+    " and what is beside\nthe mean, with fixed priors; columns as in",
+    " `results/sbc.md`.\n"
   )
-  for (n in c(1000, 20000)) {
-    say("N = ", format(n, big.mark = ","), ".\n")
-    problems <- sbc_aux_problems(n)
-    rows <- lapply(names(problems), function(name) {
-      row <- row_of_problem(name, problems[[name]])
-      cat(name, n, "done\n")
-      row
-    })
-    say_table(do.call(rbind, rows))
+  problems <- sbc_aux_problems(n_rows)
+  each <- scores_of(problems)
+  say_rows(lapply(each, function(one) one$row))
+  # densities in R of more rows take too long
+  if (n_rows <= 2000) {
+    say(
+      "Scores by importance sampling on the same data sets, without a sampler:",
+      " how far those\ndiffer from 0 is chance of the data sets. How far the",
+      " draws' scores differ from them is\nthe sampler's. Efficiency: the least",
+      " of any data set.\n"
+    )
+    say_rows(lapply(names(problems), function(name) {
+      beside_exact(name, problems[[name]], each[[name]]$scores)
+    }))
   }
   quit(save = "no")
 }
@@ -125,7 +177,7 @@ if (of_groups) {
     do.call(rbind, rows)
   }
   wanted <- c("intercept, logistic", "intercept and slope, logistic")
-  for (name in grep(group_problem, wanted, value = TRUE)) {
+  for (name in grep(of_part, wanted, value = TRUE)) {
     before <- bench_log$lines
     runs <- list()
     # they take long: what is done is kept
@@ -141,6 +193,16 @@ if (of_groups) {
       say_table(table_of(runs))
     }
   }
+  quit(save = "no")
+}
+
+if (of_classes) {
+  say(
+    n_rep, " replications of regressions with three classes and three columns,",
+    " N = ", n_rows, ",\nwith fixed priors: eight coefficients, or three and two",
+    " thresholds; columns as in\n`results/sbc.md`.\n"
+  )
+  say_rows(lapply(scores_of(sbc_class_problems(n_rows)), function(one) one$row))
   quit(save = "no")
 }
 

@@ -76,8 +76,8 @@ say(
   "n = ", n, " of ", model$n_data, " rows, simple gradients, eta = 3. As the paper: ",
   "20,000 iterations for all arms together, FSSD at 100 locations in the units of the ",
   "parameters, all draws scored, from the mode. Default: KSD in posterior standard ",
-  "deviations, 100 draws scored, from a draw of the normal approximation; 200,000 ",
-  "iterations, 3 seeds. Brute force: the arm with the least error after 100,000 ",
+  "deviations, 100 draws scored, from 3 sds off the mode in each principal direction; ",
+  "200,000 iterations, 3 seeds. Brute force: the arm with the least error after 100,000 ",
   "iterations of its own.\n"
 )
 rows <- list()

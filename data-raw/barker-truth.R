@@ -8,7 +8,7 @@
 # likelihood of 88,163 rows makes long chains dear, and the posterior is near normal.
 # Arrhythmia: MALA, four long chains. Errors are Monte Carlo standard errors.
 library(tallbayes)
-source(file.path("data-raw", "barker-data.R"))
+source(file.path("inst", "replications", "barker.R"))
 options(tallbayes.refresh = 0)
 
 sepsis <- barker_sepsis()
@@ -64,4 +64,4 @@ truth <- rbind(truth, data.frame(
 ))
 numbers <- vapply(truth, is.numeric, TRUE)
 truth[numbers] <- lapply(truth[numbers], signif, 6)
-write.csv(truth, file.path("data-raw", "barker-truth.csv"), row.names = FALSE)
+write.csv(truth, file.path("inst", "replications", "barker-truth.csv"), row.names = FALSE)

@@ -1,4 +1,5 @@
-# The picture of README: trace and density of the sepsis fit. From the root of the
+# The picture of README: posterior densities of the sepsis fit beside glm()'s
+# normal law, and what the draws cost. From the root of the
 # package, with it installed and the full data at hand (see ?tall_data):
 #
 #   Rscript data-raw/readme-figure.R
@@ -21,58 +22,62 @@ labels <- c(
   sex_0male_1female = "sex (female)",
   episode_number = "episode"
 )
-long <- do.call(rbind, lapply(names(labels), function(name) {
-  data.frame(
-    iteration = draws$.iteration,
-    chain = factor(draws$.chain),
-    variable = labels[[name]],
-    value = draws[[name]]
-  )
-}))
-long$variable <- factor(long$variable, labels)
+likelihood <- glm(formula(fit), binomial(), tall_data("sepsis"))
+ml <- coef(summary(likelihood))
 
-colours <- c("#0b3c5d", "#328cc1", "#d9a21b", "#7a3b69")
-trace <- data.frame(long[long$iteration <= 150, ], panel = "first 150 draws of each chain")
-dens <- data.frame(long, panel = "posterior density")
-
-# density() drawn on its side, so that both panels share the axis of the values
-curve <- do.call(rbind, lapply(
-  split(dens, list(dens$variable, dens$chain)),
-  function(part) {
-    d <- density(part$value, n = 256, adjust = 1.4)
+# each chain's density, and the normal law at the maximum of the likelihood
+curve <- do.call(rbind, lapply(names(labels), function(name) {
+  chains <- lapply(split(draws[[name]], draws$.chain), function(value) {
+    density(value, n = 256, adjust = 1.4)[c("x", "y")]
+  })
+  at <- range(unlist(lapply(chains, `[[`, "x")))
+  x <- seq(at[[1]], at[[2]], length.out = 256)
+  y <- dnorm(x, ml[name, "Estimate"], ml[name, "Std. Error"])
+  all <- c(chains, list("glm()" = list(x = x, y = y)))
+  do.call(rbind, lapply(names(all), function(of) {
     data.frame(
-      variable = part$variable[[1]],
-      chain = part$chain[[1]],
-      panel = part$panel[[1]],
-      value = d$x,
-      iteration = d$y / max(d$y)
+      variable = labels[[name]],
+      of = if (of == "glm()") of else paste("chain", of),
+      x = all[[of]]$x,
+      y = all[[of]]$y
     )
-  }
-))
+  }))
+}))
+curve$variable <- factor(curve$variable, labels)
+curve$of <- factor(curve$of, c(paste("chain", 1:4), "glm()"))
 
-picture <- ggplot(mapping = aes(x = iteration, y = value, colour = chain)) +
-  geom_line(data = trace, linewidth = 0.3) +
-  geom_path(data = curve, linewidth = 0.7) +
-  facet_grid(variable ~ panel, scales = "free", switch = "y") +
+said <- sprintf(
+  "%s exact draws. Of %s rows there were %.1f passes in all, and a step looked at %.2f rows.",
+  format(posterior::ndraws(draws), big.mark = ","),
+  format(nobs(fit), big.mark = ","),
+  fit$passes,
+  mean(fit$sizes)
+)
+colours <- c("#0b3c5d", "#328cc1", "#d9a21b", "#7a3b69", "grey30")
+
+picture <- ggplot(curve, aes(x, y, colour = of, linetype = of)) +
+  geom_line(linewidth = 0.6) +
+  facet_wrap(~variable, scales = "free") +
   scale_colour_manual(values = colours) +
-  labs(x = NULL, y = NULL) +
+  scale_linetype_manual(values = c(rep("solid", 4), "22")) +
+  scale_y_continuous(breaks = NULL) +
+  labs(x = NULL, y = "posterior density", colour = NULL, linetype = NULL, title = said) +
   theme_minimal(base_size = 11) +
   theme(
-    legend.position = "top",
-    legend.justification = "right",
+    plot.title = element_text(size = 10),
+    plot.title.position = "plot",
+    legend.position = "bottom",
     legend.margin = margin(),
-    strip.placement = "outside",
     panel.grid.minor = element_blank(),
     panel.spacing.x = unit(1.2, "lines"),
-    axis.text.x = element_blank(),
     plot.background = element_rect(fill = "white", colour = NA)
   )
 
 dir.create("man/figures", showWarnings = FALSE)
 png(
-  "man/figures/README-trace.png",
+  "man/figures/README-posterior.png",
   width = 760,
-  height = 410,
+  height = 300,
   res = 96,
   type = "cairo"
 )

@@ -12,6 +12,7 @@ SEXP ffi_chunk_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_chunk_model(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_chunk_sums(SEXP, SEXP, SEXP);
 SEXP ffi_column_ranges(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_column_missing(SEXP, SEXP, SEXP);
 SEXP ffi_column_moments(SEXP, SEXP);
 SEXP ffi_column_sds(SEXP);
 SEXP ffi_model_release(SEXP);
@@ -63,7 +64,7 @@ SEXP ffi_response_bounds(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_deviance(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_evaluate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_mean(SEXP, SEXP, SEXP);
-SEXP ffi_response_outside(SEXP, SEXP, SEXP);
+SEXP ffi_response_outside(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_registry(void);
 SEXP ffi_response_simulate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_variance(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -95,6 +96,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_chunk_model, 7),
                                          DOOR(ffi_chunk_sums, 3),
                                          DOOR(ffi_column_ranges, 4),
+                                         DOOR(ffi_column_missing, 3),
                                          DOOR(ffi_column_moments, 2),
                                          DOOR(ffi_column_sds, 1),
                                          DOOR(ffi_model_release, 1),
@@ -146,7 +148,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_response_deviance, 5),
                                          DOOR(ffi_response_evaluate, 8),
                                          DOOR(ffi_response_mean, 3),
-                                         DOOR(ffi_response_outside, 3),
+                                         DOOR(ffi_response_outside, 5),
                                          DOOR(ffi_response_registry, 0),
                                          DOOR(ffi_response_simulate, 6),
                                          DOOR(ffi_response_variance, 5),

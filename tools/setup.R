@@ -3,6 +3,7 @@
 #   Rscript tools/setup.R demo     and the plots
 #   Rscript tools/setup.R test     and everything that the tests use
 #   Rscript tools/setup.R lint     only what `make lint` uses
+# Several may be given at a time.
 # On Debian and Ubuntu, as root, ready-built packages are used where they are
 # recent enough; anything else comes from the CRAN mirror that R is set to use.
 # There, OpenBLAS becomes R's BLAS where R has but the reference BLAS.
@@ -61,11 +62,22 @@ apt <- function(...) {
   system2("apt-get", c(options, ...), stdout = FALSE, stdin = "/dev/null")
 }
 
+# The list of packages, once.
+apt_update <- local({
+  is_new <- FALSE
+  function() {
+    if (!is_new) {
+      apt("update")
+      is_new <<- TRUE
+    }
+  }
+})
+
 install_by_apt <- function(names) {
   if (length(names) == 0) {
     return(invisible())
   }
-  apt("update")
+  apt_update()
   debs <- paste0("r-cran-", tolower(names))
   known <- vapply(
     debs,
@@ -153,7 +165,7 @@ install_postgres <- function() {
   try({
     if (can_use_apt()) {
       cat("Installing PostgreSQL (Debian packages)\n")
-      apt("update")
+      apt_update()
       apt(
         "install",
         "--no-install-recommends",
@@ -227,7 +239,7 @@ set_up_blas <- function() {
   cat("R's BLAS is ", what, ".\n", sep = "")
   if (can_use_apt()) {
     cat("Installing", openblas, "(Debian package)\n")
-    apt("update")
+    apt_update()
     apt("install", "--no-install-recommends", openblas)
     file <- blas_of_next_r()
     if (blas_kind(file) == "fine") {
@@ -269,7 +281,7 @@ set_up_clang_format <- function() {
   }
   if (can_use_apt()) {
     cat("Installing", clang_format, "(Debian package)\n")
-    apt("update")
+    apt_update()
     apt("install", "--no-install-recommends", clang_format)
   }
   if (!has_clang_format()) {
@@ -279,8 +291,9 @@ set_up_clang_format <- function() {
 
 # ---- all of it ---------------------------------------------------------------
 
-# Those that have functions of their own here, and which tests can do without.
-own_way <- c("RTMB", "RPostgres")
+# Those that have functions of their own here, or that neither Debian 12 nor
+# some seconds of compiling give. Tests can do without: they are skipped.
+own_way <- c("RTMB", "RPostgres", "marginaleffects", "parsnip")
 
 # Packages with the versions that are needed at least.
 packages_for <- function(goal) {
@@ -339,5 +352,8 @@ set_up <- function(goal) {
 
 # source()d by a test for the functions above
 if (sys.nframe() == 0) {
-  set_up(c(commandArgs(trailingOnly = TRUE), "install")[[1]])
+  goals <- commandArgs(trailingOnly = TRUE)
+  for (goal in if (length(goals) > 0) goals else "install") {
+    set_up(goal)
+  }
 }

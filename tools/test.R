@@ -1,49 +1,164 @@
 # Runs every test on the installed package; the last line counts them.
 #   Rscript tools/test.R [filter]
+# As many processes as there are cores, two at most (TALLBAYES_TEST_PROCESSES:
+# another number), take the next file each until there is none; a process that
+# dies fails the file it was at.
 
 Sys.setenv(NOT_CRAN = "true")
-filter <- commandArgs(trailingOnly = TRUE)
 
-# `make test` gives BLAS one thread.
-threads <- Sys.getenv("OPENBLAS_NUM_THREADS", "as R says")
-cat(
-  "BLAS: ",
-  extSoftVersion()[["BLAS"]],
-  ", threads: ",
-  threads,
-  "\n",
-  sep = ""
-)
+# Those that take longest come first, so that none ends long after the others.
+longest <- readLines("tests/long.txt")
 
-# the last line counts all of them; the reporter reads it when it is made
-testthat::set_max_fails(Inf)
-
-# One line per file: a spinner would fill a log.
-reporter <- testthat::ProgressReporter$new(
-  show_praise = FALSE,
-  update_interval = Inf
-)
-
-results <- tryCatch(
-  as.data.frame(testthat::test_dir(
-    "tests/testthat",
-    package = "tallbayes",
-    load_package = "installed",
-    filter = if (length(filter) > 0) filter[[1]],
-    reporter = reporter,
-    stop_on_failure = FALSE
-  )),
-  error = function(e) {
-    message("The tests stopped: ", conditionMessage(e))
-    data.frame(passed = 0, failed = 1, error = FALSE, skipped = 0)
+test_files <- function(filter) {
+  files <- list.files("tests/testthat", "^test-.*[.][rR]$")
+  name <- sub("^test-(.*)[.][rR]$", "\\1", files)
+  if (!is.na(filter)) {
+    files <- files[grepl(filter, name)]
+    name <- name[grepl(filter, name)]
   }
-)
+  files[order(match(name, longest, length(longest) + 1))]
+}
 
-n_failed <- sum(results$failed) + sum(results$error)
-cat(sprintf(
-  "\n%d passed, %d failed, %d skipped\n",
-  sum(results$passed),
-  n_failed,
-  sum(results$skipped)
-))
-quit(status = if (n_failed > 0) 1 else 0)
+n_processes <- function(n_files) {
+  cores <- min(2, parallel::detectCores(), na.rm = TRUE)
+  n <- as.integer(Sys.getenv("TALLBAYES_TEST_PROCESSES", cores))
+  # where nothing forks, one
+  n <- if (.Platform$OS.type == "windows") 1 else n
+  max(1, min(n, n_files))
+}
+
+# ---- one process -------------------------------------------------------------
+
+# One line per file: a spinner would fill a log, and the summary comes once.
+file_reporter <- function() {
+  reporter <- R6::R6Class(
+    inherit = testthat::ProgressReporter,
+    public = list(
+      show_header = function(...) invisible(),
+      end_reporter = function(...) invisible()
+    )
+  )
+  reporter$new(show_praise = FALSE, update_interval = Inf)
+}
+
+# What a file says, in one piece: another process writes to the same place.
+run_file <- function(file, env) {
+  results <- NULL
+  said <- utils::capture.output(
+    results <- tryCatch(
+      testthat::test_file(
+        file.path("tests/testthat", file),
+        package = "tallbayes",
+        reporter = file_reporter(),
+        load_package = "installed",
+        load_helpers = FALSE,
+        env = env
+      ),
+      error = function(e) {
+        cat("The tests of", file, "stopped:", conditionMessage(e), "\n")
+      }
+    )
+  )
+  cat(paste0(c(said[nzchar(said)], ""), collapse = "\n"))
+  results
+}
+
+# Of the results of a file; NULL: it stopped.
+counts_of <- function(results) {
+  if (is.null(results)) {
+    return(list(passed = 0, failed = 1, skips = character()))
+  }
+  table <- as.data.frame(results)
+  all <- unlist(lapply(results, function(test) test$results), recursive = FALSE)
+  is_skip <- vapply(all, inherits, TRUE, "expectation_skip")
+  list(
+    passed = sum(table$passed),
+    failed = sum(table$failed) + sum(table$error),
+    skips = vapply(all[is_skip], conditionMessage, "")
+  )
+}
+
+# Files that nobody has taken, one after another; `folder` has a folder for
+# each that was taken, with its counts when it ended.
+work_on <- function(files, folder) {
+  # the last line counts all of them; the reporter reads it when it is made
+  testthat::set_max_fails(Inf)
+  suppressPackageStartupMessages(library(testthat))
+  library(tallbayes)
+  env <- testthat::test_env("tallbayes")
+  testthat::source_test_helpers("tests/testthat", env)
+  for (file in files) {
+    if (dir.create(file.path(folder, file), showWarnings = FALSE)) {
+      counts <- counts_of(run_file(file, env))
+      saveRDS(counts, file.path(folder, file, "counts.rds"))
+    }
+  }
+}
+
+# ---- all of them -------------------------------------------------------------
+
+run_all <- function(filter) {
+  files <- test_files(filter)
+  if (length(files) == 0) {
+    cat("No test file is called that.\n")
+    return(summarise(list(counts_of(NULL))))
+  }
+  folder <- tempfile("tests")
+  dir.create(folder)
+  n <- n_processes(length(files))
+  # `make test` gives BLAS one thread.
+  cat(
+    "BLAS: ",
+    extSoftVersion()[["BLAS"]],
+    ", threads: ",
+    Sys.getenv("OPENBLAS_NUM_THREADS", "as R says"),
+    "; processes: ",
+    n,
+    "\n",
+    sep = ""
+  )
+  if (n == 1) {
+    work_on(files, folder)
+  } else {
+    saveRDS(files, file.path(folder, "files.rds"))
+    arguments <- c("tools/test.R", "--files-of", shQuote(folder))
+    start <- function(...) {
+      system2(file.path(R.home("bin"), "Rscript"), arguments)
+    }
+    parallel::mclapply(seq_len(n), start, mc.cores = n)
+  }
+  counts <- lapply(files, function(file) {
+    path <- file.path(folder, file, "counts.rds")
+    if (file.exists(path)) {
+      return(readRDS(path))
+    }
+    cat("The process that ran", file, "ended before its tests did.\n")
+    counts_of(NULL)
+  })
+  summarise(counts)
+}
+
+summarise <- function(counts) {
+  total <- function(what) sum(vapply(counts, function(x) x[[what]], 0))
+  skips <- unlist(lapply(counts, function(x) x$skips))
+  reasons <- table(sub("^Reason: ", "", skips))
+  if (length(reasons) > 0) {
+    cat("\nSkipped:\n")
+    cat(paste0("  ", names(reasons), " (", reasons, ")\n"), sep = "")
+  }
+  n_failed <- total("failed")
+  cat(sprintf(
+    "\n%d passed, %d failed, %d skipped\n",
+    total("passed"),
+    n_failed,
+    length(skips)
+  ))
+  quit(status = if (n_failed > 0) 1 else 0)
+}
+
+given <- commandArgs(trailingOnly = TRUE)
+if (length(given) > 0 && given[[1]] == "--files-of") {
+  work_on(readRDS(file.path(given[[2]], "files.rds")), given[[2]])
+} else {
+  run_all(c(given, NA)[[1]])
+}

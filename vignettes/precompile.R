@@ -4,7 +4,9 @@
 #
 #   Rscript precompile.R
 #
-# *.Rmd.orig -> *.Rmd, pictures in figures/.
+# *.Rmd.orig -> *.Rmd, pictures in figures/. With TALLBAYES_KEEP=folder results
+# of the long runs of inst/replications are kept there and read again by the
+# next call.
 
 vignette_started <- proc.time()[["elapsed"]]
 
@@ -22,10 +24,35 @@ vignette_options <- function(name) {
     fig.path = paste0("figures/", name, "-"),
     fig.width = 7.5,
     fig.align = "center",
-    dpi = 80,
+    dpi = 150,
     dev = "png",
     dev.args = list(type = "cairo"),
     out.width = "100%"
+  )
+}
+
+# A page of the papers' figures: the chunks of the scripts whose names match
+# `pattern` are at hand, what they share is sourced.
+replication_setup <- function(pattern, ...) {
+  folder <- file.path("..", "inst", "replications")
+  pattern <- paste0(pattern, ".*[.]R$")
+  for (file in list.files(folder, pattern, full.names = TRUE)) {
+    knitr::read_chunk(file)
+  }
+  for (file in c("helpers.R", ...)) {
+    source(file.path(folder, file))
+  }
+  keep <- Sys.getenv("TALLBAYES_KEEP")
+  options(tallbayes.replication_keep = if (nzchar(keep)) keep)
+}
+
+# The line that says how to run a figure.
+script <- function(name) {
+  file <- file.path("..", "inst", "replications", paste0(name, ".R"))
+  stopifnot(file.exists(file))
+  paste0(
+    "*Script: `source(system.file(\"replications\", \"", name,
+    ".R\", package = \"tallbayes\"))`.*"
   )
 }
 
@@ -97,7 +124,11 @@ if (sys.nframe() == 0) {
       "multilevel",
       "neural-networks",
       "your-own-model",
-      "latent-structure"
+      "from-rstanarm-and-brms",
+      "which-kernel",
+      "latent-structure",
+      # last: it reads the others
+      "replications"
     )
   }
   for (name in names) {
@@ -108,10 +139,10 @@ if (sys.nframe() == 0) {
       quiet = TRUE
     )
   }
-  # pictures of few colours, so that the package stays below 5 MB
+  # pictures of few colours, so that the package stays small
   pictures <- Sys.glob(paste0("figures/", names, "-*.png"))
   if (nzchar(Sys.which("pngquant")) && length(pictures) > 0) {
-    how <- c("--skip-if-larger", "--force", "--ext", ".png", "128")
+    how <- c("--skip-if-larger", "--force", "--ext", ".png", "32")
     system2("pngquant", c(how, pictures))
   }
 }

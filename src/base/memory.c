@@ -21,7 +21,7 @@ static int is_huge(size_t n_byte) {
 
 /* The block's address, as malloc gave it, is kept in front of the aligned
  * one where the system has no aligned allocation. */
-void* tb_big_alloc(size_t n_byte) {
+void* tb_big_room(size_t n_byte) {
   const size_t alignment = is_huge(n_byte) ? HUGE_PAGE : 64;
   if (n_byte == 0) {
     n_byte = 1;
@@ -40,10 +40,9 @@ void* tb_big_alloc(size_t n_byte) {
     (void)madvise(p, n_byte, MADV_HUGEPAGE);
   }
 #endif
-  memset(p, 0, n_byte);
   return p;
 #else
-  void* p_block = calloc(1, n_byte + 64 + sizeof(void*));
+  void* p_block = malloc(n_byte + 64 + sizeof(void*));
   if (p_block == NULL) {
     return NULL;
   }
@@ -53,6 +52,14 @@ void* tb_big_alloc(size_t n_byte) {
   ((void**)p)[-1] = p_block;
   return p;
 #endif
+}
+
+void* tb_big_alloc(size_t n_byte) {
+  void* p = tb_big_room(n_byte);
+  if (p != NULL) {
+    memset(p, 0, n_byte);
+  }
+  return p;
 }
 
 void tb_big_advise(void* p, size_t n_byte) {

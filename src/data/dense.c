@@ -347,13 +347,13 @@ static void dense_destroy(struct tb_store* p_store) {
   p_store->n_byte = 0;
 }
 
-/* Zeros. */
+/* Rows are written, padding and all, before they are read. */
 static enum tb_status dense_create(struct tb_store* p_store) {
   size_t n_byte;
   if (!tb_store_size(p_store, sizeof(double), &n_byte)) {
     return TB_STATUS_memory;
   }
-  p_store->v_data = tb_big_alloc(n_byte);
+  p_store->v_data = tb_big_room(n_byte);
   if (p_store->v_data == NULL) {
     return TB_STATUS_memory;
   }

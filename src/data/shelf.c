@@ -5,13 +5,28 @@
 #include <stdlib.h>
 
 /* rows start.. of the matrix into the row-major v_block, whose other columns
- * are left alone */
+ * are left alone; four columns at a time, since a line of the block is written
+ * to once for each of these rounds */
 static void turn_rows(const struct tb_store_matrix* p_matrix,
                       size_t start,
                       size_t n_turn,
                       size_t n_lead,
-                      double* v_block) {
-  for (size_t j = 0; j < p_matrix->n_col; ++j) {
+                      double* restrict v_block) {
+  size_t j = 0;
+  for (; j + 4 <= p_matrix->n_col; j += 4) {
+    const double* v_a = p_matrix->v_value + j * p_matrix->n_lead + start;
+    const double* v_b = v_a + p_matrix->n_lead;
+    const double* v_c = v_b + p_matrix->n_lead;
+    const double* v_d = v_c + p_matrix->n_lead;
+    for (size_t k = 0; k < n_turn; ++k) {
+      double* v_to = v_block + k * n_lead + j;
+      v_to[0] = v_a[k];
+      v_to[1] = v_b[k];
+      v_to[2] = v_c[k];
+      v_to[3] = v_d[k];
+    }
+  }
+  for (; j < p_matrix->n_col; ++j) {
     const double* v_col = p_matrix->v_value + j * p_matrix->n_lead + start;
     for (size_t k = 0; k < n_turn; ++k) {
       v_block[k * n_lead + j] = v_col[k];

@@ -2,6 +2,7 @@
 #include "ffi/model.h"
 
 #include "base/clip.h"
+#include "base/clones.h"
 #include "base/norm.h"
 #include "data/store.h"
 #include "gradients/gradient.h"
@@ -25,29 +26,61 @@ SEXP ffi_column_sds(SEXP x) {
   return out;
 }
 
-/* sum of (v - from)^power, power 1 or 2, in four lanes */
-static double lane_sum(const double* v, size_t n, double from, int power) {
-  double v_sum[4] = {0};
-  const size_t n_whole = n / 4 * 4;
-  for (size_t i = 0; i < n_whole; i += 4) {
-    for (size_t k = 0; k < 4; ++k) {
+/* sums of v - from and of (v - from)^2, in lanes that do not wait for each
+ * other */
+static TB_CLONES void away_sums(const double* restrict v,
+                                size_t n,
+                                double from,
+                                double* restrict v_sum) {
+  enum { LANES = 8 };
+  double v_away[LANES] = {0}, v_square[LANES] = {0};
+  const size_t n_whole = n / LANES * LANES;
+  for (size_t i = 0; i < n_whole; i += LANES) {
+    for (size_t k = 0; k < LANES; ++k) {
       const double away = v[i + k] - from;
-      v_sum[k] += power == 1 ? away : away * away;
+      v_away[k] += away;
+      v_square[k] += away * away;
     }
   }
   for (size_t i = n_whole; i < n; ++i) {
     const double away = v[i] - from;
-    v_sum[0] += power == 1 ? away : away * away;
+    v_away[0] += away;
+    v_square[0] += away * away;
   }
-  return v_sum[0] + v_sum[1] + v_sum[2] + v_sum[3];
+  v_sum[0] = v_sum[1] = 0;
+  for (size_t k = 0; k < LANES; ++k) {
+    v_sum[0] += v_away[k];
+    v_sum[1] += v_square[k];
+  }
 }
 
-/* Means of the first n rows of each column and the sums of squares about them:
- * list(mean, square), by tiles of rows that stay in the cache. */
+/* Mean of a tile and the sum of squares about it, from sums about a place near
+ * by; where it was not near, from sums about the mean. */
+static double tile_mean(const double* v, size_t n, double from, double* p_sum) {
+  double v_sum[2];
+  away_sums(v, n, from, v_sum);
+  double away = v_sum[0] / (double)n;
+  *p_sum = v_sum[1] - away * v_sum[0];
+  if (!(away * v_sum[0] <= 100 * *p_sum)) {
+    from += away;
+    away_sums(v, n, from, v_sum);
+    away = v_sum[0] / (double)n;
+    *p_sum = v_sum[1] - away * v_sum[0];
+  }
+  return from + away;
+}
+
+/* Means of the first n rows of each column of x, a matrix or one column, and
+ * the sums of squares about them: list(mean, square), by tiles of rows that
+ * stay in the cache. */
 SEXP ffi_column_moments(SEXP x, SEXP n) {
   enum { TILE = 2048 };
-  size_t n_row, n_col;
-  ffi_shape(x, &n_row, &n_col, "x");
+  size_t n_row = (size_t)Rf_xlength(x), n_col = 1;
+  if (Rf_isMatrix(x)) {
+    ffi_shape(x, &n_row, &n_col, "x");
+  } else {
+    (void)ffi_some_doubles(x, n_row, "x");
+  }
   const size_t n_used = ffi_as_count(n, "n");
   if (n_used > n_row) {
     ffi_fault("n");
@@ -57,15 +90,14 @@ SEXP ffi_column_moments(SEXP x, SEXP n) {
   double* v_square = ffi_add_vector(out, "square", n_col);
   for (size_t j = 0; j < n_col; ++j) {
     const double* v_x = REAL(x) + j * n_row;
-    double mean = 0, square = 0;
+    double mean = v_x[0], square = 0;
     for (size_t first = 0; first < n_used; first += TILE) {
       const size_t n_here = n_used - first < TILE ? n_used - first : TILE;
-      const double* v = v_x + first;
-      const double here = v[0] + lane_sum(v, n_here, v[0], 1) / (double)n_here;
+      double own;
+      const double here = tile_mean(v_x + first, n_here, mean, &own);
       const double share = (double)n_here / (double)(first + n_here);
       const double away = here - mean;
-      square +=
-          lane_sum(v, n_here, here, 2) + away * away * (double)first * share;
+      square += own + away * away * (double)first * share;
       mean += away * share;
     }
     v_mean[j] = mean;

@@ -1,4 +1,5 @@
-/* Door to the ends of a column: where its finite values are least and most. */
+/* Doors to what a look wants of a column: whether values are missing, and where
+ * those that are finite are least and most. */
 #include "ffi/args.h"
 
 /* Ends of values that are finite; rows from 0, n where there is none. */
@@ -70,4 +71,27 @@ SEXP ffi_column_ranges(SEXP values, SEXP first, SEXP n, SEXP keep) {
   ffi_add_number(out, "bad_row", row_number(ends.bad_row, size));
   UNPROTECT(1);
   return out;
+}
+
+/* Is one of the n values after `first` missing, or not a number? */
+SEXP ffi_column_missing(SEXP values, SEXP first, SEXP n) {
+  const size_t from = ffi_as_count(first, "first"), size = ffi_as_count(n, "n");
+  const int type = TYPEOF(values);
+  if ((type != REALSXP && type != INTSXP && type != LGLSXP) ||
+      (size_t)Rf_xlength(values) < from + size) {
+    ffi_fault("values");
+  }
+  bool is_missing = false;
+  if (type == REALSXP) {
+    const double* v = REAL(values) + from;
+    for (size_t i = 0; i < size; ++i) {
+      is_missing |= v[i] != v[i];
+    }
+  } else {
+    const int* v = (type == INTSXP ? INTEGER(values) : LOGICAL(values)) + from;
+    for (size_t i = 0; i < size; ++i) {
+      is_missing |= v[i] == NA_INTEGER;
+    }
+  }
+  return Rf_ScalarLogical(is_missing);
 }

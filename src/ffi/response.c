@@ -134,16 +134,21 @@ static size_t whole_outside(const struct tb_response_type* type,
   return n;
 }
 
-/* 1-based position of the first value that y, of any type of numbers, cannot
- * have; 0 when there is none. size: trials or classes, 0 where they are not
- * known. No memory, however long y is. */
-SEXP ffi_response_outside(SEXP place, SEXP y, SEXP size) {
+/* 1-based position, among the n values after `first`, of the first that y, of
+ * any type of numbers, cannot have; 0 when there is none. size: trials or
+ * classes, 0 where they are not known. No memory, however long y is. */
+SEXP ffi_response_outside(SEXP place, SEXP y, SEXP size, SEXP first, SEXP n_) {
   const struct tb_response_type* type = parse_response(place);
-  const size_t n = (size_t)Rf_xlength(y);
+  const size_t n_y = (size_t)Rf_xlength(y);
+  const size_t from = ffi_as_count(first, "first"), n = ffi_as_count(n_, "n");
   const double most = ffi_as_number(size, "size");
-  const size_t at = ffi_is_whole(y)
-                        ? whole_outside(type, ffi_whole(y), n, most)
-                        : type->outside(ffi_some_doubles(y, n, "y"), n, most);
+  if (n_y < from + n) {
+    ffi_fault("y");
+  }
+  const size_t at =
+      ffi_is_whole(y)
+          ? whole_outside(type, ffi_whole(y) + from, n, most)
+          : type->outside(ffi_some_doubles(y, n_y, "y") + from, n, most);
   return Rf_ScalarReal(at < n ? (double)at + 1 : 0);
 }
 

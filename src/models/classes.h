@@ -80,6 +80,11 @@ struct classes_scratch {
   double* v_block;  /* n_coef x n_coef; only in those that are for curvatures */
 };
 
+static inline size_t classes_theta_size(const struct classes* p) {
+  return p->n_eta * p->n_coef + p->n_shared;
+}
+
+/* classes-rows.c */
 size_t classes_scratch_size(const struct classes* p, bool has_block);
 struct classes_scratch
 classes_scratch_at(const struct classes* p, void* p_scratch, bool has_block);

@@ -220,10 +220,21 @@ kernel_model <- function() {
   entry_glm("bernoulli", prior = prior_normal(0, 1), n_data = 30)$model
 }
 
+# The same for all short runs.
+shared_model <- local({
+  model <- NULL
+  function() {
+    if (is.null(model)) {
+      model <<- kernel_model()
+    }
+    model
+  }
+})
+
 # A short run with everything that may vary in it.
 short_run <- function(
   entry,
-  model = kernel_model(),
+  model = shared_model(),
   ...,
   schedule = schedule_constant(),
   iter = 60,

@@ -440,7 +440,14 @@ law_response_deviance <- function(case) {
 
 law_response_support <- function(case) {
   outside <- function(y, size = case$size %||% 0) {
-    .Call(ffi_response_outside, case$place, as.double(y), as.double(size))
+    .Call(
+      ffi_response_outside,
+      case$place,
+      as.double(y),
+      as.double(size),
+      0,
+      length(y)
+    )
   }
   expect_identical(outside(case$all %||% case$values), 0)
   for (bad in case$outside) {

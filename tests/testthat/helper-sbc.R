@@ -87,6 +87,22 @@ sbc_sample <- function(model, seed, iter, warmup) {
   )
 }
 
+# Parameters, columns, and a model of a response that they make. A problem has
+# `model` of both, or `response`, which is kept, and `regression` of it.
+sbc_set <- function(problem, seed) {
+  n <- if (is.null(problem$n)) sbc_n else problem$n
+  withr::with_seed(seed, {
+    set <- list(theta = problem$draw(), x = sbc_covariates(n))
+    if (is.null(problem$response)) {
+      set$model <- problem$model(set$x, set$theta)
+    } else {
+      set$y <- problem$response(set$x, set$theta)
+      set$model <- problem$regression(set$x, set$y)
+    }
+    set
+  })
+}
+
 # Of each replication the parameters and n_draw draws of them: every other one,
 # which are independent under every recipe so far.
 sbc_runs <- function(
@@ -96,13 +112,8 @@ sbc_runs <- function(
   n_draw = sbc_draws,
   seeds = seq_len(n_rep)
 ) {
-  n <- if (is.null(problem$n)) sbc_n else problem$n
   lapply(seeds, function(seed) {
-    set <- withr::with_seed(seed, {
-      theta <- problem$draw()
-      x <- sbc_covariates(n)
-      list(theta = theta, model = problem$model(x, theta))
-    })
+    set <- sbc_set(problem, seed)
     fit <- sample(set$model, seed, iter = 50 + 2 * n_draw, warmup = 50)
     list(
       theta = set$theta,
@@ -169,11 +180,11 @@ sbc_aux_problems <- function(n) {
     list(
       n = n,
       draw = function() c(stats::rnorm(4, 0, scale), stats::rexp(1, rate)),
-      model = function(x, theta) {
-        eta <- drop(x %*% theta[1:4])
+      response = function(x, theta) draw(drop(x %*% theta[1:4]), theta[[5]]),
+      regression = function(x, y) {
         tallbayes::model_glm(
           x,
-          draw(eta, theta[[5]]),
+          y,
           family,
           prior = prior,
           prior_aux = tallbayes::prior_exponential(rate)
@@ -212,11 +223,13 @@ sbc_aux_problems <- function(n) {
       draw = function() {
         c(stats::rnorm(4, 0, scale), stats::rexp(1), sbc_df())
       },
-      model = function(x, theta) {
-        eta <- drop(x %*% theta[1:4])
+      response = function(x, theta) {
+        drop(x %*% theta[1:4]) + theta[[5]] * stats::rt(n, theta[[6]])
+      },
+      regression = function(x, y) {
         tallbayes::model_glm(
           x,
-          eta + theta[[5]] * stats::rt(n, theta[[6]]),
+          y,
           tallbayes::student(),
           prior = prior,
           prior_aux = list(
@@ -253,6 +266,54 @@ sbc_group_sample <- function(model, seed, iter, warmup) {
       seed = seed,
       refresh = 0
     )
+  )
+}
+
+# Regressions with three classes. Priors are of predictors and thresholds at the
+# means of the columns, which are 0 here.
+sbc_class_problems <- function(n) {
+  normal <- tallbayes::prior_normal
+  columns <- function(x) scale(x[, -1], scale = FALSE)
+  ordered <- function(method, quantile, draw) {
+    list(
+      n = n,
+      draw = function() {
+        share <- stats::rgamma(3, 3)
+        c(stats::rnorm(3, 0, 0.5), quantile(cumsum(share / sum(share))[1:2]))
+      },
+      model = function(x, theta) {
+        x <- columns(x)
+        u <- drop(x %*% theta[1:3]) + draw(n)
+        y <- 1 + (u > theta[[4]]) + (u > theta[[5]])
+        tallbayes::model_classes(
+          x,
+          factor(y, 1:3),
+          method,
+          prior = normal(0, 0.5),
+          prior_counts = 3
+        )
+      }
+    )
+  }
+  list(
+    softmax = list(
+      n = n,
+      draw = function() stats::rnorm(8, 0, 0.7),
+      model = function(x, theta) {
+        x <- cbind(x[, 1, drop = FALSE], columns(x))
+        e <- exp(cbind(0, x %*% matrix(theta, 4)))
+        u <- stats::runif(n) * rowSums(e)
+        y <- 1 + (u > e[, 1]) + (u > e[, 1] + e[, 2])
+        tallbayes::model_classes(
+          x,
+          factor(y, 1:3),
+          prior = normal(0, 0.7),
+          prior_intercept = normal(0, 0.7)
+        )
+      }
+    ),
+    logistic = ordered("logistic", stats::qlogis, stats::rlogis),
+    probit = ordered("probit", stats::qnorm, stats::rnorm)
   )
 }
 

@@ -122,36 +122,7 @@ test_that("estimates are those of MASS::polr() and nnet::multinom()", {
 test_that("ranks are uniform under the prior", {
   skip_on_cran()
   for (n in c(1000, 4000)) {
-    problems <- list(
-      softmax = list(
-        n = n,
-        draw = function() stats::rnorm(8, 0, 0.7),
-        model = function(x, theta) {
-          # the prior is of the predictor at the means
-          x[, -1] <- centred(x[, -1])
-          e <- exp(cbind(0, x %*% matrix(theta, 4)))
-          u <- stats::runif(n) * rowSums(e)
-          y <- 1 + (u > e[, 1]) + (u > e[, 1] + e[, 2])
-          model_classes(x, factor(y, 1:3), prior = prior_normal(0, 0.7),
-                        prior_intercept = prior_normal(0, 0.7))
-        }
-      ),
-      logistic = list(
-        n = n,
-        draw = function() {
-          share <- stats::rgamma(3, 3)
-          cuts <- stats::qlogis(cumsum(share / sum(share))[1:2])
-          c(stats::rnorm(3, 0, 0.5), cuts)
-        },
-        model = function(x, theta) {
-          x <- centred(x[, -1])
-          u <- drop(x %*% theta[1:3]) + stats::rlogis(n)
-          y <- 1 + (u > theta[4]) + (u > theta[5])
-          model_classes(x, factor(y, 1:3), "logistic", prior_counts = 3,
-                        prior = prior_normal(0, 0.5))
-        }
-      )
-    )
+    problems <- sbc_class_problems(n)[c("softmax", "logistic")]
     for (problem in problems) {
       runs <- suppressWarnings(sbc_runs(problem, 60))
       p <- sbc_p_values(sbc_scores(runs))

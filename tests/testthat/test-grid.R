@@ -2,7 +2,8 @@
 # posteriors known in closed form. What a chain's moments should be is known
 # exactly, step-size bias and gradient noise included (normal_covariance()); it
 # starts at the posterior mean and 40 independent chains give the Monte Carlo
-# error (expect_mean()).
+# error (expect_mean()). Schedules, which only the loop over steps knows of,
+# take turns: every pair of one and a member of another family is there.
 
 grid_problems <- function() {
   list(
@@ -198,80 +199,151 @@ other_scale <- function(case, kernel) {
   case == "density" && identical(kernel$variant, "exact")
 }
 
-test_combination <- function(title, problem, kernel, gradient, scheme, pace) {
-  obstacle <- grid_obstacle(problem, kernel, gradient, scheme, pace)
-  if (!is.null(obstacle)) {
-    test_that(paste0(title, ": refused, ", obstacle), {
-      expect_error(
-        grid_run(problem, kernel, gradient, scheme, pace),
-        class = "tall_error_unsupported"
-      )
-    })
-  } else if (!has_known_moments(kernel, gradient, scheme)) {
-    test_that(paste0(title, ": runs"), {
-      fit <- grid_run(
-        problem,
-        kernel,
-        gradient,
-        scheme,
-        pace,
-        iter = 100,
-        chains = 2
-      )
-      expect_true(all(fit$chains$status == "ok"))
-      expect_true(all(is.finite(plain_draws(fit))))
-      # without any noise, extreme steps stay at the mode
-      moved <- length(unique(plain_draws(fit)[, 1, 1])) > 2
-      expect_true(moved || identical(kernel$variant, "extreme"))
-    })
-  } else {
-    test_that(paste0(title, ": the moments are those known"), {
-      skip_on_cran()
-      fit <- grid_run(problem, kernel, gradient, scheme, pace)
-      truth <- grid_covariance(
-        problem,
-        kernel,
-        grid_noise(problem, kernel, gradient, scheme),
-        pace,
-        iter = 850,
-        warmup = 50
-      )
-      expect_posterior(fit, problem$mean, truth, title)
-    })
-  }
+all_combinations <- function() {
+  all <- expand.grid(
+    pace = seq_along(schedules),
+    kernel = names(kernels),
+    scheme = c(names(schemes), "none"),
+    gradient = names(gradients),
+    case = names(problems),
+    stringsAsFactors = FALSE
+  )
+  turn <- match(all$kernel, names(kernels)) +
+    match(all$scheme, c(names(schemes), "none")) +
+    match(all$gradient, names(gradients)) +
+    match(all$case, names(problems))
+  # a Metropolis step refuses the one and must run with the other
+  is_metropolis <- vapply(kernels, function(k) k$is_metropolis, TRUE)
+  all <- all[(turn + all$pace) %% 2 == 0 | is_metropolis[all$kernel], ]
+  all$pace <- names(schedules)[all$pace]
+  lapply(seq_len(nrow(all)), function(k) combination(all[k, ]))
 }
 
-combinations <- expand.grid(
-  pace = names(schedules),
-  kernel = names(kernels),
-  scheme = c(names(schemes), "none"),
-  gradient = names(gradients),
-  case = names(problems),
-  stringsAsFactors = FALSE
-)
-for (k in seq_len(nrow(combinations))) {
-  at <- combinations[k, ]
-  problem <- problems[[at$case]]
-  kernel <- kernels[[at$kernel]]
-  gradient <- gradients[[at$gradient]]
-  scheme <- schemes[[at$scheme]]
-  pace <- schedules[[at$pace]]
-  if (is.null(scheme) && gradient$uses_rows && !isTRUE(kernel$draws_rows)) {
-    next # the default scheme is one of the others
-  }
-  obstacle <- grid_obstacle(problem, kernel, gradient, scheme, pace)
-  if (is.null(obstacle) && other_scale(at$case, kernel)) {
-    next
-  }
-  title <- paste(
-    at$case,
-    gradient$name,
-    at$scheme,
-    at$kernel,
-    at$pace,
-    sep = " / "
+# The members of one, as arguments of grid_run(), and what is expected of them:
+# "refused", "runs", "moments" or "nothing".
+combination <- function(at) {
+  parts <- list(
+    problem = problems[[at$case]],
+    kernel = kernels[[at$kernel]],
+    gradient = gradients[[at$gradient]],
+    scheme = schemes[[at$scheme]],
+    schedule = schedules[[at$pace]]
   )
-  test_combination(title, problem, kernel, gradient, scheme, pace)
+  lacks_scheme <- is.null(parts$scheme) && parts$gradient$uses_rows &&
+    !isTRUE(parts$kernel$draws_rows)
+  obstacle <- if (!lacks_scheme) do.call(grid_obstacle, parts)
+  list(
+    title = paste(
+      at$case, at$gradient, at$scheme, at$kernel, at$pace,
+      sep = " / "
+    ),
+    group = paste(at$case, at$gradient, at$scheme, sep = " / "),
+    kernel = at$kernel,
+    parts = parts,
+    obstacle = obstacle,
+    # the default scheme is one of the others
+    expected = if (lacks_scheme) {
+      "nothing"
+    } else if (!is.null(obstacle)) {
+      "refused"
+    } else if (other_scale(at$case, parts$kernel)) {
+      "nothing"
+    } else if (has_known_moments(parts$kernel, parts$gradient, parts$scheme)) {
+      "moments"
+    } else {
+      "runs"
+    }
+  )
+}
+
+# The class of the error of a run, or that there is none.
+refusal <- function(one) {
+  tryCatch(
+    {
+      do.call(grid_run, c(one$parts, iter = 60))
+      "none"
+    },
+    error = function(e) class(e)[[1]]
+  )
+}
+
+# A message takes longer to word than all that comes before it.
+local_wordless_errors <- function(frame = parent.frame()) {
+  wordless <- function(kind, ...) {
+    class <- c(paste0("tall_error_", kind), "tall_error", "error", "condition")
+    stop(structure(class = class, list(message = kind, call = NULL)))
+  }
+  local_function("abort_tall", wordless, frame)
+}
+
+expect_refused <- function(one) {
+  found <- refusal(one)
+  testthat::expect(
+    found == "tall_error_unsupported",
+    sprintf("%s: %s, refused: %s", one$title, one$obstacle, found)
+  )
+}
+
+expect_runs <- function(one) {
+  fit <- do.call(grid_run, c(one$parts, iter = 100, chains = 2))
+  draws <- plain_draws(fit)
+  # without any noise, extreme steps stay at the mode
+  moved <- length(unique(draws[, 1, 1])) > 2 ||
+    identical(one$parts$kernel$variant, "extreme")
+  testthat::expect(
+    all(fit$chains$status == "ok") && all(is.finite(draws)) && moved,
+    paste0(one$title, ": does not run")
+  )
+}
+
+expect_moments <- function(one) {
+  parts <- one$parts
+  fit <- do.call(grid_run, parts)
+  truth <- grid_covariance(
+    parts$problem,
+    parts$kernel,
+    do.call(grid_noise, parts[c("problem", "kernel", "gradient", "scheme")]),
+    parts$schedule,
+    iter = 850,
+    warmup = 50
+  )
+  expect_posterior(fit, parts$problem$mean, truth, one$title)
+}
+
+combinations <- all_combinations()
+expected <- vapply(combinations, function(one) one$expected, "")
+groups <- vapply(combinations, function(one) one$group, "")
+
+test_that("what cannot work together is refused", {
+  local_wordless_errors()
+  for (one in combinations[expected == "refused"]) {
+    expect_refused(one)
+  }
+})
+
+test_that("a refusal of each kind has its words", {
+  refused <- combinations[expected == "refused"]
+  kind <- vapply(refused, function(one) paste(one$obstacle, one$kernel), "")
+  for (one in refused[!duplicated(kind)]) {
+    expect_refused(one)
+  }
+})
+
+for (group in unique(groups[expected == "runs"])) {
+  test_that(paste0(group, ": runs with every kernel"), {
+    for (one in combinations[expected == "runs" & groups == group]) {
+      expect_runs(one)
+    }
+  })
+}
+
+for (group in unique(groups[expected == "moments"])) {
+  test_that(paste0(group, ": the moments are those known"), {
+    skip_on_cran()
+    for (one in combinations[expected == "moments" & groups == group]) {
+      expect_moments(one)
+    }
+  })
 }
 
 # Whatever keeps the rows, a chain draws what it draws with dense ones.

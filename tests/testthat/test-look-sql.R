@@ -147,6 +147,31 @@ test_that("a table that changes between passes is told", {
   )
 })
 
+test_that("values that change before the rows are drawn are told", {
+  con <- local_sqlite()
+  local_short_look(500)
+  real <- take_rows_ahead
+  # as many rows, and the same response; offsets are summed with all columns
+  changes <- c(
+    x = "UPDATE rows SET x = x + 0.001 WHERE rowid = 17",
+    y = "UPDATE rows SET y = 1 - y WHERE rowid = 17"
+  )
+  for (formula in list(y ~ x, y ~ x + offset(x / 9))) {
+    for (change in changes) {
+      table <- table_of(con, table_rows(9000))
+      local_function("take_rows_ahead", function(...) {
+        DBI::dbExecute(con, change)
+        real(...)
+      })
+      expect_error(
+        quiet_glm(formula, table, binomial()),
+        "other rows",
+        class = "tall_error_source"
+      )
+    }
+  }
+})
+
 test_that("random numbers that are none are told", {
   con <- local_sqlite()
   local_short_look(500)

@@ -282,14 +282,94 @@ test_that("a run goes on with rows of another pass, also after it was saved", {
   expect_lt(length(serialize(without[-1], NULL)), 5e5)
 })
 
-test_that("a pass for a few steps that are left draws rows enough for one", {
-  rate <- 1.3 * 8000 * 40
-  drawn <- list(draw = list(rate = rate), n_step = 8000, total = 1e-4)
+test_that("a pass for a few steps draws rows enough for many", {
   control <- list(chains = 4)
-  rows <- function(n_step) n_step * 1.3 * 40 * drawn$total
-  expect_gte(rows(enough_steps(drawn, 3, control)), 4 * 50)
-  # more are left: they are drawn for
-  expect_identical(enough_steps(drawn, 1e6, control), 1e6)
-  drawn$total <- 0
-  expect_identical(enough_steps(drawn, 3, control), 3)
+  psi <- 1e-4
+  phi <- 40
+  rows <- function(n_step) n_step * drawn_share * phi * psi
+  n_step <- enough_steps(psi, phi, 3, control)
+  expect_gte(rows(n_step), 4 * least_ahead)
+  # more are wanted: they are drawn for
+  expect_identical(enough_steps(psi, phi, 1e7, control), 1e7)
+  # there is none to draw, or nobody knows
+  expect_identical(enough_steps(0, phi, 3, control), 3)
+  expect_identical(enough_steps(NULL, phi, 3, control), 3)
+})
+
+test_that("the pilot says how many rows a pass will draw", {
+  data <- remote_data()
+  local_passes()
+  seen <- list()
+  real <- take_rows_ahead
+  local_function("take_rows_ahead", function(model, found, ...) {
+    out <- real(model, found, ...)
+    seen[[length(seen) + 1]] <<- c(found$psi, out$total)
+    out
+  })
+  fit <- remote_fit(y ~ x + w + f, data)
+  # rows of the pilot stand for others, by weights of some rows each
+  expect_equal(seen[[1]][[1]], seen[[1]][[2]], tolerance = 0.3)
+  # passes after the first know
+  expect_identical(fit$remote$found$psi, seen[[length(seen)]][[2]])
+  expect_length(seen, 1)
+})
+
+test_that("moments of columns are right wherever the first value is", {
+  set.seed(1)
+  n <- 5000
+  x <- cbind(
+    far = c(1e9, rnorm(n - 1)),
+    away = 1e6 + rnorm(n),
+    trend = seq_len(n) + rnorm(n),
+    same = rep(3.1, n)
+  )
+  found <- .Call(ffi_column_moments, x, n)
+  wanted <- apply(x, 2, function(v) sum((v - mean(v))^2))
+  expect_equal(found$mean, unname(colMeans(x)), tolerance = 1e-13)
+  expect_equal(found$square, unname(wanted), tolerance = 1e-9)
+  # the first 100 rows, of which none is far from the others after the first
+  some <- .Call(ffi_column_moments, x[, "away"], 100)
+  expect_equal(some$square, 99 * var(x[1:100, "away"]), tolerance = 1e-9)
+  after <- .Call(ffi_column_moments, x[-1, "far", drop = FALSE], n - 1)
+  expect_equal(after$square, (n - 2) * var(x[-1, "far"]), tolerance = 1e-12)
+})
+
+test_that("a response that is a plain column is left where it is", {
+  request_of <- function(data, ..., formula = y ~ x, family = binomial()) {
+    new_request(
+      formula,
+      names(data),
+      resolve_family(family, current_env()),
+      rlang::exprs(...)
+    )
+  }
+  d <- data.frame(y = rep(0:1, 5), x = rnorm(10), w = 2)
+  block <- list(columns = as.list(d), first = 2, n = 6, row = 3)
+  request <- request_of(d)
+  plain <- pass_response(request, block, NULL, NULL)
+  expect_identical(plain$y, list(values = d$y, first = 2))
+  whole <- block_response(request, block, NULL, NULL)
+  expect_identical(as.double(d$y[3:8]), as.double(whole$y))
+
+  is_plain <- function(y, ..., formula = y ~ x, family = binomial()) {
+    block$columns$y <- y
+    request <- request_of(d, ..., formula = formula, family = family)
+    !is.null(plain_response(request, block))
+  }
+  expect_true(is_plain(d$y == 1))
+  # outside of the block, nothing counts
+  expect_true(is_plain(replace(d$y, c(1, 2, 9, 10), c(NA, 2L, NA, 7L))))
+  for (at in c(3, 8)) {
+    expect_false(is_plain(replace(d$y, at, NA)))
+    expect_false(is_plain(replace(d$y, at, 2L)))
+  }
+  expect_false(is_plain(factor(d$y)))
+  expect_false(is_plain(d$y, weights = w))
+  expect_false(is_plain(d$y, subset = x > 0))
+  expect_false(is_plain(d$y, offset = w))
+  expect_false(is_plain(d$y, formula = y ~ x + offset(w)))
+  expect_false(is_plain(d$y, formula = I(1 - y) ~ x))
+  expect_false(is_plain(d$y / 2))
+  expect_true(is_plain(3L * d$y, family = poisson()))
+  expect_false(is_plain(d$y / 2, family = poisson()))
 })

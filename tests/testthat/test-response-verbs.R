@@ -90,7 +90,7 @@ for (name in regression_responses()) {
     expect_true(all(is.finite(fit$monitor$draw)))
   })
 
-  test_that(paste("rows may come from a stream, or be sparse:", name), {
+  test_that(paste("rows may come from a stream or a file, or be sparse:", name), {
     skip_on_cran()
     frame <- verb_frame(name)
     fit <- function(data, sparse = FALSE) {
@@ -98,11 +98,17 @@ for (name in regression_responses()) {
       verb_fit(data, name, c(weights, list(sparse = sparse)))
     }
     here <- fit(frame)
-    stream <- fit(as_source(frame))
-    expect_equal(coef(stream), coef(here), tolerance = 0.2, label = name)
-    finite <- is.finite(fitted(stream))
-    expect_length(finite, nrow(frame))
-    expect_true(all(finite))
+    expect_rows <- function(fit) {
+      expect_equal(coef(fit), coef(here), tolerance = 0.2, label = name)
+      finite <- is.finite(fitted(fit))
+      expect_length(finite, nrow(frame))
+      expect_true(all(finite))
+    }
+    expect_rows(fit(as_source(frame)))
+    if (.Platform$OS.type != "windows") {
+      file <- withr::local_tempfile(fileext = ".tall")
+      expect_rows(fit(tall_store(as.matrix(frame), file)))
+    }
     sparse <- fit(frame, sparse = TRUE)
     expect_equal(coef(sparse), coef(here), tolerance = 0.2, label = name)
   })

@@ -152,6 +152,36 @@ test_that("an interrupt ends the transaction and leaves the connection", {
   }
 })
 
+test_that("Ctrl-C ends the transaction, amid passes and before chains run", {
+  skip_on_os("windows")
+  con <- local_postgres()
+  local_short_look(500)
+  table <- table_of(con, table_rows())
+  press <- function() {
+    tools::pskill(Sys.getpid(), tools::SIGINT)
+    # where R looks whether somebody did
+    Sys.sleep(5)
+  }
+  for (place in c("run_sql", "plan_of_drawn")) {
+    real <- get(place, asNamespace("tallbayes"))
+    local_function(place, function(...) {
+      press()
+      real(...)
+    })
+    seen <- tryCatch(
+      {
+        tall_glm(y ~ x + word, table, binomial(), refresh = 0, seed = 1)
+        "done"
+      },
+      interrupt = function(cnd) "interrupted"
+    )
+    local_function(place, real)
+    expect_identical(seen, "interrupted")
+    expect_false(is_in_transaction(con))
+    expect_identical(nrow(DBI::dbReadTable(con, "rows")), 3000L)
+  }
+})
+
 test_that("an interrupt amid a stream ends it", {
   con <- local_postgres()
   local_short_look(500)

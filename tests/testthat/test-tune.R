@@ -60,11 +60,18 @@ test_that("the budget is spent in equal shares, and not exceeded", {
 
 test_that("arms go on where they stopped, scored by draws of their rung", {
   model <- tune_model()
-  tuned <- race(kernel_sgbd(1), list(sigma = sigmas), model = model)
+  start <- coef(find_mode(model))
+  tuned <- race(
+    kernel_sgbd(1),
+    list(sigma = sigmas),
+    model = model,
+    init = start
+  )
   rungs <- tuned$rungs[tuned$rungs$arm == tuned$arms$arm[[1]], ]
   fit <- sg_sample(
     model,
     tuned$kernel,
+    init = start,
     iter = rungs$iterations[[2]],
     warmup = 0,
     chains = 1,
@@ -82,6 +89,22 @@ test_that("arms go on where they stopped, scored by draws of their rung", {
   wanted <- seq(at[[1]], max(at), length.out = 100)
   near <- vapply(wanted, function(t) which.min(abs(at - t)), 0L)
   expect_close(rungs$score[[2]], score(rungs$iterations[[1]] + at[near]))
+})
+
+test_that("arms start away from the mode in every principal direction", {
+  model <- tune_model()
+  plan <- list(model = model, mode = NULL)
+  control <- list(chains = 3, cores = 1, seed = 1, refresh = 0)
+  start <- tune_start(plan, NULL, control, environment())
+  mode <- find_mode(model)
+  axes <- eigen(vcov(mode), TRUE)
+  z <- crossprod(axes$vectors, start - coef(mode)) / sqrt(axes$values)
+  expect_equal(abs(z), matrix(3, model$n_dim, 3), ignore_attr = TRUE)
+  # chains start on different sides
+  expect_gt(nrow(unique(t(sign(z)))), 1)
+  # what is given stays
+  given <- matrix(1, model$n_dim, 3)
+  expect_equal(tune_start(plan, given, control, environment()), given)
 })
 
 test_that("draws of several stretches are spread evenly", {

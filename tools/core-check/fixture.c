@@ -156,6 +156,79 @@ void fixture_ica(struct fixture* p, size_t n_data, size_t n_source) {
   free(v_x);
 }
 
+/* classes from 0, every one of which some row has */
+static void fill_classes(struct tb_rng* p_rng,
+                         size_t n_data,
+                         size_t n_class,
+                         double* v_class) {
+  for (size_t i = 0; i < n_data; ++i) {
+    v_class[i] =
+        (double)(i < n_class ? i : tb_rng_index(p_rng, (uint32_t)n_class));
+  }
+}
+
+void fixture_classes(struct fixture* p,
+                     size_t n_data,
+                     int head,
+                     size_t n_class,
+                     unsigned columns) {
+  enum { N_COEF = 4, MOST = 5 };
+  const size_t n_dim =
+      head == 0 ? N_COEF * (n_class - 1) : N_COEF + n_class - 1;
+  double* v_x = check_alloc(n_data * (N_COEF + 3), sizeof(double));
+  double* v_class = v_x + n_data * N_COEF;
+  double* v_weight = v_class + n_data;
+  double* v_offset = v_weight + n_data;
+  double* v_prior = check_alloc(3 * n_dim, sizeof(double));
+  const double v_center[N_COEF] = {head == 0 ? 0 : -0.2, 0.3, 0, 0.1};
+  const double v_count[MOST] = {1, 2, 1.5, 1, 3};
+  const double place = head, number = (double)n_class, intercept = 0;
+  struct tb_rng rng;
+  tb_rng_init(&rng, 24, 0, TB_STREAM_noise);
+  fill_rows(&rng, v_x, n_data * N_COEF);
+  fill_classes(&rng, n_data, n_class, v_class);
+  for (size_t i = 0; i < n_data; ++i) {
+    v_x[i] = head == 0 ? 1 : v_x[i];
+    v_weight[i] = 0.5 + tb_rng_unif(&rng);
+    v_offset[i] = tb_rng_norm(&rng);
+  }
+  for (size_t j = 0; j < n_dim; ++j) {
+    const bool is_flat = head != 0 && j >= N_COEF;
+    v_prior[j] = !is_flat; /* normal, of thresholds by counts */
+    v_prior[n_dim + j] = is_flat ? 0 : 0.1;
+    v_prior[2 * n_dim + j] = is_flat ? 1 : 2;
+  }
+  struct tb_param v_param[12] = {
+      {"x", v_x, NULL, n_data * N_COEF, n_data},
+      {"class", v_class, NULL, n_data, n_data},
+      {"n_class", &number, NULL, 1, 1},
+      {"head", &place, NULL, 1, 1},
+      {"center", v_center, NULL, N_COEF, N_COEF},
+      {"prior_kind", v_prior, NULL, n_dim, n_dim},
+      {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
+      {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim}};
+  struct tb_params params = {v_param, 8};
+  v_param[params.n_param++] =
+      head == 0 ? (struct tb_param){"intercept", &intercept, NULL, 1, 1}
+                : (struct tb_param){"count", v_count, NULL, n_class, n_class};
+  if (columns & FIXTURE_WEIGHTS) {
+    v_param[params.n_param++] =
+        (struct tb_param){"weights", v_weight, NULL, n_data, n_data};
+  }
+  if (columns & FIXTURE_OFFSET) {
+    v_param[params.n_param++] =
+        (struct tb_param){"offset", v_offset, NULL, n_data, n_data};
+  }
+  memset(p, 0, sizeof *p);
+  p->model.type = tb_model_find("classes");
+  if (fixture_create(&p->model, &params) != TB_STATUS_ok) {
+    abort();
+  }
+  fixture_finish(p);
+  free(v_x);
+  free(v_prior);
+}
+
 /* ---- a user's model: y_i ~ N(x_i^T theta, 1), theta ~ N(0, I) ---- */
 
 static enum tb_status user_prior(const struct tb_native* p_native,

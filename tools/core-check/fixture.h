@@ -48,6 +48,13 @@ void fixture_network(struct fixture* p,
                      int likelihood);
 /* independent components: n_source^2 parameters */
 void fixture_ica(struct fixture* p, size_t n_data, size_t n_source);
+/* four columns, that of ones first where classes are unordered; head: 0
+ * softmax, 1 cumulative logit, 2 probit; an offset of ordered classes only */
+void fixture_classes(struct fixture* p,
+                     size_t n_data,
+                     int head,
+                     size_t n_class,
+                     unsigned columns);
 /* bpmf or pmf: 3 users, 2 items, rank 2 */
 void fixture_factors(struct fixture* p, size_t n_data, const char* name);
 /* A user's table, a regression with known scale; a model of it, and one of any

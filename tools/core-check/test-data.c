@@ -659,9 +659,6 @@ static void dense_layout(struct check* p_check) {
     CHECK(store.n_padded == n_col || store.n_padded % 8 == 0);
     CHECK((uintptr_t)store.v_data % 64 == 0);
     CHECK(store.type->memory(&store) == 5 * store.n_padded * sizeof(double));
-    for (size_t k = 0; k < 5 * store.n_padded; ++k) {
-      CHECK(store.v_data[k] == 0);
-    }
     store.type->destroy(&store);
   }
   struct tb_store store;
@@ -878,7 +875,7 @@ const struct check_case check_data[] = {
     {"stores: a hash of the rows, not of how they are kept", hashes_rows},
     {"sparse: rows of columns, and their products", sparse_rows},
     {"mapped: files of rows, and what can be wrong with them", files},
-    {"dense: layout, padding, zeros", dense_layout},
+    {"dense: layout, padding", dense_layout},
     {"dense: wide rows that overflow are refused", dense_overflow},
     {"big memory is aligned and zero", big_memory},
     {NULL, NULL}};

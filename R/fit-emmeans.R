@@ -1,0 +1,111 @@
+# emmeans: estimated marginal means, with the draws behind them.
+
+#' Estimated marginal means
+#'
+#' Methods for the generics of \pkg{emmeans}, which its users do not call:
+#' `emmeans()`, `emtrends()`, `contrast()`, `pairs()` and `ref_grid()` take fits
+#' of [tall_glm()] and [tall_glmer()].
+#'
+#' @param object (`tall_glm` or `tall_glmer`) The fit.
+#' @param data (data frame or `NULL`) Given to `emmeans()`: the data of the fit,
+#'   or rows of the same kind, from which \pkg{emmeans} takes means of
+#'   covariates and levels of factors. A fit does not carry the data frame, only
+#'   what the formula made of it. `NULL`: the model frame where all variables
+#'   are there as they are, else what `data` of the call is now.
+#' @param trms,xlev,grid As \pkg{emmeans} hands them on.
+#' @param ... Handed on.
+#'
+#' @details Tables show posterior medians and intervals of highest density, as
+#' for any Bayesian fit: `emmeans::hpd.summary()` is called by `summary()`.
+#' `coda::as.mcmc()` of the result has the draws. Fits of [tall_glmer()] are
+#' taken at effects of 0: those of the population.
+#'
+#' @return What \pkg{emmeans} expects.
+#' @section Conditions: `tall_error_stale` if the data frame is not to be found;
+#'   `tall_error_unsupported` for a fit without a formula.
+#' @examplesIf requireNamespace("emmeans", quietly = TRUE)
+#' warp <- transform(warpbreaks, wide = breaks > 25)
+#' fit <- tall_glm(wide ~ wool * tension, warp, binomial(), seed = 1)
+#' means <- emmeans::emmeans(fit, ~ wool | tension, type = "response")
+#' means
+#' pairs(means)
+#' @name emmeans-tall_glm
+NULL
+
+#' @rdname emmeans-tall_glm
+#' @exportS3Method emmeans::recover_data
+recover_data.tall_glm <- function(object, data = NULL, ...) {
+  check_has_formula(object, "recover_data")
+  recover_data_of(object, data, ...)
+}
+
+#' @rdname emmeans-tall_glm
+#' @exportS3Method emmeans::recover_data
+recover_data.tall_glmer <- function(object, data = NULL, ...) {
+  recover_data_of(object, data, ...)
+}
+
+recover_data_of <- function(object, data, ..., call = caller_env()) {
+  terms <- stats::delete.response(stats::terms(object))
+  # constants of the formula's environment are no columns
+  offset <- object$call$offset
+  wanted <- c(all.vars(terms), all.vars(offset))
+  variables <- intersect(wanted, union(object$columns, names(data)))
+  data <- original_data(object, variables, data, call)
+  if (is.null(offset)) {
+    return(emmeans::recover_data(object$call, terms, NULL, data = data, ...))
+  }
+  # an offset that is an argument of the fit goes by the name it has in frames
+  shift <- eval(offset, data, environment(stats::formula(object)))
+  data[["(offset)"]] <- rep_len(shift, nrow(data))
+  frame <- structure(data, terms = stats::terms(~1))
+  emmeans::recover_data(
+    object$call,
+    terms,
+    NULL,
+    data = data,
+    frame = frame,
+    ...
+  )
+}
+
+#' @rdname emmeans-tall_glm
+#' @exportS3Method emmeans::emm_basis
+emm_basis.tall_glm <- function(object, trms, xlev, grid, ...) {
+  basis_of_grid(object, trms, xlev, grid, object$contrasts)
+}
+
+#' @rdname emmeans-tall_glm
+#' @exportS3Method emmeans::emm_basis
+emm_basis.tall_glmer <- function(object, trms, xlev, grid, ...) {
+  basis_of_grid(object, trms, xlev, grid, object$design$contrasts)
+}
+
+basis_of_grid <- function(fit, trms, xlev, grid, contrasts) {
+  frame <- stats::model.frame(
+    trms,
+    grid,
+    na.action = stats::na.pass,
+    xlev = xlev
+  )
+  x <- stats::model.matrix(trms, frame, contrasts.arg = contrasts)
+  names <- coefficient_variables(fit)
+  draws <- plain_draws(fit, names)
+  attr(draws, "n.chains") <- posterior::nchains(fit$draws)
+  family <- fit$family$object
+  list(
+    X = x[, names, drop = FALSE],
+    bhat = colMeans(draws),
+    # every coefficient has a posterior
+    nbasis = matrix(NA),
+    V = stats::cov(draws),
+    dffun = function(k, dfargs) Inf,
+    dfargs = list(),
+    misc = if (is.null(family)) {
+      list()
+    } else {
+      emmeans::.std.link.labels(family, list())
+    },
+    post.beta = draws
+  )
+}

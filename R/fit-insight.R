@@ -1,0 +1,137 @@
+# insight and parameters: what a fit is, for packages that work on any model.
+
+#' What insight and parameters ask
+#'
+#' Methods for the generics of \pkg{insight}, on which \pkg{parameters},
+#' \pkg{marginaleffects}, \pkg{modelsummary} and others rest, and for
+#' `parameters::model_parameters()`.
+#'
+#' @param x,model ([`tall_fit`][tall_fit]) The fit.
+#' @param effects (string) `"fixed"`: coefficients; `"random"`: standard
+#'   deviations and correlations of groups; `"all"`: both.
+#' @param component (string) `"conditional"` (or `"location"`): those alone;
+#'   `"all"`: parameters of the response, such as `sigma`, as well.
+#' @param flatten (`TRUE` or `FALSE`) A vector, not a list?
+#' @param exponentiate (`TRUE` or `FALSE`) Of coefficients their exponentials?
+#' @param data (data frame or `NULL`) As in [emmeans()][emmeans-tall_glm].
+#' @param verbose (`TRUE` or `FALSE`) Handed on.
+#' @param ... Handed on, or unused.
+#'
+#' @return `find_parameters()`: a list of names, or with `flatten` a vector.
+#'   `get_parameters()`: a data frame with a row for each draw. `get_data()`:
+#'   the variables of the formula. `model_info()`: a list, with `is_bayesian`.
+#'   `model_parameters()`: a data frame with posterior medians, intervals,
+#'   probabilities of direction, R-hat and effective sample sizes.
+#' @section Conditions: `tall_error_stale` if the data frame is not to be found.
+#' @examplesIf requireNamespace("parameters", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' parameters::model_parameters(fit, exponentiate = TRUE)
+#' head(insight::get_parameters(fit))
+#' @name insight-tall_fit
+NULL
+
+#' @rdname insight-tall_fit
+#' @exportS3Method insight::find_parameters
+find_parameters.tall_fit <- function(
+  x,
+  effects = "all",
+  component = "all",
+  flatten = FALSE,
+  ...
+) {
+  own <- coefficient_variables(x)
+  auxiliary <- intersect(response_parameters(x), auxiliary_variables(x))
+  random <- setdiff(x$variables, c(own, auxiliary))
+  parts <- list(
+    conditional = if (effects %in% c("all", "fixed")) own,
+    random = if (effects %in% c("all", "random")) random,
+    auxiliary = if (component %in% c("all", "auxiliary")) auxiliary
+  )
+  parts <- parts[lengths(parts) > 0]
+  if (flatten) unlist(parts, use.names = FALSE) else parts
+}
+
+# Those beside the mean: sigma, shape, ...
+response_parameters <- function(fit) {
+  if (is.null(fit$family)) auxiliary_variables(fit) else aux_of_fit(fit)
+}
+
+#' @rdname insight-tall_fit
+#' @exportS3Method insight::get_parameters
+get_parameters.tall_fit <- function(
+  x,
+  effects = "fixed",
+  component = "conditional",
+  ...
+) {
+  names <- find_parameters.tall_fit(x, effects, component, flatten = TRUE)
+  as.data.frame(plain_draws(x, names), optional = TRUE)
+}
+
+#' @rdname insight-tall_fit
+#' @exportS3Method insight::find_formula
+find_formula.tall_glmer <- function(x, ...) {
+  bars <- x$bars
+  random <- call("~", call("|", bars$effects[[2]], bars$group))
+  out <- list(
+    conditional = bars$fixed,
+    random = stats::as.formula(random, environment(stats::formula(x)))
+  )
+  structure(out, class = c("insight_formula", "list"))
+}
+
+#' @rdname insight-tall_fit
+#' @exportS3Method insight::get_data
+get_data.tall_fit <- function(x, data = NULL, ...) {
+  variables <- intersect(all.vars(stats::formula(x)), x$columns)
+  original_data(x, variables, data)
+}
+
+#' @rdname insight-tall_fit
+#' @exportS3Method insight::model_info
+model_info.tall_fit <- function(x, verbose = TRUE, ...) {
+  out <- NextMethod()
+  if (!is.null(out)) {
+    out$is_bayesian <- TRUE
+  }
+  out
+}
+
+#' @rdname insight-tall_fit
+#' @exportS3Method parameters::model_parameters
+model_parameters.tall_fit <- function(
+  model,
+  effects = "fixed",
+  component = "conditional",
+  exponentiate = FALSE,
+  verbose = TRUE,
+  ...
+) {
+  check_flag(exponentiate)
+  names <- find_parameters.tall_fit(model, effects, component, flatten = TRUE)
+  draws <- plain_draws(model, names)
+  table_of <- function(draws) {
+    draws <- posterior::as_draws_matrix(draws)
+    parameters::model_parameters(draws, verbose = verbose, ...)
+  }
+  out <- table_of(draws)
+  if (exponentiate) {
+    own <- intersect(names, coefficient_variables(model))
+    draws[, own] <- exp(draws[, own])
+    # what is said of the sign stays
+    kept <- out[intersect(names(out), c("pd", "p", "ROPE_Percentage"))]
+    out <- table_of(draws)
+    out[names(kept)] <- kept
+  }
+  at <- match(out$Parameter, names)
+  quality <- posterior::summarise_draws(
+    draws_of(model, names),
+    posterior::rhat,
+    posterior::ess_bulk
+  )
+  quality <- quality[match(names, quality$variable), ]
+  out$Rhat <- as.double(quality[[2]])[at]
+  out$ESS <- as.double(quality[[3]])[at]
+  attr(out, "exponentiate") <- exponentiate
+  out
+}

@@ -1,0 +1,68 @@
+# What packages for any regression ask of a fit: the data frame it was made of,
+# which a fit does not carry, and draws that all count the same.
+
+# Columns `variables` of the data frame: as given; of the model frame, where
+# they are there untransformed; of the source; or of what the call says.
+original_data <- function(fit, variables, data = NULL, call = caller_env()) {
+  has_all <- function(data) {
+    is.data.frame(data) && all(variables %in% names(data))
+  }
+  if (!is.null(data)) {
+    if (!is.data.frame(data)) {
+      abort_expected(data, "a data frame or NULL", arg = "data", call = call)
+    }
+    missing <- setdiff(variables, names(data))
+    if (length(missing) > 0) {
+      abort_missing_columns(missing, call, arg = "data")
+    }
+    return(data[variables])
+  }
+  candidates <- list(
+    function() fit$frame,
+    function() fit$source$data,
+    function() written_data(fit)
+  )
+  for (candidate in candidates) {
+    found <- candidate()
+    if (has_all(found)) {
+      return(as.data.frame(found)[variables])
+    }
+  }
+  abort_tall(
+    "stale",
+    c(
+      "The data frame that the fit was made of cannot be found: a fit does not
+       carry it.",
+      x = "There is none with the {cli::qty(length(variables))}column{?s}
+           {.field {variables}} under {.code data} of the call.",
+      i = "Give {.arg data}, a data frame; of a table or a stream some rows are
+           enough that have all levels."
+    ),
+    argument = "data",
+    call = call
+  )
+}
+
+# What `data` and `subset` of the call are now; NULL: nothing of that name.
+written_data <- function(fit) {
+  home <- environment(stats::formula(fit))
+  tryCatch(
+    {
+      data <- eval(fit$call$data, home)
+      rows <- eval(fit$call$subset, data, home)
+      if (is.null(rows)) data else data[rows, , drop = FALSE]
+    },
+    error = function(e) NULL
+  )
+}
+
+# Draws x variables; those of a decaying step size are repeated by their
+# weights.
+plain_draws <- function(fit, variables = fit$variables, call = caller_env()) {
+  all <- draws_matrix(fit, call)
+  rows <- choose_rows(fit, NULL, resample = TRUE)$rows
+  if (!is.null(rows)) {
+    all <- all[rows, , drop = FALSE]
+  }
+  all[, variables, drop = FALSE]
+}

@@ -1,0 +1,167 @@
+# Mauri & Zanella (2024), Figures 15 and 16: Arrhythmia, accuracy and log-loss against
+# mixing, with their step sizes. Differs: two seeds; effective sample sizes by coda;
+# 344 training rows as in their script (the paper says 362).
+source(system.file("replications", "helpers.R", package = "tallbayes"))
+source(replication_file("barker.R"))
+
+# ---- figure-15 ----
+arrhythmia <- barker_arrhythmia()
+model <- model_glm(arrhythmia$x, arrhythmia$y, prior = prior_normal(0, 1))
+exact_arrhythmia <- truth_of("arrhythmia")
+grids <- list(
+  SGBD_vanilla = c(0.04, 0.05, 0.07, 0.1, 0.15, 0.275, 0.5, 0.75, 1, 1.2),
+  SGBD_corrected = c(0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1),
+  SGBD_extreme = c(0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1),
+  SGLD_vanilla = c(0.02, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3),
+  SGLD_corrected = c(0.02, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.275, 0.29),
+  SGLD_extreme = c(0.02, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.275, 0.29)
+)
+sweep_one <- function(method, variant, sigma, seed) {
+  fit <- sample_arrhythmia(arrhythmia, model, method, sigma, variant, 10, seed)
+  draws <- as.matrix(fit)
+  error <- standardised_bias(draws, exact_arrhythmia$mean, exact_arrhythmia$sd)
+  p <- plogis(draws[seq(10, nrow(draws), 10), ] %*% t(arrhythmia$x_test))
+  data.frame(
+    method, variant, sigma, seed,
+    ess = median(as.double(posterior::summarise_draws(fit$draws, "ess_mean")$ess_mean)),
+    mean = mean(error$mean),
+    variance = mean(error$variance),
+    log_loss = log_loss(p, y = arrhythmia$y_test)
+  )
+}
+sweep <- once("barker-fig15", do.call(rbind, lapply(names(grids), function(name) {
+  part <- strsplit(name, "_")[[1]]
+  # extreme variants are for Figure 16 only
+  seeds <- if (part[[2]] == "extreme") 123 else full(c(123, 1), 123)
+  cases <- expand.grid(sigma = grids[[name]], seed = seeds)
+  do.call(rbind, Map(sweep_one, part[[1]], part[[2]], cases$sigma, cases$seed))
+})))
+sweep$variant <- factor(sweep$variant, c("vanilla", "corrected", "extreme"))
+# averages over the seeds, for the lines
+averaged <- aggregate(
+  cbind(ess, mean, variance, log_loss) ~ sigma + variant + method, sweep, mean
+)
+
+# ---- figure-15-plot ----
+accurate <- subset(averaged, variant != "extreme")
+both <- rbind(
+  data.frame(accurate, what = "bias of the means", bias = accurate$mean),
+  data.frame(accurate, what = "bias of the variances", bias = accurate$variance)
+)
+print(
+  ggplot(both, aes(ess, bias, colour = method, linetype = variant, shape = variant)) +
+    geom_line(linewidth = 0.7) +
+    geom_point(size = 1.6) +
+    facet_wrap(~what, scales = "free_y") +
+    scale_x_log10() +
+    scale_y_log10() +
+    scale_methods() +
+    scale_variants() +
+    scale_shape_manual(values = shape_variants, name = NULL) +
+    labs(x = "median effective sample size", y = "mean standardised bias")
+)
+
+# ---- figure-15-verdict ----
+# by interpolation: the bias of one seed at an effective sample size
+bias_near <- function(method, ess, what = "variance", variant = "vanilla") {
+  vapply(unique(sweep$seed), function(seed) {
+    s <- sweep[sweep$method == method & sweep$variant == variant & sweep$seed == seed, ]
+    exp(approx(log(s$ess), log(s[[what]]), log(ess), ties = mean)$y)
+  }, 0)
+}
+few <- 200
+many <- 2000
+gap <- function(ess, variant) {
+  log(bias_near("SGLD", ess, "variance", variant) / bias_near("SGBD", ess, "variance", variant))
+}
+both_variants <- c("vanilla", "corrected")
+small_step <- all(vapply(both_variants, function(v) all(gap(few, v) < 0), NA))
+large_step <- all(vapply(both_variants, function(v) all(gap(many, v) > 0), NA))
+verdict(
+  "Figure 15",
+  if (is_fast()) "in part" else if (small_step && large_step) TRUE else "in part",
+  "The paper: SGLD is better at small steps, SGBD at large ones. Bias of the variances ",
+  "(of a variance) at a median effective sample size of ", few, ": ",
+  with_error(bias_near("SGLD", few), 3), " for v-SGLD and ",
+  with_error(bias_near("SGBD", few), 3), " for v-SGBD; at ", plain(many), ": ",
+  with_error(bias_near("SGLD", many), 3), " and ", with_error(bias_near("SGBD", many), 3),
+  "; corrected: ", with_error(bias_near("SGLD", few, variant = "corrected"), 3), " and ",
+  with_error(bias_near("SGBD", few, variant = "corrected"), 3), "; then ",
+  with_error(bias_near("SGLD", many, variant = "corrected"), 3), " and ",
+  with_error(bias_near("SGBD", many, variant = "corrected"), 3), ". Of the means: ", with_error(bias_near("SGLD", few, "mean"), 3), " and ",
+  with_error(bias_near("SGBD", few, "mean"), 3), "; then ",
+  with_error(bias_near("SGLD", many, "mean"), 3), " and ",
+  with_error(bias_near("SGBD", many, "mean"), 3), " (two seeds, standard errors)."
+)
+
+# ---- figure-16 ----
+single <- data.frame(
+  method = rep(c("SGBD", "SGLD"), each = 3),
+  variant = rep(c("vanilla", "corrected", "extreme"), 2),
+  sigma = c(0.27, 0.22, 0.07, 0.145, 0.113, 0.09)
+)
+along_one <- function(k, seed) {
+  s <- single[k, ]
+  fit <- sample_arrhythmia(arrhythmia, model, s$method, s$sigma, s$variant, 100, seed)
+  p <- plogis(as.matrix(fit) %*% t(arrhythmia$x_test))
+  ergodic <- apply(p, 2, cumsum) / seq_len(nrow(p))
+  y <- rep(arrhythmia$y_test, each = nrow(p))
+  loss <- matrix(-log(ifelse(y == 1, ergodic, 1 - ergodic)), nrow(p))
+  data.frame(
+    s, seed,
+    iteration = 5e4 + 100 * seq_len(nrow(p)), loss = rowMeans(loss), row.names = NULL
+  )
+}
+along <- once("barker-fig16", do.call(rbind, lapply(full(c(123, 1), 123), function(seed) {
+  do.call(rbind, lapply(seq_len(6), along_one, seed = seed))
+})))
+along$variant <- factor(along$variant, c("vanilla", "corrected", "extreme"))
+
+# ---- figure-16-plot ----
+first <- along[along$seed == 123, ]
+panels <- rbind(
+  data.frame(
+    panel = "along the chains",
+    x = first$iteration / 1e3, first[c("method", "variant", "loss")]
+  ),
+  data.frame(
+    panel = "all draws, against mixing",
+    x = averaged$ess, averaged[c("method", "variant")], loss = averaged$log_loss
+  )
+)
+panels <- subset(panels, loss < 0.6 & (panel == "along the chains" | x > 300))
+titles <- c(
+  "along the chains" = "thousand iterations",
+  "all draws, against mixing" = "all draws, against the median effective sample size"
+)
+panels$panel <- factor(titles[panels$panel], titles)
+print(
+  ggplot(panels, aes(x, loss, colour = method, linetype = variant)) +
+    geom_line(linewidth = 0.7) +
+    facet_wrap(~panel, scales = "free_x") +
+    scale_methods() +
+    scale_variants() +
+    labs(x = NULL, y = "log-loss")
+)
+
+# ---- figure-16-verdict ----
+last <- along[along$iteration == max(along$iteration), ]
+loss_text <- function(method, variant) {
+  with_error(last$loss[last$method == method & last$variant == variant], 3)
+}
+loss_mean <- tapply(last$loss, list(last$variant, last$method), mean)
+verdict(
+  "Figure 16",
+  if (all(loss_mean[, "SGBD"] < loss_mean[, "SGLD"])) {
+    TRUE
+  } else if (any(loss_mean[, "SGBD"] < loss_mean[, "SGLD"])) {
+    "in part"
+  } else {
+    FALSE
+  },
+  "At steps of equal mixing (effective sample size about 1,000) the log-loss of ergodic ",
+  "averages is, for v-, c- and e-SGBD, ", loss_text("SGBD", "vanilla"), ", ",
+  loss_text("SGBD", "corrected"), " and ", loss_text("SGBD", "extreme"), "; for SGLD ",
+  loss_text("SGLD", "vanilla"), ", ", loss_text("SGLD", "corrected"), " and ",
+  loss_text("SGLD", "extreme"), " (two seeds, standard errors)."
+)

@@ -1,0 +1,204 @@
+# Packages that work on any regression take fits of tall_glm() and tall_glmer().
+
+withr::local_options(
+  tallbayes.refresh = 0,
+  .local_envir = testthat::teardown_env()
+)
+
+other_data <- function() {
+  withr::with_seed(1, {
+    d <- data.frame(
+      g = rep(1:40, each = 10),
+      x = rnorm(400),
+      f = factor(rep(c("a", "b"), 200))
+    )
+    effect <- rnorm(40)
+    d$y <- rbinom(400, 1, plogis(d$x + (d$f == "b") + effect[d$g]))
+    d$count <- rpois(400, exp(0.5 * d$x))
+    d$z <- d$x + rnorm(400)
+    d
+  })
+}
+
+other_fits <- local({
+  made <- NULL
+  function() {
+    if (is.null(made)) {
+      d <- other_data()
+      made <<- list(
+        data = d,
+        glm = tall_glm(y ~ log(x + 9) + f, d, binomial(), seed = 1),
+        glmer = tall_glmer(
+          y ~ x + f + (1 | g),
+          d,
+          binomial(),
+          iter = 600,
+          seed = 1
+        )
+      )
+    }
+    made
+  }
+})
+
+test_that("predict() has intervals as predict.lm() has them", {
+  d <- other_data()
+  fit <- tall_glm(z ~ x, d, prior = NULL, prior_intercept = NULL, seed = 1)
+  new <- d[1:20, ]
+  ours <- predict(fit, new, interval = "confidence", level = 0.8, se.fit = TRUE)
+  theirs <- predict(
+    lm(z ~ x, d), new, interval = "confidence", level = 0.8, se.fit = TRUE
+  )
+  expect_identical(dimnames(ours$fit), dimnames(theirs$fit))
+  # 4,000 independent draws: quantiles to some 0.03 sd
+  se <- theirs$se.fit
+  expect_lt(max(abs(ours$fit - theirs$fit) / se), 0.12)
+  withr::with_seed(1, {
+    ours <- predict(fit, new, "response", interval = "prediction", level = 0.8)
+  })
+  theirs <- predict(lm(z ~ x, d), new, interval = "prediction", level = 0.8)
+  expect_lt(max(abs(ours - theirs)), 0.12 * sigma(fit))
+  expect_error(
+    predict(fit, new, interval = "prediction"),
+    class = "tall_error_input"
+  )
+  # rows that were left out come back, and a source is read block by block
+  d$x[3] <- NA
+  gone <- tall_glm(y ~ x, d, binomial(), na.action = na.exclude, seed = 1)
+  out <- predict(gone, interval = "confidence")
+  expect_identical(nrow(out), nrow(d))
+  expect_identical(which(is.na(out[, "lwr"])), c("3" = 3L))
+  source <- as_source(d[5:9, ])
+  expect_equal(
+    unname(predict(gone, source, "response", interval = "confidence")),
+    unname(predict(gone, d[5:9, ], "response", interval = "confidence"))
+  )
+})
+
+test_that("emmeans has the draws of marginal means", {
+  skip_if_not_installed("emmeans")
+  fits <- other_fits()
+  means <- emmeans::emmeans(fits$glm, ~f)
+  draws <- as.matrix(coda::as.mcmc(means))
+  x <- mean(fits$data$x)
+  new <- data.frame(x = x, f = c("a", "b"))
+  wanted <- rstantools::posterior_linpred(fits$glm, newdata = new)
+  expect_close(unname(draws), unname(wanted))
+  shown <- summary(means, type = "response")
+  medians <- unname(apply(wanted, 2, median))
+  expect_equal(shown$prob, plogis(medians), tolerance = 1e-6)
+  # effects of groups at 0
+  means <- emmeans::emmeans(fits$glmer, ~f)
+  draws <- as.matrix(coda::as.mcmc(means))
+  wanted <- rstantools::posterior_linpred(
+    fits$glmer, newdata = transform(new, g = 1), re_formula = NA
+  )
+  expect_close(unname(draws), unname(wanted))
+})
+
+test_that("an offset that is an argument is in the reference grid", {
+  skip_if_not_installed("emmeans")
+  d <- transform(other_data(), size = 5)
+  fit <- tall_glm(count ~ f, d, poisson(), offset = log(size), seed = 1)
+  means <- summary(emmeans::emmeans(fit, ~f))
+  own <- predict(fit, data.frame(f = c("a", "b"), size = 5))
+  expect_equal(means$emmean, unname(own), tolerance = 0.01)
+})
+
+test_that("data that a fit does not carry are asked for", {
+  skip_if_not_installed("emmeans")
+  d <- other_data()
+  fit <- tall_glm(y ~ log(x + 9) + f, d, binomial(), iter = 300, seed = 1)
+  kept <- d
+  rm(d)
+  # emmeans puts a sentence of its own in place of errors
+  expect_error(recover_data.tall_glm(fit), class = "tall_error_stale")
+  expect_error(
+    recover_data.tall_glm(fit, kept["x"]),
+    "\"f\"",
+    class = "tall_error_input"
+  )
+  means <- emmeans::emmeans(fit, ~f, data = kept)
+  expect_identical(nrow(summary(means)), 2L)
+  # rows that are passed over: the source has them, while it is a data frame
+  big <- kept[rep(1:400, 200), ]
+  fit <- tall_glm(y ~ log(x + 9) + f, big, binomial(), iter = 300, seed = 1)
+  rm(big)
+  expect_identical(nrow(summary(emmeans::emmeans(fit, ~f))), 2L)
+})
+
+test_that("insight tells what a fit is", {
+  skip_if_not_installed("insight")
+  fits <- other_fits()
+  expect_identical(insight::find_predictors(fits$glm)$conditional, c("x", "f"))
+  expect_identical(insight::find_response(fits$glm), "y")
+  expect_identical(
+    as.list(insight::get_data(fits$glm)),
+    as.list(fits$data[c("y", "x", "f")])
+  )
+  info <- insight::model_info(fits$glm)
+  expect_true(info$is_binomial && info$is_bayesian)
+  draws <- insight::get_parameters(fits$glm)
+  expect_close(as.matrix(draws), as.matrix(fits$glm))
+  found <- insight::find_parameters(fits$glmer)
+  expect_identical(found$conditional, c("(Intercept)", "x", "fb"))
+  expect_identical(found$random, "sd_g__Intercept")
+  formula <- insight::find_formula(fits$glmer)
+  expect_equal(formula$conditional, y ~ x + f, ignore_attr = TRUE)
+  expect_equal(formula$random, ~ 1 | g, ignore_attr = TRUE)
+})
+
+test_that("parameters has a table of a fit", {
+  skip_if_not_installed("parameters")
+  fit <- other_fits()$glm
+  table <- parameters::model_parameters(fit)
+  draws <- as.matrix(fit)
+  expect_identical(table$Parameter, fit$variables)
+  expect_equal(table$Median, unname(apply(draws, 2, median)))
+  expect_equal(table$CI_low, unname(apply(draws, 2, quantile, 0.025)))
+  rhat <- posterior::summarise_draws(fit, "rhat")$rhat
+  expect_equal(table$Rhat, as.double(rhat))
+  ratios <- parameters::model_parameters(fit, exponentiate = TRUE)
+  expect_equal(ratios$Median, unname(apply(exp(draws), 2, median)))
+  expect_identical(ratios$pd, table$pd)
+  suppressMessages(expect_output(print(ratios), "Rhat"))
+  all <- parameters::model_parameters(other_fits()$glmer, effects = "all")
+  expect_identical(nrow(all), 4L)
+})
+
+test_that("marginaleffects has the draws of slopes", {
+  skip_if_not_installed("marginaleffects")
+  skip_if_not_installed("collapse")
+  fits <- other_fits()
+  expect_true("tall_glm" %in% getOption("marginaleffects_model_classes"))
+  new <- fits$data[1:5, ]
+  found <- marginaleffects::predictions(fits$glm, newdata = new)
+  wanted <- rstantools::posterior_epred(fits$glm, newdata = new)
+  expect_close(found$estimate, apply(wanted, 2, median))
+  expect_close(found$conf.low, apply(wanted, 2, quantile, 0.025))
+  moved <- marginaleffects::avg_comparisons(fits$glmer, variables = "f")
+  at <- function(level) {
+    rowMeans(rstantools::posterior_epred(
+      fits$glmer, newdata = transform(fits$data, f = level)
+    ))
+  }
+  expect_close(moved$estimate, median(at("b") - at("a")))
+})
+
+test_that("generics of tidybayes and modelsummary take fits", {
+  fits <- other_fits()
+  new <- fits$data[1:3, ]
+  if (rlang::is_installed("tidybayes")) {
+    verb <- getExportedValue("tidybayes", "add_epred_draws")
+    out <- verb(new, fits$glm, ndraws = 10)
+    expect_identical(nrow(out), 30L)
+    wide <- getExportedValue("tidybayes", "tidy_draws")(fits$glm)
+    expect_close(wide$fb, as_draws_df(fits$glm)$fb)
+  }
+  if (rlang::is_installed("modelsummary")) {
+    table <- getExportedValue("modelsummary", "modelsummary")
+    out <- table(list(fits$glm, fits$glmer), output = "data.frame")
+    expect_true("fb" %in% out$term)
+  }
+  skip_if_not(rlang::is_installed(c("tidybayes", "modelsummary")))
+})

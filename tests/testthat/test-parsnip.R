@@ -1,0 +1,107 @@
+# The engine of parsnip: what tall_glm() and predict() give, in parsnip's shape.
+
+withr::local_options(
+  tallbayes.refresh = 0,
+  .local_envir = testthat::teardown_env()
+)
+
+engine_fit <- function(spec, ..., formula, data) {
+  parsnip::fit(parsnip::set_engine(spec, "tallbayes", ...), formula, data)
+}
+
+test_that("a linear regression predicts as tall_glm() does", {
+  skip_if_not_installed("parsnip")
+  spec <- parsnip::linear_reg()
+  fit <- engine_fit(
+    spec, seed = 1, formula = mpg ~ wt + factor(cyl), data = mtcars
+  )
+  own <- tall_glm(mpg ~ wt + factor(cyl), data = mtcars, seed = 1)
+  expect_s3_class(fit$fit, "tall_glm")
+  expect_identical(coef(fit$fit), coef(own))
+  new <- mtcars[1:4, ]
+  expect_identical(predict(fit, new)$.pred, unname(predict(own, new)))
+  expect_identical(predict(fit, new, type = "raw"), predict(own, new))
+  found <- predict(fit, new, type = "conf_int", level = 0.8, std_error = TRUE)
+  expect_named(found, c(".pred_lower", ".pred_upper", ".std_error"))
+  draws <- rstantools::posterior_epred(own, newdata = new)
+  expect_close(found$.pred_lower, unname(apply(draws, 2, quantile, 0.1)))
+  se <- predict(own, new, se.fit = TRUE)$se.fit
+  expect_close(found$.std_error, unname(se))
+  wide <- predict(fit, new, type = "pred_int", level = 0.8)
+  expect_true(all(wide$.pred_lower < found$.pred_lower))
+  expect_true(all(wide$.pred_upper > found$.pred_upper))
+  # matrices and data frames without a formula
+  plain <- parsnip::fit_xy(
+    parsnip::set_engine(spec, "tallbayes", seed = 1),
+    mtcars["wt"],
+    mtcars$mpg
+  )
+  expect_identical(nrow(predict(plain, mtcars["wt"])), 32L)
+})
+
+test_that("the event of a logistic regression is the second level", {
+  skip_if_not_installed("parsnip")
+  data <- transform(mtcars, gear = factor(ifelse(am == 1, "hand", "auto")))
+  fit <- engine_fit(
+    parsnip::logistic_reg(), seed = 1, formula = gear ~ wt, data = data
+  )
+  own <- predict(fit$fit, data, type = "response")
+  found <- predict(fit, data, type = "prob")
+  expect_named(found, c(".pred_auto", ".pred_hand"))
+  expect_identical(found$.pred_hand, unname(own))
+  expect_equal(rowSums(found), rep(1, 32))
+  classes <- predict(fit, data)$.pred_class
+  expect_identical(levels(classes), levels(data$gear))
+  expect_identical(classes == "hand", unname(own >= 0.5))
+  bounds <- predict(fit, data, type = "conf_int", level = 0.9)
+  expect_identical(
+    sort(names(bounds)),
+    c(
+      ".pred_lower_auto",
+      ".pred_lower_hand",
+      ".pred_upper_auto",
+      ".pred_upper_hand"
+    )
+  )
+  expect_true(all(bounds$.pred_lower_hand < own))
+  expect_true(all(own < bounds$.pred_upper_hand))
+  expect_equal(bounds$.pred_lower_auto, 1 - bounds$.pred_upper_hand)
+})
+
+test_that("counts have offsets in the formula", {
+  skip_if_not_installed("parsnip")
+  data <- transform(warpbreaks, size = 2)
+  fit <- engine_fit(
+    parsnip::poisson_reg(),
+    seed = 1,
+    formula = breaks ~ wool + offset(log(size)),
+    data = data
+  )
+  own <- tall_glm(breaks ~ wool + offset(log(size)), data, poisson(), seed = 1)
+  expect_identical(
+    predict(fit, data)$.pred,
+    unname(predict(own, data, type = "response"))
+  )
+  expect_identical(
+    predict(fit, data, type = "linear_pred")$.pred_linear_pred,
+    unname(predict(own, data))
+  )
+})
+
+test_that("the engine is there when parsnip is loaded after the package", {
+  skip_if_not_installed("parsnip")
+  code <- c(
+    "loadNamespace('tallbayes')",
+    "stopifnot(!isNamespaceLoaded('parsnip'))",
+    "loadNamespace('parsnip')",
+    "cat('tallbayes' %in% parsnip::show_engines('poisson_reg')$engine)"
+  )
+  out <- system2(
+    file.path(R.home("bin"), "Rscript"),
+    c("-e", shQuote(paste(code, collapse = ";"))),
+    stdout = TRUE,
+    stderr = FALSE,
+    env = paste0("R_LIBS=", paste(.libPaths(), collapse = ":"))
+  )
+  expect_match(paste(out, collapse = ""), "TRUE$")
+})
