@@ -70,6 +70,7 @@
 #'   `mcse_mean`, `rhat`, `ess_bulk`, `ess_tail` (see
 #'   [posterior::summarise_draws()]), `sd_bias`, `sd_bias_se`. With `keep =
 #'   "none"` only means, standard deviations, `rhat` and bias.
+#' @seealso `vignette("reading-the-output")`, `vignette("summary")`
 #' @references
 #' Gelman & Rubin (1992). Inference from iterative simulation using multiple
 #' sequences. *Statistical Science* 7, 457-472.

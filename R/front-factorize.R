@@ -61,7 +61,8 @@
 #' @references
 #' Mauri & Zanella (2024). Robust approximate sampling via stochastic gradient
 #' Barker dynamics. *AISTATS*.
-#' @seealso [predict.tall_factorize()], [model_bpmf()]
+#' @seealso [predict.tall_factorize()], [model_bpmf()],
+#'   `vignette("ratings-components-topics")`
 #' @examples
 #' set.seed(1)
 #' ratings <- data.frame(user = rep(1:40, each = 15), item = rep(1:30, 20))

@@ -56,7 +56,7 @@
 #'
 #' Welling & Teh (2011). Bayesian learning via stochastic gradient Langevin
 #' dynamics. *ICML*.
-#' @seealso [sources()], [mixing()]
+#' @seealso [sources()], [mixing()], `vignette("ratings-components-topics")`
 #' @examples
 #' s <- matrix(rlogis(4000), ncol = 2)
 #' x <- s %*% rbind(c(1, 0.5), c(-0.3, 1))

@@ -23,7 +23,7 @@
 #' Lewandowski, Kurowicka & Joe (2009). Generating random correlation matrices
 #' based on vines and extended onion method. *Journal of Multivariate Analysis*
 #' 100, 1989-2001.
-#' @seealso [priors] for those of coefficients
+#' @seealso [priors] for those of coefficients, `vignette("priors")`
 #' @examples
 #' prior_lkj()
 #' prior_lkj(2, sd = prior_exponential(1))

@@ -166,6 +166,8 @@ prior_precision <- function(prior) {
 #' are not those of the coefficients; if a prior of rstanarm or brms is given,
 #' with what to write instead;
 #' `tall_warning_prior` from a run, see above.
+#' @seealso `vignette("priors")` for the defaults, and what a prior says before
+#'   the data do
 #' @references
 #' Gelman, Jakulin, Pittau & Su (2008). A weakly informative default prior
 #' distribution for logistic and other regression models. *Annals of Applied

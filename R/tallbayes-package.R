@@ -12,15 +12,16 @@
 #' [tall_polr()] (classes), [tall_glmer()] (groups), [tall_nn()] (networks),
 #' [tall_factorize()] (ratings), [tall_topics()] (documents), [tall_ica()]
 #' (independent components). Their [priors] are rstanarm's unless you choose
-#' others. Rows come from data frames, matrices, files, streams or databases:
-#' [tall_source].
+#' others (`vignette("priors")`). Rows come from data frames, matrices, files,
+#' streams or databases: [tall_source].
 #'
 #' @section Use a fit: [print() and summary()][summary.tall_fit] with the
 #' estimated bias, [plot()][plot.tall_fit], [tidy()][tidy-tall_fit],
 #' [predict()][predict.tall_glm], [posterior_predict()][posterior-predict],
 #' [loo()][loo-tall_glm], [pp_check()][pp_check.tall_glm], [coef() and
 #' others][fit-methods], [draws in any format][draws-formats]; [sg_resume()]
-#' goes on with a run. What a fit keeps: [tall_fit].
+#' goes on with a run. What a fit keeps: [tall_fit]; what it prints, line by
+#' line: `vignette("reading-the-output")`.
 #'
 #' @section Is it right: [bias_check()] (a run at half the step size),
 #' [noise_tolerance()], [ksd()] and [fssd()] (discrepancies from the posterior),

@@ -126,6 +126,10 @@ if (sys.nframe() == 0) {
       "your-own-model",
       "from-rstanarm-and-brms",
       "which-kernel",
+      "which-response",
+      "priors",
+      "reading-the-output",
+      "ratings-components-topics",
       "latent-structure",
       # last: it reads the others
       "replications"
