@@ -388,13 +388,10 @@ quantile.tall_fit <- refuse_vector("quantile")
 #' @exportS3Method posterior::quantile2
 quantile2.tall_fit <- refuse_vector("quantile2")
 
-#' @rawNamespace S3method(posterior::sd, tall_fit, sd_of_fit)
 sd_of_fit <- refuse_vector("sd")
 
-#' @rawNamespace S3method(posterior::mad, tall_fit, mad_of_fit)
 mad_of_fit <- refuse_vector("mad")
 
-#' @rawNamespace S3method(posterior::var, tall_fit, var_of_fit)
 var_of_fit <- refuse_vector("var")
 
 #' @rawNamespace S3method(posterior::variance, tall_fit, var_of_fit)

@@ -21,6 +21,12 @@ local({
 
 # What has to be told to packages that may be loaded later, or never.
 .onLoad <- function(libname, pkgname) {
+  # R CMD check would look for them at the functions of stats that have their
+  # names
+  for (name in c("mad", "sd", "var")) {
+    method <- get(paste0(name, "_of_fit"), topenv())
+    registerS3method(name, "tall_fit", method, asNamespace("posterior"))
+  }
   when_loaded("parsnip", register_parsnip)
   when_loaded("marginaleffects", tell_marginaleffects)
 }

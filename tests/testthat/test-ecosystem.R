@@ -1,9 +1,7 @@
 # Packages that work on any regression take fits of tall_glm() and tall_glmer().
 
-withr::local_options(
-  tallbayes.refresh = 0,
-  .local_envir = testthat::teardown_env()
-)
+# of this file alone: others run in the same process
+before <- options(tallbayes.refresh = 0)
 
 other_data <- function() {
   withr::with_seed(1, {
@@ -184,3 +182,5 @@ test_that("marginaleffects has the draws of slopes", {
   }
   expect_close(moved$estimate, median(at("b") - at("a")))
 })
+
+options(before)

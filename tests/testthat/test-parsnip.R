@@ -1,9 +1,7 @@
 # The engine of parsnip: what tall_glm() and predict() give, in parsnip's shape.
 
-withr::local_options(
-  tallbayes.refresh = 0,
-  .local_envir = testthat::teardown_env()
-)
+# of this file alone: others run in the same process
+before <- options(tallbayes.refresh = 0)
 
 engine_fit <- function(spec, ..., formula, data) {
   parsnip::fit(parsnip::set_engine(spec, "tallbayes", ...), formula, data)
@@ -105,3 +103,5 @@ test_that("the engine is there when parsnip is loaded after the package", {
   )
   expect_match(paste(out, collapse = ""), "TRUE$")
 })
+
+options(before)
