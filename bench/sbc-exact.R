@@ -63,7 +63,8 @@ exact_shares <- function(set, exact, scale, n = 400) {
   weight <- exp(log_weight - max(log_weight))
   below <- rbind(beta, aux) < set$theta
   list(
-    share = drop(below %*% weight) / sum(weight),
+    # the quotient may be above 1 by rounding
+    share = pmin(1, drop(below %*% weight) / sum(weight)),
     efficiency = sum(weight)^2 / sum(weight^2) / n
   )
 }
