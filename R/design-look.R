@@ -197,8 +197,9 @@ gc_bytes <- 2^25
 # What a block of n rows leaves behind: its columns, or, where they are those of
 # all rows, what is made of its response and few more.
 bytes_left <- function(block) {
-  is_own <- block$first == 0 && NROW(block$columns[[1]]) == block$n
-  8 * block$n * if (is_own) 2 + length(block$columns) else 2
+  columns <- block$columns
+  is_own <- length(columns) > 0 && NROW(columns[[1]]) == block$n
+  8 * block$n * if (is_own) 2 + length(columns) else 2
 }
 
 # f(block) for every block of a source, until it returns FALSE.
