@@ -143,7 +143,7 @@ plan_minibatches <- function(
   is_far <- length(shape$far) > 0
   if (is_far && samples_aux(model)) {
     exact <- recipe_barker(model, mode, recipe, ledger)
-    if (full_seconds(exact, control) <= s$far_seconds) {
+    if (all_rows_seconds(exact, control) <= s$far_seconds) {
       warn_far(model, shape, TRUE, NULL, call)
       return(exact)
     }
@@ -190,7 +190,7 @@ steps_of_chain <- function(plan, control) {
 # About how long chains that look at all rows in every step take one core:
 # products of a block of rows come from the cache, and a response that has a
 # parameter of its own takes special functions.
-full_seconds <- function(plan, control) {
+all_rows_seconds <- function(plan, control) {
   model <- plan$model
   row <- 1e-9 * model$n_dim + if (samples_aux(model)) 4e-8 else 0
   control$chains * steps_of_chain(plan, control) * row * model$n_data
@@ -204,7 +204,7 @@ tell_slow <- function(plan, control, most = 60) {
   }
   model <- plan$model
   n_step <- steps_of_chain(plan, control)
-  seconds <- full_seconds(plan, control)
+  seconds <- all_rows_seconds(plan, control)
   if (seconds <= most) {
     return(invisible())
   }
