@@ -122,10 +122,11 @@ tall_polr <- function(
 # call: the front end's environment, matched its call.
 fit_classes <- function(settings, matched, caller, run, call) {
   is_ordered <- class_methods[[settings$method]]$is_ordered
-  written <- matched
+  front <- if (is_ordered) "tall_polr" else "tall_multinom"
+  written <- written_call(matched, front, caller)
   has_data <- "data" %in% names(matched)
   if (has_data && !is.data.frame(call$data) && is_source_like(call$data)) {
-    call$data <- class_rows_of(as_source(call$data), run, call)
+    call$data <- class_rows_of(data_source(call$data, call), run, call)
     matched$data <- call$data
   }
   wanted <- c("formula", "data", "weights", "subset", "na.action")
@@ -146,8 +147,7 @@ fit_classes <- function(settings, matched, caller, run, call) {
   fit <- front_sample(model, run, in_place = TRUE, call = call)
   terms <- attr(made$frame, "terms")
   data <- if (has_data) call$data
-  class <- if (is_ordered) "tall_polr" else "tall_multinom"
-  fit <- front_fit(fit, c(class, "tall_classes"), written, list(
+  fit <- front_fit(fit, c(front, "tall_classes"), written, list(
     formula = call$formula,
     terms = terms,
     xlevels = stats::.getXlevels(terms, made$frame),

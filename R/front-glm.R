@@ -169,17 +169,18 @@ tall_glm <- function(
     keep_data = keep_data,
     store = store
   )
-  asked <- list(matched = match.call(), caller = parent.frame())
+  caller <- parent.frame()
+  asked <- list(matched = match.call(), caller = caller)
+  asked$written <- written_call(asked$matched, "tall_glm", caller)
   if (!missing(data) && !is_small_frame(data)) {
-    source <- as_source(data)
-    fit <- glm_of_source(source, settings, asked, run, call)
+    source <- data_source(data, call)
+    fit <- as_own(glm_of_source(source, settings, asked, run, call), call)
     if (is.null(fit) && !is.null(store)) {
-      fit <- glm_of_store(source, settings, asked, run, call)
+      fit <- as_own(glm_of_store(source, settings, asked, run, call), call)
     }
     if (!is.null(fit)) {
       return(fit)
     }
-    asked$written <- asked$matched
     if (!is.data.frame(data)) {
       data <- asked$matched$data <- collect_source(source, call)
     }
@@ -235,7 +236,7 @@ glm_of_frame <- function(settings, asked, run, call) {
     if (has_data) eval(asked$matched$data, asked$caller)
   )
   fit <- sample_glm(model, source, settings, run, call)
-  front_fit(fit, "tall_glm", asked$written %||% asked$matched, list(
+  front_fit(fit, "tall_glm", asked$written, list(
     na_action = attr(frame, "na.action"),
     frame = if (settings$keep_data) frame
   ))
@@ -362,7 +363,8 @@ tall_glm.fit <- function(
     prior_intercept = prior_intercept,
     prior_aux = prior_aux
   )
-  front_fit(fit, "tall_glm", match.call(), list(
+  written <- written_call(match.call(), "tall_glm.fit", parent.frame())
+  front_fit(fit, "tall_glm", written, list(
     n_coef = model$n_coef,
     sigma = sigma,
     storage = model$storage,
