@@ -51,13 +51,15 @@ test_that("predict() has intervals as predict.lm() has them", {
   # 4,000 independent draws: quantiles to some 0.03 sd
   se <- theirs$se.fit
   expect_lt(max(abs(ours$fit - theirs$fit) / se), 0.12)
+  # the link is the identity: both types are of responses
   withr::with_seed(1, {
-    ours <- predict(fit, new, "response", interval = "prediction", level = 0.8)
+    ours <- predict(fit, new, interval = "prediction", level = 0.8)
   })
   theirs <- predict(lm(z ~ x, d), new, interval = "prediction", level = 0.8)
   expect_lt(max(abs(ours - theirs)), 0.12 * sigma(fit))
   expect_error(
-    predict(fit, new, interval = "prediction"),
+    predict(other_fits()$glm, new, interval = "prediction"),
+    "type = \"response\"",
     class = "tall_error_input"
   )
   # rows that were left out come back, and a source is read block by block
@@ -71,6 +73,56 @@ test_that("predict() has intervals as predict.lm() has them", {
     unname(predict(gone, source, "response", interval = "confidence")),
     unname(predict(gone, d[5:9, ], "response", interval = "confidence"))
   )
+})
+
+test_that("multilevel fits have the intervals of their draws", {
+  fits <- other_fits()
+  fit <- fits$glmer
+  new <- fits$data[1:20, ]
+  out <- predict(
+    fit, new, "response", interval = "confidence", level = 0.8, ndraws = 500
+  )
+  draws <- rstantools::posterior_epred(fit, newdata = new, ndraws = 500)
+  expect_close(unname(out[, "fit"]), unname(colMeans(draws)))
+  expect_close(unname(out[, "lwr"]), unname(apply(draws, 2, quantile, 0.1)))
+  expect_close(unname(out[, "upr"]), unname(apply(draws, 2, quantile, 0.9)))
+  both <- predict(fit, interval = "confidence", se.fit = TRUE)
+  expect_identical(dim(both$fit), c(400L, 3L))
+  expect_length(both$se.fit, 400)
+  # responses, of a group that is new
+  d <- fits$data
+  normal <- tall_glmer(z ~ x + (1 | g), d, iter = 1000, seed = 1)
+  new <- data.frame(x = 0, g = 99)
+  out <- predict(
+    normal, new, interval = "prediction", level = 0.8, allow_new_levels = TRUE
+  )
+  y <- rstantools::posterior_predict(
+    normal, newdata = new, allow_new_levels = TRUE
+  )
+  expect_lt(max(abs(out[, 2:3] - quantile(y, c(0.1, 0.9)))), 0.25 * sd(y))
+  expect_error(predict(fit, interval = "prediction"), "type = \"response\"")
+  classes <- tall_polr(ordered(f) ~ x, d, iter = 200, seed = 1)
+  expect_error(
+    predict(classes, interval = "prediction"),
+    "posterior_epred\\(\\)",
+    class = "tall_error_input"
+  )
+})
+
+test_that("responses of new groups are not made of their effects' normals", {
+  d <- withr::with_seed(1, {
+    d <- data.frame(g = rep(1:80, each = 5))
+    d$y <- 2 * rnorm(80)[d$g] + 2 * rnorm(400)
+    d
+  })
+  fit <- tall_glmer(y ~ 1 + (1 | g), d, seed = 1)
+  draw <- function(f) {
+    f(fit, newdata = data.frame(g = 99), allow_new_levels = TRUE)
+  }
+  mean <- drop(draw(rstantools::posterior_epred))
+  y <- drop(draw(rstantools::posterior_predict))
+  # 4,000 draws: 4 standard errors
+  expect_lt(abs(cor(mean, y - mean)), 4 / sqrt(length(y)))
 })
 
 test_that("emmeans has the draws of marginal means", {
