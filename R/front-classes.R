@@ -4,8 +4,9 @@
 #' Bayesian multinomial and ordinal regression for tall data
 #'
 #' `tall_multinom()` fits a regression of unordered classes (softmax),
-#' `tall_polr()` one of ordered classes with a cumulative link, by
-#' stochastic-gradient MCMC with nothing to tune.
+#' `tall_polr()` one of ordered classes with a cumulative link, with nothing to
+#' tune. With few rows draws are exact; with many they are of Langevin steps on
+#' minibatches, whose bias is estimated and printed.
 #'
 #' @param formula (formula) As in [stats::glm()]. The response is a factor,
 #'   text, `FALSE` and `TRUE`, or whole numbers 1, 2, ... of unordered classes,

@@ -2,9 +2,10 @@
 
 #' Bayesian generalised linear models for tall data
 #'
-#' Fits a generalised linear model by stochastic-gradient MCMC, or exactly where
-#' sums over the rows are enough, with nothing to tune: type a formula, get a
-#' posterior.
+#' Type a formula, get draws of the posterior, with nothing to tune. For most
+#' regressions they are exact: independent draws from sums over the rows, or
+#' chains whose steps look at a few rows. Elsewhere the bias is estimated; the
+#' line `Plan` of a printed fit says which it was, and why.
 #'
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
 #'   [offset()] are fine; group-level terms such as `(1 | g)` are refused.

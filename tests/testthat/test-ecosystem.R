@@ -261,4 +261,33 @@ test_that("marginaleffects has the draws of slopes", {
   expect_close(moved$estimate, median(at("b") - at("a")))
 })
 
+test_that("tidybayes has the draws of fits of all kinds", {
+  skip_if_not_installed("tidybayes")
+  fits <- other_fits()
+  new <- fits$data[1:2, ]
+  spread <- tidybayes::spread_draws(fits$glm, fb)
+  expect_identical(spread$fb, as.vector(as.array(fits$glm)[, , "fb"]))
+  expect_identical(unique(spread$.chain), 1:4)
+  own <- rstantools::posterior_epred(fits$glm, newdata = new, ndraws = 5)
+  found <- tidybayes::epred_draws(fits$glm, new, ndraws = 5)
+  expect_identical(found$.epred[found$.row == 2], unname(own[, 2]))
+  found <- tidybayes::predicted_draws(fits$glmer, new, ndraws = 5)
+  expect_identical(nrow(found), 10L)
+  own <- rstantools::posterior_epred(
+    fits$glmer, newdata = new, re_formula = NA, ndraws = 5
+  )
+  found <- tidybayes::epred_draws(fits$glmer, new, re_formula = NA, ndraws = 5)
+  expect_identical(found$.epred[found$.row == 1], unname(own[, 1]))
+  # a row for each class
+  classes <- tall_multinom(Species ~ Sepal.Width, iris, iter = 200, seed = 1)
+  own <- rstantools::posterior_epred(classes, newdata = iris[1:2, ])
+  found <- tidybayes::epred_draws(classes, iris[1:2, ])
+  expect_identical(levels(found$.category), levels(iris$Species))
+  virginica <- found$.row == 2 & found$.category == "virginica"
+  expect_identical(found$.epred[virginica], unname(own[, 2, 3]))
+  gears <- tall_polr(ordered(gear) ~ wt, mtcars, iter = 200, seed = 1)
+  found <- tidybayes::linpred_draws(gears, mtcars[1:2, ], ndraws = 5)
+  expect_identical(nrow(found), 10L)
+})
+
 options(before)
