@@ -4,7 +4,7 @@
 #   Rscript tools/setup.R test     and everything that the tests use
 #   Rscript tools/setup.R lint     only what `make lint` uses
 #   Rscript tools/setup.R site     only what `make site` and site-check use
-#   Rscript tools/setup.R parsnip  what `make test-parsnip` uses beside the tests
+#   Rscript tools/setup.R beside   what `make test-beside` uses, too
 # Several may be given at a time.
 # On Debian and Ubuntu, as root, ready-built packages are used where they are
 # recent enough; anything else comes from the CRAN mirror that R is set to use.
@@ -320,9 +320,9 @@ use_site_library <- function() {
   library
 }
 
-# A package of CRAN that need not be fast.
-install_aside <- function(name, library) {
-  cat("Installing ", name, " (CRAN; some minutes)\n", sep = "")
+# Packages of CRAN that need not be fast.
+install_aside <- function(names, library) {
+  cat("Installing", names, "(CRAN; some minutes)\n")
   makevars <- tempfile("Makevars")
   flags <- c("CFLAGS", "CXXFLAGS", "CXX11FLAGS", "CXX14FLAGS", "CXX17FLAGS")
   writeLines(paste(flags, "= -O0 -g0 -fPIC"), makevars)
@@ -330,26 +330,28 @@ install_aside <- function(name, library) {
   on.exit(Sys.unsetenv("R_MAKEVARS_USER"))
   choose_mirror()
   install_from_cran(
-    name,
+    names,
     library,
     INSTALL_opts = c("--no-docs", "--no-byte-compile", "--no-test-load")
   )
 }
 
-# parsnip needs newer packages than Debian 12 has, too, most of which pkgdown
-# has brought. Its tests can do without: they are skipped.
-set_up_parsnip <- function() {
+# parsnip and tidybayes need newer packages than Debian 12 has, too, some of which
+# pkgdown has brought. Tests can do without: they are skipped.
+set_up_beside <- function() {
   library <- use_site_library()
-  if (!is_there("parsnip", "0")) {
+  absent <- names(missing_of(c(parsnip = "0", tidybayes = "0")))
+  if (length(absent) > 0) {
     try({
       if (can_use_apt()) {
         install_by_apt(c("globals", "prettyunits", "purrr", "tidyr"))
       }
-      install_aside("parsnip", library)
+      install_aside(absent, library)
     })
   }
-  if (!is_there("parsnip", "0")) {
-    cat("parsnip is not there: tests of its engine are skipped.\n")
+  absent <- names(missing_of(c(parsnip = "0", tidybayes = "0")))
+  if (length(absent) > 0) {
+    cat("Not there, tests are skipped:", absent, "\n")
   }
 }
 
@@ -397,8 +399,8 @@ set_up <- function(goal) {
   if (goal == "site") {
     return(set_up_site())
   }
-  if (goal == "parsnip") {
-    return(set_up_parsnip())
+  if (goal == "beside") {
+    return(set_up_beside())
   }
   packages <- packages_for(goal)
   # for tools/vignettes.R, which can do without
