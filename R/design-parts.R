@@ -181,6 +181,7 @@ check_covariates <- function(frame, call) {
     if (is.character(column)) {
       column <- factor(column)
     }
+    check_covariate_type(column, name, call)
     is_plain <- is_plain_numeric(column)
     if (if (is_plain) !all_finite(column) else anyNA(column)) {
       bad <- if (is_plain) {
@@ -209,6 +210,15 @@ check_covariates <- function(frame, call) {
         call = call
       )
     }
+  }
+}
+
+# model.matrix() takes no others.
+check_covariate_type <- function(column, name, call) {
+  if (typeof(column) %in% c("complex", "raw", "list")) {
+    expected <- "numeric, logical, text or a factor"
+    seen <- describe(unclass(column))
+    abort_expected(column, expected, seen = seen, arg = name, call = call)
   }
 }
 

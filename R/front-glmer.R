@@ -105,7 +105,7 @@ tall_glmer <- function(
   asked <- matched
   asked$formula <- formula
   if (!missing(data) && !is.data.frame(data) && is_source_like(data)) {
-    data <- asked$data <- collect_source(as_source(data), call)
+    data <- asked$data <- collect_source(data_source(data, call), call)
   }
   made <- make_frame(
     asked,
@@ -140,7 +140,8 @@ tall_glmer <- function(
     na_action = attr(made$frame, "na.action"),
     frame = if (keep_data) made$frame
   )
-  front_fit(fit, "tall_glmer", matched, remember_sources(
+  written <- written_call(matched, "tall_glmer", parent.frame())
+  front_fit(fit, "tall_glmer", written, remember_sources(
     own,
     parts$y,
     counts = if (!is.null(parts$trials)) given[[2]],
