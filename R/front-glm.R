@@ -184,11 +184,8 @@ tall_glm <- function(
       return(fit)
     }
     if (!is.data.frame(data)) {
-      data <- asked$matched$data <- collect_source(
-        source,
-        call,
-        before = found$digest
-      )
+      data <- collect_source(source, call, before = found$digest)
+      asked$matched$data <- data
     }
   }
   glm_of_frame(settings, asked, run, call)
