@@ -4,6 +4,25 @@
 source(system.file("replications", "helpers.R", package = "tallbayes"))
 source(replication_file("ratings.R"))
 
+# ---- ratings-names ----
+methods <- c("v-SGBD", "c-SGBD", "e-SGBD", "v-SGLD", "c-SGLD", "e-SGLD")
+start_names <- c(authors = "the authors' start", default = "the default start")
+statistic_names <- c(draw = "single draws", ergodic = "averaged predictions")
+# the kernel by colour, the variant by line and point
+by_kernel <- function(data) {
+  data$kernel <- sub("^.-", "", data$method)
+  variant <- c(v = "vanilla", c = "corrected", e = "extreme")[substr(data$method, 1, 1)]
+  data$variant <- factor(variant, names(palette_variants))
+  data
+}
+kernel_scales <- function() {
+  list(
+    scale_methods(),
+    scale_variants(),
+    scale_shape_manual(values = shape_variants, name = NULL)
+  )
+}
+
 # ---- ratings-methods ----
 steps <- list(
   authors = list(
@@ -26,6 +45,7 @@ kernels_at <- function(sigma) {
   )
 }
 factorise <- function(kernel, init, iter = full(5000, 100)) {
+  started <- proc.time()
   fit <- suppressWarnings(tall_factorize( # 32 films are rated in the test part only
     rating ~ user + item,
     train,
@@ -39,7 +59,7 @@ factorise <- function(kernel, init, iter = full(5000, 100)) {
     keep = "none",
     seed = 123
   ))
-  transform(fit$monitor, seconds = fit$time[["sampling"]])
+  transform(fit$monitor, seconds = cpu_since(started))
 }
 errors <- once("barker-fig04", do.call(rbind, lapply(names(steps), function(init) {
   do.call(rbind, lapply(names(steps[[init]]), function(statistic) {
@@ -52,23 +72,6 @@ errors <- once("barker-fig04", do.call(rbind, lapply(names(steps), function(init
 })))
 
 # ---- ratings-figure ----
-methods <- c("v-SGBD", "c-SGBD", "e-SGBD", "v-SGLD", "c-SGLD", "e-SGLD")
-start_names <- c(authors = "the authors' start", default = "the default start")
-statistic_names <- c(draw = "single draws", ergodic = "averaged predictions")
-# the kernel by colour, the variant by line and point
-by_kernel <- function(data) {
-  data$kernel <- sub("^.-", "", data$method)
-  variant <- c(v = "vanilla", c = "corrected", e = "extreme")[substr(data$method, 1, 1)]
-  data$variant <- factor(variant, names(palette_variants))
-  data
-}
-kernel_scales <- function() {
-  list(
-    scale_methods(),
-    scale_variants(),
-    scale_shape_manual(values = shape_variants, name = NULL)
-  )
-}
 shown <- by_kernel(errors[errors$iteration %% 50 == 0, ])
 shown$panel <- factor(statistic_names[shown$statistic], statistic_names)
 shown$start <- paste("from", start_names[shown$init])

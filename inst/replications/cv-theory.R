@@ -109,6 +109,7 @@ final_theory <- do.call(rbind, lapply(split(theory, theory$n_data), function(one
   )
 }))
 # W2 of 1,000 draws of the posterior itself: the noise in what is measured
+set.seed(4)
 floor_of <- mean(replicate(full(200, 5), w2_normal(matrix(rnorm(2000), 1000), c(0, 0), diag(2))))
 below <- all(theory$measured <= theory$bound)
 verdict(
