@@ -50,7 +50,7 @@ cv_chain <- function(users, seed, method, iter) {
   )
   cbind(fit$monitor, users = users, seed = seed, method = method)
 }
-cv_names <- c("SGLD", "SAGA", "SGLD from the centre", "SGLD-CV")
+cv_names <- c("SGLD", "SAGA", "SGLD-CV", "SGLD from the centre")
 user_counts <- c(100, 500, 943)
 plan_3 <- expand.grid(
   users = user_counts, method = cv_names, seed = 1,
@@ -86,8 +86,9 @@ print(
       values = c(palette_methods, "SGLD from the centre" = palette_methods[["SGLD"]]),
       breaks = cv_names, name = NULL
     ) +
+    # dashes on top of solid lines: pairs of curves lie on one another
     scale_linetype_manual(
-      values = setNames(c("solid", "solid", "41", "12"), cv_names),
+      values = setNames(c("solid", "41", "solid", "12"), cv_names),
       breaks = cv_names, name = NULL
     ) +
     labs(y = "log predictive density")

@@ -63,35 +63,27 @@ theory <- once("cv-theory", {
 })
 
 # ---- theory-figure ----
-sizes <- sort(unique(theory$n_data))
 curves <- rbind(
   data.frame(theory[c("n_data", "iter")], value = theory$bound, curve = "bound"),
   data.frame(theory[c("n_data", "iter")], value = theory$measured, curve = "measured")
 )
-curves$group <- interaction(curves$curve, curves$n_data)
-ends <- do.call(rbind, lapply(split(curves, curves$curve), function(one) {
-  one <- one[one$iter > 0.9 * max(one$iter), ]
-  data.frame(curve = one$curve[[1]], iter = max(one$iter), value = exp(mean(log(one$value))))
-}))
+curves$panel <- stats::reorder(paste("N =", plain(curves$n_data, 7)), curves$n_data)
 print(
-  ggplot(curves, aes(iter / 1000, value, colour = curve, group = group, linetype = factor(n_data))) +
+  ggplot(curves, aes(iter / 1000, value, colour = curve, linetype = curve)) +
     geom_hline(yintercept = 1, colour = "grey60", linewidth = 0.4) +
-    annotate("text", x = 0, y = 1, label = "error asked for", vjust = -0.5, hjust = 0, size = 3, colour = "grey40") +
-    geom_line(linewidth = 0.6) +
-    geom_text(data = ends, aes(label = curve, group = NULL, linetype = NULL), hjust = 0, nudge_x = 0.1, size = 3) +
+    annotate(
+      "text",
+      x = 0, y = 1, label = "error asked for",
+      vjust = 1.5, hjust = 0, size = 3, colour = "grey40"
+    ) +
+    geom_line(linewidth = 0.7) +
+    facet_wrap(vars(panel)) +
     scale_y_log10(labels = function(x) format(x, drop0trailing = TRUE)) +
     scale_colour_manual(
-      values = c(bound = "#000000", measured = palette_methods[["SGLD-CV"]]),
-      guide = "none"
+      values = c(bound = "#000000", measured = palette_methods[["SGLD-CV"]]), name = NULL
     ) +
-    scale_linetype_manual(
-      values = c("solid", "51", "11"),
-      labels = paste0("N = ", plain(sizes, 7)),
-      name = NULL
-    ) +
-    coord_cartesian(clip = "off") +
-    labs(x = "iterations (thousands)", y = expression(sqrt(m) ~ W[2])) +
-    theme(plot.margin = margin(5, 60, 5, 5))
+    scale_linetype_manual(values = c(bound = "41", measured = "solid"), name = NULL) +
+    labs(x = "iterations (thousands)", y = expression(sqrt(m) ~ W[2]))
 )
 
 # ---- theory-verdict ----
