@@ -8,7 +8,7 @@ source(replication_file("topics.R"))
 # ---- topics-size ----
 set.seed(2)
 order <- sample(11256)
-# Perplexity along a chain: of single draws, and of averages from iteration 2,000 on.
+# Perplexity along a chain: of single draws, and of averages from iteration 1,000 on.
 topics_chain <- function(documents, seed, method, iter) {
   model <- model_lda(
     train_docs[train_docs$doc %in% order[seq_len(documents)], ],
@@ -34,7 +34,7 @@ topics_chain <- function(documents, seed, method, iter) {
     ),
     subsample_uniform(50),
     iter = iter,
-    warmup = full(2000, 20),
+    warmup = full(1000, 20),
     chains = 1,
     seed = seed,
     init = at,
@@ -46,11 +46,11 @@ topics_chain <- function(documents, seed, method, iter) {
 sizes <- full(c(1000, 4000, 11256), c(500, 1000))
 plan_5 <- expand.grid(
   documents = sizes, method = c("SGLD", "SGLD-CV"), seed = seq_len(full(5, 2)),
-  iter = full(20000, 40), stringsAsFactors = FALSE
+  iter = full(5000, 40), stringsAsFactors = FALSE
 )
 plan_5 <- rbind(plan_5, expand.grid(
   documents = sizes, method = "SAGA", seed = 1,
-  iter = full(2000, 40), stringsAsFactors = FALSE
+  iter = full(1500, 40), stringsAsFactors = FALSE
 ))
 curves <- do.call(rbind, Map(
   function(documents, seed, method, iter) {
@@ -82,9 +82,9 @@ print(
 )
 
 # ---- topics-verdict ----
-# By documents, seed and method: single draws after the first 2,000 iterations, and
+# By documents, seed and method: single draws after the first 1,000 iterations, and
 # averages over them at the end.
-late <- curves[curves$iteration > full(2000, 0) & curves$method != "SAGA", ]
+late <- curves[curves$iteration > full(1000, 0) & curves$method != "SAGA", ]
 by_seed <- function(data, what) {
   tapply(data$value, data[c("documents", "seed", "method")], what)
 }
@@ -133,6 +133,6 @@ show_table(
       check.names = FALSE
     )
   })),
-  caption = "Means over seeds (standard errors), after the first 2,000 iterations.",
+  caption = "Means over seeds (standard errors), after the first 1,000 iterations.",
   align = "r"
 )
