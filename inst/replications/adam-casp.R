@@ -51,18 +51,23 @@ kernels_casp <- list(
 )
 # Each method is scored with each seed; the first run of one is kept for the picture.
 seeds_casp <- seq_len(full(3, 1))
-runs_casp <- once("adam-casp", lapply(kernels_casp, function(how) {
-  lapply(seeds_casp, function(seed) {
-    fit <- fit_casp(how[[1]], how[[2]], seed)
-    p <- predict(fit, test)
-    list(
-      score = score(fit, p),
-      rows = if (seed == 1) data.frame(y = test$RMSD, mean = p$mean, sd = p$sd)
-    )
+run_casp <- function(how, seed) {
+  fit <- fit_casp(how[[1]], how[[2]], seed)
+  p <- predict(fit, test)
+  list(
+    score = score(fit, p),
+    rows = if (seed == 1) data.frame(y = test$RMSD, mean = p$mean, sd = p$sd)
+  )
+}
+runs_casp <- lapply(seeds_casp, function(seed) {
+  lapply(setNames(names(kernels_casp), names(kernels_casp)), function(name) {
+    once(paste0("adam-casp-", name, "-", seed), run_casp(kernels_casp[[name]], seed))
   })
-}))
+})
 # rows: seeds
-scores <- lapply(runs_casp, function(runs) do.call(rbind, lapply(runs, `[[`, "score")))
+scores <- lapply(setNames(names(kernels_casp), names(kernels_casp)), function(name) {
+  do.call(rbind, lapply(runs_casp, function(runs) runs[[name]]$score))
+})
 score_text <- function(column, digits) {
   vapply(scores, function(s) with_error(s[, column], digits), "")
 }
@@ -99,7 +104,7 @@ verdict(
 
 # ---- casp-plot ----
 # How often intervals of a nominal coverage hold the response (normal predictive laws).
-p <- runs_casp[["AdamMCMC"]][[1]]$rows
+p <- runs_casp[[1]][["AdamMCMC"]]$rows
 nominal <- seq(0.05, 0.95, 0.05)
 observed <- vapply(nominal, function(level) {
   mean(abs(p$y - p$mean) < qnorm((1 + level) / 2) * p$sd)

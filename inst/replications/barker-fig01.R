@@ -56,7 +56,7 @@ print(
       labels = curve_names, name = NULL
     ) +
     scale_linetype_manual(
-      values = c("solid", "solid", "11"), labels = curve_names, name = NULL
+      values = c("solid", "solid", "41"), labels = curve_names, name = NULL
     ) +
     labs(x = "increment z", y = "mean probability of +z")
 )

@@ -84,25 +84,19 @@ tree_scores <- function(sampler, method, warmup = 0, ...) {
   watched$method <- method
   list(ksd = score_chains(fit, tree, method, grow_tree, 50), loss = watched)
 }
-tree_runs <- once("preferential-fig02-covertype", {
-  from_mode <- Map(
-    tree_scores, tree_samplers, names(tree_samplers),
-    init = list(tree_mode$estimate)
-  )
-  from_zero <- tree_scores(
-    tree_samplers$SGLD, "SGLD from zero",
-    init = numeric(55), warmup = full(10000, 400)
-  )
-  all <- c(from_mode, list(from_zero))
-  list(
-    ksd = do.call(rbind, lapply(all, `[[`, "ksd")),
-    loss = do.call(rbind, lapply(all, `[[`, "loss")),
-    noise = noise_share(tree, tree_mode, tree_samplers, tree_step)
+tree_runs <- lapply(setNames(names(tree_samplers), names(tree_samplers)), function(name) {
+  once(
+    paste0("preferential-fig02-", name),
+    tree_scores(tree_samplers[[name]], name, init = tree_mode$estimate)
   )
 })
-tree_ksd <- tree_runs$ksd
-tree_loss <- tree_runs$loss
-tree_noise <- tree_runs$noise
+tree_runs[["SGLD from zero"]] <- once("preferential-fig02-zero", tree_scores(
+  tree_samplers$SGLD, "SGLD from zero",
+  init = numeric(55), warmup = full(10000, 400)
+))
+tree_ksd <- do.call(rbind, lapply(tree_runs, `[[`, "ksd"))
+tree_loss <- do.call(rbind, lapply(tree_runs, `[[`, "loss"))
+tree_noise <- noise_share(tree, tree_mode, tree_samplers, tree_step)
 
 # ---- figure-2b ----
 print(
