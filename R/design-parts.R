@@ -33,6 +33,7 @@ frame_parts <- function(frame, family, call, sparse = FALSE) {
   design <- if (is_sparse) {
     sparse_design_matrix(terms, frame)
   } else {
+    check_design_size(terms, frame, call)
     design_matrix(terms, frame)
   }
   if (ncol(design$x) == 0) {
@@ -77,6 +78,50 @@ sparse_design_matrix <- function(terms, frame) {
 plain_columns <- function(x) {
   attr(x, "assign") <- attr(x, "contrasts") <- NULL
   as_columns(x)
+}
+
+# An identifier among the covariates can ask for more columns than there is
+# memory for, and the system then ends R without a word.
+check_design_size <- function(terms, frame, call) {
+  free <- free_memory()
+  width <- design_width(terms, frame)
+  bytes <- 8 * nrow(frame) * sum(width)
+  if (is.na(free) || bytes <= free) {
+    return(invisible())
+  }
+  widest <- names(width)[[which.max(width)]]
+  abort_tall(
+    "memory",
+    c(
+      "The design matrix takes {format_bytes(bytes)}, and memory has
+       {format_bytes(free)}.",
+      x = "{.code {widest}} has {count_noun(max(width), 'column')}.",
+      i = "{.code sparse = TRUE} keeps what is not 0.",
+      i = "Of groups, {.fn tall_glmer} takes {.code (1 | group)}."
+    ),
+    argument = "formula",
+    value = bytes,
+    expected = free,
+    call = call
+  )
+}
+
+# About how many columns each term has.
+design_width <- function(terms, frame) {
+  own <- vapply(frame, function(x) {
+    if (is.factor(x)) {
+      nlevels(x)
+    } else if (is.character(x)) {
+      length(unique(x))
+    } else {
+      NCOL(x)
+    }
+  }, 0)
+  factors <- attr(terms, "factors")
+  if (length(factors) == 0) {
+    return(c("1" = 1))
+  }
+  apply(factors > 0, 2, function(is_in) prod(own[rownames(factors)[is_in]]))
 }
 
 # Of the formula of a fit, or what will be one, and rows in its terms.

@@ -212,9 +212,7 @@ bayes_R2.tall_glmer <- function(
   spread <- mean_spread(n, n_draw, function(at) {
     mu <- response_mean(object$family, glmer_eta(rows, at))
     variance <- response_variance(object$family, mu, sizes[at], aux)
-    if (any(variance == Inf)) {
-      abort_endless_variance(object, call)
-    }
+    check_finite_variance(variance, call)
     residual <<- residual + rowSums(variance)
     mu
   })

@@ -172,7 +172,8 @@ tall_glm <- function(
   asked <- list(matched = match.call(), caller = parent.frame())
   if (!missing(data) && !is_small_frame(data)) {
     source <- as_source(data)
-    fit <- glm_of_source(source, settings, asked, run, call)
+    found <- glm_of_source(source, settings, asked, run, call)
+    fit <- found$fit
     if (is.null(fit) && !is.null(store)) {
       fit <- glm_of_store(source, settings, asked, run, call)
     }
@@ -181,7 +182,11 @@ tall_glm <- function(
     }
     asked$written <- asked$matched
     if (!is.data.frame(data)) {
-      data <- asked$matched$data <- collect_source(source, call)
+      data <- asked$matched$data <- collect_source(
+        source,
+        call,
+        before = found$digest
+      )
     }
   }
   glm_of_frame(settings, asked, run, call)

@@ -71,6 +71,7 @@ SEXP ffi_response_variance(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_block(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_index(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_norm(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_rows_digest(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_advance(SEXP, SEXP, SEXP);
 SEXP ffi_run_create(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_destroy(SEXP);
@@ -155,6 +156,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_rng_block, 4),
                                          DOOR(ffi_rng_index, 5),
                                          DOOR(ffi_rng_norm, 4),
+                                         DOOR(ffi_rows_digest, 4),
                                          DOOR(ffi_run_advance, 3),
                                          DOOR(ffi_run_create, 5),
                                          DOOR(ffi_run_destroy, 1),

@@ -69,20 +69,24 @@ kernel_scales <- function() {
     scale_shape_manual(values = shape_variants, name = NULL)
   )
 }
-shown <- by_kernel(errors[errors$iteration %% 50 == 0, ])
-shown$panel <- factor(statistic_names[shown$statistic], statistic_names)
-shown$start <- paste("from", start_names[shown$init])
-print(
+# a line for each method, with a point every so many iterations
+error_curves <- function(shown, every, most) {
+  shown <- by_kernel(shown)
+  shown$panel <- factor(statistic_names[shown$statistic], statistic_names)
   ggplot(shown, aes(
     iteration, value,
     colour = kernel, linetype = variant, shape = variant
   )) +
     geom_line(linewidth = 0.6) +
-    geom_point(data = shown[shown$iteration %% 1000 == 0, ], size = 1.6) +
-    facet_grid(start ~ panel, scales = "free_x") +
-    coord_cartesian(ylim = c(0.92, 1.25)) +
+    geom_point(data = shown[shown$iteration %% every == 0, ], size = 1.6) +
+    coord_cartesian(ylim = c(0.92, most)) +
     kernel_scales() +
     labs(y = "rMSE on u1.test")
+}
+shown <- errors[errors$iteration %% 50 == 0, ]
+shown$start <- paste("from", start_names[shown$init])
+print(
+  error_curves(shown, 1000, 1.25) + facet_grid(start ~ panel, scales = "free_x")
 )
 
 # ---- ratings-verdict ----
@@ -129,19 +133,9 @@ longer <- once("barker-fig04-longer", do.call(rbind, lapply(names(kernels), func
 })))
 
 # ---- ratings-longer-figure ----
-longer$panel <- factor(statistic_names[longer$statistic], statistic_names)
-shown <- by_kernel(longer[longer$iteration %% 100 == 0, ])
 print(
-  ggplot(shown, aes(
-    iteration, value,
-    colour = kernel, linetype = variant, shape = variant
-  )) +
-    geom_line(linewidth = 0.6) +
-    geom_point(data = shown[shown$iteration %% 4000 == 0, ], size = 1.6) +
-    facet_wrap(~panel, scales = "free_x") +
-    coord_cartesian(ylim = c(0.92, 1.15)) +
-    kernel_scales() +
-    labs(y = "rMSE on u1.test")
+  error_curves(longer[longer$iteration %% 100 == 0, ], 4000, 1.15) +
+    facet_wrap(~panel, scales = "free_x")
 )
 
 # ---- ratings-longer-numbers ----

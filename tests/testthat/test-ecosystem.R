@@ -146,6 +146,28 @@ test_that("insight tells what a fit is", {
   expect_equal(formula$random, ~ 1 | g, ignore_attr = TRUE)
 })
 
+test_that("the data of a fit are the rows that it used", {
+  skip_if_not_installed("insight")
+  set.seed(1)
+  d <- data.frame(x = rnorm(500), k = rbinom(500, 1, 0.5))
+  d$y <- d$x + rnorm(500)
+  d$x[[7]] <- d$y[[9]] <- NA
+  d$s <- replace(d$k == 1, 3, NA)
+  # what the model frame has is not what was given
+  whole <- complete.cases(d[c("x", "y")])
+  fit <- tall_glm(y ~ exp(x / 9), d, iter = 300, seed = 1)
+  expect_identical(insight::get_data(fit)$x, d$x[whole])
+  for (rows in list(d$k == 1, d$s)) {
+    d$rows <- rows
+    fit <- tall_glm(y ~ exp(x / 9), d, subset = rows, iter = 300, seed = 1)
+    expect_identical(insight::get_data(fit)$x, d$x[whole & rows %in% TRUE])
+  }
+  # of a source
+  big <- d[rep(1:500, 140), ]
+  fit <- tall_glm(y ~ exp(x / 9), big, subset = s, iter = 300, seed = 1)
+  expect_identical(nrow(insight::get_data(fit)), as.integer(nobs(fit)))
+})
+
 test_that("parameters has a table of a fit", {
   skip_if_not_installed("parameters")
   fit <- other_fits()$glm
@@ -160,13 +182,17 @@ test_that("parameters has a table of a fit", {
   expect_equal(ratios$Median, unname(apply(exp(draws), 2, median)))
   expect_identical(ratios$pd, table$pd)
   suppressMessages(expect_output(print(ratios), "Rhat"))
+  expect_error(
+    parameters::model_parameters(fit, effects = "random"),
+    class = "tall_error_unsupported"
+  )
   all <- parameters::model_parameters(other_fits()$glmer, effects = "all")
   expect_identical(nrow(all), 4L)
 })
 
 test_that("marginaleffects has the draws of slopes", {
   skip_if_not_installed("marginaleffects")
-  skip_if_not_installed("collapse")
+  skip_if_not_installed("collapse", "2.0.18")
   fits <- other_fits()
   expect_true("tall_glm" %in% getOption("marginaleffects_model_classes"))
   new <- fits$data[1:5, ]
