@@ -102,32 +102,33 @@ each_rows <- function(reader, do) {
 # of z; same: the column of x that is that of z, or NA; varies: is it another in
 # some rows of a group? (NA where there is one effect.)
 look_at_rows <- function(reader, group) {
+  p <- length(reader$columns)
   q <- length(reader$effects)
   moments <- NULL
   most <- numeric(q)
-  same <- rep(list(seq_along(reader$columns)), q)
-  seen <- if (q > 1) matrix(NA_real_, nlevels(group), q)
-  varies <- rep(if (q > 1) FALSE else NA, q)
+  same <- matrix(TRUE, p, q)
+  varies <- logical(q)
+  # C writes into it in place
+  seen <- if (q > 1) matrix(NaN, nlevels(group), q)
   each_rows(reader, function(block, first, n, is_last) {
     x <- top_rows(block$x, n)
-    z <- top_rows(block$z, n)
     moments <<- join_moments(moments, list(
       n = n,
       mean = colMeans(x),
       sd = design_sds(x)
     ))
-    for (a in seq_len(q)) {
-      value <- z[, a]
-      most[[a]] <<- max(most[[a]], abs(value))
-      is_same <- vapply(same[[a]], function(j) all(x[, j] == value), TRUE)
-      same[[a]] <<- same[[a]][is_same]
-    }
-    for (a in which(!varies)) {
-      code <- as.integer(group[first + seq_len(n)])
-      is_new <- is.na(seen[code, a])
-      seen[code[is_new], a] <<- z[is_new, a]
-      varies[[a]] <<- any(seen[code, a] != z[, a])
-    }
+    found <- .Call(
+      ffi_groups_look,
+      block$x,
+      block$z,
+      as.double(n),
+      as.double(first),
+      group,
+      seen
+    )
+    most <<- pmax(most, found$most)
+    same <<- same & found$same
+    varies <<- varies | found$varies
   })
   structure(
     list(
@@ -138,8 +139,8 @@ look_at_rows <- function(reader, group) {
       sd = moments$sd,
       effects = reader$effects,
       most = most,
-      same = vapply(same, function(j) c(j, NA)[[1]], 1L),
-      varies = varies
+      same = apply(same, 2, function(is_same) which(is_same)[1]),
+      varies = if (q > 1) varies else NA
     ),
     class = "tall_looked"
   )
