@@ -1,14 +1,16 @@
 # Rows of multilevel regressions, read in blocks, so that no design matrix of
 # all rows is made.
 #
-# A reader is list(n, columns, effects, block): `n` rows; names of the columns of
-# x and of z; block(first, n), list(x, z), rows first + 1, ..., first + n of both
-# at least, in matrices that the next call writes over.
+# A reader is list(n, p, columns, effects, block): `n` rows of `p` columns; names
+# of the columns of x, NULL without, and of z; block(first, n), list(x, z), rows
+# first + 1, ..., first + n of both at least, in matrices that the next call
+# writes over.
 
 matrix_reader <- function(x, z) {
   is_whole <- nrow(x) <= block_rows
   list(
     n = nrow(x),
+    p = ncol(x),
     columns = colnames(x),
     effects = colnames(z),
     block = function(first, n) {
@@ -28,6 +30,7 @@ frame_part_reader <- function(frame, fixed, effects) {
   z <- part_filler(effects, part_frame(effects, frame))
   list(
     n = nrow(frame),
+    p = length(x$columns),
     columns = x$columns,
     effects = z$columns,
     contrasts = x$contrasts,
@@ -86,8 +89,7 @@ shift_values <- function(design, values, first, n) {
 
 # do(block, first, n, is_last) of each block of the reader.
 each_rows <- function(reader, do) {
-  width <- length(reader$effects) + length(reader$columns)
-  size <- rows_of_width(width)
+  size <- rows_of_width(reader$p + length(reader$effects))
   for (first in seq(0, reader$n - 1, by = size)) {
     n <- min(size, reader$n - first)
     do(reader$block(first, n), first, n, first + n == reader$n)
@@ -102,11 +104,10 @@ each_rows <- function(reader, do) {
 # of z; same: the column of x that is that of z, or NA; varies: is it another in
 # some rows of a group? (NA where there is one effect.)
 look_at_rows <- function(reader, group) {
-  p <- length(reader$columns)
   q <- length(reader$effects)
   moments <- NULL
   most <- numeric(q)
-  same <- matrix(TRUE, p, q)
+  same <- matrix(TRUE, reader$p, q)
   varies <- logical(q)
   # C writes into it in place
   seen <- if (q > 1) matrix(NaN, nlevels(group), q)
@@ -133,9 +134,9 @@ look_at_rows <- function(reader, group) {
   structure(
     list(
       reader = reader,
-      dim = c(reader$n, length(reader$columns)),
+      dim = c(reader$n, reader$p),
       names = reader$columns,
-      mean = stats::setNames(moments$mean, reader$columns),
+      mean = moments$mean,
       sd = moments$sd,
       effects = reader$effects,
       most = most,
