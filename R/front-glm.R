@@ -71,7 +71,7 @@
 #'   `monitor`, held-out data are data frames.
 #'
 #' @details Covariates are used as they are, whatever their scale: sampling
-#' takes place in whitened coordinates. A Gaussian response with normal or flat
+#' takes place in whitened (preconditioned) coordinates. A Gaussian response with normal or flat
 #' priors is drawn from independently, see *The recipe* of [sg_sample()]. The
 #' default priors are rstanarm's: normal with standard deviation 2.5, divided by
 #' that of the column, for coefficients; normal with standard deviation 2.5 for
