@@ -368,14 +368,7 @@ glmer_rows <- function(fit, newdata, offset, with_groups, call) {
         call = call
       )
     }
-    parts <- glmer_parts(fit$frame, fit$bars, fit$family, call)
-    rownames(parts$x) <- rownames(fit$frame)
-    return(list(
-      x = parts$x,
-      z = parts$z,
-      label = as.character(parts$group),
-      offset = parts$offset %||% 0
-    ))
+    return(glmer_matrices(fit$frame, fit$bars, fit$family, call))
   }
   if (!is.data.frame(newdata)) {
     abort_expected(newdata, "a data frame", arg = "newdata", call = call)

@@ -175,7 +175,8 @@ tall_glm <- function(
   asked$written <- written_call(asked$matched, "tall_glm", caller)
   if (!missing(data) && !is_small_frame(data)) {
     source <- data_source(data, call)
-    fit <- as_own(glm_of_source(source, settings, asked, run, call), call)
+    found <- as_own(glm_of_source(source, settings, asked, run, call), call)
+    fit <- found$fit
     if (is.null(fit) && !is.null(store)) {
       fit <- as_own(glm_of_store(source, settings, asked, run, call), call)
     }
@@ -183,7 +184,8 @@ tall_glm <- function(
       return(fit)
     }
     if (!is.data.frame(data)) {
-      data <- asked$matched$data <- collect_source(source, call)
+      data <- collect_source(source, call, before = found$digest)
+      asked$matched$data <- data
     }
   }
   glm_of_frame(settings, asked, run, call)

@@ -234,8 +234,15 @@ source_hint <- function(x) {
 }
 
 # All rows of a source as a data frame, in memory, where they fit.
-# instead: what a user may do where they do not fit.
-collect_source <- function(source, call, instead = passes_instead) {
+# instead: what a user may do where they do not fit; before: the digest of a
+# pass before.
+collect_source <- function(
+  source,
+  call,
+  instead = passes_instead,
+  before = NULL
+) {
+  digest <- new_digest(names(before$kinds), before$kinds, call)
   frames <- list()
   bytes <- 0
   most <- memory_for_rows()
@@ -243,6 +250,7 @@ collect_source <- function(source, call, instead = passes_instead) {
     source,
     NULL,
     function(block) {
+      digest$add(block)
       frame <- block_frame(block)
       bytes <<- bytes + as.double(utils::object.size(frame))
       if (bytes > most) {
@@ -253,21 +261,28 @@ collect_source <- function(source, call, instead = passes_instead) {
     },
     call
   )
+  check_same_digest(before, digest$found(), call)
   bind_frames(frames)
 }
 
 # A model copies them more than once: a fifth of what is free, 2 GB where the
 # system does not say.
 memory_for_rows <- function() {
+  free <- free_memory()
+  if (is.na(free)) 2e9 else 0.2 * free
+}
+
+# In bytes; NA: the system does not say.
+free_memory <- function() {
   free <- tryCatch(
     grep("^MemAvailable:", readLines("/proc/meminfo"), value = TRUE),
     error = function(e) character(),
     warning = function(w) character()
   )
   if (length(free) != 1) {
-    return(2e9)
+    return(NA_real_)
   }
-  0.2 * 1024 * as.double(gsub("[^0-9]", "", free))
+  1024 * as.double(gsub("[^0-9]", "", free))
 }
 
 passes_instead <- c(

@@ -36,8 +36,10 @@ did_you_mean <- function(x, choices, mark = "\"") {
     return(NULL)
   }
   distance <- utils::adist(x, choices, ignore.case = TRUE, partial = FALSE)
-  # two neighbours that changed places are two changes; all letters are alike
-  most <- if (nchar(x) < 5) nchar(x) > 1 else max(2, nchar(x) %/% 3)
+  # two neighbours that changed places are two changes
+  most <- if (nchar(x) < 5) 1 else max(2, nchar(x) %/% 3)
+  # of a letter nothing would be left
+  most <- min(most, nchar(x) - 1)
   near <- choices[[which.min(distance)]]
   if (min(distance) > most) {
     longer <- choices[vapply(choices, is_short_for, TRUE, x = x)]
