@@ -284,7 +284,8 @@ check_variable_there <- function(error, expressions, columns, home, call) {
     for (name in setdiff(all.vars(expressions[[arg]]), c(columns, "."))) {
       is_there <- !is.null(variable_at(name, home))
       # of a function the type is said to be wrong, not that it is missing
-      before <- if (exists(name, home)) "['\"`\u2018\u201c]" else "[^[:alnum:]._]"
+      quotes <- "['\"`\u2018\u201c]"
+      before <- if (exists(name, home)) quotes else "[^[:alnum:]._]"
       if (!is_there && names_variable(said, name, before)) {
         abort_no_column(name, columns, arg, error, call)
       }

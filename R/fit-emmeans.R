@@ -69,6 +69,15 @@ recover_data_of <- function(object, data, ..., call = caller_env()) {
   )
 }
 
+# emmeans tells of errors here in a sentence of its own.
+#' @exportS3Method emmeans::recover_data
+recover_data.tall_fit <- function(object, ...) {
+  paste(
+    "emmeans takes fits of tall_glm() and tall_glmer(). Of others",
+    "posterior_epred(fit, newdata) has draws of what is expected."
+  )
+}
+
 #' @rdname emmeans-tall_glm
 #' @exportS3Method emmeans::emm_basis
 emm_basis.tall_glm <- function(object, trms, xlev, grid, ...) {

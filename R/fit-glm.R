@@ -356,7 +356,8 @@ call_home <- function(fit, changed, here, call) {
     abort_tall(
       "stale",
       c(
-        "The fit's call has {.code data = {deparse1(data)}}, which is not here.",
+        "The fit's call has {.code data = {deparse1(data)}}, which is not
+         here.",
         i = "Give {.arg data} to {.fn update}."
       ),
       argument = "data",

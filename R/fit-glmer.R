@@ -65,15 +65,15 @@ ngrps <- function(object, ...) {
   UseMethod("ngrps")
 }
 
-# lme4 and brms have generics of that name, too: whichever is attached last takes
-# fits of all of them.
+# lme4 and brms have generics of that name, too: whichever is attached last
+# takes fits of all of them.
 #' @export
 ngrps.default <- function(object, ...) {
   classes <- if (isS4(object)) methods::is(object) else class(object)
   for (package in intersect(c("lme4", "brms"), loadedNamespaces())) {
+    space <- asNamespace(package)
     for (class in classes) {
-      space <- asNamespace(package)
-      method <- utils::getS3method("ngrps", class, optional = TRUE, envir = space)
+      method <- utils::getS3method("ngrps", class, TRUE, space)
       if (!is.null(method)) {
         return(method(object, ...))
       }

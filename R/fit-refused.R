@@ -7,16 +7,20 @@
 #' the likelihood, or for what least squares leave behind, are an error of class
 #' `tall_error_unsupported` that names what does their work.
 #'
-#' | for | there is |
-#' |:----|:---------|
-#' | `logLik()`, `AIC()`, `BIC()`, `extractAIC()` | [loo()][loo-tall_glm], [log_lik()][log-lik] |
-#' | `anova()`, `add1()`, `drop1()`, `step()` | [update()][update.tall_glm] and `loo_compare()` |
-#' | `kfold()` | [loo()][loo-tall_glm], from fits that exist |
-#' | `rstandard()`, `rstudent()` | [residuals(type = "pearson")][fitted-values] |
-#' | `cooks.distance()`, `hatvalues()`, `influence()`, `dfbeta()`, `dfbetas()` | `loo::pareto_k_values(loo(fit))` |
-#' | `profile()` | [confint()][intervals] |
-#' | `TukeyHSD()`, `dummy.coef()`, `model.tables()`, `se.contrast()` | [emmeans][emmeans-tall_glm] |
-#' | `effects()`, `alias()`, `proj()` | [coef()][fit-methods], [vcov()][fit-methods] |
+#' * `logLik()`, `AIC()`, `BIC()`, `extractAIC()`: [loo()][loo-tall_glm] and
+#'   [log_lik()][log-lik].
+#' * `anova()`, `add1()`, `drop1()`, `step()`: [update()][update.tall_glm] and
+#'   `loo_compare()`.
+#' * `kfold()`: [loo()][loo-tall_glm], which needs no other fit.
+#' * `rstandard()`, `rstudent()`:
+#'   [residuals(type = "pearson")][fitted-values].
+#' * `cooks.distance()`, `hatvalues()`, `influence()`, `dfbeta()`, `dfbetas()`:
+#'   `loo::pareto_k_values(loo(fit))`.
+#' * `profile()`: [confint()][intervals].
+#' * `TukeyHSD()`, `dummy.coef()`, `model.tables()`, `se.contrast()`:
+#'   [emmeans][emmeans-tall_glm].
+#' * `effects()`, `alias()`, `proj()`: [coef()][fit-methods] and
+#'   [vcov()][fit-methods].
 #'
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)

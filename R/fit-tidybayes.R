@@ -1,5 +1,5 @@
-# tidybayes takes fits by the generics of posterior and rstantools; of classes it
-# has to be told what the third dimension is called.
+# tidybayes takes fits by the generics of posterior and rstantools; of classes
+# it has to be told what the third dimension is called.
 
 #' Classes in tidybayes
 #'

@@ -71,14 +71,14 @@
 #'   `monitor`, held-out data are data frames.
 #'
 #' @details Covariates are used as they are, whatever their scale: sampling
-#' takes place in whitened coordinates. A Gaussian response with normal or flat
-#' priors is drawn from independently, see *The recipe* of [sg_sample()]. The
-#' default priors are rstanarm's: normal with standard deviation 2.5, divided by
-#' that of the column, for coefficients; normal with standard deviation 2.5 for
-#' the intercept at the means; in a Gaussian model both are multiplied by the
-#' standard deviation of the response, and `sigma` is exponential with that as
-#' its mean. With weights that is the response's standard deviation at weight 1,
-#' see [prior_exponential()].
+#' takes place in whitened (preconditioned) coordinates. A Gaussian response
+#' with normal or flat priors is drawn from independently, see *The recipe* of
+#' [sg_sample()]. The default priors are rstanarm's: normal with standard
+#' deviation 2.5, divided by that of the column, for coefficients; normal with
+#' standard deviation 2.5 for the intercept at the means; in a Gaussian model
+#' both are multiplied by the standard deviation of the response, and `sigma` is
+#' exponential with that as its mean. With weights that is the response's
+#' standard deviation at weight 1, see [prior_exponential()].
 #'
 #' @section Rows that are passed over: More than 65,536 rows, and those of a
 #' source, are read block by block and never all in memory: one look finds

@@ -134,8 +134,9 @@
 #' beside the mean, such as a dispersion, where all rows in every step
 #' ([kernel_barker()]) take less than a minute of one core.
 #'
-#' Exact draws need no copy of the data. Otherwise the recipe makes a whitened
-#' one; [tall_glm()] works in place. Before a run with all rows in every step
+#' Exact draws need no copy of the data. Otherwise the recipe makes one that is
+#' whitened, or preconditioned: in coordinates in which the posterior is about
+#' round; [tall_glm()] works in place. Before a run with all rows in every step
 #' that will take more than a minute, a message says so.
 #'
 #' @section Chains on workers: R runs in one thread, so the chains of a

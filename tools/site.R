@@ -36,12 +36,49 @@ put_scripts <- function(cache) {
   }
 }
 
-# The README's links to what is in a checkout only, bench/.
-unlink_checkout <- function() {
-  page <- file.path("docs", "index.html")
-  lines <- paste(readLines(page, encoding = "UTF-8"), collapse = "\n")
-  plain <- gsub("<a href=\"bench/[^\"]*\">(.*?)</a>", "\\1", lines, perl = TRUE)
-  writeLines(plain, page, useBytes = TRUE)
+# Pages of what the README links to and only a checkout has: scripts and results
+# in bench/. Links among them lead nowhere, and are text.
+build_checkout <- function() {
+  home <- file.path("docs", "index.html")
+  lines <- paste(readLines(home, encoding = "UTF-8"), collapse = "\n")
+  site <- pkgdown::as_pkgdown(".")
+  wanted <- gregexpr("(?<=href=\")bench/[^\"]*", lines, perl = TRUE)
+  for (link in unique(regmatches(lines, wanted)[[1]])) {
+    # pkgdown takes Markdown for pages
+    file <- sub("[.]html$", ".md", link)
+    page <- paste0(sub("[.](md|html)$", "", link), ".html")
+    build_file(site, file, page)
+    lines <- gsub(
+      paste0("href=\"", link, "\""),
+      paste0("href=\"", page, "\""),
+      lines,
+      fixed = TRUE
+    )
+  }
+  writeLines(lines, home, useBytes = TRUE)
+}
+
+build_file <- function(site, file, page) {
+  text <- readLines(file, encoding = "UTF-8")
+  title <- file
+  if (endsWith(file, ".md")) {
+    title <- sub("^# ", "", text[[1]])
+    text <- text[-1]
+  } else {
+    text <- c("```r", text, "```")
+  }
+  from <- tempfile(fileext = ".md")
+  to <- tempfile(fileext = ".html")
+  writeLines(text, from, useBytes = TRUE)
+  # an id that begins with a number is none to scripts
+  options <- "--id-prefix=at-"
+  rmarkdown::pandoc_convert(from, "html5", "gfm", to, options = options)
+  html <- paste(readLines(to, encoding = "UTF-8"), collapse = "\n")
+  html <- gsub("<a href=\"(?!https?:)[^>]*>(.*?)</a>", "\\1", html, perl = TRUE)
+  folder <- file.path("docs", dirname(page))
+  dir.create(folder, recursive = TRUE, showWarnings = FALSE)
+  content <- list(pagetitle = title, body = html)
+  pkgdown::render_page(site, "title-body", content, page, quiet = TRUE)
 }
 
 build <- function() {
@@ -69,7 +106,7 @@ build <- function() {
       invokeRestart("muffleWarning")
     }
   )
-  unlink_checkout()
+  build_checkout()
   if (length(warnings) > 0) {
     cat("Warnings of pkgdown:\n", paste0(warnings, "\n"), sep = "")
     quit(status = 1)

@@ -146,6 +146,12 @@ test_that("emmeans has the draws of marginal means", {
   expect_close(unname(draws), unname(wanted))
 })
 
+test_that("emmeans says of other fits what there is", {
+  skip_if_not_installed("emmeans")
+  fit <- tall_multinom(Species ~ Sepal.Width, iris, iter = 200, seed = 1)
+  expect_error(emmeans::emmeans(fit, ~Sepal.Width), "posterior_epred")
+})
+
 test_that("an offset that is an argument is in the reference grid", {
   skip_if_not_installed("emmeans")
   d <- transform(other_data(), size = 5)
