@@ -10,9 +10,10 @@ look_settings <- list(
   seed = 1           # of which rows they are: the same for every run
 )
 
-# list(frame, weights, ends, levels, n_read, n_row, n_missing, is_whole,
-# has_weights, has_offset): the pilot's columns as they are in the source and
-# the rows each stands for; rows at the ends of columns; levels by variable.
+# list(frame, weights, rows, ends, n_read, n_row, n_missing, is_whole,
+# response_levels, digest): the pilot's columns as they are in the source and
+# the rows each stands for; rows at the ends of columns; what the next pass must
+# have, too, see new_digest().
 # NULL: a factor has so many levels that no pilot has them all.
 take_look <- function(source, request, refresh = 0, call = caller_env()) {
   UseMethod("take_look")
@@ -25,10 +26,12 @@ take_look.default <- function(
   refresh = 0,
   call = caller_env()
 ) {
+  head <- source_head(source)
   args <- list(
     request = request,
-    strata = stratum_expressions(source, request),
-    settings = look_settings
+    strata = stratum_expressions(head, request),
+    settings = look_settings,
+    kinds = column_kinds(head[request$columns])
   )
   tryCatch(
     {
@@ -48,7 +51,8 @@ take_look.default <- function(
 }
 
 # What a look finds in one shard, of which the rows are numbered from first + 1
-# on: list(n_read, n_row, n_missing, kinds, summary, pilot, strata, ends).
+# on: list(n_read, n_row, n_missing, kinds, summary, pilot, strata, ends,
+# digest).
 look_over <- function(shard, args, first, show, call) {
   request <- args$request
   s <- args$settings
@@ -57,7 +61,9 @@ look_over <- function(shard, args, first, show, call) {
   pilot <- new_pile()
   ends <- new_ends(request)
   seen <- list(n_missing = 0, n_row = 0, kinds = NULL)
+  digest <- digest_of(shard, request, args$kinds, call)
   each <- function(block) {
+    digest$add(block)
     seen$kinds <<- seen$kinds %||% column_kinds(block$columns)
     own <- look_response(request, block, call)
     seen$n_missing <<- seen$n_missing + own$n_missing
@@ -87,7 +93,8 @@ look_over <- function(shard, args, first, show, call) {
     summary = look_summary(look),
     pilot = pilot$parts(),
     strata = lapply(strata, function(stratum) stratum$state()),
-    ends = ends$found()
+    ends = ends$found(),
+    digest = digest$found()
   ))
 }
 
@@ -161,6 +168,7 @@ merge_looks <- function(parts, args, call) {
     n_read = sum_of("n_read"),
     n_row = sum_of("n_row"),
     n_missing = sum_of("n_missing"),
+    digest = merge_digests(lapply(parts, `[[`, "digest")),
     is_whole = all(found$weights == 1),
     response_levels = if (!is.null(strata$outcome)) {
       strata$outcome$levels(pilot$codes()$outcome)
@@ -197,8 +205,9 @@ gc_bytes <- 2^25
 # What a block of n rows leaves behind: its columns, or, where they are those of
 # all rows, what is made of its response and few more.
 bytes_left <- function(block) {
-  is_own <- block$first == 0 && NROW(block$columns[[1]]) == block$n
-  8 * block$n * if (is_own) 2 + length(block$columns) else 2
+  columns <- block$columns
+  is_own <- length(columns) > 0 && NROW(columns[[1]]) == block$n
+  8 * block$n * if (is_own) 2 + length(columns) else 2
 }
 
 # f(block) for every block of a source, until it returns FALSE.
@@ -248,8 +257,8 @@ walk_source <- function(
 
 # Covariates that are factors, text or TRUE and FALSE, and, named "outcome", a
 # response that is a factor.
-stratum_expressions <- function(source, request) {
-  head <- source_head(source)
+# head: a few rows.
+stratum_expressions <- function(head, request) {
   block <- list(
     columns = as.list(head)[request$columns],
     first = 0,

@@ -3,11 +3,12 @@
 
 # A look, and how it says that rows are read: list(rows, look, pilot, parts),
 # `rows` for each_chunk() and others of R/mode-passes.R, `pilot` and `parts` as
-# pilot_frame() and frame_parts() have them. NULL as of remote_glm().
+# pilot_frame() and frame_parts() have them. Without `rows`: the source is small
+# or has too many levels, and all its rows can be had at once.
 read_design <- function(source, request, matched, control, call) {
   look <- take_look(source, request, control$refresh, call)
   if (is.null(look) || look$is_whole) {
-    return(NULL)
+    return(list(look = look))
   }
   pilot <- pilot_frame(look, request, matched, call)
   refuse_dependent(request, pilot, call)
@@ -20,8 +21,8 @@ read_design <- function(source, request, matched, control, call) {
     has_weights = !is.null(parts$weights) || !is.null(parts$trials),
     has_offset = !is.null(parts$offset),
     family = request$family,
-    n_read = look$n_read,
-    n_row = look$n_row
+    n_row = look$n_row,
+    digest = look$digest
   )
   list(rows = rows, look = look, pilot = pilot, parts = parts)
 }
@@ -40,6 +41,8 @@ pilot_frame <- function(look, request, matched, call) {
     0
   ))]
   frame_call$formula <- request$formula
+  frame_call$weights <- request$weights
+  frame_call$offset <- request$offsets[[length(request$offsets)]]
   frame_call$data <- data
   frame_call$na.action <- stats::na.omit
   frame_call$drop.unused.levels <- TRUE
@@ -47,7 +50,14 @@ pilot_frame <- function(look, request, matched, call) {
   whole <- tryCatch(
     eval(frame_call, request$env),
     error = function(e) {
-      abort_frame(e, request$formula, frame_call, request$env, call)
+      abort_frame(
+        e,
+        request$formula,
+        frame_call,
+        request$known,
+        request$env,
+        call
+      )
     }
   )
   left <- setdiff(seq_len(nrow(data)), as.integer(attr(whole, "na.action")))

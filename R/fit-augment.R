@@ -133,8 +133,9 @@ augment_rows <- function(
 with_columns <- function(table, columns) {
   # numbers say where rows were left out
   named <- !identical(rownames(table), as.character(seq_len(nrow(table))))
+  old <- as.list(table)[setdiff(names(table), names(columns))]
   structure(
-    c(if (named) list(.rownames = rownames(table)), as.list(table), columns),
+    c(if (named) list(.rownames = rownames(table)), old, columns),
     row.names = .set_row_names(nrow(table)),
     class = c("tbl_df", "tbl", "data.frame")
   )
@@ -210,7 +211,9 @@ augmented_rows <- function(fit, data, call = caller_env()) {
   # rows that na.exclude left out are predicted, too, as NA
   if (inherits(fit$na_action, "exclude")) {
     rows <- stats::naresid(fit$na_action, seq_len(nrow(frame)))
+    names <- replace(rownames(frame)[rows], fit$na_action, names(fit$na_action))
     frame <- frame[rows, , drop = FALSE]
+    rownames(frame) <- names
   }
   frame
 }

@@ -48,7 +48,7 @@ find_parameters.tall_fit <- function(
     auxiliary = if (component %in% c("all", "auxiliary")) auxiliary
   )
   parts <- parts[lengths(parts) > 0]
-  if (flatten) unlist(parts, use.names = FALSE) else parts
+  if (flatten) as.character(unlist(parts)) else parts
 }
 
 # Those beside the mean: sigma, shape, ...
@@ -109,6 +109,17 @@ model_parameters.tall_fit <- function(
 ) {
   check_flag(exponentiate)
   names <- find_parameters.tall_fit(model, effects, component, flatten = TRUE)
+  if (length(names) == 0) {
+    abort_tall(
+      "unsupported",
+      c(
+        "The fit has no parameters for {.code effects = \"{effects}\"} and
+         {.code component = \"{component}\"}.",
+        i = "It has {.val {model$variables}}."
+      ),
+      argument = "effects"
+    )
+  }
   draws <- plain_draws(model, names)
   table_of <- function(draws) {
     draws <- posterior::as_draws_matrix(draws)

@@ -19,8 +19,8 @@ original_data <- function(fit, variables, data = NULL, call = caller_env()) {
   }
   candidates <- list(
     function() fit$frame,
-    function() fit$source$data,
-    function() written_data(fit)
+    function() used_rows(fit, fit$source$data),
+    function() used_rows(fit, written_data(fit))
   )
   for (candidate in candidates) {
     found <- candidate()
@@ -43,17 +43,41 @@ original_data <- function(fit, variables, data = NULL, call = caller_env()) {
   )
 }
 
-# What `data` and `subset` of the call are now; NULL: nothing of that name.
+# What `data` of the call is now; NULL: nothing of that name.
 written_data <- function(fit) {
   home <- environment(stats::formula(fit))
-  tryCatch(
-    {
-      data <- eval(fit$call$data, home)
-      rows <- eval(fit$call$subset, data, home)
-      if (is.null(rows)) data else data[rows, , drop = FALSE]
-    },
-    error = function(e) NULL
+  tryCatch(eval(fit$call$data, home), error = function(e) NULL)
+}
+
+# Of a data frame the rows that the fit used: without those that `subset` or a
+# missing value left out. NULL: they cannot be told.
+used_rows <- function(fit, data) {
+  if (!is.data.frame(data)) {
+    return(NULL)
+  }
+  formula <- stats::formula(fit)
+  rows <- tryCatch(
+    eval(fit$call$subset, data, environment(formula)),
+    error = function(e) NA
   )
+  if (identical(rows, NA)) {
+    return(NULL)
+  }
+  # numbered among the rows of `subset`, of which NA is one
+  left_out <- as.integer(fit$na_action)
+  if (is.logical(rows) && length(left_out) == 0) {
+    rows <- which(rows)
+  }
+  if (!is.null(rows)) {
+    data <- data[rows, , drop = FALSE]
+  }
+  if (length(left_out) > 0) {
+    data <- data[-left_out, , drop = FALSE]
+  } else if (isTRUE(fit$n_missing > 0)) {
+    own <- intersect(all.vars(formula), names(data))
+    data <- data[stats::complete.cases(data[own]), , drop = FALSE]
+  }
+  data
 }
 
 # Draws x variables; those of a decaying step size are repeated by their

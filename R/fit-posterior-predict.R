@@ -282,9 +282,7 @@ bayes_R2.tall_glm <- function(
         sizes[rows],
         chosen$aux
       )
-      if (any(variance == Inf)) {
-        abort_endless_variance(object, call)
-      }
+      check_finite_variance(variance, call)
       residual <<- residual + rowSums(variance)
       mu
     }
@@ -308,7 +306,11 @@ bayes_R2.tall_glm <- function(
   explained / (explained + residual / spread$n)
 }
 
-abort_endless_variance <- function(fit, call) {
+# Rows with missing values have none.
+check_finite_variance <- function(variance, call) {
+  if (!any(variance == Inf, na.rm = TRUE)) {
+    return(invisible())
+  }
   abort_tall(
     "unsupported",
     c(

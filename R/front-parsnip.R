@@ -34,6 +34,9 @@ register_parsnip <- function(...) {
 
 register_engine <- function(model, mode, family) {
   engine <- "tallbayes"
+  if (engine %in% parsnip::show_engines(model)$engine) {
+    return(invisible()) # of the same package, loaded before
+  }
   parsnip::set_model_engine(model, mode, engine)
   parsnip::set_dependency(model, engine, "tallbayes", mode)
   parsnip::set_fit(

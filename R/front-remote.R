@@ -1,7 +1,9 @@
 # tall_glm() of rows that are passed over, wherever they lie: a look, a design,
 # the mode, and a model whose plan is plan_remote()'s.
 
-# Rows that are passed over, wherever they lie. NULL: they must be in memory.
+# list(fit, digest) of rows that are passed over, wherever they lie. fit: NULL
+# where they must be in memory; digest: what they must have there, if a look has
+# found it.
 glm_of_source <- function(source, settings, asked, run, call) {
   specs <- settings$specs
   action <- known_na_action(settings$na.action)
@@ -14,7 +16,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
     settings$sparse
   )
   if (!suits) {
-    return(NULL)
+    return(list())
   }
   request <- glm_request(source, settings, asked, action, call)
   build <- function(of, known) {
@@ -34,7 +36,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
       call = call
     )
   }
-  needs <- NULL
+  needs <- digest <- NULL
   end <- source_hold(source)
   on.exit(end())
   started <- proc.time()[["elapsed"]]
@@ -48,8 +50,9 @@ glm_of_source <- function(source, settings, asked, run, call) {
         run$control,
         call
       )
-      if (is.null(found)) {
-        return(NULL)
+      digest <- found$digest
+      if (is.null(found$model)) {
+        return(list(digest = digest))
       }
       from <- frame_source(
         found$made,
@@ -78,25 +81,35 @@ glm_of_source <- function(source, settings, asked, run, call) {
   end()
   if (is.null(fit)) {
     tell_rows_needed(needs, source, settings$store, run$control)
-    return(NULL)
+    return(list(digest = digest))
   }
   fit <- keep_remote(fit, fit$model, fit$keeps)
   fit$keeps <- NULL
   fit$time[["preparation"]] <- fit$time[["preparation"]] + passed
-  front_fit(fit, "tall_glm", asked$matched, list(
+  fit <- front_fit(fit, "tall_glm", asked$written, list(
     n_missing = found$n_missing,
     source = if (settings$keep_data) source,
     request = request
   ))
+  list(fit = fit)
 }
 
 # What tall_glm()'s arguments ask of a source's rows.
 glm_request <- function(source, settings, asked, action, call) {
+  home <- environment(settings$formula)
+  columns <- source_names(source)
+  matched <- place_arguments(
+    asked$matched,
+    columns,
+    home,
+    asked$caller,
+    call
+  )
   new_request(
     settings$formula,
-    source_names(source),
+    columns,
     settings$family,
-    as.list(asked$matched)[c("weights", "subset", "offset")],
+    as.list(matched)[placed_arguments],
     fails = action == "na.fail",
     pads = action == "na.exclude",
     call = call
@@ -161,9 +174,9 @@ known_na_action <- function(na.action) {
 # over.
 gc_rows <- 2e6
 
-# list(model, made, parts, n_missing): made and parts as make_frame() and
-# frame_parts() give them, of the pilot; model: with `remote`. NULL: the source
-# is small, or has too many levels: its rows can be had at once.
+# list(model, made, parts, n_missing, digest): made and parts as make_frame()
+# and frame_parts() give them, of the pilot; model: with `remote`. Without one:
+# see read_design(), or there are too many columns, or passes find no mode.
 remote_glm <- function(
   source,
   request,
@@ -173,8 +186,9 @@ remote_glm <- function(
   call = caller_env()
 ) {
   read <- read_design(source, request, matched, control, call)
-  if (is.null(read) || ncol(read$parts$x) > most_whitened) {
-    return(NULL)
+  digest <- read$look$digest
+  if (is.null(read$rows) || ncol(read$parts$x) > most_whitened) {
+    return(list(digest = digest))
   }
   rows <- read$rows
   pilot <- read$pilot
@@ -210,7 +224,7 @@ remote_glm <- function(
     remote_draws(rows, build_of, control, call)
   }
   if (is.null(model)) {
-    return(NULL)
+    return(list(digest = digest))
   }
   # rows to make the model with again
   model$remote$some <- leading_rows(own, ncol(parts$x))
@@ -218,7 +232,8 @@ remote_glm <- function(
     model = model,
     made = made,
     parts = parts,
-    n_missing = model$remote$n_missing %||% n_missing
+    n_missing = model$remote$n_missing %||% n_missing,
+    digest = digest
   )
 }
 

@@ -13,7 +13,7 @@ glm_of_store <- function(source, settings, asked, run, call) {
   on.exit(end())
   started <- proc.time()[["elapsed"]]
   read <- read_design(source, request, asked$matched, run$control, call)
-  if (is.null(read)) {
+  if (is.null(read$rows)) {
     return(NULL)
   }
   stored <- write_design(read$rows, settings, run$control, call)
@@ -30,7 +30,7 @@ glm_of_store <- function(source, settings, asked, run, call) {
   wrote <- proc.time()[["elapsed"]] - started
   fit <- sample_glm(model, from, settings, run, call)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + wrote
-  front_fit(fit, "tall_glm", asked$matched, list(
+  front_fit(fit, "tall_glm", asked$written, list(
     n_missing = stored$n_missing,
     source = if (settings$keep_data) source,
     request = request,
@@ -83,7 +83,7 @@ gather_design <- function(rows, label, refresh, f, call) {
     )
   }
   seen <- each_chunk(rows, label, refresh, each, call)
-  check_same_rows_read(rows$n_read, seen$n_read, call)
+  check_same_digest(rows$digest, seen$digest, call)
   every <- function(name) unlist(lapply(parts, `[[`, name))
   list(
     y = every("y"),

@@ -6,12 +6,12 @@
 chunk_rows <- 65536
 
 # How rows are read: list(source, request, design, response_levels, has_weights,
-# has_offset, family, in_sql), once a look has found the design; in_sql, from
-# settle_sql(), where a database computes the sums.
+# has_offset, family, digest, in_sql), once a look has found the design; in_sql,
+# from settle_sql(), where a database computes the sums.
 
 # f(chunk, n, first) for each chunk: its buffers, of which n rows count, and the
 # number of rows before. The next chunk takes their place. Returns list(n_row,
-# n_missing, n_read).
+# n_missing, digest).
 each_chunk <- function(rows, label, refresh, f, call) {
   chunk <- new_chunk(
     rows$design,
@@ -19,7 +19,8 @@ each_chunk <- function(rows, label, refresh, f, call) {
     rows$has_weights,
     rows$has_offset
   )
-  seen <- list(n_row = 0, n_missing = 0, n_read = 0)
+  seen <- list(n_row = 0, n_missing = 0)
+  digest <- digest_of(rows$source, rows$request, rows$digest$kinds, call)
   flush <- function(n) {
     if (n > 0) {
       f(chunk, n, seen$n_row)
@@ -28,6 +29,7 @@ each_chunk <- function(rows, label, refresh, f, call) {
     }
   }
   read <- function(block) {
+    digest$add(block)
     own <- pass_response(rows$request, block, rows$response_levels, call)
     seen$n_missing <<- seen$n_missing + own$n_missing
     values <- block_values(rows$design, block, rows$request$env, call)
@@ -52,27 +54,9 @@ each_chunk <- function(rows, label, refresh, f, call) {
       }
     }
   }
-  seen$n_read <-
-    walk_source(rows$source, rows$request, label, refresh, read, call)
+  walk_source(rows$source, rows$request, label, refresh, read, call)
   flush(chunk$fill)
-  seen
-}
-
-# NULL: nobody has counted them before.
-check_same_rows_read <- function(before, now, call) {
-  if (is.null(before) || before == now) {
-    return(invisible())
-  }
-  abort_tall(
-    "source",
-    c(
-      "{.arg data} gave other rows than it did at first.",
-      x = "{count_noun(before, 'row')} then, {count_noun(now, 'row')} now.",
-      i = "Every pass must see the same rows in the same order."
-    ),
-    argument = "data",
-    call = call
-  )
+  c(seen, list(digest = digest$found()))
 }
 
 # na.action = na.fail: what the look did not see, such as the log of a negative
@@ -232,8 +216,8 @@ pass_over <- function(rows, over, args, label, refresh, call, known = NULL) {
     list(label = label, refresh = refresh),
     call
   )
-  n_read <- sum(vapply(parts, `[[`, 0, "n_read"))
-  check_same_rows_read(rows$n_read, n_read, call)
+  digest <- merge_digests(lapply(parts, `[[`, "digest"))
+  check_same_digest(rows$digest, digest, call)
   n_row <- vapply(parts, `[[`, 0, "n_row")
   n_missing <- sum(vapply(parts, `[[`, 0, "n_missing"))
   if (sum(n_row) == 0) {

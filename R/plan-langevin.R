@@ -42,6 +42,15 @@ recipe_langevin <- function(model, mode, size, recipe, ledger) {
   plan
 }
 
+# All rows in every step, of a posterior that is far from normal: steps that do
+# not run away where gradients rise steeply, and are accepted or rejected.
+recipe_barker <- function(model, mode, recipe, ledger) {
+  plan <- recipe_mala(model, mode, recipe, ledger)
+  plan$kernel <- kernel_barker(sqrt(plan$kernel$args$step_size), adapt = TRUE)
+  plan$why <- "exact steps on all rows of a posterior far from normal"
+  plan
+}
+
 # 1 after full whitening; the largest eigenvalue of the scaled Hessian, by power
 # iteration on gradients, when only the scales were adjusted.
 largest_curvature <- function(model, ledger, n_iter = 30) {

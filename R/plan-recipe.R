@@ -32,6 +32,7 @@ recipe_settings <- list(
   radii = 1:3,           # sds at which the shape of a posterior is looked at
   max_ratio = 2,         # log density lost there, of what a normal one loses
   max_points = 2000,     # in how many points; with very many parameters less
+  far_seconds = 60,      # all rows in every step where it is not normal
   heavy_rows = 10,       # rows that are looked along, besides the parameters
   laplace_kappa = 1,     # sd of the data over scale of a Laplace prior
   # where Langevin steps are not safe: sd bias 2.2 %, mean 0.07 sd at a wall
@@ -140,6 +141,13 @@ plan_minibatches <- function(
   s <- recipe_settings
   # where gradients rise steeply, fixed Langevin steps are thrown out
   is_far <- length(shape$far) > 0
+  if (is_far && samples_aux(model)) {
+    exact <- recipe_barker(model, mode, recipe, ledger)
+    if (all_rows_seconds(exact, control) <= s$far_seconds) {
+      warn_far(model, shape, TRUE, NULL, call)
+      return(exact)
+    }
+  }
   # minibatches of equally likely rows may not see what makes it so
   is_blind <- is_far &&
     !model_info(model)$has_weights &&
@@ -160,6 +168,12 @@ plan_minibatches <- function(
   if (exact) recipe_mala(model, mode, recipe, ledger) else plan
 }
 
+# Rows that tell of such a parameter are not those that tell of the mean:
+# minibatches miss them far from the mode, and chains stay there.
+samples_aux <- function(model) {
+  isTRUE(model$traits$n_aux > 0) && model_has_rows(model)
+}
+
 # Bounds and kinks take a kernel that accepts or rejects, and few rows allow
 # one.
 needs_metropolis <- function(model, kappa) {
@@ -169,6 +183,19 @@ needs_metropolis <- function(model, kappa) {
     model$n_data <= s$small_data
 }
 
+steps_of_chain <- function(plan, control) {
+  control$warmup + (control$iter - control$warmup) * plan$steps
+}
+
+# About how long chains that look at all rows in every step take one core:
+# products of a block of rows come from the cache, and a response that has a
+# parameter of its own takes special functions.
+all_rows_seconds <- function(plan, control) {
+  model <- plan$model
+  row <- 1e-9 * model$n_dim + if (samples_aux(model)) 4e-8 else 0
+  control$chains * steps_of_chain(plan, control) * row * model$n_data
+}
+
 # All rows in every step can take long: said before it starts, where the user
 # waits for it.
 tell_slow <- function(plan, control, most = 60) {
@@ -176,10 +203,8 @@ tell_slow <- function(plan, control, most = 60) {
     return(invisible())
   }
   model <- plan$model
-  # products of a block of rows come from the cache
-  pass <- 1e-9 * model$n_data * model$n_dim
-  n_step <- control$warmup + (control$iter - control$warmup) * plan$steps
-  seconds <- control$chains * n_step * pass
+  n_step <- steps_of_chain(plan, control)
+  seconds <- all_rows_seconds(plan, control)
   if (seconds <= most) {
     return(invisible())
   }

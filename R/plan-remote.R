@@ -74,7 +74,9 @@ enough_steps <- function(psi, phi, n_step, control) {
   if (is.null(psi)) {
     return(n_step)
   }
-  least <- ceiling(least_ahead * control$chains / (drawn_share * phi * psi))
+  # far fewer than are too many
+  n_row <- min(least_ahead * control$chains, chunk_rows / 4)
+  least <- ceiling(n_row / (drawn_share * phi * psi))
   if (is.finite(least)) max(n_step, least) else n_step
 }
 

@@ -130,7 +130,9 @@
 #' values of 1, no kernel knows the scale: bring columns to one unit first. The
 #' same happens, with a warning, where chains of Langevin steps are thrown out
 #' after all: they are then sampled again. Models that cannot weigh their rows
-#' are sampled exactly in both cases.
+#' are sampled exactly in both cases, and so are those with a sampled parameter
+#' beside the mean, such as a dispersion, where all rows in every step
+#' ([kernel_barker()]) take less than a minute of one core.
 #'
 #' Exact draws need no copy of the data. Otherwise the recipe makes a whitened
 #' one; [tall_glm()] works in place. Before a run with all rows in every step

@@ -23,7 +23,9 @@
 #'   may pass over one each.
 #'
 #' @details Every pass must give the same rows in the same order: a query needs
-#' an order, and rows must not change between passes. Blocks must have the same
+#' an order, and rows must not change between passes. The columns of a formula
+#' are compared from pass to pass, by their types and a sum of hashes of their
+#' rows, and other rows are a `tall_error_source`. Blocks must have the same
 #' columns, of the same types; they may be of any length, and ten thousand to a
 #' hundred thousand rows are a good one.
 #'
@@ -124,11 +126,22 @@ new_shards <- function(shards) {
 as_source.list <- function(x, ...) {
   check_no_dots(...)
   if (length(x) == 0) {
-    abort_expected(x, "a list of at least one source", seen = "an empty one")
+    abort_no_source(x)
   }
-  new_shards(lapply(x, function(shard) {
-    if (is.function(shard)) tall_stream(shard) else as_source(shard)
-  }))
+  call <- rlang::current_env()
+  shards <- lapply(seq_along(x), function(k) {
+    shard <- x[[k]]
+    tryCatch(
+      if (is.function(shard)) tall_stream(shard) else as_source(shard),
+      tall_error_input = function(e) {
+        if (is.null(e$rows_of)) {
+          rlang::cnd_signal(e)
+        }
+        abort_no_source(x, k, call = call)
+      }
+    )
+  })
+  new_shards(stats::setNames(shards, names(x)))
 }
 
 # One after the other.

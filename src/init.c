@@ -27,9 +27,11 @@ SEXP ffi_file_head(SEXP);
 SEXP ffi_file_rows(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_gradient_info(SEXP);
+SEXP ffi_groups_add(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_draws(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_moments(SEXP, SEXP, SEXP);
 SEXP ffi_groups_nodes(SEXP, SEXP);
+SEXP ffi_groups_rows(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_hash(SEXP);
 SEXP ffi_hash_uniforms(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_kernel_info(SEXP, SEXP);
@@ -71,6 +73,7 @@ SEXP ffi_response_variance(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_block(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_index(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_norm(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_rows_digest(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_advance(SEXP, SEXP, SEXP);
 SEXP ffi_run_create(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_run_destroy(SEXP);
@@ -111,9 +114,11 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_file_rows, 4),
                                          DOOR(ffi_fssd, 9),
                                          DOOR(ffi_gradient_info, 1),
+                                         DOOR(ffi_groups_add, 9),
                                          DOOR(ffi_groups_draws, 5),
                                          DOOR(ffi_groups_moments, 3),
                                          DOOR(ffi_groups_nodes, 2),
+                                         DOOR(ffi_groups_rows, 6),
                                          DOOR(ffi_hash, 1),
                                          DOOR(ffi_hash_uniforms, 4),
                                          DOOR(ffi_kernel_info, 2),
@@ -155,6 +160,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_rng_block, 4),
                                          DOOR(ffi_rng_index, 5),
                                          DOOR(ffi_rng_norm, 4),
+                                         DOOR(ffi_rows_digest, 4),
                                          DOOR(ffi_run_advance, 3),
                                          DOOR(ffi_run_create, 5),
                                          DOOR(ffi_run_destroy, 1),

@@ -33,18 +33,22 @@ grid[c("acceptance", "error")] <- once("adam-acceptance", {
 })
 
 # ---- acceptance-plot ----
+# one method: its colour, black for round noise
+direction_colour <- c("#000000", rep(palette_methods[["AdamMCMC"]], 4))
+direction_line <- c("solid", "11", "solid", "52", "1252")
 print(
   ggplot(grid, aes(
     sigma, acceptance,
     colour = factor(sigma_direction), linetype = factor(sigma_direction)
   )) +
     geom_line(linewidth = 0.7) +
-    geom_point() +
+    geom_point(aes(shape = factor(sigma_direction)), size = 2) +
     scale_x_log10() +
-    scale_colour_viridis_d(end = 0.9) +
+    scale_colour_manual(values = direction_colour) +
+    scale_linetype_manual(values = direction_line) +
     labs(
-      x = expression(sigma),
-      colour = expression(sigma[nabla]), linetype = expression(sigma[nabla])
+      x = expression(sigma), y = "acceptance rate", colour = expression(sigma[nabla]),
+      linetype = expression(sigma[nabla]), shape = expression(sigma[nabla])
     )
 )
 

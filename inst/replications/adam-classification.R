@@ -53,9 +53,14 @@ score_moons <- function(how, seed) {
     doubt = mean(pmin(away, 1 - away))
   )
 }
-moons_scores <- once("adam-classification", lapply(kernels_moons, function(how) {
-  t(vapply(seq_len(full(3, 1)), function(seed) score_moons(how, seed), numeric(4)))
-}))
+moons_scores <- lapply(setNames(names(kernels_moons), names(kernels_moons)), function(name) {
+  t(vapply(seq_len(full(3, 1)), function(seed) {
+    once(
+      paste0("adam-classification-", name, "-", seed),
+      score_moons(kernels_moons[[name]], seed)
+    )
+  }, numeric(4)))
+})
 
 # ---- moons-table ----
 moons_text <- function(column) {

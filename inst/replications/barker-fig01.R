@@ -52,11 +52,11 @@ print(
     geom_line(linewidth = 0.8) +
     facet_wrap(~coordinate, labeller = label_parsed) +
     scale_colour_manual(
-      values = unname(palette_methods[c("exact", "SGLD-CV", "SGBD")]),
+      values = unname(palette_methods[c("exact", "SGBD", "SGBD")]),
       labels = curve_names, name = NULL
     ) +
     scale_linetype_manual(
-      values = c("solid", "11", "62"), labels = curve_names, name = NULL
+      values = c("solid", "solid", "41"), labels = curve_names, name = NULL
     ) +
     labs(x = "increment z", y = "mean probability of +z")
 )

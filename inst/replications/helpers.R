@@ -70,9 +70,12 @@ plain <- function(x, digits = 3) {
 percent <- function(x, digits = 2) paste0(plain(100 * x, digits), " %")
 decimals <- function(x, digits = 2) formatC(x, digits = digits, format = "f")
 
-# "1.23 (0.04)": a mean over seeds and its standard error.
+# "1.23 (0.04)": a mean over seeds and its standard error; "1.23": of one.
 with_error <- function(x, digits = 2) {
   x <- x[!is.na(x)]
+  if (length(x) < 2) {
+    return(decimals(mean(x), digits))
+  }
   error <- stats::sd(x) / sqrt(length(x))
   paste0(decimals(mean(x), digits), " (", decimals(error, digits), ")")
 }

@@ -52,28 +52,29 @@ noise$model <- factor(noise$model, names(models))
 noise <- noise[noise$exact > 1e-6, ]
 
 # ---- figure-1 ----
-# four ways to draw rows, in colours that no method has here
-scheme_colour <- c("#000000", "#E69F00", "#0072B2", "#CC79A7")
-noise$scheme <- factor(noise$scheme, names(schemes))
+# The samplers of the other figures have their colours; lines say how rows are drawn.
+drawn_as <- c(
+  "uniform" = "as the sampler draws", "fixed weights" = "as the sampler draws",
+  "uniform, without replacement" = "without replacement",
+  "exact weights" = "exact weights in place of fixed ones"
+)
+shown_noise <- transform(
+  noise,
+  sampler = paste0(gradient, ifelse(grepl("weights", scheme), "-PS", "")),
+  drawn = factor(drawn_as[scheme], unique(drawn_as))
+)
 print(
-  ggplot(
-    noise,
-    aes(.data$share, .data$exact, colour = .data$scheme, linetype = .data$gradient)
-  ) +
+  ggplot(shown_noise, aes(share, exact, colour = sampler, linetype = drawn)) +
     geom_line(linewidth = 0.6) +
-    geom_point(aes(y = .data$monte_carlo, shape = .data$gradient), size = 1.6, na.rm = TRUE) +
+    geom_point(aes(y = monte_carlo, shape = drawn), size = 1.5, na.rm = TRUE) +
     facet_wrap("model", scales = "free_y") +
     scale_x_log10(breaks = c(0.01, 0.1, 1), labels = c("0.01", "0.1", "1")) +
     scale_y_log10(breaks = 10^(-2:8), labels = power_of_ten) +
-    scale_colour_manual(values = scheme_colour, name = NULL) +
-    scale_linetype_manual(values = c("solid", "dashed"), name = NULL) +
-    scale_shape_manual(values = c(16, 1), name = NULL) +
+    scale_methods(breaks = c("SGLD", "SGLD-PS", "SGLD-CV", "SGLD-CV-PS")) +
+    scale_linetype_manual(values = c("solid", "11", "52"), name = NULL) +
+    scale_shape_manual(values = c(16, 0, 4), name = NULL) +
     labs(x = "share of the rows in a minibatch, n/N", y = "pseudo-variance") +
-    theme(
-      legend.position = "bottom", legend.box = "vertical", legend.margin = margin(),
-      legend.key.width = grid::unit(2, "lines"), legend.text = element_text(size = 9.5),
-      panel.spacing = grid::unit(1.2, "lines")
-    )
+    theme(legend.box = "vertical", legend.margin = margin(), panel.spacing = grid::unit(1.2, "lines"))
 )
 
 # ---- figure-1-numbers ----

@@ -46,12 +46,15 @@ loss_3 <- ratio_interval(
 same_3 <- ratio_interval(
   final_of(same_size$ksd, "SGLD-CV-PS"), final_of(figure_3$ksd, "SGLD-CV-PS")
 )
+# "no significant loss": up to a tenth; and is it the adaptation that saves?
+no_loss <- loss_3[["low"]] <= 1 || loss_3[["ratio"]] < 1.1
 verdict(
-  "Figure 3", loss_3[["low"]] <= 1 || loss_3[["ratio"]] < 1.1,
+  "Figure 3", if (no_loss && same_3[["low"]] < 1.1) "in part" else no_loss,
   "ASGLD-CV-PS makes ", plain(10 / mean_size, 2), " times fewer passes than SGLD-CV-PS, at ",
-  interval_text(loss_3), " times its KSD (medians of ten chains; over ten data sets, below, ",
-  "1.08 with a standard error of 0.03). But a fixed minibatch of ", round(mean_size),
-  " rows, the same number on average, has ", interval_text(same_3), " times that KSD."
+  interval_text(loss_3), " times its KSD (medians of ten chains; over the ten data sets of ",
+  "bench/preferential.R 1.08 times, standard error 0.03). But a fixed minibatch of ",
+  round(mean_size), " rows, the same number on average, has ", interval_text(same_3),
+  " times the KSD of SGLD-CV-PS: it does as well."
 )
 
 # ---- figure-3-numbers ----

@@ -90,7 +90,7 @@ SEXP ffi_column_moments(SEXP x, SEXP n) {
   double* v_square = ffi_add_vector(out, "square", n_col);
   for (size_t j = 0; j < n_col; ++j) {
     const double* v_x = REAL(x) + j * n_row;
-    double mean = v_x[0], square = 0;
+    double mean = n_used > 0 ? v_x[0] : 0, square = 0;
     for (size_t first = 0; first < n_used; first += TILE) {
       const size_t n_here = n_used - first < TILE ? n_used - first : TILE;
       double own;

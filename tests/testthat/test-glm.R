@@ -704,3 +704,21 @@ test_that("arguments of other packages are named with what does their work", {
     class = "tall_error_input"
   )
 })
+
+test_that("a design that memory does not hold is refused by its widest term", {
+  local_function("free_memory", function() 1e6)
+  data <- data.frame(
+    y = rnorm(2000),
+    x = rnorm(2000),
+    id = as.character(1:2000),
+    g = factor(rep(1:10, 200))
+  )
+  fit <- tall_glm(y ~ x * g, data, iter = 100, refresh = 0)
+  expect_s3_class(fit, "tall_fit")
+  error <- expect_error(
+    tall_glm(y ~ x + g:id, data, refresh = 0),
+    "`g:id` has 20,000 columns",
+    class = "tall_error_memory"
+  )
+  expect_identical(error$argument, "formula")
+})

@@ -524,3 +524,74 @@ test_that("monitors watch held-out data frames", {
   found <- tail(fit$remote$monitor$value, 1)
   expect_equal(found, tail(fit$memory$monitor$value, 1), tolerance = 0.05)
 })
+
+# ---- a source that changes ---------------------------------------------------
+
+# A stream that hands out other rows, and other blocks, from one opening on.
+turncoat <- function(data, change, from) {
+  opened <- 0
+  tall_stream(function() {
+    opened <<- opened + 1
+    if (opened < from) opener(data, 500)() else opener(change(data), 700)()
+  })
+}
+
+test_that("rows and types that change between passes are refused", {
+  data <- passed_data()
+  data$word <- as.character(data$g)
+  changes <- list(
+    fewer = function(d) d[-1, ],
+    other = function(d) replace(d, "count", 1 + d$count),
+    # the same values, of other rows
+    rows = function(d) replace(d, "word", rev(d$word)),
+    type = function(d) replace(d, "a", as.character(round(d$a))),
+    kind = function(d) replace(d, "word", factor(d$word))
+  )
+  fit_of <- function(stream, family, ...) {
+    tall_glm(count ~ a + word, stream, family, ..., seed = 1, refresh = 0)
+  }
+  # names, types, a look, and what follows it
+  for (change in changes) {
+    # in memory
+    expect_error(
+      fit_of(turncoat(data, change, 4), poisson()),
+      "than it had at first|than it did at first",
+      class = "tall_error_source"
+    )
+    local({
+      local_rows(1000)
+      for (from in 4:5) {
+        error <- expect_error(
+          fit_of(turncoat(data, change, from), poisson()),
+          class = "tall_error_source"
+        )
+      }
+      expect_error(
+        fit_of(turncoat(data, change, 4), gaussian()),
+        class = "tall_error_source"
+      )
+    })
+  }
+  local_rows(1000)
+  error <- expect_error(
+    fit_of(turncoat(data, changes$type, 3), gaussian()),
+    "`?a`? had numbers, and has text",
+    class = "tall_error_source"
+  )
+  expect_identical(error$column, "a")
+  file <- tempfile(fileext = ".tall")
+  expect_error(
+    fit_of(
+      turncoat(data, changes$rows, 4),
+      poisson(),
+      store = file,
+      kernel = kernel_sgld(1e-6)
+    ),
+    "other values",
+    class = "tall_error_source"
+  )
+  expect_false(file.exists(file))
+  # blocks of other sizes, whole numbers as doubles: the same rows
+  same <- turncoat(data, function(d) replace(d, "count", d$count + 0), 4)
+  expect_s3_class(fit_of(same, poisson()), "tall_fit")
+})

@@ -314,6 +314,17 @@ test_that("the pilot says how many rows a pass will draw", {
   expect_length(seen, 1)
 })
 
+test_that("a source is read for its rows alone where no column is asked for", {
+  data <- remote_data()
+  local_passes()
+  fit <- remote_fit(y ~ 1, data)
+  memory <- stats::glm(y ~ 1, stats::binomial(), data)
+  sd <- sqrt(vcov(memory)[[1]])
+  expect_posterior_near(fit, coef(memory)[[1]], sd, z = 6.4)
+  rows <- as_source(list(data["x"], data["x"]))
+  expect_length(predict(fit, rows), 2 * nrow(data))
+})
+
 test_that("moments of columns are right wherever the first value is", {
   set.seed(1)
   n <- 5000

@@ -264,3 +264,36 @@ test_that("priors and families in the wrong place are told", {
     class = "tall_error_input"
   )
 })
+
+test_that("few events and a parameter beside the mean are sampled exactly", {
+  # minibatches miss the events: chains went to intercepts of 50
+  y <- replace(numeric(2500), 1:9, 1)
+  model <- model_glm(matrix(1, 2500, 1), y, neg_binomial_2())
+  expect_warning(
+    fit <- recipe_fit(model, iter = 1500, warmup = 500, chains = 2),
+    "sampled exactly",
+    class = "tall_warning_recipe"
+  )
+  expect_s3_class(fit$kernel, "tall_kernel_barker")
+  expect_s3_class(fit$gradient, "tall_gradient_full")
+  expect_match(fit$plan, "far from normal")
+  # the log density on a grid of the two coordinates
+  grid <- as.matrix(expand.grid(seq(-8, -2, 0.1), seq(-10, 3, 0.1)))
+  log_density <- model_evaluate(model, t(grid), "posterior")$log_density
+  weight <- exp(log_density - max(log_density))
+  weight <- weight / sum(weight)
+  values <- cbind(grid[, 1], exp(grid[, 2]))
+  mean <- colSums(weight * values)
+  sd <- sqrt(colSums(weight * values^2) - mean^2)
+  expect_posterior_near(fit, mean, sd)
+  # all rows in every step of many would take long
+  settings <- recipe_now()
+  settings$far_seconds <- 0
+  local_function("recipe_settings", settings)
+  expect_warning(
+    other <- recipe_fit(model, iter = 20),
+    "small steps",
+    class = "tall_warning_recipe"
+  )
+  expect_s3_class(other$kernel, "tall_kernel_sgbd")
+})
