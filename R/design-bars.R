@@ -217,54 +217,129 @@ part_frame <- function(terms, frame) {
 # A factor whose levels are in the order of the data's own.
 group_factor <- function(group, frame) {
   if (is.call(group) && identical(group[[1]], as.name(":"))) {
-    return(interaction(
+    return(quick_interaction(
       group_factor(group[[2]], frame),
-      group_factor(group[[3]], frame),
-      sep = ":",
-      drop = TRUE,
-      lex.order = TRUE
+      group_factor(group[[3]], frame)
     ))
   }
   quick_factor(frame[[deparse1(strip_parens(group))]])
 }
 
-# factor(), which writes numbers out before it compares them
+# factor() without writing every value out, and without a copy of a factor whose
+# levels are all there. Numbers that are written alike are one level.
 quick_factor <- function(x) {
-  if (!is.null(attributes(x)) || !is.integer(x)) {
+  if (is.factor(x) && !anyNA(levels(x))) {
+    is_there <- tabulate(x, nlevels(x)) > 0
+    return(if (all(is_there)) x else factor(x))
+  }
+  if (!is.null(attributes(x)) || !typeof(x) %in% c("integer", "double")) {
     return(factor(x))
   }
-  levels <- sort(unique(x))
-  structure(match(x, levels), levels = as.character(levels), class = "factor")
+  levels <- sort(unique_numbers(x))
+  code_numbers(x, levels, as.character(levels)) %||% factor(x)
 }
 
-# What the model takes of a frame, and what reads other frames likewise.
-glmer_parts <- function(frame, bars, family, call) {
+# interaction() in the order of the first factor, of levels that are there.
+quick_interaction <- function(a, b) {
+  n <- nlevels(b)
+  code <- if (nlevels(a) < .Machine$integer.max / max(1, n)) {
+    (as.integer(a) - 1L) * n + as.integer(b)
+  } else {
+    (as.integer(a) - 1) * n + as.integer(b)
+  }
+  levels <- sort(unique_numbers(code))
+  labels <- paste0(
+    levels(a)[(levels - 1) %/% n + 1],
+    ":",
+    levels(b)[(levels - 1) %% n + 1]
+  )
+  code_numbers(code, levels, labels) %||%
+    interaction(a, b, sep = ":", drop = TRUE, lex.order = TRUE)
+}
+
+# A factor of these levels; NULL: two of them have the same label.
+code_numbers <- function(x, levels, labels) {
+  if (anyDuplicated(labels) > 0) {
+    return(NULL)
+  }
+  codes <- match(x, levels)
+  attr(codes, "levels") <- labels
+  class(codes) <- "factor"
+  codes
+}
+
+# Numbers that lie together need a table of the span, which takes less than a
+# hash of all.
+unique_numbers <- function(x) {
+  if (!is.integer(x) || length(x) == 0 || (is.na(x[[1]]) && all(is.na(x)))) {
+    return(unique(x))
+  }
+  ends <- range(x, na.rm = TRUE)
+  span <- diff(as.double(ends))
+  if (span >= length(x) || ends[[1]] == -.Machine$integer.max) {
+    return(unique(x))
+  }
+  before <- ends[[1]] - 1L
+  before + which(tabulate(if (before == 0) x else x - before, span + 1) > 0)
+}
+
+# ---- parts -------------------------------------------------------------------
+
+# What a model takes of a frame but the designs: list(y, trials, levels, weights,
+# offset, group, name, correlated, arg_y, fixed, effects), the last two terms.
+glmer_sides <- function(frame, bars, family, call) {
   fixed <- part_terms(bars$fixed, frame)
   effects <- part_terms(bars$effects, frame)
-  parts <- frame_parts(part_frame(fixed, frame), family, call)
-  z_frame <- part_frame(effects, frame)
-  check_covariates(z_frame, call)
-  z <- design_matrix(effects, z_frame)
-  if (ncol(z$x) == 0) {
+  own <- part_frame(fixed, frame)
+  sides <- frame_sides(own, family, call, as_double = FALSE)
+  check_covariates(part_frame(effects, frame), call)
+  c(sides, list(
+    group = group_factor(bars$group, frame),
+    name = bars$name,
+    correlated = bars$correlated,
+    arg_y = response_name(own),
+    fixed = fixed,
+    effects = effects
+  ))
+}
+
+# Rows of the frame as the fit reads them, in blocks.
+glmer_reader <- function(frame, sides, call) {
+  reader <- frame_part_reader(frame, sides$fixed, sides$effects)
+  check_some_columns(length(reader$columns), call)
+  if (length(reader$effects) == 0) {
     abort_input(
       "{.arg formula} must have an effect before the bar, such as
-       {.code (1 | {bars$name})}.",
+       {.code (1 | {sides$name})}.",
       argument = "formula",
       call = call
     )
   }
-  parts$z <- z$x
-  parts$group <- group_factor(bars$group, frame)
-  parts$name <- bars$name
-  parts$correlated <- bars$correlated
-  parts$arg_y <- response_name(part_frame(fixed, frame))
-  parts$design <- list(
-    fixed = fixed,
-    effects = effects,
-    xlevels = stats::.getXlevels(fixed, frame),
-    zlevels = stats::.getXlevels(effects, frame),
-    contrasts = parts$contrasts,
-    z_contrasts = z$contrasts
+  reader
+}
+
+# What reads other frames as this one was read.
+glmer_design <- function(frame, sides, reader) {
+  list(
+    fixed = sides$fixed,
+    effects = sides$effects,
+    xlevels = stats::.getXlevels(sides$fixed, frame),
+    zlevels = stats::.getXlevels(sides$effects, frame),
+    contrasts = reader$contrasts,
+    z_contrasts = reader$z_contrasts
   )
-  parts
+}
+
+# The matrices x and z of all rows of a fit's frame, with its groups and offset.
+glmer_matrices <- function(frame, bars, family, call) {
+  sides <- glmer_sides(frame, bars, family, call)
+  matrix_of <- function(terms) design_matrix(terms, part_frame(terms, frame))$x
+  x <- matrix_of(sides$fixed)
+  rownames(x) <- rownames(frame)
+  list(
+    x = x,
+    z = matrix_of(sides$effects),
+    label = as.character(sides$group),
+    offset = sides$offset %||% 0
+  )
 }

@@ -94,7 +94,8 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
   check_no_bars(formula, call)
   has_data <- "data" %in% names(matched)
   if (has_data && !is.data.frame(call$data)) {
-    abort_expected(call$data, "a data frame", arg = "data", call = call)
+    hint <- source_hint(call$data)
+    abort_expected(call$data, "a data frame", hint, arg = "data", call = call)
   }
   if (!has_data && "." %in% all.vars(formula)) {
     abort_input(
@@ -104,13 +105,23 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
       call = call
     )
   }
+  columns <- if (has_data) names(call$data)
+  matched <- place_arguments(
+    matched,
+    columns,
+    environment(formula),
+    caller,
+    call
+  )
   frame_call <- matched[c(1, match(wanted, names(matched), 0))]
   frame_call$na.action <- spare_copy(na.action)
   frame_call$drop.unused.levels <- TRUE
   frame_call[[1]] <- quote(stats::model.frame)
   frame <- tryCatch(
     eval(frame_call, caller),
-    error = function(e) abort_frame(e, formula, frame_call, caller, call)
+    error = function(e) {
+      abort_frame(e, formula, frame_call, columns, caller, call)
+    }
   )
   if (nrow(frame) == 0) {
     abort_input(
@@ -120,8 +131,19 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
       call = call
     )
   }
+  check_offsets(frame, call)
   frame <- drop_weightless(frame, na.action, call)
   list(frame = frame, call = frame_call)
+}
+
+check_offsets <- function(frame, call) {
+  own <- names(frame)[attr(attr(frame, "terms"), "offset")]
+  for (name in c(own, intersect("(offset)", names(frame)))) {
+    if (!is.numeric(frame[[name]])) {
+      arg <- if (name == "(offset)") "offset" else name
+      abort_expected(frame[[name]], "numeric", arg = arg, call = call)
+    }
+  }
 }
 
 # (1 | g) would be read as a logical column.
@@ -219,8 +241,15 @@ abort_all_zero <- function(call) {
 }
 
 # What model.frame() could not do, in the words of tall_glm()'s arguments.
-abort_frame <- function(error, formula, frame_call, caller, call) {
+# columns: names of the data's, NULL where there are no data.
+abort_frame <- function(error, formula, frame_call, columns, caller, call) {
   said <- conditionMessage(error)
+  expressions <- c(
+    list(formula = formula),
+    as.list(frame_call)[c("weights", "subset", "offset")]
+  )
+  home <- environment(formula)
+  check_variable_there(error, expressions, columns, home, call)
   quoted <- regmatches(said, regexec("'\\((weights|offset)\\)'", said))[[1]]
   if (length(quoted) == 2) {
     arg <- quoted[[2]]
@@ -241,6 +270,62 @@ abort_frame <- function(error, formula, frame_call, caller, call) {
     argument = "formula",
     value = formula,
     parent = error,
+    call = call
+  )
+}
+
+# Was it a variable that is no column, and nothing else where the formula was
+# written? Most often its name is misspelt, or it has that of a function.
+# expressions: by the argument that they are; the error names the variable,
+# in whatever language it is.
+check_variable_there <- function(error, expressions, columns, home, call) {
+  said <- conditionMessage(error)
+  for (arg in names(expressions)) {
+    for (name in setdiff(all.vars(expressions[[arg]]), c(columns, "."))) {
+      is_there <- !is.null(variable_at(name, home))
+      # of a function the type is said to be wrong, not that it is missing
+      before <- if (exists(name, home)) "['\"`\u2018\u201c]" else "[^[:alnum:]._]"
+      if (!is_there && names_variable(said, name, before)) {
+        abort_no_column(name, columns, arg, error, call)
+      }
+    }
+  }
+}
+
+names_variable <- function(said, name, before) {
+  quoted <- gsub("([^[:alnum:]_])", "\\\\\\1", name)
+  grepl(paste0(before, quoted, "([^[:alnum:]._]|$)"), said)
+}
+
+abort_no_column <- function(name, columns, arg, error, call) {
+  is_own <- arg %in% placed_arguments
+  used <- if (is_own) "{.arg {arg}} uses it."
+  arg <- if (is_own) arg else "formula"
+  if (is.null(columns)) {
+    abort_input(
+      c(
+        "There is no variable {.code {name}}.",
+        x = used,
+        i = "{.arg data} was not given: variables are looked for where the
+             formula was written."
+      ),
+      argument = arg,
+      value = name,
+      parent = error,
+      call = call
+    )
+  }
+  hint <- did_you_mean(name, columns, "`") %||%
+    if (length(columns) > 0) paste0("It has ", quote_columns(columns), ".")
+  abort_input(
+    c(
+      "{.arg data} has no column {.code {name}}.",
+      x = used,
+      i = escape_cli(hint)
+    ),
+    argument = arg,
+    expected = columns,
+    value = name,
     call = call
   )
 }

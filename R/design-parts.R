@@ -8,27 +8,8 @@ response_name <- function(frame) {
 # Design matrix, response, weights and offset of a model frame. sparse: as of
 # tall_glm(); NULL is settled here.
 frame_parts <- function(frame, family, call, sparse = FALSE) {
-  check_covariates(frame, call)
+  sides <- frame_sides(frame, family, call)
   terms <- attr(frame, "terms")
-  response <- stats::model.response(frame, "any")
-  if (is.null(response)) {
-    abort_input(
-      "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula",
-      call = call
-    )
-  }
-  y <- frame_response(response, family, response_name(frame), call)
-  if (is.null(y$trials)) {
-    check_successes(
-      y$values,
-      stats::model.weights(frame),
-      family,
-      response_name(frame),
-      row.names(frame),
-      call
-    )
-  }
   is_sparse <- sparse %||% is_mostly_zeros(terms, frame)
   design <- if (is_sparse) {
     sparse_design_matrix(terms, frame)
@@ -36,22 +17,53 @@ frame_parts <- function(frame, family, call, sparse = FALSE) {
     check_design_size(terms, frame, call)
     design_matrix(terms, frame)
   }
-  if (ncol(design$x) == 0) {
+  check_some_columns(ncol(design$x), call)
+  c(list(x = design$x), sides, list(
+    contrasts = design$contrasts,
+    sparse = is_sparse
+  ))
+}
+
+check_some_columns <- function(n, call) {
+  if (n == 0) {
     abort_input(
       "{.arg formula} must have at least one term or an intercept.",
       argument = "formula",
       call = call
     )
   }
+}
+
+# The same without the design. as_double: FALSE where whole numbers need not
+# become doubles, which takes memory.
+frame_sides <- function(frame, family, call, as_double = TRUE) {
+  check_covariates(frame, call)
+  response <- left_side(frame)
+  if (is.null(response)) {
+    abort_input(
+      "{.arg formula} must have a response on its left-hand side.",
+      argument = "formula",
+      call = call
+    )
+  }
+  name <- response_name(frame)
+  y <- frame_response(response, family, name, call, as_double)
+  if (is.null(y$trials)) {
+    check_successes(
+      y$values,
+      stats::model.weights(frame),
+      family,
+      name,
+      row.names(frame),
+      call
+    )
+  }
   list(
-    x = design$x,
     y = y$values,
     levels = y$levels,
     trials = y$trials,
     weights = frame_weights(frame, y$trials),
-    offset = stats::model.offset(frame),
-    contrasts = design$contrasts,
-    sparse = is_sparse
+    offset = stats::model.offset(frame)
   )
 }
 
@@ -181,6 +193,7 @@ check_covariates <- function(frame, call) {
     if (is.character(column)) {
       column <- factor(column)
     }
+    check_covariate_type(column, name, call)
     is_plain <- is_plain_numeric(column)
     if (if (is_plain) !all_finite(column) else anyNA(column)) {
       bad <- if (is_plain) {
@@ -212,9 +225,28 @@ check_covariates <- function(frame, call) {
   }
 }
 
+# model.matrix() takes no others.
+check_covariate_type <- function(column, name, call) {
+  if (typeof(column) %in% c("complex", "raw", "list")) {
+    expected <- "numeric, logical, text or a factor"
+    seen <- describe(unclass(column))
+    abort_expected(column, expected, seen = seen, arg = name, call = call)
+  }
+}
+
+# model.response() gives every value a name, and so a copy.
+left_side <- function(frame) {
+  at <- attr(attr(frame, "terms"), "response")
+  if (at > 0 && is.null(dim(frame[[at]]))) {
+    return(frame[[at]])
+  }
+  stats::model.response(frame, "any")
+}
+
 # list(values, levels, trials), as stats::glm: a factor or logical is 0 at its
-# first level; cbind(successes, failures) is a proportion of trials.
-frame_response <- function(response, family, name, call) {
+# first level; cbind(successes, failures) is a proportion of trials. as_double:
+# of frame_sides().
+frame_response <- function(response, family, name, call, as_double = TRUE) {
   takes_trials <- has_trials(family)
   levels <- NULL
   if (is.matrix(response)) {
@@ -231,7 +263,7 @@ frame_response <- function(response, family, name, call) {
         call = call
       )
     }
-    response <- as.double(response == levels[[2]])
+    response <- response == levels[[2]]
   }
   if (!is.numeric(response) && !is.logical(response)) {
     expected <- paste0(
@@ -243,7 +275,12 @@ frame_response <- function(response, family, name, call) {
     }
     abort_expected(response, expected, hint, arg = name, call = call)
   }
-  list(values = as.double(response), levels = levels, trials = NULL)
+  stays <- !as_double && is.null(attributes(response))
+  list(
+    values = if (stays) response else as.double(response),
+    levels = levels,
+    trials = NULL
+  )
 }
 
 # Proportions are of whole numbers of trials and of successes, up to the
@@ -258,8 +295,8 @@ check_successes <- function(
   call = caller_env()
 ) {
   # the usual case, without memory
-  is_binary <- !find_response(family)$takes_proportions ||
-    (is.double(y) && first_outside(y, family, size = 1) == 0)
+  is_binary <- !find_response(family)$takes_proportions || !is.double(y) ||
+    first_outside(y, family, size = 1) == 0
   # what is no proportion is refused elsewhere
   if (is_binary || !are_proportions(y, family) || any(y < 0 | y > 1)) {
     return(invisible())
@@ -342,6 +379,7 @@ frame_weights <- function(frame, trials) {
 }
 
 are_proportions <- function(y, family) {
-  find_response(family)$takes_proportions &&
+  find_response(family)$takes_proportions && is.double(y) &&
+    first_outside(y, family, size = 1) > 0 &&
     any(y > 0 & y < 1, na.rm = TRUE)
 }

@@ -41,6 +41,8 @@ pilot_frame <- function(look, request, matched, call) {
     0
   ))]
   frame_call$formula <- request$formula
+  frame_call$weights <- request$weights
+  frame_call$offset <- request$offsets[[length(request$offsets)]]
   frame_call$data <- data
   frame_call$na.action <- stats::na.omit
   frame_call$drop.unused.levels <- TRUE
@@ -48,7 +50,14 @@ pilot_frame <- function(look, request, matched, call) {
   whole <- tryCatch(
     eval(frame_call, request$env),
     error = function(e) {
-      abort_frame(e, request$formula, frame_call, request$env, call)
+      abort_frame(
+        e,
+        request$formula,
+        frame_call,
+        request$known,
+        request$env,
+        call
+      )
     }
   )
   left <- setdiff(seq_len(nrow(data)), as.integer(attr(whole, "na.action")))

@@ -42,6 +42,7 @@ new_request <- function(
     weights = expressions$weights,
     subset = expressions$subset,
     columns = intersect(wanted, names),
+    known = names,
     fails = fails,
     pads = pads
   )
@@ -72,6 +73,8 @@ block_eval <- function(request, block, expression, what, call) {
   value <- tryCatch(
     eval(expression, block_slice(block, names), request$env),
     error = function(e) {
+      expressions <- stats::setNames(list(expression), what)
+      check_variable_there(e, expressions, request$known, request$env, call)
       abort_input(
         "{.arg {what}} cannot be evaluated: {.code {deparse1(expression)}}.",
         argument = what,

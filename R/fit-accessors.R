@@ -158,6 +158,11 @@ ranef.tall_fit <- function(object, ...) {
 }
 
 #' @export
+ngrps.tall_fit <- function(object, ...) {
+  abort_no_groups(object, "ngrps")
+}
+
+#' @export
 VarCorr.tall_fit <- function(x, ...) {
   abort_no_groups(x, "VarCorr")
 }

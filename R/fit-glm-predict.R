@@ -75,7 +75,7 @@ predict.tall_glm <- function(
 ) {
   type <- check_choice(type, c("link", "response"))
   check_flag(se.fit)
-  interval <- check_interval(interval, type)
+  interval <- check_interval(interval, type, object$family)
   level <- check_prob(level)
   check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
@@ -109,7 +109,7 @@ predict.tall_glm <- function(
       confidence = mean_interval,
       prediction = response_interval
     )(object, level, newdata, type, draws, offset, cores)
-    out$fit <- cbind(fit = out$fit, lwr = bounds[, 1], upr = bounds[, 2])
+    out$fit <- with_bounds(out$fit, bounds)
   }
   if (se.fit) out else out$fit
 }

@@ -296,7 +296,13 @@ null_priors <- c("prior", "prior_intercept", "prior_aux", "prior_covariance")
 #'   a prior of `NULL` is flat.
 #' @param evaluate (`TRUE` or `FALSE`) Evaluate the call, or only return it?
 #'
+#' @details Variables of the call are looked for where `update()` is called, and
+#' then where the formula was written: a fit that a function made of its own
+#' variables can be fitted again outside of it.
+#'
 #' @return The new fit, or the call.
+#' @section Conditions: `tall_error_stale` where the data of the call are found
+#'   nowhere; those of [tall_glm()].
 #' @seealso [sg_resume()] to add iterations without starting again.
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
@@ -308,6 +314,9 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
   changed <- object$call
   if (!missing(formula.)) {
     changed$formula <- stats::update(formula(object), formula.)
+  } else if (!rlang::is_formula(changed$formula)) {
+    # a variable's name, perhaps one of another function
+    changed$formula <- formula(object)
   }
   extras <- match.call(expand.dots = FALSE)$...
   front <- eval(changed[[1]], parent.frame())
@@ -322,5 +331,37 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
       changed[[name]] <- extras[[name]]
     }
   }
-  if (evaluate) eval(changed, parent.frame()) else changed
+  if (!evaluate) {
+    return(changed)
+  }
+  where <- call_home(object, changed, parent.frame(), rlang::current_env())
+  eval(changed, where)
+}
+
+# Where a fit's call means what it did: here, or with variables of the function
+# that the fit was made in, which the formula remembers.
+call_home <- function(fit, changed, here, call) {
+  home <- environment(stats::formula(fit))
+  names <- setdiff(all.vars(changed), c(fit$columns, "."))
+  found <- list()
+  for (name in names) {
+    if (is.null(variable_at(name, here))) {
+      found[[name]] <- variable_at(name, home)
+    }
+  }
+  data <- changed$data
+  is_lost <- is.name(data) && is.null(found[[as.character(data)]]) &&
+    is.null(variable_at(as.character(data), here))
+  if (is_lost) {
+    abort_tall(
+      "stale",
+      c(
+        "The fit's call has {.code data = {deparse1(data)}}, which is not here.",
+        i = "Give {.arg data} to {.fn update}."
+      ),
+      argument = "data",
+      call = call
+    )
+  }
+  if (length(found) == 0) here else list2env(found, parent = here)
 }

@@ -29,10 +29,13 @@
 #'   of the fit, evaluated in `newdata`.
 #' @param seed (whole number or `NULL`) Seed of effects and responses; `NULL`:
 #'   the fit's.
+#' @param interval,level (string, number between 0 and 1) As in
+#'   [predict.tall_glm()], of 1,000 draws unless `ndraws` says otherwise.
 #' @param ... Unused: other arguments are refused.
 #'
 #' @return `predict()`: a number for each row, with `se.fit = TRUE` a list of
-#'   `fit` and `se.fit`. `posterior_linpred()`, `posterior_epred()` (expected
+#'   `fit` and `se.fit`; with intervals a matrix with the columns `fit`, `lwr`
+#'   and `upr` in its place. `posterior_linpred()`, `posterior_epred()` (expected
 #'   responses) and `posterior_predict()` (responses; counts of successes where
 #'   there are trials): matrices draws x rows. `bayes_R2()`: the share of
 #'   variance explained, effects of groups among it, for each of 400 draws or
@@ -59,25 +62,34 @@ predict.tall_glmer <- function(
   offset = NULL,
   seed = NULL,
   ...,
+  interval = c("none", "confidence", "prediction"),
+  level = 0.95,
   re.form = NULL,
   ndraws = draws
 ) {
   type <- check_choice(type, c("link", "response"))
+  interval <- check_interval(interval, type, object$family)
+  level <- check_prob(level)
   check_flag(se.fit)
   check_no_dots(...)
   call <- rlang::current_env()
   rows <- glmer_prepare(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
-    usual = 200
+    usual = if (interval == "none") 200 else 1000
   )
   found <- glmer_moments(object, rows, type == "response")
   pad <- function(x) {
     if (is.null(newdata)) stats::napredict(object$na_action, x) else x
   }
-  if (!se.fit) {
-    return(pad(found$mean))
+  out <- list(fit = pad(found$mean), se.fit = pad(found$sd))
+  if (interval != "none") {
+    sizes <- if (interval == "prediction") {
+      glmer_sizes(object, newdata, NULL, NULL, nrow(rows$x), call)
+    }
+    bounds <- glmer_interval(object, rows, level, interval, type, sizes, seed)
+    out$fit <- with_bounds(out$fit, pad(bounds))
   }
-  list(fit = pad(found$mean), se.fit = pad(found$sd))
+  if (se.fit) out else out$fit
 }
 
 # Means and sds over the draws, block by block.
@@ -167,10 +179,7 @@ posterior_predict.tall_glmer <- function(
     is_mean = TRUE
   )
   n <- ncol(new$value)
-  rows <- list(
-    weight = prediction_weights(object, newdata, weights, n, call),
-    trials = prediction_trials(object, newdata, trials, n, call)
-  )
+  rows <- glmer_sizes(object, newdata, weights, trials, n, call)
   seed <- if (is.null(seed)) object$seed else check_seed(seed)
   aux <- glmer_aux(object, new$draws)
   draw <- find_response(object$family)$draw
@@ -359,14 +368,7 @@ glmer_rows <- function(fit, newdata, offset, with_groups, call) {
         call = call
       )
     }
-    parts <- glmer_parts(fit$frame, fit$bars, fit$family, call)
-    rownames(parts$x) <- rownames(fit$frame)
-    return(list(
-      x = parts$x,
-      z = parts$z,
-      label = as.character(parts$group),
-      offset = parts$offset %||% 0
-    ))
+    return(glmer_matrices(fit$frame, fit$bars, fit$family, call))
   }
   if (!is.data.frame(newdata)) {
     abort_expected(newdata, "a data frame", arg = "newdata", call = call)
@@ -457,11 +459,16 @@ effects_of_rows <- function(fit, rows, at, allow_new_levels, seed, call) {
   }
   if (length(names) > 0) {
     effects[, length(levels) + seq_along(names), ] <-
-      with_seed(seed, new_effects(fit, at$draws, length(names)))
+      with_seed(other_seed(seed), new_effects(fit, at$draws, length(names)))
   }
   of <- match(known, levels)
   of[is_new] <- length(levels) + match(rows$label[is_new], names)
   list(effects = effects, of = of)
+}
+
+# Of effects, that responses drawn with `seed` are not made of the same normals.
+other_seed <- function(seed) {
+  (seed + 1000003) %% .Machine$integer.max
 }
 
 # draws x groups x effects, from the population's law

@@ -11,6 +11,18 @@ tidy.tall_glmer <- function(
   exponentiate = FALSE,
   ...
 ) {
+  if ("ran_vals" %in% effects) {
+    abort_input(
+      c(
+        "{.arg effects} has {.val ran_vals}: effects of groups are no parameters
+         here, and each takes a pass over the data.",
+        i = "{.fn ranef} has their means, with standard deviations as attribute
+             {.code \"sd\"}."
+      ),
+      argument = "effects",
+      value = effects
+    )
+  }
   check_known(effects, c("fixed", "ran_pars", "auxiliary"), "effect")
   own <- x$n_coef + seq_along(x$variables[-seq_len(x$n_coef)])
   is_sigma <- x$variables %in% response_aux(x$family)

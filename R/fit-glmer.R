@@ -65,7 +65,32 @@ ngrps <- function(object, ...) {
   UseMethod("ngrps")
 }
 
+# lme4 and brms have generics of that name, too: whichever is attached last takes
+# fits of all of them.
+#' @export
+ngrps.default <- function(object, ...) {
+  classes <- if (isS4(object)) methods::is(object) else class(object)
+  for (package in intersect(c("lme4", "brms"), loadedNamespaces())) {
+    for (class in classes) {
+      space <- asNamespace(package)
+      method <- utils::getS3method("ngrps", class, optional = TRUE, envir = space)
+      if (!is.null(method)) {
+        return(method(object, ...))
+      }
+    }
+  }
+  abort_tall(
+    "unsupported",
+    "{.fn ngrps} knows fits of {.fn tall_glmer}, lme4 and brms, not
+     {describe(object)}."
+  )
+}
+
 #' @rdname tall_glmer-methods
+#' @rawNamespace S3method(lme4::ngrps, tall_fit)
+#' S3method(lme4::ngrps, tall_glmer)
+#' S3method(brms::ngrps, tall_fit)
+#' S3method(brms::ngrps, tall_glmer)
 #' @export
 ngrps.tall_glmer <- function(object, ...) {
   check_no_dots(...)

@@ -1,12 +1,18 @@
 # predict(interval = ): intervals beside predictions, as predict.lm() has them.
 
-check_interval <- function(interval, type, call = caller_env()) {
+# Where the link is the identity, both types are of responses.
+check_interval <- function(interval, type, family, call = caller_env()) {
   known <- c("none", "confidence", "prediction")
   interval <- check_choice(interval, known, call = call)
-  if (interval == "prediction" && type != "response") {
+  is_scale <- type == "response" || family$link == "identity"
+  if (interval == "prediction" && !is_scale) {
     abort_input(
-      "{.code interval = \"prediction\"} is of responses: it needs
-       {.code type = \"response\"}.",
+      c(
+        "{.code interval = \"prediction\"} is of responses: it needs
+         {.code type = \"response\"}.",
+        i = "Of the linear predictor there is
+             {.code interval = \"confidence\"}."
+      ),
       argument = "interval",
       value = interval,
       call = call
@@ -74,4 +80,40 @@ response_interval <- function(
   )
   is_own <- is.null(newdata) && !has_source(fit)
   if (is_own) stats::napredict(fit$na_action, out) else out
+}
+
+# Rows x 2, of rows that glmer_prepare() made. sizes: list(weight, trials) of
+# responses.
+glmer_interval <- function(fit, rows, level, interval, type, sizes, seed) {
+  n <- nrow(rows$x)
+  seed <- if (is.null(seed)) fit$seed else seed
+  out <- matrix(0, n, 2)
+  is_new <- interval == "prediction"
+  aux <- if (is_new) glmer_aux(fit, rows$draws)
+  draw <- find_response(fit$family)$draw
+  with_seed(seed, each_block(n, nrow(rows$beta), function(at) {
+    value <- glmer_eta(rows, at)
+    if (is_new || type == "response") {
+      value <- response_mean(fit$family, value)
+    }
+    if (is_new) {
+      shape <- dim(value)
+      value <- draw(value, aux, lapply(sizes, function(x) x[at]))
+      dim(value) <- shape
+    }
+    out[at, ] <<- column_quantiles(value, interval_probs(level))
+  }))
+  out
+}
+
+# What responses of n rows need beside their means.
+glmer_sizes <- function(fit, newdata, weights, trials, n, call) {
+  list(
+    weight = prediction_weights(fit, newdata, weights, n, call),
+    trials = prediction_trials(fit, newdata, trials, n, call)
+  )
+}
+
+with_bounds <- function(fit, bounds) {
+  cbind(fit = fit, lwr = bounds[, 1], upr = bounds[, 2])
 }

@@ -4,8 +4,9 @@
 #' Bayesian multinomial and ordinal regression for tall data
 #'
 #' `tall_multinom()` fits a regression of unordered classes (softmax),
-#' `tall_polr()` one of ordered classes with a cumulative link, by
-#' stochastic-gradient MCMC with nothing to tune.
+#' `tall_polr()` one of ordered classes with a cumulative link, with nothing to
+#' tune. With few rows draws are exact; with many they are of Langevin steps on
+#' minibatches, whose bias is estimated and printed.
 #'
 #' @param formula (formula) As in [stats::glm()]. The response is a factor,
 #'   text, `FALSE` and `TRUE`, or whole numbers 1, 2, ... of unordered classes,
@@ -122,10 +123,11 @@ tall_polr <- function(
 # call: the front end's environment, matched its call.
 fit_classes <- function(settings, matched, caller, run, call) {
   is_ordered <- class_methods[[settings$method]]$is_ordered
-  written <- matched
+  front <- if (is_ordered) "tall_polr" else "tall_multinom"
+  written <- written_call(matched, front, caller)
   has_data <- "data" %in% names(matched)
   if (has_data && !is.data.frame(call$data) && is_source_like(call$data)) {
-    call$data <- class_rows_of(as_source(call$data), run, call)
+    call$data <- class_rows_of(data_source(call$data, call), run, call)
     matched$data <- call$data
   }
   wanted <- c("formula", "data", "weights", "subset", "na.action")
@@ -146,8 +148,7 @@ fit_classes <- function(settings, matched, caller, run, call) {
   fit <- front_sample(model, run, in_place = TRUE, call = call)
   terms <- attr(made$frame, "terms")
   data <- if (has_data) call$data
-  class <- if (is_ordered) "tall_polr" else "tall_multinom"
-  fit <- front_fit(fit, c(class, "tall_classes"), written, list(
+  fit <- front_fit(fit, c(front, "tall_classes"), written, list(
     formula = call$formula,
     terms = terms,
     xlevels = stats::.getXlevels(terms, made$frame),

@@ -155,7 +155,8 @@ tall_factorize <- function(
   built <- front_model(built, run, call)
   fit <- front_sample(built, run, call = call)
   of_model <- c("shape", "ids", "rated", "center", "alpha", "rating_range")
-  front_fit(fit, "tall_factorize", match.call(), c(built[of_model], list(
+  written <- written_call(match.call(), "tall_factorize", parent.frame())
+  front_fit(fit, "tall_factorize", written, c(built[of_model], list(
     formula = formula,
     parts = parts,
     newdata = held_out$frame,

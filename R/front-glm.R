@@ -2,9 +2,10 @@
 
 #' Bayesian generalised linear models for tall data
 #'
-#' Fits a generalised linear model by stochastic-gradient MCMC, or exactly where
-#' sums over the rows are enough, with nothing to tune: type a formula, get a
-#' posterior.
+#' Type a formula, get draws of the posterior, with nothing to tune. For most
+#' regressions they are exact: independent draws from sums over the rows, or
+#' chains whose steps look at a few rows. Elsewhere the bias is estimated; the
+#' line `Plan` of a printed fit says which it was, and why.
 #'
 #' @param formula (formula) As in [stats::glm()]: factors, interactions and
 #'   [offset()] are fine; group-level terms such as `(1 | g)` are refused.
@@ -169,24 +170,22 @@ tall_glm <- function(
     keep_data = keep_data,
     store = store
   )
-  asked <- list(matched = match.call(), caller = parent.frame())
+  caller <- parent.frame()
+  asked <- list(matched = match.call(), caller = caller)
+  asked$written <- written_call(asked$matched, "tall_glm", caller)
   if (!missing(data) && !is_small_frame(data)) {
-    source <- as_source(data)
-    found <- glm_of_source(source, settings, asked, run, call)
+    source <- data_source(data, call)
+    found <- as_own(glm_of_source(source, settings, asked, run, call), call)
     fit <- found$fit
     if (is.null(fit) && !is.null(store)) {
-      fit <- glm_of_store(source, settings, asked, run, call)
+      fit <- as_own(glm_of_store(source, settings, asked, run, call), call)
     }
     if (!is.null(fit)) {
       return(fit)
     }
-    asked$written <- asked$matched
     if (!is.data.frame(data)) {
-      data <- asked$matched$data <- collect_source(
-        source,
-        call,
-        before = found$digest
-      )
+      data <- collect_source(source, call, before = found$digest)
+      asked$matched$data <- data
     }
   }
   glm_of_frame(settings, asked, run, call)
@@ -240,7 +239,7 @@ glm_of_frame <- function(settings, asked, run, call) {
     if (has_data) eval(asked$matched$data, asked$caller)
   )
   fit <- sample_glm(model, source, settings, run, call)
-  front_fit(fit, "tall_glm", asked$written %||% asked$matched, list(
+  front_fit(fit, "tall_glm", asked$written, list(
     na_action = attr(frame, "na.action"),
     frame = if (settings$keep_data) frame
   ))
@@ -367,7 +366,8 @@ tall_glm.fit <- function(
     prior_intercept = prior_intercept,
     prior_aux = prior_aux
   )
-  front_fit(fit, "tall_glm", match.call(), list(
+  written <- written_call(match.call(), "tall_glm.fit", parent.frame())
+  front_fit(fit, "tall_glm", written, list(
     n_coef = model$n_coef,
     sigma = sigma,
     storage = model$storage,

@@ -105,7 +105,7 @@ tall_glmer <- function(
   asked <- matched
   asked$formula <- formula
   if (!missing(data) && !is.data.frame(data) && is_source_like(data)) {
-    data <- asked$data <- collect_source(as_source(data), call)
+    data <- asked$data <- collect_source(data_source(data, call), call)
   }
   made <- make_frame(
     asked,
@@ -114,39 +114,43 @@ tall_glmer <- function(
     parent.frame(),
     call
   )
-  parts <- glmer_parts(made$frame, bars, family, call)
-  check_groups(parts, family, sigma, call)
-  model <- glmer_model(parts, family, specs, sigma, NULL, call)
-  fit <- front_sample(model, run, call = call)
+  sides <- glmer_sides(made$frame, bars, family, call)
   own <- list(
     formula = given,
     family = family,
     bars = bars,
-    terms = parts$design$fixed,
-    design = parts$design,
+    terms = sides$fixed,
     columns = data_columns(
       attr(made$frame, "terms"),
       made$call,
       if (!missing(data)) data,
       environment(given)
     ),
-    n_coef = model$n_coef,
-    n_rows = model$n_rows,
-    groups = model$groups,
-    nodes = groups_nodes(fit, model),
     sigma = sigma,
     prior_specs = specs,
-    response_levels = parts$levels,
+    response_levels = sides$levels,
     na_action = attr(made$frame, "na.action"),
     frame = if (keep_data) made$frame
   )
-  front_fit(fit, "tall_glmer", matched, remember_sources(
+  own <- remember_sources(
     own,
-    parts$y,
-    counts = if (!is.null(parts$trials)) given[[2]],
+    sides$y,
+    counts = if (!is.null(sides$trials)) given[[2]],
     weights = made$call$weights,
     offset = made$call$offset
-  ))
+  )
+  built <- build_glmer(own, made$frame, sides, NULL, call)
+  rm(sides) # as long as the data, which the run does without
+  model <- built$model
+  fit <- front_sample(model, run, call = call)
+  written <- written_call(matched, "tall_glmer", parent.frame())
+  front_fit(fit, "tall_glmer", written, c(own, list(
+    design = built$design,
+    n_coef = model$n_coef,
+    n_rows = model$n_rows,
+    groups = model$groups,
+    nodes = groups_nodes(fit, model)
+  )))
 }
 
 # In each dimension.
@@ -154,21 +158,29 @@ groups_nodes <- function(fit, model) {
   fit$recipe$nodes %||% if (model$is_exact) 3 else usual_nodes
 }
 
-glmer_model <- function(parts, family, specs, sigma, nodes, call) {
-  build_groups(
-    parts$x,
-    parts$y,
-    parts[c("z", "group", "name", "correlated")],
-    family,
-    specs,
-    parts$weights,
-    parts$offset,
-    sigma,
+# list(model, design), the latter what reads other frames as this one was read.
+# own: a fit, or what it will be made of; sides: of glmer_sides().
+build_glmer <- function(own, frame, sides, nodes, call) {
+  reader <- glmer_reader(frame, sides, call)
+  check_groups(sides, own$family, own$sigma, call)
+  check_effects(reader$effects, call)
+  x <- look_at_rows(reader, sides$group)
+  check_varies(x, sides$name, call)
+  model <- build_groups(
+    x,
+    sides$y,
+    sides[c("group", "name", "correlated")],
+    own$family,
+    own$prior_specs,
+    sides$weights,
+    sides$offset,
+    own$sigma,
     nodes = nodes,
     centers = TRUE,
-    arg_y = parts$arg_y,
+    arg_y = sides$arg_y,
     call = call
   )
+  list(model = model, design = glmer_design(frame, sides, reader))
 }
 
 #' @export
@@ -177,16 +189,16 @@ rebuild_model.tall_glmer <- function(fit) {
     return(NULL)
   }
   call <- caller_env()
-  parts <- glmer_parts(fit$frame, fit$bars, fit$family, call)
-  glmer_model(parts, fit$family, fit$prior_specs, fit$sigma, fit$nodes, call)
+  sides <- glmer_sides(fit$frame, fit$bars, fit$family, call)
+  build_glmer(fit, fit$frame, sides, fit$nodes, call)$model
 }
 
 # ---- groups that say nothing of what is asked --------------------------------
 
-check_groups <- function(parts, family, sigma, call) {
-  n_group <- nlevels(parts$group)
-  n_row <- length(parts$group)
-  name <- parts$name
+check_groups <- function(sides, family, sigma, call) {
+  n_group <- nlevels(sides$group)
+  n_row <- length(sides$group)
+  name <- sides$name
   if (n_group < 2) {
     abort_input(
       c(
@@ -195,7 +207,7 @@ check_groups <- function(parts, family, sigma, call) {
         i = "Use {.fn tall_glm}."
       ),
       argument = "formula",
-      value = levels(parts$group),
+      value = levels(sides$group),
       call = call
     )
   }
@@ -203,8 +215,8 @@ check_groups <- function(parts, family, sigma, call) {
     anyNA(known_values(family, sigma))
   is_single <- n_group == n_row
   is_binary <- family$name %in% c("bernoulli", "binomial") &&
-    is.null(parts$trials) && all(parts$weights %||% 1 == 1)
-  if (is_single && is_binary) {
+    is.null(sides$trials)
+  if (is_single && is_binary && all(sides$weights %||% 1 == 1)) {
     abort_input(
       c(
         "Every group of {.field {name}} has one row: 0 or 1 says nothing of how
@@ -228,30 +240,17 @@ check_groups <- function(parts, family, sigma, call) {
       call = call
     )
   }
-  check_effects(parts$z, call)
-  check_varies(parts, call)
 }
 
-# A slope that no group can tell from its intercept.
-check_varies <- function(parts, call) {
-  z <- parts$z
-  if (ncol(z) < 2) {
-    return(invisible())
-  }
-  first <- match(seq_len(nlevels(parts$group)), as.integer(parts$group))
-  at <- first[as.integer(parts$group)]
-  varies <- vapply(
-    seq_len(ncol(z)),
-    function(a) any(z[, a] != z[at, a]),
-    TRUE
-  )
-  flat <- setdiff(which(!varies), which(colnames(z) == "(Intercept)"))
-  if (length(flat) > 0) {
-    names <- colnames(z)[flat]
+# A slope that no group can tell from its intercept. x: of look_at_rows().
+check_varies <- function(x, name, call) {
+  is_flat <- x$varies %in% FALSE & x$effects != "(Intercept)"
+  if (any(is_flat)) {
+    names <- x$effects[is_flat]
     abort_input(
       c(
         "{quote_columns(names)} must vary within a group of
-         {.field {parts$name}} for an effect of its own.",
+         {.field {name}} for an effect of its own.",
         x = "{cli::qty(length(names))}{?It is/They are} the same in all rows of
              every group.",
         i = "Leave {cli::qty(length(names))}{?it/them} out before the bar."

@@ -109,7 +109,8 @@ tall_ica <- function(
   }
   model$cache$mode <- mode
   fit <- front_sample(model, run, call = call)
-  front_fit(fit, "tall_ica", match.call(), list(
+  written <- written_call(match.call(), "tall_ica", parent.frame())
+  front_fit(fit, "tall_ica", written, list(
     data = if (keep_data) list(x = given, prior_sd = prior_sd),
     scaling = scaling,
     storage = model$storage,

@@ -179,7 +179,8 @@ tall_nn <- function(
   run$init <- move_inside(matrix(starts, model$n_dim), model)
   fit <- front_sample(model, run, call = call)
   fit <- add_training(fit, modes, trained)
-  front_fit(fit, "tall_nn", match.call(), c(source, list(
+  written <- written_call(match.call(), "tall_nn", parent.frame())
+  front_fit(fit, "tall_nn", written, c(source, list(
     hidden = hidden,
     storage = model$storage,
     prior_specs = list(prior = prior, prior_aux = prior_aux),

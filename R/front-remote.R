@@ -86,7 +86,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
   fit <- keep_remote(fit, fit$model, fit$keeps)
   fit$keeps <- NULL
   fit$time[["preparation"]] <- fit$time[["preparation"]] + passed
-  fit <- front_fit(fit, "tall_glm", asked$matched, list(
+  fit <- front_fit(fit, "tall_glm", asked$written, list(
     n_missing = found$n_missing,
     source = if (settings$keep_data) source,
     request = request
@@ -96,11 +96,20 @@ glm_of_source <- function(source, settings, asked, run, call) {
 
 # What tall_glm()'s arguments ask of a source's rows.
 glm_request <- function(source, settings, asked, action, call) {
+  home <- environment(settings$formula)
+  columns <- source_names(source)
+  matched <- place_arguments(
+    asked$matched,
+    columns,
+    home,
+    asked$caller,
+    call
+  )
   new_request(
     settings$formula,
-    source_names(source),
+    columns,
     settings$family,
-    as.list(asked$matched)[c("weights", "subset", "offset")],
+    as.list(matched)[placed_arguments],
     fails = action == "na.fail",
     pads = action == "na.exclude",
     call = call

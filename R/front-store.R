@@ -30,7 +30,7 @@ glm_of_store <- function(source, settings, asked, run, call) {
   wrote <- proc.time()[["elapsed"]] - started
   fit <- sample_glm(model, from, settings, run, call)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + wrote
-  front_fit(fit, "tall_glm", asked$matched, list(
+  front_fit(fit, "tall_glm", asked$written, list(
     n_missing = stored$n_missing,
     source = if (settings$keep_data) source,
     request = request,

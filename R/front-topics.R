@@ -118,7 +118,8 @@ tall_topics <- function(
   run[names(plan)] <- plan
   fit <- front_sample(model, run, call = call)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
-  front_fit(fit, "tall_topics", match.call(), list(
+  written <- written_call(match.call(), "tall_topics", parent.frame())
+  front_fit(fit, "tall_topics", written, list(
     n_topic = model$n_topic,
     vocabulary = model$vocabulary,
     priors = c(alpha = alpha, beta = beta),

@@ -325,6 +325,8 @@ check_no_aux <- function(coefficients, aux, call) {
 check_glm_rows <- function(x, y, weights, offset, family, arg_y, call) {
   x <- if (is_store(x)) {
     check_store(x, arg = "x", call = call)
+  } else if (is_looked(x)) {
+    x
   } else {
     check_design(x, arg = "x", call = call)
   }
@@ -386,12 +388,16 @@ center_functional <- function(x, n_aux, mean = NULL) {
   if (length(at) != 1) {
     return(NULL)
   }
-  weights <- mean %||% if (is_store(x)) x$mean else design_means(x)
+  weights <- mean %||% if (knows_moments(x)) x$mean else design_means(x)
   weights[[at]] <- 1
   list(at = at - 1, weights = unname(c(weights, numeric(n_aux))))
 }
 
 # A file's are those found when it was written.
 column_sds <- function(x) {
-  if (is_store(x)) x$sd else design_sds(x)
+  if (knows_moments(x)) x$sd else design_sds(x)
+}
+
+knows_moments <- function(x) {
+  is_store(x) || is_looked(x)
 }

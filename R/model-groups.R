@@ -82,11 +82,12 @@ model_groups <- function(
     colnames(z) <- paste0("z", seq_len(ncol(z)))
   }
   family <- resolve_family(family, call)
+  check_effects(colnames(z), call)
+  group <- as_group(group, "group", call)
   build_groups(
-    x,
+    look_at_rows(matrix_reader(x, z), group),
     y,
-    list(z = z, group = as_group(group, "group", call), name = "group",
-         correlated = check_flag(correlated)),
+    list(group = group, name = "group", correlated = check_flag(correlated)),
     family,
     list(
       prior = as_prior(prior),
@@ -124,8 +125,9 @@ most_effects <- 3
 # in each dimension
 usual_nodes <- 9
 
-# model_groups() for callers whose users typed something else. terms: list(z,
-# group, name, correlated). specs: four priors. centers: as of build_glm().
+# model_groups() for callers whose users typed something else. x: of
+# look_at_rows(); terms: list(group, name, correlated). specs: four priors.
+# centers: as of build_glm().
 build_groups <- function(
   x,
   y,
@@ -135,15 +137,13 @@ build_groups <- function(
   weights,
   offset,
   sigma,
-  storage = "double",
   nodes = NULL,
   centers = FALSE,
   arg_y = "y",
   call = caller_env()
 ) {
   check_grouped_family(family, call)
-  check_effects(terms$z, call)
-  names <- group_names(terms)
+  names <- group_names(x$effects, terms)
   read <- read_regression(
     x,
     y,
@@ -169,22 +169,24 @@ build_groups <- function(
       append(functional$weights, numeric(n_lambda), ncol(x))
   }
   own <- insert_lambda(read$prior, ncol(x), n_lambda, "flat")
-  sorted <- sort_groups(read$rows, terms)
   is_exact <- entry$is_quadratic
+  covariance <- covariance_params(
+    specs$prior_covariance,
+    x$effects,
+    read$rows$y,
+    entry$has_units,
+    call
+  )
+  sizes <- as.double(tabulate(terms$group, nlevels(terms$group)))
   n_node <- if (is_exact) 3 else nodes %||% usual_nodes
   new_model(
     "groups",
-    c(sorted$params, covariance_params(
-      specs$prior_covariance,
-      colnames(terms$z),
-      read$rows$y,
-      entry$has_units,
-      call
-    ), list(
+    c(covariance, list(
+      rows = put_rows(x, sizes, read$rows, terms$group, is_exact, call),
+      z = as.double(effect_columns(x) - 1),
       n_coef = as.double(ncol(x)),
       correlated = as.double(terms$correlated),
       nodes = as.double(gauss_hermite(n_node)),
-      fold = as.double(is_exact),
       response = facts$place,
       aux = if (length(is_sampled) > 0) unname(read$known_aux),
       prior_kind = as.double(own$kind),
@@ -210,9 +212,9 @@ build_groups <- function(
     groups = list(
       name = terms$name,
       levels = levels(terms$group),
-      effects = colnames(terms$z),
+      effects = x$effects,
       correlated = terms$correlated,
-      sizes = diff(sorted$params$first)
+      sizes = sizes
     ),
     is_exact = is_exact,
     nodes = nodes,
@@ -222,23 +224,24 @@ build_groups <- function(
     prior_functional = functional,
     sigma = read$sigma,
     traits = model_traits(
-      start = groups_start(ncol(x), names, read$units, n_aux, terms),
+      start = groups_start(x, names, read$units, n_aux),
       n_aux = n_aux,
       is_grouped = TRUE
     ),
     label = "model_groups",
-    store = store_of(storage, x, call = call),
+    store = groups_store,
     call = call
   )
 }
 
+groups_store <- list(type = "dense", read_only = FALSE, storage = "double")
+
 # Where Newton's method begins: groups that differ by half a unit.
-groups_start <- function(n_coef, names, units, n_aux, terms) {
+groups_start <- function(x, names, units, n_aux) {
   size <- 0.5 * (units$sd %||% 1)
-  spread <- pmax(apply(abs(terms$z), 2, max), 1e-8)
   lambda <- numeric(length(names$variables))
-  lambda[seq_len(ncol(terms$z))] <- log(size / spread)
-  c(numeric(n_coef), lambda, if (n_aux > 0) log(units$aux_sd %||% 1))
+  lambda[seq_along(x$effects)] <- log(size / pmax(x$most, 1e-8))
+  c(numeric(ncol(x)), lambda, if (n_aux > 0) log(units$aux_sd %||% 1))
 }
 
 # Priors of the coordinates with those of lambda between coefficients and
@@ -253,46 +256,61 @@ insert_lambda <- function(resolved, n_coef, n_lambda, kind) {
   ))
 }
 
-# Rows in the order of their groups, and z as columns of the same matrix.
-sort_groups <- function(rows, terms) {
-  group <- as.integer(terms$group)
-  order <- if (is.unsorted(group)) order(group, method = "radix")
-  sorted <- function(v) if (is.null(order)) v else v[order]
-  x <- rows$x
-  at <- integer(ncol(terms$z))
-  more <- NULL
-  for (a in seq_along(at)) {
-    column <- terms$z[, a]
-    same <- which(vapply(
-      seq_len(ncol(x)),
-      function(j) identical(as.double(x[, j]), as.double(column)),
-      TRUE
-    ))
-    if (length(same) > 0) {
-      at[[a]] <- same[[1]]
-    } else {
-      more <- cbind(more, column)
-      at[[a]] <- ncol(x) + ncol(more)
+# Where the columns of z are among those of the model: effects of a covariate
+# that is there have its column.
+effect_columns <- function(x) {
+  at <- x$same
+  own <- which(is.na(at))
+  at[own] <- ncol(x) + seq_along(own)
+  at
+}
+
+# Rows as the core takes them, those of a group after each other: a pointer, for
+# the parameter "rows". sizes: rows of each group; rows: list(y, weights,
+# offset).
+put_rows <- function(x, sizes, rows, group, folds, call) {
+  own <- which(is.na(x$same))
+  if (nrow(x) > 1e6) {
+    gc() # what was made on the way here, before there is more
+  }
+  out <- .Call(
+    ffi_groups_rows,
+    groups_store$type,
+    sizes,
+    as.double(ncol(x) + length(own)),
+    !is.null(rows$weights),
+    !is.null(rows$offset),
+    folds
+  )
+  if (is.integer(out)) {
+    abort_status(out, call = call)
+  }
+  each_rows(x$reader, function(block, first, n, is_last) {
+    all <- block$x
+    if (length(own) > 0) {
+      some <- seq_len(n)
+      all <- cbind(all[some, , drop = FALSE], block$z[some, own, drop = FALSE])
     }
-  }
-  all <- if (is.null(more)) x else cbind(x, more)
-  if (!is.null(order)) {
-    all <- all[order, , drop = FALSE]
-  }
-  dimnames(all) <- NULL
-  list(params = compact(list(
-    x = as_double_matrix(all),
-    z = as.double(at - 1),
-    first = as.double(c(0, cumsum(tabulate(group, nlevels(terms$group))))),
-    y = as.double(sorted(rows$y)),
-    weights = sorted(rows$weights),
-    offset = sorted(rows$offset)
-  )))
+    status <- .Call(
+      ffi_groups_add,
+      out,
+      all,
+      as.double(n),
+      as.double(first),
+      group,
+      rows$y,
+      rows$weights,
+      rows$offset,
+      is_last
+    )
+    abort_status(status, call = call)
+  })
+  out
 }
 
 # As brms names them.
-group_names <- function(terms) {
-  effects <- gsub("(Intercept)", "Intercept", colnames(terms$z), fixed = TRUE)
+group_names <- function(effects, terms) {
+  effects <- gsub("(Intercept)", "Intercept", effects, fixed = TRUE)
   q <- length(effects)
   name <- terms$name
   sds <- paste0("sd_", name, "__", effects)
@@ -316,14 +334,14 @@ group_names <- function(terms) {
   )
 }
 
-check_effects <- function(z, call) {
-  if (ncol(z) > most_effects) {
+check_effects <- function(effects, call) {
+  if (length(effects) > most_effects) {
     abort_tall(
       "unsupported",
       c(
-        "A group may have at most {most_effects} effects, not {ncol(z)}: the
-         quadrature takes a grid of nodes in each.",
-        x = "They are {quote_columns(colnames(z))}."
+        "A group may have at most {most_effects} effects, not
+         {length(effects)}: the quadrature takes a grid of nodes in each.",
+        x = "They are {quote_columns(effects)}."
       ),
       call = call
     )

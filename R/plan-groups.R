@@ -34,7 +34,8 @@ plan_groups <- function(model, control, in_place, call) {
   white <- whiten_model(model, mode, in_place, call)
   recipe <- list(kappa = laplace_kappa(model, mode), nodes = nodes)
   must <- why_all_groups(white, recipe)
-  cubic <- if (is.null(must)) {
+  # by which many groups are sampled; of fewer, plan_order() makes them
+  cubic <- if (is.null(must) && model$n_data > groups_settings$many) {
     spend(ledger, "weights", 1)
     order_weights(white, mode, control, call)
   }

@@ -33,7 +33,7 @@ check_source_block <- function(block, state, call) {
 
 abort_absent <- function(absent, names, where, state, call) {
   shown <- quote_columns(absent)
-  hint <- did_you_mean(absent[[1]], c(names, ""))
+  hint <- did_you_mean(absent[[1]], names, "`")
   if (is.null(hint) && length(names) > 0) {
     hint <- paste0("It has ", quote_columns(names), ".")
   }
@@ -176,6 +176,61 @@ bind_values <- function(values) {
 is_source_like <- function(x) {
   inherits(x, c("tall_source", "tall_store", "matrix", "Matrix")) ||
     is.list(x) && !is.data.frame(x)
+}
+
+# as_source() of a front end's `data`: what is wrong is said of that.
+data_source <- function(data, call, arg = "data") {
+  tryCatch(as_source(data), tall_error_input = function(e) {
+    if (is.null(e$rows_of)) {
+      e$call <- rlang::error_call(call)
+      rlang::cnd_signal(e)
+    }
+    abort_no_source(e$rows_of$x, e$rows_of$element, arg, call)
+  })
+}
+
+# What rows cannot be read of. element: which of a list cannot be read.
+abort_no_source <- function(x, element = NULL, arg = "x", call = caller_env()) {
+  expected <- paste(
+    "a data frame, a matrix, a `tall_store()`, a `tall_stream()`,",
+    "`tall_parquet()` files, a lazy table of dbplyr or a list of such"
+  )
+  part <- if (is.null(element)) x else x[[element]]
+  is_columns <- !is.null(element) && length(unique(lengths(x))) == 1 &&
+    all(vapply(x, is.atomic, TRUE)) && !is.null(names(x))
+  where <- if (!is.null(element) && !is_columns) {
+    name <- names(x)[element] %||% ""
+    name <- if (nzchar(name)) paste0(" (`", name, "`)")
+    paste0("Element ", element, name, " is ", describe(part), ".")
+  }
+  abort_input(
+    c(
+      "{.arg {arg}} must be {expected}, not {describe(x)}.",
+      x = escape_cli(where),
+      i = if (is_columns) {
+        "{.code as.data.frame({arg})} makes a data frame of a list of columns."
+      } else {
+        escape_cli(source_hint(part))
+      }
+    ),
+    argument = arg,
+    expected = expected,
+    value = x,
+    rows_of = list(x = x, element = element),
+    call = call
+  )
+}
+
+# Where the rows are that a path or a function stands for; NULL: nowhere.
+source_hint <- function(x) {
+  if (is.function(x)) {
+    "A function that opens a stream of blocks is wrapped in `tall_stream()`."
+  } else if (rlang::is_string(x)) {
+    paste(
+      "Rows in files are read by `tall_parquet()`, or `tall_store(file = )`;",
+      "text files, block by block, by a function in `tall_stream()`."
+    )
+  }
 }
 
 # All rows of a source as a data frame, in memory, where they fit.

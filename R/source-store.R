@@ -59,6 +59,17 @@ tall_store <- function(
   overwrite = FALSE,
   block = 65536
 ) {
+  if (missing(file) && !missing(x) && rlang::is_string(x)) {
+    abort_input(
+      c(
+        "{.arg file} must be given: {.arg x} is the rows that are written to
+         it.",
+        i = "{.code tall_store(file = \"{x}\")} opens a file."
+      ),
+      argument = "file",
+      value = x
+    )
+  }
   check_given(file)
   check_string(file)
   if (missing(x)) {

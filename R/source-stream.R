@@ -126,11 +126,22 @@ new_shards <- function(shards) {
 as_source.list <- function(x, ...) {
   check_no_dots(...)
   if (length(x) == 0) {
-    abort_expected(x, "a list of at least one source", seen = "an empty one")
+    abort_no_source(x)
   }
-  new_shards(lapply(x, function(shard) {
-    if (is.function(shard)) tall_stream(shard) else as_source(shard)
-  }))
+  call <- rlang::current_env()
+  shards <- lapply(seq_along(x), function(k) {
+    shard <- x[[k]]
+    tryCatch(
+      if (is.function(shard)) tall_stream(shard) else as_source(shard),
+      tall_error_input = function(e) {
+        if (is.null(e$rows_of)) {
+          rlang::cnd_signal(e)
+        }
+        abort_no_source(x, k, call = call)
+      }
+    )
+  })
+  new_shards(stats::setNames(shards, names(x)))
 }
 
 # One after the other.

@@ -288,14 +288,7 @@ as_source.tall_source <- function(x, ...) {
 
 #' @export
 as_source.default <- function(x, ...) {
-  hint <- if (is.function(x)) {
-    "A function that opens a stream of blocks is wrapped in `tall_stream()`."
-  }
-  expected <- paste(
-    "a data frame, a matrix, a `tall_store()`, a `tall_stream()`,",
-    "`tall_parquet()` files, a lazy table of dbplyr or a list of such"
-  )
-  abort_expected(x, expected, hint, arg = "x")
+  abort_no_source(x)
 }
 
 #' @export

@@ -64,6 +64,40 @@ foreign_arguments <- c(
   data2 = "All variables are taken from `data` or the formula's environment.",
   file = "`saveRDS(fit, file)` saves a fit.",
   file_refit = "`saveRDS(fit, file)` saves a fit.",
+  cov_ranef = "Groups are independent; others are for `model_custom()`.",
+  nsamples = "`iter`, `warmup` and `chains` set the number of draws.",
+  # lme4, glmmTMB, nnet, MASS, others
+  REML = paste(
+    "There is a posterior: with its prior, `sigma` is averaged over,",
+    "not maximised."
+  ),
+  nAGQ = paste(
+    "`tall_glmer()` takes as many quadrature nodes as its gradient needs:",
+    "`fit$nodes` says how many."
+  ),
+  devFunOnly = "`model_glm()` and `model_groups()` give the model alone.",
+  dispformula = "The scale is the same for all rows.",
+  ziformula = "Zero inflation is for `model_custom()`.",
+  zi = "Zero inflation is for `model_custom()`.",
+  Hess = "`vcov(fit)` has the posterior covariance matrix.",
+  trace = "`refresh` sets how often progress is shown.",
+  silent = "`refresh = 0` shows no progress.",
+  quiet = "`refresh = 0` shows no progress.",
+  MaxNWts = "There is no limit.",
+  decay = "`prior = prior_normal(0, scale)` is a decay of 1 / (2 scale^2).",
+  size = "`hidden` of `tall_nn()` has the numbers of units.",
+  maxit = "`iter` counts draws; the search for the mode needs no limit.",
+  epsilon = "The search for the mode ends by itself.",
+  burnin = "The argument is `warmup`.",
+  n.iter = "The argument is `iter`.",
+  n.chains = "The argument is `chains`.",
+  n.burnin = "The argument is `warmup`.",
+  nthreads = "`cores` sets the number of threads.",
+  distribution = "The argument is `family`.",
+  random = paste(
+    "Group-level terms stand in the formula of `tall_glmer()`:",
+    "`y ~ x + (1 | g)`."
+  ),
   future = "Chains run on the plan of the package future where they can.",
   # glm
   contrasts = "Set them in the data: `contrasts(data$g) <- contr.sum`.",
@@ -113,6 +147,26 @@ refuse_foreign <- function(given, call) {
   }
 }
 
+# The same of methods.
+foreign_to_methods <- c(
+  interval = paste(
+    "`posterior_epred()` has draws of what is expected, for quantiles;",
+    "`predictive_interval()` has intervals of responses that are numbers."
+  ),
+  allow.new.levels = "Of fits of `tall_glmer()` it is `allow_new_levels`.",
+  sample_new_levels = "Effects of new groups are drawn from their law.",
+  random.only = "`ranef(fit)` has the effects of groups.",
+  nsamples = "The argument is `ndraws`.",
+  summary = "`posterior_epred()` has the draws.",
+  probs = "`posterior_interval(fit, prob = )` has quantiles.",
+  robust = "`posterior::summarise_draws(fit, median, mad)` is robust.",
+  terms = "Predictions are of all terms.",
+  dispersion = "The posterior has the spread of the response in it.",
+  na.action = "A missing covariate makes a prediction missing.",
+  method = "Intervals are quantiles of the draws, or of their normal law.",
+  correlation = "`cov2cor(vcov(fit))` has the correlations."
+)
+
 # Arguments that a method does not have: most often misspelt ones. .ignore:
 # those that other packages hand on, with functions that tell whether their
 # value changes nothing here; names start with a dot since `...` may have any
@@ -131,13 +185,17 @@ check_no_dots <- function(..., .ignore = list(), .call = caller_env()) {
     }
     return(invisible())
   }
+  hint <- foreign_to_methods[intersect(unknown, names(foreign_to_methods))]
   abort_input(
-    if (length(unknown) > 0) {
-      "The argument{cli::qty(length(unknown))}{?s} {.arg {unknown}} {?is/are}
-       not used here."
-    } else {
-      "An argument without a name is not used here."
-    },
+    c(
+      if (length(unknown) > 0) {
+        "The argument{cli::qty(length(unknown))}{?s} {.arg {unknown}} {?is/are}
+         not used here."
+      } else {
+        "An argument without a name is not used here."
+      },
+      i = if (length(hint) > 0) escape_cli(hint[[1]])
+    ),
     argument = if (length(unknown) > 0) unknown else "...",
     call = .call
   )

@@ -31,17 +31,33 @@ quote_all <- function(x, last = "and") {
   paste(paste(x[-n], collapse = ", "), last, x[[n]])
 }
 
-did_you_mean <- function(x, choices) {
-  if (!rlang::is_string(x)) {
+did_you_mean <- function(x, choices, mark = "\"") {
+  if (!rlang::is_string(x) || length(choices) == 0) {
     return(NULL)
   }
   distance <- utils::adist(x, choices, ignore.case = TRUE, partial = FALSE)
   # two neighbours that changed places are two changes
   most <- if (nchar(x) < 5) 1 else max(2, nchar(x) %/% 3)
+  # of a letter nothing would be left
+  most <- min(most, nchar(x) - 1)
+  near <- choices[[which.min(distance)]]
   if (min(distance) > most) {
-    return(NULL)
+    longer <- choices[vapply(choices, is_short_for, TRUE, x = x)]
+    if (length(longer) == 0) {
+      return(NULL)
+    }
+    near <- longer[[which.min(nchar(longer))]]
   }
-  paste0("Did you mean \"", choices[[which.min(distance)]], "\"?")
+  paste0("Did you mean ", mark, near, mark, "?")
+}
+
+# "wgt" for "weight": its letters, in their order, from the first on.
+is_short_for <- function(x, word) {
+  letters <- strsplit(tolower(x), "")[[1]]
+  if (length(letters) < 3 || !all(grepl("[a-z0-9]", letters))) {
+    return(FALSE)
+  }
+  grepl(paste0("^", paste(letters, collapse = ".*")), tolower(word))
 }
 
 quote_columns <- function(names) {

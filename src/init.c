@@ -27,9 +27,11 @@ SEXP ffi_file_head(SEXP);
 SEXP ffi_file_rows(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_gradient_info(SEXP);
+SEXP ffi_groups_add(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_draws(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_moments(SEXP, SEXP, SEXP);
 SEXP ffi_groups_nodes(SEXP, SEXP);
+SEXP ffi_groups_rows(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_hash(SEXP);
 SEXP ffi_hash_uniforms(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_kernel_info(SEXP, SEXP);
@@ -112,9 +114,11 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_file_rows, 4),
                                          DOOR(ffi_fssd, 9),
                                          DOOR(ffi_gradient_info, 1),
+                                         DOOR(ffi_groups_add, 9),
                                          DOOR(ffi_groups_draws, 5),
                                          DOOR(ffi_groups_moments, 3),
                                          DOOR(ffi_groups_nodes, 2),
+                                         DOOR(ffi_groups_rows, 6),
                                          DOOR(ffi_hash, 1),
                                          DOOR(ffi_hash_uniforms, 4),
                                          DOOR(ffi_kernel_info, 2),

@@ -4,6 +4,7 @@
 #   Rscript tools/setup.R test     and everything that the tests use
 #   Rscript tools/setup.R lint     only what `make lint` uses
 #   Rscript tools/setup.R site     only what `make site` and site-check use
+#   Rscript tools/setup.R beside   what `make test-beside` uses, too
 # Several may be given at a time.
 # On Debian and Ubuntu, as root, ready-built packages are used where they are
 # recent enough; anything else comes from the CRAN mirror that R is set to use.
@@ -312,10 +313,50 @@ site_debs <- c(
   "libtiff-dev"
 )
 
-set_up_site <- function() {
+use_site_library <- function() {
   library <- site_library()
   dir.create(library, recursive = TRUE, showWarnings = FALSE)
   .libPaths(c(library, .libPaths()))
+  library
+}
+
+# Packages of CRAN that need not be fast.
+install_aside <- function(names, library) {
+  cat("Installing", names, "(CRAN; some minutes)\n")
+  makevars <- tempfile("Makevars")
+  flags <- c("CFLAGS", "CXXFLAGS", "CXX11FLAGS", "CXX14FLAGS", "CXX17FLAGS")
+  writeLines(paste(flags, "= -O0 -g0 -fPIC"), makevars)
+  Sys.setenv(R_MAKEVARS_USER = makevars)
+  on.exit(Sys.unsetenv("R_MAKEVARS_USER"))
+  choose_mirror()
+  install_from_cran(
+    names,
+    library,
+    INSTALL_opts = c("--no-docs", "--no-byte-compile", "--no-test-load")
+  )
+}
+
+# parsnip and tidybayes need newer packages than Debian 12 has, too, some of which
+# pkgdown has brought. Tests can do without: they are skipped.
+set_up_beside <- function() {
+  library <- use_site_library()
+  absent <- names(missing_of(c(parsnip = "0", tidybayes = "0")))
+  if (length(absent) > 0) {
+    try({
+      if (can_use_apt()) {
+        install_by_apt(c("globals", "prettyunits", "purrr", "tidyr"))
+      }
+      install_aside(absent, library)
+    })
+  }
+  absent <- names(missing_of(c(parsnip = "0", tidybayes = "0")))
+  if (length(absent) > 0) {
+    cat("Not there, tests are skipped:", absent, "\n")
+  }
+}
+
+set_up_site <- function() {
+  library <- use_site_library()
   has_browser <- any(nzchar(Sys.which(c("chromium", "chromium-browser"))))
   has_pkgdown <- is_there("pkgdown", "2.1.0")
   if (can_use_apt() && !(has_browser && has_pkgdown)) {
@@ -328,19 +369,7 @@ set_up_site <- function() {
     )
   }
   if (!has_pkgdown) {
-    cat("Installing pkgdown (CRAN; some minutes)\n")
-    # it need not be fast
-    makevars <- tempfile("Makevars")
-    flags <- c("CFLAGS", "CXXFLAGS", "CXX11FLAGS", "CXX14FLAGS", "CXX17FLAGS")
-    writeLines(paste(flags, "= -O0 -g0 -fPIC"), makevars)
-    Sys.setenv(R_MAKEVARS_USER = makevars)
-    on.exit(Sys.unsetenv("R_MAKEVARS_USER"))
-    choose_mirror()
-    install_from_cran(
-      "pkgdown",
-      library,
-      INSTALL_opts = c("--no-docs", "--no-byte-compile", "--no-test-load")
-    )
+    install_aside("pkgdown", library)
   }
   if (!is_there("pkgdown", "2.1.0")) {
     cat("pkgdown (>= 2.1.0) could not be installed; please do so by hand.\n")
@@ -352,7 +381,7 @@ set_up_site <- function() {
 
 # Those that have functions of their own here, or that neither Debian 12 nor
 # some seconds of compiling give. Tests can do without: they are skipped.
-own_way <- c("RTMB", "RPostgres", "marginaleffects", "parsnip")
+own_way <- c("RTMB", "RPostgres", "marginaleffects", "parsnip", "tidybayes")
 
 # Packages with the versions that are needed at least.
 packages_for <- function(goal) {
@@ -369,6 +398,9 @@ packages_for <- function(goal) {
 set_up <- function(goal) {
   if (goal == "site") {
     return(set_up_site())
+  }
+  if (goal == "beside") {
+    return(set_up_beside())
   }
   packages <- packages_for(goal)
   # for tools/vignettes.R, which can do without

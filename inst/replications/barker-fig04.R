@@ -4,6 +4,25 @@
 source(system.file("replications", "helpers.R", package = "tallbayes"))
 source(replication_file("ratings.R"))
 
+# ---- ratings-names ----
+methods <- c("v-SGBD", "c-SGBD", "e-SGBD", "v-SGLD", "c-SGLD", "e-SGLD")
+start_names <- c(authors = "the authors' start", default = "the default start")
+statistic_names <- c(draw = "single draws", ergodic = "averaged predictions")
+# the kernel by colour, the variant by line and point
+by_kernel <- function(data) {
+  data$kernel <- sub("^.-", "", data$method)
+  variant <- c(v = "vanilla", c = "corrected", e = "extreme")[substr(data$method, 1, 1)]
+  data$variant <- factor(variant, names(palette_variants))
+  data
+}
+kernel_scales <- function() {
+  list(
+    scale_methods(),
+    scale_variants(),
+    scale_shape_manual(values = shape_variants, name = NULL)
+  )
+}
+
 # ---- ratings-methods ----
 steps <- list(
   authors = list(
@@ -26,6 +45,7 @@ kernels_at <- function(sigma) {
   )
 }
 factorise <- function(kernel, init, iter = full(5000, 100)) {
+  started <- proc.time()
   fit <- suppressWarnings(tall_factorize( # 32 films are rated in the test part only
     rating ~ user + item,
     train,
@@ -39,7 +59,7 @@ factorise <- function(kernel, init, iter = full(5000, 100)) {
     keep = "none",
     seed = 123
   ))
-  transform(fit$monitor, seconds = fit$time[["sampling"]])
+  transform(fit$monitor, seconds = cpu_since(started))
 }
 errors <- once("barker-fig04", do.call(rbind, lapply(names(steps), function(init) {
   do.call(rbind, lapply(names(steps[[init]]), function(statistic) {
@@ -52,41 +72,20 @@ errors <- once("barker-fig04", do.call(rbind, lapply(names(steps), function(init
 })))
 
 # ---- ratings-figure ----
-methods <- c("v-SGBD", "c-SGBD", "e-SGBD", "v-SGLD", "c-SGLD", "e-SGLD")
-start_names <- c(authors = "the authors' start", default = "the default start")
-statistic_names <- c(draw = "single draws", ergodic = "averaged predictions")
-# the kernel by colour, the variant by line and point
-by_kernel <- function(data) {
-  data$kernel <- sub("^.-", "", data$method)
-  variant <- c(v = "vanilla", c = "corrected", e = "extreme")[substr(data$method, 1, 1)]
-  data$variant <- factor(variant, names(palette_variants))
-  data
-}
-kernel_scales <- function() {
-  list(
-    scale_methods(),
-    scale_variants(),
-    scale_shape_manual(values = shape_variants, name = NULL)
-  )
-}
-# a line for each method, with a point every so many iterations
-error_curves <- function(shown, every, most) {
-  shown <- by_kernel(shown)
-  shown$panel <- factor(statistic_names[shown$statistic], statistic_names)
+shown <- by_kernel(errors[errors$iteration %% 50 == 0, ])
+shown$panel <- factor(statistic_names[shown$statistic], statistic_names)
+shown$start <- paste("from", start_names[shown$init])
+print(
   ggplot(shown, aes(
     iteration, value,
     colour = kernel, linetype = variant, shape = variant
   )) +
     geom_line(linewidth = 0.6) +
-    geom_point(data = shown[shown$iteration %% every == 0, ], size = 1.6) +
-    coord_cartesian(ylim = c(0.92, most)) +
+    geom_point(data = shown[shown$iteration %% 1000 == 0, ], size = 1.6) +
+    facet_grid(start ~ panel, scales = "free_x") +
+    coord_cartesian(ylim = c(0.92, 1.25)) +
     kernel_scales() +
     labs(y = "rMSE on u1.test")
-}
-shown <- errors[errors$iteration %% 50 == 0, ]
-shown$start <- paste("from", start_names[shown$init])
-print(
-  error_curves(shown, 1000, 1.25) + facet_grid(start ~ panel, scales = "free_x")
 )
 
 # ---- ratings-verdict ----
@@ -133,9 +132,19 @@ longer <- once("barker-fig04-longer", do.call(rbind, lapply(names(kernels), func
 })))
 
 # ---- ratings-longer-figure ----
+longer$panel <- factor(statistic_names[longer$statistic], statistic_names)
+shown <- by_kernel(longer[longer$iteration %% 100 == 0, ])
 print(
-  error_curves(longer[longer$iteration %% 100 == 0, ], 4000, 1.15) +
-    facet_wrap(~panel, scales = "free_x")
+  ggplot(shown, aes(
+    iteration, value,
+    colour = kernel, linetype = variant, shape = variant
+  )) +
+    geom_line(linewidth = 0.6) +
+    geom_point(data = shown[shown$iteration %% 4000 == 0, ], size = 1.6) +
+    facet_wrap(~panel, scales = "free_x") +
+    coord_cartesian(ylim = c(0.92, 1.15)) +
+    kernel_scales() +
+    labs(y = "rMSE on u1.test")
 )
 
 # ---- ratings-longer-numbers ----

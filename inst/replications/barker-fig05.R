@@ -41,20 +41,28 @@ watched <- once("barker-fig05", do.call(rbind, lapply(names(components), functio
 })))
 
 # ---- components-figure ----
-watched$panel <- ifelse(watched$statistic == "draw", "single draws", "ergodic average")
-watched$panel <- factor(watched$panel, c("single draws", "ergodic average"))
-watched <- watched[watched$iteration > full(2000, 0), ]
-watched$kernel <- sub("^.-", "", watched$method)
-watched$variant <- c(v = "vanilla", c = "corrected", e = "extreme")[substr(watched$method, 1, 1)]
-watched$variant <- factor(watched$variant, names(palette_variants))
-marked <- watched[watched$iteration %% 10000 == 0, ]
+# single draws scatter: means of ten looks; averages from where they have settled
+is_draw <- watched$statistic == "draw"
+looks <- full(2000, 200)
+shown <- rbind(
+  aggregate(
+    value ~ iteration + method,
+    transform(watched[is_draw, ], iteration = looks * ceiling(iteration / looks)), mean
+  ) |> transform(panel = "single draws, means of ten"),
+  watched[!is_draw & watched$iteration >= full(22000, 0), c("iteration", "method", "value")] |>
+    transform(panel = "ergodic average")
+)
+shown$panel <- factor(shown$panel, unique(shown$panel))
+shown$kernel <- sub("^.-", "", shown$method)
+shown$variant <- c(v = "vanilla", c = "corrected", e = "extreme")[substr(shown$method, 1, 1)]
+shown$variant <- factor(shown$variant, names(palette_variants))
 print(
-  ggplot(watched, aes(
+  ggplot(shown, aes(
     iteration, value,
     colour = kernel, linetype = variant, shape = variant
   )) +
     geom_line(linewidth = 0.5) +
-    geom_point(data = marked, size = 1.8) +
+    geom_point(data = shown[shown$iteration %% 4000 == 0, ], size = 1.8) +
     facet_wrap("panel", scales = "free") +
     scale_methods() +
     scale_variants() +

@@ -4,6 +4,8 @@ source(system.file("replications", "helpers.R", package = "tallbayes"))
 source(replication_file("cv.R"))
 
 # ---- cost-functions ----
+# of means and standard deviations, in posterior standard deviations
+tolerance <- 0.3
 simulate <- function(n_data) {
   x <- matrix(rnorm(n_data * 10), n_data)
   x[, 1] <- 1
@@ -73,7 +75,6 @@ cost_at <- function(n_data, steps, chains) {
   data.frame(n_data = n_data, cost)
 }
 
-tolerance <- 0.3
 cost <- once("cv-cost", {
   set.seed(2)
   tuning <- cost_at(1e4, list(sgld = c(0.01, 0.015, 0.02), cv = c(0.5, 0.75, 1)), chains = 32)

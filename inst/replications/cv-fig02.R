@@ -73,7 +73,7 @@ print(
       position = position_dodge(0.7), width = 0.55
     ) +
     geom_hline(yintercept = mode_loss, linetype = "22", colour = "grey40", linewidth = 0.4) +
-    annotate("text", x = 5.55, y = mode_loss, label = "at the mode", hjust = 0, size = 3, colour = "grey40") +
+    annotate("text", x = 5.65, y = mode_loss, label = "at the mode", hjust = 0, size = 3, colour = "grey40") +
     scale_y_continuous(labels = function(x) format(x, digits = 5)) +
     scale_colour_manual(
       values = c("as sampled" = palette_methods[["SGLD-CV"]], "zero variance" = "#000000"),

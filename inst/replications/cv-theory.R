@@ -63,35 +63,28 @@ theory <- once("cv-theory", {
 })
 
 # ---- theory-figure ----
-sizes <- sort(unique(theory$n_data))
 curves <- rbind(
   data.frame(theory[c("n_data", "iter")], value = theory$bound, curve = "bound"),
   data.frame(theory[c("n_data", "iter")], value = theory$measured, curve = "measured")
 )
-curves$group <- interaction(curves$curve, curves$n_data)
-ends <- do.call(rbind, lapply(split(curves, curves$curve), function(one) {
-  one <- one[one$iter > 0.9 * max(one$iter), ]
-  data.frame(curve = one$curve[[1]], iter = max(one$iter), value = exp(mean(log(one$value))))
-}))
+curves$panel <- stats::reorder(paste("N =", plain(curves$n_data, 7)), curves$n_data)
 print(
-  ggplot(curves, aes(iter / 1000, value, colour = curve, group = group, linetype = factor(n_data))) +
+  ggplot(curves, aes(iter / 1000, value, colour = curve, linetype = curve)) +
     geom_hline(yintercept = 1, colour = "grey60", linewidth = 0.4) +
-    annotate("text", x = 0, y = 1, label = "error asked for", vjust = -0.5, hjust = 0, size = 3, colour = "grey40") +
-    geom_line(linewidth = 0.6) +
-    geom_text(data = ends, aes(label = curve, group = NULL, linetype = NULL), hjust = 0, nudge_x = 0.1, size = 3) +
+    annotate(
+      "text",
+      x = 9.5, y = 1, label = "error asked for",
+      vjust = -0.6, hjust = 1, size = 3, colour = "grey40"
+    ) +
+    geom_line(linewidth = 0.7) +
+    facet_wrap(vars(panel)) +
+    scale_x_continuous(breaks = c(0, 3, 6, 9)) +
     scale_y_log10(labels = function(x) format(x, drop0trailing = TRUE)) +
     scale_colour_manual(
-      values = c(bound = "#000000", measured = palette_methods[["SGLD-CV"]]),
-      guide = "none"
+      values = c(bound = "#000000", measured = palette_methods[["SGLD-CV"]]), name = NULL
     ) +
-    scale_linetype_manual(
-      values = c("solid", "51", "11"),
-      labels = paste0("N = ", plain(sizes, 7)),
-      name = NULL
-    ) +
-    coord_cartesian(clip = "off") +
-    labs(x = "iterations (thousands)", y = expression(sqrt(m) ~ W[2])) +
-    theme(plot.margin = margin(5, 60, 5, 5))
+    scale_linetype_manual(values = c(bound = "41", measured = "solid"), name = NULL) +
+    labs(x = "iterations (thousands)", y = expression(sqrt(m) ~ W[2]))
 )
 
 # ---- theory-verdict ----
@@ -109,6 +102,7 @@ final_theory <- do.call(rbind, lapply(split(theory, theory$n_data), function(one
   )
 }))
 # W2 of 1,000 draws of the posterior itself: the noise in what is measured
+set.seed(4)
 floor_of <- mean(replicate(full(200, 5), w2_normal(matrix(rnorm(2000), 1000), c(0, 0), diag(2))))
 below <- all(theory$measured <= theory$bound)
 verdict(
@@ -116,7 +110,7 @@ verdict(
   "The measured distance is ", if (below) "never" else "sometimes", " above the bound; the ",
   "budgets are ", several(final_theory$budget, 4), " iterations of ",
   several(unique(final_theory$size)), " row for 1e4, 1e5 and 1e6 rows. The chains end at ",
-  with_error(final_theory$measured), ", of which ", plain(floor_of, 2), " is what 1,000 draws ",
+  plain(mean(final_theory$measured), 2), ", of which ", plain(floor_of, 2), " is what 1,000 draws ",
   "of the posterior itself would show."
 )
 

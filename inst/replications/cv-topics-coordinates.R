@@ -5,6 +5,7 @@ source(system.file("replications", "helpers.R", package = "tallbayes"))
 source(replication_file("topics.R"))
 
 # ---- topics-coordinates ----
+set.seed(3)
 docs <- train_docs[train_docs$doc %in% sample(11256, 4000), ]
 coordinate_run <- function(coordinates, seed) {
   model <- model_lda(

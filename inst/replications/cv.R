@@ -5,15 +5,7 @@ cv_methods <- c("SGLD", "SAGA", "SGLD-CV, centre by SGD", "SGLD-CV, centre by Ne
 cv_colours <- setNames(palette_methods[c("SGLD", "SAGA", "SGLD-CV", "SGLD-CV")], cv_methods)
 cv_lines <- setNames(c("solid", "41", "11", "solid"), cv_methods)
 
-# Numbers one by one: for a sentence.
-several <- function(x, digits = 2) {
-  x <- plain(x, digits)
-  if (length(x) < 2) {
-    return(x)
-  }
-  paste(paste(x[-length(x)], collapse = ", "), "and", x[[length(x)]])
-}
-
+# ---- cv-covertype ----
 # Features scaled to [0, 1], a constant, a quarter of the rows held out, of which
 # 10,000 are used.
 cv_covertype <- function() {

@@ -169,3 +169,12 @@ scale_methods <- function(...) {
 scale_variants <- function(...) {
   scale_linetype_manual(values = palette_variants, name = NULL, ...)
 }
+
+# Numbers one by one: for a sentence.
+several <- function(x, digits = 2) {
+  x <- plain(x, digits)
+  if (length(x) < 2) {
+    return(x)
+  }
+  paste(paste(x[-length(x)], collapse = ", "), "and", x[[length(x)]])
+}

@@ -36,6 +36,14 @@ tb_store_append(struct tb_store* p_store, size_t n_row, const double* v_block) {
   return status;
 }
 
+enum tb_status tb_store_open(struct tb_store* p_store) {
+  if (!p_store->is_writable) {
+    return TB_STATUS_unsupported;
+  }
+  p_store->n_filled = p_store->n_row;
+  return TB_STATUS_ok;
+}
+
 enum tb_status tb_store_turn(struct tb_store* p_store,
                              const struct tb_columns* p_columns) {
   if (!tb_store_is_sparse(p_store)) {

@@ -170,6 +170,10 @@ enum tb_status tb_store_create(struct tb_store* p_store,
 /* The next rows; TB_STATUS_argument where there is no room for them. */
 enum tb_status
 tb_store_append(struct tb_store* p_store, size_t n_row, const double* v_block);
+/* Counts all rows as there, so that tb_store_write() can put them down in any
+ * order: each is written before it is read. TB_STATUS_unsupported where rows
+ * cannot be written. */
+enum tb_status tb_store_open(struct tb_store* p_store);
 /* All rows, from their columns; TB_STATUS_unsupported where the type keeps
  * zeros, TB_STATUS_argument where the store has another shape, or rows. */
 enum tb_status tb_store_turn(struct tb_store* p_store,

@@ -244,6 +244,12 @@ struct tb_params ffi_params(SEXP x) {
                             .v_value = ffi_pointer(value, NULL, name)};
       continue;
     }
+    if (strcmp(name, "rows") == 0) {
+      v_param[n_param++] = (struct tb_param){
+          .name = name,
+          .v_value = ffi_pointer(value, "tall_group_rows", name)};
+      continue;
+    }
     if (strcmp(name, "columns") == 0) {
       v_param[n_param++] = (struct tb_param){
           .name = name,

@@ -62,8 +62,8 @@ void* ffi_pointer(SEXP x, const char* tag, const char* name);
 const struct tb_columns* ffi_columns_of(SEXP x, const char* name);
 
 /* list(name = , params = list(...)) ; params of doubles, NULLs left out, or,
- * named "table", an external pointer, whose address goes to v_value, with
- * n_value 0, or, named "columns", a dgCMatrix, whose struct
+ * named "table" or "rows", an external pointer, whose address goes to v_value,
+ * with n_value 0, or, named "columns", a dgCMatrix, whose struct
  * tb_columns is there */
 struct tb_member ffi_member(SEXP x);
 struct tb_params ffi_params(SEXP x);

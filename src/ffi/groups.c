@@ -1,11 +1,12 @@
-/* Doors to what only multilevel regressions have: other nodes, and effects of
- * groups given draws. */
+/* Doors to what only multilevel regressions have: rows on their way to their
+ * groups, other nodes, and effects of groups given draws. */
 #include "ffi/model.h"
 
 #include "models/groups-effects.h"
 #include "models/groups-rows.h"
 
 #include <R_ext/Utils.h>
+#include <stdlib.h>
 
 static struct tb_model* groups_of(SEXP model) {
   struct tb_model* p_model = ffi_model(model);
@@ -13,6 +14,97 @@ static struct tb_model* groups_of(SEXP model) {
     ffi_fault("a model that is not groups");
   }
   return p_model;
+}
+
+static void rows_finalize(SEXP ptr) {
+  struct groups_rows* p = R_ExternalPtrAddr(ptr);
+  if (p != NULL) {
+    groups_rows_destroy(p);
+    free(p);
+    R_ClearExternalPtr(ptr);
+  }
+}
+
+/* Room for rows that ffi_groups_add() puts down. store: its type; sizes: rows
+ * of each group. Pointer, or the status as an integer. */
+SEXP ffi_groups_rows(SEXP store,
+                     SEXP sizes,
+                     SEXP n_col,
+                     SEXP has_weights,
+                     SEXP has_offset,
+                     SEXP folds) {
+  const struct groups_shape shape = {
+      .type = tb_store_find(ffi_string(store, "store")),
+      .n_col = ffi_as_count(n_col, "n_col"),
+      .n_group = (size_t)Rf_xlength(sizes),
+      .v_size = ffi_some_doubles(sizes, (size_t)Rf_xlength(sizes), "sizes"),
+      .has_weights = ffi_as_flag(has_weights, "has_weights"),
+      .has_offset = ffi_as_flag(has_offset, "has_offset"),
+      .folds = ffi_as_flag(folds, "folds")};
+  if (shape.type == NULL) {
+    ffi_fault("store");
+  }
+  SEXP ptr = PROTECT(
+      R_MakeExternalPtr(NULL, Rf_install("tall_group_rows"), R_NilValue));
+  R_RegisterCFinalizerEx(ptr, rows_finalize, TRUE);
+  struct groups_rows* p = calloc(1, sizeof(*p));
+  R_SetExternalPtrAddr(ptr, p);
+  const enum tb_status status =
+      p == NULL ? TB_STATUS_memory : groups_rows_begin(p, &shape);
+  UNPROTECT(1);
+  return status == TB_STATUS_ok ? ptr : ffi_status(status);
+}
+
+/* values first + 1, first + 2, ... of n, or NULL where they are not wanted */
+static const double*
+part_of(SEXP x, size_t first, size_t n, bool is_wanted, const char* name) {
+  if (!is_wanted) {
+    return NULL;
+  }
+  if (TYPEOF(x) != REALSXP || (size_t)Rf_xlength(x) < first + n) {
+    ffi_fault(name);
+  }
+  return REAL(x) + first;
+}
+
+/* The first n rows of x, those first + 1, first + 2, ... of group (codes from
+ * 1), y, weights and offset, of which the last two may be NULL. The last block
+ * says so. The status as an integer. */
+SEXP ffi_groups_add(SEXP rows,
+                    SEXP x,
+                    SEXP n,
+                    SEXP first,
+                    SEXP group,
+                    SEXP y,
+                    SEXP weights,
+                    SEXP offset,
+                    SEXP is_last) {
+  struct groups_rows* p = ffi_pointer(rows, "tall_group_rows", "rows");
+  struct groups_block block = {.n_row = ffi_as_count(n, "n")};
+  size_t n_col;
+  ffi_shape(x, &block.n_lead, &n_col, "x");
+  const size_t from = ffi_as_count(first, "first");
+  const size_t end = from + block.n_row;
+  const bool is_whole = ffi_is_whole(y);
+  if (p->v_there == NULL || n_col != p->store.n_col ||
+      block.n_row > block.n_lead || TYPEOF(group) != INTSXP ||
+      (size_t)Rf_xlength(group) < end || (size_t)Rf_xlength(y) < end) {
+    ffi_fault("rows");
+  }
+  block.v_x = REAL(x);
+  block.v_group = INTEGER(group) + from;
+  block.v_y = part_of(y, from, block.n_row, !is_whole, "y");
+  block.v_whole = is_whole ? ffi_whole(y) + from : NULL;
+  const bool has_weights =
+      p->folds ? weights != R_NilValue : p->v_weight != NULL;
+  const bool has_offset = p->folds ? offset != R_NilValue : p->v_offset != NULL;
+  block.v_weight = part_of(weights, from, block.n_row, has_weights, "weights");
+  block.v_offset = part_of(offset, from, block.n_row, has_offset, "offset");
+  enum tb_status status = groups_rows_add(p, &block);
+  if (status == TB_STATUS_ok && ffi_as_flag(is_last, "is_last")) {
+    status = groups_rows_end(p);
+  }
+  return ffi_status(status);
 }
 
 /* nodes: K x 2, see groups_set_nodes(). The status as an integer. */

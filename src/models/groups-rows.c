@@ -6,7 +6,7 @@
  * offset_i): its rows take their place where they are fewer, at any size of a
  * group, and nothing cancels as it would in sums of products. Each row that is
  * spared stays as one without residual, which has its part in the density. T is
- * made by Givens' rotations, one row after the other.
+ * made by Givens' rotations, one row after the other, where it lies.
  *
  *   symbol   variable   shape
  *   T        v_T        n_wide x n_wide, by rows; n_wide = n_col + 1
@@ -19,92 +19,124 @@
 #include "models/groups.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* the parameters that are rows */
-struct given {
-  const struct tb_param* p_x;
-  const struct tb_param* p_y;
-  const struct tb_param* p_weights;
-  const struct tb_param* p_offset;
-  size_t n_row;
-  size_t n_col;
-};
+/* ---------------------------------------------------------------- beginning */
 
-static bool read_given(const struct tb_params* p_params,
-                       const struct tb_shelf* p_shelf,
-                       struct given* p) {
-  p->p_x = tb_params_find(p_params, "x");
-  p->p_y = tb_params_find(p_params, "y");
-  p->p_weights = tb_params_find(p_params, "weights");
-  p->p_offset = tb_params_find(p_params, "offset");
-  return tb_shelf_shape(p_shelf, p->p_x, &p->n_row, &p->n_col) &&
-         p->p_y != NULL && p->p_y->n_value == p->n_row &&
-         (p->p_weights == NULL || p->p_weights->n_value == p->n_row) &&
-         (p->p_offset == NULL || p->p_offset->n_value == p->n_row);
-}
-
-/* where groups begin, each with a row at least */
-static bool
-set_first(struct groups* p, const struct tb_param* p_first, size_t n_row) {
-  const size_t n = p_first->n_value;
-  p->v_first = malloc(n * sizeof(size_t));
-  if (p->v_first == NULL) {
-    return false;
-  }
-  for (size_t g = 0; g < n; ++g) {
-    const double at = p_first->v_value[g];
-    if (!(at >= 0 && at <= (double)n_row) ||
-        (g > 0 && (size_t)at <= p->v_first[g - 1])) {
+/* where groups begin, each with a row at least, and what is spared */
+static bool set_first(struct groups_rows* p, const struct groups_shape* shape) {
+  size_t at = 0;
+  for (size_t g = 0; g < shape->n_group; ++g) {
+    const double size = shape->v_size[g];
+    if (!(size >= 1 && size <= 9007199254740992.0 / (double)shape->n_group)) {
       return false;
     }
-    p->v_first[g] = (size_t)at;
+    const size_t n = (size_t)size;
+    const size_t n_out = shape->folds ? tb_min(n, shape->n_col + 1) : n;
+    p->v_first[g] = at;
+    if (shape->folds) {
+      p->v_spare[g] = (double)(n - n_out);
+    }
+    at += n_out;
   }
-  return p->v_first[0] == 0 && p->v_first[n - 1] == n_row;
+  p->v_first[shape->n_group] = at;
+  return at > 0;
 }
 
-static void measure(struct groups* p, size_t n_group) {
-  p->n_most = 0;
-  for (size_t g = 0; g < n_group; ++g) {
-    p->n_most = tb_max(p->n_most, p->v_first[g + 1] - p->v_first[g]);
-  }
-}
-
-/* room for y, weights and offsets of n rows */
-static enum tb_status
-make_room(struct groups* p, size_t n, bool has_weights, bool has_offset) {
-  p->n_row = n;
+/* room for y, weights and offsets of n rows; folded ones have y alone */
+static bool make_room(struct groups_rows* p, const struct groups_shape* shape) {
+  const size_t n = p->v_first[p->n_group];
+  const bool has_weights = shape->has_weights && !p->folds;
+  const bool has_offset = shape->has_offset && !p->folds;
   p->n_byte = n * (1 + has_weights + (size_t)has_offset) * sizeof(double);
   p->v_number = tb_big_alloc(p->n_byte);
   if (p->v_number == NULL) {
-    return TB_STATUS_memory;
+    return false;
   }
   p->v_y = p->v_number;
   p->v_weight = has_weights ? p->v_number + n : NULL;
   p->v_offset = has_offset ? p->v_number + n * (1 + (size_t)has_weights) : NULL;
-  return TB_STATUS_ok;
+  return true;
 }
 
-static enum tb_status take_all(struct groups* p,
-                               const struct given* p_given,
-                               const struct tb_shelf* p_shelf) {
-  const size_t n = p_given->n_row;
-  enum tb_status status =
-      make_room(p, n, p_given->p_weights != NULL, p_given->p_offset != NULL);
+static enum tb_status make_store(struct groups_rows* p,
+                                 const struct groups_shape* shape) {
+  enum tb_status status = tb_store_create(&p->store,
+                                          shape->type,
+                                          p->v_first[p->n_group],
+                                          shape->n_col);
+  if (status == TB_STATUS_ok) {
+    status = tb_store_open(&p->store);
+  }
+  if (status == TB_STATUS_ok) {
+    p->v_row = calloc(p->store.n_padded + 1, sizeof(double));
+    status = p->v_row == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+  }
+  return status;
+}
+
+enum tb_status groups_rows_begin(struct groups_rows* p,
+                                 const struct groups_shape* p_shape) {
+  const size_t n = p_shape->n_group, n_wide = p_shape->n_col + 1;
+  *p = (struct groups_rows){.n_group = n, .folds = p_shape->folds};
+  p->v_first = malloc((n + 1) * sizeof(size_t));
+  p->v_there = calloc(n + 1, sizeof(size_t));
+  bool is_there = p->v_first != NULL && p->v_there != NULL;
+  if (p->folds && is_there) {
+    p->v_constant = calloc(n + 1, sizeof(double));
+    p->v_spare = malloc((n + 1) * sizeof(double));
+    p->v_T = malloc(n_wide * n_wide * sizeof(double));
+    is_there = p->v_constant != NULL && p->v_spare != NULL && p->v_T != NULL;
+  }
+  enum tb_status status = is_there ? TB_STATUS_ok : TB_STATUS_memory;
+  if (is_there && !set_first(p, p_shape)) {
+    status = TB_STATUS_argument;
+  }
+  if (status == TB_STATUS_ok) {
+    status = make_room(p, p_shape) ? make_store(p, p_shape) : TB_STATUS_memory;
+  }
   if (status != TB_STATUS_ok) {
-    return status;
+    groups_rows_destroy(p);
   }
-  for (size_t i = 0; i < n; ++i) {
-    p->v_y[i] = tb_param_at(p_given->p_y, i);
-    if (p->v_weight != NULL) {
-      p->v_weight[i] = p_given->p_weights->v_value[i];
-    }
-    if (p->v_offset != NULL) {
-      p->v_offset[i] = p_given->p_offset->v_value[i];
-    }
+  return status;
+}
+
+void groups_rows_destroy(struct groups_rows* p) {
+  tb_store_destroy(&p->store);
+  tb_big_free(p->v_number, p->n_byte);
+  free(p->v_first);
+  free(p->v_there);
+  free(p->v_constant);
+  free(p->v_spare);
+  free(p->v_row);
+  free(p->v_T);
+  *p = (struct groups_rows){.n_group = 0};
+}
+
+/* ------------------------------------------------------------------- blocks */
+
+static double y_at(const struct groups_block* p, size_t i) {
+  return p->v_whole == NULL ? p->v_y[i] : p->v_whole[i];
+}
+
+/* Row i of the block becomes row `at`. */
+static enum tb_status put_row(struct groups_rows* p,
+                              const struct groups_block* p_block,
+                              size_t i,
+                              size_t at) {
+  for (size_t j = 0; j < p->store.n_col; ++j) {
+    p->v_row[j] = p_block->v_x[j * p_block->n_lead + i];
   }
-  return tb_shelf_take(p_shelf, p_given->p_x, 0, &p->store);
+  p->v_y[at] = y_at(p_block, i);
+  if (p->v_weight != NULL) {
+    p->v_weight[at] = p_block->v_weight[i];
+  }
+  if (p->v_offset != NULL) {
+    p->v_offset[at] = p_block->v_offset[i];
+  }
+  return tb_store_write(&p->store, at, 1, p->v_row);
 }
 
 /* ------------------------------------------------------- triangular factors */
@@ -126,126 +158,272 @@ static void rotate_in(double* v_T, double* v_row, size_t n_wide) {
   }
 }
 
-/* row i, scaled by the root of its weight, and its y */
-static double read_row(const struct given* p, size_t i, double* v_row) {
-  const double w = p->p_weights == NULL ? 1 : p->p_weights->v_value[i];
+/* row i, scaled by the root of its weight, which is returned, and its y */
+static double scaled_row(const struct groups_block* p_block,
+                         size_t i,
+                         size_t n_col,
+                         double* v_row) {
+  const double w = p_block->v_weight == NULL ? 1 : p_block->v_weight[i];
   const double root = sqrt(w);
-  const double y = tb_param_at(p->p_y, i) -
-                   (p->p_offset == NULL ? 0 : p->p_offset->v_value[i]);
-  for (size_t j = 0; j < p->n_col; ++j) {
-    v_row[j] = root * p->p_x->v_value[j * p->n_row + i];
+  const double y =
+      y_at(p_block, i) - (p_block->v_offset == NULL ? 0 : p_block->v_offset[i]);
+  for (size_t j = 0; j < n_col; ++j) {
+    v_row[j] = root * p_block->v_x[j * p_block->n_lead + i];
   }
-  v_row[p->n_col] = root * y;
+  v_row[n_col] = root * y;
   return w;
 }
 
-/* Rows of one group, or of their factor, from `to` on of v_x (column-major,
- * n_lead apart) and v_y; how many. */
-static size_t fold_group(const struct given* p,
-                         size_t first,
-                         size_t n,
-                         double* v_work,
-                         double* v_x,
-                         size_t n_lead,
-                         double* v_y,
-                         double* p_constant) {
-  const size_t n_wide = p->n_col + 1, n_out = tb_min(n, n_wide);
-  double* v_T = v_work + n_wide;
-  memset(v_T, 0, n_wide * n_wide * sizeof(double));
-  *p_constant = 0;
-  for (size_t i = 0; i < n; ++i) {
-    double* v_row = n <= n_wide ? v_T + i * n_wide : v_work;
-    *p_constant += 0.5 * log(read_row(p, first + i, v_row));
-    if (n > n_wide) {
-      rotate_in(v_T, v_row, n_wide);
-    }
+/* A row of the store and its y, from v_row; one number past n_padded is y's. */
+static enum tb_status
+put_factor_row(struct groups_rows* p, size_t at, const double* v_from) {
+  const size_t n_col = p->store.n_col;
+  memcpy(p->v_row, v_from, n_col * sizeof(double));
+  for (size_t j = n_col; j < p->store.n_padded; ++j) {
+    p->v_row[j] = 0;
   }
-  for (size_t i = 0; i < n_out; ++i) {
-    for (size_t j = 0; j < p->n_col; ++j) {
-      v_x[j * n_lead + i] = v_T[i * n_wide + j];
-    }
-    v_y[i] = v_T[i * n_wide + p->n_col];
-  }
-  return n_out;
+  p->v_y[at] = v_from[n_col];
+  return tb_store_write(&p->store, at, 1, p->v_row);
 }
 
-static enum tb_status fold_all(struct groups* p,
-                               const struct given* p_given,
-                               const struct tb_shelf* p_shelf,
-                               size_t n_group,
-                               double* v_x,
-                               double* v_work) {
-  size_t at = 0;
-  for (size_t g = 0; g < n_group; ++g) {
-    const size_t first = p->v_first[g], n = p->v_first[g + 1] - first;
-    const size_t n_out = fold_group(p_given,
-                                    first,
-                                    n,
-                                    v_work,
-                                    v_x + at,
-                                    p->n_row,
-                                    p->v_y + at,
-                                    &p->v_constant[g]);
-    p->v_spare[g] = (double)(n - n_out);
-    p->v_first[g] = at;
-    at += n_out;
+static void read_factor(struct groups_rows* p, size_t first) {
+  const size_t n_col = p->store.n_col, n_wide = n_col + 1;
+  p->store.type->gather(&p->store, NULL, first, n_wide, n_wide, p->v_T);
+  for (size_t j = 0; j < n_wide; ++j) {
+    p->v_T[j * n_wide + n_col] = p->v_y[first + j];
   }
-  p->v_first[n_group] = at;
-  const struct tb_store_matrix matrix = {.v_value = v_x,
-                                         .n_row = p->n_row,
-                                         .n_col = p_given->n_col,
-                                         .n_lead = p->n_row};
-  return tb_shelf_fill(p_shelf->type, &matrix, 0, true, &p->store);
 }
 
-static enum tb_status take_folded(struct groups* p,
-                                  const struct given* p_given,
-                                  const struct tb_shelf* p_shelf,
-                                  size_t n_group) {
-  const size_t n_wide = p_given->n_col + 1;
-  size_t n_out = 0;
-  for (size_t g = 0; g < n_group; ++g) {
-    n_out += tb_min(n_wide, p->v_first[g + 1] - p->v_first[g]);
+/* Row i of the block into its group, whose rows are few enough to stay, or are
+ * those of T. */
+static enum tb_status fold_row(struct groups_rows* p,
+                               const struct groups_block* p_block,
+                               size_t i,
+                               size_t group) {
+  const size_t n_col = p->store.n_col, n_wide = n_col + 1;
+  const size_t first = p->v_first[group];
+  const double w = scaled_row(p_block, i, n_col, p->v_row);
+  p->v_constant[group] += 0.5 * log(w);
+  if (p->v_spare[group] == 0) {
+    memcpy(p->v_T, p->v_row, n_wide * sizeof(double));
+    return put_factor_row(p, first + p->v_there[group], p->v_T);
   }
-  enum tb_status status = make_room(p, n_out, false, false);
-  p->v_constant = malloc(n_group * sizeof(double));
-  p->v_spare = malloc(n_group * sizeof(double));
-  double* v_x = malloc((n_out * p_given->n_col + 1) * sizeof(double));
-  double* v_work = malloc(n_wide * (n_wide + 1) * sizeof(double));
-  if (status == TB_STATUS_ok && (p->v_constant == NULL || p->v_spare == NULL ||
-                                 v_x == NULL || v_work == NULL)) {
-    status = TB_STATUS_memory;
+  if (p->v_there[group] == 0) {
+    memset(p->v_T, 0, n_wide * n_wide * sizeof(double));
+  } else {
+    read_factor(p, first);
   }
-  if (status == TB_STATUS_ok) {
-    status = fold_all(p, p_given, p_shelf, n_group, v_x, v_work);
+  rotate_in(p->v_T, p->v_row, n_wide);
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t j = 0; j < n_wide && status == TB_STATUS_ok; ++j) {
+    status = put_factor_row(p, first + j, p->v_T + j * n_wide);
   }
-  free(v_x);
-  free(v_work);
   return status;
+}
+
+/* rows that a group has in all */
+static size_t group_size(const struct groups_rows* p, size_t group) {
+  return p->v_first[group + 1] - p->v_first[group] +
+         (p->folds ? (size_t)p->v_spare[group] : 0);
+}
+
+enum tb_status groups_rows_add(struct groups_rows* p,
+                               const struct groups_block* p_block) {
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t i = 0; i < p_block->n_row && status == TB_STATUS_ok; ++i) {
+    const int code = p_block->v_group[i];
+    if (code < 1 || (size_t)code > p->n_group) {
+      return TB_STATUS_argument;
+    }
+    const size_t group = (size_t)code - 1;
+    if (p->v_there[group] == group_size(p, group)) {
+      return TB_STATUS_argument;
+    }
+    status =
+        p->folds
+            ? fold_row(p, p_block, i, group)
+            : put_row(p, p_block, i, p->v_first[group] + p->v_there[group]);
+    p->v_there[group] += 1;
+  }
+  return status;
+}
+
+/* ------------------------------------------------------------------- ending */
+
+static enum tb_status hash_rows(struct tb_store* p_store) {
+  enum { ROWS = 256 };
+  double* v_scratch = calloc(ROWS * p_store->n_padded + 1, sizeof(double));
+  if (v_scratch == NULL) {
+    return TB_STATUS_memory;
+  }
+  p_store->hash = 0;
+  for (size_t start = 0; start < p_store->n_row; start += ROWS) {
+    const size_t n = tb_min(ROWS, p_store->n_row - start);
+    p_store->hash =
+        tb_rows_hash(p_store->hash,
+                     p_store->type->block(p_store, start, n, v_scratch),
+                     start,
+                     n,
+                     p_store->n_col,
+                     p_store->n_padded);
+  }
+  free(v_scratch);
+  return TB_STATUS_ok;
+}
+
+enum tb_status groups_rows_end(struct groups_rows* p) {
+  for (size_t g = 0; g < p->n_group; ++g) {
+    if (p->v_there[g] != group_size(p, g)) {
+      return TB_STATUS_argument;
+    }
+  }
+  free(p->v_there);
+  free(p->v_row);
+  free(p->v_T);
+  p->v_there = NULL;
+  p->v_row = p->v_T = NULL;
+  return hash_rows(&p->store);
+}
+
+/* --------------------------------------------------------------- parameters */
+
+/* the parameters that are rows, groups after each other */
+struct given {
+  const struct tb_param* p_x;
+  const struct tb_param* p_y;
+  const struct tb_param* p_weights;
+  const struct tb_param* p_offset;
+  const struct tb_param* p_first;
+  size_t n_row;
+  size_t n_col;
+};
+
+static bool read_given(const struct tb_params* p_params, struct given* p) {
+  p->p_x = tb_params_find(p_params, "x");
+  p->p_y = tb_params_find(p_params, "y");
+  p->p_weights = tb_params_find(p_params, "weights");
+  p->p_offset = tb_params_find(p_params, "offset");
+  p->p_first = tb_params_find(p_params, "first");
+  if (p->p_x == NULL || p->p_x->n_row == 0 || p->p_y == NULL ||
+      p->p_first == NULL || p->p_first->n_value < 2) {
+    return false;
+  }
+  p->n_row = p->p_x->n_row;
+  p->n_col = p->p_x->n_value / p->n_row;
+  return p->p_y->n_value == p->n_row &&
+         (p->p_weights == NULL || p->p_weights->n_value == p->n_row) &&
+         (p->p_offset == NULL || p->p_offset->n_value == p->n_row) &&
+         p->p_first->v_value[0] == 0 &&
+         p->p_first->v_value[p->p_first->n_value - 1] == (double)p->n_row;
+}
+
+/* One group after the other. */
+static enum tb_status add_given(struct groups_rows* p, const struct given* in) {
+  enum { ROWS = 1024 };
+  int v_group[ROWS];
+  enum tb_status status = TB_STATUS_ok;
+  size_t group = 0;
+  for (size_t at = 0; at < in->n_row && status == TB_STATUS_ok; at += ROWS) {
+    const size_t n = tb_min(ROWS, in->n_row - at);
+    for (size_t i = 0; i < n; ++i) {
+      while (in->p_first->v_value[group + 1] <= (double)(at + i)) {
+        ++group;
+      }
+      v_group[i] = (int)group + 1;
+    }
+    const struct groups_block block = {
+        .n_row = n,
+        .n_lead = in->n_row,
+        .v_x = in->p_x->v_value + at,
+        .v_group = v_group,
+        .v_y = in->p_y->v_whole == NULL ? in->p_y->v_value + at : NULL,
+        .v_whole = in->p_y->v_whole == NULL ? NULL : in->p_y->v_whole + at,
+        .v_weight = in->p_weights == NULL ? NULL : in->p_weights->v_value + at,
+        .v_offset = in->p_offset == NULL ? NULL : in->p_offset->v_value + at};
+    status = groups_rows_add(p, &block);
+  }
+  return status;
+}
+
+static enum tb_status put_given(const struct tb_params* p_params,
+                                const struct tb_store_type* type,
+                                struct groups_rows* p) {
+  struct given in;
+  if (!read_given(p_params, &in)) {
+    return TB_STATUS_argument;
+  }
+  const size_t n_group = in.p_first->n_value - 1;
+  double* v_size = malloc(n_group * sizeof(double));
+  if (v_size == NULL) {
+    return TB_STATUS_memory;
+  }
+  for (size_t g = 0; g < n_group; ++g) {
+    v_size[g] = in.p_first->v_value[g + 1] - in.p_first->v_value[g];
+  }
+  const struct groups_shape shape = {
+      .type = type,
+      .n_col = in.n_col,
+      .n_group = n_group,
+      .v_size = v_size,
+      .has_weights = in.p_weights != NULL,
+      .has_offset = in.p_offset != NULL,
+      .folds = tb_params_number(p_params, "fold", 0) != 0};
+  enum tb_status status = groups_rows_begin(p, &shape);
+  free(v_size);
+  if (status == TB_STATUS_ok) {
+    status = add_given(p, &in);
+    status = status == TB_STATUS_ok ? groups_rows_end(p) : status;
+    if (status != TB_STATUS_ok) {
+      groups_rows_destroy(p);
+    }
+  }
+  return status;
+}
+
+static void take_over(struct groups* p, struct groups_rows* p_rows) {
+  p->store = p_rows->store;
+  p->n_row = p_rows->store.n_row;
+  p->v_first = p_rows->v_first;
+  p->v_number = p_rows->v_number;
+  p->n_byte = p_rows->n_byte;
+  p->v_y = p_rows->v_y;
+  p->v_weight = p_rows->v_weight;
+  p->v_offset = p_rows->v_offset;
+  p->v_constant = p_rows->v_constant;
+  p->v_spare = p_rows->v_spare;
+  p->n_most = 0;
+  for (size_t g = 0; g < p_rows->n_group; ++g) {
+    p->n_most = tb_max(p->n_most, p->v_first[g + 1] - p->v_first[g]);
+  }
+  *p_rows = (struct groups_rows){.n_group = 0};
 }
 
 enum tb_status groups_take_rows(struct tb_model* p_model,
                                 const struct tb_params* p_params,
                                 const struct tb_shelf* p_shelf) {
   struct groups* p = p_model->p_self;
-  const struct tb_param* p_first = tb_params_find(p_params, "first");
-  struct given given;
-  if (p_first == NULL || p_first->n_value < 2 ||
-      !read_given(p_params, p_shelf, &given) || given.n_col < p->n_coef ||
-      !set_first(p, p_first, given.n_row)) {
-    return TB_STATUS_argument;
-  }
-  for (size_t a = 0; a < p->n_effect; ++a) {
-    if (p->v_z[a] >= given.n_col) {
-      return TB_STATUS_argument;
+  const struct tb_param* p_param = tb_params_find(p_params, "rows");
+  struct groups_rows made = {.n_group = 0};
+  struct groups_rows* p_rows = &made;
+  if (p_param != NULL) {
+    p_rows = (struct groups_rows*)(uintptr_t)p_param->v_value;
+  } else {
+    const enum tb_status status = put_given(p_params, p_shelf->type, &made);
+    if (status != TB_STATUS_ok) {
+      return status;
     }
   }
-  const size_t n_group = p_first->n_value - 1;
-  p_model->n_data = n_group;
-  const bool folds =
-      tb_params_number(p_params, "fold", 0) != 0 && given.p_x != NULL;
-  const enum tb_status status = folds ? take_folded(p, &given, p_shelf, n_group)
-                                      : take_all(p, &given, p_shelf);
-  measure(p, n_group);
-  return status;
+  bool fits = p_rows->n_group > 0 && p_rows->v_there == NULL &&
+              p_rows->store.n_col >= p->n_coef;
+  for (size_t a = 0; a < p->n_effect; ++a) {
+    fits = fits && p->v_z[a] < p_rows->store.n_col;
+  }
+  if (!fits) {
+    groups_rows_destroy(&made);
+    return TB_STATUS_argument;
+  }
+  p_model->n_data = p_rows->n_group;
+  take_over(p, p_rows);
+  p->store.is_writable = p->store.is_writable && !p_shelf->is_read_only;
+  return TB_STATUS_ok;
 }

@@ -1,14 +1,77 @@
-/* How a multilevel regression takes its rows, and its nodes. */
+/* How a multilevel regression takes its rows, and its nodes.
+ *
+ * Rows come in blocks, in any order, and each is put down where its group's
+ * rows lie: none of them is kept twice. */
 #ifndef TB_MODELS_GROUPS_ROWS_H
 #define TB_MODELS_GROUPS_ROWS_H
 
+#include "data/store.h"
 #include "models/model.h"
 
 struct tb_params;
 struct tb_shelf;
 
-/* Rows, responses and where groups begin, from the parameters; n_data is set.
- */
+/*   variable    shape        owner
+ *   v_first     n_group + 1  here: where groups begin in the store
+ *   v_there     n_group      here: rows of a group that came
+ *   v_number    n_row x k    here: v_y, v_weight, v_offset
+ *   v_constant  n_group      here: of the log density, where rows are folded
+ *   v_spare     n_group      here: rows that the fold spares
+ *   v_row       n_padded     here: scratch, as v_T, n_wide x n_wide by rows
+ *
+ * A model that takes them over leaves zeros here. */
+struct groups_rows {
+  struct tb_store store;
+  size_t n_group;
+  bool folds;
+  size_t* v_first;
+  size_t* v_there;
+  double* v_number;
+  size_t n_byte;
+  double* v_y;
+  double* v_weight; /* NULL: 1 each */
+  double* v_offset; /* NULL: 0 each */
+  double* v_constant;
+  double* v_spare;
+  double* v_row;
+  double* v_T;
+};
+
+struct groups_shape {
+  const struct tb_store_type* type; /* of the store */
+  size_t n_col;
+  size_t n_group;
+  const double* v_size; /* n_group: rows of each, one at least */
+  bool has_weights;
+  bool has_offset;
+  bool folds; /* of a normal response, see groups-rows.c */
+};
+
+/* v_y or v_whole; v_weight and v_offset where they are wanted */
+struct groups_block {
+  size_t n_row;
+  size_t n_lead;
+  const double* v_x;  /* columns n_lead apart */
+  const int* v_group; /* from 1 */
+  const double* v_y;
+  const int* v_whole;
+  const double* v_weight;
+  const double* v_offset;
+};
+
+/* Where it fails there is nothing to destroy. */
+enum tb_status groups_rows_begin(struct groups_rows* p,
+                                 const struct groups_shape* p_shape);
+/* TB_STATUS_argument for a group that is none, or has all its rows; no row
+ * counts on after that. */
+enum tb_status groups_rows_add(struct groups_rows* p,
+                               const struct groups_block* p_block);
+/* After the last block; TB_STATUS_argument where rows are missing. */
+enum tb_status groups_rows_end(struct groups_rows* p);
+void groups_rows_destroy(struct groups_rows* p);
+
+/* Rows, responses and where groups begin; n_data is set. They are the parameter
+ * "rows", the address of those that were put down, or "x" and others. */
 enum tb_status groups_take_rows(struct tb_model* p_model,
                                 const struct tb_params* p_params,
                                 const struct tb_shelf* p_shelf);

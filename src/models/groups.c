@@ -360,9 +360,38 @@ static enum tb_status set_parts(struct tb_model* p_model,
   return status;
 }
 
+/* of all that the density is made of, the nodes left out */
+static uint64_t fingerprint(const struct tb_model* p_model,
+                            const struct tb_params* p_params) {
+  const struct groups* p = p_model->p_self;
+  uint64_t hash = tb_hash_word((uint64_t)p_model->n_data, p->store.hash);
+  hash = tb_hash_doubles(hash, p->prior.v_kind, 4 * p_model->n_dim);
+  hash = tb_hash_doubles(hash, p->covariance.v_scale, p->n_effect);
+  const char* const v_name[] = {"response",
+                                "aux",
+                                "z",
+                                "lkj",
+                                "correlated",
+                                "sd_kind",
+                                "sd_df",
+                                "prior_shape"};
+  for (size_t k = 0; k < sizeof(v_name) / sizeof(*v_name); ++k) {
+    hash = tb_hash_param(hash, tb_params_find(p_params, v_name[k]));
+  }
+  for (size_t g = 0; g <= p_model->n_data; ++g) {
+    hash = tb_hash_word(hash, p->v_first[g]);
+  }
+  const size_t n_spare = p->v_spare == NULL ? 0 : p_model->n_data;
+  hash = tb_hash_doubles(hash, p->v_spare, n_spare);
+  hash = tb_hash_doubles(hash, p->v_constant, n_spare);
+  hash = tb_hash_word(hash, p->v_offset != NULL);
+  return tb_hash_doubles(hash, p->v_number, p->n_byte / sizeof(double));
+}
+
 /* Parameters: "x" (n_row x n_col, groups' rows after each other: the columns of
  * beta first), "n_coef", "z" (numbers of the columns of z, from 0), "first"
- * (n_group + 1: where groups begin), "y", "weights", "offset", "nodes" (K x 2),
+ * (n_group + 1: where groups begin), "y", "weights", "offset", or "rows", the
+ * address of struct groups_rows, in the place of these five; "nodes" (K x 2),
  * "response", "aux", "correlated", "lkj", "sd_kind",
  * "sd_df", "sd_scale" (q), and those of tb_prior, flat in lambda. */
 static enum tb_status groups_create(struct tb_model* p_model,
@@ -379,25 +408,7 @@ static enum tb_status groups_create(struct tb_model* p_model,
     groups_destroy(p_model);
     return status;
   }
-  uint64_t hash = tb_hash_word((uint64_t)p_model->n_data, p->store.hash);
-  hash = tb_hash_doubles(hash, p->prior.v_kind, 4 * p_model->n_dim);
-  hash = tb_hash_doubles(hash, p->covariance.v_scale, p->n_effect);
-  const char* const v_name[] = {"response",
-                                "aux",
-                                "first",
-                                "z",
-                                "lkj",
-                                "y",
-                                "weights",
-                                "offset",
-                                "correlated",
-                                "sd_kind",
-                                "sd_df",
-                                "prior_shape"};
-  for (size_t k = 0; k < sizeof(v_name) / sizeof(*v_name); ++k) {
-    hash = tb_hash_param(hash, tb_params_find(p_params, v_name[k]));
-  }
-  p_model->fingerprint = hash;
+  p_model->fingerprint = fingerprint(p_model, p_params);
   return TB_STATUS_ok;
 }
 

@@ -51,13 +51,15 @@ test_that("predict() has intervals as predict.lm() has them", {
   # 4,000 independent draws: quantiles to some 0.03 sd
   se <- theirs$se.fit
   expect_lt(max(abs(ours$fit - theirs$fit) / se), 0.12)
+  # the link is the identity: both types are of responses
   withr::with_seed(1, {
-    ours <- predict(fit, new, "response", interval = "prediction", level = 0.8)
+    ours <- predict(fit, new, interval = "prediction", level = 0.8)
   })
   theirs <- predict(lm(z ~ x, d), new, interval = "prediction", level = 0.8)
   expect_lt(max(abs(ours - theirs)), 0.12 * sigma(fit))
   expect_error(
-    predict(fit, new, interval = "prediction"),
+    predict(other_fits()$glm, new, interval = "prediction"),
+    "type = \"response\"",
     class = "tall_error_input"
   )
   # rows that were left out come back, and a source is read block by block
@@ -71,6 +73,56 @@ test_that("predict() has intervals as predict.lm() has them", {
     unname(predict(gone, source, "response", interval = "confidence")),
     unname(predict(gone, d[5:9, ], "response", interval = "confidence"))
   )
+})
+
+test_that("multilevel fits have the intervals of their draws", {
+  fits <- other_fits()
+  fit <- fits$glmer
+  new <- fits$data[1:20, ]
+  out <- predict(
+    fit, new, "response", interval = "confidence", level = 0.8, ndraws = 500
+  )
+  draws <- rstantools::posterior_epred(fit, newdata = new, ndraws = 500)
+  expect_close(unname(out[, "fit"]), unname(colMeans(draws)))
+  expect_close(unname(out[, "lwr"]), unname(apply(draws, 2, quantile, 0.1)))
+  expect_close(unname(out[, "upr"]), unname(apply(draws, 2, quantile, 0.9)))
+  both <- predict(fit, interval = "confidence", se.fit = TRUE)
+  expect_identical(dim(both$fit), c(400L, 3L))
+  expect_length(both$se.fit, 400)
+  # responses, of a group that is new
+  d <- fits$data
+  normal <- tall_glmer(z ~ x + (1 | g), d, iter = 1000, seed = 1)
+  new <- data.frame(x = 0, g = 99)
+  out <- predict(
+    normal, new, interval = "prediction", level = 0.8, allow_new_levels = TRUE
+  )
+  y <- rstantools::posterior_predict(
+    normal, newdata = new, allow_new_levels = TRUE
+  )
+  expect_lt(max(abs(out[, 2:3] - quantile(y, c(0.1, 0.9)))), 0.25 * sd(y))
+  expect_error(predict(fit, interval = "prediction"), "type = \"response\"")
+  classes <- tall_polr(ordered(f) ~ x, d, iter = 200, seed = 1)
+  expect_error(
+    predict(classes, interval = "prediction"),
+    "posterior_epred\\(\\)",
+    class = "tall_error_input"
+  )
+})
+
+test_that("responses of new groups are not made of their effects' normals", {
+  d <- withr::with_seed(1, {
+    d <- data.frame(g = rep(1:80, each = 5))
+    d$y <- 2 * rnorm(80)[d$g] + 2 * rnorm(400)
+    d
+  })
+  fit <- tall_glmer(y ~ 1 + (1 | g), d, seed = 1)
+  draw <- function(f) {
+    f(fit, newdata = data.frame(g = 99), allow_new_levels = TRUE)
+  }
+  mean <- drop(draw(rstantools::posterior_epred))
+  y <- drop(draw(rstantools::posterior_predict))
+  # 4,000 draws: 4 standard errors
+  expect_lt(abs(cor(mean, y - mean)), 4 / sqrt(length(y)))
 })
 
 test_that("emmeans has the draws of marginal means", {
@@ -207,6 +259,35 @@ test_that("marginaleffects has the draws of slopes", {
     ))
   }
   expect_close(moved$estimate, median(at("b") - at("a")))
+})
+
+test_that("tidybayes has the draws of fits of all kinds", {
+  skip_if_not_installed("tidybayes")
+  fits <- other_fits()
+  new <- fits$data[1:2, ]
+  spread <- tidybayes::spread_draws(fits$glm, fb)
+  expect_identical(spread$fb, as.vector(as.array(fits$glm)[, , "fb"]))
+  expect_identical(unique(spread$.chain), 1:4)
+  own <- rstantools::posterior_epred(fits$glm, newdata = new, ndraws = 5)
+  found <- tidybayes::epred_draws(fits$glm, new, ndraws = 5)
+  expect_identical(found$.epred[found$.row == 2], unname(own[, 2]))
+  found <- tidybayes::predicted_draws(fits$glmer, new, ndraws = 5)
+  expect_identical(nrow(found), 10L)
+  own <- rstantools::posterior_epred(
+    fits$glmer, newdata = new, re_formula = NA, ndraws = 5
+  )
+  found <- tidybayes::epred_draws(fits$glmer, new, re_formula = NA, ndraws = 5)
+  expect_identical(found$.epred[found$.row == 1], unname(own[, 1]))
+  # a row for each class
+  classes <- tall_multinom(Species ~ Sepal.Width, iris, iter = 200, seed = 1)
+  own <- rstantools::posterior_epred(classes, newdata = iris[1:2, ])
+  found <- tidybayes::epred_draws(classes, iris[1:2, ])
+  expect_identical(levels(found$.category), levels(iris$Species))
+  virginica <- found$.row == 2 & found$.category == "virginica"
+  expect_identical(found$.epred[virginica], unname(own[, 2, 3]))
+  gears <- tall_polr(ordered(gear) ~ wt, mtcars, iter = 200, seed = 1)
+  found <- tidybayes::linpred_draws(gears, mtcars[1:2, ], ndraws = 5)
+  expect_identical(nrow(found), 10L)
 })
 
 options(before)

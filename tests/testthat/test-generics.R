@@ -61,3 +61,23 @@ test_that("generics of imported packages are exported as they are", {
     )
   }
 })
+
+test_that("ngrps() is lme4's or ours, whichever is attached last", {
+  skip_if_not_installed("lme4")
+  d <- data.frame(g = rep(1:6, each = 10), y = sin(1:60))
+  fit <- tall_glmer(y ~ 1 + (1 | g), d, iter = 200, seed = 1, refresh = 0)
+  theirs <- suppressMessages(lme4::lmer(y ~ 1 + (1 | g), d))
+  expect_identical(lme4::ngrps(fit), c(g = 6L))
+  expect_equal(ngrps(theirs), c(g = 6))
+  plain <- tall_glm(y ~ 1, d, seed = 1, refresh = 0)
+  expect_error(ngrps(plain), class = "tall_error_unsupported")
+  expect_error(lme4::ngrps(plain), class = "tall_error_unsupported")
+  expect_error(ngrps(1), "not the number 1", class = "tall_error_unsupported")
+  # the others are the same function in both
+  for (name in c("fixef", "ranef", "VarCorr")) {
+    expect_identical(
+      getExportedValue("tallbayes", name),
+      getExportedValue("lme4", name)
+    )
+  }
+})

@@ -1,0 +1,85 @@
+# Arguments of front ends as they were written: what `...` of a caller hands on
+# stands in a matched call as `..1`, which means nothing elsewhere.
+
+# Those that are evaluated in the data.
+placed_arguments <- c("weights", "subset", "offset")
+
+# A matched call as update() can evaluate it and users read it: with what was
+# written for `..1`, and the front end under its own name. caller: where the
+# front end was called.
+written_call <- function(matched, front, caller) {
+  for (k in seq_along(matched)[-1]) {
+    if (is_handed_on(matched[[k]])) {
+      matched[k] <- list(handed_on(matched[[k]], caller)$written)
+    }
+  }
+  head <- matched[[1]]
+  own <- if (is.call(head) && length(head) == 3) head[[3]] else head
+  if (!identical(own, as.name(front))) {
+    matched[[1]] <- as.name(front)
+  }
+  matched
+}
+
+# weights, subset and offset so that they mean in model.frame(), which looks
+# into the data and to `home`, what they mean where they were written: columns
+# stay names; variables that are elsewhere only become their values.
+place_arguments <- function(matched, columns, home, caller, call) {
+  for (name in intersect(placed_arguments, names(matched))) {
+    written <- matched[[name]]
+    given <- if (is_handed_on(written)) handed_on(written, caller)
+    taken <- tryCatch(
+      if (is.null(given)) {
+        place_values(written, columns, home, caller)
+      } else {
+        place_values(given$expression, columns, given$env, home)
+      },
+      # an argument of the caller that does not exist
+      error = function(e) {
+        abort_input(
+          "{.arg {name}} cannot be evaluated: {.code {deparse1(written)}}.",
+          argument = name,
+          parent = e,
+          call = call
+        )
+      }
+    )
+    matched[name] <- list(taken)
+  }
+  matched
+}
+
+# Variables are looked for in `first` and `second`; what model.frame() finds by
+# itself stays a name.
+place_values <- function(expression, columns, first, second) {
+  values <- list()
+  for (name in setdiff(all.vars(expression), columns)) {
+    here <- variable_at(name, first)
+    there <- variable_at(name, second)
+    values[[name]] <- if (!identical(here, there)) here %||% there
+  }
+  do.call(substitute, list(expression, values))
+}
+
+# NULL: there is none, or but a function.
+variable_at <- function(name, env) {
+  value <- get0(name, env)
+  if (!is.function(value)) value
+}
+
+is_handed_on <- function(x) {
+  is.name(x) && grepl("^[.][.][0-9]+$", as.character(x))
+}
+
+# list(written, expression, env) of `..1` and so on, which the caller was given;
+# of what has been evaluated already the expression is its value.
+handed_on <- function(name, caller) {
+  k <- as.integer(sub("..", "", name, fixed = TRUE))
+  given <- rlang::eval_bare(quote(rlang::enquos(...)), caller)[[k]]
+  written <- rlang::eval_bare(quote(substitute(list(...))), caller)
+  list(
+    written = written[[k + 1]],
+    expression = rlang::quo_get_expr(given),
+    env = rlang::quo_get_env(given)
+  )
+}

@@ -1,0 +1,176 @@
+# Rows of multilevel regressions, read in blocks, so that no design matrix of
+# all rows is made.
+#
+# A reader is list(n, columns, effects, block): `n` rows; names of the columns of
+# x and of z; block(first, n), list(x, z), rows first + 1, ..., first + n of both
+# at least, in matrices that the next call writes over.
+
+matrix_reader <- function(x, z) {
+  is_whole <- nrow(x) <= block_rows
+  list(
+    n = nrow(x),
+    columns = colnames(x),
+    effects = colnames(z),
+    block = function(first, n) {
+      rows <- first + seq_len(n)
+      part <- function(x) {
+        as_double_matrix(as.matrix(if (is_whole) x else design_rows(x, rows)))
+      }
+      list(x = part(x), z = part(z))
+    }
+  )
+}
+
+# Of a model frame; terms: of the population's part and of the effects. Its
+# designs are list(contrasts).
+frame_part_reader <- function(frame, fixed, effects) {
+  x <- part_filler(fixed, part_frame(fixed, frame))
+  z <- part_filler(effects, part_frame(effects, frame))
+  list(
+    n = nrow(frame),
+    columns = x$columns,
+    effects = z$columns,
+    contrasts = x$contrasts,
+    z_contrasts = z$contrasts,
+    block = function(first, n) list(x = x$fill(first, n), z = z$fill(first, n))
+  )
+}
+
+# list(columns, contrasts, fill(first, n)): what model.matrix() makes of terms,
+# by blocks. sample: rows by which the program of the design is judged.
+part_filler <- function(terms, frame, sample = 1000) {
+  n_row <- nrow(frame)
+  if (!any(is_design_variable(terms))) {
+    n_column <- attr(terms, "intercept")
+    ones <- matrix(1, min(n_row, block_rows), n_column)
+    return(list(
+      columns = rep("(Intercept)", n_column),
+      fill = function(first, n) ones
+    ))
+  }
+  is_text <- vapply(frame, is.character, TRUE)
+  frame[is_text] <- lapply(frame[is_text], quick_factor)
+  rows <- unique(floor(seq(1, n_row, length.out = sample)))
+  few <- frame[rows, , drop = FALSE]
+  attr(few, "terms") <- terms
+  design <- compile_design(few)
+  values <- frame_values(design, frame)
+  size <- min(n_row, rows_of_width(length(design$columns)))
+  chunk <- new_chunk(design, size, has_y = FALSE)
+  list(
+    columns = design$columns,
+    contrasts = design$contrasts,
+    fill = function(first, n) {
+      chunk$fill <- 0
+      fill_chunk(chunk, design, shift_values(design, values, first, n))
+      chunk$x
+    }
+  )
+}
+
+# The values of n rows after the first ones.
+shift_values <- function(design, values, first, n) {
+  shift <- function(one) {
+    one$first <- one$first + first
+    one
+  }
+  values$columns <- lapply(values$columns, shift)
+  values$sources <- lapply(values$sources, shift)
+  values$n <- n
+  values$row <- first + 1
+  if (is.null(design$program)) {
+    values$columns <- list(list(values = whole_values(design, values), first = 0))
+  }
+  values
+}
+
+# do(block, first, n, is_last) of each block of the reader.
+each_rows <- function(reader, do) {
+  width <- length(reader$effects) + length(reader$columns)
+  size <- rows_of_width(width)
+  for (first in seq(0, reader$n - 1, by = size)) {
+    n <- min(size, reader$n - first)
+    do(reader$block(first, n), first, n, first + n == reader$n)
+  }
+}
+
+# ---- a look ------------------------------------------------------------------
+
+# What a regression has to know of all rows before it takes them: class
+# "tall_looked", which stands for the matrix x where shape, names, means and
+# standard deviations of its columns are asked for. most: of the absolute values
+# of z; same: the column of x that is that of z, or NA; varies: is it another in
+# some rows of a group? (NA where there is one effect.)
+look_at_rows <- function(reader, group) {
+  q <- length(reader$effects)
+  moments <- NULL
+  most <- numeric(q)
+  same <- rep(list(seq_along(reader$columns)), q)
+  seen <- if (q > 1) matrix(NA_real_, nlevels(group), q)
+  varies <- rep(if (q > 1) FALSE else NA, q)
+  each_rows(reader, function(block, first, n, is_last) {
+    x <- top_rows(block$x, n)
+    z <- top_rows(block$z, n)
+    moments <<- join_moments(moments, list(
+      n = n,
+      mean = colMeans(x),
+      sd = design_sds(x)
+    ))
+    for (a in seq_len(q)) {
+      value <- z[, a]
+      most[[a]] <<- max(most[[a]], abs(value))
+      is_same <- vapply(same[[a]], function(j) all(x[, j] == value), TRUE)
+      same[[a]] <<- same[[a]][is_same]
+    }
+    for (a in which(!varies)) {
+      code <- as.integer(group[first + seq_len(n)])
+      is_new <- is.na(seen[code, a])
+      seen[code[is_new], a] <<- z[is_new, a]
+      varies[[a]] <<- any(seen[code, a] != z[, a])
+    }
+  })
+  structure(
+    list(
+      reader = reader,
+      dim = c(reader$n, length(reader$columns)),
+      names = reader$columns,
+      mean = stats::setNames(moments$mean, reader$columns),
+      sd = moments$sd,
+      effects = reader$effects,
+      most = most,
+      same = vapply(same, function(j) c(j, NA)[[1]], 1L),
+      varies = varies
+    ),
+    class = "tall_looked"
+  )
+}
+
+top_rows <- function(x, n) {
+  if (nrow(x) == n) x else x[seq_len(n), , drop = FALSE]
+}
+
+# Means and standard deviations of rows and of others, of all of them.
+join_moments <- function(a, b) {
+  if (is.null(a)) {
+    return(b)
+  }
+  n <- a$n + b$n
+  away <- b$mean - a$mean
+  square <- a$sd^2 * (a$n - 1) + b$sd^2 * (b$n - 1) + away^2 * a$n * b$n / n
+  list(n = n, mean = a$mean + away * b$n / n, sd = sqrt(square / (n - 1)))
+}
+
+is_looked <- function(x) {
+  inherits(x, "tall_looked")
+}
+
+#' @export
+dim.tall_looked <- function(x) {
+  unclass(x)$dim
+}
+
+#' @export
+dimnames.tall_looked <- function(x) {
+  names <- unclass(x)$names
+  if (!is.null(names)) list(NULL, names)
+}
