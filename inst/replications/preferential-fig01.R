@@ -50,6 +50,7 @@ noise <- once("preferential-fig01", do.call(rbind, Map(noise_of, models, names(m
 noise$model <- factor(noise$model, names(models))
 # with equal curvature everywhere control variates leave no noise at all
 noise <- noise[noise$exact > 1e-6, ]
+simulation_error <- with(noise, max(abs(monte_carlo / exact - 1), na.rm = TRUE))
 
 # ---- figure-1 ----
 # The samplers of the other figures have their colours; lines say how rows are drawn.
@@ -109,7 +110,6 @@ weight_gain <- with(
   noise[abs(noise$share - 0.1) < 1e-9, ],
   exact[scheme == "fixed weights"] / exact[scheme == "uniform"]
 )
-simulation_error <- with(noise, max(abs(monte_carlo / exact - 1), na.rm = TRUE))
 at_tenth <- function(gradient, scheme, model = "imbalanced logistic") {
   data <- curve(model, gradient, scheme)
   data$exact[abs(data$share - 0.1) < 1e-9]
