@@ -295,8 +295,9 @@ table_start <- function(x) {
 
 # ---- parts -------------------------------------------------------------------
 
-# What a model takes of a frame but the designs: list(y, trials, levels, weights,
-# offset, group, name, correlated, arg_y, fixed, effects), the last two terms.
+# What a model takes of a frame but the designs: list(y, trials, levels,
+# weights, offset, group, name, correlated, arg_y, fixed, effects), the last two
+# terms.
 glmer_sides <- function(frame, bars, family, call) {
   fixed <- part_terms(bars$fixed, frame)
   effects <- part_terms(bars$effects, frame)

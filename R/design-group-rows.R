@@ -1,9 +1,9 @@
 # Rows of multilevel regressions, read in blocks, so that no design matrix of
 # all rows is made.
 #
-# A reader is list(n, p, columns, effects, block): `n` rows of `p` columns; names
-# of the columns of x, NULL without, and of z; block(first, n), list(x, z), rows
-# first + 1, ..., first + n of both at least, in matrices that the next call
+# A reader is list(n, p, columns, effects, block): `n` rows of `p` columns;
+# names of the columns of x, NULL without, and of z; block(first, n), list(x, z),
+# rows first + 1, ..., first + n of both at least, in matrices that the next call
 # writes over.
 
 matrix_reader <- function(x, z) {
@@ -82,7 +82,8 @@ shift_values <- function(design, values, first, n) {
   values$n <- n
   values$row <- first + 1
   if (is.null(design$program)) {
-    values$columns <- list(list(values = whole_values(design, values), first = 0))
+    whole <- whole_values(design, values)
+    values$columns <- list(list(values = whole, first = 0))
   }
   values
 }

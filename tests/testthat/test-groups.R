@@ -213,3 +213,93 @@ test_that("a sample of many groups tells their shape, where it is clear", {
   expect_identical(far, 3L)
   expect_identical(far_coordinates(none$model, NULL, new_ledger()), far)
 })
+
+# more than a block of rows
+many_rows <- function(n = 70000) {
+  withr::local_seed(9)
+  d <- data.frame(
+    g = sample(900L, n, TRUE),
+    x = stats::rnorm(n),
+    f = sample(c("a", "b", "c"), n, TRUE),
+    w = stats::runif(n, 0.5, 2),
+    o = stats::rnorm(n) / 3
+  )
+  d$y <- stats::rbinom(n, 1, stats::plogis(d$x))
+  d
+}
+
+test_that("rows that are read in blocks are those of model.matrix()", {
+  d <- many_rows()
+  fixed <- y ~ stats::poly(x, 2) * f + offset(o)
+  frame <- stats::model.frame(y ~ stats::poly(x, 2) * f + offset(o) + w, d)
+  reader <- frame_part_reader(
+    frame,
+    part_terms(fixed, frame),
+    part_terms(~ 0 + f + w, frame)
+  )
+  x <- z <- NULL
+  each_rows(reader, function(block, first, n, is_last) {
+    expect_identical(is_last, !is.null(x))
+    x <<- rbind(x, block$x[seq_len(n), ])
+    z <<- rbind(z, block$z[seq_len(n), ])
+  })
+  expect_equal(x, stats::model.matrix(fixed, d), ignore_attr = TRUE)
+  expect_equal(z, stats::model.matrix(~ 0 + f + w, d), ignore_attr = TRUE)
+  group <- factor(rep_len(1:7, nrow(d)))
+  look <- look_at_rows(reader, group)
+  expect_equal(look$mean, colMeans(x))
+  expect_equal(look$sd, apply(x, 2, stats::sd))
+  expect_equal(look$most, apply(abs(z), 2, max))
+  expect_identical(look$same, c(NA, 4L, 5L, NA))
+  expect_identical(look$varies, rep(TRUE, 4))
+  # one value of a group that is another, in the last block
+  last <- replace(rep(2, nrow(d)), nrow(d) - 1, 3)
+  flat <- cbind(a = 1, b = rep_len(1:7, nrow(d)), c = last)
+  look <- look_at_rows(matrix_reader(x, flat), group)
+  expect_identical(look$varies, c(FALSE, FALSE, TRUE))
+})
+
+test_that("rows in any order, in blocks, make the model of groups in order", {
+  d <- many_rows()
+  model <- function(d, ...) {
+    model_groups(
+      cbind(1, x = d$x), d$y, d$g, cbind(1, w = d$w),
+      weights = d$w,
+      offset = d$o,
+      ...
+    )
+  }
+  sorted <- d[order(d$g), ]
+  rownames(sorted) <- NULL
+  theta <- c(0.1, 0.7, -0.3, -1, 0.2)
+  of <- function(d, ...) drop(row_log_lik(model(d, ...), c(theta, -0.1)))
+  expect_identical(
+    of(d, family = neg_binomial_2()),
+    of(sorted, family = neg_binomial_2())
+  )
+  got <- of(d, family = "gaussian")
+  expect_identical(got, of(sorted, family = "gaussian"))
+  rows <- which(d$g == 900)
+  one <- model(rbind(d[rows, ], d[d$g == 1, ]), family = "gaussian")
+  expect_close(row_log_lik(one, c(theta, -0.1))[[2]], got[[900]])
+})
+
+test_that("groups are numbered as by factor() and interaction()", {
+  withr::local_seed(4)
+  columns <- list(
+    c(3L, NA, 1L, 3L), -2:2, c(1.5, 2, NA), c(0.1 + 0.2, 0.3),
+    factor(c("b", "a"), levels = c("b", "z", "a")), c("x", NA, "a"),
+    c(NA_integer_, NA), integer(), c(-.Machine$integer.max, 5L),
+    addNA(factor(c(1, NA))), sample(50, 1e3, TRUE) - 20L
+  )
+  for (x in columns) {
+    expect_identical(quick_factor(x), factor(x))
+  }
+  a <- factor(sample(c("u", "v", "w:x", NA), 30, TRUE))
+  for (b in list(sample(3, 30, TRUE), sample(c("k", "x:k"), 30, TRUE))) {
+    expect_identical(
+      quick_interaction(a, factor(b)),
+      interaction(a, b, sep = ":", drop = TRUE, lex.order = TRUE)
+    )
+  }
+})
