@@ -36,10 +36,10 @@
 #' @return `predict()`: a number for each row, with `se.fit = TRUE` a list of
 #'   `fit` and `se.fit`; with intervals a matrix with the columns `fit`, `lwr`
 #'   and `upr` in its place. `posterior_linpred()`, `posterior_epred()`
-#'   (expected responses) and `posterior_predict()` (responses; counts of successes where
-#'   there are trials): matrices draws x rows. `bayes_R2()`: the share of
-#'   variance explained, effects of groups among it, for each of 400 draws or
-#'   `ndraws`; see [bayes_R2.tall_glm()].
+#'   (expected responses) and `posterior_predict()` (responses; counts of
+#'   successes where there are trials): matrices draws x rows. `bayes_R2()`: the
+#'   share of variance explained, effects of groups among it, for each of 400
+#'   draws or `ndraws`; see [bayes_R2.tall_glm()].
 #' @section Conditions: `tall_error_input` for a new group without
 #' `allow_new_levels`, a missing column or a new level of a covariate;
 #' `tall_error_stale` if there are no data; `tall_error_memory` if rows x draws

@@ -336,8 +336,8 @@ install_aside <- function(names, library) {
   )
 }
 
-# parsnip and tidybayes need newer packages than Debian 12 has, too, some of which
-# pkgdown has brought. Tests can do without: they are skipped.
+# parsnip and tidybayes need newer packages than Debian 12 has, too, some of
+# which pkgdown has brought. Tests can do without: they are skipped.
 set_up_beside <- function() {
   library <- use_site_library()
   absent <- names(missing_of(c(parsnip = "0", tidybayes = "0")))

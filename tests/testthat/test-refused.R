@@ -1,5 +1,5 @@
-# Functions of other packages: what has a meaning for a posterior is there, other
-# things are refused with what does their work.
+# Functions of other packages: what has a meaning for a posterior is there,
+# other things are refused with what does their work.
 
 # of this file alone: others run in the same process
 before <- options(tallbayes.refresh = 0)
