@@ -235,8 +235,7 @@ quick_factor <- function(x) {
   if (!is.null(attributes(x)) || !typeof(x) %in% c("integer", "double")) {
     return(factor(x))
   }
-  levels <- sort(unique_numbers(x))
-  code_numbers(x, levels, as.character(levels)) %||% factor(x)
+  code_numbers(x, as.character) %||% factor(x)
 }
 
 # interaction() in the order of the first factor, of levels that are there.
@@ -247,40 +246,51 @@ quick_interaction <- function(a, b) {
   } else {
     (as.integer(a) - 1) * n + as.integer(b)
   }
-  levels <- sort(unique_numbers(code))
-  labels <- paste0(
-    levels(a)[(levels - 1) %/% n + 1],
-    ":",
-    levels(b)[(levels - 1) %% n + 1]
-  )
-  code_numbers(code, levels, labels) %||%
+  label <- function(code) {
+    paste0(
+      levels(a)[(code - 1) %/% n + 1],
+      ":",
+      levels(b)[(code - 1) %% n + 1]
+    )
+  }
+  code_numbers(code, label) %||%
     interaction(a, b, sep = ":", drop = TRUE, lex.order = TRUE)
 }
 
-# A factor of these levels; NULL: two of them have the same label.
-code_numbers <- function(x, levels, labels) {
+# A factor of numbers in their order, with labels made of them; NULL: two have
+# the same one. Whole numbers that lie together need a table of their span,
+# which takes less than a hash of all.
+code_numbers <- function(x, label) {
+  before <- table_start(x)
+  if (is.null(before)) {
+    values <- sort(unique(x))
+    codes <- match(x, values)
+  } else {
+    if (before != 0) {
+      x <- x - before
+    }
+    is_there <- tabulate(x) > 0
+    values <- before + which(is_there)
+    codes <- cumsum(is_there)[x]
+  }
+  labels <- label(values)
   if (anyDuplicated(labels) > 0) {
     return(NULL)
   }
-  codes <- match(x, levels)
   attr(codes, "levels") <- labels
   class(codes) <- "factor"
   codes
 }
 
-# Numbers that lie together need a table of the span, which takes less than a
-# hash of all.
-unique_numbers <- function(x) {
+# One less than the least of whole numbers whose span is shorter than they are;
+# NULL: others.
+table_start <- function(x) {
   if (!is.integer(x) || length(x) == 0 || (is.na(x[[1]]) && all(is.na(x)))) {
-    return(unique(x))
+    return(NULL)
   }
-  ends <- range(x, na.rm = TRUE)
-  span <- diff(as.double(ends))
-  if (span >= length(x) || ends[[1]] == -.Machine$integer.max) {
-    return(unique(x))
-  }
-  before <- ends[[1]] - 1L
-  before + which(tabulate(if (before == 0) x else x - before, span + 1) > 0)
+  least <- min(x, na.rm = TRUE)
+  span <- as.double(max(x, na.rm = TRUE)) - least
+  if (span < length(x) && least > -.Machine$integer.max) least - 1L
 }
 
 # ---- parts -------------------------------------------------------------------

@@ -185,7 +185,7 @@ drop_weightless <- function(frame, na.action, call) {
   weights <- stats::model.weights(frame)
   check_numeric_vector(weights, allow_null = TRUE, call = call)
   check_row_weights(weights, row.names(frame), call)
-  response <- stats::model.response(frame, "any")
+  response <- left_side(frame)
   out <- weightless_rows(response, weights, call)
   if (length(out) == 0) {
     return(frame)

@@ -1,14 +1,16 @@
 # Rows of multilevel regressions, read in blocks, so that no design matrix of
 # all rows is made.
 #
-# A reader is list(n, columns, effects, block): `n` rows; names of the columns of
-# x and of z; block(first, n), list(x, z), rows first + 1, ..., first + n of both
-# at least, in matrices that the next call writes over.
+# A reader is list(n, p, columns, effects, block): `n` rows of `p` columns; names
+# of the columns of x, NULL without, and of z; block(first, n), list(x, z), rows
+# first + 1, ..., first + n of both at least, in matrices that the next call
+# writes over.
 
 matrix_reader <- function(x, z) {
   is_whole <- nrow(x) <= block_rows
   list(
     n = nrow(x),
+    p = ncol(x),
     columns = colnames(x),
     effects = colnames(z),
     block = function(first, n) {
@@ -28,6 +30,7 @@ frame_part_reader <- function(frame, fixed, effects) {
   z <- part_filler(effects, part_frame(effects, frame))
   list(
     n = nrow(frame),
+    p = length(x$columns),
     columns = x$columns,
     effects = z$columns,
     contrasts = x$contrasts,
@@ -86,8 +89,7 @@ shift_values <- function(design, values, first, n) {
 
 # do(block, first, n, is_last) of each block of the reader.
 each_rows <- function(reader, do) {
-  width <- length(reader$effects) + length(reader$columns)
-  size <- rows_of_width(width)
+  size <- rows_of_width(reader$p + length(reader$effects))
   for (first in seq(0, reader$n - 1, by = size)) {
     n <- min(size, reader$n - first)
     do(reader$block(first, n), first, n, first + n == reader$n)
@@ -105,41 +107,41 @@ look_at_rows <- function(reader, group) {
   q <- length(reader$effects)
   moments <- NULL
   most <- numeric(q)
-  same <- rep(list(seq_along(reader$columns)), q)
-  seen <- if (q > 1) matrix(NA_real_, nlevels(group), q)
-  varies <- rep(if (q > 1) FALSE else NA, q)
+  same <- matrix(TRUE, reader$p, q)
+  varies <- logical(q)
+  # C writes into it in place
+  seen <- if (q > 1) matrix(NaN, nlevels(group), q)
   each_rows(reader, function(block, first, n, is_last) {
     x <- top_rows(block$x, n)
-    z <- top_rows(block$z, n)
     moments <<- join_moments(moments, list(
       n = n,
       mean = colMeans(x),
       sd = design_sds(x)
     ))
-    for (a in seq_len(q)) {
-      value <- z[, a]
-      most[[a]] <<- max(most[[a]], abs(value))
-      is_same <- vapply(same[[a]], function(j) all(x[, j] == value), TRUE)
-      same[[a]] <<- same[[a]][is_same]
-    }
-    for (a in which(!varies)) {
-      code <- as.integer(group[first + seq_len(n)])
-      is_new <- is.na(seen[code, a])
-      seen[code[is_new], a] <<- z[is_new, a]
-      varies[[a]] <<- any(seen[code, a] != z[, a])
-    }
+    found <- .Call(
+      ffi_groups_look,
+      block$x,
+      block$z,
+      as.double(n),
+      as.double(first),
+      group,
+      seen
+    )
+    most <<- pmax(most, found$most)
+    same <<- same & found$same
+    varies <<- varies | found$varies
   })
   structure(
     list(
       reader = reader,
-      dim = c(reader$n, length(reader$columns)),
+      dim = c(reader$n, reader$p),
       names = reader$columns,
-      mean = stats::setNames(moments$mean, reader$columns),
+      mean = moments$mean,
       sd = moments$sd,
       effects = reader$effects,
       most = most,
-      same = vapply(same, function(j) c(j, NA)[[1]], 1L),
-      varies = varies
+      same = apply(same, 2, function(is_same) which(is_same)[1]),
+      varies = if (q > 1) varies else NA
     ),
     class = "tall_looked"
   )

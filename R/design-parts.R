@@ -133,7 +133,8 @@ design_width <- function(terms, frame) {
   if (length(factors) == 0) {
     return(c("1" = 1))
   }
-  apply(factors > 0, 2, function(is_in) prod(own[rownames(factors)[is_in]]))
+  # its rows are the first columns of the frame
+  apply(factors > 0, 2, function(is_in) prod(own[which(is_in)]))
 }
 
 # Of the formula of a fit, or what will be one, and rows in its terms.

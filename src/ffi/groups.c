@@ -6,6 +6,7 @@
 #include "models/groups-rows.h"
 
 #include <R_ext/Utils.h>
+#include <math.h>
 #include <stdlib.h>
 
 static struct tb_model* groups_of(SEXP model) {
@@ -14,6 +15,69 @@ static struct tb_model* groups_of(SEXP model) {
     ffi_fault("a model that is not groups");
   }
   return p_model;
+}
+
+/* Of the first n rows of x and z what R/design-group-rows.R has to know:
+ * list(most: the largest absolute value of each column of z; same, p x q: is a
+ * column of x that of z?; varies: is a value of z another than the first of its
+ * group?). group: codes from 1, of which those after `first` are the rows'.
+ * seen: n_group x q, the first value of each group, NaN where none came, which
+ * is written in place; NULL: nothing varies. */
+SEXP ffi_groups_look(SEXP x,
+                     SEXP z,
+                     SEXP n,
+                     SEXP first,
+                     SEXP group,
+                     SEXP seen) {
+  const size_t n_row = ffi_as_count(n, "n"),
+               from = ffi_as_count(first, "first");
+  size_t n_x, n_z, p, q, n_group = 0, q_seen = 0;
+  ffi_shape(x, &n_x, &p, "x");
+  ffi_shape(z, &n_z, &q, "z");
+  if (seen != R_NilValue) {
+    ffi_shape(seen, &n_group, &q_seen, "seen");
+  }
+  if (n_row > n_x || n_row > n_z || TYPEOF(group) != INTSXP ||
+      (size_t)Rf_xlength(group) < from + n_row ||
+      (seen != R_NilValue && q_seen != q)) {
+    ffi_fault("rows");
+  }
+  const int* v_group = INTEGER(group) + from;
+  for (size_t i = 0; i < n_row && seen != R_NilValue; ++i) {
+    if (v_group[i] < 1 || (size_t)v_group[i] > n_group) {
+      ffi_fault("group");
+    }
+  }
+  SEXP out = PROTECT(ffi_list(3));
+  double* v_most = ffi_add_vector(out, "most", q);
+  ffi_add(out, "same", Rf_allocMatrix(LGLSXP, (int)p, (int)q));
+  ffi_add(out, "varies", Rf_allocVector(LGLSXP, (R_xlen_t)q));
+  int* v_same = LOGICAL(VECTOR_ELT(out, 1));
+  int* v_varies = LOGICAL(VECTOR_ELT(out, 2));
+  for (size_t a = 0; a < q; ++a) {
+    const double* v = REAL(z) + a * n_z;
+    v_most[a] = 0;
+    for (size_t i = 0; i < n_row; ++i) {
+      v_most[a] = fmax(v_most[a], fabs(v[i]));
+    }
+    for (size_t j = 0; j < p; ++j) {
+      const double* v_x = REAL(x) + j * n_x;
+      size_t i = 0;
+      while (i < n_row && v_x[i] == v[i]) {
+        ++i;
+      }
+      v_same[a * p + j] = i == n_row;
+    }
+    v_varies[a] = FALSE;
+    double* v_seen = seen == R_NilValue ? NULL : REAL(seen) + a * n_group;
+    for (size_t i = 0; i < n_row && v_seen != NULL; ++i) {
+      double* p_seen = &v_seen[v_group[i] - 1];
+      *p_seen = ISNAN(*p_seen) ? v[i] : *p_seen;
+      v_varies[a] = v_varies[a] || *p_seen != v[i];
+    }
+  }
+  UNPROTECT(1);
+  return out;
 }
 
 static void rows_finalize(SEXP ptr) {
@@ -100,8 +164,9 @@ SEXP ffi_groups_add(SEXP rows,
   const bool has_offset = p->folds ? offset != R_NilValue : p->v_offset != NULL;
   block.v_weight = part_of(weights, from, block.n_row, has_weights, "weights");
   block.v_offset = part_of(offset, from, block.n_row, has_offset, "offset");
+  const bool ends = ffi_as_flag(is_last, "is_last");
   enum tb_status status = groups_rows_add(p, &block);
-  if (status == TB_STATUS_ok && ffi_as_flag(is_last, "is_last")) {
+  if (status == TB_STATUS_ok && ends) {
     status = groups_rows_end(p);
   }
   return ffi_status(status);
