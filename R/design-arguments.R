@@ -28,6 +28,11 @@ place_arguments <- function(matched, columns, home, caller, call) {
   for (name in intersect(placed_arguments, names(matched))) {
     written <- matched[[name]]
     given <- if (is_handed_on(written)) handed_on(written, caller)
+    # f(weights = ): as if it were not there
+    if (rlang::is_missing(written) || rlang::is_missing(given$expression)) {
+      matched[[name]] <- NULL
+      next
+    }
     taken <- tryCatch(
       if (is.null(given)) {
         place_values(written, columns, home, caller)
@@ -58,7 +63,37 @@ place_values <- function(expression, columns, first, second) {
     there <- variable_at(name, second)
     values[[name]] <- if (!identical(here, there)) here %||% there
   }
-  do.call(substitute, list(expression, values))
+  place_free(expression, values)
+}
+
+# An expression with values for the names of variables, but not where names are
+# those of functions, of their arguments, or of parts of something.
+place_free <- function(x, values) {
+  if (is.name(x) && nzchar(as.character(x))) {
+    name <- as.character(x)
+    return(if (name %in% names(values)) values[[name]] else x)
+  }
+  if (!is.call(x) || length(values) == 0) {
+    return(x)
+  }
+  head <- if (is.name(x[[1]])) as.character(x[[1]]) else ""
+  if (head == "function") {
+    x[[3]] <- place_free(x[[3]], values[setdiff(names(values), names(x[[2]]))])
+    return(x)
+  }
+  own <- seq_along(x)
+  if (nzchar(head)) {
+    own <- own[-1]
+  }
+  if (head %in% c("$", "@")) {
+    own <- 2
+  }
+  for (k in own) {
+    if (!rlang::is_missing(x[[k]])) {
+      x[[k]] <- place_free(x[[k]], values)
+    }
+  }
+  x
 }
 
 # NULL: there is none, or but a function.

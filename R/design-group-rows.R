@@ -7,7 +7,6 @@
 # writes over.
 
 matrix_reader <- function(x, z) {
-  is_whole <- nrow(x) <= block_rows
   list(
     n = nrow(x),
     p = ncol(x),
@@ -15,6 +14,7 @@ matrix_reader <- function(x, z) {
     effects = colnames(z),
     block = function(first, n) {
       rows <- first + seq_len(n)
+      is_whole <- n == nrow(x)
       part <- function(x) {
         as_double_matrix(as.matrix(if (is_whole) x else design_rows(x, rows)))
       }

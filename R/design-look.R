@@ -31,7 +31,8 @@ take_look.default <- function(
     request = request,
     strata = stratum_expressions(head, request),
     settings = look_settings,
-    kinds = column_kinds(head[request$columns])
+    kinds = column_kinds(head[request$columns]),
+    may_change = may_change(source)
   )
   tryCatch(
     {
@@ -61,7 +62,7 @@ look_over <- function(shard, args, first, show, call) {
   pilot <- new_pile()
   ends <- new_ends(request)
   seen <- list(n_missing = 0, n_row = 0, kinds = NULL)
-  digest <- digest_of(shard, request, args$kinds, call)
+  digest <- digest_if(args$may_change, request, args$kinds, call)
   each <- function(block) {
     digest$add(block)
     seen$kinds <<- seen$kinds %||% column_kinds(block$columns)

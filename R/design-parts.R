@@ -129,12 +129,16 @@ design_width <- function(terms, frame) {
       NCOL(x)
     }
   }, 0)
+  is_level <- vapply(frame, function(x) is.factor(x) || is.character(x), TRUE)
   factors <- attr(terms, "factors")
   if (length(factors) == 0) {
     return(c("1" = 1))
   }
-  # its rows are the first columns of the frame
-  apply(factors > 0, 2, function(is_in) prod(own[which(is_in)]))
+  # its rows are the first columns of the frame; 1: contrasts of the levels
+  apply(factors, 2, function(part) {
+    is_in <- which(part > 0)
+    prod(pmax(own[is_in] - (is_level[is_in] & part[is_in] == 1), 1))
+  })
 }
 
 # Of the formula of a fit, or what will be one, and rows in its terms.

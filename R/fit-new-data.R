@@ -160,13 +160,23 @@ new_offset <- function(fit, newdata, call) {
 # An argument of the fit in new data; NULL where it cannot be had.
 eval_source <- function(fit, source, newdata) {
   missing <- setdiff(intersect(all.vars(source), fit$columns), names(newdata))
-  if (is.null(source) || length(missing) > 0 || !is.data.frame(newdata)) {
+  is_absent <- is.null(source) || length(missing) > 0 || holds_values(source)
+  if (is_absent || !is.data.frame(newdata)) {
     return(NULL)
   }
   tryCatch(
     eval(source, newdata, environment(fit$formula)),
     error = function(e) NULL
   )
+}
+
+# Are values for the rows of the fit in it, which a caller's variable had?
+holds_values <- function(x) {
+  if (is.call(x)) {
+    any(vapply(as.list(x)[-1], holds_values, TRUE))
+  } else {
+    !is.name(x) && length(x) > 1
+  }
 }
 
 check_source <- function(found, source, newdata, arg, call, hint = NULL) {
@@ -177,7 +187,7 @@ check_source <- function(found, source, newdata, arg, call, hint = NULL) {
   abort_input(
     c(
       "{.arg {arg}} must be given for {.arg newdata}: it does not have
-       {.code {deparse1(source)}}.",
+       {.code {rlang::as_label(source)}}.",
       i = hint
     ),
     argument = arg,

@@ -84,8 +84,8 @@ front_fit <- function(fit, class, call, parts) {
 # What goes wrong inside a source's own functions is an error of the front end.
 as_own <- function(code, call) {
   tryCatch(code, tall_error_source = function(e) {
-    head <- if (is.call(e$call)) as.character(e$call[[1]])[[1]] else ""
-    if (startsWith(head, "source_")) {
+    head <- if (is.call(e$call)) e$call[[1]]
+    if (is.name(head) && startsWith(as.character(head), "source_")) {
       e$call <- rlang::error_call(call)
     }
     rlang::cnd_signal(e)

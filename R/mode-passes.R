@@ -20,7 +20,8 @@ each_chunk <- function(rows, label, refresh, f, call) {
     rows$has_offset
   )
   seen <- list(n_row = 0, n_missing = 0)
-  digest <- digest_of(rows$source, rows$request, rows$digest$kinds, call)
+  before <- rows$digest
+  digest <- digest_if(!is.null(before), rows$request, before$kinds, call)
   flush <- function(n) {
     if (n > 0) {
       f(chunk, n, seen$n_row)

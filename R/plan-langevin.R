@@ -1,4 +1,5 @@
-# The recipe's two plans: Langevin or Barker steps on minibatches, and MALA.
+# The recipe's plans: Langevin or Barker steps on minibatches, MALA and Barker's
+# Metropolis steps on all rows.
 
 recipe_langevin <- function(model, mode, size, recipe, ledger) {
   s <- recipe_settings
@@ -163,6 +164,11 @@ recipe_pilot <- function(plan, control, call) {
   plan
 }
 
+# For a draw: the relaxation time grows as d^(1/3).
+mala_steps <- function(n_dim) {
+  ceiling(5 * n_dim^(1 / 3))
+}
+
 recipe_mala <- function(model, mode, recipe, ledger) {
   s <- recipe_settings
   d <- model$n_dim
@@ -177,8 +183,7 @@ recipe_mala <- function(model, mode, recipe, ledger) {
     NULL,
     schedule_constant(),
     mode = mode,
-    # its relaxation time grows as d^(1/3)
-    steps = ceiling(5 * d^(1 / 3)),
+    steps = mala_steps(d),
     recipe = recipe,
     ledger = ledger
   )

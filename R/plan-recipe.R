@@ -142,10 +142,10 @@ plan_minibatches <- function(
   # where gradients rise steeply, fixed Langevin steps are thrown out
   is_far <- length(shape$far) > 0
   if (is_far && samples_aux(model)) {
-    exact <- recipe_barker(model, mode, recipe, ledger)
-    if (all_rows_seconds(exact, control) <= s$far_seconds) {
+    steps <- mala_steps(model$n_dim)
+    if (all_rows_seconds(model, steps, control) <= s$far_seconds) {
       warn_far(model, shape, TRUE, NULL, call)
-      return(exact)
+      return(recipe_barker(model, mode, recipe, ledger))
     }
   }
   # minibatches of equally likely rows may not see what makes it so
@@ -183,17 +183,17 @@ needs_metropolis <- function(model, kappa) {
     model$n_data <= s$small_data
 }
 
-steps_of_chain <- function(plan, control) {
-  control$warmup + (control$iter - control$warmup) * plan$steps
+# steps: for a draw.
+steps_of_chain <- function(steps, control) {
+  control$warmup + (control$iter - control$warmup) * steps
 }
 
 # About how long chains that look at all rows in every step take one core:
 # products of a block of rows come from the cache, and a response that has a
 # parameter of its own takes special functions.
-all_rows_seconds <- function(plan, control) {
-  model <- plan$model
+all_rows_seconds <- function(model, steps, control) {
   row <- 1e-9 * model$n_dim + if (samples_aux(model)) 4e-8 else 0
-  control$chains * steps_of_chain(plan, control) * row * model$n_data
+  control$chains * steps_of_chain(steps, control) * row * model$n_data
 }
 
 # All rows in every step can take long: said before it starts, where the user
@@ -203,8 +203,8 @@ tell_slow <- function(plan, control, most = 60) {
     return(invisible())
   }
   model <- plan$model
-  n_step <- steps_of_chain(plan, control)
-  seconds <- all_rows_seconds(plan, control)
+  n_step <- steps_of_chain(plan$steps, control)
+  seconds <- all_rows_seconds(model, plan$steps, control)
   if (seconds <= most) {
     return(invisible())
   }

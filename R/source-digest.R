@@ -3,7 +3,8 @@
 # it at the end.
 
 # Can a source hand out other rows when it is opened again? What lies in memory
-# cannot, and a file of tall_store() is looked after by itself.
+# cannot, and a file of tall_store() is looked after by itself; of shards, all
+# are compared where one can.
 may_change <- function(source) {
   fixed <- c("tall_source_frame", "tall_source_matrix", "tall_source_store")
   any(!vapply(source_shards(source), inherits, TRUE, fixed))
@@ -32,10 +33,10 @@ new_digest <- function(columns, kinds = NULL, call = caller_env()) {
   )
 }
 
-# A digest of what may change; of others one that is always NULL. request:
+# A digest where one is wanted, else one that is always NULL. request:
 # list(columns, ...).
-digest_of <- function(source, request, kinds, call) {
-  if (!may_change(source)) {
+digest_if <- function(is_wanted, request, kinds, call) {
+  if (!is_wanted) {
     nothing <- function(...) NULL
     return(list(add = nothing, found = nothing))
   }

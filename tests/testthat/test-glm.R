@@ -721,4 +721,14 @@ test_that("a design that memory does not hold is refused by its widest term", {
     class = "tall_error_memory"
   )
   expect_identical(error$argument, "formula")
+  # crossed factors have few contrasts; names that are not syntactic
+  bits <- expand.grid(rep(list(c("n", "y")), 9))
+  names(bits) <- c(letters[1:8], "a b")
+  bits$y <- sin(1:512)
+  frame <- stats::model.frame(y ~ a * b * c * d * e * f * g * h * `a b`, bits)
+  terms <- attr(frame, "terms")
+  expect_identical(
+    sum(design_width(terms, frame)),
+    ncol(stats::model.matrix(terms, frame)) - 1
+  )
 })

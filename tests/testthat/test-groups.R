@@ -303,3 +303,11 @@ test_that("groups are numbered as by factor() and interaction()", {
     )
   }
 })
+
+test_that("a matrix is read in blocks", {
+  local_function("rows_of_width", function(width) 70)
+  x <- withr::with_seed(1, matrix(rnorm(600), 200, 3))
+  z <- cbind(a = x[, 1])
+  look <- look_at_rows(matrix_reader(x, z), factor(rep(1:4, 50)))
+  expect_equal(unname(look$mean), colMeans(x))
+})

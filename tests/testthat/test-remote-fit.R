@@ -591,6 +591,14 @@ test_that("rows and types that change between passes are refused", {
     class = "tall_error_source"
   )
   expect_false(file.exists(file))
+  # shards of which some can change
+  list <- list(data[1:1500, ], turncoat(data[1501:4000, ], identity, 9))
+  expect_s3_class(fit_of(list, poisson())$source, "tall_shards")
+  sharp <- prior_laplace(0, 0.001)
+  expect_s3_class(fit_of(list, poisson(), prior = sharp), "tall_fit")
+  # its second shard is opened for the look, and for the pass
+  list[[2]] <- turncoat(data[1501:4000, ], changes$other, 2)
+  expect_error(fit_of(list, gaussian()), class = "tall_error_source")
   # blocks of other sizes, whole numbers as doubles: the same rows
   same <- turncoat(data, function(d) replace(d, "count", d$count + 0), 4)
   expect_s3_class(fit_of(same, poisson()), "tall_fit")

@@ -107,3 +107,38 @@ test_that("an argument of the caller that does not exist is named", {
 })
 
 options(before)
+
+test_that("names that are bound inside an argument stay what they are", {
+  v <- 3
+  fit_of <- function(formula, v) {
+    tall_glm(
+      formula,
+      data = mtcars,
+      weights = vapply(cyl, function(v) v / 2, 0),
+      seed = 1,
+      refresh = 0
+    )
+  }
+  weighted <- stats::lm(mpg ~ wt, mtcars, weights = cyl)
+  expect_lt(max(abs(coef(fit_of(mpg ~ wt, 100)) - coef(weighted))), 0.1)
+  # parts of something, arguments that are not there
+  k <- 99
+  part_of <- function(formula, e, k, ...) {
+    tall_glm(formula, mtcars, weights = e$k, ..., seed = 1, refresh = 0)
+  }
+  fit <- part_of(mpg ~ wt, list(k = mtcars$cyl), 5)
+  expect_lt(max(abs(coef(fit) - coef(weighted))), 0.1)
+  handed <- function(...) tall_glm(mpg ~ wt, mtcars, ..., refresh = 0)
+  expect_s3_class(handed(weights = ), "tall_glm")
+  # values of the fit's own rows are not those of new ones
+  off <- function(formula, off) {
+    tall_glm(formula, data = mtcars, offset = off, seed = 1, refresh = 0)
+  }
+  fit <- off(mpg ~ wt, mtcars$cyl)
+  error <- expect_error(
+    predict(fit, mtcars[32:1, ]),
+    "must be given",
+    class = "tall_error_input"
+  )
+  expect_lt(nchar(conditionMessage(error)), 200)
+})
