@@ -305,13 +305,30 @@ glmer_sides <- function(frame, bars, family, call) {
   sides <- frame_sides(own, family, call, as_double = FALSE)
   check_covariates(part_frame(effects, frame), call)
   c(sides, list(
-    group = group_factor(bars$group, frame),
+    group = check_grouped(group_factor(bars$group, frame), frame, bars, call),
     name = bars$name,
     correlated = bars$correlated,
     arg_y = response_name(own),
     fixed = fixed,
     effects = effects
   ))
+}
+
+# What na.pass() leaves in the data.
+check_grouped <- function(group, frame, bars, call) {
+  if (anyNA(group)) {
+    bad <- which(is.na(group))[[1]]
+    row <- attr(frame, "row.names")[[bad]]
+    abort_value(
+      group,
+      bad,
+      "not be missing",
+      arg = bars$name,
+      call = call,
+      where = paste("row", if (is.numeric(row)) format_count(row) else row)
+    )
+  }
+  group
 }
 
 # Rows of the frame as the fit reads them, in blocks.

@@ -2,8 +2,8 @@
 # all rows is made.
 #
 # A reader is list(n, p, columns, effects, block): `n` rows of `p` columns;
-# names of the columns of x, NULL without, and of z; block(first, n), list(x, z),
-# rows first + 1, ..., first + n of both at least, in matrices that the next call
+# names of the columns of x, NULL without, and of z; block(first, n), list(x, z)
+# of rows first + 1, ..., first + n at least, in matrices that the next call
 # writes over.
 
 matrix_reader <- function(x, z) {

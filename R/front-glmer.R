@@ -202,8 +202,8 @@ check_groups <- function(sides, family, sigma, call) {
   if (n_group < 2) {
     abort_input(
       c(
-        "{.field {name}} must have at least two groups: with one, their standard
-         deviation is that of the prior.",
+        "The grouping factor {.field {name}} must have at least two groups: with
+         one, their standard deviation is that of the prior.",
         i = "Use {.fn tall_glm}."
       ),
       argument = "formula",
@@ -253,7 +253,8 @@ check_varies <- function(x, name, call) {
          {.field {name}} for an effect of its own.",
         x = "{cli::qty(length(names))}{?It is/They are} the same in all rows of
              every group.",
-        i = "Leave {cli::qty(length(names))}{?it/them} out before the bar."
+        i = "Leave {cli::qty(length(names))}{?it/them} out of the group-level
+             term, not of the others."
       ),
       argument = "formula",
       value = names,

@@ -91,6 +91,11 @@ test_that("missing values, weights, offsets and unused levels are glm()'s", {
     seed = 1,
     refresh = 0
   )
+  expect_error(
+    quick(n ~ 1 + (1 | g), d, stats::poisson(), na.action = stats::na.pass),
+    "`g` must not be missing, but row 3",
+    class = "tall_error_input"
+  )
   expect_identical(nobs(fit), 93L)
   expect_identical(ngrps(fit), c(g = 12L))
   left <- d[-c(3, 10, 20), ]
