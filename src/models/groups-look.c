@@ -2,10 +2,11 @@
  * (Naylor & Smith 1982, Applied Statistics 31:214; Pinheiro & Bates 1995, JCGS
  * 4:12), in v, whose prior depends on no parameter.
  *
- *   v^      mode of log f(v) = sum_i l_i(v) + log N(v; 0, I), by Newton's
- * method C       C C^T = [-Hessian of log f at v^]^-1 v_k     = v^ + sqrt(2) C
- * t_k, t_k on the grid of nodes L       = log sum_k W_k e^|t_k|^2 f(v_k) + q/2
- * log 2 + log |C| pi_k    the share of node k in that sum
+ *   v^     mode of log f(v) = sum_i l_i(v) + log N(v; 0, I), by Newton's method
+ *   C      lower triangle, C C^T = [-Hessian of log f at v^]^-1
+ *   v_k    v^ + sqrt(2) C t_k, t_k on the grid of nodes
+ *   L      log sum_k W_k e^|t_k|^2 f(v_k) + q/2 log 2 + log |C|
+ *   pi_k   the share of node k in that sum
  *
  * Derivatives by the identities of Fisher and of Louis (1982, JRSS B 44:226):
  *
