@@ -27,7 +27,7 @@ test:
 test-beside:
 	$(RSCRIPT) tools/setup.R beside
 	R_LIBS="$$($(RSCRIPT) -e 'source("tools/setup.R")' \
-	  -e 'cat(site_library(), Sys.getenv("R_LIBS"), sep = ":")')" \
+	  -e 'cat(beside_library(), site_library(), Sys.getenv("R_LIBS"), sep = ":")')" \
 	  $(RSCRIPT) tools/test.R '^(parsnip|ecosystem)$$'
 
 install:

@@ -313,8 +313,7 @@ site_debs <- c(
   "libtiff-dev"
 )
 
-use_site_library <- function() {
-  library <- site_library()
+use_library <- function(library) {
   dir.create(library, recursive = TRUE, showWarnings = FALSE)
   .libPaths(c(library, .libPaths()))
   library
@@ -337,9 +336,15 @@ install_aside <- function(names, library) {
 }
 
 # parsnip and tidybayes need newer packages than Debian 12 has, too, some of
-# which pkgdown has brought. Tests can do without: they are skipped.
+# which pkgdown has brought; others, such as ggplot2, the site must not see.
+# Tests can do without: they are skipped.
+beside_library <- function() {
+  file.path(tools::R_user_dir("tallbayes", "cache"), "beside-library")
+}
+
 set_up_beside <- function() {
-  library <- use_site_library()
+  use_library(site_library())
+  library <- use_library(beside_library())
   absent <- names(missing_of(c(parsnip = "0", tidybayes = "0")))
   if (length(absent) > 0) {
     try({
@@ -356,7 +361,7 @@ set_up_beside <- function() {
 }
 
 set_up_site <- function() {
-  library <- use_site_library()
+  library <- use_library(site_library())
   has_browser <- any(nzchar(Sys.which(c("chromium", "chromium-browser"))))
   has_pkgdown <- is_there("pkgdown", "2.1.0")
   if (can_use_apt() && !(has_browser && has_pkgdown)) {
