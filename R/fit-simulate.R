@@ -14,9 +14,9 @@
 #'   [posterior_predict()][posterior-predict].
 #' @param ... Handed on to `posterior_predict()`, such as `newdata`.
 #'
-#' @return A data frame with a row for each row that the fit used and `nsim` columns
-#'   `sim_1`, `sim_2`, ...: numbers, counts of successes where there are trials,
-#'   or classes.
+#' @return A data frame with a row for each row that the fit used and `nsim`
+#'   columns `sim_1`, `sim_2`, ...: numbers, counts of successes where there are
+#'   trials, or classes.
 #' @section Conditions: those of [posterior_predict()][posterior-predict].
 #' @examplesIf requireNamespace("rstantools", quietly = TRUE)
 #' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)

@@ -25,9 +25,9 @@
 #' @details Every pass must give the same rows in the same order: a query needs
 #' an order, and rows must not change between passes. The columns of a formula
 #' are compared from pass to pass, by their types and a sum of hashes of their
-#' rows, whatever the order of these, and other rows are a `tall_error_source`. Blocks must have the same
-#' columns, of the same types; they may be of any length, and ten thousand to a
-#' hundred thousand rows are a good one.
+#' rows, whatever the order of these, and other rows are a `tall_error_source`.
+#' Blocks must have the same columns, of the same types; they may be of any
+#' length, and ten thousand to a hundred thousand rows are a good one.
 #'
 #' @return An object of classes `tall_stream` (`tall_shards` of a list) and
 #'   `tall_source`, see [tall_source].
