@@ -129,7 +129,7 @@ test_that("names that are bound inside an argument stay what they are", {
   fit <- part_of(mpg ~ wt, list(k = mtcars$cyl), 5)
   expect_lt(max(abs(coef(fit) - coef(weighted))), 0.1)
   handed <- function(...) tall_glm(mpg ~ wt, mtcars, ..., refresh = 0)
-  expect_s3_class(handed(weights =), "tall_glm")
+  expect_s3_class(eval(str2lang("handed(weights = )")), "tall_glm")
   # values of the fit's own rows are not those of new ones
   off <- function(formula, off) {
     tall_glm(formula, data = mtcars, offset = off, seed = 1, refresh = 0)
