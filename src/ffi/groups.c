@@ -6,7 +6,6 @@
 #include "models/groups-rows.h"
 
 #include <R_ext/Utils.h>
-#include <math.h>
 #include <stdlib.h>
 
 static struct tb_model* groups_of(SEXP model) {
@@ -42,39 +41,26 @@ SEXP ffi_groups_look(SEXP x,
       (seen != R_NilValue && q_seen != q)) {
     ffi_fault("rows");
   }
-  const int* v_group = INTEGER(group) + from;
-  for (size_t i = 0; i < n_row && seen != R_NilValue; ++i) {
-    if (v_group[i] < 1 || (size_t)v_group[i] > n_group) {
-      ffi_fault("group");
-    }
-  }
   SEXP out = PROTECT(ffi_list(3));
   double* v_most = ffi_add_vector(out, "most", q);
   ffi_add(out, "same", Rf_allocMatrix(LGLSXP, (int)p, (int)q));
   ffi_add(out, "varies", Rf_allocVector(LGLSXP, (R_xlen_t)q));
-  int* v_same = LOGICAL(VECTOR_ELT(out, 1));
-  int* v_varies = LOGICAL(VECTOR_ELT(out, 2));
-  for (size_t a = 0; a < q; ++a) {
-    const double* v = REAL(z) + a * n_z;
-    v_most[a] = 0;
-    for (size_t i = 0; i < n_row; ++i) {
-      v_most[a] = fmax(v_most[a], fabs(v[i]));
-    }
-    for (size_t j = 0; j < p; ++j) {
-      const double* v_x = REAL(x) + j * n_x;
-      size_t i = 0;
-      while (i < n_row && v_x[i] == v[i]) {
-        ++i;
-      }
-      v_same[a * p + j] = i == n_row;
-    }
-    v_varies[a] = FALSE;
-    double* v_seen = seen == R_NilValue ? NULL : REAL(seen) + a * n_group;
-    for (size_t i = 0; i < n_row && v_seen != NULL; ++i) {
-      double* p_seen = &v_seen[v_group[i] - 1];
-      *p_seen = ISNAN(*p_seen) ? v[i] : *p_seen;
-      v_varies[a] = v_varies[a] || *p_seen != v[i];
-    }
+  const struct groups_columns columns = {
+      .n_row = n_row,
+      .n_col = p,
+      .n_lead = n_x,
+      .v_x = REAL(x),
+      .n_effect = q,
+      .n_lead_z = n_z,
+      .v_z = REAL(z),
+      .n_group = n_group,
+      .v_group = INTEGER(group) + from,
+      .v_seen = seen == R_NilValue ? NULL : REAL(seen),
+      .v_most = v_most,
+      .v_same = LOGICAL(VECTOR_ELT(out, 1)),
+      .v_varies = LOGICAL(VECTOR_ELT(out, 2))};
+  if (!groups_compare(&columns)) {
+    ffi_fault("group");
   }
   UNPROTECT(1);
   return out;

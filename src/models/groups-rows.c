@@ -23,6 +23,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ----------------------------------------------------------------- columns */
+
+static bool is_same(const double* v_x, const double* v_z, size_t n_row) {
+  size_t i = 0;
+  while (i < n_row && v_x[i] == v_z[i]) {
+    ++i;
+  }
+  return i == n_row;
+}
+
+/* v_seen: of one effect */
+static bool
+varies(const struct groups_columns* p, const double* v_z, double* v_seen) {
+  bool does = false;
+  for (size_t i = 0; i < p->n_row; ++i) {
+    double* p_seen = &v_seen[p->v_group[i] - 1];
+    *p_seen = isnan(*p_seen) ? v_z[i] : *p_seen;
+    does = does || *p_seen != v_z[i];
+  }
+  return does;
+}
+
+bool groups_compare(const struct groups_columns* p) {
+  for (size_t i = 0; i < p->n_row && p->v_seen != NULL; ++i) {
+    if (p->v_group[i] < 1 || (size_t)p->v_group[i] > p->n_group) {
+      return false;
+    }
+  }
+  for (size_t a = 0; a < p->n_effect; ++a) {
+    const double* v_z = p->v_z + a * p->n_lead_z;
+    p->v_most[a] = 0;
+    for (size_t i = 0; i < p->n_row; ++i) {
+      p->v_most[a] = fmax(p->v_most[a], fabs(v_z[i]));
+    }
+    for (size_t j = 0; j < p->n_col; ++j) {
+      p->v_same[a * p->n_col + j] =
+          is_same(p->v_x + j * p->n_lead, v_z, p->n_row);
+    }
+    p->v_varies[a] =
+        p->v_seen != NULL && varies(p, v_z, p->v_seen + a * p->n_group);
+  }
+  return true;
+}
+
 /* ---------------------------------------------------------------- beginning */
 
 /* where groups begin, each with a row at least, and what is spared */

@@ -59,6 +59,39 @@ struct groups_block {
   const double* v_offset;
 };
 
+/* What is known of columns before rows come: of each column of z the largest
+ * absolute value; which columns of x it is; and whether a value is another than
+ * the first of its group.
+ *
+ *   variable    shape               owner
+ *   v_x         n_row x n_col       the caller, columns n_lead apart
+ *   v_z         n_row x n_effect    the caller, columns n_lead_z apart
+ *   v_group     n_row               the caller: from 1
+ *   v_seen      n_group x n_effect  the caller: the first value of each group,
+ *                                   NaN where none came, which is written here;
+ *                                   NULL: nothing varies
+ *   v_most      n_effect            the caller's, written, as those below
+ *   v_same      n_col x n_effect
+ *   v_varies    n_effect */
+struct groups_columns {
+  size_t n_row;
+  size_t n_col;
+  size_t n_lead;
+  const double* v_x;
+  size_t n_effect;
+  size_t n_lead_z;
+  const double* v_z;
+  size_t n_group;
+  const int* v_group;
+  double* v_seen;
+  double* v_most;
+  int* v_same;
+  int* v_varies;
+};
+
+/* false: a group is none */
+bool groups_compare(const struct groups_columns* p);
+
 /* Where it fails there is nothing to destroy. */
 enum tb_status groups_rows_begin(struct groups_rows* p,
                                  const struct groups_shape* p_shape);
