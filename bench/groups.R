@@ -6,20 +6,12 @@
 #
 # lme4 runs if "lme4" is said, and with up to 2e6 rows; see README.md.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
-if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
-  # what is freed goes back at once: the data's own remains are not of the fit
-  Sys.setenv(
-    TALLBAYES_BENCH_CHILD = "1",
-    OPENBLAS_NUM_THREADS = "1",
-    MALLOC_MMAP_THRESHOLD_ = "131072",
-    MALLOC_TRIM_THRESHOLD_ = "131072"
-  )
-  status <- system2(
-    file.path(R.home("bin"), "Rscript"), c(script, commandArgs(TRUE))
-  )
-  quit(status = status)
-}
-source(file.path(dirname(script), "common.R"))
+# what is freed goes back at once: the data's own remains are not of the fit
+environment_of_run <- list(
+  MALLOC_MMAP_THRESHOLD_ = "131072",
+  MALLOC_TRIM_THRESHOLD_ = "131072"
+)
+source(file.path(dirname(script), "one-core.R"))
 
 args <- commandArgs(TRUE)
 n_row <- if (length(args) > 0) as.numeric(args[[1]]) else 1e6

@@ -1,5 +1,6 @@
 # Runs `script` again with one thread for BLAS, which reads their number when it
-# is loaded; in that second run, gives it what common.R has.
+# is loaded, and with the variables that `environment_of_run` (a list) has; in
+# that second run, gives it what common.R has.
 
 if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
   Sys.setenv(
@@ -8,6 +9,9 @@ if (Sys.getenv("TALLBAYES_BENCH_CHILD") == "") {
     MKL_NUM_THREADS = "1",
     TALLBAYES_BENCH_CHILD = "1"
   )
+  if (exists("environment_of_run")) {
+    do.call(Sys.setenv, environment_of_run)
+  }
   quit(status = system2(
     file.path(R.home("bin"), "Rscript"),
     c(script, commandArgs(TRUE))
