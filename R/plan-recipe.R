@@ -32,7 +32,7 @@ recipe_settings <- list(
   radii = 1:3,           # sds at which the shape of a posterior is looked at
   max_ratio = 2,         # log density lost there, of what a normal one loses
   max_points = 2000,     # in how many points; with very many parameters less
-  far_seconds = 60,      # all rows in every step where it is not normal
+  far_seconds = 600,     # all rows in every step where it is not normal
   heavy_rows = 10,       # rows that are looked along, besides the parameters
   laplace_kappa = 1,     # sd of the data over scale of a Laplace prior
   # where Langevin steps are not safe: sd bias 2.2 %, mean 0.07 sd at a wall

@@ -132,7 +132,8 @@
 #' after all: they are then sampled again. Models that cannot weigh their rows
 #' are sampled exactly in both cases, and so are those with a sampled parameter
 #' beside the mean, such as a dispersion, where all rows in every step
-#' ([kernel_barker()]) take less than a minute of one core.
+#' ([kernel_barker()]) take less than ten minutes of one core
+#' (`bench/few-events.R`); a message says how long before they start.
 #'
 #' Exact draws need no copy of the data. Otherwise the recipe makes one that is
 #' whitened, or preconditioned: in coordinates in which the posterior is about

@@ -172,6 +172,10 @@ warn_far <- function(model, shape, exact, rows, call) {
            of log density where a normal posterior loses
            {radius^2 / 2}{why}.",
       i = how,
+      i = if (!exact && samples_aux(model)) {
+        "Minibatches may miss the rows that tell of it, and chains drift away
+         then: where {.field rhat} is not near 1 the draws are wrong."
+      },
       i = if (length(rows) > 0) {
         "Look at {cli::qty(length(rows))}row{?s} {row_numbers(rows)} of those
          that are used: {cli::qty(length(rows))}{?it/they} can outweigh all

@@ -292,7 +292,7 @@ test_that("few events and a parameter beside the mean are sampled exactly", {
   local_function("recipe_settings", settings)
   expect_warning(
     other <- recipe_fit(model, iter = 20),
-    "small steps",
+    "chains drift away",
     class = "tall_warning_recipe"
   )
   expect_s3_class(other$kernel, "tall_kernel_sgbd")
