@@ -31,7 +31,9 @@
 #' effects \eqn{u_g} are integrated out by adaptive Gauss-Hermite quadrature;
 #' see [model_groups()]. The number of nodes is the first of 9, 15, 25, 41 in
 #' each dimension whose gradient is within 0.02 of the next one's, in posterior
-#' standard deviations. Gaussian responses are exact.
+#' standard deviations; where groups are all but alike and their standard
+#' deviation large, 101, 201 or 401 equal steps for a single effect. Gaussian
+#' responses are exact.
 #'
 #' Draws are those of the coefficients, the standard deviations `sd_g__x`, the
 #' correlations `cor_g__Intercept__x`, as brms calls them, and of the response's

@@ -4,7 +4,7 @@
 # very long and a pilot finds the others safe.
 
 groups_settings <- list(
-  nodes = c(15, 25, 41),    # or usual_nodes: the first that will do
+  nodes = c(15, 25, 41, 101, 201, 401), # or usual_nodes: the first that will do
   error = 0.02,             # of the whitened gradient, at most
   looked = 1000,            # groups by which that is judged
   points = 1000,            # more of them are told,
@@ -21,11 +21,11 @@ groups_settings <- list(
 
 plan_groups <- function(model, control, in_place, call) {
   ledger <- new_ledger()
-  mode <- model_mode(model, control$cores, control$refresh, call)
-  spend_mode(ledger, mode)
-  nodes <- choose_nodes(model, mode, ledger, call)
-  if (is.null(model$nodes) && !nodes %in% c(3, usual_nodes)) {
-    rm(list = ls(model$cache, all.names = TRUE), envir = model$cache)
+  found <- groups_mode(model, control, ledger, call)
+  mode <- found$mode
+  nodes <- choose_nodes(model, mode, found$nodes, ledger, call)
+  if (nodes != found$nodes[[1]]) {
+    forget_mode(model)
     model$start <- as.double(mode$estimate)
     model$traits$start <- model$start
     mode <- model_mode(model, control$cores, control$refresh, call)
@@ -186,16 +186,53 @@ beyond_second <- function(value, steps) {
     outer(slope, steps) - outer(bend, steps^2 / 2)
 }
 
-# How many nodes: the first number whose gradient is that of the next one, at
-# the mode and one posterior sd of each lambda to either side. Sets them.
-choose_nodes <- function(model, mode, ledger, call) {
+# The numbers of nodes that may be: one, where it is given or exact.
+allowed_nodes <- function(model) {
   if (model$is_exact || !is.null(model$nodes)) {
     return(if (model$is_exact) 3 else model$nodes)
   }
   s <- groups_settings
+  nodes <- c(usual_nodes, s$nodes)
+  nodes[nodes^length(model$groups$effects) <= s$most_points]
+}
+
+# The mode, and those of the allowed nodes that may do. Where sds are large few
+# nodes leave ripples on the posterior, on which a search ends.
+groups_mode <- function(model, control, ledger, call) {
+  allowed <- allowed_nodes(model)
+  search <- function() {
+    model_mode(model, control$cores, control$refresh, call)
+  }
+  while (length(allowed) > 1) {
+    mode <- withCallingHandlers(
+      tryCatch(search(), tall_error_mode = function(error) NULL),
+      tall_warning_mode = function(warning) invokeRestart("muffleWarning")
+    )
+    if (isTRUE(mode$converged)) {
+      break
+    }
+    spend(ledger, "recipe", mode$passes %||% 0)
+    allowed <- allowed[-1]
+    set_nodes(model, allowed[[1]])
+    forget_mode(model)
+  }
+  mode <- search()
+  spend_mode(ledger, mode)
+  list(mode = mode, nodes = allowed)
+}
+
+forget_mode <- function(model) {
+  rm(list = ls(model$cache, all.names = TRUE), envir = model$cache)
+}
+
+# How many nodes: the first number whose gradient is that of the next one, at
+# the mode and one posterior sd of each lambda to either side. Sets them.
+choose_nodes <- function(model, mode, allowed, ledger, call) {
+  if (length(allowed) == 1) {
+    return(allowed)
+  }
+  s <- groups_settings
   q <- length(model$groups$effects)
-  allowed <- c(usual_nodes, s$nodes)
-  allowed <- allowed[allowed^q <= s$most_points]
   points <- nodes_points(model, mode)
   n <- min(s$looked, model$n_data)
   index <- floor(seq(1, model$n_data, length.out = n))

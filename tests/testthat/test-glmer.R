@@ -242,6 +242,28 @@ test_that("tidy() has coefficients, and parameters of groups on request", {
   expect_equal(tidy(fit, "ran_pars")$estimate, mean(as.matrix(fit)[, 3]))
 })
 
+test_that("nodes are raised until the search for the mode has its way", {
+  withr::local_seed(3)
+  d <- data.frame(g = rep(1:60, each = 8), x = stats::rnorm(480))
+  d$y <- rep(stats::rbinom(60, 1, 0.4), each = 8)
+  d$y[seq(1, 480, length.out = 8)] <- 1 - d$y[seq(1, 480, length.out = 8)]
+  model <- function(nodes) {
+    model_groups(cbind(1, d$x), d$y, d$g, nodes = nodes)
+  }
+  # 9 nodes leave ripples
+  expect_error(find_mode(model(9)), class = "tall_error_mode") |>
+    suppressWarnings()
+  fit <- tall_glmer(
+    y ~ x + (1 | g), d, stats::binomial(),
+    iter = 4, warmup = 2, chains = 1, seed = 1, refresh = 0
+  ) |>
+    suppressWarnings()
+  expect_gt(fit$nodes, most_hermite)
+  fine <- find_mode(model(401))
+  off <- find_mode(model(fit$nodes))$estimate - fine$estimate
+  expect_lt(max(abs(off / sqrt(diag(vcov(fine))))), 0.05)
+})
+
 test_that("groups that are all 0 or all 1 have a mode", {
   d <- few_groups()
   d$b[d$g %in% c("a", "b", "c")] <- 0

@@ -103,6 +103,32 @@ test_that("nodes integrate polynomials, and are symmetric", {
   }
 })
 
+test_that("many nodes integrate what large standard deviations make", {
+  withr::local_seed(3)
+  group <- rep(1:40, each = 4)
+  x <- cbind(1, stats::rnorm(160))
+  y <- rep(stats::rbinom(40, 1, 0.4), each = 4)
+  y[1:5 * 30] <- 1 - y[1:5 * 30]
+  v <- seq(-9, 9, length.out = 10001)
+  integral <- function(theta) {
+    eta <- drop(x %*% theta[1:2])
+    rows <- stats::plogis(
+      (2 * y - 1) * outer(eta, exp(theta[[3]]) * v, "+"),
+      log.p = TRUE
+    )
+    log(drop(exp(rowsum(rows, group)) %*% stats::dnorm(v)) * diff(v[1:2]))
+  }
+  error <- function(nodes, log_sd) {
+    model <- model_groups(x, y, group, nodes = nodes)
+    theta <- c(-1, 0.3, log_sd)
+    max(abs(row_log_lik(model, theta) - integral(theta)))
+  }
+  # sds of 20 and 55; Gauss-Hermite nodes are 0.1 apart
+  expect_gt(error(50, 3), 1e-3)
+  expect_lt(error(201, 3), 1e-4)
+  expect_lt(error(401, 4), 1e-4)
+})
+
 test_that("order of rows, unused levels and labels do not matter", {
   s <- shapes()
   model <- function(at, group) {
