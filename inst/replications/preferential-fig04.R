@@ -1,6 +1,6 @@
-# Putcha, Nemeth & Fearnhead (2023), Figure 4: SGLD with and without weights. (a) their
-# settings, new draws of the law. (b) differs: KSD from exact gradients, at 200 draws of
-# a chain; both samplers start at the mode.
+# Putcha, Nemeth & Fearnhead (2023), Figure 4: SGLD with and without weights. Differs:
+# both samplers start at the mode; (a) new draws of the law, with the covariance of their
+# program; (b) KSD from exact gradients, at 200 draws of a chain.
 source(system.file("replications", "helpers.R", package = "tallbayes"))
 source(replication_file("preferential.R"))
 
@@ -143,6 +143,6 @@ show_table(data.frame(
   `SGLD-PS` = plain(medians_4(kl, "kl", "SGLD-PS")),
   `(b) KSD: SGLD` = plain(medians_4(large, "ksd", "SGLD")),
   `SGLD-PS` = plain(medians_4(large, "ksd", "SGLD-PS")),
-  `noise share` = plain(large_share, 2),
+  `(b) noise share` = plain(large_share, 2),
   check.names = FALSE
 ))
