@@ -117,7 +117,7 @@ print(
       data = subset(long, n_data == max(n_data)),
       aes(label = label),
       hjust = 0,
-      nudge_x = 0.1,
+      nudge_x = 0.22,
       size = 3,
       lineheight = 0.85
     ) +
@@ -128,7 +128,7 @@ print(
     scale_linetype_manual(values = c("solid", "solid", "21"), guide = "none") +
     coord_cartesian(clip = "off") +
     labs(x = "rows in the data", y = "cost of one chain") +
-    theme(plot.margin = margin(5, 90, 5, 5), panel.spacing = unit(6.5, "lines"))
+    theme(plot.margin = margin(5, 95, 5, 5), panel.spacing = unit(6.5, "lines"))
 )
 
 # ---- cost-verdict ----
