@@ -122,7 +122,8 @@ print(
       lineheight = 0.85
     ) +
     facet_wrap(vars(what), scales = "free_y") +
-    scale_x_log10(labels = power, breaks = 10^(4:7)) +
+    # limits: the labels stand outside the frame
+    scale_x_log10(labels = power, breaks = 10^(4:7), limits = range(long$n_data)) +
     scale_y_log10(labels = power, breaks = 10^(-5:10), expand = expansion(0.08)) +
     scale_colour_manual(values = cost_colours, guide = "none") +
     scale_linetype_manual(values = c("solid", "solid", "21"), guide = "none") +

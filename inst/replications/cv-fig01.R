@@ -152,16 +152,16 @@ verdict(
   "second half of the runs SGLD's excess log-loss is ", lead_text(cv_methods[[3]]),
   " times SGLD-CV's with the authors' centre at N = ", paste(plain(sizes_1, 7), collapse = "; "),
   ", and ", lead_text(cv_methods[[4]]), " times with Newton's (five chains, standard errors by ",
-  "the jackknife; the last rise is ", last_rise(cv_methods[[3]]), " and ",
-  last_rise(cv_methods[[4]]), " of them)."
+  "the jackknife; the rise to the largest N is ", last_rise(cv_methods[[3]]), " and ",
+  last_rise(cv_methods[[4]]), " standard errors)."
 )
 
 # ---- figure-1-table ----
 show_table(
   data.frame(
     N = plain(sizes_1, 7),
-    apply(level, 2, plain, digits = 2),
-    lead = plain(lead[, 2], 2),
+    apply(level, 2, plain, digits = 3),
+    lead = plain(lead[, 2], 3),
     check.names = FALSE
   ),
   caption = "Log-loss above the mode's, second half of the runs; lead: SGLD over SGLD-CV by Newton.",
