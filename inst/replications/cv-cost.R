@@ -102,8 +102,9 @@ whole <- rbind(
 long <- rbind(long, data.frame(whole, method = "SGLD-CV with setup"))
 slope_of <- function(one) coef(lm(log(value) ~ log(n_data), one))[[2]]
 slopes <- sapply(split(long, list(long$method, long$what)), slope_of)
+# blanks: outside the frame, whose limits a nudge would move
 long$label <- sprintf(
-  "%s\n(slope %.2f)",
+  "   %s\n   (slope %.2f)",
   long$method,
   slopes[paste(long$method, long$what, sep = ".")]
 )
@@ -117,13 +118,11 @@ print(
       data = subset(long, n_data == max(n_data)),
       aes(label = label),
       hjust = 0,
-      nudge_x = 0.22,
       size = 3,
       lineheight = 0.85
     ) +
     facet_wrap(vars(what), scales = "free_y") +
-    # limits: the labels stand outside the frame
-    scale_x_log10(labels = power, breaks = 10^(4:7), limits = range(long$n_data)) +
+    scale_x_log10(labels = power, breaks = 10^(4:7)) +
     scale_y_log10(labels = power, breaks = 10^(-5:10), expand = expansion(0.08)) +
     scale_colour_manual(values = cost_colours, guide = "none") +
     scale_linetype_manual(values = c("solid", "solid", "21"), guide = "none") +
