@@ -101,7 +101,8 @@ documented <- once("adam-documented", run_toy(
 printed <- rbind(c(0.403, 0.540), c(0.420, 0.561), c(0.393, 0.530))
 again <- rbind(found[1:2, ], documented)
 verdict(
-  "the figures of ?kernel_adam_mcmc", all(abs(again[, 1:2] - printed) < 4 * again[, 3:4] + 0.0005),
+  "the figures of ?kernel_adam_mcmc",
+  all(abs(again[, 1:2] - printed) < 4 * again[, 3:4] + 0.0005),
   "With gamma = 0.1 and beta_2 = 0.999, C left out, the standard deviations are ",
   decimals(documented[[1]], 3), " (", decimals(documented[[3]], 4), ") and ",
   decimals(documented[[2]], 3), " (", decimals(documented[[4]], 4), "); printed there: ",
