@@ -87,10 +87,10 @@
 #' \eqn{C = 1}, the practical algorithm, is not a small thing to leave out: on a
 #' two-dimensional normal target with standard deviations 0.4188 and 0.5604 and
 #' correlation 0.5 (\eqn{\lambda = 20}, \eqn{\gamma = 0.05}, \eqn{\sigma = 0.3},
-#' \eqn{\sigma_\nabla = 1}, \eqn{\beta = (0.9, 0.99)}) it gives 0.404 and 0.540,
-#' with \eqn{\gamma = 0.1} and \eqn{\beta_2 = 0.999} even 0.394 and 0.530; the
-#' exact form (\eqn{s_1 = s_2 = 0.3}) gives 0.420 and 0.562. Standard errors are
-#' 0.0014 at most.
+#' \eqn{\sigma_\nabla = 1}, \eqn{\beta = (0.9, 0.99)}) it gives 0.403 and 0.540,
+#' with \eqn{\gamma = 0.1} and \eqn{\beta_2 = 0.999} even 0.393 and 0.530; the
+#' exact form (\eqn{s_1 = s_2 = 0.3}) gives 0.420 and 0.561. Standard errors are
+#' 0.0021 at most.
 #'
 #' @section Minibatch gradients:
 #' `kernel_mala()`, `kernel_barker()` and

@@ -102,8 +102,9 @@ whole <- rbind(
 long <- rbind(long, data.frame(whole, method = "SGLD-CV with setup"))
 slope_of <- function(one) coef(lm(log(value) ~ log(n_data), one))[[2]]
 slopes <- sapply(split(long, list(long$method, long$what)), slope_of)
+# blanks: outside the frame, whose limits a nudge would move
 long$label <- sprintf(
-  "%s\n(slope %.2f)",
+  "   %s\n   (slope %.2f)",
   long$method,
   slopes[paste(long$method, long$what, sep = ".")]
 )
@@ -117,7 +118,6 @@ print(
       data = subset(long, n_data == max(n_data)),
       aes(label = label),
       hjust = 0,
-      nudge_x = 0.1,
       size = 3,
       lineheight = 0.85
     ) +
@@ -128,7 +128,7 @@ print(
     scale_linetype_manual(values = c("solid", "solid", "21"), guide = "none") +
     coord_cartesian(clip = "off") +
     labs(x = "rows in the data", y = "cost of one chain") +
-    theme(plot.margin = margin(5, 90, 5, 5), panel.spacing = unit(6.5, "lines"))
+    theme(plot.margin = margin(5, 95, 5, 5), panel.spacing = unit(6.5, "lines"))
 )
 
 # ---- cost-verdict ----

@@ -110,8 +110,8 @@ verdict(
   "The measured distance is ", if (below) "never" else "sometimes", " above the bound; the ",
   "budgets are ", several(final_theory$budget, 4), " iterations of ",
   several(unique(final_theory$size)), " row for 1e4, 1e5 and 1e6 rows. The chains end at ",
-  plain(mean(final_theory$measured), 2), ", of which ", plain(floor_of, 2), " is what 1,000 draws ",
-  "of the posterior itself would show."
+  plain(mean(final_theory$measured), 2), "; 1,000 draws of the posterior itself would show ",
+  plain(floor_of, 2), "."
 )
 
 # ---- theory-table ----

@@ -78,10 +78,48 @@ print(
     theme(legend.box = "vertical", legend.margin = margin(), panel.spacing = grid::unit(1.2, "lines"))
 )
 
-# ---- figure-1-numbers ----
+# ---- figure-1-verdict ----
 curve <- function(model, gradient, scheme) {
   noise[noise$model == model & noise$gradient == gradient & noise$scheme == scheme, ]
 }
+at_tenth <- function(gradient, scheme, model = "imbalanced logistic") {
+  data <- curve(model, gradient, scheme)
+  data$exact[abs(data$share - 0.1) < 1e-9]
+}
+# fixed weights over exact ones, where control variates leave noise at all
+exact_gain <- function(model, gradient = "SGLD") {
+  at_tenth(gradient, "fixed weights", model) / at_tenth(gradient, "exact weights", model)
+}
+exact_gains <- vapply(names(models), exact_gain, 0)
+exact_gains_cv <- vapply(names(models)[-1], exact_gain, 0, "SGLD-CV")
+# up to a fifth of the rows: fixed weights against uniform draws, and the lowest curve
+few <- noise[noise$share <= 0.2 + 1e-9, ]
+at_few <- function(scheme) few$exact[few$scheme == scheme]
+weights_win <- all(at_few("fixed weights") < at_few("uniform"))
+lowest <- all(vapply(split(few, list(few$model, few$share), drop = TRUE), function(one) {
+  # where control variates leave noise at all
+  !any(one$gradient == "SGLD-CV") ||
+    one$scheme[which.min(one$exact)] == "exact weights" && one$gradient[which.min(one$exact)] == "SGLD-CV"
+}, NA))
+wor_wins <- all(vapply(split(noise, list(noise$model, noise$gradient), drop = TRUE), function(one) {
+  one <- one[abs(one$share - max(one$share)) < 1e-9, ]
+  one$scheme[which.min(one$exact)] == "uniform, without replacement"
+}, NA))
+# "very little difference" between exact and fixed weights: up to a tenth
+exact_close <- all(exact_gains < 1.1)
+weights_claim <- weights_win && lowest && wor_wins
+verdict(
+  "Figure 1", if (weights_claim && !exact_close) "in part" else weights_claim,
+  "Up to n = 0.2 N fixed weights leave ", plain(min(at_few("fixed weights") / at_few("uniform")), 2), " to ",
+  plain(max(at_few("fixed weights") / at_few("uniform")), 2),
+  " of the noise of uniform draws; control variates with exact weights leave least; without ",
+  "replacement wins as n nears N. \"Very little difference\" between fixed and exact weights ",
+  "without control variates: fixed ones have ", toString(decimals(exact_gains)), " times the noise in ",
+  "the Gaussian, balanced and imbalanced examples. The simulated points are within ",
+  percent(simulation_error), " of the exact lines (1,000 minibatches at ten points)."
+)
+
+# ---- figure-1-numbers ----
 noise_row <- function(model, gradient) {
   uniform <- curve(model, gradient, "uniform")
   without <- curve(model, gradient, "uniform, without replacement")
@@ -109,35 +147,4 @@ show_table(noise_table)
 weight_gain <- with(
   noise[abs(noise$share - 0.1) < 1e-9, ],
   exact[scheme == "fixed weights"] / exact[scheme == "uniform"]
-)
-at_tenth <- function(gradient, scheme, model = "imbalanced logistic") {
-  data <- curve(model, gradient, scheme)
-  data$exact[abs(data$share - 0.1) < 1e-9]
-}
-exact_gain <- function(model) {
-  at_tenth("SGLD", "fixed weights", model) / at_tenth("SGLD", "exact weights", model)
-}
-
-# ---- figure-1-verdict ----
-# up to a fifth of the rows: fixed weights against uniform draws, and the lowest curve
-few <- noise[noise$share <= 0.2 + 1e-9, ]
-at_few <- function(scheme) few$exact[few$scheme == scheme]
-weights_win <- all(at_few("fixed weights") < at_few("uniform"))
-lowest <- all(vapply(split(few, list(few$model, few$share), drop = TRUE), function(one) {
-  # where control variates leave noise at all
-  !any(one$gradient == "SGLD-CV") ||
-    one$scheme[which.min(one$exact)] == "exact weights" && one$gradient[which.min(one$exact)] == "SGLD-CV"
-}, NA))
-wor_wins <- all(vapply(split(noise, list(noise$model, noise$gradient), drop = TRUE), function(one) {
-  one <- one[abs(one$share - max(one$share)) < 1e-9, ]
-  one$scheme[which.min(one$exact)] == "uniform, without replacement"
-}, NA))
-verdict(
-  "Figure 1", weights_win && lowest && wor_wins,
-  "Up to n = 0.2 N fixed weights have less noise than uniform draws everywhere, by factors ",
-  "of ", plain(min(at_few("fixed weights") / at_few("uniform")), 2), " to ",
-  plain(max(at_few("fixed weights") / at_few("uniform")), 2),
-  "; control variates with weights are lowest; without replacement wins as n nears N. The ",
-  "simulated points are within ", percent(simulation_error), " of the exact lines (1,000 ",
-  "minibatches at ten points)."
 )

@@ -46,23 +46,23 @@ loss_3 <- ratio_interval(
 same_3 <- ratio_interval(
   final_of(same_size$ksd, "SGLD-CV-PS"), final_of(figure_3$ksd, "SGLD-CV-PS")
 )
-# "no significant loss": up to a tenth; and is it the adaptation that saves?
-no_loss <- loss_3[["low"]] <= 1 || loss_3[["ratio"]] < 1.1
+# "no significant loss": up to a tenth
+no_loss <- if (loss_3[["low"]] > 1.1) FALSE else if (loss_3[["high"]] < 1.1) TRUE else "in part"
 verdict(
-  "Figure 3", if (no_loss && same_3[["low"]] < 1.1) "in part" else no_loss,
+  "Figure 3", no_loss,
   "ASGLD-CV-PS makes ", plain(10 / mean_size, 2), " times fewer passes than SGLD-CV-PS, at ",
-  interval_text(loss_3), " times its KSD (medians of ten chains; over the ten data sets of ",
-  "bench/preferential.R 1.08 times, standard error 0.03). But a fixed minibatch of ",
-  round(mean_size), " rows, the same number on average, has ", interval_text(same_3),
-  " times the KSD of SGLD-CV-PS: it does as well."
+  interval_text(loss_3), " times its KSD (medians of ten chains)",
+  if (identical(no_loss, "in part")) {
+    "; whether that is a loss of accuracy ten chains cannot tell: bench/preferential.R has ten data sets"
+  }, "."
 )
 
 # ---- figure-3-numbers ----
 show_table(data.frame(
-  sampler = names(final_3),
-  KSD = plain(final_3),
-  `rows in a minibatch, mean` = plain(vapply(names(final_3), function(name) {
+  sampler = c(names(final_3), paste("SGLD-CV-PS,", round(mean_size), "rows")),
+  KSD = plain(c(final_3, final(same_size$ksd))),
+  `rows in a minibatch, mean` = plain(c(vapply(names(final_3), function(name) {
     if (is.null(figure_3$size[[name]])) 10 else mean(figure_3$size[[name]])
-  }, 0)),
+  }, 0), round(mean_size))),
   check.names = FALSE
 ))

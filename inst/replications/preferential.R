@@ -200,7 +200,9 @@ plot_chains <- function(data, x, y, xlab, ylab, facet = NULL, ...) {
   last <- range[range[[x]] == max(range[[x]]), ]
   last <- tapply(last$mid, last$method, mean)
   methods <- names(sort(last[!is.na(last)], decreasing = TRUE))
-  range$method <- factor(range$method, levels = methods)
+  # dashes last, so that they show on the lines that they meet
+  dashed <- method_line[methods] != "solid"
+  range$method <- factor(range$method, levels = methods[order(dashed)])
   plot <- ggplot(
     range,
     aes(.data[[x]], mid, colour = method, fill = method)
