@@ -142,6 +142,10 @@ abort_no_curvature <- function(hessian, model, call) {
       i = "Parameters that the density knows only a combination of need a proper
            prior each; a search that came to the wrong place, another
            {.arg init}.",
+      i = if (model$traits$is_grouped) {
+        "Large standard deviations of groups need more {.arg nodes}, which
+         {.fn model_groups} takes."
+      },
       i = "Without a mode there is no recipe; an exact {.arg kernel} such as
            {.code kernel_hmc(step_size, steps, adapt = TRUE)} runs from an
            {.arg init}."

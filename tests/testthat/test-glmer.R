@@ -251,8 +251,11 @@ test_that("nodes are raised until the search for the mode has its way", {
     model_groups(cbind(1, d$x), d$y, d$g, nodes = nodes)
   }
   # 9 nodes leave ripples
-  expect_error(find_mode(model(9)), class = "tall_error_mode") |>
-    suppressWarnings()
+  expect_error(
+    suppressWarnings(find_mode(model(9))),
+    "more `nodes`",
+    class = "tall_error_mode"
+  )
   fit <- tall_glmer(
     y ~ x + (1 | g), d, stats::binomial(),
     iter = 4, warmup = 2, chains = 1, seed = 1, refresh = 0
