@@ -85,6 +85,7 @@ print(
     facet_grid(start ~ panel, scales = "free_x") +
     coord_cartesian(ylim = c(0.92, 1.25)) +
     kernel_scales() +
+    scale_x_continuous(labels = function(v) paste0(v / 1000, "k")) +
     labs(y = "rMSE on u1.test")
 )
 
@@ -144,6 +145,7 @@ print(
     facet_wrap(~panel, scales = "free_x") +
     coord_cartesian(ylim = c(0.92, 1.15)) +
     kernel_scales() +
+    scale_x_continuous(labels = function(v) paste0(v / 1000, "k")) +
     labs(y = "rMSE on u1.test")
 )
 

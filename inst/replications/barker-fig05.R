@@ -68,6 +68,7 @@ print(
     scale_variants() +
     scale_shape_manual(values = shape_variants, name = NULL) +
     scale_x_continuous(labels = function(v) paste0(v / 1000, "k")) +
+    scale_y_continuous(labels = function(v) decimals(v, if (diff(range(v, na.rm = TRUE)) < 0.01) 3 else 2)) +
     labs(x = "iteration", y = "mean log likelihood, held out")
 )
 

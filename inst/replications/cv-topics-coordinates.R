@@ -42,8 +42,7 @@ loss_of <- function(x) with_error(x["SGLD-CV", ] - x["SGLD", ], 1)
 verdict(
   "control variates in theta",
   mean(coordinates$mean["SGLD-CV", ] - coordinates$mean["SGLD", ]) > 0,
-  "That control variates about a mode predict worse than plain gradients in theta: their ",
-  "perplexity (averages over draws) is higher by ", loss_of(coordinates$mean),
-  " there, and by ", loss_of(coordinates$natural), " in log theta (three seeds, standard ",
-  "errors)."
+  "In theta control variates about a mode predict worse than plain gradients: the perplexity ",
+  "of averages over draws is higher by ", loss_of(coordinates$mean), ", in log theta by ",
+  loss_of(coordinates$natural), " (three seeds, standard errors)."
 )

@@ -68,7 +68,10 @@ plain <- function(x, digits = 3) {
   )
 }
 percent <- function(x, digits = 2) paste0(plain(100 * x, digits), " %")
-decimals <- function(x, digits = 2) formatC(x, digits = digits, format = "f")
+decimals <- function(x, digits = 2) {
+  text <- formatC(x, digits = digits, format = "f")
+  sub("^-(0[.]?0*)$", "\\1", text)
+}
 
 # "1.23 (0.04)": a mean over seeds and its standard error; "1.23": of one.
 with_error <- function(x, digits = 2) {
@@ -79,6 +82,16 @@ with_error <- function(x, digits = 2) {
   error <- stats::sd(x) / sqrt(length(x))
   paste0(decimals(mean(x), digits), " (", decimals(error, digits), ")")
 }
+
+# Of each row, a size or a setting, the 95 % interval of the mean over seeds: is all of
+# it above zero?
+row_intervals <- function(x) {
+  apply(x, 1, function(value) {
+    mean(value) + c(-1, 1) * stats::qt(0.975, length(value) - 1) * stats::sd(value) /
+      sqrt(length(value))
+  })
+}
+above_zero <- function(x) row_intervals(x)[1, ] > 0
 
 # The ratio of two medians with its 95 % interval, from bootstrap samples of what is
 # independent: the values, or, of two lists, their elements (seeds), taken together.
