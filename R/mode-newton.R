@@ -1,6 +1,14 @@
 # Modes by Newton's method.
 
-mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
+# least_step: shares of a step below this are not tried.
+mode_newton <- function(
+  model,
+  start,
+  max_iter,
+  cores,
+  call = caller_env(),
+  least_step = 1e-10
+) {
   kinked <- kinked_coordinates(model)
   passes <- 0
   iterations <- 0
@@ -27,7 +35,8 @@ mode_newton <- function(model, start, max_iter, cores, call = caller_env()) {
       max_iter,
       cores,
       call,
-      box
+      box,
+      least_step
     )
     steps <- state$steps
     trace <- rbind(
@@ -101,7 +110,8 @@ newton_stage <- function(
   max_iter,
   cores,
   call,
-  box = mode_box(model)
+  box = mode_box(model),
+  least_step = 1e-10
 ) {
   look <- function(theta) {
     curvature(model, theta, index, round, cores, needs_finite = FALSE, call)
@@ -153,11 +163,11 @@ newton_stage <- function(
         break
       }
       scale <- scale / 2
-      if (scale < 1e-10) {
+      if (scale < least_step) {
         break
       }
     }
-    if (scale < 1e-10) {
+    if (scale < least_step) {
       converged <- decrement < 1e-6
       break
     }

@@ -14,7 +14,8 @@ model_mode <- function(
   model,
   cores = 1,
   refresh = getOption("tallbayes.refresh", 1),
-  call = caller_env()
+  call = caller_env(),
+  least_step = 1e-10
 ) {
   check_not_whitened(model, call)
   if (is.null(model$cache$mode)) {
@@ -25,6 +26,7 @@ model_mode <- function(
         cores = cores,
         refresh = refresh,
         stands_in = TRUE,
+        least_step = least_step,
         call = call
       )
     )

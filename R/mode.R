@@ -155,7 +155,7 @@ find_mode <- function(
 
 # find_mode() once its arguments are known to be good; `settings` are those of
 # mode_stochastic(). stands_in: where there is no mode but a posterior, is a
-# point to start and scale by welcome?
+# point to start and scale by welcome? least_step: of Newton's method.
 search_mode <- function(
   model,
   method = mode_method(model),
@@ -165,6 +165,7 @@ search_mode <- function(
   refresh = getOption("tallbayes.refresh", 1),
   settings = stochastic_settings(model, method, decay = max_iter / 10),
   stands_in = FALSE,
+  least_step = 1e-10,
   call = caller_env()
 ) {
   has_curvature <- model_info(model)$has_curvature
@@ -173,7 +174,7 @@ search_mode <- function(
     switch(
       method,
       newton = seek_peak(
-        mode_newton(model, start, max_iter, cores, call),
+        mode_newton(model, start, max_iter, cores, call, least_step),
         model,
         start,
         cores,

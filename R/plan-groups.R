@@ -197,15 +197,19 @@ allowed_nodes <- function(model) {
 }
 
 # The mode, and those of the allowed nodes that may do. Where sds are large few
-# nodes leave ripples on the posterior, on which a search ends.
+# nodes leave ripples on the posterior, on which a search ends: it is not to
+# creep there as long as there are more.
 groups_mode <- function(model, control, ledger, call) {
   allowed <- allowed_nodes(model)
-  search <- function() {
-    model_mode(model, control$cores, control$refresh, call)
+  search <- function(...) {
+    model_mode(model, control$cores, control$refresh, call, ...)
   }
   while (length(allowed) > 1) {
     mode <- withCallingHandlers(
-      tryCatch(search(), tall_error_mode = function(error) NULL),
+      tryCatch(
+        search(least_step = 1e-3),
+        tall_error_mode = function(error) NULL
+      ),
       tall_warning_mode = function(warning) invokeRestart("muffleWarning")
     )
     if (isTRUE(mode$converged)) {
