@@ -50,6 +50,11 @@ band$panel <- panel_of(band$variable, band$size)
 runs$panel <- panel_of(runs$variable, runs$size)
 runs$method <- factor(runs$method, c("SGLD", "SGBD")) # SGBD in front
 shown <- runs[runs$iteration %% 100 == 0, ]
+# cut at ten standard deviations: SGLD at the larger step would hide SGBD in theta_1
+scaled <- match(shown$variable, exact_sepsis$variable)
+center <- exact_sepsis$mean[scaled]
+reach <- 10 * exact_sepsis$sd[scaled]
+shown$value <- pmin(pmax(shown$value, center - reach), center + reach)
 print(
   ggplot(shown, aes(iteration, value)) +
     geom_line(aes(colour = method), linewidth = 0.15, alpha = 0.8) +
