@@ -182,7 +182,7 @@ verdict(
   loss_text("SGLD", "extreme"), ". (b) ",
   if (holds_b) "holds for every variant" else paste0(
     "holds for the variants ", paste(never_worse, collapse = " and "),
-    " at every effective sample size, for vanilla up to ",
+    " at every effective sample size shown, for vanilla up to ",
     plain(min(worse_at$vanilla, Inf), 2)
   ),
   ": at ", plain(ends_16), " v-SGBD has ", with_error(loss_at("SGBD", ends_16), 3),
