@@ -35,7 +35,7 @@ print(
     geom_hline(yintercept = 0, colour = "grey75") +
     geom_line(linewidth = 0.7) +
     facet_grid(variant ~ facet_noise_sd(noise)) +
-    scale_methods() +
+    scale_methods(breaks = c("SGLD", "SGBD")) +
     scale_linetype_manual(values = c("21", "solid"), labels = c("0.1 sd", "0.5 sd")) +
     scale_y_continuous(
       trans = scales::pseudo_log_trans(0.03),

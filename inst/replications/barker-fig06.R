@@ -41,7 +41,7 @@ print(
       trans = scales::pseudo_log_trans(0.05),
       breaks = c(0, 0.1, 0.3, 1, 3, 10, 30, 100)
     ) +
-    scale_methods() +
+    scale_methods(breaks = c("SGLD", "SGBD")) +
     scale_linetype_manual(values = c("21", "solid")) +
     labs(
       x = "scale of the noise", y = "bias of the 95 % quantile",
@@ -93,7 +93,7 @@ print(
     stat_function(fun = dnorm, geom = "area", fill = "grey85", n = 400) +
     geom_line(aes(colour = method, linetype = factor(sigma)), linewidth = 0.7) +
     facet_wrap(~ facet_noise(noise)) +
-    scale_methods() +
+    scale_methods(breaks = c("SGLD", "SGBD")) +
     scale_linetype_manual(values = c("21", "solid")) +
     labs(x = expression(theta), linetype = expression(sigma))
 )

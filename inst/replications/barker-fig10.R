@@ -1,5 +1,5 @@
 # Mauri & Zanella (2024), Figures 2 and 10: the densities of skew-normal draws.
-# Differs: ten coordinates at once; noise of 1 sd.
+# Differs: ten coordinates at once; SGLD added.
 source(system.file("replications", "helpers.R", package = "tallbayes"))
 source(replication_file("barker.R"))
 

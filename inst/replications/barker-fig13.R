@@ -1,5 +1,6 @@
 # Mauri & Zanella (2024), Figure 13: step sizes chosen by MAMBA. Their budget, grid and
-# score on Sepsis, over eight seeds (one in the paper).
+# score on Sepsis. Differs: eight races instead of one; an arm goes on from rung to rung
+# instead of starting again at the posterior mean.
 source(system.file("replications", "helpers.R", package = "tallbayes"))
 source(replication_file("barker.R"))
 
@@ -37,10 +38,11 @@ chosen <- once("barker-fig13-tune", cbind(
 paper <- c(SGLD = 3.24e-4, SGBD = 1.36e-3)
 times_chosen <- function(method) {
   count <- table(signif(chosen[, method], 3))
-  paste0(names(count), " (", count, ")", collapse = ", ")
+  paste0(plain(as.double(names(count))), " (", count, ")", collapse = ", ")
 }
 
 # ---- figure-13 ----
+# lower medians: step sizes of the grid
 middle <- apply(chosen, 2, function(x) sort(x)[[length(x) / 2]])
 tuned <- expand.grid(
   method = c("SGLD", "SGBD"),
@@ -58,7 +60,7 @@ tuned_runs <- once("barker-fig13-runs", do.call(rbind, Map(
   tuned$method, tuned$by, tuned$sigma
 )))
 tuned_runs$size <- factor(tuned_runs$size, c("sg_tune()", "as in the paper"))
-print(plot_densities(tuned_runs, exact_sepsis, levels(tuned_runs$size)))
+print(plot_densities(tuned_runs, exact_sepsis, c("median of our races", "as in the paper")))
 
 # ---- figure-13-verdict ----
 tuned_sd <- function(method, by) {
@@ -67,14 +69,19 @@ tuned_sd <- function(method, by) {
   sd(r$value) / exact_sepsis$sd[[1]]
 }
 within <- colMeans(abs(log(chosen / rep(paper, each = nrow(chosen)))) < log(3.2))
+sd_paper <- vapply(c("SGLD", "SGBD"), tuned_sd, 0, "as in the paper")
+sd_ours <- vapply(c("SGLD", "SGBD"), tuned_sd, 0, "sg_tune()")
+less <- sd_paper[["SGBD"]] < sd_paper[["SGLD"]]
 verdict(
   "Figure 13",
-  if (all(within == 1)) TRUE else if (any(within >= 0.5)) "in part" else FALSE,
-  "Chosen in eight races: for SGLD ", times_chosen("SGLD"), " (paper 0.000324), for SGBD ",
-  times_chosen("SGBD"), " (paper 0.00136). Of the paper's order of magnitude are ",
+  if (all(within == 1) && less) TRUE else if (any(within >= 0.5) || less) "in part" else FALSE,
+  "Chosen in eight races: for SGLD ", times_chosen("SGLD"), " (paper ",
+  plain(paper[["SGLD"]]), "), for SGBD ", times_chosen("SGBD"), " (paper ",
+  plain(paper[["SGBD"]]), "). Of the paper's order of magnitude are ",
   sum(within[["SGLD"]] * 8), " and ", sum(within[["SGBD"]] * 8), " of the 8. At the paper's ",
-  "sizes the standard deviation of theta_1 is ",
-  plain(tuned_sd("SGLD", "as in the paper"), 2), " times the true one for SGLD and ",
-  plain(tuned_sd("SGBD", "as in the paper"), 2), " for SGBD; at the medians of these races ",
-  plain(tuned_sd("SGLD", "sg_tune()"), 2), " and ", plain(tuned_sd("SGBD", "sg_tune()"), 2), "."
+  "sizes SGBD inflates theta_1 less: its standard deviation is ",
+  plain(sd_paper[["SGBD"]], 2), " times the true one, ", plain(sd_paper[["SGLD"]], 2),
+  " for SGLD. At the lower medians of these races, ", plain(middle[["SGLD"]]), " (SGLD) and ",
+  plain(middle[["SGBD"]]), " (SGBD), it is ", plain(sd_ours[["SGLD"]], 2), " and ",
+  plain(sd_ours[["SGBD"]], 2), " times (one run each)."
 )

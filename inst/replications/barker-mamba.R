@@ -90,7 +90,7 @@ print(
     geom_point(data = chosen_mamba, aes(shape = setting), size = 4, stroke = 1) +
     scale_x_log10(breaks = c(0.02, 0.05, 0.1, 0.2, 0.5, 1)) +
     scale_y_log10() +
-    scale_methods() +
+    scale_methods(breaks = c("SGLD", "SGBD")) +
     scale_shape_manual(values = c("as on Sepsis" = 0, "as on Sepsis, by KSD" = 4, "default" = 19), name = "chosen") +
     labs(x = expression(sigma), y = "error of a long run") +
     theme(legend.box = "vertical", legend.margin = margin())
@@ -116,14 +116,14 @@ close_mamba <- function(setting) {
   least <- vapply(own$method, function(method) best_mamba(method)$error, 0)
   all(own$error < 1.5 * least)
 }
-holding <- vapply(names(races), close_mamba, NA)
+end_mamba <- best_mamba("SGBD")$sigma == min(steps_mamba$SGBD)
 verdict(
-  "MAMBA on Arrhythmia",
-  if (all(holding)) TRUE else if (any(holding)) "in part" else FALSE,
-  "Steps chosen as on Sepsis, in ", length(races[[1]]$SGLD), " races (how often, and the ",
-  "error that a long run has there): ", mamba_text("as on Sepsis"), ". With KSD in place of FSSD: ",
-  mamba_text("as on Sepsis, by KSD"), ". By the defaults of sg_tune(): ", mamba_text("default"),
+  "MAMBA on Arrhythmia, by the paper's score", close_mamba("as on Sepsis"),
+  "Steps chosen as on Sepsis, in ", length(races[[1]]$SGLD), " races for each method (how ",
+  "often, and the error that a long run has there): ", mamba_text("as on Sepsis"),
   ". The least errors are ",
   plain(best_mamba("SGLD")$error, 2), " at ", best_mamba("SGLD")$sigma, " and ",
-  plain(best_mamba("SGBD")$error, 2), " at ", best_mamba("SGBD")$sigma, "."
+  plain(best_mamba("SGBD")$error, 2), " at ", best_mamba("SGBD")$sigma,
+  if (end_mamba) ", the smallest step of its grid", ". With KSD in place of FSSD: ",
+  mamba_text("as on Sepsis, by KSD"), ". By the defaults of sg_tune(): ", mamba_text("default"), "."
 )

@@ -133,10 +133,15 @@ plot_densities <- function(runs, exact, labels) {
     geom_area(data = grey, fill = "grey85") +
     geom_line(aes(colour = method, linetype = size), linewidth = 0.7) +
     facet_wrap(~ label_theta(variable), scales = "free", labeller = label_parsed) +
-    scale_methods() +
+    scale_methods(breaks = c("SGLD", "SGBD")) +
     scale_linetype_manual(values = c("21", "solid"), labels = labels) +
     labs(x = NULL, y = NULL, linetype = NULL) +
-    theme(axis.text.y = element_blank(), axis.ticks.y = element_blank())
+    theme(
+      axis.text.y = element_blank(),
+      axis.ticks.y = element_blank(),
+      # room for the labels of the ends
+      plot.margin = margin(5, 18, 5, 18)
+    )
 }
 
 # ---- arrhythmia-runs ----
