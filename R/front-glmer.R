@@ -52,7 +52,8 @@
 #' used: one group, every group with one row and a Gaussian response, as many
 #' groups as rows, effects of covariates that do not vary within any group;
 #' `tall_error_unsupported` for more than one group-level term, and for
-#' responses that are not log-concave. Those of [sg_sample()].
+#' responses that are not log-concave. `tall_warning_nodes` where even the most
+#' nodes leave an error of the quadrature. Those of [sg_sample()].
 #' @references
 #' Pinheiro & Bates (1995). Approximations to the log-likelihood function in the
 #' nonlinear mixed-effects model. *Journal of Computational and Graphical

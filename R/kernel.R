@@ -161,7 +161,10 @@ check_noisy_step <- function(step, arg, call = caller_env()) {
 #'   `sigma`, then freeze it? \eqn{q} is the 0.99 quantile of an increment over
 #'   its size, so that 99 percent of proposals stay within the noise tolerance.
 #'   The sizes found are the element `step_sizes` of the fit, chains x
-#'   coordinates, and in [noise_tolerance()].
+#'   coordinates, and in [noise_tolerance()]. The correction takes the noise of
+#'   coordinates as independent: where it is correlated, steps near the
+#'   tolerance leave standard deviations that are too small, by a quarter in
+#'   `vignette("barker-dynamics")`, which the fit's summary says.
 #'
 #' @details In coordinate \eqn{j}, with the increment \eqn{w} and the gradient
 #' estimate \eqn{\hat g_j}{g_j} (Mauri & Zanella, 2024, Algorithms 1 to 6):

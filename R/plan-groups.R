@@ -5,7 +5,8 @@
 
 groups_settings <- list(
   nodes = c(15, 25, 41, 101, 201, 401), # or usual_nodes: the first that will do
-  error = 0.02,             # of the whitened gradient, at most
+  error = 0.02,             # of the whitened gradient, at most,
+  told = 0.1,               # or else it is told
   looked = 1000,            # groups by which that is judged
   points = 1000,            # more of them are told,
   most_points = 4000,       # and many more are not taken
@@ -256,16 +257,21 @@ choose_nodes <- function(model, mode, allowed, ledger, call) {
   }
   chosen <- allowed[[1]]
   before <- look(chosen)
+  error <- 0
   for (nodes in allowed[-1]) {
     after <- look(nodes)
     error <- sqrt(colSums((after - before)^2))
-    if (!any(is.finite(error)) || max(error[is.finite(error)]) <= s$error) {
+    error <- max(0, error[is.finite(error)])
+    if (error <= s$error) {
       break
     }
     chosen <- nodes
     before <- after
   }
   set_nodes(model, chosen)
+  if (error > s$told) {
+    warn_nodes(chosen, error, model, call)
+  }
   if (chosen^q > s$points) {
     cli::cli_inform(c(
       i = "The effects of each group are integrated out over {chosen^q} nodes:
@@ -273,6 +279,24 @@ choose_nodes <- function(model, mode, allowed, ledger, call) {
     ))
   }
   chosen
+}
+
+# The last two numbers of nodes differ by `error`: at most about that much is
+# what the last is off by.
+warn_nodes <- function(nodes, error, model, call) {
+  warn_tall(
+    "nodes",
+    c(
+      "The standard deviations of {.code {model$groups$name}} are too large for
+       the {nodes} nodes in each dimension by which its effects are integrated
+       out.",
+      x = "The posterior may be off by up to {signif(error, 1)} of its
+           standard deviations.",
+      i = "A single effect, {.code (1 | {model$groups$name})}, is integrated out
+           by more of them."
+    ),
+    call = call
+  )
 }
 
 nodes_points <- function(model, mode) {

@@ -254,6 +254,7 @@ warning_kinds <- c(
   "prior",
   "recipe",
   "mode",
+  "nodes",
   "size",
   "monitor",
   "ratings",

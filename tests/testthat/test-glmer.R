@@ -267,6 +267,25 @@ test_that("nodes are raised until the search for the mode has its way", {
   expect_lt(max(abs(off / sqrt(diag(vcov(fine))))), 0.05)
 })
 
+test_that("a grid of nodes that is too coarse is told", {
+  withr::local_seed(3)
+  d <- data.frame(g = rep(1:60, each = 6), x = stats::rnorm(360))
+  u <- matrix(stats::rnorm(120), 60)[d$g, ]
+  d$y <- stats::rbinom(360, 1, stats::plogis(8 * u[, 1] + 6 * d$x * u[, 2]))
+  run <- function(formula) {
+    tall_glmer(
+      formula, d, stats::binomial(),
+      iter = 4, warmup = 2, chains = 1, seed = 1, refresh = 0
+    )
+  }
+  classes <- function(formula) {
+    seen <- testthat::capture_warnings(run(formula), ignore_deprecation = TRUE)
+    any(grepl("nodes in each dimension", seen))
+  }
+  expect_true(suppressMessages(classes(y ~ x + (1 + x | g))))
+  expect_false(classes(y ~ x + (1 | g)))
+})
+
 test_that("groups that are all 0 or all 1 have a mode", {
   d <- few_groups()
   d$b[d$g %in% c("a", "b", "c")] <- 0
