@@ -230,12 +230,17 @@ forget_mode <- function(model) {
   rm(list = ls(model$cache, all.names = TRUE), envir = model$cache)
 }
 
-# How many nodes: the first number whose gradient is that of the next one, at
-# the mode and one posterior sd of each lambda to either side. Sets them.
+# How many nodes: the first number of `allowed` whose gradient is that of the
+# next one, at the mode and one posterior sd of each lambda to either side. Sets
+# them.
 choose_nodes <- function(model, mode, allowed, ledger, call) {
-  if (length(allowed) == 1) {
-    return(allowed)
+  all <- allowed_nodes(model)
+  if (length(all) == 1) {
+    return(all)
   }
+  least <- allowed[[1]]
+  # the most is compared with those before it
+  allowed <- sort(union(allowed, utils::tail(all, 2)))
   s <- groups_settings
   q <- length(model$groups$effects)
   points <- nodes_points(model, mode)
@@ -268,6 +273,7 @@ choose_nodes <- function(model, mode, allowed, ledger, call) {
     chosen <- nodes
     before <- after
   }
+  chosen <- max(chosen, least)
   set_nodes(model, chosen)
   if (error > s$told) {
     warn_nodes(chosen, error, model, call)
