@@ -1,13 +1,15 @@
 # Modes by Newton's method.
 
-# least_step: shares of a step below this are not tried.
+# A step is halved until it rises, down to this share of it.
+newton_least_step <- 1e-10
+
 mode_newton <- function(
   model,
   start,
   max_iter,
   cores,
   call = caller_env(),
-  least_step = 1e-10
+  least_step = newton_least_step
 ) {
   kinked <- kinked_coordinates(model)
   passes <- 0
@@ -111,7 +113,7 @@ newton_stage <- function(
   cores,
   call,
   box = mode_box(model),
-  least_step = 1e-10
+  least_step = newton_least_step
 ) {
   look <- function(theta) {
     curvature(model, theta, index, round, cores, needs_finite = FALSE, call)

@@ -15,7 +15,7 @@ model_mode <- function(
   cores = 1,
   refresh = getOption("tallbayes.refresh", 1),
   call = caller_env(),
-  least_step = 1e-10
+  least_step = newton_least_step
 ) {
   check_not_whitened(model, call)
   if (is.null(model$cache$mode)) {

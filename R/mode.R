@@ -165,7 +165,7 @@ search_mode <- function(
   refresh = getOption("tallbayes.refresh", 1),
   settings = stochastic_settings(model, method, decay = max_iter / 10),
   stands_in = FALSE,
-  least_step = 1e-10,
+  least_step = newton_least_step,
   call = caller_env()
 ) {
   has_curvature <- model_info(model)$has_curvature
