@@ -32,14 +32,14 @@
 #' \log \int \prod_{i \in g} p(y_i \mid x_i^\top \beta + z_i^\top \Lambda v)\,
 #' N(v; 0, I)\, dv,}{L_g = log int prod_{i in g} p(y_i | x_i'beta + z_i'Lambda
 #' v) N(v; 0, I) dv,} by adaptive Gauss-Hermite quadrature about the mode of the
-#' integrand; its derivatives are those of the identities of Fisher and Louis. A
-#' Gaussian response needs three nodes, which are exact, and as few rows of a
-#' group as there are columns. To estimators, schemes and kernels the group is
-#' the datum: `n_data` is the number of groups. The parameters are the
-#' coefficients, the logarithms of the diagonal of \eqn{\Lambda}{Lambda}, then
-#' what is below it row by row, divided by the row's diagonal, and the logarithm
-#' of the response's parameter; variables are standard deviations and
-#' correlations.
+#' integrand, or the trapezoidal rule; its derivatives are those of the
+#' identities of Fisher and Louis. A Gaussian response needs three nodes, which
+#' are exact, and as few rows of a group as there are columns. To estimators,
+#' schemes and kernels the group is the datum: `n_data` is the number of groups.
+#' The parameters are the coefficients, the logarithms of the diagonal of
+#' \eqn{\Lambda}{Lambda}, then what is below it row by row, divided by the row's
+#' diagonal, and the logarithm of the response's parameter; variables are
+#' standard deviations and correlations.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: those of [model_glm()]; `tall_error_unsupported` for
@@ -48,6 +48,9 @@
 #' Pinheiro & Bates (1995). Approximations to the log-likelihood function in the
 #' nonlinear mixed-effects model. *Journal of Computational and Graphical
 #' Statistics* 4, 12-35.
+#'
+#' Trefethen & Weideman (2014). The exponentially convergent trapezoidal rule.
+#' *SIAM Review* 56, 385-458.
 #' @examples
 #' g <- rep(1:50, each = 10)
 #' x <- cbind("(Intercept)" = 1, x = rnorm(500))

@@ -242,7 +242,6 @@ choose_nodes <- function(model, mode, allowed, ledger, call) {
   # the most is compared with those before it
   allowed <- sort(union(allowed, utils::tail(all, 2)))
   s <- groups_settings
-  q <- length(model$groups$effects)
   points <- nodes_points(model, mode)
   n <- min(s$looked, model$n_data)
   index <- floor(seq(1, model$n_data, length.out = n))
@@ -275,34 +274,38 @@ choose_nodes <- function(model, mode, allowed, ledger, call) {
   }
   chosen <- max(chosen, least)
   set_nodes(model, chosen)
-  if (error > s$told) {
-    warn_nodes(chosen, error, model, call)
-  }
-  if (chosen^q > s$points) {
-    cli::cli_inform(c(
-      i = "The effects of each group are integrated out over {chosen^q} nodes:
-           fewer effects are faster."
-    ))
-  }
+  tell_nodes(chosen, error, model, call)
   chosen
 }
 
-# The last two numbers of nodes differ by `error`: at most about that much is
-# what the last is off by.
-warn_nodes <- function(nodes, error, model, call) {
-  warn_tall(
-    "nodes",
-    c(
-      "The standard deviations of {.code {model$groups$name}} are too large for
-       the {nodes} nodes in each dimension by which its effects are integrated
-       out.",
-      x = "The posterior may be off by up to {signif(error, 1)} of its
-           standard deviations.",
-      i = "A single effect, {.code (1 | {model$groups$name})}, is integrated out
-           by more of them."
-    ),
-    call = call
-  )
+# error: what the last two numbers of nodes that were looked at differ by, about
+# the most that the last can be off by.
+tell_nodes <- function(nodes, error, model, call) {
+  s <- groups_settings
+  q <- length(model$groups$effects)
+  if (error > s$told) {
+    name <- model$groups$name
+    warn_tall(
+      "nodes",
+      c(
+        "The standard deviations of {.code {name}} are too large for the {nodes}
+         nodes{if (q > 1) ' in each dimension'} by which its effects are
+         integrated out.",
+        x = "The posterior may be off by up to {signif(error, 1)} of its
+             standard deviations.",
+        i = if (q > 1) {
+          "A single effect, {.code (1 | {name})}, is integrated out by more."
+        }
+      ),
+      call = call
+    )
+  }
+  if (nodes^q > s$points) {
+    cli::cli_inform(c(
+      i = "The effects of each group are integrated out over {nodes^q} nodes:
+           fewer effects are faster."
+    ))
+  }
 }
 
 nodes_points <- function(model, mode) {

@@ -1,6 +1,7 @@
 /* One group: its effects integrated out by adaptive Gauss-Hermite quadrature
  * (Naylor & Smith 1982, Applied Statistics 31:214; Pinheiro & Bates 1995, JCGS
- * 4:12), in v, whose prior depends on no parameter.
+ * 4:12), or whatever rule the nodes given are of, in v, whose prior depends on
+ * no parameter.
  *
  *   v^     mode of log f(v) = sum_i l_i(v) + log N(v; 0, I), by Newton's method
  *   C      lower triangle, C C^T = [-Hessian of log f at v^]^-1

@@ -123,7 +123,7 @@ test_that("many nodes integrate what large standard deviations make", {
     theta <- c(-1, 0.3, log_sd)
     max(abs(row_log_lik(model, theta) - integral(theta)))
   }
-  # sds of 20 and 55; Gauss-Hermite nodes are 0.1 apart
+  # sds of 20 and 55, for which 50 nodes of Gauss and Hermite do not do
   expect_gt(error(50, 3), 1e-3)
   expect_lt(error(201, 3), 1e-4)
   expect_lt(error(401, 4), 1e-4)
