@@ -83,9 +83,9 @@ remember_sources <- function(fit, y, counts, weights, offset) {
   fit
 }
 
-# The model frame of a front end, from its matched call: list(frame, call), the
-# call that made it. wanted: the arguments model.frame() gets; `call` is the
-# front end's environment.
+# The model frame of a front end, from its matched call: list(frame, call,
+# n_missing), the call that made it and how many rows lacked a value. wanted: the
+# arguments model.frame() gets; `call` is the front end's environment.
 make_frame <- function(matched, wanted, na.action, caller, call) {
   formula <- call$formula
   if (!inherits(formula, "formula")) {
@@ -132,8 +132,9 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
     )
   }
   check_offsets(frame, call)
+  n_missing <- length(attr(frame, "na.action"))
   frame <- drop_weightless(frame, na.action, call)
-  list(frame = frame, call = frame_call)
+  list(frame = frame, call = frame_call, n_missing = n_missing)
 }
 
 check_offsets <- function(frame, call) {

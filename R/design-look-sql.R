@@ -98,6 +98,7 @@ look_sql <- function(tables, request, refresh, call) {
   pilot <- join_pilots(parts)
   weights <- 1 / pilot_rate_of(s, pilot, rates)
   s$is_complete <- n_missing == 0
+  s$n_missing <- n_missing
   list(
     frame = pilot$raw,
     weights = weights * n_row / sum(weights),

@@ -9,6 +9,7 @@
 #   weights, offsets, subset  expressions
 #   env, family, columns, fails   of the request
 #   is_complete      TRUE: no row lacks anything, as the look found
+#   n_missing        how many rows do
 #   design           list(columns, shift), see settle_sql()
 #   flag             flag(con): columns more beside those of the design, SQL of
 #                    the variables by name; NULL: none

@@ -20,7 +20,10 @@
 #'
 #' @return `deviance()`: the sum of the squared deviance residuals, which are
 #'   those at the posterior means of the expected responses. `df.residual()`:
-#'   observations less coefficients. `weights()`: what each observation counts,
+#'   observations less coefficients. `na.action()`: the rows that missing values
+#'   left out, as of [stats::lm()]; of a fit that read its rows by passes, which
+#'   [print()][summary.tall_fit] counts, another pass finds them. `weights()`:
+#'   what each observation counts,
 #'   trials among it, as [stats::glm()] has it: 1 where nothing was given.
 #'   `augment()`: a tibble of the data with the columns `.fitted`, `.se.fit`
 #'   (posterior standard deviation) and, without `newdata`, `.resid`. The
@@ -142,6 +145,20 @@ weights.tall_nn <- function(object, type = "prior", ...) {
 #' @export
 weights.tall_fit <- function(object, ...) {
   abort_no_formula(object, "weights")
+}
+
+# ---- rows that were left out -------------------------------------------------
+
+#' @rdname fit-accessors
+#' @importFrom stats na.action
+#' @export
+na.action.tall_fit <- function(object, ...) {
+  check_no_dots(...)
+  if (!isTRUE(object$n_missing > 0) || !is.null(object$na_action)) {
+    return(object$na_action)
+  }
+  check_has_data(object)
+  source_left_out(object)
 }
 
 # ---- of mixed models ---------------------------------------------------------

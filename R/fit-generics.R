@@ -117,6 +117,9 @@ waic <- function(x, ...) {
 #' @rdname generics
 #' @export
 loo_compare <- function(x, ...) {
+  if (is.list(x) && !inherits(x, c("loo", "tall_fit"))) {
+    check_same_rows_of(x) # methods do not see what is in a list
+  }
   hand_on("loo", "loo_compare")
 }
 

@@ -88,6 +88,9 @@ loo_pit.tall_fit <- function(object, ...) {
 #' of a network's weights is no network: for [tall_nn()] it is the log
 #' predictive density over 10 draws (`"lpd"`) that serves.
 #'
+#' [loo::loo_compare()] refuses fits whose rows are not the same, and says
+#' which differ: where they lack values in different columns, or subsets differ.
+#'
 #' Where the fit read its rows by passes over a source, one pass makes the
 #' approximation and another fetches the observations of the subsample.
 #'
@@ -138,7 +141,7 @@ loo.tall_glm <- function(
   if (!is.null(response)) {
     attr(out, "yhash") <- rlang::hash(response)
   }
-  out
+  as_tall_loo(out, x)
 }
 
 #' @rdname loo-tall_glm
@@ -187,7 +190,7 @@ waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   check_matrix_size(x, x$n_data, draws, NULL)
-  loo::waic(log_lik_of(x, draws))
+  as_tall_loo(loo::waic(log_lik_of(x, draws)), x)
 }
 
 #' @rdname loo-tall_glm

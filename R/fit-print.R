@@ -112,15 +112,32 @@ print_header <- function(fit, n_draws) {
 
 # Of models whose rows are groups, both.
 data_text <- function(fit) {
-  if (is.null(fit$groups)) {
-    return(count_noun(fit$n_data, "observation"))
+  rows <- if (is.null(fit$groups)) {
+    count_noun(fit$n_data, "observation")
+  } else {
+    paste0(
+      count_noun(fit$n_rows, "observation"),
+      " in ",
+      count_noun(fit$n_data, "group"),
+      " of ",
+      fit$groups$name
+    )
   }
-  paste0(
-    count_noun(fit$n_rows, "observation"),
-    " in ",
-    count_noun(fit$n_data, "group"),
-    " of ",
-    fit$groups$name
+  paste0(c(rows, left_out_text(fit)), collapse = "; ")
+}
+
+# What became of other rows; NULL: there were none.
+left_out_text <- function(fit) {
+  n_missing <- fit$n_missing %||% 0
+  # rows of a source that do not count are not numbered
+  n_weightless <- max(0, length(fit$na_action) - n_missing)
+  c(
+    if (n_missing > 0) {
+      paste(format_count(n_missing), "left out for missing values")
+    },
+    if (n_weightless > 0) {
+      paste(format_count(n_weightless), "left out of weight 0 or without trials")
+    }
   )
 }
 

@@ -338,6 +338,36 @@ own_newdata <- function(fit, which = NULL, call = caller_env()) {
   list(data = data, number = number, left_out = left_out)
 }
 
+# Which of all rows na.action left out, as model frames say it: a pass.
+source_left_out <- function(fit, call = caller_env()) {
+  parts <- list()
+  n_seen <- 0
+  each_newdata(
+    fit,
+    function(block) {
+      left <- base::which(!block$keep)
+      parts[[length(parts) + 1]] <<-
+        stats::setNames(n_seen + left, block$number[left])
+      n_seen <<- n_seen + length(block$keep)
+      TRUE
+    },
+    call = call
+  )
+  as_na_action(unlist(parts), fit)
+}
+
+# left_out: row numbers, named by those in the source.
+as_na_action <- function(left_out, fit) {
+  if (length(left_out) == 0) {
+    return(NULL)
+  }
+  rows <- source_row_names(fit$source, as.double(names(left_out)))
+  structure(
+    stats::setNames(as.integer(left_out), rows),
+    class = if (isTRUE(fit$request$pads)) "exclude" else "omit"
+  )
+}
+
 # The model frame of such rows, as tall_glm() makes it of rows in memory.
 own_frame <- function(fit, held, call) {
   request <- fit$request
@@ -359,10 +389,7 @@ own_frame <- function(fit, held, call) {
   # with the classes of weights and offset
   attr(frame, "terms") <- fit$terms
   attr(frame, "row.names") <- source_row_names(fit$source, held$number)
-  if (length(held$left_out) > 0) {
-    kind <- if (isTRUE(request$pads)) "exclude" else "omit"
-    attr(frame, "na.action") <- structure(held$left_out, class = kind)
-  }
+  attr(frame, "na.action") <- as_na_action(held$left_out, fit)
   frame
 }
 

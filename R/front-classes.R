@@ -162,6 +162,7 @@ fit_classes <- function(settings, matched, caller, run, call) {
     storage = model$storage,
     prior_specs = settings$specs,
     na_action = attr(made$frame, "na.action"),
+    n_missing = made$n_missing,
     frame = if (settings$keep_data) made$frame
   ))
   fit

@@ -241,6 +241,7 @@ glm_of_frame <- function(settings, asked, run, call) {
   fit <- sample_glm(model, source, settings, run, call)
   front_fit(fit, "tall_glm", asked$written, list(
     na_action = attr(frame, "na.action"),
+    n_missing = made$n_missing,
     frame = if (settings$keep_data) frame
   ))
 }

@@ -133,6 +133,7 @@ tall_glmer <- function(
     prior_specs = specs,
     response_levels = sides$levels,
     na_action = attr(made$frame, "na.action"),
+    n_missing = made$n_missing,
     frame = if (keep_data) made$frame
   )
   own <- remember_sources(

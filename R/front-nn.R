@@ -185,6 +185,7 @@ tall_nn <- function(
     storage = model$storage,
     prior_specs = list(prior = prior, prior_aux = prior_aux),
     na_action = attr(made$frame, "na.action"),
+    n_missing = made$n_missing,
     frame = if (keep_data) made$frame,
     check_rows = nn_check_rows(parts)
   )))

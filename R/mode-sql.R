@@ -244,7 +244,7 @@ sums_at.tall_sql <- function(rows, theta, pass, control, call) {
   found <- sql_sums_at(rows, theta, call)
   c(found$parts, list(
     facts = found$facts,
-    n_missing = 0
+    n_missing = rows$in_sql$n_missing
   ))
 }
 
@@ -338,7 +338,7 @@ products_of.tall_sql <- function(rows, control, call) {
     sums = symmetric(sums, "h", d) - weight * tcrossprod(away),
     weight = weight,
     facts = facts_of_sums(sums, s, made$largest),
-    n_missing = 0
+    n_missing = s$n_missing
   )
 }
 

@@ -1,0 +1,120 @@
+# Fits are compared on the rows that both have: what loo() remembers of them,
+# and what is said where they differ.
+
+# More rows than that may be left out without their numbers being remembered.
+most_left_out <- 1e6
+
+# The result of loo() or waic() with what tells whether another is of the same
+# rows: how many the fit has, what they are, how many were left out, and which,
+# NULL where that is not known.
+as_tall_loo <- function(out, fit) {
+  n_missing <- fit$n_missing %||% 0
+  attr(out, "rows") <- list(
+    unit = if (is.null(fit$groups)) "observation" else "group",
+    n_data = fit$n_data,
+    n_missing = n_missing,
+    left_out = if (max(n_missing, length(fit$na_action)) <= most_left_out) {
+      as.integer(stats::na.action(fit))
+    }
+  )
+  class(out) <- c("tall_loo", class(out))
+  out
+}
+
+#' @rdname loo-tall_glm
+#' @exportS3Method loo::loo_compare
+loo_compare.tall_loo <- function(x, ...) {
+  check_same_rows_of(c(list(x), list(...)))
+  NextMethod()
+}
+
+#' @exportS3Method loo::loo_compare
+loo_compare.tall_fit <- function(x, ...) {
+  abort_expected(
+    x,
+    "what loo() returns",
+    "loo_compare(loo(fit1), loo(fit2)) compares two fits.",
+    arg = "x"
+  )
+}
+
+# Of those results that say what their rows are, each with the first.
+check_same_rows_of <- function(results, call = caller_env()) {
+  own <- Filter(function(x) !is.null(attr(x, "rows")), results)
+  if (length(own) < 2) {
+    return(invisible())
+  }
+  labels <- loo_labels(own)
+  for (k in seq_along(own)[-1]) {
+    check_same_two(own[c(1, k)], labels[c(1, k)], call)
+  }
+}
+
+# Their names in the list, else those of the fits.
+loo_labels <- function(results) {
+  given <- rlang::names2(results)
+  own <- vapply(
+    seq_along(results),
+    function(k) attr(results[[k]], "model_name") %||% paste0("model", k),
+    ""
+  )
+  ifelse(nzchar(given), given, own)
+}
+
+# The same responses are of the same rows, whatever `subset` numbered them by.
+check_same_two <- function(results, labels, call) {
+  rows <- lapply(results, attr, "rows")
+  hash <- lapply(results, attr, "yhash")
+  n <- vapply(rows, `[[`, 0, "n_data")
+  out <- lapply(rows, `[[`, "left_out")
+  n_all <- n + lengths(out)
+  is_known <- !any(vapply(out, is.null, TRUE)) && n_all[[1]] == n_all[[2]]
+  # rows that the other leaves out
+  alone <- lapply(1:2, function(k) if (is_known) setdiff(out[[3 - k]], out[[k]]))
+  has_same_response <- !is.null(hash[[1]]) && identical(hash[[1]], hash[[2]])
+  has_same_number <- n[[1]] == n[[2]] && rows[[1]]$unit == rows[[2]]$unit
+  if (has_same_number && (has_same_response || sum(lengths(alone)) == 0)) {
+    return(invisible())
+  }
+  abort_input(
+    c(
+      "Fits that are compared must have the same rows of the data.",
+      x = "{.code {labels[[1]]}} has {loo_rows_text(rows[[1]])}; {.code
+           {labels[[2]]}} has {loo_rows_text(rows[[2]])}.",
+      x = rows_of_one(alone[[1]], labels[[1]]),
+      x = rows_of_one(alone[[2]], labels[[2]]),
+      i = "Fit both to rows that lack nothing that either needs:
+           {.code stats::na.omit(data[variables])}, {.arg variables} those of
+           both formulas."
+    ),
+    argument = "x",
+    value = n,
+    call = call
+  )
+}
+
+# "69,900 observations, 100 left out for missing values"
+loo_rows_text <- function(rows) {
+  n_missing <- rows$n_missing
+  paste0(
+    count_noun(rows$n_data, rows$unit),
+    if (n_missing > 0) {
+      paste0(", ", format_count(n_missing), " left out for missing values")
+    }
+  )
+}
+
+# "Row 12 and 3 others are used by `fit` alone."; NULL: there are none.
+rows_of_one <- function(rows, label) {
+  n <- length(rows)
+  if (n == 0) {
+    return(NULL)
+  }
+  which <- paste("Row", format_count(min(rows)))
+  if (n > 1) {
+    which <- paste(which, "and", count_noun(n - 1, "other"))
+  }
+  cli::format_inline(
+    "{which} {cli::qty(n)}{?is/are} used by {.code {label}} alone."
+  )
+}

@@ -1,0 +1,184 @@
+# Rows that a fit leaves out are counted, named, and what comparisons stumble on.
+
+skip_if_not_installed("loo")
+
+# 600 rows, of which x and z lack some, and two weigh nothing.
+holed <- function(n = 600) {
+  withr::with_seed(8, {
+    data <- data.frame(x = rnorm(n), z = rnorm(n), g = gl(12, n / 12))
+    data$y <- rbinom(n, 1, plogis(data$x))
+    data$level <- cut(data$x + rnorm(n), c(-Inf, -1, 1, Inf), labels = FALSE)
+    data$w <- 1
+    data$x[c(4, 90)] <- NA
+    data$z[c(4, 77, 300)] <- NA
+    data$w[c(11, 12)] <- 0
+    rownames(data) <- paste0("row", seq_len(n))
+    data
+  })
+}
+
+data_line <- function(x) {
+  sub("Data: *", "", grep("^Data:", capture.output(print(x)), value = TRUE))
+}
+
+quiet <- function(fit) suppressWarnings(suppressMessages(fit))
+
+few <- list(iter = 60, chains = 1, refresh = 0, seed = 1)
+
+test_that("print() and summary() count what missing values left out", {
+  data <- holed()
+  fits <- list(
+    tall_glm(y ~ x, data, binomial(), iter = 60, refresh = 0),
+    tall_glmer(y ~ x + (1 | g), data, binomial(), iter = 60, refresh = 0),
+    tall_polr(ordered(level) ~ x, data, iter = 60, refresh = 0),
+    tall_multinom(factor(level) ~ x, data, iter = 60, refresh = 0),
+    tall_nn(
+      y ~ x, data,
+      hidden = 2, iter = 20, train_iter = 10, chains = 2, refresh = 0
+    )
+  ) |> quiet()
+  for (fit in fits) {
+    expect_match(data_line(fit), "^598 observations.*; 2 left out for missing")
+    expect_match(data_line(summary(fit)), "; 2 left out for missing values$")
+    expect_identical(
+      na.action(fit),
+      na.action(model.frame(y ~ x, data))
+    )
+  }
+  whole <- tall_glm(y ~ w, data, binomial(), iter = 60, refresh = 0)
+  expect_identical(data_line(whole), "600 observations")
+  expect_null(na.action(whole))
+})
+
+test_that("rows without weight are counted apart", {
+  fit <- tall_glm(
+    y ~ x, holed(), binomial(),
+    weights = w, iter = 60, refresh = 0
+  )
+  expect_identical(
+    data_line(fit),
+    paste(
+      "596 observations; 2 left out for missing values;",
+      "2 left out of weight 0 or without trials"
+    )
+  )
+  expect_identical(as.integer(na.action(fit)), c(4L, 11L, 12L, 90L))
+})
+
+test_that("passes over a source count and name the same rows", {
+  local_passes(200, 128)
+  data <- holed()
+  reference <- model.frame(y ~ x, data, subset = g != "3")
+  fit <- tall_glm(
+    y ~ x, data, binomial(),
+    subset = g != "3", na.action = na.exclude, iter = 60, refresh = 0
+  )
+  expect_true(is_remote_fit(fit))
+  expect_null(fit$na_action)
+  expect_match(data_line(fit), "; 2 left out for missing values$")
+  expect_identical(
+    structure(na.action(fit), class = "omit"),
+    na.action(reference)
+  )
+  stream <- stream_of(data, 70)
+  fit <- tall_glm(y ~ x, stream, binomial(), iter = 60, refresh = 0)
+  expect_match(data_line(fit), "; 2 left out for missing values$")
+  expect_identical(as.integer(na.action(fit)), c(4L, 90L))
+  expect_s3_class(na.action(fit), "omit")
+  fit <- tall_glm(
+    y ~ x, stream, binomial(),
+    iter = 60, refresh = 0, keep_data = FALSE
+  )
+  expect_match(data_line(fit), "; 2 left out for missing values$")
+  expect_error(na.action(fit), class = "tall_error_stale")
+})
+
+test_that("passes of a database count them", {
+  con <- local_sqlite()
+  local_short_look(200)
+  DBI::dbWriteTable(con, "holed", holed()[c("x", "y", "z")])
+  table <- dplyr::tbl(con, "holed")
+  for (formula in list(y ~ x, z ~ x)) {
+    family <- if (identical(formula, y ~ x)) binomial() else gaussian()
+    fit <- tall_glm(formula, table, family, iter = 60, refresh = 0)
+    expect_true(is_remote_fit(fit))
+    out <- which(!complete.cases(holed()[all.vars(formula)]))
+    expect_match(
+      data_line(fit),
+      paste0("; ", length(out), " left out for missing values$")
+    )
+    expect_identical(as.integer(na.action(fit)), out)
+  }
+})
+
+# ---- comparisons -------------------------------------------------------------
+
+test_that("fits with different rows are not compared, and say which differ", {
+  data <- holed()
+  of <- function(formula, ...) {
+    loo(tall_glm(formula, data, binomial(), ..., iter = 400, refresh = 0)) |>
+      quiet()
+  }
+  by_x <- of(y ~ x)
+  by_z <- of(y ~ z)
+  by_w <- of(y ~ w)
+  expect_error(
+    loo::loo_compare(by_x, by_z),
+    "598 observations, 2 left out.*597 observations, 3 left out.*Row 77 and 1 other are used by.*Row 90 is used by",
+    class = "tall_error_input"
+  )
+  # in a list, by its names
+  expect_error(
+    loo_compare(list(one = by_x, other = by_w)),
+    "`one` has 598.*`other` has 600.*Row 4 and 1 other are used by `other` alone",
+    class = "tall_error_input"
+  )
+  # as many rows, but others
+  data$x[[77]] <- NA
+  expect_error(
+    loo_compare(of(y ~ x), by_z),
+    "597 observations.*597 observations.*Row 300 is used by.*Row 90 is used by",
+    class = "tall_error_input"
+  )
+  data <- holed()
+  # the same rows, left out in another way
+  same <- of(y ~ 1, subset = !is.na(x))
+  expect_equal(nrow(loo_compare(by_x, same)), 2)
+  expect_error(
+    loo_compare(tall_glm(y ~ x, data, binomial(), iter = 60, refresh = 0), 1),
+    "what loo\\(\\) returns",
+    class = "tall_error_input"
+  )
+})
+
+test_that("rows of passes are compared, too, and groups with rows not at all", {
+  local_passes(200, 128)
+  data <- holed()
+  data$x[[77]] <- NA
+  of <- function(formula) {
+    tall_glm(formula, data, binomial(), iter = 400, refresh = 0)
+  }
+  expect_error(
+    loo_compare(loo(of(y ~ x)), loo(of(y ~ z))),
+    "Row 300 is used by.*Row 90 is used by",
+    class = "tall_error_input"
+  )
+  grouped <- quiet(
+    tall_glmer(y ~ x + (1 | g), data, binomial(), iter = 400, refresh = 0)
+  )
+  expect_error(
+    quiet(loo_compare(loo(grouped), loo(of(y ~ x)))),
+    "12 groups",
+    class = "tall_error_input"
+  )
+})
+
+test_that("waic() knows its rows as well", {
+  data <- holed()
+  of <- function(formula) {
+    waic(tall_glm(formula, data, binomial(), iter = 400, refresh = 0)) |>
+      quiet()
+  }
+  expect_error(loo_compare(of(y ~ x), of(y ~ z)), class = "tall_error_input")
+  expect_equal(nrow(loo_compare(of(y ~ x), of(y ~ x + g))), 2)
+})
