@@ -70,7 +70,9 @@ check_same_two <- function(results, labels, call) {
   n_all <- n + lengths(out)
   is_known <- !any(vapply(out, is.null, TRUE)) && n_all[[1]] == n_all[[2]]
   # rows that the other leaves out
-  alone <- lapply(1:2, function(k) if (is_known) setdiff(out[[3 - k]], out[[k]]))
+  alone <- if (is_known) {
+    list(setdiff(out[[2]], out[[1]]), setdiff(out[[1]], out[[2]]))
+  }
   has_same_response <- !is.null(hash[[1]]) && identical(hash[[1]], hash[[2]])
   has_same_number <- n[[1]] == n[[2]] && rows[[1]]$unit == rows[[2]]$unit
   if (has_same_number && (has_same_response || sum(lengths(alone)) == 0)) {

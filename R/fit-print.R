@@ -136,7 +136,7 @@ left_out_text <- function(fit) {
       paste(format_count(n_missing), "left out for missing values")
     },
     if (n_weightless > 0) {
-      paste(format_count(n_weightless), "left out of weight 0 or without trials")
+      paste(format_count(n_weightless), "left out of weight 0 or no trials")
     }
   )
 }

@@ -148,7 +148,7 @@ fit_classes <- function(settings, matched, caller, run, call) {
   fit <- front_sample(model, run, in_place = TRUE, call = call)
   terms <- attr(made$frame, "terms")
   data <- if (has_data) call$data
-  fit <- front_fit(fit, c(front, "tall_classes"), written, list(
+  own <- list(
     formula = call$formula,
     terms = terms,
     xlevels = stats::.getXlevels(terms, made$frame),
@@ -161,11 +161,9 @@ fit_classes <- function(settings, matched, caller, run, call) {
     n_coef = length(model$variables),
     storage = model$storage,
     prior_specs = settings$specs,
-    na_action = attr(made$frame, "na.action"),
-    n_missing = made$n_missing,
     frame = if (settings$keep_data) made$frame
-  ))
-  fit
+  )
+  front_fit(fit, c(front, "tall_classes"), written, c(own, left_out(made)))
 }
 
 # All rows of a source, and how much memory they take.

@@ -239,11 +239,9 @@ glm_of_frame <- function(settings, asked, run, call) {
     if (has_data) eval(asked$matched$data, asked$caller)
   )
   fit <- sample_glm(model, source, settings, run, call)
-  front_fit(fit, "tall_glm", asked$written, list(
-    na_action = attr(frame, "na.action"),
-    n_missing = made$n_missing,
+  front_fit(fit, "tall_glm", asked$written, c(left_out(made), list(
     frame = if (settings$keep_data) frame
-  ))
+  )))
 }
 
 # The run, with what methods need of formula and priors.

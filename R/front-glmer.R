@@ -132,10 +132,9 @@ tall_glmer <- function(
     sigma = sigma,
     prior_specs = specs,
     response_levels = sides$levels,
-    na_action = attr(made$frame, "na.action"),
-    n_missing = made$n_missing,
     frame = if (keep_data) made$frame
   )
+  own <- c(own, left_out(made))
   own <- remember_sources(
     own,
     sides$y,

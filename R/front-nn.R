@@ -180,12 +180,10 @@ tall_nn <- function(
   fit <- front_sample(model, run, call = call)
   fit <- add_training(fit, modes, trained)
   written <- written_call(match.call(), "tall_nn", parent.frame())
-  front_fit(fit, "tall_nn", written, c(source, list(
+  front_fit(fit, "tall_nn", written, c(source, left_out(made), list(
     hidden = hidden,
     storage = model$storage,
     prior_specs = list(prior = prior, prior_aux = prior_aux),
-    na_action = attr(made$frame, "na.action"),
-    n_missing = made$n_missing,
     frame = if (keep_data) made$frame,
     check_rows = nn_check_rows(parts)
   )))

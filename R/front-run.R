@@ -81,6 +81,11 @@ front_fit <- function(fit, class, call, parts) {
   seal_fit(finish_fit(fit))
 }
 
+# Which rows did not count, for the fit. made: of make_frame().
+left_out <- function(made) {
+  list(na_action = attr(made$frame, "na.action"), n_missing = made$n_missing)
+}
+
 # What goes wrong inside a source's own functions is an error of the front end.
 as_own <- function(code, call) {
   tryCatch(code, tall_error_source = function(e) {

@@ -1,4 +1,4 @@
-# Rows that a fit leaves out are counted, named, and what comparisons stumble on.
+# Rows that a fit leaves out are counted, named, and in the way of comparisons.
 
 skip_if_not_installed("loo")
 
@@ -59,7 +59,7 @@ test_that("rows without weight are counted apart", {
     data_line(fit),
     paste(
       "596 observations; 2 left out for missing values;",
-      "2 left out of weight 0 or without trials"
+      "2 left out of weight 0 or no trials"
     )
   )
   expect_identical(as.integer(na.action(fit)), c(4L, 11L, 12L, 90L))
@@ -124,13 +124,16 @@ test_that("fits with different rows are not compared, and say which differ", {
   by_w <- of(y ~ w)
   expect_error(
     loo::loo_compare(by_x, by_z),
-    "598 observations, 2 left out.*597 observations, 3 left out.*Row 77 and 1 other are used by.*Row 90 is used by",
+    paste0(
+      "598 observations, 2 left out.*597 observations, 3 left out.*",
+      "Row 77 and 1 other are used by.*Row 90 is used by"
+    ),
     class = "tall_error_input"
   )
   # in a list, by its names
   expect_error(
     loo_compare(list(one = by_x, other = by_w)),
-    "`one` has 598.*`other` has 600.*Row 4 and 1 other are used by `other` alone",
+    "`one` has 598.*`other` has 600.*Row 4 and 1 other are used by `other`",
     class = "tall_error_input"
   )
   # as many rows, but others
