@@ -319,7 +319,10 @@ test_that("bayesplot's other types are known by name", {
   for (type in types) {
     expect_s3_class(suppressMessages(plot(fit, type)), "ggplot")
   }
-  expect_s3_class(plot(fit, "pairs"), "bayesplot_grid")
+  # a grid of plots is put together by gridExtra
+  if (requireNamespace("gridExtra", quietly = TRUE)) {
+    expect_s3_class(plot(fit, "pairs"), "bayesplot_grid")
+  }
   expect_identical(
     levels(factor(plot(fit, "hist", pars = "b")$data$Parameter)),
     "b"
