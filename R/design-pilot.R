@@ -111,7 +111,7 @@ constants_of_all <- function(whole, takes, source, request, call) {
     written <- attr(terms, "variables")[[k + 1]]
     names <- intersect(all.vars(written), request$columns)
     n <- source_size(source)
-    check_constants_size(written, n, NCOL(whole[[k]]), call)
+    check_constants_size(written, n, whole[[k]], call)
     columns <- complete_columns(held_columns(source, names))
     value <- eval(written, columns, request$env)
     predvars[[k + 1]] <- stats::makepredictcall(value, written)
@@ -129,13 +129,17 @@ complete_columns <- function(columns) {
   lapply(columns, column_rows, keep)
 }
 
-# About what poly() takes for each of its columns and the one it is made of;
-# splines and scale() take less.
-constants_factor <- 10
+# Numbers a row that are in memory meanwhile, for each column of a term and the
+# one it is made of: about those of poly(), and of scale(), which has no class.
+# Splines take less.
+constants_take <- function(value) {
+  (NCOL(value) + 1) * if (is.object(value)) 10 else 4
+}
 
-check_constants_size <- function(written, n, n_col, call) {
+# value: of the variable, in the pilot.
+check_constants_size <- function(written, n, value, call) {
   free <- free_memory()
-  bytes <- 8 * n * (n_col + 1) * constants_factor
+  bytes <- 8 * n * constants_take(value)
   if (is.na(free) || bytes <= free) {
     return(invisible())
   }
@@ -145,9 +149,8 @@ check_constants_size <- function(written, n, n_col, call) {
       "The constants of {.code {deparse1(written)}} are taken from all rows,
        which may need {format_bytes(bytes)}, and memory has
        {format_bytes(free)}.",
-      i = "Of rows in files or streams a pilot of
-           {format_count(look_settings$rows)} has them: {.fn tall_stream}
-           hands out rows block by block."
+      i = "A pilot of {format_count(look_settings$rows)} rows has them where
+           {.arg data} is a {.fn tall_stream}, which hands out block by block."
     ),
     argument = "formula",
     value = bytes,

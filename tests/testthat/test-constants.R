@@ -189,6 +189,17 @@ test_that("what would not fit in memory is refused", {
   )
   expect_identical(e$value, 8 * 6000 * 3 * 10)
   expect_match(conditionMessage(e), "poly(x, 2)", fixed = TRUE)
+  expect_null(constants_fit(y ~ scale(x), data)$frame)
+  expect_match(conditionMessage(e), "tall_stream()", fixed = TRUE)
+  stream <- tall_stream(function() {
+    blocks <- split(data, rep(1:3, each = 2000))
+    function() {
+      block <- blocks[[1]]
+      blocks <<- c(blocks[-1], list(NULL))
+      block
+    }
+  })
+  expect_s3_class(constants_fit(y ~ poly(x, 2), stream), "tall_glm")
   local_function("free_memory", function() 2e6)
   expect_null(constants_fit(y ~ poly(x, 2), data)$frame)
 })
