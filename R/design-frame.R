@@ -123,6 +123,14 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
       abort_frame(e, formula, frame_call, columns, caller, call)
     }
   )
+  check_some_rows(frame, call)
+  check_offsets(frame, call)
+  n_missing <- length(attr(frame, "na.action"))
+  frame <- drop_weightless(frame, na.action, call)
+  list(frame = frame, call = frame_call, n_missing = n_missing)
+}
+
+check_some_rows <- function(frame, call) {
   if (nrow(frame) == 0) {
     abort_input(
       "{.arg data} must have at least one complete row, not 0.",
@@ -131,10 +139,6 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
       call = call
     )
   }
-  check_offsets(frame, call)
-  n_missing <- length(attr(frame, "na.action"))
-  frame <- drop_weightless(frame, na.action, call)
-  list(frame = frame, call = frame_call, n_missing = n_missing)
 }
 
 check_offsets <- function(frame, call) {

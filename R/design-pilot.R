@@ -10,7 +10,7 @@ read_design <- function(source, request, matched, control, call) {
   if (is.null(look) || look$is_whole) {
     return(list(look = look))
   }
-  pilot <- pilot_frame(look, request, matched, call)
+  pilot <- pilot_frame(look, source, request, matched, control$refresh, call)
   refuse_dependent(request, pilot, call)
   parts <- frame_parts(pilot$frame, request$family, call)
   rows <- list(
@@ -29,7 +29,7 @@ read_design <- function(source, request, matched, control, call) {
 
 # The model frames of the pilot's rows, and of these with those at the ends of
 # columns; how many rows each of the former stands for.
-pilot_frame <- function(look, request, matched, call) {
+pilot_frame <- function(look, source, request, matched, refresh, call) {
   n <- nrow(look$frame)
   data <- look$frame
   if (!is.null(look$ends)) {
@@ -47,23 +47,23 @@ pilot_frame <- function(look, request, matched, call) {
   frame_call$na.action <- stats::na.omit
   frame_call$drop.unused.levels <- TRUE
   frame_call[[1]] <- quote(stats::model.frame)
-  whole <- tryCatch(
-    eval(frame_call, request$env),
-    error = function(e) {
-      abort_frame(
-        e,
-        request$formula,
-        frame_call,
-        request$known,
-        request$env,
-        call
-      )
-    }
-  )
+  told <- function(code) told_as_frame(code, frame_call, request, call)
+  whole <- told(eval(frame_call, request$env))
+  takes <- constant_variables(attr(whole, "terms"))
+  if (length(takes) > 0 && is_in_memory(source)) {
+    settled <- frame_call
+    settled$formula <- told(
+      constants_of_all(whole, takes, source, request, call)
+    )
+    whole <- told(eval(settled, request$env))
+  } else {
+    tell_constants(whole, takes, refresh)
+  }
   left <- setdiff(seq_len(nrow(data)), as.integer(attr(whole, "na.action")))
   own <- left <= n
   frame <- whole[own, , drop = FALSE]
   attr(frame, "terms") <- attr(whole, "terms")
+  check_some_rows(frame, call)
   frame_call$data <- matched$data
   list(
     data = data,
@@ -72,6 +72,103 @@ pilot_frame <- function(look, request, matched, call) {
     stands = look$weights[left[own]],
     call = frame_call
   )
+}
+
+# What fails in `code` is said in the words of the front end's arguments.
+told_as_frame <- function(code, frame_call, request, call) {
+  tryCatch(code, error = function(e) {
+    if (inherits(e, "tall_error")) {
+      rlang::cnd_signal(e)
+    }
+    abort_frame(
+      e,
+      request$formula,
+      frame_call,
+      request$known,
+      request$env,
+      call
+    )
+  })
+}
+
+# ---- constants of terms ------------------------------------------------------
+
+# Which covariates take constants from the rows, as poly() its basis, splines
+# their knots and scale() its centre: model.frame() writes them down.
+constant_variables <- function(terms) {
+  written <- as.list(attr(terms, "variables"))[-1]
+  settled <- as.list(attr(terms, "predvars"))[-1]
+  which(is_design_variable(terms) & !mapply(identical, written, settled))
+}
+
+# Terms of the pilot's frame with the constants of all rows, as model.frame()
+# takes them: before subset or missing values of others leave rows out. One
+# variable at a time: what its function makes of all rows goes again.
+constants_of_all <- function(whole, takes, source, request, call) {
+  terms <- attr(whole, "terms")
+  predvars <- attr(terms, "predvars")
+  for (k in takes) {
+    written <- attr(terms, "variables")[[k + 1]]
+    names <- intersect(all.vars(written), request$columns)
+    n <- source_size(source)
+    check_constants_size(written, n, whole[[k]], call)
+    columns <- complete_columns(held_columns(source, names))
+    value <- eval(written, columns, request$env)
+    predvars[[k + 1]] <- stats::makepredictcall(value, written)
+  }
+  attr(terms, "predvars") <- predvars
+  terms
+}
+
+# Without the rows that lack a value; the columns as they are where none does.
+complete_columns <- function(columns) {
+  if (!any(vapply(columns, anyNA, TRUE))) {
+    return(columns)
+  }
+  keep <- stats::complete.cases(columns)
+  lapply(columns, column_rows, keep)
+}
+
+# Numbers a row that are in memory meanwhile, for each column of a term and the
+# one it is made of: about those of poly(), and of scale(), which has no class.
+# Splines take less.
+constants_take <- function(value) {
+  (NCOL(value) + 1) * if (is.object(value)) 10 else 4
+}
+
+# value: of the variable, in the pilot.
+check_constants_size <- function(written, n, value, call) {
+  free <- free_memory()
+  bytes <- 8 * n * constants_take(value)
+  if (is.na(free) || bytes <= free) {
+    return(invisible())
+  }
+  abort_tall(
+    "memory",
+    c(
+      "The constants of {.code {deparse1(written)}} are taken from all rows,
+       which may need {format_bytes(bytes)}, and memory has
+       {format_bytes(free)}.",
+      i = "A pilot of {format_count(look_settings$rows)} rows has them where
+           {.arg data} is a {.fn tall_stream}, which hands out block by block."
+    ),
+    argument = "formula",
+    value = bytes,
+    expected = free,
+    call = call
+  )
+}
+
+tell_constants <- function(whole, takes, refresh) {
+  if (refresh > 0 && length(takes) > 0) {
+    terms <- attr(whole, "terms")
+    shown <- vapply(as.list(attr(terms, "variables"))[1 + takes], deparse1, "")
+    cli::cli_inform(c(
+      i = "A pilot of {format_count(look_settings$rows)} rows, not all, has the
+           constants of {.code {shown}}, and {?its/their} coefficients refer to
+           them."
+    ))
+  }
 }
 
 refuse_dependent <- function(request, pilot, call) {

@@ -211,19 +211,22 @@ bayes_R2.tall_glmer <- function(
   n <- nrow(rows$x)
   n_draw <- nrow(rows$beta)
   aux <- glmer_aux(object, rows$draws)
-  # of precisions, or of trials
-  sizes <- if (has_trials(object$family)) {
-    prediction_trials(object, newdata, NULL, n, call)
-  } else {
+  trials <- prediction_trials(object, newdata, NULL, n, call)
+  weight <- if (is.null(trials)) {
     prediction_weights(object, newdata, weights, n, call)
   }
   residual <- numeric(n_draw)
   spread <- mean_spread(n, n_draw, function(at) {
-    mu <- response_mean(object$family, glmer_eta(rows, at))
-    variance <- response_variance(object$family, mu, sizes[at], aux)
-    check_finite_variance(variance, call)
-    residual <<- residual + rowSums(variance)
-    mu
+    found <- r2_moments(
+      object$family,
+      response_mean(object$family, glmer_eta(rows, at)),
+      trials[at],
+      weight[at],
+      aux,
+      call
+    )
+    residual <<- residual + rowSums(found$variance)
+    found$mean
   })
   explained <- spread$square / (spread$n - 1)
   explained / (explained + residual / spread$n)

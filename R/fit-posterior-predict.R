@@ -231,11 +231,14 @@ predictive_interval.tall_glm <- function(
 #' @inheritParams posterior-predict
 #'
 #' @details The residual variance is \eqn{\sigma^2} in Gaussian models, with
-#' weights the mean of \eqn{\sigma^2 / w_i}, the mean of \eqn{\mu_i (1 - \mu_i)
-#' / n_i} in binomial ones (\eqn{n_i} trials, 1 without), the mean of
-#' \eqn{\mu_i} in Poisson ones, that of the variance of the response in others
-#' ([response-families]). Works through blocks of rows; without `draws` it
-#' thins as [predict()][predict.tall_glm()] does.
+#' weights the mean of \eqn{\sigma^2 / w_i}, the mean of \eqn{\mu_i} in Poisson
+#' ones, that of the variance of the response in others ([response-families]).
+#' Binomial responses are counts of successes here, as in rstanarm: of
+#' \eqn{n_i} trials (1 without) and probability \eqn{\mu_i} the expected
+#' response is \eqn{n_i \mu_i} and the residual variance the mean of \eqn{n_i
+#' \mu_i (1 - \mu_i)}, so that a difference in trials is variance explained.
+#' Works through blocks of rows; without `draws` it thins as
+#' [predict()][predict.tall_glm()] does.
 #'
 #' @return A numeric vector with a value for each draw.
 #' @section Conditions:
@@ -272,19 +275,18 @@ bayes_R2.tall_glm <- function(
   residual <- numeric(n_draw)
   spread <- no_spread(n_draw)
   add <- function(new) {
-    # of precisions, or of trials
-    sizes <- if (has_trials(object$family)) new$trials else new$weight
     look <- function(rows) {
       mu <- mean_draws(object, rows_of(new, rows), chosen$theta, cores)
-      variance <- response_variance(
+      found <- r2_moments(
         object$family,
         mu,
-        sizes[rows],
-        chosen$aux
+        new$trials[rows],
+        new$weight[rows],
+        chosen$aux,
+        call
       )
-      check_finite_variance(variance, call)
-      residual <<- residual + rowSums(variance)
-      mu
+      residual <<- residual + rowSums(found$variance)
+      found$mean
     }
     spread <<- mean_spread(nrow(new$x), n_draw, look, spread)
     NULL
@@ -304,6 +306,21 @@ bayes_R2.tall_glm <- function(
   }
   explained <- spread$square / (spread$n - 1)
   explained / (explained + residual / spread$n)
+}
+
+# list(mean, variance) of responses, draws x rows, whose mean is mu, or, where
+# there are trials, whose probability it is: those are counts. Precisions are
+# `weight`.
+r2_moments <- function(family, mu, trials, weight, aux, call) {
+  if (!has_trials(family)) {
+    variance <- response_variance(family, mu, weight, aux)
+    check_finite_variance(variance, call)
+    return(list(mean = mu, variance = variance))
+  }
+  each <- rep(trials, each = nrow(mu))
+  variance <- response_variance(family, mu, trials, aux) * each^2
+  check_finite_variance(variance, call)
+  list(mean = mu * each, variance = variance)
 }
 
 # Rows with missing values have none.

@@ -80,30 +80,10 @@
 #' exponential with that as its mean. With weights that is the response's
 #' standard deviation at weight 1, see [prior_exponential()].
 #'
-#' @section Rows that are passed over: More than 65,536 rows, and those of a
-#' source, are read block by block and never all in memory: one look finds
-#' levels, missing values and a pilot of 65,536 rows, with at least 100 of every
-#' level and outcome; Newton steps that the pilot corrects (after Jordan, Lee &
-#' Yang, 2019) find the mode, mostly in one pass; and one more draws some ten
-#' thousand rows, from which the steps of [kernel_smh()] are exact. A Gaussian
-#' response takes one pass after the look, for sums. Draws are the same for the
-#' same rows and `seed`, whatever the source, its blocks and `cores` (shards of
-#' a list differ by rounding, and those of streams take another pilot).
-#' [sg_resume()] makes another pass. Terms that depend on other rows than their
-#' own (`cut(x, 3)`, `x - mean(x)`) are refused; `poly()`, splines and `scale()`
-#' take their constants from the pilot and the ends of the columns; variables
-#' that are not in `data` must be single values.
-#'
-#' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
-#' prior with bounds, gradients that are kept, more than 1,000 columns, a
-#' posterior that exact steps do not suit) all rows are brought to memory, and a
-#' message says why where it was not asked for. Of data beyond memory the design
-#' goes to the file `store`, which models map; response, weights and offset
-#' stay in memory, 8 bytes a row each.
-#'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.
 #' @section Conditions: `tall_error_source` for a source that fails, or gives
-#' other rows in another pass.
+#' other rows in another pass; `tall_error_memory` where rows, or what is made
+#' of them, do not fit in memory.
 #' Those of [sg_sample()] and [model_glm()]; `tall_error_input` for a formula or
 #' data that cannot be used, `tall_error_unsupported` for group-level terms.
 #' @references

@@ -1,6 +1,41 @@
 # tall_glm() of rows that are passed over, wherever they lie: a look, a design,
 # the mode, and a model whose plan is plan_remote()'s.
 
+#' @section Rows that are passed over: More than 65,536 rows, and those of a
+#' source, are read block by block and never all in memory: one look finds
+#' levels, missing values and a pilot of 65,536 rows, with at least 100 of every
+#' level and outcome; Newton steps that the pilot corrects (after Jordan, Lee &
+#' Yang, 2019) find the mode, mostly in one pass; and one more draws some ten
+#' thousand rows, from which the steps of [kernel_smh()] are exact. A Gaussian
+#' response takes one pass after the look, for sums. Draws are the same for the
+#' same rows and `seed`, whatever the source, its blocks and `cores`, with these
+#' exceptions: shards of a list differ by rounding, and those of streams take
+#' another pilot; a database that computes the passes draws rows by random
+#' numbers of its own, so that draws of other responses than Gaussian ones
+#' differ by Monte Carlo error from those of the same rows elsewhere, and from
+#' call to call (see [as_source()]). [sg_resume()] makes another pass. Terms
+#' that depend on other rows than their own (`cut(x, 3)`, `x - mean(x)`) are
+#' refused; variables that are not in `data` must be single values.
+#'
+#' `poly()`, splines, `scale()` and others of which [stats::makepredictcall()]
+#' knows take constants from the rows: bases, knots, centres. Of rows in memory
+#' (data frames, matrices, lists of such) they are those of all rows, as
+#' [stats::lm()] and [stats::glm()] have them; while they are found, a term at a
+#' time, its columns and what is made of them are in memory, some 25 numbers a
+#' row for `poly(x, 2)` and 6 for `scale(x)`, and where that does not fit the
+#' term is refused. Of other sources they are those of the pilot and the ends of
+#' the columns: the coefficients, and their draws, refer to these.
+#'
+#' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
+#' prior with bounds, gradients that are kept, more than 1,000 columns, a
+#' posterior that exact steps do not suit) all rows are brought to memory, and a
+#' message says why where it was not asked for. Of data beyond memory the design
+#' goes to the file `store`, which models map; response, weights and offset
+#' stay in memory, 8 bytes a row each.
+#' @name tall_glm
+#' @rdname tall_glm
+NULL
+
 # list(fit, digest) of rows that are passed over, wherever they lie. fit: NULL
 # where they must be in memory; digest: what they must have there, if a look has
 # found it.

@@ -68,6 +68,11 @@ source_fetch.tall_source_frame <- function(source, rows, columns = NULL) {
   frame_of(lapply(found, column_rows, rows), length(rows))
 }
 
+#' @export
+held_columns.tall_source_frame <- function(source, columns) {
+  pick_columns(source$data, columns)
+}
+
 check_fetched <- function(columns, names, source, call = caller_env()) {
   absent <- setdiff(columns, names)
   if (length(absent) > 0) {
@@ -159,6 +164,14 @@ source_fetch.tall_source_matrix <- function(source, rows, columns = NULL) {
   check_fetched(columns, source$names, source)
   x <- source$x[rows, match(names, source$names), drop = FALSE]
   frame_of(matrix_columns(as.matrix(x), names), length(rows))
+}
+
+#' @export
+held_columns.tall_source_matrix <- function(source, columns) {
+  at <- match(columns, source$names)
+  lapply(stats::setNames(at, columns), function(j) {
+    as.vector(source$x[, j])
+  })
 }
 
 # ---- rows in a file ----------------------------------------------------------

@@ -177,6 +177,12 @@ source_open.tall_shards <- function(source, columns = NULL) {
 }
 
 #' @export
+held_columns.tall_shards <- function(source, columns) {
+  parts <- lapply(source$shards, held_columns, columns)
+  if (!any(vapply(parts, is.null, TRUE))) bind_columns(parts)
+}
+
+#' @export
 source_size.tall_shards <- function(source) {
   sum(vapply(source$shards, source_size, 0))
 }

@@ -211,13 +211,17 @@ test_that("R-squared is variance explained, by effects of groups as well", {
   rows <- rbind(d, d, d)
   all <- rstantools::bayes_R2(fit, newdata = rows, ndraws = 50)
   expect_equal(all, r2, tolerance = 0.01)
+  d$size <- 3 + seq_len(nrow(d)) %% 9
   trials <- brief(cbind(k, size - k) ~ x + (1 | g), d, stats::binomial())
-  mu <- rstantools::posterior_epred(trials, ndraws = 20)
-  explained <- apply(mu, 1, stats::var)
-  expect_equal(
-    rstantools::bayes_R2(trials, ndraws = 20),
-    explained / (explained + rowMeans(mu * (1 - mu) / 3))
-  )
+  for (groups in list(NULL, NA)) {
+    mu <- rstantools::posterior_epred(trials, ndraws = 20, re_formula = groups)
+    counts <- sweep(mu, 2, d$size, "*")
+    explained <- apply(counts, 1, stats::var)
+    expect_equal(
+      rstantools::bayes_R2(trials, ndraws = 20, re_formula = groups),
+      explained / (explained + rowMeans(counts * (1 - mu)))
+    )
+  }
 })
 
 test_that("weights, trials and offsets of new rows are those of the fit", {

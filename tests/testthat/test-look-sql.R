@@ -22,6 +22,36 @@ test_that("whole fits are those of the same rows in memory", {
   }
 })
 
+test_that("draws are not those of the rows in memory, the posterior is", {
+  con <- local_sqlite()
+  local_short_look(2000)
+  rows <- stats::na.omit(table_rows(12000))
+  table <- table_of(con, rows)
+  cases <- list(
+    list(count ~ x + offset(log(wait) / 9), poisson()),
+    list(cbind(s, k - s) ~ x + offset(wait / 9), binomial()),
+    list(y ~ x + offset(wait / 9), binomial())
+  )
+  for (case in cases) {
+    fit <- function(data) quiet_glm(case[[1]], data, case[[2]])
+    theirs <- fit(table)
+    ours <- fit(rows)
+    # numbers by which rows are drawn are the engine's: another call, too
+    expect_false(identical(theirs$draws, ours$draws))
+    expect_false(identical(theirs$draws, fit(table)$draws))
+    expect_same_posterior(theirs, ours)
+    # the expansion is about the same point
+    sd <- sqrt(diag(vcov(ours)))
+    off <- theirs$remote$found$theta - ours$remote$found$theta
+    expect_lt(max(abs(off) / sd), 0.01)
+    streamed <- fit(as_source(table, in_database = FALSE))
+    expect_identical(streamed$draws, ours$draws)
+  }
+  # sums alone are asked for
+  fit <- function(data) quiet_glm(z ~ x + offset(wait / 9), data)
+  expect_equal(fit(table)$draws, fit(rows)$draws, tolerance = 1e-10)
+})
+
 test_that("a term that the database sees otherwise is refused by its name", {
   con <- local_sqlite()
   local_short_look(500)

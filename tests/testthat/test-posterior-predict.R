@@ -130,19 +130,44 @@ test_that("R-squared is its formula", {
     weight <- own_response(fit)$weight %||% 1
     mu <- direct_mean(fit)
     trials <- prediction_trials(fit, NULL, NULL, ncol(mu)) %||% 1
+    size <- rep(trials, each = nrow(mu))
     residual <- switch(
       fit$family$name,
       gaussian = direct_sigma(fit)^2 * mean(1 / weight),
       poisson = rowMeans(mu),
-      rowMeans(mu * (1 - mu) / rep(trials, each = nrow(mu)))
+      rowMeans(size * mu * (1 - mu))
     )
-    explained <- apply(mu, 1, var)
+    explained <- apply(size * mu, 1, var)
     expect_close(
       rstantools::bayes_R2(fit),
       unname(explained / (explained + residual)),
       name
     )
   }
+})
+
+test_that("R-squared of trials is that of counts, as rstanarm has it", {
+  d <- withr::with_seed(7, data.frame(x = rnorm(60), n = sample(40, 60, TRUE)))
+  d$k <- withr::with_seed(8, rbinom(60, d$n, plogis(0.3 * d$x - 1)))
+  short <- function(...) {
+    tall_glm(..., iter = 60, chains = 2, seed = 1, refresh = 0)
+  }
+  fit <- short(cbind(k, n - k) ~ x, d, binomial())
+  # rstanarm's bayes_R2(): trials times probabilities, p (1 - p) times trials
+  mu <- rstantools::posterior_epred(fit)
+  counts <- sweep(mu, 2, d$n, "*")
+  noise <- rowMeans(counts * (1 - mu))
+  explained <- apply(counts, 1, var)
+  r2 <- rstantools::bayes_R2(fit)
+  expect_close(r2, unname(explained / (explained + noise)), "counts")
+  # the spread of trials is variance explained
+  shares <- apply(mu, 1, var)
+  expect_gt(mean(r2), 2 * mean(shares / (shares + rowMeans(mu * (1 - mu)))))
+  # the same data said otherwise
+  d$share <- d$k / d$n
+  other <- short(share ~ x, d, binomial(), weights = n)
+  expect_close(rstantools::bayes_R2(other), r2, "proportions")
+  expect_close(rstantools::bayes_R2(fit, newdata = d), r2, "newdata")
 })
 
 test_that("what nobody asked for is refused", {

@@ -115,8 +115,8 @@ for (link in links) {
     )
     deviance <- binomial()$dev.resids(y, m, data$w * data$n)
     expect_equal(unname(residuals(fit, "deviance"))^2, deviance)
-    spread <- apply(mu, 1, var)
-    noise <- rowMeans(mu * (1 - mu) / each(data$n))
+    spread <- apply(mu * each(data$n), 1, var)
+    noise <- rowMeans(mu * (1 - mu) * each(data$n))
     r2 <- rstantools::bayes_R2(fit)
     expect_equal(unname(r2), unname(spread / (spread + noise)))
 
