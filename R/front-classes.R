@@ -145,7 +145,7 @@ fit_classes <- function(settings, matched, caller, run, call) {
     check_monitor(run$monitor, model, call)
   }
   tell_class_cost(model, run)
-  fit <- front_sample(model, run, in_place = TRUE, call = call)
+  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE, call = call)
   terms <- attr(made$frame, "terms")
   data <- if (has_data) call$data
   fit <- front_fit(fit, c(front, "tall_classes"), written, list(

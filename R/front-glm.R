@@ -252,7 +252,7 @@ sample_glm <- function(model, source, settings, run, call) {
   if (settings$prior_PD) {
     model <- without_rows(model)
   }
-  fit <- front_sample(model, run, in_place = TRUE, call = call)
+  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE, call = call)
   source$family <- NULL
   more <- c(source, list(
     n_coef = model$n_coef,
@@ -353,7 +353,7 @@ tall_glm.fit <- function(
     call
   )
   model <- front_model(model, run, call)
-  fit <- front_sample(model, run, in_place = TRUE, call = call)
+  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE, call = call)
   fit <- remember_sources(
     fit,
     response$values,

@@ -145,7 +145,7 @@ tall_glmer <- function(
   built <- build_glmer(own, made$frame, sides, NULL, call)
   rm(sides) # as long as the data, which the run does without
   model <- built$model
-  fit <- front_sample(model, run, call = call)
+  fit <- front_sample(model, run, whitens = TRUE, call = call)
   written <- written_call(matched, "tall_glmer", parent.frame())
   front_fit(fit, "tall_glmer", written, c(own, list(
     design = built$design,

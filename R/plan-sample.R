@@ -245,7 +245,8 @@ run_argument_names <- function() {
 }
 
 # sg_sample() for callers whose users typed something else (`call` is theirs).
-# in_place: the model is ours, its rows may be rewritten.
+# in_place: the model is ours, its rows may be rewritten. whitens: a Metropolis
+# kernel that is given moves in whitened coordinates.
 sample_model <- function(
   model,
   kernel,
@@ -263,6 +264,7 @@ sample_model <- function(
   refresh,
   monitor = NULL,
   in_place = FALSE,
+  whitens = FALSE,
   variables = NULL,
   call = caller_env()
 ) {
@@ -289,6 +291,9 @@ sample_model <- function(
     plan_recipe(model, gradient, subsample, schedule, control, in_place, call)
   } else {
     plan_explicit(model, kernel, gradient, subsample, schedule, control, call)
+  }
+  if (whitens && !is.null(kernel)) {
+    plan <- plan_front(plan, init, control, in_place, call)
   }
   if (is.null(plan$sums)) {
     plan$init <- plan_init(on_stand_in(plan), init, control, call)
