@@ -36,7 +36,8 @@
 #' variates of order 2 ([gradient_cv()]): a row acts through more than one
 #' predictor, which exact steps do not allow. Where the posterior is far from
 #' normal, or rows are few, exact steps on all rows take their place, and their
-#' time is told before they start.
+#' time is told before they start. A Metropolis kernel that is given moves in
+#' whitened coordinates, see [kernel_mala()].
 #'
 #' Coefficients of `tall_multinom()` are named `class:term`, against the class
 #' that is the reference; thresholds of `tall_polr()` `1|2`, as by

@@ -14,7 +14,7 @@ plan_front <- function(plan, init, control, in_place, call) {
     tall_error = function(cnd) if (is.null(init)) rlang::cnd_signal(cnd)
   )
   if (is.null(found)) {
-    plan$why <- "the kernel as given, in the coefficients' own coordinates"
+    plan$why <- "the kernel as given, in the parameters, since there is no mode"
     return(plan)
   }
   plan$mode <- found$mode

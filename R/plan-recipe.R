@@ -144,7 +144,7 @@ plan_minibatches <- function(
   if (is_far && samples_aux(model)) {
     steps <- mala_steps(model$n_dim)
     if (all_rows_seconds(model, steps, control) <= s$far_seconds) {
-      warn_far(model, shape, TRUE, NULL, call)
+      warn_far(model, shape, TRUE, NULL, call, control$front)
       return(recipe_barker(model, mode, recipe, ledger))
     }
   }
@@ -163,7 +163,8 @@ plan_minibatches <- function(
   exact <- is.null(plan) ||
     plan$recipe$size >= s$full_share * model$n_data
   if (is_far) {
-    warn_far(model, shape, exact, if (!exact) plan$recipe$always, call)
+    rows <- if (!exact) plan$recipe$always
+    warn_far(model, shape, exact, rows, call, control$front)
   }
   if (exact) recipe_mala(model, mode, recipe, ledger) else plan
 }
@@ -239,18 +240,27 @@ recipe_again <- function(plan, segment, control, call) {
     barker$subsample <- plan$subsample
     barker
   }
-  warn_thrown(thrown, exact, call)
+  warn_thrown(thrown, exact, call, exact_remedy(model, control$front))
   again
 }
 
-warn_thrown <- function(thrown, exact, call) {
+# remedy: see exact_remedy()
+warn_thrown <- function(
+  thrown,
+  exact,
+  call,
+  remedy = "{.code kernel = kernel_mala()}"
+) {
   n <- sum(thrown)
   how <- if (exact) {
     "All were sampled again, exactly, with all rows in every step."
   } else {
-    "All were sampled again with Barker dynamics, which nothing throws out. The
-     bias of the standard deviations is not estimated there;
-     {.code kernel_mala()} has none, at the price of all rows in every step."
+    paste0(
+      "All were sampled again with Barker dynamics, which nothing throws out.
+       The bias of the standard deviations is not estimated there; ",
+      remedy,
+      " has none, at the price of all rows in every step."
+    )
   }
   warn_tall(
     "recipe",
