@@ -203,7 +203,7 @@ longer_remedy <- function(fit) {
     !fit$is_whitened &&
     is.null(fit$stand_in)
   if (is_unscaled) {
-    ". Run without a\n  `kernel`, which scales the coordinates, or longer.\n"
+    ". Run longer,\n  or without a `kernel`, which scales the coordinates.\n"
   } else {
     ". Run longer.\n"
   }
