@@ -49,7 +49,7 @@ tell_slow_front <- function(plan, control) {
   if (plan$model$traits$is_grouped) {
     tell_slow_groups(full_seconds(plan, control), control)
   } else {
-    tell_slow(plan, control)
+    tell_slow(plan, control, given = TRUE)
   }
 }
 

@@ -198,8 +198,8 @@ all_rows_seconds <- function(model, steps, control) {
 }
 
 # All rows in every step can take long: said before it starts, where the user
-# waits for it.
-tell_slow <- function(plan, control, most = 60) {
+# waits for it. given: was the kernel?
+tell_slow <- function(plan, control, most = 60, given = FALSE) {
   if (!gradient_is_full(plan$gradient) || control$refresh == 0) {
     return(invisible())
   }
@@ -213,7 +213,12 @@ tell_slow <- function(plan, control, most = 60) {
     i = "This will take about {format_seconds(seconds)} of one core: each of
          {format_count(control$chains * n_step)} steps looks at all
          {format_count(model$n_data)} rows.",
-    i = "A narrower prior, fewer columns or a smaller {.arg iter} is faster."
+    i = if (given) {
+      "Fewer columns or a smaller {.arg iter} is faster; a run without a
+       {.arg kernel} mostly is."
+    } else {
+      "A narrower prior, fewer columns or a smaller {.arg iter} is faster."
+    }
   ))
 }
 

@@ -288,7 +288,12 @@ warn_laplace <- function(plan, model, call) {
        prior of {names}.",
       x = "Its scale is {format_number(model$prior$scale[[worst[[1]]]])}; the
            data alone {alone}.",
-      i = "A run without a {.arg kernel} is exact, as is {.fn kernel_mala}."
+      # one step size for coordinates of other scales is slow
+      i = if (model_info(model)$has_curvature) {
+        "A run without a {.arg kernel} is exact."
+      } else {
+        "{.fn kernel_mala} is exact."
+      }
     ),
     columns = model$variables[worst],
     ratio = unname(ratio),
