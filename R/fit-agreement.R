@@ -143,7 +143,8 @@ stuck_remedy <- function(fit, stuck) {
   scale <- intersect(c("step_size", "sigma"), names(fit$kernel$args))
   adapts <- isTRUE(fit$kernel$args$adapt)
   nonfinite <- mean(fit$chains$nonfinite[stuck]) > 0
-  if (is.null(fit$recipe) && length(scale) > 0) {
+  # what the recipe chose has a size
+  if (is.null(fit$recipe$size) && length(scale) > 0) {
     paste0(
       "Take a smaller `",
       scale[[1]],

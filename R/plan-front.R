@@ -4,8 +4,10 @@
 # different scales.
 
 # The plan of a kernel that was given, in whitened coordinates where they help.
+# Groups have the nodes that their quadrature needs, whatever the kernel.
 plan_front <- function(plan, init, control, in_place, call) {
-  if (!takes_whitening(plan)) {
+  whitens <- takes_whitening(plan)
+  if (!whitens && !plan$model$traits$is_grouped) {
     return(plan)
   }
   found <- tryCatch(
@@ -13,13 +15,19 @@ plan_front <- function(plan, init, control, in_place, call) {
     # from an `init`, chains can do without one
     tall_error = function(cnd) if (is.null(init)) rlang::cnd_signal(cnd)
   )
-  if (is.null(found)) {
+  if (is.null(found) && whitens) {
     plan$why <- "the kernel as given, in the parameters, since there is no mode"
+  }
+  if (is.null(found)) {
+    return(plan)
+  }
+  plan["recipe"] <- list(found$recipe)
+  plan$model <- found$model
+  if (!whitens) {
     return(plan)
   }
   plan$mode <- found$mode
-  plan["recipe"] <- list(found$recipe)
-  plan$model <- whiten_model(found$model, found$mode, in_place, call)
+  plan$model <- whiten_model(plan$model, plan$mode, in_place, call)
   spend(plan$ledger, "recipe", 1) # the rows are written anew
   plan$steps <- front_steps(plan)
   plan$why <- paste0(

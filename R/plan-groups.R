@@ -180,8 +180,8 @@ beyond_second <- function(value, steps) {
     outer(slope, steps) - outer(bend, steps^2 / 2)
 }
 
-# list(model, mode, nodes): the mode, with as many nodes as the quadrature needs.
-# Sets them.
+# list(model, mode, nodes): the mode, with as many nodes as the quadrature
+# needs, which are set.
 groups_at_mode <- function(model, control, ledger, call) {
   found <- groups_mode(model, control, ledger, call)
   mode <- found$mode

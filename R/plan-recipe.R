@@ -227,7 +227,7 @@ tell_slow <- function(plan, control, most = 60, given = FALSE) {
 recipe_again <- function(plan, segment, control, call) {
   status <- vapply(segment$reports, function(r) status_name(r$status), "")
   thrown <- status %in% c("escaped", "nonfinite")
-  if (is.null(plan$recipe) || plan$kernel$name != "sgld" || !any(thrown)) {
+  if (is.null(plan$recipe$size) || plan$kernel$name != "sgld" || !any(thrown)) {
     return(NULL)
   }
   model <- plan$model

@@ -132,8 +132,9 @@ density_lost <- function(model, directions, radii) {
   )
 }
 
-# front: see exact_remedy(). Bounded steps do sample such a posterior, but the identity behind `sd_bias`
-# rests on gradients that are huge in a few draws: it is not reported there.
+# front: see exact_remedy(). Bounded steps do sample such a posterior, but the
+# identity behind `sd_bias` rests on gradients that are huge in a few draws: it
+# is not reported there.
 warn_far <- function(model, shape, exact, rows, call, front = TRUE) {
   far <- shape$far
   names <- quote_columns(model$coordinates[far])

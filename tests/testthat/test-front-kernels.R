@@ -329,6 +329,12 @@ test_that("multilevel regressions have them, with as many nodes", {
   expect_identical(fit$nodes, usual$nodes)
   # few groups: the recipe takes the same
   expect_identical(draws_matrix(fit), draws_matrix(usual))
+  # nodes are the data's, whatever the kernel
+  expect_gt(fit$nodes, usual_nodes)
+  noisy <- run(iter = 10, kernel = kernel_sgld(1e-6))
+  expect_identical(noisy$nodes, usual$nodes)
+  expect_false(noisy$is_whitened)
+  expect_null(noisy$plan)
   more <- sg_resume(fit, iter = 5, refresh = 0)
   expect_identical(draws_matrix(more)[seq_len(5), ], draws_matrix(fit)[1:5, ])
 })
