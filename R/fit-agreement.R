@@ -143,7 +143,8 @@ stuck_remedy <- function(fit, stuck) {
   scale <- intersect(c("step_size", "sigma"), names(fit$kernel$args))
   adapts <- isTRUE(fit$kernel$args$adapt)
   nonfinite <- mean(fit$chains$nonfinite[stuck]) > 0
-  if (is.null(fit$recipe) && length(scale) > 0) {
+  # what the recipe chose has a size
+  if (is.null(fit$recipe$size) && length(scale) > 0) {
     paste0(
       "Take a smaller `",
       scale[[1]],
@@ -176,7 +177,7 @@ print_agreement_note <- function(table, n_chain, fit = NULL) {
       format(table$rhat[[worst]], digits = 3),
       " for ",
       table$variable[[worst]],
-      ". Run longer.\n",
+      longer_remedy(fit),
       sep = ""
     )
   } else if (length(fewest) > 0 &&
@@ -186,9 +187,26 @@ print_agreement_note <- function(table, n_chain, fit = NULL) {
       format_count(floor(table$ess_bulk[[fewest]])),
       " for ",
       table$variable[[fewest]],
-      ". Run longer.\n",
+      longer_remedy(fit),
       sep = ""
     )
+  }
+}
+
+# With one step size for coordinates of very different scales a chain hardly
+# moves, and running longer takes very long; the recipe and the front ends scale
+# them.
+longer_remedy <- function(fit) {
+  scales <- c("model_glm", "model_classes", "model_groups")
+  is_unscaled <- !is.null(fit) &&
+    fit$model_label %in% scales &&
+    inherits(fit$kernel, "tall_metropolis") &&
+    !fit$is_whitened &&
+    is.null(fit$stand_in)
+  if (is_unscaled) {
+    ". Run longer,\n  or without a `kernel`, which scales the coordinates.\n"
+  } else {
+    ". Run longer.\n"
   }
 }
 

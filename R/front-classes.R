@@ -36,7 +36,8 @@
 #' variates of order 2 ([gradient_cv()]): a row acts through more than one
 #' predictor, which exact steps do not allow. Where the posterior is far from
 #' normal, or rows are few, exact steps on all rows take their place, and their
-#' time is told before they start.
+#' time is told before they start. A Metropolis kernel that is given moves in
+#' whitened coordinates, see [kernel_mala()].
 #'
 #' Coefficients of `tall_multinom()` are named `class:term`, against the class
 #' that is the reference; thresholds of `tall_polr()` `1|2`, as by
@@ -145,7 +146,7 @@ fit_classes <- function(settings, matched, caller, run, call) {
     check_monitor(run$monitor, model, call)
   }
   tell_class_cost(model, run)
-  fit <- front_sample(model, run, in_place = TRUE, call = call)
+  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE, call = call)
   terms <- attr(made$frame, "terms")
   data <- if (has_data) call$data
   own <- list(

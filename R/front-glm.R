@@ -67,13 +67,13 @@
 #' @param ... The run: arguments of [sg_sample()] but `model`, with the same
 #'   defaults. Others are refused, those of rstanarm, brms and
 #'   [stats::glm()] that have no place here with what does their work.
-#'   Without a `kernel` the recipe described there finds all settings. In
+#'   Without a `kernel` the recipe described there finds all settings; a
+#'   Metropolis kernel moves in whitened coordinates, see [kernel_mala()]. In
 #'   `monitor`, held-out data are data frames.
 #'
-#' @details Covariates are used as they are, whatever their scale: sampling
-#' takes place in whitened (preconditioned) coordinates. A Gaussian response
-#' with normal or flat priors is drawn from independently, see *The recipe* of
-#' [sg_sample()]. The default priors are rstanarm's: normal with standard
+#' @details Covariates are used as they are, whatever their scale: sampling is in
+#' whitened coordinates. A Gaussian response with normal or flat priors is drawn
+#' from independently, see *The recipe* of [sg_sample()]. The default priors are rstanarm's: normal with standard
 #' deviation 2.5, divided by that of the column, for coefficients; normal with
 #' standard deviation 2.5 for the intercept at the means; in a Gaussian model
 #' both are multiplied by the standard deviation of the response, and `sigma` is
@@ -231,7 +231,7 @@ sample_glm <- function(model, source, settings, run, call) {
   if (settings$prior_PD) {
     model <- without_rows(model)
   }
-  fit <- front_sample(model, run, in_place = TRUE, call = call)
+  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE, call = call)
   source$family <- NULL
   more <- c(source, list(
     n_coef = model$n_coef,
@@ -332,7 +332,7 @@ tall_glm.fit <- function(
     call
   )
   model <- front_model(model, run, call)
-  fit <- front_sample(model, run, in_place = TRUE, call = call)
+  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE, call = call)
   fit <- remember_sources(
     fit,
     response$values,

@@ -45,7 +45,9 @@
 #' groups are looked at in every step and draws are exact ([kernel_mala()]).
 #' Otherwise Leimkuhler-Matthews dynamics take control variates of order 2, as
 #' in [sg_sample()], with groups in the place of rows, drawn by their leverages
-#' to the power of 3/2. `print()` says which it was, and why.
+#' to the power of 3/2. `print()` says which it was, and why. A Metropolis kernel
+#' that is given moves in whitened coordinates, see [kernel_mala()], with the
+#' same nodes.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glmer", "tall_fit")`.
 #' @section Conditions: `tall_error_input` for a formula or data that cannot be
@@ -145,7 +147,7 @@ tall_glmer <- function(
   built <- build_glmer(own, made$frame, sides, NULL, call)
   rm(sides) # as long as the data, which the run does without
   model <- built$model
-  fit <- front_sample(model, run, call = call)
+  fit <- front_sample(model, run, whitens = TRUE, call = call)
   written <- written_call(matched, "tall_glmer", parent.frame())
   front_fit(fit, "tall_glmer", written, c(own, list(
     design = built$design,

@@ -65,10 +65,23 @@ front_model <- function(model, run, call = caller_env()) {
   temper_model(model, check_lambda(run$lambda, model, call))
 }
 
-front_sample <- function(model, run, in_place = FALSE, call = caller_env()) {
+# whitens: see sample_model().
+front_sample <- function(
+  model,
+  run,
+  in_place = FALSE,
+  whitens = FALSE,
+  call = caller_env()
+) {
   run <- run[setdiff(names(run), c("lambda", "control"))]
   rlang::inject(
-    sample_model(model, !!!run, in_place = in_place, call = call)
+    sample_model(
+      model,
+      !!!run,
+      in_place = in_place,
+      whitens = whitens,
+      call = call
+    )
   )
 }
 

@@ -114,8 +114,19 @@
 #' is that of differences of gradients at the mode or where the first chain
 #' starts, some 20 passes over the data. The kernel of the fit has the start,
 #' its `chains` and `step_sizes` what was found. One size for all coordinates is
-#' slow where these have very different scales: `kernel_barker()`, or a run
-#' without a kernel, is better there.
+#' slow where these have very different scales: a front end or a run without a
+#' kernel, which whiten them, is better there.
+#'
+#' @section Kernels of front ends: [tall_glm()], [tall_multinom()],
+#' [tall_polr()] and [tall_glmer()] run these kernels in coordinates \eqn{\phi =
+#' L^T (\theta - \hat\theta)}{phi = L'(theta - theta-hat)} that are whitened at
+#' the mode, see *The recipe* of [sg_sample()]; draws, gradients and `init` are
+#' in the parameters all the same. A step that is given is one of \eqn{\phi},
+#' in posterior standard deviations (`kernel_mala()`: variances). With one that
+#' is not, an iteration after warmup is as many steps as the recipe makes for a
+#' nearly independent draw, \eqn{\lceil 5 d^{1/3} \rceil}{5 d^(1/3)}, or a
+#' trajectory; a `thin` comes on top. [sg_sample()], kernels without a Metropolis step and
+#' `kernel_barker()` with one `sigma` for each parameter stay in the parameters.
 #'
 #' @section Bounds:
 #' Under [prior_uniform()], a proposal outside the bounds is rejected. The share

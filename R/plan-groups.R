@@ -22,18 +22,11 @@ groups_settings <- list(
 
 plan_groups <- function(model, control, in_place, call) {
   ledger <- new_ledger()
-  found <- groups_mode(model, control, ledger, call)
+  found <- groups_at_mode(model, control, ledger, call)
+  model <- found$model
   mode <- found$mode
-  nodes <- choose_nodes(model, mode, found$nodes, ledger, call)
-  if (nodes != found$nodes[[1]]) {
-    forget_mode(model)
-    model$start <- as.double(mode$estimate)
-    model$traits$start <- model$start
-    mode <- model_mode(model, control$cores, control$refresh, call)
-    spend_mode(ledger, mode)
-  }
   white <- whiten_model(model, mode, in_place, call)
-  recipe <- list(kappa = laplace_kappa(model, mode), nodes = nodes)
+  recipe <- list(kappa = laplace_kappa(model, mode), nodes = found$nodes)
   must <- why_all_groups(white, recipe)
   # by which many groups are sampled; of fewer, plan_order() makes them
   cubic <- if (is.null(must) && model$n_data > groups_settings$many) {
@@ -185,6 +178,22 @@ beyond_second <- function(value, steps) {
   bend <- (value[, 1] + value[, 2] - 2 * here) / h^2
   value[, 2 + seq_len(n), drop = FALSE] - here -
     outer(slope, steps) - outer(bend, steps^2 / 2)
+}
+
+# list(model, mode, nodes): the mode, with as many nodes as the quadrature
+# needs, which are set.
+groups_at_mode <- function(model, control, ledger, call) {
+  found <- groups_mode(model, control, ledger, call)
+  mode <- found$mode
+  nodes <- choose_nodes(model, mode, found$nodes, ledger, call)
+  if (nodes != found$nodes[[1]]) {
+    forget_mode(model)
+    model$start <- as.double(mode$estimate)
+    model$traits$start <- model$start
+    mode <- model_mode(model, control$cores, control$refresh, call)
+    spend_mode(ledger, mode)
+  }
+  list(model = model, mode = mode, nodes = nodes)
 }
 
 # The numbers of nodes that may be: one, where it is given or exact.

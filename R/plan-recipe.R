@@ -144,7 +144,7 @@ plan_minibatches <- function(
   if (is_far && samples_aux(model)) {
     steps <- mala_steps(model$n_dim)
     if (all_rows_seconds(model, steps, control) <= s$far_seconds) {
-      warn_far(model, shape, TRUE, NULL, call)
+      warn_far(model, shape, TRUE, NULL, call, control$front)
       return(recipe_barker(model, mode, recipe, ledger))
     }
   }
@@ -163,7 +163,8 @@ plan_minibatches <- function(
   exact <- is.null(plan) ||
     plan$recipe$size >= s$full_share * model$n_data
   if (is_far) {
-    warn_far(model, shape, exact, if (!exact) plan$recipe$always, call)
+    rows <- if (!exact) plan$recipe$always
+    warn_far(model, shape, exact, rows, call, control$front)
   }
   if (exact) recipe_mala(model, mode, recipe, ledger) else plan
 }
@@ -197,8 +198,8 @@ all_rows_seconds <- function(model, steps, control) {
 }
 
 # All rows in every step can take long: said before it starts, where the user
-# waits for it.
-tell_slow <- function(plan, control, most = 60) {
+# waits for it. given: was the kernel?
+tell_slow <- function(plan, control, most = 60, given = FALSE) {
   if (!gradient_is_full(plan$gradient) || control$refresh == 0) {
     return(invisible())
   }
@@ -212,7 +213,12 @@ tell_slow <- function(plan, control, most = 60) {
     i = "This will take about {format_seconds(seconds)} of one core: each of
          {format_count(control$chains * n_step)} steps looks at all
          {format_count(model$n_data)} rows.",
-    i = "A narrower prior, fewer columns or a smaller {.arg iter} is faster."
+    i = if (given) {
+      "Fewer columns or a smaller {.arg iter} is faster; a run without a
+       {.arg kernel} mostly is."
+    } else {
+      "A narrower prior, fewer columns or a smaller {.arg iter} is faster."
+    }
   ))
 }
 
@@ -221,7 +227,7 @@ tell_slow <- function(plan, control, most = 60) {
 recipe_again <- function(plan, segment, control, call) {
   status <- vapply(segment$reports, function(r) status_name(r$status), "")
   thrown <- status %in% c("escaped", "nonfinite")
-  if (is.null(plan$recipe) || plan$kernel$name != "sgld" || !any(thrown)) {
+  if (is.null(plan$recipe$size) || plan$kernel$name != "sgld" || !any(thrown)) {
     return(NULL)
   }
   model <- plan$model
@@ -239,18 +245,27 @@ recipe_again <- function(plan, segment, control, call) {
     barker$subsample <- plan$subsample
     barker
   }
-  warn_thrown(thrown, exact, call)
+  warn_thrown(thrown, exact, call, exact_remedy(model, control$front))
   again
 }
 
-warn_thrown <- function(thrown, exact, call) {
+# remedy: see exact_remedy()
+warn_thrown <- function(
+  thrown,
+  exact,
+  call,
+  remedy = "{.code kernel = kernel_mala()}"
+) {
   n <- sum(thrown)
   how <- if (exact) {
     "All were sampled again, exactly, with all rows in every step."
   } else {
-    "All were sampled again with Barker dynamics, which nothing throws out. The
-     bias of the standard deviations is not estimated there;
-     {.code kernel_mala()} has none, at the price of all rows in every step."
+    paste0(
+      "All were sampled again with Barker dynamics, which nothing throws out.
+       The bias of the standard deviations is not estimated there; ",
+      remedy,
+      " has none, at the price of all rows in every step."
+    )
   }
   warn_tall(
     "recipe",

@@ -11,8 +11,9 @@
 #'   `model_*()`.
 #' @param kernel (`tall_kernel` or `NULL`) How chains move: [kernel_sgld()],
 #'   [kernel_sgbd()], [kernel_mala()] and others. It runs exactly as given, in
-#'   the model's own coordinates.
-#'   `NULL`: the recipe.
+#'   the model's own coordinates (in regressions' front ends, Metropolis kernels
+#'   in whitened ones: see *Kernels of front ends* of [kernel_mala()]). `NULL`:
+#'   the recipe.
 #' @param gradient (`tall_gradient` or `NULL`) How the gradient is estimated.
 #'   `NULL`: [gradient_full()] for Metropolis kernels, else [gradient_cv()].
 #' @param subsample (`tall_subsample` or `NULL`) How minibatches are drawn.
@@ -245,7 +246,8 @@ run_argument_names <- function() {
 }
 
 # sg_sample() for callers whose users typed something else (`call` is theirs).
-# in_place: the model is ours, its rows may be rewritten.
+# in_place: the model is ours, its rows may be rewritten. whitens: a Metropolis
+# kernel that is given moves in whitened coordinates.
 sample_model <- function(
   model,
   kernel,
@@ -263,6 +265,7 @@ sample_model <- function(
   refresh,
   monitor = NULL,
   in_place = FALSE,
+  whitens = FALSE,
   variables = NULL,
   call = caller_env()
 ) {
@@ -283,12 +286,17 @@ sample_model <- function(
     check_recorded(variables, model, control$keep, call)
   )
   control["monitor"] <- list(check_monitor(monitor, model, call))
+  # what the recipe knows besides
+  found <- c(control, front = whitens)
   init <- check_init(init, model, control$chains, call)
   check_kernel_bounds(kernel, model, call)
   plan <- if (is.null(kernel)) {
-    plan_recipe(model, gradient, subsample, schedule, control, in_place, call)
+    plan_recipe(model, gradient, subsample, schedule, found, in_place, call)
   } else {
     plan_explicit(model, kernel, gradient, subsample, schedule, control, call)
+  }
+  if (whitens && !is.null(kernel)) {
+    plan <- plan_front(plan, init, control, in_place, call)
   }
   if (is.null(plan$sums)) {
     plan$init <- plan_init(on_stand_in(plan), init, control, call)
@@ -307,7 +315,7 @@ sample_model <- function(
     )
   }
   segment <- run(plan)
-  again <- recipe_again(plan, segment, control, call)
+  again <- recipe_again(plan, segment, found, call)
   if (!is.null(again)) {
     again[c("init", "start_chol")] <- plan[c("init", "start_chol")]
     plan <- again

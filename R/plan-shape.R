@@ -132,9 +132,10 @@ density_lost <- function(model, directions, radii) {
   )
 }
 
-# Bounded steps do sample such a posterior, but the identity behind `sd_bias`
-# rests on gradients that are huge in a few draws: it is not reported there.
-warn_far <- function(model, shape, exact, rows, call) {
+# front: see exact_remedy(). Bounded steps do sample such a posterior, but the
+# identity behind `sd_bias` rests on gradients that are huge in a few draws: it
+# is not reported there.
+warn_far <- function(model, shape, exact, rows, call, front = TRUE) {
   far <- shape$far
   names <- quote_columns(model$coordinates[far])
   radius <- shape$radius[[1]]
@@ -159,10 +160,13 @@ warn_far <- function(model, shape, exact, rows, call) {
     "It is sampled with Barker dynamics, which nothing throws out, in small
      steps. A narrower prior helps."
   } else {
-    "It is sampled with Barker dynamics, which nothing throws out, in small
-     steps. The bias of the standard deviation is not estimated there;
-     {.code kernel_mala()} has none, at the price of all rows in every step. A
-     narrower prior helps."
+    paste0(
+      "It is sampled with Barker dynamics, which nothing throws out, in small
+       steps. The bias of the standard deviation is not estimated there; ",
+      exact_remedy(model, front),
+      " has none, at the price of all rows in every step. A narrower prior
+       helps."
+    )
   }
   warn_tall(
     "recipe",
@@ -186,6 +190,21 @@ warn_far <- function(model, shape, exact, rows, call) {
     rows = rows,
     call = call
   )
+}
+
+# What samples exactly where the recipe does not, as it is typed. front: in a
+# call of a front end, which runs such a kernel in whitened coordinates? Of a
+# model, in whose own coordinates it may hardly move, such a call is named.
+exact_remedy <- function(model, front) {
+  if (front || !model$label %in% c("model_glm", "model_classes")) {
+    "{.code kernel = kernel_mala()}"
+  } else if (model$label == "model_glm") {
+    "{.code tall_glm.fit(x, y, kernel = kernel_mala())}"
+  } else if (model$method == "softmax") {
+    "{.code tall_multinom(kernel = kernel_mala())}"
+  } else {
+    "{.code tall_polr(kernel = kernel_mala())}"
+  }
 }
 
 # "1, 5 and 98 more"
@@ -270,7 +289,12 @@ warn_laplace <- function(plan, model, call) {
        prior of {names}.",
       x = "Its scale is {format_number(model$prior$scale[[worst[[1]]]])}; the
            data alone {alone}.",
-      i = "{.fn kernel_mala} is exact, as is a run without a {.arg kernel}."
+      # one step size for coordinates of other scales is slow
+      i = if (model_info(model)$has_curvature) {
+        "A run without a {.arg kernel} is exact."
+      } else {
+        "{.fn kernel_mala} is exact."
+      }
     ),
     columns = model$variables[worst],
     ratio = unname(ratio),

@@ -9,6 +9,10 @@ settle_kernel <- function(plan, at_mode, control, call) {
   }
   model <- plan$model
   d <- model$n_dim
+  if (model_is_whitened(model)) {
+    curvature <- largest_curvature(model, plan$ledger)
+    return(fill_steps(plan$kernel, d, 1 / sqrt(curvature)))
+  }
   at_mode <- at_mode && is.null(model$traits$draw)
   given <- plan$gradient$args$at
   mode <- if (inherits(given, "tall_mode")) {
