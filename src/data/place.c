@@ -125,8 +125,9 @@ static bool is_left(FILE* p_stream) {
 static bool is_headless(FILE* p_stream) {
   char v_head[8] = {0};
   const char v_none[sizeof(v_head)] = {0};
-  (void)fread(v_head, 1, sizeof(v_head), p_stream);
-  return ferror(p_stream) == 0 && memcmp(v_head, v_none, sizeof(v_head)) == 0;
+  const size_t n = fread(v_head, 1, sizeof(v_head), p_stream);
+  return (n == sizeof(v_head) || !ferror(p_stream)) &&
+         memcmp(v_head, v_none, sizeof(v_head)) == 0;
 }
 
 bool tb_file_sweep(const char* path) {
