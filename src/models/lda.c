@@ -533,6 +533,10 @@ static enum tb_status lda_gradient(const struct tb_model* p_model,
                                    const struct tb_sums* p_sums) {
   const struct lda* p = p_model->p_self;
   const bool has_reference = p_reference != NULL;
+  enum { MANY = 256 }; /* documents: of a pass, in which nobody else asks */
+  if (p_batch->n_batch >= MANY && tb_poll()) {
+    return TB_STATUS_interrupted;
+  }
   struct scratch s = scratch_at(p, p_work->p_scratch);
   load_theta(p, v_x, &s.here);
   load_totals(p, &s.here);

@@ -408,3 +408,74 @@ test_that("SAGA runs where its table fits, and is refused where it does not", {
   expect_s3_class(run(1e6), "tall_fit")
   expect_error(run(1e4), class = "tall_error_unsupported")
 })
+
+test_that("words and topics that memory does not hold are refused before", {
+  local_function("free_memory", function() 1e8)
+  words <- data.frame(
+    doc = c(1, 1, 2, 2),
+    word = c(1, 5, 2, 1e9),
+    count = c(2, 3, 2, 1)
+  )
+  e <- expect_error(model_lda(words, 2), class = "tall_error_memory")
+  expect_match(one_line(e), "1,000,000,000 words", fixed = TRUE)
+  expect_match(one_line(e), "800 GB", fixed = TRUE)
+  expect_match(one_line(e), "as.integer(factor(words$word))", fixed = TRUE)
+  # what it says works
+  words$word <- as.integer(factor(words$word))
+  expect_s3_class(model_lda(words, 2), "tall_model")
+  e <- expect_error(tall_topics(words, 1e6), class = "tall_error_memory")
+  expect_match(one_line(e), "1,000,000 topics of 4 words", fixed = TRUE)
+  expect_identical(e$argument, "k")
+  skip_if_not_installed("slam")
+  wide <- slam::simple_triplet_matrix(c(1, 2), c(1, 1e7), c(1, 1), 2, 1e7)
+  e <- expect_error(model_lda(wide, 2), class = "tall_error_memory")
+  expect_match(one_line(e), "one for each column", fixed = TRUE)
+  model <- model_lda(words, 2)
+  local_function("free_memory", function() 31)
+  expect_error(
+    topic_proportions(model, rep(1, 8), 1),
+    "matrix of 2 topics of 2 documents takes 32 B",
+    class = "tall_error_memory"
+  )
+})
+
+# An interrupt of this process, so many seconds after.
+interrupt_after <- function(seconds) {
+  command <- paste0("sleep ", seconds, "; kill -INT ", Sys.getpid())
+  system(paste0("(", command, ") > /dev/null 2>&1 &"))
+}
+
+test_that("a step of very many topics can be interrupted in its middle", {
+  skip_on_cran()
+  skip_on_os("windows")
+  # 50 documents of 2,000 tokens, 5,000 topics: 4e9 products a step
+  words <- expand.grid(doc = 1:50, word = 1:20)
+  words$count <- 100
+  model <- model_lda(words, 5000)
+  theta <- numeric(model$n_dim)
+  stops <- list(
+    run = function() {
+      sg_sample(
+        model,
+        kernel_sgld(1e-6),
+        gradient_simple(),
+        subsample_uniform(50, replace = FALSE),
+        iter = 100,
+        chains = 1,
+        seed = 1,
+        init = theta,
+        refresh = 0
+      )
+    },
+    evaluate = function() model_evaluate(model, theta),
+    fold = function() topic_proportions(model, exp(theta), 1)
+  )
+  for (stop in stops) {
+    interrupt_after(1)
+    elapsed <- system.time(
+      out <- tryCatch(stop(), interrupt = function(c) "interrupted")
+    )
+    expect_identical(out, "interrupted")
+    expect_lt(elapsed[["elapsed"]], 5)
+  }
+})
