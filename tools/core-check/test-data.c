@@ -636,19 +636,19 @@ static void file_is_checked(struct check* p_check, const char* path) {
 
 /* Every byte of the rows, what fills them up among it, is in the hash. */
 static void rows_are_checked(struct check* p_check, const char* path) {
-  enum { N_ROW = 9, N_COL = 63, N_FILE = 65536 + N_ROW * 64 * 8 };
-  double* v_x = check_alloc(N_ROW * N_COL, sizeof(double));
+  enum { N_FEW = 9, N_WIDE = 63, N_FILE = 65536 + N_FEW * 64 * 8 };
+  double* v_x = check_alloc(N_FEW * N_WIDE, sizeof(double));
   unsigned char* v_byte = check_alloc(N_FILE, 1);
-  double v_scratch[N_ROW * 64];
+  double v_scratch[N_FEW * 64];
   struct tb_rng rng;
   tb_rng_init(&rng, 16, 0, TB_STREAM_batch);
-  tb_rng_fill_norm(&rng, v_x, N_ROW * N_COL);
+  tb_rng_fill_norm(&rng, v_x, N_FEW * N_WIDE);
   for (int is_float = 0; is_float < 2; ++is_float) {
-    file_write(p_check, path, is_float == 1, N_ROW, N_COL, 7, v_x);
+    file_write(p_check, path, is_float == 1, N_FEW, N_WIDE, 7, v_x);
     FILE* p_stream = fopen(path, "rb");
     const size_t n_file = fread(v_byte, 1, N_FILE, p_stream);
     fclose(p_stream);
-    CHECK(n_file == 65536 + N_ROW * 64 * (is_float == 1 ? 4 : 8));
+    CHECK(n_file == 65536 + N_FEW * 64 * (is_float == 1 ? 4 : 8));
     for (size_t k = 65535; k < n_file; k += k < 65536 ? 1 : 5) {
       struct tb_store store;
       v_byte[k] ^= 1;
