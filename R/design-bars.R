@@ -333,7 +333,7 @@ check_grouped <- function(group, frame, bars, call) {
 
 # Rows of the frame as the fit reads them, in blocks.
 glmer_reader <- function(frame, sides, call) {
-  reader <- frame_part_reader(frame, sides$fixed, sides$effects)
+  reader <- frame_part_reader(frame, sides$fixed, sides$effects, call)
   check_some_columns(length(reader$columns), call)
   if (length(reader$effects) == 0) {
     abort_input(
@@ -361,7 +361,9 @@ glmer_design <- function(frame, sides, reader) {
 # The matrices x and z of all rows of a fit's frame, with its groups and offset.
 glmer_matrices <- function(frame, bars, family, call) {
   sides <- glmer_sides(frame, bars, family, call)
-  matrix_of <- function(terms) design_matrix(terms, part_frame(terms, frame))$x
+  matrix_of <- function(terms) {
+    design_matrix(terms, part_frame(terms, frame), call)$x
+  }
   x <- matrix_of(sides$fixed)
   rownames(x) <- rownames(frame)
   list(

@@ -17,7 +17,7 @@ nn_parts <- function(frame, call) {
     response <- factor(response)
   }
   likelihood <- nn_likelihood(response, name, call)
-  design <- design_matrix(attr(frame, "terms"), frame)
+  design <- design_matrix(attr(frame, "terms"), frame, call)
   raw <- nn_inputs(design$x)
   if (ncol(raw) == 0) {
     abort_input(

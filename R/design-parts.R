@@ -14,8 +14,8 @@ frame_parts <- function(frame, family, call, sparse = FALSE) {
   design <- if (is_sparse) {
     sparse_design_matrix(terms, frame)
   } else {
-    check_design_size(terms, frame, call)
-    design_matrix(terms, frame)
+    hint <- "{.code sparse = TRUE} keeps what is not 0."
+    design_matrix(terms, frame, call, hint)
   }
   check_some_columns(ncol(design$x), call)
   c(list(x = design$x), sides, list(
@@ -94,21 +94,29 @@ plain_columns <- function(x) {
 
 # An identifier among the covariates can ask for more columns than there is
 # memory for, and the system then ends R without a word.
-check_design_size <- function(terms, frame, call) {
+# Contrasts take the square of the levels, with few rows most of it.
+check_design_size <- function(terms, frame, call, hint = NULL) {
   free <- free_memory()
   width <- design_width(terms, frame)
+  response <- attr(terms, "response")
+  levels <- n_levels(frame[setdiff(seq_along(frame), response)])
   bytes <- 8 * nrow(frame) * sum(width)
-  if (is.na(free) || bytes <= free) {
+  contrasts <- 8 * sum(levels^2)
+  if (is.na(free) || max(bytes, contrasts) <= free) {
     return(invisible())
   }
   widest <- names(width)[[which.max(width)]]
+  what <- "design matrix takes"
+  if (contrasts > bytes) {
+    bytes <- contrasts
+    what <- "contrasts of its factors take"
+  }
   abort_tall(
     "memory",
     c(
-      "The design matrix takes {format_bytes(bytes)}, and memory has
-       {format_bytes(free)}.",
+      "The {what} {format_bytes(bytes)}, and memory has {format_bytes(free)}.",
       x = "{.code {widest}} has {count_noun(max(width), 'column')}.",
-      i = "{.code sparse = TRUE} keeps what is not 0.",
+      i = hint,
       i = "Of groups, {.fn tall_glmer} takes {.code (1 | group)}."
     ),
     argument = "formula",
@@ -118,17 +126,24 @@ check_design_size <- function(terms, frame, call) {
   )
 }
 
-# About how many columns each term has.
-design_width <- function(terms, frame) {
-  own <- vapply(frame, function(x) {
+# Of each column of a frame, 0: it has none.
+n_levels <- function(frame) {
+  vapply(frame, function(x) {
     if (is.factor(x)) {
       nlevels(x)
     } else if (is.character(x)) {
       length(unique(x))
     } else {
-      NCOL(x)
+      0
     }
   }, 0)
+}
+
+# About how many columns each term has.
+design_width <- function(terms, frame) {
+  own <- n_levels(frame)
+  none <- own == 0
+  own[none] <- vapply(frame[none], NCOL, 0)
   is_level <- vapply(frame, function(x) is.factor(x) || is.character(x), TRUE)
   factors <- attr(terms, "factors")
   if (length(factors) == 0) {
@@ -163,7 +178,14 @@ source_design <- function(source, terms, frame) {
 # model.matrix() by blocks of rows: its row names and its copies are then those
 # of a block. What depends on all rows (levels, bases of poly() or splines) is
 # in the frame already, except the levels of character columns.
-design_matrix <- function(terms, frame, size = 2^20) {
+design_matrix <- function(
+  terms,
+  frame,
+  call = caller_env(),
+  hint = NULL,
+  size = 2^20
+) {
+  check_design_size(terms, frame, call, hint)
   is_text <- vapply(frame, is.character, TRUE)
   frame[is_text] <- lapply(frame[is_text], factor)
   n <- nrow(frame)

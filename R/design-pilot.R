@@ -16,7 +16,7 @@ read_design <- function(source, request, matched, control, call) {
   rows <- list(
     source = source,
     request = request,
-    design = compile_design(pilot$whole),
+    design = compile_design(pilot$whole, call = call),
     response_levels = look$response_levels,
     has_weights = !is.null(parts$weights) || !is.null(parts$trials),
     has_offset = !is.null(parts$offset),

@@ -139,6 +139,12 @@ folding_model <- function(model, documents) {
 # K x documents
 topic_proportions <- function(model, theta, seed) {
   sweeps <- topics_settings$fold_sweeps
+  check_free(
+    8 * model$n_topic * model$n_data,
+    "The matrix of {model$n_topic} topics of
+     {count_noun(model$n_data, 'document')}",
+    "Fewer documents at a time, or fewer topics, take less."
+  )
   out <- .Call(
     ffi_topics_proportions,
     model$pointer,
@@ -148,6 +154,7 @@ topic_proportions <- function(model, theta, seed) {
     as.double(seed)
   )
   if (is.integer(out)) {
+    pass_interrupt(out)
     abort_status(out)
   }
   out

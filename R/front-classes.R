@@ -238,7 +238,7 @@ class_parts <- function(frame, is_ordered, call) {
     )
   }
   check_class_response(response, name, is_ordered, call)
-  design <- design_matrix(attr(frame, "terms"), frame)
+  design <- design_matrix(attr(frame, "terms"), frame, call)
   list(
     x = without_intercept(design$x, is_ordered, call),
     response = read_classes(droplevels_of(response), name, call),

@@ -45,12 +45,8 @@ glm_of_store <- function(source, settings, asked, run, call) {
 # rows in memory.
 write_design <- function(rows, settings, control, call) {
   file <- settings$store
-  path <- tempfile("writing-", dirname(file), ".tall")
-  writer <- new_store_writer(path, file, settings$storage, call)
-  on.exit({
-    writer$abandon()
-    unlink(path)
-  })
+  writer <- new_store_writer(file, settings$storage, call, arg = "store")
+  on.exit(writer$abandon())
   if (control$refresh > 0) {
     bytes <- rows$n_row * length(rows$design$columns) *
       if (settings$storage == "float") 4 else 8
@@ -65,7 +61,6 @@ write_design <- function(rows, settings, control, call) {
     writer$add(x)
   }, call)
   writer$finish()
-  place_store(path, file)
   c(list(x = open_store(file, call)), out)
 }
 

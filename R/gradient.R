@@ -218,11 +218,6 @@ check_table_size <- function(spec, context, call) {
   )
 }
 
-# "1.2 GB"; of 1,000,000,000 bytes
-format_bytes <- function(bytes) {
-  trimws(format(structure(bytes, class = "object_size"), "auto", "SI"))
-}
-
 # What its table in src/gradients/ says: see `enum tb_estimator_flag`.
 gradient_info <- function(gradient) {
   .Call(ffi_gradient_info, gradient$name)

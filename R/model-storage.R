@@ -58,6 +58,7 @@ mapped_store <- function(storage, x, call) {
       call = call
     )
   }
+  check_rows(x, call)
   list(
     type = if (x$type == "float") "mapped-float" else "mapped",
     read_only = TRUE,

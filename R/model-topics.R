@@ -112,6 +112,9 @@ model_lda <- function(
   build_lda(documents, topics, alpha, beta, gibbs_sweeps, coordinates)
 }
 
+# A number of theta in a run: twice named, and some thirty doubles of one chain.
+topic_bytes <- 400
+
 # theta -> the coordinates; the order is that of src/models/lda.c
 lda_coordinates <- list(
   natural = list(prefix = "log_theta", from = log),
@@ -139,6 +142,14 @@ build_lda <- function(
     gibbs_sweeps,
     most = count_limits$integer,
     arg = "gibbs_sweeps",
+    call = call
+  )
+  check_free(
+    topic_bytes * k * length(vocabulary),
+    "A model of {count_noun(k, 'topic')} of
+     {count_noun(length(vocabulary), 'word')}",
+    "Fewer topics take less, or fewer words: leave rare ones out.",
+    argument = arg_topics,
     call = call
   )
   place <- paste0("[", seq_len(k), ",", rep(vocabulary, each = k), "]")
@@ -246,14 +257,15 @@ as_documents <- function(
 # list(doc, word, count, n_doc, vocabulary, names), cells in any order
 document_cells <- function(dtm, vocabulary, arg, call) {
   cells <- if (inherits(dtm, "simple_triplet_matrix")) {
-    matrix_cells(dtm$i, dtm$j, dtm$v, c(dtm$nrow, dtm$ncol), dtm$dimnames)
+    size <- c(dtm$nrow, dtm$ncol)
+    matrix_cells(dtm$i, dtm$j, dtm$v, size, dtm$dimnames, call)
   } else if (inherits(dtm, "sparseMatrix")) {
     found <- Matrix::mat2triplet(dtm)
     value <- found$x %||% rep(1, length(found$i))
-    matrix_cells(found$i, found$j, value, dim(dtm), dimnames(dtm))
+    matrix_cells(found$i, found$j, value, dim(dtm), dimnames(dtm), call)
   } else if (is.matrix(dtm) && (is.numeric(dtm) || is.logical(dtm))) {
     at <- which(is.na(dtm) | dtm != 0, arr.ind = TRUE)
-    matrix_cells(at[, 1], at[, 2], dtm[at], dim(dtm), dimnames(dtm))
+    matrix_cells(at[, 1], at[, 2], dtm[at], dim(dtm), dimnames(dtm), call)
   } else if (is.data.frame(dtm)) {
     frame_cells(dtm, vocabulary, arg, call)
   } else {
@@ -289,7 +301,7 @@ check_words <- function(words, arg, call) {
   }
 }
 
-matrix_cells <- function(i, j, value, dim, names) {
+matrix_cells <- function(i, j, value, dim, names, call) {
   words <- names[[2]]
   docs <- names[[1]]
   list(
@@ -297,7 +309,7 @@ matrix_cells <- function(i, j, value, dim, names) {
     word = as.double(j),
     count = as.double(value),
     n_doc = dim[[1]],
-    vocabulary = if (is.null(words)) as.character(seq_len(dim[[2]])) else words,
+    vocabulary = words %||% numbered_words(dim[[2]], NULL, call),
     names = if (is.null(docs)) as.character(seq_len(dim[[1]])) else docs
   )
 }
@@ -333,7 +345,8 @@ frame_cells <- function(dtm, vocabulary, arg, call) {
       )
       abort_value(word, bad[[1]], must, paste0(arg, "$word"), call)
     }
-    vocabulary <- vocabulary %||% as.character(seq_len(max(word)))
+    vocabulary <- vocabulary %||%
+      numbered_words(max(word), paste0(arg, "$word"), call)
   } else {
     given <- as.character(dtm$word)
     vocabulary <- vocabulary %||% sort(unique(given))
@@ -348,6 +361,30 @@ frame_cells <- function(dtm, vocabulary, arg, call) {
     vocabulary = as.character(vocabulary),
     names = as.character(docs)
   )
+}
+
+# As many as the largest number of a word: what no document says is a word, too.
+# Two topics of them are the least a model has.
+# numbers: the column that has these, NULL: n is the columns of a matrix.
+numbered_words <- function(n, numbers, call) {
+  check_free(
+    2 * topic_bytes * n,
+    if (is.null(numbers)) {
+      "A vocabulary of {format_count(n)} words, one for each column,"
+    } else {
+      "A vocabulary of {format_count(n)} words, the largest number in
+       {.code {numbers}},"
+    },
+    if (is.null(numbers)) {
+      "Leave out columns that have no words."
+    } else {
+      "Number the words from 1 on without gaps, as
+       {.code as.integer(factor({numbers}))} does, or make them strings."
+    },
+    argument = numbers %||% "dtm",
+    call = call
+  )
+  as.character(seq_len(n))
 }
 
 check_cells_given <- function(place, arg, call) {

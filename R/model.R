@@ -179,6 +179,7 @@ model_evaluate <- function(
     as.double(weight),
     code + if (density) 0L else 4L
   )
+  pass_interrupt(out$status)
   if (needs_finite || status_name(out$status) != "nonfinite") {
     abort_status(out$status, call = call)
   }

@@ -31,9 +31,10 @@ make_buffers <- function(sizes, n_chain, call = caller_env()) {
   c(sizes[c("n_keep", "which")], vectors)
 }
 
-# What does nothing but allocate the memory of a run's draws.
+# What does nothing but allocate the memory of a run's draws. A system may
+# promise what it does not have.
 with_room <- function(bytes, call, expr) {
-  tryCatch(expr, error = function(e) {
+  refuse <- function(e = NULL) {
     abort_tall(
       "memory",
       c(
@@ -46,7 +47,11 @@ with_room <- function(bytes, call, expr) {
       parent = e,
       call = call
     )
-  })
+  }
+  if (isTRUE(bytes > free_memory())) {
+    refuse()
+  }
+  tryCatch(expr, error = refuse)
 }
 
 # Do the variables differ from the coordinates?
@@ -60,7 +65,7 @@ model_is_constrained <- function(model) {
 # named by them; the first that had proposals rejected; why chains wait for rows
 # drawn ahead, see row_supply().
 advance_run <- function(run, job, stops, keeper, model, call) {
-  n_step <- 16
+  n_step <- 1 # nobody knows yet how long one takes
   outcome <- 0L
   made <- 0
   due <- 1

@@ -136,16 +136,41 @@ is_bias_coupled <- function(plan) {
     kernel_info(plan$kernel)$has_companion
 }
 
+# failed: what ffi_run_create() returned instead of a run.
+check_run_fits <- function(failed, free, spec, model, call) {
+  bytes <- attr(failed, "bytes")
+  if (status_name(failed) != "memory" || !isTRUE(bytes > free)) {
+    return(invisible())
+  }
+  chains <- spec$n_chain
+  abort_tall(
+    "memory",
+    c(
+      "The {cli::qty(chains)}chain{?s} take{?s/} {format_bytes(bytes)}, and
+       memory has {format_bytes(free)}.",
+      x = "{count_noun(chains, 'chain')} of {count_noun(model$n_dim,
+           'parameter')}, each with a minibatch and its scratch.",
+      i = "Fewer {.arg chains} or parameters, or smaller minibatches, take
+           less."
+    ),
+    bytes = bytes,
+    value = bytes,
+    expected = free,
+    call = call
+  )
+}
+
 # The chains of a job, in threads. Their numbers begin after spec$n_first.
 run_chains <- function(job, model, call) {
   spec <- job$spec
   buffers <- make_buffers(job$sizes, spec$n_chain, call)
   take_errors(model) # of other runs
   take_errors(model, "undefined")
+  free <- free_memory()
   run <- .Call(
     ffi_run_create,
     model$pointer,
-    spec,
+    c(spec, list(bytes_most = if (is.na(free)) Inf else free)),
     buffers,
     job$saved,
     as.integer(job$cores)
@@ -154,6 +179,8 @@ run_chains <- function(job, model, call) {
     if (status_name(run) == "argument" && !is.null(job$saved)) {
       abort_corrupt("`fit`", "saved", call = call)
     }
+    pass_interrupt(run)
+    check_run_fits(run, free, spec, model, call)
     abort_status(run, call = call)
   }
   on.exit(.Call(ffi_run_destroy, run))
@@ -213,6 +240,7 @@ check_started <- function(found, model, n_first, call) {
   }
   report <- lapply(found, function(x) x[[failed[[1]]]])
   chain <- n_first + failed[[1]]
+  pass_interrupt(report$status)
   if (status_name(report$status) != "nonfinite") {
     abort_status(report$status, chain = chain, call = call)
   }

@@ -272,19 +272,6 @@ memory_for_rows <- function() {
   if (is.na(free)) 2e9 else 0.2 * free
 }
 
-# In bytes; NA: the system does not say.
-free_memory <- function() {
-  free <- tryCatch(
-    grep("^MemAvailable:", readLines("/proc/meminfo"), value = TRUE),
-    error = function(e) character(),
-    warning = function(w) character()
-  )
-  if (length(free) != 1) {
-    return(NA_real_)
-  }
-  1024 * as.double(gsub("[^0-9]", "", free))
-}
-
 passes_instead <- c(
   i = "Passes need no memory for rows: leave out {.arg kernel} and others that
        draw minibatches, or give a narrower prior.",

@@ -190,6 +190,7 @@ source_open.tall_source_store <- function(source, columns = NULL) {
   names <- source$names
   at <- match(if (is.null(columns)) names else columns, names)
   at <- at[!is.na(at)]
+  check_rows(store)
   # a row is read whole
   in_turns(nrow(store), rows_of_width(ncol(store)), function(first, n) {
     x <- store[first + seq_len(n), at, drop = FALSE]

@@ -30,7 +30,15 @@
 #' it is complete; space for it is reserved first, where the number of rows is
 #' known. It is that of machines with the same order of bytes. Files are not
 #' mapped on Windows. Do not change or shorten a file that a model has mapped:
-#' the system ends processes that read beyond its end.
+#' the system ends processes that read beyond its end. What a process that was
+#' killed left of a file, `writing-*.tall`, the next one that writes to the
+#' folder removes. Without `overwrite` no file is replaced, also none that came
+#' while rows were written.
+#'
+#' Before a model takes the rows of a file, a source hands them out or all are
+#' read as a matrix, they are compared with the hash that was written with them:
+#' one pass, once in an R process as long as the file is not written to. `x[i,
+#' j]` of some rows does not compare.
 #'
 #' @return An object of class `tall_store`: what is known of the file, but its
 #'   rows. `dim()` and `colnames()` are those of a matrix; `x[i, j]` and
@@ -41,7 +49,8 @@
 #' is not there, is no such file, is damaged, of another version or machine, or
 #' cannot be written, as when the disk is full: nothing is left of it then.
 #' Also, where a model or fit is made of it again, for one that has other rows
-#' by now.
+#' by now. `tall_error_corrupt`, with the field `file`, for rows that are not
+#' those that were written, as where a disk lost some.
 #' @seealso [model_glm()], [tall_glm.fit()]
 #' @examplesIf .Platform$OS.type != "windows"
 #' file <- tempfile(fileext = ".tall")
@@ -79,187 +88,17 @@ tall_store <- function(
   check_flag(overwrite)
   block <- check_count(block, min = 1)
   check_no_store_yet(file, overwrite)
-  path <- tempfile("writing-", dirname(file), ".tall")
-  on.exit(unlink(path))
-  write_store(row_blocks(x, block), path, file, type, rlang::current_env())
-  place_store(path, file)
-  open_store(file)
-}
-
-check_no_store_yet <- function(
-  file,
-  overwrite = FALSE,
-  arg = "file",
-  call = caller_env()
-) {
-  folder <- dirname(file)
-  if (!dir.exists(folder)) {
-    abort_file("There is no folder {.path {folder}}.", file, call = call)
-  }
-  if (!overwrite && file.exists(file)) {
-    abort_input(
-      c(
-        "There is a file {.path {file}} already.",
-        i = "{.code tall_store(x, file, overwrite = TRUE)} writes it anew;
-             {.code tall_store(file = )} opens it."
-      ),
-      argument = arg,
-      value = file,
-      call = call
-    )
-  }
-}
-
-# What was written at `path` takes its place.
-place_store <- function(path, file, call = caller_env()) {
-  if (!file.rename(path, file)) {
-    abort_file(
-      "{.path {file}} cannot take the place of what is there.",
-      file,
-      call = call
-    )
-  }
-}
-
-# ---- writing -----------------------------------------------------------------
-
-# list(n_row, next_block): rows that are known of, 0: nobody knows; a function
-# that returns matrices of doubles, NULL at the end.
-row_blocks <- function(x, block, call = caller_env()) {
-  if (is.function(x)) {
-    return(list(n_row = 0, next_block = x))
-  }
-  if (!is.list(x) || is.data.frame(x)) {
-    x <- list(x)
-  }
-  for (part in x) {
-    if (!is.data.frame(part)) {
-      check_matrix(part, arg = "x", call = call)
-    }
-  }
-  at <- 1
-  start <- 0
-  list(
-    n_row = sum(vapply(x, nrow, 0L)),
-    next_block = function() {
-      if (at > length(x)) {
-        return(NULL)
-      }
-      rows <- start + seq_len(min(block, nrow(x[[at]]) - start))
-      out <- x[[at]][rows, , drop = FALSE]
-      start <<- start + length(rows)
-      if (start >= nrow(x[[at]])) {
-        at <<- at + 1
-        start <<- 0
-      }
-      out
-    }
+  blocks <- row_blocks(x, block)
+  writer <- new_store_writer(
+    file,
+    type,
+    rlang::current_env(),
+    blocks$n_row,
+    overwrite
   )
-}
-
-# call: the user's. What a failure leaves is the caller's to remove.
-write_store <- function(blocks, path, file, type, call) {
-  writer <- new_store_writer(path, file, type, call, blocks$n_row)
   on.exit(writer$abandon())
-  while (!is.null(x <- blocks$next_block())) {
-    writer$add(x)
-  }
-  writer$finish()
-}
-
-# list(add(x), finish(), abandon()): rows are appended to the file at `path`,
-# which is to be `file`. n_row: those that are known of, 0: nobody knows. What
-# was not finished must be abandoned, also where it was.
-new_store_writer <- function(path, file, type, call, n_row = 0) {
-  writer <- NULL
-  columns <- NULL
-  n_written <- 0
-  add <- function(x) {
-    x <- check_block(x, n_written, columns, type, call)
-    if (is.null(writer)) {
-      columns <<- list(n = ncol(x), names = colnames(x))
-      created <- create_file(path, type, n_row, columns)
-      check_fault(created, file, call)
-      writer <<- created
-    }
-    check_fault(.Call(ffi_file_append, writer, x), file, call)
-    n_written <<- n_written + nrow(x)
-  }
-  finish <- function() {
-    if (n_written == 0) {
-      expected <- "rows, at least one"
-      abort_expected(NULL, expected, seen = "none", arg = "x", call = call)
-    }
-    check_fault(.Call(ffi_file_finish, writer), file, call)
-    if (n_written * columns$n > 2^26) {
-      gc() # of the memory of blocks a model would not know
-    }
-  }
-  abandon <- function() {
-    if (!is.null(writer)) {
-      .Call(ffi_file_abandon, writer)
-    }
-  }
-  list(add = add, finish = finish, abandon = abandon)
-}
-
-create_file <- function(path, type, n_row, columns) {
-  names <- as.character(columns$names)
-  names[is.na(names)] <- ""
-  bytes <- lapply(enc2utf8(names), function(name) c(charToRaw(name), as.raw(0)))
-  .Call(
-    ffi_file_create,
-    path,
-    type == "float",
-    as.double(n_row),
-    as.double(columns$n),
-    as.raw(unlist(bytes))
-  )
-}
-
-# A matrix of doubles as the file takes them. n_before: rows there are; columns:
-# those of the first block, NULL: this one is.
-check_block <- function(x, n_before, columns, type, call) {
-  x <- check_numbers(x, call)
-  if (!is.null(columns) && ncol(x) != columns$n) {
-    seen <- paste("some of", count_noun(ncol(x), "column"))
-    expected <- paste("blocks of", count_noun(columns$n, "column"))
-    abort_expected(x, expected, seen = seen, arg = "x", call = call)
-  }
-  most <- if (type == "float") largest_float else .Machine$double.xmax
-  # NA is neither within nor beyond
-  if (!isTRUE(max(x, 0) <= most && min(x, 0) >= -most)) {
-    bad <- which(is.na(x) | abs(x) > most)
-    abort_number(x, bad[[1]], n_before, call)
-  }
-  if (!is.double(x)) {
-    storage.mode(x) <- "double"
-  }
-  x
-}
-
-check_numbers <- function(x, call) {
-  if (is.data.frame(x) && all(vapply(x, is_plain_numeric, TRUE))) {
-    x <- as.matrix(x)
-  }
-  if (!is.matrix(x) || !is_plain_numeric(x) || ncol(x) == 0) {
-    expected <- "numbers: a matrix or a data frame, or blocks of such"
-    abort_expected(x, expected, arg = "x", call = call)
-  }
-  x
-}
-
-abort_number <- function(x, index, n_before, call) {
-  row <- n_before + (index - 1) %% nrow(x) + 1
-  column <- (index - 1) %/% nrow(x) + 1
-  name <- colnames(x)[column]
-  where <- paste0(
-    "row ", format_count(row), ", column ", column,
-    if (length(name) == 1) paste0(" (`", name, "`)")
-  )
-  is_large <- is.finite(x[[index]])
-  must <- if (is_large) "be within single precision" else "be finite"
-  abort_value(x, index, must, arg = "x", call = call, where = where)
+  write_store(blocks, writer)
+  open_store(file)
 }
 
 # ---- opening -----------------------------------------------------------------
@@ -288,6 +127,32 @@ open_store <- function(file, call = caller_env()) {
     class = "tall_store"
   )
 }
+
+# Its rows are those that were written. All of them are read, once in a process
+# as long as the file stays as it is; what was written to it since is told by
+# its times, unless these are so new that another write may have the same.
+check_rows <- function(x, call = caller_env()) {
+  times <- file_times(x$file)
+  state <- list(x$hash, file.size(x$file), times)
+  if (identical(stores_checked[[x$file]], state)) {
+    return(invisible())
+  }
+  now <- as.double(Sys.time())
+  fault <- .Call(ffi_file_check, x$file)
+  if (names(file_faults)[[fault + 1]] == "altered") {
+    abort_altered(x$file, call)
+  }
+  check_fault(fault, x$file, call)
+  if (now - max(times) > 2) {
+    stores_checked[[x$file]] <- state
+  }
+}
+
+file_times <- function(file) {
+  as.double(unlist(file.info(file, extra_cols = FALSE)[c("mtime", "ctime")]))
+}
+
+stores_checked <- new.env(parent = emptyenv())
 
 is_store <- function(x) {
   inherits(x, "tall_store")
@@ -335,7 +200,9 @@ file_faults <- c(
   full = "does not fit: there is no space for it.",
   unwritable = "cannot be written.",
   memory = "cannot be mapped: there is not enough memory.",
-  unsupported = "cannot be mapped: this system has no such way to read files."
+  unsupported = "cannot be mapped: this system has no such way to read files.",
+  altered = "is damaged: its rows are not those that were written.",
+  exists = "is there already."
 )
 
 # out: what a door returned, an integer where there is a fault.
@@ -347,6 +214,20 @@ check_fault <- function(out, file, call) {
     !file.exists(file)
   fault <- if (is_absent) "does not exist." else file_faults[[out + 1]]
   abort_file(paste("{.path {file}}", fault), file, call = call)
+}
+
+abort_altered <- function(file, call) {
+  abort_tall(
+    "corrupt",
+    c(
+      "{.path {file}} is damaged: its rows are not those that were written.",
+      i = "The disk lost them, or something else wrote to the file: write it
+           anew with {.code tall_store(x, file, overwrite = TRUE)}."
+    ),
+    component = "rows",
+    file = file,
+    call = call
+  )
 }
 
 abort_file <- function(
@@ -390,6 +271,9 @@ dimnames.tall_store <- function(x) {
     abort_input("There are no such rows or columns.", argument = "i")
   }
   check_store(x)
+  if (length(rows) >= nrow(x)) {
+    check_rows(x)
+  }
   out <- .Call(
     ffi_file_rows,
     x$file,

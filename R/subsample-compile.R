@@ -6,7 +6,7 @@ compile_spec.tall_subsample_uniform <- function(
   context,
   call = caller_env()
 ) {
-  size <- batch_rows(spec$args$size, context$n_data)
+  size <- drawn_rows(spec, context$n_data, call)
   if (!spec$args$replace && size > context$n_data) {
     abort_input(
       c(
@@ -30,7 +30,7 @@ compile_spec.tall_subsample_weighted <- function(
   context,
   call = caller_env()
 ) {
-  size <- batch_rows(spec$args$size, context$n_data)
+  size <- drawn_rows(spec, context$n_data, call)
   weights <- spec$args$weights
   if (is.character(weights)) {
     weights <- context$weights(weights, call)
@@ -106,8 +106,34 @@ compile_spec.tall_subsample_optimal <- function(
   context,
   call = caller_env()
 ) {
-  member("optimal", list(size = batch_rows(spec$args$size, context$n_data)))
+  member("optimal", list(size = drawn_rows(spec, context$n_data, call)))
 }
+
+# The rows of a minibatch. So many with replacement that all of them once would
+# be no more are a slip of the hand, and one step of them would take minutes.
+drawn_rows <- function(spec, n_data, call) {
+  size <- batch_rows(spec$args$size, n_data)
+  most <- max(batch_size_most, n_data)
+  if (size > most) {
+    abort_input(
+      c(
+        "{.arg size} must be at most {format_count(most)} for
+         {count_noun(n_data, 'row')} of data, not {format_count(size)}.",
+        x = "{format_bytes(8 * size)} of row numbers for each chain, and a
+             noisier gradient than that of all rows.",
+        i = "Use {.fn gradient_full} for all rows, or a smaller {.arg size}."
+      ),
+      argument = "size",
+      expected = most,
+      value = size,
+      call = call
+    )
+  }
+  size
+}
+
+# What every data set may have minibatches of.
+batch_size_most <- 1e6
 
 #' @export
 compile_spec.tall_subsample_adaptive <- function(

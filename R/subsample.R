@@ -6,7 +6,8 @@
 #' Which rows a minibatch holds.
 #'
 #' @param size (positive number) Rows in a minibatch; a number below 1 is a
-#'   fraction of the data.
+#'   fraction of the data. At most as many as there are rows, with replacement
+#'   at most 1e6 where there are fewer.
 #' @param replace (`TRUE` or `FALSE`) Draw rows with replacement?
 #' @param weights (string or positive numeric vector of n_data values) Weights
 #'   that selection probabilities are proportional to: a `type` of

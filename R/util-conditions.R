@@ -294,6 +294,13 @@ status_entry <- function(
   )
 }
 
+# An interrupt that the core has heard goes on.
+pass_interrupt <- function(status) {
+  if (status_name(status) == "interrupted") {
+    rlang::interrupt()
+  }
+}
+
 # Do nothing when all is well, else say what happened and where. `coordinate`
 # is the name of a coordinate, `detail` one more line of plain text, `hint` what
 # to do, in place of the status' own.

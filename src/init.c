@@ -21,10 +21,13 @@ SEXP ffi_design_fill(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_factors_map(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_file_abandon(SEXP);
 SEXP ffi_file_append(SEXP, SEXP);
+SEXP ffi_file_check(SEXP);
 SEXP ffi_file_create(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_file_finish(SEXP);
 SEXP ffi_file_head(SEXP);
+SEXP ffi_file_place(SEXP, SEXP);
 SEXP ffi_file_rows(SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_file_sweep(SEXP);
 SEXP ffi_fssd(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_gradient_info(SEXP);
 SEXP ffi_groups_add(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -109,10 +112,13 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_factors_map, 4),
                                          DOOR(ffi_file_abandon, 1),
                                          DOOR(ffi_file_append, 2),
+                                         DOOR(ffi_file_check, 1),
                                          DOOR(ffi_file_create, 5),
                                          DOOR(ffi_file_finish, 1),
                                          DOOR(ffi_file_head, 1),
+                                         DOOR(ffi_file_place, 2),
                                          DOOR(ffi_file_rows, 4),
+                                         DOOR(ffi_file_sweep, 1),
                                          DOOR(ffi_fssd, 9),
                                          DOOR(ffi_gradient_info, 1),
                                          DOOR(ffi_groups_add, 9),

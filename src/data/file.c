@@ -238,6 +238,25 @@ static bool writer_allocate(struct tb_writer* p, const char* v_name) {
   return true;
 }
 
+/* The file, which another writer may have swept away before it was locked. */
+static enum tb_file_fault writer_create(struct tb_writer* p, const char* path) {
+  enum { TRIES = 10 };
+  enum tb_file_fault fault = TB_FILE_exists;
+  for (int k = 0; k < TRIES && fault == TB_FILE_exists; ++k) {
+    p->p_stream = fopen(path, "wb");
+    if (p->p_stream == NULL) {
+      return write_fault();
+    }
+    fault = tb_file_lock(p->p_stream, &p->lock);
+    p->is_locked = fault == TB_FILE_ok;
+    if (!p->is_locked) {
+      fclose(p->p_stream);
+      p->p_stream = NULL;
+    }
+  }
+  return fault == TB_FILE_ok ? TB_FILE_ok : TB_FILE_unwritable;
+}
+
 static enum tb_file_fault
 writer_begin(struct tb_writer* p, const char* path, const char* v_name) {
   struct tb_file* p_file = &p->file;
@@ -252,9 +271,9 @@ writer_begin(struct tb_writer* p, const char* path, const char* v_name) {
   if (!writer_allocate(p, v_name)) {
     return TB_FILE_memory;
   }
-  p->p_stream = fopen(path, "wb");
-  if (p->p_stream == NULL) {
-    return write_fault();
+  enum tb_file_fault fault = writer_create(p, path);
+  if (fault != TB_FILE_ok) {
+    return fault;
   }
   /* huge pages of the cache come of writes as large as they are */
   (void)setvbuf(p->p_stream, p->p_buffer, _IOFBF, HUGE_PAGE);
@@ -264,7 +283,7 @@ writer_begin(struct tb_writer* p, const char* path, const char* v_name) {
   if (!can_be) {
     return TB_FILE_full;
   }
-  const enum tb_file_fault fault = reserve(p->p_stream, n_byte);
+  fault = reserve(p->p_stream, n_byte);
   if (fault == TB_FILE_ok && !seek_to(p->p_stream, p_file->offset)) {
     return write_fault();
   }
@@ -375,6 +394,10 @@ void tb_writer_close(struct tb_writer* p_writer) {
   if (p_writer->p_stream != NULL) {
     fclose(p_writer->p_stream);
     p_writer->p_stream = NULL;
+  }
+  if (p_writer->is_locked) {
+    tb_file_unlock(p_writer->lock);
+    p_writer->is_locked = false;
   }
   tb_file_destroy(&p_writer->file);
   free(p_writer->p_buffer);

@@ -29,6 +29,8 @@ enum tb_file_fault {
   TB_FILE_unwritable,  /* it cannot be written */
   TB_FILE_memory,      /* there is no memory */
   TB_FILE_unsupported, /* this system maps no files */
+  TB_FILE_altered,     /* its rows are not those that were written */
+  TB_FILE_exists,      /* there is another file where it is to be */
   TB_FILE_fault_count
 };
 
@@ -57,6 +59,8 @@ struct tb_writer {
   char* p_buffer;  /* of the stream */
   double* v_block; /* ROWS x n_padded, as rows are appended */
   float* v_float;  /* the same in single precision; NULL: doubles */
+  bool is_locked;
+  int lock; /* while it is: held until the writer is closed */
 };
 
 /* A new file with space for n_row rows, 0: for as many as come. v_name: n_name
@@ -74,11 +78,29 @@ enum tb_file_fault tb_writer_append(struct tb_writer* p_writer,
                                     const double* v_matrix);
 /* Writes what stands before the rows: only then the file is one. */
 enum tb_file_fault tb_writer_finish(struct tb_writer* p_writer);
-/* Frees all that the writer has; the file stays as it is. */
+/* Frees all that the writer has, its lock too; the file stays as it is. */
 void tb_writer_close(struct tb_writer* p_writer);
 
 /* mapped.c: a read-only store of the rows of a file; tb_file_fault of
  * tb_file_read() and its own. */
 enum tb_file_fault tb_file_map(const char* path, struct tb_store* p_store);
+/* Adds rows start.. of a mapped file to the hash, which after all of them,
+ * from 0 on, is p_store->hash; false: what fills a row up is not 0. v_scratch:
+ * n_row x n_padded numbers. */
+bool tb_file_hash(const struct tb_store* p_store,
+                  size_t start,
+                  size_t n_row,
+                  double* v_scratch,
+                  uint64_t* p_hash);
+
+/* place.c: a file that is whole gets the name `to`, and loses its own;
+ * TB_FILE_exists, and it keeps it, where there is a file of that name. */
+enum tb_file_fault tb_file_place(const char* path, const char* to);
+/* The lock of who writes this file, -1 where there are no locks: it outlives
+ * the stream. TB_FILE_exists: somebody else has, or had, taken it for left. */
+enum tb_file_fault tb_file_lock(FILE* p_stream, int* p_lock);
+void tb_file_unlock(int lock);
+/* Removes a file that nobody writes and nobody finished; did it? */
+bool tb_file_sweep(const char* path);
 
 #endif

@@ -151,6 +151,26 @@ enum tb_file_fault tb_file_map(const char* path, struct tb_store* p_store) {
 
 #endif
 
+/* ---- what is in a file ---- */
+
+bool tb_file_hash(const struct tb_store* p_store,
+                  size_t start,
+                  size_t n_row,
+                  double* v_scratch,
+                  uint64_t* p_hash) {
+  const size_t n_col = p_store->n_col, n_padded = p_store->n_padded;
+  const double* v_block =
+      p_store->type->block(p_store, start, n_row, v_scratch);
+  *p_hash = tb_rows_hash(*p_hash, v_block, start, n_row, n_col, n_padded);
+  bool is_zero = true;
+  for (size_t i = 0; i < n_row; ++i) {
+    for (size_t j = n_col; j < n_padded; ++j) {
+      is_zero = is_zero && v_block[i * n_padded + j] == 0;
+    }
+  }
+  return is_zero;
+}
+
 /* ---- the tables ---- */
 
 /* Those of the loops, whose tables are no constants here. */

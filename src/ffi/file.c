@@ -2,10 +2,12 @@
  * wrong with a file is handed back as a code, in the order of tb_file_fault. */
 #include "ffi/args.h"
 
+#include "base/clip.h"
 #include "data/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static SEXP fault_of(enum tb_file_fault fault) {
   return Rf_ScalarInteger((int)fault);
@@ -70,18 +72,16 @@ SEXP ffi_file_append(SEXP writer, SEXP x) {
 }
 
 /* The file is whole, or there was a fault, after which nothing can be written.
- */
+ * Nobody takes it for left before it is abandoned. */
 SEXP ffi_file_finish(SEXP writer) {
   struct tb_writer* p_writer = parse_writer(writer);
   if (p_writer->p_stream == NULL) {
     ffi_fault("pointer of a file");
   }
-  const enum tb_file_fault fault = tb_writer_finish(p_writer);
-  writer_finalize(writer);
-  return fault_of(fault);
+  return fault_of(tb_writer_finish(p_writer));
 }
 
-/* Frees what a file that is not to be finished has open. */
+/* Frees what a file has open, finished or not. */
 SEXP ffi_file_abandon(SEXP writer) {
   if (TYPEOF(writer) != EXTPTRSXP ||
       R_ExternalPtrTag(writer) != Rf_install("tall_writer")) {
@@ -89,6 +89,21 @@ SEXP ffi_file_abandon(SEXP writer) {
   }
   writer_finalize(writer);
   return R_NilValue;
+}
+
+/* A file gets another name that no file has; or the fault. */
+SEXP ffi_file_place(SEXP path, SEXP to) {
+  const char* p_path = R_ExpandFileName(ffi_string(path, "path"));
+  char* p_from = R_alloc(strlen(p_path) + 1, 1);
+  strcpy(p_from, p_path); /* the next one may lie where it lay */
+  return fault_of(
+      tb_file_place(p_from, R_ExpandFileName(ffi_string(to, "to"))));
+}
+
+/* Removes what a writer left that is no more; was it? */
+SEXP ffi_file_sweep(SEXP path) {
+  const char* p_path = R_ExpandFileName(ffi_string(path, "path"));
+  return Rf_ScalarLogical(tb_file_sweep(p_path));
 }
 
 /* ---- reading ---- */
@@ -166,4 +181,44 @@ SEXP ffi_file_rows(SEXP path, SEXP n_row, SEXP n_col, SEXP rows) {
   tb_store_destroy(&store);
   UNPROTECT(1);
   return fault == TB_FILE_ok ? out : fault_of(fault);
+}
+
+static void store_finalize(SEXP ptr) {
+  struct tb_store* p_store = R_ExternalPtrAddr(ptr);
+  if (p_store != NULL) {
+    tb_store_destroy(p_store);
+    free(p_store);
+    R_ClearExternalPtr(ptr);
+  }
+}
+
+/* Reads all rows of a file: are they those that were written? The fault. */
+SEXP ffi_file_check(SEXP path) {
+  enum { NUMBERS = 1 << 14 }; /* that stay in the cache */
+  const char* p_path = R_ExpandFileName(ffi_string(path, "path"));
+  SEXP ptr = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
+  R_RegisterCFinalizerEx(ptr, store_finalize, TRUE);
+  struct tb_store* p_store = calloc(1, sizeof(*p_store));
+  R_SetExternalPtrAddr(ptr, p_store);
+  enum tb_file_fault fault =
+      p_store == NULL ? TB_FILE_memory : tb_file_map(p_path, p_store);
+  if (fault == TB_FILE_ok) {
+    const size_t n_most = tb_max(1, NUMBERS / p_store->n_padded);
+    double* v_scratch =
+        (double*)R_alloc(n_most * p_store->n_padded, sizeof(double));
+    uint64_t hash = 0;
+    bool is_whole = true;
+    for (size_t start = 0, k = 0; start < p_store->n_row && is_whole;
+         start += n_most, ++k) {
+      const size_t n_row = tb_min(n_most, p_store->n_row - start);
+      is_whole = tb_file_hash(p_store, start, n_row, v_scratch, &hash);
+      if (k % 256 == 255) {
+        R_CheckUserInterrupt(); /* leaves by a jump */
+      }
+    }
+    fault = is_whole && hash == p_store->hash ? TB_FILE_ok : TB_FILE_altered;
+  }
+  store_finalize(ptr);
+  UNPROTECT(1);
+  return fault_of(fault);
 }

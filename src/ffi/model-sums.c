@@ -87,7 +87,9 @@ SEXP ffi_model_gradient(SEXP model,
        (which & 1) && first < all.n_batch && tb_points_go_on(&points);
        first += TB_CHUNK) {
     const struct tb_batch block = tb_batch_part(&all, first, TB_CHUNK);
+    ffi_poll_begin();
     tb_points_add(&points, &block);
+    tb_poll_end();
     ffi_continue(model);
     R_CheckUserInterrupt();
   }

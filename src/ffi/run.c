@@ -2,6 +2,7 @@
  * external pointer of a run protects the R objects it writes to or reads. */
 #include "ffi/run.h"
 
+#include "base/poll.h"
 #include "ffi/model.h"
 #include "ffi/unwind.h"
 
@@ -45,6 +46,11 @@ static void check_spec(const struct tb_run_spec* p_spec) {
   }
 }
 
+/* A number of bytes that may be infinite: 0 then. */
+static size_t parse_bytes(double n_byte) {
+  return n_byte > 0 && n_byte < 0x1p62 ? (size_t)n_byte : 0;
+}
+
 static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
   SEXP init = ffi_element(spec, "init");
   struct tb_run_spec out = {
@@ -68,7 +74,8 @@ static struct tb_run_spec parse_spec(struct tb_model* p_model, SEXP spec) {
       .is_bias_coupled = ffi_number(spec, "is_bias_coupled") != 0,
       .keeps_moments = ffi_number(spec, "keeps_moments") != 0,
       .keeps_covariance = ffi_number(spec, "keeps_covariance") != 0,
-      .n_noise_every = ffi_count(spec, "n_noise_every")};
+      .n_noise_every = ffi_count(spec, "n_noise_every"),
+      .n_byte_most = parse_bytes(ffi_number(spec, "bytes_most"))};
   out.v_bias_map = ffi_doubles(ffi_element(spec, "bias_map"),
                                p_model->n_dim * p_model->n_dim,
                                "bias_map");
@@ -111,15 +118,27 @@ static struct tb_recorder parse_recorder(const struct tb_run_spec* p_spec,
 #undef BUFFER
 }
 
+/* A status with the bytes that a run would take. */
+static SEXP status_with_bytes(enum tb_status status, size_t n_byte) {
+  SEXP out = PROTECT(Rf_ScalarInteger(status));
+  SEXP bytes = PROTECT(Rf_ScalarReal((double)n_byte));
+  Rf_setAttrib(out, Rf_install("bytes"), bytes);
+  UNPROTECT(2);
+  return out;
+}
+
 /* saved: NULL, or a list of one raw vector per chain.
- * Pointer, or the status as an integer. */
+ * Pointer, or the status as an integer, with the bytes wanted as an attribute
+ * where there are not so many. */
 SEXP ffi_run_create(SEXP model,
                     SEXP spec,
                     SEXP buffers,
                     SEXP saved,
                     SEXP n_threads) {
   struct tb_model* p_model = ffi_model(model);
-  const struct tb_run_spec parsed = parse_spec(p_model, spec);
+  struct tb_run_spec parsed = parse_spec(p_model, spec);
+  size_t n_byte = 0;
+  parsed.p_byte = &n_byte;
   const struct tb_recorder recorder = parse_recorder(&parsed, buffers);
   const int n_threads_ = ffi_threads(n_threads);
   if (saved != R_NilValue && (TYPEOF(saved) != VECSXP ||
@@ -143,6 +162,7 @@ SEXP ffi_run_create(SEXP model,
   }
   R_SetExternalPtrAddr(ptr, p);
   p->recorder = recorder;
+  ffi_poll_begin();
   enum tb_status status = tb_run_create(&parsed, n_threads_, &p->p_run);
   if (status == TB_STATUS_ok && !tb_run_records(p->p_run, &recorder)) {
     status = TB_STATUS_argument;
@@ -156,14 +176,10 @@ SEXP ffi_run_create(SEXP model,
     /* a failure here is the chain's, told by ffi_run_report() */
     tb_run_start(p->p_run);
   }
+  tb_poll_end();
   ffi_continue(model);
   UNPROTECT(2);
-  return status == TB_STATUS_ok ? ptr : Rf_ScalarInteger(status);
-}
-
-static void check_interrupt(void* data) {
-  (void)data;
-  R_CheckUserInterrupt();
+  return status == TB_STATUS_ok ? ptr : status_with_bytes(status, n_byte);
 }
 
 /* One slice. 0: go on, 1: every chain has finished or failed, 2: interrupted */
@@ -173,8 +189,10 @@ SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   const int n_threads_ = ffi_threads(n_threads);
   SEXP model = CAR(R_ExternalPtrProtected(run));
   /* a failure here is the chains', too */
+  ffi_poll_begin();
   tb_run_refresh(p->p_run, n_threads_);
   tb_run_advance(p->p_run, n, n_threads_, &p->recorder);
+  const bool was_stopped = tb_poll_end();
   /* an error of a user's function has stopped its chain, the others go on */
   ffi_continue_interrupt(model);
 
@@ -185,7 +203,7 @@ SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
       answer = 0;
     }
   }
-  if (R_ToplevelExec(check_interrupt, NULL) == FALSE) {
+  if (was_stopped || ffi_is_interrupted()) {
     answer = 2;
   }
   return Rf_ScalarInteger(answer);

@@ -1,5 +1,7 @@
 /* Topic proportions of documents, given topics. */
+#include "base/poll.h"
 #include "ffi/model.h"
+#include "ffi/unwind.h"
 
 #include "models/lda.h"
 
@@ -21,8 +23,10 @@ SEXP ffi_topics_proportions(SEXP model,
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP,
                                     (int)tb_lda_n_topic(p_model),
                                     (int)p_model->n_data));
+  ffi_poll_begin();
   const enum tb_status status =
       tb_lda_proportions(p_model, v_topics, n_burn, n_sweep, seed_, REAL(out));
+  tb_poll_end();
   UNPROTECT(1);
   return status == TB_STATUS_ok ? out : Rf_ScalarInteger((int)status);
 }

@@ -1,5 +1,7 @@
 #include "ffi/unwind.h"
 
+#include "base/poll.h"
+
 #include <setjmp.h>
 
 static void on_jump(void* p_home, Rboolean jump) {
@@ -56,4 +58,17 @@ void ffi_continue_interrupt(SEXP model) {
     p_jump->waiting = TB_STATUS_ok;
   }
   ffi_continue(model);
+}
+
+static void check_interrupt(void* data) {
+  (void)data;
+  R_CheckUserInterrupt();
+}
+
+bool ffi_is_interrupted(void) {
+  return R_ToplevelExec(check_interrupt, NULL) == FALSE;
+}
+
+void ffi_poll_begin(void) {
+  tb_poll_begin(ffi_is_interrupted);
 }

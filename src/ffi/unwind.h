@@ -25,4 +25,9 @@ SEXP ffi_jump_pointer(struct ffi_jump* p_jump);
 void ffi_continue(SEXP model);
 void ffi_continue_interrupt(SEXP model);
 
+/* Did the user ask to stop? It is forgotten then. */
+bool ffi_is_interrupted(void);
+/* The core asks that until tb_poll_end(). */
+void ffi_poll_begin(void);
+
 #endif

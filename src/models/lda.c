@@ -61,6 +61,7 @@
 #include "base/clip.h"
 #include "base/clones.h"
 #include "base/hash.h"
+#include "base/poll.h"
 #include "base/vector.h"
 #include "base/vmath.h"
 
@@ -234,6 +235,18 @@ TB_INLINE size_t draw_topic(size_t n,
   return z < n ? z : n - 1;
 }
 
+/* Of n tokens more: is it time to stop? *p_work: multiplications since the last
+ * time that was asked. */
+static bool is_stopped(const struct lda* p, size_t n, size_t* p_work) {
+  enum { BETWEEN = 1 << 24 };
+  *p_work += n * p->n_topic;
+  if (*p_work < BETWEEN) {
+    return false;
+  }
+  *p_work = 0;
+  return tb_poll();
+}
+
 /* Draw the topic of token i, of cell c. What `weight` > 0 adds to v_cell:
  * weight / theta_kw times the conditional probabilities. */
 TB_INLINE void visit_token(const struct lda* p,
@@ -268,19 +281,23 @@ TB_INLINE void visit_token(const struct lda* p,
 
 /* Sweep over the tokens of document d at one point or at two with the same
  * random numbers (p_there may be NULL); the first draws them all given the same
- * a_k. */
-static TB_CLONES void sweep(const struct lda* p,
+ * a_k. false: it was stopped. */
+static TB_CLONES bool sweep(const struct lda* p,
                             size_t d,
                             bool is_first,
                             double weight,
                             struct tb_rng* p_rng,
                             const struct point* p_here,
-                            const struct point* p_there) {
+                            const struct point* p_there,
+                            size_t* p_work) {
   const size_t n = p->n_topic, first = p->v_start[d];
   size_t token = 0;
   for (size_t c = first; c < p->v_start[d + 1]; ++c) {
     const size_t at = p->v_word[c] * n, cell = (c - first) * n;
     for (uint32_t i = 0; i < p->v_count[c]; ++i, ++token) {
+      if (is_stopped(p, 1, p_work)) {
+        return false;
+      }
       const double u = tb_rng_unif(p_rng);
       visit_token(p,
                   p_here,
@@ -302,14 +319,17 @@ static TB_CLONES void sweep(const struct lda* p,
       }
     }
   }
+  return true;
 }
 
 /* Iterations towards the fixed point where a document's sampler starts. */
 #define N_SOFT 8
 
-/* a_k there, for the first draws; counts are 0. */
-static TB_CLONES void
-start_document(const struct lda* p, size_t d, const struct point* p_point) {
+/* a_k there, for the first draws; counts are 0. false: it was stopped. */
+static TB_CLONES bool start_document(const struct lda* p,
+                                     size_t d,
+                                     const struct point* p_point,
+                                     size_t* p_work) {
   const size_t n = p->n_topic, first = p->v_start[d], end = p->v_start[d + 1];
   double* restrict v_a = p_point->v_a;
   double* restrict v_tally = p_point->v_tally;
@@ -322,6 +342,9 @@ start_document(const struct lda* p, size_t d, const struct point* p_point) {
   for (int t = 0; t < N_SOFT; ++t) {
     memset(v_tally, 0, n * sizeof(double));
     for (size_t c = first; c < end; ++c) {
+      if (is_stopped(p, 1, p_work)) {
+        return false;
+      }
       const double* v_theta = p_point->v_theta + p->v_word[c] * n;
       double sum = 0;
       for (size_t k = 0; k < n; ++k) {
@@ -340,6 +363,7 @@ start_document(const struct lda* p, size_t d, const struct point* p_point) {
     }
   }
   memset(v_tally, 0, n * sizeof(double));
+  return true;
 }
 
 /* a_k of the topics drawn first */
@@ -362,21 +386,26 @@ finish_document(const struct lda* p, size_t d, const struct point* p_point) {
   }
 }
 
-/* E_z of document d at a point, or at two: their v_cell and v_topic are set */
-static void expect_topics(const struct lda* p,
-                          size_t d,
-                          size_t n_burn,
-                          size_t n_sweep,
-                          struct tb_rng* p_rng,
-                          const struct point* p_here,
-                          const struct point* p_there) {
+/* E_z of document d at a point, or at two: their v_cell and v_topic are set.
+ * TB_STATUS_interrupted: they are not. */
+static enum tb_status expect_topics(const struct lda* p,
+                                    size_t d,
+                                    size_t n_burn,
+                                    size_t n_sweep,
+                                    struct tb_rng* p_rng,
+                                    const struct point* p_here,
+                                    const struct point* p_there,
+                                    size_t* p_work) {
   const double weight = 1 / (double)n_sweep;
-  start_document(p, d, p_here);
-  if (p_there != NULL) {
-    start_document(p, d, p_there);
+  if (!start_document(p, d, p_here, p_work) ||
+      (p_there != NULL && !start_document(p, d, p_there, p_work))) {
+    return TB_STATUS_interrupted;
   }
   for (size_t t = 0; t <= n_burn + n_sweep; ++t) {
-    sweep(p, d, t == 0, t > n_burn ? weight : 0, p_rng, p_here, p_there);
+    const double counts = t > n_burn ? weight : 0;
+    if (!sweep(p, d, t == 0, counts, p_rng, p_here, p_there, p_work)) {
+      return TB_STATUS_interrupted;
+    }
     if (t == 0) {
       count_topics(p, p_here);
       if (p_there != NULL) {
@@ -388,15 +417,17 @@ static void expect_topics(const struct lda* p,
   if (p_there != NULL) {
     finish_document(p, d, p_there);
   }
+  return TB_STATUS_ok;
 }
 
 /* The same at theta and perhaps at the reference. No stream: a long run from
  * the document's own. */
-static void visit(const struct tb_model* p_model,
-                  size_t d,
-                  struct tb_rng* p_rng,
-                  bool has_reference,
-                  const struct scratch* p_s) {
+static enum tb_status visit(const struct tb_model* p_model,
+                            size_t d,
+                            struct tb_rng* p_rng,
+                            bool has_reference,
+                            const struct scratch* p_s,
+                            size_t* p_work) {
   const struct lda* p = p_model->p_self;
   struct tb_rng own;
   size_t n_sweep = p->n_sweep;
@@ -405,13 +436,14 @@ static void visit(const struct tb_model* p_model,
     p_rng = &own;
     n_sweep *= LONG_RUN;
   }
-  expect_topics(p,
-                d,
-                p->n_burn,
-                n_sweep,
-                p_rng,
-                &p_s->here,
-                has_reference ? &p_s->there : NULL);
+  return expect_topics(p,
+                       d,
+                       p->n_burn,
+                       n_sweep,
+                       p_rng,
+                       &p_s->here,
+                       has_reference ? &p_s->there : NULL,
+                       p_work);
 }
 
 /* ------------------------------------------------------------------- passes */
@@ -501,6 +533,10 @@ static enum tb_status lda_gradient(const struct tb_model* p_model,
                                    const struct tb_sums* p_sums) {
   const struct lda* p = p_model->p_self;
   const bool has_reference = p_reference != NULL;
+  enum { MANY = 256 }; /* documents: of a pass, in which nobody else asks */
+  if (p_batch->n_batch >= MANY && tb_poll()) {
+    return TB_STATUS_interrupted;
+  }
   struct scratch s = scratch_at(p, p_work->p_scratch);
   load_theta(p, v_x, &s.here);
   load_totals(p, &s.here);
@@ -509,10 +545,15 @@ static enum tb_status lda_gradient(const struct tb_model* p_model,
     load_totals(p, &s.there);
   }
   memset(s.v_total, 0, 5 * p->n_topic * sizeof(double));
+  size_t n_work = 0;
   for (size_t b = 0; b < p_batch->n_batch; ++b) {
     const size_t d = tb_batch_row(p_batch, b);
     const double c = tb_batch_weight(p_batch, b);
-    visit(p_model, d, p_work->p_rng, has_reference, &s);
+    const enum tb_status status =
+        visit(p_model, d, p_work->p_rng, has_reference, &s, &n_work);
+    if (status != TB_STATUS_ok) {
+      return status;
+    }
     add_cells(p, d, c, has_reference, &s, p_sums);
     collect_totals(p, c, has_reference, &s);
   }
@@ -572,10 +613,12 @@ enum tb_status tb_lda_proportions(const struct tb_model* p_model,
   struct scratch s = scratch_at(p, p_scratch);
   memcpy(s.here.v_theta, v_topics, n * p->n_word * sizeof(double));
   load_totals(p, &s.here);
-  for (size_t d = 0; d < p_model->n_data; ++d) {
+  enum tb_status status = TB_STATUS_ok;
+  size_t n_work = 0;
+  for (size_t d = 0; d < p_model->n_data && status == TB_STATUS_ok; ++d) {
     struct tb_rng rng;
     tb_rng_init(&rng, seed + d, 0, TB_STREAM_model);
-    expect_topics(p, d, n_burn, n_sweep, &rng, &s.here, NULL);
+    status = expect_topics(p, d, n_burn, n_sweep, &rng, &s.here, NULL, &n_work);
     double total = (double)n * p->alpha;
     for (size_t k = 0; k < n; ++k) {
       total += s.here.v_topic[k];
@@ -585,7 +628,7 @@ enum tb_status tb_lda_proportions(const struct tb_model* p_model,
     }
   }
   free(p_scratch);
-  return TB_STATUS_ok;
+  return status;
 }
 
 size_t tb_lda_n_topic(const struct tb_model* p_model) {
@@ -735,7 +778,7 @@ const struct tb_model_type tb_model_lda = {
     .citation =
         "Patterson & Teh (2013), NIPS 26; Baker, Fearnhead, Fox & Nemeth "
         "(2019), section 5.3",
-    .flags = TB_MODEL_RANDOM | TB_MODEL_NO_DENSITY,
+    .flags = TB_MODEL_RANDOM | TB_MODEL_NO_DENSITY | TB_MODEL_POLLS,
     .create = lda_create,
     .destroy = lda_destroy,
     .prior = lda_prior,

@@ -42,7 +42,9 @@ enum tb_model_flag {
   TB_MODEL_MAIN_THREAD = 1u << 1, /* calls R: chains run one after another */
   TB_MODEL_RANDOM = 1u << 2,      /* draws from its own stream */
   TB_MODEL_NOISY = 1u << 3, /* injects noise into g_0, reports its variance */
-  TB_MODEL_NO_DENSITY = 1u << 4 /* leaves p_log_lik alone: not for Metropolis */
+  TB_MODEL_NO_DENSITY = 1u << 4, /* leaves p_log_lik alone: no Metropolis */
+  TB_MODEL_POLLS = 1u << 5       /* a minibatch may take long: gradients ask
+                                    tb_poll(), and may end interrupted */
 };
 
 enum tb_weight_type {

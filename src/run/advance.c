@@ -127,6 +127,11 @@ static enum tb_status slot_step(struct tb_run* p_run,
   return status;
 }
 
+/* Chains of a model that calls R run on the main thread. */
+static bool is_serial(const struct tb_run* p_run) {
+  return p_run->spec.p_model->type->flags & TB_MODEL_MAIN_THREAD;
+}
+
 /* One step, and what follows from it. */
 static void slot_advance(struct tb_run* p_run,
                          size_t c,
@@ -170,7 +175,7 @@ static void slot_advance(struct tb_run* p_run,
   if (p_report->status == TB_STATUS_ok) {
     p_report->status = slot_check(p_slot, p_spec);
   }
-  if (p_report->status == TB_STATUS_ok && p_run->p_undo != NULL) {
+  if (p_report->status == TB_STATUS_ok && is_serial(p_run)) {
     p_report->status = slot_check_gradient(p_slot);
   }
   if (p_report->status != TB_STATUS_ok) {
@@ -272,39 +277,35 @@ static bool can_advance(const struct tb_run* p_run,
          p_report->status == TB_STATUS_ok;
 }
 
-/* A model that calls R: chains one after another on the main thread. An
- * interrupt may come in the middle of a step: then the slice was not made,
- * which is false. */
-static bool run_advance_serial(struct tb_run* p_run,
+/* An interrupt may come in the middle of a step: then the slice was not made.
+ */
+static bool is_interrupted(const struct tb_run* p_run) {
+  for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
+    if (p_run->v_slot[c].report.status == TB_STATUS_interrupted) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* A model that calls R: chains one after another on the main thread. */
+static void run_advance_serial(struct tb_run* p_run,
                                const struct tb_recorder* p_recorder) {
-  run_keep(p_run);
   for (size_t c = 0; c < p_run->spec.n_chain; ++c) {
     const struct tb_report* p_report = &p_run->v_slot[c].report;
     while (can_advance(p_run, p_report)) {
       slot_advance(p_run, c, p_recorder);
     }
     if (p_report->status == TB_STATUS_interrupted) {
-      run_undo(p_run);
-      return false;
+      return;
     }
   }
-  return true;
 }
 
-void tb_run_advance(struct tb_run* p_run,
-                    size_t n_step,
-                    int n_threads,
-                    const struct tb_recorder* p_recorder) {
+static void run_advance_threads(struct tb_run* p_run,
+                                int n_threads,
+                                const struct tb_recorder* p_recorder) {
   const size_t n_chain = p_run->spec.n_chain;
-  const size_t n_due = p_run->n_due;
-  p_run->n_due =
-      n_step > SIZE_MAX - p_run->n_due ? SIZE_MAX : p_run->n_due + n_step;
-  if (p_run->p_undo != NULL) {
-    if (!run_advance_serial(p_run, p_recorder)) {
-      p_run->n_due = n_due;
-    }
-    return;
-  }
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(n_threads)                                \
     schedule(dynamic, 1) if (n_threads > 1)
@@ -316,4 +317,25 @@ void tb_run_advance(struct tb_run* p_run,
     }
   }
   (void)n_threads;
+}
+
+void tb_run_advance(struct tb_run* p_run,
+                    size_t n_step,
+                    int n_threads,
+                    const struct tb_recorder* p_recorder) {
+  const size_t n_due = p_run->n_due;
+  p_run->n_due =
+      n_step > SIZE_MAX - p_run->n_due ? SIZE_MAX : p_run->n_due + n_step;
+  if (p_run->p_undo != NULL) {
+    run_keep(p_run);
+  }
+  if (is_serial(p_run)) {
+    run_advance_serial(p_run, p_recorder);
+  } else {
+    run_advance_threads(p_run, n_threads, p_recorder);
+  }
+  if (p_run->p_undo != NULL && is_interrupted(p_run)) {
+    run_undo(p_run);
+    p_run->n_due = n_due;
+  }
 }

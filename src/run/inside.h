@@ -59,7 +59,7 @@ struct tb_run {
   size_t n_due;   /* steps that chains are asked to have made so far */
   void* p_refill; /* the estimator's part since tb_run_refill(), or NULL */
   size_t n_refill_byte; /* of it */
-  char* p_undo; /* TB_MODEL_MAIN_THREAD: slots and chains before a slice */
+  char* p_undo; /* slots and chains before a slice that may be interrupted */
 };
 
 /* ---- members.c ---- */

@@ -13,6 +13,22 @@ static size_t undo_size(const struct tb_run* p_run) {
   return p_run->spec.n_chain * sizeof(struct tb_slot) + p_run->n_chains_byte;
 }
 
+/* A step of such models may be interrupted in its middle. */
+static bool needs_undo(const struct tb_model* p_model) {
+  return p_model->type->flags & (TB_MODEL_MAIN_THREAD | TB_MODEL_POLLS);
+}
+
+/* Memory that a system promises may not be there when it is written to. */
+static bool run_fits(const struct tb_run* p_run) {
+  const struct tb_run_spec* p_spec = &p_run->spec;
+  const size_t n_undo = needs_undo(p_spec->p_model) ? undo_size(p_run) : 0;
+  const size_t n_byte = p_run->n_members_byte + p_run->n_chains_byte + n_undo;
+  if (p_spec->p_byte != NULL) {
+    *p_spec->p_byte = n_byte;
+  }
+  return p_spec->n_byte_most == 0 || n_byte <= p_spec->n_byte_most;
+}
+
 static void run_init_chain(struct tb_run* p_run, size_t c) {
   const struct tb_run_spec* p_spec = &p_run->spec;
   struct tb_chain* p_chain = &p_run->v_slot[c].chain;
@@ -105,7 +121,7 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
   struct tb_arena chains = {NULL, 0};
   tb_run_lay_out_chains(p_run, &chains);
   p_run->n_chains_byte = chains.n_used + 64;
-  p_run->p_chains = tb_big_alloc(p_run->n_chains_byte);
+  p_run->p_chains = run_fits(p_run) ? tb_big_alloc(p_run->n_chains_byte) : NULL;
   if (p_run->p_chains == NULL) {
     run_release_members(p_run);
     tb_big_free(p_members, n_members);
@@ -117,7 +133,7 @@ enum tb_status tb_run_create(const struct tb_run_spec* p_spec,
   for (size_t c = 0; c < p_spec->n_chain; ++c) {
     run_init_chain(p_run, c);
   }
-  if (p_spec->p_model->type->flags & TB_MODEL_MAIN_THREAD) {
+  if (needs_undo(p_spec->p_model)) {
     p_run->p_undo = tb_big_alloc(undo_size(p_run));
     if (p_run->p_undo == NULL) {
       tb_run_destroy(p_run);

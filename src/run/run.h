@@ -49,6 +49,9 @@ struct tb_run_spec {
   bool keeps_covariance; /* and their covariance; with keeps_moments only */
   size_t n_noise_every; /* steps between looks at the gradient noise; 0: none */
   const double* v_init; /* n_dim x n_chain, sampler coordinates */
+  size_t n_byte_most;   /* TB_STATUS_memory where the run would take more; 0:
+                           whatever it takes */
+  size_t* p_byte;       /* what it takes; NULL: not asked for */
 };
 
 /* Where kept draws go: arrays of R, column-major; NULL: not wanted.

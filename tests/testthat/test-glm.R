@@ -721,6 +721,20 @@ test_that("a design that memory does not hold is refused by its widest term", {
     class = "tall_error_memory"
   )
   expect_identical(error$argument, "formula")
+  # wherever a design is made
+  data$id <- factor(data$id)
+  data$k <- factor(rep(1:4, 500), ordered = TRUE)
+  for (fit in list(
+    function() tall_glm(y ~ id, data, sparse = FALSE, refresh = 0),
+    function() tall_multinom(k ~ id, data, refresh = 0),
+    function() tall_polr(k ~ id, data, refresh = 0),
+    function() tall_nn(y ~ id, data, refresh = 0),
+    function() tall_glmer(y ~ id + (1 | g), data, refresh = 0),
+    function() tall_glmer(y ~ x + (id | g), data, refresh = 0)
+  )) {
+    error <- expect_error(fit(), "32 MB", class = "tall_error_memory")
+    expect_match(conditionMessage(error), "`id` has 1,999 columns")
+  }
   # crossed factors have few contrasts; names that are not syntactic
   bits <- expand.grid(rep(list(c("n", "y")), 9))
   names(bits) <- c(letters[1:8], "a b")

@@ -212,6 +212,137 @@ test_that("files that are no whole files of rows are refused", {
   says("is not a file that")
 })
 
+test_that("every byte of the rows is told before a model has them", {
+  x <- stored_rows(300)$x
+  y <- rep(0:1, 150)
+  wide <- cbind(x, matrix(rnorm(300 * 60) + 5, 300)) # 63 of 64 numbers a row
+  told <- 0
+  for (of in list(
+    list(x = x, type = "double"),
+    list(x = x, type = "float"),
+    list(x = wide, type = "double")
+  )) {
+    store <- tall_store(of$x, local_path(), type = of$type)
+    path <- store$file
+    bytes <- readBin(path, raw(), file.size(path))
+    first <- 65536
+    at <- withr::with_seed(1, sample(seq(first, length(bytes) - 1), 20))
+    if (ncol(of$x) == 63) {
+      at[[1]] <- first + 8 * 63 + 6 # of what fills a row up
+    }
+    for (k in at) {
+      put_bytes(path, k, as.integer(xor(bytes[k + 1], as.raw(1))))
+      e <- expect_error(model_glm(store, y), class = "tall_error_corrupt")
+      expect_identical(e$file, path)
+      expect_match(one_line(e), basename(path), fixed = TRUE)
+      told <- told + 1
+      writeBin(bytes, path)
+    }
+    expect_s3_class(model_glm(store, y), "tall_model")
+  }
+  expect_identical(told, 60)
+})
+
+test_that("who reads all rows of a damaged file is told its name", {
+  x <- stored_rows(300)$x
+  store <- tall_store(x, local_path())
+  expect_s3_class(model_glm(store, rep(0:1, 150)), "tall_model")
+  # NaN, and a number that is huge: of the last row
+  size <- file.size(store$file)
+  for (bytes in list(rep(255, 8), c(1, 1, 1, 1, 1, 1, 0xe0, 0x7f))) {
+    put_bytes(store$file, size - 8, bytes)
+    for (read in list(
+      function() model_glm(store, rep(0:1, 150)),
+      function() model_classes(store, rep(1:3, 100)),
+      function() tall_glm.fit(store, rep(0:1, 150), binomial()),
+      function() tall_glm(a ~ b, data = store, refresh = 0),
+      function() as.matrix(store)
+    )) {
+      e <- expect_error(read(), class = "tall_error_corrupt")
+      expect_identical(e$file, store$file)
+    }
+    expect_identical(store[1:2, ], x[1:2, ])
+  }
+})
+
+test_that("a file that stays as it is is compared once", {
+  x <- stored_rows(300)$x
+  store <- tall_store(x, local_path())
+  seen <- function() exists(store$file, stores_checked)
+  as.matrix(store)
+  expect_false(seen()) # what is written next may have the same times
+  local_function("file_times", function(file) c(1000, 2000))
+  as.matrix(store)
+  expect_true(seen())
+  put_bytes(store$file, file.size(store$file) - 1, 77)
+  expect_false(identical(as.matrix(store), x)) # as far as the times tell
+  local_function("file_times", function(file) c(1001, 2000))
+  expect_error(as.matrix(store), class = "tall_error_corrupt")
+})
+
+test_that("no file is replaced that came while rows were written", {
+  x <- stored_rows(300)$x
+  folder <- withr::local_tempdir()
+  path <- file.path(folder, "rows.tall")
+  n <- 0
+  comes <- function() {
+    n <<- n + 1
+    if (n == 2) writeLines("mine", path)
+    if (n < 3) x
+  }
+  e <- expect_error(tall_store(comes, path), class = "tall_error_input")
+  expect_match(one_line(e), "came while rows were written", fixed = TRUE)
+  expect_identical(readLines(path), "mine")
+  expect_identical(list.files(folder), "rows.tall")
+  n <- 0
+  store <- tall_store(comes, path, overwrite = TRUE)
+  expect_identical(as.matrix(store), rbind(x, x))
+  expect_identical(list.files(folder), "rows.tall")
+})
+
+test_that("what a killed writer left goes with the next one, and no more", {
+  skip_on_cran()
+  skip_if_not(file.exists("/proc/locks"), "how long a process has run")
+  x <- stored_rows(300)$x
+  folder <- withr::local_tempdir()
+  left <- function() list.files(folder, "^writing-")
+  child <- parallel::mcparallel({
+    n <- 0
+    tall_store(
+      function() {
+        n <<- n + 1
+        if (n > 1) Sys.sleep(60)
+        x
+      },
+      file.path(folder, "never.tall")
+    )
+  })
+  withr::defer(tools::pskill(child$pid, tools::SIGKILL))
+  for (k in 1:200) {
+    if (length(left()) > 0) break
+    Sys.sleep(0.05)
+  }
+  being_written <- left()
+  expect_length(being_written, 1)
+  # a file that is whole is a user's, whatever its name
+  whole <- tall_store(x, file.path(folder, "writing-0123456789.tall"))
+  inner <- function() {
+    tall_store(x, file.path(folder, "inner.tall"), overwrite = TRUE)
+    n <<- n + 1
+    if (n < 3) x
+  }
+  n <- 0
+  outer <- tall_store(inner, file.path(folder, "outer.tall"))
+  expect_identical(as.matrix(outer), rbind(x, x))
+  expect_setequal(left(), c(being_written, basename(whole$file)))
+  tools::pskill(child$pid, tools::SIGKILL)
+  suppressWarnings(parallel::mccollect(child)) # which says so
+  expect_setequal(left(), c(being_written, basename(whole$file)))
+  tall_store(x, file.path(folder, "next.tall"))
+  expect_identical(left(), basename(whole$file))
+  expect_identical(as.matrix(whole), x)
+})
+
 test_that("nothing is left of what cannot be written", {
   x <- stored_rows(300)$x
   folder <- withr::local_tempdir()
@@ -258,9 +389,10 @@ test_that("a file is only replaced when that is asked for", {
 test_that("a full disk is told before anything is written", {
   x <- stored_rows(300)$x
   path <- file.path(withr::local_tempdir(), "rows.tall")
-  blocks <- list(n_row = 2^50, next_block = function() x)
+  blocks <- list(next_block = function() x)
+  call <- rlang::current_env()
   expect_file_error(
-    write_store(blocks, path, path, "double", rlang::current_env()),
+    write_store(blocks, new_store_writer(path, "double", call, 2^50)),
     path,
     "there is no space for it"
   )

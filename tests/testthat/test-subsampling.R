@@ -96,6 +96,59 @@ test_that("a minibatch larger than the data is refused without replacement", {
   expect_true(all(fit$sizes == 301))
 })
 
+test_that("minibatches that no step could take are refused before", {
+  model <- example_model()
+  run <- function(...) {
+    sg_sample(
+      model,
+      kernel_sgld(1e-4),
+      gradient_simple(),
+      ...,
+      iter = 2,
+      chains = 1,
+      seed = 1,
+      refresh = 0
+    )
+  }
+  for (subsample in list(
+    subsample_uniform(1e9),
+    subsample_weighted(1e9, "uniform"),
+    subsample_optimal(1000001)
+  )) {
+    e <- expect_error(run(subsample), class = "tall_error_input")
+    expect_identical(e$argument, "size")
+    expect_identical(e$expected, 1e6)
+  }
+  expect_match(one_line(e), "at most 1,000,000 for 300 rows", fixed = TRUE)
+  expect_s3_class(run(subsample_uniform(5000)), "tall_fit")
+  # of many rows all may be drawn
+  spec <- subsample_uniform(2e6)
+  expect_identical(drawn_rows(spec, 2e6, NULL), 2e6)
+  expect_error(drawn_rows(spec, 2e6 - 1, NULL), class = "tall_error_input")
+})
+
+test_that("chains that memory does not hold are refused before", {
+  model <- example_model()
+  run <- function(...) {
+    sg_sample(model, kernel_sgld(1e-4), gradient_simple(), ..., iter = 2,
+      seed = 1, refresh = 0, keep = "none")
+  }
+  local_function("free_memory", function() 1e6)
+  e <- expect_error(
+    run(subsample_uniform(1e6), chains = 2),
+    class = "tall_error_memory"
+  )
+  expect_gt(e$bytes, 2 * 8e6)
+  expect_lt(e$bytes, 3 * 8e6)
+  expect_match(one_line(e), "chains take .* memory has 1 MB")
+  expect_s3_class(run(subsample_uniform(10), chains = 2), "tall_fit")
+  # draws, too: the system would end R
+  expect_error(
+    make_buffers(list(n_keep = 1e6, numbers = list(draw = 1)), 1),
+    class = "tall_error_memory"
+  )
+})
+
 test_that("weights are refused in words", {
   expect_snapshot(subsample_weighted(10, c(1, 0)), error = TRUE)
   expect_snapshot(subsample_weighted(10, c(1, -1)), error = TRUE)

@@ -408,3 +408,89 @@ test_that("SAGA runs where its table fits, and is refused where it does not", {
   expect_s3_class(run(1e6), "tall_fit")
   expect_error(run(1e4), class = "tall_error_unsupported")
 })
+
+test_that("words and topics that memory does not hold are refused before", {
+  local_function("free_memory", function() 1e8)
+  words <- data.frame(
+    doc = c(1, 1, 2, 2),
+    word = c(1, 5, 2, 1e9),
+    count = c(2, 3, 2, 1)
+  )
+  e <- expect_error(model_lda(words, 2), class = "tall_error_memory")
+  expect_match(one_line(e), "1,000,000,000 words", fixed = TRUE)
+  expect_match(one_line(e), "800 GB", fixed = TRUE)
+  expect_match(one_line(e), "as.integer(factor(dtm$word))", fixed = TRUE)
+  # what it says works
+  words$word <- as.integer(factor(words$word))
+  expect_s3_class(model_lda(words, 2), "tall_model")
+  e <- expect_error(tall_topics(words, 1e6), class = "tall_error_memory")
+  expect_match(one_line(e), "1,000,000 topics of 4 words", fixed = TRUE)
+  expect_identical(e$argument, "k")
+  skip_if_not_installed("slam")
+  wide <- slam::simple_triplet_matrix(c(1, 2), c(1, 1e7), c(1, 1), 2, 1e7)
+  e <- expect_error(model_lda(wide, 2), class = "tall_error_memory")
+  expect_match(one_line(e), "one for each column", fixed = TRUE)
+  model <- model_lda(words, 2)
+  local_function("free_memory", function() 31)
+  expect_error(
+    topic_proportions(model, rep(1, 8), 1),
+    "matrix of 2 topics of 2 documents takes 32 B",
+    class = "tall_error_memory"
+  )
+})
+
+# Seconds that `what` went on after Ctrl-C; NA: it was not interrupted.
+seconds_after_interrupt <- function(what) {
+  started <- withr::local_tempfile()
+  run_child(
+    function(what, started, library) {
+      library(tallbayes, lib.loc = library)
+      inside <- asNamespace("tallbayes")
+      words <- expand.grid(doc = 1:50, word = 1:20)
+      words$count <- 100
+      model <- model_lda(words, 5000)
+      theta <- numeric(1e5)
+      writeLines("", started)
+      begun <- proc.time()[["elapsed"]]
+      is_stopped <- FALSE
+      withCallingHandlers(
+        tryCatch(
+          switch(
+            what,
+            run = sg_sample(
+              model,
+              kernel_sgld(1e-6),
+              gradient_simple(),
+              subsample_uniform(50, replace = FALSE),
+              iter = 100,
+              chains = 1,
+              seed = 1,
+              init = theta,
+              refresh = 0
+            ),
+            evaluate = inside$model_evaluate(model, theta),
+            fold = inside$topic_proportions(model, exp(theta), 1)
+          ),
+          interrupt = function(c) is_stopped <<- TRUE,
+          tall_error_interrupted = function(c) is_stopped <<- TRUE
+        ),
+        tall_warning_interrupted = function(c) is_stopped <<- TRUE
+      )
+      if (is_stopped) proc.time()[["elapsed"]] - begun else NA
+    },
+    what,
+    started,
+    dirname(system.file(package = "tallbayes")),
+    signal_when = started
+  )
+}
+
+test_that("very many topics can be interrupted in the middle of a step", {
+  skip_on_cran()
+  skip_on_os("windows")
+  # 100,000 tokens and 5,000 topics: 2e9 products a step, ten times as many of a
+  # gradient without noise
+  for (what in c("run", "evaluate", "fold")) {
+    expect_lt(seconds_after_interrupt(what), 4)
+  }
+})

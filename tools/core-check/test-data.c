@@ -634,10 +634,83 @@ static void file_is_checked(struct check* p_check, const char* path) {
   free(v_byte);
 }
 
+/* Every byte of the rows, what fills them up among it, is in the hash. */
+static void rows_are_checked(struct check* p_check, const char* path) {
+  enum { N_FEW = 9, N_WIDE = 63, N_FILE = 65536 + N_FEW * 64 * 8 };
+  double* v_x = check_alloc(N_FEW * N_WIDE, sizeof(double));
+  unsigned char* v_byte = check_alloc(N_FILE, 1);
+  double v_scratch[N_FEW * 64];
+  struct tb_rng rng;
+  tb_rng_init(&rng, 16, 0, TB_STREAM_batch);
+  tb_rng_fill_norm(&rng, v_x, N_FEW * N_WIDE);
+  for (int is_float = 0; is_float < 2; ++is_float) {
+    file_write(p_check, path, is_float == 1, N_FEW, N_WIDE, 7, v_x);
+    FILE* p_stream = fopen(path, "rb");
+    const size_t n_file = fread(v_byte, 1, N_FILE, p_stream);
+    fclose(p_stream);
+    CHECK(n_file == 65536 + N_FEW * 64 * (is_float == 1 ? 4 : 8));
+    for (size_t k = 65535; k < n_file; k += k < 65536 ? 1 : 5) {
+      struct tb_store store;
+      v_byte[k] ^= 1;
+      p_stream = fopen(path, "wb");
+      CHECK(fwrite(v_byte, 1, n_file, p_stream) == n_file);
+      fclose(p_stream);
+      v_byte[k] ^= 1;
+      CHECK(tb_file_map(path, &store) == TB_FILE_ok);
+      uint64_t hash = 0;
+      const bool is_whole = tb_file_hash(&store, 0, 4, v_scratch, &hash) &&
+                            tb_file_hash(&store, 4, 5, v_scratch, &hash);
+      /* the byte before the rows is nobody's */
+      CHECK((is_whole && hash == store.hash) == (k == 65535));
+      tb_store_destroy(&store);
+    }
+  }
+  free(v_x);
+  free(v_byte);
+}
+
+static bool is_there(const char* path) {
+  FILE* p_stream = fopen(path, "rb");
+  if (p_stream != NULL) {
+    fclose(p_stream);
+  }
+  return p_stream != NULL;
+}
+
+/* A writer's file is its own until it is closed, and then only until it has a
+ * head; no file takes the place of another. */
+static void files_have_their_place(struct check* p_check, const char* path) {
+  const char to[] = "build/placed.tall";
+  const double v_x[4] = {1, 2, 3, 4};
+  struct tb_writer writer;
+  CHECK(tb_writer_open(&writer, path, false, 0, 2, NULL, 0) == TB_FILE_ok);
+  CHECK(tb_writer_append(&writer, 2, v_x) == TB_FILE_ok);
+  CHECK(!tb_file_sweep(path) && is_there(path));
+  tb_writer_close(&writer); /* as if it had been killed */
+  CHECK(tb_file_sweep(path) && !is_there(path));
+  CHECK(!tb_file_sweep(path));
+  CHECK(tb_writer_open(&writer, path, false, 0, 2, NULL, 0) == TB_FILE_ok);
+  CHECK(tb_writer_append(&writer, 2, v_x) == TB_FILE_ok);
+  CHECK(tb_writer_finish(&writer) == TB_FILE_ok);
+  CHECK(!tb_file_sweep(path));
+  CHECK(tb_file_place(path, to) == TB_FILE_ok);
+  CHECK(is_there(to) && !is_there(path));
+  tb_writer_close(&writer);
+  file_write(p_check, path, false, 2, 2, 7, v_x);
+  CHECK(!tb_file_sweep(path));
+  CHECK(tb_file_place(path, to) == TB_FILE_exists && is_there(path));
+  CHECK(tb_file_place(path, "no/folder") == TB_FILE_unwritable);
+  CHECK(is_there(path));
+  CHECK(remove(path) == 0 && remove(to) == 0);
+  CHECK(tb_file_place(path, to) == TB_FILE_unwritable && !is_there(to));
+}
+
 static void files(struct check* p_check) {
   const char path[] = "build/rows.tall";
   file_keeps_rows(p_check, path);
   file_is_checked(p_check, path);
+  rows_are_checked(p_check, path);
+  files_have_their_place(p_check, "build/writing.tall");
   CHECK(remove(path) == 0);
   struct tb_store store;
   struct tb_writer writer;

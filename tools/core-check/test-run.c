@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "base/norm.h"
+#include "base/poll.h"
 #include "kernels/kernel.h"
 #include "models/framed.h"
 
@@ -59,6 +60,70 @@ static void slices_do_not_matter(struct check* p_check) {
       CHECK(memcmp(v_one, v_other, sizeof v_one) == 0);
     }
   }
+  fixture_free(&f);
+}
+
+static size_t n_asked, n_until_stop;
+
+static bool ask(void) {
+  return ++n_asked == n_until_stop;
+}
+
+/* A step that is stopped in its middle was not made, by any chain: what comes
+ * after is as if nobody had asked. */
+static void stopped_steps_are_made_again(struct check* p_check) {
+  enum { N_TOPIC = 18, STEPS = 6, CHAINS = 2 };
+  struct fixture f;
+  double v_init[N_TOPIC * CHAINS];
+  double v_one[STEPS * CHAINS * N_TOPIC], v_other[STEPS * CHAINS * N_TOPIC];
+  fixture_lda(&f, 300, 0);
+  for (size_t c = 0; c < CHAINS; ++c) {
+    fixture_point(&f, c, v_init + c * N_TOPIC);
+  }
+  const struct fixture_run what = {.kernel = "sgld",
+                                   .step_size = 1e-4,
+                                   .estimator = "full",
+                                   .n_chain = CHAINS,
+                                   .n_sampling = STEPS,
+                                   .seed = 5,
+                                   .v_init = v_init};
+  n_until_stop = 0;
+  CHECK(fixture_run_go(&f, &what, 2, v_one) == TB_STATUS_ok);
+  for (int n_threads = 1; n_threads <= 2; ++n_threads) {
+    const struct tb_recorder recorder = {.n_keep = STEPS, .v_draw = v_other};
+    struct tb_run* p_run;
+    size_t n_stop = 0;
+    memset(v_other, 0, sizeof v_other);
+    CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_ok);
+    CHECK(tb_run_start(p_run) == TB_STATUS_ok);
+    for (size_t k = 0; k < 20 && !tb_run_report(p_run, 0).is_done; ++k) {
+      const size_t n_before = tb_run_report(p_run, 0).n_step;
+      n_asked = 0;
+      n_until_stop = k % 4; /* 0: never; a slice asks up to four times */
+      tb_poll_begin(ask);
+      tb_run_advance(p_run, 2, n_threads, &recorder);
+      const bool was_stopped = tb_poll_end();
+      n_stop += was_stopped;
+      for (size_t c = 0; c < CHAINS; ++c) {
+        const struct tb_report report = tb_run_report(p_run, c);
+        CHECK(report.status == TB_STATUS_ok);
+        CHECK(report.n_step == n_before + (was_stopped ? 0 : 2));
+      }
+    }
+    CHECK(n_stop > 0);
+    CHECK(tb_run_report(p_run, 0).is_done);
+    CHECK(memcmp(v_one, v_other, sizeof v_one) == 0);
+    tb_run_destroy(p_run);
+  }
+  /* before the first one: the start says so */
+  struct tb_run* p_run;
+  CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_ok);
+  n_asked = 0;
+  n_until_stop = 1;
+  tb_poll_begin(ask);
+  CHECK(tb_run_start(p_run) == TB_STATUS_interrupted);
+  CHECK(tb_poll_end() && !tb_poll());
+  tb_run_destroy(p_run);
   fixture_free(&f);
 }
 
@@ -479,6 +544,7 @@ static void coupling_needs_a_companion(struct check* p_check) {
 
 const struct check_case check_run[] = {
     {"slices of any length give the same draws", slices_do_not_matter},
+    {"a stopped step is made again", stopped_steps_are_made_again},
     {"a saved run goes on as if never stopped", saved_runs_go_on},
     {"loading checks its bytes", loading_checks_its_bytes},
     {"threads share a model", threads_share_a_model},
