@@ -135,9 +135,11 @@ test_that("fits of a file are those of the matrix, and go on from a file", {
     predict(dense, new),
     tolerance = 0.1
   )
-  expect_identical(
+  # products of other numbers of rows may round otherwise
+  expect_equal(
     predict(mapped)[1:5],
     unname(predict(mapped, new)),
+    tolerance = 1e-13,
     ignore_attr = TRUE
   )
   expect_identical(model.matrix(mapped), rows$x)
