@@ -285,6 +285,7 @@ sample_model <- function(
   control["monitor"] <- list(check_monitor(monitor, model, call))
   init <- check_init(init, model, control$chains, call)
   check_kernel_bounds(kernel, model, call)
+  begin_nodes(model)
   plan <- if (is.null(kernel)) {
     plan_recipe(model, gradient, subsample, schedule, control, in_place, call)
   } else {
@@ -320,7 +321,9 @@ sample_model <- function(
     segment,
     time = c(preparation = prepared - started, sampling = finished - prepared)
   )
+  fit <- add_quadrature(fit, plan$model, segment)
   warn_segment(fit, segment, call)
   warn_laplace(plan, model, call)
+  warn_quadrature(fit, model, call)
   seal_fit(fit)
 }

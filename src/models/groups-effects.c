@@ -20,9 +20,9 @@ size_t groups_n_effect(const struct tb_model* p_model) {
   return p->n_effect;
 }
 
-size_t groups_n_point(const struct tb_model* p_model) {
+size_t groups_n_node(const struct tb_model* p_model) {
   const struct groups* p = p_model->p_self;
-  return p->n_point;
+  return p->n_node;
 }
 
 static struct groups_point* points_at(const struct tb_model* p_model,

@@ -6,7 +6,7 @@
 #include "models/model.h"
 
 size_t groups_n_effect(const struct tb_model* p_model);
-size_t groups_n_point(const struct tb_model* p_model);
+size_t groups_n_node(const struct tb_model* p_model);
 
 /* Means of u (q x n_group) and of u u^T (q x q x n_group) given the rows, from
  * group `first` on, averaged over n_point columns of v_theta. SET. */
