@@ -66,7 +66,8 @@
 #' however many there are: weighted means and centred \eqn{X^T W X}, \eqn{X^T W
 #' y} and \eqn{y^T W y} from one pass. Where the priors of the coefficients are
 #' normal or flat, draws are independent and exact: `sigma` by inverting its
-#' distribution function, with the coefficients integrated out, and the
+#' distribution function, with the coefficients integrated out, to a millionth
+#' of its standard deviation, and the
 #' coefficients from their normal law given it. That is so with more columns
 #' than rows, too. `warmup`, `init` and `cores` change nothing then but which
 #' draws are kept (those after the warmup, each `thin`th), and [sg_resume()]

@@ -1,6 +1,7 @@
 # What a quadrature leaves of a run. Effects of groups are integrated out by
-# nodes, and the chains have the law of these: other nodes have another one. With
-# w = p' / p of the densities by both, of whatever function h of the parameters
+# nodes, and the chains have the law of these: other nodes have another one.
+# With w = p' / p of the densities by both, of whatever function h of the
+# parameters
 #
 #   |E' h - E h| = |Cov(h, w)| / E w <= sd(h) sd(w) / E w:
 #
@@ -18,9 +19,9 @@ quadrature_settings <- list(
   told = 0.1                # errors beyond that are warned of
 )
 
-# list(nodes, effects: dimensions, compared, error, draws) of a fit; NULL: nothing
-# is integrated out by nodes. The error is NA where there are no draws of all parameters, or of a
-# kernel that has other errors.
+# list(nodes, effects: dimensions, compared, error, draws) of a fit; NULL:
+# nothing is integrated out by nodes. The error is NA where there are no draws
+# of all parameters, or of a kernel that has other errors.
 fit_quadrature <- function(fit, model, is_halted = FALSE) {
   if (!model_has_nodes(model)) {
     return(NULL)
@@ -150,9 +151,15 @@ begin_nodes <- function(model) {
 
 # The same nodes for all that looks at the model of a fit: others may have run
 # with it since.
-restore_nodes <- function(fit, model) {
-  nodes <- fit$quadrature$nodes
-  if (!is.null(nodes) && model_has_nodes(model) && get_nodes(model) != nodes) {
+restore_nodes <- function(fit, model, call = caller_env()) {
+  if (is.null(fit$quadrature) || !model_has_nodes(model)) {
+    return(model)
+  }
+  nodes <- if (is.list(fit$quadrature)) fit$quadrature$nodes
+  if (!rlang::is_integerish(nodes, 1) || !isTRUE(nodes >= 1 && nodes <= 500)) {
+    abort_corrupt("The fit", "quadrature", call = call)
+  }
+  if (get_nodes(model) != nodes) {
     set_nodes(model, nodes)
   }
   model

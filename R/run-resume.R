@@ -168,7 +168,7 @@ resume_plan <- function(fit, model, n_step, call = caller_env()) {
     }
   }
   ledger <- new_ledger()
-  model <- restore_nodes(fit, temper_model(model, fit$lambda))
+  model <- restore_nodes(fit, temper_model(model, fit$lambda), call)
   if (fit$is_whitened && !model_is_whitened(model)) {
     model <- whiten_model(model, fit$mode, in_place = FALSE, call = call)
     spend(ledger, "recipe", 1)

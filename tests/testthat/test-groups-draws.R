@@ -93,7 +93,7 @@ row_laws <- function() {
 
 # a: the intercept; y: of the group's rows; z: n x q. Draws of the first of two
 # groups, the other of which is there to make two.
-expect_law <- function(law, a, factor, y, z = NULL, n = 1e5, step = 0.08) {
+expect_law <- function(law, a, factor, y, z = NULL, n = 5e4, step = 0.08) {
   entry <- row_laws()[[law]]
   n_row <- length(y)
   z <- as_single(z %||% matrix(1, n_row))

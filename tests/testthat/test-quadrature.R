@@ -1,5 +1,5 @@
-# What nodes leave of the exactness of runs that integrate groups' effects out by
-# them: measured, said, and against the integrals themselves.
+# What nodes leave of the exactness of runs that integrate groups' effects out
+# by them: measured, said, and against the integrals themselves.
 
 # groups that are all but alike, so that few nodes do not do
 alike_groups <- function() {
@@ -43,8 +43,8 @@ test_that("the error that is measured is that against the integrals", {
     found <- measure_quadrature(model, theta, nodes)
     expect_identical(get_nodes(model), nodes)
     expect_gt(found$compared, 1.6 * nodes)
-    # more than it is, by the sampling error of 57 to 100 draws that is added, by
-    # those draws' own, and by what the other nodes still leave
+    # more than it is, by the sampling error of 57 to 100 draws that is added,
+    # by those draws' own, and by what the other nodes still leave
     ratio <- found$error / max(1e-6, stats::sd(w) / mean(w))
     expect_gt(ratio, 0.9)
     expect_lt(ratio, 2)
@@ -160,7 +160,7 @@ test_that("nodes of a run with a kernel that do not do are warned of", {
   expect_gt(fit$quadrature$nodes, 41)
 })
 
-test_that("runs on one model begin with the same nodes, and go on with theirs", {
+test_that("runs on one model begin alike, and go on with their nodes", {
   d <- alike_groups()
   x <- cbind("(Intercept)" = rep(1, nrow(d)))
   model <- model_groups(x, d$y, d$g)
@@ -172,4 +172,16 @@ test_that("runs on one model begin with the same nodes, and go on with theirs", 
   expect_identical(again$quadrature, first$quadrature)
   more <- sg_resume(other, 20, refresh = 0)
   expect_identical(more$quadrature$nodes, other$quadrature$nodes)
+})
+
+test_that("nodes of a fit that was altered are told", {
+  d <- other_groups()
+  x <- cbind("(Intercept)" = 1, x = d$x)
+  fit <- short_mala(model_groups(x, d$y, d$g))
+  for (nodes in list(1e9, NaN, -1, "a", NULL)) {
+    bad <- fit
+    bad$quadrature["nodes"] <- list(nodes)
+    expect_error(ksd(bad), class = "tall_error_corrupt")
+    expect_error(sg_resume(bad, 10), class = "tall_error_corrupt")
+  }
 })
