@@ -191,5 +191,11 @@ enum tb_status groups_effect_draws(const struct tb_model* p_model,
                             .v_draw = v_out,
                             .n_group = n_group,
                             .run = draws_of_group};
-  return run_task(&task, v_theta, n_threads);
+  const enum tb_status status = run_task(&task, v_theta, n_threads);
+  const size_t n = groups_n_effect(p_model) * n_group * n_point;
+  bool is_finite = true;
+  for (size_t k = 0; status == TB_STATUS_ok && k < n; ++k) {
+    is_finite = is_finite && isfinite(v_out[k]);
+  }
+  return is_finite ? status : TB_STATUS_nonfinite;
 }

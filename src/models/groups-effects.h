@@ -20,7 +20,8 @@ enum tb_status groups_effect_moments(const struct tb_model* p_model,
                                      double* v_square);
 
 /* A draw of u of each of n_group groups for each column of v_theta: q x n_group
- * x n_point, SET. Those of a group depend on the seed and its number alone. */
+ * x n_point, SET. Those of a group depend on the seed and its number alone.
+ * `nonfinite` where the density of one is not finite. */
 enum tb_status groups_effect_draws(const struct tb_model* p_model,
                                    const double* v_theta,
                                    size_t n_point,

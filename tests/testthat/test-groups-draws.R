@@ -174,4 +174,9 @@ test_that("draws are those of their seed, whatever the cores", {
     array(one, c(2, 40, 20))[, c(7, 30), ]
   )
   expect_false(identical(draw(as.double(1:40), 4, 1L), one))
+  theta[1, 20] <- NaN
+  expect_error(
+    abort_status(draw(as.double(1:40), 4, 1L)),
+    class = "tall_error_nonfinite"
+  )
 })
