@@ -19,9 +19,10 @@
 #' @details Effects are no parameters of the run. Given a draw of the parameters
 #' their mean and covariance come from the quadrature, and those of the
 #' posterior from the draws' by the laws of total expectation and variance.
-#' Draws of effects are made by five steps of an independence Metropolis sampler
-#' from the normal law with these moments, which is their exact law where the
-#' response is Gaussian.
+#' Draws of effects are exact, given those of the parameters, and need no
+#' quadrature: log densities of the responses are concave, so that planes that
+#' touch that of a group's effects bound it, and draws under the bound are
+#' rejected (Gilks & Wild, 1992).
 #'
 #' @return `fixef()`: posterior means of the coefficients, as in lme4.
 #'   `ranef()`: with `summary = TRUE` a list with the name of the grouping
@@ -36,6 +37,9 @@
 #'   `ngrps()`: the number of groups, named. `nobs()`: the number of rows.
 #' @section Conditions: `tall_error_stale` where a fit was read from a file that
 #' did not keep its data; `tall_error_input` for groups that are none.
+#' @references
+#' Gilks & Wild (1992). Adaptive rejection sampling for Gibbs sampling. *Applied
+#' Statistics* 41, 337-348.
 #' @examples
 #' d <- data.frame(g = rep(1:60, each = 10), x = rnorm(600))
 #' d$y <- rbinom(600, 1, plogis(d$x + rnorm(60)[d$g]))

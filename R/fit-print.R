@@ -154,7 +154,7 @@ sampler_text <- function(fit) {
   if (kernel_is_factorised(fit$kernel)) {
     return(paste0(
       kernel_text(fit$kernel, fit),
-      metropolis_text(fit),
+      metropolis_text(fit, exact_text(fit)),
       ", ",
       format(rows, digits = 2),
       " rows a step"
@@ -163,7 +163,7 @@ sampler_text <- function(fit) {
   varies <- !is.null(rows) && min(fit$sizes) < max(fit$sizes)
   paste0(
     kernel_text(fit$kernel, fit),
-    metropolis_text(fit),
+    metropolis_text(fit, exact_text(fit)),
     ", ",
     gradient_text(fit$gradient),
     if (!is.null(rows)) {
@@ -232,15 +232,7 @@ print_bias_note <- function(fit, brief, agreement = NULL) {
     if (length(stuck_chains(fit)) > 0) {
       return(invisible()) # what has not moved says nothing, exactly or not
     }
-    cat(
-      "Exact: ",
-      if (kernel_is_independent(fit$kernel)) {
-        "the draws are independent, and nothing biases them.\n"
-      } else {
-        "no step size or minibatch biases the draws.\n"
-      },
-      sep = ""
-    )
+    cat(exact_note(fit), sep = "\n")
     return(invisible())
   }
   bias <- fit$bias
@@ -266,6 +258,31 @@ print_bias_note <- function(fit, brief, agreement = NULL) {
       "sd_bias: relative bias of sd (standard error), see ?summary.tall_fit.\n"
     )
   }
+}
+
+exact_note <- function(fit) {
+  if (kernel_is_independent(fit$kernel)) {
+    return("Exact: the draws are independent, and nothing biases them.")
+  }
+  found <- fit$quadrature
+  if (is.null(found)) {
+    return("Exact: no step size or minibatch biases the draws.")
+  }
+  c(
+    paste(
+      "Exact but for the quadrature: no step size or minibatch biases the",
+      "draws."
+    ),
+    if (is.na(found$error)) {
+      "  Its error was not measured: no draws of all parameters were kept."
+    } else if (found$error > quadrature_settings$told) {
+      paste0(
+        "Warning: by the quadrature posterior means may be off by ",
+        error_words(found$error),
+        " of their sds."
+      )
+    }
+  )
 }
 
 # A line on the variables of which the next one does not speak.

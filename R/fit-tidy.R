@@ -32,7 +32,8 @@ generics::glance
 #'   size), `nobs`, `sigma` (posterior mean, or as given; `NA` where there is
 #'   none), the largest `rhat`, the smallest `ess_bulk` and `ess_tail`,
 #'   `sd_bias` (the estimated bias of a posterior standard deviation that is
-#'   largest in size, see [summary.tall_fit()]; 0 where draws are exact),
+#'   largest in size, see [summary.tall_fit()]; 0 where draws are exact, or what
+#'   a quadrature leaves at most),
 #'   `passes` over the data and `seconds`. What needs draws is `NA` for a fit
 #'   that kept none. For [tall_nn()] `rhat` and `ess_bulk` are those of
 #'   predictions, as in its summary: weights are not identified.
@@ -99,7 +100,9 @@ glance.tall_fit <- function(x, ...) {
   as_tibble(data.frame(
     algorithm = paste0(
       x$kernel$name,
-      if (kernel_is_exact(x$kernel)) " (exact)"
+      if (kernel_is_exact(x$kernel)) {
+        if (is.null(x$quadrature)) " (exact)" else " (exact but for quadrature)"
+      }
     ),
     pss = if (is.null(x$draws)) NA_integer_ else posterior::ndraws(x$draws),
     nobs = stats::nobs(x),

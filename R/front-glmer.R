@@ -42,7 +42,10 @@
 #'
 #' @section The recipe: With up to 50 groups, or where the posterior of a
 #' parameter is far from normal, as that of a standard deviation near 0 is, all
-#' groups are looked at in every step and draws are exact ([kernel_mala()]).
+#' groups are looked at in every step ([kernel_mala()]), and draws are exact;
+#' but for the quadrature, where the response is not Gaussian: `print()` tells
+#' the nodes and the error that they leave, `fit$quadrature` has them (*What
+#' exact means* of [summary()][summary.tall_fit()]).
 #' Otherwise Leimkuhler-Matthews dynamics take control variates of order 2, as
 #' in [sg_sample()], with groups in the place of rows, drawn by their leverages
 #' to the power of 3/2. `print()` says which it was, and why. A Metropolis kernel
@@ -55,7 +58,8 @@
 #' groups as rows, effects of covariates that do not vary within any group;
 #' `tall_error_unsupported` for more than one group-level term, and for
 #' responses that are not log-concave. `tall_warning_nodes` where even the most
-#' nodes leave an error of the quadrature. Those of [sg_sample()].
+#' nodes leave an error of the quadrature, or the 9 of a run with a `kernel` do.
+#' Those of [sg_sample()].
 #' @references
 #' Pinheiro & Bates (1995). Approximations to the log-likelihood function in the
 #' nonlinear mixed-effects model. *Journal of Computational and Graphical
@@ -154,13 +158,13 @@ tall_glmer <- function(
     n_coef = model$n_coef,
     n_rows = model$n_rows,
     groups = model$groups,
-    nodes = groups_nodes(fit, model)
+    nodes = groups_nodes(fit)
   )))
 }
 
 # In each dimension.
-groups_nodes <- function(fit, model) {
-  fit$recipe$nodes %||% if (model$is_exact) 3 else usual_nodes
+groups_nodes <- function(fit) {
+  fit$quadrature$nodes %||% 3
 }
 
 # list(model, design), the latter what reads other frames as this one was read.

@@ -465,15 +465,17 @@ kernel_text.tall_kernel_adam_mcmc <- function(kernel, fit) {
   "AdamMCMC"
 }
 
-# What follows the name of a kernel with a Metropolis step.
-metropolis_text <- function(fit) {
+# What follows the name of a kernel with a Metropolis step. exactness: what is
+# said of one that is exact.
+metropolis_text <- function(fit, exactness) {
   if (!kernel_is_metropolis(fit$kernel)) {
     return("")
   }
   acceptance <- mean(fit$chains$acceptance, na.rm = TRUE)
   paste0(
-    if (kernel_is_exact(fit$kernel)) " (exact)" else " (approximate)",
-    ", acceptance ",
+    " (",
+    if (kernel_is_exact(fit$kernel)) exactness else "approximate",
+    "), acceptance ",
     format(acceptance, digits = 2)
   )
 }

@@ -126,8 +126,9 @@ as_group <- function(group, arg, call) {
 
 most_effects <- 3
 
-# in each dimension
+# in each dimension, and what the recipe takes where these will not do
 usual_nodes <- 9
+more_nodes <- c(15, 25, 41, 101, 201, 401)
 
 # model_groups() for callers whose users typed something else. x: of
 # look_at_rows(); terms: list(group, name, correlated). specs: four priors.
@@ -438,4 +439,18 @@ set_nodes <- function(model, n) {
   status <- .Call(ffi_groups_nodes, model$pointer, as.double(quadrature(n)))
   abort_status(status)
   invisible(model)
+}
+
+# Are effects integrated out by nodes, which leave an error?
+model_has_nodes <- function(model) {
+  model$traits$is_grouped && !model$is_exact
+}
+
+get_nodes <- function(model) {
+  .Call(ffi_groups_n_node, model$pointer)
+}
+
+# What was found with other nodes.
+forget_mode <- function(model) {
+  rm(list = ls(model$cache, all.names = TRUE), envir = model$cache)
 }

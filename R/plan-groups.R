@@ -4,8 +4,7 @@
 # very long and a pilot finds the others safe.
 
 groups_settings <- list(
-  nodes = c(15, 25, 41, 101, 201, 401), # or usual_nodes: the first that will do
-  error = 0.02,             # of the whitened gradient, at most,
+  error = 0.02,             # of the whitened gradient by nodes, at most,
   told = 0.1,               # or else it is told
   looked = 1000,            # groups by which that is judged
   points = 1000,            # more of them are told,
@@ -45,7 +44,7 @@ plan_groups <- function(model, control, in_place, call) {
   if (is.null(plan)) {
     plan <- exact
     why <- must %||% far %||% "Langevin steps on a few groups would not be safe"
-    plan$why <- paste0("exact steps on all groups, since ", why)
+    plan$why <- paste0(full_steps(model), " on all groups, since ", why)
     tell_slow_groups(seconds, control)
     return(plan)
   }
@@ -55,12 +54,17 @@ plan_groups <- function(model, control, in_place, call) {
     count_noun(n, "group"),
     if (!is.null(far)) {
       paste0(
-        "; ", far, ", but exact steps would take about ",
+        "; ", far, ", but ", full_steps(model), " would take about ",
         format_seconds(seconds)
       )
     }
   )
   plan
+}
+
+# What they are called: nodes leave an error.
+full_steps <- function(model) {
+  if (model_has_nodes(model)) "Metropolis-adjusted steps" else "exact steps"
 }
 
 # Seconds of a run with all groups in every step, by count.
@@ -202,7 +206,7 @@ allowed_nodes <- function(model) {
     return(if (model$is_exact) 3 else model$nodes)
   }
   s <- groups_settings
-  nodes <- c(usual_nodes, s$nodes)
+  nodes <- c(usual_nodes, more_nodes)
   nodes[nodes^length(model$groups$effects) <= s$most_points]
 }
 
@@ -233,10 +237,6 @@ groups_mode <- function(model, control, ledger, call) {
   mode <- search()
   spend_mode(ledger, mode)
   list(mode = mode, nodes = allowed)
-}
-
-forget_mode <- function(model) {
-  rm(list = ls(model$cache, all.names = TRUE), envir = model$cache)
 }
 
 # How many nodes: the first number of `allowed` whose gradient is that of the

@@ -67,7 +67,8 @@
 #' however many there are: weighted means and centred \eqn{X^T W X}, \eqn{X^T W
 #' y} and \eqn{y^T W y} from one pass. Where the priors of the coefficients are
 #' normal or flat, draws are independent and exact: `sigma` by inverting its
-#' distribution function, with the coefficients integrated out, and the
+#' distribution function, with the coefficients integrated out, to a millionth
+#' of its standard deviation, and the
 #' coefficients from their normal law given it. That is so with more columns
 #' than rows, too. `warmup`, `init` and `cores` change nothing then but which
 #' draws are kept (those after the warmup, each `thin`th), and [sg_resume()]
@@ -290,6 +291,7 @@ sample_model <- function(
   found <- c(control, front = whitens)
   init <- check_init(init, model, control$chains, call)
   check_kernel_bounds(kernel, model, call)
+  begin_nodes(model)
   plan <- if (is.null(kernel)) {
     plan_recipe(model, gradient, subsample, schedule, found, in_place, call)
   } else {
@@ -328,7 +330,9 @@ sample_model <- function(
     segment,
     time = c(preparation = prepared - started, sampling = finished - prepared)
   )
+  fit <- add_quadrature(fit, plan$model, segment)
   warn_segment(fit, segment, call)
   warn_laplace(plan, model, call)
+  warn_quadrature(fit, model, call)
   seal_fit(fit)
 }

@@ -4,7 +4,7 @@ fit_model <- function(fit, call) {
   if (inherits(fit$model, "tall_model") && model_is_alive(fit$model)) {
     check_whole(fit$model, "fit$model", call)
     check_fits_model(fit, fit$model, "model", call)
-    return(fit$model)
+    return(restore_nodes(fit, fit$model, call))
   }
   rebuilt <- rebuild_model(fit)
   if (is.null(rebuilt)) {

@@ -28,6 +28,8 @@
 #' * `lambda`: the inverse temperature of a Gibbs posterior, `NULL` for Bayes.
 #' * `bias`: a data frame with the estimated relative bias of each posterior sd
 #'   and its standard error (see [summary.tall_fit()]).
+#' * `quadrature`: where effects of groups are integrated out by nodes, their
+#'   number and the `error` that they leave (see [summary.tall_fit()]);
 #' * `monitor`: a data frame, see [monitors];
 #' * `mode` (`NULL` where none was needed), `seed`, `time` (seconds);
 #' * `passes` (number): passes over the data, of all chains and of what came
@@ -38,8 +40,8 @@
 #'   rows at the start that turn the bias estimate). A row counts each time it
 #'   is fetched for a density, gradient, Hessian or weight; the tables of
 #'   [gradient_saga()], the moves of [gradient_svrg()]'s reference and the
-#'   gradient where a chain starts are part of `chains$passes`. Monitors are not
-#'   counted.
+#'   gradient where a chain starts are part of `chains$passes`. Monitors and the
+#'   measure of a `quadrature` are not counted.
 #' * `seal`: a fingerprint of each of the others, by which [sg_resume()] sees
 #'   that what the chains go on from is as it was made.
 #'

@@ -97,7 +97,8 @@ sg_resume <- function(
   fit <- add_segment(fit, segment)
   fit$time[["sampling"]] <-
     fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
-  warn_segment(fit, segment, rlang::current_env())
+  fit <- add_quadrature(fit, plan$model, segment)
+  warn_segment(fit, segment, call)
   seal_fit(finish_fit(fit))
 }
 
@@ -167,7 +168,7 @@ resume_plan <- function(fit, model, n_step, call = caller_env()) {
     }
   }
   ledger <- new_ledger()
-  model <- temper_model(model, fit$lambda)
+  model <- restore_nodes(fit, temper_model(model, fit$lambda), call)
   if (fit$is_whitened && !model_is_whitened(model)) {
     model <- whiten_model(model, fit$mode, in_place = FALSE, call = call)
     spend(ledger, "recipe", 1)

@@ -78,6 +78,7 @@ resumed_components <- c(
   "noise",
   "preparation",
   "progress",
+  "quadrature",
   "recipe",
   "saved",
   "schedule",

@@ -8,9 +8,15 @@
 #include <R_ext/Utils.h>
 #include <stdlib.h>
 
+/* The model, or what it is a frame of. */
 static struct tb_model* groups_of(SEXP model) {
+  const struct tb_model_type* type = tb_model_find("groups");
   struct tb_model* p_model = ffi_model(model);
-  if (p_model->type != tb_model_find("groups")) {
+  const SEXP base = R_ExternalPtrProtected(model);
+  if (p_model->type != type && TYPEOF(base) == EXTPTRSXP) {
+    p_model = ffi_model(base);
+  }
+  if (p_model->type != type) {
     ffi_fault("a model that is not groups");
   }
   return p_model;
@@ -163,6 +169,11 @@ SEXP ffi_groups_nodes(SEXP model, SEXP nodes) {
   struct tb_model* p_model = groups_of(model);
   const size_t n_node = ffi_columns(nodes, 2, "nodes");
   return ffi_status(groups_set_nodes(p_model, REAL(nodes), n_node));
+}
+
+/* nodes in each dimension */
+SEXP ffi_groups_n_node(SEXP model) {
+  return Rf_ScalarReal((double)groups_n_node(groups_of(model)));
 }
 
 /* theta: n_dim x n_draw. list(mean: q x n_group, square: q^2 x n_group), or the

@@ -1,11 +1,8 @@
 /* Effects of groups given the parameters: moments from the nodes of the
- * quadrature, and draws by independence Metropolis from the normal law with
- * these moments, which normal responses accept always, and others nearly so:
- * a few steps from a draw of that law.
+ * quadrature, and draws, which need none, see groups-draw.c.
  *
  *   symbol  variable  shape
- *   m, S    v_mean, v_square of struct groups_look: E v, E v v^T
- *   B       chol      B B^T = S - m m^T */
+ *   m, S    v_mean, v_square of struct groups_look: E v, E v v^T */
 #include "models/groups-effects.h"
 
 #include "base/rng.h"
@@ -16,16 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { Q = GROUPS_EFFECT, STEPS = 5 };
+enum { Q = GROUPS_EFFECT };
 
 size_t groups_n_effect(const struct tb_model* p_model) {
   const struct groups* p = p_model->p_self;
   return p->n_effect;
 }
 
-size_t groups_n_point(const struct tb_model* p_model) {
+size_t groups_n_node(const struct tb_model* p_model) {
   const struct groups* p = p_model->p_self;
-  return p->n_point;
+  return p->n_node;
 }
 
 static struct groups_point* points_at(const struct tb_model* p_model,
@@ -159,76 +156,23 @@ enum tb_status groups_effect_moments(const struct tb_model* p_model,
 
 /* -------------------------------------------------------------------- draws */
 
-/* chol := B */
-static void
-spread_of(size_t q, const double* v_m, const double* v_S, double (*chol)[Q]) {
-  for (size_t a = 0; a < q; ++a) {
-    for (size_t b = 0; b <= a; ++b) {
-      double sum = v_S[a * q + b] - v_m[a] * v_m[b];
-      for (size_t c = 0; c < b; ++c) {
-        sum -= chol[a][c] * chol[b][c];
-      }
-      chol[a][b] = a == b ? sqrt(fmax(sum, 1e-300)) : sum / chol[b][b];
-    }
-  }
-}
-
-/* v := m + B xi; returns the log density of the law there */
-static double propose(size_t q,
-                      const double* v_m,
-                      const double (*chol)[Q],
-                      struct tb_rng* p_rng,
-                      double* v) {
-  double v_xi[Q];
-  for (size_t a = 0; a < q; ++a) {
-    v_xi[a] = tb_rng_norm(p_rng);
-    v[a] = v_m[a];
-    for (size_t c = 0; c <= a; ++c) {
-      v[a] += chol[a][c] * v_xi[c];
-    }
-  }
-  return -0.5 * groups_square(v_xi, q);
-}
-
-/* v_u := a draw; the group was looked at last */
-static void draw_effects(const struct groups* p,
-                         const struct groups_point* p_point,
-                         const struct groups_scratch* p_s,
-                         size_t group,
-                         const double* v_m,
-                         const double* v_S,
-                         struct tb_rng* p_rng,
-                         double* v_u) {
-  const size_t q = p->n_effect;
-  double chol[Q][Q], v[Q], v_there[Q];
-  double here = -INFINITY; /* log f less that of the law */
-  spread_of(q, v_m, v_S, chol);
-  for (size_t step = 0; step <= STEPS; ++step) {
-    const double law = propose(q, v_m, (const double(*)[Q])chol, p_rng, v);
-    groups_effects_of(p, p_point, v, v_there);
-    const double there = groups_density(p, p_point, p_s, group, v_there) -
-                         0.5 * groups_square(v, q) - law;
-    if (step == 0 || log(tb_rng_unif(p_rng)) < there - here) {
-      here = there;
-      memcpy(v_u, v_there, q * sizeof(double));
-    }
-  }
-}
-
 static void draws_of_group(const struct task* p_task,
                            const struct groups_scratch* p_s,
                            size_t k) {
   const struct groups* p = p_task->p_model->p_self;
   const size_t q = p->n_effect, group = p_task->v_group[k];
-  double v_m[Q], v_S[Q * Q];
-  const struct groups_look look = {.v_mean = v_m, .v_square = v_S};
   struct tb_rng rng;
   tb_rng_init(&rng, p_task->seed, group, TB_STREAM_model);
   for (size_t d = 0; d < p_task->n_point; ++d) {
     const struct groups_point* p_point = &p_task->v_point[d];
     double* v_u = p_task->v_draw + (d * p_task->n_group + k) * q;
-    groups_look(p_task->p_model, p_point, p_s, group, &look);
-    draw_effects(p, p_point, p_s, group, v_m, v_S, &rng, v_u);
+    double v[Q];
+    if (!groups_draw(p, p_point, p_s, group, &rng, v)) {
+      for (size_t a = 0; a < q; ++a) {
+        v[a] = NAN;
+      }
+    }
+    groups_effects_of(p, p_point, v, v_u);
   }
 }
 
@@ -247,5 +191,11 @@ enum tb_status groups_effect_draws(const struct tb_model* p_model,
                             .v_draw = v_out,
                             .n_group = n_group,
                             .run = draws_of_group};
-  return run_task(&task, v_theta, n_threads);
+  const enum tb_status status = run_task(&task, v_theta, n_threads);
+  const size_t n = groups_n_effect(p_model) * n_group * n_point;
+  bool is_finite = true;
+  for (size_t k = 0; status == TB_STATUS_ok && k < n; ++k) {
+    is_finite = is_finite && isfinite(v_out[k]);
+  }
+  return is_finite ? status : TB_STATUS_nonfinite;
 }

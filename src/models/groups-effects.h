@@ -6,7 +6,7 @@
 #include "models/model.h"
 
 size_t groups_n_effect(const struct tb_model* p_model);
-size_t groups_n_point(const struct tb_model* p_model);
+size_t groups_n_node(const struct tb_model* p_model);
 
 /* Means of u (q x n_group) and of u u^T (q x q x n_group) given the rows, from
  * group `first` on, averaged over n_point columns of v_theta. SET. */
@@ -20,7 +20,8 @@ enum tb_status groups_effect_moments(const struct tb_model* p_model,
                                      double* v_square);
 
 /* A draw of u of each of n_group groups for each column of v_theta: q x n_group
- * x n_point, SET. Those of a group depend on the seed and its number alone. */
+ * x n_point, SET. Those of a group depend on the seed and its number alone.
+ * `nonfinite` where the density of one is not finite. */
 enum tb_status groups_effect_draws(const struct tb_model* p_model,
                                    const double* v_theta,
                                    size_t n_point,

@@ -331,22 +331,3 @@ void groups_look(const struct tb_model* p_model,
     set_moments(p, p_s, p_look);
   }
 }
-
-double groups_density(const struct groups* p,
-                      const struct groups_point* p_point,
-                      const struct groups_scratch* p_s,
-                      size_t group,
-                      const double* v_u) {
-  const size_t first = p->v_first[group];
-  const size_t n_row = p->v_first[group + 1] - first;
-  const struct tb_response_out out = {.v_log_density = p_s->v_density};
-  double sum = 0;
-  for (size_t at = 0; at < n_row; at += GROUPS_ENTRY) {
-    const size_t n = tb_min(GROUPS_ENTRY, n_row - at);
-    groups_evaluate(p, p_point, p_s, first, at, n, v_u, 1, &out);
-    for (size_t i = 0; i < n; ++i) {
-      sum += p_s->v_density[i];
-    }
-  }
-  return sum;
-}

@@ -48,6 +48,14 @@ void groups_solve_upper(size_t q,
 
 double groups_square(const double* v, size_t q);
 
+/* log f(v), without constants, of the loaded group, and its gradient */
+double groups_slope(const struct groups* p,
+                    const struct groups_point* p_point,
+                    const struct groups_scratch* p_s,
+                    size_t group,
+                    const double* v,
+                    double* v_gradient);
+
 /* of the loaded group */
 void groups_find_mode(const struct groups* p,
                       const struct groups_point* p_point,
@@ -74,5 +82,16 @@ void groups_finish_hessian(const struct groups* p,
                            const struct groups_scratch* p_s,
                            const double* v_gradient,
                            double* v_hessian);
+
+/* ---- groups-draw.c ---- */
+
+/* v := a draw given the rows and the point; false: log f is not finite there.
+ */
+bool groups_draw(const struct groups* p,
+                 const struct groups_point* p_point,
+                 const struct groups_scratch* p_s,
+                 size_t group,
+                 struct tb_rng* p_rng,
+                 double* v);
 
 #endif

@@ -138,7 +138,8 @@ void groups_effects_of(const struct groups* p,
   }
 }
 
-/* Sums over rows at u: log density, of z s, and of c z z^T. */
+/* Sums over rows at u: log density, of z s, and of c z z^T where it is wanted.
+ */
 struct at_effects {
   double log_density;
   double v_score[Q];
@@ -149,12 +150,14 @@ static struct at_effects look_at(const struct groups* p,
                                  const struct groups_point* p_point,
                                  const struct groups_scratch* p_s,
                                  size_t group,
-                                 const double* v_u) {
+                                 const double* v_u,
+                                 bool is_bent) {
   const size_t first = p->v_first[group];
   const size_t n_row = p->v_first[group + 1] - first;
   const struct tb_response_out out = {.v_log_density = p_s->v_density,
                                       .v_score = p_s->v_score,
-                                      .v_curvature = p_s->v_curvature};
+                                      .v_curvature =
+                                          is_bent ? p_s->v_curvature : NULL};
   struct at_effects sums = {.log_density = 0};
   for (size_t at = 0; at < n_row; at += GROUPS_ENTRY) {
     const size_t n = tb_min(GROUPS_ENTRY, n_row - at);
@@ -167,7 +170,7 @@ static struct at_effects look_at(const struct groups* p,
       for (size_t i = 0; i < n; ++i) {
         sums.v_score[a] += v_a[i] * p_s->v_score[i];
       }
-      for (size_t b = 0; b <= a; ++b) {
+      for (size_t b = 0; b <= a && is_bent; ++b) {
         const double* v_b = p_s->v_z + b * p->n_most + at;
         double sum = 0;
         for (size_t i = 0; i < n; ++i) {
@@ -227,6 +230,20 @@ void groups_solve_upper(size_t q,
   }
 }
 
+/* v_out := Lambda^T (sum of z s) - v, the gradient of log f */
+static void gradient_of(const struct groups* p,
+                        const struct groups_point* p_point,
+                        const double* v_score,
+                        const double* v,
+                        double* v_out) {
+  for (size_t b = 0; b < p->n_effect; ++b) {
+    v_out[b] = -v[b];
+    for (size_t a = b; a < p->n_effect; ++a) {
+      v_out[b] += p_point->v_factor[a][b] * v_score[a];
+    }
+  }
+}
+
 /* v_step := Newton's step from v; returns the decrement, squared. */
 static double newton_step(const struct groups* p,
                           const struct groups_point* p_point,
@@ -236,11 +253,8 @@ static double newton_step(const struct groups* p,
   const size_t q = p->n_effect;
   double decrement = 0;
   factorise(p, p_point, p_here->curvature, p_mode->chol);
+  gradient_of(p, p_point, p_here->v_score, p_mode->v_at, v_step);
   for (size_t b = 0; b < q; ++b) {
-    v_step[b] = -p_mode->v_at[b];
-    for (size_t a = b; a < q; ++a) {
-      v_step[b] += p_point->v_factor[a][b] * p_here->v_score[a];
-    }
     for (size_t c = 0; c < b; ++c) {
       v_step[b] -= p_mode->chol[b][c] * v_step[c];
     }
@@ -259,6 +273,19 @@ double groups_square(const double* v, size_t q) {
   return sum;
 }
 
+double groups_slope(const struct groups* p,
+                    const struct groups_point* p_point,
+                    const struct groups_scratch* p_s,
+                    size_t group,
+                    const double* v,
+                    double* v_gradient) {
+  double v_u[Q];
+  groups_effects_of(p, p_point, v, v_u);
+  const struct at_effects here = look_at(p, p_point, p_s, group, v_u, false);
+  gradient_of(p, p_point, here.v_score, v, v_gradient);
+  return here.log_density - 0.5 * groups_square(v, p->n_effect);
+}
+
 /* log f is concave for responses that are: halved steps always arrive. */
 void groups_find_mode(const struct groups* p,
                       const struct groups_point* p_point,
@@ -273,7 +300,7 @@ void groups_find_mode(const struct groups* p,
     p_mode->v_at[a] = v_start == NULL ? 0 : v_start[a];
   }
   groups_effects_of(p, p_point, p_mode->v_at, v_u);
-  struct at_effects here = look_at(p, p_point, p_s, group, v_u);
+  struct at_effects here = look_at(p, p_point, p_s, group, v_u, true);
   for (size_t k = 0; k < MOST; ++k) {
     const double decrement = newton_step(p, p_point, &here, p_mode, v_step);
     const double before =
@@ -288,7 +315,7 @@ void groups_find_mode(const struct groups* p,
         return; /* the next place would be no nearer */
       }
       groups_effects_of(p, p_point, p_mode->v_at, v_u);
-      here = look_at(p, p_point, p_s, group, v_u);
+      here = look_at(p, p_point, p_s, group, v_u, true);
       if (here.log_density - 0.5 * groups_square(p_mode->v_at, q) >=
           before - 1e-9 * (1 + fabs(before))) {
         break;

@@ -164,13 +164,6 @@ void groups_look(const struct tb_model* p_model,
                  size_t group,
                  const struct groups_look* p_look);
 
-/* Log density of the rows of the group, loaded last, at u, without constants */
-double groups_density(const struct groups* p,
-                      const struct groups_point* p_point,
-                      const struct groups_scratch* p_scratch,
-                      size_t group,
-                      const double* v_u);
-
 /* ---- groups-prior.c ---- */
 
 /* ADDS gradient (n_dim) and, unless NULL, -Hessian (n_dim x n_dim) of the log

@@ -326,6 +326,88 @@ static void effects_have_their_law(struct check* p_check) {
   }
 }
 
+/* n draws of all groups at v_theta, groups after each other */
+static double*
+draws_at(const struct fixture* p, const double* v_theta, size_t n) {
+  const size_t n_dim = p->model.n_dim, q = groups_n_effect(&p->model);
+  double* v_all = check_alloc(n * n_dim, sizeof(double));
+  double* v_draw = check_alloc(n * N_GROUP * q, sizeof(double));
+  size_t v_group[N_GROUP];
+  for (size_t d = 0; d < n; ++d) {
+    memcpy(v_all + d * n_dim, v_theta, n_dim * sizeof(double));
+  }
+  for (size_t g = 0; g < N_GROUP; ++g) {
+    v_group[g] = g;
+  }
+  groups_effect_draws(&p->model, v_all, n, v_group, N_GROUP, 7, 1, v_draw);
+  free(v_all);
+  return v_draw;
+}
+
+/* Where sds are large and most groups alike, the variance of all groups' draws
+ * together: 3 is more than the variance of a square of theirs. */
+static void draws_reach_the_tails(struct check* p_check) {
+  enum { N_DRAW = 4000 };
+  struct fixture f;
+  struct fixture_rows rows = fixture_groups_rows(N_GROUP, v_kind[0].family);
+  double v_theta[N_DIM_MOST];
+  fixture_groups(&f, N_GROUP, 1, v_kind[0].family);
+  fixture_point(&f, 0, v_theta);
+  v_theta[N_COEF] = log(8);
+  double* v_draw = draws_at(&f, v_theta, N_DRAW);
+  double square = 0;
+  for (size_t g = 0; g < N_GROUP; ++g) {
+    const struct integral exact =
+        integrate(&rows, v_kind[0].family, g, v_theta);
+    const double variance = exact.square - exact.mean * exact.mean;
+    for (size_t d = 0; d < N_DRAW; ++d) {
+      const double u = v_draw[d * N_GROUP + g] - exact.mean;
+      square += u * u / variance;
+    }
+  }
+  const double n = N_GROUP * N_DRAW;
+  CHECK_CLOSE(square / n, 1, 5 * sqrt(3 / n));
+  free(v_draw);
+  fixture_rows_free(&rows);
+  fixture_free(&f);
+}
+
+/* of two effects, about the moments by nodes */
+static void draws_of_two_effects(struct check* p_check) {
+  enum { N_DRAW = 2000, N_EFFECT = 2 };
+  for (size_t kind = 3; kind < N_KIND; ++kind) {
+    struct fixture f;
+    double v_theta[N_DIM_MOST];
+    double v_mean[N_GROUP * N_EFFECT], v_square[N_GROUP * N_EFFECT * N_EFFECT];
+    fixture_groups(&f, N_GROUP, N_EFFECT, v_kind[kind].family);
+    fixture_point(&f, kind, v_theta);
+    double* v_draw = draws_at(&f, v_theta, N_DRAW);
+    groups_effect_moments(&f.model,
+                          v_theta,
+                          1,
+                          0,
+                          N_GROUP,
+                          1,
+                          v_mean,
+                          v_square);
+    for (size_t k = 0; k < N_GROUP * N_EFFECT; ++k) {
+      const size_t g = k / N_EFFECT, a = k % N_EFFECT;
+      const double sd =
+          sqrt(v_square[(g * N_EFFECT + a) * N_EFFECT + a] - pow(v_mean[k], 2));
+      double mean = 0, square = 0;
+      for (size_t d = 0; d < N_DRAW; ++d) {
+        const double u = (v_draw[d * N_GROUP * N_EFFECT + k] - v_mean[k]) / sd;
+        mean += u / N_DRAW;
+        square += u * u / N_DRAW;
+      }
+      CHECK_CLOSE(mean, 0, 5 / sqrt(N_DRAW));
+      CHECK_CLOSE(square, 1, 6 * sqrt(2.0 / N_DRAW));
+    }
+    free(v_draw);
+    fixture_free(&f);
+  }
+}
+
 /* ---- parameters that cannot be used ---- */
 
 static void groups_refuse(struct check* p_check) {
@@ -383,5 +465,7 @@ const struct check_case check_groups[] = {
     {"Hessians are derivatives of gradients", hessians_are_derivatives},
     {"expansions add up to all groups", expansions_add_up},
     {"effects have the law that the rows leave", effects_have_their_law},
+    {"draws of effects reach the tails", draws_reach_the_tails},
+    {"draws of two effects have their moments", draws_of_two_effects},
     {"parameters that cannot be used are refused", groups_refuse},
     {NULL, NULL}};
