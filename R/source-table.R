@@ -250,6 +250,10 @@ is_sqlite <- function(con) {
   inherits(con, "SQLiteConnection")
 }
 
+is_duckdb <- function(con) {
+  inherits(con, "duckdb_connection")
+}
+
 # PostgreSQL answers BEGIN inside of a transaction with a notice. now() is when
 # it began: of two queries by themselves it differs.
 is_in_transaction <- function(con) {
