@@ -52,6 +52,7 @@ look_sql <- function(tables, request, refresh, call) {
   s <- sql_request(tables, request, source_head(tables[[1]]))
   for (table in tables) {
     con <- table_connection(table)
+    check_can_fail(con)
     check_translated(s, con)
     lacks <- sql_lacks(con)
     if (!is.null(lacks)) {

@@ -189,6 +189,13 @@ check_translated <- function(s, con) {
   }
 }
 
+# May a query fail? A transaction of the user's is lost to DuckDB by that.
+check_can_fail <- function(con) {
+  if (is_duckdb(con) && !is_own_read(con) && is_in_transaction(con)) {
+    no_sql("a transaction is under way, which DuckDB gives up at any error")
+  }
+}
+
 # ---- the query of the rows ---------------------------------------------------
 
 # A table's rows as variables: list(con, engine, sql, names). raw: with the
