@@ -110,8 +110,8 @@ sql_translate <- function(expression, con) {
   paste0("(", dbplyr::translate_sql_(list(quo), con = con), ")")
 }
 
-# Where dbplyr would write decimals: elsewhere, as in round(x, 2), a function may
-# want a whole number.
+# Where dbplyr would write decimals: elsewhere, as in round(x, 2), a function
+# may want a whole number.
 takes_doubles <- c(
   "+", "-", "*", "/", "^", "(", "<", "<=", ">", ">=", "==", "!=",
   "ifelse", "exp", "sqrt", "abs"

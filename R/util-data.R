@@ -6,11 +6,11 @@
 #' published. `"sepsis"` comes with the package. The others are too large for
 #' it, or may not be passed on, so the file is looked for in the folder named by
 #' the environment variable `TALLBAYES_DATA` and then in
-#' `tools::R_user_dir("tallbayes", "cache")`. If it is in neither, the archive of
-#' the original source is downloaded, where there is one and `download` allows
-#' it, and kept in the second folder; otherwise the error says which file to put
-#' where. Whatever was read, and wherever it came from, is compared with a
-#' checksum of the parsed content.
+#' `tools::R_user_dir("tallbayes", "cache")`. If it is in neither, the archive
+#' of the original source is downloaded, where there is one and `download`
+#' allows it, and kept in the second folder; otherwise the error says which file
+#' to put where. Whatever was read, and wherever it came from, is compared with
+#' a checksum of the parsed content.
 #'
 #' @param name (string) The data set:
 #'   * `"sepsis"`: 110,204 hospital admissions with sepsis; age, sex, number of

@@ -16,12 +16,13 @@ skip_without_duckdb <- function() {
   skip_on_cran()
   skip_if_not_installed("dbplyr")
   library <- Sys.getenv("TALLBAYES_DUCKDB_LIB")
-  # methods for packages that are not there, and dbplyr of a version that has not
-  # all that it translates
-  if (nzchar(library)) {
-    suppressWarnings(requireNamespace("duckdb", lib.loc = library, quietly = TRUE))
-  }
-  if (!suppressWarnings(requireNamespace("duckdb", quietly = TRUE))) {
+  # it has methods for packages that need not be there
+  is_there <- suppressWarnings(requireNamespace(
+    "duckdb",
+    lib.loc = c(if (nzchar(library)) library, .libPaths()),
+    quietly = TRUE
+  ))
+  if (!is_there) {
     skip("DuckDB is not on this machine (TALLBAYES_DUCKDB_LIB)")
   }
 }
