@@ -52,6 +52,7 @@ look_sql <- function(tables, request, refresh, call) {
   s <- sql_request(tables, request, source_head(tables[[1]]))
   for (table in tables) {
     con <- table_connection(table)
+    check_can_fail(con)
     check_translated(s, con)
     lacks <- sql_lacks(con)
     if (!is.null(lacks)) {
@@ -176,9 +177,8 @@ check_types <- function(s, table, call) {
     return(invisible())
   }
   own <- quote_names(con, s$numbers)
-  wrong <- paste0(
-    "SUM(CASE WHEN typeof(", own, ") IN ('text', 'blob') THEN 1 ELSE 0 END)"
-  )
+  is_wrong <- paste0("typeof(", own, ") IN ('text', 'blob')")
+  wrong <- paste0("SUM(", sql_flag(is_wrong, con), ")")
   names(wrong) <- sprintf("s%d", seq_along(wrong))
   found <- run_sql(con, sql_select(con, wrong, table_query(table)), call)
   bad <- which(unlist(found) > 0)
@@ -236,7 +236,7 @@ has_units <- function(s) {
 sql_bad <- function(s, rows) {
   con <- rows$con
   own <- quote_names(con, rows$numbers)
-  bad <- paste0("ABS(", own, ") > 1.7976931348623157e308")
+  bad <- paste0("ABS(", own, ") > ", sql_number(.Machine$double.xmax, con))
   if (has_sql_weight(s)) {
     bad <- c(bad, paste0(quote_names(con, "weight"), " < 0"))
   }
@@ -244,10 +244,8 @@ sql_bad <- function(s, rows) {
   if (!is.null(outside)) {
     bad <- c(bad, sql_translate(outside(has_sql_weight(s)), con))
   }
-  paste0(
-    "CASE WHEN ", quote_names(con, "missing"), " = 0 AND (",
-    paste(bad, collapse = " OR "), ") THEN 1 ELSE 0 END"
-  )
+  bad <- paste(bad, collapse = " OR ")
+  sql_flag(paste0(quote_names(con, "missing"), " = 0 AND (", bad, ")"), con)
 }
 
 # Rows that R refuses, too, are shown to it: it has the words.
@@ -343,7 +341,7 @@ pilot_rate_of <- function(s, pilot, rates) {
 pilot_query <- function(table, s, rates) {
   con <- table_connection(table)
   u <- quote_names(con, "u")
-  wanted <- paste(u, "<", sql_number(rates$all))
+  wanted <- paste(u, "<", sql_number(rates$all, con))
   for (name in names(rates$strata)) {
     own <- rates$strata[[name]]
     if (length(own) == 0) {
@@ -356,11 +354,11 @@ pilot_query <- function(table, s, rates) {
       literal <- if (variable$is_text) {
         sql_levels(variable, names(own), con)
       } else {
-        sql_number(as.double(names(own)))
+        sql_number(as.double(names(own)), con)
       }
       paste(quote_names(con, name), "=", literal)
     }
-    wanted <- c(wanted, paste(is_level, "AND", u, "<", sql_number(own)))
+    wanted <- c(wanted, paste(is_level, "AND", u, "<", sql_number(own, con)))
   }
   wanted <- paste0("(", wanted, ")", collapse = " OR ")
   rows_query(s, table, function(rows) {

@@ -190,6 +190,13 @@ check_translated <- function(s, con) {
   }
 }
 
+# May a query fail? A transaction of the user's is lost to DuckDB by that.
+check_can_fail <- function(con) {
+  if (is_duckdb(con) && !is_own_read(con) && is_in_transaction(con)) {
+    no_sql("a transaction is under way, which DuckDB gives up at any error")
+  }
+}
+
 # ---- the query of the rows ---------------------------------------------------
 
 # A table's rows as variables: list(con, engine, sql, names). raw: with the
@@ -233,14 +240,16 @@ sql_rows <- function(s, table, raw = FALSE, below = NULL, more = NULL) {
     fields$weight <- as_double(text)
   }
   if (length(s$offsets) > 0) {
-    text <- sql_total(vapply(s$offsets, translate, ""))
+    text <- sql_total(vapply(s$offsets, translate, ""), con)
     fields$offset <- as_double(text)
   }
   numbers <- setdiff(names(fields), sql_text_names(s))
   more <- c(if (raw) safe, names(more), if (u) "u")
   where <- c(
     if (!is.null(s$subset)) translate(s$subset),
-    if (u && below < 1) paste(quote_names(con, "u"), "<", sql_number(below))
+    if (u && below < 1) {
+      paste(quote_names(con, "u"), "<", sql_number(below, con))
+    }
   )
   inner <- sql_select(
     con,
@@ -312,11 +321,8 @@ sql_levels <- function(variable, levels, con) {
   if (variable$is_text) {
     return(quote_text(con, levels))
   }
-  sql_number(if (variable$is_logical) {
-    as.double(levels == "TRUE")
-  } else {
-    as.double(levels)
-  })
+  numbers <- if (variable$is_logical) levels == "TRUE" else levels
+  sql_number(as.double(numbers), con)
 }
 
 level_text <- function(variable, values) {
@@ -369,10 +375,10 @@ sql_operands <- function(s, design) {
 # Norms take the square of them in products: wider designs are streamed.
 sql_columns <- 200
 
-# A column of the design, by its operands. "1.0": the intercept.
+# A column of the design, by its operands. None: the intercept.
 sql_column <- function(s, operands, con) {
   if (length(operands) == 0) {
-    return("1.0")
+    return(sql_number(1, con))
   }
   parts <- vapply(operands, function(o) {
     own <- quote_names(con, sprintf("v%d", o$variable))
@@ -381,13 +387,15 @@ sql_column <- function(s, operands, con) {
     }
     used <- which(o$values != 0)
     levels <- sql_levels(s$variables[[o$variable]], o$levels[used], con)
-    when <- paste("WHEN", levels, "THEN", sql_number(o$values[used]))
-    paste0("CASE ", own, " ", paste(when, collapse = " "), " ELSE 0.0 END")
+    when <- paste("WHEN", levels, "THEN", sql_number(o$values[used], con))
+    when <- paste(when, collapse = " ")
+    paste0("CASE ", own, " ", when, " ELSE ", sql_number(0, con), " END")
   }, "")
   paste0("(", paste(parts, collapse = " * "), ")")
 }
 
-# The rows that count as columns of the design, and names of these.
+# The rows that count as columns of the design: their SQL is rows$x, and
+# rows$is_one says which is the intercept.
 sql_design_rows <- function(
   s,
   table,
@@ -400,8 +408,9 @@ sql_design_rows <- function(
   columns <- vapply(s$design$columns, sql_column, "", s = s, con = con)
   names(columns) <- sprintf("x%d", seq_along(columns))
   flags <- if (!is.null(s$flag)) s$flag(con)
-  is_one <- columns == "1.0"
-  rows$x <- ifelse(is_one, "1.0", quote_names(con, names(columns)))
+  is_one <- lengths(s$design$columns) == 0
+  rows$is_one <- is_one
+  rows$x <- ifelse(is_one, columns, quote_names(con, names(columns)))
   rows$keep <- c(
     "y",
     if (has_sql_weight(s)) "weight",

@@ -147,13 +147,14 @@ add_sd <- function(rows, covariance) {
   before <- rows$keep
   parts <- vapply(seq_along(scale), function(k) {
     at <- seq.int(k, length(scale))
-    sql_total(sql_terms(factor[at, k], rows$x[at]))
+    terms <- sql_terms(factor[at, k], rows$x[at], rows$con)
+    sql_total(terms, rows$con)
   }, "")
   names(parts) <- sprintf("t%d", seq_along(parts))
   rows <- add_columns(rows, parts)
   own <- quote_names(rows$con, names(parts))
   rows$keep <- before
-  square <- list(square = sql_total(paste(own, "*", own)))
+  square <- list(square = sql_total(paste(own, "*", own), rows$con))
   rows <- add_columns(rows, square, once = FALSE)
   rows$keep <- before
   add_columns(rows, list(norm = sql_translate(quote(sqrt(square)), rows$con)))

@@ -38,17 +38,17 @@ add_steps <- function(rows, s, steps) {
   rows
 }
 
-sql_terms <- function(numbers, names) {
+sql_terms <- function(numbers, names, con) {
   used <- numbers != 0
-  paste(sql_number(numbers[used]), "*", names[used])
+  paste(sql_number(numbers[used], con), "*", names[used])
 }
 
 add_eta <- function(rows, s, theta) {
-  terms <- sql_terms(theta, rows$x)
+  terms <- sql_terms(theta, rows$x, rows$con)
   if (length(s$offsets) > 0) {
     terms <- c(terms, quote_names(rows$con, "offset"))
   }
-  add_columns(rows, list(eta = sql_total(terms)))
+  add_columns(rows, list(eta = sql_total(terms, rows$con)))
 }
 
 # ||L^-1 x_i||. keeps_x: are the columns needed afterwards?
@@ -56,7 +56,9 @@ add_norm <- function(rows, chol, keeps_x = TRUE) {
   inverse <- forwardsolve(chol, diag(nrow(chol)))
   d <- nrow(chol)
   parts <- vapply(seq_len(d), function(k) {
-    sql_total(sql_terms(inverse[k, seq_len(k)], rows$x[seq_len(k)]))
+    at <- seq_len(k)
+    terms <- sql_terms(inverse[k, at], rows$x[at], rows$con)
+    sql_total(terms, rows$con)
   }, "")
   names(parts) <- sprintf("t%d", seq_len(d))
   if (!keeps_x) {
@@ -66,7 +68,7 @@ add_norm <- function(rows, chol, keeps_x = TRUE) {
   rows <- add_columns(rows, parts)
   own <- quote_names(rows$con, names(parts))
   rows$keep <- before
-  square <- list(square = sql_total(paste(own, "*", own)))
+  square <- list(square = sql_total(paste(own, "*", own), rows$con))
   rows <- add_columns(rows, square, once = FALSE)
   norm <- sql_translate(quote(sqrt(square)), rows$con)
   rows$keep <- before
@@ -79,13 +81,13 @@ add_psi <- function(rows, s, chol, draw, keeps_x = TRUE) {
   con <- rows$con
   rows <- add_norm(rows, chol, keeps_x)
   norm <- quote_names(con, "norm")
-  reach <- paste(norm, "*", sql_number(draw$radius))
+  reach <- paste(norm, "*", sql_number(draw$radius, con))
   rows <- add_columns(rows, list(reach = reach), once = FALSE)
   rows <- add_steps(rows, s, bound$steps)
   third <- translate_step(s, bound$third, con)
   psi <- paste0(
     third, " * (", norm, " * ", norm, " * ", norm, ") * ",
-    sql_number(draw$scale / 6)
+    sql_number(draw$scale / 6, con)
   )
   within <- c(unlist(lapply(bound$steps, names)), "reach", "norm")
   rows$keep <- setdiff(rows$keep, within)
@@ -94,21 +96,20 @@ add_psi <- function(rows, s, chol, draw, keeps_x = TRUE) {
 
 # Those that a step looks at always.
 sql_always <- function(con, draw) {
-  paste0(
-    "CASE WHEN ", quote_names(con, "psi"), " * ", sql_number(draw$phi_bar),
-    " <= 1 THEN 0 ELSE 1 END"
-  )
+  mean <- paste(quote_names(con, "psi"), "*", sql_number(draw$phi_bar, con))
+  of <- sql_number(c(0, 1), con)
+  paste("CASE WHEN", mean, "<= 1 THEN", of[[1]], "ELSE", of[[2]], "END")
 }
 
 # ---- aggregates --------------------------------------------------------------
 
-# Sums of products a_i b_j, i <= j, by the names "a i j".
-product_aggregates <- function(what, left, right) {
+# Sums of products a_i b_j, i <= j, by the names "a i j". is_one: which b are 1.
+product_aggregates <- function(what, left, right, is_one = FALSE) {
   at <- which(upper.tri(diag(length(left)), diag = TRUE), arr.ind = TRUE)
   i <- at[, 1]
   j <- at[, 2]
   out <- ifelse(
-    right[j] == "1.0",
+    rep_len(is_one, length(right))[j],
     paste0("SUM(", left[i], ")"),
     paste0("SUM(", left[i], " * ", right[j], ")")
   )
@@ -130,8 +131,8 @@ fact_aggregates <- function(rows, s, squares = TRUE) {
   if (length(s$offsets) > 0) {
     y <- paste0("(", y, " - ", quote_names(con, "offset"), ")")
   }
-  z <- paste0("(", c(rows$x, y), " - ", sql_number(s$design$shift), ")")
-  z[which(rows$x == "1.0")] <- "0.0"
+  z <- paste0("(", c(rows$x, y), " - ", sql_number(s$design$shift, con), ")")
+  z[which(rows$is_one)] <- sql_number(0, con)
   out <- c(n = "COUNT(*)", stats::setNames(
     paste0("SUM(", z, ")"),
     paste("first", seq_along(z))
@@ -158,7 +159,8 @@ fact_aggregates <- function(rows, s, squares = TRUE) {
 check_aggregates <- function(rows, s) {
   con <- rows$con
   own <- length(s$design$shift)
-  y <- paste0(quote_names(con, "y"), " - ", sql_number(s$design$shift[[own]]))
+  shift <- sql_number(s$design$shift[[own]], con)
+  y <- paste(quote_names(con, "y"), "-", shift)
   c(
     n = "COUNT(*)",
     "check y" = paste0("SUM(", y, ")"),
@@ -269,11 +271,11 @@ sql_sums_at <- function(rows, theta, call, more = NULL, known = NULL) {
     ))
     curvature <- quote_names(con, "curvature")
     bent <- paste(curvature, "*", own$x)
-    bent[own$x == "1.0"] <- curvature
+    bent[own$is_one] <- curvature
     names(bent) <- sprintf("h%d", seq_len(d))
     own <- add_columns(own, bent)
     score <- paste0("SUM(", quote_names(con, "score"), " * ", own$x, ")")
-    score[own$x == "1.0"] <- paste0("SUM(", quote_names(con, "score"), ")")
+    score[own$is_one] <- paste0("SUM(", quote_names(con, "score"), ")")
     list(rows = own, sums = c(
       if (is_known) {
         check_aggregates(own, s)
@@ -282,7 +284,7 @@ sql_sums_at <- function(rows, theta, call, more = NULL, known = NULL) {
       },
       log_lik = paste0("SUM(", quote_names(con, "log_lik"), ")"),
       stats::setNames(score, paste("g", seq_len(d))),
-      product_aggregates("h", quote_names(con, names(bent)), own$x),
+      product_aggregates("h", quote_names(con, names(bent)), own$x, own$is_one),
       extra$sums
     ))
   }, call)
@@ -315,7 +317,7 @@ products_of.tall_sql <- function(rows, control, call) {
     }
     names <- sprintf("z%d", seq_len(d))
     z <- quote_names(con, names)
-    from <- paste0("(", c(own$x, y), ") - ", sql_number(s$design$shift))
+    from <- paste0("(", c(own$x, y), ") - ", sql_number(s$design$shift, con))
     own <- add_columns(own, stats::setNames(from, names))
     left <- z
     if (has_sql_weight(s)) {

@@ -10,7 +10,7 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
     own <- add_psi(own, s, found$chol, draw)
     psi <- paste0(
       "SUM(CASE WHEN ", sql_always(con, draw), " = 0 THEN ",
-      quote_names(con, "psi"), " ELSE 0.0 END)"
+      quote_names(con, "psi"), " ELSE ", sql_number(0, con), " END)"
     )
     always <- paste0("SUM(", sql_always(con, draw), ")")
     top <- paste0("MAX(", quote_names(con, "psi"), ")")
@@ -69,7 +69,7 @@ drawn_query <- function(table, below, s, found, draw) {
     own$sql,
     keep = c(raw, "u", "psi", "eta"),
     where = paste0(
-      u, " < ", psi, " * ", sql_number(draw$rate), " OR ",
+      u, " < ", psi, " * ", sql_number(draw$rate, con), " OR ",
       sql_always(con, draw), " = 1"
     )
   )

@@ -1,10 +1,11 @@
 # SQL as text: what an engine can do, nested queries, sums in blocks. Names and
 # text are quoted by DBI, numbers are written here, terms are dbplyr's.
 
-# list(double, has_nan, ends, nests): the engine's type of doubles, whether it
-# has NaN; what ends a sub-query that it must not merge with the one around it,
-# so that what stands in it is evaluated once; whether steps of a query are
-# nested and not common table expressions.
+# list(double, reads_double, has_nan, ends, nests): the engine's type of
+# doubles; is a number with an exponent one to it? Whether it has NaN; what ends
+# a sub-query that it must not merge with the one around it, so that what stands
+# in it is evaluated once; whether steps of a query are nested and not common
+# table expressions.
 #
 # PostgreSQL takes no sub-query with OFFSET to its parallel workers, unless the
 # number is seen to be 0 where the query is parsed: 0 is an integer that is cast
@@ -16,6 +17,7 @@ sql_engine <- function(con) {
       DBI::dbDataType(con, 1.5),
       error = function(e) "DOUBLE PRECISION"
     ),
+    reads_double = is_sqlite(con) || is_duckdb(con),
     has_nan = !is_sqlite(con),
     ends = if (is_sqlite(con)) {
       "LIMIT -1 OFFSET 0"
@@ -38,7 +40,7 @@ sql_uniform <- function(con) {
   )
   if (is_sqlite(con)) {
     # 53 of 64 random bits
-    "((RANDOM() & 9007199254740991) + 0.5) / 9007199254740992.0"
+    "((RANDOM() & 9007199254740991) + 0.5e0) / 9007199254740992e0"
   } else if (inherits(con, says_rand)) {
     "RAND()"
   } else if (inherits(con, "Snowflake")) {
@@ -71,8 +73,20 @@ try_sql <- function(con, sql) {
   )
 }
 
-# A query that may fail: a transaction is put back where it was then.
+# A query that may fail: a transaction is put back where it was then. DuckDB has
+# no savepoints, and a transaction is of no more use to it: one that was begun
+# here begins anew, and others see no such query (see check_can_fail()).
 in_savepoint <- function(con, code) {
+  if (is_duckdb(con)) {
+    failed <- TRUE
+    on.exit(if (failed && is_own_read(con)) {
+      try(DBI::dbRollback(con), silent = TRUE)
+      try(DBI::dbBegin(con), silent = TRUE)
+    })
+    out <- code
+    failed <- FALSE
+    return(out)
+  }
   is_saved <- tryCatch(
     {
       DBI::dbExecute(con, "SAVEPOINT tallbayes")
@@ -92,26 +106,65 @@ in_savepoint <- function(con, code) {
 # An R expression in columns, as SQL. The environment has functions that dbplyr
 # does not translate: there must be none.
 sql_translate <- function(expression, con) {
-  quo <- rlang::new_quosure(expression, baseenv())
+  quo <- rlang::new_quosure(with_doubles(expression, con), baseenv())
   paste0("(", dbplyr::translate_sql_(list(quo), con = con), ")")
 }
 
-# A double, all of it.
-sql_number <- function(x) {
+# Where dbplyr would write decimals: elsewhere, as in round(x, 2), a function
+# may want a whole number.
+takes_doubles <- c(
+  "+", "-", "*", "/", "^", "(", "<", "<=", ">", ">=", "==", "!=",
+  "ifelse", "exp", "sqrt", "abs"
+)
+
+# The expression with its numbers as they are written here.
+with_doubles <- function(expression, con) {
+  if (is_plain_numeric(expression) && all(is.finite(expression))) {
+    return(dbplyr::sql(sql_number(expression, con)))
+  }
+  if (!is.call(expression)) {
+    return(expression)
+  }
+  f <- expression[[1]]
+  written <- is.name(f) && as.character(f) %in% takes_doubles
+  expression[-1] <- lapply(expression[-1], function(e) {
+    if (is.call(e) || written) with_doubles(e, con) else e
+  })
+  if (is_minus(expression) && is_minus(expression[[2]])) {
+    # two signs begin a comment
+    expression[[2]] <- call("(", expression[[2]])
+  }
+  expression
+}
+
+is_minus <- function(expression) {
+  rlang::is_call(expression, "-", n = 1)
+}
+
+# A double, all of it. Digits with no more than a point are decimals to many
+# engines, which have too few places for their sums and products.
+sql_number <- function(x, con) {
   stopifnot(all(is.finite(x)))
-  text <- sprintf("%.17g", x)
-  is_whole <- !grepl("[.e]", text)
-  text[is_whole] <- paste0(text[is_whole], ".0")
-  is_short <- sprintf("%.15g", x)
-  exact <- as.double(is_short) == x & grepl("[.]", is_short)
-  text[exact] <- is_short[exact]
-  ifelse(x < 0, paste0("(", text, ")"), text)
+  short <- sprintf("%.15g", x)
+  text <- ifelse(as.double(short) == x, short, sprintf("%.17g", x))
+  text <- paste0(text, ifelse(grepl("e", text), "", "e0"))
+  engine <- sql_engine(con)
+  if (engine$reads_double) {
+    return(ifelse(x < 0, paste0("(", text, ")"), text))
+  }
+  paste0("CAST(", text, " AS ", engine$double, ")")
+}
+
+# 1 where a test holds, else 0: doubles, which are summed.
+sql_flag <- function(test, con) {
+  of <- sql_number(c(1, 0), con)
+  paste("CASE WHEN", test, "THEN", of[[1]], "ELSE", of[[2]], "END")
 }
 
 # A sum whose brackets nest no deeper than engines can take.
-sql_total <- function(terms) {
+sql_total <- function(terms, con) {
   if (length(terms) == 0) {
-    return("0.0")
+    return(sql_number(0, con))
   }
   while (length(terms) > 1) {
     if (length(terms) %% 2 == 1) {

@@ -201,7 +201,7 @@ source_hold <- function(source) {
 # connection's transaction, see export_snapshot().
 begin_reading <- function(con, snapshot = NULL) {
   nothing <- function() invisible()
-  if (is_postgres(con) && is_in_transaction(con)) {
+  if ((is_postgres(con) || is_duckdb(con)) && is_in_transaction(con)) {
     return(nothing)
   }
   begun <- tryCatch(
@@ -214,7 +214,12 @@ begin_reading <- function(con, snapshot = NULL) {
   if (!begun) {
     return(nothing)
   }
-  end <- once(function() try(DBI::dbRollback(con), silent = TRUE))
+  own_reads$connections <- c(own_reads$connections, list(con))
+  end <- once(function() {
+    is_ours <- vapply(own_reads$connections, identical, TRUE, con)
+    own_reads$connections <- own_reads$connections[!is_ours]
+    try(DBI::dbRollback(con), silent = TRUE)
+  })
   failed <- TRUE
   on.exit(if (failed) end())
   if (is_postgres(con)) {
@@ -231,6 +236,14 @@ begin_reading <- function(con, snapshot = NULL) {
   }
   failed <- FALSE
   end
+}
+
+# The connections with a transaction that was begun here.
+own_reads <- new.env(parent = emptyenv())
+own_reads$connections <- list()
+
+is_own_read <- function(con) {
+  any(vapply(own_reads$connections, identical, TRUE, con))
 }
 
 # PostgreSQL compiles a query, again in every worker: what it takes to optimise
@@ -250,9 +263,15 @@ is_sqlite <- function(con) {
   inherits(con, "SQLiteConnection")
 }
 
-# PostgreSQL answers BEGIN inside of a transaction with a notice. now() is when
-# it began: of two queries by themselves it differs.
+is_duckdb <- function(con) {
+  inherits(con, "duckdb_connection")
+}
+
+# To BEGIN inside of a transaction PostgreSQL answers with a notice, and DuckDB
+# by giving the transaction up. Two queries by themselves are of two
+# transactions: another number, another time when it began.
 is_in_transaction <- function(con) {
-  began <- function() DBI::dbGetQuery(con, "SELECT now()::text AS at")$at
-  identical(began(), began())
+  began <- if (is_duckdb(con)) "txid_current()" else "now()::text"
+  ask <- function() DBI::dbGetQuery(con, paste("SELECT", began, "AS at"))$at
+  identical(ask(), ask())
 }

@@ -59,13 +59,16 @@
 #'   have an order, such as that of `dplyr::arrange()`.
 #' * *One state of the data.* A fit reads in one transaction: repeatable read
 #'   and read-only in PostgreSQL, where a transaction of the user's own is left
-#'   as it is. Where there are no transactions counts and sums of all passes are
-#'   compared. Nothing is written, and no temporary table made.
+#'   as it is. DuckDB gives a transaction up at any error: within the user's own
+#'   the rows are streamed there. Where there are no transactions counts and
+#'   sums of all passes are compared. Nothing is written, and no temporary table
+#'   made.
 #' * *Shards.* Of a list of lazy tables, such as parts of one table on several
 #'   servers, each computes its own sums, which are added, and draws its rows.
-#' * *Types.* Whole numbers of 64 bits are doubles, and an error from
-#'   \eqn{2^{53}}{2^53} on. SQLite has neither logical values nor factors: what
-#'   is text in the database is a factor in the formula.
+#' * *Types.* All that is summed is a double, in every engine. Whole numbers of
+#'   64 bits are doubles, and an error from \eqn{2^{53}}{2^53} on. SQLite has
+#'   neither logical values nor factors: what is text in the database is a
+#'   factor in the formula.
 #'
 #' @return
 #' * `as_source()`: an object below the class `tall_source`.

@@ -17,7 +17,7 @@ data_get <- function(name, set, download) {
   }
 }
 
-# The folders searched, first match wins.
+# The folders searched, first match wins; then what comes with the package.
 data_folders <- function() {
   given <- Sys.getenv("TALLBAYES_DATA")
   c(if (nzchar(given)) given, data_cache())
@@ -29,11 +29,8 @@ data_cache <- function() {
 
 # For each table the path of its file or of the archive, NA if there is neither.
 data_find <- function(set) {
-  folders <- if (isTRUE(set$bundled)) {
-    system.file("extdata", package = "tallbayes")
-  } else {
-    data_folders()
-  }
+  shipped <- system.file("extdata", package = "tallbayes")
+  folders <- c(data_folders(), if (isTRUE(set$bundled)) shipped)
   find_one <- function(table) {
     files <- c(table$file, set$archive$file)
     paths <- file.path(rep(folders, each = length(files)), files)
@@ -222,26 +219,16 @@ table_rows <- function(path, table, header) {
   )
 }
 
-# Extracts the file of that name, in whatever folder of the archive or of an
-# archive in it. NULL if there is none.
+# Extracts the file of that name, in whatever folder of the archive. NULL if
+# there is none.
 archive_member <- function(path, member, folder) {
   entries <- utils::unzip(path, list = TRUE)$Name
-  extract <- function(entry) {
-    utils::unzip(path, entry, exdir = folder, junkpaths = TRUE)
-    file.path(folder, basename(entry))
-  }
   found <- entries[basename(entries) == member]
-  if (length(found) > 0) {
-    return(extract(found[[1]]))
+  if (length(found) == 0) {
+    return(NULL)
   }
-  inner <- grep("[.]zip$", entries, ignore.case = TRUE, value = TRUE)
-  for (i in seq_along(inner)) {
-    file <- archive_member(extract(inner[[i]]), member, file.path(folder, i))
-    if (!is.null(file)) {
-      return(file)
-    }
-  }
-  NULL
+  utils::unzip(path, found[[1]], exdir = folder, junkpaths = TRUE)
+  file.path(folder, member)
 }
 
 # What goes wrong in `expr`, warnings included, means that the file is damaged
@@ -346,11 +333,7 @@ abort_no_data <- function(name, set, paths) {
       x = "There is no file {.or {.file {files}}} in {.or {.file {folders}}}.",
       i = how,
       i = put,
-      i = where,
-      i = if (!is.null(set$sample)) {
-        "{.code tall_data(\"{set$sample}\")} is a sample that comes with the
-         package."
-      }
+      i = where
     ),
     file = files,
     folders = folders,

@@ -3,19 +3,19 @@
 #' Data sets of the papers
 #'
 #' Reads one of the data sets on which the methods of this package were
-#' published. They are too large for the package, or may not be passed on, so
-#' the file is looked for in the folder named by the environment variable
-#' `TALLBAYES_DATA` and then in `tools::R_user_dir("tallbayes", "cache")`. If it
-#' is in neither, the archive of the original source is downloaded, where there
-#' is one and `download` allows it, and kept in the second folder; otherwise the
-#' error says which file to put where. Whatever was read, and wherever it came
-#' from, is compared with a checksum of the parsed content.
+#' published. `"sepsis"` comes with the package. The others are too large for
+#' it, or may not be passed on, so the file is looked for in the folder named by
+#' the environment variable `TALLBAYES_DATA` and then in
+#' `tools::R_user_dir("tallbayes", "cache")`. If it is in neither, the archive
+#' of the original source is downloaded, where there is one and `download`
+#' allows it, and kept in the second folder; otherwise the error says which file
+#' to put where. Whatever was read, and wherever it came from, is compared with
+#' a checksum of the parsed content.
 #'
 #' @param name (string) The data set:
 #'   * `"sepsis"`: 110,204 hospital admissions with sepsis; age, sex, number of
-#'     the episode, and whether the patient left alive. File `sepsis.csv.xz`.
-#'   * `"sepsis_sample"`: a random sample of 5,000 of them, which comes with the
-#'     package.
+#'     the episode, and whether the patient left alive. File `sepsis.csv.xz`,
+#'     which is read from one of the folders, too, if it is there.
 #'   * `"casp"`: 45,730 protein structures; nine physicochemical properties and
 #'     the deviation `RMSD` from the native structure. File `casp.csv.xz`.
 #'   * `"covertype"`: 581,012 forest cells; ten cartographic variables,
@@ -63,7 +63,9 @@
 #' From the UCI Machine Learning Repository under CC BY 4.0:
 #' * Sepsis Survival Minimal Clinical Records, \doi{10.24432/C53C8N}; Chicco and
 #'   Jurman (2020), *Scientific Reports* 10:17156; records of Knoop et al.
-#'   (2017), *PLoS ONE* 12(11):e0187990.
+#'   (2017), *PLoS ONE* 12(11):e0187990. The package holds the primary cohort
+#'   unchanged, `system.file("extdata", "sepsis.md", package = "tallbayes")`
+#'   beside it.
 #' * Physicochemical Properties of Protein Tertiary Structure, P. S. Rana
 #'   (2013), \doi{10.24432/C5QW3H}.
 #' * Covertype, J. A. Blackard (1998), \doi{10.24432/C50K5N}; Blackard and Dean
@@ -84,12 +86,23 @@
 #'   (PMTK, `20news_w1000`). The newsgroups are under CC BY 4.0 at UCI,
 #'   \doi{10.24432/C5C323}; the reduction came without a licence.
 #' @examples
-#' head(tall_data("sepsis_sample"))
+#' head(tall_data("sepsis"))
 #' @export
 tall_data <- function(
   name,
   download = getOption("tallbayes.download", rlang::is_interactive())
 ) {
+  if (identical(name, "sepsis_sample")) {
+    abort_input(
+      c(
+        "{.code tall_data(\"sepsis_sample\")} is no more.",
+        i = "{.code tall_data(\"sepsis\")} comes with the package: all 110,204
+             rows, of which it had 5,000."
+      ),
+      argument = "name",
+      value = name
+    )
+  }
   name <- check_choice(name, names(data_sets))
   download <- check_flag(download)
   data_get(name, data_sets[[name]], download)
@@ -125,13 +138,6 @@ archive_entry <- function(url, member, header = TRUE) {
   list(url = url, file = basename(url), member = member, header = header)
 }
 
-sepsis_types <- c(
-  age_years = "integer",
-  sex_0male_1female = "integer",
-  episode_number = "integer",
-  hospital_outcome_1alive_0dead = "integer"
-)
-
 covertype_names <- c(
   "elevation",
   "aspect",
@@ -148,8 +154,8 @@ covertype_names <- c(
   "cover_type"
 )
 
-# `bundled` files come with the package; `sample` is a set that does; `terms`
-# are printed before a download. Without an `archive` there is none.
+# `bundled` files come with the package; `terms` are printed before a download.
+# Without an `archive` there is none.
 data_sets <- list(
   sepsis = list(
     title = "Sepsis Survival Minimal Clinical Records",
@@ -157,28 +163,14 @@ data_sets <- list(
     licence = "CC BY 4.0",
     tables = list(table_entry(
       file = "sepsis.csv.xz",
-      types = sepsis_types,
+      types = c(
+        age_years = "integer",
+        sex_0male_1female = "integer",
+        episode_number = "integer",
+        hospital_outcome_1alive_0dead = "integer"
+      ),
       n_row = 110204,
       checksum = "9e7bd52db31b1bb969bbc1d0c7f76a4e"
-    )),
-    archive = archive_entry(
-      paste0(
-        "https://archive.ics.uci.edu/static/public/827/",
-        "sepsis+survival+minimal+clinical+records.zip"
-      ),
-      "s41598-020-73558-3_sepsis_survival_primary_cohort.csv"
-    ),
-    sample = "sepsis_sample"
-  ),
-  sepsis_sample = list(
-    title = "Sepsis Survival Minimal Clinical Records (5,000 rows)",
-    source = "UCI Machine Learning Repository, doi:10.24432/C53C8N",
-    licence = "CC BY 4.0",
-    tables = list(table_entry(
-      file = "sepsis-sample.csv.xz",
-      types = sepsis_types,
-      n_row = 5000,
-      checksum = "1b46c88ac30f53ad706bedf1ecb00de9"
     )),
     bundled = TRUE
   ),

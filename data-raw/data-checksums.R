@@ -4,7 +4,7 @@
 # Sources and licences are in ?tall_data. How the files were checked before their
 # checksums were taken:
 #
-#   sepsis       identical to a second public copy
+#   sepsis       identical to a second public copy; comes with the package
 #   casp         with the quotes of the source's header, of the size of CASP.csv
 #                (3,528,710 bytes)
 #   covertype    identical to covtype.data
@@ -23,11 +23,10 @@
 tall <- asNamespace("tallbayes")
 for (name in names(tall$data_sets)) {
   for (table in tall$data_sets[[name]]$tables) {
-    if (isTRUE(tall$data_sets[[name]]$bundled)) {
-      path <- system.file("extdata", table$file, package = "tallbayes")
-    } else {
-      path <- file.path(Sys.getenv("TALLBAYES_DATA"), table$file)
-    }
+    path <- tall$data_find(list(
+      tables = list(table),
+      bundled = tall$data_sets[[name]]$bundled
+    ))
     data <- tall$table_rows(path, table, table$header)
     checksum <- tall$data_checksum(data)
     ok <- checksum == table$checksum && nrow(data) == table$n_row

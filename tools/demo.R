@@ -4,17 +4,7 @@
 library(tallbayes)
 options(width = 110)
 
-sepsis <- tryCatch(
-  tall_data("sepsis"),
-  tall_error_data = function(e) {
-    cat(
-      "The full data set is not on this machine (see ?tall_data):",
-      "using the sample of 5,000 admissions that comes with the package.",
-      sep = "\n"
-    )
-    tall_data("sepsis_sample")
-  }
-)
+sepsis <- tall_data("sepsis")
 
 cat(
   "Fitting a logistic regression to",

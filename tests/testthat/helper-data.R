@@ -1,4 +1,4 @@
-# The full data sets are not part of the package: without them a test says so.
+# Most data sets are not part of the package: without them a test says so.
 skip_without_data <- function(name) {
   set <- data_sets[[name]]
   if (anyNA(data_find(set))) {
@@ -137,19 +137,6 @@ archive_bytes <- function(name, data, table) {
   plain <- table_bytes(data, table, header = FALSE)
   switch(
     name,
-    sepsis = {
-      prefix <- "s41598-020-73558-3_sepsis_survival_"
-      inner <- list(other, table_bytes(data, table), other)
-      names(inner) <- paste0(
-        prefix,
-        "dataset/",
-        prefix,
-        c("study", "primary", "validation"),
-        "_cohort.csv"
-      )
-      outer <- list(zip_bytes(inner))
-      zip_bytes(stats::setNames(outer, paste0(prefix, "dataset.zip")))
-    },
     casp = zip(CASP.csv = table_bytes(data, table, quote = TRUE)),
     covertype = zip(
       covtype.info = other,

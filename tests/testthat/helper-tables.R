@@ -9,6 +9,38 @@ local_sqlite <- function(frame = parent.frame()) {
   con
 }
 
+# DuckDB, from a library of its own or wherever it is installed. Compiling it
+# takes an hour: the environment variable TALLBAYES_DUCKDB_LIB names a library
+# that has it.
+skip_without_duckdb <- function() {
+  skip_on_cran()
+  skip_if_not_installed("dbplyr")
+  library <- Sys.getenv("TALLBAYES_DUCKDB_LIB")
+  # it has methods for packages that need not be there
+  is_there <- suppressWarnings(requireNamespace(
+    "duckdb",
+    lib.loc = c(if (nzchar(library)) library, .libPaths()),
+    quietly = TRUE
+  ))
+  if (!is_there) {
+    skip("DuckDB is not on this machine (TALLBAYES_DUCKDB_LIB)")
+  }
+}
+
+# A connection to a DuckDB database, in memory or a file, that lasts as long as
+# `frame`.
+local_duckdb <- function(file = ":memory:", frame = parent.frame()) {
+  skip_without_duckdb()
+  # it tells where it keeps its extensions, and once that dbplyr is too old
+  con <- suppressMessages(DBI::dbConnect(duckdb::duckdb(file)))
+  suppressWarnings(dbplyr::sql_translation(con))
+  withr::defer(
+    if (DBI::dbIsValid(con)) DBI::dbDisconnect(con, shutdown = TRUE),
+    frame
+  )
+  con
+}
+
 # A lazy table of these rows.
 table_of <- function(con, rows, name = "rows") {
   DBI::dbWriteTable(con, name, rows, overwrite = TRUE)
@@ -131,4 +163,50 @@ expect_same_posterior <- function(a, b) {
   sd_error <- sqrt(a$mcse_sd^2 + b$mcse_sd^2)
   expect_lt(max(abs(a$mean - b$mean) / mean_error), 5)
   expect_lt(max(abs(a$sd - b$sd) / sd_error), 5)
+}
+
+# Predictions for lazy tables: streamed, or made by the database.
+
+predict_cases <- function() {
+  list(
+    list(y ~ x + word, binomial()),
+    list(count ~ log(wait) + I(x^2) + offset(x / 9), poisson()),
+    list(z ~ word * x + factor(k), gaussian())
+  )
+}
+
+expect_predicts <- function(con) {
+  force(con)
+  local_short_look(500)
+  rows <- table_rows()
+  rows$id <- seq_len(nrow(rows))
+  table <- table_of(con, rows)
+  new <- rows[order(rows$id), ]
+  sorted <- dplyr::arrange(table, id)
+  for (case in predict_cases()) {
+    ours <- tall_glm(case[[1]], rows, case[[2]], seed = 1, refresh = 0)
+    theirs <- tall_glm(case[[1]], table, case[[2]], seed = 1, refresh = 0)
+    for (fit in list(ours, theirs)) {
+      by_r <- predict(fit, new, se.fit = TRUE)
+      streamed <- predict(fit, sorted, se.fit = TRUE)
+      expect_equal(streamed$fit, unname(by_r$fit))
+      expect_equal(streamed$se.fit, unname(by_r$se.fit))
+      lazy <- augment(fit, newdata = table, se_fit = TRUE)
+      expect_s3_class(lazy, "tbl_lazy")
+      expect_identical(colnames(lazy), c(names(rows), ".fitted", ".se.fit"))
+      made <- dplyr::collect(dplyr::arrange(lazy, id))
+      expect_equal(made$id, new$id)
+      expect_equal(made$`a b`, new$`a b`)
+      expect_equal(made$.fitted, unname(by_r$fit))
+      expect_equal(made$.se.fit, unname(by_r$se.fit), tolerance = 1e-6)
+      # it goes on in the database
+      few <- dplyr::collect(dplyr::filter(lazy, .fitted > 0))
+      expect_identical(nrow(few), sum(by_r$fit > 0, na.rm = TRUE))
+      response <- dplyr::collect(dplyr::arrange(
+        augment(fit, newdata = table, type.predict = "response"),
+        id
+      ))
+      expect_equal(response$.fitted, case[[2]]$linkinv(unname(by_r$fit)))
+    }
+  }
 }

@@ -203,21 +203,29 @@ test_that("a response without SQL has its rows brought to R", {
 })
 
 test_that("numbers are written in full, and sums do not nest deeply", {
-  x <- c(0.1, 1 / 3, -2, 1e300, 1e-300, 0, 123456789.25, pi * 1e-7)
-  read <- vapply(sql_number(x), function(text) {
+  con <- local_sqlite()
+  x <- c(0.1, 1 / 3, -2, 1e300, 1e-300, 0, 123456789.25, pi * 1e-7, 2^53,
+    .Machine$double.xmax)
+  read <- vapply(sql_number(x, con), function(text) {
     eval(parse(text = text)[[1]])
   }, 0, USE.NAMES = FALSE)
   expect_identical(read, x)
-  # an engine must not take them for whole numbers
-  expect_match(sql_number(x), "[.e]")
-  expect_error(sql_number(Inf))
-  terms <- sprintf("%d.0", 1:5000)
-  total <- sql_total(terms)
+  # an engine must take them neither for whole numbers nor for decimals
+  expect_match(sql_number(x, con), "e")
+  expect_error(sql_number(Inf, con))
+  found <- DBI::dbGetQuery(con, paste(
+    "SELECT", paste(sql_number(x, con), "AS", letters[seq_along(x)],
+      collapse = ", ")
+  ))
+  # SQLite reads some to the last digit but one
+  expect_equal(unlist(found, use.names = FALSE) / x, x / x, tolerance = 1e-15)
+  terms <- sql_number(1:5000, con)
+  total <- sql_total(terms, con)
   depth <- cumsum((utf8ToInt(total) == 40) - (utf8ToInt(total) == 41))
   expect_lt(max(depth), 20)
-  con <- local_sqlite()
   found <- DBI::dbGetQuery(con, paste("SELECT", total))[[1]]
   expect_identical(found, sum(1:5000) + 0)
+  expect_identical(sql_total(character(), con), sql_number(0, con))
 })
 
 test_that("a wide design goes in blocks of sums", {

@@ -1,49 +1,5 @@
 # Predictions for lazy tables: streamed, or made by the database.
 
-predict_cases <- function() {
-  list(
-    list(y ~ x + word, binomial()),
-    list(count ~ log(wait) + I(x^2) + offset(x / 9), poisson()),
-    list(z ~ word * x + factor(k), gaussian())
-  )
-}
-
-expect_predicts <- function(con) {
-  force(con)
-  local_short_look(500)
-  rows <- table_rows()
-  rows$id <- seq_len(nrow(rows))
-  table <- table_of(con, rows)
-  new <- rows[order(rows$id), ]
-  sorted <- dplyr::arrange(table, id)
-  for (case in predict_cases()) {
-    ours <- tall_glm(case[[1]], rows, case[[2]], seed = 1, refresh = 0)
-    theirs <- tall_glm(case[[1]], table, case[[2]], seed = 1, refresh = 0)
-    for (fit in list(ours, theirs)) {
-      by_r <- predict(fit, new, se.fit = TRUE)
-      streamed <- predict(fit, sorted, se.fit = TRUE)
-      expect_equal(streamed$fit, unname(by_r$fit))
-      expect_equal(streamed$se.fit, unname(by_r$se.fit))
-      lazy <- augment(fit, newdata = table, se_fit = TRUE)
-      expect_s3_class(lazy, "tbl_lazy")
-      expect_identical(colnames(lazy), c(names(rows), ".fitted", ".se.fit"))
-      made <- dplyr::collect(dplyr::arrange(lazy, id))
-      expect_equal(made$id, new$id)
-      expect_equal(made$`a b`, new$`a b`)
-      expect_equal(made$.fitted, unname(by_r$fit))
-      expect_equal(made$.se.fit, unname(by_r$se.fit), tolerance = 1e-6)
-      # it goes on in the database
-      few <- dplyr::collect(dplyr::filter(lazy, .fitted > 0))
-      expect_identical(nrow(few), sum(by_r$fit > 0, na.rm = TRUE))
-      response <- dplyr::collect(dplyr::arrange(
-        augment(fit, newdata = table, type.predict = "response"),
-        id
-      ))
-      expect_equal(response$.fitted, case[[2]]$linkinv(unname(by_r$fit)))
-    }
-  }
-}
-
 test_that("SQLite predicts what R predicts", {
   expect_predicts(local_sqlite())
 })
