@@ -323,6 +323,7 @@ new_mode <- function(
   structure(
     list(
       estimate = stats::setNames(estimate, model$coordinates),
+      variables = mode_variables(model, estimate),
       log_posterior = log_posterior,
       gradient_norm = sqrt(sum(gradient^2)),
       hessian = if (!is.null(minus_hessian)) -minus_hessian,
@@ -337,6 +338,11 @@ new_mode <- function(
     ),
     class = "tall_mode"
   )
+}
+
+# The same point in the variables that draws are of.
+mode_variables <- function(model, estimate) {
+  stats::setNames(drop(model_variables(model, estimate)), model$variables)
 }
 
 #' @export

@@ -70,6 +70,7 @@ sg_resume <- function(
   work <- remaining_steps(fit, iter)
   n_step <- (work$n_warmup + work$n_sampling) * fit$control$chains
   plan <- resume_plan(fit, model, n_step)
+  check_keeps_alike(fit, plan$model, call)
   n_every <- fit$control$thin * fit$steps
   started <- proc.time()[["elapsed"]]
   segment <- run_segment(
@@ -99,6 +100,14 @@ sg_resume <- function(
     fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
   warn_segment(fit, segment, rlang::current_env())
   seal_fit(finish_fit(fit))
+}
+
+# Draws to come are appended to those that are there: of the same kinds.
+check_keeps_alike <- function(fit, model, call) {
+  if (!is.null(fit$draws) && is.null(fit$unconstrained) &&
+    model_has_map(model)) {
+    abort_no_unconstrained(call)
+  }
 }
 
 # Of the iterations that the run was asked for.
