@@ -404,7 +404,7 @@ print_mapped <- function(mode, most = 10) {
   if (length(mapped) == 0) {
     return(invisible())
   }
-  cat("  where draws are of other variables:\n")
+  cat("  in the variables of draws:\n")
   print(cbind(value = utils::head(mapped, most)), digits = 4)
   if (length(mapped) > most) {
     cat("  ... with", length(mapped) - most, "more\n")

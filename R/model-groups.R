@@ -344,7 +344,7 @@ group_names <- function(effects, terms) {
     substring(sds, 4)
   )
   # a correlation of the second row is a function of its one factor
-  mixed <- c(conditional, below[, 1] > 2)
+  mixed <- c(conditional, unname(below[, 1]) > 2)
   list(
     effects = effects,
     variables = c(sds, pair("cor_")),

@@ -310,8 +310,8 @@ struct tb_model {
   bool is_wide;          /* are n_dim x n_dim numbers too many? Then there is no
                             curvature(), but diagonal() */
   size_t n_gibbs_every;  /* steps from one gibbs() to the next; 0: none */
-  bool is_even; /* each term of log pi is even in each coordinate by itself:
-                   chains see it at |theta|, see tb_chain_gradient() */
+  bool is_even;    /* each term of log pi is even in each coordinate by itself:
+                      chains see it at |theta|, see tb_chain_gradient() */
   bool is_natural; /* are the parameters the variables, although type->constrain
                       is there? See tb_model_has_map(). */
   const struct tb_frame* p_frame; /* NULL: identity */
