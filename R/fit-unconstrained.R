@@ -73,21 +73,6 @@ check_has_no_map <- function(fit, call) {
   }
 }
 
-abort_no_unconstrained <- function(call) {
-  abort_tall(
-    "stale",
-    c(
-      "The fit has no draws of the parameters as they were sampled, which are
-       needed here.",
-      x = "It was made by another version of tallbayes, which did not keep them.",
-      i = "Its draws of the variables are as good as they were. Run again for
-           the parameters."
-    ),
-    component = "unconstrained",
-    call = call
-  )
-}
-
 # Those whose names did not tell.
 may_have_map <- function(fit) {
   inherits(fit$model, c("tall_model_classes", "tall_model_native"))

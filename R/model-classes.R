@@ -36,10 +36,10 @@
 #' thresholds at the means, as in rstanarm's `stan_polr()`; its prior of
 #' \eqn{R^2} is not followed.
 #'
-#' Draws are of intercepts and thresholds where all covariates are 0. Chains move
-#' them where these are at their means, \eqn{b_{k0} + \bar x^\top b_k}{b_k0 +
-#' mean(x)'b_k} and \eqn{c_1 - \bar x^\top b}{c_1 - mean(x)'b}, and the
-#' logarithms of the differences of thresholds. These are the parameters of
+#' Draws are of intercepts and thresholds where all covariates are 0. Chains
+#' move them where these are at their means, \eqn{b_{k0} + \bar x^\top
+#' b_k}{b_k0 + mean(x)'b_k} and \eqn{c_1 - \bar x^\top b}{c_1 - mean(x)'b}, and
+#' the logarithms of the differences of thresholds. These are the parameters of
 #' `init`, [find_mode()] and `fit$unconstrained`: `centred_b:(Intercept)`,
 #' `centred_a|b`, `log_diff_b|c`.
 #'
@@ -217,7 +217,7 @@ class_priors <- function(resolved, n_class, is_ordered) {
   lapply(compact(resolved), rep, n_class - 1)
 }
 
-# Chains move intercepts, or the first threshold, at the means of the covariates:
+# Chains move intercepts, or the first threshold, at the means of covariates:
 # `centred_` of these is another number than the variable, which is at 0, and
 # which no coordinate alone determines.
 class_variables <- function(columns, levels, is_ordered) {

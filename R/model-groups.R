@@ -39,8 +39,8 @@
 #' The parameters are the coefficients, the logarithms of the diagonal of
 #' \eqn{\Lambda}{Lambda}, then what is below it row by row, divided by the row's
 #' diagonal (`log_sd_g__x`, where it is the logarithm of the standard deviation,
-#' else `log_factor_g__x`; `factor_g__x__z`), and the logarithm of the response's
-#' parameter; variables are standard deviations and correlations.
+#' else `log_factor_g__x`; `factor_g__x__z`), and the logarithm of the
+#' response's parameter; variables are standard deviations and correlations.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: those of [model_glm()]; `tall_error_unsupported` for

@@ -110,6 +110,21 @@ check_keeps_alike <- function(fit, model, call) {
   }
 }
 
+abort_no_unconstrained <- function(call) {
+  abort_tall(
+    "stale",
+    c(
+      "The fit has no draws of the parameters as they were sampled, which are
+       needed here.",
+      x = "It was made by another version of tallbayes, which kept none.",
+      i = "Its draws of the variables are as good as they were. Run again for
+           the parameters."
+    ),
+    component = "unconstrained",
+    call = call
+  )
+}
+
 # Of the iterations that the run was asked for.
 steps_left <- function(fit) {
   control <- fit$control

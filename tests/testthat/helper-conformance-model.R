@@ -16,8 +16,8 @@
 #   is_estimated  why sums over rows are estimates; NULL: they are exact
 #   runs          the model for runs, where `model` is slow or has no mode near
 #                 its start; NULL: `model`
-#   natural       theta -> the variables that draws are of, by the formula; NULL:
-#                 what names say, see natural_by_name()
+#   natural       theta -> the variables that draws are of, by the formula;
+#                 NULL: what names say, see natural_by_name()
 
 # Numbers that every store can keep.
 as_single <- function(x) {
@@ -875,9 +875,9 @@ law_model_seed <- function(entry) {
   }
 }
 
-# What a fit keeps is that of one point: its log posterior and gradient are those
-# of the model at the parameters as sampled, and so of the formula, and its draws
-# are the variables there.
+# What a fit keeps is that of one point: its log posterior and gradient are
+# those of the model at the parameters as sampled, and so of the formula, and
+# its draws are the variables there.
 law_recorded <- function(entry) {
   model <- entry$model
   info <- model_info(model)

@@ -14,7 +14,11 @@ far_design <- function(data = far_data()) {
 
 far_model <- function(data = far_data(), is_centred = FALSE) {
   x <- if (is_centred) data$x - mean(data$x) else data$x
-  model_classes(cbind("(Intercept)" = 1, x = x), data$k, prior = tallbayes::prior_normal(0, 2.5))
+  model_classes(
+    cbind("(Intercept)" = 1, x = x),
+    data$k,
+    prior = prior_normal(0, 2.5)
+  )
 }
 
 # Of each row, at b: coefficients of class b, then of class c.
@@ -25,9 +29,10 @@ far_rows <- function(b, data = far_data()) {
 
 # In the variables: the intercepts' prior is of predictors at the mean.
 far_log_posterior <- function(b, data = far_data()) {
+  slope <- b[c(2, 4)]
+  at_mean <- b[c(1, 3)] + mean(data$x) * slope
   sum(far_rows(b, data)) +
-    sum(stats::dnorm(b[c(2, 4)], 0, 2.5, log = TRUE)) +
-    sum(stats::dnorm(b[c(1, 3)] + mean(data$x) * b[c(2, 4)], 0, 2.5, log = TRUE))
+    sum(stats::dnorm(c(slope, at_mean), 0, 2.5, log = TRUE))
 }
 
 far_fit <- function(model = far_model(), ...) {
@@ -137,7 +142,13 @@ test_that("a threshold at the mean is not that at 0, of two classes either", {
   data <- far_data()
   y <- as.double(data$k == "a")
   x <- cbind(x = data$x)
-  model <- model_classes(x, y + 1, "logistic", prior_counts = NULL, prior = NULL)
+  model <- model_classes(
+    x,
+    y + 1,
+    "logistic",
+    prior = NULL,
+    prior_counts = NULL
+  )
   expect_identical(model$variables, c("x", "1|2"))
   expect_identical(model$coordinates, c("x", "centred_1|2"))
   expect_true(model_has_map(model))
@@ -168,7 +179,8 @@ test_that("a model says whether it has a map, whatever names are", {
   z <- x
   z[, 2] <- rep(c(-1, 1, 1, -1), 5)
   expect_false(has_map(model_classes(z, y + 1)))
-  expect_true(has_map(model_classes(z[, 2, drop = FALSE], rep(1:4, 5), "probit")))
+  own <- z[, 2, drop = FALSE]
+  expect_true(has_map(model_classes(own, rep(1:4, 5), "probit")))
   data <- matrix(sin(1:40), 20)
   expect_false(has_map(model_ica(data)))
   expect_true(has_map(build_ica(data, 1, diag(2))))
