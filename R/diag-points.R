@@ -76,7 +76,8 @@ check_coordinates <- function(theta, model, call) {
   given <- colnames(theta)
   is_natural <- !is.null(given) &&
     identical(given, model$variables) &&
-    !identical(model$variables, model$coordinates)
+    !identical(model$variables, model$coordinates) &&
+    model_has_map(model)
   if (ncol(theta) != model$n_dim || is_natural) {
     wanted <- quote_columns(utils::head(model$coordinates, 5))
     abort_input(

@@ -99,10 +99,8 @@ noise_threshold <- function(
 
 # ||theta - at||^2 of every draw, iterations x chains; parameters as sampled.
 squared_distance <- function(fit, at) {
-  draws <- fit$unconstrained
-  if (is.null(draws)) {
-    draws <- unclass(fit$draws)[, , fit$variables, drop = FALSE]
-  }
+  shape <- dim(fit$draws)[1:2]
+  draws <- array(fit_unconstrained(fit), c(shape, length(at)))
   centred <- sweep(draws, 3, at)
   apply(centred^2, 1:2, sum)
 }

@@ -53,7 +53,9 @@
 #' (control variates for the estimate, which makes its standard error a fraction
 #' of what it would be; each chain is centred at its own mean, which takes half
 #' of one over its effective draws off). It is `NA` for parameters that the
-#' recipe has warned of as far from normal.
+#' recipe has warned of as far from normal, and for variables that are functions
+#' of several parameters, such as the intercepts of [tall_multinom()], which
+#' chains move at the means of the covariates.
 #'
 #' @section What exact means: Where the kernel leaves the posterior itself
 #' invariant, `sd_bias` is printed as `exact`, and is 0 in the table:

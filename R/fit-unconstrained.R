@@ -46,22 +46,36 @@ diagnostic_points <- function(
   )
 }
 
-# Draws x coordinates of a fit, as they were sampled.
+# Draws x coordinates of a fit, as they were sampled: those that were kept
+# beside the variables, or the variables themselves, of a model without a map.
 fit_unconstrained <- function(fit, needs_all = TRUE, call = caller_env()) {
   if (needs_all) {
     check_has_all(fit, call)
   }
   if (is.null(fit$unconstrained)) {
-    theta <- draws_matrix(fit)
-    colnames(theta) <- recorded(fit$coordinates, fit$control)
-    return(theta)
+    check_has_no_map(fit, call)
   }
   coordinates <- recorded(fit$coordinates, fit$control)
   matrix(
-    fit$unconstrained,
+    fit$unconstrained %||% draws_matrix(fit),
     ncol = length(coordinates),
     dimnames = list(NULL, coordinates)
   )
+}
+
+# Fits that do not say whether their model had a map are of a time when names
+# were asked: of some models these were the same on both sides of it, and the
+# parameters were not kept.
+check_has_no_map <- function(fit, call) {
+  has_map <- fit$has_map %||% may_have_map(fit)
+  if (has_map) {
+    abort_no_unconstrained(call)
+  }
+}
+
+# Those whose names did not tell.
+may_have_map <- function(fit) {
+  inherits(fit$model, c("tall_model_classes", "tall_model_native"))
 }
 
 # For what needs whole states.

@@ -262,6 +262,7 @@ set_sigma <- function(mode, model, parts, out) {
   rms <- sqrt(mean((parts$response$values[out] - drop(f))^2))
   if (rms > 0) {
     mode$estimate[[d]] <- log(rms)
+    mode$variables <- mode_variables(model, unname(mode$estimate))
     mode$log_posterior <- model_evaluate(model, mode$estimate)$log_density
     mode$passes <- mode$passes + 1
   }

@@ -82,8 +82,14 @@
 #'
 #' @return An object of class `tall_mode`: a list with
 #'
-#' * `estimate` (named numeric vector): the mode \eqn{\hat\theta}{theta-hat}, of
-#'   `log_sigma` where `sigma` is a parameter;
+#' * `estimate` (named numeric vector): the mode \eqn{\hat\theta}{theta-hat} in
+#'   the parameters that chains move, under their names: of `log_sigma` where
+#'   `sigma` is a variable, and of `centred_b:(Intercept)` of [model_classes()],
+#'   the predictor where covariates are at their means;
+#' * `variables` (named numeric vector): the same point in the variables that
+#'   draws are of, under theirs: `sigma`, `b:(Intercept)`. Where a map between
+#'   the two is linear, as of intercepts, it is the mode of the density of the
+#'   variables as well;
 #' * `log_posterior`, `gradient_norm` (numbers): there;
 #' * `hessian` (matrix): the Hessian of the log posterior, negative definite;
 #'   of a sparse design with more than 1,000 columns it is not made, and instead
@@ -323,6 +329,7 @@ new_mode <- function(
   structure(
     list(
       estimate = stats::setNames(estimate, model$coordinates),
+      variables = mode_variables(model, estimate),
       log_posterior = log_posterior,
       gradient_norm = sqrt(sum(gradient^2)),
       hessian = if (!is.null(minus_hessian)) -minus_hessian,
@@ -337,6 +344,11 @@ new_mode <- function(
     ),
     class = "tall_mode"
   )
+}
+
+# The same point in the variables that draws are of.
+mode_variables <- function(model, estimate) {
+  stats::setNames(drop(model_variables(model, estimate)), model$variables)
 }
 
 #' @export
@@ -376,11 +388,27 @@ print.tall_mode <- function(x, ...) {
   if (more > 0) {
     cat("  ... with", more, "more\n")
   }
+  print_mapped(x)
   if (length(x$at_bound) > 0) {
     names <- quote_columns(x$at_bound)
     cat("  at a bound of the prior: ", names, "\n", sep = "")
   }
   invisible(x)
+}
+
+# Variables that are other numbers than the parameters.
+print_mapped <- function(mode, most = 10) {
+  value <- mode$variables
+  own <- mode$estimate[names(value)]
+  mapped <- value[is.na(own) | own != value]
+  if (length(mapped) == 0) {
+    return(invisible())
+  }
+  cat("  in the variables of draws:\n")
+  print(cbind(value = utils::head(mapped, most)), digits = 4)
+  if (length(mapped) > most) {
+    cat("  ... with", length(mapped) - most, "more\n")
+  }
 }
 
 #' @export

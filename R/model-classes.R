@@ -30,12 +30,18 @@
 #' @details Unordered: \eqn{P(y = k) \propto e^{\eta_k}}{P(y = k) ~ e^eta_k},
 #' \eqn{\eta_k = x^\top b_k}{eta_k = x'b_k}, and 0 for the first class (Agresti,
 #' 2013, chapter 8). Ordered: \eqn{P(y \le k) = F(c_k - x^\top b)}{P(y <= k) =
-#' F(c_k - x'b)} (McCullagh, 1980), sampled in the first threshold and the
-#' logarithms of the differences; with counts \eqn{\alpha} the prior is
+#' F(c_k - x'b)} (McCullagh, 1980); with counts \eqn{\alpha} the prior is
 #' \deqn{\log p(c) = \sum_k \log f(c_k) + \sum_k (\alpha_k - 1) \log P_k + {\rm
 #' const}}{log p(c) = sum_k log f(c_k) + sum_k (alpha_k - 1) log P_k + const} of
 #' thresholds at the means, as in rstanarm's `stan_polr()`; its prior of
 #' \eqn{R^2} is not followed.
+#'
+#' Draws are of intercepts and thresholds where all covariates are 0. Chains
+#' move them where these are at their means, \eqn{b_{k0} + \bar x^\top
+#' b_k}{b_k0 + mean(x)'b_k} and \eqn{c_1 - \bar x^\top b}{c_1 - mean(x)'b}, and
+#' the logarithms of the differences of thresholds. These are the parameters of
+#' `init`, [find_mode()] and `fit$unconstrained`: `centred_b:(Intercept)`,
+#' `centred_a|b`, `log_diff_b|c`.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: those of [model_glm()].
@@ -164,6 +170,7 @@ build_classes <- function(
     )),
     variables = names$variables,
     coordinates = names$coordinates,
+    variable_of = names$of,
     n_coef = ncol(x),
     columns = columns,
     method = method,
@@ -210,16 +217,30 @@ class_priors <- function(resolved, n_class, is_ordered) {
   lapply(compact(resolved), rep, n_class - 1)
 }
 
+# Chains move intercepts, or the first threshold, at the means of covariates:
+# `centred_` of these is another number than the variable, which is at 0, and
+# which no coordinate alone determines.
 class_variables <- function(columns, levels, is_ordered) {
   if (!is_ordered) {
     variables <- paste0(rep(levels[-1], each = length(columns)), ":", columns)
-    return(list(variables = variables, coordinates = variables))
+    has_covariates <- length(columns) > 1
+    moves <- rep(columns == "(Intercept)" & has_covariates, length(levels) - 1)
+    return(list(
+      variables = variables,
+      coordinates = paste0(ifelse(moves, "centred_", ""), variables),
+      of = ifelse(moves, NA_integer_, seq_along(variables))
+    ))
   }
   n <- length(levels)
   cuts <- paste0(levels[-n], "|", levels[-1])
   list(
     variables = c(columns, cuts),
-    coordinates = c(columns, cuts[[1]], paste0("log_diff_", cuts[-1])[n > 2])
+    coordinates = c(
+      columns,
+      paste0("centred_", cuts[[1]]),
+      paste0("log_diff_", cuts[-1])[n > 2]
+    ),
+    of = c(seq_along(columns), rep(NA_integer_, n - 1))
   )
 }
 

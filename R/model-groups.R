@@ -38,8 +38,9 @@
 #' schemes and kernels the group is the datum: `n_data` is the number of groups.
 #' The parameters are the coefficients, the logarithms of the diagonal of
 #' \eqn{\Lambda}{Lambda}, then what is below it row by row, divided by the row's
-#' diagonal, and the logarithm of the response's parameter; variables are
-#' standard deviations and correlations.
+#' diagonal (`log_sd_g__x`, where it is the logarithm of the standard deviation,
+#' else `log_factor_g__x`; `factor_g__x__z`), and the logarithm of the
+#' response's parameter; variables are standard deviations and correlations.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: those of [model_glm()]; `tall_error_unsupported` for
@@ -211,6 +212,11 @@ build_groups <- function(
       names$coordinates,
       facts$coordinate[is_sampled]
     ),
+    variable_of = c(
+      seq_len(ncol(x)),
+      ncol(x) + names$of,
+      ncol(x) + n_lambda + seq_len(n_aux)
+    ),
     n_coef = ncol(x),
     n_lambda = n_lambda,
     n_rows = nrow(x),
@@ -332,10 +338,19 @@ group_names <- function(effects, terms) {
       first, name, "__", effects[below[, 2]], "__", effects[below[, 1]]
     )
   }
+  # below the first row, what of a standard deviation is not from the rows above
+  conditional <- nrow(below) > 0 & seq_len(q) > 1
+  log_sds <- paste0(
+    ifelse(conditional, "log_factor_", "log_sd_"),
+    substring(sds, 4)
+  )
+  # a correlation of the second row is a function of its one factor
+  mixed <- c(conditional, unname(below[, 1]) > 2)
   list(
     effects = effects,
     variables = c(sds, pair("cor_")),
-    coordinates = c(paste0("log_", sds), pair("factor_"))
+    coordinates = c(log_sds, pair("factor_")),
+    of = ifelse(mixed, NA_integer_, seq_along(mixed))
   )
 }
 

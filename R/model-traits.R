@@ -1,7 +1,8 @@
 # What a model can do, and what others must know of it besides its numbers. Each
 # constructor says it once, by model_traits(); all else reads `model$traits` and
 # asks no model for its name. What the core knows of a model (has it rows'
-# weights, a Hessian?) it is asked for: model_info().
+# weights, a Hessian, a map from parameters to variables?) it is asked for:
+# model_info().
 #
 # start: where searches begin and chains that nobody placed. Unconstrained
 #   numbers, a function that draws them, or NULL: zeros.

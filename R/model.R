@@ -78,6 +78,17 @@ model_info <- function(model) {
   .Call(ffi_model_info, model$pointer)
 }
 
+# Are its variables, which draws are of, other numbers than its coordinates, the
+# parameters that chains move? Names do not tell: they may be the same of both.
+model_has_map <- function(model) {
+  model_info(model)$has_map
+}
+
+# Variables (n_natural x K) at the columns of theta, parameters.
+model_variables <- function(model, theta) {
+  .Call(ffi_model_to_variables, model$pointer, as.double(theta))
+}
+
 model_is_alive <- function(model) {
   isTRUE(.Call(ffi_model_is_alive, model$pointer))
 }

@@ -31,7 +31,8 @@
 #'   one from R's generator, so that [set.seed()] alone makes a run
 #'   reproducible.
 #' @param init (numeric vector of n_dim values, n_dim x chains matrix, or
-#'   `NULL`) Starting points, in the parameters (`log_sigma` for `sigma`).
+#'   `NULL`) Starting points, in the parameters (`log_sigma` for `sigma`, as
+#'   `names(find_mode(model)$estimate)` has them).
 #'   `NULL`: draws from the normal approximation at the mode. Names (of a
 #'   matrix: of its rows), where there are any, say which parameter is which; so
 #'   do those of vectors of step sizes and of reference points.

@@ -13,7 +13,7 @@ buffer_sizes <- function(model, control, plan, n_keep) {
     which = if (!is.null(which)) as.double(which),
     numbers = list(
       draw = if (keeps_draws) n_variable,
-      unconstrained = if (keeps_draws && model_is_constrained(model)) n_dim,
+      unconstrained = if (keeps_draws && info$has_map) n_dim,
       gradient = if ("gradients" %in% control$keep) n_dim,
       size = 1,
       weight = if (schedule_is_weighted(plan$schedule)) 1,
@@ -52,11 +52,6 @@ with_room <- function(bytes, call, expr) {
     refuse()
   }
   tryCatch(expr, error = refuse)
-}
-
-# Do the variables differ from the coordinates?
-model_is_constrained <- function(model) {
-  !identical(model$variables, model$coordinates)
 }
 
 # Advance in slices of 0.15 s, with a progress bar; a slice ends early where a

@@ -127,7 +127,8 @@ bias_table <- function(fit) {
   }
   ratio <- sqrt(pmax(1 + terms$value, 0))
   se <- terms$se
-  # the shares of a simplex have no coordinates of their own
+  # shares of a simplex, and intercepts away from the means that chains move
+  # them at, have no coordinates of their own
   at <- fit$variable_of %||% seq_along(ratio)
   table <- data.frame(
     variable = fit$every_variable[at],

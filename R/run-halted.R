@@ -89,6 +89,7 @@ is_mended <- function(model, fit) {
 rejoin_chains <- function(fit, model, call) {
   started <- proc.time()[["elapsed"]]
   plan <- resume_plan(fit, model, call = call)
+  check_keeps_alike(fit, plan$model, call)
   segment <- fit$halted$segment
   is_well <- vapply(segment$reports, function(r) r$status == 0, TRUE)
   target <- segment$n_warmup + segment$n_sampling

@@ -13,7 +13,8 @@
 #'   its draws carry weights. Chains that stopped early are not in it but in
 #'   `stopped`, a list of matrices.
 #' * `unconstrained`: the draws of the parameters as they were sampled
-#'   (`log_sigma`), where these differ from `draws`;
+#'   (`log_sigma`), where the model has a map from these to `draws`, which
+#'   `has_map` (flag) says;
 #' * `gradients`: an array of the same shape, the estimated gradient of the log
 #'   posterior with respect to the parameters as sampled, at each draw, when it
 #'   was kept.
@@ -75,6 +76,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
       variables = recorded(model$variables, control),
       every_variable = model$variables,
       coordinates = model$coordinates,
+      has_map = model_has_map(model),
       variable_of = model$variable_of,
       n_data = model$n_data,
       fingerprint = model$fingerprint,

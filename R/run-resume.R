@@ -70,6 +70,7 @@ sg_resume <- function(
   work <- remaining_steps(fit, iter)
   n_step <- (work$n_warmup + work$n_sampling) * fit$control$chains
   plan <- resume_plan(fit, model, n_step)
+  check_keeps_alike(fit, plan$model, call)
   n_every <- fit$control$thin * fit$steps
   started <- proc.time()[["elapsed"]]
   segment <- run_segment(
@@ -100,6 +101,29 @@ sg_resume <- function(
   fit <- add_quadrature(fit, plan$model, segment)
   warn_segment(fit, segment, call)
   seal_fit(finish_fit(fit))
+}
+
+# Draws to come are appended to those that are there: of the same kinds.
+check_keeps_alike <- function(fit, model, call) {
+  if (!is.null(fit$draws) && is.null(fit$unconstrained) &&
+    model_has_map(model)) {
+    abort_no_unconstrained(call)
+  }
+}
+
+abort_no_unconstrained <- function(call) {
+  abort_tall(
+    "stale",
+    c(
+      "The fit has no draws of the parameters as they were sampled, which are
+       needed here.",
+      x = "It was made by another version of tallbayes, which kept none.",
+      i = "Its draws of the variables are as good as they were. Run again for
+           the parameters."
+    ),
+    component = "unconstrained",
+    call = call
+  )
 }
 
 # Of the iterations that the run was asked for.

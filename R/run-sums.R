@@ -143,7 +143,7 @@ chain_draws <- function(posterior, control, chain, iterations) {
   values <- list(
     draw = part(natural_of(model, theta)),
     log_posterior = here$log_density,
-    unconstrained = if (model_is_constrained(model)) part(theta),
+    unconstrained = if (model_has_map(model)) part(theta),
     gradient = if ("gradients" %in% control$keep) part(here$gradient)
   )
   list(values = c(size, Filter(function(x) !is.null(x), values)))

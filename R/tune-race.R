@@ -219,6 +219,7 @@ add_segment_draws <- function(before, segment, model, at) {
     at = c(before$at, at),
     theta = bind_arrays(
       before$theta,
+      # both are kept where they differ
       shape(buffers$unconstrained %||% buffers$draw, model$n_dim)
     ),
     weights = bind_arrays(before$weights, shape(buffers$weight %||% 1, 1))

@@ -67,6 +67,7 @@ resumed_components <- c(
   "fingerprint",
   "gradient",
   "halted",
+  "has_map",
   "is_whitened",
   "kernel",
   "lambda",

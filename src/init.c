@@ -56,6 +56,7 @@ SEXP ffi_model_product_sums(SEXP, SEXP, SEXP);
 SEXP ffi_model_spread(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_to_parameter(SEXP, SEXP);
 SEXP ffi_model_to_sampler(SEXP, SEXP);
+SEXP ffi_model_to_variables(SEXP, SEXP);
 SEXP ffi_model_weights(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_whiten(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_native_info(SEXP);
@@ -148,6 +149,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_model_spread, 5),
                                          DOOR(ffi_model_to_parameter, 2),
                                          DOOR(ffi_model_to_sampler, 2),
+                                         DOOR(ffi_model_to_variables, 2),
                                          DOOR(ffi_model_weights, 5),
                                          DOOR(ffi_model_whiten, 5),
                                          DOOR(ffi_native_info, 1),

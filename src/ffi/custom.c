@@ -142,6 +142,7 @@ SEXP ffi_model_custom(SEXP spec) {
   p_model->type = &p->type;
   p_model->p_self = p;
   p_model->n_data = n_data;
+  p_model->is_natural = true;
   for (size_t k = 0; k < n_part; ++k) {
     v_part[k] = (struct tb_transform_part){
         .kind = (enum tb_transform)v_kind[k],
@@ -149,6 +150,7 @@ SEXP ffi_model_custom(SEXP spec) {
         .n_free = (size_t)v_free[k]};
     p_model->n_dim += v_part[k].n_free;
     p_model->n_natural += v_part[k].n_natural;
+    p_model->is_natural &= v_part[k].kind == TB_TRANSFORM_real;
   }
   if (p_model->n_dim <= MAX_CURVATURE) {
     p->type.curvature = custom_curvature;

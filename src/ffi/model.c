@@ -138,7 +138,7 @@ SEXP ffi_model_info(SEXP model) {
            "%016llx",
            (unsigned long long)p->fingerprint);
   const struct tb_model_expansion* expansion = type->expansion;
-  SEXP out = PROTECT(ffi_list(20));
+  SEXP out = PROTECT(ffi_list(21));
   ffi_add_number(out, "n_data", (double)p->n_data);
   ffi_add_number(out, "n_dim", (double)p->n_dim);
   ffi_add_number(out, "n_natural", (double)p->n_natural);
@@ -162,6 +162,7 @@ SEXP ffi_model_info(SEXP model) {
   ffi_add_number(out, "n_scalar", (double)p->n_scalar);
   ffi_add_flag(out, "has_density", !(type->flags & TB_MODEL_NO_DENSITY));
   ffi_add_flag(out, "is_even", p->is_even);
+  ffi_add_flag(out, "has_map", tb_model_has_map(p));
   ffi_add_flag(out, "has_predictors", expansion != NULL);
   ffi_add_flag(out,
                "has_remainders",
@@ -231,6 +232,25 @@ SEXP ffi_model_to_parameter(SEXP model, SEXP phi) {
       tb_frame_to_parameter(p_model->p_frame,
                             v_phi + p * n_dim,
                             REAL(out) + p * n_dim);
+    }
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* parameters -> variables, columns */
+SEXP ffi_model_to_variables(SEXP model, SEXP theta) {
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_dim = p_model->n_dim, n_natural = p_model->n_natural;
+  const size_t n_point = ffi_columns(theta, n_dim, "theta");
+  const double* v_theta = REAL(theta);
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n_natural, (int)n_point));
+  for (size_t p = 0; p < n_point; ++p) {
+    double* v_out = REAL(out) + p * n_natural;
+    if (tb_model_has_map(p_model)) {
+      p_model->type->constrain(p_model, v_theta + p * n_dim, v_out);
+    } else {
+      memcpy(v_out, v_theta + p * n_dim, n_dim * sizeof(double));
     }
   }
   UNPROTECT(1);

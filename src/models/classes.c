@@ -239,6 +239,17 @@ static void classes_constrain(const struct tb_model* p_model,
   }
 }
 
+/* Is the predictor at the means that at x = 0, and no threshold a sum of
+ * exponentials? */
+static bool has_own_variables(const struct classes* p) {
+  bool is_centred = true;
+  for (size_t j = 0; j < p->n_coef; ++j) {
+    is_centred = is_centred && p->v_center[j] == 0;
+  }
+  return p->head->is_ordered ? is_centred && p->n_shared == 1
+                             : is_centred || p->intercept == p->n_coef;
+}
+
 static size_t classes_memory(const struct tb_model* p_model) {
   const struct classes* p = p_model->p_self;
   return p->store.type->memory(&p->store) + p->n_byte;
@@ -376,6 +387,7 @@ static enum tb_status classes_create(struct tb_model* p_model,
     classes_destroy(p_model);
     return status;
   }
+  p_model->is_natural = has_own_variables(p);
   uint64_t hash = tb_hash_word((uint64_t)p_model->n_data, p->store.hash);
   hash = tb_hash_doubles(hash, p->prior.v_kind, 4 * p_model->n_dim);
   const char* const v_name[] =

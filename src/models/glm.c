@@ -269,6 +269,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
   p_model->n_data = n_data;
   p_model->n_dim = n_dim;
   p_model->n_natural = n_dim;
+  p_model->is_natural = n_aux == 0;
   p_model->p_frame = NULL;
   p_glm->response = response;
   p_glm->n_aux = n_aux;

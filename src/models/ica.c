@@ -510,6 +510,7 @@ static enum tb_status ica_create(struct tb_model* p_model,
   p_model->n_data = n_data;
   p_model->n_dim = p_model->n_natural = n * n;
   p_model->n_scalar = n;
+  p_model->is_natural = p_reference == NULL;
   p_model->p_frame = NULL;
   p->n_source = n;
   p->precision = 1 / (prior_sd * prior_sd);

@@ -263,8 +263,9 @@ struct tb_model_type {
                           const struct tb_workspace* p_work,
                           double* v_theta);
 
-  /* parameters (after the frame) -> natural scale, n_natural numbers;
-   * NULL: they are natural already */
+  /* parameters (after the frame) -> natural scale, n_natural numbers; NULL:
+   * they are natural already. Where it changes nothing in a model that has it,
+   * the model is_natural. */
   void (*constrain)(const struct tb_model* p_model,
                     const double* v_theta,
                     double* v_natural);
@@ -311,8 +312,10 @@ struct tb_model {
   bool is_wide;          /* are n_dim x n_dim numbers too many? Then there is no
                             curvature(), but diagonal() */
   size_t n_gibbs_every;  /* steps from one gibbs() to the next; 0: none */
-  bool is_even; /* each term of log pi is even in each coordinate by itself:
-                   chains see it at |theta|, see tb_chain_gradient() */
+  bool is_even;    /* each term of log pi is even in each coordinate by itself:
+                      chains see it at |theta|, see tb_chain_gradient() */
+  bool is_natural; /* are the parameters the variables, although type->constrain
+                      is there? See tb_model_has_map(). */
   const struct tb_frame* p_frame; /* NULL: identity */
   struct tb_model* p_base;        /* what models/framed.h has put the frame
                                      around; NULL for all else */
@@ -320,6 +323,13 @@ struct tb_model {
   uint64_t n_stored;              /* how often store_scalar() was called */
   void* p_self;
 };
+
+/* Are variables other numbers than the parameters? A model that does not say
+ * that it is_natural is taken to have a map where its type has one: who reads a
+ * draw then keeps both. */
+static inline bool tb_model_has_map(const struct tb_model* p_model) {
+  return p_model->type->constrain != NULL && !p_model->is_natural;
+}
 
 static inline bool tb_model_has_curvature(const struct tb_model* p_model) {
   return p_model->type->curvature != NULL && !p_model->is_wide;

@@ -408,6 +408,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   p_model->n_data = n_data;
   p_model->n_dim = tb_layers_n_weight(&layers) + has_aux;
   p_model->n_natural = p_model->n_dim;
+  p_model->is_natural = !has_aux;
   p_model->p_frame = NULL;
   p->layers = layers;
   p->response = response;

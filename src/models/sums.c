@@ -190,6 +190,7 @@ static enum tb_status sums_create(struct tb_model* p_model,
   }
   p_model->n_dim = n + n_aux;
   p_model->n_natural = p_model->n_dim;
+  p_model->is_natural = n_aux == 0;
   p_model->p_frame = NULL;
   uint64_t hash = tb_hash_doubles((uint64_t)n, &p->n_row, 1);
   hash = tb_hash_param(hash, p_gram);

@@ -1,8 +1,9 @@
 # Regressions with classes: the laws' entries, and data.
 
-class_data <- function(n = 24, n_class = 3, seed = 12) {
+class_data <- function(n = 24, n_class = 3, far = 0, seed = 12) {
   withr::local_seed(seed)
-  x <- as_single(cbind(stats::rnorm(n, 1), stats::runif(n, -1, 1)))
+  x <- cbind(stats::rnorm(n, 1), stats::runif(n, -1, 1)) + far
+  x <- as_single(x)
   colnames(x) <- c("a", "b")
   list(
     x = x,
@@ -17,8 +18,8 @@ centred <- function(x) {
 }
 
 # The prior of coefficients is normal(0, 1.5), of intercepts normal(0.2, 2).
-entry_softmax <- function(n_class = 3) {
-  data <- class_data(n_class = n_class)
+entry_softmax <- function(n_class = 3, far = 0) {
+  data <- class_data(n_class = n_class, far = far)
   x <- cbind("(Intercept)" = 1, data$x)
   z <- cbind(1, centred(data$x))
   n <- nrow(x)
@@ -60,13 +61,24 @@ entry_softmax <- function(n_class = 3) {
     lipschitz = NULL,
     lipschitz_prior = NA,
     blocks = NULL,
+    # predictors where covariates are 0
+    natural = function(theta) {
+      b <- matrix(theta, p)
+      b[1, ] <- b[1, ] - colMeans(data$x) %*% b[-1, , drop = FALSE]
+      c(b)
+    },
     point = function() stats::rnorm(k * p) / 2
   )
 }
 
 # Counts of the thresholds' prior: 2, 1, ...
-entry_ordered <- function(method = "logistic", n_class = 4, shifted = TRUE) {
-  data <- class_data(n_class = n_class)
+entry_ordered <- function(
+  method = "logistic",
+  n_class = 4,
+  shifted = TRUE,
+  far = 0
+) {
+  data <- class_data(n_class = n_class, far = far)
   z <- centred(data$x)
   n <- nrow(z)
   offset <- if (shifted) data$offset else numeric(n)
@@ -149,6 +161,9 @@ entry_ordered <- function(method = "logistic", n_class = 4, shifted = TRUE) {
     lipschitz = NULL,
     lipschitz_prior = NA,
     blocks = NULL,
+    natural = function(theta) {
+      c(theta[1:2], cuts(theta) + sum(colMeans(data$x) * theta[1:2]))
+    },
     point = function() {
       c(stats::rnorm(2) / 2, -1, 0.1, -0.2)[seq_len(n_class + 1)] +
         stats::rnorm(n_class + 1) / 10

@@ -16,6 +16,8 @@
 #   is_estimated  why sums over rows are estimates; NULL: they are exact
 #   runs          the model for runs, where `model` is slow or has no mode near
 #                 its start; NULL: `model`
+#   natural       theta -> the variables that draws are of, by the formula;
+#                 NULL: what names say, see natural_by_name()
 
 # Numbers that every store can keep.
 as_single <- function(x) {
@@ -146,6 +148,26 @@ conformance_models <- function() {
   )
 }
 
+# Models whose columns have means far from 0: what is centred inside of one is
+# another number outside.
+shifted_models <- function() {
+  far <- 3
+  list(
+    "glm, gaussian" = entry_sigma(prior_exponential(2), far = far),
+    "glm, bernoulli" = entry_glm("bernoulli", prior_normal(0, 2), far = far),
+    "sums" = entry_sums(entry_sigma(prior_exponential(2), far = far)),
+    "groups, normal" = entry_groups("gaussian", far = far),
+    "groups, logistic" = entry_groups("bernoulli", q = 1, far = far),
+    "network" = entry_network("tanh", "gaussian", far = far),
+    "ica" = entry_ica(far = far),
+    "classes, softmax" = entry_softmax(far = far),
+    "classes, two" = entry_softmax(2, far = far),
+    "classes, ordered" = entry_ordered(far = far),
+    "classes, two ordered" = entry_ordered(n_class = 2, far = far),
+    "custom" = entry_custom_logistic(far = far)
+  )
+}
+
 entry_glm <- function(
   family,
   prior,
@@ -155,10 +177,12 @@ entry_glm <- function(
   sigma = 1,
   n_data = 23,
   n_dim = 3,
+  far = 0,
   seed = 11
 ) {
   withr::local_seed(seed)
-  x <- as_single(matrix(stats::rnorm(n_data * n_dim), n_data) / sqrt(n_dim))
+  x <- matrix(stats::rnorm(n_data * n_dim), n_data) / sqrt(n_dim)
+  x <- as_single(x + far)
   offset <- if (shifted) stats::rnorm(n_data) / 2
   weights <- if (weighted) stats::runif(n_data, 0.5, 2)
   if (!is.null(trials)) {
@@ -305,9 +329,15 @@ entry_aux <- function(name, n_data = 21, seed = 17) {
 }
 
 # log sigma is the last coordinate; its prior has the Jacobian of sigma.
-entry_sigma <- function(prior_aux, n_data = 21, n_dim = 2, seed = 13) {
+entry_sigma <- function(
+  prior_aux,
+  n_data = 21,
+  n_dim = 2,
+  far = 0,
+  seed = 13
+) {
   withr::local_seed(seed)
-  x <- as_single(matrix(stats::rnorm(n_data * n_dim), n_data))
+  x <- as_single(matrix(stats::rnorm(n_data * n_dim), n_data) + far)
   y <- stats::rnorm(n_data, x[, 1], 2)
   weights <- stats::runif(n_data, 0.5, 2)
   offset <- stats::rnorm(n_data) / 3
@@ -843,4 +873,69 @@ law_model_seed <- function(entry) {
     expect_identical(again, first)
     expect_identical(run(4, seed = 5, kernel), first)
   }
+}
+
+# What a fit keeps is that of one point: its log posterior and gradient are
+# those of the model at the parameters as sampled, and so of the formula, and
+# its draws are the variables there.
+law_recorded <- function(entry) {
+  model <- entry$model
+  info <- model_info(model)
+  start <- replicate(2, entry$point())
+  fit <- suppressWarnings(
+    sg_sample(
+      model,
+      if (info$has_density) kernel_mala(0.05) else kernel_sgld(1e-6),
+      gradient_full(),
+      iter = 8,
+      warmup = 3,
+      chains = 2,
+      keep = c("draws", "gradients"),
+      seed = 1,
+      init = matrix(start, model$n_dim),
+      refresh = 0
+    ),
+    classes = "tall_warning"
+  )
+  theta <- fit_unconstrained(fit)
+  natural <- entry$natural %||% natural_by_name(model)
+  variables <- t(matrix(apply(theta, 1, natural), ncol = nrow(theta)))
+  expect_close(unname(draws_matrix(fit)), variables, "variables")
+  expect_identical(fit$has_map, info$has_map)
+  expect_identical(is.null(fit$unconstrained), !info$has_map)
+  if (!info$has_map) {
+    expect_identical(unname(draws_matrix(fit)), unname(theta))
+  }
+  law_recorded_values(entry, fit, theta)
+}
+
+law_recorded_values <- function(entry, fit, theta) {
+  model <- entry$model
+  tolerance <- max(1e-10, entry$rounding)
+  if (is.null(entry$is_estimated)) {
+    gradient <- matrix(fit$gradients, nrow(theta))
+    expect_close(gradient, unname(model_gradients(model, theta)), "gradients")
+  }
+  if (!is.null(fit$log_posterior)) {
+    recorded <- as.double(fit$log_posterior)
+    there <- model_evaluate(model, t(theta))$log_density
+    expect_close(recorded, there, "log posterior")
+    formula <- apply(theta, 1, function(at) {
+      sum(entry$log_lik(at)) + entry$log_prior(at)
+    })
+    # up to a constant
+    recorded <- recorded - recorded[[1]] + formula[[1]]
+    expect_close(recorded, formula, "formula", tolerance = tolerance)
+  }
+  if (model_info(model)$has_log_lik && model$n_data > 0) {
+    expected <- t(apply(theta, 1, entry$log_lik))
+    expect_close(log_lik(fit), expected, "log_lik()", tolerance = tolerance)
+  }
+}
+
+# Variables have the names of their coordinates, or those of their logarithms.
+natural_by_name <- function(model) {
+  is_log <- model$coordinates == paste0("log_", model$variables)
+  stopifnot(is_log | model$coordinates == model$variables)
+  function(theta) ifelse(is_log, exp(theta), theta)
 }

@@ -80,9 +80,9 @@ custom_entries <- function() {
   )
 }
 
-entry_custom_logistic <- function(gradients = "function") {
+entry_custom_logistic <- function(gradients = "function", far = 0) {
   data <- logistic_data()
-  x <- data$x
+  x <- data$x + far
   model <- if (gradients == "function") {
     logistic_custom(x, data$y)
   } else {
@@ -213,6 +213,9 @@ entry_custom_transforms <- function(gradients = "function") {
     lipschitz = NULL,
     lipschitz_prior = NA,
     blocks = NULL,
+    natural = function(t) {
+      unlist(natural(t)[c("mu", "sigma", "p", "w")], use.names = FALSE)
+    },
     point = function() c(stats::rnorm(2), 0.8, 0, 0, 0) + stats::rnorm(6) / 10
   )
 }

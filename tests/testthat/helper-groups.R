@@ -55,12 +55,18 @@ lambda_density <- function(theta, q, scale, eta = 1) {
   sum((q - a + 2 + more + a - 1) * theta[a] - (q + more) * log(sd) + t)
 }
 
-entry_groups <- function(family, q = 2, n_group = 24, seed = 23) {
+entry_groups <- function(
+  family,
+  q = 2,
+  n_group = 24,
+  far = 0,
+  seed = 23
+) {
   withr::local_seed(seed)
   size <- rep_len(c(1, 4, 2, 5, 3), n_group)
   group <- rep(seq_len(n_group), size)
   n <- length(group)
-  x <- as_single(cbind(1, stats::rnorm(n)))
+  x <- as_single(cbind(1, stats::rnorm(n) + far))
   z <- x[, seq_len(q), drop = FALSE]
   effect <- stats::rnorm(n_group)[group]
   is_normal <- family == "gaussian"
@@ -114,7 +120,7 @@ entry_groups <- function(family, q = 2, n_group = 24, seed = 23) {
     ),
     log_lik = log_lik,
     # what integrate() and 41 nodes leave, where sds are large
-    rounding = if (is_normal) 0 else 1e-10,
+    rounding = if (is_normal) 0 else if (far == 0) 1e-10 else 1e-8,
     log_prior = function(theta) {
       aux <- if (is_normal) {
         stats::dexp(exp(theta[[3 + m]]), 2, log = TRUE) + theta[[3 + m]]
@@ -138,6 +144,17 @@ entry_groups <- function(family, q = 2, n_group = 24, seed = 23) {
     blocks = if (is_normal) 3 + m,
     lipschitz = NULL,
     lipschitz_prior = NA,
+    # coefficients, standard deviations, correlations, sigma
+    natural = function(theta) {
+      covariance <- tcrossprod(factor_of(theta[lambda], q))
+      cor <- stats::cov2cor(covariance)
+      c(
+        theta[1:2],
+        sqrt(diag(covariance)),
+        cor[lower.tri(cor)],
+        if (is_normal) exp(theta[[3 + m]])
+      )
+    },
     point = function() stats::runif(2 + m + is_normal, -0.7, 0.7)
   )
 }

@@ -7,9 +7,9 @@ ica_data <- function(n = 1500, k = 3, seed = 4) {
   list(s = s, a = a, x = as_single(s %*% t(a)))
 }
 
-entry_ica <- function(n = 300, k = 2) {
+entry_ica <- function(n = 300, k = 2, far = 0) {
   data <- ica_data(n, k)
-  x <- data$x
+  x <- as_single(data$x + far)
   prior_sd <- 0.8
   responses <- function(theta) -tanh(x %*% t(matrix(theta, k)) / 2)
   list(

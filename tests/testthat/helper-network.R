@@ -62,10 +62,11 @@ entry_network <- function(
   prior = prior_normal(0.1, 1.5, autoscale = TRUE),
   n_data = 23,
   n_input = 2,
+  far = 0,
   seed = 21
 ) {
   withr::local_seed(seed)
-  x <- as_single(matrix(stats::rnorm(n_data * n_input), n_data))
+  x <- as_single(matrix(stats::rnorm(n_data * n_input), n_data) + far)
   n_class <- 3
   y <- switch(
     likelihood,

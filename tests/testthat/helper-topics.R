@@ -99,6 +99,7 @@ entry_lda <- function(
         if (coordinates == "natural") sum(x) else 0
     },
     row_gradient = gradients,
+    natural = map$theta,
     lipschitz = NULL,
     lipschitz_prior = NA,
     point = function() {

@@ -295,7 +295,7 @@ test_that("a class that a tenth of the rows hardly has does not mislead", {
   found <- find_mode(model)
   expect_true(found$converged)
   expect_equal(
-    unname(found$estimate[["c:(Intercept)"]]),
+    unname(found$variables[["c:(Intercept)"]]),
     log(sum(y == "c") / sum(y == "a")),
     tolerance = 0.1
   )

@@ -49,8 +49,22 @@ for (label in names(models)) {
     law_whitened(entry, is_diagonal = TRUE)
   })
 
+  test_that(says("what was recorded is of one point"), {
+    law_recorded(entry)
+  })
+
   test_that(says("a seed is all that is random in a run"), {
     law_model_seed(entry)
+  })
+}
+
+shifted <- shifted_models()
+
+for (label in names(shifted)) {
+  entry <- shifted[[label]]
+
+  test_that(paste0(label, ": what was recorded is of one point, far from 0"), {
+    law_recorded(entry)
   })
 }
 

@@ -119,6 +119,25 @@ static void sums_are_sums(struct check* p_check) {
   }
 }
 
+/* a model has a map exactly where its variables are other numbers */
+static void maps_are_told(struct check* p_check) {
+  struct fixture f;
+  for (size_t kind = 0; fixture_next(&f, kind); ++kind) {
+    const size_t n_dim = f.model.n_dim;
+    double v_theta[N_DIM_MOST], v_natural[N_DIM_MOST];
+    fixture_point(&f, kind, v_theta);
+    memcpy(v_natural, v_theta, sizeof v_natural);
+    if (f.model.type->constrain != NULL) {
+      f.model.type->constrain(&f.model, v_theta, v_natural);
+    }
+    CHECK(f.model.n_natural <= N_DIM_MOST);
+    CHECK(tb_model_has_map(&f.model) ==
+          (f.model.n_natural != n_dim ||
+           memcmp(v_natural, v_theta, n_dim * sizeof(double)) != 0));
+    fixture_free(&f);
+  }
+}
+
 /* with a reference: g_i(theta) - g_i(reference), from scalars too */
 static void references_subtract(struct check* p_check) {
   struct fixture f;
@@ -1169,6 +1188,7 @@ static void ica_aligns(struct check* p_check) {
     memset(&model, 0, sizeof model);
     model.type = tb_model_find("ica");
     CHECK(fixture_create(&model, &params) == TB_STATUS_ok);
+    CHECK(tb_model_has_map(&model) == (n_param == 3));
     double v_natural[4];
     model.type->constrain(&model, v_theta, v_natural);
     for (size_t j = 0; j < 4; ++j) {
@@ -1188,6 +1208,7 @@ const struct check_case check_models[] = {
     {"ica: variables are aligned with a reference", ica_aligns},
     {"the registry finds every model by name", registry_finds},
     {"a pass over a batch is the sum over its rows", sums_are_sums},
+    {"a model tells whether it has a map", maps_are_told},
     {"a reference is subtracted row by row", references_subtract},
     {"squared norms are those of rows", norms_are_norms},
     {"whitening keeps the density", whitening_keeps_the_density},
