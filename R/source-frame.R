@@ -94,7 +94,7 @@ as_source.Matrix <- function(x, ...) {
 }
 
 source_matrix <- function(x) {
-  source <- list(x = x, names = column_names(x))
+  source <- list(x = x, names = given_columns(x))
   structure(source, class = c("tall_source_matrix", "tall_source"))
 }
 
@@ -167,7 +167,7 @@ source_fetch.tall_source_matrix <- function(source, rows, columns = NULL) {
 as_source.tall_store <- function(x, ...) {
   check_no_dots(...)
   check_store(x)
-  source <- list(store = x, names = column_names(x))
+  source <- list(store = x, names = given_columns(x))
   structure(source, class = c("tall_source_store", "tall_source"))
 }
 
