@@ -27,6 +27,7 @@ take_look.default <- function(
   call = caller_env()
 ) {
   head <- source_head(source)
+  check_no_arrays(typed_columns(source, head, request$columns), call = call)
   args <- list(
     request = request,
     strata = stratum_expressions(head, request),
@@ -49,6 +50,15 @@ take_look.default <- function(
     },
     tall_too_many = function(cnd) NULL
   )
+}
+
+# Subsets of vectors lose the classes that no package knows.
+typed_columns <- function(source, head, columns) {
+  if (inherits(source, "tall_source_frame")) {
+    Filter(is.character, source$data[columns])
+  } else {
+    head[columns]
+  }
 }
 
 # What a look finds in one shard, of which the rows are numbered from first + 1
