@@ -56,10 +56,10 @@
 #' * `tall_warning_size`: adaptive minibatches are nearly always as large as
 #'   they may be.
 #' * `tall_warning_monitor`: a monitor failed; the run went on.
-#' * `tall_warning_source`: a stream or another source could not be closed after
-#'   its rows were read; the fit is kept.
 #' * `tall_warning_ratings`: a factorisation has more factors than users and
 #'   items, or predictions are asked for that the ratings say nothing of.
+#' * `tall_warning_source`: a stream or another source could not be closed after
+#'   its rows were read; the fit is kept.
 #'
 #' @section Messages:
 #' * `tall_message_cores`: chains run one after another although `cores` or a

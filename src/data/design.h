@@ -70,7 +70,8 @@ struct tb_filling {
   /* in and out */
   size_t from, n_filled;
   /* out: rows that were wanted and lack a value; the row, from 0, and column
-   * that stopped it: a number that is not finite or too large, an unknown level */
+   * that stopped it: a number that is not finite or is too large, a level that
+   * is unknown */
   size_t n_missing;
   size_t bad_row;
   size_t bad_column;

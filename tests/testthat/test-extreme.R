@@ -1,5 +1,5 @@
-# Values of data so large that sums of their squares overflow: refused by column,
-# row and value, whichever front end or model they come to.
+# Values of data so large that sums of their squares overflow: refused by
+# column, row and value, whichever front end or model they come to.
 
 before <- options(tallbayes.refresh = 0)
 
