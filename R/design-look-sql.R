@@ -427,19 +427,6 @@ show_to_r <- function(request, part, call) {
   }
 }
 
-# Numbers among them that are not finite or too large, by their columns: rows of
-# a database have no numbers.
-show_numbers <- function(request, raw, call) {
-  for (name in intersect(request$columns, names(raw))) {
-    x <- raw[[name]]
-    bad <- if (is.numeric(x)) which(abs(as.double(x)) > most_of_data)
-    if (length(bad) > 0) {
-      where <- "the value of a row"
-      abort_number(x, bad[[1]], arg = name, call = call, where = where)
-    }
-  }
-}
-
 check_terms_agree <- function(s, request, part, call) {
   if (nrow(part$raw) == 0) {
     return(invisible())

@@ -125,6 +125,19 @@ look_response <- function(request, block, call) {
   own
 }
 
+# Numbers of rows from a database that are not finite or too large, by their
+# columns: these rows have no numbers.
+show_numbers <- function(request, raw, call) {
+  for (name in intersect(request$columns, names(raw))) {
+    x <- raw[[name]]
+    bad <- if (is.numeric(x)) which(abs(as.double(x)) > most_of_data)
+    if (length(bad) > 0) {
+      where <- "the value of a row"
+      abort_number(x, bad[[1]], arg = name, call = call, where = where)
+    }
+  }
+}
+
 check_level_count <- function(strata, settings) {
   most <- max(0, vapply(strata, function(stratum) stratum$count(), 0L))
   if (most > settings$levels) {

@@ -178,7 +178,8 @@ methods_of <- function(fit) {
   more <- c("emm_basis", "get_predict", "independent_law", "remote_plan",
     "replicated_responses")
   draws <- c("pairs", "plot", "pp_check")
-  others <- c("epred_draws", "linpred_draws", "model_info", "model_parameters", "update")
+  others <- c("epred_draws", "linpred_draws", "model_info", "model_parameters",
+    "update")
   found <- found[setdiff(names(found), c(more, draws, others))]
   lapply(found, function(f) function(fit) f(fit))
 }
