@@ -206,6 +206,15 @@ shape_noise <- function(x, of) {
     length(x$beyond) == of$n_dim
 }
 
+# Sums over blocks of draws, of which the bias is estimated.
+shape_blocks <- function(x, of) {
+  is_matrix <- function(value) {
+    is.double(value) && all(dim(value) == c(length(x$count), of$n_dim))
+  }
+  is_plain_list(x) && is.double(x$count) && is.double(x$mean) &&
+    length(x$mean) == of$n_dim && is_matrix(x$gradient) && is_matrix(x$product)
+}
+
 shape_saved <- function(x, of) {
   is_plain_list(x) && length(x) == of$n_chain &&
     # of independent draws how many there were

@@ -93,7 +93,7 @@ fit_shapes <- list(
   noise = maybe(shape_noise),
   bias_blocks = function(x, of) {
     is_plain_list(x) && length(x) %in% c(0, of$n_chain) &&
-      all(vapply(x, function(part) is.null(part) || is.list(part), TRUE))
+      all(vapply(x, maybe(shape_blocks), TRUE, of))
   },
   moments = shape_list,
   preparation = shape_preparation,
@@ -142,6 +142,10 @@ formula_shapes <- list(
 
 class_shapes <- list(
   tall_glm = c(formula_shapes, list(
+    n_coef = function(x, of) {
+      n_aux <- length(response_aux(of$parts$family))
+      shape_count(x, of) && x >= 1 && (of$n_every - x) %in% 0:n_aux
+    },
     sparse = maybe(shape_flag),
     prior_specs = fields(
       prior = shape_prior_spec,
@@ -186,6 +190,7 @@ class_shapes <- list(
   tall_classes = c(formula_shapes, list(
     method = function(x, of) rlang::is_string(x) && x %in% names(class_methods),
     design_columns = shape_class_columns,
+    n_data = function(x, of) shape_count(x, of) && x >= 1,
     prior_specs = fields(prior = shape_prior_spec)
   )),
   tall_nn = c(formula_shapes, list(

@@ -184,9 +184,10 @@ methods_of <- function(fit) {
   lapply(found, function(f) function(fit) f(fit))
 }
 
-# use(s) of a forged fit in turns: sg_resume() and the next of its methods. Each
-# must be done, or be an error of a class of its own; a run that goes on for
-# longer than anyone waits is none.
+# Uses of a forged fit in turns: sg_resume(), where it is given, and the next of
+# its methods, or, where many damages are taken, both. Each must be done, or be
+# an error of a class of its own; a run that goes on for longer than anyone
+# waits is none.
 forged_use <- function(uses, resume = NULL) {
   k <- 0
   patiently <- function(code) {
@@ -201,11 +202,14 @@ forged_use <- function(uses, resume = NULL) {
   }
   function(fit) {
     fit <- forged(fit)
-    if (!is.null(resume)) {
+    k <<- k + 1
+    takes_all <- fuzz_factor() > 1
+    if (!is.null(resume) && (takes_all || k %% 2 == 0)) {
       patiently(resume(fit))
     }
-    k <<- k %% length(uses) + 1
-    patiently(uses[[k]](fit))
+    if (is.null(resume) || takes_all || k %% 2 == 1) {
+      patiently(uses[[k %% length(uses) + 1]](fit))
+    }
   }
 }
 
