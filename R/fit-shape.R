@@ -128,7 +128,12 @@ shape_array <- function(names) {
   }
 }
 
+# There are none where none are kept, or no chain came through.
 shape_draws <- function(x, of) {
+  if (is.null(x)) {
+    parts <- of$parts
+    return("none" %in% parts$control$keep || !any(parts$chains$status == "ok"))
+  }
   inherits(x, "draws_array") && shape_array(NULL)(x, of) &&
     all(of$parts$variables %in% dimnames(unclass(x))[[3]])
 }
@@ -209,7 +214,8 @@ shape_noise <- function(x, of) {
 # Sums over blocks of draws, of which the bias is estimated.
 shape_blocks <- function(x, of) {
   is_matrix <- function(value) {
-    is.double(value) && all(dim(value) == c(length(x$count), of$n_dim))
+    is.double(value) && is.matrix(value) &&
+      all(dim(value) == c(length(x$count), of$n_dim))
   }
   is_plain_list(x) && is.double(x$count) && is.double(x$mean) &&
     length(x$mean) == of$n_dim && is_matrix(x$gradient) && is_matrix(x$product)

@@ -40,7 +40,7 @@ fit_sizes <- function(parts) {
 
 # Without names that a fit need not have.
 fit_shapes <- list(
-  draws = maybe(shape_draws),
+  draws = shape_draws,
   gradients = maybe(shape_array(NULL)),
   unconstrained = maybe(shape_array(NULL)),
   log_posterior = maybe(shape_array(NULL)),
