@@ -33,6 +33,7 @@ split_bars <- function(formula, call = caller_env()) {
   fixed[[3]] <- join_terms(terms[!is_bar])
   group <- strip_parens(bar[[3]])
   check_group_term(group, formula, call)
+  check_effect_offset(bar, formula, call)
   frame <- formula
   frame[[3]] <- call("+", call("+", fixed[[3]], bar[[2]]), group)
   list(
@@ -152,13 +153,34 @@ abort_several_bars <- function(terms, formula, call) {
   )
 }
 
-check_group_term <- function(group, formula, call) {
-  has <- function(x, op) {
-    is.call(x) && (identical(x[[1]], as.name(op)) ||
-      any(vapply(as.list(x)[-1], has, TRUE, op)))
+# Does an expression call the function?
+has_call <- function(x, name) {
+  is.call(x) && (identical(x[[1]], as.name(name)) ||
+    any(vapply(as.list(x)[-1], has_call, TRUE, name)))
+}
+
+# An offset has no coefficient, and so none that differs between groups.
+check_effect_offset <- function(bar, formula, call) {
+  if (has_call(bar, "offset")) {
+    shown <- deparse1(bar)
+    abort_input(
+      c(
+        "{.arg formula} must have {.fn offset} outside of the group-level term:
+         {.code ({shown})} has one inside.",
+        i = "An offset counts once for each row, in whatever group it is: write
+             {.code y ~ offset(x) + (1 | g)}. For effects of {.code x} that
+             differ between groups write {.code (x | g)}."
+      ),
+      argument = "formula",
+      value = formula,
+      call = call
+    )
   }
+}
+
+check_group_term <- function(group, formula, call) {
   shown <- deparse1(group)
-  if (has(group, "/")) {
+  if (has_call(group, "/")) {
     abort_tall(
       "unsupported",
       c(
@@ -172,7 +194,7 @@ check_group_term <- function(group, formula, call) {
       call = call
     )
   }
-  if (has(group, "+") || has(group, "*") || has(group, "|")) {
+  if (has_call(group, "+") || has_call(group, "*") || has_call(group, "|")) {
     abort_input(
       c(
         "{.arg formula} must have one grouping factor after the bar, not

@@ -186,8 +186,8 @@ new_chunk <- function(
 # passed over, and those that lack a value, of which n_missing are counted.
 #
 # Returns list(from, fill, n_missing): where to go on in the block. A number
-# that is not finite, or a level that is unknown, of a row that lacks nothing is
-# an error that names row and variable.
+# that is not finite or larger than most_of_data, or a level that is unknown, of
+# a row that lacks nothing is an error that names row and variable.
 fill_chunk <- function(
   chunk,
   design,
@@ -235,7 +235,8 @@ abort_bad_row <- function(design, values, targets, out, call) {
   }
   if (column <= n_column) {
     column <- values$columns[[1]]
-    bad <- which(!is.finite(column$values[out$bad_row, ]))[[1]]
+    row <- column$values[out$bad_row, ]
+    bad <- first_nonfinite(as.double(row), most_of_data)
     name <- design$columns[[bad]]
     value <- column$values[[out$bad_row, bad]]
   } else {
@@ -251,7 +252,7 @@ abort_bad_row <- function(design, values, targets, out, call) {
 
 abort_nonfinite <- function(value, name, row, call) {
   where <- paste("row", format_count(row))
-  abort_value(value, 1, "be finite", arg = name, call = call, where = where)
+  abort_number(value, 1, arg = name, call = call, where = where)
 }
 
 # Row `bad` of the block, numbered from 1, of the k-th variable.
@@ -262,7 +263,8 @@ abort_row <- function(design, values, k, bad, call) {
   row <- values$row + bad - 1
   if (variable$kind != "levels") {
     seen <- as.double(seen)
-    abort_nonfinite(seen[!is.finite(seen)][[1]], variable$name, row, call)
+    bad <- first_nonfinite(seen, most_of_data)
+    abort_nonfinite(seen[[bad]], variable$name, row, call)
   }
   level <- as.character(seen)
   abort_input(

@@ -114,6 +114,13 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
     call
   )
   frame_call <- matched[c(1, match(wanted, names(matched), 0))]
+  used <- as.list(frame_call)[intersect(names(frame_call), placed_arguments)]
+  used <- unlist(lapply(c(formula, used), all.vars))
+  check_columns_once(columns, used, call = call)
+  if (has_data) {
+    is_text <- vapply(call$data, is.character, TRUE)
+    check_no_arrays(call$data[intersect(columns[is_text], used)], call = call)
+  }
   frame_call$na.action <- spare_copy(na.action)
   frame_call$drop.unused.levels <- TRUE
   frame_call[[1]] <- quote(stats::model.frame)
@@ -188,7 +195,12 @@ find_bar <- function(term) {
 # missing values.
 drop_weightless <- function(frame, na.action, call) {
   weights <- stats::model.weights(frame)
-  check_numeric_vector(weights, allow_null = TRUE, call = call)
+  check_numeric_vector(
+    weights,
+    allow_null = TRUE,
+    most = most_of_data,
+    call = call
+  )
   check_row_weights(weights, row.names(frame), call)
   response <- left_side(frame)
   out <- weightless_rows(response, weights, call)

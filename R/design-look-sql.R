@@ -49,7 +49,9 @@ look_sql <- function(tables, request, refresh, call) {
   if (!all(is_free)) {
     no_sql("as asked for by `in_database = FALSE`")
   }
-  s <- sql_request(tables, request, source_head(tables[[1]]))
+  head <- source_head(tables[[1]])
+  check_no_arrays(head[request$columns], call = call)
+  s <- sql_request(tables, request, head)
   for (table in tables) {
     con <- table_connection(table)
     check_can_fail(con)
@@ -236,7 +238,7 @@ has_units <- function(s) {
 sql_bad <- function(s, rows) {
   con <- rows$con
   own <- quote_names(con, rows$numbers)
-  bad <- paste0("ABS(", own, ") > ", sql_number(.Machine$double.xmax, con))
+  bad <- paste0("ABS(", own, ") > ", sql_number(most_of_data, con))
   if (has_sql_weight(s)) {
     bad <- c(bad, paste0(quote_names(con, "weight"), " < 0"))
   }
@@ -256,10 +258,11 @@ check_row_counts <- function(s, tables, request, counts, call) {
         paste(sql_bad(s, rows), "= 1")
       }, call)
       show_to_r(request, part, call)
+      show_numbers(request, part$raw, call)
     }
     abort_source(
       "{count_noun(sum(counts$bad), 'row')} of {.arg data} have values that are
-       not finite, or no responses of the family.",
+       not finite or too large, or no responses of the family.",
       call = call
     )
   }

@@ -27,6 +27,7 @@ take_look.default <- function(
   call = caller_env()
 ) {
   head <- source_head(source)
+  check_no_arrays(typed_columns(source, head, request$columns), call = call)
   args <- list(
     request = request,
     strata = stratum_expressions(head, request),
@@ -49,6 +50,15 @@ take_look.default <- function(
     },
     tall_too_many = function(cnd) NULL
   )
+}
+
+# Subsets of vectors lose the classes that no package knows.
+typed_columns <- function(source, head, columns) {
+  if (inherits(source, "tall_source_frame")) {
+    Filter(is.character, source$data[columns])
+  } else {
+    head[columns]
+  }
 }
 
 # What a look finds in one shard, of which the rows are numbered from first + 1
@@ -113,6 +123,19 @@ look_response <- function(request, block, call) {
   }
   own$n_row <- if (is.null(own$keep)) block$n else sum(own$keep)
   own
+}
+
+# Numbers of rows from a database that are not finite or too large, by their
+# columns: these rows have no numbers.
+show_numbers <- function(request, raw, call) {
+  for (name in intersect(request$columns, names(raw))) {
+    x <- raw[[name]]
+    bad <- if (is.numeric(x)) which(abs(as.double(x)) > most_of_data)
+    if (length(bad) > 0) {
+      where <- "the value of a row"
+      abort_number(x, bad[[1]], arg = name, call = call, where = where)
+    }
+  }
 }
 
 check_level_count <- function(strata, settings) {

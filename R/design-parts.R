@@ -222,22 +222,13 @@ check_covariates <- function(frame, call) {
     }
     check_covariate_type(column, name, call)
     is_plain <- is_plain_numeric(column)
-    if (if (is_plain) !all_finite(column) else anyNA(column)) {
-      bad <- if (is_plain) {
-        first_nonfinite(column)
-      } else {
-        which(is.na(column))[[1]]
-      }
-      # rows as `data` numbers them: some may have been left out
-      row <- attr(frame, "row.names")[[(bad - 1) %% nrow(frame) + 1]]
-      abort_value(
-        column,
-        bad,
-        if (is_plain) "be finite" else "not be missing",
-        arg = name,
-        call = call,
-        where = paste("row", if (is.numeric(row)) format_count(row) else row)
-      )
+    is_whole <- if (is_plain) {
+      all_finite(column, most_of_data)
+    } else {
+      !anyNA(column)
+    }
+    if (!is_whole) {
+      abort_covariate(column, is_plain, name, frame, call)
     }
     if (is.factor(column) && nlevels(column) < 2) {
       abort_input(
@@ -250,6 +241,22 @@ check_covariates <- function(frame, call) {
       )
     }
   }
+}
+
+# The first value that cannot be.
+abort_covariate <- function(column, is_plain, name, frame, call) {
+  bad <- if (is_plain) {
+    first_nonfinite(column, most_of_data)
+  } else {
+    which(is.na(column))[[1]]
+  }
+  # rows as `data` numbers them: some may have been left out
+  row <- attr(frame, "row.names")[[(bad - 1) %% nrow(frame) + 1]]
+  where <- paste("row", if (is.numeric(row)) format_count(row) else row)
+  if (is_plain) {
+    abort_number(column, bad, arg = name, call = call, where = where)
+  }
+  abort_value(column, bad, "not be missing", name, call, where)
 }
 
 # model.matrix() takes no others.
@@ -375,7 +382,7 @@ counts_response <- function(response, takes_trials, name, call) {
     )
   }
   storage.mode(response) <- "double"
-  check_finite(response, arg = name, call = call)
+  check_finite(response, most_of_data, arg = name, call = call)
   bad <- which(response < 0 | response != round(response))
   if (length(bad) > 0) {
     abort_value(response, bad[[1]], "be a count", arg = name, call = call)

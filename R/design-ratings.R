@@ -20,12 +20,32 @@ check_rating_formula <- function(formula, call) {
       call = call
     )
   }
-  list(
+  parts <- list(
     rating = formula[[2]],
     user = formula[[3]][[2]],
-    item = formula[[3]][[3]],
-    environment = environment(formula)
+    item = formula[[3]][[3]]
   )
+  check_parts_differ(parts, formula, call)
+  c(parts, environment = environment(formula))
+}
+
+# Users who are their own items say nothing of either.
+check_parts_differ <- function(parts, formula, call) {
+  text <- vapply(parts, deparse1, "")
+  again <- anyDuplicated(text)
+  if (again > 0) {
+    first <- names(text)[[match(text[[again]], text)]]
+    abort_input(
+      c(
+        "{.arg formula} must name three different things, rating, user and item:
+         {.code {text[[again]]}} is both {first} and {names(text)[[again]]}.",
+        i = "Write {.code rating ~ user + item}."
+      ),
+      argument = "formula",
+      value = formula,
+      call = call
+    )
+  }
 }
 
 rating_columns <- function(parts, data, call) {
@@ -45,6 +65,8 @@ evaluate_part <- function(parts, part, data, arg, call) {
   if (!is.data.frame(data)) {
     abort_expected(data, "a data frame", arg = arg, call = call)
   }
+  used <- all.vars(parts[[part]])
+  check_columns_once(names(data), used, arg = arg, call = call)
   tryCatch(
     eval(parts[[part]], data, parts$environment),
     error = function(e) {
@@ -89,7 +111,12 @@ new_pairs <- function(parts, newdata, ratings, call) {
   if (all(all.vars(parts$rating) %in% names(newdata))) {
     rating <- evaluate_part(parts, "rating", newdata, "newdata", call)
     arg <- paste0("newdata$", deparse1(parts$rating))
-    out$rating <- check_numeric_vector(rating, arg = arg, call = call)
+    out$rating <- check_numeric_vector(
+      rating,
+      most = most_of_data,
+      arg = arg,
+      call = call
+    )
   }
   out
 }
@@ -172,7 +199,12 @@ check_ratings <- function(
 ) {
   check_given(user, arg = args[[1]], call = call)
   check_given(item, arg = args[[2]], call = call)
-  rating <- check_numeric_vector(rating, arg = args[[3]], call = call)
+  rating <- check_numeric_vector(
+    rating,
+    most = most_of_data,
+    arg = args[[3]],
+    call = call
+  )
   user <- check_ids(user, args[[1]], call)
   item <- check_ids(item, args[[2]], call)
   for (side in list(list(user, args[[1]]), list(item, args[[2]]))) {

@@ -30,6 +30,7 @@ new_request <- function(
     all.vars(formula),
     unlist(lapply(expressions, all.vars))
   ))
+  check_columns_once(names, wanted, call = call)
   list(
     formula = formula,
     env = environment(formula),
@@ -317,12 +318,12 @@ block_values_of_response <- function(
 }
 
 check_block_weights <- function(weights, block, call) {
-  bad <- which(weights < 0 | is.infinite(weights))
+  bad <- which(weights < 0 | weights > most_of_data)
   if (length(bad) > 0) {
     abort_value(
       weights,
       bad[[1]],
-      "be finite and at least 0",
+      paste("be at least 0 and at most", format_number(most_of_data)),
       arg = "weights",
       call = call,
       where = paste("row", format_count(block$row - 1 + bad[[1]]))

@@ -400,6 +400,7 @@ new_glmer_rows <- function(fit, newdata, offset, with_groups, call) {
     offset,
     size = c(1, nrow(x)),
     allow_null = TRUE,
+    most = most_of_data,
     arg = "offset",
     call = call
   )

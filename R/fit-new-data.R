@@ -92,6 +92,7 @@ prediction_weights <- function(
     size = c(1, n),
     positive = TRUE,
     allow_null = TRUE,
+    most = most_of_data,
     arg = "weights",
     call = call
   )
@@ -211,6 +212,7 @@ prediction_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
     offset,
     size = c(1, nrow(new$x)),
     allow_null = TRUE,
+    most = most_of_data,
     arg = "offset",
     call = call
   )
@@ -247,6 +249,9 @@ matrix_rows <- function(fit, newdata, call) {
   is_matrix <- is.matrix(x) && is_plain_numeric(x) || is_sparse(x)
   if (is_matrix && nrow(x) > 0) {
     known <- fit$every_variable[seq_len(fit$n_coef)]
+    if (!is.null(colnames(x))) {
+      x <- unique_columns(x, known, call)
+    }
     named <- !is.null(colnames(x)) && all(known %in% colnames(x))
     if (named) {
       x <- x[, known, drop = FALSE]
@@ -267,6 +272,18 @@ matrix_rows <- function(fit, newdata, call) {
   list(x = x, offset = NULL)
 }
 
+# As models name the columns of their own matrices, of which some may have the
+# same name.
+unique_columns <- function(x, known, call) {
+  names <- column_names(x)
+  if (!identical(names, known)) {
+    check_columns_once(colnames(x), known, "the fit", "newdata", call)
+  } else {
+    colnames(x) <- names
+  }
+  x
+}
+
 frame_rows <- function(fit, newdata, call, terms = NULL) {
   if (!is.data.frame(newdata)) {
     abort_expected(newdata, "a data frame", arg = "newdata", call = call)
@@ -285,6 +302,13 @@ prediction_frame <- function(fit, terms, newdata, call) {
   if (length(missing) > 0) {
     abort_missing_columns(missing, call)
   }
+  check_columns_once(
+    names(newdata),
+    fit$columns,
+    "the fit",
+    "newdata",
+    call
+  )
   frame <- tryCatch(
     stats::model.frame(terms, newdata, na.action = stats::na.pass),
     error = function(e) {

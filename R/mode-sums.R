@@ -44,6 +44,7 @@ product_sums <- function(model, cores, call) {
     found <- .Call(ffi_model_product_sums, model$pointer, p, as.integer(cores))
     abort_status(found$status, call = call)
   }
+  check_sums(found, model, call)
   own <- seq_len(p)
   scale <- likelihood_scale(model)
   list(
@@ -55,6 +56,26 @@ product_sums <- function(model, cores, call) {
     weight = scale * found$weight,
     n_row = scale * model$n_data
   )
+}
+
+# Numbers that are fine each by itself may have sums that are not.
+check_sums <- function(found, model, call) {
+  p <- model$n_coef
+  of_column <- c(model$coordinates[seq_len(p)], "the response")
+  bad <- which(!is.finite(found$mean) | !is.finite(diag(found$sums)))
+  if (length(bad) > 0) {
+    where <- of_column[[bad[[1]]]]
+    abort_tall(
+      "nonfinite",
+      c(
+        "Sums of squares over the rows are not finite.",
+        x = "Values of {where} are too large.",
+        i = "Look for rows that are wrong, or measure in larger units."
+      ),
+      coordinate = where,
+      call = call
+    )
+  }
 }
 
 # The same of centred columns: gram, cross and square about `origin`, and

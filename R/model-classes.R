@@ -126,6 +126,7 @@ build_classes <- function(
       size = nrow(x),
       positive = positive,
       allow_null = TRUE,
+      most = most_of_data,
       arg = arg,
       call = call
     )

@@ -38,7 +38,7 @@ model_gaussian <- function(
   prior_covariance = diag(1e3, ncol(x)),
   storage = c("double", "float")
 ) {
-  x <- check_matrix(x)
+  x <- check_matrix(x, most = most_of_data)
   store <- store_of(storage, x)
   x <- as_double_matrix(x)
   n_dim <- ncol(x)

@@ -337,6 +337,7 @@ check_glm_rows <- function(x, y, weights, offset, family, arg_y, call) {
     size = nrow(x),
     positive = TRUE,
     allow_null = TRUE,
+    most = most_of_data,
     arg = "weights",
     call = call
   )
@@ -344,6 +345,7 @@ check_glm_rows <- function(x, y, weights, offset, family, arg_y, call) {
     offset,
     size = nrow(x),
     allow_null = TRUE,
+    most = most_of_data,
     arg = "offset",
     call = call
   )

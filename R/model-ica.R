@@ -42,7 +42,9 @@ check_components <- function(x, arg = "x", call = caller_env()) {
   if (is.data.frame(x)) {
     x <- as.matrix(x)
   }
-  x <- as_double_matrix(check_matrix(x, arg = arg, call = call))
+  x <- as_double_matrix(
+    check_matrix(x, most = most_of_data, arg = arg, call = call)
+  )
   if (nrow(x) < ncol(x)) {
     abort_input(
       c(

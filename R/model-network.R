@@ -96,7 +96,7 @@ model_network <- function(
   prior_aux = prior_exponential(autoscale = TRUE),
   storage = c("double", "float")
 ) {
-  check_matrix(x)
+  check_matrix(x, most = most_of_data)
   prior <- as_prior(prior)
   prior_aux <- as_prior(prior_aux)
   likelihood <- check_choice(likelihood, network_responses())

@@ -315,7 +315,9 @@ matrix_cells <- function(i, j, value, dim, names, call) {
 }
 
 frame_cells <- function(dtm, vocabulary, arg, call) {
-  absent <- setdiff(c("doc", "word", "count"), names(dtm))
+  wanted <- c("doc", "word", "count")
+  check_columns_once(names(dtm), wanted, "the model", arg, call)
+  absent <- setdiff(wanted, names(dtm))
   if (length(absent) > 0) {
     abort_input(
       "{.arg {arg}} must have the columns doc, word and count: {.val {absent}}

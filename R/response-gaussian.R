@@ -50,7 +50,12 @@ response_gaussian <- function() {
     network = response_of_networks(
       suits = function(y) is_plain_numeric(y) && is.null(dim(y)),
       read = function(y, arg, call) {
-        values <- check_numeric_vector(y, arg = arg, call = call)
+        values <- check_numeric_vector(
+          y,
+          most = most_of_data,
+          arg = arg,
+          call = call
+        )
         list(values = unname(values), n_out = 1)
       },
       error = function(mean, y) sqrt(mean((y - mean)^2)),

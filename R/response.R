@@ -360,7 +360,7 @@ check_response <- function(y, family, arg, call) {
     check_size(y, arg = arg, call = call)
     check_finite(y, arg = arg, call = call)
   } else {
-    check_numbers_of(y, arg = arg, call = call)
+    check_numbers_of(y, most = most_of_data, arg = arg, call = call)
   }
   if (entry$has_units) {
     y <- as.double(y)

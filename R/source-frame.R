@@ -99,7 +99,7 @@ as_source.Matrix <- function(x, ...) {
 }
 
 source_matrix <- function(x) {
-  source <- list(x = x, names = column_names(x))
+  source <- list(x = x, names = given_columns(x))
   structure(source, class = c("tall_source_matrix", "tall_source"))
 }
 
@@ -180,7 +180,7 @@ held_columns.tall_source_matrix <- function(source, columns) {
 as_source.tall_store <- function(x, ...) {
   check_no_dots(...)
   check_store(x)
-  source <- list(store = x, names = column_names(x))
+  source <- list(store = x, names = given_columns(x))
   structure(source, class = c("tall_source_store", "tall_source"))
 }
 

@@ -176,11 +176,11 @@ check_block <- function(x, n_before, columns, type, call) {
     expected <- paste("blocks of", count_noun(columns$n, "column"))
     abort_expected(x, expected, seen = seen, arg = "x", call = call)
   }
-  most <- if (type == "float") largest_float else .Machine$double.xmax
+  most <- if (type == "float") largest_float else most_of_data
   # NA is neither within nor beyond
   if (!isTRUE(max(x, 0) <= most && min(x, 0) >= -most)) {
     bad <- which(is.na(x) | abs(x) > most)
-    abort_number(x, bad[[1]], n_before, call)
+    abort_stored(x, bad[[1]], n_before, call)
   }
   if (!is.double(x)) {
     storage.mode(x) <- "double"
@@ -199,7 +199,7 @@ check_numbers <- function(x, call) {
   x
 }
 
-abort_number <- function(x, index, n_before, call) {
+abort_stored <- function(x, index, n_before, call) {
   row <- n_before + (index - 1) %% nrow(x) + 1
   column <- (index - 1) %/% nrow(x) + 1
   name <- colnames(x)[column]
@@ -207,7 +207,10 @@ abort_number <- function(x, index, n_before, call) {
     "row ", format_count(row), ", column ", column,
     if (length(name) == 1) paste0(" (`", name, "`)")
   )
-  is_large <- is.finite(x[[index]])
-  must <- if (is_large) "be within single precision" else "be finite"
-  abort_value(x, index, must, arg = "x", call = call, where = where)
+  is_float <- is.finite(x[[index]]) && abs(x[[index]]) <= most_of_data
+  if (is_float) {
+    must <- "be within single precision"
+    abort_value(x, index, must, arg = "x", call = call, where = where)
+  }
+  abort_number(x, index, arg = "x", call = call, where = where)
 }

@@ -100,8 +100,22 @@ source_open.tall_stream <- function(source, columns = NULL) {
       }
       list(columns = pick_columns(data, columns), first = 0, n = nrow(data))
     },
-    close = once(opened$close)
+    close = once(function() close_stream(opened$close))
   )
+}
+
+# All rows were had by then: a stream that cannot be closed costs no fit.
+close_stream <- function(close, what = "A stream") {
+  tryCatch(close(), error = function(e) {
+    warn_tall(
+      "source",
+      c(
+        "{what} could not be closed: {.fn close} failed.",
+        i = "Its rows were read all the same."
+      ),
+      parent = e
+    )
+  })
 }
 
 # f, which may be called more often, but does something the first time alone.

@@ -132,6 +132,37 @@ columns_of_query <- function(columns) {
   columns
 }
 
+# Arrays come as lists, and those of PostgreSQL as text, "{1,2}", of a class
+# that says so. Neither has a value for each row.
+array_type <- function(x) {
+  of_array <- grep("^pq__", class(x), value = TRUE)
+  if (length(of_array) > 0) {
+    return(paste0(sub("^pq__", "", of_array[[1]]), "[]"))
+  }
+  if (is.list(x) && !is.data.frame(x) && !inherits(x, "blob")) "list"
+}
+
+# columns: the first rows of those that are used.
+check_no_arrays <- function(columns, arg = "data", call = caller_env()) {
+  for (name in names(columns)) {
+    type <- array_type(columns[[name]])
+    if (!is.null(type)) {
+      abort_input(
+        c(
+          "{.arg {arg}} must have a single value in each row of {.field {name}},
+           not an array ({.code {type}}).",
+          i = "Make columns of its elements in the database, as by
+               {.code mutate(first = sql(\"{name}[1]\"))}."
+        ),
+        argument = name,
+        expected = "a single value in each row",
+        value = type,
+        call = call
+      )
+    }
+  }
+}
+
 plain_integers <- function(x, name) {
   out <- suppressWarnings(as.double(
     if (requireNamespace("bit64", quietly = TRUE)) {

@@ -196,7 +196,7 @@ source_reader <- function(source, columns = NULL, call = caller_env()) {
     if (!is.null(reader)) {
       closing <- reader$close
       reader <<- NULL
-      closing()
+      close_stream(closing, "A source")
     }
   }
   guard <- function(code) {

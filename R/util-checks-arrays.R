@@ -1,11 +1,17 @@
 # Checks of vectors and matrices.
 
-# Finite numbers, as doubles with their names. `size`: the lengths allowed.
+# How large a number of data may be. Beyond, the sums that models need, of
+# products of two columns, squared and weighted, are no doubles any more.
+most_of_data <- 1e60
+
+# Finite numbers, as doubles with their names. `size`: the lengths allowed;
+# `most`: how large they may be, most_of_data for data.
 check_numeric_vector <- function(
   x,
   size = NULL,
   positive = FALSE,
   allow_null = FALSE,
+  most = Inf,
   arg = caller_arg(x),
   call = caller_env()
 ) {
@@ -13,7 +19,7 @@ check_numeric_vector <- function(
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
-  check_numbers_of(x, size, or_null(allow_null), arg = arg, call = call)
+  check_numbers_of(x, size, or_null(allow_null), most, arg = arg, call = call)
   if (positive && any(x <= 0)) {
     abort_value(x, which(x <= 0)[[1]], "be positive", arg = arg, call = call)
   }
@@ -29,6 +35,7 @@ check_numbers_of <- function(
   x,
   size = NULL,
   or = "",
+  most = Inf,
   arg = caller_arg(x),
   call = caller_env()
 ) {
@@ -36,7 +43,7 @@ check_numbers_of <- function(
     abort_expected(x, paste0("a numeric vector", or), arg = arg, call = call)
   }
   check_size(x, size, arg = arg, call = call)
-  check_finite(x, arg = arg, call = call)
+  check_finite(x, most, arg = arg, call = call)
 }
 
 # A numeric matrix with finite entries and at least one row and one column. It
@@ -45,6 +52,7 @@ check_matrix <- function(
   x,
   n_row = NULL,
   n_col = NULL,
+  most = Inf,
   arg = caller_arg(x),
   call = caller_env()
 ) {
@@ -72,20 +80,48 @@ check_matrix <- function(
     expected <- paste("a matrix of", paste(shape, collapse = " and "))
     abort_expected(x, expected, arg = arg, call = call)
   }
-  check_finite(x, arg = arg, call = call)
+  check_finite(x, most, arg = arg, call = call)
   invisible(x)
 }
 
 # The largest number that is one in single precision.
 largest_float <- (2 - 2^-23) * 2^127
 
-# No NA, NaN or Inf. The usual case allocates nothing.
-check_finite <- function(x, arg = caller_arg(x), call = caller_env()) {
-  if (!all_finite(x)) {
-    bad <- first_nonfinite(x)
-    abort_value(x, bad, "be finite", arg = arg, call = call)
+# No NA, NaN or Inf, nor what is larger than `most`. The usual case allocates
+# nothing.
+check_finite <- function(
+  x,
+  most = Inf,
+  arg = caller_arg(x),
+  call = caller_env()
+) {
+  if (!all_finite(x, most)) {
+    bad <- first_nonfinite(x, most)
+    abort_number(x, bad, arg = arg, call = call)
   }
   invisible(x)
+}
+
+# The number `index` of x is not finite, or is larger than data may be.
+abort_number <- function(
+  x,
+  index,
+  arg,
+  call,
+  where = value_place(x, index)
+) {
+  is_large <- is.finite(x[[index]])
+  most <- format_number(most_of_data)
+  must <- if (is_large) {
+    paste0("be between -", most, " and ", most)
+  } else {
+    "be finite"
+  }
+  hint <- if (is_large) {
+    "Sums of squares of larger numbers overflow: mend it, or measure in larger
+     units."
+  }
+  abort_value(x, index, must, arg, call, where, hint)
 }
 
 # `x` has one of the lengths in `size` (NULL: any but zero).
@@ -171,21 +207,25 @@ is_number <- function(x) {
 }
 
 # A sum is finite only if its terms are, and needs no memory; it may overflow
-# although they are.
-all_finite <- function(x) {
-  if (is.double(x)) {
-    is.finite(sum(x)) || is.na(first_nonfinite(x))
-  } else {
+# although they are. most: how large they may be, beyond all integers.
+all_finite <- function(x, most = Inf) {
+  if (!is.double(x)) {
     !anyNA(x)
+  } else if (is.finite(most)) {
+    # NA is neither within nor beyond
+    isTRUE(max(x, 0) <= most && min(x, 0) >= -most)
+  } else {
+    is.finite(sum(x)) || is.na(first_nonfinite(x))
   }
 }
 
-# Index of the first, NA if there is none; one column at a time.
-first_nonfinite <- function(x) {
+# Index of the first that is not finite, or larger than `most`, NA if there is
+# none; one column at a time.
+first_nonfinite <- function(x, most = Inf) {
   n_row <- NROW(x)
   for (j in seq_len(NCOL(x))) {
     column <- if (is.matrix(x)) x[, j] else x
-    bad <- which(!is.finite(column))
+    bad <- which(!is.finite(column) | abs(column) > most)
     if (length(bad) > 0) {
       return((j - 1) * n_row + bad[[1]])
     }
@@ -203,7 +243,7 @@ abort_value <- function(
   where = value_place(x, index),
   hint = NULL
 ) {
-  shown <- format_number(x[[index]])
+  shown <- format_exactly(x[[index]])
   but <- if (is.null(where)) "not" else paste("but", where, "is")
   abort_input(
     c("{.arg {arg}} must {must}, {but} {shown}.", i = hint),

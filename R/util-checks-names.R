@@ -102,13 +102,45 @@ check_known <- function(
   invisible(x)
 }
 
+# Of columns with the same name one would be taken, whichever comes first:
+# those that are used are there once. Others do no harm. used: names; `what`:
+# what uses them.
+check_columns_once <- function(
+  names,
+  used,
+  what = "the formula",
+  arg = "data",
+  call = caller_env()
+) {
+  twice <- intersect(names[duplicated(names)], used)
+  if (length(twice) > 0) {
+    name <- twice[[1]]
+    abort_input(
+      c(
+        "{.arg {arg}} must have one column {.val {name}}, not {sum(names %in%
+         name)}: {what} uses it.",
+        i = "Rename or drop the others; {.fn make.unique} makes names unique."
+      ),
+      argument = arg,
+      expected = 1,
+      value = name,
+      call = call
+    )
+  }
+}
+
 # Names for the columns: their own, or x1, x2, ...
 column_names <- function(x) {
+  make.unique(given_columns(x))
+}
+
+# The same, where some may be there twice.
+given_columns <- function(x) {
   names <- colnames(x)
   if (is.null(names)) {
     return(paste0("x", seq_len(ncol(x))))
   }
   blank <- is.na(names) | names == ""
   names[blank] <- paste0("x", which(blank))
-  make.unique(names)
+  names
 }

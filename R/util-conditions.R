@@ -58,6 +58,8 @@
 #' * `tall_warning_monitor`: a monitor failed; the run went on.
 #' * `tall_warning_ratings`: a factorisation has more factors than users and
 #'   items, or predictions are asked for that the ratings say nothing of.
+#' * `tall_warning_source`: a stream or another source could not be closed after
+#'   its rows were read; the fit is kept.
 #'
 #' @section Messages:
 #' * `tall_message_cores`: chains run one after another although `cores` or a
@@ -258,6 +260,7 @@ warning_kinds <- c(
   "size",
   "monitor",
   "ratings",
+  "source",
   names(status_table)[-1]
 )
 
@@ -413,7 +416,7 @@ describe_scalar <- function(x) {
     return(paste0("the string \"", shown, "\""))
   }
   if (is.numeric(x) && is.finite(x)) {
-    return(paste("the number", format_number(x)))
+    return(paste("the number", format_exactly(x)))
   }
   format(unname(x))
 }
@@ -429,6 +432,19 @@ format_count <- function(n) {
 
 format_number <- function(x) {
   format(unname(x), digits = 7, trim = TRUE)
+}
+
+# The same where the digits that are left out may be what is wrong: 2.000000001
+# must not be told as 2.
+format_exactly <- function(x) {
+  shown <- format_number(x)
+  is_round <- is.numeric(x) && is.finite(x) &&
+    signif(x, 4) == as.double(shown) && as.double(shown) != x
+  if (!isTRUE(is_round)) {
+    return(shown)
+  }
+  longer <- format(unname(x), digits = 15, trim = TRUE)
+  if (as.double(longer) == x) longer else sprintf("%.17g", x)
 }
 
 # "1 row", "1,000 rows"

@@ -6,7 +6,7 @@
 # A fit carries a fingerprint of each of its components. sg_resume(), whose C
 # code goes on from what it finds, refuses a fit in which one of those that it
 # reads was altered. Functions that only look at a fit take what they get, as
-# long as they can make something of it (see guard()).
+# long as they can make something of it (see guard() in fit-guard.R).
 seal_fit <- function(fit) {
   fit$seal <- NULL
   names <- c("class", setdiff(names(fit), unsealed))
@@ -108,54 +108,6 @@ check_sealed <- function(fit, arg = "fit", call = caller_env()) {
   if (length(altered) > 0) {
     abort_corrupt(paste0("`", arg, "`"), altered, call = call)
   }
-}
-
-# ---- functions of fits -------------------------------------------------------
-
-# Function f, whose first argument is a fit: where it fails because the fit was
-# altered, it says so.
-guard <- function(f) {
-  fit <- as.name(names(formals(f))[[1]])
-  body(f) <- bquote(
-    reading(if (missing(.(fit))) NULL else .(fit), .(body(f)))
-  )
-  f
-}
-
-reading <- function(fit, code) {
-  force(fit) # the function may assign to it
-  call <- parent.frame()
-  withCallingHandlers(code, error = function(e) {
-    altered <- if (!inherits(e, "tall_error")) altered_parts(fit)
-    if (length(altered) > 0) {
-      abort_corrupt("The fit", altered, parent = e, call = call)
-    }
-  })
-}
-
-# Of a fit, or of the one that is in a summary, which has not all of them.
-altered_parts <- function(x) {
-  if (inherits(x, "tall_fit")) {
-    return(if (is.list(x)) altered_components(x) else "type")
-  }
-  fit <- if (is.list(x)) unclass(x)[["fit"]]
-  if (is.list(fit)) {
-    fit <- unclass(fit)
-    altered_components(fit, intersect(names(fit$seal), names(fit)))
-  }
-}
-
-# Names of the functions of `space` to guard: methods for fits, what prints
-# their summaries, and `others`.
-guarded_functions <- function(space, others) {
-  kinds <- c("fit", "glm", "glmer", "nn", "ica", "factorize", "topics")
-  pattern <- paste0(
-    "[.]tall_(",
-    paste(kinds, collapse = "|"),
-    ")$|^print[.].*summary"
-  )
-  found <- c(ls(space, pattern = pattern, all.names = TRUE), others)
-  Filter(function(name) length(formals(space[[name]])) > 0, found)
 }
 
 # ---- specs, priors and modes -------------------------------------------------

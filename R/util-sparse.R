@@ -24,7 +24,9 @@ as_columns <- function(x) {
 check_design <- function(x, arg = caller_arg(x), call = caller_env()) {
   check_given(x, arg = arg, call = call)
   if (!is_sparse(x)) {
-    return(as_double_matrix(check_matrix(x, arg = arg, call = call)))
+    return(as_double_matrix(
+      check_matrix(x, most = most_of_data, arg = arg, call = call)
+    ))
   }
   if (nrow(x) == 0 || ncol(x) == 0) {
     expected <- "a matrix with at least one row and one column"
@@ -32,16 +34,9 @@ check_design <- function(x, arg = caller_arg(x), call = caller_env()) {
   }
   check_n_nonzero(x, arg, call)
   x <- as_columns(x)
-  if (!all_finite(x@x)) {
-    at <- first_nonfinite(x@x)
-    abort_value(
-      x@x,
-      at,
-      "be finite",
-      arg = arg,
-      call = call,
-      where = nonzero_place(x, at)
-    )
+  if (!all_finite(x@x, most_of_data)) {
+    at <- first_nonfinite(x@x, most_of_data)
+    abort_number(x@x, at, arg, call, where = nonzero_place(x, at))
   }
   x
 }

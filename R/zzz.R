@@ -7,11 +7,15 @@ local({
     "bias_check",
     "fssd",
     "ksd",
+    "mad_of_fit",
     "mixing",
     "noise_tolerance",
+    "perplexity",
+    "sd_of_fit",
     "sg_resume",
     "top_terms",
     "topic_terms",
+    "var_of_fit",
     "zero_variance"
   )
   for (name in guarded_functions(space, others)) {

@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* how large a number may be: most_of_data in R */
+#define TB_MOST_OF_DATA 1e60
+
 /* R's missing integer */
 #define TB_NA_INT INT_MIN
 
@@ -67,7 +70,8 @@ struct tb_filling {
   /* in and out */
   size_t from, n_filled;
   /* out: rows that were wanted and lack a value; the row, from 0, and column
-   * that stopped it: a number that is not finite, a level that is unknown */
+   * that stopped it: a number that is not finite or is too large, a level that
+   * is unknown */
   size_t n_missing;
   size_t bad_row;
   size_t bad_column;

@@ -137,6 +137,82 @@ sampled <- function(all, share) {
   all[unique(ceiling(seq(1, length(all), length.out = share)))]
 }
 
+# Of every component in turn one damage, of a kind that was met as seldom as any
+# until then; fuzz_factor() times as many, Inf: all.
+drawn <- function(x, all, seed = 1) {
+  top <- vapply(all, function(damage) damage$path[[1]], 0)
+  kind <- sub("_[0-9]+$", "", vapply(all, function(damage) damage$how, ""))
+  met <- table(factor(levels = unique(kind)))
+  out <- integer()
+  with_seed(seed, for (k in unique(top)) {
+    left <- sample(which(top == k))
+    for (draw in seq_len(min(length(left), fuzz_factor()))) {
+      at <- left[[which.min(met[kind[left]])]]
+      met[[kind[[at]]]] <- met[[kind[[at]]]] + 1
+      left <- setdiff(left, at)
+      out <- c(out, at)
+    }
+  })
+  all[out]
+}
+
+# The damaged fit as one who knows how would leave it: sealed again.
+forged <- function(fit) {
+  if (is.list(fit)) seal_fit(fit) else fit
+}
+
+# The methods that a fit has, by generic, as functions of it alone; without
+# those that need more, or draw by packages that are not there.
+methods_of <- function(fit) {
+  space <- asNamespace("tallbayes")
+  methods <- registered_methods(space)
+  found <- list()
+  for (generic in unique(methods$generic)) {
+    own <- which(methods$generic == generic)
+    at <- match(class(fit), methods$class[own])
+    at <- own[at[!is.na(at)]]
+    if (length(at) > 0) {
+      found[[generic]] <- space[[methods$name[[at[[1]]]]]]
+    }
+  }
+  more <- c("emm_basis", "get_predict", "independent_law", "remote_plan",
+    "replicated_responses")
+  draws <- c("pairs", "plot", "pp_check")
+  others <- c("epred_draws", "linpred_draws", "model_info", "model_parameters",
+    "update")
+  found <- found[setdiff(names(found), c(more, draws, others))]
+  lapply(found, function(f) function(fit) f(fit))
+}
+
+# Uses of a forged fit in turns: sg_resume(), where it is given, and the next of
+# its methods, or, where many damages are taken, both. Each must be done, or be
+# an error of a class of its own; a run that goes on for longer than anyone
+# waits is none.
+forged_use <- function(uses, resume = NULL) {
+  k <- 0
+  patiently <- function(code) {
+    setTimeLimit(elapsed = 20, transient = TRUE)
+    on.exit(setTimeLimit())
+    tryCatch(utils::capture.output(code), error = function(e) {
+      is_late <- grepl("elapsed time limit", conditionMessage(e), fixed = TRUE)
+      if (!is_late && !inherits(e, "tall_error")) {
+        stop(e)
+      }
+    })
+  }
+  function(fit) {
+    fit <- forged(fit)
+    k <<- k + 1
+    takes_all <- fuzz_factor() > 1
+    if (!is.null(resume) && (takes_all || k %% 2 == 0)) {
+      patiently(resume(fit))
+    }
+    if (is.null(resume) || takes_all || k %% 2 == 1) {
+      patiently(uses[[k %% length(uses) + 1]](fit))
+    }
+  }
+}
+
 damaged <- function(x, damage) {
   values <- alterations(element_at(x, damage$path))
   with_element(x, damage$path, values[[damage$how]])

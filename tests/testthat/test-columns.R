@@ -120,4 +120,64 @@ test_that("faults of a source are those of the front end's call", {
   )
 })
 
+test_that("of two columns with one name neither is taken", {
+  d <- column_data()
+  twice <- cbind(d, x = 6:1)
+  twice$b <- c(0, 1, 1, 0, 1, 0)
+  refused <- function(code, name = "x", arg = "data") {
+    e <- expect_error(code, class = "tall_error_input")
+    expect_identical(e$argument, arg)
+    expect_match(
+      conditionMessage(e),
+      paste0("`", arg, "` must have one column \"", name, "\", not 2"),
+      fixed = TRUE
+    )
+  }
+  stream <- tall_stream(function() {
+    is_done <- FALSE
+    function() {
+      if (!is_done) {
+        is_done <<- TRUE
+        twice
+      }
+    }
+  })
+  refused(tall_glm(z ~ x, twice))
+  refused(tall_glm(x ~ z, twice))
+  refused(tall_glm(z ~ log(x), twice, storage = "float"))
+  refused(tall_glm(z ~ g, cbind(d, weight = 1), weights = weight), "weight")
+  refused(tall_glm(z ~ g, cbind(d, on = 1, on = 2), subset = on == 1), "on")
+  refused(tall_glm(z ~ x, stream))
+  refused(tall_glm(z ~ x, list(stream, stream)))
+  refused(tall_glm(z ~ x, as_source(cbind(z = 1:6, x = 1, x = 2))))
+  refused(tall_glmer(z ~ x + (1 | g), twice))
+  refused(tall_glmer(z ~ weight + (x | g), twice))
+  refused(tall_polr(factor(g) ~ x, twice))
+  refused(tall_multinom(factor(g) ~ x, twice))
+  refused(tall_nn(z ~ x, twice, hidden = 2))
+  refused(tall_factorize(z ~ g + x, twice, rank = 2))
+  words <- data.frame(doc = 1:2, word = 1:2, word = 1, count = 1,
+    check.names = FALSE)
+  refused(tall_topics(words, k = 2), "word", "dtm")
+  # of new data
+  few <- list(iter = 20, seed = 1)
+  fit <- do.call(tall_glm, c(list(z ~ x, d), few))
+  refused(predict(fit, twice), arg = "newdata")
+  refused(log_lik(fit, newdata = twice), arg = "newdata")
+  x <- cbind("(Intercept)" = 1, x = d$x)
+  fit <- do.call(tall_glm.fit, c(list(x, d$z), few))
+  refused(predict(fit, cbind(x, x = 1)), arg = "newdata")
+  # what is not used does no harm
+  ours <- do.call(tall_glm, c(list(z ~ g, twice), few))
+  theirs <- do.call(tall_glm, c(list(z ~ g, d), few))
+  expect_identical(as.matrix(ours), as.matrix(theirs))
+  ours <- do.call(tall_glm, c(list(z ~ g, stream), few))
+  expect_identical(posterior::ndraws(ours$draws), 40L)
+  # a model's own matrix, whose columns get names of their own, predicts
+  x <- cbind("(Intercept)" = 1, a = d$x, a = 6:1)
+  fit <- do.call(tall_glm.fit, c(list(x, d$z), few))
+  expect_identical(names(coef(fit))[1:3], c("(Intercept)", "a", "a.1"))
+  expect_length(predict(fit, x), 6)
+})
+
 options(before)

@@ -286,3 +286,19 @@ test_that("a seed is all that is random, the reference of cv included", {
     fit[c("draws", "monitor")]
   })
 })
+
+test_that("rating, user and item are three different things", {
+  data <- data.frame(r = rnorm(20), u = rep(1:5, 4), i = rep(1:4, each = 5))
+  refused <- function(formula, what) {
+    e <- expect_error(
+      tall_factorize(formula, data, rank = 2),
+      "must name three different things",
+      class = "tall_error_input"
+    )
+    expect_identical(e$argument, "formula")
+    expect_match(conditionMessage(e), what, fixed = TRUE)
+  }
+  refused(r ~ u + u, "`u` is both user and item")
+  refused(u ~ u + i, "`u` is both rating and user")
+  refused(i ~ u + i, "`i` is both rating and item")
+})

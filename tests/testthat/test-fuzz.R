@@ -284,22 +284,118 @@ test_that("damaged models are told", {
   })
 })
 
-# ---- the core's own checks ---------------------------------------------------
+# ---- forged seals ------------------------------------------------------------
 
-# A fit that was sealed again after it was altered passes the first door: what
-# the core finds behind it may be any error, but no access beyond its memory,
-# which the sanitizers see.
-test_that("the core does not trust seals", {
-  forged <- function(fit) {
-    setTimeLimit(elapsed = 20, transient = TRUE)
-    on.exit(setTimeLimit())
-    fit <- tryCatch(seal_fit(fit), error = function(e) fit)
-    tryCatch(
-      sg_resume(fit, iter = 4, model = model, refresh = 0),
-      error = identity
+# A fit that was sealed again after it was altered passes the first door. What
+# is found behind it is told as what it is, and no access goes beyond the core's
+# memory, which the sanitizers see.
+
+# A fit of every kind, with how it is gone on with.
+forged_cases <- function() {
+  quiet <- function(code) suppressMessages(suppressWarnings(code))
+  run <- list(iter = 20, chains = 2, seed = 1, refresh = 0)
+  make <- function(f, ...) quiet(do.call(f, c(list(...), run)))
+  data <- example_data(80)
+  data$h <- factor(rep(letters[1:5], 16))
+  data$o <- factor(rep(1:4, 20), ordered = TRUE)
+  ratings <- data.frame(
+    u = rep(1:10, 20),
+    i = rep(1:8, each = 25),
+    r = sin(1:200)
+  )
+  words <- data.frame(
+    doc = rep(1:20, each = 3),
+    word = rep(1:15, 4),
+    count = rep(1:3, 20)
+  )
+  model <- fuzz_model()
+  blocks <- tall_stream(function() {
+    is_done <- FALSE
+    function() {
+      if (!is_done) {
+        is_done <<- TRUE
+        data
+      }
+    }
+  })
+  sgd <- list(model, kernel_sgld(1e-3))
+  cases <- list(
+    plain = do.call(make, c(list(sg_sample), sgd)),
+    metropolis = make(
+      sg_sample,
+      model,
+      kernel_mala(1e-3),
+      keep = c("draws", "gradients")
+    ),
+    moments = do.call(make, c(
+      list(sg_sample),
+      sgd,
+      list(keep = c("none", "covariance"), monitor = list(mean = mean))
+    )),
+    glm = make(tall_glm, y ~ a + g, data, binomial()),
+    gaussian = make(tall_glm, z ~ a, data, gaussian()),
+    matrix = make(tall_glm.fit, example_matrix()[1:80, ], data$y, "bernoulli"),
+    stream = make(tall_glm, y ~ a + g, blocks, binomial()),
+    glmer = make(tall_glmer, y ~ a + (1 | h), data, binomial()),
+    polr = make(tall_polr, o ~ a, data),
+    multinom = make(tall_multinom, h ~ a + g, data),
+    nn = make(tall_nn, z ~ a, data, hidden = 2, train_iter = 20),
+    ica = make(tall_ica, ica_data(100, 2)$x, init = "identity"),
+    bpmf = make(tall_factorize, r ~ u + i, ratings, rank = 2),
+    pmf = make(tall_factorize, r ~ u + i, ratings, rank = 2, model = "pmf"),
+    topics = make(tall_topics, words, k = 2, train_iter = 20)
+  )
+  own <- names(cases) %in% c("plain", "metropolis", "moments")
+  Map(
+    function(fit, is_own) {
+      list(fit = fit, model = if (is_own) model, data = data)
+    },
+    cases,
+    own
+  )
+}
+
+test_that("fits with forged seals are told, whatever is wrong with them", {
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  for (name in names(cases <- forged_cases())) {
+    case <- cases[[name]]
+    expect_identical(misshapen_parts(case$fit), character(), info = name)
+    resume <- function(fit) {
+      sg_resume(fit, iter = 4, model = case$model, refresh = 0)
+    }
+    new <- head(case$data, 3)
+    uses <- c(
+      methods_of(case$fit),
+      list(newdata = function(fit) predict(fit, newdata = new))
+    )
+    # of the fit as it is they are done, or refused
+    whole <- vapply(uses, FUN.VALUE = "", function(use) {
+      tryCatch(
+        {
+          suppressMessages(suppressWarnings(utils::capture.output(
+            use(case$fit)
+          )))
+          ""
+        },
+        tall_error = function(e) "",
+        error = function(e) conditionMessage(e)
+      )
+    })
+    expect_identical(unname(whole[whole != ""]), character(), info = name)
+    fit <- from_file(case$fit)
+    expect_survives(
+      fit,
+      forged_use(uses, resume),
+      all = drawn(fit, damages(fit)),
+      share = Inf
     )
   }
+})
+
+test_that("fits of every kernel with forged seals are told", {
   model <- fuzz_model()
+  resume <- function(fit) sg_resume(fit, iter = 4, model = model, refresh = 0)
   for (label in names(kernels)[seq(1, length(kernels), by = 6)]) {
     entry <- kernels[[label]]
     fit <- fuzz_fit(
@@ -308,8 +404,40 @@ test_that("the core does not trust seals", {
       gradient = entry$gradient,
       subsample = entry$subsample
     )
-    expect_survives(fit, forged, share = 20)
+    use <- forged_use(fit_uses(model)[c("print", "summary", "draws")], resume)
+    expect_survives(fit, use, share = 20)
   }
+})
+
+test_that("every function of a fit is guarded, and faults of ours stay ours", {
+  space <- asNamespace("tallbayes")
+  is_guarded <- function(name) {
+    "reading" %in% all.names(body(space[[name]]))
+  }
+  methods <- registered_methods(space)
+  classes <- c("tall_fit", names(class_shapes))
+  expect_true(all(c("tall_classes", "tall_nn", "tall_topics") %in% classes))
+  names <- unique(methods$name[methods$class %in% classes])
+  names <- Filter(function(name) length(formals(space[[name]])) > 0, names)
+  expect_gt(length(names), 250)
+  expect_identical(Filter(Negate(is_guarded), names), character())
+  exports <- intersect(getNamespaceExports("tallbayes"), ls(space))
+  of_fit <- Filter(function(name) {
+    identical(names(formals(space[[name]]))[1], "fit")
+  }, exports)
+  expect_true("sg_resume" %in% of_fit)
+  expect_identical(Filter(Negate(is_guarded), of_fit), character())
+  # and what fits come out of front ends is known
+  for (case in forged_cases()[c("glm", "polr", "multinom")]) {
+    expect_gt(length(intersect(class(case$fit), names(class_shapes))), 0)
+  }
+  fit <- fuzz_fit(kernel_sgld(1e-3))
+  fails <- guard(function(fit) stop("a fault of ours"))
+  expect_error(fails(fit), "a fault of ours", class = "simpleError")
+  fit$steps <- "a"
+  e <- expect_error(fails(seal_fit(fit)), class = "tall_error_corrupt")
+  expect_identical(e$component, "steps")
+  expect_match(conditionMessage(e$parent), "a fault of ours")
 })
 
 # ---- by hand -----------------------------------------------------------------

@@ -291,3 +291,26 @@ test_that("groups that are all 0 or all 1 have a mode", {
   d$b[d$g %in% c("d", "e", "f")] <- 1
   expect_no_warning(quick(b ~ x + (1 | g), d, family = stats::binomial()))
 })
+
+test_that("an offset inside of a group-level term is refused", {
+  data <- data.frame(
+    y = rnorm(20),
+    x = rnorm(20),
+    o = rnorm(20),
+    g = rep(1:4, 5)
+  )
+  formulas <- list(
+    y ~ x + (offset(o) | g),
+    y ~ (x + offset(o) || g),
+    y ~ (1 | offset(g))
+  )
+  for (formula in formulas) {
+    e <- expect_error(
+      tall_glmer(formula, data),
+      "must have `offset()` outside of the group-level term",
+      fixed = TRUE,
+      class = "tall_error_input"
+    )
+    expect_identical(e$argument, "formula")
+  }
+})

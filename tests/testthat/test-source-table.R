@@ -68,3 +68,36 @@ test_that("a connection is left as it was", {
   DBI::dbDisconnect(con)
   expect_error(all_rows(source), class = "tall_error_source")
 })
+
+test_that("arrays are no columns of numbers or text", {
+  # as they come from PostgreSQL and from engines with lists
+  columns <- list(
+    x = 1:2,
+    a = structure(c("{1,2}", "{3,4}"), class = "pq__int4"),
+    l = list(1:2, 3)
+  )
+  expect_silent(check_no_arrays(columns["x"]))
+  e <- expect_error(check_no_arrays(columns[1:2]), class = "tall_error_input")
+  expect_identical(e$argument, "a")
+  expect_match(conditionMessage(e), "int4[]", fixed = TRUE)
+  expect_error(
+    check_no_arrays(columns["l"]),
+    "array (`list`)",
+    fixed = TRUE,
+    class = "tall_error_input"
+  )
+  rows <- data.frame(y = rep(0:1, 10), x = 1:20)
+  rows$a <- structure(rep(c("{1,2}", "{3,4}"), 10), class = "pq__int4")
+  rows$g <- rep(1:4, 5)
+  calls <- list(
+    quote(tall_glm(y ~ x + a, rows, binomial())),
+    quote(tall_glm(y ~ x + a, rows, binomial(), sparse = TRUE)),
+    quote(tall_glmer(y ~ x + a + (1 | g), rows, binomial())),
+    quote(tall_multinom(y ~ a, rows))
+  )
+  for (call in calls) {
+    e <- expect_error(eval(call), class = "tall_error_input")
+    expect_identical(e$argument, "a")
+    expect_match(conditionMessage(e), "int4[]", fixed = TRUE)
+  }
+})

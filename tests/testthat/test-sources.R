@@ -141,3 +141,66 @@ test_that("fits without a formula refuse what needs one", {
     expect_match(conditionMessage(e), "model_density", fixed = TRUE)
   }
 })
+
+test_that("a source that cannot be closed costs no fit", {
+  data <- data.frame(x = c(1, 2, 4, 3, 6), y = c(1, 3, 2, 5, 4))
+  stream <- function(close) {
+    tall_stream(function() {
+      is_done <- FALSE
+      list(
+        next_block = function() {
+          if (!is_done) {
+            is_done <<- TRUE
+            data
+          }
+        },
+        close = close
+      )
+    })
+  }
+  fit_of <- function(source) {
+    tall_glm(y ~ x, source, iter = 20, seed = 1, refresh = 0)
+  }
+  whole <- fit_of(stream(function() NULL))
+  jams <- stream(function() stop("the tap is stuck"))
+  for (source in list(jams, as_source(list(jams, data[0, ])))) {
+    told <- list()
+    fit <- withCallingHandlers(fit_of(source), warning = function(w) {
+      told <<- c(told, list(w))
+      invokeRestart("muffleWarning")
+    })
+    expect_identical(as.matrix(fit), as.matrix(whole))
+    expect_gt(length(told), 0)
+    for (w in told) {
+      expect_s3_class(w, "tall_warning_source")
+      expect_match(conditionMessage(w), "stream could not be closed")
+      expect_match(conditionMessage(w$parent), "the tap is stuck")
+    }
+  }
+  # a member of one's own, whose reader is no stream
+  own <- structure(list(), class = c("tall_jammed", "tall_source"))
+  local_mocked_s3_method <- function(class, value) {
+    registerS3method("source_open", class, value, asNamespace("tallbayes"))
+  }
+  local_mocked_s3_method("tall_jammed", function(source, columns = NULL) {
+    reader <- source_open(as_source(data), columns)
+    reader$close <- function() stop("the tap is stuck")
+    reader
+  })
+  expect_warning(
+    n <- source_each(own, NULL, function(block) TRUE),
+    class = "tall_warning_source"
+  )
+  expect_identical(n, 5)
+  # what fails while rows are read is still the error
+  fails <- tall_stream(function() {
+    list(
+      next_block = function() stop("no more water"),
+      close = function() stop("the tap is stuck")
+    )
+  })
+  expect_error(
+    suppressWarnings(fit_of(fails)),
+    class = "tall_error_source"
+  )
+})

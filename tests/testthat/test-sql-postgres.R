@@ -219,3 +219,33 @@ test_that("passes are shared among workers of PostgreSQL", {
   # and e is still evaluated once
   expect_match(plan, "Subquery Scan", all = FALSE)
 })
+
+test_that("a column of arrays is refused by name and type", {
+  con <- local_postgres()
+  DBI::dbExecute(con, "DROP TABLE IF EXISTS arrays")
+  DBI::dbExecute(con, paste(
+    "CREATE TABLE arrays AS SELECT i / 100.0::float8 AS x, i % 2 AS y,",
+    "ARRAY[i % 3, 2] AS a, ARRAY['k' || (i % 3)] AS words",
+    "FROM generate_series(1, 100) i"
+  ))
+  withr::defer(DBI::dbExecute(con, "DROP TABLE arrays"))
+  table <- dplyr::tbl(con, "arrays")
+  for (source in list(table, as_source(table, in_database = FALSE))) {
+    for (column in c("a", "words")) {
+      formula <- stats::reformulate(c("x", column), "y")
+      e <- expect_error(
+        tall_glm(formula, source, binomial(), refresh = 0),
+        class = "tall_error_input"
+      )
+      expect_identical(e$argument, column)
+      expect_match(conditionMessage(e), "(int4|text)\\[\\]")
+    }
+  }
+  # of no use, it does no harm; and what its elements are can be used
+  fit <- tall_glm(y ~ x, table, binomial(), iter = 20, seed = 1, refresh = 0)
+  expect_s3_class(fit, "tall_glm")
+  first <- dplyr::mutate(table, first = dplyr::sql("a[1]"))
+  fit <- tall_glm(y ~ first, first, binomial(), iter = 20, seed = 1,
+    refresh = 0)
+  expect_identical(names(coef(fit)), c("(Intercept)", "first"))
+})
