@@ -92,7 +92,8 @@ grid_run <- function(
   schedule,
   iter = 850,
   warmup = 50,
-  chains = 40
+  chains = 40,
+  init = problem$mean
 ) {
   sg_sample(
     problem$model,
@@ -105,7 +106,7 @@ grid_run <- function(
     chains = chains,
     cores = 2,
     seed = 31,
-    init = problem$mean,
+    init = init,
     refresh = 0
   )
 }
@@ -357,7 +358,9 @@ stored_draws <- function(problem, kernel, gradient, scheme) {
       schedules$constant,
       iter = 12,
       warmup = 4,
-      chains = 1
+      chains = 1,
+      # not at the mode, where rounding has the sign of a gradient
+      init = problem$mean + c(0.2, -0.1)
     ),
     tall_warning_size = function(w) rlang::cnd_muffle(w)
   )
