@@ -134,7 +134,7 @@ shape_draws <- function(x, of) {
     parts <- of$parts
     return("none" %in% parts$control$keep || !any(parts$chains$status == "ok"))
   }
-  inherits(x, "draws_array") && shape_array(NULL)(x, of) &&
+  inherits(x, "draws_array") && shape_array(NULL)(x, of) && !anyNA(x) &&
     all(of$parts$variables %in% dimnames(unclass(x))[[3]])
 }
 
