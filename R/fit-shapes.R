@@ -144,14 +144,8 @@ formula_shapes <- list(
 
 class_shapes <- list(
   tall_glm = utils::modifyList(formula_shapes, list(
-    n_coef = function(x, of) {
-      n_aux <- length(response_aux(of$parts$family))
-      shape_count(x, of) && x >= 1 && (of$n_every - x) %in% 0:n_aux
-    },
-    data = maybe(function(x, of) {
-      is_plain_list(x) && all(c("x", "y") %in% names(x)) &&
-        length(dim(x$x)) == 2 && NROW(x$y) == nrow(x$x)
-    }),
+    n_coef = shape_n_coef,
+    data = maybe(shape_rows),
     sparse = maybe(shape_flag),
     prior_specs = fields(
       prior = shape_prior_spec,
