@@ -134,7 +134,7 @@ shape_draws <- function(x, of) {
     parts <- of$parts
     return("none" %in% parts$control$keep || !any(parts$chains$status == "ok"))
   }
-  inherits(x, "draws_array") && shape_array(NULL)(x, of) &&
+  inherits(x, "draws_array") && shape_array(NULL)(x, of) && !anyNA(x) &&
     all(of$parts$variables %in% dimnames(unclass(x))[[3]])
 }
 
@@ -270,3 +270,15 @@ shape_pair <- function(x, of) shape_numbers(x, of) && length(x) == 2
 shape_values <- function(x, of) is_number_or_none(x)
 
 shape_value <- function(x, of) is_number_or_none(x) && length(x) == 1
+
+# Coefficients of a regression, beside which there are auxiliary parameters.
+shape_n_coef <- function(x, of) {
+  n_aux <- length(response_aux(of$parts$family))
+  shape_count(x, of) && x >= 1 && (of$n_every - x) %in% 0:n_aux
+}
+
+# The rows of a fit that has no formula.
+shape_rows <- function(x, of) {
+  is_plain_list(x) && all(c("x", "y") %in% names(x)) &&
+    length(dim(x$x)) == 2 && NROW(x$y) == nrow(x$x)
+}

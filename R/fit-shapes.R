@@ -131,7 +131,9 @@ shape_class_columns <- function(x, of) {
 # Of a formula, or, without one, of a matrix.
 formula_shapes <- list(
   formula = maybe(shape_formula),
-  terms = maybe(shape_terms),
+  terms = function(x, of) {
+    if (is.null(x)) is.null(of$parts$formula) else shape_terms(x, of)
+  },
   xlevels = maybe(shape_levels),
   contrasts = maybe(shape_contrasts),
   response_levels = maybe(shape_strings),
@@ -150,11 +152,9 @@ formula_shapes <- list(
 )
 
 class_shapes <- list(
-  tall_glm = c(formula_shapes, list(
-    n_coef = function(x, of) {
-      n_aux <- length(response_aux(of$parts$family))
-      shape_count(x, of) && x >= 1 && (of$n_every - x) %in% 0:n_aux
-    },
+  tall_glm = utils::modifyList(formula_shapes, list(
+    n_coef = shape_n_coef,
+    data = maybe(shape_rows),
     sparse = maybe(shape_flag),
     prior_specs = fields(
       prior = shape_prior_spec,
@@ -163,7 +163,7 @@ class_shapes <- list(
     ),
     prior_PD = maybe(shape_flag)
   )),
-  tall_glmer = c(formula_shapes, list(
+  tall_glmer = utils::modifyList(formula_shapes, list(
     bars = fields(
       fixed = shape_formula,
       effects = shape_formula,
@@ -196,13 +196,13 @@ class_shapes <- list(
     ),
     nodes = maybe(shape_count)
   )),
-  tall_classes = c(formula_shapes, list(
+  tall_classes = utils::modifyList(formula_shapes, list(
     method = function(x, of) rlang::is_string(x) && x %in% names(class_methods),
     design_columns = shape_class_columns,
     n_data = function(x, of) shape_count(x, of) && x >= 1,
     prior_specs = fields(prior = shape_prior_spec)
   )),
-  tall_nn = c(formula_shapes, list(
+  tall_nn = utils::modifyList(formula_shapes, list(
     modes = every(function(x, of) {
       is.list(x) && is.double(unclass(x)$estimate) &&
         length(unclass(x)$estimate) == of$n_dim
