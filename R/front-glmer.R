@@ -58,7 +58,7 @@
 #' groups as rows, effects of covariates that do not vary within any group;
 #' `tall_error_unsupported` for more than one group-level term, and for
 #' responses that are not log-concave. `tall_warning_nodes` where even the most
-#' nodes leave an error of the quadrature, or the 9 of a run with a `kernel` do.
+#' nodes leave an error of the quadrature.
 #' Those of [sg_sample()].
 #' @references
 #' Pinheiro & Bates (1995). Approximations to the log-likelihood function in the

@@ -92,6 +92,7 @@ tall_data <- function(
   name,
   download = getOption("tallbayes.download", rlang::is_interactive())
 ) {
+  check_given(name)
   if (identical(name, "sepsis_sample")) {
     abort_input(
       c(

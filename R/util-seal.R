@@ -15,7 +15,8 @@ seal_fit <- function(fit) {
 }
 
 # What may change without harm, or is not the fit's own. Of the same seed the
-# same fits, seals included, are made: that leaves out the time they took.
+# same fits, seals included, are made: that leaves out the time they took (but
+# not where the slice of a chain began that waits to be mended).
 unsealed <- c("seal", "model", "call", "time")
 
 component_hash <- function(name, fit) {

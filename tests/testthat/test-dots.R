@@ -100,6 +100,8 @@ test_that("every method of a fit uses or refuses what comes with `...`", {
   objects <- objects_of_classes()
   # of the run itself, not called by users
   inside <- c("finish_fit", "rebuild_model", "fit_response")
+  # refused as a whole
+  inside <- c(inside, "loo_compare")
   # called by emmeans, insight, parameters and marginaleffects with all that
   # these were called with
   others <- c(

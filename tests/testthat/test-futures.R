@@ -23,7 +23,10 @@ run_custom <- function(
 
 # What a run left, but for how long it took: when a chain that stopped was last
 # seen well depends on that, too.
+# Nor where chains were that wait to be mended: at the beginning of a slice, and
+# slices are as long as time has it.
 without_time <- function(fit) {
+  fit$seal <- fit$seal[setdiff(names(fit$seal), "halted")]
   fit[setdiff(names(fit), c("model", "time", "control", "halted"))]
 }
 

@@ -136,8 +136,15 @@ test_that("what a run may keep and watch works under exact steps", {
   )
   none <- recipe_fit(model, keep = c("none", "covariance"))
   expect_equal(unname(vcov(none)), unname(vcov(fit)), tolerance = 1e-8)
-  watched <- recipe_fit(model, monitor = list(log_loss = log_loss))
-  expect_gt(nrow(watched$monitor), 1)
+  total <- function(theta) sum(theta)
+  watched <- recipe_fit(model, monitor = list(every = 10, total = total))
+  at <- watched$monitor$iteration > watched$control$warmup
+  seen <- watched$monitor[at, ]
+  kept <- unclass(watched$draws)[seen$iteration[[1]] - watched$control$warmup, , ]
+  expect_equal(
+    seen$value[seen$iteration == seen$iteration[[1]]],
+    unname(rowSums(kept))
+  )
 })
 
 test_that("a tail that exact steps would not come back from is seen", {
