@@ -84,8 +84,8 @@ remember_sources <- function(fit, y, counts, weights, offset) {
 }
 
 # The model frame of a front end, from its matched call: list(frame, call,
-# n_missing), the call that made it and how many rows lacked a value. wanted: the
-# arguments model.frame() gets; `call` is the front end's environment.
+# n_missing), the call that made it and how many rows lacked a value. wanted:
+# the arguments model.frame() gets; `call` is the front end's environment.
 make_frame <- function(matched, wanted, na.action, caller, call) {
   formula <- call$formula
   if (!inherits(formula, "formula")) {

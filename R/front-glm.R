@@ -71,13 +71,14 @@
 #'   Metropolis kernel moves in whitened coordinates, see [kernel_mala()]. In
 #'   `monitor`, held-out data are data frames.
 #'
-#' @details Covariates are used as they are, whatever their scale: sampling is in
-#' whitened coordinates. A Gaussian response with normal or flat priors is drawn
-#' from independently, see *The recipe* of [sg_sample()]. The default priors are rstanarm's: normal with standard
-#' deviation 2.5, divided by that of the column, for coefficients; normal with
-#' standard deviation 2.5 for the intercept at the means; in a Gaussian model
-#' both are multiplied by the standard deviation of the response, and `sigma` is
-#' exponential with that as its mean. With weights that is the response's
+#' @details Covariates are used as they are, whatever their scale: sampling is
+#' in whitened coordinates. A Gaussian response with normal or flat priors is
+#' drawn from independently, see *The recipe* of [sg_sample()]. The default
+#' priors are rstanarm's: normal with standard deviation 2.5, divided by that of
+#' the column, for coefficients; normal with standard deviation 2.5 for the
+#' intercept at the means; in a Gaussian model both are multiplied by the
+#' standard deviation of the response, and `sigma` is exponential with that as
+#' its mean. With weights that is the response's
 #' standard deviation at weight 1, see [prior_exponential()].
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glm", "tall_fit")`.

@@ -42,15 +42,15 @@
 #'
 #' @section The recipe: With up to 50 groups, or where the posterior of a
 #' parameter is far from normal, as that of a standard deviation near 0 is, all
-#' groups are looked at in every step ([kernel_mala()]), and draws are exact;
+#' groups are looked at in every step ([kernel_mala()]), and draws are exact
 #' but for the quadrature, where the response is not Gaussian: `print()` tells
 #' the nodes and the error that they leave, `fit$quadrature` has them (*What
 #' exact means* of [summary()][summary.tall_fit()]).
 #' Otherwise Leimkuhler-Matthews dynamics take control variates of order 2, as
 #' in [sg_sample()], with groups in the place of rows, drawn by their leverages
-#' to the power of 3/2. `print()` says which it was, and why. A Metropolis kernel
-#' that is given moves in whitened coordinates, see [kernel_mala()], with the
-#' same nodes.
+#' to the power of 3/2. `print()` says which it was, and why. A Metropolis
+#' kernel that is given moves in whitened coordinates, see [kernel_mala()], with
+#' the same nodes.
 #'
 #' @return A [`tall_fit`][tall_fit] of class `c("tall_glmer", "tall_fit")`.
 #' @section Conditions: `tall_error_input` for a formula or data that cannot be
@@ -58,8 +58,7 @@
 #' groups as rows, effects of covariates that do not vary within any group;
 #' `tall_error_unsupported` for more than one group-level term, and for
 #' responses that are not log-concave. `tall_warning_nodes` where even the most
-#' nodes leave an error of the quadrature.
-#' Those of [sg_sample()].
+#' nodes leave an error of the quadrature. Those of [sg_sample()].
 #' @references
 #' Pinheiro & Bates (1995). Approximations to the log-likelihood function in the
 #' nonlinear mixed-effects model. *Journal of Computational and Graphical

@@ -140,11 +140,9 @@ test_that("what a run may keep and watch works under exact steps", {
   watched <- recipe_fit(model, monitor = list(every = 10, total = total))
   at <- watched$monitor$iteration > watched$control$warmup
   seen <- watched$monitor[at, ]
-  kept <- unclass(watched$draws)[seen$iteration[[1]] - watched$control$warmup, , ]
-  expect_equal(
-    seen$value[seen$iteration == seen$iteration[[1]]],
-    unname(rowSums(kept))
-  )
+  at <- seen$iteration[[1]]
+  kept <- unclass(watched$draws)[at - watched$control$warmup, , ]
+  expect_equal(seen$value[seen$iteration == at], unname(rowSums(kept)))
 })
 
 test_that("a tail that exact steps would not come back from is seen", {
