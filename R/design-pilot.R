@@ -149,8 +149,8 @@ check_constants_size <- function(written, n, value, call) {
       "The constants of {.code {deparse1(written)}} are taken from all rows,
        which may need {format_bytes(bytes)}, and memory has
        {format_bytes(free)}.",
-      i = "A pilot of {format_count(look_settings$rows)} rows has them where
-           {.arg data} is a {.fn tall_stream}, which hands out block by block."
+      i = "Hand the rows out by {.fn tall_stream}: then a pilot of
+           {format_count(look_settings$rows)} of them gives the constants."
     ),
     argument = "formula",
     value = bytes,

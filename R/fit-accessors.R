@@ -20,9 +20,9 @@
 #'
 #' @return `deviance()`: the sum of the squared deviance residuals, which are
 #'   those at the posterior means of the expected responses. `df.residual()`:
-#'   observations less coefficients. `na.action()`: the rows that missing values
-#'   left out, as of [stats::lm()]; of a fit that read its rows by passes, which
-#'   [print()][summary.tall_fit] counts, another pass finds them. `weights()`:
+#'   observations less coefficients. `na.action()`: the rows that are left
+#'   out, as of [stats::lm()]: those that lack a value, have a weight of 0 or no
+#'   trials. Of a fit that read its rows by passes another pass finds them. `weights()`:
 #'   what each observation counts,
 #'   trials among it, as [stats::glm()] has it: 1 where nothing was given.
 #'   `augment()`: a tibble of the data with the columns `.fitted`, `.se.fit`
@@ -154,7 +154,10 @@ weights.tall_fit <- function(object, ...) {
 #' @export
 na.action.tall_fit <- function(object, ...) {
   check_no_dots(...)
-  if (!isTRUE(object$n_missing > 0) || !is.null(object$na_action)) {
+  # rows of weight 0 are not counted by passes
+  has_out <- isTRUE(object$n_missing > 0) ||
+    isTRUE(rows_of_fit(object)$has_weights)
+  if (!is.null(object$na_action) || is.null(object$request) || !has_out) {
     return(object$na_action)
   }
   check_has_data(object)

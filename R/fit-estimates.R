@@ -232,7 +232,7 @@ quadrature_bias <- function(fit, variables) {
     z <- (x - mean(x))^2
     mean(z^2) / mean(z)^2
   })
-  unname(fit$quadrature$error * sqrt(kurtosis - 1) / 2)
+  unname(fit$quadrature$error * sqrt(pmax(kurtosis - 1, 0)) / 2)
 }
 
 # Chains kept no draws.
@@ -318,7 +318,8 @@ print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
   } else if (all(is.na(table$sd_bias))) {
     table$sd_bias <- table$sd_bias_se <- NULL
   } else if (is_exact) {
-    table$sd_bias <- paste0("<=", percent_text(table$sd_bias + 5e-4), "%")
+    most <- paste0("<=", percent_text(table$sd_bias + 5e-4), "%")
+    table$sd_bias <- ifelse(is.finite(table$sd_bias), most, "?")
     table$sd_bias_se <- NULL
   } else {
     has_none <- is.na(table$sd_bias)

@@ -5,20 +5,27 @@
 most_left_out <- 1e6
 
 # The result of loo() or waic() with what tells whether another is of the same
-# rows: how many the fit has, what they are, how many were left out, and which,
-# NULL where that is not known.
+# rows: how many the fit has, in how many observations, how many were left out,
+# and which, NULL where only another pass over a source could tell.
 as_tall_loo <- function(out, fit) {
   n_missing <- fit$n_missing %||% 0
+  left_out <- if (n_missing == 0 || is_quick_to_tell(fit)) {
+    as.integer(stats::na.action(fit))
+  }
   attr(out, "rows") <- list(
     unit = if (is.null(fit$groups)) "observation" else "group",
     n_data = fit$n_data,
+    n_row = fit$n_rows %||% fit$n_data,
     n_missing = n_missing,
-    left_out = if (max(n_missing, length(fit$na_action)) <= most_left_out) {
-      as.integer(stats::na.action(fit))
-    }
+    left_out = if (length(left_out) <= most_left_out) left_out
   )
   class(out) <- c("tall_loo", class(out))
   out
+}
+
+# Are the rows in memory?
+is_quick_to_tell <- function(fit) {
+  !is.null(fit$na_action) || inherits(fit$source, "tall_source_frame")
 }
 
 #' @rdname loo-tall_glm
@@ -62,20 +69,28 @@ loo_labels <- function(results) {
 }
 
 # The same responses are of the same rows, whatever `subset` numbered them by.
+# Else it is the numbers of those that were left out, or how many, where these
+# are not known.
 check_same_two <- function(results, labels, call) {
   rows <- lapply(results, attr, "rows")
   hash <- lapply(results, attr, "yhash")
-  n <- vapply(rows, `[[`, 0, "n_data")
   out <- lapply(rows, `[[`, "left_out")
-  n_all <- n + lengths(out)
-  is_known <- !any(vapply(out, is.null, TRUE)) && n_all[[1]] == n_all[[2]]
+  number <- function(name) vapply(rows, `[[`, 0, name)
+  is_known <- !any(vapply(out, is.null, TRUE))
+  n_all <- number("n_row") + lengths(out)
   # rows that the other leaves out
-  alone <- if (is_known) {
+  alone <- if (is_known && n_all[[1]] == n_all[[2]]) {
     list(setdiff(out[[2]], out[[1]]), setdiff(out[[1]], out[[2]]))
   }
   has_same_response <- !is.null(hash[[1]]) && identical(hash[[1]], hash[[2]])
-  has_same_number <- n[[1]] == n[[2]] && rows[[1]]$unit == rows[[2]]$unit
-  if (has_same_number && (has_same_response || sum(lengths(alone)) == 0)) {
+  has_same_rows <- if (is_known) {
+    !is.null(alone) && sum(lengths(alone)) == 0
+  } else {
+    diff(number("n_missing")) == 0
+  }
+  has_same_number <- rows[[1]]$unit == rows[[2]]$unit &&
+    diff(number("n_data")) == 0 && diff(number("n_row")) == 0
+  if (has_same_number && (has_same_response || has_same_rows)) {
     return(invisible())
   }
   abort_input(
@@ -90,18 +105,18 @@ check_same_two <- function(results, labels, call) {
            both formulas."
     ),
     argument = "x",
-    value = n,
+    value = number("n_row"),
     call = call
   )
 }
 
 # "69,900 observations, 100 left out for missing values"
 loo_rows_text <- function(rows) {
-  n_missing <- rows$n_missing
   paste0(
-    count_noun(rows$n_data, rows$unit),
-    if (n_missing > 0) {
-      paste0(", ", format_count(n_missing), " left out for missing values")
+    count_noun(rows$n_row, "observation"),
+    if (rows$unit == "group") paste(" in", count_noun(rows$n_data, "group")),
+    if (rows$n_missing > 0) {
+      paste0(", ", format_count(rows$n_missing), " left out for missing values")
     }
   )
 }

@@ -88,8 +88,9 @@ loo_pit.tall_fit <- function(object, ...) {
 #' of a network's weights is no network: for [tall_nn()] it is the log
 #' predictive density over 10 draws (`"lpd"`) that serves.
 #'
-#' [loo::loo_compare()] refuses fits whose rows are not the same, and says
-#' which differ: where they lack values in different columns, or subsets differ.
+#' [loo::loo_compare()] refuses fits whose rows are not the same, as where they
+#' lack values in different columns, and says which differ; of rows in streams,
+#' files and databases it says how many.
 #'
 #' Where the fit read its rows by passes over a source, one pass makes the
 #' approximation and another fetches the observations of the subsample.

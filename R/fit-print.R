@@ -274,7 +274,14 @@ exact_note <- function(fit) {
       "draws."
     ),
     if (is.na(found$error)) {
-      "  Its error was not measured: no draws of all parameters were kept."
+      paste0(
+        "  Its error was not measured: ",
+        if (is.null(whole_draws(fit))) {
+          "no draws of all parameters were kept."
+        } else {
+          "the run was interrupted."
+        }
+      )
     } else if (found$error > quadrature_settings$told) {
       paste0(
         "Warning: by the quadrature posterior means may be off by ",

@@ -21,8 +21,8 @@
 #' knows take constants from the rows: bases, knots, centres. Of rows in memory
 #' (data frames, matrices, lists of such) they are those of all rows, as
 #' [stats::lm()] and [stats::glm()] have them; while they are found, a term at a
-#' time, its columns and what is made of them are in memory, some 25 numbers a
-#' row for `poly(x, 2)` and 6 for `scale(x)`, and where that does not fit the
+#' time, its columns and what is made of them are in memory, some 30 numbers a
+#' row for `poly(x, 2)` and 8 for `scale(x)`, and where that does not fit the
 #' term is refused. Of other sources they are those of the pilot and the ends of
 #' the columns: the coefficients, and their draws, refer to these.
 #'

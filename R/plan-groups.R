@@ -77,11 +77,15 @@ full_seconds <- function(plan, control) {
   control$chains * n_step * pass
 }
 
-tell_slow_groups <- function(seconds, control, most = 60) {
+# given: was the kernel?
+tell_slow_groups <- function(seconds, control, most = 60, given = FALSE) {
   if (seconds > most && control$refresh > 0) {
+    faster <- if (given) "; a run without a {.arg kernel} mostly is"
     cli::cli_inform(c(
-      i = "This will take about {format_seconds(seconds)} of one core: each step
-           looks at all groups. A smaller {.arg iter} is faster."
+      i = paste0(
+        "This will take about {format_seconds(seconds)} of one core: each step
+         looks at all groups. A smaller {.arg iter} is faster", faster, "."
+      )
     ))
   }
 }

@@ -250,12 +250,7 @@ recipe_again <- function(plan, segment, control, call) {
 }
 
 # remedy: see exact_remedy()
-warn_thrown <- function(
-  thrown,
-  exact,
-  call,
-  remedy = "{.code kernel = kernel_mala()}"
-) {
+warn_thrown <- function(thrown, exact, call, remedy) {
   n <- sum(thrown)
   how <- if (exact) {
     "All were sampled again, exactly, with all rows in every step."

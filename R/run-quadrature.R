@@ -22,7 +22,7 @@ quadrature_settings <- list(
 # list(nodes, effects: dimensions, compared, error, draws) of a fit; NULL:
 # nothing is integrated out by nodes. The error is NA where there are no draws
 # of all parameters, or of a kernel that has other errors.
-fit_quadrature <- function(fit, model, is_halted = FALSE) {
+fit_quadrature <- function(fit, model, is_interrupted = FALSE) {
   if (!model_has_nodes(model)) {
     return(NULL)
   }
@@ -35,7 +35,7 @@ fit_quadrature <- function(fit, model, is_halted = FALSE) {
     draws = 0
   )
   theta <- whole_draws(fit)
-  if (is_halted || NROW(theta) < 2 || !kernel_is_exact(fit$kernel)) {
+  if (is_interrupted || NROW(theta) < 2 || !kernel_is_exact(fit$kernel)) {
     return(out)
   }
   measured <- tryCatch(

@@ -100,6 +100,7 @@ sg_resume <- function(
     fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
   fit <- add_quadrature(fit, plan$model, segment)
   warn_segment(fit, segment, call)
+  warn_quadrature(fit, plan$model, call)
   seal_fit(finish_fit(fit))
 }
 

@@ -104,14 +104,14 @@ source_open.tall_stream <- function(source, columns = NULL) {
   )
 }
 
-# All rows were had by then: a stream that cannot be closed costs no fit.
+# A stream that cannot be closed costs no fit: its rows are no longer needed.
 close_stream <- function(close, what = "A stream") {
   tryCatch(close(), error = function(e) {
     warn_tall(
       "source",
       c(
         "{what} could not be closed: {.fn close} failed.",
-        i = "Its rows were read all the same."
+        i = "What was read of it is used."
       ),
       parent = e
     )

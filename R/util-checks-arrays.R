@@ -118,7 +118,7 @@ abort_number <- function(
     "be finite"
   }
   hint <- if (is_large) {
-    "Sums of squares of larger numbers overflow: mend it, or measure in larger
+    "Sums that models need overflow beyond: mend it, or measure in larger
      units."
   }
   abort_value(x, index, must, arg, call, where, hint)

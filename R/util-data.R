@@ -92,18 +92,6 @@ tall_data <- function(
   name,
   download = getOption("tallbayes.download", rlang::is_interactive())
 ) {
-  check_given(name)
-  if (identical(name, "sepsis_sample")) {
-    abort_input(
-      c(
-        "{.code tall_data(\"sepsis_sample\")} is no more.",
-        i = "{.code tall_data(\"sepsis\")} comes with the package: all 110,204
-             rows, of which it had 5,000."
-      ),
-      argument = "name",
-      value = name
-    )
-  }
   name <- check_choice(name, names(data_sets))
   download <- check_flag(download)
   data_get(name, data_sets[[name]], download)

@@ -54,7 +54,7 @@ SEXP ffi_model_gradient(SEXP model,
                         SEXP index,
                         SEXP weight,
                         SEXP parts) {
-  const struct tb_model* p_model = ffi_model(model);
+  struct tb_model* p_model = ffi_model(model);
   const size_t n_dim = p_model->n_dim;
   const size_t n_point = ffi_columns(theta, n_dim, "theta");
   const double* v_theta = REAL(theta);
@@ -87,9 +87,10 @@ SEXP ffi_model_gradient(SEXP model,
        (which & 1) && first < all.n_batch && tb_points_go_on(&points);
        first += TB_CHUNK) {
     const struct tb_batch block = tb_batch_part(&all, first, TB_CHUNK);
-    ffi_poll_begin();
+    struct tb_poll poll;
+    ffi_poll_begin(p_model, &poll);
     tb_points_add(&points, &block);
-    tb_poll_end();
+    ffi_poll_end(p_model);
     ffi_continue(model);
     R_CheckUserInterrupt();
   }

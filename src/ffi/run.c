@@ -162,7 +162,8 @@ SEXP ffi_run_create(SEXP model,
   }
   R_SetExternalPtrAddr(ptr, p);
   p->recorder = recorder;
-  ffi_poll_begin();
+  struct tb_poll poll;
+  ffi_poll_begin(p_model, &poll);
   enum tb_status status = tb_run_create(&parsed, n_threads_, &p->p_run);
   if (status == TB_STATUS_ok && !tb_run_records(p->p_run, &recorder)) {
     status = TB_STATUS_argument;
@@ -176,7 +177,7 @@ SEXP ffi_run_create(SEXP model,
     /* a failure here is the chain's, told by ffi_run_report() */
     tb_run_start(p->p_run);
   }
-  tb_poll_end();
+  ffi_poll_end(p_model);
   ffi_continue(model);
   UNPROTECT(2);
   return status == TB_STATUS_ok ? ptr : status_with_bytes(status, n_byte);
@@ -189,10 +190,11 @@ SEXP ffi_run_advance(SEXP run, SEXP n_step, SEXP n_threads) {
   const int n_threads_ = ffi_threads(n_threads);
   SEXP model = CAR(R_ExternalPtrProtected(run));
   /* a failure here is the chains', too */
-  ffi_poll_begin();
+  struct tb_poll poll;
+  ffi_poll_begin(ffi_model(model), &poll);
   tb_run_refresh(p->p_run, n_threads_);
   tb_run_advance(p->p_run, n, n_threads_, &p->recorder);
-  const bool was_stopped = tb_poll_end();
+  const bool was_stopped = ffi_poll_end(ffi_model(model));
   /* an error of a user's function has stopped its chain, the others go on */
   ffi_continue_interrupt(model);
 

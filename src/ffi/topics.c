@@ -12,7 +12,7 @@ SEXP ffi_topics_proportions(SEXP model,
                             SEXP burn,
                             SEXP sweeps,
                             SEXP seed) {
-  const struct tb_model* p_model = ffi_model(model);
+  struct tb_model* p_model = ffi_model(model);
   if (p_model->type != tb_model_find("lda")) {
     ffi_fault("a model that is not lda");
   }
@@ -23,10 +23,11 @@ SEXP ffi_topics_proportions(SEXP model,
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP,
                                     (int)tb_lda_n_topic(p_model),
                                     (int)p_model->n_data));
-  ffi_poll_begin();
+  struct tb_poll poll;
+  ffi_poll_begin(p_model, &poll);
   const enum tb_status status =
       tb_lda_proportions(p_model, v_topics, n_burn, n_sweep, seed_, REAL(out));
-  tb_poll_end();
+  ffi_poll_end(p_model);
   UNPROTECT(1);
   return status == TB_STATUS_ok ? out : Rf_ScalarInteger((int)status);
 }

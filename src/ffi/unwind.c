@@ -69,6 +69,18 @@ bool ffi_is_interrupted(void) {
   return R_ToplevelExec(check_interrupt, NULL) == FALSE;
 }
 
-void ffi_poll_begin(void) {
-  tb_poll_begin(ffi_is_interrupted);
+void ffi_poll_begin(struct tb_model* p_model, struct tb_poll* p_poll) {
+  p_poll->ask = ffi_is_interrupted;
+  atomic_init(&p_poll->is_stopped, false);
+  for (; p_model != NULL; p_model = p_model->p_base) {
+    p_model->p_poll = p_poll;
+  }
+}
+
+bool ffi_poll_end(struct tb_model* p_model) {
+  const bool was_stopped = atomic_load(&p_model->p_poll->is_stopped);
+  for (; p_model != NULL; p_model = p_model->p_base) {
+    p_model->p_poll = NULL;
+  }
+  return was_stopped;
 }

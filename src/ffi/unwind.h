@@ -5,7 +5,9 @@
 #ifndef TB_FFI_UNWIND_H
 #define TB_FFI_UNWIND_H
 
+#include "base/poll.h"
 #include "ffi/args.h"
+#include "models/model.h"
 
 struct ffi_jump {
   SEXP token;             /* R_MakeUnwindCont(), kept by the model's pointer */
@@ -27,7 +29,9 @@ void ffi_continue_interrupt(SEXP model);
 
 /* Did the user ask to stop? It is forgotten then. */
 bool ffi_is_interrupted(void);
-/* The core asks that until tb_poll_end(). */
-void ffi_poll_begin(void);
+/* What polls of the model ask meanwhile; until ffi_poll_end(). */
+void ffi_poll_begin(struct tb_model* p_model, struct tb_poll* p_poll);
+/* Was anybody told to stop? */
+bool ffi_poll_end(struct tb_model* p_model);
 
 #endif

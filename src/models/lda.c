@@ -235,16 +235,21 @@ TB_INLINE size_t draw_topic(size_t n,
   return z < n ? z : n - 1;
 }
 
-/* Of n tokens more: is it time to stop? *p_work: multiplications since the last
- * time that was asked. */
-static bool is_stopped(const struct lda* p, size_t n, size_t* p_work) {
+/* What was done since it was last asked whether it is time to stop. */
+struct meter {
+  size_t n_work;          /* multiplications */
+  struct tb_poll* p_poll; /* of whom; NULL: nobody */
+};
+
+/* Of n tokens more: is it time to stop? */
+static bool is_stopped(const struct lda* p, size_t n, struct meter* p_meter) {
   enum { BETWEEN = 1 << 24 };
-  *p_work += n * p->n_topic;
-  if (*p_work < BETWEEN) {
+  p_meter->n_work += n * p->n_topic;
+  if (p_meter->n_work < BETWEEN) {
     return false;
   }
-  *p_work = 0;
-  return tb_poll();
+  p_meter->n_work = 0;
+  return tb_poll(p_meter->p_poll);
 }
 
 /* Draw the topic of token i, of cell c. What `weight` > 0 adds to v_cell:
@@ -289,13 +294,13 @@ static TB_CLONES bool sweep(const struct lda* p,
                             struct tb_rng* p_rng,
                             const struct point* p_here,
                             const struct point* p_there,
-                            size_t* p_work) {
+                            struct meter* p_meter) {
   const size_t n = p->n_topic, first = p->v_start[d];
   size_t token = 0;
   for (size_t c = first; c < p->v_start[d + 1]; ++c) {
     const size_t at = p->v_word[c] * n, cell = (c - first) * n;
     for (uint32_t i = 0; i < p->v_count[c]; ++i, ++token) {
-      if (is_stopped(p, 1, p_work)) {
+      if (is_stopped(p, 1, p_meter)) {
         return false;
       }
       const double u = tb_rng_unif(p_rng);
@@ -329,7 +334,7 @@ static TB_CLONES bool sweep(const struct lda* p,
 static TB_CLONES bool start_document(const struct lda* p,
                                      size_t d,
                                      const struct point* p_point,
-                                     size_t* p_work) {
+                                     struct meter* p_meter) {
   const size_t n = p->n_topic, first = p->v_start[d], end = p->v_start[d + 1];
   double* restrict v_a = p_point->v_a;
   double* restrict v_tally = p_point->v_tally;
@@ -342,7 +347,7 @@ static TB_CLONES bool start_document(const struct lda* p,
   for (int t = 0; t < N_SOFT; ++t) {
     memset(v_tally, 0, n * sizeof(double));
     for (size_t c = first; c < end; ++c) {
-      if (is_stopped(p, 1, p_work)) {
+      if (is_stopped(p, 1, p_meter)) {
         return false;
       }
       const double* v_theta = p_point->v_theta + p->v_word[c] * n;
@@ -395,15 +400,15 @@ static enum tb_status expect_topics(const struct lda* p,
                                     struct tb_rng* p_rng,
                                     const struct point* p_here,
                                     const struct point* p_there,
-                                    size_t* p_work) {
+                                    struct meter* p_meter) {
   const double weight = 1 / (double)n_sweep;
-  if (!start_document(p, d, p_here, p_work) ||
-      (p_there != NULL && !start_document(p, d, p_there, p_work))) {
+  if (!start_document(p, d, p_here, p_meter) ||
+      (p_there != NULL && !start_document(p, d, p_there, p_meter))) {
     return TB_STATUS_interrupted;
   }
   for (size_t t = 0; t <= n_burn + n_sweep; ++t) {
     const double counts = t > n_burn ? weight : 0;
-    if (!sweep(p, d, t == 0, counts, p_rng, p_here, p_there, p_work)) {
+    if (!sweep(p, d, t == 0, counts, p_rng, p_here, p_there, p_meter)) {
       return TB_STATUS_interrupted;
     }
     if (t == 0) {
@@ -427,7 +432,7 @@ static enum tb_status visit(const struct tb_model* p_model,
                             struct tb_rng* p_rng,
                             bool has_reference,
                             const struct scratch* p_s,
-                            size_t* p_work) {
+                            struct meter* p_meter) {
   const struct lda* p = p_model->p_self;
   struct tb_rng own;
   size_t n_sweep = p->n_sweep;
@@ -443,7 +448,7 @@ static enum tb_status visit(const struct tb_model* p_model,
                        p_rng,
                        &p_s->here,
                        has_reference ? &p_s->there : NULL,
-                       p_work);
+                       p_meter);
 }
 
 /* ------------------------------------------------------------------- passes */
@@ -534,7 +539,7 @@ static enum tb_status lda_gradient(const struct tb_model* p_model,
   const struct lda* p = p_model->p_self;
   const bool has_reference = p_reference != NULL;
   enum { MANY = 256 }; /* documents: of a pass, in which nobody else asks */
-  if (p_batch->n_batch >= MANY && tb_poll()) {
+  if (p_batch->n_batch >= MANY && tb_poll(p_model->p_poll)) {
     return TB_STATUS_interrupted;
   }
   struct scratch s = scratch_at(p, p_work->p_scratch);
@@ -545,12 +550,12 @@ static enum tb_status lda_gradient(const struct tb_model* p_model,
     load_totals(p, &s.there);
   }
   memset(s.v_total, 0, 5 * p->n_topic * sizeof(double));
-  size_t n_work = 0;
+  struct meter meter = {.p_poll = p_model->p_poll};
   for (size_t b = 0; b < p_batch->n_batch; ++b) {
     const size_t d = tb_batch_row(p_batch, b);
     const double c = tb_batch_weight(p_batch, b);
     const enum tb_status status =
-        visit(p_model, d, p_work->p_rng, has_reference, &s, &n_work);
+        visit(p_model, d, p_work->p_rng, has_reference, &s, &meter);
     if (status != TB_STATUS_ok) {
       return status;
     }
@@ -614,11 +619,11 @@ enum tb_status tb_lda_proportions(const struct tb_model* p_model,
   memcpy(s.here.v_theta, v_topics, n * p->n_word * sizeof(double));
   load_totals(p, &s.here);
   enum tb_status status = TB_STATUS_ok;
-  size_t n_work = 0;
+  struct meter meter = {.p_poll = p_model->p_poll};
   for (size_t d = 0; d < p_model->n_data && status == TB_STATUS_ok; ++d) {
     struct tb_rng rng;
     tb_rng_init(&rng, seed + d, 0, TB_STREAM_model);
-    status = expect_topics(p, d, n_burn, n_sweep, &rng, &s.here, NULL, &n_work);
+    status = expect_topics(p, d, n_burn, n_sweep, &rng, &s.here, NULL, &meter);
     double total = (double)n * p->alpha;
     for (size_t k = 0; k < n; ++k) {
       total += s.here.v_topic[k];

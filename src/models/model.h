@@ -44,7 +44,7 @@ enum tb_model_flag {
   TB_MODEL_NOISY = 1u << 3, /* injects noise into g_0, reports its variance */
   TB_MODEL_NO_DENSITY = 1u << 4, /* leaves p_log_lik alone: no Metropolis */
   TB_MODEL_POLLS = 1u << 5       /* a minibatch may take long: gradients ask
-                                    tb_poll(), and may end interrupted */
+                                    p_model->p_poll, and may end interrupted */
 };
 
 enum tb_weight_type {
@@ -317,6 +317,7 @@ struct tb_model {
   bool is_natural; /* are the parameters the variables, although type->constrain
                       is there? See tb_model_has_map(). */
   const struct tb_frame* p_frame; /* NULL: identity */
+  struct tb_poll* p_poll;         /* lent for a call; NULL: nobody waits */
   struct tb_model* p_base;        /* what models/framed.h has put the frame
                                      around; NULL for all else */
   uint64_t fingerprint;           /* of the data, to recognise them again */

@@ -43,10 +43,6 @@ test_that("what comes with the package is read last", {
   expect_identical(e$file, own)
 })
 
-test_that("the sample that was says what replaced it", {
-  expect_snapshot(tall_data("sepsis_sample"), error = TRUE, cnd_class = TRUE)
-})
-
 test_that("what is missing is said with where to put it", {
   folder <- local_no_data()
   hide <- function(x) {

@@ -63,6 +63,20 @@ test_that("rows without weight are counted apart", {
     )
   )
   expect_identical(as.integer(na.action(fit)), c(4L, 11L, 12L, 90L))
+  # those of passes are not counted, but known
+  local_passes(200, 128)
+  for (formula in list(y ~ x, y ~ level)) {
+    passed <- tall_glm(
+      formula, holed(), binomial(),
+      weights = w, iter = 60, refresh = 0
+    )
+    expect_true(is_remote_fit(passed))
+    out <- if ("x" %in% all.vars(formula)) c(4L, 90L)
+    expect_identical(
+      as.integer(na.action(passed)),
+      sort(c(out, 11L, 12L))
+    )
+  }
 })
 
 test_that("passes over a source count and name the same rows", {
@@ -171,9 +185,33 @@ test_that("rows of passes are compared, too, and groups with rows not at all", {
   )
   expect_error(
     quiet(loo_compare(loo(grouped), loo(of(y ~ x)))),
-    "12 groups",
+    "597 observations in 12 groups, 3 left out",
     class = "tall_error_input"
   )
+  # as many groups, of other rows
+  other <- quiet(update(grouped, . ~ . - x + z))
+  same <- quiet(update(grouped, . ~ . + w))
+  expect_error(
+    quiet(loo_compare(loo(grouped), loo(other))),
+    "Row 300 is used by.*Row 90 is used by",
+    class = "tall_error_input"
+  )
+  expect_equal(nrow(quiet(loo_compare(loo(grouped), loo(same)))), 2)
+})
+
+test_that("rows of a source beyond memory are compared by their number", {
+  local_passes(200, 128)
+  data <- holed()
+  of <- function(formula) {
+    fit <- tall_glm(formula, stream_of(data, 70), binomial(), refresh = 0)
+    quiet(loo(fit))
+  }
+  expect_error(
+    loo_compare(of(y ~ x), of(y ~ z)),
+    "598 observations, 2 left out.*597 observations, 3 left out",
+    class = "tall_error_input"
+  )
+  expect_equal(nrow(loo_compare(of(y ~ x), of(y ~ x + w))), 2)
 })
 
 test_that("waic() knows its rows as well", {

@@ -228,8 +228,8 @@ test_that("the warning reads well", {
     {
       warn_far(white, shape, exact = FALSE, c(3, 1000000), NULL)
       warn_far(white, shape, exact = TRUE, NULL, NULL)
-      warn_thrown(c(TRUE, FALSE, TRUE), exact = FALSE, NULL)
-      warn_thrown(TRUE, exact = TRUE, NULL)
+      warn_thrown(c(TRUE, FALSE, TRUE), exact = FALSE, NULL, "`remedy()`")
+      warn_thrown(TRUE, exact = TRUE, NULL, "`remedy()`")
     },
     transform = scrub,
     cnd_class = TRUE

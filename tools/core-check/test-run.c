@@ -100,9 +100,11 @@ static void stopped_steps_are_made_again(struct check* p_check) {
       const size_t n_before = tb_run_report(p_run, 0).n_step;
       n_asked = 0;
       n_until_stop = k % 4; /* 0: never; a slice asks up to four times */
-      tb_poll_begin(ask);
+      struct tb_poll poll = {.ask = ask};
+      f.model.p_poll = &poll;
       tb_run_advance(p_run, 2, n_threads, &recorder);
-      const bool was_stopped = tb_poll_end();
+      f.model.p_poll = NULL;
+      const bool was_stopped = atomic_load(&poll.is_stopped);
       n_stop += was_stopped;
       for (size_t c = 0; c < CHAINS; ++c) {
         const struct tb_report report = tb_run_report(p_run, c);
@@ -120,9 +122,10 @@ static void stopped_steps_are_made_again(struct check* p_check) {
   CHECK(fixture_run_create(&f, &what, &p_run) == TB_STATUS_ok);
   n_asked = 0;
   n_until_stop = 1;
-  tb_poll_begin(ask);
+  struct tb_poll poll = {.ask = ask};
+  f.model.p_poll = &poll;
   CHECK(tb_run_start(p_run) == TB_STATUS_interrupted);
-  CHECK(tb_poll_end() && !tb_poll());
+  CHECK(tb_poll(&poll) && !tb_poll(NULL));
   tb_run_destroy(p_run);
   fixture_free(&f);
 }
