@@ -117,7 +117,8 @@ check_design_size <- function(terms, frame, call, hint = NULL) {
       "The {what} {format_bytes(bytes)}, and memory has {format_bytes(free)}.",
       x = "{.code {widest}} has {count_noun(max(width), 'column')}.",
       i = hint,
-      i = "Of groups, {.fn tall_glmer} takes {.code (1 | group)}."
+      i = "Of numbers and outcomes of two kinds, {.fn tall_glmer} takes
+           {.code (1 | group)}."
     ),
     argument = "formula",
     value = bytes,
@@ -304,7 +305,7 @@ frame_response <- function(response, family, name, call, as_double = TRUE) {
       "numeric",
       if (takes_trials) ", logical or a factor with two levels"
     )
-    hint <- if (is.character(response)) {
+    hint <- if (is.character(response) && takes_trials) {
       "Make it a factor with `factor()`."
     }
     abort_expected(response, expected, hint, arg = name, call = call)

@@ -20,11 +20,11 @@
 #'
 #' @return `deviance()`: the sum of the squared deviance residuals, which are
 #'   those at the posterior means of the expected responses. `df.residual()`:
-#'   observations less coefficients. `na.action()`: the rows that are left
-#'   out, as of [stats::lm()]: those that lack a value, have a weight of 0 or no
-#'   trials. Of a fit that read its rows by passes another pass finds them. `weights()`:
-#'   what each observation counts,
-#'   trials among it, as [stats::glm()] has it: 1 where nothing was given.
+#'   observations less coefficients. `na.action()`: the rows that are left out,
+#'   as of [stats::lm()]: those that lack a value, have a weight of 0 or no
+#'   trials. Of a fit that read its rows by passes another pass finds them.
+#'   `weights()`: what each observation counts, trials among it, as
+#'   [stats::glm()] has it: 1 where nothing was given.
 #'   `augment()`: a tibble of the data with the columns `.fitted`, `.se.fit`
 #'   (posterior standard deviation) and, without `newdata`, `.resid`. The
 #'   coefficients are `fixef()` and their posterior standard deviations `se()`,

@@ -204,7 +204,7 @@ longer_remedy <- function(fit) {
     !fit$is_whitened &&
     is.null(fit$stand_in)
   if (is_unscaled) {
-    ". Run longer,\n  or leave `kernel` out: the recipe scales the coordinates.\n"
+    ". Run longer,\n  or leave `kernel` out: the recipe scales coordinates.\n"
   } else {
     ". Run longer.\n"
   }

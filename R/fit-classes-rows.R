@@ -99,7 +99,9 @@ pp_check.tall_classes <- function(object, ...) {
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::loo
 loo.tall_classes <- function(x, ...) {
-  loo.tall_glm(x, ...)
+  out <- loo.tall_glm(x, ...)
+  attr(out, "model_name") <- deparse1(substitute(x))
+  out
 }
 
 #' @rdname loo-tall_glm
@@ -111,7 +113,9 @@ loo_subsample.tall_classes <- function(x, ...) {
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::waic
 waic.tall_classes <- function(x, ...) {
-  waic.tall_glm(x, ...)
+  out <- waic.tall_glm(x, ...)
+  attr(out, "model_name") <- deparse1(substitute(x))
+  out
 }
 
 #' @export

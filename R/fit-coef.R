@@ -101,8 +101,8 @@ abort_no_formula <- function(fit, f, call = caller_env()) {
   abort_tall(
     "unsupported",
     c(
-      "{.fn {f}} is for fits of {.fn tall_glm} and {.fn tall_nn}, not for one of
-       {.code {maker}()}.",
+      "{.fn {f}} has no meaning for a fit of {.code {maker}()}: it is for those
+       of {.fn tall_glm} and others with one number as their response.",
       i = if (is_front) {
         "{.fn posterior_epred} has what is expected of each row in each draw."
       } else {

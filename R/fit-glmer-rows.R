@@ -375,3 +375,8 @@ group_labels <- function(variables, name) {
   rest <- substring(variables, nchar(kind) + nchar(name) + 4)
   paste0(kind, "(", sub("__", ", ", rest, fixed = TRUE), ")")
 }
+
+#' @export
+fit_response.tall_glmer <- function(fit) {
+  own_response(fit)$y
+}

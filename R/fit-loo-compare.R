@@ -6,8 +6,14 @@ most_left_out <- 1e6
 
 # The result of loo() or waic() with what tells whether another is of the same
 # rows: how many the fit has, in how many observations, how many were left out,
-# and which, NULL where only another pass over a source could tell.
-as_tall_loo <- function(out, fit) {
+# and which, NULL where only another pass over a source could tell. label: what
+# the fit is called.
+as_tall_loo <- function(out, fit, label) {
+  attr(out, "model_name") <- label
+  response <- fit_response(fit)
+  if (!is.null(response)) {
+    attr(out, "yhash") <- rlang::hash(response)
+  }
   n_missing <- fit$n_missing %||% 0
   left_out <- if (n_missing == 0 || is_quick_to_tell(fit)) {
     as.integer(stats::na.action(fit))
@@ -100,9 +106,7 @@ check_same_two <- function(results, labels, call) {
            {labels[[2]]}} has {loo_rows_text(rows[[2]])}.",
       x = rows_of_one(alone[[1]], labels[[1]]),
       x = rows_of_one(alone[[2]], labels[[2]]),
-      i = "Fit both to rows that lack nothing that either needs:
-           {.code stats::na.omit(data[variables])}, {.arg variables} those of
-           both formulas."
+      i = same_rows_hint(rows)
     ),
     argument = "x",
     value = number("n_row"),
@@ -134,4 +138,18 @@ rows_of_one <- function(rows, label) {
   cli::format_inline(
     "{which} {cli::qty(n)}{?is/are} used by {.code {label}} alone."
   )
+}
+
+# How both get the same rows.
+same_rows_hint <- function(rows) {
+  if (rows[[1]]$unit != rows[[2]]$unit) {
+    return("One is of groups left out, the other of rows: they cannot be
+            compared.")
+  }
+  if (rows[[1]]$n_missing + rows[[2]]$n_missing == 0) {
+    return("Fit both to the same data, with the same {.arg subset}.")
+  }
+  "Fit both to rows that lack nothing that either needs:
+   {.code stats::na.omit(data[variables])}, {.arg variables} those of both
+   formulas."
 }

@@ -90,7 +90,8 @@ loo_pit.tall_fit <- function(object, ...) {
 #'
 #' [loo::loo_compare()] refuses fits whose rows are not the same, as where they
 #' lack values in different columns, and says which differ; of rows in streams,
-#' files and databases it says how many.
+#' files and databases it says how many. Where as many rows have other responses
+#' it is loo that warns.
 #'
 #' Where the fit read its rows by passes over a source, one pass makes the
 #' approximation and another fetches the observations of the subsample.
@@ -137,12 +138,7 @@ loo.tall_glm <- function(
       loo_some(x, observations, draws, cores, ...)
     )
   }
-  attr(out, "model_name") <- label
-  response <- fit_response(x)
-  if (!is.null(response)) {
-    attr(out, "yhash") <- rlang::hash(response)
-  }
-  as_tall_loo(out, x)
+  as_tall_loo(out, x, label)
 }
 
 #' @rdname loo-tall_glm
@@ -187,11 +183,12 @@ loo_subsample.tall_fit <- loo_subsample.tall_glm
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::waic
 waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
+  label <- deparse1(substitute(x))
   check_loo_dots(..., .known = character())
   check_has_data(x)
   draws <- check_draws(x, draws, ndraws)
   check_matrix_size(x, x$n_data, draws, NULL)
-  as_tall_loo(loo::waic(log_lik_of(x, draws)), x)
+  as_tall_loo(loo::waic(log_lik_of(x, draws)), x, label)
 }
 
 #' @rdname loo-tall_glm

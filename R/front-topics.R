@@ -237,7 +237,10 @@ topic_shapes <- function(model, documents, mode) {
   theta * (1 + n_topic / rowSums(matrix(theta, model$n_topic)))
 }
 
-# From the posterior as if these topics were known.
+# From the posterior as if these topics were known. With a small beta words are
+# so rare in a topic that no double holds it: a chain starts from the least one.
 draw_topics <- function(center, shape) {
-  center + log(stats::rgamma(length(shape), shape)) - log(shape)
+  share <- stats::rgamma(length(shape), shape)
+  share[share == 0] <- .Machine$double.xmin
+  center + log(share) - log(shape)
 }

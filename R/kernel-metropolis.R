@@ -125,9 +125,9 @@
 #' in posterior standard deviations (`kernel_mala()`: variances). With one that
 #' is not, an iteration after warmup is as many steps as the recipe makes for a
 #' nearly independent draw, \eqn{\lceil 5 d^{1/3} \rceil}{5 d^(1/3)}, or a
-#' trajectory; a `thin` comes on top. [sg_sample()], kernels without a Metropolis
-#' step and `kernel_barker()` with one `sigma` for each parameter stay in the
-#' parameters.
+#' trajectory; a `thin` comes on top. [sg_sample()], kernels without a
+#' Metropolis step and `kernel_barker()` with one `sigma` for each parameter
+#' stay in the parameters.
 #'
 #' @section Bounds:
 #' Under [prior_uniform()], a proposal outside the bounds is rejected. The share

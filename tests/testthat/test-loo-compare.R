@@ -196,7 +196,11 @@ test_that("rows of passes are compared, too, and groups with rows not at all", {
     "Row 300 is used by.*Row 90 is used by",
     class = "tall_error_input"
   )
-  expect_equal(nrow(quiet(loo_compare(loo(grouped), loo(same)))), 2)
+  table <- quiet(loo_compare(loo(grouped), loo(same)))
+  expect_setequal(rownames(table), c("grouped", "same"))
+  # a class of fits whose method hands on
+  ranks <- quiet(tall_multinom(level ~ x, data, iter = 400, refresh = 0))
+  expect_identical(attr(quiet(loo(ranks)), "model_name"), "ranks")
 })
 
 test_that("rows of a source beyond memory are compared by their number", {
@@ -222,4 +226,13 @@ test_that("waic() knows its rows as well", {
   }
   expect_error(loo_compare(of(y ~ x), of(y ~ z)), class = "tall_error_input")
   expect_equal(nrow(loo_compare(of(y ~ x), of(y ~ x + g))), 2)
+  # as many, of which nothing is left out, but others
+  data <- holed()[c("y", "g")]
+  one <- data[1:300, ]
+  data <- one
+  first <- of(y ~ g)
+  data <- holed()[301:600, ]
+  expect_warning(loo_compare(first, of(y ~ g)), "yhash")
+  data <- holed()[301:500, ]
+  expect_error(loo_compare(first, of(y ~ g)), "with the same `subset`")
 })

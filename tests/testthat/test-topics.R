@@ -494,3 +494,16 @@ test_that("very many topics can be interrupted in the middle of a step", {
     expect_lt(seconds_after_interrupt(what), 4)
   }
 })
+
+test_that("words that no double holds in a topic do not keep chains from it", {
+  withr::local_seed(3)
+  counts <- matrix(rpois(10 * 400, 0.05), 10)
+  start <- draw_topics(numeric(4000), rep(1e-3, 4000))
+  expect_true(all(is.finite(start)))
+  expect_lt(min(start), -700)
+  fit <- suppressWarnings(tall_topics(
+    counts, 3,
+    beta = 0.01, iter = 6, train_iter = 40, chains = 1, seed = 1, refresh = 0
+  ))
+  expect_true(all(is.finite(unclass(fit$draws))))
+})
