@@ -18,14 +18,14 @@ holed <- function(n = 600) {
 }
 
 data_line <- function(x) {
-  sub("Data: *", "", grep("^Data:", capture.output(print(x)), value = TRUE))
+  out <- utils::capture.output(print(x))
+  sub("Data: *", "", grep("^Data:", out, value = TRUE))
 }
 
 quiet <- function(fit) suppressWarnings(suppressMessages(fit))
 
-few <- list(iter = 60, chains = 1, refresh = 0, seed = 1)
-
 test_that("print() and summary() count what missing values left out", {
+  withr::local_seed(1)
   data <- holed()
   fits <- list(
     tall_glm(y ~ x, data, binomial(), iter = 60, refresh = 0),
@@ -39,7 +39,7 @@ test_that("print() and summary() count what missing values left out", {
   ) |> quiet()
   for (fit in fits) {
     expect_match(data_line(fit), "^598 observations.*; 2 left out for missing")
-    expect_match(data_line(summary(fit)), "; 2 left out for missing values$")
+    expect_match(data_line(quiet(summary(fit))), "; 2 left out for missing values$")
     expect_identical(
       na.action(fit),
       na.action(model.frame(y ~ x, data))
@@ -51,6 +51,7 @@ test_that("print() and summary() count what missing values left out", {
 })
 
 test_that("rows without weight are counted apart", {
+  withr::local_seed(1)
   fit <- tall_glm(
     y ~ x, holed(), binomial(),
     weights = w, iter = 60, refresh = 0
@@ -80,6 +81,7 @@ test_that("rows without weight are counted apart", {
 })
 
 test_that("passes over a source count and name the same rows", {
+  withr::local_seed(1)
   local_passes(200, 128)
   data <- holed()
   reference <- model.frame(y ~ x, data, subset = g != "3")
@@ -108,6 +110,7 @@ test_that("passes over a source count and name the same rows", {
 })
 
 test_that("passes of a database count them", {
+  withr::local_seed(1)
   con <- local_sqlite()
   local_short_look(200)
   DBI::dbWriteTable(con, "holed", holed()[c("x", "y", "z")])
@@ -128,6 +131,7 @@ test_that("passes of a database count them", {
 # ---- comparisons -------------------------------------------------------------
 
 test_that("fits with different rows are not compared, and say which differ", {
+  withr::local_seed(1)
   data <- holed()
   of <- function(formula, ...) {
     loo(tall_glm(formula, data, binomial(), ..., iter = 400, refresh = 0)) |>
@@ -169,6 +173,7 @@ test_that("fits with different rows are not compared, and say which differ", {
 })
 
 test_that("rows of passes are compared, too, and groups with rows not at all", {
+  withr::local_seed(1)
   local_passes(200, 128)
   data <- holed()
   data$x[[77]] <- NA
@@ -204,6 +209,7 @@ test_that("rows of passes are compared, too, and groups with rows not at all", {
 })
 
 test_that("rows of a source beyond memory are compared by their number", {
+  withr::local_seed(1)
   local_passes(200, 128)
   data <- holed()
   of <- function(formula) {
@@ -219,6 +225,7 @@ test_that("rows of a source beyond memory are compared by their number", {
 })
 
 test_that("waic() knows its rows as well", {
+  withr::local_seed(1)
   data <- holed()
   of <- function(formula) {
     waic(tall_glm(formula, data, binomial(), iter = 400, refresh = 0)) |>
