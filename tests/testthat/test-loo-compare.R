@@ -39,7 +39,8 @@ test_that("print() and summary() count what missing values left out", {
   ) |> quiet()
   for (fit in fits) {
     expect_match(data_line(fit), "^598 observations.*; 2 left out for missing")
-    expect_match(data_line(quiet(summary(fit))), "; 2 left out for missing values$")
+    shown <- quiet(summary(fit))
+    expect_match(data_line(shown), "; 2 left out for missing values$")
     expect_identical(
       na.action(fit),
       na.action(model.frame(y ~ x, data))
