@@ -237,7 +237,7 @@ test_that("other coordinates where chains do not agree, or longer runs", {
     sg_sample(model, ..., iter = 600, seed = 1, refresh = 0)
   }
   text <- said(print(run(kernel_mala())))
-  expect_match(text, "do not agree.*Run longer, or without a `kernel`")
+  expect_match(text, "do not agree.*Run longer, or leave `kernel` out")
   fit <- run()
   expect_no_match(said(print(fit)), "Warning")
   expect_lt(rhat_of(fit), 1.02)
