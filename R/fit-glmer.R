@@ -103,17 +103,17 @@ ngrps.tall_glmer <- function(object, ...) {
 
 #' @rdname tall_glmer-methods
 #' @export
-nobs.tall_glmer <- function(object, ...) {
-  check_no_dots(..., .ignore = any_fallback)
-  object$n_rows
-}
-
-#' @rdname tall_glmer-methods
-#' @export
 fixef.tall_glmer <- function(object, ...) {
   check_no_dots(...)
   at <- seq_len(object$n_coef)
   stats::setNames(fit_moments(object)$mean[at], object$variables[at])
+}
+
+#' @exportS3Method rstanarm::se
+se.tall_glmer <- function(object, ...) {
+  check_no_dots(...)
+  at <- seq_len(object$n_coef)
+  stats::setNames(fit_moments(object)$sd[at], object$variables[at])
 }
 
 #' @rdname tall_glmer-methods
@@ -125,16 +125,18 @@ ranef.tall_glmer <- function(
   draws = NULL,
   seed = NULL,
   ...,
-  ndraws = draws
+  ndraws = NULL
 ) {
   check_no_dots(...)
   check_flag(summary)
   levels <- object$groups$levels
   at <- check_group_levels(groups, levels)
+  n_draw <- check_draws(object, draws, ndraws)
   if (!summary) {
-    return(effect_draws(object, at, ndraws, seed))
+    rows <- choose_rows(object, n_draw, resample = TRUE)$rows
+    return(effect_draws(object, at, rows, check_seed(seed) %||% object$seed))
   }
-  moments <- effect_moments(object, ndraws)
+  moments <- effect_moments(object, n_draw)
   frame <- function(x) {
     data.frame(
       t(x)[at, , drop = FALSE],
@@ -150,7 +152,7 @@ ranef.tall_glmer <- function(
   )
 }
 
-check_group_levels <- function(groups, levels, call = caller_env()) {
+check_group_levels <- function(groups, levels) {
   if (is.null(groups)) {
     return(seq_along(levels))
   }
@@ -161,31 +163,20 @@ check_group_levels <- function(groups, levels, call = caller_env()) {
       "{.arg groups} must be levels of the grouping factor, which
        {.val {as.character(bad)}} is not.",
       argument = "groups",
-      value = bad,
-      call = call
+      value = bad
     )
   }
   at
 }
 
-# The parameters of kept draws, n_dim x n_draw, in the model's coordinates.
-glmer_theta <- function(fit, ndraws, usual, call) {
-  check_has_draws(fit, call)
-  draws <- draws_matrix(fit)
-  n <- nrow(draws)
-  ndraws <- check_count(
-    ndraws %||% min(usual, n),
-    most = n,
-    arg = "ndraws",
-    call = call
-  )
-  at <- unique(round(seq(1, n, length.out = ndraws)))
-  theta <- fit_unconstrained(fit, call = call)
-  list(
-    theta = unname(t(theta[at, , drop = FALSE])),
-    draws = draws[at, , drop = FALSE],
-    at = at
-  )
+# The parameters of kept draws, n_dim x n_draw, in the model's coordinates. rows:
+# which draws, as choose_draws() has them.
+groups_theta <- function(fit, rows) {
+  theta <- fit_unconstrained(fit)
+  if (!is.null(rows)) {
+    theta <- theta[rows, , drop = FALSE]
+  }
+  unname(t(theta))
 }
 
 # Lambda of each draw: draws x q x q.
@@ -223,7 +214,7 @@ covariance_factors <- function(fit, draws) {
 }
 
 # The model in its own coordinates; that of a fit is whitened.
-plain_model <- function(fit, call) {
+plain_model <- function(fit) {
   key <- paste0("groups_", fit$fingerprint)
   found <- fit_cache[[key]]
   if (!is.null(found) && model_is_alive(found)) {
@@ -236,8 +227,7 @@ plain_model <- function(fit, call) {
       c(
         "The fit did not keep its data, of which effects are made.",
         i = "Fit with {.code keep_data = TRUE} to keep them."
-      ),
-      call = call
+      )
     )
   }
   rm(list = ls(fit_cache), envir = fit_cache)
@@ -248,18 +238,22 @@ plain_model <- function(fit, call) {
 # The last model that was made again.
 fit_cache <- new.env(parent = emptyenv())
 
+# As many draws as moments of effects are taken over unasked: each takes a pass.
+usual_effects <- 200
+
 # list(mean, sd): q x groups
-effect_moments <- function(fit, ndraws, call = caller_env()) {
-  at <- glmer_theta(fit, ndraws, 200, call)
-  model <- plain_model(fit, call)
+effect_moments <- function(fit, n_draw) {
+  available <- posterior::ndraws(fit_draws(fit))
+  rows <- choose_rows(fit, n_draw %||% min(usual_effects, available))$rows
+  model <- plain_model(fit)
   out <- .Call(
     ffi_groups_moments,
     model$pointer,
-    at$theta,
+    groups_theta(fit, rows),
     getOption("mc.cores", 1L)
   )
   if (is.integer(out)) {
-    abort_status(out, call = call)
+    abort_status(out)
   }
   q <- length(fit$groups$effects)
   diagonal <- (seq_len(q) - 1) * q + seq_len(q)
@@ -271,12 +265,12 @@ effect_moments <- function(fit, ndraws, call = caller_env()) {
   )
 }
 
-# draws x groups x effects
-effect_draws <- function(fit, at, ndraws, seed, call = caller_env()) {
-  theta <- glmer_theta(fit, ndraws, Inf, call)$theta
-  model <- plain_model(fit, call)
+# Effects of groups `at` in the draws `rows` (NULL: all), draws x groups x
+# effects
+effect_draws <- function(fit, at, rows, seed) {
+  theta <- groups_theta(fit, rows)
+  model <- plain_model(fit)
   q <- length(fit$groups$effects)
-  seed <- if (is.null(seed)) fit$seed else check_seed(seed, call = call)
   out <- .Call(
     ffi_groups_draws,
     model$pointer,
@@ -286,18 +280,37 @@ effect_draws <- function(fit, at, ndraws, seed, call = caller_env()) {
     getOption("mc.cores", 1L)
   )
   if (is.integer(out)) {
-    abort_status(out, call = call)
+    abort_status(out)
   }
   dim(out) <- c(q, length(at), ncol(theta))
   dimnames(out) <- list(fit$groups$effects, fit$groups$levels[at], NULL)
   aperm(out, c(3, 2, 1))
 }
 
+# Of new groups, from the population's distribution.
+new_effects <- function(fit, rows, n_group) {
+  q <- length(fit$groups$effects)
+  draws <- draws_matrix(fit)
+  if (!is.null(rows)) {
+    draws <- draws[rows, , drop = FALSE]
+  }
+  factors <- covariance_factors(fit, draws)
+  shape <- c(nrow(draws), n_group, q)
+  v <- array(stats::rnorm(prod(shape)), shape)
+  u <- array(0, dim(v))
+  for (a in seq_len(q)) {
+    for (b in seq_len(a)) {
+      u[, , a] <- u[, , a] + factors[, a, b] * v[, , b]
+    }
+  }
+  u
+}
+
 #' @rdname tall_glmer-methods
 #' @export
 coef.tall_glmer <- function(object, ndraws = NULL, ...) {
   check_no_dots(..., .ignore = none_aliased)
-  effects <- t(effect_moments(object, ndraws)$mean)
+  effects <- t(effect_moments(object, check_draws(object, ndraws))$mean)
   fixed <- fixef.tall_glmer(object)
   names <- union(names(fixed), colnames(effects))
   out <- matrix(0, nrow(effects), length(names), dimnames = list(NULL, names))
@@ -311,7 +324,7 @@ coef.tall_glmer <- function(object, ndraws = NULL, ...) {
 #' @export
 VarCorr.tall_glmer <- function(x, sigma = 1, ...) {
   check_no_dots(...)
-  check_has_draws(x, rlang::current_env())
+  check_has_draws(x)
   draws <- draws_matrix(x)
   q <- length(x$groups$effects)
   factors <- covariance_factors(x, draws)
