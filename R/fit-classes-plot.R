@@ -46,7 +46,7 @@ plot.tall_classes <- function(
   check_no_dots(...)
   check_flag(by_class)
   rlang::check_installed("ggplot2", "to plot a fit")
-  rows <- read_rows(ask_rows(x, newdata, needs = "responses"))
+  rows <- asked_rows(ask_rows(x, newdata, needs = "responses"))
   y <- rows$y
   draws <- choose_draws(x)
   probs <- predictor_moments(x, rows, draws, "response", FALSE)$fit

@@ -58,7 +58,7 @@ log_lik.tall_regression <- function(
     size <- length(predicted_names(object, "response"))
     asked <- in_memory(asked, n_draw, max(1, size))
   }
-  rows <- read_rows(asked, chosen)
+  rows <- asked_rows(asked, chosen)
   if (pointwise) {
     light <- light_fit(object)
     f <- function(at, draws) log_density(light, rows_at(rows, at), draws)
@@ -105,7 +105,7 @@ remote_log_lik <- function(asked, chosen) {
   ahead <- function(rows) {
     given <- if (length(offset) > 1) offset[rows] else offset
     some <- fit_of_rows(fit, rows)
-    seen <<- read_rows(ask_rows(some, NULL, given, needs = "responses"))
+    seen <<- asked_rows(ask_rows(some, NULL, given, needs = "responses"))
     known <<- rows
   }
   some <- function(rows, draws) {

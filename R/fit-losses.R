@@ -157,9 +157,6 @@ log_loss.tall_regression <- function(
   }
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   rows <- test_rows(object, newdata)
-  # of an observation, whatever it counts in the fit
-  rows$weight <- if (weighs_precision(object)) rows$weight else 1
-  rows$weight <- rep_len(rows$weight, nrow(rows$x))
   chosen <- choose_draws(object)
   sum <- numeric(nrow(chosen$theta))
   average <- numeric(nrow(rows$x))
@@ -190,7 +187,7 @@ rmse.tall_regression <- function(
   check_is_number(object, "rmse")
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   range <- check_range(range)
-  rows <- test_rows(object, newdata)
+  rows <- test_rows(object, newdata, weighs = FALSE)
   groups <- group_request(object, allow_new_levels = TRUE)
   chosen <- choose_draws(object)
   rows <- join_draws(object, rows, chosen, groups)

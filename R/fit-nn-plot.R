@@ -100,7 +100,7 @@ plot_shares <- function(table, where) {
 # The predictive distribution function at the response is uniform if all is
 # well.
 interval_calibration <- function(fit, newdata) {
-  rows <- read_rows(ask_rows(fit, newdata, needs = "responses"))
+  rows <- asked_rows(ask_rows(fit, newdata, needs = "responses"))
   draws <- choose_draws(fit)
   u <- numeric(length(rows$y))
   each_block(length(u), nrow(draws$theta), size = 2^20, function(at) {
@@ -119,7 +119,7 @@ interval_calibration <- function(fit, newdata) {
 
 # All levels together.
 class_calibration <- function(fit, newdata) {
-  rows <- read_rows(ask_rows(fit, newdata, needs = "responses"))
+  rows <- asked_rows(ask_rows(fit, newdata, needs = "responses"))
   p <- predictor_moments(fit, rows, choose_draws(fit), "response", FALSE)$fit
   event <- if (has_class_response(fit)) col(p) == rows$y else rows$y == 1
   calibration_table(p, event)

@@ -75,7 +75,7 @@ predict.tall_nn <- function(
   type <- check_choice(type, c("table", "link", "response"))
   if (type != "table") {
     return(predict.tall_regression(
-      object,
+      with_whole_class(object),
       newdata,
       type,
       se.fit,
@@ -85,6 +85,7 @@ predict.tall_nn <- function(
     ))
   }
   check_table_only(se.fit, ...)
+  object <- with_whole_class(object)
   n_draw <- check_draws(object, draws, ndraws)
   nn_table(object, newdata, choose_draws(object, n_draw), prob)
 }
@@ -110,7 +111,7 @@ check_table_only <- function(se.fit, ..., offset = NULL, cores = 1L) {
 }
 
 nn_table <- function(fit, newdata, draws, prob) {
-  rows <- read_rows(ask_rows(fit, newdata))
+  rows <- asked_rows(ask_rows(fit, newdata))
   blocks <- list()
   each_block(nrow(rows$x), nrow(draws$theta), size = 2^20, function(at) {
     mu <- predictor(fit, rows_at(rows, at), draws, "response")

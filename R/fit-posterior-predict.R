@@ -119,7 +119,7 @@ predictor_draws <- function(asked, n_draw, scale, cores) {
   names <- predicted_names(asked$fit, scale)
   asked <- in_memory(asked, n_draw, max(1, length(names)))
   chosen <- choose_draws(asked$fit, n_draw, resample = TRUE, cores = cores)
-  rows <- read_rows(asked, chosen)
+  rows <- asked_rows(asked, chosen)
   out <- predictor(asked$fit, rows, chosen, scale)
   dimnames(out) <- draw_names(rows, names)
   out
@@ -149,7 +149,7 @@ posterior_predict.tall_regression <- function(
   asked <- in_memory(asked, n_draw)
   cores <- check_cores(cores)
   chosen <- choose_draws(object, n_draw, resample = TRUE, cores = cores)
-  rows <- read_rows(asked, chosen)
+  rows <- asked_rows(asked, chosen)
   out <- with_seed(check_seed(seed), response_draws(object, rows, chosen))
   dimnames(out) <- draw_names(rows)
   if (has_class_response(object)) {
@@ -187,7 +187,7 @@ predictive_error.tall_regression <- function(
   asked <- in_memory(asked, n_draw)
   cores <- check_cores(cores)
   chosen <- choose_draws(object, n_draw, resample = TRUE, cores = cores)
-  rows <- read_rows(asked, chosen)
+  rows <- asked_rows(asked, chosen)
   yrep <- with_seed(check_seed(seed), response_draws(object, rows, chosen))
   out <- rep(rows$count, each = nrow(yrep)) - yrep
   dimnames(out) <- draw_names(rows)

@@ -3,9 +3,13 @@
 # are drawn for.
 
 # list(y, trials, weight); y is a proportion where there are trials, a number
-# from 1 of classes. NULL: 1 each.
-row_responses <- function(fit, newdata = NULL) {
-  if (is.null(newdata)) own_response(fit) else new_response(fit, newdata)
+# from 1 of classes. NULL: 1 each. weighs: are weights of new rows wanted?
+row_responses <- function(fit, newdata, weighs) {
+  if (is.null(newdata)) {
+    own_response(fit)
+  } else {
+    new_response(fit, newdata, weighs)
+  }
 }
 
 own_response <- function(fit) {
@@ -24,7 +28,7 @@ own_response <- function(fit) {
   split_weights(unname(found$values), unname(found$trials), weights, fit)
 }
 
-new_response <- function(fit, newdata) {
+new_response <- function(fit, newdata, weighs) {
   if (is.null(fit$terms)) {
     abort_input(
       "{.arg newdata} must be {.code NULL} here: a matrix has no response.",
@@ -50,7 +54,11 @@ new_response <- function(fit, newdata) {
   if (!has_class_response(fit)) {
     check_new_values(found, trials, fit$family, name)
   }
-  list(y = found$values, trials = trials, weight = new_weights(fit, newdata))
+  list(
+    y = found$values,
+    trials = trials,
+    weight = if (weighs) new_weights(fit, newdata)
+  )
 }
 
 # list(values, trials) of what a formula has on its left.

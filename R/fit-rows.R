@@ -16,8 +16,8 @@
 # and what predictors of its class want beside (effects of groups).
 
 # What of the rows is asked for: their design; what responses that are drawn for
-# them have, too; or their own responses.
-row_needs <- c("design", "sizes", "responses")
+# them have, too; or their own responses, with their weights or without.
+row_needs <- c("design", "sizes", "responses", "values")
 
 # offset, trials, weights: of the rows, as the user gave them. groups: of
 # group_request().
@@ -76,7 +76,7 @@ over_rows <- function(asked, draws, f, pads = asked$is_own) {
     pads <- pads && isTRUE(asked$fit$request$pads)
     return(pass_rows(asked, f, pads))
   }
-  rows <- read_rows(asked, draws)
+  rows <- asked_rows(asked, draws)
   lapply(f(rows), function(value) {
     value <- name_rows(value, rownames(rows$x))
     if (pads) stats::napredict(asked$fit$na_action, value) else value
@@ -93,7 +93,7 @@ name_rows <- function(value, names) {
 }
 
 # All rows that are asked for, with what predictors at these draws want.
-read_rows <- function(asked, draws = NULL) {
+asked_rows <- function(asked, draws = NULL) {
   fit <- asked$fit
   newdata <- asked$newdata
   if (asked$is_own && asked$passes) {
@@ -105,8 +105,9 @@ read_rows <- function(asked, draws = NULL) {
   if (asked$needs == "sizes") {
     rows$trials <- prediction_trials(fit, newdata, asked$trials, n)
     rows$weight <- prediction_weights(fit, newdata, asked$weights, n)
-  } else if (asked$needs == "responses") {
-    rows <- with_responses(rows, row_responses(fit, newdata))
+  } else if (asked$needs != "design") {
+    weighs <- asked$needs == "responses"
+    rows <- with_responses(rows, row_responses(fit, newdata, weighs))
   }
   if (is.null(draws)) rows else join_draws(fit, rows, draws, asked$groups)
 }
@@ -174,9 +175,9 @@ block_of_rows <- function(asked, block) {
     rows$trials <- prediction_trials(fit, block$data, trials, n)
     weight <- cut(asked$weights) %||% if (has_precisions(fit$family)) own$weight
     rows$weight <- prediction_weights(fit, block$data, weight, n)
-  } else if (asked$needs == "responses") {
-    found <- own %||% new_response(fit, block$data)
-    rows <- with_responses(rows, found)
+  } else if (asked$needs != "design") {
+    weighs <- asked$needs == "responses"
+    rows <- with_responses(rows, own %||% new_response(fit, block$data, weighs))
   }
   rows
 }

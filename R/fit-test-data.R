@@ -2,8 +2,8 @@
 
 # Rows with their responses, as the fit's own were read: `fit` is one, or what
 # becomes one (see as_reader()). omit: leave rows with missing values out instead
-# of refusing them.
-test_rows <- function(fit, newdata, omit = FALSE) {
+# of refusing them. weighs: with precisions, where weights are these.
+test_rows <- function(fit, newdata, omit = FALSE, weighs = TRUE) {
   check_given(newdata, arg = "newdata")
   if (is.null(fit$terms) || !is.data.frame(newdata)) {
     expected <- if (is.null(fit$terms)) {
@@ -30,12 +30,9 @@ test_rows <- function(fit, newdata, omit = FALSE) {
   groups <- if (!is.null(fit$groups)) {
     group_request(fit, allow_new_levels = TRUE)
   }
-  rows <- read_rows(ask_rows(
-    fit,
-    newdata,
-    groups = groups,
-    needs = "responses"
-  ))
+  weighs <- weighs && !has_class_response(fit) && has_precisions(fit$family)
+  needs <- if (weighs) "responses" else "values"
+  rows <- asked_rows(ask_rows(fit, newdata, groups = groups, needs = needs))
   rows$name <- response_name(frame)
   check_finite(rows$y, arg = rows$name)
   rows$x <- unname_rows(rows$x)
@@ -132,8 +129,9 @@ held_out_monitor <- function(reader, monitor) {
 
 #' @export
 held_out_monitor.tall_glm <- function(reader, monitor) {
-  rows <- held_out_rows(reader, monitor$newdata)
-  if (!inherits(monitor, "tall_monitor_rmse")) {
+  is_rmse <- inherits(monitor, "tall_monitor_rmse")
+  rows <- held_out_rows(reader, monitor$newdata, weighs = !is_rmse)
+  if (!is_rmse) {
     monitor$newdata <- model_of_test(reader, rows)
     return(monitor)
   }
@@ -173,9 +171,9 @@ abort_sparse_monitor <- function() {
   )
 }
 
-held_out_rows <- function(reader, data) {
+held_out_rows <- function(reader, data, weighs = TRUE) {
   tryCatch(
-    test_rows(reader, data, omit = TRUE),
+    test_rows(reader, data, omit = TRUE, weighs = weighs),
     tall_error_input = function(e) {
       abort_input(
         c(
