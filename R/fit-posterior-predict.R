@@ -143,6 +143,7 @@ posterior_predict.tall_regression <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   check_no_dots(..., .ignore = no_dpar)
+  seed <- check_seed(seed)
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   asked <- ask_rows(object, newdata, offset, trials, weights, groups, "sizes")
   n_draw <- check_draws(object, draws, ndraws)
@@ -150,7 +151,7 @@ posterior_predict.tall_regression <- function(
   cores <- check_cores(cores)
   chosen <- choose_draws(object, n_draw, resample = TRUE, cores = cores)
   rows <- asked_rows(asked, chosen)
-  out <- with_seed(check_seed(seed), response_draws(object, rows, chosen))
+  out <- with_seed(seed, response_draws(object, rows, chosen))
   dimnames(out) <- draw_names(rows)
   if (has_class_response(object)) {
     attr(out, "levels") <- object$response_levels
@@ -175,6 +176,7 @@ predictive_error.tall_regression <- function(
 ) {
   check_no_dots(..., .ignore = no_dpar)
   check_is_number(object, "predictive_error")
+  seed <- check_seed(seed)
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   asked <- ask_rows(
     object,
@@ -188,7 +190,7 @@ predictive_error.tall_regression <- function(
   cores <- check_cores(cores)
   chosen <- choose_draws(object, n_draw, resample = TRUE, cores = cores)
   rows <- asked_rows(asked, chosen)
-  yrep <- with_seed(check_seed(seed), response_draws(object, rows, chosen))
+  yrep <- with_seed(seed, response_draws(object, rows, chosen))
   out <- rep(rows$count, each = nrow(yrep)) - yrep
   dimnames(out) <- draw_names(rows)
   out
@@ -215,6 +217,7 @@ predictive_interval.tall_regression <- function(
   check_no_dots(..., .ignore = no_dpar)
   check_is_number(object, "predictive_interval")
   prob <- check_prob(prob)
+  seed <- check_seed(seed)
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   asked <- ask_rows(object, newdata, offset, trials, weights, groups, "sizes")
   n_draw <- check_draws(object, draws, ndraws)
@@ -223,11 +226,10 @@ predictive_interval.tall_regression <- function(
   found <- if (is.null(exact_quantiles(object))) {
     chosen <- choose_draws(object, n_draw, resample = TRUE, cores = cores)
     with_seed(
-      check_seed(seed),
+      seed,
       row_quantiles(asked, chosen, prob, response_draws, pads = FALSE)
     )
   } else {
-    check_seed(seed)
     exact_intervals(asked, choose_draws(object, n_draw), prob)
   }
   out <- cbind(found$lower, found$upper)

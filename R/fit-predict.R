@@ -107,11 +107,12 @@ predict.tall_regression <- function(
   cores = getOption("mc.cores", 1L)
 ) {
   types <- predict_types(object)
-  type <- check_choice(type %||% types[[1]], types)
+  type <- check_choice(type %||% types[[1]], types, arg = "type")
   check_flag(se.fit)
   interval <- check_interval(interval, type, object)
   level <- check_prob(level)
   check_no_dots(..., .ignore = no_dpar)
+  seed <- check_seed(seed)
   groups <- group_request(object, re_formula, allow_new_levels, seed)
   cores <- check_cores(cores)
   n_draw <- check_draws(object, draws, ndraws)

@@ -93,13 +93,14 @@ has_class_response <- function(fit) {
   inherits(fit, "tall_classes") || has_classes(fit$family)
 }
 
-# For what has no meaning for them.
+# For what has no meaning for them: `f` is the name of a function.
 check_is_number <- function(fit, f) {
+  f <- if (grepl("(", f, fixed = TRUE)) f else paste0(f, "()")
   if (has_class_response(fit)) {
     abort_tall(
       "unsupported",
       c(
-        "{.fn {f}} is for numeric and binary responses, not for classes.",
+        "{.code {f}} is for numeric and binary responses, not for classes.",
         i = "{.fn posterior_epred} has the probabilities of the classes, and
              {.fn log_loss} a loss."
       )
