@@ -11,7 +11,8 @@ glm_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point) {
   const struct glm* p_glm = p_model->p_self;
   const size_t n_seen = p_glm->is_sparse ? 0 : p_glm->store.n_padded;
   const size_t n_each = n_seen + n_point + GLM_N_COLUMN;
-  return glm_workspace_size(p_model, n_row) + n_row * n_each * sizeof(double);
+  return tb_blocks_workspace_size(p_model, n_row) +
+         n_row * n_each * sizeof(double);
 }
 
 struct glm_pass_scratch glm_pass_scratch_at(const struct glm* p_glm,

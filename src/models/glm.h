@@ -7,6 +7,7 @@
 
 #include "base/clip.h"
 #include "data/store.h"
+#include "models/blocks.h"
 #include "models/expansion.h"
 #include "models/model.h"
 #include "priors/prior.h"
@@ -84,17 +85,6 @@ static inline void glm_evaluate(const struct glm* p_glm,
   p_glm->response.type->evaluate(&rows, p_out);
 }
 
-/* r_i of a block, and t_i, a column for each s (v_t: NULL unless one is
- * sampled) */
-static inline void glm_residual(const struct glm* p_glm,
-                                const struct glm_point* p_point,
-                                const struct glm_block* p_block,
-                                double* v_r,
-                                double* v_t) {
-  const struct tb_response_out out = {.v_score = v_r, .v_aux_score = v_t};
-  glm_evaluate(p_glm, p_point, p_block, &out);
-}
-
 /* sum of t_i, and of t_ik t_il by pairs */
 struct glm_aux_sums {
   double v_sum[AUX];
@@ -152,6 +142,11 @@ static inline size_t glm_width(const struct glm* p_glm) {
   return tb_max(p_glm->store.n_padded, p_glm->n_coef + AUX);
 }
 
+/* bytes */
+static inline size_t glm_scratch_size(const struct glm* p_glm) {
+  return 4 * glm_width(p_glm) * sizeof(double);
+}
+
 static inline struct glm_scratch glm_scratch_at(const struct glm* p_glm,
                                                 void* p) {
   const size_t n = glm_width(p_glm);
@@ -173,40 +168,12 @@ void glm_load(const struct glm* p_glm,
               const struct tb_rows* p_rows,
               const struct glm_point* p_point,
               struct glm_block* p_block);
-size_t glm_workspace_size(const struct tb_model* p_model, size_t n_batch);
 void glm_slope(const struct tb_model* p_model, double* v_slope);
 struct glm_point glm_point_at(const struct tb_model* p_model,
                               const double* v_theta,
                               double* v_padded);
-enum tb_status glm_gradient(const struct tb_model* p_model,
-                            const struct tb_workspace* p_work,
-                            const double* v_theta,
-                            const struct tb_batch* p_batch,
-                            const struct tb_reference* p_reference,
-                            const struct tb_sums* p_sums);
-enum tb_status glm_square_norms(const struct tb_model* p_model,
-                                const struct tb_workspace* p_work,
-                                const double* v_theta,
-                                const struct tb_batch* p_batch,
-                                const struct tb_reference* p_reference,
-                                double* v_square,
-                                double* v_sum);
-enum tb_status glm_add_scalar(const struct tb_model* p_model,
-                              const struct tb_workspace* p_work,
-                              const struct tb_batch* p_batch,
-                              const double* v_scalar,
-                              double* v_sum);
-enum tb_status glm_log_lik(const struct tb_model* p_model,
-                           const struct tb_workspace* p_work,
-                           const double* v_theta,
-                           const struct tb_batch* p_batch,
-                           double* v_out);
-enum tb_status glm_store_scalar(struct tb_model* p_model,
-                                const struct tb_workspace* p_work,
-                                const double* v_theta,
-                                const struct tb_batch* p_batch,
-                                double* v_sum);
 struct tb_reference glm_stored_scalar(const struct tb_model* p_model);
+extern const struct tb_model_blocks tb_glm_blocks;
 
 /* ---- glm-curvature.c ---- */
 

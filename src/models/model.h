@@ -82,6 +82,7 @@ struct tb_curvature {
 };
 
 struct tb_model;
+struct tb_model_blocks;
 struct tb_model_expansion;
 struct tb_shelf;
 
@@ -174,6 +175,10 @@ struct tb_model_type {
                                const struct tb_batch* p_batch,
                                const double* v_scalar,
                                double* v_sum);
+
+  /* models/blocks.h, which has the slots above for those who say what is done
+   * with a block of rows; NULL: they are the model's own */
+  const struct tb_model_blocks* blocks;
 
   /* ---- for passes over all rows, in threads: passes/ ---- */
 
