@@ -29,6 +29,53 @@ size_t tb_blocks_workspace_size(const struct tb_model* p_model,
   return arena.n_used;
 }
 
+void tb_block_gather(const struct tb_block* p_block,
+                     const struct tb_store* p_store,
+                     size_t n_col,
+                     double* v_out) {
+  const struct tb_batch* p_batch = p_block->p_batch;
+  const size_t* v_index = p_batch->v_index;
+  p_store->type->gather(p_store,
+                        v_index == NULL ? NULL : v_index + p_block->first,
+                        p_batch->start + p_block->first,
+                        p_block->n_row,
+                        n_col,
+                        v_out);
+}
+
+/* bytes of rows that stay in the first cache */
+enum { CACHE = 16384 };
+
+size_t tb_block_most(const struct tb_store* p_store) {
+  const size_t n_byte = tb_max(1, p_store->n_padded) * sizeof(double);
+  const size_t n_most = tb_min(TB_BLOCK_ROWS, CACHE / n_byte);
+  return tb_max(1, n_most / TB_STORE_BLOCK) * TB_STORE_BLOCK;
+}
+
+struct tb_rows tb_block_part(const struct tb_block* p_block, size_t at) {
+  const struct tb_batch* p_batch = p_block->p_batch;
+  const size_t first = p_block->first + at, next = first + p_block->n_row;
+  struct tb_rows rows = tb_batch_block(p_batch, first);
+  rows.n_next = 0;
+  if (p_batch->v_index != NULL && next < p_batch->n_batch) {
+    rows.v_next = p_batch->v_index + next;
+    rows.n_next = tb_min(TB_STORE_BLOCK, p_batch->n_batch - next);
+  }
+  return rows;
+}
+
+void tb_block_fetch(const struct tb_block* p_block,
+                    const struct tb_store* p_store) {
+  if (p_store->type->prefetch == NULL || !tb_block_is_cold(p_block)) {
+    return;
+  }
+  for (size_t i = 0; i < p_block->n_row; ++i) {
+    p_store->type->prefetch(p_store, tb_block_row(p_block, i));
+  }
+}
+
+/* ------------------------------------------------------------------- a pass */
+
 /* A pass over a batch. */
 struct pass {
   const struct tb_model* p_model;
@@ -80,9 +127,10 @@ static void load(struct pass* p, size_t first) {
   const struct tb_batch* p_batch = p->block.p_batch;
   p->block.first = first;
   p->block.n_row = tb_min(p->shape.n_row, p_batch->n_batch - first);
+  const bool is_even = !p->is_weighted || p_batch->v_weight == NULL;
+  const double all = p->is_weighted ? p_batch->weight : 1;
   for (size_t i = 0; i < p->block.n_row; ++i) {
-    p->block.v_weight[i] =
-        p->is_weighted ? tb_batch_weight(p_batch, first + i) : 1;
+    p->block.v_weight[i] = is_even ? all : p_batch->v_weight[first + i];
   }
   if (p->slots->load != NULL) {
     p->slots->load(p->p_model, &p->block);
@@ -173,6 +221,12 @@ static void subtract(const struct pass* p) {
 
 static void weigh(const struct pass* p) {
   const struct steps steps = steps_of(p);
+  if (p->block.n_score == 1) {
+    for (size_t i = 0; i < p->block.n_row; ++i) {
+      p->block.v_score[i] *= p->block.v_weight[i];
+    }
+    return;
+  }
   for (size_t i = 0; i < p->block.n_row; ++i) {
     const double c = p->block.v_weight[i];
     for (size_t k = 0; k < p->block.n_score; ++k) {
@@ -199,20 +253,6 @@ static void settle(const struct pass* p) {
 }
 
 /* -------------------------------------------------------------------- slots */
-
-void tb_block_gather(const struct tb_block* p_block,
-                     const struct tb_store* p_store,
-                     size_t n_col,
-                     double* v_out) {
-  const struct tb_batch* p_batch = p_block->p_batch;
-  const size_t* v_index = p_batch->v_index;
-  p_store->type->gather(p_store,
-                        v_index == NULL ? NULL : v_index + p_block->first,
-                        p_batch->start + p_block->first,
-                        p_block->n_row,
-                        n_col,
-                        v_out);
-}
 
 enum tb_status tb_blocks_gradient(const struct tb_model* p_model,
                                   const struct tb_workspace* p_work,

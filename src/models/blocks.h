@@ -114,6 +114,27 @@ void tb_block_gather(const struct tb_block* p_block,
                      size_t n_col,
                      double* v_out);
 
+/* ---- of models that take products of rows where they lie in a store ---- */
+
+enum { TB_BLOCK_ROWS = 64 };
+
+/* Rows of a block at most: their sums are made when all have been seen, from
+ * the first cache. */
+size_t tb_block_most(const struct tb_store* p_store);
+
+/* TB_STORE_BLOCK rows of the block at most, from `at` on; as many of the next
+ * block are fetched from memory meanwhile. */
+struct tb_rows tb_block_part(const struct tb_block* p_block, size_t at);
+
+/* Has nobody fetched its rows? */
+static inline bool tb_block_is_cold(const struct tb_block* p_block) {
+  return p_block->first == 0 && p_block->p_batch->v_index != NULL;
+}
+
+/* Those of a block that is cold. */
+void tb_block_fetch(const struct tb_block* p_block,
+                    const struct tb_store* p_store);
+
 /* ---- slots of struct tb_model_type, of models that have blocks ---- */
 
 size_t tb_blocks_workspace_size(const struct tb_model* p_model, size_t n_batch);

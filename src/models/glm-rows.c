@@ -122,26 +122,20 @@ struct glm_point glm_point_at(const struct tb_model* p_model,
 
 /* ------------------------------------------------------------------- blocks */
 
-/* Rows looked at together, and what they may take of the first cache: those of
- * the store are added up when they have been seen. */
-enum { ROWS = 64, CACHE = 16384 };
-
 /* a chain's scratch, its vectors behind it */
 struct glm_pass {
   struct glm_scratch scratch;
   struct glm_point v_point[TB_PLACE_count];
   double v_slope[AUX * AUX];
   struct glm_aux_sums aux;
-  double v_eta[ROWS];
-  double v_y[ROWS];
-  double v_weight[ROWS];
+  double v_eta[TB_BLOCK_ROWS];
+  double v_y[TB_BLOCK_ROWS];
+  double v_weight[TB_BLOCK_ROWS];
 };
 
 static struct tb_block_shape glm_shape(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
-  const size_t n_fit = CACHE / (p_glm->store.n_padded * sizeof(double));
-  const size_t n_block = tb_max(1, tb_min(ROWS, n_fit) / BLOCK);
-  return (struct tb_block_shape){.n_row = n_block * BLOCK,
+  return (struct tb_block_shape){.n_row = tb_block_most(&p_glm->store),
                                  .n_score = p_glm->n_scalar,
                                  .n_own = tb_align(sizeof(struct glm_pass)) +
                                           glm_scratch_size(p_glm)};
@@ -168,38 +162,12 @@ static void glm_go(const struct tb_model* p_model,
   p->v_point[place] = glm_point_at(p_model, p_block->v_theta[place], v_padded);
 }
 
-/* A few rows of a block, from `at` on; as many of the next block are fetched
- * from memory meanwhile. */
-static struct tb_rows rows_at(const struct tb_block* p_block, size_t at) {
-  const struct tb_batch* p_batch = p_block->p_batch;
-  const size_t first = p_block->first + at, next = first + p_block->n_row;
-  struct tb_rows rows = tb_batch_block(p_batch, first);
-  rows.n_next = 0;
-  if (p_batch->v_index != NULL && next < p_batch->n_batch) {
-    rows.v_next = p_batch->v_index + next;
-    rows.n_next = tb_min(BLOCK, p_batch->n_batch - next);
-  }
-  return rows;
-}
-
-/* Nobody has fetched the first block. */
-static void glm_prefetch_rows(const struct glm* p_glm,
-                              const struct tb_block* p_block) {
-  const struct tb_store* p_store = &p_glm->store;
-  for (size_t k = 0; p_block->p_batch->v_index != NULL && k < p_block->n_row;
-       ++k) {
-    const size_t row = tb_block_row(p_block, k);
-    if (p_store->type->prefetch != NULL) {
-      p_store->type->prefetch(p_store, row);
-    }
-    TB_PREFETCH(glm_obs(p_glm, row));
-  }
-}
-
-static void glm_load_block(const struct tb_model* p_model,
-                           const struct tb_block* p_block) {
-  if (p_block->first == 0) {
-    glm_prefetch_rows(p_model->p_self, p_block);
+static void glm_fetch(const struct tb_model* p_model,
+                      const struct tb_block* p_block) {
+  const struct glm* p_glm = p_model->p_self;
+  tb_block_fetch(p_block, &p_glm->store);
+  for (size_t k = 0; tb_block_is_cold(p_block) && k < p_block->n_row; ++k) {
+    TB_PREFETCH(glm_obs(p_glm, tb_block_row(p_block, k)));
   }
 }
 
@@ -214,7 +182,7 @@ static void glm_look(const struct tb_model* p_model,
   const size_t n_row = p_block->n_row;
   const bool wants_aux = p_look->v_score != NULL && p_glm->n_aux > 0;
   for (size_t b = 0; b < n_row; b += BLOCK) {
-    const struct tb_rows rows = rows_at(p_block, b);
+    const struct tb_rows rows = tb_block_part(p_block, b);
     load_rows(p_glm,
               &rows,
               p_point->v_coef,
@@ -245,7 +213,7 @@ static void glm_square(const struct tb_model* p_model,
   const size_t n_row = p_block->n_row;
   const double* v_u = p_block->v_score;
   for (size_t b = 0; b < n_row; b += BLOCK) {
-    const struct tb_rows rows = rows_at(p_block, b);
+    const struct tb_rows rows = tb_block_part(p_block, b);
     tb_store_square_norms(&p_glm->store,
                           &rows,
                           p->scratch.v_square,
@@ -277,7 +245,7 @@ static void glm_add(const struct tb_model* p_model,
     glm_aux_add(&p->aux, p_glm->n_aux, 1, v_u + n_row + k, n_row);
   }
   for (size_t b = 0; b < n_row; b += BLOCK) {
-    const struct tb_rows rows = rows_at(p_block, b);
+    const struct tb_rows rows = tb_block_part(p_block, b);
     if (p_sums->v_square != NULL) {
       p_store->type->add_square(p_store, &rows, v_u + b, v_sum, v_square);
     } else {
@@ -321,7 +289,7 @@ const struct tb_model_blocks tb_glm_blocks = {
     .shape = glm_shape,
     .begin = glm_begin,
     .go = glm_go,
-    .load = glm_load_block,
+    .load = glm_fetch,
     .look = glm_look,
     .square = glm_square,
     .add = glm_add,
