@@ -3,6 +3,18 @@
 
 #include "base/clones.h"
 
+void glm_load_more_y(const struct glm* p_glm,
+                     const struct tb_rows* p_rows,
+                     struct glm_block* p_block) {
+  for (size_t k = 0; p_glm->n_more_y > 0 && k < p_rows->n_row; ++k) {
+    const double* v_more =
+        glm_obs(p_glm, tb_rows_at(p_rows, k)) + p_glm->k_more_y;
+    for (size_t j = 0; j < p_glm->n_more_y; ++j) {
+      p_block->v_y[(j + 1) * p_rows->n_row + k] = v_more[j];
+    }
+  }
+}
+
 /* Linear predictors, responses and weights of a block. */
 void glm_load(const struct glm* p_glm,
               const struct tb_rows* p_rows,
@@ -26,6 +38,7 @@ void glm_load(const struct glm* p_glm,
       p_block->v_eta[k] += v_row[p_glm->k_offset];
     }
   }
+  glm_load_more_y(p_glm, p_rows, p_block);
 }
 
 size_t glm_workspace_size(const struct tb_model* p_model, size_t n_batch) {
