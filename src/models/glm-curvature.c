@@ -298,14 +298,17 @@ enum tb_status glm_log_lik_many(const struct tb_model* p_model,
   const size_t n_row = p_batch->n_batch, start = p_batch->start;
   const struct glm_pass_scratch scratch =
       glm_pass_scratch_at(p_glm, p_work, n_row);
-  double *v_y = scratch.v_column[0], *v_weight = scratch.v_column[1];
-  double *v_offset = scratch.v_column[2], *v_log_lik = scratch.v_column[3];
+  double *v_weight = scratch.v_column[0], *v_offset = scratch.v_column[1];
+  double *v_log_lik = scratch.v_column[2], *v_y = scratch.v_column[3];
   predict_many(p_model, &scratch, v_theta, n_point, p_batch);
   for (size_t k = 0; k < n_row; ++k) {
     const double* v_obs = glm_obs(p_glm, start + k);
     v_y[k] = v_obs[OBS_y];
     v_weight[k] = p_glm->k_weight ? v_obs[p_glm->k_weight] : 1;
     v_offset[k] = p_glm->k_offset ? v_obs[p_glm->k_offset] : 0;
+    for (size_t j = 0; j < p_glm->n_more_y; ++j) {
+      v_y[(j + 1) * n_row + k] = v_obs[p_glm->k_more_y + j];
+    }
   }
   for (size_t p = 0; p < n_point; ++p) {
     const struct glm_point point = glm_point_at(p_model,

@@ -3,6 +3,26 @@
 
 #include "base/clones.h"
 
+/* Columns of y beyond the first of a few rows, n_lead apart. */
+static void load_more_y(const struct glm* p_glm,
+                        const struct tb_rows* p_rows,
+                        size_t n_lead,
+                        double* v_y) {
+  for (size_t k = 0; p_glm->n_more_y > 0 && k < p_rows->n_row; ++k) {
+    const double* v_more =
+        glm_obs(p_glm, tb_rows_at(p_rows, k)) + p_glm->k_more_y;
+    for (size_t j = 0; j < p_glm->n_more_y; ++j) {
+      v_y[(j + 1) * n_lead + k] = v_more[j];
+    }
+  }
+}
+
+void glm_load_more_y(const struct glm* p_glm,
+                     const struct tb_rows* p_rows,
+                     struct glm_block* p_block) {
+  load_more_y(p_glm, p_rows, p_rows->n_row, p_block->v_y);
+}
+
 /* Linear predictors, responses and weights of a few rows. */
 static void load_rows(const struct glm* p_glm,
                       const struct tb_rows* p_rows,
@@ -37,6 +57,7 @@ void glm_load(const struct glm* p_glm,
             p_block->v_eta,
             p_block->v_y,
             p_block->v_weight);
+  glm_load_more_y(p_glm, p_rows, p_block);
 }
 
 /* ds / d its coordinate: the frame does not mix s with the coefficients */
@@ -129,7 +150,7 @@ struct glm_pass {
   double v_slope[AUX * AUX];
   struct glm_aux_sums aux;
   double v_eta[TB_BLOCK_ROWS];
-  double v_y[TB_BLOCK_ROWS];
+  double v_y[TB_RESPONSE_MOST_Y * TB_BLOCK_ROWS]; /* columns of n_row */
   double v_weight[TB_BLOCK_ROWS];
 };
 
@@ -189,6 +210,7 @@ static void glm_look(const struct tb_model* p_model,
               p->v_eta + b,
               p->v_y + b,
               p->v_weight + b);
+    load_more_y(p_glm, &rows, n_row, p->v_y + b);
   }
   const struct tb_response_rows seen = {.n_row = n_row,
                                         .n_predictor = 1,

@@ -37,6 +37,8 @@ struct glm {
   size_t n_obs_col;
   size_t k_weight; /* 0: no such column */
   size_t k_offset;
+  size_t k_more_y; /* the first of its further columns of y */
+  size_t n_more_y;
   struct tb_prior prior;
   struct tb_frame frame;
 };
@@ -62,7 +64,7 @@ struct glm_point {
 struct glm_block {
   size_t n_row;
   double v_eta[BLOCK];
-  double v_y[BLOCK];
+  double v_y[TB_RESPONSE_MOST_Y * BLOCK]; /* columns of n_row */
   double v_weight[BLOCK];
 };
 
@@ -76,6 +78,11 @@ glm_rows(const struct glm_point* p_point, const struct glm_block* p_block) {
                                    .v_weight = p_block->v_weight,
                                    .p_point = &p_point->response};
 }
+
+/* Columns of y beyond the first of a block, of which n_row is set. */
+void glm_load_more_y(const struct glm* p_glm,
+                     const struct tb_rows* p_rows,
+                     struct glm_block* p_block);
 
 static inline void glm_evaluate(const struct glm* p_glm,
                                 const struct glm_point* p_point,
@@ -178,7 +185,7 @@ extern const struct tb_model_blocks tb_glm_blocks;
 /* ---- glm-curvature.c ---- */
 
 /* scratch for passes, blocks of n_row rows; v_eta: n_row x n_point */
-enum { GLM_N_COLUMN = 4 };
+enum { GLM_N_COLUMN = 3 + TB_RESPONSE_MOST_Y };
 struct glm_pass_scratch {
   struct glm_scratch of_point;
   double* v_column[GLM_N_COLUMN]; /* n_row each */

@@ -212,23 +212,19 @@ static enum tb_status set_shape(struct groups* p,
   const struct tb_param* p_z = tb_params_find(p_params, "z");
   const struct tb_param* p_scale = tb_params_find(p_params, "sd_scale");
   const double kind = tb_params_number(p_params, "sd_kind", 0);
-  const double place = tb_params_number(p_params, "response", -1);
-  const struct tb_param* p_aux = tb_params_find(p_params, "aux");
-  p->response = (struct tb_response){.type = tb_response_at_place(place)};
-  if (!tb_response_know(&p->response,
-                        p_aux == NULL ? NULL : p_aux->v_value,
-                        p_aux == NULL ? 0 : p_aux->n_value) ||
-      tb_response_n_sampled(&p->response) > 1) {
+  if (!tb_response_read(&p->response, p_params) ||
+      tb_response_n_sampled(&p->response) > 1 ||
+      tb_response_n_predictor(p->response.type, 0) != 1 ||
+      tb_response_n_y(p->response.type) != 1) {
     return TB_STATUS_argument;
   }
   p->has_aux = tb_response_n_sampled(&p->response) == 1;
   p->covariance.df = tb_params_number(p_params, "sd_df", 3);
   p->covariance.eta = tb_params_number(p_params, "lkj", 1);
-  const struct tb_response_type* type = p->response.type;
   if (p_z == NULL || p_z->n_value == 0 || p_z->n_value > GROUPS_EFFECT ||
-      p_scale == NULL || p_scale->n_value != p_z->n_value || type == NULL ||
-      (type->flags & TB_RESPONSE_MULTIPLE) || !(p->covariance.df > 0) ||
-      !(p->covariance.eta > 0) || !(kind >= 0 && kind <= 3)) {
+      p_scale == NULL || p_scale->n_value != p_z->n_value ||
+      !(p->covariance.df > 0) || !(p->covariance.eta > 0) ||
+      !(kind >= 0 && kind <= 3)) {
     return TB_STATUS_argument;
   }
   p->covariance.kind = (enum groups_sd_kind)kind;

@@ -13,7 +13,7 @@
  *
  *   symbol    variable   shape                owner
  *   (x_i, 1)  store      n_data x (n_0 + 1)   network
- *   y_i       v_y        n_data               network
+ *   y_i       v_y        n_data x n_y         network
  *   s         v_theta    the last of n_dim    caller; where it is sampled
  */
 #include "base/arena.h"
@@ -37,6 +37,7 @@ struct network {
   bool has_aux;    /* sampled: the last coordinate */
   double aux_unit; /* that its natural value is multiplied by for the user */
   struct tb_store store;
+  size_t n_y; /* columns of y */
   double* v_y;
   struct tb_prior prior;
 };
@@ -54,7 +55,7 @@ struct network_block {
   double* v_slope[TB_PLACE_count]; /* n_row: d log p / d s */
   double* v_tape_scratch;          /* tb_tape_scratch() */
   double* v_input;                 /* n_row x n_padded, rows gathered */
-  double* v_y;                     /* n_row */
+  double* v_y; /* n_row x n_y, in columns of the rows there are */
 };
 
 /* ------------------------------------------------------------------ blocks */
@@ -73,7 +74,7 @@ static void network_lay_out(const struct network* p,
   p_block->v_tape_scratch =
       tb_arena_doubles(p_arena, tb_tape_scratch(&p->layers));
   p_block->v_input = tb_arena_doubles(p_arena, n_row * p->store.n_padded);
-  p_block->v_y = tb_arena_doubles(p_arena, n_row);
+  p_block->v_y = tb_arena_doubles(p_arena, n_row * p->n_y);
 }
 
 static struct tb_block_shape network_shape(const struct tb_model* p_model) {
@@ -122,7 +123,9 @@ static void network_load(const struct tb_model* p_model,
       const double* v_row = p_store->type->block(p_store, i, 1, v_to);
       memmove(v_to, v_row, n_padded * sizeof(double));
     }
-    p_own->v_y[k] = p->v_y[i];
+    for (size_t j = 0; j < p->n_y; ++j) {
+      p_own->v_y[j * n_row + k] = p->v_y[j * p_store->n_row + i];
+    }
   }
   for (size_t k = 0; k < TB_PLACE_count; ++k) {
     p_own->v_tape[k].v_input = v_input;
@@ -299,7 +302,8 @@ static void network_constrain(const struct tb_model* p_model,
 
 static size_t network_memory(const struct tb_model* p_model) {
   const struct network* p = p_model->p_self;
-  return p->store.type->memory(&p->store) + p_model->n_data * sizeof(double);
+  return p->store.type->memory(&p->store) +
+         p->n_y * p_model->n_data * sizeof(double);
 }
 
 static void network_destroy(struct tb_model* p_model) {
@@ -308,13 +312,13 @@ static void network_destroy(struct tb_model* p_model) {
     return;
   }
   tb_store_destroy(&p->store);
-  tb_big_free(p->v_y, p_model->n_data * sizeof(double));
+  tb_big_free(p->v_y, p->n_y * p_model->n_data * sizeof(double));
   tb_prior_destroy(&p->prior);
   free(p);
   p_model->p_self = NULL;
 }
 
-/* Parameters: "x" (n_data x n_0), "y" (n_data), "widths" (n_0, .., n_L),
+/* Parameters: "x" (n_data x n_0), "y" (n_data x n_y), "widths" (n_0, .., n_L),
  * "activation" (number of the enum), "response" (its place in the registry),
  * "aux", "aux_unit", and those of the prior. */
 static enum tb_status network_create(struct tb_model* p_model,
@@ -325,19 +329,14 @@ static enum tb_status network_create(struct tb_model* p_model,
   const struct tb_param* p_widths = tb_params_find(p_params, "widths");
   const double activation = tb_params_number(p_params, "activation", -1);
   const double place = tb_params_number(p_params, "response", -1);
-  const struct tb_param* p_aux = tb_params_find(p_params, "aux");
   const double unit = tb_params_number(p_params, "aux_unit", 1);
-  const struct tb_response_type* type = tb_response_at_place(place);
-  struct tb_response response = {.type = type};
+  struct tb_response response;
   struct tb_layers layers;
 
   if (p_x == NULL || p_y == NULL || p_y->v_value == NULL || p_widths == NULL ||
-      p_x->n_row == 0 || p_x->n_row != p_y->n_value || !(activation >= 0) ||
+      p_x->n_row == 0 || !(activation >= 0) ||
       activation >= TB_ACTIVATION_count || !(unit > 0) ||
-      !tb_response_know(&response,
-                        p_aux == NULL ? NULL : p_aux->v_value,
-                        p_aux == NULL ? 0 : p_aux->n_value) ||
-      type->n_aux > 1 ||
+      !tb_response_read(&response, p_params) || response.type->n_aux > 1 ||
       !tb_layers_create(&layers,
                         (enum tb_activation)activation,
                         p_widths->v_value,
@@ -347,9 +346,10 @@ static enum tb_status network_create(struct tb_model* p_model,
   const bool has_aux = tb_response_n_sampled(&response) > 0;
   const size_t n_data = p_x->n_row, n_in = layers.v_width[0];
   const size_t n_out = layers.v_width[layers.n_layer];
-  const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
-  if (p_x->n_value != n_data * n_in || (!is_multiple && n_out != 1) ||
-      type->outside(p_y->v_value, n_data, (double)n_out) < n_data) {
+  const size_t n_y = tb_response_n_y(response.type);
+  if (p_x->n_value != n_data * n_in || p_y->n_value != n_data * n_y ||
+      n_out != tb_response_n_predictor(response.type, n_out) ||
+      response.type->outside(p_y->v_value, n_data, (double)n_out) < n_data) {
     return TB_STATUS_argument;
   }
   struct network* p = calloc(1, sizeof(*p));
@@ -364,6 +364,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   p_model->p_frame = NULL;
   p->layers = layers;
   p->response = response;
+  p->n_y = n_y;
   p->has_aux = has_aux;
   p->aux_unit = unit;
 
@@ -372,14 +373,14 @@ static enum tb_status network_create(struct tb_model* p_model,
     status = tb_shelf_take(p_shelf, p_x, 1, &p->store);
   }
   if (status == TB_STATUS_ok) {
-    p->v_y = tb_big_alloc(n_data * sizeof(double));
+    p->v_y = tb_big_alloc(n_y * n_data * sizeof(double));
     status = p->v_y == NULL ? TB_STATUS_memory : TB_STATUS_ok;
   }
   if (status != TB_STATUS_ok) {
     network_destroy(p_model);
     return status;
   }
-  memcpy(p->v_y, p_y->v_value, n_data * sizeof(double));
+  memcpy(p->v_y, p_y->v_value, n_y * n_data * sizeof(double));
 
   const double v_option[] = {activation, place, response.v_known[0], unit};
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, v_option, 4);

@@ -108,6 +108,27 @@ void tb_response_natural(const struct tb_response* p_response,
   }
 }
 
+bool tb_response_read(struct tb_response* p_response,
+                      const struct tb_params* p_params) {
+  const double place = tb_params_number(p_params, "response", -1);
+  const struct tb_param* p_aux = tb_params_find(p_params, "aux");
+  *p_response = (struct tb_response){.type = tb_response_at_place(place)};
+  return tb_response_know(p_response,
+                          p_aux == NULL ? NULL : p_aux->v_value,
+                          p_aux == NULL ? 0 : p_aux->n_value);
+}
+
+void tb_response_columns(const double* v_from,
+                         size_t n_row,
+                         size_t first,
+                         size_t n,
+                         size_t n_column,
+                         double* v_to) {
+  for (size_t j = 0; j < n_column; ++j) {
+    memcpy(v_to + j * n, v_from + j * n_row + first, n * sizeof(double));
+  }
+}
+
 bool tb_response_know(struct tb_response* p_response,
                       const double* v_value,
                       size_t n_value) {
