@@ -16,11 +16,11 @@
  *   G, H     v_total, v_hessian        expansion
  *   A        v_bend     n_dim x n_dim  cv2
  */
-#include "gradients/cv2.h"
+#include "gradients/cv2-inside.h"
 
 #include "base/clip.h"
 #include "base/memory.h"
-#include "gradients/factorised.h"
+#include "gradients/factors.h"
 #include "gradients/minibatch.h"
 #include "subsampling/subsample.h"
 

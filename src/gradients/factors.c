@@ -5,6 +5,7 @@
  *   L, m       law        n_dim^2 factors
  *   ||x~_i||   v_norm     n_data  factors
  */
+#include "gradients/factors-inside.h"
 #include "gradients/factors.h"
 
 #include "base/chol.h"

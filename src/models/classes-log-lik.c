@@ -1,6 +1,6 @@
 /* Regressions with classes: log likelihoods of rows, at one point or at many,
  * and how far predictors are out; see classes.c. */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
  *
  * models/classes.c has the model, the symbols and who owns what.
  */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include "base/blas.h"
 

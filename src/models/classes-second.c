@@ -9,7 +9,7 @@
  *   h_i      v_bend     n_inner x n_inner  scratch, for each row of a block
  *            v_record   n_data             caller: largest |eta| of a row
  */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include "base/blas.h"
 

@@ -17,7 +17,7 @@
  *   Sigma     v_sigma    n_dim x n_dim  caller
  *   dz/dtheta v_along    n_dim          scratch
  */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include <math.h>
 #include <string.h>

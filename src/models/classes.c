@@ -21,7 +21,7 @@
  *   offset    v_offset   n_data             classes, NULL: none
  *   c         v_center   n_coef             classes
  */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include "base/hash.h"
 #include "base/memory.h"

@@ -1,6 +1,6 @@
 /* Generalised linear models, second derivatives and sums at many points; see
  * glm.c. */
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 #include "base/blas.h"
 

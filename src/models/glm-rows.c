@@ -1,5 +1,5 @@
 /* Generalised linear models, what samplers ask of a minibatch; see glm.c. */
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 #include "base/clones.h"
 

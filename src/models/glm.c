@@ -23,7 +23,7 @@
  *
  * y, the stored scalar, weight and offset of a row lie side by side, so that a
  * minibatch pays one cache line for them. */
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 #include "base/blas.h"
 #include "base/hash.h"

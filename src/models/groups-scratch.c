@@ -1,6 +1,6 @@
 /* Multilevel regressions: what a chain lends, and what all groups see of a
- * place; groups.h has the symbols. */
-#include "models/groups.h"
+ * place; groups-inside.h has the symbols. */
+#include "models/groups-inside.h"
 
 #include "base/arena.h"
 #include "base/clip.h"

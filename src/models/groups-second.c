@@ -16,7 +16,7 @@
 #include "base/norm.h"
 #include "models/blocks.h"
 #include "models/expansion.h"
-#include "models/groups.h"
+#include "models/groups-inside.h"
 
 #include <math.h>
 #include <stdlib.h>

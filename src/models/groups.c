@@ -1,9 +1,9 @@
 /* Multilevel regressions with one grouping factor, each group's effects
- * integrated out; groups.h has the model and the symbols, groups-look.c the
- * integral. Normal responses are kept as few rows: the triangular factor of
+ * integrated out; groups-inside.h has the model and the symbols, groups-look.c
+ * the integral. Normal responses are kept as few rows: the triangular factor of
  * (x, z, y) of a group has the same sums of squares as its rows, and rows
  * without residual stand for those that are left. */
-#include "models/groups.h"
+#include "models/groups-inside.h"
 
 #include "base/clip.h"
 #include "base/hash.h"
@@ -183,28 +183,6 @@ static void number_lambda(struct groups* p, bool is_correlated) {
     }
   }
   p->n_lambda = l;
-}
-
-/* "nodes": K x 2, t and the logarithms of their weights times e^(t^2) */
-enum tb_status groups_set_nodes(struct tb_model* p_model,
-                                const double* v_value,
-                                size_t n_node) {
-  struct groups* p = p_model->p_self;
-  double* v_node = malloc(2 * n_node * sizeof(double));
-  if (v_node == NULL || n_node == 0) {
-    free(v_node);
-    return TB_STATUS_memory;
-  }
-  memcpy(v_node, v_value, 2 * n_node * sizeof(double));
-  free(p->v_node);
-  p->v_node = v_node;
-  p->v_log_weight = v_node + n_node;
-  p->n_node = n_node;
-  p->n_point = 1;
-  for (size_t a = 0; a < p->n_effect; ++a) {
-    p->n_point *= n_node;
-  }
-  return TB_STATUS_ok;
 }
 
 static enum tb_status set_shape(struct groups* p,

@@ -1,4 +1,4 @@
-#include "priors/prior.h"
+#include "priors/type.h"
 
 #include <math.h>
 

@@ -86,18 +86,6 @@ tb_response_sampled(const struct tb_response* p_response, size_t k) {
   return NULL;
 }
 
-size_t tb_response_informations(const struct tb_response_type* type,
-                                const struct tb_response_point* p_point,
-                                double* v_out) {
-  size_t n_sampled = 0;
-  for (size_t k = 0; k < type->n_aux; ++k) {
-    if (p_point->v_is_sampled[k]) {
-      v_out[n_sampled++] = type->v_aux[k].information;
-    }
-  }
-  return n_sampled;
-}
-
 void tb_response_natural(const struct tb_response* p_response,
                          const double* v_coordinate,
                          double* v_natural) {
@@ -116,17 +104,6 @@ bool tb_response_read(struct tb_response* p_response,
   return tb_response_know(p_response,
                           p_aux == NULL ? NULL : p_aux->v_value,
                           p_aux == NULL ? 0 : p_aux->n_value);
-}
-
-void tb_response_columns(const double* v_from,
-                         size_t n_row,
-                         size_t first,
-                         size_t n,
-                         size_t n_column,
-                         double* v_to) {
-  for (size_t j = 0; j < n_column; ++j) {
-    memcpy(v_to + j * n, v_from + j * n_row + first, n * sizeof(double));
-  }
 }
 
 bool tb_response_know(struct tb_response* p_response,

@@ -3,7 +3,7 @@
 #include "check.h"
 #include "fixture.h"
 
-#include "gradients/factorised.h"
+#include "gradients/factors.h"
 #include "kernels/kernel.h"
 #include "responses/response.h"
 

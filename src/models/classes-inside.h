@@ -3,8 +3,8 @@
  * A row acts through n_eta linear predictors, and through n_shared parameters
  * that all rows share: its inner coordinates, n_inner of both, the predictors
  * first. What a head knows is the log density of the row's class in these. */
-#ifndef TB_MODELS_CLASSES_H
-#define TB_MODELS_CLASSES_H
+#ifndef TB_MODELS_CLASSES_INSIDE_H
+#define TB_MODELS_CLASSES_INSIDE_H
 
 #include "base/clip.h"
 #include "data/store.h"

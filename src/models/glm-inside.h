@@ -2,8 +2,8 @@
  * the mathematics and the shapes of arrays, glm-rows.c says what samplers ask
  * of a minibatch, glm-curvature.c, glm-design.c, glm-weights.c and glm-third.c
  * what passes over all rows ask. */
-#ifndef TB_MODELS_GLM_H
-#define TB_MODELS_GLM_H
+#ifndef TB_MODELS_GLM_INSIDE_H
+#define TB_MODELS_GLM_INSIDE_H
 
 #include "base/clip.h"
 #include "data/store.h"

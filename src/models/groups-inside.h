@@ -18,8 +18,8 @@
  *   t, log w   v_node, v_log_weight  n_node        groups; Gauss-Hermite, the
  *                                                  weights times e^(t^2)
  */
-#ifndef TB_MODELS_GROUPS_H
-#define TB_MODELS_GROUPS_H
+#ifndef TB_MODELS_GROUPS_INSIDE_H
+#define TB_MODELS_GROUPS_INSIDE_H
 
 #include "data/store.h"
 #include "models/model.h"
