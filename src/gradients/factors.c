@@ -5,8 +5,8 @@
  *   L, m       law        n_dim^2 factors
  *   ||x~_i||   v_norm     n_data  factors
  */
-#include "gradients/factors-inside.h"
 #include "gradients/factors.h"
+#include "gradients/factors-inside.h"
 
 #include "base/chol.h"
 #include "base/memory.h"
