@@ -3,30 +3,26 @@
 #include <math.h>
 #include <string.h>
 
-extern const struct tb_response_type tb_response_gaussian;
-extern const struct tb_response_type tb_response_binomial_logit;
-extern const struct tb_response_type tb_response_poisson_log;
-extern const struct tb_response_type tb_response_categorical;
-extern const struct tb_response_type tb_response_binomial_probit;
-extern const struct tb_response_type tb_response_binomial_cloglog;
-extern const struct tb_response_type tb_response_neg_binomial_log;
-extern const struct tb_response_type tb_response_gamma_log;
-extern const struct tb_response_type tb_response_student;
-extern const struct tb_response_type tb_response_beta_logit;
+/* a line each; nothing else names a member */
+#define MEMBERS                                                                \
+  MEMBER(gaussian)                                                             \
+  MEMBER(binomial_logit)                                                       \
+  MEMBER(poisson_log)                                                          \
+  MEMBER(categorical)                                                          \
+  MEMBER(binomial_probit)                                                      \
+  MEMBER(binomial_cloglog)                                                     \
+  MEMBER(neg_binomial_log)                                                     \
+  MEMBER(gamma_log)                                                            \
+  MEMBER(student)                                                              \
+  MEMBER(beta_logit)
 
-const struct tb_response_type* const tb_response_registry[] = {
-    &tb_response_gaussian,
-    &tb_response_binomial_logit,
-    &tb_response_poisson_log,
-    &tb_response_categorical,
-    &tb_response_binomial_probit,
-    &tb_response_binomial_cloglog,
-    &tb_response_neg_binomial_log,
-    &tb_response_gamma_log,
-    &tb_response_student,
-    &tb_response_beta_logit,
-    NULL,
-};
+#define MEMBER(name) extern const struct tb_response_type tb_response_##name;
+MEMBERS
+#undef MEMBER
+
+#define MEMBER(name) &tb_response_##name,
+const struct tb_response_type* const tb_response_registry[] = {MEMBERS NULL};
+#undef MEMBER
 
 size_t tb_response_count(void) {
   return sizeof tb_response_registry / sizeof tb_response_registry[0] - 1;

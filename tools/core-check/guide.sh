@@ -62,7 +62,7 @@ registry_of() {
 while read -r family room name path; do
   registry=$out/src/$room/registry.c
   test -f "$registry" || cp "$(registry_of "$room")" "$registry"
-  awk -v family="$family" -v name="$name" -f with-member.awk "$registry" \
+  awk -v name="$name" -f with-member.awk "$registry" \
     >$out/with
   mv $out/with "$registry"
   if [ "$family" = kernel ]; then
