@@ -175,10 +175,7 @@ SEXP ffi_subsample_draw(SEXP model,
   chain.p_scheme_state = R_alloc(n_state + 64, 1);
   memset(chain.p_scheme_state, 0, n_state);
   chain.p_estimator_scratch = R_alloc(p_model->n_dim + 1, sizeof(double));
-  if (p_model->type->workspace_size != NULL) {
-    chain.work.p_scratch =
-        R_alloc(p_model->type->workspace_size(p_model, TB_CHUNK) + 64, 1);
-  }
+  chain.work.p_scratch = R_alloc(tb_model_work_size(p_model, TB_CHUNK) + 64, 1);
   tb_rng_init(&chain.v_rng[TB_STREAM_batch],
               ffi_as_count(seed, "seed"),
               0,

@@ -108,7 +108,8 @@ static struct pass begin(const struct tb_model* p_model,
   return pass;
 }
 
-static void go(struct pass* p, enum tb_place place, const double* v_theta) {
+static void
+go(struct pass* p, enum tb_block_place place, const double* v_theta) {
   p->block.v_theta[place] = v_theta;
   if (p->slots->go != NULL) {
     p->slots->go(p->p_model, &p->block, place);
@@ -138,7 +139,7 @@ static void load(struct pass* p, size_t first) {
 }
 
 static void look(const struct pass* p,
-                 enum tb_place place,
+                 enum tb_block_place place,
                  double* v_log_lik,
                  double* v_score) {
   const struct tb_block_look wanted = {v_log_lik, v_score};

@@ -18,7 +18,11 @@
 
 #include "models/model.h"
 
-enum tb_place { TB_PLACE_here = 0, TB_PLACE_reference = 1, TB_PLACE_count = 2 };
+enum tb_block_place {
+  TB_PLACE_here = 0,
+  TB_PLACE_reference = 1,
+  TB_PLACE_count = 2
+};
 
 /*   variable   shape            what
  *   v_theta    TB_PLACE_count   where the pass takes place; NULL: not there
@@ -67,7 +71,7 @@ struct tb_model_blocks {
   /* What all rows share at a place. */
   void (*go)(const struct tb_model* p_model,
              const struct tb_block* p_block,
-             enum tb_place place);
+             enum tb_block_place place);
 
   /* The rows of the block, and v_weight times weights of the data. */
   void (*load)(const struct tb_model* p_model, const struct tb_block* p_block);
@@ -75,7 +79,7 @@ struct tb_model_blocks {
   /* Log likelihoods and scores of the block. */
   void (*look)(const struct tb_model* p_model,
                const struct tb_block* p_block,
-               enum tb_place place,
+               enum tb_block_place place,
                const struct tb_block_look* p_look);
 
   /* Without scores: what square() and add() start from. With them, NULL:

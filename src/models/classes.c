@@ -83,7 +83,7 @@ static void classes_load(const struct tb_model* p_model,
 /* slopes in the inner coordinates, without weights */
 static void classes_see(const struct tb_model* p_model,
                         const struct tb_block* p_block,
-                        enum tb_place place,
+                        enum tb_block_place place,
                         const struct tb_block_look* p_look) {
   const struct classes* p = p_model->p_self;
   const struct classes_scratch s = classes_scratch_at(p, p_block->p_own, false);

@@ -114,7 +114,7 @@ static void gaussian_begin(const struct tb_model* p_model,
  * row. */
 static void gaussian_go(const struct tb_model* p_model,
                         const struct tb_block* p_block,
-                        enum tb_place place) {
+                        enum tb_block_place place) {
   const struct gaussian* p = p_model->p_self;
   struct gaussian_pass* p_own = p_block->p_own;
   const size_t n = p_model->n_dim;
@@ -145,7 +145,7 @@ static void gaussian_fetch(const struct tb_model* p_model,
 /* log p(x_i | theta) = -(k_i - 2 z_i^T t + t^T m) / 2, and constants */
 static void gaussian_look(const struct tb_model* p_model,
                           const struct tb_block* p_block,
-                          enum tb_place place,
+                          enum tb_block_place place,
                           const struct tb_block_look* p_look) {
   const struct gaussian* p = p_model->p_self;
   const struct gaussian_pass* p_own = p_block->p_own;

@@ -176,7 +176,7 @@ static void glm_begin(const struct tb_model* p_model,
 
 static void glm_go(const struct tb_model* p_model,
                    const struct tb_block* p_block,
-                   enum tb_place place) {
+                   enum tb_block_place place) {
   struct glm_pass* p = p_block->p_own;
   double* v_padded =
       place == TB_PLACE_here ? p->scratch.v_theta : p->scratch.v_reference;
@@ -195,7 +195,7 @@ static void glm_fetch(const struct tb_model* p_model,
 /* r_i, then a column of each t_i */
 static void glm_look(const struct tb_model* p_model,
                      const struct tb_block* p_block,
-                     enum tb_place place,
+                     enum tb_block_place place,
                      const struct tb_block_look* p_look) {
   const struct glm* p_glm = p_model->p_self;
   struct glm_pass* p = p_block->p_own;

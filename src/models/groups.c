@@ -65,7 +65,7 @@ static void groups_begin(const struct tb_model* p_model,
 
 static void groups_go(const struct tb_model* p_model,
                       const struct tb_block* p_block,
-                      enum tb_place place) {
+                      enum tb_block_place place) {
   struct groups_pass* p = p_block->p_own;
   p->v_point[place] = groups_point_at(p_model->p_self,
                                       p_block->v_theta[place],
@@ -75,7 +75,7 @@ static void groups_go(const struct tb_model* p_model,
 /* the score of a group is its gradient */
 static void groups_see(const struct tb_model* p_model,
                        const struct tb_block* p_block,
-                       enum tb_place place,
+                       enum tb_block_place place,
                        const struct tb_block_look* p_look) {
   const struct groups_pass* p = p_block->p_own;
   const struct groups_look look = {.is_complete = p_block->is_complete,

@@ -133,7 +133,7 @@ static struct tb_block_shape ica_shape(const struct tb_model* p_model) {
 /* log |det W| where log likelihoods are wanted whole */
 static void ica_go(const struct tb_model* p_model,
                    const struct tb_block* p_block,
-                   enum tb_place place) {
+                   enum tb_block_place place) {
   const size_t n = ((const struct ica*)p_model->p_self)->n_source;
   const struct scratch s = scratch_at(p_block->p_own, n);
   const double* v_theta = p_block->v_theta[place];
@@ -153,7 +153,7 @@ static void ica_load(const struct tb_model* p_model,
 
 static void ica_look(const struct tb_model* p_model,
                      const struct tb_block* p_block,
-                     enum tb_place place,
+                     enum tb_block_place place,
                      const struct tb_block_look* p_look) {
   const size_t n = ((const struct ica*)p_model->p_self)->n_source;
   const size_t n_row = p_block->n_row;

@@ -341,6 +341,14 @@ static inline bool tb_model_has_curvature(const struct tb_model* p_model) {
   return p_model->type->curvature != NULL && !p_model->is_wide;
 }
 
+/* bytes that a chain lends for minibatches of up to n_batch rows */
+static inline size_t tb_model_work_size(const struct tb_model* p_model,
+                                        size_t n_batch) {
+  return p_model->type->workspace_size == NULL
+             ? 0
+             : p_model->type->workspace_size(p_model, n_batch);
+}
+
 /* Can its rows be rewritten in whitened coordinates? */
 static inline bool tb_model_can_whiten(const struct tb_model* p_model) {
   const struct tb_model_type* type = p_model->type;

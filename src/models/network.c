@@ -95,7 +95,7 @@ static void network_begin(const struct tb_model* p_model,
 
 static void network_go(const struct tb_model* p_model,
                        const struct tb_block* p_block,
-                       enum tb_place place) {
+                       enum tb_block_place place) {
   const struct network* p = p_model->p_self;
   struct network_block* p_own = p_block->p_own;
   const double* v_theta = p_block->v_theta[place];
@@ -138,7 +138,7 @@ static void network_load(const struct tb_model* p_model,
  * the outputs and v_slope. */
 static void network_look(const struct tb_model* p_model,
                          const struct tb_block* p_block,
-                         enum tb_place place,
+                         enum tb_block_place place,
                          const struct tb_block_look* p_look) {
   const struct network* p = p_model->p_self;
   struct network_block* p_own = p_block->p_own;
