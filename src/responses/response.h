@@ -254,11 +254,6 @@ bool tb_response_know(struct tb_response* p_response,
                       const double* v_value,
                       size_t n_value);
 
-/* The response of a model's parameters: "response", its place in the registry,
- * and what is known of its own, "aux". false: there is none such. */
-bool tb_response_read(struct tb_response* p_response,
-                      const struct tb_params* p_params);
-
 /* exp() of more than this is as good as infinite, and still can be added up */
 #define TB_RESPONSE_LARGEST_ETA 300.0
 
@@ -278,5 +273,10 @@ const struct tb_response_type* tb_response_find(const char* name,
 
 /* by its place, which may be any number: NULL where it is none */
 const struct tb_response_type* tb_response_at_place(double place);
+
+/* The response of a model's parameters: "response", its place in the registry,
+ * and what is known of its own, "aux". false: there is none such. */
+bool tb_response_read(struct tb_response* p_response,
+                      const struct tb_params* p_params);
 
 #endif

@@ -5,30 +5,6 @@
 #include "base/vmath.h"
 
 #include <math.h>
-#include <string.h>
-
-void tb_response_columns(const double* v_from,
-                         size_t n_row,
-                         size_t first,
-                         size_t n,
-                         size_t n_column,
-                         double* v_to) {
-  for (size_t j = 0; j < n_column; ++j) {
-    memcpy(v_to + j * n, v_from + j * n_row + first, n * sizeof(double));
-  }
-}
-
-size_t tb_response_informations(const struct tb_response_type* type,
-                                const struct tb_response_point* p_point,
-                                double* v_out) {
-  size_t n_sampled = 0;
-  for (size_t k = 0; k < type->n_aux; ++k) {
-    if (p_point->v_is_sampled[k]) {
-      v_out[n_sampled++] = type->v_aux[k].information;
-    }
-  }
-  return n_sampled;
-}
 
 enum { TILE = 64 };
 
