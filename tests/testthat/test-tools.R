@@ -111,3 +111,120 @@ test_that("files that vignette(\"add-a-member\") names are there", {
   is_there <- lengths(lapply(file.path(root, named), Sys.glob)) > 0
   expect_identical(named[!is_there], character())
 })
+
+# The house of these files, each a text.
+house_of <- function(tools, ...) {
+  folder <- withr::local_tempdir(.local_envir = parent.frame())
+  files <- list(...)
+  for (name in names(files)) {
+    writeLines(files[[name]], file.path(folder, name))
+  }
+  tools$read_house(folder)
+}
+
+test_that("uses of other rooms are seen, however they are made", {
+  tools <- tool("layers.R")
+  below <- "down <- function(x) UP"
+  above <- c(
+    "up <- function() 1",
+    "print.up <- function(x, ...) x",
+    "up_default <- 3"
+  )
+  uses <- c(
+    "up()",
+    "lapply(x, up)",
+    "lapply(x, \"up\")",
+    "do.call(\"up\", list())",
+    "list(f = up)",
+    "tallbayes::up()",
+    "rlang::exec(\"up\")",
+    "print.up(x)",
+    "{ up <- up(); up }",
+    "function(y = up_default) y"
+  )
+  for (use in uses) {
+    files <- list("util-a.R" = sub("UP", use, below), "fit-b.R" = above)
+    house <- do.call(house_of, c(list(tools), files))
+    expect_length(tools$upward_arrows(house), 1)
+    expect_match(tools$upward_arrows(house), "^R/util-a.R: down uses [a-z._]+ ")
+  }
+  # its own variables and what it is given
+  for (none in c("{ up <- x + 1; up }", "lapply(x, function(up) up())")) {
+    files <- list("util-a.R" = sub("UP", none, below), "fit-b.R" = above)
+    house <- do.call(house_of, c(list(tools), files))
+    expect_identical(tools$upward_arrows(house), character())
+  }
+})
+
+test_that("a generic may stand below its methods, and not above", {
+  tools <- tool("layers.R")
+  generic <- c(
+    "reach <- function(x) UseMethod(\"reach\")",
+    "f <- function(x) reach(x)"
+  )
+  method <- "reach.far <- function(x) 1"
+  house <- house_of(tools, "util-a.R" = generic, "fit-b.R" = method)
+  expect_identical(tools$upward_arrows(house), character())
+  house <- house_of(tools, "util-a.R" = method, "fit-b.R" = generic)
+  expect_identical(
+    tools$upward_arrows(house),
+    "R/util-a.R: reach.far uses reach of R/fit-b.R"
+  )
+})
+
+test_that("circles of files are told by their shortest way", {
+  tools <- tool("layers.R")
+  house <- house_of(
+    tools,
+    "util-a.R" = c("a <- function() b()", "a2 <- function() c()"),
+    "util-b.R" = "b <- function() c()",
+    "util-c.R" = "c <- function() a()",
+    "util-d.R" = "d <- function() a()",
+    "fit-e.R" = "e <- function() f()",
+    "fit-f.R" = "f <- list(e)"
+  )
+  circles <- tools$file_circles(house)
+  expect_length(circles, 2)
+  expect_match(circles[[1]], "^3 files .* R/util-a.R R/util-b.R R/util-c.R\n")
+  expect_match(circles[[1]], "a2 uses c of R/util-c.R")
+  expect_no_match(circles[[1]], "b uses c")
+  expect_match(circles[[2]], "R/fit-f.R: f uses e of R/fit-e.R", fixed = TRUE)
+})
+
+test_that("long files, wide functions and doubles are told", {
+  tools <- tool("layers.R")
+  wide <- "function(a, b, c, d, e, f, g, h, i) 1"
+  house <- house_of(
+    tools,
+    "util-a.R" = c(paste("wide <-", wide), paste("shown <-", wide)),
+    "fit-b.R" = c(
+      paste("print.far <-", wide),
+      paste("reach.far <-", wide),
+      "reach <- function(x) UseMethod(\"reach\")"
+    ),
+    "attic.R" = c("wide <- 1", character(500))
+  )
+  expect_identical(tools$unknown_rooms(house), "no room is called attic")
+  expect_match(tools$defined_twice(house), "^wide is defined in R/attic.R and")
+  expect_match(tools$long_files(house), "^R/attic.R has 501 lines")
+  space <- withr::local_tempfile()
+  writeLines(
+    c("export(shown)", "S3method(print,far)", "S3method(reach,far)"),
+    space
+  )
+  told <- tools$wide_functions(house, tools$exports_of(space, house))
+  expect_match(told, "^R/fit-b.R: reach.far has 9 arguments", all = FALSE)
+  expect_match(told, ": wide has", all = FALSE)
+  expect_length(told, 2)
+})
+
+test_that("CONTRIBUTING.md has the order of the rooms", {
+  tools <- tool("layers.R")
+  page <- readLines(test_path("..", "..", "CONTRIBUTING.md"))
+  order <- setdiff(names(tools$rooms), c("tallbayes", "zzz"))
+  expect_match(
+    paste(page, collapse = " "),
+    paste0("From the ground up: ", paste(order, collapse = ", "), "."),
+    fixed = TRUE
+  )
+})
