@@ -24,7 +24,7 @@ written_call <- function(matched, front, caller) {
 # weights, subset and offset so that they mean in model.frame(), which looks
 # into the data and to `home`, what they mean where they were written: columns
 # stay names; variables that are elsewhere only become their values.
-place_arguments <- function(matched, columns, home, caller, call) {
+place_arguments <- function(matched, columns, home, caller) {
   for (name in intersect(placed_arguments, names(matched))) {
     written <- matched[[name]]
     given <- if (is_handed_on(written)) handed_on(written, caller)
@@ -44,8 +44,7 @@ place_arguments <- function(matched, columns, home, caller, call) {
         abort_input(
           "{.arg {name}} cannot be evaluated: {.code {deparse1(written)}}.",
           argument = name,
-          parent = e,
-          call = call
+          parent = e
         )
       }
     )

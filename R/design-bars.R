@@ -4,15 +4,14 @@
 # list(fixed, effects, group, name, correlated, frame): formulas of the
 # population's part, of the effects (one-sided) and of all variables together;
 # the expression of the grouping factor, and how it is called.
-split_bars <- function(formula, call = caller_env()) {
+split_bars <- function(formula) {
   if (!inherits(formula, "formula")) {
-    abort_expected(formula, "a formula", arg = "formula", call = call)
+    abort_expected(formula, "a formula", arg = "formula")
   }
   if (length(formula) != 3) {
     abort_input(
       "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
   if ("." %in% all.vars(formula[[3]])) {
@@ -21,19 +20,18 @@ split_bars <- function(formula, call = caller_env()) {
       "{.arg formula} has a {.code .} beside a group-level term: write the
        columns out.",
       argument = "formula",
-      value = formula,
-      call = call
+      value = formula
     )
   }
   terms <- sum_terms(formula[[3]])
   is_bar <- vapply(terms, is_bar_term, TRUE)
-  check_bars(terms, is_bar, formula, call)
+  check_bars(terms, is_bar, formula)
   bar <- strip_parens(terms[[which(is_bar)]]$term)
   fixed <- formula
   fixed[[3]] <- join_terms(terms[!is_bar])
   group <- strip_parens(bar[[3]])
-  check_group_term(group, formula, call)
-  check_effect_offset(bar, formula, call)
+  check_group_term(group, formula)
+  check_effect_offset(bar, formula)
   frame <- formula
   frame[[3]] <- call("+", call("+", fixed[[3]], bar[[2]]), group)
   list(
@@ -92,7 +90,7 @@ is_bar_term <- function(one) {
 }
 
 # One group-level term, and nowhere else a bar.
-check_bars <- function(terms, is_bar, formula, call) {
+check_bars <- function(terms, is_bar, formula) {
   inside <- Filter(
     Negate(is.null),
     lapply(terms[!is_bar], function(one) find_bar(one$term))
@@ -108,8 +106,7 @@ check_bars <- function(terms, is_bar, formula, call) {
              {.code I(a | b)}."
       ),
       argument = "formula",
-      value = formula,
-      call = call
+      value = formula
     )
   }
   if (!any(is_bar)) {
@@ -119,16 +116,15 @@ check_bars <- function(terms, is_bar, formula, call) {
         i = "Without one, use {.fn tall_glm}."
       ),
       argument = "formula",
-      value = formula,
-      call = call
+      value = formula
     )
   }
   if (sum(is_bar) > 1) {
-    abort_several_bars(terms[is_bar], formula, call)
+    abort_several_bars(terms[is_bar], formula)
   }
 }
 
-abort_several_bars <- function(terms, formula, call) {
+abort_several_bars <- function(terms, formula) {
   bars <- lapply(terms, function(one) strip_parens(one$term))
   groups <- vapply(bars, function(bar) deparse1(strip_parens(bar[[3]])), "")
   is_one <- length(unique(groups)) == 1
@@ -148,8 +144,7 @@ abort_several_bars <- function(terms, formula, call) {
       }
     ),
     argument = "formula",
-    value = formula,
-    call = call
+    value = formula
   )
 }
 
@@ -160,7 +155,7 @@ has_call <- function(x, name) {
 }
 
 # An offset has no coefficient, and so none that differs between groups.
-check_effect_offset <- function(bar, formula, call) {
+check_effect_offset <- function(bar, formula) {
   if (has_call(bar, "offset")) {
     shown <- deparse1(bar)
     abort_input(
@@ -172,13 +167,12 @@ check_effect_offset <- function(bar, formula, call) {
              differ between groups write {.code (x | g)}."
       ),
       argument = "formula",
-      value = formula,
-      call = call
+      value = formula
     )
   }
 }
 
-check_group_term <- function(group, formula, call) {
+check_group_term <- function(group, formula) {
   shown <- deparse1(group)
   if (has_call(group, "/")) {
     abort_tall(
@@ -190,8 +184,7 @@ check_group_term <- function(group, formula, call) {
              covariates of the outer ones, or the outer groups alone."
       ),
       argument = "formula",
-      value = formula,
-      call = call
+      value = formula
     )
   }
   if (has_call(group, "+") || has_call(group, "*") || has_call(group, "|")) {
@@ -202,8 +195,7 @@ check_group_term <- function(group, formula, call) {
         i = "An interaction is {.code a:b}."
       ),
       argument = "formula",
-      value = formula,
-      call = call
+      value = formula
     )
   }
 }
@@ -320,14 +312,14 @@ table_start <- function(x) {
 # What a model takes of a frame but the designs: list(y, trials, levels,
 # weights, offset, group, name, correlated, arg_y, fixed, effects), the last two
 # terms.
-glmer_sides <- function(frame, bars, family, call) {
+glmer_sides <- function(frame, bars, family) {
   fixed <- part_terms(bars$fixed, frame)
   effects <- part_terms(bars$effects, frame)
   own <- part_frame(fixed, frame)
-  sides <- frame_sides(own, family, call, as_double = FALSE)
-  check_covariates(part_frame(effects, frame), call)
+  sides <- frame_sides(own, family, as_double = FALSE)
+  check_covariates(part_frame(effects, frame))
   c(sides, list(
-    group = check_grouped(group_factor(bars$group, frame), frame, bars, call),
+    group = check_grouped(group_factor(bars$group, frame), frame, bars),
     name = bars$name,
     correlated = bars$correlated,
     arg_y = response_name(own),
@@ -337,7 +329,7 @@ glmer_sides <- function(frame, bars, family, call) {
 }
 
 # What na.pass() leaves in the data.
-check_grouped <- function(group, frame, bars, call) {
+check_grouped <- function(group, frame, bars) {
   if (anyNA(group)) {
     bad <- which(is.na(group))[[1]]
     row <- attr(frame, "row.names")[[bad]]
@@ -346,7 +338,6 @@ check_grouped <- function(group, frame, bars, call) {
       bad,
       "not be missing",
       arg = bars$name,
-      call = call,
       where = paste("row", if (is.numeric(row)) format_count(row) else row)
     )
   }
@@ -354,15 +345,14 @@ check_grouped <- function(group, frame, bars, call) {
 }
 
 # Rows of the frame as the fit reads them, in blocks.
-glmer_reader <- function(frame, sides, call) {
-  reader <- frame_part_reader(frame, sides$fixed, sides$effects, call)
-  check_some_columns(length(reader$columns), call)
+glmer_reader <- function(frame, sides) {
+  reader <- frame_part_reader(frame, sides$fixed, sides$effects)
+  check_some_columns(length(reader$columns))
   if (length(reader$effects) == 0) {
     abort_input(
       "{.arg formula} must have an effect before the bar, such as
        {.code (1 | {sides$name})}.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
   reader
@@ -381,10 +371,10 @@ glmer_design <- function(frame, sides, reader) {
 }
 
 # The matrices x and z of all rows of a fit's frame, with its groups and offset.
-glmer_matrices <- function(frame, bars, family, call) {
-  sides <- glmer_sides(frame, bars, family, call)
+glmer_matrices <- function(frame, bars, family) {
+  sides <- glmer_sides(frame, bars, family)
   matrix_of <- function(terms) {
-    design_matrix(terms, part_frame(terms, frame), call)$x
+    design_matrix(terms, part_frame(terms, frame))$x
   }
   x <- matrix_of(sides$fixed)
   rownames(x) <- rownames(frame)

@@ -10,10 +10,10 @@
 
 # The variables of a design on a block: list(columns, n, row, sources), the last
 # the data that codes come from, to say which level is unknown.
-block_values <- function(design, block, env, call = caller_env()) {
+block_values <- function(design, block, env) {
   variables <- design$variables
-  sources <- lapply(variables, variable_source, block, env, call)
-  columns <- Map(variable_column, sources, variables, block$n, list(call))
+  sources <- lapply(variables, variable_source, block, env)
+  columns <- Map(variable_column, sources, variables, block$n)
   out <- list(
     columns = unname(columns),
     n = block$n,
@@ -38,7 +38,7 @@ frame_values <- function(design, frame) {
 
 # list(values, first): the column of the data, whole, or what an expression is
 # on the rows of the block.
-variable_source <- function(variable, block, env, call = caller_env()) {
+variable_source <- function(variable, block, env) {
   column <- variable$column
   if (!is.null(column) && column %in% names(block$columns)) {
     return(list(values = block$columns[[column]], first = block$first))
@@ -50,8 +50,7 @@ variable_source <- function(variable, block, env, call = caller_env()) {
        {format_count(NROW(values))} for {count_noun(block$n, 'row')}.",
       argument = variable$name,
       expected = block$n,
-      value = values,
-      call = call
+      value = values
     )
   }
   list(values = values, first = 0)
@@ -71,10 +70,10 @@ rows_of_block <- function(x, block) {
 }
 
 # A variable's values as C takes them; those of levels as codes.
-variable_column <- function(source, variable, n, call = caller_env()) {
+variable_column <- function(source, variable, n) {
   values <- source$values
   if (variable$kind == "levels") {
-    return(level_column(source, variable, n, call))
+    return(level_column(source, variable, n))
   }
   is_numbers <- typeof(values) %in% c("double", "integer", "logical") &&
     !is.factor(values)
@@ -85,7 +84,7 @@ variable_column <- function(source, variable, n, call = caller_env()) {
       } else {
         paste("a numeric matrix of", variable$size, "columns")
       }
-      abort_expected(values, expected, arg = variable$name, call = call)
+      abort_expected(values, expected, arg = variable$name)
     }
     if (!is.null(variable$units) && inherits(values, "difftime")) {
       units(values) <- variable$units
@@ -95,7 +94,7 @@ variable_column <- function(source, variable, n, call = caller_env()) {
 }
 
 # Factors of the same levels and logical values are taken as they are.
-level_column <- function(source, variable, n, call = caller_env()) {
+level_column <- function(source, variable, n) {
   values <- source$values
   first <- source$first
   if (is.logical(values) && variable$is_logical) {
@@ -110,7 +109,7 @@ level_column <- function(source, variable, n, call = caller_env()) {
   }
   if (!is.atomic(values) || variable$is_logical) {
     expected <- if (variable$is_logical) "logical" else "a factor or character"
-    abort_expected(values, expected, arg = variable$name, call = call)
+    abort_expected(values, expected, arg = variable$name)
   }
   text <- select_rows(values, first + seq_len(n))
   codes <- match(as.character(text), variable$levels)
@@ -135,7 +134,7 @@ whole_values <- function(design, values) {
       }
       unknown <- which(codes == -1)
       if (length(unknown) > 0) {
-        abort_row(design, values, k, unknown[[1]], caller_env())
+        abort_row(design, values, k, unknown[[1]])
       }
       part <- factor(variable$levels[codes], variable$levels)
     }
@@ -196,8 +195,7 @@ fill_chunk <- function(
   weights = NULL,
   offset = NULL,
   keep = NULL,
-  from = 0,
-  call = caller_env()
+  from = 0
 ) {
   targets <- list(y = y, weights = weights, offset = offset)
   is_there <- !vapply(targets, is.null, TRUE)
@@ -217,7 +215,7 @@ fill_chunk <- function(
   )
   chunk$fill <- out$fill
   if (out$bad_row > 0) {
-    abort_bad_row(design, values, targets, out, call)
+    abort_bad_row(design, values, targets, out)
   }
   out[c("from", "fill", "n_missing")]
 }
@@ -227,11 +225,11 @@ as_column <- function(x) {
 }
 
 # What C found: a variable, a target, or, of model.matrix(), a column.
-abort_bad_row <- function(design, values, targets, out, call) {
+abort_bad_row <- function(design, values, targets, out) {
   column <- out$bad_column
   n_column <- length(values$columns)
   if (column <= n_column && !is.null(design$program)) {
-    abort_row(design, values, column, out$bad_row, call)
+    abort_row(design, values, column, out$bad_row)
   }
   if (column <= n_column) {
     column <- values$columns[[1]]
@@ -247,16 +245,16 @@ abort_bad_row <- function(design, values, targets, out, call) {
     }
     value <- target$values[[target$first + out$bad_row]]
   }
-  abort_nonfinite(value, name, values$row + out$bad_row - 1, call)
+  abort_nonfinite(value, name, values$row + out$bad_row - 1)
 }
 
-abort_nonfinite <- function(value, name, row, call) {
+abort_nonfinite <- function(value, name, row) {
   where <- paste("row", format_count(row))
-  abort_number(value, 1, arg = name, call = call, where = where)
+  abort_number(value, 1, arg = name, where = where)
 }
 
 # Row `bad` of the block, numbered from 1, of the k-th variable.
-abort_row <- function(design, values, k, bad, call) {
+abort_row <- function(design, values, k, bad) {
   variable <- design$variables[[k]]
   source <- values$sources[[k]]
   seen <- select_rows(source$values, source$first + bad)
@@ -264,7 +262,7 @@ abort_row <- function(design, values, k, bad, call) {
   if (variable$kind != "levels") {
     seen <- as.double(seen)
     bad <- first_nonfinite(seen, most_of_data)
-    abort_nonfinite(seen[[bad]], variable$name, row, call)
+    abort_nonfinite(seen[[bad]], variable$name, row)
   }
   level <- as.character(seen)
   abort_input(
@@ -276,7 +274,6 @@ abort_row <- function(design, values, k, bad, call) {
     argument = variable$name,
     expected = variable$levels,
     value = level,
-    index = row,
-    call = call
+    index = row
   )
 }

@@ -14,12 +14,12 @@
 #   else; `whole`, which copies a matrix, then takes what that gives of a block.
 
 # frame: a model frame of some rows, whose factors have all their levels.
-compile_design <- function(frame, contrasts = NULL, call = caller_env()) {
+compile_design <- function(frame, contrasts = NULL) {
   terms <- attr(frame, "terms")
   is_text <- vapply(frame, is.character, TRUE)
   frame[is_text] <- lapply(frame[is_text], factor)
   frame <- design_variables(frame, terms)
-  check_design_size(terms, frame, call)
+  check_design_size(terms, frame)
   x <- stats::model.matrix(terms, frame, contrasts.arg = contrasts)
   design <- list(
     terms = terms,

@@ -2,10 +2,10 @@
 
 # Rows of weight 0, and of cbind(successes, failures) without trials: as
 # stats::glm() does, they are left out. An error if no others are there.
-weightless_rows <- function(response, weights, call) {
+weightless_rows <- function(response, weights) {
   out <- which(weights == 0)
   if (!is.null(weights) && length(out) == length(weights)) {
-    abort_all_zero(call)
+    abort_all_zero()
   }
   if (is.matrix(response) && ncol(response) == 2 && is.numeric(response)) {
     none <- unname(which(response[, 1] == 0 & response[, 2] == 0))
@@ -85,41 +85,33 @@ remember_sources <- function(fit, y, counts, weights, offset) {
 
 # The model frame of a front end, from its matched call: list(frame, call,
 # n_missing), the call that made it and how many rows lacked a value. wanted:
-# the arguments model.frame() gets; `call` is the front end's environment.
-make_frame <- function(matched, wanted, na.action, caller, call) {
-  formula <- call$formula
+# the arguments model.frame() gets; `data` is not read where the call has none.
+make_frame <- function(matched, formula, data, wanted, na.action, caller) {
   if (!inherits(formula, "formula")) {
-    abort_expected(formula, "a formula", arg = "formula", call = call)
+    abort_expected(formula, "a formula", arg = "formula")
   }
-  check_no_bars(formula, call)
+  check_no_bars(formula)
   has_data <- "data" %in% names(matched)
-  if (has_data && !is.data.frame(call$data)) {
-    hint <- source_hint(call$data)
-    abort_expected(call$data, "a data frame", hint, arg = "data", call = call)
+  if (has_data && !is.data.frame(data)) {
+    hint <- source_hint(data)
+    abort_expected(data, "a data frame", hint, arg = "data")
   }
   if (!has_data && "." %in% all.vars(formula)) {
     abort_input(
       "{.arg data} must be given: {.arg formula} has a {.code .}, which stands
        for its columns.",
-      argument = "data",
-      call = call
+      argument = "data"
     )
   }
-  columns <- if (has_data) names(call$data)
-  matched <- place_arguments(
-    matched,
-    columns,
-    environment(formula),
-    caller,
-    call
-  )
+  columns <- if (has_data) names(data)
+  matched <- place_arguments(matched, columns, environment(formula), caller)
   frame_call <- matched[c(1, match(wanted, names(matched), 0))]
   used <- as.list(frame_call)[intersect(names(frame_call), placed_arguments)]
   used <- unlist(lapply(c(formula, used), all.vars))
-  check_columns_once(columns, used, call = call)
+  check_columns_once(columns, used)
   if (has_data) {
-    is_text <- vapply(call$data, is.character, TRUE)
-    check_no_arrays(call$data[intersect(columns[is_text], used)], call = call)
+    is_text <- vapply(data, is.character, TRUE)
+    check_no_arrays(data[intersect(columns[is_text], used)])
   }
   frame_call$na.action <- spare_copy(na.action)
   frame_call$drop.unused.levels <- TRUE
@@ -127,39 +119,38 @@ make_frame <- function(matched, wanted, na.action, caller, call) {
   frame <- tryCatch(
     eval(frame_call, caller),
     error = function(e) {
-      abort_frame(e, formula, frame_call, columns, caller, call)
+      abort_frame(e, formula, frame_call, columns, caller)
     }
   )
-  check_some_rows(frame, call)
-  check_offsets(frame, call)
+  check_some_rows(frame)
+  check_offsets(frame)
   n_missing <- length(attr(frame, "na.action"))
-  frame <- drop_weightless(frame, na.action, call)
+  frame <- drop_weightless(frame, na.action)
   list(frame = frame, call = frame_call, n_missing = n_missing)
 }
 
-check_some_rows <- function(frame, call) {
+check_some_rows <- function(frame) {
   if (nrow(frame) == 0) {
     abort_input(
       "{.arg data} must have at least one complete row, not 0.",
       argument = "data",
-      value = 0,
-      call = call
+      value = 0
     )
   }
 }
 
-check_offsets <- function(frame, call) {
+check_offsets <- function(frame) {
   own <- names(frame)[attr(attr(frame, "terms"), "offset")]
   for (name in c(own, intersect("(offset)", names(frame)))) {
     if (!is.numeric(frame[[name]])) {
       arg <- if (name == "(offset)") "offset" else name
-      abort_expected(frame[[name]], "numeric", arg = arg, call = call)
+      abort_expected(frame[[name]], "numeric", arg = arg)
     }
   }
 }
 
 # (1 | g) would be read as a logical column.
-check_no_bars <- function(formula, call) {
+check_no_bars <- function(formula) {
   bar <- find_bar(formula[[length(formula)]])
   if (is.null(bar)) {
     return(invisible())
@@ -173,8 +164,7 @@ check_no_bars <- function(formula, call) {
            {.code I(a | b)}."
     ),
     argument = "formula",
-    value = formula,
-    call = call
+    value = formula
   )
 }
 
@@ -193,17 +183,12 @@ find_bar <- function(term) {
 
 # A row of weight 0 or without trials does not count: it is left out as one with
 # missing values.
-drop_weightless <- function(frame, na.action, call) {
+drop_weightless <- function(frame, na.action) {
   weights <- stats::model.weights(frame)
-  check_numeric_vector(
-    weights,
-    allow_null = TRUE,
-    most = most_of_data,
-    call = call
-  )
-  check_row_weights(weights, row.names(frame), call)
+  check_numeric_vector(weights, allow_null = TRUE, most = most_of_data)
+  check_row_weights(weights, row.names(frame))
   response <- left_side(frame)
-  out <- weightless_rows(response, weights, call)
+  out <- weightless_rows(response, weights)
   if (length(out) == 0) {
     return(frame)
   }
@@ -229,7 +214,7 @@ drop_weightless <- function(frame, na.action, call) {
 }
 
 # rows: their names, where some were left out.
-check_row_weights <- function(weights, rows = NULL, call = caller_env()) {
+check_row_weights <- function(weights, rows = NULL) {
   bad <- which(weights < 0)
   if (length(bad) > 0) {
     first <- bad[[1]]
@@ -238,7 +223,6 @@ check_row_weights <- function(weights, rows = NULL, call = caller_env()) {
       first,
       "be at least 0",
       arg = "weights",
-      call = call,
       where = if (is.null(rows)) {
         value_place(weights, first)
       } else {
@@ -248,25 +232,24 @@ check_row_weights <- function(weights, rows = NULL, call = caller_env()) {
   }
 }
 
-abort_all_zero <- function(call) {
+abort_all_zero <- function() {
   abort_input(
     "{.arg weights} must be positive for at least one row: all are 0.",
     argument = "weights",
-    value = 0,
-    call = call
+    value = 0
   )
 }
 
 # What model.frame() could not do, in the words of tall_glm()'s arguments.
 # columns: names of the data's, NULL where there are no data.
-abort_frame <- function(error, formula, frame_call, columns, caller, call) {
+abort_frame <- function(error, formula, frame_call, columns, caller) {
   said <- conditionMessage(error)
   expressions <- c(
     list(formula = formula),
     as.list(frame_call)[c("weights", "subset", "offset")]
   )
   home <- environment(formula)
-  check_variable_there(error, expressions, columns, home, call)
+  check_variable_there(error, expressions, columns, home)
   quoted <- regmatches(said, regexec("'\\((weights|offset)\\)'", said))[[1]]
   if (length(quoted) == 2) {
     arg <- quoted[[2]]
@@ -278,16 +261,14 @@ abort_frame <- function(error, formula, frame_call, columns, caller, call) {
       "{.arg {arg}} must be a numeric vector with a value for each row of
        {.arg data}, not {describe(given)}.",
       argument = arg,
-      parent = error,
-      call = call
+      parent = error
     )
   }
   abort_input(
     "{.arg formula} and {.arg data} do not make a model frame.",
     argument = "formula",
     value = formula,
-    parent = error,
-    call = call
+    parent = error
   )
 }
 
@@ -295,7 +276,7 @@ abort_frame <- function(error, formula, frame_call, columns, caller, call) {
 # written? Most often its name is misspelt, or it has that of a function.
 # expressions: by the argument that they are; the error names the variable,
 # in whatever language it is.
-check_variable_there <- function(error, expressions, columns, home, call) {
+check_variable_there <- function(error, expressions, columns, home) {
   said <- conditionMessage(error)
   for (arg in names(expressions)) {
     for (name in setdiff(all.vars(expressions[[arg]]), c(columns, "."))) {
@@ -304,7 +285,7 @@ check_variable_there <- function(error, expressions, columns, home, call) {
       quotes <- "['\"`\u2018\u201c]"
       before <- if (exists(name, home)) quotes else "[^[:alnum:]._]"
       if (!is_there && names_variable(said, name, before)) {
-        abort_no_column(name, columns, arg, error, call)
+        abort_no_column(name, columns, arg, error)
       }
     }
   }
@@ -315,7 +296,7 @@ names_variable <- function(said, name, before) {
   grepl(paste0(before, quoted, "([^[:alnum:]._]|$)"), said)
 }
 
-abort_no_column <- function(name, columns, arg, error, call) {
+abort_no_column <- function(name, columns, arg, error) {
   is_own <- arg %in% placed_arguments
   used <- if (is_own) "{.arg {arg}} uses it."
   arg <- if (is_own) arg else "formula"
@@ -329,8 +310,7 @@ abort_no_column <- function(name, columns, arg, error, call) {
       ),
       argument = arg,
       value = name,
-      parent = error,
-      call = call
+      parent = error
     )
   }
   hint <- did_you_mean(name, columns, "`") %||%
@@ -343,7 +323,6 @@ abort_no_column <- function(name, columns, arg, error, call) {
     ),
     argument = arg,
     expected = columns,
-    value = name,
-    call = call
+    value = name
   )
 }

@@ -25,9 +25,9 @@ matrix_reader <- function(x, z) {
 
 # Of a model frame; terms: of the population's part and of the effects. Its
 # designs are list(contrasts).
-frame_part_reader <- function(frame, fixed, effects, call) {
-  x <- part_filler(fixed, part_frame(fixed, frame), call)
-  z <- part_filler(effects, part_frame(effects, frame), call)
+frame_part_reader <- function(frame, fixed, effects) {
+  x <- part_filler(fixed, part_frame(fixed, frame))
+  z <- part_filler(effects, part_frame(effects, frame))
   list(
     n = nrow(frame),
     p = length(x$columns),
@@ -41,7 +41,7 @@ frame_part_reader <- function(frame, fixed, effects, call) {
 
 # list(columns, contrasts, fill(first, n)): what model.matrix() makes of terms,
 # by blocks. sample: rows by which the program of the design is judged.
-part_filler <- function(terms, frame, call, sample = 1000) {
+part_filler <- function(terms, frame, sample = 1000) {
   n_row <- nrow(frame)
   if (!any(is_design_variable(terms))) {
     n_column <- attr(terms, "intercept")
@@ -56,7 +56,7 @@ part_filler <- function(terms, frame, call, sample = 1000) {
   rows <- unique(floor(seq(1, n_row, length.out = sample)))
   few <- frame[rows, , drop = FALSE]
   attr(few, "terms") <- terms
-  design <- compile_design(few, call = call)
+  design <- compile_design(few)
   values <- frame_values(design, frame)
   size <- min(n_row, rows_of_width(length(design$columns)))
   chunk <- new_chunk(design, size, has_y = FALSE)

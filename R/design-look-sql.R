@@ -6,14 +6,9 @@
 few_rows <- 50
 
 #' @export
-take_look.tall_table <- function(
-  source,
-  request,
-  refresh = 0,
-  call = caller_env()
-) {
+take_look.tall_table <- function(source, request, refresh = 0) {
   look <- tryCatch(
-    look_sql(source_tables(source), request, refresh, call),
+    look_sql(source_tables(source), request, refresh),
     tall_no_sql = function(cnd) conditionMessage(cnd)
   )
   if (!is.character(look)) {
@@ -24,16 +19,11 @@ take_look.tall_table <- function(
 }
 
 #' @export
-take_look.tall_shards <- function(
-  source,
-  request,
-  refresh = 0,
-  call = caller_env()
-) {
+take_look.tall_shards <- function(source, request, refresh = 0) {
   if (is.null(source_tables(source))) {
     return(NextMethod())
   }
-  take_look.tall_table(source, request, refresh, call)
+  take_look.tall_table(source, request, refresh)
 }
 
 tell_streamed <- function(why, refresh) {
@@ -44,13 +34,13 @@ tell_streamed <- function(why, refresh) {
   }
 }
 
-look_sql <- function(tables, request, refresh, call) {
+look_sql <- function(tables, request, refresh) {
   is_free <- vapply(tables, function(table) table$in_database, TRUE)
   if (!all(is_free)) {
     no_sql("as asked for by `in_database = FALSE`")
   }
   head <- source_head(tables[[1]])
-  check_no_arrays(head[request$columns], call = call)
+  check_no_arrays(head[request$columns])
   s <- sql_request(tables, request, head)
   for (table in tables) {
     con <- table_connection(table)
@@ -60,20 +50,20 @@ look_sql <- function(tables, request, refresh, call) {
     if (!is.null(lacks)) {
       no_sql(lacks)
     }
-    check_types(s, table, call)
+    check_types(s, table)
     check_terms_run(s, table)
   }
   counts <- lapply(tables, function(table) {
     tryCatch(
-      in_savepoint(table_connection(table), count_rows(table, s, call)),
+      in_savepoint(table_connection(table), count_rows(table, s)),
       tall_error_source = function(e) {
-        check_terms_compute(s, table, call)
+        check_terms_compute(s, table)
         rlang::cnd_signal(e)
       }
     )
   })
   counts <- do.call(rbind, counts)
-  check_row_counts(s, tables, request, counts, call)
+  check_row_counts(s, tables, request, counts)
   is_complete <- counts$missing == 0
   n_row <- sum(counts$n[is_complete])
   n_missing <- sum(counts$n[!is_complete])
@@ -81,8 +71,7 @@ look_sql <- function(tables, request, refresh, call) {
     abort_input(
       "{.arg data} must have at least one complete row, not 0.",
       argument = "data",
-      value = 0,
-      call = call
+      value = 0
     )
   }
   if (n_row <= look_settings$rows) {
@@ -94,9 +83,9 @@ look_sql <- function(tables, request, refresh, call) {
   }
   rates <- pilot_rates(strata, n_row)
   queries <- lapply(tables, pilot_query, s = s, rates = rates)
-  parts <- lapply(run_on_tables(tables, queries, call), split_fetched, s)
+  parts <- lapply(run_on_tables(tables, queries), split_fetched, s)
   for (part in parts) {
-    check_terms_agree(s, request, part, call)
+    check_terms_agree(s, request, part)
   }
   pilot <- join_pilots(parts)
   weights <- 1 / pilot_rate_of(s, pilot, rates)
@@ -142,7 +131,7 @@ why_it_fails <- function(s, table, fields, where = NULL) {
 }
 
 # A term that a row makes the database fail of, such as the logarithm of 0.
-check_terms_compute <- function(s, table, call) {
+check_terms_compute <- function(s, table) {
   for (k in seq_along(s$variables)) {
     term <- s$variables[[k]]
     if (is.name(term$expression)) {
@@ -161,8 +150,7 @@ check_terms_compute <- function(s, table, call) {
                {.code as_source(data, in_database = FALSE)}."
         ),
         argument = "formula",
-        value = term$name,
-        call = call
+        value = term$name
       )
     }
   }
@@ -173,7 +161,7 @@ first_line <- function(text) {
 }
 
 # SQLite has values of any type in any column.
-check_types <- function(s, table, call) {
+check_types <- function(s, table) {
   con <- table_connection(table)
   if (!is_sqlite(con) || length(s$numbers) == 0) {
     return(invisible())
@@ -182,15 +170,14 @@ check_types <- function(s, table, call) {
   is_wrong <- paste0("typeof(", own, ") IN ('text', 'blob')")
   wrong <- paste0("SUM(", sql_flag(is_wrong, con), ")")
   names(wrong) <- sprintf("s%d", seq_along(wrong))
-  found <- run_sql(con, sql_select(con, wrong, table_query(table)), call)
+  found <- run_sql(con, sql_select(con, wrong, table_query(table)))
   bad <- which(unlist(found) > 0)
   if (length(bad) > 0) {
     name <- s$numbers[[bad[[1]]]]
     abort_source(
       "{.field {name}} has numbers and, in
        {count_noun(found[[bad[[1]]]], 'row')}, text.",
-      column = name,
-      call = call
+      column = name
     )
   }
 }
@@ -199,7 +186,7 @@ check_types <- function(s, table, call) {
 
 # Rows by the levels of factors, the outcome and whether they lack something:
 # columns n, bad (not allowed), and those.
-count_rows <- function(table, s, call) {
+count_rows <- function(table, s) {
   rows <- sql_rows(s, table)
   con <- rows$con
   levels <- sql_level_names(s)
@@ -218,7 +205,7 @@ count_rows <- function(table, s, call) {
     sql,
     paste0("GROUP BY ", group, "\nLIMIT ", most_groups + 1)
   )
-  found <- run_sql(con, sql, call)
+  found <- run_sql(con, sql)
   if (nrow(found) > most_groups) {
     no_sql("the factors have too many combinations")
   }
@@ -251,19 +238,18 @@ sql_bad <- function(s, rows) {
 }
 
 # Rows that R refuses, too, are shown to it: it has the words.
-check_row_counts <- function(s, tables, request, counts, call) {
+check_row_counts <- function(s, tables, request, counts) {
   if (sum(counts$bad) > 0) {
     for (table in tables) {
       part <- fetch_rows(s, table, function(rows) {
         paste(sql_bad(s, rows), "= 1")
-      }, call)
-      show_to_r(request, part, call)
-      show_numbers(request, part$raw, call)
+      })
+      show_to_r(request, part)
+      show_numbers(request, part$raw)
     }
     abort_source(
       "{count_noun(sum(counts$bad), 'row')} of {.arg data} have values that are
-       not finite or too large, or no responses of the family.",
-      call = call
+       not finite or too large, or no responses of the family."
     )
   }
   missing <- counts$missing > 0
@@ -278,8 +264,7 @@ check_row_counts <- function(s, tables, request, counts, call) {
         i = "{.code na.action = na.omit} leaves such rows out."
       ),
       argument = "data",
-      value = sum(counts$n[missing]),
-      call = call
+      value = sum(counts$n[missing])
     )
   }
   # what terms make missing, the database must not alone
@@ -297,8 +282,8 @@ check_row_counts <- function(s, tables, request, counts, call) {
           paste(quote_names(con, "missing"), "= 1"),
           paste(quote_names(con, own), "IS NOT NULL")
         )
-      }, call)
-      check_terms_agree(s, request, part, call)
+      })
+      check_terms_agree(s, request, part)
     }
   }
 }
@@ -371,9 +356,9 @@ pilot_query <- function(table, s, rates) {
 
 # list(raw, values): rows of the table as it has them, and what the database
 # makes of them.
-fetch_rows <- function(s, table, where, call) {
+fetch_rows <- function(s, table, where) {
   sql <- sql_append(rows_query(s, table, where), paste("LIMIT", few_rows))
-  split_fetched(run_sql(table_connection(table), sql, call), s)
+  split_fetched(run_sql(table_connection(table), sql), s)
 }
 
 rows_query <- function(s, table, where, below = NULL) {
@@ -414,7 +399,7 @@ join_pilots <- function(parts) {
 # ---- do the database and R mean the same? ------------------------------------
 
 # R reads the rows as those of a source, and says what is wrong with them.
-show_to_r <- function(request, part, call) {
+show_to_r <- function(request, part) {
   block <- list(
     columns = as.list(part$raw),
     first = 0,
@@ -422,11 +407,11 @@ show_to_r <- function(request, part, call) {
     row = 1
   )
   if (block$n > 0) {
-    block_response(request, block, NULL, call)
+    block_response(request, block, NULL)
   }
 }
 
-check_terms_agree <- function(s, request, part, call) {
+check_terms_agree <- function(s, request, part) {
   if (nrow(part$raw) == 0) {
     return(invisible())
   }
@@ -439,22 +424,20 @@ check_terms_agree <- function(s, request, part, call) {
     if (variable$kind == "levels") {
       theirs <- level_text(variable, theirs)
     }
-    check_same_term(mine, theirs, part$raw, expression, call)
+    check_same_term(mine, theirs, part$raw, expression)
   }
-  own <- show_to_r(request, part, call)
-  check_same_term(own$y, part$values$y, part$raw, request$response, call,
-    own$keep)
+  own <- show_to_r(request, part)
+  check_same_term(own$y, part$values$y, part$raw, request$response, own$keep)
   for (what in c("weights", "offset")) {
     theirs <- part$values[[c(weights = "weight", offset = "offset")[[what]]]]
     if (!is.null(own[[what]]) && !is.null(theirs)) {
-      check_same_term(own[[what]], theirs, part$raw, as.name(what), call,
-        own$keep)
+      check_same_term(own[[what]], theirs, part$raw, as.name(what), own$keep)
     }
   }
 }
 
 # To 1e-8; a term that differs is refused.
-check_same_term <- function(mine, theirs, raw, expression, call, keep = NULL) {
+check_same_term <- function(mine, theirs, raw, expression, keep = NULL) {
   if (is.character(mine) || is.factor(mine) || is.logical(mine)) {
     mine <- as.character(mine)
     theirs <- as.character(theirs)
@@ -492,7 +475,6 @@ check_same_term <- function(mine, theirs, raw, expression, call, keep = NULL) {
            rows: {.code as_source(data, in_database = FALSE)}."
     ),
     argument = "formula",
-    value = name,
-    call = call
+    value = name
   )
 }

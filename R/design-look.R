@@ -15,19 +15,14 @@ look_settings <- list(
 # the rows each stands for; rows at the ends of columns; what the next pass must
 # have, too, see new_digest().
 # NULL: a factor has so many levels that no pilot has them all.
-take_look <- function(source, request, refresh = 0, call = caller_env()) {
+take_look <- function(source, request, refresh = 0) {
   UseMethod("take_look")
 }
 
 #' @export
-take_look.default <- function(
-  source,
-  request,
-  refresh = 0,
-  call = caller_env()
-) {
+take_look.default <- function(source, request, refresh = 0) {
   head <- source_head(source)
-  check_no_arrays(typed_columns(source, head, request$columns), call = call)
+  check_no_arrays(typed_columns(source, head, request$columns))
   args <- list(
     request = request,
     strata = stratum_expressions(head, request),
@@ -43,10 +38,9 @@ take_look.default <- function(
         args,
         shard_offsets(source_shards(source)),
         list(label = "Looking at the rows", refresh = refresh),
-        call,
         tells = TRUE
       )
-      merge_looks(parts, args, call)
+      merge_looks(parts, args)
     },
     tall_too_many = function(cnd) NULL
   )
@@ -64,7 +58,7 @@ typed_columns <- function(source, head, columns) {
 # What a look finds in one shard, of which the rows are numbered from first + 1
 # on: list(n_read, n_row, n_missing, kinds, summary, pilot, strata, ends,
 # digest).
-look_over <- function(shard, args, first, show, call) {
+look_over <- function(shard, args, first, show) {
   request <- args$request
   s <- args$settings
   strata <- lapply(args$strata, new_stratum, request = request)
@@ -72,14 +66,14 @@ look_over <- function(shard, args, first, show, call) {
   pilot <- new_pile()
   ends <- new_ends(request)
   seen <- list(n_missing = 0, n_row = 0, kinds = NULL)
-  digest <- digest_if(args$may_change, request, args$kinds, call)
+  digest <- digest_if(args$may_change, request, args$kinds)
   each <- function(block) {
     digest$add(block)
     seen$kinds <<- seen$kinds %||% column_kinds(block$columns)
-    own <- look_response(request, block, call)
+    own <- look_response(request, block)
     seen$n_missing <<- seen$n_missing + own$n_missing
     seen$n_row <<- seen$n_row + own$n_row
-    codes <- lapply(strata, function(stratum) stratum$codes(block, call))
+    codes <- lapply(strata, function(stratum) stratum$codes(block))
     if (is.null(codes$outcome)) {
       codes$outcome <- outcome_codes(own$y, block$n, request)
     }
@@ -95,7 +89,7 @@ look_over <- function(shard, args, first, show, call) {
     ends$add(block, own$keep)
     TRUE
   }
-  n_read <- walk_source(shard, request, show$label, show$refresh, each, call)
+  n_read <- walk_source(shard, request, show$label, show$refresh, each)
   if (pilot$n() > 0) {
     pilot$keep(weights_of_pile(look, pilot)$keep)
   }
@@ -111,11 +105,11 @@ look_over <- function(shard, args, first, show, call) {
 
 # block_response() and n_row, where rows without a value in some column do not
 # count either.
-look_response <- function(request, block, call) {
-  own <- pass_response(request, block, NA, call)
+look_response <- function(request, block) {
+  own <- pass_response(request, block, NA)
   missing <- missing_rows(request, block, own$keep)
   if (request$fails && !is.null(missing)) {
-    abort_missing_row(request, block, which(missing)[[1]], call)
+    abort_missing_row(request, block, which(missing)[[1]])
   }
   if (!is.null(missing)) {
     own$n_missing <- own$n_missing + sum(missing)
@@ -127,13 +121,13 @@ look_response <- function(request, block, call) {
 
 # Numbers of rows from a database that are not finite or too large, by their
 # columns: these rows have no numbers.
-show_numbers <- function(request, raw, call) {
+show_numbers <- function(request, raw) {
   for (name in intersect(request$columns, names(raw))) {
     x <- raw[[name]]
     bad <- if (is.numeric(x)) which(abs(as.double(x)) > most_of_data)
     if (length(bad) > 0) {
       where <- "the value of a row"
-      abort_number(x, bad[[1]], arg = name, call = call, where = where)
+      abort_number(x, bad[[1]], arg = name, where = where)
     }
   }
 }
@@ -150,9 +144,9 @@ weights_of_pile <- function(look, pilot) {
 }
 
 # take_look() of what look_over() found in the shards, in their order.
-merge_looks <- function(parts, args, call) {
+merge_looks <- function(parts, args) {
   s <- args$settings
-  check_same_kinds(parts, call)
+  check_same_kinds(parts)
   strata <- lapply(args$strata, new_stratum, request = args$request)
   look <- new_look(s$rows, s$of_stratum, s$seed)
   pilot <- new_pile()
@@ -167,7 +161,7 @@ merge_looks <- function(parts, args, call) {
         strata,
         part$strata
       )
-      look_merge(look, part$summary, codes, call)
+      look_merge(look, part$summary, codes)
       pilot$add_parts(part$pilot, codes)
       ends$absorb(part$ends)
     }
@@ -178,8 +172,7 @@ merge_looks <- function(parts, args, call) {
     abort_input(
       "{.arg data} must have at least one complete row, not 0.",
       argument = "data",
-      value = 0,
-      call = call
+      value = 0
     )
   }
   found <- weights_of_pile(look, pilot)
@@ -201,7 +194,7 @@ merge_looks <- function(parts, args, call) {
 }
 
 # Within a shard the reader sees to it.
-check_same_kinds <- function(parts, call) {
+check_same_kinds <- function(parts) {
   known <- NULL
   for (k in seq_along(parts)) {
     kinds <- parts[[k]]$kinds
@@ -216,8 +209,7 @@ check_same_kinds <- function(parts, call) {
                before it {known[[bad[[1]]]]}."
         ),
         column = name,
-        shard = k,
-        call = call
+        shard = k
       )
     }
   }
@@ -235,14 +227,7 @@ bytes_left <- function(block) {
 }
 
 # f(block) for every block of a source, until it returns FALSE.
-walk_source <- function(
-  source,
-  request,
-  label,
-  refresh,
-  f,
-  call = caller_env()
-) {
+walk_source <- function(source, request, label, refresh, f) {
   total <- source_size(source)
   shows <- refresh > 0
   if (shows) {
@@ -272,8 +257,7 @@ walk_source <- function(
         cli::cli_progress_update(set = n, id = bar)
       }
       TRUE
-    },
-    call
+    }
   )
 }
 
@@ -309,7 +293,7 @@ stratum_expressions <- function(head, request) {
 }
 
 # Values of an expression by number, in the order in which they are met:
-# list(codes(block, call), count(), ...).
+# list(codes(block), count(), ...).
 new_stratum <- function(expression, request) {
   known <- character()
   last <- list(levels = NULL, map = NULL)
@@ -333,12 +317,12 @@ new_stratum <- function(expression, request) {
       used <- known[sort(unique(codes))]
       if (same) used else sort(used)
     },
-    codes = function(block, call) {
+    codes = function(block) {
       value <- if (is.name(expression)) {
         block$columns[[as.character(expression)]]
       } else {
         what <- deparse1(expression)
-        block_eval(request, block, expression, what, call)
+        block_eval(request, block, expression, what)
       }
       first <- if (NROW(value) == block$n) 0 else block$first
       if (is.factor(value)) {

@@ -1,32 +1,30 @@
 # Inputs and responses of networks, from a model frame.
 
 # Inputs and response of a model frame, standardised, with the scaling.
-nn_parts <- function(frame, call) {
-  check_covariates(frame, call)
-  check_no_offset(frame, call)
+nn_parts <- function(frame) {
+  check_covariates(frame)
+  check_no_offset(frame)
   response <- stats::model.response(frame, "any")
   name <- response_name(frame)
   if (is.null(response)) {
     abort_input(
       "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
   if (is.character(response)) {
     response <- factor(response)
   }
-  likelihood <- nn_likelihood(response, name, call)
-  design <- design_matrix(attr(frame, "terms"), frame, call)
+  likelihood <- nn_likelihood(response, name)
+  design <- design_matrix(attr(frame, "terms"), frame)
   raw <- nn_inputs(design$x)
   if (ncol(raw) == 0) {
     abort_input(
       "{.arg formula} must have at least one covariate.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
-  found <- network_response(response, likelihood, name, call)
+  found <- network_response(response, likelihood, name)
   scaling <- list(
     x_center = colMeans(raw),
     x_scale = .Call(ffi_column_sds, raw),
@@ -49,7 +47,7 @@ nn_parts <- function(frame, call) {
   )
 }
 
-check_no_offset <- function(frame, call) {
+check_no_offset <- function(frame) {
   if (is.null(stats::model.offset(frame))) {
     return(invisible())
   }
@@ -59,8 +57,7 @@ check_no_offset <- function(frame, call) {
       "{.fn tall_nn} takes no {.fn offset} in {.arg formula}.",
       i = "Subtract it from a numeric response, or make it a covariate."
     ),
-    argument = "formula",
-    call = call
+    argument = "formula"
   )
 }
 
@@ -75,18 +72,18 @@ nn_standardise <- function(x, scaling) {
   sweep(sweep(x, 2, scaling$x_center), 2, scaling$x_scale, "/")
 }
 
-nn_likelihood <- function(response, name, call) {
+nn_likelihood <- function(response, name) {
   for (likelihood in network_responses()) {
     if (find_response(likelihood)$network$suits(response)) {
       return(likelihood)
     }
   }
   expected <- "a numeric or logical vector, a factor or strings"
-  abort_expected(response, expected, arg = name, call = call)
+  abort_expected(response, expected, arg = name)
 }
 
 # list(values, levels, n_out), as response_of_networks() has it.
-network_response <- function(y, likelihood, arg, call) {
-  check_given(y, arg = arg, call = call)
-  find_response(likelihood)$network$read(y, arg, call)
+network_response <- function(y, likelihood, arg) {
+  check_given(y, arg = arg)
+  find_response(likelihood)$network$read(y, arg)
 }

@@ -7,55 +7,52 @@ response_name <- function(frame) {
 
 # Design matrix, response, weights and offset of a model frame. sparse: as of
 # tall_glm(); NULL is settled here.
-frame_parts <- function(frame, family, call, sparse = FALSE) {
-  sides <- frame_sides(frame, family, call)
+frame_parts <- function(frame, family, sparse = FALSE) {
+  sides <- frame_sides(frame, family)
   terms <- attr(frame, "terms")
   is_sparse <- sparse %||% is_mostly_zeros(terms, frame)
   design <- if (is_sparse) {
     sparse_design_matrix(terms, frame)
   } else {
     hint <- "{.code sparse = TRUE} keeps what is not 0."
-    design_matrix(terms, frame, call, hint)
+    design_matrix(terms, frame, hint)
   }
-  check_some_columns(ncol(design$x), call)
+  check_some_columns(ncol(design$x))
   c(list(x = design$x), sides, list(
     contrasts = design$contrasts,
     sparse = is_sparse
   ))
 }
 
-check_some_columns <- function(n, call) {
+check_some_columns <- function(n) {
   if (n == 0) {
     abort_input(
       "{.arg formula} must have at least one term or an intercept.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
 }
 
 # The same without the design. as_double: FALSE where whole numbers need not
 # become doubles, which takes memory.
-frame_sides <- function(frame, family, call, as_double = TRUE) {
-  check_covariates(frame, call)
+frame_sides <- function(frame, family, as_double = TRUE) {
+  check_covariates(frame)
   response <- left_side(frame)
   if (is.null(response)) {
     abort_input(
       "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
   name <- response_name(frame)
-  y <- frame_response(response, family, name, call, as_double)
+  y <- frame_response(response, family, name, as_double)
   if (is.null(y$trials)) {
     check_successes(
       y$values,
       stats::model.weights(frame),
       family,
       name,
-      row.names(frame),
-      call
+      row.names(frame)
     )
   }
   list(
@@ -95,7 +92,7 @@ plain_columns <- function(x) {
 # An identifier among the covariates can ask for more columns than there is
 # memory for, and the system then ends R without a word.
 # Contrasts take the square of the levels, with few rows most of it.
-check_design_size <- function(terms, frame, call, hint = NULL) {
+check_design_size <- function(terms, frame, hint = NULL) {
   free <- free_memory()
   width <- design_width(terms, frame)
   response <- attr(terms, "response")
@@ -122,8 +119,7 @@ check_design_size <- function(terms, frame, call, hint = NULL) {
     ),
     argument = "formula",
     value = bytes,
-    expected = free,
-    call = call
+    expected = free
   )
 }
 
@@ -179,14 +175,8 @@ source_design <- function(source, terms, frame) {
 # model.matrix() by blocks of rows: its row names and its copies are then those
 # of a block. What depends on all rows (levels, bases of poly() or splines) is
 # in the frame already, except the levels of character columns.
-design_matrix <- function(
-  terms,
-  frame,
-  call = caller_env(),
-  hint = NULL,
-  size = 2^20
-) {
-  check_design_size(terms, frame, call, hint)
+design_matrix <- function(terms, frame, hint = NULL, size = 2^20) {
+  check_design_size(terms, frame, hint)
   is_text <- vapply(frame, is.character, TRUE)
   frame[is_text] <- lapply(frame[is_text], factor)
   n <- nrow(frame)
@@ -212,7 +202,7 @@ design_matrix <- function(
 
 # Factors vary and nothing is missing: after model.matrix() one could no longer
 # name the variable.
-check_covariates <- function(frame, call) {
+check_covariates <- function(frame) {
   response <- attr(attr(frame, "terms"), "response")
   own <- names(frame) %in% c("(weights)", "(offset)")
   for (k in setdiff(seq_along(frame)[!own], response)) {
@@ -221,7 +211,7 @@ check_covariates <- function(frame, call) {
     if (is.character(column)) {
       column <- factor(column)
     }
-    check_covariate_type(column, name, call)
+    check_covariate_type(column, name)
     is_plain <- is_plain_numeric(column)
     is_whole <- if (is_plain) {
       all_finite(column, most_of_data)
@@ -229,7 +219,7 @@ check_covariates <- function(frame, call) {
       !anyNA(column)
     }
     if (!is_whole) {
-      abort_covariate(column, is_plain, name, frame, call)
+      abort_covariate(column, is_plain, name, frame)
     }
     if (is.factor(column) && nlevels(column) < 2) {
       abort_input(
@@ -237,15 +227,14 @@ check_covariates <- function(frame, call) {
          {nlevels(column)} ({.val {levels(column)}}).",
         argument = name,
         expected = 2,
-        value = nlevels(column),
-        call = call
+        value = nlevels(column)
       )
     }
   }
 }
 
 # The first value that cannot be.
-abort_covariate <- function(column, is_plain, name, frame, call) {
+abort_covariate <- function(column, is_plain, name, frame) {
   bad <- if (is_plain) {
     first_nonfinite(column, most_of_data)
   } else {
@@ -255,17 +244,17 @@ abort_covariate <- function(column, is_plain, name, frame, call) {
   row <- attr(frame, "row.names")[[(bad - 1) %% nrow(frame) + 1]]
   where <- paste("row", if (is.numeric(row)) format_count(row) else row)
   if (is_plain) {
-    abort_number(column, bad, arg = name, call = call, where = where)
+    abort_number(column, bad, arg = name, where = where)
   }
-  abort_value(column, bad, "not be missing", name, call, where)
+  abort_value(column, bad, "not be missing", name, where)
 }
 
 # model.matrix() takes no others.
-check_covariate_type <- function(column, name, call) {
+check_covariate_type <- function(column, name) {
   if (typeof(column) %in% c("complex", "raw", "list")) {
     expected <- "numeric, logical, text or a factor"
     seen <- describe(unclass(column))
-    abort_expected(column, expected, seen = seen, arg = name, call = call)
+    abort_expected(column, expected, seen = seen, arg = name)
   }
 }
 
@@ -281,11 +270,11 @@ left_side <- function(frame) {
 # list(values, levels, trials), as stats::glm: a factor or logical is 0 at its
 # first level; cbind(successes, failures) is a proportion of trials. as_double:
 # of frame_sides().
-frame_response <- function(response, family, name, call, as_double = TRUE) {
+frame_response <- function(response, family, name, as_double = TRUE) {
   takes_trials <- has_trials(family)
   levels <- NULL
   if (is.matrix(response)) {
-    return(counts_response(response, takes_trials, name, call))
+    return(counts_response(response, takes_trials, name))
   }
   if (takes_trials && is.factor(response)) {
     levels <- levels(response)
@@ -294,8 +283,7 @@ frame_response <- function(response, family, name, call, as_double = TRUE) {
         "{.arg {name}} must have two levels, not {length(levels)}.",
         argument = name,
         expected = 2,
-        value = length(levels),
-        call = call
+        value = length(levels)
       )
     }
     response <- response == levels[[2]]
@@ -308,7 +296,7 @@ frame_response <- function(response, family, name, call, as_double = TRUE) {
     hint <- if (is.character(response) && takes_trials) {
       "Make it a factor with `factor()`."
     }
-    abort_expected(response, expected, hint, arg = name, call = call)
+    abort_expected(response, expected, hint, arg = name)
   }
   stays <- !as_double && is.null(attributes(response))
   list(
@@ -321,14 +309,7 @@ frame_response <- function(response, family, name, call, as_double = TRUE) {
 # Proportions are of whole numbers of trials and of successes, up to the
 # rounding that stats::glm() lets pass. rows: their names, where some were left
 # out.
-check_successes <- function(
-  y,
-  trials,
-  family,
-  name,
-  rows = NULL,
-  call = caller_env()
-) {
+check_successes <- function(y, trials, family, name, rows = NULL) {
   # the usual case, without memory
   is_binary <- !find_response(family)$takes_proportions || !is.double(y) ||
     first_outside(y, family, size = 1) == 0
@@ -363,13 +344,12 @@ check_successes <- function(
     ),
     argument = if (is_whole(n[[at]])) name else "weights",
     value = y[[at]],
-    index = at,
-    call = call
+    index = at
   )
 }
 
 # cbind(successes, failures)
-counts_response <- function(response, takes_trials, name, call) {
+counts_response <- function(response, takes_trials, name) {
   if (!takes_trials || ncol(response) != 2 || !is.numeric(response)) {
     abort_expected(
       response,
@@ -378,15 +358,14 @@ counts_response <- function(response, takes_trials, name, call) {
       } else {
         "a numeric vector"
       },
-      arg = name,
-      call = call
+      arg = name
     )
   }
   storage.mode(response) <- "double"
-  check_finite(response, most_of_data, arg = name, call = call)
+  check_finite(response, most_of_data, arg = name)
   bad <- which(response < 0 | response != round(response))
   if (length(bad) > 0) {
-    abort_value(response, bad[[1]], "be a count", arg = name, call = call)
+    abort_value(response, bad[[1]], "be a count", arg = name)
   }
   trials <- rowSums(response)
   if (any(trials == 0)) {
@@ -394,8 +373,7 @@ counts_response <- function(response, takes_trials, name, call) {
       trials,
       which(trials == 0)[[1]],
       "have at least one trial in each row",
-      arg = name,
-      call = call
+      arg = name
     )
   }
   list(values = response[, 1] / trials, levels = NULL, trials = trials)

@@ -5,18 +5,18 @@
 # `rows` for each_chunk() and others of R/mode-passes.R, `pilot` and `parts` as
 # pilot_frame() and frame_parts() have them. Without `rows`: the source is small
 # or has too many levels, and all its rows can be had at once.
-read_design <- function(source, request, matched, control, call) {
-  look <- take_look(source, request, control$refresh, call)
+read_design <- function(source, request, matched, control) {
+  look <- take_look(source, request, control$refresh)
   if (is.null(look) || look$is_whole) {
     return(list(look = look))
   }
-  pilot <- pilot_frame(look, source, request, matched, control$refresh, call)
-  refuse_dependent(request, pilot, call)
-  parts <- frame_parts(pilot$frame, request$family, call)
+  pilot <- pilot_frame(look, source, request, matched, control$refresh)
+  refuse_dependent(request, pilot)
+  parts <- frame_parts(pilot$frame, request$family)
   rows <- list(
     source = source,
     request = request,
-    design = compile_design(pilot$whole, call = call),
+    design = compile_design(pilot$whole),
     response_levels = look$response_levels,
     has_weights = !is.null(parts$weights) || !is.null(parts$trials),
     has_offset = !is.null(parts$offset),
@@ -29,7 +29,7 @@ read_design <- function(source, request, matched, control, call) {
 
 # The model frames of the pilot's rows, and of these with those at the ends of
 # columns; how many rows each of the former stands for.
-pilot_frame <- function(look, source, request, matched, refresh, call) {
+pilot_frame <- function(look, source, request, matched, refresh) {
   n <- nrow(look$frame)
   data <- look$frame
   if (!is.null(look$ends)) {
@@ -47,14 +47,12 @@ pilot_frame <- function(look, source, request, matched, refresh, call) {
   frame_call$na.action <- stats::na.omit
   frame_call$drop.unused.levels <- TRUE
   frame_call[[1]] <- quote(stats::model.frame)
-  told <- function(code) told_as_frame(code, frame_call, request, call)
+  told <- function(code) told_as_frame(code, frame_call, request)
   whole <- told(eval(frame_call, request$env))
   takes <- constant_variables(attr(whole, "terms"))
   if (length(takes) > 0 && is_in_memory(source)) {
     settled <- frame_call
-    settled$formula <- told(
-      constants_of_all(whole, takes, source, request, call)
-    )
+    settled$formula <- told(constants_of_all(whole, takes, source, request))
     whole <- told(eval(settled, request$env))
   } else {
     tell_constants(whole, takes, refresh)
@@ -63,7 +61,7 @@ pilot_frame <- function(look, source, request, matched, refresh, call) {
   own <- left <= n
   frame <- whole[own, , drop = FALSE]
   attr(frame, "terms") <- attr(whole, "terms")
-  check_some_rows(frame, call)
+  check_some_rows(frame)
   frame_call$data <- matched$data
   list(
     data = data,
@@ -75,19 +73,12 @@ pilot_frame <- function(look, source, request, matched, refresh, call) {
 }
 
 # What fails in `code` is said in the words of the front end's arguments.
-told_as_frame <- function(code, frame_call, request, call) {
+told_as_frame <- function(code, frame_call, request) {
   tryCatch(code, error = function(e) {
     if (inherits(e, "tall_error")) {
       rlang::cnd_signal(e)
     }
-    abort_frame(
-      e,
-      request$formula,
-      frame_call,
-      request$known,
-      request$env,
-      call
-    )
+    abort_frame(e, request$formula, frame_call, request$known, request$env)
   })
 }
 
@@ -104,14 +95,14 @@ constant_variables <- function(terms) {
 # Terms of the pilot's frame with the constants of all rows, as model.frame()
 # takes them: before subset or missing values of others leave rows out. One
 # variable at a time: what its function makes of all rows goes again.
-constants_of_all <- function(whole, takes, source, request, call) {
+constants_of_all <- function(whole, takes, source, request) {
   terms <- attr(whole, "terms")
   predvars <- attr(terms, "predvars")
   for (k in takes) {
     written <- attr(terms, "variables")[[k + 1]]
     names <- intersect(all.vars(written), request$columns)
     n <- source_size(source)
-    check_constants_size(written, n, whole[[k]], call)
+    check_constants_size(written, n, whole[[k]])
     columns <- complete_columns(held_columns(source, names))
     value <- eval(written, columns, request$env)
     predvars[[k + 1]] <- stats::makepredictcall(value, written)
@@ -137,7 +128,7 @@ constants_take <- function(value) {
 }
 
 # value: of the variable, in the pilot.
-check_constants_size <- function(written, n, value, call) {
+check_constants_size <- function(written, n, value) {
   free <- free_memory()
   bytes <- 8 * n * constants_take(value)
   if (is.na(free) || bytes <= free) {
@@ -154,8 +145,7 @@ check_constants_size <- function(written, n, value, call) {
     ),
     argument = "formula",
     value = bytes,
-    expected = free,
-    call = call
+    expected = free
   )
 }
 
@@ -171,7 +161,7 @@ tell_constants <- function(whole, takes, refresh) {
   }
 }
 
-refuse_dependent <- function(request, pilot, call) {
+refuse_dependent <- function(request, pilot) {
   more <- request[c("weights", "subset")]
   bad <- row_dependent(
     attr(pilot$whole, "terms"),
@@ -190,7 +180,6 @@ refuse_dependent <- function(request, pilot, call) {
            {.code cut(x, c(0, 1, 2))}, {.code x - 3.2}."
     ),
     argument = "formula",
-    value = bad,
-    call = call
+    value = bad
   )
 }

@@ -2,8 +2,8 @@
 # numbered.
 
 # list(rating, user, item): the expressions of rating ~ user + item.
-check_rating_formula <- function(formula, call) {
-  check_given(formula, arg = "formula", call = call)
+check_rating_formula <- function(formula) {
+  check_given(formula, arg = "formula")
   ok <- inherits(formula, "formula") && length(formula) == 3 &&
     is.call(formula[[3]]) && identical(formula[[3]][[1]], quote(`+`)) &&
     length(formula[[3]]) == 3
@@ -16,8 +16,7 @@ check_rating_formula <- function(formula, call) {
       } else {
         describe(formula)
       },
-      arg = "formula",
-      call = call
+      arg = "formula"
     )
   }
   parts <- list(
@@ -25,12 +24,12 @@ check_rating_formula <- function(formula, call) {
     user = formula[[3]][[2]],
     item = formula[[3]][[3]]
   )
-  check_parts_differ(parts, formula, call)
+  check_parts_differ(parts, formula)
   c(parts, environment = environment(formula))
 }
 
 # Users who are their own items say nothing of either.
-check_parts_differ <- function(parts, formula, call) {
+check_parts_differ <- function(parts, formula) {
   text <- vapply(parts, deparse1, "")
   again <- anyDuplicated(text)
   if (again > 0) {
@@ -42,31 +41,30 @@ check_parts_differ <- function(parts, formula, call) {
         i = "Write {.code rating ~ user + item}."
       ),
       argument = "formula",
-      value = formula,
-      call = call
+      value = formula
     )
   }
 }
 
-rating_columns <- function(parts, data, call) {
-  check_given(data, arg = "data", call = call)
+rating_columns <- function(parts, data) {
+  check_given(data, arg = "data")
   values <- lapply(c("user", "item", "rating"), function(part) {
-    evaluate_part(parts, part, data, "data", call)
+    evaluate_part(parts, part, data, "data")
   })
   args <- vapply(
     c("user", "item", "rating"),
     function(p) deparse1(parts[[p]]),
     ""
   )
-  check_ratings(values[[1]], values[[2]], values[[3]], args, call)
+  check_ratings(values[[1]], values[[2]], values[[3]], args)
 }
 
-evaluate_part <- function(parts, part, data, arg, call) {
+evaluate_part <- function(parts, part, data, arg) {
   if (!is.data.frame(data)) {
-    abort_expected(data, "a data frame", arg = arg, call = call)
+    abort_expected(data, "a data frame", arg = arg)
   }
   used <- all.vars(parts[[part]])
-  check_columns_once(names(data), used, arg = arg, call = call)
+  check_columns_once(names(data), used, arg = arg)
   tryCatch(
     eval(parts[[part]], data, parts$environment),
     error = function(e) {
@@ -76,8 +74,7 @@ evaluate_part <- function(parts, part, data, arg, call) {
           "{.arg {arg}} must have the columns of the formula.",
           x = message
         ),
-        argument = arg,
-        call = call
+        argument = arg
       )
     }
   )
@@ -86,44 +83,38 @@ evaluate_part <- function(parts, part, data, arg, call) {
 # The pairs to predict during the run: list(frame, user, item (row numbers),
 # rating (NULL: not given), data: the ratings of the fit, with rows for users
 # and items that are new).
-new_pairs <- function(parts, newdata, ratings, call) {
+new_pairs <- function(parts, newdata, ratings) {
   out <- list(user = numeric(), item = numeric(), data = ratings)
   if (is.null(newdata)) {
     return(out)
   }
   for (side in c("user", "item")) {
-    x <- evaluate_part(parts, side, newdata, "newdata", call)
+    x <- evaluate_part(parts, side, newdata, "newdata")
     arg <- deparse1(parts[[side]])
-    extended <- extend_ids(ratings[[side]], x, arg, call)
+    extended <- extend_ids(ratings[[side]], x, arg)
     if (is.null(extended$ids$labels)) {
       # all of them are rows of theta
-      check_dense(c(ratings[[side]]$index, extended$index), arg, call)
+      check_dense(c(ratings[[side]]$index, extended$index), arg)
     }
     out$data[[side]] <- extended$ids
     out[[side]] <- extended$index
   }
   warn_unrated(
     setdiff(out$user, ratings$user$index),
-    setdiff(out$item, ratings$item$index),
-    call
+    setdiff(out$item, ratings$item$index)
   )
-  out$frame <- pair_frame(parts, newdata, call)
+  out$frame <- pair_frame(parts, newdata)
   if (all(all.vars(parts$rating) %in% names(newdata))) {
-    rating <- evaluate_part(parts, "rating", newdata, "newdata", call)
+    rating <- evaluate_part(parts, "rating", newdata, "newdata")
     arg <- paste0("newdata$", deparse1(parts$rating))
-    out$rating <- check_numeric_vector(
-      rating,
-      most = most_of_data,
-      arg = arg,
-      call = call
-    )
+    out$rating <- check_numeric_vector(rating, most = most_of_data, arg = arg)
   }
   out
 }
 
-pair_frame <- function(parts, newdata, call) {
+pair_frame <- function(parts, newdata) {
   out <- lapply(c("user", "item"), function(side) {
-    evaluate_part(parts, side, newdata, "newdata", call)
+    evaluate_part(parts, side, newdata, "newdata")
   })
   names <- vapply(parts[c("user", "item")], deparse1, "")
   stats::setNames(as.data.frame(out), names)
@@ -131,21 +122,16 @@ pair_frame <- function(parts, newdata, call) {
 
 # ids (as check_ids() makes them) with rows for those of x that they lack, and
 # the rows of x.
-extend_ids <- function(ids, x, arg, call) {
+extend_ids <- function(ids, x, arg) {
   if (is.null(ids$labels)) {
     if (is.character(x) || is.factor(x)) {
-      abort_expected(
-        x,
-        "numbers, as in the data that were fitted",
-        arg = arg,
-        call = call
-      )
+      abort_expected(x, "numbers, as in the data that were fitted", arg = arg)
     }
-    check_id_numbers(x, arg, call)
+    check_id_numbers(x, arg)
     index <- as.double(x)
     ids$n <- max(ids$n, index)
   } else {
-    x <- check_labels(x, arg, call)
+    x <- check_labels(x, arg)
     ids$labels <- union(ids$labels, x)
     ids$n <- as.double(length(ids$labels))
     index <- as.double(match(x, ids$labels))
@@ -153,21 +139,15 @@ extend_ids <- function(ids, x, arg, call) {
   list(ids = ids, index = index)
 }
 
-check_labels <- function(x, arg, call) {
+check_labels <- function(x, arg) {
   x <- as.character(x)
   if (anyNA(x)) {
-    abort_value(
-      x,
-      which(is.na(x))[[1]],
-      "not be missing",
-      arg = arg,
-      call = call
-    )
+    abort_value(x, which(is.na(x))[[1]], "not be missing", arg = arg)
   }
   x
 }
 
-warn_unrated <- function(users, items, call) {
+warn_unrated <- function(users, items) {
   counts <- c(
     if (length(users) > 0) count_noun(length(users), "user"),
     if (length(items) > 0) count_noun(length(items), "item")
@@ -181,8 +161,7 @@ warn_unrated <- function(users, items, call) {
         i = "Their factors are those of the prior."
       ),
       users = users,
-      items = items,
-      call = call
+      items = items
     )
   }
 }
@@ -194,21 +173,15 @@ check_ratings <- function(
   user,
   item,
   rating,
-  args = c("user", "item", "rating"),
-  call = caller_env()
+  args = c("user", "item", "rating")
 ) {
-  check_given(user, arg = args[[1]], call = call)
-  check_given(item, arg = args[[2]], call = call)
-  rating <- check_numeric_vector(
-    rating,
-    most = most_of_data,
-    arg = args[[3]],
-    call = call
-  )
-  user <- check_ids(user, args[[1]], call)
-  item <- check_ids(item, args[[2]], call)
+  check_given(user, arg = args[[1]])
+  check_given(item, arg = args[[2]])
+  rating <- check_numeric_vector(rating, most = most_of_data, arg = args[[3]])
+  user <- check_ids(user, args[[1]])
+  item <- check_ids(item, args[[2]])
   for (side in list(list(user, args[[1]]), list(item, args[[2]]))) {
-    check_same_rows(rating, side[[1]]$index, args[[3]], side[[2]], call)
+    check_same_rows(rating, side[[1]]$index, args[[3]], side[[2]])
   }
   list(user = user, item = item, rating = unname(rating))
 }
@@ -218,14 +191,14 @@ sparse_ids <- 10
 
 # list(index, labels, n): row numbers as doubles, what they are called (NULL:
 # the numbers themselves), rows.
-check_ids <- function(x, arg, call) {
+check_ids <- function(x, arg) {
   if (is.character(x)) {
     x <- factor(x)
   }
   if (is.factor(x)) {
     bad <- which(is.na(x))
     if (length(bad) > 0) {
-      abort_value(x, bad[[1]], "not be missing", arg = arg, call = call)
+      abort_value(x, bad[[1]], "not be missing", arg = arg)
     }
     return(list(
       index = as.double(as.integer(x)),
@@ -233,14 +206,14 @@ check_ids <- function(x, arg, call) {
       n = as.double(nlevels(x))
     ))
   }
-  check_id_numbers(x, arg, call)
+  check_id_numbers(x, arg)
   index <- as.double(x)
-  check_dense(index, arg, call)
+  check_dense(index, arg)
   list(index = index, labels = NULL, n = max(index))
 }
 
 # Are they row numbers, and not names that happen to be numbers?
-check_dense <- function(index, arg, call) {
+check_dense <- function(index, arg) {
   n <- max(index)
   n_distinct <- length(unique(index))
   if (n > 1000 && n > sparse_ids * n_distinct) {
@@ -251,24 +224,18 @@ check_dense <- function(index, arg, call) {
         i = "Make them the levels of a factor: {.code factor({arg})}."
       ),
       argument = arg,
-      value = n,
-      call = call
+      value = n
     )
   }
 }
 
-check_id_numbers <- function(x, arg, call) {
+check_id_numbers <- function(x, arg) {
   if (!is_plain_numeric(x)) {
-    abort_expected(
-      x,
-      "positive whole numbers, a factor or strings",
-      arg = arg,
-      call = call
-    )
+    abort_expected(x, "positive whole numbers, a factor or strings", arg = arg)
   }
   bad <- which(is.na(x) | x < 1 | x != round(x) | is.infinite(x))
   if (length(bad) > 0) {
     must <- "be positive whole numbers, a factor or strings"
-    abort_value(x, bad[[1]], must, arg = arg, call = call)
+    abort_value(x, bad[[1]], must, arg = arg)
   }
 }

@@ -10,10 +10,9 @@ new_request <- function(
   family,
   expressions = list(),
   fails = FALSE,
-  pads = FALSE,
-  call = caller_env()
+  pads = FALSE
 ) {
-  check_no_bars(formula, call)
+  check_no_bars(formula)
   empty <- stats::setNames(rep(list(numeric()), length(names)), names)
   # a `.` stands for the columns
   formula <- stats::formula(stats::terms(formula, data = frame_of(empty, 0)))
@@ -21,8 +20,7 @@ new_request <- function(
   if (attr(terms, "response") == 0) {
     abort_input(
       "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
   variables <- as.list(attr(terms, "variables"))[-1]
@@ -30,7 +28,7 @@ new_request <- function(
     all.vars(formula),
     unlist(lapply(expressions, all.vars))
   ))
-  check_columns_once(names, wanted, call = call)
+  check_columns_once(names, wanted)
   list(
     formula = formula,
     env = environment(formula),
@@ -68,19 +66,18 @@ slice_rows <- function(x, first, n) {
 
 # The value of an expression in the rows of a block: one for each row, or an
 # error that says what of tall_glm() it is.
-block_eval <- function(request, block, expression, what, call) {
+block_eval <- function(request, block, expression, what) {
   names <- intersect(all.vars(expression), request$columns)
-  check_outside(request, block, expression, what, call)
+  check_outside(request, block, expression, what)
   value <- tryCatch(
     eval(expression, block_slice(block, names), request$env),
     error = function(e) {
       expressions <- stats::setNames(list(expression), what)
-      check_variable_there(e, expressions, request$known, request$env, call)
+      check_variable_there(e, expressions, request$known, request$env)
       abort_input(
         "{.arg {what}} cannot be evaluated: {.code {deparse1(expression)}}.",
         argument = what,
-        parent = e,
-        call = call
+        parent = e
       )
     }
   )
@@ -95,15 +92,14 @@ block_eval <- function(request, block, expression, what, call) {
          {count_noun(block$n, 'row')}.",
         i = "Variables that are not in {.arg data} must be single values here."
       ),
-      argument = what,
-      call = call
+      argument = what
     )
   }
   value
 }
 
 # A vector that is no column would be taken for the rows of this block.
-check_outside <- function(request, block, expression, what, call) {
+check_outside <- function(request, block, expression, what) {
   for (name in setdiff(all.vars(expression), request$columns)) {
     if (block$n > 1 && NROW(get0(name, request$env)) == block$n) {
       abort_input(
@@ -112,8 +108,7 @@ check_outside <- function(request, block, expression, what, call) {
            {.arg data}.",
           i = "Rows are read in blocks: make it a column."
         ),
-        argument = what,
-        call = call
+        argument = what
       )
     }
   }
@@ -121,9 +116,9 @@ check_outside <- function(request, block, expression, what, call) {
 
 # block_response() for a pass: what lies in a column as it is wanted is left
 # there, y a list(values, first).
-pass_response <- function(request, block, levels, call) {
+pass_response <- function(request, block, levels) {
   plain_response(request, block) %||%
-    block_response(request, block, levels, call)
+    block_response(request, block, levels)
 }
 
 # NULL: rows may be left out, or refused, or the response is no column of
@@ -151,21 +146,20 @@ plain_response <- function(request, block) {
 # core takes it, weights of the likelihood (trials or precisions) and offset or
 # NULL, keep or NULL: those that count. levels: of a response that is a factor,
 # NA: not known yet, y is not wanted then.
-block_response <- function(request, block, levels = NULL, call) {
+block_response <- function(request, block, levels = NULL) {
   response <- block_eval(
     request,
     block,
     request$response,
-    request$response_name,
-    call
+    request$response_name
   )
-  weights <- block_number(request, block, request$weights, "weights", call)
-  offset <- block_offset(request, block, call)
-  keep <- block_subset(request, block, call)
+  weights <- block_number(request, block, request$weights, "weights")
+  offset <- block_offset(request, block)
+  keep <- block_subset(request, block)
   is_there <- stats::complete.cases(response)
   if (!is.null(weights)) {
     is_there <- is_there & !is.na(weights)
-    check_block_weights(weights, block, call)
+    check_block_weights(weights, block)
     keep <- and_rows(keep, weights > 0 | is.na(weights))
   }
   if (!is.null(offset)) {
@@ -176,7 +170,7 @@ block_response <- function(request, block, levels = NULL, call) {
   }
   n_missing <- sum(!is_there & (keep %||% TRUE))
   if (request$fails && n_missing > 0) {
-    abort_missing_row(request, block, which(!is_there)[[1]], call)
+    abort_missing_row(request, block, which(!is_there)[[1]])
   }
   if (n_missing > 0) {
     keep <- and_rows(keep, is_there)
@@ -187,8 +181,7 @@ block_response <- function(request, block, levels = NULL, call) {
     weights,
     request,
     block,
-    levels,
-    call
+    levels
   )
   if (!is.null(found$trials)) {
     weights <- found$trials * (weights %||% 1)
@@ -212,11 +205,11 @@ and_rows <- function(keep, more) {
   }
 }
 
-block_number <- function(request, block, expression, what, call) {
+block_number <- function(request, block, expression, what) {
   if (is.null(expression)) {
     return(NULL)
   }
-  value <- block_eval(request, block, expression, what, call)
+  value <- block_eval(request, block, expression, what)
   if (is.null(value)) {
     return(NULL)
   }
@@ -224,17 +217,16 @@ block_number <- function(request, block, expression, what, call) {
     abort_input(
       "{.arg {what}} must be a numeric vector with a value for each row of
        {.arg data}, not {describe(value)}.",
-      argument = what,
-      call = call
+      argument = what
     )
   }
   as.double(value)
 }
 
-block_offset <- function(request, block, call) {
+block_offset <- function(request, block) {
   total <- NULL
   for (expression in request$offsets) {
-    one <- block_number(request, block, expression, "offset", call)
+    one <- block_number(request, block, expression, "offset")
     if (!is.null(one)) {
       total <- if (is.null(total)) one else total + one
     }
@@ -242,18 +234,17 @@ block_offset <- function(request, block, call) {
   total
 }
 
-block_subset <- function(request, block, call) {
+block_subset <- function(request, block) {
   if (is.null(request$subset)) {
     return(NULL)
   }
-  value <- block_eval(request, block, request$subset, "subset", call)
+  value <- block_eval(request, block, request$subset, "subset")
   if (!is.logical(value)) {
     abort_input(
       "{.arg subset} must be TRUE or FALSE for each row of {.arg data} where
        there are so many, not {describe(value)}.",
       argument = "subset",
-      value = value,
-      call = call
+      value = value
     )
   }
   and_rows(NULL, value)
@@ -266,8 +257,7 @@ block_values_of_response <- function(
   weights,
   request,
   block,
-  levels,
-  call
+  levels
 ) {
   name <- request$response_name
   if (is.factor(response)) {
@@ -290,9 +280,9 @@ block_values_of_response <- function(
   rows <- if (is.null(keep)) seq_len(block$n) else which(keep)
   rows <- block$row - 1 + rows
   family <- request$family
-  found <- frame_response(response, family, name, call)
+  found <- frame_response(response, family, name)
   if (is.null(found$trials)) {
-    check_successes(found$values, weights, family, name, rows, call)
+    check_successes(found$values, weights, family, name, rows)
   }
   bad <- first_outside(found$values, family)
   if (bad > 0) {
@@ -302,7 +292,6 @@ block_values_of_response <- function(
       bad,
       paste0(entry$must, " for family \"", entry$name, "\""),
       arg = name,
-      call = call,
       where = paste("row", format_count(rows[[bad]]))
     )
   }
@@ -317,7 +306,7 @@ block_values_of_response <- function(
   list(values = spread(found$values), trials = spread(found$trials))
 }
 
-check_block_weights <- function(weights, block, call) {
+check_block_weights <- function(weights, block) {
   bad <- which(weights < 0 | weights > most_of_data)
   if (length(bad) > 0) {
     abort_value(
@@ -325,13 +314,12 @@ check_block_weights <- function(weights, block, call) {
       bad[[1]],
       paste("be at least 0 and at most", format_number(most_of_data)),
       arg = "weights",
-      call = call,
       where = paste("row", format_count(block$row - 1 + bad[[1]]))
     )
   }
 }
 
-abort_missing_row <- function(request, block, at, call) {
+abort_missing_row <- function(request, block, at) {
   row <- format_count(block$row - 1 + at)
   abort_input(
     c(
@@ -339,7 +327,6 @@ abort_missing_row <- function(request, block, at, call) {
       i = "{.code na.action = na.omit} leaves such rows out."
     ),
     argument = "data",
-    value = block$row - 1 + at,
-    call = call
+    value = block$row - 1 + at
   )
 }

@@ -17,15 +17,8 @@ new_look <- function(k, k_stratum, seed) {
 # strata: list of codes 1, 2, ... of the block's n rows, one for each set, whole
 # numbers or NA, or each list(values, first), of which row i of the block is at
 # first + i; keep likewise, logical: others than TRUE are not looked at.
-look_add <- function(
-  look,
-  first_row,
-  n,
-  strata = list(),
-  keep = NULL,
-  call = caller_env()
-) {
-  open_look(look, length(strata), call)
+look_add <- function(look, first_row, n, strata = list(), keep = NULL) {
+  open_look(look, length(strata))
   look_result(
     .Call(
       ffi_reservoir_add,
@@ -34,12 +27,11 @@ look_add <- function(
       n,
       lapply(unname(strata), as_column),
       if (!is.null(keep)) as_column(keep)
-    ),
-    call
+    )
   )
 }
 
-open_look <- function(look, n_set, call) {
+open_look <- function(look, n_set) {
   if (is.null(look$pointer)) {
     purpose <- hash_purposes[["pilot"]]
     look$pointer <- look_result(
@@ -50,8 +42,7 @@ open_look <- function(look, n_set, call) {
         n_set,
         look$seed,
         purpose
-      ),
-      call
+      )
     )
   }
 }
@@ -69,11 +60,11 @@ look_summary <- function(look) {
 
 # Now `look` is as if it had met those rows, too. codes: for each set of strata,
 # the codes here of those that are 1, 2, ... there.
-look_merge <- function(look, summary, codes = list(), call = caller_env()) {
+look_merge <- function(look, summary, codes = list()) {
   if (is.null(summary)) {
     return(invisible())
   }
-  open_look(look, length(codes), call)
+  open_look(look, length(codes))
   codes <- c(list(1L), unname(codes))
   for (set in seq_along(codes)) {
     look_result(
@@ -84,15 +75,14 @@ look_merge <- function(look, summary, codes = list(), call = caller_env()) {
         summary$counts[[set]],
         summary$smallest[[set]],
         as.integer(codes[[set]])
-      ),
-      call
+      )
     )
   }
 }
 
-look_result <- function(x, call) {
+look_result <- function(x) {
   if (is.integer(x)) {
-    abort_status(x, call = call)
+    abort_status(x)
   }
   x
 }

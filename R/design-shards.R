@@ -2,35 +2,27 @@
 # each. A shard is passed over as if there were no other, and what was made of
 # each is merged in their order: the same numbers, whoever makes them.
 
-# What `work(shard, args, first, show, call)` makes of each shard of a source,
+# What `work(shard, args, first, show)` makes of each shard of a source,
 # in their order; errors have the field `shard`. args: list(rows or request,
 # ...), which is all that workers are sent, `cores` of it 1 there; first: a
 # number for each shard; show: list(label, refresh). tells: say so where workers
 # could have been used?
-each_shard <- function(
-  source,
-  work,
-  args,
-  first,
-  show,
-  call,
-  tells = FALSE
-) {
+each_shard <- function(source, work, args, first, show, tells = FALSE) {
   shards <- source_shards(source)
   n_shard <- length(shards)
   if (n_shard == 1) {
-    return(list(work(shards[[1]], args, first[[1]], show, call)))
+    return(list(work(shards[[1]], args, first[[1]], show)))
   }
   jobs <- lapply(seq_len(n_shard), function(k) {
     list(shard = shards[[k]], first = first[[k]], number = k)
   })
   if (use_workers(shards, tells)) {
-    return(shards_on_workers(jobs, work, args, show, call))
+    return(shards_on_workers(jobs, work, args, show))
   }
   lapply(jobs, function(job) {
     show$label <- paste0(show$label, ", shard ", job$number, " of ", n_shard)
     tryCatch(
-      work(job$shard, args, job$first, show, call),
+      work(job$shard, args, job$first, show),
       error = function(e) abort_shard(e, job$number, n_shard)
     )
   })
@@ -70,13 +62,13 @@ use_workers <- function(shards, tells) {
 
 # An error or an interrupt asks the workers, through a file that they see if
 # they are on this machine, to stop.
-shards_on_workers <- function(jobs, work, args, show, call) {
+shards_on_workers <- function(jobs, work, args, show) {
   # what travels is what the user gave: the limit is for what travels by
   # accident
   rlang::local_options(future.globals.maxSize = Inf)
   halt <- tempfile("halt")
   n_shard <- length(jobs)
-  crew <- crew_of_shards(jobs, work, args, show, halt, environment(), call)
+  crew <- crew_of_shards(jobs, work, args, show, halt, environment())
   is_done <- FALSE
   on.exit({
     if (!is_done) {
@@ -94,7 +86,7 @@ shards_on_workers <- function(jobs, work, args, show, call) {
   results <- crew$results()
   for (k in seq_len(n_shard)) {
     if (inherits(results[[k]]$condition, "error")) {
-      abort_shard(results[[k]]$condition, k, n_shard)
+      abort_shard(told_here(results[[k]]$condition), k, n_shard)
     }
   }
   for (result in results) {
@@ -109,13 +101,8 @@ shards_on_workers <- function(jobs, work, args, show, call) {
 }
 
 # As new_crew() has it.
-crew_of_shards <- function(jobs, work, args, show, halt, frame, call) {
-  own <- list(
-    work = work,
-    args = pack_args(args),
-    halt = halt,
-    call = rlang::error_call(call)
-  )
+crew_of_shards <- function(jobs, work, args, show, halt, frame) {
+  own <- list(work = work, args = pack_args(args), halt = halt)
   opens <- lapply(jobs, function(job) job$shard$open)
   request <- args$request %||% args$rows$request
   found <- found_globals(Filter(
@@ -137,14 +124,14 @@ crew_of_shards <- function(jobs, work, args, show, halt, frame, call) {
       cli::cli_progress_update(1, id = bar)
     }
   }
-  guard <- function(number, expr) from_shard_worker(number, call, expr)
+  guard <- function(number, expr) from_shard_worker(number, expr)
   jobs <- lapply(jobs, c, own)
   # no `seed`: a stream may simulate its rows, and that they are the same in
   # every pass is looked at
   new_crew(jobs, work_shard, found, NULL, guard, collected)
 }
 
-from_shard_worker <- function(number, call, expr) {
+from_shard_worker <- function(number, expr) {
   tryCatch(expr, error = function(e) {
     abort_tall(
       "worker",
@@ -154,8 +141,7 @@ from_shard_worker <- function(number, call, expr) {
              here, one after another."
       ),
       shard = number,
-      parent = e,
-      call = call
+      parent = e
     )
   })
 }
@@ -169,7 +155,7 @@ work_shard <- function(job) {
   args$cores <- 1
   shard <- halting_source(job$shard, job$halt)
   tryCatch(
-    list(value = job$work(shard, args, job$first, list(refresh = 0), job$call)),
+    list(value = job$work(shard, args, job$first, list(refresh = 0))),
     error = function(e) list(condition = e),
     tall_too_many = function(cnd) list(condition = cnd),
     interrupt = function(cnd) list(interrupted = TRUE)

@@ -56,7 +56,7 @@ bias_check <- function(
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   check_spec(fit, "tall_fit", "sg_sample()")
-  check_has_draws(fit, rlang::current_env())
+  check_has_draws(fit)
   factor <- bias_factor(fit$kernel)
   if (!is.null(fit[["weights"]])) {
     abort_tall(
@@ -98,7 +98,7 @@ bias_check <- function(
     segment,
     time = c(preparation = 0, sampling = elapsed)
   )
-  warn_segment(half, segment, rlang::current_env())
+  warn_segment(half, segment)
   structure(
     list(table = bias_check_table(fit, half, factor), fit = half),
     class = "tall_bias_check"
@@ -107,7 +107,7 @@ bias_check <- function(
 
 # With a bias of order h^k, that of the full step is 2^k / (2^k - 1) times the
 # difference of the means.
-bias_factor <- function(kernel, call = caller_env()) {
+bias_factor <- function(kernel) {
   if (kernel_is_independent(kernel)) {
     abort_tall(
       "unsupported",
@@ -116,8 +116,7 @@ bias_factor <- function(kernel, call = caller_env()) {
          check.",
         i = "What is left is chance, which {.field mcse_mean} in
              {.code summary(fit)} measures."
-      ),
-      call = call
+      )
     )
   }
   if (kernel_is_metropolis(kernel)) {
@@ -128,8 +127,7 @@ bias_factor <- function(kernel, call = caller_env()) {
          accepted or rejected: there is no step-size bias to check.",
         i = "R-hat and the effective sample size in {.code summary(fit)} say all
              there is to say."
-      ),
-      call = call
+      )
     )
   }
   order <- bias_order(kernel)
@@ -141,8 +139,7 @@ bias_factor <- function(kernel, call = caller_env()) {
          size is not known: two runs cannot be extrapolated.",
         i = "Use {.fn kernel_sgld} or {.fn kernel_baoab}, or compare with
              {.fn kernel_mala}."
-      ),
-      call = call
+      )
     )
   }
   2^order / (2^order - 1)

@@ -104,23 +104,14 @@ fssd <- function(
   seed = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
-  call <- rlang::current_env()
   max_draws <- check_max_draws(max_draws, prefixes)
-  problem <- stein_problem(
-    draws,
-    gradient,
-    c,
-    beta,
-    covariance,
-    call,
-    max_draws
-  )
+  problem <- stein_problem(draws, gradient, c, beta, covariance, max_draws)
   diagonal <- check_choice(estimate, c("unbiased", "biased")) == "biased"
   optimise <- check_count(optimise, min = 0, most = count_limits$integer)
   prefixes <- check_prefixes(prefixes, ncol(problem$theta))
   seed <- check_seed(seed)
   cores <- check_cores(cores)
-  places <- test_locations(locations, problem, seed, call)
+  places <- test_locations(locations, problem, seed)
   if (optimise > 0) {
     places <- ascend_locations(places, problem, diagonal, optimise, cores)
   }
@@ -210,14 +201,14 @@ fssd_total <- function(sums, diagonal) {
 }
 
 # n_dim x J, in the coordinates of the problem.
-test_locations <- function(locations, problem, seed, call) {
+test_locations <- function(locations, problem, seed) {
   n_dim <- nrow(problem$theta)
   if (is.matrix(locations)) {
-    check_matrix(locations, n_col = n_dim, arg = "locations", call = call)
+    check_matrix(locations, n_col = n_dim, arg = "locations")
     locations <- unname(locations)
     storage.mode(locations) <- "double"
     if (!is.null(problem$bounds)) {
-      locations <- unbound_points(locations, problem$bounds, "locations", call)
+      locations <- unbound_points(locations, problem$bounds, "locations")
     }
     places <- t(locations)
     return(
@@ -228,7 +219,7 @@ test_locations <- function(locations, problem, seed, call) {
       }
     )
   }
-  n <- check_count(locations, most = 1e6, arg = "locations", call = call)
+  n <- check_count(locations, most = 1e6, arg = "locations")
   normal_locations(n, problem, seed)
 }
 

@@ -58,8 +58,8 @@ kl_gaussian <- function(draws, mean, covariance) {
 }
 
 # list(n, mean, covariance) of draws on the natural scale.
-draws_moments <- function(draws, arg = "draws", call = caller_env()) {
-  check_given(draws, arg = arg, call = call)
+draws_moments <- function(draws, arg = "draws") {
+  check_given(draws, arg = arg)
   if (inherits(draws, "tall_fit")) {
     n <- if (is.null(draws$draws)) {
       sum(draws$chains$draws)
@@ -72,7 +72,7 @@ draws_moments <- function(draws, arg = "draws", call = caller_env()) {
       covariance = vcov.tall_fit(draws)
     ))
   }
-  points <- diagnostic_points(draws, arg, call)
+  points <- diagnostic_points(draws, arg)
   moments <- stats::cov.wt(points$draws, points$weights / sum(points$weights))
   list(n = nrow(points$draws), mean = moments$center, covariance = moments$cov)
 }

@@ -128,17 +128,8 @@ ksd <- function(
   covariance = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
-  call <- rlang::current_env()
   max_draws <- check_max_draws(max_draws, prefixes)
-  problem <- stein_problem(
-    draws,
-    gradient,
-    c,
-    beta,
-    covariance,
-    call,
-    max_draws
-  )
+  problem <- stein_problem(draws, gradient, c, beta, covariance, max_draws)
   form <- check_choice(form, c("vector", "coordinate"))
   n <- ncol(problem$theta)
   prefixes <- check_prefixes(prefixes, n)
@@ -182,33 +173,31 @@ stein_problem <- function(
   c,
   beta,
   covariance,
-  call,
   max_draws = Inf,
-  bounds = points_bounds(points, gradient, call)
+  bounds = points_bounds(points, gradient)
 ) {
-  points <- diagnostic_points(draws, call = call)
+  points <- diagnostic_points(draws)
   n <- nrow(points$draws)
   if (n < 2) {
     abort_input(
       "{.arg draws} must have at least 2 draws, not {n}.",
       argument = "draws",
       expected = 2,
-      value = n,
-      call = call
+      value = n
     )
   }
-  c <- check_number(c, positive = TRUE, arg = "c", call = call)
-  beta <- check_number(beta, arg = "beta", call = call)
+  c <- check_number(c, positive = TRUE, arg = "c")
+  beta <- check_number(beta, arg = "beta")
   if (beta <= -1 || beta >= 0) {
-    abort_value(beta, 1, "lie between -1 and 0, exclusive", "beta", call)
+    abort_value(beta, 1, "lie between -1 and 0, exclusive", "beta")
   }
   if (is.null(gradient) || inherits(gradient, "tall_model")) {
     points <- thin_points(points, max_draws)
   }
-  slope <- point_gradients(points, gradient, call)
+  slope <- point_gradients(points, gradient)
   if (!is.null(bounds)) {
     slope$values <- unbound_gradients(slope$values, points$draws, bounds)
-    points$draws <- unbound_points(points$draws, bounds, call = call)
+    points$draws <- unbound_points(points$draws, bounds)
   }
   problem <- list(
     theta = t(points$draws),
@@ -221,7 +210,7 @@ stein_problem <- function(
     beta = beta
   )
   if (!is.null(covariance)) {
-    root <- covariance_root(covariance, ncol(points$draws), call = call)
+    root <- covariance_root(covariance, ncol(points$draws))
     problem$root <- root
     problem$theta <- backsolve(root, problem$theta, transpose = TRUE)
     problem$score <- root %*% problem$score
@@ -264,19 +253,18 @@ prefix_pairs <- function(weights, diagonal) {
   cumsum(weights)^2 - if (diagonal) 0 else cumsum(weights^2)
 }
 
-check_prefixes <- function(prefixes, n, call = caller_env()) {
+check_prefixes <- function(prefixes, n) {
   if (is.null(prefixes)) {
     return(NULL)
   }
-  prefixes <- check_numeric_vector(prefixes, call = call)
+  prefixes <- check_numeric_vector(prefixes)
   bad <- which(prefixes != round(prefixes) | prefixes < 2 | prefixes > n)
   if (length(bad) > 0) {
     abort_value(
       prefixes,
       bad[[1]],
       paste("be whole numbers between 2 and", format_count(n)),
-      arg = "prefixes",
-      call = call
+      arg = "prefixes"
     )
   }
   unname(prefixes)
@@ -286,11 +274,10 @@ check_prefixes <- function(prefixes, n, call = caller_env()) {
 check_max_draws <- function(
   max_draws,
   prefixes = NULL,
-  arg = caller_arg(max_draws),
-  call = caller_env()
+  arg = caller_arg(max_draws)
 ) {
   if (!identical(max_draws, Inf)) {
-    max_draws <- check_count(max_draws, min = 2, arg = arg, call = call)
+    max_draws <- check_count(max_draws, min = 2, arg = arg)
   }
   if (is.null(prefixes)) max_draws else Inf
 }
@@ -316,12 +303,7 @@ thin_points <- function(points, max_draws) {
 }
 
 # Upper triangular R, R'R = covariance.
-covariance_root <- function(
-  covariance,
-  n_dim,
-  arg = "covariance",
-  call = caller_env()
-) {
-  check_covariance(covariance, n_dim, arg = arg, call = call)
+covariance_root <- function(covariance, n_dim, arg = "covariance") {
+  check_covariance(covariance, n_dim, arg = arg)
   chol(unname(covariance))
 }

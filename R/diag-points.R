@@ -2,59 +2,51 @@
 
 # list(values, label): gradients of the log posterior at the points, one in each
 # row.
-point_gradients <- function(points, gradient, call = caller_env()) {
+point_gradients <- function(points, gradient) {
   fit <- points$fit
   if (is.null(gradient)) {
     if (is.null(fit)) {
       abort_input(
         "{.arg gradient} must be given: {.arg draws} alone do not tell the
          posterior.",
-        argument = "gradient",
-        call = call
+        argument = "gradient"
       )
     }
-    gradient <- fit_model(fit, call)
+    gradient <- fit_model(fit)
   }
   if (inherits(gradient, "tall_model")) {
-    check_model(gradient, arg = "gradient", call = call)
-    check_coordinates(points$draws, gradient, call)
+    check_model(gradient, arg = "gradient")
+    check_coordinates(points$draws, gradient)
     gradient <- temper_model(gradient, fit$lambda)
-    values <- model_gradients(
-      gradient,
-      points$draws,
-      needs_finite = FALSE,
-      call = call
-    )
-    check_finite(values, arg = "gradient", call = call)
+    values <- model_gradients(gradient, points$draws, needs_finite = FALSE)
+    check_finite(values, arg = "gradient")
     return(list(values = values, label = "exact"))
   }
   if (is.character(gradient)) {
-    check_choice(gradient, "kept", arg = "gradient", call = call)
+    check_choice(gradient, "kept", arg = "gradient")
     if (is.null(fit)) {
       abort_expected(
         gradient,
         "a matrix or a model when `draws` is not a fit",
-        arg = "gradient",
-        call = call
+        arg = "gradient"
       )
     }
     label <- if (gradient_is_full(fit$gradient)) "exact" else "noisy"
-    values <- kept_gradients(fit, "`gradient = NULL`", call)
+    values <- kept_gradients(fit, "`gradient = NULL`")
     return(list(values = values, label = label))
   }
   check_matrix(
     gradient,
     n_row = nrow(points$draws),
     n_col = ncol(points$draws),
-    arg = "gradient",
-    call = call
+    arg = "gradient"
   )
   storage.mode(gradient) <- "double"
   list(values = gradient, label = "given")
 }
 
 # otherwise: the argument that asks for exact ones
-kept_gradients <- function(fit, otherwise, call) {
+kept_gradients <- function(fit, otherwise) {
   if (is.null(fit$gradients)) {
     abort_tall(
       "unsupported",
@@ -64,15 +56,14 @@ kept_gradients <- function(fit, otherwise, call) {
         i = "Or use exact ones ({otherwise}), at the cost of a pass over the
              data for each draw."
       ),
-      argument = "gradient",
-      call = call
+      argument = "gradient"
     )
   }
   matrix(fit$gradients, ncol = length(recorded(fit$coordinates, fit$control)))
 }
 
 # The draws are in the parameters that the model is sampled in.
-check_coordinates <- function(theta, model, call) {
+check_coordinates <- function(theta, model) {
   given <- colnames(theta)
   is_natural <- !is.null(given) &&
     identical(given, model$variables) &&
@@ -91,26 +82,19 @@ check_coordinates <- function(theta, model, call) {
       ),
       argument = "draws",
       expected = model$coordinates,
-      value = given,
-      call = call
+      value = given
     )
   }
 }
 
 # Exact gradients with respect to the parameters at the rows of theta.
-model_gradients <- function(
-  model,
-  theta,
-  needs_finite = TRUE,
-  call = caller_env()
-) {
+model_gradients <- function(model, theta, needs_finite = TRUE) {
   position <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
   gradient <- model_evaluate(
     model,
     position,
     density = FALSE,
-    needs_finite = needs_finite,
-    call = call
+    needs_finite = needs_finite
   )$gradient
   if (model_is_whitened(model)) {
     chol <- model$whitening$chol

@@ -85,7 +85,7 @@ noise_threshold <- function(
     subsample_weighted(size, weights)
   }
   fit <- sg_sample(model, kernel, gradient, spec, chains = chains, ...)
-  check_has_draws(fit, rlang::current_env())
+  check_has_draws(fit)
   theta <- mode_point(model, gradient$args$at, needs_chol = FALSE)$theta
   distance <- squared_distance(fit, theta)
   largest <- max(apply(distance, 2, stats::quantile, probs = probability))
@@ -93,7 +93,7 @@ noise_threshold <- function(
     new_plan(model, kernel, gradient, spec, schedule_constant()),
     list(chains = chains, cores = 1, refresh = 0)
   )
-  p <- selection_probabilities(spec, context, rlang::current_env())
+  p <- selection_probabilities(spec, context)
   largest * lipschitz_sum(constants, p) / batch_rows(size, model$n_data)
 }
 
@@ -190,14 +190,13 @@ pseudo_variance <- function(
       argument = "subsample"
     )
   }
-  call <- rlang::current_env()
   # with a table or a reference that was just made
   if (inherits(gradient, c("tall_gradient_saga", "tall_gradient_svrg"))) {
     gradient <- gradient_cv(gradient$args$at)
   }
   if (method == "exact") {
-    check_exact_variance(gradient, call)
-    variance_exact(model, theta, gradient, subsample, cores, call)
+    check_exact_variance(gradient)
+    variance_exact(model, theta, gradient, subsample, cores)
   } else {
     variance_monte_carlo(
       model,
@@ -206,38 +205,27 @@ pseudo_variance <- function(
       subsample,
       replicates,
       seed %||% sample.int(.Machine$integer.max, 1),
-      cores,
-      call
+      cores
     )
   }
 }
 
 # A matrix with n_dim columns.
-check_points <- function(
-  theta,
-  model,
-  arg = caller_arg(theta),
-  call = caller_env()
-) {
+check_points <- function(theta, model, arg = caller_arg(theta)) {
   force(arg) # before `theta` is assigned
-  check_given(theta, arg = arg, call = call)
+  check_given(theta, arg = arg)
   if (is.matrix(theta)) {
-    check_matrix(theta, n_col = model$n_dim, arg = arg, call = call)
+    check_matrix(theta, n_col = model$n_dim, arg = arg)
     at <- stats::setNames(seq_len(ncol(theta)), colnames(theta))
-    at <- match_names(at, model$coordinates, arg = arg, call = call)
+    at <- match_names(at, model$coordinates, arg = arg)
     return(theta[, at, drop = FALSE])
   }
-  theta <- check_numeric_vector(
-    theta,
-    size = model$n_dim,
-    arg = arg,
-    call = call
-  )
-  theta <- match_names(theta, model$coordinates, arg = arg, call = call)
+  theta <- check_numeric_vector(theta, size = model$n_dim, arg = arg)
+  theta <- match_names(theta, model$coordinates, arg = arg)
   matrix(theta, 1)
 }
 
-check_exact_variance <- function(gradient, call) {
+check_exact_variance <- function(gradient) {
   if (!inherits(gradient, c("tall_gradient_simple", "tall_gradient_cv"))) {
     abort_tall(
       "unsupported",
@@ -245,13 +233,12 @@ check_exact_variance <- function(gradient, call) {
         "There is no formula for {.code gradient_{gradient$name}()}.",
         i = "Use {.code method = \"monte_carlo\"}."
       ),
-      argument = "gradient",
-      call = call
+      argument = "gradient"
     )
   }
 }
 
-variance_exact <- function(model, theta, gradient, subsample, cores, call) {
+variance_exact <- function(model, theta, gradient, subsample, cores) {
   plan <- new_plan(model, NULL, gradient, subsample, schedule_constant())
   context <- run_context(
     plan,
@@ -261,20 +248,20 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
       refresh = getOption("tallbayes.refresh", 1)
     )
   )
-  scheme <- compile_spec(subsample, context, call)
+  scheme <- compile_spec(subsample, context)
   n_data <- model$n_data
   if (gradient_order(gradient) == 2) {
-    check_has_order(model, call)
+    check_has_order(model)
   }
   at <- if (inherits(gradient, "tall_gradient_cv")) {
-    context$reference(gradient, call)
+    context$reference(gradient)
   }
   if (model_info(model)$is_even) {
     # as chains do: see tb_chain_gradient() in src/gradients/gradient.h
     theta <- abs(theta)
     at <- if (!is.null(at)) abs(at)
   }
-  p <- selection_probabilities(subsample, context, call)
+  p <- selection_probabilities(subsample, context)
   sums <- .Call(
     ffi_model_spread,
     model$pointer,
@@ -283,7 +270,7 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
     max(1, gradient_order(gradient)),
     p
   )
-  abort_status(sums$status, call = call)
+  abort_status(sums$status)
   square <- sums$square
   weighted <- if (is.null(p)) n_data * square else sums$weighted
   total <- sums$total
@@ -307,8 +294,7 @@ variance_exact <- function(model, theta, gradient, subsample, cores, call) {
       c(
         "There is no formula for {.code subsample_{subsample$name}()}.",
         i = "Use {.code method = \"monte_carlo\"}."
-      ),
-      call = call
+      )
     )
   )
   pmax(variance, 0)
@@ -329,8 +315,7 @@ variance_monte_carlo <- function(
   subsample,
   replicates,
   seed,
-  cores,
-  call
+  cores
 ) {
   kernel <- kernel_sgld(1)
   kernel$args$step_size <- 0
@@ -347,7 +332,7 @@ variance_monte_carlo <- function(
     keep = c("draws", "gradients"),
     refresh = 0
   )
-  segment <- run_segment(plan, control, 0, replicates, call = call)
+  segment <- run_segment(plan, control, 0, replicates)
   found <- array(
     segment$buffers$gradient,
     c(replicates, n_point, model$n_dim)

@@ -25,7 +25,7 @@ stein_bounds <- function(model) {
 
 # Those of the model that gradients are from, or of the fit that the draws are
 # of. With draws of some parameters alone, of these.
-points_bounds <- function(points, gradient, call) {
+points_bounds <- function(points, gradient) {
   fit <- points$fit
   if (inherits(gradient, "tall_model")) {
     return(stein_bounds(gradient))
@@ -45,8 +45,7 @@ points_bounds <- function(points, gradient, call) {
         "The fit kept draws of some parameters, and the bounds of
          {.fn prior_uniform} on the intercept are of a sum of all.",
         i = "Run again and keep all."
-      ),
-      call = call
+      )
     )
   }
   among <- bounds$at %in% kept
@@ -61,7 +60,7 @@ points_bounds <- function(points, gradient, call) {
 }
 
 # theta (points x parameters) in coordinates without bounds.
-unbound_points <- function(theta, bounds, arg = "draws", call = caller_env()) {
+unbound_points <- function(theta, bounds, arg = "draws") {
   theta <- bounds_apart(theta, bounds$functional)
   for (k in seq_along(bounds$at)) {
     j <- bounds$at[[k]]
@@ -75,8 +74,7 @@ unbound_points <- function(theta, bounds, arg = "draws", call = caller_env()) {
          {j}, but row {beyond[[1]]} does not.",
         argument = arg,
         expected = where,
-        value = theta[beyond[[1]], j],
-        call = call
+        value = theta[beyond[[1]], j]
       )
     }
     theta[, j] <- bounds$centre[[k]] + bounds$half[[k]] * atanh(inside_one(s))

@@ -104,13 +104,12 @@ sgldcv_bound <- function(
   start = 0,
   center = 0
 ) {
-  call <- rlang::current_env()
   check_concavity(convexity, smoothness)
   n_dim <- check_count(n_dim)
   size <- check_count(size)
   iter <- check_numeric_vector(iter)
   if (any(iter < 0)) {
-    abort_value(iter, which(iter < 0)[[1]], "be at least 0", "iter", call)
+    abort_value(iter, which(iter < 0)[[1]], "be at least 0", "iter")
   }
   start <- check_number(start, min = 0)
   center <- check_number(center, min = 0)
@@ -182,17 +181,16 @@ sgldcv_budget <- function(
   )
 }
 
-check_concavity <- function(convexity, smoothness, call = caller_env()) {
-  check_number(convexity, positive = TRUE, arg = "convexity", call = call)
-  check_number(smoothness, positive = TRUE, arg = "smoothness", call = call)
+check_concavity <- function(convexity, smoothness) {
+  check_number(convexity, positive = TRUE, arg = "convexity")
+  check_number(smoothness, positive = TRUE, arg = "smoothness")
   if (smoothness < convexity) {
     abort_input(
       "{.arg smoothness} must be at least {.arg convexity},
        {format_number(convexity)}, not {format_number(smoothness)}.",
       argument = "smoothness",
       expected = convexity,
-      value = smoothness,
-      call = call
+      value = smoothness
     )
   }
 }
@@ -202,12 +200,7 @@ largest_step <- function(convexity, smoothness) {
   4 * convexity / (2 * smoothness^2 + convexity^2)
 }
 
-check_step <- function(
-  step_size,
-  largest,
-  strict = FALSE,
-  call = caller_env()
-) {
+check_step <- function(step_size, largest, strict = FALSE) {
   if (if (strict) step_size >= largest else step_size > largest) {
     must <- if (strict) "below" else "at most"
     abort_input(
@@ -215,8 +208,7 @@ check_step <- function(
        {format_number(step_size)}.",
       argument = "step_size",
       expected = largest,
-      value = step_size,
-      call = call
+      value = step_size
     )
   }
 }

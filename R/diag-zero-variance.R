@@ -94,25 +94,24 @@ zero_variance <- function(
   gradient = c("kept", "full"),
   model = NULL
 ) {
-  call <- rlang::current_env()
   check_spec(fit, "tall_fit", "sg_sample()")
   order <- check_order(order)
   gradient <- check_choice(gradient, c("kept", "full"))
   points <- diagnostic_points(fit, arg = "fit", needs_all = gradient == "full")
-  values <- function_values(f, draws_matrix(fit), call)
+  values <- function_values(f, draws_matrix(fit))
   slope <- if (gradient == "kept") {
-    kept_gradients(fit, "`gradient = \"full\"`", call)
+    kept_gradients(fit, "`gradient = \"full\"`")
   } else {
     point_gradients(points, if (is.null(model)) NULL else model)$values
   }
   given <- if (gradient == "full") model
-  bounds <- points_bounds(points, given, call)
+  bounds <- points_bounds(points, given)
   theta <- points$draws
   if (!is.null(bounds)) {
     slope <- unbound_gradients(slope, theta, bounds)
-    theta <- unbound_points(theta, bounds, "fit", call)
+    theta <- unbound_points(theta, bounds, "fit")
   }
-  columns <- stein_columns(theta, slope, order, call)
+  columns <- stein_columns(theta, slope, order)
   reduced <- regress_out(values, columns, points$weights / sum(points$weights))
   if (reduced$method != "least squares") {
     cli::cli_inform(
@@ -134,24 +133,19 @@ zero_variance <- function(
   out
 }
 
-check_order <- function(order, call = caller_env()) {
+check_order <- function(order) {
   if (is_plain_numeric(order) && identical(as.double(order), c(1, 2))) {
     return(1)
   }
-  check_count(order, min = 1, max = 2, arg = "order", call = call)
+  check_count(order, min = 1, max = 2, arg = "order")
 }
 
 # A named matrix with a row for each draw.
-function_values <- function(f, draws, call) {
+function_values <- function(f, draws) {
   if (!is.function(f)) {
-    abort_expected(
-      f,
-      "a function of the matrix of draws",
-      arg = "f",
-      call = call
-    )
+    abort_expected(f, "a function of the matrix of draws", arg = "f")
   }
-  values <- call_user(f, "f", call, draws)
+  values <- call_user(f, "f", draws)
   n <- nrow(draws)
   if (!is_plain_numeric(values) || NROW(values) != n) {
     abort_input(
@@ -159,12 +153,11 @@ function_values <- function(f, draws, call) {
        {count_noun(n, 'draw')}, not {describe(values)}.",
       argument = "f",
       expected = n,
-      value = values,
-      call = call
+      value = values
     )
   }
   values <- as.matrix(values)
-  check_finite(values, arg = "f(draws)", call = call)
+  check_finite(values, arg = "f(draws)")
   names <- colnames(values) %||% character(ncol(values))
   blank <- is.na(names) | names == ""
   names[blank] <- if (ncol(values) == 1) "f" else paste0("f", which(blank))
@@ -177,7 +170,7 @@ most_columns <- 5000
 # Functions with posterior mean zero, draws x columns. Parameters are centred:
 # theta_j z_k - mean_j z_k spans, with z, what theta_j z_k does, and is better
 # conditioned.
-stein_columns <- function(theta, gradient, order, call) {
+stein_columns <- function(theta, gradient, order) {
   d <- ncol(theta)
   z <- -gradient / 2
   if (order == 1) {
@@ -193,8 +186,7 @@ stein_columns <- function(theta, gradient, order, call) {
          {format_count(most_columns)} are possible.",
         i = "Use {.code order = 1}."
       ),
-      argument = "order",
-      call = call
+      argument = "order"
     )
   }
   theta <- sweep(theta, 2, colMeans(theta))

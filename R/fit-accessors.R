@@ -194,15 +194,14 @@ se.tall_fit <- function(object, ...) {
   stats::setNames(fit_moments(object)$sd[at], object$variables[at])
 }
 
-abort_no_groups <- function(fit, f, call = caller_env()) {
+abort_no_groups <- function(fit, f) {
   abort_tall(
     "unsupported",
     c(
       "{.fn {f}} is for models with group-level terms; this one has none.",
       i = "{.fn tall_glmer} fits such models; {.code coef(fit)} has the
            coefficients of this one."
-    ),
-    call = call
+    )
   )
 }
 
@@ -232,7 +231,7 @@ extractAIC.tall_fit <- function(fit, scale, k = 2, ...) {
   abort_no_maximum(fit, "extractAIC")
 }
 
-abort_no_maximum <- function(fit, f, call = caller_env()) {
+abort_no_maximum <- function(fit, f) {
   abort_tall(
     "unsupported",
     c(
@@ -241,8 +240,7 @@ abort_no_maximum <- function(fit, f, call = caller_env()) {
       i = "{.code loo::loo(fit)} and {.code loo::waic(fit)} compare models;
            {.code rstantools::log_lik(fit)} has the log likelihood of each
            observation and draw."
-    ),
-    call = call
+    )
   )
 }
 
@@ -325,7 +323,7 @@ per_variable <- function(name) {
   function(x, ...) {
     check_no_dots(...)
     f <- getExportedValue("posterior", name)
-    each_variable(x, NULL, f, rlang::current_env())
+    each_variable(x, NULL, f)
   }
 }
 
@@ -336,9 +334,8 @@ per_variable_quantile <- function(name) {
     probs <- check_probs(probs)
     check_flag(names)
     f <- getExportedValue("posterior", name)
-    call <- rlang::current_env()
     columns <- lapply(probs, function(p) {
-      each_variable(x, NULL, function(draws) f(draws, probs = p), call)
+      each_variable(x, NULL, function(draws) f(draws, probs = p))
     })
     if (length(probs) == 1) {
       return(columns[[1]])
@@ -393,8 +390,7 @@ refuse_vector <- function(name) {
          length(x$variables), 'variable')}.",
         i = "{.code posterior::summarise_draws(fit, {name})} takes it of each;
              {.code coef(fit)} has the means."
-      ),
-      call = rlang::current_env()
+      )
     )
   }
 }

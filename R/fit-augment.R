@@ -107,20 +107,12 @@ augment.tall_glmer <- function(
 }
 
 # The rows with what predict(se.fit) and, of the fit's own, residuals() say.
-augment_rows <- function(
-  fit,
-  data,
-  newdata,
-  predict,
-  residuals,
-  se_fit,
-  call = caller_env()
-) {
+augment_rows <- function(fit, data, newdata, predict, residuals, se_fit) {
   own <- is.null(newdata)
-  table <- if (own) augmented_rows(fit, data, call) else newdata
+  table <- if (own) augmented_rows(fit, data) else newdata
   found <- if (se_fit) predict(TRUE) else list(fit = predict(FALSE))
   if (own) {
-    check_augmented_rows(table, length(found$fit), call)
+    check_augmented_rows(table, length(found$fit))
   }
   with_columns(table, c(
     list(.fitted = unname(found$fit)),
@@ -189,23 +181,23 @@ augment.tall_classes <- function(
   ))
 }
 
-check_augmented_rows <- function(data, n, call = caller_env()) {
+check_augmented_rows <- function(data, n) {
   if (nrow(data) != n) {
     expected <- paste("a data frame of", count_noun(n, "row"))
-    abort_expected(data, expected, arg = "data", call = call)
+    abort_expected(data, expected, arg = "data")
   }
 }
 
 # The data that get new columns.
-augmented_rows <- function(fit, data, call = caller_env()) {
+augmented_rows <- function(fit, data) {
   if (!is.null(data)) {
     if (!is.data.frame(data)) {
-      abort_expected(data, "a data frame or NULL", arg = "data", call = call)
+      abort_expected(data, "a data frame or NULL", arg = "data")
     }
     return(data)
   }
-  check_has_formula(fit, "augment", call)
-  check_has_data(fit, "newdata", call)
+  check_has_formula(fit, "augment")
+  check_has_data(fit, "newdata")
   frame <- fit$frame
   attr(frame, "terms") <- NULL
   # rows that na.exclude left out are predicted, too, as NA

@@ -86,24 +86,23 @@ is_ordinal <- function(fit) {
 }
 
 # list(x, offset) of new rows, or of the fit's own.
-class_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
+class_rows <- function(fit, newdata, offset = NULL) {
   if (is.null(newdata)) {
-    check_has_data(fit, "newdata", call)
+    check_has_data(fit, "newdata")
     x <- source_design(fit, fit$terms, fit$frame)
     own <- stats::model.offset(fit$frame)
   } else {
-    read <- frame_rows(fit, newdata, call)
+    read <- frame_rows(fit, newdata)
     x <- read$x
     own <- add_offsets(nrow(x), read$offset, if (is.null(offset)) {
-      new_offset(fit, newdata, call)
+      new_offset(fit, newdata)
     })
   }
   given <- check_numeric_vector(
     offset,
     size = c(1, nrow(x)),
     allow_null = TRUE,
-    arg = "offset",
-    call = call
+    arg = "offset"
   )
   list(
     x = x[, fit$design_columns, drop = FALSE],
@@ -113,7 +112,7 @@ class_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
 
 # Draws of all variables, draws x variables, and their weights.
 class_draws <- function(fit, draws = NULL, resample = FALSE) {
-  check_has_all(fit, caller_env())
+  check_has_all(fit)
   all <- draws_matrix(fit)
   chosen <- choose_rows(fit, draws, resample)
   if (!is.null(chosen$rows)) {
@@ -211,14 +210,14 @@ class_rows_at <- function(new, rows) {
 
 # ---- draws -------------------------------------------------------------------
 
-class_array <- function(fit, newdata, draws, offset, f, call = caller_env()) {
+class_array <- function(fit, newdata, draws, offset, f) {
   size <- length(fit$response_levels)
   n_draw <- draws %||% posterior::ndraws(fit$draws)
   if (is.null(newdata)) {
-    check_has_data(fit, "newdata", call)
-    check_matrix_size(fit, fit$n_data * size, n_draw, newdata, call)
+    check_has_data(fit, "newdata")
+    check_matrix_size(fit, fit$n_data * size, n_draw, newdata)
   }
-  new <- class_rows(fit, newdata, offset, call)
+  new <- class_rows(fit, newdata, offset)
   out <- f(fit, new, class_draws(fit, draws, resample = TRUE)$theta)
   names <- draw_names(new)
   if (identical(f, class_probs)) {
@@ -294,18 +293,18 @@ class_responses <- function(mu) {
 }
 
 # Classes of rows, from 1.
-class_observed <- function(fit, newdata = NULL, call = caller_env()) {
+class_observed <- function(fit, newdata = NULL) {
   frame <- if (is.null(newdata)) {
-    check_has_data(fit, "newdata", call)
+    check_has_data(fit, "newdata")
     fit$frame
   } else {
     if (!is.data.frame(newdata)) {
-      abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+      abort_expected(newdata, "a data frame", arg = "newdata")
     }
-    prediction_frame(fit, fit$terms, newdata, call)
+    prediction_frame(fit, fit$terms, newdata)
   }
   values <- as.character(stats::model.response(frame, "any"))
-  check_levels(values, fit$response_levels, response_name(frame), call)
+  check_levels(values, fit$response_levels, response_name(frame))
   match(values, fit$response_levels)
 }
 

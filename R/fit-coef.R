@@ -95,7 +95,7 @@ update.tall_fit <- function(object, ...) {
   abort_no_formula(object, "update")
 }
 
-abort_no_formula <- function(fit, f, call = caller_env()) {
+abort_no_formula <- function(fit, f) {
   is_front <- inherits(fit, c("tall_classes", "tall_glmer"))
   maker <- if (is_front) class(fit)[[1]] else fit$model_label
   abort_tall(
@@ -110,7 +110,6 @@ abort_no_formula <- function(fit, f, call = caller_env()) {
          {.code predict(fit, newdata, fun)} gives what a function makes of
          them."
       }
-    ),
-    call = call
+    )
   )
 }

@@ -1,8 +1,8 @@
 # Draws of a fit: matrices, and the formats of posterior and of base R.
 
 # Draws x variables, a plain matrix.
-draws_matrix <- function(fit, call = caller_env()) {
-  check_has_draws(fit, call)
+draws_matrix <- function(fit) {
+  check_has_draws(fit)
   draws <- unclass(fit$draws)[, , fit$variables, drop = FALSE]
   matrix(
     draws,
@@ -11,15 +11,14 @@ draws_matrix <- function(fit, call = caller_env()) {
   )
 }
 
-check_has_draws <- function(fit, call) {
+check_has_draws <- function(fit) {
   if (is.null(fit$draws)) {
     abort_tall(
       "unsupported",
       c(
         "The fit kept no draws.",
         i = "Run again with {.code keep = \"draws\"}."
-      ),
-      call = call
+      )
     )
   }
 }
@@ -103,13 +102,13 @@ as_draws_rvars.tall_fit <- function(x, variable = NULL, regex = FALSE, ...) {
 }
 
 # As brms names them.
-chosen_draws <- function(fit, variable, regex, call = caller_env()) {
-  draws <- fit_draws(fit, call)
-  check_flag(regex, call = call)
+chosen_draws <- function(fit, variable, regex) {
+  draws <- fit_draws(fit)
+  check_flag(regex)
   chosen <- if (regex) {
-    matching_variables(fit$variables, variable, call)
+    matching_variables(fit$variables, variable)
   } else {
-    select_variables(fit$variables, variable, arg = "variable", call = call)
+    select_variables(fit$variables, variable, arg = "variable")
   }
   if (is.null(chosen)) draws else draws_of(fit, chosen)
 }
@@ -120,8 +119,8 @@ draws_of <- function(fit, variables) {
   posterior::subset_draws(fit$draws, variable = c(variables, weight))
 }
 
-fit_draws <- function(fit, call = caller_env()) {
-  check_has_draws(fit, call)
+fit_draws <- function(fit) {
+  check_has_draws(fit)
   fit$draws
 }
 
@@ -176,12 +175,8 @@ as.data.frame.tall_fit <- function(
 }
 
 # A plain array with the names that bayesplot reads.
-draws_array <- function(
-  fit,
-  variables = fit$variables,
-  call = caller_env()
-) {
-  draws <- unclass(fit_draws(fit, call))[, , variables, drop = FALSE]
+draws_array <- function(fit, variables = fit$variables) {
+  draws <- unclass(fit_draws(fit))[, , variables, drop = FALSE]
   array(draws, dim(draws), list(
     iteration = NULL,
     chain = paste0("chain:", seq_len(dim(draws)[[2]])),

@@ -45,13 +45,13 @@ recover_data.tall_glmer <- function(object, data = NULL, ...) {
   recover_data_of(object, data, ...)
 }
 
-recover_data_of <- function(object, data, ..., call = caller_env()) {
+recover_data_of <- function(object, data, ...) {
   terms <- stats::delete.response(stats::terms(object))
   # constants of the formula's environment are no columns
   offset <- object$call$offset
   wanted <- c(all.vars(terms), all.vars(offset))
   variables <- intersect(wanted, union(object$columns, names(data)))
-  data <- original_data(object, variables, data, call)
+  data <- original_data(object, variables, data)
   if (is.null(offset)) {
     return(emmeans::recover_data(object$call, terms, NULL, data = data, ...))
   }

@@ -117,11 +117,11 @@ summary.tall_fit <- function(
   )
 }
 
-check_probs <- function(probs, call = caller_env()) {
-  probs <- check_numeric_vector(probs, call = call)
+check_probs <- function(probs) {
+  probs <- check_numeric_vector(probs)
   bad <- which(probs < 0 | probs > 1)
   if (length(bad) > 0) {
-    abort_value(probs, bad[[1]], "lie in [0, 1]", arg = "probs", call = call)
+    abort_value(probs, bad[[1]], "lie in [0, 1]", arg = "probs")
   }
   probs
 }
@@ -132,35 +132,34 @@ select_variables <- function(
   variables,
   regex_pars = NULL,
   may_number = FALSE,
-  arg = "variables",
-  call = caller_env()
+  arg = "variables"
 ) {
   if (is.null(variables) && is.null(regex_pars)) {
     return(NULL)
   }
   if (!is.null(variables)) {
-    check_variable_names(variables, known, may_number, arg = arg, call = call)
+    check_variable_names(variables, known, may_number, arg = arg)
     if (is.numeric(variables)) {
       variables <- known[variables]
     }
   }
-  union(variables, matching_variables(known, regex_pars, call))
+  union(variables, matching_variables(known, regex_pars))
 }
 
-matching_variables <- function(known, regex_pars, call) {
+matching_variables <- function(known, regex_pars) {
   if (is.null(regex_pars)) {
     return(NULL)
   }
   if (!is.character(regex_pars) || anyNA(regex_pars)) {
     expected <- "regular expressions (strings) or NULL"
-    abort_expected(regex_pars, expected, arg = "regex_pars", call = call)
+    abort_expected(regex_pars, expected, arg = "regex_pars")
   }
   found <- lapply(regex_pars, function(pattern) {
     tryCatch(
       grep(pattern, known, value = TRUE),
       error = function(e) {
         expected <- "regular expressions"
-        abort_expected(pattern, expected, arg = "regex_pars", call = call)
+        abort_expected(pattern, expected, arg = "regex_pars")
       },
       warning = function(w) character() # an error follows it
     )
@@ -175,8 +174,7 @@ matching_variables <- function(known, regex_pars, call) {
       ),
       argument = "regex_pars",
       expected = known,
-      value = regex_pars,
-      call = call
+      value = regex_pars
     )
   }
   unique(unlist(found))
@@ -251,7 +249,7 @@ alive_moments <- function(fit) {
   fit$moments[which_alive(fit$chains$status)]
 }
 
-moment_covariance <- function(fit, call = caller_env()) {
+moment_covariance <- function(fit) {
   total <- Reduce(merge_moments, alive_moments(fit))
   if (is.null(total$product)) {
     abort_tall(
@@ -259,8 +257,7 @@ moment_covariance <- function(fit, call = caller_env()) {
       c(
         "The fit kept neither draws nor their covariance.",
         i = "Run again with {.code keep = c(\"none\", \"covariance\")}."
-      ),
-      call = call
+      )
     )
   }
   total$product / (total$n - 1)

@@ -1,7 +1,7 @@
 # Ratings held out, looked at while chains run.
 
 # NULL: no clipping
-check_clip <- function(clip, rating, call) {
+check_clip <- function(clip, rating) {
   if (identical(clip, TRUE)) {
     return(range(rating))
   }
@@ -10,12 +10,7 @@ check_clip <- function(clip, rating, call) {
   }
   if (!is_plain_numeric(clip) || length(clip) != 2 || anyNA(clip) ||
     clip[[1]] >= clip[[2]]) {
-    abort_expected(
-      clip,
-      "TRUE, FALSE or two increasing numbers",
-      arg = "clip",
-      call = call
-    )
+    abort_expected(clip, "TRUE, FALSE or two increasing numbers", arg = "clip")
   }
   as.double(clip)
 }
@@ -36,14 +31,13 @@ new_rating_monitor <- function(model, held_out, range, snapshots) {
 }
 
 # The list for sample_model(); NULL: nothing to look at.
-rating_monitors <- function(look, monitor, every, call) {
+rating_monitors <- function(look, monitor, every) {
   is_one <- !is.list(monitor) || inherits(monitor, "tall_monitor")
   if (!is.null(monitor) && is_one) {
     abort_expected(
       monitor,
       "a list such as list(mine = function(theta) ...)",
-      arg = "monitor",
-      call = call
+      arg = "monitor"
     )
   }
   taken <- intersect(names(monitor), c("rmse", "every"))
@@ -53,8 +47,7 @@ rating_monitors <- function(look, monitor, every, call) {
         "{.arg monitor} must not have an element {.field {taken[[1]]}} here.",
         i = if (taken[[1]] == "every") "Give {.arg every} on its own."
       ),
-      argument = "monitor",
-      call = call
+      argument = "monitor"
     )
   }
   has_look <- nrow(look$newdata) > 0 || look$snapshots > 0
@@ -70,7 +63,7 @@ clip_to <- function(x, range) {
 
 # Resolved by the front end already.
 #' @export
-check_held_out.tall_monitor_ratings <- function(monitor, model, arg, call) {
+check_held_out.tall_monitor_ratings <- function(monitor, model, arg) {
 }
 
 #' @export

@@ -53,18 +53,17 @@ predict.tall_factorize <- function(
   ...
 ) {
   check_no_dots(...)
-  call <- rlang::current_env()
   check_flag(interval)
   level <- check_number(level, min = 0, max = 1)
   found <- if (is.null(newdata)) {
-    run_predictions(object, clip, call)
+    run_predictions(object, clip)
   } else {
     range <- if (is.null(clip)) {
       object$range
     } else {
-      check_clip(clip, object$rating_range, call)
+      check_clip(clip, object$rating_range)
     }
-    pair_predictions(object, newdata, range, call)
+    pair_predictions(object, newdata, range)
   }
   sd <- function(m) sqrt(m$square / max(1, m$n - 1))
   out <- found$frame
@@ -80,7 +79,7 @@ predict.tall_factorize <- function(
 }
 
 # What the run averaged: list(frame, plain, clipped (moments), range).
-run_predictions <- function(fit, clip, call) {
+run_predictions <- function(fit, clip) {
   states <- rating_states(fit)
   if (is.null(fit$newdata) || length(states) == 0) {
     abort_tall(
@@ -88,8 +87,7 @@ run_predictions <- function(fit, clip, call) {
       c(
         "The run predicted no pairs.",
         i = "Give {.arg newdata} here, or to {.fn tall_factorize}."
-      ),
-      call = call
+      )
     )
   }
   is_plain <- identical(clip, FALSE)
@@ -102,8 +100,7 @@ run_predictions <- function(fit, clip, call) {
              {.arg newdata} for another range."
       ),
       argument = "clip",
-      value = clip,
-      call = call
+      value = clip
     )
   }
   pool <- function(what) {
@@ -123,13 +120,13 @@ rating_states <- function(fit) {
   Filter(function(s) !is.null(s), fit$monitor_state[keys])
 }
 
-pair_predictions <- function(fit, newdata, range, call) {
-  states <- kept_states(fit, call)
+pair_predictions <- function(fit, newdata, range) {
+  states <- kept_states(fit)
   shape <- fit$shape
   rows <- lapply(c("user", "item"), function(side) {
-    x <- evaluate_part(fit$parts, side, newdata, "newdata", call)
+    x <- evaluate_part(fit$parts, side, newdata, "newdata")
     ids <- list(labels = fit$ids[[side]], n = shape[[paste0("n_", side)]])
-    extend_ids(ids, x, deparse1(fit$parts[[side]]), call)
+    extend_ids(ids, x, deparse1(fit$parts[[side]]))
   })
   unseen <- Map(
     function(row, side) {
@@ -142,11 +139,7 @@ pair_predictions <- function(fit, newdata, range, call) {
     rows,
     c("user", "item")
   )
-  warn_unrated(
-    unlist(unseen[[1]]),
-    unlist(unseen[[2]]),
-    call
-  )
+  warn_unrated(unlist(unseen[[1]]), unlist(unseen[[2]]))
   new <- lapply(unseen, function(u) u$new)
   index <- Map(
     function(row, new, n) {
@@ -165,12 +158,12 @@ pair_predictions <- function(fit, newdata, range, call) {
     plain <- add_to_moments(plain, mean)
     clipped <- add_to_moments(clipped, clip_to(mean, range))
   }
-  frame <- pair_frame(fit$parts, newdata, call)
+  frame <- pair_frame(fit$parts, newdata)
   list(frame = frame, plain = plain, clipped = clipped, range = range)
 }
 
 # Whole states, a list of theta.
-kept_states <- function(fit, call) {
+kept_states <- function(fit) {
   kept <- if (!is.null(fit$draws) && is.null(fit$control$record)) {
     draws <- fit$unconstrained
     shape <- dim(draws)
@@ -190,8 +183,7 @@ kept_states <- function(fit, call) {
         "The fit kept no states to predict other pairs from.",
         i = "Run again with {.code snapshots = 60}, or give the pairs as
              {.arg newdata} to {.fn tall_factorize}."
-      ),
-      call = call
+      )
     )
   }
   kept

@@ -197,23 +197,22 @@ link_draws <- function(new, theta, place, cores) {
 # ---- which draws -------------------------------------------------------------
 
 # The number of draws asked for, as `draws` or as `ndraws`; NULL: all.
-check_draws <- function(fit, draws, ndraws = NULL, call = caller_env()) {
-  check_has_draws(fit, call)
+check_draws <- function(fit, draws, ndraws = NULL) {
+  check_has_draws(fit)
   arg <- "draws"
   if (!is.null(ndraws)) {
     if (!is.null(draws)) {
       abort_input(
         "{.arg draws} and {.arg ndraws} are the same argument: give one.",
         argument = "ndraws",
-        value = ndraws,
-        call = call
+        value = ndraws
       )
     }
     draws <- ndraws
     arg <- "ndraws"
   }
   available <- posterior::ndraws(fit$draws)
-  check_count(draws, max = available, allow_null = TRUE, arg = arg, call = call)
+  check_count(draws, max = available, allow_null = TRUE, arg = arg)
 }
 
 # All draws where that costs less than a second, 400 where it costs more. n_row:
@@ -226,13 +225,8 @@ affordable_draws <- function(fit, n_row, most = large_matrix, least = 400) {
 
 # Evenly spaced draws: list(theta, aux, weights). Draws of a decaying schedule
 # carry weights; with resample = TRUE they are repeated instead, in proportion.
-choose_draws <- function(
-  fit,
-  draws = NULL,
-  resample = FALSE,
-  call = caller_env()
-) {
-  check_has_all(fit, call)
+choose_draws <- function(fit, draws = NULL, resample = FALSE) {
+  check_has_all(fit)
   all <- draws_matrix(fit)
   chosen <- choose_rows(fit, draws, resample)
   if (!is.null(chosen$rows)) {
@@ -298,7 +292,7 @@ aux_of_fit <- function(fit) {
 large_matrix <- 5e7
 
 # Matrices that nobody asked for are refused; those of newdata are asked for.
-check_matrix_size <- function(fit, n_row, draws, newdata, call = caller_env()) {
+check_matrix_size <- function(fit, n_row, draws, newdata) {
   n_draw <- if (is.null(draws)) posterior::ndraws(fit$draws) else draws
   if (!is.null(newdata) || n_row * n_draw <= large_matrix) {
     return(invisible())
@@ -319,7 +313,6 @@ check_matrix_size <- function(fit, n_row, draws, newdata, call = caller_env()) {
     ),
     argument = "draws",
     value = n_row * n_draw,
-    expected = large_matrix,
-    call = call
+    expected = large_matrix
   )
 }

@@ -32,7 +32,7 @@ NULL
 confint.tall_fit <- function(object, parm = NULL, level = 0.95, ...) {
   check_no_dots(...)
   level <- check_prob(level)
-  interval_matrix(object, parm, level, " ", "parm", rlang::current_env())
+  interval_matrix(object, parm, level, " ", "parm")
 }
 
 #' @rdname intervals
@@ -55,14 +55,7 @@ posterior_interval.tall_fit <- function(
       may_number = TRUE
     )
   }
-  interval_matrix(
-    object,
-    variables,
-    prob,
-    "",
-    "variables",
-    rlang::current_env()
-  )
+  interval_matrix(object, variables, prob, "", "variables")
 }
 
 # rstanarm's argument.
@@ -72,20 +65,14 @@ central_only <- list(
   hint = "Other intervals can be had of the draws, `as.matrix(fit)`."
 )
 
-interval_matrix <- function(fit, variables, prob, space, arg, call) {
+interval_matrix <- function(fit, variables, prob, space, arg) {
   probs <- interval_probs(prob)
-  out <- fit_quantiles(fit, probs, call)
+  out <- fit_quantiles(fit, probs)
   colnames(out) <- percent(probs, space)
   if (is.null(variables)) {
     return(out)
   }
-  check_variable_names(
-    variables,
-    rownames(out),
-    may_number = TRUE,
-    arg = arg,
-    call = call
-  )
+  check_variable_names(variables, rownames(out), may_number = TRUE, arg = arg)
   out[variables, , drop = FALSE]
 }
 
@@ -170,14 +157,14 @@ residuals.tall_glm <- function(
 }
 
 # The same of rows that are passed over, in one pass.
-remote_residuals <- function(fit, type, draws, ndraws, call = caller_env()) {
-  draws <- check_draws(fit, draws, ndraws, call)
+remote_residuals <- function(fit, type, draws, ndraws) {
+  draws <- check_draws(fit, draws, ndraws)
   is_linear <- fit$family$link == "identity"
   if (!is_linear && is.null(draws)) {
     draws <- affordable_draws(fit, fit$n_data)
   }
   chosen <- choose_draws(fit, draws)
-  gather_predictions(fit, NULL, call = call, f = function(new) {
+  gather_predictions(fit, NULL, f = function(new) {
     mu <- if (is_linear) {
       link_moments(new, chosen, FALSE)$fit
     } else {
@@ -216,7 +203,7 @@ model.matrix.tall_glm <- function(object, ...) {
   if (is.null(object$terms)) {
     rows_in_memory(object$data$x)
   } else {
-    own_rows(object, rlang::current_env())$x
+    own_rows(object)$x
   }
 }
 
@@ -229,7 +216,7 @@ terms.tall_glm <- function(x, ...) {
   x$terms
 }
 
-check_has_formula <- function(fit, what, call = caller_env()) {
+check_has_formula <- function(fit, what) {
   if (is.null(fit$terms)) {
     abort_tall(
       "unsupported",
@@ -237,8 +224,7 @@ check_has_formula <- function(fit, what, call = caller_env()) {
         "{.fn {what}} needs a formula; the fit was made from a matrix by
          {.fn tall_glm.fit}.",
         i = "Fit with {.fn tall_glm}; {.code model.matrix(fit)} has the matrix."
-      ),
-      call = call
+      )
     )
   }
 }
@@ -321,8 +307,8 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
   extras <- match.call(expand.dots = FALSE)$...
   front <- eval(changed[[1]], parent.frame())
   known <- union(names(formals(front)), run_argument_names())
-  refuse_foreign(setdiff(names(extras), known), rlang::current_env())
-  check_dots_known(extras, setdiff(known, "..."), rlang::current_env())
+  refuse_foreign(setdiff(names(extras), known))
+  check_dots_known(extras, setdiff(known, "..."))
   for (name in names(extras)) {
     if (name %in% null_priors) {
       changed[name] <- extras[name] # NULL is a prior, too
@@ -334,13 +320,13 @@ update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
   if (!evaluate) {
     return(changed)
   }
-  where <- call_home(object, changed, parent.frame(), rlang::current_env())
+  where <- call_home(object, changed, parent.frame())
   eval(changed, where)
 }
 
 # Where a fit's call means what it did: here, or with variables of the function
 # that the fit was made in, which the formula remembers.
-call_home <- function(fit, changed, here, call) {
+call_home <- function(fit, changed, here) {
   home <- environment(stats::formula(fit))
   names <- setdiff(all.vars(changed), c(fit$columns, "."))
   found <- list()
@@ -360,8 +346,7 @@ call_home <- function(fit, changed, here, call) {
          here.",
         i = "Give {.arg data} to {.fn update}."
       ),
-      argument = "data",
-      call = call
+      argument = "data"
     )
   }
   if (length(found) == 0) here else list2env(found, parent = here)

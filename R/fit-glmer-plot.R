@@ -181,9 +181,9 @@ plot_shrinkage <- function(fit, n) {
 # effect. With V and m the covariance and mean of the effects, S that of the
 # population, the rows' own precision is V^-1 - S^-1, and V^-1 m what it is
 # multiplied with.
-shrinkage_table <- function(fit, call = caller_env()) {
-  model <- plain_model(fit, call)
-  theta <- rowMeans(glmer_theta(fit, NULL, Inf, call)$theta)
+shrinkage_table <- function(fit) {
+  model <- plain_model(fit)
+  theta <- rowMeans(glmer_theta(fit, NULL, Inf)$theta)
   found <- .Call(
     ffi_groups_moments,
     model$pointer,
@@ -191,7 +191,7 @@ shrinkage_table <- function(fit, call = caller_env()) {
     getOption("mc.cores", 1L)
   )
   if (is.integer(found)) {
-    abort_status(found, call = call)
+    abort_status(found)
   }
   q <- length(fit$groups$effects)
   population <- chol2inv(t(lambda_at(fit, theta)))

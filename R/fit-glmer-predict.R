@@ -72,9 +72,8 @@ predict.tall_glmer <- function(
   level <- check_prob(level)
   check_flag(se.fit)
   check_no_dots(...)
-  call <- rlang::current_env()
   rows <- glmer_prepare(
-    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
+    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
     usual = if (interval == "none") 200 else 1000
   )
   found <- glmer_moments(object, rows, type == "response")
@@ -84,7 +83,7 @@ predict.tall_glmer <- function(
   out <- list(fit = pad(found$mean), se.fit = pad(found$sd))
   if (interval != "none") {
     sizes <- if (interval == "prediction") {
-      glmer_sizes(object, newdata, NULL, NULL, nrow(rows$x), call)
+      glmer_sizes(object, newdata, NULL, NULL, nrow(rows$x))
     }
     bounds <- glmer_interval(object, rows, level, interval, type, sizes, seed)
     out$fit <- with_bounds(out$fit, pad(bounds))
@@ -129,7 +128,6 @@ posterior_linpred.tall_glmer <- function(
   check_no_dots(...)
   glmer_draws(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
-    rlang::current_env(),
     is_mean = transform
   )$value
 }
@@ -151,7 +149,6 @@ posterior_epred.tall_glmer <- function(
   check_no_dots(...)
   glmer_draws(
     object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
-    rlang::current_env(),
     is_mean = TRUE
   )$value
 }
@@ -173,13 +170,12 @@ posterior_predict.tall_glmer <- function(
   ndraws = draws
 ) {
   check_no_dots(...)
-  call <- rlang::current_env()
   new <- glmer_draws(
-    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
+    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
     is_mean = TRUE
   )
   n <- ncol(new$value)
-  rows <- glmer_sizes(object, newdata, weights, trials, n, call)
+  rows <- glmer_sizes(object, newdata, weights, trials, n)
   seed <- if (is.null(seed)) object$seed else check_seed(seed)
   aux <- glmer_aux(object, new$draws)
   draw <- find_response(object$family)$draw
@@ -203,17 +199,16 @@ bayes_R2.tall_glmer <- function(
   ndraws = draws
 ) {
   check_no_dots(...)
-  call <- rlang::current_env()
   rows <- glmer_prepare(
-    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
+    object, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
     usual = 400
   )
   n <- nrow(rows$x)
   n_draw <- nrow(rows$beta)
   aux <- glmer_aux(object, rows$draws)
-  trials <- prediction_trials(object, newdata, NULL, n, call)
+  trials <- prediction_trials(object, newdata, NULL, n)
   weight <- if (is.null(trials)) {
-    prediction_weights(object, newdata, weights, n, call)
+    prediction_weights(object, newdata, weights, n)
   }
   residual <- numeric(n_draw)
   spread <- mean_spread(n, n_draw, function(at) {
@@ -222,8 +217,7 @@ bayes_R2.tall_glmer <- function(
       response_mean(object$family, glmer_eta(rows, at)),
       trials[at],
       weight[at],
-      aux,
-      call
+      aux
     )
     residual <<- residual + rowSums(found$variance)
     found$mean
@@ -255,11 +249,10 @@ glmer_draws <- function(
   ndraws,
   offset,
   seed,
-  call,
   is_mean
 ) {
   rows <- glmer_prepare(
-    fit, newdata, re_formula, allow_new_levels, ndraws, offset, seed, call,
+    fit, newdata, re_formula, allow_new_levels, ndraws, offset, seed,
     is_matrix = TRUE
   )
   value <- glmer_eta(rows, seq_len(nrow(rows$x)))
@@ -281,14 +274,13 @@ glmer_prepare <- function(
   ndraws,
   offset,
   seed,
-  call,
   usual = Inf,
   is_matrix = FALSE,
   only = NULL
 ) {
-  check_flag(allow_new_levels, call = call)
-  with_groups <- check_re_formula(re_formula, call)
-  rows <- glmer_rows(fit, newdata, offset, with_groups, call)
+  check_flag(allow_new_levels)
+  with_groups <- check_re_formula(re_formula)
+  rows <- glmer_rows(fit, newdata, offset, with_groups)
   rows$offset <- rep_len(rows$offset, nrow(rows$x))
   if (!is.null(only)) {
     rows$x <- rows$x[only, , drop = FALSE]
@@ -296,14 +288,14 @@ glmer_prepare <- function(
     of <- intersect(c("label", "offset"), names(rows))
     rows[of] <- lapply(rows[of], function(v) v[only])
   }
-  at <- glmer_theta(fit, ndraws, usual, call)
+  at <- glmer_theta(fit, ndraws, usual)
   if (is_matrix) {
-    check_matrix_of(nrow(rows$x), nrow(at$draws), call)
+    check_matrix_of(nrow(rows$x), nrow(at$draws))
   }
   rows$draws <- at$draws
   rows$beta <- unname(at$draws[, seq_len(fit$n_coef), drop = FALSE])
   if (with_groups) {
-    found <- effects_of_rows(fit, rows, at, allow_new_levels, seed, call)
+    found <- effects_of_rows(fit, rows, at, allow_new_levels, seed)
     rows[names(found)] <- found
   }
   rows
@@ -323,7 +315,7 @@ glmer_eta <- function(rows, at) {
   eta
 }
 
-check_matrix_of <- function(n_row, n_draw, call) {
+check_matrix_of <- function(n_row, n_draw) {
   if (n_row * n_draw > 5e7) {
     abort_tall(
       "memory",
@@ -331,13 +323,12 @@ check_matrix_of <- function(n_row, n_draw, call) {
         "{format_count(n_row)} rows x {format_count(n_draw)} draws are more than
          5e7 numbers.",
         i = "Give {.arg newdata} of fewer rows, or a smaller {.arg ndraws}."
-      ),
-      call = call
+      )
     )
   }
 }
 
-check_re_formula <- function(re_formula, call) {
+check_re_formula <- function(re_formula) {
   if (is.null(re_formula)) {
     return(TRUE)
   }
@@ -350,15 +341,14 @@ check_re_formula <- function(re_formula, call) {
       "{.arg re_formula} must be {.code NULL}, with all effects of groups, or
        {.code NA}, with none.",
       argument = "re_formula",
-      value = re_formula,
-      call = call
+      value = re_formula
     )
   }
   FALSE
 }
 
 # list(x, z, label, offset)
-glmer_rows <- function(fit, newdata, offset, with_groups, call) {
+glmer_rows <- function(fit, newdata, offset, with_groups) {
   if (is.null(newdata)) {
     if (is.null(fit$frame)) {
       abort_tall(
@@ -367,19 +357,18 @@ glmer_rows <- function(fit, newdata, offset, with_groups, call) {
           "The fit did not keep its data: {.arg newdata} is needed.",
           i = "Fit with {.code keep_data = TRUE} to keep them."
         ),
-        argument = "newdata",
-        call = call
+        argument = "newdata"
       )
     }
-    return(glmer_matrices(fit$frame, fit$bars, fit$family, call))
+    return(glmer_matrices(fit$frame, fit$bars, fit$family))
   }
   if (!is.data.frame(newdata)) {
-    abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+    abort_expected(newdata, "a data frame", arg = "newdata")
   }
-  new_glmer_rows(fit, newdata, offset, with_groups, call)
+  new_glmer_rows(fit, newdata, offset, with_groups)
 }
 
-new_glmer_rows <- function(fit, newdata, offset, with_groups, call) {
+new_glmer_rows <- function(fit, newdata, offset, with_groups) {
   design <- fit$design
   fixed <- stats::delete.response(design$fixed)
   wanted <- c(
@@ -388,11 +377,11 @@ new_glmer_rows <- function(fit, newdata, offset, with_groups, call) {
   )
   missing <- setdiff(intersect(wanted, fit$columns), names(newdata))
   if (length(missing) > 0) {
-    abort_missing_columns(missing, call)
+    abort_missing_columns(missing)
   }
   frame_of <- function(terms, levels) {
     source <- list(columns = fit$columns, xlevels = levels)
-    prediction_frame(source, terms, newdata, call)
+    prediction_frame(source, terms, newdata)
   }
   frame <- frame_of(fixed, design$xlevels)
   x <- stats::model.matrix(fixed, frame, contrasts.arg = design$contrasts)
@@ -401,10 +390,9 @@ new_glmer_rows <- function(fit, newdata, offset, with_groups, call) {
     size = c(1, nrow(x)),
     allow_null = TRUE,
     most = most_of_data,
-    arg = "offset",
-    call = call
+    arg = "offset"
   )
-  own <- offset %||% new_offset(fit, newdata, call) %||% 0
+  own <- offset %||% new_offset(fit, newdata) %||% 0
   out <- list(x = x, offset = (stats::model.offset(frame) %||% 0) + own)
   if (with_groups) {
     z_frame <- frame_of(design$effects, design$zlevels)
@@ -434,7 +422,7 @@ new_labels <- function(fit, newdata) {
 }
 
 # list(effects: draws x groups x effects, of: the group of each row)
-effects_of_rows <- function(fit, rows, at, allow_new_levels, seed, call) {
+effects_of_rows <- function(fit, rows, at, allow_new_levels, seed) {
   known <- match(rows$label, fit$groups$levels)
   is_new <- is.na(known)
   if (any(is_new) && !allow_new_levels) {
@@ -447,19 +435,18 @@ effects_of_rows <- function(fit, rows, at, allow_new_levels, seed, call) {
              {.code re_formula = NA} leaves effects out."
       ),
       argument = "newdata",
-      value = bad,
-      call = call
+      value = bad
     )
   }
   n_draw <- nrow(at$draws)
-  seed <- if (is.null(seed)) fit$seed else check_seed(seed, call = call)
+  seed <- if (is.null(seed)) fit$seed else check_seed(seed)
   levels <- sort(unique(known[!is_new]))
   names <- unique(rows$label[is_new])
   q <- length(fit$groups$effects)
   effects <- array(0, c(n_draw, length(levels) + length(names), q))
   if (length(levels) > 0) {
     effects[, seq_along(levels), ] <-
-      effect_draws(fit, levels, n_draw, seed, call)
+      effect_draws(fit, levels, n_draw, seed)
   }
   if (length(names) > 0) {
     effects[, length(levels) + seq_along(names), ] <-

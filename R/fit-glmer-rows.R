@@ -108,7 +108,6 @@ residuals.tall_glmer <- function(
   stats::naresid(object$na_action, stats::setNames(out, names(mu)))
 }
 
-
 #' @rdname tall_glmer-rows
 #' @export
 deviance.tall_glmer <- function(object, draws = NULL, ..., ndraws = draws) {
@@ -138,7 +137,7 @@ model.frame.tall_glmer <- function(formula, ...) {
 model.matrix.tall_glmer <- function(object, ...) {
   check_no_dots(...)
   check_has_data(object)
-  out <- glmer_rows(object, NULL, NULL, FALSE, rlang::current_env())$x
+  out <- glmer_rows(object, NULL, NULL, FALSE)$x
   attr(out, "assign") <- attr(out, "contrasts") <- NULL
   out
 }
@@ -252,22 +251,17 @@ has_few_values.tall_glmer <- function(fit) {
 #' @export
 replicated_responses.tall_glmer <- function(fit, rows, draws) {
   response <- own_response(fit)
-  call <- caller_env()
   n <- length(response$y)
-  trials <- prediction_trials(fit, NULL, NULL, n, call)[rows]
+  trials <- prediction_trials(fit, NULL, NULL, n)[rows]
   new <- glmer_prepare(
-    fit, NULL, NULL, FALSE, draws, NULL, NULL, call,
-    is_matrix = TRUE,
+    fit, NULL, NULL, FALSE, draws, NULL, NULL, is_matrix = TRUE,
     only = rows
   )
   mu <- response_mean(fit$family, glmer_eta(new, seq_along(rows)))
   yrep <- find_response(fit$family)$draw(
     mu,
     glmer_aux(fit, new$draws),
-    list(
-      weight = prediction_weights(fit, NULL, NULL, n, call)[rows],
-      trials = trials
-    )
+    list(weight = prediction_weights(fit, NULL, NULL, n)[rows], trials = trials)
   )
   list(
     y = response$y[rows] * (trials %||% 1),
@@ -293,13 +287,7 @@ prior_summary.tall_glmer <- function(object, ...) {
   y <- if (!is.null(object$frame)) own_response(object)$y
   has_units <- find_response(object$family)$has_units
   found <- if (!is.null(y) || !has_units) {
-    covariance_params(
-      prior,
-      object$groups$effects,
-      y,
-      has_units,
-      rlang::current_env()
-    )
+    covariance_params(prior, object$groups$effects, y, has_units)
   }
   out$covariance <- list(
     name = object$groups$name,

@@ -150,7 +150,7 @@ ranef.tall_glmer <- function(
   )
 }
 
-check_group_levels <- function(groups, levels, call = caller_env()) {
+check_group_levels <- function(groups, levels) {
   if (is.null(groups)) {
     return(seq_along(levels))
   }
@@ -161,26 +161,20 @@ check_group_levels <- function(groups, levels, call = caller_env()) {
       "{.arg groups} must be levels of the grouping factor, which
        {.val {as.character(bad)}} is not.",
       argument = "groups",
-      value = bad,
-      call = call
+      value = bad
     )
   }
   at
 }
 
 # The parameters of kept draws, n_dim x n_draw, in the model's coordinates.
-glmer_theta <- function(fit, ndraws, usual, call) {
-  check_has_draws(fit, call)
+glmer_theta <- function(fit, ndraws, usual) {
+  check_has_draws(fit)
   draws <- draws_matrix(fit)
   n <- nrow(draws)
-  ndraws <- check_count(
-    ndraws %||% min(usual, n),
-    most = n,
-    arg = "ndraws",
-    call = call
-  )
+  ndraws <- check_count(ndraws %||% min(usual, n), most = n, arg = "ndraws")
   at <- unique(round(seq(1, n, length.out = ndraws)))
-  theta <- fit_unconstrained(fit, call = call)
+  theta <- fit_unconstrained(fit)
   list(
     theta = unname(t(theta[at, , drop = FALSE])),
     draws = draws[at, , drop = FALSE],
@@ -223,7 +217,7 @@ covariance_factors <- function(fit, draws) {
 }
 
 # The model in its own coordinates; that of a fit is whitened.
-plain_model <- function(fit, call) {
+plain_model <- function(fit) {
   key <- paste0("groups_", fit$fingerprint)
   found <- fit_cache[[key]]
   if (!is.null(found) && model_is_alive(found)) {
@@ -236,8 +230,7 @@ plain_model <- function(fit, call) {
       c(
         "The fit did not keep its data, of which effects are made.",
         i = "Fit with {.code keep_data = TRUE} to keep them."
-      ),
-      call = call
+      )
     )
   }
   rm(list = ls(fit_cache), envir = fit_cache)
@@ -249,9 +242,9 @@ plain_model <- function(fit, call) {
 fit_cache <- new.env(parent = emptyenv())
 
 # list(mean, sd): q x groups
-effect_moments <- function(fit, ndraws, call = caller_env()) {
-  at <- glmer_theta(fit, ndraws, 200, call)
-  model <- plain_model(fit, call)
+effect_moments <- function(fit, ndraws) {
+  at <- glmer_theta(fit, ndraws, 200)
+  model <- plain_model(fit)
   out <- .Call(
     ffi_groups_moments,
     model$pointer,
@@ -259,7 +252,7 @@ effect_moments <- function(fit, ndraws, call = caller_env()) {
     getOption("mc.cores", 1L)
   )
   if (is.integer(out)) {
-    abort_status(out, call = call)
+    abort_status(out)
   }
   q <- length(fit$groups$effects)
   diagonal <- (seq_len(q) - 1) * q + seq_len(q)
@@ -272,11 +265,11 @@ effect_moments <- function(fit, ndraws, call = caller_env()) {
 }
 
 # draws x groups x effects
-effect_draws <- function(fit, at, ndraws, seed, call = caller_env()) {
-  theta <- glmer_theta(fit, ndraws, Inf, call)$theta
-  model <- plain_model(fit, call)
+effect_draws <- function(fit, at, ndraws, seed) {
+  theta <- glmer_theta(fit, ndraws, Inf)$theta
+  model <- plain_model(fit)
   q <- length(fit$groups$effects)
-  seed <- if (is.null(seed)) fit$seed else check_seed(seed, call = call)
+  seed <- if (is.null(seed)) fit$seed else check_seed(seed)
   out <- .Call(
     ffi_groups_draws,
     model$pointer,
@@ -286,7 +279,7 @@ effect_draws <- function(fit, at, ndraws, seed, call = caller_env()) {
     getOption("mc.cores", 1L)
   )
   if (is.integer(out)) {
-    abort_status(out, call = call)
+    abort_status(out)
   }
   dim(out) <- c(q, length(at), ncol(theta))
   dimnames(out) <- list(fit$groups$effects, fit$groups$levels[at], NULL)
@@ -311,7 +304,7 @@ coef.tall_glmer <- function(object, ndraws = NULL, ...) {
 #' @export
 VarCorr.tall_glmer <- function(x, sigma = 1, ...) {
   check_no_dots(...)
-  check_has_draws(x, rlang::current_env())
+  check_has_draws(x)
   draws <- draws_matrix(x)
   q <- length(x$groups$effects)
   factors <- covariance_factors(x, draws)

@@ -12,11 +12,10 @@ guard <- function(f) {
 
 reading <- function(fit, code) {
   force(fit) # the function may assign to it
-  call <- parent.frame()
   withCallingHandlers(code, error = function(e) {
     wrong <- if (!inherits(e, "tall_error")) wrong_parts(fit)
     if (length(wrong) > 0) {
-      abort_corrupt("The fit", wrong, parent = e, call = call)
+      abort_corrupt("The fit", wrong, parent = e)
     }
   })
 }

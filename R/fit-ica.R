@@ -82,7 +82,7 @@ reorder_components <- function(draws, order) {
 #' @export
 sources <- function(object, newdata) {
   check_spec(object, "tall_ica", "tall_ica()")
-  check_has_draws(object, rlang::current_env())
+  check_has_draws(object)
   check_given(newdata)
   if (is.data.frame(newdata)) {
     newdata <- as.matrix(newdata)
@@ -109,7 +109,7 @@ sources <- function(object, newdata) {
 #' @export
 mixing <- function(object) {
   check_spec(object, "tall_ica", "tall_ica()")
-  check_has_draws(object, rlang::current_env())
+  check_has_draws(object)
   draws <- ica_draws(object)
   k <- dim(draws)[[2]]
   inverse <- apply(draws, 1, function(w) {

@@ -1,9 +1,9 @@
 # predict(interval = ): intervals beside predictions, as predict.lm() has them.
 
 # Where the link is the identity, both types are of responses.
-check_interval <- function(interval, type, family, call = caller_env()) {
+check_interval <- function(interval, type, family) {
   known <- c("none", "confidence", "prediction")
-  interval <- check_choice(interval, known, call = call)
+  interval <- check_choice(interval, known)
   is_scale <- type == "response" || family$link == "identity"
   if (interval == "prediction" && !is_scale) {
     abort_input(
@@ -14,26 +14,16 @@ check_interval <- function(interval, type, family, call = caller_env()) {
              {.code interval = \"confidence\"}."
       ),
       argument = "interval",
-      value = interval,
-      call = call
+      value = interval
     )
   }
   interval
 }
 
 # Rows x 2: quantiles of the linear predictor or of the expected response.
-mean_interval <- function(
-  fit,
-  level,
-  newdata,
-  type,
-  draws,
-  offset,
-  cores,
-  call = caller_env()
-) {
+mean_interval <- function(fit, level, newdata, type, draws, offset, cores) {
   passes <- is_passed_over(fit, newdata)
-  new <- if (!passes) prediction_rows(fit, newdata, offset, call)
+  new <- if (!passes) prediction_rows(fit, newdata, offset)
   if (is.null(draws)) {
     n <- if (passes) n_passed_over(fit, newdata) else nrow(new$x)
     draws <- affordable_draws(fit, n, most = 1e7)
@@ -53,7 +43,7 @@ mean_interval <- function(
     list(lower = out[, 1], upper = out[, 2])
   }
   if (passes) {
-    out <- gather_predictions(fit, newdata, f, offset, call = call)
+    out <- gather_predictions(fit, newdata, f, offset)
     return(cbind(out$lower, out$upper))
   }
   out <- do.call(cbind, f(new))
@@ -107,10 +97,10 @@ glmer_interval <- function(fit, rows, level, interval, type, sizes, seed) {
 }
 
 # What responses of n rows need beside their means.
-glmer_sizes <- function(fit, newdata, weights, trials, n, call) {
+glmer_sizes <- function(fit, newdata, weights, trials, n) {
   list(
-    weight = prediction_weights(fit, newdata, weights, n, call),
-    trials = prediction_trials(fit, newdata, trials, n, call)
+    weight = prediction_weights(fit, newdata, weights, n),
+    trials = prediction_trials(fit, newdata, trials, n)
   )
 }
 

@@ -91,13 +91,13 @@ log_lik_function <- function(fit, seen, chosen) {
 # The same where rows are passed over: those that are asked for are fetched, and
 # kept until others are; `ahead` fetches rows that will be asked for, one after
 # the other.
-remote_log_lik <- function(fit, chosen, offset = NULL, call = caller_env()) {
-  offset <- check_cut(offset, fit$n_data, "offset", call)
+remote_log_lik <- function(fit, chosen, offset = NULL) {
+  offset <- check_cut(offset, fit$n_data, "offset")
   known <- NULL
   seen <- NULL
   ahead <- function(rows) {
     given <- if (length(offset) > 1) offset[rows] else offset
-    seen <<- observed_rows(fit_of_rows(fit, rows, call), NULL, given, call)
+    seen <<- observed_rows(fit_of_rows(fit, rows), NULL, given)
     known <<- rows
   }
   some <- function(rows, theta, aux) {
@@ -118,8 +118,7 @@ remote_log_lik <- function(fit, chosen, offset = NULL, call = caller_env()) {
         stats::setNames(lapply(at, function(k) out[k, ]), at)
       },
       offset,
-      pads = FALSE,
-      call = call
+      pads = FALSE
     )
     do.call(rbind, found)
   }
@@ -205,45 +204,40 @@ split_weights <- function(y, trials, weights, fit) {
   }
 }
 
-new_response <- function(fit, newdata, call) {
+new_response <- function(fit, newdata) {
   if (is.null(fit$terms)) {
     abort_input(
       "{.arg newdata} must be {.code NULL} here: a matrix has no response.",
-      argument = "newdata",
-      call = call
+      argument = "newdata"
     )
   }
-  frame <- prediction_frame(fit, fit$terms, newdata, call)
+  frame <- prediction_frame(fit, fit$terms, newdata)
   response <- stats::model.response(frame, "any")
   name <- response_name(frame)
   if (!is.null(fit$response_levels)) {
     response <- as.character(response)
-    check_levels(response, fit$response_levels, name, call)
+    check_levels(response, fit$response_levels, name)
     response <- factor(response, levels = fit$response_levels)
   }
-  found <- frame_response(response, fit$family, name, call)
+  found <- frame_response(response, fit$family, name)
   trials <- found$trials
   if (is.null(trials)) {
-    trials <- new_trials(fit, newdata, call)
+    trials <- new_trials(fit, newdata)
   }
-  check_new_values(found, trials, fit$family, name, call)
-  list(
-    y = found$values,
-    trials = trials,
-    weight = new_weights(fit, newdata, call)
-  )
+  check_new_values(found, trials, fit$family, name)
+  list(y = found$values, trials = trials, weight = new_weights(fit, newdata))
 }
 
 # As for the data of the fit; a missing response has a missing likelihood.
-check_new_values <- function(found, trials, family, name, call) {
+check_new_values <- function(found, trials, family, name) {
   values <- replace(found$values, is.na(found$values), 0)
-  check_response(values, family, name, call)
+  check_response(values, family, name)
   if (is.null(found$trials)) {
-    check_successes(values, trials, family, name, call = call)
+    check_successes(values, trials, family, name)
   }
 }
 
-new_weights <- function(fit, newdata, call) {
+new_weights <- function(fit, newdata) {
   expression <- fit$weight_source
   if (is.null(expression)) {
     return(NULL)
@@ -253,15 +247,14 @@ new_weights <- function(fit, newdata, call) {
     names(newdata)
   )
   if (length(missing) > 0) {
-    abort_missing_columns(missing, call)
+    abort_missing_columns(missing)
   }
   found <- eval(expression, newdata, environment(fit$formula))
   found <- check_numeric_vector(
     found,
     size = c(1, nrow(newdata)),
-    arg = "weights",
-    call = call
+    arg = "weights"
   )
-  check_row_weights(found, call = call)
+  check_row_weights(found)
   found
 }

@@ -52,14 +52,14 @@ loo_compare.tall_fit <- function(x, ...) {
 }
 
 # Of those results that say what their rows are, each with the first.
-check_same_rows_of <- function(results, call = caller_env()) {
+check_same_rows_of <- function(results) {
   own <- Filter(function(x) !is.null(attr(x, "rows")), results)
   if (length(own) < 2) {
     return(invisible())
   }
   labels <- loo_labels(own)
   for (k in seq_along(own)[-1]) {
-    check_same_two(own[c(1, k)], labels[c(1, k)], call)
+    check_same_two(own[c(1, k)], labels[c(1, k)])
   }
 }
 
@@ -77,7 +77,7 @@ loo_labels <- function(results) {
 # The same responses are of the same rows, whatever `subset` numbered them by.
 # Else it is the numbers of those that were left out, or how many, where these
 # are not known.
-check_same_two <- function(results, labels, call) {
+check_same_two <- function(results, labels) {
   rows <- lapply(results, attr, "rows")
   hash <- lapply(results, attr, "yhash")
   out <- lapply(rows, `[[`, "left_out")
@@ -109,8 +109,7 @@ check_same_two <- function(results, labels, call) {
       i = same_rows_hint(rows)
     ),
     argument = "x",
-    value = number("n_row"),
-    call = call
+    value = number("n_row")
   )
 }
 

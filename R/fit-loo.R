@@ -224,7 +224,7 @@ loo_arguments_of <- function(is_subsample) {
 }
 
 # As for rstanarm, where loo(fit1, fit2) once compared.
-check_loo_dots <- function(..., .known, .call = caller_env()) {
+check_loo_dots <- function(..., .known) {
   given <- dots_names(...)
   if (length(given) == 0) {
     return(invisible())
@@ -236,14 +236,13 @@ check_loo_dots <- function(..., .known, .call = caller_env()) {
         i = "Compare fits by
              {.code loo::loo_compare(loo::loo(fit1), loo::loo(fit2))}."
       ),
-      argument = "...",
-      call = .call
+      argument = "..."
     )
   }
   if (length(.known) == 0) {
-    check_no_dots(..., .call = .call)
+    check_no_dots(...)
   }
-  check_known(given, .known, "argument", arg = "...", call = .call)
+  check_known(given, .known, "argument", arg = "...")
 }
 
 # The generic is rstantools', which may not be there.
@@ -287,12 +286,7 @@ loo_approximation.tall_fit <- function(fit) {
 }
 
 # NULL: all rows.
-check_observations <- function(
-  observations,
-  n_data,
-  few = 1000,
-  call = caller_env()
-) {
+check_observations <- function(observations, n_data, few = 1000) {
   if (inherits(observations, "psis_loo_ss")) {
     return(observations)
   }
@@ -303,20 +297,18 @@ check_observations <- function(
     observations <- check_count(
       observations,
       max = if (few == 0) n_data else Inf,
-      arg = "observations",
-      call = call
+      arg = "observations"
     )
     return(if (n_data > max(few, observations)) observations)
   }
-  rows <- check_numeric_vector(observations, arg = "observations", call = call)
+  rows <- check_numeric_vector(observations, arg = "observations")
   bad <- which(rows < 1 | rows > n_data | rows != round(rows))
   if (length(bad) > 0) {
     abort_value(
       rows,
       bad[[1]],
       paste("be rows of the data, 1 to", format_count(n_data)),
-      arg = "observations",
-      call = call
+      arg = "observations"
     )
   }
   as.integer(rows)
@@ -380,7 +372,7 @@ loo_some <- function(fit, observations, draws, cores, ...) {
 }
 
 # Those of an earlier loo(); others would be fetched by a pass for each.
-known_observations <- function(observations, call = caller_env()) {
+known_observations <- function(observations) {
   if (inherits(observations, "psis_loo_ss")) {
     return(loo::obs_idx(observations))
   }
@@ -395,8 +387,7 @@ known_observations <- function(observations, call = caller_env()) {
       i = "Leave {.arg estimator} out, and give {.arg observations}, a number
            above 1."
     ),
-    argument = "estimator",
-    call = call
+    argument = "estimator"
   )
 }
 

@@ -66,18 +66,12 @@ log_loss.default <- function(object, y, statistic = c("ergodic", "draw"), ...) {
   y <- check_numeric_vector(y, size = ncol(p))
   bad <- which(y != 0 & y != 1)
   if (length(bad) > 0) {
-    abort_value(y, bad[[1]], "be 0 or 1", "y", rlang::current_env())
+    abort_value(y, bad[[1]], "be 0 or 1", "y")
   }
   bad <- which(p < 0 | p > 1)
   if (length(bad) > 0) {
     shown <- if (is.matrix(object)) p else drop(p)
-    abort_value(
-      shown,
-      bad[[1]],
-      "lie in [0, 1]",
-      "object",
-      rlang::current_env()
-    )
+    abort_value(shown, bad[[1]], "lie in [0, 1]", "object")
   }
   one <- rep(y == 1, each = nrow(p))
   observed <- ifelse(one, p, 1 - p)
@@ -109,7 +103,7 @@ log_loss.tall_fit <- function(
   average <- numeric(n_row)
   for (start in seq(1, ncol(theta), by = block)) {
     at <- start:min(ncol(theta), start + block - 1)
-    log_p <- row_log_lik(held_out, theta[, at], call = rlang::current_env())
+    log_p <- row_log_lik(held_out, theta[, at])
     loss[at] <- -colMeans(log_p)
     average <- average + drop(exp(log_p) %*% weights[at])
   }
@@ -155,8 +149,8 @@ rmse.tall_glm <- function(
   check_no_dots(...)
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   range <- check_range(range)
-  parts <- test_parts(object, newdata, rlang::current_env())
-  check_has_all(object, rlang::current_env())
+  parts <- test_parts(object, newdata)
+  check_has_all(object)
   theta <- draws_matrix(object)[, seq_len(object$n_coef), drop = FALSE]
   weights <- rep(1, nrow(theta))
   if (!is.null(object$weights)) {
@@ -178,29 +172,27 @@ rmse.tall_glm <- function(
 }
 
 # draws x observations
-check_predictions <- function(object, call = caller_env()) {
-  check_given(object, arg = "object", call = call)
+check_predictions <- function(object) {
+  check_given(object, arg = "object")
   if (is.matrix(object)) {
-    return(check_matrix(object, arg = "object", call = call))
+    return(check_matrix(object, arg = "object"))
   }
-  matrix(check_numeric_vector(object, arg = "object", call = call), 1)
+  matrix(check_numeric_vector(object, arg = "object"), 1)
 }
 
-check_range <- function(range, call = caller_env()) {
+check_range <- function(range) {
   range <- check_numeric_vector(
     range,
     size = 2,
     allow_null = TRUE,
-    arg = "range",
-    call = call
+    arg = "range"
   )
   if (!is.null(range) && range[[1]] >= range[[2]]) {
     abort_input(
       "{.arg range} must be two increasing numbers, not
        {format_number(range[[1]])} and {format_number(range[[2]])}.",
       argument = "range",
-      value = range,
-      call = call
+      value = range
     )
   }
   range

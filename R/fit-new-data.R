@@ -3,16 +3,16 @@
 
 # Rows with their responses: x, offset, y, trials, count = y trials, and weight,
 # of the log likelihood or, in Gaussian models, of the precision.
-observed_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
+observed_rows <- function(fit, newdata, offset = NULL) {
   if (is.null(newdata)) {
     # where they are passed over, once
-    fit <- fit_of_rows(fit, call = call)
+    fit <- fit_of_rows(fit)
   }
-  new <- prediction_rows(fit, newdata, offset, call)
+  new <- prediction_rows(fit, newdata, offset)
   response <- if (is.null(newdata)) {
-    own_response(fit, call)
+    own_response(fit)
   } else {
-    new_response(fit, newdata, call)
+    new_response(fit, newdata)
   }
   n <- nrow(new$x)
   trials <- rep_len(response$trials %||% 1, n)
@@ -27,20 +27,19 @@ observed_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
 }
 
 # list(y, trials, weight); y is a proportion where there are trials.
-own_response <- function(fit, call = caller_env()) {
-  check_has_data(fit, NULL, call)
+own_response <- function(fit) {
+  check_has_data(fit, NULL)
   if (has_source(fit)) {
-    return(remote_response(fit, call))
+    return(remote_response(fit))
   }
   if (is.null(fit$terms)) {
-    found <- frame_response(fit$data$y, fit$family, "y", call)
+    found <- frame_response(fit$data$y, fit$family, "y")
     weights <- fit$data$weights
   } else {
     found <- frame_response(
       stats::model.response(fit$frame, "any"),
       fit$family,
-      response_name(fit$frame),
-      call
+      response_name(fit$frame)
     )
     weights <- unname(stats::model.weights(fit$frame))
   }
@@ -49,13 +48,7 @@ own_response <- function(fit, call = caller_env()) {
 
 # Weights of new rows of a Gaussian model: given, of the fit's own data, or from
 # newdata. NULL: 1 for each, or no such model.
-prediction_weights <- function(
-  fit,
-  newdata,
-  weights,
-  n,
-  call = caller_env()
-) {
+prediction_weights <- function(fit, newdata, weights, n) {
   if (!has_precisions(fit$family)) {
     if (!is.null(weights)) {
       abort_input(
@@ -65,15 +58,14 @@ prediction_weights <- function(
           i = if (has_trials(fit$family)) "Trials are {.arg trials}."
         ),
         argument = "weights",
-        value = weights,
-        call = call
+        value = weights
       )
     }
     return(NULL)
   }
   if (is.null(weights)) {
     weights <- if (is.null(newdata)) {
-      own_response(fit, call)$weight
+      own_response(fit)$weight
     } else {
       found <- eval_source(fit, fit$weight_source, newdata)
       check_source(
@@ -81,7 +73,6 @@ prediction_weights <- function(
         fit$weight_source,
         newdata,
         "weights",
-        call,
         hint = "Give {.code weights = 1} for responses with standard deviation
                 {.field sigma}."
       )
@@ -93,28 +84,20 @@ prediction_weights <- function(
     positive = TRUE,
     allow_null = TRUE,
     most = most_of_data,
-    arg = "weights",
-    call = call
+    arg = "weights"
   )
   if (is.null(weights)) NULL else rep_len(unname(weights), n)
 }
 
 # Trials of new rows: given, of the fit's own data, or from newdata.
-prediction_trials <- function(
-  fit,
-  newdata,
-  trials,
-  n,
-  call = caller_env()
-) {
+prediction_trials <- function(fit, newdata, trials, n) {
   if (!has_trials(fit$family)) {
     if (!is.null(trials)) {
       abort_input(
         "{.arg trials} is for binomial models, not for
          {.val {fit$family$name}}.",
         argument = "trials",
-        value = trials,
-        call = call
+        value = trials
       )
     }
     return(NULL)
@@ -124,37 +107,36 @@ prediction_trials <- function(
       trials,
       size = c(1, n),
       positive = TRUE,
-      arg = "trials",
-      call = call
+      arg = "trials"
     )
   } else if (is.null(newdata)) {
-    trials <- own_response(fit, call)$trials
+    trials <- own_response(fit)$trials
   } else {
-    trials <- new_trials(fit, newdata, call)
+    trials <- new_trials(fit, newdata)
   }
   if (is.null(trials)) {
     trials <- 1
   }
   bad <- which(trials != round(trials))
   if (length(bad) > 0) {
-    abort_value(trials, bad[[1]], "be whole", arg = "trials", call = call)
+    abort_value(trials, bad[[1]], "be whole", arg = "trials")
   }
   rep_len(unname(trials), n)
 }
 
 # NULL: one each.
-new_trials <- function(fit, newdata, call) {
+new_trials <- function(fit, newdata) {
   found <- eval_source(fit, fit$trial_source, newdata)
   if (is.matrix(found) && ncol(found) == 2) {
     found <- rowSums(found)
   }
-  check_source(found, fit$trial_source, newdata, "trials", call)
+  check_source(found, fit$trial_source, newdata, "trials")
 }
 
 # NULL: none, or in the formula.
-new_offset <- function(fit, newdata, call) {
+new_offset <- function(fit, newdata) {
   found <- eval_source(fit, fit$offset_source, newdata)
-  found <- check_source(found, fit$offset_source, newdata, "offset", call)
+  found <- check_source(found, fit$offset_source, newdata, "offset")
   if (is.null(found)) NULL else rep_len(as.double(found), nrow(newdata))
 }
 
@@ -180,7 +162,7 @@ holds_values <- function(x) {
   }
 }
 
-check_source <- function(found, source, newdata, arg, call, hint = NULL) {
+check_source <- function(found, source, newdata, arg, hint = NULL) {
   is_right <- is.numeric(found) && length(found) %in% c(1, nrow(newdata))
   if (is.null(source) || is_right) {
     return(found)
@@ -191,33 +173,31 @@ check_source <- function(found, source, newdata, arg, call, hint = NULL) {
        {.code {rlang::as_label(source)}}.",
       i = hint
     ),
-    argument = arg,
-    call = call
+    argument = arg
   )
 }
 
 # ---- which rows --------------------------------------------------------------
 
 # Design matrix and offset of new rows, or of the fit's own.
-prediction_rows <- function(fit, newdata, offset = NULL, call = caller_env()) {
+prediction_rows <- function(fit, newdata, offset = NULL) {
   own <- is.null(newdata)
   new <- if (own) {
-    own_rows(fit, call)
+    own_rows(fit)
   } else if (is.null(fit$terms)) {
-    matrix_rows(fit, newdata, call)
+    matrix_rows(fit, newdata)
   } else {
-    frame_rows(fit, newdata, call)
+    frame_rows(fit, newdata)
   }
   given <- check_numeric_vector(
     offset,
     size = c(1, nrow(new$x)),
     allow_null = TRUE,
     most = most_of_data,
-    arg = "offset",
-    call = call
+    arg = "offset"
   )
   if (is.null(given) && !own) {
-    given <- new_offset(fit, newdata, call)
+    given <- new_offset(fit, newdata)
   }
   new$x <- as_rows(new$x)
   new$offset <- add_offsets(nrow(new$x), new$offset, given)
@@ -234,39 +214,39 @@ add_offsets <- function(n, ...) {
   total
 }
 
-own_rows <- function(fit, call) {
-  check_has_data(fit, "newdata", call)
+own_rows <- function(fit) {
+  check_has_data(fit, "newdata")
   if (is.null(fit$terms)) {
     return(list(x = rows_in_memory(fit$data$x), offset = fit$data$offset))
   }
-  fit <- fit_of_rows(fit, call = call)
+  fit <- fit_of_rows(fit)
   x <- source_design(fit, fit$terms, fit$frame)
   list(x = x, offset = stats::model.offset(fit$frame))
 }
 
-matrix_rows <- function(fit, newdata, call) {
+matrix_rows <- function(fit, newdata) {
   x <- newdata
   is_matrix <- is.matrix(x) && is_plain_numeric(x) || is_sparse(x)
   if (is_matrix && nrow(x) > 0) {
     known <- fit$every_variable[seq_len(fit$n_coef)]
     if (!is.null(colnames(x))) {
-      x <- unique_columns(x, known, call)
+      x <- unique_columns(x, known)
     }
     named <- !is.null(colnames(x)) && all(known %in% colnames(x))
     if (named) {
       x <- x[, known, drop = FALSE]
     } else if (fit$has_names && !is.null(colnames(x))) {
       missing <- setdiff(known, colnames(x))
-      abort_missing_columns(missing, call)
+      abort_missing_columns(missing)
     }
   }
   if (!is_sparse(x)) {
-    check_matrix(x, n_col = fit$n_coef, arg = "newdata", call = call)
+    check_matrix(x, n_col = fit$n_coef, arg = "newdata")
   } else {
-    x <- check_design(x, arg = "newdata", call = call)
+    x <- check_design(x, arg = "newdata")
     if (ncol(x) != fit$n_coef) {
       expected <- paste("a matrix of", count_noun(fit$n_coef, "column"))
-      abort_expected(x, expected, arg = "newdata", call = call)
+      abort_expected(x, expected, arg = "newdata")
     }
   }
   list(x = x, offset = NULL)
@@ -274,56 +254,49 @@ matrix_rows <- function(fit, newdata, call) {
 
 # As models name the columns of their own matrices, of which some may have the
 # same name.
-unique_columns <- function(x, known, call) {
+unique_columns <- function(x, known) {
   names <- column_names(x)
   if (!identical(names, known)) {
-    check_columns_once(colnames(x), known, "the fit", "newdata", call)
+    check_columns_once(colnames(x), known, "the fit", "newdata")
   } else {
     colnames(x) <- names
   }
   x
 }
 
-frame_rows <- function(fit, newdata, call, terms = NULL) {
+frame_rows <- function(fit, newdata, terms = NULL) {
   if (!is.data.frame(newdata)) {
-    abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+    abort_expected(newdata, "a data frame", arg = "newdata")
   }
   if (is.null(terms)) {
     terms <- stats::delete.response(fit$terms)
   }
-  frame <- prediction_frame(fit, terms, newdata, call)
+  frame <- prediction_frame(fit, terms, newdata)
   x <- source_design(fit, stats::delete.response(terms), frame)
   list(x = x, offset = stats::model.offset(frame), frame = frame)
 }
 
-prediction_frame <- function(fit, terms, newdata, call) {
+prediction_frame <- function(fit, terms, newdata) {
   wanted <- intersect(all.vars(terms), fit$columns)
   missing <- setdiff(wanted, names(newdata))
   if (length(missing) > 0) {
-    abort_missing_columns(missing, call)
+    abort_missing_columns(missing)
   }
-  check_columns_once(
-    names(newdata),
-    fit$columns,
-    "the fit",
-    "newdata",
-    call
-  )
+  check_columns_once(names(newdata), fit$columns, "the fit", "newdata")
   frame <- tryCatch(
     stats::model.frame(terms, newdata, na.action = stats::na.pass),
     error = function(e) {
       abort_input(
         "The formula cannot be evaluated in {.arg newdata}.",
         argument = "newdata",
-        parent = e,
-        call = call
+        parent = e
       )
     }
   )
   for (name in intersect(names(fit$xlevels), names(frame))) {
     known <- fit$xlevels[[name]]
     values <- as.character(frame[[name]])
-    check_levels(values, known, name, call)
+    check_levels(values, known, name)
     contrasts <- attr(frame[[name]], "contrasts")
     frame[[name]] <- factor(
       values,
@@ -332,21 +305,20 @@ prediction_frame <- function(fit, terms, newdata, call) {
     )
     attr(frame[[name]], "contrasts") <- contrasts
   }
-  check_classes(frame, attr(terms, "dataClasses"), names(fit$xlevels), call)
+  check_classes(frame, attr(terms, "dataClasses"), names(fit$xlevels))
   frame
 }
 
-abort_missing_columns <- function(missing, call, arg = "newdata") {
+abort_missing_columns <- function(missing, arg = "newdata") {
   abort_input(
     "{.arg {arg}} must have the column{cli::qty(length(missing))}{?s}
      {.val {missing}}.",
     argument = arg,
-    expected = missing,
-    call = call
+    expected = missing
   )
 }
 
-check_levels <- function(values, known, name, call) {
+check_levels <- function(values, known, name) {
   unknown <- setdiff(unique(values[!is.na(values)]), known)
   if (length(unknown) == 0) {
     return(invisible())
@@ -359,13 +331,12 @@ check_levels <- function(values, known, name, call) {
     ),
     argument = "newdata",
     expected = known,
-    value = unknown,
-    call = call
+    value = unknown
   )
 }
 
 # A column that was numeric when the model was fitted still is.
-check_classes <- function(frame, classes, factors, call) {
+check_classes <- function(frame, classes, factors) {
   for (name in setdiff(intersect(names(classes), names(frame)), factors)) {
     column <- frame[[name]]
     was_number <- classes[[name]] == "numeric" ||
@@ -375,8 +346,7 @@ check_classes <- function(frame, classes, factors, call) {
         "{.arg {name}} must be numeric in {.arg newdata}, as in the data of the
          fit, not {describe(column)}.",
         argument = "newdata",
-        value = column,
-        call = call
+        value = column
       )
     }
   }

@@ -99,9 +99,9 @@ plot_shares <- function(table, where) {
 
 # The predictive distribution function at the response is uniform if all is
 # well.
-interval_calibration <- function(fit, newdata, call = caller_env()) {
-  y <- nn_observed(fit, newdata, call)
-  x <- nn_rows(fit, newdata, call)
+interval_calibration <- function(fit, newdata) {
+  y <- nn_observed(fit, newdata)
+  x <- nn_rows(fit, newdata)
   chosen <- choose_draws(fit)
   u <- numeric(length(y))
   each_block(nrow(x), nrow(chosen$theta), size = 2^20, function(rows) {
@@ -119,8 +119,8 @@ interval_calibration <- function(fit, newdata, call = caller_env()) {
 }
 
 # All levels together.
-class_calibration <- function(fit, newdata, call = caller_env()) {
-  y <- nn_observed(fit, newdata, call)
+class_calibration <- function(fit, newdata) {
+  y <- nn_observed(fit, newdata)
   table <- predict.tall_nn(fit, newdata)
   if (is.null(newdata)) {
     table <- table[rownames(fit$frame), ]
@@ -152,7 +152,7 @@ calibration_table <- function(p, event) {
   out[n > 0, ]
 }
 
-plot_prediction <- function(fit, newdata, prob, call = caller_env()) {
+plot_prediction <- function(fit, newdata, prob) {
   name <- all.vars(stats::delete.response(fit$terms))
   name <- intersect(name, fit$columns)
   is_one <- length(name) == 1 &&
@@ -165,11 +165,10 @@ plot_prediction <- function(fit, newdata, prob, call = caller_env()) {
         "{.code type = \"prediction\"} needs one numeric covariate and one
          output; the formula has {length(name)} covariate{?s}.",
         i = "{.code predict(fit, newdata)} has the numbers to draw."
-      ),
-      call = call
+      )
     )
   }
-  check_has_data(fit, NULL, call)
+  check_has_data(fit, NULL)
   seen <- nn_seen(fit, name)
   if (is.null(newdata)) {
     range <- range(seen$x)

@@ -125,13 +125,8 @@ predict.tall_nn <- function(
 }
 
 # Arguments of tall_glm()'s methods that mean nothing for networks.
-check_nn_unused <- function(
-  offset = NULL,
-  trials = NULL,
-  cores = 1,
-  call = caller_env()
-) {
-  check_cores(cores, arg = "cores", call = call)
+check_nn_unused <- function(offset = NULL, trials = NULL, cores = 1) {
+  check_cores(cores, arg = "cores")
   given <- list(offset = offset, trials = trials)
   for (name in names(given)) {
     if (!is.null(given[[name]])) {
@@ -139,16 +134,15 @@ check_nn_unused <- function(
         given[[name]],
         "NULL",
         paste0("`tall_nn()` takes no ", name, "."),
-        arg = name,
-        call = call
+        arg = name
       )
     }
   }
 }
 
 # Means and standard deviations over the draws, as predict.tall_glm() has them.
-nn_moments <- function(fit, newdata, type, se.fit, draws, call = caller_env()) {
-  x <- nn_rows(fit, newdata, call)
+nn_moments <- function(fit, newdata, type, se.fit, draws) {
+  x <- nn_rows(fit, newdata)
   chosen <- choose_draws(fit, draws)
   n_level <- max(1, length(fit$response_levels) *
     (has_classes(nn_family(fit))))
@@ -272,9 +266,9 @@ nn_traits <- function(x) {
   find_response(x$likelihood)$network
 }
 
-nn_matrix <- function(fit, newdata, draws, f, call = caller_env()) {
-  check_own_size(fit, newdata, draws, call)
-  x <- nn_rows(fit, newdata, call)
+nn_matrix <- function(fit, newdata, draws, f) {
+  check_own_size(fit, newdata, draws)
+  x <- nn_rows(fit, newdata)
   theta <- choose_draws(fit, draws, resample = TRUE)$theta
   out <- f(fit, x, theta)
   names <- draw_names(list(x = x))

@@ -44,28 +44,28 @@ nn_log_lik <- function(fit, x, y, theta, aux) {
 }
 
 # Responses of the rows, as the core counts them (classes from 0 on).
-nn_observed <- function(fit, newdata, call = caller_env()) {
+nn_observed <- function(fit, newdata) {
   if (is.null(newdata)) {
-    check_has_data(fit, "newdata", call)
+    check_has_data(fit, "newdata")
     frame <- fit$frame
   } else {
     if (!is.data.frame(newdata)) {
-      abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+      abort_expected(newdata, "a data frame", arg = "newdata")
     }
-    frame <- prediction_frame(fit, fit$terms, newdata, call)
+    frame <- prediction_frame(fit, fit$terms, newdata)
   }
-  nn_response_values(frame, fit, call)
+  nn_response_values(frame, fit)
 }
 
-nn_response_values <- function(frame, source, call) {
+nn_response_values <- function(frame, source) {
   name <- response_name(frame)
   response <- stats::model.response(frame, "any")
   levels <- source$response_levels
   if (!is.null(levels)) {
-    check_levels(as.character(response), levels, name, call)
+    check_levels(as.character(response), levels, name)
     response <- factor(as.character(response), levels)
   }
-  network_response(response, source$likelihood, name, call)$values
+  network_response(response, source$likelihood, name)$values
 }
 
 # ---- losses ------------------------------------------------------------------
@@ -134,32 +134,24 @@ rmse.tall_nn <- function(
 
 # Held-out rows: x as the network reads it, y in the units of the data. `source`
 # is a fit, or what nn_source() gives; omit: leave rows with missing values out.
-nn_test_rows <- function(
-  source,
-  newdata,
-  call = caller_env(),
-  omit = FALSE
-) {
-  check_given(newdata, arg = "newdata", call = call)
+nn_test_rows <- function(source, newdata, omit = FALSE) {
+  check_given(newdata, arg = "newdata")
   if (!is.data.frame(newdata)) {
-    abort_expected(newdata, "a data frame", arg = "newdata", call = call)
+    abort_expected(newdata, "a data frame", arg = "newdata")
   }
-  frame <- prediction_frame(source, source$terms, newdata, call)
+  frame <- prediction_frame(source, source$terms, newdata)
   if (omit) {
     complete <- stats::complete.cases(frame)
     frame <- frame[complete, , drop = FALSE]
     newdata <- newdata[complete, , drop = FALSE]
     attr(frame, "terms") <- source$terms
   }
-  check_covariates(frame, call)
-  list(
-    x = nn_rows(source, newdata, call),
-    y = nn_response_values(frame, source, call)
-  )
+  check_covariates(frame)
+  list(x = nn_rows(source, newdata), y = nn_response_values(frame, source))
 }
 
 # Held-out data frames of monitors, standardised as the data.
-resolve_nn_monitors <- function(monitor, source, call) {
+resolve_nn_monitors <- function(monitor, source) {
   if (!is.list(monitor)) {
     return(monitor) # NULL, or refused later
   }
@@ -168,9 +160,9 @@ resolve_nn_monitors <- function(monitor, source, call) {
       return(one)
     }
     if (one$name == "rmse") {
-      check_is_number(source, "monitor_rmse", call)
+      check_is_number(source, "monitor_rmse")
     }
-    test <- held_out_parts(source, one$newdata, call, read = nn_test_rows)
+    test <- held_out_parts(source, one$newdata, read = nn_test_rows)
     structure(
       list(
         name = one$name,
@@ -186,7 +178,7 @@ resolve_nn_monitors <- function(monitor, source, call) {
 
 # Resolved by the front end already.
 #' @export
-check_held_out.tall_monitor_network <- function(monitor, model, arg, call) {
+check_held_out.tall_monitor_network <- function(monitor, model, arg) {
 }
 
 #' @export

@@ -33,16 +33,16 @@ nn_network <- function(source) {
 }
 
 # Standardised inputs of new rows, or of the fit's own.
-nn_rows <- function(fit, newdata, call = caller_env()) {
+nn_rows <- function(fit, newdata) {
   if (is.null(newdata)) {
-    check_has_data(fit, "newdata", call)
+    check_has_data(fit, "newdata")
     x <- stats::model.matrix(
       fit$terms,
       fit$frame,
       contrasts.arg = fit$contrasts
     )
   } else {
-    x <- frame_rows(fit, newdata, call)$x
+    x <- frame_rows(fit, newdata)$x
   }
   nn_standardise(nn_inputs(x), fit$scaling)
 }

@@ -34,7 +34,7 @@ bayes_R2.tall_nn <- function(
   explained / (explained + residual / n)
 }
 
-check_is_number <- function(fit, f, call = caller_env()) {
+check_is_number <- function(fit, f) {
   if (has_classes(nn_family(fit))) {
     abort_tall(
       "unsupported",
@@ -42,8 +42,7 @@ check_is_number <- function(fit, f, call = caller_env()) {
         "{.fn {f}} is for numeric and binary responses, not for classes.",
         i = "{.fn posterior_epred} has the probabilities of the classes, and
              {.fn log_loss} a loss."
-      ),
-      call = call
+      )
     )
   }
 }

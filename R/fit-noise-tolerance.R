@@ -121,7 +121,7 @@ noise_advice <- function(beyond, gradient) {
   }
 }
 
-plot_noise <- function(fit, call = caller_env()) {
+plot_noise <- function(fit) {
   rlang::check_installed("ggplot2", "to plot gradient noise")
   table <- as.data.frame(noise_tolerance(fit))
   table$variable <- factor(table$variable, rev(unique(table$variable)))
@@ -210,20 +210,20 @@ barker_probability <- function(gradient, z, tau, variant, constant) {
 }
 
 # Infinite gradients have a sign.
-check_gradient <- function(x, arg = caller_arg(x), call = caller_env()) {
-  check_given(x, arg = arg, call = call)
+check_gradient <- function(x, arg = caller_arg(x)) {
+  check_given(x, arg = arg)
   if (!is_plain_numeric(x) || length(x) == 0 || anyNA(x)) {
-    abort_expected(x, "a numeric vector without NA", arg = arg, call = call)
+    abort_expected(x, "a numeric vector without NA", arg = arg)
   }
   as.double(x)
 }
 
-check_tau <- function(tau, arg = caller_arg(tau), call = caller_env()) {
+check_tau <- function(tau, arg = caller_arg(tau)) {
   force(arg) # before `tau` is a value
-  tau <- check_numeric_vector(tau, arg = arg, call = call)
+  tau <- check_numeric_vector(tau, arg = arg)
   if (any(tau < 0)) {
     bad <- which(tau < 0)[[1]]
-    abort_value(tau, bad, "be zero or more", arg = arg, call = call)
+    abort_value(tau, bad, "be zero or more", arg = arg)
   }
   tau
 }

@@ -3,17 +3,17 @@
 
 # Columns `variables` of the data frame: as given; of the model frame, where
 # they are there untransformed; of the source; or of what the call says.
-original_data <- function(fit, variables, data = NULL, call = caller_env()) {
+original_data <- function(fit, variables, data = NULL) {
   has_all <- function(data) {
     is.data.frame(data) && all(variables %in% names(data))
   }
   if (!is.null(data)) {
     if (!is.data.frame(data)) {
-      abort_expected(data, "a data frame or NULL", arg = "data", call = call)
+      abort_expected(data, "a data frame or NULL", arg = "data")
     }
     missing <- setdiff(variables, names(data))
     if (length(missing) > 0) {
-      abort_missing_columns(missing, call, arg = "data")
+      abort_missing_columns(missing, arg = "data")
     }
     return(data[variables])
   }
@@ -38,8 +38,7 @@ original_data <- function(fit, variables, data = NULL, call = caller_env()) {
       i = "Give {.arg data}, a data frame; of a table or a stream some rows are
            enough that have all levels."
     ),
-    argument = "data",
-    call = call
+    argument = "data"
   )
 }
 
@@ -82,8 +81,8 @@ used_rows <- function(fit, data) {
 
 # Draws x variables; those of a decaying step size are repeated by their
 # weights.
-plain_draws <- function(fit, variables = fit$variables, call = caller_env()) {
-  all <- draws_matrix(fit, call)
+plain_draws <- function(fit, variables = fit$variables) {
+  all <- draws_matrix(fit)
   rows <- choose_rows(fit, NULL, resample = TRUE)$rows
   if (!is.null(rows)) {
     all <- all[rows, , drop = FALSE]

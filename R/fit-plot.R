@@ -61,18 +61,14 @@ own_plots <- c("trace", "dens", "intervals", "noise", "size", "monitor")
 
 # One of a method's own types, an argument left at its default being the first,
 # or what bayesplot draws of draws.
-check_plot_type <- function(
-  type,
-  own = own_plots,
-  call = caller_env()
-) {
+check_plot_type <- function(type, own = own_plots) {
   if (length(type) > 1 && identical(type, own)) {
     return(own[[1]])
   }
-  check_string(type, arg = "type", call = call)
+  check_string(type, arg = "type")
   known <- unique(c(own, own_plots, bayesplot_types("mcmc")))
   type <- sub("^mcmc_", "", type)
-  check_known(type, known, "type", arg = "type", call = call)
+  check_known(type, known, "type", arg = "type")
   type
 }
 
@@ -94,7 +90,7 @@ mcmc_function <- function(type) {
 }
 
 # How many variables a plot shows unasked, and how many it needs.
-shown_variables <- function(fit, chosen, type, call = caller_env()) {
+shown_variables <- function(fit, chosen, type) {
   most <- switch(type, pairs = 6, scatter = , hex = 2, 8)
   least <- if (most < 8) 2 else 1
   if (is.null(chosen)) {
@@ -110,21 +106,20 @@ shown_variables <- function(fit, chosen, type, call = caller_env()) {
   if (length(chosen) < least || (exact && length(chosen) != least)) {
     many <- if (exact) "two" else "at least two"
     expected <- paste("names of", many, "variables")
-    abort_expected(chosen, expected, arg = "variables", call = call)
+    abort_expected(chosen, expected, arg = "variables")
   }
   chosen
 }
 
 # f(first, ..., more), a function of bayesplot. It only warns of arguments that
 # it does not know.
-call_bayesplot <- function(f, name, first, more, call = caller_env()) {
+call_bayesplot <- function(f, name, first, more) {
   # rstanarm's name for the type
-  refuse_foreign(intersect(names(more), "plotfun"), call)
+  refuse_foreign(intersect(names(more), "plotfun"))
   if (length(more) > 0 && (is.null(names(more)) || any(names(more) == ""))) {
     abort_input(
       "Arguments in {.arg ...} must have names.",
-      argument = "...",
-      call = call
+      argument = "..."
     )
   }
   has_default <- vapply(
@@ -138,13 +133,12 @@ call_bayesplot <- function(f, name, first, more, call = caller_env()) {
   if (length(needed) > 0) {
     abort_input(
       "{.arg {needed[[1]]}} must be given for {.fn bayesplot::{name}}.",
-      argument = needed[[1]],
-      call = call
+      argument = needed[[1]]
     )
   }
   unknown <- "arguments were unrecognized and ignored: "
   if (!"..." %in% names(formals(f))) {
-    check_dots_known(more, names(formals(f)), call)
+    check_dots_known(more, names(formals(f)))
   }
   withCallingHandlers(
     do.call(f, c(first, more)),
@@ -155,8 +149,7 @@ call_bayesplot <- function(f, name, first, more, call = caller_env()) {
         abort_input(
           "The argument{cli::qty(length(extra))}{?s} {.arg {extra}} {?is/are}
            not used by {.fn bayesplot::{name}}.",
-          argument = extra,
-          call = call
+          argument = extra
         )
       }
     }
@@ -164,8 +157,8 @@ call_bayesplot <- function(f, name, first, more, call = caller_env()) {
 }
 
 # Rows of the minibatch at each draw, by chain.
-plot_size <- function(fit, call = caller_env()) {
-  check_has_draws(fit, call)
+plot_size <- function(fit) {
+  check_has_draws(fit)
   rlang::check_installed("ggplot2", "to plot sizes")
   n <- dim(fit$sizes)[[1]]
   chains <- dim(fit$sizes)[[2]]

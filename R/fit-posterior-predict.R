@@ -260,7 +260,6 @@ bayes_R2.tall_glm <- function(
   ndraws = NULL,
   cores = getOption("mc.cores", 1L)
 ) {
-  call <- rlang::current_env()
   check_no_dots(..., .ignore = no_groups)
   cores <- check_cores(cores)
   draws <- check_draws(object, draws, ndraws)
@@ -282,8 +281,7 @@ bayes_R2.tall_glm <- function(
         mu,
         new$trials[rows],
         new$weight[rows],
-        chosen$aux,
-        call
+        chosen$aux
       )
       residual <<- residual + rowSums(found$variance)
       found$mean
@@ -311,20 +309,20 @@ bayes_R2.tall_glm <- function(
 # list(mean, variance) of responses, draws x rows, whose mean is mu, or, where
 # there are trials, whose probability it is: those are counts. Precisions are
 # `weight`.
-r2_moments <- function(family, mu, trials, weight, aux, call) {
+r2_moments <- function(family, mu, trials, weight, aux) {
   if (!has_trials(family)) {
     variance <- response_variance(family, mu, weight, aux)
-    check_finite_variance(variance, call)
+    check_finite_variance(variance)
     return(list(mean = mu, variance = variance))
   }
   each <- rep(trials, each = nrow(mu))
   variance <- response_variance(family, mu, trials, aux) * each^2
-  check_finite_variance(variance, call)
+  check_finite_variance(variance)
   list(mean = mu * each, variance = variance)
 }
 
 # Rows with missing values have none.
-check_finite_variance <- function(variance, call) {
+check_finite_variance <- function(variance) {
   if (!any(variance == Inf, na.rm = TRUE)) {
     return(invisible())
   }
@@ -334,8 +332,7 @@ check_finite_variance <- function(variance, call) {
       "There is no R-squared of these responses: their variance is not finite.",
       i = "{.code predictive_interval(fit)} says how far they are from their
            means."
-    ),
-    call = call
+    )
   )
 }
 
@@ -363,47 +360,33 @@ mean_spread <- function(n, n_draw, f, sums = no_spread(n_draw)) {
 # ---- parts -------------------------------------------------------------------
 
 # Refuse before anything of the size of the data is made.
-check_own_size <- function(fit, newdata, draws, call = caller_env()) {
+check_own_size <- function(fit, newdata, draws) {
   if (is.null(newdata)) {
-    check_has_data(fit, "newdata", call)
-    check_matrix_size(fit, fit$n_data, draws, newdata, call)
+    check_has_data(fit, "newdata")
+    check_matrix_size(fit, fit$n_data, draws, newdata)
   }
 }
 
 # Rows with the trials and weights that predictions are for.
-sized_rows <- function(
-  fit,
-  newdata,
-  offset,
-  trials,
-  weights,
-  call = caller_env()
-) {
-  fit <- own_fit(fit, newdata, call)
-  new <- prediction_rows(fit, newdata, offset, call)
+sized_rows <- function(fit, newdata, offset, trials, weights) {
+  fit <- own_fit(fit, newdata)
+  new <- prediction_rows(fit, newdata, offset)
   n <- nrow(new$x)
-  new$trials <- prediction_trials(fit, newdata, trials, n, call)
-  new$weight <- prediction_weights(fit, newdata, weights, n, call)
+  new$trials <- prediction_trials(fit, newdata, trials, n)
+  new$weight <- prediction_weights(fit, newdata, weights, n)
   new
 }
 
 # The fit whose own rows are asked for, with these in memory.
-own_fit <- function(fit, newdata, call = caller_env()) {
-  if (is.null(newdata)) fit_of_rows(fit, call = call) else fit
+own_fit <- function(fit, newdata) {
+  if (is.null(newdata)) fit_of_rows(fit) else fit
 }
 
 # The matrix of draws x rows that f makes of rows and draws.
-draws_by_rows <- function(
-  fit,
-  newdata,
-  draws,
-  offset,
-  f,
-  call = caller_env()
-) {
-  check_own_size(fit, newdata, draws, call)
-  newdata <- frame_newdata(fit, newdata, draws, call)
-  new <- prediction_rows(fit, newdata, offset, call)
+draws_by_rows <- function(fit, newdata, draws, offset, f) {
+  check_own_size(fit, newdata, draws)
+  newdata <- frame_newdata(fit, newdata, draws)
+  new <- prediction_rows(fit, newdata, offset)
   out <- f(new, choose_draws(fit, draws, resample = TRUE)$theta)
   dimnames(out) <- draw_names(new)
   out

@@ -96,19 +96,19 @@ pp_check.tall_glm <- function(
 
 # `group` and `x` of some types, a value for each observation or the name of a
 # variable.
-check_ppc_values <- function(fit, given, call = caller_env()) {
+check_ppc_values <- function(fit, given) {
   for (name in intersect(c("group", "x"), names(given))) {
     value <- given[[name]]
     known <- frame_names(fit)
     if (is_variable(value, name, stats::nobs(fit)) && !is.null(known)) {
-      check_known(value, known, "variable", arg = name, call = call)
+      check_known(value, known, "variable", arg = name)
     } else if (length(value) != stats::nobs(fit)) {
       expected <- paste0(
         "a value for each of the ",
         count_noun(stats::nobs(fit), "observation"),
         " or the name of a variable"
       )
-      abort_expected(value, expected, arg = name, call = call)
+      abort_expected(value, expected, arg = name)
     }
   }
   given
@@ -182,10 +182,10 @@ replicated_responses.tall_glm <- function(fit, rows, draws) {
 }
 
 # The function bayesplot::ppc_<type>.
-ppc_function <- function(type, call = caller_env()) {
-  check_string(type, arg = "type", call = call)
+ppc_function <- function(type) {
+  check_string(type, arg = "type")
   type <- sub("^ppc_", "", type)
-  check_known(type, bayesplot_types("ppc"), "type", arg = "type", call = call)
+  check_known(type, bayesplot_types("ppc"), "type", arg = "type")
   getExportedValue("bayesplot", paste0("ppc_", type))
 }
 

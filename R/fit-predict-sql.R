@@ -1,25 +1,17 @@
 # Predictions that a database makes: a lazy table with columns more.
 
 # The table with `.fitted` and `.se.fit`. chosen: as choose_draws() has it.
-augment_table <- function(
-  fit,
-  newdata,
-  type,
-  se_fit,
-  chosen,
-  call = caller_env()
-) {
+augment_table <- function(fit, newdata, type, se_fit, chosen) {
   source <- as_source(newdata)
   names <- source_names(source)
-  check_newdata_columns(fit, names, call)
+  check_newdata_columns(fit, names)
   taken <- intersect(c(".fitted", if (se_fit) ".se.fit"), names)
   if (length(taken) > 0) {
     abort_input(
       "{.arg newdata} has the column{cli::qty(length(taken))}{?s} {.val {taken}}
        already.",
       argument = "newdata",
-      value = taken,
-      call = call
+      value = taken
     )
   }
   sql <- tryCatch(
@@ -32,8 +24,7 @@ augment_table <- function(
            {escape_cli(conditionMessage(cnd))}.",
           i = "{.fn predict} streams the rows to R."
         ),
-        argument = "newdata",
-        call = call
+        argument = "newdata"
       )
     }
   )

@@ -64,13 +64,12 @@ predict.tall_fit <- function(
   ...,
   ndraws = NULL
 ) {
-  call <- rlang::current_env()
   check_no_dots(..., .ignore = no_groups)
   check_function(fun, c("theta", "newdata"))
   prob <- check_prob(prob)
   check_flag(summary)
   draws <- check_draws(object, draws, ndraws)
-  new <- prediction_batches(object, newdata, call)
+  new <- prediction_batches(object, newdata)
   if (summary && is.null(draws)) {
     draws <- affordable_draws(object, new$n)
   }
@@ -80,7 +79,7 @@ predict.tall_fit <- function(
   theta <- natural_draws(object, draws)
   evaluate <- function(rows) {
     batch <- new$take(rows)
-    out <- vapply(theta, predict_draw, numeric(length(rows)), batch, fun, call)
+    out <- vapply(theta, predict_draw, numeric(length(rows)), batch, fun)
     t(matrix(out, length(rows)))
   }
   if (!summary) {
@@ -106,7 +105,7 @@ predict.tall_fit <- function(
 }
 
 # fun at one draw: a number for each row, or why not.
-predict_draw <- function(theta, batch, fun, call) {
+predict_draw <- function(theta, batch, fun) {
   value <- withCallingHandlers(
     fun(theta, batch),
     error = function(e) {
@@ -122,8 +121,7 @@ predict_draw <- function(theta, batch, fun, call) {
         argument = "fun",
         theta = theta,
         reason = conditionMessage(e),
-        parent = e,
-        call = call
+        parent = e
       )
     }
   )
@@ -141,8 +139,7 @@ predict_draw <- function(theta, batch, fun, call) {
       ),
       argument = "fun",
       expected = n,
-      value = value,
-      call = call
+      value = value
     )
   }
   as.double(value)
@@ -150,13 +147,13 @@ predict_draw <- function(theta, batch, fun, call) {
 
 # Draws on the natural scale as a user's functions take them: a list of one for
 # each.
-natural_draws <- function(fit, draws, call = caller_env()) {
+natural_draws <- function(fit, draws) {
   all <- draws_matrix(fit)
   rows <- choose_rows(fit, draws, resample = TRUE)$rows
   init <- fit$model$init
   is_custom <- inherits(fit$model, "tall_model_custom")
   if (is_custom) {
-    check_has_all(fit, call)
+    check_has_all(fit)
   }
   part <- if (is_custom) factor(rep(seq_along(init), lengths(init)))
   lapply(if (is.null(rows)) seq_len(nrow(all)) else rows, function(k) {
@@ -175,22 +172,21 @@ natural_draws <- function(fit, draws, call = caller_env()) {
 }
 
 # list(n, names, take(rows)): new rows, or those of the model.
-prediction_batches <- function(fit, newdata, call) {
+prediction_batches <- function(fit, newdata) {
   own <- is.null(newdata)
   if (own) {
     if (!inherits(fit$model, "tall_model_custom")) {
       abort_input(
         "{.arg newdata} must be given: {.code {fit$model_label}()} does not hand
          out its data.",
-        argument = "newdata",
-        call = call
+        argument = "newdata"
       )
     }
-    data <- custom_parts(fit_model(fit, call))[c("data", "n_data")]
+    data <- custom_parts(fit_model(fit))[c("data", "n_data")]
     names(data) <- c("value", "n")
     names <- NULL
   } else {
-    data <- custom_data(newdata, call, arg = "newdata")
+    data <- custom_data(newdata, arg = "newdata")
     names <- if (is.data.frame(newdata) || is.matrix(newdata)) {
       rownames(newdata)
     } else if (!is.list(newdata)) {
@@ -218,14 +214,13 @@ log_lik.tall_fit <- function(
   ...,
   ndraws = NULL
 ) {
-  call <- rlang::current_env()
   check_flag(pointwise)
   check_no_dots(..., .ignore = no_groups)
   draws <- check_draws(object, draws, ndraws)
   model <- if (is.null(newdata)) {
-    fit_model(object, call)
+    fit_model(object)
   } else {
-    test_model(object, newdata, call)
+    test_model(object, newdata)
   }
   if (!model_info(model)$has_log_lik || model$n_data == 0) {
     abort_tall(
@@ -234,14 +229,13 @@ log_lik.tall_fit <- function(
         "{.code {model$label}()} has no log likelihood for each observation.",
         i = "Write the model for {.fn model_custom} with a {.arg log_lik}, which
              has; {.code as.matrix(fit)} has the draws."
-      ),
-      call = call
+      )
     )
   }
   if (!pointwise) {
     check_matrix_size(object, model$n_data, draws, newdata)
   }
-  theta <- fit_unconstrained(object, call = call)
+  theta <- fit_unconstrained(object)
   rows <- choose_rows(object, draws, resample = TRUE)$rows
   if (!is.null(rows)) {
     theta <- theta[rows, , drop = FALSE]
@@ -251,16 +245,16 @@ log_lik.tall_fit <- function(
   }
   out <- matrix(0, nrow(theta), model$n_data)
   each_block(model$n_data, nrow(theta), size = 2^20, function(rows) {
-    out[, rows] <<- model_log_lik(model, theta, rows, call)
+    out[, rows] <<- model_log_lik(model, theta, rows)
   })
   dimnames(out) <- list(NULL, as.character(seq_len(model$n_data)))
   out
 }
 
 # Draws x rows; theta: draws x coordinates.
-model_log_lik <- function(model, theta, rows, call = caller_env()) {
+model_log_lik <- function(model, theta, rows) {
   at <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
-  t(row_log_lik(model, at, rows, call))
+  t(row_log_lik(model, at, rows))
 }
 
 # As loo_function(), which see; `ahead` evaluates rows that will be asked for,

@@ -41,11 +41,11 @@ print_estimates <- function(fit, table, digits, is_chosen) {
 }
 
 # How many variables to print; NULL: as many as is usual.
-check_shown <- function(n, usual, call = caller_env()) {
+check_shown <- function(n, usual) {
   if (is.null(n)) {
     return(usual)
   }
-  if (identical(n, Inf)) n else check_count(n, arg = "n", call = call)
+  if (identical(n, Inf)) n else check_count(n, arg = "n")
 }
 
 # The first n, but auxiliary ones, which come last, are not cut off.

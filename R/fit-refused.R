@@ -32,7 +32,7 @@ NULL
 refused <- function(name, because, hint) {
   message <- c(paste0("{.fn ", name, "} ", because), i = hint)
   f <- function() {
-    abort_tall("unsupported", message, call = rlang::current_env())
+    abort_tall("unsupported", message)
   }
   formals(f) <- formals(getExportedValue("stats", name))
   f

@@ -46,15 +46,14 @@ each_newdata <- function(
   f,
   newdata = NULL,
   label = "Reading rows",
-  refresh = getOption("tallbayes.refresh", 1),
-  call = caller_env()
+  refresh = getOption("tallbayes.refresh", 1)
 ) {
   is_own <- is.null(newdata)
   source <- if (is_own) fit$source else as_source(newdata)
   columns <- fit$columns
   if (!is_own) {
     names <- source_names(source)
-    check_newdata_columns(fit, names, call)
+    check_newdata_columns(fit, names)
     columns <- intersect(columns, names)
   }
   request <- list(columns = columns)
@@ -62,13 +61,13 @@ each_newdata <- function(
   went_on <- TRUE
   take <- function(block) {
     found <- if (is_own) {
-      own_block(fit, block, call)
+      own_block(fit, block)
     } else {
       list(data = block_frame(block), number = block$row - 1 + seq_len(block$n))
     }
     n <- nrow(found$data)
     if (is_own && n_before + n > fit$n_data) {
-      abort_other_rows(fit, NULL, call)
+      abort_other_rows(fit, NULL)
     }
     found$rows <- n_before + seq_len(n)
     n_before <<- n_before + n
@@ -86,19 +85,19 @@ each_newdata <- function(
       }
     }
     TRUE
-  }, call)
+  })
   if (is_own && went_on && n_before < fit$n_data) {
-    abort_other_rows(fit, n_before, call)
+    abort_other_rows(fit, n_before)
   }
   invisible(n_before)
 }
 
 # What each_newdata() hands out of a block of the fit's own source.
-own_block <- function(fit, block, call) {
+own_block <- function(fit, block) {
   request <- fit$request
   levels <- rows_of_fit(fit)$response_levels
-  own <- block_response(request, block, levels, call)
-  taken <- block_subset(request, block, call)
+  own <- block_response(request, block, levels)
+  taken <- block_subset(request, block)
   data <- block_frame(block)
   keep <- own$keep %||% rep(TRUE, block$n)
   terms <- stats::delete.response(fit$terms)
@@ -123,7 +122,7 @@ frame_rows_at <- function(data, rows) {
   data
 }
 
-abort_other_rows <- function(fit, n, call) {
+abort_other_rows <- function(fit, n) {
   now <- if (is.null(n)) "More rows" else count_noun(n, "row")
   abort_tall(
     "source",
@@ -131,16 +130,15 @@ abort_other_rows <- function(fit, n, call) {
       "The fit's data have other rows than they had.",
       x = "{now} now, {count_noun(fit$n_data, 'row')} then."
     ),
-    argument = "data",
-    call = call
+    argument = "data"
   )
 }
 
-check_newdata_columns <- function(fit, names, call) {
+check_newdata_columns <- function(fit, names) {
   terms <- stats::delete.response(fit$terms)
   missing <- setdiff(intersect(all.vars(terms), fit$columns), names)
   if (length(missing) > 0) {
-    abort_missing_columns(missing, call)
+    abort_missing_columns(missing)
   }
 }
 
@@ -150,8 +148,7 @@ gather_rows <- function(
   fit,
   f,
   newdata = NULL,
-  pads = is.null(newdata) && isTRUE(fit$request$pads),
-  call = caller_env()
+  pads = is.null(newdata) && isTRUE(fit$request$pads)
 ) {
   parts <- list()
   each_newdata(
@@ -164,8 +161,7 @@ gather_rows <- function(
       )
       TRUE
     },
-    newdata,
-    call = call
+    newdata
   )
   names <- unique(unlist(lapply(parts, function(part) names(part$values))))
   lapply(stats::setNames(nm = names), function(name) {
@@ -190,48 +186,40 @@ gather_predictions <- function(
   trials = NULL,
   weights = NULL,
   has_sizes = FALSE,
-  ...,
-  call = caller_env()
+  ...
 ) {
   is_own <- is.null(newdata)
   n <- n_passed_over(fit, newdata)
-  offset <- check_cut(offset, n, "offset", call)
-  trials <- check_cut(trials, n, "trials", call)
-  weights <- check_cut(weights, n, "weights", call)
+  offset <- check_cut(offset, n, "offset")
+  trials <- check_cut(trials, n, "trials")
+  weights <- check_cut(weights, n, "weights")
   design_of <- function(block) {
     data <- block$data
     n <- nrow(data)
     cut <- function(x) if (length(x) > 1) x[block$rows] else x
-    new <- prediction_rows(fit, data, if (!is_own) cut(offset), call)
+    new <- prediction_rows(fit, data, if (!is_own) cut(offset))
     if (is_own) {
       new$offset <- add_offsets(n, new$offset, cut(offset))
       new[c("y", "trials", "weight")] <- block_sizes(fit, block)
     }
     if (has_sizes) {
       given <- cut(trials) %||% if (has_trials(fit$family)) new$trials
-      new$trials <- prediction_trials(fit, data, given, n, call)
+      new$trials <- prediction_trials(fit, data, given, n)
       given <- cut(weights) %||% if (has_precisions(fit$family)) new$weight
-      new$weight <- prediction_weights(fit, data, given, n, call)
+      new$weight <- prediction_weights(fit, data, given, n)
     }
     new
   }
-  gather_rows(
-    fit,
-    function(block) f(design_of(block)),
-    newdata,
-    ...,
-    call = call
-  )
+  gather_rows(fit, function(block) f(design_of(block)), newdata, ...)
 }
 
 # A value, or one for each row: of rows that were not counted, a value.
-check_cut <- function(x, n, arg, call) {
+check_cut <- function(x, n, arg) {
   check_numeric_vector(
     x,
     size = if (is.na(n)) 1 else c(1, n),
     allow_null = TRUE,
-    arg = arg,
-    call = call
+    arg = arg
   )
 }
 
@@ -258,16 +246,16 @@ split_own <- function(fit, own) {
 
 # The same fit with a model frame: of all its rows, or of some (numbers among
 # those that count, in this order), as if it had been made of these in memory.
-fit_of_rows <- function(fit, which = NULL, call = caller_env()) {
+fit_of_rows <- function(fit, which = NULL) {
   if (!has_source(fit)) {
     return(fit)
   }
   if (any(which < 1 | which > fit$n_data)) {
-    abort_no_row(max(which), fit$n_data, call)
+    abort_no_row(max(which), fit$n_data)
   }
-  check_frame_size(fit, if (is.null(which)) fit$n_data else length(which), call)
-  held <- own_newdata(fit, which, call)
-  fit$frame <- own_frame(fit, held, call)
+  check_frame_size(fit, if (is.null(which)) fit$n_data else length(which))
+  held <- own_newdata(fit, which)
+  fit$frame <- own_frame(fit, held)
   fit$n_data <- nrow(fit$frame)
   fit$na_action <- if (is.null(which)) attr(fit$frame, "na.action")
   fit$source <- NULL
@@ -275,7 +263,7 @@ fit_of_rows <- function(fit, which = NULL, call = caller_env()) {
 }
 
 # Memory for so many rows that nobody asked for?
-check_frame_size <- function(fit, n, call) {
+check_frame_size <- function(fit, n) {
   n_column <- max(fit$n_coef, length(fit$columns))
   if (n * n_column <= large_matrix) {
     return(invisible())
@@ -292,14 +280,13 @@ check_frame_size <- function(fit, n, call) {
     ),
     argument = "newdata",
     value = n * n_column,
-    expected = large_matrix,
-    call = call
+    expected = large_matrix
   )
 }
 
 # list(data, number, left_out): own rows that count, as a data frame; their
 # numbers in the source; of all rows, which na.action left out, named by theirs.
-own_newdata <- function(fit, which = NULL, call = caller_env()) {
+own_newdata <- function(fit, which = NULL) {
   parts <- list()
   n_seen <- 0
   each_newdata(
@@ -323,8 +310,7 @@ own_newdata <- function(fit, which = NULL, call = caller_env()) {
       )
       n_seen <<- n_seen + length(block$keep)
       TRUE
-    },
-    call = call
+    }
   )
   every <- function(name) unlist(lapply(parts, `[[`, name))
   data <- bind_frames(lapply(parts, `[[`, "data"))
@@ -339,7 +325,7 @@ own_newdata <- function(fit, which = NULL, call = caller_env()) {
 }
 
 # Which of all rows na.action left out, as model frames say it: a pass.
-source_left_out <- function(fit, call = caller_env()) {
+source_left_out <- function(fit) {
   parts <- list()
   n_seen <- 0
   each_newdata(
@@ -350,8 +336,7 @@ source_left_out <- function(fit, call = caller_env()) {
         stats::setNames(n_seen + left, block$number[left])
       n_seen <<- n_seen + length(block$keep)
       TRUE
-    },
-    call = call
+    }
   )
   as_na_action(unlist(parts), fit)
 }
@@ -369,10 +354,10 @@ as_na_action <- function(left_out, fit) {
 }
 
 # The model frame of such rows, as tall_glm() makes it of rows in memory.
-own_frame <- function(fit, held, call) {
+own_frame <- function(fit, held) {
   request <- fit$request
   data <- held$data
-  frame <- prediction_frame(fit, fit$terms, data, call)
+  frame <- prediction_frame(fit, fit$terms, data)
   levels <- rows_of_fit(fit)$response_levels
   if (is.factor(frame[[1]]) && !is.null(levels)) {
     frame[[1]] <- factor(
@@ -384,8 +369,8 @@ own_frame <- function(fit, held, call) {
   block <- list(columns = as.list(data), first = 0, n = nrow(data), row = 1)
   argument <- request$offsets[[length(request$offsets)]]
   frame[["(weights)"]] <-
-    block_number(request, block, request$weights, "weights", call)
-  frame[["(offset)"]] <- block_number(request, block, argument, "offset", call)
+    block_number(request, block, request$weights, "weights")
+  frame[["(offset)"]] <- block_number(request, block, argument, "offset")
   # with the classes of weights and offset
   attr(frame, "terms") <- fit$terms
   attr(frame, "row.names") <- source_row_names(fit$source, held$number)
@@ -408,14 +393,14 @@ source_row_names <- function(source, number) {
 }
 
 # list(y, trials, weight) of all of the fit's own rows: a pass.
-remote_response <- function(fit, call) {
+remote_response <- function(fit) {
   sizes <- function(block) split_own(fit, block$own)
-  found <- gather_rows(fit, sizes, pads = FALSE, call = call)
+  found <- gather_rows(fit, sizes, pads = FALSE)
   list(y = found$y, trials = found$trials, weight = found$weight)
 }
 
 # newdata that is a source, in memory: for matrices with a column for each row.
-frame_newdata <- function(fit, newdata, draws, call = caller_env()) {
+frame_newdata <- function(fit, newdata, draws) {
   if (is.null(newdata) || !is_passed_over(fit, newdata)) {
     return(newdata)
   }
@@ -425,12 +410,11 @@ frame_newdata <- function(fit, newdata, draws, call = caller_env()) {
     fit,
     function(block) {
       n_row <<- n_row + nrow(block$data)
-      check_matrix_size(fit, n_row, draws, NULL, call)
+      check_matrix_size(fit, n_row, draws, NULL)
       frames[[length(frames) + 1]] <<- block$data
       TRUE
     },
-    newdata,
-    call = call
+    newdata
   )
   bind_frames(frames)
 }

@@ -87,7 +87,7 @@ shape_known <- function(x, of) {
 is_whole <- function(x) {
   tryCatch(
     {
-      check_whole(x, "x", NULL)
+      check_whole(x, "x")
       TRUE
     },
     error = function(e) FALSE

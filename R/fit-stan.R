@@ -346,25 +346,20 @@ NULL
 #' @exportS3Method bayesplot::rhat
 rhat.tall_fit <- function(object, pars = NULL, variables = pars, ...) {
   check_no_dots(...)
-  each_variable(object, variables, posterior::rhat, rlang::current_env())
+  each_variable(object, variables, posterior::rhat)
 }
 
 #' @rdname bayesplot-diagnostics
 #' @exportS3Method bayesplot::neff_ratio
 neff_ratio.tall_fit <- function(object, pars = NULL, variables = pars, ...) {
   check_no_dots(...)
-  ess <- each_variable(
-    object,
-    variables,
-    posterior::ess_bulk,
-    rlang::current_env()
-  )
+  ess <- each_variable(object, variables, posterior::ess_bulk)
   ess / posterior::ndraws(object$draws)
 }
 
 # f of the iterations x chains of each variable.
-each_variable <- function(fit, variables, f, call) {
-  draws <- draws_array(fit, call = call)
+each_variable <- function(fit, variables, f) {
+  draws <- draws_array(fit)
   if (!is.null(fit[["weights"]])) {
     abort_tall(
       "unsupported",
@@ -372,12 +367,11 @@ each_variable <- function(fit, variables, f, call) {
         "Draws of a decaying step size carry weights: there is no R-hat or
          effective sample size of chains.",
         i = "{.code summary(fit)} has the effective sample size of the weights."
-      ),
-      call = call
+      )
     )
   }
   variables <- variables %||% fit$variables
-  check_variable_names(variables, fit$variables, call = call)
+  check_variable_names(variables, fit$variables)
   vapply(
     rlang::set_names(variables),
     function(name) as.double(f(array(draws[, , name], dim(draws)[1:2]))),

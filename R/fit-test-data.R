@@ -1,10 +1,10 @@
 # Held-out data in the terms of a fit: models and matrices.
 
 # A model of held-out data with the variables of the fit.
-test_model <- function(fit, newdata, call = caller_env()) {
-  check_given(newdata, arg = "newdata", call = call)
+test_model <- function(fit, newdata) {
+  check_given(newdata, arg = "newdata")
   if (is.data.frame(newdata)) {
-    parts <- test_parts(fit, newdata, call, weighs = TRUE)
+    parts <- test_parts(fit, newdata, weighs = TRUE)
     newdata <- build_glm(
       parts$x,
       parts$y,
@@ -15,11 +15,10 @@ test_model <- function(fit, newdata, call = caller_env()) {
       parts$offset,
       fit$sigma,
       prior_flat(),
-      arg_y = parts$name,
-      call = call
+      arg_y = parts$name
     )
   }
-  check_model(newdata, arg = "newdata", call = call)
+  check_model(newdata, arg = "newdata")
   if (!identical(newdata$variables, fit$variables)) {
     abort_input(
       c(
@@ -29,8 +28,7 @@ test_model <- function(fit, newdata, call = caller_env()) {
       ),
       argument = "newdata",
       expected = fit$variables,
-      value = newdata$variables,
-      call = call
+      value = newdata$variables
     )
   }
   if (newdata$n_data == 0) {
@@ -42,8 +40,7 @@ test_model <- function(fit, newdata, call = caller_env()) {
         i = "Give a model of held-out observations, such as one of
              {.fn model_custom}."
       ),
-      argument = "newdata",
-      call = call
+      argument = "newdata"
     )
   }
   newdata
@@ -53,26 +50,26 @@ test_model <- function(fit, newdata, call = caller_env()) {
 # were read; `source` is a fit of tall_glm() or a frame_source(). omit: leave
 # rows with missing values out instead of refusing them. weighs: their weights
 # in a Gaussian model, too, which are precisions.
-test_parts <- function(source, newdata, call, omit = FALSE, weighs = FALSE) {
-  check_given(newdata, arg = "newdata", call = call)
+test_parts <- function(source, newdata, omit = FALSE, weighs = FALSE) {
+  check_given(newdata, arg = "newdata")
   if (is.null(source$terms) || !is.data.frame(newdata)) {
     expected <- if (is.null(source$terms)) {
       "a model of the held-out data"
     } else {
       "a data frame"
     }
-    abort_expected(newdata, expected, arg = "newdata", call = call)
+    abort_expected(newdata, expected, arg = "newdata")
   }
-  frame <- prediction_frame(source, source$terms, newdata, call)
+  frame <- prediction_frame(source, source$terms, newdata)
   # of all rows: what follows leaves some out
   offset <- add_offsets(
     nrow(frame),
     stats::model.offset(frame),
-    new_offset(source, newdata, call)
+    new_offset(source, newdata)
   )
-  trials <- new_trials(source, newdata, call)
+  trials <- new_trials(source, newdata)
   weights <- if (weighs && has_precisions(source$family)) {
-    new_weights(source, newdata, call)
+    new_weights(source, newdata)
   }
   if (omit) {
     complete <- stats::complete.cases(frame, offset)
@@ -83,26 +80,16 @@ test_parts <- function(source, newdata, call, omit = FALSE, weighs = FALSE) {
     weights <- if (length(weights) > 1) weights[complete] else weights
   }
   if (nrow(frame) == 0) {
-    abort_expected(
-      newdata,
-      "at least one complete row",
-      arg = "newdata",
-      call = call
-    )
+    abort_expected(newdata, "at least one complete row", arg = "newdata")
   }
   if (!is.null(source$response_levels)) {
     frame[[1]] <- factor(frame[[1]], levels = source$response_levels)
   }
   name <- response_name(frame)
-  check_covariates(frame, call)
-  y <- frame_response(
-    stats::model.response(frame, "any"),
-    source$family,
-    name,
-    call
-  )
-  check_finite(y$values, arg = name, call = call)
-  check_new_values(y, trials, source$family, name, call)
+  check_covariates(frame)
+  y <- frame_response(stats::model.response(frame, "any"), source$family, name)
+  check_finite(y$values, arg = name)
+  check_new_values(y, trials, source$family, name)
   x <- source_design(source, source$terms, frame)
   list(
     x = unname_rows(x),
@@ -122,7 +109,7 @@ unname_rows <- function(x) {
 
 # Held-out data frames of monitors, in the terms of a formula: models and
 # matrices.
-resolve_monitors <- function(monitor, source, sigma, call) {
+resolve_monitors <- function(monitor, source, sigma) {
   if (!is.list(monitor)) {
     return(monitor) # NULL, or refused later
   }
@@ -131,10 +118,10 @@ resolve_monitors <- function(monitor, source, sigma, call) {
       return(one)
     }
     is_rmse <- inherits(one, "tall_monitor_rmse")
-    held_out <- held_out_parts(source, one$newdata, call, weighs = !is_rmse)
+    held_out <- held_out_parts(source, one$newdata, weighs = !is_rmse)
     if (is_rmse) {
       if (is_sparse(held_out$x)) {
-        abort_sparse_monitor(call)
+        abort_sparse_monitor()
       }
       one$newdata <- held_out$x
       one$y <- held_out$y
@@ -149,37 +136,34 @@ resolve_monitors <- function(monitor, source, sigma, call) {
         held_out$trials %||% held_out$weights,
         held_out$offset,
         sigma,
-        prior_flat(),
-        call = call
+        prior_flat()
       )
     }
     one
   })
 }
 
-abort_sparse_monitor <- function(call) {
+abort_sparse_monitor <- function() {
   abort_tall(
     "unsupported",
     c(
       "{.fn monitor_rmse} cannot watch a fit with a sparse design.",
       i = "{.fn monitor_log_loss} and {.fn monitor_log_lik} can."
     ),
-    argument = "monitor",
-    call = call
+    argument = "monitor"
   )
 }
 
-held_out_parts <- function(source, data, call, ..., read = test_parts) {
+held_out_parts <- function(source, data, ..., read = test_parts) {
   tryCatch(
-    read(source, data, call, omit = TRUE, ...),
+    read(source, data, omit = TRUE, ...),
     tall_error_input = function(e) {
       abort_input(
         c(
           "A monitor's held-out data do not fit the formula.",
           x = escape_cli(conditionMessage(e))
         ),
-        argument = "monitor",
-        call = call
+        argument = "monitor"
       )
     }
   )

@@ -165,8 +165,8 @@ fit_moments <- function(fit) {
 }
 
 # Variables x probs.
-fit_quantiles <- function(fit, probs, call = caller_env()) {
-  draws <- draws_matrix(fit, call)
+fit_quantiles <- function(fit, probs) {
+  draws <- draws_matrix(fit)
   out <- if (is.null(fit[["weights"]])) {
     apply(draws, 2, stats::quantile, probs = probs, names = FALSE)
   } else {

@@ -44,7 +44,7 @@ perplexity <- function(fit, newdata, draws = 20, seed = 1) {
   check_given(newdata)
   check_count(seed, min = 0)
   theta <- topics_draws(fit, check_draws_most(fit, draws))
-  halves <- document_halves(newdata, fit, seed, "newdata", rlang::current_env())
+  halves <- document_halves(newdata, fit, seed, "newdata")
   sum <- 0
   for (draw in seq_len(nrow(theta))) {
     sum <- sum + completion_probabilities(halves, theta[draw, ], seed)
@@ -54,8 +54,8 @@ perplexity <- function(fit, newdata, draws = 20, seed = 1) {
 
 # list(model, doc, word, count): a model of first halves, and the cells of the
 # second.
-document_halves <- function(newdata, model, seed, arg, call) {
-  documents <- known_documents(newdata, model, FALSE, arg, call)
+document_halves <- function(newdata, model, seed, arg) {
+  documents <- known_documents(newdata, model, FALSE, arg)
   n_doc <- length(documents$start) - 1
   doc <- rep(seq_len(n_doc), diff(documents$start))
   token <- rep(seq_along(doc), documents$count)
@@ -70,8 +70,7 @@ document_halves <- function(newdata, model, seed, arg, call) {
   if (length(usable) == 0) {
     abort_input(
       "{.arg {arg}} must have at least one document of two or more words.",
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
   keep <- doc %in% usable
@@ -120,7 +119,7 @@ monitor_perplexity <- function(newdata, seed = 1) {
 }
 
 #' @export
-check_held_out.tall_monitor_perplexity <- function(monitor, model, arg, call) {
+check_held_out.tall_monitor_perplexity <- function(monitor, model, arg) {
   if (model$name != "lda") {
     abort_tall(
       "unsupported",
@@ -129,12 +128,11 @@ check_held_out.tall_monitor_perplexity <- function(monitor, model, arg, call) {
          {.code {model$label}()}.",
         i = "Use {.fn monitor_log_lik}, or a function of the parameters."
       ),
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
   monitor$cache$halves <-
-    document_halves(monitor$newdata, model, monitor$seed, arg, call)
+    document_halves(monitor$newdata, model, monitor$seed, arg)
 }
 
 #' @export

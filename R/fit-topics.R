@@ -2,9 +2,9 @@
 # printing.
 
 # draws x (n_topic x n_word), |theta|
-topics_draws <- function(fit, draws = NULL, call = caller_env()) {
-  check_has_draws(fit, call)
-  all <- draws_matrix(fit, call)
+topics_draws <- function(fit, draws = NULL) {
+  check_has_draws(fit)
+  all <- draws_matrix(fit)
   if (!is.null(draws)) {
     rows <- floor((seq_len(draws) - 0.5) * nrow(all) / draws) + 1
     all <- all[rows, , drop = FALSE]
@@ -101,8 +101,7 @@ predict.tall_topics <- function(object, newdata, draws = 10, seed = 1, ...) {
   check_given(newdata)
   check_count(seed, min = 0)
   theta <- topics_draws(object, check_draws_most(object, draws))
-  call <- rlang::current_env()
-  documents <- known_documents(newdata, object, FALSE, "newdata", call)
+  documents <- known_documents(newdata, object, FALSE, "newdata")
   model <- folding_model(object, documents)
   sum <- 0
   for (draw in seq_len(nrow(theta))) {
@@ -117,9 +116,9 @@ predict.tall_topics <- function(object, newdata, draws = 10, seed = 1, ...) {
 }
 
 # At most those there are.
-check_draws_most <- function(fit, draws, call = caller_env()) {
-  check_has_draws(fit, call)
-  draws <- check_count(draws, arg = "draws", call = call)
+check_draws_most <- function(fit, draws) {
+  check_has_draws(fit)
+  draws <- check_count(draws, arg = "draws")
   min(draws, posterior::ndraws(fit$draws))
 }
 
@@ -298,7 +297,7 @@ print.tall_topics <- function(x, digits = 3, ...) {
 #' @export
 summary.tall_topics <- function(object, n = 7, ...) {
   check_no_dots(...)
-  check_has_draws(object, rlang::current_env())
+  check_has_draws(object)
   n <- min(check_count(n), length(object$vocabulary))
   top <- top_terms(object, n)
   worst <- topic_diagnostics(object, top)

@@ -3,16 +3,11 @@
 # list(draws, order, weights, fit): draws x coordinates, a plain matrix of the
 # parameters as they were sampled, chain after chain; `order` goes through them
 # iteration by iteration.
-diagnostic_points <- function(
-  draws,
-  arg = "draws",
-  call = caller_env(),
-  needs_all = TRUE
-) {
-  check_given(draws, arg = arg, call = call)
+diagnostic_points <- function(draws, arg = "draws", needs_all = TRUE) {
+  check_given(draws, arg = arg)
   if (inherits(draws, "tall_fit")) {
-    check_has_draws(draws, call)
-    theta <- fit_unconstrained(draws, needs_all, call)
+    check_has_draws(draws)
+    theta <- fit_unconstrained(draws, needs_all)
     n_chain <- posterior::nchains(draws$draws)
     weights <- draws$weights
     fit <- draws
@@ -35,7 +30,7 @@ diagnostic_points <- function(
       theta <- as.matrix(draws)
     }
   }
-  check_matrix(theta, arg = arg, call = call)
+  check_matrix(theta, arg = arg)
   storage.mode(theta) <- "double"
   n <- nrow(theta)
   list(
@@ -48,12 +43,12 @@ diagnostic_points <- function(
 
 # Draws x coordinates of a fit, as they were sampled: those that were kept
 # beside the variables, or the variables themselves, of a model without a map.
-fit_unconstrained <- function(fit, needs_all = TRUE, call = caller_env()) {
+fit_unconstrained <- function(fit, needs_all = TRUE) {
   if (needs_all) {
-    check_has_all(fit, call)
+    check_has_all(fit)
   }
   if (is.null(fit$unconstrained)) {
-    check_has_no_map(fit, call)
+    check_has_no_map(fit)
   }
   coordinates <- recorded(fit$coordinates, fit$control)
   matrix(
@@ -66,10 +61,10 @@ fit_unconstrained <- function(fit, needs_all = TRUE, call = caller_env()) {
 # Fits that do not say whether their model had a map are of a time when names
 # were asked: of some models these were the same on both sides of it, and the
 # parameters were not kept.
-check_has_no_map <- function(fit, call) {
+check_has_no_map <- function(fit) {
   has_map <- fit$has_map %||% may_have_map(fit)
   if (has_map) {
-    abort_no_unconstrained(call)
+    abort_no_unconstrained()
   }
 }
 
@@ -79,7 +74,7 @@ may_have_map <- function(fit) {
 }
 
 # For what needs whole states.
-check_has_all <- function(fit, call) {
+check_has_all <- function(fit) {
   if (!is.null(fit$control$record)) {
     abort_tall(
       "unsupported",
@@ -87,8 +82,7 @@ check_has_all <- function(fit, call) {
         "The fit kept draws of {format_count(length(fit$control$record))} of its
          {count_noun(length(fit$coordinates), 'parameter')}: all are needed
         here.", i = "Run again and keep all."
-      ),
-      call = call
+      )
     )
   }
 }

@@ -67,7 +67,6 @@ tall_multinom <- function(
   ...,
   keep_data = TRUE
 ) {
-  call <- rlang::current_env()
   run <- front_run(
     ...,
     .front = tall_multinom,
@@ -85,7 +84,7 @@ tall_multinom <- function(
     na.action = na.action,
     keep_data = keep_data
   )
-  fit_classes(settings, match.call(), parent.frame(), run, call)
+  fit_classes(settings, formula, data, match.call(), parent.frame(), run)
 }
 
 #' @rdname tall_multinom
@@ -107,7 +106,6 @@ tall_polr <- function(
   ...,
   keep_data = TRUE
 ) {
-  call <- rlang::current_env()
   run <- front_run(..., .front = tall_polr)
   check_given(formula)
   check_flag(keep_data)
@@ -118,43 +116,48 @@ tall_polr <- function(
     na.action = na.action,
     keep_data = keep_data
   )
-  fit_classes(settings, match.call(), parent.frame(), run, call)
+  fit_classes(settings, formula, data, match.call(), parent.frame(), run)
 }
 
-# call: the front end's environment, matched its call.
-fit_classes <- function(settings, matched, caller, run, call) {
+# matched: the front end's call; `data` is not read where that has none.
+fit_classes <- function(settings, formula, data, matched, caller, run) {
   is_ordered <- class_methods[[settings$method]]$is_ordered
   front <- if (is_ordered) "tall_polr" else "tall_multinom"
   written <- written_call(matched, front, caller)
   has_data <- "data" %in% names(matched)
-  if (has_data && !is.data.frame(call$data) && is_source_like(call$data)) {
-    call$data <- class_rows_of(data_source(call$data, call), run, call)
-    matched$data <- call$data
+  if (has_data && !is.data.frame(data) && is_source_like(data)) {
+    data <- class_rows_of(data_source(data), run)
+    matched$data <- data
   }
   wanted <- c("formula", "data", "weights", "subset", "na.action")
   made <- make_frame(
     matched,
+    formula,
+    data,
     c(wanted, if (is_ordered) "offset"),
     settings$na.action,
-    caller,
-    call
+    caller
   )
-  parts <- class_parts(made$frame, is_ordered, call)
-  model <- class_model(parts, settings, response_name(made$frame), call)
-  model <- front_model(model, run, call)
+  parts <- class_parts(made$frame, is_ordered)
+  model <- class_model(parts, settings, response_name(made$frame))
+  model <- front_model(model, run)
   if (!is.null(run$monitor)) {
-    check_monitor(run$monitor, model, call)
+    check_monitor(run$monitor, model)
   }
   tell_class_cost(model, run)
-  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE, call = call)
+  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE)
   terms <- attr(made$frame, "terms")
-  data <- if (has_data) call$data
   own <- list(
-    formula = call$formula,
+    formula = formula,
     terms = terms,
     xlevels = stats::.getXlevels(terms, made$frame),
     contrasts = parts$contrasts,
-    columns = data_columns(terms, made$call, data, environment(call$formula)),
+    columns = data_columns(
+      terms,
+      made$call,
+      if (has_data) data,
+      environment(formula)
+    ),
     design_columns = colnames(parts$x),
     offset_source = made$call$offset,
     method = settings$method,
@@ -168,8 +171,8 @@ fit_classes <- function(settings, matched, caller, run, call) {
 }
 
 # All rows of a source, and how much memory they take.
-class_rows_of <- function(source, run, call) {
-  rows <- collect_source(source, call, c(
+class_rows_of <- function(source, run) {
+  rows <- collect_source(source, c(
     i = "{.fn tall_store} writes a design matrix to a file, from which
          {.fn model_classes} maps its rows.",
     i = "Or select the columns that {.arg formula} needs before."
@@ -201,7 +204,7 @@ tell_class_cost <- function(model, run, most = 60) {
   ))
 }
 
-class_model <- function(parts, settings, arg_y, call) {
+class_model <- function(parts, settings, arg_y) {
   build_classes(
     parts$x,
     parts$response,
@@ -210,21 +213,19 @@ class_model <- function(parts, settings, arg_y, call) {
     parts$weights,
     parts$offset,
     settings$storage,
-    arg_y = arg_y,
-    call = call
+    arg_y = arg_y
   )
 }
 
 # list(x, response, weights, offset, contrasts) of a model frame.
-class_parts <- function(frame, is_ordered, call) {
-  check_covariates(frame, call)
+class_parts <- function(frame, is_ordered) {
+  check_covariates(frame)
   response <- stats::model.response(frame, "any")
   name <- response_name(frame)
   if (is.null(response)) {
     abort_input(
       "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
   offset <- stats::model.offset(frame)
@@ -233,15 +234,14 @@ class_parts <- function(frame, is_ordered, call) {
       "unsupported",
       "Unordered classes have a predictor each: {.fn offset} in {.arg formula}
        has no place.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
-  check_class_response(response, name, is_ordered, call)
-  design <- design_matrix(attr(frame, "terms"), frame, call)
+  check_class_response(response, name, is_ordered)
+  design <- design_matrix(attr(frame, "terms"), frame)
   list(
-    x = without_intercept(design$x, is_ordered, call),
-    response = read_classes(droplevels_of(response), name, call),
+    x = without_intercept(design$x, is_ordered),
+    response = read_classes(droplevels_of(response), name),
     weights = unname(stats::model.weights(frame)),
     offset = unname(offset),
     contrasts = design$contrasts
@@ -257,7 +257,7 @@ droplevels_of <- function(response) {
 }
 
 # Thresholds are intercepts.
-without_intercept <- function(x, is_ordered, call) {
+without_intercept <- function(x, is_ordered) {
   if (!is_ordered) {
     return(x)
   }
@@ -265,22 +265,21 @@ without_intercept <- function(x, is_ordered, call) {
   if (!any(keep)) {
     abort_input(
       "{.arg formula} must have at least one covariate.",
-      argument = "formula",
-      call = call
+      argument = "formula"
     )
   }
   x[, keep, drop = FALSE]
 }
 
-check_class_response <- function(response, name, is_ordered, call) {
+check_class_response <- function(response, name, is_ordered) {
   if (is.matrix(response)) {
-    abort_expected(response, "a vector", arg = name, call = call)
+    abort_expected(response, "a vector", arg = name)
   }
   if (is.numeric(response)) {
     bad <- which(response < 1 | response != round(response))
     if (length(bad) > 0) {
       must <- "be a factor, or numbers 1, 2, ... of classes"
-      abort_value(response, bad[[1]], must, arg = name, call = call)
+      abort_value(response, bad[[1]], must, arg = name)
     }
   }
   if (!is_ordered) {
@@ -294,8 +293,7 @@ check_class_response <- function(response, name, is_ordered, call) {
              are; {.fn tall_multinom} is for classes without one."
       ),
       argument = name,
-      value = response,
-      call = call
+      value = response
     )
   }
 }
@@ -306,11 +304,11 @@ rebuild_model.tall_classes <- function(fit) {
     return(NULL)
   }
   is_ordered <- class_methods[[fit$method]]$is_ordered
-  parts <- class_parts(fit$frame, is_ordered, caller_env())
+  parts <- class_parts(fit$frame, is_ordered)
   settings <- list(
     method = fit$method,
     specs = fit$prior_specs,
     storage = fit$storage
   )
-  class_model(parts, settings, response_name(fit$frame), caller_env())
+  class_model(parts, settings, response_name(fit$frame))
 }

@@ -99,7 +99,6 @@ tall_factorize <- function(
   ...,
   keep_data = TRUE
 ) {
-  call <- rlang::current_env()
   run <- front_run(
     ...,
     .front = tall_factorize,
@@ -108,12 +107,12 @@ tall_factorize <- function(
   run$kernel <- run$kernel %||% factorize_kernel()
   check_flag(keep_data)
   model <- check_choice(model, c("bpmf", "pmf"))
-  check_no_means(model, missing(mu0), call)
+  check_no_means(model, missing(mu0))
   every <- check_count(every)
   snapshots <- check_count(snapshots, min = 0, allow_null = TRUE)
-  parts <- check_rating_formula(formula, call)
-  ratings <- rating_columns(parts, data, call)
-  held_out <- new_pairs(parts, newdata, ratings, call)
+  parts <- check_rating_formula(formula)
+  ratings <- rating_columns(parts, data)
+  held_out <- new_pairs(parts, newdata, ratings)
   ratings <- held_out$data
   recipe <- list(
     name = model,
@@ -125,9 +124,7 @@ tall_factorize <- function(
     init = if (is.character(init)) init else "default",
     gibbs_every = gibbs_every
   )
-  built <- rlang::inject(
-    build_factors(!!!recipe, ratings = ratings, call = call)
-  )
+  built <- rlang::inject(build_factors(!!!recipe, ratings = ratings))
   if (!is.character(init)) {
     run["init"] <- list(init)
   }
@@ -135,7 +132,7 @@ tall_factorize <- function(
     run$variables <- hyper_variables(built)
   }
   keeps_all <- is.null(run$variables)
-  range <- check_clip(clip, ratings$rating, call)
+  range <- check_clip(clip, ratings$rating)
   snapshots <- snapshots %||% if (keeps_all) 0 else factorize_snapshots
   look <- new_rating_monitor(
     built,
@@ -147,13 +144,13 @@ tall_factorize <- function(
       0
     }
   )
-  run$monitor <- rating_monitors(look, run$monitor, every, call)
+  run$monitor <- rating_monitors(look, run$monitor, every)
   if (!gradient_is_full(run$gradient) && !kernel_is_metropolis(run$kernel)) {
     run$subsample <- run$subsample %||%
       subsample_uniform(default_size(built), replace = FALSE)
   }
-  built <- front_model(built, run, call)
-  fit <- front_sample(built, run, call = call)
+  built <- front_model(built, run)
+  fit <- front_sample(built, run)
   of_model <- c("shape", "ids", "rated", "center", "alpha", "rating_range")
   written <- written_call(match.call(), "tall_factorize", parent.frame())
   front_fit(fit, "tall_factorize", written, c(built[of_model], list(
@@ -172,15 +169,14 @@ factorize_kernel <- function() kernel_sgbd(sqrt(5e-4))
 factorize_snapshots <- 60
 
 # The means of factors are parameters of one of the two models alone.
-check_no_means <- function(model, is_missing, call) {
+check_no_means <- function(model, is_missing) {
   if (model == "pmf" && !is_missing) {
     abort_input(
       c(
         "{.arg mu0} is not used with {.code model = \"pmf\"}.",
         i = "Its factors have no means; {.code model = \"bpmf\"} has."
       ),
-      argument = "mu0",
-      call = call
+      argument = "mu0"
     )
   }
 }
@@ -204,7 +200,7 @@ rebuild_model.tall_factorize <- function(fit) {
   }
   # what there was to warn of has been said when the model was new
   suppressWarnings(
-    rlang::inject(build_factors(!!!data, call = caller_env())),
+    rlang::inject(build_factors(!!!data)),
     classes = "tall_warning_ratings"
   )
 }

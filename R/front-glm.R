@@ -125,10 +125,9 @@ tall_glm <- function(
   keep_data = TRUE,
   store = NULL
 ) {
-  call <- rlang::current_env()
   run <- front_run(..., .front = tall_glm)
   check_flag(prior_PD)
-  check_prior_run(prior_PD, run, call)
+  check_prior_run(prior_PD, run)
   check_given(formula)
   check_sparse(sparse)
   check_flag(keep_data)
@@ -141,7 +140,7 @@ tall_glm <- function(
   )
   settings <- list(
     formula = formula,
-    family = resolve_family(family, call),
+    family = resolve_family(family),
     specs = specs,
     sigma = sigma,
     storage = storage,
@@ -155,21 +154,21 @@ tall_glm <- function(
   asked <- list(matched = match.call(), caller = caller)
   asked$written <- written_call(asked$matched, "tall_glm", caller)
   if (!missing(data) && !is_small_frame(data)) {
-    source <- data_source(data, call)
-    found <- as_own(glm_of_source(source, settings, asked, run, call), call)
+    source <- data_source(data)
+    found <- glm_of_source(source, settings, asked, run)
     fit <- found$fit
     if (is.null(fit) && !is.null(store)) {
-      fit <- as_own(glm_of_store(source, settings, asked, run, call), call)
+      fit <- glm_of_store(source, settings, asked, run)
     }
     if (!is.null(fit)) {
       return(fit)
     }
     if (!is.data.frame(data)) {
-      data <- collect_source(source, call, before = found$digest)
+      data <- collect_source(source, before = found$digest)
       asked$matched$data <- data
     }
   }
-  glm_of_frame(settings, asked, run, call)
+  glm_of_frame(settings, data, asked, run)
 }
 
 # Rows of a data frame that are looked at one and all. What is no source at all
@@ -183,19 +182,20 @@ is_small_frame <- function(data) {
 }
 
 # All rows in memory.
-glm_of_frame <- function(settings, asked, run, call) {
+glm_of_frame <- function(settings, data, asked, run) {
   family <- settings$family
   specs <- settings$specs
   has_data <- "data" %in% names(asked$matched)
   made <- make_frame(
     asked$matched,
+    settings$formula,
+    data,
     c("formula", "data", "weights", "subset", "na.action", "offset"),
     settings$na.action,
-    asked$caller,
-    call
+    asked$caller
   )
   frame <- made$frame
-  parts <- frame_parts(frame, family, call, settings$sparse)
+  parts <- frame_parts(frame, family, settings$sparse)
   model <- build_glm(
     parts$x,
     parts$y,
@@ -208,8 +208,7 @@ glm_of_frame <- function(settings, asked, run, call) {
     specs$prior_aux,
     settings$storage,
     centers = TRUE,
-    arg_y = response_name(frame),
-    call = call
+    arg_y = response_name(frame)
   )
   parts$x <- NULL
   source <- frame_source(
@@ -217,22 +216,22 @@ glm_of_frame <- function(settings, asked, run, call) {
     settings$formula,
     family,
     parts,
-    if (has_data) eval(asked$matched$data, asked$caller)
+    if (has_data) data
   )
-  fit <- sample_glm(model, source, settings, run, call)
+  fit <- sample_glm(model, source, settings, run)
   front_fit(fit, "tall_glm", asked$written, c(left_out(made), list(
     frame = if (settings$keep_data) frame
   )))
 }
 
 # The run, with what methods need of formula and priors.
-sample_glm <- function(model, source, settings, run, call) {
-  run$monitor <- resolve_monitors(run$monitor, source, settings$sigma, call)
-  model <- front_model(model, run, call)
+sample_glm <- function(model, source, settings, run) {
+  run$monitor <- resolve_monitors(run$monitor, source, settings$sigma)
+  model <- front_model(model, run)
   if (settings$prior_PD) {
     model <- without_rows(model)
   }
-  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE, call = call)
+  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE)
   source$family <- NULL
   more <- c(source, list(
     n_coef = model$n_coef,
@@ -245,26 +244,20 @@ sample_glm <- function(model, source, settings, run, call) {
   fit
 }
 
-check_prior_run <- function(prior_PD, run, call) {
+check_prior_run <- function(prior_PD, run) {
   given <- c("kernel", "lambda")[c(!is.null(run$kernel), !is.null(run$lambda))]
   if (prior_PD && length(given) > 0) {
     abort_input(
       "{.arg {given[[1]]}} has no place with {.code prior_PD = TRUE}: draws from
        the prior are independent.",
-      argument = given[[1]],
-      call = call
+      argument = given[[1]]
     )
   }
 }
 
-check_sparse <- function(sparse, call = caller_env()) {
+check_sparse <- function(sparse) {
   if (!is.null(sparse) && !rlang::is_bool(sparse)) {
-    abort_expected(
-      sparse,
-      "TRUE, FALSE or NULL",
-      arg = "sparse",
-      call = call
-    )
+    abort_expected(sparse, "TRUE, FALSE or NULL", arg = "sparse")
   }
 }
 
@@ -300,13 +293,12 @@ tall_glm.fit <- function(
   ...,
   keep_data = TRUE
 ) {
-  call <- rlang::current_env()
   run <- front_run(..., .front = tall_glm.fit)
   check_flag(keep_data)
   prior <- as_prior(prior)
   prior_intercept <- as_prior(prior_intercept)
   prior_aux <- as_aux_prior(prior_aux)
-  family <- resolve_family(family, call)
+  family <- resolve_family(family)
   check_given(x)
   x <- if (is_store(x)) check_store(x) else check_design(x)
   check_given(y)
@@ -314,12 +306,12 @@ tall_glm.fit <- function(
   check_row_weights(weights)
   data <- list(x = x, y = y, weights = weights, offset = offset)
   if (NROW(y) == nrow(x)) {
-    data <- weighted_rows(data, call)
+    data <- weighted_rows(data)
   }
-  response <- frame_response(data$y, family, "y", call)
-  check_same_rows(data$x, data$y, arg = "x", arg_y = "y", call = call)
+  response <- frame_response(data$y, family, "y")
+  check_same_rows(data$x, data$y, arg = "x", arg_y = "y")
   if (is.null(response$trials)) {
-    check_successes(response$values, data$weights, family, "y", call = call)
+    check_successes(response$values, data$weights, family, "y")
   }
   model <- matrix_model(
     data,
@@ -329,11 +321,10 @@ tall_glm.fit <- function(
     prior_intercept,
     prior_aux,
     sigma,
-    storage,
-    call
+    storage
   )
-  model <- front_model(model, run, call)
-  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE, call = call)
+  model <- front_model(model, run)
+  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE)
   fit <- remember_sources(
     fit,
     response$values,
@@ -359,8 +350,8 @@ tall_glm.fit <- function(
 }
 
 # Of tall_glm.fit()'s data: rows of weight 0 or without trials do not count.
-weighted_rows <- function(data, call) {
-  out <- weightless_rows(data$y, data$weights, call)
+weighted_rows <- function(data) {
+  out <- weightless_rows(data$y, data$weights)
   if (length(out) == 0) {
     return(data)
   }
@@ -374,17 +365,10 @@ weighted_rows <- function(data, call) {
         i = "Write a file without such rows."
       ),
       argument = "weights",
-      value = out,
-      call = call
+      value = out
     )
   }
-  check_numeric_vector(
-    data$offset,
-    size = n,
-    allow_null = TRUE,
-    arg = "offset",
-    call = call
-  )
+  check_numeric_vector(data$offset, size = n, allow_null = TRUE, arg = "offset")
   keep <- seq_len(n)[-out]
   list(
     x = data$x[keep, , drop = FALSE],
@@ -402,8 +386,7 @@ matrix_model <- function(
   prior_intercept,
   prior_aux,
   sigma,
-  storage,
-  call
+  storage
 ) {
   weights <- data$weights
   if (!is.null(response$trials)) {
@@ -420,18 +403,17 @@ matrix_model <- function(
     sigma,
     prior_aux,
     storage,
-    centers = TRUE,
-    call = call
+    centers = TRUE
   )
 }
 
 #' @export
 rebuild_model.tall_glm <- function(fit) {
   if (is_remote_fit(fit)) {
-    return(rebuild_remote(fit, caller_env()))
+    return(rebuild_remote(fit))
   }
   if (!is.null(fit$store)) {
-    return(rebuild_stored(fit, caller_env()))
+    return(rebuild_stored(fit))
   }
   if (!has_data(fit)) {
     return(NULL)
@@ -439,22 +421,16 @@ rebuild_model.tall_glm <- function(fit) {
   if (is.null(fit$terms)) {
     return(matrix_model(
       fit$data,
-      frame_response(fit$data$y, fit$family, "y", caller_env()),
+      frame_response(fit$data$y, fit$family, "y"),
       fit$family,
       fit$prior_specs$prior,
       fit$prior_specs$prior_intercept,
       fit$prior_specs$prior_aux,
       fit$sigma,
-      fit$storage,
-      caller_env()
+      fit$storage
     ))
   }
-  parts <- frame_parts(
-    fit$frame,
-    fit$family,
-    caller_env(),
-    sparse = isTRUE(fit$sparse)
-  )
+  parts <- frame_parts(fit$frame, fit$family, sparse = isTRUE(fit$sparse))
   build_glm(
     parts$x,
     parts$y,
@@ -471,9 +447,9 @@ rebuild_model.tall_glm <- function(fit) {
 }
 
 #' @export
-independent_law.tall_glm <- function(fit, model, call) {
+independent_law.tall_glm <- function(fit, model) {
   if (isTRUE(fit$prior_PD)) {
-    plan_prior(model, fit$control, call)$sums
+    plan_prior(model, fit$control)$sums
   } else {
     NextMethod()
   }

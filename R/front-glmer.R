@@ -87,7 +87,6 @@ tall_glmer <- function(
   ...,
   keep_data = TRUE
 ) {
-  call <- rlang::current_env()
   run <- front_run(
     ...,
     .front = tall_glmer,
@@ -102,27 +101,28 @@ tall_glmer <- function(
     prior = as_prior(prior),
     prior_intercept = as_prior(prior_intercept),
     prior_aux = as_prior(prior_aux),
-    prior_covariance = as_covariance_prior(prior_covariance, call)
+    prior_covariance = as_covariance_prior(prior_covariance)
   )
-  family <- resolve_family(family, call)
-  check_grouped_family(family, call)
+  family <- resolve_family(family)
+  check_grouped_family(family)
   matched <- match.call()
-  bars <- split_bars(formula, call)
+  bars <- split_bars(formula)
   given <- formula
   formula <- bars$frame
   asked <- matched
   asked$formula <- formula
   if (!missing(data) && !is.data.frame(data) && is_source_like(data)) {
-    data <- asked$data <- collect_source(data_source(data, call), call)
+    data <- asked$data <- collect_source(data_source(data))
   }
   made <- make_frame(
     asked,
+    formula,
+    data,
     c("formula", "data", "weights", "subset", "na.action", "offset"),
     na.action,
-    parent.frame(),
-    call
+    parent.frame()
   )
-  sides <- glmer_sides(made$frame, bars, family, call)
+  sides <- glmer_sides(made$frame, bars, family)
   own <- list(
     formula = given,
     family = family,
@@ -147,10 +147,10 @@ tall_glmer <- function(
     weights = made$call$weights,
     offset = made$call$offset
   )
-  built <- build_glmer(own, made$frame, sides, NULL, call)
+  built <- build_glmer(own, made$frame, sides, NULL)
   rm(sides) # as long as the data, which the run does without
   model <- built$model
-  fit <- front_sample(model, run, whitens = TRUE, call = call)
+  fit <- front_sample(model, run, whitens = TRUE)
   written <- written_call(matched, "tall_glmer", parent.frame())
   front_fit(fit, "tall_glmer", written, c(own, list(
     design = built$design,
@@ -168,12 +168,12 @@ groups_nodes <- function(fit) {
 
 # list(model, design), the latter what reads other frames as this one was read.
 # own: a fit, or what it will be made of; sides: of glmer_sides().
-build_glmer <- function(own, frame, sides, nodes, call) {
-  reader <- glmer_reader(frame, sides, call)
-  check_groups(sides, own$family, own$sigma, call)
-  check_effects(reader$effects, call)
+build_glmer <- function(own, frame, sides, nodes) {
+  reader <- glmer_reader(frame, sides)
+  check_groups(sides, own$family, own$sigma)
+  check_effects(reader$effects)
   x <- look_at_rows(reader, sides$group)
-  check_varies(x, sides$name, call)
+  check_varies(x, sides$name)
   model <- build_groups(
     x,
     sides$y,
@@ -185,8 +185,7 @@ build_glmer <- function(own, frame, sides, nodes, call) {
     own$sigma,
     nodes = nodes,
     centers = TRUE,
-    arg_y = sides$arg_y,
-    call = call
+    arg_y = sides$arg_y
   )
   list(model = model, design = glmer_design(frame, sides, reader))
 }
@@ -196,14 +195,13 @@ rebuild_model.tall_glmer <- function(fit) {
   if (is.null(fit$frame)) {
     return(NULL)
   }
-  call <- caller_env()
-  sides <- glmer_sides(fit$frame, fit$bars, fit$family, call)
-  build_glmer(fit, fit$frame, sides, fit$nodes, call)$model
+  sides <- glmer_sides(fit$frame, fit$bars, fit$family)
+  build_glmer(fit, fit$frame, sides, fit$nodes)$model
 }
 
 # ---- groups that say nothing of what is asked --------------------------------
 
-check_groups <- function(sides, family, sigma, call) {
+check_groups <- function(sides, family, sigma) {
   n_group <- nlevels(sides$group)
   n_row <- length(sides$group)
   name <- sides$name
@@ -215,8 +213,7 @@ check_groups <- function(sides, family, sigma, call) {
         i = "Use {.fn tall_glm}."
       ),
       argument = "formula",
-      value = levels(sides$group),
-      call = call
+      value = levels(sides$group)
     )
   }
   has_scale <- find_response(family)$has_units &&
@@ -232,8 +229,7 @@ check_groups <- function(sides, family, sigma, call) {
         i = "Use {.fn tall_glm}."
       ),
       argument = "formula",
-      value = n_group,
-      call = call
+      value = n_group
     )
   }
   if (is_single && has_scale) {
@@ -244,14 +240,13 @@ check_groups <- function(sides, family, sigma, call) {
         i = "Give a known {.arg sigma}, or use {.fn tall_glm}."
       ),
       argument = "formula",
-      value = n_group,
-      call = call
+      value = n_group
     )
   }
 }
 
 # A slope that no group can tell from its intercept. x: of look_at_rows().
-check_varies <- function(x, name, call) {
+check_varies <- function(x, name) {
   is_flat <- x$varies %in% FALSE & x$effects != "(Intercept)"
   if (any(is_flat)) {
     names <- x$effects[is_flat]
@@ -265,8 +260,7 @@ check_varies <- function(x, name, call) {
              term, not of the others."
       ),
       argument = "formula",
-      value = names,
-      call = call
+      value = names
     )
   }
 }

@@ -76,7 +76,6 @@ tall_ica <- function(
   ...,
   keep_data = TRUE
 ) {
-  call <- rlang::current_env()
   # before the search, which takes its time and shares the seed
   run <- front_run(
     ...,
@@ -90,9 +89,9 @@ tall_ica <- function(
   x <- check_components(x)
   scaling <- ica_scaling(x, standardise)
   x <- standard_columns(x, scaling)
-  model <- front_model(model_ica(x, prior_sd, storage), run, call)
-  check_monitor(run$monitor, model, call)
-  start <- with_seed(run$seed, ica_start(x, init, call))
+  model <- front_model(model_ica(x, prior_sd, storage), run)
+  check_monitor(run$monitor, model)
+  start <- with_seed(run$seed, ica_start(x, init))
   mode <- find_mode(
     model,
     method = "lbfgs",
@@ -108,7 +107,7 @@ tall_ica <- function(
     model <- build_ica(x, prior_sd, reference, storage)
   }
   model$cache$mode <- mode
-  fit <- front_sample(model, run, call = call)
+  fit <- front_sample(model, run)
   written <- written_call(match.call(), "tall_ica", parent.frame())
   front_fit(fit, "tall_ica", written, list(
     data = if (keep_data) list(x = given, prior_sd = prior_sd),

@@ -117,7 +117,6 @@ tall_nn <- function(
   ...,
   keep_data = TRUE
 ) {
-  call <- rlang::current_env()
   # before the training, which takes its time; it shares the seed
   run <- front_run(
     ...,
@@ -138,22 +137,14 @@ tall_nn <- function(
   )
   made <- make_frame(
     match.call(),
+    formula,
+    data,
     c("formula", "data", "subset", "na.action"),
     na.action,
-    parent.frame(),
-    call
+    parent.frame()
   )
-  parts <- nn_parts(made$frame, call)
-  model <- nn_model(
-    parts,
-    hidden,
-    activation,
-    prior,
-    sigma,
-    prior_aux,
-    storage,
-    call
-  )
+  parts <- nn_parts(made$frame)
+  model <- nn_model(parts, hidden, activation, prior, sigma, prior_aux, storage)
   source <- nn_source(
     made,
     formula,
@@ -162,14 +153,14 @@ tall_nn <- function(
     sigma,
     if (!missing(data)) data
   )
-  run$monitor <- resolve_nn_monitors(run$monitor, source, call)
-  check_monitor(run$monitor, model, call)
-  model <- front_model(model, run, call)
+  run$monitor <- resolve_nn_monitors(run$monitor, source)
+  check_monitor(run$monitor, model)
+  model <- front_model(model, run)
   started <- proc.time()[["elapsed"]]
   held_out <- if (is.null(run$kernel)) parts
   modes <- with_seed(
     run$seed,
-    nn_train(model, train_iter, run$control, call, held_out)
+    nn_train(model, train_iter, run$control, held_out)
   )
   trained <- proc.time()[["elapsed"]] - started
   members <- nn_members(model, run$kernel, run$gradient, run$subsample)
@@ -177,7 +168,7 @@ tall_nn <- function(
   starts <- vapply(modes, function(m) m$estimate, numeric(model$n_dim))
   # the training does not see the bounds of a prior
   run$init <- move_inside(matrix(starts, model$n_dim), model)
-  fit <- front_sample(model, run, call = call)
+  fit <- front_sample(model, run)
   fit <- add_training(fit, modes, trained)
   written <- written_call(match.call(), "tall_nn", parent.frame())
   front_fit(fit, "tall_nn", written, c(source, left_out(made), list(
@@ -199,11 +190,10 @@ nn_model <- function(
   prior,
   sigma,
   prior_aux,
-  storage,
-  call
+  storage
 ) {
   scale <- parts$scaling$y_scale
-  sigma <- check_sigma(sigma, call)
+  sigma <- check_sigma(sigma)
   build_network(
     parts$x,
     parts$response,
@@ -215,8 +205,7 @@ nn_model <- function(
     prior_aux,
     storage,
     sigma_unit = scale,
-    arg_layers = "hidden",
-    call = call
+    arg_layers = "hidden"
   )
 }
 
@@ -226,7 +215,7 @@ nn_model <- function(
 # a sampled sigma is to be that of rows held out of the training, other ones for
 # each chain. The mode's own is too small, next to nothing where the weights can
 # fit every row, and no chain comes out of there.
-nn_train <- function(model, train_iter, control, call, parts = NULL) {
+nn_train <- function(model, train_iter, control, parts = NULL) {
   s <- nn_settings
   train_iter <- train_iter %||% default_train_iter(model, s)
   n_out <- floor(s$held_out * model$n_data)
@@ -247,7 +236,6 @@ nn_train <- function(model, train_iter, control, call, parts = NULL) {
       s,
       control$cores,
       label,
-      call,
       rows = if (holds_out) seq_len(model$n_data)[-out]
     )
     if (holds_out) set_sigma(mode, model, parts, out) else mode
@@ -335,13 +323,12 @@ rebuild_model.tall_nn <- function(fit) {
     return(NULL)
   }
   nn_model(
-    nn_parts(fit$frame, caller_env()),
+    nn_parts(fit$frame),
     fit$hidden,
     fit$activation,
     fit$prior_specs$prior,
     fit$sigma %||% "sampled",
     fit$prior_specs$prior_aux,
-    fit$storage,
-    caller_env()
+    fit$storage
   )
 }

@@ -39,7 +39,7 @@ NULL
 # list(fit, digest) of rows that are passed over, wherever they lie. fit: NULL
 # where they must be in memory; digest: what they must have there, if a look has
 # found it.
-glm_of_source <- function(source, settings, asked, run, call) {
+glm_of_source <- function(source, settings, asked, run) {
   specs <- settings$specs
   action <- known_na_action(settings$na.action)
   is_formula <- inherits(settings$formula, "formula")
@@ -53,7 +53,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
   if (!suits) {
     return(list())
   }
-  request <- glm_request(source, settings, asked, action, call)
+  request <- glm_request(source, settings, asked, action)
   build <- function(of, known) {
     build_glm(
       of$x,
@@ -67,8 +67,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
       specs$prior_aux,
       centers = TRUE,
       arg_y = request$response_name,
-      known = known,
-      call = call
+      known = known
     )
   }
   needs <- digest <- NULL
@@ -77,14 +76,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
   started <- proc.time()[["elapsed"]]
   fit <- tryCatch(
     {
-      found <- remote_glm(
-        source,
-        request,
-        asked$matched,
-        build,
-        run$control,
-        call
-      )
+      found <- remote_glm(source, request, asked$matched, build, run$control)
       digest <- found$digest
       if (is.null(found$model)) {
         return(list(digest = digest))
@@ -98,7 +90,7 @@ glm_of_source <- function(source, settings, asked, run, call) {
       )
       from$columns <- request$columns
       passed <- proc.time()[["elapsed"]] - started
-      sample_glm(found$model, from, settings, run, call)
+      sample_glm(found$model, from, settings, run)
     },
     tall_needs_rows = function(cnd) {
       needs <<- cnd$why
@@ -130,24 +122,17 @@ glm_of_source <- function(source, settings, asked, run, call) {
 }
 
 # What tall_glm()'s arguments ask of a source's rows.
-glm_request <- function(source, settings, asked, action, call) {
+glm_request <- function(source, settings, asked, action) {
   home <- environment(settings$formula)
   columns <- source_names(source)
-  matched <- place_arguments(
-    asked$matched,
-    columns,
-    home,
-    asked$caller,
-    call
-  )
+  matched <- place_arguments(asked$matched, columns, home, asked$caller)
   new_request(
     settings$formula,
     columns,
     settings$family,
     as.list(matched)[placed_arguments],
     fails = action == "na.fail",
-    pads = action == "na.exclude",
-    call = call
+    pads = action == "na.exclude"
   )
 }
 
@@ -212,15 +197,8 @@ gc_rows <- 2e6
 # list(model, made, parts, n_missing, digest): made and parts as make_frame()
 # and frame_parts() give them, of the pilot; model: with `remote`. Without one:
 # see read_design(), or there are too many columns, or passes find no mode.
-remote_glm <- function(
-  source,
-  request,
-  matched,
-  build,
-  control,
-  call = caller_env()
-) {
-  read <- read_design(source, request, matched, control, call)
+remote_glm <- function(source, request, matched, build, control) {
+  read <- read_design(source, request, matched, control)
   digest <- read$look$digest
   if (is.null(read$rows) || ncol(read$parts$x) > most_whitened) {
     return(list(digest = digest))
@@ -254,9 +232,9 @@ remote_glm <- function(
     gc() # takes as long as a pass over few rows
   }
   model <- if (find_response(request$family)$is_quadratic) {
-    remote_sums(rows, build_of, control, call)
+    remote_sums(rows, build_of, control)
   } else {
-    remote_draws(rows, build_of, control, call)
+    remote_draws(rows, build_of, control)
   }
   if (is.null(model)) {
     return(list(digest = digest))
@@ -272,9 +250,9 @@ remote_glm <- function(
   )
 }
 
-remote_draws <- function(rows, build_of, control, call) {
+remote_draws <- function(rows, build_of, control) {
   found <- tryCatch(
-    remote_mode(rows, list(build = build_of), control, call),
+    remote_mode(rows, list(build = build_of), control),
     tall_error_improper = function(cnd) NULL,
     tall_error_mode = function(cnd) NULL,
     tall_error_singular = function(cnd) NULL
@@ -286,13 +264,13 @@ remote_draws <- function(rows, build_of, control, call) {
   as_remote(found$model, rows, build_of, found, found$sums, found$n_missing)
 }
 
-remote_sums <- function(rows, build_of, control, call) {
-  sums <- products_of(rows, control, call)
+remote_sums <- function(rows, build_of, control) {
+  sums <- products_of(rows, control)
   model <- build_of(sums$facts)
   model <- as_remote(model, rows, build_of, sums, sums, sums$n_missing)
   model$remote$products <- sums
   model$remote$residuals <- function(beta) {
-    residuals_of(rows, beta, control, call)
+    residuals_of(rows, beta, control)
   }
   model
 }
@@ -327,7 +305,7 @@ leading_rows <- function(of, n) {
 # ---- going on ----------------------------------------------------------------
 
 #' @export
-remote_plan.tall_glm <- function(fit, n_step, call) {
+remote_plan.tall_glm <- function(fit, n_step) {
   is_prior <- isTRUE(fit$prior_PD)
   if (!has_source(fit) && is.null(fit$remote$products) && !is_prior) {
     abort_tall(
@@ -337,18 +315,17 @@ remote_plan.tall_glm <- function(fit, n_step, call) {
          the rows.",
         i = "Fit with {.code keep_data = TRUE} to keep what opens it."
       ),
-      argument = "fit",
-      call = call
+      argument = "fit"
     )
   }
-  model <- revive_remote(fit, fit$source, build_of_fit(fit, call), call)
+  model <- revive_remote(fit, fit$source, build_of_fit(fit))
   control <- fit$control
   plan <- if (is_prior) {
-    plan_prior(model, control, call)
+    plan_prior(model, control)
   } else if (is.null(model$remote$products)) {
-    resume_drawn(model, control, n_step, call)
+    resume_drawn(model, control, n_step)
   } else {
-    resume_sums(model, fit, call)
+    resume_sums(model, fit)
   }
   plan$kernel <- fit$kernel
   plan$steps <- fit$steps
@@ -361,10 +338,10 @@ remote_plan.tall_glm <- function(fit, n_step, call) {
 }
 
 # Of a Gaussian response: sums that were kept, in the coordinates of the chains.
-resume_sums <- function(model, fit, call) {
+resume_sums <- function(model, fit) {
   ledger <- new_ledger()
   cores <- fit$control$cores
-  model <- with_residuals(model, fit, call)
+  model <- with_residuals(model, fit)
   plan <- new_plan(
     model,
     fit$kernel,
@@ -374,25 +351,25 @@ resume_sums <- function(model, fit, call) {
     ledger = ledger
   )
   if (kernel_is_independent(fit$kernel)) {
-    plan$sums <- sums_posterior(model, cores, call)
+    plan$sums <- sums_posterior(model, cores)
   } else {
-    parts <- sums_parts(model, cores, call)
-    stand_in <- sums_model(model, parts$sums, parts$fit, call)
-    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE, call)
+    parts <- sums_parts(model, cores)
+    stand_in <- sums_model(model, parts$sums, parts$fit)
+    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE)
   }
   plan
 }
 
 # Residuals are looked at where sums have lost them to rounding: another pass.
-with_residuals <- function(model, fit, call) {
+with_residuals <- function(model, fit) {
   model$remote$residuals <- function(beta) {
-    check_has_data(fit, call = call)
-    residuals_of(model$remote$rows, beta, fit$control, call)
+    check_has_data(fit)
+    residuals_of(model$remote$rows, beta, fit$control)
   }
   model
 }
 
-build_of_fit <- function(fit, call) {
+build_of_fit <- function(fit) {
   specs <- fit$prior_specs
   function(of, known) {
     colnames(of$x) <- fit$every_variable[seq_len(fit$n_coef)]
@@ -407,8 +384,7 @@ build_of_fit <- function(fit, call) {
       fit$sigma,
       specs$prior_aux,
       centers = TRUE,
-      known = known,
-      call = call
+      known = known
     )
   }
 }
@@ -420,19 +396,19 @@ most_rebuilt <- 1e9
 
 # The model of a fit whose rows were passed over: from sums of a Gaussian
 # response, else with all rows, in memory. NULL: the fit kept no source.
-rebuild_remote <- function(fit, call) {
+rebuild_remote <- function(fit) {
   kept <- fit$remote
-  build <- build_of_fit(fit, call)
+  build <- build_of_fit(fit)
   if (!is.null(kept$products)) {
-    model <- revive_remote(fit, fit$source, build, call)
-    model <- with_residuals(model, fit, call)
-    parts <- sums_parts(model, fit$control$cores, call)
-    model <- sums_model(model, parts$sums, parts$fit, call)
+    model <- revive_remote(fit, fit$source, build)
+    model <- with_residuals(model, fit)
+    parts <- sums_parts(model, fit$control$cores)
+    model <- sums_model(model, parts$sums, parts$fit)
   } else if (has_source(fit)) {
-    check_rebuilt_size(fit, call)
-    whole <- fit_of_rows(fit, call = call)
-    parts <- frame_parts(whole$frame, fit$family, call)
-    check_same_rows_as(fit, parts, call)
+    check_rebuilt_size(fit)
+    whole <- fit_of_rows(fit)
+    parts <- frame_parts(whole$frame, fit$family)
+    check_same_rows_as(fit, parts)
     model <- build(parts, kept$found$facts)
   } else {
     return(NULL)
@@ -441,7 +417,7 @@ rebuild_remote <- function(fit, call) {
   model
 }
 
-check_rebuilt_size <- function(fit, call) {
+check_rebuilt_size <- function(fit) {
   size <- 8 * fit$n_data * (fit$n_coef + length(fit$columns) + 2)
   if (size <= most_rebuilt) {
     return(invisible())
@@ -458,13 +434,12 @@ check_rebuilt_size <- function(fit, call) {
     ),
     argument = "model",
     value = size,
-    expected = most_rebuilt,
-    call = call
+    expected = most_rebuilt
   )
 }
 
 # The means of the columns are those that the passes found.
-check_same_rows_as <- function(fit, parts, call) {
+check_same_rows_as <- function(fit, parts) {
   facts <- fit$remote$found$facts
   away <- abs(colMeans(parts$x) - facts$mean)
   if (any(away > 1e-8 * (abs(facts$mean) + facts$sd))) {
@@ -475,8 +450,7 @@ check_same_rows_as <- function(fit, parts, call) {
         x = "The mean of {.field {colnames(parts$x)[[which.max(away)]]}} is
              another."
       ),
-      argument = "data",
-      call = call
+      argument = "data"
     )
   }
 }

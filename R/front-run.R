@@ -14,30 +14,23 @@
 # where none is given. .defaults: other ones than sg_sample()'s, as language.
 # .without: arguments that the front end sets itself, with a sentence why. Names
 # start with a dot, since `...` may have any other.
-front_run <- function(
-  ...,
-  .front,
-  .defaults = list(),
-  .without = character(),
-  .call = caller_env()
-) {
+front_run <- function(..., .front, .defaults = list(), .without = character()) {
   given <- dots_names(...)
   own <- setdiff(names(formals(.front)), "...")
   arguments <- formals(sg_sample)[run_argument_names()]
   known <- setdiff(names(arguments), c(own, names(.without)))
   if (any(given == "")) {
-    check_no_dots(..., .ignore = list(), .call = .call)
+    check_no_dots(..., .ignore = list())
   }
   itself <- intersect(given, names(.without))
   if (length(itself) > 0) {
     name <- itself[[1]]
     abort_input(
       c("The argument {.arg {name}} is not used here.", i = .without[[name]]),
-      argument = name,
-      call = .call
+      argument = name
     )
   }
-  check_no_foreign(..., .known = c(own, known), .call = .call)
+  check_no_foreign(..., .known = c(own, known))
   arguments[setdiff(names(arguments), known)] <- list(NULL)
   arguments[names(.defaults)] <- .defaults
   # promises: nothing is evaluated before it is checked
@@ -50,10 +43,9 @@ front_run <- function(
     at$cores,
     at$seed,
     at$keep,
-    at$refresh,
-    .call
+    at$refresh
   )
-  check_members(at$kernel, at$gradient, at$subsample, at$schedule, .call)
+  check_members(at$kernel, at$gradient, at$subsample, at$schedule)
   run <- mget(names(arguments), envir = at)
   run$seed <- control$seed
   run$control <- control
@@ -61,27 +53,15 @@ front_run <- function(
 }
 
 # The model with the run's lambda.
-front_model <- function(model, run, call = caller_env()) {
-  temper_model(model, check_lambda(run$lambda, model, call))
+front_model <- function(model, run) {
+  temper_model(model, check_lambda(run$lambda, model))
 }
 
 # whitens: see sample_model().
-front_sample <- function(
-  model,
-  run,
-  in_place = FALSE,
-  whitens = FALSE,
-  call = caller_env()
-) {
+front_sample <- function(model, run, in_place = FALSE, whitens = FALSE) {
   run <- run[setdiff(names(run), c("lambda", "control"))]
   rlang::inject(
-    sample_model(
-      model,
-      !!!run,
-      in_place = in_place,
-      whitens = whitens,
-      call = call
-    )
+    sample_model(model, !!!run, in_place = in_place, whitens = whitens)
   )
 }
 
@@ -97,15 +77,4 @@ front_fit <- function(fit, class, call, parts) {
 # Which rows did not count, for the fit. made: of make_frame().
 left_out <- function(made) {
   list(na_action = attr(made$frame, "na.action"), n_missing = made$n_missing)
-}
-
-# What goes wrong inside a source's own functions is an error of the front end.
-as_own <- function(code, call) {
-  tryCatch(code, tall_error_source = function(e) {
-    head <- if (is.call(e$call)) e$call[[1]]
-    if (is.name(head) && startsWith(as.character(head), "source_")) {
-      e$call <- rlang::error_call(call)
-    }
-    rlang::cnd_signal(e)
-  })
 }

@@ -3,22 +3,22 @@
 
 # The fit of a source whose design is written to settings$store. NULL: the
 # source is small, or has too many levels for a look.
-glm_of_store <- function(source, settings, asked, run, call) {
+glm_of_store <- function(source, settings, asked, run) {
   action <- known_na_action(settings$na.action)
   if (!inherits(settings$formula, "formula") || is.null(action)) {
     return(NULL)
   }
-  request <- glm_request(source, settings, asked, action, call)
+  request <- glm_request(source, settings, asked, action)
   end <- source_hold(source)
   on.exit(end())
   started <- proc.time()[["elapsed"]]
-  read <- read_design(source, request, asked$matched, run$control, call)
+  read <- read_design(source, request, asked$matched, run$control)
   if (is.null(read$rows)) {
     return(NULL)
   }
-  stored <- write_design(read$rows, settings, run$control, call)
+  stored <- write_design(read$rows, settings, run$control)
   end()
-  model <- model_of_store(stored, settings, request$response_name, call)
+  model <- model_of_store(stored, settings, request$response_name)
   from <- frame_source(
     read$pilot,
     settings$formula,
@@ -28,7 +28,7 @@ glm_of_store <- function(source, settings, asked, run, call) {
   )
   from$columns <- request$columns
   wrote <- proc.time()[["elapsed"]] - started
-  fit <- sample_glm(model, from, settings, run, call)
+  fit <- sample_glm(model, from, settings, run)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + wrote
   front_fit(fit, "tall_glm", asked$written, list(
     n_missing = stored$n_missing,
@@ -43,9 +43,9 @@ glm_of_store <- function(source, settings, asked, run, call) {
 
 # list(x, y, weights, offset, n_missing): the design in a file, the rest of the
 # rows in memory.
-write_design <- function(rows, settings, control, call) {
+write_design <- function(rows, settings, control) {
   file <- settings$store
-  writer <- new_store_writer(file, settings$storage, call, arg = "store")
+  writer <- new_store_writer(file, settings$storage, arg = "store")
   on.exit(writer$abandon())
   if (control$refresh > 0) {
     bytes <- rows$n_row * length(rows$design$columns) *
@@ -59,14 +59,14 @@ write_design <- function(rows, settings, control, call) {
   out <- gather_design(rows, "Writing rows", control$refresh, function(x) {
     colnames(x) <- columns
     writer$add(x)
-  }, call)
+  })
   writer$finish()
-  c(list(x = open_store(file, call)), out)
+  c(list(x = open_store(file)), out)
 }
 
 # One pass: f(x) of each chunk of the design; what it hands out with that is
 # kept: list(y, weights, offset, n_missing).
-gather_design <- function(rows, label, refresh, f, call) {
+gather_design <- function(rows, label, refresh, f) {
   parts <- list()
   each <- function(chunk, n, first) {
     own <- seq_len(n)
@@ -77,8 +77,8 @@ gather_design <- function(rows, label, refresh, f, call) {
       offset = if (rows$has_offset) chunk$offset[own]
     )
   }
-  seen <- each_chunk(rows, label, refresh, each, call)
-  check_same_digest(rows$digest, seen$digest, call)
+  seen <- each_chunk(rows, label, refresh, each)
+  check_same_digest(rows$digest, seen$digest)
   every <- function(name) unlist(lapply(parts, `[[`, name))
   list(
     y = every("y"),
@@ -88,7 +88,7 @@ gather_design <- function(rows, label, refresh, f, call) {
   )
 }
 
-model_of_store <- function(of, settings, arg_y, call) {
+model_of_store <- function(of, settings, arg_y) {
   specs <- settings$specs
   build_glm(
     of$x,
@@ -102,42 +102,40 @@ model_of_store <- function(of, settings, arg_y, call) {
     specs$prior_aux,
     storage = of$x$type,
     centers = TRUE,
-    arg_y = arg_y,
-    call = call
+    arg_y = arg_y
   )
 }
 
 # The model of such a fit made again: its file, and a pass for the rest. NULL:
 # the fit kept no source.
-rebuild_stored <- function(fit, call) {
+rebuild_stored <- function(fit) {
   if (!has_source(fit)) {
     return(NULL)
   }
-  x <- check_store(fit$store$x, arg = "fit$store", call = call)
+  x <- check_store(fit$store$x, arg = "fit$store")
   rows <- c(fit$store$rows, list(source = fit$source))
-  of <- gather_design(rows, "Reading rows", 0, identity, call)
+  of <- gather_design(rows, "Reading rows", 0, identity)
   settings <- list(
     family = fit$family,
     specs = fit$prior_specs,
     sigma = fit$sigma
   )
-  model_of_store(c(list(x = x), of), settings, "y", call)
+  model_of_store(c(list(x = x), of), settings, "y")
 }
 
 # A path at which nothing is yet: what takes hours is not to fail at its end.
-check_new_store <- function(store, sparse, call = caller_env()) {
+check_new_store <- function(store, sparse) {
   if (is.null(store)) {
     return(invisible())
   }
-  check_string(store, call = call)
+  check_string(store)
   if (!isFALSE(sparse)) {
     abort_input(
       "{.arg sparse} must be {.code FALSE} with {.arg store}: files have all
        values of a row.",
       argument = "sparse",
-      value = sparse,
-      call = call
+      value = sparse
     )
   }
-  check_no_store_yet(store, arg = "store", call = call)
+  check_no_store_yet(store, arg = "store")
 }

@@ -75,7 +75,6 @@ tall_topics <- function(
   train_iter = NULL,
   ...
 ) {
-  call <- rlang::current_env()
   run <- front_run(
     ...,
     .front = tall_topics,
@@ -89,34 +88,26 @@ tall_topics <- function(
   check_given(k)
   train_iter <- check_count(train_iter, min = 0, allow_null = TRUE)
   documents <- as_documents(dtm, vocabulary)
-  model <- build_lda(
-    documents,
-    k,
-    alpha,
-    beta,
-    gibbs_sweeps,
-    arg_topics = "k",
-    call = call
-  )
+  model <- build_lda(documents, k, alpha, beta, gibbs_sweeps, arg_topics = "k")
   if (!is.null(newdata)) {
     # before the search; what is left out is said when the run begins
-    suppressMessages(document_halves(newdata, model, 1, "newdata", call))
+    suppressMessages(document_halves(newdata, model, 1, "newdata"))
     run$monitor <- c(
       run$monitor,
       list(perplexity = monitor_perplexity(newdata))
     )
     run$monitor$every <- run$monitor$every %||% max(1, floor(run$iter / 40))
   }
-  model <- front_model(model, run, call)
+  model <- front_model(model, run)
   started <- proc.time()[["elapsed"]]
   given <- run[c("kernel", "gradient", "subsample")]
   plan <- with_seed(
     run$seed,
-    topics_plan(model, documents, train_iter, given, run$control, call)
+    topics_plan(model, documents, train_iter, given, run$control)
   )
   trained <- proc.time()[["elapsed"]] - started
   run[names(plan)] <- plan
-  fit <- front_sample(model, run, call = call)
+  fit <- front_sample(model, run)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
   written <- written_call(match.call(), "tall_topics", parent.frame())
   front_fit(fit, "tall_topics", written, list(
@@ -135,18 +126,11 @@ topics_run_defaults <- alist(
 )
 
 # What sg_sample() needs: starting points and the parts that were not given.
-topics_plan <- function(
-  model,
-  documents,
-  train_iter,
-  given,
-  control,
-  call
-) {
+topics_plan <- function(model, documents, train_iter, given, control) {
   s <- topics_settings
   refresh <- control$refresh
   train_iter <- train_iter %||% default_train_iter(model, s)
-  at <- topics_mode(model, train_iter, control$cores, refresh, call)
+  at <- topics_mode(model, train_iter, control$cores, refresh)
   shape <- topic_shapes(model, documents, at)
   gradient <- given$gradient
   subsample <- given$subsample
@@ -168,12 +152,12 @@ topics_plan <- function(
 }
 
 # The mode, as log theta, with the totals that it has exactly.
-topics_mode <- function(model, train_iter, cores, refresh, call) {
+topics_mode <- function(model, train_iter, cores, refresh) {
   at <- model_start(model)
   if (train_iter > 0) {
     s <- topics_settings
     label <- if (refresh > 0) "Searching"
-    at <- train_mode(model, at, train_iter, s, cores, label, call)$estimate
+    at <- train_mode(model, at, train_iter, s, cores, label)$estimate
   }
   total <- rowSums(matrix(exp(at), model$n_topic))
   as.double(at - log(total / (model$beta * length(model$vocabulary))))

@@ -1,9 +1,9 @@
 # Control variates of order 2: gradient_cv(order = 2), src/gradients/cv2.c.
 
-check_cv_order <- function(order, arg = "order", call = caller_env()) {
-  check_count(order, arg = arg, call = call)
+check_cv_order <- function(order, arg = "order") {
+  check_count(order, arg = arg)
   if (!order %in% 1:2) {
-    abort_expected(order, "1 or 2", arg = arg, call = call)
+    abort_expected(order, "1 or 2", arg = arg)
   }
   as.double(order)
 }
@@ -21,7 +21,7 @@ gradient_order <- function(gradient) {
 order_limits <- list(n_dim = 4000)
 
 # Can the model's gradients be expanded? The reason why not, or NULL.
-check_has_order <- function(model, call = caller_env()) {
+check_has_order <- function(model) {
   info <- model_info(model)
   reason <- if (model$n_dim > order_limits$n_dim) {
     "a matrix of its {format_count(model$n_dim)} parameters does not fit"
@@ -40,19 +40,18 @@ check_has_order <- function(model, call = caller_env()) {
         ),
         i = "Use {.code gradient_cv()}."
       ),
-      argument = "order",
-      call = call
+      argument = "order"
     )
   }
 }
 
-compile_order <- function(spec, context, call) {
-  check_has_order(context$model, call)
+compile_order <- function(spec, context) {
+  check_has_order(context$model)
   member(
     "cv2",
     c(
       list(
-        at = context$to_sampler(context$reference(spec, call)),
+        at = context$to_sampler(context$reference(spec)),
         scale = likelihood_scale(context$model),
         # what exact proposals are tested by, too
         factorised = if (kernel_is_factorised(context$kernel)) 1
@@ -109,17 +108,12 @@ ahead_params <- function(ahead) {
 
 # What needs rows that are not there: gradients of draws, other kernels,
 # whitened coordinates.
-check_ahead <- function(plan, control, call = caller_env()) {
+check_ahead <- function(plan, control) {
   if (!is_ahead(plan$gradient)) {
     return(invisible())
   }
   refuse <- function(message, hint, argument) {
-    abort_tall(
-      "unsupported",
-      c(message, i = hint),
-      argument = argument,
-      call = call
-    )
+    abort_tall("unsupported", c(message, i = hint), argument = argument)
   }
   if ("gradients" %in% control$keep) {
     refuse(

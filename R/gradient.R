@@ -156,41 +156,33 @@ gradient_full <- function() {
 }
 
 # A mode, a point, or NULL.
-check_reference <- function(at, call = caller_env()) {
+check_reference <- function(at) {
   if (inherits(at, "tall_mode")) {
-    check_mode(at, arg = "at", call = call)
+    check_mode(at, arg = "at")
   } else {
-    check_numeric_vector(at, allow_null = TRUE, arg = "at", call = call)
+    check_numeric_vector(at, allow_null = TRUE, arg = "at")
   }
 }
 
 #' @export
-compile_spec.tall_gradient_cv <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
+compile_spec.tall_gradient_cv <- function(spec, context) {
   if (gradient_order(spec) == 2) {
-    return(compile_order(spec, context, call))
+    return(compile_order(spec, context))
   }
-  member("cv", list(at = context$to_sampler(context$reference(spec, call))))
+  member("cv", list(at = context$to_sampler(context$reference(spec))))
 }
 
 #' @export
-compile_spec.tall_gradient_saga <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
-  check_table_size(spec, context, call)
+compile_spec.tall_gradient_saga <- function(spec, context) {
+  check_table_size(spec, context)
   at <- spec$args$at
   if (!is.null(at)) {
-    at <- context$to_sampler(context$reference(spec, call))
+    at <- context$to_sampler(context$reference(spec))
   }
   member("saga", list(at = at))
 }
 
-check_table_size <- function(spec, context, call) {
+check_table_size <- function(spec, context) {
   n_scalar <- model_info(context$model)$n_scalar
   has_scalar <- n_scalar > 0
   per_row <- if (has_scalar) n_scalar else context$n_dim
@@ -213,8 +205,7 @@ check_table_size <- function(spec, context, call) {
            or raise {.arg memory_limit}."
     ),
     bytes = bytes,
-    limit = limit,
-    call = call
+    limit = limit
   )
 }
 

@@ -280,28 +280,22 @@ new_metropolis <- function(name, ...) {
 }
 
 # A step that the run finds is where adaptation starts.
-check_adapt <- function(
-  adapt,
-  step,
-  arg = caller_arg(step),
-  call = caller_env()
-) {
-  check_flag(adapt, arg = "adapt", call = call)
+check_adapt <- function(adapt, step, arg = caller_arg(step)) {
+  check_flag(adapt, arg = "adapt")
   if (is.null(step) && !adapt) {
     abort_input(
       c(
         "{.arg {arg}} must be given with {.code adapt = FALSE}.",
         i = "Without both, warmup adapts a first guess."
       ),
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
   adapt
 }
 
 # Two numbers with exact = TRUE, NULL without.
-check_momentum_sd <- function(momentum_sd, exact, call = caller_env()) {
+check_momentum_sd <- function(momentum_sd, exact) {
   if (!exact) {
     if (!is.null(momentum_sd)) {
       abort_input(
@@ -311,8 +305,7 @@ check_momentum_sd <- function(momentum_sd, exact, call = caller_env()) {
           i = "Or give {.code exact = TRUE}."
         ),
         argument = "momentum_sd",
-        value = momentum_sd,
-        call = call
+        value = momentum_sd
       )
     }
     return(NULL)
@@ -325,16 +318,14 @@ check_momentum_sd <- function(momentum_sd, exact, call = caller_env()) {
         "A start is the posterior's spread of the gradient of the mean loss,",
         "and of its square."
       ),
-      arg = "momentum_sd",
-      call = call
+      arg = "momentum_sd"
     )
   }
   check_numeric_vector(
     momentum_sd,
     size = 1:2,
     positive = TRUE,
-    arg = "momentum_sd",
-    call = call
+    arg = "momentum_sd"
   )
   rep_len(unname(momentum_sd), 2)
 }
@@ -349,14 +340,10 @@ print.tall_metropolis <- function(x, ...) {
 }
 
 #' @export
-compile_spec.tall_metropolis <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
+compile_spec.tall_metropolis <- function(spec, context) {
   args <- spec$args
   if (!is.null(args$sigma)) {
-    args$sigma <- check_step_size(args$sigma, context, call, arg = "sigma")
+    args$sigma <- check_step_size(args$sigma, context, arg = "sigma")
   }
   if (!is.null(args$ratio)) {
     args$ratio <- match(args$ratio, ratios) - 1
@@ -395,7 +382,7 @@ kernel_has_density <- function(kernel) {
 
 # ---- what runs with what -----------------------------------------------------
 
-check_has_density <- function(kernel, model, call) {
+check_has_density <- function(kernel, model) {
   if (!model_info(model)$has_density) {
     abort_tall(
       "unsupported",
@@ -404,14 +391,13 @@ check_has_density <- function(kernel, model, call) {
          {.code {model$label}()} does not give.",
         i = "Use a kernel without a Metropolis step, such as
              {.fn kernel_sgld}."
-      ),
-      call = call
+      )
     )
   }
 }
 
 # Bounds are seen by a Metropolis step alone.
-check_kernel_bounds <- function(kernel, model, call) {
+check_kernel_bounds <- function(kernel, model) {
   at <- bounded_coordinates(model)
   if (length(at) == 0 || is.null(kernel) || kernel_is_metropolis(kernel)) {
     return(invisible())
@@ -424,12 +410,11 @@ check_kernel_bounds <- function(kernel, model, call) {
        Metropolis step nothing keeps a chain within the bounds.",
       i = "Use {.fn kernel_mala} or {.fn kernel_barker}, or a prior without
            bounds such as {.fn prior_normal}."
-    ),
-    call = call
+    )
   )
 }
 
-check_schedule <- function(kernel, schedule, call) {
+check_schedule <- function(kernel, schedule) {
   if (schedule_is_constant(schedule) || kernel_info(kernel)$takes_schedule) {
     return(invisible())
   }
@@ -439,8 +424,7 @@ check_schedule <- function(kernel, schedule, call) {
       "{.fn kernel_{kernel$name}} takes no schedule but {.fn schedule_constant}:
        an exact kernel needs no decay.",
       i = "Leave {.arg schedule} out."
-    ),
-    call = call
+    )
   )
 }
 

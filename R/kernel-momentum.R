@@ -165,13 +165,9 @@ kernel_psgld <- function(step_size, decay = 0.99, epsilon = 1e-5) {
 }
 
 #' @export
-compile_spec.tall_kernel_sghmc <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
+compile_spec.tall_kernel_sghmc <- function(spec, context) {
   args <- spec$args
-  args$step_size <- check_step_size(args$step_size, context, call)
+  args$step_size <- check_step_size(args$step_size, context)
   args$leapfrog <- args$leapfrog %||% 0
   args$noise_estimate <-
     match(args$noise_estimate, sghmc_noise_estimates) - 1
@@ -179,24 +175,16 @@ compile_spec.tall_kernel_sghmc <- function(
 }
 
 #' @export
-compile_spec.tall_kernel_baoab <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
+compile_spec.tall_kernel_baoab <- function(spec, context) {
   args <- spec$args
-  args$step_size <- check_step_size(args$step_size, context, call)
+  args$step_size <- check_step_size(args$step_size, context)
   member("baoab", args)
 }
 
 #' @export
-compile_spec.tall_kernel_psgld <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
+compile_spec.tall_kernel_psgld <- function(spec, context) {
   args <- spec$args
-  args$step_size <- check_step_size(args$step_size, context, call)
+  args$step_size <- check_step_size(args$step_size, context)
   member("psgld", args)
 }
 

@@ -112,18 +112,18 @@ kernel_sgld <- function(
 }
 
 # A positive number, or one for each coordinate.
-check_step_sizes <- function(step_size, call = caller_env()) {
-  check_noisy_step(step_size, "step_size", call)
+check_step_sizes <- function(step_size) {
+  check_noisy_step(step_size, "step_size")
   if (length(step_size) > 1) {
-    check_numeric_vector(step_size, positive = TRUE, call = call)
+    check_numeric_vector(step_size, positive = TRUE)
   } else {
-    check_number(step_size, positive = TRUE, call = call)
+    check_number(step_size, positive = TRUE)
   }
 }
 
 # Without a Metropolis step no first guess can be put right by warmup: the bias
 # follows the step, and acceptance rates that would tell there are none.
-check_noisy_step <- function(step, arg, call = caller_env()) {
+check_noisy_step <- function(step, arg) {
   if (!missing(step) && !is.null(step)) {
     return(invisible())
   }
@@ -134,8 +134,7 @@ check_noisy_step <- function(step, arg, call = caller_env()) {
       i = "{.code sg_sample(model)} without a {.arg kernel} finds all settings;
            {.fn sg_tune} compares step sizes for this one."
     ),
-    argument = arg,
-    call = call
+    argument = arg
   )
 }
 
@@ -237,41 +236,22 @@ sgbd_variants <- c("vanilla", "corrected", "extreme")
 
 sgbd_noises <- c("bimodal", "normal")
 
-check_smoothing <- function(
-  noise_smoothing,
-  arg = "noise_smoothing",
-  call = caller_env()
-) {
-  check_number(
-    noise_smoothing,
-    max = 1,
-    positive = TRUE,
-    arg = arg,
-    call = call
-  )
+check_smoothing <- function(noise_smoothing, arg = "noise_smoothing") {
+  check_number(noise_smoothing, max = 1, positive = TRUE, arg = arg)
 }
 
 # One step size, or one for each coordinate; also other sizes of steps.
-check_step_size <- function(
-  step_size,
-  context,
-  call,
-  arg = "step_size"
-) {
+check_step_size <- function(step_size, context, arg = "step_size") {
   # of directions that whitening made there are no names
   known <- if (!context$is_whitened) context$model$coordinates
-  step_size <- match_names(step_size, known, arg = arg, call = call)
-  check_size(step_size, c(1, context$n_dim), arg = arg, call = call)
+  step_size <- match_names(step_size, known, arg = arg)
+  check_size(step_size, c(1, context$n_dim), arg = arg)
 }
 
 #' @export
-compile_spec.tall_kernel_sgld <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
+compile_spec.tall_kernel_sgld <- function(spec, context) {
   args <- spec$args
-  args$step_size <- check_step_size(args$step_size, context, call)
+  args$step_size <- check_step_size(args$step_size, context)
   member(
     "sgld",
     list(
@@ -285,13 +265,9 @@ compile_spec.tall_kernel_sgld <- function(
 }
 
 #' @export
-compile_spec.tall_kernel_sgbd <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
+compile_spec.tall_kernel_sgbd <- function(spec, context) {
   args <- spec$args
-  args$sigma <- check_step_size(args$sigma, context, call, arg = "sigma")
+  args$sigma <- check_step_size(args$sigma, context, arg = "sigma")
   args$variant <- match(args$variant, sgbd_variants) - 1
   args$noise <- match(args$noise, sgbd_noises) - 1
   member("sgbd", args)

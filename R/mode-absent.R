@@ -5,7 +5,7 @@
 # What a search returns. Where it failed, scales are looked at that the log
 # posterior of a user's own model may rise with for ever; models of the package
 # are known.
-seek_peak <- function(search, model, start, cores, call) {
+seek_peak <- function(search, model, start, cores) {
   if (!model$traits$is_users) {
     return(search)
   }
@@ -18,7 +18,7 @@ seek_peak <- function(search, model, start, cores, call) {
   if (failed || !found$converged) {
     rise <- endless_rise(model, start, cores)
     if (!is.null(rise)) {
-      abort_endless_rise(model, rise, call)
+      abort_endless_rise(model, rise)
     }
   }
   if (failed) {
@@ -85,7 +85,7 @@ profile_heights <- function(model, start, at, values, cores) {
   heights
 }
 
-abort_endless_rise <- function(model, rise, call) {
+abort_endless_rise <- function(model, rise) {
   name <- sub("^log_", "", model$coordinates[[rise$at]])
   falls <- rise$values[[2]] < rise$values[[1]]
   values <- vapply(exp(rise$values), format, "", digits = 2)
@@ -116,13 +116,12 @@ abort_endless_rise <- function(model, rise, call) {
            {.arg init}."
     ),
     coordinate = model$coordinates[[rise$at]],
-    heights = rise$heights,
-    call = call
+    heights = rise$heights
   )
 }
 
 # Minus the Hessian of a model without columns has no Cholesky factor.
-abort_no_curvature <- function(hessian, model, call) {
+abort_no_curvature <- function(hessian, model) {
   flat <- if (all(is.finite(hessian))) flat_direction(hessian)
   at <- flat$at
   names <- quote_columns(model$coordinates[at])
@@ -150,8 +149,7 @@ abort_no_curvature <- function(hessian, model, call) {
            {.code kernel_hmc(step_size, steps, adapt = TRUE)} runs from an
            {.arg init}."
     ),
-    coordinates = model$coordinates[at],
-    call = call
+    coordinates = model$coordinates[at]
   )
 }
 

@@ -28,17 +28,17 @@ has_lost_sigma <- function(mode, model, max_iter) {
 # improper, or that there is no mode where a point that stands in is not
 # welcome. NULL if the coefficients cannot fit every response: the trouble is
 # another.
-gaussian_centre <- function(model, stands_in, cores, call) {
-  parts <- gaussian_parts(model, cores, call)
+gaussian_centre <- function(model, stands_in, cores) {
+  parts <- gaussian_parts(model, cores)
   if (!parts$fits_all) {
     return(NULL)
   }
-  sigma <- sigma_posterior(parts, model, call)
+  sigma <- sigma_posterior(parts, model)
   if (!stands_in) {
-    abort_no_joint_mode(model, call)
+    abort_no_joint_mode(model)
   }
   if (sigma$sd > sigma_settings$wide) {
-    warn_wide_sigma(sigma, model, call)
+    warn_wide_sigma(sigma, model)
   }
   d <- model$n_dim
   hessian <- matrix(0, d, d)
@@ -56,8 +56,7 @@ gaussian_centre <- function(model, stands_in, cores, call) {
     passes = parts$passes + 1,
     iterations = 0,
     converged = TRUE,
-    method = "given sigma",
-    call = call
+    method = "given sigma"
   )
 }
 
@@ -98,7 +97,7 @@ normal_prior <- function(model) {
 # With M = G / sigma0^2 + P = L L' and L^-1 (G / sigma0^2) L^-T =
 # Q diag(share) Q' the precision is L Q diag(share t + 1 - share) Q' L',
 # t = sigma0^2 / sigma^2.
-gaussian_parts <- function(model, cores, call) {
+gaussian_parts <- function(model, cores) {
   p <- model$n_coef
   own <- seq_len(p)
   log_sd <- model_start(model)[[p + 1]]
@@ -106,11 +105,11 @@ gaussian_parts <- function(model, cores, call) {
   likelihood <- function(beta, s) {
     model_evaluate(model, c(beta, s), "likelihood")
   }
-  gram <- likelihood_gram(model, log_sd, cores, call)
+  gram <- likelihood_gram(model, log_sd, cores)
   total <- matrix(0, p + 1, p + 1)
   total[own, own] <- exp(-2 * log_sd) * gram + prior$precision
   total[p + 1, p + 1] <- 1
-  root <- lower_chol(total, model, call)[own, own, drop = FALSE]
+  root <- lower_chol(total, model)[own, own, drop = FALSE]
   half <- forwardsolve(root, t(forwardsolve(root, exp(-2 * log_sd) * gram)))
   values <- eigen((half + t(half)) / 2, symmetric = TRUE)
   share <- pmin(values$values, 1)
@@ -155,7 +154,7 @@ gaussian_parts <- function(model, cores, call) {
 }
 
 # X'WX
-likelihood_gram <- function(model, log_sd, cores, call) {
+likelihood_gram <- function(model, log_sd, cores) {
   own <- seq_len(model$n_coef)
   hessian <- function(weight) {
     out <- .Call(
@@ -167,7 +166,7 @@ likelihood_gram <- function(model, log_sd, cores, call) {
       NULL,
       as.integer(cores)
     )
-    abort_status(out$status, call = call)
+    abort_status(out$status)
     out$hessian[own, own, drop = FALSE]
   }
   exp(2 * log_sd) * (hessian(likelihood_scale(model)) - hessian(0))
@@ -188,17 +187,17 @@ aux_density <- function(model, s) {
 
 # Where log sigma is: its mode, standard deviation and 90 percent interval. An
 # error if its density does not fall on both sides.
-sigma_posterior <- function(parts, model, call) {
+sigma_posterior <- function(parts, model) {
   s <- seq(parts$low, parts$log_sd + log(sigma_settings$high), by = 0.01)
   density <- vapply(s, parts$log_density, 0)
   n <- length(s)
   step <- 100
   # of a proper posterior the logarithm falls in proportion
   if ((density[[1 + step]] - density[[1]]) / (s[[1 + step]] - s[[1]]) < 0.05) {
-    abort_exact_fit(call)
+    abort_exact_fit()
   }
   if ((density[[n]] - density[[n - step]]) / (s[[n]] - s[[n - step]]) > -0.05) {
-    abort_endless_sigma(call)
+    abort_endless_sigma()
   }
   w <- exp(density - max(density))
   w <- w / sum(w)
@@ -210,7 +209,7 @@ sigma_posterior <- function(parts, model, call) {
   )
 }
 
-abort_exact_fit <- function(call) {
+abort_exact_fit <- function() {
   abort_tall(
     "improper",
     c(
@@ -219,12 +218,11 @@ abort_exact_fit <- function(call) {
       i = "Is the response constant, or a function of the columns? With known
            noise give {.arg sigma}."
     ),
-    columns = "sigma",
-    call = call
+    columns = "sigma"
   )
 }
 
-abort_endless_sigma <- function(call) {
+abort_endless_sigma <- function() {
   abort_tall(
     "improper",
     c(
@@ -232,12 +230,11 @@ abort_endless_sigma <- function(call) {
        grows.",
       i = "Give a proper {.arg prior_aux} such as {.code prior_exponential()}."
     ),
-    columns = "sigma",
-    call = call
+    columns = "sigma"
   )
 }
 
-abort_no_joint_mode <- function(model, call) {
+abort_no_joint_mode <- function(model) {
   abort_tall(
     "improper",
     c(
@@ -248,12 +245,11 @@ abort_no_joint_mode <- function(model, call) {
       i = "Give {.arg sigma} to the model, or sample with {.fn sg_sample}, which
            needs no mode."
     ),
-    columns = "sigma",
-    call = call
+    columns = "sigma"
   )
 }
 
-warn_wide_sigma <- function(sigma, model, call) {
+warn_wide_sigma <- function(sigma, model) {
   bounds <- vapply(sigma$interval, format, "", digits = 2)
   warn_tall(
     "recipe",
@@ -266,7 +262,6 @@ warn_wide_sigma <- function(sigma, model, call) {
       i = "Look at R-hat. Give {.arg sigma}, a narrower {.arg prior} or fewer
            columns."
     ),
-    columns = "sigma",
-    call = call
+    columns = "sigma"
   )
 }

@@ -1,13 +1,6 @@
 # Modes by L-BFGS, for models without a Hessian.
 
-mode_lbfgs <- function(
-  model,
-  start,
-  max_iter,
-  has_curvature,
-  cores,
-  call = caller_env()
-) {
+mode_lbfgs <- function(model, start, max_iter, has_curvature, cores) {
   passes <- 0
   memory <- list(theta = NULL)
   trace <- list()
@@ -15,8 +8,8 @@ mode_lbfgs <- function(
   evaluate <- function(theta) {
     if (!identical(theta, memory$theta)) {
       passes <<- passes + 1
-      found <- model_evaluate(model, theta, needs_finite = FALSE, call = call)
-      check_search(found, length(trace) == 0, model, theta, call)
+      found <- model_evaluate(model, theta, needs_finite = FALSE)
+      check_search(found, length(trace) == 0, model, theta)
       memory <<- c(list(theta = theta), found)
       trace[[length(trace) + 1]] <<- data.frame(
         iteration = length(trace) + 1,
@@ -35,8 +28,7 @@ mode_lbfgs <- function(
       model,
       box_inside(box, start),
       has_curvature,
-      cores,
-      call
+      cores
     )
     known <- is.finite(curved) & curved > 0
     unit[known] <- 1 / sqrt(curved[known])
@@ -45,22 +37,21 @@ mode_lbfgs <- function(
   fit <- lbfgs_maximise(evaluate, start, box, max_iter, unit)
   final <- evaluate(fit$par)
   here <- list(theta = fit$par, gradient = drop(final$gradient))
-  check_lbfgs_separation(model, start, here, has_scales, max_iter, cores, call)
+  check_lbfgs_separation(model, start, here, has_scales, max_iter, cores)
   mode <- new_mode(
     model,
     estimate = fit$par,
     log_posterior = final$log_density,
     gradient = here$gradient,
     minus_hessian = if (has_curvature) {
-      proper_hessian(model, fit$par, cores = cores, call = call)
+      proper_hessian(model, fit$par, cores = cores)
     },
     passes = passes + lbfgs_passes(model, has_curvature, has_scales),
     iterations = unname(fit$counts[[1]]),
     converged = fit$convergence == 0,
     method = "lbfgs",
     box = box,
-    scale = if (has_scales) mode_scale(model, fit$par, cores, call),
-    call = call
+    scale = if (has_scales) mode_scale(model, fit$par, cores)
   )
   mode$trace <- do.call(rbind, trace)
   mode$converged <- has_converged(mode, box_rest(box, fit$par, here$gradient))
@@ -98,8 +89,7 @@ check_lbfgs_separation <- function(
   here,
   has_scales,
   max_iter,
-  cores,
-  call
+  cores
 ) {
   is_far <- can_separate(model) &&
     has_large_predictor(model, here$theta, share = 1 / 3)
@@ -107,24 +97,18 @@ check_lbfgs_separation <- function(
     return(invisible())
   }
   if (has_scales) {
-    check_wide_separation(model, here$theta, here$gradient, cores, call)
+    check_wide_separation(model, here$theta, here$gradient, cores)
   } else {
-    newton_stage(model, start, NULL, NULL, max_iter, cores, call)
+    newton_stage(model, start, NULL, NULL, max_iter, cores)
   }
 }
 
 # Diagonal of minus the Hessian, which need not be had whole.
-start_curvature <- function(model, start, has_curvature, cores, call) {
+start_curvature <- function(model, start, has_curvature, cores) {
   if (!has_curvature) {
-    return(curvature_diagonal(model, start, cores, call))
+    return(curvature_diagonal(model, start, cores))
   }
-  at_start <- curvature(
-    model,
-    start,
-    cores = cores,
-    needs_finite = FALSE,
-    call = call
-  )
+  at_start <- curvature(model, start, cores = cores, needs_finite = FALSE)
   diag(at_start$hessian)
 }
 
@@ -157,12 +141,12 @@ lbfgs_maximise <- function(evaluate, start, box, max_iter, unit) {
 }
 
 # A line search cannot step back from a value that is not finite.
-check_search <- function(found, is_first, model, theta, call) {
+check_search <- function(found, is_first, model, theta) {
   if (is.finite(found$log_density) && all_finite(found$gradient)) {
     return(invisible())
   }
   if (is_first) {
-    abort_no_mode(model, theta, call)
+    abort_no_mode(model, theta)
   }
   abort_tall(
     "nonfinite",
@@ -173,7 +157,6 @@ check_search <- function(found, is_first, model, theta, call) {
            {.code find_mode(method = \"adam\")}."
     ),
     status = "nonfinite",
-    parent = last_undefined(model),
-    call = call
+    parent = last_undefined(model)
   )
 }

@@ -8,7 +8,6 @@ mode_newton <- function(
   start,
   max_iter,
   cores,
-  call = caller_env(),
   least_step = newton_least_step
 ) {
   kinked <- kinked_coordinates(model)
@@ -26,7 +25,7 @@ mode_newton <- function(
     share <- if (stage == "rows") length(index) / model$n_data else 1
     each <- share * curvature_passes(model)
     if (length(kinked) > 0) {
-      round <- kink_rounding(model, state$theta, kinked, index, cores, call)
+      round <- kink_rounding(model, state$theta, kinked, index, cores)
       passes <- passes + share
     }
     state <- newton_stage(
@@ -36,7 +35,6 @@ mode_newton <- function(
       round,
       max_iter,
       cores,
-      call,
       box,
       least_step
     )
@@ -59,9 +57,9 @@ mode_newton <- function(
       state$theta <- start
     }
   }
-  check_unending(model, state, call)
+  check_unending(model, state)
   if (length(kinked) > 0) {
-    hessian <- proper_hessian(model, state$theta, cores = cores, call = call)
+    hessian <- proper_hessian(model, state$theta, cores = cores)
     passes <- passes + 1
   } else {
     hessian <- state$hessian
@@ -76,8 +74,7 @@ mode_newton <- function(
     iterations = iterations,
     converged = state$converged,
     method = "newton",
-    box = box,
-    call = call
+    box = box
   )
   mode$trace <- trace
   mode
@@ -96,9 +93,9 @@ newton_rows <- function(model) {
 }
 
 # epsilon_j: the sd that the likelihood alone gives, kept finite by the prior.
-kink_rounding <- function(model, theta, kinked, index, cores, call) {
-  hessian <- proper_hessian(model, theta, index, cores, call)
-  sd <- sqrt(diag(chol2inv(t(lower_chol(hessian, model, call)))))
+kink_rounding <- function(model, theta, kinked, index, cores) {
+  hessian <- proper_hessian(model, theta, index, cores)
+  sd <- sqrt(diag(chol2inv(t(lower_chol(hessian, model)))))
   round <- numeric(model$n_dim)
   round[kinked] <- sd[kinked]
   round
@@ -111,12 +108,11 @@ newton_stage <- function(
   round,
   max_iter,
   cores,
-  call,
   box = mode_box(model),
   least_step = newton_least_step
 ) {
   look <- function(theta) {
-    curvature(model, theta, index, round, cores, needs_finite = FALSE, call)
+    curvature(model, theta, index, round, cores, needs_finite = FALSE)
   }
   here <- look(theta)
   n_evaluation <- 1
@@ -125,14 +121,14 @@ newton_stage <- function(
   converged <- FALSE
   for (iteration in seq_len(max_iter)) {
     if (!is.finite(here$log_posterior)) {
-      abort_no_mode(model, theta, call)
+      abort_no_mode(model, theta)
     }
     steps <- rbind(
       steps,
       c(n_evaluation, here$log_posterior, sqrt(sum(here$gradient^2)))
     )
-    check_aux_stays(model, theta, call)
-    step <- newton_step(model, theta, here, is.null(index), box, call)
+    check_aux_stays(model, theta)
+    step <- newton_step(model, theta, here, is.null(index), box)
     if (is.null(step)) {
       break
     }
@@ -147,8 +143,7 @@ newton_stage <- function(
         here,
         previous,
         decrement,
-        is_last = done,
-        call
+        is_last = done
       )
     }
     if (done) {
@@ -210,7 +205,7 @@ rise_tolerance <- function(model, here, decrement) {
 }
 
 # NULL: none to be had, because a subsample is singular where all rows are not.
-newton_step <- function(model, theta, here, is_last, box, call) {
+newton_step <- function(model, theta, here, is_last, box) {
   if (!is.null(box)) {
     here$hessian <- split_sigma(damped_sigma(here, model), model)
     step <- box_step(box, theta, here)
@@ -219,7 +214,7 @@ newton_step <- function(model, theta, here, is_last, box, call) {
     }
   }
   root <- step_root(here, model) %||% tryCatch(
-    lower_chol(damped_sigma(here, model), model, call),
+    lower_chol(damped_sigma(here, model), model),
     tall_error = identity
   )
   if (is.matrix(root)) {
@@ -229,7 +224,7 @@ newton_step <- function(model, theta, here, is_last, box, call) {
   if (is_last) {
     # rows that are separated leave the Hessian, and columns with them
     if (can_separate(model) && has_large_predictor(model, theta)) {
-      abort_separation(model, numeric(model$n_dim), here, call)
+      abort_separation(model, numeric(model$n_dim), here)
     }
     rlang::cnd_signal(root)
   }
@@ -265,7 +260,7 @@ damped_sigma <- function(here, model) {
 # Of responses that are not Gaussian, which have means of their own: a parameter
 # that has gone so far comes to no end, as the size of a negative binomial does
 # where counts vary less than Poisson ones and nothing holds it.
-check_aux_stays <- function(model, theta, call, most = 35) {
+check_aux_stays <- function(model, theta, most = 35) {
   aux <- aux_coordinates(model)
   far <- abs(theta[aux] - model_start(model)[aux]) >= most
   if (!any(far) || is_quadratic_response(model)) {
@@ -287,8 +282,7 @@ check_aux_stays <- function(model, theta, call, most = 35) {
          known {.field {model$variables[[d]]}}."
       }
     ),
-    columns = model$variables[[d]],
-    call = call
+    columns = model$variables[[d]]
   )
 }
 

@@ -12,7 +12,7 @@ chunk_rows <- 65536
 # f(chunk, n, first) for each chunk: its buffers, of which n rows count, and the
 # number of rows before. The next chunk takes their place. Returns list(n_row,
 # n_missing, digest).
-each_chunk <- function(rows, label, refresh, f, call) {
+each_chunk <- function(rows, label, refresh, f) {
   chunk <- new_chunk(
     rows$design,
     chunk_rows,
@@ -21,7 +21,7 @@ each_chunk <- function(rows, label, refresh, f, call) {
   )
   seen <- list(n_row = 0, n_missing = 0)
   before <- rows$digest
-  digest <- digest_if(!is.null(before), rows$request, before$kinds, call)
+  digest <- digest_if(!is.null(before), rows$request, before$kinds)
   flush <- function(n) {
     if (n > 0) {
       f(chunk, n, seen$n_row)
@@ -31,9 +31,9 @@ each_chunk <- function(rows, label, refresh, f, call) {
   }
   read <- function(block) {
     digest$add(block)
-    own <- pass_response(rows$request, block, rows$response_levels, call)
+    own <- pass_response(rows$request, block, rows$response_levels)
     seen$n_missing <<- seen$n_missing + own$n_missing
-    values <- block_values(rows$design, block, rows$request$env, call)
+    values <- block_values(rows$design, block, rows$request$env)
     from <- 0
     while (from < block$n) {
       found <- fill_chunk(
@@ -44,10 +44,9 @@ each_chunk <- function(rows, label, refresh, f, call) {
         if (rows$has_weights) own$weights %||% rep(1, block$n),
         if (rows$has_offset) own$offset %||% numeric(block$n),
         own$keep,
-        from,
-        call
+        from
       )
-      check_filled(found, rows, block, call)
+      check_filled(found, rows, block)
       seen$n_missing <<- seen$n_missing + found$n_missing
       from <- found$from
       if (found$fill == chunk_rows) {
@@ -55,14 +54,14 @@ each_chunk <- function(rows, label, refresh, f, call) {
       }
     }
   }
-  walk_source(rows$source, rows$request, label, refresh, read, call)
+  walk_source(rows$source, rows$request, label, refresh, read)
   flush(chunk$fill)
   c(seen, list(digest = digest$found()))
 }
 
 # na.action = na.fail: what the look did not see, such as the log of a negative
 # number.
-check_filled <- function(found, rows, block, call) {
+check_filled <- function(found, rows, block) {
   if (rows$request$fails && found$n_missing > 0) {
     abort_input(
       c(
@@ -70,8 +69,7 @@ check_filled <- function(found, rows, block, call) {
          {format_count(block$row - 1 + block$n)} of {.arg data}.",
         i = "{.code na.action = na.omit} leaves such rows out."
       ),
-      argument = "data",
-      call = call
+      argument = "data"
     )
   }
 }
@@ -199,13 +197,13 @@ add_sums <- function(total, part) {
   Map(`+`, total[own], part[own])
 }
 
-# One pass: what over(rows, args, first, show, call) makes of each shard with
+# One pass: what over(rows, args, first, show) makes of each shard with
 # rows that count, of which there are `first` before it: list(n_row, n_missing,
 # ...), with what new_column_facts() has in total as `columns`, or
 # without. known: facts of a pass before, which say how many rows shards have.
 #
 # list(parts, facts, n_missing)
-pass_over <- function(rows, over, args, label, refresh, call, known = NULL) {
+pass_over <- function(rows, over, args, label, refresh, known = NULL) {
   args$rows <- rows[names(rows) != "source"]
   args$over <- over
   shards <- known$shards %||% double(length(source_shards(rows$source)))
@@ -214,15 +212,14 @@ pass_over <- function(rows, over, args, label, refresh, call, known = NULL) {
     pass_over_shard,
     args,
     cumsum(shards) - shards,
-    list(label = label, refresh = refresh),
-    call
+    list(label = label, refresh = refresh)
   )
   digest <- merge_digests(lapply(parts, `[[`, "digest"))
-  check_same_digest(rows$digest, digest, call)
+  check_same_digest(rows$digest, digest)
   n_row <- vapply(parts, `[[`, 0, "n_row")
   n_missing <- sum(vapply(parts, `[[`, 0, "n_missing"))
   if (sum(n_row) == 0) {
-    abort_source("{.arg data} gave no rows, and it did before.", call = call)
+    abort_source("{.arg data} gave no rows, and it did before.")
   }
   own <- parts[n_row > 0]
   total <- Reduce(merge_facts, lapply(own, `[[`, "columns"))
@@ -235,31 +232,24 @@ pass_over <- function(rows, over, args, label, refresh, call, known = NULL) {
   )
 }
 
-pass_over_shard <- function(shard, args, first, show, call) {
-  args$over(c(args$rows, list(source = shard)), args, first, show, call)
+pass_over_shard <- function(shard, args, first, show) {
+  args$over(c(args$rows, list(source = shard)), args, first, show)
 }
 
 # One pass for the sums at theta and the facts of the columns.
-sums_at <- function(rows, theta, pass, control, call) {
+sums_at <- function(rows, theta, pass, control) {
   UseMethod("sums_at", rows$in_sql)
 }
 
 #' @export
-sums_at.default <- function(rows, theta, pass, control, call) {
+sums_at.default <- function(rows, theta, pass, control) {
   args <- list(theta = theta, cores = control$cores)
-  found <- pass_over(
-    rows,
-    sums_over,
-    args,
-    pass_label(pass),
-    control$refresh,
-    call
-  )
+  found <- pass_over(rows, sums_over, args, pass_label(pass), control$refresh)
   total <- Reduce(add_sums, lapply(found$parts, `[[`, "sums"))
   c(total, found[c("facts", "n_missing")])
 }
 
-sums_over <- function(rows, args, first, show, call) {
+sums_over <- function(rows, args, first, show) {
   total <- NULL
   columns <- new_column_facts()
   f <- function(chunk, n, first) {
@@ -269,7 +259,7 @@ sums_over <- function(rows, args, first, show, call) {
     total <<- add_sums(total, part)
     columns$add(chunk, n, rows)
   }
-  seen <- each_chunk(rows, show$label, show$refresh, f, call)
+  seen <- each_chunk(rows, show$label, show$refresh, f)
   c(seen, list(sums = total, columns = columns$total()))
 }
 
@@ -279,26 +269,19 @@ pass_label <- function(pass, of = 3) {
 
 # Sums of products of a Gaussian response, as product_sums() has them, and the
 # facts of the columns: one pass.
-products_of <- function(rows, control, call) {
+products_of <- function(rows, control) {
   UseMethod("products_of", rows$in_sql)
 }
 
 #' @export
-products_of.default <- function(rows, control, call) {
+products_of.default <- function(rows, control) {
   args <- list(cores = control$cores)
-  found <- pass_over(
-    rows,
-    products_over,
-    args,
-    "Pass 1 of 1",
-    control$refresh,
-    call
-  )
+  found <- pass_over(rows, products_over, args, "Pass 1 of 1", control$refresh)
   total <- Reduce(merge_products, lapply(found$parts, `[[`, "products"))
   c(total, found[c("facts", "n_missing")])
 }
 
-products_over <- function(rows, args, first, show, call) {
+products_over <- function(rows, args, first, show) {
   total <- NULL
   columns <- new_column_facts()
   f <- function(chunk, n, first) {
@@ -306,11 +289,11 @@ products_over <- function(rows, args, first, show, call) {
     part <- with_chunk_model(chunk, n, rows, function(model) {
       .Call(ffi_model_product_sums, model, p, args$cores)
     })
-    abort_status(part$status, call = call)
+    abort_status(part$status)
     total <<- merge_products(total, part)
     columns$add(chunk, n, rows)
   }
-  seen <- each_chunk(rows, show$label, show$refresh, f, call)
+  seen <- each_chunk(rows, show$label, show$refresh, f)
   c(seen, list(products = total, columns = columns$total()))
 }
 
@@ -329,26 +312,25 @@ merge_products <- function(a, b) {
 }
 
 # list(rss, gradient = X'W r) at beta: one pass.
-residuals_of <- function(rows, beta, control, call) {
+residuals_of <- function(rows, beta, control) {
   UseMethod("residuals_of", rows$in_sql)
 }
 
 #' @export
-residuals_of.default <- function(rows, beta, control, call) {
+residuals_of.default <- function(rows, beta, control) {
   args <- list(beta = beta)
   found <- pass_over(
     rows,
     residuals_over,
     args,
     "Another pass",
-    control$refresh,
-    call
+    control$refresh
   )
   sum_of <- function(name) Reduce(`+`, lapply(found$parts, `[[`, name))
   list(rss = sum_of("rss"), gradient = sum_of("gradient"))
 }
 
-residuals_over <- function(rows, args, first, show, call) {
+residuals_over <- function(rows, args, first, show) {
   rss <- 0
   gradient <- 0
   f <- function(chunk, n, first) {
@@ -362,6 +344,6 @@ residuals_over <- function(rows, args, first, show, call) {
     rss <<- rss + sum(w * r^2)
     gradient <<- gradient + drop(crossprod(x, w * r))
   }
-  seen <- each_chunk(rows, show$label, show$refresh, f, call)
+  seen <- each_chunk(rows, show$label, show$refresh, f)
   c(seen, list(rss = rss, gradient = gradient))
 }

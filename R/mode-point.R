@@ -14,10 +14,9 @@ model_mode <- function(
   model,
   cores = 1,
   refresh = getOption("tallbayes.refresh", 1),
-  call = caller_env(),
   least_step = newton_least_step
 ) {
-  check_not_whitened(model, call)
+  check_not_whitened(model)
   if (is.null(model$cache$mode)) {
     model$cache$mode <- with_seed(
       mode_seed,
@@ -26,8 +25,7 @@ model_mode <- function(
         cores = cores,
         refresh = refresh,
         stands_in = TRUE,
-        least_step = least_step,
-        call = call
+        least_step = least_step
       )
     )
   }
@@ -37,28 +35,28 @@ model_mode <- function(
 mode_seed <- 1L
 
 # theta and the Cholesky factor (lower) of -Hessian there, from whatever `at` is
-mode_point <- function(model, at, needs_chol = TRUE, call = caller_env()) {
+mode_point <- function(model, at, needs_chol = TRUE) {
   if (needs_chol) {
-    check_has_hessian(model, call) # before the search for a mode
+    check_has_hessian(model) # before the search for a mode
   }
   if (is.null(at)) {
-    at <- model_mode(model, call = call)
+    at <- model_mode(model)
   }
   if (inherits(at, "tall_mode")) {
-    check_mode(at, arg = "at", call = call)
-    check_size(at$estimate, model$n_dim, arg = "at", call = call)
+    check_mode(at, arg = "at")
+    check_size(at$estimate, model$n_dim, arg = "at")
     theta <- as.double(at$estimate)
-    chol <- if (needs_chol) at$chol %||% point_chol(model, theta, call)
+    chol <- if (needs_chol) at$chol %||% point_chol(model, theta)
     return(list(theta = theta, chol = chol))
   }
-  theta <- check_numeric_vector(at, size = model$n_dim, arg = "at", call = call)
-  theta <- match_names(theta, model$coordinates, arg = "at", call = call)
+  theta <- check_numeric_vector(at, size = model$n_dim, arg = "at")
+  theta <- match_names(theta, model$coordinates, arg = "at")
   theta <- as.double(theta)
-  list(theta = theta, chol = if (needs_chol) point_chol(model, theta, call))
+  list(theta = theta, chol = if (needs_chol) point_chol(model, theta))
 }
 
-point_chol <- function(model, theta, call) {
-  lower_chol(proper_hessian(model, theta, call = call), model, call)
+point_chol <- function(model, theta) {
+  lower_chol(proper_hessian(model, theta), model)
 }
 
 # Log posterior, gradient and minus Hessian at theta. Where the model says that
@@ -70,8 +68,7 @@ curvature <- function(
   index = NULL,
   round = NULL,
   cores = 1,
-  needs_finite = TRUE,
-  call = caller_env()
+  needs_finite = TRUE
 ) {
   weight <- if (is.null(index)) 1 else model$n_data / length(index)
   weight <- weight * likelihood_scale(model)
@@ -87,7 +84,7 @@ curvature <- function(
   if (!needs_finite && status_name(out$status) == "nonfinite") {
     out$log_posterior <- NaN
   } else {
-    abort_status(out$status, call = call)
+    abort_status(out$status)
   }
   out
 }
@@ -100,14 +97,8 @@ curvature_passes <- function(model) {
 # Minus the Hessian of the log posterior at theta, where a Laplace prior, which
 # has no curvature of its own, counts by its variance, as 1 / (2 s^2): it is
 # what identifies columns that depend on each other.
-proper_hessian <- function(
-  model,
-  theta,
-  index = NULL,
-  cores = 1,
-  call = caller_env()
-) {
-  hessian <- curvature(model, theta, index, cores = cores, call = call)$hessian
+proper_hessian <- function(model, theta, index = NULL, cores = 1) {
+  hessian <- curvature(model, theta, index, cores = cores)$hessian
   kinked <- kinked_coordinates(model)
   at <- cbind(kinked, kinked)
   hessian[at] <- hessian[at] + prior_precision(model$prior)[kinked]
@@ -115,7 +106,7 @@ proper_hessian <- function(
 }
 
 # The diagonal of minus the Hessian of the log posterior at theta.
-curvature_diagonal <- function(model, theta, cores = 1, call = caller_env()) {
+curvature_diagonal <- function(model, theta, cores = 1) {
   out <- .Call(
     ffi_model_diagonal,
     model$pointer,
@@ -124,26 +115,26 @@ curvature_diagonal <- function(model, theta, cores = 1, call = caller_env()) {
     as.integer(cores)
   )
   if (is.integer(out)) {
-    abort_status(out, call = call)
+    abort_status(out)
   }
   out
 }
 
 # 1 / sqrt of it, where priors without a curvature of their own count by their
 # variance: of each parameter the sd given all others.
-mode_scale <- function(model, theta, cores, call) {
-  curved <- curvature_diagonal(model, theta, cores, call)
+mode_scale <- function(model, theta, cores) {
+  curved <- curvature_diagonal(model, theta, cores)
   without <- c(kinked_coordinates(model), bounded_coordinates(model))
   own <- setdiff(without, model$prior_functional$at + 1)
   curved[own] <- curved[own] + prior_precision(model$prior)[own]
   none <- which(!(curved > 0))
   if (length(none) > 0) {
-    abort_no_scale(model, none, call)
+    abort_no_scale(model, none)
   }
   1 / sqrt(curved)
 }
 
-abort_no_scale <- function(model, none, call) {
+abort_no_scale <- function(model, none) {
   names <- quote_columns(model$coordinates[none])
   abort_tall(
     "improper",
@@ -154,8 +145,7 @@ abort_no_scale <- function(model, none, call) {
       i = "{cli::qty(length(none))}Drop {?it/them}, or give a proper prior such
            as {.code prior_normal()}."
     ),
-    columns = model$variables[none],
-    call = call
+    columns = model$variables[none]
   )
 }
 
@@ -182,7 +172,7 @@ joint_covariance <- function(hessian) {
   }
 }
 
-abort_flat_aux <- function(model, at, call) {
+abort_flat_aux <- function(model, at) {
   name <- model$variables[[at]]
   abort_tall(
     "improper",
@@ -191,15 +181,14 @@ abort_flat_aux <- function(model, at, call) {
       i = "Give a proper {.arg prior_aux} such as {.code prior_exponential()},
            or take a response without this parameter."
     ),
-    columns = name,
-    call = call
+    columns = name
   )
 }
 
 # Lower Cholesky factor of minus the Hessian, or an error that names the
 # columns that depend on each other, if there are columns. Scaled to unit
 # diagonal first: what is singular must not depend on units.
-lower_chol <- function(hessian, model, call = caller_env()) {
+lower_chol <- function(hessian, model) {
   hessian <- split_sigma(hessian, model)
   scale <- sqrt(pmax(diag(hessian), 0))
   if (all(is.finite(hessian)) && all(scale > 0)) {
@@ -214,10 +203,10 @@ lower_chol <- function(hessian, model, call = caller_env()) {
     dependent <- which(!(scale > 0))
   }
   if (!model$traits$has_columns) {
-    abort_no_curvature(hessian, model, call)
+    abort_no_curvature(hessian, model)
   }
   if (length(dependent) > 0 && all(dependent %in% aux_coordinates(model))) {
-    abort_flat_aux(model, dependent[[1]], call)
+    abort_flat_aux(model, dependent[[1]])
   }
   names <- quote_columns(model$coordinates[dependent])
   # proper priors may count for nothing beside the likelihood
@@ -244,7 +233,6 @@ lower_chol <- function(hessian, model, call = caller_env()) {
              prior such as {.code prior_normal()}."
       )
     },
-    columns = model$variables[dependent],
-    call = call
+    columns = model$variables[dependent]
   )
 }

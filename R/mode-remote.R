@@ -18,25 +18,25 @@ remote_settings <- list(
 # the pilot's rows under the prior of all rows; a point near the mode, and how
 # far from it in sds it is thought to be; the lower Cholesky factor of minus the
 # Hessian one pass before. NULL: there is none that passes find.
-remote_mode <- function(rows, pilot, control, call) {
+remote_mode <- function(rows, pilot, control) {
   s <- remote_settings
   start <- pilot$build(NULL)
   theta <- as.double(
-    search_mode(start, cores = control$cores, refresh = 0, call = call)$estimate
+    search_mode(start, cores = control$cores, refresh = 0)$estimate
   )
   model <- NULL
   before <- NULL
   for (pass in seq_len(s$most)) {
-    sums <- sums_at(rows, theta, pass + 1, control, call)
+    sums <- sums_at(rows, theta, pass + 1, control)
     model <- model %||% pilot$build(sums$facts)
-    check_same_facts(before$sums, sums, rows, call)
+    check_same_facts(before$sums, sums, rows)
     here <- posterior_at(model, theta, sums)
     if (!is.null(before) && here$log_posterior <
       before$here$log_posterior - 1e-9 * abs(here$log_posterior)) {
       theta <- (before$theta + theta) / 2
       next
     }
-    chol <- lower_chol(here$hessian, model, call)
+    chol <- lower_chol(here$hessian, model)
     plain <- theta + drop(
       backsolve(t(chol), forwardsolve(chol, here$gradient))
     )
@@ -141,16 +141,16 @@ corrected_point <- function(model, theta, sums, here, plain, control) {
 }
 
 # A source that hands out other rows than it did.
-check_same_facts <- function(before, now, rows, call) {
+check_same_facts <- function(before, now, rows) {
   is_exact <- is.null(rows$in_sql)
   if (is.null(before) || same_facts(before$facts, now$facts, is_exact)) {
     return(invisible())
   }
-  abort_other_facts(before$facts$n_row, now$facts$n_row, call)
+  abort_other_facts(before$facts$n_row, now$facts$n_row)
 }
 
 # n: rows then and now.
-abort_other_facts <- function(n_before, n_now, call) {
+abort_other_facts <- function(n_before, n_now) {
   abort_tall(
     "source",
     c(
@@ -159,7 +159,6 @@ abort_other_facts <- function(n_before, n_now, call) {
            or other values in them.",
       i = "Every pass must see the same rows in the same order."
     ),
-    argument = "data",
-    call = call
+    argument = "data"
   )
 }

@@ -36,8 +36,7 @@ check_separation <- function(
   here,
   previous,
   decrement,
-  is_last,
-  call
+  is_last
 ) {
   slow <- is.finite(previous) && decrement > 0.1 * previous
   if (!slow || !can_separate(model) || !has_large_predictor(model, theta)) {
@@ -47,24 +46,23 @@ check_separation <- function(
     ahead <- model_evaluate(
       model,
       theta + 1e8 * step,
-      needs_finite = FALSE,
-      call = call
+      needs_finite = FALSE
     )$log_density
     tolerance <- 1e-12 * (1 + abs(here$log_posterior))
     if (!isTRUE(ahead >= here$log_posterior - tolerance)) {
       return(invisible())
     }
   }
-  abort_separation(model, step, here, call)
+  abort_separation(model, step, here)
 }
 
 # Thresholds go away along a curve, far ahead on whose tangent is no ascent.
-check_unending <- function(model, state, call) {
+check_unending <- function(model, state) {
   if (
     model$traits$has_classes && !state$converged && can_separate(model) &&
       has_large_predictor(model, state$theta, share = 3)
   ) {
-    abort_separation(model, numeric(model$n_dim), state, call)
+    abort_separation(model, numeric(model$n_dim), state)
   }
 }
 
@@ -76,44 +74,44 @@ has_large_predictor <- function(model, theta, share = 1) {
 
 # Which columns: those that the step moves the predictor by, or about which the
 # data have ceased to say anything.
-abort_separation <- function(model, step, here, call) {
+abort_separation <- function(model, step, here) {
   flat <- flat_coordinates(model)
   if (any(flat <= model$n_coef)) {
     # columns before thresholds, which follow them
     flat <- setdiff(flat, model$thresholds)
   }
   # in units of the predictor, whatever those of the columns
-  unit <- sqrt(diag(curvature(model, model_start(model), call = call)$hessian))
+  unit <- sqrt(diag(curvature(model, model_start(model))$hessian))
   moves <- (abs(step) * unit)[flat]
   sd <- unit / sqrt(pmax(diag(here$hessian), .Machine$double.xmin))
   at <- flat[moves > 0.1 * max(moves) | sd[flat] > 1e3 * stats::median(sd)]
   if (length(at) == 0) {
     at <- flat[[which.max(sd[flat])]]
   }
-  abort_columns_separate(model, at, call)
+  abort_columns_separate(model, at)
 }
 
 # Without a Hessian: columns of which the data have ceased to say anything, and
 # along which the log posterior is no lower far ahead.
-check_wide_separation <- function(model, theta, gradient, cores, call) {
+check_wide_separation <- function(model, theta, gradient, cores) {
   flat <- flat_coordinates(model)
-  start <- curvature_diagonal(model, model_start(model), cores, call)
-  here <- curvature_diagonal(model, theta, cores, call)
+  start <- curvature_diagonal(model, model_start(model), cores)
+  here <- curvature_diagonal(model, theta, cores)
   at <- flat[start[flat] > 0 & here[flat] < 1e-6 * start[flat]]
   if (length(at) == 0) {
     return(invisible())
   }
   step <- replace(numeric(model$n_dim), at, 1e8 * sign(gradient[at]))
   density <- function(theta) {
-    model_evaluate(model, theta, needs_finite = FALSE, call = call)$log_density
+    model_evaluate(model, theta, needs_finite = FALSE)$log_density
   }
   before <- density(theta)
   if (isTRUE(density(theta + step) >= before - 1e-12 * (1 + abs(before)))) {
-    abort_columns_separate(model, at, call)
+    abort_columns_separate(model, at)
   }
 }
 
-abort_columns_separate <- function(model, at, call) {
+abort_columns_separate <- function(model, at) {
   names <- quote_columns(model$variables[at])
   does <- separation_facts(model)$does
   abort_tall(
@@ -127,12 +125,11 @@ abort_columns_separate <- function(model, at, call) {
       ),
       i = "Give a proper prior such as {.code prior_normal()}."
     ),
-    columns = model$variables[at],
-    call = call
+    columns = model$variables[at]
   )
 }
 
-abort_no_mode <- function(model, theta, call) {
+abort_no_mode <- function(model, theta) {
   abort_tall(
     "improper",
     c(
@@ -143,7 +140,6 @@ abort_no_mode <- function(model, theta, call) {
         "Give an {.arg init} where it is."
       }
     ),
-    parent = last_undefined(model),
-    call = call
+    parent = last_undefined(model)
   )
 }

@@ -168,7 +168,7 @@ check_aggregates <- function(rows, s) {
   )
 }
 
-check_known_facts <- function(sums, s, theta, known, call) {
+check_known_facts <- function(sums, s, theta, known) {
   n <- sums[["n"]]
   y <- s$design$shift[[length(s$design$shift)]] + sums[["check y"]] / n
   eta <- sums[["check eta"]] / n
@@ -181,7 +181,7 @@ check_known_facts <- function(sums, s, theta, known, call) {
       sum(abs(theta) * (known$sd + abs(known$mean)))
     )
   if (!same) {
-    abort_other_facts(known$n_row, n, call)
+    abort_other_facts(known$n_row, n)
   }
 }
 
@@ -217,11 +217,11 @@ facts_of_sums <- function(sums, s, largest = NULL) {
 
 # Of all tables together: the sums of aggregates, and the largest weight; each:
 # the sums of each table.
-aggregate_tables <- function(rows, make, call) {
+aggregate_tables <- function(rows, make) {
   s <- rows$in_sql
   tables <- source_tables(rows$source)
   made <- lapply(tables, function(table) make(sql_design_rows(s, table)))
-  each <- sql_aggregates(tables, made, call)
+  each <- sql_aggregates(tables, made)
   largest <- NULL
   if (has_sql_weight(s)) {
     queries <- lapply(made, function(one) {
@@ -229,12 +229,12 @@ aggregate_tables <- function(rows, make, call) {
       top <- list(s1 = paste0("MAX(", quote_names(con, "weight"), ")"))
       sql_select(con, top, one$rows$sql)
     })
-    found <- run_on_tables(tables, queries, call)
+    found <- run_on_tables(tables, queries)
     largest <- max(unlist(lapply(found, `[[`, "s1")), na.rm = TRUE)
   }
   total <- Reduce(`+`, each)
   if (total[["n"]] == 0) {
-    abort_source("{.arg data} has no rows that count any more.", call = call)
+    abort_source("{.arg data} has no rows that count any more.")
   }
   list(sums = total, largest = largest, each = each)
 }
@@ -242,8 +242,8 @@ aggregate_tables <- function(rows, make, call) {
 # ---- what passes compute -----------------------------------------------------
 
 #' @export
-sums_at.tall_sql <- function(rows, theta, pass, control, call) {
-  found <- sql_sums_at(rows, theta, call)
+sums_at.tall_sql <- function(rows, theta, pass, control) {
+  found <- sql_sums_at(rows, theta)
   c(found$parts, list(
     facts = found$facts,
     n_missing = rows$in_sql$n_missing
@@ -252,7 +252,7 @@ sums_at.tall_sql <- function(rows, theta, pass, control, call) {
 
 # more(rows): more columns, and more aggregates. known: the facts, where a pass
 # has found them.
-sql_sums_at <- function(rows, theta, call, more = NULL, known = NULL) {
+sql_sums_at <- function(rows, theta, more = NULL, known = NULL) {
   s <- rows$in_sql
   d <- length(theta)
   # the sum of offsets is not known
@@ -287,10 +287,10 @@ sql_sums_at <- function(rows, theta, call, more = NULL, known = NULL) {
       product_aggregates("h", quote_names(con, names(bent)), own$x, own$is_one),
       extra$sums
     ))
-  }, call)
+  })
   sums <- made$sums
   if (is_known) {
-    check_known_facts(sums, s, theta, known, call)
+    check_known_facts(sums, s, theta, known)
   }
   list(
     parts = list(
@@ -306,7 +306,7 @@ sql_sums_at <- function(rows, theta, call, more = NULL, known = NULL) {
 
 # About the shift first, then about the means.
 #' @export
-products_of.tall_sql <- function(rows, control, call) {
+products_of.tall_sql <- function(rows, control) {
   s <- rows$in_sql
   d <- length(s$design$columns) + 1
   made <- aggregate_tables(rows, function(own) {
@@ -331,7 +331,7 @@ products_of.tall_sql <- function(rows, control, call) {
       stats::setNames(paste0("SUM(", left, ")"), paste("f", seq_len(d))),
       product_aggregates("h", left, z)
     ))
-  }, call)
+  })
   sums <- made$sums
   weight <- if (has_sql_weight(s)) sums[["w sum"]] else sums[["n"]]
   away <- unname(sums[startsWith(names(sums), "f ")]) / weight
@@ -345,7 +345,7 @@ products_of.tall_sql <- function(rows, control, call) {
 }
 
 #' @export
-residuals_of.tall_sql <- function(rows, beta, control, call) {
+residuals_of.tall_sql <- function(rows, beta, control) {
   s <- rows$in_sql
   made <- aggregate_tables(rows, function(own) {
     con <- own$con
@@ -363,7 +363,7 @@ residuals_of.tall_sql <- function(rows, beta, control, call) {
     sums <- paste0("SUM(", wr, " * ", c(r, own$x), ")")
     names(sums) <- paste("g", seq_along(sums))
     list(rows = own, sums = c(n = "COUNT(*)", sums))
-  }, call)
+  })
   found <- unname(made$sums[startsWith(names(made$sums), "g ")])
   list(rss = found[[1]], gradient = found[-1])
 }

@@ -15,7 +15,6 @@ mode_stochastic <- function(
   beta,
   cores,
   label,
-  call = caller_env(),
   rows = NULL
 ) {
   n_data <- model$n_data
@@ -40,15 +39,14 @@ mode_stochastic <- function(
       "posterior",
       index,
       weight,
-      needs_finite = FALSE,
-      call = call
+      needs_finite = FALSE
     )
     gradient <- drop(here$gradient)
-    check_search_gradient(gradient, k, model, call)
+    check_search_gradient(gradient, k, model)
     theta <- theta + step(gradient, k)
     watch$at(k, here$log_density, gradient)
   }
-  final <- model_evaluate(model, theta, call = call)
+  final <- model_evaluate(model, theta)
   has_curvature <- model_info(model)$has_curvature
   mode <- new_mode(
     model,
@@ -56,13 +54,12 @@ mode_stochastic <- function(
     log_posterior = final$log_density,
     gradient = drop(final$gradient),
     minus_hessian = if (has_curvature) {
-      proper_hessian(model, theta, cores = cores, call = call)
+      proper_hessian(model, theta, cores = cores)
     },
     passes = max_iter * size / n_data + 1 + has_curvature,
     iterations = max_iter,
     converged = TRUE,
-    method = method,
-    call = call
+    method = method
   )
   mode$trace <- watch$result()
   mode$distance <- mode_distance(mode, drop(final$gradient))
@@ -110,7 +107,7 @@ search_recorder <- function(
   list(at = at, result = result)
 }
 
-check_search_gradient <- function(gradient, step, model, call) {
+check_search_gradient <- function(gradient, step, model) {
   bad <- which(!is.finite(gradient))
   if (length(bad) > 0) {
     abort_status(
@@ -118,8 +115,7 @@ check_search_gradient <- function(gradient, step, model, call) {
       iteration = step,
       coordinate = model$coordinates[[bad[[1]]]],
       value = gradient[[bad[[1]]]],
-      detail = "The learning rate is too large: the search ran away.",
-      call = call
+      detail = "The learning rate is too large: the search ran away."
     )
   }
 }
@@ -203,16 +199,7 @@ plot.tall_mode <- function(x, type = c("log_posterior", "gradient_norm"), ...) {
 }
 
 # ADAM where a front end trains before it samples; `s` are its settings.
-train_mode <- function(
-  model,
-  start,
-  train_iter,
-  s,
-  cores,
-  label,
-  call,
-  rows = NULL
-) {
+train_mode <- function(model, start, train_iter, s, cores, label, rows = NULL) {
   mode_stochastic(
     model,
     start,
@@ -224,7 +211,6 @@ train_mode <- function(
     beta = c(0.9, 0.999),
     cores = cores,
     label = label,
-    call = call,
     rows = rows
   )
 }

@@ -37,14 +37,14 @@ has_normal_coefficients <- function(model) {
 # list(mean, gram, cross, square, weight, response, n_row): of x, S; of x and y
 # less offset, b and q; the mean of the latter. A Gibbs posterior's are those of
 # as many more rows. One pass.
-product_sums <- function(model, cores, call) {
+product_sums <- function(model, cores) {
   p <- model$n_coef
   found <- model$remote$products
   if (is.null(found)) {
     found <- .Call(ffi_model_product_sums, model$pointer, p, as.integer(cores))
-    abort_status(found$status, call = call)
+    abort_status(found$status)
   }
-  check_sums(found, model, call)
+  check_sums(found, model)
   own <- seq_len(p)
   scale <- likelihood_scale(model)
   list(
@@ -59,7 +59,7 @@ product_sums <- function(model, cores, call) {
 }
 
 # Numbers that are fine each by itself may have sums that are not.
-check_sums <- function(found, model, call) {
+check_sums <- function(found, model) {
   p <- model$n_coef
   of_column <- c(model$coordinates[seq_len(p)], "the response")
   bad <- which(!is.finite(found$mean) | !is.finite(diag(found$sums)))
@@ -72,8 +72,7 @@ check_sums <- function(found, model, call) {
         x = "Values of {where} are too large.",
         i = "Look for rows that are wrong, or measure in larger units."
       ),
-      coordinate = where,
-      call = call
+      coordinate = where
     )
   }
 }
@@ -139,8 +138,8 @@ normal_root <- function(model, centred) {
 # The posterior, or an error that says why it is not proper. What is needed to
 # draw: share, rest, turn, pull, fit (z_0), basis (T), origin (c_0), into_beta,
 # scale (s), log_density(log sigma); and stand_in, the model without its rows.
-sums_posterior <- function(model, cores, call) {
-  parts <- sums_parts(model, cores, call)
+sums_posterior <- function(model, cores) {
+  parts <- sums_parts(model, cores)
   prior <- parts$prior
   basis <- parts$basis
   fit <- parts$fit
@@ -158,7 +157,7 @@ sums_posterior <- function(model, cores, call) {
       origin = parts$centred$origin,
       into_beta = parts$centred$into_beta,
       scale = sqrt(parts$square),
-      stand_in = sums_model(model, sums, fit, call),
+      stand_in = sums_model(model, sums, fit),
       passes = parts$passes
     )
   )
@@ -166,7 +165,7 @@ sums_posterior <- function(model, cores, call) {
     posterior$quantile <- prior_quantile(model)
   } else if (model$traits$n_aux > 0) {
     posterior$log_density <- sigma_density(model, posterior, fit$rss, sums)
-    check_sigma_law(model, posterior, fit$rss, sums, call)
+    check_sigma_law(model, posterior, fit$rss, sums)
     posterior$quantile <- sigma_quantile(posterior)
   }
   posterior
@@ -174,12 +173,12 @@ sums_posterior <- function(model, cores, call) {
 
 # What it is made of, for any prior: sums, centred sums, the prior, the scale's
 # square, the basis, the fit of least squares and the passes over the rows.
-sums_parts <- function(model, cores, call) {
-  sums <- product_sums(model, cores, call)
+sums_parts <- function(model, cores) {
+  sums <- product_sums(model, cores)
   centred <- center_sums(sums)
   prior <- normal_root(model, centred)
   square <- sums_scale(model, sums, centred)
-  basis <- sums_basis(model, centred$gram / square, prior$root, call)
+  basis <- sums_basis(model, centred$gram / square, prior$root)
   fit <- sums_fit(model, sums, centred, basis, square)
   list(
     sums = sums,
@@ -202,7 +201,7 @@ sums_scale <- function(model, sums, centred) {
 }
 
 # list(basis, turn, share, rest) of G / s^2 and of the prior.
-sums_basis <- function(model, gram, root, call) {
+sums_basis <- function(model, gram, root) {
   p <- ncol(gram)
   own <- seq_len(p)
   precision <- gram + crossprod(root)
@@ -210,7 +209,7 @@ sums_basis <- function(model, gram, root, call) {
   scale[!is.finite(scale)] <- 1
   total <- diag(model$n_dim)
   total[own, own] <- scale * precision * rep(scale, each = p)
-  chol <- lower_chol(total, model, call)[own, own, drop = FALSE]
+  chol <- lower_chol(total, model)[own, own, drop = FALSE]
   half <- forwardsolve(chol, scale * gram * rep(scale, each = p))
   half <- forwardsolve(chol, t(half))
   values <- eigen((half + t(half)) / 2, symmetric = TRUE)
@@ -297,7 +296,7 @@ residual_sums <- function(model, beta, rss, sums) {
 }
 
 # The model without its rows: density and gradients cost no pass.
-sums_model <- function(model, sums, fit, call) {
+sums_model <- function(model, sums, fit) {
   params <- c(
     list(
       gram = as.double(sums$gram),
@@ -328,8 +327,7 @@ sums_model <- function(model, sums, fit, call) {
     prior = model$prior,
     prior_functional = model$prior_functional,
     traits = model_traits(n_aux = model$traits$n_aux),
-    label = model$label,
-    call = call
+    label = model$label
   )
 }
 
@@ -356,15 +354,15 @@ sigma_density <- function(model, posterior, rss, sums) {
 
 # Is it a density? Towards 0 it is as sigma to the power of `falls`; far out it
 # must fall, too.
-check_sigma_law <- function(model, posterior, rss, sums, call) {
+check_sigma_law <- function(model, posterior, rss, sums) {
   falls <- sum(posterior$share > 0) - sums$n_row + 1
   if (rss == 0 && falls < 0.05) {
-    abort_exact_fit(call)
+    abort_exact_fit()
   }
   far <- log(posterior$scale) + log(sigma_settings$high)
   slope <- diff(posterior$log_density(c(far, far + 1)))
   if (slope > -0.05) {
-    abort_endless_sigma(call)
+    abort_endless_sigma()
   }
 }
 

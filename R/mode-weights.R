@@ -94,21 +94,13 @@ find_weights <- function(
   at,
   type,
   defensive = usual_defensive(type),
-  cores = 1,
-  call = caller_env()
+  cores = 1
 ) {
   if (type == "uniform") {
     return(rep(1 / model$n_data, model$n_data))
   }
-  point <- mode_point(model, at, needs_chol = type %in% chol_types, call)
-  weights <- model_weights(
-    model,
-    type,
-    point$theta,
-    point$chol,
-    cores,
-    call
-  )
+  point <- mode_point(model, at, needs_chol = type %in% chol_types)
+  weights <- model_weights(model, type, point$theta, point$chol, cores)
   mix_weights(weights, type, defensive)
 }
 

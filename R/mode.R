@@ -171,8 +171,7 @@ search_mode <- function(
   refresh = getOption("tallbayes.refresh", 1),
   settings = stochastic_settings(model, method, decay = max_iter / 10),
   stands_in = FALSE,
-  least_step = newton_least_step,
-  call = caller_env()
+  least_step = newton_least_step
 ) {
   has_curvature <- model_info(model)$has_curvature
   start <- if (is.null(init)) model_start(model) else as.double(init)
@@ -180,18 +179,16 @@ search_mode <- function(
     switch(
       method,
       newton = seek_peak(
-        mode_newton(model, start, max_iter, cores, call, least_step),
+        mode_newton(model, start, max_iter, cores, least_step),
         model,
         start,
-        cores,
-        call
+        cores
       ),
       lbfgs = seek_peak(
-        mode_lbfgs(model, start, max_iter, has_curvature, cores, call),
+        mode_lbfgs(model, start, max_iter, has_curvature, cores),
         model,
         start,
-        cores,
-        call
+        cores
       ),
       mode_stochastic(
         model,
@@ -203,8 +200,7 @@ search_mode <- function(
         settings$decay,
         settings$beta,
         cores,
-        search_label(refresh),
-        call
+        search_label(refresh)
       )
     )
   }
@@ -213,7 +209,7 @@ search_mode <- function(
   } else {
     mode <- tryCatch(search(), tall_error_improper = identity)
     if (has_lost_sigma(mode, model, if (stands_in) Inf else max_iter)) {
-      centre <- gaussian_centre(model, stands_in, cores, call)
+      centre <- gaussian_centre(model, stands_in, cores)
       if (!is.null(centre)) {
         return(centre)
       }
@@ -223,12 +219,12 @@ search_mode <- function(
     }
   }
   if (!mode$converged) {
-    warn_no_convergence(mode, method, max_iter, call)
+    warn_no_convergence(mode, method, max_iter)
   }
   mode
 }
 
-warn_no_convergence <- function(mode, method, max_iter, call) {
+warn_no_convergence <- function(mode, method, max_iter) {
   n <- count_noun(mode$iterations, "iteration")
   ended <- mode$iterations < max_iter
   warn_tall(
@@ -249,8 +245,7 @@ warn_no_convergence <- function(mode, method, max_iter, call) {
       } else {
         "Raise {.arg max_iter} of {.fn find_mode}, or give {.arg init}."
       }
-    ),
-    call = call
+    )
   )
 }
 
@@ -278,26 +273,19 @@ stochastic_settings <- function(
   batch_size = 500,
   learning_rate = NULL,
   decay = NULL,
-  beta = c(0.9, 0.999),
-  call = caller_env()
+  beta = c(0.9, 0.999)
 ) {
   learning_rate <- check_number(
     learning_rate,
     positive = TRUE,
-    allow_null = TRUE,
-    call = call
+    allow_null = TRUE
   )
   list(
-    batch_size = check_batch_size(batch_size, "batch_size", call = call),
+    batch_size = check_batch_size(batch_size, "batch_size"),
     learning_rate = learning_rate %||%
       if (method == "adam") 0.01 else 0.1 / model$n_data,
-    decay = check_number(
-      decay,
-      positive = TRUE,
-      allow_null = TRUE,
-      call = call
-    ),
-    beta = check_beta(beta, call = call)
+    decay = check_number(decay, positive = TRUE, allow_null = TRUE),
+    beta = check_beta(beta)
   )
 }
 
@@ -314,15 +302,14 @@ new_mode <- function(
   converged,
   method,
   box = NULL,
-  scale = NULL,
-  call
+  scale = NULL
 ) {
   if (!is.null(minus_hessian)) {
     minus_hessian <- bounded_hessian(box, minus_hessian, estimate, gradient)
   }
   at_bound <- if (!is.null(box)) box_active(box, estimate, gradient)
   gradient <- box_rest(box, estimate, gradient)
-  chol <- if (!is.null(minus_hessian)) lower_chol(minus_hessian, model, call)
+  chol <- if (!is.null(minus_hessian)) lower_chol(minus_hessian, model)
   if (!is.null(minus_hessian)) {
     dimnames(minus_hessian) <- list(model$coordinates, model$coordinates)
   }

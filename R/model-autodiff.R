@@ -15,7 +15,7 @@
 # Where gradients come from. log_lik, log_prior: "function" (the user's),
 # "tape", "retape" (a tape for each minibatch) or "differences"; inputs: the
 # parts of the data that tapes read; constants: those used that they cannot.
-plan_custom <- function(functions, data, n_data, init, kind, autodiff, call) {
+plan_custom <- function(functions, data, n_data, init, kind, autodiff) {
   without <- function(f) if (is.null(f)) "differences" else "function"
   plan <- list(
     log_lik = without(functions$grad_log_lik),
@@ -26,11 +26,11 @@ plan_custom <- function(functions, data, n_data, init, kind, autodiff, call) {
   }
   at <- list(init = init, kind = kind, data = data, n_data = n_data)
   if (plan$log_lik == "differences") {
-    found <- plan_log_lik(functions$log_lik, at, call)
+    found <- plan_log_lik(functions$log_lik, at)
     plan[names(found)] <- found
   }
   if (plan$log_prior == "differences") {
-    plan$log_prior <- plan_log_prior(functions$log_prior, at, call)
+    plan$log_prior <- plan_log_prior(functions$log_prior, at)
   }
   plan
 }
@@ -40,7 +40,7 @@ has_rtmb <- function() {
 }
 
 # What fails at `init` without a tape is left to check_custom().
-plan_log_lik <- function(log_lik, at, call) {
+plan_log_lik <- function(log_lik, at) {
   rows <- telling_rows(at$data, at$n_data)
   batch <- take_rows(at$data, at$n_data, rows)
   value <- try_number(log_lik(at$init, batch))
@@ -62,7 +62,7 @@ plan_log_lik <- function(log_lik, at, call) {
   # a parameter may be to blame, or a part of the data
   outcome <- retape_works(log_lik, at, rows)
   if (!isTRUE(outcome)) {
-    abort_tape("log_lik", outcome, call)
+    abort_tape("log_lik", outcome)
   }
   alone <- inputs[!vapply(inputs, function(k) isTRUE(works(k)), NA)]
   constants <- sort(c(used[!plain[used]], alone))
@@ -72,14 +72,14 @@ plan_log_lik <- function(log_lik, at, call) {
   list(log_lik = "retape", constants = parts_text(at$data, constants))
 }
 
-plan_log_prior <- function(log_prior, at, call) {
+plan_log_prior <- function(log_prior, at) {
   value <- try_number(log_prior(at$init))
   if (!is.double(value) || length(value) != 1 || !is.finite(value)) {
     return("differences")
   }
   outcome <- prior_works(log_prior, at)
   if (!isTRUE(outcome)) {
-    abort_tape("log_prior", outcome, call)
+    abort_tape("log_prior", outcome)
   }
   "tape"
 }
@@ -88,7 +88,7 @@ try_number <- function(expr) {
   tryCatch(suppressWarnings(expr), error = function(e) NULL)
 }
 
-abort_tape <- function(name, outcome, call) {
+abort_tape <- function(name, outcome) {
   gradient <- paste0("grad_", name)
   reason <- sub("[.]$", "", outcome$reason)
   abort_input(
@@ -101,8 +101,7 @@ abort_tape <- function(name, outcome, call) {
            differences with {.code autodiff = FALSE}."
     ),
     argument = name,
-    parent = outcome$parent,
-    call = call
+    parent = outcome$parent
   )
 }
 

@@ -11,7 +11,7 @@ is_outside <- function(model, theta) {
 }
 
 # Starting points that a user gave.
-check_inside <- function(init, model, call) {
+check_inside <- function(init, model) {
   for (j in bounded_coordinates(model)) {
     value <- prior_argument(model, j, init)
     centre <- model$prior$location[[j]]
@@ -27,8 +27,7 @@ check_inside <- function(init, model, call) {
           x = "Chain {bad[[1]]} would start where the posterior is zero."
         ),
         argument = "init",
-        value = init,
-        call = call
+        value = init
       )
     }
   }

@@ -12,8 +12,7 @@ chunk_model <- function(
   weights,
   offset,
   family,
-  aux = known_values(family),
-  call = caller_env()
+  aux = known_values(family)
 ) {
   pointer <- .Call(
     ffi_chunk_model,
@@ -26,7 +25,7 @@ chunk_model <- function(
     if (length(aux) > 0) unname(replace(aux, is.na(aux), 1))
   )
   if (is.integer(pointer)) {
-    abort_status(pointer, call = call)
+    abort_status(pointer)
   }
   pointer
 }
@@ -34,8 +33,8 @@ chunk_model <- function(
 # Sums of the likelihood over the rows of a chunk at theta: list(log_lik,
 # gradient, hessian, largest), the Hessian with the sign of -H, `largest` the
 # largest |eta|. What is not finite is handed back as it is.
-chunk_sums <- function(chunk, theta, cores = 1, call = caller_env()) {
-  take_chunk(.Call(ffi_chunk_sums, chunk, theta, cores), call)
+chunk_sums <- function(chunk, theta, cores = 1) {
+  take_chunk(.Call(ffi_chunk_sums, chunk, theta, cores))
 }
 
 # The same, and rows drawn ahead for scalable Metropolis-Hastings: `total`, the
@@ -46,24 +45,16 @@ chunk_sums <- function(chunk, theta, cores = 1, call = caller_env()) {
 # phi_bar, rate, scale, seed, pass, first); rows with phi_bar psi > 1 are looked
 # at always, others drawn Poisson(rate psi) times, by a hash of seed, pass and
 # the row's number, which is `first` (from 0) for the first row of the chunk.
-chunk_draw <- function(
-  chunk,
-  theta,
-  chol,
-  cores = 1,
-  draw,
-  call = caller_env()
-) {
+chunk_draw <- function(chunk, theta, chol, cores = 1, draw) {
   draw$purpose <- hash_purposes[["draw"]]
   take_chunk(
-    .Call(ffi_chunk_draw, chunk, theta, chol, lapply(draw, as.double), cores),
-    call
+    .Call(ffi_chunk_draw, chunk, theta, chol, lapply(draw, as.double), cores)
   )
 }
 
-take_chunk <- function(out, call) {
+take_chunk <- function(out) {
   if (status_name(out$status) != "ok") {
-    abort_status(out$status, call = call)
+    abort_status(out$status)
   }
   out[names(out) != "status"]
 }

@@ -68,12 +68,11 @@ model_classes <- function(
   offset = NULL,
   storage = c("double", "float")
 ) {
-  call <- rlang::current_env()
   method <- check_choice(method, names(class_methods))
   check_given(x)
   check_given(y)
   x <- if (is_store(x)) check_store(x) else check_design(x)
-  response <- read_classes(y, "y", call)
+  response <- read_classes(y, "y")
   specs <- list(
     prior = as_prior(prior),
     prior_intercept = as_prior(prior_intercept),
@@ -86,8 +85,7 @@ model_classes <- function(
     specs,
     weights,
     offset,
-    check_choice(storage, names(storage_types)),
-    call = call
+    check_choice(storage, names(storage_types))
   )
 }
 
@@ -111,15 +109,14 @@ build_classes <- function(
   weights,
   offset,
   storage = "double",
-  arg_y = "y",
-  call = caller_env()
+  arg_y = "y"
 ) {
   facts <- class_methods[[method]]
   is_ordered <- facts$is_ordered
   levels <- response$levels
   n_class <- length(levels)
-  check_class_count(levels, response$values, arg_y, call)
-  check_same_rows(x, response$values, arg = "x", arg_y = arg_y, call = call)
+  check_class_count(levels, response$values, arg_y)
+  check_same_rows(x, response$values, arg = "x", arg_y = arg_y)
   numbers <- function(value, arg, positive = FALSE) {
     check_numeric_vector(
       value,
@@ -127,13 +124,12 @@ build_classes <- function(
       positive = positive,
       allow_null = TRUE,
       most = most_of_data,
-      arg = arg,
-      call = call
+      arg = arg
     )
   }
   weights <- numbers(weights, "weights", positive = TRUE)
   offset <- numbers(offset, "offset")
-  check_class_design(x, is_ordered, offset, call)
+  check_class_design(x, is_ordered, offset)
   columns <- column_names(x)
   intercept <- which(columns == "(Intercept)")
   resolved <- prior_resolve(
@@ -141,8 +137,7 @@ build_classes <- function(
     if (!is_ordered) specs$prior_intercept,
     names = columns,
     n_dim = ncol(x),
-    column_sd = function() column_sds(x),
-    call = call
+    column_sd = function() column_sds(x)
   )
   center <- unname(if (is_store(x)) x$mean else design_means(x))
   # without an intercept predictors at the means are no parameters
@@ -151,7 +146,7 @@ build_classes <- function(
   names <- class_variables(columns, levels, is_ordered)
   cuts <- if (is_ordered) ncol(x) + seq_len(n_class - 1)
   spread <- class_priors(resolved, n_class, is_ordered)
-  counts <- if (is_ordered) check_prior_counts(specs$prior_counts, levels, call)
+  counts <- if (is_ordered) check_prior_counts(specs$prior_counts, levels)
   new_model(
     "classes",
     compact(list(
@@ -185,8 +180,7 @@ build_classes <- function(
       has_classes = TRUE
     ),
     label = "model_classes",
-    store = store_of(storage, x, call = call),
-    call = call
+    store = store_of(storage, x)
   )
 }
 
@@ -245,7 +239,7 @@ class_variables <- function(columns, levels, is_ordered) {
   )
 }
 
-check_class_count <- function(levels, values, arg, call) {
+check_class_count <- function(levels, values, arg) {
   n <- length(levels)
   if (n > most_classes) {
     abort_input(
@@ -253,8 +247,7 @@ check_class_count <- function(levels, values, arg, call) {
        {format_count(n)}.",
       argument = arg,
       expected = most_classes,
-      value = n,
-      call = call
+      value = n
     )
   }
   never <- which(tabulate(values + 1, n) == 0)
@@ -265,40 +258,36 @@ check_class_count <- function(levels, values, arg, call) {
         i = "{.code factor({arg})} has those that occur only, in their order."
       ),
       argument = arg,
-      value = levels[never],
-      call = call
+      value = levels[never]
     )
   }
 }
 
-check_class_design <- function(x, is_ordered, offset, call) {
+check_class_design <- function(x, is_ordered, offset) {
   if (is_ordered && "(Intercept)" %in% colnames(x)) {
     abort_input(
       "{.arg x} must have no column {.val (Intercept)}: thresholds are
        intercepts.",
-      argument = "x",
-      call = call
+      argument = "x"
     )
   }
   if (!is_ordered && !is.null(offset)) {
     abort_input(
       "{.arg offset} has no place with unordered classes, which have a predictor
        each.",
-      argument = "offset",
-      call = call
+      argument = "offset"
     )
   }
 }
 
-check_prior_counts <- function(counts, levels, call) {
+check_prior_counts <- function(counts, levels) {
   n <- length(levels)
   counts <- check_numeric_vector(
     counts,
     size = c(1, n),
     positive = TRUE,
     allow_null = TRUE,
-    arg = "prior_counts",
-    call = call
+    arg = "prior_counts"
   )
   if (!is.null(counts)) rep_len(as.double(counts), n)
 }

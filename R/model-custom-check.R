@@ -1,8 +1,8 @@
 # Functions of a user's model, tried where chains start.
 
-check_custom <- function(model, check, call) {
+check_custom <- function(model, check) {
   rows <- spread_rows(model$n_data, if (check) model$n_data else 2)
-  check_log_lik_values(model, rows, call)
+  check_log_lik_values(model, rows)
   theta <- model$start
   density <- model_evaluate(model, theta, "prior")$log_density
   if (!is.finite(density)) {
@@ -12,8 +12,7 @@ check_custom <- function(model, check, call) {
         i = "Give an {.arg init} that the prior allows."
       ),
       argument = "log_prior",
-      value = density,
-      call = call
+      value = density
     )
   }
   # away from init, whose zeros may hide what is wrong
@@ -27,10 +26,10 @@ check_custom <- function(model, check, call) {
     return(invisible())
   }
   if (!is.null(model$functions$grad_log_lik)) {
-    check_derivative(evaluate("likelihood"), at, "grad_log_lik", model, call)
+    check_derivative(evaluate("likelihood"), at, "grad_log_lik", model)
   }
   if (!is.null(model$functions$grad_log_prior)) {
-    check_derivative(evaluate("prior"), at, "grad_log_prior", model, call)
+    check_derivative(evaluate("prior"), at, "grad_log_prior", model)
   }
 }
 
@@ -40,10 +39,10 @@ spread_rows <- function(n_data, n) {
 }
 
 # Every row has a finite log likelihood at init.
-check_log_lik_values <- function(model, rows, call) {
+check_log_lik_values <- function(model, rows) {
   for (first in seq(1, length(rows), by = 1e5)) {
     part <- rows[first:min(length(rows), first + 1e5 - 1)]
-    value <- row_log_lik(model, model$start, part, call)
+    value <- row_log_lik(model, model$start, part)
     bad <- which(!is.finite(value))
     if (length(bad) > 0) {
       row <- part[[bad[[1]]]]
@@ -57,8 +56,7 @@ check_log_lik_values <- function(model, rows, call) {
         ),
         argument = "log_lik",
         value = shown,
-        index = row,
-        call = call
+        index = row
       )
     }
   }
@@ -66,7 +64,7 @@ check_log_lik_values <- function(model, rows, call) {
 
 # The gradient that the model uses against central differences of the density.
 # Differences of a sum of size D carry an error of about D eps^(2/3) / h.
-check_derivative <- function(evaluate, at, name, model, call) {
+check_derivative <- function(evaluate, at, name, model) {
   here <- evaluate(at)
   ours <- drop(here$gradient)
   h <- .Machine$double.eps^(1 / 3) * pmax(1, abs(at))
@@ -92,13 +90,12 @@ check_derivative <- function(evaluate, at, name, model, call) {
       argument = name,
       expected = numeric[[j]],
       value = ours[[j]],
-      coordinate = coordinate,
-      call = call
+      coordinate = coordinate
     )
   }
 }
 
-warn_differences <- function(model, autodiff, call) {
+warn_differences <- function(model, autodiff) {
   if (model$plan$log_lik != "differences") {
     return(invisible())
   }
@@ -114,7 +111,6 @@ warn_differences <- function(model, autodiff, call) {
       } else {
         "Give {.arg grad_log_lik}."
       }
-    ),
-    call = call
+    )
   )
 }

@@ -179,7 +179,8 @@ custom_fail <- function(state, name, theta, parent = NULL, reason = NULL) {
   building <- state$building
   if (!is.null(building)) {
     place <- theta_text(theta)
-    abort_input(
+    abort_tall(
+      "input",
       c("{.fn {name}} failed: {reason}.", x = "It was called at {place}."),
       argument = name,
       parent = parent,

@@ -128,23 +128,22 @@ model_custom <- function(
   check = TRUE,
   autodiff = TRUE
 ) {
-  call <- rlang::current_env()
   check_function(log_lik, c("theta", "batch"))
   check_function(log_prior, "theta")
   check_function(grad_log_lik, c("theta", "batch"), allow_null = TRUE)
   check_function(grad_log_prior, "theta", allow_null = TRUE)
   check <- check_flag(check)
   autodiff <- check_flag(autodiff)
-  data <- custom_data(data, call)
-  init <- check_custom_init(init, call)
-  kind <- check_transform(transform, init, call)
+  data <- custom_data(data)
+  init <- check_custom_init(init)
+  kind <- check_transform(transform, init)
   functions <- list(
     log_lik = log_lik,
     log_prior = log_prior,
     grad_log_lik = grad_log_lik,
     grad_log_prior = grad_log_prior
   )
-  plan <- plan_custom(functions, data$value, data$n, init, kind, autodiff, call)
+  plan <- plan_custom(functions, data$value, data$n, init, kind, autodiff)
   model <- build_custom(
     functions,
     data$value,
@@ -152,17 +151,17 @@ model_custom <- function(
     init,
     kind,
     plan,
-    call = call
+    building = error_frame()
   )
-  check_custom(model, check, call)
-  warn_differences(model, autodiff, call)
+  check_custom(model, check)
+  warn_differences(model, autodiff)
   model$state$building <- NULL
   model
 }
 
 # The model of arguments that have been checked. A worker makes it again from
-# what custom_parts() takes out of it, with NULL for `call`: nobody is building
-# it there.
+# what custom_parts() takes out of it, with NULL for `building`: nobody is
+# building it there, so that failures of its functions are no input errors.
 build_custom <- function(
   functions,
   data,
@@ -171,11 +170,11 @@ build_custom <- function(
   kind,
   plan,
   hash = custom_hash(data, init, kind, functions),
-  call = NULL
+  building = NULL
 ) {
   state <- new.env(parent = emptyenv())
   state$failed <- FALSE
-  state$building <- call
+  state$building <- building
   state$errors <- list()
   state$undefined <- list()
   engine <- custom_engine(functions, init, state)
@@ -216,8 +215,7 @@ build_custom <- function(
       is_users = TRUE,
       runs_r = TRUE
     ),
-    label = "model_custom",
-    call = call
+    label = "model_custom"
   )
 }
 
@@ -235,25 +233,14 @@ custom_kinds <- c("real", "positive", "unit", "simplex")
 # ---- arguments ---------------------------------------------------------------
 
 # A function that takes these arguments by position.
-check_function <- function(
-  x,
-  takes,
-  allow_null = FALSE,
-  arg = caller_arg(x),
-  call = caller_env()
-) {
-  check_given(x, arg = arg, call = call)
+check_function <- function(x, takes, allow_null = FALSE, arg = caller_arg(x)) {
+  check_given(x, arg = arg)
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
   expected <- paste0("a function of ", paste(takes, collapse = " and "))
   if (!is.function(x)) {
-    abort_expected(
-      x,
-      paste0(expected, or_null(allow_null)),
-      arg = arg,
-      call = call
-    )
+    abort_expected(x, paste0(expected, or_null(allow_null)), arg = arg)
   }
   known <- names(formals(args(x)))
   if (!is.null(known) && !"..." %in% known && length(known) < length(takes)) {
@@ -261,22 +248,21 @@ check_function <- function(
       x,
       expected,
       seen = paste("a function of", count_noun(length(known), "argument")),
-      arg = arg,
-      call = call
+      arg = arg
     )
   }
   invisible(x)
 }
 
 # list(value, n): the data as batches are cut from them, and the observations.
-custom_data <- function(data, call, arg = "data") {
-  check_given(data, arg = arg, call = call)
+custom_data <- function(data, arg = "data") {
+  check_given(data, arg = arg)
   if (is.data.frame(data)) {
     data <- as.data.frame(data)
     names <- names(data)
     value <- structure(
       lapply(names, function(name) {
-        custom_part(data[[name]], paste0(arg, "$", name), call)
+        custom_part(data[[name]], paste0(arg, "$", name))
       }),
       names = names,
       class = "data.frame",
@@ -288,12 +274,11 @@ custom_data <- function(data, call, arg = "data") {
     if (length(data) == 0 || is.null(names) || any(names == "")) {
       abort_input(
         "{.arg {arg}} must have a name for each element of the list.",
-        argument = arg,
-        call = call
+        argument = arg
       )
     }
     value <- lapply(stats::setNames(names, names), function(name) {
-      custom_part(data[[name]], paste0(arg, "$", name), call)
+      custom_part(data[[name]], paste0(arg, "$", name))
     })
     sizes <- vapply(data, NROW, 0)
     n <- sizes[[1]]
@@ -309,22 +294,15 @@ custom_data <- function(data, call, arg = "data") {
         ),
         argument = arg,
         expected = n,
-        value = sizes[[at]],
-        call = call
+        value = sizes[[at]]
       )
     }
   } else {
-    value <- custom_part(data, arg, call)
+    value <- custom_part(data, arg)
     n <- NROW(data)
   }
   if (n == 0) {
-    abort_expected(
-      data,
-      "at least one observation",
-      seen = "none",
-      arg = arg,
-      call = call
-    )
+    abort_expected(data, "at least one observation", seen = "none", arg = arg)
   }
   list(value = value, n = n)
 }
@@ -332,7 +310,7 @@ custom_data <- function(data, call, arg = "data") {
 # As C takes rows from it: without names of rows, which batches would have to
 # copy, and with the observation as the last dimension, so that a row is one
 # stretch of memory.
-custom_part <- function(x, arg, call) {
+custom_part <- function(x, arg) {
   ok <- is.atomic(x) && typeof(x) %in% c(
     "double",
     "integer",
@@ -340,12 +318,7 @@ custom_part <- function(x, arg, call) {
     "character"
   )
   if (!ok) {
-    abort_expected(
-      x,
-      "numbers, logicals, strings or a factor",
-      arg = arg,
-      call = call
-    )
+    abort_expected(x, "numbers, logicals, strings or a factor", arg = arg)
   }
   k <- length(dim(x))
   if (k == 0) {
@@ -360,14 +333,13 @@ custom_part <- function(x, arg, call) {
   out
 }
 
-check_custom_init <- function(init, call) {
-  check_given(init, arg = "init", call = call)
+check_custom_init <- function(init) {
+  check_given(init, arg = "init")
   if (!is.list(init) || is.object(init) || length(init) == 0) {
     abort_expected(
       init,
       "a named list of numeric arrays, one for each parameter",
-      arg = "init",
-      call = call
+      arg = "init"
     )
   }
   names <- names(init)
@@ -377,32 +349,30 @@ check_custom_init <- function(init, call) {
         "{.arg init} must have a name for each parameter.",
         i = "For instance {.code list(beta = numeric(3), sigma = 1)}."
       ),
-      argument = "init",
-      call = call
+      argument = "init"
     )
   }
   if (anyDuplicated(names)) {
     abort_input(
       "{.arg init} has {.code {names[duplicated(names)][[1]]}} twice.",
-      argument = "init",
-      call = call
+      argument = "init"
     )
   }
   for (name in names) {
     value <- init[[name]]
     arg <- paste0("init$", name)
     if (!is_plain_numeric(value)) {
-      abort_expected(value, "a numeric array", arg = arg, call = call)
+      abort_expected(value, "a numeric array", arg = arg)
     }
-    check_size(value, arg = arg, call = call)
-    check_finite(value, arg = arg, call = call)
+    check_size(value, arg = arg)
+    check_finite(value, arg = arg)
     storage.mode(init[[name]]) <- "double"
   }
   init
 }
 
 # The kind of each parameter, in the order of init.
-check_transform <- function(transform, init, call) {
+check_transform <- function(transform, init) {
   kind <- stats::setNames(rep("real", length(init)), names(init))
   if (is.null(transform)) {
     return(kind)
@@ -415,21 +385,20 @@ check_transform <- function(transform, init, call) {
     abort_expected(
       transform,
       "a named list such as list(sigma = \"positive\")",
-      arg = "transform",
-      call = call
+      arg = "transform"
     )
   }
-  check_known(given, names(init), "parameter", arg = "transform", call = call)
+  check_known(given, names(init), "parameter", arg = "transform")
   for (name in given) {
     arg <- paste0("transform$", name)
     kind[[name]] <-
-      check_choice(transform[[name]], custom_kinds[-1], arg = arg, call = call)
-    check_in_range(init[[name]], kind[[name]], paste0("init$", name), call)
+      check_choice(transform[[name]], custom_kinds[-1], arg = arg)
+    check_in_range(init[[name]], kind[[name]], paste0("init$", name))
   }
   kind
 }
 
-check_in_range <- function(value, kind, arg, call) {
+check_in_range <- function(value, kind, arg) {
   if (kind == "simplex") {
     ok <- length(value) > 1 && all(value > 0) && abs(sum(value) - 1) < 1e-8
     if (!ok) {
@@ -437,8 +406,7 @@ check_in_range <- function(value, kind, arg, call) {
         value,
         "two or more positive numbers of sum 1 for the transform \"simplex\"",
         seen = values_text(value),
-        arg = arg,
-        call = call
+        arg = arg
       )
     }
     return(invisible())
@@ -447,7 +415,7 @@ check_in_range <- function(value, kind, arg, call) {
   if (length(bad) > 0) {
     must <- if (kind == "unit") "lie between 0 and 1" else "be positive"
     must <- paste0(must, " for the transform \"", kind, "\"")
-    abort_value(value, bad[[1]], must, arg = arg, call = call)
+    abort_value(value, bad[[1]], must, arg = arg)
   }
 }
 

@@ -84,14 +84,13 @@ model_density <- function(
   gradient_noise = c("none", "normal", "laplace", "cauchy"),
   noise_scale = NULL
 ) {
-  call <- rlang::current_env()
   check_given(name)
   name <- check_choice(name, names(density_forms))
   gradient_noise <- check_choice(gradient_noise, gradient_noises)
-  parameters <- check_density_parameters(list(...), name, call)
-  form <- do.call(density_forms[[name]], c(parameters, list(call = call)))
+  parameters <- check_density_parameters(list(...), name)
+  form <- do.call(density_forms[[name]], parameters)
   n_dim <- length(form$location)
-  noise_scale <- check_noise_scale(noise_scale, gradient_noise, n_dim, call)
+  noise_scale <- check_noise_scale(noise_scale, gradient_noise, n_dim)
   each <- paste0("theta[", seq_len(n_dim), "]")
   variables <- if (n_dim == 1) "theta" else each
   new_model(
@@ -127,9 +126,9 @@ gradient_noises <- c("none", "normal", "laplace", "cauchy")
 # not zero to rounding) and `draw`: one draw, from a function that gives n
 # standard normals. In the order of v_form in src/models/density.c.
 density_forms <- list(
-  normal = function(mean = 0, sd = 1, dim = NULL, call) {
-    check_positive(sd, "sd", call)
-    p <- density_vectors(list(mean = mean, sd = sd), dim, call)
+  normal = function(mean = 0, sd = 1, dim = NULL) {
+    check_positive(sd, "sd")
+    p <- density_vectors(list(mean = mean, sd = sd), dim)
     list(
       location = p$mean,
       scale = p$sd,
@@ -139,19 +138,12 @@ density_forms <- list(
       draw = function(normals) p$mean + p$sd * normals(length(p$mean))
     )
   },
-  "skew-normal" = function(
-    shape,
-    location = 0,
-    scale = 1,
-    dim = NULL,
-    call
-  ) {
-    check_given(shape, "shape", call)
-    check_positive(scale, "scale", call)
+  "skew-normal" = function(shape, location = 0, scale = 1, dim = NULL) {
+    check_given(shape, "shape")
+    check_positive(scale, "scale")
     p <- density_vectors(
       list(shape = shape, location = location, scale = scale),
-      dim,
-      call
+      dim
     )
     delta <- p$shape / sqrt(1 + p$shape^2)
     mean <- p$location + p$scale * delta * sqrt(2 / pi)
@@ -171,15 +163,11 @@ density_forms <- list(
       }
     )
   },
-  student = function(df, location = 0, scale = 1, dim = NULL, call) {
-    check_given(df, "df", call)
-    check_positive(df, "df", call)
-    check_positive(scale, "scale", call)
-    p <- density_vectors(
-      list(df = df, location = location, scale = scale),
-      dim,
-      call
-    )
+  student = function(df, location = 0, scale = 1, dim = NULL) {
+    check_given(df, "df")
+    check_positive(df, "df")
+    check_positive(scale, "scale")
+    p <- density_vectors(list(df = df, location = location, scale = scale), dim)
     spread <- ifelse(p$df > 2, sqrt(p$df / pmax(p$df - 2, 0)), Inf)
     list(
       location = p$location,
@@ -196,23 +184,17 @@ density_forms <- list(
       }
     )
   },
-  mixture = function(means, sds = 1, weights = 1, dim = 1, call) {
-    check_given(means, "means", call)
-    check_positive(sds, "sds", call)
-    check_positive(weights, "weights", call)
+  mixture = function(means, sds = 1, weights = 1, dim = 1) {
+    check_given(means, "means")
+    check_positive(sds, "sds")
+    check_positive(weights, "weights")
     p <- density_vectors(
       list(means = means, sds = sds, weights = weights),
       NULL,
-      call,
       unit = "component"
     )
     p$weights <- p$weights / sum(p$weights)
-    dim <- check_count(
-      dim,
-      most = count_limits$integer,
-      arg = "dim",
-      call = call
-    )
+    dim <- check_count(dim, most = count_limits$integer, arg = "dim")
     mean <- sum(p$weights * p$means)
     square <- sum(p$weights * (p$sds^2 + (p$means - mean)^2))
     list(
@@ -230,18 +212,17 @@ density_forms <- list(
       }
     )
   },
-  banana = function(curvature = 1, sd = c(1, 1), dim = NULL, call) {
-    check_positive(sd, "sd", call)
+  banana = function(curvature = 1, sd = c(1, 1), dim = NULL) {
+    check_positive(sd, "sd")
     dim <- check_count(
       dim,
       min = 2,
       most = count_limits$integer,
       allow_null = TRUE,
-      arg = "dim",
-      call = call
+      arg = "dim"
     )
     if (!is.null(dim) && dim %% 2 != 0) {
-      abort_expected(dim, "an even whole number", arg = "dim", call = call)
+      abort_expected(dim, "an even whole number", arg = "dim")
     }
     pairs <- if (is.null(dim)) NULL else dim / 2
     if (length(sd) %% 2 != 0) {
@@ -249,15 +230,13 @@ density_forms <- list(
         sd,
         "a vector with two values, or two for each pair of coordinates",
         seen = count_noun(length(sd), "value"),
-        arg = "sd",
-        call = call
+        arg = "sd"
       )
     }
     s <- matrix(sd, 2)
     p <- density_vectors(
       list(curvature = curvature, sd = s[1, ], sd = s[2, ]),
       pairs,
-      call,
       unit = "pair"
     )
     first <- p[[2]]
@@ -281,8 +260,8 @@ density_forms <- list(
   }
 )
 
-check_density_parameters <- function(parameters, name, call) {
-  known <- setdiff(names(formals(density_forms[[name]])), "call")
+check_density_parameters <- function(parameters, name) {
+  known <- names(formals(density_forms[[name]]))
   given <- names(parameters)
   if (length(parameters) > 0 && (is.null(given) || any(given == ""))) {
     abort_input(
@@ -291,40 +270,33 @@ check_density_parameters <- function(parameters, name, call) {
         i = "{.val {name}} has {.arg {known}}."
       ),
       argument = "...",
-      expected = known,
-      call = call
+      expected = known
     )
   }
-  check_known(given, known, "parameter", arg = "...", call = call)
+  check_known(given, known, "parameter", arg = "...")
   if (anyDuplicated(given)) {
     twice <- given[duplicated(given)][[1]]
     abort_input(
       "{.arg {twice}} is given twice.",
-      argument = twice,
-      call = call
+      argument = twice
     )
   }
   parameters
 }
 
-check_positive <- function(x, arg, call) {
-  check_numeric_vector(x, positive = TRUE, arg = arg, call = call)
+check_positive <- function(x, arg) {
+  check_numeric_vector(x, positive = TRUE, arg = arg)
 }
 
 # Numeric vectors of one value or of as many as there are coordinates, all
 # brought to that length: `dim`, or the longest.
-density_vectors <- function(values, dim, call, unit = "coordinate") {
+density_vectors <- function(values, dim, unit = "coordinate") {
   for (arg in unique(names(values))) {
-    check_numeric_vector(values[[arg]], arg = arg, call = call)
+    check_numeric_vector(values[[arg]], arg = arg)
   }
   n <- max(lengths(values))
   if (!is.null(dim)) {
-    n <- check_count(
-      dim,
-      most = count_limits$integer,
-      arg = "dim",
-      call = call
-    )
+    n <- check_count(dim, most = count_limits$integer, arg = "dim")
   }
   for (k in seq_along(values)) {
     if (!length(values[[k]]) %in% c(1, n)) {
@@ -335,15 +307,14 @@ density_vectors <- function(values, dim, call, unit = "coordinate") {
          {count_noun(n, unit)}, not {format_count(has)}.",
         argument = arg,
         expected = unique(c(1, n)),
-        value = values[[k]],
-        call = call
+        value = values[[k]]
       )
     }
   }
   lapply(values, function(x) rep_len(as.double(x), n))
 }
 
-check_noise_scale <- function(noise_scale, gradient_noise, n_dim, call) {
+check_noise_scale <- function(noise_scale, gradient_noise, n_dim) {
   if (gradient_noise == "none") {
     if (!is.null(noise_scale)) {
       abort_input(
@@ -352,8 +323,7 @@ check_noise_scale <- function(noise_scale, gradient_noise, n_dim, call) {
           i = "Give for instance {.code gradient_noise = \"normal\"}."
         ),
         argument = "noise_scale",
-        value = noise_scale,
-        call = call
+        value = noise_scale
       )
     }
     return(numeric(n_dim))
@@ -361,19 +331,13 @@ check_noise_scale <- function(noise_scale, gradient_noise, n_dim, call) {
   if (is.null(noise_scale)) {
     abort_input(
       "{.arg noise_scale} must be given with {.arg gradient_noise}.",
-      argument = "noise_scale",
-      call = call
+      argument = "noise_scale"
     )
   }
-  check_numeric_vector(
-    noise_scale,
-    size = c(1, n_dim),
-    arg = "noise_scale",
-    call = call
-  )
+  check_numeric_vector(noise_scale, size = c(1, n_dim), arg = "noise_scale")
   if (any(noise_scale < 0)) {
     bad <- which(noise_scale < 0)[[1]]
-    abort_value(noise_scale, bad, "be zero or more", "noise_scale", call)
+    abort_value(noise_scale, bad, "be zero or more", "noise_scale")
   }
   rep_len(as.double(noise_scale), n_dim)
 }

@@ -143,7 +143,7 @@ model_pmf <- function(
 }
 
 # n: of users and of items.
-warn_rank <- function(rank, n, call) {
+warn_rank <- function(rank, n) {
   if (rank <= max(n)) {
     return(invisible())
   }
@@ -154,8 +154,7 @@ warn_rank <- function(rank, n, call) {
        {format_count(n[[1]])}, or items, {format_count(n[[2]])}.",
       i = "No matrix of these sizes has a rank above {format_count(min(n))}:
            more factors cost time and add nothing."
-    ),
-    call = call
+    )
   )
 }
 
@@ -169,27 +168,25 @@ build_factors <- function(
   a0,
   b0,
   init,
-  gibbs_every,
-  call = caller_env()
+  gibbs_every
 ) {
-  rank <- check_count(rank, arg = "rank", call = call)
+  rank <- check_count(rank, arg = "rank")
   positive <- function(x, arg) {
-    check_number(x, positive = TRUE, arg = arg, call = call)
+    check_number(x, positive = TRUE, arg = arg)
   }
   alpha <- positive(alpha, "alpha")
   a0 <- positive(a0, "a0")
   b0 <- positive(b0, "b0")
-  mu0 <- check_number(mu0, arg = "mu0", call = call)
-  init <- check_choice(init, c("default", "authors"), arg = "init", call = call)
+  mu0 <- check_number(mu0, arg = "mu0")
+  init <- check_choice(init, c("default", "authors"), arg = "init")
   gibbs_every <- check_count(
     gibbs_every,
     allow_null = TRUE,
-    arg = "gibbs_every",
-    call = call
+    arg = "gibbs_every"
   )
   n <- c(ratings$user$n, ratings$item$n)
-  check_n_dim(sum(n) * rank, rank, call = call)
-  warn_rank(rank, n, call)
+  check_n_dim(sum(n) * rank, rank)
+  warn_rank(rank, n)
   shape <- c(
     n_user = n[[1]],
     n_item = n[[2]],
@@ -234,8 +231,7 @@ build_factors <- function(
       batch = max(32, ceiling(length(ratings$rating) / 100)),
       gibbs_every = gibbs_every
     ),
-    label = paste0("model_", name),
-    call = call
+    label = paste0("model_", name)
   )
 }
 

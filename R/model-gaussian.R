@@ -76,21 +76,15 @@ model_gaussian <- function(
 }
 
 # Inverse of a covariance matrix.
-check_covariance <- function(
-  x,
-  n_dim,
-  arg = caller_arg(x),
-  call = caller_env()
-) {
-  check_matrix(x, n_row = n_dim, n_col = n_dim, arg = arg, call = call)
+check_covariance <- function(x, n_dim, arg = caller_arg(x)) {
+  check_matrix(x, n_row = n_dim, n_col = n_dim, arg = arg)
   root <- if (isSymmetric(unname(x))) try(chol(x), silent = TRUE)
   if (!is.matrix(root)) {
     abort_expected(
       x,
       "a symmetric positive definite matrix",
       seen = "one that is not",
-      arg = arg,
-      call = call
+      arg = arg
     )
   }
   chol2inv(root)

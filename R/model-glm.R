@@ -108,13 +108,13 @@ model_glm <- function(
     (is.null(weights) || is_plain_numeric(weights)) &&
     length(weights) %in% c(0, length(y))
   if (is_vector) {
-    known <- resolve_family(family, rlang::current_env())
+    known <- resolve_family(family)
     check_successes(y, weights, known, "y")
   }
   build_glm(
     x,
     y,
-    resolve_family(family, rlang::current_env()),
+    resolve_family(family),
     prior,
     intercept,
     weights,
@@ -125,7 +125,7 @@ model_glm <- function(
   )
 }
 
-# model_glm() for callers whose users typed something else: `call` is theirs.
+# model_glm() for callers whose users typed something else:.
 # family: from resolve_family().
 # prior_intercept: NULL if `prior` is that of all columns.
 # centers: the intercept's prior is on the predictor at the covariates' means.
@@ -144,8 +144,7 @@ build_glm <- function(
   storage = "double",
   centers = FALSE,
   arg_y = "y",
-  known = NULL,
-  call = caller_env()
+  known = NULL
 ) {
   read <- read_regression(
     x,
@@ -160,12 +159,11 @@ build_glm <- function(
     offset,
     sigma,
     arg_y,
-    call,
     known = known,
-    check_names = function(columns, aux) check_no_aux(columns, aux, call)
+    check_names = function(columns, aux) check_no_aux(columns, aux)
   )
   x <- read$rows$x
-  store <- store_of(storage, x, call = call)
+  store <- store_of(storage, x)
   facts <- read$facts
   is_sampled <- read$is_sampled
   n_aux <- sum(is_sampled)
@@ -201,8 +199,7 @@ build_glm <- function(
       has_columns = TRUE
     ),
     label = "model_glm",
-    store = store,
-    call = call
+    store = store
   )
 }
 
@@ -220,21 +217,19 @@ read_regression <- function(
   offset,
   sigma,
   arg_y,
-  call,
   known = NULL,
   check_names
 ) {
   facts <- response_facts(family)
-  rows <- check_glm_rows(x, y, weights, offset, family, arg_y, call)
+  rows <- check_glm_rows(x, y, weights, offset, family, arg_y)
   x <- rows$x
   sigma <- check_number(
     sigma,
     positive = TRUE,
     allow_null = TRUE,
-    arg = "sigma",
-    call = call
+    arg = "sigma"
   )
-  known_aux <- known_values(family, check_sigma_of(family, sigma, call))
+  known_aux <- known_values(family, check_sigma_of(family, sigma))
   is_sampled <- is.na(known_aux)
   coefficients <- column_names(x)
   check_names(coefficients, facts$aux[is_sampled])
@@ -250,11 +245,10 @@ read_regression <- function(
     response_sd = units$sd %||% 1,
     response_mean = units$mean %||% 0,
     aux = if (any(is_sampled)) {
-      aux_priors(specs$prior_aux, family, facts$aux[is_sampled], call)
+      aux_priors(specs$prior_aux, family, facts$aux[is_sampled])
     },
     aux_sd = units$aux_sd %||% 1,
-    aux_lower = facts$lower[is_sampled],
-    call = call
+    aux_lower = facts$lower[is_sampled]
   )
   list(
     rows = rows,
@@ -269,7 +263,7 @@ read_regression <- function(
 }
 
 # A known sigma is of responses in units; others have theirs in the family.
-check_sigma_of <- function(family, sigma, call) {
+check_sigma_of <- function(family, sigma) {
   aux <- response_aux(family)
   if (is.null(sigma) || length(aux) == 0) {
     return(sigma)
@@ -287,8 +281,7 @@ check_sigma_of <- function(family, sigma, call) {
         )
       },
       argument = "sigma",
-      value = sigma,
-      call = call
+      value = sigma
     )
   }
   sigma
@@ -304,7 +297,7 @@ aux_starts <- function(entry, facts, units) {
 }
 
 # Draws have unique names, and some are those of parameters of the response.
-check_no_aux <- function(coefficients, aux, call) {
+check_no_aux <- function(coefficients, aux) {
   aux <- intersect(aux, coefficients)
   if (length(aux) > 0) {
     aux <- aux[[1]]
@@ -315,39 +308,36 @@ check_no_aux <- function(coefficients, aux, call) {
         i = "Rename it, or write {.code I({aux})} in a formula."
       ),
       argument = "x",
-      value = aux,
-      call = call
+      value = aux
     )
   }
 }
 
 # What the core takes of each row: list(x, y, weights, offset).
-check_glm_rows <- function(x, y, weights, offset, family, arg_y, call) {
+check_glm_rows <- function(x, y, weights, offset, family, arg_y) {
   x <- if (is_store(x)) {
-    check_store(x, arg = "x", call = call)
+    check_store(x, arg = "x")
   } else if (is_looked(x)) {
     x
   } else {
-    check_design(x, arg = "x", call = call)
+    check_design(x, arg = "x")
   }
-  y <- check_response(y, family, arg_y, call)
-  check_same_rows(x, y, arg = "x", arg_y = arg_y, call = call)
+  y <- check_response(y, family, arg_y)
+  check_same_rows(x, y, arg = "x", arg_y = arg_y)
   weights <- check_numeric_vector(
     weights,
     size = nrow(x),
     positive = TRUE,
     allow_null = TRUE,
     most = most_of_data,
-    arg = "weights",
-    call = call
+    arg = "weights"
   )
   offset <- check_numeric_vector(
     offset,
     size = nrow(x),
     allow_null = TRUE,
     most = most_of_data,
-    arg = "offset",
-    call = call
+    arg = "offset"
   )
   list(x = x, y = y, weights = weights, offset = offset)
 }

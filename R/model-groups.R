@@ -75,20 +75,19 @@ model_groups <- function(
   correlated = TRUE,
   nodes = NULL
 ) {
-  call <- rlang::current_env()
   check_given(x)
   x <- check_design(x)
   check_given(group)
   z <- z %||% cbind("(Intercept)" = rep(1, nrow(x)))
   z <- check_design(z)
-  check_same_rows(x, z, arg = "x", arg_y = "z", call = call)
-  check_same_rows(x, group, arg = "x", arg_y = "group", call = call)
+  check_same_rows(x, z, arg = "x", arg_y = "z")
+  check_same_rows(x, group, arg = "x", arg_y = "group")
   if (is.null(colnames(z))) {
     colnames(z) <- paste0("z", seq_len(ncol(z)))
   }
-  family <- resolve_family(family, call)
-  check_effects(colnames(z), call)
-  group <- as_group(group, "group", call)
+  family <- resolve_family(family)
+  check_effects(colnames(z))
+  group <- as_group(group, "group")
   build_groups(
     look_at_rows(matrix_reader(x, z), group),
     y,
@@ -100,26 +99,24 @@ model_groups <- function(
         as_prior(prior_intercept)
       },
       prior_aux = as_prior(prior_aux),
-      prior_covariance = as_covariance_prior(prior_covariance, call)
+      prior_covariance = as_covariance_prior(prior_covariance)
     ),
     weights,
     offset,
     sigma,
-    nodes = if (!is.null(nodes)) check_count(nodes, most = 500),
-    call = call
+    nodes = if (!is.null(nodes)) check_count(nodes, most = 500)
   )
 }
 
 # Each row's group, of levels that are there.
-as_group <- function(group, arg, call) {
+as_group <- function(group, arg) {
   group <- quick_factor(group)
   if (anyNA(group)) {
     abort_value(
       group,
       which(is.na(group))[[1]],
       "be no missing value",
-      arg = arg,
-      call = call
+      arg = arg
     )
   }
   group
@@ -145,10 +142,9 @@ build_groups <- function(
   sigma,
   nodes = NULL,
   centers = FALSE,
-  arg_y = "y",
-  call = caller_env()
+  arg_y = "y"
 ) {
-  check_grouped_family(family, call)
+  check_grouped_family(family)
   names <- group_names(x$effects, terms)
   read <- read_regression(
     x,
@@ -159,9 +155,8 @@ build_groups <- function(
     offset,
     sigma,
     arg_y,
-    call,
     check_names = function(columns, aux) {
-      check_names_differ(c(columns, names$variables, aux), call)
+      check_names_differ(c(columns, names$variables, aux))
     }
   )
   entry <- find_response(family)
@@ -180,15 +175,14 @@ build_groups <- function(
     specs$prior_covariance,
     x$effects,
     read$rows$y,
-    entry$has_units,
-    call
+    entry$has_units
   )
   sizes <- as.double(tabulate(terms$group, nlevels(terms$group)))
   n_node <- if (is_exact) 3 else nodes %||% usual_nodes
   new_model(
     "groups",
     c(covariance, list(
-      rows = put_rows(x, sizes, read$rows, terms$group, is_exact, call),
+      rows = put_rows(x, sizes, read$rows, terms$group, is_exact),
       z = as.double(effect_columns(x) - 1),
       n_coef = as.double(ncol(x)),
       correlated = as.double(terms$correlated),
@@ -240,8 +234,7 @@ build_groups <- function(
       is_grouped = TRUE
     ),
     label = "model_groups",
-    store = groups_store,
-    call = call
+    store = groups_store
   )
 }
 
@@ -279,7 +272,7 @@ effect_columns <- function(x) {
 # Rows as the core takes them, those of a group after each other: a pointer, for
 # the parameter "rows". sizes: rows of each group; rows: list(y, weights,
 # offset).
-put_rows <- function(x, sizes, rows, group, folds, call) {
+put_rows <- function(x, sizes, rows, group, folds) {
   own <- which(is.na(x$same))
   if (nrow(x) > 1e6) {
     gc() # what was made on the way here, before there is more
@@ -294,7 +287,7 @@ put_rows <- function(x, sizes, rows, group, folds, call) {
     folds
   )
   if (is.integer(out)) {
-    abort_status(out, call = call)
+    abort_status(out)
   }
   each_rows(x$reader, function(block, first, n, is_last) {
     all <- block$x
@@ -314,7 +307,7 @@ put_rows <- function(x, sizes, rows, group, folds, call) {
       rows$offset,
       is_last
     )
-    abort_status(status, call = call)
+    abort_status(status)
   })
   out
 }
@@ -354,7 +347,7 @@ group_names <- function(effects, terms) {
   )
 }
 
-check_effects <- function(effects, call) {
+check_effects <- function(effects) {
   if (length(effects) > most_effects) {
     abort_tall(
       "unsupported",
@@ -362,15 +355,14 @@ check_effects <- function(effects, call) {
         "A group may have at most {most_effects} effects, not
          {length(effects)}: the quadrature takes a grid of nodes in each.",
         x = "They are {quote_columns(effects)}."
-      ),
-      call = call
+      )
     )
   }
 }
 
 # Newton's method for a group's mode, and the nodes about it, take one that is
 # concave.
-check_grouped_family <- function(family, call) {
+check_grouped_family <- function(family) {
   if (!find_response(family)$is_concave) {
     abort_tall(
       "unsupported",
@@ -379,21 +371,19 @@ check_grouped_family <- function(family, call) {
          {.val {family$name}}: their log density is not concave.",
         i = "There are gaussian, binomial, poisson, neg_binomial_2 and Gamma."
       ),
-      argument = "family",
-      call = call
+      argument = "family"
     )
   }
 }
 
-check_names_differ <- function(names, call) {
+check_names_differ <- function(names) {
   twice <- unique(names[duplicated(names)])
   if (length(twice) > 0) {
     abort_input(
       "Variables must have different names, but {.val {twice[[1]]}} would come
        twice: rename a column or the grouping factor.",
       argument = "formula",
-      value = twice,
-      call = call
+      value = twice
     )
   }
 }

@@ -9,13 +9,7 @@ model_ica <- function(x, prior_sd = 1, storage = c("double", "float")) {
 }
 
 # reference: the unmixing matrix that variables are aligned with.
-build_ica <- function(
-  x,
-  prior_sd,
-  reference = NULL,
-  storage = "double",
-  call = caller_env()
-) {
+build_ica <- function(x, prior_sd, reference = NULL, storage = "double") {
   k <- ncol(x)
   new_model(
     "ica",
@@ -33,18 +27,16 @@ build_ica <- function(
       has_data_free = TRUE
     ),
     label = "model_ica",
-    store = store_of(storage, x, call = call)
+    store = store_of(storage, x)
   )
 }
 
-check_components <- function(x, arg = "x", call = caller_env()) {
-  check_given(x, arg = arg, call = call)
+check_components <- function(x, arg = "x") {
+  check_given(x, arg = arg)
   if (is.data.frame(x)) {
     x <- as.matrix(x)
   }
-  x <- as_double_matrix(
-    check_matrix(x, most = most_of_data, arg = arg, call = call)
-  )
+  x <- as_double_matrix(check_matrix(x, most = most_of_data, arg = arg))
   if (nrow(x) < ncol(x)) {
     abort_input(
       c(
@@ -53,8 +45,7 @@ check_components <- function(x, arg = "x", call = caller_env()) {
         x = "It is {nrow(x)} x {ncol(x)}."
       ),
       argument = arg,
-      value = dim(x),
-      call = call
+      value = dim(x)
     )
   }
   constant <- which(.Call(ffi_column_sds, x) == 0)
@@ -63,8 +54,7 @@ check_components <- function(x, arg = "x", call = caller_env()) {
     abort_input(
       "{.arg {arg}} must have no constant column, which {.val {name}} is.",
       argument = arg,
-      value = name,
-      call = call
+      value = name
     )
   }
   # a direction without variance: W grows there until the prior stops it
@@ -75,8 +65,7 @@ check_components <- function(x, arg = "x", call = caller_env()) {
         "{.arg {arg}} must have linearly independent columns.",
         i = "Leave out those that others determine."
       ),
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
   x
@@ -105,15 +94,19 @@ standard_columns <- function(x, scaling) {
 }
 
 # An unmixing matrix to begin with.
-ica_start <- function(x, init, call = caller_env()) {
+ica_start <- function(x, init) {
   k <- ncol(x)
   # nothing to unmix; fastICA takes no single column
   if (k == 1 && is.character(init)) {
-    check_choice(init, c("fastICA", "identity"), arg = "init", call = call)
+    check_choice(init, c("fastICA", "identity"), arg = "init")
     return(diag(1))
   }
   if (identical(init, "fastICA")) {
-    rlang::check_installed("fastICA", "to begin the search", call = call)
+    rlang::check_installed(
+      "fastICA",
+      "to begin the search",
+      call = error_frame()
+    )
     found <- fastICA::fastICA(x, k)
     # its sources have variance 1, logistic ones pi^2 / 3
     return(t(found$K %*% found$W) * pi / sqrt(3))
@@ -122,16 +115,13 @@ ica_start <- function(x, init, call = caller_env()) {
     return(diag(k))
   }
   if (is.character(init)) {
-    return(
-      check_choice(init, c("fastICA", "identity"), arg = "init", call = call)
-    )
+    return(check_choice(init, c("fastICA", "identity"), arg = "init"))
   }
-  init <- check_matrix(init, n_row = k, n_col = k, arg = "init", call = call)
+  init <- check_matrix(init, n_row = k, n_col = k, arg = "init")
   if (rcond(init) < .Machine$double.eps) {
     abort_input(
       "{.arg init} must be a regular matrix: this one is singular.",
-      argument = "init",
-      call = call
+      argument = "init"
     )
   }
   init

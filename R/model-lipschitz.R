@@ -73,13 +73,12 @@ prior_lipschitz <- function(model) {
 }
 
 # Of the rows. `hint`: what to do for a model without, a cli message.
-model_lipschitz <- function(model, hint, cores = 1, call = caller_env()) {
+model_lipschitz <- function(model, hint, cores = 1) {
   if (!model_info(model)$has_weights) {
     abort_tall(
       "unsupported",
-      c("{.code {model$label}()} has no Lipschitz constants.", i = hint),
-      call = call
+      c("{.code {model$label}()} has no Lipschitz constants.", i = hint)
     )
   }
-  model_weights(model, "lipschitz", NULL, NULL, cores, call, hint = hint)
+  model_weights(model, "lipschitz", NULL, NULL, cores, hint = hint)
 }

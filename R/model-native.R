@@ -81,7 +81,6 @@ model_native <- function(
   check_together(data, constants)
   start <- check_named_init(init)
   variables <- check_variables(variables, start, table)
-  call <- rlang::current_env()
   tryCatch(
     new_model(
       "native",
@@ -107,20 +106,19 @@ model_native <- function(
       label = "model_native"
     ),
     tall_error_argument = function(e) {
-      abort_refused(table, c(data, constants), call)
+      abort_refused(table, c(data, constants))
     }
   )
 }
 
-check_table <- function(pointer, arg = "pointer", call = caller_env()) {
-  check_given(pointer, arg = arg, call = call)
+check_table <- function(pointer, arg = "pointer") {
+  check_given(pointer, arg = arg)
   if (typeof(pointer) != "externalptr") {
     abort_expected(
       pointer,
       "an external pointer to a `struct tb_native_type`",
       "Call the compiled function that makes it, with `.Call()`.",
-      arg = arg,
-      call = call
+      arg = arg
     )
   }
   table <- .Call(ffi_native_info, pointer)
@@ -131,8 +129,7 @@ check_table <- function(pointer, arg = "pointer", call = caller_env()) {
         i = "Its first member must be {.code TALLBAYES_API_VERSION}. A pointer
              that was saved with R and read again points nowhere."
       ),
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
   if (table$version != table$current) {
@@ -144,8 +141,7 @@ check_table <- function(pointer, arg = "pointer", call = caller_env()) {
       ),
       argument = arg,
       expected = table$current,
-      value = table$version,
-      call = call
+      value = table$version
     )
   }
   if (!is.null(table$missing)) {
@@ -155,15 +151,14 @@ check_table <- function(pointer, arg = "pointer", call = caller_env()) {
       "{.arg {arg}} points to a table without {.code {table$missing}}, which is
        required{why}.",
       argument = arg,
-      expected = table$missing,
-      call = call
+      expected = table$missing
     )
   }
   table
 }
 
 # A named list of numeric vectors and matrices, as doubles.
-check_arrays <- function(x, arg, call = caller_env()) {
+check_arrays <- function(x, arg) {
   if (!is.list(x) || is.data.frame(x) || length(x) == 0) {
     expected <- if (arg == "data") "a numeric matrix or" else "NULL or"
     hint <- if (is.data.frame(x)) "Make a list of its columns, or a matrix."
@@ -171,18 +166,17 @@ check_arrays <- function(x, arg, call = caller_env()) {
       x,
       paste(expected, "a named list of numeric vectors and matrices"),
       hint,
-      arg = arg,
-      call = call
+      arg = arg
     )
   }
-  check_names(names(x), arg, call)
+  check_names(names(x), arg)
   Map(
     function(value, name) {
       name <- paste0(arg, "$", name)
       if (is.matrix(value)) {
-        as_double_matrix(check_matrix(value, arg = name, call = call))
+        as_double_matrix(check_matrix(value, arg = name))
       } else {
-        unname(check_numeric_vector(value, arg = name, call = call))
+        unname(check_numeric_vector(value, arg = name))
       }
     },
     x,
@@ -191,13 +185,12 @@ check_arrays <- function(x, arg, call = caller_env()) {
 }
 
 # Every element has a name, and no other has it.
-check_names <- function(names, arg, call) {
+check_names <- function(names, arg) {
   if (is.null(names) || anyNA(names) || any(names == "")) {
     abort_input(
       "{.arg {arg}} must have names, one for each element.",
       argument = arg,
-      value = names,
-      call = call
+      value = names
     )
   }
   if (anyDuplicated(names)) {
@@ -205,21 +198,19 @@ check_names <- function(names, arg, call) {
     abort_input(
       "{.arg {arg}} must have different names, but {.val {twice}} comes twice.",
       argument = arg,
-      value = twice,
-      call = call
+      value = twice
     )
   }
 }
 
 # Rows agree, and no constant hides an array of the data.
-check_together <- function(data, constants, call = caller_env()) {
+check_together <- function(data, constants) {
   for (name in names(data)[-1]) {
     check_same_rows(
       data[[1]],
       data[[name]],
       arg = paste0("data$", names(data)[[1]]),
-      arg_y = paste0("data$", name),
-      call = call
+      arg_y = paste0("data$", name)
     )
   }
   both <- intersect(names(constants), names(data))
@@ -228,31 +219,30 @@ check_together <- function(data, constants, call = caller_env()) {
       "{.arg constants} must have other names than {.arg data}, but {.val
        {both}} {?is/are} in both.",
       argument = "constants",
-      value = both,
-      call = call
+      value = both
     )
   }
 }
 
 # One vector of all parameters, with a name for each.
-check_named_init <- function(init, arg = "init", call = caller_env()) {
-  check_given(init, arg = arg, call = call)
+check_named_init <- function(init, arg = "init") {
+  check_given(init, arg = arg)
   if (!is.list(init)) {
-    init <- check_numeric_vector(init, arg = arg, call = call)
-    check_names(names(init), arg, call)
+    init <- check_numeric_vector(init, arg = arg)
+    check_names(names(init), arg)
     return(init)
   }
   if (length(init) == 0) {
-    abort_expected(init, "at least one parameter", arg = arg, call = call)
+    abort_expected(init, "at least one parameter", arg = arg)
   }
-  check_names(names(init), arg, call)
+  check_names(names(init), arg)
   out <- Map(
     function(value, name) {
       where <- paste0(arg, "$", name)
       if (!is_plain_numeric(value) || length(value) == 0) {
-        abort_expected(value, "a numeric array", arg = where, call = call)
+        abort_expected(value, "a numeric array", arg = where)
       }
-      check_finite(value, arg = where, call = call)
+      check_finite(value, arg = where)
       stats::setNames(as.double(value), element_names(name, value))
     },
     init,
@@ -261,7 +251,7 @@ check_named_init <- function(init, arg = "init", call = caller_env()) {
   unlist(unname(out))
 }
 
-check_variables <- function(variables, start, table, call = caller_env()) {
+check_variables <- function(variables, start, table) {
   if (!table$has_constrain) {
     if (!is.null(variables)) {
       abort_input(
@@ -271,8 +261,7 @@ check_variables <- function(variables, start, table, call = caller_env()) {
           i = "The names of {.arg init} are those of the draws."
         ),
         argument = "variables",
-        value = variables,
-        call = call
+        value = variables
       )
     }
     return(names(start))
@@ -285,15 +274,14 @@ check_variables <- function(variables, start, table, call = caller_env()) {
         "a character vector of ", count_noun(n, "name"),
         ", as the table has `constrain`"
       ),
-      arg = "variables",
-      call = call
+      arg = "variables"
     )
   }
-  check_names(variables, "variables", call)
+  check_names(variables, "variables")
   variables
 }
 
-abort_refused <- function(table, arrays, call) {
+abort_refused <- function(table, arrays) {
   shape <- vapply(
     arrays,
     function(x) paste(dim(x) %||% length(x), collapse = " x "),
@@ -305,7 +293,6 @@ abort_refused <- function(table, arrays, call) {
       "{.code create} of the table {.val {table$name}} refused its data.",
       x = "It was given {given}."
     ),
-    argument = "data",
-    call = call
+    argument = "data"
   )
 }

@@ -101,7 +101,7 @@ model_network <- function(
   prior_aux <- as_prior(prior_aux)
   likelihood <- check_choice(likelihood, network_responses())
   activation <- check_choice(activation, names(network_activations))
-  response <- network_response(y, likelihood, "y", rlang::current_env())
+  response <- network_response(y, likelihood, "y")
   check_same_rows(x, y)
   build_network(
     as_double_matrix(x),
@@ -112,8 +112,7 @@ model_network <- function(
     prior,
     sigma,
     prior_aux,
-    storage,
-    call = rlang::current_env()
+    storage
   )
 }
 
@@ -130,27 +129,25 @@ build_network <- function(
   prior_aux,
   storage = "double",
   sigma_unit = 1,
-  arg_layers = "layers",
-  call = caller_env()
+  arg_layers = "layers"
 ) {
-  layers <- check_layers(layers, arg_layers, call)
-  sigma <- check_sigma(sigma, call)
-  store <- store_of(storage, x, call = call)
+  layers <- check_layers(layers, arg_layers)
+  sigma <- check_sigma(sigma)
+  store <- store_of(storage, x)
   entry <- find_response(likelihood)
   family <- new_family(entry)
   facts <- response_facts(family)
   samples_aux <- length(facts$aux) > 0 && is.null(sigma)
   widths <- c(ncol(x), layers, response$n_out)
   n_weight <- sum((widths[-length(widths)] + 1) * widths[-1])
-  check_n_dim(n_weight, layers, arg = arg_layers, call = call)
+  check_n_dim(n_weight, layers, arg = arg_layers)
   names <- network_names(widths)
   response_sd <- if (entry$has_units) response_sd(response$values) else 1
   resolved <- prior_resolve(
     prior,
     names = names,
     column_sd = sqrt(network_fan_in(widths)),
-    aux = if (samples_aux) scale_aux(prior_aux, response_sd),
-    call = call
+    aux = if (samples_aux) scale_aux(prior_aux, response_sd)
   )
   new_model(
     "network",
@@ -184,8 +181,7 @@ build_network <- function(
       n_aux = as.double(samples_aux)
     ),
     label = "model_network",
-    store = store,
-    call = call
+    store = store
   )
 }
 
@@ -198,15 +194,15 @@ scale_aux <- function(prior_aux, response_sd) {
   prior_aux
 }
 
-check_layers <- function(layers, arg, call) {
+check_layers <- function(layers, arg) {
   if (is.null(layers)) {
     return(NULL)
   }
-  layers <- check_numeric_vector(layers, arg = arg, call = call)
+  layers <- check_numeric_vector(layers, arg = arg)
   bad <- which(layers < 1 | layers != round(layers))
   if (length(bad) > 0) {
     must <- "be a whole number of units, at least 1, for each layer"
-    abort_value(layers, bad[[1]], must, arg = arg, call = call)
+    abort_value(layers, bad[[1]], must, arg = arg)
   }
   if (length(layers) > network_most_hidden) {
     abort_input(
@@ -214,25 +210,19 @@ check_layers <- function(layers, arg, call) {
        {length(layers)}.",
       argument = arg,
       expected = network_most_hidden,
-      value = layers,
-      call = call
+      value = layers
     )
   }
   unname(layers)
 }
 
 # NULL where it is sampled.
-check_sigma <- function(sigma, call) {
+check_sigma <- function(sigma) {
   if (identical(sigma, "sampled")) {
     return(NULL)
   }
   if (!is_number(sigma) || !is.finite(sigma) || sigma <= 0) {
-    abort_expected(
-      sigma,
-      "a positive number or \"sampled\"",
-      arg = "sigma",
-      call = call
-    )
+    abort_expected(sigma, "a positive number or \"sampled\"", arg = "sigma")
   }
   as.double(sigma)
 }

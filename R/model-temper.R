@@ -11,14 +11,8 @@ temper_model <- function(model, lambda) {
   temper_truth(model)
 }
 
-check_lambda <- function(lambda, model, call = caller_env()) {
-  check_number(
-    lambda,
-    positive = TRUE,
-    allow_null = TRUE,
-    arg = "lambda",
-    call = call
-  )
+check_lambda <- function(lambda, model) {
+  check_number(lambda, positive = TRUE, allow_null = TRUE, arg = "lambda")
   if (!is.null(lambda) && model$n_data == 0) {
     abort_tall(
       "unsupported",
@@ -27,8 +21,7 @@ check_lambda <- function(lambda, model, call = caller_env()) {
          could multiply.",
         i = "Leave {.arg lambda} out, or write the model for {.fn model_custom}
              with a {.arg log_lik}."
-      ),
-      call = call
+      )
     )
   }
   is_tempered <- !is.null(lambda) && lambda != model$n_data
@@ -39,8 +32,7 @@ check_lambda <- function(lambda, model, call = caller_env()) {
         "{.code {model$label}()} has a part of its likelihood that needs no
          data: {.arg lambda} does not reach it.",
         i = "Leave {.arg lambda} out."
-      ),
-      call = call
+      )
     )
   }
   lambda

@@ -121,7 +121,7 @@ lda_coordinates <- list(
   mean = list(prefix = "signed_theta", from = identity)
 )
 
-# model_lda() from documents; `call` and the name of `topics` are the caller's.
+# model_lda() from documents; the name of `topics` is the caller's.
 build_lda <- function(
   documents,
   topics,
@@ -129,28 +129,25 @@ build_lda <- function(
   beta,
   gibbs_sweeps,
   coordinates = "natural",
-  arg_topics = "topics",
-  call = caller_env()
+  arg_topics = "topics"
 ) {
   vocabulary <- documents$vocabulary
   most <- floor(.Machine$integer.max / length(vocabulary))
-  k <- check_count(topics, min = 2, arg = arg_topics, call = call)
-  check_count(k, max = most, arg = arg_topics, call = call)
-  alpha <- check_number(alpha, positive = TRUE, arg = "alpha", call = call)
-  beta <- check_number(beta, positive = TRUE, arg = "beta", call = call)
+  k <- check_count(topics, min = 2, arg = arg_topics)
+  check_count(k, max = most, arg = arg_topics)
+  alpha <- check_number(alpha, positive = TRUE, arg = "alpha")
+  beta <- check_number(beta, positive = TRUE, arg = "beta")
   sweeps <- check_count(
     gibbs_sweeps,
     most = count_limits$integer,
-    arg = "gibbs_sweeps",
-    call = call
+    arg = "gibbs_sweeps"
   )
   check_free(
     topic_bytes * k * length(vocabulary),
     "A model of {count_noun(k, 'topic')} of
      {count_noun(length(vocabulary), 'word')}",
     "Fewer topics take less, or fewer words: leave rare ones out.",
-    argument = arg_topics,
-    call = call
+    argument = arg_topics
   )
   place <- paste0("[", seq_len(k), ",", rep(vocabulary, each = k), "]")
   share <- tabulate_words(documents) / sum(documents$count)
@@ -181,8 +178,7 @@ build_lda <- function(
       },
       mode_method = "adam"
     ),
-    label = "model_lda",
-    call = call
+    label = "model_lda"
   )
 }
 
@@ -214,11 +210,10 @@ as_documents <- function(
   dtm,
   vocabulary = NULL,
   says_dropped = TRUE,
-  arg = caller_arg(dtm),
-  call = caller_env()
+  arg = caller_arg(dtm)
 ) {
-  cells <- document_cells(dtm, vocabulary, arg, call)
-  check_counts(cells$count, arg, call)
+  cells <- document_cells(dtm, vocabulary, arg)
+  check_counts(cells$count, arg)
   used <- cells$count > 0
   n_doc <- cells$n_doc
   n_word <- length(cells$vocabulary)
@@ -232,8 +227,7 @@ as_documents <- function(
   if (length(kept) == 0) {
     abort_input(
       "{.arg {arg}} must have at least one document with words.",
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
   n_empty <- n_doc - length(kept)
@@ -255,39 +249,38 @@ as_documents <- function(
 }
 
 # list(doc, word, count, n_doc, vocabulary, names), cells in any order
-document_cells <- function(dtm, vocabulary, arg, call) {
+document_cells <- function(dtm, vocabulary, arg) {
   cells <- if (inherits(dtm, "simple_triplet_matrix")) {
     size <- c(dtm$nrow, dtm$ncol)
-    matrix_cells(dtm$i, dtm$j, dtm$v, size, dtm$dimnames, call)
+    matrix_cells(dtm$i, dtm$j, dtm$v, size, dtm$dimnames)
   } else if (inherits(dtm, "sparseMatrix")) {
     found <- Matrix::mat2triplet(dtm)
     value <- found$x %||% rep(1, length(found$i))
-    matrix_cells(found$i, found$j, value, dim(dtm), dimnames(dtm), call)
+    matrix_cells(found$i, found$j, value, dim(dtm), dimnames(dtm))
   } else if (is.matrix(dtm) && (is.numeric(dtm) || is.logical(dtm))) {
     at <- which(is.na(dtm) | dtm != 0, arr.ind = TRUE)
-    matrix_cells(at[, 1], at[, 2], dtm[at], dim(dtm), dimnames(dtm), call)
+    matrix_cells(at[, 1], at[, 2], dtm[at], dim(dtm), dimnames(dtm))
   } else if (is.data.frame(dtm)) {
-    frame_cells(dtm, vocabulary, arg, call)
+    frame_cells(dtm, vocabulary, arg)
   } else {
     abort_expected(
       dtm,
       "a sparse matrix, or a data frame with the columns doc, word and count",
-      arg = arg,
-      call = call
+      arg = arg
     )
   }
   n_word <- length(cells$vocabulary)
   if (!is.null(vocabulary) && !is.data.frame(dtm)) {
-    check_size(vocabulary, n_word, arg = "vocabulary", call = call)
+    check_size(vocabulary, n_word, arg = "vocabulary")
     cells$vocabulary <- as.character(vocabulary)
   }
   of <- if (is.null(vocabulary)) arg else "vocabulary"
-  check_words(cells$vocabulary, of, call)
+  check_words(cells$vocabulary, of)
   cells
 }
 
 # Words that can name variables; `arg` has them.
-check_words <- function(words, arg, call) {
+check_words <- function(words, arg) {
   bad <- which(is.na(words) | duplicated(words))
   if (length(bad) > 0) {
     abort_input(
@@ -295,13 +288,12 @@ check_words <- function(words, arg, call) {
        {bad[[1]]} is {.val {words[[bad[[1]]]]}}.",
       argument = arg,
       index = bad[[1]],
-      value = words[[bad[[1]]]],
-      call = call
+      value = words[[bad[[1]]]]
     )
   }
 }
 
-matrix_cells <- function(i, j, value, dim, names, call) {
+matrix_cells <- function(i, j, value, dim, names) {
   words <- names[[2]]
   docs <- names[[1]]
   list(
@@ -309,31 +301,30 @@ matrix_cells <- function(i, j, value, dim, names, call) {
     word = as.double(j),
     count = as.double(value),
     n_doc = dim[[1]],
-    vocabulary = words %||% numbered_words(dim[[2]], NULL, call),
+    vocabulary = words %||% numbered_words(dim[[2]], NULL),
     names = if (is.null(docs)) as.character(seq_len(dim[[1]])) else docs
   )
 }
 
-frame_cells <- function(dtm, vocabulary, arg, call) {
+frame_cells <- function(dtm, vocabulary, arg) {
   wanted <- c("doc", "word", "count")
-  check_columns_once(names(dtm), wanted, "the model", arg, call)
+  check_columns_once(names(dtm), wanted, "the model", arg)
   absent <- setdiff(wanted, names(dtm))
   if (length(absent) > 0) {
     abort_input(
       "{.arg {arg}} must have the columns doc, word and count: {.val {absent}}
        {?is/are} missing.",
       argument = arg,
-      value = names(dtm),
-      call = call
+      value = names(dtm)
     )
   }
   if (!is.numeric(dtm$count)) {
     arg <- paste0(arg, "$count")
-    abort_expected(dtm$count, "numbers", arg = arg, call = call)
+    abort_expected(dtm$count, "numbers", arg = arg)
   }
   docs <- sort(unique(dtm$doc))
   doc <- match(dtm$doc, docs)
-  check_cells_given(doc, paste0(arg, "$doc"), call)
+  check_cells_given(doc, paste0(arg, "$doc"))
   if (is.numeric(dtm$word) && !is.factor(dtm$word)) {
     word <- dtm$word
     most <- if (is.null(vocabulary)) Inf else length(vocabulary)
@@ -345,15 +336,15 @@ frame_cells <- function(dtm, vocabulary, arg, call) {
           paste0(" to ", most, ", the length of the vocabulary")
         }
       )
-      abort_value(word, bad[[1]], must, paste0(arg, "$word"), call)
+      abort_value(word, bad[[1]], must, paste0(arg, "$word"))
     }
     vocabulary <- vocabulary %||%
-      numbered_words(max(word), paste0(arg, "$word"), call)
+      numbered_words(max(word), paste0(arg, "$word"))
   } else {
     given <- as.character(dtm$word)
     vocabulary <- vocabulary %||% sort(unique(given))
     word <- match(given, vocabulary)
-    check_cells_given(word, paste0(arg, "$word"), call)
+    check_cells_given(word, paste0(arg, "$word"))
   }
   list(
     doc = as.double(doc),
@@ -368,7 +359,7 @@ frame_cells <- function(dtm, vocabulary, arg, call) {
 # As many as the largest number of a word: what no document says is a word, too.
 # Two topics of them are the least a model has.
 # numbers: the column that has these, NULL: n is the columns of a matrix.
-numbered_words <- function(n, numbers, call) {
+numbered_words <- function(n, numbers) {
   check_free(
     2 * topic_bytes * n,
     if (is.null(numbers)) {
@@ -383,26 +374,24 @@ numbered_words <- function(n, numbers, call) {
       "Number the words from 1 on without gaps, as
        {.code as.integer(factor({numbers}))} does, or make them strings."
     },
-    argument = numbers %||% "dtm",
-    call = call
+    argument = numbers %||% "dtm"
   )
   as.character(seq_len(n))
 }
 
-check_cells_given <- function(place, arg, call) {
+check_cells_given <- function(place, arg) {
   bad <- which(is.na(place))
   if (length(bad) > 0) {
     abort_input(
       "{.arg {arg}} must not be missing and must be in the vocabulary: value
        {bad[[1]]} is not.",
       argument = arg,
-      index = bad[[1]],
-      call = call
+      index = bad[[1]]
     )
   }
 }
 
-check_counts <- function(count, arg, call) {
+check_counts <- function(count, arg) {
   bad <- is.na(count) | count < 0 | count != floor(count) | count >= 2^31
   bad <- which(bad)
   if (length(bad) > 0) {
@@ -411,19 +400,18 @@ check_counts <- function(count, arg, call) {
       bad[[1]],
       "hold counts (whole numbers of at least 0)",
       arg,
-      call,
       where = paste("nonzero cell", bad[[1]])
     )
   }
 }
 
 # Documents in the words of a model. Those it does not know are left out.
-known_documents <- function(newdata, model, says_dropped, arg, call) {
+known_documents <- function(newdata, model, says_dropped, arg) {
   # also those that lack a column, which is said there
   if (is.data.frame(newdata) &&
     (is.numeric(newdata[["word"]]) ||
       !all(c("word", "count") %in% names(newdata)))) {
-    return(as_documents(newdata, model$vocabulary, says_dropped, arg, call))
+    return(as_documents(newdata, model$vocabulary, says_dropped, arg))
   }
   if (is.data.frame(newdata)) {
     known <- as.character(newdata$word) %in% model$vocabulary
@@ -432,7 +420,7 @@ known_documents <- function(newdata, model, says_dropped, arg, call) {
     newdata$count[!known] <- 0
     newdata$word <- as.character(newdata$word)
     newdata$word[!known] <- model$vocabulary[[1]]
-    return(as_documents(newdata, model$vocabulary, says_dropped, arg, call))
+    return(as_documents(newdata, model$vocabulary, says_dropped, arg))
   }
   words <- dimnames(newdata)[[2]]
   if (is.null(words) || identical(as.character(words), model$vocabulary)) {
@@ -443,13 +431,12 @@ known_documents <- function(newdata, model, says_dropped, arg, call) {
          words of the model, or names for its columns.",
         argument = arg,
         expected = n_word,
-        value = dim(newdata)[[2]],
-        call = call
+        value = dim(newdata)[[2]]
       )
     }
-    return(as_documents(newdata, model$vocabulary, says_dropped, arg, call))
+    return(as_documents(newdata, model$vocabulary, says_dropped, arg))
   }
-  cells <- document_cells(newdata, NULL, arg, call)
+  cells <- document_cells(newdata, NULL, arg)
   place <- match(cells$vocabulary, model$vocabulary)
   say_unknown(cells$vocabulary[is.na(place)])
   cells$word <- place[cells$word]
@@ -460,7 +447,7 @@ known_documents <- function(newdata, model, says_dropped, arg, call) {
   # every document, whether words are left or not
   all <- data.frame(doc = seq_len(cells$n_doc), word = 1, count = 0)
   frame <- rbind(frame, all)
-  out <- as_documents(frame, model$vocabulary, says_dropped, arg, call)
+  out <- as_documents(frame, model$vocabulary, says_dropped, arg)
   out$names <- cells$names[out$kept]
   out
 }

@@ -40,7 +40,6 @@ model_weights <- function(
   theta,
   chol,
   cores,
-  call = caller_env(),
   hint = paste0("Use weights of type ", weights_left(model), ".")
 ) {
   out <- .Call(
@@ -72,12 +71,11 @@ model_weights <- function(
         c(
           "{.code {model$label}()}{family} has no global Lipschitz constants.",
           i = hint
-        ),
-        call = call
+        )
       )
     }
     if (type %in% chol_types) {
-      check_has_hessian(model, call)
+      check_has_hessian(model)
     }
     if (status_name(out) == "unsupported") {
       abort_tall(
@@ -87,11 +85,10 @@ model_weights <- function(
            much the curvature of a row can change is not known.",
           i = hint
         ),
-        argument = "type",
-        call = call
+        argument = "type"
       )
     }
-    abort_status(out, call = call)
+    abort_status(out)
   }
   # in units of the posterior's curvature, which a Gibbs posterior scales
   if (type == "robust") likelihood_scale(model) * out else out

@@ -1,7 +1,7 @@
 # Models in whitened coordinates.
 
 # The model of a fit without a kernel is no model of the parameters any more.
-check_not_whitened <- function(model, call = caller_env()) {
+check_not_whitened <- function(model) {
   if (model_is_whitened(model)) {
     abort_tall(
       "unsupported",
@@ -11,8 +11,7 @@ check_not_whitened <- function(model, call = caller_env()) {
         i = "Make the model again with {.code {model$label}()}. The mode is the
              fit's: {.code fit$mode}."
       ),
-      argument = "model",
-      call = call
+      argument = "model"
     )
   }
   invisible(model)
@@ -23,7 +22,7 @@ most_whitened <- 1000
 
 # The model in phi = L'(theta - theta-hat); L L' = -Hessian, or its diagonal
 # when there are very many parameters.
-whiten_model <- function(model, mode, in_place, call = caller_env()) {
+whiten_model <- function(model, mode, in_place) {
   is_diagonal <- model$n_dim > most_whitened
   chol <- if (!is_diagonal) {
     mode$chol
@@ -37,15 +36,10 @@ whiten_model <- function(model, mode, in_place, call = caller_env()) {
     chol = chol,
     is_diagonal = is_diagonal
   )
-  frame_model(model, whitening, in_place, call)
+  frame_model(model, whitening, in_place)
 }
 
-frame_model <- function(
-  model,
-  whitening,
-  in_place = TRUE,
-  call = caller_env()
-) {
+frame_model <- function(model, whitening, in_place = TRUE) {
   pointer <- .Call(
     ffi_model_whiten,
     model$pointer,
@@ -55,7 +49,7 @@ frame_model <- function(
     in_place
   )
   if (is.integer(pointer)) {
-    abort_status(pointer, call = call)
+    abort_status(pointer)
   }
   model$pointer <- pointer
   model$whitening <- whitening

@@ -12,8 +12,7 @@ new_model <- function(
   ...,
   traits = model_traits(),
   label,
-  store = list(type = "dense", read_only = FALSE),
-  call = caller_env()
+  store = list(type = "dense", read_only = FALSE)
 ) {
   pointer <- .Call(ffi_model_create, name, params, store)
   if (is.integer(pointer) && status_name(pointer) == "unsupported") {
@@ -21,8 +20,7 @@ new_model <- function(
     abort_tall(
       "unsupported",
       "{.code {label}()} cannot keep its rows in a {stays}store of type
-       {.val {store$type}}.",
-      call = call
+       {.val {store$type}}."
     )
   }
   wrap_model(
@@ -32,23 +30,14 @@ new_model <- function(
     ...,
     storage = store$storage,
     traits = traits,
-    label = label,
-    call = call
+    label = label
   )
 }
 
 # What a door returned, a pointer or a status, as a model.
-wrap_model <- function(
-  pointer,
-  name,
-  variables,
-  ...,
-  traits,
-  label,
-  call
-) {
+wrap_model <- function(pointer, name, variables, ..., traits, label) {
   if (is.integer(pointer)) {
-    abort_status(pointer, call = call)
+    abort_status(pointer)
   }
   model <- structure(
     list(
@@ -98,8 +87,8 @@ model_is_unloaded <- function(model) {
 }
 
 # A model whose data are there.
-check_model <- function(model, arg = "model", call = caller_env()) {
-  check_spec(model, "tall_model", "model_*()", arg = arg, call = call)
+check_model <- function(model, arg = "model") {
+  check_spec(model, "tall_model", "model_*()", arg = arg)
   if (model_is_unloaded(model)) {
     abort_tall(
       "stale",
@@ -108,8 +97,7 @@ check_model <- function(model, arg = "model", call = caller_env()) {
         x = "Their library was unloaded, or loaded again.",
         i = "Make it again with {.code {model$label}()}."
       ),
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
   if (!model_is_alive(model)) {
@@ -120,17 +108,16 @@ check_model <- function(model, arg = "model", call = caller_env()) {
         x = "A model cannot be saved: its data live outside R's memory.",
         i = "Make it again with {.code {model$label}()}."
       ),
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
   invisible(model)
 }
 
 # For weights that are made of it.
-check_has_hessian <- function(model, call) {
+check_has_hessian <- function(model) {
   if (!model_info(model)$has_curvature) {
-    check_not_whitened(model, call)
+    check_not_whitened(model)
     abort_tall(
       "unsupported",
       c(
@@ -138,8 +125,7 @@ check_has_hessian <- function(model, call) {
         x = why_no_hessian(model),
         i = "Use weights of type {.val gradient}."
       ),
-      argument = "weights",
-      call = call
+      argument = "weights"
     )
   }
 }
@@ -177,8 +163,7 @@ model_evaluate <- function(
   index = NULL,
   weight = 1,
   density = TRUE,
-  needs_finite = TRUE,
-  call = caller_env()
+  needs_finite = TRUE
 ) {
   code <- c(likelihood = 1L, prior = 2L, posterior = 3L)[[match.arg(parts)]]
   weight <- weight * likelihood_scale(model)
@@ -192,14 +177,14 @@ model_evaluate <- function(
   )
   pass_interrupt(out$status)
   if (needs_finite || status_name(out$status) != "nonfinite") {
-    abort_status(out$status, call = call)
+    abort_status(out$status)
   }
   out[c("log_density", "gradient")]
 }
 
 # log p(y_i | theta) of the rows (NULL: all), length(rows) x K, at the columns
 # of theta, sampler coordinates.
-row_log_lik <- function(model, theta, rows = NULL, call = caller_env()) {
+row_log_lik <- function(model, theta, rows = NULL) {
   out <- .Call(
     ffi_model_log_lik,
     model$pointer,
@@ -207,7 +192,7 @@ row_log_lik <- function(model, theta, rows = NULL, call = caller_env()) {
     if (!is.null(rows)) as.double(rows)
   )
   if (is.integer(out)) {
-    abort_status(out, call = call)
+    abort_status(out)
   }
   out
 }
@@ -251,7 +236,7 @@ nobs.tall_model <- function(object, ...) {
 
 # What R remembers of a model that is alive is what the core knows of it.
 #' @export
-check_whole.tall_model <- function(x, arg, call) {
+check_whole.tall_model <- function(x, arg) {
   model <- x
   # one that is not is told as what it is, see check_model()
   if (!model_is_alive(model)) {
@@ -280,6 +265,6 @@ check_whole.tall_model <- function(x, arg, call) {
   )
   bad <- names(is_whole)[!unlist(is_whole)]
   if (length(bad) > 0) {
-    abort_corrupt(paste0("`", arg, "`"), bad, call = call)
+    abort_corrupt(paste0("`", arg, "`"), bad)
   }
 }

@@ -8,27 +8,19 @@ check_control <- function(
   cores,
   seed,
   keep,
-  refresh,
-  call
+  refresh
 ) {
   most <- count_limits$iter
-  iter <- check_count(iter, most = most, arg = "iter", call = call)
-  warmup <- check_count(
-    warmup,
-    min = 0,
-    most = most,
-    arg = "warmup",
-    call = call
-  )
-  thin <- check_count(thin, most = most, arg = "thin", call = call)
+  iter <- check_count(iter, most = most, arg = "iter")
+  warmup <- check_count(warmup, min = 0, most = most, arg = "warmup")
+  thin <- check_count(thin, most = most, arg = "thin")
   if (iter <= warmup) {
     abort_input(
       "{.arg iter} must be larger than {.arg warmup}, {format_count(warmup)},
        not {format_count(iter)}.",
       argument = "iter",
       expected = warmup + 1,
-      value = iter,
-      call = call
+      value = iter
     )
   }
   if (iter - warmup < thin) {
@@ -37,11 +29,10 @@ check_control <- function(
        {format_count(iter - warmup)}, not {format_count(thin)}.",
       argument = "thin",
       expected = iter - warmup,
-      value = thin,
-      call = call
+      value = thin
     )
   }
-  seed <- check_seed(seed, arg = "seed", call = call)
+  seed <- check_seed(seed, arg = "seed")
   if (is.null(seed)) {
     seed <- sample.int(.Machine$integer.max, 1)
   }
@@ -49,66 +40,48 @@ check_control <- function(
     iter = iter,
     warmup = warmup,
     thin = thin,
-    chains = check_count(
-      chains,
-      most = count_limits$chains,
-      arg = "chains",
-      call = call
-    ),
-    cores = check_cores(cores, arg = "cores", call = call),
+    chains = check_count(chains, most = count_limits$chains, arg = "chains"),
+    cores = check_cores(cores, arg = "cores"),
     seed = seed,
-    keep = check_keep(keep, call),
-    refresh = check_number(refresh, min = 0, arg = "refresh", call = call)
+    keep = check_keep(keep),
+    refresh = check_number(refresh, min = 0, arg = "refresh")
   )
 }
 
-check_keep <- function(keep, call) {
+check_keep <- function(keep) {
   if (!is.character(keep) || length(keep) == 0) {
     abort_expected(
       keep,
       "\"draws\", c(\"draws\", \"gradients\") or \"none\"",
-      arg = "keep",
-      call = call
+      arg = "keep"
     )
   }
-  check_known(
-    keep,
-    c("draws", "gradients", "none", "covariance"),
-    arg = "keep",
-    call = call
-  )
+  check_known(keep, c("draws", "gradients", "none", "covariance"), arg = "keep")
   if ("none" %in% keep && any(c("draws", "gradients") %in% keep)) {
     abort_input(
       "{.arg keep} cannot hold {.val none} together with {.val draws} or
        {.val gradients}.",
       argument = "keep",
-      value = keep,
-      call = call
+      value = keep
     )
   }
   if ("none" %in% keep) keep else union("draws", setdiff(keep, "covariance"))
 }
 
 # The numbers of the variables whose draws are kept; NULL: all.
-check_recorded <- function(variables, model, keep, call) {
+check_recorded <- function(variables, model, keep) {
   if (is.null(variables)) {
     return(NULL)
   }
   if (!is.character(variables) || length(variables) == 0 || anyNA(variables)) {
-    abort_expected(
-      variables,
-      "names of variables or NULL",
-      arg = "variables",
-      call = call
-    )
+    abort_expected(variables, "names of variables or NULL", arg = "variables")
   }
   if ("none" %in% keep) {
     abort_input(
       "{.arg variables} must be {.code NULL} where {.arg keep} is {.val none}:
        there are no draws.",
       argument = "variables",
-      value = variables,
-      call = call
+      value = variables
     )
   }
   if (length(model$variables) != length(model$coordinates)) {
@@ -119,80 +92,53 @@ check_recorded <- function(variables, model, keep, call) {
          some of them cannot be kept alone.",
         i = "Leave {.arg variables} out."
       ),
-      argument = "variables",
-      call = call
+      argument = "variables"
     )
   }
-  check_known(
-    variables,
-    model$variables,
-    "variable",
-    arg = "variables",
-    call = call
-  )
+  check_known(variables, model$variables, "variable", arg = "variables")
   sort(unique(match(variables, model$variables)))
 }
 
-check_members <- function(kernel, gradient, subsample, schedule, call) {
+check_members <- function(kernel, gradient, subsample, schedule) {
   check_spec(
     kernel,
     "tall_kernel",
     "kernel_*()",
     allow_null = TRUE,
-    arg = "kernel",
-    call = call
+    arg = "kernel"
   )
   check_spec(
     gradient,
     "tall_gradient",
     "gradient_*()",
     allow_null = TRUE,
-    arg = "gradient",
-    call = call
+    arg = "gradient"
   )
   check_spec(
     subsample,
     "tall_subsample",
     "subsample_*()",
     allow_null = TRUE,
-    arg = "subsample",
-    call = call
+    arg = "subsample"
   )
-  check_spec(
-    schedule,
-    "tall_schedule",
-    "schedule_*()",
-    arg = "schedule",
-    call = call
-  )
+  check_spec(schedule, "tall_schedule", "schedule_*()", arg = "schedule")
 }
 
 # n_dim x chains, in the parameters; NULL stays.
-check_init <- function(init, model, chains, call) {
+check_init <- function(init, model, chains) {
   if (is.null(init)) {
     return(NULL)
   }
   if (is.matrix(init)) {
-    check_matrix(
-      init,
-      n_row = model$n_dim,
-      n_col = chains,
-      arg = "init",
-      call = call
-    )
+    check_matrix(init, n_row = model$n_dim, n_col = chains, arg = "init")
     at <- stats::setNames(seq_len(nrow(init)), rownames(init))
-    at <- match_names(at, model$coordinates, arg = "init", call = call)
+    at <- match_names(at, model$coordinates, arg = "init")
     init <- init[at, , drop = FALSE]
   } else {
-    init <- check_numeric_vector(
-      init,
-      size = model$n_dim,
-      arg = "init",
-      call = call
-    )
-    init <- match_names(init, model$coordinates, call = call)
+    init <- check_numeric_vector(init, size = model$n_dim, arg = "init")
+    init <- match_names(init, model$coordinates)
   }
   init <- matrix(as.double(init), model$n_dim, chains)
-  check_inside(init, model, call)
+  check_inside(init, model)
   init
 }

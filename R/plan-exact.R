@@ -3,7 +3,7 @@
 
 # list(plan, seconds, why_not): the plan of such draws, NULL where there is
 # none; what the run will take, by count; the reason why there is no plan.
-try_exact <- function(model, mode, control, ledger, call) {
+try_exact <- function(model, mode, control, ledger) {
   s <- recipe_settings
   if (!model_info(model)$has_remainders) {
     return(list(why_not = no_remainders(model)))
@@ -20,12 +20,12 @@ try_exact <- function(model, mode, control, ledger, call) {
     mode = mode,
     ledger = ledger
   )
-  report <- exact_pilot(plan, control, call)
+  report <- exact_pilot(plan, control)
   if (is.null(report)) {
     return(list(why_not = "an exact step has no normal law to propose from"))
   }
   verdict <- judge_exact(model, report, control, function() {
-    tail_shape(model, mode, control, ledger, call)
+    tail_shape(model, mode, control, ledger)
   })
   if (is.null(verdict$why_not)) {
     verdict$plan <- settle_exact(plan, verdict)
@@ -102,18 +102,17 @@ short <- function(x) {
 
 # A run of a few hundred steps, the same whatever the run's seed is; NULL where
 # it cannot be made.
-exact_pilot <- function(plan, control, call) {
+exact_pilot <- function(plan, control) {
   s <- recipe_settings
   pilot <- pilot_control(control, s$exact_pilot)
   tryCatch(
     {
-      plan$init <- plan_init(plan, NULL, pilot, call)
+      plan$init <- plan_init(plan, NULL, pilot)
       segment <- run_segment(
         plan,
         pilot,
         n_warmup = 0,
-        n_sampling = s$exact_pilot,
-        call = call
+        n_sampling = s$exact_pilot
       )
       report <- segment$reports[[1]]
       spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)
@@ -174,10 +173,10 @@ tail_radius <- 3
 # following at their conditional means) or along the rows that matter most.
 # Those that matter more than others are looked at one and all, of the others as
 # many as tell what is left of their second-order expansions.
-tail_shape <- function(model, mode, control, ledger, call) {
+tail_shape <- function(model, mode, control, ledger) {
   s <- recipe_settings
   covariance <- vcov(mode)
-  cubic <- order_weights(model, mode, control, call)
+  cubic <- order_weights(model, mode, control)
   order <- order(cubic, decreasing = TRUE)
   n_heavy <- min(model$n_data, s$tail_heavy)
   heavy <- order[seq_len(n_heavy)]

@@ -1,20 +1,20 @@
 # The plan for a kernel that was given: what runs with what, and defaults.
 
 # The estimator of a Metropolis kernel, or the reason why there is none.
-metropolis_gradient <- function(kernel, gradient, subsample, call) {
+metropolis_gradient <- function(kernel, gradient, subsample) {
   if (is.null(gradient)) {
     gradient <- if (kernel_uses_loss(kernel)) gradient_cv() else gradient_full()
   }
   name <- paste0("kernel_", kernel$name)
   if (gradient_is_full(gradient)) {
-    check_has_minibatch(kernel, name, call)
+    check_has_minibatch(kernel, name)
   } else {
-    check_minibatch_gradient(kernel, name, gradient, subsample, call)
+    check_minibatch_gradient(kernel, name, gradient, subsample)
   }
   gradient
 }
 
-check_has_minibatch <- function(kernel, name, call) {
+check_has_minibatch <- function(kernel, name) {
   if (kernel_uses_loss(kernel)) {
     abort_tall(
       "unsupported",
@@ -22,13 +22,12 @@ check_has_minibatch <- function(kernel, name, call) {
         "{.code {name}(ratio = \"minibatch\")} needs minibatches, which
          {.fn gradient_full} has none of.",
         i = "Use {.code ratio = \"full\"}, or {.fn gradient_cv}."
-      ),
-      call = call
+      )
     )
   }
 }
 
-check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
+check_minibatch_gradient <- function(kernel, name, gradient, subsample) {
   given <- paste0("gradient_", gradient$name)
   if (kernel_info(kernel)$needs_full_gradient) {
     reason <- if (isTRUE(kernel$args$exact)) {
@@ -43,8 +42,7 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
         paste0(reason, "; {.fn {given}} does not give it."),
         i = "Use {.fn gradient_full}; {.fn kernel_mala} and {.fn kernel_barker}
              are exact with minibatch gradients, too."
-      ),
-      call = call
+      )
     )
   }
   if (gradient_info(gradient)$has_memory) {
@@ -55,8 +53,7 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
          the chain has been.",
         i = "Use {.fn gradient_full}, {.fn gradient_simple} or
              {.fn gradient_cv}."
-      ),
-      call = call
+      )
     )
   }
   if (kernel_uses_loss(kernel) && !is.null(subsample) &&
@@ -68,15 +65,14 @@ check_minibatch_gradient <- function(kernel, name, gradient, subsample, call) {
          minibatch, and {.code subsample_{subsample$name}()} draws others at
          each.",
         i = "Use {.fn subsample_uniform} or {.fn subsample_weighted}."
-      ),
-      call = call
+      )
     )
   }
 }
 
 # A momentum that was drawn for one theta is not the law's for the theta that a
 # Gibbs draw leaves.
-check_gibbs <- function(kernel, model, call) {
+check_gibbs <- function(kernel, model) {
   if (is.null(model$traits$gibbs_every) || !isTRUE(kernel$args$exact)) {
     return(invisible())
   }
@@ -87,8 +83,7 @@ check_gibbs <- function(kernel, model, call) {
        {.fn {model$label}} draws some parameters itself.",
       i = "Make the model with {.code gibbs_every = NULL}."
     ),
-    argument = "gibbs_every",
-    call = call
+    argument = "gibbs_every"
   )
 }
 
@@ -99,18 +94,17 @@ plan_explicit <- function(
   gradient,
   subsample,
   schedule,
-  control,
-  call
+  control
 ) {
-  check_gibbs(kernel, model, call)
-  check_schedule(kernel, schedule, call)
-  check_collected(schedule, control, call)
+  check_gibbs(kernel, model)
+  check_schedule(kernel, schedule)
+  check_collected(schedule, control)
   if (kernel_is_metropolis(kernel)) {
-    check_has_density(kernel, model, call)
+    check_has_density(kernel, model)
     gradient <- if (kernel_is_factorised(kernel)) {
-      factorised_gradient(kernel, gradient, subsample, model, call)
+      factorised_gradient(kernel, gradient, subsample, model)
     } else {
-      metropolis_gradient(kernel, gradient, subsample, call)
+      metropolis_gradient(kernel, gradient, subsample)
     }
   }
   if (is.null(gradient)) {
@@ -121,7 +115,7 @@ plan_explicit <- function(
     }
   }
   if (!model_has_rows(model)) {
-    check_rowless(model, gradient, subsample, call)
+    check_rowless(model, gradient, subsample)
   }
   if (kernel_is_metropolis(kernel) && model_is_noisy(model)) {
     abort_tall(
@@ -130,8 +124,7 @@ plan_explicit <- function(
         "{.code kernel_{kernel$name}()} needs exact gradients, and those of this
          {.fn model_density} have noise.",
         i = "Make the model with {.code gradient_noise = \"none\"}."
-      ),
-      call = call
+      )
     )
   }
   if (gradient_is_full(gradient)) {
@@ -141,14 +134,13 @@ plan_explicit <- function(
         c(
           "{.fn gradient_full} uses all rows: {.arg subsample} has no use.",
           i = "Leave {.arg subsample} out, or use {.fn gradient_cv}."
-        ),
-        call = call
+        )
       )
     }
   } else if (is.null(subsample) && !kernel_is_factorised(kernel)) {
     subsample <- default_subsample(model)
   }
-  check_noise(model, kernel, gradient, subsample, call)
+  check_noise(model, kernel, gradient, subsample)
   new_plan(
     model,
     kernel,
@@ -160,7 +152,7 @@ plan_explicit <- function(
 }
 
 # What a kernel wants to know of the gradient noise, minibatches must show.
-check_noise <- function(model, kernel, gradient, subsample, call) {
+check_noise <- function(model, kernel, gradient, subsample) {
   if (!kernel_info(kernel)$uses_variance || gradient_is_full(gradient)) {
     return(invisible())
   }
@@ -174,8 +166,7 @@ check_noise <- function(model, kernel, gradient, subsample, call) {
          report.",
         i = "Use {.fn gradient_cv}, or {.code {option$instead}}."
       ),
-      argument = "gradient",
-      call = call
+      argument = "gradient"
     )
   }
   largest <- subsample_largest(subsample, model$n_data)
@@ -191,13 +182,12 @@ check_noise <- function(model, kernel, gradient, subsample, call) {
     ),
     argument = "subsample",
     expected = 2,
-    value = largest,
-    call = call
+    value = largest
   )
 }
 
 # Minibatches are drawn from rows, which this model does not have.
-check_rowless <- function(model, gradient, subsample, call) {
+check_rowless <- function(model, gradient, subsample) {
   arg <- if (!gradient_is_full(gradient)) {
     "gradient"
   } else if (!is.null(subsample)) {
@@ -209,8 +199,7 @@ check_rowless <- function(model, gradient, subsample, call) {
       c(
         "{.code {model$label}()} has no rows to draw minibatches from.",
         i = "Leave {.arg {arg}} out: the gradient is {.fn gradient_full}'s."
-      ),
-      call = call
+      )
     )
   }
 }
@@ -233,9 +222,9 @@ default_subsample <- function(model) {
 }
 
 # The estimator of such a kernel, or the reason why there is none.
-factorised_gradient <- function(kernel, gradient, subsample, model, call) {
+factorised_gradient <- function(kernel, gradient, subsample, model) {
   name <- paste0("kernel_", kernel$name)
-  check_has_remainders(model, name, call)
+  check_has_remainders(model, name)
   if (!is.null(gradient) && gradient_order(gradient) != 2) {
     abort_tall(
       "unsupported",
@@ -244,8 +233,7 @@ factorised_gradient <- function(kernel, gradient, subsample, model, call) {
          test is made of, not {.code gradient_{gradient$name}()}.",
         i = "Leave {.arg gradient} out."
       ),
-      argument = "gradient",
-      call = call
+      argument = "gradient"
     )
   }
   if (!is.null(subsample)) {
@@ -256,14 +244,13 @@ factorised_gradient <- function(kernel, gradient, subsample, model, call) {
         i = "Leave {.arg subsample} out, or use {.fn kernel_sgld} with
              {.code gradient_cv(order = 2)}."
       ),
-      argument = "subsample",
-      call = call
+      argument = "subsample"
     )
   }
   gradient %||% gradient_cv(order = 2)
 }
 
-check_has_remainders <- function(model, name, call) {
+check_has_remainders <- function(model, name) {
   info <- model_info(model)
   if (info$has_remainders) {
     return(invisible())
@@ -296,7 +283,6 @@ check_has_remainders <- function(model, name, call) {
       "{.fn {name}} cannot sample this {.fn {model$label}}: {reason}.",
       i = paste("Use", other, "{.fn kernel_mala}.")
     ),
-    argument = "kernel",
-    call = call
+    argument = "kernel"
   )
 }

@@ -5,13 +5,13 @@
 
 # The plan of a kernel that was given, in whitened coordinates where they help.
 # Groups have the nodes that their quadrature needs, whatever the kernel.
-plan_front <- function(plan, init, control, in_place, call) {
+plan_front <- function(plan, init, control, in_place) {
   whitens <- takes_whitening(plan)
   if (!whitens && !plan$model$traits$is_grouped) {
     return(plan)
   }
   found <- tryCatch(
-    front_mode(plan, control, call),
+    front_mode(plan, control),
     # from an `init`, chains can do without one
     tall_error = function(cnd) if (is.null(init)) rlang::cnd_signal(cnd)
   )
@@ -27,7 +27,7 @@ plan_front <- function(plan, init, control, in_place, call) {
     return(plan)
   }
   plan$mode <- found$mode
-  plan$model <- whiten_model(plan$model, plan$mode, in_place, call)
+  plan$model <- whiten_model(plan$model, plan$mode, in_place)
   spend(plan$ledger, "recipe", 1) # the rows are written anew
   plan$steps <- front_steps(plan)
   plan$why <- paste0(
@@ -74,10 +74,10 @@ takes_whitening <- function(plan) {
 
 # list(model, mode, recipe): of groups, with the nodes that their quadrature
 # needs.
-front_mode <- function(plan, control, call) {
+front_mode <- function(plan, control) {
   model <- plan$model
   if (model$traits$is_grouped) {
-    found <- groups_at_mode(model, control, plan$ledger, call)
+    found <- groups_at_mode(model, control, plan$ledger)
     return(list(
       model = found$model,
       mode = found$mode,
@@ -87,5 +87,5 @@ front_mode <- function(plan, control, call) {
   if (is.null(plan$mode$chol) && is.null(plan$mode$scale)) {
     plan["mode"] <- list(NULL)
   }
-  list(model = model, mode = plan_mode(plan, control, call), recipe = NULL)
+  list(model = model, mode = plan_mode(plan, control), recipe = NULL)
 }

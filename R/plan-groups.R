@@ -19,18 +19,18 @@ groups_settings <- list(
   seconds = 300             # of exact steps, where others may do
 )
 
-plan_groups <- function(model, control, in_place, call) {
+plan_groups <- function(model, control, in_place) {
   ledger <- new_ledger()
-  found <- groups_at_mode(model, control, ledger, call)
+  found <- groups_at_mode(model, control, ledger)
   model <- found$model
   mode <- found$mode
-  white <- whiten_model(model, mode, in_place, call)
+  white <- whiten_model(model, mode, in_place)
   recipe <- list(kappa = laplace_kappa(model, mode), nodes = found$nodes)
   must <- why_all_groups(white, recipe)
   # by which many groups are sampled; of fewer, plan_order() makes them
   cubic <- if (is.null(must) && model$n_data > groups_settings$many) {
     spend(ledger, "weights", 1)
-    order_weights(white, mode, control, call)
+    order_weights(white, mode, control)
   }
   far <- if (model$n_data > groups_settings$few) {
     far_reason_of(white, cubic, ledger)
@@ -39,7 +39,7 @@ plan_groups <- function(model, control, in_place, call) {
   seconds <- full_seconds(exact, control)
   is_slow <- seconds > groups_settings$seconds
   plan <- if (is.null(must) && (is.null(far) || is_slow)) {
-    plan_order(white, mode, recipe, control, ledger, call, cubic)
+    plan_order(white, mode, recipe, control, ledger, cubic)
   }
   if (is.null(plan)) {
     plan <- exact
@@ -190,15 +190,15 @@ beyond_second <- function(value, steps) {
 
 # list(model, mode, nodes): the mode, with as many nodes as the quadrature
 # needs, which are set.
-groups_at_mode <- function(model, control, ledger, call) {
-  found <- groups_mode(model, control, ledger, call)
+groups_at_mode <- function(model, control, ledger) {
+  found <- groups_mode(model, control, ledger)
   mode <- found$mode
-  nodes <- choose_nodes(model, mode, found$nodes, ledger, call)
+  nodes <- choose_nodes(model, mode, found$nodes, ledger)
   if (nodes != found$nodes[[1]]) {
     forget_mode(model)
     model$start <- as.double(mode$estimate)
     model$traits$start <- model$start
-    mode <- model_mode(model, control$cores, control$refresh, call)
+    mode <- model_mode(model, control$cores, control$refresh)
     spend_mode(ledger, mode)
   }
   list(model = model, mode = mode, nodes = nodes)
@@ -217,10 +217,10 @@ allowed_nodes <- function(model) {
 # The mode, and those of the allowed nodes that may do. Where sds are large few
 # nodes leave ripples on the posterior, on which a search ends: it is not to
 # creep there as long as there are more.
-groups_mode <- function(model, control, ledger, call) {
+groups_mode <- function(model, control, ledger) {
   allowed <- allowed_nodes(model)
   search <- function(...) {
-    model_mode(model, control$cores, control$refresh, call, ...)
+    model_mode(model, control$cores, control$refresh, ...)
   }
   while (length(allowed) > 1) {
     mode <- withCallingHandlers(
@@ -246,7 +246,7 @@ groups_mode <- function(model, control, ledger, call) {
 # How many nodes: the first number of `allowed` whose gradient is that of the
 # next one, at the mode and one posterior sd of each lambda to either side. Sets
 # them.
-choose_nodes <- function(model, mode, allowed, ledger, call) {
+choose_nodes <- function(model, mode, allowed, ledger) {
   all <- allowed_nodes(model)
   if (length(all) == 1) {
     return(all)
@@ -267,8 +267,7 @@ choose_nodes <- function(model, mode, allowed, ledger, call) {
       "likelihood",
       index = index,
       weight = model$n_data / n,
-      density = FALSE,
-      call = call
+      density = FALSE
     )$gradient
     forwardsolve(mode$chol, gradient)
   }
@@ -287,13 +286,13 @@ choose_nodes <- function(model, mode, allowed, ledger, call) {
   }
   chosen <- max(chosen, least)
   set_nodes(model, chosen)
-  tell_nodes(chosen, error, model, call)
+  tell_nodes(chosen, error, model)
   chosen
 }
 
 # error: what the last two numbers of nodes that were looked at differ by, about
 # the most that the last can be off by.
-tell_nodes <- function(nodes, error, model, call) {
+tell_nodes <- function(nodes, error, model) {
   s <- groups_settings
   q <- length(model$groups$effects)
   if (error > s$told) {
@@ -309,8 +308,7 @@ tell_nodes <- function(nodes, error, model, call) {
         i = if (q > 1) {
           "A single effect, {.code (1 | {name})}, is integrated out by more."
         }
-      ),
-      call = call
+      )
     )
   }
   if (nodes^q > s$points) {

@@ -109,7 +109,7 @@ recipe_scheme <- function(
 }
 
 # Measure the gradient noise and enlarge the minibatch where it is too much.
-recipe_pilot <- function(plan, control, call) {
+recipe_pilot <- function(plan, control) {
   s <- recipe_settings
   n_data <- plan$model$n_data
   weights <- NULL
@@ -118,7 +118,7 @@ recipe_pilot <- function(plan, control, call) {
     spend(plan$ledger, "weights", 1)
     origin <- numeric(plan$model$n_dim)
     cores <- control$cores
-    raw <- model_weights(plan$model, "robust", origin, NULL, cores, call)
+    raw <- model_weights(plan$model, "robust", origin, NULL, cores)
     weights <- mix_weights(raw, "robust")
     always <- heavy_rows(raw)
     weights[always] <- 0
@@ -140,8 +140,7 @@ recipe_pilot <- function(plan, control, call) {
       pilot_control(control, s$pilot_steps),
       n_warmup = 50,
       n_sampling = s$pilot_steps,
-      noise_every = 1,
-      call = call
+      noise_every = 1
     )$reports[[1]]
     spend(plan$ledger, "recipe", report$n_row / n_data)
     noise <- report$noise

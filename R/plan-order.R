@@ -19,28 +19,27 @@ order_size <- function(cubic, n_dim, step_size) {
 
 # K_i ||x~_i||^3 of every row about the mode, in the model's own coordinates or
 # in whitened ones.
-order_weights <- function(model, mode, control, call) {
+order_weights <- function(model, mode, control) {
   is_white <- model_is_whitened(model)
   weights <- model_weights(
     model,
     "cubic",
     if (is_white) numeric(model$n_dim) else as.double(mode$estimate),
     if (!is_white) mode$chol,
-    control$cores,
-    call
+    control$cores
   )
   likelihood_scale(model) * weights
 }
 
 # Seconds of a run by such steps, by count as exact_seconds() has them; Inf
 # where there are none.
-order_seconds <- function(model, mode, control, ledger, call) {
+order_seconds <- function(model, mode, control, ledger) {
   if (!can_expand(model)) {
     return(Inf)
   }
   s <- recipe_settings
   spend(ledger, "weights", 1)
-  cubic <- order_weights(model, mode, control, call)
+  cubic <- order_weights(model, mode, control)
   size <- order_size(cubic, model$n_dim, s$order_step)
   n_step <- control$warmup +
     (control$iter - control$warmup) * steps_of_draw(s$order_step)
@@ -57,19 +56,11 @@ steps_of_draw <- function(step_size) {
 # The plan, NULL where its pilot finds steps that are safe only if as small as
 # those of order 1, or minibatches of a large part of the rows. cubic: weights,
 # where they are known.
-plan_order <- function(
-  model,
-  mode,
-  recipe,
-  control,
-  ledger,
-  call,
-  cubic = NULL
-) {
+plan_order <- function(model, mode, recipe, control, ledger, cubic = NULL) {
   s <- recipe_settings
   if (is.null(cubic)) {
     spend(ledger, "weights", 1)
-    cubic <- order_weights(model, mode, control, call)
+    cubic <- order_weights(model, mode, control)
   }
   weights <- mix_weights(cubic, "cubic")
   step_size <- s$order_step
@@ -83,7 +74,7 @@ plan_order <- function(
     if (size + length(always) >= s$full_share * model$n_data) {
       return(NULL)
     }
-    found <- order_pilot(plan, control, call)
+    found <- order_pilot(plan, control)
     if (!found$is_safe) {
       step_size <- step_size / 2
     } else if (found$noise_share > 1.1 * s$order_noise) {
@@ -137,7 +128,7 @@ order_plan <- function(
 # list(is_safe, noise_share): is the variance of every parameter within 4
 # percent as far as can be told, and was no draw far out? The share of a
 # variance that is the noise of the gradient, in the worst coordinate.
-order_pilot <- function(plan, control, call) {
+order_pilot <- function(plan, control) {
   s <- recipe_settings
   d <- plan$model$n_dim
   plan$steps <- 1
@@ -147,8 +138,7 @@ order_pilot <- function(plan, control, call) {
     pilot_control(control, s$pilot_steps),
     n_warmup = 50,
     n_sampling = s$pilot_steps,
-    noise_every = 1,
-    call = call
+    noise_every = 1
   )$reports[[1]]
   spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)
   h <- plan$recipe$step_size

@@ -7,8 +7,8 @@ without_rows <- function(model) {
   model
 }
 
-plan_prior <- function(model, control, call) {
-  check_prior_draws(model, call)
+plan_prior <- function(model, control) {
+  check_prior_draws(model)
   p <- model$n_coef
   empty <- without_rows(model)
   empty$n_data <- 0
@@ -21,13 +21,13 @@ plan_prior <- function(model, control, call) {
     # any scale will do
     empty$sigma <- 1
   }
-  plan <- plan_draws(empty, control, call)
+  plan <- plan_draws(empty, control)
   plan$model <- model
   plan$why <- "draws from the prior, without the data (prior_PD)"
   plan
 }
 
-check_prior_draws <- function(model, call) {
+check_prior_draws <- function(model) {
   flat <- model$coordinates[flat_coordinates(model)]
   if (length(flat) > 0) {
     abort_input(
@@ -36,16 +36,14 @@ check_prior_draws <- function(model, call) {
          is flat.",
         i = "Give {.arg prior} and {.arg prior_intercept}."
       ),
-      argument = "prior",
-      call = call
+      argument = "prior"
     )
   }
   if (!has_normal_coefficients(model)) {
     abort_tall(
       "unsupported",
       "{.code prior_PD = TRUE} draws from normal priors of coefficients.",
-      argument = "prior_PD",
-      call = call
+      argument = "prior_PD"
     )
   }
 }

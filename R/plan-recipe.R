@@ -46,33 +46,32 @@ plan_recipe <- function(
   subsample,
   schedule,
   control,
-  in_place,
-  call
+  in_place
 ) {
-  check_recipe(model, gradient, subsample, schedule, call)
+  check_recipe(model, gradient, subsample, schedule)
   if (isTRUE(model$prior_only)) {
-    return(plan_prior(model, control, call))
+    return(plan_prior(model, control))
   }
   if (is_remote(model) && !has_sums(model)) {
-    return(plan_remote(model, control, call))
+    return(plan_remote(model, control))
   }
   if (has_sums(model)) {
-    return(plan_sums(model, control, call))
+    return(plan_sums(model, control))
   }
   if (model$traits$is_grouped) {
-    return(plan_groups(model, control, in_place, call))
+    return(plan_groups(model, control, in_place))
   }
   ledger <- new_ledger()
-  mode <- model_mode(model, control$cores, control$refresh, call)
+  mode <- model_mode(model, control$cores, control$refresh)
   spend_mode(ledger, mode)
-  tried <- try_exact(model, mode, control, ledger, call)
+  tried <- try_exact(model, mode, control, ledger)
   if (!is.null(tried$plan) &&
-    is_fast_enough(tried, model, mode, control, ledger, call)) {
+    is_fast_enough(tried, model, mode, control, ledger)) {
     return(tried$plan)
   }
   why <- tried$why_not %||%
     paste("exact steps would take about", format_seconds(tried$seconds))
-  plan <- plan_whitened(model, mode, control, in_place, ledger, call)
+  plan <- plan_whitened(model, mode, control, in_place, ledger)
   if (model_info(model)$has_predictors) {
     plan$why <- paste0(plan$why, ", since ", why)
   }
@@ -81,19 +80,19 @@ plan_recipe <- function(
 }
 
 # Exact steps are worth a few times the time of others.
-is_fast_enough <- function(tried, model, mode, control, ledger, call) {
+is_fast_enough <- function(tried, model, mode, control, ledger) {
   s <- recipe_settings
   tried$seconds <= s$exact_seconds ||
     tried$seconds <=
-      s$exact_ratio * order_seconds(model, mode, control, ledger, call)
+      s$exact_ratio * order_seconds(model, mode, control, ledger)
 }
 
 # The plan where exact steps from a few rows do not pay: in whitened
 # coordinates.
-plan_whitened <- function(model, mode, control, in_place, ledger, call) {
+plan_whitened <- function(model, mode, control, in_place, ledger) {
   s <- recipe_settings
   kappa <- laplace_kappa(model, mode)
-  white <- whiten_model(model, mode, in_place, call)
+  white <- whiten_model(model, mode, in_place)
   spend(ledger, "recipe", 1) # the rows are written anew
   if (needs_metropolis(model, kappa)) {
     return(recipe_mala(white, mode, list(kappa = kappa), ledger))
@@ -112,7 +111,7 @@ plan_whitened <- function(model, mode, control, in_place, ledger, call) {
     far = if (is_far) white$variables[shape$touched]
   )
   plan <- if (can_expand && !is_far) {
-    plan_order(white, mode, recipe, control, ledger, call)
+    plan_order(white, mode, recipe, control, ledger)
   }
   plan %||% plan_minibatches(
     white,
@@ -121,8 +120,7 @@ plan_whitened <- function(model, mode, control, in_place, ledger, call) {
     recipe,
     shape,
     control,
-    ledger,
-    call
+    ledger
   )
 }
 
@@ -135,8 +133,7 @@ plan_minibatches <- function(
   recipe,
   shape,
   control,
-  ledger,
-  call
+  ledger
 ) {
   s <- recipe_settings
   # where gradients rise steeply, fixed Langevin steps are thrown out
@@ -144,7 +141,7 @@ plan_minibatches <- function(
   if (is_far && samples_aux(model)) {
     steps <- mala_steps(model$n_dim)
     if (all_rows_seconds(model, steps, control) <= s$far_seconds) {
-      warn_far(model, shape, TRUE, NULL, call, control$front)
+      warn_far(model, shape, TRUE, NULL, control$front)
       return(recipe_barker(model, mode, recipe, ledger))
     }
   }
@@ -154,17 +151,13 @@ plan_minibatches <- function(
     !model$traits$is_far_from_normal
   model$traits$is_far_from_normal <- model$traits$is_far_from_normal || is_far
   plan <- if (is.finite(size) && !is_blind) {
-    recipe_pilot(
-      recipe_langevin(model, mode, size, recipe, ledger),
-      control,
-      call
-    )
+    recipe_pilot(recipe_langevin(model, mode, size, recipe, ledger), control)
   }
   exact <- is.null(plan) ||
     plan$recipe$size >= s$full_share * model$n_data
   if (is_far) {
     rows <- if (!exact) plan$recipe$always
-    warn_far(model, shape, exact, rows, call, control$front)
+    warn_far(model, shape, exact, rows, control$front)
   }
   if (exact) recipe_mala(model, mode, recipe, ledger) else plan
 }
@@ -224,7 +217,7 @@ tell_slow <- function(plan, control, most = 60, given = FALSE) {
 
 # The plan where chains of Langevin steps were thrown out; NULL: they were not,
 # or nothing else is left.
-recipe_again <- function(plan, segment, control, call) {
+recipe_again <- function(plan, segment, control) {
   status <- vapply(segment$reports, function(r) status_name(r$status), "")
   thrown <- status %in% c("escaped", "nonfinite")
   if (is.null(plan$recipe$size) || plan$kernel$name != "sgld" || !any(thrown)) {
@@ -245,12 +238,12 @@ recipe_again <- function(plan, segment, control, call) {
     barker$subsample <- plan$subsample
     barker
   }
-  warn_thrown(thrown, exact, call, exact_remedy(model, control$front))
+  warn_thrown(thrown, exact, exact_remedy(model, control$front))
   again
 }
 
 # remedy: see exact_remedy()
-warn_thrown <- function(thrown, exact, call, remedy) {
+warn_thrown <- function(thrown, exact, remedy) {
   n <- sum(thrown)
   how <- if (exact) {
     "All were sampled again, exactly, with all rows in every step."
@@ -269,13 +262,12 @@ warn_thrown <- function(thrown, exact, call, remedy) {
        {length(thrown)} chains of Langevin steps {cli::qty(n)}{?was/were} thrown
        out of it.",
       i = how
-    ),
-    call = call
+    )
   )
 }
 
 # With a gradient, scheme or schedule but no kernel, nobody could say what runs.
-check_recipe <- function(model, gradient, subsample, schedule, call) {
+check_recipe <- function(model, gradient, subsample, schedule) {
   given <- c("gradient", "subsample", "schedule")[c(
     !is.null(gradient),
     !is.null(subsample),
@@ -288,11 +280,10 @@ check_recipe <- function(model, gradient, subsample, schedule, call) {
          chooses all parts.",
         i = "Give for instance {.code kernel = kernel_sgld(step_size)}."
       ),
-      argument = given[[1]],
-      call = call
+      argument = given[[1]]
     )
   }
-  check_not_whitened(model, call)
+  check_not_whitened(model)
   info <- model_info(model)
   if (!info$has_curvature && !info$has_diagonal) {
     abort_tall(
@@ -301,8 +292,7 @@ check_recipe <- function(model, gradient, subsample, schedule, call) {
         "There is no recipe without tuning for {.code {model$label}()}.",
         i = "Give a {.arg kernel}, for instance
              {.code kernel_sgld(step_size)}."
-      ),
-      call = call
+      )
     )
   }
 }

@@ -10,47 +10,47 @@ is_remote <- function(model) {
 
 # The plan. Where exact steps do not pay the rows must be where any can be had:
 # a condition of class tall_needs_rows says why, and does not return.
-plan_remote <- function(model, control, call) {
+plan_remote <- function(model, control) {
   ledger <- new_ledger()
   spend(ledger, "recipe", 1) # the look
   spend(ledger, "mode", model$remote$found$passes)
-  drawn <- draw_rows(model, control, ledger, call)
+  drawn <- draw_rows(model, control, ledger)
   if (is.null(drawn)) {
     need_rows("exact steps would look at too many rows")
   }
   share <- recipe_settings$exact_pilot / drawn$n_step
   parts <- split_rows(drawn, share, control)
-  plan <- plan_of_drawn(model, drawn, parts$pilot, control, ledger, call)
-  report <- exact_pilot(plan, control, call)
+  plan <- plan_of_drawn(model, drawn, parts$pilot, control, ledger)
+  report <- exact_pilot(plan, control)
   if (is.null(report)) {
     need_rows("an exact step has no normal law to propose from")
   }
   verdict <- judge_exact(model, report, control, function() {
     weighed <- model_of_drawn(model, drawn, is_weighed = TRUE)
-    tail_shape(weighed, plan$mode, control, ledger, call)
+    tail_shape(weighed, plan$mode, control, ledger)
   })
   if (!is.null(verdict$why_not)) {
     need_rows(verdict$why_not)
   }
   n_step <- steps_of_run(control, verdict$steps)
   if (!has_enough(parts$run, verdict$rows, n_step, control)) {
-    drawn <- draw_rows(model, control, ledger, call, n_step, drawn$found)
+    drawn <- draw_rows(model, control, ledger, n_step, drawn$found)
     if (is.null(drawn)) {
       need_rows("exact steps would look at too many rows")
     }
     parts <- split_rows(drawn, 0, control)
   }
-  plan <- plan_of_drawn(model, drawn, parts$run, control, ledger, call)
+  plan <- plan_of_drawn(model, drawn, parts$run, control, ledger)
   settle_exact(plan, verdict)
 }
 
 # The same for a run that goes on.
-resume_drawn <- function(model, control, n_step, call) {
+resume_drawn <- function(model, control, n_step) {
   ledger <- new_ledger()
   found <- model$remote$found
-  drawn <- draw_rows(model, control, ledger, call, n_step, found)
+  drawn <- draw_rows(model, control, ledger, n_step, found)
   parts <- split_rows(drawn, 0, control)
-  plan_of_drawn(model, drawn, parts$run, control, ledger, call)
+  plan_of_drawn(model, drawn, parts$run, control, ledger)
 }
 
 need_rows <- function(why) {
@@ -101,7 +101,7 @@ split_rows <- function(drawn, share, control) {
 }
 
 # order: rows of `drawn`, as the chains use them.
-plan_of_drawn <- function(model, drawn, order, control, ledger, call) {
+plan_of_drawn <- function(model, drawn, order, control, ledger) {
   own <- model_of_drawn(model, drawn)
   ahead <- list(
     gradient = drawn$sums$gradient,
@@ -123,8 +123,7 @@ plan_of_drawn <- function(model, drawn, order, control, ledger, call) {
     passes = model$remote$found$passes,
     iterations = model$remote$found$passes,
     converged = TRUE,
-    method = "passes",
-    call = call
+    method = "passes"
   )
   plan <- new_plan(
     own,
@@ -136,12 +135,12 @@ plan_of_drawn <- function(model, drawn, order, control, ledger, call) {
     ledger = ledger
   )
   plan$refill <- function(number, left) {
-    more <- draw_rows(model, control, ledger, call, left, drawn$found)
+    more <- draw_rows(model, control, ledger, left, drawn$found)
     if (is.null(more)) {
       return(NULL)
     }
     parts <- split_rows(more, 0, control)
-    next_plan <- plan_of_drawn(model, more, parts$run, control, ledger, call)
+    next_plan <- plan_of_drawn(model, more, parts$run, control, ledger)
     next_plan[c("model", "gradient")]
   }
   plan$keeps <- list(
@@ -188,7 +187,6 @@ draw_rows <- function(
   model,
   control,
   ledger,
-  call,
   n_step = steps_of_run(control, steps_ahead) + recipe_settings$exact_pilot,
   found = model$remote$found
 ) {
@@ -208,17 +206,17 @@ draw_rows <- function(
       first = 0
     )
     taken <- tryCatch(
-      take_rows_ahead(model, found, draw, control, call),
+      take_rows_ahead(model, found, draw, control),
       tall_too_many = function(cnd) NULL
     )
     spend(ledger, "reference", 1)
     if (is.null(taken)) {
       return(NULL)
     }
-    check_same_facts(found, taken, remote$rows, call)
+    check_same_facts(found, taken, remote$rows)
     found$psi <- taken$total
     here <- posterior_at(model, found$theta, taken$sums)
-    chol <- lower_chol(here$hessian, model, call)
+    chol <- lower_chol(here$hessian, model)
     mean <- found$theta +
       drop(backsolve(t(chol), forwardsolve(chol, here$gradient)))
     away <- sqrt(sum(crossprod(found$chol, mean - found$theta)^2))
@@ -247,12 +245,12 @@ steps_of_run <- function(control, steps) {
 }
 
 # One pass: the rows it drew and the sums where it is.
-take_rows_ahead <- function(model, found, draw, control, call) {
+take_rows_ahead <- function(model, found, draw, control) {
   UseMethod("take_rows_ahead", model$remote$rows$in_sql)
 }
 
 #' @export
-take_rows_ahead.default <- function(model, found, draw, control, call) {
+take_rows_ahead.default <- function(model, found, draw, control) {
   args <- list(
     theta = found$theta,
     chol = found$chol,
@@ -266,7 +264,6 @@ take_rows_ahead.default <- function(model, found, draw, control, call) {
     args,
     pass_label(draw$pass + found$passes + 1),
     control$refresh,
-    call,
     known = found$facts
   )
   out <- join_drawn(lapply(passed$parts, `[[`, "drawn"))
@@ -281,7 +278,7 @@ take_rows_ahead.default <- function(model, found, draw, control, call) {
 
 # first: rows that count in the shards before, since draws go by the number of a
 # row among all of them.
-draws_over <- function(rows, args, first, show, call) {
+draws_over <- function(rows, args, first, show) {
   total <- NULL
   psi <- 0
   n_taken <- 0
@@ -311,7 +308,7 @@ draws_over <- function(rows, args, first, show, call) {
       )
     }
   }
-  seen <- each_chunk(rows, show$label, show$refresh, f, call)
+  seen <- each_chunk(rows, show$label, show$refresh, f)
   drawn <- join_drawn(parts)
   c(seen, list(
     drawn = drawn,

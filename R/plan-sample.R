@@ -219,7 +219,6 @@ sg_sample <- function(
   check_no_foreign(..., .known = names(formals(sg_sample)))
   check_model(model)
   lambda <- check_lambda(lambda, model)
-  call <- rlang::current_env()
   model <- temper_model(model, lambda)
   sample_model(
     model,
@@ -237,8 +236,7 @@ sg_sample <- function(
     keep,
     refresh,
     monitor = monitor,
-    variables = variables,
-    call = call
+    variables = variables
   )
 }
 
@@ -247,7 +245,7 @@ run_argument_names <- function() {
   setdiff(names(formals(sg_sample)), c("model", "..."))
 }
 
-# sg_sample() for callers whose users typed something else (`call` is theirs).
+# sg_sample() for callers whose users typed something else.
 # in_place: the model is ours, its rows may be rewritten. whitens: a Metropolis
 # kernel that is given moves in whitened coordinates.
 sample_model <- function(
@@ -268,8 +266,7 @@ sample_model <- function(
   monitor = NULL,
   in_place = FALSE,
   whitens = FALSE,
-  variables = NULL,
-  call = caller_env()
+  variables = NULL
 ) {
   started <- proc.time()[["elapsed"]]
   control <- check_control(
@@ -280,30 +277,27 @@ sample_model <- function(
     cores,
     seed,
     keep,
-    refresh,
-    call
+    refresh
   )
-  check_members(kernel, gradient, subsample, schedule, call)
-  control["record"] <- list(
-    check_recorded(variables, model, control$keep, call)
-  )
-  control["monitor"] <- list(check_monitor(monitor, model, call))
+  check_members(kernel, gradient, subsample, schedule)
+  control["record"] <- list(check_recorded(variables, model, control$keep))
+  control["monitor"] <- list(check_monitor(monitor, model))
   # what the recipe knows besides
   found <- c(control, front = whitens)
-  init <- check_init(init, model, control$chains, call)
-  check_kernel_bounds(kernel, model, call)
+  init <- check_init(init, model, control$chains)
+  check_kernel_bounds(kernel, model)
   begin_nodes(model)
   plan <- if (is.null(kernel)) {
-    plan_recipe(model, gradient, subsample, schedule, found, in_place, call)
+    plan_recipe(model, gradient, subsample, schedule, found, in_place)
   } else {
-    plan_explicit(model, kernel, gradient, subsample, schedule, control, call)
+    plan_explicit(model, kernel, gradient, subsample, schedule, control)
   }
   if (whitens && !is.null(kernel)) {
-    plan <- plan_front(plan, init, control, in_place, call)
+    plan <- plan_front(plan, init, control, in_place)
   }
   if (is.null(plan$sums)) {
-    plan$init <- plan_init(on_stand_in(plan), init, control, call)
-    plan$kernel <- settle_kernel(plan, is.null(init), control, call)
+    plan$init <- plan_init(on_stand_in(plan), init, control)
+    plan$kernel <- settle_kernel(plan, is.null(init), control)
     plan$start_chol <- start_chol(plan)
   }
   prepared <- proc.time()[["elapsed"]]
@@ -313,12 +307,11 @@ sample_model <- function(
       control,
       n_warmup = control$warmup,
       n_sampling = (control$iter - control$warmup) * plan$steps,
-      on_futures = use_futures(model, control),
-      call = call
+      on_futures = use_futures(model, control)
     )
   }
   segment <- run(plan)
-  again <- recipe_again(plan, segment, found, call)
+  again <- recipe_again(plan, segment, found)
   if (!is.null(again)) {
     again[c("init", "start_chol")] <- plan[c("init", "start_chol")]
     plan <- again
@@ -332,8 +325,8 @@ sample_model <- function(
     time = c(preparation = prepared - started, sampling = finished - prepared)
   )
   fit <- add_quadrature(fit, plan$model, segment)
-  warn_segment(fit, segment, call)
-  warn_laplace(plan, model, call)
-  warn_quadrature(fit, model, call)
+  warn_segment(fit, segment)
+  warn_laplace(plan, model)
+  warn_quadrature(fit, model)
   seal_fit(fit)
 }

@@ -135,7 +135,7 @@ density_lost <- function(model, directions, radii) {
 # front: see exact_remedy(). Bounded steps do sample such a posterior, but the
 # identity behind `sd_bias` rests on gradients that are huge in a few draws: it
 # is not reported there.
-warn_far <- function(model, shape, exact, rows, call, front = TRUE) {
+warn_far <- function(model, shape, exact, rows, front = TRUE) {
   far <- shape$far
   names <- quote_columns(model$coordinates[far])
   radius <- shape$radius[[1]]
@@ -187,8 +187,7 @@ warn_far <- function(model, shape, exact, rows, call, front = TRUE) {
       }
     ),
     columns = model$variables[far],
-    rows = rows,
-    call = call
+    rows = rows
   )
 }
 
@@ -264,7 +263,7 @@ laplace_kappa <- function(model, mode) {
 
 # At the kink of a narrow Laplace prior, steps without acceptance are not
 # accurate. Said where the run has had a mode to know by.
-warn_laplace <- function(plan, model, call) {
+warn_laplace <- function(plan, model) {
   mode <- known_mode(plan)
   if (kernel_is_metropolis(plan$kernel) || is.null(mode$chol)) {
     return(invisible())
@@ -297,7 +296,6 @@ warn_laplace <- function(plan, model, call) {
       }
     ),
     columns = model$variables[worst],
-    ratio = unname(ratio),
-    call = call
+    ratio = unname(ratio)
   )
 }

@@ -2,7 +2,7 @@
 # and those that steps look at always. The uniform numbers u are the engine's.
 
 #' @export
-take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
+take_rows_ahead.tall_sql <- function(model, found, draw, control) {
   rows <- model$remote$rows
   s <- rows$in_sql
   with_psi <- function(own) {
@@ -16,7 +16,7 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
     top <- paste0("MAX(", quote_names(con, "psi"), ")")
     list(rows = own, sums = c(psi = psi, always = always, top = top))
   }
-  summed <- sql_sums_at(rows, found$theta, call, with_psi, found$facts)
+  summed <- sql_sums_at(rows, found$theta, with_psi, found$facts)
   sums <- summed$sums
   wanted <- draw$rate * sums[["psi"]] + sums[["always"]]
   if (wanted > max(chunk_rows, sums[["n"]] * recipe_settings$full_share)) {
@@ -26,10 +26,10 @@ take_rows_ahead.tall_sql <- function(model, found, draw, control, call) {
   tables <- source_tables(rows$source)
   queries <- Map(drawn_query, tables, below,
     MoreArgs = list(s = s, found = found, draw = draw))
-  taken <- run_on_tables(tables, queries, call)
+  taken <- run_on_tables(tables, queries)
   parts <- lapply(taken, read_taken,
-    rows = rows, found = found, draw = draw, call = call)
-  check_share(parts, draw$rate * sums[["psi"]], call)
+    rows = rows, found = found, draw = draw)
+  check_share(parts, draw$rate * sums[["psi"]])
   every <- function(name) unlist(lapply(parts, `[[`, name))
   list(
     x = do.call(rbind, lapply(parts, `[[`, "x")),
@@ -77,7 +77,7 @@ drawn_query <- function(table, below, s, found, draw) {
 
 # The drawn rows of a table, as R reads them: their predictors must be those
 # that the database has.
-read_taken <- function(taken, rows, found, draw, call) {
+read_taken <- function(taken, rows, found, draw) {
   s <- rows$in_sql
   raw <- sprintf("c%d", seq_along(s$columns))
   is_always <- taken$always == 1
@@ -85,8 +85,7 @@ read_taken <- function(taken, rows, found, draw, call) {
   if (any(!is_always & !(taken$u < mean))) {
     abort_source(
       "The database evaluates its random numbers more than once, and rows cannot
-       be drawn by them.",
-      call = call
+       be drawn by them."
     )
   }
   count <- counts_of(taken$u, mean)
@@ -100,8 +99,8 @@ read_taken <- function(taken, rows, found, draw, call) {
     stats::setNames(lapply(taken[raw], identity), s$columns),
     nrow(taken)
   )
-  read <- read_drawn(rows, frame, call)
-  check_predictors(read, found$theta, taken$eta, call)
+  read <- read_drawn(rows, frame)
+  check_predictors(read, found$theta, taken$eta)
   c(read, list(count = count[keep], psi = taken$psi))
 }
 
@@ -110,7 +109,7 @@ counts_of <- function(u, mean) {
   stats::qpois(u, mean, lower.tail = FALSE)
 }
 
-read_drawn <- function(rows, frame, call) {
+read_drawn <- function(rows, frame) {
   rows$source <- as_source(frame)
   parts <- list()
   each_chunk(rows, "", 0, function(chunk, n, first) {
@@ -121,7 +120,7 @@ read_drawn <- function(rows, frame, call) {
       weights = if (rows$has_weights) chunk$weights[at],
       offset = if (rows$has_offset) chunk$offset[at]
     )
-  }, call)
+  })
   every <- function(name) unlist(lapply(parts, `[[`, name))
   list(
     x = do.call(rbind, lapply(parts, `[[`, "x")),
@@ -131,7 +130,7 @@ read_drawn <- function(rows, frame, call) {
   )
 }
 
-check_predictors <- function(read, theta, eta, call) {
+check_predictors <- function(read, theta, eta) {
   mine <- drop(read$x %*% theta) + (read$offset %||% 0)
   scale <- drop(abs(read$x) %*% abs(theta)) + abs(read$offset %||% 0) + 1e-300
   bad <- length(mine) != length(eta) || any(abs(mine - eta) > 1e-8 * scale)
@@ -141,21 +140,19 @@ check_predictors <- function(read, theta, eta, call) {
         "Rows are not the same in the database as in R.",
         x = "Their linear predictors differ by more than 1e-8.",
         i = "{.code as_source(data, in_database = FALSE)} lets R read the rows."
-      ),
-      call = call
+      )
     )
   }
 }
 
 # As many draws as there should be? Their number is Poisson's.
-check_share <- function(parts, mean, call) {
+check_share <- function(parts, mean) {
   n <- sum(vapply(parts, function(part) sum(part$count), 0))
   if (abs(n - mean) > 8 * sqrt(mean) + 10) {
     abort_source(
       "The random numbers of the database are not uniform: by them
        {format_count(n)} rows were drawn, where {format_count(round(mean))} were
-       expected.",
-      call = call
+       expected."
     )
   }
 }

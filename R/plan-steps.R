@@ -3,7 +3,7 @@
 # The kernel of a run whose chains have starting points. at_mode: do they come
 # from the mode? Then it is known. What is remembered of the model is looked at
 # only where it would be found here, since draws depend on the arguments alone.
-settle_kernel <- function(plan, at_mode, control, call) {
+settle_kernel <- function(plan, at_mode, control) {
   if (!lacks_step(plan$kernel)) {
     return(plan$kernel)
   }
@@ -20,13 +20,13 @@ settle_kernel <- function(plan, at_mode, control, call) {
   } else if (at_mode || model_info(model)$has_curvature) {
     # from an `init`, chains can do without one
     tryCatch(
-      plan_mode(plan, control, call),
+      plan_mode(plan, control),
       tall_error = function(cnd) if (at_mode) rlang::cnd_signal(cnd)
     )
   }
   if (is.null(mode$hessian)) {
     theta <- mode$estimate %||% plan$init[, 1]
-    curvature <- curvature_at(plan, as.double(theta), call)
+    curvature <- curvature_at(plan, as.double(theta))
     return(fill_steps(plan$kernel, d, 1 / sqrt(curvature)))
   }
   precision <- -unname(mode$hessian)
@@ -42,7 +42,7 @@ settle_kernel <- function(plan, at_mode, control, call) {
 }
 
 # The largest curvature of the log posterior at a point, from gradients.
-curvature_at <- function(plan, theta, call) {
+curvature_at <- function(plan, theta) {
   model <- plan$model
   n_iter <- 20
   spend(plan$ledger, "recipe", 1 + n_iter)
@@ -61,8 +61,7 @@ curvature_at <- function(plan, theta, call) {
          not show the scale of the posterior.",
         i = "Or give an {.arg init} closer to the mode."
       ),
-      argument = name,
-      call = call
+      argument = name
     )
   }
   value

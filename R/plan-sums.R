@@ -1,10 +1,10 @@
 # The recipe for Gaussian responses: sums over the rows are enough.
 
-plan_sums <- function(model, control, call) {
+plan_sums <- function(model, control) {
   plan <- if (has_normal_coefficients(model)) {
-    plan_draws(model, control, call)
+    plan_draws(model, control)
   } else {
-    plan_quadratic(model, control, call)
+    plan_quadratic(model, control)
   }
   if (is_remote(model)) {
     spend(plan$ledger, "recipe", 1) # the look
@@ -13,9 +13,9 @@ plan_sums <- function(model, control, call) {
 }
 
 # Normal or flat priors: independent draws.
-plan_draws <- function(model, control, call) {
+plan_draws <- function(model, control) {
   ledger <- new_ledger()
-  posterior <- sums_posterior(model, control$cores, call)
+  posterior <- sums_posterior(model, control$cores)
   spend(ledger, "recipe", posterior$passes)
   plan <- new_plan(
     model,
@@ -32,14 +32,14 @@ plan_draws <- function(model, control, call) {
 
 # Others: MALA on the quadratic log likelihood, in whitened coordinates. Its
 # steps cost the square of the number of columns, however many rows there are.
-plan_quadratic <- function(model, control, call) {
+plan_quadratic <- function(model, control) {
   ledger <- new_ledger()
-  mode <- model_mode(model, control$cores, control$refresh, call)
+  mode <- model_mode(model, control$cores, control$refresh)
   spend_mode(ledger, mode)
-  parts <- sums_parts(model, control$cores, call)
+  parts <- sums_parts(model, control$cores)
   spend(ledger, "recipe", parts$passes)
-  stand_in <- sums_model(model, parts$sums, parts$fit, call)
-  stand_in <- whiten_model(stand_in, mode, in_place = FALSE, call = call)
+  stand_in <- sums_model(model, parts$sums, parts$fit)
+  stand_in <- whiten_model(stand_in, mode, in_place = FALSE)
   recipe <- list(kappa = laplace_kappa(model, mode))
   plan <- recipe_mala(stand_in, mode, recipe, ledger)
   plan$model <- model

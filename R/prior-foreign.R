@@ -1,36 +1,25 @@
 # Priors of rstanarm and brms, taken at their word.
 
-# What users gave as a prior: NULL is flat. `call` is the environment of the
-# function that has the argument `arg`; what they typed there may be a prior of
+# What users gave as a prior: NULL is flat. `frame` is that of the function
+# that has the argument `arg`; what they typed there may be a prior of
 # rstanarm's or brms' that no function here makes.
-as_prior <- function(prior, arg = caller_arg(prior), call = caller_env()) {
-  typed <- eval(call("substitute", as.name(arg)), call)
+as_prior <- function(prior, arg = caller_arg(prior), frame = caller_env()) {
+  typed <- eval(call("substitute", as.name(arg)), frame)
   prior <- tryCatch(prior, error = function(e) {
-    check_foreign_prior(typed, arg, call, parent = e)
+    check_foreign_prior(typed, arg, parent = e)
     rlang::cnd_signal(e)
   })
   if (is.null(prior)) {
     return(prior_flat())
   }
   if (!inherits(prior, "tall_prior")) {
-    check_foreign_prior(prior, arg, call)
+    check_foreign_prior(prior, arg)
   }
-  check_spec(
-    prior,
-    "tall_prior",
-    "prior_*()",
-    allow_null = TRUE,
-    arg = arg,
-    call = call
-  )
+  check_spec(prior, "tall_prior", "prior_*()", allow_null = TRUE, arg = arg)
 }
 
 # The same of parameters of a response: one prior, or a list of them by name.
-as_aux_prior <- function(
-  prior,
-  arg = caller_arg(prior),
-  call = caller_env()
-) {
+as_aux_prior <- function(prior, arg = caller_arg(prior), frame = caller_env()) {
   is_list <- tryCatch(
     # those of rstanarm are lists, too
     is.list(prior) && !is.object(prior) && length(prior) > 0 &&
@@ -39,7 +28,7 @@ as_aux_prior <- function(
   )
   if (!is_list) {
     force(arg)
-    return(as_prior(prior, arg = arg, call = call))
+    return(as_prior(prior, arg = arg, frame = frame))
   }
   if (!rlang::is_named(prior) || anyDuplicated(names(prior)) > 0) {
     abort_input(
@@ -50,27 +39,20 @@ as_aux_prior <- function(
              prior_gamma(2, 0.1))}."
       ),
       argument = arg,
-      value = prior,
-      call = call
+      value = prior
     )
   }
   for (name in names(prior)) {
-    prior[[name]] <- as_prior_of(prior[[name]], arg, name, call)
+    prior[[name]] <- as_prior_of(prior[[name]], arg, name)
   }
   prior
 }
 
-as_prior_of <- function(one, arg, name, call) {
+as_prior_of <- function(one, arg, name) {
   if (is.null(one)) {
     return(prior_flat())
   }
-  check_spec(
-    one,
-    "tall_prior",
-    "prior_*()",
-    arg = paste0(arg, "$", name),
-    call = call
-  )
+  check_spec(one, "tall_prior", "prior_*()", arg = paste0(arg, "$", name))
 }
 
 # rstanarm's and brms' names of densities, and ours; "": there is none.
@@ -102,7 +84,7 @@ prior_twins <- c(
 # An error that names our twin, if x is a prior of another package: what
 # rstanarm::normal() or brms::prior() return, a string as brms takes it, or an
 # expression that could not be evaluated.
-check_foreign_prior <- function(x, arg, call, parent = NULL) {
+check_foreign_prior <- function(x, arg, parent = NULL) {
   found <- if (inherits(x, "brmsprior")) {
     brms_twins(x)
   } else if (is.list(x) && rlang::is_string(x$dist)) {
@@ -138,8 +120,7 @@ check_foreign_prior <- function(x, arg, call, parent = NULL) {
     argument = arg,
     expected = "made by `prior_*()` or NULL",
     value = x,
-    parent = parent,
-    call = call
+    parent = parent
   )
 }
 

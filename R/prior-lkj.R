@@ -39,23 +39,21 @@ prior_lkj <- function(eta = 1, sd = NULL) {
 # As in enum groups_sd_kind.
 sd_kinds <- c(flat = 0, normal = 1, student = 2, exponential = 3)
 
-check_sd_prior <- function(sd, arg = "sd", call = caller_env()) {
+check_sd_prior <- function(sd, arg = "sd") {
   if (!sd$kind %in% names(sd_kinds)) {
     abort_input(
       "{.arg {arg}} must be {.fn prior_student}, {.fn prior_normal},
        {.fn prior_exponential} or {.fn prior_flat}, not
        {.fn prior_{sd$kind}}.",
       argument = arg,
-      value = sd,
-      call = call
+      value = sd
     )
   }
   if (sd$kind != "flat" && any(sd$location != 0)) {
     abort_input(
       "{.arg {arg}} must have location 0: it is cut off there.",
       argument = arg,
-      value = sd,
-      call = call
+      value = sd
     )
   }
   sd
@@ -63,23 +61,22 @@ check_sd_prior <- function(sd, arg = "sd", call = caller_env()) {
 
 # What prior_covariance was given; a prior of coefficients is that of the
 # standard deviations.
-as_covariance_prior <- function(prior, call = caller_env()) {
+as_covariance_prior <- function(prior) {
   if (is.null(prior)) {
     return(prior_lkj(sd = prior_flat()))
   }
   if (inherits(prior, "tall_prior")) {
     prior <- structure(
-      list(eta = 1, sd = check_sd_prior(prior, "prior_covariance", call)),
+      list(eta = 1, sd = check_sd_prior(prior, "prior_covariance")),
       class = "tall_prior_lkj"
     )
   }
   if (!inherits(prior, "tall_prior_lkj")) {
-    check_foreign_prior(prior, "prior_covariance", call)
+    check_foreign_prior(prior, "prior_covariance")
     abort_expected(
       prior,
       "prior_lkj() or a prior of standard deviations",
-      arg = "prior_covariance",
-      call = call
+      arg = "prior_covariance"
     )
   }
   prior
@@ -87,7 +84,7 @@ as_covariance_prior <- function(prior, call = caller_env()) {
 
 # The core's parameters. names: of the effects; y: the response; identity: has
 # the model an identity link?
-covariance_params <- function(prior, names, y, has_units, call) {
+covariance_params <- function(prior, names, y, has_units) {
   sd <- prior$sd
   if (is.null(sd)) {
     wide <- if (has_units) stats::mad(y, na.rm = TRUE) else 0
@@ -102,14 +99,12 @@ covariance_params <- function(prior, names, y, has_units, call) {
       sd$scale,
       names,
       "effect",
-      arg = "prior_covariance$sd$scale",
-      call = call
+      arg = "prior_covariance$sd$scale"
     )
     check_size(
       scale,
       unique(c(1, length(names))),
-      arg = "prior_covariance$sd$scale",
-      call = call
+      arg = "prior_covariance$sd$scale"
     )
     scale <- scale * if (sd$autoscale && has_units) response_sd(y) else 1
   }

@@ -33,18 +33,11 @@ prior_resolve <- function(
   response_mean = 0,
   aux = NULL,
   aux_sd = response_sd,
-  aux_lower = 0,
-  call = caller_env()
+  aux_lower = 0
 ) {
-  check_spec(prior, "tall_prior", "prior_*()", call = call)
-  check_coefficient_prior(prior, call)
-  check_spec(
-    prior_intercept,
-    "tall_prior",
-    "prior_*()",
-    allow_null = TRUE,
-    call = call
-  )
+  check_spec(prior, "tall_prior", "prior_*()")
+  check_coefficient_prior(prior)
+  check_spec(prior_intercept, "tall_prior", "prior_*()", allow_null = TRUE)
   intercept <- if (is.null(prior_intercept)) {
     integer()
   } else {
@@ -56,17 +49,16 @@ prior_resolve <- function(
     location = numeric(n_dim),
     scale = rep(1, n_dim)
   )
-  out <- prior_fill(out, prior, others, column_sd, response_sd, names, call)
+  out <- prior_fill(out, prior, others, column_sd, response_sd, names)
   if (length(intercept) > 0) {
-    check_coefficient_prior(prior_intercept, call)
+    check_coefficient_prior(prior_intercept)
     out <- prior_fill(
       out,
       prior_intercept,
       intercept,
       column_sd,
       response_sd,
-      names,
-      call
+      names
     )
     if (prior_intercept$autoscale) {
       out$location[intercept] <- out$location[intercept] + response_mean
@@ -74,21 +66,21 @@ prior_resolve <- function(
   }
   aux <- if (inherits(aux, "tall_prior")) list(aux) else aux
   for (k in seq_along(aux)) {
-    out <- append_aux(out, aux[[k]], aux_sd, aux_lower[[k]], call)
+    out <- append_aux(out, aux[[k]], aux_sd, aux_lower[[k]])
   }
   out
 }
 
 # The prior of each sampled parameter of a response: `prior_aux` is that of the
 # first one, or a list by name; others are the entry's own.
-aux_priors <- function(prior_aux, family, sampled, call) {
+aux_priors <- function(prior_aux, family, sampled) {
   names <- response_aux(family)
   own <- find_response(family)$aux_priors
   if (inherits(prior_aux, "tall_prior")) {
     given <- stats::setNames(list(prior_aux), names[[1]])
   } else {
     given <- prior_aux
-    check_known(names(given), names, "parameter", "prior_aux", call)
+    check_known(names(given), names, "parameter", "prior_aux")
   }
   lapply(stats::setNames(nm = sampled), function(name) {
     given[[name]] %||%
@@ -100,11 +92,7 @@ aux_priors <- function(prior_aux, family, sampled, call) {
   })
 }
 
-check_coefficient_prior <- function(
-  prior,
-  call,
-  arg = caller_arg(prior)
-) {
+check_coefficient_prior <- function(prior, arg = caller_arg(prior)) {
   if (prior_kinds[[prior$kind]]$is_of_scales) {
     abort_input(
       c(
@@ -113,14 +101,13 @@ check_coefficient_prior <- function(
         i = "It is a prior of scales: give it as {.arg prior_aux}."
       ),
       argument = arg,
-      value = prior,
-      call = call
+      value = prior
     )
   }
 }
 
 # The prior of its logarithm, Jacobian included.
-append_aux <- function(out, aux, aux_sd, lower, call) {
+append_aux <- function(out, aux, aux_sd, lower) {
   # flat on the scale itself
   kind <- if (aux$kind == "flat") "log_flat" else aux$kind
   if (!prior_kinds[[kind]]$is_of_scales) {
@@ -129,8 +116,7 @@ append_aux <- function(out, aux, aux_sd, lower, call) {
        {.code prior_gamma()} or {.code prior_flat()}, not
        {.code prior_{aux$kind}()}.",
       argument = "prior_aux",
-      value = aux,
-      call = call
+      value = aux
     )
   }
   scale <- 1
@@ -156,7 +142,6 @@ prior_fill <- function(
   column_sd,
   response_sd,
   names,
-  call,
   arg = caller_arg(prior)
 ) {
   n <- length(at)
@@ -184,10 +169,9 @@ prior_fill <- function(
       names[at],
       "coefficient",
       hint,
-      arg = said,
-      call = call
+      arg = said
     )
-    check_size(value, c(1, n), arg = said, call = call)
+    check_size(value, c(1, n), arg = said)
     out[[field]][at] <- value
   }
   if (!is.null(prior$df)) {

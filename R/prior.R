@@ -283,22 +283,16 @@ prior_gamma <- function(shape, rate) {
   )
 }
 
-new_prior <- function(
-  kind,
-  location,
-  scale,
-  autoscale,
-  call = caller_env()
-) {
-  location <- check_numeric_vector(location, call = call)
-  scale <- check_numeric_vector(scale, positive = TRUE, call = call)
-  both <- align_names(list(location = location, scale = scale), call)
+new_prior <- function(kind, location, scale, autoscale) {
+  location <- check_numeric_vector(location)
+  scale <- check_numeric_vector(scale, positive = TRUE)
+  both <- align_names(list(location = location, scale = scale))
   structure(
     list(
       kind = kind,
       location = both$location,
       scale = both$scale,
-      autoscale = check_flag(autoscale, call = call)
+      autoscale = check_flag(autoscale)
     ),
     class = c(paste0("tall_prior_", kind), "tall_prior")
   )
@@ -306,31 +300,19 @@ new_prior <- function(
 
 # Two vectors of a prior with the same names in the same order, where either has
 # names; a single value without a name stays as it is.
-align_names <- function(both, call = caller_env()) {
+align_names <- function(both) {
   args <- names(both)
   for (arg in args) {
-    check_all_named(both[[arg]], arg = arg, call = call)
+    check_all_named(both[[arg]], arg = arg)
   }
   n <- lengths(both)
   named <- !vapply(both, function(x) is.null(names(x)), TRUE)
   if (all(n > 1) || (any(named & n == 1) && max(n) > 1)) {
-    check_same_rows(
-      both[[1]],
-      both[[2]],
-      arg = args[[1]],
-      arg_y = args[[2]],
-      call = call
-    )
+    check_same_rows(both[[1]], both[[2]], arg = args[[1]], arg_y = args[[2]])
   }
   if (all(named)) {
     first <- names(both[[1]])
-    second <- match_names(
-      both[[2]],
-      first,
-      "coefficient",
-      arg = args[[2]],
-      call = call
-    )
+    second <- match_names(both[[2]], first, "coefficient", arg = args[[2]])
     both[[2]] <- stats::setNames(second, first)
   } else if (any(named) && all(n > 1)) {
     names(both[[which(!named)]]) <- names(both[[which(named)]])
@@ -367,24 +349,24 @@ print.tall_prior <- function(x, ...) {
 }
 
 #' @export
-check_whole.tall_prior <- function(x, arg, call) {
+check_whole.tall_prior <- function(x, arg) {
   parts <- unclass(x)
   kind <- if (is.list(parts)) parts$kind
   is_named <- rlang::is_string(kind) &&
     identical(class(x), c(paste0("tall_prior_", kind), "tall_prior")) &&
     kind %in% names(prior_kinds)
   if (!is_named) {
-    abort_corrupt(paste0("`", arg, "`"), "kind", call = call)
+    abort_corrupt(paste0("`", arg, "`"), "kind")
   }
   make <- constructor_of("prior", kind)
   if (is.null(make)) {
     return(invisible())
   }
   given <- intersect(names(formals(make)), names(parts))
-  again <- unclass(make_again(make, compact(parts[given]), arg, call))
+  again <- unclass(make_again(make, compact(parts[given]), arg))
   for (name in union(names(parts), names(again))) {
     if (!identical(parts[[name]], again[[name]])) {
-      abort_corrupt(paste0("`", arg, "`"), name, call = call)
+      abort_corrupt(paste0("`", arg, "`"), name)
     }
   }
 }

@@ -89,7 +89,7 @@ binomial_draw <- function(mu, aux, rows) {
   }
 }
 
-read_binary <- function(y, arg, call) {
+read_binary <- function(y, arg) {
   levels <- if (is.factor(y)) levels(y)
   if (is.factor(y) && length(levels) != 2) {
     abort_input(
@@ -100,19 +100,18 @@ read_binary <- function(y, arg, call) {
       ),
       argument = arg,
       expected = 2,
-      value = length(levels),
-      call = call
+      value = length(levels)
     )
   }
   values <- if (is.factor(y)) as.integer(y) - 1L else y
   if (is.logical(values)) {
     values <- as.double(values)
   }
-  values <- check_numeric_vector(values, arg = arg, call = call)
+  values <- check_numeric_vector(values, arg = arg)
   bad <- which(values != 0 & values != 1)
   if (length(bad) > 0) {
     must <- "be 0 or 1 for likelihood \"bernoulli\""
-    abort_value(values, bad[[1]], must, arg = arg, call = call)
+    abort_value(values, bad[[1]], must, arg = arg)
   }
   list(values = unname(values), levels = levels, n_out = 1)
 }

@@ -27,7 +27,7 @@ response_categorical <- function() {
   )
 }
 
-read_classes <- function(y, arg, call) {
+read_classes <- function(y, arg) {
   if (is.character(y)) {
     y <- factor(y)
   }
@@ -36,14 +36,14 @@ read_classes <- function(y, arg, call) {
     values <- as.integer(y)
     if (anyNA(values)) {
       bad <- which(is.na(values))[[1]]
-      abort_value(y, bad, "not be missing", arg = arg, call = call)
+      abort_value(y, bad, "not be missing", arg = arg)
     }
   } else {
-    values <- check_numeric_vector(y, arg = arg, call = call)
+    values <- check_numeric_vector(y, arg = arg)
     bad <- which(values < 1 | values != round(values))
     if (length(bad) > 0) {
       must <- "be a factor, or 1, 2, ... for likelihood \"categorical\""
-      abort_value(values, bad[[1]], must, arg = arg, call = call)
+      abort_value(values, bad[[1]], must, arg = arg)
     }
     levels <- as.character(seq_len(max(values)))
   }
@@ -52,8 +52,7 @@ read_classes <- function(y, arg, call) {
       "{.arg {arg}} must have at least two classes, not {length(levels)}.",
       argument = arg,
       expected = 2,
-      value = length(levels),
-      call = call
+      value = length(levels)
     )
   }
   list(values = as.double(values) - 1, levels = levels, n_out = length(levels))

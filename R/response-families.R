@@ -138,8 +138,8 @@ beta_regression <- function(phi = NULL) {
   )
 }
 
-check_known_aux <- function(x, arg = caller_arg(x), call = caller_env()) {
-  check_number(x, positive = TRUE, allow_null = TRUE, arg = arg, call = call)
+check_known_aux <- function(x, arg = caller_arg(x)) {
+  check_number(x, positive = TRUE, allow_null = TRUE, arg = arg)
 }
 
 # variance: as a function of the mean, the unknown parameter 1. aux: known
@@ -170,7 +170,7 @@ print.tall_family <- function(x, ...) {
   invisible(x)
 }
 
-check_not_quasi <- function(family, call) {
+check_not_quasi <- function(family) {
   name <- if (inherits(family, "family")) family$family else family
   if (!rlang::is_string(name) || !startsWith(name, "quasi")) {
     return(invisible())
@@ -192,13 +192,12 @@ check_not_quasi <- function(family, call) {
       i = hint
     ),
     argument = "family",
-    value = name,
-    call = call
+    value = name
   )
 }
 
 # glm() takes the family before the data.
-check_not_data <- function(family, call) {
+check_not_data <- function(family) {
   if (!is.data.frame(family)) {
     return(invisible())
   }
@@ -208,7 +207,6 @@ check_not_data <- function(family, call) {
       i = "{.arg data} comes before {.arg family}, or is named."
     ),
     argument = "family",
-    value = family,
-    call = call
+    value = family
   )
 }

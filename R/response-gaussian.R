@@ -49,13 +49,8 @@ response_gaussian <- function() {
     sql = list(identity = response_in_sql()),
     network = response_of_networks(
       suits = function(y) is_plain_numeric(y) && is.null(dim(y)),
-      read = function(y, arg, call) {
-        values <- check_numeric_vector(
-          y,
-          most = most_of_data,
-          arg = arg,
-          call = call
-        )
+      read = function(y, arg) {
+        values <- check_numeric_vector(y, most = most_of_data, arg = arg)
         list(values = unname(values), n_out = 1)
       },
       error = function(mean, y) sqrt(mean((y - mean)^2)),

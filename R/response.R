@@ -123,7 +123,7 @@ response_entry <- function(
 
 # What networks ask of an entry. Required:
 #   suits       (function) `suits(y)`: does tall_nn() take it for y?
-#   read        (function) `read(y, arg, call)`: list(values, levels, n_out),
+#   read        (function) `read(y, arg)`: list(values, levels, n_out),
 #               what the core reads, names of levels, outputs of the network.
 #   error       (function) `error(mean, y)`: how wrong means are.
 #   error_words (string) What that is.
@@ -263,18 +263,18 @@ network_responses <- function() {
 }
 
 # list(name, link, object) from a string, function or family object
-resolve_family <- function(family, call = caller_env()) {
+resolve_family <- function(family) {
   if (is.function(family)) {
     family <- tryCatch(family(), error = function(e) family)
   }
-  check_not_quasi(family, call)
-  check_not_data(family, call)
+  check_not_quasi(family)
+  check_not_data(family)
   known <- regression_responses()
   if (rlang::is_string(family)) {
     family <- known_as(family)
   }
   if (!inherits(family, "family")) {
-    name <- check_choice(family, known, arg = "family", call = call)
+    name <- check_choice(family, known, arg = "family")
     return(new_family(find_response(name)))
   }
   name <- known_as(family$family)
@@ -287,8 +287,7 @@ resolve_family <- function(family, call = caller_env()) {
       ),
       argument = "family",
       expected = known,
-      value = name,
-      call = call
+      value = name
     )
   }
   entry <- find_response(name)
@@ -303,8 +302,7 @@ resolve_family <- function(family, call = caller_env()) {
       ),
       argument = "family",
       expected = links,
-      value = family$link,
-      call = call
+      value = family$link
     )
   }
   is_ours <- inherits(family, "tall_family")
@@ -353,14 +351,14 @@ known_links <- function() {
 
 # y may be long: integers and logicals, of which no mean is taken in R, go to
 # the core as they are.
-check_response <- function(y, family, arg, call) {
-  check_given(y, arg = arg, call = call)
+check_response <- function(y, family, arg) {
+  check_given(y, arg = arg)
   entry <- find_response(family)
   if (is.logical(y) && !is.object(y)) {
-    check_size(y, arg = arg, call = call)
-    check_finite(y, arg = arg, call = call)
+    check_size(y, arg = arg)
+    check_finite(y, arg = arg)
   } else {
-    check_numbers_of(y, most = most_of_data, arg = arg, call = call)
+    check_numbers_of(y, most = most_of_data, arg = arg)
   }
   if (entry$has_units) {
     y <- as.double(y)
@@ -368,7 +366,7 @@ check_response <- function(y, family, arg, call) {
   bad <- first_outside(y, family)
   if (bad > 0) {
     must <- paste0(entry$must, " for family \"", entry$name, "\"")
-    abort_value(y, bad, must, arg = arg, call = call, hint = entry$advice)
+    abort_value(y, bad, must, arg = arg, hint = entry$advice)
   }
   unname(y)
 }

@@ -22,10 +22,10 @@ buffer_sizes <- function(model, control, plan, n_keep) {
   )
 }
 
-make_buffers <- function(sizes, n_chain, call = caller_env()) {
+make_buffers <- function(sizes, n_chain) {
   n <- sizes$n_keep * n_chain
   all <- n * sum(unlist(sizes$numbers))
-  vectors <- with_room(8 * all, call, {
+  vectors <- with_room(8 * all, {
     lapply(sizes$numbers, function(k) if (!is.null(k)) rep(NA_real_, n * k))
   })
   c(sizes[c("n_keep", "which")], vectors)
@@ -33,7 +33,7 @@ make_buffers <- function(sizes, n_chain, call = caller_env()) {
 
 # What does nothing but allocate the memory of a run's draws. A system may
 # promise what it does not have.
-with_room <- function(bytes, call, expr) {
+with_room <- function(bytes, expr) {
   refuse <- function(e = NULL) {
     abort_tall(
       "memory",
@@ -44,8 +44,7 @@ with_room <- function(bytes, call, expr) {
              {.code keep = \"none\"}."
       ),
       bytes = bytes,
-      parent = e,
-      call = call
+      parent = e
     )
   }
   if (isTRUE(bytes > free_memory())) {
@@ -59,7 +58,7 @@ with_room <- function(bytes, call, expr) {
 # or by the file job$halt; the errors of a user's functions that stopped chains,
 # named by them; the first that had proposals rejected; why chains wait for rows
 # drawn ahead, see row_supply().
-advance_run <- function(run, job, stops, keeper, model, call) {
+advance_run <- function(run, job, stops, keeper, model) {
   n_step <- 1 # nobody knows yet how long one takes
   outcome <- 0L
   made <- 0
@@ -74,7 +73,7 @@ advance_run <- function(run, job, stops, keeper, model, call) {
     )
   }
   interrupted <- FALSE
-  supply <- row_supply(run, job, call)
+  supply <- row_supply(run, job)
   errors <- list()
   rejected <- NULL
   tryCatch(

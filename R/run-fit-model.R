@@ -1,10 +1,10 @@
 # The model of a fit: still alive, or made again from data it kept.
 
-fit_model <- function(fit, call) {
+fit_model <- function(fit) {
   if (inherits(fit$model, "tall_model") && model_is_alive(fit$model)) {
-    check_whole(fit$model, "fit$model", call)
-    check_fits_model(fit, fit$model, "model", call)
-    return(restore_nodes(fit, fit$model, call))
+    check_whole(fit$model, "fit$model")
+    check_fits_model(fit, fit$model, "model")
+    return(restore_nodes(fit, fit$model))
   }
   rebuilt <- rebuild_model(fit)
   if (is.null(rebuilt)) {
@@ -19,18 +19,17 @@ fit_model <- function(fit, call) {
            as {.arg model}."
         }
       ),
-      argument = "model",
-      call = call
+      argument = "model"
     )
   }
-  check_fits_model(fit, rebuilt, "data", call)
+  check_fits_model(fit, rebuilt, "data")
   rebuilt
 }
 
 # A model is the one of the fit, and not of data that took their place.
-check_fits_model <- function(fit, model, component, call) {
+check_fits_model <- function(fit, model, component) {
   if (!identical(model$fingerprint, fit$fingerprint)) {
-    abort_corrupt("`fit`", component, call = call)
+    abort_corrupt("`fit`", component)
   }
 }
 
@@ -59,12 +58,12 @@ has_data <- function(fit) {
 }
 
 # arg: what can be given instead of the data, or NULL.
-check_has_data <- function(fit, arg = NULL, call = caller_env()) {
+check_has_data <- function(fit, arg = NULL) {
   if (has_data(fit)) {
     return(invisible())
   }
   if (!inherits(fit, c("tall_glm", "tall_glmer", "tall_nn", "tall_classes"))) {
-    return(invisible(fit_model(fit, call)))
+    return(invisible(fit_model(fit)))
   }
   abort_tall(
     "stale",
@@ -76,7 +75,6 @@ check_has_data <- function(fit, arg = NULL, call = caller_env()) {
       },
       i = "Fit with {.code keep_data = TRUE} to keep them."
     ),
-    argument = arg,
-    call = call
+    argument = arg
   )
 }

@@ -50,14 +50,14 @@ holds_model <- function(monitor) {
 
 # As run_chains(), one future a chain. An interrupt asks the workers, through a
 # file that they see if they are on this machine, to send what they have.
-run_on_futures <- function(job, model, call) {
+run_on_futures <- function(job, model) {
   # what travels is what the user gave: the limit is for what travels by
   # accident
   rlang::local_options(future.globals.maxSize = Inf)
   job$halt <- tempfile("halt")
   on.exit(unlink(job$halt))
   sizes <- job$sizes
-  crew <- crew_of_chains(job, model, environment(), call)
+  crew <- crew_of_chains(job, model, environment())
   tryCatch(
     crew$work(),
     interrupt = function(e) {
@@ -68,14 +68,14 @@ run_on_futures <- function(job, model, call) {
   results <- crew$results()
   for (result in results) {
     if (inherits(result, "error")) {
-      stop(result)
+      stop(told_here(result))
     }
   }
   join_chains(cut_chains(results), sizes)
 }
 
 # As new_crew() has it.
-crew_of_chains <- function(job, model, frame, call) {
+crew_of_chains <- function(job, model, frame) {
   n_chain <- job$spec$n_chain
   found <- found_globals(
     Filter(is.function, c(model$functions, job$monitor$monitors))
@@ -85,7 +85,6 @@ crew_of_chains <- function(job, model, frame, call) {
   seed <- if (has_tape) NULL else FALSE
   job$model <- pack_model(model)
   job["monitor"] <- list(pack_monitor(job$monitor))
-  job$call <- rlang::error_call(call)
   bar <- if (job$refresh > 0) {
     cli::cli_progress_bar(
       paste0(job$label, " (chains)"),
@@ -102,12 +101,12 @@ crew_of_chains <- function(job, model, frame, call) {
     }
   }
   jobs <- lapply(seq_len(n_chain), function(chain) job_of_chain(job, chain))
-  guard <- function(chain, expr) from_worker(chain, call, expr)
+  guard <- function(chain, expr) from_worker(chain, expr)
   new_crew(jobs, work_chain, found, seed, guard, collected)
 }
 
 # Errors of the chains come back as values; what is signalled is the worker's.
-from_worker <- function(chain, call, expr) {
+from_worker <- function(chain, expr) {
   tryCatch(expr, error = function(e) {
     abort_tall(
       "worker",
@@ -117,8 +116,7 @@ from_worker <- function(chain, call, expr) {
              after another."
       ),
       chain = chain,
-      parent = e,
-      call = call
+      parent = e
     )
   })
 }
@@ -184,7 +182,7 @@ work_chain <- function(job) {
   tryCatch(
     {
       job["monitor"] <- list(unpack_monitor(job$monitor))
-      run_chains(job, unpack_model(job$model), job$call)
+      run_chains(job, unpack_model(job$model))
     },
     error = identity
   )

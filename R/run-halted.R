@@ -54,7 +54,7 @@ can_go_on <- function(chain, segment) {
 }
 
 # All chains that stopped can go on.
-check_can_go_on <- function(fit, call) {
+check_can_go_on <- function(fit) {
   stopped <- which(fit$chains$status != "ok")
   lost <- Filter(function(chain) !can_go_on(chain, fit$halted$segment), stopped)
   if (length(lost) > 0) {
@@ -68,8 +68,7 @@ check_can_go_on <- function(fit, call) {
           "Run again with a smaller step size."
         }
       ),
-      chain = lost[[1]],
-      call = call
+      chain = lost[[1]]
     )
   }
 }
@@ -86,10 +85,10 @@ is_mended <- function(model, fit) {
 
 # The fit as if its last segment had not stopped any chain: those that it
 # stopped are brought to where the others are, or to its end if there are none.
-rejoin_chains <- function(fit, model, call) {
+rejoin_chains <- function(fit, model) {
   started <- proc.time()[["elapsed"]]
-  plan <- resume_plan(fit, model, call = call)
-  check_keeps_alike(fit, plan$model, call)
+  plan <- resume_plan(fit, model)
+  check_keeps_alike(fit, plan$model)
   segment <- fit$halted$segment
   is_well <- vapply(segment$reports, function(r) r$status == 0, TRUE)
   target <- segment$n_warmup + segment$n_sampling
@@ -104,7 +103,7 @@ rejoin_chains <- function(fit, model, call) {
     if (is.null(halt)) {
       return(result)
     }
-    chain_to_target(result, halt, chain, target, plan, fit, sizes, call)
+    chain_to_target(result, halt, chain, target, plan, fit, sizes)
   })
   run <- join_chains(results, sizes)
   segment[names(run)] <- run
@@ -119,7 +118,7 @@ rejoin_chains <- function(fit, model, call) {
   whole$time <- fit$time
   whole$time[["sampling"]] <-
     whole$time[["sampling"]] + proc.time()[["elapsed"]] - started
-  warn_segment(whole, segment, call)
+  warn_segment(whole, segment)
   whole
 }
 
@@ -150,16 +149,7 @@ segment_chain <- function(segment, chain, sizes, control) {
 
 # The chain that stopped, from where it is known to have stood to step `target`
 # of the segment. `result`: what segment_chain() has of it.
-chain_to_target <- function(
-  result,
-  halt,
-  chain,
-  target,
-  plan,
-  fit,
-  sizes,
-  call
-) {
+chain_to_target <- function(result, halt, chain, target, plan, fit, sizes) {
   before <- halt$report
   if (before$n_step == target) {
     result$reports <- list(before)
@@ -169,7 +159,7 @@ chain_to_target <- function(
   is_past <- points$step <= before$n_step
   left <- points[!is_past, ]
   left$step <- left$step - before$n_step
-  rest <- run_rest(halt, chain, target, left, plan, fit, call)
+  rest <- run_rest(halt, chain, target, left, plan, fit)
   stopped <- result$reports[[1]]$status
   after <- merge_reports(before, rest$reports[[1]], fit$every_variable)
   result$reports <- list(after)
@@ -216,7 +206,7 @@ segment_points <- function(fit, plan, target) {
 
 # The segment of the chain alone, from the state that was kept. points: those
 # that are left.
-run_rest <- function(halt, chain, target, points, plan, fit, call) {
+run_rest <- function(halt, chain, target, points, plan, fit) {
   segment <- fit$halted$segment
   step <- halt$report$n_step
   warmed <- min(step, segment$n_warmup)
@@ -237,8 +227,7 @@ run_rest <- function(halt, chain, target, points, plan, fit, call) {
     monitor_state = state_of_chain(halt$monitor_state, control$monitor, chain),
     points = points,
     n_first = chain - 1,
-    label = paste("Chain", chain),
-    call = call
+    label = paste("Chain", chain)
   )
 }
 

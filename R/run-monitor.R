@@ -97,10 +97,10 @@ monitor_rmse <- function(x, y = NULL, range = NULL) {
   )
 }
 
-new_monitor <- function(name, newdata, call = caller_env()) {
-  check_given(newdata, arg = "newdata", call = call)
+new_monitor <- function(name, newdata) {
+  check_given(newdata, arg = "newdata")
   if (!is.data.frame(newdata)) {
-    check_model(newdata, arg = "newdata", call = call)
+    check_model(newdata, arg = "newdata")
   }
   structure(
     list(name = name, newdata = newdata),
@@ -130,7 +130,7 @@ print.tall_monitor <- function(x, ...) {
 # ---- arguments ---------------------------------------------------------------
 
 # NULL, or list(every, monitors): the list a user gives, checked.
-check_monitor <- function(monitor, model, call) {
+check_monitor <- function(monitor, model) {
   if (is.null(monitor)) {
     return(NULL)
   }
@@ -138,55 +138,51 @@ check_monitor <- function(monitor, model, call) {
     abort_expected(
       monitor,
       "a list such as list(every = 100, loss = monitor_log_loss(test))",
-      arg = "monitor",
-      call = call
+      arg = "monitor"
     )
   }
   every <- check_count(
     if (is.null(monitor$every)) 100 else monitor$every,
-    arg = "monitor$every",
-    call = call
+    arg = "monitor$every"
   )
   monitors <- monitor[names(monitor) != "every"]
   if (length(monitors) == 0 || is.null(names(monitors)) ||
     any(names(monitors) == "")) {
     abort_input(
       "{.arg monitor} must name at least one monitor besides {.arg every}.",
-      argument = "monitor",
-      call = call
+      argument = "monitor"
     )
   }
   for (name in names(monitors)) {
-    check_one_monitor(monitors[[name]], name, model, call)
+    check_one_monitor(monitors[[name]], name, model)
   }
   list(every = every, monitors = monitors)
 }
 
-check_one_monitor <- function(monitor, name, model, call) {
+check_one_monitor <- function(monitor, name, model) {
   arg <- paste0("monitor$", name)
   if (is.function(monitor)) {
     return(invisible())
   }
   if (!inherits(monitor, "tall_monitor")) {
-    abort_expected(monitor, "a function or monitor_*()", arg = arg, call = call)
+    abort_expected(monitor, "a function or monitor_*()", arg = arg)
   }
-  check_held_out(monitor, model, arg, call)
+  check_held_out(monitor, model, arg)
 }
 
 # Are a monitor's held-out data of the model? Methods abort where they are not,
 # and may prepare in the monitor's own environments what evaluations need.
-check_held_out <- function(monitor, model, arg, call) {
+check_held_out <- function(monitor, model, arg) {
   UseMethod("check_held_out")
 }
 
 #' @export
-check_held_out.default <- function(monitor, model, arg, call) {
+check_held_out.default <- function(monitor, model, arg) {
   newdata <- monitor$newdata
   if (is.data.frame(newdata)) {
     abort_input(
       "{.arg {arg}} must hold a model or a matrix here, not a data frame.",
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
   if (!inherits(newdata, "tall_model") && is.null(model$n_coef)) {
@@ -196,8 +192,7 @@ check_held_out.default <- function(monitor, model, arg, call) {
         "{.fn monitor_rmse} is for {.fn model_glm}, not for
          {.code {model$label}()}.",
         i = "Use {.fn monitor_log_lik}, or a function of the parameters."
-      ),
-      call = call
+      )
     )
   }
   variables <- if (inherits(newdata, "tall_model")) {
@@ -219,8 +214,7 @@ check_held_out.default <- function(monitor, model, arg, call) {
       ),
       argument = arg,
       expected = wanted,
-      value = variables,
-      call = call
+      value = variables
     )
   }
 }
@@ -408,7 +402,7 @@ add_to_mean <- function(state, x) {
   list(n = n, mean = state$mean + (x - state$mean) / n)
 }
 
-warn_monitor <- function(problems, call) {
+warn_monitor <- function(problems) {
   for (name in names(problems)) {
     problem <- problems[[name]]
     message <- escape_cli(problem$message)
@@ -422,8 +416,7 @@ warn_monitor <- function(problems, call) {
       ),
       monitor = name,
       iteration = problem$iteration,
-      chain = problem$chain,
-      call = call
+      chain = problem$chain
     )
   }
 }
@@ -450,8 +443,7 @@ plot_monitor <- function(fit) {
         "The fit has no monitors.",
         i = "Run with {.code monitor = list(every = 100, ...)}, see
              {.help monitors}."
-      ),
-      call = caller_env()
+      )
     )
   }
   table <- fit$monitor

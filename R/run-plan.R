@@ -61,9 +61,9 @@ spend_mode <- function(ledger, at) {
 run_context <- function(plan, control) {
   model <- plan$model
   is_whitened <- model_is_whitened(model)
-  reference <- function(spec, call) {
-    at <- spec$args$at %||% plan_mode(plan, control, call)
-    theta <- mode_point(model, at, needs_chol = FALSE, call = call)$theta
+  reference <- function(spec) {
+    at <- spec$args$at %||% plan_mode(plan, control)
+    theta <- mode_point(model, at, needs_chol = FALSE)$theta
     spend_mode(plan$ledger, at)
     theta
   }
@@ -80,45 +80,45 @@ run_context <- function(plan, control) {
     },
     reference = reference,
     spend = function(what, passes) spend(plan$ledger, what, passes),
-    estimator_reference = function(call) reference(plan$gradient, call),
+    estimator_reference = function() reference(plan$gradient),
     # in whitened coordinates, at their origin, Sigma is the identity
-    weights = function(type, call) {
+    weights = function(type) {
       if (type != "uniform") {
         spend(plan$ledger, "weights", 1)
       }
       if (is_whitened) {
         origin <- numeric(model$n_dim)
-        weights <- model_weights(model, type, origin, NULL, control$cores, call)
+        weights <- model_weights(model, type, origin, NULL, control$cores)
         return(mix_weights(weights, type))
       }
-      at <- plan$gradient$args$at %||% plan_mode(plan, control, call)
+      at <- plan$gradient$args$at %||% plan_mode(plan, control)
       spend_mode(plan$ledger, at)
       if (is.numeric(at) && type %in% chol_types) {
         spend(plan$ledger, "weights", 1) # the Hessian there
       }
-      find_weights(model, at, type, cores = control$cores, call = call)
+      find_weights(model, at, type, cores = control$cores)
     }
   )
 }
 
-plan_mode <- function(plan, control, call) {
+plan_mode <- function(plan, control) {
   mode <- plan$mode %||%
-    model_mode(plan$model, control$cores, control$refresh, call)
+    model_mode(plan$model, control$cores, control$refresh)
   spend_mode(plan$ledger, mode)
   mode
 }
 
 # Starting points in sampler coordinates, n_dim x chains.
-plan_init <- function(plan, init, control, call) {
+plan_init <- function(plan, init, control) {
   model <- plan$model
   if (!is.null(init)) {
     return(.Call(ffi_model_to_sampler, model$pointer, init))
   }
-  move_inside(draw_init(plan, control, call), model, reflect = TRUE)
+  move_inside(draw_init(plan, control), model, reflect = TRUE)
 }
 
 # From the normal approximation at the mode.
-draw_init <- function(plan, control, call) {
+draw_init <- function(plan, control) {
   model <- plan$model
   normals <- function(chain) {
     function(n) .Call(ffi_rng_norm, core_seed(control), chain, stream_init, n)
@@ -136,7 +136,7 @@ draw_init <- function(plan, control, call) {
   if (model_is_whitened(model)) {
     return(noise)
   }
-  mode <- plan_mode(plan, control, call)
+  mode <- plan_mode(plan, control)
   if (is.null(mode$chol)) {
     # given all others: no chain starts too far out
     return(as.double(mode$estimate) + (unname(mode$scale) %||% 0) * noise)

@@ -119,7 +119,7 @@ weight_error <- function(difference) {
 
 # The recipe finds as many nodes as it takes, and says itself where these do not
 # do.
-warn_quadrature <- function(fit, model, call) {
+warn_quadrature <- function(fit, model) {
   found <- fit$quadrature
   if (!isTRUE(found$error > quadrature_settings$told) || !is.null(fit$recipe)) {
     return(invisible())
@@ -133,8 +133,7 @@ warn_quadrature <- function(fit, model, call) {
       x = "Posterior means may be off by {error_words(found$error)} of their
            standard deviations.",
       i = "Leave {.arg kernel} out: the recipe finds as many nodes as it takes."
-    ),
-    call = call
+    )
   )
 }
 
@@ -151,13 +150,13 @@ begin_nodes <- function(model) {
 
 # The same nodes for all that looks at the model of a fit: others may have run
 # with it since.
-restore_nodes <- function(fit, model, call = caller_env()) {
+restore_nodes <- function(fit, model) {
   if (is.null(fit$quadrature) || !model_has_nodes(model)) {
     return(model)
   }
   nodes <- if (is.list(fit$quadrature)) fit$quadrature$nodes
   if (!rlang::is_integerish(nodes, 1) || !isTRUE(nodes >= 1 && nodes <= 500)) {
-    abort_corrupt("The fit", "quadrature", call = call)
+    abort_corrupt("The fit", "quadrature")
   }
   if (get_nodes(model) != nodes) {
     set_nodes(model, nodes)

@@ -6,7 +6,7 @@
 # gradient), for the core. plan$refill, a function of the same, returns a list
 # of `model`, the same posterior with other rows, and `gradient`, from
 # gradient_ahead(); NULL: there are no more. NULL where the plan has none.
-compiled_refill <- function(plan, control, call) {
+compiled_refill <- function(plan, control) {
   if (is.null(plan$refill)) {
     return(NULL)
   }
@@ -17,10 +17,10 @@ compiled_refill <- function(plan, control, call) {
     }
     plan$model <- made$model
     plan$gradient <- made$gradient
-    check_ahead(plan, control, call)
+    check_ahead(plan, control)
     list(
       pointer = made$model$pointer,
-      gradient = compile_spec(plan$gradient, run_context(plan, control), call)
+      gradient = compile_spec(plan$gradient, run_context(plan, control))
     )
   }
 }
@@ -44,7 +44,7 @@ most_idle_refills <- 3
 # function(outcome, is_stop): what ffi_run_advance() says then. $reason(): why
 # there are no more rows: NULL, "none", "stretch", or the error of a pass that
 # failed, which costs no draws.
-row_supply <- function(run, job, call) {
+row_supply <- function(run, job) {
   number <- 0
   idle <- 0
   reason <- NULL
@@ -61,7 +61,7 @@ row_supply <- function(run, job, call) {
     cores <- as.integer(job$cores)
     status <-
       .Call(ffi_run_refill, run, made$pointer, made$gradient, cores)
-    abort_status(status, call = call)
+    abort_status(status)
     number <<- number + 1
     outcome <- .Call(ffi_run_advance, run, 0, cores)
     has_moved <- .Call(ffi_run_progress, run)$done > progress$done
@@ -86,7 +86,7 @@ row_supply <- function(run, job, call) {
 }
 
 # The draws that were made are kept.
-warn_waiting <- function(waiting, call) {
+warn_waiting <- function(waiting) {
   if (is.null(waiting)) {
     return(invisible())
   }
@@ -109,7 +109,6 @@ warn_waiting <- function(waiting, call) {
       i = "Go on with {.code sg_resume(fit)}."
     ),
     chain = first,
-    parent = if (failed) waiting$reason,
-    call = call
+    parent = if (failed) waiting$reason
   )
 }

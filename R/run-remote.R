@@ -39,7 +39,7 @@ is_remote_fit <- function(fit) {
 
 # The model whose plan is plan_remote()'s, made again. build(of, known): as in
 # glm_of_source().
-revive_remote <- function(fit, source, build, call) {
+revive_remote <- function(fit, source, build) {
   kept <- fit$remote
   rows <- c(kept$rows, list(source = source))
   build_of <- function(known, of = NULL) {
@@ -74,6 +74,6 @@ keep_model <- function(fit, plan) {
 
 # The plan of a fit that goes on for n_step steps of all chains: another pass
 # draws rows for them.
-remote_plan <- function(fit, n_step, call) {
+remote_plan <- function(fit, n_step) {
   UseMethod("remote_plan")
 }

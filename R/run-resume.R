@@ -58,10 +58,9 @@ sg_resume <- function(
   iter <- check_count(iter, most = count_limits$iter, allow_null = TRUE)
   fit$control$cores <- check_cores(cores)
   fit$control$refresh <- check_number(refresh, min = 0)
-  call <- rlang::current_env()
-  check_can_go_on(fit, call)
+  check_can_go_on(fit)
   if (!is.null(fit$halted)) {
-    fit <- rejoin_chains(fit, model, call)
+    fit <- rejoin_chains(fit, model)
     is_done <- is.null(iter) && steps_left(fit) == 0
     if (!is.null(fit$halted) || is_done) {
       return(seal_fit(finish_fit(fit)))
@@ -70,7 +69,7 @@ sg_resume <- function(
   work <- remaining_steps(fit, iter)
   n_step <- (work$n_warmup + work$n_sampling) * fit$control$chains
   plan <- resume_plan(fit, model, n_step)
-  check_keeps_alike(fit, plan$model, call)
+  check_keeps_alike(fit, plan$model)
   n_every <- fit$control$thin * fit$steps
   started <- proc.time()[["elapsed"]]
   segment <- run_segment(
@@ -99,20 +98,20 @@ sg_resume <- function(
   fit$time[["sampling"]] <-
     fit$time[["sampling"]] + proc.time()[["elapsed"]] - started
   fit <- add_quadrature(fit, plan$model, segment)
-  warn_segment(fit, segment, call)
-  warn_quadrature(fit, plan$model, call)
+  warn_segment(fit, segment)
+  warn_quadrature(fit, plan$model)
   seal_fit(finish_fit(fit))
 }
 
 # Draws to come are appended to those that are there: of the same kinds.
-check_keeps_alike <- function(fit, model, call) {
+check_keeps_alike <- function(fit, model) {
   if (!is.null(fit$draws) && is.null(fit$unconstrained) &&
     model_has_map(model)) {
-    abort_no_unconstrained(call)
+    abort_no_unconstrained()
   }
 }
 
-abort_no_unconstrained <- function(call) {
+abort_no_unconstrained <- function() {
   abort_tall(
     "stale",
     c(
@@ -122,8 +121,7 @@ abort_no_unconstrained <- function(call) {
       i = "Its draws of the variables are as good as they were. Run again for
            the parameters."
     ),
-    component = "unconstrained",
-    call = call
+    component = "unconstrained"
   )
 }
 
@@ -135,7 +133,7 @@ steps_left <- function(fit) {
 }
 
 # Steps still to make for `iter` more iterations, or for those that are missing.
-remaining_steps <- function(fit, iter, call = caller_env()) {
+remaining_steps <- function(fit, iter) {
   control <- fit$control
   warmup_left <- control$warmup - fit$progress$warmup_done
   if (is.null(iter)) {
@@ -143,8 +141,7 @@ remaining_steps <- function(fit, iter, call = caller_env()) {
       abort_input(
         "{.arg iter} must be given: this run made all its
          {format_count(control$iter)} iterations.",
-        argument = "iter",
-        call = call
+        argument = "iter"
       )
     }
     return(list(
@@ -157,22 +154,21 @@ remaining_steps <- function(fit, iter, call = caller_env()) {
 }
 
 # n_step: of all chains together.
-resume_plan <- function(fit, model, n_step, call = caller_env()) {
+resume_plan <- function(fit, model, n_step) {
   if (is_remote_fit(fit)) {
     if (!is.null(model)) {
       abort_input(
         "{.arg model} is not for a fit whose rows were passed over: it opens its
          source again.",
-        argument = "model",
-        call = call
+        argument = "model"
       )
     }
-    return(remote_plan(fit, n_step, call))
+    return(remote_plan(fit, n_step))
   }
   if (is.null(model)) {
-    model <- fit_model(fit, call)
+    model <- fit_model(fit)
   } else {
-    check_model(model, call = call)
+    check_model(model)
     is_same <- identical(model$fingerprint, fit$fingerprint)
     if (!is_same && !is_mended(model, fit)) {
       abort_input(
@@ -187,15 +183,14 @@ resume_plan <- function(fit, model, n_step, call = caller_env()) {
              {count_noun(model$n_dim, 'parameter')}."
           }
         ),
-        argument = "model",
-        call = call
+        argument = "model"
       )
     }
   }
   ledger <- new_ledger()
-  model <- restore_nodes(fit, temper_model(model, fit$lambda), call)
+  model <- restore_nodes(fit, temper_model(model, fit$lambda))
   if (fit$is_whitened && !model_is_whitened(model)) {
-    model <- whiten_model(model, fit$mode, in_place = FALSE, call = call)
+    model <- whiten_model(model, fit$mode, in_place = FALSE)
     spend(ledger, "recipe", 1)
   }
   plan <- new_plan(
@@ -213,25 +208,25 @@ resume_plan <- function(fit, model, n_step, call = caller_env()) {
   plan$init <- matrix(0, model$n_dim, fit$control$chains)
   plan$start_chol <- fit$start_chol
   if (kernel_is_independent(fit$kernel)) {
-    plan$sums <- independent_law(fit, model, call)
+    plan$sums <- independent_law(fit, model)
     spend(ledger, "recipe", plan$sums$passes)
   }
   if (!is.null(fit$stand_in)) {
-    parts <- sums_parts(model, fit$control$cores, call)
+    parts <- sums_parts(model, fit$control$cores)
     spend(ledger, "recipe", parts$passes)
-    stand_in <- sums_model(model, parts$sums, parts$fit, call)
-    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE, call)
+    stand_in <- sums_model(model, parts$sums, parts$fit)
+    plan$stand_in <- frame_model(stand_in, fit$stand_in, FALSE)
   }
   plan
 }
 
 # What independent draws come from; of a fit of the prior alone it needs no
 # rows.
-independent_law <- function(fit, model, call) {
+independent_law <- function(fit, model) {
   UseMethod("independent_law")
 }
 
 #' @export
-independent_law.default <- function(fit, model, call) {
-  sums_posterior(model, fit$control$cores, call)
+independent_law.default <- function(fit, model) {
+  sums_posterior(model, fit$control$cores)
 }

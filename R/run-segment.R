@@ -24,8 +24,7 @@ run_segment <- function(
   ),
   n_first = 0,
   label = "Sampling",
-  on_futures = FALSE,
-  call = caller_env()
+  on_futures = FALSE
 ) {
   if (!is.null(plan$sums)) {
     return(sums_segment(
@@ -53,7 +52,7 @@ run_segment <- function(
   n_keep <- floor((n_phase + n_collected) / n_every)
   job <- list(
     spec = c(
-      compile_run(plan, control, noise_every, call),
+      compile_run(plan, control, noise_every),
       stretch,
       n_first = n_first
     ),
@@ -62,16 +61,16 @@ run_segment <- function(
     monitor = control$monitor,
     monitor_state = monitor_state,
     points = points,
-    refill = compiled_refill(plan, control, call),
+    refill = compiled_refill(plan, control),
     cores = control$cores,
     refresh = control$refresh,
     label = label
   )
   started <- proc.time()[["elapsed"]]
   run <- if (on_futures) {
-    run_on_futures(job, model, call)
+    run_on_futures(job, model)
   } else {
-    run_chains(job, model, call)
+    run_chains(job, model)
   }
   spend(plan$ledger, "reference", run$shared / max(1, model$n_data))
   run$seconds <- run$seconds %||% (proc.time()[["elapsed"]] - started)
@@ -95,8 +94,8 @@ run_segment <- function(
 }
 
 # What the core has to know of a run, but for how long it is.
-compile_run <- function(plan, control, noise_every, call) {
-  check_ahead(plan, control, call)
+compile_run <- function(plan, control, noise_every) {
+  check_ahead(plan, control)
   context <- run_context(plan, control)
   model <- plan$model
   asks <- kernel_info(plan$kernel)
@@ -105,10 +104,10 @@ compile_run <- function(plan, control, noise_every, call) {
   has_bias <- !asks$is_metropolis && model$n_dim <= 1e4 &&
     !model_info(model)$is_even
   list(
-    kernel = compile_spec(plan$kernel, context, call),
-    gradient = compile_spec(plan$gradient, context, call),
-    subsample = compile_spec(plan$subsample, context, call),
-    schedule = compile_spec(plan$schedule, context, call),
+    kernel = compile_spec(plan$kernel, context),
+    gradient = compile_spec(plan$gradient, context),
+    subsample = compile_spec(plan$subsample, context),
+    schedule = compile_spec(plan$schedule, context),
     n_chain = control$chains,
     seed = core_seed(control),
     likelihood_scale = likelihood_scale(model),
@@ -137,7 +136,7 @@ is_bias_coupled <- function(plan) {
 }
 
 # failed: what ffi_run_create() returned instead of a run.
-check_run_fits <- function(failed, free, spec, model, call) {
+check_run_fits <- function(failed, free, spec, model) {
   bytes <- attr(failed, "bytes")
   if (status_name(failed) != "memory" || !isTRUE(bytes > free)) {
     return(invisible())
@@ -155,15 +154,14 @@ check_run_fits <- function(failed, free, spec, model, call) {
     ),
     bytes = bytes,
     value = bytes,
-    expected = free,
-    call = call
+    expected = free
   )
 }
 
 # The chains of a job, in threads. Their numbers begin after spec$n_first.
-run_chains <- function(job, model, call) {
+run_chains <- function(job, model) {
   spec <- job$spec
-  buffers <- make_buffers(job$sizes, spec$n_chain, call)
+  buffers <- make_buffers(job$sizes, spec$n_chain)
   take_errors(model) # of other runs
   take_errors(model, "undefined")
   free <- free_memory()
@@ -177,15 +175,15 @@ run_chains <- function(job, model, call) {
   )
   if (is.integer(run)) {
     if (status_name(run) == "argument" && !is.null(job$saved)) {
-      abort_corrupt("`fit`", "saved", call = call)
+      abort_corrupt("`fit`", "saved")
     }
     pass_interrupt(run)
-    check_run_fits(run, free, spec, model, call)
-    abort_status(run, call = call)
+    check_run_fits(run, free, spec, model)
+    abort_status(run)
   }
   on.exit(.Call(ffi_run_destroy, run))
   if (is.null(job$saved)) {
-    check_started(.Call(ffi_run_status, run), model, spec$n_first, call)
+    check_started(.Call(ffi_run_status, run), model, spec$n_first)
   }
   monitor <- if (!is.null(job$monitor)) {
     monitor_recorder(job$monitor, model, job$monitor_state, spec$n_first)
@@ -209,7 +207,7 @@ run_chains <- function(job, model, call) {
   )
   keeper <- halt_recorder(run, model, monitor, spec$n_first)
   started <- proc.time()[["elapsed"]]
-  outcome <- advance_run(run, job, stops, keeper, model, call)
+  outcome <- advance_run(run, job, stops, keeper, model)
   reports <- .Call(ffi_run_report, run)
   waits <- vapply(reports, is_waiting, TRUE)
   list(
@@ -233,7 +231,7 @@ run_chains <- function(job, model, call) {
 }
 
 # Every chain has a gradient where it starts. found: what ffi_run_status() says.
-check_started <- function(found, model, n_first, call) {
+check_started <- function(found, model, n_first) {
   failed <- which(found$status != 0)
   if (length(failed) == 0) {
     return(invisible())
@@ -242,7 +240,7 @@ check_started <- function(found, model, n_first, call) {
   chain <- n_first + failed[[1]]
   pass_interrupt(report$status)
   if (status_name(report$status) != "nonfinite") {
-    abort_status(report$status, chain = chain, call = call)
+    abort_status(report$status, chain = chain)
   }
   name <- coordinate_name(model, report$coordinate)
   abort_tall(
@@ -259,8 +257,7 @@ check_started <- function(found, model, n_first, call) {
     iteration = 0,
     coordinate = name,
     value = report$value,
-    parent = last_undefined(model),
-    call = call
+    parent = last_undefined(model)
   )
 }
 

@@ -1,9 +1,9 @@
 # What is said of chains that did not reach their end.
 
 # Say what went wrong in a segment whose draws are kept.
-warn_segment <- function(fit, segment, call) {
-  warn_sizes(fit$subsample, segment$buffers$size, fit$n_data, call)
-  warn_monitor(segment$monitor$problems, call)
+warn_segment <- function(fit, segment) {
+  warn_sizes(fit$subsample, segment$buffers$size, fit$n_data)
+  warn_monitor(segment$monitor$problems)
   if (!is.null(segment$rejected)) {
     warn_tall(
       "callback",
@@ -12,8 +12,7 @@ warn_segment <- function(fit, segment, call) {
          there.",
         i = "Where the density is zero, {.code -Inf} says so without a warning."
       ),
-      parent = segment$rejected,
-      call = call
+      parent = segment$rejected
     )
   }
   status <- vapply(segment$reports, function(r) r$status, 0)
@@ -45,12 +44,11 @@ warn_segment <- function(fit, segment, call) {
       hint = if (can_go_on(chain, segment)) {
         "Mend it and go on with {.code sg_resume(fit)}; where the model was made
          again, it is its {.arg model}."
-      },
-      call = call
+      }
     )
   }
   if (!segment$interrupted) {
-    warn_waiting(segment$waiting_rows, call)
+    warn_waiting(segment$waiting_rows)
   }
   if (segment$interrupted) {
     kept <- if (is.null(fit$draws)) 0 else dim(fit$draws)[[1]]
@@ -60,8 +58,7 @@ warn_segment <- function(fit, segment, call) {
         "The run was interrupted: {format_count(kept)} {cli::qty(kept)}draw{?s}
          of each chain {?was/were} made.",
         i = "Go on with {.code sg_resume(fit)}."
-      ),
-      call = call
+      )
     )
   }
 }

@@ -86,11 +86,7 @@ schedule_cyclical <- function(length, exploration = 0.5) {
 }
 
 #' @export
-compile_spec.tall_schedule_cyclical <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
+compile_spec.tall_schedule_cyclical <- function(spec, context) {
   member(
     "cyclical",
     list(length = spec$args$length, n_explore = count_exploring(spec))
@@ -114,7 +110,7 @@ count_collected <- function(schedule, from, n) {
 }
 
 # Something must be left to keep.
-check_collected <- function(schedule, control, call) {
+check_collected <- function(schedule, control) {
   made <- control$iter - control$warmup
   n <- count_collected(schedule, control$warmup, made)
   if (n >= control$thin) {
@@ -131,8 +127,7 @@ check_collected <- function(schedule, control, call) {
     ),
     argument = "iter",
     expected = control$thin,
-    value = n,
-    call = call
+    value = n
   )
 }
 

@@ -2,7 +2,7 @@
 
 # ---- what a block must be ----------------------------------------------------
 
-check_is_block <- function(block, state, call) {
+check_is_block <- function(block, state) {
   is_block <- is.list(block) && is.list(block$columns) &&
     is_number(block$first) && is_number(block$n) &&
     isTRUE(block$first >= 0 && block$n >= 0)
@@ -10,28 +10,27 @@ check_is_block <- function(block, state, call) {
     abort_source(
       "Block {state$block} must be a list of {.field columns}, {.field first}
        and {.field n}, not {describe(block)}.",
-      state,
-      call = call
+      state
     )
   }
 }
 
 # A block with rows: its columns are those that were asked for.
-check_source_block <- function(block, state, call) {
+check_source_block <- function(block, state) {
   where <- paste("Block", format_count(state$block))
   names <- names(block$columns) %||% character()
   columns <- state$columns %||% names
   absent <- setdiff(columns, names)
   if (length(absent) > 0) {
-    abort_absent(absent, names, paste(where, "of the source"), state, call)
+    abort_absent(absent, names, paste(where, "of the source"), state)
   }
   block$columns <- block$columns[match(columns, names)]
-  check_source_lengths(block, where, state, call)
-  check_source_kinds(block$columns, where, state, call)
+  check_source_lengths(block, where, state)
+  check_source_kinds(block$columns, where, state)
   block
 }
 
-abort_absent <- function(absent, names, where, state, call) {
+abort_absent <- function(absent, names, where, state) {
   shown <- quote_columns(absent)
   hint <- did_you_mean(absent[[1]], names, "`")
   if (is.null(hint) && length(names) > 0) {
@@ -41,12 +40,11 @@ abort_absent <- function(absent, names, where, state, call) {
   abort_source(
     c("{where} has no {noun} {shown}.", i = escape_cli(hint)),
     state,
-    column = absent[[1]],
-    call = call
+    column = absent[[1]]
   )
 }
 
-check_source_lengths <- function(block, where, state, call) {
+check_source_lengths <- function(block, where, state) {
   sizes <- vapply(block$columns, NROW, 0)
   bad <- which(sizes < block$first + block$n | sizes != c(sizes, 0)[[1]])
   if (length(bad) > 0) {
@@ -56,14 +54,13 @@ check_source_lengths <- function(block, where, state, call) {
       "{where} of the source has {format_count(wanted)} rows, but
        {.field {name}} has {format_count(sizes[[bad[[1]]]])}.",
       state,
-      column = name,
-      call = call
+      column = name
     )
   }
 }
 
 # The types that blocks may not change.
-check_source_kinds <- function(columns, where, state, call) {
+check_source_kinds <- function(columns, where, state) {
   known <- state$kinds
   if (is.null(known)) {
     return(invisible())
@@ -83,8 +80,7 @@ check_source_kinds <- function(columns, where, state, call) {
            what they are."
     ),
     state,
-    column = name,
-    call = call
+    column = name
   )
 }
 
@@ -179,18 +175,17 @@ is_source_like <- function(x) {
 }
 
 # as_source() of a front end's `data`: what is wrong is said of that.
-data_source <- function(data, call, arg = "data") {
+data_source <- function(data, arg = "data") {
   tryCatch(as_source(data), tall_error_input = function(e) {
     if (is.null(e$rows_of)) {
-      e$call <- rlang::error_call(call)
       rlang::cnd_signal(e)
     }
-    abort_no_source(e$rows_of$x, e$rows_of$element, arg, call)
+    abort_no_source(e$rows_of$x, e$rows_of$element, arg)
   })
 }
 
 # What rows cannot be read of. element: which of a list cannot be read.
-abort_no_source <- function(x, element = NULL, arg = "x", call = caller_env()) {
+abort_no_source <- function(x, element = NULL, arg = "x") {
   expected <- paste(
     "a data frame, a matrix, a `tall_store()`, a `tall_stream()`,",
     "`tall_parquet()` files, a lazy table of dbplyr or a list of such"
@@ -216,8 +211,7 @@ abort_no_source <- function(x, element = NULL, arg = "x", call = caller_env()) {
     argument = arg,
     expected = expected,
     value = x,
-    rows_of = list(x = x, element = element),
-    call = call
+    rows_of = list(x = x, element = element)
   )
 }
 
@@ -236,13 +230,8 @@ source_hint <- function(x) {
 # All rows of a source as a data frame, in memory, where they fit.
 # instead: what a user may do where they do not fit; before: the digest of a
 # pass before.
-collect_source <- function(
-  source,
-  call,
-  instead = passes_instead,
-  before = NULL
-) {
-  digest <- new_digest(names(before$kinds), before$kinds, call)
+collect_source <- function(source, instead = passes_instead, before = NULL) {
+  digest <- new_digest(names(before$kinds), before$kinds)
   frames <- list()
   bytes <- 0
   most <- memory_for_rows()
@@ -254,14 +243,13 @@ collect_source <- function(
       frame <- block_frame(block)
       bytes <<- bytes + as.double(utils::object.size(frame))
       if (bytes > most) {
-        abort_rows_memory(block, most, instead, call)
+        abort_rows_memory(block, most, instead)
       }
       frames[[length(frames) + 1]] <<- frame
       TRUE
-    },
-    call
+    }
   )
-  check_same_digest(before, digest$found(), call)
+  check_same_digest(before, digest$found())
   bind_frames(frames)
 }
 
@@ -279,7 +267,7 @@ passes_instead <- c(
        there, and mapped."
 )
 
-abort_rows_memory <- function(block, most, instead, call) {
+abort_rows_memory <- function(block, most, instead) {
   abort_tall(
     "memory",
     c(
@@ -288,7 +276,6 @@ abort_rows_memory <- function(block, most, instead, call) {
       instead
     ),
     argument = "data",
-    expected = most,
-    call = call
+    expected = most
   )
 }

@@ -13,7 +13,7 @@ may_change <- function(source) {
 # add(block), of some columns, in the order in which they are named; found():
 # list(kinds, n, sum), see src/ffi/digest.c. kinds: what the columns were in a
 # pass before, NULL: nobody has seen them.
-new_digest <- function(columns, kinds = NULL, call = caller_env()) {
+new_digest <- function(columns, kinds = NULL) {
   state <- list(kinds = kinds, n = 0, sum = c(0, 0))
   list(
     add = function(block) {
@@ -22,7 +22,7 @@ new_digest <- function(columns, kinds = NULL, call = caller_env()) {
       if (is.null(state$kinds)) {
         state$kinds <<- now
       } else {
-        check_known_kinds(state$kinds, now, block, call)
+        check_known_kinds(state$kinds, now, block)
       }
       state$n <<- state$n + block$n
       state$sum <<-
@@ -35,15 +35,15 @@ new_digest <- function(columns, kinds = NULL, call = caller_env()) {
 
 # A digest where one is wanted, else one that is always NULL. request:
 # list(columns, ...).
-digest_if <- function(is_wanted, request, kinds, call) {
+digest_if <- function(is_wanted, request, kinds) {
   if (!is_wanted) {
     nothing <- function(...) NULL
     return(list(add = nothing, found = nothing))
   }
-  new_digest(request$columns, kinds, call)
+  new_digest(request$columns, kinds)
 }
 
-check_known_kinds <- function(known, now, block, call) {
+check_known_kinds <- function(known, now, block) {
   bad <- names(known)[known != now]
   if (length(bad) == 0) {
     return(invisible())
@@ -58,8 +58,7 @@ check_known_kinds <- function(known, now, block, call) {
     ),
     block,
     column = name,
-    argument = "data",
-    call = call
+    argument = "data"
   )
 }
 
@@ -78,7 +77,7 @@ merge_digests <- function(digests) {
 }
 
 # NULL: nobody has looked at them before.
-check_same_digest <- function(before, now, call) {
+check_same_digest <- function(before, now) {
   is_same <- is.null(before) || is.null(now) ||
     before$n == now$n && identical(before$sum, now$sum)
   if (is_same) {
@@ -96,7 +95,6 @@ check_same_digest <- function(before, now, call) {
       },
       i = "Every pass must see the same rows in the same order."
     ),
-    argument = "data",
-    call = call
+    argument = "data"
   )
 }

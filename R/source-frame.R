@@ -73,10 +73,10 @@ held_columns.tall_source_frame <- function(source, columns) {
   pick_columns(source$data, columns)
 }
 
-check_fetched <- function(columns, names, source, call = caller_env()) {
+check_fetched <- function(columns, names, source) {
   absent <- setdiff(columns, names)
   if (length(absent) > 0) {
-    abort_absent(absent, source_names(source), "The source", NULL, call)
+    abort_absent(absent, source_names(source), "The source", NULL)
   }
 }
 

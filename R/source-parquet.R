@@ -51,9 +51,8 @@ tall_parquet <- function(paths, columns = NULL) {
       i = "{.code install.packages(\"nanoparquet\")}"
     ))
   }
-  call <- rlang::current_env()
-  paths <- unlist(lapply(paths, parquet_files, call))
-  n_row <- vapply(paths, parquet_rows, 0, call, USE.NAMES = FALSE)
+  paths <- unlist(lapply(paths, parquet_files))
+  n_row <- vapply(paths, parquet_rows, 0, USE.NAMES = FALSE)
   known <- parquet_names(paths[[1]])
   if (!is.null(columns)) {
     check_known(columns, known, "column", arg = "columns")
@@ -68,10 +67,10 @@ new_parquet <- function(paths, n_row, names) {
 
 # ---- files -------------------------------------------------------------------
 
-parquet_files <- function(path, call) {
+parquet_files <- function(path) {
   if (!dir.exists(path)) {
     if (!file.exists(path)) {
-      abort_file("{.path {path}} does not exist.", path, call = call)
+      abort_file("{.path {path}} does not exist.", path)
     }
     return(normalizePath(path))
   }
@@ -79,21 +78,19 @@ parquet_files <- function(path, call) {
   if (length(files) == 0) {
     abort_file(
       "There are no files {.file *.parquet} in {.path {path}}.",
-      path,
-      call = call
+      path
     )
   }
   normalizePath(files)
 }
 
-parquet_rows <- function(path, call) {
+parquet_rows <- function(path) {
   info <- tryCatch(nanoparquet::read_parquet_info(path), error = function(e) {
     abort_tall(
       "data",
       "{.path {path}} is not a Parquet file that can be read.",
       file = path,
-      parent = e,
-      call = call
+      parent = e
     )
   })
   as.double(info$num_rows)

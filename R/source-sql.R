@@ -244,11 +244,11 @@ query_text <- function(con, steps) {
   sql_text(steps, sql_engine(con)$nests)
 }
 
-run_sql <- function(con, sql, call = caller_env()) {
+run_sql <- function(con, sql) {
   text <- query_text(con, sql)
   rows <- tryCatch(
     fetch_strictly(DBI::dbGetQuery(con, text)),
-    error = function(e) abort_query(e, text, call)
+    error = function(e) abort_query(e, text)
   )
   frame_of(columns_of_query(rows), nrow(rows))
 }
@@ -259,7 +259,7 @@ sql_width <- 1000
 # Aggregates of the rows of each table: a list of numbers by the same names.
 # made: for each list(rows, sums), the query of its rows and SQL by name. NULL
 # of none are 0.
-sql_aggregates <- function(tables, made, call) {
+sql_aggregates <- function(tables, made) {
   names <- names(made[[1]]$sums)
   at <- split(
     seq_along(names),
@@ -270,7 +270,7 @@ sql_aggregates <- function(tables, made, call) {
       columns <- stats::setNames(one$sums[own], paste0("s", own))
       sql_select(one$rows$con, columns, one$rows$sql)
     })
-    lapply(run_on_tables(tables, queries, call), function(found) {
+    lapply(run_on_tables(tables, queries), function(found) {
       vapply(found, as.double, 0)
     })
   })

@@ -1,39 +1,29 @@
 # How rows come to a file of tall_store(), which has its name once it is whole.
 
-check_no_store_yet <- function(
-  file,
-  overwrite = FALSE,
-  arg = "file",
-  call = caller_env()
-) {
+check_no_store_yet <- function(file, overwrite = FALSE, arg = "file") {
   folder <- dirname(file)
   if (!dir.exists(folder)) {
-    abort_file("There is no folder {.path {folder}}.", file, call = call)
+    abort_file("There is no folder {.path {folder}}.", file)
   }
   if (!overwrite && file.exists(file)) {
-    abort_there(file, "There is a file {.path {file}} already.", arg, call)
+    abort_there(file, "There is a file {.path {file}} already.", arg)
   }
 }
 
 # because: a cli message that may tell `file`.
-abort_there <- function(file, because, arg, call) {
+abort_there <- function(file, because, arg) {
   instead <- if (arg == "file") {
     "{.code tall_store(x, file, overwrite = TRUE)} writes it anew;
      {.code tall_store(file = )} opens it."
   } else {
     "{.arg {arg}} is the path of a new file."
   }
-  abort_input(
-    c(because, i = instead),
-    argument = arg,
-    value = file,
-    call = call
-  )
+  abort_input(c(because, i = instead), argument = arg, value = file)
 }
 
 # list(n_row, next_block): rows that are known of, 0: nobody knows; a function
 # that returns matrices of doubles, NULL at the end.
-row_blocks <- function(x, block, call = caller_env()) {
+row_blocks <- function(x, block) {
   if (is.function(x)) {
     return(list(n_row = 0, next_block = x))
   }
@@ -42,7 +32,7 @@ row_blocks <- function(x, block, call = caller_env()) {
   }
   for (part in x) {
     if (!is.data.frame(part)) {
-      check_matrix(part, arg = "x", call = call)
+      check_matrix(part, arg = "x")
     }
   }
   at <- 1
@@ -74,12 +64,11 @@ write_store <- function(blocks, writer) {
 
 # list(add(x), finish(), abandon()): rows are appended to a file of another name
 # beside `file`, whose place it takes when it is finished. n_row: those that are
-# known of, 0: nobody knows; arg, call: the user's. It must be abandoned in any
+# known of, 0: nobody knows; arg: the user's. It must be abandoned in any
 # case, and nothing is left then of what was not finished.
 new_store_writer <- function(
   file,
   type,
-  call,
   n_row = 0,
   overwrite = FALSE,
   arg = "file"
@@ -89,25 +78,25 @@ new_store_writer <- function(
   columns <- NULL
   n_written <- 0
   add <- function(x) {
-    x <- check_block(x, n_written, columns, type, call)
+    x <- check_block(x, n_written, columns, type)
     if (is.null(writer)) {
       columns <<- list(n = ncol(x), names = colnames(x))
       sweep_folder(dirname(file))
       stores_written[[path]] <- TRUE
       created <- create_file(path, type, n_row, columns)
-      check_fault(created, file, call)
+      check_fault(created, file)
       writer <<- created
     }
-    check_fault(.Call(ffi_file_append, writer, x), file, call)
+    check_fault(.Call(ffi_file_append, writer, x), file)
     n_written <<- n_written + nrow(x)
   }
   finish <- function() {
     if (n_written == 0) {
       expected <- "rows, at least one"
-      abort_expected(NULL, expected, seen = "none", arg = "x", call = call)
+      abort_expected(NULL, expected, seen = "none", arg = "x")
     }
-    check_fault(.Call(ffi_file_finish, writer), file, call)
-    place_store(path, file, overwrite, arg, call)
+    check_fault(.Call(ffi_file_finish, writer), file)
+    place_store(path, file, overwrite, arg)
     if (n_written * columns$n > 2^26) {
       gc() # of the memory of blocks a model would not know
     }
@@ -124,20 +113,19 @@ new_store_writer <- function(
 
 # What was written at `path` takes its place, in which there may be a file by
 # now that was not there when writing began.
-place_store <- function(path, file, overwrite, arg, call) {
+place_store <- function(path, file, overwrite, arg) {
   if (!overwrite) {
     placed <- .Call(ffi_file_place, path, file)
     if (names(file_faults)[[placed + 1]] == "exists") {
       because <- "A file {.path {file}} came while rows were written."
-      abort_there(file, because, arg, call)
+      abort_there(file, because, arg)
     }
-    return(check_fault(placed, file, call))
+    return(check_fault(placed, file))
   }
   if (!file.rename(path, file)) {
     abort_file(
       "{.path {file}} cannot take the place of what is there.",
-      file,
-      call = call
+      file
     )
   }
 }
@@ -169,18 +157,18 @@ create_file <- function(path, type, n_row, columns) {
 
 # A matrix of doubles as the file takes them. n_before: rows there are; columns:
 # those of the first block, NULL: this one is.
-check_block <- function(x, n_before, columns, type, call) {
-  x <- check_numbers(x, call)
+check_block <- function(x, n_before, columns, type) {
+  x <- check_numbers(x)
   if (!is.null(columns) && ncol(x) != columns$n) {
     seen <- paste("some of", count_noun(ncol(x), "column"))
     expected <- paste("blocks of", count_noun(columns$n, "column"))
-    abort_expected(x, expected, seen = seen, arg = "x", call = call)
+    abort_expected(x, expected, seen = seen, arg = "x")
   }
   most <- if (type == "float") largest_float else most_of_data
   # NA is neither within nor beyond
   if (!isTRUE(max(x, 0) <= most && min(x, 0) >= -most)) {
     bad <- which(is.na(x) | abs(x) > most)
-    abort_stored(x, bad[[1]], n_before, call)
+    abort_stored(x, bad[[1]], n_before)
   }
   if (!is.double(x)) {
     storage.mode(x) <- "double"
@@ -188,18 +176,18 @@ check_block <- function(x, n_before, columns, type, call) {
   x
 }
 
-check_numbers <- function(x, call) {
+check_numbers <- function(x) {
   if (is.data.frame(x) && all(vapply(x, is_plain_numeric, TRUE))) {
     x <- as.matrix(x)
   }
   if (!is.matrix(x) || !is_plain_numeric(x) || ncol(x) == 0) {
     expected <- "numbers: a matrix or a data frame, or blocks of such"
-    abort_expected(x, expected, arg = "x", call = call)
+    abort_expected(x, expected, arg = "x")
   }
   x
 }
 
-abort_stored <- function(x, index, n_before, call) {
+abort_stored <- function(x, index, n_before) {
   row <- n_before + (index - 1) %% nrow(x) + 1
   column <- (index - 1) %/% nrow(x) + 1
   name <- colnames(x)[column]
@@ -210,7 +198,7 @@ abort_stored <- function(x, index, n_before, call) {
   is_float <- is.finite(x[[index]]) && abs(x[[index]]) <= most_of_data
   if (is_float) {
     must <- "be within single precision"
-    abort_value(x, index, must, arg = "x", call = call, where = where)
+    abort_value(x, index, must, arg = "x", where = where)
   }
-  abort_number(x, index, arg = "x", call = call, where = where)
+  abort_number(x, index, arg = "x", where = where)
 }

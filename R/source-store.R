@@ -89,13 +89,7 @@ tall_store <- function(
   block <- check_count(block, min = 1)
   check_no_store_yet(file, overwrite)
   blocks <- row_blocks(x, block)
-  writer <- new_store_writer(
-    file,
-    type,
-    rlang::current_env(),
-    blocks$n_row,
-    overwrite
-  )
+  writer <- new_store_writer(file, type, blocks$n_row, overwrite)
   on.exit(writer$abandon())
   write_store(blocks, writer)
   open_store(file)
@@ -103,9 +97,9 @@ tall_store <- function(
 
 # ---- opening -----------------------------------------------------------------
 
-open_store <- function(file, call = caller_env()) {
+open_store <- function(file) {
   head <- .Call(ffi_file_head, file)
-  check_fault(head, file, call)
+  check_fault(head, file)
   names <- if (length(head$names) > 0) {
     ends <- which(head$names == 0)
     starts <- c(1, ends[-length(ends)] + 1)
@@ -131,7 +125,7 @@ open_store <- function(file, call = caller_env()) {
 # Its rows are those that were written. All of them are read, once in a process
 # as long as the file stays as it is; what was written to it since is told by
 # its times, unless these are so new that another write may have the same.
-check_rows <- function(x, call = caller_env()) {
+check_rows <- function(x) {
   times <- file_times(x$file)
   state <- list(x$hash, file.size(x$file), times)
   if (identical(stores_checked[[x$file]], state)) {
@@ -140,9 +134,9 @@ check_rows <- function(x, call = caller_env()) {
   now <- as.double(Sys.time())
   fault <- .Call(ffi_file_check, x$file)
   if (names(file_faults)[[fault + 1]] == "altered") {
-    abort_altered(x$file, call)
+    abort_altered(x$file)
   }
-  check_fault(fault, x$file, call)
+  check_fault(fault, x$file)
   if (now - max(times) > 2) {
     stores_checked[[x$file]] <- state
   }
@@ -164,13 +158,13 @@ rows_in_memory <- function(x) {
 }
 
 # The file is there and has the rows that it had.
-check_store <- function(x, arg = caller_arg(x), call = caller_env()) {
+check_store <- function(x, arg = caller_arg(x)) {
   is_whole <- is.list(x) && rlang::is_string(unclass(x)$file) &&
     rlang::is_string(unclass(x)$hash) && length(unclass(x)$dim) == 2
   if (!is_whole) {
-    abort_corrupt(paste0("`", arg, "`"), "file", call = call)
+    abort_corrupt(paste0("`", arg, "`"), "file")
   }
-  now <- open_store(x$file, call)
+  now <- open_store(x$file)
   parts <- c("type", "dim", "names", "hash")
   if (!identical(unclass(now)[parts], unclass(x)[parts])) {
     abort_file(
@@ -178,8 +172,7 @@ check_store <- function(x, arg = caller_arg(x), call = caller_env()) {
         "{.path {x$file}} has other rows than it had.",
         i = "{.code tall_store(file = )} opens it as it is now."
       ),
-      x$file,
-      call = call
+      x$file
     )
   }
   invisible(x)
@@ -206,17 +199,17 @@ file_faults <- c(
 )
 
 # out: what a door returned, an integer where there is a fault.
-check_fault <- function(out, file, call) {
+check_fault <- function(out, file) {
   if (!is.integer(out) || out == 0) {
     return(invisible())
   }
   is_absent <- names(file_faults)[[out + 1]] == "unreadable" &&
     !file.exists(file)
   fault <- if (is_absent) "does not exist." else file_faults[[out + 1]]
-  abort_file(paste("{.path {file}}", fault), file, call = call)
+  abort_file(paste("{.path {file}}", fault), file)
 }
 
-abort_altered <- function(file, call) {
+abort_altered <- function(file) {
   abort_tall(
     "corrupt",
     c(
@@ -225,18 +218,12 @@ abort_altered <- function(file, call) {
            anew with {.code tall_store(x, file, overwrite = TRUE)}."
     ),
     component = "rows",
-    file = file,
-    call = call
+    file = file
   )
 }
 
-abort_file <- function(
-  message,
-  file,
-  call = caller_env(),
-  .envir = parent.frame()
-) {
-  abort_tall("data", message, file = file, call = call, .envir = .envir)
+abort_file <- function(message, file, .envir = parent.frame()) {
+  abort_tall("data", message, file = file, .envir = .envir)
 }
 
 # ---- as a matrix -------------------------------------------------------------
@@ -281,7 +268,7 @@ dimnames.tall_store <- function(x) {
     unclass(x)$dim[[2]],
     as.double(rows)
   )
-  check_fault(out, x$file, rlang::current_env())
+  check_fault(out, x$file)
   dimnames(out) <- dimnames(x)
   out[, columns, drop = drop]
 }

@@ -142,7 +142,6 @@ as_source.list <- function(x, ...) {
   if (length(x) == 0) {
     abort_no_source(x)
   }
-  call <- rlang::current_env()
   shards <- lapply(seq_along(x), function(k) {
     shard <- x[[k]]
     tryCatch(
@@ -151,7 +150,7 @@ as_source.list <- function(x, ...) {
         if (is.null(e$rows_of)) {
           rlang::cnd_signal(e)
         }
-        abort_no_source(x, k, call = call)
+        abort_no_source(x, k)
       }
     )
   })

@@ -62,7 +62,7 @@ tall_table <- function(open, in_database = TRUE) {
   structure(source, class = c("tall_table", "tall_source"))
 }
 
-check_has_dbplyr <- function(call = caller_env()) {
+check_has_dbplyr <- function() {
   if (!requireNamespace("DBI", quietly = TRUE) ||
     !requireNamespace("dbplyr", quietly = TRUE)) {
     abort_tall(
@@ -71,8 +71,7 @@ check_has_dbplyr <- function(call = caller_env()) {
         "A table in a database needs the packages {.pkg DBI} and
          {.pkg dbplyr}.",
         i = "{.code install.packages(c(\"DBI\", \"dbplyr\"))}"
-      ),
-      call = call
+      )
     )
   }
 }
@@ -145,12 +144,12 @@ with_table <- function(source, code) {
 
 # What run_sql() gives of each table, a query for each: by workers at the same
 # time where tables can be opened there.
-run_on_tables <- function(tables, queries, call) {
+run_on_tables <- function(tables, queries) {
   travels <- length(tables) > 1 && has_workers() &&
     all(vapply(tables, can_travel, TRUE))
   if (!travels) {
     return(Map(function(table, query) {
-      run_sql(table_connection(table), query, call)
+      run_sql(table_connection(table), query)
     }, tables, queries))
   }
   # what travels is what the user gave: the limit is for what travels by
@@ -169,8 +168,7 @@ run_on_tables <- function(tables, queries, call) {
         "worker",
         "The worker of shard {number} failed.",
         shard = number,
-        parent = e,
-        call = call
+        parent = e
       )
     })
   }
@@ -180,7 +178,7 @@ run_on_tables <- function(tables, queries, call) {
   crew$work()
   Map(function(result, job, number) {
     if (is.null(result$value)) {
-      abort_query(result$error, job$text, call, shard = number)
+      abort_query(result$error, job$text, shard = number)
     }
     rows <- fetch_strictly(columns_of_query(result$value))
     frame_of(rows, nrow(result$value))
@@ -202,7 +200,7 @@ query_job <- function(job) {
   )
 }
 
-abort_query <- function(error, text, call, ...) {
+abort_query <- function(error, text, ...) {
   if (inherits(error, "tall_error")) {
     rlang::cnd_signal(error)
   }
@@ -211,8 +209,7 @@ abort_query <- function(error, text, call, ...) {
     NULL,
     parent = error,
     sql = text,
-    ...,
-    call = call
+    ...
   )
 }
 

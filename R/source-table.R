@@ -143,7 +143,7 @@ array_type <- function(x) {
 }
 
 # columns: the first rows of those that are used.
-check_no_arrays <- function(columns, arg = "data", call = caller_env()) {
+check_no_arrays <- function(columns, arg = "data") {
   for (name in names(columns)) {
     type <- array_type(columns[[name]])
     if (!is.null(type)) {
@@ -156,8 +156,7 @@ check_no_arrays <- function(columns, arg = "data", call = caller_env()) {
         ),
         argument = name,
         expected = "a single value in each row",
-        value = type,
-        call = call
+        value = type
       )
     }
   }
@@ -198,8 +197,7 @@ table_head <- function(source, columns) {
   sql <- pick_query(con, if (is.null(columns)) known else columns, few)
   rows <- call_source(
     fetch_strictly(DBI::dbGetQuery(con, sql)),
-    list(block = 0, row = 1),
-    caller_env()
+    list(block = 0, row = 1)
   )
   if (nrow(rows) == 0) {
     abort_source("The table has no rows.", list(block = 0, row = 1))

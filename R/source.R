@@ -188,8 +188,7 @@ head_rows <- 10
 # and leaves out blocks without rows; columns are those asked for, in that order
 # (NULL: those of the first block). n_row(): rows handed out so far. What comes
 # after the end or an error is NULL: the source was closed then.
-source_reader <- function(source, columns = NULL, call = caller_env()) {
-  force(call)
+source_reader <- function(source, columns = NULL) {
   state <- list(block = 0, row = 1, kinds = NULL, columns = columns)
   reader <- NULL
   close <- function() {
@@ -202,7 +201,7 @@ source_reader <- function(source, columns = NULL, call = caller_env()) {
   guard <- function(code) {
     failed <- TRUE
     on.exit(if (failed) close())
-    out <- call_source(code, state, call)
+    out <- call_source(code, state)
     failed <- FALSE
     out
   }
@@ -213,9 +212,9 @@ source_reader <- function(source, columns = NULL, call = caller_env()) {
       if (is.null(block)) {
         return(NULL)
       }
-      check_is_block(block, state, call)
+      check_is_block(block, state)
       if (block$n > 0) {
-        return(check_source_block(block, state, call))
+        return(check_source_block(block, state))
       }
     }
   }
@@ -241,8 +240,8 @@ source_reader <- function(source, columns = NULL, call = caller_env()) {
 
 # f(block) of every block, until there are no more or f returns FALSE; the
 # number of rows read. The source is closed however this ends.
-source_each <- function(source, columns, f, call = caller_env()) {
-  reader <- source_reader(source, columns, call)
+source_each <- function(source, columns, f) {
+  reader <- source_reader(source, columns)
   on.exit(reader$close())
   while (!is.null(block <- reader$next_block())) {
     if (isFALSE(f(block))) {
@@ -253,13 +252,13 @@ source_each <- function(source, columns, f, call = caller_env()) {
 }
 
 # What a member, or a user's function in it, fails of is told with its place.
-call_source <- function(code, state, call) {
+call_source <- function(code, state) {
   tryCatch(code, error = function(e) {
     if (inherits(e, "tall_error")) {
       e$block <- e$block %||% state$block
       e$row <- e$row %||% state$row
       if (inherits(e, "tall_error_source")) {
-        e$call <- rlang::error_call(call)
+        e$call <- rlang::error_call(error_frame())
       }
       rlang::cnd_signal(e)
     }
@@ -271,8 +270,7 @@ call_source <- function(code, state, call) {
          {format_count(state$block)}."
       },
       state,
-      parent = e,
-      call = call
+      parent = e
     )
   })
 }
@@ -283,7 +281,6 @@ abort_source <- function(
   state = NULL,
   column = NULL,
   ...,
-  call = caller_env(),
   .envir = parent.frame()
 ) {
   abort_tall(
@@ -293,7 +290,6 @@ abort_source <- function(
     row = state$row,
     column = column,
     ...,
-    call = call,
     .envir = .envir
   )
 }
@@ -368,28 +364,27 @@ fetch_none <- function(source, columns) {
 }
 
 # size: NA where nobody knows.
-check_source_rows <- function(rows, size, call = caller_env()) {
+check_source_rows <- function(rows, size) {
   if (length(rows) == 0) {
     return(numeric())
   }
-  rows <- check_numeric_vector(rows, arg = "rows", call = call)
+  rows <- check_numeric_vector(rows, arg = "rows")
   bad <- which(rows < 1 | rows != floor(rows))
   if (length(bad) > 0) {
     must <- "be numbers of rows, from 1 on"
-    abort_value(rows, bad[[1]], must, arg = "rows", call = call)
+    abort_value(rows, bad[[1]], must, arg = "rows")
   }
   if (!is.na(size) && max(rows) > size) {
-    abort_no_row(max(rows), size, call)
+    abort_no_row(max(rows), size)
   }
   rows
 }
 
-abort_no_row <- function(row, n_row, call = caller_env()) {
+abort_no_row <- function(row, n_row) {
   abort_source(
     "There is no row {format_count(row)}: the source has
      {count_noun(n_row, 'row')}.",
-    list(row = row),
-    call = call
+    list(row = row)
   )
 }
 

@@ -1,12 +1,8 @@
 # Schemes as the core reads them, and what is asked of them.
 
 #' @export
-compile_spec.tall_subsample_uniform <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
-  size <- drawn_rows(spec, context$n_data, call)
+compile_spec.tall_subsample_uniform <- function(spec, context) {
+  size <- drawn_rows(spec, context$n_data)
   if (!spec$args$replace && size > context$n_data) {
     abort_input(
       c(
@@ -17,28 +13,23 @@ compile_spec.tall_subsample_uniform <- function(
       ),
       argument = "size",
       expected = context$n_data,
-      value = size,
-      call = call
+      value = size
     )
   }
   member("uniform", list(size = size, replace = spec$args$replace))
 }
 
 #' @export
-compile_spec.tall_subsample_weighted <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
-  size <- drawn_rows(spec, context$n_data, call)
+compile_spec.tall_subsample_weighted <- function(spec, context) {
+  size <- drawn_rows(spec, context$n_data)
   weights <- spec$args$weights
   if (is.character(weights)) {
-    weights <- context$weights(weights, call)
+    weights <- context$weights(weights)
   } else {
-    check_size(weights, context$n_data, arg = "weights", call = call)
+    check_size(weights, context$n_data, arg = "weights")
   }
   params <- list(size = size, weights = weights)
-  always <- always_rows(spec, weights, size, call)
+  always <- always_rows(spec, weights, size)
   if (length(always) > 0) {
     params$weights[always] <- 0
     params$always <- as.double(always)
@@ -47,11 +38,11 @@ compile_spec.tall_subsample_weighted <- function(
 }
 
 # The rows of every minibatch, by number.
-always_rows <- function(spec, weights, size, call) {
+always_rows <- function(spec, weights, size) {
   always <- spec$args$always
   if (isTRUE(always)) {
     always <- certain_rows(weights, size)
-    check_some_drawn(always, length(weights), size, call)
+    check_some_drawn(always, length(weights), size)
   } else if (!is.numeric(always)) {
     return(integer())
   }
@@ -61,11 +52,10 @@ always_rows <- function(spec, weights, size, call) {
        {format_count(length(weights))}, not {format_count(max(always))}.",
       argument = "always",
       expected = length(weights),
-      value = always,
-      call = call
+      value = always
     )
   }
-  check_some_drawn(always, length(weights), size, call)
+  check_some_drawn(always, length(weights), size)
   always
 }
 
@@ -84,7 +74,7 @@ certain_rows <- function(weights, n) {
   }
 }
 
-check_some_drawn <- function(certain, n_data, size, call) {
+check_some_drawn <- function(certain, n_data, size) {
   if (length(certain) < n_data) {
     return(invisible())
   }
@@ -95,23 +85,18 @@ check_some_drawn <- function(certain, n_data, size, call) {
       i = "Use {.fn gradient_full} for all rows, or {.code always = FALSE}."
     ),
     argument = "always",
-    value = size,
-    call = call
+    value = size
   )
 }
 
 #' @export
-compile_spec.tall_subsample_optimal <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
-  member("optimal", list(size = drawn_rows(spec, context$n_data, call)))
+compile_spec.tall_subsample_optimal <- function(spec, context) {
+  member("optimal", list(size = drawn_rows(spec, context$n_data)))
 }
 
 # The rows of a minibatch. So many with replacement that all of them once would
 # be no more are a slip of the hand, and one step of them would take minutes.
-drawn_rows <- function(spec, n_data, call) {
+drawn_rows <- function(spec, n_data) {
   size <- batch_rows(spec$args$size, n_data)
   most <- max(batch_size_most, n_data)
   if (size > most) {
@@ -125,8 +110,7 @@ drawn_rows <- function(spec, n_data, call) {
       ),
       argument = "size",
       expected = most,
-      value = size,
-      call = call
+      value = size
     )
   }
   size
@@ -136,11 +120,7 @@ drawn_rows <- function(spec, n_data, call) {
 batch_size_most <- 1e6
 
 #' @export
-compile_spec.tall_subsample_adaptive <- function(
-  spec,
-  context,
-  call = caller_env()
-) {
+compile_spec.tall_subsample_adaptive <- function(spec, context) {
   if (!inherits(context$gradient, "tall_gradient_cv")) {
     abort_tall(
       "unsupported",
@@ -150,20 +130,18 @@ compile_spec.tall_subsample_adaptive <- function(
          {.code gradient_{context$gradient$name}()}.",
         i = "Use {.fn gradient_cv}, or {.fn subsample_weighted} with a fixed
              size."
-      ),
-      call = call
+      )
     )
   }
-  rows <- adaptive_range(spec, context$n_data, call)
-  probability <- selection_probabilities(spec, context, call)
+  rows <- adaptive_range(spec, context$n_data)
+  probability <- selection_probabilities(spec, context)
   constants <- model_lipschitz(
     context$model,
-    hint = "Use {.fn subsample_weighted} with a fixed size.",
-    call = call
+    hint = "Use {.fn subsample_weighted} with a fixed size."
   )
   context$spend("weights", 1)
   member("adaptive", list(
-    at = context$to_sampler(context$estimator_reference(call)),
+    at = context$to_sampler(context$estimator_reference()),
     rate = likelihood_scale(context$model)^2 *
       lipschitz_sum(constants, probability) / spec$args$threshold,
     min_size = rows[[1]],
@@ -173,7 +151,7 @@ compile_spec.tall_subsample_adaptive <- function(
 }
 
 # The least and the most rows.
-adaptive_range <- function(spec, n_data, call = caller_env()) {
+adaptive_range <- function(spec, n_data) {
   least <- batch_rows(spec$args$min_size, n_data)
   most <- if (is.null(spec$args$max_size)) {
     n_data
@@ -186,8 +164,7 @@ adaptive_range <- function(spec, n_data, call = caller_env()) {
        {format_count(least)}.",
       argument = "min_size",
       expected = most,
-      value = least,
-      call = call
+      value = least
     )
   }
   c(least, most)
@@ -240,19 +217,19 @@ light_subsample.tall_subsample_weighted <- function(subsample) {
 }
 
 # p_i of a scheme with weights, 0 for a row of every minibatch; NULL: uniform.
-selection_probabilities <- function(spec, context, call) {
+selection_probabilities <- function(spec, context) {
   weights <- spec$args$weights
   if (identical(weights, "uniform") || is.null(weights)) {
     return(NULL)
   }
   if (is.character(weights)) {
-    weights <- context$weights(weights, call)
+    weights <- context$weights(weights)
   } else {
-    check_size(weights, context$n_data, arg = "weights", call = call)
+    check_size(weights, context$n_data, arg = "weights")
   }
   if (inherits(spec, "tall_subsample_weighted")) {
     size <- batch_rows(spec$args$size, context$n_data)
-    weights[always_rows(spec, weights, size, call)] <- 0
+    weights[always_rows(spec, weights, size)] <- 0
   }
   weights / sum(weights)
 }
@@ -267,18 +244,18 @@ lipschitz_sum <- function(constants, probability) {
 }
 
 # What the sizes of a segment's minibatches say.
-warn_sizes <- function(subsample, sizes, n_data, call) {
+warn_sizes <- function(subsample, sizes, n_data) {
   UseMethod("warn_sizes")
 }
 
 #' @export
-warn_sizes.default <- function(subsample, sizes, n_data, call) {
+warn_sizes.default <- function(subsample, sizes, n_data) {
   invisible()
 }
 
 # Adaptive ones that do not adapt.
 #' @export
-warn_sizes.tall_subsample_adaptive <- function(subsample, sizes, n_data, call) {
+warn_sizes.tall_subsample_adaptive <- function(subsample, sizes, n_data) {
   sizes <- sizes[!is.na(sizes)]
   most <- subsample_largest(subsample, n_data)
   share <- mean(sizes >= most)
@@ -295,7 +272,6 @@ warn_sizes.tall_subsample_adaptive <- function(subsample, sizes, n_data, call) {
            {format_number(subsample$args$threshold)}, or use
            {.fn gradient_full}."
     ),
-    share = share,
-    call = call
+    share = share
   )
 }

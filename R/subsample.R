@@ -105,24 +105,19 @@ subsample_weighted <- function(size, weights = "hessian", always = FALSE) {
 }
 
 # A flag, or row numbers in their order.
-check_always <- function(
-  always,
-  arg = caller_arg(always),
-  call = caller_env()
-) {
+check_always <- function(always, arg = caller_arg(always)) {
   force(arg) # before `always` is assigned
   if (is.logical(always)) {
-    return(check_flag(always, arg = arg, call = call))
+    return(check_flag(always, arg = arg))
   }
-  always <- check_numeric_vector(always, arg = arg, call = call)
+  always <- check_numeric_vector(always, arg = arg)
   bad <- which(always < 1 | always != round(always) | duplicated(always))
   if (length(bad) > 0) {
     abort_input(
       "{.arg {arg}} must be TRUE, FALSE or the numbers of rows, each once, not
        {format_number(always[[bad[[1]]]])}.",
       argument = arg,
-      value = always,
-      call = call
+      value = always
     )
   }
   sort(always)
@@ -159,15 +154,11 @@ subsample_optimal <- function(size) {
 }
 
 # A type of weights, or positive numbers.
-check_weights <- function(
-  weights,
-  arg = caller_arg(weights),
-  call = caller_env()
-) {
+check_weights <- function(weights, arg = caller_arg(weights)) {
   if (is.character(weights)) {
-    check_choice(weights, weight_types, arg = arg, call = call)
+    check_choice(weights, weight_types, arg = arg)
   } else {
-    check_numeric_vector(weights, positive = TRUE, arg = arg, call = call)
+    check_numeric_vector(weights, positive = TRUE, arg = arg)
   }
 }
 
@@ -183,23 +174,18 @@ subsample_fixed <- function(index, multiplier, finite = 1, always = NULL) {
   )
 }
 
-check_batch_size <- function(
-  size,
-  arg = caller_arg(size),
-  call = caller_env()
-) {
+check_batch_size <- function(size, arg = caller_arg(size)) {
   force(arg) # names the promise, so before `size` is assigned
-  size <- check_number(size, positive = TRUE, arg = arg, call = call)
+  size <- check_number(size, positive = TRUE, arg = arg)
   if (size > count_limits$integer) {
     expected <- paste("at most", format_count(count_limits$integer), "rows")
-    abort_expected(size, expected, arg = arg, call = call)
+    abort_expected(size, expected, arg = arg)
   }
   if (size >= 1 && size != round(size)) {
     abort_expected(
       size,
       "a whole number, or a fraction of the data below 1",
-      arg = arg,
-      call = call
+      arg = arg
     )
   }
   size

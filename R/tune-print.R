@@ -14,7 +14,7 @@ rung_table <- function(arms, rung) {
   )
 }
 
-check_survivors <- function(arms, rung, call) {
+check_survivors <- function(arms, rung) {
   if (any(vapply(arms, function(arm) arm$survived, TRUE))) {
     return(invisible())
   }
@@ -35,8 +35,7 @@ check_survivors <- function(arms, rung, call) {
     status = "nonfinite",
     iteration = shown[[1]]$stopped_at,
     coordinate = shown[[1]]$coordinate,
-    value = shown[[1]]$value,
-    call = call
+    value = shown[[1]]$value
   )
 }
 

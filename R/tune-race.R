@@ -8,12 +8,12 @@ tune_probe <- 4
 
 # list(rungs, best, scored, interrupted): the table, the number of the best arm,
 # the passes of scoring, and the rung that an interrupt cut off, NULL: none.
-run_race <- function(arms, judge, control, budget, unit, eta, call) {
+run_race <- function(arms, judge, control, budget, unit, eta) {
   n_rung <- max(1, floor(log(length(arms), eta) + 1e-9))
   sizes <- rung_sizes(length(arms), n_rung, eta)
   bar <- race_bar(control, sum(sizes), environment())
-  arms <- lapply(arms, probe_arm, control, call)
-  check_budget(arms, control, budget, unit, n_rung, call)
+  arms <- lapply(arms, probe_arm, control)
+  check_budget(arms, control, budget, unit, n_rung)
   rungs <- list()
   scored <- 0
   interrupted <- NULL
@@ -24,7 +24,7 @@ run_race <- function(arms, judge, control, budget, unit, eta, call) {
     is_whole <- tryCatch(
       {
         arms <- Map(function(arm, from) {
-          arm <- spend_share(arm, from + share, unit, judge, control, call)
+          arm <- spend_share(arm, from + share, unit, judge, control)
           bar$step()
           score_arm(arm, judge)
         }, arms, before)
@@ -43,7 +43,7 @@ run_race <- function(arms, judge, control, budget, unit, eta, call) {
     n_keep <- if (rung < n_rung) sizes[[rung + 1]] else 1
     arms <- rank_arms(arms, n_keep)
     rungs[[rung]] <- rung_table(arms, rung)
-    check_survivors(arms, rung, call)
+    check_survivors(arms, rung)
     arms <- Filter(function(arm) arm$survived, arms)
     if (length(arms) == 1) {
       break
@@ -86,17 +86,11 @@ arm_cost <- function(arm, unit) {
 
 # The start, which may cost a pass, then a few iterations, which tell the cost
 # of the others.
-probe_arm <- function(arm, control, call) {
-  advance_arm(
-    advance_arm(arm, 1, control, 1, call),
-    tune_probe,
-    control,
-    1,
-    call
-  )
+probe_arm <- function(arm, control) {
+  advance_arm(advance_arm(arm, 1, control, 1), tune_probe, control, 1)
 }
 
-check_budget <- function(arms, control, budget, unit, n_rung, call) {
+check_budget <- function(arms, control, budget, unit, n_rung) {
   alive <- Filter(function(arm) arm$status == "ok", arms)
   if (length(alive) == 0) {
     return(invisible())
@@ -123,8 +117,7 @@ check_budget <- function(arms, control, budget, unit, n_rung, call) {
       ),
       argument = "budget",
       expected = least,
-      value = budget,
-      call = call
+      value = budget
     )
   }
 }
@@ -132,7 +125,7 @@ check_budget <- function(arms, control, budget, unit, n_rung, call) {
 # Go on until the arm has cost `limit` in all. Costs are foreseen from those of
 # the last stretch, at most ten times as far as the arm has come: iterations may
 # differ.
-spend_share <- function(arm, limit, unit, judge, control, call) {
+spend_share <- function(arm, limit, unit, judge, control) {
   arm["draws"] <- list(NULL)
   for (stretch in 1:12) {
     if (arm$status != "ok") {
@@ -146,7 +139,7 @@ spend_share <- function(arm, limit, unit, judge, control, call) {
     if (n < 1) {
       break
     }
-    arm <- advance_arm(arm, n, control, judge$points, call)
+    arm <- advance_arm(arm, n, control, judge$points)
   }
   arm$draws <- spread_draws(arm$draws, judge$points / control$chains)
   arm
@@ -154,7 +147,7 @@ spend_share <- function(arm, limit, unit, judge, control, call) {
 
 # n more iterations of each chain. Adds at least n_point draws, in all, if there
 # are as many.
-advance_arm <- function(arm, n, control, n_point, call) {
+advance_arm <- function(arm, n, control, n_point) {
   if (arm$status != "ok") {
     return(arm)
   }
@@ -167,8 +160,7 @@ advance_arm <- function(arm, n, control, n_point, call) {
     n_warmup = 0,
     n_sampling = n,
     saved = arm$saved,
-    noise_every = 0,
-    call = call
+    noise_every = 0
   )
   if (segment$interrupted) {
     rlang::interrupt()

@@ -128,25 +128,24 @@ sg_tune <- function(
   refresh = getOption("tallbayes.refresh", 1)
 ) {
   started <- proc.time()[["elapsed"]]
-  call <- rlang::current_env()
   check_model(model)
-  grid <- check_grid(grid, kernel, call)
+  grid <- check_grid(grid, kernel)
   metric <- check_choice(metric, c("ksd", "fssd"))
   budget <- check_number(budget, positive = TRUE)
   unit <- check_choice(unit, c("gradients", "seconds"))
   eta <- check_number(eta)
   if (eta <= 1) {
-    abort_value(eta, 1, "be above 1", "eta", call)
+    abort_value(eta, 1, "be above 1", "eta")
   }
   points <- check_count(points, min = 2, most = count_limits$iter)
-  control <- check_control(2, 0, 1, chains, cores, seed, "draws", refresh, call)
+  control <- check_control(2, 0, 1, chains, cores, seed, "draws", refresh)
   parts <- list(gradient = gradient, subsample = subsample, schedule = schedule)
-  arms <- make_arms(model, kernel, grid, parts, control, init, call)
+  arms <- make_arms(model, kernel, grid, parts, control, init)
   judge <- make_judge(
-    metric, model, control, points, locations, c, beta, covariance, call
+    metric, model, control, points, locations, c, beta, covariance
   )
-  race <- run_race(arms, judge, control, budget, unit, eta, call)
-  warn_race(race, call)
+  race <- run_race(arms, judge, control, budget, unit, eta)
+  warn_race(race)
   new_tune(race, arms, grid, judge, list(
     budget = budget,
     unit = unit,
@@ -157,46 +156,34 @@ sg_tune <- function(
   ))
 }
 
-warn_race <- function(race, call) {
+warn_race <- function(race) {
   if (is.null(race$interrupted)) {
     return(invisible())
   }
   warn_tall(
     "interrupted",
     "The race was interrupted in rung {race$interrupted}: its result is that of
-     rung {race$interrupted - 1}.",
-    call = call
+     rung {race$interrupted - 1}."
   )
 }
 
 # ---- arms --------------------------------------------------------------------
 
 # A data frame with a row for each arm.
-check_grid <- function(grid, kernel, call) {
-  check_given(kernel, arg = "kernel", call = call)
-  check_given(grid, arg = "grid", call = call)
+check_grid <- function(grid, kernel) {
+  check_given(kernel, arg = "kernel")
+  check_given(grid, arg = "grid")
   if (!is.function(kernel)) {
-    check_spec(kernel, "tall_kernel", "kernel_*()", arg = "kernel", call = call)
+    check_spec(kernel, "tall_kernel", "kernel_*()", arg = "kernel")
   }
   if (!is.list(grid) || is.null(names(grid)) || !all(nzchar(names(grid)))) {
-    abort_expected(
-      grid,
-      "a data frame or a named list",
-      arg = "grid",
-      call = call
-    )
+    abort_expected(grid, "a data frame or a named list", arg = "grid")
   }
   known <- names(
     formals(if (is.function(kernel)) kernel else constructor(kernel))
   )
   if (!"..." %in% known) {
-    check_known(
-      names(grid),
-      c(known, "size"),
-      "column",
-      arg = "grid",
-      call = call
-    )
+    check_known(names(grid), c(known, "size"), "column", arg = "grid")
   }
   if (!is.data.frame(grid)) {
     grid <- expand.grid(grid, KEEP.OUT.ATTRS = FALSE, stringsAsFactors = FALSE)
@@ -208,8 +195,7 @@ check_grid <- function(grid, kernel, call) {
        choose.",
       argument = "grid",
       expected = 2,
-      value = grid,
-      call = call
+      value = grid
     )
   }
   rownames(grid) <- NULL
@@ -218,12 +204,10 @@ check_grid <- function(grid, kernel, call) {
 
 # The kernel of an arm. Arguments that a variant has no use for are NULL in a
 # spec: another variant then takes their defaults.
-arm_kernel <- function(kernel, args, call) {
+arm_kernel <- function(kernel, args) {
   if (is.function(kernel)) {
-    made <- rlang::inject(call_user(kernel, "kernel", call, !!!args))
-    return(
-      check_spec(made, "tall_kernel", "kernel_*()", arg = "kernel", call = call)
-    )
+    made <- rlang::inject(call_user(kernel, "kernel", !!!args))
+    return(check_spec(made, "tall_kernel", "kernel_*()", arg = "kernel"))
   }
   own <- Filter(Negate(is.null), kernel$args)
   if (lacks_step(kernel)) {
@@ -236,7 +220,7 @@ arm_kernel <- function(kernel, args, call) {
   )
 }
 
-check_tunable <- function(kernel, call) {
+check_tunable <- function(kernel) {
   if (isTRUE(kernel$args$adapt) || isTRUE(kernel$args$adaptive)) {
     option <- intersect(c("adapt", "adaptive"), names(kernel$args))
     abort_tall(
@@ -245,19 +229,18 @@ check_tunable <- function(kernel, call) {
         "{.code {constructor_name(kernel)}()} with {.code {option} = TRUE} sets
          its own step size: there is nothing to tune.",
         i = "Leave that out, or sample with it as it is."
-      ),
-      call = call
+      )
     )
   }
 }
 
 # The scheme with another number of rows.
-arm_subsample <- function(subsample, size, model, kernel, gradient, call) {
+arm_subsample <- function(subsample, size, model, kernel, gradient) {
   if (is.null(size)) {
     return(subsample)
   }
   if (kernel_is_metropolis(kernel)) {
-    gradient <- metropolis_gradient(kernel, gradient, subsample, call)
+    gradient <- metropolis_gradient(kernel, gradient, subsample)
   }
   if (gradient_is_full(gradient)) {
     abort_tall(
@@ -266,8 +249,7 @@ arm_subsample <- function(subsample, size, model, kernel, gradient, call) {
         "{.arg grid} has a column {.code size}, but full gradients use all
          rows.",
         i = "Leave the column out."
-      ),
-      call = call
+      )
     )
   }
   subsample <- subsample %||% default_subsample(model)
@@ -279,36 +261,27 @@ arm_subsample <- function(subsample, size, model, kernel, gradient, call) {
          {.code {constructor_name(subsample)}()} has no fixed size.",
         i = "Leave the column out, or use {.fn subsample_uniform} or
              {.fn subsample_weighted}."
-      ),
-      call = call
+      )
     )
   }
-  subsample$args$size <- check_batch_size(size, arg = "size", call = call)
+  subsample$args$size <- check_batch_size(size, arg = "size")
   subsample
 }
 
-make_arms <- function(model, kernel, grid, parts, control, init, call) {
-  check_members(NULL, parts$gradient, parts$subsample, parts$schedule, call)
-  init <- check_init(init, model, control$chains, call)
+make_arms <- function(model, kernel, grid, parts, control, init) {
+  check_members(NULL, parts$gradient, parts$subsample, parts$schedule)
+  init <- check_init(init, model, control$chains)
   arms <- lapply(seq_len(nrow(grid)), function(k) {
     row <- lapply(grid, function(column) column[[k]])
-    made <- arm_kernel(kernel, row[names(row) != "size"], call)
-    check_tunable(made, call)
+    made <- arm_kernel(kernel, row[names(row) != "size"])
+    check_tunable(made)
     plan <- plan_explicit(
       model,
       made,
       parts$gradient,
-      arm_subsample(
-        parts$subsample,
-        row$size,
-        model,
-        made,
-        parts$gradient,
-        call
-      ),
+      arm_subsample(parts$subsample, row$size, model, made, parts$gradient),
       parts$schedule,
-      control,
-      call
+      control
     )
     list(
       index = k,
@@ -323,8 +296,8 @@ make_arms <- function(model, kernel, grid, parts, control, init, call) {
       status = "ok"
     )
   })
-  start <- tune_start(arms[[1]]$plan, init, control, call)
-  lapply(share_weights(arms, control, call), function(arm) {
+  start <- tune_start(arms[[1]]$plan, init, control)
+  lapply(share_weights(arms, control), function(arm) {
     arm$plan$init <- start
     arm
   })
@@ -336,14 +309,14 @@ make_arms <- function(model, kernel, grid, parts, control, init, call) {
 # the posterior as discrepancies see; here every direction has to be walked.
 tune_distance <- 3
 
-tune_start <- function(plan, init, control, call) {
+tune_start <- function(plan, init, control) {
   model <- plan$model
-  start <- plan_init(plan, init, control, call)
+  start <- plan_init(plan, init, control)
   has_own <- !is.null(init) || !is.null(model$traits$draw)
   if (has_own || model_is_whitened(model)) {
     return(start)
   }
-  mode <- plan_mode(plan, control, call)
+  mode <- plan_mode(plan, control)
   if (is.null(mode$chol)) {
     return(start)
   }
@@ -356,13 +329,13 @@ tune_start <- function(plan, init, control, call) {
 
 # Weights are found once for all arms and rungs, not at the start of each
 # stretch.
-share_weights <- function(arms, control, call) {
+share_weights <- function(arms, control) {
   plan <- arms[[1]]$plan
   type <- plan$subsample$args$weights
   if (!is.character(type) || type == "uniform") {
     return(arms)
   }
-  weights <- run_context(plan, control)$weights(type, call)
+  weights <- run_context(plan, control)$weights(type)
   lapply(arms, function(arm) {
     arm$plan$subsample$args$weights <- weights
     arm
@@ -386,33 +359,24 @@ make_judge <- function(
   locations,
   c,
   beta,
-  covariance,
-  call
+  covariance
 ) {
   if (identical(covariance, "mode")) {
-    mode <- model_mode(model, control$cores, control$refresh, call)
+    mode <- model_mode(model, control$cores, control$refresh)
     covariance <- if (!is.null(mode$chol)) chol2inv(t(mode$chol))
   }
   # of two points, so that what is wrong is said before anything runs
   bounds <- stein_bounds(model)
   problem_at <- function(theta, gradients) {
-    stein_problem(
-      theta,
-      gradients,
-      c,
-      beta,
-      covariance,
-      call,
-      bounds = bounds
-    )
+    stein_problem(theta, gradients, c, beta, covariance, bounds = bounds)
   }
   origin <- matrix(0, 2, model$n_dim)
   inside <- if (is.null(bounds)) origin else bound_points(origin, bounds)
   frame <- problem_at(inside, origin)
   places <- if (is.matrix(locations)) {
-    test_locations(locations, frame, control$seed, call)
+    test_locations(locations, frame, control$seed)
   } else {
-    check_count(locations, most = 1e6, arg = "locations", call = call)
+    check_count(locations, most = 1e6, arg = "locations")
   }
   score <- function(theta, weights) {
     gradients <- model_gradients(model, theta, needs_finite = FALSE)

@@ -12,16 +12,15 @@ check_numeric_vector <- function(
   positive = FALSE,
   allow_null = FALSE,
   most = Inf,
-  arg = caller_arg(x),
-  call = caller_env()
+  arg = caller_arg(x)
 ) {
-  check_given(x, arg = arg, call = call)
+  check_given(x, arg = arg)
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
-  check_numbers_of(x, size, or_null(allow_null), most, arg = arg, call = call)
+  check_numbers_of(x, size, or_null(allow_null), most, arg = arg)
   if (positive && any(x <= 0)) {
-    abort_value(x, which(x <= 0)[[1]], "be positive", arg = arg, call = call)
+    abort_value(x, which(x <= 0)[[1]], "be positive", arg = arg)
   }
   out <- as.double(x)
   if (!is.null(names(x))) {
@@ -36,14 +35,13 @@ check_numbers_of <- function(
   size = NULL,
   or = "",
   most = Inf,
-  arg = caller_arg(x),
-  call = caller_env()
+  arg = caller_arg(x)
 ) {
   if (!is_plain_numeric(x) || length(dim(x)) > 1) {
-    abort_expected(x, paste0("a numeric vector", or), arg = arg, call = call)
+    abort_expected(x, paste0("a numeric vector", or), arg = arg)
   }
-  check_size(x, size, arg = arg, call = call)
-  check_finite(x, most, arg = arg, call = call)
+  check_size(x, size, arg = arg)
+  check_finite(x, most, arg = arg)
 }
 
 # A numeric matrix with finite entries and at least one row and one column. It
@@ -53,10 +51,9 @@ check_matrix <- function(
   n_row = NULL,
   n_col = NULL,
   most = Inf,
-  arg = caller_arg(x),
-  call = caller_env()
+  arg = caller_arg(x)
 ) {
-  check_given(x, arg = arg, call = call)
+  check_given(x, arg = arg)
   if (!is.matrix(x) || !is_plain_numeric(x)) {
     hint <- if (is.data.frame(x)) {
       "Make one with `model.matrix()` or `as.matrix()`."
@@ -64,11 +61,11 @@ check_matrix <- function(
       "`model_glm()` and `tall_glm.fit()` take a sparse matrix as it is; here
        `as.matrix()` makes one that has its zeros, too."
     }
-    abort_expected(x, "a numeric matrix", hint, arg = arg, call = call)
+    abort_expected(x, "a numeric matrix", hint, arg = arg)
   }
   if (nrow(x) == 0 || ncol(x) == 0) {
     expected <- "a matrix with at least one row and one column"
-    abort_expected(x, expected, arg = arg, call = call)
+    abort_expected(x, expected, arg = arg)
   }
   wrong <- (!is.null(n_row) && nrow(x) != n_row) ||
     (!is.null(n_col) && ncol(x) != n_col)
@@ -78,9 +75,9 @@ check_matrix <- function(
       if (!is.null(n_col)) count_noun(n_col, "column")
     )
     expected <- paste("a matrix of", paste(shape, collapse = " and "))
-    abort_expected(x, expected, arg = arg, call = call)
+    abort_expected(x, expected, arg = arg)
   }
-  check_finite(x, most, arg = arg, call = call)
+  check_finite(x, most, arg = arg)
   invisible(x)
 }
 
@@ -89,27 +86,16 @@ largest_float <- (2 - 2^-23) * 2^127
 
 # No NA, NaN or Inf, nor what is larger than `most`. The usual case allocates
 # nothing.
-check_finite <- function(
-  x,
-  most = Inf,
-  arg = caller_arg(x),
-  call = caller_env()
-) {
+check_finite <- function(x, most = Inf, arg = caller_arg(x)) {
   if (!all_finite(x, most)) {
     bad <- first_nonfinite(x, most)
-    abort_number(x, bad, arg = arg, call = call)
+    abort_number(x, bad, arg = arg)
   }
   invisible(x)
 }
 
 # The number `index` of x is not finite, or is larger than data may be.
-abort_number <- function(
-  x,
-  index,
-  arg,
-  call,
-  where = value_place(x, index)
-) {
+abort_number <- function(x, index, arg, where = value_place(x, index)) {
   is_large <- is.finite(x[[index]])
   most <- format_number(most_of_data)
   must <- if (is_large) {
@@ -121,19 +107,14 @@ abort_number <- function(
     "Sums that models need overflow beyond: mend it, or measure in larger
      units."
   }
-  abort_value(x, index, must, arg, call, where, hint)
+  abort_value(x, index, must, arg, where, hint)
 }
 
 # `x` has one of the lengths in `size` (NULL: any but zero).
-check_size <- function(
-  x,
-  size = NULL,
-  arg = caller_arg(x),
-  call = caller_env()
-) {
+check_size <- function(x, size = NULL, arg = caller_arg(x)) {
   if (is.null(size) && length(x) == 0) {
     expected <- "a vector with at least one value"
-    abort_expected(x, expected, arg = arg, call = call)
+    abort_expected(x, expected, arg = arg)
   }
   if (!is.null(size) && !length(x) %in% size) {
     size <- unique(size)
@@ -144,21 +125,14 @@ check_size <- function(
       "{.arg {arg}} must have {wanted} {noun}, not {format_count(has)}.",
       argument = arg,
       expected = paste(wanted, noun),
-      value = x,
-      call = call
+      value = x
     )
   }
   invisible(x)
 }
 
 # `y` has as many values (rows) as `x` has rows (values).
-check_same_rows <- function(
-  x,
-  y,
-  arg = caller_arg(x),
-  arg_y = caller_arg(y),
-  call = caller_env()
-) {
+check_same_rows <- function(x, y, arg = caller_arg(x), arg_y = caller_arg(y)) {
   if (NROW(x) != NROW(y)) {
     has_x <- rows_text(x)
     has_y <- rows_text(y)
@@ -166,23 +140,21 @@ check_same_rows <- function(
       "{.arg {arg}} has {has_x} but {.arg {arg_y}} has {has_y}.",
       argument = arg_y,
       expected = NROW(x),
-      value = NROW(y),
-      call = call
+      value = NROW(y)
     )
   }
   invisible(y)
 }
 
 # Are there not more parameters than a vector may have values? `x` made them.
-check_n_dim <- function(n_dim, x, arg = caller_arg(x), call = caller_env()) {
+check_n_dim <- function(n_dim, x, arg = caller_arg(x)) {
   if (n_dim > count_limits$integer) {
     abort_input(
       "{.arg {arg}} must make at most {format_count(count_limits$integer)}
        parameters, not {format_count(n_dim)}.",
       argument = arg,
       expected = count_limits$integer,
-      value = x,
-      call = call
+      value = x
     )
   }
 }
@@ -239,7 +211,6 @@ abort_value <- function(
   index,
   must,
   arg,
-  call,
   where = value_place(x, index),
   hint = NULL
 ) {
@@ -250,8 +221,7 @@ abort_value <- function(
     argument = arg,
     expected = must,
     value = x[[index]],
-    index = index,
-    call = call
+    index = index
   )
 }
 

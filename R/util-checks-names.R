@@ -8,14 +8,13 @@ match_names <- function(
   known,
   noun = "parameter",
   hint = NULL,
-  arg = caller_arg(x),
-  call = caller_env()
+  arg = caller_arg(x)
 ) {
   given <- names(x)
   if (is.null(given) || is.null(known)) {
     return(x)
   }
-  check_all_named(x, arg = arg, call = call)
+  check_all_named(x, arg = arg)
   unknown <- setdiff(given, known)
   if (length(unknown) > 0 && !is.null(hint)) {
     abort_input(
@@ -26,11 +25,10 @@ match_names <- function(
       ),
       argument = arg,
       expected = known,
-      value = unknown,
-      call = call
+      value = unknown
     )
   }
-  check_known(given, known, noun, arg = arg, call = call)
+  check_known(given, known, noun, arg = arg)
   absent <- setdiff(known, given)
   if (length(absent) > 0) {
     shown <- quote_columns(absent)
@@ -42,15 +40,14 @@ match_names <- function(
       ),
       argument = arg,
       expected = known,
-      value = x,
-      call = call
+      value = x
     )
   }
   unname(x[known])
 }
 
 # Names for all values, each once, or none.
-check_all_named <- function(x, arg = caller_arg(x), call = caller_env()) {
+check_all_named <- function(x, arg = caller_arg(x)) {
   given <- names(x)
   if (is.null(given)) {
     return(invisible(x))
@@ -61,8 +58,7 @@ check_all_named <- function(x, arg = caller_arg(x), call = caller_env()) {
       "{.arg {arg}} must have names for all of its values or for none: value
        {blank[[1]]} has no name.",
       argument = arg,
-      value = x,
-      call = call
+      value = x
     )
   }
   if (anyDuplicated(given)) {
@@ -70,21 +66,14 @@ check_all_named <- function(x, arg = caller_arg(x), call = caller_env()) {
     abort_input(
       "{.arg {arg}} must have each name once, not {.val {twice}} twice.",
       argument = arg,
-      value = x,
-      call = call
+      value = x
     )
   }
   invisible(x)
 }
 
 # All of `x` (names given by a user) are among `known`.
-check_known <- function(
-  x,
-  known,
-  what = "name",
-  arg = caller_arg(x),
-  call = caller_env()
-) {
+check_known <- function(x, known, what = "name", arg = caller_arg(x)) {
   unknown <- setdiff(x, known)
   if (length(unknown) > 0) {
     listed <- quote_all(unknown)
@@ -95,8 +84,7 @@ check_known <- function(
       c("{.arg {arg}} has the unknown {what} {listed}.", i = escape_cli(hint)),
       argument = arg,
       expected = known,
-      value = unknown,
-      call = call
+      value = unknown
     )
   }
   invisible(x)
@@ -109,8 +97,7 @@ check_columns_once <- function(
   names,
   used,
   what = "the formula",
-  arg = "data",
-  call = caller_env()
+  arg = "data"
 ) {
   twice <- intersect(names[duplicated(names)], used)
   if (length(twice) > 0) {
@@ -123,8 +110,7 @@ check_columns_once <- function(
       ),
       argument = arg,
       expected = 1,
-      value = name,
-      call = call
+      value = name
     )
   }
 }

@@ -3,12 +3,11 @@
 # argument, what it must be and what it is.
 
 # An argument without default is there.
-check_given <- function(x, arg = caller_arg(x), call = caller_env()) {
+check_given <- function(x, arg = caller_arg(x)) {
   if (missing(x)) {
     abort_input(
       "{.arg {arg}} must be given: it has no default.",
-      argument = arg,
-      call = call
+      argument = arg
     )
   }
 }
@@ -20,10 +19,9 @@ check_number <- function(
   max = Inf,
   positive = FALSE,
   allow_null = FALSE,
-  arg = caller_arg(x),
-  call = caller_env()
+  arg = caller_arg(x)
 ) {
-  check_given(x, arg = arg, call = call)
+  check_given(x, arg = arg)
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
@@ -35,7 +33,7 @@ check_number <- function(
   if (!ok) {
     what <- paste(c("a", if (positive) "positive", "number"), collapse = " ")
     expected <- paste0(what, range_text(min, max), or_null(allow_null))
-    abort_expected(x, expected, arg = arg, call = call)
+    abort_expected(x, expected, arg = arg)
   }
   invisible(as.double(x))
 }
@@ -48,10 +46,9 @@ check_count <- function(
   max = Inf,
   allow_null = FALSE,
   most = count_limits$whole,
-  arg = caller_arg(x),
-  call = caller_env()
+  arg = caller_arg(x)
 ) {
-  check_given(x, arg = arg, call = call)
+  check_given(x, arg = arg)
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
@@ -66,7 +63,7 @@ check_count <- function(
       range_text(min, max),
       or_null(allow_null)
     )
-    abort_expected(x, expected, arg = arg, call = call)
+    abort_expected(x, expected, arg = arg)
   }
   invisible(as.double(x))
 }
@@ -81,13 +78,8 @@ count_limits <- list(
 
 # Threads, or workers. A process has no use for more than `most`, and what asks
 # for more need not be an integer of R or C.
-check_cores <- function(
-  x,
-  most = 1024,
-  arg = caller_arg(x),
-  call = caller_env()
-) {
-  check_count(x, arg = arg, call = call)
+check_cores <- function(x, most = 1024, arg = caller_arg(x)) {
+  check_count(x, arg = arg)
   if (x > 1 && !blas_takes_threads()) {
     inform_blas(arg)
     x <- 1
@@ -117,30 +109,25 @@ inform_blas <- function(arg) {
 }
 
 # Significant digits to print.
-check_digits <- function(x, arg = caller_arg(x), call = caller_env()) {
-  check_count(x, max = 22, arg = arg, call = call)
+check_digits <- function(x, arg = caller_arg(x)) {
+  check_count(x, max = 22, arg = arg)
 }
 
 # TRUE or FALSE.
-check_flag <- function(x, arg = caller_arg(x), call = caller_env()) {
+check_flag <- function(x, arg = caller_arg(x)) {
   if (!is.logical(x) || length(x) != 1 || is.na(x)) {
-    abort_expected(x, "TRUE or FALSE", arg = arg, call = call)
+    abort_expected(x, "TRUE or FALSE", arg = arg)
   }
   invisible(as.logical(x))
 }
 
-check_string <- function(
-  x,
-  allow_null = FALSE,
-  arg = caller_arg(x),
-  call = caller_env()
-) {
+check_string <- function(x, allow_null = FALSE, arg = caller_arg(x)) {
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
   if (!is.character(x) || length(x) != 1 || is.na(x)) {
     expected <- paste0("a string", or_null(allow_null))
-    abort_expected(x, expected, arg = arg, call = call)
+    abort_expected(x, expected, arg = arg)
   }
   invisible(as.character(x))
 }
@@ -150,34 +137,28 @@ check_variable_names <- function(
   x,
   known,
   may_number = FALSE,
-  arg = caller_arg(x),
-  call = caller_env()
+  arg = caller_arg(x)
 ) {
   if (may_number && is_plain_numeric(x)) {
     bad <- which(!x %in% seq_along(known))
     if (length(bad) > 0) {
       must <- paste("be numbers of variables, 1 to", length(known))
-      abort_value(x, bad[[1]], must, arg = arg, call = call)
+      abort_value(x, bad[[1]], must, arg = arg)
     }
   } else if (!is.character(x)) {
-    abort_expected(x, "names of variables or NULL", arg = arg, call = call)
+    abort_expected(x, "names of variables or NULL", arg = arg)
   }
-  check_size(x, arg = arg, call = call)
+  check_size(x, arg = arg)
   if (is.character(x)) {
-    check_known(x, known, "variable", arg = arg, call = call)
+    check_known(x, known, "variable", arg = arg)
   }
   invisible(x)
 }
 
 # One of `choices`; an argument left at its default, which is all of them, is
 # the first.
-check_choice <- function(
-  x,
-  choices,
-  arg = caller_arg(x),
-  call = caller_env()
-) {
-  check_given(x, arg = arg, call = call)
+check_choice <- function(x, choices, arg = caller_arg(x)) {
+  check_given(x, arg = arg)
   if (identical(x, choices)) {
     return(invisible(choices[[1]]))
   }
@@ -187,16 +168,16 @@ check_choice <- function(
       quote_all(choices, last = "or")
     )
     hint <- did_you_mean(x, choices)
-    abort_expected(x, expected, hint, arg = arg, call = call)
+    abort_expected(x, expected, hint, arg = arg)
   }
   invisible(x)
 }
 
 # NULL, or a whole number as set.seed() takes it.
-check_seed <- function(x, arg = caller_arg(x), call = caller_env()) {
-  check_count(x, min = -Inf, allow_null = TRUE, arg = arg, call = call)
+check_seed <- function(x, arg = caller_arg(x)) {
+  check_count(x, min = -Inf, allow_null = TRUE, arg = arg)
   limit <- .Machine$integer.max
-  check_count(x, -limit, limit, allow_null = TRUE, arg = arg, call = call)
+  check_count(x, -limit, limit, allow_null = TRUE, arg = arg)
 }
 
 # A spec made by one of the constructors of a family:
@@ -206,10 +187,9 @@ check_spec <- function(
   class,
   constructor,
   allow_null = FALSE,
-  arg = caller_arg(x),
-  call = caller_env()
+  arg = caller_arg(x)
 ) {
-  check_given(x, arg = arg, call = call)
+  check_given(x, arg = arg)
   if (allow_null && is.null(x)) {
     return(invisible(NULL))
   }
@@ -218,14 +198,14 @@ check_spec <- function(
       "Call the function: what it returns is wanted here."
     }
     expected <- paste0("made by `", constructor, "`", or_null(allow_null))
-    abort_expected(x, expected, hint, arg = arg, call = call)
+    abort_expected(x, expected, hint, arg = arg)
   }
-  check_whole(x, arg, call)
+  check_whole(x, arg)
   invisible(x)
 }
 
 # What a function of the user returns; its error is one of the argument.
-call_user <- function(f, arg, call, ...) {
+call_user <- function(f, arg, ...) {
   tryCatch(f(...), error = function(e) {
     if (inherits(e, "tall_error")) {
       rlang::cnd_signal(e)
@@ -233,22 +213,16 @@ call_user <- function(f, arg, call, ...) {
     abort_input(
       "{.fn {arg}} failed.",
       argument = arg,
-      parent = e,
-      call = call
+      parent = e
     )
   })
 }
 
-check_beta <- function(beta, arg = caller_arg(beta), call = caller_env()) {
+check_beta <- function(beta, arg = caller_arg(beta)) {
   force(arg) # before `beta` is a value
-  beta <- check_numeric_vector(beta, size = 2, arg = arg, call = call)
+  beta <- check_numeric_vector(beta, size = 2, arg = arg)
   if (any(beta < 0 | beta >= 1)) {
-    abort_expected(
-      beta,
-      "two numbers of at least 0 and below 1",
-      arg = arg,
-      call = call
-    )
+    abort_expected(beta, "two numbers of at least 0 and below 1", arg = arg)
   }
   beta
 }
@@ -276,11 +250,11 @@ with_seed <- function(seed, code) {
   force(code)
 }
 
-check_prob <- function(prob, arg = caller_arg(prob), call = caller_env()) {
+check_prob <- function(prob, arg = caller_arg(prob)) {
   ok <- is_number(prob) && is.finite(prob) && prob > 0 && prob < 1
   if (!ok) {
     expected <- "a number between 0 and 1, both excluded"
-    abort_expected(prob, expected, arg = arg, call = call)
+    abort_expected(prob, expected, arg = arg)
   }
   as.double(prob)
 }

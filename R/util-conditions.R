@@ -76,7 +76,7 @@ abort_tall <- function(
   kind,
   message,
   ...,
-  call = caller_env(),
+  call = error_frame(),
   .envir = parent.frame()
 ) {
   kind <- match.arg(kind, error_kinds)
@@ -93,7 +93,7 @@ warn_tall <- function(
   kind,
   message,
   ...,
-  call = caller_env(),
+  call = error_frame(),
   .envir = parent.frame()
 ) {
   kind <- match.arg(kind, warning_kinds)
@@ -113,7 +113,6 @@ abort_input <- function(
   argument = NULL,
   expected = NULL,
   value = NULL,
-  call = caller_env(),
   .envir = parent.frame()
 ) {
   abort_tall(
@@ -123,7 +122,6 @@ abort_input <- function(
     argument = argument,
     expected = expected,
     value = value,
-    call = call,
     .envir = .envir
   )
 }
@@ -135,27 +133,19 @@ abort_expected <- function(
   expected,
   hint = NULL,
   seen = describe(x),
-  arg = caller_arg(x),
-  call = caller_env()
+  arg = caller_arg(x)
 ) {
   abort_input(
     c("{.arg {arg}} must be {expected}, not {seen}.", i = escape_cli(hint)),
     argument = arg,
     expected = expected,
-    value = x,
-    call = call
+    value = x
   )
 }
 
 # `component` (plain text, several: the first is told) of `what`, plain text,
 # is not what the package makes. `because`: a line more.
-abort_corrupt <- function(
-  what,
-  component,
-  because = NULL,
-  ...,
-  call = caller_env()
-) {
+abort_corrupt <- function(what, component, because = NULL, ...) {
   abort_tall(
     "corrupt",
     c(
@@ -164,8 +154,7 @@ abort_corrupt <- function(
       i = "It was altered by hand, or comes from a damaged file: make it again."
     ),
     component = component,
-    ...,
-    call = call
+    ...
   )
 }
 
@@ -307,13 +296,13 @@ pass_interrupt <- function(status) {
 # Do nothing when all is well, else say what happened and where. `coordinate`
 # is the name of a coordinate, `detail` one more line of plain text, `hint` what
 # to do, in place of the status' own.
-abort_status <- function(status, ..., call = caller_env()) {
-  signal_status(abort_tall, status, ..., call = call)
+abort_status <- function(status, ...) {
+  signal_status(abort_tall, status, ...)
 }
 
 # The same for a chain that stopped while its draws are kept.
-warn_status <- function(status, ..., call = caller_env()) {
-  signal_status(warn_tall, status, ..., call = call)
+warn_status <- function(status, ...) {
+  signal_status(warn_tall, status, ...)
 }
 
 signal_status <- function(
@@ -325,8 +314,7 @@ signal_status <- function(
   value = NULL,
   detail = NULL,
   parent = NULL,
-  hint = NULL,
-  call
+  hint = NULL
 ) {
   status <- status_name(status)
   if (status == "ok") {
@@ -358,8 +346,7 @@ signal_status <- function(
     iteration = iteration,
     coordinate = coordinate,
     value = value,
-    parent = parent,
-    call = call
+    parent = parent
   )
 }
 

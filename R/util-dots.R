@@ -1,14 +1,13 @@
 # What came with `...`, a list, are arguments among `known`.
-check_dots_known <- function(given, known, call) {
+check_dots_known <- function(given, known) {
   if (length(given) > 0 && (is.null(names(given)) || any(names(given) == ""))) {
     abort_input(
       "Arguments in {.arg ...} must have names.",
-      argument = "...",
-      call = call
+      argument = "..."
     )
   }
   if (length(given) > 0) {
-    check_known(names(given), known, "argument", arg = "...", call = call)
+    check_known(names(given), known, "argument", arg = "...")
   }
 }
 
@@ -113,26 +112,25 @@ foreign_arguments <- c(
 )
 
 # Refuse what came with `...`: .known are the arguments that there are.
-check_no_foreign <- function(..., .known, .call = caller_env()) {
+check_no_foreign <- function(..., .known) {
   given <- dots_names(...)
   if (length(given) == 0) {
     return(invisible())
   }
   if (all(given == "")) {
-    check_no_dots(..., .call = .call)
+    check_no_dots(...)
   }
-  refuse_foreign(given, .call)
+  refuse_foreign(given)
   check_known(
     given[given != ""],
     setdiff(.known, "..."),
     "argument",
-    arg = "...",
-    call = .call
+    arg = "..."
   )
 }
 
 # The first of these names that another package has, with what to do.
-refuse_foreign <- function(given, call) {
+refuse_foreign <- function(given) {
   foreign <- intersect(given, names(foreign_arguments))
   if (length(foreign) > 0) {
     name <- foreign[[1]]
@@ -141,8 +139,7 @@ refuse_foreign <- function(given, call) {
         "The argument {.arg {name}} is not used here.",
         i = escape_cli(foreign_arguments[[name]])
       ),
-      argument = name,
-      call = call
+      argument = name
     )
   }
 }
@@ -171,7 +168,7 @@ foreign_to_methods <- c(
 # those that other packages hand on, with functions that tell whether their
 # value changes nothing here; names start with a dot since `...` may have any
 # other.
-check_no_dots <- function(..., .ignore = list(), .call = caller_env()) {
+check_no_dots <- function(..., .ignore = list()) {
   given <- dots_names(...)
   if (length(given) == 0) {
     return(invisible())
@@ -181,7 +178,7 @@ check_no_dots <- function(..., .ignore = list(), .call = caller_env()) {
   if (length(unknown) == 0 && all(is_known)) {
     values <- list(...)
     for (name in given) {
-      check_ignored(values[[name]], name, .ignore[[name]], .call)
+      check_ignored(values[[name]], name, .ignore[[name]])
     }
     return(invisible())
   }
@@ -196,8 +193,7 @@ check_no_dots <- function(..., .ignore = list(), .call = caller_env()) {
       },
       i = if (length(hint) > 0) escape_cli(hint[[1]])
     ),
-    argument = if (length(unknown) > 0) unknown else "...",
-    call = .call
+    argument = if (length(unknown) > 0) unknown else "..."
   )
 }
 
@@ -207,15 +203,9 @@ dots_names <- function(...) {
   names(given) %||% rep("", length(given))
 }
 
-check_ignored <- function(value, name, is_nothing, call) {
+check_ignored <- function(value, name, is_nothing) {
   if (!is_nothing$test(value)) {
-    abort_expected(
-      value,
-      is_nothing$expected,
-      is_nothing$hint,
-      arg = name,
-      call = call
-    )
+    abort_expected(value, is_nothing$expected, is_nothing$hint, arg = name)
   }
 }
 

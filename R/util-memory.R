@@ -2,14 +2,7 @@
 
 # Before so much is asked for that the system ends R without a word. what: who
 # takes it, as a cli message; hint: what takes less.
-check_free <- function(
-  bytes,
-  what,
-  hint,
-  ...,
-  call = caller_env(),
-  .envir = parent.frame()
-) {
+check_free <- function(bytes, what, hint, ..., .envir = parent.frame()) {
   free <- free_memory()
   if (is.na(free) || bytes <= free) {
     return(invisible())
@@ -24,7 +17,6 @@ check_free <- function(
     bytes = bytes,
     value = bytes,
     expected = free,
-    call = call,
     .envir = .envir
   )
 }

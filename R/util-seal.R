@@ -92,7 +92,7 @@ resumed_components <- c(
   "whitening"
 )
 
-check_sealed <- function(fit, arg = "fit", call = caller_env()) {
+check_sealed <- function(fit, arg = "fit") {
   if (!is.list(fit) || is.null(fit$seal)) {
     abort_tall(
       "corrupt",
@@ -101,37 +101,36 @@ check_sealed <- function(fit, arg = "fit", call = caller_env()) {
          tallbayes, or lost its seal.",
         i = "Its draws are as good as they were. Run again for more."
       ),
-      component = "seal",
-      call = call
+      component = "seal"
     )
   }
   altered <- altered_components(fit, resumed_components)
   if (length(altered) > 0) {
-    abort_corrupt(paste0("`", arg, "`"), altered, call = call)
+    abort_corrupt(paste0("`", arg, "`"), altered)
   }
 }
 
 # ---- specs, priors and modes -------------------------------------------------
 
 # Is what a constructor made still whole? Methods abort where it is not.
-check_whole <- function(x, arg, call) {
+check_whole <- function(x, arg) {
   UseMethod("check_whole")
 }
 
 #' @export
-check_whole.default <- function(x, arg, call) {
+check_whole.default <- function(x, arg) {
 }
 
 # A spec is what its constructor makes of its arguments: it is made again, so
 # that whatever the constructor refuses is refused.
 #' @export
-check_whole.tall_spec <- function(x, arg, call) {
+check_whole.tall_spec <- function(x, arg) {
   parts <- unclass(x)
   families <- c("kernel", "gradient", "subsample", "schedule")
   at <- inherits(x, paste0("tall_", families), which = TRUE)
   family <- families[at > 0]
   if (!is.list(parts) || !identical(names(parts), c("name", "args"))) {
-    abort_corrupt(paste0("`", arg, "`"), "list", call = call)
+    abort_corrupt(paste0("`", arg, "`"), "list")
   }
   name <- parts$name
   is_named <- rlang::is_string(name) &&
@@ -139,21 +138,21 @@ check_whole.tall_spec <- function(x, arg, call) {
     all(spec_class(family, name) %in% class(x)) &&
     identical(class(x)[[1]], spec_class(family, name)[[1]])
   if (!is_named) {
-    abort_corrupt(paste0("`", arg, "`"), "name", call = call)
+    abort_corrupt(paste0("`", arg, "`"), "name")
   }
   has_args <- is.list(parts$args) &&
     (length(parts$args) == 0 || rlang::is_named(parts$args))
   if (!has_args) {
-    abort_corrupt(paste0("`", arg, "`"), "args", call = call)
+    abort_corrupt(paste0("`", arg, "`"), "args")
   }
   make <- constructor_of(family, name)
   if (!is.null(make)) {
     given <- names(compact(parts$args))
-    again <- make_again(make, parts$args[given], arg, call)
+    again <- make_again(make, parts$args[given], arg)
     kept <- names(compact(again$args))
     other <- c(setdiff(given, kept), setdiff(kept, given))
     if (length(other) > 0) {
-      abort_corrupt(paste0("`", arg, "`"), other, call = call)
+      abort_corrupt(paste0("`", arg, "`"), other)
     }
   }
 }
@@ -167,15 +166,10 @@ constructor_of <- function(family, name) {
   )
 }
 
-make_again <- function(make, args, arg, call) {
+make_again <- function(make, args, arg) {
   tryCatch(do.call(make, args), error = function(e) {
     what <- if (inherits(e, "tall_error")) e$argument
-    abort_corrupt(
-      paste0("`", arg, "`"),
-      what %||% "args",
-      parent = e,
-      call = call
-    )
+    abort_corrupt(paste0("`", arg, "`"), what %||% "args", parent = e)
   })
 }
 
@@ -184,7 +178,7 @@ compact <- function(x) {
 }
 
 # What is used of a mode, as find_mode() returns it.
-check_mode <- function(mode, arg = caller_arg(mode), call = caller_env()) {
+check_mode <- function(mode, arg = caller_arg(mode)) {
   parts <- unclass(mode)
   n <- if (is.list(parts)) length(parts$estimate)
   is_square <- function(x) {
@@ -204,7 +198,7 @@ check_mode <- function(mode, arg = caller_arg(mode), call = caller_env()) {
   )
   bad <- names(is_whole)[!unlist(is_whole)]
   if (length(bad) > 0) {
-    abort_corrupt(paste0("`", arg, "`"), bad, call = call)
+    abort_corrupt(paste0("`", arg, "`"), bad)
   }
   invisible(mode)
 }

@@ -21,22 +21,20 @@ as_columns <- function(x) {
 }
 
 # A design that models take: a matrix of doubles, or a dgCMatrix.
-check_design <- function(x, arg = caller_arg(x), call = caller_env()) {
-  check_given(x, arg = arg, call = call)
+check_design <- function(x, arg = caller_arg(x)) {
+  check_given(x, arg = arg)
   if (!is_sparse(x)) {
-    return(as_double_matrix(
-      check_matrix(x, most = most_of_data, arg = arg, call = call)
-    ))
+    return(as_double_matrix(check_matrix(x, most = most_of_data, arg = arg)))
   }
   if (nrow(x) == 0 || ncol(x) == 0) {
     expected <- "a matrix with at least one row and one column"
-    abort_expected(x, expected, arg = arg, call = call)
+    abort_expected(x, expected, arg = arg)
   }
-  check_n_nonzero(x, arg, call)
+  check_n_nonzero(x, arg)
   x <- as_columns(x)
   if (!all_finite(x@x, most_of_data)) {
     at <- first_nonfinite(x@x, most_of_data)
-    abort_number(x@x, at, arg, call, where = nonzero_place(x, at))
+    abort_number(x@x, at, arg, where = nonzero_place(x, at))
   }
   x
 }
@@ -56,7 +54,7 @@ nonzero_place <- function(x, at) {
 }
 
 # Places of numbers are integers.
-check_n_nonzero <- function(x, arg, call) {
+check_n_nonzero <- function(x, arg) {
   n <- n_nonzero(x)
   if (n > count_limits$integer) {
     abort_input(
@@ -67,8 +65,7 @@ check_n_nonzero <- function(x, arg, call) {
       ),
       argument = arg,
       expected = count_limits$integer,
-      value = n,
-      call = call
+      value = n
     )
   }
 }

@@ -18,17 +18,17 @@ spec_class <- function(family, name) {
 }
 
 # `context` has what only the run knows: see run_context().
-compile_spec <- function(spec, context, call = caller_env()) {
+compile_spec <- function(spec, context) {
   UseMethod("compile_spec")
 }
 
 #' @export
-compile_spec.default <- function(spec, context, call = caller_env()) {
+compile_spec.default <- function(spec, context) {
   member(spec$name, spec$args)
 }
 
 #' @export
-compile_spec.NULL <- function(spec, context, call = caller_env()) {
+compile_spec.NULL <- function(spec, context) {
   NULL
 }
 

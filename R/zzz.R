@@ -27,8 +27,8 @@ local({
 .onLoad <- function(libname, pkgname) {
   # R CMD check would look for them at the functions of stats that have their
   # names
-  for (name in c("mad", "sd", "var")) {
-    method <- get(paste0(name, "_of_fit"), topenv())
+  for (name in names(late_methods)) {
+    method <- get(late_methods[[name]], topenv())
     registerS3method(name, "tall_fit", method, asNamespace("posterior"))
   }
   when_loaded("parsnip", register_parsnip)

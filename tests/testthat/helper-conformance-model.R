@@ -492,8 +492,8 @@ entry_density <- function(name, log_density, ...) {
 # A Gaussian regression that has lost its rows: what they say is the prior's
 # part.
 entry_sums <- function(of) {
-  parts <- sums_parts(of$model, 1L, NULL)
-  model <- sums_model(of$model, parts$sums, parts$fit, NULL)
+  parts <- sums_parts(of$model, 1L)
+  model <- sums_model(of$model, parts$sums, parts$fit)
   list(
     name = "sums",
     model = model,

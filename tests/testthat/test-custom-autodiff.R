@@ -398,7 +398,7 @@ test_that("without RTMB the warning says what it would do", {
   model <- suppressWarnings(
     logistic_custom(data$x, data$y, NULL, NULL, autodiff = FALSE)
   )
-  expect_snapshot(warn_differences(model, TRUE, NULL))
+  expect_snapshot(warn_differences(model, TRUE))
 })
 
 test_that("an error while a tape is made stops the chain and says where", {

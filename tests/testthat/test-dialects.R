@@ -58,7 +58,7 @@ queries_of <- function(con) {
   local_dialect()
   texts <- character()
   take <- function(con, sql) texts <<- c(texts, query_text(con, sql))
-  local_function("run_on_tables", function(tables, queries, call) {
+  local_function("run_on_tables", function(tables, queries) {
     Map(function(table, query) {
       take(con, query)
       asked <- query[[length(query)]]$select
@@ -79,10 +79,10 @@ queries_of <- function(con) {
     rows <- simulated_rows(con, case[[1]], case[[2]], case[[3]])
     s <- rows$in_sql
     if (case[[2]] == "gaussian") {
-      products_of(rows, control, NULL)
-      residuals_of(rows, theta, control, NULL)
+      products_of(rows, control)
+      residuals_of(rows, theta, control)
     } else {
-      sums_at(rows, theta, 1, control, NULL)
+      sums_at(rows, theta, 1, control)
       own <- add_eta(sql_design_rows(s, rows$source), s, theta)
       always <- sql_always(con, draw)
       own <- add_psi(own, s, diag(3), draw)

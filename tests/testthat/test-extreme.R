@@ -146,12 +146,12 @@ test_that("sums that overflow are an error in words", {
   model <- model_glm(cbind(a = c(1, 2, 4)), c(1, 3, 2), "gaussian")
   found <- list(mean = c(1, 1), sums = diag(c(1, Inf)), weight = 3)
   e <- expect_error(
-    check_sums(found, model, quote(f())),
+    check_sums(found, model),
     "the response are too large",
     class = "tall_error_nonfinite"
   )
   found$sums[1, 1] <- NaN
-  expect_error(check_sums(found, model, quote(f())), "Values of a")
+  expect_error(check_sums(found, model), "Values of a")
 })
 
 test_that("a number is told with the digits that are wrong", {

@@ -107,7 +107,7 @@ test_that("it grows with the bias of the draws", {
 
 test_that("the slope that moves locations is the derivative", {
   p <- fssd_points(150, 3, 4)
-  problem <- stein_problem(p$x, p$b, 1.2, -0.4, NULL, environment())
+  problem <- stein_problem(p$x, p$b, 1.2, -0.4, NULL)
   problem$weights <- rep(1:3, 50) + 0
   for (diagonal in c(TRUE, FALSE)) {
     value <- function(at) fssd_square(matrix(at, 3), problem, diagonal, 1)$value
@@ -138,7 +138,7 @@ test_that("optimised locations show where draws and posterior differ", {
 
 test_that("locations follow the normal fitted to the draws, and their seed", {
   p <- fssd_points(40, 2, 1)
-  problem <- stein_problem(p$x, p$b, 1, -0.5, NULL, environment())
+  problem <- stein_problem(p$x, p$b, 1, -0.5, NULL)
   problem$weights <- rep(1:4, 10) + 0
   v <- normal_locations(4000, problem, 7)
   fitted <- cov.wt(p$x, problem$weights, method = "ML")
@@ -214,7 +214,7 @@ test_that("prefixes are those of as many draws, seen from the same places", {
     expected <- if (estimate == "biased") {
       fssd(p$x[again, ], p$b[again, ], p$v, estimate = estimate)
     } else {
-      problem <- stein_problem(p$x[1:60, ], p$b[1:60, ], 1, -0.5, NULL, NULL)
+      problem <- stein_problem(p$x[1:60, ], p$b[1:60, ], 1, -0.5, NULL)
       problem$weights <- times[1:60] + 0
       fssd_square(t(p$v), problem, FALSE, 1)$value
     }

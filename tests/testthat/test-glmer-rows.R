@@ -140,7 +140,7 @@ test_that("what a group's rows alone say is least squares", {
   d <- grouped_rows()
   fit <- brief(y ~ x + (1 + x | g), d)
   own <- shrinkage_table(fit)
-  theta <- rowMeans(glmer_theta(fit, NULL, Inf, NULL)$theta)
+  theta <- rowMeans(glmer_theta(fit, NULL, Inf)$theta)
   d$rest <- d$y - theta[[1]] - theta[[2]] * d$x
   for (g in c("a", "l")) {
     alone <- stats::coef(stats::lm(rest ~ x, d[d$g == g, ]))

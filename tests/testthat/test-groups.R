@@ -200,10 +200,7 @@ many_groups <- function(sd, size) {
   model <- model_groups(x, y, group)
   mode <- find_mode(model)
   white <- whiten_model(model, mode, FALSE)
-  list(
-    model = white,
-    cubic = order_weights(white, mode, list(cores = 1), NULL)
-  )
+  list(model = white, cubic = order_weights(white, mode, list(cores = 1)))
 }
 
 # as far_coordinates() has it, of all groups

@@ -167,7 +167,7 @@ test_that("whitened coordinates change nothing", {
       schedule_constant()
     )
     control <- test_control(4200, 200, chains = 40, keep = "draws")
-    plan$init <- plan_init(plan, NULL, control, rlang::current_env())
+    plan$init <- plan_init(plan, NULL, control)
     segment <- run_segment(plan, control, 200, 4000)
     draws <- array(segment$buffers$draw, c(4000, 40, 2))
     label <- paste("whitened,", class(prior)[[1]])

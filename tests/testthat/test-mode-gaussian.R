@@ -32,7 +32,7 @@ test_that("the density of log sigma is that of the response", {
       prior = prior_normal(0, 2),
       prior_aux = prior_exponential(0.7)
     )
-    parts <- gaussian_parts(model, 1, NULL)
+    parts <- gaussian_parts(model, 1)
     found <- vapply(s, parts$log_density, 0)
     expected <- exact_log_density(s, x, data$y, 2, 0.7)
     expect_equal(found - found[[4]], expected - expected[[4]], tolerance = 1e-6)

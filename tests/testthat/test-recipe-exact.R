@@ -184,7 +184,7 @@ test_that("what a tail loses is told by some rows as it is by all", {
     points <- cbind(at, at + tail_radius * along, at - tail_radius * along)
     density <- model_evaluate(model, points)$log_density
     share <- (density[[1]] - density[-1]) / (tail_radius^2 / 2)
-    found <- tail_shape(model, mode, list(cores = 1L), new_ledger(), NULL)
+    found <- tail_shape(model, mode, list(cores = 1L), new_ledger())
     expect_lt(abs(found - min(share)), 0.03)
   }
 })
@@ -214,9 +214,9 @@ test_that("exact steps that take long are compared with others, by count", {
   control <- list(chains = 4, warmup = 1000, iter = 2000, cores = 1L)
   fast <- function(seconds) {
     tried <- list(seconds = seconds)
-    is_fast_enough(tried, model, mode, control, new_ledger(), NULL)
+    is_fast_enough(tried, model, mode, control, new_ledger())
   }
-  others <- order_seconds(model, mode, control, new_ledger(), NULL)
+  others <- order_seconds(model, mode, control, new_ledger())
   expect_true(fast(10))
   expect_false(fast(10.1))
   settings <- recipe_now()

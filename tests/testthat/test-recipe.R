@@ -226,10 +226,10 @@ test_that("the warning reads well", {
   shape <- check_normal(white, find_mode(model), new_ledger(), 1L)
   expect_snapshot(
     {
-      warn_far(white, shape, exact = FALSE, c(3, 1000000), NULL)
-      warn_far(white, shape, exact = TRUE, NULL, NULL)
-      warn_thrown(c(TRUE, FALSE, TRUE), exact = FALSE, NULL, "`remedy()`")
-      warn_thrown(TRUE, exact = TRUE, NULL, "`remedy()`")
+      warn_far(white, shape, exact = FALSE, c(3, 1000000))
+      warn_far(white, shape, exact = TRUE, NULL)
+      warn_thrown(c(TRUE, FALSE, TRUE), exact = FALSE, "`remedy()`")
+      warn_thrown(TRUE, exact = TRUE, "`remedy()`")
     },
     transform = scrub,
     cnd_class = TRUE

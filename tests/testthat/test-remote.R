@@ -347,19 +347,14 @@ test_that("moments of columns are right wherever the first value is", {
 
 test_that("a response that is a plain column is left where it is", {
   request_of <- function(data, ..., formula = y ~ x, family = binomial()) {
-    new_request(
-      formula,
-      names(data),
-      resolve_family(family, current_env()),
-      rlang::exprs(...)
-    )
+    new_request(formula, names(data), resolve_family(family), rlang::exprs(...))
   }
   d <- data.frame(y = rep(0:1, 5), x = rnorm(10), w = 2)
   block <- list(columns = as.list(d), first = 2, n = 6, row = 3)
   request <- request_of(d)
-  plain <- pass_response(request, block, NULL, NULL)
+  plain <- pass_response(request, block, NULL)
   expect_identical(plain$y, list(values = d$y, first = 2))
-  whole <- block_response(request, block, NULL, NULL)
+  whole <- block_response(request, block, NULL)
   expect_identical(as.double(d$y[3:8]), as.double(whole$y))
 
   is_plain <- function(y, ..., formula = y ~ x, family = binomial()) {

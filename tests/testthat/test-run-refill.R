@@ -104,7 +104,7 @@ ahead_segment <- function(
   )
   control <- test_control(iter, 0, chains = chains, keep = keep)
   control$cores <- cores
-  plan$init <- plan_init(plan, init, control, rlang::current_env())
+  plan$init <- plan_init(plan, init, control)
   run_segment(plan, control, 0, iter, saved = saved, n_before = n_before)
 }
 
@@ -122,7 +122,7 @@ in_memory <- function(problem, iter = 1000, chains = 20) {
     mode = problem$mode
   )
   control <- test_control(iter, 0, chains = chains, keep = "draws")
-  plan$init <- plan_init(plan, NULL, control, rlang::current_env())
+  plan$init <- plan_init(plan, NULL, control)
   run_segment(plan, control, 0, iter)
 }
 
@@ -229,7 +229,7 @@ test_that("chains that end without rows are told, with their draws", {
   segment <- ahead_segment(problem, 20 * 60, iter = 500, refills = FALSE)
   expect_gt(length(segment$waiting_rows$chains), 0)
   expect_warning(
-    warn_waiting(segment$waiting_rows, rlang::current_env()),
+    warn_waiting(segment$waiting_rows),
     class = "tall_warning_exhausted"
   )
   made <- vapply(segment$reports, function(r) r$n_kept, 0)
@@ -241,7 +241,7 @@ test_that("chains that end without rows are told, with their draws", {
   broken <- ahead_segment(problem, 20 * 60, iter = 500, fails_at = 2)
   expect_s3_class(broken$waiting_rows$reason, "tall_error_source")
   expect_warning(
-    warn_waiting(broken$waiting_rows, rlang::current_env()),
+    warn_waiting(broken$waiting_rows),
     "another pass over the data failed",
     class = "tall_warning_exhausted"
   )
@@ -318,10 +318,9 @@ test_that("monitors see every chain at the same iteration", {
   control <- test_control(200, 0, chains = 3, keep = "draws")
   control$monitor <- check_monitor(
     list(every = 25, first = function(theta) theta[[1]]),
-    drawn$model,
-    rlang::current_env()
+    drawn$model
   )
-  plan$init <- plan_init(plan, NULL, control, rlang::current_env())
+  plan$init <- plan_init(plan, NULL, control)
   segment <- run_segment(plan, control, 0, 200)
   table <- segment$monitor$table
   draws <- segment_draws(segment, 3)

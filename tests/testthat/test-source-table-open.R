@@ -112,7 +112,7 @@ test_that("workers compute the sums of their tables", {
   files <- environment(opens[[2]])$file
   local_function("query_text", function(con, steps) "SELECT nothing FROM rows")
   error <- expect_error(
-    run_on_tables(tall_table(opens)$shards, list(1, 2), NULL),
+    run_on_tables(tall_table(opens)$shards, list(1, 2)),
     class = "tall_error_source"
   )
   expect_identical(error$sql, "SELECT nothing FROM rows")

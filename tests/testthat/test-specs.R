@@ -4,7 +4,7 @@ test_that("members without methods have defaults", {
   scheme <- new_spec("subsample", "mine", rate = 3)
   expect_identical(subsample_largest(scheme, 50), 50)
   expect_identical(light_subsample(scheme), scheme)
-  expect_silent(warn_sizes(scheme, c(50, 50), 50, NULL))
+  expect_silent(warn_sizes(scheme, c(50, 50), 50))
   sized <- new_spec("subsample", "mine", size = 0.1)
   expect_identical(subsample_largest(sized, 50), 5)
   # steps that change count by their size

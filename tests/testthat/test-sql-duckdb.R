@@ -72,20 +72,20 @@ test_that("whole numbers and decimals of DuckDB are summed as doubles", {
   }
   seen <- list()
   real <- run_on_tables
-  local_function("run_on_tables", function(tables, queries, call) {
+  local_function("run_on_tables", function(tables, queries) {
     seen <<- c(seen, Map(function(table, query) {
       text <- query_text(con, query)
       found <- DBI::dbGetQuery(con, paste("DESCRIBE", text))
       stats::setNames(found$column_type, found$column_name)
     }, tables, queries))
-    real(tables, queries, call)
+    real(tables, queries)
   })
   control <- list(refresh = 0, cores = 1)
   own <- rows_of(y ~ x * factor(on) + k, binomial(), weights = s)
-  sums_at(own, c(-1, 0.1, 0.2, 1e-4, 0.3), 1, control, NULL)
+  sums_at(own, c(-1, 0.1, 0.2, 1e-4, 0.3), 1, control)
   own <- rows_of(k ~ x + on, gaussian(), offset = y)
-  products_of(own, control, NULL)
-  residuals_of(own, c(1, 2, 3), control, NULL)
+  products_of(own, control)
+  residuals_of(own, c(1, 2, 3), control)
   # the rows are counted, everything else is a double
   sums <- lapply(seen, function(types) types[startsWith(names(types), "s")])
   sums <- Filter(length, sums)
@@ -171,12 +171,12 @@ test_that("rows of DuckDB are drawn with the probabilities they must have", {
   local_function("recipe_settings", utils::modifyList(
     recipe_settings, list(full_share = 1)))
   control <- list(refresh = 0, cores = 1)
-  total <- take_rows_ahead(model, found, draw, control, NULL)$total
+  total <- take_rows_ahead(model, found, draw, control)$total
   draw$rate <- 600 / total
-  theirs <- take_rows_ahead(model, found, draw, control, NULL)
+  theirs <- take_rows_ahead(model, found, draw, control)
   seen$in_sql <- NULL
   model <- list(remote = list(rows = seen))
-  ours <- take_rows_ahead(model, found, draw, control, NULL)
+  ours <- take_rows_ahead(model, found, draw, control)
   expect_equal(theirs$total, ours$total, tolerance = 1e-8)
   expect_lt(abs(sum(theirs$count) - 600), 5 * sqrt(600))
   mean_of <- function(of) sum(of$count * of$x[, 2]) / sum(of$count)

@@ -230,8 +230,7 @@ test_that("tuning judges within the bounds", {
       if (metric == "ksd") 100 else cbind(c(0.05, 0.2)),
       1,
       -0.5,
-      "mode",
-      NULL
+      "mode"
     )$score
   }
   for (metric in c("ksd", "fssd")) {

@@ -392,9 +392,8 @@ test_that("a full disk is told before anything is written", {
   x <- stored_rows(300)$x
   path <- file.path(withr::local_tempdir(), "rows.tall")
   blocks <- list(next_block = function() x)
-  call <- rlang::current_env()
   expect_file_error(
-    write_store(blocks, new_store_writer(path, "double", call, 2^50)),
+    write_store(blocks, new_store_writer(path, "double", 2^50)),
     path,
     "there is no space for it"
   )

@@ -123,8 +123,8 @@ test_that("minibatches that no step could take are refused before", {
   expect_s3_class(run(subsample_uniform(5000)), "tall_fit")
   # of many rows all may be drawn
   spec <- subsample_uniform(2e6)
-  expect_identical(drawn_rows(spec, 2e6, NULL), 2e6)
-  expect_error(drawn_rows(spec, 2e6 - 1, NULL), class = "tall_error_input")
+  expect_identical(drawn_rows(spec, 2e6), 2e6)
+  expect_error(drawn_rows(spec, 2e6 - 1), class = "tall_error_input")
 })
 
 test_that("chains that memory does not hold are refused before", {

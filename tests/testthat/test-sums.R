@@ -119,7 +119,7 @@ test_that("the law of sigma and of coefficients given it is the posterior's", {
         prior <- prior_normal(0.5, 0.8)
         intercept <- prior_normal(2, 3)
         model <- centred_model(case, prior, intercept)
-        posterior <- sums_posterior(model, 1L, NULL)
+        posterior <- sums_posterior(model, 1L)
         found <- posterior$log_density(log(sigmas))
         expected <- vapply(sigmas, function(sigma) {
           exact <- given_sigma(
@@ -141,7 +141,7 @@ test_that("the law of sigma and of coefficients given it is the posterior's", {
         )
         # known
         known <- centred_model(case, prior, intercept, sigma = 1.5)
-        known <- sums_posterior(known, 1L, NULL)
+        known <- sums_posterior(known, 1L)
         ours <- sums_given(posterior, 1.5)
         expect_equal(sums_given(known, 1.5), ours, tolerance = 1e-8)
       }
@@ -154,7 +154,7 @@ test_that("a gamma prior of sigma is followed", {
   s <- log(c(0.3, 1, 1.5, 4))
   law <- function(prior_aux) {
     model <- model_glm(case$x, case$y, "gaussian", prior_aux = prior_aux)
-    sums_posterior(model, 1L, NULL)$log_density(s)
+    sums_posterior(model, 1L)$log_density(s)
   }
   more <- law(prior_gamma(6, 3)) - law(prior_exponential(3))
   expect_equal(more - more[[1]], 5 * (s - s[[1]]), tolerance = 1e-8)
@@ -163,14 +163,14 @@ test_that("a gamma prior of sigma is followed", {
 test_that("the prior of an intercept that is not centred is kept", {
   case <- sums_case(40, 3)
   model <- sums_of(case, prior = prior_normal(c(-1, 0, 2), c(0.5, 1, 3)))
-  posterior <- sums_posterior(model, 1L, NULL)
+  posterior <- sums_posterior(model, 1L)
   exact <- given_sigma(case, 1.2, diag(3), c(-1, 0, 2), c(0.5, 1, 3))
   ours <- sums_given(posterior, 1.2)
   expect_equal(ours, exact[c("mean", "covariance")], tolerance = 1e-8)
   # and no column is constant
   case$x <- case$x[, -1]
   model <- sums_of(case, prior = prior_normal(0, c(1, 3)))
-  posterior <- sums_posterior(model, 1L, NULL)
+  posterior <- sums_posterior(model, 1L)
   exact <- given_sigma(case, 1.2, diag(2), c(0, 0), c(1, 3))
   ours <- sums_given(posterior, 1.2)
   expect_equal(ours, exact[c("mean", "covariance")], tolerance = 1e-8)
@@ -186,7 +186,7 @@ test_that("sigma's quantiles are those of its density", {
   )
   u <- c(1e-6, 1e-4, 0.01, 0.2, 0.5, 0.9, 0.999)
   for (model in models) {
-    posterior <- sums_posterior(model, 1L, NULL)
+    posterior <- sums_posterior(model, 1L)
     # an integral on a grid of its own
     ends <- posterior$quantile(c(1e-8, 1 - 1e-8))
     s <- seq(ends[[1]] - 12, ends[[2]] + 1, length.out = 3e5)
@@ -203,7 +203,7 @@ test_that("draws have the posterior's law, and are independent", {
   case <- sums_case(30, 3)
   prior <- prior_normal(0, c(3, 1, 1))
   model <- sums_of(case, prior = prior)
-  posterior <- sums_posterior(model, 1L, NULL)
+  posterior <- sums_posterior(model, 1L)
   fit <- draw_sums(model, iter = 6000, warmup = 1000)
   expect_s3_class(fit$kernel, "tall_kernel_independent")
   expect_identical(dim(fit$draws), c(5000L, 4L, 4L))
@@ -316,7 +316,7 @@ test_that("more columns than rows are drawn as well as any", {
   expect_gt(stats::ks.test(u, "punif")$p.value, 1e-3)
   expect_lt(max(abs(summary(fit)$table$rhat - 1)), 0.01)
   mean <- vapply(c(-3, 0, 1), function(s) {
-    sums_given(sums_posterior(model, 1L, NULL), exp(s))$mean -
+    sums_given(sums_posterior(model, 1L), exp(s))$mean -
       given_sigma(case, exp(s), diag(26), numeric(26), rep(0.7, 26))$mean
   }, numeric(26))
   expect_lt(max(abs(mean)), 1e-6)
@@ -440,7 +440,7 @@ test_that("where the columns explain nearly all, the rest is still known", {
     e <- noise * residuals(lm(sin((1:50)^2) ~ case$x - 1))
     case$y <- line + e
     model <- sums_of(case, prior = prior_flat(), prior_aux = prior_flat())
-    posterior <- sums_posterior(model, 1L, NULL)
+    posterior <- sums_posterior(model, 1L)
     # the median of sqrt(RSS / chi^2)
     rss <- sum(residuals(lm(sin((1:50)^2) ~ case$x - 1))^2)
     median <- noise * sqrt(rss / stats::qchisq(0.5, 50 - 3 - 1))
@@ -460,8 +460,8 @@ test_that("other priors take steps on the sums, which have the rows' density", {
   for (prior in priors) {
     for (sigma in list(NULL, 1.3)) {
       model <- sums_of(case, prior = prior, sigma = sigma)
-      parts <- sums_parts(model, 1L, NULL)
-      stand_in <- sums_model(model, parts$sums, parts$fit, NULL)
+      parts <- sums_parts(model, 1L)
+      stand_in <- sums_model(model, parts$sums, parts$fit)
       theta <- withr::with_seed(1, {
         at <- c(parts$fit$beta, if (is.null(sigma)) 0.4)
         at + matrix(stats::rnorm(5 * length(at), 0, 0.3), length(at))

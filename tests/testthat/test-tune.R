@@ -95,7 +95,7 @@ test_that("arms start away from the mode in every principal direction", {
   model <- tune_model()
   plan <- list(model = model, mode = NULL)
   control <- list(chains = 3, cores = 1, seed = 1, refresh = 0)
-  start <- tune_start(plan, NULL, control, environment())
+  start <- tune_start(plan, NULL, control)
   mode <- find_mode(model)
   axes <- eigen(vcov(mode), TRUE)
   z <- crossprod(axes$vectors, start - coef(mode)) / sqrt(axes$values)
@@ -104,7 +104,7 @@ test_that("arms start away from the mode in every principal direction", {
   expect_gt(nrow(unique(t(sign(z)))), 1)
   # what is given stays
   given <- matrix(1, model$n_dim, 3)
-  expect_equal(tune_start(plan, given, control, environment()), given)
+  expect_equal(tune_start(plan, given, control), given)
 })
 
 test_that("draws of several stretches are spread evenly", {

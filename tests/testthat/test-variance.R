@@ -275,7 +275,7 @@ test_that("an estimator of another hand is used as it is", {
   registerS3method(
     "compile_spec",
     "tall_gradient_other",
-    function(spec, context, call) list(name = "simple", params = list()),
+    function(spec, context) list(name = "simple", params = list()),
     envir = asNamespace("tallbayes")
   )
   measured <- function(gradient, ...) {

@@ -69,7 +69,7 @@ test_that("the control variates have mean zero, those of order 2 included", {
   withr::local_seed(9)
   n <- 4e5
   theta <- cbind(log(rgamma(n, 4)), log(rgamma(n, 4)))
-  columns <- stein_columns(theta, 4 - exp(theta), 2, NULL)
+  columns <- stein_columns(theta, 4 - exp(theta), 2)
   expect_identical(ncol(columns), 5L)
   z <- colMeans(columns) / (apply(columns, 2, sd) / sqrt(n))
   expect_lt(max(abs(z)), 5)
@@ -274,5 +274,5 @@ test_that("bad input is named", {
   expect_snapshot(error = TRUE, zero_variance(fit, order = 3))
   expect_snapshot(error = TRUE, zero_variance(1))
   wide <- matrix(0, 10, 200)
-  expect_snapshot(error = TRUE, stein_columns(wide, wide, 2, NULL))
+  expect_snapshot(error = TRUE, stein_columns(wide, wide, 2))
 })
