@@ -45,8 +45,9 @@ test_that("a slow BLAS and one that is wrong in threads are known", {
   expect_identical(tools$blas_kind(""), "fine")
 })
 
-# Its C is compiled and tested by `make -C tools/core-check guide`.
-test_that("the R of vignette(\"add-a-member\") fits the package", {
+# The expressions of R in vignette("add-a-member"). Its C is compiled and tested
+# by `make -C tools/core-check guide`.
+guide_code <- function() {
   page <- test_path("..", "..", "vignettes", "add-a-member.Rmd")
   skip_if_not(file.exists(page), "vignettes/ is not beside the tests")
   lines <- readLines(page)
@@ -59,25 +60,55 @@ test_that("the R of vignette(\"add-a-member\") fits the package", {
       code <- c(code, line)
     }
   }
-  code <- parse(text = code, keep.source = TRUE)
-  # functions are made, entries of conformance tests are only read
-  package <- asNamespace("tallbayes")
-  made <- new.env(parent = package)
+  parse(text = code, keep.source = TRUE)
+}
+
+# An environment with the functions among them.
+guide_functions <- function(code) {
+  made <- new.env(parent = asNamespace("tallbayes"))
   is_function <- vapply(code, function(e) {
     identical(e[[1]], quote(`<-`)) && identical(e[[3]][[1]], quote(`function`))
   }, TRUE)
   for (expression in code[is_function]) {
     eval(expression, made)
   }
+  made
+}
+
+# Methods of generics of the package, until the frame ends.
+local_methods <- function(made, frame = parent.frame()) {
+  package <- asNamespace("tallbayes")
+  table <- package[[".__S3MethodsTable__."]]
+  methods <- guide_methods(made)
+  for (method in methods) {
+    generic <- sub("[.]tall_.*", "", method)
+    registerS3method(
+      generic,
+      substring(method, nchar(generic) + 2),
+      made[[method]],
+      package
+    )
+  }
+  withr::defer(rm(list = methods, envir = table), frame)
+}
+
+guide_methods <- function(made) {
+  grep("[.]tall_", ls(made), value = TRUE)
+}
+
+test_that("the R of vignette(\"add-a-member\") fits the package", {
+  code <- guide_code()
+  # functions are made, entries of conformance tests are only read
+  made <- guide_functions(code)
   expect_s3_class(made$response_geometric(), "tall_response")
   expect_s3_class(made$kernel_tula(0.1), "tall_kernel_tula")
   expect_s3_class(made$subsample_recent(4, 2), "tall_subsample_recent")
   expect_s3_class(made$schedule_halving(40), "tall_schedule_halving")
   # methods are of generics that there are, and take what these hand on
-  methods <- grep("[.]tall_", ls(made), value = TRUE)
+  methods <- guide_methods(made)
   expect_gt(length(methods), 3)
   for (method in methods) {
-    generic <- get(sub("[.]tall_.*", "", method), package)
+    generic <- get(sub("[.]tall_.*", "", method), asNamespace("tallbayes"))
     expect_identical(
       names(formals(made[[method]])),
       names(formals(generic)),
@@ -90,8 +121,47 @@ test_that("the R of vignette(\"add-a-member\") fits the package", {
   is_there <- vapply(called, exists, TRUE, envir = made, mode = "function")
   expect_setequal(
     called[!is_there],
-    c("momentum", "gradient_mine", "entry", "model_mine")
+    c(
+      "momentum",
+      "gradient_mine",
+      "entry",
+      "model_mine",
+      "mixed_rows",
+      "is_string",
+      "local_tempfile",
+      "expect_source"
+    )
   )
+})
+
+test_that("the source of vignette(\"add-a-member\") obeys the laws", {
+  code <- guide_code()
+  made <- guide_functions(code)
+  local_methods(made)
+  entry <- Filter(function(e) {
+    identical(e[[1]], quote(test_that)) && e[[2]] == "text files"
+  }, as.list(code))
+  expect_length(entry, 1)
+  laws <- new.env(parent = environment())
+  laws$tall_csv <- made$tall_csv
+  eval(entry[[1]][[3]], laws)
+  # in several blocks, whose factors have their own levels
+  made$block_rows <- 4
+  rows <- mixed_rows()
+  rows$group <- as.character(rows$group)
+  file <- withr::local_tempfile(fileext = ".csv")
+  utils::write.csv(rows, file, row.names = FALSE)
+  types <- vapply(rows, function(column) class(column)[[1]], "")
+  expect_source(made$tall_csv(file, types), rows)
+  # and fits as any other
+  rows <- source_rows(200)
+  file <- withr::local_tempfile(fileext = ".csv")
+  utils::write.csv(rows, file, row.names = FALSE)
+  draws <- function(data) {
+    tall_glm(x ~ k, data = data, seed = 1, refresh = 0)$draws
+  }
+  from_file <- draws(made$tall_csv(file, vapply(rows, class, "")))
+  expect_identical(from_file, draws(tall_stream(opener(rows, 4))))
 })
 
 test_that("files that vignette(\"add-a-member\") names are there", {
@@ -106,7 +176,7 @@ test_that("files that vignette(\"add-a-member\") names are there", {
   named <- unique(sub("[.]$", "", named))
   expect_gt(length(named), 20)
   # of the examples
-  new <- "(geometric|tula|columns)[.][cR]$|<name>"
+  new <- "(geometric|tula|columns|source-csv)[.][cR]$|<name>"
   named <- grep(new, named, invert = TRUE, value = TRUE)
   is_there <- lengths(lapply(file.path(root, named), Sys.glob)) > 0
   expect_identical(named[!is_there], character())
