@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-/* What is wrong with a file. R/source-store.R words it, in this order. */
+/* What is wrong with a file. R/source-file.R words it, in this order. */
 enum tb_file_fault {
   TB_FILE_ok,
   TB_FILE_unreadable,  /* it cannot be opened or read */
