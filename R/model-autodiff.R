@@ -98,4 +98,3 @@ abort_tape <- function(name, outcome) {
     parent = outcome$parent
   )
 }
-

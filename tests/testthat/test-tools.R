@@ -288,6 +288,24 @@ test_that("long files, wide functions and doubles are told", {
   expect_length(told, 2)
 })
 
+test_that("the picture has the uses of a room, and of those below", {
+  tools <- tool("layers.R")
+  house <- house_of(
+    tools,
+    "util-a.R" = "a <- 1",
+    "util-b.R" = "b <- a",
+    "fit-c.R" = c("c <- list(a, b)", "d <- a")
+  )
+  picture <- tools$draw_house(house)
+  expect_identical(picture[[1]], " 2 fit       1   3   .")
+  expect_identical(picture[[2]], " 1 util      2   1")
+  page <- c("before", tools$markers[[1]], "old", tools$markers[[2]], "after")
+  drawn <- tools$with_picture(page, picture)
+  expect_true(all(picture %in% drawn))
+  expect_false("old" %in% drawn)
+  expect_identical(tools$with_picture(drawn, picture), drawn)
+})
+
 test_that("CONTRIBUTING.md has the order of the rooms", {
   tools <- tool("layers.R")
   page <- readLines(test_path("..", "..", "CONTRIBUTING.md"))
