@@ -344,20 +344,6 @@ check_grouped <- function(group, frame, bars) {
   group
 }
 
-# Rows of the frame as the fit reads them, in blocks.
-glmer_reader <- function(frame, sides) {
-  reader <- frame_part_reader(frame, sides$fixed, sides$effects)
-  check_some_columns(length(reader$columns))
-  if (length(reader$effects) == 0) {
-    abort_input(
-      "{.arg formula} must have an effect before the bar, such as
-       {.code (1 | {sides$name})}.",
-      argument = "formula"
-    )
-  }
-  reader
-}
-
 # What reads other frames as this one was read.
 glmer_design <- function(frame, sides, reader) {
   list(

@@ -1,7 +1,7 @@
 #ifndef TB_DATA_FAULT_H
 #define TB_DATA_FAULT_H
 
-/* What is wrong with a file. R/source-store.R words it, in this order. */
+/* What is wrong with a file. R/source-file.R words it, in this order. */
 enum tb_file_fault {
   TB_FILE_ok,
   TB_FILE_unreadable,  /* it cannot be opened or read */
