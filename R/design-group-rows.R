@@ -177,3 +177,84 @@ dimnames.tall_looked <- function(x) {
   names <- unclass(x)$names
   if (!is.null(names)) list(NULL, names)
 }
+
+# ---- groups that say nothing of what is asked --------------------------------
+
+most_effects <- 3
+
+check_effects <- function(effects) {
+  if (length(effects) > most_effects) {
+    abort_tall(
+      "unsupported",
+      c(
+        "A group may have at most {most_effects} effects, not
+         {length(effects)}: the quadrature takes a grid of nodes in each.",
+        x = "They are {quote_columns(effects)}."
+      )
+    )
+  }
+}
+
+check_groups <- function(sides, family, sigma) {
+  n_group <- nlevels(sides$group)
+  n_row <- length(sides$group)
+  name <- sides$name
+  if (n_group < 2) {
+    abort_input(
+      c(
+        "The grouping factor {.field {name}} must have at least two groups: with
+         one, their standard deviation is that of the prior.",
+        i = "Use {.fn tall_glm}."
+      ),
+      argument = "formula",
+      value = levels(sides$group)
+    )
+  }
+  has_scale <- find_response(family)$has_units &&
+    anyNA(known_values(family, sigma))
+  is_single <- n_group == n_row
+  is_binary <- family$name %in% c("bernoulli", "binomial") &&
+    is.null(sides$trials)
+  if (is_single && is_binary && all(sides$weights %||% 1 == 1)) {
+    abort_input(
+      c(
+        "Every group of {.field {name}} has one row: 0 or 1 says nothing of how
+         groups differ.",
+        i = "Use {.fn tall_glm}."
+      ),
+      argument = "formula",
+      value = n_group
+    )
+  }
+  if (is_single && has_scale) {
+    abort_input(
+      c(
+        "Every group of {.field {name}} has one row: its effect and the residual
+         cannot be told apart.",
+        i = "Give a known {.arg sigma}, or use {.fn tall_glm}."
+      ),
+      argument = "formula",
+      value = n_group
+    )
+  }
+}
+
+# A slope that no group can tell from its intercept. x: of look_at_rows().
+check_varies <- function(x, name) {
+  is_flat <- x$varies %in% FALSE & x$effects != "(Intercept)"
+  if (any(is_flat)) {
+    names <- x$effects[is_flat]
+    abort_input(
+      c(
+        "{quote_columns(names)} must vary within a group of
+         {.field {name}} for an effect of its own.",
+        x = "{cli::qty(length(names))}{?It is/They are} the same in all rows of
+             every group.",
+        i = "Leave {cli::qty(length(names))}{?it/them} out of the group-level
+             term, not of the others."
+      ),
+      argument = "formula",
+      value = names
+    )
+  }
+}

@@ -5,18 +5,14 @@ test_model <- function(fit, newdata) {
   check_given(newdata, arg = "newdata")
   if (is.data.frame(newdata)) {
     parts <- test_parts(fit, newdata, weighs = TRUE)
-    newdata <- build_glm(
+    rows <- rows_memory(
       parts$x,
       parts$y,
-      fit$family,
-      prior_flat(),
-      NULL,
       parts$trials %||% parts$weights,
       parts$offset,
-      fit$sigma,
-      prior_flat(),
-      arg_y = parts$name
+      parts$name
     )
+    newdata <- build_model(blueprint_flat(fit$family, fit$sigma), rows)
   }
   check_model(newdata, arg = "newdata")
   if (!identical(newdata$variables, fit$variables)) {
@@ -47,7 +43,8 @@ test_model <- function(fit, newdata) {
 }
 
 # Design matrix, response, trials and offset of held-out rows, as the fit's own
-# were read; `source` is a fit of tall_glm() or a frame_source(). omit: leave
+# were read; `source` is a fit of tall_glm() or what
+# front_reader() gives, with the family. omit: leave
 # rows with missing values out instead of refusing them. weighs: their weights
 # in a Gaussian model, too, which are precisions.
 test_parts <- function(source, newdata, omit = FALSE, weighs = FALSE) {
@@ -127,17 +124,13 @@ resolve_monitors <- function(monitor, source, sigma) {
       one$y <- held_out$y
       one$offset <- held_out$offset
     } else {
-      one$newdata <- build_glm(
+      rows <- rows_memory(
         held_out$x,
         held_out$y,
-        source$family,
-        prior_flat(),
-        NULL,
         held_out$trials %||% held_out$weights,
-        held_out$offset,
-        sigma,
-        prior_flat()
+        held_out$offset
       )
+      one$newdata <- build_model(blueprint_flat(source$family, sigma), rows)
     }
     one
   })

@@ -2,8 +2,7 @@
 # and those that steps look at always. The uniform numbers u are the engine's.
 
 #' @export
-take_rows_ahead.tall_sql <- function(model, found, draw, control) {
-  rows <- model$remote$rows
+take_rows_ahead.tall_rows_database <- function(rows, found, draw, control) {
   s <- rows$in_sql
   with_psi <- function(own) {
     con <- own$con
@@ -110,9 +109,9 @@ counts_of <- function(u, mean) {
 }
 
 read_drawn <- function(rows, frame) {
-  rows$source <- as_source(frame)
+  rows <- rows_passes(with_source(rows, as_source(frame)))
   parts <- list()
-  each_chunk(rows, "", 0, function(chunk, n, first) {
+  each_chunk(rows, function(chunk, n, first) {
     at <- seq_len(n)
     parts[[length(parts) + 1]] <<- list(
       x = chunk$x[at, , drop = FALSE],

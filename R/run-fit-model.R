@@ -48,9 +48,18 @@ rebuild_model <- function(fit) {
   UseMethod("rebuild_model")
 }
 
+# Regressions have a blueprint; of others methods know.
 #' @export
 rebuild_model.default <- function(fit) {
-  NULL
+  blueprint <- blueprint_of(fit)
+  if (is.null(blueprint)) {
+    return(NULL)
+  }
+  if (is_remote_fit(fit)) {
+    return(rebuild_passed(fit, blueprint))
+  }
+  rows <- kept_rows(fit)
+  if (!is.null(rows)) build_model(blueprint, rows)
 }
 
 has_data <- function(fit) {
@@ -76,5 +85,126 @@ check_has_data <- function(fit, arg = NULL) {
       i = "Fit with {.code keep_data = TRUE} to keep them."
     ),
     argument = arg
+  )
+}
+
+# ---- regressions -------------------------------------------------------------
+
+# What the fit's model is but for its rows. Fits of earlier versions have the
+# fields of which it is made. NULL: the fit is of no regression.
+blueprint_of <- function(fit) {
+  UseMethod("blueprint_of")
+}
+
+#' @export
+blueprint_of.default <- function(fit) {
+  fit$blueprint
+}
+
+#' @export
+blueprint_of.tall_glm <- function(fit) {
+  fit$blueprint %||%
+    blueprint_glm(fit$family, fit$prior_specs, fit$sigma, fit$storage)
+}
+
+#' @export
+blueprint_of.tall_glmer <- function(fit) {
+  blueprint <- fit$blueprint %||%
+    blueprint_groups(fit$family, fit$prior_specs, fit$sigma)
+  blueprint$nodes <- fit$nodes
+  blueprint
+}
+
+#' @export
+blueprint_of.tall_classes <- function(fit) {
+  fit$blueprint %||%
+    blueprint_classes(fit$method, fit$prior_specs, fit$storage)
+}
+
+#' @export
+blueprint_of.tall_nn <- function(fit) {
+  fit$blueprint %||% blueprint_network(
+    fit$hidden,
+    fit$activation,
+    fit$prior_specs,
+    fit$sigma %||% "sampled",
+    fit$storage
+  )
+}
+
+# The rows of a regression's fit, wherever they lie; NULL: it kept none. Of rows
+# that are passed over what it kept of them, and the source, if it has that.
+kept_rows <- function(fit) {
+  if (is_remote_fit(fit)) {
+    kept <- fit$remote$rows
+    rows <- rows_passes(with_source(kept, fit$source), kept$in_sql)
+    rows["facts"] <- list(fit$remote$found$facts)
+    return(rows)
+  }
+  if (!is.null(fit$store)) {
+    if (is.null(fit$source)) {
+      return(NULL)
+    }
+    rows <- with_source(fit$store$rows, fit$source)
+    return(rows_store(rows, fit$store$x))
+  }
+  if (!is.null(fit$data)) {
+    return(rows_matrix(fit$data, fit$family))
+  }
+  if (!is.null(fit$frame)) {
+    rows_frame(list(frame = fit$frame), frame_request_of(fit))
+  }
+}
+
+# How the model frame of a fit is read.
+frame_request_of <- function(fit) {
+  blueprint <- blueprint_of(fit)
+  switch(
+    sub("tall_blueprint_", "", class(blueprint)[[1]]),
+    glm = request_glm(fit$family, isTRUE(fit$sparse)),
+    groups = request_groups(fit$family, fit$bars, fit$sigma),
+    classes = request_classes(class_methods[[fit$method]]$is_ordered),
+    network = request_network()
+  )
+}
+
+# The most bytes of rows that are brought to memory unasked.
+most_rebuilt <- 1e9
+
+# The model of a fit whose rows were passed over: from sums of a Gaussian
+# response, else with all rows, in memory. NULL: the fit kept no source.
+rebuild_passed <- function(fit, blueprint) {
+  if (!is.null(fit$remote$products)) {
+    model <- revive_remote(fit)
+    parts <- sums_parts(model, fit$control$cores)
+    model <- sums_model(model, parts$sums, parts$fit)
+  } else if (!is.null(fit$source)) {
+    check_rebuilt_size(fit)
+    model <- build_model(blueprint, kept_rows(fit))
+  } else {
+    return(NULL)
+  }
+  model$fingerprint <- fit$fingerprint
+  model
+}
+
+check_rebuilt_size <- function(fit) {
+  size <- 8 * fit$n_data * (fit$n_coef + length(fit$columns) + 2)
+  if (size <= most_rebuilt) {
+    return(invisible())
+  }
+  shown <- format(structure(size, class = "object_size"), units = "auto")
+  abort_tall(
+    "unsupported",
+    c(
+      "Gradients at the draws need the rows of the fit in memory, and they take
+       {shown}.",
+      i = "Write the design matrix to a file for {.fn tall_store}, make the
+           model of it by {.fn model_glm} and give that as {.arg model} or
+           {.arg gradient}."
+    ),
+    argument = "model",
+    value = size,
+    expected = most_rebuilt
   )
 }

@@ -15,6 +15,7 @@ rooms <- c(
   "response",
   "prior",
   "design",
+  "rows",
   "model",
   "schedule",
   "kernel",
