@@ -108,7 +108,6 @@ residuals.tall_glmer <- function(
   stats::naresid(object$na_action, stats::setNames(out, names(mu)))
 }
 
-
 #' @rdname tall_glmer-rows
 #' @export
 deviance.tall_glmer <- function(object, draws = NULL, ..., ndraws = draws) {

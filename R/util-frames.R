@@ -58,10 +58,10 @@ is_passed_through <- function(f) {
 
 passed_through <- c("tallbayes", "base", "methods", "rlang", "stats", "utils")
 
-# The number of the caller's frame, 0 at the end. For a function inside of one of
-# ours it is the one that it was made in, where that still runs: handlers of
-# conditions are called by R. What compiled code calls has no caller, and what
-# stands below on the stack is told.
+# The number of the caller's frame, 0 at the end. For a function inside of one
+# of ours it is the one that it was made in, where that still runs: handlers of
+# conditions are called by R. What compiled code calls has no caller: there it
+# is what stands below on the stack.
 next_caller <- function(at, f, callers, is_public) {
   is_inside <- !is_public && identical(topenv(environment(f)), topenv())
   if (is_inside) {

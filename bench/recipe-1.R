@@ -40,7 +40,7 @@ recipe_1 <- function(
 ) {
   plan <- recipe_1_plan(model, cores)
   control <- recipe_1_control(iter, warmup, 1, chains, cores, seed, "draws")
-  plan$init <- inside$plan_init(plan, NULL, control, NULL)
+  plan$init <- inside$plan_init(plan, NULL, control)
   started <- proc.time()[["elapsed"]]
   segment <- inside$run_segment(
     plan,
@@ -168,7 +168,7 @@ recipe_1_weights <- function(white, size, cores) {
     return(NULL)
   }
   origin <- numeric(white$n_dim)
-  raw <- inside$model_weights(white, "robust", origin, NULL, cores, NULL)
+  raw <- inside$model_weights(white, "robust", origin, NULL, cores)
   weights <- inside$mix_weights(raw, "robust")
   always <- inside$heavy_rows(raw)
   weights[always] <- 0
@@ -209,6 +209,6 @@ recipe_1_mala <- function(white, mode) {
 
 recipe_1_control <- function(iter, warmup, thin, chains, cores, seed, keep) {
   inside$check_control(
-    iter, warmup, thin, chains, cores, seed, keep, refresh = 0, call = NULL
+    iter, warmup, thin, chains, cores, seed, keep, refresh = 0
   )
 }

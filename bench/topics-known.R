@@ -24,7 +24,7 @@ colnames(dtm) <- paste0("w", 1:40)
 
 # the truth on the halves that perplexity() takes
 model <- list(vocabulary = colnames(dtm), n_topic = 3, alpha = 0.3, beta = 1)
-halves <- tallbayes:::document_halves(dtm, model, 1, "dtm", NULL)
+halves <- tallbayes:::document_halves(dtm, model, 1, "dtm")
 best <- tallbayes:::completion_perplexity(
   halves,
   tallbayes:::completion_probabilities(halves, truth, 1)

@@ -42,7 +42,7 @@ if (length(args) > 0 && !kept) {
 # Topics of any origin on the same halves, by the same Gibbs sampler.
 score <- function(phi, alpha) {
   model <- list(vocabulary = words, n_topic = 20, alpha = alpha, beta = 1)
-  halves <- tallbayes:::document_halves(test, model, 1, "test", NULL)
+  halves <- tallbayes:::document_halves(test, model, 1, "test")
   p <- tallbayes:::completion_probabilities(halves, phi, 1)
   tallbayes:::completion_perplexity(halves, p)
 }
