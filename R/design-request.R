@@ -86,7 +86,7 @@ not_in_blocks <- function() {
 # Are there variables beside the data with a value for each of its n rows?
 has_rows_beside <- function(request, n) {
   used <- unique(unlist(lapply(request_expressions(request), all.vars)))
-  is_beside <- function(name) NROW(get0(name, request$env)) == n
+  is_beside <- function(name) NROW(get0(name, request$env)) %in% n
   any(vapply(setdiff(used, request$columns), is_beside, TRUE))
 }
 
