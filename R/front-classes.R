@@ -81,11 +81,9 @@ tall_multinom <- function(
   storage <- check_choice(storage, names(storage_types))
   asked <- new_asked(
     "tall_multinom",
-    formula,
-    if (!missing(data)) data,
-    na.action,
     match.call(),
-    parent.frame()
+    parent.frame(),
+    environment()
   )
   blueprint <- blueprint_classes("softmax", priors, storage)
   fit_regression(new_class_front(asked, blueprint, keep_data), run)
@@ -116,14 +114,7 @@ tall_polr <- function(
   method <- check_choice(method, c("logistic", "probit"))
   priors <- list(prior = as_prior(prior), prior_counts = prior_counts)
   storage <- check_choice(storage, names(storage_types))
-  asked <- new_asked(
-    "tall_polr",
-    formula,
-    if (!missing(data)) data,
-    na.action,
-    match.call(),
-    parent.frame()
-  )
+  asked <- new_asked("tall_polr", match.call(), parent.frame(), environment())
   blueprint <- blueprint_classes(method, priors, storage)
   fit_regression(new_class_front(asked, blueprint, keep_data), run)
 }
@@ -160,7 +151,7 @@ front_ready.tall_front_classes <- function(front, model, read, reader, run) {
     check_monitor(run$monitor, model)
   }
   tell_class_cost(model, run)
-  list(model = model, run = run)
+  new_ready(model, run)
 }
 
 #' @export

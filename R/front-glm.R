@@ -139,17 +139,11 @@ tall_glm <- function(
     prior_aux = as_aux_prior(prior_aux)
   )
   family <- resolve_family(family)
+  asked <- new_asked("tall_glm", match.call(), parent.frame(), environment())
   front <- new_front(
     "glm",
     "tall_glm",
-    new_asked(
-      "tall_glm",
-      formula,
-      if (!missing(data)) data,
-      na.action,
-      match.call(),
-      parent.frame()
-    ),
+    asked,
     blueprint_glm(family, priors, sigma, storage),
     request_glm(family, sparse),
     keep_data,
@@ -212,7 +206,7 @@ front_ready.tall_front_glm <- function(front, model, read, reader, run) {
   if (front$prior_PD) {
     model <- without_rows(model)
   }
-  list(model = model, run = run)
+  new_ready(model, run)
 }
 
 #' @export
@@ -292,17 +286,16 @@ tall_glm.fit <- function(
   if (NROW(y) == nrow(x)) {
     data <- weighted_rows(data)
   }
+  asked <- new_asked(
+    "tall_glm.fit",
+    match.call(),
+    parent.frame(),
+    environment()
+  )
   front <- new_front(
     "matrix",
     "tall_glm",
-    new_asked(
-      "tall_glm.fit",
-      NULL,
-      NULL,
-      NULL,
-      match.call(),
-      parent.frame()
-    ),
+    asked,
     blueprint_glm(
       family,
       priors,

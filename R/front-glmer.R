@@ -106,17 +106,11 @@ tall_glmer <- function(
   family <- resolve_family(family)
   check_grouped_family(family)
   bars <- split_bars(formula)
+  asked <- new_asked("tall_glmer", match.call(), parent.frame(), environment())
   front <- new_front(
     "groups",
     "tall_glmer",
-    new_asked(
-      "tall_glmer",
-      formula,
-      if (!missing(data)) data,
-      na.action,
-      match.call(),
-      parent.frame()
-    ),
+    asked,
     blueprint_groups(family, priors, sigma),
     request_groups(family, bars, sigma),
     keep_data,

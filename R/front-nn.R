@@ -134,17 +134,11 @@ tall_nn <- function(
     most = count_limits$integer,
     allow_null = TRUE
   )
+  asked <- new_asked("tall_nn", match.call(), parent.frame(), environment())
   front <- new_front(
     "network",
     "tall_nn",
-    new_asked(
-      "tall_nn",
-      formula,
-      if (!missing(data)) data,
-      na.action,
-      match.call(),
-      parent.frame()
-    ),
+    asked,
     blueprint_network(
       hidden,
       activation,
@@ -195,9 +189,9 @@ front_ready.tall_front_network <- function(front, model, read, reader, run) {
   starts <- vapply(modes, function(m) m$estimate, numeric(model$n_dim))
   # the training does not see the bounds of a prior
   run$init <- move_inside(matrix(starts, model$n_dim), model)
-  list(
-    model = model,
-    run = run,
+  new_ready(
+    model,
+    run,
     modes = modes,
     trained = trained,
     check_rows = nn_check_rows(read)

@@ -11,16 +11,17 @@
 # tall_front_<kind>, with methods of the generics here where it has a way of its
 # own.
 
-# What a user typed: formula and data, and the call that they stand in.
-# data: NULL where there are none; name: of the front end.
-new_asked <- function(name, formula, data, na.action, matched, caller) {
+# What a user typed: formula and data, and the call that they stand in, from the
+# environment of the front end. name: of that.
+new_asked <- function(name, matched, caller, front) {
+  has_data <- "data" %in% names(matched)
   structure(
     list(
       name = name,
-      formula = formula,
-      data = data,
-      has_data = "data" %in% names(matched),
-      na.action = na.action,
+      formula = front$formula,
+      data = if (has_data) front$data,
+      has_data = has_data,
+      na.action = front$na.action,
       matched = matched,
       caller = caller,
       written = written_call(matched, name, caller)
@@ -71,7 +72,7 @@ fit_regression.default <- function(front, run) {
 }
 
 fit_in_memory <- function(front, rows, run) {
-  read <- all_rows(rows)
+  read <- whole_rows(rows)
   model <- build_model(front$blueprint, read)
   reader <- front_reader(front, rows, read)
   ready <- front_ready(front, model, read, reader, run)
@@ -139,7 +140,7 @@ collect_asked <- function(asked, ...) {
 }
 
 # How rows of new data are read as these were: a list of what the fit has of it.
-# read: of all_rows().
+# read: of whole_rows().
 front_reader <- function(front, rows, read) {
   UseMethod("front_reader")
 }
@@ -157,7 +158,7 @@ front_reader.default <- function(front, rows, read) {
   )
 }
 
-# A model that can run, and its run: list(model, run), with what the front end
+# A model that can run, and its run: class tall_ready, with what the front end
 # found meanwhile.
 front_ready <- function(front, model, read, reader, run) {
   UseMethod("front_ready")
@@ -165,7 +166,11 @@ front_ready <- function(front, model, read, reader, run) {
 
 #' @export
 front_ready.default <- function(front, model, read, reader, run) {
-  list(model = front_model(model, run), run = run)
+  new_ready(front_model(model, run), run)
+}
+
+new_ready <- function(model, run, ...) {
+  structure(list(model = model, run = run, ...), class = "tall_ready")
 }
 
 # More fields of the fit. read: of rows without their values.

@@ -98,7 +98,7 @@ most_classes <- 1000
 # The response of the rows is numbers from 0, of their `levels`.
 #' @export
 build_model.tall_blueprint_classes <- function(blueprint, rows) {
-  rows <- all_rows(rows)
+  rows <- whole_rows(rows)
   priors <- blueprint$priors
   method <- blueprint$method
   facts <- class_methods[[method]]

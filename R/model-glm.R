@@ -128,7 +128,7 @@ model_glm <- function(
 
 #' @export
 build_model.tall_blueprint_glm <- function(blueprint, rows) {
-  rows <- all_rows(rows)
+  rows <- whole_rows(rows)
   read <- read_regression(blueprint, rows, check_no_aux)
   x <- read$rows$x
   store <- store_of(blueprint$storage, x)

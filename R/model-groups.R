@@ -132,7 +132,7 @@ more_nodes <- c(15, 25, 41, 101, 201, 401)
 # correlated).
 #' @export
 build_model.tall_blueprint_groups <- function(blueprint, rows) {
-  rows <- all_rows(rows)
+  rows <- whole_rows(rows)
   x <- rows$x
   terms <- rows$groups
   family <- blueprint$family

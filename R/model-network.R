@@ -119,7 +119,7 @@ model_network <- function(
 # they are in standard units, how these are scaled.
 #' @export
 build_model.tall_blueprint_network <- function(blueprint, rows) {
-  rows <- all_rows(rows)
+  rows <- whole_rows(rows)
   x <- rows$x
   likelihood <- rows$likelihood
   activation <- blueprint$activation

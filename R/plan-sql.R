@@ -98,7 +98,8 @@ read_taken <- function(taken, rows, found, draw) {
     stats::setNames(lapply(taken[raw], identity), s$columns),
     nrow(taken)
   )
-  read <- read_drawn(rows, frame)
+  read <- whole_rows(new_rows(rows, frame))
+  read <- unclass(read)[c("x", "y", "weights", "offset")]
   check_predictors(read, found$theta, taken$eta)
   c(read, list(count = count[keep], psi = taken$psi))
 }
@@ -106,27 +107,6 @@ read_taken <- function(taken, rows, found, draw) {
 # The smallest count with P(more) <= u, of a Poisson law.
 counts_of <- function(u, mean) {
   stats::qpois(u, mean, lower.tail = FALSE)
-}
-
-read_drawn <- function(rows, frame) {
-  rows <- rows_passes(with_source(rows, as_source(frame)))
-  parts <- list()
-  each_chunk(rows, function(chunk, n, first) {
-    at <- seq_len(n)
-    parts[[length(parts) + 1]] <<- list(
-      x = chunk$x[at, , drop = FALSE],
-      y = chunk$y[at],
-      weights = if (rows$has_weights) chunk$weights[at],
-      offset = if (rows$has_offset) chunk$offset[at]
-    )
-  })
-  every <- function(name) unlist(lapply(parts, `[[`, name))
-  list(
-    x = do.call(rbind, lapply(parts, `[[`, "x")),
-    y = every("y"),
-    weights = every("weights"),
-    offset = every("offset")
-  )
 }
 
 check_predictors <- function(read, theta, eta) {

@@ -31,7 +31,7 @@ request_network <- function() {
 
 # made: of make_frame(); columns: which of the variables are columns of the data.
 rows_frame <- function(made, request, columns = NULL) {
-  new_rows("frame", list(
+  tall_rows("frame", list(
     frame = made$frame,
     request = request,
     columns = columns,
@@ -42,13 +42,32 @@ rows_frame <- function(made, request, columns = NULL) {
 }
 
 #' @export
-all_rows.tall_rows_frame <- function(rows) {
+whole_rows.tall_rows_frame <- function(rows) {
   read_frame(rows$request, rows$frame)
+}
+
+# A missing value is an error.
+#' @export
+new_rows.tall_rows_frame <- function(rows, data) {
+  terms <- attr(rows$frame, "terms")
+  frame_call <- rows$call[intersect(names(rows$call), c("weights", "offset"))]
+  frame_call <- as.call(c(quote(stats::model.frame), as.list(frame_call)))
+  frame_call$formula <- terms
+  frame_call$data <- data
+  frame_call$xlev <- stats::.getXlevels(terms, rows$frame)
+  frame_call$na.action <- stats::na.fail
+  frame <- eval(frame_call, environment(terms))
+  response <- attr(terms, "response")
+  if (response > 0 && is.factor(rows$frame[[response]])) {
+    levels <- levels(rows$frame[[response]])
+    frame[[response]] <- factor(frame[[response]], levels)
+  }
+  rows_frame(list(frame = frame, call = rows$call), rows$request, rows$columns)
 }
 
 #' @export
 each_chunk.tall_rows_frame <- function(rows, f, show = list(refresh = 0)) {
-  each_chunk(all_rows(rows), f, show)
+  each_chunk(whole_rows(rows), f, show)
 }
 
 #' @export

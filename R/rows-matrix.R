@@ -3,7 +3,7 @@
 # data: list(x, y, weights, offset), of which x may be a tall_store(); the
 # response may be a factor, or cbind(successes, failures).
 rows_matrix <- function(data, family) {
-  new_rows("matrix", list(
+  tall_rows("matrix", list(
     x = data$x,
     y = data$y,
     weights = data$weights,
@@ -13,7 +13,7 @@ rows_matrix <- function(data, family) {
 }
 
 #' @export
-all_rows.tall_rows_matrix <- function(rows) {
+whole_rows.tall_rows_matrix <- function(rows) {
   response <- frame_response(rows$y, rows$family, "y")
   check_same_rows(rows$x, rows$y, arg = "x", arg_y = "y")
   weights <- rows$weights
@@ -34,6 +34,11 @@ all_rows.tall_rows_matrix <- function(rows) {
 }
 
 #' @export
+new_rows.tall_rows_matrix <- function(rows, data) {
+  rows_matrix(data, rows$family)
+}
+
+#' @export
 each_chunk.tall_rows_matrix <- function(rows, f, show = list(refresh = 0)) {
-  each_chunk(all_rows(rows), f, show)
+  each_chunk(whole_rows(rows), f, show)
 }

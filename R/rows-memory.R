@@ -15,7 +15,7 @@ rows_memory <- function(
   facts = NULL,
   ...
 ) {
-  new_rows("memory", list(
+  tall_rows("memory", list(
     x = x,
     y = y,
     weights = weights,
@@ -27,7 +27,7 @@ rows_memory <- function(
 }
 
 #' @export
-all_rows.tall_rows_memory <- function(rows) {
+whole_rows.tall_rows_memory <- function(rows) {
   rows
 }
 

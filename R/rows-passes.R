@@ -7,7 +7,7 @@
 # Rows that nobody has looked at.
 rows_of_source <- function(source, request) {
   tables <- source_tables(source)
-  new_rows(if (is.null(tables)) "passes" else "database", list(
+  tall_rows(if (is.null(tables)) "passes" else "database", list(
     source = source,
     request = request
   ))
@@ -16,7 +16,7 @@ rows_of_source <- function(source, request) {
 # Of what a look found (NULL in_sql: R reads them).
 rows_passes <- function(fields, in_sql = NULL) {
   fields$in_sql <- in_sql
-  new_rows(if (is.null(in_sql)) "passes" else "database", unclass(fields))
+  tall_rows(if (is.null(in_sql)) "passes" else "database", unclass(fields))
 }
 
 # The same of another source, such as a shard.
@@ -48,14 +48,14 @@ look.tall_rows_database <- function(rows, refresh = 0) {
   NextMethod()
 }
 
-# A look, and how it says that rows are read: list(rows, look, pilot, parts),
-# `pilot` and `parts` as pilot_frame() and frame_parts() have them. Without
-# `rows`: the source is small or has too many levels, and all its rows can be
-# had at once. matched: the front end's call.
+# A look, and how it says that rows are read: class tall_reading, of look, rows,
+# pilot and parts, the last two as pilot_frame() and frame_parts() have them.
+# Without `rows`: the source is small or has too many levels, and all its rows
+# can be had at once. matched: the front end's call.
 read_design <- function(rows, matched, refresh) {
   found <- look(rows, refresh)
   if (is.null(found) || found$is_whole) {
-    return(list(look = found))
+    return(new_reading(found))
   }
   request <- rows$request
   pilot <- pilot_frame(found, rows$source, request, matched, refresh)
@@ -73,7 +73,14 @@ read_design <- function(rows, matched, refresh) {
     digest = found$digest
   ))
   own <- c("frame", "stands", "call")
-  list(rows = rows, look = found, pilot = pilot[own], parts = parts)
+  new_reading(found, rows, pilot[own], parts)
+}
+
+new_reading <- function(look, rows = NULL, pilot = NULL, parts = NULL) {
+  structure(
+    list(look = look, rows = rows, pilot = pilot, parts = parts),
+    class = "tall_reading"
+  )
 }
 
 # Does the database compute the passes? weights: of the pilot's rows, for as
@@ -86,6 +93,13 @@ settle_database <- function(reading, weights, refresh) {
     tell_streamed("the design is no SQL", refresh)
   }
   rows_passes(rows, in_sql)
+}
+
+# R reads them, and nothing is known of all of them.
+#' @export
+new_rows.tall_rows_passes <- function(rows, data) {
+  rows[c("digest", "facts", "n_row", "x", "rest")] <- NULL
+  rows_passes(with_source(rows, as_source(data)))
 }
 
 # ---- chunks ----------------------------------------------------------------
@@ -212,7 +226,7 @@ gather_design <- function(rows, f, show) {
 
 # facts: those that passes found, which these rows must have.
 #' @export
-all_rows.tall_rows_passes <- function(rows) {
+whole_rows.tall_rows_passes <- function(rows) {
   x <- list()
   keep <- function(part) x[[length(x) + 1]] <<- part
   of <- gather_design(rows, keep, list(label = "Reading rows", refresh = 0))
@@ -265,7 +279,7 @@ rows_store <- function(rows, x, of = NULL) {
   fields <- unclass(rows)
   fields$x <- x
   fields$rest <- of
-  new_rows("store", fields)
+  tall_rows("store", fields)
 }
 
 # What a fit keeps of them: fit$store.
@@ -275,7 +289,7 @@ kept_store <- function(rows) {
 }
 
 #' @export
-all_rows.tall_rows_store <- function(rows) {
+whole_rows.tall_rows_store <- function(rows) {
   x <- check_store(rows$x, arg = "fit$store")
   show <- list(label = "Reading rows", refresh = 0)
   of <- rows$rest %||% gather_design(rows, identity, show)

@@ -11,7 +11,7 @@
 # and R/mode-sql.R. Nothing here owns rows but the first two: the others have a
 # source, which they open for each pass and close after it.
 
-new_rows <- function(member, fields) {
+tall_rows <- function(member, fields) {
   # of a database or a store what is not computed there is passed over
   is_passed <- member %in% c("database", "store")
   member <- c(member, if (is_passed) "passes")
@@ -24,8 +24,14 @@ is_passed_rows <- function(rows) {
 
 # All of them in memory, class tall_rows_memory: of a store the design stays in
 # its file.
-all_rows <- function(rows) {
-  UseMethod("all_rows")
+whole_rows <- function(rows) {
+  UseMethod("whole_rows")
+}
+
+# Other rows, of a data frame, to be read as these were: the same member, or
+# class tall_rows_memory.
+new_rows <- function(rows, data) {
+  UseMethod("new_rows")
 }
 
 # f(chunk, n, first) for each chunk of rows: buffers x, y, weights and offset
