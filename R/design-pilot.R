@@ -35,6 +35,11 @@ pilot_frame <- function(look, source, request, matched, refresh) {
   own <- left <= n
   frame <- whole[own, , drop = FALSE]
   attr(frame, "terms") <- attr(whole, "terms")
+  rows <- look$rows[left[own]]
+  # by which errors tell them
+  if (max(rows, 0) <= .Machine$integer.max) {
+    attr(frame, "row.names") <- as.integer(rows)
+  }
   check_some_rows(frame)
   frame_call$data <- matched$data
   list(

@@ -133,7 +133,8 @@ rmse.tall_nn <- function(
 }
 
 # Held-out rows: x as the network reads it, y in the units of the data. `source`
-# is a fit, or what nn_source() gives; omit: leave rows with missing values out.
+# is a fit, or what front_reader() gives; omit: leave rows with missing values
+# out.
 nn_test_rows <- function(source, newdata, omit = FALSE) {
   check_given(newdata, arg = "newdata")
   if (!is.data.frame(newdata)) {

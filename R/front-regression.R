@@ -1,7 +1,7 @@
 # The one entrance of regressions:
 #
-#   run     front_run(..., .front = tall_x): arguments of the run, checked before
-#           anything takes time
+#   run     front_run(..., .front = tall_x): the run's arguments, checked
+#           before anything takes time
 #   rows    front_rows(): of a model frame, of matrices, or passed over
 #   model   build_model(blueprint, rows), with the run's lambda
 #   sample  front_ready(): monitors, a training; then front_sample()

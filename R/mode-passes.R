@@ -48,8 +48,8 @@ new_column_facts <- function() {
   )
 }
 
-# As build_model() finds them of rows in memory. shards: rows of each, where there
-# are several.
+# As build_model() finds them of rows in memory. shards: rows of each, where
+# there are several.
 facts_of <- function(total, shards = NULL) {
   p <- length(total$mean) - 1
   sd <- sqrt(total$square / max(1, total$n - 1))

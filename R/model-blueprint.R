@@ -1,5 +1,5 @@
-# Blueprints: what a model of a regression is, but for its rows. With a blueprint
-# a model can be made of any rows: all of a fit, some that were drawn, those that
+# Blueprints: what a model of a regression is, but for its rows. With one, a
+# model can be made of any rows: all of a fit, some that were drawn, those that
 # were held out.
 
 # family: from resolve_family(), NULL where the method or the rows say what the
@@ -14,7 +14,13 @@ new_blueprint <- function(
   storage = "double"
 ) {
   structure(
-    list(family = family, priors = priors, sigma = sigma, storage = storage, ...),
+    list(
+      family = family,
+      priors = priors,
+      sigma = sigma,
+      storage = storage,
+      ...
+    ),
     class = c(paste0("tall_blueprint_", kind), "tall_blueprint")
   )
 }

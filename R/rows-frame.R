@@ -29,7 +29,8 @@ request_network <- function() {
   frame_request("network")
 }
 
-# made: of make_frame(); columns: which of the variables are columns of the data.
+# made: of make_frame(); columns: which of the variables are columns of the
+# data.
 rows_frame <- function(made, request, columns = NULL) {
   tall_rows("frame", list(
     frame = made$frame,

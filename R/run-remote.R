@@ -33,10 +33,6 @@ hollow_model <- function(model) {
   model
 }
 
-is_remote_fit <- function(fit) {
-  !is.null(fit$remote)
-}
-
 # The model whose plan is plan_remote()'s, made again.
 revive_remote <- function(fit) {
   kept <- fit$remote
