@@ -171,9 +171,11 @@ build_model.tall_blueprint_network <- function(blueprint, rows) {
     response_levels = rows$levels,
     sigma = sigma,
     traits = model_traits(
-      start = function() {
-        draw_weights(widths, activation, if (samples_aux) response_sd)
-      },
+      start = random_start(
+        widths,
+        activation,
+        if (samples_aux) response_sd
+      ),
       mode_method = "adam",
       n_aux = as.double(samples_aux)
     ),
@@ -248,6 +250,14 @@ network_fan_in <- function(widths) {
     n_unit <- widths[[l + 1]]
     c(rep(widths[[l]], widths[[l]] * n_unit), rep(1, n_unit))
   }))
+}
+
+# draw_weights() later, which holds on to no rows.
+random_start <- function(widths, activation, response_sd) {
+  force(widths)
+  force(activation)
+  force(response_sd)
+  function() draw_weights(widths, activation, response_sd)
 }
 
 # Random weights and zero biases; log sigma at that of the response.
