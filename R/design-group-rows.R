@@ -71,20 +71,6 @@ part_filler <- function(terms, frame, sample = 1000) {
   )
 }
 
-# Rows of the frame as the fit reads them, in blocks.
-glmer_reader <- function(frame, sides) {
-  reader <- frame_part_reader(frame, sides$fixed, sides$effects)
-  check_some_columns(length(reader$columns))
-  if (length(reader$effects) == 0) {
-    abort_input(
-      "{.arg formula} must have an effect before the bar, such as
-       {.code (1 | {sides$name})}.",
-      argument = "formula"
-    )
-  }
-  reader
-}
-
 # The values of n rows after the first ones.
 shift_values <- function(design, values, first, n) {
   shift <- function(one) {

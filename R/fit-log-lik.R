@@ -61,7 +61,7 @@ log_lik.tall_regression <- function(
   rows <- asked_rows(asked, chosen)
   if (pointwise) {
     light <- light_fit(object)
-    f <- function(at, draws) log_density(light, rows_at(rows, at), draws)
+    f <- function(at, draws) log_density(light, some_rows(rows, at), draws)
     return(loo_function(light, nrow(rows$x), chosen, f))
   }
   out <- log_densities(object, rows, chosen)
@@ -90,7 +90,7 @@ each_density <- function(fit, rows, draws, f) {
   size <- max(1, length(predicted_names(fit, "response")))
   n_each <- nrow(draws$theta) * size
   each_block(nrow(rows$x), n_each, size = 2^20, function(at) {
-    f(at, log_density(fit, rows_at(rows, at), draws))
+    f(at, log_density(fit, some_rows(rows, at), draws))
   })
 }
 
@@ -112,7 +112,7 @@ remote_log_lik <- function(asked, chosen) {
     if (!all(rows %in% known)) {
       ahead(rows)
     }
-    log_density(fit, rows_at(seen, match(rows, known)), draws)
+    log_density(fit, some_rows(seen, match(rows, known)), draws)
   }
   every <- function(draws) {
     found <- over_rows(asked, draws, pads = FALSE, f = function(rows) {

@@ -194,7 +194,7 @@ rmse.tall_regression <- function(
   square <- numeric(nrow(chosen$theta))
   average <- numeric(nrow(rows$x))
   each_block(nrow(rows$x), length(square), size = 2^20, function(at) {
-    mu <- predictor(object, rows_at(rows, at), chosen, "response")
+    mu <- predictor(object, some_rows(rows, at), chosen, "response")
     mu <- clip(mu, range)
     square <<- square + rowSums((mu - rep(rows$y[at], each = nrow(mu)))^2)
     average[at] <<- drop(crossprod(mu, chosen$weights))

@@ -104,7 +104,7 @@ interval_calibration <- function(fit, newdata) {
   draws <- choose_draws(fit)
   u <- numeric(length(rows$y))
   each_block(length(u), nrow(draws$theta), size = 2^20, function(at) {
-    mu <- predictor(fit, rows_at(rows, at), draws, "response")
+    mu <- predictor(fit, some_rows(rows, at), draws, "response")
     each <- rep(rows$y[at], each = nrow(mu))
     below <- nn_traits(fit)$cdf(each, mu, draws$aux)
     u[at] <<- drop(crossprod(below, draws$weights))

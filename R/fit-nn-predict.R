@@ -114,7 +114,7 @@ nn_table <- function(fit, newdata, draws, prob) {
   rows <- asked_rows(ask_rows(fit, newdata))
   blocks <- list()
   each_block(nrow(rows$x), nrow(draws$theta), size = 2^20, function(at) {
-    mu <- predictor(fit, rows_at(rows, at), draws, "response")
+    mu <- predictor(fit, some_rows(rows, at), draws, "response")
     blocks[[length(blocks) + 1]] <<- nn_predictions(fit, mu, draws, prob)
   })
   out <- do.call(rbind, blocks)

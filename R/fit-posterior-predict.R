@@ -250,7 +250,7 @@ exact_intervals <- function(asked, draws, prob) {
     n <- nrow(rows$x)
     out <- matrix(0, n, 2)
     each_block(n, nrow(draws$theta), size = 2^20, function(at) {
-      mu <- predictor(fit, rows_at(rows, at), draws, "response")
+      mu <- predictor(fit, some_rows(rows, at), draws, "response")
       for (k in 1:2) {
         out[at, k] <<-
           exact_quantiles(fit)(mu, draws$aux, draws$weights, probs[[k]])

@@ -186,7 +186,7 @@ has_few_values <- function(fit) {
 replicated_responses <- function(fit, at, n_draw) {
   chosen <- choose_draws(fit, n_draw, resample = TRUE)
   asked <- ask_rows(fit, groups = group_request(fit), needs = "responses")
-  rows <- rows_at(asked_rows(asked), at)
+  rows <- some_rows(asked_rows(asked), at)
   rows <- join_draws(fit, rows, chosen, asked$groups)
   list(y = rows$count, yrep = response_draws(fit, rows, chosen))
 }

@@ -187,7 +187,7 @@ row_quantiles <- function(asked, draws, prob, draw, pads = asked$is_own) {
     n <- nrow(rows$x)
     out <- matrix(0, n, 2)
     each_block(n, nrow(draws$theta), function(at) {
-      values <- draw(fit, rows_at(rows, at), draws)
+      values <- draw(fit, some_rows(rows, at), draws)
       out[at, ] <<- column_quantiles(values, probs)
     })
     list(lower = out[, 1], upper = out[, 2])

@@ -87,7 +87,7 @@ predictor_moments.tall_regression <- function(
   size <- max(1, length(names))
   mean <- sd <- matrix(0, n, size, dimnames = list(NULL, names))
   each_block(n, n_draw * size, size = 2^18, function(at) {
-    value <- predictor(fit, rows_at(rows, at), draws, scale)
+    value <- predictor(fit, some_rows(rows, at), draws, scale)
     value <- matrix(value, n_draw)
     centre <- drop(crossprod(value, draws$weights))
     mean[at, ] <<- centre

@@ -63,7 +63,7 @@ bayes_R2.tall_regression <- function(
   spread <- no_spread(n_draw)
   over_rows(asked, chosen, pads = FALSE, f = function(rows) {
     look <- function(at) {
-      found <- r2_moments(object, rows_at(rows, at), chosen)
+      found <- r2_moments(object, some_rows(rows, at), chosen)
       residual <<- residual + rowSums(found$variance)
       found$mean
     }

@@ -123,7 +123,7 @@ with_responses <- function(rows, found) {
 }
 
 # Some of the rows of a block.
-rows_at <- function(rows, at) {
+some_rows <- function(rows, at) {
   vectors <- c("offset", "y", "trials", "count", "weight", "label", "group")
   vectors <- intersect(vectors, names(rows))
   rows[vectors] <- lapply(rows[vectors], `[`, at)
