@@ -226,7 +226,8 @@ glm_of_frame <- function(settings, data, asked, run) {
 
 # The run, with what methods need of formula and priors.
 sample_glm <- function(model, source, settings, run) {
-  run$monitor <- resolve_monitors(run$monitor, source, settings$sigma)
+  reader <- as_reader(c(source, list(sigma = settings$sigma)), "tall_glm")
+  run$monitor <- resolve_monitors(run$monitor, reader)
   model <- front_model(model, run)
   if (settings$prior_PD) {
     model <- without_rows(model)

@@ -153,7 +153,9 @@ tall_nn <- function(
     sigma,
     if (!missing(data)) data
   )
-  run$monitor <- resolve_nn_monitors(run$monitor, source)
+  family <- new_family(find_response(source$likelihood))
+  reader <- as_reader(c(source, list(family = family)), "tall_nn")
+  run$monitor <- resolve_monitors(run$monitor, reader)
   check_monitor(run$monitor, model)
   model <- front_model(model, run)
   started <- proc.time()[["elapsed"]]

@@ -96,7 +96,7 @@ class_methods <- list(
   probit = list(place = 2, is_ordered = TRUE, of = "cumulative probit")
 )
 
-# As CLASSES_MOST in src/models/classes.h.
+# As CLASSES_MOST in src/models/classes-inside.h.
 most_classes <- 1000
 
 # model_classes() for callers whose users typed something else. response:

@@ -41,7 +41,8 @@ find_response <- function(name) {
 }
 
 # What the core says of a family: list(place, name, link, aux, coordinate,
-# lower, is_multiple, is_precision, is_dispersion, has_bound, has_third_bound).
+# lower, n_y, n_predictor (0: as many as classes), is_precision, is_dispersion,
+# has_bound, has_third_bound).
 # aux, coordinate, lower: of each auxiliary parameter; none: of length 0.
 response_facts <- function(family) {
   known <- .Call(ffi_response_registry)
@@ -103,7 +104,7 @@ has_precisions <- function(family) {
 }
 
 has_classes <- function(family) {
-  response_facts(family)$is_multiple
+  response_facts(family)$n_predictor == 0
 }
 
 has_trials <- function(family) {
@@ -127,7 +128,9 @@ new_family <- function(
 # Names of the responses that regressions have, with one predictor a row; and
 # that networks have.
 regression_responses <- function() {
-  has_one <- function(entry) !has_classes(new_family(entry()))
+  has_one <- function(entry) {
+    response_facts(new_family(entry()))$n_predictor == 1
+  }
   names(Filter(has_one, response_entries()))
 }
 

@@ -3,11 +3,12 @@
  * A row acts through n_eta linear predictors, and through n_shared parameters
  * that all rows share: its inner coordinates, n_inner of both, the predictors
  * first. What a head knows is the log density of the row's class in these. */
-#ifndef TB_MODELS_CLASSES_H
-#define TB_MODELS_CLASSES_H
+#ifndef TB_MODELS_CLASSES_INSIDE_H
+#define TB_MODELS_CLASSES_INSIDE_H
 
 #include "base/clip.h"
 #include "data/store.h"
+#include "models/blocks.h"
 #include "models/expansion.h"
 #include "models/model.h"
 #include "priors/prior.h"
@@ -95,17 +96,12 @@ static inline const double* classes_shared(const struct classes* p,
   return v_theta + p->n_eta * p->n_coef;
 }
 
-static inline size_t classes_row(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
-}
-
 /* multiplier of a row of the batch times its weight in the data */
 static inline double classes_weight(const struct classes* p,
                                     const struct tb_batch* p_batch,
                                     size_t k) {
-  const double c =
-      p_batch->v_weight == NULL ? p_batch->weight : p_batch->v_weight[k];
-  return p->v_weight == NULL ? c : c * p->v_weight[classes_row(p_batch, k)];
+  const double c = tb_batch_weight(p_batch, k);
+  return p->v_weight == NULL ? c : c * p->v_weight[tb_batch_row(p_batch, k)];
 }
 
 /* Rows of the batch from `first` on into v_x; how many. */
@@ -145,11 +141,6 @@ double classes_prior_of_thresholds(const struct classes* p,
                                    size_t n_lead);
 
 /* classes-log-lik.c */
-enum tb_status classes_log_lik(const struct tb_model* p_model,
-                               const struct tb_workspace* p_work,
-                               const double* v_theta,
-                               const struct tb_batch* p_batch,
-                               double* v_out);
 enum tb_status classes_log_lik_many(const struct tb_model* p_model,
                                     const struct tb_workspace* p_work,
                                     const double* v_theta,

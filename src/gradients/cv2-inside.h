@@ -1,6 +1,6 @@
 /* What the files of control variates of order 2 share. */
-#ifndef TB_GRADIENTS_CV2_H
-#define TB_GRADIENTS_CV2_H
+#ifndef TB_GRADIENTS_CV2_INSIDE_H
+#define TB_GRADIENTS_CV2_INSIDE_H
 
 #include "gradients/gradient.h"
 #include "passes/expansion.h"

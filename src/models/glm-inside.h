@@ -2,11 +2,12 @@
  * the mathematics and the shapes of arrays, glm-rows.c says what samplers ask
  * of a minibatch, glm-curvature.c, glm-design.c, glm-weights.c and glm-third.c
  * what passes over all rows ask. */
-#ifndef TB_MODELS_GLM_H
-#define TB_MODELS_GLM_H
+#ifndef TB_MODELS_GLM_INSIDE_H
+#define TB_MODELS_GLM_INSIDE_H
 
 #include "base/clip.h"
 #include "data/store.h"
+#include "models/blocks.h"
 #include "models/expansion.h"
 #include "models/model.h"
 #include "priors/prior.h"
@@ -36,6 +37,8 @@ struct glm {
   size_t n_obs_col;
   size_t k_weight; /* 0: no such column */
   size_t k_offset;
+  size_t k_more_y; /* the first of its further columns of y */
+  size_t n_more_y;
   struct tb_prior prior;
   struct tb_frame frame;
 };
@@ -61,7 +64,7 @@ struct glm_point {
 struct glm_block {
   size_t n_row;
   double v_eta[BLOCK];
-  double v_y[BLOCK];
+  double v_y[TB_RESPONSE_MOST_Y * BLOCK]; /* columns of n_row */
   double v_weight[BLOCK];
 };
 
@@ -76,23 +79,17 @@ glm_rows(const struct glm_point* p_point, const struct glm_block* p_block) {
                                    .p_point = &p_point->response};
 }
 
+/* Columns of y beyond the first of a block, of which n_row is set. */
+void glm_load_more_y(const struct glm* p_glm,
+                     const struct tb_rows* p_rows,
+                     struct glm_block* p_block);
+
 static inline void glm_evaluate(const struct glm* p_glm,
                                 const struct glm_point* p_point,
                                 const struct glm_block* p_block,
                                 const struct tb_response_out* p_out) {
   const struct tb_response_rows rows = glm_rows(p_point, p_block);
   p_glm->response.type->evaluate(&rows, p_out);
-}
-
-/* r_i of a block, and t_i, a column for each s (v_t: NULL unless one is
- * sampled) */
-static inline void glm_residual(const struct glm* p_glm,
-                                const struct glm_point* p_point,
-                                const struct glm_block* p_block,
-                                double* v_r,
-                                double* v_t) {
-  const struct tb_response_out out = {.v_score = v_r, .v_aux_score = v_t};
-  glm_evaluate(p_glm, p_point, p_block, &out);
 }
 
 /* sum of t_i, and of t_ik t_il by pairs */
@@ -152,6 +149,11 @@ static inline size_t glm_width(const struct glm* p_glm) {
   return tb_max(p_glm->store.n_padded, p_glm->n_coef + AUX);
 }
 
+/* bytes */
+static inline size_t glm_scratch_size(const struct glm* p_glm) {
+  return 4 * glm_width(p_glm) * sizeof(double);
+}
+
 static inline struct glm_scratch glm_scratch_at(const struct glm* p_glm,
                                                 void* p) {
   const size_t n = glm_width(p_glm);
@@ -173,45 +175,17 @@ void glm_load(const struct glm* p_glm,
               const struct tb_rows* p_rows,
               const struct glm_point* p_point,
               struct glm_block* p_block);
-size_t glm_workspace_size(const struct tb_model* p_model, size_t n_batch);
 void glm_slope(const struct tb_model* p_model, double* v_slope);
 struct glm_point glm_point_at(const struct tb_model* p_model,
                               const double* v_theta,
                               double* v_padded);
-enum tb_status glm_gradient(const struct tb_model* p_model,
-                            const struct tb_workspace* p_work,
-                            const double* v_theta,
-                            const struct tb_batch* p_batch,
-                            const struct tb_reference* p_reference,
-                            const struct tb_sums* p_sums);
-enum tb_status glm_square_norms(const struct tb_model* p_model,
-                                const struct tb_workspace* p_work,
-                                const double* v_theta,
-                                const struct tb_batch* p_batch,
-                                const struct tb_reference* p_reference,
-                                double* v_square,
-                                double* v_sum);
-enum tb_status glm_add_scalar(const struct tb_model* p_model,
-                              const struct tb_workspace* p_work,
-                              const struct tb_batch* p_batch,
-                              const double* v_scalar,
-                              double* v_sum);
-enum tb_status glm_log_lik(const struct tb_model* p_model,
-                           const struct tb_workspace* p_work,
-                           const double* v_theta,
-                           const struct tb_batch* p_batch,
-                           double* v_out);
-enum tb_status glm_store_scalar(struct tb_model* p_model,
-                                const struct tb_workspace* p_work,
-                                const double* v_theta,
-                                const struct tb_batch* p_batch,
-                                double* v_sum);
 struct tb_reference glm_stored_scalar(const struct tb_model* p_model);
+extern const struct tb_model_blocks tb_glm_blocks;
 
 /* ---- glm-curvature.c ---- */
 
 /* scratch for passes, blocks of n_row rows; v_eta: n_row x n_point */
-enum { GLM_N_COLUMN = 4 };
+enum { GLM_N_COLUMN = 3 + TB_RESPONSE_MOST_Y };
 struct glm_pass_scratch {
   struct glm_scratch of_point;
   double* v_column[GLM_N_COLUMN]; /* n_row each */

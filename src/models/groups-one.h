@@ -1,8 +1,8 @@
 /* Multilevel regressions: what is looked at of one group. */
-#ifndef TB_MODELS_GROUPS_LOOK_H
-#define TB_MODELS_GROUPS_LOOK_H
+#ifndef TB_MODELS_GROUPS_ONE_H
+#define TB_MODELS_GROUPS_ONE_H
 
-#include "models/groups.h"
+#include "models/groups-inside.h"
 
 /* mode of log f, and R of R R^T = -Hessian there or a step before */
 struct groups_mode {

@@ -26,8 +26,8 @@
  *   c_i      v_weight     n_batch                    R vector of the body
  *   a_i      v_row        n_batch x n_dim            R_alloc, of the body
  */
-#ifndef TB_FFI_CUSTOM_H
-#define TB_FFI_CUSTOM_H
+#ifndef TB_FFI_CUSTOM_INSIDE_H
+#define TB_FFI_CUSTOM_INSIDE_H
 
 #include "base/transform.h"
 #include "ffi/batch.h"

@@ -18,8 +18,8 @@
  *   t, log w   v_node, v_log_weight  n_node        groups; Gauss-Hermite, the
  *                                                  weights times e^(t^2)
  */
-#ifndef TB_MODELS_GROUPS_H
-#define TB_MODELS_GROUPS_H
+#ifndef TB_MODELS_GROUPS_INSIDE_H
+#define TB_MODELS_GROUPS_INSIDE_H
 
 #include "data/store.h"
 #include "models/model.h"
@@ -83,10 +83,6 @@ struct groups_point {
   double spare_density, spare_score; /* of a spare row */
 };
 
-struct groups_point groups_point_at(const struct groups* p,
-                                    const double* v_theta,
-                                    bool is_complete);
-
 /* numbers of a gradient at each node: of beta, of u, of s */
 static inline size_t groups_each(const struct groups* p) {
   return p->n_coef + p->n_effect + 1;
@@ -108,7 +104,11 @@ static inline void groups_pull(const struct groups* p,
   }
 }
 
-/* ---- groups-scratch: what a chain lends ---- */
+/* ---- groups-scratch.c: what a chain lends ---- */
+
+struct groups_point groups_point_at(const struct groups* p,
+                                    const double* v_theta,
+                                    bool is_complete);
 
 /* columns that a row's sums over nodes are in */
 enum { GROUPS_SUM = 1 + GROUPS_EFFECT + GROUPS_LAMBDA };

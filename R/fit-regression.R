@@ -1,97 +1,23 @@
-# Intervals of any fit; fitted values and data of tall_glm()'s.
-
-# ---- intervals ---------------------------------------------------------------
-
-#' Posterior intervals
-#'
-#' Central intervals of the posterior draws.
-#'
-#' @param object ([`tall_fit`][tall_fit]) The fit.
-#' @param parm,pars,variables (names or numbers) Which variables; all by
-#'   default.
-#' @param regex_pars (string vector or `NULL`) Regular expressions: variables
-#'   that match one of them, beside those of `variables`.
-#' @param level,prob (number between 0 and 1) Probability of the intervals.
-#' @param ... Unused: other arguments are refused.
-#'
-#' @return A matrix with a row for each variable and two columns, the quantiles.
-#' @section Conditions:
-#' `tall_error_unsupported` if the fit kept no draws; `tall_error_input` for an
-#' unknown variable.
-#' @examples
-#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
-#' confint(fit)
-#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
-#' rstantools::posterior_interval(fit, prob = 0.5)
-#' @name intervals
-NULL
-
-#' @rdname intervals
-#' @importFrom stats confint
-#' @export
-confint.tall_fit <- function(object, parm = NULL, level = 0.95, ...) {
-  check_no_dots(...)
-  level <- check_prob(level)
-  interval_matrix(object, parm, level, " ", "parm")
-}
-
-#' @rdname intervals
-#' @exportS3Method rstantools::posterior_interval
-posterior_interval.tall_fit <- function(
-  object,
-  prob = 0.9,
-  pars = NULL,
-  variables = pars,
-  regex_pars = NULL,
-  ...
-) {
-  check_no_dots(..., .ignore = list(type = central_only))
-  prob <- check_prob(prob)
-  if (!is.null(regex_pars)) {
-    variables <- select_variables(
-      object$variables,
-      variables,
-      regex_pars,
-      may_number = TRUE
-    )
-  }
-  interval_matrix(object, variables, prob, "", "variables")
-}
-
-# rstanarm's argument.
-central_only <- list(
-  test = function(x) identical(x, "central"),
-  expected = "\"central\"",
-  hint = "Other intervals can be had of the draws, `as.matrix(fit)`."
-)
-
-interval_matrix <- function(fit, variables, prob, space, arg) {
-  probs <- interval_probs(prob)
-  out <- fit_quantiles(fit, probs)
-  colnames(out) <- percent(probs, space)
-  if (is.null(variables)) {
-    return(out)
-  }
-  check_variable_names(variables, rownames(out), may_number = TRUE, arg = arg)
-  out[variables, , drop = FALSE]
-}
-
-# ---- fitted values and the data ----------------------------------------------
+# What fits of regressions have of their formula and their own rows: fitted
+# values, residuals, frames, the call again.
 
 #' Fitted values, residuals, and the data of a fit
 #'
-#' @param object,x,formula (`tall_glm`) The fit, from [tall_glm()], which kept
+#' @param object,x,formula (`tall_regression`) The fit, from [tall_glm()],
+#'   [tall_glmer()], [tall_polr()], [tall_multinom()] or [tall_nn()], which kept
 #'   its data (`keep_data = TRUE`).
 #' @param type (string) `"response"`: the response (a proportion where there are
-#'   trials) minus the fitted value; `"pearson"`: divided by the root of the
+#'   trials) minus the fitted value; of classes 1 less the probability of the
+#'   class that came, and no other type; `"pearson"`: divided by the root of the
 #'   variance function over the weight; `"deviance"`: the signed root of the
 #'   contribution to the deviance. A parameter of the response is taken at its
 #'   posterior mean, but for the dispersion of Gaussian and gamma ones, which is
 #'   left out, as in [stats::residuals.glm()].
 #' @param draws,ndraws (whole number or `NULL`) As in
 #'   [predict()][predict.tall_glm()].
-#' @param ... Unused: other arguments are refused, but for `re_formula` and
-#'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
+#' @param re_formula,re.form,seed Of [tall_glmer()], as in
+#'   [predict()][predict.tall_glm()].
+#' @param ... Unused: other arguments are refused.
 #'
 #' @return `fitted()`: the posterior mean of the expected response of each
 #'   observation, as `predict(object, type = "response")`. `residuals()`: a
@@ -100,7 +26,8 @@ interval_matrix <- function(fit, variables, prob, space, arg) {
 #'   deviation, of a row of weight 1; of Student responses that of their scale;
 #'   1 where there is none.
 #'   `model.frame()`, `model.matrix()`, `terms()`: what the formula made of the
-#'   data.
+#'   data; of [tall_glmer()] the last two are of the coefficients, without what
+#'   is before the bar.
 #' @section Conditions: `tall_error_stale` if the fit did not keep its data;
 #' `tall_error_source` if its source has other rows than it had;
 #' `tall_error_memory` if the frame of a source's rows has more than 5e7
@@ -117,77 +44,87 @@ NULL
 #' @rdname fitted-values
 #' @importFrom stats fitted
 #' @export
-fitted.tall_glm <- function(object, draws = NULL, ..., ndraws = NULL) {
-  check_no_dots(..., .ignore = no_groups)
+fitted.tall_regression <- function(
+  object,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  re_formula = re.form,
+  re.form = NULL,
+  ndraws = NULL
+) {
+  check_no_dots(..., .ignore = no_dpar)
   check_has_data(object)
-  stats::predict(object, type = "response", draws = draws, ndraws = ndraws)
+  groups <- group_request(object, re_formula, seed = seed)
+  asked <- ask_rows(object, groups = groups)
+  over_means(asked, check_draws(object, draws, ndraws), function(rows, mu) mu)
 }
+
+# What f(rows, mu) makes of the expected responses of the fit's own rows, and of
+# these. n_draw: NULL: as many as usual.
+over_means <- function(asked, n_draw, f, pads = TRUE) {
+  fit <- asked$fit
+  n_draw <- n_draw %||% usual_draws(fit, asked$n, "response")
+  chosen <- choose_draws(fit, n_draw)
+  over_rows(asked, chosen, pads = pads, f = function(rows) {
+    mu <- predictor_moments(fit, rows, chosen, "response", FALSE)$fit
+    list(value = f(rows, mu))
+  })$value
+}
+
+residual_types <- c("response", "pearson", "deviance")
 
 #' @rdname fitted-values
 #' @importFrom stats residuals
 #' @export
-residuals.tall_glm <- function(
+residuals.tall_regression <- function(
   object,
   type = c("response", "pearson", "deviance"),
   draws = NULL,
+  seed = NULL,
   ...,
+  re_formula = re.form,
+  re.form = NULL,
   ndraws = NULL
 ) {
-  type <- check_choice(type, c("response", "pearson", "deviance"))
-  check_no_dots(..., .ignore = no_groups)
-  if (has_source(object)) {
-    return(remote_residuals(object, type, draws, ndraws))
+  type <- check_choice(type, residual_types)
+  check_no_dots(..., .ignore = no_dpar)
+  if (type != "response") {
+    check_is_number(object, "residuals")
   }
-  response <- own_response(object)
-  # without the rows that na.exclude left out
-  whole <- object
-  whole$na_action <- NULL
-  mu <- stats::predict(whole, type = "response", draws = draws, ndraws = ndraws)
-  weight <- response$trials %||% 1
-  weight <- weight * (response$weight %||% 1)
-  out <- response_residuals(
-    object$family,
-    type,
-    response$y,
-    mu,
-    weight,
-    mean_aux(object)
-  )
-  stats::naresid(object$na_action, stats::setNames(out, names(mu)))
+  check_has_data(object)
+  groups <- group_request(object, re_formula, seed = seed)
+  asked <- ask_rows(object, groups = groups, needs = "responses")
+  n_draw <- check_draws(object, draws, ndraws)
+  over_means(asked, n_draw, row_residuals(object, type))
 }
 
-# The same of rows that are passed over, in one pass.
-remote_residuals <- function(fit, type, draws, ndraws) {
-  draws <- check_draws(fit, draws, ndraws)
-  is_linear <- fit$family$link == "identity"
-  if (!is_linear && is.null(draws)) {
-    draws <- affordable_draws(fit, fit$n_data)
+# f(rows, mu)
+row_residuals <- function(fit, type) {
+  if (has_class_response(fit)) {
+    return(function(rows, mu) 1 - mu[cbind(seq_along(rows$y), rows$y)])
   }
-  chosen <- choose_draws(fit, draws)
-  gather_predictions(fit, NULL, f = function(new) {
-    mu <- if (is_linear) {
-      link_moments(new, chosen, FALSE)$fit
-    } else {
-      response_moments(fit, new, chosen, FALSE, 1L)$fit
-    }
-    weight <- new$trials * (new$weight %||% 1)
-    aux <- mean_aux(fit)
-    list(value = response_residuals(fit$family, type, new$y, mu, weight, aux))
-  })$value
+  aux <- mean_aux(fit)
+  function(rows, mu) {
+    weight <- rows$trials * rows$weight
+    response_residuals(fit$family, type, rows$y, mu, weight, aux)
+  }
 }
 
 #' @rdname fitted-values
 #' @importFrom stats sigma
 #' @export
-sigma.tall_glm <- function(object, ...) {
+sigma.tall_regression <- function(object, ...) {
   check_no_dots(..., .ignore = any_fallback)
-  if (find_response(object$family)$has_units) fit_sigma(object) else 1
+  has_units <- !has_class_response(object) &&
+    find_response(object$family)$has_units
+  if (has_units) fit_sigma(object) else 1
 }
 
 #' @rdname fitted-values
 #' @importFrom stats model.frame
 #' @export
-model.frame.tall_glm <- function(formula, ...) {
+model.frame.tall_regression <- function(formula, ...) {
   check_no_dots(...)
   check_has_formula(formula, "model.frame")
   check_has_data(formula)
@@ -197,20 +134,39 @@ model.frame.tall_glm <- function(formula, ...) {
 #' @rdname fitted-values
 #' @importFrom stats model.matrix
 #' @export
-model.matrix.tall_glm <- function(object, ...) {
+model.matrix.tall_regression <- function(object, ...) {
   check_no_dots(...)
   check_has_data(object)
-  if (is.null(object$terms)) {
-    rows_in_memory(object$data$x)
-  } else {
-    own_rows(object)$x
-  }
+  model_design(object)
+}
+
+# The design of a fit's own rows, as the formula makes it.
+model_design <- function(fit) {
+  UseMethod("model_design")
+}
+
+#' @export
+model_design.tall_regression <- function(fit) {
+  design_of(fit, NULL, NULL)$x
+}
+
+#' @export
+model_design.tall_glmer <- function(fit) {
+  out <- design_of(fit, NULL, NULL)$x
+  attr(out, "assign") <- attr(out, "contrasts") <- NULL
+  out
+}
+
+# Networks standardise it.
+#' @export
+model_design.tall_nn <- function(fit) {
+  own_design(fit)$x
 }
 
 #' @rdname fitted-values
 #' @importFrom stats terms
 #' @export
-terms.tall_glm <- function(x, ...) {
+terms.tall_regression <- function(x, ...) {
   check_no_dots(...)
   check_has_formula(x, "terms")
   x$terms
@@ -232,13 +188,13 @@ check_has_formula <- function(fit, what) {
 # Conformable with the design: callers multiply by these, or invert them.
 #' @rdname fit-methods
 #' @export
-coef.tall_glm <- function(object, ...) {
+coef.tall_regression <- function(object, ...) {
   coef.tall_fit(object, ...)[coefficient_variables(object)]
 }
 
 #' @rdname fit-methods
 #' @export
-vcov.tall_glm <- function(object, ...) {
+vcov.tall_regression <- function(object, ...) {
   at <- coefficient_variables(object)
   vcov.tall_fit(object, ...)[at, at, drop = FALSE]
 }
@@ -247,26 +203,40 @@ vcov.tall_glm <- function(object, ...) {
 #' @param x ([`tall_fit`][tall_fit]) The fit.
 #' @importFrom stats formula
 #' @export
-formula.tall_glm <- function(x, ...) {
+formula.tall_regression <- function(x, ...) {
   check_no_dots(..., .ignore = any_environment)
   check_has_formula(x, "formula")
-  # with `.` written out
-  stats::formula(x$terms)
+  # with `.` written out, but for group-level terms
+  if (is.null(x$bars)) stats::formula(x$terms) else x$formula
 }
 
 #' @rdname fit-methods
 #' @importFrom stats family
 #' @export
-family.tall_glm <- function(object, ...) {
+family.tall_regression <- function(object, ...) {
   check_no_dots(...)
-  if (is.null(object$family$object)) {
+  if (has_class_response(object)) {
     abort_tall(
       "unsupported",
-      "A {object$family$name} response has no {.cls family}."
+      c(
+        "A response of classes has no {.cls family}.",
+        i = "{.code fit$response_levels} has its classes."
+      )
     )
   }
-  object$family$object
+  family <- object$family
+  found <- family$object %||%
+    new_family(find_response(family), family$link)$object
+  if (is.null(found)) {
+    abort_tall(
+      "unsupported",
+      "A {family$name} response has no {.cls family}."
+    )
+  }
+  found
 }
+
+# ---- the call again ----------------------------------------------------------
 
 # NULL is a flat prior.
 null_priors <- c("prior", "prior_intercept", "prior_aux", "prior_covariance")
@@ -275,10 +245,11 @@ null_priors <- c("prior", "prior_intercept", "prior_aux", "prior_covariance")
 #'
 #' Evaluates the call that made the fit again, changed as told.
 #'
-#' @param object (`tall_glm`) The fit, from [tall_glm()].
+#' @param object (`tall_regression`) The fit, from [tall_glm()] or another
+#'   front end of a formula.
 #' @param formula. (formula) Changes to the formula, as in
 #'   [stats::update.formula()].
-#' @param ... Other arguments of [tall_glm()] to add, change, or (`NULL`) reset;
+#' @param ... Other arguments of the front end to add, change, or (`NULL`) reset;
 #'   a prior of `NULL` is flat.
 #' @param evaluate (`TRUE` or `FALSE`) Evaluate the call, or only return it?
 #'
@@ -293,9 +264,10 @@ null_priors <- c("prior", "prior_intercept", "prior_aux", "prior_covariance")
 #' @examples
 #' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
 #' update(fit, . ~ . + hp, iter = 1000)
+#' @aliases update.tall_glm
 #' @importFrom stats update
 #' @export
-update.tall_glm <- function(object, formula., ..., evaluate = TRUE) {
+update.tall_regression <- function(object, formula., ..., evaluate = TRUE) {
   check_flag(evaluate)
   changed <- object$call
   if (!missing(formula.)) {
