@@ -45,6 +45,7 @@ variable_source <- function(variable, block, env) {
   }
   values <- block_value(variable$expression, block, env)
   if (NROW(values) != block$n) {
+    not_in_blocks()
     abort_input(
       "{.arg {variable$name}} must have a value for each row: it has
        {format_count(NROW(values))} for {count_noun(block$n, 'row')}.",

@@ -91,18 +91,14 @@ test_model <- function(fit, newdata) {
 
 # Of a regression with one predictor.
 model_of_test <- function(fit, rows) {
-  build_glm(
+  own <- rows_memory(
     rows$x,
     rows$y,
-    fit$family,
-    prior_flat(),
-    NULL,
     test_weights(fit, rows),
     rows$offset,
-    fit$sigma,
-    prior_flat(),
-    arg_y = rows$name
+    rows$name
   )
+  build_model(blueprint_flat(fit$family, fit$sigma), own)
 }
 
 # ---- monitors ----------------------------------------------------------------

@@ -64,9 +64,18 @@ rebuild_model <- function(fit) {
   UseMethod("rebuild_model")
 }
 
+# Regressions have a blueprint; of others methods know.
 #' @export
 rebuild_model.default <- function(fit) {
-  NULL
+  blueprint <- blueprint_of(fit)
+  if (is.null(blueprint)) {
+    return(NULL)
+  }
+  if (is_remote_fit(fit)) {
+    return(rebuild_passed(fit, blueprint))
+  }
+  rows <- kept_rows(fit)
+  if (!is.null(rows)) build_model(blueprint, rows)
 }
 
 has_data <- function(fit) {
@@ -92,5 +101,48 @@ check_has_data <- function(fit, arg = NULL) {
       i = "Fit with {.code keep_data = TRUE} to keep them."
     ),
     argument = arg
+  )
+}
+
+# ---- rows that are passed over ----------------------------------------------
+
+# The most bytes of rows that are brought to memory unasked.
+most_rebuilt <- 1e9
+
+# The model of a fit whose rows were passed over: from sums of a Gaussian
+# response, else with all rows, in memory. NULL: the fit kept no source.
+rebuild_passed <- function(fit, blueprint) {
+  if (!is.null(fit$remote$products)) {
+    model <- revive_remote(fit)
+    parts <- sums_parts(model, fit$control$cores)
+    model <- sums_model(model, parts$sums, parts$fit)
+  } else if (!is.null(fit$source)) {
+    check_rebuilt_size(fit)
+    model <- build_model(blueprint, kept_rows(fit))
+  } else {
+    return(NULL)
+  }
+  model$fingerprint <- fit$fingerprint
+  model
+}
+
+check_rebuilt_size <- function(fit) {
+  size <- 8 * fit$n_data * (fit$n_coef + length(fit$columns) + 2)
+  if (size <= most_rebuilt) {
+    return(invisible())
+  }
+  shown <- format(structure(size, class = "object_size"), units = "auto")
+  abort_tall(
+    "unsupported",
+    c(
+      "Gradients at the draws need the rows of the fit in memory, and they take
+       {shown}.",
+      i = "Write the design matrix to a file for {.fn tall_store}, make the
+           model of it by {.fn model_glm} and give that as {.arg model} or
+           {.arg gradient}."
+    ),
+    argument = "model",
+    value = size,
+    expected = most_rebuilt
   )
 }

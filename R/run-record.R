@@ -108,9 +108,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
     ),
     class = "tall_fit"
   )
-  # of rows that were passed over
-  fit$keeps <- plan$keeps
-  add_segment(fit, segment)
+  add_segment(keep_model(fit, plan), segment)
 }
 
 # Of the names of all variables (coordinates), those whose draws are kept.
