@@ -70,6 +70,10 @@ rows_of_block <- function(x, block) {
   select_rows(x, block$first + seq_len(block$n))
 }
 
+select_rows <- function(x, rows) {
+  if (length(dim(x)) == 2) x[rows, , drop = FALSE] else x[rows]
+}
+
 # A variable's values as C takes them; those of levels as codes.
 variable_column <- function(source, variable, n) {
   values <- source$values

@@ -199,9 +199,9 @@ front_reader.tall_front_glm <- function(front, rows, read) {
 
 #' @export
 front_ready.tall_front_glm <- function(front, model, read, reader, run) {
-  sigma <- front$blueprint$sigma
-  reader$family <- front$blueprint$family
-  run$monitor <- resolve_monitors(run$monitor, reader, sigma)
+  known <- front$blueprint[c("family", "sigma")]
+  reader <- as_reader(c(reader, known), "tall_glm")
+  run$monitor <- resolve_monitors(run$monitor, reader)
   model <- front_model(model, run)
   if (front$prior_PD) {
     model <- without_rows(model)

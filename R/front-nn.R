@@ -174,7 +174,9 @@ front_reader.tall_front_network <- function(front, rows, read) {
 #' @export
 front_ready.tall_front_network <- function(front, model, read, reader, run) {
   own <- network_shape(model)
-  run$monitor <- resolve_nn_monitors(run$monitor, c(reader, own))
+  family <- new_family(find_response(reader$likelihood))
+  own <- c(reader, own, list(family = family))
+  run$monitor <- resolve_monitors(run$monitor, as_reader(own, "tall_nn"))
   check_monitor(run$monitor, model)
   model <- front_model(model, run)
   started <- proc.time()[["elapsed"]]

@@ -18,20 +18,18 @@ add_columns <- function(rows, columns, once = TRUE) {
   rows
 }
 
-# Weight and offset stand in expressions only where there are such.
-translate_step <- function(s, expression, con) {
-  if (!has_sql_weight(s) && is.call(expression) &&
-    identical(expression[[1]], quote(`*`)) &&
-    identical(expression[[2]], quote(weight))) {
-    expression <- expression[[3]]
+# Of a row of weight 1, of its own weight where there are weights.
+translate_weighed <- function(s, expression, con) {
+  if (has_sql_weight(s)) {
+    expression <- bquote(weight * (.(expression)))
   }
   sql_translate(expression, con)
 }
 
 # A step is fenced where it is dear: with exp().
-add_steps <- function(rows, s, steps) {
+add_steps <- function(rows, steps) {
   for (step in steps) {
-    columns <- lapply(step, translate_step, s = s, con = rows$con)
+    columns <- lapply(step, sql_translate, con = rows$con)
     is_dear <- "exp" %in% unlist(lapply(step, all.names))
     rows <- add_columns(rows, columns, once = is_dear)
   }
@@ -83,8 +81,8 @@ add_psi <- function(rows, s, chol, draw, keeps_x = TRUE) {
   norm <- quote_names(con, "norm")
   reach <- paste(norm, "*", sql_number(draw$radius, con))
   rows <- add_columns(rows, list(reach = reach), once = FALSE)
-  rows <- add_steps(rows, s, bound$steps)
-  third <- translate_step(s, bound$third, con)
+  rows <- add_steps(rows, bound$steps)
+  third <- translate_weighed(s, bound$third, con)
   psi <- paste0(
     third, " * (", norm, " * ", norm, " * ", norm, ") * ",
     sql_number(draw$scale / 6, con)
@@ -261,14 +259,14 @@ sql_sums_at <- function(rows, theta, more = NULL, known = NULL) {
   made <- aggregate_tables(rows, function(own) {
     con <- own$con
     own <- add_eta(own, s, theta)
-    own <- add_steps(own, s, s$recipe$steps)
+    own <- add_steps(own, s$recipe$steps)
     extra <- if (!is.null(more)) more(own)
     own <- extra$rows %||% own
     recipe <- s$recipe
     own <- add_columns(own, list(
-      log_lik = translate_step(s, recipe$log_lik, con),
-      score = translate_step(s, recipe$score, con),
-      curvature = translate_step(s, recipe$curvature, con)
+      log_lik = translate_weighed(s, recipe$log_lik, con),
+      score = translate_weighed(s, recipe$score, con),
+      curvature = translate_weighed(s, recipe$curvature, con)
     ))
     curvature <- quote_names(con, "curvature")
     bent <- paste(curvature, "*", own$x)

@@ -92,7 +92,7 @@ class_methods <- list(
   probit = list(place = 2, is_ordered = TRUE, of = "cumulative probit")
 )
 
-# As CLASSES_MOST in src/models/classes.h.
+# As CLASSES_MOST in src/models/classes-inside.h.
 most_classes <- 1000
 
 # The response of the rows is numbers from 0, of their `levels`.

@@ -2,12 +2,6 @@
 # steps from rows that a pass drew ahead, or sums over all rows where the
 # response is Gaussian. No row is kept but those drawn.
 
-# A model of such rows is that of the pilot's, under the prior of all rows, with
-# `remote`: see new_remote().
-is_remote <- function(model) {
-  !is.null(model$remote)
-}
-
 # The plan. Where exact steps do not pay the rows must be where any can be had:
 # a condition of class tall_needs_rows says why, and does not return.
 plan_remote <- function(model, control) {

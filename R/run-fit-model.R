@@ -43,6 +43,22 @@ keep_data_classes <- c(
   "tall_classes"
 )
 
+# Fits of front ends whose rows have a response and a design.
+regression_fronts <- c("tall_glm", "tall_glmer", "tall_nn", "tall_classes")
+
+# All classes of a fit of a front end. class: those of its own.
+whole_class <- function(class) {
+  is_regression <- any(class %in% regression_fronts)
+  c(class, if (is_regression) "tall_regression", "tall_fit")
+}
+
+# A fit that an earlier version saved, with the classes that it has now.
+with_whole_class <- function(fit) {
+  own <- setdiff(class(fit), c("tall_regression", "tall_fit"))
+  class(fit) <- whole_class(own)
+  fit
+}
+
 # NULL where the fit did not keep its data.
 rebuild_model <- function(fit) {
   UseMethod("rebuild_model")
@@ -71,7 +87,7 @@ check_has_data <- function(fit, arg = NULL) {
   if (has_data(fit)) {
     return(invisible())
   }
-  if (!inherits(fit, c("tall_glm", "tall_glmer", "tall_nn", "tall_classes"))) {
+  if (!inherits(fit, regression_fronts)) {
     return(invisible(fit_model(fit)))
   }
   abort_tall(

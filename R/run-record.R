@@ -155,6 +155,20 @@ add_segment <- function(fit, segment) {
   fit
 }
 
+# What sg_resume() needs to bring the chains of a segment back; NULL where none
+# can be. fit: before the segment.
+keep_halted <- function(fit, segment) {
+  if (length(segment$halted) > 0) {
+    # errors and warnings have been signalled
+    said <- c("errors", "rejected", "seconds")
+    list(fit = fit, segment = segment[setdiff(names(segment), said)])
+  }
+}
+
+can_go_on <- function(chain, segment) {
+  as.character(chain) %in% names(segment$halted)
+}
+
 # A run that goes on makes weights and references again, but uses the same mode.
 add_passes <- function(before, after) {
   after[["mode"]] <- max(0, after[["mode"]] - before[["mode"]])

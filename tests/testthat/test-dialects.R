@@ -49,7 +49,7 @@ dialect_of <- function(con) {
   own <- sql_design_rows(s, rows$source, below = 0.5)
   own <- add_eta(own, s, c(-1, 0.5, 2))
   step <- s$recipe$steps[1]
-  query_text(con, add_steps(own, s, step)$sql)
+  query_text(con, add_steps(own, step)$sql)
 }
 
 # The text of every query of a look, of passes and of draws, whose results are
