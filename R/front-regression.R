@@ -81,7 +81,6 @@ fit_in_memory <- function(front, rows, run) {
   fit <- sample_ready(front, ready)
   parts <- c(
     reader,
-    list(blueprint = front$blueprint),
     front_parts(front, ready, read, fit),
     if (inherits(rows, "tall_rows_frame")) {
       list(

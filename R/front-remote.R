@@ -40,28 +40,32 @@ NULL
 # where all must be at hand; digest: what they must have then, if a look has
 # found it.
 fit_in_passes <- function(front, source, run) {
-  needs <- NULL
-  digest <- NULL
   if (!suits_passes(front, run)) {
     return(list())
   }
+  needs <- NULL
+  digest <- NULL
   fit <- held_open(source, unless_at_hand(source, tryCatch(
     {
       started <- proc.time()[["elapsed"]]
       reading <- read_source(front, source, run)
       digest <- reading$look$digest
-      model <- model_of_passes(front$blueprint, reading, run$control)
-      if (is.null(model)) {
-        return(list(digest = digest))
+      if (has_passes(reading)) {
+        reader <- pilot_reader(front, reading)
+        n_missing <- reading$look$n_missing
+        pilot <- rows_of_pilot(reading)
+        rows <- settle_database(reading, pilot, run$refresh)
+        reading <- NULL # passes and run do without the rest
+        model <- model_of_passes(front$blueprint, rows, pilot, run$control)
+        pilot <- NULL
+        if (!is.null(model)) {
+          fit_of_source(front, model, reader, run, started, list(
+            n_missing = model$remote$n_missing %||% n_missing,
+            source = if (front$keep_data) source,
+            request = rows$request
+          ))
+        }
       }
-      reader <- pilot_reader(front, reading)
-      more <- list(
-        n_missing = model$remote$n_missing %||% reading$look$n_missing,
-        source = if (front$keep_data) source,
-        request = reading$rows$request
-      )
-      reading <- NULL # the pilot, which the run does without
-      fit_of_source(front, model, reader, run, started, more)
     },
     tall_needs_rows = function(cnd) {
       needs <<- cnd$why
@@ -72,6 +76,11 @@ fit_in_passes <- function(front, source, run) {
     tell_rows_needed(needs, source, front$store, run$control)
   }
   list(fit = fit, digest = digest)
+}
+
+# Is there a pilot, of not too many columns?
+has_passes <- function(reading) {
+  !is.null(reading$rows) && ncol(reading$parts$x) <= most_whitened
 }
 
 # Code that reads a source again and again, which stays as it is meanwhile.
@@ -140,8 +149,7 @@ fit_of_source <- function(front, model, reader, run, started, more) {
   fit <- sample_ready(front, ready)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + read
   parts <- front_parts(front, ready, NULL, fit)
-  parts <- c(reader, list(blueprint = front$blueprint), parts, more)
-  front_fit(fit, front$class, front$asked$written, parts)
+  front_fit(fit, front$class, front$asked$written, c(reader, parts, more))
 }
 
 # Those of a data frame are there already.

@@ -5,22 +5,11 @@
 # over.
 gc_rows <- 2e6
 
-# A model of the pilot's rows, under the prior of all, with `remote`: see
-# new_remote(). reading: of read_design(). NULL: there is no pilot, there are
-# too many columns, or passes find no mode.
-model_of_passes <- function(blueprint, reading, control) {
-  parts <- reading$parts
-  if (is.null(reading$rows) || ncol(parts$x) > most_whitened) {
-    return(NULL)
-  }
-  # a row of the pilot counts for as many as it stands for
-  parts$weights <- reading$pilot$stands * (parts$weights %||% 1)
-  rows <- settle_database(reading, parts$weights, control$refresh)
-  pilot <- rows_drawn(rows, parts)
+# A model of the pilot's rows (see rows_of_pilot()), under the prior of all,
+# with `remote`: see new_remote(). NULL: passes find no mode.
+model_of_passes <- function(blueprint, rows, pilot, control) {
   # a database has them elsewhere
-  is_large <- isTRUE(reading$look$n_read > gc_rows)
-  rm(parts, reading)
-  if (is_large) {
+  if (rows$n_row > gc_rows && is.null(rows$in_sql)) {
     gc() # takes as long as a pass over few rows
   }
   if (find_response(rows$family)$is_quadratic) {

@@ -66,11 +66,7 @@ new_rows.tall_rows_frame <- function(rows, data) {
   rows_frame(list(frame = frame, call = rows$call), rows$request, rows$columns)
 }
 
-#' @export
-each_chunk.tall_rows_frame <- function(rows, f, show = list(refresh = 0)) {
-  each_chunk(whole_rows(rows), f, show)
-}
-
+# Where all are at hand nothing has to be found.
 #' @export
 look.tall_rows <- function(rows, refresh = 0) {
   list(is_whole = TRUE)

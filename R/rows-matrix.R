@@ -37,8 +37,3 @@ whole_rows.tall_rows_matrix <- function(rows) {
 new_rows.tall_rows_matrix <- function(rows, data) {
   rows_matrix(data, rows$family)
 }
-
-#' @export
-each_chunk.tall_rows_matrix <- function(rows, f, show = list(refresh = 0)) {
-  each_chunk(whole_rows(rows), f, show)
-}

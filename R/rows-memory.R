@@ -47,6 +47,11 @@ rows_at <- function(rows, at) {
 }
 
 #' @export
+each_chunk.tall_rows <- function(rows, f, show = list(refresh = 0)) {
+  each_chunk(whole_rows(rows), f, show)
+}
+
+#' @export
 each_chunk.tall_rows_memory <- function(rows, f, show = list(refresh = 0)) {
   n_row <- nrow(rows$x)
   size <- min(n_row, chunk_rows)

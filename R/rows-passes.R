@@ -83,12 +83,18 @@ new_reading <- function(look, rows = NULL, pilot = NULL, parts = NULL) {
   )
 }
 
-# Does the database compute the passes? weights: of the pilot's rows, for as
-# many as they stand for.
-settle_database <- function(reading, weights, refresh) {
+# The pilot's rows, each of which counts for as many as it stands for.
+rows_of_pilot <- function(reading) {
+  pilot <- reading$parts
+  pilot$weights <- reading$pilot$stands * (pilot$weights %||% 1)
+  rows_drawn(reading$rows, pilot)
+}
+
+# The rows, once it is known whether the database computes their passes.
+settle_database <- function(reading, pilot, refresh) {
   asked <- reading$look$in_sql
   rows <- reading$rows
-  in_sql <- settle_sql(asked, rows$design, reading$parts, weights)
+  in_sql <- settle_sql(asked, rows$design, pilot)
   if (is.null(in_sql) && !is.null(asked)) {
     tell_streamed("the design is no SQL", refresh)
   }

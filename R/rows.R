@@ -2,21 +2,41 @@
 #
 #   tall_rows_memory    as a model takes them: design, response, weights, offset
 #   tall_rows_frame     a model frame, and the request by which it is read
+#   tall_rows_matrix    matrices that a user handed over
 #   tall_rows_passes    a source that is read block by block, never all of it
 #   tall_rows_database  the same, where the database computes the sums
 #   tall_rows_store     the same, whose design lies in a file
 #
 # What can be asked of them are the generics below. Of members that are passed
-# over the methods that need models of a chunk stand above, in R/mode-passes.R
-# and R/mode-sql.R. Nothing here owns rows but the first two: the others have a
-# source, which they open for each pass and close after it.
+# over the methods that need models of a chunk stand above, in R/mode-passes.R,
+# R/mode-sql.R, R/plan-remote.R and R/plan-sql.R.
+#
+# The first three own their values, as R's vectors, until a model has them (see
+# without_values()). The others own nothing but what a look found: the source
+# opens for each pass and closes after it, a chunk's buffers live as long as the
+# pass, and the file of a store is the user's. A fit keeps them without their
+# source, which it has beside them if it was to keep it.
 
+# fields: see the constructors, rows_memory() and its kin.
 tall_rows <- function(member, fields) {
+  absent <- setdiff(rows_fields[[member]], names(fields))
+  if (length(absent) > 0) {
+    stop("Rows of \"", member, "\" lack ", absent[[1]], ".")
+  }
   # of a database or a store what is not computed there is passed over
   is_passed <- member %in% c("database", "store")
   member <- c(member, if (is_passed) "passes")
   structure(fields, class = c(paste0("tall_rows_", member), "tall_rows"))
 }
+
+rows_fields <- list(
+  memory = c("x", "y", "weights", "offset", "name", "facts"),
+  frame = c("frame", "request"),
+  matrix = c("x", "y", "weights", "offset", "family"),
+  passes = "request",
+  database = "request",
+  store = c("request", "design", "x")
+)
 
 is_passed_rows <- function(rows) {
   inherits(rows, "tall_rows_passes")

@@ -1,39 +1,34 @@
 # What a fit of a regression is made of: blueprint and rows.
 
-# What the fit's model is but for its rows. Fits of earlier versions have the
-# fields of which it is made. NULL: the fit is of no regression.
+# What the fit's model is but for its rows; the fit has its parts. NULL: the fit
+# is of no regression.
 blueprint_of <- function(fit) {
   UseMethod("blueprint_of")
 }
 
 #' @export
 blueprint_of.default <- function(fit) {
-  fit$blueprint
+  NULL
 }
 
 #' @export
 blueprint_of.tall_glm <- function(fit) {
-  fit$blueprint %||%
-    blueprint_glm(fit$family, fit$prior_specs, fit$sigma, fit$storage)
+  blueprint_glm(fit$family, fit$prior_specs, fit$sigma, fit$storage)
 }
 
 #' @export
 blueprint_of.tall_glmer <- function(fit) {
-  blueprint <- fit$blueprint %||%
-    blueprint_groups(fit$family, fit$prior_specs, fit$sigma)
-  blueprint$nodes <- fit$nodes
-  blueprint
+  blueprint_groups(fit$family, fit$prior_specs, fit$sigma, fit$nodes)
 }
 
 #' @export
 blueprint_of.tall_classes <- function(fit) {
-  fit$blueprint %||%
-    blueprint_classes(fit$method, fit$prior_specs, fit$storage)
+  blueprint_classes(fit$method, fit$prior_specs, fit$storage)
 }
 
 #' @export
 blueprint_of.tall_nn <- function(fit) {
-  fit$blueprint %||% blueprint_network(
+  blueprint_network(
     fit$hidden,
     fit$activation,
     fit$prior_specs,

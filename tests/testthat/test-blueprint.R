@@ -134,11 +134,9 @@ test_that("fits are models again, from blueprint and rows", {
   )
   for (name in names(fits)) {
     fit <- fits[[name]]
-    expect_s3_class(fit$blueprint, "tall_blueprint")
+    expect_s3_class(blueprint_of(fit), "tall_blueprint")
     model <- build_model(blueprint_of(fit), kept_rows(fit))
     expect_identical(model$fingerprint, fit$fingerprint, info = name)
-    # as fits of earlier versions are, from their fields
-    fit$blueprint <- NULL
     model <- rebuild_model(fit)
     expect_identical(model$fingerprint, fit$fingerprint, info = name)
     fit$frame <- fit$data <- NULL

@@ -38,7 +38,7 @@ simulated_rows <- function(con, formula, family, weights = NULL) {
     ),
     shift = c(1, 0.5, 0.25, 0.5)
   )
-  rows_passes(list(source = source), s)
+  rows_passes(list(source = source, request = request), s)
 }
 
 # What a pass and a draw ask of an engine.
