@@ -18,11 +18,9 @@
  *   third_bound  sup of |d3l/deta3|, s fixed          cubic weights
  *   remainder    -l less its expansion to t^2         exact steps from few rows
  *   mean         E(y)                                 predictions
- *   variance, deviance, simulate                      of the mean */
+ *   variance, deviance                                of the mean */
 #ifndef TB_RESPONSES_RESPONSE_H
 #define TB_RESPONSES_RESPONSE_H
-
-#include "base/rng.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,17 +111,6 @@ struct tb_response_type {
                size_t n_row,
                size_t n_predictor,
                double* v_out);
-
-  /* y of n_row observations with these means (n_row x n_predictor); weights as
-   * in tb_response_rows, trials are whole. Proportions where there are trials.
-   */
-  void (*simulate)(const double* v_mean,
-                   size_t n_row,
-                   size_t n_predictor,
-                   const double* v_weight,
-                   const struct tb_response_point* p_point,
-                   struct tb_rng* p_rng,
-                   double* v_out);
 
   /* ---- required with one predictor ---- */
 

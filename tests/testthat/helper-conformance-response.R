@@ -350,16 +350,7 @@ law_response_draws <- function(case, families, n = 2e4) {
     n_predictor <- length(eta)
     at <- matrix(rep(eta, each = n), n)
     mean <- .Call(ffi_response_mean, case$place, at, n_predictor)
-    ours <- .Call(
-      ffi_response_simulate,
-      case$place,
-      mean,
-      n_predictor,
-      weight,
-      case$aux,
-      11
-    )
-    draws <- list(core = ours)
+    draws <- list()
     for (family in families) {
       set.seed(3)
       mu <- array(mean, c(n, 1, n_predictor))
