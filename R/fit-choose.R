@@ -128,3 +128,8 @@ check_matrix_size <- function(fit, n_row, draws, newdata) {
     expected = large_matrix
   )
 }
+
+# One of several classes?
+has_class_response <- function(fit) {
+  inherits(fit, "tall_classes") || has_classes(fit$family)
+}

@@ -35,17 +35,6 @@ design_of <- function(fit, newdata, groups) {
   UseMethod("design_of")
 }
 
-#' @export
-design_of.tall_regression <- function(fit, newdata, groups) {
-  if (is.null(newdata)) {
-    own_design(fit)
-  } else if (is.null(fit$terms)) {
-    matrix_design(fit, newdata)
-  } else {
-    frame_design(fit, newdata)
-  }
-}
-
 # Thresholds are intercepts.
 #' @export
 design_of.tall_classes <- function(fit, newdata, groups) {
@@ -60,16 +49,6 @@ design_of.tall_nn <- function(fit, newdata, groups) {
   rows <- NextMethod()
   rows$x <- nn_standardise(nn_inputs(rows$x), fit$scaling)
   rows
-}
-
-own_design <- function(fit) {
-  check_has_data(fit, "newdata")
-  if (is.null(fit$terms)) {
-    return(list(x = rows_in_memory(fit$data$x), offset = fit$data$offset))
-  }
-  fit <- fit_of_rows(fit)
-  x <- source_design(fit, fit$terms, fit$frame)
-  list(x = x, offset = stats::model.offset(fit$frame))
 }
 
 frame_design <- function(fit, newdata) {
@@ -197,5 +176,49 @@ check_classes <- function(frame, classes, factors) {
         value = column
       )
     }
+  }
+}
+
+# NULL: none, or in the formula.
+new_offset <- function(fit, newdata) {
+  found <- eval_source(fit, fit$offset_source, newdata)
+  found <- check_source(found, fit$offset_source, newdata, "offset")
+  if (is.null(found)) NULL else rep_len(as.double(found), nrow(newdata))
+}
+
+check_source <- function(found, source, newdata, arg, hint = NULL) {
+  is_right <- is.numeric(found) && length(found) %in% c(1, nrow(newdata))
+  if (is.null(source) || is_right) {
+    return(found)
+  }
+  abort_input(
+    c(
+      "{.arg {arg}} must be given for {.arg newdata}: it does not have
+       {.code {rlang::as_label(source)}}.",
+      i = hint
+    ),
+    argument = arg
+  )
+}
+
+# An argument of the fit in new data; NULL where it cannot be had.
+eval_source <- function(fit, source, newdata) {
+  missing <- setdiff(intersect(all.vars(source), fit$columns), names(newdata))
+  is_absent <- is.null(source) || length(missing) > 0 || holds_values(source)
+  if (is_absent || !is.data.frame(newdata)) {
+    return(NULL)
+  }
+  tryCatch(
+    eval(source, newdata, environment(fit$formula)),
+    error = function(e) NULL
+  )
+}
+
+# Are values for the rows of the fit in it, which a caller's variable had?
+holds_values <- function(x) {
+  if (is.call(x)) {
+    any(vapply(as.list(x)[-1], holds_values, TRUE))
+  } else {
+    !is.name(x) && length(x) > 1
   }
 }

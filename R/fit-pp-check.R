@@ -198,3 +198,55 @@ ppc_function <- function(type) {
   check_known(type, bayesplot_types("ppc"), "type", arg = "type")
   getExportedValue("bayesplot", paste0("ppc_", type))
 }
+
+#' Leave-one-out probability integral transform
+#'
+#' Method for the generic of \pkg{rstantools}: for each observation the
+#' probability that the predictive distribution given all others has below it,
+#' which is uniform if the model is right.
+#'
+#' @inheritParams posterior-predict
+#' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
+#'   [tall_nn()], which kept its data.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @details The importance weights are those of [loo::psis()], the responses
+#' those of [posterior_predict()][posterior-predict]. With tall data, look at
+#' some of the observations: `bayesplot::pp_check(fit, "loo_pit_overlay")`.
+#'
+#' @return A numeric vector with a value for each observation.
+#' @section Conditions: `tall_error_memory` if rows x draws exceeds 5e7 numbers;
+#' `tall_error_stale` if the fit did not keep its data.
+#' @examplesIf requireNamespace("loo", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' summary(rstantools::loo_pit(fit, seed = 1))
+#' @exportS3Method rstantools::loo_pit
+loo_pit.tall_regression <- function(
+  object,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(...)
+  rlang::check_installed("loo", "for the importance weights")
+  check_has_data(object)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  cores <- check_cores(cores)
+  if (!is.null(object$groups)) {
+    abort_no_formula(object, "loo_pit")
+  }
+  check_is_number(object, "loo_pit")
+  object <- in_memory(ask_rows(object), draws)$fit
+  rows <- seq_len(object$n_data)
+  wanted <- draws %||% posterior::ndraws(object$draws)
+  shown <- with_seed(seed, replicated_responses(object, rows, wanted))
+  psis <- psis_of(object, log_lik_of(object, wanted), cores)
+  rstantools::loo_pit(
+    object = shown$yrep,
+    y = shown$y,
+    lw = stats::weights(psis)
+  )
+}

@@ -295,3 +295,46 @@ model_log_lik_function <- function(model, theta) {
     ahead = ahead
   )
 }
+
+# f(rows, draws), log densities of n rows at draws of choose_draws(), as a
+# function of (data_i, draws), the latter a matrix. For its approximation loo
+# asks for one row after the other at few draws: that is answered for all rows
+# at the first call, by `every(draws)` where rows are far.
+loo_function <- function(fit, n, chosen, f, every = NULL) {
+  matrix_of <- cbind(chosen$theta, chosen$aux)
+  coefficients <- seq_len(ncol(chosen$theta))
+  colnames(matrix_of) <- c(
+    fit$variables[coefficients],
+    if (!is.null(chosen$aux)) names(known_aux(fit))
+  )
+  record_of <- function(draws) {
+    chosen$theta <- unname(draws[, coefficients, drop = FALSE])
+    chosen$aux <- if (ncol(draws) > length(coefficients)) {
+      unname(draws[, -coefficients])
+    }
+    chosen
+  }
+  whole <- function(draws) {
+    out <- matrix(0, nrow(draws$theta), n)
+    each_block(n, nrow(out), size = 2^20, function(rows) {
+      out[, rows] <<- f(rows, draws)
+    })
+    out
+  }
+  at <- NULL
+  values <- NULL
+  out <- function(data_i, draws) {
+    n_draw <- dim(draws)[[1]]
+    is_few <- n_draw == 1 || (n_draw <= 20 && n_draw * n <= 1e7)
+    if (!is_few) {
+      return(f(data_i[, 1], record_of(draws)))
+    }
+    if (!identical(at, draws)) {
+      values <<- (every %||% whole)(record_of(draws))
+      at <<- draws
+    }
+    values[, data_i[, 1], drop = n_draw == 1]
+  }
+  data <- matrix(seq_len(n), dimnames = list(NULL, "row"))
+  structure(out, data = data, draws = matrix_of)
+}

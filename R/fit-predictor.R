@@ -34,17 +34,6 @@ predicted_names.tall_regression <- function(fit, scale) {
   NULL
 }
 
-# What the predictors of these rows need beside them at these draws, as effects
-# of their groups.
-join_draws <- function(fit, rows, draws, groups) {
-  UseMethod("join_draws")
-}
-
-#' @export
-join_draws.tall_regression <- function(fit, rows, draws, groups) {
-  rows
-}
-
 # What predictors and densities need of a fit, without what is as long as its
 # data or draws.
 light_fit <- function(fit) {

@@ -325,13 +325,6 @@ source_row_names <- function(source, number) {
   }
 }
 
-# list(y, trials, weight) of all of the fit's own rows: a pass.
-remote_response <- function(fit) {
-  sizes <- function(block) split_own(fit, block$own)
-  found <- gather_rows(fit, sizes, pads = FALSE)
-  list(y = found$y, trials = found$trials, weight = found$weight)
-}
-
 # newdata that is a source, in memory: for matrices with a column for each row.
 frame_newdata <- function(fit, newdata, draws) {
   if (is.null(newdata) || !is_passed_over(fit, newdata)) {
@@ -350,4 +343,25 @@ frame_newdata <- function(fit, newdata, draws) {
     newdata
   )
   bind_frames(frames)
+}
+
+#' @export
+design_of.tall_regression <- function(fit, newdata, groups) {
+  if (is.null(newdata)) {
+    own_design(fit)
+  } else if (is.null(fit$terms)) {
+    matrix_design(fit, newdata)
+  } else {
+    frame_design(fit, newdata)
+  }
+}
+
+own_design <- function(fit) {
+  check_has_data(fit, "newdata")
+  if (is.null(fit$terms)) {
+    return(list(x = rows_in_memory(fit$data$x), offset = fit$data$offset))
+  }
+  fit <- fit_of_rows(fit)
+  x <- source_design(fit, fit$terms, fit$frame)
+  list(x = x, offset = stats::model.offset(fit$frame))
 }

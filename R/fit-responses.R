@@ -88,11 +88,6 @@ read_response.tall_nn <- function(fit, response, name) {
   list(values = if (has_class_response(fit)) values + 1 else values)
 }
 
-# One of several classes?
-has_class_response <- function(fit) {
-  inherits(fit, "tall_classes") || has_classes(fit$family)
-}
-
 # For what has no meaning for them: `f` is the name of a function.
 check_is_number <- function(fit, f) {
   f <- if (grepl("(", f, fixed = TRUE)) f else paste0(f, "()")
@@ -260,46 +255,17 @@ new_trials <- function(fit, newdata) {
   check_source(found, fit$trial_source, newdata, "trials")
 }
 
-# NULL: none, or in the formula.
-new_offset <- function(fit, newdata) {
-  found <- eval_source(fit, fit$offset_source, newdata)
-  found <- check_source(found, fit$offset_source, newdata, "offset")
-  if (is.null(found)) NULL else rep_len(as.double(found), nrow(newdata))
+split_own <- function(fit, own) {
+  weights <- own$weights
+  if (!is.null(own$trials)) {
+    weights <- if (!is.null(fit$request$weights)) weights / own$trials
+  }
+  split_weights(own$y, own$trials, weights, fit)
 }
 
-# An argument of the fit in new data; NULL where it cannot be had.
-eval_source <- function(fit, source, newdata) {
-  missing <- setdiff(intersect(all.vars(source), fit$columns), names(newdata))
-  is_absent <- is.null(source) || length(missing) > 0 || holds_values(source)
-  if (is_absent || !is.data.frame(newdata)) {
-    return(NULL)
-  }
-  tryCatch(
-    eval(source, newdata, environment(fit$formula)),
-    error = function(e) NULL
-  )
-}
-
-# Are values for the rows of the fit in it, which a caller's variable had?
-holds_values <- function(x) {
-  if (is.call(x)) {
-    any(vapply(as.list(x)[-1], holds_values, TRUE))
-  } else {
-    !is.name(x) && length(x) > 1
-  }
-}
-
-check_source <- function(found, source, newdata, arg, hint = NULL) {
-  is_right <- is.numeric(found) && length(found) %in% c(1, nrow(newdata))
-  if (is.null(source) || is_right) {
-    return(found)
-  }
-  abort_input(
-    c(
-      "{.arg {arg}} must be given for {.arg newdata}: it does not have
-       {.code {rlang::as_label(source)}}.",
-      i = hint
-    ),
-    argument = arg
-  )
+# list(y, trials, weight) of all of the fit's own rows: a pass.
+remote_response <- function(fit) {
+  sizes <- function(block) split_own(fit, block$own)
+  found <- gather_rows(fit, sizes, pads = FALSE)
+  list(y = found$y, trials = found$trials, weight = found$weight)
 }

@@ -204,10 +204,13 @@ block_sizes <- function(fit, block) {
   )
 }
 
-split_own <- function(fit, own) {
-  weights <- own$weights
-  if (!is.null(own$trials)) {
-    weights <- if (!is.null(fit$request$weights)) weights / own$trials
-  }
-  split_weights(own$y, own$trials, weights, fit)
+# What the predictors of these rows need beside them at these draws, as effects
+# of their groups.
+join_draws <- function(fit, rows, draws, groups) {
+  UseMethod("join_draws")
+}
+
+#' @export
+join_draws.tall_regression <- function(fit, rows, draws, groups) {
+  rows
 }

@@ -5,8 +5,8 @@
 # stats::D(). What D() knows nothing of, or what would cancel, is a step: a
 # quantity with a name and a slope of its own. Databases may refuse to round to
 # 0 or to infinity: exponents are clipped, see sql_exp().
-#   log_lik     up to constants, of a row of weight 1, in eta, y and steps; NULL:
-#               it is quadratic, and sums of products are all.
+#   log_lik     up to constants, of a row of weight 1, in eta, y and steps;
+#               NULL: it is quadratic, and sums of products are all.
 #   steps       list of lists of sql_step() by name, one after the other.
 #   bound       list(steps, third): the bound on the third derivative within
 #               `reach` of eta, likewise; NULL: there is none.

@@ -49,7 +49,7 @@ longest <- 500
 widest <- 8
 
 # How many circles and wide functions there still are: no more may come.
-known <- c(circles = 2, wide = 18)
+known <- c(circles = 0, wide = 13)
 
 room_of <- function(file) {
   sub("[-.].*", "", file)

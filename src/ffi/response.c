@@ -458,29 +458,6 @@ SEXP ffi_response_deviance(SEXP place,
   return out;
 }
 
-/* an observation, or its columns, for each row of means (rows x predictors) */
-SEXP ffi_response_simulate(SEXP place,
-                           SEXP mean,
-                           SEXP n_predictor,
-                           SEXP weight,
-                           SEXP aux,
-                           SEXP seed) {
-  const struct tb_response_type* type = parse_response(place);
-  const size_t n = (size_t)Rf_xlength(mean);
-  const size_t n_each = parse_predictors(type, n_predictor, n);
-  const size_t n_row = n / n_each;
-  const double* v_mean = ffi_some_doubles(mean, n, "mean");
-  const double* v_weight = ffi_doubles(weight, n_row, "weight");
-  const struct tb_response_point* p_point = parse_points(place, aux, false, 1);
-  struct tb_rng rng;
-  tb_rng_init(&rng, ffi_as_count(seed, "seed"), 0, TB_STREAM_model);
-  const size_t n_out = ffi_times(n_row, tb_response_n_y(type), "mean");
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_out));
-  type->simulate(v_mean, n_row, n_each, v_weight, p_point, &rng, REAL(out));
-  UNPROTECT(1);
-  return out;
-}
-
 /* The means at the linear predictors theta x' + offset, draws x rows; these
  * themselves where place is NULL. x: a matrix, or a dgRMatrix. */
 SEXP ffi_link_product(SEXP theta,

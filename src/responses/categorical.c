@@ -124,25 +124,6 @@ static void categorical_mean(const double* v_eta,
   }
 }
 
-static void categorical_simulate(const double* v_mean,
-                                 size_t n_row,
-                                 size_t n_predictor,
-                                 const double* v_weight,
-                                 const struct tb_response_point* p_point,
-                                 struct tb_rng* p_rng,
-                                 double* v_out) {
-  (void)v_weight;
-  (void)p_point;
-  for (size_t i = 0; i < n_row; ++i) {
-    double left = tb_rng_unif(p_rng);
-    size_t k = 0;
-    for (; k + 1 < n_predictor && left >= v_mean[k * n_row + i]; ++k) {
-      left -= v_mean[k * n_row + i];
-    }
-    v_out[i] = (double)k;
-  }
-}
-
 const struct tb_response_type tb_response_categorical = {
     .name = "categorical",
     .link = "softmax",
@@ -151,5 +132,4 @@ const struct tb_response_type tb_response_categorical = {
     .outside = categorical_outside,
     .evaluate = categorical_evaluate,
     .mean = categorical_mean,
-    .simulate = categorical_simulate,
 };

@@ -22,7 +22,7 @@
  *   third_bound  sup of |d3l/deta3|, s fixed          cubic weights
  *   remainder    -l less its expansion to t^2         exact steps from few rows
  *   mean         E(y)                                 predictions
- *   variance, deviance, simulate                      of the mean
+ *   variance, deviance                                of the mean
  *
  * glm and groups take one predictor, groups one column of y; network takes any
  * response. */
@@ -30,7 +30,6 @@
 #define TB_RESPONSES_RESPONSE_H
 
 #include "base/param.h"
-#include "base/rng.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -132,17 +131,6 @@ struct tb_response_type {
                size_t n_row,
                size_t n_predictor,
                double* v_out);
-
-  /* y of n_row observations with these means (n_row x K); weights as in
-   * tb_response_rows, trials are whole. Proportions where there are trials. All
-   * columns of y, of an observation that nothing is hidden of. */
-  void (*simulate)(const double* v_mean,
-                   size_t n_row,
-                   size_t n_predictor,
-                   const double* v_weight,
-                   const struct tb_response_point* p_point,
-                   struct tb_rng* p_rng,
-                   double* v_out);
 
   /* ---- required but of classes ---- */
 

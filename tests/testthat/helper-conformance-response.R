@@ -365,16 +365,7 @@ law_response_draws <- function(case, families, n = 2e4) {
     n_predictor <- length(eta)
     at <- matrix(rep(eta, each = n), n)
     mean <- .Call(ffi_response_mean, case$place, at, n_predictor)
-    ours <- .Call(
-      ffi_response_simulate,
-      case$place,
-      mean,
-      n_predictor,
-      weight,
-      case$aux,
-      11
-    )
-    draws <- list(core = ours)
+    draws <- list()
     for (family in families) {
       set.seed(3)
       mu <- array(mean, c(n, 1, n_predictor))
@@ -468,4 +459,75 @@ law_response_support <- function(case) {
   for (bad in case$outside) {
     expect_identical(outside(c(case$values[[1]], bad)), 2)
   }
+}
+
+# What a database computes of a response is what the core computes, evaluated by
+# R or by an engine. Log densities are alike up to constants, hence from a
+# predictor to the next. Derivatives are differences of terms near
+# weight (1 + y): the core's 1 - mu has the digits of 1.
+law_response_sql <- function(case, recipe, evaluate) {
+  eta <- c(-250, -37, -9.5, -1, -1e-9, 0, 0.4, 1.3, 8, 36, 250)
+  at <- response_grid(case, eta)
+  at$reach <- rep_len(c(0, 0.7, 2, 40), nrow(at))
+  ours <- evaluate(recipe, at)
+  theirs <- lapply(
+    list(log_lik = "log_density", score = "score", curvature = "curvature"),
+    function(what) response_at(case, what, at$eta, at$y, at$weight)
+  )
+  theirs$third <- .Call(
+    ffi_response_bounds,
+    case$place,
+    at$eta,
+    at$reach,
+    at$y,
+    at$weight,
+    case$aux
+  )$third
+  terms <- at$weight * (1 + at$y)
+  size <- abs(theirs$log_lik) + terms * (1 + abs(at$eta))
+  scale <- lapply(theirs, function(x) abs(x) + terms)
+  scale$log_lik <- size + c(size[-1], 0)
+  is_last <- at$eta == eta[[length(eta)]]
+  rises <- function(x) ifelse(is_last, 0, c(diff(x), 0))
+  ours$log_lik <- rises(ours$log_lik)
+  theirs$log_lik <- rises(theirs$log_lik)
+  for (what in names(theirs)) {
+    off <- abs(ours[[what]] - theirs[[what]]) / scale[[what]]
+    expect_lte(max(off), 1e-12, label = what)
+  }
+}
+
+# Of rows: as they are evaluated by R, and by the engine of a connection.
+sql_in_r <- function(recipe, rows) {
+  rows <- as.list(rows)
+  for (step in c(recipe$steps, recipe$bound$steps)) {
+    rows[names(step)] <- lapply(step, eval, rows)
+  }
+  own <- c(recipe[c("log_lik", "score", "curvature")], recipe$bound["third"])
+  lapply(own, function(e) rows$weight * eval(e, rows))
+}
+
+sql_in <- function(con) {
+  function(recipe, at) {
+    at$row <- seq_len(nrow(at))
+    table <- table_of(con, at, "grid")
+    s <- list(weights = quote(weight))
+    rows <- list(con = con, engine = sql_engine(con), keep = names(at))
+    rows$sql <- sql_select(con, list(), table_query(as_source(table)),
+      keep = names(at))
+    rows <- add_steps(rows, c(recipe$steps, recipe$bound$steps))
+    own <- c(recipe[c("log_lik", "score", "curvature")], recipe$bound["third"])
+    rows <- add_columns(rows, lapply(own, translate_weighed, s = s, con = con))
+    found <- run_sql(con, sql_select(con, list(), rows$sql,
+      keep = c("row", names(own))))
+    found[order(found$row), ]
+  }
+}
+
+# The responses that a database takes are those that the core takes.
+law_response_sql_support <- function(case, recipe) {
+  is_bad <- function(y) eval(recipe$outside(TRUE), list(y = y))
+  expect_false(any(is_bad(case$values)))
+  # what is not finite is refused before
+  expect_true(all(is_bad(Filter(is.finite, case$outside))))
 }

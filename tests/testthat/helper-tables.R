@@ -41,6 +41,13 @@ local_duckdb <- function(file = ":memory:", frame = parent.frame()) {
   con
 }
 
+# The engines that tests go through: connections by name.
+sql_engines <- list(
+  SQLite = function(frame = parent.frame()) local_sqlite(frame),
+  DuckDB = function(frame = parent.frame()) local_duckdb(frame = frame),
+  PostgreSQL = function(frame = parent.frame()) local_postgres(frame = frame)
+)
+
 # A lazy table of these rows.
 table_of <- function(con, rows, name = "rows") {
   DBI::dbWriteTable(con, name, rows, overwrite = TRUE)

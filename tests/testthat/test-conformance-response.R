@@ -9,6 +9,15 @@ entries_of <- function(case) {
   )
 }
 
+# what databases compute of each, where it is more than products
+sql_recipes_of <- function(case) {
+  recipes <- lapply(entries_of(case), function(entry) {
+    recipe <- entry$sql[[case$link]]
+    if (is.function(recipe)) recipe(case$aux) else recipe
+  })
+  unique(Filter(function(recipe) !is.null(recipe$log_lik), recipes))
+}
+
 test_that("core and R have the same responses, and each is tried", {
   known <- .Call(ffi_response_registry)
   expect_setequal(unique(known$name), names(conformance_responses()))
@@ -69,6 +78,20 @@ for (label in names(cases)) {
   test_that(says("the deviance is what the log density falls short of"), {
     law_response_deviance(case)
   })
+
+  for (recipe in sql_recipes_of(case)) {
+    test_that(says("what databases compute is what the core does"), {
+      law_response_sql_support(case, recipe)
+      law_response_sql(case, recipe, sql_in_r)
+    })
+
+    for (engine in names(sql_engines)) {
+      test_that(says(paste("the same by the arithmetic of", engine)), {
+        con <- sql_engines[[engine]]()
+        law_response_sql(case, recipe, sql_in(con))
+      })
+    }
+  }
 
   if (length(case$aux) > 0) {
     test_that(says("its auxiliary parameters have slopes, too"), {

@@ -164,6 +164,36 @@ test_that("the source of vignette(\"add-a-member\") obeys the laws", {
   expect_identical(from_file, draws(tall_stream(opener(rows, 4))))
 })
 
+test_that("the front end of vignette(\"add-a-member\") fits as tall_glm()", {
+  tall_logit <- guide_functions(guide_code())$tall_logit
+  rows <- withr::with_seed(3, data.frame(x = rnorm(400), z = rnorm(400)))
+  rows$y <- withr::with_seed(4, rbinom(400, 1, plogis(rows$x)))
+  prior <- prior_student(4, 0, 2.5, autoscale = TRUE)
+  for (data in list(rows, tall_stream(opener(rows, 150)))) {
+    fit <- tall_logit(y ~ x + z, data = data, seed = 1, refresh = 0)
+    same <- tall_glm(
+      y ~ x + z,
+      data = data,
+      family = binomial(),
+      prior = prior,
+      prior_intercept = prior,
+      seed = 1,
+      refresh = 0
+    )
+    expect_s3_class(fit, c("tall_logit", "tall_glm", "tall_fit"), exact = FALSE)
+    expect_identical(fit$draws, same$draws)
+    new <- rows[1:5, ]
+    expect_identical(predict(fit, new), predict(same, new))
+    expect_identical(as.list(fit$call)[[1]], quote(tall_logit))
+    again <- update(fit, . ~ x, seed = 1, refresh = 0)
+    expect_identical(formula(again), y ~ x, ignore_formula_env = TRUE)
+  }
+  expect_error(
+    tall_logit(y ~ x, data = rows, lamda = 1),
+    class = "tall_error_input"
+  )
+})
+
 test_that("files that vignette(\"add-a-member\") names are there", {
   root <- test_path("..", "..")
   page <- file.path(root, "vignettes", "add-a-member.Rmd")
@@ -176,7 +206,7 @@ test_that("files that vignette(\"add-a-member\") names are there", {
   named <- unique(sub("[.]$", "", named))
   expect_gt(length(named), 20)
   # of the examples
-  new <- "(geometric|tula|columns|source-csv)[.][cR]$|<name>"
+  new <- "(geometric|tula|columns|source-csv|front-logit)[.][cR]$|<name>"
   named <- grep(new, named, invert = TRUE, value = TRUE)
   is_there <- lengths(lapply(file.path(root, named), Sys.glob)) > 0
   expect_identical(named[!is_there], character())
@@ -308,11 +338,12 @@ test_that("the picture has the uses of a room, and of those below", {
 
 test_that("CONTRIBUTING.md has the order of the rooms", {
   tools <- tool("layers.R")
-  page <- readLines(test_path("..", "..", "CONTRIBUTING.md"))
-  order <- setdiff(names(tools$rooms), c("tallbayes", "zzz"))
-  expect_match(
-    paste(page, collapse = " "),
-    paste0("From the ground up: ", paste(order, collapse = ", "), "."),
-    fixed = TRUE
-  )
+  root <- test_path("..", "..")
+  page <- paste(readLines(file.path(root, "CONTRIBUTING.md")), collapse = " ")
+  of_r <- setdiff(names(tools$rooms), c("tallbayes", "zzz"))
+  of_c <- readLines(file.path(root, "tools", "core-check", "rooms"))
+  for (order in list(of_r, of_c)) {
+    order <- paste0("From the ground up: ", toString(order), ".")
+    expect_match(page, order, fixed = TRUE)
+  }
 })

@@ -182,22 +182,6 @@ static void interval_deviance(const double* v_y,
   }
 }
 
-static void interval_simulate(const double* v_mean,
-                              size_t n_row,
-                              size_t n_predictor,
-                              const double* v_weight,
-                              const struct tb_response_point* p_point,
-                              struct tb_rng* p_rng,
-                              double* v_out) {
-  (void)n_predictor;
-  (void)v_weight;
-  (void)p_point;
-  for (size_t k = 0; k < n_row; ++k) {
-    const double u = tb_rng_unif(p_rng);
-    v_out[k] = v_out[n_row + k] = v_mean[k] + log(u / (1 - u));
-  }
-}
-
 extern const struct tb_response_type tb_response_interval;
 const struct tb_response_type tb_response_interval = {
     .name = "interval",
@@ -207,7 +191,6 @@ const struct tb_response_type tb_response_interval = {
     .outside = interval_outside,
     .evaluate = interval_evaluate,
     .mean = interval_mean,
-    .simulate = interval_simulate,
     .variance = interval_variance,
     .deviance = interval_deviance,
     .bound = interval_bound,
@@ -300,21 +283,6 @@ static void spread_deviance(const double* v_y,
   }
 }
 
-static void spread_simulate(const double* v_mean,
-                            size_t n_row,
-                            size_t n_predictor,
-                            const double* v_weight,
-                            const struct tb_response_point* p_point,
-                            struct tb_rng* p_rng,
-                            double* v_out) {
-  (void)n_predictor;
-  (void)v_weight;
-  for (size_t k = 0; k < n_row; ++k) {
-    const double sd = v_mean[n_row + k] * p_point->aux;
-    v_out[k] = v_mean[k] + sd * tb_rng_norm(p_rng);
-  }
-}
-
 extern const struct tb_response_type tb_response_spread;
 const struct tb_response_type tb_response_spread = {
     .name = "spread",
@@ -326,7 +294,6 @@ const struct tb_response_type tb_response_spread = {
     .outside = spread_outside,
     .evaluate = spread_evaluate,
     .mean = spread_mean,
-    .simulate = spread_simulate,
     .variance = spread_variance,
     .deviance = spread_deviance,
     .prepare = spread_prepare,

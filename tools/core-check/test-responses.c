@@ -111,8 +111,7 @@ static void registry_finds_responses(struct check* p_check) {
     CHECK(tb_response_find(type->name, type->link) == type);
     CHECK(tb_response_at_place((double)k) == type);
     CHECK(type->citation != NULL && type->outside != NULL &&
-          type->evaluate != NULL && type->mean != NULL &&
-          type->simulate != NULL);
+          type->evaluate != NULL && type->mean != NULL);
     CHECK((type->flags & TB_RESPONSE_CLASSES) ||
           (type->variance != NULL && type->deviance != NULL));
     CHECK(tb_response_n_y(type) <= TB_RESPONSE_MOST_Y);
