@@ -25,7 +25,7 @@
 #' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
 #' summary(rstantools::loo_pit(fit, seed = 1))
 #' @exportS3Method rstantools::loo_pit
-loo_pit.tall_glm <- function(
+loo_pit.tall_regression <- function(
   object,
   draws = NULL,
   seed = NULL,
@@ -39,10 +39,13 @@ loo_pit.tall_glm <- function(
   draws <- check_draws(object, draws, ndraws)
   seed <- check_seed(seed)
   cores <- check_cores(cores)
-  check_own_size(object, NULL, draws)
+  if (!is.null(object$groups)) {
+    abort_no_formula(object, "loo_pit")
+  }
+  check_is_number(object, "loo_pit")
+  object <- in_memory(ask_rows(object), draws)$fit
   rows <- seq_len(object$n_data)
   wanted <- draws %||% posterior::ndraws(object$draws)
-  object <- fit_of_rows(object)
   shown <- with_seed(seed, replicated_responses(object, rows, wanted))
   psis <- psis_of(object, log_lik_of(object, wanted), cores)
   rstantools::loo_pit(
@@ -112,7 +115,7 @@ NULL
 
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::loo
-loo.tall_glm <- function(
+loo.tall_fit <- function(
   x,
   ...,
   observations = 400,
@@ -142,16 +145,8 @@ loo.tall_glm <- function(
 }
 
 #' @rdname loo-tall_glm
-#' @exportS3Method loo::loo
-loo.tall_nn <- loo.tall_glm
-
-#' @rdname loo-tall_glm
-#' @exportS3Method loo::loo
-loo.tall_fit <- loo.tall_glm
-
-#' @rdname loo-tall_glm
 #' @exportS3Method loo::loo_subsample
-loo_subsample.tall_glm <- function(
+loo_subsample.tall_fit <- function(
   x,
   ...,
   observations = 400,
@@ -173,16 +168,8 @@ loo_subsample.tall_glm <- function(
 }
 
 #' @rdname loo-tall_glm
-#' @exportS3Method loo::loo_subsample
-loo_subsample.tall_nn <- loo_subsample.tall_glm
-
-#' @rdname loo-tall_glm
-#' @exportS3Method loo::loo_subsample
-loo_subsample.tall_fit <- loo_subsample.tall_glm
-
-#' @rdname loo-tall_glm
 #' @exportS3Method loo::waic
-waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
+waic.tall_fit <- function(x, ..., draws = NULL, ndraws = NULL) {
   label <- deparse1(substitute(x))
   check_loo_dots(..., .known = character())
   check_has_data(x)
@@ -190,14 +177,6 @@ waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
   check_matrix_size(x, x$n_data, draws, NULL)
   as_tall_loo(loo::waic(log_lik_of(x, draws)), x, label)
 }
-
-#' @rdname loo-tall_glm
-#' @exportS3Method loo::waic
-waic.tall_nn <- waic.tall_glm
-
-#' @rdname loo-tall_glm
-#' @exportS3Method loo::waic
-waic.tall_fit <- waic.tall_glm
 
 # The rows of a subsample, unless told: what makes them the same of all fits to
 # the same data.
@@ -247,12 +226,8 @@ check_loo_dots <- function(..., .known) {
 
 # The generic is rstantools', which may not be there.
 log_lik_of <- function(fit, draws, pointwise = FALSE) {
-  f <- if (inherits(fit, "tall_nn")) {
-    log_lik.tall_nn
-  } else if (inherits(fit, "tall_classes")) {
-    log_lik.tall_classes
-  } else if (inherits(fit, "tall_glm")) {
-    log_lik.tall_glm
+  f <- if (is.null(fit$groups) && inherits(fit, "tall_regression")) {
+    log_lik.tall_regression
   } else {
     log_lik.tall_fit
   }
@@ -262,17 +237,7 @@ log_lik_of <- function(fit, draws, pointwise = FALSE) {
 # The fit's own responses; NULL where the model does not tell them from other
 # data.
 fit_response <- function(fit) {
-  UseMethod("fit_response")
-}
-
-#' @export
-fit_response.tall_fit <- function(fit) {
-  NULL
-}
-
-#' @export
-fit_response.tall_glm <- function(fit) {
-  own_response(fit)$y
+  if (inherits(fit, "tall_regression")) own_response(fit)$y
 }
 
 # How loo_subsample() approximates the observations it leaves out.
@@ -286,7 +251,10 @@ loo_approximation.tall_fit <- function(fit) {
 }
 
 # NULL: all rows.
-check_observations <- function(observations, n_data, few = 1000) {
+check_observations <- function(
+  observations,
+  n_data,
+  few = 1000) {
   if (inherits(observations, "psis_loo_ss")) {
     return(observations)
   }
@@ -297,8 +265,7 @@ check_observations <- function(observations, n_data, few = 1000) {
     observations <- check_count(
       observations,
       max = if (few == 0) n_data else Inf,
-      arg = "observations"
-    )
+      arg = "observations")
     return(if (n_data > max(few, observations)) observations)
   }
   rows <- check_numeric_vector(observations, arg = "observations")
@@ -308,8 +275,7 @@ check_observations <- function(observations, n_data, few = 1000) {
       rows,
       bad[[1]],
       paste("be rows of the data, 1 to", format_count(n_data)),
-      arg = "observations"
-    )
+      arg = "observations")
   }
   as.integer(rows)
 }
@@ -387,8 +353,7 @@ known_observations <- function(observations) {
       i = "Leave {.arg estimator} out, and give {.arg observations}, a number
            above 1."
     ),
-    argument = "estimator"
-  )
+    argument = "estimator")
 }
 
 # Effective draws over draws, the mean over variables (for a network, over
@@ -402,6 +367,3 @@ relative_efficiency <- function(fit, n_used) {
   if (is.finite(ess)) min(1, ess / n_used) else 1
 }
 
-#' @rdname loo_pit.tall_glm
-#' @exportS3Method rstantools::loo_pit
-loo_pit.tall_nn <- loo_pit.tall_glm

@@ -5,8 +5,8 @@
 #' Method for the generic of \pkg{bayesplot}: compares the response with draws
 #' of it.
 #'
-#' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
-#'   [tall_nn()], which kept its data.
+#' @param object (`tall_regression`) The fit, from [tall_glm()] or another front
+#'   end of a formula, which kept its data.
 #' @param type (string) What [bayesplot::pp_check()] draws: the name of a
 #'   function `bayesplot::ppc_*()` without its prefix, such as `"dens_overlay"`,
 #'   `"stat"`, `"bars"`, `"error_binned"`. `NULL`: `"bars"` for responses 0 and
@@ -34,8 +34,9 @@
 #' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
 #' bayesplot::pp_check(fit, seed = 1)
 #' bayesplot::pp_check(fit, "stat", stat = "sd", seed = 1)
+#' @aliases pp_check.tall_glm
 #' @exportS3Method bayesplot::pp_check
-pp_check.tall_glm <- function(
+pp_check.tall_regression <- function(
   object,
   type = NULL,
   draws = NULL,
@@ -52,6 +53,7 @@ pp_check.tall_glm <- function(
   if (is.null(type)) {
     type <- if (has_few_values(object)) "bars" else "dens_overlay"
   }
+  check_loo_plot(object, type)
   plot <- ppc_function(type)
   type <- sub("^ppc_", "", type)
   given <- check_ppc_values(object, list(...))
@@ -154,13 +156,24 @@ psis_of <- function(fit, log_lik, cores = 1L) {
   loo::psis(-log_lik, r_eff = r_eff, cores = cores)
 }
 
-# Responses that are 0 or 1, or the numbers of classes?
-has_few_values <- function(fit) {
-  UseMethod("has_few_values")
+# Of groups it is a group that is left out.
+check_loo_plot <- function(fit, type) {
+  if (is.character(type) && any(grepl("loo", type)) && !is.null(fit$groups)) {
+    abort_tall(
+      "unsupported",
+      "Leave-one-out cross-validation of a multilevel fit is by group: see
+       {.code loo::loo(fit)}.",
+      argument = "type",
+      value = type
+    )
+  }
 }
 
-#' @export
-has_few_values.tall_glm <- function(fit) {
+# Responses that are 0 or 1, or the numbers of classes?
+has_few_values <- function(fit) {
+  if (has_class_response(fit)) {
+    return(TRUE)
+  }
   if (!has_trials(fit$family)) {
     return(FALSE)
   }
@@ -170,15 +183,12 @@ has_few_values.tall_glm <- function(fit) {
 }
 
 # Responses of some of the fit's own rows, y, and as many from each draw, yrep.
-replicated_responses <- function(fit, rows, draws) {
-  UseMethod("replicated_responses")
-}
-
-#' @export
-replicated_responses.tall_glm <- function(fit, rows, draws) {
-  seen <- observations_of(observed_rows(fit, NULL), rows)
-  chosen <- choose_draws(fit, draws, resample = TRUE)
-  list(y = seen$count, yrep = response_draws(fit, seen, chosen, cores = 1L))
+replicated_responses <- function(fit, at, n_draw) {
+  chosen <- choose_draws(fit, n_draw, resample = TRUE)
+  asked <- ask_rows(fit, groups = group_request(fit), needs = "responses")
+  rows <- some_rows(asked_rows(asked), at)
+  rows <- join_draws(fit, rows, chosen, asked$groups)
+  list(y = rows$count, yrep = response_draws(fit, rows, chosen))
 }
 
 # The function bayesplot::ppc_<type>.
@@ -188,7 +198,3 @@ ppc_function <- function(type) {
   check_known(type, bayesplot_types("ppc"), "type", arg = "type")
   getExportedValue("bayesplot", paste0("ppc_", type))
 }
-
-#' @rdname pp_check.tall_glm
-#' @exportS3Method bayesplot::pp_check
-pp_check.tall_nn <- pp_check.tall_glm

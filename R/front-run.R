@@ -68,7 +68,7 @@ front_sample <- function(model, run, in_place = FALSE, whitens = FALSE) {
 # The fit as its front end hands it back: with its class, the call, and `parts`,
 # what methods need of formula and data.
 front_fit <- function(fit, class, call, parts) {
-  class(fit) <- c(class, "tall_fit")
+  class(fit) <- whole_class(class)
   fit$call <- call
   fit[names(parts)] <- parts
   seal_fit(finish_fit(fit))

@@ -216,6 +216,7 @@ facts_of_sums <- function(sums, s, largest = NULL) {
 # Of all tables together: the sums of aggregates, and the largest weight; each:
 # the sums of each table.
 aggregate_tables <- function(rows, make) {
+  check_source_kept(rows)
   s <- rows$in_sql
   tables <- source_tables(rows$source)
   made <- lapply(tables, function(table) make(sql_design_rows(s, table)))
@@ -240,7 +241,7 @@ aggregate_tables <- function(rows, make) {
 # ---- what passes compute -----------------------------------------------------
 
 #' @export
-sums_at.tall_sql <- function(rows, theta, pass, control) {
+sums_at.tall_rows_database <- function(rows, theta, control, pass = 1) {
   found <- sql_sums_at(rows, theta)
   c(found$parts, list(
     facts = found$facts,
@@ -304,7 +305,7 @@ sql_sums_at <- function(rows, theta, more = NULL, known = NULL) {
 
 # About the shift first, then about the means.
 #' @export
-products_of.tall_sql <- function(rows, control) {
+products_of.tall_rows_database <- function(rows, control) {
   s <- rows$in_sql
   d <- length(s$design$columns) + 1
   made <- aggregate_tables(rows, function(own) {
@@ -343,7 +344,7 @@ products_of.tall_sql <- function(rows, control) {
 }
 
 #' @export
-residuals_of.tall_sql <- function(rows, beta, control) {
+residuals_of.tall_rows_database <- function(rows, beta, control) {
   s <- rows$in_sql
   made <- aggregate_tables(rows, function(own) {
     con <- own$con

@@ -110,15 +110,3 @@ logistic_bound <- function(u, size = 1) {
     third = if (identical(size, 1)) third else bquote(.(size) * (.(third)))
   )
 }
-
-# What a database computes of a family; NULL: nothing. An entry's may be a
-# function of the values of auxiliary parameters, which are then all known:
-# digamma functions are not in SQL.
-sql_recipe <- function(family) {
-  recipe <- find_response(family)$sql[[family$link]]
-  if (!is.function(recipe)) {
-    return(recipe)
-  }
-  known <- known_values(family)
-  if (!anyNA(known)) recipe(unname(known))
-}

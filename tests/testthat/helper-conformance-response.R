@@ -85,6 +85,11 @@ response_columns <- c(
   aux_curvature = 5L
 )
 
+# several predictors a row, such as those of classes
+has_predictors <- function(case) {
+  case$n_predictor != 1
+}
+
 # A column at predictors eta (rows, or rows x classes). aux: NULL: the case's,
 # known; otherwise the coordinates of sampled ones. Of several of these, or
 # pairs of them, `column` is the one that is wanted.
@@ -171,6 +176,16 @@ law_response_classes <- function(case) {
       response_at(case, "log_density", moved, y, weight)
     }
     expect_slope(f, function(x) score[, k], eta[, k], paste("score", k))
+    for (l in 1:3) {
+      pair <- max(k, l) * (max(k, l) - 1) / 2 + min(k, l)
+      bend <- response_at(case, "curvature", eta, y, weight, column = pair)
+      slope <- function(x) {
+        moved <- replace(eta, cbind(seq_len(n), k), x)
+        -response_at(case, "score", moved, y, weight)[, l]
+      }
+      says <- paste("curvature", k, l)
+      expect_slope(slope, function(x) bend, eta[, k], says)
+    }
   }
 }
 
@@ -290,7 +305,7 @@ law_response_global <- function(case) {
 
 # The density at values of y, with `weight` the trials.
 response_density <- function(case, y, eta, weight = NULL) {
-  if (case$is_multiple) {
+  if (has_predictors(case)) {
     eta <- matrix(rep(eta, each = length(y)), length(y))
   } else {
     eta <- rep(eta, length(y))
@@ -299,7 +314,7 @@ response_density <- function(case, y, eta, weight = NULL) {
 }
 
 response_points <- function(case) {
-  if (case$is_multiple) {
+  if (has_predictors(case)) {
     list(c(0.3, -1, 2), c(0, 0, 0), c(-30, 2, 1))
   } else {
     as.list(c(-3, -0.4, 0, 0.8, 2))
@@ -307,7 +322,7 @@ response_points <- function(case) {
 }
 
 law_response_mass <- function(case) {
-  trials <- if (!is.null(case$size) && !case$is_multiple) case$size
+  trials <- if (!is.null(case$size) && !has_predictors(case)) case$size
   for (eta in response_points(case)) {
     if (is.null(case$all)) {
       f <- function(y) response_density(case, y, eta)
@@ -325,7 +340,7 @@ law_response_mass <- function(case) {
       moment <- function(g) sum(g(case$all) * p)
     }
     expect_close(moment(function(y) 1 + 0 * y), 1, "mass", tolerance = 1e-9)
-    if (!case$is_multiple) {
+    if (!has_predictors(case)) {
       mean <- .Call(ffi_response_mean, case$place, eta, 1)
       variance <- .Call(
         ffi_response_variance,
@@ -344,7 +359,7 @@ law_response_mass <- function(case) {
 
 # Of n draws by the core and, if there is a family of it, by its entry in R.
 law_response_draws <- function(case, families, n = 2e4) {
-  trials <- if (!is.null(case$size) && !case$is_multiple) case$size
+  trials <- if (!is.null(case$size) && !has_predictors(case)) case$size
   weight <- rep(as.double(trials %||% 1), n)
   for (eta in response_points(case)) {
     n_predictor <- length(eta)
@@ -361,13 +376,13 @@ law_response_draws <- function(case, families, n = 2e4) {
       # a draw of the auxiliary parameter for each of responses
       aux <- if (!is.null(case$aux)) drop(matrix(rep(case$aux, each = n), n))
       y <- as.numeric(family$draw(mu, aux, rows))
-      draws[[family$name]] <- y / (trials %||% 1) - case$is_multiple
+      draws[[family$name]] <- y / (trials %||% 1) - has_predictors(case)
     }
     p <- mean[1, ]
     for (name in names(draws)) {
       y <- draws[[name]]
       expect_length(y, n)
-      if (case$is_multiple) {
+      if (has_predictors(case)) {
         share <- tabulate(y + 1, n_predictor) / n
         expect_true(all(abs(share - p) <= 5 * sqrt(p * (1 - p) / n) + 1e-12))
         next

@@ -82,11 +82,11 @@ as_sqlite <- function(rows) {
 
 # Of a call of tall_glm(): how its rows are read once the look was taken.
 rows_of_call <- function(code) {
-  grab <- function(rows, ...) {
+  grab <- function(blueprint, rows, ...) {
     rlang::abort("", class = "test_rows", rows = rows)
   }
-  local_function("remote_draws", grab)
-  local_function("remote_sums", grab)
+  local_function("model_by_mode", grab)
+  local_function("model_by_sums", grab)
   tryCatch(
     {
       code
@@ -157,8 +157,8 @@ expect_same_passes <- function(call, table, frame) {
     near(a$rss, b$rss)
     near(a$gradient, b$gradient, 1 + abs(b$gradient))
   } else {
-    a <- sums_at(theirs, theta, 1, control)
-    b <- sums_at(ours, theta, 1, control)
+    a <- sums_at(theirs, theta, control)
+    b <- sums_at(ours, theta, control)
     near(a$log_lik, b$log_lik)
     near(a$gradient, b$gradient, 1 + abs(b$gradient))
     near(a$hessian, b$hessian, 1 + abs(b$hessian))

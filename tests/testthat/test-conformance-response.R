@@ -58,8 +58,8 @@ for (label in names(cases)) {
     law_response_support(case)
   })
 
-  if (case$is_multiple) {
-    test_that(says("the score is the slope in each predictor"), {
+  if (has_predictors(case)) {
+    test_that(says("score and curvature are slopes in each predictor"), {
       law_response_classes(case)
     })
     next
@@ -117,9 +117,18 @@ test_that("what is no response, or no link of it, is refused", {
     model_network(x, c(0, 1, 2), likelihood = "poisson"),
     class = "tall_error_input"
   )
-  # a place without a response
+  # a place without a response, and predictors that it has not
   expect_error(
     .Call(ffi_response_mean, 99, 0, 1),
+    class = "tall_error_corrupt"
+  )
+  expect_error(
+    .Call(ffi_response_mean, 0, c(0, 1), 2),
+    class = "tall_error_corrupt"
+  )
+  classes <- cases[["categorical, softmax"]]$place
+  expect_error(
+    .Call(ffi_response_variance, classes, c(0.5, 0.5), 1, NULL, NULL),
     class = "tall_error_corrupt"
   )
 })

@@ -30,7 +30,7 @@ test_that("whole numbers and decimals of DuckDB are summed as doubles", {
   })
   control <- list(refresh = 0, cores = 1)
   own <- rows_of(y ~ x * factor(on) + k, binomial(), weights = s)
-  sums_at(own, c(-1, 0.1, 0.2, 1e-4, 0.3), 1, control)
+  sums_at(own, c(-1, 0.1, 0.2, 1e-4, 0.3), control)
   own <- rows_of(k ~ x + on, gaussian(), offset = y)
   products_of(own, control)
   residuals_of(own, c(1, 2, 3), control)
