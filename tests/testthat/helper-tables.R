@@ -41,12 +41,27 @@ local_duckdb <- function(file = ":memory:", frame = parent.frame()) {
   con
 }
 
-# The engines that tests go through: connections by name.
-sql_engines <- list(
-  SQLite = function(frame = parent.frame()) local_sqlite(frame),
-  DuckDB = function(frame = parent.frame()) local_duckdb(frame = frame),
-  PostgreSQL = function(frame = parent.frame()) local_postgres(frame = frame)
-)
+# The engines that tests go through.
+sql_engines <- c("SQLite", "DuckDB", "PostgreSQL")
+
+local_engine <- function(name, frame = parent.frame()) {
+  switch(
+    name,
+    SQLite = local_sqlite(frame),
+    DuckDB = local_duckdb(frame = frame),
+    PostgreSQL = local_postgres(frame = frame)
+  )
+}
+
+# Another connection to the same database.
+local_other <- function(con, frame = parent.frame()) {
+  if (!is_duckdb(con)) {
+    return(local_postgres(frame = frame))
+  }
+  other <- DBI::dbConnect(con@driver)
+  withr::defer(DBI::dbDisconnect(other), frame)
+  other
+}
 
 # A lazy table of these rows.
 table_of <- function(con, rows, name = "rows") {

@@ -85,9 +85,9 @@ for (label in names(cases)) {
       law_response_sql(case, recipe, sql_in_r)
     })
 
-    for (engine in names(sql_engines)) {
+    for (engine in sql_engines) {
       test_that(says(paste("the same by the arithmetic of", engine)), {
-        con <- sql_engines[[engine]]()
+        con <- local_engine(engine)
         law_response_sql(case, recipe, sql_in(con))
       })
     }

@@ -4,24 +4,6 @@ quiet_glm <- function(...) {
   tall_glm(..., refresh = 0, seed = 1)
 }
 
-test_that("whole fits are those of the same rows in memory", {
-  con <- local_sqlite()
-  local_short_look(2000)
-  rows <- table_rows(12000)
-  table <- table_of(con, rows)
-  cases <- list(
-    list(y ~ x + word, binomial()),
-    list(count ~ x + log(wait), poisson()),
-    list(z ~ x * word, gaussian())
-  )
-  for (case in cases) {
-    theirs <- quiet_glm(case[[1]], table, case[[2]])
-    ours <- quiet_glm(case[[1]], rows, case[[2]])
-    expect_same_posterior(theirs, ours)
-    expect_identical(nobs(theirs), nobs(ours))
-  }
-})
-
 test_that("draws are not those of the rows in memory, the posterior is", {
   con <- local_sqlite()
   local_short_look(2000)

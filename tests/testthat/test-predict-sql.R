@@ -1,13 +1,5 @@
 # Predictions for lazy tables: streamed, or made by the database.
 
-test_that("SQLite predicts what R predicts", {
-  expect_predicts(local_sqlite())
-})
-
-test_that("PostgreSQL predicts what R predicts", {
-  expect_predicts(local_postgres())
-})
-
 test_that("standard deviations of responses are those of the draws", {
   con <- local_sqlite()
   rows <- table_rows()

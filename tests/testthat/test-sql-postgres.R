@@ -1,41 +1,5 @@
 # Passes in PostgreSQL servers that the tests start and stop.
 
-test_that("sums of PostgreSQL are those of R", {
-  con <- local_postgres()
-  local_short_look(500)
-  rows <- table_rows()
-  rows$on <- rows$on == 1
-  rows$won <- rows$y == 1
-  rows$w[[9]] <- NaN
-  rows$wait[[10]] <- NaN
-  rows$wait[[11]] <- 0.5
-  table <- table_of(con, rows)
-  fit <- function(data, formula, family = binomial(), ...) {
-    tall_glm(formula, data, family, ..., refresh = 0)
-  }
-  expect_same_passes(fit(data, won ~ word * x + factor(k) + on), table, rows)
-  expect_same_passes(
-    tall_glm(y ~ x + word, data, binomial(), weights = w, subset = on,
-      refresh = 0),
-    table,
-    rows
-  )
-  expect_same_passes(
-    fit(data, count ~ log(wait) + I(x^2) + offset(x / 9), poisson()),
-    table,
-    rows
-  )
-  expect_same_passes(fit(data, cbind(s, k - s) ~ x + `a b`), table, rows)
-  expect_same_passes(fit(data, z ~ x / k, gaussian()), table, rows)
-})
-
-test_that("streams of PostgreSQL obey the laws of sources", {
-  con <- local_postgres()
-  rows <- mixed_rows()
-  rows$group <- as.character(rows$group)
-  expect_source(as_source(table_of(con, rows)), rows)
-})
-
 test_that("two servers are shards of one table", {
   one <- local_postgres(1)
   two <- local_postgres(2)
@@ -59,36 +23,16 @@ test_that("two servers are shards of one table", {
   expect_gt(posterior::ndraws(more$draws), posterior::ndraws(theirs$draws))
 })
 
-test_that("a fit reads one state of the data, and leaves no transaction", {
+test_that("a user's transaction goes on", {
   con <- local_postgres()
-  other <- local_postgres()
   local_short_look(500)
-  rows <- table_rows()
-  table <- table_of(con, rows)
-  real <- products_of
-  n_seen <- NULL
-  local_function("products_of", function(rows, ...) {
-    DBI::dbExecute(other, "DELETE FROM rows WHERE k = 1")
-    out <- real(rows, ...)
-    n_seen <<- out$facts$n_row
-    out
-  })
-  tall_glm(z ~ x, table, refresh = 0, seed = 1)
-  expect_identical(n_seen, sum(!is.na(rows$x)) + 0)
-  expect_false(is_in_transaction(con))
-  # of the user's own transaction nothing is ended
-  local_function("products_of", real)
+  table <- table_of(con, table_rows())
   DBI::dbExecute(con, "BEGIN")
   DBI::dbExecute(con, "CREATE TABLE mine (x int)")
   tall_glm(z ~ x, table, refresh = 0, seed = 1)
   expect_true(is_in_transaction(con))
   DBI::dbExecute(con, "ROLLBACK")
   expect_false(DBI::dbExistsTable(con, "mine"))
-  # nor where the fit fails
-  expect_error(tall_glm(z ~ nope, table, refresh = 0))
-  local_function("products_of", function(...) stop("no"))
-  expect_error(tall_glm(z ~ x, table, refresh = 0))
-  expect_false(is_in_transaction(con))
 })
 
 test_that("a connection that is lost is told", {
@@ -120,36 +64,6 @@ test_that("a table that may not be read is told", {
     class = "tall_error_source"
   )
   DBI::dbExecute(con, "RESET ROLE")
-})
-
-test_that("an interrupt ends the transaction and leaves the connection", {
-  con <- local_postgres()
-  local_short_look(500)
-  table <- table_of(con, table_rows())
-  real <- run_sql
-  for (at in 1:4) {
-    n_query <- 0
-    local_function("run_sql", function(...) {
-      n_query <<- n_query + 1
-      if (n_query == at) {
-        rlang::interrupt()
-      }
-      real(...)
-    })
-    seen <- tryCatch(
-      {
-        tall_glm(y ~ x + word, table, binomial(), refresh = 0, seed = 1)
-        "done"
-      },
-      interrupt = function(cnd) "interrupted"
-    )
-    expect_identical(seen, "interrupted")
-    expect_false(is_in_transaction(con))
-    # what a transaction set for itself is as it was
-    found <- DBI::dbGetQuery(con, "SHOW transaction_read_only")[[1]]
-    expect_identical(found, "off")
-    expect_identical(nrow(DBI::dbReadTable(con, "rows")), 3000L)
-  }
 })
 
 test_that("Ctrl-C ends the transaction, amid passes and before chains run", {
