@@ -165,7 +165,8 @@ have_bounds <- function(priors) {
   vapply(
     priors,
     function(prior) {
-      inherits(prior, "tall_prior") && prior_kinds[[prior$kind]]$has_bounds
+      inherits(prior, "tall_prior") &&
+        prior_kinds[[prior$kind]]$form == "bounded"
     },
     TRUE
   )

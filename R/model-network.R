@@ -146,9 +146,11 @@ build_network <- function(
   resolved <- prior_resolve(
     prior,
     names = names,
-    column_sd = sqrt(network_fan_in(widths)),
-    aux = if (samples_aux) scale_aux(prior_aux, response_sd)
+    column_sd = sqrt(network_fan_in(widths))
   )
+  if (samples_aux) {
+    resolved <- append_aux(resolved, list(scale_aux(prior_aux, response_sd)))
+  }
   new_model(
     "network",
     list(
