@@ -398,16 +398,6 @@ judge_problem <- function(metric, problem, places, control) {
     }
     return(sqrt(fssd_square(places, problem, TRUE, control$cores)$value))
   }
-  square <- ksd_squares(
-    problem$theta,
-    problem$score,
-    problem$weights,
-    problem$c,
-    problem$beta,
-    "vector",
-    TRUE,
-    ncol(problem$theta),
-    control$cores
-  )
+  square <- ksd_squares(problem, cores = control$cores)
   sqrt(max(drop(square), 0))
 }
