@@ -113,8 +113,7 @@ check_search_gradient <- function(gradient, step, model) {
     abort_status(
       "nonfinite",
       iteration = step,
-      coordinate = model$coordinates[[bad[[1]]]],
-      value = gradient[[bad[[1]]]],
+      at = new_place(model$coordinates[[bad[[1]]]], gradient[[bad[[1]]]]),
       detail = "The learning rate is too large: the search ran away."
     )
   }

@@ -195,7 +195,7 @@ note_status <- function(arm, reports) {
   }
   report <- reports[[chain[[1]]]]
   arm$status <- status_name(report$status)
-  arm[c("coordinate", "value")] <- report_place(report, arm$plan$model)
+  arm$place <- report_place(report, arm$plan$model)
   arm$stopped_at <- arm$iterations + report$n_step + 1
   arm
 }
@@ -239,8 +239,7 @@ score_arm <- function(arm, judge) {
     if (!is.finite(arm$score)) {
       arm$score <- NA_real_
       arm$status <- "nonfinite"
-      arm$coordinate <- "gradient"
-      arm$value <- NA_real_
+      arm$place <- new_place("gradient", NA_real_)
       arm$stopped_at <- arm$iterations
     }
   }
