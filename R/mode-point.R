@@ -22,10 +22,10 @@ model_mode <- function(
       mode_seed,
       search_mode(
         model,
+        search_options(model, least_step = least_step),
         cores = cores,
         refresh = refresh,
-        stands_in = TRUE,
-        least_step = least_step
+        stands_in = TRUE
       )
     )
   }

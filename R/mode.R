@@ -156,30 +156,50 @@ find_mode <- function(
   settings <- if (mode_is_stochastic(method)) {
     stochastic_settings(model, method, batch_size, learning_rate, decay, beta)
   }
-  search_mode(model, method, init, max_iter, cores, refresh, settings)
+  options <- search_options(model, method, max_iter, settings)
+  search_mode(model, options, init, cores, refresh)
 }
 
-# find_mode() once its arguments are known to be good; `settings` are those of
-# mode_stochastic(). stands_in: where there is no mode but a posterior, is a
-# point to start and scale by welcome? least_step: of Newton's method.
-search_mode <- function(
+# How a mode is searched for. settings: of a stochastic method, see
+# stochastic_settings(). least_step: of Newton's method.
+search_options <- function(
   model,
   method = mode_method(model),
-  init = NULL,
   max_iter = if (mode_is_stochastic(method)) 5000 else 100,
-  cores = 1,
-  refresh = getOption("tallbayes.refresh", 1),
-  settings = stochastic_settings(model, method, decay = max_iter / 10),
-  stands_in = FALSE,
+  settings = if (mode_is_stochastic(method)) {
+    stochastic_settings(model, method, decay = max_iter / 10)
+  },
   least_step = newton_least_step
 ) {
+  stopifnot(mode_is_stochastic(method) == !is.null(settings))
+  options <- list(
+    method = method,
+    max_iter = max_iter,
+    settings = settings,
+    least_step = least_step
+  )
+  structure(options, class = "tall_search_options")
+}
+
+# find_mode() once its arguments are known to be good. stands_in: where there is
+# no mode but a posterior, is a point to start and scale by welcome?
+search_mode <- function(
+  model,
+  options = search_options(model),
+  init = NULL,
+  cores = 1,
+  refresh = getOption("tallbayes.refresh", 1),
+  stands_in = FALSE
+) {
+  method <- options$method
+  max_iter <- options$max_iter
   has_curvature <- model_info(model)$has_curvature
   start <- if (is.null(init)) model_start(model) else as.double(init)
   search <- function() {
     switch(
       method,
       newton = seek_peak(
-        mode_newton(model, start, max_iter, cores, least_step),
+        mode_newton(model, start, options, cores),
         model,
         start,
         cores
@@ -190,18 +210,7 @@ search_mode <- function(
         start,
         cores
       ),
-      mode_stochastic(
-        model,
-        start,
-        method,
-        max_iter,
-        settings$batch_size,
-        settings$learning_rate,
-        settings$decay,
-        settings$beta,
-        cores,
-        search_label(refresh)
-      )
+      mode_stochastic(model, start, options, cores, search_label(refresh))
     )
   }
   if (mode_is_stochastic(method) || !can_lose_sigma(model)) {
@@ -266,7 +275,7 @@ mode_is_stochastic <- function(method) {
   method %in% c("adam", "sgd")
 }
 
-# Those of mode_stochastic(), checked.
+# Those of mode_stochastic(), checked; see find_mode().
 stochastic_settings <- function(
   model,
   method,
@@ -291,19 +300,38 @@ stochastic_settings <- function(
 
 # ---- the object --------------------------------------------------------------
 
-new_mode <- function(
-  model,
-  estimate,
-  log_posterior,
-  gradient,
-  minus_hessian,
-  passes,
-  iterations,
-  converged,
-  method,
-  box = NULL,
-  scale = NULL
-) {
+# A log posterior about a point, to second order. hessian: minus the Hessian,
+# NULL where there is none.
+new_expansion <- function(theta, log_posterior, gradient, hessian = NULL) {
+  stopifnot(length(gradient) == length(theta))
+  expansion <- list(
+    theta = theta,
+    log_posterior = log_posterior,
+    gradient = gradient,
+    hessian = hessian
+  )
+  structure(expansion, class = "tall_expansion")
+}
+
+# What a search did.
+new_search <- function(method, passes, iterations, converged = TRUE) {
+  stopifnot(rlang::is_string(method), rlang::is_bool(converged))
+  search <- list(
+    method = method,
+    passes = passes,
+    iterations = iterations,
+    converged = converged
+  )
+  structure(search, class = "tall_search")
+}
+
+# about: the expansion at the mode. box: the bounds of its prior, see
+# mode_box(). scale: where there is no Hessian, of each parameter the standard
+# deviation given all others.
+new_mode <- function(model, about, search, box = NULL, scale = NULL) {
+  estimate <- about$theta
+  gradient <- about$gradient
+  minus_hessian <- about$hessian
   if (!is.null(minus_hessian)) {
     minus_hessian <- bounded_hessian(box, minus_hessian, estimate, gradient)
   }
@@ -317,15 +345,15 @@ new_mode <- function(
     list(
       estimate = stats::setNames(estimate, model$coordinates),
       variables = mode_variables(model, estimate),
-      log_posterior = log_posterior,
+      log_posterior = about$log_posterior,
       gradient_norm = sqrt(sum(gradient^2)),
       hessian = if (!is.null(minus_hessian)) -minus_hessian,
       chol = chol,
       scale = if (!is.null(scale)) stats::setNames(scale, model$coordinates),
-      passes = passes,
-      iterations = iterations,
-      converged = converged,
-      method = method,
+      passes = search$passes,
+      iterations = search$iterations,
+      converged = search$converged,
+      method = search$method,
       at_bound = model$coordinates[at_bound],
       fingerprint = model$fingerprint
     ),
