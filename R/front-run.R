@@ -45,7 +45,7 @@ front_run <- function(..., .front, .defaults = list(), .without = character()) {
     at$keep,
     at$refresh
   )
-  check_members(at$kernel, at$gradient, at$subsample, at$schedule)
+  check_sampler(at$kernel, at$gradient, at$subsample, at$schedule)
   run <- mget(names(arguments), envir = at)
   run$seed <- control$seed
   run$control <- control

@@ -13,10 +13,7 @@ try_exact <- function(model, mode, control, ledger) {
   }
   plan <- new_plan(
     model,
-    kernel_smh(),
-    gradient_cv(at = mode, order = 2),
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), gradient_cv(at = mode, order = 2)),
     mode = mode,
     ledger = ledger
   )

@@ -25,10 +25,7 @@ recipe_langevin <- function(model, mode, size, recipe, ledger) {
   }
   plan <- new_plan(
     model,
-    kernel,
-    gradient_cv(at = mode),
-    recipe_scheme(size),
-    schedule_constant(),
+    new_sampler(kernel, gradient_cv(at = mode), recipe_scheme(size)),
     mode = mode,
     steps = steps_of_draw(step_size),
     escape = escape,
@@ -172,15 +169,10 @@ recipe_mala <- function(model, mode, recipe, ledger) {
   s <- recipe_settings
   d <- model$n_dim
   recipe$size <- model$n_data
+  step_size <- langevin_step * d^(-1 / 3) / largest_curvature(model, ledger)
   plan <- new_plan(
     model,
-    kernel_mala(
-      langevin_step * d^(-1 / 3) / largest_curvature(model, ledger),
-      adapt = TRUE
-    ),
-    gradient_full(),
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_mala(step_size, adapt = TRUE), gradient_full()),
     mode = mode,
     steps = mala_steps(d),
     recipe = recipe,

@@ -102,16 +102,18 @@ order_plan <- function(
   always <- certain_rows(weights, size)
   recipe[c("size", "step_size")] <- list(size, step_size)
   recipe["always"] <- list(always)
-  plan <- new_plan(
-    model,
+  sampler <- new_sampler(
     kernel_sgld(
       step_size,
       variant = "corrected",
       integrator = "leimkuhler-matthews"
     ),
     gradient_cv(at = mode, order = 2),
-    recipe_scheme(size, weights, always, "cubic"),
-    schedule_constant(),
+    recipe_scheme(size, weights, always, "cubic")
+  )
+  plan <- new_plan(
+    model,
+    sampler,
     mode = mode,
     steps = steps_of_draw(step_size),
     escape = recipe_settings$escape(model$n_dim),

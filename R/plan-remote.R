@@ -127,10 +127,7 @@ plan_of_drawn <- function(model, drawn, order, control, ledger) {
   )
   plan <- new_plan(
     own,
-    kernel_smh(),
-    gradient_ahead(drawn$at, ahead),
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), gradient_ahead(drawn$at, ahead)),
     mode = mode,
     ledger = ledger
   )

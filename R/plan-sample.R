@@ -279,7 +279,7 @@ sample_model <- function(
     keep,
     refresh
   )
-  check_members(kernel, gradient, subsample, schedule)
+  sampler <- check_sampler(kernel, gradient, subsample, schedule)
   control["record"] <- list(check_recorded(variables, model, control$keep))
   control["monitor"] <- list(check_monitor(monitor, model))
   # what the recipe knows besides
@@ -288,9 +288,9 @@ sample_model <- function(
   check_kernel_bounds(kernel, model)
   begin_nodes(model)
   plan <- if (is.null(kernel)) {
-    plan_recipe(model, gradient, subsample, schedule, found, in_place)
+    plan_recipe(model, sampler, found, in_place)
   } else {
-    plan_explicit(model, kernel, gradient, subsample, schedule, control)
+    plan_explicit(model, sampler, control)
   }
   if (whitens && !is.null(kernel)) {
     plan <- plan_front(plan, init, control, in_place)

@@ -1,15 +1,13 @@
 # A plan: all that a run knows before its chains move.
 
-# steps: kernel steps in an iteration after warmup. escape: a draw with a larger
+# sampler: see new_sampler(); its parts are the plan's own, where some of them
+# are settled later. steps: kernel steps in an iteration after warmup. escape: a draw with a larger
 # squared norm (in whitened coordinates) is far out. ledger: passes over the
 # data before the chains move, by purpose. refill: where rows are drawn ahead,
 # what draws more (see run-refill.R); it is not kept in a fit.
 new_plan <- function(
   model,
-  kernel,
-  gradient,
-  subsample,
-  schedule,
+  sampler,
   mode = NULL,
   steps = 1,
   escape = 0,
@@ -17,12 +15,8 @@ new_plan <- function(
   ledger = new_ledger(),
   refill = NULL
 ) {
-  list(
-    model = model,
-    kernel = kernel,
-    gradient = gradient,
-    subsample = subsample,
-    schedule = schedule,
+  stopifnot(inherits(sampler, "tall_sampler"))
+  own <- list(
     mode = mode,
     steps = steps,
     escape = escape,
@@ -30,6 +24,7 @@ new_plan <- function(
     ledger = ledger,
     refill = refill
   )
+  structure(c(list(model = model), sampler, own), class = "tall_plan")
 }
 
 # The plan of a run whose chains move on another model of the same posterior.

@@ -102,10 +102,7 @@ recipe_1_langevin <- function(white, mode, kernel, subsample) {
   step_size <- if (is_barker) kernel$args$sigma^2 else kernel$args$step_size
   inside$new_plan(
     white,
-    kernel,
-    gradient_cv(at = mode),
-    subsample,
-    schedule_constant(),
+    inside$new_sampler(kernel, gradient_cv(at = mode), subsample),
     mode = mode,
     steps = ceiling(s$steps * s$step_size / step_size),
     # increments of Barker steps are bounded: nothing runs away
@@ -192,15 +189,10 @@ recipe_1_scheme <- function(size, weights) {
 recipe_1_mala <- function(white, mode) {
   d <- white$n_dim
   curvature <- inside$largest_curvature(white, inside$new_ledger())
+  step_size <- recipe_1_settings$mala_step * d^(-1 / 3) / curvature
   inside$new_plan(
     white,
-    kernel_mala(
-      recipe_1_settings$mala_step * d^(-1 / 3) / curvature,
-      adapt = TRUE
-    ),
-    gradient_full(),
-    NULL,
-    schedule_constant(),
+    inside$new_sampler(kernel_mala(step_size, adapt = TRUE), gradient_full()),
     mode = mode,
     # its relaxation time grows as d^(1/3)
     steps = ceiling(5 * d^(1 / 3))

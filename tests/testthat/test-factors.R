@@ -145,13 +145,9 @@ test_that("precisions are drawn from their conditional law, others stay", {
     }
     # without a 0, which the smallest of steps would change
     theta <- seq(-1, 1.03, length.out = model$n_dim)
-    plan <- new_plan(
-      model,
-      kernel_still(),
-      gradient_simple(),
-      subsample_uniform(3),
-      schedule_constant()
-    )
+    sampler <-
+      new_sampler(kernel_still(), gradient_simple(), subsample_uniform(3))
+    plan <- new_plan(model, sampler)
     plan$init <- matrix(theta)
     n <- 4000
     control <- test_control(n, keep = "draws")

@@ -88,10 +88,7 @@ ahead_segment <- function(
   drawn <- draw_ahead(problem, n_draw, first, ...)
   plan <- new_plan(
     drawn$model,
-    kernel_smh(),
-    drawn$gradient,
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), drawn$gradient),
     mode = problem$mode,
     refill = if (refills) {
       function(number, left) {
@@ -115,10 +112,7 @@ segment_draws <- function(segment, chains = 20) {
 in_memory <- function(problem, iter = 1000, chains = 20) {
   plan <- new_plan(
     problem$model,
-    kernel_smh(),
-    gradient_cv(problem$at, order = 2),
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), gradient_cv(problem$at, order = 2)),
     mode = problem$mode
   )
   control <- test_control(iter, 0, chains = chains, keep = "draws")
@@ -276,13 +270,8 @@ test_that("what needs rows that are not there is refused", {
     class = "tall_error_unsupported"
   )
   drawn <- draw_ahead(problem, 1000, 1)
-  plan <- new_plan(
-    drawn$model,
-    kernel_mala(0.1),
-    drawn$gradient,
-    NULL,
-    schedule_constant()
-  )
+  sampler <- new_sampler(kernel_mala(0.1), drawn$gradient)
+  plan <- new_plan(drawn$model, sampler)
   control <- test_control(10, 0, chains = 1, keep = "draws")
   plan$init <- matrix(problem$at, 2)
   expect_error(
@@ -304,10 +293,7 @@ test_that("monitors see every chain at the same iteration", {
   drawn <- draw_ahead(problem, n_draw, 1)
   plan <- new_plan(
     drawn$model,
-    kernel_smh(),
-    drawn$gradient,
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), drawn$gradient),
     mode = problem$mode,
     refill = function(number, left) {
       # all chains together make so many steps
