@@ -332,7 +332,7 @@ variance_monte_carlo <- function(
     keep = c("draws", "gradients"),
     refresh = 0
   )
-  segment <- run_segment(plan, control, 0, replicates)
+  segment <- run_segment(plan, control, new_stretch(0, replicates))
   found <- array(
     segment$buffers$gradient,
     c(replicates, n_point, model$n_dim)

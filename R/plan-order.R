@@ -138,8 +138,7 @@ order_pilot <- function(plan, control) {
   report <- run_segment(
     plan,
     pilot_control(control, s$pilot_steps),
-    n_warmup = 50,
-    n_sampling = s$pilot_steps,
+    new_stretch(50, s$pilot_steps),
     noise_every = 1
   )$reports[[1]]
   spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)

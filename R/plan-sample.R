@@ -305,8 +305,10 @@ sample_model <- function(
     run_segment(
       plan,
       control,
-      n_warmup = control$warmup,
-      n_sampling = (control$iter - control$warmup) * plan$steps,
+      new_stretch(
+        control$warmup,
+        (control$iter - control$warmup) * plan$steps
+      ),
       on_futures = use_futures(model, control)
     )
   }

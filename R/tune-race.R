@@ -157,9 +157,8 @@ advance_arm <- function(arm, n, control, n_point) {
   segment <- run_segment(
     arm$plan,
     control,
-    n_warmup = 0,
-    n_sampling = n,
-    saved = arm$saved,
+    new_stretch(0, n),
+    new_standing(arm$saved),
     noise_every = 0
   )
   if (segment$interrupted) {

@@ -45,8 +45,7 @@ recipe_1 <- function(
   segment <- inside$run_segment(
     plan,
     control,
-    n_warmup = warmup,
-    n_sampling = (iter - warmup) * plan$steps
+    inside$new_stretch(warmup, (iter - warmup) * plan$steps)
   )
   time <- c(preparation = 0, sampling = proc.time()[["elapsed"]] - started)
   inside$seal_fit(inside$new_fit(plan, control, segment, time))
@@ -144,8 +143,7 @@ recipe_1_pilot <- function(white, mode, kernel, size, cores) {
     report <- inside$run_segment(
       pilot,
       control,
-      n_warmup = 50,
-      n_sampling = s$pilot_steps,
+      inside$new_stretch(50, s$pilot_steps),
       noise_every = 1
     )$reports[[1]]
     tau2 <- report$noise[1 + seq_len(white$n_dim)] / report$noise[[1]]

@@ -178,8 +178,7 @@ estimate_once <- function(model, gradient, scheme, theta, seed = 1) {
   segment <- run_segment(
     plan,
     test_control(seed = seed),
-    n_warmup = 0,
-    n_sampling = 1,
+    new_stretch(0, 1),
     noise_every = 1
   )
   noise <- segment$reports[[1]]$noise
@@ -397,7 +396,8 @@ moved_state <- function(model, gradient) {
   sampler <- new_sampler(kernel_sgld(0.05), gradient, subsample_uniform(3))
   plan <- new_plan(model, sampler)
   plan$init <- .Call(ffi_model_to_sampler, model$pointer, point_at(model))
-  segment <- run_segment(plan, test_control(9), 0, 9, noise_every = 1)
+  segment <-
+    run_segment(plan, test_control(9), new_stretch(0, 9), noise_every = 1)
   report <- segment$reports[[1]]
   list(phi = report$theta, saved = list(report$saved))
 }
@@ -409,9 +409,8 @@ estimate_next <- function(model, gradient, scheme, state) {
   segment <- run_segment(
     plan,
     test_control(),
-    n_warmup = 0,
-    n_sampling = 1,
-    saved = state$saved,
+    new_stretch(0, 1),
+    new_standing(state$saved),
     noise_every = 1
   )
   noise <- segment$reports[[1]]$noise

@@ -151,7 +151,7 @@ test_that("precisions are drawn from their conditional law, others stay", {
     plan$init <- matrix(theta)
     n <- 4000
     control <- test_control(n, keep = "draws")
-    segment <- run_segment(plan, control, 0, n)
+    segment <- run_segment(plan, control, new_stretch(0, n))
     draws <- matrix(segment$buffers$draw, n)[-1, ]
     width <- 2 + (name == "pmf")
     at <- model$n_dim - 2 * width + seq_len(2 * width)

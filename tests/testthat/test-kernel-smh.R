@@ -163,7 +163,7 @@ test_that("whitened coordinates change nothing", {
     plan <- new_plan(white, sampler)
     control <- test_control(4200, 200, chains = 40, keep = "draws")
     plan$init <- plan_init(plan, NULL, control)
-    segment <- run_segment(plan, control, 200, 4000)
+    segment <- run_segment(plan, control, new_stretch(200, 4000))
     draws <- array(segment$buffers$draw, c(4000, 40, 2))
     label <- paste("whitened,", class(prior)[[1]])
     expect_mean(colMeans(draws[, , 1]), small$mean[[1]], label)
