@@ -177,7 +177,7 @@ class_rows_of <- function(source, run) {
          {.fn model_classes} maps its rows.",
     i = "Or select the columns that {.arg formula} needs before."
   ))
-  if (run$refresh > 0) {
+  if (run$control$refresh > 0) {
     bytes <- as.double(utils::object.size(rows))
     cli::cli_inform(c(
       i = "{format_count(nrow(rows))} {cli::qty(nrow(rows))}row{?s} of
@@ -192,7 +192,7 @@ class_rows_of <- function(source, run) {
 # for each row and entry.
 tell_class_cost <- function(model, run, most = 60) {
   seconds <- 7e-9 * model$n_data * model$n_dim^2
-  if (!is.null(run$kernel) || run$refresh == 0 || seconds <= most) {
+  if (!is.null(run$kernel) || run$control$refresh == 0 || seconds <= most) {
     return(invisible())
   }
   cli::cli_inform(c(

@@ -91,7 +91,7 @@ tall_ica <- function(
   x <- standard_columns(x, scaling)
   model <- front_model(model_ica(x, prior_sd, storage), run)
   check_monitor(run$monitor, model)
-  start <- with_seed(run$seed, ica_start(x, init))
+  start <- with_seed(run$control$seed, ica_start(x, init))
   mode <- find_mode(
     model,
     method = "lbfgs",

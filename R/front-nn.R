@@ -159,7 +159,7 @@ tall_nn <- function(
   started <- proc.time()[["elapsed"]]
   held_out <- if (is.null(run$kernel)) parts
   modes <- with_seed(
-    run$seed,
+    run$control$seed,
     nn_train(model, train_iter, run$control, held_out)
   )
   trained <- proc.time()[["elapsed"]] - started
