@@ -36,7 +36,7 @@ check_control <- function(
   if (is.null(seed)) {
     seed <- sample.int(.Machine$integer.max, 1)
   }
-  control <- list(
+  list(
     iter = iter,
     warmup = warmup,
     thin = thin,
@@ -46,7 +46,6 @@ check_control <- function(
     keep = check_keep(keep),
     refresh = check_number(refresh, min = 0, arg = "refresh")
   )
-  structure(control, class = "tall_control")
 }
 
 check_keep <- function(keep) {

@@ -253,7 +253,7 @@ new_run <- function(
 ) {
   stopifnot(
     inherits(sampler, "tall_sampler"),
-    inherits(control, "tall_control")
+    is.list(control) && all(names(formals(check_control)) %in% names(control))
   )
   own <- list(
     control = control,
