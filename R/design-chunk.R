@@ -45,6 +45,7 @@ variable_source <- function(variable, block, env) {
   }
   values <- block_value(variable$expression, block, env)
   if (NROW(values) != block$n) {
+    not_in_blocks()
     abort_input(
       "{.arg {variable$name}} must have a value for each row: it has
        {format_count(NROW(values))} for {count_noun(block$n, 'row')}.",
@@ -67,6 +68,10 @@ rows_of_block <- function(x, block) {
     return(x)
   }
   select_rows(x, block$first + seq_len(block$n))
+}
+
+select_rows <- function(x, rows) {
+  if (length(dim(x)) == 2) x[rows, , drop = FALSE] else x[rows]
 }
 
 # A variable's values as C takes them; those of levels as codes.

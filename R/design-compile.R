@@ -311,10 +311,6 @@ value_on <- function(expression, data, rows, env) {
   )
 }
 
-select_rows <- function(x, rows) {
-  if (length(dim(x)) == 2) x[rows, , drop = FALSE] else x[rows]
-}
-
 # Products of matrices may round otherwise where there are fewer rows.
 same_values <- function(a, b, tolerance = 1e-8) {
   if (is.null(a) || NROW(a) != NROW(b) || NCOL(a) != NCOL(b)) {

@@ -50,37 +50,15 @@ data_columns <- function(terms, frame_call, data, env) {
   used[is_column]
 }
 
-# How rows of new data are read as those of a model frame were. Lists with these
-# elements, fits among them, go to prediction_frame(), test_parts() and new_*().
-frame_source <- function(made, formula, family, parts, data) {
-  terms <- attr(made$frame, "terms")
-  source <- list(
-    family = family,
-    formula = formula,
-    terms = terms,
-    xlevels = stats::.getXlevels(terms, made$frame),
-    contrasts = parts$contrasts,
-    sparse = parts$sparse,
-    response_levels = parts$levels,
-    columns = data_columns(terms, made$call, data, environment(formula))
-  )
-  remember_sources(
-    source,
-    parts$y,
-    counts = if (!is.null(parts$trials)) formula[[2]],
-    weights = made$call$weights,
-    offset = made$call$offset
-  )
-}
-
 # Where trials, weights and offsets of new rows are to be found. The weights of
 # proportions are trials, as in glm().
-remember_sources <- function(fit, y, counts, weights, offset) {
-  is_trials <- is.null(counts) && are_proportions(y, fit$family)
-  fit$trial_source <- if (is_trials) weights else counts
-  fit$weight_source <- if (!is_trials) weights
-  fit$offset_source <- offset
-  fit
+row_sources <- function(family, y, counts, weights, offset) {
+  is_trials <- is.null(counts) && are_proportions(y, family)
+  compact(list(
+    trial_source = if (is_trials) weights else counts,
+    weight_source = if (!is_trials) weights,
+    offset_source = offset
+  ))
 }
 
 # The model frame of a front end, from its matched call: list(frame, call,

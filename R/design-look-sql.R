@@ -5,27 +5,6 @@
 # rows that a database hands out for one reason, such as to show them
 few_rows <- 50
 
-#' @export
-take_look.tall_table <- function(source, request, refresh = 0) {
-  look <- tryCatch(
-    look_sql(source_tables(source), request, refresh),
-    tall_no_sql = function(cnd) conditionMessage(cnd)
-  )
-  if (!is.character(look)) {
-    return(look)
-  }
-  tell_streamed(look, refresh)
-  NextMethod()
-}
-
-#' @export
-take_look.tall_shards <- function(source, request, refresh = 0) {
-  if (is.null(source_tables(source))) {
-    return(NextMethod())
-  }
-  take_look.tall_table(source, request, refresh)
-}
-
 tell_streamed <- function(why, refresh) {
   if (refresh > 0) {
     cli::cli_inform(c(
@@ -34,6 +13,7 @@ tell_streamed <- function(why, refresh) {
   }
 }
 
+# The same as look_at_source(), with `in_sql`.
 look_sql <- function(tables, request, refresh) {
   is_free <- vapply(tables, function(table) table$in_database, TRUE)
   if (!all(is_free)) {

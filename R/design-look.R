@@ -15,12 +15,7 @@ look_settings <- list(
 # the rows each stands for; rows at the ends of columns; what the next pass must
 # have, too, see new_digest().
 # NULL: a factor has so many levels that no pilot has them all.
-take_look <- function(source, request, refresh = 0) {
-  UseMethod("take_look")
-}
-
-#' @export
-take_look.default <- function(source, request, refresh = 0) {
+look_at_source <- function(source, request, refresh = 0) {
   head <- source_head(source)
   check_no_arrays(typed_columns(source, head, request$columns))
   args <- list(
@@ -143,7 +138,7 @@ weights_of_pile <- function(look, pilot) {
   look_weights(look, pilot$rows(), unname(pilot$codes()))
 }
 
-# take_look() of what look_over() found in the shards, in their order.
+# look_at_source() of what look_over() found in the shards, in their order.
 merge_looks <- function(parts, args) {
   s <- args$settings
   check_same_kinds(parts)
@@ -169,6 +164,11 @@ merge_looks <- function(parts, args) {
   check_level_count(strata, s)
   sum_of <- function(name) sum(vapply(parts, `[[`, 0, name))
   if (sum_of("n_row") == 0) {
+    request <- args$request
+    if (!is.null(request$weights) && is.null(request$subset) &&
+      sum_of("n_missing") == 0) {
+      abort_all_zero()
+    }
     abort_input(
       "{.arg data} must have at least one complete row, not 0.",
       argument = "data",

@@ -1,32 +1,6 @@
 # The design that a look at a source finds: of the pilot's rows, and how all
 # rows are read.
 
-# A look, and how it says that rows are read: list(rows, look, pilot, parts),
-# `rows` for each_chunk() and others of R/mode-passes.R, `pilot` and `parts` as
-# pilot_frame() and frame_parts() have them. Without `rows`: the source is small
-# or has too many levels, and all its rows can be had at once.
-read_design <- function(source, request, matched, control) {
-  look <- take_look(source, request, control$refresh)
-  if (is.null(look) || look$is_whole) {
-    return(list(look = look))
-  }
-  pilot <- pilot_frame(look, source, request, matched, control$refresh)
-  refuse_dependent(request, pilot)
-  parts <- frame_parts(pilot$frame, request$family)
-  rows <- list(
-    source = source,
-    request = request,
-    design = compile_design(pilot$whole),
-    response_levels = look$response_levels,
-    has_weights = !is.null(parts$weights) || !is.null(parts$trials),
-    has_offset = !is.null(parts$offset),
-    family = request$family,
-    n_row = look$n_row,
-    digest = look$digest
-  )
-  list(rows = rows, look = look, pilot = pilot, parts = parts)
-}
-
 # The model frames of the pilot's rows, and of these with those at the ends of
 # columns; how many rows each of the former stands for.
 pilot_frame <- function(look, source, request, matched, refresh) {
@@ -61,6 +35,11 @@ pilot_frame <- function(look, source, request, matched, refresh) {
   own <- left <= n
   frame <- whole[own, , drop = FALSE]
   attr(frame, "terms") <- attr(whole, "terms")
+  rows <- look$rows[left[own]]
+  # by which errors tell them
+  if (max(rows, 0) <= .Machine$integer.max) {
+    attr(frame, "row.names") <- as.integer(rows)
+  }
   check_some_rows(frame)
   frame_call$data <- matched$data
   list(
@@ -172,6 +151,7 @@ refuse_dependent <- function(request, pilot) {
   if (length(bad) == 0) {
     return(invisible())
   }
+  not_in_blocks()
   abort_input(
     c(
       "The term {.code {bad[[1]]}} depends on other rows than its own, and of so

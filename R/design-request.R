@@ -29,22 +29,35 @@ new_request <- function(
     unlist(lapply(expressions, all.vars))
   ))
   check_columns_once(names, wanted)
-  list(
-    formula = formula,
-    env = environment(formula),
-    terms = terms,
-    family = family,
-    response = variables[[1]],
-    response_name = deparse1(variables[[1]]),
-    covariates = variables[-c(1, attr(terms, "offset"))],
-    offsets = c(variables[attr(terms, "offset")], list(expressions$offset)),
-    weights = expressions$weights,
-    subset = expressions$subset,
-    columns = intersect(wanted, names),
-    known = names,
-    fails = fails,
-    pads = pads
+  structure(
+    list(
+      formula = formula,
+      env = environment(formula),
+      terms = terms,
+      family = family,
+      response = variables[[1]],
+      response_name = deparse1(variables[[1]]),
+      covariates = variables[-c(1, attr(terms, "offset"))],
+      offsets = c(variables[attr(terms, "offset")], list(expressions$offset)),
+      weights = expressions$weights,
+      subset = expressions$subset,
+      columns = intersect(wanted, names),
+      known = names,
+      fails = fails,
+      pads = pads
+    ),
+    class = "tall_request"
   )
+}
+
+request_expressions <- function(request) {
+  Filter(is.language, c(
+    request$response,
+    request$covariates,
+    request$offsets,
+    request$weights,
+    request$subset
+  ))
 }
 
 # ---- of a block --------------------------------------------------------------
@@ -62,6 +75,19 @@ slice_rows <- function(x, first, n) {
   }
   rows <- seq.int(first + 1, length.out = n)
   if (is.matrix(x)) x[rows, , drop = FALSE] else x[rows]
+}
+
+# What is asked needs all rows at once: who has them at hand takes this
+# condition, and there is no error.
+not_in_blocks <- function() {
+  rlang::signal("", class = "tall_not_in_blocks")
+}
+
+# Are there variables beside the data with a value for each of its n rows?
+has_rows_beside <- function(request, n) {
+  used <- unique(unlist(lapply(request_expressions(request), all.vars)))
+  is_beside <- function(name) NROW(get0(name, request$env)) %in% n
+  any(vapply(setdiff(used, request$columns), is_beside, TRUE))
 }
 
 # The value of an expression in the rows of a block: one for each row, or an
@@ -85,6 +111,7 @@ block_eval <- function(request, block, expression, what) {
     value <- rep(value, block$n)
   }
   if (NROW(value) != block$n) {
+    not_in_blocks()
     abort_input(
       c(
         "{.arg {what}} must have a value for each row, and
@@ -102,6 +129,7 @@ block_eval <- function(request, block, expression, what) {
 check_outside <- function(request, block, expression, what) {
   for (name in setdiff(all.vars(expression), request$columns)) {
     if (block$n > 1 && NROW(get0(name, request$env)) == block$n) {
+      not_in_blocks()
       abort_input(
         c(
           "{.arg {what}} uses {.code {name}}, which is no column of
@@ -240,6 +268,7 @@ block_subset <- function(request, block) {
   }
   value <- block_eval(request, block, request$subset, "subset")
   if (!is.logical(value)) {
+    not_in_blocks()
     abort_input(
       "{.arg subset} must be TRUE or FALSE for each row of {.arg data} where
        there are so many, not {describe(value)}.",

@@ -182,16 +182,6 @@ pack_args <- function(args) {
   args
 }
 
-request_expressions <- function(request) {
-  Filter(is.language, c(
-    request$response,
-    request$covariates,
-    request$offsets,
-    request$weights,
-    request$subset
-  ))
-}
-
 # As functions, of which columns are arguments.
 request_functions <- function(request, env) {
   columns <- stats::setNames(nm = request$columns)

@@ -338,16 +338,17 @@ level_text <- function(variable, values) {
 # What passes need, once the design is known: its columns as products of
 # operands, list(variable, values by level or NULL), and where their sums are
 # taken about. NULL: model.matrix() makes something of them.
-settle_sql <- function(s, design, parts, weights) {
+settle_sql <- function(s, design, pilot) {
   program <- design$program
   if (is.null(s) || is.null(program) || length(design$columns) > sql_columns) {
     return(NULL)
   }
-  y <- parts$y - (parts$offset %||% 0)
+  y <- pilot$y - (pilot$offset %||% 0)
+  weights <- pilot$weights
   s$design <- list(
     columns = sql_operands(s, design),
     shift = c(
-      colSums(parts$x * weights) / sum(weights),
+      colSums(pilot$x * weights) / sum(weights),
       sum(y * weights) / sum(weights)
     )
   )

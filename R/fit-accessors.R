@@ -3,8 +3,9 @@
 
 #' More of what `glm()` and rstanarm have
 #'
-#' @param object,x (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
-#'   [tall_nn()], which kept its data.
+#' @param object,x (`tall_regression`) The fit, from [tall_glm()] or another
+#'   front end of a formula, which kept its data; `df.residual()` and lazy tables
+#'   are for [tall_glm()].
 #' @param type (string) `"prior"`: the weights that the fit was given.
 #' @param draws,ndraws (whole number or `NULL`) As in
 #'   [predict()][predict.tall_glm()].
@@ -16,6 +17,8 @@
 #'   `.fitted`.
 #' @param type.residuals (string) The `type` of [residuals()][fitted-values].
 #' @param se_fit (`TRUE` or `FALSE`) The column `.se.fit` as well?
+#' @param re_formula,re.form,allow_new_levels,seed Of [tall_glmer()], as in
+#'   [predict()][predict.tall_glm()].
 #' @param ... Unused: other arguments are refused.
 #'
 #' @return `deviance()`: the sum of the squared deviance residuals, which are
@@ -26,7 +29,8 @@
 #'   `weights()`: what each observation counts, trials among it, as
 #'   [stats::glm()] has it: 1 where nothing was given.
 #'   `augment()`: a tibble of the data with the columns `.fitted`, `.se.fit`
-#'   (posterior standard deviation) and, without `newdata`, `.resid`. The
+#'   (posterior standard deviation) and, without `newdata`, `.resid`; of classes
+#'   `.fitted` is the most probable one, beside `.prob_` and `.se_` of each. The
 #'   coefficients are `fixef()` and their posterior standard deviations `se()`,
 #'   for the generics of \pkg{nlme} and \pkg{rstanarm}.
 #' @section Tables in a database: With a lazy table as `newdata` no row leaves
@@ -62,26 +66,22 @@ NULL
 #' @rdname fit-accessors
 #' @importFrom stats deviance
 #' @export
-deviance.tall_glm <- function(object, draws = NULL, ..., ndraws = NULL) {
-  check_no_dots(...)
-  # without the rows that na.exclude left out
-  object$na_action <- NULL
-  object$request$pads <- FALSE
-  residual <- stats::residuals(
-    object,
-    type = "deviance",
-    draws = draws,
-    ndraws = ndraws
-  )
-  sum(residual^2)
-}
-
-#' @rdname fit-accessors
-#' @export
-deviance.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
+deviance.tall_regression <- function(
+  object,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL
+) {
   check_no_dots(...)
   check_is_number(object, "deviance")
-  deviance.tall_glm(object, draws, ndraws = ndraws)
+  check_has_data(object)
+  # without the rows that na.exclude left out
+  n_draw <- check_draws(object, draws, ndraws)
+  groups <- group_request(object, seed = seed)
+  asked <- ask_rows(object, groups = groups, needs = "responses")
+  residual <- row_residuals(object, "deviance")
+  sum(over_means(asked, n_draw, residual, pads = FALSE)^2)
 }
 
 #' @export
@@ -98,18 +98,6 @@ df.residual.tall_glm <- function(object, ...) {
 }
 
 #' @export
-df.residual.tall_nn <- function(object, ...) {
-  abort_tall(
-    "unsupported",
-    c(
-      "{.fn df.residual} is for fits of {.fn tall_glm}: the weights of a network
-       are not degrees of freedom.",
-      i = "{.fn loo} estimates how well it predicts."
-    )
-  )
-}
-
-#' @export
 df.residual.tall_fit <- function(object, ...) {
   abort_no_formula(object, "df.residual")
 }
@@ -117,29 +105,14 @@ df.residual.tall_fit <- function(object, ...) {
 #' @rdname fit-accessors
 #' @importFrom stats weights
 #' @export
-weights.tall_glm <- function(object, type = "prior", ...) {
-  check_no_dots(...)
-  check_choice(type, "prior")
-  if (has_source(object)) {
-    return(gather_predictions(object, NULL, function(new) {
-      list(value = new$trials * (new$weight %||% 1))
-    })$value)
-  }
-  response <- own_response(object)
-  out <- (response$trials %||% 1) * (response$weight %||% 1)
-  out <- rep_len(as.double(out), length(response$y))
-  names(out) <- rownames(object$frame)
-  stats::naresid(object$na_action, out)
-}
-
-#' @rdname fit-accessors
-#' @export
-weights.tall_nn <- function(object, type = "prior", ...) {
+weights.tall_regression <- function(object, type = "prior", ...) {
   check_no_dots(...)
   check_choice(type, "prior")
   check_has_data(object)
-  out <- stats::setNames(rep(1, nrow(object$frame)), rownames(object$frame))
-  stats::naresid(object$na_action, out)
+  asked <- ask_rows(object, needs = "responses")
+  over_rows(asked, NULL, function(rows) {
+    list(value = rows$trials * rows$weight)
+  })$value
 }
 
 #' @export

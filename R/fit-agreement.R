@@ -245,3 +245,8 @@ print_prediction_note <- function(checked) {
     sep = ""
   )
 }
+
+# As of draws, chains that stopped are left out.
+alive_moments <- function(fit) {
+  fit$moments[which_alive(fit$chains$status)]
+}

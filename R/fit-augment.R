@@ -5,59 +5,9 @@
 generics::augment
 
 #' @rdname fit-accessors
-#' @method augment tall_glm
+#' @method augment tall_regression
 #' @export
-augment.tall_glm <- function(
-  x,
-  data = NULL,
-  newdata = NULL,
-  type.predict = c("link", "response"),
-  type.residuals = c("deviance", "pearson", "response"),
-  se_fit = FALSE,
-  draws = NULL,
-  ...,
-  ndraws = NULL
-) {
-  check_no_dots(...)
-  type.predict <- check_choice(type.predict, c("link", "response"))
-  kinds <- c("deviance", "pearson", "response")
-  type.residuals <- check_choice(type.residuals, kinds)
-  check_flag(se_fit)
-  if (inherits(x, "tall_nn")) {
-    check_is_number(x, "augment")
-  }
-  if (inherits(newdata, c("tbl_lazy", "tall_table"))) {
-    chosen <- choose_draws(x, check_draws(x, draws, ndraws))
-    return(augment_table(x, newdata, type.predict, se_fit, chosen))
-  }
-  if (is.null(newdata)) {
-    x <- fit_of_rows(x)
-  }
-  augment_rows(
-    x,
-    data,
-    newdata,
-    predict = function(se.fit) {
-      stats::predict(
-        x,
-        newdata,
-        type = type.predict,
-        se.fit = se.fit,
-        draws = draws,
-        ndraws = ndraws
-      )
-    },
-    residuals = function() {
-      stats::residuals(x, type = type.residuals, draws = draws, ndraws = ndraws)
-    },
-    se_fit = se_fit
-  )
-}
-
-#' @rdname tall_glmer-rows
-#' @method augment tall_glmer
-#' @export
-augment.tall_glmer <- function(
+augment.tall_regression <- function(
   x,
   data = NULL,
   newdata = NULL,
@@ -70,55 +20,65 @@ augment.tall_glmer <- function(
   seed = NULL,
   ...,
   re.form = NULL,
-  ndraws = draws
+  ndraws = NULL
 ) {
   check_no_dots(...)
   type.predict <- check_choice(type.predict, c("link", "response"))
-  kinds <- c("deviance", "pearson", "response")
-  type.residuals <- check_choice(type.residuals, kinds)
+  type.residuals <- check_choice(type.residuals, rev(residual_types))
   check_flag(se_fit)
-  augment_rows(
-    x,
-    data,
-    newdata,
-    predict = function(se.fit) {
-      stats::predict(
-        x,
-        newdata,
-        type = type.predict,
-        se.fit = se.fit,
-        re_formula = re_formula,
-        allow_new_levels = allow_new_levels,
-        ndraws = ndraws,
-        seed = seed
-      )
-    },
-    residuals = function() {
-      stats::residuals(
-        x,
-        type = type.residuals,
-        re_formula = re_formula,
-        ndraws = ndraws,
-        seed = seed
-      )
-    },
-    se_fit = se_fit
+  groups <- group_request(x, re_formula, allow_new_levels, seed)
+  n_draw <- check_draws(x, draws, ndraws)
+  if (inherits(newdata, c("tbl_lazy", "tall_table"))) {
+    chosen <- choose_draws(x, n_draw)
+    return(augment_table(x, newdata, type.predict, se_fit, chosen))
+  }
+  own <- is.null(newdata)
+  if (own) {
+    x <- fit_of_rows(x)
+  }
+  table <- if (own) augmented_rows(x, data) else newdata
+  is_class <- has_class_response(x)
+  scale <- if (is_class) "response" else type.predict
+  asked <- ask_rows(x, newdata, groups = groups)
+  chosen <- choose_draws(x, n_draw %||% usual_draws(x, asked$n, scale))
+  found <- over_rows(asked, chosen, function(rows) {
+    predictor_moments(x, rows, chosen, scale, se_fit)
+  })
+  if (own) {
+    check_augmented_rows(table, NROW(found$fit))
+  }
+  with_columns(table, c(
+    if (is_class) class_columns(x, found) else number_columns(found),
+    if (own) {
+      list(.resid = unname(own_residuals(x, type.residuals, groups, n_draw)))
+    }
+  ))
+}
+
+own_residuals <- function(fit, type, groups, n_draw) {
+  type <- if (has_class_response(fit)) "response" else type
+  asked <- ask_rows(fit, groups = groups, needs = "responses")
+  over_means(asked, n_draw, row_residuals(fit, type))
+}
+
+number_columns <- function(found) {
+  c(
+    list(.fitted = unname(found$fit)),
+    if (!is.null(found$se.fit)) list(.se.fit = unname(found$se.fit))
   )
 }
 
-# The rows with what predict(se.fit) and, of the fit's own, residuals() say.
-augment_rows <- function(fit, data, newdata, predict, residuals, se_fit) {
-  own <- is.null(newdata)
-  table <- if (own) augmented_rows(fit, data) else newdata
-  found <- if (se_fit) predict(TRUE) else list(fit = predict(FALSE))
-  if (own) {
-    check_augmented_rows(table, length(found$fit))
+# The most probable class and the probability of each.
+class_columns <- function(fit, found) {
+  each <- function(values, prefix) {
+    columns <- lapply(seq_len(ncol(values)), function(k) unname(values[, k]))
+    stats::setNames(columns, paste0(prefix, colnames(values)))
   }
-  with_columns(table, c(
-    list(.fitted = unname(found$fit)),
-    if (se_fit) list(.se.fit = unname(found$se.fit)),
-    if (own) list(.resid = unname(residuals()))
-  ))
+  c(
+    list(.fitted = unname(likely_class(fit, found$fit))),
+    each(found$fit, ".prob_"),
+    if (!is.null(found$se.fit)) each(found$se.fit, ".se_")
+  )
 }
 
 # A tibble of the rows and what is new.
@@ -133,52 +93,10 @@ with_columns <- function(table, columns) {
   )
 }
 
-#' @rdname fit-accessors
-#' @method augment tall_nn
-#' @export
-augment.tall_nn <- augment.tall_glm
-
 #' @method augment tall_fit
 #' @export
 augment.tall_fit <- function(x, ...) {
   abort_no_formula(x, "augment")
-}
-
-#' @rdname predict.tall_classes
-#' @param data (data frame or `NULL`) Of `augment()`: the data of the fit, with
-#'   columns that it did not use; `NULL`: those that it kept.
-#' @method augment tall_classes
-#' @export
-augment.tall_classes <- function(
-  x,
-  data = NULL,
-  newdata = NULL,
-  draws = NULL,
-  ...,
-  ndraws = NULL
-) {
-  check_no_dots(...)
-  own <- is.null(newdata)
-  table <- if (own) augmented_rows(x, data) else newdata
-  probs <- stats::predict(
-    x,
-    newdata,
-    type = "probs",
-    draws = draws,
-    ndraws = ndraws
-  )
-  if (own) {
-    check_augmented_rows(table, nrow(probs))
-  }
-  each <- lapply(seq_len(ncol(probs)), function(k) unname(probs[, k]))
-  names(each) <- paste0(".prob_", colnames(probs))
-  with_columns(table, c(
-    list(.fitted = unname(likely_class(x, probs))),
-    each,
-    if (own) {
-      list(.resid = unname(stats::residuals(x, draws = draws, ndraws = ndraws)))
-    }
-  ))
 }
 
 check_augmented_rows <- function(data, n) {

@@ -46,10 +46,10 @@ plot.tall_classes <- function(
   check_no_dots(...)
   check_flag(by_class)
   rlang::check_installed("ggplot2", "to plot a fit")
-  y <- class_observed(x, newdata)
-  whole <- x
-  whole$na_action <- NULL
-  probs <- predict.tall_classes(whole, newdata, type = "probs")
+  rows <- asked_rows(ask_rows(x, newdata, needs = "responses"))
+  y <- rows$y
+  draws <- choose_draws(x)
+  probs <- predictor_moments(x, rows, draws, "response", FALSE)$fit
   used <- !is.na(y) & !is.na(probs[, 1])
   y <- y[used]
   probs <- probs[used, , drop = FALSE]

@@ -53,7 +53,7 @@ vcov.tall_fit <- function(object, ...) {
 #' @export
 nobs.tall_fit <- function(object, ...) {
   check_no_dots(..., .ignore = any_fallback)
-  object$n_data
+  object$n_rows %||% object$n_data
 }
 
 # as.formula() asks for one; a formula has its own
@@ -96,7 +96,7 @@ update.tall_fit <- function(object, ...) {
 }
 
 abort_no_formula <- function(fit, f) {
-  is_front <- inherits(fit, c("tall_classes", "tall_glmer"))
+  is_front <- inherits(fit, "tall_regression")
   maker <- if (is_front) class(fit)[[1]] else fit$model_label
   abort_tall(
     "unsupported",

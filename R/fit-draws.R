@@ -183,3 +183,57 @@ draws_array <- function(fit, variables = fit$variables) {
     variable = dimnames(draws)[[3]]
   ))
 }
+
+# Of all variables that are given, or that match: NULL where neither names any.
+select_variables <- function(
+  known,
+  variables,
+  regex_pars = NULL,
+  may_number = FALSE,
+  arg = "variables"
+) {
+  if (is.null(variables) && is.null(regex_pars)) {
+    return(NULL)
+  }
+  if (!is.null(variables)) {
+    check_variable_names(variables, known, may_number, arg = arg)
+    if (is.numeric(variables)) {
+      variables <- known[variables]
+    }
+  }
+  union(variables, matching_variables(known, regex_pars))
+}
+
+matching_variables <- function(known, regex_pars) {
+  if (is.null(regex_pars)) {
+    return(NULL)
+  }
+  if (!is.character(regex_pars) || anyNA(regex_pars)) {
+    expected <- "regular expressions (strings) or NULL"
+    abort_expected(regex_pars, expected, arg = "regex_pars")
+  }
+  found <- lapply(regex_pars, function(pattern) {
+    tryCatch(
+      grep(pattern, known, value = TRUE),
+      error = function(e) {
+        expected <- "regular expressions"
+        abort_expected(pattern, expected, arg = "regex_pars")
+      },
+      warning = function(w) character() # an error follows it
+    )
+  })
+  none <- which(lengths(found) == 0)
+  if (length(none) > 0) {
+    abort_input(
+      c(
+        "{.arg regex_pars} must match a variable;
+         {.val {regex_pars[[none[[1]]]]}} matches none.",
+        i = "The fit has {.val {known}}."
+      ),
+      argument = "regex_pars",
+      expected = known,
+      value = regex_pars
+    )
+  }
+  unique(unlist(found))
+}

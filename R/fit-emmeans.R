@@ -34,18 +34,11 @@ NULL
 
 #' @rdname emmeans-tall_glm
 #' @exportS3Method emmeans::recover_data
-recover_data.tall_glm <- function(object, data = NULL, ...) {
+recover_data.tall_regression <- function(object, data = NULL, ...) {
+  if (inherits(object, c("tall_classes", "tall_nn"))) {
+    return(recover_data.tall_fit(object))
+  }
   check_has_formula(object, "recover_data")
-  recover_data_of(object, data, ...)
-}
-
-#' @rdname emmeans-tall_glm
-#' @exportS3Method emmeans::recover_data
-recover_data.tall_glmer <- function(object, data = NULL, ...) {
-  recover_data_of(object, data, ...)
-}
-
-recover_data_of <- function(object, data, ...) {
   terms <- stats::delete.response(stats::terms(object))
   # constants of the formula's environment are no columns
   offset <- object$call$offset
@@ -80,28 +73,19 @@ recover_data.tall_fit <- function(object, ...) {
 
 #' @rdname emmeans-tall_glm
 #' @exportS3Method emmeans::emm_basis
-emm_basis.tall_glm <- function(object, trms, xlev, grid, ...) {
-  basis_of_grid(object, trms, xlev, grid, object$contrasts)
-}
-
-#' @rdname emmeans-tall_glm
-#' @exportS3Method emmeans::emm_basis
-emm_basis.tall_glmer <- function(object, trms, xlev, grid, ...) {
-  basis_of_grid(object, trms, xlev, grid, object$design$contrasts)
-}
-
-basis_of_grid <- function(fit, trms, xlev, grid, contrasts) {
+emm_basis.tall_regression <- function(object, trms, xlev, grid, ...) {
   frame <- stats::model.frame(
     trms,
     grid,
     na.action = stats::na.pass,
     xlev = xlev
   )
+  contrasts <- object$contrasts %||% object$design$contrasts
   x <- stats::model.matrix(trms, frame, contrasts.arg = contrasts)
-  names <- coefficient_variables(fit)
-  draws <- plain_draws(fit, names)
-  attr(draws, "n.chains") <- posterior::nchains(fit$draws)
-  family <- fit$family$object
+  names <- coefficient_variables(object)
+  draws <- plain_draws(object, names)
+  attr(draws, "n.chains") <- posterior::nchains(object$draws)
+  family <- object$family$object
   list(
     X = x[, names, drop = FALSE],
     bhat = colMeans(draws),

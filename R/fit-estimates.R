@@ -126,60 +126,6 @@ check_probs <- function(probs) {
   probs
 }
 
-# Of all variables that are given, or that match: NULL where neither names any.
-select_variables <- function(
-  known,
-  variables,
-  regex_pars = NULL,
-  may_number = FALSE,
-  arg = "variables"
-) {
-  if (is.null(variables) && is.null(regex_pars)) {
-    return(NULL)
-  }
-  if (!is.null(variables)) {
-    check_variable_names(variables, known, may_number, arg = arg)
-    if (is.numeric(variables)) {
-      variables <- known[variables]
-    }
-  }
-  union(variables, matching_variables(known, regex_pars))
-}
-
-matching_variables <- function(known, regex_pars) {
-  if (is.null(regex_pars)) {
-    return(NULL)
-  }
-  if (!is.character(regex_pars) || anyNA(regex_pars)) {
-    expected <- "regular expressions (strings) or NULL"
-    abort_expected(regex_pars, expected, arg = "regex_pars")
-  }
-  found <- lapply(regex_pars, function(pattern) {
-    tryCatch(
-      grep(pattern, known, value = TRUE),
-      error = function(e) {
-        expected <- "regular expressions"
-        abort_expected(pattern, expected, arg = "regex_pars")
-      },
-      warning = function(w) character() # an error follows it
-    )
-  })
-  none <- which(lengths(found) == 0)
-  if (length(none) > 0) {
-    abort_input(
-      c(
-        "{.arg regex_pars} must match a variable;
-         {.val {regex_pars[[none[[1]]]]}} matches none.",
-        i = "The fit has {.val {known}}."
-      ),
-      argument = "regex_pars",
-      expected = known,
-      value = regex_pars
-    )
-  }
-  unique(unlist(found))
-}
-
 summary_table <- function(fit, probs, variables = fit$variables) {
   if (!is.null(fit$draws) && !identical(variables, fit$variables)) {
     fit$draws <- draws_of(fit, variables)
@@ -244,11 +190,6 @@ moment_table <- function(fit) {
   )
 }
 
-# As of draws, chains that stopped are left out.
-alive_moments <- function(fit) {
-  fit$moments[which_alive(fit$chains$status)]
-}
-
 moment_covariance <- function(fit) {
   total <- Reduce(merge_moments, alive_moments(fit))
   if (is.null(total$product)) {
@@ -296,41 +237,14 @@ weighted_quantile <- function(x, w, probs) {
   stats::approx(cumsum(w[at]) - w[at] / 2, x[at], probs, rule = 2)$y
 }
 
-#' @rdname summary.tall_fit
-#' @export
-print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
-  check_no_dots(...)
-  digits <- check_digits(digits)
-  n <- check_shown(n, if (isTRUE(x$is_chosen)) Inf else 30)
-  print_header(x$fit, x$n_draws)
-  table <- x$table
-  rownames(table) <- table$variable
-  table$variable <- NULL
-  ess <- intersect(c("ess_bulk", "ess_tail", "ess_weights"), names(table))
-  table[ess] <- round(table[ess])
-  is_exact <- kernel_is_exact(x$fit$kernel)
-  if (is_exact && is.null(x$fit$quadrature)) {
-    table$sd_bias <- "exact"
-    table$sd_bias_se <- NULL
-  } else if (all(is.na(table$sd_bias))) {
-    table$sd_bias <- table$sd_bias_se <- NULL
-  } else if (is_exact) {
-    most <- paste0("<=", percent_text(table$sd_bias + 5e-4), "%")
-    table$sd_bias <- ifelse(is.finite(table$sd_bias), most, "?")
-    table$sd_bias_se <- NULL
+# list(mean, sd) of every variable.
+fit_moments <- function(fit) {
+  table <- if (is.null(fit$draws)) {
+    moment_table(fit)
+  } else if (!is.null(fit[["weights"]])) {
+    weighted_table(fit, 0.5)
   } else {
-    has_none <- is.na(table$sd_bias)
-    table$sd_bias <- bias_text(table$sd_bias, table$sd_bias_se, label = "")
-    table$sd_bias[has_none] <- ""
-    table$sd_bias_se <- NULL
+    short_table(fit, numeric())
   }
-  at <- first_rows(rownames(table), n, auxiliary_variables(x$fit))
-  shown <- table[at, , drop = FALSE]
-  numbers <- vapply(shown, is.numeric, TRUE)
-  shown[numbers] <- lapply(shown[numbers], signif, digits = digits + 1)
-  print_estimates(x$fit, shown, digits, isTRUE(x$is_chosen))
-  print_more(nrow(table) - length(at))
-  print_footer(x$fit, agreement = x$table)
-  print_agreement_note(x$table, n_alive(x$fit), x$fit)
-  invisible(x)
+  table[c("mean", "sd")]
 }

@@ -183,7 +183,7 @@ plot_shrinkage <- function(fit, n) {
 # multiplied with.
 shrinkage_table <- function(fit) {
   model <- plain_model(fit)
-  theta <- rowMeans(glmer_theta(fit, NULL, Inf)$theta)
+  theta <- rowMeans(groups_theta(fit, NULL))
   found <- .Call(
     ffi_groups_moments,
     model$pointer,

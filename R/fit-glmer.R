@@ -103,17 +103,17 @@ ngrps.tall_glmer <- function(object, ...) {
 
 #' @rdname tall_glmer-methods
 #' @export
-nobs.tall_glmer <- function(object, ...) {
-  check_no_dots(..., .ignore = any_fallback)
-  object$n_rows
-}
-
-#' @rdname tall_glmer-methods
-#' @export
 fixef.tall_glmer <- function(object, ...) {
   check_no_dots(...)
   at <- seq_len(object$n_coef)
   stats::setNames(fit_moments(object)$mean[at], object$variables[at])
+}
+
+#' @exportS3Method rstanarm::se
+se.tall_glmer <- function(object, ...) {
+  check_no_dots(...)
+  at <- seq_len(object$n_coef)
+  stats::setNames(fit_moments(object)$sd[at], object$variables[at])
 }
 
 #' @rdname tall_glmer-methods
@@ -125,16 +125,18 @@ ranef.tall_glmer <- function(
   draws = NULL,
   seed = NULL,
   ...,
-  ndraws = draws
+  ndraws = NULL
 ) {
   check_no_dots(...)
   check_flag(summary)
   levels <- object$groups$levels
   at <- check_group_levels(groups, levels)
+  n_draw <- check_draws(object, draws, ndraws)
   if (!summary) {
-    return(effect_draws(object, at, ndraws, seed))
+    rows <- choose_rows(object, n_draw, resample = TRUE)$rows
+    return(effect_draws(object, at, rows, check_seed(seed) %||% object$seed))
   }
-  moments <- effect_moments(object, ndraws)
+  moments <- effect_moments(object, n_draw)
   frame <- function(x) {
     data.frame(
       t(x)[at, , drop = FALSE],
@@ -167,19 +169,14 @@ check_group_levels <- function(groups, levels) {
   at
 }
 
-# The parameters of kept draws, n_dim x n_draw, in the model's coordinates.
-glmer_theta <- function(fit, ndraws, usual) {
-  check_has_draws(fit)
-  draws <- draws_matrix(fit)
-  n <- nrow(draws)
-  ndraws <- check_count(ndraws %||% min(usual, n), most = n, arg = "ndraws")
-  at <- unique(round(seq(1, n, length.out = ndraws)))
+# The parameters of kept draws, n_dim x n_draw, in the model's coordinates. rows:
+# which draws, as choose_draws() has them.
+groups_theta <- function(fit, rows) {
   theta <- fit_unconstrained(fit)
-  list(
-    theta = unname(t(theta[at, , drop = FALSE])),
-    draws = draws[at, , drop = FALSE],
-    at = at
-  )
+  if (!is.null(rows)) {
+    theta <- theta[rows, , drop = FALSE]
+  }
+  unname(t(theta))
 }
 
 # Lambda of each draw: draws x q x q.
@@ -241,14 +238,18 @@ plain_model <- function(fit) {
 # The last model that was made again.
 fit_cache <- new.env(parent = emptyenv())
 
+# As many draws as moments of effects are taken over unasked: each takes a pass.
+usual_effects <- 200
+
 # list(mean, sd): q x groups
-effect_moments <- function(fit, ndraws) {
-  at <- glmer_theta(fit, ndraws, 200)
+effect_moments <- function(fit, n_draw) {
+  available <- posterior::ndraws(fit_draws(fit))
+  rows <- choose_rows(fit, n_draw %||% min(usual_effects, available))$rows
   model <- plain_model(fit)
   out <- .Call(
     ffi_groups_moments,
     model$pointer,
-    at$theta,
+    groups_theta(fit, rows),
     getOption("mc.cores", 1L)
   )
   if (is.integer(out)) {
@@ -264,12 +265,12 @@ effect_moments <- function(fit, ndraws) {
   )
 }
 
-# draws x groups x effects
-effect_draws <- function(fit, at, ndraws, seed) {
-  theta <- glmer_theta(fit, ndraws, Inf)$theta
+# Effects of groups `at` in the draws `rows` (NULL: all), draws x groups x
+# effects
+effect_draws <- function(fit, at, rows, seed) {
+  theta <- groups_theta(fit, rows)
   model <- plain_model(fit)
   q <- length(fit$groups$effects)
-  seed <- if (is.null(seed)) fit$seed else check_seed(seed)
   out <- .Call(
     ffi_groups_draws,
     model$pointer,
@@ -286,11 +287,30 @@ effect_draws <- function(fit, at, ndraws, seed) {
   aperm(out, c(3, 2, 1))
 }
 
+# Of new groups, from the population's distribution.
+new_effects <- function(fit, rows, n_group) {
+  q <- length(fit$groups$effects)
+  draws <- draws_matrix(fit)
+  if (!is.null(rows)) {
+    draws <- draws[rows, , drop = FALSE]
+  }
+  factors <- covariance_factors(fit, draws)
+  shape <- c(nrow(draws), n_group, q)
+  v <- array(stats::rnorm(prod(shape)), shape)
+  u <- array(0, dim(v))
+  for (a in seq_len(q)) {
+    for (b in seq_len(a)) {
+      u[, , a] <- u[, , a] + factors[, a, b] * v[, , b]
+    }
+  }
+  u
+}
+
 #' @rdname tall_glmer-methods
 #' @export
 coef.tall_glmer <- function(object, ndraws = NULL, ...) {
   check_no_dots(..., .ignore = none_aliased)
-  effects <- t(effect_moments(object, ndraws)$mean)
+  effects <- t(effect_moments(object, check_draws(object, ndraws))$mean)
   fixed <- fixef.tall_glmer(object)
   names <- union(names(fixed), colnames(effects))
   out <- matrix(0, nrow(effects), length(names), dimnames = list(NULL, names))

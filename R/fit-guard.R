@@ -44,7 +44,8 @@ wrong_parts <- function(x) {
 # NAMESPACE registers, what prints their summaries, and `others`.
 guarded_functions <- function(space, others) {
   methods <- registered_methods(space)
-  of_fit <- methods$class %in% c("tall_fit", names(class_shapes))
+  classes <- c("tall_fit", "tall_regression", names(class_shapes))
+  of_fit <- methods$class %in% classes
   of_summary <- methods$generic == "print" & grepl("summary", methods$class)
   found <- unique(c(methods$name[of_fit | of_summary], others))
   Filter(function(name) length(formals(space[[name]])) > 0, found)

@@ -53,7 +53,11 @@ find_parameters.tall_fit <- function(
 
 # Those beside the mean: sigma, shape, ...
 response_parameters <- function(fit) {
-  if (is.null(fit$family)) auxiliary_variables(fit) else aux_of_fit(fit)
+  if (is.null(fit$family)) {
+    auxiliary_variables(fit)
+  } else {
+    response_aux(fit$family)
+  }
 }
 
 #' @rdname insight-tall_fit

@@ -37,7 +37,7 @@ NULL
 
 #' @rdname log-lik
 #' @exportS3Method rstantools::log_lik
-log_lik.tall_glm <- function(
+log_lik.tall_regression <- function(
   object,
   newdata = NULL,
   draws = NULL,
@@ -48,213 +48,80 @@ log_lik.tall_glm <- function(
 ) {
   check_flag(pointwise)
   check_no_dots(..., .ignore = no_groups)
-  draws <- check_draws(object, draws, ndraws)
-  if (pointwise && is.null(newdata) && has_source(object)) {
-    chosen <- choose_draws(object, draws, resample = TRUE)
-    return(remote_log_lik(object, chosen, offset))
+  n_draw <- check_draws(object, draws, ndraws)
+  asked <- ask_rows(object, newdata, offset, needs = "responses")
+  chosen <- choose_draws(object, n_draw, resample = TRUE)
+  if (pointwise && asked$is_own && asked$passes) {
+    return(remote_log_lik(asked, chosen))
   }
   if (!pointwise) {
-    check_own_size(object, newdata, draws)
-    newdata <- frame_newdata(object, newdata, draws)
+    size <- length(predicted_names(object, "response"))
+    asked <- in_memory(asked, n_draw, max(1, size))
   }
-  seen <- observed_rows(object, newdata, offset)
-  chosen <- choose_draws(object, draws, resample = TRUE)
+  rows <- asked_rows(asked, chosen)
   if (pointwise) {
-    return(log_lik_function(object, seen, chosen))
+    light <- light_fit(object)
+    f <- function(at, draws) log_density(light, some_rows(rows, at), draws)
+    return(loo_function(light, nrow(rows$x), chosen, f))
   }
-  n <- nrow(seen$x)
-  out <- matrix(0, nrow(chosen$theta), n)
-  each_block(n, nrow(out), size = 2^20, function(rows) {
-    out[, rows] <<- log_lik_block(
-      object,
-      observations_of(seen, rows),
-      chosen$theta,
-      chosen$aux
-    )
-  })
-  dimnames(out) <- draw_names(seen)
+  out <- log_densities(object, rows, chosen)
+  dimnames(out) <- draw_names(rows)
   out
 }
 
-log_lik_function <- function(fit, seen, chosen) {
-  light <- fit[c("family", "n_coef")]
-  loo_function(
-    fit,
-    nrow(seen$x),
-    chosen,
-    function(rows, theta, aux) {
-      log_lik_block(light, observations_of(seen, rows), theta, aux)
-    }
-  )
+# The likelihood of a group is that of its rows together: a row of the model.
+#' @rdname log-lik
+#' @exportS3Method rstantools::log_lik
+log_lik.tall_glmer <- function(object, ...) {
+  log_lik.tall_fit(object, ...)
 }
 
-# The same where rows are passed over: those that are asked for are fetched, and
-# kept until others are; `ahead` fetches rows that will be asked for, one after
-# the other.
-remote_log_lik <- function(fit, chosen, offset = NULL) {
-  offset <- check_cut(offset, fit$n_data, "offset")
+# Draws x rows, block by block.
+log_densities <- function(fit, rows, draws) {
+  n <- nrow(rows$x)
+  n_draw <- nrow(draws$theta)
+  out <- matrix(0, n_draw, n)
+  each_density(fit, rows, draws, function(at, value) out[, at] <<- value)
+  out
+}
+
+# f(at, value) of the log densities of rows `at`, block by block.
+each_density <- function(fit, rows, draws, f) {
+  size <- max(1, length(predicted_names(fit, "response")))
+  n_each <- nrow(draws$theta) * size
+  each_block(nrow(rows$x), n_each, size = 2^20, function(at) {
+    f(at, log_density(fit, some_rows(rows, at), draws))
+  })
+}
+
+# As loo_function() where rows are passed over: those that are asked for are
+# fetched, and kept until others are; `ahead` fetches rows that will be asked
+# for, one after the other.
+remote_log_lik <- function(asked, chosen) {
+  fit <- asked$fit
+  offset <- check_cut(asked$offset, fit$n_data, "offset")
   known <- NULL
   seen <- NULL
   ahead <- function(rows) {
     given <- if (length(offset) > 1) offset[rows] else offset
-    seen <<- observed_rows(fit_of_rows(fit, rows), NULL, given)
+    some <- fit_of_rows(fit, rows)
+    seen <<- asked_rows(ask_rows(some, NULL, given, needs = "responses"))
     known <<- rows
   }
-  some <- function(rows, theta, aux) {
+  some <- function(rows, draws) {
     if (!all(rows %in% known)) {
       ahead(rows)
     }
-    at <- match(rows, known)
-    log_lik_block(fit, observations_of(seen, at), theta, aux)
+    log_density(fit, some_rows(seen, match(rows, known)), draws)
   }
-  every <- function(theta, aux) {
-    found <- gather_predictions(
-      fit,
-      NULL,
-      function(new) {
-        new$weight <- new$weight %||% rep(1, nrow(new$x))
-        out <- log_lik_block(fit, new, theta, aux)
-        at <- seq_len(nrow(out))
-        stats::setNames(lapply(at, function(k) out[k, ]), at)
-      },
-      offset,
-      pads = FALSE
-    )
+  every <- function(draws) {
+    found <- over_rows(asked, draws, pads = FALSE, f = function(rows) {
+      out <- log_density(fit, rows, draws)
+      at <- seq_len(nrow(out))
+      stats::setNames(lapply(at, function(k) out[k, ]), at)
+    })
     do.call(rbind, found)
   }
   f <- loo_function(fit, fit$n_data, chosen, some, every)
   structure(f, ahead = ahead)
-}
-
-# f(rows, theta, aux) as a function of (data_i, draws). For its approximation
-# loo asks for one row after the other at few draws: that is answered for all
-# rows at the first call, by `every(theta, aux)` where rows are far.
-loo_function <- function(fit, n, chosen, f, every = NULL) {
-  draws <- cbind(chosen$theta, chosen$aux)
-  coefficients <- seq_len(fit$n_coef)
-  colnames(draws) <- c(
-    fit$variables[coefficients],
-    if (!is.null(chosen$aux)) aux_of_fit(fit)
-  )
-  split <- function(draws, f) {
-    aux <- if (ncol(draws) > length(coefficients)) {
-      draws[, -coefficients]
-    }
-    f(unname(draws[, coefficients, drop = FALSE]), unname(aux))
-  }
-  evaluate <- function(rows, draws) {
-    split(draws, function(theta, aux) f(rows, theta, aux))
-  }
-  whole <- function(draws) {
-    out <- matrix(0, nrow(draws), n)
-    each_block(n, nrow(draws), size = 2^20, function(rows) {
-      out[, rows] <<- evaluate(rows, draws)
-    })
-    out
-  }
-  at <- NULL
-  values <- NULL
-  out <- function(data_i, draws) {
-    n_draw <- dim(draws)[[1]]
-    is_few <- n_draw == 1 || (n_draw <= 20 && n_draw * n <= 1e7)
-    if (!is_few) {
-      return(evaluate(data_i[, 1], draws))
-    }
-    if (!identical(at, draws)) {
-      values <<- if (is.null(every)) whole(draws) else split(draws, every)
-      at <<- draws
-    }
-    values[, data_i[, 1], drop = n_draw == 1]
-  }
-  data <- matrix(seq_len(n), dimnames = list(NULL, "row"))
-  structure(out, data = data, draws = draws)
-}
-
-# Draws x rows.
-log_lik_block <- function(fit, seen, theta, aux) {
-  eta <- linear_draws(seen, theta)
-  n_draw <- nrow(eta)
-  each <- function(x) rep(x, each = n_draw)
-  is_precision <- has_precisions(fit$family)
-  out <- response_log_density(
-    fit$family,
-    eta,
-    seen$y,
-    if (is_precision) seen$weight else seen$trials,
-    aux
-  )
-  if (!is_precision && any(seen$weight != 1)) {
-    out <- each(seen$weight) * out
-  }
-  out
-}
-
-observations_of <- function(seen, rows) {
-  out <- lapply(seen[c("offset", "y", "trials", "count", "weight")], `[`, rows)
-  out$x <- design_rows(seen$x, rows)
-  out
-}
-
-# Weights of proportions are trials, as in glm(); others are weights.
-split_weights <- function(y, trials, weights, fit) {
-  if (is.null(trials) && are_proportions(y, fit$family)) {
-    list(y = y, trials = weights, weight = NULL)
-  } else {
-    list(y = y, trials = trials, weight = weights)
-  }
-}
-
-new_response <- function(fit, newdata) {
-  if (is.null(fit$terms)) {
-    abort_input(
-      "{.arg newdata} must be {.code NULL} here: a matrix has no response.",
-      argument = "newdata"
-    )
-  }
-  frame <- prediction_frame(fit, fit$terms, newdata)
-  response <- stats::model.response(frame, "any")
-  name <- response_name(frame)
-  if (!is.null(fit$response_levels)) {
-    response <- as.character(response)
-    check_levels(response, fit$response_levels, name)
-    response <- factor(response, levels = fit$response_levels)
-  }
-  found <- frame_response(response, fit$family, name)
-  trials <- found$trials
-  if (is.null(trials)) {
-    trials <- new_trials(fit, newdata)
-  }
-  check_new_values(found, trials, fit$family, name)
-  list(y = found$values, trials = trials, weight = new_weights(fit, newdata))
-}
-
-# As for the data of the fit; a missing response has a missing likelihood.
-check_new_values <- function(found, trials, family, name) {
-  values <- replace(found$values, is.na(found$values), 0)
-  check_response(values, family, name)
-  if (is.null(found$trials)) {
-    check_successes(values, trials, family, name)
-  }
-}
-
-new_weights <- function(fit, newdata) {
-  expression <- fit$weight_source
-  if (is.null(expression)) {
-    return(NULL)
-  }
-  missing <- setdiff(
-    intersect(all.vars(expression), fit$columns),
-    names(newdata)
-  )
-  if (length(missing) > 0) {
-    abort_missing_columns(missing)
-  }
-  found <- eval(expression, newdata, environment(fit$formula))
-  found <- check_numeric_vector(
-    found,
-    size = c(1, nrow(newdata)),
-    arg = "weights"
-  )
-  check_row_weights(found)
-  found
 }

@@ -4,31 +4,6 @@
 # More rows than that may be left out without their numbers being remembered.
 most_left_out <- 1e6
 
-# The result of loo() or waic() with what tells whether another is of the same
-# rows: how many the fit has, in how many observations, how many were left out,
-# and which, NULL where only another pass over a source could tell. label: what
-# the fit is called.
-as_tall_loo <- function(out, fit, label) {
-  attr(out, "model_name") <- label
-  response <- fit_response(fit)
-  if (!is.null(response)) {
-    attr(out, "yhash") <- rlang::hash(response)
-  }
-  n_missing <- fit$n_missing %||% 0
-  left_out <- if (n_missing == 0 || is_quick_to_tell(fit)) {
-    as.integer(stats::na.action(fit))
-  }
-  attr(out, "rows") <- list(
-    unit = if (is.null(fit$groups)) "observation" else "group",
-    n_data = fit$n_data,
-    n_row = fit$n_rows %||% fit$n_data,
-    n_missing = n_missing,
-    left_out = if (length(left_out) <= most_left_out) left_out
-  )
-  class(out) <- c("tall_loo", class(out))
-  out
-}
-
 # Are the rows in memory?
 is_quick_to_tell <- function(fit) {
   !is.null(fit$na_action) || inherits(fit$source, "tall_source_frame")

@@ -3,55 +3,6 @@
 
 # ---- leave-one-out probability integral transform ----------------------------
 
-#' Leave-one-out probability integral transform
-#'
-#' Method for the generic of \pkg{rstantools}: for each observation the
-#' probability that the predictive distribution given all others has below it,
-#' which is uniform if the model is right.
-#'
-#' @inheritParams posterior-predict
-#' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
-#'   [tall_nn()], which kept its data.
-#' @param ... Unused: other arguments are refused.
-#'
-#' @details The importance weights are those of [loo::psis()], the responses
-#' those of [posterior_predict()][posterior-predict]. With tall data, look at
-#' some of the observations: `bayesplot::pp_check(fit, "loo_pit_overlay")`.
-#'
-#' @return A numeric vector with a value for each observation.
-#' @section Conditions: `tall_error_memory` if rows x draws exceeds 5e7 numbers;
-#' `tall_error_stale` if the fit did not keep its data.
-#' @examplesIf requireNamespace("loo", quietly = TRUE)
-#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
-#' summary(rstantools::loo_pit(fit, seed = 1))
-#' @exportS3Method rstantools::loo_pit
-loo_pit.tall_glm <- function(
-  object,
-  draws = NULL,
-  seed = NULL,
-  ...,
-  ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
-) {
-  check_no_dots(...)
-  rlang::check_installed("loo", "for the importance weights")
-  check_has_data(object)
-  draws <- check_draws(object, draws, ndraws)
-  seed <- check_seed(seed)
-  cores <- check_cores(cores)
-  check_own_size(object, NULL, draws)
-  rows <- seq_len(object$n_data)
-  wanted <- draws %||% posterior::ndraws(object$draws)
-  object <- fit_of_rows(object)
-  shown <- with_seed(seed, replicated_responses(object, rows, wanted))
-  psis <- psis_of(object, log_lik_of(object, wanted), cores)
-  rstantools::loo_pit(
-    object = shown$yrep,
-    y = shown$y,
-    lw = stats::weights(psis)
-  )
-}
-
 #' @exportS3Method rstantools::loo_pit
 loo_pit.tall_fit <- function(object, ...) {
   abort_no_formula(object, "loo_pit")
@@ -112,7 +63,7 @@ NULL
 
 #' @rdname loo-tall_glm
 #' @exportS3Method loo::loo
-loo.tall_glm <- function(
+loo.tall_fit <- function(
   x,
   ...,
   observations = 400,
@@ -142,16 +93,8 @@ loo.tall_glm <- function(
 }
 
 #' @rdname loo-tall_glm
-#' @exportS3Method loo::loo
-loo.tall_nn <- loo.tall_glm
-
-#' @rdname loo-tall_glm
-#' @exportS3Method loo::loo
-loo.tall_fit <- loo.tall_glm
-
-#' @rdname loo-tall_glm
 #' @exportS3Method loo::loo_subsample
-loo_subsample.tall_glm <- function(
+loo_subsample.tall_fit <- function(
   x,
   ...,
   observations = 400,
@@ -173,16 +116,8 @@ loo_subsample.tall_glm <- function(
 }
 
 #' @rdname loo-tall_glm
-#' @exportS3Method loo::loo_subsample
-loo_subsample.tall_nn <- loo_subsample.tall_glm
-
-#' @rdname loo-tall_glm
-#' @exportS3Method loo::loo_subsample
-loo_subsample.tall_fit <- loo_subsample.tall_glm
-
-#' @rdname loo-tall_glm
 #' @exportS3Method loo::waic
-waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
+waic.tall_fit <- function(x, ..., draws = NULL, ndraws = NULL) {
   label <- deparse1(substitute(x))
   check_loo_dots(..., .known = character())
   check_has_data(x)
@@ -190,14 +125,6 @@ waic.tall_glm <- function(x, ..., draws = NULL, ndraws = NULL) {
   check_matrix_size(x, x$n_data, draws, NULL)
   as_tall_loo(loo::waic(log_lik_of(x, draws)), x, label)
 }
-
-#' @rdname loo-tall_glm
-#' @exportS3Method loo::waic
-waic.tall_nn <- waic.tall_glm
-
-#' @rdname loo-tall_glm
-#' @exportS3Method loo::waic
-waic.tall_fit <- waic.tall_glm
 
 # The rows of a subsample, unless told: what makes them the same of all fits to
 # the same data.
@@ -247,12 +174,8 @@ check_loo_dots <- function(..., .known) {
 
 # The generic is rstantools', which may not be there.
 log_lik_of <- function(fit, draws, pointwise = FALSE) {
-  f <- if (inherits(fit, "tall_nn")) {
-    log_lik.tall_nn
-  } else if (inherits(fit, "tall_classes")) {
-    log_lik.tall_classes
-  } else if (inherits(fit, "tall_glm")) {
-    log_lik.tall_glm
+  f <- if (is.null(fit$groups) && inherits(fit, "tall_regression")) {
+    log_lik.tall_regression
   } else {
     log_lik.tall_fit
   }
@@ -262,17 +185,7 @@ log_lik_of <- function(fit, draws, pointwise = FALSE) {
 # The fit's own responses; NULL where the model does not tell them from other
 # data.
 fit_response <- function(fit) {
-  UseMethod("fit_response")
-}
-
-#' @export
-fit_response.tall_fit <- function(fit) {
-  NULL
-}
-
-#' @export
-fit_response.tall_glm <- function(fit) {
-  own_response(fit)$y
+  if (inherits(fit, "tall_regression")) own_response(fit)$y
 }
 
 # How loo_subsample() approximates the observations it leaves out.
@@ -286,7 +199,10 @@ loo_approximation.tall_fit <- function(fit) {
 }
 
 # NULL: all rows.
-check_observations <- function(observations, n_data, few = 1000) {
+check_observations <- function(
+  observations,
+  n_data,
+  few = 1000) {
   if (inherits(observations, "psis_loo_ss")) {
     return(observations)
   }
@@ -297,8 +213,7 @@ check_observations <- function(observations, n_data, few = 1000) {
     observations <- check_count(
       observations,
       max = if (few == 0) n_data else Inf,
-      arg = "observations"
-    )
+      arg = "observations")
     return(if (n_data > max(few, observations)) observations)
   }
   rows <- check_numeric_vector(observations, arg = "observations")
@@ -308,8 +223,7 @@ check_observations <- function(observations, n_data, few = 1000) {
       rows,
       bad[[1]],
       paste("be rows of the data, 1 to", format_count(n_data)),
-      arg = "observations"
-    )
+      arg = "observations")
   }
   as.integer(rows)
 }
@@ -387,8 +301,7 @@ known_observations <- function(observations) {
       i = "Leave {.arg estimator} out, and give {.arg observations}, a number
            above 1."
     ),
-    argument = "estimator"
-  )
+    argument = "estimator")
 }
 
 # Effective draws over draws, the mean over variables (for a network, over
@@ -402,6 +315,27 @@ relative_efficiency <- function(fit, n_used) {
   if (is.finite(ess)) min(1, ess / n_used) else 1
 }
 
-#' @rdname loo_pit.tall_glm
-#' @exportS3Method rstantools::loo_pit
-loo_pit.tall_nn <- loo_pit.tall_glm
+# The result of loo() or waic() with what tells whether another is of the same
+# rows: how many the fit has, in how many observations, how many were left out,
+# and which, NULL where only another pass over a source could tell. label: what
+# the fit is called.
+as_tall_loo <- function(out, fit, label) {
+  attr(out, "model_name") <- label
+  response <- fit_response(fit)
+  if (!is.null(response)) {
+    attr(out, "yhash") <- rlang::hash(response)
+  }
+  n_missing <- fit$n_missing %||% 0
+  left_out <- if (n_missing == 0 || is_quick_to_tell(fit)) {
+    as.integer(stats::na.action(fit))
+  }
+  attr(out, "rows") <- list(
+    unit = if (is.null(fit$groups)) "observation" else "group",
+    n_data = fit$n_data,
+    n_row = fit$n_rows %||% fit$n_data,
+    n_missing = n_missing,
+    left_out = if (length(left_out) <= most_left_out) left_out
+  )
+  class(out) <- c("tall_loo", class(out))
+  out
+}

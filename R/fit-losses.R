@@ -71,7 +71,12 @@ log_loss.default <- function(object, y, statistic = c("ergodic", "draw"), ...) {
   bad <- which(p < 0 | p > 1)
   if (length(bad) > 0) {
     shown <- if (is.matrix(object)) p else drop(p)
-    abort_value(shown, bad[[1]], "lie in [0, 1]", "object")
+    abort_value(
+      shown,
+      bad[[1]],
+      "lie in [0, 1]",
+      "object"
+    )
   }
   one <- rep(y == 1, each = nrow(p))
   observed <- ifelse(one, p, 1 - p)
@@ -139,7 +144,39 @@ rmse.default <- function(
 
 #' @rdname losses
 #' @export
-rmse.tall_glm <- function(
+log_loss.tall_regression <- function(
+  object,
+  newdata,
+  statistic = c("ergodic", "draw"),
+  ...
+) {
+  check_no_dots(...)
+  check_given(newdata)
+  if (!is.data.frame(newdata)) {
+    return(NextMethod())
+  }
+  statistic <- check_choice(statistic, c("ergodic", "draw"))
+  rows <- test_rows(object, newdata)
+  chosen <- choose_draws(object)
+  sum <- numeric(nrow(chosen$theta))
+  average <- numeric(nrow(rows$x))
+  each_density(object, rows, chosen, function(at, log_p) {
+    sum <<- sum + rowSums(log_p)
+    average[at] <<- drop(crossprod(exp(log_p), chosen$weights))
+  })
+  if (statistic == "draw") -sum / length(average) else -mean(log(average))
+}
+
+# The likelihood of a group is that of its rows together.
+#' @rdname losses
+#' @export
+log_loss.tall_glmer <- function(object, ...) {
+  log_loss.tall_fit(object, ...)
+}
+
+#' @rdname losses
+#' @export
+rmse.tall_regression <- function(
   object,
   newdata,
   statistic = c("ergodic", "draw"),
@@ -147,28 +184,26 @@ rmse.tall_glm <- function(
   ...
 ) {
   check_no_dots(...)
+  check_is_number(object, "rmse")
   statistic <- check_choice(statistic, c("ergodic", "draw"))
   range <- check_range(range)
-  parts <- test_parts(object, newdata)
-  check_has_all(object)
-  theta <- draws_matrix(object)[, seq_len(object$n_coef), drop = FALSE]
-  weights <- rep(1, nrow(theta))
-  if (!is.null(object$weights)) {
-    weights <- as.double(object$weights)
+  rows <- test_rows(object, newdata, weighs = FALSE)
+  groups <- group_request(object, allow_new_levels = TRUE)
+  chosen <- choose_draws(object)
+  rows <- join_draws(object, rows, chosen, groups)
+  square <- numeric(nrow(chosen$theta))
+  average <- numeric(nrow(rows$x))
+  each_block(nrow(rows$x), length(square), size = 2^20, function(at) {
+    mu <- predictor(object, some_rows(rows, at), chosen, "response")
+    mu <- clip(mu, range)
+    square <<- square + rowSums((mu - rep(rows$y[at], each = nrow(mu)))^2)
+    average[at] <<- drop(crossprod(mu, chosen$weights))
+  })
+  if (statistic == "draw") {
+    sqrt(square / length(average))
+  } else {
+    sqrt(mean((average - rows$y)^2))
   }
-  weights <- weights / sum(weights)
-  n_row <- nrow(parts$x)
-  block <- max(1, floor(2^22 / n_row))
-  loss <- numeric(nrow(theta))
-  average <- numeric(n_row)
-  for (start in seq(1, nrow(theta), by = block)) {
-    at <- start:min(nrow(theta), start + block - 1)
-    eta <- tcrossprod(parts$x, theta[at, , drop = FALSE]) + parts$offset
-    value <- clip(response_mean(object$family, eta), range)
-    loss[at] <- sqrt(colMeans((value - parts$y)^2))
-    average <- average + drop(value %*% weights[at])
-  }
-  if (statistic == "draw") loss else sqrt(mean((average - parts$y)^2))
 }
 
 # draws x observations
@@ -185,15 +220,13 @@ check_range <- function(range) {
     range,
     size = 2,
     allow_null = TRUE,
-    arg = "range"
-  )
+    arg = "range")
   if (!is.null(range) && range[[1]] >= range[[2]]) {
     abort_input(
       "{.arg range} must be two increasing numbers, not
        {format_number(range[[1]])} and {format_number(range[[2]])}.",
       argument = "range",
-      value = range
-    )
+      value = range)
   }
   range
 }

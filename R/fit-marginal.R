@@ -13,7 +13,7 @@
 #'   responses.
 #' @param ndraws (whole number or `NULL`) Use that many draws, evenly spaced.
 #' @param re_formula (`NULL` or `NA`) As in
-#'   [posterior_epred()][predict.tall_glmer].
+#'   [posterior_epred()][posterior-predict].
 #' @param ... Unused.
 #'
 #' @details Estimates are posterior medians, intervals those of the draws.

@@ -1,207 +1,23 @@
-# Rows that predictions are for: the fit's own or new ones, with their trials,
-# weights and offsets, in the terms of the fit's formula.
+# The design of rows that predictions are for, the fit's own or new ones, in the
+# terms of the fit's formula.
 
-# Rows with their responses: x, offset, y, trials, count = y trials, and weight,
-# of the log likelihood or, in Gaussian models, of the precision.
-observed_rows <- function(fit, newdata, offset = NULL) {
-  if (is.null(newdata)) {
-    # where they are passed over, once
-    fit <- fit_of_rows(fit)
-  }
-  new <- prediction_rows(fit, newdata, offset)
-  response <- if (is.null(newdata)) {
-    own_response(fit)
-  } else {
-    new_response(fit, newdata)
-  }
-  n <- nrow(new$x)
-  trials <- rep_len(response$trials %||% 1, n)
-  list(
-    x = new$x,
-    offset = new$offset,
-    y = response$y,
-    trials = trials,
-    count = response$y * trials,
-    weight = rep_len(response$weight %||% 1, n)
-  )
-}
-
-# list(y, trials, weight); y is a proportion where there are trials.
-own_response <- function(fit) {
-  check_has_data(fit, NULL)
-  if (has_source(fit)) {
-    return(remote_response(fit))
-  }
-  if (is.null(fit$terms)) {
-    found <- frame_response(fit$data$y, fit$family, "y")
-    weights <- fit$data$weights
-  } else {
-    found <- frame_response(
-      stats::model.response(fit$frame, "any"),
-      fit$family,
-      response_name(fit$frame)
-    )
-    weights <- unname(stats::model.weights(fit$frame))
-  }
-  split_weights(unname(found$values), unname(found$trials), weights, fit)
-}
-
-# Weights of new rows of a Gaussian model: given, of the fit's own data, or from
-# newdata. NULL: 1 for each, or no such model.
-prediction_weights <- function(fit, newdata, weights, n) {
-  if (!has_precisions(fit$family)) {
-    if (!is.null(weights)) {
-      abort_input(
-        c(
-          "{.arg weights} is for responses whose weights are precisions, not for
-           {.val {fit$family$name}}.",
-          i = if (has_trials(fit$family)) "Trials are {.arg trials}."
-        ),
-        argument = "weights",
-        value = weights
-      )
-    }
-    return(NULL)
-  }
-  if (is.null(weights)) {
-    weights <- if (is.null(newdata)) {
-      own_response(fit)$weight
-    } else {
-      found <- eval_source(fit, fit$weight_source, newdata)
-      check_source(
-        found,
-        fit$weight_source,
-        newdata,
-        "weights",
-        hint = "Give {.code weights = 1} for responses with standard deviation
-                {.field sigma}."
-      )
-    }
-  }
-  weights <- check_numeric_vector(
-    weights,
-    size = c(1, n),
-    positive = TRUE,
-    allow_null = TRUE,
-    most = most_of_data,
-    arg = "weights"
-  )
-  if (is.null(weights)) NULL else rep_len(unname(weights), n)
-}
-
-# Trials of new rows: given, of the fit's own data, or from newdata.
-prediction_trials <- function(fit, newdata, trials, n) {
-  if (!has_trials(fit$family)) {
-    if (!is.null(trials)) {
-      abort_input(
-        "{.arg trials} is for binomial models, not for
-         {.val {fit$family$name}}.",
-        argument = "trials",
-        value = trials
-      )
-    }
-    return(NULL)
-  }
-  if (!is.null(trials)) {
-    trials <- check_numeric_vector(
-      trials,
-      size = c(1, n),
-      positive = TRUE,
-      arg = "trials"
-    )
-  } else if (is.null(newdata)) {
-    trials <- own_response(fit)$trials
-  } else {
-    trials <- new_trials(fit, newdata)
-  }
-  if (is.null(trials)) {
-    trials <- 1
-  }
-  bad <- which(trials != round(trials))
-  if (length(bad) > 0) {
-    abort_value(trials, bad[[1]], "be whole", arg = "trials")
-  }
-  rep_len(unname(trials), n)
-}
-
-# NULL: one each.
-new_trials <- function(fit, newdata) {
-  found <- eval_source(fit, fit$trial_source, newdata)
-  if (is.matrix(found) && ncol(found) == 2) {
-    found <- rowSums(found)
-  }
-  check_source(found, fit$trial_source, newdata, "trials")
-}
-
-# NULL: none, or in the formula.
-new_offset <- function(fit, newdata) {
-  found <- eval_source(fit, fit$offset_source, newdata)
-  found <- check_source(found, fit$offset_source, newdata, "offset")
-  if (is.null(found)) NULL else rep_len(as.double(found), nrow(newdata))
-}
-
-# An argument of the fit in new data; NULL where it cannot be had.
-eval_source <- function(fit, source, newdata) {
-  missing <- setdiff(intersect(all.vars(source), fit$columns), names(newdata))
-  is_absent <- is.null(source) || length(missing) > 0 || holds_values(source)
-  if (is_absent || !is.data.frame(newdata)) {
-    return(NULL)
-  }
-  tryCatch(
-    eval(source, newdata, environment(fit$formula)),
-    error = function(e) NULL
-  )
-}
-
-# Are values for the rows of the fit in it, which a caller's variable had?
-holds_values <- function(x) {
-  if (is.call(x)) {
-    any(vapply(as.list(x)[-1], holds_values, TRUE))
-  } else {
-    !is.name(x) && length(x) > 1
-  }
-}
-
-check_source <- function(found, source, newdata, arg, hint = NULL) {
-  is_right <- is.numeric(found) && length(found) %in% c(1, nrow(newdata))
-  if (is.null(source) || is_right) {
-    return(found)
-  }
-  abort_input(
-    c(
-      "{.arg {arg}} must be given for {.arg newdata}: it does not have
-       {.code {rlang::as_label(source)}}.",
-      i = hint
-    ),
-    argument = arg
-  )
-}
-
-# ---- which rows --------------------------------------------------------------
-
-# Design matrix and offset of new rows, or of the fit's own.
-prediction_rows <- function(fit, newdata, offset = NULL) {
-  own <- is.null(newdata)
-  new <- if (own) {
-    own_rows(fit)
-  } else if (is.null(fit$terms)) {
-    matrix_rows(fit, newdata)
-  } else {
-    frame_rows(fit, newdata)
-  }
+# list(x, offset), and what a class of fits has beside. groups: of
+# group_request().
+prediction_rows <- function(fit, newdata, offset = NULL, groups = NULL) {
+  rows <- design_of(fit, newdata, groups)
   given <- check_numeric_vector(
     offset,
-    size = c(1, nrow(new$x)),
+    size = c(1, nrow(rows$x)),
     allow_null = TRUE,
     most = most_of_data,
     arg = "offset"
   )
-  if (is.null(given) && !own) {
+  if (is.null(given) && !is.null(newdata)) {
     given <- new_offset(fit, newdata)
   }
-  new$x <- as_rows(new$x)
-  new$offset <- add_offsets(nrow(new$x), new$offset, given)
-  new
+  rows$x <- as_rows(rows$x)
+  rows$offset <- add_offsets(nrow(rows$x), rows$offset, given)
+  rows
 }
 
 add_offsets <- function(n, ...) {
@@ -214,17 +30,38 @@ add_offsets <- function(n, ...) {
   total
 }
 
-own_rows <- function(fit) {
-  check_has_data(fit, "newdata")
-  if (is.null(fit$terms)) {
-    return(list(x = rows_in_memory(fit$data$x), offset = fit$data$offset))
-  }
-  fit <- fit_of_rows(fit)
-  x <- source_design(fit, fit$terms, fit$frame)
-  list(x = x, offset = stats::model.offset(fit$frame))
+# list(x, offset) of new rows or, NULL, of the fit's own, which are in memory.
+design_of <- function(fit, newdata, groups) {
+  UseMethod("design_of")
 }
 
-matrix_rows <- function(fit, newdata) {
+# Thresholds are intercepts.
+#' @export
+design_of.tall_classes <- function(fit, newdata, groups) {
+  rows <- NextMethod()
+  rows$x <- rows$x[, fit$design_columns, drop = FALSE]
+  rows
+}
+
+# Networks take standardised inputs.
+#' @export
+design_of.tall_nn <- function(fit, newdata, groups) {
+  rows <- NextMethod()
+  rows$x <- nn_standardise(nn_inputs(rows$x), fit$scaling)
+  rows
+}
+
+frame_design <- function(fit, newdata) {
+  if (!is.data.frame(newdata)) {
+    abort_expected(newdata, "a data frame", arg = "newdata")
+  }
+  terms <- stats::delete.response(fit$terms)
+  frame <- prediction_frame(fit, terms, newdata)
+  x <- source_design(fit, terms, frame)
+  list(x = x, offset = stats::model.offset(frame))
+}
+
+matrix_design <- function(fit, newdata) {
   x <- newdata
   is_matrix <- is.matrix(x) && is_plain_numeric(x) || is_sparse(x)
   if (is_matrix && nrow(x) > 0) {
@@ -264,17 +101,7 @@ unique_columns <- function(x, known) {
   x
 }
 
-frame_rows <- function(fit, newdata, terms = NULL) {
-  if (!is.data.frame(newdata)) {
-    abort_expected(newdata, "a data frame", arg = "newdata")
-  }
-  if (is.null(terms)) {
-    terms <- stats::delete.response(fit$terms)
-  }
-  frame <- prediction_frame(fit, terms, newdata)
-  x <- source_design(fit, stats::delete.response(terms), frame)
-  list(x = x, offset = stats::model.offset(frame), frame = frame)
-}
+# ---- model frames of new data ------------------------------------------------
 
 prediction_frame <- function(fit, terms, newdata) {
   wanted <- intersect(all.vars(terms), fit$columns)
@@ -349,5 +176,49 @@ check_classes <- function(frame, classes, factors) {
         value = column
       )
     }
+  }
+}
+
+# NULL: none, or in the formula.
+new_offset <- function(fit, newdata) {
+  found <- eval_source(fit, fit$offset_source, newdata)
+  found <- check_source(found, fit$offset_source, newdata, "offset")
+  if (is.null(found)) NULL else rep_len(as.double(found), nrow(newdata))
+}
+
+check_source <- function(found, source, newdata, arg, hint = NULL) {
+  is_right <- is.numeric(found) && length(found) %in% c(1, nrow(newdata))
+  if (is.null(source) || is_right) {
+    return(found)
+  }
+  abort_input(
+    c(
+      "{.arg {arg}} must be given for {.arg newdata}: it does not have
+       {.code {rlang::as_label(source)}}.",
+      i = hint
+    ),
+    argument = arg
+  )
+}
+
+# An argument of the fit in new data; NULL where it cannot be had.
+eval_source <- function(fit, source, newdata) {
+  missing <- setdiff(intersect(all.vars(source), fit$columns), names(newdata))
+  is_absent <- is.null(source) || length(missing) > 0 || holds_values(source)
+  if (is_absent || !is.data.frame(newdata)) {
+    return(NULL)
+  }
+  tryCatch(
+    eval(source, newdata, environment(fit$formula)),
+    error = function(e) NULL
+  )
+}
+
+# Are values for the rows of the fit in it, which a caller's variable had?
+holds_values <- function(x) {
+  if (is.call(x)) {
+    any(vapply(as.list(x)[-1], holds_values, TRUE))
+  } else {
+    !is.name(x) && length(x) > 1
   }
 }

@@ -100,15 +100,14 @@ plot_shares <- function(table, where) {
 # The predictive distribution function at the response is uniform if all is
 # well.
 interval_calibration <- function(fit, newdata) {
-  y <- nn_observed(fit, newdata)
-  x <- nn_rows(fit, newdata)
-  chosen <- choose_draws(fit)
-  u <- numeric(length(y))
-  each_block(nrow(x), nrow(chosen$theta), size = 2^20, function(rows) {
-    mu <- nn_means(fit, x[rows, , drop = FALSE], chosen$theta)
-    each <- rep(y[rows], each = nrow(mu))
-    below <- nn_traits(fit)$cdf(each, mu, chosen$aux)
-    u[rows] <<- drop(crossprod(below, chosen$weights))
+  rows <- asked_rows(ask_rows(fit, newdata, needs = "responses"))
+  draws <- choose_draws(fit)
+  u <- numeric(length(rows$y))
+  each_block(length(u), nrow(draws$theta), size = 2^20, function(at) {
+    mu <- predictor(fit, some_rows(rows, at), draws, "response")
+    each <- rep(rows$y[at], each = nrow(mu))
+    below <- nn_traits(fit)$cdf(each, mu, draws$aux)
+    u[at] <<- drop(crossprod(below, draws$weights))
   })
   nominal <- seq(0, 1, by = 0.02)
   away <- 2 * abs(u - 0.5)
@@ -120,18 +119,9 @@ interval_calibration <- function(fit, newdata) {
 
 # All levels together.
 class_calibration <- function(fit, newdata) {
-  y <- nn_observed(fit, newdata)
-  table <- predict.tall_nn(fit, newdata)
-  if (is.null(newdata)) {
-    table <- table[rownames(fit$frame), ]
-  }
-  if (has_classes(nn_family(fit))) {
-    p <- as.matrix(table[paste0("mean.", fit$response_levels)])
-    event <- col(p) == y + 1
-  } else {
-    p <- table$mean
-    event <- y == 1
-  }
+  rows <- asked_rows(ask_rows(fit, newdata, needs = "responses"))
+  p <- predictor_moments(fit, rows, choose_draws(fit), "response", FALSE)$fit
+  event <- if (has_class_response(fit)) col(p) == rows$y else rows$y == 1
   calibration_table(p, event)
 }
 
@@ -156,7 +146,7 @@ plot_prediction <- function(fit, newdata, prob) {
   name <- all.vars(stats::delete.response(fit$terms))
   name <- intersect(name, fit$columns)
   is_one <- length(name) == 1 &&
-    !has_classes(nn_family(fit)) &&
+    !has_class_response(fit) &&
     !name %in% names(fit$xlevels)
   if (!is_one) {
     abort_tall(
@@ -168,7 +158,7 @@ plot_prediction <- function(fit, newdata, prob) {
       )
     )
   }
-  check_has_data(fit, NULL)
+  check_has_data(fit)
   seen <- nn_seen(fit, name)
   if (is.null(newdata)) {
     range <- range(seen$x)
@@ -221,7 +211,7 @@ nn_seen <- function(fit, name) {
     # a transformed covariate: as the data had it, where they are still found
     eval(as.name(name), eval(fit$call$data, environment(fit$formula)))
   }
-  y <- nn_observed(fit, NULL)
+  y <- own_response(fit)$y
   rows <- unique(round(seq(1, length(y), length.out = 1000)))
   data.frame(x = as.numeric(x)[rows], y = y[rows])
 }

@@ -1,32 +1,27 @@
-# Predictions of networks: tables, and draws of outputs, means and responses.
+# predict() of networks: a table of means and of what is not known.
 
 #' Predictions of a network
 #'
-#' Means, epistemic and total standard deviations, and intervals; draws for the
-#' generics of \pkg{rstantools}.
+#' Means, epistemic and total standard deviations, and intervals, as a table.
+#' Draws and everything else are as for other regressions, see
+#' [posterior_epred()][posterior-predict], [log_lik()][log-lik] and
+#' [fitted()][fitted-values].
 #'
+#' @inheritParams predict.tall_regression
 #' @param object (`tall_nn`) The fit, from [tall_nn()].
 #' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
 #'   the fit, if it kept them.
-#' @param prob (number between 0 and 1) Probability of the intervals.
+#' @param prob (number between 0 and 1) Probability of the table's intervals.
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
-#'   spaced; two names for one argument. `NULL`: all.
-#' @param type (string) Of `predict()`: `"table"`: means, standard deviations
-#'   and intervals, as a data frame; `"link"` or `"response"`: posterior means
-#'   alone, as [predict()][predict.tall_glm] of a fit of [tall_glm()] has them.
-#'   Of `residuals()`: as for [tall_glm()][fitted-values].
+#'   spaced; two names for one argument. `NULL`: all for the table, else as
+#'   [predict()][predict.tall_glm] of other regressions.
+#' @param type (string) `"table"`: means, standard deviations and intervals, as
+#'   a data frame; `"link"` or `"response"`: posterior means alone, as
+#'   [predict()][predict.tall_glm] of a fit of [tall_glm()] has them.
 #' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well? With
 #'   `type = "link"` or `"response"`; the table has them.
-#' @param transform (`TRUE` or `FALSE`) Apply the inverse link?
-#' @param offset,trials (`NULL`) As for [tall_glm()], but networks have neither:
-#'   others than `NULL` are refused.
-#' @param cores (whole number) As for [tall_glm()]; one thread does the work.
-#' @param seed (whole number or `NULL`) Seed of the responses. `NULL` goes on
-#'   with R's generator; otherwise its state is what it was before.
-#' @param pointwise (`TRUE` or `FALSE`) Return a function of rows and draws
-#'   instead of a matrix?
-#' @param ... Unused: other arguments are refused, but for `re_formula` and
-#'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
+#' @param ... Of other types, arguments of [predict()][predict.tall_glm];
+#'   networks take no `offset`.
 #'
 #' @details With \eqn{f_d} the network at draw \eqn{d}: `mean` is the mean of
 #'   the \eqn{f_d}, `sd_epistemic` their standard deviation (Bieringer et al.,
@@ -39,27 +34,16 @@
 #'   the second level, and the interval is theirs; `sd` is
 #'   \eqn{\sqrt{\mathrm{mean} (1 - \mathrm{mean})}}{sqrt(mean (1 - mean))}.
 #'
-#' @return `predict()`: a data frame with a row for each row of `newdata` (`NA`
-#'   where a covariate is missing) and the columns `mean`, `sd_epistemic`, `sd`,
+#' @return A data frame with a row for each row of `newdata` (`NA` where a
+#'   covariate is missing) and the columns `mean`, `sd_epistemic`, `sd`,
 #'   `lower`, `upper`; for a categorical response `class`, the most probable
 #'   one, and for each level `mean.<level>` and `sd_epistemic.<level>`. With
 #'   `type = "link"` or `"response"` a numeric vector, for a categorical
 #'   response a matrix with a column for each level, or with `se.fit = TRUE` a
 #'   list of `fit` and `se.fit`.
-#'   `posterior_linpred()`, `posterior_epred()`, `posterior_predict()`: a matrix
-#'   with a row for each draw and a column for each observation; for a
-#'   categorical response the first two are arrays of draws x observations x
-#'   levels and the last has the numbers of levels. `predictive_interval()`: two
-#'   columns. `log_lik()`: a matrix of draws x observations, or with `pointwise
-#'   = TRUE` a function as [log-lik] has it. `predictive_error()`: the response
-#'   minus `posterior_predict()`. `bayes_R2()`: a number for each draw, as for
-#'   [tall_glm()][bayes_R2.tall_glm]. `fitted()`: `mean`, or a matrix of
-#'   probabilities. `residuals()`: the response minus `mean`; for a categorical
-#'   response 1 minus the probability of the level that came.
 #' @section Conditions:
 #' `tall_error_input` if a covariate is missing in `newdata` or has a new level;
-#' `tall_error_stale` if there are no data; `tall_error_memory` if `newdata` is
-#' `NULL` and rows x draws exceeds 5e7 numbers.
+#' `tall_error_stale` if there are no data.
 #' @references
 #' Bieringer, Kasieczka, Steffen & Trabs (2023). AdamMCMC: combining Metropolis
 #' adjusted Langevin with momentum-based optimization. arXiv:2312.14027.
@@ -76,10 +60,6 @@
 #'   seed = 1
 #' )
 #' predict(fit, data.frame(x = c(0, 1, 5)), prob = 0.5)
-#' @name predict.tall_nn
-NULL
-
-#' @rdname predict.tall_nn
 #' @export
 predict.tall_nn <- function(
   object,
@@ -87,20 +67,36 @@ predict.tall_nn <- function(
   type = c("table", "link", "response"),
   se.fit = FALSE,
   draws = NULL,
-  offset = NULL,
   ...,
   prob = 0.9,
-  ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
+  ndraws = NULL
 ) {
-  check_no_dots(..., .ignore = no_groups)
   prob <- check_prob(prob)
   type <- check_choice(type, c("table", "link", "response"))
-  check_flag(se.fit)
-  check_nn_unused(offset, cores = cores)
-  draws <- check_draws(object, draws, ndraws)
   if (type != "table") {
-    return(nn_moments(object, newdata, type, se.fit, draws))
+    return(predict.tall_regression(
+      with_whole_class(object),
+      newdata,
+      type,
+      se.fit,
+      draws,
+      ...,
+      ndraws = ndraws
+    ))
+  }
+  check_table_only(se.fit, ...)
+  object <- with_whole_class(object)
+  n_draw <- check_draws(object, draws, ndraws)
+  nn_table(object, newdata, choose_draws(object, n_draw), prob)
+}
+
+# cores: as of other types, one thread does the work.
+check_table_only <- function(se.fit, ..., offset = NULL, cores = 1L) {
+  check_flag(se.fit, arg = "se.fit")
+  check_no_dots(..., .ignore = no_groups)
+  check_cores(cores)
+  if (!is.null(offset)) {
+    abort_expected(offset, "NULL", "`tall_nn()` takes no offset.")
   }
   if (se.fit) {
     abort_input(
@@ -112,62 +108,23 @@ predict.tall_nn <- function(
       value = se.fit
     )
   }
-  x <- nn_rows(object, newdata)
-  chosen <- choose_draws(object, draws)
+}
+
+nn_table <- function(fit, newdata, draws, prob) {
+  rows <- asked_rows(ask_rows(fit, newdata))
   blocks <- list()
-  each_block(nrow(x), nrow(chosen$theta), size = 2^20, function(rows) {
-    mu <- nn_means(object, x[rows, , drop = FALSE], chosen$theta)
-    blocks[[length(blocks) + 1]] <<- nn_predictions(object, mu, chosen, prob)
+  each_block(nrow(rows$x), nrow(draws$theta), size = 2^20, function(at) {
+    mu <- predictor(fit, some_rows(rows, at), draws, "response")
+    blocks[[length(blocks) + 1]] <<- nn_predictions(fit, mu, draws, prob)
   })
   out <- do.call(rbind, blocks)
-  rownames(out) <- rownames(x)
-  if (is.null(newdata)) nn_pad(object$na_action, out) else out
+  rownames(out) <- rownames(rows$x)
+  if (is.null(newdata)) nn_pad(fit$na_action, out) else out
 }
 
-# Arguments of tall_glm()'s methods that mean nothing for networks.
-check_nn_unused <- function(offset = NULL, trials = NULL, cores = 1) {
-  check_cores(cores, arg = "cores")
-  given <- list(offset = offset, trials = trials)
-  for (name in names(given)) {
-    if (!is.null(given[[name]])) {
-      abort_expected(
-        given[[name]],
-        "NULL",
-        paste0("`tall_nn()` takes no ", name, "."),
-        arg = name
-      )
-    }
-  }
-}
-
-# Means and standard deviations over the draws, as predict.tall_glm() has them.
-nn_moments <- function(fit, newdata, type, se.fit, draws) {
-  x <- nn_rows(fit, newdata)
-  chosen <- choose_draws(fit, draws)
-  n_level <- max(1, length(fit$response_levels) *
-    (has_classes(nn_family(fit))))
-  mean <- sd <- matrix(0, nrow(x), n_level)
-  f <- if (type == "link") nn_linear else nn_means
-  n_each <- nrow(chosen$theta) * n_level
-  each_block(nrow(x), n_each, size = 2^20, function(rows) {
-    value <- f(fit, x[rows, , drop = FALSE], chosen$theta)
-    value <- matrix(value, nrow(chosen$theta))
-    centre <- drop(crossprod(value, chosen$weights))
-    mean[rows, ] <<- centre
-    if (se.fit) {
-      square <- crossprod(sweep(value, 2, centre)^2, chosen$weights)
-      sd[rows, ] <<- sqrt(drop(square))
-    }
-  })
-  shape <- function(value) {
-    if (n_level > 1) {
-      dimnames(value) <- list(rownames(x), fit$response_levels)
-    } else {
-      value <- stats::setNames(drop(value), rownames(x))
-    }
-    if (is.null(newdata)) stats::napredict(fit$na_action, value) else value
-  }
-  if (se.fit) list(fit = shape(mean), se.fit = shape(sd)) else shape(mean)
+# What only networks ask of a response.
+nn_traits <- function(fit) {
+  find_response(fit$family)$network
 }
 
 # Rows that na.exclude left out of the fit come back as NA.
@@ -185,14 +142,14 @@ nn_pad <- function(na_action, table) {
 # One row of predict()'s table for each column of mu (draws x rows, or draws x
 # rows x levels).
 nn_predictions <- function(fit, mu, chosen, prob) {
-  if (has_classes(nn_family(fit))) {
+  if (has_class_response(fit)) {
     return(class_predictions(fit, mu, chosen$weights))
   }
   mean <- drop(crossprod(mu, chosen$weights))
   centred <- sweep(mu, 2, mean)
   epistemic <- drop(crossprod(centred^2, chosen$weights))
   probs <- interval_probs(prob)
-  noise <- response_variance(nn_family(fit), mu, aux = chosen$aux)
+  noise <- response_variance(fit$family, mu, aux = chosen$aux)
   variance <- epistemic + drop(crossprod(noise, chosen$weights))
   quantiles <- nn_traits(fit)$quantiles
   if (is.null(quantiles)) {
@@ -238,177 +195,4 @@ class_predictions <- function(fit, mu, weights) {
     sd,
     check.names = FALSE
   )
-}
-
-# Outputs at standardised inputs in the units of the response, or on the scale
-# of the logit; draws x rows, with classes draws x rows x levels.
-nn_linear <- function(fit, x, theta) {
-  out <- network_outputs(fit, theta, unname(x))
-  # gemm may turn a missing input into any kind of NaN
-  out[, !stats::complete.cases(x), ] <- NA
-  if (has_classes(nn_family(fit))) {
-    return(out)
-  }
-  dim(out) <- dim(out)[1:2]
-  fit$scaling$y_center + fit$scaling$y_scale * out
-}
-
-nn_means <- function(fit, x, theta) {
-  response_mean(nn_family(fit), nn_linear(fit, x, theta))
-}
-
-# The response of a network: of a fit, or of what becomes one.
-nn_family <- function(x) {
-  new_family(find_response(x$likelihood))
-}
-
-nn_traits <- function(x) {
-  find_response(x$likelihood)$network
-}
-
-nn_matrix <- function(fit, newdata, draws, f) {
-  check_own_size(fit, newdata, draws)
-  x <- nn_rows(fit, newdata)
-  theta <- choose_draws(fit, draws, resample = TRUE)$theta
-  out <- f(fit, x, theta)
-  names <- draw_names(list(x = x))
-  if (has_classes(nn_family(fit))) {
-    names <- c(names, list(fit$response_levels))
-  }
-  dimnames(out) <- names
-  out
-}
-
-#' @rdname predict.tall_nn
-#' @exportS3Method rstantools::posterior_linpred
-posterior_linpred.tall_nn <- function(
-  object,
-  transform = FALSE,
-  newdata = NULL,
-  draws = NULL,
-  offset = NULL,
-  ...,
-  ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
-) {
-  check_flag(transform)
-  check_no_dots(..., .ignore = no_groups)
-  check_nn_unused(offset, cores = cores)
-  draws <- check_draws(object, draws, ndraws)
-  nn_matrix(object, newdata, draws, if (transform) nn_means else nn_linear)
-}
-
-#' @rdname predict.tall_nn
-#' @exportS3Method rstantools::posterior_epred
-posterior_epred.tall_nn <- function(
-  object,
-  newdata = NULL,
-  draws = NULL,
-  offset = NULL,
-  ...,
-  ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
-) {
-  check_no_dots(..., .ignore = no_groups)
-  check_nn_unused(offset, cores = cores)
-  draws <- check_draws(object, draws, ndraws)
-  nn_matrix(object, newdata, draws, nn_means)
-}
-
-#' @rdname predict.tall_nn
-#' @exportS3Method rstantools::posterior_predict
-posterior_predict.tall_nn <- function(
-  object,
-  newdata = NULL,
-  draws = NULL,
-  offset = NULL,
-  trials = NULL,
-  seed = NULL,
-  ...,
-  ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
-) {
-  check_no_dots(..., .ignore = no_groups)
-  check_nn_unused(offset, trials, cores)
-  draws <- check_draws(object, draws, ndraws)
-  seed <- check_seed(seed)
-  mu <- nn_matrix(object, newdata, draws, nn_means)
-  aux <- choose_draws(object, draws, resample = TRUE)$aux
-  out <- with_seed(seed, nn_responses(object, mu, aux))
-  dimnames(out) <- dimnames(mu)[1:2]
-  out
-}
-
-nn_responses <- function(fit, mu, aux) {
-  out <- find_response(fit$likelihood)$draw(mu, aux, list())
-  matrix(out, nrow(mu))
-}
-
-#' @rdname predict.tall_nn
-#' @exportS3Method rstantools::predictive_interval
-predictive_interval.tall_nn <- function(
-  object,
-  prob = 0.9,
-  newdata = NULL,
-  draws = NULL,
-  offset = NULL,
-  trials = NULL,
-  seed = NULL,
-  ...,
-  ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
-) {
-  check_no_dots(..., .ignore = no_groups)
-  check_is_number(object, "predictive_interval")
-  check_nn_unused(offset, trials, cores)
-  prob <- check_prob(prob)
-  seed <- check_seed(seed)
-  if (!is.null(nn_traits(object)$quantiles)) {
-    # exact: no response is drawn
-    table <- predict.tall_nn(
-      object,
-      newdata,
-      draws = draws,
-      prob = prob,
-      ndraws = ndraws
-    )
-    out <- as.matrix(table[c("lower", "upper")])
-  } else {
-    yrep <- posterior_predict.tall_nn(
-      object,
-      newdata,
-      draws,
-      seed = seed,
-      ndraws = ndraws
-    )
-    out <- column_quantiles(yrep, interval_probs(prob))
-    rownames(out) <- colnames(yrep)
-  }
-  colnames(out) <- percent(interval_probs(prob), "")
-  out
-}
-
-#' @rdname predict.tall_nn
-#' @exportS3Method rstantools::predictive_error
-predictive_error.tall_nn <- function(
-  object,
-  newdata = NULL,
-  draws = NULL,
-  offset = NULL,
-  seed = NULL,
-  ...,
-  ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
-) {
-  check_no_dots(..., .ignore = no_groups)
-  check_is_number(object, "predictive_error")
-  check_nn_unused(offset, cores = cores)
-  yrep <- posterior_predict.tall_nn(
-    object,
-    newdata,
-    draws,
-    seed = seed,
-    ndraws = ndraws
-  )
-  rep(nn_observed(object, newdata), each = nrow(yrep)) - yrep
 }

@@ -1,186 +1,4 @@
-# Fits of tall_nn(): what fits of tall_glm() have beside predictions, summaries
-# of predictions, printing.
-
-#' @rdname predict.tall_nn
-#' @exportS3Method rstantools::bayes_R2
-bayes_R2.tall_nn <- function(
-  object,
-  newdata = NULL,
-  draws = NULL,
-  offset = NULL,
-  ...,
-  ndraws = NULL,
-  cores = getOption("mc.cores", 1L)
-) {
-  check_no_dots(..., .ignore = no_groups)
-  check_is_number(object, "bayes_R2")
-  check_nn_unused(offset, cores = cores)
-  draws <- check_draws(object, draws, ndraws)
-  x <- nn_rows(object, newdata)
-  n <- nrow(x)
-  if (is.null(draws)) {
-    draws <- affordable_draws(object, n)
-  }
-  chosen <- choose_draws(object, draws, resample = TRUE)
-  n_draw <- nrow(chosen$theta)
-  residual <- numeric(n_draw)
-  spread <- mean_spread(n, n_draw, function(rows) {
-    mu <- nn_means(object, x[rows, , drop = FALSE], chosen$theta)
-    variance <- response_variance(nn_family(object), mu, aux = chosen$aux)
-    residual <<- residual + rowSums(variance)
-    mu
-  })
-  explained <- spread$square / (n - 1)
-  explained / (explained + residual / n)
-}
-
-check_is_number <- function(fit, f) {
-  if (has_classes(nn_family(fit))) {
-    abort_tall(
-      "unsupported",
-      c(
-        "{.fn {f}} is for numeric and binary responses, not for classes.",
-        i = "{.fn posterior_epred} has the probabilities of the classes, and
-             {.fn log_loss} a loss."
-      )
-    )
-  }
-}
-
-#' @export
-has_few_values.tall_nn <- function(fit) {
-  is.null(nn_traits(fit)$cdf)
-}
-
-# Classes count from 1.
-#' @export
-replicated_responses.tall_nn <- function(fit, rows, draws) {
-  x <- nn_rows(fit, NULL)[rows, , drop = FALSE]
-  chosen <- choose_draws(fit, draws, resample = TRUE)
-  mu <- nn_means(fit, x, chosen$theta)
-  first <- as.integer(has_classes(nn_family(fit)))
-  list(
-    y = nn_observed(fit, NULL)[rows] + first,
-    yrep = nn_responses(fit, mu, chosen$aux)
-  )
-}
-
-# ---- as of other models ------------------------------------------------------
-
-#' @rdname predict.tall_nn
-#' @importFrom stats fitted
-#' @export
-fitted.tall_nn <- function(object, draws = NULL, ..., ndraws = NULL) {
-  check_no_dots(..., .ignore = no_groups)
-  table <- predict.tall_nn(object, draws = draws, ndraws = ndraws)
-  if (has_classes(nn_family(object))) {
-    out <- as.matrix(table[paste0("mean.", object$response_levels)])
-    colnames(out) <- object$response_levels
-    return(out)
-  }
-  stats::setNames(table$mean, rownames(table))
-}
-
-#' @rdname predict.tall_nn
-#' @importFrom stats residuals
-#' @export
-residuals.tall_nn <- function(
-  object,
-  type = c("response", "pearson", "deviance"),
-  draws = NULL,
-  ...,
-  ndraws = NULL
-) {
-  type <- check_choice(type, c("response", "pearson", "deviance"))
-  check_no_dots(..., .ignore = no_groups)
-  y <- nn_observed(object, NULL)
-  whole <- object
-  whole$na_action <- NULL
-  mu <- fitted.tall_nn(whole, draws = draws, ndraws = ndraws)
-  out <- if (has_classes(nn_family(object))) {
-    if (type != "response") {
-      check_is_number(object, "residuals")
-    }
-    1 - mu[cbind(seq_along(y), y + 1)]
-  } else {
-    response_residuals(nn_family(object), type, y, mu)
-  }
-  names(out) <- rownames(object$frame)
-  stats::naresid(object$na_action, out)
-}
-
-#' @rdname predict.tall_nn
-#' @importFrom stats sigma
-#' @export
-sigma.tall_nn <- function(object, ...) {
-  check_no_dots(..., .ignore = any_fallback)
-  if (!has_aux(nn_family(object))) {
-    return(1)
-  }
-  object$sigma %||%
-    mean(draws_matrix(object)[, response_aux(nn_family(object))])
-}
-
-#' @rdname predict.tall_nn
-#' @param x,formula (`tall_nn`) The fit.
-#' @importFrom stats formula
-#' @export
-formula.tall_nn <- function(x, ...) {
-  check_no_dots(..., .ignore = any_environment)
-  stats::formula(x$terms)
-}
-
-#' @rdname predict.tall_nn
-#' @importFrom stats terms
-#' @export
-terms.tall_nn <- function(x, ...) {
-  check_no_dots(...)
-  x$terms
-}
-
-#' @rdname predict.tall_nn
-#' @importFrom stats model.frame
-#' @export
-model.frame.tall_nn <- function(formula, ...) {
-  check_no_dots(...)
-  check_has_data(formula)
-  formula$frame
-}
-
-#' @rdname predict.tall_nn
-#' @importFrom stats model.matrix
-#' @export
-model.matrix.tall_nn <- function(object, ...) {
-  check_no_dots(...)
-  check_has_data(object)
-  stats::model.matrix(
-    object$terms,
-    object$frame,
-    contrasts.arg = object$contrasts
-  )
-}
-
-#' @rdname predict.tall_nn
-#' @importFrom stats family
-#' @export
-family.tall_nn <- function(object, ...) {
-  check_no_dots(...)
-  family <- nn_family(object)$object
-  if (is.null(family)) {
-    abort_tall(
-      "unsupported",
-      c(
-        "A {object$likelihood} response has no {.cls family}.",
-        i = "{.code fit$response_levels} has its classes."
-      )
-    )
-  }
-  family
-}
-
-#' @rdname update.tall_glm
-#' @export
-update.tall_nn <- update.tall_glm
+# Fits of tall_nn(): summaries of predictions, printing.
 
 # How well predictions agree across chains, on some rows of the data: a list of
 # rhat, ess_bulk (a number for each row), error and the mean epistemic sd.
@@ -188,11 +6,12 @@ nn_checked <- function(fit) {
   if (is.null(fit$draws)) {
     return(NULL)
   }
-  theta <- choose_draws(fit)$theta
-  mu <- nn_means(fit, fit$check_rows$x, theta)
+  draws <- choose_draws(fit)
+  rows <- list(x = fit$check_rows$x)
+  mu <- predictor(fit, rows, draws, "response")
   y <- fit$check_rows$y
   shape <- dim(fit$draws)[1:2]
-  first <- matrix(mu, nrow(theta))[, seq_along(y), drop = FALSE]
+  first <- matrix(mu, nrow(draws$theta))[, seq_along(y), drop = FALSE]
   by_chain <- array(first, c(shape, length(y)))
   each <- function(f) {
     apply(by_chain, 3, function(values) suppressWarnings(f(values)))
@@ -241,7 +60,7 @@ nn_error <- function(fit, mu, y) {
 #' @export
 summary.tall_nn <- function(object, ...) {
   check_no_dots(...)
-  sigma <- if (has_aux(nn_family(object)) && !is.null(object$draws)) {
+  sigma <- if (length(known_aux(object)) > 0 && !is.null(object$draws)) {
     values <- choose_draws(object)$aux
     c(mean = mean(values), sd = stats::sd(values))
   }

@@ -174,3 +174,35 @@ plot_size <- function(fit) {
     ggplot2::geom_line(linewidth = 0.3) +
     ggplot2::labs(x = "Draw", y = "Rows in the minibatch", colour = "Chain")
 }
+
+#' Pairs of variables
+#'
+#' @param x ([`tall_fit`][tall_fit]) The fit.
+#' @param pars,variables (string vector or `NULL`) Which variables; `NULL`: the
+#'   first six.
+#' @param regex_pars (string vector or `NULL`) Regular expressions: variables
+#'   that match one of them, beside those of `variables`.
+#' @param ... Passed on to [bayesplot::mcmc_pairs()]; what it does not know is
+#'   refused.
+#'
+#' @return What [bayesplot::mcmc_pairs()] returns.
+#' @examplesIf requireNamespace("bayesplot", quietly = TRUE)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' pairs(fit)
+#' @importFrom graphics pairs
+#' @export
+pairs.tall_fit <- function(
+  x,
+  pars = NULL,
+  variables = pars,
+  regex_pars = NULL,
+  ...
+) {
+  rlang::check_installed("bayesplot", "to plot a fit")
+  chosen <- select_variables(x$variables, variables, regex_pars)
+  if (is.null(chosen)) {
+    chosen <- utils::head(x$variables, 6)
+  }
+  draws <- draws_array(x, shown_variables(x, chosen, "pairs"))
+  call_bayesplot(bayesplot::mcmc_pairs, "mcmc_pairs", list(draws), list(...))
+}

@@ -5,8 +5,8 @@
 #' Method for the generic of \pkg{bayesplot}: compares the response with draws
 #' of it.
 #'
-#' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
-#'   [tall_nn()], which kept its data.
+#' @param object (`tall_regression`) The fit, from [tall_glm()] or another front
+#'   end of a formula, which kept its data.
 #' @param type (string) What [bayesplot::pp_check()] draws: the name of a
 #'   function `bayesplot::ppc_*()` without its prefix, such as `"dens_overlay"`,
 #'   `"stat"`, `"bars"`, `"error_binned"`. `NULL`: `"bars"` for responses 0 and
@@ -34,8 +34,9 @@
 #' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
 #' bayesplot::pp_check(fit, seed = 1)
 #' bayesplot::pp_check(fit, "stat", stat = "sd", seed = 1)
+#' @aliases pp_check.tall_glm
 #' @exportS3Method bayesplot::pp_check
-pp_check.tall_glm <- function(
+pp_check.tall_regression <- function(
   object,
   type = NULL,
   draws = NULL,
@@ -52,6 +53,7 @@ pp_check.tall_glm <- function(
   if (is.null(type)) {
     type <- if (has_few_values(object)) "bars" else "dens_overlay"
   }
+  check_loo_plot(object, type)
   plot <- ppc_function(type)
   type <- sub("^ppc_", "", type)
   given <- check_ppc_values(object, list(...))
@@ -154,13 +156,24 @@ psis_of <- function(fit, log_lik, cores = 1L) {
   loo::psis(-log_lik, r_eff = r_eff, cores = cores)
 }
 
-# Responses that are 0 or 1, or the numbers of classes?
-has_few_values <- function(fit) {
-  UseMethod("has_few_values")
+# Of groups it is a group that is left out.
+check_loo_plot <- function(fit, type) {
+  if (is.character(type) && any(grepl("loo", type)) && !is.null(fit$groups)) {
+    abort_tall(
+      "unsupported",
+      "Leave-one-out cross-validation of a multilevel fit is by group: see
+       {.code loo::loo(fit)}.",
+      argument = "type",
+      value = type
+    )
+  }
 }
 
-#' @export
-has_few_values.tall_glm <- function(fit) {
+# Responses that are 0 or 1, or the numbers of classes?
+has_few_values <- function(fit) {
+  if (has_class_response(fit)) {
+    return(TRUE)
+  }
   if (!has_trials(fit$family)) {
     return(FALSE)
   }
@@ -170,15 +183,12 @@ has_few_values.tall_glm <- function(fit) {
 }
 
 # Responses of some of the fit's own rows, y, and as many from each draw, yrep.
-replicated_responses <- function(fit, rows, draws) {
-  UseMethod("replicated_responses")
-}
-
-#' @export
-replicated_responses.tall_glm <- function(fit, rows, draws) {
-  seen <- observations_of(observed_rows(fit, NULL), rows)
-  chosen <- choose_draws(fit, draws, resample = TRUE)
-  list(y = seen$count, yrep = response_draws(fit, seen, chosen, cores = 1L))
+replicated_responses <- function(fit, at, n_draw) {
+  chosen <- choose_draws(fit, n_draw, resample = TRUE)
+  asked <- ask_rows(fit, groups = group_request(fit), needs = "responses")
+  rows <- some_rows(asked_rows(asked), at)
+  rows <- join_draws(fit, rows, chosen, asked$groups)
+  list(y = rows$count, yrep = response_draws(fit, rows, chosen))
 }
 
 # The function bayesplot::ppc_<type>.
@@ -189,6 +199,54 @@ ppc_function <- function(type) {
   getExportedValue("bayesplot", paste0("ppc_", type))
 }
 
-#' @rdname pp_check.tall_glm
-#' @exportS3Method bayesplot::pp_check
-pp_check.tall_nn <- pp_check.tall_glm
+#' Leave-one-out probability integral transform
+#'
+#' Method for the generic of \pkg{rstantools}: for each observation the
+#' probability that the predictive distribution given all others has below it,
+#' which is uniform if the model is right.
+#'
+#' @inheritParams posterior-predict
+#' @param object (`tall_glm` or `tall_nn`) The fit, from [tall_glm()] or
+#'   [tall_nn()], which kept its data.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @details The importance weights are those of [loo::psis()], the responses
+#' those of [posterior_predict()][posterior-predict]. With tall data, look at
+#' some of the observations: `bayesplot::pp_check(fit, "loo_pit_overlay")`.
+#'
+#' @return A numeric vector with a value for each observation.
+#' @section Conditions: `tall_error_memory` if rows x draws exceeds 5e7 numbers;
+#' `tall_error_stale` if the fit did not keep its data.
+#' @examplesIf requireNamespace("loo", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt, data = mtcars, seed = 1)
+#' summary(rstantools::loo_pit(fit, seed = 1))
+#' @exportS3Method rstantools::loo_pit
+loo_pit.tall_regression <- function(
+  object,
+  draws = NULL,
+  seed = NULL,
+  ...,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
+) {
+  check_no_dots(...)
+  rlang::check_installed("loo", "for the importance weights")
+  check_has_data(object)
+  draws <- check_draws(object, draws, ndraws)
+  seed <- check_seed(seed)
+  cores <- check_cores(cores)
+  if (!is.null(object$groups)) {
+    abort_no_formula(object, "loo_pit")
+  }
+  check_is_number(object, "loo_pit")
+  object <- in_memory(ask_rows(object), draws)$fit
+  rows <- seq_len(object$n_data)
+  wanted <- draws %||% posterior::ndraws(object$draws)
+  shown <- with_seed(seed, replicated_responses(object, rows, wanted))
+  psis <- psis_of(object, log_lik_of(object, wanted), cores)
+  rstantools::loo_pit(
+    object = shown$yrep,
+    y = shown$y,
+    lw = stats::weights(psis)
+  )
+}

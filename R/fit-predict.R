@@ -1,290 +1,195 @@
-# Predictions and log likelihoods of fits of any model: by a function of the
-# user's, by the model's own.
+# predict(): moments over the draws, classes and intervals.
 
-#' Predictions of your own model
+#' Predictions
 #'
-#' What a function of the parameters makes of new data, over the posterior:
-#' means, standard deviations and intervals, or the draws.
+#' Posterior means of the linear predictor or of the expected response, of fits
+#' of [tall_glm()], [tall_glmer()], [tall_polr()], [tall_multinom()] and
+#' [tall_nn()] alike.
 #'
-#' @param object ([`tall_fit`][tall_fit]) The fit, from [sg_sample()].
-#' @param newdata (data frame, matrix, vector, named list, or `NULL`) Where to
-#'   predict, in the form of the `data` of [model_custom()]: its first dimension
-#'   is the observation. What `fun` does not use may be missing. `NULL`: the
-#'   data of the model.
-#' @param fun (function) `fun(theta, newdata)`: a number for each row of
-#'   `newdata`. `theta` is what [model_custom()]'s `log_lik` takes, a named list
-#'   of arrays; for other models the named vector of the variables. `newdata`
-#'   comes in blocks of rows: a number may depend on its own row only.
-#' @param prob (number between 0 and 1) Probability of the intervals.
+#' @param object (`tall_regression`) The fit.
+#' @param newdata (data frame, [source][tall_source] or `NULL`) Where to
+#'   predict; `NULL`: the data of the fit, if it kept them. Of fits of
+#'   [tall_glm()] a source, such as a [tall_stream()], a lazy table of
+#'   \pkg{dbplyr} or a matrix with the names of columns, is read block by block.
+#'   A matrix with the columns of `x` for a fit of [tall_glm.fit()].
+#' @param type (string) `"link"`: the linear predictor; `"response"`: its
+#'   inverse link, averaged over the posterior draws (a probability for binomial
+#'   responses, probabilities of classes). Of classes also `"class"`: the most
+#'   probable one, and `"probs"`, another name of `"response"`. `NULL`:
+#'   `"class"` for [tall_polr()] and [tall_multinom()], `"link"` for others; of
+#'   networks see [predict.tall_nn()].
+#' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well?
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
-#'   spaced; two names for one argument. `NULL`: all, as far as rows x draws
-#'   stays below 5e7, and 400 at the least.
-#' @param summary (`TRUE` or `FALSE`) A table, or the draws?
-#' @param ... Unused: other arguments are refused, but for `re_formula` and
-#'   `re.form`, which may be `NULL` or `NA`: there are no group-level terms.
+#'   spaced; two names for one argument. `NULL`: all where moments follow from
+#'   those of the parameters, as of the linear predictor of [tall_glm()]; else
+#'   as far as rows x draws stays below 5e7, and 400 at the least: so many also
+#'   where only a pass can tell how many rows there are.
+#' @param offset (numeric vector or `NULL`) Offset of the new rows, when the
+#'   fit's was given as an argument rather than in the formula. `NULL`: that
+#'   argument, evaluated in `newdata`; that of the fit's own rows is known.
+#' @param interval (string) Intervals as well, as of [stats::predict.lm()]?
+#'   `"confidence"`: of the linear predictor or the expected response;
+#'   `"prediction"`: of responses, from R's generator, as
+#'   [predictive_interval()][posterior-predict] (with `type = "response"`).
+#' @param level (number between 0 and 1) Their probability.
+#' @param re_formula,re.form (`NULL`, or `NA` or `~0`) Of [tall_glmer()]: with
+#'   the effects of groups, or for the population, without them; two names for
+#'   one argument. Of models without groups `NULL` and `NA` are the same.
+#' @param allow_new_levels (`TRUE` or `FALSE`) Of [tall_glmer()]: may groups of
+#'   `newdata` be new? Their effects are drawn from the population's
+#'   distribution, the same for all rows of a group.
+#' @param seed (whole number or `NULL`) Seed of the draws of effects and of
+#'   responses. `NULL`: of effects the fit's; responses go on with R's
+#'   generator.
+#' @param cores (whole number) Threads. The results do not depend on it.
+#' @param ... Unused: other arguments are refused.
 #'
-#' @details Draws of a run with decaying step sizes carry weights; here they are
-#' repeated in proportion to them.
+#' @details Means and standard deviations of the linear predictor of
+#' [tall_glm()] follow from those of the draws, at the cost of a row for each
+#' row of `newdata`. Others take rows x draws evaluations, in blocks: the memory
+#' they need does not grow with rows x draws.
 #'
-#' @return A data frame with a row for each row of `newdata` and the columns
-#'   `mean`, `sd`, `lower` and `upper`, the latter two the bounds of the central
-#'   interval; with `summary = FALSE` a matrix with a row for each draw and a
-#'   column for each row of `newdata`. `NA` where `fun` returns it.
-#' @section Conditions: `tall_error_input` if `fun` does not return a number for
-#' each row or `newdata` is not as described; `tall_error_callback` if it fails,
-#' with the error as parent; `tall_error_stale` if `newdata` is `NULL` and the
-#' fit has lost its model; `tall_error_memory` if `summary = FALSE` and rows x
-#' draws exceeds 5e7 numbers unasked.
-#' @seealso [log_lik()][log-lik], [loo()][loo-tall_glm]
+#' Effects of groups are drawn from their distribution given the parameters and
+#' the data, draw by draw (see [ranef()][tall_glmer-methods]): what is predicted
+#' for a group's rows in one draw goes together.
+#'
+#' Where the fit read its rows by passes over a source, so do `predict()`,
+#' [fitted()][fitted-values], [residuals()][fitted-values] and their kin, which
+#' hold a block of rows and their own result. What makes a matrix with a column
+#' for each row, or the model frame, brings the rows to memory, and is refused
+#' where that takes more than 5e7 numbers. Rows of a lazy table are streamed in
+#' the order in which the database hands them out, which is one where
+#' `dplyr::arrange()` says so; [augment()][fit-accessors] makes predictions of
+#' such a table in the database and leaves them there.
+#'
+#' @return A numeric vector with a value for each row, `NA` where a covariate is
+#'   missing, without names if the rows are those of a source; of classes a
+#'   matrix with a column for each class or predictor, or for `type = "class"` a
+#'   factor. With `se.fit = TRUE` a list of `fit` and `se.fit`. With intervals a
+#'   matrix with the columns `fit`, `lwr` and `upr` in its place. Without
+#'   `newdata` and with `na.action = na.exclude`, rows left out of the fit are
+#'   `NA`.
+#' @section Conditions:
+#' `tall_error_input` if a covariate is missing in `newdata` or has a new level,
+#' or where a group is new; `tall_error_stale` if there are no data;
+#' `tall_error_source` if the fit's source has other rows than it had.
+#' @seealso [posterior_epred()][posterior-predict] for the draws themselves.
 #' @examples
-#' x <- rnorm(500)
-#' model <- model_custom(
-#'   log_lik = function(theta, batch) {
-#'     dnorm(batch$y, theta$b[1] + theta$b[2] * batch$x, 1, log = TRUE)
-#'   },
-#'   log_prior = function(theta) -sum(theta$b^2) / 200,
-#'   data = data.frame(x = x, y = 1 + 2 * x + rnorm(500)),
-#'   init = list(b = c(0, 0)),
-#'   grad_log_lik = function(theta, batch) {
-#'     (batch$y - theta$b[1] - theta$b[2] * batch$x) * cbind(1, batch$x)
-#'   },
-#'   grad_log_prior = function(theta) -theta$b / 100
-#' )
-#' fit <- sg_sample(model, chains = 2, seed = 1)
-#' line <- function(theta, newdata) theta$b[1] + theta$b[2] * newdata$x
-#' predict(fit, data.frame(x = c(-1, 0, 1)), line)
+#' fit <- tall_glm(am ~ wt, data = mtcars, family = binomial(), seed = 1)
+#' predict(fit, data.frame(wt = c(2, 3)), type = "response", se.fit = TRUE)
+#'
+#' d <- data.frame(g = rep(1:60, each = 10), x = rnorm(600))
+#' d$y <- rbinom(600, 1, plogis(d$x + rnorm(60)[d$g]))
+#' fit <- tall_glmer(y ~ x + (1 | g), data = d, family = binomial(), seed = 1)
+#' predict(fit, data.frame(x = 0, g = 1:3), type = "response")
+#' predict(fit, data.frame(x = 0, g = 1), re_formula = NA)
+#'
+#' fit <- tall_multinom(Species ~ Sepal.Width, iris, iter = 500, seed = 1)
+#' predict(fit, iris[c(1, 60, 120), ])
+#' @aliases predict.tall_glm predict.tall_glmer predict.tall_classes
+#' @importFrom stats predict
 #' @export
-predict.tall_fit <- function(
+predict.tall_regression <- function(
   object,
   newdata = NULL,
-  fun,
-  prob = 0.9,
+  type = NULL,
+  se.fit = FALSE,
   draws = NULL,
-  summary = TRUE,
+  offset = NULL,
   ...,
-  ndraws = NULL
+  interval = c("none", "confidence", "prediction"),
+  level = 0.95,
+  re_formula = re.form,
+  allow_new_levels = FALSE,
+  seed = NULL,
+  re.form = NULL,
+  ndraws = NULL,
+  cores = getOption("mc.cores", 1L)
 ) {
-  check_no_dots(..., .ignore = no_groups)
-  check_function(fun, c("theta", "newdata"))
-  prob <- check_prob(prob)
-  check_flag(summary)
-  draws <- check_draws(object, draws, ndraws)
-  new <- prediction_batches(object, newdata)
-  if (summary && is.null(draws)) {
-    draws <- affordable_draws(object, new$n)
-  }
-  if (!summary) {
-    check_matrix_size(object, new$n, draws, newdata)
-  }
-  theta <- natural_draws(object, draws)
-  evaluate <- function(rows) {
-    batch <- new$take(rows)
-    out <- vapply(theta, predict_draw, numeric(length(rows)), batch, fun)
-    t(matrix(out, length(rows)))
-  }
-  if (!summary) {
-    out <- evaluate(seq_len(new$n))
-    dimnames(out) <- list(NULL, new$names)
-    return(out)
-  }
-  blocks <- list()
-  each_block(new$n, length(theta), function(rows) {
-    value <- evaluate(rows)
-    mean <- colMeans(value)
-    bounds <- column_quantiles(value, interval_probs(prob))
-    blocks[[length(blocks) + 1]] <<- data.frame(
-      mean = mean,
-      sd = sqrt(colSums(sweep(value, 2, mean)^2) / (nrow(value) - 1)),
-      lower = bounds[, 1],
-      upper = bounds[, 2]
-    )
+  types <- predict_types(object)
+  type <- check_choice(type %||% types[[1]], types, arg = "type")
+  check_flag(se.fit)
+  interval <- check_interval(interval, type, object)
+  level <- check_prob(level)
+  check_no_dots(..., .ignore = no_dpar)
+  seed <- check_seed(seed)
+  groups <- group_request(object, re_formula, allow_new_levels, seed)
+  cores <- check_cores(cores)
+  n_draw <- check_draws(object, draws, ndraws)
+  is_new <- interval == "prediction"
+  needs <- if (is_new) "sizes" else "design"
+  asked <- ask_rows(object, newdata, offset, groups = groups, needs = needs)
+  scale <- if (type == "link") "link" else "response"
+  chosen <- choose_draws(
+    object,
+    n_draw %||% usual_draws(object, asked$n, scale),
+    cores = cores
+  )
+  out <- over_rows(asked, chosen, function(rows) {
+    predictor_moments(object, rows, chosen, scale, se.fit)
   })
-  out <- do.call(rbind, blocks)
-  rownames(out) <- new$names
-  out
+  if (type == "class") {
+    out$fit <- likely_class(object, out$fit)
+  }
+  if (interval != "none") {
+    few <- n_draw %||% affordable_draws(object, asked$n, most = 1e7)
+    many <- choose_draws(object, few, resample = TRUE, cores = cores)
+    draw <- if (is_new) response_draws else draws_on(scale)
+    bounds <- with_seed(seed, row_quantiles(asked, many, level, draw))
+    out$fit <- cbind(fit = out$fit, lwr = bounds$lower, upr = bounds$upper)
+  }
+  if (se.fit && type != "class") out else out$fit
 }
 
-# fun at one draw: a number for each row, or why not.
-predict_draw <- function(theta, batch, fun) {
-  value <- withCallingHandlers(
-    fun(theta, batch),
-    error = function(e) {
-      reason <- escape_cli(conditionMessage(e))
-      place <- escape_cli(theta_text(as.list(theta)))
-      abort_tall(
-        "callback",
-        c(
-          paste0("{.fn fun} failed: ", reason, "."),
-          x = paste0("It was called at ", place, ".")
-        ),
-        status = "callback",
-        argument = "fun",
-        theta = theta,
-        reason = conditionMessage(e),
-        parent = e
-      )
-    }
-  )
-  n <- n_rows_of(batch)
-  if (!(is.numeric(value) || is.logical(value)) || length(value) != n) {
+predict_types <- function(fit) {
+  if (inherits(fit, "tall_classes")) {
+    c("class", "probs", "link", "response")
+  } else {
+    c("link", "response")
+  }
+}
+
+draws_on <- function(scale) {
+  force(scale)
+  function(fit, rows, draws) predictor(fit, rows, draws, scale)
+}
+
+# Where the link is the identity, both types are of responses.
+check_interval <- function(interval, type, fit) {
+  known <- c("none", "confidence", "prediction")
+  interval <- check_choice(interval, known)
+  if (interval == "none") {
+    return(interval)
+  }
+  check_is_number(fit, "predict(interval = )")
+  is_scale <- type == "response" || fit$family$link == "identity"
+  if (interval == "prediction" && !is_scale) {
     abort_input(
       c(
-        "{.fn fun} must return a number for each row of {.arg newdata}:
-         {count_noun(n, 'number')}, not {describe(value)}.",
-        x = paste0(
-          "It was called at ",
-          escape_cli(theta_text(as.list(theta))),
-          "."
-        )
+        "{.code interval = \"prediction\"} is of responses: it needs
+         {.code type = \"response\"}.",
+        i = "Of the linear predictor there is
+             {.code interval = \"confidence\"}."
       ),
-      argument = "fun",
-      expected = n,
-      value = value
+      argument = "interval",
+      value = interval
     )
   }
-  as.double(value)
+  interval
 }
 
-# Draws on the natural scale as a user's functions take them: a list of one for
-# each.
-natural_draws <- function(fit, draws) {
-  all <- draws_matrix(fit)
-  rows <- choose_rows(fit, draws, resample = TRUE)$rows
-  init <- fit$model$init
-  is_custom <- inherits(fit$model, "tall_model_custom")
-  if (is_custom) {
-    check_has_all(fit)
-  }
-  part <- if (is_custom) factor(rep(seq_along(init), lengths(init)))
-  lapply(if (is.null(rows)) seq_len(nrow(all)) else rows, function(k) {
-    if (!is_custom) {
-      return(all[k, ])
-    }
-    Map(
-      function(values, like) {
-        attributes(values) <- attributes(like)
-        values
-      },
-      stats::setNames(split(unname(all[k, ]), part), names(init)),
-      init
-    )
+# list(lower, upper): central quantiles of what draw(fit, rows, draws) makes of
+# each row, draws x rows.
+row_quantiles <- function(asked, draws, prob, draw, pads = asked$is_own) {
+  fit <- asked$fit
+  probs <- interval_probs(prob)
+  over_rows(asked, draws, pads = pads, f = function(rows) {
+    n <- nrow(rows$x)
+    out <- matrix(0, n, 2)
+    each_block(n, nrow(draws$theta), function(at) {
+      values <- draw(fit, some_rows(rows, at), draws)
+      out[at, ] <<- column_quantiles(values, probs)
+    })
+    list(lower = out[, 1], upper = out[, 2])
   })
-}
-
-# list(n, names, take(rows)): new rows, or those of the model.
-prediction_batches <- function(fit, newdata) {
-  own <- is.null(newdata)
-  if (own) {
-    if (!inherits(fit$model, "tall_model_custom")) {
-      abort_input(
-        "{.arg newdata} must be given: {.code {fit$model_label}()} does not hand
-         out its data.",
-        argument = "newdata"
-      )
-    }
-    data <- custom_parts(fit_model(fit))[c("data", "n_data")]
-    names(data) <- c("value", "n")
-    names <- NULL
-  } else {
-    data <- custom_data(newdata, arg = "newdata")
-    names <- if (is.data.frame(newdata) || is.matrix(newdata)) {
-      rownames(newdata)
-    } else if (!is.list(newdata)) {
-      names(newdata)
-    }
-  }
-  list(
-    n = data$n,
-    names = names %||% as.character(seq_len(data$n)),
-    take = function(rows) {
-      .Call(ffi_batch_rows, data$value, as.double(data$n), as.double(rows))
-    }
-  )
-}
-
-# ---- log likelihoods ---------------------------------------------------------
-
-#' @rdname log-lik
-#' @exportS3Method rstantools::log_lik
-log_lik.tall_fit <- function(
-  object,
-  newdata = NULL,
-  draws = NULL,
-  pointwise = FALSE,
-  ...,
-  ndraws = NULL
-) {
-  check_flag(pointwise)
-  check_no_dots(..., .ignore = no_groups)
-  draws <- check_draws(object, draws, ndraws)
-  model <- if (is.null(newdata)) {
-    fit_model(object)
-  } else {
-    test_model(object, newdata)
-  }
-  if (!model_info(model)$has_log_lik || model$n_data == 0) {
-    abort_tall(
-      "unsupported",
-      c(
-        "{.code {model$label}()} has no log likelihood for each observation.",
-        i = "Write the model for {.fn model_custom} with a {.arg log_lik}, which
-             has; {.code as.matrix(fit)} has the draws."
-      )
-    )
-  }
-  if (!pointwise) {
-    check_matrix_size(object, model$n_data, draws, newdata)
-  }
-  theta <- fit_unconstrained(object)
-  rows <- choose_rows(object, draws, resample = TRUE)$rows
-  if (!is.null(rows)) {
-    theta <- theta[rows, , drop = FALSE]
-  }
-  if (pointwise) {
-    return(model_log_lik_function(model, theta))
-  }
-  out <- matrix(0, nrow(theta), model$n_data)
-  each_block(model$n_data, nrow(theta), size = 2^20, function(rows) {
-    out[, rows] <<- model_log_lik(model, theta, rows)
-  })
-  dimnames(out) <- list(NULL, as.character(seq_len(model$n_data)))
-  out
-}
-
-# Draws x rows; theta: draws x coordinates.
-model_log_lik <- function(model, theta, rows) {
-  at <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
-  t(row_log_lik(model, at, rows))
-}
-
-# As loo_function(), which see; `ahead` evaluates rows that will be asked for,
-# one after the other, at all draws.
-model_log_lik_function <- function(model, theta) {
-  known <- NULL
-  values <- NULL
-  f <- loo_function(
-    list(n_coef = ncol(theta), variables = colnames(theta)),
-    model$n_data,
-    list(theta = theta, aux = NULL),
-    function(rows, at, aux) model_log_lik(model, at, rows)
-  )
-  out <- function(data_i, draws) {
-    column <- match(data_i[, 1], known)
-    if (anyNA(column) || !identical(draws, theta)) {
-      return(f(data_i, draws))
-    }
-    values[, column, drop = FALSE]
-  }
-  ahead <- function(rows) {
-    if (length(rows) * nrow(theta) <= large_matrix) {
-      values <<- model_log_lik(model, theta, rows)
-      known <<- rows
-    }
-  }
-  structure(
-    out,
-    data = attr(f, "data"),
-    draws = attr(f, "draws"),
-    ahead = ahead
-  )
 }

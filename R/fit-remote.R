@@ -175,73 +175,6 @@ gather_rows <- function(
   })
 }
 
-# f(new) of each block, as gather_rows() has it: `new` is its design and offset,
-# of the fit's own rows y, trials and weight as well, and with has_sizes those
-# that predictions are for. Arguments with a value for each row are cut.
-gather_predictions <- function(
-  fit,
-  newdata,
-  f,
-  offset = NULL,
-  trials = NULL,
-  weights = NULL,
-  has_sizes = FALSE,
-  ...
-) {
-  is_own <- is.null(newdata)
-  n <- n_passed_over(fit, newdata)
-  offset <- check_cut(offset, n, "offset")
-  trials <- check_cut(trials, n, "trials")
-  weights <- check_cut(weights, n, "weights")
-  design_of <- function(block) {
-    data <- block$data
-    n <- nrow(data)
-    cut <- function(x) if (length(x) > 1) x[block$rows] else x
-    new <- prediction_rows(fit, data, if (!is_own) cut(offset))
-    if (is_own) {
-      new$offset <- add_offsets(n, new$offset, cut(offset))
-      new[c("y", "trials", "weight")] <- block_sizes(fit, block)
-    }
-    if (has_sizes) {
-      given <- cut(trials) %||% if (has_trials(fit$family)) new$trials
-      new$trials <- prediction_trials(fit, data, given, n)
-      given <- cut(weights) %||% if (has_precisions(fit$family)) new$weight
-      new$weight <- prediction_weights(fit, data, given, n)
-    }
-    new
-  }
-  gather_rows(fit, function(block) f(design_of(block)), newdata, ...)
-}
-
-# A value, or one for each row: of rows that were not counted, a value.
-check_cut <- function(x, n, arg) {
-  check_numeric_vector(
-    x,
-    size = if (is.na(n)) 1 else c(1, n),
-    allow_null = TRUE,
-    arg = arg
-  )
-}
-
-# list(y, trials, weight) of a block of own rows, 1 where nothing was given.
-block_sizes <- function(fit, block) {
-  own <- split_own(fit, block$own)
-  n <- length(own$y)
-  list(
-    own$y,
-    rep_len(as.double(own$trials %||% 1), n),
-    if (is.null(own$weight)) NULL else as.double(own$weight)
-  )
-}
-
-split_own <- function(fit, own) {
-  weights <- own$weights
-  if (!is.null(own$trials)) {
-    weights <- if (!is.null(fit$request$weights)) weights / own$trials
-  }
-  split_weights(own$y, own$trials, weights, fit)
-}
-
 # ---- some or all of them in memory -------------------------------------------
 
 # The same fit with a model frame: of all its rows, or of some (numbers among
@@ -392,13 +325,6 @@ source_row_names <- function(source, number) {
   }
 }
 
-# list(y, trials, weight) of all of the fit's own rows: a pass.
-remote_response <- function(fit) {
-  sizes <- function(block) split_own(fit, block$own)
-  found <- gather_rows(fit, sizes, pads = FALSE)
-  list(y = found$y, trials = found$trials, weight = found$weight)
-}
-
 # newdata that is a source, in memory: for matrices with a column for each row.
 frame_newdata <- function(fit, newdata, draws) {
   if (is.null(newdata) || !is_passed_over(fit, newdata)) {
@@ -417,4 +343,25 @@ frame_newdata <- function(fit, newdata, draws) {
     newdata
   )
   bind_frames(frames)
+}
+
+#' @export
+design_of.tall_regression <- function(fit, newdata, groups) {
+  if (is.null(newdata)) {
+    own_design(fit)
+  } else if (is.null(fit$terms)) {
+    matrix_design(fit, newdata)
+  } else {
+    frame_design(fit, newdata)
+  }
+}
+
+own_design <- function(fit) {
+  check_has_data(fit, "newdata")
+  if (is.null(fit$terms)) {
+    return(list(x = rows_in_memory(fit$data$x), offset = fit$data$offset))
+  }
+  fit <- fit_of_rows(fit)
+  x <- source_design(fit, fit$terms, fit$frame)
+  list(x = x, offset = stats::model.offset(fit$frame))
 }

@@ -1,22 +1,65 @@
-# Held-out data in the terms of a fit: models and matrices.
+# Held-out data in the terms of a fit: rows with their responses, and models.
+
+# Rows with their responses, as the fit's own were read: `fit` is one, or what
+# becomes one (see as_reader()). omit: leave rows with missing values out instead
+# of refusing them. weighs: with precisions, where weights are these.
+test_rows <- function(fit, newdata, omit = FALSE, weighs = TRUE) {
+  check_given(newdata, arg = "newdata")
+  if (is.null(fit$terms) || !is.data.frame(newdata)) {
+    expected <- if (is.null(fit$terms)) {
+      "a model of the held-out data"
+    } else {
+      "a data frame"
+    }
+    abort_expected(newdata, expected, arg = "newdata")
+  }
+  frame <- prediction_frame(fit, fit$terms, newdata)
+  if (omit) {
+    given <- new_offset(fit, newdata)
+    offset <- add_offsets(nrow(frame), stats::model.offset(frame), given)
+    complete <- stats::complete.cases(frame, offset)
+    newdata <- newdata[complete, , drop = FALSE]
+    frame <- frame[complete, , drop = FALSE]
+    attr(frame, "terms") <- fit$terms
+  }
+  if (nrow(frame) == 0) {
+    expected <- "at least one complete row"
+    abort_expected(newdata, expected, arg = "newdata")
+  }
+  check_covariates(frame)
+  groups <- if (!is.null(fit$groups)) {
+    group_request(fit, allow_new_levels = TRUE)
+  }
+  weighs <- weighs && !has_class_response(fit) && has_precisions(fit$family)
+  needs <- if (weighs) "responses" else "values"
+  rows <- asked_rows(ask_rows(fit, newdata, groups = groups, needs = needs))
+  rows$name <- response_name(frame)
+  check_finite(rows$y, arg = rows$name)
+  rows$x <- unname_rows(rows$x)
+  rows
+}
+
+unname_rows <- function(x) {
+  rownames(x) <- NULL
+  attr(x, "assign") <- attr(x, "contrasts") <- NULL
+  x
+}
+
+# What is known of a fit before it is there, for the functions that read rows.
+as_reader <- function(source, class) {
+  structure(source, class = c(class, "tall_regression", "tall_fit"))
+}
+
+# Precisions, or trials.
+test_weights <- function(fit, rows) {
+  if (has_precisions(fit$family)) rows$weight else rows$trials
+}
 
 # A model of held-out data with the variables of the fit.
 test_model <- function(fit, newdata) {
   check_given(newdata, arg = "newdata")
   if (is.data.frame(newdata)) {
-    parts <- test_parts(fit, newdata, weighs = TRUE)
-    newdata <- build_glm(
-      parts$x,
-      parts$y,
-      fit$family,
-      prior_flat(),
-      NULL,
-      parts$trials %||% parts$weights,
-      parts$offset,
-      fit$sigma,
-      prior_flat(),
-      arg_y = parts$name
-    )
+    newdata <- model_of_test(fit, test_rows(fit, newdata))
   }
   check_model(newdata, arg = "newdata")
   if (!identical(newdata$variables, fit$variables)) {
@@ -46,101 +89,71 @@ test_model <- function(fit, newdata) {
   newdata
 }
 
-# Design matrix, response, trials and offset of held-out rows, as the fit's own
-# were read; `source` is a fit of tall_glm() or a frame_source(). omit: leave
-# rows with missing values out instead of refusing them. weighs: their weights
-# in a Gaussian model, too, which are precisions.
-test_parts <- function(source, newdata, omit = FALSE, weighs = FALSE) {
-  check_given(newdata, arg = "newdata")
-  if (is.null(source$terms) || !is.data.frame(newdata)) {
-    expected <- if (is.null(source$terms)) {
-      "a model of the held-out data"
-    } else {
-      "a data frame"
-    }
-    abort_expected(newdata, expected, arg = "newdata")
-  }
-  frame <- prediction_frame(source, source$terms, newdata)
-  # of all rows: what follows leaves some out
-  offset <- add_offsets(
-    nrow(frame),
-    stats::model.offset(frame),
-    new_offset(source, newdata)
+# Of a regression with one predictor.
+model_of_test <- function(fit, rows) {
+  own <- rows_memory(
+    rows$x,
+    rows$y,
+    test_weights(fit, rows),
+    rows$offset,
+    rows$name
   )
-  trials <- new_trials(source, newdata)
-  weights <- if (weighs && has_precisions(source$family)) {
-    new_weights(source, newdata)
-  }
-  if (omit) {
-    complete <- stats::complete.cases(frame, offset)
-    frame <- frame[complete, , drop = FALSE]
-    attr(frame, "terms") <- source$terms
-    offset <- offset[complete]
-    trials <- if (length(trials) > 1) trials[complete] else trials
-    weights <- if (length(weights) > 1) weights[complete] else weights
-  }
-  if (nrow(frame) == 0) {
-    abort_expected(newdata, "at least one complete row", arg = "newdata")
-  }
-  if (!is.null(source$response_levels)) {
-    frame[[1]] <- factor(frame[[1]], levels = source$response_levels)
-  }
-  name <- response_name(frame)
-  check_covariates(frame)
-  y <- frame_response(stats::model.response(frame, "any"), source$family, name)
-  check_finite(y$values, arg = name)
-  check_new_values(y, trials, source$family, name)
-  x <- source_design(source, source$terms, frame)
-  list(
-    x = unname_rows(x),
-    y = y$values,
-    trials = if (!is.null(trials)) rep_len(as.double(trials), nrow(frame)),
-    weights = if (!is.null(weights)) rep_len(weights, nrow(frame)),
-    offset = offset,
-    name = name
-  )
+  build_model(blueprint_flat(fit$family, fit$sigma), own)
 }
 
-unname_rows <- function(x) {
-  rownames(x) <- NULL
-  attr(x, "assign") <- attr(x, "contrasts") <- NULL
-  x
-}
+# ---- monitors ----------------------------------------------------------------
 
 # Held-out data frames of monitors, in the terms of a formula: models and
-# matrices.
-resolve_monitors <- function(monitor, source, sigma) {
+# matrices. reader: of as_reader().
+resolve_monitors <- function(monitor, reader) {
   if (!is.list(monitor)) {
     return(monitor) # NULL, or refused later
   }
   lapply(monitor, function(one) {
-    if (!inherits(one, "tall_monitor") || !is.data.frame(one$newdata)) {
-      return(one)
-    }
-    is_rmse <- inherits(one, "tall_monitor_rmse")
-    held_out <- held_out_parts(source, one$newdata, weighs = !is_rmse)
-    if (is_rmse) {
-      if (is_sparse(held_out$x)) {
-        abort_sparse_monitor()
-      }
-      one$newdata <- held_out$x
-      one$y <- held_out$y
-      one$offset <- held_out$offset
+    if (inherits(one, "tall_monitor") && is.data.frame(one$newdata)) {
+      held_out_monitor(reader, one)
     } else {
-      one$newdata <- build_glm(
-        held_out$x,
-        held_out$y,
-        source$family,
-        prior_flat(),
-        NULL,
-        held_out$trials %||% held_out$weights,
-        held_out$offset,
-        sigma,
-        prior_flat()
-      )
+      one
     }
-    one
   })
+}
+
+# A monitor whose `newdata` is a data frame, ready to run.
+held_out_monitor <- function(reader, monitor) {
+  UseMethod("held_out_monitor")
+}
+
+#' @export
+held_out_monitor.tall_glm <- function(reader, monitor) {
+  is_rmse <- inherits(monitor, "tall_monitor_rmse")
+  rows <- held_out_rows(reader, monitor$newdata, weighs = !is_rmse)
+  if (!is_rmse) {
+    monitor$newdata <- model_of_test(reader, rows)
+    return(monitor)
+  }
+  if (is_sparse(rows$x)) {
+    abort_sparse_monitor()
+  }
+  monitor$newdata <- rows$x
+  monitor$y <- rows$y
+  monitor$offset <- rows$offset
+  monitor
+}
+
+#' @export
+held_out_monitor.tall_nn <- function(reader, monitor) {
+  if (monitor$name == "rmse") {
+    check_is_number(reader, "monitor_rmse")
+  }
+  structure(
+    list(
+      name = monitor$name,
+      rows = held_out_rows(reader, monitor$newdata),
+      range = monitor$range,
+      network = light_fit(reader)
+    ),
+    class = c("tall_monitor_network", "tall_monitor")
+  )
 }
 
 abort_sparse_monitor <- function() {
@@ -154,9 +167,9 @@ abort_sparse_monitor <- function() {
   )
 }
 
-held_out_parts <- function(source, data, ..., read = test_parts) {
+held_out_rows <- function(reader, data, weighs = TRUE) {
   tryCatch(
-    read(source, data, omit = TRUE, ...),
+    test_rows(reader, data, omit = TRUE, weighs = weighs),
     tall_error_input = function(e) {
       abort_input(
         c(

@@ -152,18 +152,6 @@ auxiliary_variables <- function(fit) {
   setdiff(fit$variables, coefficient_variables(fit))
 }
 
-# list(mean, sd) of every variable.
-fit_moments <- function(fit) {
-  table <- if (is.null(fit$draws)) {
-    moment_table(fit)
-  } else if (!is.null(fit[["weights"]])) {
-    weighted_table(fit, 0.5)
-  } else {
-    short_table(fit, numeric())
-  }
-  table[c("mean", "sd")]
-}
-
 # Variables x probs.
 fit_quantiles <- function(fit, probs) {
   draws <- draws_matrix(fit)

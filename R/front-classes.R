@@ -74,17 +74,19 @@ tall_multinom <- function(
   )
   check_given(formula)
   check_flag(keep_data)
-  settings <- list(
-    method = "softmax",
-    specs = list(
-      prior = as_prior(prior),
-      prior_intercept = as_prior(prior_intercept)
-    ),
-    storage = check_choice(storage, names(storage_types)),
-    na.action = na.action,
-    keep_data = keep_data
+  priors <- list(
+    prior = as_prior(prior),
+    prior_intercept = as_prior(prior_intercept)
   )
-  fit_classes(settings, formula, data, match.call(), parent.frame(), run)
+  storage <- check_choice(storage, names(storage_types))
+  asked <- new_asked(
+    "tall_multinom",
+    match.call(),
+    parent.frame(),
+    environment()
+  )
+  blueprint <- blueprint_classes("softmax", priors, storage)
+  fit_regression(new_class_front(asked, blueprint, keep_data), run)
 }
 
 #' @rdname tall_multinom
@@ -109,82 +111,77 @@ tall_polr <- function(
   run <- front_run(..., .front = tall_polr)
   check_given(formula)
   check_flag(keep_data)
-  settings <- list(
-    method = check_choice(method, c("logistic", "probit")),
-    specs = list(prior = as_prior(prior), prior_counts = prior_counts),
-    storage = check_choice(storage, names(storage_types)),
-    na.action = na.action,
-    keep_data = keep_data
-  )
-  fit_classes(settings, formula, data, match.call(), parent.frame(), run)
+  method <- check_choice(method, c("logistic", "probit"))
+  priors <- list(prior = as_prior(prior), prior_counts = prior_counts)
+  storage <- check_choice(storage, names(storage_types))
+  asked <- new_asked("tall_polr", match.call(), parent.frame(), environment())
+  blueprint <- blueprint_classes(method, priors, storage)
+  fit_regression(new_class_front(asked, blueprint, keep_data), run)
 }
 
-# matched: the front end's call; `data` is not read where that has none.
-fit_classes <- function(settings, formula, data, matched, caller, run) {
-  is_ordered <- class_methods[[settings$method]]$is_ordered
-  front <- if (is_ordered) "tall_polr" else "tall_multinom"
-  written <- written_call(matched, front, caller)
-  has_data <- "data" %in% names(matched)
-  if (has_data && !is.data.frame(data) && is_source_like(data)) {
-    data <- class_rows_of(data_source(data), run)
-    matched$data <- data
-  }
-  wanted <- c("formula", "data", "weights", "subset", "na.action")
-  made <- make_frame(
-    matched,
-    formula,
-    data,
-    c(wanted, if (is_ordered) "offset"),
-    settings$na.action,
-    caller
+# Either of them.
+new_class_front <- function(asked, blueprint, keep_data) {
+  is_ordered <- class_methods[[blueprint$method]]$is_ordered
+  new_front(
+    "classes",
+    c(asked$name, "tall_classes"),
+    asked,
+    blueprint,
+    request_classes(is_ordered),
+    keep_data,
+    takes = c("weights", if (is_ordered) "offset")
   )
-  parts <- class_parts(made$frame, is_ordered)
-  model <- class_model(parts, settings, response_name(made$frame))
+}
+
+#' @export
+front_rows.tall_front_classes <- function(front, run) {
+  front$asked <- collect_classes(front$asked, run)
+  front_frame(front)
+}
+
+#' @export
+front_reader.tall_front_classes <- function(front, rows, read) {
+  c(NextMethod(), compact(list(offset_source = rows$call$offset)))
+}
+
+#' @export
+front_ready.tall_front_classes <- function(front, model, read, reader, run) {
   model <- front_model(model, run)
   if (!is.null(run$monitor)) {
     check_monitor(run$monitor, model)
   }
   tell_class_cost(model, run)
-  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE)
-  terms <- attr(made$frame, "terms")
-  own <- list(
-    formula = formula,
-    terms = terms,
-    xlevels = stats::.getXlevels(terms, made$frame),
-    contrasts = parts$contrasts,
-    columns = data_columns(
-      terms,
-      made$call,
-      if (has_data) data,
-      environment(formula)
-    ),
-    design_columns = colnames(parts$x),
-    offset_source = made$call$offset,
-    method = settings$method,
-    response_levels = parts$response$levels,
-    n_coef = length(model$variables),
-    storage = model$storage,
-    prior_specs = settings$specs,
-    frame = if (settings$keep_data) made$frame
+  new_ready(model, run)
+}
+
+#' @export
+front_parts.tall_front_classes <- function(front, ready, read, fit) {
+  list(
+    design_columns = read$columns,
+    method = front$blueprint$method,
+    n_coef = length(ready$model$variables),
+    storage = ready$model$storage,
+    prior_specs = front$blueprint$priors
   )
-  front_fit(fit, c(front, "tall_classes"), written, c(own, left_out(made)))
 }
 
 # All rows of a source, and how much memory they take.
-class_rows_of <- function(source, run) {
-  rows <- collect_source(source, c(
+collect_classes <- function(asked, run) {
+  was_frame <- is.data.frame(asked$data)
+  asked <- collect_asked(asked, c(
     i = "{.fn tall_store} writes a design matrix to a file, from which
          {.fn model_classes} maps its rows.",
     i = "Or select the columns that {.arg formula} needs before."
   ))
-  if (run$control$refresh > 0) {
+  rows <- asked$data
+  if (run$control$refresh > 0 && is.data.frame(rows) && !was_frame) {
     bytes <- as.double(utils::object.size(rows))
     cli::cli_inform(c(
       i = "{format_count(nrow(rows))} {cli::qty(nrow(rows))}row{?s} of
            {.arg data} {?is/are} now in memory: {format_bytes(bytes)}."
     ))
   }
-  rows
+  asked
 }
 
 # Where no kernel is given the mode takes passes for a Hessian of all
@@ -202,113 +199,4 @@ tell_class_cost <- function(model, run, most = 60) {
          {format_count(model$n_data)} rows adds in every pass.",
     i = "Fewer columns or classes are faster."
   ))
-}
-
-class_model <- function(parts, settings, arg_y) {
-  build_classes(
-    parts$x,
-    parts$response,
-    settings$method,
-    settings$specs,
-    parts$weights,
-    parts$offset,
-    settings$storage,
-    arg_y = arg_y
-  )
-}
-
-# list(x, response, weights, offset, contrasts) of a model frame.
-class_parts <- function(frame, is_ordered) {
-  check_covariates(frame)
-  response <- stats::model.response(frame, "any")
-  name <- response_name(frame)
-  if (is.null(response)) {
-    abort_input(
-      "{.arg formula} must have a response on its left-hand side.",
-      argument = "formula"
-    )
-  }
-  offset <- stats::model.offset(frame)
-  if (!is_ordered && !is.null(offset)) {
-    abort_tall(
-      "unsupported",
-      "Unordered classes have a predictor each: {.fn offset} in {.arg formula}
-       has no place.",
-      argument = "formula"
-    )
-  }
-  check_class_response(response, name, is_ordered)
-  design <- design_matrix(attr(frame, "terms"), frame)
-  list(
-    x = without_intercept(design$x, is_ordered),
-    response = read_classes(droplevels_of(response), name),
-    weights = unname(stats::model.weights(frame)),
-    offset = unname(offset),
-    contrasts = design$contrasts
-  )
-}
-
-# Levels that no row has are no classes.
-droplevels_of <- function(response) {
-  if (is.logical(response)) {
-    return(factor(response))
-  }
-  if (is.factor(response)) droplevels(response) else response
-}
-
-# Thresholds are intercepts.
-without_intercept <- function(x, is_ordered) {
-  if (!is_ordered) {
-    return(x)
-  }
-  keep <- colnames(x) != "(Intercept)"
-  if (!any(keep)) {
-    abort_input(
-      "{.arg formula} must have at least one covariate.",
-      argument = "formula"
-    )
-  }
-  x[, keep, drop = FALSE]
-}
-
-check_class_response <- function(response, name, is_ordered) {
-  if (is.matrix(response)) {
-    abort_expected(response, "a vector", arg = name)
-  }
-  if (is.numeric(response)) {
-    bad <- which(response < 1 | response != round(response))
-    if (length(bad) > 0) {
-      must <- "be a factor, or numbers 1, 2, ... of classes"
-      abort_value(response, bad[[1]], must, arg = name)
-    }
-  }
-  if (!is_ordered) {
-    return(invisible())
-  }
-  if (is.factor(response) && !is.ordered(response) || is.character(response)) {
-    abort_input(
-      c(
-        "{.arg {name}} must be an ordered factor, not {describe(response)}.",
-        i = "{.code ordered({name}, levels = )} says in which order the classes
-             are; {.fn tall_multinom} is for classes without one."
-      ),
-      argument = name,
-      value = response
-    )
-  }
-}
-
-#' @export
-rebuild_model.tall_classes <- function(fit) {
-  if (!has_data(fit)) {
-    return(NULL)
-  }
-  is_ordered <- class_methods[[fit$method]]$is_ordered
-  parts <- class_parts(fit$frame, is_ordered)
-  settings <- list(
-    method = fit$method,
-    specs = fit$prior_specs,
-    storage = fit$storage
-  )
-  class_model(parts, settings, response_name(fit$frame))
 }

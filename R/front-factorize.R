@@ -150,7 +150,7 @@ tall_factorize <- function(
       subsample_uniform(default_size(built), replace = FALSE)
   }
   built <- front_model(built, run)
-  fit <- front_sample(built, run)
+  fit <- sample_model(built, run)
   of_model <- c("shape", "ids", "rated", "center", "alpha", "rating_range")
   written <- written_call(match.call(), "tall_factorize", parent.frame())
   front_fit(fit, "tall_factorize", written, c(built[of_model], list(

@@ -133,42 +133,47 @@ tall_glm <- function(
   check_flag(keep_data)
   check_new_store(store, sparse)
   storage <- check_choice(storage, names(storage_types))
-  specs <- list(
+  priors <- list(
     prior = as_prior(prior),
     prior_intercept = as_prior(prior_intercept),
     prior_aux = as_aux_prior(prior_aux)
   )
-  settings <- list(
-    formula = formula,
-    family = resolve_family(family),
-    specs = specs,
-    sigma = sigma,
-    storage = storage,
-    sparse = sparse,
-    na.action = na.action,
+  family <- resolve_family(family)
+  asked <- new_asked("tall_glm", match.call(), parent.frame(), environment())
+  front <- new_front(
+    "glm",
+    "tall_glm",
+    asked,
+    blueprint_glm(family, priors, sigma, storage),
+    request_glm(family, sparse),
+    keep_data,
+    takes = c("weights", "offset"),
     prior_PD = prior_PD,
-    keep_data = keep_data,
     store = store
   )
-  caller <- parent.frame()
-  asked <- list(matched = match.call(), caller = caller)
-  asked$written <- written_call(asked$matched, "tall_glm", caller)
-  if (!missing(data) && !is_small_frame(data)) {
-    source <- data_source(data)
-    found <- glm_of_source(source, settings, asked, run)
-    fit <- found$fit
-    if (is.null(fit) && !is.null(store)) {
-      fit <- glm_of_store(source, settings, asked, run)
-    }
-    if (!is.null(fit)) {
-      return(fit)
-    }
-    if (!is.data.frame(data)) {
-      data <- collect_source(source, before = found$digest)
-      asked$matched$data <- data
-    }
+  fit_regression(front, run)
+}
+
+# The rows of a data frame that are many, and those of a source, are passed
+# over; where a run needs all of them, they are written to a file or brought to
+# memory.
+#' @export
+fit_regression.tall_front_glm <- function(front, run) {
+  asked <- front$asked
+  if (!asked$has_data || is_small_frame(asked$data)) {
+    return(NextMethod())
   }
-  glm_of_frame(settings, data, asked, run)
+  source <- data_source(asked$data)
+  passed <- fit_in_passes(front, source, run)
+  fit <- passed$fit
+  if (is.null(fit) && !is.null(front$store)) {
+    fit <- fit_in_store(front, source, run)
+  }
+  if (!is.null(fit)) {
+    return(fit)
+  }
+  front$asked <- collect_asked(asked, before = passed$digest)
+  fit_in_memory(front, front_rows(front, run), run)
 }
 
 # Rows of a data frame that are looked at one and all. What is no source at all
@@ -181,67 +186,38 @@ is_small_frame <- function(data) {
   }
 }
 
-# All rows in memory.
-glm_of_frame <- function(settings, data, asked, run) {
-  family <- settings$family
-  specs <- settings$specs
-  has_data <- "data" %in% names(asked$matched)
-  made <- make_frame(
-    asked$matched,
-    settings$formula,
-    data,
-    c("formula", "data", "weights", "subset", "na.action", "offset"),
-    settings$na.action,
-    asked$caller
-  )
-  frame <- made$frame
-  parts <- frame_parts(frame, family, settings$sparse)
-  model <- build_glm(
-    parts$x,
-    parts$y,
-    family,
-    specs$prior,
-    specs$prior_intercept,
-    parts$weights,
-    parts$offset,
-    settings$sigma,
-    specs$prior_aux,
-    settings$storage,
-    centers = TRUE,
-    arg_y = response_name(frame)
-  )
-  parts$x <- NULL
-  source <- frame_source(
-    made,
-    settings$formula,
-    family,
-    parts,
-    if (has_data) data
-  )
-  fit <- sample_glm(model, source, settings, run)
-  front_fit(fit, "tall_glm", asked$written, c(left_out(made), list(
-    frame = if (settings$keep_data) frame
-  )))
+#' @export
+front_reader.tall_front_glm <- function(front, rows, read) {
+  c(NextMethod(), list(sparse = read$sparse), row_sources(
+    front$blueprint$family,
+    read$y,
+    counts = if (!is.null(read$trials)) front$asked$formula[[2]],
+    weights = rows$call$weights,
+    offset = rows$call$offset
+  ))
 }
 
-# The run, with what methods need of formula and priors.
-sample_glm <- function(model, source, settings, run) {
-  run$monitor <- resolve_monitors(run$monitor, source, settings$sigma)
+#' @export
+front_ready.tall_front_glm <- function(front, model, read, reader, run) {
+  known <- front$blueprint[c("family", "sigma")]
+  reader <- as_reader(c(reader, known), "tall_glm")
+  run$monitor <- resolve_monitors(run$monitor, reader)
   model <- front_model(model, run)
-  if (settings$prior_PD) {
+  if (front$prior_PD) {
     model <- without_rows(model)
   }
-  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE)
-  source$family <- NULL
-  more <- c(source, list(
-    n_coef = model$n_coef,
-    sigma = settings$sigma,
-    storage = model$storage,
-    prior_specs = settings$specs,
-    prior_PD = settings$prior_PD
-  ))
-  fit[names(more)] <- more
-  fit
+  new_ready(model, run)
+}
+
+#' @export
+front_parts.tall_front_glm <- function(front, ready, read, fit) {
+  list(
+    n_coef = ready$model$n_coef,
+    sigma = front$blueprint$sigma,
+    storage = ready$model$storage,
+    prior_specs = front$blueprint$priors,
+    prior_PD = front$prior_PD
+  )
 }
 
 check_prior_run <- function(prior_PD, run) {
@@ -295,9 +271,11 @@ tall_glm.fit <- function(
 ) {
   run <- front_run(..., .front = tall_glm.fit)
   check_flag(keep_data)
-  prior <- as_prior(prior)
-  prior_intercept <- as_prior(prior_intercept)
-  prior_aux <- as_aux_prior(prior_aux)
+  priors <- list(
+    prior = as_prior(prior),
+    prior_intercept = as_prior(prior_intercept),
+    prior_aux = as_aux_prior(prior_aux)
+  )
   family <- resolve_family(family)
   check_given(x)
   x <- if (is_store(x)) check_store(x) else check_design(x)
@@ -308,45 +286,56 @@ tall_glm.fit <- function(
   if (NROW(y) == nrow(x)) {
     data <- weighted_rows(data)
   }
-  response <- frame_response(data$y, family, "y")
-  check_same_rows(data$x, data$y, arg = "x", arg_y = "y")
-  if (is.null(response$trials)) {
-    check_successes(response$values, data$weights, family, "y")
-  }
-  model <- matrix_model(
-    data,
-    response,
-    family,
-    prior,
-    prior_intercept,
-    prior_aux,
-    sigma,
-    storage
+  asked <- new_asked(
+    "tall_glm.fit",
+    match.call(),
+    parent.frame(),
+    environment()
   )
-  model <- front_model(model, run)
-  fit <- front_sample(model, run, in_place = TRUE, whitens = TRUE)
-  fit <- remember_sources(
-    fit,
-    response$values,
-    counts = if (!is.null(response$trials)) quote(trials),
-    weights = if (!is.null(weights)) quote(weights),
-    offset = if (!is.null(offset)) quote(offset)
+  front <- new_front(
+    "matrix",
+    "tall_glm",
+    asked,
+    blueprint_glm(
+      family,
+      priors,
+      sigma,
+      check_choice(storage, names(storage_types))
+    ),
+    request_glm(family),
+    keep_data,
+    data = data
   )
-  specs <- list(
-    prior = prior,
-    prior_intercept = prior_intercept,
-    prior_aux = prior_aux
+  fit_regression(front, run)
+}
+
+#' @export
+front_rows.tall_front_matrix <- function(front, run) {
+  rows_matrix(front$data, front$blueprint$family)
+}
+
+#' @export
+front_reader.tall_front_matrix <- function(front, rows, read) {
+  row_sources(
+    front$blueprint$family,
+    read$y,
+    counts = if (!is.null(read$trials)) quote(trials),
+    weights = if (!is.null(rows$weights)) quote(weights),
+    offset = if (!is.null(rows$offset)) quote(offset)
   )
-  written <- written_call(match.call(), "tall_glm.fit", parent.frame())
-  front_fit(fit, "tall_glm", written, list(
-    n_coef = model$n_coef,
-    sigma = sigma,
-    storage = model$storage,
-    prior_specs = specs,
-    response_levels = response$levels,
-    has_names = !is.null(colnames(x)),
-    data = if (keep_data) data
-  ))
+}
+
+#' @export
+front_parts.tall_front_matrix <- function(front, ready, read, fit) {
+  list(
+    n_coef = ready$model$n_coef,
+    sigma = front$blueprint$sigma,
+    storage = ready$model$storage,
+    prior_specs = front$blueprint$priors,
+    response_levels = read$levels,
+    has_names = !is.null(colnames(front$data$x)),
+    data = if (front$keep_data) front$data
+  )
 }
 
 # Of tall_glm.fit()'s data: rows of weight 0 or without trials do not count.
@@ -375,74 +364,6 @@ weighted_rows <- function(data) {
     y = if (is.matrix(data$y)) data$y[keep, ] else data$y[keep],
     weights = data$weights[keep],
     offset = data$offset[keep]
-  )
-}
-
-matrix_model <- function(
-  data,
-  response,
-  family,
-  prior,
-  prior_intercept,
-  prior_aux,
-  sigma,
-  storage
-) {
-  weights <- data$weights
-  if (!is.null(response$trials)) {
-    weights <- response$trials * (weights %||% 1)
-  }
-  build_glm(
-    data$x,
-    response$values,
-    family,
-    prior,
-    prior_intercept,
-    weights,
-    data$offset,
-    sigma,
-    prior_aux,
-    storage,
-    centers = TRUE
-  )
-}
-
-#' @export
-rebuild_model.tall_glm <- function(fit) {
-  if (is_remote_fit(fit)) {
-    return(rebuild_remote(fit))
-  }
-  if (!is.null(fit$store)) {
-    return(rebuild_stored(fit))
-  }
-  if (!has_data(fit)) {
-    return(NULL)
-  }
-  if (is.null(fit$terms)) {
-    return(matrix_model(
-      fit$data,
-      frame_response(fit$data$y, fit$family, "y"),
-      fit$family,
-      fit$prior_specs$prior,
-      fit$prior_specs$prior_intercept,
-      fit$prior_specs$prior_aux,
-      fit$sigma,
-      fit$storage
-    ))
-  }
-  parts <- frame_parts(fit$frame, fit$family, sparse = isTRUE(fit$sparse))
-  build_glm(
-    parts$x,
-    parts$y,
-    fit$family,
-    fit$prior_specs$prior,
-    fit$prior_specs$prior_intercept,
-    parts$weights,
-    parts$offset,
-    fit$sigma,
-    fit$prior_specs$prior_aux,
-    fit$storage,
-    centers = TRUE
   )
 }
 

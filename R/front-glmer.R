@@ -97,7 +97,7 @@ tall_glmer <- function(
   )
   check_given(formula)
   check_flag(keep_data)
-  specs <- list(
+  priors <- list(
     prior = as_prior(prior),
     prior_intercept = as_prior(prior_intercept),
     prior_aux = as_prior(prior_aux),
@@ -105,162 +105,61 @@ tall_glmer <- function(
   )
   family <- resolve_family(family)
   check_grouped_family(family)
-  matched <- match.call()
   bars <- split_bars(formula)
-  given <- formula
-  formula <- bars$frame
-  asked <- matched
-  asked$formula <- formula
-  if (!missing(data) && !is.data.frame(data) && is_source_like(data)) {
-    data <- asked$data <- collect_source(data_source(data))
-  }
-  made <- make_frame(
+  asked <- new_asked("tall_glmer", match.call(), parent.frame(), environment())
+  front <- new_front(
+    "groups",
+    "tall_glmer",
     asked,
-    formula,
-    data,
-    c("formula", "data", "weights", "subset", "na.action", "offset"),
-    na.action,
-    parent.frame()
+    blueprint_groups(family, priors, sigma),
+    request_groups(family, bars, sigma),
+    keep_data,
+    takes = c("weights", "offset"),
+    in_place = FALSE
   )
-  sides <- glmer_sides(made$frame, bars, family)
-  own <- list(
-    formula = given,
-    family = family,
-    bars = bars,
-    terms = sides$fixed,
-    columns = data_columns(
-      attr(made$frame, "terms"),
-      made$call,
-      if (!missing(data)) data,
-      environment(given)
-    ),
-    sigma = sigma,
-    prior_specs = specs,
-    response_levels = sides$levels,
-    frame = if (keep_data) made$frame
-  )
-  own <- c(own, left_out(made))
-  own <- remember_sources(
-    own,
-    sides$y,
-    counts = if (!is.null(sides$trials)) given[[2]],
-    weights = made$call$weights,
-    offset = made$call$offset
-  )
-  built <- build_glmer(own, made$frame, sides, NULL)
-  rm(sides) # as long as the data, which the run does without
-  model <- built$model
-  fit <- front_sample(model, run, whitens = TRUE)
-  written <- written_call(matched, "tall_glmer", parent.frame())
-  front_fit(fit, "tall_glmer", written, c(own, list(
-    design = built$design,
-    n_coef = model$n_coef,
-    n_rows = model$n_rows,
-    groups = model$groups,
-    nodes = groups_nodes(fit)
-  )))
+  fit_regression(front, run)
 }
 
-# In each dimension.
-groups_nodes <- function(fit) {
-  fit$quadrature$nodes %||% 3
-}
-
-# list(model, design), the latter what reads other frames as this one was read.
-# own: a fit, or what it will be made of; sides: of glmer_sides().
-build_glmer <- function(own, frame, sides, nodes) {
-  reader <- glmer_reader(frame, sides)
-  check_groups(sides, own$family, own$sigma)
-  check_effects(reader$effects)
-  x <- look_at_rows(reader, sides$group)
-  check_varies(x, sides$name)
-  model <- build_groups(
-    x,
-    sides$y,
-    sides[c("group", "name", "correlated")],
-    own$family,
-    own$prior_specs,
-    sides$weights,
-    sides$offset,
-    own$sigma,
-    nodes = nodes,
-    centers = TRUE,
-    arg_y = sides$arg_y
-  )
-  list(model = model, design = glmer_design(frame, sides, reader))
+# The frame has the variables of all parts of the formula.
+#' @export
+front_rows.tall_front_groups <- function(front, run) {
+  asked <- collect_asked(front$asked)
+  asked$formula <- asked$matched$formula <- front$request$bars$frame
+  front$asked <- asked
+  front_frame(front)
 }
 
 #' @export
-rebuild_model.tall_glmer <- function(fit) {
-  if (is.null(fit$frame)) {
-    return(NULL)
-  }
-  sides <- glmer_sides(fit$frame, fit$bars, fit$family)
-  build_glmer(fit, fit$frame, sides, fit$nodes)$model
+front_reader.tall_front_groups <- function(front, rows, read) {
+  formula <- front$asked$formula
+  reader <- list(
+    formula = formula,
+    family = front$blueprint$family,
+    bars = front$request$bars,
+    terms = read$terms,
+    columns = rows$columns,
+    response_levels = read$levels
+  )
+  c(reader, row_sources(
+    front$blueprint$family,
+    read$y,
+    counts = if (!is.null(read$trials)) formula[[2]],
+    weights = rows$call$weights,
+    offset = rows$call$offset
+  ))
 }
 
-# ---- groups that say nothing of what is asked --------------------------------
-
-check_groups <- function(sides, family, sigma) {
-  n_group <- nlevels(sides$group)
-  n_row <- length(sides$group)
-  name <- sides$name
-  if (n_group < 2) {
-    abort_input(
-      c(
-        "The grouping factor {.field {name}} must have at least two groups: with
-         one, their standard deviation is that of the prior.",
-        i = "Use {.fn tall_glm}."
-      ),
-      argument = "formula",
-      value = levels(sides$group)
-    )
-  }
-  has_scale <- find_response(family)$has_units &&
-    anyNA(known_values(family, sigma))
-  is_single <- n_group == n_row
-  is_binary <- family$name %in% c("bernoulli", "binomial") &&
-    is.null(sides$trials)
-  if (is_single && is_binary && all(sides$weights %||% 1 == 1)) {
-    abort_input(
-      c(
-        "Every group of {.field {name}} has one row: 0 or 1 says nothing of how
-         groups differ.",
-        i = "Use {.fn tall_glm}."
-      ),
-      argument = "formula",
-      value = n_group
-    )
-  }
-  if (is_single && has_scale) {
-    abort_input(
-      c(
-        "Every group of {.field {name}} has one row: its effect and the residual
-         cannot be told apart.",
-        i = "Give a known {.arg sigma}, or use {.fn tall_glm}."
-      ),
-      argument = "formula",
-      value = n_group
-    )
-  }
-}
-
-# A slope that no group can tell from its intercept. x: of look_at_rows().
-check_varies <- function(x, name) {
-  is_flat <- x$varies %in% FALSE & x$effects != "(Intercept)"
-  if (any(is_flat)) {
-    names <- x$effects[is_flat]
-    abort_input(
-      c(
-        "{quote_columns(names)} must vary within a group of
-         {.field {name}} for an effect of its own.",
-        x = "{cli::qty(length(names))}{?It is/They are} the same in all rows of
-             every group.",
-        i = "Leave {cli::qty(length(names))}{?it/them} out of the group-level
-             term, not of the others."
-      ),
-      argument = "formula",
-      value = names
-    )
-  }
+#' @export
+front_parts.tall_front_groups <- function(front, ready, read, fit) {
+  model <- ready$model
+  list(
+    sigma = front$blueprint$sigma,
+    prior_specs = front$blueprint$priors,
+    design = read$design,
+    n_coef = model$n_coef,
+    n_rows = model$n_rows,
+    groups = model$groups,
+    # in each dimension
+    nodes = fit$quadrature$nodes %||% 3
+  )
 }

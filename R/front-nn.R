@@ -125,8 +125,7 @@ tall_nn <- function(
     .without = c(init = "Chains start where the training ends.")
   )
   check_given(formula)
-  prior <- as_prior(prior)
-  prior_aux <- as_prior(prior_aux)
+  priors <- list(prior = as_prior(prior), prior_aux = as_prior(prior_aux))
   activation <- check_choice(activation, names(network_activations))
   check_flag(keep_data)
   train_iter <- check_count(
@@ -135,32 +134,56 @@ tall_nn <- function(
     most = count_limits$integer,
     allow_null = TRUE
   )
-  made <- make_frame(
-    match.call(),
-    formula,
-    data,
-    c("formula", "data", "subset", "na.action"),
-    na.action,
-    parent.frame()
+  asked <- new_asked("tall_nn", match.call(), parent.frame(), environment())
+  front <- new_front(
+    "network",
+    "tall_nn",
+    asked,
+    blueprint_network(
+      hidden,
+      activation,
+      priors,
+      sigma,
+      check_choice(storage, names(storage_types)),
+      "hidden"
+    ),
+    request_network(),
+    keep_data,
+    train_iter = train_iter,
+    whitens = FALSE,
+    in_place = FALSE
   )
-  parts <- nn_parts(made$frame)
-  model <- nn_model(parts, hidden, activation, prior, sigma, prior_aux, storage)
-  source <- nn_source(
-    made,
-    formula,
-    model,
-    parts,
-    sigma,
-    if (!missing(data)) data
-  )
-  run$monitor <- resolve_nn_monitors(run$monitor, source)
+  fit_regression(front, run)
+}
+
+# Draws of networks are large: a hundred of each chain.
+nn_run_defaults <- alist(thin = max(1, floor((iter - warmup) / 100)))
+
+#' @export
+front_reader.tall_front_network <- function(front, rows, read) {
+  sigma <- front$blueprint$sigma
+  c(NextMethod(), list(
+    likelihood = read$likelihood,
+    scaling = read$scaling,
+    activation = front$blueprint$activation,
+    sigma = if (is.numeric(sigma)) sigma
+  ))
+}
+
+# Trained, and what runs where the user does not say.
+#' @export
+front_ready.tall_front_network <- function(front, model, read, reader, run) {
+  own <- network_shape(model)
+  family <- new_family(find_response(reader$likelihood))
+  own <- c(reader, own, list(family = family))
+  run$monitor <- resolve_monitors(run$monitor, as_reader(own, "tall_nn"))
   check_monitor(run$monitor, model)
   model <- front_model(model, run)
   started <- proc.time()[["elapsed"]]
-  held_out <- if (is.null(run$kernel)) parts
+  held_out <- if (is.null(run$kernel)) read
   modes <- with_seed(
     run$control$seed,
-    nn_train(model, train_iter, run$control, held_out)
+    nn_train(model, front$train_iter, run$control, held_out)
   )
   trained <- proc.time()[["elapsed"]] - started
   members <- nn_members(model, run$kernel, run$gradient, run$subsample)
@@ -168,50 +191,39 @@ tall_nn <- function(
   starts <- vapply(modes, function(m) m$estimate, numeric(model$n_dim))
   # the training does not see the bounds of a prior
   run$init <- move_inside(matrix(starts, model$n_dim), model)
-  fit <- front_sample(model, run)
-  fit <- add_training(fit, modes, trained)
-  written <- written_call(match.call(), "tall_nn", parent.frame())
-  front_fit(fit, "tall_nn", written, c(source, left_out(made), list(
-    hidden = hidden,
-    storage = model$storage,
-    prior_specs = list(prior = prior, prior_aux = prior_aux),
-    frame = if (keep_data) made$frame,
-    check_rows = nn_check_rows(parts)
-  )))
+  new_ready(
+    model,
+    run,
+    modes = modes,
+    trained = trained,
+    check_rows = nn_check_rows(read)
+  )
 }
 
-# Draws of networks are large: a hundred of each chain.
-nn_run_defaults <- alist(thin = max(1, floor((iter - warmup) / 100)))
-
-nn_model <- function(
-  parts,
-  hidden,
-  activation,
-  prior,
-  sigma,
-  prior_aux,
-  storage
-) {
-  scale <- parts$scaling$y_scale
-  sigma <- check_sigma(sigma)
-  build_network(
-    parts$x,
-    parts$response,
-    hidden,
-    activation,
-    parts$likelihood,
-    prior,
-    if (is.null(sigma)) "sampled" else sigma / scale,
-    prior_aux,
-    storage,
-    sigma_unit = scale,
-    arg_layers = "hidden"
+# What the network's outputs need of the model.
+network_shape <- function(model) {
+  list(
+    widths = model$widths,
+    n_coef = length(model$variables) - model$traits$n_aux
   )
+}
+
+#' @export
+front_parts.tall_front_network <- function(front, ready, read, fit) {
+  model <- ready$model
+  trained <- add_training(fit, ready$modes, ready$trained)
+  cost <- unclass(trained)[c("modes", "time", "preparation", "passes")]
+  c(network_shape(model), cost, list(
+    hidden = front$blueprint$hidden,
+    storage = model$storage,
+    prior_specs = front$blueprint$priors,
+    check_rows = ready$check_rows
+  ))
 }
 
 # ---- what runs ---------------------------------------------------------------
 
-# A mode for each chain, from random weights of its own. parts: the data, where
+# A mode for each chain, from random weights of its own. parts: the rows, where
 # a sampled sigma is to be that of rows held out of the training, other ones for
 # each chain. The mode's own is too small, next to nothing where the weights can
 # fit every row, and no chain comes out of there.
@@ -247,7 +259,7 @@ set_sigma <- function(mode, model, parts, out) {
   d <- model$n_dim
   weights <- t(mode$estimate[-d])
   f <- network_outputs(model, weights, unname(parts$x[out, , drop = FALSE]))
-  rms <- sqrt(mean((parts$response$values[out] - drop(f))^2))
+  rms <- sqrt(mean((parts$y[out] - drop(f))^2))
   if (rms > 0) {
     mode$estimate[[d]] <- log(rms)
     mode$variables <- mode_variables(model, unname(mode$estimate))
@@ -300,14 +312,13 @@ nn_members <- function(model, kernel, gradient, subsample) {
   list(kernel = kernel, gradient = gradient, subsample = subsample)
 }
 
-# The rows on which chains are compared, standardised; `parts` as nn_parts() has
-# them.
+# The rows on which chains are compared, standardised.
 nn_check_rows <- function(parts) {
   n <- nrow(parts$x)
   rows <- unique(round(seq(1, n, length.out = nn_settings$rows_checked)))
   list(
     x = parts$x[rows, , drop = FALSE],
-    y = parts$response$values[rows]
+    y = parts$y[rows]
   )
 }
 
@@ -315,20 +326,4 @@ nn_check_rows <- function(parts) {
 finish_fit.tall_nn <- function(fit) {
   fit["checked"] <- list(nn_checked(fit))
   fit
-}
-
-#' @export
-rebuild_model.tall_nn <- function(fit) {
-  if (!has_data(fit)) {
-    return(NULL)
-  }
-  nn_model(
-    nn_parts(fit$frame),
-    fit$hidden,
-    fit$activation,
-    fit$prior_specs$prior,
-    fit$sigma %||% "sampled",
-    fit$prior_specs$prior_aux,
-    fit$storage
-  )
 }

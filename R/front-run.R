@@ -6,7 +6,7 @@
 #                                            anything takes time
 #   model <- front_model(build_x(), run)     from data, with the run's lambda
 #   run$monitor <- ...                       in the terms of the data
-#   fit <- front_sample(model, run)
+#   fit <- sample_model(model, run)
 #   front_fit(fit, "tall_x", match.call(), parts)
 
 # The run, see new_run(). .defaults: other ones than sg_sample()'s, as language.
@@ -53,15 +53,10 @@ front_model <- function(model, run) {
   temper_model(model, check_lambda(run$lambda, model))
 }
 
-# whitens: see sample_model().
-front_sample <- function(model, run, in_place = FALSE, whitens = FALSE) {
-  sample_model(model, run, in_place = in_place, whitens = whitens)
-}
-
 # The fit as its front end hands it back: with its class, the call, and `parts`,
 # what methods need of formula and data.
 front_fit <- function(fit, class, call, parts) {
-  class(fit) <- c(class, "tall_fit")
+  class(fit) <- whole_class(class)
   fit$call <- call
   fit[names(parts)] <- parts
   seal_fit(finish_fit(fit))

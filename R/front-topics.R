@@ -108,7 +108,7 @@ tall_topics <- function(
   )
   trained <- proc.time()[["elapsed"]] - started
   run[names(plan)] <- plan
-  fit <- front_sample(model, run)
+  fit <- sample_model(model, run)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
   written <- written_call(match.call(), "tall_topics", parent.frame())
   front_fit(fit, "tall_topics", written, list(

@@ -155,6 +155,23 @@ gradient_full <- function() {
   new_spec("gradient", "full")
 }
 
+# The estimator of kernel_smh() on a model that holds nothing but rows that a
+# pass over all of them has drawn (src/gradients/drawn.c). at: theta_1 of the
+# pass. ahead: list of
+#   gradient, hessian  sums of the likelihood over all rows at theta_1, as
+#                      chunk_sums() gives them, without the likelihood's scale
+#   chol, radius       lower L and R of the pass that drew the rows
+#   total              sum of psi over all rows that are thinned
+#   always             numbers of the rows, in the model, to be looked at always
+#   rows, psi          of each draw, in the order of use: its row in the model
+#                      and that row's psi; chain c of n uses the c-th n-th of
+#                      them
+gradient_ahead <- function(at, ahead) {
+  spec <- gradient_cv(at, order = 2)
+  spec$ahead <- ahead
+  spec
+}
+
 # A mode, a point, or NULL.
 check_reference <- function(at) {
   if (inherits(at, "tall_mode")) {

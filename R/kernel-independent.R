@@ -6,22 +6,6 @@ kernel_of_draws <- function() {
   new_spec("kernel", "independent")
 }
 
-kernel_is_independent <- function(kernel) {
-  inherits(kernel, "tall_kernel_independent")
-}
-
-# As kernel_info() has them: nothing moves.
-independent_info <- list(
-  is_metropolis = FALSE,
-  uses_variance = FALSE,
-  takes_schedule = FALSE,
-  uses_loss = FALSE,
-  needs_full_gradient = FALSE,
-  has_tolerance = FALSE,
-  is_factorised = FALSE,
-  has_companion = FALSE
-)
-
 #' @export
 kernel_text.tall_kernel_independent <- function(kernel, fit) {
   "independent draws (exact)"

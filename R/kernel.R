@@ -287,6 +287,22 @@ kernel_info <- function(kernel) {
   .Call(ffi_kernel_info, compiled, n_dim)
 }
 
+kernel_is_independent <- function(kernel) {
+  inherits(kernel, "tall_kernel_independent")
+}
+
+# As kernel_info() has them: nothing moves.
+independent_info <- list(
+  is_metropolis = FALSE,
+  uses_variance = FALSE,
+  takes_schedule = FALSE,
+  uses_loss = FALSE,
+  needs_full_gradient = FALSE,
+  has_tolerance = FALSE,
+  is_factorised = FALSE,
+  has_companion = FALSE
+)
+
 # Kernels that leave out the noise do not sample the posterior.
 kernel_is_extreme <- function(kernel) {
   identical(kernel$args$variant, "extreme")

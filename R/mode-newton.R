@@ -318,7 +318,3 @@ turned_root <- function(scaled, scale) {
   turned <- parts$vectors %*% (size * t(parts$vectors))
   t(chol((turned + t(turned)) / 2)) * scale
 }
-
-has_flat_prior <- function(model) {
-  length(flat_coordinates(model)) > 0
-}

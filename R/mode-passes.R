@@ -2,78 +2,6 @@
 # chunks of a fixed size by their number, so that sums, and all that follows
 # from them, do not depend on the blocks in which a source hands them out.
 
-# Rows that are looked at together.
-chunk_rows <- 65536
-
-# How rows are read: list(source, request, design, response_levels, has_weights,
-# has_offset, family, digest, in_sql), once a look has found the design; in_sql,
-# from settle_sql(), where a database computes the sums.
-
-# f(chunk, n, first) for each chunk: its buffers, of which n rows count, and the
-# number of rows before. The next chunk takes their place. Returns list(n_row,
-# n_missing, digest).
-each_chunk <- function(rows, label, refresh, f) {
-  chunk <- new_chunk(
-    rows$design,
-    chunk_rows,
-    rows$has_weights,
-    rows$has_offset
-  )
-  seen <- list(n_row = 0, n_missing = 0)
-  before <- rows$digest
-  digest <- digest_if(!is.null(before), rows$request, before$kinds)
-  flush <- function(n) {
-    if (n > 0) {
-      f(chunk, n, seen$n_row)
-      seen$n_row <<- seen$n_row + n
-      chunk$fill <- 0
-    }
-  }
-  read <- function(block) {
-    digest$add(block)
-    own <- pass_response(rows$request, block, rows$response_levels)
-    seen$n_missing <<- seen$n_missing + own$n_missing
-    values <- block_values(rows$design, block, rows$request$env)
-    from <- 0
-    while (from < block$n) {
-      found <- fill_chunk(
-        chunk,
-        rows$design,
-        values,
-        own$y,
-        if (rows$has_weights) own$weights %||% rep(1, block$n),
-        if (rows$has_offset) own$offset %||% numeric(block$n),
-        own$keep,
-        from
-      )
-      check_filled(found, rows, block)
-      seen$n_missing <<- seen$n_missing + found$n_missing
-      from <- found$from
-      if (found$fill == chunk_rows) {
-        flush(chunk_rows)
-      }
-    }
-  }
-  walk_source(rows$source, rows$request, label, refresh, read)
-  flush(chunk$fill)
-  c(seen, list(digest = digest$found()))
-}
-
-# na.action = na.fail: what the look did not see, such as the log of a negative
-# number.
-check_filled <- function(found, rows, block) {
-  if (rows$request$fails && found$n_missing > 0) {
-    abort_input(
-      c(
-        "{.arg formula} has missing values in rows {format_count(block$row)} to
-         {format_count(block$row - 1 + block$n)} of {.arg data}.",
-        i = "{.code na.action = na.omit} leaves such rows out."
-      ),
-      argument = "data"
-    )
-  }
-}
-
 # f(model) of the first n rows of a chunk, a model of the core for as long as
 # that takes: see R/model-chunk.R.
 with_chunk_model <- function(chunk, n, rows, f) {
@@ -81,8 +9,8 @@ with_chunk_model <- function(chunk, n, rows, f) {
     chunk$x,
     n,
     chunk$y,
-    if (rows$has_weights) chunk$weights,
-    if (rows$has_offset) chunk$offset,
+    chunk$weights,
+    chunk$offset,
     rows$family
   )
   on.exit(.Call(ffi_model_release, model))
@@ -97,16 +25,16 @@ with_chunk_model <- function(chunk, n, rows, f) {
 new_column_facts <- function() {
   total <- NULL
   list(
-    add = function(chunk, n, rows) {
+    add = function(chunk, n) {
       x <- .Call(ffi_column_moments, chunk$x, n)
-      y <- if (rows$has_offset) chunk$y - chunk$offset else chunk$y
+      y <- if (is.null(chunk$offset)) chunk$y else chunk$y - chunk$offset
       y_own <- .Call(ffi_column_moments, y, n)
       part <- list(
         n = n,
         mean = c(x$mean, y_own$mean),
         square = c(x$square, y_own$square)
       )
-      if (rows$has_weights) {
+      if (!is.null(chunk$weights)) {
         y <- y[seq_len(n)]
         w <- chunk$weights[seq_len(n)]
         centre <- sum(w * y) / sum(w)
@@ -120,8 +48,8 @@ new_column_facts <- function() {
   )
 }
 
-# As build_glm() finds them of rows in memory. shards: rows of each, where there
-# are several.
+# As build_model() finds them of rows in memory. shards: rows of each, where
+# there are several.
 facts_of <- function(total, shards = NULL) {
   p <- length(total$mean) - 1
   sd <- sqrt(total$square / max(1, total$n - 1))
@@ -203,8 +131,13 @@ add_sums <- function(total, part) {
 # without. known: facts of a pass before, which say how many rows shards have.
 #
 # list(parts, facts, n_missing)
-pass_over <- function(rows, over, args, label, refresh, known = NULL) {
-  args$rows <- rows[names(rows) != "source"]
+pass_over <- function(rows, over, args, show, known = NULL) {
+  if (!is_passed_rows(rows)) {
+    parts <- list(over(rows, args, 0, show))
+    return(merge_parts(parts))
+  }
+  check_source_kept(rows)
+  args$rows <- without_source(rows)
   args$over <- over
   shards <- known$shards %||% double(length(source_shards(rows$source)))
   parts <- each_shard(
@@ -212,10 +145,14 @@ pass_over <- function(rows, over, args, label, refresh, known = NULL) {
     pass_over_shard,
     args,
     cumsum(shards) - shards,
-    list(label = label, refresh = refresh)
+    show
   )
   digest <- merge_digests(lapply(parts, `[[`, "digest"))
   check_same_digest(rows$digest, digest)
+  merge_parts(parts)
+}
+
+merge_parts <- function(parts) {
   n_row <- vapply(parts, `[[`, 0, "n_row")
   n_missing <- sum(vapply(parts, `[[`, 0, "n_missing"))
   if (sum(n_row) == 0) {
@@ -233,19 +170,14 @@ pass_over <- function(rows, over, args, label, refresh, known = NULL) {
 }
 
 pass_over_shard <- function(shard, args, first, show) {
-  args$over(c(args$rows, list(source = shard)), args, first, show)
-}
-
-# One pass for the sums at theta and the facts of the columns.
-sums_at <- function(rows, theta, pass, control) {
-  UseMethod("sums_at", rows$in_sql)
+  args$over(with_source(args$rows, shard), args, first, show)
 }
 
 #' @export
-sums_at.default <- function(rows, theta, pass, control) {
+sums_at.tall_rows <- function(rows, theta, control, pass = 1) {
   args <- list(theta = theta, cores = control$cores)
-  found <- pass_over(rows, sums_over, args, pass_label(pass), control$refresh)
-  total <- Reduce(add_sums, lapply(found$parts, `[[`, "sums"))
+  found <- pass_over(rows, sums_over, args, pass_show(pass, control))
+total <- Reduce(add_sums, lapply(found$parts, `[[`, "sums"))
   c(total, found[c("facts", "n_missing")])
 }
 
@@ -257,27 +189,23 @@ sums_over <- function(rows, args, first, show) {
       chunk_sums(model, args$theta, args$cores)
     })
     total <<- add_sums(total, part)
-    columns$add(chunk, n, rows)
+    columns$add(chunk, n)
   }
-  seen <- each_chunk(rows, show$label, show$refresh, f)
+  seen <- each_chunk(rows, f, show)
   c(seen, list(sums = total, columns = columns$total()))
 }
 
-pass_label <- function(pass, of = 3) {
-  paste0("Pass ", pass, " of about ", max(pass, of))
-}
-
-# Sums of products of a Gaussian response, as product_sums() has them, and the
-# facts of the columns: one pass.
-products_of <- function(rows, control) {
-  UseMethod("products_of", rows$in_sql)
+pass_show <- function(pass, control, of = 3) {
+  label <- paste0("Pass ", pass, " of about ", max(pass, of))
+  list(label = label, refresh = control$refresh)
 }
 
 #' @export
-products_of.default <- function(rows, control) {
+products_of.tall_rows <- function(rows, control) {
   args <- list(cores = control$cores)
-  found <- pass_over(rows, products_over, args, "Pass 1 of 1", control$refresh)
-  total <- Reduce(merge_products, lapply(found$parts, `[[`, "products"))
+  show <- list(label = "Pass 1 of 1", refresh = control$refresh)
+  found <- pass_over(rows, products_over, args, show)
+total <- Reduce(merge_products, lapply(found$parts, `[[`, "products"))
   c(total, found[c("facts", "n_missing")])
 }
 
@@ -291,9 +219,9 @@ products_over <- function(rows, args, first, show) {
     })
     abort_status(part$status)
     total <<- merge_products(total, part)
-    columns$add(chunk, n, rows)
+    columns$add(chunk, n)
   }
-  seen <- each_chunk(rows, show$label, show$refresh, f)
+  seen <- each_chunk(rows, f, show)
   c(seen, list(products = total, columns = columns$total()))
 }
 
@@ -311,21 +239,10 @@ merge_products <- function(a, b) {
   )
 }
 
-# list(rss, gradient = X'W r) at beta: one pass.
-residuals_of <- function(rows, beta, control) {
-  UseMethod("residuals_of", rows$in_sql)
-}
-
 #' @export
-residuals_of.default <- function(rows, beta, control) {
-  args <- list(beta = beta)
-  found <- pass_over(
-    rows,
-    residuals_over,
-    args,
-    "Another pass",
-    control$refresh
-  )
+residuals_of.tall_rows <- function(rows, beta, control) {
+  show <- list(label = "Another pass", refresh = control$refresh)
+  found <- pass_over(rows, residuals_over, list(beta = beta), show)
   sum_of <- function(name) Reduce(`+`, lapply(found$parts, `[[`, name))
   list(rss = sum_of("rss"), gradient = sum_of("gradient"))
 }
@@ -337,13 +254,13 @@ residuals_over <- function(rows, args, first, show) {
     own <- seq_len(n)
     x <- chunk$x[own, , drop = FALSE]
     r <- chunk$y[own] - drop(x %*% args$beta)
-    if (rows$has_offset) {
+    if (!is.null(chunk$offset)) {
       r <- r - chunk$offset[own]
     }
-    w <- if (rows$has_weights) chunk$weights[own] else 1
+    w <- if (is.null(chunk$weights)) 1 else chunk$weights[own]
     rss <<- rss + sum(w * r^2)
     gradient <<- gradient + drop(crossprod(x, w * r))
   }
-  seen <- each_chunk(rows, show$label, show$refresh, f)
+  seen <- each_chunk(rows, f, show)
   c(seen, list(rss = rss, gradient = gradient))
 }

@@ -1,62 +1,10 @@
-# Where a mode is wanted: found once for a model, or given.
+# What a search for a mode asks of a model at a point: where it starts, its
+# curvature, and the roots of that.
 
 # A model's own starting point may be random: then it is a function.
 model_start <- function(model) {
   start <- model$traits$start
   if (is.function(start)) start() else start %||% numeric(model$n_dim)
-}
-
-# The mode found with the defaults, remembered in the model. A search may draw
-# its start and its minibatches: always the same ones, so that what is
-# remembered depends on the model alone, and not on the run that was the first
-# to ask.
-model_mode <- function(
-  model,
-  cores = 1,
-  refresh = getOption("tallbayes.refresh", 1),
-  least_step = newton_least_step
-) {
-  check_not_whitened(model)
-  if (is.null(model$cache$mode)) {
-    model$cache$mode <- with_seed(
-      mode_seed,
-      search_mode(
-        model,
-        search_options(model, least_step = least_step),
-        cores = cores,
-        refresh = refresh,
-        stands_in = TRUE
-      )
-    )
-  }
-  model$cache$mode
-}
-
-mode_seed <- 1L
-
-# theta and the Cholesky factor (lower) of -Hessian there, from whatever `at` is
-mode_point <- function(model, at, needs_chol = TRUE) {
-  if (needs_chol) {
-    check_has_hessian(model) # before the search for a mode
-  }
-  if (is.null(at)) {
-    at <- model_mode(model)
-  }
-  if (inherits(at, "tall_mode")) {
-    check_mode(at, arg = "at")
-    check_size(at$estimate, model$n_dim, arg = "at")
-    theta <- as.double(at$estimate)
-    chol <- if (needs_chol) at$chol %||% point_chol(model, theta)
-    return(list(theta = theta, chol = chol))
-  }
-  theta <- check_numeric_vector(at, size = model$n_dim, arg = "at")
-  theta <- match_names(theta, model$coordinates, arg = "at")
-  theta <- as.double(theta)
-  list(theta = theta, chol = if (needs_chol) point_chol(model, theta))
-}
-
-point_chol <- function(model, theta) {
-  lower_chol(proper_hessian(model, theta), model)
 }
 
 # Log posterior, gradient and minus Hessian at theta. Where the model says that
@@ -234,5 +182,53 @@ lower_chol <- function(hessian, model) {
       )
     },
     columns = model$variables[dependent]
+  )
+}
+
+# Minus the Hessian of a model without columns has no Cholesky factor.
+abort_no_curvature <- function(hessian, model) {
+  flat <- if (all(is.finite(hessian))) flat_direction(hessian)
+  at <- flat$at
+  names <- quote_columns(model$coordinates[at])
+  how <- if (is.null(flat)) {
+    "Its second derivatives are not finite."
+  } else if (flat$is_flat) {
+    paste0("It is flat in ", names, if (length(at) > 1) " together", ".")
+  } else {
+    paste0("It curves upwards in ", names, if (length(at) > 1) " together", ".")
+  }
+  abort_tall(
+    "mode",
+    c(
+      "The log posterior has no peak to start and scale by: its Hessian is not
+       negative definite where the search for the mode looked.",
+      x = escape_cli(how),
+      i = "Parameters that the density knows only a combination of need a proper
+           prior each; a search that came to the wrong place, another
+           {.arg init}.",
+      i = if (model$traits$is_grouped) {
+        "Large standard deviations of groups need more {.arg nodes}, which
+         {.fn model_groups} takes."
+      },
+      i = "Without a mode there is no recipe; an exact {.arg kernel} such as
+           {.code kernel_hmc(step_size, steps, adapt = TRUE)} runs from an
+           {.arg init}."
+    ),
+    coordinates = model$coordinates[at]
+  )
+}
+
+# list(at, is_flat): the coordinates that make up the direction with the least
+# curvature, and whether it is merely flat.
+flat_direction <- function(hessian) {
+  scale <- sqrt(abs(diag(hessian)))
+  scale[scale == 0] <- 1
+  parts <- eigen(hessian / outer(scale, scale), symmetric = TRUE)
+  last <- length(parts$values)
+  share <- abs(parts$vectors[, last])
+  n_most <- sum(share > 0.3 * max(share))
+  list(
+    at = order(share, decreasing = TRUE)[seq_len(n_most)],
+    is_flat = parts$values[[last]] > -1e-6
   )
 }

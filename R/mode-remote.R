@@ -18,17 +18,20 @@ remote_settings <- list(
 # the pilot's rows under the prior of all rows; a point near the mode, and how
 # far from it in sds it is thought to be; the lower Cholesky factor of minus the
 # Hessian one pass before. NULL: there is none that passes find.
-remote_mode <- function(rows, pilot, control) {
+remote_mode <- function(blueprint, rows, pilot, control) {
   s <- remote_settings
-  start <- pilot$build(NULL)
+  start <- build_model(blueprint, pilot)
   theta <- as.double(
     search_mode(start, cores = control$cores, refresh = 0)$estimate
   )
   model <- NULL
   before <- NULL
   for (pass in seq_len(s$most)) {
-    sums <- sums_at(rows, theta, pass + 1, control)
-    model <- model %||% pilot$build(sums$facts)
+    sums <- sums_at(rows, theta, control, pass + 1)
+    if (is.null(model)) {
+      pilot$facts <- sums$facts
+      model <- build_model(blueprint, pilot)
+    }
     check_same_facts(before$sums, sums, rows)
     here <- posterior_at(model, theta, sums)
     if (!is.null(before) && here$log_posterior <

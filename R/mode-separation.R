@@ -143,3 +143,7 @@ abort_no_mode <- function(model, theta) {
     parent = last_undefined(model)
   )
 }
+
+has_flat_prior <- function(model) {
+  length(flat_coordinates(model)) > 0
+}

@@ -18,20 +18,18 @@ add_columns <- function(rows, columns, once = TRUE) {
   rows
 }
 
-# Weight and offset stand in expressions only where there are such.
-translate_step <- function(s, expression, con) {
-  if (!has_sql_weight(s) && is.call(expression) &&
-    identical(expression[[1]], quote(`*`)) &&
-    identical(expression[[2]], quote(weight))) {
-    expression <- expression[[3]]
+# Of a row of weight 1, of its own weight where there are weights.
+translate_weighed <- function(s, expression, con) {
+  if (has_sql_weight(s)) {
+    expression <- bquote(weight * (.(expression)))
   }
   sql_translate(expression, con)
 }
 
 # A step is fenced where it is dear: with exp().
-add_steps <- function(rows, s, steps) {
+add_steps <- function(rows, steps) {
   for (step in steps) {
-    columns <- lapply(step, translate_step, s = s, con = rows$con)
+    columns <- lapply(step, sql_translate, con = rows$con)
     is_dear <- "exp" %in% unlist(lapply(step, all.names))
     rows <- add_columns(rows, columns, once = is_dear)
   }
@@ -83,8 +81,8 @@ add_psi <- function(rows, s, chol, draw, keeps_x = TRUE) {
   norm <- quote_names(con, "norm")
   reach <- paste(norm, "*", sql_number(draw$radius, con))
   rows <- add_columns(rows, list(reach = reach), once = FALSE)
-  rows <- add_steps(rows, s, bound$steps)
-  third <- translate_step(s, bound$third, con)
+  rows <- add_steps(rows, bound$steps)
+  third <- translate_weighed(s, bound$third, con)
   psi <- paste0(
     third, " * (", norm, " * ", norm, " * ", norm, ") * ",
     sql_number(draw$scale / 6, con)
@@ -218,6 +216,7 @@ facts_of_sums <- function(sums, s, largest = NULL) {
 # Of all tables together: the sums of aggregates, and the largest weight; each:
 # the sums of each table.
 aggregate_tables <- function(rows, make) {
+  check_source_kept(rows)
   s <- rows$in_sql
   tables <- source_tables(rows$source)
   made <- lapply(tables, function(table) make(sql_design_rows(s, table)))
@@ -242,7 +241,7 @@ aggregate_tables <- function(rows, make) {
 # ---- what passes compute -----------------------------------------------------
 
 #' @export
-sums_at.tall_sql <- function(rows, theta, pass, control) {
+sums_at.tall_rows_database <- function(rows, theta, control, pass = 1) {
   found <- sql_sums_at(rows, theta)
   c(found$parts, list(
     facts = found$facts,
@@ -260,14 +259,14 @@ sql_sums_at <- function(rows, theta, more = NULL, known = NULL) {
   made <- aggregate_tables(rows, function(own) {
     con <- own$con
     own <- add_eta(own, s, theta)
-    own <- add_steps(own, s, s$recipe$steps)
+    own <- add_steps(own, s$recipe$steps)
     extra <- if (!is.null(more)) more(own)
     own <- extra$rows %||% own
     recipe <- s$recipe
     own <- add_columns(own, list(
-      log_lik = translate_step(s, recipe$log_lik, con),
-      score = translate_step(s, recipe$score, con),
-      curvature = translate_step(s, recipe$curvature, con)
+      log_lik = translate_weighed(s, recipe$log_lik, con),
+      score = translate_weighed(s, recipe$score, con),
+      curvature = translate_weighed(s, recipe$curvature, con)
     ))
     curvature <- quote_names(con, "curvature")
     bent <- paste(curvature, "*", own$x)
@@ -306,7 +305,7 @@ sql_sums_at <- function(rows, theta, more = NULL, known = NULL) {
 
 # About the shift first, then about the means.
 #' @export
-products_of.tall_sql <- function(rows, control) {
+products_of.tall_rows_database <- function(rows, control) {
   s <- rows$in_sql
   d <- length(s$design$columns) + 1
   made <- aggregate_tables(rows, function(own) {
@@ -345,7 +344,7 @@ products_of.tall_sql <- function(rows, control) {
 }
 
 #' @export
-residuals_of.tall_sql <- function(rows, beta, control) {
+residuals_of.tall_rows_database <- function(rows, beta, control) {
   s <- rows$in_sql
   made <- aggregate_tables(rows, function(own) {
     con <- own$con

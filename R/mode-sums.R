@@ -269,7 +269,8 @@ sums_fit <- function(model, sums, centred, basis, square) {
 # RSS / sigma^2 less the number of rows: sigma is put where both are alike.
 residual_sums <- function(model, beta, rss, sums) {
   if (!is.null(model$remote)) {
-    return(model$remote$residuals(beta))
+    remote <- model$remote
+    return(residuals_of(remote$rows, beta, remote$control))
   }
   if (model$traits$n_aux == 0) {
     here <- model_evaluate(model, beta, "likelihood")

@@ -160,27 +160,6 @@ find_mode <- function(
   search_mode(model, options, init, cores, refresh)
 }
 
-# How a mode is searched for. settings: of a stochastic method, see
-# stochastic_settings(). least_step: of Newton's method.
-search_options <- function(
-  model,
-  method = mode_method(model),
-  max_iter = if (mode_is_stochastic(method)) 5000 else 100,
-  settings = if (mode_is_stochastic(method)) {
-    stochastic_settings(model, method, decay = max_iter / 10)
-  },
-  least_step = newton_least_step
-) {
-  stopifnot(mode_is_stochastic(method) == !is.null(settings))
-  options <- list(
-    method = method,
-    max_iter = max_iter,
-    settings = settings,
-    least_step = least_step
-  )
-  structure(options, class = "tall_search_options")
-}
-
 # find_mode() once its arguments are known to be good. stands_in: where there is
 # no mode but a posterior, is a point to start and scale by welcome?
 search_mode <- function(
@@ -258,195 +237,57 @@ warn_no_convergence <- function(mode, method, max_iter) {
   )
 }
 
-# What "auto" stands for.
-mode_method <- function(model, method = "auto") {
-  if (method != "auto") {
-    method
-  } else if (!is.null(model$traits$mode_method)) {
-    model$traits$mode_method
-  } else if (model_info(model)$has_curvature) {
-    "newton"
-  } else {
-    "lbfgs"
-  }
-}
+# ---- where a mode is wanted --------------------------------------------------
 
-mode_is_stochastic <- function(method) {
-  method %in% c("adam", "sgd")
-}
-
-# Those of mode_stochastic(), checked; see find_mode().
-stochastic_settings <- function(
+# The mode found with the defaults, remembered in the model. A search may draw
+# its start and its minibatches: always the same ones, so that what is
+# remembered depends on the model alone, and not on the run that was the first
+# to ask.
+model_mode <- function(
   model,
-  method,
-  batch_size = 500,
-  learning_rate = NULL,
-  decay = NULL,
-  beta = c(0.9, 0.999)
+  cores = 1,
+  refresh = getOption("tallbayes.refresh", 1),
+  least_step = newton_least_step
 ) {
-  learning_rate <- check_number(
-    learning_rate,
-    positive = TRUE,
-    allow_null = TRUE
-  )
-  list(
-    batch_size = check_batch_size(batch_size, "batch_size"),
-    learning_rate = learning_rate %||%
-      if (method == "adam") 0.01 else 0.1 / model$n_data,
-    decay = check_number(decay, positive = TRUE, allow_null = TRUE),
-    beta = check_beta(beta)
-  )
-}
-
-# ---- the object --------------------------------------------------------------
-
-# A log posterior about a point, to second order. hessian: minus the Hessian,
-# NULL where there is none.
-new_expansion <- function(theta, log_posterior, gradient, hessian = NULL) {
-  stopifnot(length(gradient) == length(theta))
-  expansion <- list(
-    theta = theta,
-    log_posterior = log_posterior,
-    gradient = gradient,
-    hessian = hessian
-  )
-  structure(expansion, class = "tall_expansion")
-}
-
-# What a search did.
-new_search <- function(method, passes, iterations, converged = TRUE) {
-  stopifnot(rlang::is_string(method), rlang::is_bool(converged))
-  search <- list(
-    method = method,
-    passes = passes,
-    iterations = iterations,
-    converged = converged
-  )
-  structure(search, class = "tall_search")
-}
-
-# about: the expansion at the mode. box: the bounds of its prior, see
-# mode_box(). scale: where there is no Hessian, of each parameter the standard
-# deviation given all others.
-new_mode <- function(model, about, search, box = NULL, scale = NULL) {
-  estimate <- about$theta
-  gradient <- about$gradient
-  minus_hessian <- about$hessian
-  if (!is.null(minus_hessian)) {
-    minus_hessian <- bounded_hessian(box, minus_hessian, estimate, gradient)
-  }
-  at_bound <- if (!is.null(box)) box_active(box, estimate, gradient)
-  gradient <- box_rest(box, estimate, gradient)
-  chol <- if (!is.null(minus_hessian)) lower_chol(minus_hessian, model)
-  if (!is.null(minus_hessian)) {
-    dimnames(minus_hessian) <- list(model$coordinates, model$coordinates)
-  }
-  structure(
-    list(
-      estimate = stats::setNames(estimate, model$coordinates),
-      variables = mode_variables(model, estimate),
-      log_posterior = about$log_posterior,
-      gradient_norm = sqrt(sum(gradient^2)),
-      hessian = if (!is.null(minus_hessian)) -minus_hessian,
-      chol = chol,
-      scale = if (!is.null(scale)) stats::setNames(scale, model$coordinates),
-      passes = search$passes,
-      iterations = search$iterations,
-      converged = search$converged,
-      method = search$method,
-      at_bound = model$coordinates[at_bound],
-      fingerprint = model$fingerprint
-    ),
-    class = "tall_mode"
-  )
-}
-
-# The same point in the variables that draws are of.
-mode_variables <- function(model, estimate) {
-  stats::setNames(drop(model_variables(model, estimate)), model$variables)
-}
-
-#' @export
-print.tall_mode <- function(x, ...) {
-  check_no_dots(...)
-  cat("<tall_mode> by ", x$method, sep = "")
-  cat(
-    if (x$converged) ", " else ", NOT converged, ",
-    count_noun(x$iterations, "iteration"),
-    ", ",
-    format(x$passes, digits = 3),
-    " passes over the data\n",
-    sep = ""
-  )
-  cat(
-    "  log posterior ",
-    format_number(x$log_posterior),
-    ", gradient norm ",
-    format(x$gradient_norm, digits = 2),
-    if (!is.null(x$distance)) {
-      paste0(
-        " (",
-        format(x$distance, digits = 2),
-        " posterior sd from the mode)"
-      )
-    },
-    "\n",
-    sep = ""
-  )
-  shown <- utils::head(x$estimate, 10)
-  table <- rbind(
-    estimate = shown,
-    sd = if (!is.null(x$chol)) utils::head(sqrt(diag(vcov(x))), 10)
-  )
-  print(t(table), digits = 4)
-  more <- length(x$estimate) - length(shown)
-  if (more > 0) {
-    cat("  ... with", more, "more\n")
-  }
-  print_mapped(x)
-  if (length(x$at_bound) > 0) {
-    names <- quote_columns(x$at_bound)
-    cat("  at a bound of the prior: ", names, "\n", sep = "")
-  }
-  invisible(x)
-}
-
-# Variables that are other numbers than the parameters.
-print_mapped <- function(mode, most = 10) {
-  value <- mode$variables
-  own <- mode$estimate[names(value)]
-  mapped <- value[is.na(own) | own != value]
-  if (length(mapped) == 0) {
-    return(invisible())
-  }
-  cat("  in the variables of draws:\n")
-  print(cbind(value = utils::head(mapped, most)), digits = 4)
-  if (length(mapped) > most) {
-    cat("  ... with", length(mapped) - most, "more\n")
-  }
-}
-
-#' @export
-coef.tall_mode <- function(object, ...) {
-  check_no_dots(..., .ignore = none_aliased)
-  object$estimate
-}
-
-#' @importFrom stats vcov
-#' @export
-vcov.tall_mode <- function(object, ...) {
-  check_no_dots(..., .ignore = none_aliased)
-  if (is.null(object$chol)) {
-    abort_tall(
-      "unsupported",
-      c(
-        "This mode was found without a Hessian.",
-        i = "Find it by {.code find_mode(model, \"newton\")}, or sample: the
-             draws have a covariance."
+  check_not_whitened(model)
+  if (is.null(model$cache$mode)) {
+    model$cache$mode <- with_seed(
+      mode_seed,
+      search_mode(
+        model,
+        search_options(model, least_step = least_step),
+        cores = cores,
+        refresh = refresh,
+        stands_in = TRUE
       )
     )
   }
-  out <- joint_covariance(-object$hessian) %||% chol2inv(t(object$chol))
-  dimnames(out) <- list(names(object$estimate), names(object$estimate))
-  out
+  model$cache$mode
+}
+
+mode_seed <- 1L
+
+# theta and the Cholesky factor (lower) of -Hessian there, from whatever `at` is
+mode_point <- function(model, at, needs_chol = TRUE) {
+  if (needs_chol) {
+    check_has_hessian(model) # before the search for a mode
+  }
+  if (is.null(at)) {
+    at <- model_mode(model)
+  }
+  if (inherits(at, "tall_mode")) {
+    check_mode(at, arg = "at")
+    check_size(at$estimate, model$n_dim, arg = "at")
+    theta <- as.double(at$estimate)
+    chol <- if (needs_chol) at$chol %||% point_chol(model, theta)
+    return(list(theta = theta, chol = chol))
+  }
+  theta <- check_numeric_vector(at, size = model$n_dim, arg = "at")
+  theta <- match_names(theta, model$coordinates, arg = "at")
+  theta <- as.double(theta)
+  list(theta = theta, chol = if (needs_chol) point_chol(model, theta))
+}
+
+point_chol <- function(model, theta) {
+  lower_chol(proper_hessian(model, theta), model)
 }

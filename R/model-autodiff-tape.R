@@ -30,6 +30,29 @@ make_tape <- function(f, x) {
   tape
 }
 
+retaped_sum <- function(log_lik, theta, batch, weights) {
+  x <- unlist(theta, use.names = FALSE)
+  f <- function(x) sum(weights * log_lik(as_theta(x, theta), batch))
+  as.double(make_tape(f, x)$jacobian(x))
+}
+
+# Of each row, n x n_natural.
+retaped_rows <- function(log_lik, theta, batch) {
+  x <- unlist(theta, use.names = FALSE)
+  n <- NROW(if (is.list(batch)) batch[[1]] else batch)
+  f <- function(x) log_lik(as_theta(x, theta), batch)
+  if (n <= 2 * length(x)) {
+    return(make_tape(f, x)$jacobian(x))
+  }
+  # sum_k w_k dl_k / dx is linear in w: as many sweeps as parameters, not as
+  # rows
+  in_weights <- make_tape(
+    function(w) RTMB::MakeTape(function(x) sum(w * f(x)), x)$jacfun()(x),
+    numeric(n)
+  )
+  t(in_weights$jacobian(numeric(n)))
+}
+
 # Products of matrices and operations on vectors as one node each.
 with_tape_config <- function(code) {
   old <- RTMB::TapeConfig(
@@ -220,3 +243,89 @@ agrees <- function(ours, value, x, at) {
   }
   TRUE
 }
+
+# ---- what is said of a call that failed --------------------------------------
+
+# What RTMB has for a call that failed, as a sentence; NULL where nothing is
+# known.
+tape_hint <- function(call) {
+  name <- called_function(call)
+  if (is.null(name)) {
+    return(NULL)
+  }
+  instead <- tape_instead[[name]]
+  known <- intersect(getNamespaceExports("RTMB"), distributions(name))
+  if (!is.null(instead)) {
+    paste0("{.pkg RTMB} has no {.fn ", name, "}, but ", instead, ".")
+  } else if (name %in% getNamespaceExports("RTMB")) {
+    arguments_hint(name, call)
+  } else if (length(known) > 0) {
+    known <- paste0("{.fn ", sort(known), "}", collapse = ", ")
+    paste0("{.pkg RTMB} has no {.fn ", name, "}. It has ", known, ".")
+  }
+}
+
+# The name of a function that is called as f() or package::f().
+called_function <- function(call) {
+  if (!is.call(call)) {
+    return(NULL)
+  }
+  f <- call[[1]]
+  if (rlang::is_call(f, c("::", ":::"), n = 2)) {
+    f <- f[[3]]
+  }
+  if (is.name(f)) as.character(f)
+}
+
+# Those of `stats` of the same kind, as dnorm() and dgamma() are: where a name
+# is one of them.
+distributions <- function(name) {
+  letter <- substr(name, 1, 1)
+  # those with random numbers: dnorm() has rnorm()
+  random <- grep("^r", getNamespaceExports("stats"), value = TRUE)
+  all <- paste0(letter, substring(random, 2))
+  if (letter %in% c("d", "p", "q") && name %in% all) all
+}
+
+# RTMB's version is there, but not for all arguments: methods say which must be
+# missing.
+arguments_hint <- function(name, call) {
+  f <- getExportedValue("RTMB", name)
+  if (!methods::is(f, "standardGeneric")) {
+    return(NULL)
+  }
+  lacking <- lapply(methods::findMethods(f), function(method) {
+    at <- method@defined
+    at@names[at@.Data == "missing"]
+  })
+  lacking <- Reduce(intersect, lacking[lengths(lacking) > 0])
+  known <- setdiff(names(formals(args(f))), lacking)
+  given <- names(match.call(args(f), call, expand.dots = FALSE))
+  lacking <- intersect(given, lacking)
+  if (length(lacking) == 0) {
+    return(NULL)
+  }
+  paste0(
+    "Of the arguments of {.fn ", name, "}, {.pkg RTMB} knows ",
+    paste0("{.arg ", known, "}", collapse = ", "),
+    ", but not ",
+    paste0("{.arg ", lacking, "}", collapse = ", "),
+    "."
+  )
+}
+
+# The same by what RTMB has, or in other words.
+tape_instead <- list(
+  beta = "{.code exp(lbeta(a, b))} is the same",
+  choose = "{.code exp(lchoose(n, k))} is the same",
+  dgeom = "{.code dnbinom(x, 1, prob)} is the same",
+  dmvnorm = "{.fn RTMB::dmvnorm} is the same",
+  dunif = "{.code -log(max - min)} is the same between the bounds",
+  factorial = "{.code exp(lgamma(x + 1))} is the same",
+  gamma = "{.code exp(lgamma(x))} is the same for a positive number",
+  lfactorial = "{.code lgamma(x + 1)} is the same",
+  mahalanobis = "{.fn solve}, and {.fn RTMB::dmvnorm} for a normal density",
+  pmax = "{.code (a + b + abs(a - b)) / 2} is the larger one",
+  pmin = "{.code (a + b - abs(a - b)) / 2} is the smaller one",
+  plnorm = "{.code pnorm(log(q), meanlog, sdlog)} is the same"
+)

@@ -73,20 +73,16 @@ model_classes <- function(
   check_given(y)
   x <- if (is_store(x)) check_store(x) else check_design(x)
   response <- read_classes(y, "y")
-  specs <- list(
+  priors <- list(
     prior = as_prior(prior),
     prior_intercept = as_prior(prior_intercept),
     prior_counts = prior_counts
   )
-  build_classes(
-    x,
-    response,
-    method,
-    specs,
-    weights,
-    offset,
-    check_choice(storage, names(storage_types))
-  )
+  storage <- check_choice(storage, names(storage_types))
+  blueprint <- blueprint_classes(method, priors, storage)
+  levels <- response$levels
+  rows <- rows_memory(x, response$values, weights, offset, levels = levels)
+  build_model(blueprint, rows)
 }
 
 # How the core knows them: places in v_head of src/models/classes.c.
@@ -96,27 +92,22 @@ class_methods <- list(
   probit = list(place = 2, is_ordered = TRUE, of = "cumulative probit")
 )
 
-# As CLASSES_MOST in src/models/classes.h.
+# As CLASSES_MOST in src/models/classes-inside.h.
 most_classes <- 1000
 
-# model_classes() for callers whose users typed something else. response:
-# list(values, from 0, levels).
-build_classes <- function(
-  x,
-  response,
-  method,
-  specs,
-  weights,
-  offset,
-  storage = "double",
-  arg_y = "y"
-) {
+# The response of the rows is numbers from 0, of their `levels`.
+#' @export
+build_model.tall_blueprint_classes <- function(blueprint, rows) {
+  rows <- whole_rows(rows)
+  priors <- blueprint$priors
+  method <- blueprint$method
   facts <- class_methods[[method]]
   is_ordered <- facts$is_ordered
-  levels <- response$levels
+  x <- rows$x
+  levels <- rows$levels
   n_class <- length(levels)
-  check_class_count(levels, response$values, arg_y)
-  check_same_rows(x, response$values, arg = "x", arg_y = arg_y)
+  check_class_count(levels, rows$y, rows$name)
+  check_same_rows(x, rows$y, arg = "x", arg_y = rows$name)
   numbers <- function(value, arg, positive = FALSE) {
     check_numeric_vector(
       value,
@@ -127,14 +118,14 @@ build_classes <- function(
       arg = arg
     )
   }
-  weights <- numbers(weights, "weights", positive = TRUE)
-  offset <- numbers(offset, "offset")
+  weights <- numbers(rows$weights, "weights", positive = TRUE)
+  offset <- numbers(rows$offset, "offset")
   check_class_design(x, is_ordered, offset)
   columns <- column_names(x)
   intercept <- which(columns == "(Intercept)")
   resolved <- prior_resolve(
-    specs$prior,
-    if (!is_ordered) specs$prior_intercept,
+    priors$prior,
+    if (!is_ordered) priors$prior_intercept,
     names = columns,
     n_dim = ncol(x),
     column_sd = function() column_sds(x)
@@ -146,12 +137,12 @@ build_classes <- function(
   names <- class_variables(columns, levels, is_ordered)
   cuts <- if (is_ordered) ncol(x) + seq_len(n_class - 1)
   spread <- class_priors(resolved, n_class, is_ordered)
-  counts <- if (is_ordered) check_prior_counts(specs$prior_counts, levels)
+  counts <- if (is_ordered) check_prior_counts(priors$prior_counts, levels)
   new_model(
     "classes",
     compact(list(
       x = if (!is_store(x)) as_double_matrix(unname(x)),
-      class = as.double(response$values),
+      class = as.double(rows$y),
       n_class = as.double(n_class),
       head = facts$place,
       intercept = if (length(intercept) == 1) as.double(intercept - 1),
@@ -176,11 +167,11 @@ build_classes <- function(
     # which have a prior of their own
     proper_coordinates = if (!is.null(counts)) cuts,
     traits = model_traits(
-      start = class_start(ncol(x), response$values, n_class, is_ordered),
+      start = class_start(ncol(x), rows$y, n_class, is_ordered),
       has_classes = TRUE
     ),
     label = "model_classes",
-    store = store_of(storage, x)
+    store = store_of(blueprint$storage, x)
   )
 }
 

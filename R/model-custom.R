@@ -1,6 +1,6 @@
-# model_custom(): a log likelihood and a prior written in R. src/ffi/custom.h
-# calls what custom_engine() makes of them; here are the checks, the words for
-# what goes wrong, and where gradients come from.
+# model_custom(): a log likelihood and a prior written in R.
+# src/ffi/custom-inside.h calls what custom_engine() makes of them; here are the
+# checks, the words for what goes wrong, and where gradients come from.
 
 #' A model of your own
 #'

@@ -111,65 +111,33 @@ model_glm <- function(
     known <- resolve_family(family)
     check_successes(y, weights, known, "y")
   }
-  build_glm(
-    x,
-    y,
-    resolve_family(family),
-    prior,
-    intercept,
-    weights,
-    offset,
-    sigma,
-    prior_aux,
-    storage
+  priors <- list(
+    prior = prior,
+    prior_intercept = intercept,
+    prior_aux = prior_aux
   )
+  blueprint <- blueprint_glm(
+    resolve_family(family),
+    priors,
+    sigma,
+    storage,
+    centers = FALSE
+  )
+  build_model(blueprint, rows_memory(x, y, weights, offset))
 }
 
-# model_glm() for callers whose users typed something else:.
-# family: from resolve_family().
-# prior_intercept: NULL if `prior` is that of all columns.
-# centers: the intercept's prior is on the predictor at the covariates' means.
-# arg_y: what they call the response.
-# known: list(mean, sd, units) of rows that these are some of; NULL: of these.
-build_glm <- function(
-  x,
-  y,
-  family,
-  prior,
-  prior_intercept,
-  weights,
-  offset,
-  sigma,
-  prior_aux,
-  storage = "double",
-  centers = FALSE,
-  arg_y = "y",
-  known = NULL
-) {
-  read <- read_regression(
-    x,
-    y,
-    family,
-    list(
-      prior = prior,
-      prior_intercept = prior_intercept,
-      prior_aux = prior_aux
-    ),
-    weights,
-    offset,
-    sigma,
-    arg_y,
-    known = known,
-    check_names = function(columns, aux) check_no_aux(columns, aux)
-  )
+#' @export
+build_model.tall_blueprint_glm <- function(blueprint, rows) {
+  rows <- whole_rows(rows)
+  read <- read_regression(blueprint, rows, check_no_aux)
   x <- read$rows$x
-  store <- store_of(storage, x)
+  store <- store_of(blueprint$storage, x)
   facts <- read$facts
   is_sampled <- read$is_sampled
   n_aux <- sum(is_sampled)
   resolved <- read$prior
-  functional <- if (centers) {
-    center_functional(x, n_aux, known$mean)
+  functional <- if (blueprint$centers) {
+    center_functional(x, n_aux, rows$facts$mean)
   }
   new_model(
     "glm",
@@ -186,13 +154,14 @@ build_glm <- function(
     variables = c(read$coefficients, facts$aux[is_sampled]),
     coordinates = c(read$coefficients, facts$coordinate[is_sampled]),
     n_coef = ncol(x),
-    family = family,
+    family = blueprint$family,
     prior = resolved,
     prior_functional = functional,
     sigma = read$sigma,
     traits = model_traits(
       start = if (n_aux > 0) {
-        starts <- aux_starts(find_response(family), facts, read$units)
+        entry <- find_response(blueprint$family)
+        starts <- aux_starts(entry, facts, read$units)
         c(numeric(ncol(x)), starts[is_sampled])
       },
       n_aux = n_aux,
@@ -205,26 +174,16 @@ build_glm <- function(
 
 # What regressions of one response are read from alike: rows that have been
 # checked, what is known of the response's parameters, and priors of the
-# coefficients and of those that are sampled. specs: list(prior,
-# prior_intercept, prior_aux); known: see build_glm(). check_names(columns,
-# aux): of variables.
-read_regression <- function(
-  x,
-  y,
-  family,
-  specs,
-  weights,
-  offset,
-  sigma,
-  arg_y,
-  known = NULL,
-  check_names
-) {
+# coefficients and of those that are sampled. check_names(columns, aux): of
+# variables.
+read_regression <- function(blueprint, rows, check_names) {
+  family <- blueprint$family
   facts <- response_facts(family)
-  rows <- check_glm_rows(x, y, weights, offset, family, arg_y)
+  known <- rows$facts
+  rows <- check_glm_rows(rows, family)
   x <- rows$x
   sigma <- check_number(
-    sigma,
+    blueprint$sigma,
     positive = TRUE,
     allow_null = TRUE,
     arg = "sigma"
@@ -236,9 +195,10 @@ read_regression <- function(
   units <- if (find_response(family)$has_units) {
     known$units %||% response_units(rows$y, rows$weights, rows$offset)
   }
+  priors <- blueprint$priors
   prior <- prior_resolve(
-    specs$prior,
-    specs$prior_intercept,
+    priors$prior,
+    priors$prior_intercept,
     names = coefficients,
     n_dim = ncol(x),
     column_sd = function() known$sd %||% column_sds(x),
@@ -248,7 +208,7 @@ read_regression <- function(
   if (any(is_sampled)) {
     prior <- append_aux(
       prior,
-      aux_priors(specs$prior_aux, family, facts$aux[is_sampled]),
+      aux_priors(priors$prior_aux, family, facts$aux[is_sampled]),
       units$aux_sd %||% 1,
       facts$lower[is_sampled]
     )
@@ -317,7 +277,8 @@ check_no_aux <- function(coefficients, aux) {
 }
 
 # What the core takes of each row: list(x, y, weights, offset).
-check_glm_rows <- function(x, y, weights, offset, family, arg_y) {
+check_glm_rows <- function(rows, family) {
+  x <- rows$x
   x <- if (is_store(x)) {
     check_store(x, arg = "x")
   } else if (is_looked(x)) {
@@ -325,10 +286,10 @@ check_glm_rows <- function(x, y, weights, offset, family, arg_y) {
   } else {
     check_design(x, arg = "x")
   }
-  y <- check_response(y, family, arg_y)
-  check_same_rows(x, y, arg = "x", arg_y = arg_y)
+  y <- check_response(rows$y, family, rows$name)
+  check_same_rows(x, y, arg = "x", arg_y = rows$name)
   weights <- check_numeric_vector(
-    weights,
+    rows$weights,
     size = nrow(x),
     positive = TRUE,
     allow_null = TRUE,
@@ -336,7 +297,7 @@ check_glm_rows <- function(x, y, weights, offset, family, arg_y) {
     arg = "weights"
   )
   offset <- check_numeric_vector(
-    offset,
+    rows$offset,
     size = nrow(x),
     allow_null = TRUE,
     most = most_of_data,

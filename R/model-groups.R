@@ -88,24 +88,26 @@ model_groups <- function(
   family <- resolve_family(family)
   check_effects(colnames(z))
   group <- as_group(group, "group")
-  build_groups(
+  priors <- list(
+    prior = as_prior(prior),
+    prior_intercept = if (!missing(prior_intercept)) as_prior(prior_intercept),
+    prior_aux = as_prior(prior_aux),
+    prior_covariance = as_covariance_prior(prior_covariance)
+  )
+  rows <- rows_memory(
     look_at_rows(matrix_reader(x, z), group),
     y,
-    list(group = group, name = "group", correlated = check_flag(correlated)),
-    family,
-    list(
-      prior = as_prior(prior),
-      prior_intercept = if (!missing(prior_intercept)) {
-        as_prior(prior_intercept)
-      },
-      prior_aux = as_prior(prior_aux),
-      prior_covariance = as_covariance_prior(prior_covariance)
-    ),
     weights,
     offset,
-    sigma,
-    nodes = if (!is.null(nodes)) check_count(nodes, most = 500)
+    groups = list(
+      group = group,
+      name = "group",
+      correlated = check_flag(correlated)
+    )
   )
+  nodes <- if (!is.null(nodes)) check_count(nodes, most = 500)
+  blueprint <- blueprint_groups(family, priors, sigma, nodes, centers = FALSE)
+  build_model(blueprint, rows)
 }
 
 # Each row's group, of levels that are there.
@@ -122,49 +124,30 @@ as_group <- function(group, arg) {
   group
 }
 
-most_effects <- 3
-
 # in each dimension, and what the recipe takes where these will not do
 usual_nodes <- 9
 more_nodes <- c(15, 25, 41, 101, 201, 401)
 
-# model_groups() for callers whose users typed something else. x: of
-# look_at_rows(); terms: list(group, name, correlated). specs: four priors.
-# centers: as of build_glm().
-build_groups <- function(
-  x,
-  y,
-  terms,
-  family,
-  specs,
-  weights,
-  offset,
-  sigma,
-  nodes = NULL,
-  centers = FALSE,
-  arg_y = "y"
-) {
+# `x` of the rows is what look_at_rows() found; `groups`, list(group, name,
+# correlated).
+#' @export
+build_model.tall_blueprint_groups <- function(blueprint, rows) {
+  rows <- whole_rows(rows)
+  x <- rows$x
+  terms <- rows$groups
+  family <- blueprint$family
+  nodes <- blueprint$nodes
   check_grouped_family(family)
   names <- group_names(x$effects, terms)
-  read <- read_regression(
-    x,
-    y,
-    family,
-    specs,
-    weights,
-    offset,
-    sigma,
-    arg_y,
-    check_names = function(columns, aux) {
-      check_names_differ(c(columns, names$variables, aux))
-    }
-  )
+  read <- read_regression(blueprint, rows, function(columns, aux) {
+    check_names_differ(c(columns, names$variables, aux))
+  })
   entry <- find_response(family)
   facts <- read$facts
   is_sampled <- read$is_sampled
   n_aux <- sum(is_sampled)
   n_lambda <- length(names$variables)
-  functional <- if (centers) center_functional(x, n_aux)
+  functional <- if (blueprint$centers) center_functional(x, n_aux)
   if (!is.null(functional)) {
     functional$weights <-
       append(functional$weights, numeric(n_lambda), ncol(x))
@@ -172,7 +155,7 @@ build_groups <- function(
   own <- insert_lambda(read$prior, ncol(x), n_lambda, "flat")
   is_exact <- entry$is_quadratic
   covariance <- covariance_params(
-    specs$prior_covariance,
+    blueprint$priors$prior_covariance,
     x$effects,
     read$rows$y,
     entry$has_units
@@ -345,19 +328,6 @@ group_names <- function(effects, terms) {
     coordinates = c(log_sds, pair("factor_")),
     of = ifelse(mixed, NA_integer_, seq_along(mixed))
   )
-}
-
-check_effects <- function(effects) {
-  if (length(effects) > most_effects) {
-    abort_tall(
-      "unsupported",
-      c(
-        "A group may have at most {most_effects} effects, not
-         {length(effects)}: the quadrature takes a grid of nodes in each.",
-        x = "They are {quote_columns(effects)}."
-      )
-    )
-  }
 }
 
 # Newton's method for a group's mode, and the nodes about it, take one that is

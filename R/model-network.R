@@ -103,64 +103,60 @@ model_network <- function(
   activation <- check_choice(activation, names(network_activations))
   response <- network_response(y, likelihood, "y")
   check_same_rows(x, y)
-  build_network(
+  priors <- list(prior = prior, prior_aux = prior_aux)
+  blueprint <- blueprint_network(layers, activation, priors, sigma, storage)
+  rows <- rows_memory(
     as_double_matrix(x),
-    response,
-    layers,
-    activation,
-    likelihood,
-    prior,
-    sigma,
-    prior_aux,
-    storage
+    response$values,
+    levels = response$levels,
+    n_out = response$n_out,
+    likelihood = likelihood
   )
+  build_model(blueprint, rows)
 }
 
-# model_network() once data and choices are known to be good. sigma_unit: what
-# the reported sigma is multiplied by, where responses were divided by it.
-build_network <- function(
-  x,
-  response,
-  layers,
-  activation,
-  likelihood,
-  prior,
-  sigma,
-  prior_aux,
-  storage = "double",
-  sigma_unit = 1,
-  arg_layers = "layers"
-) {
-  layers <- check_layers(layers, arg_layers)
-  sigma <- check_sigma(sigma)
-  store <- store_of(storage, x)
+# Rows say which likelihood is theirs, how many outputs it takes, and, where
+# they are in standard units, how these are scaled.
+#' @export
+build_model.tall_blueprint_network <- function(blueprint, rows) {
+  rows <- whole_rows(rows)
+  x <- rows$x
+  likelihood <- rows$likelihood
+  activation <- blueprint$activation
+  unit <- rows$scaling$y_scale %||% 1
+  arg <- blueprint$arg_hidden
+  layers <- check_layers(blueprint$hidden, arg)
+  sigma <- check_sigma(blueprint$sigma)
+  sigma <- if (!is.null(sigma)) sigma / unit
+  store <- store_of(blueprint$storage, x)
   entry <- find_response(likelihood)
   family <- new_family(entry)
   facts <- response_facts(family)
   samples_aux <- length(facts$aux) > 0 && is.null(sigma)
-  widths <- c(ncol(x), layers, response$n_out)
+  widths <- c(ncol(x), layers, rows$n_out)
   n_weight <- sum((widths[-length(widths)] + 1) * widths[-1])
-  check_n_dim(n_weight, layers, arg = arg_layers)
+  check_n_dim(n_weight, layers, arg = arg)
   names <- network_names(widths)
-  response_sd <- if (entry$has_units) response_sd(response$values) else 1
+  response_sd <- if (entry$has_units) response_sd(rows$y) else 1
   resolved <- prior_resolve(
-    prior,
+    blueprint$priors$prior,
     names = names,
     column_sd = sqrt(network_fan_in(widths))
   )
   if (samples_aux) {
-    resolved <- append_aux(resolved, list(scale_aux(prior_aux, response_sd)))
+    aux <- scale_aux(blueprint$priors$prior_aux, response_sd)
+    resolved <- append_aux(resolved, list(aux))
   }
   new_model(
     "network",
     list(
       x = x,
-      y = response$values,
+      y = rows$y,
       widths = as.double(widths),
       activation = network_activations[[activation]],
       response = facts$place,
       aux = if (length(facts$aux) > 0) sigma %||% NA_real_,
-      aux_unit = sigma_unit,
+      aux_unit = unit,
       prior_kind = as.double(resolved$kind),
       prior_location = resolved$location,
       prior_scale = resolved$scale,
@@ -173,12 +169,14 @@ build_network <- function(
     activation = activation,
     likelihood = likelihood,
     family = family[c("name", "link")],
-    response_levels = response$levels,
+    response_levels = rows$levels,
     sigma = sigma,
     traits = model_traits(
-      start = function() {
-        draw_weights(widths, activation, if (samples_aux) response_sd)
-      },
+      start = random_start(
+        widths,
+        activation,
+        if (samples_aux) response_sd
+      ),
       mode_method = "adam",
       n_aux = as.double(samples_aux)
     ),
@@ -253,6 +251,14 @@ network_fan_in <- function(widths) {
     n_unit <- widths[[l + 1]]
     c(rep(widths[[l]], widths[[l]] * n_unit), rep(1, n_unit))
   }))
+}
+
+# draw_weights() later, which holds on to no rows.
+random_start <- function(widths, activation, response_sd) {
+  force(widths)
+  force(activation)
+  force(response_sd)
+  function() draw_weights(widths, activation, response_sd)
 }
 
 # Random weights and zero biases; log sigma at that of the response.

@@ -99,37 +99,6 @@ check_recorded <- function(variables, model, keep) {
   sort(unique(match(variables, model$variables)))
 }
 
-# A sampler: what moves chains. NULL: what is left to the recipe, or to the
-# defaults of the model. Runs, plans and fits have its four parts as their own.
-new_sampler <- function(
-  kernel = NULL,
-  gradient = NULL,
-  subsample = NULL,
-  schedule = schedule_constant()
-) {
-  is_one <- function(x, family) {
-    inherits(x, paste0("tall_", family))
-  }
-  stopifnot(
-    is.null(kernel) || is_one(kernel, "kernel"),
-    is.null(gradient) || is_one(gradient, "gradient"),
-    is.null(subsample) || is_one(subsample, "subsample"),
-    is_one(schedule, "schedule")
-  )
-  sampler <- list(
-    kernel = kernel,
-    gradient = gradient,
-    subsample = subsample,
-    schedule = schedule
-  )
-  structure(sampler, class = "tall_sampler")
-}
-
-# That of a run, a plan or a fit.
-sampler_of <- function(x) {
-  new_sampler(x$kernel, x$gradient, x$subsample, x$schedule)
-}
-
 # The sampler that a user gave.
 check_sampler <- function(kernel, gradient, subsample, schedule) {
   check_spec(

@@ -115,24 +115,6 @@ exact_pilot <- function(plan, control) {
   )
 }
 
-# Of a run of one chain that looks for settings: what it finds depends on the
-# model alone.
-pilot_control <- function(control, n_step) {
-  pilot <- utils::modifyList(
-    control,
-    list(
-      chains = 1,
-      thin = n_step,
-      seed = recipe_settings$pilot_seed,
-      keep = "none",
-      refresh = 0
-    )
-  )
-  pilot["monitor"] <- list(NULL)
-  pilot["record"] <- list(NULL)
-  pilot
-}
-
 # Steps from one kept draw to the next. Most proposals are independent of where
 # the chain is, a share keeps nine tenths of its place; out in a tail that is
 # heavier than a normal one (see tail_shape()) fewer are accepted.
@@ -148,11 +130,6 @@ exact_steps <- function(acceptance, tail = 1, share = 0.1) {
 # at both ends; a proposal takes two triangular products.
 exact_seconds <- function(n_dim, rows) {
   4e-7 + 1e-9 * n_dim^2 + rows * (1e-7 + row_seconds(n_dim))
-}
-
-# Of a row that takes a product and a sum.
-row_seconds <- function(n_dim) {
-  5e-8 + 2e-9 * n_dim
 }
 
 # ---- heavy tails -------------------------------------------------------------

@@ -47,12 +47,6 @@ order_seconds <- function(model, mode, control, ledger) {
   control$chains * n_step * a_step
 }
 
-# Steps of Leimkuhler-Matthews from one nearly independent draw to the next.
-steps_of_draw <- function(step_size) {
-  s <- recipe_settings
-  ceiling(s$steps * s$step_size / step_size)
-}
-
 # The plan, NULL where its pilot finds steps that are safe only if as small as
 # those of order 1, or minibatches of a large part of the rows. cubic: weights,
 # where they are known.

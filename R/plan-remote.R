@@ -2,12 +2,6 @@
 # steps from rows that a pass drew ahead, or sums over all rows where the
 # response is Gaussian. No row is kept but those drawn.
 
-# A model of such rows is that of the pilot's, under the prior of all rows, with
-# `remote`: rows (see mode-passes.R), build(known, of) and what passes found.
-is_remote <- function(model) {
-  !is.null(model$remote)
-}
-
 # The plan. Where exact steps do not pay the rows must be where any can be had:
 # a condition of class tall_needs_rows says why, and does not return.
 plan_remote <- function(model, control) {
@@ -80,14 +74,6 @@ enough_steps <- function(psi, phi, n_step, control) {
   if (is.finite(least)) max(n_step, least) else n_step
 }
 
-# The sum of the bounds over all rows, from the pilot's, each with the number of
-# rows that it stands for.
-psi_of_pilot <- function(model, found, control) {
-  none <- list(radius = remote_radius(model$n_dim), phi_bar = 0, rate = 0,
-    scale = 1, seed = 1, pass = 0, first = 0)
-  chunk_draw(model$pointer, found$theta, found$chol, control$cores, none)$total
-}
-
 # Draws, shuffled: those of the pilot and those of the run.
 split_rows <- function(drawn, share, control) {
   at <- rep.int(seq_along(drawn$count), drawn$count)
@@ -156,7 +142,7 @@ model_of_drawn <- function(model, drawn, is_weighed = FALSE) {
     of$weights <- stands * (of$weights %||% 1)
   }
   remote <- model$remote
-  out <- remote$build(remote$found$facts, of)
+  out <- model_of_some(remote, of)
   if (!is_weighed) {
     out$n_data <- model$n_data
     out$fingerprint <- model$fingerprint
@@ -166,11 +152,6 @@ model_of_drawn <- function(model, drawn, is_weighed = FALSE) {
 }
 
 # ---- rows drawn ahead --------------------------------------------------------
-
-# Of a normal posterior e^-24 is further out.
-remote_radius <- function(n_dim) {
-  sqrt(n_dim) + 7
-}
 
 # Steps from one draw to the next that are reckoned with before a pilot tells.
 steps_ahead <- 3
@@ -203,7 +184,7 @@ draw_rows <- function(
       first = 0
     )
     taken <- tryCatch(
-      take_rows_ahead(model, found, draw, control),
+      take_rows_ahead(remote$rows, found, draw, control),
       tall_too_many = function(cnd) NULL
     )
     spend(ledger, "reference", 1)
@@ -241,13 +222,8 @@ steps_of_run <- function(control, steps) {
   control$chains * (control$warmup + (control$iter - control$warmup) * steps)
 }
 
-# One pass: the rows it drew and the sums where it is.
-take_rows_ahead <- function(model, found, draw, control) {
-  UseMethod("take_rows_ahead", model$remote$rows$in_sql)
-}
-
 #' @export
-take_rows_ahead.default <- function(model, found, draw, control) {
+take_rows_ahead.tall_rows <- function(rows, found, draw, control) {
   args <- list(
     theta = found$theta,
     chol = found$chol,
@@ -255,14 +231,8 @@ take_rows_ahead.default <- function(model, found, draw, control) {
     cores = control$cores,
     most = list(rows = chunk_rows, share = recipe_settings$full_share)
   )
-  passed <- pass_over(
-    model$remote$rows,
-    draws_over,
-    args,
-    pass_label(draw$pass + found$passes + 1),
-    control$refresh,
-    known = found$facts
-  )
+  show <- pass_show(draw$pass + found$passes + 1, control)
+  passed <- pass_over(rows, draws_over, args, show, known = found$facts)
   out <- join_drawn(lapply(passed$parts, `[[`, "drawn"))
   check_not_too_many(length(out$y), passed$facts$n_row, args$most)
   every <- function(name) lapply(passed$parts, `[[`, name)
@@ -290,7 +260,7 @@ draws_over <- function(rows, args, first, show) {
     })
     total <<- add_sums(total, part)
     psi <<- psi + part$total
-    columns$add(chunk, n, rows)
+    columns$add(chunk, n)
     at <- part$rows
     n_taken <<- n_taken + length(at)
     check_not_too_many(n_taken, first + n, args$most)
@@ -298,14 +268,14 @@ draws_over <- function(rows, args, first, show) {
       parts[[length(parts) + 1]] <<- list(
         x = chunk$x[at, , drop = FALSE],
         y = chunk$y[at],
-        weights = if (rows$has_weights) chunk$weights[at],
-        offset = if (rows$has_offset) chunk$offset[at],
+        weights = chunk$weights[at],
+        offset = chunk$offset[at],
         count = part$count,
         psi = part$psi
       )
     }
   }
-  seen <- each_chunk(rows, show$label, show$refresh, f)
+  seen <- each_chunk(rows, f, show)
   drawn <- join_drawn(parts)
   c(seen, list(
     drawn = drawn,

@@ -2,8 +2,7 @@
 # and those that steps look at always. The uniform numbers u are the engine's.
 
 #' @export
-take_rows_ahead.tall_sql <- function(model, found, draw, control) {
-  rows <- model$remote$rows
+take_rows_ahead.tall_rows_database <- function(rows, found, draw, control) {
   s <- rows$in_sql
   with_psi <- function(own) {
     con <- own$con
@@ -99,7 +98,8 @@ read_taken <- function(taken, rows, found, draw) {
     stats::setNames(lapply(taken[raw], identity), s$columns),
     nrow(taken)
   )
-  read <- read_drawn(rows, frame)
+  read <- whole_rows(new_rows(rows, frame))
+  read <- unclass(read)[c("x", "y", "weights", "offset")]
   check_predictors(read, found$theta, taken$eta)
   c(read, list(count = count[keep], psi = taken$psi))
 }
@@ -107,27 +107,6 @@ read_taken <- function(taken, rows, found, draw) {
 # The smallest count with P(more) <= u, of a Poisson law.
 counts_of <- function(u, mean) {
   stats::qpois(u, mean, lower.tail = FALSE)
-}
-
-read_drawn <- function(rows, frame) {
-  rows$source <- as_source(frame)
-  parts <- list()
-  each_chunk(rows, "", 0, function(chunk, n, first) {
-    at <- seq_len(n)
-    parts[[length(parts) + 1]] <<- list(
-      x = chunk$x[at, , drop = FALSE],
-      y = chunk$y[at],
-      weights = if (rows$has_weights) chunk$weights[at],
-      offset = if (rows$has_offset) chunk$offset[at]
-    )
-  })
-  every <- function(name) unlist(lapply(parts, `[[`, name))
-  list(
-    x = do.call(rbind, lapply(parts, `[[`, "x")),
-    y = every("y"),
-    weights = every("weights"),
-    offset = every("offset")
-  )
 }
 
 check_predictors <- function(read, theta, eta) {

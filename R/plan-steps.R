@@ -87,3 +87,38 @@ start_direction <- function(n_dim) {
   v <- cos(seq_len(n_dim))
   v / sqrt(sum(v^2))
 }
+
+# 1 after full whitening; the largest eigenvalue of the scaled Hessian, by power
+# iteration on gradients, when only the scales were adjusted.
+largest_curvature <- function(model, ledger, n_iter = 30) {
+  if (!model$whitening$is_diagonal) {
+    return(1)
+  }
+  spend(ledger, "recipe", 1 + n_iter)
+  v <- start_direction(model$n_dim)
+  origin <- model_evaluate(model, numeric(model$n_dim))$gradient
+  value <- 1
+  for (k in seq_len(n_iter)) {
+    w <- (origin - model_evaluate(model, 1e-3 * v)$gradient) / 1e-3
+    value <- sqrt(sum(w^2))
+    v <- drop(w) / value
+  }
+  max(1, 1.05 * value)
+}
+
+# Of a direction in the sampler's coordinates, near the mode: 1 after full
+# whitening; with scales alone, correlated columns leave more.
+largest_variance <- function(model, mode, n_iter = 30) {
+  if (!model$whitening$is_diagonal || is.null(mode$chol)) {
+    return(1)
+  }
+  scale <- model$whitening$chol
+  v <- start_direction(model$n_dim)
+  value <- 1
+  for (k in seq_len(n_iter)) {
+    w <- backsolve(t(mode$chol), forwardsolve(mode$chol, scale * v)) * scale
+    value <- sqrt(sum(w^2))
+    v <- drop(w) / value
+  }
+  max(1, value)
+}

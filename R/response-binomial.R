@@ -39,35 +39,11 @@ response_binomial <- function() {
   )
 }
 
-# |p (1 - p) (1 - 2p)| rises in |eta| up to log(2 + sqrt(3)), and falls then.
 binomial_sql <- function() {
-  logit <- response_in_sql(
-    steps = list(
-      list(z = quote(exp(-ifelse(abs(eta) > 300, 300, abs(eta))))),
-      list(p = quote(ifelse(eta > 0, 1, z) / (1 + z)))
-    ),
-    log_lik = quote(
-      weight * (y * eta - ifelse(eta > 0, eta, 0) - log(1 + z))
-    ),
-    score = quote(weight * (y - p)),
-    curvature = quote(weight * (z / ((1 + z) * (1 + z)))),
-    bound = list(
-      steps = list(
-        list(
-          far = quote(abs(eta) + reach),
-          near = quote(abs(eta) - reach)
-        ),
-        list(at = quote(ifelse(
-          far <= 1.3169578969248,
-          far,
-          ifelse(near >= 1.3169578969248, near, 1.3169578969248)
-        ))),
-        list(s = quote(exp(-ifelse(at > 300, 300, at))))
-      ),
-      third = quote(
-        weight * (s * (1 - s) / ((1 + s) * (1 + s) * (1 + s)))
-      )
-    ),
+  list(logit = response_in_sql(
+    log_lik = quote(y * eta - soft),
+    steps = logistic_steps(quote(eta)),
+    bound = logistic_bound(quote(eta)),
     outside = function(has_weights) {
       if (has_weights) {
         quote(y < 0 | y > 1)
@@ -75,8 +51,7 @@ binomial_sql <- function() {
         quote(y != 0 & y != 1)
       }
     }
-  )
-  list(logit = logit)
+  ))
 }
 
 binomial_draw <- function(mu, aux, rows) {

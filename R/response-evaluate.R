@@ -31,7 +31,7 @@ response_log_density <- function(family, eta, y, weight = NULL, aux = NULL) {
 # Their inverse link, in the shape of eta.
 response_mean <- function(family, eta) {
   facts <- response_facts(family)
-  n_predictor <- if (facts$is_multiple) dim(eta)[[length(dim(eta))]] else 1
+  n_predictor <- if (facts$n_predictor == 1) 1 else dim(eta)[[length(dim(eta))]]
   .Call(ffi_response_mean, facts$place, eta, n_predictor)
 }
 

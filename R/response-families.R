@@ -159,17 +159,6 @@ new_tall_family <- function(name, link, variance, aux) {
   structure(out, class = c("tall_family", "family"))
 }
 
-#' @export
-print.tall_family <- function(x, ...) {
-  check_no_dots(...)
-  cat("<tall_family> ", x$family, " (", x$link, ")\n", sep = "")
-  known <- known_values(list(name = x$family, link = x$link, aux = x$aux))
-  for (name in names(known)[!is.na(known)]) {
-    cat(name, ": ", format_number(known[[name]]), "\n", sep = "")
-  }
-  invisible(x)
-}
-
 check_not_quasi <- function(family) {
   name <- if (inherits(family, "family")) family$family else family
   if (!rlang::is_string(name) || !startsWith(name, "quasi")) {

@@ -19,18 +19,14 @@ response_gamma <- function() {
 }
 
 gamma_sql <- function(shape) {
-  clipped <- function(x) {
-    bquote(exp(ifelse(.(x) > 700, 700, ifelse(.(x) < -300, -300, .(x)))))
-  }
+  m <- bquote(y * .(sql_exp(quote(-eta))))
   response_in_sql(
-    steps = list(list(m = bquote(y * .(clipped(quote(-eta)))))),
-    log_lik = bquote(weight * (.(shape) * (log(y) - eta - m + 1))),
-    score = bquote(weight * (.(shape) * (m - 1))),
-    curvature = bquote(weight * (.(shape) * m)),
+    log_lik = bquote(.(shape) * (log(y) - eta - m + 1)),
+    steps = list(list(m = sql_step(m, slope = quote(-m)))),
     bound = list(
       # the third derivative falls in eta
       steps = list(list(at = quote(reach - eta))),
-      third = bquote(weight * (.(shape) * y * .(clipped(quote(at)))))
+      third = bquote(.(shape) * y * .(sql_exp(quote(at))))
     ),
     outside = function(has_weights) quote(y <= 0)
   )

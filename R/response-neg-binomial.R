@@ -18,34 +18,12 @@ response_neg_binomial_2 <- function() {
 # With the size known a row is one of y + size trials, y of them successes,
 # whose logit is eta - log(size).
 neg_binomial_sql <- function(size) {
-  logit <- binomial_sql()$logit
-  log_size <- log(size)
-  # weight * rest, as those of a logit are
-  with_trials <- function(expression) {
-    bquote(weight * ((y + .(size)) * .(expression[[3]])))
-  }
-  far <- bquote(abs(eta - .(log_size)))
-  bound <- logit$bound
-  bound$steps[[1]] <- list(
-    far = bquote(.(far) + reach),
-    near = bquote(.(far) - reach)
-  )
-  bound$third <- with_trials(bound$third)
+  u <- bquote((eta - .(log(size))))
+  trials <- bquote((y + .(size)))
   response_in_sql(
-    steps = list(
-      list(z = bquote(exp(-ifelse(.(far) > 300, 300, .(far))))),
-      list(p = bquote(ifelse(eta > .(log_size), 1, z) / (1 + z)))
-    ),
-    log_lik = bquote(
-      weight * (
-        y * (eta - .(log_size)) - (y + .(size)) * (
-          ifelse(eta > .(log_size), eta - .(log_size), 0) + log(1 + z)
-        )
-      )
-    ),
-    score = bquote(weight * (y - (y + .(size)) * p)),
-    curvature = with_trials(quote(weight * (z / ((1 + z) * (1 + z))))),
-    bound = bound,
+    log_lik = bquote(y * .(u) - .(trials) * soft),
+    steps = logistic_steps(u),
+    bound = logistic_bound(u, size = trials),
     outside = function(has_weights) quote(y < 0 | floor(y) != y)
   )
 }

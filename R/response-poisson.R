@@ -14,18 +14,14 @@ response_poisson <- function() {
 
 poisson_sql <- function() {
   response_in_sql(
-    steps = list(list(
-      mu = quote(exp(ifelse(eta > 700, 700, ifelse(eta < -300, -300, eta))))
-    )),
-    log_lik = quote(weight * (y * eta - mu)),
-    score = quote(weight * (y - mu)),
-    curvature = quote(weight * mu),
+    log_lik = quote(y * eta - mu),
+    steps = list(list(mu = sql_step(sql_exp(quote(eta)), slope = quote(mu)))),
     bound = list(
       steps = list(
         list(at = quote(eta + reach)),
-        list(s = quote(exp(ifelse(at > 700, 700, ifelse(at < -300, -300, at)))))
+        list(s = sql_exp(quote(at)))
       ),
-      third = quote(weight * s)
+      third = quote(s)
     ),
     outside = function(has_weights) quote(y < 0 | floor(y) != y)
   )

@@ -24,132 +24,6 @@ response_entries <- function() {
   )
 }
 
-# An entry. Required:
-#   name        (string) What users write as `family` or `likelihood`.
-#   table       (string) Name of the tables in src/responses/.
-#   links       (named numbers) Its links, the usual one first: how large a
-#               linear predictor is where the mean is at its limit for all that
-#               doubles tell (1e-13). Beyond, with a flat prior, the likelihood
-#               may rise without end.
-#   must        (string) What each response must, "be 0 or 1".
-#   draw        (function) `draw(mu, aux, rows)`: random responses in the shape
-#               of mu, draws x rows (x classes: without these). aux: a value for
-#               each draw, or NULL. rows: list(weight, trials), NULL: 1 each.
-# Optional:
-#   size        (number) Trials of each row, where these are known beforehand.
-#   family      (function or NULL) `family(link)`: its object of class family.
-#   aliases     (strings) What other packages call it.
-#   advice      (string or NULL) What to do with values that it must not have.
-#   aux_priors  (list) By name shape and rate of the gamma prior of an auxiliary
-#               parameter but the first, where none is given.
-#   aux_start   (numbers) By name where searches for one begin, natural;
-#               otherwise 1, or what the units of the response are.
-#   has_units   (TRUE or FALSE) Are responses measured in units that the
-#               predictor and the auxiliary parameter share? Priors then follow
-#               the standard deviation of the responses, networks standardise.
-#   is_quadratic (TRUE or FALSE) Is the log density quadratic in the predictor,
-#               the auxiliary parameter given?
-#   is_concave  (TRUE or FALSE) Is it concave there?
-#   has_trials  (TRUE or FALSE) May rows be several trials, as
-#               cbind(successes, failures) or a factor of two levels?
-#   takes_proportions (TRUE or FALSE) May they be proportions, with the trials
-#               as weights?
-#   separation  (string or NULL) What columns do that let the likelihood rise
-#               without end; NULL: it cannot.
-#   skewness    (string) What makes a posterior skewed; %s stands for "this
-#               column".
-#   network     (list or NULL) From response_of_networks(); NULL: networks do
-#               not have it.
-#   sql         (list) By link what databases compute, from response_in_sql(),
-#               or a function of known auxiliary parameters that gives that; a
-#               link without: rows are brought to R.
-response_entry <- function(
-  name,
-  table,
-  links,
-  must,
-  draw,
-  size = 0,
-  family = NULL,
-  aliases = character(),
-  advice = NULL,
-  aux_priors = list(),
-  aux_start = numeric(),
-  has_units = FALSE,
-  is_quadratic = FALSE,
-  is_concave = TRUE,
-  has_trials = FALSE,
-  takes_proportions = FALSE,
-  separation = NULL,
-  skewness = paste(
-    "an outcome that (almost) never occurs with %s does that, or a few values",
-    "that are huge"
-  ),
-  network = NULL,
-  sql = list()
-) {
-  stopifnot(
-    is.character(name),
-    is.character(table),
-    is.numeric(links),
-    !is.null(names(links)),
-    is.character(must),
-    identical(names(formals(draw)), c("mu", "aux", "rows"))
-  )
-  out <- list(
-    name = name,
-    table = table,
-    links = links,
-    must = must,
-    draw = draw,
-    size = size,
-    family = family,
-    aliases = aliases,
-    advice = advice,
-    aux_priors = aux_priors,
-    aux_start = aux_start,
-    has_units = has_units,
-    is_quadratic = is_quadratic,
-    is_concave = is_concave,
-    has_trials = has_trials,
-    takes_proportions = takes_proportions,
-    separation = separation,
-    skewness = skewness,
-    network = network,
-    sql = sql
-  )
-  structure(out, class = "tall_response")
-}
-
-# What networks ask of an entry. Required:
-#   suits       (function) `suits(y)`: does tall_nn() take it for y?
-#   read        (function) `read(y, arg)`: list(values, levels, n_out),
-#               what the core reads, names of levels, outputs of the network.
-#   error       (function) `error(mean, y)`: how wrong means are.
-#   error_words (string) What that is.
-# Optional:
-#   quantiles   (function or NULL) `quantiles(mu, aux, weights, p)`: of the
-#               responses of each column of mu, draws x rows. NULL: intervals
-#               are those of the mean.
-#   cdf         (function or NULL) `cdf(y, mu, aux)`, likewise.
-response_of_networks <- function(
-  suits,
-  read,
-  error,
-  error_words,
-  quantiles = NULL,
-  cdf = NULL
-) {
-  list(
-    suits = suits,
-    read = read,
-    error = error,
-    error_words = error_words,
-    quantiles = quantiles,
-    cdf = cdf
-  )
-}
-
 # ---- finding -----------------------------------------------------------------
 
 # The entry of a name, or of a family, list(name, link, ...).
@@ -167,7 +41,8 @@ find_response <- function(name) {
 }
 
 # What the core says of a family: list(place, name, link, aux, coordinate,
-# lower, is_multiple, is_precision, is_dispersion, has_bound, has_third_bound).
+# lower, n_y, n_predictor (0: as many as classes), is_precision, is_dispersion,
+# has_bound, has_third_bound).
 # aux, coordinate, lower: of each auxiliary parameter; none: of length 0.
 response_facts <- function(family) {
   known <- .Call(ffi_response_registry)
@@ -229,7 +104,7 @@ has_precisions <- function(family) {
 }
 
 has_classes <- function(family) {
-  response_facts(family)$is_multiple
+  response_facts(family)$n_predictor == 0
 }
 
 has_trials <- function(family) {
@@ -253,7 +128,9 @@ new_family <- function(
 # Names of the responses that regressions have, with one predictor a row; and
 # that networks have.
 regression_responses <- function() {
-  has_one <- function(entry) !has_classes(new_family(entry()))
+  has_one <- function(entry) {
+    response_facts(new_family(entry()))$n_predictor == 1
+  }
   names(Filter(has_one, response_entries()))
 }
 
@@ -382,4 +259,27 @@ first_outside <- function(
   n = length(y)
 ) {
   .Call(ffi_response_outside, response_facts(family)$place, y, size, first, n)
+}
+
+# What a database computes of a family; NULL: nothing. An entry's may be a
+# function of the values of auxiliary parameters, which are then all known:
+# digamma functions are not in SQL.
+sql_recipe <- function(family) {
+  recipe <- find_response(family)$sql[[family$link]]
+  if (!is.function(recipe)) {
+    return(recipe)
+  }
+  known <- known_values(family)
+  if (!anyNA(known)) recipe(unname(known))
+}
+
+#' @export
+print.tall_family <- function(x, ...) {
+  check_no_dots(...)
+  cat("<tall_family> ", x$family, " (", x$link, ")\n", sep = "")
+  known <- known_values(list(name = x$family, link = x$link, aux = x$aux))
+  for (name in names(known)[!is.na(known)]) {
+    cat(name, ": ", format_number(known[[name]]), "\n", sep = "")
+  }
+  invisible(x)
 }

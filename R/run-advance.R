@@ -148,11 +148,6 @@ sort_errors <- function(stopped, run, model, n_first) {
   list(errors = errors, rejected = rejected)
 }
 
-chains_with <- function(run, status) {
-  found <- .Call(ffi_run_status, run)$status
-  which(vapply(found, status_name, "") == status)
-}
-
 # Steps for a slice of about 0.15 s, growing at most fourfold at a time.
 next_slice <- function(n_step, elapsed, target = 0.15) {
   factor <- if (elapsed < target / 4) 4 else target / elapsed

@@ -26,6 +26,9 @@ chain_table <- function(fit, segment, status, kept) {
   if (is.null(rows)) table else cbind(table, rows)
 }
 
+# How many blocks the bias estimate takes its standard error from.
+bias_blocks <- 20
+
 # ---- bias of the standard deviations (spec section 7) -----------------------
 
 # What is kept of each chain, NULL of one that has nothing: by blocks the number

@@ -43,14 +43,39 @@ keep_data_classes <- c(
   "tall_classes"
 )
 
+# Fits of front ends whose rows have a response and a design.
+regression_fronts <- c("tall_glm", "tall_glmer", "tall_nn", "tall_classes")
+
+# All classes of a fit of a front end. class: those of its own.
+whole_class <- function(class) {
+  is_regression <- any(class %in% regression_fronts)
+  c(class, if (is_regression) "tall_regression", "tall_fit")
+}
+
+# A fit that an earlier version saved, with the classes that it has now.
+with_whole_class <- function(fit) {
+  own <- setdiff(class(fit), c("tall_regression", "tall_fit"))
+  class(fit) <- whole_class(own)
+  fit
+}
+
 # NULL where the fit did not keep its data.
 rebuild_model <- function(fit) {
   UseMethod("rebuild_model")
 }
 
+# Regressions have a blueprint; of others methods know.
 #' @export
 rebuild_model.default <- function(fit) {
-  NULL
+  blueprint <- blueprint_of(fit)
+  if (is.null(blueprint)) {
+    return(NULL)
+  }
+  if (is_remote_fit(fit)) {
+    return(rebuild_passed(fit, blueprint))
+  }
+  rows <- kept_rows(fit)
+  if (!is.null(rows)) build_model(blueprint, rows)
 }
 
 has_data <- function(fit) {
@@ -62,7 +87,7 @@ check_has_data <- function(fit, arg = NULL) {
   if (has_data(fit)) {
     return(invisible())
   }
-  if (!inherits(fit, c("tall_glm", "tall_glmer", "tall_nn", "tall_classes"))) {
+  if (!inherits(fit, regression_fronts)) {
     return(invisible(fit_model(fit)))
   }
   abort_tall(
@@ -76,5 +101,48 @@ check_has_data <- function(fit, arg = NULL) {
       i = "Fit with {.code keep_data = TRUE} to keep them."
     ),
     argument = arg
+  )
+}
+
+# ---- rows that are passed over ----------------------------------------------
+
+# The most bytes of rows that are brought to memory unasked.
+most_rebuilt <- 1e9
+
+# The model of a fit whose rows were passed over: from sums of a Gaussian
+# response, else with all rows, in memory. NULL: the fit kept no source.
+rebuild_passed <- function(fit, blueprint) {
+  if (!is.null(fit$remote$products)) {
+    model <- revive_remote(fit)
+    parts <- sums_parts(model, fit$control$cores)
+    model <- sums_model(model, parts$sums, parts$fit)
+  } else if (!is.null(fit$source)) {
+    check_rebuilt_size(fit)
+    model <- build_model(blueprint, kept_rows(fit))
+  } else {
+    return(NULL)
+  }
+  model$fingerprint <- fit$fingerprint
+  model
+}
+
+check_rebuilt_size <- function(fit) {
+  size <- 8 * fit$n_data * (fit$n_coef + length(fit$columns) + 2)
+  if (size <= most_rebuilt) {
+    return(invisible())
+  }
+  shown <- format(structure(size, class = "object_size"), units = "auto")
+  abort_tall(
+    "unsupported",
+    c(
+      "Gradients at the draws need the rows of the fit in memory, and they take
+       {shown}.",
+      i = "Write the design matrix to a file for {.fn tall_store}, make the
+           model of it by {.fn model_glm} and give that as {.arg model} or
+           {.arg gradient}."
+    ),
+    argument = "model",
+    value = size,
+    expected = most_rebuilt
   )
 }

@@ -190,29 +190,6 @@ work_chain <- function(job) {
 
 # ---- interrupts --------------------------------------------------------------
 
-# A worker keeps how its chain stood at a few steps, which are the same in all
-# workers, so that after an interrupt all chains can be cut to the same length.
-# $step, $at(step), $result(), a list of list(step, report, monitor)
-checkpoint_recorder <- function(job, run, monitor, most = 20, bytes = 2e7) {
-  kept <- list()
-  at <- function(step) {
-    kept[[length(kept) + 1]] <<- list(
-      step = step,
-      report = .Call(ffi_run_report, run)[[1]],
-      monitor = if (!is.null(monitor)) monitor$result()
-    )
-  }
-  step <- NULL
-  if (!is.null(job$halt)) {
-    at(0)
-    total <- job$spec$n_warmup + job$spec$n_sampling
-    size <- as.double(utils::object.size(kept))
-    n <- max(1, min(most, floor(bytes / size)))
-    step <- unique(ceiling(total * seq_len(n) / n))
-  }
-  list(step = step, at = at, result = function() kept)
-}
-
 # Where one was interrupted: all chains as they stood at the last checkpoint
 # that each of them has come to, those that had failed before it as they are.
 cut_chains <- function(results) {

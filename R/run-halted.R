@@ -1,58 +1,6 @@
 # Chains that an error of a user's function stopped. How they stood before it is
 # kept, so that they can go on from there once the function is mended.
 
-# How the chains of a model in R stand, now and then: $look() before a slice,
-# $catch(chains) after one in which these stopped. $result() is a list named by
-# the chains that stopped, of list(report, monitor_state).
-halt_recorder <- function(run, model, monitor, n_first) {
-  seen <- NULL
-  seen_at <- cost <- 0
-  halted <- list()
-  look <- function() {
-    now <- proc.time()[["elapsed"]]
-    # the states may be large: no more than a twentieth of the time
-    if (!is.null(seen) && now - seen_at < 20 * cost) {
-      return(invisible())
-    }
-    seen <<- list(
-      reports = .Call(ffi_run_report, run),
-      monitor_state = if (!is.null(monitor)) monitor$state()
-    )
-    seen_at <<- proc.time()[["elapsed"]]
-    cost <<- seen_at - now
-  }
-  catch <- function(chains) {
-    for (chain in chains) {
-      halted[[chain]] <<- list(
-        report = seen$reports[[as.integer(chain) - n_first]],
-        monitor_state = seen$monitor_state
-      )
-    }
-  }
-  # only a user's function stops a chain that way
-  pass <- function(...) NULL
-  can_halt <- model$traits$runs_r
-  list(
-    look = if (can_halt) look else pass,
-    catch = if (can_halt) catch else pass,
-    result = function() halted
-  )
-}
-
-# What sg_resume() needs to bring the chains of a segment back; NULL where none
-# can be. fit: before the segment.
-keep_halted <- function(fit, segment) {
-  if (length(segment$halted) > 0) {
-    # errors and warnings have been signalled
-    said <- c("errors", "rejected", "seconds")
-    list(fit = fit, segment = segment[setdiff(names(segment), said)])
-  }
-}
-
-can_go_on <- function(chain, segment) {
-  as.character(chain) %in% names(segment$halted)
-}
-
 # All chains that stopped can go on.
 check_can_go_on <- function(fit) {
   stopped <- which(fit$chains$status != "ok")
@@ -71,16 +19,6 @@ check_can_go_on <- function(fit) {
       chain = lost[[1]]
     )
   }
-}
-
-# May the model take the place of the fit's, with functions or data that were
-# mended?
-is_mended <- function(model, fit) {
-  !is.null(fit$halted) &&
-    model$traits$runs_r &&
-    identical(model$n_data, fit$n_data) &&
-    identical(model$coordinates, fit$coordinates) &&
-    identical(model$variables, fit$every_variable)
 }
 
 # The fit as if its last segment had not stopped any chain: those that it

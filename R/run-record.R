@@ -108,9 +108,7 @@ new_fit <- function(plan, control, segment, time, progress = NULL) {
     ),
     class = "tall_fit"
   )
-  # of rows that were passed over
-  fit$keeps <- plan$keeps
-  add_segment(fit, segment)
+  add_segment(keep_model(fit, plan), segment)
 }
 
 # Of the names of all variables (coordinates), those whose draws are kept.
@@ -155,6 +153,20 @@ add_segment <- function(fit, segment) {
   fit$progress$sampled <- fit$progress$sampled + (n_step - warmed)
   fit$halted <- keep_halted(earlier, segment)
   fit
+}
+
+# What sg_resume() needs to bring the chains of a segment back; NULL where none
+# can be. fit: before the segment.
+keep_halted <- function(fit, segment) {
+  if (length(segment$halted) > 0) {
+    # errors and warnings have been signalled
+    said <- c("errors", "rejected", "seconds")
+    list(fit = fit, segment = segment[setdiff(names(segment), said)])
+  }
+}
+
+can_go_on <- function(chain, segment) {
+  as.character(chain) %in% names(segment$halted)
 }
 
 # A run that goes on makes weights and references again, but uses the same mode.

@@ -29,6 +29,11 @@ is_waiting <- function(report) {
   status_name(report$status) == "exhausted"
 }
 
+chains_with <- function(run, status) {
+  found <- .Call(ffi_run_status, run)$status
+  which(vapply(found, status_name, "") == status)
+}
+
 # Do the chains that wait get new rows now? They do when no chain can go on
 # without them, or where all should stand at the same step.
 is_refill_due <- function(run, outcome, is_stop) {

@@ -8,7 +8,7 @@
 keep_remote <- function(fit, model, keeps) {
   remote <- model$remote
   fit$remote <- list(
-    rows = remote$rows[setdiff(names(remote$rows), "source")],
+    rows = without_source(remote$rows),
     found = light_found(keeps$found %||% remote$found),
     some = remote$some,
     products = remote$products[c("mean", "sums", "weight")],
@@ -33,42 +33,34 @@ hollow_model <- function(model) {
   model
 }
 
-is_remote_fit <- function(fit) {
-  !is.null(fit$remote)
-}
-
-# The model whose plan is plan_remote()'s, made again. build(of, known): as in
-# glm_of_source().
-revive_remote <- function(fit, source, build) {
+# The model whose plan is plan_remote()'s, made again.
+revive_remote <- function(fit) {
   kept <- fit$remote
-  rows <- c(kept$rows, list(source = source))
-  build_of <- function(known, of = NULL) {
-    build(of %||% kept$some, known)
-  }
-  model <- build_of(kept$found$facts)
+  rows <- kept_rows(fit)
+  found <- kept$found
+  remote <- new_remote(
+    blueprint_of(fit),
+    rows,
+    rows_drawn(rows, kept$some, found$facts),
+    found,
+    kept$products,
+    fit$control,
+    kept$pass
+  )
+  model <- build_model(remote$blueprint, remote$some)
   model$n_data <- fit$n_data
   model$fingerprint <- fit$fingerprint
-  count <- new.env(parent = emptyenv())
-  count$pass <- kept$pass
-  model$remote <- list(
-    rows = rows,
-    build = build_of,
-    found = kept$found,
-    n_missing = kept$found$n_missing,
-    count = count,
-    some = kept$some,
-    products = kept$products
-  )
+  model$remote <- remote
   model
 }
 
-# The model that a fit has after it went on.
+# The model that a fit has after a run, or after it went on.
 keep_model <- function(fit, plan) {
-  if (is_remote_fit(fit)) {
-    keep_remote(fit, plan$model, plan$keeps)
-  } else {
+  if (is.null(plan$model$remote)) {
     fit$model <- plan$model
     fit
+  } else {
+    keep_remote(fit, plan$model, plan$keeps)
   }
 }
 

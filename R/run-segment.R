@@ -1,4 +1,4 @@
-# A segment of a run: compile the plan, start chains, advance them.
+# A segment of a run: compile the plan, and run its chains from where they are.
 
 # How far a segment goes: kernel steps of every chain, and the points where
 # monitors are evaluated, see monitor_points(); NULL: at their period.
@@ -158,132 +158,6 @@ is_bias_coupled <- function(plan) {
     kernel_info(plan$kernel)$has_companion
 }
 
-# failed: what ffi_run_create() returned instead of a run.
-check_run_fits <- function(failed, free, spec, model) {
-  bytes <- attr(failed, "bytes")
-  if (status_name(failed) != "memory" || !isTRUE(bytes > free)) {
-    return(invisible())
-  }
-  chains <- spec$n_chain
-  abort_tall(
-    "memory",
-    c(
-      "The {cli::qty(chains)}chain{?s} take{?s/} {format_bytes(bytes)}, and
-       memory has {format_bytes(free)}.",
-      x = "{count_noun(chains, 'chain')} of {count_noun(model$n_dim,
-           'parameter')}, each with a minibatch and its scratch.",
-      i = "Fewer {.arg chains} or parameters, or smaller minibatches, take
-           less."
-    ),
-    bytes = bytes,
-    value = bytes,
-    expected = free
-  )
-}
-
-# The chains of a job, in threads. Their numbers begin after spec$n_first.
-run_chains <- function(job, model) {
-  spec <- job$spec
-  buffers <- make_buffers(job$sizes, spec$n_chain)
-  take_errors(model) # of other runs
-  take_errors(model, "undefined")
-  free <- free_memory()
-  run <- .Call(
-    ffi_run_create,
-    model$pointer,
-    c(spec, list(bytes_most = if (is.na(free)) Inf else free)),
-    buffers,
-    job$saved,
-    as.integer(job$cores)
-  )
-  if (is.integer(run)) {
-    if (status_name(run) == "argument" && !is.null(job$saved)) {
-      abort_corrupt("`fit`", "saved")
-    }
-    pass_interrupt(run)
-    check_run_fits(run, free, spec, model)
-    abort_status(run)
-  }
-  on.exit(.Call(ffi_run_destroy, run))
-  if (is.null(job$saved)) {
-    check_started(.Call(ffi_run_status, run), model, spec$n_first)
-  }
-  monitor <- if (!is.null(job$monitor)) {
-    monitor_recorder(job$monitor, model, job$monitor_state, spec$n_first)
-  }
-  checkpoints <- checkpoint_recorder(job, run, monitor)
-  stops <- list(
-    step = sort(unique(c(job$points$step, checkpoints$step))),
-    at = function(step) {
-      due <- match(step, job$points$step)
-      if (!is.na(due)) {
-        monitor$at(
-          job$points$iteration[[due]],
-          job$points$is_warmup[[due]],
-          .Call(ffi_run_position, run)
-        )
-      }
-      if (step %in% checkpoints$step) {
-        checkpoints$at(step)
-      }
-    }
-  )
-  keeper <- halt_recorder(run, model, monitor, spec$n_first)
-  started <- proc.time()[["elapsed"]]
-  outcome <- advance_run(run, job, stops, keeper, model)
-  reports <- .Call(ffi_run_report, run)
-  waits <- vapply(reports, is_waiting, TRUE)
-  list(
-    seconds = proc.time()[["elapsed"]] - started,
-    buffers = buffers,
-    # chains that wait are where they are, and can go on
-    reports = lapply(reports, function(report) {
-      if (is_waiting(report)) replace(report, "status", 0) else report
-    }),
-    waiting_rows = if (any(waits)) {
-      list(chains = spec$n_first + which(waits), reason = outcome$reason)
-    },
-    interrupted = outcome$interrupted,
-    errors = outcome$errors,
-    halted = keeper$result(),
-    rejected = outcome$rejected,
-    shared = .Call(ffi_run_progress, run)$n_shared,
-    monitor = if (!is.null(monitor)) monitor$result(),
-    checkpoints = checkpoints$result()
-  )
-}
-
-# Every chain has a gradient where it starts. found: what ffi_run_status() says.
-check_started <- function(found, model, n_first) {
-  failed <- which(found$status != 0)
-  if (length(failed) == 0) {
-    return(invisible())
-  }
-  report <- lapply(found, function(x) x[[failed[[1]]]])
-  chain <- n_first + failed[[1]]
-  pass_interrupt(report$status)
-  if (status_name(report$status) != "nonfinite") {
-    abort_status(report$status, chain = chain)
-  }
-  name <- coordinate_name(model, report$coordinate)
-  abort_tall(
-    "nonfinite",
-    c(
-      "Chain {chain} cannot start: the log posterior or its gradient is not
-       finite there.",
-      x = "The largest coordinate of the starting point is
-           {.code {name}} = {format_number(report$value)}.",
-      i = "Give {.arg init} closer to the mode, or leave it out."
-    ),
-    status = "nonfinite",
-    chain = chain,
-    iteration = 0,
-    coordinate = name,
-    value = report$value,
-    parent = last_undefined(model)
-  )
-}
-
 # Sigma_jk / Sigma_jj, with Sigma minus the inverse Hessian at the mode or, of a
 # run that needed none, at its start: for the bias estimate of a run in the
 # model's own coordinates. NULL where a map would cost more than the gradients.
@@ -335,6 +209,3 @@ noise_period <- function(model) {
   usual <- if (is_taped_model(model)) 100 else 20
   max(usual, ceiling(model$n_dim / 500))
 }
-
-# How many blocks the bias estimate takes its standard error from.
-bias_blocks <- 20

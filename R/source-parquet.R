@@ -154,6 +154,13 @@ source_open.tall_parquet <- function(source, columns = NULL) {
 }
 
 #' @export
+source_shards.tall_parquet <- function(source) {
+  Map(new_parquet, source$paths, source$n_row, list(source$names),
+    USE.NAMES = FALSE
+  )
+}
+
+#' @export
 source_names.tall_parquet <- function(source) {
   source$names
 }

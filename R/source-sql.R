@@ -73,36 +73,6 @@ try_sql <- function(con, sql) {
   )
 }
 
-# A query that may fail: a transaction is put back where it was then. DuckDB has
-# no savepoints, and a transaction is of no more use to it: one that was begun
-# here begins anew, and others see no such query (see check_can_fail()).
-in_savepoint <- function(con, code) {
-  if (is_duckdb(con)) {
-    failed <- TRUE
-    on.exit(if (failed && is_own_read(con)) {
-      try(DBI::dbRollback(con), silent = TRUE)
-      try(DBI::dbBegin(con), silent = TRUE)
-    })
-    out <- code
-    failed <- FALSE
-    return(out)
-  }
-  is_saved <- tryCatch(
-    {
-      DBI::dbExecute(con, "SAVEPOINT tallbayes")
-      TRUE
-    },
-    error = function(e) FALSE
-  )
-  end <- paste(c("ROLLBACK TO", "RELEASE"), "SAVEPOINT tallbayes")
-  on.exit(if (is_saved) {
-    try(for (sql in end) DBI::dbExecute(con, sql), silent = TRUE)
-  })
-  out <- code
-  end <- end[[2]]
-  out
-}
-
 # An R expression in columns, as SQL. The environment has functions that dbplyr
 # does not translate: there must be none.
 sql_translate <- function(expression, con) {
@@ -251,32 +221,4 @@ run_sql <- function(con, sql) {
     error = function(e) abort_query(e, text)
   )
   frame_of(columns_of_query(rows), nrow(rows))
-}
-
-# At most so many columns of a result: SQLite has 2,000, PostgreSQL 1,664.
-sql_width <- 1000
-
-# Aggregates of the rows of each table: a list of numbers by the same names.
-# made: for each list(rows, sums), the query of its rows and SQL by name. NULL
-# of none are 0.
-sql_aggregates <- function(tables, made) {
-  names <- names(made[[1]]$sums)
-  at <- split(
-    seq_along(names),
-    (seq_along(names) - 1) %/% sql_width
-  )
-  parts <- lapply(at, function(own) {
-    queries <- lapply(made, function(one) {
-      columns <- stats::setNames(one$sums[own], paste0("s", own))
-      sql_select(one$rows$con, columns, one$rows$sql)
-    })
-    lapply(run_on_tables(tables, queries), function(found) {
-      vapply(found, as.double, 0)
-    })
-  })
-  lapply(seq_along(tables), function(k) {
-    out <- unlist(lapply(parts, `[[`, k), use.names = FALSE)
-    out[is.na(out)] <- 0
-    stats::setNames(out, names)
-  })
 }

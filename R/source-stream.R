@@ -104,32 +104,6 @@ source_open.tall_stream <- function(source, columns = NULL) {
   )
 }
 
-# A stream that cannot be closed costs no fit: its rows are no longer needed.
-close_stream <- function(close, what = "A stream") {
-  tryCatch(close(), error = function(e) {
-    warn_tall(
-      "source",
-      c(
-        "{what} could not be closed: {.fn close} failed.",
-        i = "What was read of it is used."
-      ),
-      parent = e
-    )
-  })
-}
-
-# f, which may be called more often, but does something the first time alone.
-once <- function(f) {
-  is_done <- FALSE
-  function() {
-    if (!is_done) {
-      is_done <<- TRUE
-      f()
-    }
-    invisible()
-  }
-}
-
 # ---- shards ------------------------------------------------------------------
 
 new_shards <- function(shards) {
@@ -155,6 +129,11 @@ as_source.list <- function(x, ...) {
     )
   })
   new_shards(stats::setNames(shards, names(x)))
+}
+
+#' @export
+source_shards.tall_shards <- function(source) {
+  unlist(lapply(source$shards, source_shards), recursive = FALSE)
 }
 
 # One after the other.

@@ -140,6 +140,10 @@ with_table <- function(source, code) {
   code
 }
 
+table_connection <- function(source) {
+  dbplyr::remote_con(own_table(source))
+}
+
 # ---- queries of many tables --------------------------------------------------
 
 # What run_sql() gives of each table, a query for each: by workers at the same
@@ -200,19 +204,6 @@ query_job <- function(job) {
   )
 }
 
-abort_query <- function(error, text, ...) {
-  if (inherits(error, "tall_error")) {
-    rlang::cnd_signal(error)
-  }
-  abort_source(
-    "The database could not compute a pass over the rows.",
-    NULL,
-    parent = error,
-    sql = text,
-    ...
-  )
-}
-
 # Begins to read a table for a fit: a function that ends it and closes what was
 # opened. Workers read the state of the database that this transaction of
 # PostgreSQL sees, by its name; no savepoint may be around that.
@@ -235,4 +226,32 @@ hold_table <- function(table) {
     end()
     close_table(table)
   }
+}
+
+# At most so many columns of a result: SQLite has 2,000, PostgreSQL 1,664.
+sql_width <- 1000
+
+# Aggregates of the rows of each table: a list of numbers by the same names.
+# made: for each list(rows, sums), the query of its rows and SQL by name. NULL
+# of none are 0.
+sql_aggregates <- function(tables, made) {
+  names <- names(made[[1]]$sums)
+  at <- split(
+    seq_along(names),
+    (seq_along(names) - 1) %/% sql_width
+  )
+  parts <- lapply(at, function(own) {
+    queries <- lapply(made, function(one) {
+      columns <- stats::setNames(one$sums[own], paste0("s", own))
+      sql_select(one$rows$con, columns, one$rows$sql)
+    })
+    lapply(run_on_tables(tables, queries), function(found) {
+      vapply(found, as.double, 0)
+    })
+  })
+  lapply(seq_along(tables), function(k) {
+    out <- unlist(lapply(parts, `[[`, k), use.names = FALSE)
+    out[is.na(out)] <- 0
+    stats::setNames(out, names)
+  })
 }

@@ -163,15 +163,12 @@ is_in_memory <- function(source) {
 # Sources whose rows, one after the other, are those of the source: what several
 # workers can pass over at a time.
 source_shards <- function(source) {
-  if (inherits(source, "tall_shards")) {
-    unlist(lapply(source$shards, source_shards), recursive = FALSE)
-  } else if (inherits(source, "tall_parquet")) {
-    Map(new_parquet, source$paths, source$n_row, list(source$names),
-      USE.NAMES = FALSE
-    )
-  } else {
-    list(source)
-  }
+  UseMethod("source_shards")
+}
+
+#' @export
+source_shards.default <- function(source) {
+  list(source)
 }
 
 # Rows of a block where the source may choose.
@@ -179,101 +176,6 @@ block_rows <- 65536
 
 # How many rows source_head() shows at most.
 head_rows <- 10
-
-# ---- reading -----------------------------------------------------------------
-
-# The reader of a pass that is checked. Its next_block() also says
-#   row     the number of the block's first row, from 1
-#   block   the number of the block, from 1
-# and leaves out blocks without rows; columns are those asked for, in that order
-# (NULL: those of the first block). n_row(): rows handed out so far. What comes
-# after the end or an error is NULL: the source was closed then.
-source_reader <- function(source, columns = NULL) {
-  state <- list(block = 0, row = 1, kinds = NULL, columns = columns)
-  reader <- NULL
-  close <- function() {
-    if (!is.null(reader)) {
-      closing <- reader$close
-      reader <<- NULL
-      close_stream(closing, "A source")
-    }
-  }
-  guard <- function(code) {
-    failed <- TRUE
-    on.exit(if (failed) close())
-    out <- call_source(code, state)
-    failed <- FALSE
-    out
-  }
-  read <- function() {
-    repeat {
-      state$block <<- state$block + 1
-      block <- reader$next_block()
-      if (is.null(block)) {
-        return(NULL)
-      }
-      check_is_block(block, state)
-      if (block$n > 0) {
-        return(check_source_block(block, state))
-      }
-    }
-  }
-  next_block <- function() {
-    if (is.null(reader)) {
-      return(NULL)
-    }
-    block <- guard(read())
-    if (is.null(block)) {
-      close()
-      return(NULL)
-    }
-    block$block <- state$block
-    block$row <- state$row
-    state$columns <<- names(block$columns)
-    state$kinds <<- state$kinds %||% column_kinds(block$columns)
-    state$row <<- state$row + block$n
-    block
-  }
-  reader <- guard(source_open(source, columns))
-  list(next_block = next_block, close = close, n_row = function() state$row - 1)
-}
-
-# f(block) of every block, until there are no more or f returns FALSE; the
-# number of rows read. The source is closed however this ends.
-source_each <- function(source, columns, f) {
-  reader <- source_reader(source, columns)
-  on.exit(reader$close())
-  while (!is.null(block <- reader$next_block())) {
-    if (isFALSE(f(block))) {
-      break
-    }
-  }
-  reader$n_row()
-}
-
-# What a member, or a user's function in it, fails of is told with its place.
-call_source <- function(code, state) {
-  tryCatch(code, error = function(e) {
-    if (inherits(e, "tall_error")) {
-      e$block <- e$block %||% state$block
-      e$row <- e$row %||% state$row
-      if (inherits(e, "tall_error_source")) {
-        e$call <- rlang::error_call(error_frame())
-      }
-      rlang::cnd_signal(e)
-    }
-    abort_source(
-      if (state$block == 0) {
-        "The source cannot be opened."
-      } else {
-        "The source failed after {format_count(state$row - 1)} rows, in block
-         {format_count(state$block)}."
-      },
-      state,
-      parent = e
-    )
-  })
-}
 
 # state: list(block, row, ...), where it was.
 abort_source <- function(
@@ -291,100 +193,6 @@ abort_source <- function(
     column = column,
     ...,
     .envir = .envir
-  )
-}
-
-# ---- what can be done without knowing the member -----------------------------
-
-#' @export
-as_source.tall_source <- function(x, ...) {
-  check_no_dots(...)
-  x
-}
-
-#' @export
-as_source.default <- function(x, ...) {
-  abort_no_source(x)
-}
-
-#' @export
-source_open.default <- function(source, columns = NULL) {
-  abort_expected(source, "made by `as_source()`", arg = "source")
-}
-
-#' @export
-source_head.default <- function(source, columns = NULL) {
-  reader <- source_reader(source, columns)
-  on.exit(reader$close())
-  block <- reader$next_block()
-  if (is.null(block)) {
-    abort_source("The source has no rows.", list(block = 0, row = 1))
-  }
-  block_frame(block, seq_len(min(block$n, head_rows)))
-}
-
-#' @export
-source_names.default <- function(source) {
-  names(source_head(source))
-}
-
-#' @export
-source_size.default <- function(source) {
-  NA_real_
-}
-
-# A pass that ends at the last of the rows.
-#' @export
-source_fetch.default <- function(source, rows, columns = NULL) {
-  rows <- check_source_rows(rows, source_size(source))
-  if (length(rows) == 0) {
-    return(fetch_none(source, columns))
-  }
-  wanted <- sort(unique(rows))
-  found <- list()
-  n_read <- source_each(source, columns, function(block) {
-    last <- block$row + block$n - 1
-    at <- wanted[wanted >= block$row & wanted <= last] - block$row + 1
-    if (length(at) > 0) {
-      found[[length(found) + 1]] <<- block_frame(block, at)
-    }
-    last < wanted[[length(wanted)]]
-  })
-  if (n_read < wanted[[length(wanted)]]) {
-    abort_no_row(wanted[[length(wanted)]], n_read)
-  }
-  found <- bind_frames(found)
-  at <- match(rows, wanted)
-  frame_of(lapply(found, column_rows, at), length(at))
-}
-
-fetch_none <- function(source, columns) {
-  head <- source_head(source, columns)
-  frame_of(lapply(head, column_rows, integer()), 0L)
-}
-
-# size: NA where nobody knows.
-check_source_rows <- function(rows, size) {
-  if (length(rows) == 0) {
-    return(numeric())
-  }
-  rows <- check_numeric_vector(rows, arg = "rows")
-  bad <- which(rows < 1 | rows != floor(rows))
-  if (length(bad) > 0) {
-    must <- "be numbers of rows, from 1 on"
-    abort_value(rows, bad[[1]], must, arg = "rows")
-  }
-  if (!is.na(size) && max(rows) > size) {
-    abort_no_row(max(rows), size)
-  }
-  rows
-}
-
-abort_no_row <- function(row, n_row) {
-  abort_source(
-    "There is no row {format_count(row)}: the source has
-     {count_noun(n_row, 'row')}.",
-    list(row = row)
   )
 }
 

@@ -266,3 +266,9 @@ plot.tall_tune <- function(x, ...) {
   }
   picture
 }
+
+# "sigma = 0.001, size = 100"
+row_text <- function(grid, k) {
+  values <- vapply(grid, function(column) arg_text(column[[k]]), "")
+  paste(names(grid), "=", values, collapse = ", ")
+}

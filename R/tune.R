@@ -339,12 +339,6 @@ share_weights <- function(arms, control) {
   })
 }
 
-# "sigma = 0.001, size = 100"
-row_text <- function(grid, k) {
-  values <- vapply(grid, function(column) arg_text(column[[k]]), "")
-  paste(names(grid), "=", values, collapse = ", ")
-}
-
 # ---- judging -----------------------------------------------------------------
 
 # list(score, metric, points): score(theta, weights) of draws x n_dim.

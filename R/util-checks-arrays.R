@@ -44,6 +44,15 @@ check_numbers_of <- function(
   check_finite(x, most, arg = arg)
 }
 
+check_beta <- function(beta, arg = caller_arg(beta)) {
+  force(arg) # before `beta` is a value
+  beta <- check_numeric_vector(beta, size = 2, arg = arg)
+  if (any(beta < 0 | beta >= 1)) {
+    abort_expected(beta, "two numbers of at least 0 and below 1", arg = arg)
+  }
+  beta
+}
+
 # A numeric matrix with finite entries and at least one row and one column. It
 # is returned as it came: `x` may be too large to copy.
 check_matrix <- function(
@@ -170,14 +179,6 @@ as_double_matrix <- function(x) {
 
 # ---- helpers ---------------------------------------------------------------
 
-is_plain_numeric <- function(x) {
-  is.numeric(x) && !is.object(x)
-}
-
-is_number <- function(x) {
-  is_plain_numeric(x) && length(x) == 1 && is.null(dim(x))
-}
-
 # A sum is finite only if its terms are, and needs no memory; it may overflow
 # although they are. most: how large they may be, beyond all integers.
 all_finite <- function(x, most = Inf) {
@@ -238,4 +239,13 @@ value_place <- function(x, index) {
   } else {
     paste("value", format_count(index))
   }
+}
+
+is_sparse <- function(x) {
+  if (!isS4(x)) {
+    return(FALSE)
+  }
+  # without its package a class has no parents
+  loadNamespace("Matrix")
+  methods::is(x, "sparseMatrix")
 }

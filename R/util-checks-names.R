@@ -130,3 +130,26 @@ given_columns <- function(x) {
   names[blank] <- paste0("x", which(blank))
   names
 }
+
+# Names of variables, at least one, or with may_number their numbers.
+check_variable_names <- function(
+  x,
+  known,
+  may_number = FALSE,
+  arg = caller_arg(x)
+) {
+  if (may_number && is_plain_numeric(x)) {
+    bad <- which(!x %in% seq_along(known))
+    if (length(bad) > 0) {
+      must <- paste("be numbers of variables, 1 to", length(known))
+      abort_value(x, bad[[1]], must, arg = arg)
+    }
+  } else if (!is.character(x)) {
+    abort_expected(x, "names of variables or NULL", arg = arg)
+  }
+  check_size(x, arg = arg)
+  if (is.character(x)) {
+    check_known(x, known, "variable", arg = arg)
+  }
+  invisible(x)
+}

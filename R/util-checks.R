@@ -12,6 +12,14 @@ check_given <- function(x, arg = caller_arg(x)) {
   }
 }
 
+is_plain_numeric <- function(x) {
+  is.numeric(x) && !is.object(x)
+}
+
+is_number <- function(x) {
+  is_plain_numeric(x) && length(x) == 1 && is.null(dim(x))
+}
+
 # A finite number, as double.
 check_number <- function(
   x,
@@ -132,29 +140,6 @@ check_string <- function(x, allow_null = FALSE, arg = caller_arg(x)) {
   invisible(as.character(x))
 }
 
-# Names of variables, at least one, or with may_number their numbers.
-check_variable_names <- function(
-  x,
-  known,
-  may_number = FALSE,
-  arg = caller_arg(x)
-) {
-  if (may_number && is_plain_numeric(x)) {
-    bad <- which(!x %in% seq_along(known))
-    if (length(bad) > 0) {
-      must <- paste("be numbers of variables, 1 to", length(known))
-      abort_value(x, bad[[1]], must, arg = arg)
-    }
-  } else if (!is.character(x)) {
-    abort_expected(x, "names of variables or NULL", arg = arg)
-  }
-  check_size(x, arg = arg)
-  if (is.character(x)) {
-    check_known(x, known, "variable", arg = arg)
-  }
-  invisible(x)
-}
-
 # One of `choices`; an argument left at its default, which is all of them, is
 # the first.
 check_choice <- function(x, choices, arg = caller_arg(x)) {
@@ -180,30 +165,6 @@ check_seed <- function(x, arg = caller_arg(x)) {
   check_count(x, -limit, limit, allow_null = TRUE, arg = arg)
 }
 
-# A spec made by one of the constructors of a family:
-# check_spec(kernel, "tall_kernel", "kernel_*()").
-check_spec <- function(
-  x,
-  class,
-  constructor,
-  allow_null = FALSE,
-  arg = caller_arg(x)
-) {
-  check_given(x, arg = arg)
-  if (allow_null && is.null(x)) {
-    return(invisible(NULL))
-  }
-  if (!inherits(x, class)) {
-    hint <- if (is.function(x)) {
-      "Call the function: what it returns is wanted here."
-    }
-    expected <- paste0("made by `", constructor, "`", or_null(allow_null))
-    abort_expected(x, expected, hint, arg = arg)
-  }
-  check_whole(x, arg)
-  invisible(x)
-}
-
 # What a function of the user returns; its error is one of the argument.
 call_user <- function(f, arg, ...) {
   tryCatch(f(...), error = function(e) {
@@ -216,15 +177,6 @@ call_user <- function(f, arg, ...) {
       parent = e
     )
   })
-}
-
-check_beta <- function(beta, arg = caller_arg(beta)) {
-  force(arg) # before `beta` is a value
-  beta <- check_numeric_vector(beta, size = 2, arg = arg)
-  if (any(beta < 0 | beta >= 1)) {
-    abort_expected(beta, "two numbers of at least 0 and below 1", arg = arg)
-  }
-  beta
 }
 
 # Run `code` with the generator seeded, and put back as it was after; NULL: with

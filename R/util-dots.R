@@ -222,3 +222,6 @@ no_groups <- local({
   )
   list(re_formula = none, re.form = none, dpar = none)
 })
+
+# The same of methods that have the others as arguments.
+no_dpar <- no_groups["dpar"]

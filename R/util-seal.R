@@ -177,6 +177,30 @@ compact <- function(x) {
   Filter(function(value) !is.null(value), x)
 }
 
+# A spec made by one of the constructors of a family:
+# check_spec(kernel, "tall_kernel", "kernel_*()").
+check_spec <- function(
+  x,
+  class,
+  constructor,
+  allow_null = FALSE,
+  arg = caller_arg(x)
+) {
+  check_given(x, arg = arg)
+  if (allow_null && is.null(x)) {
+    return(invisible(NULL))
+  }
+  if (!inherits(x, class)) {
+    hint <- if (is.function(x)) {
+      "Call the function: what it returns is wanted here."
+    }
+    expected <- paste0("made by `", constructor, "`", or_null(allow_null))
+    abort_expected(x, expected, hint, arg = arg)
+  }
+  check_whole(x, arg)
+  invisible(x)
+}
+
 # What is used of a mode, as find_mode() returns it.
 check_mode <- function(mode, arg = caller_arg(mode)) {
   parts <- unclass(mode)

@@ -1,15 +1,6 @@
 # Designs of which only the numbers that are not zero are kept: those of the
 # package Matrix, which are never made dense.
 
-is_sparse <- function(x) {
-  if (!isS4(x)) {
-    return(FALSE)
-  }
-  # without its package a class has no parents
-  loadNamespace("Matrix")
-  methods::is(x, "sparseMatrix")
-}
-
 # Any of them as a dgCMatrix: doubles, column by column.
 as_columns <- function(x) {
   if (methods::is(x, "dgCMatrix")) {

@@ -74,7 +74,6 @@ SEXP ffi_response_evaluate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_mean(SEXP, SEXP, SEXP);
 SEXP ffi_response_outside(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_registry(void);
-SEXP ffi_response_simulate(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_response_variance(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_block(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_rng_index(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -167,7 +166,6 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_response_mean, 3),
                                          DOOR(ffi_response_outside, 5),
                                          DOOR(ffi_response_registry, 0),
-                                         DOOR(ffi_response_simulate, 6),
                                          DOOR(ffi_response_variance, 5),
                                          DOOR(ffi_rng_block, 4),
                                          DOOR(ffi_rng_index, 5),

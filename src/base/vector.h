@@ -1,6 +1,6 @@
-/* Four doubles at a time through the vector extensions of gcc and clang, which
- * the compiler splits or widens for the machine at hand; TB_VECTOR is not
- * defined elsewhere and the callers' plain loops are used.
+/* Four or eight doubles at a time through the vector extensions of gcc and
+ * clang, which the compiler splits or widens for the machine at hand; TB_VECTOR
+ * is not defined elsewhere and the callers' plain loops are used.
  *
  * The types are for loads and stores at any double (aligned(8)) of any memory
  * (may_alias). Helpers take and return vectors through pointers: passed by
@@ -15,6 +15,7 @@
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(TB_NO_VECTOR)
 #define TB_VECTOR 4
 typedef double tb_v4d __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double tb_v8d __attribute__((vector_size(64), aligned(8), may_alias));
 typedef int64_t tb_v4i __attribute__((vector_size(32), aligned(8), may_alias));
 typedef uint64_t tb_v4u __attribute__((vector_size(32), aligned(8), may_alias));
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/clip.h"
 #include "base/hash.h"
+#include "data/place.h"
 
 #include <errno.h>
 #include <math.h>

@@ -12,27 +12,10 @@
 #ifndef TB_DATA_FILE_H
 #define TB_DATA_FILE_H
 
+#include "data/fault.h"
 #include "data/store.h"
 
 #include <stdio.h>
-
-/* What is wrong with a file. R/source-store.R words it, in this order. */
-enum tb_file_fault {
-  TB_FILE_ok,
-  TB_FILE_unreadable,  /* it cannot be opened or read */
-  TB_FILE_foreign,     /* it is no file of rows */
-  TB_FILE_byte_order,  /* it is one of another machine */
-  TB_FILE_version,     /* it is one of another version of the format */
-  TB_FILE_damaged,     /* its head is not what was written */
-  TB_FILE_truncated,   /* rows are missing */
-  TB_FILE_full,        /* there is no space for it */
-  TB_FILE_unwritable,  /* it cannot be written */
-  TB_FILE_memory,      /* there is no memory */
-  TB_FILE_unsupported, /* this system maps no files */
-  TB_FILE_altered,     /* its rows are not those that were written */
-  TB_FILE_exists,      /* there is another file where it is to be */
-  TB_FILE_fault_count
-};
 
 struct tb_file {
   bool is_float;
@@ -92,15 +75,5 @@ bool tb_file_hash(const struct tb_store* p_store,
                   size_t n_row,
                   double* v_scratch,
                   uint64_t* p_hash);
-
-/* place.c: a file that is whole gets the name `to`, and loses its own;
- * TB_FILE_exists, and it keeps it, where there is a file of that name. */
-enum tb_file_fault tb_file_place(const char* path, const char* to);
-/* The lock of who writes this file, -1 where there are no locks: it outlives
- * the stream. TB_FILE_exists: somebody else has, or had, taken it for left. */
-enum tb_file_fault tb_file_lock(FILE* p_stream, int* p_lock);
-void tb_file_unlock(int lock);
-/* Removes a file that nobody writes and nobody finished; did it? */
-bool tb_file_sweep(const char* path);
 
 #endif

@@ -8,7 +8,7 @@
 #define _GNU_SOURCE /* flock(), link() */
 #endif
 
-#include "data/file.h"
+#include "data/place.h"
 
 #include <errno.h>
 #include <string.h>

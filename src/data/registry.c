@@ -2,20 +2,21 @@
 
 #include <string.h>
 
-extern const struct tb_store_type tb_store_dense;
-extern const struct tb_store_type tb_store_float;
-extern const struct tb_store_type tb_store_sparse;
-extern const struct tb_store_type tb_store_mapped;
-extern const struct tb_store_type tb_store_mapped_float;
+/* a line each; nothing else names a member */
+#define MEMBERS                                                                \
+  MEMBER(dense)                                                                \
+  MEMBER(float)                                                                \
+  MEMBER(sparse)                                                               \
+  MEMBER(mapped)                                                               \
+  MEMBER(mapped_float)
 
-const struct tb_store_type* const tb_store_registry[] = {
-    &tb_store_dense,
-    &tb_store_float,
-    &tb_store_sparse,
-    &tb_store_mapped,
-    &tb_store_mapped_float,
-    NULL,
-};
+#define MEMBER(name) extern const struct tb_store_type tb_store_##name;
+MEMBERS
+#undef MEMBER
+
+#define MEMBER(name) &tb_store_##name,
+const struct tb_store_type* const tb_store_registry[] = {MEMBERS NULL};
+#undef MEMBER
 
 const struct tb_store_type* tb_store_find(const char* name) {
   for (size_t k = 0; name != NULL && tb_store_registry[k] != NULL; ++k) {

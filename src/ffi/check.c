@@ -175,10 +175,7 @@ SEXP ffi_subsample_draw(SEXP model,
   chain.p_scheme_state = R_alloc(n_state + 64, 1);
   memset(chain.p_scheme_state, 0, n_state);
   chain.p_estimator_scratch = R_alloc(p_model->n_dim + 1, sizeof(double));
-  if (p_model->type->workspace_size != NULL) {
-    chain.work.p_scratch =
-        R_alloc(p_model->type->workspace_size(p_model, TB_CHUNK) + 64, 1);
-  }
+  chain.work.p_scratch = R_alloc(tb_model_work_size(p_model, TB_CHUNK) + 64, 1);
   tb_rng_init(&chain.v_rng[TB_STREAM_batch],
               ffi_as_count(seed, "seed"),
               0,
@@ -227,14 +224,10 @@ SEXP ffi_kernel_info(SEXP kernel, SEXP n_dim) {
   if (one.type == NULL) {
     ffi_fault("kernel");
   }
-  one.flags = one.type->flags;
-  if (one.type->self_size != NULL) {
-    const size_t n_self = one.type->self_size(&member.params, n);
-    one.p_self = R_alloc(n_self + 64, 1);
-    memset(one.p_self, 0, n_self);
-  }
-  if (one.type->init != NULL &&
-      one.type->init(&one, n, &member.params) != TB_STATUS_ok) {
+  const size_t n_self = tb_kernel_self_size(one.type, n);
+  one.p_self = R_alloc(n_self, 1);
+  memset(one.p_self, 0, n_self);
+  if (tb_kernel_init(&one, n, &member.params) != TB_STATUS_ok) {
     ffi_fault("kernel parameters");
   }
   SEXP out = PROTECT(ffi_list(8));

@@ -1,6 +1,6 @@
 /* Calls of a user's functions: what they take, what they return, what goes
  * wrong in them. */
-#include "ffi/custom.h"
+#include "ffi/custom-inside.h"
 
 #include <math.h>
 #include <string.h>

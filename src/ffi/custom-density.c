@@ -1,6 +1,6 @@
 /* The prior, the log likelihood and the curvature of a model whose functions
  * are R's. */
-#include "ffi/custom.h"
+#include "ffi/custom-inside.h"
 
 #include <stdlib.h>
 #include <string.h>

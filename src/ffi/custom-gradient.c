@@ -1,6 +1,6 @@
 /* Gradients of rows, and their sums, of a model whose functions are R's. */
 #include "base/norm.h"
-#include "ffi/custom.h"
+#include "ffi/custom-inside.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The model whose functions are R's, as the core sees it, and its doors. */
-#include "ffi/custom.h"
+#include "ffi/custom-inside.h"
 
 #include "base/hash.h"
 #include "ffi/model.h"

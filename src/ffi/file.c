@@ -4,6 +4,7 @@
 
 #include "base/clip.h"
 #include "data/file.h"
+#include "data/place.h"
 
 #include <stdio.h>
 #include <stdlib.h>

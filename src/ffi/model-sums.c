@@ -17,10 +17,7 @@
 static struct tb_workspace model_workspace(const struct tb_model* p_model,
                                            size_t n_batch) {
   struct tb_workspace work = {NULL, NULL};
-  if (p_model->type->workspace_size != NULL) {
-    const size_t n_byte = p_model->type->workspace_size(p_model, n_batch);
-    work.p_scratch = R_alloc(n_byte + 64, 1);
-  }
+  work.p_scratch = R_alloc(tb_model_work_size(p_model, n_batch) + 64, 1);
   if (!(p_model->type->flags & TB_MODEL_NOISY)) {
     work.p_rng = (struct tb_rng*)R_alloc(1, sizeof(struct tb_rng));
     tb_rng_init(work.p_rng, 1, 0, TB_STREAM_model);

@@ -20,10 +20,21 @@ static const struct tb_response_type* parse_response(SEXP place) {
 /* the same, of one predictor a row */
 static const struct tb_response_type* parse_single(SEXP place) {
   const struct tb_response_type* type = parse_response(place);
-  if (type->flags & TB_RESPONSE_MULTIPLE) {
+  if (tb_response_n_predictor(type, 0) != 1) {
     ffi_fault("place");
   }
   return type;
+}
+
+/* rows of a response, of which y is columns; v_y: numbers of y */
+static size_t
+parse_y(const struct tb_response_type* type, SEXP y, const double** v_y) {
+  const size_t n = (size_t)Rf_xlength(y), n_y = tb_response_n_y(type);
+  if (n % n_y != 0) {
+    ffi_fault("y");
+  }
+  *v_y = ffi_some_doubles(y, n, "y");
+  return n / n_y;
 }
 
 /* what auxiliary parameters, natural or where they are sampled coordinates,
@@ -70,24 +81,30 @@ static SEXP aux_bounds(const struct tb_response_type* type) {
 }
 
 /* columns of every response of the registry, in its order; aux, coordinate and
- * lower: lists of vectors */
+ * lower: lists of vectors; n_predictor: 0 where it is that of classes */
 SEXP ffi_response_registry(void) {
-  enum { N_TEXT = 2, N_AUX = 3, N_FLAG = 5 };
+  enum { N_TEXT = 2, N_AUX = 3, N_COUNT = 2, N_FLAG = 4 };
   static const char* const v_name[] = {"name", "link"};
   static const char* const v_aux_name[] = {"aux", "coordinate", "lower"};
-  static const char* const v_flag_name[] = {"is_multiple",
-                                            "is_precision",
+  static const char* const v_count_name[] = {"n_y", "n_predictor"};
+  static const char* const v_flag_name[] = {"is_precision",
                                             "is_dispersion",
                                             "has_bound",
                                             "has_third_bound"};
   const R_xlen_t n = (R_xlen_t)tb_response_count();
-  SEXP out = PROTECT(ffi_list(N_TEXT + N_AUX + N_FLAG));
-  SEXP v_column[N_TEXT], v_aux_column[N_AUX], v_flag_column[N_FLAG];
+  SEXP out = PROTECT(ffi_list(N_TEXT + N_AUX + N_COUNT + N_FLAG));
+  SEXP v_column[N_TEXT], v_aux_column[N_AUX];
+  SEXP v_count_column[N_COUNT], v_flag_column[N_FLAG];
   for (int j = 0; j < N_TEXT; ++j) {
     ffi_add(out, v_name[j], v_column[j] = Rf_allocVector(STRSXP, n));
   }
   for (int j = 0; j < N_AUX; ++j) {
     ffi_add(out, v_aux_name[j], v_aux_column[j] = Rf_allocVector(VECSXP, n));
+  }
+  for (int j = 0; j < N_COUNT; ++j) {
+    ffi_add(out,
+            v_count_name[j],
+            v_count_column[j] = Rf_allocVector(INTSXP, n));
   }
   for (int j = 0; j < N_FLAG; ++j) {
     ffi_add(out, v_flag_name[j], v_flag_column[j] = Rf_allocVector(LGLSXP, n));
@@ -98,8 +115,9 @@ SEXP ffi_response_registry(void) {
     SET_VECTOR_ELT(v_aux_column[0], i, aux_texts(type, true));
     SET_VECTOR_ELT(v_aux_column[1], i, aux_texts(type, false));
     SET_VECTOR_ELT(v_aux_column[2], i, aux_bounds(type));
-    const bool v_flag[N_FLAG] = {type->flags & TB_RESPONSE_MULTIPLE,
-                                 type->flags & TB_RESPONSE_PRECISION,
+    INTEGER(v_count_column[0])[i] = (int)tb_response_n_y(type);
+    INTEGER(v_count_column[1])[i] = (int)tb_response_n_predictor(type, 0);
+    const bool v_flag[N_FLAG] = {type->flags & TB_RESPONSE_PRECISION,
                                  type->flags & TB_RESPONSE_DISPERSION,
                                  type->bound != NULL,
                                  type->third_bound != NULL};
@@ -114,42 +132,51 @@ SEXP ffi_response_registry(void) {
   return out;
 }
 
-/* the same as `outside` of whole numbers, TILE at a time */
-static size_t whole_outside(const struct tb_response_type* type,
-                            const int* v_y,
-                            size_t n,
-                            double size) {
-  double v_tile[TILE];
-  for (size_t first = 0; first < n; first += TILE) {
-    const size_t n_tile = n - first < TILE ? n - first : TILE;
-    for (size_t i = 0; i < n_tile; ++i) {
-      const int y = v_y[first + i];
-      v_tile[i] = y == NA_INTEGER ? NA_REAL : y;
-    }
-    const size_t at = type->outside(v_tile, n_tile, size);
-    if (at < n_tile) {
-      return first + at;
+/* rows first .. first + n of whole numbers, in columns of n_row */
+static void whole_columns(const int* v_y,
+                          size_t n_row,
+                          size_t first,
+                          size_t n,
+                          size_t n_column,
+                          double* v_to) {
+  for (size_t j = 0; j < n_column; ++j) {
+    for (size_t i = 0; i < n; ++i) {
+      const int y = v_y[j * n_row + first + i];
+      v_to[j * n + i] = y == NA_INTEGER ? NA_REAL : y;
     }
   }
-  return n;
 }
 
-/* 1-based position, among the n values after `first`, of the first that y, of
- * any type of numbers, cannot have; 0 when there is none. size: trials or
- * classes, 0 where they are not known. No memory, however long y is. */
+/* 1-based position, among the n rows after `first`, of the first whose y, of
+ * any type of numbers, it cannot have; 0 when there is none. size: trials or
+ * classes, 0 where they are not known. TILE rows at a time: no memory, however
+ * long y is. */
 SEXP ffi_response_outside(SEXP place, SEXP y, SEXP size, SEXP first, SEXP n_) {
   const struct tb_response_type* type = parse_response(place);
-  const size_t n_y = (size_t)Rf_xlength(y);
+  const size_t n_y = tb_response_n_y(type), n_value = (size_t)Rf_xlength(y);
+  const size_t n_row = n_value / n_y;
   const size_t from = ffi_as_count(first, "first"), n = ffi_as_count(n_, "n");
   const double most = ffi_as_number(size, "size");
-  if (n_y < from + n) {
+  if (n_value % n_y != 0 || n_row < from + n) {
     ffi_fault("y");
   }
-  const size_t at =
-      ffi_is_whole(y)
-          ? whole_outside(type, ffi_whole(y) + from, n, most)
-          : type->outside(ffi_some_doubles(y, n_y, "y") + from, n, most);
-  return Rf_ScalarReal(at < n ? (double)at + 1 : 0);
+  const int* v_whole = ffi_is_whole(y) ? ffi_whole(y) : NULL;
+  const double* v_y =
+      v_whole == NULL ? ffi_some_doubles(y, n_value, "y") : NULL;
+  double v_tile[TB_RESPONSE_MOST_Y * TILE];
+  for (size_t k = 0; k < n; k += TILE) {
+    const size_t n_tile = n - k < TILE ? n - k : TILE;
+    if (v_whole != NULL) {
+      whole_columns(v_whole, n_row, from + k, n_tile, n_y, v_tile);
+    } else {
+      tb_response_columns(v_y, n_row, from + k, n_tile, n_y, v_tile);
+    }
+    const size_t at = type->outside(v_tile, n_tile, most);
+    if (at < n_tile) {
+      return Rf_ScalarReal((double)(k + at) + 1);
+    }
+  }
+  return Rf_ScalarReal(0);
 }
 
 /* which column of a result is asked for */
@@ -184,6 +211,7 @@ struct tile {
   const double* v_weight;
   const struct tb_response_point* v_point;
   double* v_in;  /* TILE x n_predictor */
+  double* v_own; /* TILE x columns of y */
   double* v_out; /* TILE x n_column */
 };
 
@@ -199,11 +227,13 @@ static void tile_evaluate(const struct tile* p,
       p->v_in[j * n + i] = v[i * p->n_draw];
     }
   }
+  const size_t n_y = tb_response_n_y(p->type);
+  tb_response_columns(p->v_y, p->n_row, first, n, n_y, p->v_own);
   const struct tb_response_rows rows = {
       .n_row = n,
       .n_predictor = p->n_predictor,
       .v_eta = p->v_in,
-      .v_y = p->v_y + first,
+      .v_y = p->v_own,
       .v_weight = p->v_weight == NULL ? NULL : p->v_weight + first,
       .p_point = &p->v_point[draw]};
   const struct tb_response_out out = result_at(what, p->v_out);
@@ -234,13 +264,15 @@ static size_t columns_of(enum what what, size_t n_predictor, size_t n_aux) {
   switch (what) {
   case WHAT_score:
     return n_predictor;
+  case WHAT_curvature:
+    return n_predictor * (n_predictor + 1) / 2;
   case WHAT_aux_score:
-  case WHAT_cross:
     return n_aux;
+  case WHAT_cross:
+    return n_aux * n_predictor;
   case WHAT_aux_curvature:
     return n_aux * (n_aux + 1) / 2;
   case WHAT_log_density:
-  case WHAT_curvature:
   case WHAT_count:
     break;
   }
@@ -248,10 +280,11 @@ static size_t columns_of(enum what what, size_t n_predictor, size_t n_aux) {
 }
 
 /* One of the results at predictors eta (n_draw x rows, by column, with several
- * predictors one such matrix after the other), in that shape; what there is of
- * each sampled auxiliary parameter, or pair of them, one such matrix after the
- * other. y, weight (or NULL): of rows; aux: of draws, natural values or, where
- * they are sampled, coordinates; NULL where there is none. */
+ * predictors one such matrix after the other), in that shape: what there is of
+ * each predictor, sampled auxiliary parameter, or pair of them, one such matrix
+ * after the other. y (its columns), weight (or NULL): of rows; aux: of draws,
+ * natural values or, where they are sampled, coordinates; NULL where there is
+ * none. */
 SEXP ffi_response_evaluate(SEXP place,
                            SEXP what,
                            SEXP eta,
@@ -262,17 +295,16 @@ SEXP ffi_response_evaluate(SEXP place,
                            SEXP is_sampled) {
   const struct tb_response_type* type = parse_response(place);
   const enum what which = (enum what)ffi_as_code(what, WHAT_count, "what");
-  const size_t n_row = (size_t)Rf_xlength(y);
+  const double* v_y;
+  const size_t n_row = parse_y(type, y, &v_y);
   const size_t n_each = ffi_times(ffi_as_count(n_draw, "n_draw"), n_row, "eta");
   const size_t n = (size_t)Rf_xlength(eta);
   const bool samples = ffi_as_flag(is_sampled, "is_sampled");
   const size_t n_predictor = n_each == 0 ? 1 : n / n_each;
-  const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
-  if (n_predictor * n_each != n || (!is_multiple && n_predictor != 1)) {
+  if (n_predictor * n_each != n ||
+      (n_each > 0 &&
+       n_predictor != tb_response_n_predictor(type, n_predictor))) {
     ffi_fault("eta");
-  }
-  if (is_multiple && which > WHAT_score) {
-    ffi_fault("what");
   }
   if (which >= WHAT_aux_score && !(samples && type->n_aux > 0)) {
     ffi_fault("is_sampled");
@@ -283,14 +315,15 @@ SEXP ffi_response_evaluate(SEXP place,
                       .n_predictor = n_predictor,
                       .n_column = columns_of(which, n_predictor, type->n_aux),
                       .v_eta = ffi_some_doubles(eta, n, "eta"),
-                      .v_y = ffi_some_doubles(y, n_row, "y"),
+                      .v_y = v_y,
                       .v_weight = ffi_doubles(weight, n_row, "weight")};
-  if (is_multiple &&
+  if ((type->flags & TB_RESPONSE_CLASSES) &&
       type->outside(tile.v_y, n_row, (double)n_predictor) < n_row) {
     ffi_fault("y");
   }
   tile.v_point = parse_points(place, aux, samples, tile.n_draw);
   tile.v_in = (double*)R_alloc(TILE * n_predictor, sizeof(double));
+  tile.v_own = (double*)R_alloc(TILE * tb_response_n_y(type), sizeof(double));
   tile.v_out = (double*)R_alloc(TILE * tile.n_column, sizeof(double));
   const size_t n_out = ffi_times(n_each, tile.n_column, "eta");
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_out));
@@ -315,12 +348,13 @@ SEXP ffi_response_bounds(SEXP place,
                          SEXP weight,
                          SEXP aux) {
   const struct tb_response_type* type = parse_single(place);
-  const size_t n = (size_t)Rf_xlength(y);
+  const double* v_y;
+  const size_t n = parse_y(type, y, &v_y);
   const double* v_reach = ffi_some_doubles(reach, n, "reach");
   struct tb_response_rows rows = {.n_row = n,
                                   .n_predictor = 1,
                                   .v_eta = ffi_some_doubles(eta, n, "eta"),
-                                  .v_y = ffi_some_doubles(y, n, "y"),
+                                  .v_y = v_y,
                                   .v_weight = ffi_doubles(weight, n, "weight")};
   rows.p_point = parse_points(place, aux, false, 1);
   SEXP out = PROTECT(ffi_list(2));
@@ -341,16 +375,24 @@ SEXP ffi_response_bounds(SEXP place,
   return out;
 }
 
+/* the predictors of a row, of n numbers of all rows */
+static size_t
+parse_predictors(const struct tb_response_type* type, SEXP x, size_t n) {
+  const size_t n_each = ffi_as_count(x, "n_predictor");
+  if (n_each == 0 || n % n_each != 0 ||
+      n_each != tb_response_n_predictor(type, n_each)) {
+    ffi_fault("n_predictor");
+  }
+  return n_each;
+}
+
 /* Means at predictors, in their shape; the last of n_predictor dimensions is
  * that of the predictors of a row. */
 SEXP ffi_response_mean(SEXP place, SEXP eta, SEXP n_predictor) {
   const struct tb_response_type* type = parse_response(place);
   const size_t n = (size_t)Rf_xlength(eta);
-  const size_t n_each = ffi_as_count(n_predictor, "n_predictor");
+  const size_t n_each = parse_predictors(type, n_predictor, n);
   const double* v_eta = ffi_some_doubles(eta, n, "eta");
-  if (n_each == 0 || n % n_each != 0) {
-    ffi_fault("n_predictor");
-  }
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
   type->mean(v_eta, n / n_each, n_each, REAL(out));
   Rf_setAttrib(out, R_DimSymbol, Rf_getAttrib(eta, R_DimSymbol));
@@ -358,71 +400,60 @@ SEXP ffi_response_mean(SEXP place, SEXP eta, SEXP n_predictor) {
   return out;
 }
 
-/* Variances of observations with these means, draws x rows; weight: of rows,
- * aux: of draws. */
+/* the response, where it has variances and deviances */
+static const struct tb_response_type* parse_of_numbers(SEXP place) {
+  const struct tb_response_type* type = parse_response(place);
+  if (type->variance == NULL || type->deviance == NULL) {
+    ffi_fault("place");
+  }
+  return type;
+}
+
+/* Variances of observations, draws x rows, with these means, draws x rows x
+ * predictors; weight: of rows, aux: of draws. */
 SEXP ffi_response_variance(SEXP place,
                            SEXP mean,
                            SEXP n_draw,
                            SEXP weight,
                            SEXP aux) {
-  const struct tb_response_type* type = parse_single(place);
-  const size_t n = (size_t)Rf_xlength(mean);
+  const struct tb_response_type* type = parse_of_numbers(place);
+  const size_t n_value = (size_t)Rf_xlength(mean);
+  const size_t n_predictor = tb_response_n_predictor(type, 1);
   const size_t n_each = ffi_as_count(n_draw, "n_draw");
-  if (n_each == 0 || n % n_each != 0) {
+  if (n_each == 0 || n_value % (n_each * n_predictor) != 0) {
     ffi_fault("n_draw");
   }
-  const double* v_mean = ffi_some_doubles(mean, n, "mean");
+  const size_t n = n_value / n_predictor;
+  const double* v_mean = ffi_some_doubles(mean, n_value, "mean");
   const double* v_weight = ffi_doubles(weight, n / n_each, "weight");
   const struct tb_response_point* v_point =
       parse_points(place, aux, false, n_each);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
   for (size_t k = 0; k < n; ++k) {
     const double* v_one = v_weight == NULL ? NULL : v_weight + k / n_each;
-    type->variance(v_mean + k, 1, v_one, &v_point[k % n_each], REAL(out) + k);
+    double v_at[TB_RESPONSE_MOST_PREDICTOR];
+    tb_response_columns(v_mean, n, k, 1, n_predictor, v_at);
+    type->variance(v_at, 1, v_one, &v_point[k % n_each], REAL(out) + k);
   }
   UNPROTECT(1);
   return out;
 }
 
-/* aux: one value, or NULL */
+/* mean: rows x predictors; aux: one value, or NULL */
 SEXP ffi_response_deviance(SEXP place,
                            SEXP y,
                            SEXP mean,
                            SEXP weight,
                            SEXP aux) {
-  const struct tb_response_type* type = parse_single(place);
-  const size_t n = (size_t)Rf_xlength(y);
-  const double* v_y = ffi_some_doubles(y, n, "y");
-  const double* v_mean = ffi_some_doubles(mean, n, "mean");
+  const struct tb_response_type* type = parse_of_numbers(place);
+  const double* v_y;
+  const size_t n = parse_y(type, y, &v_y);
+  const size_t n_mean = ffi_times(n, tb_response_n_predictor(type, 1), "mean");
+  const double* v_mean = ffi_some_doubles(mean, n_mean, "mean");
   const double* v_weight = ffi_doubles(weight, n, "weight");
   const struct tb_response_point* p_point = parse_points(place, aux, false, 1);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n));
   type->deviance(v_y, v_mean, n, v_weight, p_point, REAL(out));
-  UNPROTECT(1);
-  return out;
-}
-
-/* an observation for each row of means (rows x predictors) */
-SEXP ffi_response_simulate(SEXP place,
-                           SEXP mean,
-                           SEXP n_predictor,
-                           SEXP weight,
-                           SEXP aux,
-                           SEXP seed) {
-  const struct tb_response_type* type = parse_response(place);
-  const size_t n = (size_t)Rf_xlength(mean);
-  const size_t n_each = ffi_as_count(n_predictor, "n_predictor");
-  if (n_each == 0 || n % n_each != 0) {
-    ffi_fault("n_predictor");
-  }
-  const size_t n_row = n / n_each;
-  const double* v_mean = ffi_some_doubles(mean, n, "mean");
-  const double* v_weight = ffi_doubles(weight, n_row, "weight");
-  const struct tb_response_point* p_point = parse_points(place, aux, false, 1);
-  struct tb_rng rng;
-  tb_rng_init(&rng, ffi_as_count(seed, "seed"), 0, TB_STREAM_model);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)n_row));
-  type->simulate(v_mean, n_row, n_each, v_weight, p_point, &rng, REAL(out));
   UNPROTECT(1);
   return out;
 }

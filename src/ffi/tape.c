@@ -1,7 +1,7 @@
 /* Gradients of functions of R by automatic differentiation.
  *
  * RTMB (Kristensen et al. 2016, doi:10.18637/jss.v070.i05) records what an R
- * function does to its arguments on a tape. Ours (R/model-autodiff.R) take
+ * function does to its arguments on a tape. Ours (R/model-autodiff-data.R) take
  *
  *   x | rows of the data, part by part | c
  *

@@ -8,7 +8,7 @@
 /* The tapes of one function, one for each number of rows. */
 struct tapes;
 
-/* spec: list(make, inputs), as R/model-autodiff.R makes it; data, and its pack
+/* spec: list(make, inputs), as autodiff_engine() makes it; data, and its pack
  * or NULL: as rows are taken from it, NULL for a function without rows. NULL:
  * out of memory. */
 struct tapes* tapes_new(SEXP spec,

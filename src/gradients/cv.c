@@ -31,9 +31,7 @@ static size_t cv_self_size(const struct tb_model* p_model) {
 
 /* sum of g_i(ref) over all rows, for a model without stored scalars */
 static enum tb_status cv_total(struct cv* p_cv, struct tb_model* p_model) {
-  const size_t n_work = p_model->type->workspace_size == NULL
-                            ? 0
-                            : p_model->type->workspace_size(p_model, TB_CHUNK);
+  const size_t n_work = tb_model_work_size(p_model, TB_CHUNK);
   void* p_scratch = calloc(1, n_work + 64);
   if (p_scratch == NULL) {
     return TB_STATUS_memory;

@@ -16,11 +16,11 @@
  *   G, H     v_total, v_hessian        expansion
  *   A        v_bend     n_dim x n_dim  cv2
  */
-#include "gradients/cv2.h"
+#include "gradients/cv2-inside.h"
 
 #include "base/clip.h"
 #include "base/memory.h"
-#include "gradients/factorised.h"
+#include "gradients/factors.h"
 #include "gradients/minibatch.h"
 #include "subsampling/subsample.h"
 
@@ -49,9 +49,7 @@ static void cv2_destroy(struct tb_estimator* p_estimator) {
 static enum tb_status cv2_set_prior(struct tb_cv2* p,
                                     const struct tb_model* p_model) {
   const size_t n_dim = p_model->n_dim;
-  const size_t n_work = p_model->type->workspace_size == NULL
-                            ? 0
-                            : p_model->type->workspace_size(p_model, 1);
+  const size_t n_work = tb_model_work_size(p_model, 1);
   void* p_scratch = calloc(1, n_work + 64);
   if (p_scratch == NULL) {
     return TB_STATUS_memory;

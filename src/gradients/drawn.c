@@ -9,7 +9,7 @@
  *   L           ball         n_dim x n_dim   drawn
  *   Psi / psi   v_inverse    n_row           drawn
  */
-#include "gradients/factors.h"
+#include "gradients/factors-inside.h"
 
 #include "base/clip.h"
 #include "base/memory.h"

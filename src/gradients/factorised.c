@@ -28,6 +28,7 @@
  *   symbol     variable   shape   owner
  *   L, m       law        n_dim^2 factors
  */
+#include "gradients/factors-inside.h"
 #include "gradients/factors.h"
 
 #include "base/clip.h"

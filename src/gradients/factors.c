@@ -6,6 +6,7 @@
  *   ||x~_i||   v_norm     n_data  factors
  */
 #include "gradients/factors.h"
+#include "gradients/factors-inside.h"
 
 #include "base/chol.h"
 #include "base/memory.h"

@@ -1,92 +1,40 @@
-/* The factorised test from inside: what factorised.c, shells.c and drawn.c
- * share. */
+/* The factorised test (factorised.c) of control variates of order 2: what it
+ * keeps of the rows. */
 #ifndef TB_GRADIENTS_FACTORS_H
 #define TB_GRADIENTS_FACTORS_H
 
-#include "gradients/factorised.h"
-#include "subsampling/weighted.h"
+#include "gradients/cv2-inside.h"
 
-#include <stdatomic.h>
+/* Unsupported where the rows have no bounds, singular where the expansion has
+ * no normal law. NULL unless ok. p_params: of the estimator, see drawn.c for
+ * rows drawn ahead. */
+enum tb_status tb_factors_make(const struct tb_cv2* p_cv2,
+                               const struct tb_params* p_params,
+                               struct tb_factors** pp_factors);
+void tb_factors_destroy(struct tb_factors* p_factors);
 
-/* Further out every row is looked at. */
-enum { TB_N_SHELL = 24, TB_N_AHEAD = 64 };
+/* NULL without factors */
+const struct tb_law* tb_factors_law(const struct tb_factors* p_factors);
 
-struct tb_shell {
+/* bytes a chain needs, not saved */
+size_t tb_factors_scratch_size(const struct tb_model* p_model);
+
+/* The probability with which the test accepts v_theta from where the chain is,
+ * all rows looked at: what its coins come out to, for tests. *p_largest: the
+ * largest probability of a row to kill it. */
+enum tb_status tb_factors_acceptance(struct tb_chain* p_chain,
+                                     const double* v_theta,
+                                     double* p_acceptance,
+                                     double* p_largest);
+
+/* What the shell that holds two places says, for tests: its radius, the sum of
+ * psi over the rows that are thinned and the number of those that are not. */
+struct tb_shell_info {
   double radius;
-  double total;             /* Psi of the rows that are thinned */
-  size_t n_always;          /* the others */
-  size_t* v_always;         /* NULL: all, in order */
-  struct tb_alias* v_alias; /* NULL: none is thinned, or they are drawn ahead */
-  size_t n_byte;
+  double total;
+  size_t n_always;
 };
-
-struct tb_drawn;
-
-struct tb_factors {
-  const struct tb_cv2* p_cv2;
-  struct tb_law law;
-  const struct tb_frame* p_ball; /* z = L^T delta: the law's, or of p_drawn */
-  struct tb_drawn* p_drawn;      /* rows drawn ahead; NULL: the test draws */
-  double* v_norm;                /* without p_drawn */
-  size_t n_byte;                 /* of v_norm and law.v_mean */
-  struct tb_shell everything;    /* beyond the last */
-  _Atomic(struct tb_shell*) v_shell[TB_N_SHELL]; /* NULL: not made yet */
-};
-
-/* A place, as the test sees it. */
-struct tb_place {
-  double* v_theta; /* n_dim, of which the rest is known */
-  double* v_delta; /* n_dim */
-  double norm;     /* ||z|| */
-};
-
-/* A chain's scratch; followed by five arrays of n_dim. */
-struct tb_factors_scratch {
-  bool is_known; /* here: v_theta is that of the last step */
-  struct tb_place here, there;
-  double* v_z;
-  size_t n_used; /* of the chain's own stretch of rows drawn ahead */
-  size_t v_row[TB_N_AHEAD];
-  double v_inverse[TB_N_AHEAD]; /* Psi / psi_i */
-  double v_before[TB_N_AHEAD];
-  double v_after[TB_N_AHEAD];
-};
-
-/* ---- shells.c ---- */
-
-/* The smallest that holds `norm`. Chains in threads may make the same one at
- * the same time: the first to be there is kept, and they are all alike. */
-enum tb_status tb_shell_for(struct tb_factors* p,
-                            double norm,
-                            const struct tb_shell** pp_shell);
-void tb_shells_destroy(struct tb_factors* p);
-
-/* ---- drawn.c ---- */
-
-/* Rows drawn ahead, by a pass over more rows than the model has. Each chain
- * has a stretch of its own, and uses each draw once. */
-struct tb_drawn {
-  struct tb_frame ball;  /* z = L^T delta */
-  struct tb_shell shell; /* of one radius, with the rows looked at always */
-  size_t n_row;
-  size_t* v_row;     /* n_row draws, in order */
-  double* v_inverse; /* n_row: Psi / psi of each */
-};
-
-/* Parameters: those of tb_cv2 that begin with "ahead_". */
-enum tb_status tb_drawn_make(const struct tb_cv2* p_cv2,
-                             const struct tb_params* p_params,
-                             struct tb_drawn** pp_drawn);
-void tb_drawn_destroy(struct tb_drawn* p_drawn);
-
-/* Draws that the chain has left. */
-size_t tb_drawn_left(const struct tb_chain* p_chain,
-                     const struct tb_drawn* p_drawn,
-                     const struct tb_factors_scratch* p_scratch);
-/* The next n of them, which stay until they are counted as used. */
-void tb_drawn_look(const struct tb_chain* p_chain,
-                   const struct tb_drawn* p_drawn,
-                   size_t n,
-                   struct tb_factors_scratch* p_scratch);
-
+enum tb_status tb_factors_shell(struct tb_factors* p_factors,
+                                double norm,
+                                struct tb_shell_info* p_info);
 #endif

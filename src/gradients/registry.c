@@ -2,22 +2,22 @@
 
 #include <string.h>
 
-extern const struct tb_estimator_type tb_estimator_cv;
-extern const struct tb_estimator_type tb_estimator_cv2;
-extern const struct tb_estimator_type tb_estimator_full;
-extern const struct tb_estimator_type tb_estimator_saga;
-extern const struct tb_estimator_type tb_estimator_simple;
-extern const struct tb_estimator_type tb_estimator_svrg;
+/* a line each; nothing else names a member */
+#define MEMBERS                                                                \
+  MEMBER(cv)                                                                   \
+  MEMBER(cv2)                                                                  \
+  MEMBER(full)                                                                 \
+  MEMBER(saga)                                                                 \
+  MEMBER(simple)                                                               \
+  MEMBER(svrg)
 
-const struct tb_estimator_type* const tb_estimator_registry[] = {
-    &tb_estimator_cv,
-    &tb_estimator_cv2,
-    &tb_estimator_full,
-    &tb_estimator_saga,
-    &tb_estimator_simple,
-    &tb_estimator_svrg,
-    NULL,
-};
+#define MEMBER(name) extern const struct tb_estimator_type tb_estimator_##name;
+MEMBERS
+#undef MEMBER
+
+#define MEMBER(name) &tb_estimator_##name,
+const struct tb_estimator_type* const tb_estimator_registry[] = {MEMBERS NULL};
+#undef MEMBER
 
 const struct tb_estimator_type* tb_estimator_find(const char* name) {
   for (size_t k = 0; name != NULL && tb_estimator_registry[k] != NULL; ++k) {

@@ -8,7 +8,7 @@
  *   ||x~_i||   v_norm     n_data  factors
  *   psi_i/Psi  v_alias    n_data  shell
  */
-#include "gradients/factors.h"
+#include "gradients/factors-inside.h"
 
 #include "base/clip.h"
 #include "base/memory.h"

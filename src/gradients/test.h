@@ -62,7 +62,7 @@ struct tb_test_type {
   enum tb_status (*gradient)(struct tb_chain* p_chain, double* v_gradient);
 };
 
-/* test.c: for estimators whose gradient gives the log posterior of all rows,
+/* accept.c: for estimators whose gradient gives the log posterior of all rows,
  * for others with a pass over them, and for those that estimate it. */
 extern const struct tb_test_type tb_test_full;
 extern const struct tb_test_type tb_test_pass;

@@ -48,23 +48,21 @@ struct adam_mcmc {
   double delta;
   double v_momentum_sd[2];
   bool is_exact;
-  bool adapts;
 };
 
-/* Followed by seven arrays of n_dim; see adam_arrays(). */
 struct adam_state {
   struct tb_adapt adapt;
   double n_update;
 };
 
+enum { N_ARRAY = 7 };
 struct adam_arrays {
   double *v_first, *v_second, *v_tau, *v_gradient, *v_forth, *v_back, *v_z;
 };
 
 static struct adam_arrays adam_arrays(const struct tb_chain* p_chain) {
-  struct adam_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v = (double*)(p_state + 1);
+  double* v = tb_kernel_array(p_chain, 0);
   return (struct adam_arrays){v,
                               v + n_dim,
                               v + 2 * n_dim,
@@ -72,12 +70,6 @@ static struct adam_arrays adam_arrays(const struct tb_chain* p_chain) {
                               v + 4 * n_dim,
                               v + 5 * n_dim,
                               v + 6 * n_dim};
-}
-
-static size_t adam_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  (void)n_dim;
-  return sizeof(struct adam_mcmc);
 }
 
 static bool adam_is_valid(const struct adam_mcmc* p) {
@@ -95,18 +87,15 @@ static bool adam_is_valid(const struct adam_mcmc* p) {
  * "beta" (2), "exact" (0/1), "momentum_sd" (2, if exact), "adapt" (0/1),
  * "ratio". */
 static enum tb_status adam_init(struct tb_kernel* p_kernel,
-                                size_t n_dim,
                                 const struct tb_params* p_params) {
   struct adam_mcmc* p = p_kernel->p_self;
   const struct tb_param* p_beta = tb_params_find(p_params, "beta");
   const struct tb_param* p_sd = tb_params_find(p_params, "momentum_sd");
-  (void)n_dim;
   p->learning_rate = tb_params_number(p_params, "learning_rate", -1);
   p->sd = tb_params_number(p_params, "sigma", -1);
   p->sd_direction = tb_params_number(p_params, "sigma_direction", 0);
   p->delta = tb_params_number(p_params, "delta", 1e-8);
   p->is_exact = tb_params_number(p_params, "exact", 0) != 0;
-  p->adapts = tb_params_number(p_params, "adapt", 0) != 0;
   p_kernel->flags = tb_metropolis_flags(p_params) |
                     (p->is_exact ? TB_KERNEL_FULL_GRADIENT : 0);
   if (p_beta == NULL || p_beta->n_value != 2 ||
@@ -118,11 +107,6 @@ static enum tb_status adam_init(struct tb_kernel* p_kernel,
     memcpy(p->v_momentum_sd, p_sd->v_value, sizeof(p->v_momentum_sd));
   }
   return adam_is_valid(p) ? TB_STATUS_ok : TB_STATUS_argument;
-}
-
-static size_t adam_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void)p_kernel;
-  return sizeof(struct adam_state) + 7 * n_dim * sizeof(double);
 }
 
 /* d_j from the gradient of the log posterior */
@@ -149,7 +133,7 @@ static void adam_update(struct tb_chain* p_chain,
 }
 
 static enum tb_status adam_start(struct tb_chain* p_chain) {
-  const struct adam_mcmc* p = p_chain->p_target->p_kernel->p_self;
+  const struct adam_mcmc* p = tb_kernel_self(p_chain);
   if (p->is_exact) {
     const double v_none[2] = {0, 0};
     adam_update(p_chain, v_none, p->v_momentum_sd);
@@ -161,15 +145,14 @@ static enum tb_status adam_start(struct tb_chain* p_chain) {
 static void adam_direction(const struct tb_chain* p_chain,
                            const double* v_gradient,
                            double* v_u) {
-  const struct adam_mcmc* p = p_chain->p_target->p_kernel->p_self;
+  const struct adam_mcmc* p = tb_kernel_self(p_chain);
   const struct adam_state* p_state = p_chain->p_kernel_state;
   const struct adam_arrays at = adam_arrays(p_chain);
   const double b1 = p->v_beta[0], b2 = p->v_beta[1];
   const double k = p_state->n_update + 1;
   const double unbias1 = p->is_exact ? 1 : 1 / (1 - pow(b1, k));
   const double unbias2 = p->is_exact ? 1 : 1 / (1 - pow(b2, k));
-  const double rate =
-      p->learning_rate * tb_adapt_factor(&p_state->adapt) * unbias1;
+  const double rate = p->learning_rate * tb_adapt_factor(p_chain) * unbias1;
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
     const double d = descent(p_chain, v_gradient[j]);
     const double first = b1 * at.v_first[j] + (1 - b1) * d;
@@ -195,7 +178,7 @@ static double adam_log_proposal(const struct tb_prolate* p_shape,
 /* log C: (m - x)^2 - (m - y)^2 = (y - x)(2 m - x - y) */
 static double adam_log_momentum(const struct tb_chain* p_chain,
                                 const double* v_gradient) {
-  const struct adam_mcmc* p = p_chain->p_target->p_kernel->p_self;
+  const struct adam_mcmc* p = tb_kernel_self(p_chain);
   const struct adam_arrays at = adam_arrays(p_chain);
   double first = 0, second = 0;
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
@@ -209,7 +192,7 @@ static double adam_log_momentum(const struct tb_chain* p_chain,
 }
 
 static void adam_move_momenta(struct tb_chain* p_chain, bool was_accepted) {
-  const struct adam_mcmc* p = p_chain->p_target->p_kernel->p_self;
+  const struct adam_mcmc* p = tb_kernel_self(p_chain);
   struct adam_state* p_state = p_chain->p_kernel_state;
   if (p->is_exact) {
     const double v_sd[2] = {
@@ -223,14 +206,12 @@ static void adam_move_momenta(struct tb_chain* p_chain, bool was_accepted) {
 }
 
 static enum tb_status adam_step(struct tb_chain* p_chain) {
-  const struct adam_mcmc* p = p_chain->p_target->p_kernel->p_self;
-  struct adam_state* p_state = p_chain->p_kernel_state;
+  const struct adam_mcmc* p = tb_kernel_self(p_chain);
   const size_t n_dim = p_chain->n_dim;
   const struct adam_arrays at = adam_arrays(p_chain);
   struct tb_proposal proposal = {.v_theta = at.v_tau,
                                  .v_gradient = at.v_gradient};
-  const struct tb_prolate law = {.sd = p->sd *
-                                       sqrt(tb_adapt_factor(&p_state->adapt)),
+  const struct tb_prolate law = {.sd = p->sd * sqrt(tb_adapt_factor(p_chain)),
                                  .sd_axis = p->sd_direction,
                                  .v_axis = at.v_forth,
                                  .n_dim = n_dim};
@@ -262,17 +243,14 @@ static enum tb_status adam_step(struct tb_chain* p_chain) {
   const double n_before = p_chain->counts.n_accept;
   const double acceptance = tb_metropolis_decide(p_chain, &proposal, log_ratio);
   adam_move_momenta(p_chain, p_chain->counts.n_accept > n_before);
-  if (p->adapts) {
-    tb_adapt_add(&p_state->adapt, p_chain, TB_TARGET_LANGEVIN, acceptance);
-  }
+  tb_adapt_add(p_chain, acceptance);
   return TB_STATUS_ok;
 }
 
 static void adam_info(const struct tb_chain* p_chain,
                       struct tb_kernel_info* p_info) {
-  const struct adam_mcmc* p = p_chain->p_target->p_kernel->p_self;
-  const struct adam_state* p_state = p_chain->p_kernel_state;
-  p_info->step_size = p->sd * sqrt(tb_adapt_factor(&p_state->adapt));
+  const struct adam_mcmc* p = tb_kernel_self(p_chain);
+  p_info->step_size = p->sd * sqrt(tb_adapt_factor(p_chain));
 }
 
 const struct tb_kernel_type tb_kernel_adam_mcmc = {
@@ -280,9 +258,11 @@ const struct tb_kernel_type tb_kernel_adam_mcmc = {
     .citation =
         "Bieringer, Kasieczka, Steffen & Trabs (2023), arXiv:2312.14027",
     .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
-    .self_size = adam_self_size,
+    .n_self = sizeof(struct adam_mcmc),
     .init = adam_init,
-    .state_size = adam_state_size,
+    .n_state = sizeof(struct adam_state),
+    .n_array = N_ARRAY,
+    .target = TB_TARGET_LANGEVIN,
     .start = adam_start,
     .step = adam_step,
     .info = adam_info,

@@ -5,7 +5,7 @@
 #ifndef TB_KERNELS_ADAPT_H
 #define TB_KERNELS_ADAPT_H
 
-#include "chains/chain.h"
+#include "kernels/kernel.h"
 
 #include <math.h>
 
@@ -14,7 +14,7 @@
 /* Hoffman & Gelman (2014) */
 #define TB_TARGET_HMC 0.8
 
-/* Part of a kernel's state. */
+/* What the state of a kernel with a target begins with. */
 struct tb_adapt {
   double log_factor;  /* in use */
   double log_average; /* the average to freeze at */
@@ -22,16 +22,21 @@ struct tb_adapt {
   double n_adapted;
 };
 
-static inline double tb_adapt_factor(const struct tb_adapt* p_adapt) {
+static inline double tb_adapt_factor(const struct tb_chain* p_chain) {
+  const struct tb_adapt* p_adapt = p_chain->p_kernel_state;
   return exp(p_adapt->log_factor);
 }
 
 /* After a proposal that was accepted with this probability. */
-static inline void tb_adapt_add(struct tb_adapt* p_adapt,
-                                const struct tb_chain* p_chain,
-                                double target,
+static inline void tb_adapt_add(const struct tb_chain* p_chain,
                                 double acceptance) {
+  const struct tb_kernel* p_kernel = p_chain->p_target->p_kernel;
+  struct tb_adapt* p_adapt = p_chain->p_kernel_state;
   const double gamma = 0.05, t0 = 10, kappa = 0.75;
+  const double target = p_kernel->type->target;
+  if (!p_kernel->adapts) {
+    return;
+  }
   if (!p_chain->is_warmup) {
     p_adapt->log_factor = p_adapt->log_average;
     return;

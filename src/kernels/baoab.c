@@ -17,23 +17,15 @@
  *   p       v_momentum  n_dim        chain's kernel state
  */
 #include "kernels/kernel.h"
-#include "kernels/step.h"
 
 #include <math.h>
 
 struct baoab {
-  struct tb_step step;
   double kept;
 };
 
-static size_t baoab_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  return sizeof(struct baoab) + n_dim * sizeof(double);
-}
-
 /* Parameters: "step_size" (1 or n_dim), "friction" (Inf: c = 0). */
 static enum tb_status baoab_init(struct tb_kernel* p_kernel,
-                                 size_t n_dim,
                                  const struct tb_params* p_params) {
   struct baoab* p_self = p_kernel->p_self;
   const double friction = tb_params_number(p_params, "friction", -1);
@@ -41,27 +33,18 @@ static enum tb_status baoab_init(struct tb_kernel* p_kernel,
   if (!(friction > 0)) {
     return TB_STATUS_argument;
   }
-  return tb_step_read(&p_self->step,
-                      p_params,
-                      "step_size",
-                      n_dim,
-                      (double*)(p_self + 1));
+  return TB_STATUS_ok;
 }
 
-/* v_momentum[n_dim] and v_xi[n_dim] */
-static size_t baoab_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void)p_kernel;
-  return 2 * n_dim * sizeof(double);
-}
+enum { AT_momentum, AT_xi, N_ARRAY };
 
 static double baoab_half(const struct tb_chain* p_chain, size_t j) {
-  const struct baoab* p_self = p_chain->p_target->p_kernel->p_self;
-  return 0.5 * sqrt(p_chain->step_scale * tb_step_at(&p_self->step, j));
+  return 0.5 * sqrt(tb_kernel_step(p_chain, j));
 }
 
 /* B */
 static void baoab_kick(struct tb_chain* p_chain) {
-  double* v_momentum = p_chain->p_kernel_state;
+  double* v_momentum = tb_kernel_array(p_chain, AT_momentum);
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
     v_momentum[j] += baoab_half(p_chain, j) * p_chain->v_gradient[j];
   }
@@ -70,17 +53,17 @@ static void baoab_kick(struct tb_chain* p_chain) {
 /* as if a step had just ended here */
 static enum tb_status baoab_start(struct tb_chain* p_chain) {
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise],
-                   p_chain->p_kernel_state,
+                   tb_kernel_array(p_chain, AT_momentum),
                    p_chain->n_dim);
   baoab_kick(p_chain);
   return TB_STATUS_ok;
 }
 
 static enum tb_status baoab_step(struct tb_chain* p_chain) {
-  const struct baoab* p_self = p_chain->p_target->p_kernel->p_self;
+  const struct baoab* p_self = tb_kernel_self(p_chain);
   const size_t n_dim = p_chain->n_dim;
-  double* v_momentum = p_chain->p_kernel_state;
-  double* v_xi = v_momentum + n_dim;
+  double* v_momentum = tb_kernel_array(p_chain, AT_momentum);
+  double* v_xi = tb_kernel_array(p_chain, AT_xi);
   const double c = p_self->kept;
   const double sd = p_chain->is_exploring ? 0 : sqrt(1 - c * c);
 
@@ -97,21 +80,15 @@ static enum tb_status baoab_step(struct tb_chain* p_chain) {
   return status;
 }
 
-static void baoab_info(const struct tb_chain* p_chain,
-                       struct tb_kernel_info* p_info) {
-  const struct baoab* p_self = p_chain->p_target->p_kernel->p_self;
-  p_info->step_size = p_chain->step_scale * p_self->step.v_size[0];
-}
-
 extern const struct tb_kernel_type tb_kernel_baoab;
 const struct tb_kernel_type tb_kernel_baoab = {
     .name = "baoab",
     .citation = "Leimkuhler & Matthews (2013), AMRX",
-    .flags = 0,
-    .self_size = baoab_self_size,
+    .n_self = sizeof(struct baoab),
+    .step_sizes = "step_size",
     .init = baoab_init,
-    .state_size = baoab_state_size,
+    .n_array = N_ARRAY,
     .start = baoab_start,
     .step = baoab_step,
-    .info = baoab_info,
+    .info = tb_kernel_step_info,
 };

@@ -21,7 +21,6 @@
  */
 #include "kernels/adapt.h"
 #include "kernels/metropolis.h"
-#include "kernels/step.h"
 
 #include <string.h>
 
@@ -31,42 +30,24 @@ enum barker_noise { BARKER_normal = 0, BARKER_bimodal = 1 };
 #define BARKER_SPREAD 0.1
 
 struct barker {
-  struct tb_step step;
   enum barker_noise noise;
-  bool adapts;
 };
 
-/* Followed by a proposal's v_theta[n_dim] and v_gradient[n_dim]. */
-struct barker_state {
-  struct tb_adapt adapt;
-};
-
-static size_t barker_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  return sizeof(struct barker) + n_dim * sizeof(double);
-}
+/* arrays of a chain: its proposal */
+enum { AT_theta, AT_gradient, N_ARRAY };
 
 /* Parameters: "sigma" (1 or n_dim), "noise" (enum above), "adapt" (0/1),
  * "ratio". */
 static enum tb_status barker_init(struct tb_kernel* p_kernel,
-                                  size_t n_dim,
                                   const struct tb_params* p_params) {
   struct barker* p_barker = p_kernel->p_self;
-  double* v_size = (double*)(p_barker + 1);
   size_t noise;
   if (!tb_params_count(p_params, "noise", 1, BARKER_normal, &noise)) {
     return TB_STATUS_argument;
   }
   p_barker->noise = (enum barker_noise)noise;
-  p_barker->adapts = tb_params_number(p_params, "adapt", 0) != 0;
   p_kernel->flags = tb_metropolis_flags(p_params);
-  return tb_step_read(&p_barker->step, p_params, "sigma", n_dim, v_size);
-}
-
-static size_t barker_state_size(const struct tb_kernel* p_kernel,
-                                size_t n_dim) {
-  (void)p_kernel;
-  return sizeof(struct barker_state) + 2 * n_dim * sizeof(double);
+  return TB_STATUS_ok;
 }
 
 /* log(1 + exp(x)) */
@@ -75,13 +56,13 @@ static double log1p_exp(double x) {
 }
 
 static void barker_propose(struct tb_chain* p_chain, double* v_proposal) {
-  const struct barker* p_barker = p_chain->p_target->p_kernel->p_self;
-  const struct barker_state* p_state = p_chain->p_kernel_state;
-  const double factor = tb_adapt_factor(&p_state->adapt);
+  const struct barker* p_barker = tb_kernel_self(p_chain);
+  const double factor = tb_adapt_factor(p_chain);
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
   tb_rng_fill_norm(p_rng, v_proposal, p_chain->n_dim);
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
-    const double sigma = factor * tb_step_at(&p_barker->step, j);
+    const double sigma =
+        factor * tb_step_at(&p_chain->p_target->p_kernel->step, j);
     const double w = p_barker->noise == BARKER_normal
                          ? sigma * v_proposal[j]
                          : sigma * (1 + BARKER_SPREAD * v_proposal[j]);
@@ -92,12 +73,11 @@ static void barker_propose(struct tb_chain* p_chain, double* v_proposal) {
 }
 
 static enum tb_status barker_step(struct tb_chain* p_chain) {
-  const struct barker* p_barker = p_chain->p_target->p_kernel->p_self;
-  struct barker_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_theta = (double*)(p_state + 1);
+  double* v_theta = tb_kernel_array(p_chain, AT_theta);
   struct tb_proposal proposal = {.v_theta = v_theta,
-                                 .v_gradient = v_theta + n_dim};
+                                 .v_gradient =
+                                     tb_kernel_array(p_chain, AT_gradient)};
 
   enum tb_status status = tb_test_begin(p_chain);
   if (status != TB_STATUS_ok) {
@@ -116,27 +96,26 @@ static enum tb_status barker_step(struct tb_chain* p_chain) {
                  log1p_exp(z * proposal.v_gradient[j]);
   }
   const double acceptance = tb_metropolis_decide(p_chain, &proposal, log_ratio);
-  if (p_barker->adapts) {
-    tb_adapt_add(&p_state->adapt, p_chain, TB_TARGET_LANGEVIN, acceptance);
-  }
+  tb_adapt_add(p_chain, acceptance);
   return TB_STATUS_ok;
 }
 
 static void barker_info(const struct tb_chain* p_chain,
                         struct tb_kernel_info* p_info) {
-  const struct barker* p_barker = p_chain->p_target->p_kernel->p_self;
-  const struct barker_state* p_state = p_chain->p_kernel_state;
-  p_info->step_size =
-      tb_step_at(&p_barker->step, 0) * tb_adapt_factor(&p_state->adapt);
+  const struct tb_step* p_step = &p_chain->p_target->p_kernel->step;
+  p_info->step_size = tb_step_at(p_step, 0) * tb_adapt_factor(p_chain);
 }
 
 const struct tb_kernel_type tb_kernel_barker = {
     .name = "barker",
     .citation = "Livingstone & Zanella (2022), JRSS B 84:496",
     .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
-    .self_size = barker_self_size,
+    .n_self = sizeof(struct barker),
+    .step_sizes = "sigma",
     .init = barker_init,
-    .state_size = barker_state_size,
+    .n_state = sizeof(struct tb_adapt),
+    .n_array = N_ARRAY,
+    .target = TB_TARGET_LANGEVIN,
     .step = barker_step,
     .info = barker_info,
 };

@@ -32,33 +32,18 @@ struct hmc {
   double step_size;
   double jitter;
   size_t n_steps;
-  bool adapts;
 };
 
-/* Followed by a proposal's v_theta[n_dim] and v_gradient[n_dim], and
- * v_momentum[n_dim]. */
-struct hmc_state {
-  struct tb_adapt adapt;
-};
-
-static size_t hmc_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  (void)n_dim;
-  return sizeof(struct hmc);
-}
+/* arrays of a chain, its proposal first */
+enum { AT_theta, AT_gradient, AT_momentum, N_ARRAY };
 
 /* Parameters: "step_size" (1), "steps" (1), "adapt" (0/1), "jitter" (1; none:
  * 0). */
 static enum tb_status hmc_init(struct tb_kernel* p_kernel,
-                               size_t n_dim,
                                const struct tb_params* p_params) {
   struct hmc* p_hmc = p_kernel->p_self;
-  (void)n_dim;
   p_hmc->step_size = tb_params_number(p_params, "step_size", -1);
-  p_hmc->adapts = tb_params_number(p_params, "adapt", 0) != 0;
   p_hmc->jitter = tb_params_number(p_params, "jitter", 0);
-  p_kernel->flags =
-      TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP | TB_KERNEL_FULL_GRADIENT;
   return p_hmc->step_size >= 0 && p_hmc->jitter >= 0 && p_hmc->jitter < 1 &&
                  tb_params_count(p_params,
                                  "steps",
@@ -70,15 +55,9 @@ static enum tb_status hmc_init(struct tb_kernel* p_kernel,
              : TB_STATUS_argument;
 }
 
-static size_t hmc_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void)p_kernel;
-  return sizeof(struct hmc_state) + 3 * n_dim * sizeof(double);
-}
-
 static double hmc_step_size(const struct tb_chain* p_chain) {
-  const struct hmc* p_hmc = p_chain->p_target->p_kernel->p_self;
-  const struct hmc_state* p_state = p_chain->p_kernel_state;
-  return p_hmc->step_size * tb_adapt_factor(&p_state->adapt);
+  const struct hmc* p_hmc = tb_kernel_self(p_chain);
+  return p_hmc->step_size * tb_adapt_factor(p_chain);
 }
 
 static double kinetic_energy(const double* v_momentum, size_t n_dim) {
@@ -99,7 +78,7 @@ static void add_scaled(double* v_to, double factor, const double* v, size_t n) {
 static enum tb_status hmc_trajectory(struct tb_chain* p_chain,
                                      double* v_momentum,
                                      struct tb_proposal* p_proposal) {
-  const struct hmc* p_hmc = p_chain->p_target->p_kernel->p_self;
+  const struct hmc* p_hmc = tb_kernel_self(p_chain);
   const size_t n_dim = p_chain->n_dim;
   double e = hmc_step_size(p_chain);
   if (p_hmc->jitter > 0) {
@@ -127,13 +106,12 @@ static enum tb_status hmc_trajectory(struct tb_chain* p_chain,
 }
 
 static enum tb_status hmc_step(struct tb_chain* p_chain) {
-  const struct hmc* p_hmc = p_chain->p_target->p_kernel->p_self;
-  struct hmc_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_theta = (double*)(p_state + 1);
-  double* v_momentum = v_theta + 2 * n_dim;
+  double* v_theta = tb_kernel_array(p_chain, AT_theta);
+  double* v_momentum = tb_kernel_array(p_chain, AT_momentum);
   struct tb_proposal proposal = {.v_theta = v_theta,
-                                 .v_gradient = v_theta + n_dim};
+                                 .v_gradient =
+                                     tb_kernel_array(p_chain, AT_gradient)};
 
   memcpy(v_theta, p_chain->v_theta, n_dim * sizeof(double));
   memcpy(proposal.v_gradient, p_chain->v_gradient, n_dim * sizeof(double));
@@ -147,9 +125,7 @@ static enum tb_status hmc_step(struct tb_chain* p_chain) {
       tb_metropolis_decide(p_chain,
                            &proposal,
                            before - kinetic_energy(v_momentum, n_dim));
-  if (p_hmc->adapts) {
-    tb_adapt_add(&p_state->adapt, p_chain, TB_TARGET_HMC, acceptance);
-  }
+  tb_adapt_add(p_chain, acceptance);
   return TB_STATUS_ok;
 }
 
@@ -164,9 +140,11 @@ const struct tb_kernel_type tb_kernel_hmc = {
         "Duane, Kennedy, Pendleton & Roweth (1987), Phys. Lett. B 195:216",
     .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP |
              TB_KERNEL_FULL_GRADIENT,
-    .self_size = hmc_self_size,
+    .n_self = sizeof(struct hmc),
     .init = hmc_init,
-    .state_size = hmc_state_size,
+    .n_state = sizeof(struct tb_adapt),
+    .n_array = N_ARRAY,
+    .target = TB_TARGET_HMC,
     .step = hmc_step,
     .info = hmc_info,
 };

@@ -5,6 +5,7 @@
 #define TB_KERNELS_KERNEL_H
 
 #include "gradients/gradient.h"
+#include "kernels/step.h"
 
 /* Counts of steps: beyond 2^53 doubles do not tell whole numbers apart. */
 #define TB_STEPS_MOST ((size_t)1 << 53)
@@ -31,14 +32,24 @@ struct tb_kernel_type {
   const char* citation;
   unsigned flags; /* of the family member with all its options */
 
-  /* shared part: parsed parameters; bytes and making */
-  size_t (*self_size)(const struct tb_params* p_params, size_t n_dim);
+  /* Shared by the chains: bytes of what options become, and the parameter with
+   * its step sizes, one for all coordinates or one each, which are read before
+   * init is called (NULL: there are none). */
+  size_t n_self;
+  const char* step_sizes;
+  /* the options; NULL: there are none */
   enum tb_status (*init)(struct tb_kernel* p_kernel,
-                         size_t n_dim,
                          const struct tb_params* p_params);
 
-  /* bytes a chain owns: plain bytes, without pointers, kept when saved */
-  size_t (*state_size)(const struct tb_kernel* p_kernel, size_t n_dim);
+  /* What a chain owns: n_state bytes, and then n_array arrays of n_dim numbers,
+   * tb_kernel_array(). Plain bytes, without pointers, kept when saved. */
+  size_t n_state;
+  size_t n_array;
+  /* The acceptance that warmup adapts its scale to where the parameter "adapt"
+   * (0/1) says so: its state begins with a struct tb_adapt (kernels/adapt.h).
+   * 0: it does not adapt. */
+  double target;
+
   /* after theta and its gradient are in place; NULL: nothing to set up */
   enum tb_status (*start)(struct tb_chain* p_chain);
 
@@ -57,15 +68,48 @@ struct tb_kernel_type {
   void (*start_normal)(const struct tb_chain* p_chain, double* v_normal);
   void (*step_normal)(const struct tb_chain* p_chain, double* v_normal);
 
-  /* what to report; NULL: nothing */
+  /* what to report, such as tb_kernel_step_info(); NULL: nothing */
   void (*info)(const struct tb_chain* p_chain, struct tb_kernel_info* p_info);
 };
 
 struct tb_kernel {
   const struct tb_kernel_type* type;
-  unsigned flags; /* type->flags narrowed by the options, set in init */
+  unsigned flags; /* type->flags, and so below; init narrows by the options */
+  size_t n_array;
+  bool adapts; /* "adapt" */
+  struct tb_step step;
   void* p_self;
 };
+
+/* kernel.c: the bytes and the making of a kernel from its table, and the bytes
+ * of a chain's state */
+size_t tb_kernel_self_size(const struct tb_kernel_type* type, size_t n_dim);
+enum tb_status tb_kernel_init(struct tb_kernel* p_kernel,
+                              size_t n_dim,
+                              const struct tb_params* p_params);
+size_t tb_kernel_state_size(const struct tb_kernel* p_kernel, size_t n_dim);
+/* `info` of a kernel with step sizes: the first */
+void tb_kernel_step_info(const struct tb_chain* p_chain,
+                         struct tb_kernel_info* p_info);
+
+/* what a chain's kernel made of its options */
+static inline const void* tb_kernel_self(const struct tb_chain* p_chain) {
+  return p_chain->p_target->p_kernel->p_self;
+}
+
+/* the step size of a coordinate, now */
+static inline double tb_kernel_step(const struct tb_chain* p_chain, size_t j) {
+  return p_chain->step_scale *
+         tb_step_at(&p_chain->p_target->p_kernel->step, j);
+}
+
+/* the k-th array of a chain's state; the next one follows */
+static inline double* tb_kernel_array(const struct tb_chain* p_chain,
+                                      size_t k) {
+  const size_t n_state = p_chain->p_target->p_kernel->type->n_state;
+  return (double*)((char*)p_chain->p_kernel_state + n_state) +
+         k * p_chain->n_dim;
+}
 
 /* registry.c */
 extern const struct tb_kernel_type* const tb_kernel_registry[];

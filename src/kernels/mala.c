@@ -26,45 +26,26 @@
 struct mala {
   double step_size;
   double sd_direction;
-  bool adapts;
 };
 
-/* Followed by a proposal's v_theta[n_dim] and v_gradient[n_dim], and
- * v_z[n_dim]. */
-struct mala_state {
-  struct tb_adapt adapt;
-};
-
-static size_t mala_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  (void)n_dim;
-  return sizeof(struct mala);
-}
+/* arrays of a chain: its proposal, and scratch */
+enum { AT_theta, AT_gradient, AT_z, N_ARRAY };
 
 /* Parameters: "step_size", "sigma_direction", "adapt" (0/1), "ratio". */
 static enum tb_status mala_init(struct tb_kernel* p_kernel,
-                                size_t n_dim,
                                 const struct tb_params* p_params) {
   struct mala* p_mala = p_kernel->p_self;
-  (void)n_dim;
   p_mala->step_size = tb_params_number(p_params, "step_size", -1);
   p_mala->sd_direction = tb_params_number(p_params, "sigma_direction", 0);
-  p_mala->adapts = tb_params_number(p_params, "adapt", 0) != 0;
   p_kernel->flags = tb_metropolis_flags(p_params);
   return p_mala->step_size >= 0 && p_mala->sd_direction >= 0
              ? TB_STATUS_ok
              : TB_STATUS_argument;
 }
 
-static size_t mala_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void)p_kernel;
-  return sizeof(struct mala_state) + 3 * n_dim * sizeof(double);
-}
-
 static double mala_step_size(const struct tb_chain* p_chain) {
-  const struct mala* p_mala = p_chain->p_target->p_kernel->p_self;
-  const struct mala_state* p_state = p_chain->p_kernel_state;
-  return p_mala->step_size * tb_adapt_factor(&p_state->adapt);
+  const struct mala* p_mala = tb_kernel_self(p_chain);
+  return p_mala->step_size * tb_adapt_factor(p_chain);
 }
 
 /* log q(to | from), v_gradient that at from */
@@ -84,13 +65,13 @@ static double mala_log_proposal(const struct tb_prolate* p_shape,
 
 static enum tb_status mala_step(struct tb_chain* p_chain) {
   const struct tb_target* p_target = p_chain->p_target;
-  const struct mala* p_mala = p_target->p_kernel->p_self;
-  struct mala_state* p_state = p_chain->p_kernel_state;
+  const struct mala* p_mala = tb_kernel_self(p_chain);
   const size_t n_dim = p_chain->n_dim;
-  double* v_theta = (double*)(p_state + 1);
-  double* v_z = v_theta + 2 * n_dim;
+  double* v_theta = tb_kernel_array(p_chain, AT_theta);
+  double* v_z = tb_kernel_array(p_chain, AT_z);
   struct tb_proposal proposal = {.v_theta = v_theta,
-                                 .v_gradient = v_theta + n_dim};
+                                 .v_gradient =
+                                     tb_kernel_array(p_chain, AT_gradient)};
   const double h = mala_step_size(p_chain);
   const struct tb_prolate law = {.sd = sqrt(h),
                                  .sd_axis = p_mala->sd_direction /
@@ -125,9 +106,7 @@ static enum tb_status mala_step(struct tb_chain* p_chain) {
                                   v_z);
   }
   const double acceptance = tb_metropolis_decide(p_chain, &proposal, log_ratio);
-  if (p_mala->adapts) {
-    tb_adapt_add(&p_state->adapt, p_chain, TB_TARGET_LANGEVIN, acceptance);
-  }
+  tb_adapt_add(p_chain, acceptance);
   return TB_STATUS_ok;
 }
 
@@ -140,9 +119,11 @@ const struct tb_kernel_type tb_kernel_mala = {
     .name = "mala",
     .citation = "Roberts & Tweedie (1996), Bernoulli 2:341",
     .flags = TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP,
-    .self_size = mala_self_size,
+    .n_self = sizeof(struct mala),
     .init = mala_init,
-    .state_size = mala_state_size,
+    .n_state = sizeof(struct tb_adapt),
+    .n_array = N_ARRAY,
+    .target = TB_TARGET_LANGEVIN,
     .step = mala_step,
     .info = mala_info,
 };

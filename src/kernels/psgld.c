@@ -15,26 +15,18 @@
  *   V        v_square   n_dim        chain's kernel state
  */
 #include "kernels/kernel.h"
-#include "kernels/step.h"
 
 #include "base/clip.h"
 
 #include <math.h>
 
 struct psgld {
-  struct tb_step step;
   double decay;
   double epsilon;
 };
 
-static size_t psgld_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  return sizeof(struct psgld) + n_dim * sizeof(double);
-}
-
 /* Parameters: "step_size" (1 or n_dim), "decay", "epsilon". */
 static enum tb_status psgld_init(struct tb_kernel* p_kernel,
-                                 size_t n_dim,
                                  const struct tb_params* p_params) {
   struct psgld* p_self = p_kernel->p_self;
   p_self->decay = tb_params_number(p_params, "decay", -1);
@@ -42,24 +34,17 @@ static enum tb_status psgld_init(struct tb_kernel* p_kernel,
   if (!(p_self->decay >= 0 && p_self->decay < 1 && p_self->epsilon > 0)) {
     return TB_STATUS_argument;
   }
-  return tb_step_read(&p_self->step,
-                      p_params,
-                      "step_size",
-                      n_dim,
-                      (double*)(p_self + 1));
+  return TB_STATUS_ok;
 }
 
-/* v_square[n_dim] and v_xi[n_dim]; zero when a run begins */
-static size_t psgld_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void)p_kernel;
-  return 2 * n_dim * sizeof(double);
-}
+/* zero when a run begins */
+enum { AT_square, AT_xi, N_ARRAY };
 
 static enum tb_status psgld_step(struct tb_chain* p_chain) {
-  const struct psgld* p_self = p_chain->p_target->p_kernel->p_self;
+  const struct psgld* p_self = tb_kernel_self(p_chain);
   const size_t n_dim = p_chain->n_dim;
-  double* v_square = p_chain->p_kernel_state;
-  double* v_xi = v_square + n_dim;
+  double* v_square = tb_kernel_array(p_chain, AT_square);
+  double* v_xi = tb_kernel_array(p_chain, AT_xi);
   const double n_data = (double)tb_max(1, p_chain->p_target->p_model->n_data);
   const double temperature = p_chain->is_exploring ? 0 : 1;
 
@@ -69,8 +54,8 @@ static enum tb_status psgld_step(struct tb_chain* p_chain) {
     const double mean = g / n_data;
     v_square[j] =
         p_self->decay * v_square[j] + (1 - p_self->decay) * mean * mean;
-    const double h = p_chain->step_scale * tb_step_at(&p_self->step, j) /
-                     (p_self->epsilon + sqrt(v_square[j]));
+    const double h =
+        tb_kernel_step(p_chain, j) / (p_self->epsilon + sqrt(v_square[j]));
     p_chain->v_theta[j] += 0.5 * h * g + temperature * sqrt(h) * v_xi[j];
   }
   return tb_chain_gradient(p_chain,
@@ -79,20 +64,14 @@ static enum tb_status psgld_step(struct tb_chain* p_chain) {
                            NULL);
 }
 
-static void psgld_info(const struct tb_chain* p_chain,
-                       struct tb_kernel_info* p_info) {
-  const struct psgld* p_self = p_chain->p_target->p_kernel->p_self;
-  p_info->step_size = p_chain->step_scale * p_self->step.v_size[0];
-}
-
 extern const struct tb_kernel_type tb_kernel_psgld;
 const struct tb_kernel_type tb_kernel_psgld = {
     .name = "psgld",
     .citation = "Li, Chen, Carlson & Carin (2016), AAAI",
-    .flags = 0,
-    .self_size = psgld_self_size,
+    .n_self = sizeof(struct psgld),
+    .step_sizes = "step_size",
     .init = psgld_init,
-    .state_size = psgld_state_size,
+    .n_array = N_ARRAY,
     .step = psgld_step,
-    .info = psgld_info,
+    .info = tb_kernel_step_info,
 };

@@ -28,7 +28,6 @@
 #include "base/vmath.h"
 #include "kernels/kernel.h"
 #include "kernels/noise.h"
-#include "kernels/step.h"
 
 #include <math.h>
 
@@ -42,7 +41,6 @@ enum sgbd_noise { SGBD_bimodal = 0, SGBD_normal = 1 };
 #define SGBD_SPREAD 0.1
 
 struct sgbd {
-  struct tb_step step;
   enum sgbd_variant variant;
   enum sgbd_noise noise;
   double smoothing; /* beta */
@@ -50,29 +48,17 @@ struct sgbd {
   bool adapts;
 };
 
-/* Followed by v_average[n_dim] where the variance of the gradient is needed,
- * and by v_sigma[n_dim] where it is adapted: with very many parameters an array
- * that says one number again and again costs time in every step. */
-struct sgbd_state {
-  struct tb_noise noise;
-};
-
-static size_t sgbd_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  return sizeof(struct sgbd) + n_dim * sizeof(double);
-}
+/* Arrays after the struct tb_noise of a chain, the first where the variance of
+ * the gradient is needed, both where sigma is adapted: with very many
+ * parameters an array that says one number again and again costs time in every
+ * step. */
+enum { AT_average, AT_sigma };
 
 /* Parameters: "sigma" (1 or n_dim), "variant", "noise" (enums above),
  * "noise_smoothing", "constant", "adaptive" (0/1). */
 static enum tb_status sgbd_init(struct tb_kernel* p_kernel,
-                                size_t n_dim,
                                 const struct tb_params* p_params) {
   struct sgbd* p_sgbd = p_kernel->p_self;
-  const enum tb_status status = tb_step_read(&p_sgbd->step,
-                                             p_params,
-                                             "sigma",
-                                             n_dim,
-                                             (double*)(p_sgbd + 1));
   size_t variant, noise;
   if (!tb_params_count(p_params, "variant", SGBD_extreme, 0, &variant) ||
       !tb_params_count(p_params, "noise", SGBD_normal, 0, &noise)) {
@@ -86,50 +72,37 @@ static enum tb_status sgbd_init(struct tb_kernel* p_kernel,
   p_kernel->flags = p_sgbd->variant == SGBD_corrected || p_sgbd->adapts
                         ? TB_KERNEL_VARIANCE
                         : 0;
-  return status;
-}
-
-static size_t sgbd_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  const struct sgbd* p_sgbd = p_kernel->p_self;
-  const bool uses_noise = p_kernel->flags & TB_KERNEL_VARIANCE;
-  return sizeof(struct sgbd_state) +
-         ((size_t)uses_noise + p_sgbd->adapts) * n_dim * sizeof(double);
-}
-
-static double* state_average(struct sgbd_state* p_state) {
-  return (double*)(p_state + 1);
+  p_kernel->n_array = (size_t)(p_kernel->flags != 0) + p_sgbd->adapts;
+  return TB_STATUS_ok;
 }
 
 /* sigma_j of every coordinate, or of all of them */
 static struct tb_step state_sigma(const struct tb_chain* p_chain) {
-  const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
-  return p_sgbd->adapts
-             ? (struct tb_step){state_average(p_chain->p_kernel_state) +
-                                    p_chain->n_dim,
-                                p_chain->n_dim}
-             : p_sgbd->step;
+  const struct sgbd* p_sgbd = tb_kernel_self(p_chain);
+  return p_sgbd->adapts ? (struct tb_step){tb_kernel_array(p_chain, AT_sigma),
+                                           p_chain->n_dim}
+                        : p_chain->p_target->p_kernel->step;
 }
 
 static enum tb_status sgbd_start(struct tb_chain* p_chain) {
-  const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
+  const struct sgbd* p_sgbd = tb_kernel_self(p_chain);
   if (p_sgbd->adapts) {
-    double* v_sigma = state_average(p_chain->p_kernel_state) + p_chain->n_dim;
+    double* v_sigma = tb_kernel_array(p_chain, AT_sigma);
     for (size_t j = 0; j < p_chain->n_dim; ++j) {
-      v_sigma[j] = tb_step_at(&p_sgbd->step, j);
+      v_sigma[j] = tb_step_at(&p_chain->p_target->p_kernel->step, j);
     }
   }
   return TB_STATUS_ok;
 }
 
-static void sgbd_adapt(const struct sgbd* p_sgbd,
-                       const double* v_average,
-                       double unbias,
-                       size_t n_dim,
-                       double* v_sigma) {
+static void sgbd_adapt(struct tb_chain* p_chain, double unbias) {
+  const struct sgbd* p_sgbd = tb_kernel_self(p_chain);
+  const double* v_average = tb_kernel_array(p_chain, AT_average);
+  double* v_sigma = tb_kernel_array(p_chain, AT_sigma);
   const double quantile = p_sgbd->noise == SGBD_bimodal ? 1.233 : 2.576;
-  for (size_t j = 0; j < n_dim; ++j) {
+  for (size_t j = 0; j < p_chain->n_dim; ++j) {
     const double tau = sqrt(unbias * v_average[j]);
-    const double cap = tb_step_at(&p_sgbd->step, j);
+    const double cap = tb_step_at(&p_chain->p_target->p_kernel->step, j);
     v_sigma[j] = quantile * tau * cap > p_sgbd->constant
                      ? p_sgbd->constant / (quantile * tau)
                      : cap;
@@ -254,10 +227,10 @@ static TB_CLONES bool sgbd_move(const struct sgbd_block* p,
 }
 
 static enum tb_status sgbd_step(struct tb_chain* p_chain) {
-  const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
-  struct sgbd_state* p_state = p_chain->p_kernel_state;
+  const struct sgbd* p_sgbd = tb_kernel_self(p_chain);
+  struct tb_noise* p_noise = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_average = state_average(p_state);
+  double* v_average = tb_kernel_array(p_chain, AT_average);
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
   const bool is_bimodal = p_sgbd->noise == SGBD_bimodal;
   const enum sgbd_variant variant =
@@ -267,14 +240,10 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
   double v_normal[SGBD_BLOCK], v_unif[SGBD_BLOCK], v_same[SGBD_BLOCK];
 
   if (uses_noise) {
-    tb_noise_add(&p_state->noise, p_sgbd->smoothing, p_chain, v_average);
+    tb_noise_add(p_noise, p_sgbd->smoothing, p_chain, v_average);
   }
   if (p_sgbd->adapts && p_chain->is_warmup) {
-    sgbd_adapt(p_sgbd,
-               v_average,
-               tb_noise_unbias(&p_state->noise),
-               n_dim,
-               v_average + n_dim);
+    sgbd_adapt(p_chain, tb_noise_unbias(p_noise));
   }
   const struct tb_step sigma = state_sigma(p_chain);
   for (size_t k = 0; k < SGBD_BLOCK; ++k) {
@@ -285,7 +254,7 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
   struct sgbd_block block = {.offset = is_bimodal ? scale : 0,
                              .spread = is_bimodal ? SGBD_SPREAD * scale : scale,
                              .constant = p_sgbd->constant,
-                             .unbias = tb_noise_now(&p_state->noise, p_chain),
+                             .unbias = tb_noise_now(p_noise, p_chain),
                              .v_normal = v_normal,
                              .v_unif = v_unif,
                              .v_sigma = v_same};
@@ -313,7 +282,7 @@ static enum tb_status sgbd_step(struct tb_chain* p_chain) {
 /* Probability that |w| tau > K. */
 static double
 sgbd_beyond(const struct tb_chain* p_chain, size_t j, double variance) {
-  const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
+  const struct sgbd* p_sgbd = tb_kernel_self(p_chain);
   const struct tb_step step = state_sigma(p_chain);
   const double sigma = sqrt(p_chain->step_scale) * tb_step_at(&step, j);
   const double reach = sigma * sqrt(variance);
@@ -328,7 +297,7 @@ sgbd_beyond(const struct tb_chain* p_chain, size_t j, double variance) {
 
 static void sgbd_info(const struct tb_chain* p_chain,
                       struct tb_kernel_info* p_info) {
-  const struct sgbd* p_sgbd = p_chain->p_target->p_kernel->p_self;
+  const struct sgbd* p_sgbd = tb_kernel_self(p_chain);
   const struct tb_step sigma = state_sigma(p_chain);
   p_info->step_size = sqrt(p_chain->step_scale) * sigma.v_size[0];
   p_info->v_step = p_sgbd->adapts ? sigma.v_size : NULL;
@@ -337,10 +306,10 @@ static void sgbd_info(const struct tb_chain* p_chain,
 const struct tb_kernel_type tb_kernel_sgbd = {
     .name = "sgbd",
     .citation = "Mauri & Zanella (2024), AISTATS",
-    .flags = 0,
-    .self_size = sgbd_self_size,
+    .n_self = sizeof(struct sgbd),
+    .step_sizes = "sigma",
     .init = sgbd_init,
-    .state_size = sgbd_state_size,
+    .n_state = sizeof(struct tb_noise),
     .start = sgbd_start,
     .step = sgbd_step,
     .beyond = sgbd_beyond,

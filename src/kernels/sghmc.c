@@ -20,36 +20,22 @@
  */
 #include "kernels/kernel.h"
 #include "kernels/noise.h"
-#include "kernels/step.h"
 
 #include <math.h>
 
 struct sghmc {
-  struct tb_step step;
   double friction;
   size_t n_leapfrog; /* 0: the momentum is never drawn afresh */
   bool estimates_noise;
   double smoothing;
 };
 
-/* Followed by v_momentum[n_dim], v_average[n_dim] and v_xi[n_dim]. */
-struct sghmc_state {
-  struct tb_noise noise;
-};
-
-static double* state_momentum(struct sghmc_state* p_state) {
-  return (double*)(p_state + 1);
-}
-
-static size_t sghmc_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  return sizeof(struct sghmc) + n_dim * sizeof(double);
-}
+/* arrays after the struct tb_noise of a chain */
+enum { AT_momentum, AT_average, AT_xi, N_ARRAY };
 
 /* Parameters: "step_size" (1 or n_dim), "friction", "leapfrog" (0: none),
  * "noise_estimate" (0/1), "noise_smoothing". */
 static enum tb_status sghmc_init(struct tb_kernel* p_kernel,
-                                 size_t n_dim,
                                  const struct tb_params* p_params) {
   struct sghmc* p_self = p_kernel->p_self;
   p_self->friction = tb_params_number(p_params, "friction", -1);
@@ -65,27 +51,17 @@ static enum tb_status sghmc_init(struct tb_kernel* p_kernel,
                        &p_self->n_leapfrog)) {
     return TB_STATUS_argument;
   }
-  return tb_step_read(&p_self->step,
-                      p_params,
-                      "step_size",
-                      n_dim,
-                      (double*)(p_self + 1));
-}
-
-static size_t sghmc_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void)p_kernel;
-  return sizeof(struct sghmc_state) + 3 * n_dim * sizeof(double);
+  return TB_STATUS_ok;
 }
 
 /* v ~ N(0, eta): its law where the dynamics are stationary */
 static void sghmc_refresh(struct tb_chain* p_chain) {
-  const struct sghmc* p_self = p_chain->p_target->p_kernel->p_self;
-  double* v_momentum = state_momentum(p_chain->p_kernel_state);
+  double* v_momentum = tb_kernel_array(p_chain, AT_momentum);
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise],
                    v_momentum,
                    p_chain->n_dim);
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
-    v_momentum[j] *= sqrt(p_chain->step_scale * tb_step_at(&p_self->step, j));
+    v_momentum[j] *= sqrt(tb_kernel_step(p_chain, j));
   }
 }
 
@@ -96,22 +72,22 @@ static enum tb_status sghmc_start(struct tb_chain* p_chain) {
 
 /* One update of v and theta with `kick` of the gradient. */
 static enum tb_status sghmc_move(struct tb_chain* p_chain, double kick) {
-  const struct sghmc* p_self = p_chain->p_target->p_kernel->p_self;
-  struct sghmc_state* p_state = p_chain->p_kernel_state;
+  const struct sghmc* p_self = tb_kernel_self(p_chain);
+  struct tb_noise* p_noise = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_momentum = state_momentum(p_state);
-  double* v_average = v_momentum + n_dim;
-  double* v_xi = v_average + n_dim;
+  double* v_momentum = tb_kernel_array(p_chain, AT_momentum);
+  double* v_average = tb_kernel_array(p_chain, AT_average);
+  double* v_xi = tb_kernel_array(p_chain, AT_xi);
   const double a = p_self->friction;
 
   if (p_self->estimates_noise) {
-    tb_noise_add(&p_state->noise, p_self->smoothing, p_chain, v_average);
+    tb_noise_add(p_noise, p_self->smoothing, p_chain, v_average);
   }
-  const double unbias = tb_noise_now(&p_state->noise, p_chain);
+  const double unbias = tb_noise_now(p_noise, p_chain);
   const double temperature = p_chain->is_exploring ? 0 : 1;
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_xi, n_dim);
   for (size_t j = 0; j < n_dim; ++j) {
-    const double eta = p_chain->step_scale * tb_step_at(&p_self->step, j);
+    const double eta = tb_kernel_step(p_chain, j);
     const double b =
         p_self->estimates_noise ? 0.5 * eta * unbias * v_average[j] : 0;
     const double sd = temperature * sqrt(2 * eta * fmax(0, a - b));
@@ -126,7 +102,7 @@ static enum tb_status sghmc_move(struct tb_chain* p_chain, double kick) {
 }
 
 static enum tb_status sghmc_step(struct tb_chain* p_chain) {
-  const struct sghmc* p_self = p_chain->p_target->p_kernel->p_self;
+  const struct sghmc* p_self = tb_kernel_self(p_chain);
   if (p_self->n_leapfrog == 0) {
     return sghmc_move(p_chain, 1);
   }
@@ -141,27 +117,22 @@ static enum tb_status sghmc_step(struct tb_chain* p_chain) {
 /* b > a: the gradient's noise is more than the friction takes up */
 static double
 sghmc_beyond(const struct tb_chain* p_chain, size_t j, double variance) {
-  const struct sghmc* p_self = p_chain->p_target->p_kernel->p_self;
-  const double eta = p_chain->step_scale * tb_step_at(&p_self->step, j);
+  const struct sghmc* p_self = tb_kernel_self(p_chain);
+  const double eta = tb_kernel_step(p_chain, j);
   return 0.5 * eta * variance > p_self->friction;
-}
-
-static void sghmc_info(const struct tb_chain* p_chain,
-                       struct tb_kernel_info* p_info) {
-  const struct sghmc* p_self = p_chain->p_target->p_kernel->p_self;
-  p_info->step_size = p_chain->step_scale * p_self->step.v_size[0];
 }
 
 extern const struct tb_kernel_type tb_kernel_sghmc;
 const struct tb_kernel_type tb_kernel_sghmc = {
     .name = "sghmc",
     .citation = "Chen, Fox & Guestrin (2014), ICML",
-    .flags = 0,
-    .self_size = sghmc_self_size,
+    .n_self = sizeof(struct sghmc),
+    .step_sizes = "step_size",
     .init = sghmc_init,
-    .state_size = sghmc_state_size,
+    .n_state = sizeof(struct tb_noise),
+    .n_array = N_ARRAY,
     .start = sghmc_start,
     .step = sghmc_step,
     .beyond = sghmc_beyond,
-    .info = sghmc_info,
+    .info = tb_kernel_step_info,
 };

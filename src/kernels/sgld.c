@@ -27,7 +27,6 @@
  */
 #include "kernels/kernel.h"
 #include "kernels/noise.h"
-#include "kernels/step.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,40 +41,22 @@ enum sgld_variant {
 };
 
 struct sgld {
-  struct tb_step step;
   enum sgld_integrator integrator;
   enum sgld_variant variant;
   double smoothing; /* beta */
   double precision; /* k */
 };
 
-/* Followed by v_noise[n_dim], v_next[n_dim] and v_average[n_dim]. Between steps
- * v_noise is what the next one begins with, and v_next the other noise of the
- * last: xi_t of leimkuhler-matthews, which has moved on to xi_{t+1}. */
-struct sgld_state {
-  struct tb_noise noise;
-};
-
-static double* state_noise(struct sgld_state* p_state) {
-  return (double*)(p_state + 1);
-}
-
-static size_t sgld_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  return sizeof(struct sgld) + n_dim * sizeof(double);
-}
+/* arrays after the struct tb_noise of a chain. Between steps v_noise is what
+ * the next one begins with, and v_next the other noise of the last: xi_t of
+ * leimkuhler-matthews, which has moved on to xi_{t+1}. */
+enum { AT_noise, AT_next, AT_average, N_ARRAY };
 
 /* Parameters: "step_size" (1 or n_dim), "integrator", "variant" (enums above),
  * "noise_smoothing", "precision". */
 static enum tb_status sgld_init(struct tb_kernel* p_kernel,
-                                size_t n_dim,
                                 const struct tb_params* p_params) {
   struct sgld* p_sgld = p_kernel->p_self;
-  const enum tb_status status = tb_step_read(&p_sgld->step,
-                                             p_params,
-                                             "step_size",
-                                             n_dim,
-                                             (double*)(p_sgld + 1));
   size_t integrator, variant;
   if (!tb_params_count(p_params,
                        "integrator",
@@ -93,18 +74,12 @@ static enum tb_status sgld_init(struct tb_kernel* p_kernel,
       p_sgld->variant == SGLD_corrected || p_sgld->variant == SGLD_modified
           ? TB_KERNEL_VARIANCE
           : 0;
-  return status;
-}
-
-static size_t sgld_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void)p_kernel;
-  return sizeof(struct sgld_state) + 3 * n_dim * sizeof(double);
+  return TB_STATUS_ok;
 }
 
 static enum tb_status sgld_start(struct tb_chain* p_chain) {
-  struct sgld_state* p_state = p_chain->p_kernel_state;
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise],
-                   state_noise(p_state),
+                   tb_kernel_array(p_chain, AT_noise),
                    p_chain->n_dim);
   return TB_STATUS_ok;
 }
@@ -137,12 +112,13 @@ static double sgld_sd(const struct sgld* p_sgld,
 }
 
 static enum tb_status sgld_step(struct tb_chain* p_chain) {
-  const struct sgld* p_sgld = p_chain->p_target->p_kernel->p_self;
-  struct sgld_state* p_state = p_chain->p_kernel_state;
+  const struct sgld* p_sgld = tb_kernel_self(p_chain);
+  const struct tb_step* p_step = &p_chain->p_target->p_kernel->step;
+  struct tb_noise* p_noise = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_noise = state_noise(p_state);
-  double* v_next = v_noise + n_dim;
-  double* v_average = v_next + n_dim;
+  double* v_noise = tb_kernel_array(p_chain, AT_noise);
+  double* v_next = tb_kernel_array(p_chain, AT_next);
+  double* v_average = tb_kernel_array(p_chain, AT_average);
   const double* v_gradient = p_chain->v_gradient;
   double* v_theta = p_chain->v_theta;
   const bool is_lm = p_sgld->integrator == SGLD_leimkuhler_matthews;
@@ -152,14 +128,14 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
       p_chain->is_exploring ? SGLD_extreme : p_sgld->variant;
 
   if (uses_noise) {
-    tb_noise_add(&p_state->noise, p_sgld->smoothing, p_chain, v_average);
+    tb_noise_add(p_noise, p_sgld->smoothing, p_chain, v_average);
   }
-  const double unbias = tb_noise_now(&p_state->noise, p_chain);
+  const double unbias = tb_noise_now(p_noise, p_chain);
 
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_next, n_dim);
-  if (!uses_noise && p_sgld->step.n_size == 1) {
+  if (!uses_noise && p_step->n_size == 1) {
     /* nothing differs between coordinates: one root for all */
-    const double h = p_chain->step_scale * p_sgld->step.v_size[0];
+    const double h = tb_kernel_step(p_chain, 0);
     const double sd = sgld_sd(p_sgld, variant, h, 0) * (is_lm ? 0.5 : 1);
     const double before = is_lm ? 1 : 0;
     for (size_t j = 0; j < n_dim; ++j) {
@@ -168,7 +144,7 @@ static enum tb_status sgld_step(struct tb_chain* p_chain) {
     }
   } else {
     for (size_t j = 0; j < n_dim; ++j) {
-      const double h = p_chain->step_scale * tb_step_at(&p_sgld->step, j);
+      const double h = tb_kernel_step(p_chain, j);
       const double xi = is_lm ? 0.5 * (v_noise[j] + v_next[j]) : v_next[j];
       v_theta[j] += 0.5 * h * v_gradient[j] +
                     sgld_sd(p_sgld, variant, h, unbias * v_average[j]) * xi;
@@ -199,11 +175,12 @@ static double sgld_normal_sd(const struct sgld* p_sgld, double h) {
  * law; another start is forgotten, by both, as warmup goes on. */
 static void sgld_start_normal(const struct tb_chain* p_chain,
                               double* v_normal) {
-  const struct sgld* p_sgld = p_chain->p_target->p_kernel->p_self;
-  const double* v_noise = state_noise(p_chain->p_kernel_state);
+  const struct sgld* p_sgld = tb_kernel_self(p_chain);
+  const struct tb_step* p_step = &p_chain->p_target->p_kernel->step;
+  const double* v_noise = tb_kernel_array(p_chain, AT_noise);
   const bool is_lm = p_sgld->integrator == SGLD_leimkuhler_matthews;
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
-    const double h = is_lm ? tb_step_at(&p_sgld->step, j) : 0;
+    const double h = is_lm ? tb_step_at(p_step, j) : 0;
     v_normal[j] = sqrt(fmax(0, 1 - h / 4)) * p_chain->v_theta[j] +
                   0.5 * sqrt(h) * v_noise[j];
   }
@@ -211,14 +188,15 @@ static void sgld_start_normal(const struct tb_chain* p_chain,
 
 /* phi^G <- (1 - h/2) phi^G + the noise of the step just made */
 static void sgld_step_normal(const struct tb_chain* p_chain, double* v_normal) {
-  const struct sgld* p_sgld = p_chain->p_target->p_kernel->p_self;
-  const double* v_noise = state_noise(p_chain->p_kernel_state);
-  const double* v_next = v_noise + p_chain->n_dim;
+  const struct sgld* p_sgld = tb_kernel_self(p_chain);
+  const struct tb_step* p_step = &p_chain->p_target->p_kernel->step;
+  const double* v_noise = tb_kernel_array(p_chain, AT_noise);
+  const double* v_next = tb_kernel_array(p_chain, AT_next);
   const bool is_lm = p_sgld->integrator == SGLD_leimkuhler_matthews;
   double h = 0, sd = 0;
   for (size_t j = 0; j < p_chain->n_dim; ++j) {
-    if (j == 0 || p_sgld->step.n_size > 1) {
-      h = p_chain->step_scale * tb_step_at(&p_sgld->step, j);
+    if (j == 0 || p_step->n_size > 1) {
+      h = tb_kernel_step(p_chain, j);
       sd = sgld_normal_sd(p_sgld, h);
     }
     const double xi = is_lm ? 0.5 * (v_next[j] + v_noise[j]) : v_next[j];
@@ -229,29 +207,24 @@ static void sgld_step_normal(const struct tb_chain* p_chain, double* v_normal) {
 /* tau > 2 / sqrt(h): the noise of the gradient alone is too much */
 static double
 sgld_beyond(const struct tb_chain* p_chain, size_t j, double variance) {
-  const struct sgld* p_sgld = p_chain->p_target->p_kernel->p_self;
-  const double h = p_chain->step_scale * tb_step_at(&p_sgld->step, j);
+  const struct sgld* p_sgld = tb_kernel_self(p_chain);
+  const double h = tb_kernel_step(p_chain, j);
   return sgld_share(p_sgld, h, variance) > 1;
-}
-
-static void sgld_info(const struct tb_chain* p_chain,
-                      struct tb_kernel_info* p_info) {
-  const struct sgld* p_sgld = p_chain->p_target->p_kernel->p_self;
-  p_info->step_size = p_chain->step_scale * p_sgld->step.v_size[0];
 }
 
 const struct tb_kernel_type tb_kernel_sgld = {
     .name = "sgld",
     .citation =
         "Welling & Teh (2011), ICML; Leimkuhler & Matthews (2013), AMRX",
-    .flags = 0,
-    .self_size = sgld_self_size,
+    .n_self = sizeof(struct sgld),
+    .step_sizes = "step_size",
     .init = sgld_init,
-    .state_size = sgld_state_size,
+    .n_state = sizeof(struct tb_noise),
+    .n_array = N_ARRAY,
     .start = sgld_start,
     .step = sgld_step,
     .beyond = sgld_beyond,
     .start_normal = sgld_start_normal,
     .step_normal = sgld_step_normal,
-    .info = sgld_info,
+    .info = tb_kernel_step_info,
 };

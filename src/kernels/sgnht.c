@@ -23,38 +23,26 @@ struct sgnht {
   double diffusion;
 };
 
-/* Followed by v_momentum[n_dim] and v_xi[n_dim]. */
 struct sgnht_state {
   double thermostat;
 };
 
-static size_t sgnht_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  (void)n_dim;
-  return sizeof(struct sgnht);
-}
+enum { AT_momentum, AT_xi, N_ARRAY };
 
 /* Parameters: "step_size" (1), "diffusion". */
 static enum tb_status sgnht_init(struct tb_kernel* p_kernel,
-                                 size_t n_dim,
                                  const struct tb_params* p_params) {
   struct sgnht* p_self = p_kernel->p_self;
-  (void)n_dim;
   p_self->step_size = tb_params_number(p_params, "step_size", -1);
   p_self->diffusion = tb_params_number(p_params, "diffusion", -1);
   return p_self->step_size >= 0 && p_self->diffusion > 0 ? TB_STATUS_ok
                                                          : TB_STATUS_argument;
 }
 
-static size_t sgnht_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void)p_kernel;
-  return sizeof(struct sgnht_state) + 2 * n_dim * sizeof(double);
-}
-
 static enum tb_status sgnht_start(struct tb_chain* p_chain) {
-  const struct sgnht* p_self = p_chain->p_target->p_kernel->p_self;
+  const struct sgnht* p_self = tb_kernel_self(p_chain);
   struct sgnht_state* p_state = p_chain->p_kernel_state;
-  double* v_momentum = (double*)(p_state + 1);
+  double* v_momentum = tb_kernel_array(p_chain, AT_momentum);
   p_state->thermostat = p_self->diffusion;
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise],
                    v_momentum,
@@ -66,11 +54,11 @@ static enum tb_status sgnht_start(struct tb_chain* p_chain) {
 }
 
 static enum tb_status sgnht_step(struct tb_chain* p_chain) {
-  const struct sgnht* p_self = p_chain->p_target->p_kernel->p_self;
+  const struct sgnht* p_self = tb_kernel_self(p_chain);
   struct sgnht_state* p_state = p_chain->p_kernel_state;
   const size_t n_dim = p_chain->n_dim;
-  double* v_momentum = (double*)(p_state + 1);
-  double* v_xi = v_momentum + n_dim;
+  double* v_momentum = tb_kernel_array(p_chain, AT_momentum);
+  double* v_xi = tb_kernel_array(p_chain, AT_xi);
   const double eta = p_chain->step_scale * p_self->step_size;
   const double sd =
       p_chain->is_exploring ? 0 : sqrt(2 * p_self->diffusion * eta);
@@ -94,7 +82,7 @@ static enum tb_status sgnht_step(struct tb_chain* p_chain) {
 
 static void sgnht_info(const struct tb_chain* p_chain,
                        struct tb_kernel_info* p_info) {
-  const struct sgnht* p_self = p_chain->p_target->p_kernel->p_self;
+  const struct sgnht* p_self = tb_kernel_self(p_chain);
   p_info->step_size = p_chain->step_scale * p_self->step_size;
 }
 
@@ -102,10 +90,10 @@ extern const struct tb_kernel_type tb_kernel_sgnht;
 const struct tb_kernel_type tb_kernel_sgnht = {
     .name = "sgnht",
     .citation = "Ding, Fang, Babbush, Chen, Skeel & Neven (2014), NIPS",
-    .flags = 0,
-    .self_size = sgnht_self_size,
+    .n_self = sizeof(struct sgnht),
     .init = sgnht_init,
-    .state_size = sgnht_state_size,
+    .n_state = sizeof(struct sgnht_state),
+    .n_array = N_ARRAY,
     .start = sgnht_start,
     .step = sgnht_step,
     .info = sgnht_info,

@@ -23,19 +23,13 @@ struct smh {
   double share; /* how many of them there are */
 };
 
-static size_t smh_self_size(const struct tb_params* p_params, size_t n_dim) {
-  (void)p_params;
-  (void)n_dim;
-  return sizeof(struct smh);
-}
+/* arrays of a chain: its proposal, and scratch */
+enum { AT_theta, AT_gradient, AT_xi, AT_z, N_ARRAY };
 
 /* Parameters: "near" (0 to 1), "share" (0 to 1). */
 static enum tb_status smh_init(struct tb_kernel* p_kernel,
-                               size_t n_dim,
                                const struct tb_params* p_params) {
   struct smh* p_smh = p_kernel->p_self;
-  (void)n_dim;
-  p_kernel->flags = p_kernel->type->flags;
   *p_smh = (struct smh){.near = tb_params_number(p_params, "near", 0.9),
                         .share = tb_params_number(p_params, "share", 0.1)};
   return p_smh->near >= 0 && p_smh->near < 1 && p_smh->share >= 0 &&
@@ -44,23 +38,19 @@ static enum tb_status smh_init(struct tb_kernel* p_kernel,
              : TB_STATUS_argument;
 }
 
-static size_t smh_state_size(const struct tb_kernel* p_kernel, size_t n_dim) {
-  (void)p_kernel;
-  return 4 * n_dim * sizeof(double);
-}
-
 static enum tb_status smh_step(struct tb_chain* p_chain) {
   const struct tb_target* p_target = p_chain->p_target;
-  const struct smh* p_smh = p_target->p_kernel->p_self;
+  const struct smh* p_smh = tb_kernel_self(p_chain);
   const struct tb_law* p_law =
       p_target->p_estimator->type->law(p_target->p_estimator);
   const size_t n_dim = p_chain->n_dim;
   struct tb_rng* p_rng = &p_chain->v_rng[TB_STREAM_noise];
-  double* v_theta = p_chain->p_kernel_state;
-  double* v_xi = v_theta + 2 * n_dim;
-  double* v_z = v_xi + n_dim;
+  double* v_theta = tb_kernel_array(p_chain, AT_theta);
+  double* v_xi = tb_kernel_array(p_chain, AT_xi);
+  double* v_z = tb_kernel_array(p_chain, AT_z);
   struct tb_proposal proposal = {.v_theta = v_theta,
-                                 .v_gradient = v_theta + n_dim};
+                                 .v_gradient =
+                                     tb_kernel_array(p_chain, AT_gradient)};
   const bool is_near = tb_rng_unif(p_rng) < p_smh->share;
   tb_rng_fill_norm(p_rng, v_xi, n_dim);
   if (is_near) {
@@ -87,8 +77,8 @@ const struct tb_kernel_type tb_kernel_smh = {
     .citation = "Cornish et al. (2019), ICML",
     .flags =
         TB_KERNEL_METROPOLIS | TB_KERNEL_CONSTANT_STEP | TB_KERNEL_FACTORISED,
-    .self_size = smh_self_size,
+    .n_self = sizeof(struct smh),
     .init = smh_init,
-    .state_size = smh_state_size,
+    .n_array = N_ARRAY,
     .step = smh_step,
 };

@@ -1,27 +1,8 @@
 /* Regressions with classes: log likelihoods of rows, at one point or at many,
  * and how far predictors are out; see classes.c. */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include <math.h>
-
-enum tb_status classes_log_lik(const struct tb_model* p_model,
-                               const struct tb_workspace* p_work,
-                               const double* v_theta,
-                               const struct tb_batch* p_batch,
-                               double* v_out) {
-  const struct classes* p = p_model->p_self;
-  const struct classes_scratch s =
-      classes_scratch_at(p, p_work->p_scratch, false);
-  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
-    const size_t n_row = classes_gather(p, p_batch, b, &s);
-    const struct classes_out out = {.v_log_lik = v_out + b};
-    classes_look(p, v_theta, p_batch, b, n_row, &s, &out);
-    for (size_t i = 0; p->v_weight != NULL && i < n_row; ++i) {
-      v_out[b + i] *= p->v_weight[classes_row(p_batch, b + i)];
-    }
-  }
-  return TB_STATUS_ok;
-}
 
 /* A block of rows is gathered once for all points. */
 enum tb_status classes_log_lik_many(const struct tb_model* p_model,
@@ -47,7 +28,7 @@ enum tb_status classes_log_lik_many(const struct tb_model* p_model,
                    &out);
       for (size_t i = 0; i < n_row; ++i) {
         const double w =
-            p->v_weight == NULL ? 1 : p->v_weight[classes_row(p_batch, b + i)];
+            p->v_weight == NULL ? 1 : p->v_weight[tb_batch_row(p_batch, b + i)];
         v_sum[k] += w * v_log_lik[i];
       }
     }
@@ -83,7 +64,7 @@ double classes_largest_predictor(const struct tb_model* p_model,
       largest = fmax(largest, fabs(s.v_eta[k]));
     }
     for (size_t k = 0; p->head->is_ordered && k < n_row; ++k) {
-      const size_t y = (size_t)p->v_class[classes_row(p_batch, b + k)];
+      const size_t y = (size_t)p->v_class[tb_batch_row(p_batch, b + k)];
       largest = fmax(largest, largest_distance(p, v_cut, y, s.v_eta[k]));
     }
   }

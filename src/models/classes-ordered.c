@@ -20,7 +20,7 @@
  *   c        v_cut      K - 1    caller's scratch
  *   alpha    v_count    K        classes
  */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 #include "responses/normal-tails.h"
 
 #include <math.h>

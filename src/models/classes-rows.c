@@ -6,7 +6,7 @@
  *
  * models/classes.c has the model, the symbols and who owns what.
  */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include "base/blas.h"
 
@@ -80,7 +80,7 @@ void classes_look(const struct classes* p,
              p_s->v_eta,
              p->n_eta);
   for (size_t k = 0; k < n_row; ++k) {
-    const size_t row = classes_row(p_batch, first + k);
+    const size_t row = tb_batch_row(p_batch, first + k);
     v_class[k] = p->v_class[row];
     if (p->v_offset != NULL) {
       p_s->v_eta[k * p->n_eta] += p->v_offset[row];

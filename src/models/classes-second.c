@@ -9,7 +9,7 @@
  *   h_i      v_bend     n_inner x n_inner  scratch, for each row of a block
  *            v_record   n_data             caller: largest |eta| of a row
  */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include "base/blas.h"
 
@@ -20,9 +20,9 @@
 size_t classes_pass_size(const struct tb_model* p_model,
                          size_t n_row,
                          size_t n_point) {
-  (void)n_row;
   (void)n_point;
-  return classes_scratch_size(p_model->p_self, true);
+  return tb_max(tb_blocks_workspace_size(p_model, n_row),
+                classes_scratch_size(p_model->p_self, true));
 }
 
 /* v_other := h_km of each row times its covariates; v_bend: weights included */

@@ -8,7 +8,7 @@
  */
 #include "base/clones.h"
 #include "base/vmath.h"
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 /* v_p := e^(eta - largest) of each row, v_norm := log(1 + sum_k e^eta_k),
  * v_total := sum_k e^(eta_k - largest), class 0 included */

@@ -17,7 +17,7 @@
  *   Sigma     v_sigma    n_dim x n_dim  caller
  *   dz/dtheta v_along    n_dim          scratch
  */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include <math.h>
 #include <string.h>
@@ -179,7 +179,7 @@ enum tb_status classes_weights(const struct tb_model* p_model,
     const struct classes_out out = {.v_bend = is_robust ? s.v_bend : NULL};
     classes_look(p, v_theta, p_batch, b, n_row, &s, &out);
     for (size_t i = 0; i < n_row; ++i) {
-      const size_t row = classes_row(p_batch, b + i);
+      const size_t row = tb_batch_row(p_batch, b + i);
       const double* v_x = s.v_x + i * n;
       for (size_t j = 0; p->head->is_ordered && j < n; ++j) {
         s.v_along[j] = -v_x[j];

@@ -21,7 +21,7 @@
  *   offset    v_offset   n_data             classes, NULL: none
  *   c         v_center   n_coef             classes
  */
-#include "models/classes.h"
+#include "models/classes-inside.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
@@ -32,12 +32,6 @@
 #include <string.h>
 
 /* ------------------------------------------------------------------- slots */
-
-static size_t classes_workspace_size(const struct tb_model* p_model,
-                                     size_t n_batch) {
-  (void)n_batch;
-  return classes_scratch_size(p_model->p_self, false);
-}
 
 static enum tb_status classes_prior(const struct tb_model* p_model,
                                     const struct tb_workspace* p_work,
@@ -67,149 +61,84 @@ static bool classes_is_outside(const struct tb_model* p_model,
   return p->prior.is_bounded && tb_prior_is_outside(&p->prior, v_theta);
 }
 
-/* v_score -= that of the reference, stored or looked up */
-static void subtract_reference(const struct classes* p,
-                               const struct tb_batch* p_batch,
-                               const struct tb_reference* p_reference,
-                               size_t first,
-                               size_t n_row,
-                               const struct classes_scratch* p_s) {
-  const size_t n = p->n_inner;
-  if (p_reference->v_scalar == NULL) {
-    const struct classes_out out = {.v_score = p_s->v_before};
-    classes_look(p, p_reference->v_theta, p_batch, first, n_row, p_s, &out);
-  }
-  for (size_t i = 0; i < n_row; ++i) {
-    const double* v_from =
-        p_reference->v_scalar == NULL
-            ? p_s->v_before + i * n
-            : p_reference->v_scalar +
-                  classes_row(p_batch, first + i) * p_reference->stride;
-    for (size_t k = 0; k < n; ++k) {
-      p_s->v_score[i * n + k] -= v_from[k];
-    }
+/* ------------------------------------------------------------------- blocks */
+
+static struct tb_block_shape classes_shape(const struct tb_model* p_model) {
+  const struct classes* p = p_model->p_self;
+  return (struct tb_block_shape){.n_row = CLASSES_BLOCK,
+                                 .n_score = p->n_inner,
+                                 .n_own = classes_scratch_size(p, false)};
+}
+
+static void classes_load(const struct tb_model* p_model,
+                         const struct tb_block* p_block) {
+  const struct classes* p = p_model->p_self;
+  const struct classes_scratch s = classes_scratch_at(p, p_block->p_own, false);
+  (void)classes_gather(p, p_block->p_batch, p_block->first, &s);
+  for (size_t i = 0; p->v_weight != NULL && i < p_block->n_row; ++i) {
+    p_block->v_weight[i] *= p->v_weight[tb_block_row(p_block, i)];
   }
 }
 
 /* slopes in the inner coordinates, without weights */
-static size_t respond(const struct classes* p,
-                      const double* v_theta,
-                      const struct tb_batch* p_batch,
-                      const struct tb_reference* p_reference,
-                      size_t first,
-                      const struct classes_scratch* p_s,
-                      double* v_log_lik) {
-  const size_t n_row = classes_gather(p, p_batch, first, p_s);
-  const struct classes_out out = {.v_log_lik = v_log_lik,
-                                  .v_score = p_s->v_score};
-  classes_look(p, v_theta, p_batch, first, n_row, p_s, &out);
-  if (p_reference != NULL) {
-    subtract_reference(p, p_batch, p_reference, first, n_row, p_s);
-  }
-  return n_row;
+static void classes_see(const struct tb_model* p_model,
+                        const struct tb_block* p_block,
+                        enum tb_block_place place,
+                        const struct tb_block_look* p_look) {
+  const struct classes* p = p_model->p_self;
+  const struct classes_scratch s = classes_scratch_at(p, p_block->p_own, false);
+  const struct classes_out out = {.v_log_lik = p_look->v_log_lik,
+                                  .v_score = p_look->v_score};
+  classes_look(p,
+               p_block->v_theta[place],
+               p_block->p_batch,
+               p_block->first,
+               p_block->n_row,
+               &s,
+               &out);
 }
 
-/* v_score times weights of the data, and the batch's multipliers */
-static void weigh(const struct classes* p,
-                  const struct tb_batch* p_batch,
-                  size_t first,
-                  size_t n_row,
-                  double* v_score) {
-  for (size_t i = 0; i < n_row; ++i) {
-    const double c = classes_weight(p, p_batch, first + i);
+/* ||a_i||^2 = ||u_i||^2 ||x_i - c||^2 + ||d_i||^2 */
+static void classes_square(const struct tb_model* p_model,
+                           const struct tb_block* p_block,
+                           double* v_square) {
+  const struct classes* p = p_model->p_self;
+  const struct classes_scratch s = classes_scratch_at(p, p_block->p_own, false);
+  for (size_t i = 0; i < p_block->n_row; ++i) {
+    double u2 = 0, d2 = 0, x2 = 0;
     for (size_t k = 0; k < p->n_inner; ++k) {
-      v_score[i * p->n_inner + k] *= c;
+      const double u = p_block->v_score[i * p->n_inner + k];
+      *(k < p->n_eta ? &u2 : &d2) += u * u;
     }
+    for (size_t j = 0; j < p->n_coef; ++j) {
+      x2 += s.v_x[i * p->n_coef + j] * s.v_x[i * p->n_coef + j];
+    }
+    v_square[i] = u2 * x2 + d2;
   }
 }
 
-static enum tb_status classes_gradient(const struct tb_model* p_model,
-                                       const struct tb_workspace* p_work,
-                                       const double* v_theta,
-                                       const struct tb_batch* p_batch,
-                                       const struct tb_reference* p_reference,
-                                       const struct tb_sums* p_sums) {
+static void classes_sum(const struct tb_model* p_model,
+                        const struct tb_block* p_block,
+                        const struct tb_sums* p_sums) {
   const struct classes* p = p_model->p_self;
-  const size_t n = p->n_inner;
-  const struct classes_scratch s =
-      classes_scratch_at(p, p_work->p_scratch, false);
-  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
-    double v_log_lik[CLASSES_BLOCK];
-    const bool wants_value = p_sums->p_log_lik != NULL;
-    const size_t n_row = classes_gather(p, p_batch, b, &s);
-    const struct classes_out out = {.v_log_lik = wants_value ? v_log_lik : NULL,
-                                    .v_score = s.v_score};
-    classes_look(p, v_theta, p_batch, b, n_row, &s, &out);
-    for (size_t i = 0; wants_value && i < n_row; ++i) {
-      *p_sums->p_log_lik += classes_weight(p, p_batch, b + i) * v_log_lik[i];
-    }
-    if (p_sums->v_scalar != NULL) {
-      memcpy(p_sums->v_scalar + b * n, s.v_score, n * n_row * sizeof(double));
-    }
-    if (p_reference != NULL) {
-      subtract_reference(p, p_batch, p_reference, b, n_row, &s);
-    }
-    weigh(p, p_batch, b, n_row, s.v_score);
-    classes_add(p, n_row, &s, s.v_score, p_sums->v_gradient, p_sums->v_square);
-  }
-  return TB_STATUS_ok;
+  const struct classes_scratch s = classes_scratch_at(p, p_block->p_own, false);
+  classes_add(p,
+              p_block->n_row,
+              &s,
+              p_block->v_score,
+              p_sums->v_gradient,
+              p_sums->v_square);
 }
 
-/* of the rows' stored slopes, whose weights in the data are not in them */
-static enum tb_status classes_add_scalar(const struct tb_model* p_model,
-                                         const struct tb_workspace* p_work,
-                                         const struct tb_batch* p_batch,
-                                         const double* v_scalar,
-                                         double* v_sum) {
-  const struct classes* p = p_model->p_self;
-  const size_t n = p->n_inner;
-  const struct classes_scratch s =
-      classes_scratch_at(p, p_work->p_scratch, false);
-  struct tb_batch plain = *p_batch;
-  plain.v_weight = NULL;
-  plain.weight = 1;
-  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
-    const size_t n_row = classes_gather(p, p_batch, b, &s);
-    memcpy(s.v_score, v_scalar + b * n, n * n_row * sizeof(double));
-    weigh(p, &plain, b, n_row, s.v_score);
-    classes_add(p, n_row, &s, s.v_score, v_sum, NULL);
-  }
-  return TB_STATUS_ok;
-}
+static const struct tb_model_blocks classes_blocks = {
+    .shape = classes_shape,
+    .load = classes_load,
+    .look = classes_see,
+    .square = classes_square,
+    .add = classes_sum,
+};
 
-/* ||g_i||^2 = ||u_i||^2 ||x_i - c||^2 + ||d_i||^2 */
-static enum tb_status
-classes_square_norms(const struct tb_model* p_model,
-                     const struct tb_workspace* p_work,
-                     const double* v_theta,
-                     const struct tb_batch* p_batch,
-                     const struct tb_reference* p_reference,
-                     double* v_square,
-                     double* v_sum) {
-  const struct classes* p = p_model->p_self;
-  const struct classes_scratch s =
-      classes_scratch_at(p, p_work->p_scratch, false);
-  struct tb_batch plain = *p_batch;
-  plain.v_weight = NULL;
-  plain.weight = 1;
-  for (size_t b = 0; b < p_batch->n_batch; b += CLASSES_BLOCK) {
-    const size_t n_row = respond(p, v_theta, p_batch, p_reference, b, &s, NULL);
-    weigh(p, &plain, b, n_row, s.v_score);
-    for (size_t i = 0; i < n_row; ++i) {
-      double u2 = 0, d2 = 0, x2 = 0;
-      for (size_t k = 0; k < p->n_inner; ++k) {
-        const double u = s.v_score[i * p->n_inner + k];
-        *(k < p->n_eta ? &u2 : &d2) += u * u;
-      }
-      for (size_t j = 0; j < p->n_coef; ++j) {
-        x2 += s.v_x[i * p->n_coef + j] * s.v_x[i * p->n_coef + j];
-      }
-      v_square[b + i] = u2 * x2 + d2;
-    }
-    classes_add(p, n_row, &s, s.v_score, v_sum, NULL);
-  }
-  return TB_STATUS_ok;
-}
+/* --------------------------------------------------------------- variables */
 
 /* b^T c of one predictor */
 static double shift_of(const struct classes* p, const double* v_b) {
@@ -406,12 +335,13 @@ const struct tb_model_type tb_model_classes = {
     .create = classes_create,
     .destroy = classes_destroy,
     .prior = classes_prior,
-    .gradient = classes_gradient,
-    .workspace_size = classes_workspace_size,
+    .gradient = tb_blocks_gradient,
+    .workspace_size = tb_blocks_workspace_size,
     .is_outside = classes_is_outside,
-    .log_lik = classes_log_lik,
-    .square_norms = classes_square_norms,
-    .add_scalar = classes_add_scalar,
+    .log_lik = tb_blocks_log_lik,
+    .square_norms = tb_blocks_square_norms,
+    .add_scalar = tb_blocks_add_scalar,
+    .blocks = &classes_blocks,
     .pass_size = classes_pass_size,
     .curvature = classes_curvature,
     .curvature_prior = classes_curvature_prior,

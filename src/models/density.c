@@ -28,7 +28,7 @@
  */
 #include "base/clip.h"
 #include "base/hash.h"
-#include "models/model.h"
+#include "models/rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -251,21 +251,6 @@ static enum tb_status density_prior(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* of no rows */
-static enum tb_status density_gradient(const struct tb_model* p_model,
-                                       const struct tb_workspace* p_work,
-                                       const double* v_theta,
-                                       const struct tb_batch* p_batch,
-                                       const struct tb_reference* p_reference,
-                                       const struct tb_sums* p_sums) {
-  (void)p_model;
-  (void)p_work;
-  (void)v_theta;
-  (void)p_reference;
-  (void)p_sums;
-  return p_batch->n_batch == 0 ? TB_STATUS_ok : TB_STATUS_argument;
-}
-
 static size_t density_memory(const struct tb_model* p_model) {
   const struct density* p = p_model->p_self;
   return (4 * p_model->n_dim + 3 * p->n_component) * sizeof(double);
@@ -427,7 +412,7 @@ const struct tb_model_type tb_model_density = {
     .create = density_create,
     .destroy = density_destroy,
     .prior = density_prior,
-    .gradient = density_gradient,
+    .gradient = tb_model_no_rows,
     .noise_variance = density_noise_variance,
     .memory = density_memory,
 };

@@ -51,10 +51,7 @@ static size_t own_size(const struct tb_model* p_model) {
 static size_t framed_workspace_size(const struct tb_model* p_model,
                                     size_t n_batch) {
   const struct framed* p = p_model->p_self;
-  const struct tb_model_type* type = p->p_base->type;
-  return own_size(p_model) + (type->workspace_size == NULL
-                                  ? 0
-                                  : type->workspace_size(p->p_base, n_batch));
+  return own_size(p_model) + tb_model_work_size(p->p_base, n_batch);
 }
 
 /* v_out += M^T v_gradient */

@@ -20,7 +20,7 @@
 #include "base/memory.h"
 #include "data/shelf.h"
 #include "data/store.h"
-#include "models/model.h"
+#include "models/blocks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,13 +51,6 @@ multiply(size_t n, const double* v_a, const double* v, double* v_out) {
   }
 }
 
-static size_t gaussian_workspace_size(const struct tb_model* p_model,
-                                      size_t n_batch) {
-  const struct gaussian* p = p_model->p_self;
-  (void)n_batch;
-  return 4 * p->store.n_padded * sizeof(double);
-}
-
 static enum tb_status gaussian_prior(const struct tb_model* p_model,
                                      const struct tb_workspace* p_work,
                                      const double* v_theta,
@@ -76,210 +69,193 @@ static enum tb_status gaussian_prior(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* log p(x_i | theta), given t = theta - xbar and m = P t:
- * -(k_i - 2 z_i^T t + t^T m) / 2 */
-static void log_lik_rows(const struct gaussian* p,
-                         const struct tb_batch* p_batch,
-                         size_t first,
-                         const double* v_shift,
-                         double quadratic,
-                         double* v_out) {
-  const struct tb_rows rows = tb_batch_block(p_batch, first);
-  p->store.type->dot(&p->store, &rows, v_shift, v_out);
-  for (size_t k = 0; k < rows.n_row; ++k) {
-    const double square = p->v_square[tb_batch_row(p_batch, first + k)];
-    v_out[k] = v_out[k] - 0.5 * (square + quadratic);
-  }
+/* ------------------------------------------------------------------- blocks */
+
+/* a chain's scratch, its vectors behind it, n_padded each */
+struct gaussian_pass {
+  double* v_shift;  /* t = theta - xbar */
+  double* v_mean;   /* m = P t */
+  double* v_step;   /* P (theta - reference) */
+  double* v_sum;    /* sum c_i z_i */
+  double* v_cross;  /* sum c_i^2 z_i */
+  double* v_square; /* sum (c_i z_ij)^2 */
+  double quadratic; /* t^T P t */
+  double weight;    /* sum c_i */
+  double weight2;   /* sum c_i^2 */
+};
+
+enum { PASS_vectors = 6 };
+
+static struct tb_block_shape gaussian_shape(const struct tb_model* p_model) {
+  const struct gaussian* p = p_model->p_self;
+  return (struct tb_block_shape){
+      .n_row = tb_block_most(&p->store),
+      .n_own = tb_align(sizeof(struct gaussian_pass)) +
+               PASS_vectors * p->store.n_padded * sizeof(double)};
 }
 
-/* *p_sum += sum of c_i log p(x_i | theta); v_mean: P v_shift */
-static void add_log_lik(const struct gaussian* p,
-                        const struct tb_batch* p_batch,
-                        size_t n,
-                        const double* v_shift,
-                        const double* v_mean,
-                        double* p_sum) {
+static void gaussian_begin(const struct tb_model* p_model,
+                           const struct tb_block* p_block) {
+  const struct gaussian* p = p_model->p_self;
+  const size_t n = p->store.n_padded;
+  double* v = (double*)(void*)((char*)p_block->p_own +
+                               tb_align(sizeof(struct gaussian_pass)));
+  memset(v, 0, PASS_vectors * n * sizeof(double));
+  *(struct gaussian_pass*)p_block->p_own =
+      (struct gaussian_pass){.v_shift = v,
+                             .v_mean = v + n,
+                             .v_step = v + 2 * n,
+                             .v_sum = v + 3 * n,
+                             .v_cross = v + 4 * n,
+                             .v_square = v + 5 * n};
+}
+
+/* Against a reference the difference is P (reference - theta), whatever the
+ * row. */
+static void gaussian_go(const struct tb_model* p_model,
+                        const struct tb_block* p_block,
+                        enum tb_block_place place) {
+  const struct gaussian* p = p_model->p_self;
+  struct gaussian_pass* p_own = p_block->p_own;
+  const size_t n = p_model->n_dim;
+  const bool is_here = place == TB_PLACE_here;
+  const double* v_here = p_block->v_theta[TB_PLACE_here];
+  const double* v_from = is_here ? p->v_center : p_block->v_theta[place];
+  double* v_shift = is_here ? p_own->v_shift : p_own->v_cross;
+  double* v_out = is_here ? p_own->v_mean : p_own->v_step;
   double quadratic = 0;
   for (size_t j = 0; j < n; ++j) {
-    quadratic += v_shift[j] * v_mean[j];
+    v_shift[j] = v_here[j] - v_from[j];
   }
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    double v_log_lik[BLOCK];
-    log_lik_rows(p, p_batch, b, v_shift, quadratic, v_log_lik);
-    for (size_t k = 0; k < tb_min(BLOCK, p_batch->n_batch - b); ++k) {
-      *p_sum += tb_batch_weight(p_batch, b + k) * v_log_lik[k];
-    }
+  multiply(n, p->v_precision, v_shift, v_out);
+  for (size_t j = 0; is_here && j < n; ++j) {
+    quadratic += v_shift[j] * v_out[j];
   }
-}
-
-/* g_i(theta) - g_i(reference) = P (reference - theta), whatever the row; v_step
- * and v_mean are scratch */
-static void add_step(const struct gaussian* p,
-                     size_t n,
-                     const double* v_theta,
-                     const double* v_reference,
-                     double weight,
-                     double weight2,
-                     double* v_step,
-                     double* v_mean,
-                     const struct tb_sums* p_sums) {
-  for (size_t j = 0; j < n; ++j) {
-    v_step[j] = v_reference[j] - v_theta[j];
-  }
-  multiply(n, p->v_precision, v_step, v_mean);
-  for (size_t j = 0; j < n; ++j) {
-    if (p_sums->v_gradient != NULL) {
-      p_sums->v_gradient[j] += weight * v_mean[j];
-    }
-    if (p_sums->v_square != NULL) {
-      p_sums->v_square[j] += weight2 * v_mean[j] * v_mean[j];
-    }
+  if (is_here) {
+    p_own->quadratic = quadratic;
   }
 }
 
-static enum tb_status gaussian_gradient(const struct tb_model* p_model,
-                                        const struct tb_workspace* p_work,
-                                        const double* v_theta,
-                                        const struct tb_batch* p_batch,
-                                        const struct tb_reference* p_reference,
-                                        const struct tb_sums* p_sums) {
+static void gaussian_fetch(const struct tb_model* p_model,
+                           const struct tb_block* p_block) {
   const struct gaussian* p = p_model->p_self;
-  const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
-  double* v_shift = p_work->p_scratch;
-  double* v_mean = v_shift + n_padded;
-  double* v_sum = v_mean + n_padded;
-  double* v_square = v_sum + n_padded;
-  double weight = 0, weight2 = 0;
-
-  memset(v_shift, 0, 4 * n_padded * sizeof(double));
-  for (size_t j = 0; j < n; ++j) {
-    v_shift[j] = v_theta[j] - p->v_center[j];
-  }
-  multiply(n, p->v_precision, v_shift, v_mean);
-
-  if (p_sums->p_log_lik != NULL) {
-    add_log_lik(p, p_batch, n, v_shift, v_mean, p_sums->p_log_lik);
-  }
-  if (p_sums->v_gradient == NULL && p_sums->v_square == NULL) {
-    return TB_STATUS_ok;
-  }
-
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const double c = tb_batch_weight(p_batch, k);
-    weight += c;
-    weight2 += c * c;
-  }
-  if (p_reference != NULL) {
-    add_step(p,
-             n,
-             v_theta,
-             p_reference->v_theta,
-             weight,
-             weight2,
-             v_sum,
-             v_mean,
-             p_sums);
-    return TB_STATUS_ok;
-  }
-
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = tb_batch_block(p_batch, b);
-    double v_u[BLOCK];
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      v_u[k] = tb_batch_weight(p_batch, b + k);
-    }
-    p->store.type->add_square(&p->store, &rows, v_u, v_sum, v_square);
-  }
-  for (size_t j = 0; p_sums->v_gradient != NULL && j < n; ++j) {
-    p_sums->v_gradient[j] += v_sum[j] - weight * v_mean[j];
-  }
-  if (p_sums->v_square != NULL) {
-    /* sum c^2 (z - m)^2 = sum c^2 z^2 - 2 m sum c^2 z + m^2 sum c^2 */
-    memset(v_sum, 0, n_padded * sizeof(double));
-    for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-      const struct tb_rows rows = tb_batch_block(p_batch, b);
-      double v_u[BLOCK];
-      for (size_t k = 0; k < rows.n_row; ++k) {
-        const double c = tb_batch_weight(p_batch, b + k);
-        v_u[k] = c * c;
-      }
-      p->store.type->add(&p->store, &rows, v_u, v_sum);
-    }
-    for (size_t j = 0; j < n; ++j) {
-      p_sums->v_square[j] += v_square[j] - 2 * v_mean[j] * v_sum[j] +
-                             weight2 * v_mean[j] * v_mean[j];
-    }
-  }
-  return TB_STATUS_ok;
+  tb_block_fetch(p_block, &p->store);
 }
 
-/* g_i = z_i - m, m = P (theta - xbar); against a reference P (reference -
- * theta), whatever the row */
-static enum tb_status
-gaussian_square_norms(const struct tb_model* p_model,
-                      const struct tb_workspace* p_work,
-                      const double* v_theta,
-                      const struct tb_batch* p_batch,
-                      const struct tb_reference* p_reference,
-                      double* v_square,
-                      double* v_sum) {
+/* log p(x_i | theta) = -(k_i - 2 z_i^T t + t^T m) / 2, and constants */
+static void gaussian_look(const struct tb_model* p_model,
+                          const struct tb_block* p_block,
+                          enum tb_block_place place,
+                          const struct tb_block_look* p_look) {
   const struct gaussian* p = p_model->p_self;
-  const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
-  double* v_shift = p_work->p_scratch;
-  double* v_mean = v_shift + n_padded;
-  double* v_row = v_mean + n_padded;
-  const double* v_from =
-      p_reference == NULL ? p->v_center : p_reference->v_theta;
-  for (size_t j = 0; j < n; ++j) {
-    v_shift[j] = v_theta[j] - v_from[j];
+  const struct gaussian_pass* p_own = p_block->p_own;
+  double* v_out = p_look->v_log_lik;
+  if (v_out == NULL || place != TB_PLACE_here) {
+    return;
   }
-  multiply(n, p->v_precision, v_shift, v_mean);
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const double* v_z = p_reference != NULL
+  for (size_t b = 0; b < p_block->n_row; b += BLOCK) {
+    const struct tb_rows rows = tb_block_part(p_block, b);
+    p->store.type->dot(&p->store, &rows, p_own->v_shift, v_out + b);
+  }
+  for (size_t k = 0; k < p_block->n_row; ++k) {
+    const double square = p->v_square[tb_block_row(p_block, k)];
+    v_out[k] = v_out[k] - 0.5 * (square + p_own->quadratic);
+  }
+  for (size_t k = 0; p_block->is_complete && k < p_block->n_row; ++k) {
+    v_out[k] +=
+        0.5 * p->log_det - 0.91893853320467274178 * (double)p->store.n_col;
+  }
+}
+
+static bool has_reference(const struct tb_block* p_block) {
+  return p_block->v_theta[TB_PLACE_reference] != NULL;
+}
+
+/* a_i = z_i - m, or minus the step */
+static void gaussian_squares(const struct tb_model* p_model,
+                             const struct tb_block* p_block,
+                             double* v_square) {
+  const struct gaussian* p = p_model->p_self;
+  const struct gaussian_pass* p_own = p_block->p_own;
+  const bool has_other = has_reference(p_block);
+  const double* v_mean = has_other ? p_own->v_step : p_own->v_mean;
+  for (size_t k = 0; k < p_block->n_row; ++k) {
+    const double* v_z = has_other
                             ? NULL
                             : p->store.type->block(&p->store,
-                                                   tb_batch_row(p_batch, k),
+                                                   tb_block_row(p_block, k),
                                                    1,
-                                                   v_row);
-    double square = 0;
-    for (size_t j = 0; j < n; ++j) {
+                                                   p_own->v_cross);
+    v_square[k] = 0;
+    for (size_t j = 0; j < p_model->n_dim; ++j) {
       const double a = (v_z == NULL ? 0 : v_z[j]) - v_mean[j];
-      square += a * a;
-      if (v_sum != NULL) {
-        v_sum[j] += a;
-      }
+      v_square[k] += a * a;
     }
-    v_square[k] = square;
   }
-  return TB_STATUS_ok;
 }
 
-static enum tb_status gaussian_log_lik(const struct tb_model* p_model,
-                                       const struct tb_workspace* p_work,
-                                       const double* v_theta,
-                                       const struct tb_batch* p_batch,
-                                       double* v_out) {
+static void gaussian_add(const struct tb_model* p_model,
+                         const struct tb_block* p_block,
+                         const struct tb_sums* p_sums) {
   const struct gaussian* p = p_model->p_self;
-  const size_t n = p_model->n_dim, n_padded = p->store.n_padded;
-  double* v_shift = p_work->p_scratch;
-  double* v_mean = v_shift + n_padded;
-  double quadratic = 0;
-  memset(v_shift, 0, n_padded * sizeof(double));
-  for (size_t j = 0; j < n; ++j) {
-    v_shift[j] = v_theta[j] - p->v_center[j];
+  struct gaussian_pass* p_own = p_block->p_own;
+  const double* v_c = p_block->v_weight;
+  const bool wants_square = p_sums->v_square != NULL;
+  double v_c2[TB_BLOCK_ROWS];
+  for (size_t k = 0; k < p_block->n_row; ++k) {
+    p_own->weight += v_c[k];
   }
-  multiply(n, p->v_precision, v_shift, v_mean);
-  for (size_t j = 0; j < n; ++j) {
-    quadratic += v_shift[j] * v_mean[j];
+  for (size_t k = 0; wants_square && k < p_block->n_row; ++k) {
+    v_c2[k] = v_c[k] * v_c[k];
+    p_own->weight2 += v_c2[k];
   }
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    log_lik_rows(p, p_batch, b, v_shift, quadratic, v_out + b);
-    for (size_t k = 0; k < tb_min(BLOCK, p_batch->n_batch - b); ++k) {
-      v_out[b + k] += 0.5 * p->log_det - 0.91893853320467274178 * (double)n;
+  if (has_reference(p_block)) {
+    return;
+  }
+  for (size_t b = 0; b < p_block->n_row; b += BLOCK) {
+    const struct tb_rows rows = tb_block_part(p_block, b);
+    p->store.type->add_square(&p->store,
+                              &rows,
+                              v_c + b,
+                              p_own->v_sum,
+                              p_own->v_square);
+    if (wants_square) {
+      p->store.type->add(&p->store, &rows, v_c2 + b, p_own->v_cross);
     }
   }
-  return TB_STATUS_ok;
 }
+
+static void gaussian_end(const struct tb_model* p_model,
+                         const struct tb_block* p_block,
+                         const struct tb_sums* p_sums) {
+  const struct gaussian_pass* p = p_block->p_own;
+  const double weight = p->weight, weight2 = p->weight2;
+  const bool has_other = has_reference(p_block);
+  for (size_t j = 0; p_sums->v_gradient != NULL && j < p_model->n_dim; ++j) {
+    p_sums->v_gradient[j] += has_other ? weight * -p->v_step[j]
+                                       : p->v_sum[j] - weight * p->v_mean[j];
+  }
+  /* sum c^2 (z - m)^2 = sum c^2 z^2 - 2 m sum c^2 z + m^2 sum c^2 */
+  for (size_t j = 0; p_sums->v_square != NULL && j < p_model->n_dim; ++j) {
+    const double m = has_other ? p->v_step[j] : p->v_mean[j];
+    const double of_rows =
+        has_other ? 0 : p->v_square[j] - 2 * m * p->v_cross[j];
+    p_sums->v_square[j] += of_rows + weight2 * m * m;
+  }
+}
+
+static const struct tb_model_blocks gaussian_blocks = {
+    .shape = gaussian_shape,
+    .begin = gaussian_begin,
+    .go = gaussian_go,
+    .load = gaussian_fetch,
+    .look = gaussian_look,
+    .square = gaussian_squares,
+    .add = gaussian_add,
+    .end = gaussian_end,
+};
+
+/* ------------------------------------------------------------------ passes */
 
 static enum tb_status gaussian_curvature(const struct tb_model* p_model,
                                          const struct tb_workspace* p_work,
@@ -288,7 +264,7 @@ static enum tb_status gaussian_curvature(const struct tb_model* p_model,
                                          const struct tb_curvature* p_sums) {
   const struct tb_sums sums = {.v_gradient = p_sums->v_gradient,
                                .p_log_lik = p_sums->p_log_lik};
-  return gaussian_gradient(p_model, p_work, v_theta, p_batch, NULL, &sums);
+  return tb_blocks_gradient(p_model, p_work, v_theta, p_batch, NULL, &sums);
 }
 
 /* -H_i = P, whatever the row */
@@ -330,7 +306,7 @@ static enum tb_status gaussian_weights(const struct tb_model* p_model,
     }
     return TB_STATUS_ok;
   }
-  gaussian_square_norms(p_model, p_work, v_theta, p_batch, NULL, v_out, NULL);
+  tb_blocks_square_norms(p_model, p_work, v_theta, p_batch, NULL, v_out, NULL);
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
     v_out[k] = sqrt(v_out[k]);
   }
@@ -453,10 +429,11 @@ const struct tb_model_type tb_model_gaussian = {
     .create = gaussian_create,
     .destroy = gaussian_destroy,
     .prior = gaussian_prior,
-    .gradient = gaussian_gradient,
-    .workspace_size = gaussian_workspace_size,
-    .log_lik = gaussian_log_lik,
-    .square_norms = gaussian_square_norms,
+    .gradient = tb_blocks_gradient,
+    .workspace_size = tb_blocks_workspace_size,
+    .log_lik = tb_blocks_log_lik,
+    .square_norms = tb_blocks_square_norms,
+    .blocks = &gaussian_blocks,
     .curvature = gaussian_curvature,
     .curvature_prior = gaussian_curvature_prior,
     .weights = gaussian_weights,

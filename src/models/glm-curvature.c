@@ -1,6 +1,6 @@
 /* Generalised linear models, second derivatives and sums at many points; see
  * glm.c. */
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 #include "base/blas.h"
 
@@ -11,7 +11,8 @@ glm_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point) {
   const struct glm* p_glm = p_model->p_self;
   const size_t n_seen = p_glm->is_sparse ? 0 : p_glm->store.n_padded;
   const size_t n_each = n_seen + n_point + GLM_N_COLUMN;
-  return glm_workspace_size(p_model, n_row) + n_row * n_each * sizeof(double);
+  return tb_blocks_workspace_size(p_model, n_row) +
+         n_row * n_each * sizeof(double);
 }
 
 struct glm_pass_scratch glm_pass_scratch_at(const struct glm* p_glm,
@@ -297,14 +298,17 @@ enum tb_status glm_log_lik_many(const struct tb_model* p_model,
   const size_t n_row = p_batch->n_batch, start = p_batch->start;
   const struct glm_pass_scratch scratch =
       glm_pass_scratch_at(p_glm, p_work, n_row);
-  double *v_y = scratch.v_column[0], *v_weight = scratch.v_column[1];
-  double *v_offset = scratch.v_column[2], *v_log_lik = scratch.v_column[3];
+  double *v_weight = scratch.v_column[0], *v_offset = scratch.v_column[1];
+  double *v_log_lik = scratch.v_column[2], *v_y = scratch.v_column[3];
   predict_many(p_model, &scratch, v_theta, n_point, p_batch);
   for (size_t k = 0; k < n_row; ++k) {
     const double* v_obs = glm_obs(p_glm, start + k);
     v_y[k] = v_obs[OBS_y];
     v_weight[k] = p_glm->k_weight ? v_obs[p_glm->k_weight] : 1;
     v_offset[k] = p_glm->k_offset ? v_obs[p_glm->k_offset] : 0;
+    for (size_t j = 0; j < p_glm->n_more_y; ++j) {
+      v_y[(j + 1) * n_row + k] = v_obs[p_glm->k_more_y + j];
+    }
   }
   for (size_t p = 0; p < n_point; ++p) {
     const struct glm_point point = glm_point_at(p_model,

@@ -1,6 +1,6 @@
 /* Generalised linear models, rows of the design for sums of products; see
  * glm.c and passes/sums.h. */
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 #include <math.h>
 

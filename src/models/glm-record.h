@@ -4,7 +4,7 @@
 #define TB_MODELS_GLM_RECORD_H
 
 #include "base/clones.h"
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 /* A cache line, or two of several auxiliary parameters: with the row itself all
  * that a step looks at. */

@@ -57,6 +57,7 @@ void glm_remainders(const struct tb_model* p_model,
       block.v_y[k] = p->y;
       block.v_weight[k] = p->weight;
     }
+    glm_load_more_y(p_glm, &rows, &block);
     const struct tb_response_rows response = glm_rows(&point, &block);
     p_type->remainder(&response, v_t, v_e_from + b);
     p_type->remainder(&response, v_u, v_e_to + b);
@@ -135,6 +136,8 @@ void glm_third_bounds(const struct tb_model* p_model,
       block.v_weight[k] = p->weight;
       v_reach[k] = radius * v_norm[b + k];
     }
+    const struct tb_rows at = {.n_row = block.n_row, .start = b};
+    glm_load_more_y(p_glm, &at, &block);
     const struct tb_response_rows rows = glm_rows(&point, &block);
     p_glm->response.type->third_bound(&rows, v_reach, v_out + b);
   }

@@ -1,18 +1,36 @@
 /* Generalised linear models, what samplers ask of a minibatch; see glm.c. */
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 #include "base/clones.h"
 
-/* Linear predictors, responses and weights of a block. */
-void glm_load(const struct glm* p_glm,
-              const struct tb_rows* p_rows,
-              const struct glm_point* p_point,
-              struct glm_block* p_block) {
-  p_block->n_row = p_rows->n_row;
-  p_glm->store.type->dot(&p_glm->store,
-                         p_rows,
-                         p_point->v_coef,
-                         p_block->v_eta);
+/* Columns of y beyond the first of a few rows, n_lead apart. */
+static void load_more_y(const struct glm* p_glm,
+                        const struct tb_rows* p_rows,
+                        size_t n_lead,
+                        double* v_y) {
+  for (size_t k = 0; p_glm->n_more_y > 0 && k < p_rows->n_row; ++k) {
+    const double* v_more =
+        glm_obs(p_glm, tb_rows_at(p_rows, k)) + p_glm->k_more_y;
+    for (size_t j = 0; j < p_glm->n_more_y; ++j) {
+      v_y[(j + 1) * n_lead + k] = v_more[j];
+    }
+  }
+}
+
+void glm_load_more_y(const struct glm* p_glm,
+                     const struct tb_rows* p_rows,
+                     struct glm_block* p_block) {
+  load_more_y(p_glm, p_rows, p_rows->n_row, p_block->v_y);
+}
+
+/* Linear predictors, responses and weights of a few rows. */
+static void load_rows(const struct glm* p_glm,
+                      const struct tb_rows* p_rows,
+                      const double* v_coef,
+                      double* v_eta,
+                      double* v_y,
+                      double* v_weight) {
+  p_glm->store.type->dot(&p_glm->store, p_rows, v_coef, v_eta);
   if (p_rows->v_index != NULL) {
     for (size_t k = 0; k < p_rows->n_next; ++k) {
       TB_PREFETCH(glm_obs(p_glm, p_rows->v_next[k]));
@@ -20,18 +38,26 @@ void glm_load(const struct glm* p_glm,
   }
   for (size_t k = 0; k < p_rows->n_row; ++k) {
     const double* v_row = glm_obs(p_glm, tb_rows_at(p_rows, k));
-    p_block->v_y[k] = v_row[OBS_y];
-    p_block->v_weight[k] = p_glm->k_weight ? v_row[p_glm->k_weight] : 1;
+    v_y[k] = v_row[OBS_y];
+    v_weight[k] = p_glm->k_weight ? v_row[p_glm->k_weight] : 1;
     if (p_glm->k_offset) {
-      p_block->v_eta[k] += v_row[p_glm->k_offset];
+      v_eta[k] += v_row[p_glm->k_offset];
     }
   }
 }
 
-size_t glm_workspace_size(const struct tb_model* p_model, size_t n_batch) {
-  const struct glm* p_glm = p_model->p_self;
-  (void)n_batch;
-  return 4 * glm_width(p_glm) * sizeof(double);
+void glm_load(const struct glm* p_glm,
+              const struct tb_rows* p_rows,
+              const struct glm_point* p_point,
+              struct glm_block* p_block) {
+  p_block->n_row = p_rows->n_row;
+  load_rows(p_glm,
+            p_rows,
+            p_point->v_coef,
+            p_block->v_eta,
+            p_block->v_y,
+            p_block->v_weight);
+  glm_load_more_y(p_glm, p_rows, p_block);
 }
 
 /* ds / d its coordinate: the frame does not mix s with the coefficients */
@@ -115,314 +141,163 @@ struct glm_point glm_point_at(const struct tb_model* p_model,
   return point;
 }
 
-/* Scalars of the next block: a miss of their own where they do not stand
- * beside the responses. */
-static inline void
-glm_prefetch_reference(const struct glm* p_glm,
-                       const struct tb_rows* p_rows,
-                       const struct tb_reference* p_reference) {
-  if (p_reference->v_scalar != NULL && p_rows->v_index != NULL &&
-      p_reference->v_scalar != p_glm->v_obs + OBS_scalar) {
-    for (size_t k = 0; k < p_rows->n_next; ++k) {
-      TB_PREFETCH(p_reference->v_scalar +
-                  p_rows->v_next[k] * p_reference->stride);
-    }
-  }
-}
+/* ------------------------------------------------------------------- blocks */
 
-/* r_i and t_i of the reference for a block of rows, from where they are */
-static void glm_reference(const struct glm* p_glm,
-                          const struct tb_rows* p_rows,
-                          const struct tb_reference* p_reference,
-                          const struct glm_point* p_point,
-                          double* v_r,
-                          double* v_t) {
-  if (p_reference->v_scalar == NULL) {
-    struct glm_block block;
-    glm_load(p_glm, p_rows, p_point, &block);
-    glm_residual(p_glm, p_point, &block, v_r, v_t);
-    return;
-  }
-  for (size_t k = 0; k < p_rows->n_row; ++k) {
-    const double* v_scalar =
-        p_reference->v_scalar + tb_rows_at(p_rows, k) * p_reference->stride;
-    v_r[k] = v_scalar[0];
-    for (size_t j = 0; v_t != NULL && j < p_glm->n_aux; ++j) {
-      v_t[j * p_rows->n_row + k] = v_scalar[1 + j];
-    }
-  }
-}
-
-/* v_u, and v_t where s is sampled, less what they are at the reference */
-static void glm_subtract(const struct glm* p_glm,
-                         const struct tb_rows* p_rows,
-                         const struct tb_reference* p_reference,
-                         const struct glm_point* p_point,
-                         double* v_u,
-                         double* v_t) {
-  double v_r[BLOCK], v_s[AUX * BLOCK];
-  glm_prefetch_reference(p_glm, p_rows, p_reference);
-  glm_reference(p_glm,
-                p_rows,
-                p_reference,
-                p_point,
-                v_r,
-                v_t == NULL ? NULL : v_s);
-  for (size_t k = 0; k < p_rows->n_row; ++k) {
-    v_u[k] -= v_r[k];
-  }
-  for (size_t k = 0; v_t != NULL && k < p_glm->n_aux * p_rows->n_row; ++k) {
-    v_t[k] -= v_s[k];
-  }
-}
-
-/* what the pass has summed, into what is asked for */
-static void glm_add_sums(const struct glm* p_glm,
-                         const struct glm_scratch* p_scratch,
-                         const double* v_slope,
-                         const struct glm_aux_sums* p_aux,
-                         const struct tb_sums* p_sums) {
-  const size_t n_coef = p_glm->n_coef;
-  for (size_t j = 0; p_sums->v_gradient != NULL && j < n_coef; ++j) {
-    p_sums->v_gradient[j] += p_scratch->v_sum[j];
-  }
-  for (size_t j = 0; p_sums->v_square != NULL && j < n_coef; ++j) {
-    p_sums->v_square[j] += p_scratch->v_square[j];
-  }
-  glm_aux_finish(p_glm, v_slope, p_aux, p_sums);
-}
-
-enum tb_status glm_gradient(const struct tb_model* p_model,
-                            const struct tb_workspace* p_work,
-                            const double* v_theta,
-                            const struct tb_batch* p_batch,
-                            const struct tb_reference* p_reference,
-                            const struct tb_sums* p_sums) {
-  const struct glm* p_glm = p_model->p_self;
-  const struct tb_store* p_store = &p_glm->store;
-  const size_t n_padded = p_store->n_padded;
-  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  const bool wants_square = p_sums->v_square != NULL;
-  const bool wants_gradient = p_sums->v_gradient != NULL || wants_square;
-  const bool needs_residual = wants_gradient || p_sums->v_scalar != NULL;
-  const struct glm_point point =
-      glm_point_at(p_model, v_theta, scratch.v_theta);
-  struct glm_point reference = point;
-  struct glm_aux_sums aux = {0};
-  double log_lik = 0;
-
-  if (p_reference != NULL && p_reference->v_scalar == NULL) {
-    reference =
-        glm_point_at(p_model, p_reference->v_theta, scratch.v_reference);
-  }
-  memset(scratch.v_sum, 0, n_padded * sizeof(double));
-  memset(scratch.v_square, 0, n_padded * sizeof(double));
-
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = tb_batch_block(p_batch, b);
-    struct glm_block block;
-    double v_u[BLOCK], v_t_buffer[AUX * BLOCK], v_log_lik[BLOCK];
-    double* v_t = p_glm->n_aux > 0 ? v_t_buffer : NULL;
-    const struct tb_response_out out = {
-        .v_log_density = p_sums->p_log_lik == NULL ? NULL : v_log_lik,
-        .v_score = needs_residual ? v_u : NULL,
-        .v_aux_score = needs_residual ? v_t : NULL};
-
-    glm_load(p_glm, &rows, &point, &block);
-    glm_evaluate(p_glm, &point, &block, &out);
-    for (size_t k = 0; p_sums->p_log_lik != NULL && k < rows.n_row; ++k) {
-      log_lik += tb_batch_weight(p_batch, b + k) * v_log_lik[k];
-    }
-    if (!needs_residual) {
-      continue;
-    }
-    for (size_t k = 0; p_sums->v_scalar != NULL && k < rows.n_row; ++k) {
-      double* v_scalar = p_sums->v_scalar + (b + k) * p_glm->n_scalar;
-      v_scalar[0] = v_u[k];
-      for (size_t j = 0; j < p_glm->n_aux; ++j) {
-        v_scalar[1 + j] = v_t[j * rows.n_row + k];
-      }
-    }
-    if (!wants_gradient) {
-      continue;
-    }
-    if (p_reference != NULL) {
-      glm_subtract(p_glm, &rows, p_reference, &reference, v_u, v_t);
-    }
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      v_u[k] *= tb_batch_weight(p_batch, b + k);
-    }
-    for (size_t k = 0; v_t != NULL && k < rows.n_row; ++k) {
-      const double c = tb_batch_weight(p_batch, b + k);
-      glm_aux_add(&aux, p_glm->n_aux, c, v_t + k, rows.n_row);
-    }
-    if (wants_square) {
-      p_store->type->add_square(p_store,
-                                &rows,
-                                v_u,
-                                scratch.v_sum,
-                                scratch.v_square);
-    } else {
-      p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
-    }
-  }
-
-  glm_add_sums(p_glm, &scratch, point.v_slope, &aux, p_sums);
-  if (p_sums->p_log_lik != NULL) {
-    *p_sums->p_log_lik += log_lik;
-  }
-  return TB_STATUS_ok;
-}
-
-/* ||g_i - reference||^2 = u_i^2 ||x_i||^2 (+ ||t_i||^2, with s sampled) */
-enum tb_status glm_square_norms(const struct tb_model* p_model,
-                                const struct tb_workspace* p_work,
-                                const double* v_theta,
-                                const struct tb_batch* p_batch,
-                                const struct tb_reference* p_reference,
-                                double* v_square,
-                                double* v_sum) {
-  const struct glm* p_glm = p_model->p_self;
-  const struct tb_store* p_store = &p_glm->store;
-  const size_t n_padded = p_store->n_padded;
-  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  const struct glm_point point =
-      glm_point_at(p_model, v_theta, scratch.v_theta);
-  struct glm_point reference = point;
-  const size_t n_aux = p_glm->n_aux;
-  double v_sum_t[AUX] = {0};
-
-  if (p_reference != NULL && p_reference->v_scalar == NULL) {
-    reference =
-        glm_point_at(p_model, p_reference->v_theta, scratch.v_reference);
-  }
-  memset(scratch.v_sum, 0, n_padded * sizeof(double));
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = tb_batch_block(p_batch, b);
-    struct glm_block block;
-    double v_u[BLOCK], v_t_buffer[AUX * BLOCK], v_norm[BLOCK];
-    double* v_t = n_aux > 0 ? v_t_buffer : NULL;
-    glm_load(p_glm, &rows, &point, &block);
-    glm_residual(p_glm, &point, &block, v_u, v_t);
-    if (p_reference != NULL) {
-      glm_subtract(p_glm, &rows, p_reference, &reference, v_u, v_t);
-    }
-    tb_store_square_norms(p_store, &rows, scratch.v_square, v_norm);
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      double v_own[AUX], v_pulled[AUX];
-      v_square[b + k] = v_u[k] * v_u[k] * v_norm[k];
-      for (size_t j = 0; j < n_aux; ++j) {
-        v_own[j] = v_t[j * rows.n_row + k];
-      }
-      glm_pull_aux(point.v_slope, n_aux, v_own, v_pulled);
-      for (size_t j = 0; j < n_aux; ++j) {
-        v_square[b + k] += v_pulled[j] * v_pulled[j];
-        v_sum_t[j] += v_pulled[j];
-      }
-    }
-    if (v_sum != NULL) {
-      p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
-    }
-  }
-  for (size_t j = 0; v_sum != NULL && j < p_glm->n_coef; ++j) {
-    v_sum[j] += scratch.v_sum[j];
-  }
-  for (size_t j = 0; v_sum != NULL && j < n_aux; ++j) {
-    v_sum[p_glm->n_coef + j] += v_sum_t[j];
-  }
-  return TB_STATUS_ok;
-}
-
-enum tb_status glm_add_scalar(const struct tb_model* p_model,
-                              const struct tb_workspace* p_work,
-                              const struct tb_batch* p_batch,
-                              const double* v_scalar,
-                              double* v_sum) {
-  const struct glm* p_glm = p_model->p_self;
-  const struct tb_store* p_store = &p_glm->store;
-  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  struct glm_aux_sums aux = {0};
+/* a chain's scratch, its vectors behind it */
+struct glm_pass {
+  struct glm_scratch scratch;
+  struct glm_point v_point[TB_PLACE_count];
   double v_slope[AUX * AUX];
-  glm_slope(p_model, v_slope);
-  memset(scratch.v_sum, 0, p_store->n_padded * sizeof(double));
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = tb_batch_block(p_batch, b);
-    double v_u[BLOCK];
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      const double* v = v_scalar + (b + k) * p_glm->n_scalar;
-      v_u[k] = v[0];
-      glm_aux_add(&aux, p_glm->n_aux, 1, v + 1, 1);
-    }
-    p_store->type->add(p_store, &rows, v_u, scratch.v_sum);
-  }
-  for (size_t j = 0; j < p_glm->n_coef; ++j) {
-    v_sum[j] += scratch.v_sum[j];
-  }
-  glm_aux_finish(p_glm,
-                 v_slope,
-                 &aux,
-                 &(const struct tb_sums){.v_gradient = v_sum});
-  return TB_STATUS_ok;
-}
+  struct glm_aux_sums aux;
+  double v_eta[TB_BLOCK_ROWS];
+  double v_y[TB_RESPONSE_MOST_Y * TB_BLOCK_ROWS]; /* columns of n_row */
+  double v_weight[TB_BLOCK_ROWS];
+};
 
-enum tb_status glm_log_lik(const struct tb_model* p_model,
-                           const struct tb_workspace* p_work,
-                           const double* v_theta,
-                           const struct tb_batch* p_batch,
-                           double* v_out) {
+static struct tb_block_shape glm_shape(const struct tb_model* p_model) {
   const struct glm* p_glm = p_model->p_self;
-  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  const struct glm_point point =
-      glm_point_at(p_model, v_theta, scratch.v_theta);
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = tb_batch_block(p_batch, b);
-    struct glm_block block;
-    const struct tb_response_out out = {.v_log_density = v_out + b,
-                                        .is_complete = true};
-    glm_load(p_glm, &rows, &point, &block);
-    glm_evaluate(p_glm, &point, &block, &out);
-  }
-  return TB_STATUS_ok;
+  return (struct tb_block_shape){.n_row = tb_block_most(&p_glm->store),
+                                 .n_score = p_glm->n_scalar,
+                                 .n_own = tb_align(sizeof(struct glm_pass)) +
+                                          glm_scratch_size(p_glm)};
 }
 
-enum tb_status glm_store_scalar(struct tb_model* p_model,
-                                const struct tb_workspace* p_work,
-                                const double* v_theta,
-                                const struct tb_batch* p_batch,
-                                double* v_sum) {
-  struct glm* p_glm = p_model->p_self;
-  const struct tb_store* p_store = &p_glm->store;
-  const struct glm_scratch scratch = glm_scratch_at(p_glm, p_work->p_scratch);
-  const struct glm_point point =
-      glm_point_at(p_model, v_theta, scratch.v_theta);
-  const size_t n_aux = p_glm->n_aux;
-  struct glm_aux_sums aux = {0};
-  memset(scratch.v_sum, 0, p_store->n_padded * sizeof(double));
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const struct tb_rows rows = tb_batch_block(p_batch, b);
-    struct glm_block block;
-    double v_r[BLOCK], v_t[AUX * BLOCK];
-    glm_load(p_glm, &rows, &point, &block);
-    glm_residual(p_glm, &point, &block, v_r, n_aux > 0 ? v_t : NULL);
-    for (size_t k = 0; k < rows.n_row; ++k) {
-      double* v_row =
-          p_glm->v_obs + tb_batch_row(p_batch, b + k) * p_glm->n_obs_col;
-      v_row[OBS_scalar] = v_r[k];
-      for (size_t j = 0; j < n_aux; ++j) {
-        v_row[OBS_scalar + 1 + j] = v_t[j * rows.n_row + k];
-      }
-      glm_aux_add(&aux, n_aux, 1, v_t + k, rows.n_row);
+static void glm_begin(const struct tb_model* p_model,
+                      const struct tb_block* p_block) {
+  const struct glm* p_glm = p_model->p_self;
+  const size_t n_byte = p_glm->store.n_padded * sizeof(double);
+  struct glm_pass* p = p_block->p_own;
+  p->scratch = glm_scratch_at(p_glm, (char*)p + tb_align(sizeof(*p)));
+  p->aux = (struct glm_aux_sums){0};
+  glm_slope(p_model, p->v_slope);
+  memset(p->scratch.v_sum, 0, n_byte);
+  memset(p->scratch.v_square, 0, n_byte);
+}
+
+static void glm_go(const struct tb_model* p_model,
+                   const struct tb_block* p_block,
+                   enum tb_block_place place) {
+  struct glm_pass* p = p_block->p_own;
+  double* v_padded =
+      place == TB_PLACE_here ? p->scratch.v_theta : p->scratch.v_reference;
+  p->v_point[place] = glm_point_at(p_model, p_block->v_theta[place], v_padded);
+}
+
+static void glm_fetch(const struct tb_model* p_model,
+                      const struct tb_block* p_block) {
+  const struct glm* p_glm = p_model->p_self;
+  tb_block_fetch(p_block, &p_glm->store);
+  for (size_t k = 0; tb_block_is_cold(p_block) && k < p_block->n_row; ++k) {
+    TB_PREFETCH(glm_obs(p_glm, tb_block_row(p_block, k)));
+  }
+}
+
+/* r_i, then a column of each t_i */
+static void glm_look(const struct tb_model* p_model,
+                     const struct tb_block* p_block,
+                     enum tb_block_place place,
+                     const struct tb_block_look* p_look) {
+  const struct glm* p_glm = p_model->p_self;
+  struct glm_pass* p = p_block->p_own;
+  const struct glm_point* p_point = &p->v_point[place];
+  const size_t n_row = p_block->n_row;
+  const bool wants_aux = p_look->v_score != NULL && p_glm->n_aux > 0;
+  for (size_t b = 0; b < n_row; b += BLOCK) {
+    const struct tb_rows rows = tb_block_part(p_block, b);
+    load_rows(p_glm,
+              &rows,
+              p_point->v_coef,
+              p->v_eta + b,
+              p->v_y + b,
+              p->v_weight + b);
+    load_more_y(p_glm, &rows, n_row, p->v_y + b);
+  }
+  const struct tb_response_rows seen = {.n_row = n_row,
+                                        .n_predictor = 1,
+                                        .v_eta = p->v_eta,
+                                        .v_y = p->v_y,
+                                        .v_weight = p->v_weight,
+                                        .p_point = &p_point->response};
+  const struct tb_response_out out = {
+      .v_log_density = p_look->v_log_lik,
+      .is_complete = p_block->is_complete,
+      .v_score = p_look->v_score,
+      .v_aux_score = wants_aux ? p_look->v_score + n_row : NULL};
+  p_glm->response.type->evaluate(&seen, &out);
+}
+
+/* ||a_i||^2 = u_i^2 ||x_i||^2 (+ ||t_i||^2, with s sampled) */
+static void glm_square(const struct tb_model* p_model,
+                       const struct tb_block* p_block,
+                       double* v_square) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct glm_pass* p = p_block->p_own;
+  const size_t n_row = p_block->n_row;
+  const double* v_u = p_block->v_score;
+  for (size_t b = 0; b < n_row; b += BLOCK) {
+    const struct tb_rows rows = tb_block_part(p_block, b);
+    tb_store_square_norms(&p_glm->store,
+                          &rows,
+                          p->scratch.v_square,
+                          v_square + b);
+  }
+  for (size_t k = 0; k < n_row; ++k) {
+    double v_own[AUX], v_pulled[AUX];
+    v_square[k] = v_u[k] * v_u[k] * v_square[k];
+    for (size_t j = 0; j < p_glm->n_aux; ++j) {
+      v_own[j] = v_u[(1 + j) * n_row + k];
     }
-    p_store->type->add(p_store, &rows, v_r, scratch.v_sum);
+    glm_pull_aux(p->v_slope, p_glm->n_aux, v_own, v_pulled);
+    for (size_t j = 0; j < p_glm->n_aux; ++j) {
+      v_square[k] += v_pulled[j] * v_pulled[j];
+    }
   }
-  for (size_t j = 0; j < p_glm->n_coef; ++j) {
-    v_sum[j] += scratch.v_sum[j];
+}
+
+static void glm_add(const struct tb_model* p_model,
+                    const struct tb_block* p_block,
+                    const struct tb_sums* p_sums) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct tb_store* p_store = &p_glm->store;
+  const size_t n_row = p_block->n_row;
+  struct glm_pass* p = p_block->p_own;
+  const double* v_u = p_block->v_score;
+  double *v_sum = p->scratch.v_sum, *v_square = p->scratch.v_square;
+  for (size_t k = 0; p_glm->n_aux > 0 && k < n_row; ++k) {
+    glm_aux_add(&p->aux, p_glm->n_aux, 1, v_u + n_row + k, n_row);
   }
-  glm_aux_finish(p_glm,
-                 point.v_slope,
-                 &aux,
-                 &(const struct tb_sums){.v_gradient = v_sum});
-  return TB_STATUS_ok;
+  for (size_t b = 0; b < n_row; b += BLOCK) {
+    const struct tb_rows rows = tb_block_part(p_block, b);
+    if (p_sums->v_square != NULL) {
+      p_store->type->add_square(p_store, &rows, v_u + b, v_sum, v_square);
+    } else {
+      p_store->type->add(p_store, &rows, v_u + b, v_sum);
+    }
+  }
+}
+
+static void glm_end(const struct tb_model* p_model,
+                    const struct tb_block* p_block,
+                    const struct tb_sums* p_sums) {
+  const struct glm* p_glm = p_model->p_self;
+  const struct glm_pass* p = p_block->p_own;
+  for (size_t j = 0; p_sums->v_gradient != NULL && j < p_glm->n_coef; ++j) {
+    p_sums->v_gradient[j] += p->scratch.v_sum[j];
+  }
+  for (size_t j = 0; p_sums->v_square != NULL && j < p_glm->n_coef; ++j) {
+    p_sums->v_square[j] += p->scratch.v_square[j];
+  }
+  glm_aux_finish(p_glm, p->v_slope, &p->aux, p_sums);
+}
+
+static void glm_keep(struct tb_model* p_model, const struct tb_block* p_block) {
+  struct glm* p_glm = p_model->p_self;
+  for (size_t k = 0; k < p_block->n_row; ++k) {
+    double* v_row = p_glm->v_obs + tb_block_row(p_block, k) * p_glm->n_obs_col;
+    for (size_t j = 0; j < p_glm->n_scalar; ++j) {
+      v_row[OBS_scalar + j] = p_block->v_score[j * p_block->n_row + k];
+    }
+  }
 }
 
 struct tb_reference glm_stored_scalar(const struct tb_model* p_model) {
@@ -430,3 +305,16 @@ struct tb_reference glm_stored_scalar(const struct tb_model* p_model) {
   return (struct tb_reference){.v_scalar = p_glm->v_obs + OBS_scalar,
                                .stride = p_glm->n_obs_col};
 }
+
+const struct tb_model_blocks tb_glm_blocks = {
+    .is_by_number = true,
+    .shape = glm_shape,
+    .begin = glm_begin,
+    .go = glm_go,
+    .load = glm_fetch,
+    .look = glm_look,
+    .square = glm_square,
+    .add = glm_add,
+    .end = glm_end,
+    .keep = glm_keep,
+};

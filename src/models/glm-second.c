@@ -390,6 +390,7 @@ static enum tb_status second_beyond(const struct tb_model* p_model,
       block.v_y[k] = p->y;
       block.v_weight[k] = p->weight;
     }
+    glm_load_more_y(p_glm, &rows, &block);
     glm_evaluate(p_glm, &point, &block, &out);
     for (size_t k = 0; k < rows.n_row; ++k) {
       const struct glm_record* p =

@@ -7,7 +7,7 @@
  *   R          v_root        AUX x AUX                grid
  *   sqrt(q_i)  v_sigma_norm  rows                     caller
  */
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 #include "responses/shared.h"
 

@@ -1,6 +1,6 @@
 /* Generalised linear models, unnormalised subsampling weights of rows; see
  * glm.c. */
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 #include "base/blas.h"
 #include "base/norm.h"

@@ -23,7 +23,7 @@
  *
  * y, the stored scalar, weight and offset of a row lie side by side, so that a
  * minibatch pays one cache line for them. */
-#include "models/glm.h"
+#include "models/glm-inside.h"
 
 #include "base/blas.h"
 #include "base/hash.h"
@@ -214,9 +214,13 @@ static void glm_fill_obs(struct glm* p_glm,
                          const struct tb_param* p_y,
                          const struct tb_param* p_weights,
                          const struct tb_param* p_offset) {
-  for (size_t i = 0; i < p_y->n_value; ++i) {
+  const size_t n_data = p_y->n_value / (1 + p_glm->n_more_y);
+  for (size_t i = 0; i < n_data; ++i) {
     double* v_row = p_glm->v_obs + i * p_glm->n_obs_col;
     v_row[OBS_y] = tb_param_at(p_y, i);
+    for (size_t j = 0; j < p_glm->n_more_y; ++j) {
+      v_row[p_glm->k_more_y + j] = tb_param_at(p_y, (j + 1) * n_data + i);
+    }
     for (size_t k = 0; k < p_glm->n_scalar; ++k) {
       v_row[OBS_scalar + k] = 0;
     }
@@ -238,9 +242,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
   const struct tb_param* p_weights = tb_params_find(p_params, "weights");
   const struct tb_param* p_offset = tb_params_find(p_params, "offset");
   const double place = tb_params_number(p_params, "response", -1);
-  const struct tb_param* p_aux = tb_params_find(p_params, "aux");
-  const size_t n_known = p_aux == NULL ? 0 : p_aux->n_value;
-  struct tb_response response = {.type = tb_response_at_place(place)};
+  struct tb_response response;
 
   size_t n_data, n_coef;
   if (p_columns != NULL) {
@@ -250,11 +252,9 @@ static enum tb_status glm_create(struct tb_model* p_model,
     return TB_STATUS_argument;
   }
   if (n_data == 0 || (p_x != NULL && p_columns != NULL) || p_y == NULL ||
-      n_data != p_y->n_value || response.type == NULL ||
-      (response.type->flags & TB_RESPONSE_MULTIPLE) ||
-      !tb_response_know(&response,
-                        p_aux == NULL ? NULL : p_aux->v_value,
-                        n_known) ||
+      !tb_response_read(&response, p_params) ||
+      tb_response_n_predictor(response.type, 0) != 1 ||
+      p_y->n_value != tb_response_n_y(response.type) * n_data ||
       (p_weights != NULL && p_weights->n_value != n_data) ||
       (p_offset != NULL && p_offset->n_value != n_data)) {
     return TB_STATUS_argument;
@@ -278,6 +278,9 @@ static enum tb_status glm_create(struct tb_model* p_model,
   p_model->n_scalar = p_glm->n_scalar;
 
   p_glm->n_obs_col = OBS_fixed + n_aux;
+  p_glm->n_more_y = tb_response_n_y(response.type) - 1;
+  p_glm->k_more_y = p_glm->n_obs_col;
+  p_glm->n_obs_col += p_glm->n_more_y;
   if (p_weights != NULL) {
     p_glm->k_weight = p_glm->n_obs_col++;
   }
@@ -307,7 +310,7 @@ static enum tb_status glm_create(struct tb_model* p_model,
 
   glm_fill_obs(p_glm, p_y, p_weights, p_offset);
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, &place, 1);
-  hash = tb_hash_doubles(hash, response.v_known, n_known);
+  hash = tb_hash_doubles(hash, response.v_known, response.type->n_aux);
   hash = tb_hash_doubles(hash, p_glm->prior.v_kind, 4 * n_dim);
   hash = tb_hash_param(hash, tb_params_find(p_params, "prior_shape"));
   hash = tb_hash_word(hash, p_glm->store.hash);
@@ -338,6 +341,8 @@ static enum tb_status glm_copy(const struct tb_model* p_model,
   p_copy->n_obs_col = p_glm->n_obs_col;
   p_copy->k_weight = p_glm->k_weight;
   p_copy->k_offset = p_glm->k_offset;
+  p_copy->k_more_y = p_glm->k_more_y;
+  p_copy->n_more_y = p_glm->n_more_y;
   enum tb_status status = tb_prior_copy(&p_glm->prior, &p_copy->prior);
   if (status == TB_STATUS_ok) {
     status = tb_store_copy(&p_glm->store, &p_copy->store);
@@ -379,14 +384,15 @@ const struct tb_model_type tb_model_glm = {
     .create = glm_create,
     .destroy = glm_destroy,
     .prior = glm_prior,
-    .gradient = glm_gradient,
-    .workspace_size = glm_workspace_size,
+    .gradient = tb_blocks_gradient,
+    .workspace_size = tb_blocks_workspace_size,
     .is_outside = glm_is_outside,
-    .log_lik = glm_log_lik,
-    .store_scalar = glm_store_scalar,
+    .log_lik = tb_blocks_log_lik,
+    .store_scalar = tb_blocks_store_scalar,
     .stored_scalar = glm_stored_scalar,
-    .square_norms = glm_square_norms,
-    .add_scalar = glm_add_scalar,
+    .square_norms = tb_blocks_square_norms,
+    .add_scalar = tb_blocks_add_scalar,
+    .blocks = &tb_glm_blocks,
     .pass_size = glm_pass_size,
     .curvature = glm_curvature,
     .curvature_prior = glm_curvature_prior,

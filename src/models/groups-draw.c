@@ -22,7 +22,7 @@
  * Nothing further than r from the mode is drawn, for which f(v) <= f(v^)
  * exp(-|v - v^|^2 / 2), since the l_i are concave, too: with r^2 = REACH + 2
  * log |R| less than 1e-30 of the mass of a normal law. */
-#include "models/groups-look.h"
+#include "models/groups-one.h"
 
 #include "base/rng.h"
 

@@ -6,7 +6,7 @@
 #include "models/groups-effects.h"
 
 #include "base/rng.h"
-#include "models/groups-look.h"
+#include "models/groups-one.h"
 #include "models/groups-rows.h"
 
 #include <math.h>

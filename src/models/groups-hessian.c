@@ -7,7 +7,7 @@
  * so that a row's c is summed over the nodes first, with 1, v_b and v_b v_c.
  * The gradients at a node, G_k, are those in beta, in u (z_i) and in s; the one
  * in Lambda_ab is that in u_a times v_kb. */
-#include "models/groups-look.h"
+#include "models/groups-one.h"
 
 #include "base/clones.h"
 

@@ -16,7 +16,7 @@
  *
  * which are those of the sum itself up to the error of the quadrature. Normal
  * responses have none: three nodes are exact. */
-#include "models/groups-look.h"
+#include "models/groups-one.h"
 
 #include "base/clip.h"
 #include "base/clones.h"

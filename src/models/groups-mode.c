@@ -4,7 +4,7 @@
  *
  * by Newton's method. It is concave where the response is, so that halved steps
  * arrive; with -Hessian = R R^T, R lower. */
-#include "models/groups-look.h"
+#include "models/groups-one.h"
 
 #include "base/clip.h"
 #include "base/clones.h"

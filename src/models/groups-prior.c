@@ -16,7 +16,7 @@
  *   s = sigma_a^2 = E (1 + sum_b w_b^2),  E = Lambda_aa^2,  w_b = lambda_ab
  *
  * alone, with F(s) and its two derivatives. */
-#include "models/groups.h"
+#include "models/groups-inside.h"
 
 #include <math.h>
 

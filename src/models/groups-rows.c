@@ -16,7 +16,7 @@
 #include "base/clip.h"
 #include "base/memory.h"
 #include "data/shelf.h"
-#include "models/groups.h"
+#include "models/groups-inside.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -469,5 +469,27 @@ enum tb_status groups_take_rows(struct tb_model* p_model,
   p_model->n_data = p_rows->n_group;
   take_over(p, p_rows);
   p->store.is_writable = p->store.is_writable && !p_shelf->is_read_only;
+  return TB_STATUS_ok;
+}
+
+/* "nodes": K x 2, t and the logarithms of their weights times e^(t^2) */
+enum tb_status groups_set_nodes(struct tb_model* p_model,
+                                const double* v_value,
+                                size_t n_node) {
+  struct groups* p = p_model->p_self;
+  double* v_node = malloc(2 * n_node * sizeof(double));
+  if (v_node == NULL || n_node == 0) {
+    free(v_node);
+    return TB_STATUS_memory;
+  }
+  memcpy(v_node, v_value, 2 * n_node * sizeof(double));
+  free(p->v_node);
+  p->v_node = v_node;
+  p->v_log_weight = v_node + n_node;
+  p->n_node = n_node;
+  p->n_point = 1;
+  for (size_t a = 0; a < p->n_effect; ++a) {
+    p->n_point *= n_node;
+  }
   return TB_STATUS_ok;
 }

@@ -14,8 +14,9 @@
 #include "base/blas.h"
 #include "base/clip.h"
 #include "base/norm.h"
+#include "models/blocks.h"
 #include "models/expansion.h"
-#include "models/groups.h"
+#include "models/groups-inside.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,17 +24,9 @@
 
 size_t
 groups_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point) {
-  (void)n_row;
   (void)n_point;
-  return groups_scratch_size(p_model, true);
-}
-
-static size_t group_at(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
-}
-
-static double multiplier(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_weight == NULL ? p_batch->weight : p_batch->v_weight[k];
+  return tb_max(tb_blocks_workspace_size(p_model, n_row),
+                groups_scratch_size(p_model, true));
 }
 
 enum tb_status groups_curvature(const struct tb_model* p_model,
@@ -51,8 +44,8 @@ enum tb_status groups_curvature(const struct tb_model* p_model,
                                    .v_gradient = s.v_gradient,
                                    .v_hessian = s.v_hessian};
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const double c = multiplier(p_batch, k);
-    groups_look(p_model, &point, &s, group_at(p_batch, k), &look);
+    const double c = tb_batch_weight(p_batch, k);
+    groups_look(p_model, &point, &s, tb_batch_row(p_batch, k), &look);
     *p_sums->p_log_lik += c * log_lik;
     for (size_t j = 0; j < n_dim; ++j) {
       p_sums->v_gradient[j] += c * s.v_gradient[j];
@@ -126,7 +119,7 @@ enum tb_status groups_weights(const struct tb_model* p_model,
                                    .v_hessian =
                                        by_gradient ? NULL : s.v_hessian};
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    groups_look(p_model, &point, &s, group_at(p_batch, k), &look);
+    groups_look(p_model, &point, &s, tb_batch_row(p_batch, k), &look);
     if (by_gradient) {
       v_out[k] = sqrt(tb_square_norm(s.v_gradient, n_dim));
       continue;
@@ -255,8 +248,8 @@ static enum tb_status second_beyond(const struct tb_model* p_model,
       groups_scratch_at(p_model, p_work->p_scratch, false);
   const struct groups_point point = groups_point_at(p, v_theta, false);
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const size_t group = group_at(p_batch, k);
-    const double c = multiplier(p_batch, k);
+    const size_t group = tb_batch_row(p_batch, k);
+    const double c = tb_batch_weight(p_batch, k);
     const double* v_record =
         (const double*)(const void*)((const char*)p_record + group * n_record);
     const double* v_gradient = v_record + p->n_effect;

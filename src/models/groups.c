@@ -1,113 +1,20 @@
 /* Multilevel regressions with one grouping factor, each group's effects
- * integrated out; groups.h has the model and the symbols, groups-look.c the
- * integral. Normal responses are kept as few rows: the triangular factor of
+ * integrated out; groups-inside.h has the model and the symbols, groups-look.c
+ * the integral. Normal responses are kept as few rows: the triangular factor of
  * (x, z, y) of a group has the same sums of squares as its rows, and rows
  * without residual stand for those that are left. */
-#include "models/groups.h"
+#include "models/groups-inside.h"
 
 #include "base/clip.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "data/shelf.h"
+#include "models/blocks.h"
 #include "models/groups-rows.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ------------------------------------------------------------------ scratch */
-
-struct bump {
-  char* p;
-  size_t n;
-};
-
-static double* take(struct bump* p_bump, size_t n_value) {
-  double* v =
-      p_bump->p == NULL ? NULL : (double*)(void*)(p_bump->p + p_bump->n);
-  p_bump->n += tb_align(n_value * sizeof(double));
-  return v;
-}
-
-static struct groups_scratch
-lay_out(const struct tb_model* p_model, struct bump* p_bump, bool for_hessian) {
-  const struct groups* p = p_model->p_self;
-  const size_t n_entry = tb_max(GROUPS_ENTRY, p->n_point);
-  const size_t n_dim = p_model->n_dim, q = p->n_effect;
-  struct groups_scratch s;
-  s.v_eta = take(p_bump, p->n_most);
-  s.v_z = take(p_bump, q * p->n_most);
-  s.v_block = take(p_bump, GROUPS_ENTRY * p->store.n_padded);
-  s.v_entry_eta = take(p_bump, n_entry);
-  s.v_entry_y = take(p_bump, n_entry);
-  s.v_entry_weight = take(p_bump, n_entry);
-  s.v_density = take(p_bump, n_entry);
-  s.v_score = take(p_bump, n_entry);
-  s.v_curvature = take(p_bump, n_entry);
-  s.v_aux_score = take(p_bump, n_entry);
-  s.v_cross = take(p_bump, n_entry);
-  s.v_aux_curvature = take(p_bump, n_entry);
-  s.v_sum = take(p_bump, GROUPS_SUM * GROUPS_ENTRY);
-  s.v_v = take(p_bump, q * p->n_point);
-  s.v_u = take(p_bump, q * p->n_point);
-  s.v_pi = take(p_bump, p->n_point);
-  s.v_coef = take(p_bump, GROUPS_SUM * p->n_point);
-  s.v_gradient = take(p_bump, n_dim);
-  s.v_before = take(p_bump, n_dim);
-  s.v_hessian = take(p_bump, for_hessian ? 2 * n_dim * n_dim : 0);
-  s.v_each = take(p_bump, for_hessian ? p->n_point * groups_each(p) : 0);
-  return s;
-}
-
-size_t groups_scratch_size(const struct tb_model* p_model, bool for_hessian) {
-  struct bump bump = {NULL, 0};
-  (void)lay_out(p_model, &bump, for_hessian);
-  return bump.n;
-}
-
-struct groups_scratch groups_scratch_at(const struct tb_model* p_model,
-                                        void* p_scratch,
-                                        bool for_hessian) {
-  struct bump bump = {p_scratch, 0};
-  return lay_out(p_model, &bump, for_hessian);
-}
-
-static size_t groups_workspace_size(const struct tb_model* p_model,
-                                    size_t n_batch) {
-  (void)n_batch;
-  return groups_scratch_size(p_model, false);
-}
-
-/* ------------------------------------------------------------------- places */
-
-struct groups_point groups_point_at(const struct groups* p,
-                                    const double* v_theta,
-                                    bool is_complete) {
-  struct groups_point point = {
-      .v_theta = v_theta,
-      .response =
-          tb_response_at(&p->response, v_theta + p->n_coef + p->n_lambda)};
-  /* the diagonal comes first */
-  for (size_t l = 0; l < p->n_lambda; ++l) {
-    const size_t i = p->v_a[l], j = p->v_b[l];
-    const double value = v_theta[p->n_coef + l];
-    point.v_factor[i][j] = i == j ? exp(value) : value * point.v_factor[i][i];
-  }
-  if (p->v_spare != NULL) {
-    const double none = 0;
-    const struct tb_response_rows row = {.n_row = 1,
-                                         .n_predictor = 1,
-                                         .v_eta = &none,
-                                         .v_y = &none,
-                                         .p_point = &point.response};
-    const struct tb_response_out out = {
-        .is_complete = is_complete,
-        .v_log_density = &point.spare_density,
-        .v_aux_score = p->has_aux ? &point.spare_score : NULL};
-    p->response.type->evaluate(&row, &out);
-  }
-  return point;
-}
 
 /* -------------------------------------------------------------------- slots */
 
@@ -134,75 +41,78 @@ static bool groups_is_outside(const struct tb_model* p_model,
   return p->prior.is_bounded && tb_prior_is_outside(&p->prior, v_theta);
 }
 
-static size_t group_at(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_index == NULL ? p_batch->start + k : p_batch->v_index[k];
+/* ------------------------------------------------------------------- blocks */
+
+/* a chain's scratch, its arrays behind it; a group is a block */
+struct groups_pass {
+  struct groups_point v_point[TB_PLACE_count];
+  struct groups_scratch scratch;
+};
+
+static struct tb_block_shape groups_shape(const struct tb_model* p_model) {
+  return (struct tb_block_shape){.n_row = 1,
+                                 .n_score = p_model->n_dim,
+                                 .n_own = tb_align(sizeof(struct groups_pass)) +
+                                          groups_scratch_size(p_model, false)};
 }
 
-static double multiplier(const struct tb_batch* p_batch, size_t k) {
-  return p_batch->v_weight == NULL ? p_batch->weight : p_batch->v_weight[k];
+static void groups_begin(const struct tb_model* p_model,
+                         const struct tb_block* p_block) {
+  struct groups_pass* p = p_block->p_own;
+  char* p_scratch = (char*)p + tb_align(sizeof(*p));
+  p->scratch = groups_scratch_at(p_model, p_scratch, false);
 }
 
-static enum tb_status groups_gradient(const struct tb_model* p_model,
-                                      const struct tb_workspace* p_work,
-                                      const double* v_theta,
-                                      const struct tb_batch* p_batch,
-                                      const struct tb_reference* p_reference,
-                                      const struct tb_sums* p_sums) {
-  const struct groups* p = p_model->p_self;
-  const size_t n_dim = p_model->n_dim;
-  const struct groups_scratch s =
-      groups_scratch_at(p_model, p_work->p_scratch, false);
-  const struct groups_point point = groups_point_at(p, v_theta, false);
-  const bool wants_gradient =
-      p_sums->v_gradient != NULL || p_sums->v_square != NULL;
-  const bool has_reference = p_reference != NULL && wants_gradient;
-  const struct groups_point before =
-      has_reference ? groups_point_at(p, p_reference->v_theta, false) : point;
-  double log_lik;
-  const struct groups_look look = {.p_log_lik = &log_lik,
-                                   .v_gradient =
-                                       wants_gradient ? s.v_gradient : NULL};
-  const struct groups_look look_before = {.v_gradient = s.v_before};
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const size_t group = group_at(p_batch, k);
-    const double c = multiplier(p_batch, k);
-    groups_look(p_model, &point, &s, group, &look);
-    if (p_sums->p_log_lik != NULL) {
-      *p_sums->p_log_lik += c * log_lik;
-    }
-    if (has_reference) {
-      groups_look(p_model, &before, &s, group, &look_before);
-    }
-    for (size_t j = 0; wants_gradient && j < n_dim; ++j) {
-      const double term =
-          c * (s.v_gradient[j] - (has_reference ? s.v_before[j] : 0));
-      if (p_sums->v_gradient != NULL) {
-        p_sums->v_gradient[j] += term;
-      }
-      if (p_sums->v_square != NULL) {
-        p_sums->v_square[j] += term * term;
-      }
-    }
+static void groups_go(const struct tb_model* p_model,
+                      const struct tb_block* p_block,
+                      enum tb_block_place place) {
+  struct groups_pass* p = p_block->p_own;
+  p->v_point[place] = groups_point_at(p_model->p_self,
+                                      p_block->v_theta[place],
+                                      p_block->is_complete);
+}
+
+/* the score of a group is its gradient */
+static void groups_see(const struct tb_model* p_model,
+                       const struct tb_block* p_block,
+                       enum tb_block_place place,
+                       const struct tb_block_look* p_look) {
+  const struct groups_pass* p = p_block->p_own;
+  const struct groups_look look = {.is_complete = p_block->is_complete,
+                                   .p_log_lik = p_look->v_log_lik,
+                                   .v_gradient = p_look->v_score};
+  groups_look(p_model,
+              &p->v_point[place],
+              &p->scratch,
+              tb_block_row(p_block, 0),
+              &look);
+}
+
+static void groups_square(const struct tb_model* p_model,
+                          const struct tb_block* p_block,
+                          double* v_square) {
+  *v_square = 0;
+  for (size_t j = 0; j < p_model->n_dim; ++j) {
+    *v_square += p_block->v_score[j] * p_block->v_score[j];
   }
-  return TB_STATUS_ok;
 }
 
-static enum tb_status groups_log_lik(const struct tb_model* p_model,
-                                     const struct tb_workspace* p_work,
-                                     const double* v_theta,
-                                     const struct tb_batch* p_batch,
-                                     double* v_out) {
-  const struct groups* p = p_model->p_self;
-  const struct groups_scratch s =
-      groups_scratch_at(p_model, p_work->p_scratch, false);
-  const struct groups_point point = groups_point_at(p, v_theta, true);
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const struct groups_look look = {.is_complete = true,
-                                     .p_log_lik = &v_out[k]};
-    groups_look(p_model, &point, &s, group_at(p_batch, k), &look);
-  }
-  return TB_STATUS_ok;
+static void groups_add(const struct tb_model* p_model,
+                       const struct tb_block* p_block,
+                       const struct tb_sums* p_sums) {
+  tb_sums_add(p_sums, p_model->n_dim, 1, p_block->v_score);
 }
+
+static const struct tb_model_blocks groups_blocks = {
+    .shape = groups_shape,
+    .begin = groups_begin,
+    .go = groups_go,
+    .look = groups_see,
+    .square = groups_square,
+    .add = groups_add,
+};
+
+/* --------------------------------------------------------------- variables */
 
 /* lambda -> standard deviations, then correlations in the places of what is
  * below the diagonal; s -> its natural scale */
@@ -275,50 +185,24 @@ static void number_lambda(struct groups* p, bool is_correlated) {
   p->n_lambda = l;
 }
 
-/* "nodes": K x 2, t and the logarithms of their weights times e^(t^2) */
-enum tb_status groups_set_nodes(struct tb_model* p_model,
-                                const double* v_value,
-                                size_t n_node) {
-  struct groups* p = p_model->p_self;
-  double* v_node = malloc(2 * n_node * sizeof(double));
-  if (v_node == NULL || n_node == 0) {
-    free(v_node);
-    return TB_STATUS_memory;
-  }
-  memcpy(v_node, v_value, 2 * n_node * sizeof(double));
-  free(p->v_node);
-  p->v_node = v_node;
-  p->v_log_weight = v_node + n_node;
-  p->n_node = n_node;
-  p->n_point = 1;
-  for (size_t a = 0; a < p->n_effect; ++a) {
-    p->n_point *= n_node;
-  }
-  return TB_STATUS_ok;
-}
-
 static enum tb_status set_shape(struct groups* p,
                                 const struct tb_params* p_params) {
   const struct tb_param* p_z = tb_params_find(p_params, "z");
   const struct tb_param* p_scale = tb_params_find(p_params, "sd_scale");
   const double kind = tb_params_number(p_params, "sd_kind", 0);
-  const double place = tb_params_number(p_params, "response", -1);
-  const struct tb_param* p_aux = tb_params_find(p_params, "aux");
-  p->response = (struct tb_response){.type = tb_response_at_place(place)};
-  if (!tb_response_know(&p->response,
-                        p_aux == NULL ? NULL : p_aux->v_value,
-                        p_aux == NULL ? 0 : p_aux->n_value) ||
-      tb_response_n_sampled(&p->response) > 1) {
+  if (!tb_response_read(&p->response, p_params) ||
+      tb_response_n_sampled(&p->response) > 1 ||
+      tb_response_n_predictor(p->response.type, 0) != 1 ||
+      tb_response_n_y(p->response.type) != 1) {
     return TB_STATUS_argument;
   }
   p->has_aux = tb_response_n_sampled(&p->response) == 1;
   p->covariance.df = tb_params_number(p_params, "sd_df", 3);
   p->covariance.eta = tb_params_number(p_params, "lkj", 1);
-  const struct tb_response_type* type = p->response.type;
   if (p_z == NULL || p_z->n_value == 0 || p_z->n_value > GROUPS_EFFECT ||
-      p_scale == NULL || p_scale->n_value != p_z->n_value || type == NULL ||
-      (type->flags & TB_RESPONSE_MULTIPLE) || !(p->covariance.df > 0) ||
-      !(p->covariance.eta > 0) || !(kind >= 0 && kind <= 3)) {
+      p_scale == NULL || p_scale->n_value != p_z->n_value ||
+      !(p->covariance.df > 0) || !(p->covariance.eta > 0) ||
+      !(kind >= 0 && kind <= 3)) {
     return TB_STATUS_argument;
   }
   p->covariance.kind = (enum groups_sd_kind)kind;
@@ -418,10 +302,12 @@ const struct tb_model_type tb_model_groups = {
     .create = groups_create,
     .destroy = groups_destroy,
     .prior = groups_prior,
-    .gradient = groups_gradient,
-    .workspace_size = groups_workspace_size,
+    .gradient = tb_blocks_gradient,
+    .workspace_size = tb_blocks_workspace_size,
     .is_outside = groups_is_outside,
-    .log_lik = groups_log_lik,
+    .log_lik = tb_blocks_log_lik,
+    .square_norms = tb_blocks_square_norms,
+    .blocks = &groups_blocks,
     .pass_size = groups_pass_size,
     .curvature = groups_curvature,
     .curvature_prior = groups_curvature_prior,

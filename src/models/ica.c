@@ -29,7 +29,7 @@
 #include "base/vmath.h"
 #include "data/shelf.h"
 #include "data/store.h"
-#include "models/model.h"
+#include "models/blocks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,14 +49,16 @@ struct ica {
 struct scratch {
   double* v_x;       /* n_source x BLOCK */
   double* v_r;       /* n_source x BLOCK */
-  double* v_other;   /* n_source x BLOCK: of the reference, or squares of x */
+  double* v_other;   /* n_source x BLOCK: weighted or squared rows */
   double* v_inverse; /* n_source x n_source */
+  double* v_block;   /* n_source x n_source */
   double* v_work;    /* n_source */
   int* v_pivot;      /* n_source */
+  double* p_log_det;
 };
 
 static size_t scratch_size(size_t n) {
-  return (3 * n * BLOCK + n * n + 2 * n) * sizeof(double);
+  return (3 * n * BLOCK + 2 * n * n + 2 * n + 1) * sizeof(double);
 }
 
 static struct scratch scratch_at(void* p, size_t n) {
@@ -65,16 +67,11 @@ static struct scratch scratch_at(void* p, size_t n) {
   s.v_r = s.v_x + n * BLOCK;
   s.v_other = s.v_r + n * BLOCK;
   s.v_inverse = s.v_other + n * BLOCK;
-  s.v_work = s.v_inverse + n * n;
+  s.v_block = s.v_inverse + n * n;
+  s.p_log_det = s.v_block + n * n;
+  s.v_work = s.p_log_det + 1;
   s.v_pivot = (int*)(void*)(s.v_work + n);
   return s;
-}
-
-static size_t ica_workspace_size(const struct tb_model* p_model,
-                                 size_t n_batch) {
-  const struct ica* p = p_model->p_self;
-  (void)n_batch;
-  return scratch_size(p->n_source);
 }
 
 static enum tb_status ica_prior(const struct tb_model* p_model,
@@ -105,22 +102,6 @@ static enum tb_status ica_prior(const struct tb_model* p_model,
   return TB_STATUS_ok;
 }
 
-/* rows of the batch from `first` on, one a column of v_x; how many */
-static size_t gather(const struct ica* p,
-                     const struct tb_batch* p_batch,
-                     size_t first,
-                     double* v_x) {
-  const size_t n = p->n_source, n_row = tb_min(BLOCK, p_batch->n_batch - first);
-  const size_t* v_index = p_batch->v_index;
-  p->store.type->gather(&p->store,
-                        v_index == NULL ? NULL : v_index + first,
-                        p_batch->start + first,
-                        n_row,
-                        n,
-                        v_x);
-  return n_row;
-}
-
 /* v_r (n x n_row) = -tanh(W x / 2) = 1 - 2 logistic(W x) */
 static TB_CLONES void responses(size_t n_number, double* v_r) {
   tb_vlogistic(v_r, v_r, n_number);
@@ -142,193 +123,100 @@ static TB_CLONES double row_log_lik(size_t n, double* v_s) {
   return sum;
 }
 
-/* v_r -= the responses at the reference, stored or computed */
-static void subtract_reference(const struct ica* p,
-                               const struct tb_batch* p_batch,
-                               const struct tb_reference* p_reference,
-                               size_t first,
-                               size_t n_row,
-                               const struct scratch* p_s) {
-  const size_t n = p->n_source;
-  if (p_reference->v_scalar == NULL) {
-    tb_gemm('N',
-            n,
-            n_row,
-            n,
-            p_reference->v_theta,
-            n,
-            p_s->v_x,
-            n,
-            p_s->v_other,
-            n);
-    responses(n * n_row, p_s->v_other);
-  }
-  for (size_t k = 0; k < n_row; ++k) {
-    const double* v_from =
-        p_reference->v_scalar == NULL
-            ? p_s->v_other + k * n
-            : p_reference->v_scalar +
-                  tb_batch_row(p_batch, first + k) * p_reference->stride;
-    for (size_t j = 0; j < n; ++j) {
-      p_s->v_r[k * n + j] -= v_from[j];
-    }
-  }
-}
-
-/* The rows of the batch from `first` on into v_x and their responses, less
- * those at a reference, into v_r; how many. */
-static size_t respond(const struct ica* p,
-                      const double* v_theta,
-                      const struct tb_batch* p_batch,
-                      const struct tb_reference* p_reference,
-                      size_t first,
-                      const struct scratch* p_s) {
-  const size_t n = p->n_source, n_row = gather(p, p_batch, first, p_s->v_x);
-  tb_gemm('N', n, n_row, n, v_theta, n, p_s->v_x, n, p_s->v_r, n);
-  responses(n * n_row, p_s->v_r);
-  if (p_reference != NULL) {
-    subtract_reference(p, p_batch, p_reference, first, n_row, p_s);
-  }
-  return n_row;
-}
-
-/* v_sum (n x n) += sum_k u_k x_k^T; v_square (n x n) += sum_k (u_k x_k^T)^2 */
-static void add_products(size_t n,
-                         size_t n_row,
-                         const struct scratch* p_s,
-                         double* v_sum,
-                         double* v_square) {
-  if (v_sum != NULL) {
-    tb_gemm_op('N', 'T', n, n, n_row, p_s->v_r, n, p_s->v_x, n, 1, v_sum, n);
-  }
-  if (v_square != NULL) {
-    for (size_t k = 0; k < n * n_row; ++k) {
-      p_s->v_r[k] *= p_s->v_r[k];
-      p_s->v_other[k] = p_s->v_x[k] * p_s->v_x[k];
-    }
-    tb_gemm_op('N',
-               'T',
-               n,
-               n,
-               n_row,
-               p_s->v_r,
-               n,
-               p_s->v_other,
-               n,
-               1,
-               v_square,
-               n);
-  }
-}
-
-static enum tb_status ica_gradient(const struct tb_model* p_model,
-                                   const struct tb_workspace* p_work,
-                                   const double* v_theta,
-                                   const struct tb_batch* p_batch,
-                                   const struct tb_reference* p_reference,
-                                   const struct tb_sums* p_sums) {
+static struct tb_block_shape ica_shape(const struct tb_model* p_model) {
   const struct ica* p = p_model->p_self;
-  const size_t n = p->n_source;
-  const struct scratch s = scratch_at(p_work->p_scratch, n);
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const size_t n_row = gather(p, p_batch, b, s.v_x);
-    tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
-    if (p_sums->p_log_lik != NULL) {
-      memcpy(s.v_other, s.v_r, n * n_row * sizeof(double));
-      for (size_t k = 0; k < n_row; ++k) {
-        *p_sums->p_log_lik +=
-            tb_batch_weight(p_batch, b + k) * row_log_lik(n, s.v_other + k * n);
-      }
-    }
-    responses(n * n_row, s.v_r);
-    if (p_sums->v_scalar != NULL) {
-      memcpy(p_sums->v_scalar + b * n, s.v_r, n * n_row * sizeof(double));
-    }
-    if (p_reference != NULL) {
-      subtract_reference(p, p_batch, p_reference, b, n_row, &s);
-    }
-    for (size_t k = 0; k < n_row; ++k) {
-      const double c = tb_batch_weight(p_batch, b + k);
-      for (size_t j = 0; j < n; ++j) {
-        s.v_r[k * n + j] *= c;
-      }
-    }
-    add_products(n, n_row, &s, p_sums->v_gradient, p_sums->v_square);
-  }
-  return TB_STATUS_ok;
+  return (struct tb_block_shape){.n_row = BLOCK,
+                                 .n_score = p->n_source,
+                                 .n_own = scratch_size(p->n_source)};
 }
 
-static enum tb_status ica_add_scalar(const struct tb_model* p_model,
-                                     const struct tb_workspace* p_work,
-                                     const struct tb_batch* p_batch,
-                                     const double* v_scalar,
-                                     double* v_sum) {
-  const struct ica* p = p_model->p_self;
-  const size_t n = p->n_source;
-  const struct scratch s = scratch_at(p_work->p_scratch, n);
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const size_t n_row = gather(p, p_batch, b, s.v_x);
-    memcpy(s.v_r, v_scalar + b * n, n * n_row * sizeof(double));
-    add_products(n, n_row, &s, v_sum, NULL);
+/* log |det W| where log likelihoods are wanted whole */
+static void ica_go(const struct tb_model* p_model,
+                   const struct tb_block* p_block,
+                   enum tb_block_place place) {
+  const size_t n = ((const struct ica*)p_model->p_self)->n_source;
+  const struct scratch s = scratch_at(p_block->p_own, n);
+  const double* v_theta = p_block->v_theta[place];
+  if (p_block->is_complete) {
+    memcpy(s.v_inverse, v_theta, n * n * sizeof(double));
+    tb_invert(n, s.v_inverse, s.v_work, s.v_pivot, s.p_log_det);
   }
-  return TB_STATUS_ok;
+}
+
+/* rows of the block, one a column of v_x */
+static void ica_load(const struct tb_model* p_model,
+                     const struct tb_block* p_block) {
+  const struct ica* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_block->p_own, p->n_source);
+  tb_block_gather(p_block, &p->store, p->n_source, s.v_x);
+}
+
+static void ica_look(const struct tb_model* p_model,
+                     const struct tb_block* p_block,
+                     enum tb_block_place place,
+                     const struct tb_block_look* p_look) {
+  const size_t n = ((const struct ica*)p_model->p_self)->n_source;
+  const size_t n_row = p_block->n_row;
+  const struct scratch s = scratch_at(p_block->p_own, n);
+  const double* v_theta = p_block->v_theta[place];
+  tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
+  if (p_look->v_score != NULL) {
+    memcpy(p_look->v_score, s.v_r, n * n_row * sizeof(double));
+    responses(n * n_row, p_look->v_score);
+  }
+  for (size_t k = 0; p_look->v_log_lik != NULL && k < n_row; ++k) {
+    const double log_lik = row_log_lik(n, s.v_r + k * n);
+    p_look->v_log_lik[k] =
+        p_block->is_complete ? *s.p_log_det + log_lik : log_lik;
+  }
 }
 
 /* ||r_i x_i^T||^2 = ||r_i||^2 ||x_i||^2 */
-static enum tb_status ica_square_norms(const struct tb_model* p_model,
-                                       const struct tb_workspace* p_work,
-                                       const double* v_theta,
-                                       const struct tb_batch* p_batch,
-                                       const struct tb_reference* p_reference,
-                                       double* v_square,
-                                       double* v_sum) {
-  const struct ica* p = p_model->p_self;
-  const size_t n = p->n_source;
-  const struct scratch s = scratch_at(p_work->p_scratch, n);
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const size_t n_row = respond(p, v_theta, p_batch, p_reference, b, &s);
-    for (size_t k = 0; k < n_row; ++k) {
-      double r2 = 0, x2 = 0;
-      for (size_t j = 0; j < n; ++j) {
-        r2 += s.v_r[k * n + j] * s.v_r[k * n + j];
-        x2 += s.v_x[k * n + j] * s.v_x[k * n + j];
-      }
-      v_square[b + k] = r2 * x2;
-    }
-    add_products(n, n_row, &s, v_sum, NULL);
-  }
-  return TB_STATUS_ok;
-}
-
-static enum tb_status ica_log_lik(const struct tb_model* p_model,
-                                  const struct tb_workspace* p_work,
-                                  const double* v_theta,
-                                  const struct tb_batch* p_batch,
-                                  double* v_out) {
-  const struct ica* p = p_model->p_self;
-  const size_t n = p->n_source;
-  const struct scratch s = scratch_at(p_work->p_scratch, n);
-  double log_det;
-  memcpy(s.v_inverse, v_theta, n * n * sizeof(double));
-  tb_invert(n, s.v_inverse, s.v_work, s.v_pivot, &log_det);
-  for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const size_t n_row = gather(p, p_batch, b, s.v_x);
-    tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
-    for (size_t k = 0; k < n_row; ++k) {
-      v_out[b + k] = log_det + row_log_lik(n, s.v_r + k * n);
-    }
-  }
-  return TB_STATUS_ok;
-}
-
-/* behind the scratch of a chain a block of n x n */
-static size_t
-ica_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point) {
+static void ica_square(const struct tb_model* p_model,
+                       const struct tb_block* p_block,
+                       double* v_square) {
   const size_t n = ((const struct ica*)p_model->p_self)->n_source;
-  (void)n_row;
-  (void)n_point;
-  return scratch_size(n) + n * n * sizeof(double);
+  const struct scratch s = scratch_at(p_block->p_own, n);
+  for (size_t k = 0; k < p_block->n_row; ++k) {
+    double r2 = 0, x2 = 0;
+    for (size_t j = 0; j < n; ++j) {
+      const double r = p_block->v_score[k * n + j], x = s.v_x[k * n + j];
+      r2 += r * r;
+      x2 += x * x;
+    }
+    v_square[k] = r2 * x2;
+  }
 }
+
+/* sum_k u_k x_k^T, and sum_k (u_k x_k^T)^2 */
+static void ica_add(const struct tb_model* p_model,
+                    const struct tb_block* p_block,
+                    const struct tb_sums* p_sums) {
+  const size_t n = ((const struct ica*)p_model->p_self)->n_source;
+  const size_t n_row = p_block->n_row;
+  const struct scratch s = scratch_at(p_block->p_own, n);
+  double* v_u = p_block->v_score;
+  double *v_sum = p_sums->v_gradient, *v_square = p_sums->v_square;
+  if (v_sum != NULL) {
+    tb_gemm_op('N', 'T', n, n, n_row, v_u, n, s.v_x, n, 1, v_sum, n);
+  }
+  if (v_square != NULL) {
+    for (size_t k = 0; k < n * n_row; ++k) {
+      v_u[k] *= v_u[k];
+      s.v_other[k] = s.v_x[k] * s.v_x[k];
+    }
+    tb_gemm_op('N', 'T', n, n, n_row, v_u, n, s.v_other, n, 1, v_square, n);
+  }
+}
+
+static const struct tb_model_blocks ica_blocks = {
+    .shape = ica_shape,
+    .go = ica_go,
+    .load = ica_load,
+    .look = ica_look,
+    .square = ica_square,
+    .add = ica_add,
+};
 
 /* N W^{-1} (x) W^{-1} with the factors crossed, and the prior */
 static void add_prior_curvature(const struct tb_model* p_model,
@@ -360,8 +248,6 @@ static enum tb_status ica_curvature(const struct tb_model* p_model,
   const struct ica* p = p_model->p_self;
   const size_t n = p->n_source, n_dim = n * n;
   const struct scratch s = scratch_at(p_work->p_scratch, n);
-  double* v_block =
-      (double*)(void*)((char*)p_work->p_scratch + scratch_size(n));
   double* v_hessian = p_sums->v_hessian;
   const struct tb_sums sums = {.v_gradient = p_sums->v_gradient,
                                .p_log_lik = p_sums->p_log_lik};
@@ -369,9 +255,13 @@ static enum tb_status ica_curvature(const struct tb_model* p_model,
     ica_prior(p_model, p_work, v_theta, p_sums->v_gradient, p_sums->p_log_lik);
     add_prior_curvature(p_model, &s, v_hessian);
   }
-  ica_gradient(p_model, p_work, v_theta, p_batch, NULL, &sums);
+  tb_blocks_gradient(p_model, p_work, v_theta, p_batch, NULL, &sums);
   for (size_t b = 0; b < p_batch->n_batch; b += BLOCK) {
-    const size_t n_row = respond(p, v_theta, p_batch, NULL, b, &s);
+    const size_t n_row = tb_min(BLOCK, p_batch->n_batch - b);
+    const struct tb_block block = {p_batch, .first = b, .n_row = n_row};
+    tb_block_gather(&block, &p->store, n, s.v_x);
+    tb_gemm('N', n, n_row, n, v_theta, n, s.v_x, n, s.v_r, n);
+    responses(n * n_row, s.v_r);
     for (size_t k = 0; k < n; ++k) {
       for (size_t i = 0; i < n_row; ++i) {
         const double r = s.v_r[i * n + k];
@@ -380,11 +270,22 @@ static enum tb_status ica_curvature(const struct tb_model* p_model,
           s.v_other[i * n + j] = d * s.v_x[i * n + j];
         }
       }
-      tb_gemm_op('N', 'T', n, n, n_row, s.v_other, n, s.v_x, n, 0, v_block, n);
+      tb_gemm_op('N',
+                 'T',
+                 n,
+                 n,
+                 n_row,
+                 s.v_other,
+                 n,
+                 s.v_x,
+                 n,
+                 0,
+                 s.v_block,
+                 n);
       for (size_t j = 0; j < n; ++j) {
         for (size_t m = 0; m < n; ++m) {
           v_hessian[(j * n + k) * n_dim + m * n + k] +=
-              0.5 * (v_block[m * n + j] + v_block[j * n + m]);
+              0.5 * (s.v_block[m * n + j] + s.v_block[j * n + m]);
         }
       }
     }
@@ -535,12 +436,12 @@ const struct tb_model_type tb_model_ica = {
     .create = ica_create,
     .destroy = ica_destroy,
     .prior = ica_prior,
-    .gradient = ica_gradient,
-    .workspace_size = ica_workspace_size,
-    .log_lik = ica_log_lik,
-    .square_norms = ica_square_norms,
-    .add_scalar = ica_add_scalar,
-    .pass_size = ica_pass_size,
+    .gradient = tb_blocks_gradient,
+    .workspace_size = tb_blocks_workspace_size,
+    .log_lik = tb_blocks_log_lik,
+    .square_norms = tb_blocks_square_norms,
+    .add_scalar = tb_blocks_add_scalar,
+    .blocks = &ica_blocks,
     .curvature = ica_curvature,
     .constrain = ica_constrain,
     .memory = ica_memory,

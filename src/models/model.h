@@ -82,6 +82,7 @@ struct tb_curvature {
 };
 
 struct tb_model;
+struct tb_model_blocks;
 struct tb_model_expansion;
 struct tb_shelf;
 
@@ -174,6 +175,10 @@ struct tb_model_type {
                                const struct tb_batch* p_batch,
                                const double* v_scalar,
                                double* v_sum);
+
+  /* models/blocks.h, which has the slots above for those who say what is done
+   * with a block of rows; NULL: they are the model's own */
+  const struct tb_model_blocks* blocks;
 
   /* ---- for passes over all rows, in threads: passes/ ---- */
 
@@ -334,6 +339,14 @@ static inline bool tb_model_has_map(const struct tb_model* p_model) {
 
 static inline bool tb_model_has_curvature(const struct tb_model* p_model) {
   return p_model->type->curvature != NULL && !p_model->is_wide;
+}
+
+/* bytes that a chain lends for minibatches of up to n_batch rows */
+static inline size_t tb_model_work_size(const struct tb_model* p_model,
+                                        size_t n_batch) {
+  return p_model->type->workspace_size == NULL
+             ? 0
+             : p_model->type->workspace_size(p_model, n_batch);
 }
 
 /* Can its rows be rewritten in whitened coordinates? */

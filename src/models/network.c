@@ -13,16 +13,16 @@
  *
  *   symbol    variable   shape                owner
  *   (x_i, 1)  store      n_data x (n_0 + 1)   network
- *   y_i       v_y        n_data               network
+ *   y_i       v_y        n_data x n_y         network
  *   s         v_theta    the last of n_dim    caller; where it is sampled
  */
-#include "base/clip.h"
+#include "base/arena.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "data/shelf.h"
 #include "data/store.h"
+#include "models/blocks.h"
 #include "models/layers.h"
-#include "models/model.h"
 #include "priors/prior.h"
 #include "responses/response.h"
 
@@ -37,6 +37,7 @@ struct network {
   bool has_aux;    /* sampled: the last coordinate */
   double aux_unit; /* that its natural value is multiplied by for the user */
   struct tb_store store;
+  size_t n_y; /* columns of y */
   double* v_y;
   struct tb_prior prior;
 };
@@ -47,261 +48,215 @@ struct network_point {
   struct tb_response_point response;
 };
 
-/* a block of rows in a chain's scratch */
+/* a block of rows in a chain's scratch, its arrays behind it */
 struct network_block {
-  struct tb_tape tape;
-  struct tb_tape other;   /* at the reference */
-  double* v_tape_scratch; /* tb_tape_scratch() */
-  double* v_input;        /* n_block x n_padded, rows gathered */
-  double* v_y;            /* n_block, and so below */
-  double* v_weight;
-  double* v_log_lik;
-  double* v_slope; /* d log p / d s */
-  double* v_other_slope;
+  struct network_point v_point[TB_PLACE_count];
+  struct tb_tape v_tape[TB_PLACE_count];
+  double* v_slope[TB_PLACE_count]; /* n_row: d log p / d s */
+  double* v_tape_scratch;          /* tb_tape_scratch() */
+  double* v_input;                 /* n_row x n_padded, rows gathered */
+  double* v_y; /* n_row x n_y, in columns of the rows there are */
 };
 
 /* ------------------------------------------------------------------ blocks */
 
-enum { BLOCK_ARRAYS = 5 };
+static void network_lay_out(const struct network* p,
+                            struct tb_arena* p_arena,
+                            struct network_block* p_block) {
+  const size_t n_row = p->layers.n_block;
+  for (size_t k = 0; k < TB_PLACE_count; ++k) {
+    double* v = tb_arena_doubles(p_arena, tb_tape_size(&p->layers));
+    if (v != NULL) {
+      p_block->v_tape[k] = tb_tape_at(&p->layers, v);
+    }
+    p_block->v_slope[k] = tb_arena_doubles(p_arena, n_row);
+  }
+  p_block->v_tape_scratch =
+      tb_arena_doubles(p_arena, tb_tape_scratch(&p->layers));
+  p_block->v_input = tb_arena_doubles(p_arena, n_row * p->store.n_padded);
+  p_block->v_y = tb_arena_doubles(p_arena, n_row * p->n_y);
+}
 
-static size_t network_workspace_size(const struct tb_model* p_model,
-                                     size_t n_batch) {
+static struct tb_block_shape network_shape(const struct tb_model* p_model) {
   const struct network* p = p_model->p_self;
-  (void)n_batch;
-  const size_t n_row = p->store.n_padded + BLOCK_ARRAYS;
-  return (2 * tb_tape_size(&p->layers) + tb_tape_scratch(&p->layers) +
-          n_row * p->layers.n_block) *
-         sizeof(double);
+  struct network_block block;
+  struct tb_arena arena = {NULL, tb_align(sizeof(block))};
+  network_lay_out(p, &arena, &block);
+  return (struct tb_block_shape){.n_row = p->layers.n_block,
+                                 .n_own = arena.n_used};
 }
 
-static struct network_block network_block_at(const struct network* p,
-                                             double* v) {
-  const size_t n_tape = tb_tape_size(&p->layers), n = p->layers.n_block;
-  struct network_block block = {.tape = tb_tape_at(&p->layers, v),
-                                .other = tb_tape_at(&p->layers, v + n_tape),
-                                .v_tape_scratch = v + 2 * n_tape};
-  block.v_input = block.v_tape_scratch + tb_tape_scratch(&p->layers);
-  block.v_y = block.v_input + n * p->store.n_padded;
-  block.v_weight = block.v_y + n;
-  block.v_log_lik = block.v_weight + n;
-  block.v_slope = block.v_log_lik + n;
-  block.v_other_slope = block.v_slope + n;
-  return block;
+static void network_begin(const struct tb_model* p_model,
+                          const struct tb_block* p_block) {
+  struct network_block* p_own = p_block->p_own;
+  struct tb_arena arena = {(char*)p_own, tb_align(sizeof(*p_own))};
+  network_lay_out(p_model->p_self, &arena, p_own);
 }
 
-/* The rows of a part of a batch, n_block at most. */
-static void network_load(const struct network* p,
-                         const struct tb_batch* p_part,
-                         struct network_block* p_block) {
+static void network_go(const struct tb_model* p_model,
+                       const struct tb_block* p_block,
+                       enum tb_block_place place) {
+  const struct network* p = p_model->p_self;
+  struct network_block* p_own = p_block->p_own;
+  const double* v_theta = p_block->v_theta[place];
+  const double* v_aux = v_theta + p_model->n_dim - p->has_aux;
+  p_own->v_point[place] =
+      (struct network_point){v_theta, tb_response_at(&p->response, v_aux)};
+}
+
+static void network_load(const struct tb_model* p_model,
+                         const struct tb_block* p_block) {
+  const struct network* p = p_model->p_self;
   const struct tb_store* p_store = &p->store;
-  const size_t n_row = p_part->n_batch, n_padded = p_store->n_padded;
-  const double* v_input = p_block->v_input;
-  if (p_part->v_index == NULL) {
-    v_input =
-        p_store->type->block(p_store, p_part->start, n_row, p_block->v_input);
+  const struct tb_batch* p_batch = p_block->p_batch;
+  struct network_block* p_own = p_block->p_own;
+  const size_t n_row = p_block->n_row, n_padded = p_store->n_padded;
+  const double* v_input = p_own->v_input;
+  if (p_batch->v_index == NULL) {
+    const size_t first = tb_block_row(p_block, 0);
+    v_input = p_store->type->block(p_store, first, n_row, p_own->v_input);
   }
   for (size_t k = 0; k < n_row; ++k) {
-    const size_t i = tb_batch_row(p_part, k);
-    if (p_part->v_index != NULL) {
-      double* v_to = p_block->v_input + k * n_padded;
+    const size_t i = tb_block_row(p_block, k);
+    if (p_batch->v_index != NULL) {
+      double* v_to = p_own->v_input + k * n_padded;
       const double* v_row = p_store->type->block(p_store, i, 1, v_to);
       memmove(v_to, v_row, n_padded * sizeof(double));
     }
-    p_block->v_y[k] = p->v_y[i];
-    p_block->v_weight[k] = tb_batch_weight(p_part, k);
+    for (size_t j = 0; j < p->n_y; ++j) {
+      p_own->v_y[j * n_row + k] = p->v_y[j * p_store->n_row + i];
+    }
   }
-  for (int k = 0; k < 2; ++k) {
-    struct tb_tape* p_tape = k == 0 ? &p_block->tape : &p_block->other;
-    p_tape->v_input = v_input;
-    p_tape->n_row = n_row;
-    p_tape->n_lead = n_padded;
+  for (size_t k = 0; k < TB_PLACE_count; ++k) {
+    p_own->v_tape[k].v_input = v_input;
+    p_own->v_tape[k].n_row = n_row;
+    p_own->v_tape[k].n_lead = n_padded;
   }
 }
 
-static struct network_point network_point_at(const struct tb_model* p_model,
-                                             const double* v_theta) {
+/* Outputs of a block at a place, what they say of the responses, the errors at
+ * the outputs and v_slope. */
+static void network_look(const struct tb_model* p_model,
+                         const struct tb_block* p_block,
+                         enum tb_block_place place,
+                         const struct tb_block_look* p_look) {
   const struct network* p = p_model->p_self;
-  const double* v_aux = v_theta + p_model->n_dim - p->has_aux;
-  return (struct network_point){v_theta, tb_response_at(&p->response, v_aux)};
-}
-
-/* Outputs of a block at a point, what they say of the responses, the errors at
- * the outputs and v_slope; p_tape is one of the block's. */
-static void network_evaluate(const struct network* p,
-                             const struct network_point* p_point,
-                             struct network_block* p_block,
-                             struct tb_tape* p_tape,
-                             double* v_slope) {
+  struct network_block* p_own = p_block->p_own;
+  const struct network_point* p_point = &p_own->v_point[place];
+  struct tb_tape* p_tape = &p_own->v_tape[place];
   tb_layers_forward(&p->layers, p_point->v_theta, p_tape);
   const struct tb_response_rows rows = {
       .n_row = p_tape->n_row,
       .n_predictor = p->layers.v_width[p->layers.n_layer],
       .v_eta = tb_tape_output(&p->layers, p_tape),
-      .v_y = p_block->v_y,
+      .v_y = p_own->v_y,
       .p_point = &p_point->response};
   const struct tb_response_out out = {
-      .v_log_density = p_block->v_log_lik,
+      .v_log_density = p_look->v_log_lik,
       .is_complete = true,
       .v_score = tb_tape_error(&p->layers, p_tape),
-      .v_aux_score = p->has_aux ? v_slope : NULL};
+      .v_aux_score = p->has_aux ? p_own->v_slope[place] : NULL};
   p->response.type->evaluate(&rows, &out);
 }
 
-/* -------------------------------------------------------------- gradients */
+static const struct tb_tape* other_of(const struct tb_block* p_block) {
+  const struct network_block* p_own = p_block->p_own;
+  return p_block->v_theta[TB_PLACE_reference] == NULL
+             ? NULL
+             : &p_own->v_tape[TB_PLACE_reference];
+}
 
-/* The errors of a block run back, at theta and at the reference (NULL: none),
- * with the multiplier of each row, or 1 */
-static void network_backward(const struct network* p,
-                             const struct network_point* p_point,
-                             const struct network_point* p_at,
-                             bool is_weighted,
-                             struct network_block* p_block) {
-  const size_t n = p_block->tape.n_row;
+/* The errors of a block run back with the multiplier of each row, at theta and
+ * at the reference. */
+static void network_settle(const struct tb_model* p_model,
+                           const struct tb_block* p_block) {
+  const struct network* p = p_model->p_self;
+  struct network_block* p_own = p_block->p_own;
+  struct tb_tape* v_tape = p_own->v_tape;
+  const bool has_other = other_of(p_block) != NULL;
+  const size_t n = p_block->n_row;
   const size_t n_out = p->layers.v_width[p->layers.n_layer];
-  double* v_error = tb_tape_error(&p->layers, &p_block->tape);
-  double* v_other = NULL;
-  if (p_at != NULL) {
-    network_evaluate(p, p_at, p_block, &p_block->other, p_block->v_other_slope);
-    v_other = tb_tape_error(&p->layers, &p_block->other);
-  }
+  double* v_slope = p_own->v_slope[TB_PLACE_here];
   for (size_t i = 0; p->has_aux && i < n; ++i) {
-    p_block->v_slope[i] -= p_at == NULL ? 0 : p_block->v_other_slope[i];
-    p_block->v_slope[i] *= is_weighted ? p_block->v_weight[i] : 1;
+    v_slope[i] -= has_other ? p_own->v_slope[TB_PLACE_reference][i] : 0;
+    v_slope[i] *= p_block->v_weight[i];
   }
-  for (size_t k = 0; is_weighted && k < n_out; ++k) {
-    for (size_t i = 0; i < n; ++i) {
-      v_error[k * n + i] *= p_block->v_weight[i];
-      if (v_other != NULL) {
-        v_other[k * n + i] *= p_block->v_weight[i];
+  for (size_t place = 0; place < 1 + (size_t)has_other; ++place) {
+    double* v_error = tb_tape_error(&p->layers, &v_tape[place]);
+    for (size_t k = 0; k < n_out; ++k) {
+      for (size_t i = 0; i < n; ++i) {
+        v_error[k * n + i] *= p_block->v_weight[i];
       }
     }
+    tb_layers_backward(&p->layers,
+                       p_own->v_point[place].v_theta,
+                       &v_tape[place]);
   }
-  tb_layers_backward(&p->layers, p_point->v_theta, &p_block->tape);
-  if (p_at != NULL) {
-    tb_layers_backward(&p->layers, p_at->v_theta, &p_block->other);
-    tb_tape_subtract(&p->layers, &p_block->tape, &p_block->other);
+  if (has_other) {
+    tb_tape_subtract(&p->layers,
+                     &v_tape[TB_PLACE_here],
+                     &v_tape[TB_PLACE_reference]);
   }
 }
 
-/* sums of a block into v_gradient and v_square, either may be NULL */
-static void network_add(const struct tb_model* p_model,
-                        struct network_block* p_block,
-                        bool has_other,
-                        double* v_gradient,
-                        double* v_square) {
+static void network_square(const struct tb_model* p_model,
+                           const struct tb_block* p_block,
+                           double* v_square) {
   const struct network* p = p_model->p_self;
-  const struct tb_tape* p_other = has_other ? &p_block->other : NULL;
+  const struct network_block* p_own = p_block->p_own;
+  const double* v_slope = p_own->v_slope[TB_PLACE_here];
+  tb_tape_square_norms(&p->layers,
+                       &p_own->v_tape[TB_PLACE_here],
+                       other_of(p_block),
+                       p_own->v_tape_scratch,
+                       v_square);
+  for (size_t i = 0; p->has_aux && i < p_block->n_row; ++i) {
+    v_square[i] += v_slope[i] * v_slope[i];
+  }
+}
+
+static void network_add(const struct tb_model* p_model,
+                        const struct tb_block* p_block,
+                        const struct tb_sums* p_sums) {
+  const struct network* p = p_model->p_self;
+  const struct network_block* p_own = p_block->p_own;
+  const struct tb_tape* p_tape = &p_own->v_tape[TB_PLACE_here];
+  const struct tb_tape* p_other = other_of(p_block);
+  const double* v_slope = p_own->v_slope[TB_PLACE_here];
+  double *v_gradient = p_sums->v_gradient, *v_square = p_sums->v_square;
   const size_t at = p_model->n_dim - 1;
   if (v_gradient != NULL) {
-    tb_tape_add(&p->layers, &p_block->tape, p_other, v_gradient);
+    tb_tape_add(&p->layers, p_tape, p_other, v_gradient);
   }
   if (v_square != NULL) {
     tb_tape_add_square(&p->layers,
-                       &p_block->tape,
+                       p_tape,
                        p_other,
-                       p_block->v_tape_scratch,
+                       p_own->v_tape_scratch,
                        v_square);
   }
-  for (size_t i = 0; p->has_aux && i < p_block->tape.n_row; ++i) {
-    const double t = p_block->v_slope[i];
+  for (size_t i = 0; p->has_aux && i < p_block->n_row; ++i) {
     if (v_gradient != NULL) {
-      v_gradient[at] += t;
+      v_gradient[at] += v_slope[i];
     }
     if (v_square != NULL) {
-      v_square[at] += t * t;
+      v_square[at] += v_slope[i] * v_slope[i];
     }
   }
 }
 
-static enum tb_status network_gradient(const struct tb_model* p_model,
-                                       const struct tb_workspace* p_work,
-                                       const double* v_theta,
-                                       const struct tb_batch* p_batch,
-                                       const struct tb_reference* p_reference,
-                                       const struct tb_sums* p_sums) {
-  const struct network* p = p_model->p_self;
-  const bool has_other = p_reference != NULL;
-  const bool wants_gradient =
-      p_sums->v_gradient != NULL || p_sums->v_square != NULL;
-  const struct network_point point = network_point_at(p_model, v_theta);
-  const struct network_point at =
-      has_other ? network_point_at(p_model, p_reference->v_theta) : point;
-  struct network_block block = network_block_at(p, p_work->p_scratch);
-  double log_lik = 0;
+static const struct tb_model_blocks network_blocks = {
+    .shape = network_shape,
+    .begin = network_begin,
+    .go = network_go,
+    .load = network_load,
+    .look = network_look,
+    .settle = network_settle,
+    .square = network_square,
+    .add = network_add,
+};
 
-  for (size_t b = 0; b < p_batch->n_batch; b += p->layers.n_block) {
-    const struct tb_batch part = tb_batch_part(p_batch, b, p->layers.n_block);
-    network_load(p, &part, &block);
-    network_evaluate(p, &point, &block, &block.tape, block.v_slope);
-    for (size_t i = 0; i < block.tape.n_row; ++i) {
-      log_lik += block.v_weight[i] * block.v_log_lik[i];
-    }
-    if (wants_gradient) {
-      network_backward(p, &point, has_other ? &at : NULL, true, &block);
-      network_add(p_model,
-                  &block,
-                  has_other,
-                  p_sums->v_gradient,
-                  p_sums->v_square);
-    }
-  }
-  if (p_sums->p_log_lik != NULL) {
-    *p_sums->p_log_lik += log_lik;
-  }
-  return TB_STATUS_ok;
-}
-
-static enum tb_status
-network_square_norms(const struct tb_model* p_model,
-                     const struct tb_workspace* p_work,
-                     const double* v_theta,
-                     const struct tb_batch* p_batch,
-                     const struct tb_reference* p_reference,
-                     double* v_square,
-                     double* v_sum) {
-  const struct network* p = p_model->p_self;
-  const bool has_other = p_reference != NULL;
-  const struct network_point point = network_point_at(p_model, v_theta);
-  const struct network_point at =
-      has_other ? network_point_at(p_model, p_reference->v_theta) : point;
-  struct network_block block = network_block_at(p, p_work->p_scratch);
-
-  for (size_t b = 0; b < p_batch->n_batch; b += p->layers.n_block) {
-    const struct tb_batch part = tb_batch_part(p_batch, b, p->layers.n_block);
-    network_load(p, &part, &block);
-    network_evaluate(p, &point, &block, &block.tape, block.v_slope);
-    network_backward(p, &point, has_other ? &at : NULL, false, &block);
-    tb_tape_square_norms(&p->layers,
-                         &block.tape,
-                         has_other ? &block.other : NULL,
-                         block.v_tape_scratch,
-                         v_square + b);
-    for (size_t i = 0; p->has_aux && i < block.tape.n_row; ++i) {
-      v_square[b + i] += block.v_slope[i] * block.v_slope[i];
-    }
-    if (v_sum != NULL) {
-      network_add(p_model, &block, has_other, v_sum, NULL);
-    }
-  }
-  return TB_STATUS_ok;
-}
-
-static enum tb_status network_log_lik(const struct tb_model* p_model,
-                                      const struct tb_workspace* p_work,
-                                      const double* v_theta,
-                                      const struct tb_batch* p_batch,
-                                      double* v_out) {
-  const struct network* p = p_model->p_self;
-  const struct network_point point = network_point_at(p_model, v_theta);
-  struct network_block block = network_block_at(p, p_work->p_scratch);
-  for (size_t b = 0; b < p_batch->n_batch; b += p->layers.n_block) {
-    const struct tb_batch part = tb_batch_part(p_batch, b, p->layers.n_block);
-    network_load(p, &part, &block);
-    network_evaluate(p, &point, &block, &block.tape, block.v_slope);
-    memcpy(v_out + b, block.v_log_lik, block.tape.n_row * sizeof(double));
-  }
-  return TB_STATUS_ok;
-}
+/* ------------------------------------------------------------------- prior */
 
 static enum tb_status network_prior(const struct tb_model* p_model,
                                     const struct tb_workspace* p_work,
@@ -347,7 +302,8 @@ static void network_constrain(const struct tb_model* p_model,
 
 static size_t network_memory(const struct tb_model* p_model) {
   const struct network* p = p_model->p_self;
-  return p->store.type->memory(&p->store) + p_model->n_data * sizeof(double);
+  return p->store.type->memory(&p->store) +
+         p->n_y * p_model->n_data * sizeof(double);
 }
 
 static void network_destroy(struct tb_model* p_model) {
@@ -356,13 +312,13 @@ static void network_destroy(struct tb_model* p_model) {
     return;
   }
   tb_store_destroy(&p->store);
-  tb_big_free(p->v_y, p_model->n_data * sizeof(double));
+  tb_big_free(p->v_y, p->n_y * p_model->n_data * sizeof(double));
   tb_prior_destroy(&p->prior);
   free(p);
   p_model->p_self = NULL;
 }
 
-/* Parameters: "x" (n_data x n_0), "y" (n_data), "widths" (n_0, .., n_L),
+/* Parameters: "x" (n_data x n_0), "y" (n_data x n_y), "widths" (n_0, .., n_L),
  * "activation" (number of the enum), "response" (its place in the registry),
  * "aux", "aux_unit", and those of the prior. */
 static enum tb_status network_create(struct tb_model* p_model,
@@ -373,19 +329,14 @@ static enum tb_status network_create(struct tb_model* p_model,
   const struct tb_param* p_widths = tb_params_find(p_params, "widths");
   const double activation = tb_params_number(p_params, "activation", -1);
   const double place = tb_params_number(p_params, "response", -1);
-  const struct tb_param* p_aux = tb_params_find(p_params, "aux");
   const double unit = tb_params_number(p_params, "aux_unit", 1);
-  const struct tb_response_type* type = tb_response_at_place(place);
-  struct tb_response response = {.type = type};
+  struct tb_response response;
   struct tb_layers layers;
 
   if (p_x == NULL || p_y == NULL || p_y->v_value == NULL || p_widths == NULL ||
-      p_x->n_row == 0 || p_x->n_row != p_y->n_value || !(activation >= 0) ||
+      p_x->n_row == 0 || !(activation >= 0) ||
       activation >= TB_ACTIVATION_count || !(unit > 0) ||
-      !tb_response_know(&response,
-                        p_aux == NULL ? NULL : p_aux->v_value,
-                        p_aux == NULL ? 0 : p_aux->n_value) ||
-      type->n_aux > 1 ||
+      !tb_response_read(&response, p_params) || response.type->n_aux > 1 ||
       !tb_layers_create(&layers,
                         (enum tb_activation)activation,
                         p_widths->v_value,
@@ -395,9 +346,10 @@ static enum tb_status network_create(struct tb_model* p_model,
   const bool has_aux = tb_response_n_sampled(&response) > 0;
   const size_t n_data = p_x->n_row, n_in = layers.v_width[0];
   const size_t n_out = layers.v_width[layers.n_layer];
-  const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
-  if (p_x->n_value != n_data * n_in || (!is_multiple && n_out != 1) ||
-      type->outside(p_y->v_value, n_data, (double)n_out) < n_data) {
+  const size_t n_y = tb_response_n_y(response.type);
+  if (p_x->n_value != n_data * n_in || p_y->n_value != n_data * n_y ||
+      n_out != tb_response_n_predictor(response.type, n_out) ||
+      response.type->outside(p_y->v_value, n_data, (double)n_out) < n_data) {
     return TB_STATUS_argument;
   }
   struct network* p = calloc(1, sizeof(*p));
@@ -412,6 +364,7 @@ static enum tb_status network_create(struct tb_model* p_model,
   p_model->p_frame = NULL;
   p->layers = layers;
   p->response = response;
+  p->n_y = n_y;
   p->has_aux = has_aux;
   p->aux_unit = unit;
 
@@ -420,14 +373,14 @@ static enum tb_status network_create(struct tb_model* p_model,
     status = tb_shelf_take(p_shelf, p_x, 1, &p->store);
   }
   if (status == TB_STATUS_ok) {
-    p->v_y = tb_big_alloc(n_data * sizeof(double));
+    p->v_y = tb_big_alloc(n_y * n_data * sizeof(double));
     status = p->v_y == NULL ? TB_STATUS_memory : TB_STATUS_ok;
   }
   if (status != TB_STATUS_ok) {
     network_destroy(p_model);
     return status;
   }
-  memcpy(p->v_y, p_y->v_value, n_data * sizeof(double));
+  memcpy(p->v_y, p_y->v_value, n_y * n_data * sizeof(double));
 
   const double v_option[] = {activation, place, response.v_known[0], unit};
   uint64_t hash = tb_hash_doubles((uint64_t)n_data, v_option, 4);
@@ -444,10 +397,11 @@ const struct tb_model_type tb_model_network = {
     .create = network_create,
     .destroy = network_destroy,
     .prior = network_prior,
-    .gradient = network_gradient,
-    .workspace_size = network_workspace_size,
-    .log_lik = network_log_lik,
-    .square_norms = network_square_norms,
+    .gradient = tb_blocks_gradient,
+    .workspace_size = tb_blocks_workspace_size,
+    .log_lik = tb_blocks_log_lik,
+    .square_norms = tb_blocks_square_norms,
+    .blocks = &network_blocks,
     .is_outside = network_is_outside,
     .lipschitz_prior = network_lipschitz_prior,
     .constrain = network_constrain,

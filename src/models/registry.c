@@ -2,34 +2,28 @@
 
 #include <string.h>
 
-extern const struct tb_model_type tb_model_bpmf;
-extern const struct tb_model_type tb_model_classes;
-extern const struct tb_model_type tb_model_density;
-extern const struct tb_model_type tb_model_gaussian;
-extern const struct tb_model_type tb_model_glm;
-extern const struct tb_model_type tb_model_groups;
-extern const struct tb_model_type tb_model_lda;
-extern const struct tb_model_type tb_model_network;
-extern const struct tb_model_type tb_model_ica;
-extern const struct tb_model_type tb_model_pmf;
-extern const struct tb_model_type tb_model_native;
-extern const struct tb_model_type tb_model_sums;
+/* a line each; nothing else names a member */
+#define MEMBERS                                                                \
+  MEMBER(bpmf)                                                                 \
+  MEMBER(classes)                                                              \
+  MEMBER(density)                                                              \
+  MEMBER(gaussian)                                                             \
+  MEMBER(glm)                                                                  \
+  MEMBER(lda)                                                                  \
+  MEMBER(network)                                                              \
+  MEMBER(ica)                                                                  \
+  MEMBER(pmf)                                                                  \
+  MEMBER(native)                                                               \
+  MEMBER(sums)                                                                 \
+  MEMBER(groups)
 
-const struct tb_model_type* const tb_model_registry[] = {
-    &tb_model_bpmf,
-    &tb_model_classes,
-    &tb_model_density,
-    &tb_model_gaussian,
-    &tb_model_glm,
-    &tb_model_lda,
-    &tb_model_network,
-    &tb_model_ica,
-    &tb_model_pmf,
-    &tb_model_native,
-    &tb_model_sums,
-    &tb_model_groups,
-    NULL,
-};
+#define MEMBER(name) extern const struct tb_model_type tb_model_##name;
+MEMBERS
+#undef MEMBER
+
+#define MEMBER(name) &tb_model_##name,
+const struct tb_model_type* const tb_model_registry[] = {MEMBERS NULL};
+#undef MEMBER
 
 const struct tb_model_type* tb_model_find(const char* name) {
   for (size_t k = 0; name != NULL && tb_model_registry[k] != NULL; ++k) {

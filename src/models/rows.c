@@ -75,3 +75,17 @@ enum tb_status tb_model_square_norms(const struct tb_model* p_model,
   }
   return status;
 }
+
+enum tb_status tb_model_no_rows(const struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
+                                const double* v_theta,
+                                const struct tb_batch* p_batch,
+                                const struct tb_reference* p_reference,
+                                const struct tb_sums* p_sums) {
+  (void)p_model;
+  (void)p_work;
+  (void)v_theta;
+  (void)p_reference;
+  (void)p_sums;
+  return p_batch->n_batch == 0 ? TB_STATUS_ok : TB_STATUS_argument;
+}

@@ -1,4 +1,4 @@
-/* What rows say one by one, for any model. */
+/* What rows say one by one, for any model, and what none says. */
 #ifndef TB_MODELS_ROWS_H
 #define TB_MODELS_ROWS_H
 
@@ -22,5 +22,13 @@ enum tb_status tb_model_row_gradients(const struct tb_model* p_model,
                                       const double* v_theta,
                                       const struct tb_batch* p_batch,
                                       double* v_row);
+
+/* The slot gradient of a model that has no rows. */
+enum tb_status tb_model_no_rows(const struct tb_model* p_model,
+                                const struct tb_workspace* p_work,
+                                const double* v_theta,
+                                const struct tb_batch* p_batch,
+                                const struct tb_reference* p_reference,
+                                const struct tb_sums* p_sums);
 
 #endif

@@ -19,7 +19,7 @@
  *   d, gradient of the prior: n_dim each  scratch
  */
 #include "base/hash.h"
-#include "models/model.h"
+#include "models/rows.h"
 #include "priors/prior.h"
 
 #include <math.h>
@@ -94,20 +94,6 @@ static enum tb_status sums_prior(const struct tb_model* p_model,
     *p_log_prior += log_lik + log_prior;
   }
   return TB_STATUS_ok;
-}
-
-static enum tb_status sums_gradient(const struct tb_model* p_model,
-                                    const struct tb_workspace* p_work,
-                                    const double* v_theta,
-                                    const struct tb_batch* p_batch,
-                                    const struct tb_reference* p_reference,
-                                    const struct tb_sums* p_sums) {
-  (void)p_model;
-  (void)p_work;
-  (void)v_theta;
-  (void)p_reference;
-  (void)p_sums;
-  return p_batch->n_batch == 0 ? TB_STATUS_ok : TB_STATUS_argument;
 }
 
 static bool sums_is_outside(const struct tb_model* p_model,
@@ -213,7 +199,7 @@ const struct tb_model_type tb_model_sums = {
     .create = sums_create,
     .destroy = sums_destroy,
     .prior = sums_prior,
-    .gradient = sums_gradient,
+    .gradient = tb_model_no_rows,
     .workspace_size = sums_workspace_size,
     .is_outside = sums_is_outside,
     .constrain = sums_constrain,

@@ -96,11 +96,8 @@ static enum tb_status probe_step(struct probe* p, size_t j, double* p_step) {
 static enum tb_status expand_by_passes(struct tb_expansion* p_expansion,
                                        double* p_n_row) {
   const struct tb_model* p_model = p_expansion->p_model;
-  const struct tb_model_type* type = p_model->type;
   const size_t n_dim = p_model->n_dim;
-  const size_t n_work = tb_align(type->workspace_size == NULL
-                                     ? 0
-                                     : type->workspace_size(p_model, TB_CHUNK));
+  const size_t n_work = tb_align(tb_model_work_size(p_model, TB_CHUNK));
   char* p_scratch = calloc(1, n_work + 3 * n_dim * sizeof(double) + 64);
   if (p_scratch == NULL) {
     return TB_STATUS_memory;

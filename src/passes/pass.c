@@ -19,10 +19,9 @@ static size_t work_size(const struct tb_pass* p_pass) {
   const struct tb_model* p_model = p_pass->p_model;
   const struct tb_model_type* type = p_model->type;
   const size_t n_row = p_pass->n_part_row;
-  const size_t n_byte =
-      type->pass_size != NULL ? type->pass_size(p_model, n_row, p_pass->n_point)
-      : type->workspace_size != NULL ? type->workspace_size(p_model, n_row)
-                                     : 0;
+  const size_t n_byte = type->pass_size != NULL
+                            ? type->pass_size(p_model, n_row, p_pass->n_point)
+                            : tb_model_work_size(p_model, n_row);
   return tb_align(n_byte) + own_size(p_pass);
 }
 

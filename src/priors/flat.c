@@ -1,5 +1,5 @@
 /* flat: 0, whatever t */
-#include "priors/prior.h"
+#include "priors/type.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* laplace(m, s): -|t - m| / s, whose slope at m is taken as 0 */
-#include "priors/prior.h"
+#include "priors/type.h"
 
 #include <math.h>
 

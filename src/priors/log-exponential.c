@@ -1,5 +1,5 @@
 /* log_exponential(s), of t = log u with u exponential, E u = s: t - e^t / s */
-#include "priors/prior.h"
+#include "priors/type.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* log_flat, of t = log u with u flat: t */
-#include "priors/prior.h"
+#include "priors/type.h"
 
 static struct tb_prior_value log_flat_at(double x,
                                          double location,

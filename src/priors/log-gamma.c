@@ -1,6 +1,6 @@
 /* log_gamma(m, s, a), of u = m + e^t with u gamma of shape a and scale s, cut
  * off at m >= 0: (a - 1) log u - u / s + t */
-#include "priors/prior.h"
+#include "priors/type.h"
 
 #include <math.h>
 

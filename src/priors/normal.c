@@ -1,5 +1,5 @@
 /* normal(m, s): -(t - m)^2 / (2 s^2) */
-#include "priors/prior.h"
+#include "priors/type.h"
 
 static struct tb_prior_value
 normal_at(double x, double location, double scale, double shape, double round) {

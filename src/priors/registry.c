@@ -1,27 +1,25 @@
-#include "priors/prior.h"
+#include "priors/type.h"
 
 #include <math.h>
 
-extern const struct tb_prior_type tb_prior_flat;
-extern const struct tb_prior_type tb_prior_laplace;
-extern const struct tb_prior_type tb_prior_log_exponential;
-extern const struct tb_prior_type tb_prior_log_flat;
-extern const struct tb_prior_type tb_prior_normal;
-extern const struct tb_prior_type tb_prior_student;
-extern const struct tb_prior_type tb_prior_uniform;
-extern const struct tb_prior_type tb_prior_log_gamma;
+/* a line each; nothing else names a member */
+#define MEMBERS                                                                \
+  MEMBER(flat)                                                                 \
+  MEMBER(normal)                                                               \
+  MEMBER(laplace)                                                              \
+  MEMBER(log_flat)                                                             \
+  MEMBER(log_exponential)                                                      \
+  MEMBER(uniform)                                                              \
+  MEMBER(student)                                                              \
+  MEMBER(log_gamma)
 
-const struct tb_prior_type* const tb_prior_registry[] = {
-    &tb_prior_flat,
-    &tb_prior_normal,
-    &tb_prior_laplace,
-    &tb_prior_log_flat,
-    &tb_prior_log_exponential,
-    &tb_prior_uniform,
-    &tb_prior_student,
-    &tb_prior_log_gamma,
-    NULL,
-};
+#define MEMBER(name) extern const struct tb_prior_type tb_prior_##name;
+MEMBERS
+#undef MEMBER
+
+#define MEMBER(name) &tb_prior_##name,
+const struct tb_prior_type* const tb_prior_registry[] = {MEMBERS NULL};
+#undef MEMBER
 
 size_t tb_prior_count(void) {
   return sizeof tb_prior_registry / sizeof tb_prior_registry[0] - 1;

@@ -1,6 +1,6 @@
 /* student(m, s), n degrees of freedom, its shape:
  * -(n + 1)/2 log(1 + u^2/n), u = (t - m)/s */
-#include "priors/prior.h"
+#include "priors/type.h"
 
 #include <math.h>
 

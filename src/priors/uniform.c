@@ -1,6 +1,6 @@
 /* uniform(m, s), of the interval [m - s, m + s]: 0. The density is 0 beyond it,
  * which only is_outside() says: neither slope nor curvature see the ends. */
-#include "priors/prior.h"
+#include "priors/type.h"
 
 #include <math.h>
 

@@ -213,25 +213,6 @@ static void beta_deviance(const double* v_y,
   }
 }
 
-static void beta_simulate(const double* v_mean,
-                          size_t n_row,
-                          size_t n_predictor,
-                          const double* v_weight,
-                          const struct tb_response_point* p_point,
-                          struct tb_rng* p_rng,
-                          double* v_out) {
-  (void)n_predictor;
-  (void)v_weight;
-  for (size_t k = 0; k < n_row; ++k) {
-    const double mu = v_mean[k];
-    const double x = tb_rng_gamma(p_rng, mu * p_point->aux);
-    const double rest = tb_rng_gamma(p_rng, (1 - mu) * p_point->aux);
-    /* where the density is all at its ends both may be 0 */
-    v_out[k] =
-        x + rest > 0 ? x / (x + rest) : (double)(tb_rng_unif(p_rng) < mu);
-  }
-}
-
 const struct tb_response_type tb_response_beta_logit = {
     .name = "beta",
     .link = "logit",
@@ -241,7 +222,6 @@ const struct tb_response_type tb_response_beta_logit = {
     .outside = beta_outside,
     .evaluate = beta_evaluate,
     .mean = beta_mean,
-    .simulate = beta_simulate,
     .variance = beta_variance,
     .deviance = beta_deviance,
     .prepare = beta_prepare,

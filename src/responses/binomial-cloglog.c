@@ -264,7 +264,6 @@ const struct tb_response_type tb_response_binomial_cloglog = {
     .outside = tb_binomial_outside,
     .evaluate = cloglog_evaluate,
     .mean = cloglog_mean,
-    .simulate = tb_binomial_simulate,
     .variance = tb_binomial_variance,
     .deviance = tb_binomial_deviance,
     .bound = cloglog_bound,

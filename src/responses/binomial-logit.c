@@ -176,7 +176,6 @@ const struct tb_response_type tb_response_binomial_logit = {
     .outside = tb_binomial_outside,
     .evaluate = logit_evaluate,
     .mean = logit_mean,
-    .simulate = tb_binomial_simulate,
     .variance = tb_binomial_variance,
     .deviance = tb_binomial_deviance,
     .bound = logit_bound,

@@ -188,7 +188,6 @@ const struct tb_response_type tb_response_binomial_probit = {
     .outside = tb_binomial_outside,
     .evaluate = probit_evaluate,
     .mean = probit_mean,
-    .simulate = tb_binomial_simulate,
     .variance = tb_binomial_variance,
     .deviance = tb_binomial_deviance,
     .bound = probit_bound,

@@ -1,8 +1,6 @@
 /* See responses/binomial.h. */
 #include "responses/binomial.h"
 
-#include "base/variates.h"
-
 #include <math.h>
 
 /* size 0: any proportion */
@@ -57,20 +55,5 @@ void tb_binomial_deviance(const double* v_y,
     const double y = v_y[k], mu = v_mean[k];
     v_out[k] = 2 * (v_weight == NULL ? 1 : v_weight[k]) *
                (gain(y, mu) + gain(1 - y, 1 - mu));
-  }
-}
-
-void tb_binomial_simulate(const double* v_mean,
-                          size_t n_row,
-                          size_t n_predictor,
-                          const double* v_weight,
-                          const struct tb_response_point* p_point,
-                          struct tb_rng* p_rng,
-                          double* v_out) {
-  (void)n_predictor;
-  (void)p_point;
-  for (size_t k = 0; k < n_row; ++k) {
-    const double w = v_weight == NULL ? 1 : v_weight[k];
-    v_out[k] = tb_rng_binomial(p_rng, w, v_mean[k]) / w;
   }
 }

@@ -26,12 +26,4 @@ void tb_binomial_deviance(const double* v_y,
                           const struct tb_response_point* p_point,
                           double* v_out);
 
-void tb_binomial_simulate(const double* v_mean,
-                          size_t n_row,
-                          size_t n_predictor,
-                          const double* v_weight,
-                          const struct tb_response_point* p_point,
-                          struct tb_rng* p_rng,
-                          double* v_out);
-
 #endif

@@ -1,6 +1,7 @@
 /* Classes y = 0, .., K - 1 with a predictor each:
  *
  *   l = eta_y - log sum_k e^{eta_k},  dl/deta_k = [k = y] - softmax_k
+ *   -d2l/deta_k deta_l = softmax_k ([k = l] - softmax_l)
  *
  * times w. Columns of predictors are n_row numbers apart; rows are taken TILE
  * at a time, class by class. */
@@ -53,6 +54,28 @@ static TB_CLONES void softmax_tile(const double* v_eta,
   }
 }
 
+/* Curvatures of n rows from e^{eta_k - most}, which the first columns of v_out
+ * hold. The last class comes first: column tb_response_pair(k, l) is k or
+ * beyond, of a class that is not read again. */
+static void bend_tile(const struct tb_response_rows* p_rows,
+                      size_t first,
+                      size_t n,
+                      const double* v_sum,
+                      double* v_out) {
+  const size_t n_row = p_rows->n_row;
+  for (size_t k = p_rows->n_predictor; k-- > 0;) {
+    for (size_t l = k + 1; l-- > 0;) {
+      double* v = v_out + tb_response_pair(k, l) * n_row;
+      for (size_t i = 0; i < n; ++i) {
+        const double w = tb_response_weight(p_rows, first + i);
+        const double p_k = v_out[k * n_row + i] / v_sum[i];
+        const double p_l = v_out[l * n_row + i] / v_sum[i];
+        v[i] = w * (k == l ? p_k * (1 - p_k) : -p_k * p_l);
+      }
+    }
+  }
+}
+
 static void categorical_evaluate(const struct tb_response_rows* p_rows,
                                  const struct tb_response_out* p_out) {
   const size_t n_row = p_rows->n_row, n_class = p_rows->n_predictor;
@@ -76,6 +99,11 @@ static void categorical_evaluate(const struct tb_response_rows* p_rows,
       p_out->v_log_density[first + i] = tb_response_weight(p_rows, first + i) *
                                         (eta - v_most[i] - log(v_sum[i]));
     }
+    if (p_out->v_curvature != NULL) {
+      double* v_bend = p_out->v_curvature + first;
+      softmax_tile(v_eta, n, n_class, n_row, v_bend, v_most, v_sum);
+      bend_tile(p_rows, first, n, v_sum, v_bend);
+    }
   }
 }
 
@@ -96,32 +124,12 @@ static void categorical_mean(const double* v_eta,
   }
 }
 
-static void categorical_simulate(const double* v_mean,
-                                 size_t n_row,
-                                 size_t n_predictor,
-                                 const double* v_weight,
-                                 const struct tb_response_point* p_point,
-                                 struct tb_rng* p_rng,
-                                 double* v_out) {
-  (void)v_weight;
-  (void)p_point;
-  for (size_t i = 0; i < n_row; ++i) {
-    double left = tb_rng_unif(p_rng);
-    size_t k = 0;
-    for (; k + 1 < n_predictor && left >= v_mean[k * n_row + i]; ++k) {
-      left -= v_mean[k * n_row + i];
-    }
-    v_out[i] = (double)k;
-  }
-}
-
 const struct tb_response_type tb_response_categorical = {
     .name = "categorical",
     .link = "softmax",
     .citation = "McCullagh & Nelder (1989), Generalized Linear Models",
-    .flags = TB_RESPONSE_MULTIPLE,
+    .flags = TB_RESPONSE_CLASSES,
     .outside = categorical_outside,
     .evaluate = categorical_evaluate,
     .mean = categorical_mean,
-    .simulate = categorical_simulate,
 };

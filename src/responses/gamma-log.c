@@ -137,21 +137,6 @@ static void gamma_deviance(const double* v_y,
   }
 }
 
-static void gamma_simulate(const double* v_mean,
-                           size_t n_row,
-                           size_t n_predictor,
-                           const double* v_weight,
-                           const struct tb_response_point* p_point,
-                           struct tb_rng* p_rng,
-                           double* v_out) {
-  const double shape = p_point->aux;
-  (void)n_predictor;
-  (void)v_weight;
-  for (size_t k = 0; k < n_row; ++k) {
-    v_out[k] = v_mean[k] * (tb_rng_gamma(p_rng, shape) / shape);
-  }
-}
-
 const struct tb_response_type tb_response_gamma_log = {
     .name = "Gamma",
     .link = "log",
@@ -162,7 +147,6 @@ const struct tb_response_type tb_response_gamma_log = {
     .outside = tb_response_outside_positive,
     .evaluate = gamma_evaluate,
     .mean = tb_response_exp_mean,
-    .simulate = gamma_simulate,
     .variance = gamma_variance,
     .deviance = gamma_deviance,
     .prepare = gamma_prepare,

@@ -169,21 +169,6 @@ static void gaussian_deviance(const double* v_y,
   }
 }
 
-static void gaussian_simulate(const double* v_mean,
-                              size_t n_row,
-                              size_t n_predictor,
-                              const double* v_weight,
-                              const struct tb_response_point* p_point,
-                              struct tb_rng* p_rng,
-                              double* v_out) {
-  (void)n_predictor;
-  for (size_t k = 0; k < n_row; ++k) {
-    const double precision =
-        p_point->scale * (v_weight == NULL ? 1 : v_weight[k]);
-    v_out[k] = v_mean[k] + tb_rng_norm(p_rng) / sqrt(precision);
-  }
-}
-
 const struct tb_response_type tb_response_gaussian = {
     .name = "gaussian",
     .link = "identity",
@@ -194,7 +179,6 @@ const struct tb_response_type tb_response_gaussian = {
     .outside = gaussian_outside,
     .evaluate = gaussian_evaluate,
     .mean = gaussian_mean,
-    .simulate = gaussian_simulate,
     .variance = gaussian_variance,
     .deviance = gaussian_deviance,
     .prepare = gaussian_prepare,

@@ -17,7 +17,6 @@
  *   k, s    p_point->aux, p_point->log_aux */
 #include "base/clip.h"
 #include "base/gamma.h"
-#include "base/variates.h"
 #include "responses/response.h"
 #include "responses/shared.h"
 
@@ -195,23 +194,6 @@ static void neg_binomial_deviance(const double* v_y,
   }
 }
 
-/* Poisson with a gamma mean */
-static void neg_binomial_simulate(const double* v_mean,
-                                  size_t n_row,
-                                  size_t n_predictor,
-                                  const double* v_weight,
-                                  const struct tb_response_point* p_point,
-                                  struct tb_rng* p_rng,
-                                  double* v_out) {
-  const double size = p_point->aux;
-  (void)n_predictor;
-  (void)v_weight;
-  for (size_t k = 0; k < n_row; ++k) {
-    const double mean = v_mean[k] * (tb_rng_gamma(p_rng, size) / size);
-    v_out[k] = tb_rng_poisson(p_rng, mean);
-  }
-}
-
 const struct tb_response_type tb_response_neg_binomial_log = {
     .name = "neg_binomial_2",
     .link = "log",
@@ -221,7 +203,6 @@ const struct tb_response_type tb_response_neg_binomial_log = {
     .outside = tb_response_outside_counts,
     .evaluate = neg_binomial_evaluate,
     .mean = tb_response_exp_mean,
-    .simulate = neg_binomial_simulate,
     .variance = neg_binomial_variance,
     .deviance = neg_binomial_deviance,
     .prepare = neg_binomial_prepare,

@@ -3,7 +3,6 @@
  *   l = w (y eta - e^eta - log y!)
  *   dl/deta = w (y - mu),  -d2l/deta2 = |d3l/deta3| = w mu */
 #include "base/clones.h"
-#include "base/variates.h"
 #include "base/vmath.h"
 #include "responses/remainder.h"
 #include "responses/response.h"
@@ -138,21 +137,6 @@ static void poisson_deviance(const double* v_y,
   }
 }
 
-static void poisson_simulate(const double* v_mean,
-                             size_t n_row,
-                             size_t n_predictor,
-                             const double* v_weight,
-                             const struct tb_response_point* p_point,
-                             struct tb_rng* p_rng,
-                             double* v_out) {
-  (void)n_predictor;
-  (void)v_weight;
-  (void)p_point;
-  for (size_t k = 0; k < n_row; ++k) {
-    v_out[k] = tb_rng_poisson(p_rng, v_mean[k]);
-  }
-}
-
 const struct tb_response_type tb_response_poisson_log = {
     .name = "poisson",
     .link = "log",
@@ -160,7 +144,6 @@ const struct tb_response_type tb_response_poisson_log = {
     .outside = poisson_outside,
     .evaluate = poisson_evaluate,
     .mean = poisson_mean,
-    .simulate = poisson_simulate,
     .variance = poisson_variance,
     .deviance = poisson_deviance,
     .bound = poisson_bound,

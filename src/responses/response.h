@@ -1,9 +1,13 @@
-/* The response family: how one observation depends on its linear predictor.
+/* The response family: how one observation depends on its linear predictors.
  *
  *   y_i | eta_i, s ~ response,  l_i = log p(y_i | eta_i, s)
  *
  * with s auxiliary parameters, none, one or two, in the coordinates that
- * samplers move, such as log sigma. A response is a const table of functions
+ * samplers move, such as log sigma. A row has one predictor and one number y
+ * mostly; a type may have several of both: K predictors, such as those of a
+ * mean and of a scale, or one for each class, and columns of y, such as the
+ * limits between which it lies. Arrays of rows are columns of n_row numbers,
+ * one column after the other. A response is a const table of functions
  * over blocks of rows; who asks dispatches once a block, never once a row. It
  * knows nothing of where rows lie or what eta is made of: models do.
  *
@@ -18,18 +22,21 @@
  *   third_bound  sup of |d3l/deta3|, s fixed          cubic weights
  *   remainder    -l less its expansion to t^2         exact steps from few rows
  *   mean         E(y)                                 predictions
- *   variance, deviance, simulate                      of the mean */
+ *   variance, deviance                                of the mean
+ *
+ * glm and groups take one predictor, groups one column of y; network takes any
+ * response. */
 #ifndef TB_RESPONSES_RESPONSE_H
 #define TB_RESPONSES_RESPONSE_H
 
-#include "base/rng.h"
+#include "base/param.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 enum tb_response_flag {
-  /* several predictors a row, as many as there are classes */
-  TB_RESPONSE_MULTIPLE = 1u << 0,
+  /* a predictor for each class, however many there are */
+  TB_RESPONSE_CLASSES = 1u << 0,
   /* weights are precisions: they divide the variance. Otherwise they are
    * counts: a row of weight w is w equal rows or, with a proportion, w
    * trials. */
@@ -39,8 +46,14 @@ enum tb_response_flag {
   TB_RESPONSE_DISPERSION = 1u << 2
 };
 
-/* The most auxiliary parameters of a response, and pairs of them */
-enum { TB_RESPONSE_MOST_AUX = 2, TB_RESPONSE_MOST_PAIR = 3 };
+/* The most auxiliary parameters of a response, and pairs of them; columns of y;
+ * predictors where they are not of classes */
+enum {
+  TB_RESPONSE_MOST_AUX = 2,
+  TB_RESPONSE_MOST_PAIR = 3,
+  TB_RESPONSE_MOST_Y = 3,
+  TB_RESPONSE_MOST_PREDICTOR = 4
+};
 
 /* an auxiliary parameter, above `lower`: natural = lower + e^coordinate */
 struct tb_response_aux {
@@ -66,9 +79,9 @@ struct tb_response_point {
 /* a block of rows; columns of n_row numbers */
 struct tb_response_rows {
   size_t n_row;
-  size_t n_predictor; /* columns of v_eta: 1, or that of classes */
-  const double* v_eta;
-  const double* v_y;
+  size_t n_predictor;     /* K, tb_response_n_predictor() */
+  const double* v_eta;    /* n_row x K */
+  const double* v_y;      /* n_row x tb_response_n_y() */
   const double* v_weight; /* NULL: 1 each */
   const struct tb_response_point* p_point;
 };
@@ -78,11 +91,12 @@ struct tb_response_out {
   double* v_log_density;
   bool is_complete;    /* l_i with every constant; otherwise without those of
                           neither eta nor a sampled s */
-  double* v_score;     /* dl/deta: n_row x n_predictor */
-  double* v_curvature; /* -d2l/deta2, the observed one; one predictor only */
+  double* v_score;     /* dl/deta: n_row x K */
+  double* v_curvature; /* -d2l/deta deta', the observed one: n_row x
+                          K (K + 1) / 2, see tb_response_pair() */
   /* Only where some s is sampled, a column of n_row for each that is: */
   double* v_aux_score; /* dl/ds */
-  double* v_cross;     /* -d2l/deta ds */
+  double* v_cross;     /* -d2l/deta ds, K columns for each s */
   /* -d2l/ds ds', a column for each pair, see tb_response_pair(); of s with
    * itself less w_i `information`: what it is on average where that is a
    * constant. Sums of the rest keep more digits, and the constant is added
@@ -97,37 +111,31 @@ struct tb_response_type {
   unsigned flags;
   const struct tb_response_aux* v_aux; /* n_aux; NULL: none */
   size_t n_aux;
+  size_t n_y;         /* columns of y; 0: one */
+  size_t n_predictor; /* K, but of classes; 0: one */
 
   /* ---- required ---- */
 
-  /* Position of the first value that y cannot have, n if there is none. size:
-   * trials of each row (y is their proportion), or classes; 0: not known. */
+  /* Position of the first row whose y it cannot have, n if there is none.
+   * size: trials of each row (y is their proportion), or classes; 0: not
+   * known. */
   size_t (*outside)(const double* v_y, size_t n, double size);
 
   /* SETS what is asked for. */
   void (*evaluate)(const struct tb_response_rows* p_rows,
                    const struct tb_response_out* p_out);
 
-  /* E(y), n_row x n_predictor; v_out may be v_eta. */
+  /* E(y); of classes, their probabilities; with K predictors what the law has
+   * in the place of each, E(y) first. n_row x K; v_out may be v_eta. */
   void (*mean)(const double* v_eta,
                size_t n_row,
                size_t n_predictor,
                double* v_out);
 
-  /* y of n_row observations with these means (n_row x n_predictor); weights as
-   * in tb_response_rows, trials are whole. Proportions where there are trials.
-   */
-  void (*simulate)(const double* v_mean,
-                   size_t n_row,
-                   size_t n_predictor,
-                   const double* v_weight,
-                   const struct tb_response_point* p_point,
-                   struct tb_rng* p_rng,
-                   double* v_out);
+  /* ---- required but of classes ---- */
 
-  /* ---- required with one predictor ---- */
-
-  /* of one observation: of precision w, or the proportion of w trials */
+  /* of one observation: of precision w, or the proportion of w trials. v_mean:
+   * n_row x K */
   void (*variance)(const double* v_mean,
                    size_t n_row,
                    const double* v_weight,
@@ -151,7 +159,9 @@ struct tb_response_type {
    * known. Required with v_aux. */
   void (*prepare)(const double* v_aux, struct tb_response_point* p_point);
 
-  /* Bounds over |eta - eta_i| <= v_reach[i] of what p_out asks for: of the
+  /* These three with one predictor only.
+   *
+   * Bounds over |eta - eta_i| <= v_reach[i] of what p_out asks for: of the
    * curvature and, for a sampled s, of |cross| and the whole aux_curvature.
    * Infinite where there are none; over an infinite interval, global ones. */
   void (*bound)(const struct tb_response_rows* p_rows,
@@ -179,10 +189,31 @@ struct tb_response {
   double v_known[TB_RESPONSE_MOST_AUX]; /* natural; NAN: it is sampled */
 };
 
-/* column of the pair of sampled parameters k and l <= k */
+/* column of the pair of predictors, or of sampled parameters, k and l <= k */
 static inline size_t tb_response_pair(size_t k, size_t l) {
   return k * (k + 1) / 2 + l;
 }
+
+/* columns of y */
+static inline size_t tb_response_n_y(const struct tb_response_type* type) {
+  return type->n_y == 0 ? 1 : type->n_y;
+}
+
+/* K; n_class: of responses that have a predictor for each */
+static inline size_t
+tb_response_n_predictor(const struct tb_response_type* type, size_t n_class) {
+  return type->flags & TB_RESPONSE_CLASSES ? n_class
+         : type->n_predictor == 0          ? 1
+                                           : type->n_predictor;
+}
+
+/* Rows first .. first + n of columns of n_row numbers, n apart in v_to. */
+void tb_response_columns(const double* v_from,
+                         size_t n_row,
+                         size_t first,
+                         size_t n,
+                         size_t n_column,
+                         double* v_to);
 
 /* What is shared at a point. v_coordinate: those of sampled s, in their order.
  */
@@ -206,8 +237,7 @@ void tb_response_natural(const struct tb_response* p_response,
                          const double* v_coordinate,
                          double* v_natural);
 
-/* Known values from a model's parameter "aux", one for each
- * (NAN: it is sampled). false: they are none. */
+/* Known values, one for each (NAN: it is sampled). false: they are none. */
 bool tb_response_know(struct tb_response* p_response,
                       const double* v_value,
                       size_t n_value);
@@ -231,5 +261,10 @@ const struct tb_response_type* tb_response_find(const char* name,
 
 /* by its place, which may be any number: NULL where it is none */
 const struct tb_response_type* tb_response_at_place(double place);
+
+/* The response of a model's parameters: "response", its place in the registry,
+ * and what is known of its own, "aux". false: there is none such. */
+bool tb_response_read(struct tb_response* p_response,
+                      const struct tb_params* p_params);
 
 #endif

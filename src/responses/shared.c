@@ -32,14 +32,14 @@ static void widest_of_tile(const struct tb_response_type* type,
                            const struct tb_response_out* p_out) {
   enum { N_POINT = 5 };
   const size_t n = tb_min(TILE, p_rows->n_row - first);
-  double v_eta[TILE], v_c[TILE];
+  double v_eta[TILE], v_y[TB_RESPONSE_MOST_Y * TILE], v_c[TILE];
   double v_a[TB_RESPONSE_MOST_AUX * TILE], v_b[TB_RESPONSE_MOST_PAIR * TILE];
   double v_rest[TB_RESPONSE_MOST_AUX] = {0};
   const struct tb_response_rows rows = {
       .n_row = n,
       .n_predictor = 1,
       .v_eta = v_eta,
-      .v_y = p_rows->v_y + first,
+      .v_y = v_y,
       .v_weight = p_rows->v_weight == NULL ? NULL : p_rows->v_weight + first,
       .p_point = p_rows->p_point};
   const bool has_aux = p_out->v_cross != NULL || p_out->v_aux_curvature != NULL;
@@ -48,7 +48,8 @@ static void widest_of_tile(const struct tb_response_type* type,
                                       .v_aux_curvature = has_aux ? v_b : NULL};
   const size_t n_aux =
       has_aux ? tb_response_informations(type, p_rows->p_point, v_rest) : 0;
-  const size_t n_row = p_rows->n_row;
+  const size_t n_row = p_rows->n_row, n_y = tb_response_n_y(type);
+  tb_response_columns(p_rows->v_y, n_row, first, n, n_y, v_y);
   for (int j = 0; j < N_POINT; ++j) {
     for (size_t k = 0; k < n; ++k) {
       v_eta[k] = p_rows->v_eta[first + k] +

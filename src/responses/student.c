@@ -322,22 +322,6 @@ static void student_deviance(const double* v_y,
   }
 }
 
-static void student_simulate(const double* v_mean,
-                             size_t n_row,
-                             size_t n_predictor,
-                             const double* v_weight,
-                             const struct tb_response_point* p_point,
-                             struct tb_rng* p_rng,
-                             double* v_out) {
-  const double n = p_point->v_own[OWN_df];
-  (void)n_predictor;
-  for (size_t k = 0; k < n_row; ++k) {
-    const double p = p_point->scale * (v_weight == NULL ? 1 : v_weight[k]);
-    const double share = tb_rng_gamma(p_rng, n / 2) / (n / 2);
-    v_out[k] = v_mean[k] + tb_rng_norm(p_rng) / sqrt(p * share);
-  }
-}
-
 const struct tb_response_type tb_response_student = {
     .name = "student",
     .link = "identity",
@@ -348,7 +332,6 @@ const struct tb_response_type tb_response_student = {
     .outside = student_outside,
     .evaluate = student_evaluate,
     .mean = student_mean,
-    .simulate = student_simulate,
     .variance = student_variance,
     .deviance = student_deviance,
     .prepare = student_prepare,

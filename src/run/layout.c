@@ -10,19 +10,14 @@ void tb_run_lay_out_chains(struct tb_run* p_run, struct tb_arena* p_arena) {
   const size_t n_dim = p_model->n_dim, n_natural = p_model->n_natural;
   const bool wants_variance =
       (p_run->kernel.flags & TB_KERNEL_VARIANCE) || p_spec->n_noise_every > 0;
-  const size_t n_kernel =
-      p_run->kernel.type->state_size == NULL
-          ? 0
-          : p_run->kernel.type->state_size(&p_run->kernel, n_dim);
+  const size_t n_kernel = tb_kernel_state_size(&p_run->kernel, n_dim);
   const size_t n_estimator =
       p_run->estimator.type->state_size == NULL
           ? 0
           : p_run->estimator.type->state_size(&p_run->estimator, p_model);
   const bool has_scheme = p_run->scheme.type != NULL;
   const size_t n_batch = tb_max(TB_CHUNK, p_run->scheme.n_size_max);
-  const size_t n_work = p_model->type->workspace_size == NULL
-                            ? 0
-                            : p_model->type->workspace_size(p_model, n_batch);
+  const size_t n_work = tb_model_work_size(p_model, n_batch);
   const size_t n_vector = tb_align(n_dim * sizeof(double));
   /* scratch that a model with many parameters should not pay for unused */
   const size_t n_frame = p_model->p_frame == NULL ? 0 : n_dim;

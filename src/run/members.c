@@ -28,10 +28,7 @@ struct tb_member_sizes tb_run_member_sizes(const struct tb_run* p_run) {
   const struct tb_run_spec* p_spec = &p_run->spec;
   const struct tb_model* p_model = p_spec->p_model;
   struct tb_member_sizes sizes = {0};
-  if (p_run->kernel.type->self_size != NULL) {
-    sizes.n_kernel =
-        p_run->kernel.type->self_size(&p_spec->kernel.params, p_model->n_dim);
-  }
+  sizes.n_kernel = tb_kernel_self_size(p_run->kernel.type, p_model->n_dim);
   if (p_run->estimator.type->self_size != NULL) {
     sizes.n_estimator = p_run->estimator.type->self_size(p_model);
   }
@@ -80,14 +77,10 @@ static enum tb_status run_check_members(const struct tb_run* p_run) {
 enum tb_status tb_run_init_members(struct tb_run* p_run, int n_threads) {
   const struct tb_run_spec* p_spec = &p_run->spec;
   struct tb_model* p_model = p_spec->p_model;
-  enum tb_status status = TB_STATUS_ok;
 
   p_run->scheme.n_data = p_model->n_data;
-  if (p_run->kernel.type->init != NULL) {
-    status = p_run->kernel.type->init(&p_run->kernel,
-                                      p_model->n_dim,
-                                      &p_spec->kernel.params);
-  }
+  enum tb_status status =
+      tb_kernel_init(&p_run->kernel, p_model->n_dim, &p_spec->kernel.params);
   if (status == TB_STATUS_ok) {
     status = run_check_members(p_run);
   }

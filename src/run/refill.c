@@ -8,9 +8,7 @@
 static size_t work_size(const struct tb_run* p_run,
                         const struct tb_model* p_model) {
   const size_t n_batch = tb_max(TB_CHUNK, p_run->scheme.n_size_max);
-  return p_model->type->workspace_size == NULL
-             ? 0
-             : p_model->type->workspace_size(p_model, n_batch);
+  return tb_model_work_size(p_model, n_batch);
 }
 
 static bool can_replace(const struct tb_run* p_run,

@@ -3,12 +3,19 @@
 
 #include <string.h>
 
-extern const struct tb_schedule_type tb_schedule_constant;
-extern const struct tb_schedule_type tb_schedule_cyclical;
-extern const struct tb_schedule_type tb_schedule_decay;
+/* a line each; nothing else names a member */
+#define MEMBERS                                                                \
+  MEMBER(constant)                                                             \
+  MEMBER(cyclical)                                                             \
+  MEMBER(decay)
 
-const struct tb_schedule_type* const tb_schedule_registry[] =
-    {&tb_schedule_constant, &tb_schedule_cyclical, &tb_schedule_decay, NULL};
+#define MEMBER(name) extern const struct tb_schedule_type tb_schedule_##name;
+MEMBERS
+#undef MEMBER
+
+#define MEMBER(name) &tb_schedule_##name,
+const struct tb_schedule_type* const tb_schedule_registry[] = {MEMBERS NULL};
+#undef MEMBER
 
 const struct tb_schedule_type* tb_schedule_find(const char* name) {
   for (size_t i = 0; name != NULL && tb_schedule_registry[i] != NULL; ++i) {

@@ -3,18 +3,21 @@
 
 #include <string.h>
 
-extern const struct tb_scheme_type tb_scheme_adaptive;
-extern const struct tb_scheme_type tb_scheme_fixed;
-extern const struct tb_scheme_type tb_scheme_optimal;
-extern const struct tb_scheme_type tb_scheme_uniform;
-extern const struct tb_scheme_type tb_scheme_weighted;
+/* a line each; nothing else names a member */
+#define MEMBERS                                                                \
+  MEMBER(adaptive)                                                             \
+  MEMBER(fixed)                                                                \
+  MEMBER(optimal)                                                              \
+  MEMBER(uniform)                                                              \
+  MEMBER(weighted)
 
-const struct tb_scheme_type* const tb_scheme_registry[] = {&tb_scheme_adaptive,
-                                                           &tb_scheme_fixed,
-                                                           &tb_scheme_optimal,
-                                                           &tb_scheme_uniform,
-                                                           &tb_scheme_weighted,
-                                                           NULL};
+#define MEMBER(name) extern const struct tb_scheme_type tb_scheme_##name;
+MEMBERS
+#undef MEMBER
+
+#define MEMBER(name) &tb_scheme_##name,
+const struct tb_scheme_type* const tb_scheme_registry[] = {MEMBERS NULL};
+#undef MEMBER
 
 const struct tb_scheme_type* tb_scheme_find(const char* name) {
   for (size_t i = 0; name != NULL && tb_scheme_registry[i] != NULL; ++i) {

@@ -398,18 +398,13 @@ entry_centred <- function(n_data = 25, seed = 14) {
   x <- cbind(a = stats::rnorm(n_data, 2), "(Intercept)" = 1, b = 1:n_data / 5)
   y <- stats::rbinom(n_data, 1, 0.5)
   at <- colMeans(x)
-  model <- build_glm(
-    x,
-    y,
-    resolve_family("bernoulli"),
-    prior_normal(0, 1.5),
-    prior_normal(0.5, 3),
-    weights = NULL,
-    offset = NULL,
-    sigma = NULL,
-    prior_aux = prior_flat(),
-    centers = TRUE
+  priors <- list(
+    prior = prior_normal(0, 1.5),
+    prior_intercept = prior_normal(0.5, 3),
+    prior_aux = prior_flat()
   )
+  blueprint <- blueprint_glm(resolve_family("bernoulli"), priors)
+  model <- build_model(blueprint, rows_memory(x, y))
   p <- function(theta) stats::plogis(drop(x %*% theta))
   list(
     name = "glm",

@@ -85,6 +85,11 @@ response_columns <- c(
   aux_curvature = 5L
 )
 
+# several predictors a row, such as those of classes
+has_predictors <- function(case) {
+  case$n_predictor != 1
+}
+
 # A column at predictors eta (rows, or rows x classes). aux: NULL: the case's,
 # known; otherwise the coordinates of sampled ones. Of several of these, or
 # pairs of them, `column` is the one that is wanted.
@@ -171,6 +176,16 @@ law_response_classes <- function(case) {
       response_at(case, "log_density", moved, y, weight)
     }
     expect_slope(f, function(x) score[, k], eta[, k], paste("score", k))
+    for (l in 1:3) {
+      pair <- max(k, l) * (max(k, l) - 1) / 2 + min(k, l)
+      bend <- response_at(case, "curvature", eta, y, weight, column = pair)
+      slope <- function(x) {
+        moved <- replace(eta, cbind(seq_len(n), k), x)
+        -response_at(case, "score", moved, y, weight)[, l]
+      }
+      says <- paste("curvature", k, l)
+      expect_slope(slope, function(x) bend, eta[, k], says)
+    }
   }
 }
 
@@ -290,7 +305,7 @@ law_response_global <- function(case) {
 
 # The density at values of y, with `weight` the trials.
 response_density <- function(case, y, eta, weight = NULL) {
-  if (case$is_multiple) {
+  if (has_predictors(case)) {
     eta <- matrix(rep(eta, each = length(y)), length(y))
   } else {
     eta <- rep(eta, length(y))
@@ -299,7 +314,7 @@ response_density <- function(case, y, eta, weight = NULL) {
 }
 
 response_points <- function(case) {
-  if (case$is_multiple) {
+  if (has_predictors(case)) {
     list(c(0.3, -1, 2), c(0, 0, 0), c(-30, 2, 1))
   } else {
     as.list(c(-3, -0.4, 0, 0.8, 2))
@@ -307,7 +322,7 @@ response_points <- function(case) {
 }
 
 law_response_mass <- function(case) {
-  trials <- if (!is.null(case$size) && !case$is_multiple) case$size
+  trials <- if (!is.null(case$size) && !has_predictors(case)) case$size
   for (eta in response_points(case)) {
     if (is.null(case$all)) {
       f <- function(y) response_density(case, y, eta)
@@ -325,7 +340,7 @@ law_response_mass <- function(case) {
       moment <- function(g) sum(g(case$all) * p)
     }
     expect_close(moment(function(y) 1 + 0 * y), 1, "mass", tolerance = 1e-9)
-    if (!case$is_multiple) {
+    if (!has_predictors(case)) {
       mean <- .Call(ffi_response_mean, case$place, eta, 1)
       variance <- .Call(
         ffi_response_variance,
@@ -344,22 +359,13 @@ law_response_mass <- function(case) {
 
 # Of n draws by the core and, if there is a family of it, by its entry in R.
 law_response_draws <- function(case, families, n = 2e4) {
-  trials <- if (!is.null(case$size) && !case$is_multiple) case$size
+  trials <- if (!is.null(case$size) && !has_predictors(case)) case$size
   weight <- rep(as.double(trials %||% 1), n)
   for (eta in response_points(case)) {
     n_predictor <- length(eta)
     at <- matrix(rep(eta, each = n), n)
     mean <- .Call(ffi_response_mean, case$place, at, n_predictor)
-    ours <- .Call(
-      ffi_response_simulate,
-      case$place,
-      mean,
-      n_predictor,
-      weight,
-      case$aux,
-      11
-    )
-    draws <- list(core = ours)
+    draws <- list()
     for (family in families) {
       set.seed(3)
       mu <- array(mean, c(n, 1, n_predictor))
@@ -370,13 +376,13 @@ law_response_draws <- function(case, families, n = 2e4) {
       # a draw of the auxiliary parameter for each of responses
       aux <- if (!is.null(case$aux)) drop(matrix(rep(case$aux, each = n), n))
       y <- as.numeric(family$draw(mu, aux, rows))
-      draws[[family$name]] <- y / (trials %||% 1) - case$is_multiple
+      draws[[family$name]] <- y / (trials %||% 1) - has_predictors(case)
     }
     p <- mean[1, ]
     for (name in names(draws)) {
       y <- draws[[name]]
       expect_length(y, n)
-      if (case$is_multiple) {
+      if (has_predictors(case)) {
         share <- tabulate(y + 1, n_predictor) / n
         expect_true(all(abs(share - p) <= 5 * sqrt(p * (1 - p) / n) + 1e-12))
         next
@@ -453,4 +459,75 @@ law_response_support <- function(case) {
   for (bad in case$outside) {
     expect_identical(outside(c(case$values[[1]], bad)), 2)
   }
+}
+
+# What a database computes of a response is what the core computes, evaluated by
+# R or by an engine. Log densities are alike up to constants, hence from a
+# predictor to the next. Derivatives are differences of terms near
+# weight (1 + y): the core's 1 - mu has the digits of 1.
+law_response_sql <- function(case, recipe, evaluate) {
+  eta <- c(-250, -37, -9.5, -1, -1e-9, 0, 0.4, 1.3, 8, 36, 250)
+  at <- response_grid(case, eta)
+  at$reach <- rep_len(c(0, 0.7, 2, 40), nrow(at))
+  ours <- evaluate(recipe, at)
+  theirs <- lapply(
+    list(log_lik = "log_density", score = "score", curvature = "curvature"),
+    function(what) response_at(case, what, at$eta, at$y, at$weight)
+  )
+  theirs$third <- .Call(
+    ffi_response_bounds,
+    case$place,
+    at$eta,
+    at$reach,
+    at$y,
+    at$weight,
+    case$aux
+  )$third
+  terms <- at$weight * (1 + at$y)
+  size <- abs(theirs$log_lik) + terms * (1 + abs(at$eta))
+  scale <- lapply(theirs, function(x) abs(x) + terms)
+  scale$log_lik <- size + c(size[-1], 0)
+  is_last <- at$eta == eta[[length(eta)]]
+  rises <- function(x) ifelse(is_last, 0, c(diff(x), 0))
+  ours$log_lik <- rises(ours$log_lik)
+  theirs$log_lik <- rises(theirs$log_lik)
+  for (what in names(theirs)) {
+    off <- abs(ours[[what]] - theirs[[what]]) / scale[[what]]
+    expect_lte(max(off), 1e-12, label = what)
+  }
+}
+
+# Of rows: as they are evaluated by R, and by the engine of a connection.
+sql_in_r <- function(recipe, rows) {
+  rows <- as.list(rows)
+  for (step in c(recipe$steps, recipe$bound$steps)) {
+    rows[names(step)] <- lapply(step, eval, rows)
+  }
+  own <- c(recipe[c("log_lik", "score", "curvature")], recipe$bound["third"])
+  lapply(own, function(e) rows$weight * eval(e, rows))
+}
+
+sql_in <- function(con) {
+  function(recipe, at) {
+    at$row <- seq_len(nrow(at))
+    table <- table_of(con, at, "grid")
+    s <- list(weights = quote(weight))
+    rows <- list(con = con, engine = sql_engine(con), keep = names(at))
+    rows$sql <- sql_select(con, list(), table_query(as_source(table)),
+      keep = names(at))
+    rows <- add_steps(rows, c(recipe$steps, recipe$bound$steps))
+    own <- c(recipe[c("log_lik", "score", "curvature")], recipe$bound["third"])
+    rows <- add_columns(rows, lapply(own, translate_weighed, s = s, con = con))
+    found <- run_sql(con, sql_select(con, list(), rows$sql,
+      keep = c("row", names(own))))
+    found[order(found$row), ]
+  }
+}
+
+# The responses that a database takes are those that the core takes.
+law_response_sql_support <- function(case, recipe) {
+  is_bad <- function(y) eval(recipe$outside(TRUE), list(y = y))
+  expect_false(any(is_bad(case$values)))
+  # what is not finite is refused before
+  expect_true(all(is_bad(Filter(is.finite, case$outside))))
 }

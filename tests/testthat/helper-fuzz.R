@@ -176,7 +176,8 @@ methods_of <- function(fit) {
     }
   }
   more <- c("emm_basis", "get_predict", "independent_law", "remote_plan",
-    "replicated_responses")
+    "design_of", "predictor", "predicted_names", "predictor_moments",
+    "join_draws", "log_density", "read_response", "held_out_monitor")
   draws <- c("pairs", "plot", "pp_check")
   others <- c("epred_draws", "linpred_draws", "model_info", "model_parameters",
     "update")

@@ -41,6 +41,13 @@ local_duckdb <- function(file = ":memory:", frame = parent.frame()) {
   con
 }
 
+# The engines that tests go through: connections by name.
+sql_engines <- list(
+  SQLite = function(frame = parent.frame()) local_sqlite(frame),
+  DuckDB = function(frame = parent.frame()) local_duckdb(frame = frame),
+  PostgreSQL = function(frame = parent.frame()) local_postgres(frame = frame)
+)
+
 # A lazy table of these rows.
 table_of <- function(con, rows, name = "rows") {
   DBI::dbWriteTable(con, name, rows, overwrite = TRUE)
@@ -60,11 +67,11 @@ as_sqlite <- function(rows) {
 
 # Of a call of tall_glm(): how its rows are read once the look was taken.
 rows_of_call <- function(code) {
-  grab <- function(rows, ...) {
+  grab <- function(blueprint, rows, ...) {
     rlang::abort("", class = "test_rows", rows = rows)
   }
-  local_function("remote_draws", grab)
-  local_function("remote_sums", grab)
+  local_function("model_by_mode", grab)
+  local_function("model_by_sums", grab)
   tryCatch(
     {
       code
@@ -135,8 +142,8 @@ expect_same_passes <- function(call, table, frame) {
     near(a$rss, b$rss)
     near(a$gradient, b$gradient, 1 + abs(b$gradient))
   } else {
-    a <- sums_at(theirs, theta, 1, control)
-    b <- sums_at(ours, theta, 1, control)
+    a <- sums_at(theirs, theta, control)
+    b <- sums_at(ours, theta, control)
     near(a$log_lik, b$log_lik)
     near(a$gradient, b$gradient, 1 + abs(b$gradient))
     near(a$hessian, b$hessian, 1 + abs(b$hessian))

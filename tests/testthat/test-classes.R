@@ -174,7 +174,7 @@ test_that("methods agree with each other", {
   expect_s3_class(predict(ordinal, new), "ordered")
   probs <- rstantools::posterior_epred(ordinal, newdata = new, draws = 20)
   eta <- rstantools::posterior_linpred(ordinal, newdata = new, draws = 20)
-  cuts <- class_draws(ordinal, 20)$theta[, 3:5]
+  cuts <- choose_draws(ordinal, 20)$theta[, 3:5]
   expect_equal(
     probs[, , 1] + probs[, , 2],
     stats::plogis(cuts[, 2] - eta),
@@ -215,7 +215,7 @@ test_that("what is wrong is told", {
   fit <- tall_multinom(kind ~ x, d, iter = 20, chains = 1, refresh = 0)
   expect_error(
     rstantools::bayes_R2(fit),
-    "tall_multinom",
+    "not for classes",
     class = "tall_error_unsupported"
   )
   expect_identical(

@@ -9,6 +9,15 @@ entries_of <- function(case) {
   )
 }
 
+# what databases compute of each, where it is more than products
+sql_recipes_of <- function(case) {
+  recipes <- lapply(entries_of(case), function(entry) {
+    recipe <- entry$sql[[case$link]]
+    if (is.function(recipe)) recipe(case$aux) else recipe
+  })
+  unique(Filter(function(recipe) !is.null(recipe$log_lik), recipes))
+}
+
 test_that("core and R have the same responses, and each is tried", {
   known <- .Call(ffi_response_registry)
   expect_setequal(unique(known$name), names(conformance_responses()))
@@ -49,8 +58,8 @@ for (label in names(cases)) {
     law_response_support(case)
   })
 
-  if (case$is_multiple) {
-    test_that(says("the score is the slope in each predictor"), {
+  if (has_predictors(case)) {
+    test_that(says("score and curvature are slopes in each predictor"), {
       law_response_classes(case)
     })
     next
@@ -69,6 +78,20 @@ for (label in names(cases)) {
   test_that(says("the deviance is what the log density falls short of"), {
     law_response_deviance(case)
   })
+
+  for (recipe in sql_recipes_of(case)) {
+    test_that(says("what databases compute is what the core does"), {
+      law_response_sql_support(case, recipe)
+      law_response_sql(case, recipe, sql_in_r)
+    })
+
+    for (engine in names(sql_engines)) {
+      test_that(says(paste("the same by the arithmetic of", engine)), {
+        con <- sql_engines[[engine]]()
+        law_response_sql(case, recipe, sql_in(con))
+      })
+    }
+  }
 
   if (length(case$aux) > 0) {
     test_that(says("its auxiliary parameters have slopes, too"), {
@@ -94,9 +117,18 @@ test_that("what is no response, or no link of it, is refused", {
     model_network(x, c(0, 1, 2), likelihood = "poisson"),
     class = "tall_error_input"
   )
-  # a place without a response
+  # a place without a response, and predictors that it has not
   expect_error(
     .Call(ffi_response_mean, 99, 0, 1),
+    class = "tall_error_corrupt"
+  )
+  expect_error(
+    .Call(ffi_response_mean, 0, c(0, 1), 2),
+    class = "tall_error_corrupt"
+  )
+  classes <- cases[["categorical, softmax"]]$place
+  expect_error(
+    .Call(ffi_response_variance, classes, c(0.5, 0.5), 1, NULL, NULL),
     class = "tall_error_corrupt"
   )
 })

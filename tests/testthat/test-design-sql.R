@@ -93,7 +93,7 @@ test_that("a pilot has rows of every level, which stand for all", {
   rows <- table_rows(20000)
   source <- as_source(table_of(con, rows))
   request <- new_request(y ~ x + word, names(rows), resolve_family("binomial"))
-  look <- take_look(source, request)
+  look <- look(rows_of_source(source, request))
   complete <- rows[stats::complete.cases(rows[c("y", "x", "word")]), ]
   expect_identical(look$n_row, as.double(nrow(complete)))
   expect_identical(look$n_missing, 4)
@@ -117,7 +117,7 @@ test_that("rows are drawn with the probabilities that they must have", {
   )
   theta <- c(-2, 0.8, 0.1, -0.5, -0.7)
   control <- list(refresh = 0, cores = 1)
-  sums <- sums_at(seen, theta, 1, control)
+  sums <- sums_at(seen, theta, control)
   found <- list(
     theta = theta,
     chol = t(chol(sums$hessian + diag(5))),
@@ -125,13 +125,11 @@ test_that("rows are drawn with the probabilities that they must have", {
   )
   draw <- list(radius = 9, phi_bar = 3000, rate = 3000, scale = 1, seed = 1,
     pass = 1, first = 0)
-  model <- list(remote = list(rows = seen))
   local_function("recipe_settings", utils::modifyList(
     recipe_settings, list(full_share = 1)))
-  theirs <- take_rows_ahead(model, found, draw, control)
-  seen$in_sql <- NULL
-  model <- list(remote = list(rows = seen))
-  ours <- take_rows_ahead(model, found, draw, control)
+  theirs <- take_rows_ahead(seen, found, draw, control)
+  seen <- rows_passes(seen)
+  ours <- take_rows_ahead(seen, found, draw, control)
   expect_equal(theirs$total, ours$total, tolerance = 1e-8)
   expect_equal(theirs$sums$hessian, ours$sums$hessian, tolerance = 1e-9)
   expect_identical(sum(theirs$count == 0), sum(ours$count == 0))
@@ -166,18 +164,17 @@ test_that("bounds of rows are those of the core, whatever the response", {
     theta <- c(-0.3, 0.4, 0.2)
     found <- list(
       theta = theta,
-      chol = t(chol(sums_at(seen, theta, 1, control)$hessian)),
+      chol = t(chol(sums_at(seen, theta, control)$hessian)),
       passes = 1
     )
     draw <- list(radius = 6, phi_bar = 60, rate = 60, scale = 1, seed = 1,
       pass = 1, first = 0)
     total <- function() {
-      model <- list(remote = list(rows = seen))
-      take_rows_ahead(model, found, draw, control)$total
+        take_rows_ahead(seen, found, draw, control)$total
     }
     theirs <- total()
     expect_s3_class(seen$in_sql, "tall_sql")
-    seen$in_sql <- NULL
+    seen <- rows_passes(seen)
     expect_equal(theirs, total(), tolerance = 1e-8, label = name)
   }
 })
@@ -250,10 +247,9 @@ test_that("rows beyond what can be drawn are left, and no others", {
   found <- list(theta = c(-2, 0.8), chol = diag(2) * 30)
   draw <- list(radius = 9, phi_bar = 1, rate = 1, scale = 1, seed = 1,
     pass = 1, first = 0)
-  model <- list(remote = list(rows = seen))
   local_function("recipe_settings", utils::modifyList(
     recipe_settings, list(full_share = 1)))
-  total <- take_rows_ahead(model, found, draw, list(refresh = 0))$total
+  total <- take_rows_ahead(seen, found, draw, list(refresh = 0))$total
   # some tenth of the rows
   draw$rate <- 600 / total
   below <- NULL
@@ -262,7 +258,7 @@ test_that("rows beyond what can be drawn are left, and no others", {
     below <<- real(sums, draw)
     below
   })
-  taken <- take_rows_ahead(model, found, draw, list(refresh = 0))
+  taken <- take_rows_ahead(seen, found, draw, list(refresh = 0))
   expect_lt(below, 1)
   expect_gte(below, max(draw$rate * taken$psi))
   n <- sum(taken$count)

@@ -38,7 +38,7 @@ simulated_rows <- function(con, formula, family, weights = NULL) {
     ),
     shift = c(1, 0.5, 0.25, 0.5)
   )
-  list(source = source, in_sql = s)
+  rows_passes(list(source = source, request = request), s)
 }
 
 # What a pass and a draw ask of an engine.
@@ -49,7 +49,7 @@ dialect_of <- function(con) {
   own <- sql_design_rows(s, rows$source, below = 0.5)
   own <- add_eta(own, s, c(-1, 0.5, 2))
   step <- s$recipe$steps[1]
-  query_text(con, add_steps(own, s, step)$sql)
+  query_text(con, add_steps(own, step)$sql)
 }
 
 # The text of every query of a look, of passes and of draws, whose results are
@@ -82,7 +82,7 @@ queries_of <- function(con) {
       products_of(rows, control)
       residuals_of(rows, theta, control)
     } else {
-      sums_at(rows, theta, 1, control)
+      sums_at(rows, theta, control)
       own <- add_eta(sql_design_rows(s, rows$source), s, theta)
       always <- sql_always(con, draw)
       own <- add_psi(own, s, diag(3), draw)

@@ -105,7 +105,7 @@ test_that("multilevel fits have the intervals of their draws", {
   expect_error(
     predict(classes, interval = "prediction"),
     "posterior_epred\\(\\)",
-    class = "tall_error_input"
+    class = "tall_error_unsupported"
   )
 })
 
@@ -168,9 +168,9 @@ test_that("data that a fit does not carry are asked for", {
   kept <- d
   rm(d)
   # emmeans puts a sentence of its own in place of errors
-  expect_error(recover_data.tall_glm(fit), class = "tall_error_stale")
+  expect_error(recover_data.tall_regression(fit), class = "tall_error_stale")
   expect_error(
-    recover_data.tall_glm(fit, kept["x"]),
+    recover_data.tall_regression(fit, kept["x"]),
     "\"f\"",
     class = "tall_error_input"
   )

@@ -140,7 +140,7 @@ test_that("what a group's rows alone say is least squares", {
   d <- grouped_rows()
   fit <- brief(y ~ x + (1 + x | g), d)
   own <- shrinkage_table(fit)
-  theta <- rowMeans(glmer_theta(fit, NULL, Inf)$theta)
+  theta <- rowMeans(groups_theta(fit, NULL))
   d$rest <- d$y - theta[[1]] - theta[[2]] * d$x
   for (g in c("a", "l")) {
     alone <- stats::coef(stats::lm(rest ~ x, d[d$g == g, ]))
@@ -200,7 +200,7 @@ test_that("R-squared is variance explained, by effects of groups as well", {
   fit <- brief(y ~ x + (1 | g), d)
   r2 <- rstantools::bayes_R2(fit, ndraws = 50)
   mu <- rstantools::posterior_epred(fit, ndraws = 50)
-  at <- unique(round(seq(1, 200, length.out = 50)))
+  at <- choose_draws(fit, 50)$rows
   explained <- apply(mu, 1, stats::var)
   sigma <- as.matrix(fit)[at, "sigma"]
   expect_equal(r2, unname(explained / (explained + sigma^2)))
@@ -254,8 +254,13 @@ test_that("weights, trials and offsets of new rows are those of the fit", {
   new$size <- 1000
   expect_gt(min(rstantools::posterior_predict(trials, new)[, 1:5]), 3)
   expect_equal(
-    rstantools::posterior_predict(trials, new),
-    rstantools::posterior_predict(trials, new[c("x", "g")], trials = 1000)
+    rstantools::posterior_predict(trials, new, seed = 2),
+    rstantools::posterior_predict(
+      trials,
+      new[c("x", "g")],
+      trials = 1000,
+      seed = 2
+    )
   )
   counts <- tall_glmer(
     k ~ x + (1 | g), d, stats::poisson(),

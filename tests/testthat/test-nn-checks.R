@@ -107,7 +107,7 @@ test_that("bayes_R2() and predictive_error() are those of the draws", {
       rstantools::bayes_R2(fit),
       unname(explained / (explained + residual))
     )
-    y <- nn_observed(fit, NULL)
+    y <- own_response(fit)$y
     yrep <- rstantools::posterior_predict(fit, draws = 5, seed = 3)
     expect_equal(
       rstantools::predictive_error(fit, draws = 5, seed = 3),

@@ -265,20 +265,21 @@ test_that("looks at shards, merged, are a look at all rows", {
     names(rows),
     resolve_family("bernoulli")
   )
-  whole <- take_look(as_source(rows), request)
-  expect_identical(take_look(as_source(in_shards(rows)), request), whole)
+  look_at <- function(x) look(rows_of_source(as_source(x), request))
+  whole <- look_at(rows)
+  expect_identical(look_at(in_shards(rows)), whole)
   # levels in an order of their own, which no shard shares with the others
   parts <- lapply(in_shards(rows), function(part) {
     part$f <- factor(part$g, rev(unique(part$g)))
     part
   })
-  mixed <- take_look(as_source(parts), request)
+  mixed <- look_at(parts)
   expect_identical(mixed[-(1:4)][-1], whole[-(1:4)][-1])
   expect_identical(mixed$rows, whole$rows)
   expect_identical(mixed$weights, whole$weights)
   expect_identical(levels(mixed$frame$f), c("a", "b", "rare"))
   # streams, whose lengths nobody knows, have rows of other numbers
-  streams <- take_look(as_source(open_shards(in_shards(rows))), request)
+  streams <- look_at(open_shards(in_shards(rows)))
   expect_identical(streams$n_row, whole$n_row)
   expect_setequal(unique(floor(streams$rows / 2^36)), c(0, 1, 3))
   expect_equal(sum(streams$weights), 29998, tolerance = 0.1)

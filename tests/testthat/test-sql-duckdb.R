@@ -82,7 +82,7 @@ test_that("whole numbers and decimals of DuckDB are summed as doubles", {
   })
   control <- list(refresh = 0, cores = 1)
   own <- rows_of(y ~ x * factor(on) + k, binomial(), weights = s)
-  sums_at(own, c(-1, 0.1, 0.2, 1e-4, 0.3), 1, control)
+  sums_at(own, c(-1, 0.1, 0.2, 1e-4, 0.3), control)
   own <- rows_of(k ~ x + on, gaussian(), offset = y)
   products_of(own, control)
   residuals_of(own, c(1, 2, 3), control)
@@ -167,16 +167,14 @@ test_that("rows of DuckDB are drawn with the probabilities they must have", {
   found <- list(theta = c(-2, 0.8), chol = diag(2) * 30)
   draw <- list(radius = 9, phi_bar = 1, rate = 1, scale = 1, seed = 1,
     pass = 1, first = 0)
-  model <- list(remote = list(rows = seen))
   local_function("recipe_settings", utils::modifyList(
     recipe_settings, list(full_share = 1)))
   control <- list(refresh = 0, cores = 1)
-  total <- take_rows_ahead(model, found, draw, control)$total
+  total <- take_rows_ahead(seen, found, draw, control)$total
   draw$rate <- 600 / total
-  theirs <- take_rows_ahead(model, found, draw, control)
-  seen$in_sql <- NULL
-  model <- list(remote = list(rows = seen))
-  ours <- take_rows_ahead(model, found, draw, control)
+  theirs <- take_rows_ahead(seen, found, draw, control)
+  seen <- rows_passes(seen)
+  ours <- take_rows_ahead(seen, found, draw, control)
   expect_equal(theirs$total, ours$total, tolerance = 1e-8)
   expect_lt(abs(sum(theirs$count) - 600), 5 * sqrt(600))
   mean_of <- function(of) sum(of$count * of$x[, 2]) / sum(of$count)

@@ -32,17 +32,14 @@ sums_of <- function(case, ...) {
 
 # The model of tall_glm(), whose intercept's prior is at the columns' means.
 centred_model <- function(case, prior, intercept, sigma = NULL) {
-  build_glm(
-    case$x,
-    case$y,
-    resolve_family("gaussian"),
-    prior,
-    intercept,
-    case$weights,
-    case$offset,
-    sigma,
-    prior_exponential(0.7),
-    centers = TRUE
+  priors <- list(
+    prior = prior,
+    prior_intercept = intercept,
+    prior_aux = prior_exponential(0.7)
+  )
+  build_model(
+    blueprint_glm(resolve_family("gaussian"), priors, sigma),
+    rows_memory(case$x, case$y, case$weights, case$offset)
   )
 }
 

@@ -31,18 +31,9 @@ test_that("the constant of a normal prior is the largest eigenvalue", {
     list(prior_flat(), prior_normal(0, 2))
   )
   for (prior in priors) {
-    model <- build_glm(
-      x,
-      y,
-      resolve_family("bernoulli"),
-      prior[[1]],
-      prior[[2]],
-      weights = NULL,
-      offset = NULL,
-      sigma = NULL,
-      prior_aux = prior_flat(),
-      centers = TRUE
-    )
+    both <- list(prior = prior[[1]], prior_intercept = prior[[2]])
+    blueprint <- blueprint_glm(resolve_family("bernoulli"), both)
+    model <- build_model(blueprint, rows_memory(x, y))
     of <- function(prior, n) {
       if (prior$kind == "flat") numeric(n) else rep_len(1 / prior$scale^2, n)
     }

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Rooms by what they know: a file may include headers of its own room and of
-# those before it in the list. Prints the arrows that point upwards, and fails.
+# A file may include headers of its own room and of those before it in the file
+# `rooms`, by what they know. Prints the arrows that point upwards, and fails.
 cd "$(dirname "$0")/../../src" || exit 1
+rooms=$(tr '\n' ' ' <../tools/core-check/rooms)
 grep -noE '^#include "[a-z]+/[a-z-]+\.h"|^#include [<"](R|Rinternals|Rmath|R_ext/[A-Za-z]+)\.h' -r . --include='*.[ch]' |
   sed -E 's#^\./##' |
-  awk -F: '
+  awk -F: -v rooms="$rooms" '
     BEGIN {
-      n = split("base data responses priors models passes chains subsampling" \
-                " gradients schedules kernels run diagnostics ffi", order, " ")
+      n = split(rooms, order, " ")
       for (k = 1; k <= n; ++k) rank[order[k]] = k
     }
     {

@@ -42,6 +42,30 @@ void fixture_finish(struct fixture* p) {
   p->work.p_rng = &p->rng;
 }
 
+bool fixture_has_value(const struct tb_response_type* type, double y) {
+  const double v_y[TB_RESPONSE_MOST_Y] = {y, y, y};
+  return type->outside(v_y, 1, 0) == 1;
+}
+
+void fixture_more_columns(const struct tb_response_type* type,
+                          size_t n,
+                          double* v_y) {
+  const double v_apart[] = {0, 0.7, INFINITY};
+  for (size_t j = 1; j < tb_response_n_y(type); ++j) {
+    for (size_t i = 0; i < n; ++i) {
+      v_y[j * n + i] = v_y[i] + v_apart[i % 3];
+    }
+  }
+}
+
+int fixture_place(const char* name) {
+  int place = 0;
+  while (strcmp(tb_response_registry[place]->name, name) != 0) {
+    ++place;
+  }
+  return place;
+}
+
 void fixture_glm(struct fixture* p,
                  size_t n_data,
                  size_t n_coef,
@@ -50,8 +74,10 @@ void fixture_glm(struct fixture* p,
   const bool has_sigma = columns & FIXTURE_SIGMA;
   const size_t n_dim = n_coef + has_sigma;
   double* v_x = check_alloc(n_data * n_coef, sizeof(double));
-  double* v_y = check_alloc(3 * n_data, sizeof(double));
-  double* v_weight = v_y + n_data;
+  const struct tb_response_type* type = tb_response_at_place(family);
+  const size_t n_y = tb_response_n_y(type);
+  double* v_y = check_alloc((2 + n_y) * n_data, sizeof(double));
+  double* v_weight = v_y + n_y * n_data;
   double* v_offset = v_weight + n_data;
   double* v_prior = check_alloc(3 * n_dim, sizeof(double));
   struct tb_rng rng;
@@ -68,17 +94,17 @@ void fixture_glm(struct fixture* p,
     v_prior[n_dim + j] = 0.1 * (double)j;
     v_prior[2 * n_dim + j] = 2;
   }
-  const struct tb_response_type* type = tb_response_at_place(family);
+  fixture_more_columns(type, n_data, v_y);
   const double number = family, v_aux[] = {has_sigma ? NAN : 1.5, 5};
   struct tb_param v_param[9] = {
       {"x", v_x, NULL, n_data * n_coef, n_data},
-      {"y", v_y, NULL, n_data, n_data},
+      {"y", v_y, NULL, n_y * n_data, n_data},
       {"response", &number, NULL, 1, 1},
       {"prior_kind", v_prior, NULL, n_dim, n_dim},
       {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
       {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim}};
   struct tb_params params = {v_param, 6};
-  if (type != NULL && type->n_aux > 0) {
+  if (type->n_aux > 0) {
     v_param[params.n_param++] =
         (struct tb_param){"aux", v_aux, NULL, type->n_aux, type->n_aux};
   }
@@ -475,12 +501,19 @@ void fixture_network(struct fixture* p,
                      size_t n_data,
                      int activation,
                      int likelihood) {
-  const double v_width[] = {2, 3, likelihood == 2 ? 3 : 1};
+  const char* const v_name[] = {"gaussian",
+                                "binomial",
+                                "categorical",
+                                "spread",
+                                "interval"};
+  const int place = fixture_place(v_name[likelihood]);
+  const struct tb_response_type* type = tb_response_at_place(place);
+  const size_t n_y = tb_response_n_y(type);
+  const double v_width[] = {2, 3, (double)tb_response_n_predictor(type, 3)};
   const double sampled = NAN;
-  const double place = likelihood == 2 ? 3 : likelihood; /* categorical */
   const double v_code[] = {activation, place};
-  const size_t n_dim = 9 + 4 * (size_t)v_width[2] + (likelihood == 0 ? 1 : 0);
-  double* v_x = check_alloc(3 * n_data, sizeof(double));
+  const size_t n_dim = 9 + 4 * (size_t)v_width[2] + type->n_aux;
+  double* v_x = check_alloc((2 + n_y) * n_data, sizeof(double));
   double* v_y = v_x + 2 * n_data;
   double* v_prior = check_alloc(3 * n_dim, sizeof(double));
   struct tb_rng rng;
@@ -488,15 +521,17 @@ void fixture_network(struct fixture* p,
   fill_rows(&rng, v_x, 2 * n_data);
   for (size_t i = 0; i < n_data; ++i) {
     const double u = tb_rng_unif(&rng);
-    v_y[i] = likelihood == 0 ? 3 * u : floor((likelihood + 1) * u);
+    const bool is_number = likelihood == 0 || likelihood > 2;
+    v_y[i] = is_number ? 3 * u : floor((likelihood + 1) * u);
   }
+  fixture_more_columns(type, n_data, v_y);
   for (size_t j = 0; j < n_dim; ++j) {
     v_prior[j] = 1; /* normal */
     v_prior[2 * n_dim + j] = 2;
   }
   const struct tb_param v_param[] = {
       {"x", v_x, NULL, 2 * n_data, n_data},
-      {"y", v_y, NULL, n_data, n_data},
+      {"y", v_y, NULL, n_y * n_data, n_data},
       {"widths", v_width, NULL, 3, 3},
       {"activation", v_code, NULL, 1, 1},
       {"response", v_code + 1, NULL, 1, 1},
@@ -504,7 +539,7 @@ void fixture_network(struct fixture* p,
       {"prior_location", v_prior + n_dim, NULL, n_dim, n_dim},
       {"prior_scale", v_prior + 2 * n_dim, NULL, n_dim, n_dim},
       {"aux", &sampled, NULL, 1, 1}};
-  const struct tb_params params = {v_param, likelihood == 0 ? 9 : 8};
+  const struct tb_params params = {v_param, 8 + type->n_aux};
   memset(p, 0, sizeof *p);
   p->model.type = tb_model_find("network");
   if (fixture_create(&p->model, &params) != TB_STATUS_ok) {

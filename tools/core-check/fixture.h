@@ -6,6 +6,7 @@
 
 #include "data/store.h"
 #include "models/model.h"
+#include "responses/response.h"
 #include "run/run.h"
 
 enum fixture_column {
@@ -33,7 +34,18 @@ enum tb_status fixture_create_from(struct tb_model* p_model,
 enum tb_status fixture_create(struct tb_model* p_model,
                               const struct tb_params* p_params);
 
-/* family: 0 gaussian, 1 bernoulli, 2 poisson; normal priors */
+/* the place of the first response of that name */
+int fixture_place(const char* name);
+/* may y, in each of its columns, be of a response? */
+bool fixture_has_value(const struct tb_response_type* type, double y);
+/* Columns of y of n rows whose first one is there: limits may be one, lie
+ * apart, or nowhere. */
+void fixture_more_columns(const struct tb_response_type* type,
+                          size_t n,
+                          double* v_y);
+
+/* family: 0 gaussian, 1 bernoulli, 2 poisson, or the place of a response of
+ * several columns of y; normal priors */
 void fixture_glm(struct fixture* p,
                  size_t n_data,
                  size_t n_coef,
@@ -41,7 +53,8 @@ void fixture_glm(struct fixture* p,
                  unsigned columns);
 void fixture_gaussian(struct fixture* p, size_t n_data, size_t n_dim);
 /* one hidden layer of three units; likelihood: 0 gaussian with sigma sampled,
- * 1 bernoulli, 2 categorical with three classes */
+ * 1 bernoulli, 2 categorical with three classes, 3 the tests' own with two
+ * predictors, sigma sampled, 4 with two columns of y */
 void fixture_network(struct fixture* p,
                      size_t n_data,
                      int activation,

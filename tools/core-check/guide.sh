@@ -50,17 +50,20 @@ test -s $out/members
 
 # ---- their lines -------------------------------------------------------------
 
+# that of responses has those of the tests already
+registry_of() {
+  if [ "$1" = responses ]; then
+    echo build/registry-responses.c
+  else
+    echo ../../src/"$1"/registry.c
+  fi
+}
+
 while read -r family room name path; do
   registry=$out/src/$room/registry.c
-  test -f "$registry" || cp ../../src/"$room"/registry.c "$registry"
-  awk -v type="tb_${family}_type" -v member="tb_${family}_$name" '
-    !seen && $0 ~ "^const struct " type "[*] const " {
-      seen = 1; print "extern const struct " type " " member ";"
-    }
-    seen == 1 && sub("NULL", "\\&" member ", NULL") { seen = 2 }
-    { print }
-    END { exit seen != 2 }
-  ' "$registry" >$out/with
+  test -f "$registry" || cp "$(registry_of "$room")" "$registry"
+  awk -v name="$name" -f with-member.awk "$registry" \
+    >$out/with
   mv $out/with "$registry"
   if [ "$family" = kernel ]; then
     awk -v name="$name" '

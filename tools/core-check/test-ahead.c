@@ -4,7 +4,7 @@
 
 #include "base/chol.h"
 #include "base/hash.h"
-#include "gradients/factorised.h"
+#include "gradients/factors.h"
 #include "passes/ahead.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "data/file.h"
+#include "data/place.h"
 #include "data/shelf.h"
 #include "data/store.h"
 

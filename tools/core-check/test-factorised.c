@@ -3,7 +3,7 @@
 #include "check.h"
 #include "fixture.h"
 
-#include "gradients/factorised.h"
+#include "gradients/factors.h"
 #include "kernels/kernel.h"
 #include "responses/response.h"
 
@@ -31,9 +31,11 @@ static void steep_model(struct fixture* p,
                         size_t n_dim,
                         double kind) {
   const struct tb_response_type* type = tb_response_registry[place];
-  double* v_x = check_alloc(n_data * (n_dim + 3) + 4 * n_dim, sizeof(double));
+  const size_t n_y = tb_response_n_y(type);
+  const size_t n_row = n_dim + n_y + 2;
+  double* v_x = check_alloc(n_data * n_row + 4 * n_dim, sizeof(double));
   double* v_y = v_x + n_data * n_dim;
-  double* v_weight = v_y + n_data;
+  double* v_weight = v_y + n_y * n_data;
   double* v_offset = v_weight + n_data;
   double* v_prior = v_offset + n_data;
   struct tb_rng rng;
@@ -46,7 +48,7 @@ static void steep_model(struct fixture* p,
     const double y = strcmp(type->name, "binomial") == 0
                          ? floor(3 * tb_rng_unif(&rng)) / 2
                          : floor(3 * tb_rng_unif(&rng));
-    v_y[i] = type->outside(&y, 1, 0) == 1 ? y : y + 0.5;
+    v_y[i] = fixture_has_value(type, y) ? y : y + 0.5;
     v_weight[i] = i % 5 == 1 ? 20 : 0.5 + tb_rng_unif(&rng);
     /* e^30 would drown all other rows of these */
     const bool is_steep =
@@ -62,6 +64,7 @@ static void steep_model(struct fixture* p,
       }
     }
   }
+  fixture_more_columns(type, n_data, v_y);
   for (size_t j = 0; j < n_dim; ++j) {
     v_prior[j] = kind;
     v_prior[n_dim + j] = 0.1 * (double)j;
@@ -71,7 +74,7 @@ static void steep_model(struct fixture* p,
   const double number = (double)place, v_aux[] = {1.5, 5};
   const struct tb_param v_param[] = {
       {"x", v_x, NULL, n_data * n_dim, n_data},
-      {"y", v_y, NULL, n_data, n_data},
+      {"y", v_y, NULL, n_y * n_data, n_data},
       {"weights", v_weight, NULL, n_data, n_data},
       {"offset", v_offset, NULL, n_data, n_data},
       {"response", &number, NULL, 1, 1},

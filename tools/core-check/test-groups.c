@@ -416,6 +416,8 @@ static void groups_refuse(struct check* p_check) {
   const double v_first[] = {0, 2, 4}, v_empty[] = {0, 2, 2, 4};
   const double v_late[] = {1, 2, 4}, v_beyond[] = {0, 2, 9};
   const double v_node[] = {0, 0.5}, v_scale[] = {1, -1, 1, 1};
+  const double two_y = fixture_place("interval");
+  const double two_eta = fixture_place("spread");
   const double one = 1, none = 99, v_prior[] = {1, 0, 1, 1};
   const struct tb_param v_good[N_PARAM] = {
       {"x", v_x, NULL, N, N},
@@ -438,6 +440,8 @@ static void groups_refuse(struct check* p_check) {
                                    {"n_coef", &none, NULL, 1, 1},
                                    {"nodes", v_node, NULL, 1, 1},
                                    {"response", &none, NULL, 1, 1},
+                                   {"response", &two_y, NULL, 1, 1},
+                                   {"response", &two_eta, NULL, 1, 1},
                                    {"sd_scale", v_scale + 1, NULL, 1, 1},
                                    {"sd_scale", v_scale, NULL, 2, 2}};
   for (size_t k = 0; k <= sizeof v_bad / sizeof *v_bad; ++k) {

@@ -113,8 +113,8 @@ static enum tb_status
 kernel_init(const char* name, const struct tb_param* v_param, size_t n_param) {
   const struct tb_params params = {v_param, n_param};
   struct tb_kernel kernel = {.type = tb_kernel_find(name)};
-  kernel.p_self = check_alloc(1, kernel.type->self_size(&params, N_DIM));
-  const enum tb_status status = kernel.type->init(&kernel, N_DIM, &params);
+  kernel.p_self = check_alloc(1, tb_kernel_self_size(kernel.type, N_DIM));
+  const enum tb_status status = tb_kernel_init(&kernel, N_DIM, &params);
   free(kernel.p_self);
   return status;
 }
@@ -184,10 +184,9 @@ alternate_run(const char* name, double variant, size_t n_step, double* v_move) {
                            .v_gradient = v_gradient,
                            .v_variance = v_variance,
                            .step_scale = 1};
-  kernel.p_self = check_alloc(1, kernel.type->self_size(&params, N_DIM));
-  kernel.type->init(&kernel, N_DIM, &params);
-  chain.p_kernel_state =
-      check_alloc(1, kernel.type->state_size(&kernel, N_DIM));
+  kernel.p_self = check_alloc(1, tb_kernel_self_size(kernel.type, N_DIM));
+  tb_kernel_init(&kernel, N_DIM, &params);
+  chain.p_kernel_state = check_alloc(1, tb_kernel_state_size(&kernel, N_DIM));
   tb_rng_init(&chain.v_rng[TB_STREAM_noise], 3, 0, TB_STREAM_noise);
   kernel.type->start(&chain);
   alternate(&chain, v_theta, v_gradient, NULL);

@@ -69,6 +69,18 @@ static bool fixture_next(struct fixture* p, size_t kind) {
     fixture_classes(p, 131, head, 2 + (kind - 94) / 3, columns);
     return true;
   }
+  if (kind < 110) {
+    fixture_glm(p,
+                131,
+                v_n_coef[kind - 106],
+                fixture_place("interval"),
+                (unsigned)(kind - 106));
+    return true;
+  }
+  if (kind < 114) {
+    fixture_network(p, 131, (int)(kind - 110) % 3, 3 + (int)(kind % 2));
+    return true;
+  }
   return false;
 }
 
@@ -524,6 +536,32 @@ static void frames_pull_rows(struct check* p_check) {
   }
 }
 
+/* Of responses of any shape: the others are tried in R,
+ * tests/testthat/helper-conformance-model.R. */
+static void gradients_are_slopes(struct check* p_check) {
+  const double h = 1e-5; /* few kinks of networks are that near */
+  struct fixture f;
+  for (size_t kind = 106; fixture_next(&f, kind); ++kind) {
+    double v_theta[N_DIM_MOST], v_gradient[N_DIM_MOST], v_none[N_DIM_MOST];
+    fixture_point(&f, kind, v_theta);
+    memset(v_gradient, 0, sizeof v_gradient);
+    fixture_gradient(&f, v_theta, v_gradient);
+    for (size_t j = 0; j < f.model.n_dim; ++j) {
+      const double v_step[] = {-2 * h, -h, h, 2 * h};
+      double v_f[4], at = v_theta[j];
+      for (int k = 0; k < 4; ++k) {
+        v_theta[j] = at + v_step[k];
+        v_f[k] = fixture_gradient(&f, v_theta, v_none);
+      }
+      v_theta[j] = at;
+      const double slope =
+          (8 * (v_f[2] - v_f[1]) - (v_f[3] - v_f[0])) / (12 * h);
+      CHECK_CLOSE(v_gradient[j], slope, 1e-6 * (1 + fabs(slope)));
+    }
+    fixture_free(&f);
+  }
+}
+
 /* ---- parameters that cannot be used ---- */
 
 static enum tb_status create_without(const char* name,
@@ -579,9 +617,16 @@ static void glm_refuses(struct check* p_check) {
     CHECK(create_without("glm", &all, v_shorter[k], &shorter) ==
           TB_STATUS_argument);
   }
-  /* 3: of several predictors */
-  const double v_bad_family[] = {-1, 3, 0.5, 1e9, NAN, INFINITY};
-  for (size_t k = 0; k < 6; ++k) {
+  /* 3: of classes; interval: y has one column here */
+  const double v_bad_family[] = {-1,
+                                 3,
+                                 0.5,
+                                 1e9,
+                                 NAN,
+                                 INFINITY,
+                                 fixture_place("interval"),
+                                 fixture_place("spread")};
+  for (size_t k = 0; k < 8; ++k) {
     const struct tb_param bad = {"response", &v_bad_family[k], NULL, 1, 1};
     CHECK(create_without("glm", &all, 2, &bad) == TB_STATUS_argument);
   }
@@ -593,6 +638,31 @@ static void glm_refuses(struct check* p_check) {
   }
   const struct tb_param empty = {"x", v_x, NULL, 0, 0};
   CHECK(create_without("glm", &all, 0, &empty) == TB_STATUS_argument);
+}
+
+/* A response with two columns of y is one of glm's, with two predictors it is
+ * not, whatever else fits. */
+static void glm_tells_shapes_of_responses(struct check* p_check) {
+  const double v_x[] = {1, 2, 3}, v_one[] = {1}, known = 2;
+  const double v_y[] = {1, -INFINITY, 2, 1, 3, INFINITY};
+  const double v_place[] = {fixture_place("interval"), fixture_place("spread")};
+  const struct tb_param v_param[] = {{"x", v_x, NULL, 3, 3},
+                                     {"y", v_y, NULL, 6, 3},
+                                     {"response", v_place, NULL, 1, 1},
+                                     {"prior_kind", v_one, NULL, 1, 1},
+                                     {"prior_location", v_one, NULL, 1, 1},
+                                     {"prior_scale", v_one, NULL, 1, 1}};
+  const struct tb_params all = {v_param, 6};
+  CHECK(create_without("glm", &all, 99, NULL) == TB_STATUS_ok);
+  struct tb_param v_other[7];
+  memcpy(v_other, v_param, sizeof v_param);
+  v_other[1].n_value = 3;
+  v_other[2].v_value = v_place + 1;
+  v_other[6] = (struct tb_param){"aux", &known, NULL, 1, 1};
+  const struct tb_params other = {v_other, 7};
+  CHECK(create_without("glm", &other, 99, NULL) == TB_STATUS_argument);
+  v_other[1].n_value = 6;
+  CHECK(create_without("glm", &other, 99, NULL) == TB_STATUS_argument);
 }
 
 static void gaussian_refuses(struct check* p_check) {
@@ -1216,6 +1286,9 @@ const struct check_case check_models[] = {
     {"any store gives a model the same sums", any_store_will_do},
     {"frames pull the gradients of rows", frames_pull_rows},
     {"glm refuses parameters it cannot use", glm_refuses},
+    {"glm takes columns of y, and one predictor",
+     glm_tells_shapes_of_responses},
+    {"the gradient is the slope of the density", gradients_are_slopes},
     {"gaussian refuses parameters it cannot use", gaussian_refuses},
     {"link: a product is its definition", products_are_definition},
     {"link: a product does not depend on how it is cut",

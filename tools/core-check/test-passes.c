@@ -44,10 +44,11 @@ static enum tb_status pass_by(const struct fixture* p,
   return points.status;
 }
 
-static void blocks_add_up(struct check* p_check) {
+static void
+blocks_of_glm_add_up(struct check* p_check, int family, unsigned columns) {
   const size_t v_block[] = {1, 7, 64, N_DATA};
   struct fixture f;
-  fixture_glm(&f, N_DATA, N_DIM, 2, FIXTURE_WEIGHTS);
+  fixture_glm(&f, N_DATA, N_DIM, family, columns);
   double v_theta[N_POINT * N_DIM], v_density[N_POINT];
   double v_gradient[N_POINT * N_DIM], v_exact[N_DIM];
   for (size_t k = 0; k < N_POINT; ++k) {
@@ -67,6 +68,13 @@ static void blocks_add_up(struct check* p_check) {
     }
   }
   fixture_free(&f);
+}
+
+static void blocks_add_up(struct check* p_check) {
+  blocks_of_glm_add_up(p_check, 2, FIXTURE_WEIGHTS);
+  blocks_of_glm_add_up(p_check,
+                       fixture_place("interval"),
+                       FIXTURE_WEIGHTS | FIXTURE_OFFSET);
 }
 
 /* A model that says so of points with a negative first coordinate, or fails. */

@@ -1,4 +1,5 @@
 #include "check.h"
+#include "fixture.h"
 
 #include "base/rng.h"
 #include "base/variates.h"
@@ -9,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROW = 173, N_CLASS = 3, N_COLUMN = 6, MOST = 3 };
+enum { N_ROW = 173, N_CLASS = 3, N_COLUMN = 6, MOST = 6 };
 
 /* rows of any response: predictors from moderate to extreme, y of its support
  */
 struct rows {
-  double v_eta[N_ROW * N_CLASS], v_y[N_ROW], v_weight[N_ROW];
+  double v_eta[N_ROW * N_CLASS];
+  double v_y[N_ROW * TB_RESPONSE_MOST_Y], v_weight[N_ROW];
   struct tb_response response;
   struct tb_response_point point;
   struct tb_response_rows rows;
@@ -22,12 +24,11 @@ struct rows {
 
 /* 0 or 1, or where a response has not that value one that it has */
 static double value_of(const struct tb_response_type* type, double y) {
-  const double v_y[] = {y, 1, 0.5};
-  int k = 0;
-  while (k < 2 && type->outside(&v_y[k], 1, 0) == 0) {
-    ++k;
-  }
-  return v_y[k];
+  return fixture_has_value(type, y) ? y : fixture_has_value(type, 1) ? 1 : 0.5;
+}
+
+static size_t n_predictor_of(const struct tb_response_type* type) {
+  return tb_response_n_predictor(type, N_CLASS);
 }
 
 /* does it bend the other way far out? */
@@ -48,11 +49,14 @@ static const double v_coordinate[TB_RESPONSE_MOST_AUX] = {0.3, 0.9};
 
 /* columns of what is at place c */
 static size_t n_column_of(const struct tb_response_type* type, int c) {
-  const size_t n_aux = type->n_aux;
-  return c == 1   ? (type->flags & TB_RESPONSE_MULTIPLE ? N_CLASS : 1)
-         : c < 3  ? 1
-         : c == 5 ? n_aux * (n_aux + 1) / 2
-                  : n_aux;
+  const size_t n_aux = type->n_aux, n_predictor = n_predictor_of(type);
+  const size_t v_column[N_COLUMN] = {1,
+                                     n_predictor,
+                                     n_predictor * (n_predictor + 1) / 2,
+                                     n_aux,
+                                     n_aux * n_predictor,
+                                     n_aux * (n_aux + 1) / 2};
+  return v_column[c];
 }
 
 static void rows_make(struct rows* p,
@@ -60,20 +64,20 @@ static void rows_make(struct rows* p,
                       bool samples_aux) {
   struct tb_rng rng;
   tb_rng_init(&rng, 5, 0, TB_STREAM_noise);
-  const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
   for (size_t i = 0; i < N_ROW * N_CLASS; ++i) {
     const double size = i % 7 == 0 ? 40 : i % 5 == 0 ? 8 : 1;
     p->v_eta[i] = size * tb_rng_norm(&rng);
   }
   for (size_t i = 0; i < N_ROW; ++i) {
-    const double y = (double)(i % 3), size = is_multiple ? N_CLASS : 0;
-    p->v_y[i] = type->outside(&y, 1, size) == 1 ? y : value_of(type, i % 2);
+    const double y = (double)(i % 3);
+    p->v_y[i] = fixture_has_value(type, y) ? y : value_of(type, i % 2);
     p->v_weight[i] = i % 4 == 0 ? 1 : 0.5 + tb_rng_unif(&rng);
   }
+  fixture_more_columns(type, N_ROW, p->v_y);
   p->response = response_of(type, 1.5, samples_aux);
   p->point = tb_response_at(&p->response, v_coordinate);
   p->rows = (struct tb_response_rows){.n_row = N_ROW,
-                                      .n_predictor = is_multiple ? N_CLASS : 1,
+                                      .n_predictor = n_predictor_of(type),
                                       .v_eta = p->v_eta,
                                       .v_y = p->v_y,
                                       .v_weight = p->v_weight,
@@ -86,17 +90,14 @@ struct results {
   struct tb_response_out out;
 };
 
-static void results_make(struct results* p,
-                         const struct tb_response_type* type,
-                         bool samples_aux,
-                         bool is_complete) {
-  const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
+static void
+results_make(struct results* p, bool samples_aux, bool is_complete) {
   memset(p, 0, sizeof *p);
   p->out =
       (struct tb_response_out){.v_log_density = p->v[0],
                                .is_complete = is_complete,
                                .v_score = p->v[1],
-                               .v_curvature = is_multiple ? NULL : p->v[2],
+                               .v_curvature = p->v[2],
                                .v_aux_score = samples_aux ? p->v[3] : NULL,
                                .v_cross = samples_aux ? p->v[4] : NULL,
                                .v_aux_curvature = samples_aux ? p->v[5] : NULL};
@@ -107,13 +108,16 @@ static void registry_finds_responses(struct check* p_check) {
   CHECK(tb_response_registry[tb_response_count()] == NULL);
   for (size_t k = 0; k < tb_response_count(); ++k) {
     const struct tb_response_type* type = tb_response_registry[k];
-    const bool is_multiple = type->flags & TB_RESPONSE_MULTIPLE;
     CHECK(tb_response_find(type->name, type->link) == type);
     CHECK(tb_response_at_place((double)k) == type);
     CHECK(type->citation != NULL && type->outside != NULL &&
-          type->evaluate != NULL && type->mean != NULL &&
-          type->simulate != NULL);
-    CHECK(is_multiple || (type->variance != NULL && type->deviance != NULL));
+          type->evaluate != NULL && type->mean != NULL);
+    CHECK((type->flags & TB_RESPONSE_CLASSES) ||
+          (type->variance != NULL && type->deviance != NULL));
+    CHECK(tb_response_n_y(type) <= TB_RESPONSE_MOST_Y);
+    CHECK(tb_response_n_predictor(type, 1) <= TB_RESPONSE_MOST_PREDICTOR);
+    CHECK(tb_response_n_predictor(type, 0) == 1 ||
+          (type->bound == NULL && type->third_bound == NULL));
     CHECK((type->n_aux == 0) == (type->prepare == NULL));
   }
   const double v_bad[] =
@@ -135,19 +139,20 @@ static void rows_are_apart(struct check* p_check) {
       struct results all;
       rows_make(&r, type, samples);
       const size_t n_predictor = r.rows.n_predictor;
-      results_make(&all, type, samples, samples == 0);
+      results_make(&all, samples, samples == 0);
       type->evaluate(&r.rows, &all.out);
       for (size_t i = 0; i < N_ROW; ++i) {
         struct results one;
-        double v_eta[N_CLASS];
-        results_make(&one, type, samples, samples == 0);
+        double v_eta[N_CLASS], v_y[TB_RESPONSE_MOST_Y];
+        results_make(&one, samples, samples == 0);
         for (size_t j = 0; j < n_predictor; ++j) {
           v_eta[j] = r.v_eta[j * N_ROW + i];
         }
+        tb_response_columns(r.v_y, N_ROW, i, 1, tb_response_n_y(type), v_y);
         struct tb_response_rows row = r.rows;
         row.n_row = 1;
         row.v_eta = v_eta;
-        row.v_y = r.v_y + i;
+        row.v_y = v_y;
         row.v_weight = r.v_weight + i;
         type->evaluate(&row, &one.out);
         for (int c = 0; c < N_COLUMN; ++c) {
@@ -169,7 +174,7 @@ static void rows_are_apart(struct check* p_check) {
           continue;
         }
         struct results alone;
-        results_make(&alone, type, samples, samples == 0);
+        results_make(&alone, samples, samples == 0);
         const struct tb_response_out out = {
             .is_complete = samples == 0,
             .v_log_density = c == 0 ? alone.v[0] : NULL,
@@ -186,7 +191,7 @@ static void rows_are_apart(struct check* p_check) {
       }
       type->evaluate(&r.rows, &all.out);
       struct results without;
-      results_make(&without, type, samples, samples == 0);
+      results_make(&without, samples, samples == 0);
       r.rows.v_weight = NULL;
       type->evaluate(&r.rows, &without.out);
       CHECK(memcmp(without.v, all.v, sizeof all.v) == 0);
@@ -215,18 +220,19 @@ static void extremes_are_finite(struct check* p_check) {
   enum { N_ETA = sizeof v_eta / sizeof v_eta[0] };
   for (size_t k = 0; k < tb_response_count(); ++k) {
     const struct tb_response_type* type = tb_response_registry[k];
-    if (type->flags & TB_RESPONSE_MULTIPLE) {
+    if (n_predictor_of(type) != 1) {
       continue;
     }
-    const double half = 0.5;
-    const bool is_count = type->outside(&half, 1, 0) == 0;
+    const bool is_count = !fixture_has_value(type, 0.5);
     for (int y = 0; y < 2; ++y) {
       const struct tb_response response = response_of(type, 1, false);
       const struct tb_response_point point = tb_response_at(&response, NULL);
-      double v_y[N_ETA], v_l[N_ETA], v_score[N_ETA], v_w[N_ETA], v_mean[N_ETA];
+      double v_y[TB_RESPONSE_MOST_Y * N_ETA];
+      double v_l[N_ETA], v_score[N_ETA], v_w[N_ETA], v_mean[N_ETA];
       for (size_t i = 0; i < N_ETA; ++i) {
         v_y[i] = value_of(type, y);
       }
+      fixture_more_columns(type, N_ETA, v_y);
       const struct tb_response_rows rows = {.n_row = N_ETA,
                                             .n_predictor = 1,
                                             .v_eta = v_eta,
@@ -243,49 +249,119 @@ static void extremes_are_finite(struct check* p_check) {
         /* a mean of counts lies between two of them */
         const double below = is_count ? floor(v_mean[i]) : v_mean[i];
         const bool is_limit = isinf(below) || below == 0 || below == 1;
-        CHECK(type->outside(&below, 1, 0) == 1 || is_limit);
+        CHECK(fixture_has_value(type, below) || is_limit);
       }
     }
   }
 }
 
-/* Score and curvature are slopes, by five points, but for the rounding of what
- * they are slopes of. (In R the same for more values, and the other laws:
+/* ----------------------------------------------------------------- slopes */
+
+enum { N_POINT = 5, MOST_MOVED = N_CLASS + TB_RESPONSE_MOST_AUX };
+
+/* What is found at N_POINT points of one row, apart in its coordinate `moved`:
+ * of the predictors, and then of the sampled parameters. */
+static void moved_make(struct results* p,
+                       const struct tb_response_type* type,
+                       const double* v_at,
+                       const double* v_y,
+                       size_t moved,
+                       double h) {
+  const size_t n_predictor = n_predictor_of(type);
+  results_make(p, type->n_aux > 0, true);
+  for (int at = 0; at < N_POINT; ++at) {
+    const double weight = 2.5;
+    double v_here[MOST_MOVED];
+    memcpy(v_here, v_at, sizeof v_here);
+    v_here[moved] += (at - 2) * h;
+    const struct tb_response response = response_of(type, 1.5, true);
+    const struct tb_response_point point =
+        tb_response_at(&response, v_here + n_predictor);
+    const struct tb_response_rows rows = {.n_row = 1,
+                                          .n_predictor = n_predictor,
+                                          .v_eta = v_here,
+                                          .v_y = v_y,
+                                          .v_weight = &weight,
+                                          .p_point = &point};
+    struct results one;
+    results_make(&one, type->n_aux > 0, true);
+    type->evaluate(&rows, &one.out);
+    for (int c = 0; c < N_COLUMN; ++c) {
+      for (size_t j = 0; j < n_column_of(type, c); ++j) {
+        p->v[c][j * N_POINT + (size_t)at] = one.v[c][j];
+      }
+    }
+  }
+}
+
+/* the slope of f in the middle of its points */
+static void slope_is(struct check* p_check,
+                     const double* f,
+                     double h,
+                     double expected,
+                     double share) {
+  const double slope = (8 * (f[3] - f[1]) - (f[4] - f[0])) / (12 * h);
+  const double rounding = 100 * DBL_EPSILON * (1 + fabs(f[2])) / h;
+  CHECK_CLOSE(slope, expected, share * fabs(expected) + rounding);
+}
+
+/* Scores are slopes of the log density, and curvatures of all pairs of
+ * coordinates those of scores, but for the rounding of what they are slopes of.
+ * (In R the same for more values, and the other laws:
  * tests/testthat/helper-conformance-response.R.) */
+static void slopes_of_row(struct check* p_check,
+                          const struct tb_response_type* type,
+                          const double* v_at,
+                          const double* v_y,
+                          bool moves_aux) {
+  enum { MIDDLE = 2 };
+  const size_t n_predictor = n_predictor_of(type);
+  const size_t n_moved = n_predictor + (moves_aux ? type->n_aux : 0);
+  for (size_t k = 0; k < n_moved; ++k) {
+    const double h = 2e-4, share = k < n_predictor ? 1e-6 : 1e-5;
+    struct results r;
+    moved_make(&r, type, v_at, v_y, k, h);
+    const size_t a = k - n_predictor;
+    const double* v_score =
+        k < n_predictor ? r.v[1] + k * N_POINT : r.v[3] + a * N_POINT;
+    slope_is(p_check, r.v[0], h, v_score[MIDDLE], share);
+    for (size_t l = 0; l < n_predictor; ++l) {
+      const size_t high = k < l ? l : k, low = k < l ? k : l;
+      const double* v_bend =
+          k < n_predictor ? r.v[2] + tb_response_pair(high, low) * N_POINT
+                          : r.v[4] + (a * n_predictor + l) * N_POINT;
+      slope_is(p_check, r.v[1] + l * N_POINT, h, -v_bend[MIDDLE], share);
+    }
+    for (size_t b = 0; k >= n_predictor && b <= a; ++b) {
+      const double* v_bend = r.v[5] + tb_response_pair(a, b) * N_POINT;
+      const double known = a == b ? type->v_aux[a].information : 0;
+      slope_is(p_check,
+               r.v[3] + b * N_POINT,
+               h,
+               -v_bend[MIDDLE] - known,
+               share);
+    }
+  }
+}
+
 static void derivatives_are_slopes(struct check* p_check) {
-  enum { N_POINT = 5 };
-  const double h = 2e-4, v_weight[N_POINT] = {2.5, 2.5, 2.5, 2.5, 2.5};
   for (size_t k = 0; k < tb_response_count(); ++k) {
     const struct tb_response_type* type = tb_response_registry[k];
-    if (type->flags & TB_RESPONSE_MULTIPLE) {
-      continue;
-    }
-    const struct tb_response response = response_of(type, 1.5, false);
-    const struct tb_response_point point = tb_response_at(&response, NULL);
+    const size_t n_predictor = n_predictor_of(type);
     for (int i = -200; i <= 200; ++i) {
-      const double eta = 0.103 * i, y = value_of(type, i % 2 == 0);
-      const double v_eta[] = {eta - 2 * h, eta - h, eta, eta + h, eta + 2 * h};
-      const double v_y[] = {y, y, y, y, y};
-      double v_l[N_POINT], v_score[N_POINT], v_curvature[N_POINT];
-      const struct tb_response_rows rows = {.n_row = N_POINT,
-                                            .n_predictor = 1,
-                                            .v_eta = v_eta,
-                                            .v_y = v_y,
-                                            .v_weight = v_weight,
-                                            .p_point = &point};
-      const struct tb_response_out out = {.v_log_density = v_l,
-                                          .is_complete = true,
-                                          .v_score = v_score,
-                                          .v_curvature = v_curvature};
-      type->evaluate(&rows, &out);
-      const double* const v_f[] = {v_l, v_score};
-      const double v_slope[] = {v_score[2], -v_curvature[2]};
-      for (int j = 0; j < 2; ++j) {
-        const double* f = v_f[j];
-        const double slope = (8 * (f[3] - f[1]) - (f[4] - f[0])) / (12 * h);
-        const double rounding = 100 * DBL_EPSILON * (1 + fabs(f[2])) / h;
-        CHECK_CLOSE(slope, v_slope[j], 1e-6 * fabs(v_slope[j]) + rounding);
+      double v_at[MOST_MOVED], v_y[TB_RESPONSE_MOST_Y + 2];
+      for (size_t j = 0; j < n_predictor; ++j) {
+        v_at[j] = (j == 0 ? 0.103 : 0.011 * (double)j) * i;
       }
+      memcpy(v_at + n_predictor, v_coordinate, sizeof v_coordinate);
+      for (size_t j = 0; j < 3; ++j) {
+        v_y[j] = value_of(type, i % 2 == 0);
+      }
+      /* a row with limits that lie apart, or nowhere, or are one */
+      for (size_t j = 1; j < tb_response_n_y(type); ++j) {
+        v_y[j] += i % 3 == 0 ? INFINITY : i % 3 == 1 ? 0.7 : 0;
+      }
+      slopes_of_row(p_check, type, v_at, v_y, abs(i) < 20);
     }
   }
 }
@@ -301,11 +377,12 @@ static double remainder_of(const struct tb_response_type* type,
   const struct tb_response response = response_of(type, 1.5, false);
   const struct tb_response_point point = tb_response_at(&response, NULL);
   const double weight = 1.5, reach = fabs(t);
+  const double v_y[TB_RESPONSE_MOST_Y] = {y, y + 0.5, y};
   double e = NAN, third = NAN;
   const struct tb_response_rows rows = {.n_row = 1,
                                         .n_predictor = 1,
                                         .v_eta = &eta,
-                                        .v_y = &y,
+                                        .v_y = v_y,
                                         .v_weight = &weight,
                                         .p_point = &point};
   type->remainder(&rows, &t, &e);

@@ -112,7 +112,8 @@ static void stopped_steps_are_made_again(struct check* p_check) {
         CHECK(report.n_step == n_before + (was_stopped ? 0 : 2));
       }
     }
-    CHECK(n_stop > 0);
+    /* of several threads the first alone asks, and may find nothing to do */
+    CHECK(n_stop > 0 || n_threads > 1);
     CHECK(tb_run_report(p_run, 0).is_done);
     CHECK(memcmp(v_one, v_other, sizeof v_one) == 0);
     tb_run_destroy(p_run);

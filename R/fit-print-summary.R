@@ -1,0 +1,40 @@
+# What print() says of a summary.
+
+#' @rdname summary.tall_fit
+#' @export
+print.tall_summary <- function(x, digits = x$digits %||% 3, n = NULL, ...) {
+  check_no_dots(...)
+  digits <- check_digits(digits)
+  n <- check_shown(n, if (isTRUE(x$is_chosen)) Inf else 30)
+  print_header(x$fit, x$n_draws)
+  table <- x$table
+  rownames(table) <- table$variable
+  table$variable <- NULL
+  ess <- intersect(c("ess_bulk", "ess_tail", "ess_weights"), names(table))
+  table[ess] <- round(table[ess])
+  is_exact <- kernel_is_exact(x$fit$kernel)
+  if (is_exact && is.null(x$fit$quadrature)) {
+    table$sd_bias <- "exact"
+    table$sd_bias_se <- NULL
+  } else if (all(is.na(table$sd_bias))) {
+    table$sd_bias <- table$sd_bias_se <- NULL
+  } else if (is_exact) {
+    most <- paste0("<=", percent_text(table$sd_bias + 5e-4), "%")
+    table$sd_bias <- ifelse(is.finite(table$sd_bias), most, "?")
+    table$sd_bias_se <- NULL
+  } else {
+    has_none <- is.na(table$sd_bias)
+    table$sd_bias <- bias_text(table$sd_bias, table$sd_bias_se, label = "")
+    table$sd_bias[has_none] <- ""
+    table$sd_bias_se <- NULL
+  }
+  at <- first_rows(rownames(table), n, auxiliary_variables(x$fit))
+  shown <- table[at, , drop = FALSE]
+  numbers <- vapply(shown, is.numeric, TRUE)
+  shown[numbers] <- lapply(shown[numbers], signif, digits = digits + 1)
+  print_estimates(x$fit, shown, digits, isTRUE(x$is_chosen))
+  print_more(nrow(table) - length(at))
+  print_footer(x$fit, agreement = x$table)
+  print_agreement_note(x$table, n_alive(x$fit), x$fit)
+  invisible(x)
+}

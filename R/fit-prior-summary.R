@@ -1,0 +1,175 @@
+# prior_summary(): the priors that a fit had, in the units of its data.
+
+#' The priors of a fit
+#'
+#' The priors as they were used: in numbers, after `autoscale`.
+#'
+#' @param object ([`tall_fit`][tall_fit]) The fit.
+#' @param x (`tall_prior_summary`) What `prior_summary()` returns.
+#' @param digits (whole number) Significant digits to print.
+#' @param ... Unused: other arguments are refused.
+#'
+#' @return An object of class `tall_prior_summary`: a list of `table`, a data
+#'   frame with a row for each variable (`variable`, `prior`, `location`,
+#'   `scale`, and `df` or `shape` where a prior has it), `specs` (the priors as
+#'   given to [tall_glm()]), `auxiliary` (names of parameters of the response,
+#'   such as `sigma`) and `centred` (is the prior of the intercept that of the
+#'   linear predictor at the covariates' means?). The `scale` of an exponential
+#'   prior is its mean, that of a gamma prior one over its rate.
+#' @section Conditions:
+#' `tall_error_unsupported` for a model whose prior is not of this kind.
+#' @examplesIf requireNamespace("rstantools", quietly = TRUE)
+#' fit <- tall_glm(mpg ~ wt + hp, data = mtcars, seed = 1)
+#' rstantools::prior_summary(fit)
+#' @exportS3Method rstantools::prior_summary
+prior_summary.tall_fit <- function(object, ...) {
+  check_no_dots(...)
+  prior <- object$prior
+  if (is.null(prior)) {
+    abort_tall(
+      "unsupported",
+      c(
+        "{.fn prior_summary} knows the priors of generalised linear models, not
+         that of {.fn {object$model_label}}.",
+        i = "It is what the arguments of {.fn {object$model_label}} say."
+      )
+    )
+  }
+  title <- prior_facts(prior, "title")
+  is_flat <- title == "flat"
+  is_exponential <- title == "exponential"
+  table <- data.frame(
+    variable = object$variables,
+    prior = title,
+    location = ifelse(is_flat | is_exponential, NA, prior$location),
+    scale = ifelse(is_flat, NA, prior$scale)
+  )
+  is_gamma <- title == "gamma"
+  if (any(prior$shape[!is_gamma] > 0)) {
+    table$df <- ifelse(prior$shape > 0 & !is_gamma, prior$shape, NA)
+  }
+  if (any(is_gamma)) {
+    table$shape <- ifelse(is_gamma, prior$shape, NA)
+  }
+  of_thresholds <- inherits(object, "tall_polr") &
+    seq_along(title) > length(object$design_columns)
+  counts <- object$prior_specs$prior_counts
+  if (any(of_thresholds) && !is.null(counts)) {
+    table$prior[of_thresholds] <- "dirichlet"
+  }
+  structure(
+    list(
+      table = table,
+      of_thresholds = of_thresholds,
+      specs = object$prior_specs,
+      auxiliary = object$variables[prior_facts(prior, "is_of_scales")],
+      centred = !is.null(object$model$prior_functional)
+    ),
+    class = "tall_prior_summary"
+  )
+}
+
+#' @rdname prior_summary.tall_fit
+#' @export
+print.tall_prior_summary <- function(x, digits = 3, ...) {
+  check_no_dots(...)
+  digits <- check_digits(digits)
+  table <- x$table
+  is_intercept <- grepl("^(.*:)?\\(Intercept\\)$", table$variable)
+  is_aux <- table$variable %in% x$auxiliary
+  is_coef <- !is_intercept & !is_aux & !x$of_thresholds
+  cat("Priors\n------\n")
+  if (any(is_intercept)) {
+    where <- if (x$centred) " (of the predictor at the covariates' means)"
+    cat("Intercept", where, "\n", sep = "")
+    spec <- x$specs$prior_intercept %||% x$specs$prior
+    print_prior(table[is_intercept, ], spec, digits)
+  }
+  if (any(is_coef)) {
+    cat("Coefficients\n")
+    print_prior(table[is_coef, ], x$specs$prior, digits)
+  }
+  if (any(x$of_thresholds)) {
+    cat("Classes' probabilities (at the covariates' means)\n  ~ ")
+    counts <- x$specs$prior_counts
+    shown <- paste(format(counts, digits = digits), collapse = ", ")
+    text <- if (length(counts) > 1) paste0("[", shown, "]") else shown
+    cat(if (is.null(counts)) {
+      "flat thresholds"
+    } else {
+      paste0("dirichlet(counts = ", text, ")")
+    }, "\n", sep = "")
+  }
+  for (at in which(is_aux)) {
+    name <- table$variable[[at]]
+    spec <- x$specs$prior_aux
+    if (!inherits(spec, "tall_prior")) {
+      spec <- spec[[name]]
+    } else if (name != x$auxiliary[[1]]) {
+      spec <- NULL
+    }
+    cat("Auxiliary (", name, ")\n", sep = "")
+    print_prior(table[at, ], spec, digits)
+  }
+  print_covariance_prior(x$covariance)
+  cat("------\n")
+  invisible(x)
+}
+
+#' @exportS3Method rstantools::prior_summary
+prior_summary.tall_glmer <- function(object, ...) {
+  check_no_dots(...)
+  out <- prior_summary.tall_fit(object)
+  lambda <- setdiff(
+    object$variables[-seq_len(object$n_coef)],
+    response_aux(object$family)
+  )
+  keep <- !out$table$variable %in% lambda
+  out$table <- out$table[keep, ]
+  out$of_thresholds <- out$of_thresholds[keep]
+  out$auxiliary <- setdiff(out$auxiliary, lambda)
+  prior <- object$prior_specs$prior_covariance
+  y <- if (!is.null(object$frame)) own_response(object)$y
+  has_units <- find_response(object$family)$has_units
+  found <- if (!is.null(y) || !has_units) {
+    covariance_params(
+      prior,
+      object$groups$effects,
+      y,
+      has_units
+    )
+  }
+  out$covariance <- list(
+    name = object$groups$name,
+    effects = object$groups$effects,
+    eta = if (object$groups$correlated) prior$eta,
+    kind = prior$sd$kind %||% "student",
+    df = prior$sd$df %||% 3,
+    # that of the data, which a fit without them does not know
+    scale = found$sd_scale
+  )
+  out
+}
+
+# The block of print() for group-level effects.
+print_covariance_prior <- function(prior) {
+  if (is.null(prior)) {
+    return(invisible())
+  }
+  cat("Group-level effects (", prior$name, ")\n", sep = "")
+  scale <- if (is.null(prior$scale)) "that of the data" else prior$scale
+  scale <- if (is.numeric(scale)) format(scale, digits = 3) else scale
+  law <- switch(
+    prior$kind,
+    flat = "flat",
+    student = paste0(
+      "half Student t(df = ", format(prior$df), ", scale = ", scale, ")"
+    ),
+    normal = paste0("half normal(scale = ", scale, ")"),
+    exponential = paste0("exponential(scale = ", scale, ")")
+  )
+  cat(paste0("  sd(", prior$effects, ") ~ ", law, "\n"), sep = "")
+  if (!is.null(prior$eta) && length(prior$effects) > 1) {
+    cat("  correlations ~ lkj(eta = ", format(prior$eta), ")\n", sep = "")
+  }
+}

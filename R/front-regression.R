@@ -1,0 +1,178 @@
+# The one entrance of regressions:
+#
+#   run     front_run(..., .front = tall_x): the run's arguments, checked
+#           before anything takes time
+#   rows    front_rows(): of a model frame, of matrices, or passed over
+#   model   build_model(blueprint, rows), with the run's lambda
+#   sample  front_ready(): monitors, a training; then sample_model()
+#   fit     front_parts(): what methods need of it; then front_fit()
+#
+# A front end is its arguments, its help, and a record of class
+# tall_front_<kind>, with methods of the generics here where it has a way of its
+# own.
+
+# What a user typed: formula and data, and the call that they stand in, from the
+# environment of the front end. name: of that.
+new_asked <- function(name, matched, caller, front) {
+  has_data <- "data" %in% names(matched)
+  structure(
+    list(
+      name = name,
+      formula = front$formula,
+      data = if (has_data) front$data,
+      has_data = has_data,
+      na.action = front$na.action,
+      matched = matched,
+      caller = caller,
+      written = written_call(matched, name, caller)
+    ),
+    class = "tall_asked"
+  )
+}
+
+# The same of other data, such as the rows of a source in memory.
+ask_of <- function(asked, data) {
+  asked$data <- data
+  asked$matched$data <- data
+  asked
+}
+
+# class: of its fits; request: how a model frame is read; keep_data: does the
+# fit keep its rows? in_place, whitens: of sample_model().
+new_front <- function(
+  kind,
+  class,
+  asked,
+  blueprint,
+  request,
+  keep_data,
+  ...
+) {
+  structure(
+    list(
+      class = class,
+      asked = asked,
+      blueprint = blueprint,
+      request = request,
+      keep_data = keep_data,
+      ...
+    ),
+    class = c(paste0("tall_front_", kind), "tall_front")
+  )
+}
+
+# run: of front_run().
+fit_regression <- function(front, run) {
+  UseMethod("fit_regression")
+}
+
+#' @export
+fit_regression.default <- function(front, run) {
+  fit_in_memory(front, front_rows(front, run), run)
+}
+
+fit_in_memory <- function(front, rows, run) {
+  read <- whole_rows(rows)
+  model <- build_model(front$blueprint, read)
+  reader <- front_reader(front, rows, read)
+  ready <- front_ready(front, model, read, reader, run)
+  # the model has them now, and the run does without
+  read <- without_values(read)
+  fit <- sample_ready(front, ready)
+  parts <- c(
+    reader,
+    front_parts(front, ready, read, fit),
+    if (inherits(rows, "tall_rows_frame")) {
+      list(
+        na_action = rows$na_action,
+        n_missing = rows$n_missing,
+        frame = if (front$keep_data) rows$frame
+      )
+    }
+  )
+  front_fit(fit, front$class, front$asked$written, parts)
+}
+
+sample_ready <- function(front, ready) {
+  sample_model(
+    ready$model,
+    ready$run,
+    in_place = !isFALSE(front$in_place),
+    whitens = !isFALSE(front$whitens)
+  )
+}
+
+# Its rows: of a model frame, unless it has others.
+front_rows <- function(front, run) {
+  UseMethod("front_rows")
+}
+
+#' @export
+front_rows.default <- function(front, run) {
+  front_frame(front)
+}
+
+# takes: which of its arguments model.frame() gets.
+front_frame <- function(front) {
+  asked <- front$asked
+  made <- make_frame(
+    asked$matched,
+    asked$formula,
+    asked$data,
+    c("formula", "data", "subset", "na.action", front$takes),
+    asked$na.action,
+    asked$caller
+  )
+  terms <- attr(made$frame, "terms")
+  home <- environment(asked$formula)
+  columns <- data_columns(terms, made$call, asked$data, home)
+  rows_frame(made, front$request, columns)
+}
+
+# Those of a source brought to memory; more: of collect_source().
+collect_asked <- function(asked, ...) {
+  data <- asked$data
+  if (is.data.frame(data) || !is_source_like(data)) {
+    return(asked)
+  }
+  ask_of(asked, collect_source(data_source(data), ...))
+}
+
+# How rows of new data are read as these were: a list of what the fit has of it.
+# read: of whole_rows().
+front_reader <- function(front, rows, read) {
+  UseMethod("front_reader")
+}
+
+#' @export
+front_reader.default <- function(front, rows, read) {
+  terms <- attr(rows$frame, "terms")
+  list(
+    formula = front$asked$formula,
+    terms = terms,
+    xlevels = stats::.getXlevels(terms, rows$frame),
+    contrasts = read$contrasts,
+    response_levels = read$levels,
+    columns = rows$columns
+  )
+}
+
+# A model that can run, and its run: class tall_ready, with what the front end
+# found meanwhile.
+front_ready <- function(front, model, read, reader, run) {
+  UseMethod("front_ready")
+}
+
+#' @export
+front_ready.default <- function(front, model, read, reader, run) {
+  new_ready(front_model(model, run), run)
+}
+
+new_ready <- function(model, run, ...) {
+  structure(list(model = model, run = run, ...), class = "tall_ready")
+}
+
+# More fields of the fit. read: of rows without their values.
+front_parts <- function(front, ready, read, fit) {
+  UseMethod("front_parts")
+}

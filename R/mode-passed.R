@@ -1,0 +1,102 @@
+# The model of rows that are passed over (spec section 12): what passes find of
+# all of them, and how models are made of some.
+
+# With so many rows memory that nobody uses is given back before they are passed
+# over.
+gc_rows <- 2e6
+
+# A model of the pilot's rows (see rows_of_pilot()), under the prior of all,
+# with `remote`: see new_remote(). NULL: passes find no mode.
+model_of_passes <- function(blueprint, rows, pilot, control) {
+  # a database has them elsewhere
+  if (rows$n_row > gc_rows && is.null(rows$in_sql)) {
+    gc() # takes as long as a pass over few rows
+  }
+  if (find_response(rows$family)$is_quadratic) {
+    model_by_sums(blueprint, rows, pilot, control)
+  } else {
+    model_by_mode(blueprint, rows, pilot, control)
+  }
+}
+
+model_by_mode <- function(blueprint, rows, pilot, control) {
+  found <- tryCatch(
+    remote_mode(blueprint, rows, pilot, control),
+    tall_error_improper = function(cnd) NULL,
+    tall_error_mode = function(cnd) NULL,
+    tall_error_singular = function(cnd) NULL
+  )
+  if (is.null(found)) {
+    return(NULL)
+  }
+  found$psi <- psi_of_pilot(found$model, found, control)
+  remote <- new_remote(blueprint, rows, pilot, found)
+  as_remote(found$model, remote, found$facts)
+}
+
+# The sum of the bounds over all rows, from the pilot's, each with the number of
+# rows that it stands for.
+psi_of_pilot <- function(model, found, control) {
+  none <- list(radius = remote_radius(model$n_dim), phi_bar = 0, rate = 0,
+    scale = 1, seed = 1, pass = 0, first = 0)
+  chunk_draw(model$pointer, found$theta, found$chol, control$cores, none)$total
+}
+
+# Of a normal posterior e^-24 is further out.
+remote_radius <- function(n_dim) {
+  sqrt(n_dim) + 7
+}
+
+# Of a Gaussian response sums are enough.
+model_by_sums <- function(blueprint, rows, pilot, control) {
+  sums <- products_of(rows, control)
+  pilot$facts <- sums$facts
+  remote <- new_remote(blueprint, rows, pilot, sums, sums, control)
+  as_remote(build_model(blueprint, pilot), remote, sums$facts)
+}
+
+# What a model has of the rows that it is the model of: how they are read, the
+# blueprint by which models of some are made, what passes found; some: as many
+# as columns, of the pilot; products: sums of a Gaussian response; control: by
+# which residuals are looked at. `count$pass` of passes are done.
+new_remote <- function(
+  blueprint,
+  rows,
+  pilot,
+  found,
+  products = NULL,
+  control = NULL,
+  pass = 0
+) {
+  count <- new.env(parent = emptyenv())
+  count$pass <- pass
+  n <- min(ncol(pilot$x), nrow(pilot$x))
+  structure(
+    list(
+      blueprint = blueprint,
+      rows = rows,
+      some = rows_at(pilot, seq_len(n)),
+      found = found,
+      n_missing = found$n_missing,
+      products = products,
+      control = control,
+      count = count
+    ),
+    class = "tall_remote"
+  )
+}
+
+as_remote <- function(model, remote, facts) {
+  model$n_data <- facts$n_row
+  place <- response_facts(model$family)$place
+  numbers <- c(place, unlist(facts), unlist(model$prior))
+  model$fingerprint <- .Call(ffi_hash, numbers)
+  model$remote <- remote
+  model
+}
+
+# Of rows x, y, weights, offset that a pass drew, under the prior of all rows.
+model_of_some <- function(remote, of) {
+  some <- rows_drawn(remote$rows, of, remote$found$facts)
+  build_model(remote$blueprint, some)
+}

@@ -1,0 +1,54 @@
+# All rows of a source in memory, where they fit.
+
+# All rows of a source as a data frame, in memory, where they fit.
+# instead: what a user may do where they do not fit; before: the digest of a
+# pass before.
+collect_source <- function(source, instead = passes_instead, before = NULL) {
+  digest <- new_digest(names(before$kinds), before$kinds)
+  frames <- list()
+  bytes <- 0
+  most <- memory_for_rows()
+  source_each(
+    source,
+    NULL,
+    function(block) {
+      digest$add(block)
+      frame <- block_frame(block)
+      bytes <<- bytes + as.double(utils::object.size(frame))
+      if (bytes > most) {
+        abort_rows_memory(block, most, instead)
+      }
+      frames[[length(frames) + 1]] <<- frame
+      TRUE
+    }
+  )
+  check_same_digest(before, digest$found())
+  bind_frames(frames)
+}
+
+# A model copies them more than once: a fifth of what is free, 2 GB where the
+# system does not say.
+memory_for_rows <- function() {
+  free <- free_memory()
+  if (is.na(free)) 2e9 else 0.2 * free
+}
+
+passes_instead <- c(
+  i = "Passes need no memory for rows: leave out {.arg kernel} and others that
+       draw minibatches, or give a narrower prior.",
+  i = "Or give the path of a new file as {.arg store}: the design is written
+       there, and mapped."
+)
+
+abort_rows_memory <- function(block, most, instead) {
+  abort_tall(
+    "memory",
+    c(
+      "This needs all rows in memory, where they do not fit: more than
+       {format_bytes(most)} by row {format_count(block$row)}.",
+      instead
+    ),
+    argument = "data",
+    expected = most
+  )
+}

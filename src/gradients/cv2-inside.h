@@ -1,0 +1,36 @@
+/* What the files of control variates of order 2 share. */
+#ifndef TB_GRADIENTS_CV2_INSIDE_H
+#define TB_GRADIENTS_CV2_INSIDE_H
+
+#include "gradients/gradient.h"
+#include "passes/expansion.h"
+
+struct tb_factors;
+
+/* How g_0(theta) - s H delta comes about. */
+enum tb_cv2_mean {
+  TB_CV2_any = 0,       /* from g_0 and H */
+  TB_CV2_quadratic = 1, /* g_0(at) - A delta, A = P + s H: a quadratic prior */
+  TB_CV2_white = 2      /* and A is the identity */
+};
+
+struct tb_cv2 {
+  struct tb_expansion expansion;
+  double scale; /* s of the likelihood */
+  enum tb_cv2_mean mean;
+  double* v_prior; /* n_dim: g_0(at) */
+  double* v_sum;   /* n_dim: g_0(at) + s G */
+  double* v_bend;  /* n_dim x n_dim: A */
+  double* v_P;     /* n_dim x n_dim: P */
+  double log_prior;
+  bool is_quadratic; /* the prior with P, within its bounds */
+  char* p_memory;    /* of these */
+  size_t n_byte;
+  struct tb_factors* p_factors; /* of the factorised test; NULL: not wanted */
+};
+
+static inline const struct tb_cv2* tb_cv2_of(const struct tb_chain* p_chain) {
+  return p_chain->p_target->p_estimator->p_self;
+}
+
+#endif
