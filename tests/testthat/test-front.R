@@ -47,7 +47,10 @@ test_that("every front end takes the arguments of sg_sample() through `...`", {
       keep = "none",
       refresh = 0
     ))
-    expect_s3_class(fit, c(sub("[.]fit$", "", name), "tall_fit"), exact = TRUE)
+    own <- sub("[.]fit$", "", name)
+    is_regression <- own %in% c("tall_glm", "tall_glmer", "tall_nn")
+    own <- c(own, if (is_regression) "tall_regression", "tall_fit")
+    expect_s3_class(fit, own, exact = TRUE)
     expect_identical(fit$control$iter, 12, info = name)
     expect_identical(fit$control$chains, 2, info = name)
     expect_null(fit$draws, info = name)

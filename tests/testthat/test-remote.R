@@ -247,7 +247,8 @@ test_that("subset, weights of 0 and na.action choose rows as in memory", {
 test_that("rows come to memory where exact steps do not pay", {
   data <- remote_data(20000)
   # separated under a wide prior: heavy tails
-  data$rare <- as.double(seq_len(20000) %in% sample(which(data$y == 1), 60))
+  rare <- withr::with_seed(1, sample(which(data$y == 1), 60))
+  data$rare <- as.double(seq_len(20000) %in% rare)
   local_passes()
   fit <- suppressWarnings(remote_fit(
     y ~ x + rare,
