@@ -86,8 +86,7 @@ bias_check <- function(
   segment <- run_segment(
     plan,
     control,
-    n_warmup = 2 * control$warmup,
-    n_sampling = iter * plan$steps,
+    new_stretch(2 * control$warmup, iter * plan$steps),
     label = "Half the step size",
     on_futures = use_futures(plan$model, control)
   )

@@ -135,13 +135,8 @@ ksd <- function(
   prefixes <- check_prefixes(prefixes, n)
   check_flag(diagonal)
   cores <- check_cores(cores)
-  order <- problem$order
   square <- ksd_squares(
-    problem$theta[, order, drop = FALSE],
-    problem$score[, order, drop = FALSE],
-    problem$weights[order],
-    problem$c,
-    problem$beta,
+    by_iteration(problem),
     form,
     diagonal,
     if (is.null(prefixes)) n else prefixes,
@@ -162,9 +157,11 @@ label_discrepancy <- function(value, name, prefixes, label) {
   table
 }
 
-# What a Stein discrepancy is made of, checked. theta, score: n_dim x n_draw,
-# chain after chain, in the coordinates of `covariance`, whose root is R'R;
-# `order` goes through them iteration by iteration. max_draws: where gradients
+# What a Stein discrepancy is made of, checked: weighted draws with the
+# gradients of the log density there, and the kernel (c^2 + ||x - y||^2)^beta.
+# theta, score: n_dim x n_draw, chain after chain, in the coordinates of
+# `covariance`, whose root is R'R; `order` goes through them iteration by
+# iteration. max_draws: where gradients
 # are to be computed. bounds: as stein_bounds() has them, which are then taken
 # away.
 stein_problem <- function(
@@ -215,29 +212,38 @@ stein_problem <- function(
     problem$theta <- backsolve(root, problem$theta, transpose = TRUE)
     problem$score <- root %*% problem$score
   }
+  structure(problem, class = "tall_stein_problem")
+}
+
+# The draws of a problem in the order in which they were made, so that the first
+# ones are a prefix of the run.
+by_iteration <- function(problem) {
+  order <- problem$order
+  problem$theta <- problem$theta[, order, drop = FALSE]
+  problem$score <- problem$score[, order, drop = FALSE]
+  problem$weights <- problem$weights[order]
+  problem$order <- seq_along(order)
   problem
 }
 
 # Squares of the discrepancy: a row for each coordinate, or one; a column for
-# each prefix. theta, score: n_dim x n_draw.
+# each prefix of the draws.
 ksd_squares <- function(
-  theta,
-  score,
-  weights,
-  c,
-  beta,
-  form,
-  diagonal,
-  prefixes,
-  cores
+  problem,
+  form = "vector",
+  diagonal = TRUE,
+  prefixes = ncol(problem$theta),
+  cores = 1
 ) {
+  theta <- problem$theta
+  weights <- problem$weights
   parts <- .Call(
     ffi_ksd,
     theta - rowMeans(theta),
-    score,
+    problem$score,
     weights,
-    c,
-    beta,
+    problem$c,
+    problem$beta,
     form == "coordinate",
     as.integer(cores)
   )

@@ -90,7 +90,7 @@ noise_threshold <- function(
   distance <- squared_distance(fit, theta)
   largest <- max(apply(distance, 2, stats::quantile, probs = probability))
   context <- run_context(
-    new_plan(model, kernel, gradient, spec, schedule_constant()),
+    new_plan(model, new_sampler(kernel, gradient, spec)),
     list(chains = chains, cores = 1, refresh = 0)
   )
   p <- selection_probabilities(spec, context)
@@ -239,7 +239,7 @@ check_exact_variance <- function(gradient) {
 }
 
 variance_exact <- function(model, theta, gradient, subsample, cores) {
-  plan <- new_plan(model, NULL, gradient, subsample, schedule_constant())
+  plan <- new_plan(model, new_sampler(NULL, gradient, subsample))
   context <- run_context(
     plan,
     list(
@@ -319,7 +319,7 @@ variance_monte_carlo <- function(
 ) {
   kernel <- kernel_sgld(1)
   kernel$args$step_size <- 0
-  plan <- new_plan(model, kernel, gradient, subsample, schedule_constant())
+  plan <- new_plan(model, new_sampler(kernel, gradient, subsample))
   plan$init <- .Call(ffi_model_to_sampler, model$pointer, as.double(t(theta)))
   n_point <- nrow(theta)
   control <- list(
@@ -332,7 +332,7 @@ variance_monte_carlo <- function(
     keep = c("draws", "gradients"),
     refresh = 0
   )
-  segment <- run_segment(plan, control, 0, replicates)
+  segment <- run_segment(plan, control, new_stretch(0, replicates))
   found <- array(
     segment$buffers$gradient,
     c(replicates, n_point, model$n_dim)

@@ -174,7 +174,7 @@ collect_classes <- function(asked, run) {
     i = "Or select the columns that {.arg formula} needs before."
   ))
   rows <- asked$data
-  if (run$refresh > 0 && is.data.frame(rows) && !was_frame) {
+  if (run$control$refresh > 0 && is.data.frame(rows) && !was_frame) {
     bytes <- as.double(utils::object.size(rows))
     cli::cli_inform(c(
       i = "{format_count(nrow(rows))} {cli::qty(nrow(rows))}row{?s} of
@@ -189,7 +189,7 @@ collect_classes <- function(asked, run) {
 # for each row and entry.
 tell_class_cost <- function(model, run, most = 60) {
   seconds <- 7e-9 * model$n_data * model$n_dim^2
-  if (!is.null(run$kernel) || run$refresh == 0 || seconds <= most) {
+  if (!is.null(run$kernel) || run$control$refresh == 0 || seconds <= most) {
     return(invisible())
   }
   cli::cli_inform(c(

@@ -114,17 +114,17 @@ tall_factorize <- function(
   ratings <- rating_columns(parts, data)
   held_out <- new_pairs(parts, newdata, ratings)
   ratings <- held_out$data
-  recipe <- list(
-    name = model,
-    rank = rank,
-    alpha = alpha,
-    mu0 = mu0,
-    a0 = a0,
-    b0 = b0,
+  blueprint <- factors_blueprint(
+    model,
+    rank,
+    alpha,
+    mu0,
+    a0,
+    b0,
     init = if (is.character(init)) init else "default",
     gibbs_every = gibbs_every
   )
-  built <- rlang::inject(build_factors(!!!recipe, ratings = ratings))
+  built <- build_factors(blueprint, ratings)
   if (!is.character(init)) {
     run["init"] <- list(init)
   }
@@ -150,7 +150,7 @@ tall_factorize <- function(
       subsample_uniform(default_size(built), replace = FALSE)
   }
   built <- front_model(built, run)
-  fit <- front_sample(built, run)
+  fit <- sample_model(built, run)
   of_model <- c("shape", "ids", "rated", "center", "alpha", "rating_range")
   written <- written_call(match.call(), "tall_factorize", parent.frame())
   front_fit(fit, "tall_factorize", written, c(built[of_model], list(
@@ -159,7 +159,7 @@ tall_factorize <- function(
     newdata = held_out$frame,
     range = range,
     baseline = held_out_baseline(held_out, built$center),
-    data = if (keep_data) c(recipe, list(ratings = light_ratings(ratings)))
+    data = if (keep_data) factorize_data(blueprint, ratings)
   )))
 }
 
@@ -181,12 +181,12 @@ check_no_means <- function(model, is_missing) {
   }
 }
 
-# With row numbers in half the memory.
-light_ratings <- function(ratings) {
+# What the model is built from again, with row numbers in half the memory.
+factorize_data <- function(blueprint, ratings) {
   for (side in c("user", "item")) {
     storage.mode(ratings[[side]]$index) <- "integer"
   }
-  ratings
+  c(unclass(blueprint), list(ratings = ratings))
 }
 
 #' @export
@@ -200,7 +200,7 @@ rebuild_model.tall_factorize <- function(fit) {
   }
   # what there was to warn of has been said when the model was new
   suppressWarnings(
-    rlang::inject(build_factors(!!!data)),
+    build_factors(data, data$ratings),
     classes = "tall_warning_ratings"
   )
 }

@@ -91,7 +91,7 @@ tall_ica <- function(
   x <- standard_columns(x, scaling)
   model <- front_model(model_ica(x, prior_sd, storage), run)
   check_monitor(run$monitor, model)
-  start <- with_seed(run$seed, ica_start(x, init))
+  start <- with_seed(run$control$seed, ica_start(x, init))
   mode <- find_mode(
     model,
     method = "lbfgs",
@@ -107,7 +107,7 @@ tall_ica <- function(
     model <- build_ica(x, prior_sd, reference, storage)
   }
   model$cache$mode <- mode
-  fit <- front_sample(model, run)
+  fit <- sample_model(model, run)
   written <- written_call(match.call(), "tall_ica", parent.frame())
   front_fit(fit, "tall_ica", written, list(
     data = if (keep_data) list(x = given, prior_sd = prior_sd),

@@ -182,7 +182,7 @@ front_ready.tall_front_network <- function(front, model, read, reader, run) {
   started <- proc.time()[["elapsed"]]
   held_out <- if (is.null(run$kernel)) read
   modes <- with_seed(
-    run$seed,
+    run$control$seed,
     nn_train(model, front$train_iter, run$control, held_out)
   )
   trained <- proc.time()[["elapsed"]] - started

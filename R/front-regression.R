@@ -4,7 +4,7 @@
 #           before anything takes time
 #   rows    front_rows(): of a model frame, of matrices, or passed over
 #   model   build_model(blueprint, rows), with the run's lambda
-#   sample  front_ready(): monitors, a training; then front_sample()
+#   sample  front_ready(): monitors, a training; then sample_model()
 #   fit     front_parts(): what methods need of it; then front_fit()
 #
 # A front end is its arguments, its help, and a record of class
@@ -94,7 +94,7 @@ fit_in_memory <- function(front, rows, run) {
 }
 
 sample_ready <- function(front, ready) {
-  front_sample(
+  sample_model(
     ready$model,
     ready$run,
     in_place = !isFALSE(front$in_place),

@@ -54,7 +54,7 @@ fit_in_passes <- function(front, source, run) {
         reader <- pilot_reader(front, reading)
         n_missing <- reading$look$n_missing
         pilot <- rows_of_pilot(reading)
-        rows <- settle_database(reading, pilot, run$refresh)
+        rows <- settle_database(reading, pilot, run$control$refresh)
         reading <- NULL # passes and run do without the rest
         model <- model_of_passes(front$blueprint, rows, pilot, run$control)
         pilot <- NULL
@@ -189,7 +189,8 @@ have_bounds <- function(priors) {
   vapply(
     priors,
     function(prior) {
-      inherits(prior, "tall_prior") && prior_kinds[[prior$kind]]$has_bounds
+      inherits(prior, "tall_prior") &&
+        prior_kinds[[prior$kind]]$form == "bounded"
     },
     TRUE
   )

@@ -6,12 +6,10 @@
 #                                            anything takes time
 #   model <- front_model(build_x(), run)     from data, with the run's lambda
 #   run$monitor <- ...                       in the terms of the data
-#   fit <- front_sample(model, run)
+#   fit <- sample_model(model, run)
 #   front_fit(fit, "tall_x", match.call(), parts)
 
-# list(kernel, ..., refresh, control): the arguments of sample_model() and
-# lambda; `control` as check_control() has them, with the seed that is drawn
-# where none is given. .defaults: other ones than sg_sample()'s, as language.
+# The run, see new_run(). .defaults: other ones than sg_sample()'s, as language.
 # .without: arguments that the front end sets itself, with a sentence why. Names
 # start with a dot, since `...` may have any other.
 front_run <- function(..., .front, .defaults = list(), .without = character()) {
@@ -45,24 +43,14 @@ front_run <- function(..., .front, .defaults = list(), .without = character()) {
     at$keep,
     at$refresh
   )
-  check_members(at$kernel, at$gradient, at$subsample, at$schedule)
-  run <- mget(names(arguments), envir = at)
-  run$seed <- control$seed
-  run$control <- control
-  run
+  sampler <-
+    check_sampler(at$kernel, at$gradient, at$subsample, at$schedule)
+  new_run(sampler, control, at$init, at$lambda, at$variables, at$monitor)
 }
 
 # The model with the run's lambda.
 front_model <- function(model, run) {
   temper_model(model, check_lambda(run$lambda, model))
-}
-
-# whitens: see sample_model().
-front_sample <- function(model, run, in_place = FALSE, whitens = FALSE) {
-  run <- run[setdiff(names(run), c("lambda", "control"))]
-  rlang::inject(
-    sample_model(model, !!!run, in_place = in_place, whitens = whitens)
-  )
 }
 
 # The fit as its front end hands it back: with its class, the call, and `parts`,

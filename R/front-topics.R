@@ -96,18 +96,19 @@ tall_topics <- function(
       run$monitor,
       list(perplexity = monitor_perplexity(newdata))
     )
-    run$monitor$every <- run$monitor$every %||% max(1, floor(run$iter / 40))
+    every <- max(1, floor(run$control$iter / 40))
+    run$monitor$every <- run$monitor$every %||% every
   }
   model <- front_model(model, run)
   started <- proc.time()[["elapsed"]]
   given <- run[c("kernel", "gradient", "subsample")]
   plan <- with_seed(
-    run$seed,
+    run$control$seed,
     topics_plan(model, documents, train_iter, given, run$control)
   )
   trained <- proc.time()[["elapsed"]] - started
   run[names(plan)] <- plan
-  fit <- front_sample(model, run)
+  fit <- sample_model(model, run)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + trained
   written <- written_call(match.call(), "tall_topics", parent.frame())
   front_fit(fit, "tall_topics", written, list(

@@ -49,14 +49,8 @@ gaussian_centre <- function(model, stands_in, cores) {
   here <- model_evaluate(model, theta)
   new_mode(
     model,
-    estimate = theta,
-    log_posterior = here$log_density,
-    gradient = drop(here$gradient),
-    minus_hessian = hessian,
-    passes = parts$passes + 1,
-    iterations = 0,
-    converged = TRUE,
-    method = "given sigma"
+    new_expansion(theta, here$log_density, drop(here$gradient), hessian),
+    new_search("given sigma", parts$passes + 1, iterations = 0)
   )
 }
 

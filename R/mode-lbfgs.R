@@ -40,18 +40,20 @@ mode_lbfgs <- function(model, start, max_iter, has_curvature, cores) {
   check_lbfgs_separation(model, start, here, has_scales, max_iter, cores)
   mode <- new_mode(
     model,
-    estimate = fit$par,
-    log_posterior = final$log_density,
-    gradient = here$gradient,
-    minus_hessian = if (has_curvature) {
-      proper_hessian(model, fit$par, cores = cores)
-    },
-    passes = passes + lbfgs_passes(model, has_curvature, has_scales),
-    iterations = unname(fit$counts[[1]]),
-    converged = fit$convergence == 0,
-    method = "lbfgs",
-    box = box,
-    scale = if (has_scales) mode_scale(model, fit$par, cores)
+    new_expansion(
+      fit$par,
+      final$log_density,
+      here$gradient,
+      if (has_curvature) proper_hessian(model, fit$par, cores = cores)
+    ),
+    new_search(
+      "lbfgs",
+      passes + lbfgs_passes(model, has_curvature, has_scales),
+      unname(fit$counts[[1]]),
+      fit$convergence == 0
+    ),
+    box,
+    if (has_scales) mode_scale(model, fit$par, cores)
   )
   mode$trace <- do.call(rbind, trace)
   mode$converged <- has_converged(mode, box_rest(box, fit$par, here$gradient))

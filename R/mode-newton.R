@@ -3,13 +3,8 @@
 # A step is halved until it rises, down to this share of it.
 newton_least_step <- 1e-10
 
-mode_newton <- function(
-  model,
-  start,
-  max_iter,
-  cores,
-  least_step = newton_least_step
-) {
+# options: see search_options().
+mode_newton <- function(model, start, options, cores) {
   kinked <- kinked_coordinates(model)
   passes <- 0
   iterations <- 0
@@ -33,10 +28,10 @@ mode_newton <- function(
       state$theta,
       index,
       round,
-      max_iter,
+      options$max_iter,
       cores,
       box,
-      least_step
+      options$least_step
     )
     steps <- state$steps
     trace <- rbind(
@@ -66,15 +61,9 @@ mode_newton <- function(
   }
   mode <- new_mode(
     model,
-    estimate = state$theta,
-    log_posterior = state$log_posterior,
-    gradient = state$gradient,
-    minus_hessian = hessian,
-    passes = passes,
-    iterations = iterations,
-    converged = state$converged,
-    method = "newton",
-    box = box
+    new_expansion(state$theta, state$log_posterior, state$gradient, hessian),
+    new_search("newton", passes, iterations, state$converged),
+    box
   )
   mode$trace <- trace
   mode

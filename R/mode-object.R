@@ -1,18 +1,37 @@
 # tall_mode: where a mode is, its curvature, and how it was found.
 
-new_mode <- function(
-  model,
-  estimate,
-  log_posterior,
-  gradient,
-  minus_hessian,
-  passes,
-  iterations,
-  converged,
-  method,
-  box = NULL,
-  scale = NULL
-) {
+# A log posterior about a point, to second order. hessian: minus the Hessian,
+# NULL where there is none.
+new_expansion <- function(theta, log_posterior, gradient, hessian = NULL) {
+  stopifnot(length(gradient) == length(theta))
+  expansion <- list(
+    theta = theta,
+    log_posterior = log_posterior,
+    gradient = gradient,
+    hessian = hessian
+  )
+  structure(expansion, class = "tall_expansion")
+}
+
+# What a search did.
+new_search <- function(method, passes, iterations, converged = TRUE) {
+  stopifnot(rlang::is_string(method), rlang::is_bool(converged))
+  search <- list(
+    method = method,
+    passes = passes,
+    iterations = iterations,
+    converged = converged
+  )
+  structure(search, class = "tall_search")
+}
+
+# about: the expansion at the mode. box: the bounds of its prior, see
+# mode_box(). scale: where there is no Hessian, of each parameter the standard
+# deviation given all others.
+new_mode <- function(model, about, search, box = NULL, scale = NULL) {
+  estimate <- about$theta
+  gradient <- about$gradient
+  minus_hessian <- about$hessian
   if (!is.null(minus_hessian)) {
     minus_hessian <- bounded_hessian(box, minus_hessian, estimate, gradient)
   }
@@ -26,15 +45,15 @@ new_mode <- function(
     list(
       estimate = stats::setNames(estimate, model$coordinates),
       variables = mode_variables(model, estimate),
-      log_posterior = log_posterior,
+      log_posterior = about$log_posterior,
       gradient_norm = sqrt(sum(gradient^2)),
       hessian = if (!is.null(minus_hessian)) -minus_hessian,
       chol = chol,
       scale = if (!is.null(scale)) stats::setNames(scale, model$coordinates),
-      passes = passes,
-      iterations = iterations,
-      converged = converged,
-      method = method,
+      passes = search$passes,
+      iterations = search$iterations,
+      converged = search$converged,
+      method = search$method,
       at_bound = model$coordinates[at_bound],
       fingerprint = model$fingerprint
     ),

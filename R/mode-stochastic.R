@@ -1,30 +1,27 @@
 # Modes by minibatches: ADAM and stochastic gradient ascent. For models without
 # a Hessian, and for data of which a full pass costs too much.
 
-# As find_mode() lays them out; see there for the update equations. label: of
-# the progress bar, see search_label(); NULL: none. rows: those that minibatches
+# As find_mode() lays them out; see there for the update equations. options: see
+# search_options(). label: of the progress bar, see search_label(); NULL: none. rows: those that minibatches
 # are of, if not all; they then stand for all.
 mode_stochastic <- function(
   model,
   start,
-  method,
-  max_iter,
-  batch_size,
-  learning_rate,
-  decay,
-  beta,
+  options,
   cores,
   label,
   rows = NULL
 ) {
+  s <- options$settings
+  max_iter <- options$max_iter
   n_data <- model$n_data
   n_pool <- if (is.null(rows)) n_data else length(rows)
-  size <- min(n_pool, batch_rows(batch_size, n_data))
+  size <- min(n_pool, batch_rows(s$batch_size, n_data))
   weight <- n_data / size
   step <- switch(
-    method,
-    adam = adam_rule(learning_rate, decay, beta),
-    sgd = sgd_rule(learning_rate, decay)
+    options$method,
+    adam = adam_rule(s$learning_rate, s$decay, s$beta),
+    sgd = sgd_rule(s$learning_rate, s$decay)
   )
   theta <- start
   watch <- search_recorder(max_iter, size, n_data, label)
@@ -50,16 +47,17 @@ mode_stochastic <- function(
   has_curvature <- model_info(model)$has_curvature
   mode <- new_mode(
     model,
-    estimate = theta,
-    log_posterior = final$log_density,
-    gradient = drop(final$gradient),
-    minus_hessian = if (has_curvature) {
-      proper_hessian(model, theta, cores = cores)
-    },
-    passes = max_iter * size / n_data + 1 + has_curvature,
-    iterations = max_iter,
-    converged = TRUE,
-    method = method
+    new_expansion(
+      theta,
+      final$log_density,
+      drop(final$gradient),
+      if (has_curvature) proper_hessian(model, theta, cores = cores)
+    ),
+    new_search(
+      options$method,
+      max_iter * size / n_data + 1 + has_curvature,
+      max_iter
+    )
   )
   mode$trace <- watch$result()
   mode$distance <- mode_distance(mode, drop(final$gradient))
@@ -113,8 +111,7 @@ check_search_gradient <- function(gradient, step, model) {
     abort_status(
       "nonfinite",
       iteration = step,
-      coordinate = model$coordinates[[bad[[1]]]],
-      value = gradient[[bad[[1]]]],
+      at = new_place(model$coordinates[[bad[[1]]]], gradient[[bad[[1]]]]),
       detail = "The learning rate is too large: the search ran away."
     )
   }
@@ -200,19 +197,15 @@ plot.tall_mode <- function(x, type = c("log_posterior", "gradient_norm"), ...) {
 
 # ADAM where a front end trains before it samples; `s` are its settings.
 train_mode <- function(model, start, train_iter, s, cores, label, rows = NULL) {
-  mode_stochastic(
+  settings <- stochastic_settings(
     model,
-    start,
     "adam",
-    max_iter = train_iter,
     batch_size = min(s$batch, model$n_data),
     learning_rate = s$learning_rate,
-    decay = train_iter / 10,
-    beta = c(0.9, 0.999),
-    cores = cores,
-    label = label,
-    rows = rows
+    decay = train_iter / 10
   )
+  options <- search_options(model, "adam", train_iter, settings)
+  mode_stochastic(model, start, options, cores, label, rows)
 }
 
 # As many passes as the settings say, but not too few iterations.

@@ -31,7 +31,7 @@ has_sums <- function(model) {
 
 # And can it be drawn from?
 has_normal_coefficients <- function(model) {
-  all(prior_facts(model$prior, "is_quadratic")[seq_len(model$n_coef)])
+  all(prior_has_form(model$prior, "quadratic")[seq_len(model$n_coef)])
 }
 
 # list(mean, gram, cross, square, weight, response, n_row): of x, S; of x and y

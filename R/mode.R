@@ -156,30 +156,29 @@ find_mode <- function(
   settings <- if (mode_is_stochastic(method)) {
     stochastic_settings(model, method, batch_size, learning_rate, decay, beta)
   }
-  search_mode(model, method, init, max_iter, cores, refresh, settings)
+  options <- search_options(model, method, max_iter, settings)
+  search_mode(model, options, init, cores, refresh)
 }
 
-# find_mode() once its arguments are known to be good; `settings` are those of
-# mode_stochastic(). stands_in: where there is no mode but a posterior, is a
-# point to start and scale by welcome? least_step: of Newton's method.
+# find_mode() once its arguments are known to be good. stands_in: where there is
+# no mode but a posterior, is a point to start and scale by welcome?
 search_mode <- function(
   model,
-  method = mode_method(model),
+  options = search_options(model),
   init = NULL,
-  max_iter = if (mode_is_stochastic(method)) 5000 else 100,
   cores = 1,
   refresh = getOption("tallbayes.refresh", 1),
-  settings = stochastic_settings(model, method, decay = max_iter / 10),
-  stands_in = FALSE,
-  least_step = newton_least_step
+  stands_in = FALSE
 ) {
+  method <- options$method
+  max_iter <- options$max_iter
   has_curvature <- model_info(model)$has_curvature
   start <- if (is.null(init)) model_start(model) else as.double(init)
   search <- function() {
     switch(
       method,
       newton = seek_peak(
-        mode_newton(model, start, max_iter, cores, least_step),
+        mode_newton(model, start, options, cores),
         model,
         start,
         cores
@@ -190,18 +189,7 @@ search_mode <- function(
         start,
         cores
       ),
-      mode_stochastic(
-        model,
-        start,
-        method,
-        max_iter,
-        settings$batch_size,
-        settings$learning_rate,
-        settings$decay,
-        settings$beta,
-        cores,
-        search_label(refresh)
-      )
+      mode_stochastic(model, start, options, cores, search_label(refresh))
     )
   }
   if (mode_is_stochastic(method) || !can_lose_sigma(model)) {
@@ -249,46 +237,6 @@ warn_no_convergence <- function(mode, method, max_iter) {
   )
 }
 
-# What "auto" stands for.
-mode_method <- function(model, method = "auto") {
-  if (method != "auto") {
-    method
-  } else if (!is.null(model$traits$mode_method)) {
-    model$traits$mode_method
-  } else if (model_info(model)$has_curvature) {
-    "newton"
-  } else {
-    "lbfgs"
-  }
-}
-
-mode_is_stochastic <- function(method) {
-  method %in% c("adam", "sgd")
-}
-
-# Those of mode_stochastic(), checked.
-stochastic_settings <- function(
-  model,
-  method,
-  batch_size = 500,
-  learning_rate = NULL,
-  decay = NULL,
-  beta = c(0.9, 0.999)
-) {
-  learning_rate <- check_number(
-    learning_rate,
-    positive = TRUE,
-    allow_null = TRUE
-  )
-  list(
-    batch_size = check_batch_size(batch_size, "batch_size"),
-    learning_rate = learning_rate %||%
-      if (method == "adam") 0.01 else 0.1 / model$n_data,
-    decay = check_number(decay, positive = TRUE, allow_null = TRUE),
-    beta = check_beta(beta)
-  )
-}
-
 # ---- where a mode is wanted --------------------------------------------------
 
 # The mode found with the defaults, remembered in the model. A search may draw
@@ -307,10 +255,10 @@ model_mode <- function(
       mode_seed,
       search_mode(
         model,
+        search_options(model, least_step = least_step),
         cores = cores,
         refresh = refresh,
-        stands_in = TRUE,
-        least_step = least_step
+        stands_in = TRUE
       )
     )
   }

@@ -103,17 +103,9 @@ model_bpmf <- function(
   init = c("default", "authors"),
   gibbs_every = NULL
 ) {
-  build_factors(
-    "bpmf",
-    check_ratings(user, item, rating),
-    rank,
-    alpha,
-    mu0,
-    a0,
-    b0,
-    init,
-    gibbs_every
-  )
+  blueprint <-
+    factors_blueprint("bpmf", rank, alpha, mu0, a0, b0, init, gibbs_every)
+  build_factors(blueprint, check_ratings(user, item, rating))
 }
 
 #' @rdname model_factors
@@ -129,17 +121,9 @@ model_pmf <- function(
   init = c("default", "authors"),
   gibbs_every = NULL
 ) {
-  build_factors(
-    "pmf",
-    check_ratings(user, item, rating),
-    rank,
-    alpha,
-    0,
-    a0,
-    b0,
-    init,
-    gibbs_every
-  )
+  blueprint <-
+    factors_blueprint("pmf", rank, alpha, 0, a0, b0, init, gibbs_every)
+  build_factors(blueprint, check_ratings(user, item, rating))
 }
 
 # n: of users and of items.
@@ -158,10 +142,10 @@ warn_rank <- function(rank, n) {
   )
 }
 
-# The models once the ratings, list(user, item, rating), are known to be good.
-build_factors <- function(
+# What a factorisation is before it has ratings, checked: all that a model is
+# built from besides them.
+factors_blueprint <- function(
   name,
-  ratings,
   rank,
   alpha,
   mu0,
@@ -170,20 +154,28 @@ build_factors <- function(
   init,
   gibbs_every
 ) {
-  rank <- check_count(rank, arg = "rank")
-  positive <- function(x, arg) {
-    check_number(x, positive = TRUE, arg = arg)
-  }
-  alpha <- positive(alpha, "alpha")
-  a0 <- positive(a0, "a0")
-  b0 <- positive(b0, "b0")
-  mu0 <- check_number(mu0, arg = "mu0")
-  init <- check_choice(init, c("default", "authors"), arg = "init")
-  gibbs_every <- check_count(
-    gibbs_every,
-    allow_null = TRUE,
-    arg = "gibbs_every"
+  blueprint <- list(
+    name = name,
+    rank = check_count(rank, arg = "rank"),
+    alpha = check_number(alpha, positive = TRUE, arg = "alpha"),
+    a0 = check_number(a0, positive = TRUE, arg = "a0"),
+    b0 = check_number(b0, positive = TRUE, arg = "b0"),
+    mu0 = check_number(mu0, arg = "mu0"),
+    init = check_choice(init, c("default", "authors"), arg = "init"),
+    gibbs_every = check_count(
+      gibbs_every,
+      allow_null = TRUE,
+      arg = "gibbs_every"
+    )
   )
+  structure(blueprint, class = "tall_factors_blueprint")
+}
+
+# The model of a blueprint and of ratings, list(user, item, rating), that are
+# known to be good.
+build_factors <- function(blueprint, ratings) {
+  name <- blueprint$name
+  rank <- blueprint$rank
   n <- c(ratings$user$n, ratings$item$n)
   check_n_dim(sum(n) * rank, rank)
   warn_rank(rank, n)
@@ -194,7 +186,7 @@ build_factors <- function(
     bias = name == "pmf"
   )
   names <- factor_names(name, ratings, rank)
-  draw <- factor_start(name, shape, init)
+  draw <- factor_start(name, shape, blueprint$init)
   center <- mean(ratings$rating)
   new_model(
     name,
@@ -206,11 +198,11 @@ build_factors <- function(
       n_item = n[[2]],
       rank = rank,
       center = center,
-      alpha = alpha,
-      mu0 = mu0,
-      a0 = a0,
-      b0 = b0,
-      gibbs_every = gibbs_every %||% 0
+      alpha = blueprint$alpha,
+      mu0 = blueprint$mu0,
+      a0 = blueprint$a0,
+      b0 = blueprint$b0,
+      gibbs_every = blueprint$gibbs_every %||% 0
     ),
     variables = c(names$rows, names$lambda),
     coordinates = c(names$rows, paste0("log_", names$lambda)),
@@ -221,7 +213,7 @@ build_factors <- function(
       item = tabulate(ratings$item$index, n[[2]]) > 0
     ),
     center = center,
-    alpha = alpha,
+    alpha = blueprint$alpha,
     rating_range = range(ratings$rating),
     traits = model_traits(
       start = function() draw(stats::rnorm),
@@ -229,7 +221,7 @@ build_factors <- function(
       # a mode is one of many, and a search for it an iteration of its own
       gradient = "simple",
       batch = max(32, ceiling(length(ratings$rating) / 100)),
-      gibbs_every = gibbs_every
+      gibbs_every = blueprint$gibbs_every
     ),
     label = paste0("model_", name)
   )

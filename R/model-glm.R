@@ -203,13 +203,16 @@ read_regression <- function(blueprint, rows, check_names) {
     n_dim = ncol(x),
     column_sd = function() known$sd %||% column_sds(x),
     response_sd = units$sd %||% 1,
-    response_mean = units$mean %||% 0,
-    aux = if (any(is_sampled)) {
-      aux_priors(priors$prior_aux, family, facts$aux[is_sampled])
-    },
-    aux_sd = units$aux_sd %||% 1,
-    aux_lower = facts$lower[is_sampled]
+    response_mean = units$mean %||% 0
   )
+  if (any(is_sampled)) {
+    prior <- append_aux(
+      prior,
+      aux_priors(priors$prior_aux, family, facts$aux[is_sampled]),
+      units$aux_sd %||% 1,
+      facts$lower[is_sampled]
+    )
+  }
   list(
     rows = rows,
     facts = facts,

@@ -57,7 +57,7 @@ prior_lipschitz <- function(model) {
   if (!is.nan(known)) {
     return(known)
   }
-  is_quadratic <- all(prior_facts(model$prior, "is_quadratic"))
+  is_quadratic <- all(prior_has_form(model$prior, "quadratic"))
   if (!model_is_whitened(model) || !is_quadratic) {
     return(NA_real_)
   }

@@ -141,11 +141,12 @@ build_model.tall_blueprint_network <- function(blueprint, rows) {
   resolved <- prior_resolve(
     blueprint$priors$prior,
     names = names,
-    column_sd = sqrt(network_fan_in(widths)),
-    aux = if (samples_aux) {
-      scale_aux(blueprint$priors$prior_aux, response_sd)
-    }
+    column_sd = sqrt(network_fan_in(widths))
   )
+  if (samples_aux) {
+    aux <- scale_aux(blueprint$priors$prior_aux, response_sd)
+    resolved <- append_aux(resolved, list(aux))
+  }
   new_model(
     "network",
     list(

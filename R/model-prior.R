@@ -3,12 +3,12 @@
 
 # Which have a density that ends.
 bounded_coordinates <- function(model) {
-  which(prior_facts(model$prior, "has_bounds"))
+  which(prior_has_form(model$prior, "bounded"))
 }
 
 # Which have a density with a kink, and no curvature there.
 kinked_coordinates <- function(model) {
-  which(prior_facts(model$prior, "has_kink"))
+  which(prior_has_form(model$prior, "kinked"))
 }
 
 # Which coefficients have a prior that is not proper.

@@ -26,7 +26,7 @@
 # is_noisy: is noise added to its gradients?
 # is_users: is its density a user's own, of which nothing is known?
 # runs_r: does the core call functions of R, which may stop a chain?
-model_traits <- function(
+usual_traits <- list(
   start = NULL,
   draw = NULL,
   mode_method = NULL,
@@ -43,30 +43,20 @@ model_traits <- function(
   is_noisy = FALSE,
   is_users = FALSE,
   runs_r = FALSE
-) {
-  list(
-    start = start,
-    draw = draw,
-    mode_method = mode_method,
-    curvature_passes = curvature_passes,
-    gradient = gradient,
-    batch = batch,
-    gibbs_every = gibbs_every,
-    n_aux = n_aux,
-    has_classes = has_classes,
-    has_columns = has_columns,
-    has_data_free = has_data_free,
-    is_far_from_normal = is_far_from_normal,
-    is_grouped = is_grouped,
-    is_noisy = is_noisy,
-    is_users = is_users,
-    runs_r = runs_r
-  )
+)
+
+# Those that are not as usual are given by name.
+model_traits <- function(...) {
+  own <- list(...)
+  stopifnot(all(rlang::names2(own) %in% names(usual_traits)))
+  traits <- usual_traits
+  traits[names(own)] <- own
+  traits
 }
 
 # Are these what model_traits() made? Of functions only that they are some.
 are_traits <- function(x, n_dim) {
-  if (!is.list(x) || !identical(names(x), names(formals(model_traits)))) {
+  if (!is.list(x) || !identical(names(x), names(usual_traits))) {
     return(FALSE)
   }
   is_numbers <- function(value) {

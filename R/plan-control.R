@@ -99,7 +99,8 @@ check_recorded <- function(variables, model, keep) {
   sort(unique(match(variables, model$variables)))
 }
 
-check_members <- function(kernel, gradient, subsample, schedule) {
+# The sampler that a user gave.
+check_sampler <- function(kernel, gradient, subsample, schedule) {
   check_spec(
     kernel,
     "tall_kernel",
@@ -122,6 +123,7 @@ check_members <- function(kernel, gradient, subsample, schedule) {
     arg = "subsample"
   )
   check_spec(schedule, "tall_schedule", "schedule_*()", arg = "schedule")
+  new_sampler(kernel, gradient, subsample, schedule)
 }
 
 # n_dim x chains, in the parameters; NULL stays.

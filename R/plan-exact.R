@@ -13,10 +13,7 @@ try_exact <- function(model, mode, control, ledger) {
   }
   plan <- new_plan(
     model,
-    kernel_smh(),
-    gradient_cv(at = mode, order = 2),
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), gradient_cv(at = mode, order = 2)),
     mode = mode,
     ledger = ledger
   )
@@ -108,12 +105,7 @@ exact_pilot <- function(plan, control) {
   tryCatch(
     {
       plan$init <- plan_init(plan, NULL, pilot)
-      segment <- run_segment(
-        plan,
-        pilot,
-        n_warmup = 0,
-        n_sampling = s$exact_pilot
-      )
+      segment <- run_segment(plan, pilot, new_stretch(0, s$exact_pilot))
       report <- segment$reports[[1]]
       spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)
       if (status_name(report$status) == "ok") report

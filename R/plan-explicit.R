@@ -88,17 +88,13 @@ check_gibbs <- function(kernel, model) {
 }
 
 # A kernel as given, in the model's own coordinates.
-plan_explicit <- function(
-  model,
-  kernel,
-  gradient,
-  subsample,
-  schedule,
-  control
-) {
+plan_explicit <- function(model, sampler, control) {
+  kernel <- sampler$kernel
+  gradient <- sampler$gradient
+  subsample <- sampler$subsample
   check_gibbs(kernel, model)
-  check_schedule(kernel, schedule)
-  check_collected(schedule, control)
+  check_schedule(kernel, sampler$schedule)
+  check_collected(sampler$schedule, control)
   if (kernel_is_metropolis(kernel)) {
     check_has_density(kernel, model)
     gradient <- if (kernel_is_factorised(kernel)) {
@@ -143,10 +139,7 @@ plan_explicit <- function(
   check_noise(model, kernel, gradient, subsample)
   new_plan(
     model,
-    kernel,
-    gradient,
-    subsample,
-    schedule,
+    new_sampler(kernel, gradient, subsample, sampler$schedule),
     mode = if (inherits(gradient$args$at, "tall_mode")) gradient$args$at
   )
 }

@@ -25,10 +25,7 @@ recipe_langevin <- function(model, mode, size, recipe, ledger) {
   }
   plan <- new_plan(
     model,
-    kernel,
-    gradient_cv(at = mode),
-    recipe_scheme(size),
-    schedule_constant(),
+    new_sampler(kernel, gradient_cv(at = mode), recipe_scheme(size)),
     mode = mode,
     steps = steps_of_draw(step_size),
     escape = escape,
@@ -103,8 +100,7 @@ recipe_pilot <- function(plan, control) {
     report <- run_segment(
       pilot,
       pilot_control(control, s$pilot_steps),
-      n_warmup = 50,
-      n_sampling = s$pilot_steps,
+      new_stretch(50, s$pilot_steps),
       noise_every = 1
     )$reports[[1]]
     spend(plan$ledger, "recipe", report$n_row / n_data)
@@ -137,15 +133,10 @@ recipe_mala <- function(model, mode, recipe, ledger) {
   s <- recipe_settings
   d <- model$n_dim
   recipe$size <- model$n_data
+  step_size <- langevin_step * d^(-1 / 3) / largest_curvature(model, ledger)
   plan <- new_plan(
     model,
-    kernel_mala(
-      langevin_step * d^(-1 / 3) / largest_curvature(model, ledger),
-      adapt = TRUE
-    ),
-    gradient_full(),
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_mala(step_size, adapt = TRUE), gradient_full()),
     mode = mode,
     steps = mala_steps(d),
     recipe = recipe,

@@ -96,16 +96,18 @@ order_plan <- function(
   always <- certain_rows(weights, size)
   recipe[c("size", "step_size")] <- list(size, step_size)
   recipe["always"] <- list(always)
-  plan <- new_plan(
-    model,
+  sampler <- new_sampler(
     kernel_sgld(
       step_size,
       variant = "corrected",
       integrator = "leimkuhler-matthews"
     ),
     gradient_cv(at = mode, order = 2),
-    recipe_scheme(size, weights, always, "cubic"),
-    schedule_constant(),
+    recipe_scheme(size, weights, always, "cubic")
+  )
+  plan <- new_plan(
+    model,
+    sampler,
     mode = mode,
     steps = steps_of_draw(step_size),
     escape = recipe_settings$escape(model$n_dim),
@@ -130,8 +132,7 @@ order_pilot <- function(plan, control) {
   report <- run_segment(
     plan,
     pilot_control(control, s$pilot_steps),
-    n_warmup = 50,
-    n_sampling = s$pilot_steps,
+    new_stretch(50, s$pilot_steps),
     noise_every = 1
   )$reports[[1]]
   spend(plan$ledger, "recipe", report$n_row / plan$model$n_data)

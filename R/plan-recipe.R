@@ -1,15 +1,8 @@
 # The recipe: what is run where no kernel is given, so that its user tunes
 # nothing.
 
-plan_recipe <- function(
-  model,
-  gradient,
-  subsample,
-  schedule,
-  control,
-  in_place
-) {
-  check_recipe(model, gradient, subsample, schedule)
+plan_recipe <- function(model, sampler, control, in_place) {
+  check_recipe(model, sampler)
   if (isTRUE(model$prior_only)) {
     return(plan_prior(model, control))
   }
@@ -209,11 +202,11 @@ warn_thrown <- function(thrown, exact, remedy) {
 }
 
 # With a gradient, scheme or schedule but no kernel, nobody could say what runs.
-check_recipe <- function(model, gradient, subsample, schedule) {
+check_recipe <- function(model, sampler) {
   given <- c("gradient", "subsample", "schedule")[c(
-    !is.null(gradient),
-    !is.null(subsample),
-    !schedule_is_constant(schedule)
+    !is.null(sampler$gradient),
+    !is.null(sampler$subsample),
+    !schedule_is_constant(sampler$schedule)
   )]
   if (length(given) > 0) {
     abort_input(

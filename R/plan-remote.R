@@ -89,6 +89,7 @@ split_rows <- function(drawn, share, control) {
 # order: rows of `drawn`, as the chains use them.
 plan_of_drawn <- function(model, drawn, order, control, ledger) {
   own <- model_of_drawn(model, drawn)
+  found <- model$remote$found
   ahead <- list(
     gradient = drawn$sums$gradient,
     hessian = drawn$sums$hessian,
@@ -101,22 +102,18 @@ plan_of_drawn <- function(model, drawn, order, control, ledger) {
   )
   mode <- new_mode(
     own,
-    estimate = drawn$mean,
-    log_posterior = drawn$here$log_posterior +
-      sum(drawn$here$gradient * (drawn$mean - drawn$at)) / 2,
-    gradient = numeric(model$n_dim),
-    minus_hessian = drawn$curvature,
-    passes = model$remote$found$passes,
-    iterations = model$remote$found$passes,
-    converged = TRUE,
-    method = "passes"
+    new_expansion(
+      drawn$mean,
+      drawn$here$log_posterior +
+        sum(drawn$here$gradient * (drawn$mean - drawn$at)) / 2,
+      numeric(model$n_dim),
+      drawn$curvature
+    ),
+    new_search("passes", found$passes, iterations = found$passes)
   )
   plan <- new_plan(
     own,
-    kernel_smh(),
-    gradient_ahead(drawn$at, ahead),
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), gradient_ahead(drawn$at, ahead)),
     mode = mode,
     ledger = ledger
   )

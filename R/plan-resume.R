@@ -37,14 +37,7 @@ remote_plan.default <- function(fit, n_step) {
 resume_sums <- function(model, fit) {
   ledger <- new_ledger()
   cores <- fit$control$cores
-  plan <- new_plan(
-    model,
-    fit$kernel,
-    fit$gradient,
-    NULL,
-    fit$schedule,
-    ledger = ledger
-  )
+  plan <- new_plan(model, sampler_of(fit), ledger = ledger)
   if (kernel_is_independent(fit$kernel)) {
     plan$sums <- sums_posterior(model, cores)
   } else {

@@ -220,55 +220,6 @@ sg_sample <- function(
   check_model(model)
   lambda <- check_lambda(lambda, model)
   model <- temper_model(model, lambda)
-  sample_model(
-    model,
-    kernel,
-    gradient,
-    subsample,
-    schedule,
-    iter,
-    warmup,
-    thin,
-    chains,
-    cores,
-    seed,
-    init,
-    keep,
-    refresh,
-    monitor = monitor,
-    variables = variables
-  )
-}
-
-# What a front end takes through its `...`.
-run_argument_names <- function() {
-  setdiff(names(formals(sg_sample)), c("model", "..."))
-}
-
-# sg_sample() for callers whose users typed something else.
-# in_place: the model is ours, its rows may be rewritten. whitens: a Metropolis
-# kernel that is given moves in whitened coordinates.
-sample_model <- function(
-  model,
-  kernel,
-  gradient,
-  subsample,
-  schedule,
-  iter,
-  warmup,
-  thin,
-  chains,
-  cores,
-  seed,
-  init,
-  keep,
-  refresh,
-  monitor = NULL,
-  in_place = FALSE,
-  whitens = FALSE,
-  variables = NULL
-) {
-  started <- proc.time()[["elapsed"]]
   control <- check_control(
     iter,
     warmup,
@@ -279,20 +230,64 @@ sample_model <- function(
     keep,
     refresh
   )
-  check_members(kernel, gradient, subsample, schedule)
-  control["record"] <- list(check_recorded(variables, model, control$keep))
-  control["monitor"] <- list(check_monitor(monitor, model))
+  sampler <- check_sampler(kernel, gradient, subsample, schedule)
+  run <- new_run(sampler, control, init, lambda, variables, monitor)
+  sample_model(model, run)
+}
+
+# What a front end takes through its `...`.
+run_argument_names <- function() {
+  setdiff(names(formals(sg_sample)), c("model", "..."))
+}
+
+# A run as its user asked for it: a sampler, of which NULL is left to the recipe
+# and defaults to the model, and by its name what else is known before there is
+# a model. sample_model() checks init, variables and monitor against that.
+new_run <- function(
+  sampler,
+  control,
+  init = NULL,
+  lambda = NULL,
+  variables = NULL,
+  monitor = NULL
+) {
+  stopifnot(
+    inherits(sampler, "tall_sampler"),
+    is.list(control) && all(names(formals(check_control)) %in% names(control))
+  )
+  own <- list(
+    control = control,
+    init = init,
+    lambda = lambda,
+    variables = variables,
+    monitor = monitor
+  )
+  structure(c(unclass(sampler), own), class = "tall_run")
+}
+
+# The fit of a run, whose lambda the model has. in_place: the model is ours, its
+# rows may be rewritten. whitens: a Metropolis kernel that is given moves in
+# whitened coordinates.
+sample_model <- function(model, run, in_place = FALSE, whitens = FALSE) {
+  started <- proc.time()[["elapsed"]]
+  sampler <- sampler_of(run)
+  has_kernel <- !is.null(sampler$kernel)
+  control <- run$control
+  control["record"] <-
+    list(check_recorded(run$variables, model, control$keep))
+  control["monitor"] <- list(check_monitor(run$monitor, model))
   # what the recipe knows besides
-  found <- c(control, front = whitens)
-  init <- check_init(init, model, control$chains)
-  check_kernel_bounds(kernel, model)
+  found <- control
+  found$front <- whitens
+  init <- check_init(run$init, model, control$chains)
+  check_kernel_bounds(sampler$kernel, model)
   begin_nodes(model)
-  plan <- if (is.null(kernel)) {
-    plan_recipe(model, gradient, subsample, schedule, found, in_place)
+  plan <- if (has_kernel) {
+    plan_explicit(model, sampler, control)
   } else {
-    plan_explicit(model, kernel, gradient, subsample, schedule, control)
+    plan_recipe(model, sampler, found, in_place)
   }
-  if (whitens && !is.null(kernel)) {
+  if (whitens && has_kernel) {
     plan <- plan_front(plan, init, control, in_place)
   }
   if (is.null(plan$sums)) {
@@ -301,21 +296,23 @@ sample_model <- function(
     plan$start_chol <- start_chol(plan)
   }
   prepared <- proc.time()[["elapsed"]]
-  run <- function(plan) {
+  move <- function(plan) {
     run_segment(
       plan,
       control,
-      n_warmup = control$warmup,
-      n_sampling = (control$iter - control$warmup) * plan$steps,
+      new_stretch(
+        control$warmup,
+        (control$iter - control$warmup) * plan$steps
+      ),
       on_futures = use_futures(model, control)
     )
   }
-  segment <- run(plan)
+  segment <- move(plan)
   again <- recipe_again(plan, segment, found)
   if (!is.null(again)) {
     again[c("init", "start_chol")] <- plan[c("init", "start_chol")]
     plan <- again
-    segment <- run(plan)
+    segment <- move(plan)
   }
   finished <- proc.time()[["elapsed"]]
   fit <- new_fit(

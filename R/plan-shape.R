@@ -84,7 +84,7 @@ cubic_weights <- function(model, ledger, cores) {
 # Of the third derivative of the log posterior in any direction. Priors that are
 # not normal have their own.
 cubic_bound <- function(model, cubic) {
-  if (is.null(cubic) || !all(prior_facts(model$prior, "is_quadratic"))) {
+  if (is.null(cubic) || !all(prior_has_form(model$prior, "quadratic"))) {
     return(Inf)
   }
   sum(cubic)

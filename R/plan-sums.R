@@ -19,10 +19,7 @@ plan_draws <- function(model, control) {
   spend(ledger, "recipe", posterior$passes)
   plan <- new_plan(
     model,
-    kernel_of_draws(),
-    gradient_full(),
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_of_draws(), gradient_full()),
     ledger = ledger
   )
   plan$sums <- posterior

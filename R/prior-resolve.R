@@ -17,12 +17,6 @@ response_sd <- function(y) {
 #                function of no argument is welcome
 # response_sd    that of the response in a Gaussian model, else 1
 # response_mean  its mean, else 0: where an autoscaled intercept is centred
-# aux            priors of the sampled parameters of the response, such as
-#                sigma, appended as more coordinates; one of them may stand for
-#                itself
-# aux_sd         what its autoscale divides by: of a sigma response_sd at weight
-#                1
-# aux_lower      what each is above
 prior_resolve <- function(
   prior,
   prior_intercept = NULL,
@@ -30,10 +24,7 @@ prior_resolve <- function(
   n_dim = length(names),
   column_sd = rep(1, n_dim),
   response_sd = 1,
-  response_mean = 0,
-  aux = NULL,
-  aux_sd = response_sd,
-  aux_lower = 0
+  response_mean = 0
 ) {
   check_spec(prior, "tall_prior", "prior_*()")
   check_coefficient_prior(prior)
@@ -64,11 +55,20 @@ prior_resolve <- function(
       out$location[intercept] <- out$location[intercept] + response_mean
     }
   }
-  aux <- if (inherits(aux, "tall_prior")) list(aux) else aux
-  for (k in seq_along(aux)) {
-    out <- append_aux(out, aux[[k]], aux_sd, aux_lower[[k]])
-  }
   out
+}
+
+# With those of the sampled parameters of the response, such as sigma, as more
+# coordinates.
+#
+# aux    a prior of each
+# sd     what autoscale divides by: of a sigma response_sd at weight 1
+# lower  what each is above
+append_aux <- function(resolved, aux, sd = 1, lower = numeric(length(aux))) {
+  for (k in seq_along(aux)) {
+    resolved <- append_one_aux(resolved, aux[[k]], sd, lower[[k]])
+  }
+  resolved
 }
 
 # The prior of each sampled parameter of a response: `prior_aux` is that of the
@@ -107,7 +107,7 @@ check_coefficient_prior <- function(prior, arg = caller_arg(prior)) {
 }
 
 # The prior of its logarithm, Jacobian included.
-append_aux <- function(out, aux, aux_sd, lower) {
+append_one_aux <- function(out, aux, aux_sd, lower) {
   # flat on the scale itself
   kind <- if (aux$kind == "flat") "log_flat" else aux$kind
   if (!prior_kinds[[kind]]$is_of_scales) {

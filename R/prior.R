@@ -15,11 +15,10 @@
 #                centre.
 # Optional:
 #   is_proper    (TRUE or FALSE) Does its density have an integral?
-#   is_quadratic (TRUE or FALSE) Is its logarithm constant or quadratic,
-#                everywhere?
-#   has_kink     (TRUE or FALSE) Has its logarithm a kink at the location? Its
-#                curvature is then missing from a Hessian.
-#   has_bounds   (TRUE or FALSE) Does it end at location -+ scale?
+#   form         (string) What its logarithm is: "quadratic" (or constant),
+#                everywhere; "smooth"; "kinked" at the location, with a
+#                curvature that is missing from a Hessian; or "bounded", where
+#                the prior ends at location -+ scale.
 #   is_of_scales (TRUE or FALSE) Is it of a positive parameter, sampled on the
 #                log scale?
 #   said         (two strings) What users call location and scale.
@@ -28,9 +27,7 @@ prior_kind <- function(
   title,
   precision = function(scale, shape) 0 * scale,
   is_proper = TRUE,
-  is_quadratic = FALSE,
-  has_kink = FALSE,
-  has_bounds = FALSE,
+  form = "smooth",
   is_of_scales = FALSE,
   said = c("location", "scale")
 ) {
@@ -39,27 +36,27 @@ prior_kind <- function(
     title = title,
     precision = precision,
     is_proper = is_proper,
-    is_quadratic = is_quadratic,
-    has_kink = has_kink,
-    has_bounds = has_bounds,
+    form = rlang::arg_match0(form, prior_forms),
     is_of_scales = is_of_scales,
     said = said
   )
 }
 
+prior_forms <- c("quadratic", "smooth", "kinked", "bounded")
+
 prior_kinds <- list(
-  flat = prior_kind(0L, "flat", is_proper = FALSE, is_quadratic = TRUE),
+  flat = prior_kind(0L, "flat", is_proper = FALSE, form = "quadratic"),
   normal = prior_kind(
     1L,
     "normal",
     precision = function(scale, shape) 1 / scale^2,
-    is_quadratic = TRUE
+    form = "quadratic"
   ),
   laplace = prior_kind(
     2L,
     "Laplace",
     precision = function(scale, shape) 1 / (2 * scale^2),
-    has_kink = TRUE
+    form = "kinked"
   ),
   log_flat = prior_kind(3L, "flat", is_proper = FALSE, is_of_scales = TRUE),
   exponential = prior_kind(4L, "exponential", is_of_scales = TRUE),
@@ -68,7 +65,7 @@ prior_kinds <- list(
     5L,
     "uniform",
     precision = function(scale, shape) 3 / scale^2,
-    has_bounds = TRUE,
+    form = "bounded",
     said = c("lower", "upper")
   ),
   student = prior_kind(
@@ -86,6 +83,11 @@ prior_facts <- function(prior, fact) {
   codes <- vapply(prior_kinds, function(kind) kind$code, 0L)
   known <- unname(sapply(prior_kinds, `[[`, fact))
   known[match(prior$kind, codes)]
+}
+
+# Of each coordinate; see prior_kind().
+prior_has_form <- function(prior, form) {
+  prior_facts(prior, "form") == form
 }
 
 # One over the variance of each coordinate's prior; 0 of those without.

@@ -133,13 +133,8 @@ chain_to_target <- function(result, halt, chain, target, plan, fit, sizes) {
 # Where monitors are evaluated in the segment, until step `target` of it.
 segment_points <- function(fit, plan, target) {
   n_warmup <- min(target, fit$halted$segment$n_warmup)
-  monitor_points(
-    fit$control$monitor$every,
-    plan,
-    n_warmup,
-    target - n_warmup,
-    fit$progress$iterations_before
-  )
+  stretch <- new_stretch(n_warmup, target - n_warmup)
+  monitor_points(stretch, plan, fit$control, fit$progress)
 }
 
 # The segment of the chain alone, from the state that was kept. points: those
@@ -157,14 +152,15 @@ run_rest <- function(halt, chain, target, points, plan, fit) {
   run_segment(
     plan,
     control,
-    n_warmup = n_warmup,
-    n_sampling = target - step - n_warmup,
-    n_phase = collected %% segment$n_every,
-    n_before = segment$n_before + step,
-    saved = list(halt$report$saved),
-    monitor_state = state_of_chain(halt$monitor_state, control$monitor, chain),
-    points = points,
-    n_first = chain - 1,
+    new_stretch(n_warmup, target - step - n_warmup, points),
+    new_standing(
+      list(halt$report$saved),
+      n_before = segment$n_before + step,
+      n_phase = collected %% segment$n_every,
+      monitor_state =
+        state_of_chain(halt$monitor_state, control$monitor, chain),
+      n_first = chain - 1
+    ),
     label = paste("Chain", chain)
   )
 }

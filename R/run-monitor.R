@@ -421,13 +421,16 @@ warn_monitor <- function(problems) {
   }
 }
 
-# Steps (of this segment, counted from 1) after which monitors are evaluated,
-# with the iteration each belongs to.
-monitor_points <- function(every, plan, n_warmup, n_sampling, before) {
-  if (is.null(every)) {
-    return(NULL)
+# Steps of a stretch (counted from 1) after which monitors are evaluated, with
+# the iteration each belongs to. from: what knows the iterations before.
+monitor_points <- function(stretch, plan, control, from) {
+  every <- control$monitor$every
+  if (is.null(every) || !is.null(stretch$points)) {
+    return(stretch$points)
   }
-  iterations <- n_warmup + floor(n_sampling / plan$steps)
+  n_warmup <- stretch$n_warmup
+  before <- from$iterations_before
+  iterations <- n_warmup + floor(stretch$n_sampling / plan$steps)
   at <- seq_len(iterations)
   at <- at[(before + at) %% every == 0]
   steps <- ifelse(at <= n_warmup, at, n_warmup + (at - n_warmup) * plan$steps)

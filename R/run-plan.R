@@ -1,15 +1,44 @@
 # A plan: all that a run knows before its chains move.
 
-# steps: kernel steps in an iteration after warmup. escape: a draw with a larger
+# A sampler: what moves chains. NULL: what is left to the recipe, or to the
+# defaults of the model. Runs, plans and fits have its four parts as their own.
+new_sampler <- function(
+  kernel = NULL,
+  gradient = NULL,
+  subsample = NULL,
+  schedule = schedule_constant()
+) {
+  is_one <- function(x, family) {
+    inherits(x, paste0("tall_", family))
+  }
+  stopifnot(
+    is.null(kernel) || is_one(kernel, "kernel"),
+    is.null(gradient) || is_one(gradient, "gradient"),
+    is.null(subsample) || is_one(subsample, "subsample"),
+    is_one(schedule, "schedule")
+  )
+  sampler <- list(
+    kernel = kernel,
+    gradient = gradient,
+    subsample = subsample,
+    schedule = schedule
+  )
+  structure(sampler, class = "tall_sampler")
+}
+
+# That of a run, a plan or a fit.
+sampler_of <- function(x) {
+  new_sampler(x$kernel, x$gradient, x$subsample, x$schedule)
+}
+
+# sampler: see new_sampler(); its parts are the plan's own, where some of them
+# are settled later. steps: kernel steps in an iteration after warmup. escape: a draw with a larger
 # squared norm (in whitened coordinates) is far out. ledger: passes over the
 # data before the chains move, by purpose. refill: where rows are drawn ahead,
 # what draws more (see run-refill.R); it is not kept in a fit.
 new_plan <- function(
   model,
-  kernel,
-  gradient,
-  subsample,
-  schedule,
+  sampler,
   mode = NULL,
   steps = 1,
   escape = 0,
@@ -17,12 +46,8 @@ new_plan <- function(
   ledger = new_ledger(),
   refill = NULL
 ) {
-  list(
-    model = model,
-    kernel = kernel,
-    gradient = gradient,
-    subsample = subsample,
-    schedule = schedule,
+  stopifnot(inherits(sampler, "tall_sampler"))
+  own <- list(
     mode = mode,
     steps = steps,
     escape = escape,
@@ -30,6 +55,7 @@ new_plan <- function(
     ledger = ledger,
     refill = refill
   )
+  structure(c(list(model = model), sampler, own), class = "tall_plan")
 }
 
 # The plan of a run whose chains move on another model of the same posterior.

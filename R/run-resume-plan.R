@@ -42,10 +42,7 @@ resume_plan <- function(fit, model, n_step) {
   }
   plan <- new_plan(
     model,
-    fit$kernel,
-    fit$gradient,
-    fit$subsample,
-    fit$schedule,
+    sampler_of(fit),
     mode = fit$mode,
     steps = fit$steps,
     escape = fit$escape,

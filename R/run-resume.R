@@ -70,24 +70,17 @@ sg_resume <- function(
   n_step <- (work$n_warmup + work$n_sampling) * fit$control$chains
   plan <- resume_plan(fit, model, n_step)
   check_keeps_alike(fit, plan$model)
-  n_every <- fit$control$thin * fit$steps
+  from <- fit_standing(fit)
   started <- proc.time()[["elapsed"]]
   segment <- run_segment(
     plan,
     fit$control,
-    n_warmup = work$n_warmup,
-    n_sampling = work$n_sampling,
-    n_phase = fit$progress$collected %% n_every,
-    n_before = fit$progress$warmup_done + fit$progress$sampled,
-    saved = fit$saved,
-    monitor_state = fit$monitor_state,
-    iterations_before = fit$progress$warmup_done +
-      floor(fit$progress$sampled / fit$steps),
+    work,
+    from,
     on_futures = use_futures(plan$model, fit$control)
   )
   fit <- keep_model(fit, plan)
-  fit$progress$iterations_before <-
-    fit$progress$warmup_done + floor(fit$progress$sampled / fit$steps)
+  fit$progress$iterations_before <- from$iterations_before
   fit$control$iter <- max(
     fit$control$iter,
     fit$progress$iterations_before +
@@ -103,6 +96,18 @@ sg_resume <- function(
   seal_fit(finish_fit(fit))
 }
 
+# Where the chains of a fit stand.
+fit_standing <- function(fit) {
+  done <- fit$progress
+  new_standing(
+    fit$saved,
+    n_before = done$warmup_done + done$sampled,
+    n_phase = done$collected %% (fit$control$thin * fit$steps),
+    iterations_before = done$warmup_done + floor(done$sampled / fit$steps),
+    monitor_state = fit$monitor_state
+  )
+}
+
 # Of the iterations that the run was asked for.
 steps_left <- function(fit) {
   control <- fit$control
@@ -110,7 +115,8 @@ steps_left <- function(fit) {
   max(0, total - fit$progress$warmup_done - fit$progress$sampled)
 }
 
-# Steps still to make for `iter` more iterations, or for those that are missing.
+# The stretch still to make for `iter` more iterations, or for those that are
+# missing.
 remaining_steps <- function(fit, iter) {
   control <- fit$control
   warmup_left <- control$warmup - fit$progress$warmup_done
@@ -122,11 +128,8 @@ remaining_steps <- function(fit, iter) {
         argument = "iter"
       )
     }
-    return(list(
-      n_warmup = warmup_left,
-      n_sampling = steps_left(fit) - warmup_left
-    ))
+    return(new_stretch(warmup_left, steps_left(fit) - warmup_left))
   }
   n_warmup <- min(iter, warmup_left)
-  list(n_warmup = n_warmup, n_sampling = (iter - n_warmup) * fit$steps)
+  new_stretch(n_warmup, (iter - n_warmup) * fit$steps)
 }

@@ -1,66 +1,85 @@
 # A segment of a run: compile the plan, and run its chains from where they are.
 
-# A stretch of a run: n_warmup and n_sampling kernel steps of every chain, from
-# the plan's starting points or from saved states after n_before steps.
-# points: where monitors are evaluated. n_first: the chains' numbers begin after
-# it. on_futures: by workers, see run-futures.R.
+# How far a segment goes: kernel steps of every chain, and the points where
+# monitors are evaluated, see monitor_points(); NULL: at their period.
+new_stretch <- function(n_warmup, n_sampling, points = NULL) {
+  stopifnot(n_warmup >= 0, n_sampling >= 0)
+  stretch <- list(
+    n_warmup = as.double(n_warmup),
+    n_sampling = as.double(n_sampling),
+    points = points
+  )
+  structure(stretch, class = "tall_stretch")
+}
+
+# Where chains stand before a segment.
+#
+# saved              their states; NULL: the plan's starting points
+# n_before           steps that they have made
+# n_phase            steps since the last draw that was kept
+# iterations_before  iterations that they have made
+# monitor_state      what monitors remember
+# n_first            the chains' numbers begin after it
+new_standing <- function(
+  saved = NULL,
+  n_before = 0,
+  n_phase = 0,
+  iterations_before = 0,
+  monitor_state = list(),
+  n_first = 0
+) {
+  stopifnot(is.null(saved) || is.list(saved), n_before >= 0, n_phase >= 0)
+  standing <- list(
+    saved = saved,
+    n_before = n_before,
+    n_phase = as.double(n_phase),
+    iterations_before = iterations_before,
+    monitor_state = monitor_state,
+    n_first = n_first
+  )
+  structure(standing, class = "tall_standing")
+}
+
+# A stretch of a run, from where chains stand. on_futures: by workers, see
+# run-futures.R.
 run_segment <- function(
   plan,
   control,
-  n_warmup,
-  n_sampling,
-  n_phase = 0,
-  n_before = 0,
-  saved = NULL,
+  stretch,
+  from = new_standing(),
   noise_every = noise_period(plan$model),
-  monitor_state = list(),
-  iterations_before = 0,
-  points = monitor_points(
-    control$monitor$every,
-    plan,
-    n_warmup,
-    n_sampling,
-    iterations_before
-  ),
-  n_first = 0,
   label = "Sampling",
   on_futures = FALSE
 ) {
   if (!is.null(plan$sums)) {
-    return(sums_segment(
-      plan,
-      control,
-      n_warmup,
-      n_sampling,
-      n_phase,
-      n_before,
-      monitor_state,
-      points
-    ))
+    return(sums_segment(plan, control, stretch, from))
   }
   plan <- on_stand_in(plan)
   model <- plan$model
   n_every <- control$thin * plan$steps
-  n_collected <-
-    count_collected(plan$schedule, n_before + n_warmup, n_sampling)
-  stretch <- list(
-    n_warmup = as.double(n_warmup),
-    n_sampling = as.double(n_sampling),
-    n_phase = as.double(n_phase),
+  n_collected <- count_collected(
+    plan$schedule,
+    from$n_before + stretch$n_warmup,
+    stretch$n_sampling
+  )
+  lengths <- list(
+    n_warmup = stretch$n_warmup,
+    n_sampling = stretch$n_sampling,
+    n_phase = from$n_phase,
     n_every = n_every
   )
-  n_keep <- floor((n_phase + n_collected) / n_every)
+  n_keep <- floor((from$n_phase + n_collected) / n_every)
   job <- list(
     spec = c(
       compile_run(plan, control, noise_every),
-      stretch,
-      n_first = n_first
+      lengths,
+      n_first = from$n_first
     ),
-    saved = saved,
+    saved = from$saved,
     sizes = buffer_sizes(model, control, plan, n_keep),
     monitor = control$monitor,
-    monitor_state = monitor_state,
-    points = points,
+    monitor_state = from$monitor_state,
+    points = monitor_points(stretch, plan, control, from),
     refill = compiled_refill(plan, control),
     cores = control$cores,
     refresh = control$refresh,
@@ -88,8 +107,12 @@ run_segment <- function(
   c(
     # NULL where it does not apply
     lapply(stats::setNames(nm = made), function(name) run[[name]]),
-    stretch,
-    list(passes = plan$ledger$passes, n_before = n_before, n_keep = n_keep)
+    lengths,
+    list(
+      passes = plan$ledger$passes,
+      n_before = from$n_before,
+      n_keep = n_keep
+    )
   )
 }
 

@@ -8,27 +8,18 @@
 
 draws_in_block <- 256
 
-sums_segment <- function(
-  plan,
-  control,
-  n_warmup,
-  n_sampling,
-  n_phase,
-  n_before,
-  monitor_state,
-  points
-) {
+sums_segment <- function(plan, control, stretch, from) {
   posterior <- plan$sums
   model <- posterior$stand_in
   n_every <- control$thin
-  n_keep <- floor((n_phase + n_sampling) / n_every)
+  n_keep <- floor((from$n_phase + stretch$n_sampling) / n_every)
   # iterations whose draws are kept
-  sampled <- seq_len(n_keep) * n_every - n_phase
-  first <- n_before + n_warmup
+  sampled <- seq_len(n_keep) * n_every - from$n_phase
+  first <- from$n_before + stretch$n_warmup
   sizes <- buffer_sizes(model, control, plan, n_keep)
   buffers <- make_buffers(sizes, control$chains)
   monitor <- if (!is.null(control$monitor)) {
-    monitor_recorder(control$monitor, plan$model, monitor_state)
+    monitor_recorder(control$monitor, plan$model, from$monitor_state)
   }
   started <- proc.time()[["elapsed"]]
   reports <- list()
@@ -43,13 +34,14 @@ sums_segment <- function(
       buffers[[name]] <- as.vector(x)
     }
     reports[[chain]] <- independent_report(
-      n_warmup + n_sampling,
+      stretch$n_warmup + stretch$n_sampling,
       n_keep,
-      n_before,
+      from$n_before,
       kept$moments
     )
   }
   if (!is.null(monitor)) {
+    points <- monitor_points(stretch, plan, control, from)
     watch_draws(monitor, posterior, control, points)
   }
   list(
@@ -61,12 +53,12 @@ sums_segment <- function(
     rejected = NULL,
     monitor = if (!is.null(monitor)) monitor$result(),
     seconds = proc.time()[["elapsed"]] - started,
-    n_warmup = as.double(n_warmup),
-    n_sampling = as.double(n_sampling),
-    n_phase = as.double(n_phase),
+    n_warmup = stretch$n_warmup,
+    n_sampling = stretch$n_sampling,
+    n_phase = from$n_phase,
     n_every = n_every,
     passes = plan$ledger$passes,
-    n_before = n_before,
+    n_before = from$n_before,
     n_keep = n_keep
   )
 }

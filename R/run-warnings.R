@@ -21,7 +21,6 @@ warn_segment <- function(fit, segment) {
   if (length(failed) > 0) {
     chain <- failed[[1]]
     report <- segment$reports[[chain]]
-    at <- report_place(report, fit$model)
     never_moved <- report$n_step == 0
     signal <- if (all(status != 0) && never_moved) abort_status else warn_status
     error <- segment$errors[[as.character(chain)]]
@@ -37,8 +36,7 @@ warn_segment <- function(fit, segment) {
       report$status,
       chain = chain,
       iteration = step_iteration(report$n_step + 1, segment, fit),
-      coordinate = at$coordinate,
-      value = at$value,
+      at = report_place(report, fit$model),
       detail = others,
       parent = error,
       hint = if (can_go_on(chain, segment)) {
@@ -77,12 +75,9 @@ step_iteration <- function(step, segment, fit) {
 # none.
 report_place <- function(report, model) {
   if (report$coordinate > model$n_dim) {
-    return(list(coordinate = NULL, value = NULL))
+    return(new_place())
   }
-  list(
-    coordinate = coordinate_name(model, report$coordinate),
-    value = report$value
-  )
+  new_place(coordinate_name(model, report$coordinate), report$value)
 }
 
 coordinate_name <- function(model, index) {

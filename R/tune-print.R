@@ -34,14 +34,14 @@ check_survivors <- function(arms, rung) {
     ),
     status = "nonfinite",
     iteration = shown[[1]]$stopped_at,
-    coordinate = shown[[1]]$coordinate,
-    value = shown[[1]]$value
+    coordinate = shown[[1]]$place$coordinate,
+    value = shown[[1]]$place$value
   )
 }
 
 # "sigma = 3: `age` became Inf at iteration 12"
 stop_text <- function(arm) {
-  because <- status_entry(arm$status, arm$coordinate, arm$value)$because
+  because <- status_entry(arm$status, arm$place)$because
   paste0(
     arm$label,
     ": ",

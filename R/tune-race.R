@@ -157,9 +157,8 @@ advance_arm <- function(arm, n, control, n_point) {
   segment <- run_segment(
     arm$plan,
     control,
-    n_warmup = 0,
-    n_sampling = n,
-    saved = arm$saved,
+    new_stretch(0, n),
+    new_standing(arm$saved),
     noise_every = 0
   )
   if (segment$interrupted) {
@@ -195,7 +194,7 @@ note_status <- function(arm, reports) {
   }
   report <- reports[[chain[[1]]]]
   arm$status <- status_name(report$status)
-  arm[c("coordinate", "value")] <- report_place(report, arm$plan$model)
+  arm$place <- report_place(report, arm$plan$model)
   arm$stopped_at <- arm$iterations + report$n_step + 1
   arm
 }
@@ -239,8 +238,7 @@ score_arm <- function(arm, judge) {
     if (!is.finite(arm$score)) {
       arm$score <- NA_real_
       arm$status <- "nonfinite"
-      arm$coordinate <- "gradient"
-      arm$value <- NA_real_
+      arm$place <- new_place("gradient", NA_real_)
       arm$stopped_at <- arm$iterations
     }
   }

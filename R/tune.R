@@ -139,8 +139,8 @@ sg_tune <- function(
   }
   points <- check_count(points, min = 2, most = count_limits$iter)
   control <- check_control(2, 0, 1, chains, cores, seed, "draws", refresh)
-  parts <- list(gradient = gradient, subsample = subsample, schedule = schedule)
-  arms <- make_arms(model, kernel, grid, parts, control, init)
+  sampler <- check_sampler(NULL, gradient, subsample, schedule)
+  arms <- make_arms(model, kernel, grid, sampler, control, init)
   judge <- make_judge(
     metric, model, control, points, locations, c, beta, covariance
   )
@@ -234,13 +234,16 @@ check_tunable <- function(kernel) {
   }
 }
 
-# The scheme with another number of rows.
-arm_subsample <- function(subsample, size, model, kernel, gradient) {
+# The sampler of an arm: with its kernel, and where the grid has a size, with
+# minibatches of so many rows.
+arm_sampler <- function(sampler, kernel, size, model) {
+  sampler$kernel <- kernel
   if (is.null(size)) {
-    return(subsample)
+    return(sampler)
   }
+  gradient <- sampler$gradient
   if (kernel_is_metropolis(kernel)) {
-    gradient <- metropolis_gradient(kernel, gradient, subsample)
+    gradient <- metropolis_gradient(kernel, gradient, sampler$subsample)
   }
   if (gradient_is_full(gradient)) {
     abort_tall(
@@ -252,7 +255,7 @@ arm_subsample <- function(subsample, size, model, kernel, gradient) {
       )
     )
   }
-  subsample <- subsample %||% default_subsample(model)
+  subsample <- sampler$subsample %||% default_subsample(model)
   if (!"size" %in% names(subsample$args)) {
     abort_tall(
       "unsupported",
@@ -265,24 +268,18 @@ arm_subsample <- function(subsample, size, model, kernel, gradient) {
     )
   }
   subsample$args$size <- check_batch_size(size, arg = "size")
-  subsample
+  sampler$subsample <- subsample
+  sampler
 }
 
-make_arms <- function(model, kernel, grid, parts, control, init) {
-  check_members(NULL, parts$gradient, parts$subsample, parts$schedule)
+make_arms <- function(model, kernel, grid, sampler, control, init) {
   init <- check_init(init, model, control$chains)
   arms <- lapply(seq_len(nrow(grid)), function(k) {
     row <- lapply(grid, function(column) column[[k]])
     made <- arm_kernel(kernel, row[names(row) != "size"])
     check_tunable(made)
-    plan <- plan_explicit(
-      model,
-      made,
-      parts$gradient,
-      arm_subsample(parts$subsample, row$size, model, made, parts$gradient),
-      parts$schedule,
-      control
-    )
+    own <- arm_sampler(sampler, made, row$size, model)
+    plan <- plan_explicit(model, own, control)
     list(
       index = k,
       label = row_text(grid, k),
@@ -392,16 +389,6 @@ judge_problem <- function(metric, problem, places, control) {
     }
     return(sqrt(fssd_square(places, problem, TRUE, control$cores)$value))
   }
-  square <- ksd_squares(
-    problem$theta,
-    problem$score,
-    problem$weights,
-    problem$c,
-    problem$beta,
-    "vector",
-    TRUE,
-    ncol(problem$theta),
-    control$cores
-  )
+  square <- ksd_squares(problem, cores = control$cores)
   sqrt(max(drop(square), 0))
 }

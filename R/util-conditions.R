@@ -264,22 +264,24 @@ status_name <- function(status) {
   names(status_table)[[status + 1L]]
 }
 
+# Where numbers ended: the name of a coordinate and its value there; NULL where
+# it is not known.
+new_place <- function(coordinate = NULL, value = NULL) {
+  stopifnot(is.null(coordinate) || rlang::is_string(coordinate))
+  structure(list(coordinate = coordinate, value = value), class = "tall_place")
+}
+
 # list(because, hint), with the former as plain text.
-status_entry <- function(
-  status,
-  coordinate = NULL,
-  value = NULL,
-  parent = NULL
-) {
-  if (status != "nonfinite" || is.null(coordinate)) {
+status_entry <- function(status, at = new_place(), parent = NULL) {
+  if (status != "nonfinite" || is.null(at$coordinate)) {
     return(status_table[[status]])
   }
-  shown <- if (is.null(value)) "non-finite" else format_number(value)
+  shown <- if (is.null(at$value)) "non-finite" else format_number(at$value)
   list(
     because = paste0(
       # with a cause, it is the gradient that is not finite
       if (!is.null(parent)) "the gradient in ",
-      "`", coordinate, "` became ", shown, "."
+      "`", at$coordinate, "` became ", shown, "."
     ),
     hint = "The step size is too large for this posterior: make it smaller,
             or use {.fn kernel_mala}, which cannot run away."
@@ -293,9 +295,9 @@ pass_interrupt <- function(status) {
   }
 }
 
-# Do nothing when all is well, else say what happened and where. `coordinate`
-# is the name of a coordinate, `detail` one more line of plain text, `hint` what
-# to do, in place of the status' own.
+# Do nothing when all is well, else say what happened and where. `at` is a
+# place, `detail` one more line of plain text, `hint` what to do, in place of the
+# status' own.
 abort_status <- function(status, ...) {
   signal_status(abort_tall, status, ...)
 }
@@ -310,8 +312,7 @@ signal_status <- function(
   status,
   chain = NULL,
   iteration = NULL,
-  coordinate = NULL,
-  value = NULL,
+  at = new_place(),
   detail = NULL,
   parent = NULL,
   hint = NULL
@@ -320,7 +321,7 @@ signal_status <- function(
   if (status == "ok") {
     return(invisible())
   }
-  entry <- status_entry(status, coordinate, value, parent)
+  entry <- status_entry(status, at, parent)
   because <- entry$because
   who <- if (is.null(chain)) {
     "The computation stopped"
@@ -330,7 +331,7 @@ signal_status <- function(
   when <- if (!is.null(iteration)) {
     paste(" at iteration", format_count(iteration))
   }
-  of_chain <- status != "nonfinite" || !is.null(chain) || !is.null(coordinate)
+  of_chain <- status != "nonfinite" || !is.null(chain) || !is.null(at$coordinate)
   if (is.null(hint) && of_chain && is.null(parent)) {
     hint <- entry$hint # not where the cause is shown
   }
@@ -344,8 +345,8 @@ signal_status <- function(
     status = status,
     chain = chain,
     iteration = iteration,
-    coordinate = coordinate,
-    value = value,
+    coordinate = at$coordinate,
+    value = at$value,
     parent = parent
   )
 }

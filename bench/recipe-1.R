@@ -45,8 +45,7 @@ recipe_1 <- function(
   segment <- inside$run_segment(
     plan,
     control,
-    n_warmup = warmup,
-    n_sampling = (iter - warmup) * plan$steps
+    inside$new_stretch(warmup, (iter - warmup) * plan$steps)
   )
   time <- c(preparation = 0, sampling = proc.time()[["elapsed"]] - started)
   inside$seal_fit(inside$new_fit(plan, control, segment, time))
@@ -102,10 +101,7 @@ recipe_1_langevin <- function(white, mode, kernel, subsample) {
   step_size <- if (is_barker) kernel$args$sigma^2 else kernel$args$step_size
   inside$new_plan(
     white,
-    kernel,
-    gradient_cv(at = mode),
-    subsample,
-    schedule_constant(),
+    inside$new_sampler(kernel, gradient_cv(at = mode), subsample),
     mode = mode,
     steps = ceiling(s$steps * s$step_size / step_size),
     # increments of Barker steps are bounded: nothing runs away
@@ -147,8 +143,7 @@ recipe_1_pilot <- function(white, mode, kernel, size, cores) {
     report <- inside$run_segment(
       pilot,
       control,
-      n_warmup = 50,
-      n_sampling = s$pilot_steps,
+      inside$new_stretch(50, s$pilot_steps),
       noise_every = 1
     )$reports[[1]]
     tau2 <- report$noise[1 + seq_len(white$n_dim)] / report$noise[[1]]
@@ -192,15 +187,10 @@ recipe_1_scheme <- function(size, weights) {
 recipe_1_mala <- function(white, mode) {
   d <- white$n_dim
   curvature <- inside$largest_curvature(white, inside$new_ledger())
+  step_size <- recipe_1_settings$mala_step * d^(-1 / 3) / curvature
   inside$new_plan(
     white,
-    kernel_mala(
-      recipe_1_settings$mala_step * d^(-1 / 3) / curvature,
-      adapt = TRUE
-    ),
-    gradient_full(),
-    NULL,
-    schedule_constant(),
+    inside$new_sampler(kernel_mala(step_size, adapt = TRUE), gradient_full()),
     mode = mode,
     # its relaxation time grows as d^(1/3)
     steps = ceiling(5 * d^(1 / 3))

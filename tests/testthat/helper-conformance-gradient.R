@@ -173,19 +173,12 @@ test_control <- function(
 # The estimate at theta (parameters) from one minibatch of `scheme`, and its
 # reported variance s_j^2 (sampler coordinates; NA: none).
 estimate_once <- function(model, gradient, scheme, theta, seed = 1) {
-  plan <- new_plan(
-    model,
-    kernel_still(),
-    gradient,
-    scheme,
-    schedule_constant()
-  )
+  plan <- new_plan(model, new_sampler(kernel_still(), gradient, scheme))
   plan$init <- .Call(ffi_model_to_sampler, model$pointer, as.double(theta))
   segment <- run_segment(
     plan,
     test_control(seed = seed),
-    n_warmup = 0,
-    n_sampling = 1,
+    new_stretch(0, 1),
     noise_every = 1
   )
   noise <- segment$reports[[1]]$noise
@@ -400,35 +393,24 @@ keeps_state <- function(entry) isTRUE(entry$keeps_state)
 # A chain that has moved for a while: where it is and its saved bytes. After the
 # start and 9 steps a reference that moves every 4 estimates has stayed behind.
 moved_state <- function(model, gradient) {
-  plan <- new_plan(
-    model,
-    kernel_sgld(0.05),
-    gradient,
-    subsample_uniform(3),
-    schedule_constant()
-  )
+  sampler <- new_sampler(kernel_sgld(0.05), gradient, subsample_uniform(3))
+  plan <- new_plan(model, sampler)
   plan$init <- .Call(ffi_model_to_sampler, model$pointer, point_at(model))
-  segment <- run_segment(plan, test_control(9), 0, 9, noise_every = 1)
+  segment <-
+    run_segment(plan, test_control(9), new_stretch(0, 9), noise_every = 1)
   report <- segment$reports[[1]]
   list(phi = report$theta, saved = list(report$saved))
 }
 
 # The estimate that a saved chain makes next, where it is.
 estimate_next <- function(model, gradient, scheme, state) {
-  plan <- new_plan(
-    model,
-    kernel_still(),
-    gradient,
-    scheme,
-    schedule_constant()
-  )
+  plan <- new_plan(model, new_sampler(kernel_still(), gradient, scheme))
   plan$init <- state$phi
   segment <- run_segment(
     plan,
     test_control(),
-    n_warmup = 0,
-    n_sampling = 1,
-    saved = state$saved,
+    new_stretch(0, 1),
+    new_standing(state$saved),
     noise_every = 1
   )
   noise <- segment$reports[[1]]$noise

@@ -144,13 +144,7 @@ draw_batches <- function(
   }
 ) {
   control <- test_control()
-  plan <- new_plan(
-    model,
-    kernel_sgld(1),
-    gradient,
-    spec,
-    schedule_constant()
-  )
+  plan <- new_plan(model, new_sampler(kernel_sgld(1), gradient, spec))
   scheme <- compile_spec(spec, run_context(plan, control))
   .Call(
     ffi_subsample_draw,

@@ -10,10 +10,7 @@ langevin_plan <- function(
   mode <- find_mode(model)
   new_plan(
     whiten_model(model, mode, in_place = FALSE),
-    kernel,
-    gradient_cv(at = mode, order = order),
-    subsample,
-    schedule_constant(),
+    new_sampler(kernel, gradient_cv(at = mode, order = order), subsample),
     mode = mode,
     steps = 5
   )

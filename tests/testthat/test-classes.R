@@ -387,8 +387,10 @@ test_that("rows of a source and long runs are told before they start", {
     class = "tall_error_memory"
   )
   big <- list(n_data = 581012, n_dim = 330)
-  expect_message(tell_class_cost(big, list(refresh = 1)), "330 parameters")
-  expect_silent(tell_class_cost(big, list(refresh = 0)))
+  run <- front_run(refresh = 1, .front = tall_multinom)
+  quiet <- front_run(refresh = 0, .front = tall_multinom)
+  expect_message(tell_class_cost(big, run), "330 parameters")
+  expect_silent(tell_class_cost(big, quiet))
   small <- list(n_data = 581012, n_dim = 66)
-  expect_silent(tell_class_cost(small, list(refresh = 1)))
+  expect_silent(tell_class_cost(small, run))
 })

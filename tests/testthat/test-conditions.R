@@ -27,12 +27,12 @@ test_that("every status but ok has a sentence and classes", {
 
 test_that("a status names chain, iteration, coordinate and value", {
   expect_snapshot(
-    abort_status(1, 2, 1204, coordinate = "factor(a){b}", value = NaN),
+    abort_status(1, 2, 1204, at = new_place("factor(a){b}", NaN)),
     error = TRUE,
     cnd_class = TRUE
   )
   e <- expect_error(
-    abort_status(1, 2, 1204, coordinate = "a", value = NaN),
+    abort_status(1, 2, 1204, at = new_place("a", NaN)),
     class = "tall_error_nonfinite"
   )
   expect_identical(

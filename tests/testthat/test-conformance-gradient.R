@@ -149,15 +149,11 @@ test_that("a table made at a point is that of control variates there", {
   for (model in models[c("bernoulli", "sigma", "gaussian", "whitened")]) {
     init <- matrix(c(-0.6, 0.9))
     first <- function(gradient) {
-      plan <- new_plan(
-        model,
-        kernel_sgld(0.1),
-        gradient,
-        subsample_uniform(3),
-        schedule_constant()
-      )
+      sampler <-
+        new_sampler(kernel_sgld(0.1), gradient, subsample_uniform(3))
+      plan <- new_plan(model, sampler)
       plan$init <- .Call(ffi_model_to_sampler, model$pointer, init)
-      run_segment(plan, test_control(), 0, 1)$buffers$draw
+      run_segment(plan, test_control(), new_stretch(0, 1))$buffers$draw
     }
     expect_close(first(gradient_saga(at)), first(gradient_cv(at)), "first step")
   }

@@ -145,17 +145,13 @@ test_that("precisions are drawn from their conditional law, others stay", {
     }
     # without a 0, which the smallest of steps would change
     theta <- seq(-1, 1.03, length.out = model$n_dim)
-    plan <- new_plan(
-      model,
-      kernel_still(),
-      gradient_simple(),
-      subsample_uniform(3),
-      schedule_constant()
-    )
+    sampler <-
+      new_sampler(kernel_still(), gradient_simple(), subsample_uniform(3))
+    plan <- new_plan(model, sampler)
     plan$init <- matrix(theta)
     n <- 4000
     control <- test_control(n, keep = "draws")
-    segment <- run_segment(plan, control, 0, n)
+    segment <- run_segment(plan, control, new_stretch(0, n))
     draws <- matrix(segment$buffers$draw, n)[-1, ]
     width <- 2 + (name == "pmf")
     at <- model$n_dim - 2 * width + seq_len(2 * width)

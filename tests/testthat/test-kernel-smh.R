@@ -159,16 +159,11 @@ test_that("whitened coordinates change nothing", {
     small <- small_posterior("bernoulli", "probit", prior)
     mode <- find_mode(small$model)
     white <- whitened_twin(small$model, mode$estimate, mode$chol, FALSE)
-    plan <- new_plan(
-      white,
-      kernel_smh(),
-      gradient_cv(mode, order = 2),
-      NULL,
-      schedule_constant()
-    )
+    sampler <- new_sampler(kernel_smh(), gradient_cv(mode, order = 2))
+    plan <- new_plan(white, sampler)
     control <- test_control(4200, 200, chains = 40, keep = "draws")
     plan$init <- plan_init(plan, NULL, control)
-    segment <- run_segment(plan, control, 200, 4000)
+    segment <- run_segment(plan, control, new_stretch(200, 4000))
     draws <- array(segment$buffers$draw, c(4000, 40, 2))
     label <- paste("whitened,", class(prior)[[1]])
     expect_mean(colMeans(draws[, , 1]), small$mean[[1]], label)

@@ -288,21 +288,17 @@ test_that("facts of priors are those of their densities", {
     kind <- prior_kinds[[name]]
     moment <- function(k) {
       integrand <- function(t) t^k * exp(densities[[name]](t))
-      width <- if (kind$has_bounds) scale else 40
+      width <- if (kind$form == "bounded") scale else 40
       2 * stats::integrate(integrand, 0, width, rel.tol = 1e-10)$value
     }
     expect_equal(kind$precision(scale), moment(0) / moment(2), info = name)
     expect_true(kind$is_proper)
   }
-  prior <- prior_resolve(
-    prior_normal(0, 2),
-    prior_laplace(0, 1),
-    names = columns,
-    aux = prior_flat()
-  )
+  prior <- prior_resolve(prior_normal(0, 2), prior_laplace(0, 1), columns)
+  prior <- append_aux(prior, list(prior_flat()))
   expect_identical(prior_facts(prior, "title"), c(
     "Laplace", "normal", "normal", "flat"
   ))
   expect_equal(prior_precision(prior), c(1 / 2, 1 / 4, 1 / 4, 0))
-  expect_identical(prior_facts(NULL, "has_kink"), logical())
+  expect_identical(prior_facts(NULL, "is_proper"), logical())
 })

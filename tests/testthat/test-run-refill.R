@@ -88,10 +88,7 @@ ahead_segment <- function(
   drawn <- draw_ahead(problem, n_draw, first, ...)
   plan <- new_plan(
     drawn$model,
-    kernel_smh(),
-    drawn$gradient,
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), drawn$gradient),
     mode = problem$mode,
     refill = if (refills) {
       function(number, left) {
@@ -105,7 +102,8 @@ ahead_segment <- function(
   control <- test_control(iter, 0, chains = chains, keep = keep)
   control$cores <- cores
   plan$init <- plan_init(plan, init, control)
-  run_segment(plan, control, 0, iter, saved = saved, n_before = n_before)
+  from <- new_standing(saved, n_before)
+  run_segment(plan, control, new_stretch(0, iter), from)
 }
 
 segment_draws <- function(segment, chains = 20) {
@@ -115,15 +113,12 @@ segment_draws <- function(segment, chains = 20) {
 in_memory <- function(problem, iter = 1000, chains = 20) {
   plan <- new_plan(
     problem$model,
-    kernel_smh(),
-    gradient_cv(problem$at, order = 2),
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), gradient_cv(problem$at, order = 2)),
     mode = problem$mode
   )
   control <- test_control(iter, 0, chains = chains, keep = "draws")
   plan$init <- plan_init(plan, NULL, control)
-  run_segment(plan, control, 0, iter)
+  run_segment(plan, control, new_stretch(0, iter))
 }
 
 # Moments by quadrature.
@@ -276,24 +271,19 @@ test_that("what needs rows that are not there is refused", {
     class = "tall_error_unsupported"
   )
   drawn <- draw_ahead(problem, 1000, 1)
-  plan <- new_plan(
-    drawn$model,
-    kernel_mala(0.1),
-    drawn$gradient,
-    NULL,
-    schedule_constant()
-  )
+  sampler <- new_sampler(kernel_mala(0.1), drawn$gradient)
+  plan <- new_plan(drawn$model, sampler)
   control <- test_control(10, 0, chains = 1, keep = "draws")
   plan$init <- matrix(problem$at, 2)
   expect_error(
-    run_segment(plan, control, 0, 10),
+    run_segment(plan, control, new_stretch(0, 10)),
     class = "tall_error_unsupported"
   )
   drawn$gradient$ahead$rows[[3]] <- 1e6
   plan$kernel <- kernel_smh()
   plan$gradient <- drawn$gradient
   expect_error(
-    run_segment(plan, control, 0, 10),
+    run_segment(plan, control, new_stretch(0, 10)),
     class = "tall_error_argument"
   )
 })
@@ -304,10 +294,7 @@ test_that("monitors see every chain at the same iteration", {
   drawn <- draw_ahead(problem, n_draw, 1)
   plan <- new_plan(
     drawn$model,
-    kernel_smh(),
-    drawn$gradient,
-    NULL,
-    schedule_constant(),
+    new_sampler(kernel_smh(), drawn$gradient),
     mode = problem$mode,
     refill = function(number, left) {
       # all chains together make so many steps
@@ -321,7 +308,7 @@ test_that("monitors see every chain at the same iteration", {
     drawn$model
   )
   plan$init <- plan_init(plan, NULL, control)
-  segment <- run_segment(plan, control, 0, 200)
+  segment <- run_segment(plan, control, new_stretch(0, 200))
   table <- segment$monitor$table
   draws <- segment_draws(segment, 3)
   for (chain in 1:3) {

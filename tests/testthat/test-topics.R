@@ -28,9 +28,10 @@ expect_estimates <- function(estimates, truth, label) {
 # The gradient as a chain sees it, n times at one place: estimates are
 # independent, as every visit of a document begins anew.
 chain_gradients <- function(model, theta, gradient, scheme, n) {
-  plan <- new_plan(model, kernel_still(), gradient, scheme, schedule_constant())
+  plan <- new_plan(model, new_sampler(kernel_still(), gradient, scheme))
   plan$init <- matrix(theta)
-  segment <- run_segment(plan, test_control(n), 0, n, noise_every = 1)
+  segment <-
+    run_segment(plan, test_control(n), new_stretch(0, n), noise_every = 1)
   noise <- segment$reports[[1]]$noise
   list(
     gradient = matrix(segment$buffers$gradient, n),
