@@ -368,7 +368,10 @@ test_that("a network starts within the bounds of its prior", {
 })
 
 test_that("an error of some of the rows is not said to be that of all", {
-  fit <- list(likelihood = "gaussian", check_rows = list(y = 1:200))
+  fit <- list(
+    family = list(name = "gaussian", link = "identity"),
+    check_rows = list(y = 1:200)
+  )
   said <- function(n_data) {
     fit$n_data <- n_data
     print_nn_lines(list(fit = fit, error = 0.1, sd_epistemic = 0.2), 3)
