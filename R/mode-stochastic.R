@@ -2,8 +2,8 @@
 # a Hessian, and for data of which a full pass costs too much.
 
 # As find_mode() lays them out; see there for the update equations. options: see
-# search_options(). label: of the progress bar, see search_label(); NULL: none. rows: those that minibatches
-# are of, if not all; they then stand for all.
+# search_options(). label: of the progress bar, see search_label(); NULL: none.
+# rows: those that minibatches are of, if not all; they then stand for all.
 mode_stochastic <- function(
   model,
   start,

@@ -32,10 +32,10 @@ sampler_of <- function(x) {
 }
 
 # sampler: see new_sampler(); its parts are the plan's own, where some of them
-# are settled later. steps: kernel steps in an iteration after warmup. escape: a draw with a larger
-# squared norm (in whitened coordinates) is far out. ledger: passes over the
-# data before the chains move, by purpose. refill: where rows are drawn ahead,
-# what draws more (see run-refill.R); it is not kept in a fit.
+# are settled later. steps: kernel steps in an iteration after warmup. escape: a
+# draw with a larger squared norm (in whitened coordinates) is far out. ledger:
+# passes over the data before the chains move, by purpose. refill: where rows
+# are drawn ahead, what draws more (see run-refill.R); it is not kept in a fit.
 new_plan <- function(
   model,
   sampler,

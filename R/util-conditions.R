@@ -296,8 +296,8 @@ pass_interrupt <- function(status) {
 }
 
 # Do nothing when all is well, else say what happened and where. `at` is a
-# place, `detail` one more line of plain text, `hint` what to do, in place of the
-# status' own.
+# place, `detail` one more line of plain text, `hint` what to do, in place of
+# the status' own.
 abort_status <- function(status, ...) {
   signal_status(abort_tall, status, ...)
 }
@@ -331,7 +331,8 @@ signal_status <- function(
   when <- if (!is.null(iteration)) {
     paste(" at iteration", format_count(iteration))
   }
-  of_chain <- status != "nonfinite" || !is.null(chain) || !is.null(at$coordinate)
+  of_chain <-
+    status != "nonfinite" || !is.null(chain) || !is.null(at$coordinate)
   if (is.null(hint) && of_chain && is.null(parent)) {
     hint <- entry$hint # not where the cause is shown
   }
