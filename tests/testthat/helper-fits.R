@@ -133,3 +133,15 @@ run_child <- function(code, ..., signal_when) {
   }
   readRDS(file("out.rds"))
 }
+
+# Calls that are all refused by an error of this class.
+expect_refusals <- function(class, ...) {
+  calls <- rlang::enquos(...)
+  for (call in calls) {
+    expect_error(
+      rlang::eval_tidy(call),
+      class = class,
+      label = rlang::as_label(call)
+    )
+  }
+}

@@ -68,19 +68,13 @@ test_that("a search that runs away, or is cut short, is told", {
 
 test_that("bad input is refused", {
   model <- example_model()
-  expect_error(
+  expect_refusals(
+    "tall_error_input",
     find_mode(model, "adam", learning_rate = 0),
-    class = "tall_error_input"
-  )
-  expect_error(
     find_mode(model, "adam", beta = c(0.9, 1)),
-    class = "tall_error_input"
-  )
-  expect_error(
     find_mode(model, "adam", batch_size = 1.5),
-    class = "tall_error_input"
+    find_mode(model, "sgd", decay = -1)
   )
-  expect_error(find_mode(model, "sgd", decay = -1), class = "tall_error_input")
 })
 
 test_that("every search has a trace to plot", {
