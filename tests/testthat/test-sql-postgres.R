@@ -74,7 +74,7 @@ test_that("Ctrl-C ends the transaction, amid passes and before chains run", {
   press <- function() {
     tools::pskill(Sys.getpid(), tools::SIGINT)
     # where R looks whether somebody did
-    Sys.sleep(5)
+    wait_until(function() FALSE, 5)
   }
   for (place in c("run_sql", "plan_of_drawn")) {
     real <- get(place, asNamespace("tallbayes"))
