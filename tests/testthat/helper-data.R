@@ -184,10 +184,7 @@ local_server <- function(folder, env = parent.frame()) {
     stdout = FALSE,
     stderr = FALSE
   )
-  patience <- Sys.time() + 30
-  while (!file.exists(told) && Sys.time() < patience) {
-    Sys.sleep(0.02)
-  }
+  wait_until(function() file.exists(told), 30)
   base <- paste0("http://127.0.0.1:", readLines(told))
   quit <- function() {
     try(suppressWarnings(curlGetHeaders(paste0(base, "/quit"))), silent = TRUE)

@@ -106,13 +106,7 @@ run_child <- function(code, ..., signal_when) {
     file("task.R")
   )
   wait_for <- function(path, seconds) {
-    for (k in seq_len(20 * seconds)) {
-      if (file.exists(path)) {
-        return(TRUE)
-      }
-      Sys.sleep(0.05)
-    }
-    FALSE
+    wait_until(function() file.exists(path), seconds)
   }
   system2(
     file.path(R.home("bin"), "Rscript"),
@@ -132,4 +126,25 @@ run_child <- function(code, ..., signal_when) {
     stop("The child did not finish.")
   }
   readRDS(file("out.rds"))
+}
+
+# Calls that are all refused by an error of this class.
+expect_refusals <- function(class, ...) {
+  calls <- rlang::enquos(...)
+  for (call in calls) {
+    expect_error(
+      rlang::eval_tidy(call),
+      class = class,
+      label = rlang::as_label(call)
+    )
+  }
+}
+
+# Waits for what another process does, no longer than it must; was it done?
+wait_until <- function(is_done, seconds) {
+  end <- Sys.time() + seconds
+  while (!is_done() && Sys.time() < end) {
+    Sys.sleep(0.02)
+  }
+  is_done()
 }

@@ -96,24 +96,28 @@ test_that("cores are a count, of which nobody has very many", {
 test_that("no argument `cores` is too large for the core", {
   model <- example_model()
   x <- matrix(sin(1:40), 20)
-  many <- 1e10
-  expect_silent(find_mode(model, cores = many))
-  expect_silent(subsampling_weights(model, cores = many))
-  expect_silent(lipschitz(model, cores = many))
-  expect_silent(ksd(x, -x, cores = many))
-  expect_silent(fssd(x, -x, seed = 1, cores = many))
-  expect_silent(
-    pseudo_variance(
-      model,
-      numeric(3),
-      subsample = subsample_uniform(5),
-      cores = many
-    )
+  fit <- quick_glm()
+  calls <- list(
+    function(cores) find_mode(model, cores = cores)$estimate,
+    function(cores) subsampling_weights(model, cores = cores),
+    function(cores) lipschitz(model, cores = cores),
+    function(cores) ksd(x, -x, cores = cores),
+    function(cores) fssd(x, -x, seed = 1, cores = cores),
+    function(cores) {
+      every <- subsample_uniform(5)
+      pseudo_variance(model, numeric(3), subsample = every, cores = cores)
+    },
+    function(cores) predict(fit, type = "response", cores = cores),
+    function(cores) quick_glm(cores = cores)$draws,
+    function(cores) {
+      suppressMessages(sg_resume(quick_fit(model), 10, cores = cores))$draws
+    }
   )
-  fit <- quick_glm(cores = many)
-  expect_silent(predict(fit, type = "response", cores = many))
-  again <- suppressMessages(sg_resume(quick_fit(model), 10, cores = many))
-  expect_s3_class(again, "tall_fit")
+  for (call in calls) {
+    expect_silent(many <- call(1e10))
+    expect_false(is.null(many))
+    expect_equal(many, call(1))
+  }
 })
 
 test_that("a seed is refused in words", {

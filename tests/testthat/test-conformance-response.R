@@ -105,17 +105,11 @@ test_that("what is no response, or no link of it, is refused", {
   broken <- list(name = "binomial", link = "cauchit")
   expect_error(response_facts(broken), class = "tall_error_unsupported")
   x <- cbind(a = c(1, 2, 3))
-  expect_error(
+  expect_refusals(
+    "tall_error_input",
     model_glm(x, c(0, 1, 1), stats::binomial("cauchit")),
-    class = "tall_error_input"
-  )
-  expect_error(
     model_glm(x, c(0, 1, 2), "categorical"),
-    class = "tall_error_input"
-  )
-  expect_error(
-    model_network(x, c(0, 1, 2), likelihood = "poisson"),
-    class = "tall_error_input"
+    model_network(x, c(0, 1, 2), likelihood = "poisson")
   )
   # a place without a response, and predictors that it has not
   expect_error(

@@ -91,8 +91,11 @@ test_that("base R's formats hold the same draws", {
 
 test_that("bayesplot takes a fit's array", {
   skip_if_not_installed("bayesplot")
-  expect_s3_class(bayesplot::mcmc_trace(as.array(fit)), "ggplot")
-  expect_s3_class(bayesplot::mcmc_areas(as.matrix(fit)), "ggplot")
+  traces <- bayesplot::mcmc_trace(as.array(fit))
+  expect_setequal(as.character(traces$data$parameter), fit$variables)
+  expect_equal(traces$data$value, as.numeric(as.array(fit)))
+  areas <- bayesplot::mcmc_areas(as.matrix(fit))
+  expect_setequal(as.character(areas$data$parameter), fit$variables)
 })
 
 test_that("each type of plot is a ggplot of the variables asked for", {

@@ -237,14 +237,12 @@ test_that("summaries say what noise and the extreme variant do", {
 })
 
 test_that("bad input is refused", {
-  expect_error(kernel_sgbd(0), class = "tall_error_input")
-  expect_error(kernel_sgbd(NA_real_), class = "tall_error_input")
-  expect_error(kernel_sgbd(1, noise_smoothing = 0, variant = "corrected"),
-    class = "tall_error_input"
-  )
-  expect_error(
-    sg_sample(example_model(), kernel_sgbd(c(1, 2)), refresh = 0),
-    class = "tall_error_input"
+  expect_refusals(
+    "tall_error_input",
+    kernel_sgbd(0),
+    kernel_sgbd(NA_real_),
+    kernel_sgbd(1, noise_smoothing = 0, variant = "corrected"),
+    sg_sample(example_model(), kernel_sgbd(c(1, 2)), refresh = 0)
   )
   expect_error(
     kernel_sgld(1, "extreme", "leimkuhler-matthews"),

@@ -54,8 +54,15 @@ test_that("autoscale divides by the sd of the column, and only then", {
 
 test_that("the standard deviations are computed only if they are needed", {
   unwanted <- function() stop("not needed")
-  expect_silent(
-    prior_resolve(prior_normal(), names = columns, column_sd = unwanted)
+  out <- prior_resolve(prior_normal(), names = columns, column_sd = unwanted)
+  expect_identical(out$scale, c(2.5, 2.5, 2.5))
+  expect_error(
+    prior_resolve(
+      prior_normal(autoscale = TRUE),
+      names = columns,
+      column_sd = unwanted
+    ),
+    "not needed"
   )
 })
 

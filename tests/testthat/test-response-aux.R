@@ -149,14 +149,14 @@ test_that("priors of two parameters are given by name", {
   named <- shape_of(list(nu = prior_exponential(0.5)))
   expect_identical(named$scale[[4]], 2)
   expect_identical(shape_of(df_priors), shape_of(rev(df_priors)))
-  expect_error(shape_of(list(mu = prior_flat())), class = "tall_error_input")
-  expect_error(shape_of(list(prior_flat())), class = "tall_error_input")
-  expect_error(shape_of(list(nu = 3)), class = "tall_error_input")
-  expect_error(
+  expect_refusals(
+    "tall_error_input",
+    shape_of(list(mu = prior_flat())),
+    shape_of(list(prior_flat())),
+    shape_of(list(nu = 3)),
     shape_of(list(nu = prior_normal())),
-    class = "tall_error_input"
+    prior_gamma(0, 1)
   )
-  expect_error(prior_gamma(0, 1), class = "tall_error_input")
   expect_snapshot(prior_gamma(2, 0.1))
 })
 

@@ -147,7 +147,9 @@ test_that("streams that workers open may simulate their rows", {
     set.seed(shard) # else future warns that random numbers were used
   })
   local_workers()
-  expect_no_warning(shard_fit(streams, count ~ x, "gaussian"))
+  expect_no_warning(fit <- shard_fit(streams, count ~ x, "gaussian"))
+  plain <- shard_fit(open_shards(in_shards()), count ~ x, "gaussian")
+  expect_identical(fit$draws, plain$draws)
 })
 
 test_that("sums of a Gaussian response are those of one data frame", {

@@ -347,3 +347,25 @@ test_that("CONTRIBUTING.md has the order of the rooms", {
     expect_match(page, order, fixed = TRUE)
   }
 })
+
+test_that("every file of R/ has tests, by its name or as the table says", {
+  tools <- tool("tests.R")
+  found <- tools$read_files(test_path("..", ".."))
+  expect_gt(length(found$files), 100)
+  made <- tools$tests_of(found$files, found$tests)
+  expect_identical(names(made)[lengths(made) == 0], character())
+  expect_identical(tools$stale_tests(found$files, found$tests), character())
+  expect_identical(
+    tools$tests_of(
+      c("diag-ksd.R", "fit-loo.R", "fit-nn-plot.R", "prior-lkj.R", "zz-none.R"),
+      c("ksd", "loo-compare", "nn", "priors")
+    ),
+    list(
+      "diag-ksd.R" = "ksd",
+      "fit-loo.R" = "loo-compare",
+      "fit-nn-plot.R" = "nn",
+      "prior-lkj.R" = "priors",
+      "zz-none.R" = character()
+    )
+  )
+})

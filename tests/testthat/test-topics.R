@@ -343,11 +343,14 @@ test_that("new documents are matched by their words", {
   empty <- rbind(new, 0)
   expect_equal(unname(predict(fit, empty)[6, ]), rep(1 / 3, 3))
   expect_identical(unname(predict(fit, empty)[1:5, ]), unname(wanted))
-  expect_error(predict(fit, unname(new)[, 1:4]), class = "tall_error_input")
-  expect_error(perplexity(fit, new * 0), class = "tall_error_input")
-  expect_error(top_terms(1), class = "tall_error_input")
-  expect_error(perplexity(fit, new, seed = "a"), class = "tall_error_input")
-  expect_error(predict(fit, new, seed = -1), class = "tall_error_input")
+  expect_refusals(
+    "tall_error_input",
+    predict(fit, unname(new)[, 1:4]),
+    perplexity(fit, new * 0),
+    top_terms(1),
+    perplexity(fit, new, seed = "a"),
+    predict(fit, new, seed = -1)
+  )
   frame <- data.frame(doc = 1, word = "a")
   expect_error(perplexity(fit, frame), class = "tall_error_input")
   expect_error(predict(fit, data.frame(x = 1)), class = "tall_error_input")

@@ -1,0 +1,94 @@
+# Which tests are of which file of R/: `Rscript tools/tests.R` lists the files
+# of R/ with their tests, and fails where one has none.
+#
+# A file is tested by tests of its name without that of its room
+# (R/diag-ksd.R: test-ksd.R), or with it; by those that begin with it
+# (R/fit-loo.R: test-loo-compare.R); and by those of what it is a part of
+# (R/fit-nn-plot.R: test-nn.R). Files that share others say so here: a pattern
+# of names, and the tests.
+shared_tests <- c(
+  "design-arguments|design-parts|design-frame|design-request" = "inputs",
+  "design-compile|design-pilot|design-look" = "design-chunk",
+  "design-pile" = "design-reservoir",
+  "design-bars|design-group.*" = "glmer",
+  "design-ratings" = "factorize",
+  "diag-gaussian|diag-points" = "theory",
+  "diag-pseudo-variance" = "variance",
+  "fit-(augment|coef|estimates|interval|print|plot|shapes?|draws)" =
+    "fit-methods",
+  "fit-(pp-check|losses|original|unconstrained|choose)" = "glm-methods",
+  "fit-(regression|responses|rows|predictor.*|new-data|predict-fun)" =
+    "predict",
+  "fit-(emmeans|insight|marginal|tidybayes|stan|test-data)" = "ecosystem",
+  "fit-(guard|remote)" = "remote-fit",
+  "fit-r2" = "glm-methods",
+  "fit-simulate" = "refused",
+  "front-(regression|run)" = "front",
+  "gradient" = "conformance-gradient",
+  "kernel|kernel-.*" = "conformance-kernel",
+  "mode-(lbfgs|newton|point|separation|object)" = "mode",
+  "mode-(passed|passes|sums|weights|remote)" = "remote",
+  "mode-sql|source-sql|plan-sql|source-query" = "sql-engines",
+  "model|model-.*" = "conformance-model",
+  "plan-.*" = "recipe",
+  "prior.*" = "priors",
+  "response-.*" = "conformance-response",
+  "rows.*" = "remote",
+  "run-(advance|segment|record|chains|plan|rows|sums)" = "sample",
+  "run-(bias)" = "bias-coupled",
+  "run-(fit-model|resume.*|warnings)" = "sample",
+  "source|source-(blocks|collect|digest|file|frame|parquet|reader|stream)" =
+    "conformance-source",
+  "source-store.*" = "conformance-store",
+  "subsample.*" = "conformance-subsample",
+  "schedule" = "conformance-schedule",
+  "tune-.*" = "tune",
+  "util-checks.*" = "checks",
+  "util-data.*" = "data",
+  "util-hash|util-seal" = "fuzz",
+  "util-(memory|words)" = "constants",
+  "tallbayes-package|zzz" = "examples"
+)
+
+# By file the names of its tests.
+tests_of <- function(files, tests) {
+  names <- sub("[.]R$", "", files)
+  out <- lapply(names, function(name) {
+    short <- sub("^[a-z]+-", "", name)
+    is_own <- tests %in% c(name, short) |
+      startsWith(tests, paste0(short, "-")) |
+      startsWith(rep(short, length(tests)), paste0(tests, "-"))
+    own <- tests[is_own]
+    is_sharer <- vapply(names(shared_tests), function(pattern) {
+      grepl(paste0("^(", pattern, ")$"), name)
+    }, TRUE)
+    union(own, intersect(shared_tests[is_sharer], tests))
+  })
+  stats::setNames(out, files)
+}
+
+# What is of no use in the table: tests that are not there, patterns that no
+# file has.
+stale_tests <- function(files, tests) {
+  names <- sub("[.]R$", "", files)
+  is_used <- vapply(names(shared_tests), function(pattern) {
+    any(grepl(paste0("^(", pattern, ")$"), names))
+  }, TRUE)
+  c(names(shared_tests)[!is_used], setdiff(shared_tests, tests))
+}
+
+read_files <- function(root) {
+  tests <- list.files(file.path(root, "tests", "testthat"), "^test-.*[.]R$")
+  list(
+    files = list.files(file.path(root, "R"), "[.]R$"),
+    tests = sub("^test-(.*)[.]R$", "\\1", tests)
+  )
+}
+
+if (sys.nframe() == 0) {
+  found <- do.call(tests_of, read_files("."))
+  for (file in names(found)) {
+    cat(file, ": ", paste(found[[file]], collapse = ", "), "\n", sep = "")
+  }
+  quit(status = as.integer(any(lengths(found) == 0)))
+}
