@@ -4,8 +4,8 @@
 #' More of what `glm()` and rstanarm have
 #'
 #' @param object,x (`tall_regression`) The fit, from [tall_glm()] or another
-#'   front end of a formula, which kept its data; `df.residual()` and lazy tables
-#'   are for [tall_glm()].
+#'   front end of a formula, which kept its data; `df.residual()` and lazy
+#'   tables are for [tall_glm()].
 #' @param type (string) `"prior"`: the weights that the fit was given.
 #' @param draws,ndraws (whole number or `NULL`) As in
 #'   [predict()][predict.tall_glm()].

@@ -169,8 +169,8 @@ check_group_levels <- function(groups, levels) {
   at
 }
 
-# The parameters of kept draws, n_dim x n_draw, in the model's coordinates. rows:
-# which draws, as choose_draws() has them.
+# The parameters of kept draws, n_dim x n_draw, in the model's coordinates.
+# rows: which draws, as choose_draws() has them.
 groups_theta <- function(fit, rows) {
   theta <- fit_unconstrained(fit)
   if (!is.null(rows)) {

@@ -7,7 +7,6 @@
 #' [posterior_epred()][posterior-predict], [log_lik()][log-lik] and
 #' [fitted()][fitted-values].
 #'
-#' @inheritParams predict.tall_regression
 #' @param object (`tall_nn`) The fit, from [tall_nn()].
 #' @param newdata (data frame or `NULL`) Where to predict; `NULL`: the data of
 #'   the fit, if it kept them.

@@ -249,8 +249,8 @@ null_priors <- c("prior", "prior_intercept", "prior_aux", "prior_covariance")
 #'   front end of a formula.
 #' @param formula. (formula) Changes to the formula, as in
 #'   [stats::update.formula()].
-#' @param ... Other arguments of the front end to add, change, or (`NULL`) reset;
-#'   a prior of `NULL` is flat.
+#' @param ... Other arguments of the front end to add, change, or (`NULL`)
+#'   reset; a prior of `NULL` is flat.
 #' @param evaluate (`TRUE` or `FALSE`) Evaluate the call, or only return it?
 #'
 #' @details Variables of the call are looked for where `update()` is called, and

@@ -1,6 +1,6 @@
 # The rows that a function of a regression's fit is asked for: the fit's own or
-# new ones, in memory or passed over block by block. Every verb walks them in one
-# way:
+# new ones, in memory or passed over block by block. Every verb walks them in
+# one way:
 #
 #   asked <- ask_rows(fit, newdata, ...)         which rows, and what of them
 #   draws <- choose_draws(fit, n, ...)           which draws
@@ -54,8 +54,8 @@ ask_rows <- function(
 }
 
 # The same rows in memory, for a matrix with a column for each. Refused before
-# anything of the size of the data is made. n_draw: NULL: all draws; size: numbers
-# for each row and draw.
+# anything of the size of the data is made. n_draw: NULL: all draws; size:
+# numbers for each row and draw.
 in_memory <- function(asked, n_draw = NULL, size = 1) {
   fit <- asked$fit
   if (asked$is_own) {

@@ -1,8 +1,8 @@
 # Held-out data in the terms of a fit: rows with their responses, and models.
 
 # Rows with their responses, as the fit's own were read: `fit` is one, or what
-# becomes one (see as_reader()). omit: leave rows with missing values out instead
-# of refusing them. weighs: with precisions, where weights are these.
+# becomes one (see as_reader()). omit: leave rows with missing values out
+# instead of refusing them. weighs: with precisions, where weights are these.
 test_rows <- function(fit, newdata, omit = FALSE, weighs = TRUE) {
   check_given(newdata, arg = "newdata")
   if (is.null(fit$terms) || !is.data.frame(newdata)) {

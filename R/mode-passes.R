@@ -177,7 +177,7 @@ pass_over_shard <- function(shard, args, first, show) {
 sums_at.tall_rows <- function(rows, theta, control, pass = 1) {
   args <- list(theta = theta, cores = control$cores)
   found <- pass_over(rows, sums_over, args, pass_show(pass, control))
-total <- Reduce(add_sums, lapply(found$parts, `[[`, "sums"))
+  total <- Reduce(add_sums, lapply(found$parts, `[[`, "sums"))
   c(total, found[c("facts", "n_missing")])
 }
 
@@ -205,7 +205,7 @@ products_of.tall_rows <- function(rows, control) {
   args <- list(cores = control$cores)
   show <- list(label = "Pass 1 of 1", refresh = control$refresh)
   found <- pass_over(rows, products_over, args, show)
-total <- Reduce(merge_products, lapply(found$parts, `[[`, "products"))
+  total <- Reduce(merge_products, lapply(found$parts, `[[`, "products"))
   c(total, found[c("facts", "n_missing")])
 }
 

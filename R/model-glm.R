@@ -111,6 +111,7 @@ model_glm <- function(
     known <- resolve_family(family)
     check_successes(y, weights, known, "y")
   }
+  check_given(y)
   priors <- list(
     prior = prior,
     prior_intercept = intercept,

@@ -77,6 +77,7 @@ model_groups <- function(
 ) {
   check_given(x)
   x <- check_design(x)
+  check_given(y)
   check_given(group)
   z <- z %||% cbind("(Intercept)" = rep(1, nrow(x)))
   z <- check_design(z)

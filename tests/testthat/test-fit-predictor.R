@@ -106,7 +106,8 @@ test_that("moments, classes and errors are those of the draws", {
   for (name in names(predictor_fits)) {
     fit <- predictor_fits[[name]]
     for (type in c("link", "response")) {
-      verb <- paste0("posterior_", c(link = "linpred", response = "epred")[type])
+      kind <- c(link = "linpred", response = "epred")[[type]]
+      verb <- paste0("posterior_", kind)
       values <- draws_of_verb(verb, fit)
       found <- predict(fit, predictor_new, type = type, se.fit = TRUE)
       at <- seq_along(dim(values))[-1]
@@ -216,7 +217,8 @@ test_that("a front end is a constructor, a predictor and a response", {
     eta <- tcrossprod(draws$theta, rows$x)
     if (scale == "response") eta^2 else eta
   }
-  registerS3method("predictor", "tall_squares", method, asNamespace("tallbayes"))
+  space <- asNamespace("tallbayes")
+  registerS3method("predictor", "tall_squares", method, space)
   fit <- predictor_fits$glm
   class(fit) <- c("tall_squares", "tall_regression", "tall_fit")
   line <- tcrossprod(as.matrix(fit)[, 1:2], cbind(1, predictor_new$a))

@@ -163,7 +163,8 @@ test_that("data may be left out, as variables of the formula's environment", {
 
 test_that("a fit knows its formula, family and data", {
   fit <- fast(y ~ a + g, family = binomial())
-  expect_s3_class(fit, c("tall_glm", "tall_fit"), exact = TRUE)
+  classes <- c("tall_glm", "tall_regression", "tall_fit")
+  expect_s3_class(fit, classes, exact = TRUE)
   expect_identical(formula(fit), y ~ a + g)
   expect_s3_class(family(fit), "family")
   expect_identical(family(fit)$link, "logit")

@@ -1,5 +1,5 @@
-# Which call an error names: the user's. Functions that stand for a user's lie in
-# the global environment, as theirs do.
+# Which call an error names: the user's. Functions that stand for a user's lie
+# in the global environment, as theirs do.
 
 as_users <- function(f) {
   environment(f) <- globalenv()
