@@ -14,7 +14,7 @@ shared_tests <- c(
   "design-ratings" = "factorize",
   "diag-gaussian|diag-points" = "theory",
   "diag-pseudo-variance" = "variance",
-  "fit-(augment|coef|estimates|interval|print|plot|shapes?|draws)" =
+  "fit-(augment|coef|estimates|interval|print.*|plot|shapes?|draws)" =
     "fit-methods",
   "fit-(pp-check|losses|original|unconstrained|choose)" = "glm-methods",
   "fit-(regression|responses|rows|predictor.*|new-data|predict-fun)" =
@@ -22,11 +22,12 @@ shared_tests <- c(
   "fit-(emmeans|insight|marginal|tidybayes|stan|test-data)" = "ecosystem",
   "fit-(guard|remote)" = "remote-fit",
   "fit-r2" = "glm-methods",
+  "fit-prior-summary" = "priors",
   "fit-simulate" = "refused",
   "front-(regression|run)" = "front",
   "gradient" = "conformance-gradient",
   "kernel|kernel-.*" = "conformance-kernel",
-  "mode-(lbfgs|newton|point|separation|object)" = "mode",
+  "mode-(lbfgs|newton|point|separation|object|options)" = "mode",
   "mode-(passed|passes|sums|weights|remote)" = "remote",
   "mode-sql|source-sql|plan-sql|source-query" = "sql-engines",
   "model|model-.*" = "conformance-model",
