@@ -97,6 +97,17 @@ update.tall_fit <- function(object, ...) {
 
 abort_no_formula <- function(fit, f) {
   is_front <- inherits(fit, "tall_regression")
+  if (!is_front && inherits(fit, regression_fronts)) {
+    abort_tall(
+      "stale",
+      c(
+        "{.fn {f}} does not read a fit that an earlier version of tallbayes
+         saved.",
+        i = "{.fn print}, {.fn summary}, {.fn predict} and the draws do. Fit
+             again for the rest."
+      )
+    )
+  }
   maker <- if (is_front) class(fit)[[1]] else fit$model_label
   abort_tall(
     "unsupported",

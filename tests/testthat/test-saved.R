@@ -55,3 +55,12 @@ for (name in names(saved_cases())) {
     }
   })
 }
+
+test_that("what a saved fit cannot do any more is said", {
+  for (name in c("glm", "glmer", "polr")) {
+    file <- file.path(saved_folder, "saved", paste0(name, ".rds"))
+    fit <- readRDS(file)$fit
+    expect_error(residuals(fit), "earlier version", class = "tall_error_stale")
+    expect_error(deviance(fit), "earlier version", class = "tall_error_stale")
+  }
+})
