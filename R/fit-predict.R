@@ -18,7 +18,8 @@
 #'   probable one, and `"probs"`, another name of `"response"`. `NULL`:
 #'   `"class"` for [tall_polr()] and [tall_multinom()], `"link"` for others; of
 #'   networks see [predict.tall_nn()].
-#' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well?
+#' @param se.fit (`TRUE` or `FALSE`) Posterior standard deviations as well? Of
+#'   `type = "class"` there are none.
 #' @param draws,ndraws (whole number or `NULL`) Use that many draws, evenly
 #'   spaced; two names for one argument. `NULL`: all where moments follow from
 #'   those of the parameters, as of the linear predictor of [tall_glm()]; else

@@ -238,7 +238,10 @@ test_that("a front end is a constructor, a predictor and a response", {
   expect_true(all(r2 > 0 & r2 < 1))
   interval <- predict(fit, predictor_new, "response", interval = "confidence")
   expect_true(all(interval[, "lwr"] <= interval[, "upr"]))
-  expect_named(augment(fit)[".resid"], ".resid")
+  whole <- tcrossprod(as.matrix(fit)[, 1:2], cbind(1, predictor_data$a))
+  residual <- predictor_data$n - colMeans(whole^2)
+  expect_equal(unname(residuals(fit)), residual)
+  expect_equal(augment(fit, type.residuals = "response")$.resid, residual)
 })
 
 test_that("what has no meaning for classes says so", {
