@@ -1,4 +1,5 @@
-# Runs every test on the installed package; the last line counts them.
+# Runs every test on the installed package; the last line counts them, those
+# before it name the tests that failed.
 #   Rscript tools/test.R [filter]
 # As many processes as there are cores, two at most (TALLBAYES_TEST_PROCESSES:
 # another number), take the next file each until there is none; a process that
@@ -64,9 +65,9 @@ run_file <- function(file, env) {
 }
 
 # Of the results of a file; NULL: it stopped.
-counts_of <- function(results) {
+counts_of <- function(results, file) {
   if (is.null(results)) {
-    return(list(passed = 0, failed = 1, skips = character()))
+    return(one_failure(paste0(file, ": it stopped")))
   }
   table <- as.data.frame(results)
   all <- unlist(lapply(results, function(test) test$results), recursive = FALSE)
@@ -74,8 +75,28 @@ counts_of <- function(results) {
   list(
     passed = sum(table$passed),
     failed = sum(table$failed) + sum(table$error),
-    skips = vapply(all[is_skip], conditionMessage, "")
+    skips = vapply(all[is_skip], conditionMessage, ""),
+    failures = unlist(lapply(results, failures_of, file = file))
   )
+}
+
+one_failure <- function(what) {
+  list(passed = 0, failed = 1, skips = character(), failures = what)
+}
+
+# One line for each failure of a test: its file, its name, how it begins.
+failures_of <- function(test, file) {
+  of_class <- c("expectation_failure", "expectation_error")
+  failed <- Filter(function(x) inherits(x, of_class), test$results)
+  name <- if (is.na(test$test)) "(no test)" else test$test
+  begins <- vapply(failed, function(x) first_line(conditionMessage(x)), "")
+  sprintf("%s: %s: %s", file, name, begins)
+}
+
+# An error's message may begin with a line of its classes.
+first_line <- function(message) {
+  lines <- trimws(strsplit(cli::ansi_strip(message), "\n")[[1]])
+  c(lines[nzchar(lines) & !grepl("^<[^ ]*condition>$", lines)], "")[[1]]
 }
 
 # Files that nobody has taken, one after another; `folder` has a folder for
@@ -89,7 +110,7 @@ work_on <- function(files, folder) {
   testthat::source_test_helpers("tests/testthat", env)
   for (file in files) {
     if (dir.create(file.path(folder, file), showWarnings = FALSE)) {
-      counts <- counts_of(run_file(file, env))
+      counts <- counts_of(run_file(file, env), file)
       saveRDS(counts, file.path(folder, file, "counts.rds"))
     }
   }
@@ -100,8 +121,7 @@ work_on <- function(files, folder) {
 run_all <- function(filter) {
   files <- test_files(filter)
   if (length(files) == 0) {
-    cat("No test file is called that.\n")
-    return(summarise(list(counts_of(NULL))))
+    return(summarise(list(one_failure("no test file is called that"))))
   }
   folder <- tempfile("tests")
   dir.create(folder)
@@ -132,8 +152,7 @@ run_all <- function(filter) {
     if (file.exists(path)) {
       return(readRDS(path))
     }
-    cat("The process that ran", file, "ended before its tests did.\n")
-    counts_of(NULL)
+    one_failure(paste0(file, ": its process ended before its tests did"))
   })
   summarise(counts)
 }
@@ -145,6 +164,11 @@ summarise <- function(counts) {
   if (length(reasons) > 0) {
     cat("\nSkipped:\n")
     cat(paste0("  ", names(reasons), " (", reasons, ")\n"), sep = "")
+  }
+  failures <- unlist(lapply(counts, function(x) x$failures))
+  if (length(failures) > 0) {
+    # .ci/run repeats these lines at its end
+    cat("\n", paste0("FAILED: ", failures, "\n"), sep = "")
   }
   n_failed <- total("failed")
   cat(sprintf(
