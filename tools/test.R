@@ -99,6 +99,25 @@ first_line <- function(message) {
   c(lines[nzchar(lines) & !grepl("^<[^ ]*condition>$", lines)], "")[[1]]
 }
 
+# A file that leaves an option of ours to the next one, which may be any, fails.
+own_options <- function() {
+  all <- options()
+  all[startsWith(names(all), "tallbayes.")]
+}
+
+with_options_back <- function(counts, before, file) {
+  now <- own_options()
+  if (identical(now, before)) {
+    return(counts)
+  }
+  added <- setdiff(names(now), names(before))
+  options(c(before, stats::setNames(vector("list", length(added)), added)))
+  left <- one_failure(paste0(file, ": it leaves options changed"))
+  counts$failed <- counts$failed + left$failed
+  counts$failures <- c(counts$failures, left$failures)
+  counts
+}
+
 # Files that nobody has taken, one after another; `folder` has a folder for
 # each that was taken, with its counts when it ended.
 work_on <- function(files, folder) {
@@ -110,7 +129,9 @@ work_on <- function(files, folder) {
   testthat::source_test_helpers("tests/testthat", env)
   for (file in files) {
     if (dir.create(file.path(folder, file), showWarnings = FALSE)) {
+      before <- own_options()
       counts <- counts_of(run_file(file, env), file)
+      counts <- with_options_back(counts, before, file)
       saveRDS(counts, file.path(folder, file, "counts.rds"))
     }
   }

@@ -5,13 +5,29 @@ scripts <- function(...) {
   list.files(folder, ..., full.names = TRUE)
 }
 
+local_theme <- function(frame = parent.frame()) {
+  old <- ggplot2::theme_get()
+  withr::defer(ggplot2::theme_set(old), envir = frame)
+}
+
+# What the scripts have in common; it sets an option and a theme.
+script_helpers <- function(frame = parent.frame()) {
+  local_theme(frame)
+  withr::local_options(tallbayes.refresh = 0, .local_envir = frame)
+  env <- new.env(parent = globalenv())
+  sys.source(scripts("^helpers[.]R$"), env)
+  env
+}
+
 # A script in its fast form, without its pictures: what it prints.
 run_fast <- function(name) {
-  withr::local_options(tallbayes.replication_fast = TRUE)
+  # the scripts set the second, and ggplot2's theme
+  withr::local_options(
+    tallbayes.replication_fast = TRUE,
+    tallbayes.refresh = 0
+  )
   withr::local_pdf(NULL)
-  # ggplot2's theme is set by the scripts
-  old <- ggplot2::theme_get()
-  withr::defer(ggplot2::theme_set(old))
+  local_theme()
   file <- scripts(paste0("^", name, "[.]R$"))
   env <- new.env(parent = globalenv())
   capture.output(suppressMessages(suppressWarnings(sys.source(file, env))))
@@ -42,10 +58,7 @@ test_that("scripts run from the installed package", {
 
 test_that("results are kept on request, by the code that made them", {
   skip_if_not_installed("ggplot2")
-  old <- ggplot2::theme_get()
-  withr::defer(ggplot2::theme_set(old))
-  env <- new.env(parent = globalenv())
-  sys.source(scripts("^helpers[.]R$"), env)
+  env <- script_helpers()
   folder <- withr::local_tempdir()
   withr::local_options(tallbayes.replication_keep = folder)
   kept <- function() env$once("one", stats::runif(1))
@@ -56,10 +69,7 @@ test_that("results are kept on request, by the code that made them", {
 
 test_that("intervals of ratios hold what was put in", {
   skip_if_not_installed("ggplot2")
-  old <- ggplot2::theme_get()
-  withr::defer(ggplot2::theme_set(old))
-  env <- new.env(parent = globalenv())
-  sys.source(scripts("^helpers[.]R$"), env)
+  env <- script_helpers()
   below <- withr::with_seed(1, stats::rlnorm(200, 0, 0.3))
   found <- env$ratio_interval(3 * rev(below), below)
   expect_equal(found[["ratio"]], 3)
