@@ -266,6 +266,7 @@ put_rows <- function(x, sizes, rows, group, folds) {
     groups_store$type,
     sizes,
     as.double(ncol(x) + length(own)),
+    as.double(NCOL(rows$y)),
     !is.null(rows$weights),
     !is.null(rows$offset),
     folds

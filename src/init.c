@@ -36,7 +36,7 @@ SEXP ffi_groups_look(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_groups_moments(SEXP, SEXP, SEXP);
 SEXP ffi_groups_n_node(SEXP);
 SEXP ffi_groups_nodes(SEXP, SEXP);
-SEXP ffi_groups_rows(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_groups_rows(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_hash(SEXP);
 SEXP ffi_hash_uniforms(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_kernel_info(SEXP, SEXP);
@@ -128,7 +128,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_groups_moments, 3),
                                          DOOR(ffi_groups_n_node, 1),
                                          DOOR(ffi_groups_nodes, 2),
-                                         DOOR(ffi_groups_rows, 6),
+                                         DOOR(ffi_groups_rows, 7),
                                          DOOR(ffi_hash, 1),
                                          DOOR(ffi_hash_uniforms, 4),
                                          DOOR(ffi_kernel_info, 2),

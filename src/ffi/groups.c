@@ -82,10 +82,11 @@ static void rows_finalize(SEXP ptr) {
 }
 
 /* Room for rows that ffi_groups_add() puts down. store: its type; sizes: rows
- * of each group. Pointer, or the status as an integer. */
+ * of each group; n_y: columns of y. Pointer, or the status as an integer. */
 SEXP ffi_groups_rows(SEXP store,
                      SEXP sizes,
                      SEXP n_col,
+                     SEXP n_y,
                      SEXP has_weights,
                      SEXP has_offset,
                      SEXP folds) {
@@ -94,6 +95,7 @@ SEXP ffi_groups_rows(SEXP store,
       .n_col = ffi_as_count(n_col, "n_col"),
       .n_group = (size_t)Rf_xlength(sizes),
       .v_size = ffi_some_doubles(sizes, (size_t)Rf_xlength(sizes), "sizes"),
+      .n_y = ffi_as_count(n_y, "n_y"),
       .has_weights = ffi_as_flag(has_weights, "has_weights"),
       .has_offset = ffi_as_flag(has_offset, "has_offset"),
       .folds = ffi_as_flag(folds, "folds")};
@@ -141,10 +143,12 @@ SEXP ffi_groups_add(SEXP rows,
   ffi_shape(x, &block.n_lead, &n_col, "x");
   const size_t from = ffi_as_count(first, "first");
   const size_t end = from + block.n_row;
+  block.n_lead_y = (size_t)Rf_xlength(group);
   const bool is_whole = ffi_is_whole(y);
   if (p->v_there == NULL || n_col != p->store.n_col ||
       block.n_row > block.n_lead || TYPEOF(group) != INTSXP ||
-      (size_t)Rf_xlength(group) < end || (size_t)Rf_xlength(y) < end) {
+      block.n_lead_y < end ||
+      (size_t)Rf_xlength(y) != p->n_y * block.n_lead_y) {
     ffi_fault("rows");
   }
   block.v_x = REAL(x);

@@ -3,6 +3,8 @@
 #include "base/arena.h"
 #include "base/clones.h"
 
+#include <string.h>
+
 /* ---------------------------------------------------------------- one block */
 
 /* The scratch of a chain; what it takes is counted where the arena has none. */
@@ -154,33 +156,28 @@ static void end(const struct pass* p, const struct tb_sums* p_sums) {
 
 /* ------------------------------------------------------------------- scores */
 
-/* how far apart a block has the scores of a row, and its rows */
-struct steps {
-  size_t of_score, of_row;
-};
-
-static struct steps steps_of(const struct pass* p) {
-  return p->slots->is_by_number
-             ? (struct steps){.of_score = p->block.n_row, .of_row = 1}
-             : (struct steps){.of_score = 1, .of_row = p->block.n_score};
-}
-
 /* of row i, from where they follow each other */
 static void
 put_scores(const struct pass* p, size_t i, const double* v_from, double* v_to) {
-  const struct steps steps = steps_of(p);
-  for (size_t k = 0; k < p->block.n_score; ++k) {
-    v_to[i * steps.of_row + k * steps.of_score] = v_from[k];
+  const size_t n = p->block.n_score;
+  if (!p->slots->is_by_number) {
+    memcpy(v_to + i * n, v_from, n * sizeof(double));
+    return;
+  }
+  for (size_t k = 0; k < n; ++k) {
+    v_to[k * p->block.n_row + i] = v_from[k];
   }
 }
 
 static void hand_out_scores(const struct pass* p, double* v_scalar) {
-  const struct steps steps = steps_of(p);
-  const size_t n = p->block.n_score;
-  for (size_t i = 0; i < p->block.n_row; ++i) {
+  const size_t n = p->block.n_score, n_row = p->block.n_row;
+  if (!p->slots->is_by_number) {
+    memcpy(v_scalar, p->block.v_score, n * n_row * sizeof(double));
+    return;
+  }
+  for (size_t i = 0; i < n_row; ++i) {
     for (size_t k = 0; k < n; ++k) {
-      v_scalar[i * n + k] =
-          p->block.v_score[i * steps.of_row + k * steps.of_score];
+      v_scalar[i * n + k] = p->block.v_score[k * n_row + i];
     }
   }
 }
@@ -221,17 +218,20 @@ static void subtract(const struct pass* p) {
 }
 
 static void weigh(const struct pass* p) {
-  const struct steps steps = steps_of(p);
-  if (p->block.n_score == 1) {
-    for (size_t i = 0; i < p->block.n_row; ++i) {
-      p->block.v_score[i] *= p->block.v_weight[i];
-    }
+  if (p->slots->weighs) {
     return;
   }
-  for (size_t i = 0; i < p->block.n_row; ++i) {
-    const double c = p->block.v_weight[i];
-    for (size_t k = 0; k < p->block.n_score; ++k) {
-      p->block.v_score[i * steps.of_row + k * steps.of_score] *= c;
+  const size_t n = p->block.n_score, n_row = p->block.n_row;
+  const double* v_c = p->block.v_weight;
+  double* v = p->block.v_score;
+  for (size_t k = 0; p->slots->is_by_number && k < n; ++k) {
+    for (size_t i = 0; i < n_row; ++i) {
+      v[k * n_row + i] *= v_c[i];
+    }
+  }
+  for (size_t i = 0; !p->slots->is_by_number && i < n_row; ++i) {
+    for (size_t k = 0; k < n; ++k) {
+      v[i * n + k] *= v_c[i];
     }
   }
 }

@@ -62,6 +62,7 @@ struct tb_block_look {
  */
 struct tb_model_blocks {
   bool is_by_number;
+  bool weighs; /* add() multiplies by v_weight: scores are settled without */
 
   struct tb_block_shape (*shape)(const struct tb_model* p_model);
 

@@ -37,7 +37,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/vector.h"
-#include "models/model.h"
+#include "models/blocks.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -100,6 +100,19 @@ TB_INLINE void add_scaled(double c, const double* v_x, size_t n, double* v_y) {
   }
 }
 
+/* y := c x */
+TB_INLINE void set_scaled(double c, const double* v_x, size_t n, double* v_y) {
+  size_t k = 0;
+#ifdef TB_VECTOR
+  for (; k + 4 <= n; k += 4) {
+    *(tb_v4d*)(v_y + k) = c * *(const tb_v4d*)(v_x + k);
+  }
+#endif
+  for (; k < n; ++k) {
+    v_y[k] = c * v_x[k];
+  }
+}
+
 TB_INLINE void prefetch_row(const double* v_row, size_t n) {
   for (size_t k = 0; k < n; k += 8) {
     TB_PREFETCH(v_row + k);
@@ -144,23 +157,18 @@ void tb_factors_map(const struct tb_factors_shape* p_shape,
 
 /* ------------------------------------------------------------------ ratings */
 
-/* a rating's two rows, and where they stand in theta */
+/* a rating, and where its two rows stand in theta */
 struct pair {
-  size_t at_user, at_item;
-  const double* v_user;
-  const double* v_item;
+  size_t v_at[2];
   double value;
 };
 
-TB_INLINE struct pair
-pair_at(const struct factors* p, const double* v_theta, size_t row) {
+TB_INLINE struct pair pair_at(const struct factors* p, size_t row) {
   const struct rating* p_rating = &p->v_rating[row];
-  struct pair pair = {.value = p_rating->value};
-  pair.at_user = p_rating->user * p->shape.n_width;
-  pair.at_item = p->at_row[SIDE_item] + p_rating->item * p->shape.n_width;
-  pair.v_user = v_theta + pair.at_user;
-  pair.v_item = v_theta + pair.at_item;
-  return pair;
+  const size_t n = p->shape.n_width;
+  return (struct pair){
+      .v_at = {p_rating->user * n, p->at_row[SIDE_item] + p_rating->item * n},
+      .value = p_rating->value};
 }
 
 TB_INLINE void pair_prefetch(const struct factors* p,
@@ -175,17 +183,20 @@ TB_INLINE void pair_prefetch(const struct factors* p,
     return;
   }
   const size_t n = p->shape.n_width;
-  const struct pair next = pair_at(p, v_theta, tb_batch_row(p_batch, k));
-  prefetch_row(next.v_user, n);
-  prefetch_row(next.v_item, n);
-  prefetch_row(v_gradient + next.at_user, n);
-  prefetch_row(v_gradient + next.at_item, n);
+  const struct pair next = pair_at(p, tb_batch_row(p_batch, k));
+  for (size_t side = 0; side < 2; ++side) {
+    prefetch_row(v_theta + next.v_at[side], n);
+    prefetch_row(v_gradient + next.v_at[side], n);
+  }
 }
 
 /* R_ij - its mean */
 TB_INLINE double pair_error(const struct factors* p,
-                            const struct pair* p_pair) {
-  return p_pair->value - mean_of(&p->shape, p_pair->v_user, p_pair->v_item);
+                            const struct pair* p_pair,
+                            const double* v_theta) {
+  return p_pair->value - mean_of(&p->shape,
+                                 v_theta + p_pair->v_at[SIDE_user],
+                                 v_theta + p_pair->v_at[SIDE_item]);
 }
 
 /* log p(R_ij | theta), from the error */
@@ -193,170 +204,147 @@ static double error_log_lik(const struct factors* p, double error) {
   return 0.5 * (log(p->alpha) - p->alpha * error * error) - HALF_LOG_2PI;
 }
 
-/* g_i(theta): W numbers for the user's row, W for the item's */
-TB_INLINE void pair_scalars(const struct factors* p,
-                            const struct pair* p_pair,
-                            double r,
-                            double* v_out) {
-  const size_t n = p->shape.n_width;
-  memset(v_out, 0, 2 * n * sizeof(double));
-  add_row(&p->shape, r, p_pair->v_item, v_out);
-  add_row(&p->shape, r, p_pair->v_user, v_out + n);
+/* ------------------------------------------------------------------- blocks */
+
+/* The scores of a block are its 2 W numbers a rating: v_before of them stay in
+ * the first cache, too. */
+enum { FACTORS_BLOCK = 8 };
+
+static struct tb_block_shape factors_shape(const struct tb_model* p_model) {
+  return (struct tb_block_shape){.n_row = FACTORS_BLOCK,
+                                 .n_score = p_model->n_scalar,
+                                 .n_own = FACTORS_BLOCK * sizeof(struct pair)};
 }
 
-/* a_i, 2 W numbers: g_i(theta), less that at the reference, as it is stored or
- * computed again (v_other: scratch). */
-TB_INLINE void pair_difference(const struct factors* p,
-                               const struct pair* p_pair,
-                               double r,
-                               size_t row,
-                               const struct tb_reference* p_reference,
-                               double* v_other,
-                               double* v_out) {
-  const size_t n = 2 * p->shape.n_width;
-  pair_scalars(p, p_pair, r, v_out);
-  if (p_reference == NULL) {
-    return;
-  }
-  const double* v_stored = v_other;
-  if (p_reference->v_scalar != NULL) {
-    v_stored = p_reference->v_scalar + row * p_reference->stride;
-  } else {
-    const struct pair at = pair_at(p, p_reference->v_theta, row);
-    pair_scalars(p, &at, p->alpha * pair_error(p, &at), v_other);
-  }
-  for (size_t k = 0; k < n; ++k) {
-    v_out[k] -= v_stored[k];
-  }
-}
-
-static size_t factors_workspace_size(const struct tb_model* p_model,
-                                     size_t n_batch) {
+static void factors_load(const struct tb_model* p_model,
+                         const struct tb_block* p_block) {
   const struct factors* p = p_model->p_self;
-  (void)n_batch;
-  return 4 * p->shape.n_width * sizeof(double);
+  struct pair* v_pair = p_block->p_own;
+  for (size_t i = 0; i < p_block->n_row; ++i) {
+    v_pair[i] = pair_at(p, tb_block_row(p_block, i));
+  }
 }
 
-/* The plain estimate: nothing is subtracted, nothing but the gradient wanted.
- */
+/* r (x, 1) of the other side's row x */
+TB_INLINE void set_score(const struct tb_factors_shape* p_shape,
+                         double r,
+                         const double* v_other,
+                         double* v_score) {
+  set_scaled(r, v_other, p_shape->n_rank, v_score);
+  if (p_shape->has_bias) {
+    v_score[p_shape->n_rank] = r;
+  }
+}
+
+TB_CLONES
+static void factors_look(const struct tb_model* p_model,
+                         const struct tb_block* p_block,
+                         enum tb_block_place place,
+                         const struct tb_block_look* p_look) {
+  const struct factors* p = p_model->p_self;
+  const size_t n = p->shape.n_width;
+  const double* v_theta = p_block->v_theta[place];
+  const struct pair* v_pair = p_block->p_own;
+  for (size_t i = 0; i < p_block->n_row; ++i) {
+    const struct pair* p_pair = &v_pair[i];
+    const double error = pair_error(p, p_pair, v_theta);
+    if (p_look->v_log_lik != NULL) {
+      p_look->v_log_lik[i] = error_log_lik(p, error);
+    }
+    for (size_t side = 0; p_look->v_score != NULL && side < 2; ++side) {
+      const double* v_other = v_theta + p_pair->v_at[1 - side];
+      set_score(&p->shape,
+                p->alpha * error,
+                v_other,
+                p_look->v_score + (2 * i + side) * n);
+    }
+  }
+}
+
+TB_CLONES
+static void factors_square(const struct tb_model* p_model,
+                           const struct tb_block* p_block,
+                           double* v_square) {
+  const size_t n = p_model->n_scalar;
+  for (size_t i = 0; i < p_block->n_row; ++i) {
+    const double* v_score = p_block->v_score + i * n;
+    v_square[i] = dot(v_score, v_score, n);
+  }
+}
+
+TB_CLONES
+static void factors_add(const struct tb_model* p_model,
+                        const struct tb_block* p_block,
+                        const struct tb_sums* p_sums) {
+  const struct factors* p = p_model->p_self;
+  const size_t n = p->shape.n_width;
+  const struct pair* v_pair = p_block->p_own;
+  double *v_gradient = p_sums->v_gradient, *v_square = p_sums->v_square;
+  for (size_t i = 0; i < p_block->n_row; ++i) {
+    const double c = p_block->v_weight[i];
+    for (size_t side = 0; side < 2; ++side) {
+      const double* v_half = p_block->v_score + (2 * i + side) * n;
+      const size_t at = v_pair[i].v_at[side];
+      if (v_gradient != NULL) {
+        add_scaled(c, v_half, n, v_gradient + at);
+      }
+      for (size_t j = 0; v_square != NULL && j < n; ++j) {
+        v_square[at + j] += c * c * v_half[j] * v_half[j];
+      }
+    }
+  }
+}
+
+static const struct tb_model_blocks factors_blocks = {
+    .weighs = true,
+    .shape = factors_shape,
+    .load = factors_load,
+    .look = factors_look,
+    .square = factors_square,
+    .add = factors_add,
+};
+
+/* Nothing is subtracted, and nothing but the gradient wanted: scores are not
+ * put down. */
 TB_CLONES
 static void factors_gradient_plain(const struct factors* p,
                                    const double* v_theta,
                                    const struct tb_batch* p_batch,
                                    double* v_gradient) {
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const struct pair pair = pair_at(p, v_theta, tb_batch_row(p_batch, k));
+    const struct pair pair = pair_at(p, tb_batch_row(p_batch, k));
     pair_prefetch(p, v_theta, v_gradient, p_batch, k + FACTORS_AHEAD);
     const double c =
-        tb_batch_weight(p_batch, k) * p->alpha * pair_error(p, &pair);
-    add_row(&p->shape, c, pair.v_item, v_gradient + pair.at_user);
-    add_row(&p->shape, c, pair.v_user, v_gradient + pair.at_item);
+        tb_batch_weight(p_batch, k) * p->alpha * pair_error(p, &pair, v_theta);
+    for (size_t side = 0; side < 2; ++side) {
+      add_row(&p->shape,
+              c,
+              v_theta + pair.v_at[1 - side],
+              v_gradient + pair.v_at[side]);
+    }
   }
 }
 
-TB_CLONES
 static enum tb_status factors_gradient(const struct tb_model* p_model,
                                        const struct tb_workspace* p_work,
                                        const double* v_theta,
                                        const struct tb_batch* p_batch,
                                        const struct tb_reference* p_reference,
                                        const struct tb_sums* p_sums) {
-  const struct factors* p = p_model->p_self;
-  const size_t n = p->shape.n_width;
-  double* v_gradient = p_sums->v_gradient;
-  double* v_square = p_sums->v_square;
-  double* v_a = p_work->p_scratch;
-  double log_lik = 0;
-
-  if (p_reference == NULL && v_square == NULL && p_sums->v_scalar == NULL &&
-      p_sums->p_log_lik == NULL) {
-    factors_gradient_plain(p, v_theta, p_batch, v_gradient);
+  if (p_reference == NULL && p_sums->v_square == NULL &&
+      p_sums->v_scalar == NULL && p_sums->p_log_lik == NULL) {
+    factors_gradient_plain(p_model->p_self,
+                           v_theta,
+                           p_batch,
+                           p_sums->v_gradient);
     return TB_STATUS_ok;
   }
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const size_t row = tb_batch_row(p_batch, k);
-    const double c = tb_batch_weight(p_batch, k);
-    const struct pair pair = pair_at(p, v_theta, row);
-    const double error = pair_error(p, &pair);
-    const double r = p->alpha * error;
-    const size_t v_at[2] = {pair.at_user, pair.at_item};
-
-    if (p_sums->p_log_lik != NULL) {
-      log_lik += c * error_log_lik(p, error);
-    }
-    if (p_sums->v_scalar != NULL) {
-      pair_scalars(p, &pair, r, p_sums->v_scalar + k * p_model->n_scalar);
-    }
-    pair_difference(p, &pair, r, row, p_reference, v_a + 2 * n, v_a);
-    for (size_t side = 0; side < 2; ++side) {
-      const double* v_half = v_a + side * n;
-      if (v_gradient != NULL) {
-        add_scaled(c, v_half, n, v_gradient + v_at[side]);
-      }
-      for (size_t j = 0; v_square != NULL && j < n; ++j) {
-        v_square[v_at[side] + j] += c * c * v_half[j] * v_half[j];
-      }
-    }
-  }
-  if (p_sums->p_log_lik != NULL) {
-    *p_sums->p_log_lik += log_lik;
-  }
-  return TB_STATUS_ok;
-}
-
-static enum tb_status
-factors_square_norms(const struct tb_model* p_model,
-                     const struct tb_workspace* p_work,
-                     const double* v_theta,
-                     const struct tb_batch* p_batch,
-                     const struct tb_reference* p_reference,
-                     double* v_square,
-                     double* v_sum) {
-  const struct factors* p = p_model->p_self;
-  const size_t n = p->shape.n_width;
-  double* v_a = p_work->p_scratch;
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const size_t row = tb_batch_row(p_batch, k);
-    const struct pair pair = pair_at(p, v_theta, row);
-    const double r = p->alpha * pair_error(p, &pair);
-    pair_difference(p, &pair, r, row, p_reference, v_a + 2 * n, v_a);
-    v_square[k] = dot(v_a, v_a, 2 * n);
-    if (v_sum != NULL) {
-      add_scaled(1, v_a, n, v_sum + pair.at_user);
-      add_scaled(1, v_a + n, n, v_sum + pair.at_item);
-    }
-  }
-  return TB_STATUS_ok;
-}
-
-static enum tb_status factors_add_scalar(const struct tb_model* p_model,
-                                         const struct tb_workspace* p_work,
-                                         const struct tb_batch* p_batch,
-                                         const double* v_scalar,
-                                         double* v_sum) {
-  const struct factors* p = p_model->p_self;
-  const size_t n = p->shape.n_width;
-  (void)p_work;
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const struct pair pair = pair_at(p, v_sum, tb_batch_row(p_batch, k));
-    add_scaled(1, v_scalar + 2 * n * k, n, v_sum + pair.at_user);
-    add_scaled(1, v_scalar + 2 * n * k + n, n, v_sum + pair.at_item);
-  }
-  return TB_STATUS_ok;
-}
-
-static enum tb_status factors_log_lik(const struct tb_model* p_model,
-                                      const struct tb_workspace* p_work,
-                                      const double* v_theta,
-                                      const struct tb_batch* p_batch,
-                                      double* v_out) {
-  const struct factors* p = p_model->p_self;
-  (void)p_work;
-  for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    const struct pair pair = pair_at(p, v_theta, tb_batch_row(p_batch, k));
-    v_out[k] = error_log_lik(p, pair_error(p, &pair));
-  }
-  return TB_STATUS_ok;
+  return tb_blocks_gradient(p_model,
+                            p_work,
+                            v_theta,
+                            p_batch,
+                            p_reference,
+                            p_sums);
 }
 
 /* -------------------------------------------------------------------- prior */
@@ -415,7 +403,8 @@ static struct gamma_law side_law(const struct factors* p,
       .rate = p->b_0 + 0.5 * square + (p->has_mean ? 0.5 * d * d : 0)};
 }
 
-/* log p of a side, without its constant; SETS its part of v_gradient. */
+/* log p of a side, without its constant; SETS its part of v_gradient.
+ * v_scratch: 4 W, of the scores of a block, of which there is none now. */
 static double side_prior(const struct factors* p,
                          enum factors_side side,
                          const double* v_theta,
@@ -652,10 +641,10 @@ static enum tb_status pmf_create(struct tb_model* p_model,
   {                                                                            \
     .name = name_, .citation = citation_, .flags = TB_MODEL_SCALAR,            \
     .create = create_, .destroy = factors_destroy, .prior = factors_prior,     \
-    .gradient = factors_gradient, .workspace_size = factors_workspace_size,    \
-    .log_lik = factors_log_lik, .square_norms = factors_square_norms,          \
-    .add_scalar = factors_add_scalar, .gibbs = factors_gibbs,                  \
-    .lipschitz_prior = factors_lipschitz_prior,                                \
+    .gradient = factors_gradient, .workspace_size = tb_blocks_workspace_size,  \
+    .log_lik = tb_blocks_log_lik, .square_norms = tb_blocks_square_norms,      \
+    .add_scalar = tb_blocks_add_scalar, .blocks = &factors_blocks,             \
+    .gibbs = factors_gibbs, .lipschitz_prior = factors_lipschitz_prior,        \
     .constrain = factors_constrain, .memory = factors_memory                   \
   }
 

@@ -11,7 +11,8 @@
  *
  *   symbol     variable      shape                 owner
  *   x_i, z_i   store         n_row x n_col         groups; z_i: columns v_z
- *   y_i, w_i   v_y, v_weight n_row                 groups
+ *   y_i        v_y           n_row x n_y           groups
+ *   w_i        v_weight      n_row                 groups
  *   offset_i   v_offset      n_row                 groups
  *   rows of g  v_first       n_group + 1           groups: they follow each
  *                                                  other
@@ -119,7 +120,7 @@ struct groups_scratch {
   double* v_block; /* rows of the store */
   /* n_entry each: rows at all nodes, node after node */
   double* v_entry_eta;
-  double* v_entry_y;
+  double* v_entry_y; /* n_y x n_entry */
   double* v_entry_weight;
   double* v_density;
   double* v_score;

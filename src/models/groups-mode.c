@@ -89,13 +89,22 @@ static TB_CLONES void set_predictors(const struct groups* p,
   }
 }
 
-static const double*
-repeated(const double* v, double* v_entry, size_t n, size_t n_node) {
-  if (v == NULL || n_node == 1) {
+/* n numbers of each column, n_lead apart, once for each node */
+static const double* repeated(const double* v,
+                              size_t n_column,
+                              size_t n_lead,
+                              double* v_entry,
+                              size_t n,
+                              size_t n_node) {
+  if (v == NULL || (n_node == 1 && n_column == 1)) {
     return v;
   }
-  for (size_t k = 0; k < n_node; ++k) {
-    memcpy(v_entry + k * n, v, n * sizeof(double));
+  for (size_t j = 0; j < n_column; ++j) {
+    for (size_t k = 0; k < n_node; ++k) {
+      memcpy(v_entry + (j * n_node + k) * n,
+             v + j * n_lead,
+             n * sizeof(double));
+    }
   }
   return v_entry;
 }
@@ -110,6 +119,7 @@ void groups_evaluate(const struct groups* p,
                      size_t n_node,
                      const struct tb_response_out* p_out) {
   set_predictors(p, p_s, at, n, v_u, n_node);
+  const struct tb_response_type* type = p->response.type;
   const double* v_y = p->v_y + first + at;
   const double* v_weight =
       p->v_weight == NULL ? NULL : p->v_weight + first + at;
@@ -117,10 +127,15 @@ void groups_evaluate(const struct groups* p,
       .n_row = n * n_node,
       .n_predictor = 1,
       .v_eta = p_s->v_entry_eta,
-      .v_y = repeated(v_y, p_s->v_entry_y, n, n_node),
-      .v_weight = repeated(v_weight, p_s->v_entry_weight, n, n_node),
+      .v_y = repeated(v_y,
+                      tb_response_n_y(type),
+                      p->n_row,
+                      p_s->v_entry_y,
+                      n,
+                      n_node),
+      .v_weight = repeated(v_weight, 1, 0, p_s->v_entry_weight, n, n_node),
       .p_point = &p_point->response};
-  p->response.type->evaluate(&rows, p_out);
+  type->evaluate(&rows, p_out);
 }
 
 /* --------------------------------------------------------------------- mode */

@@ -89,19 +89,20 @@ static bool set_first(struct groups_rows* p, const struct groups_shape* shape) {
   return at > 0;
 }
 
-/* room for y, weights and offsets of n rows; folded ones have y alone */
+/* room for y, weights and offsets of n rows; folded ones have one y alone */
 static bool make_room(struct groups_rows* p, const struct groups_shape* shape) {
   const size_t n = p->v_first[p->n_group];
   const bool has_weights = shape->has_weights && !p->folds;
   const bool has_offset = shape->has_offset && !p->folds;
-  p->n_byte = n * (1 + has_weights + (size_t)has_offset) * sizeof(double);
+  const size_t n_column = p->n_y + has_weights + has_offset;
+  p->n_byte = n * n_column * sizeof(double);
   p->v_number = tb_big_alloc(p->n_byte);
   if (p->v_number == NULL) {
     return false;
   }
   p->v_y = p->v_number;
-  p->v_weight = has_weights ? p->v_number + n : NULL;
-  p->v_offset = has_offset ? p->v_number + n * (1 + (size_t)has_weights) : NULL;
+  p->v_weight = has_weights ? p->v_number + n * p->n_y : NULL;
+  p->v_offset = has_offset ? p->v_number + n * (n_column - 1) : NULL;
   return true;
 }
 
@@ -124,7 +125,9 @@ static enum tb_status make_store(struct groups_rows* p,
 enum tb_status groups_rows_begin(struct groups_rows* p,
                                  const struct groups_shape* p_shape) {
   const size_t n = p_shape->n_group, n_wide = p_shape->n_col + 1;
-  *p = (struct groups_rows){.n_group = n, .folds = p_shape->folds};
+  *p = (struct groups_rows){.n_group = n,
+                            .n_y = p_shape->n_y,
+                            .folds = p_shape->folds};
   p->v_first = malloc((n + 1) * sizeof(size_t));
   p->v_there = calloc(n + 1, sizeof(size_t));
   bool is_there = p->v_first != NULL && p->v_there != NULL;
@@ -135,7 +138,7 @@ enum tb_status groups_rows_begin(struct groups_rows* p,
     is_there = p->v_constant != NULL && p->v_spare != NULL && p->v_T != NULL;
   }
   enum tb_status status = is_there ? TB_STATUS_ok : TB_STATUS_memory;
-  if (is_there && !set_first(p, p_shape)) {
+  if (is_there && ((p->folds && p->n_y != 1) || !set_first(p, p_shape))) {
     status = TB_STATUS_argument;
   }
   if (status == TB_STATUS_ok) {
@@ -161,8 +164,10 @@ void groups_rows_destroy(struct groups_rows* p) {
 
 /* ------------------------------------------------------------------- blocks */
 
-static double y_at(const struct groups_block* p, size_t i) {
-  return p->v_whole == NULL ? p->v_y[i] : p->v_whole[i];
+/* of row i, column j */
+static double y_at(const struct groups_block* p, size_t i, size_t j) {
+  const size_t at = j * p->n_lead_y + i;
+  return p->v_whole == NULL ? p->v_y[at] : p->v_whole[at];
 }
 
 /* Row i of the block becomes row `at`. */
@@ -173,7 +178,9 @@ static enum tb_status put_row(struct groups_rows* p,
   for (size_t j = 0; j < p->store.n_col; ++j) {
     p->v_row[j] = p_block->v_x[j * p_block->n_lead + i];
   }
-  p->v_y[at] = y_at(p_block, i);
+  for (size_t j = 0; j < p->n_y; ++j) {
+    p->v_y[j * p->store.n_row + at] = y_at(p_block, i, j);
+  }
   if (p->v_weight != NULL) {
     p->v_weight[at] = p_block->v_weight[i];
   }
@@ -209,8 +216,8 @@ static double scaled_row(const struct groups_block* p_block,
                          double* v_row) {
   const double w = p_block->v_weight == NULL ? 1 : p_block->v_weight[i];
   const double root = sqrt(w);
-  const double y =
-      y_at(p_block, i) - (p_block->v_offset == NULL ? 0 : p_block->v_offset[i]);
+  const double y = y_at(p_block, i, 0) -
+                   (p_block->v_offset == NULL ? 0 : p_block->v_offset[i]);
   for (size_t j = 0; j < n_col; ++j) {
     v_row[j] = root * p_block->v_x[j * p_block->n_lead + i];
   }
@@ -340,6 +347,7 @@ struct given {
   const struct tb_param* p_first;
   size_t n_row;
   size_t n_col;
+  size_t n_y;
 };
 
 static bool read_given(const struct tb_params* p_params, struct given* p) {
@@ -354,7 +362,8 @@ static bool read_given(const struct tb_params* p_params, struct given* p) {
   }
   p->n_row = p->p_x->n_row;
   p->n_col = p->p_x->n_value / p->n_row;
-  return p->p_y->n_value == p->n_row &&
+  p->n_y = p->p_y->n_value / p->n_row;
+  return p->n_y > 0 && p->p_y->n_value == p->n_y * p->n_row &&
          (p->p_weights == NULL || p->p_weights->n_value == p->n_row) &&
          (p->p_offset == NULL || p->p_offset->n_value == p->n_row) &&
          p->p_first->v_value[0] == 0 &&
@@ -380,6 +389,7 @@ static enum tb_status add_given(struct groups_rows* p, const struct given* in) {
         .n_lead = in->n_row,
         .v_x = in->p_x->v_value + at,
         .v_group = v_group,
+        .n_lead_y = in->n_row,
         .v_y = in->p_y->v_whole == NULL ? in->p_y->v_value + at : NULL,
         .v_whole = in->p_y->v_whole == NULL ? NULL : in->p_y->v_whole + at,
         .v_weight = in->p_weights == NULL ? NULL : in->p_weights->v_value + at,
@@ -409,6 +419,7 @@ static enum tb_status put_given(const struct tb_params* p_params,
       .n_col = in.n_col,
       .n_group = n_group,
       .v_size = v_size,
+      .n_y = in.n_y,
       .has_weights = in.p_weights != NULL,
       .has_offset = in.p_offset != NULL,
       .folds = tb_params_number(p_params, "fold", 0) != 0};
@@ -458,7 +469,8 @@ enum tb_status groups_take_rows(struct tb_model* p_model,
     }
   }
   bool fits = p_rows->n_group > 0 && p_rows->v_there == NULL &&
-              p_rows->store.n_col >= p->n_coef;
+              p_rows->store.n_col >= p->n_coef &&
+              p_rows->n_y == tb_response_n_y(p->response.type);
   for (size_t a = 0; a < p->n_effect; ++a) {
     fits = fits && p->v_z[a] < p_rows->store.n_col;
   }

@@ -14,7 +14,7 @@ struct tb_shelf;
 /*   variable    shape        owner
  *   v_first     n_group + 1  here: where groups begin in the store
  *   v_there     n_group      here: rows of a group that came
- *   v_number    n_row x k    here: v_y, v_weight, v_offset
+ *   v_number    n_row x k    here: v_y of n_y columns, v_weight, v_offset
  *   v_constant  n_group      here: of the log density, where rows are folded
  *   v_spare     n_group      here: rows that the fold spares
  *   v_row       n_padded     here: scratch, as v_T, n_wide x n_wide by rows
@@ -23,6 +23,7 @@ struct tb_shelf;
 struct groups_rows {
   struct tb_store store;
   size_t n_group;
+  size_t n_y;
   bool folds;
   size_t* v_first;
   size_t* v_there;
@@ -42,17 +43,20 @@ struct groups_shape {
   size_t n_col;
   size_t n_group;
   const double* v_size; /* n_group: rows of each, one at least */
+  size_t n_y;           /* columns of y; one where it folds */
   bool has_weights;
   bool has_offset;
   bool folds; /* of a normal response, see groups-rows.c */
 };
 
-/* v_y or v_whole; v_weight and v_offset where they are wanted */
+/* v_y or v_whole, columns n_lead_y apart; v_weight and v_offset where they are
+ * wanted */
 struct groups_block {
   size_t n_row;
   size_t n_lead;
   const double* v_x;  /* columns n_lead apart */
   const int* v_group; /* from 1 */
+  size_t n_lead_y;
   const double* v_y;
   const int* v_whole;
   const double* v_weight;

@@ -20,7 +20,8 @@ static struct groups_scratch lay_out(const struct tb_model* p_model,
   s.v_z = tb_arena_doubles(p_arena, q * p->n_most);
   s.v_block = tb_arena_doubles(p_arena, GROUPS_ENTRY * p->store.n_padded);
   s.v_entry_eta = tb_arena_doubles(p_arena, n_entry);
-  s.v_entry_y = tb_arena_doubles(p_arena, n_entry);
+  s.v_entry_y =
+      tb_arena_doubles(p_arena, tb_response_n_y(p->response.type) * n_entry);
   s.v_entry_weight = tb_arena_doubles(p_arena, n_entry);
   s.v_density = tb_arena_doubles(p_arena, n_entry);
   s.v_score = tb_arena_doubles(p_arena, n_entry);

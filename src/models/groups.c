@@ -192,8 +192,7 @@ static enum tb_status set_shape(struct groups* p,
   const double kind = tb_params_number(p_params, "sd_kind", 0);
   if (!tb_response_read(&p->response, p_params) ||
       tb_response_n_sampled(&p->response) > 1 ||
-      tb_response_n_predictor(p->response.type, 0) != 1 ||
-      tb_response_n_y(p->response.type) != 1) {
+      tb_response_n_predictor(p->response.type, 0) != 1) {
     return TB_STATUS_argument;
   }
   p->has_aux = tb_response_n_sampled(&p->response) == 1;

@@ -24,8 +24,7 @@
  *   mean         E(y)                                 predictions
  *   variance, deviance                                of the mean
  *
- * glm and groups take one predictor, groups one column of y; network takes any
- * response. */
+ * glm and groups take one predictor; network takes any response. */
 #ifndef TB_RESPONSES_RESPONSE_H
 #define TB_RESPONSES_RESPONSE_H
 

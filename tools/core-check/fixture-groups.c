@@ -58,9 +58,11 @@ struct fixture_rows fixture_groups_rows(size_t n_group, int family) {
     rows.v_first[g + 1] = rows.v_first[g] + 1 + (double)(g % 5);
   }
   const size_t n = rows.n_row = (size_t)rows.v_first[n_group];
-  rows.v_x = check_alloc(5 * n, sizeof(double));
+  const struct tb_response_type* type = tb_response_at_place(family);
+  const size_t n_y = tb_response_n_y(type);
+  rows.v_x = check_alloc((4 + n_y) * n, sizeof(double));
   rows.v_y = rows.v_x + 2 * n;
-  rows.v_weight = rows.v_y + n;
+  rows.v_weight = rows.v_y + n_y * n;
   rows.v_offset = rows.v_weight + n;
   tb_rng_init(&rng, 23, 0, TB_STREAM_noise);
   for (size_t i = 0; i < n; ++i) {
@@ -71,6 +73,7 @@ struct fixture_rows fixture_groups_rows(size_t n_group, int family) {
     rows.v_weight[i] = 0.5 + tb_rng_unif(&rng);
     rows.v_offset[i] = 0.3 * tb_rng_norm(&rng);
   }
+  fixture_more_columns(type, n, rows.v_y);
   return rows;
 }
 
@@ -88,6 +91,7 @@ void fixture_groups(struct fixture* p,
   const size_t n_dim = N_COEF + (n_effect == 1 ? 1 : 3) + is_normal;
   struct fixture_rows rows = fixture_groups_rows(n_group, family);
   const size_t n = rows.n_row;
+  const size_t n_y = tb_response_n_y(tb_response_at_place(family)) * n;
   double v_node[2 * N_NODE], v_prior[3 * DIM_MOST] = {0};
   set_nodes(v_node);
   for (size_t j = 0; j < n_dim; ++j) {
@@ -99,7 +103,7 @@ void fixture_groups(struct fixture* p,
   const double v_z[] = {0, 1}, v_scale[] = {1.5, 0.5}, lkj = 2, kind = 2;
   const struct tb_param v_param[] = {
       {"x", rows.v_x, NULL, N_COEF * n, n},
-      {"y", rows.v_y, NULL, n, n},
+      {"y", rows.v_y, NULL, n_y, n},
       {"offset", rows.v_offset, NULL, n, n},
       {"first", rows.v_first, NULL, n_group + 1, n_group + 1},
       {"z", v_z, NULL, n_effect, n_effect},
@@ -118,7 +122,7 @@ void fixture_groups(struct fixture* p,
   /* those of zeros and ones have no weights, and no auxiliary parameter */
   struct tb_params params = {v_param, family == 1 ? 15 : 17};
   struct tb_param v_counts[16];
-  if (family == 2) {
+  if (family > 1) {
     memcpy(v_counts, v_param, 15 * sizeof *v_param);
     v_counts[15] = v_param[16];
     params = (struct tb_params){v_counts, 16};

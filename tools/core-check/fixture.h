@@ -86,9 +86,9 @@ void fixture_native(struct fixture* p,
  * in fixture_glm(), with sigma sampled; and what their rows are, in order */
 struct fixture_rows {
   size_t n_group, n_row;
-  double* v_first; /* n_group + 1 */
-  double* v_x;     /* n_row x 2 */
-  double* v_y;
+  double* v_first;  /* n_group + 1 */
+  double* v_x;      /* n_row x 2 */
+  double* v_y;      /* n_row x n_y */
   double* v_weight; /* that bernoulli does not take */
   double* v_offset;
 };

@@ -12,21 +12,44 @@
 
 enum { N_GROUP = 37, N_DIM_MOST = 6, N_COEF = 2 };
 
-/* bernoulli and poisson with one effect, normal and bernoulli with two */
+/* With one effect, of which all but the normal one are looked at by integrals
+ * first, and with two; interval has two columns of y. */
 static const struct {
   size_t n_effect;
-  int family;
-} v_kind[] = {{1, 1}, {1, 2}, {1, 0}, {2, 0}, {2, 1}};
-enum { N_KIND = sizeof v_kind / sizeof *v_kind };
+  const char* name;
+} v_kind[] = {{1, "binomial"},
+              {1, "poisson"},
+              {1, "interval"},
+              {1, "gaussian"},
+              {2, "gaussian"},
+              {2, "binomial"},
+              {2, "interval"}};
+enum { N_KIND = sizeof v_kind / sizeof *v_kind, N_INTEGRAL = 3, N_KNOWN = 5 };
+
+static int family_of(size_t kind) {
+  return fixture_place(v_kind[kind].name);
+}
 
 /* ---- references ---- */
 
-static double log_density(int family, double y, double weight, double eta) {
+/* log(1 + e^x) */
+static double softplus(double x) {
+  return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+/* of row i */
+static double
+log_density(const struct fixture_rows* p, int family, size_t i, double eta) {
+  const double y = p->v_y[i], weight = p->v_weight[i];
   if (family == 1) {
-    const double t = y > 0.5 ? -eta : eta;
-    return -(t > 0 ? t + log1p(exp(-t)) : log1p(exp(t)));
+    return -softplus(y > 0.5 ? -eta : eta);
   }
-  return weight * (y * eta - exp(eta) - lgamma(y + 1));
+  if (family == 2) {
+    return weight * (y * eta - exp(eta) - lgamma(y + 1));
+  }
+  const double end = p->v_y[p->n_row + i];
+  const double within = end > y ? log1p(-exp(y - end)) : 0;
+  return weight * (within - softplus(eta - end) - softplus(y - eta));
 }
 
 /* log int prod_i p(y_i | eta_i + e^lambda v) N(v; 0, 1) dv, and moments of
@@ -52,7 +75,7 @@ static struct integral integrate(const struct fixture_rows* p,
       const double eta = p->v_x[i] * v_theta[0] +
                          p->v_x[p->n_row + i] * v_theta[1] + p->v_offset[i] +
                          sd * v;
-      v_log[k] += log_density(family, p->v_y[i], p->v_weight[i], eta);
+      v_log[k] += log_density(p, family, i, eta);
     }
     top = fmax(top, v_log[k]);
   }
@@ -114,9 +137,9 @@ static double reference(const struct fixture_rows* p,
                         size_t kind,
                         size_t group,
                         const double* v_theta) {
-  return v_kind[kind].family == 0
-             ? normal_log_lik(p, v_kind[kind].n_effect, group, v_theta)
-             : integrate(p, v_kind[kind].family, group, v_theta).log_lik;
+  return kind < N_INTEGRAL
+             ? integrate(p, family_of(kind), group, v_theta).log_lik
+             : normal_log_lik(p, v_kind[kind].n_effect, group, v_theta);
 }
 
 /* ---- laws ---- */
@@ -127,13 +150,12 @@ static struct tb_batch one_group(size_t group) {
 
 /* density and gradient of each group, to what 25 nodes leave */
 static void groups_are_integrals(struct check* p_check) {
-  for (size_t kind = 0; kind < 4; ++kind) {
+  for (size_t kind = 0; kind < N_KNOWN; ++kind) {
     struct fixture f;
-    struct fixture_rows rows =
-        fixture_groups_rows(N_GROUP, v_kind[kind].family);
-    fixture_groups(&f, N_GROUP, v_kind[kind].n_effect, v_kind[kind].family);
+    struct fixture_rows rows = fixture_groups_rows(N_GROUP, family_of(kind));
+    fixture_groups(&f, N_GROUP, v_kind[kind].n_effect, family_of(kind));
     CHECK(f.model.n_data == N_GROUP && f.model.n_dim <= N_DIM_MOST);
-    const double tolerance = v_kind[kind].family == 0 ? 1e-11 : 1e-7;
+    const double tolerance = kind < N_INTEGRAL ? 1e-7 : 1e-11;
     double v_theta[N_DIM_MOST], v_gradient[N_DIM_MOST];
     fixture_point(&f, kind, v_theta);
     for (size_t g = 0; g < N_GROUP; ++g) {
@@ -180,7 +202,7 @@ static void* pass_memory(const struct fixture* p) {
 static void hessians_are_derivatives(struct check* p_check) {
   for (size_t kind = 0; kind < N_KIND; ++kind) {
     struct fixture f;
-    fixture_groups(&f, N_GROUP, v_kind[kind].n_effect, v_kind[kind].family);
+    fixture_groups(&f, N_GROUP, v_kind[kind].n_effect, family_of(kind));
     const size_t n_dim = f.model.n_dim;
     double v_theta[N_DIM_MOST], v_up[N_DIM_MOST], v_down[N_DIM_MOST];
     double v_gradient[N_DIM_MOST] = {0}, log_lik = 0;
@@ -219,7 +241,7 @@ static void hessians_are_derivatives(struct check* p_check) {
 static void expansions_add_up(struct check* p_check) {
   for (size_t kind = 0; kind < N_KIND; ++kind) {
     struct fixture f;
-    fixture_groups(&f, N_GROUP, v_kind[kind].n_effect, v_kind[kind].family);
+    fixture_groups(&f, N_GROUP, v_kind[kind].n_effect, family_of(kind));
     const size_t n_dim = f.model.n_dim;
     const struct tb_model_expansion* expansion = f.model.type->expansion;
     double v_at[N_DIM_MOST], v_theta[N_DIM_MOST], v_there[N_DIM_MOST];
@@ -261,11 +283,10 @@ static void expansions_add_up(struct check* p_check) {
  * number of threads */
 static void effects_have_their_law(struct check* p_check) {
   enum { N_DRAW = 2000 };
-  for (size_t kind = 0; kind < 2; ++kind) {
+  for (size_t kind = 0; kind < N_INTEGRAL; ++kind) {
     struct fixture f;
-    struct fixture_rows rows =
-        fixture_groups_rows(N_GROUP, v_kind[kind].family);
-    fixture_groups(&f, N_GROUP, 1, v_kind[kind].family);
+    struct fixture_rows rows = fixture_groups_rows(N_GROUP, family_of(kind));
+    fixture_groups(&f, N_GROUP, 1, family_of(kind));
     const size_t n_dim = f.model.n_dim;
     double v_mean[N_GROUP], v_square[N_GROUP];
     double* v_theta = check_alloc(N_DRAW * n_dim, sizeof(double));
@@ -306,7 +327,7 @@ static void effects_have_their_law(struct check* p_check) {
     CHECK(memcmp(v_draw, v_again, N_DRAW * N_GROUP * sizeof(double)) == 0);
     for (size_t g = 0; g < N_GROUP; ++g) {
       const struct integral exact =
-          integrate(&rows, v_kind[kind].family, g, v_theta);
+          integrate(&rows, family_of(kind), g, v_theta);
       const double sd = sqrt(exact.square - exact.mean * exact.mean);
       CHECK_CLOSE(v_mean[g], exact.mean, 1e-7);
       CHECK_CLOSE(v_square[g], exact.square, 1e-6 * (1 + exact.square));
@@ -349,16 +370,15 @@ draws_at(const struct fixture* p, const double* v_theta, size_t n) {
 static void draws_reach_the_tails(struct check* p_check) {
   enum { N_DRAW = 4000 };
   struct fixture f;
-  struct fixture_rows rows = fixture_groups_rows(N_GROUP, v_kind[0].family);
+  struct fixture_rows rows = fixture_groups_rows(N_GROUP, family_of(0));
   double v_theta[N_DIM_MOST];
-  fixture_groups(&f, N_GROUP, 1, v_kind[0].family);
+  fixture_groups(&f, N_GROUP, 1, family_of(0));
   fixture_point(&f, 0, v_theta);
   v_theta[N_COEF] = log(8);
   double* v_draw = draws_at(&f, v_theta, N_DRAW);
   double square = 0;
   for (size_t g = 0; g < N_GROUP; ++g) {
-    const struct integral exact =
-        integrate(&rows, v_kind[0].family, g, v_theta);
+    const struct integral exact = integrate(&rows, family_of(0), g, v_theta);
     const double variance = exact.square - exact.mean * exact.mean;
     for (size_t d = 0; d < N_DRAW; ++d) {
       const double u = v_draw[d * N_GROUP + g] - exact.mean;
@@ -375,11 +395,11 @@ static void draws_reach_the_tails(struct check* p_check) {
 /* of two effects, about the moments by nodes */
 static void draws_of_two_effects(struct check* p_check) {
   enum { N_DRAW = 2000, N_EFFECT = 2 };
-  for (size_t kind = 3; kind < N_KIND; ++kind) {
+  for (size_t kind = N_KNOWN - 1; kind < N_KIND; ++kind) {
     struct fixture f;
     double v_theta[N_DIM_MOST];
     double v_mean[N_GROUP * N_EFFECT], v_square[N_GROUP * N_EFFECT * N_EFFECT];
-    fixture_groups(&f, N_GROUP, N_EFFECT, v_kind[kind].family);
+    fixture_groups(&f, N_GROUP, N_EFFECT, family_of(kind));
     fixture_point(&f, kind, v_theta);
     double* v_draw = draws_at(&f, v_theta, N_DRAW);
     groups_effect_moments(&f.model,
