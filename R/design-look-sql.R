@@ -69,6 +69,7 @@ look_sql <- function(tables, request, refresh) {
   }
   pilot <- join_pilots(parts)
   weights <- 1 / pilot_rate_of(s, pilot, rates)
+  s$n_cells <- count_cells(s, counts[is_complete, , drop = FALSE])
   s$is_complete <- n_missing == 0
   s$n_missing <- n_missing
   list(
@@ -269,6 +270,11 @@ check_row_counts <- function(s, tables, request, counts) {
 }
 
 # ---- the pilot ---------------------------------------------------------------
+
+# Combinations of levels that rows have.
+count_cells <- function(s, counts) {
+  nrow(unique(counts[c("missing", sql_level_names(s))]))
+}
 
 # Rows by level, for each factor and for the outcome.
 count_strata <- function(s, counts) {

@@ -10,13 +10,13 @@
 #   env, family, columns, fails   of the request
 #   is_complete      TRUE: no row lacks anything, as the look found
 #   n_missing        how many rows do
-#   design           list(columns, shift), see settle_sql()
+#   cells            the design, see cells_of_design()
 #   flag             flag(con): columns more beside those of the design, SQL of
 #                    the variables by name; NULL: none
 #
 # A query has other names for columns than the table: v1, ... are variables, y,
-# weight, offset; c1, ... the table's own; u a uniform number; x1, ... columns
-# of the design.
+# weight, offset; c1, ... the table's own; u a uniform number; u1, ... parts of
+# the design.
 
 # Where SQL cannot do: a condition with the reason.
 no_sql <- function(why) {
@@ -335,68 +335,22 @@ level_text <- function(variable, values) {
 
 # ---- the design --------------------------------------------------------------
 
-# What passes need, once the design is known: its columns as products of
-# operands, list(variable, values by level or NULL), and where their sums are
-# taken about. NULL: model.matrix() makes something of them.
+# What passes need, once the design is known. NULL: model.matrix() makes
+# something of it.
 settle_sql <- function(s, design, pilot) {
-  program <- design$program
-  if (is.null(s) || is.null(program) || length(design$columns) > sql_columns) {
+  if (is.null(s) || is.null(design$program) ||
+    length(design$columns) > sql_columns) {
     return(NULL)
   }
-  y <- pilot$y - (pilot$offset %||% 0)
-  weights <- pilot$weights
-  s$design <- list(
-    columns = sql_operands(s, design),
-    shift = c(
-      colSums(pilot$x * weights) / sum(weights),
-      sum(y * weights) / sum(weights)
-    )
-  )
+  s$cells <- cells_of_design(s, design, pilot)
   s
-}
-
-sql_operands <- function(s, design) {
-  program <- design$program
-  place <- match(vapply(design$variables, `[[`, "", "name"), names(s$variables))
-  lapply(seq_along(design$columns), function(j) {
-    at <- seq.int(program$start[[j]] + 1, length.out =
-      program$start[[j + 1]] - program$start[[j]])
-    lapply(at, function(k) {
-      v <- program$variable[[k]] + 1
-      size <- program$size[[v]]
-      list(
-        variable = place[[v]],
-        levels = if (size > 0) design$variables[[v]]$levels,
-        values = if (size > 0) program$table[program$at[[k]] + seq_len(size)]
-      )
-    })
-  })
 }
 
 # Norms take the square of them in products: wider designs are streamed.
 sql_columns <- 200
 
-# A column of the design, by its operands. None: the intercept.
-sql_column <- function(s, operands, con) {
-  if (length(operands) == 0) {
-    return(sql_number(1, con))
-  }
-  parts <- vapply(operands, function(o) {
-    own <- quote_names(con, sprintf("v%d", o$variable))
-    if (is.null(o$values)) {
-      return(own)
-    }
-    used <- which(o$values != 0)
-    levels <- sql_levels(s$variables[[o$variable]], o$levels[used], con)
-    when <- paste("WHEN", levels, "THEN", sql_number(o$values[used], con))
-    when <- paste(when, collapse = " ")
-    paste0("CASE ", own, " ", when, " ELSE ", sql_number(0, con), " END")
-  }, "")
-  paste0("(", paste(parts, collapse = " * "), ")")
-}
-
-# The rows that count as columns of the design: their SQL is rows$x, and
-# rows$is_one says which is the intercept.
+# The rows that count, with the parts of the design about their centres: rows$u
+# is their SQL, that of the first is 1; rows$by are the names of its factors.
 sql_design_rows <- function(
   s,
   table,
@@ -406,13 +360,14 @@ sql_design_rows <- function(
 ) {
   rows <- sql_rows(s, table, raw, below, more)
   con <- rows$con
-  columns <- vapply(s$design$columns, sql_column, "", s = s, con = con)
-  names(columns) <- sprintf("x%d", seq_along(columns))
+  cells <- s$cells
+  parts <- vapply(seq_along(cells$parts)[-1], sql_part, "", cells, con)
+  names(parts) <- sprintf("u%d", seq_along(parts))
   flags <- if (!is.null(s$flag)) s$flag(con)
-  is_one <- lengths(s$design$columns) == 0
-  rows$is_one <- is_one
-  rows$x <- ifelse(is_one, columns, quote_names(con, names(columns)))
+  rows$u <- c(sql_number(1, con), quote_names(con, names(parts)))
+  rows$by <- if (length(cells$factors) > 0) sprintf("v%d", cells$factors)
   rows$keep <- c(
+    rows$by,
     "y",
     if (has_sql_weight(s)) "weight",
     if (length(s$offsets) > 0) "offset",
@@ -422,22 +377,53 @@ sql_design_rows <- function(
   )
   rows$sql <- sql_select(
     con,
-    c(columns[!is_one], flags),
+    c(parts, flags),
     rows$sql,
     keep = rows$keep,
     where = if (!isTRUE(s$is_complete)) {
       paste(quote_names(con, "missing"), "= 0")
     },
-    engine = if (!is_plain_design(s)) rows$engine
+    engine = if (any(lengths(cells$parts) > 1)) rows$engine
   )
-  rows$keep <- c(rows$keep, names(columns)[!is_one], names(flags))
+  rows$keep <- c(rows$keep, names(parts), names(flags))
   rows
 }
 
-# Are the columns variables as they are? Nothing is computed then.
-is_plain_design <- function(s) {
-  all(vapply(s$design$columns, function(operands) {
-    length(operands) == 0 ||
-      length(operands) == 1 && is.null(operands[[1]]$values)
-  }, TRUE))
+# A part about its centre.
+sql_part <- function(a, cells, con) {
+  own <- quote_names(con, sprintf("v%d", cells$parts[[a]]))
+  centre <- cells$centre[[a]]
+  product <- paste(own, collapse = " * ")
+  if (centre == 0) {
+    return(product)
+  }
+  paste(product, "-", sql_number(centre, con))
+}
+
+# Numbers by levels as SQL, NULL: all are 0. values: by combination of the
+# factors' levels.
+sql_by_levels <- function(s, factors, values, con) {
+  if (all(values == 0)) {
+    return(NULL)
+  }
+  if (length(factors) == 0) {
+    return(sql_number(values, con))
+  }
+  k <- factors[[length(factors)]]
+  levels <- s$cells$levels[[as.character(k)]]
+  values <- matrix(values, ncol = length(levels))
+  used <- which(colSums(values != 0) > 0)
+  results <- if (length(factors) == 1) {
+    sql_number(values[used], con)
+  } else {
+    vapply(used, function(level) {
+      sql_by_levels(s, factors[-length(factors)], values[, level], con)
+    }, "")
+  }
+  levels <- sql_levels(s$variables[[k]], levels[used], con)
+  paste0(
+    "CASE ", quote_names(con, sprintf("v%d", k)), " ",
+    paste("WHEN", levels, "THEN", results, collapse = " "),
+    " ELSE ", sql_number(0, con), " END"
+  )
 }

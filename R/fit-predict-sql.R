@@ -39,12 +39,15 @@ sql_of_predictions <- function(fit, source, names, type, se_fit, chosen) {
     quote_names(con, names),
     sprintf("o%d", seq_along(names))
   )
-  rows <- sql_design_rows(s, source, more = own)
   centre <- colSums(chosen$theta * chosen$weights)
+  covariance <- if (se_fit) {
+    crossprod(sqrt(chosen$weights) * sweep(chosen$theta, 2, centre))
+  }
+  s$cells$centre <- centres_of_parts(s$cells, covariance)
+  rows <- sql_design_rows(s, source, more = own)
   rows <- add_eta(rows, s, centre)
   if (se_fit) {
-    root <- sqrt(chosen$weights) * sweep(chosen$theta, 2, centre)
-    rows <- add_sd(rows, crossprod(root))
+    rows <- add_norm(rows, s, root_of(covariance))
   }
   columns <- list(.fitted = quote(eta), .se.fit = quote(norm))
   if (type == "response" && fit$family$link != "identity") {
@@ -92,7 +95,7 @@ predicting_sql <- function(fit, source) {
   offsets <- c(variables[at], list(given))
   s$offsets <- lapply(offsets, sql_numeric, head, env)
   s$offsets <- Filter(function(e) !is.null(e), s$offsets)
-  s$design <- list(columns = sql_operands(s, design))
+  s$cells <- cells_of_design(s, design)
   s$flag <- function(con) c(known = sql_known(s, design, con))
   structure(s, class = "tall_sql")
 }
@@ -129,26 +132,34 @@ sql_known <- function(s, design, con) {
   paste0("CASE WHEN ", paste(tests, collapse = " AND "), " THEN 1 ELSE 0 END")
 }
 
-# A column `norm`: the root of x' V x. V may be singular.
-add_sd <- function(rows, covariance) {
+# W with x' V x = ||W x||^2. V may be singular.
+root_of <- function(covariance) {
   scale <- sqrt(pmax(diag(covariance), 0))
   scale[scale == 0] <- 1
   tiny <- diag(1e-14, nrow(covariance))
-  factor <- t(chol(covariance / tcrossprod(scale) + tiny)) * scale
-  before <- rows$keep
-  parts <- vapply(seq_along(scale), function(k) {
-    at <- seq.int(k, length(scale))
-    terms <- sql_terms(factor[at, k], rows$x[at], rows$con)
-    sql_total(terms, rows$con)
-  }, "")
-  names(parts) <- sprintf("t%d", seq_along(parts))
-  rows <- add_columns(rows, parts)
-  own <- quote_names(rows$con, names(parts))
-  rows$keep <- before
-  square <- list(square = sql_total(paste(own, "*", own), rows$con))
-  rows <- add_columns(rows, square, once = FALSE)
-  rows$keep <- before
-  add_columns(rows, list(norm = sql_translate(quote(sqrt(square)), rows$con)))
+  chol(covariance / tcrossprod(scale) + tiny) * rep(scale, each = length(scale))
+}
+
+# Where to centre parts so that x' V x loses no digits: numbers for which the
+# predictor varies least, which are near their means. 0 without an intercept.
+centres_of_parts <- function(cells, covariance) {
+  centre <- cells$centre
+  is_alone <- lengths(lapply(cells$columns, `[[`, "factors")) == 0
+  own <- which(is_alone & cells$part > 1)
+  constant <- which(is_alone & cells$part == 1)
+  if (is.null(covariance) || length(own) == 0 || length(constant) == 0) {
+    return(centre)
+  }
+  scale <- sqrt(diag(covariance)[own])
+  among <- covariance[own, own, drop = FALSE] / tcrossprod(scale)
+  least <- tryCatch(
+    -solve(among, covariance[own, constant] / scale) / scale,
+    error = function(e) 0
+  )
+  if (all(is.finite(least))) {
+    centre[cells$part[own]] <- least
+  }
+  centre
 }
 
 # The inverse link of eta, and its derivative times the deviation. Databases may

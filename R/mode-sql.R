@@ -36,48 +36,56 @@ add_steps <- function(rows, steps) {
   rows
 }
 
-sql_terms <- function(numbers, names, con) {
-  used <- numbers != 0
-  paste(sql_number(numbers[used], con), "*", names[used])
+# Numbers by levels times parts: `parts`, one or two of each term.
+sql_of_terms <- function(rows, s, terms) {
+  text <- vapply(terms, function(term) {
+    number <- sql_by_levels(s, term$factors, term$table, rows$con)
+    if (is.null(number)) {
+      return(NA_character_)
+    }
+    paste(c(rows$u[setdiff(term$parts, 1)], paste0("(", number, ")")),
+      collapse = " * ")
+  }, "")
+  text[!is.na(text)]
 }
 
 add_eta <- function(rows, s, theta) {
-  terms <- sql_terms(theta, rows$x, rows$con)
+  text <- sql_of_terms(rows, s, terms_by_levels(s$cells, rbind(theta)))
   if (length(s$offsets) > 0) {
-    terms <- c(terms, quote_names(rows$con, "offset"))
+    text <- c(text, quote_names(rows$con, "offset"))
   }
-  add_columns(rows, list(eta = sql_total(terms, rows$con)))
+  add_columns(rows, list(eta = sql_total(text, rows$con)))
 }
 
-# ||L^-1 x_i||. keeps_x: are the columns needed afterwards?
-add_norm <- function(rows, chol, keeps_x = TRUE) {
-  inverse <- forwardsolve(chol, diag(nrow(chol)))
-  d <- nrow(chol)
-  parts <- vapply(seq_len(d), function(k) {
-    at <- seq_len(k)
-    terms <- sql_terms(inverse[k, at], rows$x[at], rows$con)
-    sql_total(terms, rows$con)
-  }, "")
-  names(parts) <- sprintf("t%d", seq_len(d))
-  if (!keeps_x) {
-    rows$keep <- setdiff(rows$keep, sprintf("x%d", seq_len(d)))
-  }
+# ||W x_i||, a column `norm`. What cannot be told from 0 may be below it.
+add_norm <- function(rows, s, w) {
+  con <- rows$con
+  terms <- square_by_levels(s$cells, w)
+  # a part times the sum of what it is multiplied by
+  second <- vapply(terms, function(term) term$parts[[2]], 1)
+  by_second <- lapply(split(terms, second), function(own) {
+    b <- own[[1]]$parts[[2]]
+    own <- lapply(own, function(term) {
+      term$parts <- term$parts[[1]]
+      term
+    })
+    total <- sql_total(sql_of_terms(rows, s, own), con)
+    if (b == 1) total else paste(rows$u[[b]], "*", total)
+  })
+  square <- list(square = sql_total(unlist(by_second, use.names = FALSE), con))
   before <- rows$keep
-  rows <- add_columns(rows, parts)
-  own <- quote_names(rows$con, names(parts))
+  rows <- add_columns(rows, square)
+  norm <- quote(sqrt(ifelse(square > 0, square, 0)))
+  norm <- list(norm = sql_translate(norm, con))
   rows$keep <- before
-  square <- list(square = sql_total(paste(own, "*", own), rows$con))
-  rows <- add_columns(rows, square, once = FALSE)
-  norm <- sql_translate(quote(sqrt(square)), rows$con)
-  rows$keep <- before
-  add_columns(rows, list(norm = norm))
+  add_columns(rows, norm)
 }
 
 # psi_i, where rows are drawn.
-add_psi <- function(rows, s, chol, draw, keeps_x = TRUE) {
+add_psi <- function(rows, s, chol, draw) {
   bound <- s$recipe$bound
   con <- rows$con
-  rows <- add_norm(rows, chol, keeps_x)
+  rows <- add_norm(rows, s, forwardsolve(chol, diag(nrow(chol))))
   norm <- quote_names(con, "norm")
   reach <- paste(norm, "*", sql_number(draw$radius, con))
   rows <- add_columns(rows, list(reach = reach), once = FALSE)
@@ -101,52 +109,69 @@ sql_always <- function(con, draw) {
 
 # ---- aggregates --------------------------------------------------------------
 
-# Sums of products a_i b_j, i <= j, by the names "a i j". is_one: which b are 1.
-product_aggregates <- function(what, left, right, is_one = FALSE) {
-  at <- which(upper.tri(diag(length(left)), diag = TRUE), arr.ind = TRUE)
-  i <- at[, 1]
-  j <- at[, 2]
+# Sums of a_i b_j over all pairs of parts, i <= j, by the names "what i j". left
+# and right: SQL of the parts, the first of right being 1.
+product_aggregates <- function(what, left, right) {
+  pairs <- pairs_of_parts(length(left))
+  i <- pairs[, 1]
+  j <- pairs[, 2]
   out <- ifelse(
-    rep_len(is_one, length(right))[j],
-    paste0("SUM(", left[i], ")"),
+    i == 1,
+    paste0("SUM(", left[j], ")"),
     paste0("SUM(", left[i], " * ", right[j], ")")
   )
   stats::setNames(out, paste(what, i, j))
 }
 
-symmetric <- function(sums, what, d) {
-  out <- matrix(0, d, d)
-  own <- startsWith(names(sums), paste0(what, " "))
-  out[upper.tri(out, diag = TRUE)] <- sums[own]
-  out[lower.tri(out)] <- t(out)[lower.tri(out)]
-  out
+# SQL of the parts, each times a column.
+times_parts <- function(rows, name) {
+  own <- quote_names(rows$con, name)
+  c(own, sprintf("%s * %s", own, rows$u[-1]))
 }
 
-# Sums about the shift, from which facts of the columns come.
-fact_aggregates <- function(rows, s, squares = TRUE) {
-  con <- rows$con
-  y <- quote_names(con, "y")
+# Sums of columns, one for each part, by the names "what i".
+first_aggregates <- function(what, columns) {
+  stats::setNames(
+    paste0("SUM(", columns, ")"),
+    paste(what, seq_along(columns))
+  )
+}
+
+# The response less its offset and shift.
+sql_residual <- function(rows, s) {
+  y <- quote_names(rows$con, "y")
   if (length(s$offsets) > 0) {
-    y <- paste0("(", y, " - ", quote_names(con, "offset"), ")")
+    y <- paste(y, "-", quote_names(rows$con, "offset"))
   }
-  z <- paste0("(", c(rows$x, y), " - ", sql_number(s$design$shift, con), ")")
-  z[which(rows$is_one)] <- sql_number(0, con)
-  out <- c(n = "COUNT(*)", stats::setNames(
-    paste0("SUM(", z, ")"),
-    paste("first", seq_along(z))
-  ))
+  shift <- s$cells$shift
+  paste0("(", y, " - ", sql_number(shift[[length(shift)]], rows$con), ")")
+}
+
+# Sums from which facts of the columns come.
+fact_aggregates <- function(rows, s, squares = TRUE) {
+  y <- sql_residual(rows, s)
+  u <- rows$u[-1]
+  out <- c(n = "COUNT(*)", "y first" = paste0("SUM(", y, ")"))
+  sum_of <- function(what, text) {
+    names <- sprintf("%s %d", what, 1L + seq_along(text))
+    stats::setNames(sprintf("SUM(%s)", text), names)
+  }
+  out <- c(out, sum_of("u first", u))
   if (squares) {
-    second <- paste0("SUM(", z, " * ", z, ")")
-    out <- c(out, stats::setNames(second, paste("second", seq_along(z))))
-  }
-  if (has_sql_weight(s)) {
-    w <- quote_names(con, "weight")
-    last <- z[[length(z)]]
     out <- c(
       out,
+      "y second" = paste0("SUM(", y, " * ", y, ")"),
+      sum_of("u second", sprintf("%s * %s", u, u))
+    )
+  }
+  if (has_sql_weight(s)) {
+    w <- quote_names(rows$con, "weight")
+    out <- c(
+      out,
+      "w top" = paste0("MAX(", w, ")"),
       "w sum" = paste0("SUM(", w, ")"),
-      "w first" = paste0("SUM(", w, " * ", last, ")"),
-      "w second" = paste0("SUM(", w, " * ", last, " * ", last, ")")
+      "w first" = paste0("SUM(", w, " * ", y, ")"),
+      "w second" = paste0("SUM(", w, " * ", y, " * ", y, ")")
     )
   }
   out
@@ -155,20 +180,17 @@ fact_aggregates <- function(rows, s, squares = TRUE) {
 # Of facts that are known: rows, and sums of responses and predictors, by which
 # other rows would show.
 check_aggregates <- function(rows, s) {
-  con <- rows$con
-  own <- length(s$design$shift)
-  shift <- sql_number(s$design$shift[[own]], con)
-  y <- paste(quote_names(con, "y"), "-", shift)
   c(
     n = "COUNT(*)",
-    "check y" = paste0("SUM(", y, ")"),
-    "check eta" = paste0("SUM(", quote_names(con, "eta"), ")")
+    "check y" = paste0("SUM(", sql_residual(rows, s), ")"),
+    "check eta" = paste0("SUM(", quote_names(rows$con, "eta"), ")")
   )
 }
 
 check_known_facts <- function(sums, s, theta, known) {
   n <- sums[["n"]]
-  y <- s$design$shift[[length(s$design$shift)]] + sums[["check y"]] / n
+  shift <- s$cells$shift
+  y <- shift[[length(shift)]] + sums[["check y"]] / n
   eta <- sums[["check eta"]] / n
   is_near <- function(a, b, scale) isTRUE(abs(a - b) <= 1e-9 * scale)
   same <- n == known$n_row &&
@@ -183,28 +205,36 @@ check_known_facts <- function(sums, s, theta, known) {
   }
 }
 
-# The facts, as new_column_facts() has them. largest: weight of a row.
-facts_of_sums <- function(sums, s, largest = NULL) {
-  own <- function(what) {
-    unname(sums[startsWith(names(sums), paste0(what, " "))])
-  }
+# The facts, as new_column_facts() has them.
+facts_of_cells <- function(s, found) {
+  sums <- found$total
   n <- sums[["n"]]
-  away <- own("first") / n
-  is_one <- c(lengths(s$design$columns) == 0, FALSE)
-  total <- list(
-    n = n,
-    mean = ifelse(is_one, 1, s$design$shift + away),
-    square = pmax(0, own("second") - n * away^2)
-  )
-  if (length(total$square) == 0) {
-    total$square <- double(length(away))
+  q <- length(s$cells$parts)
+  shift <- s$cells$shift
+  own <- seq_len(length(shift) - 1)
+  pieces <- columns_in_parts(s$cells, found$f, shift[own])
+  first <- c("n", sprintf("u first %d", seq_len(q)[-1]))
+  counts <- sums_named(found$sums, first)
+  away <- c(sums_of_columns(pieces, counts), sums[["y first"]]) / n
+  square <- numeric(length(away))
+  if ("y second" %in% names(sums)) {
+    pairs <- pairs_of_parts(q)
+    is_square <- pairs[, 1] == pairs[, 2]
+    name <- ifelse(is_square, sprintf("u second %d", pairs[, 1]),
+      first[pairs[, 2]])
+    name[[1]] <- "n"
+    is_read <- is_square | pairs[, 1] == 1
+    seconds <- matrix(0, nrow(found$f), nrow(pairs))
+    seconds[, is_read] <- sums_named(found$sums, name[is_read])
+    square <- c(squares_of_columns(pieces, seconds), sums[["y second"]])
+    square <- pmax(0, square - n * away^2)
   }
-  if (!is.null(largest)) {
+  total <- list(n = n, mean = shift + away, square = square)
+  if (has_sql_weight(s)) {
     w <- sums[["w sum"]]
     off <- sums[["w first"]] / w
-    shift <- s$design$shift
     total$weighted <- c(
-      largest,
+      max(found$sums[, "w top"]),
       w,
       shift[[length(shift)]] + off,
       max(0, sums[["w second"]] - w * off^2)
@@ -213,29 +243,70 @@ facts_of_sums <- function(sums, s, largest = NULL) {
   facts_of(total)
 }
 
-# Of all tables together: the sums of aggregates, and the largest weight; each:
-# the sums of each table.
-aggregate_tables <- function(rows, make) {
+sums_named <- function(sums, names) {
+  sums[, names, drop = FALSE]
+}
+
+# So many numbers by cell at most: with more, sums that no factor needs are
+# taken over all rows by another query.
+most_cell_numbers <- 2e5
+
+# Of all tables together: list(f, sums, total, each): f of each column by cell,
+# sums by cell, and over all; those of each table. make(rows): list(rows, sums,
+# alone), the query of a table's rows, SQL by name and the names of the sums
+# that no factor needs.
+sum_by_cells <- function(rows, make) {
   check_source_kept(rows)
   s <- rows$in_sql
   tables <- source_tables(rows$source)
   made <- lapply(tables, function(table) make(sql_design_rows(s, table)))
-  each <- sql_aggregates(tables, made)
-  largest <- NULL
-  if (has_sql_weight(s)) {
-    queries <- lapply(made, function(one) {
-      con <- one$rows$con
-      top <- list(s1 = paste0("MAX(", quote_names(con, "weight"), ")"))
-      sql_select(con, top, one$rows$sql)
-    })
-    found <- run_on_tables(tables, queries)
-    largest <- max(unlist(lapply(found, `[[`, "s1")), na.rm = TRUE)
+  names <- names(made[[1]]$sums)
+  alone <- intersect(names, made[[1]]$alone)
+  is_much <- s$n_cells * length(names) > most_cell_numbers
+  by_cell <- if (is_much) setdiff(names, alone) else names
+  each <- sql_aggregates(tables, made, by_cell, made[[1]]$rows$by)
+  others <- setdiff(names, by_cell)
+  if (length(others) > 0) {
+    whole <- sql_aggregates(tables, made, others)
+    each <- Map(function(cells, of_all) {
+      # f is 1 for these: they can be any cell's
+      sums <- matrix(0, nrow(cells$sums), length(others))
+      sums[1, ] <- of_all$sums
+      colnames(sums) <- others
+      sums <- cbind(cells$sums, sums)[, names, drop = FALSE]
+      list(keys = cells$keys, sums = sums)
+    }, each, whole)
   }
-  total <- Reduce(`+`, each)
-  if (total[["n"]] == 0) {
+  sums <- do.call(rbind, lapply(each, `[[`, "sums"))
+  total <- colSums(sums)
+  if (nrow(sums) == 0 || total[["n"]] == 0) {
     abort_source("{.arg data} has no rows that count any more.")
   }
-  list(sums = total, largest = largest, each = each)
+  codes <- codes_of_keys(s, do.call(rbind, lapply(each, `[[`, "keys")))
+  list(
+    f = values_by_cell(s$cells, nrow(sums), codes),
+    sums = sums,
+    total = total,
+    each = lapply(each, `[[`, "sums")
+  )
+}
+
+# Which level is meant by each value of the factors.
+codes_of_keys <- function(s, keys) {
+  codes <- lapply(s$cells$factors, function(k) {
+    variable <- s$variables[[k]]
+    level <- level_text(variable, keys[[sprintf("v%d", k)]])
+    code <- match(level, s$cells$levels[[as.character(k)]])
+    if (anyNA(code)) {
+      abort_source(
+        "{.field {variable$name}} has the level
+         {.val {level[is.na(code)][[1]]}}, which it had not before.",
+        column = variable$name
+      )
+    }
+    code
+  })
+  stats::setNames(codes, s$cells$factors)
 }
 
 # ---- what passes compute -----------------------------------------------------
@@ -253,10 +324,9 @@ sums_at.tall_rows_database <- function(rows, theta, control, pass = 1) {
 # has found them.
 sql_sums_at <- function(rows, theta, more = NULL, known = NULL) {
   s <- rows$in_sql
-  d <- length(theta)
   # the sum of offsets is not known
   is_known <- !is.null(known) && length(s$offsets) == 0 && !has_sql_weight(s)
-  made <- aggregate_tables(rows, function(own) {
+  found <- sum_by_cells(rows, function(own) {
     con <- own$con
     own <- add_eta(own, s, theta)
     own <- add_steps(own, s$recipe$steps)
@@ -268,77 +338,99 @@ sql_sums_at <- function(rows, theta, more = NULL, known = NULL) {
       score = translate_weighed(s, recipe$score, con),
       curvature = translate_weighed(s, recipe$curvature, con)
     ))
-    curvature <- quote_names(con, "curvature")
-    bent <- paste(curvature, "*", own$x)
-    bent[own$is_one] <- curvature
-    names(bent) <- sprintf("h%d", seq_len(d))
-    own <- add_columns(own, bent)
-    score <- paste0("SUM(", quote_names(con, "score"), " * ", own$x, ")")
-    score[own$is_one] <- paste0("SUM(", quote_names(con, "score"), ")")
-    list(rows = own, sums = c(
-      if (is_known) {
-        check_aggregates(own, s)
-      } else {
-        fact_aggregates(own, s, squares = is.null(known))
-      },
-      log_lik = paste0("SUM(", quote_names(con, "log_lik"), ")"),
-      stats::setNames(score, paste("g", seq_len(d))),
-      product_aggregates("h", quote_names(con, names(bent)), own$x, own$is_one),
-      extra$sums
-    ))
+    h <- names_of_parts(own, "h")
+    bent <- times_parts(own, "curvature")
+    own <- add_columns(own, stats::setNames(bent, h))
+    products <- product_aggregates("h", quote_names(con, h), own$u)
+    facts <- if (is_known) {
+      check_aggregates(own, s)
+    } else {
+      fact_aggregates(own, s, squares = is.null(known))
+    }
+    list(
+      rows = own,
+      sums = c(
+        facts,
+        log_lik = paste0("SUM(", quote_names(con, "log_lik"), ")"),
+        first_aggregates("g", times_parts(own, "score")),
+        products,
+        extra$sums
+      ),
+      alone = sums_without_factor(s, "h")
+    )
   })
-  sums <- made$sums
   if (is_known) {
-    check_known_facts(sums, s, theta, known)
+    check_known_facts(found$total, s, theta, known)
   }
+  pieces <- columns_in_parts(s$cells, found$f)
   list(
     parts = list(
-      log_lik = sums[["log_lik"]],
-      gradient = unname(sums[startsWith(names(sums), "g ")]),
-      hessian = symmetric(sums, "h", d)
+      log_lik = found$total[["log_lik"]],
+      gradient = sums_of_columns(pieces, sums_of(found, "g")),
+      hessian = products_of_columns(pieces, sums_of(found, "h"))
     ),
-    facts = if (is_known) known else facts_of_sums(sums, s, made$largest),
-    sums = sums,
-    each = made$each
+    facts = if (is_known) known else facts_of_cells(s, found),
+    sums = found$total,
+    each = found$each
   )
+}
+
+names_of_parts <- function(rows, letter) {
+  sprintf("%s%d", letter, seq_along(rows$u))
+}
+
+# Sums by cell of what has such names, in their order.
+sums_of <- function(found, what) {
+  own <- startsWith(colnames(found$sums), paste0(what, " "))
+  found$sums[, own, drop = FALSE]
+}
+
+# Names of the products of parts that columns without a factor alone have.
+sums_without_factor <- function(s, what) {
+  is_alone <- parts_without_factor(s$cells)
+  pairs <- pairs_of_parts(length(is_alone))
+  own <- is_alone[pairs[, 1]] & is_alone[pairs[, 2]]
+  sprintf("%s %d %d", what, pairs[own, 1], pairs[own, 2])
 }
 
 # About the shift first, then about the means.
 #' @export
 products_of.tall_rows_database <- function(rows, control) {
   s <- rows$in_sql
-  d <- length(s$design$columns) + 1
-  made <- aggregate_tables(rows, function(own) {
+  found <- sum_by_cells(rows, function(own) {
     con <- own$con
-    y <- quote_names(con, "y")
-    if (length(s$offsets) > 0) {
-      y <- paste(y, "-", quote_names(con, "offset"))
-    }
-    names <- sprintf("z%d", seq_len(d))
-    z <- quote_names(con, names)
-    from <- paste0("(", c(own$x, y), ") - ", sql_number(s$design$shift, con))
-    own <- add_columns(own, stats::setNames(from, names))
+    y <- sql_residual(own, s)
+    z <- c(own$u, y)
     left <- z
     if (has_sql_weight(s)) {
-      names <- sprintf("h%d", seq_len(d))
+      names <- sprintf("h%d", seq_along(z))
       left <- quote_names(con, names)
-      weighed <- paste(quote_names(con, "weight"), "*", z)
+      weight <- quote_names(con, "weight")
+      weighed <- c(weight, paste(weight, "*", z[-1]))
       own <- add_columns(own, stats::setNames(weighed, names))
     }
-    list(rows = own, sums = c(
-      fact_aggregates(own, s),
-      stats::setNames(paste0("SUM(", left, ")"), paste("f", seq_len(d))),
-      product_aggregates("h", left, z)
-    ))
+    list(
+      rows = own,
+      sums = c(fact_aggregates(own, s), product_aggregates("h", left, z)),
+      alone = sums_without_factor(s, "h")
+    )
   })
-  sums <- made$sums
-  weight <- if (has_sql_weight(s)) sums[["w sum"]] else sums[["n"]]
-  away <- unname(sums[startsWith(names(sums), "f ")]) / weight
+  # the response is another column, a part of its own
+  d <- length(s$cells$shift)
+  response <- length(s$cells$parts) + 1
+  pieces <- columns_in_parts(s$cells, found$f, s$cells$shift[-d])
+  pieces[[1]]$x <- cbind(pieces[[1]]$x, 0)
+  pieces[[1]]$at <- seq_len(d)
+  pieces[[response]] <- list(at = d, x = matrix(1, nrow(found$f), 1))
+  weight <- found$total[[if (has_sql_weight(s)) "w sum" else "n"]]
+  products <- sums_of(found, "h")
+  first <- paste("h", 1, seq_len(response))
+  away <- sums_of_columns(pieces, sums_named(products, first)) / weight
   list(
-    mean = s$design$shift + away,
-    sums = symmetric(sums, "h", d) - weight * tcrossprod(away),
+    mean = s$cells$shift + away,
+    sums = products_of_columns(pieces, products) - weight * tcrossprod(away),
     weight = weight,
-    facts = facts_of_sums(sums, s, made$largest),
+    facts = facts_of_cells(s, found),
     n_missing = s$n_missing
   )
 }
@@ -346,7 +438,7 @@ products_of.tall_rows_database <- function(rows, control) {
 #' @export
 residuals_of.tall_rows_database <- function(rows, beta, control) {
   s <- rows$in_sql
-  made <- aggregate_tables(rows, function(own) {
+  found <- sum_by_cells(rows, function(own) {
     con <- own$con
     own <- add_eta(own, s, beta)
     r <- paste(quote_names(con, "y"), "-", quote_names(con, "eta"))
@@ -358,11 +450,16 @@ residuals_of.tall_rows_database <- function(rows, beta, control) {
       r
     }
     own <- add_columns(own, list(wr = weighed))
-    wr <- quote_names(con, "wr")
-    sums <- paste0("SUM(", wr, " * ", c(r, own$x), ")")
-    names(sums) <- paste("g", seq_along(sums))
-    list(rows = own, sums = c(n = "COUNT(*)", sums))
+    square <- paste0("SUM(", quote_names(con, "wr"), " * ", r, ")")
+    list(rows = own, sums = c(
+      n = "COUNT(*)",
+      rss = square,
+      first_aggregates("g", times_parts(own, "wr"))
+    ))
   })
-  found <- unname(made$sums[startsWith(names(made$sums), "g ")])
-  list(rss = found[[1]], gradient = found[-1])
+  pieces <- columns_in_parts(s$cells, found$f)
+  list(
+    rss = found$total[["rss"]],
+    gradient = sums_of_columns(pieces, sums_of(found, "g"))
+  )
 }

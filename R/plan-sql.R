@@ -44,13 +44,13 @@ take_rows_ahead.tall_rows_database <- function(rows, found, draw, control) {
 }
 
 # The uniform number from which on no row of a table can be drawn, so that psi
-# is computed of few. sums: the table's.
+# is computed of few. sums: the table's, by cell.
 most_uniform <- function(sums, draw) {
-  if (sums[["always"]] > 0) {
+  if (any(sums[, "always"] > 0)) {
     return(1)
   }
   # psi is computed twice
-  min(1, 1.000001 * draw$rate * sums[["top"]])
+  min(1, 1.000001 * draw$rate * max(sums[, "top"]))
 }
 
 # The query of the rows that are drawn, and of those that steps look at always.
@@ -58,7 +58,7 @@ drawn_query <- function(table, below, s, found, draw) {
   own <- sql_design_rows(s, table, raw = TRUE, below = below)
   con <- own$con
   own <- add_eta(own, s, found$theta)
-  own <- add_psi(own, s, found$chol, draw, keeps_x = FALSE)
+  own <- add_psi(own, s, found$chol, draw)
   raw <- sprintf("c%d", seq_along(s$columns))
   u <- quote_names(con, "u")
   psi <- quote_names(con, "psi")

@@ -231,27 +231,55 @@ hold_table <- function(table) {
 # At most so many columns of a result: SQLite has 2,000, PostgreSQL 1,664.
 sql_width <- 1000
 
-# Aggregates of the rows of each table: a list of numbers by the same names.
-# made: for each list(rows, sums), the query of its rows and SQL by name. NULL
-# of none are 0.
-sql_aggregates <- function(tables, made) {
-  names <- names(made[[1]]$sums)
-  at <- split(
-    seq_along(names),
-    (seq_along(names) - 1) %/% sql_width
-  )
+# Aggregates of the rows of each table: of each list(keys, sums), a row for each
+# combination of values of the columns `by`; keys are those, NULL without any.
+# made: for each list(rows, sums), the query of its rows and SQL by name, of
+# which `names` are taken. NULL of none are 0.
+sql_aggregates <- function(tables, made, names, by = NULL) {
+  at <- split(seq_along(names), (seq_along(names) - 1) %/% sql_width)
   parts <- lapply(at, function(own) {
     queries <- lapply(made, function(one) {
-      columns <- stats::setNames(one$sums[own], paste0("s", own))
-      sql_select(one$rows$con, columns, one$rows$sql)
+      con <- one$rows$con
+      columns <- stats::setNames(one$sums[names[own]], paste0("s", own))
+      sql <- sql_select(con, columns, one$rows$sql, keep = by)
+      if (length(by) == 0) {
+        return(sql)
+      }
+      group <- paste(quote_names(con, by), collapse = ", ")
+      sql_append(sql, paste("GROUP BY", group))
     })
-    lapply(run_on_tables(tables, queries), function(found) {
-      vapply(found, as.double, 0)
-    })
+    lapply(run_on_tables(tables, queries), split_keys, by)
   })
   lapply(seq_along(tables), function(k) {
-    out <- unlist(lapply(parts, `[[`, k), use.names = FALSE)
-    out[is.na(out)] <- 0
-    stats::setNames(out, names)
+    own <- lapply(parts, `[[`, k)
+    keys <- own[[1]]$keys
+    sums <- lapply(own, function(part) {
+      part$sums[match_keys(keys, part$keys), , drop = FALSE]
+    })
+    sums <- do.call(cbind, sums)
+    sums[is.na(sums)] <- 0
+    colnames(sums) <- names
+    list(keys = keys, sums = sums)
   })
+}
+
+split_keys <- function(found, by) {
+  sums <- found[setdiff(names(found), by)]
+  list(
+    keys = if (length(by) > 0) found[by],
+    sums = matrix(
+      unlist(lapply(sums, as.double), use.names = FALSE),
+      nrow = nrow(found)
+    )
+  )
+}
+
+# Where the groups of a query are among those of another, which may hand them
+# out in another order.
+match_keys <- function(keys, others) {
+  if (is.null(keys)) {
+    return(1)
+  }
+  of <- function(keys) do.call(paste, c(unname(as.list(keys)), sep = "\r"))
+  match(of(keys), of(others))
 }
