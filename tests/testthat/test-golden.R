@@ -95,6 +95,10 @@ expect_verb <- function(actual, expected, is_here, label, tolerance = 1e-5) {
   )
 }
 
+# Fits whose chains go other ways after a rounding error: a step that is accepted
+# here is not there. Of another processor nothing of them can be told by digits.
+parting <- "nn, classes"
+
 for (family in names(verb_cases())) {
   test_that(paste("golden verbs:", family), {
     skip_on_cran()
@@ -102,7 +106,8 @@ for (family in names(verb_cases())) {
     is_here <- identical(golden$platform, golden_platform())
     cases <- verb_cases()[[family]]
     expect_setequal(names(golden$draws), names(cases))
-    for (label in intersect(names(golden$draws), names(cases))) {
+    kept <- intersect(names(golden$draws), names(cases))
+    for (label in if (is_here) kept else setdiff(kept, parting)) {
       fit <- suppressMessages(suppressWarnings(cases[[label]]()))
       expected <- golden$draws[[label]]
       if (is.null(fit) || is.null(expected)) {
@@ -135,7 +140,8 @@ test_that("golden numbers are compared to the last digit", {
   skip_if(
     length(elsewhere) > 0,
     paste(
-      "of another processor or BLAS, so compared within a tolerance:",
+      "of another processor or BLAS, so compared within a tolerance (and not at",
+      "all:", paste0(parting, "):"),
       paste(elsewhere, collapse = ", ")
     )
   )
