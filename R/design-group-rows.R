@@ -102,7 +102,8 @@ each_rows <- function(reader, do) {
 # What a regression has to know of all rows before it takes them: class
 # "tall_looked", which stands for the matrix x where shape, names, means and
 # standard deviations of its columns are asked for. most: of the absolute values
-# of z; same: the column of x that is that of z, or NA; varies: is it another in
+# of z; z_moments: list(n, mean, square), means of z and of products about these
+# (NULL where there is one effect); same: the column of x that is that of z, or NA; varies: is it another in
 # some rows of a group? (NA where there is one effect.)
 look_at_rows <- function(reader, group) {
   q <- length(reader$effects)
@@ -110,6 +111,7 @@ look_at_rows <- function(reader, group) {
   most <- numeric(q)
   same <- matrix(TRUE, reader$p, q)
   varies <- logical(q)
+  z_moments <- NULL
   # C writes into it in place
   seen <- if (q > 1) matrix(NaN, nlevels(group), q)
   each_rows(reader, function(block, first, n, is_last) {
@@ -128,6 +130,10 @@ look_at_rows <- function(reader, group) {
       group,
       seen
     )
+    if (q > 1) {
+      own <- square_moments(top_rows(block$z, n))
+      z_moments <<- join_squares(z_moments, own)
+    }
     most <<- pmax(most, found$most)
     same <<- same & found$same
     varies <<- varies | found$varies
@@ -141,6 +147,7 @@ look_at_rows <- function(reader, group) {
       sd = moments$sd,
       effects = reader$effects,
       most = most,
+      z_moments = z_moments,
       same = apply(same, 2, function(is_same) which(is_same)[1]),
       varies = if (q > 1) varies else NA
     ),
@@ -161,6 +168,55 @@ join_moments <- function(a, b) {
   away <- b$mean - a$mean
   square <- a$sd^2 * (a$n - 1) + b$sd^2 * (b$n - 1) + away^2 * a$n * b$n / n
   list(n = n, mean = a$mean + away * b$n / n, sd = sqrt(square / (n - 1)))
+}
+
+# Of the columns of z: means, and means of products about them.
+square_moments <- function(z) {
+  mean <- colMeans(z)
+  about <- sweep(z, 2, mean)
+  list(n = nrow(z), mean = mean, square = crossprod(about) / nrow(z))
+}
+
+join_squares <- function(a, b) {
+  if (is.null(a)) {
+    return(b)
+  }
+  n <- a$n + b$n
+  share <- b$n / n
+  away <- b$mean - a$mean
+  list(
+    n = n,
+    mean = a$mean + share * away,
+    square = (1 - share) * a$square + share * b$square +
+      share * (1 - share) * tcrossprod(away)
+  )
+}
+
+# A covariate is centred where its mean is so many standard deviations from 0.
+far_mean <- 2.5
+
+# T of z = T z': lower triangular, columns of z' in one unit and, where there is
+# an intercept that they may be correlated with, about their means if these are
+# far from 0. (Nearer, effects at 0 may be all but the same in all groups, which
+# is narrow in the coordinates of effects elsewhere.) NULL: one effect, as it
+# is. Any T near that one would do: so many digits are kept of it that it does
+# not depend on the order of the rows. terms: list(name, correlated).
+effects_span <- function(x, terms) {
+  moments <- x$z_moments
+  if (is.null(moments)) {
+    return(NULL)
+  }
+  sd <- sqrt(diag(moments$square))
+  mean <- moments$mean
+  has_intercept <- sd[[1]] == 0
+  is_far <- terms$correlated & has_intercept & sd > 0 &
+    abs(mean) > far_mean * sd
+  size <- ifelse(is_far, sd, sqrt(sd^2 + mean^2))
+  size <- size / size[[1]]
+  span <- diag(signif(size, 6))
+  span[is_far, 1] <- round(mean[is_far] / size[is_far], 6) *
+    signif(size[is_far], 6)
+  span
 }
 
 is_looked <- function(x) {

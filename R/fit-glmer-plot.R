@@ -194,7 +194,9 @@ shrinkage_table <- function(fit) {
     abort_status(found)
   }
   q <- length(fit$groups$effects)
-  population <- chol2inv(t(lambda_at(fit, theta)))
+  here <- model_variables(model, theta)
+  factor <- matrix(covariance_factors(fit, t(here)), q)
+  population <- chol2inv(t(factor))
   n <- length(fit$groups$levels)
   mean <- matrix(found$mean, q)
   square <- array(found$square, c(q, q, n))
@@ -220,22 +222,4 @@ shrinkage_table <- function(fit) {
     alone = as.vector(alone)
   )
   out[!is.na(out$alone), ]
-}
-
-# Lambda, the lower triangle, of one point of the model's coordinates.
-lambda_at <- function(fit, theta) {
-  q <- length(fit$groups$effects)
-  at <- fit$n_coef + seq_len(q)
-  scale <- exp(theta[at])
-  out <- diag(scale, q)
-  l <- fit$n_coef + q
-  for (a in seq_len(q)[-1]) {
-    for (b in seq_len(a - 1)) {
-      if (fit$groups$correlated) {
-        l <- l + 1
-        out[a, b] <- theta[[l]] * scale[[a]]
-      }
-    }
-  }
-  out
 }

@@ -230,9 +230,27 @@ plain_model <- function(fit) {
       )
     )
   }
+  check_same_coordinates(fit, model)
   rm(list = ls(fit_cache), envir = fit_cache)
   fit_cache[[key]] <- model
   model
+}
+
+# Several effects had other coordinates once, and names do not tell all of them.
+check_same_coordinates <- function(fit, model) {
+  is_several <- length(fit$groups$effects) > 1
+  if (is_several && !identical(model$fingerprint, fit$fingerprint)) {
+    abort_tall(
+      "stale",
+      c(
+        "The effects of the groups cannot be made of the draws of this fit.",
+        x = "It is of an earlier version of tallbayes, whose parameters were
+             others, or its data have changed.",
+        i = "Fit again. Coefficients, standard deviations and correlations are
+             as they were."
+      )
+    )
+  }
 }
 
 # The last model that was made again.

@@ -36,11 +36,17 @@
 #' identities of Fisher and Louis. A Gaussian response needs three nodes, which
 #' are exact, and as few rows of a group as there are columns. To estimators,
 #' schemes and kernels the group is the datum: `n_data` is the number of groups.
-#' The parameters are the coefficients, the logarithms of the diagonal of
-#' \eqn{\Lambda}{Lambda}, then what is below it row by row, divided by the row's
-#' diagonal (`log_sd_g__x`, where it is the logarithm of the standard deviation,
-#' else `log_factor_g__x`; `factor_g__x__z`), and the logarithm of the
-#' response's parameter; variables are standard deviations and correlations.
+#' The parameters are the coefficients, the logarithms of the standard
+#' deviations of the effects (`log_sd_g__x`), then Fisher's z (atanh) of their
+#' canonical partial correlations row by row (`atanh_g__x__z`; with two effects
+#' of their correlation), and the logarithm of the response's parameter. With
+#' several effects these are effects of covariates in one unit, and about their
+#' means where these are far from 0 (2.5 standard deviations), so that neither
+#' the units of a covariate nor where its 0 lies matter to a sampler.
+#' Priors are those of the effects as they are written, \eqn{\Sigma = A \Sigma'
+#' A^\top}{Sigma = A Sigma' A'}, and variables their standard deviations and
+#' correlations. Metropolis kernels make a fifth of their steps in the
+#' coordinates of that prior.
 #'
 #' @return A `tall_model` for [sg_sample()] and [find_mode()].
 #' @section Conditions: those of [model_glm()]; `tall_error_unsupported` for
@@ -168,6 +174,7 @@ build_model.tall_blueprint_groups <- function(blueprint, rows) {
     c(covariance, list(
       rows = put_rows(x, sizes, read$rows, terms$group, is_exact),
       z = as.double(effect_columns(x) - 1),
+      span = effects_span(x, terms),
       n_coef = as.double(ncol(x)),
       correlated = as.double(terms$correlated),
       nodes = as.double(quadrature(n_node)),
@@ -224,11 +231,12 @@ build_model.tall_blueprint_groups <- function(blueprint, rows) {
 
 groups_store <- list(type = "dense", read_only = FALSE, storage = "double")
 
-# Where Newton's method begins: groups that differ by half a unit.
+# Where Newton's method begins: groups that differ by half a unit. Standardised
+# effects are in units of the first.
 groups_start <- function(x, names, units, n_aux) {
   size <- 0.5 * (units$sd %||% 1)
   lambda <- numeric(length(names$variables))
-  lambda[seq_along(x$effects)] <- log(size / pmax(x$most, 1e-8))
+  lambda[seq_along(x$effects)] <- log(size / max(x$most[[1]], 1e-8))
   c(numeric(ncol(x)), lambda, if (n_aux > 0) log(units$aux_sd %||% 1))
 }
 
@@ -316,18 +324,13 @@ group_names <- function(effects, terms) {
       first, name, "__", effects[below[, 2]], "__", effects[below[, 1]]
     )
   }
-  # below the first row, what of a standard deviation is not from the rows above
-  conditional <- nrow(below) > 0 & seq_len(q) > 1
-  log_sds <- paste0(
-    ifelse(conditional, "log_factor_", "log_sd_"),
-    substring(sds, 4)
-  )
-  # a correlation of the second row is a function of its one factor
-  mixed <- c(conditional, unname(below[, 1]) > 2)
+  # of standardised effects: only the last is the one that is written, but for
+  # its unit
+  mixed <- c(nrow(below) > 0 & seq_len(q) < q, rep(TRUE, nrow(below)))
   list(
     effects = effects,
     variables = c(sds, pair("cor_")),
-    coordinates = c(log_sds, pair("factor_")),
+    coordinates = c(paste0("log_", sds), pair("atanh_")),
     of = ifelse(mixed, NA_integer_, seq_along(mixed))
   )
 }

@@ -16,7 +16,9 @@ groups_settings <- list(
   errors = 4,               # standard errors it must be clear by
   least = 0.5,              # log density lost, of what a normal one loses
   most = 2,
-  seconds = 300             # of exact steps, where others may do
+  seconds = 300,            # of exact steps, where others may do
+  cheap = 5,                # of those of several effects, which take up to so
+  most_times = 6            # many times the usual steps an iteration meanwhile
 )
 
 plan_groups <- function(model, control, in_place) {
@@ -35,7 +37,7 @@ plan_groups <- function(model, control, in_place) {
   far <- if (model$n_data > groups_settings$few) {
     far_reason_of(white, cubic, ledger)
   }
-  exact <- recipe_mala(white, mode, recipe, ledger)
+  exact <- more_steps(recipe_mala(white, mode, recipe, ledger), control)
   seconds <- full_seconds(exact, control)
   is_slow <- seconds > groups_settings$seconds
   plan <- if (is.null(must) && (is.null(far) || is_slow)) {
@@ -59,6 +61,20 @@ plan_groups <- function(model, control, in_place) {
       )
     }
   )
+  plan
+}
+
+# Correlations of effects are known by groups, of which there are few, so that
+# their posterior has long tails: more steps from one draw to the next, where
+# these cost next to nothing.
+more_steps <- function(plan, control) {
+  s <- groups_settings
+  if (length(plan$model$groups$effects) > 1) {
+    # normal groups take an eighth of what is reckoned at most
+    seconds <- full_seconds(plan, control) / if (plan$model$is_exact) 8 else 1
+    times <- floor(s$cheap / seconds)
+    plan$steps <- plan$steps * max(1, min(times, s$most_times))
+  }
   plan
 }
 

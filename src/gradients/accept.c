@@ -104,6 +104,21 @@ enum tb_status tb_test_start(struct tb_chain* p_chain) {
                                               &p_chain->log_posterior);
 }
 
+bool tb_test_has_moves(const struct tb_chain* p_chain) {
+  const struct tb_test_type* p_test = p_chain->p_target->p_test;
+  return p_chain->p_target->p_model->has_moves &&
+         (p_test == &tb_test_full || p_test == &tb_test_pass);
+}
+
+double tb_test_move(struct tb_chain* p_chain, double* v_theta) {
+  const struct tb_model* p_model = p_chain->p_target->p_model;
+  return p_model->type->move(p_model,
+                             &p_chain->work,
+                             p_chain->v_theta,
+                             &p_chain->v_rng[TB_STREAM_noise],
+                             v_theta);
+}
+
 enum tb_status tb_test_begin(struct tb_chain* p_chain) {
   const struct tb_test_type* p_test = p_chain->p_target->p_test;
   return p_test->begin == NULL ? TB_STATUS_ok : p_test->begin(p_chain);

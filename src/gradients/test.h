@@ -84,6 +84,12 @@ enum tb_status tb_test_begin(struct tb_chain* p_chain);
 enum tb_status tb_test_look(struct tb_chain* p_chain,
                             struct tb_proposal* p_proposal);
 
+/* Has the model moves of its own, and does the test look at all rows? */
+bool tb_test_has_moves(const struct tb_chain* p_chain);
+
+/* v_theta := such a move from where the chain stands; returns the log_ratio */
+double tb_test_move(struct tb_chain* p_chain, double* v_theta);
+
 /* Does the test accept? Never what is not possible. */
 bool tb_test_accepts(struct tb_chain* p_chain,
                      struct tb_proposal* p_proposal,

@@ -113,11 +113,16 @@ static enum tb_status hmc_step(struct tb_chain* p_chain) {
                                  .v_gradient =
                                      tb_kernel_array(p_chain, AT_gradient)};
 
+  bool is_done;
+  enum tb_status status = tb_metropolis_move(p_chain, &proposal, &is_done);
+  if (is_done || status != TB_STATUS_ok) {
+    return status;
+  }
   memcpy(v_theta, p_chain->v_theta, n_dim * sizeof(double));
   memcpy(proposal.v_gradient, p_chain->v_gradient, n_dim * sizeof(double));
   tb_rng_fill_norm(&p_chain->v_rng[TB_STREAM_noise], v_momentum, n_dim);
   const double before = kinetic_energy(v_momentum, n_dim);
-  const enum tb_status status = hmc_trajectory(p_chain, v_momentum, &proposal);
+  status = hmc_trajectory(p_chain, v_momentum, &proposal);
   if (status != TB_STATUS_ok) {
     return status;
   }

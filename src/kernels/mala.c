@@ -79,7 +79,12 @@ static enum tb_status mala_step(struct tb_chain* p_chain) {
                                  .v_axis = p_chain->v_gradient,
                                  .n_dim = n_dim};
 
-  enum tb_status status = tb_test_begin(p_chain);
+  bool is_done;
+  enum tb_status status = tb_metropolis_move(p_chain, &proposal, &is_done);
+  if (is_done || status != TB_STATUS_ok) {
+    return status;
+  }
+  status = tb_test_begin(p_chain);
   if (status != TB_STATUS_ok) {
     return status;
   }

@@ -29,4 +29,10 @@ double tb_metropolis_decide(struct tb_chain* p_chain,
                             struct tb_proposal* p_proposal,
                             double log_ratio);
 
+/* A move of the model's own, in a share of the steps of models that have them:
+ * *p_is_done. It is no step of the kernel's, and is not counted as one. */
+enum tb_status tb_metropolis_move(struct tb_chain* p_chain,
+                                  struct tb_proposal* p_proposal,
+                                  bool* p_is_done);
+
 #endif

@@ -89,6 +89,24 @@ static bool framed_is_outside(const struct tb_model* p_model,
   return p->p_base->type->is_outside(p->p_base, &s.work, s.v_theta);
 }
 
+/* q in phi is q in theta up to a constant */
+static double framed_move(const struct tb_model* p_model,
+                          const struct tb_workspace* p_work,
+                          const double* v_phi,
+                          struct tb_rng* p_rng,
+                          double* v_to) {
+  const struct framed* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_model, p_work);
+  tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
+  const double log_ratio = p->p_base->type->move(p->p_base,
+                                                 &s.work,
+                                                 s.v_theta,
+                                                 p_rng,
+                                                 s.v_reference);
+  tb_frame_to_sampler(&p->frame, s.v_reference, v_to);
+  return log_ratio;
+}
+
 /* The reference with its point in theta. */
 static const struct tb_reference*
 base_reference(const struct framed* p,
@@ -389,6 +407,7 @@ enum tb_status tb_model_frame(struct tb_model* p_base,
                                    .gradient = framed_gradient,
                                    .workspace_size = framed_workspace_size,
                                    SLOT(is_outside),
+                                   SLOT(move),
                                    SLOT(log_lik),
                                    SLOT(pass_size),
                                    SLOT(store_scalar),

@@ -2,7 +2,8 @@
  * quadrature, and draws, which need none, see groups-draw.c.
  *
  *   symbol  variable  shape
- *   m, S    v_mean, v_square of struct groups_look: E v, E v v^T */
+ *   m, S    v_mean, v_square of struct groups_look: E v, E v v^T
+ *   F       factor = A Lambda, so that u = F v */
 #include "models/groups-effects.h"
 
 #include "base/rng.h"
@@ -36,7 +37,7 @@ static struct groups_point* points_at(const struct tb_model* p_model,
   return v_point;
 }
 
-/* v_mean += Lambda m / n, v_square += Lambda S Lambda^T / n */
+/* v_mean += F m / n, v_square += F S F^T / n */
 static void add_moments(const struct groups* p,
                         const struct groups_point* p_point,
                         const double* v_m,
@@ -45,15 +46,19 @@ static void add_moments(const struct groups* p,
                         double* v_mean,
                         double* v_square) {
   const size_t q = p->n_effect;
-  double v_u[Q];
-  groups_effects_of(p, p_point, v_m, v_u);
+  double factor[Q][Q];
+  groups_whole_factor(p, p_point, factor);
   for (size_t a = 0; a < q; ++a) {
-    v_mean[a] += share * v_u[a];
+    double u = 0;
+    for (size_t c = 0; c < q; ++c) {
+      u += factor[a][c] * v_m[c];
+    }
+    v_mean[a] += share * u;
     for (size_t b = 0; b < q; ++b) {
-      for (size_t c = 0; c <= a; ++c) {
-        for (size_t d = 0; d <= b; ++d) {
-          v_square[a * q + b] += share * p_point->v_factor[a][c] *
-                                 v_S[c * q + d] * p_point->v_factor[b][d];
+      for (size_t c = 0; c < q; ++c) {
+        for (size_t d = 0; d < q; ++d) {
+          v_square[a * q + b] +=
+              share * factor[a][c] * v_S[c * q + d] * factor[b][d];
         }
       }
     }
@@ -166,13 +171,19 @@ static void draws_of_group(const struct task* p_task,
   for (size_t d = 0; d < p_task->n_point; ++d) {
     const struct groups_point* p_point = &p_task->v_point[d];
     double* v_u = p_task->v_draw + (d * p_task->n_group + k) * q;
-    double v[Q];
+    double v[Q], factor[Q][Q];
     if (!groups_draw(p, p_point, p_s, group, &rng, v)) {
       for (size_t a = 0; a < q; ++a) {
         v[a] = NAN;
       }
     }
-    groups_effects_of(p, p_point, v, v_u);
+    groups_whole_factor(p, p_point, factor);
+    for (size_t a = 0; a < q; ++a) {
+      v_u[a] = 0;
+      for (size_t c = 0; c < q; ++c) {
+        v_u[a] += factor[a][c] * v[c];
+      }
+    }
   }
 }
 

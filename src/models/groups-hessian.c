@@ -212,16 +212,11 @@ static void to_lambda(const struct groups* p,
   for (size_t j = 0; j < n_dim; ++j) {
     groups_pull(p, p_point, v_hessian + n_coef * n_dim + j, n_dim);
   }
-  for (size_t l = 0; l < p->n_lambda; ++l) {
-    const size_t a = p->v_a[l], b = p->v_b[l];
-    const size_t i = n_coef + a, j = n_coef + l;
-    v_hessian[i * n_dim + i] -= v_gradient[j] * p_point->v_factor[a][b];
-    if (a != b) {
-      const double bend = v_gradient[j] * p_point->v_factor[a][a];
-      v_hessian[i * n_dim + j] -= bend;
-      v_hessian[j * n_dim + i] -= bend;
-    }
-  }
+  groups_bend(p,
+              p_point,
+              v_gradient + n_coef,
+              v_hessian + n_coef * n_dim + n_coef,
+              n_dim);
   mirror(n_dim, v_hessian); /* to the last bit */
 }
 

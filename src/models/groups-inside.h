@@ -1,16 +1,22 @@
 /* Multilevel regressions, from inside: what groups*.c share.
  *
- *   eta_i = x_i^T beta + offset_i + z_i^T u_g,  u_g = Lambda v_g,  v_g ~ N(0,
- * I) L_g   = log int prod_{i in g} p(y_i | eta_i, s) N(v; 0, I) dv
+ *   eta_i = x_i^T beta + offset_i + z_i^T u_g,  z_i = T z'_i,  u_g = A Lambda
+ * v_g,  A = T^-T,  v_g ~ N(0, I)
+ *   L_g   = log int prod_{i in g} p(y_i | eta_i, s) N(v; 0, I) dv
  *
  * The group is the datum: "rows" of this model, to all who ask it, are groups.
- * theta = (beta, lambda, s): lambda are the logarithms of the diagonal of
- * Lambda, then what is below it, row by row, in units of the row's diagonal; s
- * is there where it is sampled. (With what is below in units of its own the
- * density does not fall where a whole row goes to 0, and has no mode there.)
+ * The columns of z' are those of z in one unit, and about their means where
+ * these are far from 0: with a covariate in raw units the effects u would be all
+ * but collinear, and those of z' are not. Effects that are read are u, and
+ * their prior is one of their covariance, A Lambda Lambda^T A^T.
+ *
+ * theta = (beta, lambda, s): lambda are, see groups-factor.c, the logarithms of
+ * the standard deviations of Lambda Lambda^T, then Fisher's z of its canonical
+ * partial correlations, row by row; s is there where it is sampled.
  *
  *   symbol     variable      shape                 owner
  *   x_i, z_i   store         n_row x n_col         groups; z_i: columns v_z
+ *   T, A       span, back    q x q                 groups; T lower triangular
  *   y_i        v_y           n_row x n_y           groups
  *   w_i        v_weight      n_row                 groups
  *   offset_i   v_offset      n_row                 groups
@@ -58,8 +64,12 @@ struct groups {
   size_t n_effect;                               /* q */
   size_t n_lambda;                               /* m: q, or q (q + 1) / 2 */
   size_t v_a[GROUPS_LAMBDA], v_b[GROUPS_LAMBDA]; /* lambda l is Lambda_ab */
+  size_t at[GROUPS_EFFECT][GROUPS_EFFECT];       /* the l of Lambda_ab */
+  bool is_correlated;                            /* are there correlations? */
   bool has_aux;
   size_t v_z[GROUPS_EFFECT];
+  double span[GROUPS_EFFECT][GROUPS_EFFECT];
+  double back[GROUPS_EFFECT][GROUPS_EFFECT];
   size_t* v_first;
   size_t n_most;    /* rows of the largest group */
   double* v_number; /* one block of memory: the three below */
@@ -80,6 +90,8 @@ struct groups {
 struct groups_point {
   const double* v_theta;
   double v_factor[GROUPS_EFFECT][GROUPS_EFFECT]; /* Lambda */
+  /* of Lambda_ab in the lambda of Lambda_ac */
+  double slope[GROUPS_EFFECT][GROUPS_EFFECT][GROUPS_EFFECT];
   struct tb_response_point response;
   double spare_density, spare_score; /* of a spare row */
 };
@@ -89,21 +101,29 @@ static inline size_t groups_each(const struct groups* p) {
   return p->n_coef + p->n_effect + 1;
 }
 
-/* v (n_lambda, stride apart), a gradient in Lambda, := that in lambda:
- * Lambda_aa = exp(lambda_aa), Lambda_ab = lambda_ab Lambda_aa */
-static inline void groups_pull(const struct groups* p,
-                               const struct groups_point* p_point,
-                               double* v,
-                               size_t stride) {
-  for (size_t l = 0; l < p->n_effect; ++l) {
-    v[l * stride] *= p_point->v_factor[l][l];
-  }
-  for (size_t l = p->n_effect; l < p->n_lambda; ++l) {
-    const size_t a = p->v_a[l];
-    v[a * stride] += p_point->v_factor[a][p->v_b[l]] * v[l * stride];
-    v[l * stride] *= p_point->v_factor[a][a];
-  }
-}
+/* ---- groups-factor.c: Lambda of lambda ---- */
+
+/* v_factor and slope of a place */
+void groups_set_factor(const struct groups* p, struct groups_point* p_point);
+
+/* v (n_lambda, stride apart), a gradient in Lambda, := that in lambda */
+void groups_pull(const struct groups* p,
+                 const struct groups_point* p_point,
+                 double* v,
+                 size_t stride);
+
+/* SUBTRACTS from v_hessian (n_lead apart, at lambda's first row and column)
+ * what Lambda bends by, for v_gradient (n_lambda), a gradient in Lambda */
+void groups_bend(const struct groups* p,
+                 const struct groups_point* p_point,
+                 const double* v_gradient,
+                 double* v_hessian,
+                 size_t n_lead);
+
+/* F := A Lambda, the factor of the covariance of u */
+void groups_whole_factor(const struct groups* p,
+                         const struct groups_point* p_point,
+                         double (*factor)[GROUPS_EFFECT]);
 
 /* ---- groups-scratch.c: what a chain lends ---- */
 
@@ -174,6 +194,14 @@ double groups_covariance_prior(const struct groups* p,
                                double* v_gradient,
                                double* v_hessian,
                                size_t n_dim);
+
+/* ---- groups-move.c ---- */
+
+double groups_move(const struct tb_model* p_model,
+                   const struct tb_workspace* p_work,
+                   const double* v_theta,
+                   struct tb_rng* p_rng,
+                   double* v_to);
 
 /* ---- groups-second.c ---- */
 

@@ -34,8 +34,14 @@ static TB_CLONES void load_rows(const struct groups* p,
       eta += v_row[j] * v_theta[j];
     }
     p_s->v_eta[at + i] = eta;
+    double v_z[Q];
     for (size_t a = 0; a < p->n_effect; ++a) {
-      p_s->v_z[a * p->n_most + at + i] = v_row[p->v_z[a]];
+      v_z[a] = v_row[p->v_z[a]];
+      for (size_t b = 0; b < a; ++b) {
+        v_z[a] -= p->span[a][b] * v_z[b];
+      }
+      v_z[a] /= p->span[a][a];
+      p_s->v_z[a * p->n_most + at + i] = v_z[a];
     }
   }
 }

@@ -12,7 +12,7 @@ struct groups_mode {
 
 /* ---- groups-mode.c ---- */
 
-/* eta and z of the group's rows into the scratch */
+/* eta and z' of the group's rows into the scratch */
 void groups_load(const struct groups* p,
                  const double* v_theta,
                  size_t group,
@@ -35,7 +35,7 @@ void groups_evaluate(const struct groups* p,
                      size_t n_node,
                      const struct tb_response_out* p_out);
 
-/* v_u := Lambda v */
+/* v_u := Lambda v, the effects of z' */
 void groups_effects_of(const struct groups* p,
                        const struct groups_point* p_point,
                        const double* v,

@@ -1,21 +1,24 @@
 /* The prior of the standard deviations and correlations of groups' effects.
  *
- * With sigma_a^2 = sum_b Lambda_ab^2 and L the Cholesky factor of the
- * correlations, Lambda = diag(sigma) L, LKJ(eta) is prod_a L_aa^(q - a + 2 (eta
- * - 1)), a = 2 .. q (Lewandowski, Kurowicka & Joe 2009, J. Multivariate
- * Analysis 100:1989). The volume of (sigma_a, L_a.) in (lambda_aa, Lambda_ab)
- * is L_aa Lambda_aa / sigma_a^(a - 1), and that of Lambda_ab = lambda_ab
- * Lambda_aa in lambda_ab is Lambda_aa, so that
+ * It is one of the covariance of u, Sigma = F F^T, F = A Lambda:
  *
- *   log p(lambda) = sum_a (q + 1 + 2 (eta - 1)) lambda_aa
- *                   - (q + 2 (eta - 1)) log sigma_a + log p(sigma_a) + const,
+ *   p(Sigma) = prod_a p(sigma_a) sigma_a^-q LKJ(eta) of the correlations,
  *
- * whose terms in eta - 1 cancel for a = 1. Effects that are not correlated are
- * q times q = 1. All but the first term depends on
+ * LKJ(eta) = |R|^(eta - 1) (Lewandowski, Kurowicka & Joe 2009, J. Multivariate
+ * Analysis 100:1989), sigma_a^2 = s_a = sum_c F_ac^2. A is constant, so that
+ * the volume of Sigma in lambda is that of Lambda Lambda^T,
  *
- *   s = sigma_a^2 = E (1 + sum_b w_b^2),  E = Lambda_aa^2,  w_b = lambda_ab
+ *   prod_a e^((q + 1) tau_a) prod_ab sech(zeta_ab)^(q - b + 1), b = 1, 2, ...
  *
- * alone, with F(s) and its two derivatives. */
+ * and, |Sigma| being |A|^2 prod e^(2 tau_a) prod sech(zeta_ab)^2,
+ *
+ *   log p(lambda) = sum_a log p(sigma_a) - (q + 2 (eta - 1)) log sigma_a
+ *                   + (q + 1 + 2 (eta - 1)) tau_a
+ *                   + sum_ab (q - b + 1 + 2 (eta - 1)) log sech(zeta_ab) +
+ * const.
+ *
+ * Effects that are not correlated are q times q = 1. An effect after which no
+ * other has a share in A has s_a = A_aa^2 e^(2 tau_a), whatever zeta. */
 #include "models/groups-inside.h"
 
 #include <math.h>
@@ -50,75 +53,132 @@ log_prior_of(const struct groups_covariance* p, double scale, double s) {
   return (struct of_square){0, 0, 0};
 }
 
-/* Where the row a of lambda is, the diagonal first, and its w with 1 before. */
-static size_t row_of(const struct groups* p,
-                     const double* v_theta,
-                     size_t a,
-                     size_t* v_at,
-                     double* v_w) {
-  size_t n = 0;
-  for (size_t l = 0; l < p->n_lambda; ++l) {
-    if (p->v_a[l] == a) {
-      v_at[n] = p->n_coef + l;
-      v_w[n] = n == 0 ? 1 : v_theta[p->n_coef + l];
-      ++n;
-    }
-  }
-  return n;
+/* what log sigma_a and tau_a are times */
+static double on_log(const struct groups* p) {
+  return p->is_correlated ? (double)p->n_effect + 2 * (p->covariance.eta - 1)
+                          : 1;
 }
 
-static void add_bends(const struct of_square* p_f,
-                      double s,
-                      double E,
-                      const double* v_w,
-                      const size_t* v_at,
-                      size_t n,
-                      double* v_hessian,
-                      size_t n_dim) {
-  for (size_t k = 0; k < n; ++k) {
-    /* ds/dlambda = 2 s, ds/dw = 2 E w */
-    const double first = k == 0 ? 2 * s : 2 * E * v_w[k];
-    for (size_t i = 0; i < n; ++i) {
-      const double other = i == 0 ? 2 * s : 2 * E * v_w[i];
-      double second = k == i ? 2 * E : 0; /* d2s of two w */
-      if (k == 0 || i == 0) {
-        second = 2 * (k == 0 ? other : first);
+/* log p(sigma_a) - on_log log sigma_a in s; log_sigma: of s */
+static struct of_square
+of_sd(const struct groups* p, size_t a, double s, double log_sigma) {
+  struct of_square f =
+      log_prior_of(&p->covariance, p->covariance.v_scale[a], s);
+  const double on = on_log(p);
+  f.value -= on * log_sigma;
+  f.first -= 0.5 * on / s;
+  f.second += 0.5 * on / (s * s);
+  return f;
+}
+
+/* Is s_a a function of tau_a alone? */
+static bool is_alone(const struct groups* p, size_t a) {
+  bool is = true;
+  for (size_t b = a + 1; b < p->n_effect; ++b) {
+    is = is && p->back[a][b] == 0;
+  }
+  return is;
+}
+
+static double alone_prior(const struct groups* p,
+                          const double* v_theta,
+                          size_t a,
+                          double* v_gradient,
+                          double* v_hessian,
+                          size_t n_dim) {
+  const size_t at = p->n_coef + p->at[a][a];
+  const double tau = v_theta[at], unit = p->back[a][a];
+  const double s = unit * unit * exp(2 * tau);
+  const struct of_square f = of_sd(p, a, s, log(unit) + tau);
+  v_gradient[at] += on_log(p) + 1 + 2 * s * f.first;
+  if (v_hessian != NULL) {
+    v_hessian[at * n_dim + at] -= 2 * s * (2 * s) * f.second + 4 * s * f.first;
+  }
+  return (on_log(p) + 1) * tau + f.value;
+}
+
+/* Of the effects that are not alone: the gradient in Lambda, v_slope
+ * (n_lambda), and the Hessian there, v_bend (n_lambda x n_lambda). */
+static double mixed_prior(const struct groups* p,
+                          const struct groups_point* p_point,
+                          double* v_slope,
+                          double* v_bend) {
+  const size_t m = p->n_lambda;
+  double factor[GROUPS_EFFECT][GROUPS_EFFECT], sum = 0;
+  groups_whole_factor(p, p_point, factor);
+  for (size_t a = 0; a < p->n_effect; ++a) {
+    if (is_alone(p, a)) {
+      continue;
+    }
+    double s = 0, v_first[GROUPS_LAMBDA];
+    for (size_t c = 0; c < p->n_effect; ++c) {
+      s += factor[a][c] * factor[a][c];
+    }
+    const struct of_square f = of_sd(p, a, s, 0.5 * log(s));
+    for (size_t l = 0; l < m; ++l) {
+      v_first[l] = 2 * p->back[a][p->v_a[l]] * factor[a][p->v_b[l]];
+      v_slope[l] += f.first * v_first[l];
+    }
+    for (size_t l = 0; l < m; ++l) {
+      for (size_t k = 0; k < m; ++k) {
+        const double second =
+            p->v_b[l] == p->v_b[k]
+                ? 2 * p->back[a][p->v_a[l]] * p->back[a][p->v_a[k]]
+                : 0;
+        v_bend[l * m + k] +=
+            f.second * v_first[l] * v_first[k] + f.first * second;
       }
-      v_hessian[v_at[k] * n_dim + v_at[i]] -=
-          first * other * p_f->second + second * p_f->first;
     }
+    sum +=
+        f.value + (on_log(p) + 1) * p_point->v_theta[p->n_coef + p->at[a][a]];
   }
+  return sum;
 }
 
-static double row_prior(const struct groups* p,
-                        const double* v_theta,
-                        size_t a,
-                        double* v_gradient,
-                        double* v_hessian,
-                        size_t n_dim) {
-  const struct groups_covariance* p_prior = &p->covariance;
-  const bool is_correlated = p->n_lambda > p->n_effect;
-  const double more = is_correlated ? 2 * (p_prior->eta - 1) : 0;
-  const double on_log = (is_correlated ? (double)p->n_effect : 1) + more;
-  size_t v_at[GROUPS_EFFECT];
-  double v_w[GROUPS_EFFECT], wide = 0;
-  const size_t n = row_of(p, v_theta, a, v_at, v_w);
-  for (size_t k = 0; k < n; ++k) {
-    wide += v_w[k] * v_w[k];
+/* The same in lambda, ADDED. */
+static void pull_mixed(const struct groups* p,
+                       const struct groups_point* p_point,
+                       double* v_slope,
+                       double* v_bend,
+                       double* v_gradient,
+                       double* v_hessian,
+                       size_t n_dim) {
+  const size_t m = p->n_lambda, first = p->n_coef;
+  for (size_t l = 0; l < m; ++l) {
+    groups_pull(p, p_point, v_bend + l * m, 1);
   }
-  const double lambda = v_theta[v_at[0]], E = exp(2 * lambda), s = E * wide;
-  struct of_square f = log_prior_of(p_prior, p_prior->v_scale[a], s);
-  f.value -= on_log * (lambda + 0.5 * log(wide));
-  f.first -= 0.5 * on_log / s;
-  f.second += 0.5 * on_log / (s * s);
-  v_gradient[v_at[0]] += on_log + 1 + 2 * s * f.first;
-  for (size_t k = 1; k < n; ++k) {
-    v_gradient[v_at[k]] += 2 * E * v_w[k] * f.first;
+  for (size_t l = 0; l < m; ++l) {
+    groups_pull(p, p_point, v_bend + l, m);
   }
   if (v_hessian != NULL) {
-    add_bends(&f, s, E, v_w, v_at, n, v_hessian, n_dim);
+    double* v_here = v_hessian + first * n_dim + first;
+    groups_bend(p, p_point, v_slope, v_here, n_dim);
+    for (size_t l = 0; l < m; ++l) {
+      for (size_t k = 0; k < m; ++k) {
+        v_here[l * n_dim + k] -= v_bend[l * m + k];
+      }
+    }
   }
-  return (on_log + 1) * lambda + f.value;
+  groups_pull(p, p_point, v_slope, 1);
+  for (size_t l = 0; l < m; ++l) {
+    v_gradient[first + l] += v_slope[l];
+  }
+  for (size_t a = 0; a < p->n_effect; ++a) {
+    if (!is_alone(p, a)) {
+      v_gradient[first + p->at[a][a]] += on_log(p) + 1;
+    }
+  }
+}
+
+/* n log sech(zeta) */
+static double
+zeta_prior(double n, double zeta, double* p_gradient, double* p_hessian) {
+  const double size = fabs(zeta), along = tanh(zeta);
+  *p_gradient -= n * along;
+  if (p_hessian != NULL) {
+    *p_hessian += n * (1 - along * along);
+  }
+  return n * (0.69314718055994530942 - size - log1p(exp(-2 * size)));
 }
 
 double groups_covariance_prior(const struct groups* p,
@@ -126,9 +186,30 @@ double groups_covariance_prior(const struct groups* p,
                                double* v_gradient,
                                double* v_hessian,
                                size_t n_dim) {
+  const double more = 2 * (p->covariance.eta - 1);
+  bool is_mixed = false;
   double sum = 0;
   for (size_t a = 0; a < p->n_effect; ++a) {
-    sum += row_prior(p, v_theta, a, v_gradient, v_hessian, n_dim);
+    if (is_alone(p, a)) {
+      sum += alone_prior(p, v_theta, a, v_gradient, v_hessian, n_dim);
+    } else {
+      is_mixed = true;
+    }
+  }
+  for (size_t l = p->n_effect; l < p->n_lambda; ++l) {
+    const size_t at = p->n_coef + l;
+    sum += zeta_prior((double)(p->n_effect - p->v_b[l]) + more,
+                      v_theta[at],
+                      v_gradient + at,
+                      v_hessian == NULL ? NULL : v_hessian + at * n_dim + at);
+  }
+  if (is_mixed) {
+    double v_slope[GROUPS_LAMBDA] = {0};
+    double v_bend[GROUPS_LAMBDA * GROUPS_LAMBDA] = {0};
+    struct groups_point point = {.v_theta = v_theta};
+    groups_set_factor(p, &point);
+    sum += mixed_prior(p, &point, v_slope, v_bend);
+    pull_mixed(p, &point, v_slope, v_bend, v_gradient, v_hessian, n_dim);
   }
   return sum;
 }

@@ -5,8 +5,6 @@
 #include "base/arena.h"
 #include "base/clip.h"
 
-#include <math.h>
-
 /* ------------------------------------------------------------------ scratch */
 
 static struct groups_scratch lay_out(const struct tb_model* p_model,
@@ -64,12 +62,7 @@ struct groups_point groups_point_at(const struct groups* p,
       .v_theta = v_theta,
       .response =
           tb_response_at(&p->response, v_theta + p->n_coef + p->n_lambda)};
-  /* the diagonal comes first */
-  for (size_t l = 0; l < p->n_lambda; ++l) {
-    const size_t i = p->v_a[l], j = p->v_b[l];
-    const double value = v_theta[p->n_coef + l];
-    point.v_factor[i][j] = i == j ? exp(value) : value * point.v_factor[i][i];
-  }
+  groups_set_factor(p, &point);
   if (p->v_spare != NULL) {
     const double none = 0;
     const struct tb_response_rows row = {.n_row = 1,

@@ -121,20 +121,21 @@ static void groups_constrain(const struct tb_model* p_model,
                              double* v_natural) {
   const struct groups* p = p_model->p_self;
   const struct groups_point point = groups_point_at(p, v_theta, false);
-  double v_sd[GROUPS_EFFECT];
+  double v_sd[GROUPS_EFFECT], factor[GROUPS_EFFECT][GROUPS_EFFECT];
+  groups_whole_factor(p, &point, factor);
   memcpy(v_natural, v_theta, p_model->n_dim * sizeof(double));
   for (size_t a = 0; a < p->n_effect; ++a) {
     double square = 0;
-    for (size_t b = 0; b <= a; ++b) {
-      square += point.v_factor[a][b] * point.v_factor[a][b];
+    for (size_t c = 0; c < p->n_effect; ++c) {
+      square += factor[a][c] * factor[a][c];
     }
     v_sd[a] = v_natural[p->n_coef + a] = sqrt(square);
   }
   for (size_t l = p->n_effect; l < p->n_lambda; ++l) {
     const size_t a = p->v_a[l], b = p->v_b[l];
     double product = 0;
-    for (size_t c = 0; c <= b; ++c) {
-      product += point.v_factor[a][c] * point.v_factor[b][c];
+    for (size_t c = 0; c < p->n_effect; ++c) {
+      product += factor[a][c] * factor[b][c];
     }
     v_natural[p->n_coef + l] = product / (v_sd[a] * v_sd[b]);
   }
@@ -174,15 +175,44 @@ static void number_lambda(struct groups* p, bool is_correlated) {
   size_t l = 0;
   for (size_t a = 0; a < p->n_effect; ++a) {
     p->v_a[l] = p->v_b[l] = a;
-    ++l;
+    p->at[a][a] = l++;
   }
   for (size_t a = 1; is_correlated && a < p->n_effect; ++a) {
     for (size_t b = 0; b < a; ++b) {
       p->v_a[l] = a;
-      p->v_b[l++] = b;
+      p->v_b[l] = b;
+      p->at[a][b] = l++;
     }
   }
   p->n_lambda = l;
+  p->is_correlated = l > p->n_effect;
+}
+
+/* T, and A = T^-T; false: T is not regular */
+static bool set_span(struct groups* p, const struct tb_param* p_span) {
+  const size_t q = p->n_effect;
+  if (p_span != NULL && p_span->n_value != q * q) {
+    return false;
+  }
+  for (size_t a = 0; a < q; ++a) {
+    for (size_t b = 0; b <= a; ++b) {
+      p->span[a][b] = p_span == NULL ? a == b : p_span->v_value[a + b * q];
+    }
+    if (!(p->span[a][a] > 0)) {
+      return false;
+    }
+  }
+  /* the rows of A^T = T^-1 by forward substitution */
+  for (size_t c = 0; c < q; ++c) {
+    for (size_t a = c; a < q; ++a) {
+      double sum = a == c;
+      for (size_t b = c; b < a; ++b) {
+        sum -= p->span[a][b] * p->back[c][b];
+      }
+      p->back[c][a] = sum / p->span[a][a];
+    }
+  }
+  return true;
 }
 
 static enum tb_status set_shape(struct groups* p,
@@ -214,7 +244,8 @@ static enum tb_status set_shape(struct groups* p,
     }
   }
   number_lambda(p, tb_params_number(p_params, "correlated", 1) != 0);
-  return TB_STATUS_ok;
+  return set_span(p, tb_params_find(p_params, "span")) ? TB_STATUS_ok
+                                                       : TB_STATUS_argument;
 }
 
 static enum tb_status set_parts(struct tb_model* p_model,
@@ -253,6 +284,7 @@ static uint64_t fingerprint(const struct tb_model* p_model,
   const char* const v_name[] = {"response",
                                 "aux",
                                 "z",
+                                "span",
                                 "lkj",
                                 "correlated",
                                 "sd_kind",
@@ -272,9 +304,10 @@ static uint64_t fingerprint(const struct tb_model* p_model,
 }
 
 /* Parameters: "x" (n_row x n_col, groups' rows after each other: the columns of
- * beta first), "n_coef", "z" (numbers of the columns of z, from 0), "first"
- * (n_group + 1: where groups begin), "y", "weights", "offset", or "rows", the
- * address of struct groups_rows, in the place of these five; "nodes" (K x 2),
+ * beta first), "n_coef", "z" (numbers of the columns of z, from 0), "span" (T,
+ * q x q; not there: I), "first" (n_group + 1: where groups begin), "y",
+ * "weights", "offset", or "rows", the address of struct groups_rows, in the
+ * place of five of these; "nodes" (K x 2),
  * "response", "aux", "correlated", "lkj", "sd_kind",
  * "sd_df", "sd_scale" (q), and those of tb_prior, flat in lambda. */
 static enum tb_status groups_create(struct tb_model* p_model,
@@ -292,6 +325,11 @@ static enum tb_status groups_create(struct tb_model* p_model,
     return status;
   }
   p_model->fingerprint = fingerprint(p_model, p_params);
+  for (size_t a = 0; p->is_correlated && a < p->n_effect; ++a) {
+    for (size_t b = a + 1; b < p->n_effect; ++b) {
+      p_model->has_moves = p_model->has_moves || p->back[a][b] != 0;
+    }
+  }
   return TB_STATUS_ok;
 }
 
@@ -304,6 +342,7 @@ const struct tb_model_type tb_model_groups = {
     .gradient = tb_blocks_gradient,
     .workspace_size = tb_blocks_workspace_size,
     .is_outside = groups_is_outside,
+    .move = groups_move,
     .log_lik = tb_blocks_log_lik,
     .square_norms = tb_blocks_square_norms,
     .blocks = &groups_blocks,

@@ -21,12 +21,51 @@ slopes <- function(f, theta, h) {
   )
 }
 
-factor_of <- function(theta, q) {
-  factor <- diag(exp(theta[seq_len(q)]), q)
-  if (q == 2) {
-    factor[2, 1] <- theta[[3]] * factor[2, 2]
+# T of z = T z': z' in one unit, and about 0 where z is far from it; first: of the
+# columns is one of ones.
+span_of <- function(z, correlated = TRUE) {
+  span <- diag(ncol(z))
+  size <- sqrt(mean(z[, 1]^2))
+  for (a in seq_len(ncol(z))[-1]) {
+    mean <- mean(z[, a])
+    sd <- sqrt(mean((z[, a] - mean)^2))
+    is_far <- correlated && abs(mean) > 2.5 * sd
+    unit <- signif((if (is_far) sd else sqrt(mean(z[, a]^2))) / size, 6)
+    span[a, ] <- 0
+    span[a, a] <- unit
+    # as many digits as the package keeps
+    span[a, 1] <- if (is_far) round(mean / sd * size, 6) * unit else 0
   }
-  factor
+  span
+}
+
+# Canonical partial correlations of (sds, correlations): rows of a matrix whose
+# sums of squares are 1.
+partial_root <- function(zeta, q) {
+  root <- diag(q)
+  at <- 0
+  for (a in seq_len(q)[-1]) {
+    rest <- 1
+    for (b in seq_len(a - 1)) {
+      at <- at + 1
+      root[a, b] <- tanh(zeta[[at]]) * sqrt(rest)
+      rest <- rest * (1 - tanh(zeta[[at]])^2)
+    }
+    root[a, a] <- sqrt(rest)
+  }
+  root
+}
+
+# of the covariance of the effects of z
+factor_of <- function(theta, q, span = diag(q)) {
+  own <- exp(theta[seq_len(q)]) * partial_root(theta[-seq_len(q)], q)
+  solve(t(span), own)
+}
+
+# lambda of such a covariance, of two effects
+lambda_of <- function(covariance, span) {
+  own <- t(span) %*% covariance %*% span
+  c(log(diag(own)) / 2, atanh(stats::cov2cor(own)[2, 1]))
 }
 
 # log int prod_i p(y_i | eta_i + z_i s v) N(v; 0, 1) dv of each group with one
@@ -41,18 +80,22 @@ integrate_groups <- function(group, log_density, eta, sd, z = 1, most = 9) {
   unname(top + log(rowSums(exp(terms - top)) * step))
 }
 
-# log density of (lambda, LKJ(eta)) with half Student t(3, 0, scale)
-lambda_density <- function(theta, q, scale, eta = 1) {
-  factor <- factor_of(theta, q)
-  sd <- sqrt(rowSums(factor^2))
-  t <- -(3 + 1) / 2 * log1p((sd / scale)^2 / 3)
+# log density in lambda of standard deviations with half Student t(3, 0, scale)
+# and correlations with LKJ(eta), up to a constant of z
+lambda_density <- function(theta, q, scale, eta = 1, span = diag(q)) {
+  covariance <- tcrossprod(factor_of(theta, q, span))
+  sd <- sqrt(diag(covariance))
+  t <- sum(-(3 + 1) / 2 * log1p((sd / scale)^2 / 3))
   if (q == 1) {
     return(t + theta[[1]])
   }
-  a <- seq_len(q)
-  more <- 2 * (eta - 1)
-  # with the volume of what is below the diagonal in units of it
-  sum((q - a + 2 + more + a - 1) * theta[a] - (q + more) * log(sd) + t)
+  # volumes: of the covariance in sds and correlations, and in lambda
+  in_sds <- q * sum(log(sd))
+  column <- unlist(lapply(seq_len(q)[-1], function(a) seq_len(a - 1)))
+  in_lambda <- (q + 1) * sum(theta[seq_len(q)]) -
+    sum((q - column + 1) * log(cosh(theta[-seq_len(q)])))
+  log_cor <- log(det(stats::cov2cor(covariance)))
+  t + (eta - 1) * log_cor - in_sds + in_lambda
 }
 
 entry_groups <- function(
@@ -78,10 +121,11 @@ entry_groups <- function(
     stats::rbinom(n, 1, stats::plogis(effect))
   }
   colnames(z) <- c("(Intercept)", "x")[seq_len(q)]
+  span <- span_of(z)
   m <- q * (q + 1) / 2
   lambda <- 2 + seq_len(m)
   normal_group <- function(theta, rows) {
-    half <- z[rows, , drop = FALSE] %*% factor_of(theta[lambda], q)
+    half <- z[rows, , drop = FALSE] %*% factor_of(theta[lambda], q, span)
     sigma <- exp(theta[[3 + m]])
     v <- tcrossprod(half) + diag(sigma^2 / weights[rows], length(rows))
     e <- y[rows] - offset[rows] - drop(x[rows, , drop = FALSE] %*% theta[1:2])
@@ -127,7 +171,7 @@ entry_groups <- function(
       }
       sum(
         stats::dnorm(theta[1:2], 0.3, 1.5, log = TRUE),
-        lambda_density(theta[lambda], q, 1.5, 2),
+        lambda_density(theta[lambda], q, 1.5, 2, span),
         aux
       )
     },
@@ -146,7 +190,7 @@ entry_groups <- function(
     lipschitz_prior = NA,
     # coefficients, standard deviations, correlations, sigma
     natural = function(theta) {
-      covariance <- tcrossprod(factor_of(theta[lambda], q))
+      covariance <- tcrossprod(factor_of(theta[lambda], q, span))
       cor <- stats::cov2cor(covariance)
       c(
         theta[1:2],

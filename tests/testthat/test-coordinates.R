@@ -260,12 +260,12 @@ test_that("bias is of variables that are functions of one parameter", {
     model$coordinates[lambda],
     c(
       "log_sd_group__Intercept",
-      "log_factor_group__x",
-      "factor_group__Intercept__x"
+      "log_sd_group__x",
+      "atanh_group__Intercept__x"
     )
   )
-  # that of x is of two of them
-  expect_identical(model$variable_of, c(1:3, NA, 5:6))
+  # of standardised effects: only the last is, but for its unit, as written
+  expect_identical(model$variable_of, c(1:2, NA, 4L, NA, 6L))
 })
 
 test_that("draws of some variables keep their parameters", {

@@ -107,8 +107,14 @@ expect_law <- function(law, a, factor, y, z = NULL, n = 5e4, step = 0.08) {
     family = entry$family,
     correlated = q == 2
   )
-  below <- if (q == 2) factor[2, 1] / factor[2, 2]
-  theta <- c(a, log(diag(factor)), below, entry$aux)
+  lambda <- switch(
+    q,
+    log(factor),
+    lambda_of(tcrossprod(factor), span_of(z)),
+    # effects that are not correlated are put into one unit
+    log(diag(factor) * signif(sqrt(colSums(z^2) / sum(z[, 1]^2)), 6))
+  )
+  theta <- c(a, lambda, entry$aux)
   v <- draws_of_v(model, theta, factor, n)
   log_f <- function(grid) {
     eta <- a + tcrossprod(grid, z %*% factor)

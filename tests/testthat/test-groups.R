@@ -76,8 +76,7 @@ test_that("normal groups are those of the closed form, to rounding", {
     family = "gaussian", weights = s$weights, offset = offset
   )
   theta <- c(1e4, 0.4, -0.2, -0.5, -0.4, 0.3, 0.1, -0.2, 0.15)
-  factor <- diag(exp(theta[3:5]))
-  factor[lower.tri(factor)] <- theta[6:8] * diag(factor)[c(2, 3, 3)]
+  factor <- factor_of(theta[3:8], 3, span_of(s$x))
   expected <- vapply(split(seq_len(n), s$group), function(rows) {
     half <- s$x[rows, , drop = FALSE] %*% factor
     v <- tcrossprod(half) + diag(exp(0.3) / s$weights[rows], length(rows))
@@ -303,8 +302,68 @@ test_that("rows in any order, in blocks, make the model of groups in order", {
   got <- of(d, family = "gaussian")
   expect_identical(got, of(sorted, family = "gaussian"))
   rows <- which(d$g == 900)
-  one <- model(rbind(d[rows, ], d[d$g == 1, ]), family = "gaussian")
+  some <- rbind(d[rows, ], d[d$g == 1, ])
+  # the same covariance, of which other rows have other lambda
+  covariance <- tcrossprod(factor_of(theta[3:5], 2, span_of(cbind(1, d$w))))
+  theta[3:5] <- lambda_of(covariance, span_of(cbind(1, some$w)))
+  one <- model(some, family = "gaussian")
   expect_close(row_log_lik(one, c(theta, -0.1))[[2]], got[[900]])
+})
+
+# Rows that say nothing: draws are of the prior of standard deviations and
+# correlations, whatever the coordinates. z of P(u < p), u uniform, over p.
+prior_errors <- function(x, eta, iter) {
+  x <- cbind("(Intercept)" = 1, x = x)
+  model <- model_groups(
+    x[, 1, drop = FALSE], c(1, -1, 2, 0), c(1, 1, 2, 2), x,
+    family = "gaussian", sigma = 1e4,
+    prior = prior_normal(0, 1),
+    prior_covariance = prior_lkj(eta, prior_student(3, 0, 2))
+  )
+  fit <- sg_sample(
+    model, kernel_mala(0.5, adapt = TRUE), gradient_full(),
+    iter = iter, warmup = 5000, thin = 10, chains = 4, seed = 1, refresh = 0,
+    init = numeric(4)
+  )
+  draws <- posterior::as_draws_array(fit)
+  of <- function(j) matrix(as.numeric(draws[, , j]), ncol = 4)
+  u <- list(
+    2 * stats::pt(of(2) / 2, 3) - 1,
+    2 * stats::pt(of(3) / 2, 3) - 1,
+    stats::pbeta((of(4) + 1) / 2, eta, eta)
+  )
+  vapply(u, function(u) {
+    vapply(c(0.05, 0.25, 0.5, 0.75, 0.95), function(p) {
+      is_below <- u < p
+      ess <- posterior::ess_mean(is_below)
+      (mean(is_below) - p) / sqrt(p * (1 - p) / ess)
+    }, 0)
+  }, numeric(5))
+}
+
+test_that("the prior of covariances is what it says, in all coordinates", {
+  skip_on_cran()
+  # about 0, and 5 standard deviations from it, with moves of the model's own
+  expect_lt(max(abs(prior_errors(c(-2, 0, 3, -1), 2, 45000))), 4)
+  expect_lt(max(abs(prior_errors(c(9, 11, 14, 10), 1, 305000))), 4)
+})
+
+test_that("covariates in raw units and centred ones have one likelihood", {
+  s <- shapes()
+  model <- function(shift) {
+    x <- cbind(1, x = 3 * s$x[, 2] + shift)
+    model_groups(x, s$y$gaussian, s$group, x, family = "gaussian", sigma = 1)
+  }
+  covariance <- matrix(c(1.2, 0.3, 0.3, 0.5), 2)
+  value <- function(shift) {
+    back <- rbind(c(1, -shift), c(0, 1)) # u at 0 of that at the shift
+    span <- span_of(cbind(1, 3 * s$x[, 2] + shift))
+    lambda <- lambda_of(back %*% covariance %*% t(back), span)
+    beta <- drop(back %*% c(0.4, -0.2))
+    sum(row_log_lik(model(shift), c(beta, lambda)))
+  }
+  expect_close(value(40), value(0), tolerance = 1e-8)
+  expect_close(value(4e4), value(0), tolerance = 1e-4)
 })
 
 test_that("groups are numbered as by factor() and interaction()", {

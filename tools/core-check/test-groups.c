@@ -109,8 +109,8 @@ static double normal_log_lik(const struct fixture_rows* p,
       const double x_j = p->v_x[p->n_row + first + j];
       double a = exp(v_lambda[0]), b = 0, below = 0;
       if (q == 2) {
-        b = exp(v_lambda[1]);
-        below = v_lambda[2] * b;
+        b = exp(v_lambda[1]) / cosh(v_lambda[2]);
+        below = exp(v_lambda[1]) * tanh(v_lambda[2]);
       }
       v[i][j] = (a + x_i * below) * (a + x_j * below) + x_i * x_j * b * b;
       v[i][j] += i == j ? exp(2 * s) / p->v_weight[first + i] : 0;
