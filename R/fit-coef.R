@@ -95,9 +95,10 @@ update.tall_fit <- function(object, ...) {
   abort_no_formula(object, "update")
 }
 
-abort_no_formula <- function(fit, f) {
-  is_front <- inherits(fit, "tall_regression")
-  if (!is_front && inherits(fit, regression_fronts)) {
+# A fit of a regression that an earlier version saved has no blueprint.
+check_is_of_now <- function(fit, f) {
+  is_regression <- inherits(fit, "tall_regression")
+  if (!is_regression && inherits(fit, regression_fronts)) {
     abort_tall(
       "stale",
       c(
@@ -108,6 +109,11 @@ abort_no_formula <- function(fit, f) {
       )
     )
   }
+}
+
+abort_no_formula <- function(fit, f) {
+  check_is_of_now(fit, f)
+  is_front <- inherits(fit, "tall_regression")
   maker <- if (is_front) class(fit)[[1]] else fit$model_label
   abort_tall(
     "unsupported",

@@ -74,7 +74,7 @@ predict.tall_nn <- function(
   type <- check_choice(type, c("table", "link", "response"))
   if (type != "table") {
     return(predict.tall_regression(
-      with_whole_class(object),
+      as_of_now(object),
       newdata,
       type,
       se.fit,
@@ -84,7 +84,7 @@ predict.tall_nn <- function(
     ))
   }
   check_table_only(se.fit, ...)
-  object <- with_whole_class(object)
+  object <- as_of_now(object)
   n_draw <- check_draws(object, draws, ndraws)
   nn_table(object, newdata, choose_draws(object, n_draw), prob)
 }

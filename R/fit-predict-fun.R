@@ -68,7 +68,7 @@ predict.tall_fit <- function(
     # saved by an earlier version
     again <- match.call()
     again[[1]] <- quote(stats::predict)
-    again$object <- with_whole_class(object)
+    again$object <- as_of_now(object)
     return(eval(again, parent.frame()))
   }
   check_no_dots(..., .ignore = no_groups)

@@ -24,6 +24,7 @@
 #' @exportS3Method rstantools::prior_summary
 prior_summary.tall_fit <- function(object, ...) {
   check_no_dots(...)
+  check_is_of_now(object, "prior_summary")
   prior <- object$prior
   if (is.null(prior)) {
     abort_tall(
@@ -53,7 +54,7 @@ prior_summary.tall_fit <- function(object, ...) {
   }
   of_thresholds <- inherits(object, "tall_polr") &
     seq_along(title) > length(object$design_columns)
-  counts <- object$prior_specs$prior_counts
+  counts <- object$blueprint$priors$prior_counts
   if (any(of_thresholds) && !is.null(counts)) {
     table$prior[of_thresholds] <- "dirichlet"
   }
@@ -61,7 +62,7 @@ prior_summary.tall_fit <- function(object, ...) {
     list(
       table = table,
       of_thresholds = of_thresholds,
-      specs = object$prior_specs,
+      specs = object$blueprint$priors,
       auxiliary = object$variables[prior_facts(prior, "is_of_scales")],
       centred = !is.null(object$model$prior_functional)
     ),
@@ -128,7 +129,7 @@ prior_summary.tall_glmer <- function(object, ...) {
   out$table <- out$table[keep, ]
   out$of_thresholds <- out$of_thresholds[keep]
   out$auxiliary <- setdiff(out$auxiliary, lambda)
-  prior <- object$prior_specs$prior_covariance
+  prior <- object$blueprint$priors$prior_covariance
   y <- if (!is.null(object$frame)) own_response(object)$y
   has_units <- find_response(object$family)$has_units
   found <- if (!is.null(y) || !has_units) {

@@ -25,6 +25,19 @@ fields <- function(...) {
   }
 }
 
+# What a model is but for its rows. priors: the shape of its list of them.
+shape_blueprint <- function(kind, priors) {
+  shape <- fields(
+    family = maybe(shape_family),
+    priors = priors,
+    sigma = maybe(function(x, of) is.numeric(x) || rlang::is_string(x)),
+    storage = shape_string
+  )
+  function(x, of) {
+    inherits(x, paste0("tall_blueprint_", kind)) && shape(unclass(x), of)
+  }
+}
+
 is_plain_list <- function(x) {
   is.list(x) && !is.object(x)
 }

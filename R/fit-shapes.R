@@ -156,11 +156,11 @@ class_shapes <- list(
     n_coef = shape_n_coef,
     data = maybe(shape_rows),
     sparse = maybe(shape_flag),
-    prior_specs = fields(
+    blueprint = shape_blueprint("glm", fields(
       prior = shape_prior_spec,
       prior_intercept = shape_prior_spec,
       prior_aux = shape_prior_spec
-    ),
+    )),
     prior_PD = maybe(shape_flag)
   )),
   tall_glmer = utils::modifyList(formula_shapes, list(
@@ -180,12 +180,12 @@ class_shapes <- list(
       contrasts = maybe(shape_contrasts),
       z_contrasts = maybe(shape_contrasts)
     ),
-    prior_specs = fields(
+    blueprint = shape_blueprint("groups", fields(
       prior = shape_prior_spec,
       prior_intercept = shape_prior_spec,
       prior_aux = shape_prior_spec,
       prior_covariance = shape_lkj
-    ),
+    )),
     n_rows = shape_count,
     groups = fields(
       name = shape_string,
@@ -200,7 +200,7 @@ class_shapes <- list(
     method = function(x, of) rlang::is_string(x) && x %in% names(class_methods),
     design_columns = shape_class_columns,
     n_data = function(x, of) shape_count(x, of) && x >= 1,
-    prior_specs = fields(prior = shape_prior_spec)
+    blueprint = shape_blueprint("classes", fields(prior = shape_prior_spec))
   )),
   tall_nn = utils::modifyList(formula_shapes, list(
     modes = every(function(x, of) {
@@ -220,11 +220,10 @@ class_shapes <- list(
       y_center = shape_number,
       y_scale = shape_number
     ),
-    hidden = maybe(shape_numbers),
-    prior_specs = fields(
+    blueprint = shape_blueprint("network", fields(
       prior = shape_prior_spec,
       prior_aux = shape_prior_spec
-    ),
+    )),
     check_rows = fields(
       x = function(x, of) is.matrix(x) && is.double(x),
       y = function(x, of) is.atomic(x)

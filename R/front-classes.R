@@ -160,8 +160,7 @@ front_parts.tall_front_classes <- function(front, ready, read, fit) {
     design_columns = read$columns,
     method = front$blueprint$method,
     n_coef = length(ready$model$variables),
-    storage = ready$model$storage,
-    prior_specs = front$blueprint$priors
+    storage = ready$model$storage
   )
 }
 

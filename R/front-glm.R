@@ -215,7 +215,6 @@ front_parts.tall_front_glm <- function(front, ready, read, fit) {
     n_coef = ready$model$n_coef,
     sigma = front$blueprint$sigma,
     storage = ready$model$storage,
-    prior_specs = front$blueprint$priors,
     prior_PD = front$prior_PD
   )
 }
@@ -331,7 +330,6 @@ front_parts.tall_front_matrix <- function(front, ready, read, fit) {
     n_coef = ready$model$n_coef,
     sigma = front$blueprint$sigma,
     storage = ready$model$storage,
-    prior_specs = front$blueprint$priors,
     response_levels = read$levels,
     has_names = !is.null(colnames(front$data$x)),
     data = if (front$keep_data) front$data

@@ -154,7 +154,6 @@ front_parts.tall_front_groups <- function(front, ready, read, fit) {
   model <- ready$model
   list(
     sigma = front$blueprint$sigma,
-    prior_specs = front$blueprint$priors,
     design = read$design,
     n_coef = model$n_coef,
     n_rows = model$n_rows,

@@ -214,9 +214,7 @@ front_parts.tall_front_network <- function(front, ready, read, fit) {
   trained <- add_training(fit, ready$modes, ready$trained)
   cost <- unclass(trained)[c("modes", "time", "preparation", "passes")]
   c(network_shape(model), cost, list(
-    hidden = front$blueprint$hidden,
     storage = model$storage,
-    prior_specs = front$blueprint$priors,
     check_rows = ready$check_rows
   ))
 }

@@ -79,17 +79,20 @@ fit_in_memory <- function(front, rows, run) {
   # the model has them now, and the run does without
   read <- without_values(read)
   fit <- sample_ready(front, ready)
-  parts <- c(
-    reader,
-    front_parts(front, ready, read, fit),
-    if (inherits(rows, "tall_rows_frame")) {
-      list(
-        na_action = rows$na_action,
-        n_missing = rows$n_missing,
-        frame = if (front$keep_data) rows$frame
-      )
-    }
-  )
+  more <- if (inherits(rows, "tall_rows_frame")) {
+    list(
+      na_action = rows$na_action,
+      n_missing = rows$n_missing,
+      frame = if (front$keep_data) rows$frame
+    )
+  }
+  more <- c(front_parts(front, ready, read, fit), more)
+  end_regression(fit, front, reader, more)
+}
+
+# The fit, with how rows are read and what its model is. more: other fields.
+end_regression <- function(fit, front, reader, more) {
+  parts <- c(list(blueprint = front$blueprint), reader, more)
   front_fit(fit, front$class, front$asked$written, parts)
 }
 

@@ -149,7 +149,7 @@ fit_of_source <- function(front, model, reader, run, started, more) {
   fit <- sample_ready(front, ready)
   fit$time[["preparation"]] <- fit$time[["preparation"]] + read
   parts <- front_parts(front, ready, NULL, fit)
-  front_fit(fit, front$class, front$asked$written, c(reader, parts, more))
+  end_regression(fit, front, reader, c(parts, more))
 }
 
 # Those of a data frame are there already.

@@ -52,10 +52,19 @@ whole_class <- function(class) {
   c(class, if (is_regression) "tall_regression", "tall_fit")
 }
 
-# A fit that an earlier version saved, with the classes that it has now.
-with_whole_class <- function(fit) {
+# A fit that an earlier version saved, with the classes and the blueprint that
+# it would have now.
+as_of_now <- function(fit) {
   own <- setdiff(class(fit), c("tall_regression", "tall_fit"))
   class(fit) <- whole_class(own)
+  if (is.null(fit$blueprint)) {
+    parts <- c("family", "sigma", "storage")
+    kind <- if (inherits(fit, "tall_glmer")) "groups" else "earlier"
+    fit$blueprint <- structure(
+      c(unclass(fit)[parts], list(priors = fit$prior_specs, centers = TRUE)),
+      class = c(paste0("tall_blueprint_", kind), "tall_blueprint")
+    )
+  }
   fit
 }
 
@@ -67,15 +76,14 @@ rebuild_model <- function(fit) {
 # Regressions have a blueprint; of others methods know.
 #' @export
 rebuild_model.default <- function(fit) {
-  blueprint <- blueprint_of(fit)
-  if (is.null(blueprint)) {
+  if (is.null(fit$blueprint)) {
     return(NULL)
   }
   if (is_remote_fit(fit)) {
-    return(rebuild_passed(fit, blueprint))
+    return(rebuild_passed(fit))
   }
   rows <- kept_rows(fit)
-  if (!is.null(rows)) build_model(blueprint, rows)
+  if (!is.null(rows)) restore_nodes(fit, build_model(fit$blueprint, rows))
 }
 
 has_data <- function(fit) {
@@ -111,14 +119,14 @@ most_rebuilt <- 1e9
 
 # The model of a fit whose rows were passed over: from sums of a Gaussian
 # response, else with all rows, in memory. NULL: the fit kept no source.
-rebuild_passed <- function(fit, blueprint) {
+rebuild_passed <- function(fit) {
   if (!is.null(fit$remote$products)) {
     model <- revive_remote(fit)
     parts <- sums_parts(model, fit$control$cores)
     model <- sums_model(model, parts$sums, parts$fit)
   } else if (!is.null(fit$source)) {
     check_rebuilt_size(fit)
-    model <- build_model(blueprint, kept_rows(fit))
+    model <- build_model(fit$blueprint, kept_rows(fit))
   } else {
     return(NULL)
   }

@@ -39,7 +39,7 @@ revive_remote <- function(fit) {
   rows <- kept_rows(fit)
   found <- kept$found
   remote <- new_remote(
-    blueprint_of(fit),
+    fit$blueprint,
     rows,
     rows_drawn(rows, kept$some, found$facts),
     found,

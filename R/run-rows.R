@@ -1,41 +1,4 @@
-# What a fit of a regression is made of: blueprint and rows.
-
-# What the fit's model is but for its rows; the fit has its parts. NULL: the fit
-# is of no regression.
-blueprint_of <- function(fit) {
-  UseMethod("blueprint_of")
-}
-
-#' @export
-blueprint_of.default <- function(fit) {
-  NULL
-}
-
-#' @export
-blueprint_of.tall_glm <- function(fit) {
-  blueprint_glm(fit$family, fit$prior_specs, fit$sigma, fit$storage)
-}
-
-#' @export
-blueprint_of.tall_glmer <- function(fit) {
-  blueprint_groups(fit$family, fit$prior_specs, fit$sigma, fit$nodes)
-}
-
-#' @export
-blueprint_of.tall_classes <- function(fit) {
-  blueprint_classes(fit$method, fit$prior_specs, fit$storage)
-}
-
-#' @export
-blueprint_of.tall_nn <- function(fit) {
-  blueprint_network(
-    fit$hidden,
-    fit$activation,
-    fit$prior_specs,
-    fit$sigma %||% "sampled",
-    fit$storage
-  )
-}
+# The rows of a fit of a regression. With fit$blueprint they are its model.
 
 # The rows of a regression's fit, wherever they lie; NULL: it kept none. Of rows
 # that are passed over what it kept of them, and the source, if it has that.
@@ -63,9 +26,8 @@ kept_rows <- function(fit) {
 
 # How the model frame of a fit is read.
 frame_request_of <- function(fit) {
-  blueprint <- blueprint_of(fit)
   switch(
-    sub("tall_blueprint_", "", class(blueprint)[[1]]),
+    sub("tall_blueprint_", "", class(fit$blueprint)[[1]]),
     glm = request_glm(fit$family, isTRUE(fit$sparse)),
     groups = request_groups(fit$family, fit$bars, fit$sigma),
     classes = request_classes(class_methods[[fit$method]]$is_ordered),

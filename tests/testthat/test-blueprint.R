@@ -134,8 +134,8 @@ test_that("fits are models again, from blueprint and rows", {
   )
   for (name in names(fits)) {
     fit <- fits[[name]]
-    expect_s3_class(blueprint_of(fit), "tall_blueprint")
-    model <- build_model(blueprint_of(fit), kept_rows(fit))
+    expect_s3_class(fit$blueprint, "tall_blueprint")
+    model <- build_model(fit$blueprint, kept_rows(fit))
     expect_identical(model$fingerprint, fit$fingerprint, info = name)
     model <- rebuild_model(fit)
     expect_identical(model$fingerprint, fit$fingerprint, info = name)

@@ -103,7 +103,7 @@ test_that("a Gaussian response, too", {
   fits <- sparse_fits(number ~ z + g, data, stats::gaussian())
   expect_same(fits, function(fit) stats::predict(fit, se.fit = TRUE))
   expect_same(fits, function(fit) stats::predict(fit, data[1:3, ]))
-  expect_same(fits, function(fit) fit$prior_specs)
+  expect_same(fits, function(fit) fit$blueprint$priors)
 })
 
 test_that("NULL looks whether the design is mostly zeros", {

@@ -62,5 +62,10 @@ test_that("what a saved fit cannot do any more is said", {
     fit <- readRDS(file)$fit
     expect_error(residuals(fit), "earlier version", class = "tall_error_stale")
     expect_error(deviance(fit), "earlier version", class = "tall_error_stale")
+    expect_error(
+      prior_summary(fit),
+      "earlier version",
+      class = "tall_error_stale"
+    )
   }
 })
