@@ -6,7 +6,7 @@
 # cannot, and a file of tall_store() is looked after by itself; of shards, all
 # are compared where one can.
 may_change <- function(source) {
-  fixed <- c("tall_source_frame", "tall_source_matrix", "tall_source_store")
+  fixed <- c("tall_source_frame", "tall_source_matrix")
   any(!vapply(source_shards(source), inherits, TRUE, fixed))
 }
 

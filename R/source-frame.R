@@ -110,11 +110,16 @@ rows_of_width <- function(n_col) {
 
 #' @export
 source_open.tall_source_matrix <- function(source, columns = NULL) {
+  columns_reader(source, columns)
+}
+
+# width: how many columns are read.
+columns_reader <- function(source, columns, width = length(at)) {
   names <- source$names
   at <- match(if (is.null(columns)) names else columns, names)
   at <- at[!is.na(at)]
   take <- matrix_taker(source$x, at)
-  in_turns(nrow(source$x), rows_of_width(length(at)), function(first, n) {
+  in_turns(nrow(source$x), rows_of_width(width), function(first, n) {
     columns <- matrix_columns(take(first + seq_len(n)), names[at])
     list(columns = columns, first = 0, n = n)
   })
@@ -176,48 +181,24 @@ held_columns.tall_source_matrix <- function(source, columns) {
 
 # ---- rows in a file ----------------------------------------------------------
 
+# A matrix whose rows come from the file.
 #' @export
 as_source.tall_store <- function(x, ...) {
   check_no_dots(...)
   check_store(x)
-  source <- list(store = x, names = given_columns(x))
-  structure(source, class = c("tall_source_store", "tall_source"))
+  source <- list(x = x, names = given_columns(x))
+  own <- c("tall_source_store", "tall_source_matrix")
+  structure(source, class = c(own, "tall_source"))
 }
 
+# A row is read whole.
 #' @export
 source_open.tall_source_store <- function(source, columns = NULL) {
-  store <- source$store
-  names <- source$names
-  at <- match(if (is.null(columns)) names else columns, names)
-  at <- at[!is.na(at)]
-  check_rows(store)
-  # a row is read whole
-  in_turns(nrow(store), rows_of_width(ncol(store)), function(first, n) {
-    x <- store[first + seq_len(n), at, drop = FALSE]
-    list(columns = matrix_columns(x, names[at]), first = 0, n = n)
-  })
+  check_rows(source$x)
+  columns_reader(source, columns, width = ncol(source$x))
 }
 
 #' @export
-source_head.tall_source_store <- function(source, columns = NULL) {
-  source_fetch(source, seq_len(min(nrow(source$store), head_rows)), columns)
-}
-
-#' @export
-source_names.tall_source_store <- function(source) {
-  source$names
-}
-
-#' @export
-source_size.tall_source_store <- function(source) {
-  as.double(nrow(source$store))
-}
-
-#' @export
-source_fetch.tall_source_store <- function(source, rows, columns = NULL) {
-  rows <- check_source_rows(rows, nrow(source$store))
-  names <- if (is.null(columns)) source$names else columns
-  check_fetched(columns, source$names, source)
-  x <- source$store[rows, match(names, source$names), drop = FALSE]
-  frame_of(matrix_columns(x, names), length(rows))
+held_columns.tall_source_store <- function(source, columns) {
+  NULL
 }
