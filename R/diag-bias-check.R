@@ -129,7 +129,7 @@ bias_factor <- function(kernel) {
       )
     )
   }
-  order <- bias_order(kernel)
+  order <- kernel_traits(kernel)$bias_order
   if (is.na(order)) {
     abort_tall(
       "unsupported",

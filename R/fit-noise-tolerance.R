@@ -69,7 +69,8 @@ noise_tolerance <- function(fit) {
     )
   }
   tau <- unname(sqrt(fit$noise$variance / fit$noise$looks))
-  what <- kernel_tolerance(fit$kernel, fit)
+  tolerance <- kernel_traits(fit$kernel)$tolerance
+  what <- if (!is.null(tolerance)) tolerance(fit)
   step <- rep_len(what$sizes, length(fit$coordinates))
   structure(
     data.frame(
@@ -110,7 +111,7 @@ noise_advice <- function(beyond, gradient) {
       "Gradient noise is beyond the kernel's tolerance in ",
       share,
       " of proposals:\n",
-      "  take ", noise_remedies(gradient), "."
+      "  take ", gradient_traits(gradient)$remedies, "."
     )
   } else {
     paste0(

@@ -144,7 +144,7 @@ left_out_text <- function(fit) {
 # What ran, in one line.
 sampler_text <- function(fit) {
   if (kernel_is_independent(fit$kernel)) {
-    return(kernel_text(fit$kernel, fit))
+    return(kernel_traits(fit$kernel)$text)
   }
   rows <- if (gradient_is_full(fit$gradient) || length(fit$sizes) == 0) {
     NULL
@@ -153,7 +153,7 @@ sampler_text <- function(fit) {
   }
   if (kernel_is_factorised(fit$kernel)) {
     return(paste0(
-      kernel_text(fit$kernel, fit),
+      kernel_traits(fit$kernel)$text,
       metropolis_text(fit, exact_text(fit)),
       ", ",
       format(rows, digits = 2),
@@ -162,10 +162,10 @@ sampler_text <- function(fit) {
   }
   varies <- !is.null(rows) && min(fit$sizes) < max(fit$sizes)
   paste0(
-    kernel_text(fit$kernel, fit),
+    kernel_traits(fit$kernel)$text,
     metropolis_text(fit, exact_text(fit)),
     ", ",
-    gradient_text(fit$gradient),
+    gradient_traits(fit$gradient)$text,
     if (!is.null(rows)) {
       paste0(
         ", minibatches of ",
@@ -249,7 +249,7 @@ print_bias_note <- function(fit, brief, agreement = NULL) {
       bias$sd_bias_se,
       bias$variable,
       is_short,
-      noise_remedies(fit$gradient)
+      gradient_traits(fit$gradient)$remedies
     ),
     sep = "\n"
   )
@@ -313,13 +313,13 @@ bias_left_out <- function(bias) {
 
 # What matters, and what can be told: 5 percent and three standard errors, and a
 # standard error of a quarter. is_short: is the run too short for the spread to
-# be seen, where that is known? remedies: as noise_remedies() has them.
+# be seen, where that is known? remedies: as gradient_traits() has them.
 bias_note <- function(
   value,
   se,
   variable,
   is_short = NA,
-  remedies = noise_remedies(NULL)
+  remedies = gradient_traits(NULL)$remedies
 ) {
   told <- abs(value) > 0.05 & abs(value) > 3 * se
   is_short <- rep_len(is_short, length(value))

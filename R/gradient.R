@@ -235,51 +235,47 @@ gradient_is_full <- function(gradient) {
   inherits(gradient, "tall_gradient_full")
 }
 
-# What lessens the noise of an estimator.
-noise_remedies <- function(gradient) {
-  UseMethod("noise_remedies")
+# What summaries say of an estimator: text, how they name it; remedies, what
+# lessens its noise.
+gradient_traits <- function(gradient) {
+  UseMethod("gradient_traits")
+}
+
+new_gradient_traits <- function(
+  text,
+  remedies = "a smaller step or larger minibatches"
+) {
+  structure(
+    list(text = text, remedies = remedies),
+    class = "tall_gradient_traits"
+  )
 }
 
 #' @export
-noise_remedies.default <- function(gradient) {
-  "a smaller step or larger minibatches"
+gradient_traits.default <- function(gradient) {
+  new_gradient_traits(paste(gradient$name, "gradients"))
 }
 
 #' @export
-noise_remedies.tall_gradient_simple <- function(gradient) {
-  "a smaller step, larger minibatches or control variates"
-}
-
-# How summaries name an estimator.
-gradient_text <- function(gradient) {
-  UseMethod("gradient_text")
-}
-
-#' @export
-gradient_text.default <- function(gradient) {
-  paste(gradient$name, "gradients")
+gradient_traits.tall_gradient_simple <- function(gradient) {
+  new_gradient_traits(
+    "plain gradients",
+    "a smaller step, larger minibatches or control variates"
+  )
 }
 
 #' @export
-gradient_text.tall_gradient_simple <- function(gradient) {
-  "plain gradients"
+gradient_traits.tall_gradient_cv <- function(gradient) {
+  of_order <- if (gradient_order(gradient) == 2) " of order 2"
+  new_gradient_traits(paste0("control variates", of_order))
 }
 
 #' @export
-gradient_text.tall_gradient_cv <- function(gradient) {
-  if (gradient_order(gradient) == 2) {
-    "control variates of order 2"
-  } else {
-    "control variates"
-  }
+gradient_traits.tall_gradient_saga <- function(gradient) {
+  new_gradient_traits("SAGA")
 }
 
 #' @export
-gradient_text.tall_gradient_saga <- function(gradient) {
-  "SAGA"
-}
-
-#' @export
-gradient_text.tall_gradient_svrg <- function(gradient) {
-  "SVRG"
+gradient_traits.tall_gradient_svrg <- function(gradient) {
+  new_gradient_traits("SVRG")
 }

@@ -7,6 +7,6 @@ kernel_of_draws <- function() {
 }
 
 #' @export
-kernel_text.tall_kernel_independent <- function(kernel, fit) {
-  "independent draws (exact)"
+kernel_traits.tall_kernel_independent <- function(kernel) {
+  new_kernel_traits("independent draws (exact)")
 }

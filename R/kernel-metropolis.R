@@ -428,26 +428,40 @@ check_schedule <- function(kernel, schedule) {
   )
 }
 
-# ---- texts -------------------------------------------------------------------
+# ---- texts and steps ---------------------------------------------------------
+
+# Where few proposals are refused in many dimensions (Roberts & Rosenthal 1998,
+# JRSS B 60:255): MALA's step is h = 1.65^2 d^(-1/3) variances, then adapted.
+langevin_step <- 1.65^2
 
 #' @export
-kernel_text.tall_kernel_mala <- function(kernel, fit) {
-  "MALA"
+kernel_traits.tall_kernel_mala <- function(kernel) {
+  new_kernel_traits("MALA", usual_steps = function(n_dim, common, each) {
+    list(step_size = langevin_step * n_dim^(-1 / 3) * common^2)
+  })
 }
 
 #' @export
-kernel_text.tall_kernel_barker <- function(kernel, fit) {
-  "Barker"
+kernel_traits.tall_kernel_barker <- function(kernel) {
+  new_kernel_traits("Barker", usual_steps = function(n_dim, common, each) {
+    list(sigma = sqrt(langevin_step) * n_dim^(-1 / 6) * each)
+  })
 }
 
 #' @export
-kernel_text.tall_kernel_hmc <- function(kernel, fit) {
-  "HMC"
+kernel_traits.tall_kernel_hmc <- function(kernel) {
+  new_kernel_traits("HMC", usual_steps = function(n_dim, common, each) {
+    list(step_size = n_dim^(-1 / 4) * common)
+  })
 }
 
 #' @export
-kernel_text.tall_kernel_adam_mcmc <- function(kernel, fit) {
-  "AdamMCMC"
+kernel_traits.tall_kernel_adam_mcmc <- function(kernel) {
+  new_kernel_traits("AdamMCMC", usual_steps = function(n_dim, common, each) {
+    sigma <- kernel$args$sigma %||%
+      (sqrt(langevin_step) * n_dim^(-1 / 6) * common)
+    list(sigma = sigma, learning_rate = sigma / 10)
+  })
 }
 
 # What follows the name of a kernel with a Metropolis step. exactness: what is

@@ -188,51 +188,36 @@ compile_spec.tall_kernel_psgld <- function(spec, context) {
   member("psgld", args)
 }
 
-#' @export
-bias_order.tall_kernel_baoab <- function(kernel) {
-  2
-}
-
 # Beyond it the gradient's noise is more than the friction takes up.
 #' @export
-kernel_tolerance.tall_kernel_sghmc <- function(kernel, fit) {
-  limit <- sqrt(2 * kernel$args$friction)
-  list(
-    sizes = sqrt(kernel$args$step_size),
-    limit = limit,
-    tolerance = limit,
-    quantile = 1
+kernel_traits.tall_kernel_sghmc <- function(kernel) {
+  args <- kernel$args
+  estimate <- args$noise_estimate
+  new_kernel_traits(
+    if (estimate == "none") "SGHMC" else "SGHMC (noise estimated)",
+    noise_option = list(
+      given = paste0("noise_estimate = \"", estimate, "\""),
+      instead = "noise_estimate = \"none\""
+    ),
+    tolerance = function(fit) {
+      size <- sqrt(args$step_size)
+      limit <- sqrt(2 * args$friction)
+      list(sizes = size, limit = limit, tolerance = limit, quantile = 1)
+    }
   )
 }
 
 #' @export
-noise_option.tall_kernel_sghmc <- function(kernel) {
-  list(
-    given = paste0("noise_estimate = \"", kernel$args$noise_estimate, "\""),
-    instead = "noise_estimate = \"none\""
-  )
+kernel_traits.tall_kernel_sgnht <- function(kernel) {
+  new_kernel_traits("SGNHT")
 }
 
 #' @export
-kernel_text.tall_kernel_sghmc <- function(kernel, fit) {
-  if (kernel$args$noise_estimate == "none") {
-    "SGHMC"
-  } else {
-    "SGHMC (noise estimated)"
-  }
+kernel_traits.tall_kernel_baoab <- function(kernel) {
+  new_kernel_traits("BAOAB", bias_order = 2)
 }
 
 #' @export
-kernel_text.tall_kernel_sgnht <- function(kernel, fit) {
-  "SGNHT"
-}
-
-#' @export
-kernel_text.tall_kernel_baoab <- function(kernel, fit) {
-  "BAOAB"
-}
-
-#' @export
-kernel_text.tall_kernel_psgld <- function(kernel, fit) {
-  "preconditioned SGLD"
+kernel_traits.tall_kernel_psgld <- function(kernel) {
+  new_kernel_traits("preconditioned SGLD")
 }

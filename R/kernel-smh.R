@@ -91,8 +91,8 @@ kernel_smh <- function(share = 0.1) {
 }
 
 #' @export
-kernel_text.tall_kernel_smh <- function(kernel, fit) {
-  "scalable Metropolis-Hastings"
+kernel_traits.tall_kernel_smh <- function(kernel) {
+  new_kernel_traits("scalable Metropolis-Hastings")
 }
 
 # Does it take the factorised test of an estimator (src/gradients/test.h)?

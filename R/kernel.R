@@ -308,89 +308,50 @@ kernel_is_extreme <- function(kernel) {
   identical(kernel$args$variant, "extreme")
 }
 
-# The order k of the bias h^k in the step size h, NA where it is not known.
-bias_order <- function(kernel) {
-  UseMethod("bias_order")
-}
-
 #' @export
-bias_order.default <- function(kernel) {
-  NA_real_
-}
-
-#' @export
-bias_order.tall_kernel_sgld <- function(kernel) {
-  if (kernel$args$integrator == "leimkuhler-matthews") 2 else 1
-}
-
-# What a step tolerates of gradient noise, NULL where there is no limit (and the
-# kernel's C table has no `beyond`), else
-#   sizes      sigma, one or n_dim numbers
-#   limit      the largest sigma tau
-#   tolerance  the same to be shown; the exact one where `limit` is not
-#   quantile   the 0.99 quantile of an increment over sigma
-kernel_tolerance <- function(kernel, fit) {
-  UseMethod("kernel_tolerance")
-}
-
-#' @export
-kernel_tolerance.default <- function(kernel, fit) {
-  NULL
-}
-
-#' @export
-kernel_tolerance.tall_kernel_sgld <- function(kernel, fit) {
-  list(
-    sizes = sqrt(kernel$args$step_size),
-    limit = 2,
-    tolerance = 2,
-    quantile = 1
-  )
-}
-
-#' @export
-kernel_tolerance.tall_kernel_sgbd <- function(kernel, fit) {
+kernel_traits.tall_kernel_sgld <- function(kernel) {
   args <- kernel$args
-  list(
-    # as the last state of the chains has it
-    sizes = if (isTRUE(args$adaptive)) {
-      unname(colMeans(fit$step_sizes))
-    } else {
-      args$sigma
-    },
-    limit = args$constant,
-    tolerance = 4 * stats::dnorm(0),
-    quantile = if (args$noise == "bimodal") {
-      1 + 0.1 * stats::qnorm(0.99)
-    } else {
-      stats::qnorm(0.995)
+  is_euler <- args$integrator == "euler"
+  new_kernel_traits(
+    variant_text(if (is_euler) "SGLD" else "Leimkuhler-Matthews", kernel),
+    bias_order = if (is_euler) 1 else 2,
+    noise_option = variant_option(kernel),
+    tolerance = function(fit) {
+      size <- sqrt(args$step_size)
+      list(sizes = size, limit = 2, tolerance = 2, quantile = 1)
     }
   )
 }
 
-# The argument by which a kernel asks for the variance of the gradient noise,
-# and how not to: list(given, instead), code.
-noise_option <- function(kernel) {
-  UseMethod("noise_option")
-}
-
 #' @export
-noise_option.default <- function(kernel) {
-  list(given = "", instead = "kernel_sgld()")
-}
-
-#' @export
-noise_option.tall_kernel_sgld <- function(kernel) {
-  variant_option(kernel)
-}
-
-#' @export
-noise_option.tall_kernel_sgbd <- function(kernel) {
-  if (isTRUE(kernel$args$adaptive)) {
-    list(given = "adaptive = TRUE", instead = "adaptive = FALSE")
-  } else {
-    variant_option(kernel)
-  }
+kernel_traits.tall_kernel_sgbd <- function(kernel) {
+  args <- kernel$args
+  is_adaptive <- isTRUE(args$adaptive)
+  new_kernel_traits(
+    variant_text("Barker dynamics", kernel),
+    noise_option = if (is_adaptive) {
+      list(given = "adaptive = TRUE", instead = "adaptive = FALSE")
+    } else {
+      variant_option(kernel)
+    },
+    tolerance = function(fit) {
+      list(
+        # as the last state of the chains has it
+        sizes = if (is_adaptive) {
+          unname(colMeans(fit$step_sizes))
+        } else {
+          args$sigma
+        },
+        limit = args$constant,
+        tolerance = 4 * stats::dnorm(0),
+        quantile = if (args$noise == "bimodal") {
+          1 + 0.1 * stats::qnorm(0.99)
+        } else {
+          stats::qnorm(0.995)
+        }
+      )
+    }
+  )
 }
 
 variant_option <- function(kernel) {
@@ -398,28 +359,6 @@ variant_option <- function(kernel) {
     given = paste0("variant = \"", kernel$args$variant, "\""),
     instead = "variant = \"vanilla\""
   )
-}
-
-# How summaries name a kernel.
-kernel_text <- function(kernel, fit) {
-  UseMethod("kernel_text")
-}
-
-#' @export
-kernel_text.default <- function(kernel, fit) {
-  kernel$name
-}
-
-#' @export
-kernel_text.tall_kernel_sgld <- function(kernel, fit) {
-  is_euler <- kernel$args$integrator == "euler"
-  name <- if (is_euler) "SGLD" else "Leimkuhler-Matthews"
-  variant_text(name, kernel)
-}
-
-#' @export
-kernel_text.tall_kernel_sgbd <- function(kernel, fit) {
-  variant_text("Barker dynamics", kernel)
 }
 
 variant_text <- function(name, kernel) {

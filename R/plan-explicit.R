@@ -149,7 +149,7 @@ check_noise <- function(model, kernel, gradient, subsample) {
   if (!kernel_info(kernel)$uses_variance || gradient_is_full(gradient)) {
     return(invisible())
   }
-  option <- noise_option(kernel)
+  option <- kernel_traits(kernel)$noise_option
   if (!gradient_info(gradient)$has_variance) {
     abort_tall(
       "unsupported",
@@ -162,7 +162,7 @@ check_noise <- function(model, kernel, gradient, subsample) {
       argument = "gradient"
     )
   }
-  largest <- subsample_largest(subsample, model$n_data)
+  largest <- subsample_traits(subsample)$largest(model$n_data)
   if (largest > 1) {
     return(invisible())
   }

@@ -16,7 +16,7 @@ buffer_sizes <- function(model, control, plan, n_keep) {
       unconstrained = if (keeps_draws && info$has_map) n_dim,
       gradient = if ("gradients" %in% control$keep) n_dim,
       size = 1,
-      weight = if (schedule_is_weighted(plan$schedule)) 1,
+      weight = if (schedule_traits(plan$schedule)$is_weighted) 1,
       log_posterior = if (kernel_has_density(plan$kernel)) 1
     )
   )

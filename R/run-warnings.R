@@ -2,7 +2,7 @@
 
 # Say what went wrong in a segment whose draws are kept.
 warn_segment <- function(fit, segment) {
-  warn_sizes(fit$subsample, segment$buffers$size, fit$n_data)
+  subsample_traits(fit$subsample)$warn(segment$buffers$size, fit$n_data)
   warn_monitor(segment$monitor$problems)
   if (!is.null(segment$rejected)) {
     warn_tall(

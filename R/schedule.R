@@ -122,7 +122,7 @@ check_collected <- function(schedule, control) {
        {count_noun(made, 'iteration')} after warmup, {format_count(n)}
        {cli::qty(n)}{?is/are} outside the exploration of
        {.fn schedule_{schedule$name}}.",
-      x = exploring_text(schedule),
+      x = schedule_traits(schedule)$exploring,
       i = "Make {.arg iter} larger, or let the schedule explore less."
     ),
     argument = "iter",
@@ -131,46 +131,42 @@ check_collected <- function(schedule, control) {
   )
 }
 
-# When a schedule explores, where it can be said in a sentence.
-exploring_text <- function(schedule) {
-  UseMethod("exploring_text")
+# What runs ask of a schedule: is_weighted, are averages weighted by the step
+# size? Where that changes they are, unless the schedule says otherwise;
+# exploring, when it explores, where it can be said in a sentence.
+schedule_traits <- function(schedule) {
+  UseMethod("schedule_traits")
 }
 
-#' @export
-exploring_text.default <- function(schedule) {
-  NULL
-}
-
-#' @export
-exploring_text.tall_schedule_cyclical <- function(schedule) {
-  paste0(
-    "Each cycle of ",
-    count_noun(schedule$args$length, "step"),
-    " begins with ",
-    format_count(count_exploring(schedule)),
-    " that explore."
+new_schedule_traits <- function(is_weighted = TRUE, exploring = NULL) {
+  structure(
+    list(is_weighted = is_weighted, exploring = exploring),
+    class = "tall_schedule_traits"
   )
 }
 
-# Are averages weighted by the step size? Where that changes they are, unless
-# the schedule says otherwise.
-schedule_is_weighted <- function(schedule) {
-  UseMethod("schedule_is_weighted")
+#' @export
+schedule_traits.default <- function(schedule) {
+  new_schedule_traits()
 }
 
 #' @export
-schedule_is_weighted.default <- function(schedule) {
-  TRUE
+schedule_traits.tall_schedule_constant <- function(schedule) {
+  new_schedule_traits(is_weighted = FALSE)
 }
 
 #' @export
-schedule_is_weighted.tall_schedule_constant <- function(schedule) {
-  FALSE
-}
-
-#' @export
-schedule_is_weighted.tall_schedule_cyclical <- function(schedule) {
-  FALSE
+schedule_traits.tall_schedule_cyclical <- function(schedule) {
+  new_schedule_traits(
+    is_weighted = FALSE,
+    exploring = paste0(
+      "Each cycle of ",
+      count_noun(schedule$args$length, "step"),
+      " begins with ",
+      format_count(count_exploring(schedule)),
+      " that explore."
+    )
+  )
 }
 
 schedule_is_constant <- function(schedule) {

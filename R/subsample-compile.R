@@ -175,45 +175,81 @@ subsample_info <- function(subsample) {
   .Call(ffi_subsample_info, subsample$name)
 }
 
-# The most rows a minibatch can have.
-subsample_largest <- function(spec, n_data) {
-  UseMethod("subsample_largest")
+# What runs ask of a scheme: a method for each whose sizes are not simply its
+# argument `size`.
+subsample_traits <- function(spec) {
+  UseMethod("subsample_traits")
 }
 
-#' @export
-subsample_largest.default <- function(spec, n_data) {
+# largest(n_data): the most rows a minibatch can have; warn(sizes, n_data): what
+# the sizes of a segment's minibatches say; light: the scheme as fits keep it,
+# without N numbers that can be found again.
+new_subsample_traits <- function(
+  spec,
+  largest = NULL,
+  warn = function(sizes, n_data) invisible(),
+  light = spec
+) {
   size <- spec$args$size
-  if (is.null(size)) n_data else batch_rows(size, n_data)
+  of_size <- function(n_data) {
+    if (is.null(size)) n_data else batch_rows(size, n_data)
+  }
+  structure(
+    list(largest = largest %||% of_size, warn = warn, light = light),
+    class = "tall_subsample_traits"
+  )
 }
 
 #' @export
-subsample_largest.tall_subsample_adaptive <- function(spec, n_data) {
-  adaptive_range(spec, n_data)[[2]]
+subsample_traits.default <- function(spec) {
+  new_subsample_traits(spec)
 }
 
 #' @export
-subsample_largest.tall_subsample_fixed <- function(spec, n_data) {
-  length(spec$args$index)
-}
-
-# A scheme as fits keep it: without N numbers that can be found again.
-light_subsample <- function(subsample) {
-  UseMethod("light_subsample")
-}
-
-#' @export
-light_subsample.default <- function(subsample) {
-  subsample
+subsample_traits.tall_subsample_fixed <- function(spec) {
+  new_subsample_traits(spec, function(n_data) length(spec$args$index))
 }
 
 # A recipe's weights are found again when they are needed; those of a user are
 # kept, because nothing else has them.
 #' @export
-light_subsample.tall_subsample_weighted <- function(subsample) {
-  if (!is.null(attr(subsample, "type"))) {
-    subsample$args$weights <- attr(subsample, "type")
+subsample_traits.tall_subsample_weighted <- function(spec) {
+  light <- spec
+  if (!is.null(attr(spec, "type"))) {
+    light$args$weights <- attr(spec, "type")
   }
-  subsample
+  new_subsample_traits(spec, light = light)
+}
+
+#' @export
+subsample_traits.tall_subsample_adaptive <- function(spec) {
+  new_subsample_traits(
+    spec,
+    largest = function(n_data) adaptive_range(spec, n_data)[[2]],
+    warn = function(sizes, n_data) warn_largest(spec, sizes, n_data)
+  )
+}
+
+# Adaptive minibatches that do not adapt.
+warn_largest <- function(subsample, sizes, n_data) {
+  sizes <- sizes[!is.na(sizes)]
+  most <- adaptive_range(subsample, n_data)[[2]]
+  share <- mean(sizes >= most)
+  if (length(sizes) == 0 || share < 0.9) {
+    return(invisible())
+  }
+  shown <- paste0(format(100 * share, digits = 3), "%")
+  warn_tall(
+    "size",
+    c(
+      "{shown} of the adaptive minibatches have the most rows they may,
+       {format_count(most)}.",
+      i = "Raise {.arg threshold}, now
+           {format_number(subsample$args$threshold)}, or use
+           {.fn gradient_full}."
+    ),
+    share = share
+  )
 }
 
 # p_i of a scheme with weights, 0 for a row of every minibatch; NULL: uniform.
@@ -241,37 +277,4 @@ lipschitz_sum <- function(constants, probability) {
   } else {
     sum(constants^2 / probability)
   }
-}
-
-# What the sizes of a segment's minibatches say.
-warn_sizes <- function(subsample, sizes, n_data) {
-  UseMethod("warn_sizes")
-}
-
-#' @export
-warn_sizes.default <- function(subsample, sizes, n_data) {
-  invisible()
-}
-
-# Adaptive ones that do not adapt.
-#' @export
-warn_sizes.tall_subsample_adaptive <- function(subsample, sizes, n_data) {
-  sizes <- sizes[!is.na(sizes)]
-  most <- subsample_largest(subsample, n_data)
-  share <- mean(sizes >= most)
-  if (length(sizes) == 0 || share < 0.9) {
-    return(invisible())
-  }
-  shown <- paste0(format(100 * share, digits = 3), "%")
-  warn_tall(
-    "size",
-    c(
-      "{shown} of the adaptive minibatches have the most rows they may,
-       {format_count(most)}.",
-      i = "Raise {.arg threshold}, now
-           {format_number(subsample$args$threshold)}, or use
-           {.fn gradient_full}."
-    ),
-    share = share
-  )
 }

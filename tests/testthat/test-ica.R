@@ -18,7 +18,7 @@ test_that("the unmixing matrix is found, with its uncertainty", {
   data <- list(s = matrix(stats::rt(2 * n, 4), n))
   data$x <- data$s %*% rbind(c(1, 0.6), c(-0.4, 1))
   fit <- quick_ica(data, iter = 2000, chains = 4)
-  expect_match(kernel_text(fit$kernel, fit), "Barker")
+  expect_match(kernel_traits(fit$kernel)$text, "Barker")
   exact <- sg_sample(
     fit$model,
     kernel_mala(1e-4, adapt = TRUE),

@@ -86,7 +86,7 @@ test_that("robust.c is sampled without tuning, as exactly as by MALA", {
     seed = 1,
     refresh = 0
   )
-  expect_match(kernel_text(fit$kernel, fit), "Leimkuhler")
+  expect_match(kernel_traits(fit$kernel)$text, "Leimkuhler")
   exact <- sg_sample(
     model,
     kernel_mala(1e-4, adapt = TRUE),

@@ -2,15 +2,19 @@
 
 test_that("members without methods have defaults", {
   scheme <- new_spec("subsample", "mine", rate = 3)
-  expect_identical(subsample_largest(scheme, 50), 50)
-  expect_identical(light_subsample(scheme), scheme)
-  expect_silent(warn_sizes(scheme, c(50, 50), 50))
+  traits <- subsample_traits(scheme)
+  expect_identical(traits$largest(50), 50)
+  expect_identical(traits$light, scheme)
+  expect_silent(traits$warn(c(50, 50), 50))
   sized <- new_spec("subsample", "mine", size = 0.1)
-  expect_identical(subsample_largest(sized, 50), 5)
+  expect_identical(subsample_traits(sized)$largest(50), 5)
   # steps that change count by their size
-  expect_true(schedule_is_weighted(new_spec("schedule", "mine")))
-  expect_match(gradient_text(new_spec("gradient", "mine")), "mine")
-  expect_match(kernel_text(new_spec("kernel", "mine"), NULL), "mine")
+  expect_true(schedule_traits(new_spec("schedule", "mine"))$is_weighted)
+  expect_match(gradient_traits(new_spec("gradient", "mine"))$text, "mine")
+  kernel <- kernel_traits(new_spec("kernel", "mine"))
+  expect_identical(kernel$text, "mine")
+  expect_identical(kernel$bias_order, NA_real_)
+  expect_null(kernel$tolerance)
 })
 
 test_that("the table of a kernel says that it has a Metropolis step", {
