@@ -17,10 +17,10 @@ other_groups <- function() {
   d
 }
 
-short_mala <- function(model, ...) {
+short_mala <- function(model, ..., step_size = 0.5) {
   sg_sample(
     model,
-    kernel_mala(0.5),
+    kernel_mala(step_size),
     gradient_full(),
     iter = 100, warmup = 50, chains = 2, seed = 1, refresh = 0, ...
   )
@@ -116,7 +116,7 @@ test_that("an error that was not measured is not said to be small", {
   d <- other_groups()
   x <- cbind("(Intercept)" = 1, x = d$x)
   model <- model_groups(x, d$y, d$g, x, nodes = 7)
-  none <- short_mala(model, keep = "none")
+  none <- short_mala(model, keep = "none", step_size = 0.1)
   expect_identical(none$quadrature$error, NA_real_)
   out <- capture.output(print(none))
   expect_match(out, "error not measured with 7 x 7 nodes", all = FALSE)
