@@ -293,7 +293,11 @@ test_that("groups that are all 0 or all 1 have a mode", {
   d <- few_groups()
   d$b[d$g %in% c("a", "b", "c")] <- 0
   d$b[d$g %in% c("d", "e", "f")] <- 1
-  expect_no_warning(quick(b ~ x + (1 | g), d, family = stats::binomial()))
+  fit <- expect_no_warning(
+    quick(b ~ x + (1 | g), d, family = stats::binomial())
+  )
+  effects <- as.matrix(ranef(fit)$g)[, 1]
+  expect_lt(max(effects[c("a", "b", "c")]), min(effects[c("d", "e", "f")]))
 })
 
 test_that("an offset inside of a group-level term is refused", {

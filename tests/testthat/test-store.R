@@ -320,10 +320,7 @@ test_that("what a killed writer left goes with the next one, and no more", {
     )
   })
   withr::defer(tools::pskill(child$pid, tools::SIGKILL))
-  for (k in 1:200) {
-    if (length(left()) > 0) break
-    Sys.sleep(0.05)
-  }
+  wait_until(function() length(left()) > 0, 10)
   being_written <- left()
   expect_length(being_written, 1)
   # a file that is whole is a user's, whatever its name
