@@ -26,6 +26,7 @@ extern const struct check_case check_gradients[];
 extern const struct check_case check_groups[];
 extern const struct check_case check_kernels[];
 extern const struct check_case check_metropolis[];
+extern const struct check_case check_mixtures[];
 extern const struct check_case check_models[];
 extern const struct check_case check_passes[];
 extern const struct check_case check_priors[];

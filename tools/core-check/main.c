@@ -24,6 +24,7 @@ static const struct {
     {"kernels", check_kernels},
     {"kernels", check_metropolis},
     {"models", check_models},
+    {"mixtures", check_mixtures},
     {"passes", check_passes},
     {"priors", check_priors},
     {"responses", check_responses},
