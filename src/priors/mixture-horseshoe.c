@@ -144,14 +144,14 @@ static double global_conditional(const void* p_context, double x) {
 /* of t where the products stay: u_j is divided by what t is multiplied by */
 static double shared_conditional(const void* p_context, double x) {
   const struct horseshoe_given* p = p_context;
-  if (is_beyond(x)) {
-    return -INFINITY;
-  }
   const double down = x - p->v_phi[GLOBAL];
-  double sum = global_log_prior(p->p_mixture, x);
+  double sum = is_beyond(x) ? -INFINITY : global_log_prior(p->p_mixture, x);
   for (size_t j = 0; j < p->p_mixture->n_coef; ++j) {
-    sum += log_half_student(p->v_phi[LOCAL + j] - down,
-                            p->p_mixture->v_argument[DF]);
+    const double local = p->v_phi[LOCAL + j] - down;
+    if (is_beyond(local)) {
+      return -INFINITY;
+    }
+    sum += log_half_student(local, p->p_mixture->v_argument[DF]);
   }
   return sum;
 }

@@ -94,6 +94,7 @@ struct r2d2_given {
   double others; /* log of the sum of the other w; of all, for a shift */
   double square; /* z_j^2; sum_j z_j^2 / w_j, for a shift */
   double shape;  /* c_j */
+  double lowest; /* y, for a shift */
 };
 
 static double one_conditional(const void* p_context, double y) {
@@ -108,7 +109,8 @@ static double one_conditional(const void* p_context, double y) {
 
 static double shift_conditional(const void* p_context, double shift) {
   const struct r2d2_given* p = p_context;
-  if (is_beyond(0.25 * (p->others + shift))) {
+  if (is_beyond(0.25 * (p->others + shift)) ||
+      is_beyond(0.25 * (p->lowest + shift))) {
     return -INFINITY;
   }
   return total_log_prior(p->p_mixture, p->others + shift) -
@@ -123,10 +125,12 @@ static void draw_shift(struct r2d2_given given,
   const size_t n = given.p_mixture->n_coef;
   given.others = -INFINITY;
   given.square = 0;
+  given.lowest = INFINITY;
   for (size_t j = 0; j < n; ++j) {
     const double z = standardised(given.p_mixture, v_beta, j);
     given.others = log_sum(given.others, v_y[j]);
     given.square += z * z * exp(-v_y[j]);
+    given.lowest = fmin(given.lowest, v_y[j]);
   }
   const double width = 5 / sqrt(1 + (double)n);
   const double shift =
