@@ -170,6 +170,12 @@ search_mode <- function(
   refresh = getOption("tallbayes.refresh", 1),
   stands_in = FALSE
 ) {
+  if (has_hyper(model)) {
+    return(scaled_mode(model, function(held) {
+      options$method <- mode_method(held, "auto")
+      search_mode(held, options, NULL, cores, refresh, stands_in)
+    }))
+  }
   method <- options$method
   max_iter <- options$max_iter
   has_curvature <- model_info(model)$has_curvature
