@@ -27,7 +27,7 @@
 #' the columns: the coefficients, and their draws, refer to these.
 #'
 #' Where that does not serve (a `kernel`, `lambda`, `sparse` or `storage`, a
-#' prior with bounds, gradients that are kept, more than 1,000 columns, a
+#' prior with bounds or with hyperparameters, gradients that are kept, more than 1,000 columns, a
 #' posterior that exact steps do not suit) all rows are brought to memory, and a
 #' message says why where it was not asked for. Of data beyond memory the design
 #' goes to the file `store`, which models map; response, weights and offset
@@ -182,15 +182,16 @@ suits_passes <- function(front, run) {
     !isFALSE(front$request$sparse)
   )
   suits_blocks(front$asked) && !any(asks_more) &&
-    passes_know(blueprint$family) && !any(have_bounds(blueprint$priors))
+    passes_know(blueprint$family) && !any(need_rows(blueprint$priors))
 }
 
-have_bounds <- function(priors) {
+# Those with bounds, or with hyperparameters.
+need_rows <- function(priors) {
   vapply(
     priors,
     function(prior) {
       inherits(prior, "tall_prior") &&
-        prior_kinds[[prior$kind]]$form == "bounded"
+        (prior_kinds[[prior$kind]]$form == "bounded" || is_mixture_prior(prior))
     },
     TRUE
   )

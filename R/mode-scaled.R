@@ -7,20 +7,18 @@
 scaled_mode <- function(model, find) {
   own <- seq_len(model$n_dim - n_hyper(model))
   phi <- model$mixture$start
-  passes <- 0
-  for (k in 1:2) {
-    found <- find(held_model(model, phi))
-    passes <- passes + found$passes
-    draws <- draw_hyper(model, found$estimate, phi, 400)[, -(1:100), drop = FALSE]
-    sd <- apply(draws, 1, stats::sd)
-    phi <- rowMeans(draws)
-  }
+  # where hyperparameters shrink little, then where they are likely
+  first <- find(held_model(model, phi))
+  draws <- draw_hyper(model, first$estimate, phi, 400)[, -(1:100), drop = FALSE]
+  phi <- rowMeans(draws)
+  sd <- apply(draws, 1, stats::sd)
+  found <- find(held_model(model, phi))
   theta <- c(unname(found$estimate), phi)
   out <- found
   out$estimate <- stats::setNames(theta, model$coordinates)
   out$variables <- mode_variables(model, theta)
   out$fingerprint <- model$fingerprint
-  out$passes <- passes
+  out$passes <- first$passes + found$passes
   out$given <- model$mixture$coordinates
   # the spread of hyperparameters given the coefficients, for kernels to scale by
   precision <- 1 / pmax(sd, 1e-3)^2

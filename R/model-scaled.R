@@ -30,8 +30,10 @@ scaled_model <- function(base) {
   model
 }
 
-scale_pointer <- function(pointer, mixture, held = NULL) {
-  out <- .Call(ffi_model_scale, pointer, mixture$params, held)
+# held: hyperparameters that stay where they are; moves: where and how much the
+# log posterior bends, see scaled_moves().
+scale_pointer <- function(pointer, mixture, held = NULL, moves = NULL) {
+  out <- .Call(ffi_model_scale, pointer, c(mixture$params, moves), held)
   if (is.integer(out)) {
     abort_status(out)
   }
@@ -72,4 +74,31 @@ draw_hyper <- function(model, beta, phi, n, seed = 1) {
     as.double(n),
     as.double(seed)
   )
+}
+
+# The same model with proposals of its own: all but the hyperparameters from the
+# normal law that they have given these where the log likelihood is quadratic
+# about `mode`, of scaled_mode().
+with_moves <- function(model, mode) {
+  n <- model$n_dim - n_hyper(model)
+  own <- seq_len(n)
+  theta <- unname(mode$estimate)
+  covered <- model$mixture$at
+  phi <- theta[-own]
+  precision <- numeric(n)
+  precision[covered] <- precision_at(model$mixture, phi)
+  location <- numeric(n)
+  location[covered] <- model$mixture$params$mixture_location
+  moves <- list(
+    move_center = theta[own],
+    # the gradient of all at the mode is 0
+    move_slope = precision * (theta[own] - location),
+    move_hessian = as.double(-mode$hessian[own, own] - diag(precision, n))
+  )
+  model$pointer <- scale_pointer(
+    model$base$pointer,
+    model$mixture,
+    moves = moves
+  )
+  model
 }

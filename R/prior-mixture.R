@@ -8,8 +8,9 @@
 #   shared     (strings) Names of the hyperparameters that coefficients share.
 #   local      (string) What one of each coefficient is called, before its name.
 #   free       (function) Coordinates (n_hyper x K) of natural hyperparameters.
-#   start      (function of the prior and the number of coefficients) Typical
-#              natural ones.
+#   start      (function of the prior and the number of coefficients) Natural
+#              ones that shrink little: where all are shrunk to 0, small scales
+#              hold them there.
 #   lead       (strings) What coordinates are called: before the names of shared
 #              ones, and of those of each coefficient.
 #   shown      (strings) The arguments that are printed.
@@ -55,7 +56,8 @@ prior_mixtures <- list(
     shared = c("hs_global", "hs_slab"),
     local = "hs_local",
     start = function(prior, n) {
-      c(prior$global_scale, prior$slab_scale, rep(1, n))
+      wide <- prior$slab_scale / prior$global_scale
+      c(prior$global_scale, prior$slab_scale, rep(wide, n))
     },
     shown = c("df", "global_df", "global_scale", "slab_df", "slab_scale")
   ),
@@ -70,7 +72,7 @@ prior_mixtures <- list(
     },
     start = function(prior, n) {
       cons <- rep_len(prior$cons_D2, n)
-      c(prior$mean_R2, unname(cons) / sum(cons))
+      c(0.99, unname(cons) / sum(cons))
     },
     lead = c("logit_", "log_"),
     shown = c("mean_R2", "prec_R2", "cons_D2")
@@ -384,13 +386,13 @@ core_kinds <- function(prior, n = length(prior$kind)) {
 # Precisions (n_coef x K) of the coefficients given natural hyperparameters
 # (n_hyper x K).
 mixture_precision <- function(mixture, natural) {
-  free <- prior_mixtures[[mixture$kind]]$free(natural)
-  .Call(
-    ffi_mixture_precision,
-    mixture$params,
-    as.double(max(mixture$at)),
-    as.double(free)
-  )
+  precision_at(mixture, prior_mixtures[[mixture$kind]]$free(natural))
+}
+
+# The same at coordinates.
+precision_at <- function(mixture, phi) {
+  n_coef <- as.double(max(mixture$at))
+  .Call(ffi_mixture_precision, mixture$params, n_coef, as.double(phi))
 }
 
 # ---- before the data ---------------------------------------------------------

@@ -136,12 +136,13 @@ append_one_aux <- function(out, aux, aux_sd, lower) {
     scale <- 1 / aux$rate
     out$shape <- out$shape %||% numeric(length(out$kind))
   }
-  compact(list(
-    kind = c(out$kind, prior_kinds[[kind]]$code),
-    location = c(out$location, if (kind == "gamma") lower else 0),
-    scale = c(out$scale, scale),
-    shape = if (!is.null(out$shape)) c(out$shape, aux$shape %||% 0)
-  ))
+  out$kind <- c(out$kind, prior_kinds[[kind]]$code)
+  out$location <- c(out$location, if (kind == "gamma") lower else 0)
+  out$scale <- c(out$scale, scale)
+  if (!is.null(out$shape)) {
+    out$shape <- c(out$shape, aux$shape %||% 0)
+  }
+  out
 }
 
 # Write the entries of `prior` at the columns `at`, of all that have `names`.

@@ -8,18 +8,31 @@
  * place. gibbs() moves phi given theta by the draws of the mixtures, which look
  * at no row.
  *
+ * move() proposes theta given phi from the normal law that it would have if the
+ * log likelihood were quadratic, with Hessian -H and gradient g at c,
+ *
+ *   theta ~ N(m, A^-1),  A = H + P(phi),  m = c + A^-1 [g - P(phi) (c - mu)],
+ *
+ * mu the locations of the priors: anew, or near by, theta' = m + a (theta - m)
+ * + sqrt(1 - a^2) A^-1/2 xi. Both are reversible for that law.
+ *
  *   symbol  variable  shape    owner
  *   theta   v_theta   n_base   caller
  *   phi     .. after  n_hyper  caller, or held: scaled, at v_held
  *           v_work    as tb_mixtures_n_work() says  scratch
- *           v_all     n_base   scratch, precisions
+ *   P, mu   v_all, v_mean  n_base   scratch, 0 where no mixture covers
+ *   c, g, H v_center, v_slope, v_hessian  n_base, n_base, n_base^2  scaled
+ *   A       v_chol    n_base^2  scratch, its Cholesky factor
  */
 #include "models/scaled.h"
 
+#include "base/chol.h"
 #include "base/clip.h"
 #include "base/hash.h"
+#include "base/norm.h"
 #include "priors/mixture.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,20 +40,29 @@ struct scaled {
   struct tb_model_type type; /* the base's slots where it has them */
   struct tb_model* p_base;
   struct tb_mixtures mixtures;
-  double* v_held; /* n_hyper, or NULL */
+  double* v_held;   /* n_hyper, or NULL */
+  double* v_center; /* n_base, and what follows it; NULL: no moves */
+  double* v_slope;
+  double* v_hessian;
 };
 
 struct scratch {
   double* v_all;
   double* v_hyper;
   double* v_work;
+  double* v_move;           /* n_base (n_base + 2), where it has moves */
   struct tb_workspace work; /* the base's */
 };
 
+static size_t n_plain(const struct scaled* p) {
+  return p->p_base->n_dim + p->mixtures.n_hyper +
+         tb_mixtures_n_work(&p->mixtures);
+}
+
 static size_t own_size(const struct scaled* p) {
-  return tb_align((p->p_base->n_dim + p->mixtures.n_hyper +
-                   tb_mixtures_n_work(&p->mixtures)) *
-                  sizeof(double));
+  const size_t n = p->p_base->n_dim;
+  const size_t n_move = p->v_center == NULL ? 0 : n * (n + 2);
+  return tb_align((n_plain(p) + n_move) * sizeof(double));
 }
 
 static struct scratch scratch_at(const struct scaled* p,
@@ -50,6 +72,7 @@ static struct scratch scratch_at(const struct scaled* p,
       .v_all = v,
       .v_hyper = v + p->p_base->n_dim,
       .v_work = v + p->p_base->n_dim + p->mixtures.n_hyper,
+      .v_move = v + n_plain(p),
       .work = {.p_scratch = (char*)p_work->p_scratch + own_size(p),
                .p_rng = p_work->p_rng}};
 }
@@ -120,6 +143,88 @@ static enum tb_status scaled_gibbs(const struct tb_model* p_model,
                    s.v_work,
                    p_work->p_rng);
   return TB_STATUS_ok;
+}
+
+/* Of the proposals, how many are near by, and a. */
+#define NEAR      0.3
+#define NEAR_KEEP 0.9
+
+/* v := L^-1 v and v := L^-T v */
+static void solve_lower(size_t n, const double* v_chol, double* v) {
+  for (size_t j = 0; j < n; ++j) {
+    v[j] /= v_chol[j * n + j];
+    for (size_t i = j + 1; i < n; ++i) {
+      v[i] -= v_chol[j * n + i] * v[j];
+    }
+  }
+}
+static void solve_upper(size_t n, const double* v_chol, double* v) {
+  for (size_t j = n; j-- > 0;) {
+    for (size_t i = j + 1; i < n; ++i) {
+      v[j] -= v_chol[j * n + i] * v[i];
+    }
+    v[j] /= v_chol[j * n + j];
+  }
+}
+
+/* L of A and m; false where A has no factor */
+static bool move_law(const struct scaled* p,
+                     const double* v_theta,
+                     const struct scratch* p_s,
+                     double* v_chol,
+                     double* v_mean) {
+  const size_t n = p->p_base->n_dim;
+  double *v_p = p_s->v_all, *v_location = v_mean;
+  memset(v_p, 0, n * sizeof(double));
+  memset(v_location, 0, n * sizeof(double));
+  tb_mixtures_normal(&p->mixtures, v_theta + n, v_location, v_p, p_s->v_work);
+  memcpy(v_chol, p->v_hessian, n * n * sizeof(double));
+  for (size_t j = 0; j < n; ++j) {
+    v_chol[j * n + j] += v_p[j];
+    v_mean[j] = p->v_slope[j] - v_p[j] * (p->v_center[j] - v_location[j]);
+  }
+  if (!tb_chol(n, v_chol, v_chol)) {
+    return false;
+  }
+  solve_lower(n, v_chol, v_mean);
+  solve_upper(n, v_chol, v_mean);
+  for (size_t j = 0; j < n; ++j) {
+    v_mean[j] += p->v_center[j];
+  }
+  return true;
+}
+
+static double scaled_move(const struct tb_model* p_model,
+                          const struct tb_workspace* p_work,
+                          const double* v_theta,
+                          struct tb_rng* p_rng,
+                          double* v_to) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  const size_t n = p->p_base->n_dim;
+  double *v_chol = s.v_move, *v_mean = v_chol + n * n, *v_z = v_mean + n;
+  memcpy(v_to, v_theta, p_model->n_dim * sizeof(double));
+  const double keep = tb_rng_unif(p_rng) < NEAR ? NEAR_KEEP : 0;
+  if (!move_law(p, v_theta, &s, v_chol, v_mean)) {
+    return 0;
+  }
+  /* z = L^T (theta - m), which is standard normal */
+  for (size_t j = 0; j < n; ++j) {
+    v_z[j] = 0;
+    for (size_t i = j; i < n; ++i) {
+      v_z[j] += v_chol[j * n + i] * (v_theta[i] - v_mean[i]);
+    }
+  }
+  const double before = tb_square_norm(v_z, n);
+  for (size_t j = 0; j < n; ++j) {
+    v_z[j] = keep * v_z[j] + sqrt(1 - keep * keep) * tb_rng_norm(p_rng);
+  }
+  const double after = tb_square_norm(v_z, n);
+  solve_upper(n, v_chol, v_z);
+  for (size_t j = 0; j < n; ++j) {
+    v_to[j] = v_mean[j] + v_z[j];
+  }
+  return 0.5 * (after - before);
 }
 
 /* ------------------------------------------------------------------- rows */
@@ -231,7 +336,8 @@ static enum tb_status scaled_log_lik_many(const struct tb_model* p_model,
   return status;
 }
 
-/* -------------------------------------------- Hessians, where phi is held */
+/* -------------------------------------------- where phi is held: Hessians,
+ * sums */
 
 static void held_add_diagonal(const struct scaled* p,
                               const struct scratch* p_s,
@@ -296,6 +402,18 @@ static enum tb_status held_diagonal(const struct tb_model* p_model,
       ->diagonal(p->p_base, &s.work, v_theta, p_batch, with_prior, v_diagonal);
 }
 
+static enum tb_status held_design(const struct tb_model* p_model,
+                                  const struct tb_workspace* p_work,
+                                  const struct tb_batch* p_batch,
+                                  const double* v_center,
+                                  double* v_root,
+                                  size_t n_lead) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type
+      ->design(p->p_base, &s.work, p_batch, v_center, v_root, n_lead);
+}
+
 /* -------------------------------------------------------------------- life */
 
 static void scaled_constrain(const struct tb_model* p_model,
@@ -330,6 +448,7 @@ static void scaled_destroy(struct tb_model* p_model) {
   if (p != NULL) {
     tb_mixtures_destroy(&p->mixtures);
     free(p->v_held);
+    free(p->v_center);
     free(p);
   }
   p_model->p_self = NULL;
@@ -379,13 +498,44 @@ static void set_type(struct scaled* p) {
 #undef SLOT
   if (p->v_held == NULL) {
     p->type.gibbs = scaled_gibbs;
+    p->type.move = p->v_center == NULL ? NULL : scaled_move;
     return;
   }
   if (base->curvature != NULL && base->curvature_prior != NULL) {
     p->type.curvature = held_curvature;
     p->type.curvature_prior = held_curvature_prior;
   }
+  p->type.design = base->design == NULL ? NULL : held_design;
   p->type.diagonal = base->diagonal == NULL ? NULL : held_diagonal;
+}
+
+/* "move_center", "move_slope", "move_hessian" */
+static enum tb_status read_move(struct scaled* p,
+                                const struct tb_params* p_params) {
+  static const char* const v_name[] = {"move_center",
+                                       "move_slope",
+                                       "move_hessian"};
+  const size_t n = p->p_base->n_dim;
+  const size_t v_size[] = {n, n, n * n};
+  if (tb_params_find(p_params, v_name[0]) == NULL) {
+    return TB_STATUS_ok;
+  }
+  double* v = malloc(n * (n + 2) * sizeof(double));
+  if (v == NULL) {
+    return TB_STATUS_memory;
+  }
+  p->v_center = v;
+  p->v_slope = v + n;
+  p->v_hessian = v + 2 * n;
+  for (size_t k = 0; k < 3; ++k) {
+    const struct tb_param* p_param = tb_params_find(p_params, v_name[k]);
+    if (p_param == NULL || p_param->n_value != v_size[k]) {
+      return TB_STATUS_argument;
+    }
+    memcpy(v, p_param->v_value, v_size[k] * sizeof(double));
+    v += v_size[k];
+  }
+  return TB_STATUS_ok;
 }
 
 enum tb_status tb_model_scale(struct tb_model* p_base,
@@ -413,6 +563,9 @@ enum tb_status tb_model_scale(struct tb_model* p_base,
     p->v_held = malloc((n_hyper + 1) * sizeof(double));
     status = p->v_held == NULL ? TB_STATUS_memory : TB_STATUS_ok;
   }
+  if (status == TB_STATUS_ok && v_held == NULL) {
+    status = read_move(p, p_params);
+  }
   *p_out = *p_base;
   p_out->p_self = p;
   if (status != TB_STATUS_ok) {
@@ -426,6 +579,7 @@ enum tb_status tb_model_scale(struct tb_model* p_base,
     p_out->n_natural += n_hyper;
     p_out->is_natural = false;
     p_out->n_gibbs_every = 1;
+    p_out->has_moves = p->v_center != NULL;
     p_out->n_root = 0;
   }
   set_type(p);
