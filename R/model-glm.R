@@ -213,9 +213,7 @@ read_regression <- function(
     response_mean = units$mean %||% 0,
     takes_mixture = takes_mixture
   )
-  if (!is.null(prior$mixture)) {
-    check_names(coefficients, prior$mixture$names)
-  }
+  check_no_hyper(coefficients, prior$mixture$names)
   if (any(is_sampled)) {
     prior <- append_aux(
       prior,
@@ -283,6 +281,18 @@ check_no_aux <- function(coefficients, aux) {
       ),
       argument = "x",
       value = aux
+    )
+  }
+}
+
+check_no_hyper <- function(coefficients, hyper) {
+  hyper <- intersect(hyper, coefficients)
+  if (length(hyper) > 0) {
+    abort_input(
+      "No column may be named {.val {hyper[[1]]}}: that is a hyperparameter of
+       the prior.",
+      argument = "x",
+      value = hyper[[1]]
     )
   }
 }

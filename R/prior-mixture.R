@@ -1,5 +1,5 @@
 # Priors of coefficients whose scales are parameters themselves: normal given
-# these. src/priors/mixture.h has the laws; prior_kinds in R/prior.R says which
+# these. src/priors/mixture-type.h has the laws; prior_kinds in R/prior.R says which
 # kinds are of this family.
 
 # What more is known of such a kind:

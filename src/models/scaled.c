@@ -1,4 +1,4 @@
-/* Any model under normal scale mixtures (priors/mixture.h):
+/* Any model under normal scale mixtures (priors/mixture-type.h):
  *
  *   log pi(theta, phi) = log p_0(theta) + sum_i log p(y_i | theta)
  *                        + log p(phi) + log p(theta | phi),

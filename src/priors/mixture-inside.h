@@ -4,7 +4,7 @@
 #define TB_PRIORS_MIXTURE_INSIDE_H
 
 #include "base/rng.h"
-#include "priors/mixture.h"
+#include "priors/mixture-type.h"
 
 #include <math.h>
 

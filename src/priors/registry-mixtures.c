@@ -1,4 +1,4 @@
-#include "priors/mixture.h"
+#include "priors/mixture-type.h"
 
 #include <math.h>
 
