@@ -229,7 +229,7 @@ twin_call <- function(
   renamed = stats::setNames(nm = names(known))
 ) {
   matched <- tryCatch(
-    as.list(match.call(as.function(c(known, NULL)), as.call(c(quote(f), given)))),
+    as.list(match.call(as.function(c(known, list(NULL))), as.call(c(quote(f), given)))),
     error = function(e) NULL
   )
   if (is.null(matched)) {
