@@ -32,6 +32,7 @@ extern const struct check_case check_passes[];
 extern const struct check_case check_priors[];
 extern const struct check_case check_responses[];
 extern const struct check_case check_run[];
+extern const struct check_case check_scaled[];
 extern const struct check_case check_schedules[];
 extern const struct check_case check_subsampling[];
 

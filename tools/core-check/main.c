@@ -29,6 +29,7 @@ static const struct {
     {"priors", check_priors},
     {"responses", check_responses},
     {"run", check_run},
+    {"scaled", check_scaled},
     {"schedules", check_schedules},
     {"subsampling", check_subsampling},
 };
