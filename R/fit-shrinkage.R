@@ -73,7 +73,7 @@ shrinkage <- function(fit) {
 data_information <- function(fit, mixture) {
   mode <- fit$mode
   at <- mixture$at
-  free <- unname(mode$estimate)[match(mixture$coordinates, names(mode$estimate))]
+  free <- unname(mode$estimate[mixture$coordinates])
   hessian <- -unname(mode$hessian)
   own <- cbind(at, at)
   hessian[own] <- hessian[own] - precision_at(mixture, free)

@@ -50,8 +50,8 @@ held_model <- function(model, phi) {
   out[c("mixture", "base")] <- NULL
   out$variables <- model$variables[own]
   out$coordinates <- model$coordinates[own]
-  out$prior <- lapply(model$prior[c("kind", "location", "scale", "shape")], `[`, own)
-  out$prior <- compact(out$prior)
+  parts <- c("kind", "location", "scale", "shape")
+  out$prior <- lapply(compact(model$prior[parts]), `[`, own)
   if (!is.null(model$prior_functional)) {
     out$prior_functional$weights <- model$prior_functional$weights[own]
   }

@@ -91,8 +91,8 @@ check_gibbs <- function(kernel, model) {
   )
 }
 
-# Hyperparameters that are nearly 0 leave their coefficients no room, which steps
-# that nobody accepts or rejects do not see.
+# Hyperparameters that are nearly 0 leave their coefficients no room, which
+# steps that nobody accepts or rejects do not see.
 check_hyper <- function(kernel, model) {
   if (!has_hyper(model) || kernel_is_metropolis(kernel)) {
     return(invisible())

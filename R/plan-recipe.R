@@ -7,7 +7,12 @@ plan_recipe <- function(model, sampler, control, in_place) {
     return(plan_prior(model, control))
   }
   if (has_hyper(model)) {
-    return(plan_scaled(model, control))
+    plan <- plan_scaled(model, control)
+    if (is.null(plan$stand_in)) {
+      # a step, and the density after the hyperparameters' draw
+      tell_slow(plan, control, passes = 2)
+    }
+    return(plan)
   }
   if (is_remote(model) && !has_sums(model)) {
     return(plan_remote(model, control))

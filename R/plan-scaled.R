@@ -25,9 +25,6 @@ plan_scaled <- function(model, control) {
     if (is.null(stand_in)) "all rows," else "sums over all rows,",
     "since the prior has hyperparameters"
   )
-  if (is.null(stand_in)) {
-    tell_slow_scaled(plan, control)
-  }
   plan
 }
 
@@ -43,9 +40,4 @@ sums_of_scaled <- function(model, mode, control, ledger) {
   base <- sums_model(held, parts$sums, parts$fit)
   base$prior$mixture <- model$mixture
   scaled_model(base)
-}
-
-# A step is a pass, and one more after the hyperparameters' draw.
-tell_slow_scaled <- function(plan, control) {
-  tell_slow(plan, control, passes = 2)
 }

@@ -228,8 +228,9 @@ twin_call <- function(
   known,
   renamed = stats::setNames(nm = names(known))
 ) {
+  theirs <- as.function(c(known, list(NULL)))
   matched <- tryCatch(
-    as.list(match.call(as.function(c(known, list(NULL))), as.call(c(quote(f), given)))),
+    as.list(match.call(theirs, as.call(c(quote(f), given)))),
     error = function(e) NULL
   )
   if (is.null(matched)) {

@@ -1,6 +1,6 @@
 # Priors of coefficients whose scales are parameters themselves: normal given
-# these. src/priors/mixture-type.h has the laws; prior_kinds in R/prior.R says which
-# kinds are of this family.
+# these. src/priors/mixture-type.h has the laws; prior_kinds in R/prior.R says
+# which kinds are of this family.
 
 # What more is known of such a kind:
 #   arguments  (function of the prior) The numbers of the core's member.
@@ -143,8 +143,18 @@ is_mixture_prior <- function(prior) {
 #' as many events as others). With it, and `df` and `global_df` 1, the prior
 #' mean of the effective number of coefficients, \eqn{\sum_j (1 -
 #' \kappa_j)}{sum_j (1 - kappa_j)}, is \eqn{p_0} given \eqn{\tau = \tau_0}{tau =
-#' tau_0}; [shrinkage()] has these factors after a fit, and [simulate()] draws
-#' from the prior before.
+#' tau_0}; [shrinkage()] has these factors after a fit, and
+#' [simulate()][simulate-priors] draws from the prior before.
+#'
+#' Models with these priors are sampled exactly: hyperparameters are drawn given
+#' the coefficients before each step, by slices (Neal, 2003) and other draws
+#' that need no tuning, and steps move the coefficients. [kernel_mala()],
+#' [kernel_barker()] and [kernel_hmc()] are taken; without a kernel, a fifth
+#' of the steps of [kernel_mala()] also propose all coefficients at once, given
+#' the hyperparameters. `find_mode()` finds the mode given hyperparameters that
+#' are likely there, as there is none together with them. `prior` without
+#' `prior_intercept` is that of the intercept of [model_glm()], too, where it is
+#' then shrunk as well.
 #'
 #' rstanarm multiplies the global scale by the residual `sigma` of a Gaussian
 #' model, a parameter, and brms, whose `horseshoe()` has the same arguments in
@@ -164,6 +174,8 @@ is_mixture_prior <- function(prior) {
 #' Zhang, Naughton, Bondell & Reich (2022). Bayesian regression using a prior on
 #' the model fit: the R2-D2 shrinkage prior. *Journal of the American
 #' Statistical Association* 117, 862-874.
+#'
+#' Neal (2003). Slice sampling. *Annals of Statistics* 31, 705-767.
 #'
 #' Gelman (2006). Prior distributions for variance parameters in hierarchical
 #' models. *Bayesian Analysis* 1, 515-534.
@@ -394,71 +406,3 @@ precision_at <- function(mixture, phi) {
   n_coef <- as.double(max(mixture$at))
   .Call(ffi_mixture_precision, mixture$params, n_coef, as.double(phi))
 }
-
-# ---- before the data ---------------------------------------------------------
-
-#' Draws from a prior that learns its scales
-#'
-#' Independent draws of the hyperparameters and coefficients of [prior_hs()],
-#' [prior_ridge()] or [prior_r2d2()], to see what a prior says before the data
-#' do.
-#'
-#' @param object (`tall_prior`) The prior. Its `autoscale` is left alone: the
-#'   columns have standard deviation 1.
-#' @param nsim (whole number) How many draws.
-#' @param seed (whole number or `NULL`) Makes the draws reproducible; `NULL`:
-#'   from R's generator.
-#' @param n_coef (whole number) Coefficients.
-#' @param ... Unused: other arguments are refused.
-#'
-#' @return A [posterior::draws_matrix()] with a row for each draw: coefficients
-#'   `x1`, `x2`, ..., then hyperparameters as [prior_hs()] names them.
-#' @section Conditions: `tall_error_input` if an argument is not as described.
-#' @examples
-#' draws <- simulate(prior_ridge(), 1000, seed = 1, n_coef = 2)
-#' posterior::summarise_draws(draws)
-#'
-#' # Effective number of ten coefficients, of data with N = 1,000 rows and
-#' # standard deviation 1, with a guess of two
-#' prior <- prior_hs(global_scale = 2 / 8 / sqrt(1000), slab_scale = 1000)
-#' draws <- simulate(prior, 4000, seed = 1, n_coef = 10)
-#' local <- posterior::subset_draws(draws, "hs_local", regex = TRUE)
-#' kappa <- 1 / (1 + 1000 * (draws[, "hs_global"] * local)^2)
-#' summary(rowSums(1 - kappa))
-#' @name simulate-priors
-NULL
-
-simulate_mixture <- function(object, nsim = 1, seed = NULL, n_coef = 1, ...) {
-  check_no_dots(...)
-  nsim <- check_count(nsim)
-  n_coef <- check_count(n_coef, max = 10000)
-  check_seed(seed)
-  resolved <- prior_resolve(
-    object,
-    names = paste0("x", seq_len(n_coef)),
-    column_sd = rep(1, n_coef),
-    takes_mixture = TRUE
-  )
-  with_seed(seed, {
-    out <- .Call(
-      ffi_mixture_simulate,
-      resolved$mixture$params,
-      as.double(n_coef),
-      as.double(nsim),
-      as.double(sample.int(.Machine$integer.max, 1))
-    )
-  })
-  out <- t(rbind(out$beta, out$natural))
-  colnames(out) <- c(paste0("x", seq_len(n_coef)), resolved$mixture$names)
-  posterior::as_draws_matrix(out)
-}
-
-#' @rdname simulate-priors
-#' @export
-simulate.tall_prior_hs <- simulate_mixture
-#' @rdname simulate-priors
-#' @export
-simulate.tall_prior_ridge <- simulate_mixture
-#' @rdname simulate-priors
-#' @export
-simulate.tall_prior_r2d2 <- simulate_mixture

@@ -180,8 +180,8 @@ prior_precision <- function(prior) {
 #' with what to write instead;
 #' `tall_warning_prior` from a run, see above.
 #' @seealso [prior_hs()], [prior_ridge()] and [prior_r2d2()] for priors whose
-#'   scales are learnt; `vignette("priors")` for the defaults, and what a prior says before
-#'   the data do
+#'   scales are learnt; `vignette("priors")` for the defaults, and what a prior
+#'   says before the data do
 #' @references
 #' Gelman, Jakulin, Pittau & Su (2008). A weakly informative default prior
 #' distribution for logistic and other regression models. *Annals of Applied

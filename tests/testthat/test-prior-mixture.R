@@ -160,15 +160,24 @@ test_that("priors of rstanarm and brms are told in ours", {
   }
   says(
     quote(hs(global_scale = 0.1)),
-    "prior_hs(df = 1, global_df = 1, global_scale = 0.1, slab_df = 4, slab_scale = 2.5)"
+    paste0(
+      "prior_hs(df = 1, global_df = 1, global_scale = 0.1, ",
+      "slab_df = 4, slab_scale = 2.5)"
+    )
   )
   says(
     quote(horseshoe(3, 0.5)),
-    "prior_hs(df = 3, global_df = 1, global_scale = 0.5, slab_df = 4, slab_scale = 2)"
+    paste0(
+      "prior_hs(df = 3, global_df = 1, global_scale = 0.5, ",
+      "slab_df = 4, slab_scale = 2)"
+    )
   )
   says(
     quote(horseshoe(par_ratio = 0.1)),
-    "prior_hs(df = 1, global_df = 1, global_scale = 0.1/sqrt(nrow(data)), slab_df = 4, slab_scale = 2)"
+    paste0(
+      "prior_hs(df = 1, global_df = 1, global_scale = 0.1/sqrt(nrow(data)), ",
+      "slab_df = 4, slab_scale = 2)"
+    )
   )
   says(
     "R2D2(0.3, prec_R2 = 4)",
@@ -178,6 +187,9 @@ test_that("priors of rstanarm and brms are told in ours", {
   given <- c(given, global_scale = 0.2, slab_df = 4, slab_scale = 2.5)
   says(
     given,
-    "prior_hs(df = 2, global_df = 1, global_scale = 0.2, slab_df = 4, slab_scale = 2.5)"
+    paste0(
+      "prior_hs(df = 2, global_df = 1, global_scale = 0.2, ",
+      "slab_df = 4, slab_scale = 2.5)"
+    )
   )
 })
