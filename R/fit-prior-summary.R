@@ -13,7 +13,9 @@
 #'   frame with a row for each variable (`variable`, `prior`, `location`,
 #'   `scale`, and `df` or `shape` where a prior has it), `specs` (the priors as
 #'   given to [tall_glm()]), `auxiliary` (names of parameters of the response,
-#'   such as `sigma`) and `centred` (is the prior of the intercept that of the
+#'   such as `sigma`), `hyperparameters` (names of those of a prior that learns
+#'   its scales, such as [prior_hs()]; the `scale` of a coefficient is then what
+#'   multiplies them) and `centred` (is the prior of the intercept that of the
 #'   linear predictor at the covariates' means?). The `scale` of an exponential
 #'   prior is its mean, that of a gamma prior one over its rate.
 #' @section Conditions:
@@ -36,11 +38,15 @@ prior_summary.tall_fit <- function(object, ...) {
       )
     )
   }
+  mixture <- prior$mixture
+  n_hyper <- length(mixture$names)
+  own <- seq_len(length(prior$kind) - n_hyper)
+  prior <- lapply(prior[c("kind", "location", "scale", "shape")], `[`, own)
   title <- prior_facts(prior, "title")
   is_flat <- title == "flat"
   is_exponential <- title == "exponential"
   table <- data.frame(
-    variable = object$variables,
+    variable = object$every_variable[own],
     prior = title,
     location = ifelse(is_flat | is_exponential, NA, prior$location),
     scale = ifelse(is_flat, NA, prior$scale)
@@ -63,7 +69,10 @@ prior_summary.tall_fit <- function(object, ...) {
       table = table,
       of_thresholds = of_thresholds,
       specs = object$blueprint$priors,
-      auxiliary = object$variables[prior_facts(prior, "is_of_scales")],
+      auxiliary = object$every_variable[own][
+        prior_facts(prior, "is_of_scales")
+      ],
+      hyperparameters = mixture$names,
       centred = !is.null(object$model$prior_functional)
     ),
     class = "tall_prior_summary"

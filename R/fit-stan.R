@@ -3,6 +3,9 @@
 
 # The prior as given, and as it became.
 print_prior <- function(rows, spec, digits) {
+  if (is_mixture_prior(spec)) {
+    return(print_mixture_prior(rows, spec, digits))
+  }
   adjusted <- isTRUE(spec$autoscale)
   if (adjusted) {
     cat("  Specified: ~ ", prior_text(spec, digits), "\n", sep = "")
@@ -19,17 +22,30 @@ print_prior <- function(rows, spec, digits) {
   cat(lead, prior_text(used, digits), "\n", sep = "")
 }
 
+# One whose scales are learnt, and what multiplies these.
+print_mixture_prior <- function(rows, spec, digits) {
+  shown <- prior_mixtures[[spec$kind]]$shown
+  values <- vapply(spec[shown], prior_values, "", digits = digits)
+  text <- paste0(shown, " = ", values, collapse = ", ")
+  cat("  ~ ", prior_kinds[[spec$kind]]$title, "(", text, ")\n", sep = "")
+  if (spec$autoscale) {
+    cat("  Scales times ", prior_values(rows$scale, digits), "\n", sep = "")
+  }
+}
+
+prior_values <- function(x, digits) {
+  shown <- vapply(utils::head(x, 6), format, "", digits = digits)
+  shown <- with_names(shown, x)
+  shown <- paste0(
+    paste(shown, collapse = ", "),
+    if (length(x) > 6) paste0(", ... with ", length(x) - 6, " more")
+  )
+  if (length(x) > 1) paste0("[", shown, "]") else shown
+}
+
 prior_text <- function(prior, digits) {
   title <- prior$title %||% prior_kinds[[prior$kind]]$title
-  values <- function(x) {
-    shown <- vapply(utils::head(x, 6), format, "", digits = digits)
-    shown <- with_names(shown, x)
-    shown <- paste0(
-      paste(shown, collapse = ", "),
-      if (length(x) > 6) paste0(", ... with ", length(x) - 6, " more")
-    )
-    if (length(x) > 1) paste0("[", shown, "]") else shown
-  }
+  values <- function(x) prior_values(x, digits)
   switch(
     title,
     flat = "flat",

@@ -93,6 +93,14 @@ print.tall_mode <- function(x, ...) {
     "\n",
     sep = ""
   )
+  if (length(x$given) > 0) {
+    cat(
+      "  given hyperparameters (without them there is no mode): ",
+      quote_columns(x$given),
+      "\n",
+      sep = ""
+    )
+  }
   shown <- utils::head(x$estimate, 10)
   table <- rbind(
     estimate = shown,

@@ -310,7 +310,7 @@ sums_model <- function(model, sums, fit) {
       lower = if (model$traits$n_aux > 0) aux_lower(model)
     ),
     list(
-      prior_kind = as.double(model$prior$kind),
+      prior_kind = core_kinds(model$prior),
       prior_location = model$prior$location,
       prior_shape = model$prior$shape,
       prior_scale = model$prior$scale,

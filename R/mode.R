@@ -57,7 +57,9 @@
 #'
 #' A proper posterior need not have a mode. That of a hierarchical model whose
 #' effects are parameters, with a scale that is one, too, rises without end as
-#' the scale falls to 0 and takes the effects with it: the error says so. The
+#' the scale falls to 0 and takes the effects with it: the error says so. (With
+#' [prior_hs()] and others of its kind the mode is that given hyperparameters
+#' which the coefficients make likely; `given` has their names.) The
 #' non-centred form has a mode: effects `mu + tau * z`, with `z` in place of the
 #' effects as parameters, and a standard normal prior on `z`.
 #'
@@ -170,6 +172,12 @@ search_mode <- function(
   refresh = getOption("tallbayes.refresh", 1),
   stands_in = FALSE
 ) {
+  if (has_hyper(model)) {
+    return(scaled_mode(model, function(held) {
+      options$method <- mode_method(held, "auto")
+      search_mode(held, options, NULL, cores, refresh, stands_in)
+    }))
+  }
   method <- options$method
   max_iter <- options$max_iter
   has_curvature <- model_info(model)$has_curvature

@@ -130,7 +130,7 @@ model_glm <- function(
 #' @export
 build_model.tall_blueprint_glm <- function(blueprint, rows) {
   rows <- whole_rows(rows)
-  read <- read_regression(blueprint, rows, check_no_aux)
+  read <- read_regression(blueprint, rows, check_no_aux, takes_mixture = TRUE)
   x <- read$rows$x
   store <- store_of(blueprint$storage, x)
   facts <- read$facts
@@ -140,12 +140,12 @@ build_model.tall_blueprint_glm <- function(blueprint, rows) {
   functional <- if (blueprint$centers) {
     center_functional(x, n_aux, rows$facts$mean)
   }
-  new_model(
+  model <- new_model(
     "glm",
     c(core_rows(read$rows), list(
       response = facts$place,
       aux = if (length(is_sampled) > 0) unname(read$known_aux),
-      prior_kind = as.double(resolved$kind),
+      prior_kind = core_kinds(resolved),
       prior_location = resolved$location,
       prior_scale = resolved$scale,
       prior_shape = resolved$shape,
@@ -171,13 +171,19 @@ build_model.tall_blueprint_glm <- function(blueprint, rows) {
     label = "model_glm",
     store = store
   )
+  if (is.null(resolved$mixture)) model else scaled_model(model)
 }
 
 # What regressions of one response are read from alike: rows that have been
 # checked, what is known of the response's parameters, and priors of the
 # coefficients and of those that are sampled. check_names(columns, aux): of
-# variables.
-read_regression <- function(blueprint, rows, check_names) {
+# variables. takes_mixture: of prior_resolve().
+read_regression <- function(
+  blueprint,
+  rows,
+  check_names,
+  takes_mixture = FALSE
+) {
   family <- blueprint$family
   facts <- response_facts(family)
   known <- rows$facts
@@ -204,8 +210,10 @@ read_regression <- function(blueprint, rows, check_names) {
     n_dim = ncol(x),
     column_sd = function() known$sd %||% column_sds(x),
     response_sd = units$sd %||% 1,
-    response_mean = units$mean %||% 0
+    response_mean = units$mean %||% 0,
+    takes_mixture = takes_mixture
   )
+  check_no_hyper(coefficients, prior$mixture$names)
   if (any(is_sampled)) {
     prior <- append_aux(
       prior,
@@ -273,6 +281,18 @@ check_no_aux <- function(coefficients, aux) {
       ),
       argument = "x",
       value = aux
+    )
+  }
+}
+
+check_no_hyper <- function(coefficients, hyper) {
+  hyper <- intersect(hyper, coefficients)
+  if (length(hyper) > 0) {
+    abort_input(
+      "No column may be named {.val {hyper[[1]]}}: that is a hyperparameter of
+       the prior.",
+      argument = "x",
+      value = hyper[[1]]
     )
   }
 }

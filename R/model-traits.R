@@ -15,7 +15,8 @@
 # batch: rows of a minibatch where none is given; NULL: by the recipe's rule.
 # gibbs_every: steps between draws that the model makes of some parameters
 #   itself; NULL: it makes none.
-# n_aux: how many of the last coordinates are parameters of the response's.
+# n_aux: how many of the last coordinates (before hyperparameters of the prior,
+#   see n_hyper()) are parameters of the response's.
 # has_classes: are its rows of classes, with several predictors or thresholds?
 # has_columns: are its parameters, but those, coefficients of the columns of
 #   a design? Then it has a `family`, and `n_coef` of them.
@@ -79,10 +80,20 @@ are_traits <- function(x, n_dim) {
   )
 }
 
-# The last coordinates, which are parameters of the response.
+# The coordinates that are parameters of the response: the last but
+# hyperparameters of the prior.
 aux_coordinates <- function(model) {
   n_aux <- model$traits$n_aux
-  model$n_dim - n_aux + seq_len(n_aux)
+  model$n_dim - n_hyper(model) - n_aux + seq_len(n_aux)
+}
+
+# How many of the last coordinates are hyperparameters.
+n_hyper <- function(model) {
+  length(model$mixture$names)
+}
+
+has_hyper <- function(model) {
+  n_hyper(model) > 0
 }
 
 sampled_aux <- function(model) {

@@ -81,9 +81,32 @@ check_gibbs <- function(kernel, model) {
     c(
       "{.code kernel_{kernel$name}(exact = TRUE)} cannot be exact where
        {.fn {model$label}} draws some parameters itself.",
-      i = "Make the model with {.code gibbs_every = NULL}."
+      i = if (has_hyper(model)) {
+        "Use {.fn kernel_hmc}."
+      } else {
+        "Make the model with {.code gibbs_every = NULL}."
+      }
     ),
-    argument = "gibbs_every"
+    argument = if (has_hyper(model)) "kernel" else "gibbs_every"
+  )
+}
+
+# Hyperparameters that are nearly 0 leave their coefficients no room, which
+# steps that nobody accepts or rejects do not see.
+check_hyper <- function(kernel, model) {
+  if (!has_hyper(model) || kernel_is_metropolis(kernel)) {
+    return(invisible())
+  }
+  abort_tall(
+    "unsupported",
+    c(
+      "{.code kernel_{kernel$name}()} cannot sample under
+       {.code prior_{model$mixture$kind}()}: without a Metropolis step it is
+       thrown out where a scale is nearly 0.",
+      i = "Use {.fn kernel_hmc} or {.fn kernel_mala}, or leave {.arg kernel}
+           out."
+    ),
+    argument = "kernel"
   )
 }
 
@@ -92,6 +115,7 @@ plan_explicit <- function(model, sampler, control) {
   kernel <- sampler$kernel
   gradient <- sampler$gradient
   subsample <- sampler$subsample
+  check_hyper(kernel, model)
   check_gibbs(kernel, model)
   check_schedule(kernel, sampler$schedule)
   check_collected(sampler$schedule, control)
@@ -250,12 +274,14 @@ check_has_remainders <- function(model, name) {
   }
   other <- if (info$has_predictors) {
     "{.fn kernel_sgld} with {.code gradient_cv(order = 2)}, or"
-  } else if (!model_has_rows(model)) {
+  } else if (!model_has_rows(model) || has_hyper(model)) {
     "{.fn kernel_hmc} or"
   } else {
     "{.fn kernel_sgld} with {.fn gradient_cv}, or"
   }
-  reason <- if (!info$has_predictors) {
+  reason <- if (has_hyper(model)) {
+    "its prior has hyperparameters"
+  } else if (!info$has_predictors) {
     "its rows do not act through one linear predictor each"
   } else if (model$traits$n_aux > 0) {
     paste0(

@@ -69,7 +69,7 @@ takes_whitening <- function(plan) {
   kernel_is_metropolis(kernel) &&
     !kernel_is_factorised(kernel) &&
     length(kernel$args$sigma) <= 1 &&
-    (info$has_curvature || info$has_diagonal)
+    (info$has_curvature || info$has_diagonal || has_hyper(plan$model))
 }
 
 # list(model, mode, recipe): of groups, with the nodes that their quadrature

@@ -42,7 +42,13 @@ check_prior_draws <- function(model) {
   if (!has_normal_coefficients(model)) {
     abort_tall(
       "unsupported",
-      "{.code prior_PD = TRUE} draws from normal priors of coefficients.",
+      c(
+        "{.code prior_PD = TRUE} draws from normal priors of coefficients.",
+        i = if (has_hyper(model)) {
+          "{.code simulate(prior_{model$mixture$kind}(), n_coef = )} draws from
+           this one."
+        }
+      ),
       argument = "prior_PD"
     )
   }

@@ -6,6 +6,14 @@ plan_recipe <- function(model, sampler, control, in_place) {
   if (isTRUE(model$prior_only)) {
     return(plan_prior(model, control))
   }
+  if (has_hyper(model)) {
+    plan <- plan_scaled(model, control)
+    if (is.null(plan$stand_in)) {
+      # a step, and the density after the hyperparameters' draw
+      tell_slow(plan, control, passes = 2)
+    }
+    return(plan)
+  }
   if (is_remote(model) && !has_sums(model)) {
     return(plan_remote(model, control))
   }
@@ -126,14 +134,14 @@ needs_metropolis <- function(model, kappa) {
 }
 
 # All rows in every step can take long: said before it starts, where the user
-# waits for it. given: was the kernel?
-tell_slow <- function(plan, control, most = 60, given = FALSE) {
+# waits for it. given: was the kernel? passes: of a step.
+tell_slow <- function(plan, control, most = 60, given = FALSE, passes = 1) {
   if (!gradient_is_full(plan$gradient) || control$refresh == 0) {
     return(invisible())
   }
   model <- plan$model
   n_step <- steps_of_chain(plan$steps, control)
-  seconds <- all_rows_seconds(model, plan$steps, control)
+  seconds <- passes * all_rows_seconds(model, plan$steps, control)
   if (seconds <= most) {
     return(invisible())
   }
@@ -220,7 +228,7 @@ check_recipe <- function(model, sampler) {
   }
   check_not_whitened(model)
   info <- model_info(model)
-  if (!info$has_curvature && !info$has_diagonal) {
+  if (!info$has_curvature && !info$has_diagonal && !has_hyper(model)) {
     abort_tall(
       "unsupported",
       c(

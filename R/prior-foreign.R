@@ -67,10 +67,10 @@ prior_twins <- c(
   student_t = "prior_student",
   cauchy = "prior_student",
   lasso = "",
-  hs = "",
+  hs = "prior_hs",
   hs_plus = "",
-  horseshoe = "",
-  R2D2 = "",
+  horseshoe = "prior_hs",
+  R2D2 = "prior_r2d2",
   R2 = "",
   product_normal = "",
   decov = "",
@@ -106,7 +106,8 @@ check_foreign_prior <- function(x, arg, parent = NULL) {
       "There is no `",
       seen,
       "` here: there are `prior_normal()`, `prior_student()`, ",
-      "`prior_laplace()`, `prior_uniform()` and `prior_flat()`, and ",
+      "`prior_laplace()`, `prior_uniform()`, `prior_hs()`, `prior_ridge()`, ",
+      "`prior_r2d2()` and `prior_flat()`, and ",
       "`model_custom()` takes any."
     ),
     paste0("For `", seen, "` write `", ours, "`.")
@@ -146,7 +147,9 @@ call_twin <- function(x) {
   x[[1]] <- as.name(name)
   seen <- deparse1(x)
   ours <- prior_twins[[name]]
-  if (ours != "") {
+  if (name %in% names(shrinking_twins)) {
+    ours <- shrinking_twins[[name]](as.list(x)[-1])
+  } else if (ours != "") {
     x[[1]] <- as.name(ours)
     if (name == "cauchy") {
       x <- as.call(c(x[[1]], df = 1, as.list(x)[-1]))
@@ -160,8 +163,92 @@ call_twin <- function(x) {
   list(seen = seen, ours = ours)
 }
 
+# What to write for priors whose arguments are others than ours, from those that
+# were given: "" where that cannot be read.
+shrinking_twins <- list(
+  hs = function(given) {
+    twin_call("prior_hs", given, alist(
+      df = 1,
+      global_df = 1,
+      global_scale = 0.01,
+      slab_df = 4,
+      slab_scale = 2.5
+    ))
+  },
+  horseshoe = function(given) {
+    ratio <- given$par_ratio
+    if (!is.null(ratio)) {
+      # brms divides by the root of the number of rows
+      given$scale_global <- call("/", ratio, quote(sqrt(nrow(data))))
+    }
+    # of brms, in its order, with its defaults
+    twin_call(
+      "prior_hs",
+      given,
+      alist(
+        df = 1,
+        scale_global = 1,
+        df_global = 1,
+        scale_slab = 2,
+        df_slab = 4,
+        par_ratio = NULL,
+        autoscale = TRUE,
+        main = FALSE
+      ),
+      c(
+        df = "df",
+        df_global = "global_df",
+        scale_global = "global_scale",
+        df_slab = "slab_df",
+        scale_slab = "slab_scale"
+      )
+    )
+  },
+  R2D2 = function(given) {
+    twin_call(
+      "prior_r2d2",
+      given,
+      alist(
+        mean_R2 = 0.5,
+        prec_R2 = 2,
+        cons_D2 = 0.5,
+        autoscale = TRUE,
+        main = FALSE
+      ),
+      c(mean_R2 = "mean_R2", prec_R2 = "prec_R2", cons_D2 = "cons_D2")
+    )
+  }
+)
+
+# The text of a call of `ours` with the arguments of theirs, whose formals and
+# defaults are `known`, all written out; renamed: theirs to ours.
+twin_call <- function(
+  ours,
+  given,
+  known,
+  renamed = stats::setNames(nm = names(known))
+) {
+  theirs <- as.function(c(known, list(NULL)))
+  matched <- tryCatch(
+    as.list(match.call(theirs, as.call(c(quote(f), given)))),
+    error = function(e) NULL
+  )
+  if (is.null(matched)) {
+    return("")
+  }
+  values <- known
+  values[names(matched)[-1]] <- matched[-1]
+  values <- values[names(renamed)]
+  names(values) <- renamed
+  deparse1(as.call(c(as.name(ours), values)))
+}
+
 rstanarm_twin <- function(x) {
   name <- x$dist
+  if (name == "hs") {
+    own <- c("df", "global_df", "global_scale", "slab_df", "slab_scale")
+    return(call_twin(as.call(c(as.name("hs"), x[own]))))
+  }
   arguments <- if (name == "exponential") {
     list(rate = 1 / (x$scale %||% 1))
   } else {

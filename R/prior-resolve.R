@@ -17,6 +17,8 @@ response_sd <- function(y) {
 #                function of no argument is welcome
 # response_sd    that of the response in a Gaussian model, else 1
 # response_mean  its mean, else 0: where an autoscaled intercept is centred
+# takes_mixture  can the model have a prior with hyperparameters? Then `mixture`
+#                is what the core takes of it, see resolve_mixture().
 prior_resolve <- function(
   prior,
   prior_intercept = NULL,
@@ -24,10 +26,14 @@ prior_resolve <- function(
   n_dim = length(names),
   column_sd = rep(1, n_dim),
   response_sd = 1,
-  response_mean = 0
+  response_mean = 0,
+  takes_mixture = FALSE
 ) {
   check_spec(prior, "tall_prior", "prior_*()")
   check_coefficient_prior(prior)
+  if (!takes_mixture) {
+    check_no_mixture(prior)
+  }
   check_spec(prior_intercept, "tall_prior", "prior_*()", allow_null = TRUE)
   intercept <- if (is.null(prior_intercept)) {
     integer()
@@ -43,6 +49,7 @@ prior_resolve <- function(
   out <- prior_fill(out, prior, others, column_sd, response_sd, names)
   if (length(intercept) > 0) {
     check_coefficient_prior(prior_intercept)
+    check_no_mixture(prior_intercept, one = TRUE)
     out <- prior_fill(
       out,
       prior_intercept,
@@ -54,6 +61,9 @@ prior_resolve <- function(
     if (prior_intercept$autoscale) {
       out$location[intercept] <- out$location[intercept] + response_mean
     }
+  }
+  if (is_mixture_prior(prior) && length(others) > 0) {
+    out$mixture <- resolve_mixture(prior, out, others, names)
   }
   out
 }
@@ -126,12 +136,13 @@ append_one_aux <- function(out, aux, aux_sd, lower) {
     scale <- 1 / aux$rate
     out$shape <- out$shape %||% numeric(length(out$kind))
   }
-  compact(list(
-    kind = c(out$kind, prior_kinds[[kind]]$code),
-    location = c(out$location, if (kind == "gamma") lower else 0),
-    scale = c(out$scale, scale),
-    shape = if (!is.null(out$shape)) c(out$shape, aux$shape %||% 0)
-  ))
+  out$kind <- c(out$kind, prior_kinds[[kind]]$code)
+  out$location <- c(out$location, if (kind == "gamma") lower else 0)
+  out$scale <- c(out$scale, scale)
+  if (!is.null(out$shape)) {
+    out$shape <- c(out$shape, aux$shape %||% 0)
+  }
+  out
 }
 
 # Write the entries of `prior` at the columns `at`, of all that have `names`.
@@ -160,10 +171,12 @@ prior_fill <- function(
     )
   }
   fields <- c("location", "scale")
+  given <- prior
+  prior <- own_of_coefficients(prior)
   for (k in 1:2) {
     field <- fields[[k]]
     # as the user called it
-    said <- paste0(arg, "$", prior_kinds[[prior$kind]]$said[[k]])
+    said <- paste0(arg, "$", prior_kinds[[given$kind]]$said[[k]])
     value <- match_names(
       prior[[field]],
       names[at],

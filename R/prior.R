@@ -22,6 +22,10 @@
 #   is_of_scales (TRUE or FALSE) Is it of a positive parameter, sampled on the
 #                log scale?
 #   said         (two strings) What users call location and scale.
+#   mixture      (whole number) Of a normal prior whose scales are parameters
+#                themselves, its place in src/priors/registry-mixtures.c; see
+#                R/prior-mixture.R. `code` is then R's alone, from 100 on: the
+#                core has a flat prior in the place of the coefficient's own.
 prior_kind <- function(
   code,
   title,
@@ -29,7 +33,8 @@ prior_kind <- function(
   is_proper = TRUE,
   form = "smooth",
   is_of_scales = FALSE,
-  said = c("location", "scale")
+  said = c("location", "scale"),
+  mixture = NULL
 ) {
   list(
     code = code,
@@ -38,7 +43,8 @@ prior_kind <- function(
     is_proper = is_proper,
     form = rlang::arg_match0(form, prior_forms),
     is_of_scales = is_of_scales,
-    said = said
+    said = said,
+    mixture = mixture
   )
 }
 
@@ -74,7 +80,12 @@ prior_kinds <- list(
     precision = function(scale, shape) (shape + 1) / (shape * scale^2)
   ),
   # location: what the parameter is above; scale: one over the rate
-  gamma = prior_kind(7L, "gamma", is_of_scales = TRUE)
+  gamma = prior_kind(7L, "gamma", is_of_scales = TRUE),
+  ridge = prior_kind(102L, "ridge", mixture = 2L),
+  hs = prior_kind(103L, "regularised horseshoe", mixture = 3L),
+  r2d2 = prior_kind(104L, "R2D2", mixture = 4L),
+  # a scale of such a prior, as a coordinate
+  hyper = prior_kind(200L, "hyperparameter")
 )
 
 # A fact of the prior of each coordinate; `prior`: from prior_resolve(), NULL of
@@ -168,8 +179,9 @@ prior_precision <- function(prior) {
 #' are not those of the coefficients; if a prior of rstanarm or brms is given,
 #' with what to write instead;
 #' `tall_warning_prior` from a run, see above.
-#' @seealso `vignette("priors")` for the defaults, and what a prior says before
-#'   the data do
+#' @seealso [prior_hs()], [prior_ridge()] and [prior_r2d2()] for priors whose
+#'   scales are learnt; `vignette("priors")` for the defaults, and what a prior
+#'   says before the data do
 #' @references
 #' Gelman, Jakulin, Pittau & Su (2008). A weakly informative default prior
 #' distribution for logistic and other regression models. *Annals of Applied

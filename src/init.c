@@ -47,12 +47,17 @@ SEXP ffi_model_curvature(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_custom(SEXP);
 SEXP ffi_model_diagonal(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_gradient(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_mixture_draw(SEXP, SEXP, SEXP, SEXP, SEXP);
+SEXP ffi_mixture_precision(SEXP, SEXP, SEXP);
+SEXP ffi_mixture_registry(void);
+SEXP ffi_mixture_simulate(SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_info(SEXP);
 SEXP ffi_model_is_alive(SEXP);
 SEXP ffi_model_largest_predictor(SEXP, SEXP);
 SEXP ffi_model_log_lik(SEXP, SEXP, SEXP);
 SEXP ffi_model_log_lik_many(SEXP, SEXP);
 SEXP ffi_model_product_sums(SEXP, SEXP, SEXP);
+SEXP ffi_model_scale(SEXP, SEXP, SEXP);
 SEXP ffi_model_spread(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP ffi_model_to_parameter(SEXP, SEXP);
 SEXP ffi_model_to_sampler(SEXP, SEXP);
@@ -139,12 +144,17 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_model_custom, 1),
                                          DOOR(ffi_model_diagonal, 4),
                                          DOOR(ffi_model_gradient, 5),
+                                         DOOR(ffi_mixture_draw, 5),
+                                         DOOR(ffi_mixture_precision, 3),
+                                         DOOR(ffi_mixture_registry, 0),
+                                         DOOR(ffi_mixture_simulate, 4),
                                          DOOR(ffi_model_info, 1),
                                          DOOR(ffi_model_is_alive, 1),
                                          DOOR(ffi_model_largest_predictor, 2),
                                          DOOR(ffi_model_log_lik, 3),
                                          DOOR(ffi_model_log_lik_many, 2),
                                          DOOR(ffi_model_product_sums, 3),
+                                         DOOR(ffi_model_scale, 3),
                                          DOOR(ffi_model_spread, 5),
                                          DOOR(ffi_model_to_parameter, 2),
                                          DOOR(ffi_model_to_sampler, 2),

@@ -6,6 +6,7 @@
 #include "data/shelf.h"
 #include "models/expansion.h"
 #include "models/framed.h"
+#include "models/scaled.h"
 #include "passes/weights.h"
 
 #include <stdlib.h>
@@ -214,6 +215,24 @@ SEXP ffi_model_whiten(SEXP model,
   if (status == TB_STATUS_ok) {
     status = p_model->type->whiten(p_model, v_center, v_chol, is_diagonal);
   }
+  UNPROTECT(1);
+  return status == TB_STATUS_ok ? out : ffi_status(status);
+}
+
+/* The model with hyperparameters (`held`, n_hyper, not NULL: held there) of a
+ * base whose own prior is flat in the coefficients under them. Pointer, or the
+ * status as an integer. */
+SEXP ffi_model_scale(SEXP model, SEXP params, SEXP held) {
+  struct tb_model* p_base = ffi_model(model);
+  const struct tb_params parsed = ffi_params(params);
+  const size_t n_held = (size_t)Rf_xlength(held);
+  const double* v_held = ffi_doubles(held, n_held, "held");
+  SEXP out = PROTECT(ffi_model_pointer());
+  R_SetExternalPtrProtected(out, model); /* lives as long as it is needed */
+  struct tb_model* p_out = ffi_model_attach(out);
+  const enum tb_status status =
+      p_out == NULL ? TB_STATUS_memory
+                    : tb_model_scale(p_base, &parsed, v_held, n_held, p_out);
   UNPROTECT(1);
   return status == TB_STATUS_ok ? out : ffi_status(status);
 }

@@ -107,6 +107,18 @@ static double framed_move(const struct tb_model* p_model,
   return log_ratio;
 }
 
+static enum tb_status framed_gibbs(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   double* v_phi) {
+  const struct framed* p = p_model->p_self;
+  const struct scratch s = scratch_at(p_model, p_work);
+  tb_frame_to_parameter(&p->frame, v_phi, s.v_theta);
+  const enum tb_status status =
+      p->p_base->type->gibbs(p->p_base, &s.work, s.v_theta);
+  tb_frame_to_sampler(&p->frame, s.v_theta, v_phi);
+  return status;
+}
+
 /* The reference with its point in theta. */
 static const struct tb_reference*
 base_reference(const struct framed* p,
@@ -407,6 +419,7 @@ enum tb_status tb_model_frame(struct tb_model* p_base,
                                    .gradient = framed_gradient,
                                    .workspace_size = framed_workspace_size,
                                    SLOT(is_outside),
+                                   SLOT(gibbs),
                                    SLOT(move),
                                    SLOT(log_lik),
                                    SLOT(pass_size),

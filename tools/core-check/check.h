@@ -26,11 +26,13 @@ extern const struct check_case check_gradients[];
 extern const struct check_case check_groups[];
 extern const struct check_case check_kernels[];
 extern const struct check_case check_metropolis[];
+extern const struct check_case check_mixtures[];
 extern const struct check_case check_models[];
 extern const struct check_case check_passes[];
 extern const struct check_case check_priors[];
 extern const struct check_case check_responses[];
 extern const struct check_case check_run[];
+extern const struct check_case check_scaled[];
 extern const struct check_case check_schedules[];
 extern const struct check_case check_subsampling[];
 

@@ -24,10 +24,12 @@ static const struct {
     {"kernels", check_kernels},
     {"kernels", check_metropolis},
     {"models", check_models},
+    {"mixtures", check_mixtures},
     {"passes", check_passes},
     {"priors", check_priors},
     {"responses", check_responses},
     {"run", check_run},
+    {"scaled", check_scaled},
     {"schedules", check_schedules},
     {"subsampling", check_subsampling},
 };

@@ -1,0 +1,589 @@
+/* Any model under normal scale mixtures (priors/mixture-type.h):
+ *
+ *   log pi(theta, phi) = log p_0(theta) + sum_i log p(y_i | theta)
+ *                        + log p(phi) + log p(theta | phi),
+ *
+ * p_0 and the rows those of the base. Rows act through theta, the leading
+ * coordinates, so that what the base adds to sums of n_dim numbers is in its
+ * place. gibbs() moves phi given theta by the draws of the mixtures, which look
+ * at no row.
+ *
+ * move() proposes theta given phi from the normal law that it would have if the
+ * log likelihood were quadratic, with Hessian -H and gradient g at c,
+ *
+ *   theta ~ N(m, A^-1),  A = H + P(phi),  m = c + A^-1 [g - P(phi) (c - mu)],
+ *
+ * mu the locations of the priors: anew, or near by, theta' = m + a (theta - m)
+ * + sqrt(1 - a^2) A^-1/2 xi. Both are reversible for that law.
+ *
+ *   symbol  variable  shape    owner
+ *   theta   v_theta   n_base   caller
+ *   phi     .. after  n_hyper  caller, or held: scaled, at v_held
+ *           v_work    as tb_mixtures_n_work() says  scratch
+ *   P, mu   v_all, v_mean  n_base   scratch, 0 where no mixture covers
+ *   c, g, H v_center, v_slope, v_hessian  n_base, n_base, n_base^2  scaled
+ *   A       v_chol    n_base^2  scratch, its Cholesky factor
+ */
+#include "models/scaled.h"
+
+#include "base/chol.h"
+#include "base/clip.h"
+#include "base/hash.h"
+#include "base/norm.h"
+#include "priors/mixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct scaled {
+  struct tb_model_type type; /* the base's slots where it has them */
+  struct tb_model* p_base;
+  struct tb_mixtures mixtures;
+  double* v_held;   /* n_hyper, or NULL */
+  double* v_center; /* n_base, and what follows it; NULL: no moves */
+  double* v_slope;
+  double* v_hessian;
+};
+
+struct scratch {
+  double* v_all;
+  double* v_hyper;
+  double* v_work;
+  double* v_move;           /* n_base (n_base + 2), where it has moves */
+  struct tb_workspace work; /* the base's */
+};
+
+static size_t n_plain(const struct scaled* p) {
+  return p->p_base->n_dim + p->mixtures.n_hyper +
+         tb_mixtures_n_work(&p->mixtures);
+}
+
+static size_t own_size(const struct scaled* p) {
+  const size_t n = p->p_base->n_dim;
+  const size_t n_move = p->v_center == NULL ? 0 : n * (n + 2);
+  return tb_align((n_plain(p) + n_move) * sizeof(double));
+}
+
+static struct scratch scratch_at(const struct scaled* p,
+                                 const struct tb_workspace* p_work) {
+  double* v = p_work->p_scratch;
+  return (struct scratch){
+      .v_all = v,
+      .v_hyper = v + p->p_base->n_dim,
+      .v_work = v + p->p_base->n_dim + p->mixtures.n_hyper,
+      .v_move = v + n_plain(p),
+      .work = {.p_scratch = (char*)p_work->p_scratch + own_size(p),
+               .p_rng = p_work->p_rng}};
+}
+
+static size_t scaled_workspace_size(const struct tb_model* p_model,
+                                    size_t n_batch) {
+  const struct scaled* p = p_model->p_self;
+  return own_size(p) + tb_model_work_size(p->p_base, n_batch);
+}
+
+static size_t
+scaled_pass_size(const struct tb_model* p_model, size_t n_row, size_t n_point) {
+  const struct scaled* p = p_model->p_self;
+  const struct tb_model* p_base = p->p_base;
+  return own_size(p) + (p_base->type->pass_size == NULL
+                            ? tb_model_work_size(p_base, n_row)
+                            : p_base->type->pass_size(p_base, n_row, n_point));
+}
+
+/* ------------------------------------------------------------------ prior */
+
+static const double* hyper_of(const struct scaled* p, const double* v_theta) {
+  return p->v_held == NULL ? v_theta + p->p_base->n_dim : p->v_held;
+}
+
+static enum tb_status scaled_prior(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   const double* v_theta,
+                                   double* v_gradient,
+                                   double* p_log_prior) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  const enum tb_status status = p->p_base->type->prior(p->p_base,
+                                                       &s.work,
+                                                       v_theta,
+                                                       v_gradient,
+                                                       p_log_prior);
+  double* v_hyper =
+      p->v_held == NULL ? v_gradient + p->p_base->n_dim : s.v_hyper;
+  const double log_prior = tb_mixtures_gradient(&p->mixtures,
+                                                v_theta,
+                                                hyper_of(p, v_theta),
+                                                v_gradient,
+                                                v_hyper,
+                                                s.v_work);
+  if (p_log_prior != NULL) {
+    *p_log_prior += log_prior;
+  }
+  return status;
+}
+
+static bool scaled_is_outside(const struct tb_model* p_model,
+                              const struct tb_workspace* p_work,
+                              const double* v_theta) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type->is_outside(p->p_base, &s.work, v_theta);
+}
+
+static enum tb_status scaled_gibbs(const struct tb_model* p_model,
+                                   const struct tb_workspace* p_work,
+                                   double* v_theta) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  tb_mixtures_draw(&p->mixtures,
+                   v_theta,
+                   v_theta + p->p_base->n_dim,
+                   s.v_work,
+                   p_work->p_rng);
+  return TB_STATUS_ok;
+}
+
+/* Of the proposals, how many are near by, and a. */
+#define NEAR      0.3
+#define NEAR_KEEP 0.9
+
+/* v := L^-1 v and v := L^-T v */
+static void solve_lower(size_t n, const double* v_chol, double* v) {
+  for (size_t j = 0; j < n; ++j) {
+    v[j] /= v_chol[j * n + j];
+    for (size_t i = j + 1; i < n; ++i) {
+      v[i] -= v_chol[j * n + i] * v[j];
+    }
+  }
+}
+static void solve_upper(size_t n, const double* v_chol, double* v) {
+  for (size_t j = n; j-- > 0;) {
+    for (size_t i = j + 1; i < n; ++i) {
+      v[j] -= v_chol[j * n + i] * v[i];
+    }
+    v[j] /= v_chol[j * n + j];
+  }
+}
+
+/* L of A and m; false where A has no factor */
+static bool move_law(const struct scaled* p,
+                     const double* v_theta,
+                     const struct scratch* p_s,
+                     double* v_chol,
+                     double* v_mean) {
+  const size_t n = p->p_base->n_dim;
+  double *v_p = p_s->v_all, *v_location = v_mean;
+  memset(v_p, 0, n * sizeof(double));
+  memset(v_location, 0, n * sizeof(double));
+  tb_mixtures_normal(&p->mixtures, v_theta + n, v_location, v_p, p_s->v_work);
+  memcpy(v_chol, p->v_hessian, n * n * sizeof(double));
+  for (size_t j = 0; j < n; ++j) {
+    v_chol[j * n + j] += v_p[j];
+    v_mean[j] = p->v_slope[j] - v_p[j] * (p->v_center[j] - v_location[j]);
+  }
+  if (!tb_chol(n, v_chol, v_chol)) {
+    return false;
+  }
+  solve_lower(n, v_chol, v_mean);
+  solve_upper(n, v_chol, v_mean);
+  for (size_t j = 0; j < n; ++j) {
+    v_mean[j] += p->v_center[j];
+  }
+  return true;
+}
+
+static double scaled_move(const struct tb_model* p_model,
+                          const struct tb_workspace* p_work,
+                          const double* v_theta,
+                          struct tb_rng* p_rng,
+                          double* v_to) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  const size_t n = p->p_base->n_dim;
+  double *v_chol = s.v_move, *v_mean = v_chol + n * n, *v_z = v_mean + n;
+  memcpy(v_to, v_theta, p_model->n_dim * sizeof(double));
+  const double keep = tb_rng_unif(p_rng) < NEAR ? NEAR_KEEP : 0;
+  if (!move_law(p, v_theta, &s, v_chol, v_mean)) {
+    return 0;
+  }
+  /* z = L^T (theta - m), which is standard normal */
+  for (size_t j = 0; j < n; ++j) {
+    v_z[j] = 0;
+    for (size_t i = j; i < n; ++i) {
+      v_z[j] += v_chol[j * n + i] * (v_theta[i] - v_mean[i]);
+    }
+  }
+  const double before = tb_square_norm(v_z, n);
+  for (size_t j = 0; j < n; ++j) {
+    v_z[j] = keep * v_z[j] + sqrt(1 - keep * keep) * tb_rng_norm(p_rng);
+  }
+  const double after = tb_square_norm(v_z, n);
+  solve_upper(n, v_chol, v_z);
+  for (size_t j = 0; j < n; ++j) {
+    v_to[j] = v_mean[j] + v_z[j];
+  }
+  return 0.5 * (after - before);
+}
+
+/* ------------------------------------------------------------------- rows */
+
+static enum tb_status scaled_gradient(const struct tb_model* p_model,
+                                      const struct tb_workspace* p_work,
+                                      const double* v_theta,
+                                      const struct tb_batch* p_batch,
+                                      const struct tb_reference* p_reference,
+                                      const struct tb_sums* p_sums) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type
+      ->gradient(p->p_base, &s.work, v_theta, p_batch, p_reference, p_sums);
+}
+
+static enum tb_status scaled_log_lik(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     const struct tb_batch* p_batch,
+                                     double* v_out) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type->log_lik(p->p_base, &s.work, v_theta, p_batch, v_out);
+}
+
+static enum tb_status scaled_store_scalar(struct tb_model* p_model,
+                                          const struct tb_workspace* p_work,
+                                          const double* v_theta,
+                                          const struct tb_batch* p_batch,
+                                          double* v_sum) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type->store_scalar(p->p_base,
+                                       &s.work,
+                                       v_theta,
+                                       p_batch,
+                                       v_sum);
+}
+
+static struct tb_reference
+scaled_stored_scalar(const struct tb_model* p_model) {
+  const struct scaled* p = p_model->p_self;
+  return p->p_base->type->stored_scalar(p->p_base);
+}
+
+static enum tb_status scaled_add_scalar(const struct tb_model* p_model,
+                                        const struct tb_workspace* p_work,
+                                        const struct tb_batch* p_batch,
+                                        const double* v_scalar,
+                                        double* v_sum) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type->add_scalar(p->p_base,
+                                     &s.work,
+                                     p_batch,
+                                     v_scalar,
+                                     v_sum);
+}
+
+static enum tb_status scaled_square_norms(const struct tb_model* p_model,
+                                          const struct tb_workspace* p_work,
+                                          const double* v_theta,
+                                          const struct tb_batch* p_batch,
+                                          const struct tb_reference* p_ref,
+                                          double* v_square,
+                                          double* v_sum) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type->square_norms(p->p_base,
+                                       &s.work,
+                                       v_theta,
+                                       p_batch,
+                                       p_ref,
+                                       v_square,
+                                       v_sum);
+}
+
+static double scaled_largest_predictor(const struct tb_model* p_model,
+                                       const struct tb_workspace* p_work,
+                                       const double* v_theta,
+                                       const struct tb_batch* p_batch) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type->largest_predictor(p->p_base,
+                                            &s.work,
+                                            v_theta,
+                                            p_batch);
+}
+
+/* points are n_dim apart, which the base does not know */
+static enum tb_status scaled_log_lik_many(const struct tb_model* p_model,
+                                          const struct tb_workspace* p_work,
+                                          const double* v_theta,
+                                          size_t n_point,
+                                          const struct tb_batch* p_batch,
+                                          double* v_sum) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  enum tb_status status = TB_STATUS_ok;
+  for (size_t k = 0; k < n_point && status == TB_STATUS_ok; ++k) {
+    status = p->p_base->type->log_lik_many(p->p_base,
+                                           &s.work,
+                                           v_theta + k * p_model->n_dim,
+                                           1,
+                                           p_batch,
+                                           v_sum + k);
+  }
+  return status;
+}
+
+/* -------------------------------------------- where phi is held: Hessians,
+ * sums */
+
+static void held_add_diagonal(const struct scaled* p,
+                              const struct scratch* p_s,
+                              double* v_out,
+                              size_t step) {
+  const struct tb_mixtures* p_mixtures = &p->mixtures;
+  tb_mixtures_normal(p_mixtures, p->v_held, NULL, p_s->v_all, p_s->v_work);
+  for (size_t k = 0; k < p_mixtures->n_covered; ++k) {
+    const size_t j = p_mixtures->v_at[k];
+    v_out[j * step] += p_s->v_all[j];
+  }
+}
+
+static enum tb_status held_curvature(const struct tb_model* p_model,
+                                     const struct tb_workspace* p_work,
+                                     const double* v_theta,
+                                     const struct tb_batch* p_batch,
+                                     const struct tb_curvature* p_sums) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type->curvature(p->p_base,
+                                    &s.work,
+                                    v_theta,
+                                    p_batch,
+                                    p_sums);
+}
+
+static void held_curvature_prior(const struct tb_model* p_model,
+                                 const struct tb_workspace* p_work,
+                                 const double* v_theta,
+                                 const double* v_round,
+                                 double weight,
+                                 const struct tb_curvature* p_sums) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  const size_t n_dim = p_model->n_dim;
+  p->p_base->type
+      ->curvature_prior(p->p_base, &s.work, v_theta, v_round, weight, p_sums);
+  *p_sums->p_log_lik += tb_mixtures_gradient(&p->mixtures,
+                                             v_theta,
+                                             p->v_held,
+                                             p_sums->v_gradient,
+                                             s.v_hyper,
+                                             s.v_work);
+  if (p_sums->v_hessian != NULL) {
+    held_add_diagonal(p, &s, p_sums->v_hessian, n_dim + 1);
+  }
+}
+
+static enum tb_status held_diagonal(const struct tb_model* p_model,
+                                    const struct tb_workspace* p_work,
+                                    const double* v_theta,
+                                    const struct tb_batch* p_batch,
+                                    bool with_prior,
+                                    double* v_diagonal) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  if (with_prior) {
+    held_add_diagonal(p, &s, v_diagonal, 1);
+  }
+  return p->p_base->type
+      ->diagonal(p->p_base, &s.work, v_theta, p_batch, with_prior, v_diagonal);
+}
+
+static enum tb_status held_design(const struct tb_model* p_model,
+                                  const struct tb_workspace* p_work,
+                                  const struct tb_batch* p_batch,
+                                  const double* v_center,
+                                  double* v_root,
+                                  size_t n_lead) {
+  const struct scaled* p = p_model->p_self;
+  const struct scratch s = scratch_at(p, p_work);
+  return p->p_base->type
+      ->design(p->p_base, &s.work, p_batch, v_center, v_root, n_lead);
+}
+
+/* -------------------------------------------------------------------- life */
+
+static void scaled_constrain(const struct tb_model* p_model,
+                             const double* v_theta,
+                             double* v_natural) {
+  const struct scaled* p = p_model->p_self;
+  const struct tb_model* p_base = p->p_base;
+  if (tb_model_has_map(p_base)) {
+    p_base->type->constrain(p_base, v_theta, v_natural);
+  } else {
+    memcpy(v_natural, v_theta, p_base->n_dim * sizeof(double));
+  }
+  if (p->v_held == NULL) {
+    tb_mixtures_natural(&p->mixtures,
+                        v_theta + p_base->n_dim,
+                        v_natural + p_base->n_natural);
+  }
+}
+
+static size_t scaled_memory(const struct tb_model* p_model) {
+  const struct scaled* p = p_model->p_self;
+  return p->p_base->type->memory(p->p_base);
+}
+
+static bool scaled_is_usable(const struct tb_model* p_model) {
+  const struct scaled* p = p_model->p_self;
+  return p->p_base->type->is_usable(p->p_base);
+}
+
+static void scaled_destroy(struct tb_model* p_model) {
+  struct scaled* p = p_model->p_self;
+  if (p != NULL) {
+    tb_mixtures_destroy(&p->mixtures);
+    free(p->v_held);
+    free(p->v_center);
+    free(p);
+  }
+  p_model->p_self = NULL;
+}
+
+static uint64_t fingerprint_of(const struct scaled* p) {
+  const struct tb_mixtures* m = &p->mixtures;
+  uint64_t hash = tb_hash_word(p->p_base->fingerprint, m->n_covered);
+  for (size_t k = 0; k < m->n_mixture; ++k) {
+    const struct tb_mixture* p_block = &m->v_block[k];
+    for (size_t i = 0; p_block->type->name[i] != '\0'; ++i) {
+      hash = tb_hash_word(hash, (uint64_t)p_block->type->name[i]);
+    }
+    hash = tb_hash_doubles(hash, p_block->v_argument, TB_MIXTURE_n_argument);
+    hash = tb_hash_doubles(hash, p_block->v_location, p_block->n_coef);
+    hash = tb_hash_doubles(hash, p_block->v_scale, p_block->n_coef);
+    hash = tb_hash_doubles(hash, p_block->v_shape, p_block->n_coef);
+  }
+  for (size_t k = 0; k < m->n_covered; ++k) {
+    hash = tb_hash_word(hash, m->v_at[k]);
+  }
+  return hash;
+}
+
+static void set_type(struct scaled* p) {
+  const struct tb_model_type* base = p->p_base->type;
+#define SLOT(name) .name = base->name == NULL ? NULL : scaled_##name
+  p->type = (struct tb_model_type){.name = base->name,
+                                   .citation = base->citation,
+                                   .flags = base->flags | TB_MODEL_RANDOM,
+                                   .destroy = scaled_destroy,
+                                   .prior = scaled_prior,
+                                   .gradient = scaled_gradient,
+                                   .workspace_size = scaled_workspace_size,
+                                   .pass_size = scaled_pass_size,
+                                   .constrain = scaled_constrain,
+                                   SLOT(is_outside),
+                                   SLOT(log_lik),
+                                   SLOT(store_scalar),
+                                   SLOT(stored_scalar),
+                                   SLOT(add_scalar),
+                                   SLOT(square_norms),
+                                   SLOT(largest_predictor),
+                                   SLOT(log_lik_many),
+                                   SLOT(memory),
+                                   SLOT(is_usable)};
+#undef SLOT
+  if (p->v_held == NULL) {
+    p->type.gibbs = scaled_gibbs;
+    p->type.move = p->v_center == NULL ? NULL : scaled_move;
+    return;
+  }
+  if (base->curvature != NULL && base->curvature_prior != NULL) {
+    p->type.curvature = held_curvature;
+    p->type.curvature_prior = held_curvature_prior;
+  }
+  p->type.design = base->design == NULL ? NULL : held_design;
+  p->type.diagonal = base->diagonal == NULL ? NULL : held_diagonal;
+}
+
+/* "move_center", "move_slope", "move_hessian" */
+static enum tb_status read_move(struct scaled* p,
+                                const struct tb_params* p_params) {
+  static const char* const v_name[] = {"move_center",
+                                       "move_slope",
+                                       "move_hessian"};
+  const size_t n = p->p_base->n_dim;
+  const size_t v_size[] = {n, n, n * n};
+  if (tb_params_find(p_params, v_name[0]) == NULL) {
+    return TB_STATUS_ok;
+  }
+  double* v = malloc(n * (n + 2) * sizeof(double));
+  if (v == NULL) {
+    return TB_STATUS_memory;
+  }
+  p->v_center = v;
+  p->v_slope = v + n;
+  p->v_hessian = v + 2 * n;
+  for (size_t k = 0; k < 3; ++k) {
+    const struct tb_param* p_param = tb_params_find(p_params, v_name[k]);
+    if (p_param == NULL || p_param->n_value != v_size[k]) {
+      return TB_STATUS_argument;
+    }
+    memcpy(v, p_param->v_value, v_size[k] * sizeof(double));
+    v += v_size[k];
+  }
+  return TB_STATUS_ok;
+}
+
+enum tb_status tb_model_scale(struct tb_model* p_base,
+                              const struct tb_params* p_params,
+                              const double* v_held,
+                              size_t n_held,
+                              struct tb_model* p_out) {
+  if (p_base->p_frame != NULL || p_base->type->gibbs != NULL ||
+      p_base->type->move != NULL || p_base->is_even ||
+      (p_base->type->flags & TB_MODEL_NOISY)) {
+    return TB_STATUS_unsupported;
+  }
+  struct scaled* p = calloc(1, sizeof(*p));
+  if (p == NULL) {
+    return TB_STATUS_memory;
+  }
+  p->p_base = p_base;
+  enum tb_status status =
+      tb_mixtures_create(&p->mixtures, p_params, p_base->n_dim);
+  const size_t n_hyper = p->mixtures.n_hyper;
+  if (status == TB_STATUS_ok && v_held != NULL && n_held != n_hyper) {
+    status = TB_STATUS_argument;
+  }
+  if (status == TB_STATUS_ok && v_held != NULL) {
+    p->v_held = malloc((n_hyper + 1) * sizeof(double));
+    status = p->v_held == NULL ? TB_STATUS_memory : TB_STATUS_ok;
+  }
+  if (status == TB_STATUS_ok && v_held == NULL) {
+    status = read_move(p, p_params);
+  }
+  *p_out = *p_base;
+  p_out->p_self = p;
+  if (status != TB_STATUS_ok) {
+    scaled_destroy(p_out);
+    return status;
+  }
+  if (v_held != NULL) {
+    memcpy(p->v_held, v_held, n_hyper * sizeof(double));
+  } else {
+    p_out->n_dim += n_hyper;
+    p_out->n_natural += n_hyper;
+    p_out->is_natural = false;
+    p_out->n_gibbs_every = 1;
+    p_out->has_moves = p->v_center != NULL;
+    p_out->n_root = 0;
+  }
+  set_type(p);
+  p_out->type = &p->type;
+  p_out->fingerprint = fingerprint_of(p);
+  return TB_STATUS_ok;
+}
