@@ -16,7 +16,7 @@ plan_recipe <- function(model, sampler, control, in_place) {
     return(plan_groups(model, control, in_place))
   }
   ledger <- new_ledger()
-  mode <- model_mode(model, control$cores, control$refresh)
+  mode <- recipe_mode(model, control)
   spend_mode(ledger, mode)
   tried <- try_exact(model, mode, control, ledger)
   if (!is.null(tried$plan) &&
@@ -31,6 +31,20 @@ plan_recipe <- function(model, sampler, control, in_place) {
   }
   tell_slow(plan, control)
   plan
+}
+
+# That of a user's own model is found on distinct rows where these are few.
+recipe_mode <- function(model, control) {
+  merged <- if (model$traits$is_users && is.null(model$cache$mode)) {
+    merge_rows(model)
+  }
+  if (!is.null(merged)) {
+    mode <- model_mode(merged, control$cores, control$refresh)
+    mode$passes <- 3 + mode$passes * merged$n_data / model$n_data
+    mode$fingerprint <- model$fingerprint
+    model$cache$mode <- mode
+  }
+  model_mode(model, control$cores, control$refresh)
 }
 
 # Exact steps are worth a few times the time of others.
@@ -49,7 +63,7 @@ plan_whitened <- function(model, mode, control, in_place, ledger) {
   white <- whiten_model(model, mode, in_place)
   spend(ledger, "recipe", 1) # the rows are written anew
   if (needs_metropolis(model, kappa)) {
-    return(recipe_mala(white, mode, list(kappa = kappa), ledger))
+    return(plan_all_rows(model, white, mode, kappa, control, ledger))
   }
   can_expand <- can_expand(white)
   size <- max(s$min_size, ceiling(rows_per_dim * (model$n_dim - 1)))
@@ -66,6 +80,11 @@ plan_whitened <- function(model, mode, control, in_place, ledger) {
   )
   plan <- if (can_expand && !is_far) {
     plan_order(white, mode, recipe, control, ledger)
+  } else if (is_far && !samples_aux(model)) {
+    try_trajectories(model, mode, recipe, control, ledger)
+  }
+  if (is_far && !is.null(plan)) {
+    warn_far(white, shape, TRUE, NULL, control$front)
   }
   plan %||% plan_minibatches(
     white,
@@ -76,6 +95,20 @@ plan_whitened <- function(model, mode, control, in_place, ledger) {
     control,
     ledger
   )
+}
+
+# Bounds, kinks or few rows. Of the shape of a user's own model nothing is known,
+# which the mode may not tell.
+plan_all_rows <- function(model, white, mode, kappa, control, ledger) {
+  recipe <- list(kappa = kappa)
+  is_open <- model$traits$is_users && kappa <= recipe_settings$laplace_kappa
+  plan <- if (is_open) {
+    shape <- check_normal(white, mode, ledger, control$cores)
+    if (length(shape$far) > 0) {
+      try_trajectories(model, mode, recipe, control, ledger)
+    }
+  }
+  plan %||% recipe_mala(white, mode, recipe, ledger)
 }
 
 # Minibatches and small steps, or all rows where that takes too large a part of
@@ -99,12 +132,9 @@ plan_minibatches <- function(
       return(recipe_barker(model, mode, recipe, ledger))
     }
   }
-  # minibatches of equally likely rows may not see what makes it so
-  is_blind <- is_far &&
-    !model_info(model)$has_weights &&
-    !model$traits$is_far_from_normal
+  hides <- is_far && is_blind(model)
   model$traits$is_far_from_normal <- model$traits$is_far_from_normal || is_far
-  plan <- if (is.finite(size) && !is_blind) {
+  plan <- if (is.finite(size) && !hides) {
     recipe_pilot(recipe_langevin(model, mode, size, recipe, ledger), control)
   }
   exact <- is.null(plan) ||

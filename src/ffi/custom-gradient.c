@@ -18,11 +18,13 @@ static bool is_matrix(SEXP value, size_t n_row, size_t n_column) {
              : Rf_xlength(dim) == 2 && (size_t)INTEGER(dim)[0] == n_row;
 }
 
-static SEXP make_weights(const struct tb_batch* p_batch) {
+/* c_k w_k */
+static SEXP make_weights(const struct custom* p,
+                         const struct tb_batch* p_batch) {
   SEXP out = Rf_allocVector(REALSXP, (R_xlen_t)p_batch->n_batch);
   double* v_out = REAL(out);
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    v_out[k] = tb_batch_weight(p_batch, k);
+    v_out[k] = tb_batch_weight(p_batch, k) * custom_weight(p, p_batch, k);
   }
   return out;
 }
@@ -240,7 +242,7 @@ static SEXP gradient_body(void* p_data) {
     batch = custom_batch(p, p_model->n_data, p_r->p_batch);
   }
   PROTECT(batch);
-  SEXP weights = PROTECT(make_weights(p_r->p_batch));
+  SEXP weights = PROTECT(make_weights(p, p_r->p_batch));
   const double* v_weight = REAL(weights);
   double *v_sum = zeros(n_dim), *v_square = NULL, log_lik = 0;
 
@@ -327,9 +329,10 @@ static SEXP square_norms_body(void* p_data) {
   double* v_row = zeros(n * n_dim);
   take_rows(p_r, batch, v_row);
   for (size_t k = 0; k < n; ++k) {
+    const double w = custom_weight(p, p_r->p_batch, k);
     p_r->v_row[k] = 0;
     for (size_t j = 0; j < n_dim; ++j) {
-      const double a = v_row[k * n_dim + j];
+      const double a = w * v_row[k * n_dim + j];
       p_r->v_row[k] += a * a;
       if (p_r->v_out != NULL) {
         p_r->v_out[j] += a;
@@ -374,7 +377,10 @@ static SEXP row_gradients_body(void* p_data) {
                         n,
                         p_r->v_theta,
                         p_r->p_model->n_dim);
-  memcpy(p_r->v_row, v_row, n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) {
+    const size_t k = i / p_r->p_model->n_dim;
+    p_r->v_row[i] = custom_weight(p, p_r->p_batch, k) * v_row[i];
+  }
   UNPROTECT(1);
   return R_NilValue;
 }
