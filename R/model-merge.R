@@ -12,7 +12,9 @@ merge_rows <- function(model) {
   if (most < 1 || model_is_whitened(model)) {
     return(NULL)
   }
-  merged <- merged_model(model, most)
+  plain <- model
+  plain["lambda"] <- list(NULL)
+  merged <- merged_model(plain, most)
   if (is.null(merged)) {
     return(NULL)
   }

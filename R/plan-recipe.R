@@ -29,7 +29,10 @@ plan_recipe <- function(model, sampler, control, in_place) {
   if (model_info(model)$has_predictors) {
     plan$why <- paste0(plan$why, ", since ", why)
   }
-  tell_slow(plan, control)
+  # of trajectories it is said before the pilot
+  if (plan$kernel$name != "hmc") {
+    tell_slow(plan, control)
+  }
   plan
 }
 
@@ -155,22 +158,28 @@ needs_metropolis <- function(model, kappa) {
     model$n_data <= s$small_data
 }
 
-# All rows in every step can take long: said before it starts, where the user
-# waits for it. given: was the kernel?
-tell_slow <- function(plan, control, most = 60, given = FALSE) {
-  if (!gradient_is_full(plan$gradient) || control$refresh == 0) {
-    return(invisible())
-  }
+# What takes long says so before it starts, however quiet the run is. given: was
+# the kernel?
+tell_slow <- function(plan, control, most = 20, given = FALSE) {
   model <- plan$model
   n_step <- steps_of_chain(plan$steps, control)
-  seconds <- all_rows_seconds(model, plan$steps, control)
+  is_full <- gradient_is_full(plan$gradient)
+  n_row <- if (is_full) model$n_data else minibatch_size(plan)
+  if (model$traits$is_grouped || !is.numeric(n_row)) {
+    return(invisible())
+  }
+  seconds <- if (is_full) {
+    all_rows_seconds(model, plan$steps, control)
+  } else {
+    control$chains * n_step * (1e-6 + n_row * row_seconds(model$n_dim))
+  }
   if (seconds <= most) {
     return(invisible())
   }
+  rows <- paste0(if (is_full) "all ", format_count(n_row))
   cli::cli_inform(c(
     i = "This will take about {format_seconds(seconds)} of one core: each of
-         {format_count(control$chains * n_step)} steps looks at all
-         {format_count(model$n_data)} rows.",
+         {format_count(control$chains * n_step)} steps looks at {rows} rows.",
     i = if (given) {
       "Fewer columns or a smaller {.arg iter} is faster; a run without a
        {.arg kernel} mostly is."
@@ -178,6 +187,12 @@ tell_slow <- function(plan, control, most = 60, given = FALSE) {
       "A narrower prior, fewer columns or a smaller {.arg iter} is faster."
     }
   ))
+}
+
+# Rows of a step of the recipe's; NULL: not known.
+minibatch_size <- function(plan) {
+  size <- plan$recipe$size
+  if (!is.null(size)) size + length(plan$recipe$always)
 }
 
 # The plan where chains of Langevin steps were thrown out; NULL: they were not,

@@ -140,8 +140,8 @@
 #'
 #' Exact draws need no copy of the data. Otherwise the recipe makes one that is
 #' whitened, or preconditioned: in coordinates in which the posterior is about
-#' round; [tall_glm()] works in place. Before a run with all rows in every step
-#' that will take more than a minute, a message says so.
+#' round; [tall_glm()] works in place. Before a run that will take more than 20
+#' seconds of a core by count, a message says so, whatever `refresh` is.
 #'
 #' @section Chains on workers: R runs in one thread, so the chains of a
 #' [model_custom()] run one after another, whatever `cores` is. They run side by

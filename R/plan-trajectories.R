@@ -17,15 +17,11 @@ trajectory_settings <- list(
   shrink = 20,                    # draws that a covariance without correlations
                                   # counts for
   seconds = 20,                   # trajectories between draws, as long as the run
-  most_times = 10,                # takes no more; and at most so many
+  more_times = 1.5,               # takes no more: so many times what a pilot
+  least_times = 4,                # finds, and within these bounds
+  most_times = 10,
   merged_seconds = 60             # of rows that have been merged
 )
-
-# Seconds of a pass by count, so that what is chosen is the same everywhere:
-# the calls, the functions of R or C, the products.
-pass_seconds <- function(model) {
-  2e-5 + model$n_data * (1e-7 + 2e-9 * model$n_dim)
-}
 
 # Is nothing known of the model but gradients and densities? Minibatches of
 # equally likely rows may not see what makes it far from normal.
@@ -62,6 +58,8 @@ plan_trajectories <- function(model, merged, mode, recipe, control, ledger) {
   found <- trajectory_pilot(moved, mode, control)
   spend(ledger, "recipe", found$rows / model$n_data)
   framed <- frame_model(moved, found$frame, FALSE)
+  # a pilot knows little of how draws follow each other
+  more <- max(s$more_times * found$times, s$least_times)
   times <- s$seconds / trajectory_seconds(moved, found$steps, 1, control)
   recipe$size <- model$n_data
   plan <- new_plan(
@@ -71,7 +69,7 @@ plan_trajectories <- function(model, merged, mode, recipe, control, ledger) {
       gradient_full()
     ),
     mode = mode,
-    steps = max(1, floor(min(found$times, times, s$most_times))),
+    steps = max(1, floor(min(more, times, s$most_times))),
     recipe = recipe,
     ledger = ledger
   )

@@ -55,13 +55,20 @@ static void difference_log_lik(struct custom* p,
   UNPROTECT(2);
 }
 
-/* sum(theta, batch, c) in the natural parameters */
-static const double*
-call_sum(const struct tb_model* p_model, SEXP theta, SEXP batch, SEXP weights) {
+/* sum(theta, batch, c, first) in the natural parameters; first: the number of
+ * the first row, from 1, of a block of a pass over all rows, which comes again;
+ * 0: of other batches */
+static const double* call_sum(const struct tb_model* p_model,
+                              SEXP theta,
+                              const struct tb_batch* p_batch,
+                              SEXP batch,
+                              SEXP weights) {
   const struct custom* p = p_model->p_self;
-  SEXP call = PROTECT(Rf_lang4(p->sum, theta, batch, weights));
+  const double row = p_batch->v_index == NULL ? (double)p_batch->start + 1 : 0;
+  SEXP first = PROTECT(Rf_ScalarReal(row));
+  SEXP call = PROTECT(Rf_lang5(p->sum, theta, batch, weights, first));
   const double* v = custom_doubles(call, p_model->n_natural);
-  UNPROTECT(1);
+  UNPROTECT(2);
   return v;
 }
 
@@ -109,7 +116,7 @@ static void add_sum(const struct tb_model* p_model,
   SEXP theta = PROTECT(custom_theta(p, v_theta));
   if (p->sum != R_NilValue) {
     memcpy(v_natural,
-           call_sum(p_model, theta, batch, weights),
+           call_sum(p_model, theta, p_batch, batch, weights),
            p_model->n_natural * sizeof(double));
   } else {
     const double* v_row = call_rows(p_model, theta, batch, n);

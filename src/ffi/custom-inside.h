@@ -17,8 +17,9 @@
  *   rows   rows(theta, batch): n x n_natural, by the user's grad_log_lik
  *   tape   automatic differentiation without R (ffi/tape.h); row by row where
  *          squares are wanted
- *   sum    sum(theta, batch, c): n_natural numbers, sum_i c_i dl_i / dx, by
- *          automatic differentiation in R, with `rows` where squares are wanted
+ *   sum    sum(theta, batch, c, first): n_natural numbers, sum_i c_i dl_i / dx,
+ *          by automatic differentiation in R, with `rows` where squares are
+ *          wanted
  *   none   central differences of log_lik in y
  *
  *   symbol   variable     shape                      owner
