@@ -74,10 +74,10 @@ mode_lbfgs <- function(model, start, max_iter, has_curvature, cores) {
   mode
 }
 
-# Newton's steps from where L-BFGS came to no end, as it does along a ridge: what
-# a hierarchical model's scale does to all of its effects together. list(about,
-# steps, hessians): the last point. evaluate(theta, strict): of the log posterior
-# and its gradient. most: steps.
+# Newton's steps from where L-BFGS came to no end, as it does along a ridge:
+# what a hierarchical model's scale does to all of its effects together.
+# list(about, steps, hessians): the last point. evaluate(theta, strict): of the
+# log posterior and its gradient. most: steps.
 newton_finish <- function(model, about, evaluate, most, cores) {
   steps <- hessians <- 0
   while (steps < most) {
@@ -118,8 +118,8 @@ is_peak <- function(about, model, least) {
   !is.null(root) && sum(forwardsolve(root, about$gradient)^2) / 2 < least
 }
 
-# A factor of minus the Hessian, with its eigenvalues turned positive where it is
-# not positive definite; NULL: it is flat, or not finite.
+# A factor of minus the Hessian, with its eigenvalues turned positive where it
+# is not positive definite; NULL: it is flat, or not finite.
 uphill_root <- function(hessian, model) {
   scale <- sqrt(abs(diag(hessian)))
   if (!all(is.finite(hessian)) || !all(scale > 0)) {
@@ -254,9 +254,9 @@ check_search <- function(found, is_first, model, theta) {
   )
 }
 
-# Where no step raises the log posterior, its slope may be the steeper the nearer
-# the search comes, up on the one side and down on the other: at the mode there
-# is none.
+# Where no step raises the log posterior, its slope may be the steeper the
+# nearer the search comes, up on the one side and down on the other: at the
+# mode there is none.
 check_cusps <- function(model, about, most = 3) {
   steepest <- order(abs(about$gradient), decreasing = TRUE)
   for (j in utils::head(steepest, most)) {

@@ -43,9 +43,10 @@ autodiff_engine <- function(functions, data, n_data, init, kind, plan, state) {
   engine
 }
 
-# The sum over a block of a pass over all rows, which comes again and again: what
-# a tape cannot read of its rows may be constant on a tape of their own. NULL: of
-# other batches, and beyond the first `most` blocks, as tapes take memory.
+# The sum over a block of a pass over all rows, which comes again and again:
+# what a tape cannot read of its rows may be constant on a tape of their own.
+# NULL: of other batches, and beyond the first `most` blocks, as tapes take
+# memory.
 kept_blocks <- function(masked, at, most = 16) {
   kept <- list()
   function(theta, weights, first) {

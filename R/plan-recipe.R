@@ -100,8 +100,8 @@ plan_whitened <- function(model, mode, control, in_place, ledger) {
   )
 }
 
-# Bounds, kinks or few rows. Of the shape of a user's own model nothing is known,
-# which the mode may not tell.
+# Bounds, kinks or few rows. Of the shape of a user's own model nothing is
+# known, which the mode may not tell.
 plan_all_rows <- function(model, white, mode, kappa, control, ledger) {
   recipe <- list(kappa = kappa)
   is_open <- model$traits$is_users && kappa <= recipe_settings$laplace_kappa
@@ -165,7 +165,7 @@ tell_slow <- function(plan, control, most = 20, given = FALSE) {
   n_step <- steps_of_chain(plan$steps, control)
   is_full <- gradient_is_full(plan$gradient)
   n_row <- if (is_full) model$n_data else minibatch_size(plan)
-  if (model$traits$is_grouped || !is.numeric(n_row)) {
+  if (isTRUE(model$traits$is_grouped) || !is.numeric(n_row)) {
     return(invisible())
   }
   seconds <- if (is_full) {

@@ -122,9 +122,3 @@ largest_variance <- function(model, mode, n_iter = 30) {
   }
   max(1, value)
 }
-
-# Of a pass by count, so that what is chosen is the same everywhere: the calls,
-# the functions of R or C, the products.
-pass_seconds <- function(model) {
-  2e-5 + model$n_data * (1e-7 + 2e-9 * model$n_dim)
-}

@@ -1,26 +1,28 @@
-# The recipe's plan for a posterior that is far from normal where all rows can be
-# looked at in every step: Hamiltonian trajectories, exact, in coordinates that a
-# pilot finds. The Hessian at the mode does not tell them: of a hierarchical
-# model whose effects are standard normal times a scale, the mode is far from the
-# mass, and a step that is right at the one is not at the other.
+# The recipe's plan for a posterior that is far from normal where all rows can
+# be looked at in every step: Hamiltonian trajectories, exact, in coordinates
+# that a pilot finds. The Hessian at the mode does not tell them: of a
+# hierarchical model whose effects are standard normal times a scale, the mode
+# is far from the mass, and a step that is right at the one is not at the
+# other.
 
 trajectory_settings <- list(
+  # the pilot: trajectories of its rounds, after half as many that adapt the
+  # step; of each round the second half counts
   chains = 4,
-  rounds = c(100, 100, 200, 400), # trajectories of the pilot, half of them after
-                                  # as many that adapt the step
-  more = 3,                       # times that its last round is made again
-  agree = 1.05,                   # where R-hat is larger
-  first_steps = 8,                # leapfrog steps, before a step is known
+  rounds = c(100, 100, 200, 400),
+  more = 3,            # times that its last round is made again
+  agree = 1.05,        # where R-hat is larger
+  first_steps = 8,     # leapfrog steps, before a step is known
   most_steps = 100,
   least_steps = 4,
-  length = pi / 2,                # of a trajectory: a quarter of a period
-  shrink = 20,                    # draws that a covariance without correlations
-                                  # counts for
-  seconds = 20,                   # trajectories between draws, as long as the run
-  more_times = 1.5,               # takes no more: so many times what a pilot
-  least_times = 4,                # finds, and within these bounds
+  length = pi / 2,     # of a trajectory: a quarter of a period
+  shrink = 20,         # draws that a covariance without correlations counts for
+  # trajectories between draws
+  more_times = 1.5,    # of what a pilot finds,
+  least_times = 4,
   most_times = 10,
-  merged_seconds = 60             # of rows that have been merged
+  seconds = 20,        # as long as the run takes no more
+  merged_seconds = 60  # of classes, whose minibatches would do
 )
 
 # Is nothing known of the model but gradients and densities? Minibatches of
@@ -29,8 +31,8 @@ is_blind <- function(model) {
   !model_info(model)$has_weights && !model$traits$is_far_from_normal
 }
 
-# The plan of a model that is far from normal, in its own coordinates; NULL where
-# minibatches are the better way. recipe: what is known of it.
+# The plan of a model that is far from normal, in its own coordinates; NULL
+# where minibatches are the better way. recipe: what is known of it.
 try_trajectories <- function(model, mode, recipe, control, ledger) {
   s <- trajectory_settings
   if (is.null(mode$chol) || length(bounded_coordinates(model)) > 0) {
@@ -132,9 +134,9 @@ measured_pass <- function(model) {
   max(sum(used[1:2]), pass_seconds(model) / 10)
 }
 
-# list(frame, step_size, steps, times, rows): coordinates in which the draws of the
-# last round have unit covariance, the leapfrog steps of a trajectory, and the
-# trajectories from one nearly independent draw to the next; rows that were
+# list(frame, step_size, steps, times, rows): coordinates in which the draws of
+# the last round have unit covariance, the leapfrog steps of a trajectory, and
+# the trajectories from one nearly independent draw to the next; rows that were
 # looked at. The same whatever the run's seed is.
 trajectory_pilot <- function(model, mode, control) {
   s <- trajectory_settings
@@ -217,8 +219,8 @@ pilot_round <- function(model, mode, state, n, control) {
   )
 }
 
-# Coordinates in which these draws have about unit covariance; those before where
-# they have none.
+# Coordinates in which these draws have about unit covariance; those before
+# where they have none.
 frame_of_draws <- function(draws, before) {
   n <- nrow(draws)
   share <- n / (n + trajectory_settings$shrink)

@@ -4,14 +4,15 @@
 #
 #   Rscript bench/hierarchical.R [seeds]
 #
-# InstEval is a data set of the package lme4, flights one of nycflights13: a part
-# whose data are not there says so.
+# InstEval is a data set of the package lme4, flights one of nycflights13: a
+# part whose data are not there says so.
 script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(script), "one-core.R"))
 seeds <- if (length(commandArgs(TRUE)) > 0) as.integer(commandArgs(TRUE)[[1]]) else 10
 bench_start("hierarchical", "Posteriors far from normal, on tables of few factors")
 
-# A data set of a package, or of a file INSTEVAL=, FLIGHTS= names; NULL: neither.
+# A data set of a package, or of a file INSTEVAL=, FLIGHTS= names; NULL:
+# neither.
 data_of <- function(name, package) {
   file <- Sys.getenv(toupper(name))
   if (nzchar(file)) {

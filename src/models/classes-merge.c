@@ -78,9 +78,8 @@ static bool merger_add(struct merger* p, double weight) {
   return true;
 }
 
-static bool merger_look(struct merger* p,
-                        const struct classes* p_from,
-                        size_t n_data) {
+static bool
+merger_look(struct merger* p, const struct classes* p_from, size_t n_data) {
   const size_t n = p_from->n_coef;
   for (size_t first = 0; first < n_data; first += CLASSES_BLOCK) {
     const size_t n_row = tb_min(CLASSES_BLOCK, n_data - first);
