@@ -225,7 +225,8 @@ frame_of_draws <- function(draws, before) {
   n <- nrow(draws)
   share <- n / (n + trajectory_settings$shrink)
   covariance <- stats::cov(draws)
-  covariance <- share * covariance + (1 - share) * diag(diag(covariance), ncol(draws))
+  alone <- diag(diag(covariance), ncol(draws))
+  covariance <- share * covariance + (1 - share) * alone
   root <- tryCatch(
     t(chol(chol2inv(chol(covariance)))),
     error = function(e) NULL
