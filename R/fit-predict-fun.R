@@ -189,8 +189,7 @@ prediction_batches <- function(fit, newdata) {
         argument = "newdata"
       )
     }
-    data <- custom_parts(fit_model(fit))[c("data", "n_data")]
-    names(data) <- c("value", "n")
+    data <- custom_parts(fit_model(fit))$data
     names <- NULL
   } else {
     data <- custom_data(newdata, arg = "newdata")

@@ -5,10 +5,14 @@ mode_lbfgs <- function(model, start, max_iter, has_curvature, cores) {
   memory <- list(theta = NULL)
   trace <- list()
   box <- mode_box(model)
-  evaluate <- function(theta) {
+  # strict: a line search that cannot step back from what is not finite
+  evaluate <- function(theta, strict = TRUE) {
     if (!identical(theta, memory$theta)) {
       passes <<- passes + 1
       found <- model_evaluate(model, theta, needs_finite = FALSE)
+      if (!strict && !is_finite_look(found)) {
+        return(found)
+      }
       check_search(found, length(trace) == 0, model, theta)
       memory <<- c(list(theta = theta), found)
       trace[[length(trace) + 1]] <<- data.frame(
@@ -38,26 +42,110 @@ mode_lbfgs <- function(model, start, max_iter, has_curvature, cores) {
   final <- evaluate(fit$par)
   here <- list(theta = fit$par, gradient = drop(final$gradient))
   check_lbfgs_separation(model, start, here, has_scales, max_iter, cores)
-  mode <- new_mode(
-    model,
-    new_expansion(
-      fit$par,
-      final$log_density,
-      here$gradient,
-      if (has_curvature) proper_hessian(model, fit$par, cores = cores)
-    ),
-    new_search(
-      "lbfgs",
-      passes + lbfgs_passes(model, has_curvature, has_scales),
-      unname(fit$counts[[1]]),
-      fit$convergence == 0
-    ),
-    box,
-    if (has_scales) mode_scale(model, fit$par, cores)
+  about <- new_expansion(
+    fit$par,
+    final$log_density,
+    here$gradient,
+    if (has_curvature) proper_hessian(model, fit$par, cores = cores)
   )
+  finish <- if (has_curvature && is.null(box)) {
+    # what optim() calls the end may be left a little earlier
+    least <- if (fit$convergence == 0) 1e-4 else 1e-8
+    if (!is_peak(about, model, least)) {
+      newton_finish(model, about, evaluate, floor(max_iter / 5), cores)
+    }
+  }
+  about <- finish$about %||% about
+  search <- new_search(
+    "lbfgs",
+    passes + lbfgs_passes(model, has_curvature, has_scales) +
+      (finish$hessians %||% 0) * curvature_passes(model),
+    unname(fit$counts[[1]]) + (finish$steps %||% 0),
+    fit$convergence == 0
+  )
+  scale <- if (has_scales) mode_scale(model, fit$par, cores)
+  mode <- new_mode(model, about, search, box, scale)
   mode$trace <- do.call(rbind, trace)
-  mode$converged <- has_converged(mode, box_rest(box, fit$par, here$gradient))
+  mode$converged <-
+    has_converged(mode, box_rest(box, about$theta, about$gradient))
+  if (!mode$converged && model$traits$is_users) {
+    check_cusps(model, about)
+  }
   mode
+}
+
+# Newton's steps from where L-BFGS came to no end, as it does along a ridge:
+# what a hierarchical model's scale does to all of its effects together.
+# list(about, steps, hessians): the last point. evaluate(theta, strict): of the
+# log posterior and its gradient. most: steps.
+newton_finish <- function(model, about, evaluate, most, cores) {
+  steps <- hessians <- 0
+  while (steps < most) {
+    root <- uphill_root(about$hessian, model)
+    if (is.null(root)) {
+      break
+    }
+    step <- drop(backsolve(t(root), forwardsolve(root, about$gradient)))
+    there <- uphill(about, step, evaluate)
+    if (is.null(there)) {
+      break
+    }
+    steps <- steps + 1
+    hessians <- hessians + 1
+    hessian <- proper_hessian(model, there$theta, cores = cores)
+    if (!all(is.finite(hessian))) {
+      break
+    }
+    about <- new_expansion(
+      there$theta,
+      there$log_density,
+      drop(there$gradient),
+      hessian
+    )
+    if (is_peak(about, model, 1e-10)) {
+      break
+    }
+  }
+  list(about = about, steps = steps, hessians = hessians)
+}
+
+# Would a Newton step gain next to nothing, and is it a step to a peak?
+is_peak <- function(about, model, least) {
+  root <- tryCatch(
+    lower_chol(about$hessian, model),
+    tall_error = function(e) NULL
+  )
+  !is.null(root) && sum(forwardsolve(root, about$gradient)^2) / 2 < least
+}
+
+# A factor of minus the Hessian, with its eigenvalues turned positive where it
+# is not positive definite; NULL: it is flat, or not finite.
+uphill_root <- function(hessian, model) {
+  scale <- sqrt(abs(diag(hessian)))
+  if (!all(is.finite(hessian)) || !all(scale > 0)) {
+    return(NULL)
+  }
+  tryCatch(
+    lower_chol(hessian, model),
+    tall_error = function(e) turned_root(hessian / outer(scale, scale), scale)
+  )
+}
+
+# The first point of halved steps whose log posterior is no lower; NULL: none.
+uphill <- function(about, step, evaluate, halvings = 10) {
+  room <- 1e-12 * (1 + abs(about$log_posterior))
+  for (k in seq_len(halvings) - 1) {
+    theta <- about$theta + 2^-k * step
+    there <- evaluate(theta, strict = FALSE)
+    if (is_finite_look(there) &&
+      there$log_density >= about$log_posterior - room) {
+      return(c(list(theta = theta), there[c("log_density", "gradient")]))
+    }
+  }
+}
+
+is_finite_look <- function(found) {
+  is.finite(found$log_density) && all_finite(found$gradient)
 }
 
 # For what the mode is scaled by.
@@ -144,8 +232,11 @@ lbfgs_maximise <- function(evaluate, start, box, max_iter, unit) {
 
 # A line search cannot step back from a value that is not finite.
 check_search <- function(found, is_first, model, theta) {
-  if (is.finite(found$log_density) && all_finite(found$gradient)) {
+  if (is_finite_look(found)) {
     return(invisible())
+  }
+  if (is.finite(found$log_density)) {
+    abort_no_gradient(model, theta, found$gradient)
   }
   if (is_first) {
     abort_no_mode(model, theta)
@@ -153,12 +244,59 @@ check_search <- function(found, is_first, model, theta) {
   abort_tall(
     "nonfinite",
     c(
-      "The search for the mode came to a point where the log posterior or its
-       gradient is not finite.",
+      "The search for the mode came to a point where the log posterior is not
+       finite.",
       i = "Give {.arg init} closer to the mode, or use
            {.code find_mode(method = \"adam\")}."
     ),
     status = "nonfinite",
+    parent = last_undefined(model)
+  )
+}
+
+# Where no step raises the log posterior, its slope may be the steeper the
+# nearer the search comes, up on the one side and down on the other: at the
+# mode there is none.
+check_cusps <- function(model, about, most = 3) {
+  steepest <- order(abs(about$gradient), decreasing = TRUE)
+  for (j in utils::head(steepest, most)) {
+    slope <- function(h) {
+      theta <- about$theta
+      theta[[j]] <- theta[[j]] + h * max(1, abs(theta[[j]]))
+      drop(model_evaluate(model, theta, needs_finite = FALSE)$gradient)[[j]]
+    }
+    far <- c(slope(-1e-4), slope(1e-4))
+    near <- c(slope(-1e-8), slope(1e-8))
+    is_cusp <- far[[1]] > 0 && far[[2]] < 0 &&
+      near[[1]] > 10 * far[[1]] && near[[2]] < 10 * far[[2]]
+    if (isTRUE(is_cusp)) {
+      gradient <- replace(about$gradient, j, Inf)
+      abort_no_gradient(model, about$theta, gradient)
+    }
+  }
+}
+
+# The log posterior is finite there, but not its slope, as where a density has a
+# corner without one: at the mode no run can start.
+abort_no_gradient <- function(model, theta, gradient) {
+  at <- which(!is.finite(gradient))
+  names <- model$coordinates[at]
+  shown <- quote_columns(names)
+  first <- names[[1]]
+  value <- theta[[at[[1]]]]
+  abort_tall(
+    "nonfinite",
+    c(
+      "The gradient of the log posterior is not finite in {shown} where the
+       search for the mode ended.",
+      x = "There {.code {first}} is {format_number(value)}.",
+      i = "Write the density so that it has a slope there, or give an
+           {.arg init} from which the search does not come by it."
+    ),
+    status = "nonfinite",
+    coordinate = first,
+    coordinates = names,
+    value = value,
     parent = last_undefined(model)
   )
 }

@@ -188,10 +188,10 @@ lower_chol <- function(hessian, model) {
 # Minus the Hessian of a model without columns has no Cholesky factor.
 abort_no_curvature <- function(hessian, model) {
   flat <- if (all(is.finite(hessian))) flat_direction(hessian)
-  at <- flat$at
+  at <- flat$at %||% which(!is.finite(rowSums(hessian)))
   names <- quote_columns(model$coordinates[at])
   how <- if (is.null(flat)) {
-    "Its second derivatives are not finite."
+    paste0("Its second derivatives are not finite in ", names, ".")
   } else if (flat$is_flat) {
     paste0("It is flat in ", names, if (length(at) > 1) " together", ".")
   } else {

@@ -55,6 +55,10 @@
 #' 1e8 of Newton's steps ahead, and the error names the columns at fault. A
 #' Hessian without a Cholesky factor means columns that depend on each other.
 #'
+#' Where L-BFGS comes to no end, as along the ridge that a hierarchical model's
+#' scale makes with its effects, Newton's steps finish the search if the model
+#' has a Hessian: at most a fifth of `max_iter`.
+#'
 #' A proper posterior need not have a mode. That of a hierarchical model whose
 #' effects are parameters, with a scale that is one, too, rises without end as
 #' the scale falls to 0 and takes the effects with it: the error says so. (With
@@ -112,6 +116,8 @@
 #' `tall_error_improper` if the posterior of a regression is not proper or has
 #' no finite mode; `tall_error_mode` if the log posterior of another model has
 #' none, or its Hessian is not negative definite there;
+#' `tall_error_nonfinite` if the log posterior, or its gradient in a `coordinate`
+#' that the error names, is not finite where the search ends;
 #' `tall_error_unsupported` if the model cannot do `method`;
 #' `tall_warning_mode` if the search did not converge.
 #' @references

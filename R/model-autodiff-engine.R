@@ -16,9 +16,11 @@ autodiff_engine <- function(functions, data, n_data, init, kind, plan, state) {
   }
   if (plan$log_lik == "retape") {
     masked <- mask_function(functions$log_lik)
-    engine$sum <- function(theta, batch, weights) {
+    blocks <- kept_blocks(masked, at)
+    engine$sum <- function(theta, batch, weights, first) {
       withCallingHandlers(
-        retaped_sum(masked, theta, batch, weights),
+        blocks(theta, weights, first) %||%
+          retaped_sum(masked, theta, batch, weights),
         error = function(e) custom_fail(state, "log_lik", theta, parent = e)
       )
     }
@@ -39,6 +41,26 @@ autodiff_engine <- function(functions, data, n_data, init, kind, plan, state) {
     )
   }
   engine
+}
+
+# The sum over a block of a pass over all rows, which comes again and again:
+# what a tape cannot read of its rows may be constant on a tape of their own.
+# NULL: of other batches, and beyond the first `most` blocks, as tapes take
+# memory.
+kept_blocks <- function(masked, at, most = 16) {
+  kept <- list()
+  function(theta, weights, first) {
+    key <- paste(first, length(weights))
+    if (first == 0 || (is.null(kept[[key]]) && length(kept) >= most)) {
+      return(NULL)
+    }
+    if (is.null(kept[[key]])) {
+      rows <- first - 1 + seq_along(weights)
+      kept[[key]] <<- record(weighted_log_lik(masked, at, integer(), rows))
+    }
+    x <- as.double(unlist(theta, use.names = FALSE))
+    run_tape(kept[[key]], c(x, weights), length(x))
+  }
 }
 
 # make(n), whose value is kept for as long as the function: C has pointers into

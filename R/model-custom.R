@@ -146,8 +146,7 @@ model_custom <- function(
   plan <- plan_custom(functions, data$value, data$n, init, kind, autodiff)
   model <- build_custom(
     functions,
-    data$value,
-    data$n,
+    data,
     init,
     kind,
     plan,
@@ -162,14 +161,15 @@ model_custom <- function(
 # The model of arguments that have been checked. A worker makes it again from
 # what custom_parts() takes out of it, with NULL for `building`: nobody is
 # building it there, so that failures of its functions are no input errors.
+# data: list(value, n, weights), the last of rows that stand for several, see
+# model-merge.R, or NULL.
 build_custom <- function(
   functions,
   data,
-  n_data,
   init,
   kind,
   plan,
-  hash = custom_hash(data, init, kind, functions),
+  hash = custom_hash(data$value, init, kind, functions),
   building = NULL
 ) {
   state <- new.env(parent = emptyenv())
@@ -178,7 +178,15 @@ build_custom <- function(
   state$errors <- list()
   state$undefined <- list()
   engine <- custom_engine(functions, init, state)
-  tapes <- autodiff_engine(functions, data, n_data, init, kind, plan, state)
+  tapes <- autodiff_engine(
+    functions,
+    data$value,
+    data$n,
+    init,
+    kind,
+    plan,
+    state
+  )
   engine[names(tapes)] <- tapes
   free <- unconstrain(init, kind)
   pointer <- .Call(
@@ -187,13 +195,14 @@ build_custom <- function(
       engine,
       list(
         state = state,
-        data = data,
+        data = data$value,
         init = init,
-        n_data = as.double(n_data),
+        n_data = as.double(data$n),
         kind = as.double(match(kind, custom_kinds) - 1),
         n_free = as.double(lengths(free)),
         hash = hash,
-        n_byte = as.double(utils::object.size(data))
+        weights = data$weights,
+        n_byte = as.double(utils::object.size(data$value))
       )
     )
   )
@@ -222,9 +231,13 @@ build_custom <- function(
 # The arguments of build_custom(), to be sent elsewhere.
 custom_parts <- function(model) {
   spec <- .Call(ffi_custom_spec, model$pointer)
-  c(
-    list(functions = model$functions, kind = model$kind, plan = model$plan),
-    spec[c("data", "n_data", "init", "hash")]
+  list(
+    functions = model$functions,
+    data = list(value = spec$data, n = spec$n_data, weights = spec$weights),
+    init = spec$init,
+    kind = model$kind,
+    plan = model$plan,
+    hash = spec$hash
   )
 }
 

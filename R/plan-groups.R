@@ -94,8 +94,8 @@ full_seconds <- function(plan, control) {
 }
 
 # given: was the kernel?
-tell_slow_groups <- function(seconds, control, most = 60, given = FALSE) {
-  if (seconds > most && control$refresh > 0) {
+tell_slow_groups <- function(seconds, control, most = 20, given = FALSE) {
+  if (seconds > most) {
     faster <- if (given) "; a run without a {.arg kernel} mostly is"
     cli::cli_inform(c(
       i = paste0(

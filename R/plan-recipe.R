@@ -24,7 +24,7 @@ plan_recipe <- function(model, sampler, control, in_place) {
     return(plan_groups(model, control, in_place))
   }
   ledger <- new_ledger()
-  mode <- model_mode(model, control$cores, control$refresh)
+  mode <- recipe_mode(model, control)
   spend_mode(ledger, mode)
   tried <- try_exact(model, mode, control, ledger)
   if (!is.null(tried$plan) &&
@@ -37,8 +37,25 @@ plan_recipe <- function(model, sampler, control, in_place) {
   if (model_info(model)$has_predictors) {
     plan$why <- paste0(plan$why, ", since ", why)
   }
-  tell_slow(plan, control)
+  # of trajectories it is said before the pilot
+  if (plan$kernel$name != "hmc") {
+    tell_slow(plan, control)
+  }
   plan
+}
+
+# That of a user's own model is found on distinct rows where these are few.
+recipe_mode <- function(model, control) {
+  merged <- if (model$traits$is_users && is.null(model$cache$mode)) {
+    merge_rows(model)
+  }
+  if (!is.null(merged)) {
+    mode <- model_mode(merged, control$cores, control$refresh)
+    mode$passes <- 3 + mode$passes * merged$n_data / model$n_data
+    mode$fingerprint <- model$fingerprint
+    model$cache$mode <- mode
+  }
+  model_mode(model, control$cores, control$refresh)
 }
 
 # Exact steps are worth a few times the time of others.
@@ -57,7 +74,7 @@ plan_whitened <- function(model, mode, control, in_place, ledger) {
   white <- whiten_model(model, mode, in_place)
   spend(ledger, "recipe", 1) # the rows are written anew
   if (needs_metropolis(model, kappa)) {
-    return(recipe_mala(white, mode, list(kappa = kappa), ledger))
+    return(plan_all_rows(model, white, mode, kappa, control, ledger))
   }
   can_expand <- can_expand(white)
   size <- max(s$min_size, ceiling(rows_per_dim * (model$n_dim - 1)))
@@ -74,6 +91,11 @@ plan_whitened <- function(model, mode, control, in_place, ledger) {
   )
   plan <- if (can_expand && !is_far) {
     plan_order(white, mode, recipe, control, ledger)
+  } else if (is_far && !samples_aux(model)) {
+    try_trajectories(model, mode, recipe, control, ledger)
+  }
+  if (is_far && !is.null(plan)) {
+    warn_far(white, shape, TRUE, NULL, control$front)
   }
   plan %||% plan_minibatches(
     white,
@@ -84,6 +106,20 @@ plan_whitened <- function(model, mode, control, in_place, ledger) {
     control,
     ledger
   )
+}
+
+# Bounds, kinks or few rows. Of the shape of a user's own model nothing is
+# known, which the mode may not tell.
+plan_all_rows <- function(model, white, mode, kappa, control, ledger) {
+  recipe <- list(kappa = kappa)
+  is_open <- model$traits$is_users && kappa <= recipe_settings$laplace_kappa
+  plan <- if (is_open) {
+    shape <- check_normal(white, mode, ledger, control$cores)
+    if (length(shape$far) > 0) {
+      try_trajectories(model, mode, recipe, control, ledger)
+    }
+  }
+  plan %||% recipe_mala(white, mode, recipe, ledger)
 }
 
 # Minibatches and small steps, or all rows where that takes too large a part of
@@ -107,12 +143,9 @@ plan_minibatches <- function(
       return(recipe_barker(model, mode, recipe, ledger))
     }
   }
-  # minibatches of equally likely rows may not see what makes it so
-  is_blind <- is_far &&
-    !model_info(model)$has_weights &&
-    !model$traits$is_far_from_normal
+  hides <- is_far && is_blind(model)
   model$traits$is_far_from_normal <- model$traits$is_far_from_normal || is_far
-  plan <- if (is.finite(size) && !is_blind) {
+  plan <- if (is.finite(size) && !hides) {
     recipe_pilot(recipe_langevin(model, mode, size, recipe, ledger), control)
   }
   exact <- is.null(plan) ||
@@ -133,22 +166,28 @@ needs_metropolis <- function(model, kappa) {
     model$n_data <= s$small_data
 }
 
-# All rows in every step can take long: said before it starts, where the user
-# waits for it. given: was the kernel? passes: of a step.
-tell_slow <- function(plan, control, most = 60, given = FALSE, passes = 1) {
-  if (!gradient_is_full(plan$gradient) || control$refresh == 0) {
-    return(invisible())
-  }
+# What takes long says so before it starts, however quiet the run is. given: was
+# the kernel? passes: of a step.
+tell_slow <- function(plan, control, most = 20, given = FALSE, passes = 1) {
   model <- plan$model
   n_step <- steps_of_chain(plan$steps, control)
-  seconds <- passes * all_rows_seconds(model, plan$steps, control)
+  is_full <- gradient_is_full(plan$gradient)
+  n_row <- if (is_full) model$n_data else minibatch_size(plan)
+  if (isTRUE(model$traits$is_grouped) || !is.numeric(n_row)) {
+    return(invisible())
+  }
+  seconds <- if (is_full) {
+    passes * all_rows_seconds(model, plan$steps, control)
+  } else {
+    control$chains * n_step * (1e-6 + n_row * row_seconds(model$n_dim))
+  }
   if (seconds <= most) {
     return(invisible())
   }
+  rows <- paste0(if (is_full) "all ", format_count(n_row))
   cli::cli_inform(c(
     i = "This will take about {format_seconds(seconds)} of one core: each of
-         {format_count(control$chains * n_step)} steps looks at all
-         {format_count(model$n_data)} rows.",
+         {format_count(control$chains * n_step)} steps looks at {rows} rows.",
     i = if (given) {
       "Fewer columns or a smaller {.arg iter} is faster; a run without a
        {.arg kernel} mostly is."
@@ -156,6 +195,12 @@ tell_slow <- function(plan, control, most = 60, given = FALSE, passes = 1) {
       "A narrower prior, fewer columns or a smaller {.arg iter} is faster."
     }
   ))
+}
+
+# Rows of a step of the recipe's; NULL: not known.
+minibatch_size <- function(plan) {
+  size <- plan$recipe$size
+  if (!is.null(size)) size + length(plan$recipe$always)
 }
 
 # The plan where chains of Langevin steps were thrown out; NULL: they were not,

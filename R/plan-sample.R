@@ -115,6 +115,16 @@
 #' iteration is 5 / h steps of the dynamics, so that draws are nearly
 #' independent. With more than 1,000 parameters only the scales are adjusted.
 #'
+#' Of models whose rows cannot be weighed, such as [model_custom()], a posterior
+#' that is far from normal at the mode (see below) is sampled exactly by
+#' Hamiltonian trajectories on all rows ([kernel_hmc()]), in coordinates that a
+#' pilot finds: four chains of 100, 100, 200 and 400 trajectories, each round in
+#' those in which the draws of the last one have unit covariance; trajectories
+#' are a quarter of a period long, and as many come between draws as make these
+#' nearly independent, within 20 seconds by count. Equal rows are looked at once,
+#' with their number as weight, where distinct ones are a quarter at most; a
+#' regression with classes is sampled so where that takes less than a minute.
+#'
 #' Models that cannot rewrite their rows are sampled behind a change of
 #' coordinates, with minibatches of equally likely rows and without taking out
 #' the 2 percent of noise.
@@ -140,8 +150,8 @@
 #'
 #' Exact draws need no copy of the data. Otherwise the recipe makes one that is
 #' whitened, or preconditioned: in coordinates in which the posterior is about
-#' round; [tall_glm()] works in place. Before a run with all rows in every step
-#' that will take more than a minute, a message says so.
+#' round; [tall_glm()] works in place. Before a run that will take more than 20
+#' seconds of a core by count, a message says so, whatever `refresh` is.
 #'
 #' @section Chains on workers: R runs in one thread, so the chains of a
 #' [model_custom()] run one after another, whatever `cores` is. They run side by

@@ -87,7 +87,18 @@ steps_of_draw <- function(step_size) {
 # parameter of its own takes special functions.
 all_rows_seconds <- function(model, steps, control) {
   row <- 1e-9 * model$n_dim + if (samples_aux(model)) 4e-8 else 0
-  control$chains * steps_of_chain(steps, control) * row * model$n_data
+  pass <- if (isTRUE(model$traits$is_users)) {
+    pass_seconds(model)
+  } else {
+    row * model$n_data
+  }
+  control$chains * steps_of_chain(steps, control) * pass
+}
+
+# Of a pass by count, so that what is chosen is the same everywhere: the calls,
+# the functions of R or C, the products.
+pass_seconds <- function(model) {
+  2e-5 + model$n_data * (1e-7 + 2e-9 * model$n_dim)
 }
 
 # Of a row that takes a product and a sum.

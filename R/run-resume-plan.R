@@ -37,7 +37,12 @@ resume_plan <- function(fit, model, n_step) {
   ledger <- new_ledger()
   model <- restore_nodes(fit, temper_model(model, fit$lambda))
   if (fit$is_whitened && !model_is_whitened(model)) {
-    model <- whiten_model(model, fit$mode, in_place = FALSE)
+    # the mode's, or those that a pilot found
+    model <- if (is.null(fit$whitening)) {
+      whiten_model(model, fit$mode, in_place = FALSE)
+    } else {
+      frame_model(model, fit$whitening, in_place = FALSE)
+    }
     spend(ledger, "recipe", 1)
   }
   plan <- new_plan(
@@ -55,7 +60,10 @@ resume_plan <- function(fit, model, n_step) {
     plan$sums <- independent_law(fit, model)
     spend(ledger, "recipe", plan$sums$passes)
   }
-  if (!is.null(fit$stand_in)) {
+  if (!is.null(fit$stand_in) && !has_sums(model)) {
+    plan$stand_in <- frame_model(merge_rows(model), fit$stand_in, FALSE)
+    spend(ledger, "recipe", 3)
+  } else if (!is.null(fit$stand_in)) {
     parts <- sums_parts(model, fit$control$cores)
     spend(ledger, "recipe", parts$passes)
     stand_in <- sums_model(model, parts$sums, parts$fit)

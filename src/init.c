@@ -56,6 +56,7 @@ SEXP ffi_model_is_alive(SEXP);
 SEXP ffi_model_largest_predictor(SEXP, SEXP);
 SEXP ffi_model_log_lik(SEXP, SEXP, SEXP);
 SEXP ffi_model_log_lik_many(SEXP, SEXP);
+SEXP ffi_model_merge(SEXP, SEXP);
 SEXP ffi_model_product_sums(SEXP, SEXP, SEXP);
 SEXP ffi_model_scale(SEXP, SEXP, SEXP);
 SEXP ffi_model_spread(SEXP, SEXP, SEXP, SEXP, SEXP);
@@ -153,6 +154,7 @@ static const R_CallMethodDef v_door[] = {DOOR(ffi_arrow_columns, 3),
                                          DOOR(ffi_model_largest_predictor, 2),
                                          DOOR(ffi_model_log_lik, 3),
                                          DOOR(ffi_model_log_lik_many, 2),
+                                         DOOR(ffi_model_merge, 2),
                                          DOOR(ffi_model_product_sums, 3),
                                          DOOR(ffi_model_scale, 3),
                                          DOOR(ffi_model_spread, 5),

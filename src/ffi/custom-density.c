@@ -107,7 +107,9 @@ static SEXP log_lik_body(void* p_data) {
   const size_t n = p_r->p_batch->n_batch;
   SEXP batch = PROTECT(custom_batch(p, p_r->p_model->n_data, p_r->p_batch));
   SEXP value = custom_call_log_lik(p, p_r->v_theta, batch, n);
-  memcpy(p_r->v_out, REAL(value), n * sizeof(double));
+  for (size_t k = 0; k < n; ++k) {
+    p_r->v_out[k] = custom_weight(p, p_r->p_batch, k) * REAL(value)[k];
+  }
   UNPROTECT(1);
   return R_NilValue;
 }

@@ -18,11 +18,13 @@ static bool is_matrix(SEXP value, size_t n_row, size_t n_column) {
              : Rf_xlength(dim) == 2 && (size_t)INTEGER(dim)[0] == n_row;
 }
 
-static SEXP make_weights(const struct tb_batch* p_batch) {
+/* c_k w_k */
+static SEXP make_weights(const struct custom* p,
+                         const struct tb_batch* p_batch) {
   SEXP out = Rf_allocVector(REALSXP, (R_xlen_t)p_batch->n_batch);
   double* v_out = REAL(out);
   for (size_t k = 0; k < p_batch->n_batch; ++k) {
-    v_out[k] = tb_batch_weight(p_batch, k);
+    v_out[k] = tb_batch_weight(p_batch, k) * custom_weight(p, p_batch, k);
   }
   return out;
 }
@@ -53,13 +55,20 @@ static void difference_log_lik(struct custom* p,
   UNPROTECT(2);
 }
 
-/* sum(theta, batch, c) in the natural parameters */
-static const double*
-call_sum(const struct tb_model* p_model, SEXP theta, SEXP batch, SEXP weights) {
+/* sum(theta, batch, c, first) in the natural parameters; first: the number of
+ * the first row, from 1, of a block of a pass over all rows, which comes again;
+ * 0: of other batches */
+static const double* call_sum(const struct tb_model* p_model,
+                              SEXP theta,
+                              const struct tb_batch* p_batch,
+                              SEXP batch,
+                              SEXP weights) {
   const struct custom* p = p_model->p_self;
-  SEXP call = PROTECT(Rf_lang4(p->sum, theta, batch, weights));
+  const double row = p_batch->v_index == NULL ? (double)p_batch->start + 1 : 0;
+  SEXP first = PROTECT(Rf_ScalarReal(row));
+  SEXP call = PROTECT(Rf_lang5(p->sum, theta, batch, weights, first));
   const double* v = custom_doubles(call, p_model->n_natural);
-  UNPROTECT(1);
+  UNPROTECT(2);
   return v;
 }
 
@@ -107,7 +116,7 @@ static void add_sum(const struct tb_model* p_model,
   SEXP theta = PROTECT(custom_theta(p, v_theta));
   if (p->sum != R_NilValue) {
     memcpy(v_natural,
-           call_sum(p_model, theta, batch, weights),
+           call_sum(p_model, theta, p_batch, batch, weights),
            p_model->n_natural * sizeof(double));
   } else {
     const double* v_row = call_rows(p_model, theta, batch, n);
@@ -240,7 +249,7 @@ static SEXP gradient_body(void* p_data) {
     batch = custom_batch(p, p_model->n_data, p_r->p_batch);
   }
   PROTECT(batch);
-  SEXP weights = PROTECT(make_weights(p_r->p_batch));
+  SEXP weights = PROTECT(make_weights(p, p_r->p_batch));
   const double* v_weight = REAL(weights);
   double *v_sum = zeros(n_dim), *v_square = NULL, log_lik = 0;
 
@@ -327,9 +336,10 @@ static SEXP square_norms_body(void* p_data) {
   double* v_row = zeros(n * n_dim);
   take_rows(p_r, batch, v_row);
   for (size_t k = 0; k < n; ++k) {
+    const double w = custom_weight(p, p_r->p_batch, k);
     p_r->v_row[k] = 0;
     for (size_t j = 0; j < n_dim; ++j) {
-      const double a = v_row[k * n_dim + j];
+      const double a = w * v_row[k * n_dim + j];
       p_r->v_row[k] += a * a;
       if (p_r->v_out != NULL) {
         p_r->v_out[j] += a;
@@ -374,7 +384,10 @@ static SEXP row_gradients_body(void* p_data) {
                         n,
                         p_r->v_theta,
                         p_r->p_model->n_dim);
-  memcpy(p_r->v_row, v_row, n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) {
+    const size_t k = i / p_r->p_model->n_dim;
+    p_r->v_row[i] = custom_weight(p, p_r->p_batch, k) * v_row[i];
+  }
   UNPROTECT(1);
   return R_NilValue;
 }

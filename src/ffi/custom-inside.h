@@ -17,13 +17,14 @@
  *   rows   rows(theta, batch): n x n_natural, by the user's grad_log_lik
  *   tape   automatic differentiation without R (ffi/tape.h); row by row where
  *          squares are wanted
- *   sum    sum(theta, batch, c): n_natural numbers, sum_i c_i dl_i / dx, by
- *          automatic differentiation in R, with `rows` where squares are wanted
+ *   sum    sum(theta, batch, c, first): n_natural numbers, sum_i c_i dl_i / dx,
+ *          by automatic differentiation in R, with `rows` where squares are
+ *          wanted
  *   none   central differences of log_lik in y
  *
  *   symbol   variable     shape                      owner
  *   y        v_theta      n_dim                      the core
- *   c_i      v_weight     n_batch                    R vector of the body
+ *   c_i w_i  v_weight     n_batch                    R vector of the body
  *   a_i      v_row        n_batch x n_dim            R_alloc, of the body
  */
 #ifndef TB_FFI_CUSTOM_INSIDE_H
@@ -39,6 +40,8 @@ struct custom {
   size_t n_part;
   struct tb_transform_part* v_part;
   double n_byte;
+  const double* v_weight; /* n_data, R's: of rows that stand for several; NULL:
+                             all 1 */
   struct ffi_jump jump;
   struct tapes *p_tape, *p_prior_tape; /* or NULL */
   struct ffi_pack* p_pack;             /* or NULL */
@@ -92,7 +95,8 @@ SEXP custom_vector(struct custom* p,
  * after the other; NULL where it is anything else. */
 double*
 custom_flat_list(const struct custom* p, SEXP value, size_t n_row, size_t n);
-/* l_i of the rows of the batch; the caller protects what it keeps */
+/* l_i of the rows of the batch, without their weights; the caller protects what
+ * it keeps */
 SEXP custom_call_log_lik(struct custom* p,
                          const double* v_theta,
                          SEXP batch,
@@ -102,6 +106,12 @@ SEXP custom_call_log_lik(struct custom* p,
 double* custom_natural(const struct custom* p, const double* v_free);
 /* theta: the list `init` with other numbers */
 SEXP custom_theta(const struct custom* p, const double* v_free);
+/* w_i of row k of the batch */
+static inline double custom_weight(const struct custom* p,
+                                   const struct tb_batch* p_batch,
+                                   size_t k) {
+  return p->v_weight == NULL ? 1 : p->v_weight[tb_batch_row(p_batch, k)];
+}
 /* The batch, in the form of the data. */
 SEXP custom_batch(const struct custom* p,
                   size_t n_row,

@@ -82,7 +82,8 @@ static void check_parts(SEXP init, const double* v_kind, const double* v_free) {
 }
 
 /* spec: list(n_data, data, init, kind, n_free, hash, n_byte, state, log_lik,
- * rows, sum, log_prior, prior_gradient, tape, prior_tape, fail, shape),
+ * rows, sum, log_prior, prior_gradient, tape, prior_tape, fail, shape,
+ * weights),
  * functions, tapes or NULL, as R/model-custom-engine.R makes it. Pointer, or
  * the status as an integer. */
 SEXP ffi_model_custom(SEXP spec) {
@@ -98,6 +99,9 @@ SEXP ffi_model_custom(SEXP spec) {
     ffi_batch_check(ffi_element(spec, "data"), n_data);
   }
   const double n_byte = ffi_number(spec, "n_byte");
+  SEXP weights = ffi_element(spec, "weights");
+  const double* v_weight =
+      weights == R_NilValue ? NULL : ffi_doubles(weights, n_data, "weights");
   SEXP hash = ffi_element(spec, "hash");
   const double* v_hash = ffi_doubles(hash, (size_t)Rf_xlength(hash), "hash");
 
@@ -125,6 +129,7 @@ SEXP ffi_model_custom(SEXP spec) {
                        .n_part = n_part,
                        .v_part = v_part,
                        .n_byte = n_byte,
+                       .v_weight = v_weight,
                        .jump.token = token,
                        .spec = spec,
                        .state = ffi_element(spec, "state"),
@@ -161,11 +166,16 @@ SEXP ffi_model_custom(SEXP spec) {
   SEXP prior_tape = ffi_element(spec, "prior_tape");
   const bool has_pack = ffi_pack_create(p->data, n_data, &p->p_pack);
   if (tape != R_NilValue) {
-    p->p_tape = tapes_new(tape, p->data, p->p_pack, n_data, p_model->n_natural);
+    p->p_tape = tapes_new(tape,
+                          p->data,
+                          p->p_pack,
+                          v_weight,
+                          n_data,
+                          p_model->n_natural);
   }
   if (prior_tape != R_NilValue) {
     p->p_prior_tape =
-        tapes_new(prior_tape, R_NilValue, NULL, 1, p_model->n_natural);
+        tapes_new(prior_tape, R_NilValue, NULL, NULL, 1, p_model->n_natural);
   }
   UNPROTECT(5);
   const bool has_all = has_pack && (tape == R_NilValue || p->p_tape != NULL) &&

@@ -237,6 +237,25 @@ SEXP ffi_model_scale(SEXP model, SEXP params, SEXP held) {
   return status == TB_STATUS_ok ? out : ffi_status(status);
 }
 
+/* The model of distinct rows with weights; pointer, or the status as an
+ * integer: unsupported where there are more than `most` of them. */
+SEXP ffi_model_merge(SEXP model, SEXP most) {
+  const struct tb_model* p_model = ffi_model(model);
+  const size_t n_most = ffi_as_count(most, "most");
+  if (p_model->type->merge == NULL || p_model->p_frame != NULL) {
+    return ffi_status(TB_STATUS_unsupported);
+  }
+  SEXP out = PROTECT(ffi_model_pointer());
+  struct tb_model* p_out = ffi_model_attach(out);
+  enum tb_status status = TB_STATUS_memory;
+  if (p_out != NULL) {
+    p_out->type = p_model->type;
+    status = p_model->type->merge(p_model, n_most, p_out);
+  }
+  UNPROTECT(1);
+  return status == TB_STATUS_ok ? out : ffi_status(status);
+}
+
 /* sampler coordinates -> parameters, columns */
 SEXP ffi_model_to_parameter(SEXP model, SEXP phi) {
   const struct tb_model* p_model = ffi_model(model);

@@ -54,6 +54,7 @@ struct part {
 struct tapes {
   SEXP make;
   const struct ffi_pack* p_pack; /* of the data, or NULL */
+  const double* v_weight;        /* w, n_data: the caller's; NULL: all 1 */
   size_t n_data, n_natural;
   size_t n_packed_input;
   size_t n_part, n_column, n_most; /* columns of all parts, rows of a tape */
@@ -73,6 +74,7 @@ void tapes_free(struct tapes* p) {
 struct tapes* tapes_new(SEXP spec,
                         SEXP data,
                         const struct ffi_pack* p_pack,
+                        const double* v_weight,
                         size_t n_data,
                         size_t n_natural) {
   SEXP make = ffi_element(spec, "make"), inputs = ffi_element(spec, "inputs");
@@ -95,6 +97,7 @@ struct tapes* tapes_new(SEXP spec,
   }
   *p = (struct tapes){.make = make,
                       .p_pack = p_pack,
+                      .v_weight = v_weight,
                       .n_data = n_data,
                       .n_natural = n_natural,
                       .n_part = n_part,
@@ -208,11 +211,12 @@ static void gather_integers(const int* v_x,
   }
 }
 
-/* Rows and multipliers. Beyond the batch its last row is repeated, with
- * multiplier 0. */
+/* Rows and multipliers, times v_weight of the row where there are such. Beyond
+ * the batch its last row is repeated, with multiplier 0. */
 static void fill(const struct tapes* p,
                  struct tape* p_tape,
                  const struct tb_batch* p_batch,
+                 const double* v_weight,
                  size_t n_row) {
   const size_t n = p_batch->n_batch;
   const size_t n_packed = ffi_pack_n_column(p->p_pack);
@@ -256,6 +260,9 @@ static void fill(const struct tapes* p,
   }
   for (size_t k = 0; k < n_row; ++k) {
     v_out[k] = k < n ? tb_batch_weight(p_batch, k) : 0;
+    if (k < n && v_weight != NULL) {
+      v_out[k] *= v_weight[tb_batch_row(p_batch, k)];
+    }
   }
 }
 
@@ -283,7 +290,7 @@ void tapes_sum_two(struct tapes* p,
     const struct tb_batch part = tb_batch_part(p_batch, first, p->n_most);
     const size_t n_row = rounded(p, part.n_batch);
     struct tape* p_tape = tape_of(p, n_row);
-    fill(p, p_tape, &part, n_row);
+    fill(p, p_tape, &part, p->v_weight, n_row);
     run_tape(p, p_tape, v_x, v_one);
     add(v_one, p->n_natural, v_out);
     if (v_other != NULL) {
@@ -309,6 +316,6 @@ void tapes_row(struct tapes* p,
   one.v_weight = NULL;
   one.weight = 1;
   struct tape* p_tape = tape_of(p, 1);
-  fill(p, p_tape, &one, 1);
+  fill(p, p_tape, &one, NULL, 1);
   run_tape(p, p_tape, v_x, v_out);
 }

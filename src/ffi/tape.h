@@ -9,16 +9,17 @@
 struct tapes;
 
 /* spec: list(make, inputs), as autodiff_engine() makes it; data, and its pack
- * or NULL: as rows are taken from it, NULL for a function without rows. NULL:
- * out of memory. */
+ * or NULL: as rows are taken from it, NULL for a function without rows;
+ * v_weight (n_data): w_k of its rows, or NULL. NULL: out of memory. */
 struct tapes* tapes_new(SEXP spec,
                         SEXP data,
                         const struct ffi_pack* p_pack,
+                        const double* v_weight,
                         size_t n_data,
                         size_t n_natural);
 void tapes_free(struct tapes* p);
 
-/* v_out (n_natural), SET: sum_k c_k dl_k / dx at v_x. */
+/* v_out (n_natural), SET: sum_k c_k w_k dl_k / dx at v_x. */
 void tapes_sum(struct tapes* p,
                const struct tb_batch* p_batch,
                const double* v_x,
@@ -32,7 +33,8 @@ void tapes_sum_two(struct tapes* p,
                    const double* v_other,
                    double* v_out_other);
 
-/* v_out (n_natural), SET: dl_k / dx at v_x of row k of the batch. */
+/* v_out (n_natural), SET: dl_k / dx at v_x of row k of the batch, without its
+ * weight. */
 void tapes_row(struct tapes* p,
                const struct tb_batch* p_batch,
                size_t k,

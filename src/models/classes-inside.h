@@ -85,6 +85,9 @@ static inline size_t classes_theta_size(const struct classes* p) {
   return p->n_eta * p->n_coef + p->n_shared;
 }
 
+/* classes.c: frees what the model has, and forgets it */
+void classes_destroy(struct tb_model* p_model);
+
 /* classes-rows.c */
 size_t classes_scratch_size(const struct classes* p, bool has_block);
 struct classes_scratch
@@ -167,6 +170,11 @@ void classes_curvature_prior(const struct tb_model* p_model,
                              double weight,
                              const struct tb_curvature* p_sums);
 extern const struct tb_model_expansion classes_expansion;
+
+/* classes-merge.c */
+enum tb_status classes_merge(const struct tb_model* p_model,
+                             size_t n_most,
+                             struct tb_model* p_out);
 
 /* classes-weights.c */
 enum tb_status classes_weights(const struct tb_model* p_model,

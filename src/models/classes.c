@@ -186,7 +186,7 @@ static size_t classes_memory(const struct tb_model* p_model) {
 
 /* -------------------------------------------------------------------- life */
 
-static void classes_destroy(struct tb_model* p_model) {
+void classes_destroy(struct tb_model* p_model) {
   struct classes* p = p_model->p_self;
   if (p == NULL) {
     return;
@@ -351,4 +351,5 @@ const struct tb_model_type tb_model_classes = {
     .constrain = classes_constrain,
     .expansion = &classes_expansion,
     .memory = classes_memory,
+    .merge = classes_merge,
 };

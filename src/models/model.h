@@ -312,6 +312,14 @@ struct tb_model_type {
   /* an independent copy, for a whitened twin; p_out is filled whole */
   enum tb_status (*copy)(const struct tb_model* p_model,
                          struct tb_model* p_out);
+
+  /* The same posterior from rows of which no two are equal, each with the
+   * weight of all that are: an independent model, p_out filled whole.
+   * TB_STATUS_unsupported where there would be more than n_most. NULL: rows are
+   * never merged. */
+  enum tb_status (*merge)(const struct tb_model* p_model,
+                          size_t n_most,
+                          struct tb_model* p_out);
 };
 
 struct tb_model {

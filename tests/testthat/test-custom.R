@@ -612,7 +612,7 @@ test_that("rows come in their places, however many and wherever from", {
     )
     expect_identical(seen, taken)
   }
-  expect_identical(custom_parts(model)$data$x, t(x))
+  expect_identical(custom_parts(model)$data$value$x, t(x))
 })
 
 test_that("vectors of doubles are taken together, others beside them", {

@@ -156,3 +156,25 @@ test_that("a density that curves upwards where the search ends says so", {
     tolerance = 1e-4
   )
 })
+
+# ---- log posteriors without a slope where they are largest -------------------
+
+test_that("a gradient that is not finite at the mode names its coordinate", {
+  cusp <- function(start) {
+    model_custom(
+      function(theta, batch) rep(-sqrt(abs(theta$a)), length(batch$x)),
+      function(theta) -theta$b^2,
+      data.frame(x = 1:3),
+      list(b = 1, a = start),
+      check = FALSE
+    )
+  }
+  # at once, and where the search ends
+  for (start in c(0, 0.3)) {
+    for (run in list(find_mode, function(m) sg_sample(m, refresh = 0))) {
+      error <- expect_error(run(cusp(start)), class = "tall_error_nonfinite")
+      expect_identical(error$coordinate, "a")
+    }
+  }
+  expect_snapshot(find_mode(cusp(0)), error = TRUE)
+})

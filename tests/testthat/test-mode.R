@@ -456,3 +456,27 @@ test_that("separation is found in any unit, and named for what it is", {
   e <- expect_error(find_mode(model), class = "tall_error_improper")
   expect_no_match(conditionMessage(e), "others")
 })
+
+test_that("L-BFGS ends at the mode of a ridge by Newton's steps", {
+  withr::local_seed(1)
+  g <- rep(1:6, each = 200)
+  data <- data.frame(y = rnorm(length(g), 0.2 * g, 0.5), g = factor(g))
+  # effects as scale times z: along the ridge z falls as the scale rises
+  model <- model_custom(
+    function(theta, batch) {
+      dnorm(batch$y, theta$m + theta$s * theta$z[batch$g], 0.5, log = TRUE)
+    },
+    function(theta) {
+      dnorm(theta$m, 0, 2, log = TRUE) + dnorm(theta$s, 0, 2, log = TRUE) +
+        sum(dnorm(theta$z, log = TRUE))
+    },
+    data,
+    list(m = 0, s = 1, z = numeric(6)),
+    transform = list(s = "positive")
+  )
+  mode <- expect_no_warning(find_mode(model))
+  expect_true(mode$converged)
+  at <- as.double(mode$estimate)
+  step <- forwardsolve(mode$chol, model_evaluate(model, at)$gradient)
+  expect_lt(sum(step^2) / 2, 1e-8)
+})
