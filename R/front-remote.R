@@ -56,7 +56,13 @@ fit_in_passes <- function(front, source, run) {
         pilot <- rows_of_pilot(reading)
         rows <- settle_database(reading, pilot, run$control$refresh)
         reading <- NULL # passes and run do without the rest
-        model <- model_of_passes(front$blueprint, rows, pilot, run$control)
+        start <- plan_of_look(front$blueprint, rows, pilot, run$control)
+        if (pilot$is_alike) {
+          rows <- tie_rows(rows, run$control)
+          pilot <- whole_rows(rows)
+        }
+        model <-
+          model_of_passes(front$blueprint, rows, pilot, run$control, start)
         pilot <- NULL
         if (!is.null(model)) {
           fit_of_source(front, model, reader, run, started, list(

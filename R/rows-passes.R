@@ -83,11 +83,23 @@ new_reading <- function(look, rows = NULL, pilot = NULL, parts = NULL) {
   )
 }
 
-# The pilot's rows, each of which counts for as many as it stands for.
+# The pilot's rows, each of which counts for as many as it stands for; tied, and
+# `is_alike` says so, where all rows are to be.
 rows_of_pilot <- function(reading) {
   pilot <- reading$parts
-  pilot$weights <- reading$pilot$stands * (pilot$weights %||% 1)
-  rows_drawn(reading$rows, pilot)
+  stands <- reading$pilot$stands
+  # of others weights may be precisions, and sums are enough
+  tied <- if (!find_response(reading$rows$family)$is_quadratic) {
+    tie_pilot(pilot, stands, reading$look$n_row)
+  }
+  if (is.null(tied)) {
+    pilot$weights <- stands * (pilot$weights %||% 1)
+  } else {
+    pilot <- weigh_ties(tied)
+  }
+  out <- rows_drawn(reading$rows, pilot)
+  out$is_alike <- !is.null(tied)
+  out
 }
 
 # The rows, once it is known whether the database computes their passes.
