@@ -90,7 +90,7 @@ fit_in_memory <- function(front, rows, run) {
       )
     }
   )
-  front_fit(fit, front$class, front$asked$written, parts)
+  front_fit(fit, run, front$class, front$asked$written, parts)
 }
 
 sample_ready <- function(front, ready) {

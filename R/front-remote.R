@@ -47,7 +47,6 @@ fit_in_passes <- function(front, source, run) {
   digest <- NULL
   fit <- held_open(source, unless_at_hand(source, tryCatch(
     {
-      started <- proc.time()[["elapsed"]]
       reading <- read_source(front, source, run)
       digest <- reading$look$digest
       if (has_passes(reading)) {
@@ -65,7 +64,7 @@ fit_in_passes <- function(front, source, run) {
           model_of_passes(front$blueprint, rows, pilot, run$control, start)
         pilot <- NULL
         if (!is.null(model)) {
-          fit_of_source(front, model, reader, run, started, list(
+          fit_of_source(front, model, reader, run, list(
             n_missing = model$remote$n_missing %||% n_missing,
             source = if (front$keep_data) source,
             request = rows$request
@@ -147,15 +146,12 @@ pilot_reader <- function(front, reading) {
   front_reader(front, pilot, reading$parts)
 }
 
-# The run of a model of such rows, and the fit. started: when they were first
-# looked at; more: fields of the fit.
-fit_of_source <- function(front, model, reader, run, started, more) {
-  read <- proc.time()[["elapsed"]] - started
+# The run of a model of such rows, and the fit. more: fields of the fit.
+fit_of_source <- function(front, model, reader, run, more) {
   ready <- front_ready(front, model, NULL, reader, run)
   fit <- sample_ready(front, ready)
-  fit$time[["preparation"]] <- fit$time[["preparation"]] + read
   parts <- front_parts(front, ready, NULL, fit)
-  front_fit(fit, front$class, front$asked$written, c(reader, parts, more))
+  front_fit(fit, run, front$class, front$asked$written, c(reader, parts, more))
 }
 
 # Those of a data frame are there already.
