@@ -33,6 +33,10 @@ look_sql <- function(tables, request, refresh) {
     check_types(s, table)
     check_terms_run(s, table)
   }
+  kinds <- look_kinds(tables, s, request)
+  if (!is.null(kinds)) {
+    return(kinds)
+  }
   counts <- lapply(tables, function(table) {
     tryCatch(
       in_savepoint(table_connection(table), count_rows(table, s)),
@@ -42,24 +46,23 @@ look_sql <- function(tables, request, refresh) {
       }
     )
   })
+  if (max(vapply(counts, nrow, 1L)) > most_groups) {
+    return(too_many_groups(tables, s, counts))
+  }
   counts <- do.call(rbind, counts)
   check_row_counts(s, tables, request, counts)
   is_complete <- counts$missing == 0
   n_row <- sum(counts$n[is_complete])
   n_missing <- sum(counts$n[!is_complete])
-  if (n_row == 0) {
-    abort_input(
-      "{.arg data} must have at least one complete row, not 0.",
-      argument = "data",
-      value = 0
-    )
-  }
+  check_complete_rows(n_row)
   if (n_row <= look_settings$rows) {
     return(list(is_whole = TRUE))
   }
   strata <- count_strata(s, counts[is_complete, , drop = FALSE])
   if (max(0, lengths(strata)) > look_settings$levels) {
-    return(NULL)
+    widest <- which.max(lengths(strata))
+    name <- s$variables[[as.integer(substring(names(widest), 2))]]$name
+    return(too_many_levels(name, max(lengths(strata)), n_row))
   }
   rates <- pilot_rates(strata, n_row)
   queries <- lapply(tables, pilot_query, s = s, rates = rates)
@@ -83,6 +86,16 @@ look_sql <- function(tables, request, refresh) {
     response_levels = NULL,
     in_sql = s
   )
+}
+
+check_complete_rows <- function(n) {
+  if (n == 0) {
+    abort_input(
+      "{.arg data} must have at least one complete row, not 0.",
+      argument = "data",
+      value = 0
+    )
+  }
 }
 
 # Terms that a database refuses, such as for the types of its columns. Nothing
@@ -187,15 +200,37 @@ count_rows <- function(table, s) {
     paste0("GROUP BY ", group, "\nLIMIT ", most_groups + 1)
   )
   found <- run_sql(con, sql)
-  if (nrow(found) > most_groups) {
-    no_sql("the factors have too many combinations")
-  }
   found$n <- as.double(found$n)
   found$bad[is.na(found$bad)] <- 0
   found
 }
 
 most_groups <- 1e5
+
+# Of one factor, or of several together?
+too_many_groups <- function(tables, s, counts) {
+  names <- sql_level_names(s)
+  levels <- vapply(names, function(name) {
+    max(vapply(counts, function(found) length(unique(found[[name]])), 1L))
+  }, 1L)
+  if (max(levels) <= look_settings$levels) {
+    no_sql("the factors have too many combinations")
+  }
+  # not all groups were fetched
+  name <- names[[which.max(levels)]]
+  whole <- vapply(tables, function(table) {
+    rows <- sql_rows(s, table)
+    con <- rows$con
+    sums <- c(
+      n = paste0("COUNT(DISTINCT ", quote_names(con, name), ")"),
+      rows = "COUNT(*)"
+    )
+    found <- run_sql(con, sql_select(con, sums, rows$sql))
+    c(as.double(found$n), as.double(found$rows))
+  }, c(0, 0))
+  variable <- s$variables[[as.integer(substring(name, 2))]]
+  too_many_levels(variable$name, max(whole[1, ]), sum(whole[2, ]))
+}
 
 has_units <- function(s) {
   find_response(s$family)$has_units
@@ -237,17 +272,7 @@ check_row_counts <- function(s, tables, request, counts) {
   if (!any(missing)) {
     return(invisible())
   }
-  if (request$fails) {
-    abort_input(
-      c(
-        "{.arg data} has missing values in
-         {count_noun(sum(counts$n[missing]), 'row')}.",
-        i = "{.code na.action = na.omit} leaves such rows out."
-      ),
-      argument = "data",
-      value = sum(counts$n[missing])
-    )
-  }
+  check_none_missing(request, sum(counts$n[missing]))
   # what terms make missing, the database must not alone
   every <- c(request$covariates, request$offsets, list(
     request$response,
@@ -266,6 +291,20 @@ check_row_counts <- function(s, tables, request, counts) {
       })
       check_terms_agree(s, request, part)
     }
+  }
+}
+
+# na.action = na.fail. n: rows that lack something.
+check_none_missing <- function(request, n) {
+  if (request$fails && n > 0) {
+    abort_input(
+      c(
+        "{.arg data} has missing values in {count_noun(n, 'row')}.",
+        i = "{.code na.action = na.omit} leaves such rows out."
+      ),
+      argument = "data",
+      value = n
+    )
   }
 }
 

@@ -14,7 +14,7 @@ look_settings <- list(
 # response_levels, digest): the pilot's columns as they are in the source and
 # the rows each stands for; rows at the ends of columns; what the next pass must
 # have, too, see new_digest().
-# NULL: a factor has so many levels that no pilot has them all.
+# Where a factor has so many levels that no pilot has them all: too_many_levels().
 look_at_source <- function(source, request, refresh = 0) {
   head <- source_head(source)
   check_no_arrays(typed_columns(source, head, request$columns))
@@ -37,7 +37,7 @@ look_at_source <- function(source, request, refresh = 0) {
       )
       merge_looks(parts, args)
     },
-    tall_too_many = function(cnd) NULL
+    tall_too_many = function(cnd) too_many_levels(cnd$name)
   )
 }
 
@@ -128,10 +128,57 @@ show_numbers <- function(request, raw) {
 }
 
 check_level_count <- function(strata, settings) {
-  most <- max(0, vapply(strata, function(stratum) stratum$count(), 0L))
-  if (most > settings$levels) {
-    rlang::signal("", class = "tall_too_many")
+  for (stratum in strata) {
+    if (stratum$count() > settings$levels) {
+      rlang::signal("", class = "tall_too_many", name = stratum$name)
+    }
   }
+}
+
+# What a look hands back of a factor that no pilot has all levels of: `why`.
+# n, n_row: how many, of rows in all, where that is known; NULL: it stopped where
+# there were too many.
+too_many_levels <- function(name, n = NULL, n_row = NULL) {
+  most <- format_count(look_settings$levels)
+  many <- if (is.null(n)) {
+    paste("more than", most, "levels")
+  } else {
+    paste0(format_count(n), " levels (passes take up to ", most, ")")
+  }
+  list(
+    is_whole = TRUE,
+    why = paste0("`", name, "` has ", many),
+    name = name,
+    n_levels = n,
+    n_row = n_row
+  )
+}
+
+# Refused before the rows are brought, where their design cannot be.
+check_levels_fit <- function(found) {
+  if (is.null(found$n_levels)) {
+    return(invisible())
+  }
+  bytes <- 8 * found$n_row * found$n_levels
+  free <- free_memory()
+  if (is.na(free) || bytes <= free) {
+    return(invisible())
+  }
+  abort_tall(
+    "memory",
+    c(
+      "The design matrix takes {format_bytes(bytes)}, and memory has
+       {format_bytes(free)}.",
+      x = "{.code {found$name}} has {format_count(found$n_levels)} levels, a
+           column for each in {count_noun(found$n_row, 'row')}.",
+      i = "{.code sparse = TRUE} keeps what is not 0.",
+      i = "Of numbers and outcomes of two kinds, {.fn tall_glmer} takes
+           {.code (1 | group)}."
+    ),
+    argument = "formula",
+    value = bytes,
+    expected = free
+  )
 }
 
 weights_of_pile <- function(look, pilot) {
@@ -300,6 +347,7 @@ new_stratum <- function(expression, request) {
   same <- TRUE
   is_factor <- FALSE
   list(
+    name = deparse1(expression),
     count = function() length(known),
     # of another shard's, what it is by number; now it is known here, too
     state = function() list(known = known, same = same, is_factor = is_factor),

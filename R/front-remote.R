@@ -49,6 +49,7 @@ fit_in_passes <- function(front, source, run) {
     {
       reading <- read_source(front, source, run)
       digest <- reading$look$digest
+      needs <- reading$look$why
       if (has_passes(reading)) {
         reader <- pilot_reader(front, reading)
         n_missing <- reading$look$n_missing
@@ -56,8 +57,8 @@ fit_in_passes <- function(front, source, run) {
         rows <- settle_database(reading, pilot, run$control$refresh)
         reading <- NULL # passes and run do without the rest
         start <- plan_of_look(front$blueprint, rows, pilot, run$control)
-        if (pilot$is_alike) {
-          rows <- tie_rows(rows, run$control)
+        rows <- settle_ties(rows, pilot, run$control)
+        if (is_tied(rows)) {
           pilot <- whole_rows(rows)
         }
         model <-

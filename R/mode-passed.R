@@ -39,9 +39,14 @@ model_by_mode <- function(blueprint, rows, pilot, control, start = NULL) {
 # The sum of the bounds over all rows, from the pilot's, each with the number of
 # rows that it stands for.
 psi_of_pilot <- function(model, found, control) {
-  none <- list(radius = remote_radius(model$n_dim), phi_bar = 0, rate = 0,
+  bounds_of_pilot(model, found, control, 0)$total
+}
+
+# phi_bar: 0, for their sum alone; Inf, for all that are not 0, as `psi`.
+bounds_of_pilot <- function(model, found, control, phi_bar) {
+  none <- list(radius = remote_radius(model$n_dim), phi_bar = phi_bar, rate = 0,
     scale = 1, seed = 1, pass = 0, first = 0)
-  chunk_draw(model$pointer, found$theta, found$chol, control$cores, none)$total
+  chunk_draw(model$pointer, found$theta, found$chol, control$cores, none)
 }
 
 # Of a normal posterior e^-24 is further out.

@@ -1,5 +1,19 @@
 # Passes that tie rows (see R/rows-tied.R), and sums over rows that are tied.
 
+# The rows, tied where the pilot says that they are to be: by a pass, unless the
+# pilot has every kind of row.
+settle_ties <- function(rows, pilot, control) {
+  if (!pilot$is_alike) {
+    return(rows)
+  }
+  if (!pilot$is_every) {
+    return(tie_rows(rows, control))
+  }
+  tied <- unclass(pilot)[c("x", "y", "weights", "offset")]
+  tied$count <- pilot$stands
+  rows_tied(rows, tied, facts_of_ties(tied, rows), rows$in_sql$n_missing)
+}
+
 #' @export
 tie_rows.tall_rows_passes <- function(rows, control) {
   show <- pass_show(2, control, of = 2)
@@ -52,7 +66,10 @@ tie_rows.tall_rows_database <- function(rows, control) {
   s <- rows$in_sql
   tables <- source_tables(rows$source)
   found <- run_on_tables(tables, lapply(tables, ties_query, s))
+  # by their values: draws are the same in whatever order they come
   keys <- bind_frames(found)
+  by <- unname(as.list(keys[value_names(s)]))
+  keys <- keys[do.call(order, c(by, method = "radix")), ]
   part <- tied_keys(rows, keys)
   tied <- weigh_ties(tie_part(part, nrow(keys), as.double(keys$n)))
   rows_tied(rows, tied, facts_of_ties(tied, rows), s$n_missing)

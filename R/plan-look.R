@@ -25,10 +25,18 @@ plan_of_look <- function(blueprint, rows, pilot, control) {
   }
   n_step <- steps_of_run(control, tried$steps)
   found <- list(theta = as.double(mode$estimate), chol = mode$chol)
-  phi <- 2 * (model$n_dim + 1)^1.5
-  n_drawn <- drawn_share * n_step * phi * psi_of_pilot(model, found, control)
+  n_drawn <- drawn_by_look(model, pilot$stands, found, n_step, control)
   if (!pilot$is_alike && n_drawn > most_ahead(n_row)) {
     need_rows("exact steps would look at too many rows")
   }
   list(theta = found$theta, steps = tried$steps)
+}
+
+# So many rows a pass is expected to draw for n_step steps: a row that is drawn
+# more than once is one.
+drawn_by_look <- function(model, stands, found, n_step, control) {
+  bounds <- bounds_of_pilot(model, found, control, Inf)
+  rate <- drawn_share * n_step * 2 * (model$n_dim + 1)^1.5
+  stands <- stands[bounds$rows]
+  sum(stands * -expm1(-rate * bounds$psi / stands))
 }

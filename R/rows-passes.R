@@ -54,7 +54,8 @@ look.tall_rows_database <- function(rows, refresh = 0) {
 # can be had at once. matched: the front end's call.
 read_design <- function(rows, matched, refresh) {
   found <- look(rows, refresh)
-  if (is.null(found) || found$is_whole) {
+  if (found$is_whole) {
+    check_levels_fit(found)
     return(new_reading(found))
   }
   request <- rows$request
@@ -83,14 +84,15 @@ new_reading <- function(look, rows = NULL, pilot = NULL, parts = NULL) {
   )
 }
 
-# The pilot's rows, each of which counts for as many as it stands for; tied, and
-# `is_alike` says so, where all rows are to be.
+# The pilot's rows, each of which counts for as many as it stands for (`stands`);
+# tied, and `is_alike` says so, where all rows are to be. is_every: they are all
+# that there are.
 rows_of_pilot <- function(reading) {
   pilot <- reading$parts
   stands <- reading$pilot$stands
   # of others weights may be precisions, and sums are enough
   tied <- if (!find_response(reading$rows$family)$is_quadratic) {
-    tie_pilot(pilot, stands, reading$look$n_row)
+    tie_pilot(pilot, stands, reading$look)
   }
   if (is.null(tied)) {
     pilot$weights <- stands * (pilot$weights %||% 1)
@@ -99,6 +101,8 @@ rows_of_pilot <- function(reading) {
   }
   out <- rows_drawn(reading$rows, pilot)
   out$is_alike <- !is.null(tied)
+  out$is_every <- isTRUE(reading$look$is_every)
+  out$stands <- if (is.null(tied)) stands else tied$count
   out
 }
 

@@ -86,13 +86,17 @@ weigh_ties <- function(tied) {
 # The rows of a pilot, tied where those of the source are to be; NULL: they are
 # not. Of the rows that the pilot has not met no more differ from those that it
 # has than rows stand behind those that it met once (Good, 1953, Biometrika 40).
-# of: list(x, y, weights, offset); stands: rows behind each; n_row: of all.
-tie_pilot <- function(of, stands, n_row) {
+# of: list(x, y, weights, offset); stands: rows behind each; look: n_row, of all,
+# and whether these are every kind of row that there is.
+tie_pilot <- function(of, stands, look) {
   s <- tie_settings
   n <- nrow(of$x)
   of$x <- as_double_matrix(as.matrix(of$x))
   for (name in c("y", "weights", "offset")) {
     of[name] <- list(if (!is.null(of[[name]])) as.double(of[[name]]))
+  }
+  if (isTRUE(look$is_every)) {
+    return(tie_part(of, n, stands))
   }
   # mostly no two rows are alike, and few tell
   few <- min(n, 2000)
@@ -103,7 +107,7 @@ tie_pilot <- function(of, stands, n_row) {
   rows <- tie_part(of, n)
   out <- tie_part(of, n, stands)
   unseen <- sum(out$count[rows$count == 1])
-  if (length(out$count) + unseen > min(s$most, s$share * n_row)) {
+  if (length(out$count) + unseen > min(s$most, s$share * look$n_row)) {
     return(NULL)
   }
   out
