@@ -126,16 +126,18 @@ ranges_query <- function(table, s) {
   columns <- paste0("CAST(", own, " AS ", double, ")")
   names(columns) <- sprintf("c%d", at)
   inner <- sql_select(con, columns, table_query(table))
-  c <- quote_names(con, names(columns))
+  quoted <- quote_names(con, names(columns))
   off <- vapply(lapply(names(columns), as.name), function(c) {
     sql_translate(bquote(abs(.(c) - as.integer(.(c)))), con)
   }, "")
-  off <- paste0("CASE WHEN ABS(", c, ") < ", sql_number(1e6, con), " THEN ", off,
-    " WHEN ", c, " IS NULL THEN ", sql_number(0, con),
-    " ELSE ", sql_number(1, con), " END")
+  of <- sql_number(c(0, 1, 1e6), con)
+  off <- paste0(
+    "CASE WHEN ABS(", quoted, ") < ", of[[3]], " THEN ", off,
+    " WHEN ", quoted, " IS NULL THEN ", of[[1]], " ELSE ", of[[2]], " END"
+  )
   aggregates <- c(
-    stats::setNames(paste0("MIN(", c, ")"), sprintf("low%d", seq_along(at))),
-    stats::setNames(paste0("MAX(", c, ")"), sprintf("high%d", seq_along(at))),
+    stats::setNames(paste0("MIN(", quoted, ")"), sprintf("low%d", seq_along(at))),
+    stats::setNames(paste0("MAX(", quoted, ")"), sprintf("high%d", seq_along(at))),
     stats::setNames(paste0("MAX(", off, ")"), sprintf("off%d", seq_along(at)))
   )
   if (length(at) == 0) {

@@ -88,16 +88,6 @@ look_sql <- function(tables, request, refresh) {
   )
 }
 
-check_complete_rows <- function(n) {
-  if (n == 0) {
-    abort_input(
-      "{.arg data} must have at least one complete row, not 0.",
-      argument = "data",
-      value = 0
-    )
-  }
-}
-
 # Terms that a database refuses, such as for the types of its columns. Nothing
 # is read.
 check_terms_run <- function(s, table) {
@@ -207,31 +197,6 @@ count_rows <- function(table, s) {
 
 most_groups <- 1e5
 
-# Of one factor, or of several together?
-too_many_groups <- function(tables, s, counts) {
-  names <- sql_level_names(s)
-  levels <- vapply(names, function(name) {
-    max(vapply(counts, function(found) length(unique(found[[name]])), 1L))
-  }, 1L)
-  if (max(levels) <= look_settings$levels) {
-    no_sql("the factors have too many combinations")
-  }
-  # not all groups were fetched
-  name <- names[[which.max(levels)]]
-  whole <- vapply(tables, function(table) {
-    rows <- sql_rows(s, table)
-    con <- rows$con
-    sums <- c(
-      n = paste0("COUNT(DISTINCT ", quote_names(con, name), ")"),
-      rows = "COUNT(*)"
-    )
-    found <- run_sql(con, sql_select(con, sums, rows$sql))
-    c(as.double(found$n), as.double(found$rows))
-  }, c(0, 0))
-  variable <- s$variables[[as.integer(substring(name, 2))]]
-  too_many_levels(variable$name, max(whole[1, ]), sum(whole[2, ]))
-}
-
 has_units <- function(s) {
   find_response(s$family)$has_units
 }
@@ -291,20 +256,6 @@ check_row_counts <- function(s, tables, request, counts) {
       })
       check_terms_agree(s, request, part)
     }
-  }
-}
-
-# na.action = na.fail. n: rows that lack something.
-check_none_missing <- function(request, n) {
-  if (request$fails && n > 0) {
-    abort_input(
-      c(
-        "{.arg data} has missing values in {count_noun(n, 'row')}.",
-        i = "{.code na.action = na.omit} leaves such rows out."
-      ),
-      argument = "data",
-      value = n
-    )
   }
 }
 
@@ -422,19 +373,6 @@ join_pilots <- function(parts) {
 }
 
 # ---- do the database and R mean the same? ------------------------------------
-
-# R reads the rows as those of a source, and says what is wrong with them.
-show_to_r <- function(request, part) {
-  block <- list(
-    columns = as.list(part$raw),
-    first = 0,
-    n = nrow(part$raw),
-    row = 1
-  )
-  if (block$n > 0) {
-    block_response(request, block, NULL)
-  }
-}
 
 check_terms_agree <- function(s, request, part) {
   if (nrow(part$raw) == 0) {

@@ -3,13 +3,6 @@
 # some rows of every level and of every outcome, each with the number of rows
 # that it stands for.
 
-look_settings <- list(
-  rows = 65536,      # of the pilot; of fewer all are kept
-  of_stratum = 100,  # of every level and outcome
-  levels = 1000,     # more: that is no design for a pass
-  seed = 1           # of which rows they are: the same for every run
-)
-
 # list(frame, weights, rows, ends, n_read, n_row, n_missing, is_whole,
 # response_levels, digest): the pilot's columns as they are in the source and
 # the rows each stands for; rows at the ends of columns; what the next pass must
@@ -133,52 +126,6 @@ check_level_count <- function(strata, settings) {
       rlang::signal("", class = "tall_too_many", name = stratum$name)
     }
   }
-}
-
-# What a look hands back of a factor that no pilot has all levels of: `why`.
-# n, n_row: how many, of rows in all, where that is known; NULL: it stopped where
-# there were too many.
-too_many_levels <- function(name, n = NULL, n_row = NULL) {
-  most <- format_count(look_settings$levels)
-  many <- if (is.null(n)) {
-    paste("more than", most, "levels")
-  } else {
-    paste0(format_count(n), " levels (passes take up to ", most, ")")
-  }
-  list(
-    is_whole = TRUE,
-    why = paste0("`", name, "` has ", many),
-    name = name,
-    n_levels = n,
-    n_row = n_row
-  )
-}
-
-# Refused before the rows are brought, where their design cannot be.
-check_levels_fit <- function(found) {
-  if (is.null(found$n_levels)) {
-    return(invisible())
-  }
-  bytes <- 8 * found$n_row * found$n_levels
-  free <- free_memory()
-  if (is.na(free) || bytes <= free) {
-    return(invisible())
-  }
-  abort_tall(
-    "memory",
-    c(
-      "The design matrix takes {format_bytes(bytes)}, and memory has
-       {format_bytes(free)}.",
-      x = "{.code {found$name}} has {format_count(found$n_levels)} levels, a
-           column for each in {count_noun(found$n_row, 'row')}.",
-      i = "{.code sparse = TRUE} keeps what is not 0.",
-      i = "Of numbers and outcomes of two kinds, {.fn tall_glmer} takes
-           {.code (1 | group)}."
-    ),
-    argument = "formula",
-    value = bytes,
-    expected = free
-  )
 }
 
 weights_of_pile <- function(look, pilot) {

@@ -21,8 +21,9 @@ remote_settings <- list(
 # begin, NULL: at the pilot's mode.
 remote_mode <- function(blueprint, rows, pilot, control, start = NULL) {
   s <- remote_settings
-  theta <- start %||% pilot_mode(build_model(blueprint, pilot), control)$estimate
-  theta <- as.double(theta)
+  start <- start %||%
+    pilot_mode(build_model(blueprint, pilot), control)$estimate
+  theta <- as.double(start)
   model <- NULL
   before <- NULL
   for (pass in seq_len(s$most)) {

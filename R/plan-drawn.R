@@ -61,8 +61,9 @@ draws_over <- function(rows, args, first, show) {
 }
 
 # Rows that are drawn, chunk after chunk. Where they become twice as many as a
-# pass is to draw, as a pilot may not have met rows that are drawn often, half of
-# the draws are given up, and from there on rows are drawn at half the rate.
+# pass is to draw, as a pilot may not have met rows that are drawn often, half
+# of the draws are given up, and from there on rows are drawn at half the
+# rate.
 new_drawn <- function(draw, n_row) {
   parts <- list()
   n <- 0

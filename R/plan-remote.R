@@ -3,8 +3,9 @@
 # response is Gaussian. No row is kept but those drawn.
 
 # The plan. plan_of_look() has said that exact steps pay. Where all rows tell
-# otherwise, or of tails that the pilot's do not have, rows must be where any can
-# be had: a condition of class tall_needs_rows says why, and does not return.
+# otherwise, or of tails that the pilot's do not have, rows must be where any
+# can be had: a condition of class tall_needs_rows says why, and does not
+# return.
 plan_remote <- function(model, control) {
   ledger <- new_ledger()
   spend(ledger, "recipe", 1) # the look

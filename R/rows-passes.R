@@ -84,28 +84,6 @@ new_reading <- function(look, rows = NULL, pilot = NULL, parts = NULL) {
   )
 }
 
-# The pilot's rows, each of which counts for as many as it stands for (`stands`);
-# tied, and `is_alike` says so, where all rows are to be. is_every: they are all
-# that there are.
-rows_of_pilot <- function(reading) {
-  pilot <- reading$parts
-  stands <- reading$pilot$stands
-  # of others weights may be precisions, and sums are enough
-  tied <- if (!find_response(reading$rows$family)$is_quadratic) {
-    tie_pilot(pilot, stands, reading$look)
-  }
-  if (is.null(tied)) {
-    pilot$weights <- stands * (pilot$weights %||% 1)
-  } else {
-    pilot <- weigh_ties(tied)
-  }
-  out <- rows_drawn(reading$rows, pilot)
-  out$is_alike <- !is.null(tied)
-  out$is_every <- isTRUE(reading$look$is_every)
-  out$stands <- if (is.null(tied)) stands else tied$count
-  out
-}
-
 # The rows, once it is known whether the database computes their passes.
 settle_database <- function(reading, pilot, refresh) {
   asked <- reading$look$in_sql

@@ -85,9 +85,10 @@ weigh_ties <- function(tied) {
 
 # The rows of a pilot, tied where those of the source are to be; NULL: they are
 # not. Of the rows that the pilot has not met no more differ from those that it
-# has than rows stand behind those that it met once (Good, 1953, Biometrika 40).
-# of: list(x, y, weights, offset); stands: rows behind each; look: n_row, of all,
-# and whether these are every kind of row that there is.
+# has than rows stand behind those that it met once (Good, 1953, Biometrika
+# 40).
+# of: list(x, y, weights, offset); stands: rows behind each; look: n_row, of
+# all, and whether these are every kind of row that there is.
 tie_pilot <- function(of, stands, look) {
   s <- tie_settings
   n <- nrow(of$x)
@@ -110,5 +111,27 @@ tie_pilot <- function(of, stands, look) {
   if (length(out$count) + unseen > min(s$most, s$share * look$n_row)) {
     return(NULL)
   }
+  out
+}
+
+# The pilot's rows, each of which counts for as many as it stands for
+# (`stands`); tied, and `is_alike` says so, where all rows are to be. is_every: they are all
+# that there are.
+rows_of_pilot <- function(reading) {
+  pilot <- reading$parts
+  stands <- reading$pilot$stands
+  # of others weights may be precisions, and sums are enough
+  tied <- if (!find_response(reading$rows$family)$is_quadratic) {
+    tie_pilot(pilot, stands, reading$look)
+  }
+  if (is.null(tied)) {
+    pilot$weights <- stands * (pilot$weights %||% 1)
+  } else {
+    pilot <- weigh_ties(tied)
+  }
+  out <- rows_drawn(reading$rows, pilot)
+  out$is_alike <- !is.null(tied)
+  out$is_every <- isTRUE(reading$look$is_every)
+  out$stands <- if (is.null(tied)) stands else tied$count
   out
 }

@@ -3,7 +3,8 @@
  *
  *   symbol            variable   shape       owner
  *   hash of a row     v_hash     n_row       the call
- *   table of groups   v_slot     2^k >= 2 n_row, group + 1, 0: none   the call */
+ *   table of groups   v_slot     2^k >= 2 n_row, group + 1, 0: none   the call
+ */
 #include "passes/tie.h"
 
 #include "base/hash.h"
@@ -90,7 +91,8 @@ enum tb_status tb_tie_rows(const double* const* v_column,
   hash_rows(v_column, n_column, n_row, v_hash);
   const size_t n_group =
       group_hashes(v_hash, n_row, v_slot, n_slot - 1, v_group, v_first);
-  *p_n_group = part_unlike(v_column, n_column, n_row, v_group, v_first, n_group);
+  *p_n_group =
+      part_unlike(v_column, n_column, n_row, v_group, v_first, n_group);
   free(v_hash);
   free(v_slot);
   return TB_STATUS_ok;
